@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Byte order, here and nowhere else. The reader is sticky: it remembers that
+ * it ran out, so a parser tests once, after the last field.
+ */
+#ifndef BASE_BYTES_H
+#define BASE_BYTES_H
+
+#include <string.h>
+
+#include "base/defs.h"
+
+struct vb_reader {
+	const uint8_t *at, *end;
+	bool overrun;
+};
+
+static inline struct vb_reader vb_reader(const void *bytes, size_t len)
+{
+	const uint8_t *p = bytes;
+
+	return (struct vb_reader){ p, p + len, false };
+}
+
+static inline size_t vb_reader_left(const struct vb_reader *r)
+{
+	return (size_t)(r->end - r->at);
+}
+
+/* @len bytes, or NULL and the reader is spent. */
+static inline const uint8_t *vb_take(struct vb_reader *r, size_t len)
+{
+	const uint8_t *p = r->at;
+
+	if (vb_reader_left(r) < len) {
+		r->overrun = true;
+		r->at = r->end;
+		return NULL;
+	}
+	r->at += len;
+	return p;
+}
+
+static inline uint64_t vb_load_be(const uint8_t *p, unsigned bytes)
+{
+	uint64_t v = 0;
+
+	for (unsigned i = 0; i < bytes; i++)
+		v = v << 8 | p[i];
+	return v;
+}
+
+static inline void vb_store_be(uint8_t *p, uint64_t v, unsigned bytes)
+{
+	for (unsigned i = bytes; i-- > 0; v >>= 8)
+		p[i] = (uint8_t)v;
+}
+
+static inline uint64_t vb_get_be(struct vb_reader *r, unsigned bytes)
+{
+	const uint8_t *p = vb_take(r, bytes);
+
+	return p ? vb_load_be(p, bytes) : 0;
+}
+
+static inline uint8_t vb_get_u8(struct vb_reader *r)
+{
+	return (uint8_t)vb_get_be(r, 1);
+}
+
+static inline uint16_t vb_get_be16(struct vb_reader *r)
+{
+	return (uint16_t)vb_get_be(r, 2);
+}
+
+static inline uint32_t vb_get_be24(struct vb_reader *r)
+{
+	return (uint32_t)vb_get_be(r, 3);
+}
+
+static inline uint32_t vb_get_be32(struct vb_reader *r)
+{
+	return (uint32_t)vb_get_be(r, 4);
+}
+
+static inline uint64_t vb_get_be64(struct vb_reader *r)
+{
+	return vb_get_be(r, 8);
+}
+
+/* The writer has no bound: its caller made room for the longest header. */
+struct vb_writer {
+	uint8_t *at;
+};
+
+static inline void vb_put_be(struct vb_writer *w, uint64_t v, unsigned bytes)
+{
+	vb_store_be(w->at, v, bytes);
+	w->at += bytes;
+}
+
+static inline void vb_store_le32(uint8_t *p, uint32_t v)
+{
+	for (unsigned i = 0; i < 4; i++, v >>= 8)
+		p[i] = (uint8_t)v;
+}
+
+static inline uint32_t vb_load_le32(const uint8_t *p)
+{
+	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+	       (uint32_t)p[3] << 24;
+}
+
+#endif

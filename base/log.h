@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sentences for people, on standard error. VERBENA_LOG=quiet|error|warn|info|
+ * debug chooses how many; the default is warn. Never called per packet.
+ * Lower case, the object first, then the exact cause:
+ * "qp 0x12: rkey 0x1a2b: write ends 8 bytes past the region".
+ */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+#include "base/defs.h"
+
+enum vb_log_level { LOG_QUIET, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
+
+bool vb_log_wants(enum vb_log_level level);
+void vb_log(enum vb_log_level level, const char *format, ...) VB_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The broker: one small process a network namespace, started by the first
+ * program and leaving when idle. It hands out what is one-per-host: slots.
+ *
+ * RoCEv2 peers send to UDP port 4791, so the programs of a host share it:
+ * SO_REUSEPORT sockets, and a classic BPF program that picks a socket by the
+ * top bits of the destination QPN (link/udp.h). A socket's place in that group
+ * is the order of bind, and the kernel moves the last one into the gap when
+ * one closes; so none may ever close while a program lives:
+ *
+ * The vault is a socket pair whose queue holds, as SCM_RIGHTS in flight, a
+ * duplicate of every socket made. Whoever holds an end keeps them all open.
+ * Each program gets one; a new broker is handed it by a program that rejoins,
+ * and reads the sockets back with MSG_PEEK, which leaves them in the queue.
+ *
+ * A slot is taken while its name in the abstract socket namespace is bound,
+ * which is the kernel's word and not the broker's memory: the broker binds
+ * the name, gives the socket to the program, and the name is free again when
+ * the last process that holds it is gone, kill -9 included.
+ */
+#ifndef BROKER_BROKER_H
+#define BROKER_BROKER_H
+
+#include "base/defs.h"
+
+/* Run in this process until idle. @linger: how long to stay without programs.
+ * 0, or -errno: -EADDRINUSE when another broker is there already. */
+VB_MUST_CHECK int vb_broker_run(vb_time linger);
+
+#endif

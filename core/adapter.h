@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One device of this process: limits, tables, and what it stands on. */
+#ifndef CORE_ADAPTER_H
+#define CORE_ADAPTER_H
+
+#include <stdatomic.h>
+
+#include "base/idtab.h"
+#include "core/port.h"
+
+struct vb_transport_ops;
+struct vb_link;
+
+/* What ibv_query_device answers and create functions enforce. */
+struct vb_limits {
+	uint32_t max_qp, max_qp_wr, max_sge, max_inline;
+	uint32_t max_cq, max_cqe, max_mr, max_mw, max_pd, max_ah;
+	uint32_t max_srq, max_srq_wr, max_srq_sge;
+	uint32_t max_rd_atom, max_init_rd_atom;
+	uint64_t max_mr_size;
+};
+extern const struct vb_limits vb_limits;
+
+struct vb_adapter {
+	char name[64];
+	uint64_t guid; /* host order of an EUI-64 */
+	struct vb_port port;
+	struct vb_idtab *mrs; /* memory key index -> struct vb_mr */
+	uint32_t key_mask;    /* scrambles key indices, random */
+	struct vb_idtab *qps; /* borrowed from the engine: low QPN bits */
+	uint32_t qpn_base;    /* high QPN bits: this process's slot */
+	struct vb_link *link; /* borrowed */
+	const struct vb_transport_ops *transport;
+	/* objects alive */
+	_Atomic uint32_t n_qp, n_cq, n_mr, n_pd, n_srq, n_ah, n_mw;
+	_Atomic uint64_t counters[32]; /* enum vb_counter */
+};
+
+/* hw_counters, with Linux's names where it has one (vb_counter_name). */
+enum vb_counter {
+	CNT_DUPLICATE_REQUEST, CNT_OUT_OF_SEQUENCE, CNT_RCVD_RNR_ERR,
+	CNT_SEND_RNR_ERR, CNT_RCVD_SEQ_ERR, CNT_ACK_DEFERRED,
+	CNT_RETRY_EXCEEDED, CNT_RNR_RETRY_EXCEEDED, CNT_SEND_ERR,
+	CNT_RETRANSMITS, CNT_TIMEOUTS, CNT_SENT_PKTS, CNT_RCVD_PKTS,
+	CNT_NAK_INVALID, CNT_NAK_ACCESS, CNT_NAK_OP, CNT_DROP_STATE,
+	CNT_DROP_BAD_RESPONSE, CNT_COUNT,
+};
+const char *vb_counter_name(enum vb_counter c);
+
+static inline void vb_count(struct vb_adapter *a, enum vb_counter c, uint64_t n)
+{
+	/* Statistics: no order with anything else is needed. */
+	atomic_fetch_add_explicit(&a->counters[c], n, memory_order_relaxed);
+}
+
+VB_MUST_CHECK int vb_adapter_init(struct vb_adapter *a, const char *name);
+/* Everything made on it is gone by now. */
+void vb_adapter_fini(struct vb_adapter *a);
+
+struct vb_pd {
+	struct vb_adapter *adapter;
+	_Atomic uint32_t refs; /* objects that stand on it */
+	void *owner;
+};
+
+VB_MUST_CHECK int vb_pd_create(struct vb_adapter *a, struct vb_pd **pd);
+VB_MUST_CHECK int vb_pd_destroy(struct vb_pd *pd); /* -EBUSY */
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Completion queues: push, arm, poll, overrun. */
+#ifndef CORE_CQ_H
+#define CORE_CQ_H
+
+#include <stdatomic.h>
+
+#include "core/adapter.h"
+#include "core/event.h"
+
+struct vb_qp;
+
+struct vb_cqe {
+	uint64_t wr_id;
+	uint8_t status;	  /* enum vb_wc_status */
+	uint8_t opcode;	  /* enum vb_wc_op */
+	uint8_t wc_flags; /* enum vb_wc_flags */
+	bool is_recv;
+	uint32_t vendor_err;
+	uint32_t byte_len;
+	uint32_t imm;	   /* as on the wire, or the invalidated rkey */
+	uint32_t qpn, src_qp;
+	struct vb_qp *qp;  /* for the release of queue slots, and purging */
+	uint32_t release;  /* the queue's released index once this is polled */
+	vb_time timestamp;
+};
+
+enum vb_cq_arm { CQ_UNARMED, CQ_ARMED_SOLICITED, CQ_ARMED_ANY };
+
+struct vb_cq {
+	struct vb_adapter *adapter;
+	struct vb_channel *channel; /* NULL: polled only */
+	struct vb_async *async;	    /* where CQ_ERR goes */
+	void *owner;
+	_Atomic uint32_t refs;	/* queue pairs that use it */
+	_Atomic uint32_t count; /* entries waiting: a hint for pollers */
+	struct vb_mutex lock;
+	/* lock */
+	struct vb_cqe *ring;
+	uint32_t cap, head; /* head: oldest */
+	enum vb_cq_arm armed;
+	bool overrun;
+	/* channel->lock */
+	struct vb_cq *event_next;
+	uint32_t events_queued; /* waiting in the channel */
+	uint32_t events_taken;	/* given to the program so far */
+};
+
+/* @cap: at least this many entries; cq->cap tells. -EINVAL for 0 or too many,
+ * -ENOMEM. */
+VB_MUST_CHECK int vb_cq_create(struct vb_adapter *a, uint32_t cap,
+			       struct vb_channel *ch, struct vb_async *async,
+			       struct vb_cq **cq);
+/* -EBUSY while a queue pair uses it. Waiting for acknowledged events is the
+ * caller's (front/verbs). */
+VB_MUST_CHECK int vb_cq_destroy(struct vb_cq *cq);
+/* Keeps what waits; -EINVAL when that would not fit. */
+VB_MUST_CHECK int vb_cq_resize(struct vb_cq *cq, uint32_t cap);
+
+/*
+ * Add an entry; signals the channel when armed (a solicited arming takes
+ * solicited entries and errors only). False: the queue is full; the entry is
+ * lost, EVENT_CQ_ERR was posted once, and the queue pair must die.
+ */
+VB_MUST_CHECK bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *e,
+			      bool solicited);
+
+/* Take up to @n entries, oldest first; releases the queue slots behind them.
+ * Returns how many, or -EIO once the queue has overrun and is empty. */
+int vb_cq_poll(struct vb_cq *cq, int n, struct vb_cqe *out);
+
+void vb_cq_arm(struct vb_cq *cq, bool solicited_only);
+/* Drop @qp's entries (RESET, destroy: IBA 10.3.1, 10.2.4.4). */
+void vb_cq_purge(struct vb_cq *cq, const struct vb_qp *qp);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory regions and their keys: the one place that says yes or no to an
+ * access. Nothing is pinned; pages may come and go (base/guard.h).
+ *
+ * A key is a scrambled table index in bits 31:8 and a random variant in 7:0,
+ * so that a stale or guessed key does not hit. lkey and rkey are equal.
+ */
+#ifndef CORE_MR_H
+#define CORE_MR_H
+
+#include "core/adapter.h"
+
+/* Type-stable: recycled, never freed while its adapter lives. */
+struct vb_mr {
+	_Atomic uint32_t key;	/* 0: not registered now */
+	_Atomic uint32_t users; /* accesses under way; dereg waits for 0 */
+	/* immutable while registered */
+	struct vb_pd *pd;
+	uint8_t *base;	 /* where iova begins in this process */
+	uint64_t iova;
+	uint64_t length;
+	uint32_t access; /* enum vb_access */
+	uint32_t index;
+	struct vb_mr *next_free;
+};
+
+/*
+ * Register @length bytes at @base, addressed by peers as @iova. A region may
+ * be empty. -EINVAL: unknown access bits, remote write or atomic without
+ * local write, or the range wraps. -ENOSPC/-ENOMEM.
+ */
+VB_MUST_CHECK int vb_mr_register(struct vb_pd *pd, void *base, uint64_t length,
+				 uint64_t iova, uint32_t access,
+				 struct vb_mr **mr);
+
+/* After the return nobody touches the memory. */
+void vb_mr_deregister(struct vb_mr *mr);
+
+/* An access under way. Short: no lock waits inside, no packet is awaited. */
+struct vb_mr_use {
+	struct vb_mr *mr;
+	uint8_t *at;
+};
+
+/*
+ * May @pd touch @len bytes at @iova through @key, with all of the rights
+ * @need (0: local read)? An access of 0 bytes checks nothing and is allowed
+ * (IBA 9.7.4.1.1: R_Key is not checked), with use->mr NULL.
+ * FAULT_NONE and @use filled: end it with vb_mr_end(). Else FAULT_RKEY.
+ */
+enum vb_fault vb_mr_begin(struct vb_adapter *a, const struct vb_pd *pd,
+			  uint32_t key, uint64_t iova, uint64_t len,
+			  uint32_t need, struct vb_mr_use *use);
+void vb_mr_end(struct vb_mr_use *use);
+
+/* Only the answer. */
+enum vb_fault vb_mr_check(struct vb_adapter *a, const struct vb_pd *pd,
+			  uint32_t key, uint64_t iova, uint64_t len,
+			  uint32_t need);
+
+/* begin + guarded copy + end. FAULT_RKEY or FAULT_REMOTE_MEMORY. */
+enum vb_fault vb_mr_write(struct vb_adapter *a, const struct vb_pd *pd,
+			  uint32_t rkey, uint64_t iova, const void *src,
+			  uint32_t len);
+enum vb_fault vb_mr_read(struct vb_adapter *a, const struct vb_pd *pd,
+			 uint32_t rkey, uint64_t iova, void *dst, uint32_t len);
+/* @swap: compare-and-swap; else add. @va 8-byte aligned in our memory, else
+ * FAULT_ALIGNMENT. *@old gets the value before, host order. */
+enum vb_fault vb_mr_atomic(struct vb_adapter *a, const struct vb_pd *pd,
+			   uint32_t rkey, uint64_t va, bool swap,
+			   uint64_t swap_add, uint64_t compare, uint64_t *old);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queue pairs: create, modify, complete, flush, destroy.
+ *
+ * Type-stable: a destroyed queue pair's memory is recycled, so that a thread
+ * that found it in the table a moment ago can still lock it and look at qpn.
+ */
+#ifndef CORE_QP_H
+#define CORE_QP_H
+
+#include "base/timer.h"
+#include "core/cq.h"
+#include "core/wq.h"
+#include "link/link.h"
+
+/* IBV_QP_* mask bits of ibv_modify_qp, same values. */
+enum vb_qp_mask {
+	QPM_STATE = 1 << 0,
+	QPM_CUR_STATE = 1 << 1,
+	QPM_EN_SQD_ASYNC_NOTIFY = 1 << 2,
+	QPM_ACCESS_FLAGS = 1 << 3,
+	QPM_PKEY_INDEX = 1 << 4,
+	QPM_PORT = 1 << 5,
+	QPM_QKEY = 1 << 6,
+	QPM_AV = 1 << 7,
+	QPM_PATH_MTU = 1 << 8,
+	QPM_TIMEOUT = 1 << 9,
+	QPM_RETRY_CNT = 1 << 10,
+	QPM_RNR_RETRY = 1 << 11,
+	QPM_RQ_PSN = 1 << 12,
+	QPM_MAX_QP_RD_ATOMIC = 1 << 13,
+	QPM_ALT_PATH = 1 << 14,
+	QPM_MIN_RNR_TIMER = 1 << 15,
+	QPM_SQ_PSN = 1 << 16,
+	QPM_MAX_DEST_RD_ATOMIC = 1 << 17,
+	QPM_PATH_MIG_STATE = 1 << 18,
+	QPM_CAP = 1 << 19,
+	QPM_DEST_QPN = 1 << 20,
+	QPM_RATE_LIMIT = 1 << 25,
+};
+
+struct vb_av {
+	struct vb_gid dgid;
+	uint32_t flow_label;
+	uint16_t dlid;
+	uint8_t sgid_index, hop_limit, traffic_class, sl, src_path_bits,
+		static_rate, port_num;
+	bool is_global;
+};
+
+struct vb_qp_attr {
+	enum vb_qp_state qp_state, cur_qp_state;
+	uint8_t path_mtu; /* enum ibv_mtu, as the program set it */
+	uint8_t path_mig_state;
+	uint32_t qkey, rq_psn, sq_psn, dest_qp_num;
+	uint32_t access_flags;
+	struct vb_av av, alt_av;
+	uint16_t pkey_index;
+	uint8_t port_num, max_rd_atomic, max_dest_rd_atomic;
+	uint8_t min_rnr_timer, timeout, retry_cnt, rnr_retry;
+	bool sqd_async_notify, sq_draining;
+	uint32_t rate_limit;
+};
+
+struct vb_qp_init {
+	enum vb_qp_type type;
+	struct vb_pd *pd;
+	struct vb_cq *send_cq, *recv_cq;
+	struct vb_srq *srq; /* or NULL */
+	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge;
+	uint32_t max_inline;
+	bool sig_all;
+	struct vb_async *async;
+	void *owner;
+};
+
+struct vb_qp {
+	/* immutable while it lives */
+	struct vb_adapter *adapter;
+	struct vb_pd *pd;
+	struct vb_cq *send_cq, *recv_cq;
+	struct vb_srq *srq;
+	struct vb_async *async;
+	void *owner;
+	enum vb_qp_type type;
+	uint32_t index; /* in adapter->qps */
+
+	struct vb_mutex drive; /* outlives the queue pair */
+	_Atomic uint32_t kick; /* work came while another thread drove */
+	_Atomic uint8_t state; /* enum vb_qp_state; drive to write */
+	_Atomic uint32_t qpn;  /* 0: free; drive to write */
+
+	/* drive */
+	struct vb_qp_attr attr;
+	struct vb_route route; /* from AV and GID table, at INIT -> RTR */
+	uint32_t mtu;	       /* bytes; min of path MTU and port's MTU */
+	bool comm_est_sent, last_wqe_sent;
+	struct vb_sq sq;
+	struct vb_rq rq;
+	struct vb_recv_wqe recv; /* the message being received into */
+	bool recv_busy;		 /* recv holds one */
+	void *tp;		 /* the transport's state */
+	/* drive: the dispatcher's memory of the peer's IPv4 Identification */
+	struct {
+		uint16_t last, rejected;
+		vb_time at;
+		bool known, has_rejected;
+	} peer_id;
+
+	struct vb_timer timer;	     /* the engine's timer lock */
+	struct vb_qp *next_free;
+};
+
+/* -EINVAL, -ENOMEM, -EOPNOTSUPP (type); caps beyond vb_limits are -EINVAL.
+ * On success init's caps hold what was given (at least what was asked). */
+VB_MUST_CHECK int vb_qp_create(struct vb_adapter *a, struct vb_qp_init *init,
+			       struct vb_qp **qp);
+/* Leaves the table, its completion queues and its slots' memory. */
+void vb_qp_destroy(struct vb_qp *qp);
+
+/* core/qp_state.c: the transition table. -EINVAL with a logged reason;
+ * changes nothing when it fails. Takes drive. */
+VB_MUST_CHECK int vb_qp_modify(struct vb_qp *qp, const struct vb_qp_attr *attr,
+			       uint32_t mask, vb_time now);
+void vb_qp_query(struct vb_qp *qp, struct vb_qp_attr *attr);
+
+/*
+ * What transports call, under drive.
+ */
+
+/* Complete the oldest send WQE (sq.done) and step past it. A successful one
+ * makes an entry only when signalled. byte_len is for READ and atomics. */
+void vb_qp_send_done(struct vb_qp *qp, enum vb_wc_status status);
+
+/* Take the next receive into qp->recv. False: none. */
+bool vb_qp_recv_begin(struct vb_qp *qp);
+
+struct vb_recv_done {
+	enum vb_wc_status status;
+	enum vb_wc_op opcode;
+	uint32_t byte_len, imm, src_qp;
+	uint8_t wc_flags;
+	bool solicited;
+};
+/* Complete the receive that qp->recv holds. */
+void vb_qp_recv_done(struct vb_qp *qp, const struct vb_recv_done *d);
+
+/*
+ * Into ERR: what is in progress and all that is queued completes with
+ * FLUSH_ERR (IBA 10.3.1), LAST_WQE is raised with an SRQ. @event: an
+ * enum vb_event_type to post, or -1. The transport completes the WQE that is
+ * at fault with its own status first.
+ */
+void vb_qp_fail(struct vb_qp *qp, int event);
+/* Flush what was posted since, when in ERR. Cheap when there is none. */
+void vb_qp_flush(struct vb_qp *qp);
+void vb_qp_event(struct vb_qp *qp, enum vb_event_type type);
+
+/* Names for messages. */
+const char *vb_qp_state_name(enum vb_qp_state s);
+
+#endif

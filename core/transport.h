@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The transport seam. A transport is a state machine without I/O: it is
+ * handed frames and the time, and fills batches. It reads no clock, no
+ * socket, no random source. Every function is called with qp->drive held.
+ */
+#ifndef CORE_TRANSPORT_H
+#define CORE_TRANSPORT_H
+
+#include "core/qp.h"
+#include "link/link.h"
+
+struct vb_transport_ops {
+	const char *name;
+
+	/* Protocol state for a new queue pair (qp->tp). 0 or -ENOMEM. */
+	int (*attach)(struct vb_qp *qp);
+	void (*detach)(struct vb_qp *qp);
+
+	/* It has just entered @to (attributes are set): reset or start what
+	 * that means. From any state to RESET forgets everything. */
+	void (*enter)(struct vb_qp *qp, enum vb_qp_state from,
+		      enum vb_qp_state to, vb_time now);
+
+	/*
+	 * One arrived packet, parsed; borrowed until return. Class, state,
+	 * addresses and P_Key have been checked by the dispatcher. Makes
+	 * completions and notes what to answer; sends nothing.
+	 */
+	void (*recv)(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+		     vb_time now);
+
+	/*
+	 * Put what may be sent now into @out while it has room: answers,
+	 * requests, repeats. True: there is more, call again with an empty
+	 * batch. Handles deadlines that have come.
+	 */
+	bool (*send)(struct vb_qp *qp, vb_time now, struct vb_txq *out);
+
+	/* When send() must be called though nothing arrives; VB_NEVER. */
+	vb_time (*deadline)(const struct vb_qp *qp);
+};
+
+#endif

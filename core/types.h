@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The words a verbs user can say. Values equal the ABI's (infiniband/verbs.h);
+ * front/verbs asserts it, so that no translation tables are needed.
+ */
+#ifndef CORE_TYPES_H
+#define CORE_TYPES_H
+
+#include "base/defs.h"
+#include "wire/gid.h"
+
+enum vb_qp_type { QPT_RC = 2, QPT_UC = 3, QPT_UD = 4, QPT_XRC_SEND = 9,
+		  QPT_XRC_RECV = 10 };
+
+enum vb_qp_state { QPS_RESET, QPS_INIT, QPS_RTR, QPS_RTS, QPS_SQD, QPS_SQE,
+		   QPS_ERR };
+#define QPS_COUNT 7
+
+enum vb_wr_op {
+	WR_WRITE = 0,
+	WR_WRITE_IMM = 1,
+	WR_SEND = 2,
+	WR_SEND_IMM = 3,
+	WR_READ = 4,
+	WR_CMP_SWAP = 5,
+	WR_FETCH_ADD = 6,
+	WR_LOCAL_INV = 7,
+	WR_BIND_MW = 8,
+	WR_SEND_INV = 9,
+};
+
+enum vb_send_flags {
+	SEND_FENCE = 1 << 0,
+	SEND_SIGNALED = 1 << 1,
+	SEND_SOLICITED = 1 << 2,
+	SEND_INLINE = 1 << 3,
+};
+
+enum vb_wc_status {
+	WC_SUCCESS = 0,
+	WC_LOC_LEN_ERR = 1,
+	WC_LOC_QP_OP_ERR = 2,
+	WC_LOC_PROT_ERR = 4,
+	WC_FLUSH_ERR = 5,
+	WC_MW_BIND_ERR = 6,
+	WC_BAD_RESP_ERR = 7,
+	WC_LOC_ACCESS_ERR = 8,
+	WC_REM_INV_REQ_ERR = 9,
+	WC_REM_ACCESS_ERR = 10,
+	WC_REM_OP_ERR = 11,
+	WC_RETRY_EXC_ERR = 12,
+	WC_RNR_RETRY_EXC_ERR = 13,
+	WC_REM_INV_RD_REQ_ERR = 15,
+	WC_FATAL_ERR = 19,
+	WC_GENERAL_ERR = 21,
+};
+
+enum vb_wc_op {
+	WC_OP_SEND = 0,
+	WC_OP_WRITE = 1,
+	WC_OP_READ = 2,
+	WC_OP_CMP_SWAP = 3,
+	WC_OP_FETCH_ADD = 4,
+	WC_OP_BIND_MW = 5,
+	WC_OP_LOCAL_INV = 6,
+	WC_OP_RECV = 128,
+	WC_OP_RECV_WRITE_IMM = 129,
+};
+
+enum vb_wc_flags { WC_GRH = 1, WC_WITH_IMM = 2, WC_WITH_INV = 8 };
+
+enum vb_access {
+	ACCESS_LOCAL_WRITE = 1,
+	ACCESS_REMOTE_WRITE = 2,
+	ACCESS_REMOTE_READ = 4,
+	ACCESS_REMOTE_ATOMIC = 8,
+	ACCESS_MW_BIND = 0x10,
+	ACCESS_ZERO_BASED = 0x20,
+	ACCESS_ON_DEMAND = 0x40,
+	ACCESS_HUGETLB = 0x80,
+	ACCESS_RELAXED_ORDERING = 1 << 20,
+};
+
+enum vb_event_type {
+	EVENT_CQ_ERR = 0,
+	EVENT_QP_FATAL = 1,
+	EVENT_QP_REQ_ERR = 2,
+	EVENT_QP_ACCESS_ERR = 3,
+	EVENT_COMM_EST = 4,
+	EVENT_SQ_DRAINED = 5,
+	EVENT_PATH_MIG = 6,
+	EVENT_PATH_MIG_ERR = 7,
+	EVENT_DEVICE_FATAL = 8,
+	EVENT_PORT_ACTIVE = 9,
+	EVENT_PORT_ERR = 10,
+	EVENT_LID_CHANGE = 11,
+	EVENT_PKEY_CHANGE = 12,
+	EVENT_SM_CHANGE = 13,
+	EVENT_SRQ_ERR = 14,
+	EVENT_SRQ_LIMIT = 15,
+	EVENT_LAST_WQE = 16,
+	EVENT_CLIENT_REREGISTER = 17,
+	EVENT_GID_CHANGE = 18,
+};
+
+/* What is wrong with an access or a packet. A check names it and returns;
+ * tables (ib/fault.c) say what follows. */
+enum vb_fault {
+	FAULT_NONE = 0,
+	FAULT_LKEY,	    /* no such lkey, wrong PD, out of range, no right */
+	FAULT_LOCAL_MEMORY, /* the key is right, the page is not there */
+	FAULT_RKEY,	    /* no such rkey, wrong PD, out of range, no right */
+	FAULT_REMOTE_MEMORY, /* rkey right, page missing at the responder */
+	FAULT_PSN_GAP,
+	FAULT_ORDER,	    /* middle without first, first before last */
+	FAULT_OPCODE,	    /* an operation this queue pair does not take */
+	FAULT_ACCESS_FLAGS, /* qp_access_flags refuse the operation */
+	FAULT_LENGTH,	    /* payload does not fit its place in the message */
+	FAULT_ALIGNMENT,    /* an atomic's address */
+	FAULT_NO_RQE,	    /* nothing posted to receive into */
+	FAULT_RQE_TOO_SMALL,
+	FAULT_RQE_LKEY,	    /* the receive's own lkey or memory */
+	FAULT_TOO_MANY_READS,
+	FAULT_INV_RKEY,	    /* SEND with invalidate of what cannot be */
+	FAULT_CQ_OVERRUN,
+	FAULT_COUNT,
+};
+
+#define VB_MAX_SGE	32
+#define VB_MAX_INLINE	1024
+#define VB_MAX_MSG	(1u << 30) /* bytes in one message; 1 GiB */
+#define VB_MAX_RD_ATOM	128
+
+struct vb_sge {
+	uint64_t addr;
+	uint32_t length;
+	uint32_t lkey;
+};
+
+/* enum ibv_mtu: 1..5 for 256..4096 bytes. */
+static inline uint32_t vb_mtu_bytes(unsigned code)
+{
+	return 128u << code;
+}
+
+#endif

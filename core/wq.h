@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Send queues, receive queues, shared receive queues.
+ *
+ * Indices run freely; slot = index % cap. A slot is taken when posted and
+ * free again when the program has polled a completion at or after it, as
+ * adapters do (SRQ: when its message has begun).
+ */
+#ifndef CORE_WQ_H
+#define CORE_WQ_H
+
+#include <stdatomic.h>
+
+#include "core/adapter.h"
+#include "core/event.h"
+
+struct vb_send_wqe {
+	/* written by the poster */
+	uint64_t wr_id;
+	uint64_t remote_addr;
+	uint64_t compare_add; /* compare, or the value to add */
+	uint64_t swap;
+	uint32_t rkey;
+	uint32_t imm;	 /* as on the wire; or the rkey to invalidate */
+	uint32_t length; /* bytes of the message */
+	uint8_t op;	 /* enum vb_wr_op */
+	uint8_t flags;	 /* enum vb_send_flags; SEND_INLINE: data follows */
+	uint8_t num_sge;
+	/* drive: the transport's */
+	uint8_t phase;
+	uint32_t first_psn; /* valid once begun */
+	uint32_t psn_count;
+	uint32_t done_bytes; /* READ: placed so far */
+	union {
+		struct vb_sge sge[0];
+		uint8_t inline_data[0];
+	};
+};
+
+struct vb_sq {
+	uint32_t cap, stride, max_sge, max_inline;
+	bool sig_all;
+	uint8_t *slots;
+	struct vb_mutex lock;	   /* posters */
+	_Atomic uint32_t posted;   /* lock to write */
+	_Atomic uint32_t released; /* CQ lock to write */
+	uint32_t done;		   /* drive: all before it are completed */
+};
+
+struct vb_recv_wqe {
+	uint64_t wr_id;
+	uint32_t num_sge;
+	uint32_t index;	 /* its queue index */
+	uint64_t length; /* room, bytes */
+	struct vb_sge sge[VB_MAX_SGE];
+};
+
+struct vb_rq {
+	uint32_t cap, stride, max_sge;
+	uint8_t *slots;
+	struct vb_mutex lock;	   /* posters; SRQ: takers too */
+	_Atomic uint32_t posted;   /* lock to write */
+	_Atomic uint32_t released; /* CQ lock to write (SRQ: lock) */
+	_Atomic uint32_t taken;	   /* drive to write (SRQ: lock) */
+};
+
+struct vb_srq {
+	struct vb_rq rq;
+	struct vb_pd *pd;
+	struct vb_async *async;
+	void *owner;
+	uint32_t limit; /* rq.lock; 0: not armed */
+	_Atomic uint32_t refs;
+};
+
+VB_MUST_CHECK int vb_sq_init(struct vb_sq *sq, uint32_t cap, uint32_t max_sge,
+			     uint32_t max_inline, bool sig_all);
+void vb_sq_fini(struct vb_sq *sq);
+VB_MUST_CHECK int vb_rq_init(struct vb_rq *rq, uint32_t cap, uint32_t max_sge);
+void vb_rq_fini(struct vb_rq *rq);
+
+static inline struct vb_send_wqe *vb_sq_at(const struct vb_sq *sq, uint32_t i)
+{
+	return (struct vb_send_wqe *)(sq->slots +
+				      (size_t)(i % sq->cap) * sq->stride);
+}
+
+/* With sq->lock held: the next free slot, or NULL when the queue is full. */
+struct vb_send_wqe *vb_sq_begin(struct vb_sq *sq);
+/* With sq->lock held: publish what vb_sq_begin() gave. */
+void vb_sq_commit(struct vb_sq *sq);
+
+/* Posted and not yet completed, as the driver sees it. */
+static inline uint32_t vb_sq_end(const struct vb_sq *sq)
+{
+	/* Pairs with the release in vb_sq_commit(): the slot is written. */
+	return atomic_load_explicit(&sq->posted, memory_order_acquire);
+}
+
+/* Takes the lock. -ENOMEM: full; -EINVAL: too many entries. */
+VB_MUST_CHECK int vb_rq_post(struct vb_rq *rq, uint64_t wr_id,
+			     const struct vb_sge *sge, unsigned count);
+/* Copy out the oldest; false when there is none. RQ: under drive. */
+bool vb_rq_take(struct vb_rq *rq, struct vb_recv_wqe *out);
+
+VB_MUST_CHECK int vb_srq_create(struct vb_pd *pd, uint32_t cap,
+				uint32_t max_sge, struct vb_async *async,
+				struct vb_srq **srq);
+VB_MUST_CHECK int vb_srq_destroy(struct vb_srq *srq); /* -EBUSY */
+/* Arms @limit (0: not); raises EVENT_SRQ_LIMIT once when fewer are left. */
+void vb_srq_set_limit(struct vb_srq *srq, uint32_t limit);
+bool vb_srq_take(struct vb_srq *srq, struct vb_recv_wqe *out);
+
+#endif

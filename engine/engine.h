@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The process's one engine: joins links to transports, owns the thread, the
+ * time, and the lease of a slot from the broker.
+ */
+#ifndef ENGINE_ENGINE_H
+#define ENGINE_ENGINE_H
+
+#include "core/qp.h"
+#include "engine/devices.h"
+
+/*
+ * Open a device: the first call of a process claims a slot and starts the
+ * thread. An adapter is shared by all who open the same device; @async gets
+ * its port's events until vb_engine_close(). -errno, the reason logged.
+ */
+VB_MUST_CHECK int vb_engine_open(const struct vb_device *device,
+				 struct vb_async *async,
+				 struct vb_adapter **adapter);
+void vb_engine_close(struct vb_adapter *adapter, struct vb_async *async);
+
+/*
+ * Work entrance: there is work on @qp (posted, or its state changed). Sends
+ * what may be sent right here, or leaves it to the thread that is driving the
+ * queue pair now. Call without qp->drive.
+ */
+void vb_drive(struct vb_qp *qp);
+
+/* @qp is about to be destroyed: forget its timer. */
+void vb_drive_forget(struct vb_qp *qp);
+
+/* Frame entrance for pollers: take what has arrived, serve it, return. */
+void vb_engine_poll(void);
+
+/* The clock that everything here runs by. */
+vb_time vb_now(void);
+
+#endif

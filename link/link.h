@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The link seam: frames in and out of this machine, in batches. A link knows
+ * bytes and addresses, and no queue pair.
+ */
+#ifndef LINK_LINK_H
+#define LINK_LINK_H
+
+#include "wire/gid.h"
+#include "wire/ib_hdr.h"
+
+/*
+ * Where frames go, resolved. Filled by its owner (a queue pair or an address
+ * handle), completed by the link's route(); constant while it is in use.
+ */
+struct vb_route {
+	struct vb_gid sgid, dgid;
+	uint32_t ifindex;    /* of the source's interface */
+	uint8_t tclass;	     /* IP TOS / traffic class */
+	uint8_t hop_limit;   /* 0: the system's default */
+	uint32_t flow_label; /* 20 bits */
+	uint32_t dqpn, sqpn; /* entropy: stable for a queue pair's life */
+	/* set by route() */
+	uint16_t src_port;
+	uint16_t channel;    /* the link's own: which socket */
+};
+
+/*
+ * A batch being built. Packets lie one behind the other, from BTH through
+ * pad, each followed by VB_ICRC_BYTES of room that the link fills in.
+ * A transport may begin one more packet whenever vb_txq_has_room().
+ */
+#define VB_TXQ_FRAMES 64
+#define VB_TXQ_BYTES  (64 * 1024)
+#define VB_FRAME_MAX  (VB_IB_MAX_HDR_BYTES + 4096 + VB_ICRC_BYTES)
+
+struct vb_tx_frame {
+	const struct vb_route *route;
+	uint32_t at;  /* offset in bytes[] */
+	uint32_t len; /* BTH through pad; a multiple of 4 */
+};
+
+struct vb_txq {
+	unsigned count;
+	uint32_t used;
+	struct vb_tx_frame frames[VB_TXQ_FRAMES];
+	uint8_t bytes[VB_TXQ_BYTES + VB_FRAME_MAX];
+};
+
+static inline bool vb_txq_has_room(const struct vb_txq *q)
+{
+	return q->count < VB_TXQ_FRAMES && q->used <= VB_TXQ_BYTES;
+}
+
+/* Where the next packet is to be written (VB_FRAME_MAX bytes of room). */
+static inline uint8_t *vb_txq_begin(struct vb_txq *q)
+{
+	return q->bytes + q->used;
+}
+
+static inline void vb_txq_commit(struct vb_txq *q, uint32_t len,
+				 const struct vb_route *route)
+{
+	q->frames[q->count++] = (struct vb_tx_frame){ route, q->used, len };
+	q->used += len + VB_ICRC_BYTES;
+}
+
+static inline void vb_txq_reset(struct vb_txq *q)
+{
+	q->count = 0;
+	q->used = 0;
+}
+
+/* Arrived frames. Borrowed: valid until the next recv() on the link. */
+struct vb_frame {
+	const uint8_t *bytes; /* BTH; ICRC already checked and cut off */
+	uint32_t len;	      /* BTH through pad */
+	const struct vb_gid *src, *dst;
+	uint16_t src_port;
+	uint8_t tclass, ttl;
+	/* The ICRC is right if the IPv4 Identification was this; -1: it is
+	 * right without a condition. The dispatcher decides (WIRE 1.5). */
+	int32_t if_ip_id;
+	uint32_t ifindex;
+};
+
+#define VB_RXQ_FRAMES 256
+struct vb_rxq {
+	unsigned count;
+	struct vb_frame frames[VB_RXQ_FRAMES];
+};
+
+struct vb_link_stats {
+	uint64_t tx_frames, tx_calls, tx_bytes, tx_lost;
+	uint64_t rx_frames, rx_calls, rx_bytes, rx_icrc_errors, rx_malformed;
+};
+
+struct vb_link;
+struct vb_link_ops {
+	const char *name;
+
+	/* Complete @r: choose its source port and channel. -errno. */
+	int (*route)(struct vb_link *l, struct vb_route *r);
+
+	/* Seal (ICRC) and send every frame of @q, then reset it. Blocks for a
+	 * short time when the kernel is full; what it refuses is lost, as on
+	 * a wire, and counted. Any thread, many at a time. */
+	void (*send)(struct vb_link *l, struct vb_txq *q);
+
+	/* Take what has arrived, at most what @q holds; never blocks.
+	 * One thread at a time: the caller's receive lock. -errno. */
+	int (*recv)(struct vb_link *l, struct vb_rxq *q);
+
+	/* Readable while frames may be waiting. */
+	int (*fd)(const struct vb_link *l);
+
+	void (*stats)(const struct vb_link *l, struct vb_link_stats *out);
+	void (*close)(struct vb_link *l);
+};
+
+struct vb_link {
+	const struct vb_link_ops *ops;
+};
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Transport headers: bytes to host-order structs and back (IBA 9.2, 9.3). */
+#ifndef WIRE_IB_HDR_H
+#define WIRE_IB_HDR_H
+
+#include "base/bytes.h"
+#include "wire/ib_op.h"
+
+#define VB_BTH_BYTES	    12
+#define VB_IB_MAX_HDR_BYTES 64 /* BTH and every extended header of one packet */
+#define VB_ICRC_BYTES	    4
+#define VB_QPN_MULTICAST    0xffffffu
+
+struct vb_bth {
+	uint8_t opcode;
+	bool solicited, migrated, fecn, becn, ack_req;
+	uint8_t pad;   /* bytes, 0..3 */
+	uint16_t pkey;
+	uint32_t dqpn; /* 24 bits */
+	uint32_t psn;  /* 24 bits */
+};
+
+struct vb_reth {
+	uint64_t va;
+	uint32_t rkey, length;
+};
+
+struct vb_atomic_eth {
+	uint64_t va;
+	uint32_t rkey;
+	uint64_t swap_add, compare;
+};
+
+struct vb_aeth {
+	uint8_t syndrome;
+	uint32_t msn; /* 24 bits */
+};
+
+struct vb_deth {
+	uint32_t qkey, sqpn;
+};
+
+/* AETH syndromes (IBA 9.7.5.2.1). */
+#define VB_SYN_ACK	    0x1f /* 0x00 | credit code 31: credits unused */
+#define VB_SYN_RNR	    0x20 /* | timer code */
+#define VB_SYN_NAK_PSN	    0x60
+#define VB_SYN_NAK_INVALID  0x61
+#define VB_SYN_NAK_ACCESS   0x62
+#define VB_SYN_NAK_OP	    0x63
+#define VB_SYN_NAK_INV_RD   0x64
+enum vb_syn_type { SYN_ACK = 0, SYN_RNR = 1, SYN_NAK = 3 }; /* bits 6:5 */
+static inline unsigned vb_syn_type(uint8_t syndrome)
+{
+	return syndrome >> 5;
+}
+
+/* One packet from BTH to pad, parsed. @op is NULL in no valid packet. */
+struct vb_ib_pkt {
+	const struct vb_ib_op *op;
+	struct vb_bth bth;
+	struct vb_reth reth;	   /* HDR_RETH */
+	struct vb_atomic_eth atomic; /* HDR_ATOMIC */
+	struct vb_aeth aeth;	   /* HDR_AETH */
+	uint64_t atomic_ack;	   /* HDR_ATOMIC_ACK */
+	uint32_t imm;		   /* HDR_IMM: bytes as on the wire, uninterpreted:
+				    * a memory copy, like ibv imm_data */
+	uint32_t ieth_rkey;	   /* HDR_IETH */
+	struct vb_deth deth;	   /* CLASS_UD */
+	uint32_t xrc_srqn;	   /* CLASS_XRC requests */
+	const uint8_t *payload;	   /* into the frame; pad not counted */
+	uint32_t payload_bytes;
+};
+
+enum vb_parse { PARSE_OK, PARSE_SHORT, PARSE_VERSION, PARSE_OPCODE };
+
+/* @len: from the BTH to the last pad byte, the ICRC left out. */
+enum vb_parse vb_ib_parse(const uint8_t *bytes, size_t len,
+			  struct vb_ib_pkt *pkt);
+
+/*
+ * Write BTH and the extended headers that the opcode in @pkt->bth says;
+ * @pkt->op need not be set. Returns their length. @bytes has room for
+ * VB_IB_MAX_HDR_BYTES.
+ */
+size_t vb_ib_put_headers(uint8_t *bytes, const struct vb_ib_pkt *pkt);
+
+/* The pairs, for tests and tracing. */
+bool vb_bth_get(struct vb_reader *r, struct vb_bth *h);
+void vb_bth_put(struct vb_writer *w, const struct vb_bth *h);
+bool vb_reth_get(struct vb_reader *r, struct vb_reth *h);
+void vb_reth_put(struct vb_writer *w, const struct vb_reth *h);
+bool vb_atomic_eth_get(struct vb_reader *r, struct vb_atomic_eth *h);
+void vb_atomic_eth_put(struct vb_writer *w, const struct vb_atomic_eth *h);
+bool vb_aeth_get(struct vb_reader *r, struct vb_aeth *h);
+void vb_aeth_put(struct vb_writer *w, const struct vb_aeth *h);
+bool vb_deth_get(struct vb_reader *r, struct vb_deth *h);
+void vb_deth_put(struct vb_writer *w, const struct vb_deth *h);
+
+/* PSN arithmetic: 24 bits, signed distance (IBA 9.7.2). */
+#define VB_PSN_MASK 0xffffffu
+static inline uint32_t vb_psn_add(uint32_t psn, uint32_t n)
+{
+	return (psn + n) & VB_PSN_MASK;
+}
+
+/* a - b, in [-2^23, 2^23). */
+static inline int32_t vb_psn_diff(uint32_t a, uint32_t b)
+{
+	return (int32_t)((a - b) << 8) >> 8;
+}
+
+/* IBA table 45: nanoseconds of an RNR timer code (0..31). */
+vb_time vb_rnr_ns(uint8_t code);
+/* 4.096 us * 2^code; 0 means never. */
+vb_time vb_ack_timeout_ns(uint8_t code);
+
+#endif
