@@ -107,7 +107,8 @@ struct vb_qp {
 		bool known, has_rejected;
 	} peer_id;
 
-	struct vb_timer timer;	     /* the engine's timer lock */
+	vb_time timer_at;	 /* drive: what the engine queued; VB_NEVER */
+	struct vb_timer timer;	 /* the engine's timer lock; initialised once */
 	struct vb_qp *next_free;
 };
 

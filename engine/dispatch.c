@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Frame entrance: admit, find the queue pair, hand over. */
+#include "engine/engine_priv.h"
+
+#include "base/log.h"
+
+/* How far an IPv4 Identification may have moved since the last packet. */
+#define ID_STRIDE 1024
+
+/* P_Key 0xffff, the only one in the table: the low 15 bits decide, and two
+ * limited members do not talk (IBA 10.9.1); we are a full member. */
+static bool pkey_matches(uint16_t pkey)
+{
+	return (pkey & 0x7fff) == 0x7fff;
+}
+
+static bool state_takes(enum vb_qp_state state, bool response)
+{
+	static const struct {
+		bool request, response;
+	} takes[QPS_COUNT] = {
+		[QPS_RTR] = { true, false },
+		[QPS_RTS] = { true, true },
+		[QPS_SQD] = { true, true },
+		[QPS_SQE] = { true, true },
+	};
+
+	return response ? takes[state].response : takes[state].request;
+}
+
+/*
+ * The ICRC covers the IPv4 Identification, which a UDP socket does not tell;
+ * the link solved for the only value that makes the ICRC right. A random
+ * error passes for some value once in 2^16, so the value must also be one
+ * that this peer may use: a small one (a segment's index, as user-space
+ * senders have), or a little after the last (a counter, as kernels have). A
+ * peer that jumps is believed the second time.
+ */
+static bool id_is_plausible(struct vb_qp *qp, uint16_t id, vb_time now)
+{
+	uint32_t idle_ms =
+		(uint32_t)VB_MIN((now - qp->peer_id.at) / VB_MSEC, UINT16_MAX);
+	uint32_t stride = VB_MIN(ID_STRIDE + 2 * idle_ms, UINT16_MAX);
+	uint16_t moved = (uint16_t)(id - qp->peer_id.last);
+	uint16_t again = (uint16_t)(id - qp->peer_id.rejected);
+
+	if (qp->peer_id.known && id >= 64 && moved > stride &&
+	    !(qp->peer_id.has_rejected && again <= ID_STRIDE)) {
+		qp->peer_id.rejected = id;
+		qp->peer_id.has_rejected = true;
+		return false;
+	}
+	qp->peer_id.has_rejected = false;
+	qp->peer_id.known = true;
+	qp->peer_id.last = id;
+	qp->peer_id.at = now;
+	return true;
+}
+
+static bool admit(struct vb_qp *qp, const struct vb_frame *f,
+		  const struct vb_ib_pkt *pkt, vb_time now)
+{
+	if (pkt->bth.opcode >> 5 != CLASS_RC)
+		return false;
+	if (!state_takes(atomic_load(&qp->state), pkt->op->response))
+		return false;
+	if (!vb_gid_equal(f->src, &qp->route.dgid) ||
+	    !vb_gid_equal(f->dst, &qp->route.sgid))
+		return false;
+	if (!pkey_matches(pkt->bth.pkey))
+		return false;
+	return f->if_ip_id < 0 ||
+	       id_is_plausible(qp, (uint16_t)f->if_ip_id, now);
+}
+
+static uint32_t frame_dqpn(const struct vb_frame *f)
+{
+	return f->len < VB_BTH_BYTES ? 0
+				     : (uint32_t)vb_load_be(f->bytes + 5, 3);
+}
+
+static void hand_over(struct vb_qp *qp, const struct vb_frame *f, vb_time now)
+{
+	struct vb_ib_pkt pkt;
+
+	if (vb_ib_parse(f->bytes, f->len, &pkt) != PARSE_OK ||
+	    !admit(qp, f, &pkt, now)) {
+		vb_count(qp->adapter, CNT_DROP_STATE, 1);
+		return;
+	}
+	qp->adapter->transport->recv(qp, &pkt, now);
+}
+
+/* Frames in a row for one queue pair: one lock, one step for all of them. */
+static unsigned dispatch_run(struct vb_engine *e, unsigned first, vb_time now)
+{
+	const struct vb_frame *f = &e->rxq.frames[first];
+	uint32_t dqpn = frame_dqpn(f);
+	unsigned end = first + 1;
+	struct vb_qp *qp;
+
+	while (end < e->rxq.count && frame_dqpn(&e->rxq.frames[end]) == dqpn)
+		end++;
+	qp = dqpn >> VB_QPN_BITS == e->lease.slot
+		     ? vb_idtab_get(e->qps, dqpn & ((1u << VB_QPN_BITS) - 1))
+		     : NULL;
+	if (!qp)
+		return end;
+	vb_mutex_lock(&qp->drive);
+	if (atomic_load(&qp->qpn) == dqpn) {
+		vb_count(qp->adapter, CNT_RCVD_PKTS, end - first);
+		for (unsigned i = first; i < end; i++)
+			hand_over(qp, &e->rxq.frames[i], now);
+		vb_drive_step(e, qp, now);
+	}
+	vb_drive_release(e, qp);
+	return end;
+}
+
+void vb_dispatch(struct vb_engine *e, vb_time now)
+{
+	unsigned i = 0;
+
+	while (i < e->rxq.count)
+		i = dispatch_run(e, i, now);
+}

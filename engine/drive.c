@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Work entrance: who drives a queue pair, batches out, deadlines. */
+#include "engine/engine_priv.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+/*
+ * Batches that one step may send before others get a turn. A foreign peer may
+ * ask for a READ of a gigabyte in one request; the rest follows from the
+ * thread, between other work.
+ */
+#define STEP_BATCHES 16
+
+static pthread_key_t txq_key;
+static pthread_once_t txq_once = PTHREAD_ONCE_INIT;
+static __thread struct vb_txq *thread_txq;
+
+static void make_txq_key(void)
+{
+	if (pthread_key_create(&txq_key, free) != 0)
+		vb_log(LOG_WARN, "engine: no key for per-thread batches: they "
+				 "stay until the process ends");
+}
+
+/* Each thread that sends has a batch of its own, so that none waits for one
+ * and none is allocated per packet. NULL: no memory now. */
+static struct vb_txq *my_txq(void)
+{
+	if (VB_LIKELY(thread_txq))
+		return thread_txq;
+	pthread_once(&txq_once, make_txq_key);
+	thread_txq = malloc(sizeof(*thread_txq));
+	if (thread_txq) {
+		vb_txq_reset(thread_txq);
+		pthread_setspecific(txq_key, thread_txq);
+	}
+	return thread_txq;
+}
+
+static void arm_timer(struct vb_engine *e, struct vb_qp *qp, vb_time at)
+{
+	const uint64_t one = 1;
+	bool wake;
+
+	/* A later deadline is left to the queued timer: when that fires, the
+	 * step it causes looks again. So an ACK costs no heap operation. */
+	if (at >= qp->timer_at)
+		return;
+	vb_mutex_lock(&e->timer_lock);
+	if (vb_timer_set(&e->timers, &qp->timer, at) != 0) {
+		vb_mutex_unlock(&e->timer_lock);
+		vb_log(LOG_ERROR, "qp 0x%x: no memory for its timer",
+		       atomic_load(&qp->qpn));
+		return;
+	}
+	qp->timer_at = at;
+	wake = at < e->sleep_until;
+	if (wake)
+		e->sleep_until = at;
+	vb_mutex_unlock(&e->timer_lock);
+	if (wake && write(e->wake_fd, &one, sizeof(one)) < 0)
+		vb_log(LOG_DEBUG, "engine: wake refused");
+}
+
+void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
+{
+	const struct vb_transport_ops *ops = qp->adapter->transport;
+	struct vb_txq *q = my_txq();
+	bool more = true;
+
+	if (!q) { /* try again soon: nothing is lost but time */
+		arm_timer(e, qp, now + 10 * VB_MSEC);
+		return;
+	}
+	for (unsigned i = 0; more && i < STEP_BATCHES; i++) {
+		more = ops->send(qp, now, q);
+		if (q->count)
+			e->link->ops->send(e->link, q);
+	}
+	arm_timer(e, qp, more ? now : ops->deadline(qp));
+}
+
+void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
+{
+	vb_mutex_unlock(&qp->drive);
+	/* Pairs with vb_drive(): whoever failed to take the lock has set kick
+	 * before trying, so either they got it or we see it here. */
+	if (VB_UNLIKELY(atomic_load(&qp->kick)))
+		vb_drive(qp);
+}
+
+void vb_drive(struct vb_qp *qp)
+{
+	struct vb_engine *e = vb_engine_running();
+
+	atomic_store(&qp->kick, 1);
+	while (atomic_load(&qp->kick)) {
+		if (!vb_mutex_trylock(&qp->drive))
+			return;
+		atomic_store(&qp->kick, 0);
+		if (e && atomic_load(&qp->qpn))
+			vb_drive_step(e, qp, vb_now());
+		vb_mutex_unlock(&qp->drive);
+	}
+}
+
+void vb_drive_forget(struct vb_qp *qp)
+{
+	struct vb_engine *e = vb_engine_running();
+
+	if (!e)
+		return;
+	vb_mutex_lock(&qp->drive);
+	vb_mutex_lock(&e->timer_lock);
+	vb_timer_cancel(&e->timers, &qp->timer);
+	vb_mutex_unlock(&e->timer_lock);
+	qp->timer_at = VB_NEVER;
+	vb_mutex_unlock(&qp->drive);
+}
+
+static struct vb_qp *next_due(struct vb_engine *e, vb_time now)
+{
+	struct vb_timer *t;
+
+	vb_mutex_lock(&e->timer_lock);
+	t = vb_timers_pop(&e->timers, now);
+	vb_mutex_unlock(&e->timer_lock);
+	return t ? VB_CONTAINER_OF(t, struct vb_qp, timer) : NULL;
+}
+
+void vb_drive_due(struct vb_engine *e, vb_time now)
+{
+	struct vb_qp *qp;
+
+	while ((qp = next_due(e, now))) {
+		vb_mutex_lock(&qp->drive);
+		qp->timer_at = VB_NEVER;
+		/* Queue pairs are type-stable: a timer that outlived its
+		 * queue pair meets qpn 0, or steps its successor for
+		 * nothing. */
+		if (atomic_load(&qp->qpn))
+			vb_drive_step(e, qp, now);
+		vb_drive_release(e, qp);
+	}
+}

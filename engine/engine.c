@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The process's one engine: start and stop in order, adapters it serves. */
+#include "engine/engine_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/rand.h"
+#include "ib/ib.h"
+#include "link/udp.h"
+
+static struct vb_mutex open_lock = { PTHREAD_MUTEX_INITIALIZER };
+static struct vb_engine *_Atomic engine; /* open_lock to write */
+
+struct vb_engine *vb_engine_running(void)
+{
+	/* Pairs with the release in start_engine(). */
+	return atomic_load_explicit(&engine, memory_order_acquire);
+}
+
+/*
+ * A child has none of its parent's threads, and RDMA objects do not cross a
+ * fork. It forgets the engine, so that it may open devices of its own, and
+ * lets go of the slot's sockets, so that the slot is free when the parent is
+ * gone. Closing by number only: locks may be held by threads that are not
+ * here.
+ */
+static void after_fork_in_child(void)
+{
+	struct vb_engine *e = vb_engine_running();
+
+	atomic_store(&engine, NULL);
+	vb_mutex_init(&open_lock);
+	if (!e)
+		return;
+	close(e->lease.name_fd);
+	close(e->lease.vault_fd);
+	close(e->lease.broker_fd);
+	close(e->wake_fd);
+	close(e->link->ops->fd(e->link));
+}
+
+static void watch_forks(void)
+{
+	static bool watching;
+
+	if (!watching && pthread_atfork(NULL, NULL, after_fork_in_child) == 0)
+		watching = true;
+}
+
+static int open_link(struct vb_engine *e)
+{
+	int rc = vb_lease_claim(&e->lease);
+
+	if (rc)
+		return rc;
+	rc = vb_udp_open(e->lease.rx_fd, &e->link);
+	if (rc) {
+		vb_lease_release(&e->lease);
+		return rc;
+	}
+	e->lease.rx_fd = -1;
+	return 0;
+}
+
+static void close_link(struct vb_engine *e)
+{
+	e->link->ops->close(e->link);
+	vb_lease_release(&e->lease);
+}
+
+static int start_engine(void)
+{
+	struct vb_engine *e = calloc(1, sizeof(*e));
+	int rc = -ENOMEM;
+
+	if (!e)
+		return -ENOMEM;
+	/* QPN 0 and 1 are the specification's, in slot 0: any index will do
+	 * here; a random first one keeps a restarted program from meeting its
+	 * predecessor's packets. */
+	e->qps = vb_idtab_create(1u << VB_QPN_BITS,
+				 vb_rand32() & ((1u << VB_QPN_BITS) - 1));
+	if (!e->qps)
+		goto free_engine;
+	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (e->wake_fd < 0) {
+		rc = -errno;
+		goto destroy_qps;
+	}
+	vb_mutex_init(&e->list_lock);
+	vb_mutex_init(&e->rx);
+	vb_mutex_init(&e->timer_lock);
+	vb_timers_init(&e->timers);
+	rc = open_link(e);
+	if (rc)
+		goto close_wake;
+	rc = vb_service_start(e);
+	if (rc)
+		goto close_link;
+	watch_forks();
+	atomic_store_explicit(&engine, e, memory_order_release);
+	return 0;
+
+close_link:
+	close_link(e);
+close_wake:
+	close(e->wake_fd);
+destroy_qps:
+	vb_idtab_destroy(e->qps);
+free_engine:
+	free(e);
+	return rc;
+}
+
+/* Everything made on it is gone: no queue pair is in a heap or a table. */
+static void stop_engine(struct vb_engine *e)
+{
+	vb_service_stop(e);
+	atomic_store(&engine, NULL);
+	close_link(e);
+	close(e->wake_fd);
+	while (vb_timers_pop(&e->timers, VB_NEVER - 1))
+		;
+	vb_timers_fini(&e->timers);
+	vb_idtab_destroy(e->qps);
+	vb_mutex_fini(&e->list_lock);
+	vb_mutex_fini(&e->rx);
+	vb_mutex_fini(&e->timer_lock);
+	free(e);
+}
+
+static struct vb_open_adapter *find_adapter(struct vb_engine *e,
+					    const char *name)
+{
+	struct vb_open_adapter *oa = e->adapters;
+
+	while (oa && strcmp(oa->device.name, name) != 0)
+		oa = oa->next;
+	return oa;
+}
+
+static int make_adapter(struct vb_engine *e, const struct vb_device *device,
+			struct vb_open_adapter **out)
+{
+	struct vb_open_adapter *oa = calloc(1, sizeof(*oa));
+	int rc;
+
+	if (!oa)
+		return -ENOMEM;
+	rc = vb_adapter_init(&oa->adapter, device->name);
+	if (rc)
+		goto free_adapter;
+	oa->device = *device;
+	oa->adapter.guid = device->guid;
+	oa->adapter.qps = e->qps;
+	oa->adapter.qpn_base = e->lease.slot << VB_QPN_BITS;
+	oa->adapter.link = e->link;
+	oa->adapter.transport = &vb_ib_transport;
+	rc = vb_ports_setup(oa);
+	if (rc)
+		goto fini_adapter;
+	oa->next = e->adapters;
+	e->adapters = oa;
+	*out = oa;
+	return 0;
+
+fini_adapter:
+	vb_adapter_fini(&oa->adapter);
+free_adapter:
+	free(oa);
+	return rc;
+}
+
+static void drop_adapter(struct vb_engine *e, struct vb_open_adapter *oa)
+{
+	struct vb_open_adapter **at = &e->adapters;
+
+	while (*at != oa)
+		at = &(*at)->next;
+	*at = oa->next;
+	vb_adapter_fini(&oa->adapter);
+	free(oa);
+}
+
+static int open_adapter(struct vb_engine *e, const struct vb_device *device,
+			struct vb_async *async, struct vb_adapter **adapter)
+{
+	struct vb_open_adapter *oa = find_adapter(e, device->name);
+	struct vb_watcher *w = malloc(sizeof(*w));
+	int rc = 0;
+
+	if (!w)
+		return -ENOMEM;
+	if (!oa)
+		rc = make_adapter(e, device, &oa);
+	if (rc) {
+		free(w);
+		return rc;
+	}
+	*w = (struct vb_watcher){ async, oa->watchers };
+	oa->watchers = w;
+	oa->refs++;
+	*adapter = &oa->adapter;
+	return 0;
+}
+
+static void stop_if_idle(void)
+{
+	struct vb_engine *e = vb_engine_running();
+
+	if (e && !e->adapters)
+		stop_engine(e);
+}
+
+int vb_engine_open(const struct vb_device *device, struct vb_async *async,
+		   struct vb_adapter **adapter)
+{
+	int rc = 0;
+
+	vb_mutex_lock(&open_lock);
+	if (!vb_engine_running())
+		rc = start_engine();
+	if (rc == 0) {
+		struct vb_engine *e = vb_engine_running();
+
+		vb_mutex_lock(&e->list_lock);
+		rc = open_adapter(e, device, async, adapter);
+		vb_mutex_unlock(&e->list_lock);
+	}
+	if (rc)
+		stop_if_idle();
+	vb_mutex_unlock(&open_lock);
+	return rc;
+}
+
+static void stop_watching(struct vb_open_adapter *oa,
+			  const struct vb_async *async)
+{
+	struct vb_watcher **at = &oa->watchers, *w;
+
+	while ((*at)->async != async)
+		at = &(*at)->next;
+	w = *at;
+	*at = w->next;
+	free(w);
+}
+
+void vb_engine_close(struct vb_adapter *adapter, struct vb_async *async)
+{
+	struct vb_open_adapter *oa =
+		VB_CONTAINER_OF(adapter, struct vb_open_adapter, adapter);
+	struct vb_engine *e;
+
+	vb_mutex_lock(&open_lock);
+	e = vb_engine_running();
+	vb_mutex_lock(&e->list_lock);
+	stop_watching(oa, async);
+	if (--oa->refs == 0)
+		drop_adapter(e, oa);
+	vb_mutex_unlock(&e->list_lock);
+	stop_if_idle();
+	vb_mutex_unlock(&open_lock);
+}
+
+void vb_engine_with_adapters(struct vb_engine *e,
+			     void (*f)(struct vb_open_adapter *oa, void *arg),
+			     void *arg)
+{
+	vb_mutex_lock(&e->list_lock);
+	for (struct vb_open_adapter *oa = e->adapters; oa; oa = oa->next)
+		f(oa, arg);
+	vb_mutex_unlock(&e->list_lock);
+}
+
+void vb_engine_poll(void)
+{
+	struct vb_engine *e = vb_engine_running();
+
+	if (!e || !vb_mutex_trylock(&e->rx))
+		return;
+	if (e->link->ops->recv(e->link, &e->rxq) >= 0 && e->rxq.count)
+		vb_dispatch(e, vb_now());
+	/* A hint to the thread, ordered by nothing. */
+	atomic_store_explicit(&e->last_poll, vb_now(), memory_order_relaxed);
+	vb_mutex_unlock(&e->rx);
+}

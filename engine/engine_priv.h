@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The engine's inside, shared by its files only.
+ *
+ * Lock order, outermost first: open_lock > list_lock > rx > qp.drive >
+ * sq/rq/srq > cq > channel; leaves: timer_lock, port.lock, async.lock. The
+ * thread never takes open_lock: who stops the engine holds it and waits.
+ */
+#ifndef ENGINE_ENGINE_PRIV_H
+#define ENGINE_ENGINE_PRIV_H
+
+#include <stdatomic.h>
+
+#include "core/transport.h"
+#include "engine/engine.h"
+#include "engine/lease.h"
+
+#define VB_MAX_ADAPTERS 64
+#define VB_MAX_WATCHERS 1024
+
+struct vb_watcher { /* a context that hears an adapter's port events */
+	struct vb_async *async;
+	struct vb_watcher *next;
+};
+
+struct vb_open_adapter {
+	struct vb_adapter adapter;
+	struct vb_device device;
+	unsigned refs;
+	struct vb_watcher *watchers;
+	struct vb_open_adapter *next;
+};
+
+struct vb_engine {
+	/* immutable while the thread runs */
+	struct vb_lease lease;
+	struct vb_link *link;
+	struct vb_idtab *qps;
+	int wake_fd;
+	pthread_t thread;
+
+	struct vb_mutex list_lock;
+	struct vb_open_adapter *adapters; /* list_lock */
+
+	struct vb_mutex rx;
+	struct vb_rxq rxq;	/* rx */
+	_Atomic vb_time last_poll; /* when a program's thread last drained */
+
+	struct vb_mutex timer_lock;
+	struct vb_timers timers; /* timer_lock */
+	vb_time sleep_until;	 /* timer_lock: when the thread wakes anyway */
+
+	_Atomic bool stop;
+};
+
+/* engine/engine.c */
+struct vb_engine *vb_engine_running(void);
+
+/* engine/drive.c */
+/* Send what @qp may send and arm its timer. The caller holds qp->drive. */
+void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now);
+/* Give up qp->drive, and serve who asked meanwhile. */
+void vb_drive_release(struct vb_engine *e, struct vb_qp *qp);
+/* Step every queue pair whose deadline has come. */
+void vb_drive_due(struct vb_engine *e, vb_time now);
+
+/* engine/dispatch.c: hand over what rxq holds. The caller holds e->rx. */
+void vb_dispatch(struct vb_engine *e, vb_time now);
+
+/* engine/service.c: the thread. */
+VB_MUST_CHECK int vb_service_start(struct vb_engine *e);
+void vb_service_stop(struct vb_engine *e);
+/* engine/ports.c: bring an adapter's port to what the system says. */
+void vb_ports_refresh(struct vb_engine *e);
+VB_MUST_CHECK int vb_ports_setup(struct vb_open_adapter *oa);
+/* Run @f with the list of adapters locked. */
+void vb_engine_with_adapters(struct vb_engine *e,
+			     void (*f)(struct vb_open_adapter *oa, void *arg),
+			     void *arg);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Ports follow the host's interfaces: addresses, MTU, up and down. */
+#include "engine/engine_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "link/netif.h"
+
+static const struct vb_netif *find_netif(const struct vb_netif *list,
+					 unsigned count, const char *name)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (strcmp(list[i].name, name) == 0)
+			return &list[i];
+	return NULL;
+}
+
+/* What the port should be told; an interface that is gone is down and
+ * without addresses. */
+static void gather_news(const struct vb_netif *n, struct vb_port_news *news)
+{
+	memset(news, 0, sizeof(*news));
+	if (!n)
+		return;
+	news->up = n->up;
+	news->mtu = n->mtu;
+	news->mbits = n->mbits;
+	news->count = VB_MIN(n->count, VB_COUNT(news->addresses));
+	memcpy(news->addresses, n->addresses,
+	       news->count * sizeof(news->addresses[0]));
+}
+
+static void tell_watchers(struct vb_open_adapter *oa, unsigned changes)
+{
+	static const struct {
+		enum vb_port_change change;
+		enum vb_event_type event;
+	} says[] = {
+		{ PORT_WENT_DOWN, EVENT_PORT_ERR },
+		{ PORT_UP, EVENT_PORT_ACTIVE },
+		{ PORT_GIDS, EVENT_GID_CHANGE },
+	};
+
+	for (unsigned i = 0; i < VB_COUNT(says); i++)
+		for (struct vb_watcher *w = oa->watchers; w; w = w->next)
+			if (changes & says[i].change)
+				vb_async_post(w->async, says[i].event, NULL);
+}
+
+struct netif_list {
+	struct vb_netif *list;
+	unsigned count;
+};
+
+static void refresh_one(struct vb_open_adapter *oa, void *arg)
+{
+	const struct netif_list *l = arg;
+	struct vb_port_news news;
+
+	gather_news(find_netif(l->list, l->count, oa->device.netdev), &news);
+	tell_watchers(oa, vb_port_update(&oa->adapter.port, &news));
+}
+
+void vb_ports_refresh(struct vb_engine *e)
+{
+	struct netif_list l;
+	int rc = vb_netif_list(&l.list, &l.count);
+
+	if (rc) {
+		vb_log(LOG_WARN, "engine: interfaces cannot be listed: %s",
+		       strerror(-rc));
+		return;
+	}
+	vb_engine_with_adapters(e, refresh_one, &l);
+	vb_netif_free(l.list, l.count);
+}
+
+int vb_ports_setup(struct vb_open_adapter *oa)
+{
+	struct vb_port *p = &oa->adapter.port;
+	const struct vb_netif *n;
+	struct netif_list l;
+	int rc = vb_netif_list(&l.list, &l.count);
+
+	if (rc)
+		return rc;
+	n = find_netif(l.list, l.count, oa->device.netdev);
+	if (!n) {
+		vb_netif_free(l.list, l.count);
+		vb_log(LOG_ERROR, "device %s: interface %s is gone",
+		       oa->device.name, oa->device.netdev);
+		return -ENODEV;
+	}
+	memcpy(p->netdev, oa->device.netdev, sizeof(p->netdev));
+	memcpy(p->mac, n->mac, sizeof(p->mac));
+	p->ifindex = n->ifindex;
+	p->gids[0] =
+		(struct vb_gid_entry){ vb_gid_from_mac(n->mac), n->ifindex };
+	p->gid_count = 1;
+	refresh_one(oa, &l);
+	vb_netif_free(l.list, l.count);
+	return 0;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The engine's thread: it sleeps in the kernel and serves what nobody polls:
+ * one-sided operations on a passive target, timers, completion channels,
+ * address changes, a broker that went away.
+ *
+ * While a program spins in ibv_poll_cq it drains the link itself, and waking
+ * this thread for each packet would only take the processor from it. So the
+ * thread leaves packets to a program that polled a moment ago, and after
+ * REST_AFTER wake-ups in a row that were not needed it rests: it looks at the
+ * clock instead of the socket, for longer and longer, until the polling stops.
+ * A program that polls now and spins on memory then (as ib_write_lat does)
+ * leaves work for the thread each time round, and so never sends it to rest.
+ */
+#include "engine/engine_priv.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "link/netif.h"
+
+#define REST_AFTER     8
+#define REST_AFTER_MAX 4096
+#define NAP	       (20 * VB_USEC) /* a program polls: look again soon */
+#define REST_MIN       (50 * VB_USEC)
+#define REST_MAX       (1 * VB_MSEC)
+#define POLL_IS_RECENT (5 * VB_USEC)
+#define REJOIN_EVERY   (200 * VB_MSEC)
+
+enum { FD_WAKE, FD_LINK, FD_BROKER, FD_WATCH, FD_COUNT };
+
+struct service {
+	struct vb_engine *e;
+	struct vb_netif_watch *watch; /* NULL: the host does not let us */
+	struct pollfd fds[FD_COUNT];
+	vb_time rest; /* away from the socket for this long; 0: watching */
+	unsigned idle_wakes, rest_after;
+	vb_time rejoin_at;
+};
+
+enum drained { DRAINED_NOTHING, DRAINED_SOME, DRAINED_BUSY };
+
+/* Serve what has arrived until there is no more. */
+static enum drained drain_link(struct vb_engine *e)
+{
+	enum drained got = DRAINED_NOTHING;
+
+	for (;;) {
+		if (!vb_mutex_trylock(&e->rx))
+			return DRAINED_BUSY;
+		if (e->link->ops->recv(e->link, &e->rxq) < 0)
+			e->rxq.count = 0;
+		if (e->rxq.count == 0)
+			break;
+		got = DRAINED_SOME;
+		vb_dispatch(e, vb_now());
+		/* Between batches a program's poll may take over. */
+		vb_mutex_unlock(&e->rx);
+	}
+	vb_mutex_unlock(&e->rx);
+	return got;
+}
+
+static bool program_polls(struct vb_engine *e, vb_time now)
+{
+	/* A hint, ordered by nothing. */
+	vb_time last =
+		atomic_load_explicit(&e->last_poll, memory_order_relaxed);
+
+	return now - last < POLL_IS_RECENT;
+}
+
+static void rest(struct service *s, vb_time how_long)
+{
+	s->rest = how_long;
+	s->fds[FD_LINK].fd = -1;
+}
+
+static void watch_link(struct service *s)
+{
+	s->rest = 0;
+	s->idle_wakes = 0;
+	s->fds[FD_LINK].fd = s->e->link->ops->fd(s->e->link);
+}
+
+/* Woken for something that a program's thread does as well. */
+static void was_not_needed(struct service *s, bool still_there)
+{
+	if (++s->idle_wakes >= s->rest_after)
+		rest(s, REST_MIN);
+	else if (still_there) /* the socket stays readable: do not spin */
+		rest(s, NAP);
+}
+
+/* The socket was readable. */
+static void on_link(struct service *s, vb_time now)
+{
+	if (program_polls(s->e, now)) {
+		was_not_needed(s, true);
+		return;
+	}
+	switch (drain_link(s->e)) {
+	case DRAINED_SOME:
+		s->idle_wakes = 0;
+		break;
+	case DRAINED_NOTHING:
+		was_not_needed(s, false);
+		break;
+	case DRAINED_BUSY:
+		was_not_needed(s, true);
+		break;
+	}
+}
+
+/* The time away from the socket is over. */
+static void on_rested(struct service *s, vb_time now)
+{
+	unsigned idle_wakes = s->idle_wakes;
+	bool napped = s->rest < REST_MIN;
+
+	if (!napped && program_polls(s->e, now)) {
+		s->rest = VB_MIN(s->rest * 2, REST_MAX);
+		return;
+	}
+	watch_link(s);
+	if (napped) {
+		s->idle_wakes = idle_wakes;
+		return;
+	}
+	if (drain_link(s->e) == DRAINED_SOME) /* rested too eagerly */
+		s->rest_after = VB_MIN(s->rest_after * 2, REST_AFTER_MAX);
+	else
+		s->rest_after = VB_MAX(s->rest_after / 2, REST_AFTER);
+}
+
+static void on_broker(struct service *s, vb_time now)
+{
+	struct vb_lease *l = &s->e->lease;
+
+	s->fds[FD_BROKER].fd = -1;
+	if (vb_lease_rejoin(l) == 0) {
+		s->fds[FD_BROKER].fd = l->broker_fd;
+		s->rejoin_at = VB_NEVER;
+		return;
+	}
+	s->rejoin_at = now + REJOIN_EVERY;
+}
+
+/* How long to sleep; also tells arm_timer() when we wake by ourselves. */
+static vb_time plan_sleep(struct service *s, vb_time now)
+{
+	struct vb_engine *e = s->e;
+	vb_time until;
+
+	vb_mutex_lock(&e->timer_lock);
+	until = VB_MIN(vb_timers_next(&e->timers), s->rejoin_at);
+	if (s->rest)
+		until = VB_MIN(until, now + s->rest);
+	e->sleep_until = until;
+	vb_mutex_unlock(&e->timer_lock);
+	return until;
+}
+
+static int sleep_until(struct service *s, vb_time until, vb_time now)
+{
+	vb_time ns = until > now ? until - now : 0;
+	struct timespec ts = { (time_t)(ns / VB_SEC), (long)(ns % VB_SEC) };
+
+	return ppoll(s->fds, FD_COUNT, until == VB_NEVER ? NULL : &ts, NULL);
+}
+
+static void serve(struct service *s, vb_time now)
+{
+	struct pollfd *fds = s->fds;
+	uint64_t drop;
+
+	if (fds[FD_WAKE].revents &&
+	    read(fds[FD_WAKE].fd, &drop, sizeof(drop)) < 0 && errno != EAGAIN)
+		vb_log(LOG_DEBUG, "engine: wake fd unreadable");
+	if (fds[FD_LINK].revents)
+		on_link(s, now);
+	else if (s->rest)
+		on_rested(s, now);
+	if (fds[FD_WATCH].revents && vb_netif_watch_drain(s->watch))
+		vb_ports_refresh(s->e);
+	if (fds[FD_BROKER].revents || now >= s->rejoin_at)
+		on_broker(s, now);
+}
+
+static void loop(struct service *s)
+{
+	struct vb_engine *e = s->e;
+
+	while (!atomic_load(&e->stop)) {
+		vb_time now = vb_now();
+		int ready = sleep_until(s, plan_sleep(s, now), now);
+
+		now = vb_now();
+		vb_drive_due(e, now);
+		if (ready < 0) {
+			for (int i = 0; i < FD_COUNT; i++)
+				s->fds[i].revents = 0;
+		}
+		serve(s, now);
+	}
+}
+
+static void *service_main(void *arg)
+{
+	struct vb_engine *e = arg;
+	struct service s = { .e = e,
+			     .rest_after = REST_AFTER,
+			     .rejoin_at = VB_NEVER };
+
+	prctl(PR_SET_NAME, "verbena");
+	prctl(PR_SET_TIMERSLACK, 1ul);
+	if (vb_netif_watch_open(&s.watch) != 0)
+		s.watch = NULL;
+	s.fds[FD_WAKE] = (struct pollfd){ e->wake_fd, POLLIN, 0 };
+	s.fds[FD_LINK] =
+		(struct pollfd){ e->link->ops->fd(e->link), POLLIN, 0 };
+	s.fds[FD_BROKER] = (struct pollfd){ e->lease.broker_fd, POLLIN, 0 };
+	s.fds[FD_WATCH] =
+		(struct pollfd){ s.watch ? vb_netif_watch_fd(s.watch) : -1,
+				 POLLIN, 0 };
+	loop(&s);
+	if (s.watch)
+		vb_netif_watch_close(s.watch);
+	return NULL;
+}
+
+int vb_service_start(struct vb_engine *e)
+{
+	sigset_t all, old;
+	int rc;
+
+	/* The program's signals are for the program's threads. Faults stay
+	 * deliverable: base/guard.h turns them into errors. */
+	sigfillset(&all);
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGBUS);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(&e->thread, NULL, service_main, e);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return -rc;
+}
+
+void vb_service_stop(struct vb_engine *e)
+{
+	const uint64_t one = 1;
+
+	atomic_store(&e->stop, true);
+	if (write(e->wake_fd, &one, sizeof(one)) < 0)
+		vb_log(LOG_ERROR, "engine: cannot wake its thread");
+	pthread_join(e->thread, NULL);
+}
