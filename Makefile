@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# A few targets; the build itself is Meson's. `make help` lists them.
+BUILD ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+ROOM ?=
+MESONFLAGS ?=
+export VERBENA_BUILD = $(abspath $(BUILD))
+
+.PHONY: all build demo check check-room install clean help deps
+
+all: build
+
+help:
+	@echo 'make                     install what the build needs, build'
+	@echo 'make demo                two hosts, five programs, a table'
+	@echo 'make check               all tests (.ci/run does the same)'
+	@echo 'make check-room ROOM=ib  the unit tests of one room, in seconds'
+	@echo 'make install PREFIX=$(PREFIX) DESTDIR='
+	@echo 'make clean'
+
+deps:
+	@scripts/deps.sh build
+
+$(BUILD)/build.ninja: | deps
+	meson setup $(MESONFLAGS) $(BUILD)
+
+build: deps $(BUILD)/build.ninja
+	@ninja -C $(BUILD)
+
+demo: build
+	@scripts/deps.sh demo
+	@demo/demo.sh
+
+check: deps
+	@scripts/check.sh
+
+check-room: build
+	@test -n '$(ROOM)' || { echo 'which one? make check-room ROOM=ib'; exit 2; }
+	meson test -C $(BUILD) --suite $(ROOM) --print-errorlogs
+
+# Not a rebuild: that it runs as another user must not leave files behind.
+install: $(if $(wildcard $(BUILD)/front/verbs/libibverbs.so.1),,build)
+	meson configure $(BUILD) -Dprefix=$(abspath $(PREFIX))
+	ninja -C $(BUILD)
+	DESTDIR='$(DESTDIR)' meson install -C $(BUILD) --no-rebuild
+
+clean:
+	rm -rf $(BUILD) $(BUILD)-*

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Installs what is missing: scripts/deps.sh [build] [demo] [test]
+#
+# Each need is tested by use, so that nothing is asked of a package manager
+# where it is met already; Debian's and Ubuntu's package names stand beside.
+# Silent when nothing is missing, and never asks a question.
+set -u
+
+missing=()
+
+# need PACKAGE COMMAND...: PACKAGE is missing unless COMMAND succeeds.
+need() {
+	local package=$1
+	shift
+	"$@" >/dev/null 2>&1 || missing+=("$package")
+}
+
+have() { PATH=$PATH:/usr/sbin:/sbin command -v "$1"; }
+library() { have pkg-config && pkg-config --exists "$1"; }
+compiles() { echo "#include <$1>" | gcc -E -; }
+clang_links() {
+	echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
+		clang -x c -fsanitize=fuzzer,address -o /dev/null -
+}
+
+need_build() {
+	need gcc have gcc
+	need libc6-dev compiles stdio.h
+	need meson have meson
+	need ninja-build have ninja
+	need pkg-config have pkg-config
+	need libibverbs-dev library libibverbs
+	need libdeflate-dev library libdeflate
+	need libnl-3-dev library libnl-3.0
+	need libnl-route-3-dev library libnl-route-3.0
+	need libcmocka-dev library cmocka
+}
+
+need_demo() {
+	need iproute2 have ip
+	need ibverbs-utils have ibv_rc_pingpong
+	need perftest have ib_write_bw
+}
+
+need_test() {
+	need_demo
+	need procps have pgrep
+	need nftables have nft
+	need tshark have tshark
+	need clang have clang
+	have clang >/dev/null || missing+=(libclang-rt-14-dev)
+	need libclang-rt-14-dev clang_links
+}
+
+install_missing() {
+	local as=()
+
+	if ! have apt-get >/dev/null; then
+		echo "deps: missing, and there is no apt-get here." \
+			"Install what these Debian packages hold: ${missing[*]}" >&2
+		return 1
+	fi
+	if [ "$(id -u)" -ne 0 ]; then
+		if ! have sudo >/dev/null; then
+			echo "deps: missing: ${missing[*]}" >&2
+			echo "deps: neither root nor sudo; as root, run:" \
+				"apt-get install ${missing[*]}" >&2
+			return 1
+		fi
+		as=(sudo)
+	fi
+	echo "deps: installing ${missing[*]}"
+	as+=(env DEBIAN_FRONTEND=noninteractive)
+	# The package lists may be absent or old; fetch them only then.
+	"${as[@]}" apt-get install -y -qq --no-install-recommends \
+		"${missing[@]}" >/dev/null 2>&1 && return
+	"${as[@]}" apt-get update -qq &&
+		"${as[@]}" apt-get install -y -qq --no-install-recommends \
+			"${missing[@]}" >/dev/null
+}
+
+[ $# -gt 0 ] || set -- build
+for group in "$@"; do
+	case $group in
+	build | demo | test) "need_$group" ;;
+	*)
+		echo "deps: no group '$group' (build, demo, test)" >&2
+		exit 2
+		;;
+	esac
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
+install_missing

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Runs a program without the system calls that containers deny by default:
+ * deny PROGRAM [ARGS]. They fail with EPERM, as Docker's filter makes them.
+ */
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static const unsigned denied[] = {
+	SYS_io_uring_setup,
+	SYS_io_uring_enter,
+	SYS_io_uring_register,
+	SYS_userfaultfd,
+	SYS_process_vm_readv,
+	SYS_process_vm_writev,
+	SYS_ptrace,
+	SYS_bpf,
+	SYS_perf_event_open,
+	SYS_kcmp,
+	SYS_pidfd_getfd,
+	SYS_mount,
+	SYS_setns,
+	SYS_unshare,
+};
+#define COUNT (sizeof(denied) / sizeof(*denied))
+
+static int filter(void)
+{
+	struct sock_filter code[2 * COUNT + 2];
+	struct sock_fprog program = { sizeof(code) / sizeof(*code), code };
+	unsigned n = 0;
+
+	code[n++] = (struct sock_filter)BPF_STMT(
+		BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+	for (unsigned i = 0; i < COUNT; i++) {
+		code[n++] = (struct sock_filter)BPF_JUMP(
+			BPF_JMP | BPF_JEQ | BPF_K, denied[i], 0, 1);
+		code[n++] = (struct sock_filter)BPF_STMT(
+			BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+	}
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K,
+						 SECCOMP_RET_ALLOW);
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2)
+		return 2;
+	if (filter()) {
+		perror("deny");
+		return 126;
+	}
+	execvp(argv[1], argv + 1);
+	perror(argv[1]);
+	return 127;
+}

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# What the whole-program tests share; sourced. A test prints one line a case,
+# "ok NAME", "not ok NAME" or "skip NAME # why", which scripts/check.sh counts.
+# shellcheck shell=bash
+set -u
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+build=${VERBENA_BUILD:-$top/build}
+verbena=$build/cli/verbena
+# shellcheck disable=SC2034 # for those who source this
+programs=$build/tests/programs
+port=18515
+# shellcheck source=scripts/netns.sh
+. "$top/scripts/netns.sh"
+
+# tests_begin "$0" "$@": enter a user namespace when not root, and promise to
+# clean up. Sets $hosts to "yes" where network namespaces can be made.
+tests_begin() {
+	if hosts_possible; then
+		hosts=yes
+		[ -n "${VERBENA_USERNS:-}" ] || hosts_reenter "$@"
+	else
+		hosts=no
+	fi
+	failed=0
+	passed=0
+	skipped=0
+	work=$(mktemp -d)
+	chmod 755 "$work"
+	trap tests_end EXIT
+	trap 'exit 130' INT TERM
+}
+
+tests_end() {
+	local pids
+
+	pids=$(jobs -p)
+	# shellcheck disable=SC2086 # one word a process
+	[ -z "$pids" ] || kill $pids 2>/dev/null
+	hosts_down
+	rm -rf "$work"
+}
+
+# need_hosts [MTU]: two hosts, or the end of a test that cannot do without.
+need_hosts() {
+	if [ "$hosts" = no ]; then
+		skip "$(basename "$0" .sh)" "no network namespaces here"
+		summary
+		exit
+	fi
+	hosts_up "${1:-9000}" || {
+		not_ok "$(basename "$0" .sh): two hosts"
+		summary
+		exit 1
+	}
+}
+
+ok() {
+	passed=$((passed + 1))
+	echo "ok $*"
+}
+
+skip() {
+	skipped=$((skipped + 1))
+	echo "skip $1 # $2"
+}
+
+# not_ok NAME [FILE...]: the files are the outputs that tell why.
+not_ok() {
+	local name=$1 file
+
+	shift
+	failed=$((failed + 1))
+	echo "not ok $name"
+	for file; do
+		[ -s "$file" ] || continue
+		echo "    ---- ${file##*/}"
+		tail -n "${VERBENA_LINES:-60}" "$file" | sed 's/^/    | /'
+	done
+}
+
+# The last line of a test; its status is the script's.
+summary() {
+	echo "# $(basename "$0" .sh): $passed passed, $failed failed," \
+		"$skipped skipped"
+	[ "$failed" -eq 0 ]
+}
+
+# bounded PROGRAM...: no case takes longer than this.
+bounded() {
+	timeout -k 5 "${VERBENA_TIMEOUT:-60}" "$@"
+}
+
+# as_user PROGRAM...: as an ordinary user without any capability.
+as_user() {
+	if [ -n "${VERBENA_USERNS:-}" ]; then
+		setpriv --bounding-set=-all --inh-caps=-all -- "$@"
+	else
+		setpriv --reuid=65534 --regid=65534 --clear-groups \
+			--bounding-set=-all --inh-caps=-all -- "$@"
+	fi
+}
+export -f as_user
+
+# as WHO PROGRAM...: "root" or "user".
+as() {
+	local who=$1
+
+	shift
+	if [ "$who" = user ]; then
+		as_user "$@"
+	else
+		"$@"
+	fi
+}
+
+# An ordinary user may be unable to reach a build tree in root's home.
+user_can_reach_build() {
+	as_user test -x "$verbena" && as_user test -r \
+		"$build/front/verbs/libibverbs.so.1"
+}
+
+# listening HOST PORT TIME: until a program there listens; false: it never did.
+listening() {
+	local tries=0 bound=$(($3 * 20))
+
+	until [ -n "$(on "$1" ss -Hltn "sport = :$2")" ]; do
+		tries=$((tries + 1))
+		[ $tries -lt $bound ] || return 1
+		[ -z "${4:-}" ] || kill -0 "$4" 2>/dev/null || return 1
+		sleep 0.05
+	done
+}
+
+# pair WHO SERVER_HOST CLIENT_HOST SERVER... -- CLIENT...: start the server, and
+# the client when it listens on $port. True: both ended with 0. What they wrote
+# is in $work/server and $work/client.
+pair() {
+	local who=$1 at=$2 from=$3 server=() pid status=0
+
+	shift 3
+	while [ "$1" != -- ]; do
+		server+=("$1")
+		shift
+	done
+	shift
+	: >"$work/client"
+	on "$at" bash -c 'as "$@"' as "$who" timeout -k 5 \
+		"${VERBENA_TIMEOUT:-60}" "$verbena" run -- "${server[@]}" \
+		</dev/null >"$work/server" 2>&1 &
+	pid=$!
+	if listening "$at" "$port" 20 $pid; then
+		on "$from" bash -c 'as "$@"' as "$who" timeout -k 5 \
+			"${VERBENA_TIMEOUT:-60}" "$verbena" run -- "$@" \
+			</dev/null >"$work/client" 2>&1 || status=$?
+		[ $status -eq 0 ] ||
+			echo "(client: exit status $status)" >>"$work/client"
+	else
+		echo "(the server never listened)" >>"$work/server"
+		kill $pid 2>/dev/null
+		status=1
+	fi
+	# A client that failed leaves its server waiting.
+	[ $status -eq 0 ] || { sleep 0.3 && kill $pid 2>/dev/null; }
+	wait $pid || {
+		echo "(server: exit status $?)" >>"$work/server"
+		status=1
+	}
+	return $status
+}
+export -f as
+
+# gid_index HOST DEVICE ADDRESS: where in the device's table the address is.
+gid_index() {
+	on "$1" "$verbena" run -- ibv_devinfo -v -d "$2" \
+		</dev/null 2>/dev/null |
+		sed -n "s/.*GID\[ *\([0-9]*\)\]:[[:space:]]*$3, .*/\1/p" |
+		head -n 1
+}

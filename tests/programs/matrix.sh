@@ -1,0 +1,177 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Unmodified programs with the options of matrix.txt, between two hosts and on
+# one, over IPv4 and IPv6, MTU 1500 and 9000, as root and as an ordinary user:
+#
+#	tests/programs/matrix.sh [--all] [--only REGEX] [--list]
+#
+# --all runs the whole product with the programs' own numbers of iterations;
+# without it each row runs in two of the sixteen places, in turn, so that all
+# places are covered and all rows are.
+here=$(dirname "$(readlink -f "$0")")
+# shellcheck source=tests/programs/lib.sh
+. "$here/lib.sh"
+
+all=no
+only=.
+list=no
+arguments=("$@")
+while [ $# -gt 0 ]; do
+	case $1 in
+	--all) all=yes ;;
+	--only)
+		only=$2
+		shift
+		;;
+	--list) list=yes ;;
+	*)
+		echo "matrix: unknown option $1" >&2
+		exit 2
+		;;
+	esac
+	shift
+done
+tests_begin "$0" "${arguments[@]}"
+
+# place N: the Nth of sixteen, as variables.
+place() {
+	where=host
+	family=ipv4
+	mtu=1500
+	who=root
+	[ $(($1 & 1)) -eq 0 ] || where=veth
+	[ $(($1 & 2)) -eq 0 ] || family=ipv6
+	[ $(($1 & 4)) -eq 0 ] || who=user
+	[ $(($1 & 8)) -eq 0 ] || mtu=9000
+}
+
+# plan: "MTU PLACE PROGRAM ITERATIONS OPTIONS" lines, grouped by MTU.
+plan() {
+	local row=0 program quick options n
+
+	while read -r program quick options; do
+		case $program in '' | \#*) continue ;; esac
+		for n in {0..15}; do
+			# A row's two places are each other's complement.
+			[ $all = yes ] || [ "$n" -eq $((row * 5 % 16)) ] ||
+				[ "$n" -eq $((15 - row * 5 % 16)) ] || continue
+			place "$n"
+			echo "$mtu $n $program $quick $options"
+		done
+		row=$((row + 1))
+	done <"$here/matrix.txt" | sort -s -k1,1n
+}
+
+name_of() {
+	echo "$*" | tr -s ' '
+}
+
+# gid HOST: its index into REPLY, of this case's family, looked up once for each MTU and host.
+gid() {
+	local address=HOST_${1^^} key=$1$family$mtu
+
+	if [ -z "${gids[$key]:-}" ]; then
+		[ $family = ipv4 ] || address+=6
+		address=${!address}
+		[ $family = ipv6 ] || address=::ffff:$address
+		gids[$key]=$(gid_index "$1" "$device" "$address")
+	fi
+	REPLY=${gids[$key]}
+	[ -n "$REPLY" ]
+}
+
+# one PROGRAM ITERATIONS OPTIONS...: run a case in the place that is set.
+one() {
+	local program=$1 quick=$2 from=a x=-x server_gid client_gid name start
+
+	shift 2
+	name=$(name_of "$program" "$@" "[$where $family mtu $mtu $who]")
+	[[ $name =~ $only ]] || return
+	if [ $who = user ] && [ $user = no ]; then
+		skip "$name" "an ordinary user cannot be or cannot read $build"
+		return
+	fi
+	if [ $where = veth ]; then
+		[ "$hosts" = yes ] || {
+			skip "$name" "no network namespaces here"
+			return
+		}
+		from=b
+	fi
+	[ "$program" != ibv_rc_pingpong ] || x=-g
+	gid a && server_gid=$REPLY && gid $from && client_gid=$REPLY || {
+		not_ok "$name (no such GID)"
+		return
+	}
+	[ $all = yes ] || [ "$quick" = - ] || set -- "$@" -n "$quick"
+	start=$EPOCHREALTIME
+	if pair $who a $from "$program" -d "$device" $x "$server_gid" "$@" -- \
+		"$program" -d "$device" $x "$client_gid" "$@" "$HOST_A"; then
+		ok "$name ($(seconds_since "$start") s)"
+	else
+		not_ok "$name ($(seconds_since "$start") s)" \
+			"$work/server" "$work/client"
+	fi
+}
+
+seconds_since() {
+	local now=$EPOCHREALTIME us
+
+	us=$((${now/./} - ${1/./}))
+	printf '%d.%d' $((us / 1000000)) $((us / 100000 % 10))
+}
+
+# What needs no peer: that the devices are there, and say so in full.
+queries() {
+	local who program
+
+	for who in root user; do
+		for program in ibv_devices "ibv_devinfo -v"; do
+			query $who "$program"
+		done
+	done
+}
+
+query() {
+	local name="$2 [$1]"
+
+	[[ $name =~ $only ]] || return
+	# shellcheck disable=SC2086 # a program and its option
+	if on a bash -c 'as "$@"' as "$1" timeout 20 "$verbena" run -- $2 \
+		</dev/null >"$work/query" 2>&1 &&
+		grep -q "$device" "$work/query" &&
+		grep -q roce_lo "$work/query"; then
+		ok "$name"
+	else
+		not_ok "$name" "$work/query"
+	fi
+}
+
+if [ $list = yes ]; then
+	plan
+	exit
+fi
+declare -A gids
+device=roce_veth0
+if [ "$hosts" = yes ]; then
+	need_hosts 1500
+else
+	# Loopback of this very machine is what is left.
+	device=roce_lo
+	HOSTS_PID_a=here
+	export HOSTS_PID_a
+	HOST_A=127.0.0.1
+	HOST_A6=::1
+fi
+user=no
+user_can_reach_build 2>/dev/null && user=yes
+queries
+mtu_now=1500
+while read -r mtu n program quick options; do
+	place "$n"
+	[ "$mtu" = "$mtu_now" ] || [ "$hosts" = no ] || hosts_mtu "$mtu"
+	mtu_now=$mtu
+	# shellcheck disable=SC2086 # options are words
+	one "$program" "$quick" $options
+done < <(plan)
+summary

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the test programs share: a device, a reliable connection, a TCP
+ * connection to agree over. Plain users of libibverbs: they see nothing of
+ * this project but its library at run time. Whatever fails ends the program,
+ * with a sentence.
+ */
+#ifndef TESTS_PROGRAMS_RC_H
+#define TESTS_PROGRAMS_RC_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+void die(const char *format, ...)
+	__attribute__((format(printf, 1, 2), noreturn));
+void must(bool truth, const char *what); /* or die, with errno */
+
+/* A generator that both sides can run: splitmix64. */
+struct rng {
+	uint64_t state;
+};
+uint64_t rng_next(struct rng *r);
+uint64_t rng_below(struct rng *r, uint64_t bound);
+void rng_fill(struct rng *r, void *bytes, size_t len);
+double seconds(void);
+
+struct rc_options {
+	const char *device; /* NULL: the first */
+	int family;	    /* 4 or 6: which GID to use */
+	const char *host;   /* of the server; NULL: this is the server */
+	int port;	    /* TCP, to agree over */
+	enum ibv_mtu mtu;   /* 0: the port's */
+	unsigned timeout, retry, rnr_retry;
+};
+#define RC_OPTIONS                                                             \
+	{                                                                      \
+		.family = 4, .port = 18515, .timeout = 14, .retry = 7,         \
+		.rnr_retry = 7                                                 \
+	}
+
+struct rc_device {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	int gid_index;
+	union ibv_gid gid;
+	enum ibv_mtu mtu;
+};
+void rc_open(struct rc_device *d, const struct rc_options *o);
+void rc_close(struct rc_device *d);
+
+/* What a side must know of the other. */
+struct rc_address {
+	union ibv_gid gid;
+	uint32_t qpn, psn;
+	enum ibv_mtu mtu;
+};
+
+struct ibv_qp *rc_qp(struct rc_device *d, struct ibv_cq *cq, unsigned wrs,
+		     unsigned sges, unsigned inline_bytes);
+struct rc_address rc_address(const struct rc_device *d, const struct ibv_qp *qp,
+			     uint32_t psn);
+/* Each a move by ibv_modify_qp; 0 or its errno. */
+int rc_to_init(struct ibv_qp *qp, unsigned access);
+int rc_to_rtr(const struct rc_device *d, struct ibv_qp *qp,
+	      const struct rc_address *peer);
+int rc_to_rts(struct ibv_qp *qp, const struct rc_options *o, uint32_t psn);
+/* All three, or die. */
+void rc_connect(const struct rc_device *d, struct ibv_qp *qp,
+		const struct rc_options *o, uint32_t psn,
+		const struct rc_address *peer);
+#define RC_ALL_ACCESS                                                          \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                    \
+	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+
+/* One completion, within @limit seconds; false: none came. */
+bool rc_wait(struct ibv_cq *cq, double limit, struct ibv_wc *wc);
+
+int tcp_meet(const struct rc_options *o); /* a connected socket */
+void tcp_send(int fd, const void *bytes, size_t len);
+void tcp_recv(int fd, void *bytes, size_t len);
+/* Give @mine, take @theirs. */
+void tcp_swap(int fd, const void *mine, void *theirs, size_t len);
+void tcp_barrier(int fd);
+
+#endif

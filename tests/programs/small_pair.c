@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One of many programs on a host: exchanges a small message with a neighbour
+ * every few milliseconds until its standard input ends.
+ *
+ *	small_pair [options]		one of a pair
+ *	small_pair [options] HOST	the other
+ *
+ * Prints "ready" after the first exchange. Exit status: 0, 1 for a failure,
+ * 3 when the neighbour is gone.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "rc.h"
+
+#define BYTES 600
+
+static struct rc_options options = RC_OPTIONS;
+static struct rc_device device;
+static struct ibv_cq *cq;
+static struct ibv_qp *qp;
+static struct ibv_mr *mr;
+static uint8_t memory[2][BYTES]; /* to send, to receive */
+static int tcp;
+
+static void post_receive(void)
+{
+	struct ibv_sge sge = { (uintptr_t)memory[1], BYTES, mr->lkey };
+	struct ibv_recv_wr *bad, wr = { .sg_list = &sge, .num_sge = 1 };
+
+	must(!ibv_post_recv(qp, &wr, &bad), "ibv_post_recv");
+}
+
+static void post_send(uint8_t value)
+{
+	struct ibv_sge sge = { (uintptr_t)memory[0], BYTES, mr->lkey };
+	struct ibv_send_wr *bad, wr = { .sg_list = &sge,
+					.num_sge = 1,
+					.opcode = IBV_WR_SEND,
+					.send_flags = IBV_SEND_SIGNALED };
+
+	memset(memory[0], value, BYTES);
+	must(!ibv_post_send(qp, &wr, &bad), "ibv_post_send");
+}
+
+static void gone(const char *how)
+{
+	fprintf(stderr, "the neighbour is gone: %s\n", how);
+	exit(3);
+}
+
+/* Sleeps between polls: hundreds of these share few processors. */
+static void take_completion(void)
+{
+	double until = seconds() + 30;
+	struct ibv_wc wc;
+	int n;
+
+	while (!(n = ibv_poll_cq(cq, 1, &wc)) && seconds() < until)
+		usleep(500);
+	if (!n)
+		gone("no completion");
+	must(n > 0, "ibv_poll_cq");
+	if (wc.status == IBV_WC_RETRY_EXC_ERR ||
+	    wc.status == IBV_WC_RNR_RETRY_EXC_ERR)
+		gone(ibv_wc_status_str(wc.status));
+	if (wc.status)
+		die("%s", ibv_wc_status_str(wc.status));
+}
+
+static void exchange(uint8_t value)
+{
+	post_send(value);
+	take_completion();
+	take_completion();
+	for (int i = 0; i < BYTES; i++)
+		if (memory[1][i] != value)
+			die("byte %d is %#x, must be %#x", i, memory[1][i],
+			    value);
+}
+
+static void set_up(void)
+{
+	struct rc_address me, peer;
+
+	rc_open(&device, &options);
+	cq = ibv_create_cq(device.context, 8, NULL, NULL, 0);
+	must(cq, "ibv_create_cq");
+	qp = rc_qp(&device, cq, 4, 1, 0);
+	mr = ibv_reg_mr(device.pd, memory, sizeof(memory), RC_ALL_ACCESS);
+	must(mr, "ibv_reg_mr");
+	post_receive();
+	me = rc_address(&device, qp, 99);
+	tcp = tcp_meet(&options);
+	tcp_swap(tcp, &me, &peer, sizeof(me));
+	rc_connect(&device, qp, &options, 99, &peer);
+	tcp_barrier(tcp);
+}
+
+/* Both sides must agree to stop: the one that calls says so. */
+static bool go_on(void)
+{
+	struct pollfd in = { 0, POLLIN, 0 };
+	uint8_t more = 1;
+
+	if (options.host) {
+		more = poll(&in, 1, 20) == 0;
+		if (send(tcp, &more, 1, MSG_NOSIGNAL) != 1)
+			gone("its connection closed");
+	} else if (recv(tcp, &more, 1, 0) != 1) {
+		gone("its connection closed");
+	}
+	return more;
+}
+
+int main(int argc, char **argv)
+{
+	uint8_t value = 0;
+	int c;
+
+	while ((c = getopt(argc, argv, "d:46p:")) != -1) {
+		if (c == 'd')
+			options.device = optarg;
+		else if (c == 'p')
+			options.port = atoi(optarg);
+		else if (c == '4' || c == '6')
+			options.family = c - '0';
+		else
+			return 2;
+	}
+	options.host = argv[optind];
+	options.timeout = 15; /* 134 ms: hundreds take turns */
+	set_up();
+	exchange(value++);
+	puts("ready");
+	fflush(stdout);
+	post_receive();
+	while (go_on()) {
+		exchange(value++);
+		post_receive();
+	}
+	must(!ibv_destroy_qp(qp), "ibv_destroy_qp");
+	must(!ibv_destroy_cq(cq), "ibv_destroy_cq");
+	must(!ibv_dereg_mr(mr), "ibv_dereg_mr");
+	rc_close(&device);
+	return 0;
+}
