@@ -102,13 +102,19 @@ hosts_down() {
 
 # on HOST PROGRAM...: run it there. A host may be "here", this very machine.
 on() {
+	(become "$@")
+}
+
+# become HOST PROGRAM...: the same, but this shell becomes the program. In
+# `become HOST PROGRAM &`, $! is then the program and not a shell around it.
+become() {
 	local pid=HOSTS_PID_$1
 
 	shift
 	if [ "${!pid}" = here ]; then
-		"$@"
+		exec "$@"
 	else
-		nsenter -t "${!pid}" -n -- "$@"
+		exec nsenter -t "${!pid}" -n -- "$@"
 	fi
 }
 a() { on a "$@"; }
@@ -124,7 +130,7 @@ shell_with_hosts() {
 		echo "netns: no namespaces here" >&2
 		return 1
 	}
-	export -f on a b
+	export -f on become a b
 	export PATH=$top/build/cli:$PATH
 	cat <<-END
 		Two hosts: a ($HOST_A, $HOST_A6) and b ($HOST_B, $HOST_B6).

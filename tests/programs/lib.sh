@@ -86,38 +86,26 @@ summary() {
 	[ "$failed" -eq 0 ]
 }
 
-# bounded PROGRAM...: no case takes longer than this.
-bounded() {
-	timeout -k 5 "${VERBENA_TIMEOUT:-60}" "$@"
-}
-
-# as_user PROGRAM...: as an ordinary user without any capability.
-as_user() {
-	if [ -n "${VERBENA_USERNS:-}" ]; then
-		setpriv --bounding-set=-all --inh-caps=-all -- "$@"
-	else
-		setpriv --reuid=65534 --regid=65534 --clear-groups \
-			--bounding-set=-all --inh-caps=-all -- "$@"
-	fi
-}
-export -f as_user
-
-# as WHO PROGRAM...: "root" or "user".
+# as WHO PROGRAM...: this shell becomes the program, as "root" or as "user",
+# an ordinary one without any capability.
 as() {
-	local who=$1
+	local who=$1 drop=(--bounding-set=-all --inh-caps=-all)
 
 	shift
+	[ -n "${VERBENA_USERNS:-}" ] ||
+		drop+=(--reuid=65534 --regid=65534 --clear-groups)
 	if [ "$who" = user ]; then
-		as_user "$@"
+		exec setpriv "${drop[@]}" -- "$@"
 	else
-		"$@"
+		exec "$@"
 	fi
 }
+export -f as
 
 # An ordinary user may be unable to reach a build tree in root's home.
 user_can_reach_build() {
-	as_user test -x "$verbena" && as_user test -r \
-		"$build/front/verbs/libibverbs.so.1"
+	(as user test -x "$verbena") &&
+		(as user test -r "$build/front/verbs/libibverbs.so.1")
 }
 
 # listening HOST PORT TIME: until a program there listens; false: it never did.
@@ -145,7 +133,7 @@ pair() {
 	done
 	shift
 	: >"$work/client"
-	on "$at" bash -c 'as "$@"' as "$who" timeout -k 5 \
+	become "$at" bash -c 'as "$@"' as "$who" timeout -k 5 \
 		"${VERBENA_TIMEOUT:-60}" "$verbena" run -- "${server[@]}" \
 		</dev/null >"$work/server" 2>&1 &
 	pid=$!
@@ -168,8 +156,6 @@ pair() {
 	}
 	return $status
 }
-export -f as
-
 # gid_index HOST DEVICE ADDRESS: where in the device's table the address is.
 gid_index() {
 	on "$1" "$verbena" run -- ibv_devinfo -v -d "$2" \

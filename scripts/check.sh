@@ -1,0 +1,180 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# All tests: `make check`. Layer by layer, from what links one room to whole
+# programs; the last line is "N passed, N failed, N skipped" over all of them.
+#
+#	scripts/check.sh [--full] [LAYER...]
+#
+# --full runs what is judged at its full length (hours); without it the same
+# cases are fewer or shorter. Layers: see the list at the end of this file.
+set -u
+
+cd "$(dirname "$(readlink -f "$0")")/.." || exit
+export VERBENA_BUILD=$PWD/build-check
+logs=$VERBENA_BUILD/logs
+full=
+passed=0
+failed=0
+skipped=0
+failures=()
+
+[ "${1:-}" = --full ] && full=--full && shift
+wanted=("$@")
+
+is_wanted() {
+	[ ${#wanted[@]} -eq 0 ] || [[ " ${wanted[*]} " == *" $1 "* ]]
+}
+
+# layer NAME "WHAT" COMMAND...: the command prints "ok", "not ok" and "skip"
+# lines. One that ends badly without a "not ok" counts as a failure too.
+layer() {
+	local name=$1 what=$2 log=$logs/$1.log start=$SECONDS status ok bad skip
+
+	is_wanted "$name" || return 0
+	shift 2
+	echo "== $name: $what"
+	"$@" 2>&1 | tee "$log" |
+		grep --line-buffered -E '^(ok|not ok|skip|#|    [|-])'
+	status=${PIPESTATUS[0]}
+	ok=$(grep -c '^ok ' "$log")
+	bad=$(grep -c '^not ok ' "$log")
+	skip=$(grep -c '^skip ' "$log")
+	if [ "$status" -ne 0 ] && [ "$bad" -eq 0 ]; then
+		bad=1
+		echo "not ok $name: exit status $status"
+		tail -n 40 "$log" | sed 's/^/    | /'
+	fi
+	passed=$((passed + ok))
+	failed=$((failed + bad))
+	skipped=$((skipped + skip))
+	[ "$bad" -eq 0 ] || failures+=("$log")
+	echo "== $name: $ok passed, $bad failed, $skip skipped" \
+		"($((SECONDS - start)) s)"
+}
+
+# One line: the work as a whole passes or fails.
+one() {
+	local name=$1
+
+	shift
+	if "$@"; then
+		echo "ok $name"
+	else
+		echo "not ok $name"
+		return 1
+	fi
+}
+
+build() {
+	local dir=$1
+
+	shift
+	if [ -f "$dir/build.ninja" ]; then
+		meson configure "$dir" "$@"
+	else
+		meson setup "$dir" "$@"
+	fi && ninja -C "$dir"
+}
+
+# meson_tests DIRECTORY [OPTIONS]: its tests, one line each. A list that is
+# empty is no success: it would be silence about tests that are gone.
+meson_tests() {
+	local dir=$1 status=0
+
+	shift
+	meson test -C "$dir" --no-rebuild --print-errorlogs "$@" \
+		>"$dir/tests.txt" 2>&1 || status=$?
+	sed -nE \
+		-e 's, *[0-9]+/[0-9]+ ([^ ].*[^ ]) +OK +[0-9.]+ ?s.*,ok \1,p' \
+		-e 's, *[0-9]+/[0-9]+ ([^ ].*[^ ]) +SKIP +.*,skip \1 # says so,p' \
+		-e 's, *[0-9]+/[0-9]+ ([^ ].*[^ ]) +(FAIL|TIMEOUT|ERROR|INTERRUPT) .*,not ok \1 (\2),p' \
+		"$dir/tests.txt"
+	[ $status -eq 0 ] || sed 's/^/    | /' "$dir/tests.txt"
+	return $status
+}
+
+unit() {
+	meson_tests "$VERBENA_BUILD"
+}
+
+sanitized() {
+	one "build with AddressSanitizer and UndefinedBehaviorSanitizer" \
+		build "$VERBENA_BUILD-asan" -Db_lundef=false -Dwerror=true \
+		-Db_sanitize=address,undefined || return
+	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+		meson_tests "$VERBENA_BUILD-asan" --no-suite abi \
+		--timeout-multiplier 5
+}
+
+threads() {
+	one "build with ThreadSanitizer" \
+		build "$VERBENA_BUILD-tsan" -Db_lundef=false \
+		-Db_sanitize=thread || return
+	TSAN_OPTIONS=halt_on_error=1 \
+		meson_tests "$VERBENA_BUILD-tsan" --no-suite abi \
+		--timeout-multiplier 5
+}
+
+# The other compiler: its warnings, -Wthread-safety among them, and libFuzzer.
+clang_build() {
+	command -v clang >/dev/null || {
+		echo "skip clang # not installed"
+		return
+	}
+	CC=clang one "build with clang, lock annotations checked" \
+		build "$VERBENA_BUILD-clang" -Dwerror=true -Dfuzz=true \
+		-Db_lundef=false
+}
+
+fuzz() {
+	local target name seconds=15 status=0
+
+	[ -z "$full" ] || seconds=600
+	for target in "$VERBENA_BUILD"-clang/tests/fuzz/*; do
+		[ -f "$target" ] && [ -x "$target" ] || continue
+		name=${target##*/}
+		fuzz_one "$target" "$name" $seconds || status=1
+	done
+	[ -n "${name:-}" ] || echo "skip fuzz # no targets were built"
+	return $status
+}
+
+fuzz_one() {
+	local corpus=tests/fuzz/corpus/$2 found=$VERBENA_BUILD-clang/found/$2
+
+	mkdir -p "$found"
+	[ -d "$corpus" ] || corpus=
+	# shellcheck disable=SC2086 # there may be no corpus
+	one "fuzz $2 ($3 s)" "$1" -max_total_time="$3" -timeout=10 \
+		-rss_limit_mb=2048 -artifact_prefix="$found/" "$found" $corpus
+}
+
+program() {
+	"tests/programs/$1.sh" ${full:+--full}
+}
+
+mkdir -p "$logs"
+scripts/deps.sh build || exit
+scripts/deps.sh test || echo "== some tests will be skipped for want of these"
+
+layer build "gcc, warnings are errors" \
+	one "build with gcc" build "$VERBENA_BUILD" -Dwerror=true
+layer unit "each room alone, the protocol in virtual time, the ABI" unit
+layer clang "the other compiler" clang_build
+layer fuzz "every mouth, briefly" fuzz
+layer asan "the same tests, memory and arithmetic watched" sanitized
+layer tsan "the same tests, races watched" threads
+layer matrix "unmodified programs" program matrix
+layer data "every byte compared, with losses too" program data
+layer misuse "wrong use ends in the error it should" program misuse
+layer passive "targets that never call verbs" program passive
+layer refused "what cannot work says why" program refused
+layer many "many programs at a time, and kill -9" program many
+layer garbage "hostile datagrams while traffic runs" program garbage
+layer capture "what tshark and a second ICRC say" program capture
+layer container "what a container denies" program container
+layer install "from an installed prefix" program install
+
+[ ${#failures[@]} -eq 0 ] || printf 'see %s\n' "${failures[@]}"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed -eq 0 ]

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Wrong use of verbs, case by case, between two hosts' addresses and on
+# loopback: tests/programs/misuse.sh
+here=$(dirname "$(readlink -f "$0")")
+# shellcheck source=tests/programs/lib.sh
+. "$here/lib.sh"
+tests_begin "$0" "$@"
+
+# misuse WHERE OPTIONS...: its lines become ours.
+misuse() {
+	local where=$1 verdict rest status=0
+
+	shift
+	on a timeout -k 5 200 "$verbena" run -- "$programs/bad_input_test" \
+		"$@" </dev/null >"$work/out" 2>"$work/err" || status=$?
+	while read -r verdict rest; do
+		case $verdict in
+		ok) ok "$rest [$where]" ;;
+		not) not_ok "${rest#ok } [$where]" ;;
+		esac
+	done <"$work/out"
+	# It ends with 0 or, after a failed case, 1: all else is a crash.
+	[ $status -le 1 ] && [ -s "$work/out" ] ||
+		not_ok "misuse ends by itself ($status) [$where]" "$work/err"
+}
+
+if [ "$hosts" = yes ]; then
+	need_hosts 1500
+	misuse "veth IPv6" -d roce_veth0 -6
+else
+	HOSTS_PID_a=here
+	skip "misuse on veth" "no network namespaces here"
+fi
+misuse "loopback IPv4" -d roce_lo -4
+summary
