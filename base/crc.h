@@ -16,4 +16,7 @@ uint32_t vb_crc32(uint32_t crc, const void *bytes, size_t len);
  */
 bool vb_crc32_solve16(uint32_t diff, size_t tail, uint16_t *d);
 
+/* The other way: that change of the CRC, for a known @d. */
+uint32_t vb_crc32_diff16(uint16_t d, size_t tail);
+
 #endif

@@ -7,6 +7,9 @@
  * the program had. Bytes are written in address order: a program that spins
  * on the last byte (or on an aligned word of up to 8 bytes) sees everything
  * before it, and an aligned copy of 1, 2, 4 or 8 bytes is one access.
+ *
+ * A thread that runs them must not block SIGSEGV or SIGBUS: the kernel ends
+ * a program whose fault cannot be delivered.
  */
 #ifndef BASE_GUARD_H
 #define BASE_GUARD_H
@@ -17,7 +20,7 @@
  * them. Cheap enough for each registration. Keeps errno. -errno. */
 VB_MUST_CHECK int vb_guard_install(void);
 
-/* Bytes not copied because a page was missing: 0 is success. */
+/* Bytes not copied because a page was missing, or some more: 0 is success. */
 VB_MUST_CHECK size_t vb_guard_copy(void *dst, const void *src, size_t len);
 
 /* 8-byte aligned; atomic towards the processors too. 0 or -EFAULT. */

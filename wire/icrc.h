@@ -15,13 +15,14 @@ struct vb_icrc_path {
 };
 
 /*
- * The CRC state after all that is constant on a path: nothing that varies
- * between packets of equal length. Recompute when a path or length changes.
+ * The CRC over all that is constant on a path: nothing that varies between
+ * packets of equal length. Recompute when a path or length changes: that
+ * costs less than looking it up would.
  */
 struct vb_icrc_prefix {
-	struct vb_icrc_path path;
 	uint32_t len; /* of the packet below */
-	uint32_t crc[64]; /* for IPv4 Identification 0..63 and DF; [0]: IPv6 */
+	uint32_t crc; /* IPv4: for Identification 0 and DF */
+	bool ipv6;
 };
 
 /* @len: bytes from BTH through pad, ICRC left out. */
@@ -29,14 +30,15 @@ void vb_icrc_prefix_init(struct vb_icrc_prefix *p,
 			 const struct vb_icrc_path *path, uint32_t len);
 
 /* The ICRC of @bytes (@p->len of them) sent as Identification @ip_id
- * (0..63; ignored on IPv6): store it little-endian behind them. */
+ * (0..63; ignored on IPv6): store it little-endian behind them. A packet has
+ * 12 bytes of BTH at least. */
 uint32_t vb_icrc(const struct vb_icrc_prefix *p, const uint8_t *bytes,
 		 unsigned ip_id);
 
 enum vb_icrc_verdict {
-	ICRC_GOOD,	/* IPv6, or IPv4 with Identification @guess */
+	ICRC_GOOD,	 /* IPv6, or IPv4 with Identification @guess */
 	ICRC_GOOD_IF_ID, /* right if the Identification was *@ip_id */
-	ICRC_BAD,	/* wrong whatever the Identification was */
+	ICRC_BAD,	 /* wrong whatever the Identification was */
 };
 
 /*
@@ -47,5 +49,11 @@ enum vb_icrc_verdict {
 enum vb_icrc_verdict vb_icrc_check(const struct vb_icrc_prefix *p,
 				   const uint8_t *bytes, unsigned guess,
 				   uint16_t *ip_id);
+
+/*
+ * The ICRC of a whole captured packet: @ip from the IP header through pad.
+ * False: neither IPv4 without options nor IPv6, or too short for a BTH.
+ */
+bool vb_icrc_of_ip(const uint8_t *ip, size_t len, uint32_t *icrc);
 
 #endif

@@ -33,14 +33,15 @@ enum vb_ipc_kind {
 struct vb_ipc {
 	uint8_t kind, version;
 	uint16_t slot;
-	int32_t error;		/* IPC_REFUSE: positive errno */
-	uint32_t programs;	/* IPC_REPORT */
+	int32_t error;	   /* IPC_REFUSE: positive errno */
+	uint32_t programs; /* IPC_REPORT */
 	uint32_t pid;
 	char text[VB_IPC_TEXT]; /* NUL-terminated */
 };
 
 size_t vb_ipc_put(uint8_t bytes[VB_IPC_BYTES], const struct vb_ipc *m);
-/* False: too short, unknown kind or version, text without end. */
+/* False: too short, unknown kind or version, slot out of range, text without
+ * end. */
 bool vb_ipc_get(const uint8_t *bytes, size_t len, struct vb_ipc *m);
 
 #endif

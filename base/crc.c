@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * CRC-32 by libdeflate, and arithmetic on its remainders.
+ *
+ * A remainder is a polynomial over GF(2) modulo P, of degree below 32, with
+ * the coefficient of x^31 in bit 0 ("reflected"). A byte appended to a
+ * message multiplies by x^8; a field that ends @tail bytes before the end
+ * therefore contributes field(x) * x^32 * x^(8 * tail), and multiplying by
+ * the inverse power brings the field back.
+ */
+#include "base/crc.h"
+
+#include <libdeflate.h>
+#include <pthread.h>
+
+#define POLY	  0xedb88320u
+#define ONE	  0x80000000u /* x^0 */
+#define X_POW_8	  0x00800000u
+#define CRC_BYTES 4	      /* a CRC-32 appends x^32 to its message */
+#define ORDER	  0xffffffffu /* P is primitive: x^(2^32 - 1) = 1 */
+
+/* [k][n]: x^(8 * n * 256^k), and the same of x^-8. */
+struct powers {
+	uint32_t of[4][256];
+};
+
+static struct powers forward, backward;
+static pthread_once_t powers_once = PTHREAD_ONCE_INIT;
+
+static uint32_t multiply(uint32_t a, uint32_t b)
+{
+	uint32_t product = 0;
+
+	for (int i = 0; i < 32; i++) {
+		product ^= b & (0u - (a >> 31));
+		a <<= 1;
+		b = b >> 1 ^ (POLY & (0u - (b & 1)));
+	}
+	return product;
+}
+
+static void fill_powers(struct powers *p, uint32_t step)
+{
+	for (int k = 0; k < 4; k++) {
+		p->of[k][0] = ONE;
+		for (int n = 1; n < 256; n++)
+			p->of[k][n] = multiply(p->of[k][n - 1], step);
+		step = multiply(p->of[k][255], step);
+	}
+}
+
+/* x^-8 = (x^8)^(ORDER - 1), and ORDER - 1 has every bit set but the last. */
+static void fill_all_powers(void)
+{
+	uint32_t inverse = ONE, square = X_POW_8;
+
+	for (int i = 1; i < 32; i++) {
+		square = multiply(square, square);
+		inverse = multiply(inverse, square);
+	}
+	fill_powers(&forward, X_POW_8);
+	fill_powers(&backward, inverse);
+}
+
+static uint32_t shift(const struct powers *p, uint32_t v, uint64_t bytes)
+{
+	pthread_once(&powers_once, fill_all_powers);
+	bytes %= ORDER;
+	for (int k = 0; bytes; k++, bytes >>= 8)
+		if (bytes & 0xff)
+			v = multiply(p->of[k][bytes & 0xff], v);
+	return v;
+}
+
+uint32_t vb_crc32(uint32_t crc, const void *bytes, size_t len)
+{
+	return libdeflate_crc32(crc, bytes, len);
+}
+
+/* Big-endian: the high byte travels first, and each byte's low bit first. */
+uint32_t vb_crc32_diff16(uint16_t d, size_t tail)
+{
+	return shift(&forward, (uint32_t)__builtin_bswap16(d) << 16,
+		     (uint64_t)tail + CRC_BYTES);
+}
+
+bool vb_crc32_solve16(uint32_t diff, size_t tail, uint16_t *d)
+{
+	uint32_t field = shift(&backward, diff, (uint64_t)tail + CRC_BYTES);
+
+	if (field & 0xffff)
+		return false;
+	*d = __builtin_bswap16((uint16_t)(field >> 16));
+	return true;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * SIGSEGV and SIGBUS: ours when a guarded routine raised them, the program's
+ * otherwise. The program's handler runs as the kernel would have run it.
+ *
+ * Every action that we ever displaced is kept, each with the one that was
+ * below it at that time. So when the program's handler in turn calls the one
+ * it displaced - us - the signal goes one step down instead of round and round.
+ */
+#include "base/guard.h"
+
+#include "base/guard_copy.h"
+#include "base/sync.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct action {
+	struct sigaction sa;
+	const struct action *below; /* NULL: the system's default */
+	struct action *next;	    /* in kept[]; lock */
+};
+
+struct watched {
+	int sig;
+	struct action *kept; /* lock; never freed: a handler may be reading */
+	_Atomic(const struct action *) top;
+};
+
+static struct vb_mutex lock = { PTHREAD_MUTEX_INITIALIZER };
+static struct watched watched[] = { { SIGSEGV }, { SIGBUS } };
+static const struct action system_default; /* all zero is SIG_DFL */
+
+/* The program's handler that this thread is in, and from which signal. The
+ * model makes room at load time: a handler must not allocate. */
+struct passing {
+	const struct action *to;
+	const void *context;
+	uintptr_t frame;
+};
+static _Thread_local struct passing passing
+	__attribute__((tls_model("initial-exec")));
+
+static void handle(int sig, siginfo_t *info, void *context);
+
+static bool is_ours(const struct sigaction *sa)
+{
+	return (sa->sa_flags & SA_SIGINFO) && sa->sa_sigaction == handle;
+}
+
+/* Raised by the instruction at the PC, not sent by somebody, and not the
+ * news of a bad page elsewhere. */
+static bool is_fault(int sig, const siginfo_t *info)
+{
+	return info->si_code > 0 &&
+	       !(sig == SIGBUS && info->si_code == BUS_MCEERR_AO);
+}
+
+static struct watched *watched_of(int sig)
+{
+	return &watched[sig == SIGBUS];
+}
+
+static void end_by_default(int sig, bool fault)
+{
+	sigaction(sig, &system_default.sa, NULL);
+	/* A fault comes again on return, and leaves a core that tells where. */
+	if (!fault)
+		raise(sig);
+}
+
+static void run(const struct action *a, int sig, siginfo_t *info, void *context)
+{
+	const struct action *expect = a;
+	sigset_t block = a->sa.sa_mask, before;
+
+	if (a->sa.sa_flags & SA_RESETHAND)
+		atomic_compare_exchange_strong(&watched_of(sig)->top, &expect,
+					       &system_default);
+	if (!(a->sa.sa_flags & SA_NODEFER))
+		sigaddset(&block, sig);
+	pthread_sigmask(SIG_BLOCK, &block, &before);
+	if (a->sa.sa_flags & SA_SIGINFO)
+		a->sa.sa_sigaction(sig, info, context);
+	else
+		a->sa.sa_handler(sig);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/*
+ * Called from within the handler we passed this very signal to: same context,
+ * deeper in the stack. (A handler may have left by longjmp, so that @passing
+ * is stale; but a new signal never stands deeper with the same context.)
+ */
+static const struct action *next_action(int sig, const void *context,
+					uintptr_t frame)
+{
+	const struct action *a;
+
+	if (passing.to && passing.context == context && frame < passing.frame)
+		a = passing.to->below;
+	else
+		/* Acquire: pairs with the release in keep(). */
+		a = atomic_load_explicit(&watched_of(sig)->top,
+					 memory_order_acquire);
+	return a ? a : &system_default;
+}
+
+static void pass_on(int sig, siginfo_t *info, void *context, uintptr_t frame)
+{
+	const struct action *a = next_action(sig, context, frame);
+	struct passing before = passing;
+	bool fault = is_fault(sig, info);
+
+	/* An ignored fault would repeat for ever: the kernel ends it too. */
+	if (a->sa.sa_handler == SIG_DFL ||
+	    (a->sa.sa_handler == SIG_IGN && fault)) {
+		end_by_default(sig, fault);
+		return;
+	}
+	if (a->sa.sa_handler == SIG_IGN)
+		return;
+	passing = (struct passing){ a, context, frame };
+	run(a, sig, info, context);
+	passing = before;
+}
+
+static void handle(int sig, siginfo_t *info, void *context)
+{
+	if (is_fault(sig, info) && vb_guard_resume(context))
+		return;
+	pass_on(sig, info, context, (uintptr_t)__builtin_frame_address(0));
+}
+
+static bool is_same(const struct sigaction *a, const struct sigaction *b)
+{
+	return a->sa_sigaction == b->sa_sigaction &&
+	       a->sa_flags == b->sa_flags &&
+	       memcmp(&a->sa_mask, &b->sa_mask, sizeof(a->sa_mask)) == 0;
+}
+
+/* Make @sa the one that gets what is not ours. One record per distinct
+ * action, however often the program puts it back. */
+static int keep(struct watched *w, const struct sigaction *sa)
+{
+	struct action *a = w->kept;
+
+	while (a && !is_same(&a->sa, sa))
+		a = a->next;
+	if (!a) {
+		a = malloc(sizeof(*a));
+		if (!a)
+			return -ENOMEM;
+		a->sa = *sa;
+		a->below = atomic_load_explicit(&w->top, memory_order_relaxed);
+		a->next = w->kept;
+		w->kept = a;
+	}
+	/* Release: the handler takes no lock. */
+	atomic_store_explicit(&w->top, a, memory_order_release);
+	return 0;
+}
+
+static int take_over(struct watched *w)
+{
+	/* Zeroed: the C library fills only the part of the mask in use. */
+	struct sigaction ours = { 0 }, now = { 0 }, was = { 0 };
+	int err;
+
+	if (sigaction(w->sig, NULL, &now) < 0)
+		return -errno;
+	if (is_ours(&now))
+		return 0;
+	err = keep(w, &now);
+	if (err)
+		return err;
+	ours.sa_sigaction = handle;
+	ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER |
+			(now.sa_flags & SA_RESTART);
+	if (sigaction(w->sig, &ours, &was) < 0)
+		return -errno;
+	/* Another thread may have replaced it in between. */
+	return is_ours(&was) ? 0 : keep(w, &was);
+}
+
+int vb_guard_install(void)
+{
+	int saved = errno, err = 0;
+
+	vb_mutex_lock(&lock);
+	for (size_t i = 0; i < VB_COUNT(watched) && !err; i++)
+		err = take_over(&watched[i]);
+	vb_mutex_unlock(&lock);
+	errno = saved;
+	return err;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Sentences for people: one write(2) a line, so that lines never mix. */
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LINE_BYTES 1024
+
+static const char prefix[] = "verbena: ";
+static const char *const level_names[] = { "quiet", "error", "warn", "info",
+					   "debug" };
+
+static int level_from_environment(void)
+{
+	const char *name = getenv("VERBENA_LOG");
+
+	for (size_t i = 0; name && i < VB_COUNT(level_names); i++)
+		if (strcmp(name, level_names[i]) == 0)
+			return (int)i;
+	return LOG_WARN;
+}
+
+bool vb_log_wants(enum vb_log_level level)
+{
+	static atomic_int chosen = -1;
+	int now = atomic_load_explicit(&chosen, memory_order_relaxed);
+
+	/* Relaxed: whoever races here finds the same answer. */
+	if (now < 0) {
+		now = level_from_environment();
+		atomic_store_explicit(&chosen, now, memory_order_relaxed);
+	}
+	return level != LOG_QUIET && (int)level <= now;
+}
+
+void vb_log(enum vb_log_level level, const char *format, ...)
+{
+	const size_t at = sizeof(prefix) - 1, room = LINE_BYTES - at - 1;
+	char line[LINE_BYTES];
+	int saved = errno, len;
+	va_list args;
+
+	if (!vb_log_wants(level))
+		return;
+	memcpy(line, prefix, at);
+	va_start(args, format);
+	len = vsnprintf(line + at, room, format, args);
+	va_end(args);
+	if (len >= 0) {
+		size_t end = at + VB_MIN((size_t)len, room - 1);
+
+		line[end++] = '\n';
+		/* Nobody can be told that standard error is closed. */
+		if (write(STDERR_FILENO, line, end) < 0)
+			errno = saved;
+	}
+	errno = saved;
+}

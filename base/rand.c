@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Numbers that a peer cannot guess, from the kernel and from nowhere else. */
+#include "base/rand.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* For a kernel or a seccomp filter without getrandom(). */
+static bool read_urandom(void *bytes, size_t len)
+{
+	int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+	ssize_t got;
+
+	if (fd < 0)
+		return false;
+	do
+		got = read(fd, bytes, len);
+	while (got < 0 && errno == EINTR);
+	close(fd);
+	return got == (ssize_t)len;
+}
+
+uint32_t vb_rand32(void)
+{
+	int saved = errno;
+	ssize_t got;
+	uint32_t v;
+
+	do
+		got = getrandom(&v, sizeof(v), 0);
+	while (got < 0 && errno == EINTR);
+
+	if (got != sizeof(v) && !read_urandom(&v, sizeof(v))) {
+		/* Guessable keys and PSNs would open memory to strangers. */
+		vb_log(LOG_ERROR, "random: the kernel gives no random bytes");
+		abort();
+	}
+	errno = saved;
+	return v;
+}

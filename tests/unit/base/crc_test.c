@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/crc.h"
+
+/* Bit by bit, from the definition. */
+static uint32_t slow_crc32(uint32_t crc, const uint8_t *p, size_t len)
+{
+	crc = ~crc;
+	while (len--) {
+		crc ^= *p++;
+		for (int i = 0; i < 8; i++)
+			crc = crc & 1 ? crc >> 1 ^ 0xedb88320 : crc >> 1;
+	}
+	return ~crc;
+}
+
+static void fill(uint8_t *p, size_t len, unsigned seed)
+{
+	srand(seed);
+	while (len--)
+		*p++ = (uint8_t)rand();
+}
+
+static void crc32__the_check_value(void **state)
+{
+	assert_int_equal(vb_crc32(0, "123456789", 9), 0xcbf43926);
+	assert_int_equal(vb_crc32(0, "", 0), 0);
+}
+
+static void crc32__every_length_in_two_parts(void **state)
+{
+	uint8_t bytes[300];
+
+	fill(bytes, sizeof(bytes), 1);
+	for (size_t len = 0; len <= sizeof(bytes); len++) {
+		uint32_t slow = slow_crc32(0, bytes, len);
+		size_t half = len / 3;
+
+		assert_int_equal(vb_crc32(0, bytes, len), slow);
+		assert_int_equal(vb_crc32(vb_crc32(0, bytes, half),
+					  bytes + half, len - half),
+				 slow);
+	}
+}
+
+/* Every d, by brute force over a message with @tail bytes behind the field. */
+static void solve_every_d(size_t tail)
+{
+	static uint8_t bytes[8192];
+	size_t len = 10 + 2 + tail;
+	uint32_t crc, zero;
+	uint16_t d;
+
+	fill(bytes, len, (unsigned)tail);
+	crc = vb_crc32(0, bytes, len);
+	for (uint32_t want = 0; want < 65536; want++) {
+		uint32_t diff;
+
+		bytes[10] ^= want >> 8;
+		bytes[11] ^= want & 0xff;
+		diff = vb_crc32(0, bytes, len) ^ crc;
+		bytes[10] ^= want >> 8;
+		bytes[11] ^= want & 0xff;
+		assert_int_equal(vb_crc32_diff16((uint16_t)want, tail), diff);
+		assert_true(vb_crc32_solve16(diff, tail, &d));
+		assert_int_equal(d, want);
+	}
+	zero = vb_crc32_diff16(0, tail);
+	assert_int_equal(zero, 0);
+}
+
+static void solve16__every_d_at_some_tails(void **state)
+{
+	static const size_t tails[] = { 0, 1, 22, 34, 60, 255, 256, 290 };
+
+	for (size_t i = 0; i < VB_COUNT(tails); i++)
+		solve_every_d(tails[i]);
+}
+
+static void solve16__some_d_at_every_tail(void **state)
+{
+	uint16_t d;
+
+	for (size_t tail = 0; tail < 70000; tail++) {
+		uint16_t want = (uint16_t)(tail * 40503 + 1);
+		uint32_t diff = vb_crc32_diff16(want, tail);
+
+		assert_true(vb_crc32_solve16(diff, tail, &d));
+		assert_int_equal(d, want);
+	}
+}
+
+/* One zero byte behind more moves the difference as the CRC register does. */
+static void diff16__agrees_with_appended_zeros(void **state)
+{
+	static const uint8_t zeros[5000];
+	const uint8_t field[2] = { 0x12, 0x34 };
+	const uint8_t none[2] = { 0, 0 };
+	uint32_t a = vb_crc32(0, field, 2), b = vb_crc32(0, none, 2);
+
+	for (size_t tail = 0; tail < sizeof(zeros); tail += 7)
+		assert_int_equal(vb_crc32(a, zeros, tail) ^
+					 vb_crc32(b, zeros, tail),
+				 vb_crc32_diff16(0x1234, tail));
+}
+
+static void solve16__refuses_what_no_d_explains(void **state)
+{
+	unsigned solved = 0;
+	uint16_t d = 0xbeef;
+
+	/* A single flipped bit elsewhere is never 16 bits' doing. */
+	for (unsigned bit = 0; bit < 16; bit++)
+		assert_false(vb_crc32_solve16(
+			vb_crc32_diff16((uint16_t)(1u << bit), 500), 502, &d));
+	assert_int_equal(d, 0xbeef);
+
+	/* Of random differences one in 65536 has a solution. */
+	srand(7);
+	for (int i = 0; i < 65536; i++)
+		solved += vb_crc32_solve16(
+			((uint32_t)rand() << 16) ^ (uint32_t)rand(), 1000, &d);
+	assert_true(solved <= 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(crc32__the_check_value),
+		cmocka_unit_test(crc32__every_length_in_two_parts),
+		cmocka_unit_test(solve16__every_d_at_some_tails),
+		cmocka_unit_test(solve16__some_d_at_every_tail),
+		cmocka_unit_test(diff16__agrees_with_appended_zeros),
+		cmocka_unit_test(solve16__refuses_what_no_d_explains),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Transport headers: each get with its put, then whole packets. */
+#include "wire/ib_hdr.h"
+
+/* IBA 9.2: TVer is 0; reserved bits are sent as 0 and not looked at. */
+bool vb_bth_get(struct vb_reader *r, struct vb_bth *h)
+{
+	uint8_t bits, congestion;
+
+	h->opcode = vb_get_u8(r);
+	bits = vb_get_u8(r);
+	h->solicited = bits & 0x80;
+	h->migrated = bits & 0x40;
+	h->pad = bits >> 4 & 3;
+	h->pkey = vb_get_be16(r);
+	congestion = vb_get_u8(r);
+	h->fecn = congestion & 0x80;
+	h->becn = congestion & 0x40;
+	h->dqpn = vb_get_be24(r);
+	h->ack_req = vb_get_u8(r) & 0x80;
+	h->psn = vb_get_be24(r);
+	return !r->overrun && (bits & 0x0f) == 0;
+}
+
+void vb_bth_put(struct vb_writer *w, const struct vb_bth *h)
+{
+	vb_put_be(w, h->opcode, 1);
+	vb_put_be(w, h->solicited << 7 | h->migrated << 6 | (h->pad & 3) << 4,
+		  1);
+	vb_put_be(w, h->pkey, 2);
+	vb_put_be(w, h->fecn << 7 | h->becn << 6, 1);
+	vb_put_be(w, h->dqpn, 3);
+	vb_put_be(w, h->ack_req << 7, 1);
+	vb_put_be(w, h->psn, 3);
+}
+
+bool vb_reth_get(struct vb_reader *r, struct vb_reth *h)
+{
+	h->va = vb_get_be64(r);
+	h->rkey = vb_get_be32(r);
+	h->length = vb_get_be32(r);
+	return !r->overrun;
+}
+
+void vb_reth_put(struct vb_writer *w, const struct vb_reth *h)
+{
+	vb_put_be(w, h->va, 8);
+	vb_put_be(w, h->rkey, 4);
+	vb_put_be(w, h->length, 4);
+}
+
+bool vb_atomic_eth_get(struct vb_reader *r, struct vb_atomic_eth *h)
+{
+	h->va = vb_get_be64(r);
+	h->rkey = vb_get_be32(r);
+	h->swap_add = vb_get_be64(r);
+	h->compare = vb_get_be64(r);
+	return !r->overrun;
+}
+
+void vb_atomic_eth_put(struct vb_writer *w, const struct vb_atomic_eth *h)
+{
+	vb_put_be(w, h->va, 8);
+	vb_put_be(w, h->rkey, 4);
+	vb_put_be(w, h->swap_add, 8);
+	vb_put_be(w, h->compare, 8);
+}
+
+bool vb_aeth_get(struct vb_reader *r, struct vb_aeth *h)
+{
+	h->syndrome = vb_get_u8(r);
+	h->msn = vb_get_be24(r);
+	return !r->overrun;
+}
+
+void vb_aeth_put(struct vb_writer *w, const struct vb_aeth *h)
+{
+	vb_put_be(w, h->syndrome, 1);
+	vb_put_be(w, h->msn, 3);
+}
+
+bool vb_deth_get(struct vb_reader *r, struct vb_deth *h)
+{
+	h->qkey = vb_get_be32(r);
+	h->sqpn = vb_get_be32(r) & 0xffffff;
+	return !r->overrun;
+}
+
+void vb_deth_put(struct vb_writer *w, const struct vb_deth *h)
+{
+	vb_put_be(w, h->qkey, 4);
+	vb_put_be(w, h->sqpn & 0xffffff, 4);
+}
+
+/* The row's headers, and those that the class adds (enum vb_ib_header). */
+static unsigned headers_of(const struct vb_ib_op *op, uint8_t opcode)
+{
+	unsigned class = opcode >> 5;
+
+	if (class == CLASS_UD)
+		return op->headers | HDR_DETH;
+	if (class == CLASS_XRC && !op->response)
+		return op->headers | HDR_XRCETH;
+	return op->headers;
+}
+
+/* The reader is sticky: a header cut short is seen after the last. */
+static void get_extended(struct vb_reader *r, unsigned headers,
+			 struct vb_ib_pkt *pkt)
+{
+	const uint8_t *imm;
+
+	if (headers & HDR_DETH)
+		(void)vb_deth_get(r, &pkt->deth);
+	if (headers & HDR_XRCETH)
+		pkt->xrc_srqn = vb_get_be32(r) & 0xffffff;
+	if (headers & HDR_RETH)
+		(void)vb_reth_get(r, &pkt->reth);
+	if (headers & HDR_ATOMIC)
+		(void)vb_atomic_eth_get(r, &pkt->atomic);
+	if (headers & HDR_AETH)
+		(void)vb_aeth_get(r, &pkt->aeth);
+	if (headers & HDR_ATOMIC_ACK)
+		pkt->atomic_ack = vb_get_be64(r);
+	if (headers & HDR_IMM) {
+		imm = vb_take(r, 4);
+		if (imm)
+			memcpy(&pkt->imm, imm, 4);
+	}
+	if (headers & HDR_IETH)
+		pkt->ieth_rkey = vb_get_be32(r);
+}
+
+static void put_extended(struct vb_writer *w, unsigned headers,
+			 const struct vb_ib_pkt *pkt)
+{
+	if (headers & HDR_DETH)
+		vb_deth_put(w, &pkt->deth);
+	if (headers & HDR_XRCETH)
+		vb_put_be(w, pkt->xrc_srqn & 0xffffff, 4);
+	if (headers & HDR_RETH)
+		vb_reth_put(w, &pkt->reth);
+	if (headers & HDR_ATOMIC)
+		vb_atomic_eth_put(w, &pkt->atomic);
+	if (headers & HDR_AETH)
+		vb_aeth_put(w, &pkt->aeth);
+	if (headers & HDR_ATOMIC_ACK)
+		vb_put_be(w, pkt->atomic_ack, 8);
+	if (headers & HDR_IMM) {
+		memcpy(w->at, &pkt->imm, 4);
+		w->at += 4;
+	}
+	if (headers & HDR_IETH)
+		vb_put_be(w, pkt->ieth_rkey, 4);
+}
+
+enum vb_parse vb_ib_parse(const uint8_t *bytes, size_t len,
+			  struct vb_ib_pkt *pkt)
+{
+	struct vb_reader r = vb_reader(bytes, len);
+	const struct vb_ib_op *op;
+
+	*pkt = (struct vb_ib_pkt){ 0 };
+	/* IBA 9.2: pad makes it whole words. */
+	if (len < VB_BTH_BYTES || len % 4 != 0)
+		return PARSE_SHORT;
+	if (!vb_bth_get(&r, &pkt->bth))
+		return PARSE_VERSION;
+	op = vb_ib_op(pkt->bth.opcode);
+	if (!op)
+		return PARSE_OPCODE;
+	get_extended(&r, headers_of(op, pkt->bth.opcode), pkt);
+	if (r.overrun || vb_reader_left(&r) < pkt->bth.pad)
+		return PARSE_SHORT;
+	pkt->payload = r.at;
+	pkt->payload_bytes = (uint32_t)(vb_reader_left(&r) - pkt->bth.pad);
+	pkt->op = op;
+	return PARSE_OK;
+}
+
+size_t vb_ib_put_headers(uint8_t *bytes, const struct vb_ib_pkt *pkt)
+{
+	const struct vb_ib_op *op = vb_ib_op(pkt->bth.opcode);
+	struct vb_writer w = { bytes };
+
+	vb_bth_put(&w, &pkt->bth);
+	if (op)
+		put_extended(&w, headers_of(op, pkt->bth.opcode), pkt);
+	return (size_t)(w.at - bytes);
+}
+
+vb_time vb_rnr_ns(uint8_t code)
+{
+	static const uint32_t units[32] = {
+		/* of 10 us */
+		65536, 1,    2,	   3,	  4,	 6,	8,     12,
+		16,    24,   32,   48,	  64,	 96,	128,   192,
+		256,   384,  512,  768,	  1024,	 1536,	2048,  3072,
+		4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152,
+	};
+
+	return units[code & 31] * 10 * VB_USEC;
+}
+
+/* IBA 9.7.6.1.3 */
+vb_time vb_ack_timeout_ns(uint8_t code)
+{
+	code &= 31;
+	return code ? (vb_time)4096 << code : VB_NEVER;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The ICRC of RoCEv2, with an IPv4 Identification that nobody tells us. */
+#include "wire/icrc.h"
+
+#include "base/bytes.h"
+#include "base/crc.h"
+#include "wire/ib_hdr.h"
+
+#define UDP_BYTES  8
+#define IPV4_BYTES 20
+#define IPV6_BYTES 40
+#define UDP_PROTO  17
+#define FLAG_DF	   0x4000
+
+/* From the end of that IPv4 field to the end of the UDP header. */
+#define TAIL_OF_ID    (IPV4_BYTES - 6 + UDP_BYTES)
+#define TAIL_OF_FLAGS (IPV4_BYTES - 8 + UDP_BYTES)
+
+/* Eight bytes of ones, in place of the masked LRH (IBA 7.8.1). */
+#define CRC_OF_LRH 0x2144df1cu
+
+/* Headers as they are sent, the masked fields left out. */
+static size_t put_ipv4(struct vb_writer *w, const struct vb_icrc_path *path,
+		       uint32_t len)
+{
+	vb_put_be(w, 0x4500, 2);
+	vb_put_be(w, IPV4_BYTES + UDP_BYTES + len + VB_ICRC_BYTES, 2);
+	vb_put_be(w, 0, 2); /* Identification */
+	vb_put_be(w, FLAG_DF, 2);
+	vb_put_be(w, UDP_PROTO, 2); /* TTL 0 */
+	vb_put_be(w, 0, 2);
+	memcpy(w->at, path->src.raw + 12, 4);
+	memcpy(w->at + 4, path->dst.raw + 12, 4);
+	w->at += 8;
+	return IPV4_BYTES;
+}
+
+static size_t put_ipv6(struct vb_writer *w, const struct vb_icrc_path *path,
+		       uint32_t len)
+{
+	vb_put_be(w, 0x60000000, 4);
+	vb_put_be(w, UDP_BYTES + len + VB_ICRC_BYTES, 2);
+	vb_put_be(w, UDP_PROTO << 8, 2); /* hop limit 0 */
+	memcpy(w->at, path->src.raw, 16);
+	memcpy(w->at + 16, path->dst.raw, 16);
+	w->at += 32;
+	return IPV6_BYTES;
+}
+
+static void put_udp(struct vb_writer *w, const struct vb_icrc_path *path,
+		    uint32_t len)
+{
+	vb_put_be(w, path->src_port, 2);
+	vb_put_be(w, path->dst_port, 2);
+	vb_put_be(w, UDP_BYTES + len + VB_ICRC_BYTES, 2);
+	vb_put_be(w, 0, 2);
+}
+
+/* What routers change becomes ones (Annex A17.3.3). */
+static void mask_ip_udp(uint8_t *head, size_t ip_bytes)
+{
+	if (ip_bytes == IPV4_BYTES) {
+		head[1] = 0xff;		    /* type of service */
+		head[8] = 0xff;		    /* time to live */
+		memset(head + 10, 0xff, 2); /* checksum */
+	} else {
+		head[0] |= 0x0f;	   /* traffic class, */
+		memset(head + 1, 0xff, 3); /* flow label */
+		head[7] = 0xff;		   /* hop limit */
+	}
+	memset(head + ip_bytes + 6, 0xff, 2); /* UDP checksum */
+}
+
+static uint32_t crc_of_ip_udp(uint8_t *head, size_t ip_bytes)
+{
+	mask_ip_udp(head, ip_bytes);
+	return vb_crc32(CRC_OF_LRH, head, ip_bytes + UDP_BYTES);
+}
+
+/* Byte 4 of the BTH carries congestion marks, and is masked. */
+static uint32_t crc_of_packet(uint32_t crc, const uint8_t *bytes, size_t len)
+{
+	uint8_t bth[VB_BTH_BYTES];
+
+	memcpy(bth, bytes, sizeof(bth));
+	bth[4] = 0xff;
+	crc = vb_crc32(crc, bth, sizeof(bth));
+	return vb_crc32(crc, bytes + sizeof(bth), len - sizeof(bth));
+}
+
+/* How the prefix changes with the Identification: a sum over its bits, since
+ * a CRC is linear and the distance to the UDP header's end is constant. */
+static uint32_t crc_of_id(unsigned ip_id)
+{
+	/* vb_crc32_diff16(1 << bit, TAIL_OF_ID) */
+	static const uint32_t bits[6] = {
+		0x9b73ead4, 0xed96d3e9, 0x005ca193,
+		0x00b94326, 0x0172864c, 0x02e50c98,
+	};
+	uint32_t crc = 0;
+
+	for (unsigned i = 0; i < VB_COUNT(bits); i++)
+		crc ^= bits[i] & (0u - (ip_id >> i & 1));
+	return crc;
+}
+
+void vb_icrc_prefix_init(struct vb_icrc_prefix *p,
+			 const struct vb_icrc_path *path, uint32_t len)
+{
+	uint8_t head[IPV6_BYTES + UDP_BYTES];
+	struct vb_writer w = { head };
+	size_t ip_bytes;
+
+	p->len = len;
+	p->ipv6 = !vb_gid_is_ipv4(&path->dst);
+	ip_bytes = p->ipv6 ? put_ipv6(&w, path, len) : put_ipv4(&w, path, len);
+	put_udp(&w, path, len);
+	p->crc = crc_of_ip_udp(head, ip_bytes);
+}
+
+uint32_t vb_icrc(const struct vb_icrc_prefix *p, const uint8_t *bytes,
+		 unsigned ip_id)
+{
+	uint32_t crc = p->ipv6 ? p->crc : p->crc ^ crc_of_id(ip_id);
+
+	return crc_of_packet(crc, bytes, p->len);
+}
+
+enum vb_icrc_verdict vb_icrc_check(const struct vb_icrc_prefix *p,
+				   const uint8_t *bytes, unsigned guess,
+				   uint16_t *ip_id)
+{
+	uint32_t diff;
+	uint16_t d;
+
+	if (p->len < VB_BTH_BYTES)
+		return ICRC_BAD;
+	diff = vb_icrc(p, bytes, guess) ^ vb_load_le32(bytes + p->len);
+	if (!diff)
+		return ICRC_GOOD;
+	if (p->ipv6)
+		return ICRC_BAD;
+	if (!vb_crc32_solve16(diff, TAIL_OF_ID + p->len, &d)) {
+		diff ^= vb_crc32_diff16(FLAG_DF, TAIL_OF_FLAGS + p->len);
+		if (!vb_crc32_solve16(diff, TAIL_OF_ID + p->len, &d))
+			return ICRC_BAD;
+	}
+	*ip_id = (uint16_t)(guess ^ d);
+	return ICRC_GOOD_IF_ID;
+}
+
+static size_t ip_header_bytes(const uint8_t *ip, size_t len)
+{
+	if (len >= IPV4_BYTES && ip[0] == 0x45 && ip[9] == UDP_PROTO)
+		return IPV4_BYTES;
+	if (len >= IPV6_BYTES && ip[0] >> 4 == 6 && ip[6] == UDP_PROTO)
+		return IPV6_BYTES;
+	return 0;
+}
+
+bool vb_icrc_of_ip(const uint8_t *ip, size_t len, uint32_t *icrc)
+{
+	uint8_t head[IPV6_BYTES + UDP_BYTES];
+	size_t ip_bytes = ip_header_bytes(ip, len);
+	size_t head_bytes = ip_bytes + UDP_BYTES;
+
+	if (!ip_bytes || len < head_bytes + VB_BTH_BYTES)
+		return false;
+	memcpy(head, ip, head_bytes);
+	*icrc = crc_of_packet(crc_of_ip_udp(head, ip_bytes), ip + head_bytes,
+			      len - head_bytes);
+	return true;
+}
