@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What stands between the public verbs ABI and core: each object a program
+ * holds is a wrapper that begins with the public struct and points at core's
+ * object; core's owner pointer points back. Signs, errno values, symbol
+ * versions and event acknowledgement live here and nowhere below.
+ */
+#ifndef FRONT_VERBS_FRONT_H
+#define FRONT_VERBS_FRONT_H
+
+/* What the public header declares is what this library exports. */
+#pragma GCC visibility push(default)
+#include <infiniband/verbs.h>
+#pragma GCC visibility pop
+
+#include "core/mr.h"
+#include "engine/engine.h"
+
+/* For exported names that the public header does not declare. */
+#define VB_EXPORT __attribute__((visibility("default")))
+
+struct vb_front_device {
+	struct ibv_device ibv;
+	/* Provider libraries (mlx5dv_is_supported() and its like) compare the
+	 * word behind the public struct with a table of their own; it never
+	 * matches here. */
+	const void *no_provider[6];
+	struct vb_device found;
+	/* the registry's lock */
+	unsigned users; /* lists and contexts that point here */
+	bool present;	/* the last listing saw it */
+	struct vb_front_device *next;
+};
+
+struct vb_front_context {
+	struct vb_adapter *adapter;
+	struct vb_async async;
+	/* One for the program's open, one for each object: a program that
+	 * closes first and destroys later finds its objects intact. */
+	_Atomic unsigned refs;
+	struct verbs_context v; /* last: programs measure it by its own sz */
+};
+
+struct vb_front_pd {
+	struct ibv_pd ibv;
+	struct vb_pd *core;
+};
+
+struct vb_front_mr {
+	struct ibv_mr ibv;
+	struct vb_mr *core;
+};
+
+struct vb_front_channel {
+	struct ibv_comp_channel ibv;
+	struct vb_channel core;
+};
+
+struct vb_front_cq {
+	union {
+		struct ibv_cq ibv;
+		struct ibv_cq_ex ex;
+	};
+	struct vb_cq *core;
+	uint32_t async_taken; /* the context's async.lock */
+	struct vb_mutex poll; /* held from start_poll to end_poll */
+	struct vb_cqe at;     /* poll */
+};
+
+struct vb_front_srq {
+	struct ibv_srq ibv;
+	struct vb_srq *core;
+	uint32_t async_taken; /* the context's async.lock */
+};
+
+/* Work requests under construction, from wr_start to wr_complete; the send
+ * queue's lock is held meanwhile. */
+struct vb_front_builder {
+	struct vb_send_wqe *wqe; /* the newest; NULL: none, or refused */
+	uint32_t count;
+	int error; /* the first; positive errno */
+};
+
+struct vb_front_qp {
+	union {
+		struct ibv_qp ibv;
+		struct ibv_qp_ex ex;
+	};
+	/* The member that newer headers have behind wr_atomic_write. */
+	void (*wr_flush)(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr,
+			 size_t len, uint8_t type, uint8_t level);
+	struct vb_qp *core;
+	bool extended; /* created for the ibv_wr_* calls */
+	bool sig_all;
+	uint32_t async_taken; /* the context's async.lock */
+	struct vb_front_builder build;
+};
+
+static inline struct vb_front_context *vb_front_context(struct ibv_context *c)
+{
+	return VB_CONTAINER_OF(c, struct vb_front_context, v.context);
+}
+
+static inline struct vb_front_cq *vb_front_cq(struct ibv_cq *cq)
+{
+	return VB_CONTAINER_OF(cq, struct vb_front_cq, ibv);
+}
+
+static inline struct vb_front_qp *vb_front_qp(struct ibv_qp *qp)
+{
+	return VB_CONTAINER_OF(qp, struct vb_front_qp, ibv);
+}
+
+static inline struct vb_front_srq *vb_front_srq(struct ibv_srq *srq)
+{
+	return VB_CONTAINER_OF(srq, struct vb_front_srq, ibv);
+}
+
+static inline struct vb_front_pd *vb_front_pd(struct ibv_pd *pd)
+{
+	return VB_CONTAINER_OF(pd, struct vb_front_pd, ibv);
+}
+
+/* Set errno from 0 or -errno, and return the ABI's 0 or positive errno. */
+static inline int vb_front_errno(int rc)
+{
+	if (rc)
+		errno = -rc;
+	return -rc;
+}
+
+static inline void *vb_front_null(int rc)
+{
+	errno = -rc;
+	return NULL;
+}
+
+/* device.c: an object was made on the context, or is gone. */
+void vb_front_context_get(struct ibv_context *context);
+void vb_front_context_put(struct ibv_context *context);
+/* A number for an object's handle: not 0, not used before. */
+uint32_t vb_front_handle(void);
+
+/* objects.c: forget what is queued for @owner, then wait until the program
+ * acknowledged what it took. */
+void vb_front_drain_async(struct ibv_context *context, const void *owner,
+			  const uint32_t *taken, pthread_mutex_t *mutex,
+			  pthread_cond_t *cond, const uint32_t *acked);
+/* Counts an event as taken, where destroy will look for it. */
+void vb_front_count_taken(const struct vb_event *e);
+struct ibv_cq_ex *vb_front_create_cq_ex(struct ibv_context *context,
+					struct ibv_cq_init_attr_ex *attr);
+
+/* qp.c */
+struct ibv_qp *vb_front_create_qp_ex(struct ibv_context *context,
+				     struct ibv_qp_init_attr_ex *attr);
+
+/* device.c: behind ops and behind the names of other files. */
+int vb_front_query_port(struct ibv_context *context, uint8_t port_num,
+			struct ibv_port_attr *attr, size_t size);
+uint32_t vb_front_port_mbits(struct ibv_context *context);
+int vb_front_gid_type(struct ibv_context *context, uint8_t port_num,
+		      unsigned index, int *type);
+
+/* names.c */
+const char *vb_front_wr_name(unsigned opcode);
+
+/* objects.c: a region at any address as peers see it; sets errno. */
+struct ibv_mr *vb_front_register(struct ibv_pd *pd, void *addr, size_t length,
+				 uint64_t iova, unsigned access);
+
+/* hot.c */
+int vb_front_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+		       struct ibv_send_wr **bad_wr);
+int vb_front_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+		       struct ibv_recv_wr **bad_wr);
+int vb_front_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+			   struct ibv_recv_wr **bad_wr);
+int vb_front_poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc);
+int vb_front_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+/* Fill in the ibv_wr_* calls, and the calls that poll an extended queue. */
+void vb_front_builder_init(struct vb_front_qp *qp);
+void vb_front_cq_ex_init(struct vb_front_cq *cq);
+
+/*
+ * core/types.h and core/qp.h repeat values of the ABI so that core needs no
+ * public header and the front end no translation tables. Here they meet.
+ */
+#define SAME(ours, abi)                                                        \
+	_Static_assert((int)(ours) == (int)(abi), #ours " is " #abi)
+
+// clang-format off
+SAME(QPT_RC, IBV_QPT_RC);
+SAME(QPT_UC, IBV_QPT_UC);
+SAME(QPT_UD, IBV_QPT_UD);
+SAME(QPT_XRC_SEND, IBV_QPT_XRC_SEND);
+SAME(QPT_XRC_RECV, IBV_QPT_XRC_RECV);
+
+SAME(QPS_RESET, IBV_QPS_RESET);
+SAME(QPS_INIT, IBV_QPS_INIT);
+SAME(QPS_RTR, IBV_QPS_RTR);
+SAME(QPS_RTS, IBV_QPS_RTS);
+SAME(QPS_SQD, IBV_QPS_SQD);
+SAME(QPS_SQE, IBV_QPS_SQE);
+SAME(QPS_ERR, IBV_QPS_ERR);
+
+SAME(WR_WRITE, IBV_WR_RDMA_WRITE);
+SAME(WR_WRITE_IMM, IBV_WR_RDMA_WRITE_WITH_IMM);
+SAME(WR_SEND, IBV_WR_SEND);
+SAME(WR_SEND_IMM, IBV_WR_SEND_WITH_IMM);
+SAME(WR_READ, IBV_WR_RDMA_READ);
+SAME(WR_CMP_SWAP, IBV_WR_ATOMIC_CMP_AND_SWP);
+SAME(WR_FETCH_ADD, IBV_WR_ATOMIC_FETCH_AND_ADD);
+SAME(WR_LOCAL_INV, IBV_WR_LOCAL_INV);
+SAME(WR_BIND_MW, IBV_WR_BIND_MW);
+SAME(WR_SEND_INV, IBV_WR_SEND_WITH_INV);
+
+SAME(SEND_FENCE, IBV_SEND_FENCE);
+SAME(SEND_SIGNALED, IBV_SEND_SIGNALED);
+SAME(SEND_SOLICITED, IBV_SEND_SOLICITED);
+SAME(SEND_INLINE, IBV_SEND_INLINE);
+
+SAME(WC_SUCCESS, IBV_WC_SUCCESS);
+SAME(WC_LOC_LEN_ERR, IBV_WC_LOC_LEN_ERR);
+SAME(WC_LOC_QP_OP_ERR, IBV_WC_LOC_QP_OP_ERR);
+SAME(WC_LOC_PROT_ERR, IBV_WC_LOC_PROT_ERR);
+SAME(WC_FLUSH_ERR, IBV_WC_WR_FLUSH_ERR);
+SAME(WC_MW_BIND_ERR, IBV_WC_MW_BIND_ERR);
+SAME(WC_BAD_RESP_ERR, IBV_WC_BAD_RESP_ERR);
+SAME(WC_LOC_ACCESS_ERR, IBV_WC_LOC_ACCESS_ERR);
+SAME(WC_REM_INV_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
+SAME(WC_REM_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR);
+SAME(WC_REM_OP_ERR, IBV_WC_REM_OP_ERR);
+SAME(WC_RETRY_EXC_ERR, IBV_WC_RETRY_EXC_ERR);
+SAME(WC_RNR_RETRY_EXC_ERR, IBV_WC_RNR_RETRY_EXC_ERR);
+SAME(WC_REM_INV_RD_REQ_ERR, IBV_WC_REM_INV_RD_REQ_ERR);
+SAME(WC_FATAL_ERR, IBV_WC_FATAL_ERR);
+SAME(WC_GENERAL_ERR, IBV_WC_GENERAL_ERR);
+
+SAME(WC_OP_SEND, IBV_WC_SEND);
+SAME(WC_OP_WRITE, IBV_WC_RDMA_WRITE);
+SAME(WC_OP_READ, IBV_WC_RDMA_READ);
+SAME(WC_OP_CMP_SWAP, IBV_WC_COMP_SWAP);
+SAME(WC_OP_FETCH_ADD, IBV_WC_FETCH_ADD);
+SAME(WC_OP_BIND_MW, IBV_WC_BIND_MW);
+SAME(WC_OP_LOCAL_INV, IBV_WC_LOCAL_INV);
+SAME(WC_OP_RECV, IBV_WC_RECV);
+SAME(WC_OP_RECV_WRITE_IMM, IBV_WC_RECV_RDMA_WITH_IMM);
+SAME(WC_GRH, IBV_WC_GRH);
+SAME(WC_WITH_IMM, IBV_WC_WITH_IMM);
+SAME(WC_WITH_INV, IBV_WC_WITH_INV);
+
+SAME(ACCESS_LOCAL_WRITE, IBV_ACCESS_LOCAL_WRITE);
+SAME(ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_WRITE);
+SAME(ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_READ);
+SAME(ACCESS_REMOTE_ATOMIC, IBV_ACCESS_REMOTE_ATOMIC);
+SAME(ACCESS_MW_BIND, IBV_ACCESS_MW_BIND);
+SAME(ACCESS_ZERO_BASED, IBV_ACCESS_ZERO_BASED);
+SAME(ACCESS_ON_DEMAND, IBV_ACCESS_ON_DEMAND);
+SAME(ACCESS_HUGETLB, IBV_ACCESS_HUGETLB);
+SAME(ACCESS_RELAXED_ORDERING, IBV_ACCESS_RELAXED_ORDERING);
+
+SAME(EVENT_CQ_ERR, IBV_EVENT_CQ_ERR);
+SAME(EVENT_QP_FATAL, IBV_EVENT_QP_FATAL);
+SAME(EVENT_QP_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+SAME(EVENT_QP_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+SAME(EVENT_COMM_EST, IBV_EVENT_COMM_EST);
+SAME(EVENT_SQ_DRAINED, IBV_EVENT_SQ_DRAINED);
+SAME(EVENT_PATH_MIG, IBV_EVENT_PATH_MIG);
+SAME(EVENT_PATH_MIG_ERR, IBV_EVENT_PATH_MIG_ERR);
+SAME(EVENT_DEVICE_FATAL, IBV_EVENT_DEVICE_FATAL);
+SAME(EVENT_PORT_ACTIVE, IBV_EVENT_PORT_ACTIVE);
+SAME(EVENT_PORT_ERR, IBV_EVENT_PORT_ERR);
+SAME(EVENT_LID_CHANGE, IBV_EVENT_LID_CHANGE);
+SAME(EVENT_PKEY_CHANGE, IBV_EVENT_PKEY_CHANGE);
+SAME(EVENT_SM_CHANGE, IBV_EVENT_SM_CHANGE);
+SAME(EVENT_SRQ_ERR, IBV_EVENT_SRQ_ERR);
+SAME(EVENT_SRQ_LIMIT, IBV_EVENT_SRQ_LIMIT_REACHED);
+SAME(EVENT_LAST_WQE, IBV_EVENT_QP_LAST_WQE_REACHED);
+SAME(EVENT_CLIENT_REREGISTER, IBV_EVENT_CLIENT_REREGISTER);
+SAME(EVENT_GID_CHANGE, IBV_EVENT_GID_CHANGE);
+
+SAME(PORT_DOWN, IBV_PORT_DOWN);
+SAME(PORT_INIT, IBV_PORT_INIT);
+SAME(PORT_ARMED, IBV_PORT_ARMED);
+SAME(PORT_ACTIVE, IBV_PORT_ACTIVE);
+
+SAME(QPM_STATE, IBV_QP_STATE);
+SAME(QPM_CUR_STATE, IBV_QP_CUR_STATE);
+SAME(QPM_EN_SQD_ASYNC_NOTIFY, IBV_QP_EN_SQD_ASYNC_NOTIFY);
+SAME(QPM_ACCESS_FLAGS, IBV_QP_ACCESS_FLAGS);
+SAME(QPM_PKEY_INDEX, IBV_QP_PKEY_INDEX);
+SAME(QPM_PORT, IBV_QP_PORT);
+SAME(QPM_QKEY, IBV_QP_QKEY);
+SAME(QPM_AV, IBV_QP_AV);
+SAME(QPM_PATH_MTU, IBV_QP_PATH_MTU);
+SAME(QPM_TIMEOUT, IBV_QP_TIMEOUT);
+SAME(QPM_RETRY_CNT, IBV_QP_RETRY_CNT);
+SAME(QPM_RNR_RETRY, IBV_QP_RNR_RETRY);
+SAME(QPM_RQ_PSN, IBV_QP_RQ_PSN);
+SAME(QPM_MAX_QP_RD_ATOMIC, IBV_QP_MAX_QP_RD_ATOMIC);
+SAME(QPM_ALT_PATH, IBV_QP_ALT_PATH);
+SAME(QPM_MIN_RNR_TIMER, IBV_QP_MIN_RNR_TIMER);
+SAME(QPM_SQ_PSN, IBV_QP_SQ_PSN);
+SAME(QPM_MAX_DEST_RD_ATOMIC, IBV_QP_MAX_DEST_RD_ATOMIC);
+SAME(QPM_PATH_MIG_STATE, IBV_QP_PATH_MIG_STATE);
+SAME(QPM_CAP, IBV_QP_CAP);
+SAME(QPM_DEST_QPN, IBV_QP_DEST_QPN);
+SAME(QPM_RATE_LIMIT, IBV_QP_RATE_LIMIT);
+
+SAME(sizeof(struct vb_sge), sizeof(struct ibv_sge));
+SAME(offsetof(struct vb_sge, addr), offsetof(struct ibv_sge, addr));
+SAME(offsetof(struct vb_sge, length), offsetof(struct ibv_sge, length));
+SAME(offsetof(struct vb_sge, lkey), offsetof(struct ibv_sge, lkey));
+SAME(sizeof(struct vb_gid), sizeof(union ibv_gid));
+SAME(offsetof(struct vb_front_qp, wr_flush), sizeof(struct ibv_qp_ex));
+SAME(offsetof(struct vb_front_device, no_provider), sizeof(struct ibv_device));
+// clang-format on
+#undef SAME
+
+#endif

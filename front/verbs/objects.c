@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* PD, MR, CQ, SRQ, channels and events: translate, call core, wait for what
+ * the program has not acknowledged. */
+#include "front/verbs/front.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+
+static struct vb_adapter *adapter_of(struct ibv_context *context)
+{
+	return vb_front_context(context)->adapter;
+}
+
+/*
+ * Asynchronous events. Those about an object are counted when the program
+ * takes them, under the queue's lock, so that destroy can wait for the
+ * acknowledgement of each.
+ */
+
+static uint32_t *taken_counter(enum vb_event_type type, void *owner)
+{
+	switch (type) {
+	case EVENT_CQ_ERR:
+		return &((struct vb_front_cq *)owner)->async_taken;
+	case EVENT_SRQ_ERR:
+	case EVENT_SRQ_LIMIT:
+		return &((struct vb_front_srq *)owner)->async_taken;
+	default:
+		return &((struct vb_front_qp *)owner)->async_taken;
+	}
+}
+
+void vb_front_count_taken(const struct vb_event *e)
+{
+	if (e->object)
+		++*taken_counter(e->type, e->object);
+}
+
+static void wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond,
+		       const uint32_t *acked, uint32_t taken)
+{
+	pthread_mutex_lock(mutex);
+	while (*acked != taken)
+		pthread_cond_wait(cond, mutex);
+	pthread_mutex_unlock(mutex);
+}
+
+void vb_front_drain_async(struct ibv_context *context, const void *owner,
+			  const uint32_t *taken, pthread_mutex_t *mutex,
+			  pthread_cond_t *cond, const uint32_t *acked)
+{
+	struct vb_async *async = &vb_front_context(context)->async;
+	uint32_t n;
+
+	vb_async_forget(async, owner);
+	vb_mutex_lock(&async->lock);
+	n = *taken;
+	vb_mutex_unlock(&async->lock);
+	wait_acked(mutex, cond, acked, n);
+}
+
+static void ack(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *acked,
+		unsigned n)
+{
+	pthread_mutex_lock(mutex);
+	*acked += n;
+	pthread_cond_broadcast(cond);
+	pthread_mutex_unlock(mutex);
+}
+
+int ibv_get_async_event(struct ibv_context *context,
+			struct ibv_async_event *event)
+{
+	struct vb_event e;
+	int rc = vb_async_take(&vb_front_context(context)->async, &e);
+
+	if (rc)
+		return errno = -rc, -1;
+	event->event_type = (enum ibv_event_type)e.type;
+	/* An owner begins with its public struct, whichever it is. */
+	if (e.object)
+		event->element.qp = e.object;
+	else
+		event->element.port_num = 1;
+	return 0;
+}
+
+void ibv_ack_async_event(struct ibv_async_event *event)
+{
+	struct ibv_srq *srq = event->element.srq;
+	struct ibv_cq *cq = event->element.cq;
+	struct ibv_qp *qp = event->element.qp;
+
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		ack(&cq->mutex, &cq->cond, &cq->async_events_completed, 1);
+		return;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		ack(&srq->mutex, &srq->cond, &srq->events_completed, 1);
+		return;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		ack(&qp->mutex, &qp->cond, &qp->events_completed, 1);
+		return;
+	default: /* the port's and the device's: nobody waits */
+		return;
+	}
+}
+
+/*
+ * Protection domains.
+ */
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+	struct vb_front_pd *pd = calloc(1, sizeof(*pd));
+	int rc;
+
+	if (!pd)
+		return vb_front_null(-ENOMEM);
+	rc = vb_pd_create(adapter_of(context), &pd->core);
+	if (rc) {
+		free(pd);
+		return vb_front_null(rc);
+	}
+	pd->core->owner = pd;
+	pd->ibv.context = context;
+	pd->ibv.handle = vb_front_handle();
+	vb_front_context_get(context);
+	return &pd->ibv;
+}
+
+int ibv_dealloc_pd(struct ibv_pd *ibv)
+{
+	struct vb_front_pd *pd = vb_front_pd(ibv);
+	int rc = vb_pd_destroy(pd->core);
+
+	if (rc) {
+		vb_log(LOG_INFO, "pd %u: objects still stand on it",
+		       ibv->handle);
+		return vb_front_errno(rc);
+	}
+	vb_front_context_put(ibv->context);
+	free(pd);
+	return 0;
+}
+
+/*
+ * Memory regions.
+ */
+
+/* What programs may set without knowing whether a device has it. */
+static uint32_t known_access(unsigned access)
+{
+	return access & ~((uint32_t)IBV_ACCESS_OPTIONAL_RANGE &
+			  ~ACCESS_RELAXED_ORDERING);
+}
+
+struct ibv_mr *vb_front_register(struct ibv_pd *ibv_pd, void *addr,
+				 size_t length, uint64_t iova, unsigned access)
+{
+	struct vb_front_mr *mr = calloc(1, sizeof(*mr));
+	uint32_t rights = known_access(access);
+	int rc;
+
+	if (!mr)
+		return vb_front_null(-ENOMEM);
+	rc = vb_mr_register(vb_front_pd(ibv_pd)->core, addr, length,
+			    rights & ACCESS_ZERO_BASED ? 0 : iova, rights,
+			    &mr->core);
+	if (rc) {
+		vb_log(LOG_INFO,
+		       "pd %u: no region of %zu bytes at %p, access 0x%x: %s",
+		       ibv_pd->handle, length, addr, access, strerror(-rc));
+		free(mr);
+		return vb_front_null(rc);
+	}
+	mr->ibv = (struct ibv_mr){
+		.context = ibv_pd->context,
+		.pd = ibv_pd,
+		.addr = addr,
+		.length = length,
+		.handle = vb_front_handle(),
+		.lkey = atomic_load(&mr->core->key),
+		.rkey = atomic_load(&mr->core->key),
+	};
+	vb_front_context_get(ibv_pd->context);
+	return &mr->ibv;
+}
+
+struct ibv_mr *(ibv_reg_mr)(struct ibv_pd *pd, void *addr, size_t length,
+			    int access)
+{
+	return vb_front_register(pd, addr, length, (uintptr_t)addr,
+				 (unsigned)access);
+}
+
+struct ibv_mr *(ibv_reg_mr_iova)(struct ibv_pd *pd, void *addr, size_t length,
+				 uint64_t iova, int access)
+{
+	return vb_front_register(pd, addr, length, iova, (unsigned)access);
+}
+
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length,
+				uint64_t iova, unsigned int access)
+{
+	return vb_front_register(pd, addr, length, iova, access);
+}
+
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
+				 size_t length, uint64_t iova, int fd,
+				 int access)
+{
+	return vb_front_null(-EOPNOTSUPP);
+}
+
+int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
+		 size_t length, int access)
+{
+	errno = EOPNOTSUPP;
+	return IBV_REREG_MR_ERR_INPUT;
+}
+
+int ibv_dereg_mr(struct ibv_mr *ibv)
+{
+	struct vb_front_mr *mr = VB_CONTAINER_OF(ibv, struct vb_front_mr, ibv);
+
+	vb_mr_deregister(mr->core);
+	vb_front_context_put(ibv->context);
+	free(mr);
+	return 0;
+}
+
+/*
+ * Completion channels.
+ */
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+	struct vb_front_channel *ch = calloc(1, sizeof(*ch));
+	int rc;
+
+	if (!ch)
+		return vb_front_null(-ENOMEM);
+	rc = vb_channel_init(&ch->core);
+	if (rc) {
+		free(ch);
+		return vb_front_null(rc);
+	}
+	ch->ibv.context = context;
+	ch->ibv.fd = ch->core.fd;
+	vb_front_context_get(context);
+	return &ch->ibv;
+}
+
+/* Count a queue in or out; the field is public, its lock the context's. */
+static int hold_channel(struct ibv_comp_channel *ch, int by)
+{
+	int left;
+
+	pthread_mutex_lock(&ch->context->mutex);
+	ch->refcnt += by;
+	left = ch->refcnt;
+	pthread_mutex_unlock(&ch->context->mutex);
+	return left;
+}
+
+int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
+{
+	struct vb_front_channel *ch =
+		VB_CONTAINER_OF(ibv, struct vb_front_channel, ibv);
+
+	if (hold_channel(ibv, 0) != 0) {
+		vb_log(LOG_INFO, "completion channel %d: queues still use it",
+		       ibv->fd);
+		return EBUSY;
+	}
+	vb_channel_fini(&ch->core);
+	vb_front_context_put(ibv->context);
+	free(ch);
+	return 0;
+}
+
+int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq,
+		     void **cq_context)
+{
+	struct vb_front_channel *ch =
+		VB_CONTAINER_OF(ibv, struct vb_front_channel, ibv);
+	struct vb_cq *core;
+	int rc = vb_channel_take(&ch->core, &core);
+
+	if (rc)
+		return errno = -rc, -1;
+	*cq = &((struct vb_front_cq *)core->owner)->ibv;
+	*cq_context = (*cq)->cq_context;
+	return 0;
+}
+
+void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
+{
+	if (nevents)
+		ack(&cq->mutex, &cq->cond, &cq->comp_events_completed, nevents);
+}
+
+/*
+ * Completion queues.
+ */
+
+#define CQ_WC_FLAGS                                                            \
+	((uint64_t)IBV_WC_STANDARD_FLAGS |                                     \
+	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                                 \
+	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+
+static int check_cq_attr(struct ibv_context *context,
+			 const struct ibv_cq_init_attr_ex *attr)
+{
+	const uint32_t masks =
+		IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
+	const uint32_t flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED |
+			       IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+
+	if (attr->comp_vector >= (uint32_t)context->num_comp_vectors)
+		return -EINVAL;
+	if (attr->comp_mask & ~masks || attr->wc_flags & ~CQ_WC_FLAGS)
+		return -EOPNOTSUPP;
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD && attr->parent_domain)
+		return -EOPNOTSUPP;
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
+	    attr->flags & ~flags)
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+static int create_core_cq(struct ibv_context *context,
+			  const struct ibv_cq_init_attr_ex *attr,
+			  struct vb_cq **core)
+{
+	struct vb_channel *ch = NULL;
+	int rc = check_cq_attr(context, attr);
+
+	if (attr->channel)
+		ch = &VB_CONTAINER_OF(attr->channel, struct vb_front_channel,
+				      ibv)
+			      ->core;
+	if (!rc)
+		rc = vb_cq_create(adapter_of(context), attr->cqe, ch,
+				  &vb_front_context(context)->async, core);
+	if (rc)
+		vb_log(LOG_INFO, "%s: no completion queue of %u entries: %s",
+		       context->device->name, attr->cqe, strerror(-rc));
+	return rc;
+}
+
+struct ibv_cq_ex *vb_front_create_cq_ex(struct ibv_context *context,
+					struct ibv_cq_init_attr_ex *attr)
+{
+	struct vb_front_cq *cq = calloc(1, sizeof(*cq));
+	int rc;
+
+	if (!cq)
+		return vb_front_null(-ENOMEM);
+	rc = create_core_cq(context, attr, &cq->core);
+	if (rc) {
+		free(cq);
+		return vb_front_null(rc);
+	}
+	cq->core->owner = cq;
+	cq->ibv.context = context;
+	cq->ibv.channel = attr->channel;
+	cq->ibv.cq_context = attr->cq_context;
+	cq->ibv.handle = vb_front_handle();
+	cq->ibv.cqe = (int)cq->core->cap;
+	pthread_mutex_init(&cq->ibv.mutex, NULL);
+	pthread_cond_init(&cq->ibv.cond, NULL);
+	vb_mutex_init(&cq->poll);
+	vb_front_cq_ex_init(cq);
+	if (attr->channel)
+		hold_channel(attr->channel, 1);
+	vb_front_context_get(context);
+	return &cq->ex;
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe,
+			     void *cq_context, struct ibv_comp_channel *channel,
+			     int comp_vector)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = cqe < 0 ? 0 : (uint32_t)cqe,
+		.cq_context = cq_context,
+		.channel = channel,
+		.comp_vector = (uint32_t)comp_vector,
+		.wc_flags = IBV_WC_STANDARD_FLAGS,
+	};
+	struct ibv_cq_ex *cq = vb_front_create_cq_ex(context, &attr);
+
+	return cq ? ibv_cq_ex_to_cq(cq) : NULL;
+}
+
+int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
+{
+	struct vb_cq *core = vb_front_cq(ibv)->core;
+	int rc = cqe <= 0 ? -EINVAL : vb_cq_resize(core, (uint32_t)cqe);
+
+	if (rc) {
+		vb_log(LOG_INFO, "cq %u: not resized to %d entries: %s",
+		       ibv->handle, cqe, strerror(-rc));
+		return vb_front_errno(rc);
+	}
+	ibv->cqe = (int)core->cap;
+	return 0;
+}
+
+static uint32_t drain_channel(struct vb_cq *core)
+{
+	uint32_t taken;
+
+	if (!core->channel)
+		return 0;
+	vb_channel_forget(core->channel, core);
+	vb_mutex_lock(&core->channel->lock);
+	taken = core->events_taken;
+	vb_mutex_unlock(&core->channel->lock);
+	return taken;
+}
+
+static void free_cq(struct vb_front_cq *cq)
+{
+	if (cq->ibv.channel)
+		hold_channel(cq->ibv.channel, -1);
+	vb_front_context_put(cq->ibv.context);
+	pthread_mutex_destroy(&cq->ibv.mutex);
+	pthread_cond_destroy(&cq->ibv.cond);
+	vb_mutex_fini(&cq->poll);
+	free(cq);
+}
+
+int ibv_destroy_cq(struct ibv_cq *ibv)
+{
+	struct vb_front_cq *cq = vb_front_cq(ibv);
+	int rc;
+
+	if (atomic_load(&cq->core->refs)) {
+		vb_log(LOG_INFO, "cq %u: queue pairs still use it",
+		       ibv->handle);
+		return vb_front_errno(-EBUSY);
+	}
+	wait_acked(&ibv->mutex, &ibv->cond, &ibv->comp_events_completed,
+		   drain_channel(cq->core));
+	vb_front_drain_async(ibv->context, cq, &cq->async_taken, &ibv->mutex,
+			     &ibv->cond, &ibv->async_events_completed);
+	rc = vb_cq_destroy(cq->core);
+	if (rc)
+		return vb_front_errno(rc);
+	free_cq(cq);
+	return 0;
+}
+
+/*
+ * Shared receive queues.
+ */
+
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
+			       struct ibv_srq_init_attr *init)
+{
+	struct vb_front_srq *srq = calloc(1, sizeof(*srq));
+	int rc;
+
+	if (!srq)
+		return vb_front_null(-ENOMEM);
+	rc = vb_srq_create(vb_front_pd(pd)->core, init->attr.max_wr,
+			   init->attr.max_sge,
+			   &vb_front_context(pd->context)->async, &srq->core);
+	if (rc) {
+		vb_log(LOG_INFO,
+		       "pd %u: no shared receive queue of %u by %u: %s",
+		       pd->handle, init->attr.max_wr, init->attr.max_sge,
+		       strerror(-rc));
+		free(srq);
+		return vb_front_null(rc);
+	}
+	srq->core->owner = srq;
+	srq->ibv.context = pd->context;
+	srq->ibv.srq_context = init->srq_context;
+	srq->ibv.pd = pd;
+	srq->ibv.handle = vb_front_handle();
+	pthread_mutex_init(&srq->ibv.mutex, NULL);
+	pthread_cond_init(&srq->ibv.cond, NULL);
+	init->attr.max_wr = srq->core->rq.cap;
+	init->attr.max_sge = srq->core->rq.max_sge;
+	vb_front_context_get(pd->context);
+	return &srq->ibv;
+}
+
+int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
+{
+	struct vb_srq *core = vb_front_srq(ibv)->core;
+
+	/* Resizing is IBV_DEVICE_SRQ_RESIZE, which is not announced. */
+	if (mask & IBV_SRQ_MAX_WR)
+		return vb_front_errno(-EOPNOTSUPP);
+	if (mask & ~IBV_SRQ_LIMIT)
+		return vb_front_errno(-EINVAL);
+	if (!(mask & IBV_SRQ_LIMIT))
+		return 0;
+	if (attr->srq_limit > core->rq.cap) {
+		vb_log(LOG_INFO, "srq %u: limit %u is above its %u entries",
+		       ibv->handle, attr->srq_limit, core->rq.cap);
+		return vb_front_errno(-EINVAL);
+	}
+	vb_srq_set_limit(core, attr->srq_limit);
+	return 0;
+}
+
+int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
+{
+	struct vb_srq *core = vb_front_srq(ibv)->core;
+
+	attr->max_wr = core->rq.cap;
+	attr->max_sge = core->rq.max_sge;
+	vb_mutex_lock(&core->rq.lock);
+	attr->srq_limit = core->limit;
+	vb_mutex_unlock(&core->rq.lock);
+	return 0;
+}
+
+int ibv_destroy_srq(struct ibv_srq *ibv)
+{
+	struct vb_front_srq *srq = vb_front_srq(ibv);
+	int rc = vb_srq_destroy(srq->core);
+
+	if (rc) {
+		vb_log(LOG_INFO, "srq %u: queue pairs still use it",
+		       ibv->handle);
+		return vb_front_errno(rc);
+	}
+	vb_front_drain_async(ibv->context, srq, &srq->async_taken, &ibv->mutex,
+			     &ibv->cond, &ibv->events_completed);
+	vb_front_context_put(ibv->context);
+	pthread_mutex_destroy(&ibv->mutex);
+	pthread_cond_destroy(&ibv->cond);
+	free(srq);
+	return 0;
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Queue pairs: create, modify, query, destroy; attributes both ways. */
+#include "front/verbs/front.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+
+/* What the ibv_wr_* calls of this device can build. */
+#define SEND_OPS                                                               \
+	((uint64_t)IBV_QP_EX_WITH_RDMA_WRITE |                                 \
+	 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |            \
+	 IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |             \
+	 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |                                   \
+	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+#define SEND_OPS_RC_ONLY                                                       \
+	((uint64_t)IBV_QP_EX_WITH_RDMA_READ |                                  \
+	 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |                                   \
+	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+
+static int check_init(const struct ibv_qp_init_attr_ex *a)
+{
+	const uint32_t known = IBV_QP_INIT_ATTR_PD |
+			       IBV_QP_INIT_ATTR_CREATE_FLAGS |
+			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	const uint64_t ops = a->qp_type == IBV_QPT_RC
+				     ? SEND_OPS
+				     : SEND_OPS & ~SEND_OPS_RC_ONLY;
+
+	if (a->comp_mask & ~known)
+		return -EOPNOTSUPP;
+	if (a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && a->create_flags)
+		return -EOPNOTSUPP;
+	if (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
+	    a->send_ops_flags & ~ops)
+		return -EOPNOTSUPP;
+	if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd)
+		return -EINVAL;
+	if (a->qp_type != IBV_QPT_RC && a->qp_type != IBV_QPT_UC)
+		return -EOPNOTSUPP;
+	return a->send_cq && a->recv_cq ? 0 : -EINVAL;
+}
+
+static void take_caps(struct ibv_qp_cap *cap, const struct vb_qp_init *init)
+{
+	cap->max_send_wr = init->max_send_wr;
+	cap->max_recv_wr = init->max_recv_wr;
+	cap->max_send_sge = init->max_send_sge;
+	cap->max_recv_sge = init->max_recv_sge;
+	cap->max_inline_data = init->max_inline;
+}
+
+static int create_core_qp(struct vb_front_qp *qp, struct ibv_qp_init_attr_ex *a)
+{
+	struct vb_front_context *c = vb_front_context(a->pd->context);
+	struct vb_qp_init init = {
+		.type = (enum vb_qp_type)a->qp_type,
+		.pd = vb_front_pd(a->pd)->core,
+		.send_cq = vb_front_cq(a->send_cq)->core,
+		.recv_cq = vb_front_cq(a->recv_cq)->core,
+		.srq = a->srq ? vb_front_srq(a->srq)->core : NULL,
+		.max_send_wr = a->cap.max_send_wr,
+		.max_recv_wr = a->srq ? 0 : a->cap.max_recv_wr,
+		.max_send_sge = a->cap.max_send_sge,
+		.max_recv_sge = a->srq ? 0 : a->cap.max_recv_sge,
+		.max_inline = a->cap.max_inline_data,
+		.sig_all = a->sq_sig_all != 0,
+		.async = &c->async,
+		.owner = qp,
+	};
+	int rc = vb_qp_create(c->adapter, &init, &qp->core);
+
+	if (rc == 0)
+		take_caps(&a->cap, &init);
+	return rc;
+}
+
+static void fill_qp(struct vb_front_qp *qp, const struct ibv_qp_init_attr_ex *a)
+{
+	struct ibv_qp *ibv = &qp->ibv;
+
+	ibv->context = a->pd->context;
+	ibv->qp_context = a->qp_context;
+	ibv->pd = a->pd;
+	ibv->send_cq = a->send_cq;
+	ibv->recv_cq = a->recv_cq;
+	ibv->srq = a->srq;
+	ibv->handle = vb_front_handle();
+	ibv->qp_num = atomic_load(&qp->core->qpn);
+	ibv->state = IBV_QPS_RESET;
+	ibv->qp_type = a->qp_type;
+	pthread_mutex_init(&ibv->mutex, NULL);
+	pthread_cond_init(&ibv->cond, NULL);
+	qp->sig_all = a->sq_sig_all != 0;
+	qp->extended = a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	if (qp->extended)
+		vb_front_builder_init(qp);
+}
+
+struct ibv_qp *vb_front_create_qp_ex(struct ibv_context *context,
+				     struct ibv_qp_init_attr_ex *a)
+{
+	struct vb_front_qp *qp;
+	int rc = check_init(a);
+
+	if (rc)
+		goto refuse;
+	rc = -ENOMEM;
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		goto refuse;
+	rc = create_core_qp(qp, a);
+	if (rc) {
+		free(qp);
+		goto refuse;
+	}
+	fill_qp(qp, a);
+	vb_front_context_get(qp->ibv.context);
+	return &qp->ibv;
+
+refuse:
+	vb_log(LOG_INFO,
+	       "%s: no queue pair of type %d, send %u by %u, receive %u by %u, inline %u: %s",
+	       context->device->name, (int)a->qp_type, a->cap.max_send_wr,
+	       a->cap.max_send_sge, a->cap.max_recv_wr, a->cap.max_recv_sge,
+	       a->cap.max_inline_data, strerror(-rc));
+	return vb_front_null(rc);
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	struct ibv_qp_init_attr_ex a = { .comp_mask = IBV_QP_INIT_ATTR_PD,
+					 .pd = pd };
+	struct ibv_qp *qp;
+
+	/* The old struct is how the extended one begins. */
+	memcpy(&a, init, offsetof(struct ibv_qp_init_attr_ex, comp_mask));
+	qp = vb_front_create_qp_ex(pd->context, &a);
+	if (qp)
+		init->cap = a.cap;
+	return qp;
+}
+
+struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+	return vb_front_qp(qp)->extended ? &vb_front_qp(qp)->ex : NULL;
+}
+
+static struct vb_av av_in(const struct ibv_ah_attr *a)
+{
+	struct vb_av av = {
+		.flow_label = a->grh.flow_label,
+		.dlid = a->dlid,
+		.sgid_index = a->grh.sgid_index,
+		.hop_limit = a->grh.hop_limit,
+		.traffic_class = a->grh.traffic_class,
+		.sl = a->sl,
+		.src_path_bits = a->src_path_bits,
+		.static_rate = a->static_rate,
+		.port_num = a->port_num,
+		.is_global = a->is_global != 0,
+	};
+
+	memcpy(av.dgid.raw, a->grh.dgid.raw, sizeof(av.dgid.raw));
+	return av;
+}
+
+static struct ibv_ah_attr av_out(const struct vb_av *av)
+{
+	struct ibv_ah_attr a = {
+		.grh = {
+			.flow_label = av->flow_label,
+			.sgid_index = av->sgid_index,
+			.hop_limit = av->hop_limit,
+			.traffic_class = av->traffic_class,
+		},
+		.dlid = av->dlid,
+		.sl = av->sl,
+		.src_path_bits = av->src_path_bits,
+		.static_rate = av->static_rate,
+		.is_global = av->is_global,
+		.port_num = av->port_num,
+	};
+
+	memcpy(a.grh.dgid.raw, av->dgid.raw, sizeof(av->dgid.raw));
+	return a;
+}
+
+/* A program sets only what its mask names: the rest may be anything, so
+ * nothing here may depend on it. */
+static struct vb_qp_attr attr_in(const struct ibv_qp_attr *a)
+{
+	return (struct vb_qp_attr){
+		.qp_state = (enum vb_qp_state)a->qp_state,
+		.cur_qp_state = (enum vb_qp_state)a->cur_qp_state,
+		.path_mtu = (uint8_t)a->path_mtu,
+		.path_mig_state = (uint8_t)a->path_mig_state,
+		.qkey = a->qkey,
+		.rq_psn = a->rq_psn,
+		.sq_psn = a->sq_psn,
+		.dest_qp_num = a->dest_qp_num,
+		.access_flags = a->qp_access_flags,
+		.av = av_in(&a->ah_attr),
+		.alt_av = av_in(&a->alt_ah_attr),
+		.pkey_index = a->pkey_index,
+		.port_num = a->port_num,
+		.max_rd_atomic = a->max_rd_atomic,
+		.max_dest_rd_atomic = a->max_dest_rd_atomic,
+		.min_rnr_timer = a->min_rnr_timer,
+		.timeout = a->timeout,
+		.retry_cnt = a->retry_cnt,
+		.rnr_retry = a->rnr_retry,
+		.sqd_async_notify = a->en_sqd_async_notify != 0,
+		.rate_limit = a->rate_limit,
+	};
+}
+
+static void attr_out(const struct vb_qp_attr *from, struct ibv_qp_attr *a)
+{
+	*a = (struct ibv_qp_attr){
+		.qp_state = (enum ibv_qp_state)from->qp_state,
+		.cur_qp_state = (enum ibv_qp_state)from->qp_state,
+		.path_mtu = (enum ibv_mtu)from->path_mtu,
+		.path_mig_state = (enum ibv_mig_state)from->path_mig_state,
+		.qkey = from->qkey,
+		.rq_psn = from->rq_psn,
+		.sq_psn = from->sq_psn,
+		.dest_qp_num = from->dest_qp_num,
+		.qp_access_flags = from->access_flags,
+		.ah_attr = av_out(&from->av),
+		.alt_ah_attr = av_out(&from->alt_av),
+		.pkey_index = from->pkey_index,
+		.en_sqd_async_notify = from->sqd_async_notify,
+		.sq_draining = from->sq_draining,
+		.max_rd_atomic = from->max_rd_atomic,
+		.max_dest_rd_atomic = from->max_dest_rd_atomic,
+		.min_rnr_timer = from->min_rnr_timer,
+		.port_num = from->port_num,
+		.timeout = from->timeout,
+		.retry_cnt = from->retry_cnt,
+		.rnr_retry = from->rnr_retry,
+		.alt_port_num = from->alt_av.port_num,
+		.rate_limit = from->rate_limit,
+	};
+}
+
+int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
+{
+	struct vb_qp *core = vb_front_qp(ibv)->core;
+	struct vb_qp_attr a = attr_in(attr);
+	int rc = vb_qp_modify(core, &a, (uint32_t)attr_mask, vb_now());
+
+	if (rc)
+		return vb_front_errno(rc);
+	if (attr_mask & IBV_QP_STATE) {
+		ibv->state = attr->qp_state;
+		vb_drive(core);
+	}
+	return 0;
+}
+
+static void query_caps(const struct vb_qp *core, struct ibv_qp_cap *cap)
+{
+	cap->max_send_wr = core->sq.cap;
+	cap->max_send_sge = core->sq.max_sge;
+	cap->max_inline_data = core->sq.max_inline;
+	cap->max_recv_wr = core->srq ? 0 : core->rq.cap;
+	cap->max_recv_sge = core->srq ? 0 : core->rq.max_sge;
+}
+
+/* Every attribute is given, whatever the mask asks for: it is a hint. */
+int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
+		 struct ibv_qp_init_attr *init_attr)
+{
+	struct vb_front_qp *qp = vb_front_qp(ibv);
+	struct vb_qp_attr a;
+
+	vb_qp_query(qp->core, &a);
+	attr_out(&a, attr);
+	query_caps(qp->core, &attr->cap);
+	ibv->state = attr->qp_state;
+	*init_attr = (struct ibv_qp_init_attr){
+		.qp_context = ibv->qp_context,
+		.send_cq = ibv->send_cq,
+		.recv_cq = ibv->recv_cq,
+		.srq = ibv->srq,
+		.cap = attr->cap,
+		.qp_type = ibv->qp_type,
+		.sq_sig_all = qp->sig_all,
+	};
+	return 0;
+}
+
+int ibv_destroy_qp(struct ibv_qp *ibv)
+{
+	struct vb_front_qp *qp = vb_front_qp(ibv);
+
+	vb_drive_forget(qp->core);
+	vb_qp_destroy(qp->core);
+	vb_front_drain_async(ibv->context, qp, &qp->async_taken, &ibv->mutex,
+			     &ibv->cond, &ibv->events_completed);
+	vb_front_context_put(ibv->context);
+	pthread_mutex_destroy(&ibv->mutex);
+	pthread_cond_destroy(&ibv->cond);
+	free(qp);
+	return 0;
+}
+
+int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op,
+			       uint32_t flags)
+{
+	return 0; /* no promise, though packets are placed in order */
+}
+
+/* Enhanced connection establishment is between adapters of one vendor. */
+int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	if (ece->vendor_id || ece->options || ece->comp_mask)
+		return vb_front_errno(-EOPNOTSUPP);
+	return 0;
+}
+
+int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	*ece = (struct ibv_ece){ 0 };
+	return 0;
+}
+
+int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	return vb_front_errno(-EOPNOTSUPP);
+}
+
+int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	return vb_front_errno(-EOPNOTSUPP);
+}
+
+/*
+ * Address handles come with datagrams.
+ */
+
+struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	return vb_front_null(-EOPNOTSUPP);
+}
+
+int ibv_destroy_ah(struct ibv_ah *ah)
+{
+	return vb_front_errno(-EOPNOTSUPP);
+}
+
+int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,
+			struct ibv_wc *wc, struct ibv_grh *grh,
+			struct ibv_ah_attr *ah_attr)
+{
+	return errno = EOPNOTSUPP, -1;
+}
+
+struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc,
+				     struct ibv_grh *grh, uint8_t port_num)
+{
+	return vb_front_null(-EOPNOTSUPP);
+}
+
+int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
+				struct ibv_ah_attr *attr,
+				uint8_t eth_mac[ETHERNET_LL_SIZE],
+				uint16_t *vid)
+{
+	return vb_front_errno(-EOPNOTSUPP);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/abi/fake_engine.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/transport.h"
+
+struct fake_engine fake;
+
+static int attach(struct vb_qp *qp)
+{
+	return 0;
+}
+
+static void detach(struct vb_qp *qp)
+{
+}
+
+static void enter(struct vb_qp *qp, enum vb_qp_state from, enum vb_qp_state to,
+		  vb_time now)
+{
+}
+
+static void recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
+{
+}
+
+static bool send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+{
+	return false;
+}
+
+static vb_time deadline(const struct vb_qp *qp)
+{
+	return VB_NEVER;
+}
+
+static const struct vb_transport_ops transport = {
+	"fake", attach, detach, enter, recv, send, deadline,
+};
+
+int vb_devices_list(const char *specs, struct vb_device **list, unsigned *count)
+{
+	struct vb_device *d;
+
+	if (specs)
+		return -ENODEV;
+	d = calloc(fake.devices + 1, sizeof(*d));
+	if (!d)
+		return -ENOMEM;
+	for (unsigned i = 0; i < fake.devices; i++) {
+		snprintf(d[i].name, sizeof(d[i].name), "roce_fake%u", i);
+		d[i].ifindex = i + 1;
+		d[i].guid = 0x0200000000000001u + i;
+	}
+	*list = d;
+	*count = fake.devices;
+	return 0;
+}
+
+static struct vb_adapter adapter;
+
+int vb_engine_open(const struct vb_device *device, struct vb_async *async,
+		   struct vb_adapter **out)
+{
+	int rc;
+
+	if (fake.opens++ == 0) {
+		rc = vb_adapter_init(&adapter, device->name);
+		if (rc)
+			return rc;
+		adapter.qps = vb_idtab_create(1024, 17);
+		adapter.transport = &transport;
+		adapter.guid = device->guid;
+	}
+	*out = &adapter;
+	return 0;
+}
+
+void vb_engine_close(struct vb_adapter *a, struct vb_async *async)
+{
+	if (--fake.opens)
+		return;
+	vb_adapter_fini(&adapter);
+	vb_idtab_destroy(adapter.qps);
+}
+
+void vb_drive(struct vb_qp *qp)
+{
+	fake.drives++;
+}
+
+void vb_drive_forget(struct vb_qp *qp)
+{
+}
+
+void vb_engine_poll(void)
+{
+	fake.polls++;
+	if (fake.on_poll)
+		fake.on_poll();
+}
+
+vb_time vb_now(void)
+{
+	return fake.now;
+}

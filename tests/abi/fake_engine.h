@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* An engine without link, thread or broker, that counts what it is asked. */
+#ifndef TESTS_ABI_FAKE_ENGINE_H
+#define TESTS_ABI_FAKE_ENGINE_H
+
+#include "engine/engine.h"
+
+struct fake_engine {
+	unsigned devices; /* how many a listing finds */
+	unsigned opens;	  /* open now */
+	unsigned drives;  /* vb_drive() calls */
+	unsigned polls;	  /* vb_engine_poll() calls */
+	vb_time now;
+	void (*on_poll)(void); /* or NULL */
+};
+
+extern struct fake_engine fake;
+
+#endif

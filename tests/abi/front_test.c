@@ -1,0 +1,895 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The verbs front end over a fake engine: contracts, refusals, waiting. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <endian.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/guard.h"
+#include "core/transport.h"
+#include "front/verbs/front.h"
+#include "tests/abi/fake_engine.h"
+
+#define DEPTH 4
+
+struct bench {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	struct ibv_qp_ex *ex;
+	struct vb_qp *core;
+};
+
+static struct ibv_context *open_first(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context;
+
+	assert_non_null(list);
+	assert_non_null(list[0]);
+	context = ibv_open_device(list[0]);
+	assert_non_null(context);
+	ibv_free_device_list(list);
+	return context;
+}
+
+static int set_up(void **state)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+	struct ibv_qp_init_attr_ex init = {
+		.cap = { DEPTH, DEPTH, 2, 2, 64 },
+		.qp_type = IBV_QPT_RC,
+		.comp_mask =
+			IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND |
+				  IBV_QP_EX_WITH_RDMA_WRITE |
+				  IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+	};
+
+	fake = (struct fake_engine){ .devices = 2 };
+	b->context = open_first();
+	b->pd = ibv_alloc_pd(b->context);
+	b->channel = ibv_create_comp_channel(b->context);
+	b->cq = ibv_create_cq(b->context, 40, b, b->channel, 0);
+	assert_non_null(b->cq);
+	init.pd = b->pd;
+	init.send_cq = init.recv_cq = b->cq;
+	b->qp = ibv_create_qp_ex(b->context, &init);
+	assert_non_null(b->qp);
+	b->ex = ibv_qp_to_qp_ex(b->qp);
+	assert_non_null(b->ex);
+	b->core = vb_front_qp(b->qp)->core;
+	*state = b;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct bench *b = *state;
+
+	if (b->qp)
+		assert_int_equal(ibv_destroy_qp(b->qp), 0);
+	assert_int_equal(ibv_destroy_cq(b->cq), 0);
+	assert_int_equal(ibv_destroy_comp_channel(b->channel), 0);
+	assert_int_equal(ibv_dealloc_pd(b->pd), 0);
+	assert_int_equal(ibv_close_device(b->context), 0);
+	assert_int_equal(fake.opens, 0);
+	free(b);
+	return 0;
+}
+
+/* The transition table is core's business. */
+static void put_in(struct bench *b, enum vb_qp_state s)
+{
+	atomic_store(&b->core->state, (uint8_t)s);
+}
+
+static uint32_t posted(const struct bench *b)
+{
+	return atomic_load(&b->core->sq.posted);
+}
+
+/*
+ * device.c
+ */
+
+static void get_device_list__nothing_there(void **state)
+{
+	struct ibv_device **list;
+	int n = -1;
+
+	fake = (struct fake_engine){ 0 };
+	errno = 5;
+	list = ibv_get_device_list(&n);
+	assert_non_null(list);
+	assert_null(list[0]);
+	assert_int_equal(n, 0);
+	assert_int_equal(errno, 0);
+	ibv_free_device_list(list);
+}
+
+static void get_device_list__bad_spec(void **state)
+{
+	int n = -1;
+
+	setenv("VERBENA_DEVICES", "nonsense", 1);
+	assert_null(ibv_get_device_list(&n));
+	unsetenv("VERBENA_DEVICES");
+	assert_int_equal(errno, ENODEV);
+	assert_int_equal(n, 0);
+}
+
+static void get_device_list__same_pointers_again(void **state)
+{
+	struct ibv_device **a, **b;
+	int n;
+
+	fake = (struct fake_engine){ .devices = 2 };
+	a = ibv_get_device_list(&n);
+	b = ibv_get_device_list(&n);
+	assert_int_equal(n, 2);
+	assert_ptr_equal(a[0], b[0]);
+	assert_ptr_equal(a[1], b[1]);
+	assert_null(a[2]);
+	assert_string_equal(ibv_get_device_name(a[1]), "roce_fake1");
+	assert_int_equal(ibv_get_device_index(a[1]), 2);
+	assert_true(be64toh(ibv_get_device_guid(a[1])) == 0x0200000000000002u);
+	assert_string_equal(a[1]->ibdev_path,
+			    "/sys/class/infiniband/roce_fake1");
+	ibv_free_device_list(a);
+	ibv_free_device_list(b);
+}
+
+static void query_port__only_port_1(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_port_attr a;
+
+	assert_int_equal(ibv_query_port(b->context, 1, &a), 0);
+	assert_int_equal(a.link_layer, IBV_LINK_LAYER_ETHERNET);
+	assert_int_equal(a.max_msg_sz, 1u << 30);
+	assert_int_equal(a.gid_tbl_len, VB_MAX_GIDS);
+	assert_int_equal(ibv_query_port(b->context, 2, &a), EINVAL);
+	assert_int_equal(ibv_query_port(b->context, 0, &a), EINVAL);
+}
+
+static void query_port__old_struct_ends_early(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_port_attr a;
+
+	memset(&a, 0xa5, sizeof(a));
+	assert_int_equal((ibv_query_port)(b->context, 1, (void *)&a), 0);
+	assert_int_equal(a.link_layer, IBV_LINK_LAYER_ETHERNET);
+	assert_int_equal(a.port_cap_flags2, 0xa5a5);
+}
+
+static void query_device_ex__longer_and_shorter_structs(void **state)
+{
+	struct bench *b = *state;
+	struct {
+		struct ibv_device_attr_ex a;
+		uint64_t newer;
+	} big = { .newer = 7 };
+	struct verbs_context *v = verbs_get_ctx(b->context);
+
+	assert_non_null(v);
+	assert_int_equal(
+		v->query_device_ex(b->context, NULL, &big.a, sizeof(big)), 0);
+	assert_int_equal(big.newer, 0);
+	assert_int_equal(big.a.orig_attr.phys_port_cnt, 1);
+	assert_true(big.a.orig_attr.max_qp > 0);
+	assert_int_equal(v->query_device_ex(b->context, NULL, &big.a, 8),
+			 EINVAL);
+}
+
+static void query_gid__index_out_of_table(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_gid_entry e[2];
+	union ibv_gid gid;
+
+	assert_int_equal(ibv_query_gid(b->context, 1, VB_MAX_GIDS, &gid), -1);
+	assert_int_equal(ibv_query_gid(b->context, 1, -1, &gid), -1);
+	assert_int_equal(ibv_query_gid(b->context, 1, 9, &gid), 0);
+	assert_true(gid.global.interface_id == 0);
+	assert_int_equal(ibv_query_gid_ex(b->context, 1, 9, e, 0), ENODATA);
+	assert_int_equal(ibv_query_gid_ex(b->context, 1, VB_MAX_GIDS, e, 0),
+			 EINVAL);
+	assert_int_equal(ibv_query_gid_ex(b->context, 1, 0, e, 1), EINVAL);
+}
+
+static void query_gid_table__too_small_an_array(void **state)
+{
+	struct bench *b = *state;
+	struct vb_port *p = &vb_front_context(b->context)->adapter->port;
+	struct ibv_gid_entry e[2];
+
+	vb_mutex_lock(&p->lock);
+	p->gids[0].gid.raw[0] = 0xfe;
+	p->gids[2].gid.raw[0] = 0xfd;
+	p->gids[2].ifindex = 7;
+	p->gid_count = 3;
+	vb_mutex_unlock(&p->lock);
+	assert_int_equal(ibv_query_gid_table(b->context, e, 1, 0), -EINVAL);
+	assert_int_equal(ibv_query_gid_table(b->context, e, 2, 0), 2);
+	assert_int_equal(e[1].gid_index, 2);
+	assert_int_equal(e[1].gid_type, IBV_GID_TYPE_ROCE_V2);
+	assert_int_equal(e[1].ndev_ifindex, 7);
+}
+
+static void query_pkey__one_entry(void **state)
+{
+	struct bench *b = *state;
+	__be16 pkey = 0;
+
+	assert_int_equal(ibv_query_pkey(b->context, 1, 0, &pkey), 0);
+	assert_int_equal(pkey, 0xffff);
+	assert_int_equal(ibv_query_pkey(b->context, 1, 1, &pkey), -1);
+	assert_int_equal(ibv_get_pkey_index(b->context, 1, pkey), 0);
+	assert_int_equal(ibv_get_pkey_index(b->context, 1, htobe16(1)), -1);
+}
+
+static void close_device__objects_left(void **state)
+{
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+
+	fake = (struct fake_engine){ .devices = 1 };
+	context = open_first();
+	pd = ibv_alloc_pd(context);
+	assert_int_equal(ibv_close_device(context), 0);
+	assert_int_equal(fake.opens, 1);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	assert_int_equal(fake.opens, 0);
+}
+
+/*
+ * objects.c
+ */
+
+static void dealloc_pd__in_use(void **state)
+{
+	struct bench *b = *state;
+	char bytes[8];
+	struct ibv_mr *mr;
+
+	assert_int_equal(ibv_dealloc_pd(b->pd), EBUSY);
+	mr = ibv_reg_mr(b->pd, bytes, sizeof(bytes), IBV_ACCESS_LOCAL_WRITE);
+	assert_non_null(mr);
+	assert_int_equal(mr->lkey, mr->rkey);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
+static void reg_mr__refused_access(void **state)
+{
+	struct bench *b = *state;
+	char bytes[8];
+	struct ibv_mr *mr;
+
+	assert_null(ibv_reg_mr(b->pd, bytes, 8, IBV_ACCESS_REMOTE_WRITE));
+	assert_int_equal(errno, EINVAL);
+	/* An optional right that nobody knows is no reason to refuse. */
+	mr = ibv_reg_mr_iova2(b->pd, bytes, 8, 0, 1u << 29);
+	assert_non_null(mr);
+	ibv_dereg_mr(mr);
+}
+
+static void rereg_mr__says_it_cannot(void **state)
+{
+	assert_int_equal(ibv_rereg_mr(NULL, 0, NULL, NULL, 0, 0),
+			 IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(errno, EOPNOTSUPP);
+}
+
+static void create_cq__bad_arguments(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_cq_init_attr_ex a = { .cqe = 1,
+					 .wc_flags = IBV_WC_EX_WITH_CVLAN };
+
+	assert_null(ibv_create_cq(b->context, 0, NULL, NULL, 0));
+	assert_int_equal(errno, EINVAL);
+	assert_null(ibv_create_cq(b->context, -1, NULL, NULL, 0));
+	assert_null(ibv_create_cq(b->context, 1, NULL, NULL, -1));
+	assert_int_equal(errno, EINVAL);
+	assert_null(ibv_create_cq_ex(b->context, &a));
+	assert_int_equal(errno, EOPNOTSUPP);
+}
+
+static void destroy__in_use(void **state)
+{
+	struct bench *b = *state;
+
+	assert_int_equal(ibv_destroy_cq(b->cq), EBUSY);
+	assert_int_equal(ibv_destroy_comp_channel(b->channel), EBUSY);
+}
+
+static void push(struct bench *b, uint64_t wr_id)
+{
+	struct vb_cqe e = { .wr_id = wr_id,
+			    .opcode = WC_OP_RECV,
+			    .wc_flags = WC_WITH_IMM,
+			    .imm = 0x01020304,
+			    .byte_len = 99,
+			    .qpn = 5,
+			    .src_qp = 6,
+			    .is_recv = true };
+
+	assert_true(vb_cq_push(vb_front_cq(b->cq)->core, &e, true));
+}
+
+static void sleep_ms(long ms)
+{
+	nanosleep(&(struct timespec){ 0, ms * 1000000 }, NULL);
+}
+
+static _Atomic int acked;
+
+static void *ack_later(void *cq)
+{
+	sleep_ms(30);
+	acked = 1;
+	ibv_ack_cq_events(cq, 1);
+	return NULL;
+}
+
+static void destroy_cq__waits_for_acknowledgement(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_cq *cq;
+	void *context;
+	pthread_t t;
+
+	assert_int_equal(ibv_destroy_qp(b->qp), 0);
+	b->qp = NULL;
+	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
+	push(b, 1);
+	assert_int_equal(ibv_get_cq_event(b->channel, &cq, &context), 0);
+	assert_ptr_equal(cq, b->cq);
+	assert_ptr_equal(context, b);
+	acked = 0;
+	pthread_create(&t, NULL, ack_later, b->cq);
+	assert_int_equal(ibv_destroy_cq(b->cq), 0);
+	assert_int_equal(acked, 1);
+	pthread_join(t, NULL);
+	b->cq = ibv_create_cq(b->context, 1, NULL, NULL, 0);
+}
+
+static void destroy_cq__forgets_events_not_taken(void **state)
+{
+	struct bench *b = *state;
+	struct pollfd p = { .fd = b->channel->fd, .events = POLLIN };
+
+	assert_int_equal(ibv_destroy_qp(b->qp), 0);
+	b->qp = NULL;
+	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
+	push(b, 1);
+	assert_int_equal(poll(&p, 1, 0), 1);
+	assert_int_equal(ibv_destroy_cq(b->cq), 0);
+	assert_int_equal(poll(&p, 1, 0), 0);
+	b->cq = ibv_create_cq(b->context, 1, NULL, NULL, 0);
+}
+
+static void *ack_qp_later(void *arg)
+{
+	sleep_ms(30);
+	acked = 1;
+	ibv_ack_async_event(arg);
+	return NULL;
+}
+
+static void destroy_qp__waits_for_acknowledgement(void **state)
+{
+	struct bench *b = *state;
+	struct vb_async *async = &vb_front_context(b->context)->async;
+	struct ibv_async_event e;
+	pthread_t t;
+
+	vb_async_post(async, EVENT_COMM_EST, b->core->owner);
+	vb_async_post(async, EVENT_PORT_ACTIVE, NULL);
+	assert_int_equal(ibv_get_async_event(b->context, &e), 0);
+	assert_int_equal(e.event_type, IBV_EVENT_COMM_EST);
+	assert_ptr_equal(e.element.qp, b->qp);
+	acked = 0;
+	pthread_create(&t, NULL, ack_qp_later, &e);
+	assert_int_equal(ibv_destroy_qp(b->qp), 0);
+	assert_int_equal(acked, 1);
+	pthread_join(t, NULL);
+	b->qp = NULL;
+	assert_int_equal(ibv_get_async_event(b->context, &e), 0);
+	assert_int_equal(e.event_type, IBV_EVENT_PORT_ACTIVE);
+	assert_int_equal(e.element.port_num, 1);
+	ibv_ack_async_event(&e);
+}
+
+static void srq__limit_and_size(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_srq_init_attr init = { .attr = { 10, 2, 0 } };
+	struct ibv_srq *srq = ibv_create_srq(b->pd, &init);
+	struct ibv_srq_attr a = { .srq_limit = 3 };
+	struct ibv_sge sge[3] = { 0 };
+	struct ibv_recv_wr wr = { .sg_list = sge, .num_sge = 3 }, *bad;
+
+	assert_non_null(srq);
+	assert_true(init.attr.max_wr >= 10);
+	assert_int_equal(ibv_modify_srq(srq, &a, IBV_SRQ_LIMIT), 0);
+	assert_int_equal(ibv_query_srq(srq, &a), 0);
+	assert_int_equal(a.srq_limit, 3);
+	a.srq_limit = 100000;
+	assert_int_equal(ibv_modify_srq(srq, &a, IBV_SRQ_LIMIT), EINVAL);
+	assert_int_equal(ibv_modify_srq(srq, &a, IBV_SRQ_MAX_WR), EOPNOTSUPP);
+	wr.num_sge = (int)init.attr.max_sge + 1;
+	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), EINVAL);
+	assert_ptr_equal(bad, &wr);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+}
+
+/*
+ * qp.c
+ */
+
+static void create_qp__what_is_not_supported(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_qp_init_attr init = { .send_cq = b->cq,
+					 .recv_cq = b->cq,
+					 .cap = { 1, 1, 1, 1, 0 },
+					 .qp_type = IBV_QPT_RAW_PACKET };
+
+	assert_null(ibv_create_qp(b->pd, &init));
+	assert_int_equal(errno, EOPNOTSUPP);
+	init.qp_type = IBV_QPT_RC;
+	init.send_cq = NULL;
+	assert_null(ibv_create_qp(b->pd, &init));
+	assert_int_equal(errno, EINVAL);
+	init.send_cq = b->cq;
+	init.cap.max_send_wr = 1u << 30;
+	assert_null(ibv_create_qp(b->pd, &init));
+	assert_int_equal(errno, EINVAL);
+}
+
+static void create_qp__plain_has_no_builder(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_qp_init_attr init = { .send_cq = b->cq,
+					 .recv_cq = b->cq,
+					 .cap = { 1, 1, 1, 1, 0 },
+					 .qp_type = IBV_QPT_RC };
+	struct ibv_qp *qp = ibv_create_qp(b->pd, &init);
+
+	assert_non_null(qp);
+	assert_null(ibv_qp_to_qp_ex(qp));
+	assert_true(init.cap.max_send_wr >= 1);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
+static void modify_query_qp__round_trip(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT,
+				 .port_num = 1,
+				 .qp_access_flags = IBV_ACCESS_REMOTE_READ };
+	const int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			 IBV_QP_ACCESS_FLAGS;
+
+	assert_int_equal(ibv_modify_qp(b->qp, &a, IBV_QP_STATE), EINVAL);
+	assert_int_equal(b->qp->state, IBV_QPS_RESET);
+	assert_int_equal(ibv_modify_qp(b->qp, &a, mask), 0);
+	assert_int_equal(b->qp->state, IBV_QPS_INIT);
+	memset(&a, 0xff, sizeof(a));
+	assert_int_equal(ibv_query_qp(b->qp, &a, 0, &init), 0);
+	assert_int_equal(a.qp_state, IBV_QPS_INIT);
+	assert_int_equal(a.port_num, 1);
+	assert_int_equal(a.qp_access_flags, IBV_ACCESS_REMOTE_READ);
+	assert_true(a.cap.max_send_wr >= DEPTH);
+	assert_ptr_equal(init.send_cq, b->cq);
+}
+
+/*
+ * hot.c
+ */
+
+static void post_send__wrong_state(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad = NULL;
+
+	for (int s = QPS_RESET; s <= QPS_RTR; s++) {
+		put_in(b, (enum vb_qp_state)s);
+		assert_int_equal(ibv_post_send(b->qp, &wr, &bad), EINVAL);
+		assert_ptr_equal(bad, &wr);
+	}
+	assert_int_equal(posted(b), 0);
+	assert_int_equal(fake.drives, 0);
+	put_in(b, QPS_RESET);
+}
+
+static void post_send__list_with_a_bad_one(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_sge sge[VB_MAX_SGE + 1] = { { 0x1000, 7, 1 },
+					       { 0x2000, 8, 2 } };
+	struct ibv_send_wr wr[3] = { 0 }, *bad = NULL;
+	const struct vb_send_wqe *wqe;
+
+	put_in(b, QPS_RTS);
+	for (int i = 0; i < 3; i++)
+		wr[i] = (struct ibv_send_wr){ .wr_id = (uint64_t)i + 70,
+					      .next = i < 2 ? &wr[i + 1] : NULL,
+					      .opcode = IBV_WR_SEND_WITH_IMM,
+					      .imm_data = 0xaabbccdd,
+					      .sg_list = sge,
+					      .num_sge = 2 };
+	wr[1].num_sge = (int)b->core->sq.max_sge + 1;
+	assert_int_equal(ibv_post_send(b->qp, wr, &bad), EINVAL);
+	assert_ptr_equal(bad, &wr[1]);
+	assert_int_equal(posted(b), 1);
+	assert_int_equal(fake.drives, 1);
+	wqe = vb_sq_at(&b->core->sq, 0);
+	assert_int_equal(wqe->wr_id, 70);
+	assert_int_equal(wqe->length, 15);
+	assert_int_equal(wqe->num_sge, 2);
+	assert_int_equal(wqe->sge[1].lkey, 2);
+	assert_int_equal(wqe->imm, 0xaabbccdd);
+	put_in(b, QPS_RESET);
+}
+
+static void post_send__queue_full(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad = NULL;
+	uint32_t n = b->core->sq.cap;
+
+	put_in(b, QPS_RTS);
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(ibv_post_send(b->qp, &wr, &bad), 0);
+	assert_int_equal(ibv_post_send(b->qp, &wr, &bad), ENOMEM);
+	assert_ptr_equal(bad, &wr);
+	assert_int_equal(posted(b), n);
+	put_in(b, QPS_RESET);
+}
+
+static void post_send__inline(void **state)
+{
+	struct bench *b = *state;
+	uint8_t bytes[VB_MAX_INLINE + 1];
+	struct ibv_sge sge[2] = { { (uintptr_t)bytes, 3, 0 },
+				  { (uintptr_t)bytes + 10, 5, 0 } };
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE,
+				  .sg_list = sge,
+				  .num_sge = 2,
+				  .send_flags = IBV_SEND_INLINE },
+			   *bad;
+	const struct vb_send_wqe *wqe;
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)i;
+	wr.wr.rdma.remote_addr = 0x12345678;
+	wr.wr.rdma.rkey = 0x77;
+	put_in(b, QPS_RTS);
+	assert_int_equal(ibv_post_send(b->qp, &wr, &bad), 0);
+	wqe = vb_sq_at(&b->core->sq, 0);
+	assert_int_equal(wqe->length, 8);
+	assert_int_equal(wqe->rkey, 0x77);
+	assert_true(wqe->remote_addr == 0x12345678);
+	assert_memory_equal(wqe->inline_data, "\0\1\2\12\13\14\15\16", 8);
+	sge[0].length = b->core->sq.max_inline;
+	sge[1].length = 1;
+	assert_int_equal(ibv_post_send(b->qp, &wr, &bad), EINVAL);
+	wr.opcode = IBV_WR_RDMA_READ;
+	sge[0].length = 1;
+	assert_int_equal(ibv_post_send(b->qp, &wr, &bad), EINVAL);
+	assert_int_equal(posted(b), 1);
+	put_in(b, QPS_RESET);
+}
+
+static void post_send__inline_from_nowhere(void **state)
+{
+	struct bench *b = *state;
+	void *hole =
+		mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_sge sge = { (uintptr_t)hole, 8, 0 };
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .send_flags = IBV_SEND_INLINE },
+			   *bad;
+
+	assert_int_equal(vb_guard_install(), 0);
+	put_in(b, QPS_RTS);
+	assert_int_equal(ibv_post_send(b->qp, &wr, &bad), EFAULT);
+	put_in(b, QPS_RESET);
+	munmap(hole, 4096);
+}
+
+static void post_send__refused_requests(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_sge sge[2] = { { 0, 1u << 30, 0 }, { 0, 1, 0 } };
+	struct ibv_sge four = { 0, 4, 0 };
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND,
+				  .sg_list = sge,
+				  .num_sge = 2 },
+			   *bad;
+
+	put_in(b, QPS_RTS);
+	assert_int_equal(ibv_post_send(b->qp, &wr, &bad), EINVAL);
+	wr.num_sge = -1;
+	assert_int_equal(ibv_post_send(b->qp, &wr, &bad), EINVAL);
+	wr.num_sge = 0;
+	for (int op = IBV_WR_LOCAL_INV; op < 40; op++) {
+		wr.opcode = (enum ibv_wr_opcode)op;
+		assert_int_equal(ibv_post_send(b->qp, &wr, &bad), EINVAL);
+	}
+	wr.opcode = IBV_WR_SEND;
+	wr.send_flags = IBV_SEND_IP_CSUM;
+	assert_int_equal(ibv_post_send(b->qp, &wr, &bad), EINVAL);
+	wr = (struct ibv_send_wr){ .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+				   .sg_list = &four,
+				   .num_sge = 1 };
+	assert_int_equal(ibv_post_send(b->qp, &wr, &bad), EINVAL);
+	assert_int_equal(posted(b), 0);
+	assert_int_equal(fake.drives, 0);
+	put_in(b, QPS_RESET);
+}
+
+static void post_recv__refusals(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_sge sge[VB_MAX_SGE + 1] = { 0 };
+	struct ibv_recv_wr wr = { .sg_list = sge, .num_sge = 1 }, *bad = NULL;
+
+	assert_int_equal(ibv_post_recv(b->qp, &wr, &bad), EINVAL);
+	assert_ptr_equal(bad, &wr);
+	put_in(b, QPS_INIT);
+	for (uint32_t i = 0; i < b->core->rq.cap; i++)
+		assert_int_equal(ibv_post_recv(b->qp, &wr, &bad), 0);
+	assert_int_equal(ibv_post_recv(b->qp, &wr, &bad), ENOMEM);
+	wr.num_sge = (int)b->core->rq.max_sge + 1;
+	assert_int_equal(ibv_post_recv(b->qp, &wr, &bad), EINVAL);
+	assert_int_equal(fake.drives, 0);
+	put_in(b, QPS_ERR);
+	(void)ibv_post_recv(b->qp, &wr, &bad);
+	assert_int_equal(fake.drives, 1);
+	put_in(b, QPS_RESET);
+}
+
+static struct bench *arriving;
+
+static void arrive(void)
+{
+	push(arriving, 44);
+	fake.on_poll = NULL;
+}
+
+static void poll_cq__link_only_when_empty(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_wc wc[40];
+
+	for (uint64_t i = 0; i < 40; i++)
+		push(b, i);
+	assert_int_equal(ibv_poll_cq(b->cq, 37, wc), 37);
+	assert_int_equal(fake.polls, 0);
+	assert_int_equal(wc[36].wr_id, 36);
+	assert_int_equal(wc[0].imm_data, 0x01020304);
+	assert_int_equal(wc[0].wc_flags, IBV_WC_WITH_IMM);
+	assert_int_equal(wc[0].opcode, IBV_WC_RECV);
+	assert_int_equal(wc[0].byte_len, 99);
+	assert_int_equal(wc[0].qp_num, 5);
+	assert_int_equal(wc[0].src_qp, 6);
+	assert_int_equal(ibv_poll_cq(b->cq, 40, wc), 3);
+	assert_int_equal(fake.polls, 0);
+	assert_int_equal(ibv_poll_cq(b->cq, 1, wc), 0);
+	assert_int_equal(fake.polls, 1);
+	arriving = b;
+	fake.on_poll = arrive;
+	assert_int_equal(ibv_poll_cq(b->cq, 1, wc), 1);
+	assert_int_equal(wc[0].wr_id, 44);
+	assert_int_equal(ibv_poll_cq(b->cq, 0, wc), 0);
+}
+
+static void poll_cq__overrun(void **state)
+{
+	struct bench *b = *state;
+	struct vb_cq *core = vb_front_cq(b->cq)->core;
+	struct ibv_async_event e;
+	struct vb_cqe entry = { 0 };
+	struct ibv_wc wc;
+	uint32_t n = 0;
+
+	while (vb_cq_push(core, &entry, false))
+		n++;
+	assert_true(n >= 40);
+	while (n--)
+		assert_int_equal(ibv_poll_cq(b->cq, 1, &wc), 1);
+	assert_true(ibv_poll_cq(b->cq, 1, &wc) < 0);
+	assert_int_equal(ibv_get_async_event(b->context, &e), 0);
+	assert_int_equal(e.event_type, IBV_EVENT_CQ_ERR);
+	assert_ptr_equal(e.element.cq, b->cq);
+	ibv_ack_async_event(&e);
+}
+
+static void cq_ex__walks_entries(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_cq_ex *ex = &vb_front_cq(b->cq)->ex;
+	struct ibv_poll_cq_attr attr = { 0 };
+
+	assert_int_equal(ibv_start_poll(ex, &attr), ENOENT);
+	push(b, 8);
+	push(b, 9);
+	assert_int_equal(ibv_start_poll(ex, &attr), 0);
+	assert_int_equal(ex->wr_id, 8);
+	assert_int_equal(ex->status, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_wc_read_opcode(ex), IBV_WC_RECV);
+	assert_int_equal(ibv_wc_read_imm_data(ex), 0x01020304);
+	assert_int_equal(ibv_next_poll(ex), 0);
+	assert_int_equal(ex->wr_id, 9);
+	assert_int_equal(ibv_wc_read_byte_len(ex), 99);
+	assert_int_equal(ibv_next_poll(ex), ENOENT);
+	ibv_end_poll(ex);
+	attr.comp_mask = 1;
+	assert_int_equal(ibv_start_poll(ex, &attr), EINVAL);
+}
+
+static void wr__nothing_before_complete(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_sge sge[2] = { { 0x10, 4, 9 }, { 0x20, 5, 9 } };
+	const struct vb_send_wqe *wqe;
+
+	put_in(b, QPS_RTS);
+	ibv_wr_start(b->ex);
+	b->ex->wr_id = 1;
+	b->ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_rdma_write(b->ex, 0x55, 0x1000);
+	ibv_wr_set_sge_list(b->ex, 2, sge);
+	b->ex->wr_id = 2;
+	b->ex->wr_flags = 0;
+	ibv_wr_send(b->ex);
+	ibv_wr_set_inline_data(b->ex, "hello", 5);
+	b->ex->wr_id = 3;
+	ibv_wr_atomic_fetch_add(b->ex, 0x66, 0x2000, 7);
+	ibv_wr_set_sge(b->ex, 9, 0x30, 8);
+	assert_int_equal(posted(b), 0);
+	assert_int_equal(ibv_wr_complete(b->ex), 0);
+	assert_int_equal(posted(b), 3);
+	assert_int_equal(fake.drives, 1);
+	wqe = vb_sq_at(&b->core->sq, 0);
+	assert_int_equal(wqe->op, WR_WRITE);
+	assert_int_equal(wqe->length, 9);
+	assert_int_equal(wqe->flags, SEND_SIGNALED);
+	wqe = vb_sq_at(&b->core->sq, 1);
+	assert_int_equal(wqe->wr_id, 2);
+	assert_int_equal(wqe->flags, SEND_INLINE);
+	assert_memory_equal(wqe->inline_data, "hello", 5);
+	wqe = vb_sq_at(&b->core->sq, 2);
+	assert_int_equal(wqe->length, 8);
+	assert_true(wqe->compare_add == 7);
+	put_in(b, QPS_RESET);
+}
+
+static void wr__abort_and_mistakes_post_nothing(void **state)
+{
+	struct bench *b = *state;
+
+	put_in(b, QPS_RTS);
+	ibv_wr_start(b->ex);
+	ibv_wr_send(b->ex);
+	ibv_wr_abort(b->ex);
+
+	ibv_wr_start(b->ex);
+	ibv_wr_send(b->ex);
+	ibv_wr_set_sge_list(b->ex, 1000, NULL);
+	ibv_wr_send(b->ex);
+	assert_int_equal(ibv_wr_complete(b->ex), EINVAL);
+
+	ibv_wr_start(b->ex);
+	ibv_wr_atomic_fetch_add(b->ex, 1, 0, 1);
+	assert_int_equal(ibv_wr_complete(b->ex), EINVAL);
+
+	ibv_wr_start(b->ex);
+	ibv_wr_local_inv(b->ex, 1);
+	ibv_wr_set_sge(b->ex, 0, 0, 0);
+	assert_int_equal(ibv_wr_complete(b->ex), EINVAL);
+
+	ibv_wr_start(b->ex);
+	for (uint32_t i = 0; i <= b->core->sq.cap; i++)
+		ibv_wr_send(b->ex);
+	assert_int_equal(ibv_wr_complete(b->ex), ENOMEM);
+
+	put_in(b, QPS_INIT);
+	ibv_wr_start(b->ex);
+	ibv_wr_send(b->ex);
+	assert_int_equal(ibv_wr_complete(b->ex), EINVAL);
+	assert_int_equal(posted(b), 0);
+	assert_int_equal(fake.drives, 0);
+	put_in(b, QPS_RESET);
+}
+
+/*
+ * names.c
+ */
+
+static void names__in_and_out_of_range(void **state)
+{
+	assert_string_equal(ibv_wc_status_str(IBV_WC_SUCCESS), "success");
+	assert_string_equal(ibv_wc_status_str((enum ibv_wc_status)99),
+			    "unknown");
+	assert_string_equal(ibv_node_type_str(IBV_NODE_UNKNOWN), "unknown");
+	assert_string_equal(ibv_port_state_str(IBV_PORT_ACTIVE), "active");
+	assert_string_equal(ibv_event_type_str(IBV_EVENT_GID_CHANGE),
+			    "GID table change");
+}
+
+static void rates__both_ways(void **state)
+{
+	assert_int_equal(ibv_rate_to_mult(IBV_RATE_40_GBPS), 16);
+	assert_int_equal(ibv_rate_to_mult(IBV_RATE_100_GBPS), -1);
+	assert_int_equal(mult_to_ibv_rate(16), IBV_RATE_40_GBPS);
+	assert_int_equal(mult_to_ibv_rate(0), IBV_RATE_MAX);
+	assert_int_equal(ibv_rate_to_mbps(IBV_RATE_100_GBPS), 103125);
+	assert_int_equal(mbps_to_ibv_rate(103125), IBV_RATE_100_GBPS);
+	assert_int_equal(ibv_rate_to_mbps(IBV_RATE_MAX), -1);
+}
+
+#define ON_BENCH(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(get_device_list__nothing_there),
+		cmocka_unit_test(get_device_list__bad_spec),
+		cmocka_unit_test(get_device_list__same_pointers_again),
+		ON_BENCH(query_port__only_port_1),
+		ON_BENCH(query_port__old_struct_ends_early),
+		ON_BENCH(query_device_ex__longer_and_shorter_structs),
+		ON_BENCH(query_gid__index_out_of_table),
+		ON_BENCH(query_gid_table__too_small_an_array),
+		ON_BENCH(query_pkey__one_entry),
+		cmocka_unit_test(close_device__objects_left),
+		ON_BENCH(dealloc_pd__in_use),
+		ON_BENCH(reg_mr__refused_access),
+		cmocka_unit_test(rereg_mr__says_it_cannot),
+		ON_BENCH(create_cq__bad_arguments),
+		ON_BENCH(destroy__in_use),
+		ON_BENCH(destroy_cq__waits_for_acknowledgement),
+		ON_BENCH(destroy_cq__forgets_events_not_taken),
+		ON_BENCH(destroy_qp__waits_for_acknowledgement),
+		ON_BENCH(srq__limit_and_size),
+		ON_BENCH(create_qp__what_is_not_supported),
+		ON_BENCH(create_qp__plain_has_no_builder),
+		ON_BENCH(modify_query_qp__round_trip),
+		ON_BENCH(post_send__wrong_state),
+		ON_BENCH(post_send__list_with_a_bad_one),
+		ON_BENCH(post_send__queue_full),
+		ON_BENCH(post_send__inline),
+		ON_BENCH(post_send__inline_from_nowhere),
+		ON_BENCH(post_send__refused_requests),
+		ON_BENCH(post_recv__refusals),
+		ON_BENCH(poll_cq__link_only_when_empty),
+		ON_BENCH(poll_cq__overrun),
+		ON_BENCH(cq_ex__walks_entries),
+		ON_BENCH(wr__nothing_before_complete),
+		ON_BENCH(wr__abort_and_mistakes_post_nothing),
+		cmocka_unit_test(names__in_and_out_of_range),
+		cmocka_unit_test(rates__both_ways),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
