@@ -190,10 +190,12 @@
 /*
  * size_t vb_guard_copy(void *dst (x0), const void *src (x1), size_t len (x2))
  * x2 is what remains. The processor may reorder stores: a barrier stands
- * before each of the last words and pieces.
+ * before each of the last words and pieces. The first one stands here, for
+ * what earlier copies stored: a message comes in several.
  */
 	door	vb_guard_copy
 .Lcopy_begin:
+	dmb	ishst
 	cmp	x2, #8
 	b.eq	.Lone_8
 	cmp	x2, #4
@@ -331,6 +333,7 @@
 	.p2align 3
 	.globl	vb_guard_ranges
 	.hidden	vb_guard_ranges
+	.type	vb_guard_ranges, %object
 vb_guard_ranges:
 	WORD	.Lcopy_begin, .Lcopy_end, .Lcopy_fixup
 	WORD	.Lcas_begin, .Lcas_end, .Latomic_fixup
