@@ -224,7 +224,7 @@ static void *send_rounds(void *arg)
 	return NULL;
 }
 
-static bool receive_round(uint8_t *box, size_t len)
+static bool __attribute__((noinline)) receive_round(uint8_t *box, size_t len)
 {
 	uint8_t v;
 	bool whole = true;
