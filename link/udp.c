@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The UDP link: the shared port 4791, and putting the parts together. */
+#include "link/udp_priv.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+#define RX_QUEUE_FORCED (8 << 20)
+#define RX_QUEUE_ASKED	(4 << 20)
+
+const struct vb_icrc_prefix *vb_udp_prefix(struct vb_icrc_prefix *cache,
+					   unsigned rows,
+					   const struct vb_icrc_path *path,
+					   uint32_t len)
+{
+	uint32_t mix = (uint32_t)path->src_port << 16 ^ len >> 2;
+	struct vb_icrc_prefix *p;
+
+	mix ^= (uint32_t)vb_load_be(path->src.raw + 12, 4);
+	mix ^= (uint32_t)vb_load_be(path->dst.raw + 12, 4) << 1;
+	p = &cache[(mix * 0x9e3779b1u >> 16) % rows];
+	if (p->len != len || memcmp(&p->path, path, sizeof(*path)) != 0)
+		vb_icrc_prefix_init(p, path, len);
+	return p;
+}
+
+static int open_dual_stack(int *fd)
+{
+	static const int off;
+	int s = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (s < 0)
+		return -errno;
+	if (setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0) {
+		close(s);
+		return -EAFNOSUPPORT;
+	}
+	*fd = s;
+	return AF_INET6;
+}
+
+/* The family the host can do, or -errno. */
+static int open_socket(int *fd)
+{
+	int family = open_dual_stack(fd);
+
+	if (family != -EAFNOSUPPORT)
+		return family;
+	*fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	return *fd < 0 ? -errno : AF_INET;
+}
+
+static int bind_roce_port(int fd, int family)
+{
+	union vb_udp_addr a = { .any.sa_family = (sa_family_t)family };
+	socklen_t len = family == AF_INET6 ? sizeof(a.v6) : sizeof(a.v4);
+
+	/* The port stands at the same place in both. */
+	a.v4.sin_port = htons(VB_ROCE_PORT);
+	return bind(fd, &a.any, len) < 0 ? -errno : 0;
+}
+
+/*
+ * What recv() needs told. A dual-stack socket reports IPv4 datagrams with a
+ * mapped IPV6_PKTINFO, but with IP_TOS and IP_TTL, so both sets are asked
+ * for (Linux 6.18: seen). Without UDP_GRO frames come one at a time; the
+ * peer may send IPv6 without UDP checksums (A17).
+ */
+static void ask_for_details(int fd, int family)
+{
+	// clang-format off
+	static const struct { int family, level, name; } wanted[] = {
+		{ AF_INET,  IPPROTO_IP,   IP_PKTINFO },
+		{ AF_UNSPEC, IPPROTO_IP,   IP_RECVTOS },
+		{ AF_UNSPEC, IPPROTO_IP,   IP_RECVTTL },
+		{ AF_INET6, IPPROTO_IPV6, IPV6_RECVPKTINFO },
+		{ AF_INET6, IPPROTO_IPV6, IPV6_RECVTCLASS },
+		{ AF_INET6, IPPROTO_IPV6, IPV6_RECVHOPLIMIT },
+		{ AF_INET6, IPPROTO_UDP,  UDP_NO_CHECK6_RX },
+		{ AF_UNSPEC, IPPROTO_UDP,  UDP_GRO },
+	};
+	// clang-format on
+	static const int on = 1;
+
+	for (unsigned i = 0; i < VB_COUNT(wanted); i++) {
+		if (wanted[i].family != AF_UNSPEC && wanted[i].family != family)
+			continue;
+		if (setsockopt(fd, wanted[i].level, wanted[i].name, &on,
+			       sizeof(on)) < 0)
+			vb_log(LOG_DEBUG, "udp: socket option %d.%d: %s",
+			       wanted[i].level, wanted[i].name,
+			       strerror(errno));
+	}
+}
+
+static void deepen_queue(int fd)
+{
+	static const int forced = RX_QUEUE_FORCED, asked = RX_QUEUE_ASKED;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &forced,
+		       sizeof(forced)) < 0 &&
+	    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &asked, sizeof(asked)) < 0)
+		vb_log(LOG_DEBUG, "udp: receive queue: %s", strerror(errno));
+}
+
+static int share_roce_port(int fd, int family)
+{
+	static const int on = 1;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) < 0)
+		return -errno;
+	ask_for_details(fd, family);
+	return bind_roce_port(fd, family);
+}
+
+int vb_udp_socket(int *fd)
+{
+	int s, family = open_socket(&s), rc;
+
+	if (family < 0)
+		return family;
+	rc = share_roce_port(s, family);
+	if (rc) {
+		close(s);
+		return rc;
+	}
+	*fd = s;
+	return 0;
+}
+
+bool vb_udp_port_taken(void)
+{
+	int fd, family = open_socket(&fd), rc;
+
+	if (family < 0)
+		return false;
+	rc = bind_roce_port(fd, family);
+	close(fd);
+	return rc == -EADDRINUSE;
+}
+
+/*
+ * The kernel runs the program with the UDP payload at offset 0. A datagram
+ * too short for the load ends the program with 0: slot 0's.
+ */
+int vb_udp_steer(int fd, unsigned slots)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 4), /* resv8, dest QP */
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xffffff),
+		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, VB_QPN_BITS),
+		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, slots, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+		BPF_STMT(BPF_RET | BPF_A, 0),
+	};
+	struct sock_fprog program = { VB_COUNT(code), code };
+
+	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program,
+			  sizeof(program)) < 0
+		       ? -errno
+		       : 0;
+}
+
+static bool has_option(int fd, int name, int value)
+{
+	socklen_t len = sizeof(int);
+	int got;
+
+	return getsockopt(fd, SOL_SOCKET, name, &got, &len) == 0 &&
+	       got == value;
+}
+
+/* AF_INET, AF_INET6, or -1 for what is no UDP socket. */
+static int udp_family(int fd)
+{
+	if (!has_option(fd, SO_TYPE, SOCK_DGRAM) ||
+	    !has_option(fd, SO_PROTOCOL, IPPROTO_UDP))
+		return -1;
+	if (has_option(fd, SO_DOMAIN, AF_INET6))
+		return AF_INET6;
+	return has_option(fd, SO_DOMAIN, AF_INET) ? AF_INET : -1;
+}
+
+bool vb_udp_is_roce(int fd)
+{
+	union vb_udp_addr a;
+	socklen_t len = sizeof(a);
+
+	if (udp_family(fd) < 0 || getsockname(fd, &a.any, &len) < 0)
+		return false;
+	return a.v4.sin_port == htons(VB_ROCE_PORT);
+}
+
+static int udp_fd(const struct vb_link *l)
+{
+	return vb_udp_of(l)->rx.fd;
+}
+
+static void udp_stats(const struct vb_link *l, struct vb_link_stats *out)
+{
+	const struct vb_udp_stats *s = &vb_udp_of(l)->stats;
+
+#define READ(field)                                                            \
+	out->field = atomic_load_explicit(&s->field, memory_order_relaxed)
+	READ(tx_frames);
+	READ(tx_calls);
+	READ(tx_bytes);
+	READ(tx_lost);
+	READ(rx_frames);
+	READ(rx_calls);
+	READ(rx_bytes);
+	READ(rx_icrc_errors);
+	READ(rx_malformed);
+#undef READ
+}
+
+static void udp_close(struct vb_link *l)
+{
+	struct vb_udp *u = vb_udp_of(l);
+
+	vb_udp_tx_fini(u);
+	vb_udp_rx_fini(u);
+	vb_mutex_fini(&u->open_lock);
+	free(u);
+}
+
+static const struct vb_link_ops udp_ops = {
+	.name = "udp",
+	.route = vb_udp_route,
+	.send = vb_udp_send,
+	.recv = vb_udp_recv,
+	.fd = udp_fd,
+	.stats = udp_stats,
+	.close = udp_close,
+};
+
+static int init_parts(struct vb_udp *u, int rx_fd)
+{
+	int rc;
+
+	u->family = udp_family(rx_fd);
+	if (u->family < 0)
+		return -ENOTSOCK;
+	ask_for_details(rx_fd, u->family);
+	deepen_queue(rx_fd);
+	rc = vb_udp_tx_init(u);
+	if (rc)
+		return rc;
+	rc = vb_udp_rx_init(u, rx_fd);
+	if (rc)
+		vb_udp_tx_fini(u);
+	return rc;
+}
+
+int vb_udp_open(int rx_fd, struct vb_link **link)
+{
+	struct vb_udp *u = calloc(1, sizeof(*u));
+	int rc;
+
+	if (!u)
+		return -ENOMEM;
+	u->link.ops = &udp_ops;
+	vb_mutex_init(&u->open_lock);
+	rc = init_parts(u, rx_fd);
+	if (rc) {
+		vb_mutex_fini(&u->open_lock);
+		free(u);
+		return rc;
+	}
+	*link = &u->link;
+	return 0;
+}

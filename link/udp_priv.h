@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the three parts of the UDP link share: sockets, sending, receiving. */
+#ifndef LINK_UDP_PRIV_H
+#define LINK_UDP_PRIV_H
+
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+
+#include "base/sync.h"
+#include "link/udp.h"
+#include "wire/icrc.h"
+#include "wire/ipc.h"
+
+union vb_udp_addr {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+struct vb_udp_stats {
+	_Atomic uint64_t tx_frames, tx_calls, tx_bytes, tx_lost;
+	_Atomic uint64_t rx_frames, rx_calls, rx_bytes, rx_icrc_errors,
+		rx_malformed;
+};
+
+/* One sending socket; @fd is -1 until the first route needs it, and then
+ * published with @port behind it. */
+struct vb_udp_channel {
+	_Atomic int fd;
+	uint16_t port;
+};
+
+/* What one datagram's addresses say about every frame cut from it. */
+struct vb_udp_origin {
+	struct vb_icrc_path path;
+	uint32_t ifindex;
+	uint32_t bytes;
+	uint32_t segment; /* bytes of each frame with its ICRC, the last less */
+	uint8_t tclass, ttl;
+};
+
+#define VB_UDP_RX_MSGS	   8
+#define VB_UDP_RX_BYTES	   (64 * 1024)
+#define VB_UDP_RX_PREFIXES 64
+
+struct vb_udp_rx {
+	int fd;
+	uint8_t *buffers; /* VB_UDP_RX_MSGS of VB_UDP_RX_BYTES */
+
+	/* the caller's receive lock: datagrams taken, frames not yet cut */
+	struct vb_udp_origin origins[VB_UDP_RX_MSGS];
+	unsigned count, next;
+	uint32_t offset, index; /* within datagram @next */
+	struct vb_icrc_prefix prefixes[VB_UDP_RX_PREFIXES];
+};
+
+struct vb_udp {
+	struct vb_link link;
+
+	/* constant after open */
+	int family; /* of every socket here */
+
+	struct vb_mutex open_lock; /* opening a channel */
+	struct vb_udp_channel channels[VB_SLOTS];
+
+	/* atomic */
+	atomic_bool gso;		/* UDP_SEGMENT works here */
+	_Atomic uint64_t complained[3]; /* bit errno: said so once */
+	struct vb_udp_stats stats;
+
+	struct vb_udp_rx rx;
+};
+
+static inline struct vb_udp *vb_udp_of(const struct vb_link *l)
+{
+	return VB_CONTAINER_OF(l, struct vb_udp, link);
+}
+
+static inline void vb_udp_count(_Atomic uint64_t *counter, uint64_t n)
+{
+	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+}
+
+/* The CRC prefix of packets of @len bytes on @path, from a small cache. */
+const struct vb_icrc_prefix *vb_udp_prefix(struct vb_icrc_prefix *cache,
+					   unsigned rows,
+					   const struct vb_icrc_path *path,
+					   uint32_t len);
+
+/* Channel 0 must open; the others fall back to it. -errno. */
+VB_MUST_CHECK int vb_udp_tx_init(struct vb_udp *u);
+void vb_udp_tx_fini(struct vb_udp *u);
+int vb_udp_route(struct vb_link *l, struct vb_route *r);
+void vb_udp_send(struct vb_link *l, struct vb_txq *q);
+
+VB_MUST_CHECK int vb_udp_rx_init(struct vb_udp *u, int fd);
+void vb_udp_rx_fini(struct vb_udp *u);
+int vb_udp_recv(struct vb_link *l, struct vb_rxq *q);
+
+#endif

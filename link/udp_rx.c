@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Receiving: datagrams that the kernel may have joined (UDP_GRO) are cut
+ * back into frames, and each frame's ICRC is judged.
+ */
+#include "link/udp_priv.h"
+
+#include <errno.h>
+#include <netinet/udp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A call that met nothing but rubbish tries again, this often. */
+#define ROUNDS 4
+
+/* What recvmmsg() fills besides the bytes; lives on the stack for a call. */
+struct rx_batch {
+	struct mmsghdr headers[VB_UDP_RX_MSGS];
+	struct iovec vectors[VB_UDP_RX_MSGS];
+	union vb_udp_addr from[VB_UDP_RX_MSGS];
+	_Alignas(struct cmsghdr) uint8_t control[VB_UDP_RX_MSGS][192];
+};
+
+static void lay_out(struct vb_udp_rx *rx, struct rx_batch *b)
+{
+	for (unsigned i = 0; i < VB_UDP_RX_MSGS; i++) {
+		b->vectors[i].iov_base = rx->buffers + i * VB_UDP_RX_BYTES;
+		b->vectors[i].iov_len = VB_UDP_RX_BYTES;
+		b->headers[i].msg_hdr = (struct msghdr){
+			.msg_name = &b->from[i],
+			.msg_namelen = sizeof(b->from[i]),
+			.msg_iov = &b->vectors[i],
+			.msg_iovlen = 1,
+			.msg_control = b->control[i],
+			.msg_controllen = sizeof(b->control[i]),
+		};
+	}
+}
+
+static int int_of(const struct cmsghdr *c)
+{
+	int v = 0;
+	size_t len = c->cmsg_len - CMSG_LEN(0);
+
+	/* IP_TOS is one byte, the others are ints or halves of one. */
+	if (len == 1)
+		return *CMSG_DATA(c);
+	if (len == 2) {
+		uint16_t half;
+
+		memcpy(&half, CMSG_DATA(c), sizeof(half));
+		return half;
+	}
+	memcpy(&v, CMSG_DATA(c), VB_MIN(len, sizeof(v)));
+	return v;
+}
+
+static void note_pktinfo4(struct vb_udp_origin *o, const struct cmsghdr *c)
+{
+	struct in_pktinfo info;
+
+	memcpy(&info, CMSG_DATA(c), sizeof(info));
+	o->path.dst = vb_gid_from_ipv4((const uint8_t *)&info.ipi_addr);
+	o->ifindex = (uint32_t)info.ipi_ifindex;
+}
+
+static void note_pktinfo6(struct vb_udp_origin *o, const struct cmsghdr *c)
+{
+	struct in6_pktinfo info;
+
+	memcpy(&info, CMSG_DATA(c), sizeof(info));
+	memcpy(o->path.dst.raw, &info.ipi6_addr, sizeof(o->path.dst.raw));
+	o->ifindex = info.ipi6_ifindex;
+}
+
+static void note_ip(struct vb_udp_origin *o, const struct cmsghdr *c)
+{
+	if (c->cmsg_type == IP_PKTINFO)
+		note_pktinfo4(o, c);
+	else if (c->cmsg_type == IP_TOS)
+		o->tclass = (uint8_t)int_of(c);
+	else if (c->cmsg_type == IP_TTL)
+		o->ttl = (uint8_t)int_of(c);
+}
+
+static void note_ipv6(struct vb_udp_origin *o, const struct cmsghdr *c)
+{
+	if (c->cmsg_type == IPV6_PKTINFO)
+		note_pktinfo6(o, c);
+	else if (c->cmsg_type == IPV6_TCLASS)
+		o->tclass = (uint8_t)int_of(c);
+	else if (c->cmsg_type == IPV6_HOPLIMIT)
+		o->ttl = (uint8_t)int_of(c);
+}
+
+static void note_source(struct vb_udp_origin *o, const union vb_udp_addr *from)
+{
+	o->path.src_port = ntohs(from->v4.sin_port);
+	o->path.dst_port = VB_ROCE_PORT;
+	if (from->any.sa_family == AF_INET6)
+		memcpy(o->path.src.raw, &from->v6.sin6_addr,
+		       sizeof(o->path.src.raw));
+	else
+		o->path.src =
+			vb_gid_from_ipv4((const uint8_t *)&from->v4.sin_addr);
+}
+
+static void read_origin(struct vb_udp_origin *o, struct mmsghdr *m)
+{
+	struct msghdr *h = &m->msg_hdr;
+
+	memset(o, 0, sizeof(*o));
+	note_source(o, h->msg_name);
+	o->bytes = m->msg_len;
+	o->segment = m->msg_len;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
+		if (c->cmsg_level == IPPROTO_IP)
+			note_ip(o, c);
+		else if (c->cmsg_level == IPPROTO_IPV6)
+			note_ipv6(o, c);
+		else if (c->cmsg_level == IPPROTO_UDP &&
+			 c->cmsg_type == UDP_GRO && int_of(c) > 0)
+			o->segment = (uint32_t)int_of(c);
+	}
+}
+
+/* Errors that say something about the socket and not about a datagram. */
+static bool is_lasting(int error)
+{
+	return error == EBADF || error == ENOTSOCK || error == EFAULT ||
+	       error == EINVAL;
+}
+
+/* Datagrams taken, 0 when there are none, or -errno. */
+static int take_datagrams(struct vb_udp *u)
+{
+	struct vb_udp_rx *rx = &u->rx;
+	struct rx_batch b;
+	int n;
+
+	lay_out(rx, &b);
+	n = recvmmsg(rx->fd, b.headers, VB_UDP_RX_MSGS, MSG_DONTWAIT, NULL);
+	if (n < 0)
+		return is_lasting(errno) ? -errno : 0;
+	for (int i = 0; i < n; i++)
+		read_origin(&rx->origins[i], &b.headers[i]);
+	rx->count = (unsigned)n;
+	rx->next = 0;
+	rx->offset = rx->index = 0;
+	vb_udp_count(&u->stats.rx_calls, 1);
+	return n;
+}
+
+/* @len includes the ICRC. True: @f is complete. */
+static bool judge(struct vb_udp *u, const struct vb_udp_origin *o,
+		  const uint8_t *bytes, uint32_t len, struct vb_frame *f)
+{
+	struct vb_udp_rx *rx = &u->rx;
+	enum vb_icrc_verdict verdict;
+	uint16_t ip_id = 0;
+
+	if (len < VB_BTH_BYTES + VB_ICRC_BYTES || len % 4 != 0) {
+		vb_udp_count(&u->stats.rx_malformed, 1);
+		return false;
+	}
+	len -= VB_ICRC_BYTES;
+	/* A sender's GSO numbers the packets of a batch from 0 (WIRE 1.5),
+	 * and what arrives joined was most often sent joined. */
+	verdict = vb_icrc_check(
+		vb_udp_prefix(rx->prefixes, VB_UDP_RX_PREFIXES, &o->path, len),
+		bytes, rx->index & 63, &ip_id);
+	if (verdict == ICRC_BAD) {
+		vb_udp_count(&u->stats.rx_icrc_errors, 1);
+		return false;
+	}
+	*f = (struct vb_frame){
+		.bytes = bytes,
+		.len = len,
+		.src = &o->path.src,
+		.dst = &o->path.dst,
+		.src_port = o->path.src_port,
+		.tclass = o->tclass,
+		.ttl = o->ttl,
+		.if_ip_id = verdict == ICRC_GOOD ? -1 : ip_id,
+		.ifindex = o->ifindex,
+	};
+	return true;
+}
+
+static void cut_frame(struct vb_udp *u, struct vb_rxq *q)
+{
+	struct vb_udp_rx *rx = &u->rx;
+	const struct vb_udp_origin *o = &rx->origins[rx->next];
+	const uint8_t *datagram = rx->buffers + rx->next * VB_UDP_RX_BYTES;
+	uint32_t len = VB_MIN(o->segment, o->bytes - rx->offset);
+
+	if (judge(u, o, datagram + rx->offset, len, &q->frames[q->count])) {
+		vb_udp_count(&u->stats.rx_bytes, len);
+		q->count++;
+	}
+	rx->offset += len;
+	rx->index++;
+	if (rx->offset < o->bytes)
+		return;
+	rx->next++;
+	rx->offset = rx->index = 0;
+}
+
+int vb_udp_recv(struct vb_link *l, struct vb_rxq *q)
+{
+	struct vb_udp *u = vb_udp_of(l);
+	struct vb_udp_rx *rx = &u->rx;
+
+	q->count = 0;
+	for (int round = 0; round < ROUNDS && q->count == 0; round++) {
+		/* Frames of the last call may still be uncut: a full queue. */
+		int n = rx->next < rx->count ? 1 : take_datagrams(u);
+
+		if (n <= 0)
+			return n;
+		while (rx->next < rx->count && q->count < VB_RXQ_FRAMES)
+			cut_frame(u, q);
+	}
+	vb_udp_count(&u->stats.rx_frames, q->count);
+	return 0;
+}
+
+int vb_udp_rx_init(struct vb_udp *u, int fd)
+{
+	u->rx.buffers = malloc((size_t)VB_UDP_RX_MSGS * VB_UDP_RX_BYTES);
+	if (!u->rx.buffers)
+		return -ENOMEM;
+	u->rx.fd = fd;
+	return 0;
+}
+
+void vb_udp_rx_fini(struct vb_udp *u)
+{
+	free(u->rx.buffers);
+	close(u->rx.fd);
+}

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sending: one socket for each destination slot, packets of one kind joined
+ * into messages that the kernel cuts (UDP_SEGMENT).
+ *
+ * The ICRC covers the IPv4 Identification. An unconnected socket that forbids
+ * fragments sends 0, and i in segment i of a joined message (WIRE 1.5).
+ */
+#include "link/udp_priv.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <netinet/udp.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/rand.h"
+
+#define PORT_FIRST   0xc000 /* WIRE 1.2 */
+#define PORT_TRIES   64
+#define TX_QUEUE     (1 << 20)
+#define TX_WAIT_MS   10
+#define TX_WAITS     3
+#define TX_MSGS	     16
+#define TX_SEGMENTS  64 /* UDP_MAX_SEGMENTS; prefixes know as many */
+#define TX_MSG_BYTES 65000
+#define TX_PREFIXES  16
+
+/* A thread's recent paths: most have one full-sized packet length, and one
+ * or two of acknowledgements. */
+static _Thread_local struct vb_icrc_prefix recent[TX_PREFIXES];
+
+struct tx_batch {
+	int fd;
+	unsigned count;
+	unsigned first[TX_MSGS], frames[TX_MSGS];
+	struct mmsghdr headers[TX_MSGS];
+	struct iovec vectors[TX_MSGS];
+	union vb_udp_addr to[TX_MSGS];
+	_Alignas(struct cmsghdr) uint8_t control[TX_MSGS][128];
+};
+
+/* Nothing is to arrive here; what strangers send must not take memory. */
+static void drop_arrivals(int fd)
+{
+	struct sock_filter code = BPF_STMT(BPF_RET | BPF_K, 0);
+	struct sock_fprog program = { 1, &code };
+
+	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program,
+		       sizeof(program)) < 0)
+		vb_log(LOG_DEBUG, "udp: filter: %s", strerror(errno));
+}
+
+static int bind_random_port(int fd, int family, uint16_t *port)
+{
+	union vb_udp_addr a = { .any.sa_family = (sa_family_t)family };
+	socklen_t len = family == AF_INET6 ? sizeof(a.v6) : sizeof(a.v4);
+
+	for (int i = 0; i < PORT_TRIES; i++) {
+		*port = (uint16_t)(PORT_FIRST | vb_rand32());
+		a.v4.sin_port = htons(*port);
+		if (bind(fd, &a.any, len) == 0)
+			return 0;
+		if (errno != EADDRINUSE)
+			break;
+	}
+	return -errno;
+}
+
+static int set_tx_options(int fd, int family)
+{
+	static const int off, probe = IP_PMTUDISC_PROBE, queue = TX_QUEUE;
+	static const int probe6 = IPV6_PMTUDISC_PROBE;
+	const struct timeval wait = { 0, TX_WAIT_MS * 1000 };
+
+	if (setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof(probe)) <
+		    0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait)) < 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &queue, sizeof(queue)) < 0)
+		return -errno;
+	if (family != AF_INET6)
+		return 0;
+	if (setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &probe6,
+		       sizeof(probe6)) < 0 ||
+	    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0)
+		return -errno;
+	return 0;
+}
+
+/* A file descriptor, or -errno. */
+static int open_tx_socket(int family, uint16_t *port)
+{
+	int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
+
+	if (fd < 0)
+		return -errno;
+	drop_arrivals(fd);
+	rc = set_tx_options(fd, family);
+	if (rc == 0)
+		rc = bind_random_port(fd, family, port);
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+static int open_channel(struct vb_udp *u, struct vb_udp_channel *c)
+{
+	int fd;
+
+	vb_mutex_lock(&u->open_lock);
+	fd = atomic_load_explicit(&c->fd, memory_order_relaxed);
+	if (fd < 0) {
+		fd = open_tx_socket(u->family, &c->port);
+		/* release: the port is behind the descriptor */
+		if (fd >= 0)
+			atomic_store_explicit(&c->fd, fd, memory_order_release);
+	}
+	vb_mutex_unlock(&u->open_lock);
+	return fd < 0 ? fd : 0;
+}
+
+static bool can_go(const struct vb_udp *u, const struct vb_route *r)
+{
+	bool v4 = vb_gid_is_ipv4(&r->dgid);
+
+	return v4 == vb_gid_is_ipv4(&r->sgid) && (v4 || u->family == AF_INET6);
+}
+
+int vb_udp_route(struct vb_link *l, struct vb_route *r)
+{
+	struct vb_udp *u = vb_udp_of(l);
+	uint32_t slot = (r->dqpn & VB_QPN_MULTICAST) >> VB_QPN_BITS;
+	struct vb_udp_channel *c = &u->channels[slot];
+
+	if (!can_go(u, r))
+		return -EAFNOSUPPORT;
+	/* Out of descriptors: share the first. Speed is lost, not frames. */
+	if (atomic_load_explicit(&c->fd, memory_order_acquire) < 0 &&
+	    open_channel(u, c) < 0)
+		c = &u->channels[0];
+	r->channel = (uint16_t)(c - u->channels);
+	r->src_port = c->port;
+	return 0;
+}
+
+/* Do packets of both routes fit in one message? */
+static bool is_same_way(const struct vb_route *a, const struct vb_route *b)
+{
+	if (a == b)
+		return true;
+	return a->channel == b->channel && a->ifindex == b->ifindex &&
+	       a->tclass == b->tclass && a->hop_limit == b->hop_limit &&
+	       vb_gid_equal(&a->dgid, &b->dgid) &&
+	       vb_gid_equal(&a->sgid, &b->sgid);
+}
+
+/* How many frames from @first on make one message: of equal length, only the
+ * last may be shorter. */
+static unsigned count_joinable(const struct vb_txq *q, unsigned first)
+{
+	const struct vb_tx_frame *head = &q->frames[first], *f = head;
+	uint32_t bytes = head->len + VB_ICRC_BYTES;
+	unsigned n = 1;
+
+	while (first + n < q->count && n < TX_SEGMENTS && f->len == head->len) {
+		f++;
+		bytes += f->len + VB_ICRC_BYTES;
+		if (f->len > head->len || bytes > TX_MSG_BYTES ||
+		    !is_same_way(head->route, f->route))
+			break;
+		n++;
+	}
+	return n;
+}
+
+static void seal(struct vb_txq *q, unsigned first, unsigned count)
+{
+	const struct vb_route *r = q->frames[first].route;
+	const struct vb_icrc_path path = { r->sgid, r->dgid, r->src_port,
+					   VB_ROCE_PORT };
+
+	for (unsigned i = 0; i < count; i++) {
+		const struct vb_tx_frame *f = &q->frames[first + i];
+		uint8_t *bytes = q->bytes + f->at;
+		uint32_t icrc = vb_icrc(
+			vb_udp_prefix(recent, TX_PREFIXES, &path, f->len),
+			bytes, i);
+
+		vb_store_le32(bytes + f->len, icrc);
+	}
+}
+
+static void add_control(struct msghdr *h, int level, int type, const void *data,
+			size_t len)
+{
+	uint8_t *at = (uint8_t *)h->msg_control + h->msg_controllen;
+	struct cmsghdr c = { CMSG_LEN(len), level, type };
+
+	memcpy(at, &c, sizeof(c));
+	memcpy(at + CMSG_LEN(0), data, len);
+	h->msg_controllen += CMSG_SPACE(len);
+}
+
+/* Other addresses are routed by the host, whatever interface they are on. */
+static uint32_t bound_ifindex(const struct vb_route *r)
+{
+	if (vb_gid_is_link_local(&r->dgid) || vb_gid_is_link_local(&r->sgid) ||
+	    vb_gid_is_multicast(&r->dgid))
+		return r->ifindex;
+	return 0;
+}
+
+static void address4(struct msghdr *h, const struct vb_route *r)
+{
+	struct in_pktinfo info = { .ipi_ifindex = (int)bound_ifindex(r) };
+	struct sockaddr_in *to = h->msg_name;
+
+	*to = (struct sockaddr_in){ .sin_family = AF_INET,
+				    .sin_port = htons(VB_ROCE_PORT) };
+	memcpy(&to->sin_addr, r->dgid.raw + 12, 4);
+	memcpy(&info.ipi_spec_dst, r->sgid.raw + 12, 4);
+	h->msg_namelen = sizeof(*to);
+	add_control(h, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
+}
+
+/* IPv4 too, by mapped addresses: a GID is one already. */
+static void address6(struct msghdr *h, const struct vb_route *r)
+{
+	struct in6_pktinfo info = { .ipi6_ifindex = bound_ifindex(r) };
+	struct sockaddr_in6 *to = h->msg_name;
+
+	*to = (struct sockaddr_in6){ .sin6_family = AF_INET6,
+				     .sin6_port = htons(VB_ROCE_PORT),
+				     .sin6_scope_id = info.ipi6_ifindex };
+	memcpy(&to->sin6_addr, r->dgid.raw, 16);
+	memcpy(&info.ipi6_addr, r->sgid.raw, 16);
+	h->msg_namelen = sizeof(*to);
+	add_control(h, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof(info));
+}
+
+/* What the route wants other than the system's default. */
+static void add_ip_fields(struct msghdr *h, const struct vb_route *r)
+{
+	bool v4 = vb_gid_is_ipv4(&r->dgid);
+	int tclass = r->tclass, hops = r->hop_limit;
+
+	if (tclass)
+		add_control(h, v4 ? IPPROTO_IP : IPPROTO_IPV6,
+			    v4 ? IP_TOS : IPV6_TCLASS, &tclass, sizeof(tclass));
+	if (hops)
+		add_control(h, v4 ? IPPROTO_IP : IPPROTO_IPV6,
+			    v4 ? IP_TTL : IPV6_HOPLIMIT, &hops, sizeof(hops));
+}
+
+/* Seal @count frames and make them the batch's next message. */
+static void add_message(const struct vb_udp *u, struct tx_batch *b,
+			struct vb_txq *q, unsigned first, unsigned count)
+{
+	const struct vb_tx_frame *head = &q->frames[first];
+	const struct vb_tx_frame *last = head + count - 1;
+	unsigned i = b->count++;
+	struct msghdr *h = &b->headers[i].msg_hdr;
+	uint16_t segment = (uint16_t)(head->len + VB_ICRC_BYTES);
+
+	seal(q, first, count);
+	b->first[i] = first;
+	b->frames[i] = count;
+	b->vectors[i].iov_base = q->bytes + head->at;
+	b->vectors[i].iov_len = last->at + last->len + VB_ICRC_BYTES - head->at;
+	*h = (struct msghdr){
+		.msg_name = &b->to[i],
+		.msg_iov = &b->vectors[i],
+		.msg_iovlen = 1,
+		.msg_control = b->control[i],
+	};
+	if (u->family == AF_INET6)
+		address6(h, head->route);
+	else
+		address4(h, head->route);
+	add_ip_fields(h, head->route);
+	if (count > 1)
+		add_control(h, IPPROTO_UDP, UDP_SEGMENT, &segment,
+			    sizeof(segment));
+}
+
+/* One sentence for each kind of refusal. */
+static void complain(struct vb_udp *u, const struct vb_tx_frame *f, int error)
+{
+	char from[VB_GID_TEXT], to[VB_GID_TEXT];
+	unsigned bit = (unsigned)error % 192;
+	uint64_t mask = 1ull << bit % 64;
+
+	if (atomic_fetch_or_explicit(&u->complained[bit / 64], mask,
+				     memory_order_relaxed) &
+	    mask)
+		return;
+	vb_gid_text(&f->route->sgid, from);
+	vb_gid_text(&f->route->dgid, to);
+	if (error == EMSGSIZE)
+		vb_log(LOG_WARN,
+		       "udp: packets of %u bytes do not pass from %s to %s: "
+		       "the interface's MTU is smaller; choose a smaller "
+		       "path MTU",
+		       f->len + VB_ICRC_BYTES, from, to);
+	else
+		vb_log(LOG_INFO, "udp: packets from %s to %s are lost: %s",
+		       from, to, strerror(error));
+}
+
+static void lose(struct vb_udp *u, const struct vb_txq *q, unsigned first,
+		 unsigned count, int error)
+{
+	vb_udp_count(&u->stats.tx_lost, count);
+	complain(u, &q->frames[first], error);
+}
+
+static void tally(struct vb_udp *u, const struct tx_batch *b, unsigned from,
+		  unsigned to)
+{
+	uint64_t frames = 0, bytes = 0;
+
+	for (unsigned i = from; i < to; i++) {
+		frames += b->frames[i];
+		bytes += b->vectors[i].iov_len;
+	}
+	vb_udp_count(&u->stats.tx_frames, frames);
+	vb_udp_count(&u->stats.tx_bytes, bytes);
+}
+
+static bool is_full(int error)
+{
+	return error == EAGAIN || error == ENOBUFS || error == ENOMEM;
+}
+
+/* Messages sent from @from on (at least 1), or -errno of the first. */
+static int push(struct vb_udp *u, struct tx_batch *b, unsigned from)
+{
+	struct pollfd room = { b->fd, POLLOUT, 0 };
+
+	for (int waits = 0;;) {
+		int n = sendmmsg(b->fd, b->headers + from, b->count - from, 0);
+
+		vb_udp_count(&u->stats.tx_calls, 1);
+		if (n > 0) {
+			tally(u, b, from, from + (unsigned)n);
+			return n;
+		}
+		if (errno == EINTR)
+			continue;
+		if (!is_full(errno) || waits++ == TX_WAITS)
+			return -errno;
+		(void)poll(&room, 1, TX_WAIT_MS);
+	}
+}
+
+/* Does @error say that this message must not be joined? EINVAL also has
+ * other causes; sending the packets one by one tells. */
+static bool may_refuse_joined(int error)
+{
+	return error == EIO || error == EINVAL || error == EOPNOTSUPP ||
+	       error == ENOPROTOOPT;
+}
+
+/* The kernel would not cut a message: send its frames one by one, and when
+ * that works never try again. */
+static void send_apart(struct vb_udp *u, int fd, struct vb_txq *q,
+		       unsigned first, unsigned count, int error)
+{
+	bool sent = false;
+
+	for (unsigned i = first; i < first + count; i++) {
+		struct tx_batch b = { .fd = fd };
+		int rc;
+
+		add_message(u, &b, q, i, 1);
+		rc = push(u, &b, 0);
+		if (rc < 0)
+			lose(u, q, i, 1, -rc);
+		else
+			sent = true;
+	}
+	if (sent && atomic_exchange(&u->gso, false))
+		vb_log(LOG_INFO,
+		       "udp: the kernel does not cut packets here (%s): "
+		       "one packet a call from now on, which is slower",
+		       strerror(error));
+}
+
+static void transmit(struct vb_udp *u, struct tx_batch *b, struct vb_txq *q)
+{
+	for (unsigned done = 0; done < b->count;) {
+		int n = push(u, b, done);
+		unsigned first = b->first[done], frames = b->frames[done];
+
+		if (n > 0) {
+			done += (unsigned)n;
+			continue;
+		}
+		if (frames > 1 && may_refuse_joined(-n))
+			send_apart(u, b->fd, q, first, frames, -n);
+		else
+			lose(u, q, first, frames, -n);
+		done++;
+	}
+}
+
+/* Frames of one channel, as many as a batch holds. Returns the next frame. */
+static unsigned fill(struct vb_udp *u, struct tx_batch *b, struct vb_txq *q,
+		     unsigned next)
+{
+	unsigned channel = q->frames[next].route->channel;
+	bool gso = atomic_load_explicit(&u->gso, memory_order_relaxed);
+
+	b->count = 0;
+	b->fd = atomic_load_explicit(&u->channels[channel].fd,
+				     memory_order_acquire);
+	while (next < q->count && b->count < TX_MSGS &&
+	       q->frames[next].route->channel == channel) {
+		unsigned n = gso ? count_joinable(q, next) : 1;
+
+		add_message(u, b, q, next, n);
+		next += n;
+	}
+	return next;
+}
+
+void vb_udp_send(struct vb_link *l, struct vb_txq *q)
+{
+	struct vb_udp *u = vb_udp_of(l);
+	struct tx_batch b;
+
+	for (unsigned next = 0; next < q->count;) {
+		next = fill(u, &b, q, next);
+		transmit(u, &b, q);
+	}
+	vb_txq_reset(q);
+}
+
+static bool can_cut(int fd)
+{
+	int off = 0;
+
+	return setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &off, sizeof(off)) == 0;
+}
+
+int vb_udp_tx_init(struct vb_udp *u)
+{
+	int rc;
+
+	for (unsigned i = 0; i < VB_SLOTS; i++)
+		atomic_init(&u->channels[i].fd, -1);
+	rc = open_channel(u, &u->channels[0]);
+	if (rc)
+		return rc;
+	atomic_init(&u->gso, can_cut(u->channels[0].fd));
+	return 0;
+}
+
+void vb_udp_tx_fini(struct vb_udp *u)
+{
+	for (unsigned i = 0; i < VB_SLOTS; i++)
+		if (u->channels[i].fd >= 0)
+			close(u->channels[i].fd);
+}
