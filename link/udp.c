@@ -14,46 +14,23 @@
 #define RX_QUEUE_FORCED (8 << 20)
 #define RX_QUEUE_ASKED	(4 << 20)
 
-const struct vb_icrc_prefix *vb_udp_prefix(struct vb_icrc_prefix *cache,
-					   unsigned rows,
-					   const struct vb_icrc_path *path,
-					   uint32_t len)
-{
-	uint32_t mix = (uint32_t)path->src_port << 16 ^ len >> 2;
-	struct vb_icrc_prefix *p;
-
-	mix ^= (uint32_t)vb_load_be(path->src.raw + 12, 4);
-	mix ^= (uint32_t)vb_load_be(path->dst.raw + 12, 4) << 1;
-	p = &cache[(mix * 0x9e3779b1u >> 16) % rows];
-	if (p->len != len || memcmp(&p->path, path, sizeof(*path)) != 0)
-		vb_icrc_prefix_init(p, path, len);
-	return p;
-}
-
-static int open_dual_stack(int *fd)
+/* A socket, dual-stack if the host has IPv6; or -errno. */
+static int open_socket(int *family)
 {
 	static const int off;
-	int s = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-	if (s < 0)
+	*family = AF_INET6;
+	if (fd >= 0 &&
+	    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	else if (errno != EAFNOSUPPORT)
 		return -errno;
-	if (setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0) {
-		close(s);
-		return -EAFNOSUPPORT;
-	}
-	*fd = s;
-	return AF_INET6;
-}
-
-/* The family the host can do, or -errno. */
-static int open_socket(int *fd)
-{
-	int family = open_dual_stack(fd);
-
-	if (family != -EAFNOSUPPORT)
-		return family;
-	*fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	return *fd < 0 ? -errno : AF_INET;
+	*family = AF_INET;
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
 }
 
 static int bind_roce_port(int fd, int family)
@@ -121,10 +98,10 @@ static int share_roce_port(int fd, int family)
 
 int vb_udp_socket(int *fd)
 {
-	int s, family = open_socket(&s), rc;
+	int family, s = open_socket(&family), rc;
 
-	if (family < 0)
-		return family;
+	if (s < 0)
+		return s;
 	rc = share_roce_port(s, family);
 	if (rc) {
 		close(s);
@@ -136,9 +113,9 @@ int vb_udp_socket(int *fd)
 
 bool vb_udp_port_taken(void)
 {
-	int fd, family = open_socket(&fd), rc;
+	int family, fd = open_socket(&family), rc;
 
-	if (family < 0)
+	if (fd < 0)
 		return false;
 	rc = bind_roce_port(fd, family);
 	close(fd);

@@ -37,12 +37,12 @@ struct vb_udp_origin {
 	uint32_t ifindex;
 	uint32_t bytes;
 	uint32_t segment; /* bytes of each frame with its ICRC, the last less */
+	struct vb_icrc_prefix prefix; /* of a frame of @segment bytes */
 	uint8_t tclass, ttl;
 };
 
-#define VB_UDP_RX_MSGS	   8
-#define VB_UDP_RX_BYTES	   (64 * 1024)
-#define VB_UDP_RX_PREFIXES 64
+#define VB_UDP_RX_MSGS	8
+#define VB_UDP_RX_BYTES (64 * 1024)
 
 struct vb_udp_rx {
 	int fd;
@@ -52,7 +52,6 @@ struct vb_udp_rx {
 	struct vb_udp_origin origins[VB_UDP_RX_MSGS];
 	unsigned count, next;
 	uint32_t offset, index; /* within datagram @next */
-	struct vb_icrc_prefix prefixes[VB_UDP_RX_PREFIXES];
 };
 
 struct vb_udp {
@@ -81,12 +80,6 @@ static inline void vb_udp_count(_Atomic uint64_t *counter, uint64_t n)
 {
 	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
-
-/* The CRC prefix of packets of @len bytes on @path, from a small cache. */
-const struct vb_icrc_prefix *vb_udp_prefix(struct vb_icrc_prefix *cache,
-					   unsigned rows,
-					   const struct vb_icrc_path *path,
-					   uint32_t len);
 
 /* Channel 0 must open; the others fall back to it. -errno. */
 VB_MUST_CHECK int vb_udp_tx_init(struct vb_udp *u);

@@ -123,6 +123,8 @@ static void read_origin(struct vb_udp_origin *o, struct mmsghdr *m)
 			 c->cmsg_type == UDP_GRO && int_of(c) > 0)
 			o->segment = (uint32_t)int_of(c);
 	}
+	vb_icrc_prefix_init(&o->prefix, &o->path,
+			    VB_MAX(o->segment, VB_ICRC_BYTES) - VB_ICRC_BYTES);
 }
 
 /* Errors that say something about the socket and not about a datagram. */
@@ -156,7 +158,7 @@ static int take_datagrams(struct vb_udp *u)
 static bool judge(struct vb_udp *u, const struct vb_udp_origin *o,
 		  const uint8_t *bytes, uint32_t len, struct vb_frame *f)
 {
-	struct vb_udp_rx *rx = &u->rx;
+	struct vb_icrc_prefix prefix = o->prefix;
 	enum vb_icrc_verdict verdict;
 	uint16_t ip_id = 0;
 
@@ -167,9 +169,9 @@ static bool judge(struct vb_udp *u, const struct vb_udp_origin *o,
 	len -= VB_ICRC_BYTES;
 	/* A sender's GSO numbers the packets of a batch from 0 (WIRE 1.5),
 	 * and what arrives joined was most often sent joined. */
-	verdict = vb_icrc_check(
-		vb_udp_prefix(rx->prefixes, VB_UDP_RX_PREFIXES, &o->path, len),
-		bytes, rx->index & 63, &ip_id);
+	if (len != prefix.len)
+		vb_icrc_prefix_init(&prefix, &o->path, len);
+	verdict = vb_icrc_check(&prefix, bytes, u->rx.index & 63, &ip_id);
 	if (verdict == ICRC_BAD) {
 		vb_udp_count(&u->stats.rx_icrc_errors, 1);
 		return false;

@@ -27,11 +27,6 @@
 #define TX_MSGS	     16
 #define TX_SEGMENTS  64 /* UDP_MAX_SEGMENTS; prefixes know as many */
 #define TX_MSG_BYTES 65000
-#define TX_PREFIXES  16
-
-/* A thread's recent paths: most have one full-sized packet length, and one
- * or two of acknowledgements. */
-static _Thread_local struct vb_icrc_prefix recent[TX_PREFIXES];
 
 struct tx_batch {
 	int fd;
@@ -183,15 +178,15 @@ static void seal(struct vb_txq *q, unsigned first, unsigned count)
 	const struct vb_route *r = q->frames[first].route;
 	const struct vb_icrc_path path = { r->sgid, r->dgid, r->src_port,
 					   VB_ROCE_PORT };
+	struct vb_icrc_prefix prefix = { 0 };
 
 	for (unsigned i = 0; i < count; i++) {
 		const struct vb_tx_frame *f = &q->frames[first + i];
 		uint8_t *bytes = q->bytes + f->at;
-		uint32_t icrc = vb_icrc(
-			vb_udp_prefix(recent, TX_PREFIXES, &path, f->len),
-			bytes, i);
 
-		vb_store_le32(bytes + f->len, icrc);
+		if (f->len != prefix.len)
+			vb_icrc_prefix_init(&prefix, &path, f->len);
+		vb_store_le32(bytes + f->len, vb_icrc(&prefix, bytes, i));
 	}
 }
 

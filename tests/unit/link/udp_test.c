@@ -1,0 +1,608 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The UDP link on real sockets, in network namespaces of the test's own. */
+#include "link/udp.h"
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "tests/unit/netns.h"
+#include "wire/icrc.h"
+#include "wire/ipc.h"
+
+#define FAR_MTU 5000
+
+/* The far host: a namespace at the other end of a veth pair. */
+static struct {
+	int near_ns, far_ns, capture;
+	bool there;
+} far = { -1, -1, -1, false };
+
+static struct vb_gid gid_of(const char *text)
+{
+	struct vb_gid gid;
+	uint8_t v4[4];
+
+	if (inet_pton(AF_INET, text, v4) == 1)
+		return vb_gid_from_ipv4(v4);
+	assert_int_equal(inet_pton(AF_INET6, text, gid.raw), 1);
+	return gid;
+}
+
+static uint32_t qpn_in(unsigned slot)
+{
+	return slot << VB_QPN_BITS | 0x12;
+}
+
+static struct vb_link *open_link(void)
+{
+	struct vb_link *l;
+	int fd;
+
+	assert_int_equal(vb_udp_socket(&fd), 0);
+	assert_int_equal(vb_udp_open(fd, &l), 0);
+	return l;
+}
+
+static struct vb_route route_to(struct vb_link *l, const char *from,
+				const char *to, uint32_t dqpn)
+{
+	struct vb_route r = { .sgid = gid_of(from),
+			      .dgid = gid_of(to),
+			      .dqpn = dqpn };
+
+	assert_int_equal(l->ops->route(l, &r), 0);
+	return r;
+}
+
+/* A SEND_ONLY-like packet whose bytes follow from @psn. */
+static void add_frame(struct vb_txq *q, const struct vb_route *r, uint32_t psn,
+		      uint32_t len)
+{
+	struct vb_writer w = { vb_txq_begin(q) };
+	struct vb_bth bth = { .opcode = 4, .dqpn = r->dqpn, .psn = psn };
+
+	assert_true(vb_txq_has_room(q));
+	vb_bth_put(&w, &bth);
+	for (uint32_t i = VB_BTH_BYTES; i < len; i++)
+		vb_put_be(&w, (psn * 31 + i) & 0xff, 1);
+	vb_txq_commit(q, len, r);
+}
+
+static void check_frame(const struct vb_frame *f, uint32_t psn, uint32_t len)
+{
+	assert_int_equal(f->len, len);
+	assert_int_equal(vb_load_be(f->bytes + 9, 3), psn);
+	for (uint32_t i = VB_BTH_BYTES; i < len; i++)
+		assert_int_equal(f->bytes[i], (psn * 31 + i) & 0xff);
+}
+
+static struct vb_link_stats stats_of(struct vb_link *l)
+{
+	struct vb_link_stats s;
+
+	l->ops->stats(l, &s);
+	return s;
+}
+
+static void wait_readable(struct vb_link *l)
+{
+	struct pollfd p = { l->ops->fd(l), POLLIN, 0 };
+
+	assert_int_equal(poll(&p, 1, 2000), 1);
+}
+
+static struct vb_txq *txq(void)
+{
+	static struct vb_txq q;
+
+	vb_txq_reset(&q);
+	return &q;
+}
+
+static struct vb_rxq *rxq(void)
+{
+	static struct vb_rxq q;
+
+	return &q;
+}
+
+static void close_link(struct vb_link *l)
+{
+	l->ops->close(l);
+	assert_false(vb_udp_port_taken());
+}
+
+static void udp_socket__shares_the_port(void **state)
+{
+	int a, b;
+
+	assert_false(vb_udp_port_taken());
+	assert_int_equal(vb_udp_socket(&a), 0);
+	assert_true(vb_udp_port_taken());
+	assert_int_equal(vb_udp_socket(&b), 0);
+	assert_true(vb_udp_is_roce(a));
+	assert_true(vb_udp_is_roce(b));
+	close(a);
+	close(b);
+	assert_false(vb_udp_port_taken());
+}
+
+static void udp_socket__port_of_another_program(void **state)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET,
+				 .sin_port = htons(VB_ROCE_PORT) };
+	int other = socket(AF_INET, SOCK_DGRAM, 0), fd = -1;
+
+	inet_pton(AF_INET, "127.0.0.1", &a.sin_addr);
+	assert_int_equal(bind(other, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_true(vb_udp_port_taken());
+	assert_int_equal(vb_udp_socket(&fd), -EADDRINUSE);
+	close(other);
+}
+
+static void udp_is_roce__everything_else(void **state)
+{
+	int tcp = socket(AF_INET, SOCK_STREAM, 0);
+	int udp = socket(AF_INET, SOCK_DGRAM, 0);
+	int local = socket(AF_UNIX, SOCK_DGRAM, 0);
+
+	assert_false(vb_udp_is_roce(tcp));
+	assert_false(vb_udp_is_roce(udp));
+	assert_false(vb_udp_is_roce(local));
+	assert_false(vb_udp_is_roce(STDERR_FILENO));
+	assert_false(vb_udp_is_roce(-1));
+	close(tcp);
+	close(udp);
+	close(local);
+}
+
+/* Which of the sockets got it? */
+static int receiver_of(const int *fds, unsigned count)
+{
+	struct pollfd p[8];
+	char drop[64];
+
+	for (unsigned i = 0; i < count; i++)
+		p[i] = (struct pollfd){ fds[i], POLLIN, 0 };
+	assert_int_equal(poll(p, count, 2000), 1);
+	for (unsigned i = 0; i < count; i++)
+		if (p[i].revents) {
+			assert_true(recv(fds[i], drop, sizeof(drop), 0) >= 0);
+			return (int)i;
+		}
+	return -1;
+}
+
+static void udp_steer__top_bits_pick_the_socket(void **state)
+{
+	// clang-format off
+	static const struct { uint32_t dqpn; unsigned bytes; int slot; } rows[] = {
+		{ 0x000001, 16, 0 },
+		{ 1u << VB_QPN_BITS, 16, 1 },
+		{ (2u << VB_QPN_BITS) - 1, 16, 1 },
+		{ 3u << VB_QPN_BITS | 77, 16, 3 },
+		{ 4u << VB_QPN_BITS, 16, 0 },
+		{ 0xffffff, 16, 0 },
+		{ 3u << VB_QPN_BITS, 8, 3 },
+		{ 3u << VB_QPN_BITS, 7, 0 },
+		{ 0, 0, 0 },
+	};
+	// clang-format on
+	static const char *hosts[] = { "::1", "::ffff:127.0.0.1" };
+	int tx = socket(AF_INET6, SOCK_DGRAM, 0), fds[4];
+
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(vb_udp_socket(&fds[i]), 0);
+	assert_int_equal(vb_udp_steer(fds[2], 4), 0);
+	for (unsigned i = 0; i < VB_COUNT(rows) * 2; i++) {
+		struct sockaddr_in6 to = { .sin6_family = AF_INET6,
+					   .sin6_port = htons(VB_ROCE_PORT) };
+		uint8_t bytes[16] = { 0 };
+
+		inet_pton(AF_INET6, hosts[i & 1], &to.sin6_addr);
+		vb_store_be(bytes + 4, rows[i / 2].dqpn, 4);
+		assert_int_equal(sendto(tx, bytes, rows[i / 2].bytes, 0,
+					(struct sockaddr *)&to, sizeof(to)),
+				 rows[i / 2].bytes);
+		assert_int_equal(receiver_of(fds, 4), rows[i / 2].slot);
+	}
+	for (int i = 0; i < 4; i++)
+		close(fds[i]);
+	close(tx);
+}
+
+static void udp_route__a_port_for_each_slot(void **state)
+{
+	struct vb_link *l = open_link();
+	struct vb_route a = route_to(l, "::1", "::1", qpn_in(1));
+	struct vb_route b = route_to(l, "::1", "::1", qpn_in(2));
+	struct vb_route c = route_to(l, "127.0.0.1", "127.0.0.1", qpn_in(2));
+	struct vb_route m = { .sgid = a.sgid, .dgid = c.dgid };
+
+	assert_true(a.src_port >= 0xc000 && b.src_port >= 0xc000);
+	assert_int_not_equal(a.src_port, b.src_port);
+	assert_int_equal(b.src_port, c.src_port);
+	assert_int_equal(l->ops->route(l, &m), -EAFNOSUPPORT);
+	close_link(l);
+}
+
+static void udp_route__out_of_descriptors(void **state)
+{
+	struct vb_link *l = open_link();
+	struct vb_route zero = route_to(l, "::1", "::1", qpn_in(0)), r;
+	struct rlimit old, none = { 0, 0 };
+
+	getrlimit(RLIMIT_NOFILE, &old);
+	none.rlim_max = old.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &none);
+	r = route_to(l, "::1", "::1", qpn_in(9));
+	setrlimit(RLIMIT_NOFILE, &old);
+	assert_int_equal(r.src_port, zero.src_port);
+	assert_int_equal(r.channel, zero.channel);
+	close_link(l);
+}
+
+/* Frames there and back over loopback, in one flush. */
+static void exchange(const char *from, const char *to, const uint32_t *lens,
+		     unsigned count)
+{
+	struct vb_link *l = open_link();
+	struct vb_route r = route_to(l, from, to, qpn_in(0));
+	struct vb_gid src = gid_of(from), dst = gid_of(to);
+	struct vb_txq *q = txq();
+	unsigned got = 0;
+
+	r.tclass = 0x68;
+	r.hop_limit = 7;
+	for (unsigned i = 0; i < count; i++)
+		add_frame(q, &r, i, lens[i]);
+	l->ops->send(l, q);
+	assert_int_equal(q->count, 0);
+	assert_int_equal(q->used, 0);
+	while (got < count) {
+		wait_readable(l);
+		assert_int_equal(l->ops->recv(l, rxq()), 0);
+		for (unsigned i = 0; i < rxq()->count; i++, got++) {
+			const struct vb_frame *f = &rxq()->frames[i];
+
+			check_frame(f, got, lens[got]);
+			assert_int_equal(f->if_ip_id, -1);
+			assert_true(vb_gid_equal(f->src, &src));
+			assert_true(vb_gid_equal(f->dst, &dst));
+			assert_int_equal(f->src_port, r.src_port);
+			assert_int_equal(f->tclass, 0x68);
+			assert_int_equal(f->ttl, 7);
+			assert_int_equal(f->ifindex, 1);
+		}
+	}
+	assert_int_equal(stats_of(l).tx_frames, count);
+	assert_int_equal(stats_of(l).rx_frames, count);
+	assert_int_equal(stats_of(l).rx_bytes, stats_of(l).tx_bytes);
+	assert_int_equal(stats_of(l).tx_lost, 0);
+	assert_int_equal(stats_of(l).rx_icrc_errors, 0);
+	close_link(l);
+}
+
+static void exchange_both(const uint32_t *lens, unsigned count)
+{
+	exchange("127.0.0.2", "127.0.0.1", lens, count);
+	exchange("::1", "::1", lens, count);
+}
+
+static void udp_send__one_frame(void **state)
+{
+	exchange_both((uint32_t[]){ VB_BTH_BYTES }, 1);
+	exchange_both((uint32_t[]){ 1040 }, 1);
+}
+
+static void udp_send__a_batch_is_joined(void **state)
+{
+	uint32_t lens[VB_TXQ_FRAMES];
+
+	for (unsigned i = 0; i < VB_COUNT(lens); i++)
+		lens[i] = 64;
+	exchange_both(lens, VB_COUNT(lens));
+	for (unsigned i = 0; i < 15; i++)
+		lens[i] = 4096 + 16;
+	lens[15] = 28;
+	exchange_both(lens, 16);
+}
+
+static void udp_send__lengths_that_go_up_and_down(void **state)
+{
+	exchange_both((uint32_t[]){ 100, 100, 60, 60, 200, 12, 12, 12, 4112, 16,
+				    4112 },
+		      11);
+}
+
+static void udp_send__two_slots_in_one_flush(void **state)
+{
+	struct vb_link *l = open_link();
+	struct vb_route r[2] = { route_to(l, "::1", "::1", qpn_in(0)),
+				 route_to(l, "::1", "::1", qpn_in(5)) };
+	struct vb_txq *q = txq();
+	unsigned got[2] = { 0 };
+
+	for (unsigned i = 0; i < 40; i++)
+		add_frame(q, &r[i & 1], i, 32);
+	l->ops->send(l, q);
+	while (got[0] + got[1] < 40) {
+		wait_readable(l);
+		assert_int_equal(l->ops->recv(l, rxq()), 0);
+		for (unsigned i = 0; i < rxq()->count; i++) {
+			const struct vb_frame *f = &rxq()->frames[i];
+			bool second = f->src_port == r[1].src_port;
+
+			check_frame(f, got[second]++ * 2 + second, 32);
+		}
+	}
+	close_link(l);
+}
+
+static void udp_send__more_than_recv_takes_at_once(void **state)
+{
+	struct vb_link *l = open_link();
+	struct vb_route r = route_to(l, "::1", "::1", qpn_in(0));
+	unsigned sent = 0, got = 0;
+
+	for (int i = 0; i < 10; i++) {
+		struct vb_txq *q = txq();
+
+		while (vb_txq_has_room(q))
+			add_frame(q, &r, sent++, 16);
+		l->ops->send(l, q);
+	}
+	while (got < sent) {
+		wait_readable(l);
+		do {
+			assert_int_equal(l->ops->recv(l, rxq()), 0);
+			for (unsigned i = 0; i < rxq()->count; i++)
+				check_frame(&rxq()->frames[i], got++, 16);
+		} while (rxq()->count);
+	}
+	assert_int_equal(got, sent);
+	close_link(l);
+}
+
+static void udp_send__no_way_there(void **state)
+{
+	struct vb_link *l = open_link();
+	struct vb_route there = route_to(l, "127.0.0.1", "192.0.2.9", 0);
+	struct vb_route alien = route_to(l, "192.0.2.9", "127.0.0.1", 0);
+	struct vb_route alien6 = route_to(l, "2001:db8::9", "::1", 0);
+	struct vb_txq *q = txq();
+
+	add_frame(q, &there, 0, 16);
+	add_frame(q, &alien, 0, 16);
+	add_frame(q, &alien6, 0, 16);
+	add_frame(q, &alien6, 1, 16);
+	l->ops->send(l, q);
+	assert_int_equal(stats_of(l).tx_lost, 4);
+	assert_int_equal(stats_of(l).tx_frames, 0);
+	close_link(l);
+}
+
+static void throw_at_port(const void *bytes, size_t len)
+{
+	struct sockaddr_in6 to = { .sin6_family = AF_INET6,
+				   .sin6_addr = IN6ADDR_LOOPBACK_INIT,
+				   .sin6_port = htons(VB_ROCE_PORT) };
+	int tx = socket(AF_INET6, SOCK_DGRAM, 0);
+
+	assert_int_equal(
+		sendto(tx, bytes, len, 0, (struct sockaddr *)&to, sizeof(to)),
+		len);
+	close(tx);
+}
+
+static void udp_recv__rubbish_is_counted(void **state)
+{
+	struct vb_link *l = open_link();
+	static uint8_t zeros[60000];
+
+	throw_at_port(zeros, 0);
+	throw_at_port(zeros, 1);
+	throw_at_port(zeros, 15);
+	throw_at_port(zeros, 17);
+	throw_at_port(zeros, 16);
+	throw_at_port(zeros, sizeof(zeros));
+	wait_readable(l);
+	assert_int_equal(l->ops->recv(l, rxq()), 0);
+	assert_int_equal(rxq()->count, 0);
+	assert_int_equal(stats_of(l).rx_malformed, 4);
+	assert_int_equal(stats_of(l).rx_icrc_errors, 2);
+	assert_int_equal(l->ops->recv(l, rxq()), 0);
+	assert_int_equal(rxq()->count, 0);
+	close_link(l);
+}
+
+/* --- between two hosts: what is really on the wire --- */
+
+static bool run(const char *command)
+{
+	return system(command) == 0;
+}
+
+static void go(int ns)
+{
+	assert_int_equal(setns(ns, CLONE_NEWNET), 0);
+}
+
+static bool make_far_host(void)
+{
+	char command[160];
+
+	far.near_ns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	if (far.near_ns < 0 || !netns_next())
+		return false;
+	far.far_ns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	snprintf(command, sizeof(command),
+		 "ip link add v1 mtu %d type veth peer name v0 mtu %d "
+		 "netns /proc/%d/fd/%d",
+		 FAR_MTU, FAR_MTU, getpid(), far.near_ns);
+	if (!run(command) || !run("ip link set v1 up") ||
+	    !run("ip addr add 10.77.0.2/24 dev v1") ||
+	    !run("ip addr add fd77::2/64 dev v1 nodad"))
+		return false;
+	far.capture =
+		socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, htons(ETH_P_ALL));
+	go(far.near_ns);
+	return far.capture >= 0 && run("ip link set v0 up gso_max_segs 1") &&
+	       run("ip addr add 10.77.0.1/24 dev v0") &&
+	       run("ip addr add fd77::1/64 dev v0 nodad");
+}
+
+static int setup_far(void **state)
+{
+	far.there = make_far_host();
+	if (far.near_ns >= 0)
+		go(far.near_ns);
+	return 0;
+}
+
+static void need_far(void)
+{
+	if (!far.there) {
+		print_message("no second host: is there no ip(8)?\n");
+		skip();
+	}
+}
+
+/* The next RoCEv2 packet on the far wire, from its IP header on. */
+static size_t capture(uint8_t *ip, size_t room)
+{
+	struct pollfd p = { far.capture, POLLIN, 0 };
+
+	for (;;) {
+		ssize_t n;
+		size_t head;
+
+		assert_int_equal(poll(&p, 1, 2000), 1);
+		n = recv(far.capture, ip, room, 0);
+		assert_true(n > 0);
+		head = ip[0] >> 4 == 4 ? 20 : 40;
+		if ((ip[0] >> 4 == 4 ? ip[9] : ip[6]) == 17 &&
+		    vb_load_be(ip + head + 2, 2) == VB_ROCE_PORT)
+			return (size_t)n;
+	}
+}
+
+/* @index: of the packet in its batch. */
+static void check_wire(const uint8_t *ip, size_t len, unsigned index)
+{
+	uint32_t icrc;
+
+	if (ip[0] == 0x45) {
+		assert_int_equal(vb_load_be(ip + 4, 2), index);
+		assert_int_equal(vb_load_be(ip + 6, 2), 0x4000); /* DF */
+	}
+	assert_true(vb_icrc_of_ip(ip, len - 4, &icrc));
+	assert_int_equal(icrc, vb_load_le32(ip + len - 4));
+}
+
+static void cross(const char *from, const char *to)
+{
+	struct vb_link *near = open_link(), *there;
+	struct vb_route r = route_to(near, from, to, qpn_in(0));
+	static uint8_t ip[70000];
+	struct vb_txq *q = txq();
+	unsigned got = 0;
+
+	go(far.far_ns);
+	there = open_link();
+	go(far.near_ns);
+	for (unsigned i = 0; i < 14; i++)
+		add_frame(q, &r, i, 4112);
+	near->ops->send(near, q);
+	add_frame(q, &r, 14, 4112);
+	near->ops->send(near, q);
+	assert_int_equal(stats_of(near).tx_lost, 0);
+	assert_int_equal(stats_of(near).tx_calls, 2);
+	for (unsigned i = 0; i < 15; i++)
+		check_wire(ip, capture(ip, sizeof(ip)), i < 14 ? i : 0);
+	while (got < 15) {
+		wait_readable(there);
+		assert_int_equal(there->ops->recv(there, rxq()), 0);
+		for (unsigned i = 0; i < rxq()->count; i++, got++)
+			check_frame(&rxq()->frames[i], got, 4112);
+	}
+	assert_int_equal(stats_of(there).rx_icrc_errors, 0);
+	there->ops->close(there);
+	close_link(near);
+}
+
+static void udp_send__identification_on_the_wire(void **state)
+{
+	need_far();
+	cross("10.77.0.1", "10.77.0.2");
+	cross("fd77::1", "fd77::2");
+}
+
+static void udp_send__larger_than_the_mtu(void **state)
+{
+	struct vb_link *l;
+	struct vb_route r;
+	struct vb_txq *q = txq();
+
+	need_far();
+	assert_true(run("ip link set v0 mtu 1500"));
+	l = open_link();
+	r = route_to(l, "10.77.0.1", "10.77.0.2", qpn_in(0));
+	add_frame(q, &r, 0, 4112);
+	add_frame(q, &r, 1, 4112);
+	l->ops->send(l, q);
+	assert_int_equal(stats_of(l).tx_lost, 2);
+	/* and that must not have turned joining off */
+	for (unsigned i = 0; i < 8; i++)
+		add_frame(q, &r, i, 1040);
+	l->ops->send(l, q);
+	assert_int_equal(stats_of(l).tx_lost, 2);
+	assert_int_equal(stats_of(l).tx_frames, 8);
+	assert_true(stats_of(l).tx_calls <= 4);
+	close_link(l);
+	assert_true(run("ip link set v0 mtu 5000"));
+}
+
+/* Many hosts have IPv6 in the kernel and switched off. */
+static void udp_send__ipv6_switched_off(void **state)
+{
+	netns_write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
+	exchange("127.0.0.1", "127.0.0.1", (uint32_t[]){ 64, 64, 64 }, 3);
+	netns_write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "0");
+	assert_true(netns_loopback_up());
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(udp_socket__shares_the_port),
+	cmocka_unit_test(udp_socket__port_of_another_program),
+	cmocka_unit_test(udp_is_roce__everything_else),
+	cmocka_unit_test(udp_steer__top_bits_pick_the_socket),
+	cmocka_unit_test(udp_route__a_port_for_each_slot),
+	cmocka_unit_test(udp_route__out_of_descriptors),
+	cmocka_unit_test(udp_send__one_frame),
+	cmocka_unit_test(udp_send__a_batch_is_joined),
+	cmocka_unit_test(udp_send__lengths_that_go_up_and_down),
+	cmocka_unit_test(udp_send__two_slots_in_one_flush),
+	cmocka_unit_test(udp_send__more_than_recv_takes_at_once),
+	cmocka_unit_test(udp_send__no_way_there),
+	cmocka_unit_test(udp_recv__rubbish_is_counted),
+	cmocka_unit_test(udp_send__identification_on_the_wire),
+	cmocka_unit_test(udp_send__larger_than_the_mtu),
+	cmocka_unit_test(udp_send__ipv6_switched_off),
+};
+
+int main(void)
+{
+	if (!netns_enter())
+		return NETNS_SKIP;
+	return cmocka_run_group_tests(tests, setup_far, NULL);
+}
