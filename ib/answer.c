@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Answers leave in the order of requests: READ responses and atomic results
+ * first, then the one ACK or NAK that speaks of all before it. An ACK that
+ * overtook a READ response would tell the requester that it is lost.
+ */
+#include "core/mr.h"
+#include "ib/rc.h"
+
+static uint8_t opcode(uint8_t code)
+{
+	return CLASS_RC << 5 | code;
+}
+
+static void put_aeth(struct vb_qp *qp, uint8_t syndrome, uint32_t psn,
+		     struct vb_txq *out)
+{
+	const struct vb_ib_pkt pkt = {
+		.bth = vb_rc_bth(qp, opcode(CODE_ACK), psn),
+		.aeth = { syndrome, vb_rc(qp)->resp.msn },
+	};
+	size_t len = vb_ib_put_headers(vb_txq_begin(out), &pkt);
+
+	vb_txq_commit(out, (uint32_t)len, &qp->route);
+}
+
+static void put_atomic_ack(struct vb_qp *qp, const struct vb_answer *a,
+			   struct vb_txq *out)
+{
+	const struct vb_ib_pkt pkt = {
+		.bth = vb_rc_bth(qp, opcode(CODE_ATOMIC_ACK), a->psn),
+		.aeth = { VB_SYN_ACK, a->msn },
+		.atomic_ack = a->value,
+	};
+	size_t len = vb_ib_put_headers(vb_txq_begin(out), &pkt);
+
+	vb_txq_commit(out, (uint32_t)len, &qp->route);
+}
+
+/* The next packet of the run. The key is asked for every one: the region may
+ * be gone since the last. */
+static enum vb_fault put_response(struct vb_qp *qp, const struct vb_answer *a,
+				  struct vb_txq *out)
+{
+	uint32_t offset = a->sent * qp->mtu;
+	uint32_t len = VB_MIN(qp->mtu, a->run_length - offset);
+	uint8_t place = (a->sent == 0 ? PLACE_FIRST : 0) |
+			(a->sent + 1 == a->run_count ? PLACE_LAST : 0);
+	struct vb_ib_pkt pkt = {
+		.bth = vb_rc_bth(qp, opcode(vb_ib_code_read_resp(place)),
+				 vb_psn_add(a->run_psn, a->sent)),
+		.aeth = { VB_SYN_ACK, a->msn },
+	};
+	uint8_t *bytes = vb_txq_begin(out);
+	enum vb_fault fault;
+	size_t hdr;
+
+	pkt.bth.pad = -len & 3;
+	hdr = vb_ib_put_headers(bytes, &pkt);
+	fault = vb_mr_read(qp->adapter, qp->pd, a->rkey, a->run_va + offset,
+			   bytes + hdr, len);
+	if (fault)
+		return fault;
+	memset(bytes + hdr + len, 0, pkt.bth.pad);
+	vb_txq_commit(out, (uint32_t)hdr + len + pkt.bth.pad, &qp->route);
+	return FAULT_NONE;
+}
+
+static void finish(struct vb_qp *qp, const struct vb_answer *a)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+
+	/* It acknowledges all before it: no ACK needs to follow. */
+	if (vb_psn_add(a->psn, a->count) == resp->epsn) {
+		resp->ack_due = false;
+		resp->unacked = 0;
+	}
+	vb_replay_done(&resp->replay);
+}
+
+/*
+ * The memory to be read is not there any more. A requester that still needs
+ * it must hear of it; but a repeat may well be for one that has it all, and
+ * has told the program so, which then gave up the region rightfully: a NAK
+ * for a PSN that it acknowledged long ago is nothing to that requester, and
+ * this side goes on.
+ */
+static void give_up(struct vb_qp *qp, const struct vb_answer *a,
+		    enum vb_fault fault)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+	uint32_t psn = vb_psn_add(a->run_psn, a->sent);
+
+	if (a->due == DUE_NEW) {
+		vb_replay_cancel(&resp->replay);
+		vb_resp_die(qp, fault, psn);
+		return;
+	}
+	vb_replay_done(&resp->replay);
+	if (resp->nak_due)
+		return;
+	resp->nak_due = true;
+	resp->nak_syndrome = vb_fault_rc(fault)->syndrome;
+	resp->nak_psn = psn;
+}
+
+/* One packet of the oldest answer. */
+static void answer_next(struct vb_qp *qp, struct vb_answer *a,
+			struct vb_txq *out)
+{
+	enum vb_fault fault = FAULT_NONE;
+
+	if (a->atomic)
+		put_atomic_ack(qp, a, out);
+	else
+		fault = put_response(qp, a, out);
+	if (fault)
+		give_up(qp, a, fault);
+	else if (++a->sent == a->run_count)
+		finish(qp, a);
+}
+
+static void put_nak(struct vb_qp *qp, struct vb_txq *out)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+
+	resp->nak_due = false;
+	if (resp->nak_syndrome == VB_SYN_NAK_PSN) {
+		/* The gap may have closed, or moved, while this waited. */
+		if (vb_psn_diff(resp->gap_psn, resp->epsn) < 0)
+			return;
+		resp->nak_psn = resp->epsn;
+	}
+	if (resp->nak_psn == resp->epsn)
+		resp->ack_due = false;
+	put_aeth(qp, resp->nak_syndrome, resp->nak_psn, out);
+}
+
+bool vb_answer_send(struct vb_qp *qp, struct vb_txq *out)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+	struct vb_answer *a;
+
+	while ((a = vb_replay_due(&resp->replay))) {
+		if (!vb_txq_has_room(out))
+			return true;
+		answer_next(qp, a, out);
+	}
+	if (resp->nak_due) {
+		if (!vb_txq_has_room(out))
+			return true;
+		put_nak(qp, out);
+	}
+	if (resp->ack_due) {
+		if (!vb_txq_has_room(out))
+			return true;
+		resp->ack_due = false;
+		resp->unacked = 0;
+		put_aeth(qp, VB_SYN_ACK, vb_psn_add(resp->epsn, VB_PSN_MASK),
+			 out);
+	}
+	return false;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The completer: acknowledgements and answers become completions. A response
+ * for PSN n acknowledges all before it, except that a READ or an atomic is
+ * complete by its own answer only (IBA 9.7.5.1.2).
+ */
+#include "core/sge.h"
+#include "ib/rc.h"
+
+static struct vb_send_wqe *oldest(const struct vb_qp *qp)
+{
+	return vb_sq_at(&qp->sq, qp->sq.done);
+}
+
+void vb_comp_fail(struct vb_qp *qp, enum vb_wc_status status)
+{
+	vb_count(qp->adapter, CNT_SEND_ERR, 1);
+	vb_qp_send_done(qp, status);
+	vb_qp_fail(qp, -1);
+}
+
+static void complete_acked(struct vb_qp *qp)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+
+	while (qp->sq.done != req->begun && vb_rc_sends(qp)) {
+		const struct vb_send_wqe *wqe = oldest(qp);
+		uint32_t end = vb_psn_add(wqe->first_psn, wqe->psn_count);
+
+		if (vb_psn_diff(req->una, end) < 0)
+			return;
+		if (req->stop == qp->sq.done)
+			req->stop_status = WC_SUCCESS;
+		vb_qp_send_done(qp, WC_SUCCESS);
+	}
+}
+
+/* Everything before @psn, which is after una, is done. */
+static void advance(struct vb_qp *qp, uint32_t psn, vb_time now)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+	uint32_t count = (psn - req->una) & VB_PSN_MASK;
+	const struct vb_asked *asked;
+
+	req->una = psn;
+	while ((asked = vb_req_asked(req)) &&
+	       vb_psn_diff(psn, vb_psn_add(asked->psn, asked->count)) >= 0)
+		req->asked_head++;
+	complete_acked(qp);
+	if (vb_psn_diff(psn, req->send) > 0) {
+		req->send = psn;
+		req->cur = qp->sq.done;
+	}
+	if ((int32_t)(req->asked_at - req->asked_head) < 0)
+		req->asked_at = req->asked_head;
+	req->retries = req->rnr_retries = req->probes = 0;
+	req->repairing = false;
+	req->rnr_at = VB_NEVER;
+	vb_window_acked(&req->window, count, psn, now);
+	vb_req_rearm(qp, now);
+	vb_req_drain(qp);
+}
+
+/*
+ * The peer has seen everything before @psn. False: an answer before it is
+ * missing, and una stands there now.
+ */
+static bool acknowledge(struct vb_qp *qp, uint32_t psn, vb_time now)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+	const struct vb_asked *asked = vb_req_asked(req);
+	uint32_t to = psn;
+
+	if (asked && vb_psn_diff(psn, asked->psn) > 0)
+		to = vb_psn_diff(req->una, asked->psn) > 0 ? req->una
+							   : asked->psn;
+	if (vb_psn_diff(to, req->una) > 0)
+		advance(qp, to, now);
+	return to == psn;
+}
+
+/* What is at una is lost: send again, once for being told so. What else of
+ * the repeat is lost, the timers see. */
+static void repair(struct vb_qp *qp, vb_time now)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+
+	if (!vb_rc_sends(qp) || req->repairing || req->rnr_at != VB_NEVER)
+		return;
+	vb_window_lost(&req->window, req->next);
+	vb_req_go_back(qp, now);
+	req->repairing = true;
+}
+
+static void take_ack(struct vb_qp *qp, uint32_t psn, vb_time now)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+	/* The packet that went as a probe was the one missing, and what
+	 * followed it was thrown away. */
+	bool probed = req->probes && psn == req->una;
+
+	if (!acknowledge(qp, vb_psn_add(psn, 1), now))
+		repair(qp, now);
+	else if (probed && req->una != req->next)
+		repair(qp, now);
+}
+
+static void take_rnr(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+
+	vb_count(qp->adapter, CNT_RCVD_RNR_ERR, 1);
+	if (!acknowledge(qp, pkt->bth.psn, now)) {
+		repair(qp, now);
+		return;
+	}
+	if (!vb_rc_sends(qp) || req->rnr_at != VB_NEVER)
+		return;
+	/* 7: without end (IBA 9.7.5.2.8). */
+	if (qp->attr.rnr_retry < 7 && req->rnr_retries >= qp->attr.rnr_retry) {
+		vb_count(qp->adapter, CNT_RNR_RETRY_EXCEEDED, 1);
+		vb_comp_fail(qp, WC_RNR_RETRY_EXC_ERR);
+		return;
+	}
+	req->rnr_retries += qp->attr.rnr_retry < 7;
+	vb_req_go_back(qp, now);
+	req->rnr_at = now + vb_rnr_ns(pkt->aeth.syndrome & 0x1f);
+	req->ack_at = req->probe_at = VB_NEVER;
+}
+
+/* The peer has gone into ERR over the request at @psn. */
+static void take_fatal_nak(struct vb_qp *qp, uint8_t syndrome, uint32_t psn,
+			   vb_time now)
+{
+	acknowledge(qp, psn, now);
+	/* Answers that were lost before it will never come. */
+	while (vb_rc_sends(qp)) {
+		const struct vb_send_wqe *wqe = oldest(qp);
+		uint32_t end = vb_psn_add(wqe->first_psn, wqe->psn_count);
+
+		if (vb_psn_diff(psn, end) < 0)
+			break;
+		vb_qp_send_done(qp, WC_FLUSH_ERR);
+	}
+	if (vb_rc_sends(qp))
+		vb_comp_fail(qp, vb_fault_nak_status(syndrome));
+}
+
+static void take_nak(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
+{
+	if (pkt->aeth.syndrome != VB_SYN_NAK_PSN) {
+		take_fatal_nak(qp, pkt->aeth.syndrome, pkt->bth.psn, now);
+		return;
+	}
+	vb_count(qp->adapter, CNT_RCVD_SEQ_ERR, 1);
+	acknowledge(qp, pkt->bth.psn, now);
+	repair(qp, now);
+}
+
+static void take_aeth(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+		      vb_time now)
+{
+	switch (vb_syn_type(pkt->aeth.syndrome)) {
+	case SYN_ACK:
+		take_ack(qp, pkt->bth.psn, now);
+		break;
+	case SYN_RNR:
+		take_rnr(qp, pkt, now);
+		break;
+	case SYN_NAK:
+		take_nak(qp, pkt, now);
+		break;
+	default: /* reserved: IBA 9.7.5.2.1 */
+		vb_count(qp->adapter, CNT_DROP_BAD_RESPONSE, 1);
+	}
+}
+
+static enum vb_wc_status place(struct vb_qp *qp, uint32_t offset,
+			       const void *bytes, uint32_t len)
+{
+	struct vb_send_wqe *wqe = oldest(qp);
+
+	if (vb_sge_place(qp->pd, wqe->sge, wqe->num_sge, offset, bytes, len))
+		return WC_LOC_PROT_ERR;
+	wqe->done_bytes = offset + len;
+	return WC_SUCCESS;
+}
+
+static enum vb_wc_status take_read(struct vb_qp *qp,
+				   const struct vb_ib_pkt *pkt,
+				   const struct vb_asked *asked)
+{
+	const struct vb_send_wqe *wqe = oldest(qp);
+	uint32_t nth = (pkt->bth.psn - wqe->first_psn) & VB_PSN_MASK;
+	uint32_t offset = nth * qp->mtu;
+	uint32_t last = vb_psn_add(asked->psn, asked->count - 1);
+	bool is_last = pkt->op->place & PLACE_LAST;
+
+	if (wqe->op != WR_READ || is_last != (pkt->bth.psn == last))
+		return WC_BAD_RESP_ERR;
+	if (pkt->payload_bytes != VB_MIN(qp->mtu, wqe->length - offset))
+		return WC_LOC_LEN_ERR;
+	return place(qp, offset, pkt->payload, pkt->payload_bytes);
+}
+
+static enum vb_wc_status take_atomic(struct vb_qp *qp,
+				     const struct vb_ib_pkt *pkt)
+{
+	if (oldest(qp)->op == WR_READ)
+		return WC_BAD_RESP_ERR;
+	return place(qp, 0, &pkt->atomic_ack, sizeof(pkt->atomic_ack));
+}
+
+static void take_answer(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+			vb_time now)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+	const struct vb_asked *asked = vb_req_asked(req);
+	uint32_t psn = pkt->bth.psn;
+	enum vb_wc_status status;
+
+	/* IBA 9.7.4.2: an answer to a request that asks for none. */
+	if (!asked || vb_psn_diff(psn, asked->psn) < 0) {
+		acknowledge(qp, psn, now);
+		if (vb_rc_sends(qp))
+			vb_comp_fail(qp, WC_BAD_RESP_ERR);
+		return;
+	}
+	acknowledge(qp, asked->psn, now);
+	if (psn != req->una)
+		repair(qp, now); /* one before it is lost (IBA 9.7.5.1.2) */
+	if (psn != req->una || !vb_rc_sends(qp))
+		return;
+	status = pkt->op->kind == KIND_READ_RESP ? take_read(qp, pkt, asked)
+						 : take_atomic(qp, pkt);
+	if (status != WC_SUCCESS)
+		vb_comp_fail(qp, status);
+	else
+		advance(qp, vb_psn_add(psn, 1), now);
+}
+
+void vb_comp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
+{
+	const struct vb_req *req = &vb_rc(qp)->req;
+	uint32_t psn = pkt->bth.psn;
+
+	if (vb_psn_diff(psn, req->una) < 0 || vb_psn_diff(psn, req->next) >= 0)
+		return; /* a late copy: IBA 9.7.5.1.1, ghost */
+	if (pkt->op->kind == KIND_ACK)
+		take_aeth(qp, pkt, now);
+	else if (pkt->op->headers & HDR_AETH &&
+		 vb_syn_type(pkt->aeth.syndrome) != SYN_ACK)
+		vb_count(qp->adapter, CNT_DROP_BAD_RESPONSE, 1);
+	else
+		take_answer(qp, pkt, now);
+}

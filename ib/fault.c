@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* IBA 9.9.3 (responder) and 9.9.2 (requester) error behaviour, as tables. */
+#include "ib/fault.h"
+#include "wire/ib_hdr.h"
+
+#define NO_NAK 0
+#define NONE   (-1)
+
+/*
+ * A receive under way ends with the status; when there is none, the event
+ * tells (IBA 11.6.3.2). LKEY and LOCAL_MEMORY are the requester's own and
+ * are never answered (IBA 9.9.2.3, local protection error).
+ */
+// clang-format off
+#define ROW(fault, action, syndrome, status, event, counter) \
+	[FAULT_##fault] = { ACT_##action, syndrome, WC_##status, event, counter }
+static const struct vb_fault_row rows[FAULT_COUNT] = {
+/*  fault          | action     | syndrome          | local status  | event             | counter */
+ROW(LKEY,           DIE,         NO_NAK,             LOC_PROT_ERR,    NONE,               NONE),
+ROW(LOCAL_MEMORY,   DIE,         NO_NAK,             LOC_PROT_ERR,    NONE,               NONE),
+/* IBA 9.9.3: class C, the responder names the fault and stops. */
+ROW(RKEY,           NAK_AND_DIE, VB_SYN_NAK_ACCESS,  LOC_ACCESS_ERR,  EVENT_QP_ACCESS_ERR, CNT_NAK_ACCESS),
+ROW(REMOTE_MEMORY,  NAK_AND_DIE, VB_SYN_NAK_ACCESS,  LOC_ACCESS_ERR,  EVENT_QP_ACCESS_ERR, CNT_NAK_ACCESS),
+ROW(ORDER,          NAK_AND_DIE, VB_SYN_NAK_INVALID, REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,   CNT_NAK_INVALID),
+ROW(OPCODE,         NAK_AND_DIE, VB_SYN_NAK_INVALID, REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,   CNT_NAK_INVALID),
+ROW(ACCESS_FLAGS,   NAK_AND_DIE, VB_SYN_NAK_INVALID, REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,   CNT_NAK_INVALID),
+ROW(LENGTH,         NAK_AND_DIE, VB_SYN_NAK_INVALID, REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,   CNT_NAK_INVALID),
+ROW(ALIGNMENT,      NAK_AND_DIE, VB_SYN_NAK_INVALID, REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,   CNT_NAK_INVALID),
+ROW(TOO_MANY_READS, NAK_AND_DIE, VB_SYN_NAK_INVALID, REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,   CNT_NAK_INVALID),
+ROW(RQE_TOO_SMALL,  NAK_AND_DIE, VB_SYN_NAK_INVALID, LOC_LEN_ERR,     EVENT_QP_REQ_ERR,   CNT_NAK_INVALID),
+/* Class A: the fault is here, not in the request. */
+ROW(RQE_LKEY,       NAK_AND_DIE, VB_SYN_NAK_OP,      LOC_PROT_ERR,    NONE,               CNT_NAK_OP),
+/* Class B: not executed, will be repeated. RNR: min_rnr_timer is added. */
+ROW(PSN_GAP,        NAK_ONCE,    VB_SYN_NAK_PSN,     SUCCESS,         NONE,               CNT_OUT_OF_SEQUENCE),
+ROW(NO_RQE,         NAK_ONCE,    VB_SYN_RNR,         SUCCESS,         NONE,               CNT_SEND_RNR_ERR),
+/* Class J: the data is there, the key is not given up; no answer. */
+ROW(INV_RKEY,       DIE,         NO_NAK,             REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,   NONE),
+/* Class G: the completion is lost, so is the queue pair; no answer. */
+ROW(CQ_OVERRUN,     DIE,         NO_NAK,             SUCCESS,         EVENT_QP_FATAL,     NONE),
+};
+#undef ROW
+// clang-format on
+
+/* IBA 9.7.5.2.4, by NAK code. */
+static const uint8_t nak_status[] = {
+	[VB_SYN_NAK_INVALID & 0x1f] = WC_REM_INV_REQ_ERR,
+	[VB_SYN_NAK_ACCESS & 0x1f] = WC_REM_ACCESS_ERR,
+	[VB_SYN_NAK_OP & 0x1f] = WC_REM_OP_ERR,
+	[VB_SYN_NAK_INV_RD & 0x1f] = WC_REM_INV_RD_REQ_ERR,
+};
+
+const struct vb_fault_row *vb_fault_rc(enum vb_fault fault)
+{
+	return &rows[fault];
+}
+
+enum vb_wc_status vb_fault_nak_status(uint8_t syndrome)
+{
+	unsigned code = syndrome & 0x1f;
+
+	return code < VB_COUNT(nak_status) ? nak_status[code] : WC_REM_OP_ERR;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Fills the transport seam. Each type of queue pair is a row of its own ops;
+ * what stands here only looks up the row.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "ib/ib.h"
+#include "ib/rc.h"
+
+struct vb_bth vb_rc_bth(const struct vb_qp *qp, uint8_t opcode, uint32_t psn)
+{
+	return (struct vb_bth){
+		.opcode = opcode,
+		.migrated = true, /* the state without path migration */
+		.pkey = 0xffff,
+		.dqpn = qp->attr.dest_qp_num,
+		.psn = psn,
+	};
+}
+
+/*
+ * RC.
+ */
+
+static int rc_attach(struct vb_qp *qp)
+{
+	qp->tp = calloc(1, sizeof(struct vb_rc));
+	return qp->tp ? 0 : -ENOMEM;
+}
+
+static void rc_detach(struct vb_qp *qp)
+{
+	free(qp->tp);
+	qp->tp = NULL;
+}
+
+static void rc_enter(struct vb_qp *qp, enum vb_qp_state from,
+		     enum vb_qp_state to, vb_time now)
+{
+	if (to == QPS_RTR && from == QPS_INIT) {
+		vb_resp_reset(qp);
+		vb_req_reset(qp);
+	} else if (to == QPS_RTS && from == QPS_RTR) {
+		vb_req_reset(qp);
+	} else if (to == QPS_SQD) {
+		vb_req_drain(qp);
+	}
+	/* RESET, INIT: nothing is sent there, and RTR begins anew. ERR: see
+	 * rc_send(). */
+}
+
+static void rc_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
+{
+	enum vb_qp_state s = vb_rc_state(qp);
+
+	if (pkt->op->response && vb_rc_sends(qp))
+		vb_comp_recv(qp, pkt, now);
+	else if (!pkt->op->response && (s == QPS_RTR || vb_rc_sends(qp)))
+		vb_resp_recv(qp, pkt);
+}
+
+/* In ERR nothing is sent but the reason, when the fault was the peer's. */
+static bool send_last_words(struct vb_qp *qp, struct vb_txq *out)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+
+	if (resp->dying && vb_answer_send(qp, out))
+		return true;
+	resp->dying = false;
+	return false;
+}
+
+static bool rc_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+{
+	unsigned before = out->count;
+	bool more = false;
+
+	if (vb_rc_state(qp) == QPS_RTR || vb_rc_sends(qp))
+		more = vb_answer_send(qp, out);
+	if (!more && vb_rc_sends(qp))
+		more = vb_req_send(qp, now, out);
+	if (vb_rc_state(qp) == QPS_ERR) {
+		vb_qp_flush(qp);
+		more = send_last_words(qp, out);
+	}
+	if (out->count != before)
+		vb_count(qp->adapter, CNT_SENT_PKTS, out->count - before);
+	return more;
+}
+
+static vb_time rc_deadline(const struct vb_qp *qp)
+{
+	return vb_rc_sends(qp) ? vb_req_deadline(qp) : VB_NEVER;
+}
+
+static const struct vb_transport_ops rc_ops = {
+	.name = "rc",
+	.attach = rc_attach,
+	.detach = rc_detach,
+	.enter = rc_enter,
+	.recv = rc_recv,
+	.send = rc_send,
+	.deadline = rc_deadline,
+};
+
+/*
+ * The seam.
+ */
+
+static const struct vb_transport_ops *const types[] = {
+	[QPT_RC] = &rc_ops,
+};
+
+static const struct vb_transport_ops *ops_of(const struct vb_qp *qp)
+{
+	return types[qp->type];
+}
+
+static int attach(struct vb_qp *qp)
+{
+	if (qp->type >= VB_COUNT(types) || !types[qp->type])
+		return -EOPNOTSUPP;
+	return ops_of(qp)->attach(qp);
+}
+
+static void detach(struct vb_qp *qp)
+{
+	ops_of(qp)->detach(qp);
+}
+
+static void enter(struct vb_qp *qp, enum vb_qp_state from, enum vb_qp_state to,
+		  vb_time now)
+{
+	ops_of(qp)->enter(qp, from, to, now);
+}
+
+static void recv_packet(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+			vb_time now)
+{
+	ops_of(qp)->recv(qp, pkt, now);
+}
+
+static bool send_packets(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+{
+	return ops_of(qp)->send(qp, now, out);
+}
+
+static vb_time deadline(const struct vb_qp *qp)
+{
+	return ops_of(qp)->deadline(qp);
+}
+
+const struct vb_transport_ops vb_ib_transport = {
+	.name = "ib",
+	.attach = attach,
+	.detach = detach,
+	.enter = enter,
+	.recv = recv_packet,
+	.send = send_packets,
+	.deadline = deadline,
+};

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reliable connections: the state of one queue pair, and the doors between
+ * the files that work on it. Everything here is under qp->drive.
+ */
+#ifndef IB_RC_H
+#define IB_RC_H
+
+#include "core/transport.h"
+#include "ib/fault.h"
+#include "ib/replay.h"
+#include "ib/window.h"
+
+/* One READ or atomic request sent and not wholly answered. A long READ is
+ * asked for in several. Its PSNs stay what they are when it is repeated. */
+struct vb_asked {
+	uint32_t psn, count;
+};
+
+struct vb_req {
+	/*
+	 * PSNs, una <= send <= next. Before una everything is acknowledged;
+	 * [una, next) has been sent once at least; send is the next to go
+	 * out, and a repeat when it is not next.
+	 */
+	uint32_t una, send, next;
+	/*
+	 * Send queue indices, sq.done <= cur <= begun. WQEs before begun have
+	 * their PSNs; cur is the one that send points into.
+	 */
+	uint32_t cur, begun;
+	/* The WQE that cannot go on here, when stop_status is no success. */
+	uint32_t stop;
+	enum vb_wc_status stop_status;
+	/* Free-running indices, head <= at <= tail; at: the first that
+	 * reaches to send or past it. */
+	struct vb_asked asked[VB_MAX_RD_ATOM];
+	uint32_t asked_head, asked_at, asked_tail;
+	uint32_t unasked_acks; /* packets sent since the last with AckReq */
+	bool repairing; /* went back to una already, on being told of a loss */
+	uint8_t retries, rnr_retries, probes; /* since una moved last */
+	vb_time ack_at;	  /* local ACK timeout; VB_NEVER: not running */
+	vb_time probe_at; /* the same for probes */
+	vb_time rnr_at;	  /* silent until then; VB_NEVER: not waiting */
+	struct vb_window window;
+};
+
+/* Why a responder answers to no gap. */
+enum vb_quiet {
+	QUIET_NOT,
+	QUIET_GAP, /* one NAK for a gap, until the expected PSN arrives */
+	QUIET_RNR, /* the same behind an RNR NAK (IBA 9.7.5.2.8) */
+};
+
+struct vb_resp {
+	uint32_t epsn;		     /* expected */
+	uint32_t msn;		     /* messages completed */
+	const struct vb_ib_op *prev; /* the last request accepted, or NULL */
+	/* the message under way */
+	uint64_t va, offset; /* offset: bytes placed */
+	uint32_t rkey, length;
+	/* what to answer once the READ and atomic answers before it are out */
+	enum vb_quiet quiet;
+	uint32_t gap_psn; /* the highest PSN that came too early */
+	bool ack_due, nak_due;
+	uint8_t nak_syndrome;
+	uint32_t nak_psn;
+	uint32_t unacked; /* packets accepted since the last ACK */
+	bool dying; /* in ERR by its own doing: the NAK is still to be sent */
+	struct vb_replay replay;
+};
+
+struct vb_rc {
+	struct vb_req req;
+	struct vb_resp resp;
+};
+
+static inline struct vb_rc *vb_rc(const struct vb_qp *qp)
+{
+	return qp->tp;
+}
+
+static inline enum vb_qp_state vb_rc_state(const struct vb_qp *qp)
+{
+	/* Written under drive, which the caller holds. */
+	return atomic_load_explicit(&qp->state, memory_order_relaxed);
+}
+
+static inline bool vb_rc_sends(const struct vb_qp *qp)
+{
+	enum vb_qp_state s = vb_rc_state(qp);
+
+	return s == QPS_RTS || s == QPS_SQD;
+}
+
+/* The fields of every BTH that this queue pair sends. */
+struct vb_bth vb_rc_bth(const struct vb_qp *qp, uint8_t opcode, uint32_t psn);
+
+/* ib/req.c: requests. */
+void vb_req_reset(struct vb_qp *qp);
+bool vb_req_send(struct vb_qp *qp, vb_time now, struct vb_txq *out);
+vb_time vb_req_deadline(const struct vb_qp *qp);
+/* Send again from una on. */
+void vb_req_go_back(struct vb_qp *qp, vb_time now);
+/* Start the timers afresh, or stop them when nothing is outstanding. */
+void vb_req_rearm(struct vb_qp *qp, vb_time now);
+/* Does this WQE ask for an answer: READ, atomic? */
+bool vb_req_asks(const struct vb_send_wqe *wqe);
+/* The request whose answer is missing first; NULL when none is. */
+const struct vb_asked *vb_req_asked(const struct vb_req *req);
+/* SQD: say so when what had begun is finished. */
+void vb_req_drain(struct vb_qp *qp);
+
+/* ib/comp.c: acknowledgements and answers. */
+void vb_comp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now);
+/* The oldest WQE ends with @status and takes the queue pair with it. */
+void vb_comp_fail(struct vb_qp *qp, enum vb_wc_status status);
+
+/* ib/resp.c: requests that arrive. */
+void vb_resp_reset(struct vb_qp *qp);
+void vb_resp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt);
+/* Into ERR because of @fault in the request (or answer) at @psn. */
+void vb_resp_die(struct vb_qp *qp, enum vb_fault fault, uint32_t psn);
+
+/* ib/answer.c: answers that leave, in order. True: there are more. */
+bool vb_answer_send(struct vb_qp *qp, struct vb_txq *out);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The responder's memory of READ and atomic requests. */
+#include "ib/replay.h"
+#include "wire/ib_hdr.h"
+
+static struct vb_answer *at(struct vb_replay *r, uint32_t index)
+{
+	return &r->ring[index & (r->slots - 1)];
+}
+
+static void skip_done(struct vb_replay *r)
+{
+	while (r->due != r->end && at(r, r->due)->due == DUE_NOT)
+		r->due++;
+}
+
+void vb_replay_reset(struct vb_replay *r, unsigned max_dest_rd_atomic)
+{
+	r->slots = max_dest_rd_atomic ? 1 : 0;
+	/* A peer may round its own number up (WIRE 2.8). */
+	while (r->slots && r->slots < max_dest_rd_atomic &&
+	       r->slots < VB_MAX_RD_ATOM)
+		r->slots *= 2;
+	r->held = r->end = r->due = 0;
+}
+
+bool vb_replay_has_room(const struct vb_replay *r)
+{
+	if (r->held < r->slots)
+		return true;
+	return r->slots && r->ring[r->end & (r->slots - 1)].due != DUE_NEW;
+}
+
+struct vb_answer *vb_replay_add(struct vb_replay *r)
+{
+	struct vb_answer *a = at(r, r->end);
+
+	/* A repeat in this place is of no use: who sends a request more has
+	 * the answer. */
+	if (r->held == r->slots && r->due == r->end - r->slots)
+		vb_replay_done(r);
+	*a = (struct vb_answer){ .due = DUE_NEW };
+	r->end++;
+	if (r->held < r->slots)
+		r->held++;
+	return a;
+}
+
+struct vb_answer *vb_replay_find(struct vb_replay *r, uint32_t psn)
+{
+	for (uint32_t i = 1; i <= r->held; i++) {
+		struct vb_answer *a = at(r, r->end - i);
+		int32_t off = vb_psn_diff(psn, a->psn);
+
+		if (off >= 0)
+			return (uint32_t)off < a->count ? a : NULL;
+	}
+	return NULL;
+}
+
+void vb_replay_again(struct vb_replay *r, struct vb_answer *a)
+{
+	uint32_t back = (r->end - 1 - (uint32_t)(a - r->ring)) & (r->slots - 1);
+	uint32_t index = r->end - 1 - back;
+
+	if (a->due == DUE_NOT)
+		a->due = DUE_AGAIN;
+	a->sent = 0;
+	if ((int32_t)(index - r->due) < 0)
+		r->due = index;
+}
+
+struct vb_answer *vb_replay_due(struct vb_replay *r)
+{
+	return r->due == r->end ? NULL : at(r, r->due);
+}
+
+void vb_replay_done(struct vb_replay *r)
+{
+	at(r, r->due)->due = DUE_NOT;
+	skip_done(r);
+}
+
+void vb_replay_cancel(struct vb_replay *r)
+{
+	while (r->due != r->end)
+		vb_replay_done(r);
+}

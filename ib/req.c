@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The requester: work requests become packets. A packet is rebuilt from its
+ * WQE and its PSN alone, so that sending again needs no memory.
+ */
+#include "core/sge.h"
+#include "ib/rc.h"
+
+enum request_traits {
+	ASKS = 1 << 0,	   /* wants an answer with data */
+	HAS_IMM = 1 << 1,  /* on its last packet */
+	HAS_INV = 1 << 2,  /* on its last packet */
+	CONSUMES = 1 << 3, /* a receive of the peer: may be solicited */
+};
+
+struct request_row {
+	bool valid;
+	uint8_t kind;	/* enum vb_ib_kind */
+	uint8_t code;	/* enum vb_ib_code, of an atomic */
+	uint8_t traits; /* enum request_traits */
+};
+
+// clang-format off
+#define ROW(op, kind, code, traits) [WR_##op] = { true, KIND_##kind, code, traits }
+static const struct request_row requests[] = {
+/*  work request | kind   | code           | traits */
+ROW(WRITE,        WRITE,   0,               0),
+ROW(WRITE_IMM,    WRITE,   0,               HAS_IMM | CONSUMES),
+ROW(SEND,         SEND,    0,               CONSUMES),
+ROW(SEND_IMM,     SEND,    0,               HAS_IMM | CONSUMES),
+ROW(SEND_INV,     SEND,    0,               HAS_INV | CONSUMES),
+ROW(READ,         READ,    0,               ASKS),
+ROW(CMP_SWAP,     ATOMIC,  CODE_CMP_SWAP,   ASKS),
+ROW(FETCH_ADD,    ATOMIC,  CODE_FETCH_ADD,  ASKS),
+};
+#undef ROW
+// clang-format on
+
+#define ATOMIC_BYTES 8
+
+static const struct request_row *row_of(const struct vb_send_wqe *wqe)
+{
+	return &requests[wqe->op];
+}
+
+static struct vb_send_wqe *wqe_at(const struct vb_qp *qp, uint32_t index)
+{
+	return vb_sq_at(&qp->sq, index);
+}
+
+bool vb_req_asks(const struct vb_send_wqe *wqe)
+{
+	return row_of(wqe)->traits & ASKS;
+}
+
+const struct vb_asked *vb_req_asked(const struct vb_req *req)
+{
+	if (req->asked_head == req->asked_tail)
+		return NULL;
+	return &req->asked[req->asked_head % VB_MAX_RD_ATOM];
+}
+
+static bool stopped_at(const struct vb_req *req, uint32_t index)
+{
+	return req->stop_status != WC_SUCCESS && req->stop == index;
+}
+
+static void stop(struct vb_req *req, enum vb_wc_status status)
+{
+	req->stop = req->cur;
+	req->stop_status = status;
+}
+
+/*
+ * Before the first packet.
+ */
+
+/* All of its memory, so that a bad key never sends half a message. */
+static bool keys_allow(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
+{
+	uint32_t need = vb_req_asks(wqe) ? ACCESS_LOCAL_WRITE : 0;
+
+	if (wqe->flags & SEND_INLINE)
+		return true;
+	for (unsigned i = 0; i < wqe->num_sge; i++) {
+		const struct vb_sge *s = &wqe->sge[i];
+
+		if (s->length &&
+		    vb_mr_check(qp->adapter, qp->pd, s->lkey, s->addr,
+				s->length, need) != FAULT_NONE)
+			return false;
+	}
+	return true;
+}
+
+static enum vb_wc_status judge(const struct vb_qp *qp,
+			       const struct vb_send_wqe *wqe)
+{
+	const struct request_row *row;
+
+	if (wqe->op >= VB_COUNT(requests) || !row_of(wqe)->valid)
+		return WC_LOC_QP_OP_ERR;
+	row = row_of(wqe);
+	if (row->traits & ASKS && qp->attr.max_rd_atomic == 0)
+		return WC_LOC_QP_OP_ERR;
+	if (wqe->length > VB_MAX_MSG)
+		return WC_LOC_LEN_ERR;
+	if (row->kind == KIND_ATOMIC &&
+	    vb_sge_total(wqe->sge, wqe->num_sge) < ATOMIC_BYTES)
+		return WC_LOC_LEN_ERR;
+	return keys_allow(qp, wqe) ? WC_SUCCESS : WC_LOC_PROT_ERR;
+}
+
+static uint32_t psns_of(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
+{
+	if (row_of(wqe)->kind == KIND_ATOMIC || wqe->length == 0)
+		return 1;
+	return (wqe->length + qp->mtu - 1) / qp->mtu;
+}
+
+/* Give the next WQE its PSNs. False: there is none, or it must wait. */
+static bool begin_next(struct vb_qp *qp)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+	struct vb_send_wqe *wqe = wqe_at(qp, req->begun);
+	enum vb_wc_status status;
+
+	if (req->begun == vb_sq_end(&qp->sq) || vb_rc_state(qp) != QPS_RTS)
+		return false;
+	/* IBA 10.8.3.3: behind every READ and atomic before it. */
+	if (wqe->flags & SEND_FENCE && vb_req_asked(req))
+		return false;
+	status = judge(qp, wqe);
+	if (status != WC_SUCCESS) {
+		stop(req, status);
+		return false;
+	}
+	wqe->first_psn = req->next;
+	wqe->psn_count = psns_of(qp, wqe);
+	wqe->done_bytes = 0;
+	req->begun++;
+	return true;
+}
+
+/*
+ * Packets.
+ */
+
+static void put(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+		struct vb_txq *out)
+{
+	size_t len = vb_ib_put_headers(vb_txq_begin(out), pkt);
+
+	vb_txq_commit(out, (uint32_t)len, &qp->route);
+}
+
+static uint8_t data_opcode(const struct request_row *row,
+			   enum vb_ib_place place)
+{
+	bool last = place & PLACE_LAST;
+
+	return CLASS_RC << 5 |
+	       vb_ib_code_pick(row->kind, place, last && row->traits & HAS_IMM,
+			       last && row->traits & HAS_INV);
+}
+
+static enum vb_fault put_payload(const struct vb_qp *qp,
+				 const struct vb_send_wqe *wqe, uint32_t offset,
+				 uint8_t *to, uint32_t len)
+{
+	if (wqe->flags & SEND_INLINE) {
+		memcpy(to, wqe->inline_data + offset, len);
+		return FAULT_NONE;
+	}
+	return vb_sge_gather(qp->pd, wqe->sge, wqe->num_sge, offset, to, len);
+}
+
+/* The SEND or WRITE packet at @psn. */
+static enum vb_fault put_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+			      uint32_t psn, bool ack_req, struct vb_txq *out)
+{
+	const struct request_row *row = row_of(wqe);
+	uint32_t nth = (psn - wqe->first_psn) & VB_PSN_MASK;
+	uint32_t offset = nth * qp->mtu;
+	uint32_t len = VB_MIN(qp->mtu, wqe->length - offset);
+	uint8_t place = (nth == 0 ? PLACE_FIRST : 0) |
+			(nth + 1 == wqe->psn_count ? PLACE_LAST : 0);
+	struct vb_ib_pkt pkt = {
+		.bth = vb_rc_bth(qp, data_opcode(row, place), psn),
+		.reth = { wqe->remote_addr, wqe->rkey, wqe->length },
+		.imm = wqe->imm,
+		.ieth_rkey = wqe->imm,
+	};
+	uint8_t *bytes = vb_txq_begin(out);
+	enum vb_fault fault;
+	size_t hdr;
+
+	pkt.bth.pad = -len & 3;
+	pkt.bth.ack_req = ack_req;
+	pkt.bth.solicited = place & PLACE_LAST && row->traits & CONSUMES &&
+			    wqe->flags & SEND_SOLICITED;
+	hdr = vb_ib_put_headers(bytes, &pkt);
+	fault = put_payload(qp, wqe, offset, bytes + hdr, len);
+	if (fault)
+		return fault;
+	memset(bytes + hdr + len, 0, pkt.bth.pad);
+	vb_txq_commit(out, (uint32_t)hdr + len + pkt.bth.pad, &qp->route);
+	return FAULT_NONE;
+}
+
+static void put_atomic(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+		       struct vb_txq *out)
+{
+	const struct request_row *row = row_of(wqe);
+	bool swap = row->code == CODE_CMP_SWAP;
+	struct vb_ib_pkt pkt = {
+		.bth = vb_rc_bth(qp, CLASS_RC << 5 | row->code, wqe->first_psn),
+		.atomic = {
+			.va = wqe->remote_addr,
+			.rkey = wqe->rkey,
+			.swap_add = swap ? wqe->swap : wqe->compare_add,
+			.compare = swap ? wqe->compare_add : 0,
+		},
+	};
+
+	pkt.bth.ack_req = true;
+	put(qp, &pkt, out);
+}
+
+/* Ask for the @count responses from @psn on. */
+static void put_read(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+		     uint32_t psn, uint32_t count, struct vb_txq *out)
+{
+	uint32_t offset = ((psn - wqe->first_psn) & VB_PSN_MASK) * qp->mtu;
+	uint64_t room = (uint64_t)count * qp->mtu;
+	struct vb_ib_pkt pkt = {
+		.bth = vb_rc_bth(qp, CLASS_RC << 5 | CODE_READ_REQUEST, psn),
+		.reth = {
+			.va = wqe->remote_addr + offset,
+			.rkey = wqe->rkey,
+			.length = VB_MIN(wqe->length - offset, room),
+		},
+	};
+
+	pkt.bth.ack_req = true;
+	put(qp, &pkt, out);
+}
+
+static void put_ask(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+		    const struct vb_asked *asked, uint32_t psn,
+		    struct vb_txq *out)
+{
+	uint32_t done = (psn - asked->psn) & VB_PSN_MASK;
+
+	if (row_of(wqe)->kind == KIND_ATOMIC)
+		put_atomic(qp, wqe, out);
+	else
+		put_read(qp, wqe, psn, asked->count - done, out);
+}
+
+/*
+ * The send cursor.
+ */
+
+static uint32_t in_flight(const struct vb_req *req)
+{
+	return (req->send - req->una) & VB_PSN_MASK;
+}
+
+/* Step over @count PSNs of @wqe that were sent. */
+static void step(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+		 uint32_t count, vb_time now)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+	uint32_t end = vb_psn_add(wqe->first_psn, wqe->psn_count);
+
+	if (req->send == req->next)
+		req->next = vb_psn_add(req->next, count);
+	else
+		vb_count(qp->adapter, CNT_RETRANSMITS, 1);
+	req->send = vb_psn_add(req->send, count);
+	if (req->send == end)
+		req->cur++;
+	if (req->ack_at == VB_NEVER && req->probe_at == VB_NEVER)
+		vb_req_rearm(qp, now);
+}
+
+/* Note the next request of a READ or atomic. NULL: it must wait. */
+static const struct vb_asked *ask_more(struct vb_qp *qp,
+				       const struct vb_send_wqe *wqe)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+	struct vb_window *w = &req->window;
+	uint32_t limit = VB_MIN(qp->attr.max_rd_atomic, VB_MAX_RD_ATOM);
+	uint32_t left = vb_psn_add(wqe->first_psn, wqe->psn_count) - req->next;
+	uint32_t count =
+		VB_MIN(left & VB_PSN_MASK, vb_window_chunk(w, qp->mtu));
+	struct vb_asked *asked;
+
+	if (req->asked_tail - req->asked_head >= limit)
+		return NULL;
+	/* The responses use the window: a READ waits rather than ask for a
+	 * packet at a time. */
+	if (in_flight(req) && in_flight(req) + count > w->pkts) {
+		w->limited = true;
+		return NULL;
+	}
+	asked = &req->asked[req->asked_tail++ % VB_MAX_RD_ATOM];
+	*asked = (struct vb_asked){ req->next, count };
+	return asked;
+}
+
+static bool send_ask(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+		     vb_time now, struct vb_txq *out)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+	const struct vb_asked *asked;
+	uint32_t done;
+
+	if (req->send == req->next) {
+		asked = ask_more(qp, wqe);
+		if (!asked)
+			return false;
+		vb_window_time(&req->window, req->send, now);
+	} else {
+		asked = &req->asked[req->asked_at % VB_MAX_RD_ATOM];
+	}
+	req->asked_at++;
+	put_ask(qp, wqe, asked, req->send, out);
+	req->unasked_acks = 0;
+	done = (req->send - asked->psn) & VB_PSN_MASK;
+	step(qp, wqe, asked->count - done, now);
+	return true;
+}
+
+static bool wants_ack(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
+{
+	const struct vb_req *req = &vb_rc(qp)->req;
+	const struct vb_window *w = &req->window;
+	uint32_t after = vb_psn_add(req->send, 1);
+
+	return after == vb_psn_add(wqe->first_psn, wqe->psn_count) ||
+	       req->unasked_acks + 1 >= vb_window_ack_every(w) ||
+	       in_flight(req) + 1 >= w->pkts;
+}
+
+static bool send_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+		      vb_time now, struct vb_txq *out)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+	bool ack_req = wants_ack(qp, wqe);
+
+	if (put_data(qp, wqe, req->send, ack_req, out) != FAULT_NONE) {
+		stop(req, WC_LOC_PROT_ERR);
+		return false;
+	}
+	if (ack_req && req->send == req->next)
+		vb_window_time(&req->window, req->send, now);
+	req->unasked_acks = ack_req ? 0 : req->unasked_acks + 1;
+	step(qp, wqe, 1, now);
+	return true;
+}
+
+/* One packet where the cursor stands. False: none may go now. */
+static bool send_next(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+	const struct vb_send_wqe *wqe;
+
+	if (stopped_at(req, req->cur))
+		return false;
+	if (req->cur == req->begun && !begin_next(qp))
+		return false;
+	if (in_flight(req) >= req->window.pkts) {
+		req->window.limited = true;
+		return false;
+	}
+	wqe = wqe_at(qp, req->cur);
+	if (vb_req_asks(wqe))
+		return send_ask(qp, wqe, now, out);
+	return send_data(qp, wqe, now, out);
+}
+
+/*
+ * Time.
+ */
+
+void vb_req_rearm(struct vb_qp *qp, vb_time now)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+	vb_time timeout = vb_ack_timeout_ns(qp->attr.timeout);
+
+	req->ack_at = req->probe_at = VB_NEVER;
+	if (req->una == req->next)
+		return;
+	if (timeout != VB_NEVER)
+		req->ack_at = now + timeout;
+	req->probe_at = now + vb_window_patience(&req->window, req->probes);
+}
+
+void vb_req_go_back(struct vb_qp *qp, vb_time now)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+
+	req->send = req->una;
+	req->cur = qp->sq.done;
+	req->asked_at = req->asked_head;
+	req->unasked_acks = 0;
+	vb_window_untime(&req->window);
+	vb_req_rearm(qp, now);
+}
+
+/* IBA 9.7.6.1.3. */
+static void time_out(struct vb_qp *qp, vb_time now)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+
+	vb_count(qp->adapter, CNT_TIMEOUTS, 1);
+	if (req->retries >= qp->attr.retry_cnt) {
+		vb_count(qp->adapter, CNT_RETRY_EXCEEDED, 1);
+		vb_comp_fail(qp, WC_RETRY_EXC_ERR);
+		return;
+	}
+	req->retries++;
+	vb_window_collapse(&req->window, req->next);
+	vb_req_go_back(qp, now);
+}
+
+/*
+ * Nothing was heard for longer than is normal: the end of what was sent, or
+ * the answer, is lost. Send the oldest packet again, which makes any receiver
+ * say where it stands: it is either what is missing, or a duplicate.
+ */
+static void probe(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+	const struct vb_send_wqe *wqe = wqe_at(qp, qp->sq.done);
+
+	req->probes += req->probes < UINT8_MAX;
+	req->probe_at = now + vb_window_patience(&req->window, req->probes);
+	if (req->send == req->una || stopped_at(req, qp->sq.done))
+		return; /* it is to go anyway, or cannot */
+	vb_window_untime(&req->window);
+	if (vb_req_asks(wqe))
+		put_ask(qp, wqe, vb_req_asked(req), req->una, out);
+	else if (put_data(qp, wqe, req->una, true, out) != FAULT_NONE)
+		return; /* the cursor will find it, if that ever matters */
+	vb_count(qp->adapter, CNT_RETRANSMITS, 1);
+}
+
+static void check_time(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+
+	if (now >= req->rnr_at)
+		req->rnr_at = VB_NEVER;
+	if (now >= req->ack_at)
+		time_out(qp, now);
+	else if (now >= req->probe_at && vb_txq_has_room(out))
+		probe(qp, now, out);
+}
+
+vb_time vb_req_deadline(const struct vb_qp *qp)
+{
+	const struct vb_req *req = &vb_rc(qp)->req;
+
+	return VB_MIN(req->rnr_at, VB_MIN(req->ack_at, req->probe_at));
+}
+
+/*
+ * Doors.
+ */
+
+void vb_req_reset(struct vb_qp *qp)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+	uint32_t psn = qp->attr.sq_psn & VB_PSN_MASK;
+
+	*req = (struct vb_req){
+		.una = psn,
+		.send = psn,
+		.next = psn,
+		.cur = qp->sq.done,
+		.begun = qp->sq.done,
+		.ack_at = VB_NEVER,
+		.probe_at = VB_NEVER,
+		.rnr_at = VB_NEVER,
+	};
+	vb_window_init(&req->window, qp->mtu);
+}
+
+void vb_req_drain(struct vb_qp *qp)
+{
+	if (vb_rc_state(qp) == QPS_SQD && qp->sq.done == vb_rc(qp)->req.begun)
+		vb_qp_drained(qp);
+}
+
+bool vb_req_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+
+	check_time(qp, now, out);
+	while (vb_rc_sends(qp) && req->rnr_at == VB_NEVER) {
+		if (!vb_txq_has_room(out))
+			return true;
+		if (!send_next(qp, now, out))
+			break;
+	}
+	if (vb_rc_sends(qp) && stopped_at(req, qp->sq.done))
+		vb_comp_fail(qp, req->stop_status);
+	return false;
+}

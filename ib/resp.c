@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The responder: a request is judged, step by step, in the order of IBA 9.7.4
+ * - PSN, sequence of operations, permission, length, key - and the first
+ * fault ends it. Then its data is placed, and what to answer is noted.
+ */
+#include "core/sge.h"
+#include "ib/rc.h"
+
+/* A requester that asks for no acknowledgement gets one now and then. */
+#define ACK_AT_LEAST_EVERY 64u
+
+static const uint32_t needs[] = {
+	/* of qp_access_flags, by kind */
+	[KIND_SEND] = 0,
+	[KIND_WRITE] = ACCESS_REMOTE_WRITE,
+	[KIND_READ] = ACCESS_REMOTE_READ,
+	[KIND_ATOMIC] = ACCESS_REMOTE_ATOMIC,
+};
+
+/*
+ * Faults.
+ */
+
+static void note_nak(struct vb_qp *qp, uint8_t syndrome, uint32_t psn)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+
+	resp->nak_due = true;
+	resp->nak_syndrome = syndrome;
+	resp->nak_psn = psn;
+}
+
+void vb_resp_die(struct vb_qp *qp, enum vb_fault fault, uint32_t psn)
+{
+	const struct vb_fault_row *row = vb_fault_rc(fault);
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+	struct vb_recv_done done = { .status = row->status };
+	int event = row->event;
+
+	if (row->action == ACT_NAK_AND_DIE) {
+		note_nak(qp, row->syndrome, psn);
+		vb_count(qp->adapter, row->counter, 1);
+	}
+	resp->ack_due = false;
+	resp->dying = true;
+	if (qp->recv_busy) {
+		vb_qp_recv_done(qp, &done);
+		event = -1; /* the completion tells */
+	}
+	vb_qp_fail(qp, event);
+}
+
+static void refuse(struct vb_qp *qp, enum vb_fault fault, uint32_t psn)
+{
+	const struct vb_fault_row *row = vb_fault_rc(fault);
+
+	if (row->action != ACT_NAK_ONCE) {
+		vb_resp_die(qp, fault, psn);
+		return;
+	}
+	vb_rc(qp)->resp.quiet = QUIET_RNR;
+	vb_count(qp->adapter, row->counter, 1);
+	note_nak(qp, row->syndrome | (qp->attr.min_rnr_timer & 0x1f), psn);
+}
+
+/*
+ * SEND and WRITE.
+ */
+
+/* IBA 9.7.4.1.6: all but the last packet are full, only a message of one
+ * packet may be empty. */
+static bool payload_fits_place(const struct vb_qp *qp,
+			       const struct vb_ib_pkt *pkt)
+{
+	if (!(pkt->op->place & PLACE_LAST))
+		return pkt->payload_bytes == qp->mtu;
+	return pkt->payload_bytes <= qp->mtu &&
+	       (pkt->payload_bytes || pkt->op->place == PLACE_ONLY);
+}
+
+static void complete_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+			  uint32_t byte_len)
+{
+	bool imm = pkt->op->headers & HDR_IMM;
+	struct vb_recv_done done = {
+		.status = WC_SUCCESS,
+		.opcode = pkt->op->kind == KIND_SEND ? WC_OP_RECV
+						     : WC_OP_RECV_WRITE_IMM,
+		.byte_len = byte_len,
+		.imm = imm ? pkt->imm : 0,
+		.src_qp = qp->attr.dest_qp_num,
+		.wc_flags = imm ? WC_WITH_IMM : 0,
+		.solicited = pkt->bth.solicited,
+	};
+
+	vb_qp_recv_done(qp, &done);
+}
+
+static enum vb_fault take_send(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+	struct vb_pd *pd = qp->srq ? qp->srq->pd : qp->pd;
+	uint32_t len = pkt->payload_bytes;
+
+	if (!payload_fits_place(qp, pkt))
+		return FAULT_LENGTH;
+	if (pkt->op->place & PLACE_FIRST) {
+		if (!vb_qp_recv_begin(qp))
+			return FAULT_NO_RQE;
+		resp->offset = 0;
+	}
+	if (resp->offset + len > qp->recv.length ||
+	    resp->offset + len > VB_MAX_MSG)
+		return FAULT_RQE_TOO_SMALL;
+	if (vb_sge_place(pd, qp->recv.sge, qp->recv.num_sge, resp->offset,
+			 pkt->payload, len))
+		return FAULT_RQE_LKEY;
+	resp->offset += len;
+	if (!(pkt->op->place & PLACE_LAST))
+		return FAULT_NONE;
+	/* A region of the program is not a peer's to invalidate (IBA
+	 * 10.6.5.2), and there is nothing else to name yet. */
+	if (pkt->op->headers & HDR_IETH)
+		return FAULT_INV_RKEY;
+	complete_recv(qp, pkt, (uint32_t)resp->offset);
+	return FAULT_NONE;
+}
+
+/* IBA 9.7.4.1.7: the whole of the range, before its first byte. */
+static enum vb_fault begin_write(struct vb_qp *qp, const struct vb_reth *reth)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+
+	if (reth->length > VB_MAX_MSG)
+		return FAULT_LENGTH;
+	resp->va = reth->va;
+	resp->rkey = reth->rkey;
+	resp->length = reth->length;
+	resp->offset = 0;
+	return vb_mr_check(qp->adapter, qp->pd, reth->rkey, reth->va,
+			   reth->length, ACCESS_REMOTE_WRITE);
+}
+
+/* The last packet brings what is left, the others leave some. */
+static bool payload_fits_write(const struct vb_resp *resp,
+			       const struct vb_ib_pkt *pkt)
+{
+	uint64_t left = resp->length - resp->offset;
+
+	return pkt->op->place & PLACE_LAST ? pkt->payload_bytes == left
+					   : pkt->payload_bytes < left;
+}
+
+static enum vb_fault take_write(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+	bool with_imm = pkt->op->headers & HDR_IMM;
+	enum vb_fault fault = FAULT_NONE;
+
+	if (!payload_fits_place(qp, pkt))
+		return FAULT_LENGTH;
+	if (pkt->op->place & PLACE_FIRST)
+		fault = begin_write(qp, &pkt->reth);
+	if (fault)
+		return fault;
+	if (!payload_fits_write(resp, pkt))
+		return FAULT_LENGTH;
+	if (with_imm && !vb_qp_recv_begin(qp))
+		return FAULT_NO_RQE;
+	fault = vb_mr_write(qp->adapter, qp->pd, resp->rkey,
+			    resp->va + resp->offset, pkt->payload,
+			    pkt->payload_bytes);
+	if (fault)
+		return fault;
+	resp->offset += pkt->payload_bytes;
+	if (with_imm)
+		complete_recv(qp, pkt, resp->length);
+	return FAULT_NONE;
+}
+
+/*
+ * READ and atomics.
+ */
+
+static uint32_t responses_for(const struct vb_qp *qp, uint32_t length)
+{
+	return length ? (length + qp->mtu - 1) / qp->mtu : 1;
+}
+
+static void set_run(struct vb_answer *a, uint32_t psn, uint64_t va,
+		    uint32_t length, uint32_t count)
+{
+	a->run_psn = psn;
+	a->run_va = va;
+	a->run_length = length;
+	a->run_count = count;
+	a->sent = 0;
+}
+
+static enum vb_fault take_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+	const struct vb_reth *reth = &pkt->reth;
+	struct vb_answer *a;
+	enum vb_fault fault;
+
+	if (pkt->payload_bytes || reth->length > VB_MAX_MSG)
+		return FAULT_LENGTH;
+	if (!vb_replay_has_room(&resp->replay))
+		return FAULT_TOO_MANY_READS;
+	fault = vb_mr_check(qp->adapter, qp->pd, reth->rkey, reth->va,
+			    reth->length, ACCESS_REMOTE_READ);
+	if (fault)
+		return fault;
+	a = vb_replay_add(&resp->replay);
+	a->psn = pkt->bth.psn;
+	a->count = responses_for(qp, reth->length);
+	a->msn = vb_psn_add(resp->msn, 1);
+	a->va = reth->va;
+	a->rkey = reth->rkey;
+	a->length = reth->length;
+	set_run(a, a->psn, a->va, a->length, a->count);
+	return FAULT_NONE;
+}
+
+static enum vb_fault take_atomic(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+{
+	const struct vb_atomic_eth *eth = &pkt->atomic;
+	bool swap = (pkt->bth.opcode & 0x1f) == CODE_CMP_SWAP;
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+	struct vb_answer *a;
+	enum vb_fault fault;
+	uint64_t old;
+
+	if (pkt->payload_bytes)
+		return FAULT_LENGTH;
+	if (!vb_replay_has_room(&resp->replay))
+		return FAULT_TOO_MANY_READS;
+	if (eth->va & 7)
+		return FAULT_ALIGNMENT;
+	fault = vb_mr_atomic(qp->adapter, qp->pd, eth->rkey, eth->va, swap,
+			     eth->swap_add, eth->compare, &old);
+	if (fault)
+		return fault;
+	a = vb_replay_add(&resp->replay);
+	a->atomic = true;
+	a->psn = pkt->bth.psn;
+	a->count = 1;
+	a->msn = vb_psn_add(resp->msn, 1);
+	a->value = old;
+	set_run(a, a->psn, 0, 0, 1);
+	return FAULT_NONE;
+}
+
+/*
+ * In order.
+ */
+
+static enum vb_fault judge(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+{
+	const struct vb_resp *resp = &vb_rc(qp)->resp;
+	uint32_t need = needs[pkt->op->kind];
+
+	if (vb_ib_op_order(resp->prev, pkt->op) != ORDER_OK)
+		return FAULT_ORDER;
+	if ((qp->attr.access_flags & need) != need)
+		return FAULT_ACCESS_FLAGS;
+	switch (pkt->op->kind) {
+	case KIND_SEND:
+		return take_send(qp, pkt);
+	case KIND_WRITE:
+		return take_write(qp, pkt);
+	case KIND_READ:
+		return take_read(qp, pkt);
+	default:
+		return take_atomic(qp, pkt);
+	}
+}
+
+static void want_ack(struct vb_qp *qp)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+
+	if (resp->ack_due)
+		vb_count(qp->adapter, CNT_ACK_DEFERRED, 1);
+	resp->ack_due = true;
+}
+
+/* The request at the expected PSN has been carried out. */
+static void accept(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+	uint32_t psns = 1;
+
+	resp->prev = pkt->op;
+	resp->quiet = QUIET_NOT;
+	if (resp->nak_due && vb_syn_type(resp->nak_syndrome) == SYN_RNR)
+		resp->nak_due = false; /* not out yet, and no longer true */
+	if (pkt->op->place & PLACE_LAST)
+		resp->msn = vb_psn_add(resp->msn, 1);
+	if (pkt->op->kind == KIND_READ)
+		psns = responses_for(qp, pkt->reth.length);
+	else if (pkt->op->kind != KIND_ATOMIC &&
+		 (pkt->bth.ack_req || ++resp->unacked >= ACK_AT_LEAST_EVERY))
+		want_ack(qp);
+	resp->epsn = vb_psn_add(resp->epsn, psns);
+}
+
+static void take_next(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+{
+	enum vb_fault fault = judge(qp, pkt);
+
+	if (fault)
+		refuse(qp, fault, pkt->bth.psn);
+	else
+		accept(qp, pkt);
+}
+
+/* IBA 9.7.5.1.4: say it once, then wait for what is missing. */
+static void take_early(struct vb_qp *qp, uint32_t psn)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+	const struct vb_fault_row *row = vb_fault_rc(FAULT_PSN_GAP);
+
+	if (resp->quiet == QUIET_NOT || vb_psn_diff(psn, resp->gap_psn) > 0)
+		resp->gap_psn = psn;
+	if (resp->quiet != QUIET_NOT)
+		return;
+	resp->quiet = QUIET_GAP;
+	vb_count(qp->adapter, row->counter, 1);
+	note_nak(qp, row->syndrome, resp->epsn);
+}
+
+/*
+ * Duplicates (IBA 9.7.5.1.3).
+ */
+
+static void repeat_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+			struct vb_answer *a)
+{
+	const struct vb_reth *reth = &pkt->reth;
+	uint32_t skipped = (pkt->bth.psn - a->psn) & VB_PSN_MASK;
+	uint32_t count = responses_for(qp, reth->length);
+	uint64_t shift = reth->va - a->va;
+
+	if (reth->rkey != a->rkey || reth->length > VB_MAX_MSG ||
+	    shift > a->length || reth->length > a->length - shift ||
+	    count > a->count - skipped)
+		return;
+	set_run(a, pkt->bth.psn, reth->va, reth->length, count);
+	vb_replay_again(&vb_rc(qp)->resp.replay, a);
+}
+
+static void take_again(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+	struct vb_answer *a;
+
+	vb_count(qp->adapter, CNT_DUPLICATE_REQUEST, 1);
+	if (pkt->op->kind == KIND_SEND || pkt->op->kind == KIND_WRITE) {
+		want_ack(qp);
+		return;
+	}
+	a = vb_replay_find(&resp->replay, pkt->bth.psn);
+	if (!a || a->atomic != (pkt->op->kind == KIND_ATOMIC))
+		return; /* too old to be needed */
+	if (a->atomic)
+		vb_replay_again(&resp->replay, a);
+	else
+		repeat_read(qp, pkt, a);
+}
+
+void vb_resp_reset(struct vb_qp *qp)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+
+	*resp = (struct vb_resp){ .epsn = qp->attr.rq_psn & VB_PSN_MASK };
+	vb_replay_reset(&resp->replay, qp->attr.max_dest_rd_atomic);
+}
+
+void vb_resp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+{
+	const struct vb_resp *resp = &vb_rc(qp)->resp;
+	int32_t ahead = vb_psn_diff(pkt->bth.psn, resp->epsn);
+
+	if (vb_rc_state(qp) == QPS_RTR && !qp->comm_est_sent) {
+		qp->comm_est_sent = true;
+		vb_qp_event(qp, EVENT_COMM_EST);
+	}
+	if (ahead > 0)
+		take_early(qp, pkt->bth.psn);
+	else if (ahead < 0)
+		take_again(qp, pkt);
+	else
+		take_next(qp, pkt);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* AIMD window, smoothed round-trip time, and every constant of both. */
+#include "ib/window.h"
+
+/*
+ * What the peer does not read in time waits in its UDP socket buffer, which
+ * is 208 KiB to 4 MiB (net.core.rmem_max) and shared by all queue pairs of
+ * its process; the kernel charges up to 2 KiB of it for a small packet.
+ */
+#define START_BYTES (128u << 10)
+#define MAX_BYTES   (512u << 10)
+#define START_PKTS  64u
+#define MAX_PKTS    512u
+#define FLOOR_PKTS  2u /* one to be lost and one to tell */
+
+/* Long enough that a READ's turn-round does not show, short enough that a
+ * lost response does not repeat much. */
+#define CHUNK_BYTES (256u << 10)
+
+/* A receiver that acknowledges on request only must be asked while half of
+ * the window is still to be sent, or the window runs dry. */
+#define ACK_EVERY 32u
+
+/* The scheduler of a busy host may keep a peer from the processor for some
+ * ms; a probe then costs one packet. */
+#define PATIENCE_MIN	 (2 * VB_MSEC)
+#define PATIENCE_UNKNOWN (10 * VB_MSEC)
+#define PATIENCE_RTTS	 4
+#define PATIENCE_DOUBLES 10u
+
+void vb_window_init(struct vb_window *w, uint32_t mtu)
+{
+	*w = (struct vb_window){
+		.pkts = VB_MIN(START_BYTES / mtu, START_PKTS),
+		.max = VB_MIN(MAX_BYTES / mtu, MAX_PKTS),
+	};
+	w->threshold = w->max;
+}
+
+void vb_window_time(struct vb_window *w, uint32_t psn, vb_time now)
+{
+	if (w->timing)
+		return;
+	w->timing = true;
+	w->rtt_psn = psn;
+	w->rtt_at = now;
+}
+
+void vb_window_untime(struct vb_window *w)
+{
+	w->timing = false;
+}
+
+static void sample(struct vb_window *w, vb_time rtt)
+{
+	w->srtt = w->srtt ? w->srtt - w->srtt / 8 + rtt / 8 : rtt;
+	w->timing = false;
+}
+
+static void grow(struct vb_window *w, uint32_t count)
+{
+	if (w->pkts < w->threshold) {
+		w->pkts = VB_MIN(w->pkts + count, w->max);
+		return;
+	}
+	w->credit += count;
+	if (w->credit >= w->pkts) {
+		w->credit = 0;
+		w->pkts = VB_MIN(w->pkts + 1, w->max);
+	}
+}
+
+void vb_window_acked(struct vb_window *w, uint32_t count, uint32_t una,
+		     vb_time now)
+{
+	if (w->timing && vb_psn_diff(una, w->rtt_psn) > 0)
+		sample(w, now - w->rtt_at);
+	if (w->recovering && vb_psn_diff(una, w->recover) >= 0)
+		w->recovering = false;
+	if (!w->limited)
+		return; /* what was not tried is not known to fit */
+	w->limited = false;
+	grow(w, count);
+}
+
+static void shrink(struct vb_window *w, uint32_t next)
+{
+	w->threshold = VB_MAX(w->pkts / 2, FLOOR_PKTS);
+	w->recovering = true;
+	w->recover = next;
+	w->credit = 0;
+}
+
+void vb_window_lost(struct vb_window *w, uint32_t next)
+{
+	if (w->recovering)
+		return;
+	shrink(w, next);
+	w->pkts = w->threshold;
+}
+
+void vb_window_collapse(struct vb_window *w, uint32_t next)
+{
+	shrink(w, next);
+	w->pkts = FLOOR_PKTS;
+}
+
+uint32_t vb_window_ack_every(const struct vb_window *w)
+{
+	return VB_MAX(VB_MIN(ACK_EVERY, w->pkts / 4), 1u);
+}
+
+uint32_t vb_window_chunk(const struct vb_window *w, uint32_t mtu)
+{
+	return VB_MAX(VB_MIN(CHUNK_BYTES / mtu, w->pkts / 2), 1u);
+}
+
+vb_time vb_window_patience(const struct vb_window *w, unsigned probes)
+{
+	vb_time base = w->srtt ? PATIENCE_RTTS * w->srtt : PATIENCE_UNKNOWN;
+
+	return VB_MAX(base, PATIENCE_MIN) << VB_MIN(probes, PATIENCE_DOUBLES);
+}

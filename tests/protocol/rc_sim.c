@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Random programs over random wires: everything arrives, once, in order. */
+#include "tests/support/scenario.h"
+
+int main(int argc, char **argv)
+{
+	return scenario_main(argc, argv, SCENARIO_HONEST, 400);
+}

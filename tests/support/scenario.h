@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A random program on both sides of a random wire, and the model that knows
+ * every byte and every completion it must come to.
+ */
+#ifndef TESTS_SUPPORT_SCENARIO_H
+#define TESTS_SUPPORT_SCENARIO_H
+
+#include "base/defs.h"
+
+enum scenario_kind {
+	SCENARIO_HONEST,  /* whatever the wire does: all completes, all right */
+	SCENARIO_HOSTILE, /* packets lie: memory outside the regions is safe */
+};
+
+/* Play it. False: it failed; the reason, the seed and the last packets are on
+ * standard error. */
+bool scenario_play(uint64_t seed, enum scenario_kind kind);
+
+/* The main of a test: NAME [-n COUNT] [SEED]. */
+int scenario_main(int argc, char **argv, enum scenario_kind kind,
+		  unsigned count);
+
+#endif

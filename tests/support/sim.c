@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Two adapters and a simulated wire. Any failure here ends the test. */
+#include "tests/support/sim.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ib/ib.h"
+
+#define MUST(what)                                                             \
+	do {                                                                   \
+		if (!(what)) {                                                 \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__,     \
+				#what);                                        \
+			abort();                                               \
+		}                                                              \
+	} while (0)
+
+/* More packets than this on the wire are a storm. */
+#define STORM 20000
+
+/*
+ * Chance.
+ */
+
+uint32_t sim_rand32(struct sim_rand *r)
+{
+	uint64_t z = r->state += 0x9e3779b97f4a7c15u; /* splitmix64 */
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return (uint32_t)((z ^ z >> 31) >> 16);
+}
+
+uint32_t sim_below(struct sim_rand *r, uint32_t n)
+{
+	return n ? sim_rand32(r) % n : 0;
+}
+
+bool sim_maybe(struct sim_rand *r, unsigned chance)
+{
+	return sim_below(r, 10000) < chance;
+}
+
+/*
+ * The wire: a heap of frames by time of arrival.
+ */
+
+static bool earlier(const struct sim_frame *a, const struct sim_frame *b)
+{
+	return a->at != b->at ? a->at < b->at : a->order < b->order;
+}
+
+static void push(struct sim *s, struct sim_frame f)
+{
+	unsigned i = s->used++;
+
+	if (s->used > s->room) {
+		s->room = s->room ? s->room * 2 : 256;
+		s->heap = realloc(s->heap, s->room * sizeof(f));
+		MUST(s->heap);
+	}
+	for (; i && earlier(&f, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		s->heap[i] = s->heap[(i - 1) / 2];
+	s->heap[i] = f;
+}
+
+static struct sim_frame pop(struct sim *s)
+{
+	struct sim_frame top = s->heap[0], last = s->heap[--s->used];
+	unsigned i = 0, kid;
+
+	while ((kid = 2 * i + 1) < s->used) {
+		if (kid + 1 < s->used &&
+		    earlier(&s->heap[kid + 1], &s->heap[kid]))
+			kid++;
+		if (!earlier(&s->heap[kid], &last))
+			break;
+		s->heap[i] = s->heap[kid];
+		i = kid;
+	}
+	if (s->used)
+		s->heap[i] = last;
+	return top;
+}
+
+static void trace(struct sim *s, unsigned from, const uint8_t *bytes,
+		  size_t len, const char *fate)
+{
+	struct sim_trace *t = &s->traces[s->traced++ % SIM_TRACES];
+	struct vb_ib_pkt pkt;
+
+	*t = (struct sim_trace){ .at = s->now, .from = from, .fate = fate };
+	if (vb_ib_parse(bytes, len, &pkt) != PARSE_OK)
+		return;
+	t->opcode = pkt.bth.opcode;
+	t->psn = pkt.bth.psn;
+	t->ack_req = pkt.bth.ack_req;
+	t->syndrome = pkt.aeth.syndrome;
+	t->bytes = pkt.payload_bytes;
+}
+
+void sim_print_trace(const struct sim *s)
+{
+	uint64_t i = s->traced > SIM_TRACES ? s->traced - SIM_TRACES : 0;
+
+	for (; i < s->traced; i++) {
+		const struct sim_trace *t = &s->traces[i % SIM_TRACES];
+		const struct vb_ib_op *op = vb_ib_op(t->opcode);
+
+		fprintf(stderr,
+			"%12.3f us  from %u  %-16s psn %06x%s syn %02x "
+			"%5u bytes  %s\n",
+			(double)t->at / 1000, t->from, op ? op->name : "?",
+			t->psn, t->ack_req ? " A" : "  ", t->syndrome, t->bytes,
+			t->fate);
+	}
+}
+
+static void put_on_wire(struct sim *s, unsigned to, const uint8_t *bytes,
+			uint32_t len)
+{
+	const struct sim_wire *w = &s->wire;
+	vb_time late =
+		w->delay + (w->jitter ? sim_below(&s->rand, w->jitter) : 0);
+	struct sim_frame f = { s->now + w->delay, s->order++, to, len, NULL };
+
+	if (sim_maybe(&s->rand, w->swap))
+		f.at = s->now + late;
+	f.bytes = malloc(len);
+	MUST(f.bytes);
+	memcpy(f.bytes, bytes, len);
+	push(s, f);
+}
+
+static void damage(struct sim *s, uint8_t *bytes, uint32_t len)
+{
+	unsigned flips = 1 + sim_below(&s->rand, 4);
+
+	/* Mostly headers: that is where harm is done. */
+	while (flips--) {
+		uint32_t reach = sim_maybe(&s->rand, 8000) ? 44 : len;
+		uint32_t at = sim_below(&s->rand, VB_MIN(reach, len));
+
+		bytes[at] ^= 1u << sim_below(&s->rand, 8);
+	}
+}
+
+static void transmit(struct sim *s, unsigned from, uint8_t *bytes, uint32_t len)
+{
+	const struct sim_wire *w = &s->wire;
+	struct vb_ib_pkt pkt;
+	const char *fate = "";
+
+	s->sent++;
+	MUST(vb_ib_parse(bytes, len, &pkt) == PARSE_OK);
+	if (s->mute || (s->tap && s->tap(s->tap_arg, from, &pkt) == SIM_DROP))
+		fate = "tapped";
+	else if (sim_maybe(&s->rand, w->lose))
+		fate = "lost";
+	else if (sim_maybe(&s->rand, w->damage)) {
+		fate = w->hostile ? "" : "damaged";
+		damage(s, bytes, len);
+	}
+	trace(s, from, bytes, len, fate);
+	if (fate[0])
+		return;
+	put_on_wire(s, !from, bytes, len);
+	if (sim_maybe(&s->rand, w->copy))
+		put_on_wire(s, !from, bytes, len);
+}
+
+static void transmit_all(struct sim *s, unsigned from, struct vb_txq *q)
+{
+	for (unsigned i = 0; i < q->count; i++) {
+		const struct vb_tx_frame *f = &q->frames[i];
+
+		MUST(f->len <= VB_FRAME_MAX - VB_ICRC_BYTES && f->len % 4 == 0);
+		transmit(s, from, q->bytes + f->at, f->len);
+	}
+	vb_txq_reset(q);
+}
+
+void sim_inject(struct sim *s, unsigned to, const struct vb_ib_pkt *pkt)
+{
+	uint8_t bytes[VB_FRAME_MAX];
+	struct vb_ib_pkt p = *pkt;
+	size_t len;
+
+	p.bth.pad = -p.payload_bytes & 3;
+	len = vb_ib_put_headers(bytes, &p);
+	if (p.payload_bytes)
+		memcpy(bytes + len, p.payload, p.payload_bytes);
+	len += p.payload_bytes;
+	memset(bytes + len, 0, p.bth.pad);
+	len += p.bth.pad;
+	trace(s, !to, bytes, len, "injected");
+	put_on_wire(s, to, bytes, (uint32_t)len);
+}
+
+/*
+ * What an engine does.
+ */
+
+static struct vb_txq batch;
+
+static void drive(struct sim_side *side, struct vb_qp *qp)
+{
+	bool more = true;
+
+	vb_mutex_lock(&qp->drive);
+	while (more) {
+		more = side->adapter.transport->send(qp, side->sim->now,
+						     &batch);
+		MUST(!more || batch.count); /* else it would spin */
+		transmit_all(side->sim, side->number, &batch);
+		if (side->sim->used > STORM) {
+			sim_print_trace(side->sim);
+			MUST(!"a storm");
+		}
+	}
+	vb_mutex_unlock(&qp->drive);
+}
+
+static void deliver(struct sim_side *side, const struct sim_frame *f)
+{
+	struct vb_ib_pkt pkt;
+	struct vb_qp *qp;
+
+	if (vb_ib_parse(f->bytes, f->len, &pkt) != PARSE_OK)
+		return;
+	if (pkt.bth.opcode >> 5 != CLASS_RC)
+		return;
+	qp = vb_idtab_get(side->adapter.qps, pkt.bth.dqpn);
+	if (!qp || atomic_load(&qp->qpn) != pkt.bth.dqpn)
+		return;
+	vb_mutex_lock(&qp->drive);
+	side->adapter.transport->recv(qp, &pkt, side->sim->now);
+	vb_mutex_unlock(&qp->drive);
+}
+
+void sim_drive(struct sim *s)
+{
+	for (unsigned i = 0; i < SIM_SIDES; i++)
+		for (unsigned q = 0; q < s->side[i].qp_count; q++)
+			drive(&s->side[i], s->side[i].qps[q]);
+}
+
+vb_time sim_next(const struct sim *s)
+{
+	vb_time next = s->used ? s->heap[0].at : VB_NEVER;
+
+	for (unsigned i = 0; i < SIM_SIDES; i++)
+		for (unsigned q = 0; q < s->side[i].qp_count; q++) {
+			const struct sim_side *side = &s->side[i];
+			vb_time t =
+				side->adapter.transport->deadline(side->qps[q]);
+
+			next = VB_MIN(next, t);
+		}
+	return next;
+}
+
+/* Everything that is due now. Frames come in runs, as from a socket. */
+static void happen(struct sim *s)
+{
+	unsigned run = 1 + sim_below(&s->rand, 64);
+
+	while (s->used && s->heap[0].at <= s->now && run--) {
+		struct sim_frame f = pop(s);
+
+		deliver(&s->side[f.to], &f);
+		free(f.bytes);
+	}
+	sim_drive(s);
+}
+
+void sim_run(struct sim *s, vb_time until)
+{
+	vb_time next;
+
+	sim_drive(s);
+	while ((next = sim_next(s)) <= until) {
+		s->now = VB_MAX(s->now, next);
+		happen(s);
+	}
+	s->now = VB_MAX(s->now, until);
+}
+
+bool sim_settle(struct sim *s, vb_time until)
+{
+	vb_time next;
+
+	sim_drive(s);
+	while ((next = sim_next(s)) <= until) {
+		s->now = VB_MAX(s->now, next);
+		happen(s);
+	}
+	return next == VB_NEVER;
+}
+
+/*
+ * Adapters.
+ */
+
+static int route(struct vb_link *l, struct vb_route *r)
+{
+	r->src_port = 0xc000;
+	return 0;
+}
+
+static const struct vb_link_ops link_ops = { .name = "sim", .route = route };
+
+static struct vb_gid gid_of(unsigned side)
+{
+	return vb_gid_from_ipv4((uint8_t[4]){ 192, 0, 2, (uint8_t)side + 1 });
+}
+
+static void open_side(struct sim *s, unsigned number)
+{
+	struct sim_side *side = &s->side[number];
+	struct vb_port_news news = { .up = true, .mtu = 9000, .count = 1 };
+	struct vb_adapter *a = &side->adapter;
+
+	side->sim = s;
+	side->number = number;
+	MUST(vb_adapter_init(a, "sim") == 0);
+	a->qps = vb_idtab_create(1u << 12, 16 + 16 * number);
+	MUST(a->qps);
+	a->transport = &vb_ib_transport;
+	side->link.ops = &link_ops;
+	a->link = &side->link;
+	news.addresses[0] = gid_of(number);
+	vb_port_update(&a->port, &news);
+	MUST(vb_pd_create(a, &side->pd) == 0);
+	MUST(vb_async_init(&side->async) == 0);
+	MUST(fcntl(side->async.fd, F_SETFL, O_NONBLOCK) == 0);
+}
+
+void sim_open(struct sim *s, uint64_t seed)
+{
+	memset(s, 0, sizeof(*s));
+	s->rand.state = seed;
+	s->now = VB_SEC;
+	s->wire.delay = 5 * VB_USEC;
+	for (unsigned i = 0; i < SIM_SIDES; i++)
+		open_side(s, i);
+}
+
+void sim_close(struct sim *s)
+{
+	while (s->used)
+		free(pop(s).bytes);
+	free(s->heap);
+	for (unsigned i = 0; i < SIM_SIDES; i++) {
+		struct sim_side *side = &s->side[i];
+
+		MUST(side->qp_count == 0);
+		vb_async_fini(&side->async);
+		MUST(vb_pd_destroy(side->pd) == 0);
+		vb_idtab_destroy(side->adapter.qps);
+		vb_adapter_fini(&side->adapter);
+	}
+}
+
+const struct vb_qp_attr sim_attr = {
+	.path_mtu = 3,
+	.rq_psn = 0xfffff0,
+	.sq_psn = 0xfffff0,
+	.access_flags = ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE |
+			ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC,
+	.max_rd_atomic = 4,
+	.max_dest_rd_atomic = 4,
+	.min_rnr_timer = 12,
+	.timeout = 14,
+	.retry_cnt = 7,
+	.rnr_retry = 7,
+	.port_num = 1,
+};
+
+const struct sim_caps sim_caps = {
+	.wr = 64, .sge = 8, .inline_bytes = 256, .cqe = 256
+};
+
+void sim_modify(struct sim *s, struct vb_qp *qp, enum vb_qp_state to,
+		uint32_t mask, const struct vb_qp_attr *attr)
+{
+	struct vb_qp_attr a = attr ? *attr : (struct vb_qp_attr){ 0 };
+
+	a.qp_state = to;
+	MUST(vb_qp_modify(qp, &a, mask | QPM_STATE, s->now) == 0);
+}
+
+static void create_side(struct sim *s, struct sim_pair *p, unsigned i,
+			const struct sim_caps *caps)
+{
+	struct sim_side *side = &s->side[i];
+	struct vb_qp_init init = {
+		.type = QPT_RC,
+		.pd = side->pd,
+		.max_send_wr = caps->wr,
+		.max_recv_wr = caps->wr,
+		.max_send_sge = caps->sge,
+		.max_recv_sge = caps->sge,
+		.max_inline = caps->inline_bytes,
+		.async = &side->async,
+	};
+
+	MUST(vb_cq_create(&side->adapter, caps->cqe, NULL, &side->async,
+			  &p->send_cq[i]) == 0);
+	MUST(vb_cq_create(&side->adapter, caps->cqe, NULL, &side->async,
+			  &p->recv_cq[i]) == 0);
+	init.send_cq = p->send_cq[i];
+	init.recv_cq = p->recv_cq[i];
+	MUST(vb_qp_create(&side->adapter, &init, &p->qp[i]) == 0);
+	p->qp[i]->owner = p->qp[i];
+	MUST(side->qp_count < SIM_QPS);
+	side->qps[side->qp_count++] = p->qp[i];
+}
+
+void sim_create(struct sim *s, struct sim_pair *p, const struct sim_caps *caps)
+{
+	for (unsigned i = 0; i < SIM_SIDES; i++)
+		create_side(s, p, i, caps);
+}
+
+void sim_to_rtr(struct sim *s, struct sim_pair *p, unsigned side,
+		const struct vb_qp_attr *attr)
+{
+	struct vb_qp_attr a = *attr;
+
+	sim_modify(s, p->qp[side], QPS_INIT,
+		   QPM_PKEY_INDEX | QPM_PORT | QPM_ACCESS_FLAGS, &a);
+	a.dest_qp_num = p->qp[!side]->qpn;
+	a.av = (struct vb_av){ .dgid = gid_of(!side),
+			       .sgid_index = 1,
+			       .is_global = true,
+			       .port_num = 1 };
+	sim_modify(s, p->qp[side], QPS_RTR,
+		   QPM_AV | QPM_PATH_MTU | QPM_DEST_QPN | QPM_RQ_PSN |
+			   QPM_MAX_DEST_RD_ATOMIC | QPM_MIN_RNR_TIMER,
+		   &a);
+}
+
+void sim_to_rts(struct sim *s, struct sim_pair *p, unsigned side,
+		const struct vb_qp_attr *attr)
+{
+	sim_modify(s, p->qp[side], QPS_RTS,
+		   QPM_TIMEOUT | QPM_RETRY_CNT | QPM_RNR_RETRY | QPM_SQ_PSN |
+			   QPM_MAX_QP_RD_ATOMIC,
+		   attr);
+}
+
+void sim_connect(struct sim *s, struct sim_pair *p,
+		 const struct vb_qp_attr *attr, const struct sim_caps *caps)
+{
+	sim_create(s, p, caps);
+	for (unsigned i = 0; i < SIM_SIDES; i++) {
+		sim_to_rtr(s, p, i, attr);
+		sim_to_rts(s, p, i, attr);
+	}
+}
+
+static void forget(struct sim_side *side, const struct vb_qp *qp)
+{
+	for (unsigned i = 0; i < side->qp_count; i++)
+		if (side->qps[i] == qp)
+			side->qps[i] = side->qps[--side->qp_count];
+}
+
+void sim_disconnect(struct sim *s, struct sim_pair *p)
+{
+	for (unsigned i = 0; i < SIM_SIDES; i++) {
+		forget(&s->side[i], p->qp[i]);
+		vb_qp_destroy(p->qp[i]);
+		MUST(vb_cq_destroy(p->send_cq[i]) == 0);
+		MUST(vb_cq_destroy(p->recv_cq[i]) == 0);
+	}
+}
+
+/*
+ * A program's part.
+ */
+
+static struct vb_send_wqe *begin_post(struct vb_qp *qp,
+				      const struct vb_send_wqe *wqe)
+{
+	struct vb_send_wqe *slot;
+
+	vb_mutex_lock(&qp->sq.lock);
+	slot = vb_sq_begin(&qp->sq);
+	MUST(slot);
+	*slot = *wqe;
+	return slot;
+}
+
+static void end_post(struct vb_qp *qp)
+{
+	vb_sq_commit(&qp->sq);
+	vb_mutex_unlock(&qp->sq.lock);
+}
+
+void sim_post_send(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+		   const struct vb_sge *sge)
+{
+	struct vb_send_wqe *slot = begin_post(qp, wqe);
+
+	memcpy(slot->sge, sge, wqe->num_sge * sizeof(*sge));
+	end_post(qp);
+}
+
+void sim_post_inline(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+		     const void *data)
+{
+	struct vb_send_wqe *slot = begin_post(qp, wqe);
+
+	MUST(wqe->length <= qp->sq.max_inline);
+	slot->flags |= SEND_INLINE;
+	if (wqe->length)
+		memcpy(slot->inline_data, data, wqe->length);
+	end_post(qp);
+}
+
+void sim_post_recv(struct vb_qp *qp, uint64_t wr_id, const struct vb_sge *sge,
+		   unsigned count)
+{
+	MUST(vb_rq_post(&qp->rq, wr_id, sge, count) == 0);
+}
+
+bool sim_poll(struct vb_cq *cq, struct vb_cqe *e)
+{
+	return vb_cq_poll(cq, 1, e) == 1;
+}
+
+int sim_event(struct sim *s, unsigned side)
+{
+	struct vb_event e;
+
+	return vb_async_take(&s->side[side].async, &e) == 0 ? (int)e.type : -1;
+}

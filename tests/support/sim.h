@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Two adapters with a bad wire between them, in virtual time. Everything that
+ * happens follows from one seed: run it again and it happens again.
+ */
+#ifndef TESTS_SUPPORT_SIM_H
+#define TESTS_SUPPORT_SIM_H
+
+#include "core/transport.h"
+
+#define SIM_SIDES  2
+#define SIM_QPS	   8
+#define SIM_TRACES 96
+
+/* A small generator, so that runs repeat on every machine. */
+struct sim_rand {
+	uint64_t state;
+};
+uint32_t sim_rand32(struct sim_rand *r);
+/* 0..n-1 */
+uint32_t sim_below(struct sim_rand *r, uint32_t n);
+/* True in @chance of 10000 cases. */
+bool sim_maybe(struct sim_rand *r, unsigned chance);
+
+/* How bad the wire is: chances in 10000 for each packet. */
+struct sim_wire {
+	unsigned lose, copy, swap;
+	/* Bits flipped: the ICRC finds it, which is a loss. When hostile, the
+	 * ICRC is right: the sender meant it. */
+	unsigned damage;
+	bool hostile;
+	vb_time delay, jitter;
+};
+
+enum sim_fate { SIM_PASS, SIM_DROP };
+
+struct sim_frame {
+	vb_time at;
+	uint64_t order;
+	unsigned to;
+	uint32_t len;
+	uint8_t *bytes;
+};
+
+struct sim_trace {
+	vb_time at;
+	unsigned from;
+	uint8_t opcode, syndrome;
+	bool ack_req;
+	uint32_t psn, bytes;
+	const char *fate;
+};
+
+struct sim;
+struct sim_side {
+	struct sim *sim;
+	unsigned number;
+	struct vb_adapter adapter;
+	struct vb_pd *pd;
+	struct vb_async async;
+	struct vb_link link;
+	struct vb_qp *qps[SIM_QPS];
+	unsigned qp_count;
+};
+
+struct sim {
+	struct sim_rand rand;
+	vb_time now;
+	struct sim_wire wire;
+	struct sim_side side[SIM_SIDES];
+	struct sim_frame *heap;
+	unsigned used, room;
+	uint64_t order, sent;
+	struct sim_trace traces[SIM_TRACES];
+	uint64_t traced;
+	/* Sees every packet as it is sent, and may lose it. */
+	enum sim_fate (*tap)(void *arg, unsigned from,
+			     const struct vb_ib_pkt *pkt);
+	void *tap_arg;
+	bool mute; /* tap, and lose, all */
+};
+
+void sim_open(struct sim *s, uint64_t seed);
+void sim_close(struct sim *s);
+
+/* A reliable connection between the sides; attr's PSNs, depths, timers and
+ * access flags are taken from @attr (state, AV and QPN are filled in). */
+struct sim_pair {
+	struct vb_qp *qp[SIM_SIDES];
+	struct vb_cq *send_cq[SIM_SIDES], *recv_cq[SIM_SIDES];
+};
+struct sim_caps {
+	uint32_t wr, sge, inline_bytes, cqe;
+};
+extern const struct vb_qp_attr sim_attr; /* usual values */
+extern const struct sim_caps sim_caps;
+void sim_connect(struct sim *s, struct sim_pair *p,
+		 const struct vb_qp_attr *attr, const struct sim_caps *caps);
+/* As sim_connect(), in parts: the side's queue pair stays in INIT. */
+void sim_create(struct sim *s, struct sim_pair *p, const struct sim_caps *caps);
+void sim_to_rtr(struct sim *s, struct sim_pair *p, unsigned side,
+		const struct vb_qp_attr *attr);
+void sim_to_rts(struct sim *s, struct sim_pair *p, unsigned side,
+		const struct vb_qp_attr *attr);
+void sim_modify(struct sim *s, struct vb_qp *qp, enum vb_qp_state to,
+		uint32_t mask, const struct vb_qp_attr *attr);
+void sim_disconnect(struct sim *s, struct sim_pair *p);
+
+/* Let all queue pairs send what they want to send now. */
+void sim_drive(struct sim *s);
+/* When does something happen next? */
+vb_time sim_next(const struct sim *s);
+/* Deliver what is due at @until or before; time stands at @until then. */
+void sim_run(struct sim *s, vb_time until);
+/* Until nothing happens any more, or @until. True: quiet. */
+bool sim_settle(struct sim *s, vb_time until);
+/* A packet of the test's own towards @to, sealed; payload is in @pkt. */
+void sim_inject(struct sim *s, unsigned to, const struct vb_ib_pkt *pkt);
+
+void sim_post_send(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+		   const struct vb_sge *sge);
+/* With @data when SEND_INLINE. */
+void sim_post_inline(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+		     const void *data);
+void sim_post_recv(struct vb_qp *qp, uint64_t wr_id, const struct vb_sge *sge,
+		   unsigned count);
+bool sim_poll(struct vb_cq *cq, struct vb_cqe *e);
+/* The next asynchronous event of a side, or -1. */
+int sim_event(struct sim *s, unsigned side);
+
+void sim_print_trace(const struct sim *s);
+
+#endif
