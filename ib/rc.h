@@ -36,7 +36,7 @@ struct vb_req {
 	 * reaches to send or past it. */
 	struct vb_asked asked[VB_MAX_RD_ATOM];
 	uint32_t asked_head, asked_at, asked_tail;
-	uint32_t unasked_acks; /* packets sent since the last with AckReq */
+	uint32_t since_ack_req; /* packets sent after it */
 	bool repairing; /* went back to una already, on being told of a loss */
 	uint8_t retries, rnr_retries, probes; /* since una moved last */
 	vb_time ack_at;	  /* local ACK timeout; VB_NEVER: not running */

@@ -327,7 +327,7 @@ static bool send_ask(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	}
 	req->asked_at++;
 	put_ask(qp, wqe, asked, req->send, out);
-	req->unasked_acks = 0;
+	req->since_ack_req = 0;
 	done = (req->send - asked->psn) & VB_PSN_MASK;
 	step(qp, wqe, asked->count - done, now);
 	return true;
@@ -340,7 +340,7 @@ static bool wants_ack(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 	uint32_t after = vb_psn_add(req->send, 1);
 
 	return after == vb_psn_add(wqe->first_psn, wqe->psn_count) ||
-	       req->unasked_acks + 1 >= vb_window_ack_every(w) ||
+	       req->since_ack_req + 1 >= vb_window_ack_every(w) ||
 	       in_flight(req) + 1 >= w->pkts;
 }
 
@@ -356,7 +356,7 @@ static bool send_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	}
 	if (ack_req && req->send == req->next)
 		vb_window_time(&req->window, req->send, now);
-	req->unasked_acks = ack_req ? 0 : req->unasked_acks + 1;
+	req->since_ack_req = ack_req ? 0 : req->since_ack_req + 1;
 	step(qp, wqe, 1, now);
 	return true;
 }
@@ -405,7 +405,7 @@ void vb_req_go_back(struct vb_qp *qp, vb_time now)
 	req->send = req->una;
 	req->cur = qp->sq.done;
 	req->asked_at = req->asked_head;
-	req->unasked_acks = 0;
+	req->since_ack_req = 0;
 	vb_window_untime(&req->window);
 	vb_req_rearm(qp, now);
 }
