@@ -154,11 +154,16 @@ program() {
 }
 
 mkdir -p "$logs"
-scripts/deps.sh build || exit
+scripts/deps.sh build || {
+	echo "0 passed, 1 failed, 0 skipped"
+	exit 1
+}
 scripts/deps.sh test || echo "== some tests will be skipped for want of these"
 
 layer build "gcc, warnings are errors" \
 	one "build with gcc" build "$VERBENA_BUILD" -Dwerror=true
+# All others stand on it.
+[ $failed -eq 0 ] || wanted=(none)
 layer unit "each room alone, the protocol in virtual time, the ABI" unit
 layer clang "the other compiler" clang_build
 layer fuzz "every mouth, briefly" fuzz

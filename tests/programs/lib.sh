@@ -9,6 +9,7 @@ build=${VERBENA_BUILD:-$top/build}
 verbena=$build/cli/verbena
 # shellcheck disable=SC2034 # for those who source this
 programs=$build/tests/programs
+PATH=$PATH:/usr/sbin:/sbin
 port=18515
 # shellcheck source=scripts/netns.sh
 . "$top/scripts/netns.sh"
