@@ -90,7 +90,11 @@ static void leave(void)
 	way_out = NULL;
 }
 
+/* Addresses here are a program's, null ones included, and faults are meant. */
+#define ANY_ADDRESS __attribute__((no_sanitize("undefined")))
+
 /* One naturally aligned piece of @bytes at @dst; @src may be unaligned. */
+ANY_ADDRESS
 static void store_piece(uint8_t *dst, const uint8_t *src, size_t bytes)
 {
 	uint64_t v8;
@@ -147,6 +151,7 @@ size_t vb_guard_copy(void *dst, const void *src, size_t len)
 	return 0;
 }
 
+ANY_ADDRESS
 int vb_guard_cas64(uint64_t *at, uint64_t expect, uint64_t swap, uint64_t *old)
 {
 	sigjmp_buf out;
@@ -161,6 +166,7 @@ int vb_guard_cas64(uint64_t *at, uint64_t expect, uint64_t swap, uint64_t *old)
 	return 0;
 }
 
+ANY_ADDRESS
 int vb_guard_add64(uint64_t *at, uint64_t add, uint64_t *old)
 {
 	sigjmp_buf out;
