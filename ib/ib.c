@@ -45,6 +45,8 @@ static void rc_enter(struct vb_qp *qp, enum vb_qp_state from,
 	} else if (to == QPS_RTS && from == QPS_RTR) {
 		vb_req_reset(qp);
 	} else if (to == QPS_SQD) {
+		vb_replay_resize(&vb_rc(qp)->resp.replay,
+				 qp->attr.max_dest_rd_atomic);
 		vb_req_drain(qp);
 	}
 	/* RESET, INIT: nothing is sent there, and RTR begins anew. ERR: see

@@ -5,7 +5,7 @@
 
 static struct vb_answer *at(struct vb_replay *r, uint32_t index)
 {
-	return &r->ring[index & (r->slots - 1)];
+	return &r->ring[index % VB_MAX_RD_ATOM];
 }
 
 static void skip_done(struct vb_replay *r)
@@ -14,35 +14,51 @@ static void skip_done(struct vb_replay *r)
 		r->due++;
 }
 
+static void forget_oldest(struct vb_replay *r)
+{
+	if (r->due == r->end - r->held)
+		vb_replay_done(r);
+}
+
 void vb_replay_reset(struct vb_replay *r, unsigned max_dest_rd_atomic)
+{
+	r->held = 0;
+	r->end = r->due = 0;
+	vb_replay_resize(r, max_dest_rd_atomic);
+}
+
+void vb_replay_resize(struct vb_replay *r, unsigned max_dest_rd_atomic)
 {
 	r->slots = max_dest_rd_atomic ? 1 : 0;
 	/* A peer may round its own number up (WIRE 2.8). */
 	while (r->slots && r->slots < max_dest_rd_atomic &&
 	       r->slots < VB_MAX_RD_ATOM)
 		r->slots *= 2;
-	r->held = r->end = r->due = 0;
+	for (; r->held > r->slots; r->held--)
+		forget_oldest(r);
 }
 
 bool vb_replay_has_room(const struct vb_replay *r)
 {
+	uint32_t oldest = r->end - r->slots;
+
 	if (r->held < r->slots)
 		return true;
-	return r->slots && r->ring[r->end & (r->slots - 1)].due != DUE_NEW;
+	return r->slots && r->ring[oldest % VB_MAX_RD_ATOM].due != DUE_NEW;
 }
 
 struct vb_answer *vb_replay_add(struct vb_replay *r)
 {
 	struct vb_answer *a = at(r, r->end);
 
-	/* A repeat in this place is of no use: who sends a request more has
+	/* A repeat in its place is of no use: who sends a request more has
 	 * the answer. */
-	if (r->held == r->slots && r->due == r->end - r->slots)
-		vb_replay_done(r);
+	if (r->held == r->slots)
+		forget_oldest(r);
+	else
+		r->held++;
 	*a = (struct vb_answer){ .due = DUE_NEW };
 	r->end++;
-	if (r->held < r->slots)
-		r->held++;
 	return a;
 }
 
@@ -60,7 +76,8 @@ struct vb_answer *vb_replay_find(struct vb_replay *r, uint32_t psn)
 
 void vb_replay_again(struct vb_replay *r, struct vb_answer *a)
 {
-	uint32_t back = (r->end - 1 - (uint32_t)(a - r->ring)) & (r->slots - 1);
+	uint32_t slot = (uint32_t)(a - r->ring);
+	uint32_t back = (r->end - 1 - slot) % VB_MAX_RD_ATOM;
 	uint32_t index = r->end - 1 - back;
 
 	if (a->due == DUE_NOT)

@@ -32,7 +32,7 @@ struct vb_answer {
 };
 
 struct vb_replay {
-	uint32_t slots; /* power of two; 0: takes none */
+	uint32_t slots; /* how many it keeps; 0: takes none */
 	uint32_t held;	/* entries of use, at most slots */
 	uint32_t end;	/* free-running index after the newest */
 	uint32_t due;	/* index of the oldest to be sent; end: none is */
@@ -40,6 +40,8 @@ struct vb_replay {
 };
 
 void vb_replay_reset(struct vb_replay *r, unsigned max_dest_rd_atomic);
+/* Keeps the newest. */
+void vb_replay_resize(struct vb_replay *r, unsigned max_dest_rd_atomic);
 /* May another request come in, without one never answered being lost? */
 bool vb_replay_has_room(const struct vb_replay *r);
 /* A place for it, cleared, due as new; the oldest is forgotten. */

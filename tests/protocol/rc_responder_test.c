@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The responder, packet by packet: faults, duplicates, order of answers. */
+#include "tests/support/bench.h"
+
+#include <string.h>
+
+#define MTU	    1024 /* sim_attr's */
+#define NOT_OUR_KEY 0x77777777u
+
+static enum vb_qp_state state_of(const struct bench *b, unsigned side)
+{
+	return atomic_load(&b->pair.qp[side]->state);
+}
+
+static void inject_code(struct bench *b, uint8_t code, int nth, uint32_t length,
+			uint32_t payload)
+{
+	struct vb_ib_pkt pkt = bench_request(b, code, nth);
+
+	pkt.reth.length = length;
+	bench_inject(b, 1, &pkt, payload, 0xee);
+}
+
+/*
+ * Fatal faults.
+ */
+
+struct bad {
+	uint8_t code;
+	uint32_t length, payload, va_off, access;
+	bool other_key;
+	uint8_t syndrome;
+	int event;
+};
+
+#define ALL                                                                    \
+	(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ |       \
+	 ACCESS_REMOTE_ATOMIC)
+
+// clang-format off
+static const struct bad bad_requests[] = {
+	/* code, RETH length, payload, VA offset, QP access, key, NAK, event */
+	/* order */
+	{ CODE_SEND_MIDDLE, 0, MTU, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
+	{ CODE_SEND_LAST, 0, 8, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
+	{ CODE_WRITE_MIDDLE, 0, MTU, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
+	{ CODE_WRITE_LAST_IMM, 0, 8, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
+	/* access flags of the queue pair */
+	{ CODE_WRITE_ONLY, 8, 8, 0, 0, false, 0x61, EVENT_QP_REQ_ERR },
+	{ CODE_READ_REQUEST, 8, 0, 0, 0, false, 0x61, EVENT_QP_REQ_ERR },
+	{ CODE_FETCH_ADD, 0, 0, 0, 0, false, 0x61, EVENT_QP_REQ_ERR },
+	/* length */
+	{ CODE_SEND_FIRST, 0, MTU - 4, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
+	{ CODE_SEND_ONLY, 0, MTU + 4, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
+	{ CODE_WRITE_ONLY, 8, 7, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
+	{ CODE_WRITE_ONLY, 7, 8, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
+	{ CODE_WRITE_FIRST, MTU, MTU, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
+	{ CODE_WRITE_FIRST, VB_MAX_MSG + 1, MTU, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
+	{ CODE_READ_REQUEST, VB_MAX_MSG + 1, 0, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
+	{ CODE_READ_REQUEST, 8, 4, 0, ALL, false, 0x61, EVENT_QP_REQ_ERR },
+	/* alignment */
+	{ CODE_CMP_SWAP, 0, 0, 4, ALL, false, 0x61, EVENT_QP_REQ_ERR },
+	/* key */
+	{ CODE_WRITE_ONLY, 8, 8, 0, ALL, true, 0x62, EVENT_QP_ACCESS_ERR },
+	{ CODE_WRITE_ONLY, 8, 8, BENCH_MEM - 7, ALL, false, 0x62, EVENT_QP_ACCESS_ERR },
+	{ CODE_WRITE_FIRST, BENCH_MEM + 1, MTU, 0, ALL, false, 0x62, EVENT_QP_ACCESS_ERR },
+	{ CODE_READ_REQUEST, BENCH_MEM, 0, 1, ALL, false, 0x62, EVENT_QP_ACCESS_ERR },
+	{ CODE_READ_REQUEST, 1, 0, 0, ALL, true, 0x62, EVENT_QP_ACCESS_ERR },
+	{ CODE_FETCH_ADD, 0, 0, BENCH_MEM, ALL, false, 0x62, EVENT_QP_ACCESS_ERR },
+};
+// clang-format on
+
+static void check_bad(const struct bad *bad)
+{
+	struct vb_qp_attr attr = sim_attr;
+	static uint8_t before[BENCH_MEM];
+	struct vb_ib_pkt pkt;
+	struct bench *b;
+
+	attr.access_flags = bad->access;
+	b = bench_open_as(&attr, &sim_caps);
+	memcpy(before, b->mem[1], BENCH_MEM);
+	pkt = bench_request(b, bad->code, 0);
+	pkt.reth.length = bad->length;
+	pkt.reth.va += bad->va_off;
+	pkt.atomic.va = pkt.reth.va;
+	if (bad->other_key)
+		pkt.reth.rkey = NOT_OUR_KEY;
+	bench_inject(b, 1, &pkt, bad->payload, 0xee);
+	bench_expect_aeth(b, 1, bad->syndrome, 0);
+	bench_expect_silence(b, 1);
+	assert_int_equal(state_of(b, 1), QPS_ERR);
+	assert_int_equal(sim_event(&b->sim, 1), bad->event);
+	assert_int_equal(sim_event(&b->sim, 1), -1);
+	assert_memory_equal(before, b->mem[1], BENCH_MEM);
+	bench_close(b);
+}
+
+static void responder__refuses_bad_requests(void **state)
+{
+	for (unsigned i = 0; i < VB_COUNT(bad_requests); i++)
+		check_bad(&bad_requests[i]);
+}
+
+static void responder__refuses_first_before_last(void **state)
+{
+	struct bench *b = bench_open();
+
+	bench_post_recv(b, 1, 7, 0, 4 * MTU);
+	inject_code(b, CODE_SEND_FIRST, 0, 0, MTU);
+	bench_expect_aeth(b, 1, VB_SYN_ACK, 0);
+	inject_code(b, CODE_SEND_ONLY, 1, 0, 8);
+	bench_expect_aeth(b, 1, VB_SYN_NAK_INVALID, 1);
+	/* The receive under way tells; no event needs to. */
+	bench_expect_wc(b->pair.recv_cq[1], 7, WC_REM_INV_REQ_ERR);
+	assert_int_equal(sim_event(&b->sim, 1), -1);
+	bench_close(b);
+}
+
+static void responder__send_longer_than_the_receive(void **state)
+{
+	struct bench *b = bench_open();
+
+	bench_post_recv(b, 1, 7, 0, MTU + 7);
+	bench_post_recv(b, 1, 8, 0, 9);
+	inject_code(b, CODE_SEND_FIRST, 0, 0, MTU);
+	inject_code(b, CODE_SEND_LAST, 1, 0, 8);
+	bench_expect_aeth(b, 1, VB_SYN_ACK, 0);
+	bench_expect_aeth(b, 1, VB_SYN_NAK_INVALID, 1);
+	bench_expect_wc(b->pair.recv_cq[1], 7, WC_LOC_LEN_ERR);
+	bench_expect_wc(b->pair.recv_cq[1], 8, WC_FLUSH_ERR);
+	bench_close(b);
+}
+
+static void responder__receive_with_a_bad_lkey(void **state)
+{
+	struct bench *b = bench_open();
+	struct vb_sge sge = { (uintptr_t)b->mem[1], 64, NOT_OUR_KEY };
+
+	sim_post_recv(b->pair.qp[1], 5, &sge, 1);
+	inject_code(b, CODE_SEND_ONLY, 0, 0, 8);
+	bench_expect_aeth(b, 1, VB_SYN_NAK_OP, 0);
+	bench_expect_wc(b->pair.recv_cq[1], 5, WC_LOC_PROT_ERR);
+	assert_int_equal(state_of(b, 1), QPS_ERR);
+	bench_close(b);
+}
+
+static void responder__invalidate_of_a_region_is_refused(void **state)
+{
+	struct bench *b = bench_open();
+	struct vb_ib_pkt pkt = bench_request(b, CODE_SEND_ONLY_INV, 0);
+
+	bench_post_recv(b, 1, 5, 0, 64);
+	pkt.ieth_rkey = b->mr[1]->key;
+	bench_inject(b, 1, &pkt, 8, 1);
+	bench_expect_silence(b, 1);
+	bench_expect_wc(b->pair.recv_cq[1], 5, WC_REM_INV_REQ_ERR);
+	assert_int_equal(state_of(b, 1), QPS_ERR);
+	bench_close(b);
+}
+
+static void responder__region_gone_in_mid_message(void **state)
+{
+	struct bench *b = bench_open();
+
+	inject_code(b, CODE_WRITE_FIRST, 0, 3 * MTU, MTU);
+	bench_expect_aeth(b, 1, VB_SYN_ACK, 0);
+	vb_mr_deregister(b->mr[1]);
+	inject_code(b, CODE_WRITE_MIDDLE, 1, 0, MTU);
+	bench_expect_aeth(b, 1, VB_SYN_NAK_ACCESS, 1);
+	b->mr[1] = NULL;
+	bench_close(b);
+}
+
+static void responder__write_imm_faults_end_its_receive(void **state)
+{
+	struct bench *b = bench_open();
+
+	bench_post_recv(b, 1, 3, 0, 0);
+	inject_code(b, CODE_WRITE_FIRST, 0, 2 * MTU, MTU);
+	bench_expect_aeth(b, 1, VB_SYN_ACK, 0);
+	vb_mr_deregister(b->mr[1]);
+	inject_code(b, CODE_WRITE_LAST_IMM, 1, 0, MTU);
+	bench_expect_aeth(b, 1, VB_SYN_NAK_ACCESS, 1);
+	bench_expect_wc(b->pair.recv_cq[1], 3, WC_LOC_ACCESS_ERR);
+	b->mr[1] = NULL;
+	bench_close(b);
+}
+
+static void responder__zero_length_checks_no_key(void **state)
+{
+	struct bench *b = bench_open();
+	struct vb_ib_pkt pkt = bench_request(b, CODE_WRITE_ONLY, 0);
+
+	pkt.reth.rkey = NOT_OUR_KEY;
+	bench_inject(b, 1, &pkt, 0, 0);
+	bench_expect_aeth(b, 1, VB_SYN_ACK, 0);
+	pkt = bench_request(b, CODE_READ_REQUEST, 1);
+	pkt.reth.rkey = NOT_OUR_KEY;
+	bench_inject(b, 1, &pkt, 0, 0);
+	assert_int_equal(bench_next(b, 1)->bth.opcode, CODE_READ_RESP_ONLY);
+	bench_close(b);
+}
+
+static void responder__no_read_resources(void **state)
+{
+	struct vb_qp_attr attr = sim_attr;
+	struct bench *b;
+
+	attr.max_dest_rd_atomic = 0;
+	b = bench_open_as(&attr, &sim_caps);
+	inject_code(b, CODE_READ_REQUEST, 0, 8, 0);
+	bench_expect_aeth(b, 1, VB_SYN_NAK_INVALID, 0);
+	bench_close(b);
+}
+
+static void responder__more_reads_than_it_can_remember(void **state)
+{
+	struct bench *b = bench_open();
+	struct vb_ib_pkt pkt;
+
+	/* Five arrive before one is answered; four may be. */
+	for (int i = 0; i < 5; i++) {
+		pkt = bench_request(b, CODE_READ_REQUEST, i);
+		pkt.reth.length = 8;
+		vb_mutex_lock(&b->pair.qp[1]->drive);
+		b->sim.side[1].adapter.transport->recv(b->pair.qp[1], &pkt,
+						       b->sim.now);
+		vb_mutex_unlock(&b->pair.qp[1]->drive);
+	}
+	bench_wait(b, 10);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(bench_next(b, 1)->bth.opcode,
+				 CODE_READ_RESP_ONLY);
+	bench_expect_aeth(b, 1, VB_SYN_NAK_INVALID, 4);
+	assert_int_equal(state_of(b, 1), QPS_ERR);
+	bench_close(b);
+}
+
+/*
+ * PSNs.
+ */
+
+static void responder__one_nak_for_a_gap(void **state)
+{
+	struct bench *b = bench_open();
+
+	for (int i = 1; i < 4; i++)
+		inject_code(b, CODE_WRITE_ONLY, i, 8, 8);
+	bench_expect_aeth(b, 1, VB_SYN_NAK_PSN, 0);
+	bench_expect_silence(b, 1);
+	inject_code(b, CODE_WRITE_ONLY, 0, 8, 8);
+	bench_expect_aeth(b, 1, VB_SYN_ACK, 0);
+	/* The next gap is another one. */
+	inject_code(b, CODE_WRITE_ONLY, 2, 8, 8);
+	bench_expect_aeth(b, 1, VB_SYN_NAK_PSN, 1);
+	bench_close(b);
+}
+
+static void responder__silent_about_gaps_behind_an_rnr_nak(void **state)
+{
+	struct bench *b = bench_open();
+
+	inject_code(b, CODE_SEND_ONLY, 0, 0, 8);
+	bench_expect_aeth(b, 1, VB_SYN_RNR | sim_attr.min_rnr_timer, 0);
+	inject_code(b, CODE_SEND_ONLY, 1, 0, 8);
+	inject_code(b, CODE_WRITE_ONLY, 2, 8, 8);
+	bench_expect_silence(b, 1);
+	inject_code(b, CODE_SEND_ONLY, 0, 0, 8);
+	bench_expect_aeth(b, 1, VB_SYN_RNR | sim_attr.min_rnr_timer, 0);
+	bench_post_recv(b, 1, 1, 0, 64);
+	inject_code(b, CODE_SEND_ONLY, 0, 0, 8);
+	bench_expect_aeth(b, 1, VB_SYN_ACK, 0);
+	bench_expect_wc(b->pair.recv_cq[1], 1, WC_SUCCESS);
+	bench_close(b);
+}
+
+static void responder__write_imm_without_receive(void **state)
+{
+	struct bench *b = bench_open();
+	struct vb_cqe e;
+
+	inject_code(b, CODE_WRITE_FIRST, 0, MTU + 8, MTU);
+	bench_expect_aeth(b, 1, VB_SYN_ACK, 0);
+	inject_code(b, CODE_WRITE_LAST_IMM, 1, 0, 8);
+	bench_expect_aeth(b, 1, VB_SYN_RNR | sim_attr.min_rnr_timer, 1);
+	bench_post_recv(b, 1, 1, 0, 0);
+	inject_code(b, CODE_WRITE_LAST_IMM, 1, 0, 8);
+	bench_expect_aeth(b, 1, VB_SYN_ACK, 1);
+	assert_true(sim_poll(b->pair.recv_cq[1], &e));
+	assert_int_equal(e.opcode, WC_OP_RECV_WRITE_IMM);
+	assert_int_equal(e.byte_len, MTU + 8);
+	assert_int_equal(e.wc_flags, WC_WITH_IMM);
+	bench_close(b);
+}
+
+static void responder__one_ack_for_a_run(void **state)
+{
+	struct bench *b = bench_open();
+	struct vb_ib_pkt pkt;
+
+	for (int i = 0; i < 6; i++) {
+		pkt = bench_request(b, CODE_WRITE_ONLY, i);
+		vb_mutex_lock(&b->pair.qp[1]->drive);
+		b->sim.side[1].adapter.transport->recv(b->pair.qp[1], &pkt,
+						       b->sim.now);
+		vb_mutex_unlock(&b->pair.qp[1]->drive);
+	}
+	bench_wait(b, 10);
+	bench_expect_aeth(b, 1, VB_SYN_ACK, 5);
+	bench_expect_silence(b, 1);
+	assert_int_equal(b->log[0].pkt.aeth.msn, 6);
+	bench_close(b);
+}
+
+static void responder__no_ack_unless_asked(void **state)
+{
+	struct bench *b = bench_open();
+
+	for (int i = 0; i < 64; i++) {
+		struct vb_ib_pkt pkt = bench_request(b, CODE_WRITE_ONLY, i);
+
+		bench_expect_silence(b, 1);
+		pkt.bth.ack_req = false;
+		bench_inject(b, 1, &pkt, 0, 0);
+	}
+	bench_expect_aeth(b, 1, VB_SYN_ACK, 63); /* now and then */
+	bench_close(b);
+}
+
+/*
+ * Duplicates.
+ */
+
+static void responder__duplicates_are_acked_with_the_newest(void **state)
+{
+	struct bench *b = bench_open();
+
+	for (int i = 0; i < 3; i++)
+		inject_code(b, CODE_WRITE_ONLY, i, 8, 8);
+	bench_wait(b, 10);
+	b->read = b->logged;
+	memset(b->mem[1], 0, 8);
+	inject_code(b, CODE_WRITE_ONLY, 1, 8, 8);
+	bench_expect_aeth(b, 1, VB_SYN_ACK, 2);
+	assert_int_equal(b->mem[1][0], 0); /* not carried out again */
+	bench_post_recv(b, 1, 0, 0, 64);
+	inject_code(b, CODE_SEND_ONLY, 0, 0, 8);
+	bench_expect_aeth(b, 1, VB_SYN_ACK, 2);
+	bench_expect_no_wc(b->pair.recv_cq[1]);
+	bench_close(b);
+}
+
+static void expect_responses(struct bench *b, int nth, const uint8_t *codes,
+			     unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		const struct vb_ib_pkt *pkt = bench_next(b, 1);
+		uint32_t psn = b->attr.rq_psn + (uint32_t)nth + i;
+
+		assert_non_null(pkt);
+		assert_int_equal(pkt->bth.opcode, codes[i]);
+		assert_int_equal(pkt->bth.psn, psn & VB_PSN_MASK);
+	}
+	bench_expect_silence(b, 1);
+}
+
+static const uint8_t three[] = { CODE_READ_RESP_FIRST, CODE_READ_RESP_MIDDLE,
+				 CODE_READ_RESP_LAST };
+static const uint8_t two[] = { CODE_READ_RESP_FIRST, CODE_READ_RESP_LAST };
+
+static void responder__reads_are_executed_again(void **state)
+{
+	struct bench *b = bench_open();
+	struct vb_ib_pkt pkt = bench_request(b, CODE_READ_REQUEST, 0);
+
+	pkt.reth.length = 2 * MTU + 8;
+	bench_inject(b, 1, &pkt, 0, 0);
+	expect_responses(b, 0, three, 3);
+	bench_inject(b, 1, &pkt, 0, 0);
+	expect_responses(b, 0, three, 3);
+	/* What is left of it. */
+	pkt.bth.psn = vb_psn_add(pkt.bth.psn, 1);
+	pkt.reth.va += MTU;
+	pkt.reth.length -= MTU;
+	bench_inject(b, 1, &pkt, 0, 0);
+	expect_responses(b, 1, two, 2);
+	/* More than what is left, another key, other memory: not this one. */
+	pkt.reth.length += MTU;
+	bench_inject(b, 1, &pkt, 0, 0);
+	pkt.reth.length -= MTU;
+	pkt.reth.rkey ^= 1;
+	bench_inject(b, 1, &pkt, 0, 0);
+	pkt.reth.rkey ^= 1;
+	pkt.reth.va -= 2 * MTU;
+	bench_inject(b, 1, &pkt, 0, 0);
+	bench_expect_silence(b, 1);
+	assert_int_equal(state_of(b, 1), QPS_RTS);
+	bench_close(b);
+}
+
+static void responder__forgotten_reads_are_dropped(void **state)
+{
+	struct bench *b = bench_open();
+
+	for (int i = 0; i < 5; i++)
+		inject_code(b, CODE_READ_REQUEST, i, 8, 0);
+	b->read = b->logged;
+	inject_code(b, CODE_READ_REQUEST, 0, 8, 0);
+	bench_expect_silence(b, 1);
+	inject_code(b, CODE_READ_REQUEST, 1, 8, 0);
+	assert_int_equal(bench_next(b, 1)->bth.opcode, CODE_READ_RESP_ONLY);
+	bench_close(b);
+}
+
+/* A repeat that nobody needs must not cost the connection. */
+static void responder__repeat_of_a_read_whose_region_is_gone(void **state)
+{
+	struct bench *b = bench_open();
+	struct vb_ib_pkt pkt = bench_request(b, CODE_READ_REQUEST, 0);
+
+	pkt.reth.length = 8;
+	bench_inject(b, 1, &pkt, 0, 0);
+	b->read = b->logged;
+	vb_mr_deregister(b->mr[1]);
+	b->mr[1] = NULL;
+	bench_inject(b, 1, &pkt, 0, 0);
+	bench_expect_aeth(b, 1, VB_SYN_NAK_ACCESS, 0);
+	assert_int_equal(state_of(b, 1), QPS_RTS);
+	bench_close(b);
+}
+
+static void responder__atomics_are_replayed(void **state)
+{
+	struct bench *b = bench_open();
+	struct vb_ib_pkt pkt = bench_request(b, CODE_FETCH_ADD, 0);
+	const struct vb_ib_pkt *ack;
+	uint64_t now, first = 40;
+
+	memcpy(b->mem[1], &first, 8);
+	pkt.atomic.swap_add = 2;
+	for (int i = 0; i < 3; i++) {
+		bench_inject(b, 1, &pkt, 0, 0);
+		ack = bench_next(b, 1);
+		assert_int_equal(ack->bth.opcode, CODE_ATOMIC_ACK);
+		assert_int_equal(ack->bth.psn, pkt.bth.psn);
+		assert_true(ack->atomic_ack == 40);
+		memcpy(&now, b->mem[1], 8);
+		assert_true(now == 42);
+	}
+	bench_close(b);
+}
+
+static void responder__ack_does_not_overtake_responses(void **state)
+{
+	struct bench *b = bench_open();
+	struct vb_ib_pkt read = bench_request(b, CODE_READ_REQUEST, 0);
+	struct vb_ib_pkt write = bench_request(b, CODE_WRITE_ONLY, 200);
+	const struct vb_ib_pkt *pkt;
+
+	read.reth.length = 200 * MTU; /* more than one batch */
+	vb_mutex_lock(&b->pair.qp[1]->drive);
+	b->sim.side[1].adapter.transport->recv(b->pair.qp[1], &read, 0);
+	b->sim.side[1].adapter.transport->recv(b->pair.qp[1], &write, 0);
+	vb_mutex_unlock(&b->pair.qp[1]->drive);
+	bench_wait(b, 10);
+	for (int i = 0; i < 200; i++) {
+		pkt = bench_next(b, 1);
+		assert_int_equal(pkt->op->kind, KIND_READ_RESP);
+		assert_int_equal(pkt->bth.psn,
+				 vb_psn_add(b->attr.rq_psn, (uint32_t)i));
+	}
+	bench_expect_aeth(b, 1, VB_SYN_ACK, 200);
+	bench_close(b);
+}
+
+/* What came before the fault is answered before the NAK, in ERR too. */
+static void responder__answers_before_it_dies(void **state)
+{
+	struct bench *b = bench_open();
+	struct vb_ib_pkt read = bench_request(b, CODE_READ_REQUEST, 0);
+	struct vb_ib_pkt bad = bench_request(b, CODE_WRITE_ONLY, 100);
+
+	read.reth.length = 100 * MTU;
+	bad.reth.length = 5;
+	vb_mutex_lock(&b->pair.qp[1]->drive);
+	b->sim.side[1].adapter.transport->recv(b->pair.qp[1], &read, 0);
+	b->sim.side[1].adapter.transport->recv(b->pair.qp[1], &bad, 0);
+	vb_mutex_unlock(&b->pair.qp[1]->drive);
+	assert_int_equal(state_of(b, 1), QPS_ERR);
+	bench_wait(b, 10);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(bench_next(b, 1)->op->kind, KIND_READ_RESP);
+	bench_expect_aeth(b, 1, VB_SYN_NAK_INVALID, 100);
+	bench_wait(b, 10);
+	bench_expect_silence(b, 1);
+	bench_close(b);
+}
+
+static void responder__says_communication_established_once(void **state)
+{
+	static struct bench b;
+	struct sim *s = &b.sim;
+	struct vb_ib_pkt pkt;
+
+	sim_open(s, 1);
+	sim_create(s, &b.pair, &sim_caps);
+	sim_to_rtr(s, &b.pair, 1, &sim_attr);
+	pkt = (struct vb_ib_pkt){ .bth = { .opcode = CODE_WRITE_ONLY,
+					   .dqpn = b.pair.qp[1]->qpn,
+					   .psn = sim_attr.rq_psn } };
+	sim_inject(s, 1, &pkt);
+	sim_inject(s, 1, &pkt);
+	sim_run(s, s->now + VB_MSEC);
+	assert_int_equal(sim_event(s, 1), EVENT_COMM_EST);
+	assert_int_equal(sim_event(s, 1), -1);
+	sim_disconnect(s, &b.pair);
+	sim_close(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(responder__refuses_bad_requests),
+		cmocka_unit_test(responder__refuses_first_before_last),
+		cmocka_unit_test(responder__send_longer_than_the_receive),
+		cmocka_unit_test(responder__receive_with_a_bad_lkey),
+		cmocka_unit_test(responder__invalidate_of_a_region_is_refused),
+		cmocka_unit_test(responder__region_gone_in_mid_message),
+		cmocka_unit_test(responder__write_imm_faults_end_its_receive),
+		cmocka_unit_test(responder__zero_length_checks_no_key),
+		cmocka_unit_test(responder__no_read_resources),
+		cmocka_unit_test(responder__more_reads_than_it_can_remember),
+		cmocka_unit_test(responder__one_nak_for_a_gap),
+		cmocka_unit_test(
+			responder__silent_about_gaps_behind_an_rnr_nak),
+		cmocka_unit_test(responder__write_imm_without_receive),
+		cmocka_unit_test(responder__one_ack_for_a_run),
+		cmocka_unit_test(responder__no_ack_unless_asked),
+		cmocka_unit_test(
+			responder__duplicates_are_acked_with_the_newest),
+		cmocka_unit_test(responder__reads_are_executed_again),
+		cmocka_unit_test(responder__forgotten_reads_are_dropped),
+		cmocka_unit_test(
+			responder__repeat_of_a_read_whose_region_is_gone),
+		cmocka_unit_test(responder__atomics_are_replayed),
+		cmocka_unit_test(responder__ack_does_not_overtake_responses),
+		cmocka_unit_test(responder__answers_before_it_dies),
+		cmocka_unit_test(
+			responder__says_communication_established_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "ib/fault.h"
+#include "wire/ib_hdr.h"
+
+/* Every fault has a row, and what a row says holds together. */
+static void fault__rows_are_whole(void **state)
+{
+	for (int f = FAULT_NONE + 1; f < FAULT_COUNT; f++) {
+		const struct vb_fault_row *row = vb_fault_rc(f);
+		bool naks = row->action != ACT_DIE;
+
+		assert_int_equal(naks, row->syndrome != 0);
+		assert_int_equal(naks, row->counter >= 0);
+		assert_int_equal(row->action == ACT_NAK_ONCE,
+				 row->syndrome == VB_SYN_NAK_PSN ||
+					 row->syndrome == VB_SYN_RNR);
+		if (row->action != ACT_NAK_ONCE && f != FAULT_CQ_OVERRUN)
+			assert_int_not_equal(row->status, WC_SUCCESS);
+	}
+}
+
+static void fault__nak_codes_name_a_status(void **state)
+{
+	assert_int_equal(vb_fault_nak_status(0x61), WC_REM_INV_REQ_ERR);
+	assert_int_equal(vb_fault_nak_status(0x62), WC_REM_ACCESS_ERR);
+	assert_int_equal(vb_fault_nak_status(0x63), WC_REM_OP_ERR);
+	assert_int_equal(vb_fault_nak_status(0x64), WC_REM_INV_RD_REQ_ERR);
+	for (int s = 0x65; s < 0x80; s++)
+		assert_int_equal(vb_fault_nak_status(s), WC_REM_OP_ERR);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fault__rows_are_whole),
+		cmocka_unit_test(fault__nak_codes_name_a_status),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

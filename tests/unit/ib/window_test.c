@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "core/types.h"
+#include "ib/window.h"
+
+static struct vb_window w;
+
+static void acked(uint32_t count, uint32_t una)
+{
+	w.limited = true;
+	vb_window_acked(&w, count, una, 0);
+}
+
+static void window__fits_a_small_socket_buffer(void **state)
+{
+	for (unsigned code = 1; code <= 5; code++) {
+		uint32_t mtu = vb_mtu_bytes(code);
+
+		vb_window_init(&w, mtu);
+		assert_true(w.pkts * mtu <= 128u << 10);
+		assert_true(w.max * mtu <= 512u << 10);
+		assert_true(w.pkts >= 2);
+		for (unsigned i = 0; i < 1000; i++)
+			acked(w.pkts, 0);
+		assert_int_equal(w.pkts, w.max);
+	}
+}
+
+static void window__doubles_then_adds(void **state)
+{
+	uint32_t start;
+
+	vb_window_init(&w, 4096);
+	start = w.pkts;
+	acked(start, 0);
+	assert_int_equal(w.pkts, 2 * start);
+	vb_window_lost(&w, 100);
+	assert_int_equal(w.pkts, start);
+	acked(start, 100);
+	assert_int_equal(w.pkts, start + 1);
+}
+
+static void window__does_not_grow_unused(void **state)
+{
+	uint32_t start;
+
+	vb_window_init(&w, 4096);
+	start = w.pkts;
+	vb_window_acked(&w, start, 0, 0);
+	assert_int_equal(w.pkts, start);
+}
+
+static void window__one_loss_is_paid_for_once(void **state)
+{
+	uint32_t start;
+
+	vb_window_init(&w, 4096);
+	start = w.pkts;
+	vb_window_lost(&w, 50);
+	vb_window_lost(&w, 50);
+	assert_int_equal(w.pkts, start / 2);
+	vb_window_acked(&w, 1, 49, 0);
+	vb_window_lost(&w, 60);
+	assert_int_equal(w.pkts, start / 2);
+	vb_window_acked(&w, 1, 50, 0);
+	vb_window_lost(&w, 60);
+	assert_int_equal(w.pkts, start / 4);
+}
+
+static void window__never_below_two(void **state)
+{
+	vb_window_init(&w, 4096);
+	for (uint32_t i = 0; i < 20; i++) {
+		vb_window_acked(&w, 0, i, 0);
+		vb_window_lost(&w, i);
+	}
+	assert_int_equal(w.pkts, 2);
+	vb_window_collapse(&w, 30);
+	assert_int_equal(w.pkts, 2);
+	assert_int_equal(vb_window_ack_every(&w), 1);
+	assert_int_equal(vb_window_chunk(&w, 4096), 1);
+}
+
+static void window__learns_the_round_trip(void **state)
+{
+	vb_window_init(&w, 4096);
+	assert_true(vb_window_patience(&w, 0) == 10 * VB_MSEC);
+	vb_window_time(&w, 7, 1000);
+	vb_window_time(&w, 9, 2000); /* one at a time */
+	vb_window_acked(&w, 1, 7, 3000);
+	assert_true(w.srtt == 0);
+	vb_window_acked(&w, 1, 8, 1000 + VB_MSEC);
+	assert_true(w.srtt == VB_MSEC);
+	assert_true(vb_window_patience(&w, 0) == 4 * VB_MSEC);
+	assert_true(vb_window_patience(&w, 3) == 32 * VB_MSEC);
+	assert_true(vb_window_patience(&w, 200) == 4096 * VB_MSEC);
+	vb_window_time(&w, 10, 0);
+	vb_window_untime(&w);
+	vb_window_acked(&w, 1, 20, VB_SEC);
+	assert_true(w.srtt == VB_MSEC);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(window__fits_a_small_socket_buffer),
+		cmocka_unit_test(window__doubles_then_adds),
+		cmocka_unit_test(window__does_not_grow_unused),
+		cmocka_unit_test(window__one_loss_is_paid_for_once),
+		cmocka_unit_test(window__never_below_two),
+		cmocka_unit_test(window__learns_the_round_trip),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
