@@ -365,12 +365,10 @@ static void take_again(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	a = vb_replay_find(&resp->replay, pkt->bth.psn);
 	if (!a || a->atomic != (pkt->op->kind == KIND_ATOMIC))
 		return; /* too old to be needed */
-	if (!a->atomic) {
+	if (a->atomic)
+		vb_replay_again(&resp->replay, a);
+	else
 		repeat_read(qp, pkt, a);
-		return;
-	}
-	set_run(a, a->psn, 0, 0, 1);
-	vb_replay_again(&resp->replay, a);
 }
 
 void vb_resp_reset(struct vb_qp *qp)
