@@ -9,10 +9,10 @@
  * is the order of bind, and the kernel moves the last one into the gap when
  * one closes; so none may ever close while a program lives:
  *
- * The vault is a socket pair whose queue holds, as SCM_RIGHTS in flight, a
- * duplicate of every socket made. Whoever holds an end keeps them all open.
- * Each program gets one; a new broker is handed it by a program that rejoins,
- * and reads the sockets back with MSG_PEEK, which leaves them in the queue.
+ * The vault is a socket whose queue holds, as SCM_RIGHTS in flight, a
+ * duplicate of every socket made. Whoever holds it keeps them all open. Each
+ * program gets it; a new broker is handed it by a program that rejoins, and
+ * reads the sockets back with MSG_PEEK, which leaves them in the queue.
  *
  * A slot is taken while its name in the abstract socket namespace is bound,
  * which is the kernel's word and not the broker's memory: the broker binds
@@ -24,8 +24,11 @@
 
 #include "base/defs.h"
 
-/* Run in this process until idle. @linger: how long to stay without programs.
- * 0, or -errno: -EADDRINUSE when another broker is there already. */
-VB_MUST_CHECK int vb_broker_run(vb_time linger);
+/* Where programs connect, a descriptor, or -errno: -EADDRINUSE when another
+ * broker is there already. From then on nobody's connect() is refused. */
+VB_MUST_CHECK int vb_broker_listen(void);
+
+/* Serve until idle for @linger; @listener is taken. 0 or -errno. */
+VB_MUST_CHECK int vb_broker_run(int listener, vb_time linger);
 
 #endif

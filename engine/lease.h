@@ -22,4 +22,7 @@ VB_MUST_CHECK int vb_lease_rejoin(struct vb_lease *l);
 
 void vb_lease_release(struct vb_lease *l);
 
+/* Ask the broker how it is. -ECONNREFUSED: none is running here. */
+VB_MUST_CHECK int vb_lease_status(struct vb_ipc *report);
+
 #endif

@@ -41,3 +41,13 @@ bool vb_ipc_get(const uint8_t *bytes, size_t len, struct vb_ipc *m)
 	return m->kind >= IPC_CLAIM && m->kind <= IPC_REPORT &&
 	       m->version == VB_IPC_VERSION && m->slot < VB_SLOTS;
 }
+
+/* A NUL first makes a name abstract; it ends where the length says. */
+socklen_t vb_ipc_address(struct sockaddr_un *a, const char *name)
+{
+	size_t len = strnlen(name, sizeof(a->sun_path) - 1);
+
+	*a = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	memcpy(a->sun_path + 1, name, len);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
+}

@@ -7,6 +7,9 @@
 #ifndef WIRE_IPC_H
 #define WIRE_IPC_H
 
+#include <sys/socket.h>
+#include <sys/un.h>
+
 #include "base/bytes.h"
 
 /* Slot 0 is the broker's; programs have 1..VB_SLOTS-1. A slot is the top
@@ -43,5 +46,9 @@ size_t vb_ipc_put(uint8_t bytes[VB_IPC_BYTES], const struct vb_ipc *m);
 /* False: too short, unknown kind or version, slot out of range, text without
  * end. */
 bool vb_ipc_get(const uint8_t *bytes, size_t len, struct vb_ipc *m);
+
+/* The abstract name @name, like VB_IPC_BROKER: its address and length. */
+#define VB_IPC_BROKER "verbena/broker"
+socklen_t vb_ipc_address(struct sockaddr_un *a, const char *name);
 
 #endif

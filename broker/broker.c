@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The broker's sessions: one thread, one poll loop, nothing that blocks. */
+#include "broker/broker.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "broker/slots.h"
+#include "link/udp.h"
+
+#define MAX_SESSIONS 512
+#define BACKLOG	     1024
+#define FDS_A_MSG    3 /* what IPC_GRANT carries */
+
+/* How long a claim waits for a program that holds the sockets of an earlier
+ * broker to rejoin, and how often that is looked at. */
+#define REJOIN_WAIT (2 * VB_SEC)
+#define REJOIN_TICK (20 * VB_MSEC)
+/* Out of descriptors: leave those who knock waiting. */
+#define ACCEPT_NAP (100 * VB_MSEC)
+/* Not to spin where a slot stays taken without a session. */
+#define LEAST_LINGER (100 * VB_MSEC)
+
+struct session {
+	int fd;
+	unsigned slot;	  /* granted or rejoined with; 0: none */
+	vb_time claim_by; /* a claim waits until then; VB_NEVER: none waits */
+};
+
+struct broker {
+	int listener;
+	vb_time linger;
+	vb_time idle_since;   /* VB_NEVER: not idle */
+	vb_time accept_after; /* out of descriptors until then */
+	struct vb_slots slots;
+	unsigned count;
+	struct session sessions[MAX_SESSIONS];
+};
+
+/* A message with what came along. */
+struct mail {
+	struct vb_ipc m;
+	unsigned fd_count;
+	int fds[FDS_A_MSG];
+};
+
+union mail_control {
+	char bytes[CMSG_SPACE(FDS_A_MSG * sizeof(int))];
+	struct cmsghdr align;
+};
+
+/* The broker is its own clock; no engine is here. */
+static vb_time read_clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (vb_time)t.tv_sec * VB_SEC + (vb_time)t.tv_nsec;
+}
+
+static void close_mail(struct mail *mail)
+{
+	while (mail->fd_count > 0)
+		close(mail->fds[--mail->fd_count]);
+}
+
+/* 1: a message; 0: none yet; -errno: end of file, or nonsense. */
+static int read_mail(int fd, struct mail *mail)
+{
+	uint8_t bytes[VB_IPC_BYTES];
+	union mail_control control;
+	struct iovec iov = { bytes, sizeof(bytes) };
+	struct msghdr h = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = &control,
+			    .msg_controllen = sizeof(control) };
+	ssize_t n = recvmsg(fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	struct cmsghdr *c;
+
+	mail->fd_count = 0;
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	c = CMSG_FIRSTHDR(&h);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
+		size_t len = c->cmsg_len - CMSG_LEN(0);
+
+		memcpy(mail->fds, CMSG_DATA(c), len);
+		mail->fd_count = (unsigned)(len / sizeof(int));
+	}
+	if (n > 0 && !(h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) &&
+	    vb_ipc_get(bytes, (size_t)n, &mail->m))
+		return 1;
+	close_mail(mail);
+	return n == 0 ? -ECONNRESET : -EPROTO;
+}
+
+/* Never waits: who does not read has its session closed. */
+static int reply(const struct session *s, const struct vb_ipc *m,
+		 const int *fds, unsigned count)
+{
+	uint8_t bytes[VB_IPC_BYTES];
+	union mail_control control = { 0 };
+	struct iovec iov = { bytes, vb_ipc_put(bytes, m) };
+	struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (count) {
+		struct cmsghdr *c = &control.align;
+
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(count * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, count * sizeof(int));
+		h.msg_control = &control;
+		h.msg_controllen = CMSG_SPACE(count * sizeof(int));
+	}
+	return sendmsg(s->fd, &h, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static struct vb_ipc message(enum vb_ipc_kind kind)
+{
+	return (struct vb_ipc){ .kind = (uint8_t)kind,
+				.version = VB_IPC_VERSION,
+				.pid = (uint32_t)getpid() };
+}
+
+/* Why, for the program's log. */
+static void explain(int error, char text[VB_IPC_TEXT])
+{
+	// clang-format off
+	static const struct { int error; const char *text; } reasons[] = {
+		{ EUSERS, "256 programs use the adapter already" },
+		{ EADDRINUSE, "UDP port 4791 is held by another program "
+			      "(rdma_rxe, or another RoCE stack), or by "
+			      "another user's programs" },
+		{ ETOOMANYREFS, "too many descriptors are in flight: raise "
+				"RLIMIT_NOFILE" },
+		{ EMFILE, "the broker is out of descriptors: raise "
+			  "RLIMIT_NOFILE" },
+		{ EEXIST, "another set of sockets is in use" },
+	};
+	// clang-format on
+
+	for (unsigned i = 0; i < VB_COUNT(reasons); i++)
+		if (reasons[i].error == error) {
+			snprintf(text, VB_IPC_TEXT, "%s", reasons[i].text);
+			return;
+		}
+	snprintf(text, VB_IPC_TEXT, "the broker: %s", strerror(error));
+}
+
+static int refuse(const struct session *s, int error)
+{
+	struct vb_ipc m = message(IPC_REFUSE);
+
+	m.error = error;
+	explain(error, m.text);
+	vb_log(LOG_INFO, "broker: a program is refused: %s", m.text);
+	return reply(s, &m, NULL, 0);
+}
+
+static int grant(struct broker *b, struct session *s)
+{
+	struct vb_ipc m = message(IPC_GRANT);
+	unsigned slot;
+	int name, rc = vb_slots_claim(&b->slots, &slot, &name);
+
+	s->claim_by = VB_NEVER;
+	if (rc)
+		return refuse(s, -rc);
+	m.slot = (uint16_t)slot;
+	rc = reply(s, &m, (int[]){ b->slots.fds[slot], name, b->slots.vault },
+		   FDS_A_MSG);
+	close(name);
+	if (rc == 0)
+		s->slot = slot;
+	return rc;
+}
+
+/* Before the first socket exists: make it, or wait for somebody who holds
+ * those of an earlier broker. */
+static int try_claim(struct broker *b, struct session *s, vb_time now)
+{
+	int rc = b->slots.vault >= 0 ? 0 : vb_slots_create(&b->slots);
+
+	if (rc == 0)
+		return grant(b, s);
+	if (rc == -EADDRINUSE && now < s->claim_by)
+		return 0;
+	s->claim_by = VB_NEVER;
+	return refuse(s, -rc);
+}
+
+static int on_claim(struct broker *b, struct session *s, struct mail *mail,
+		    vb_time now)
+{
+	if (s->slot || s->claim_by != VB_NEVER)
+		return -EPROTO; /* a session has one slot */
+	s->claim_by = now + REJOIN_WAIT;
+	return try_claim(b, s, now);
+}
+
+static int on_rejoin(struct broker *b, struct session *s, struct mail *mail,
+		     vb_time now)
+{
+	struct vb_ipc m = message(IPC_WELCOME);
+
+	if (mail->fd_count != 1 || s->slot || mail->m.slot == 0)
+		return -EPROTO;
+	if (b->slots.vault < 0) {
+		int rc = vb_slots_adopt(&b->slots, mail->fds[0]);
+
+		if (rc)
+			return rc;
+		mail->fd_count = 0;
+	} else if (!vb_slots_is_ours(&b->slots, mail->fds[0])) {
+		return refuse(s, EEXIST);
+	}
+	s->slot = mail->m.slot;
+	m.slot = mail->m.slot;
+	return reply(s, &m, NULL, 0);
+}
+
+static int on_status(struct broker *b, struct session *s, struct mail *mail,
+		     vb_time now)
+{
+	struct vb_ipc m = message(IPC_REPORT);
+
+	m.programs = vb_slots_taken(&b->slots);
+	snprintf(m.text, sizeof(m.text), "%u slots made, %u sessions",
+		 b->slots.count, b->count);
+	return reply(s, &m, NULL, 0);
+}
+
+static int answer_mail(struct broker *b, struct session *s, struct mail *mail,
+		       vb_time now)
+{
+	// clang-format off
+	static int (*const handlers[])(struct broker *, struct session *,
+				       struct mail *, vb_time) = {
+		[IPC_CLAIM]  = on_claim,
+		[IPC_REJOIN] = on_rejoin,
+		[IPC_STATUS] = on_status,
+	};
+	// clang-format on
+	unsigned kind = mail->m.kind;
+
+	if (kind >= VB_COUNT(handlers) || !handlers[kind])
+		return -EPROTO;
+	return handlers[kind](b, s, mail, now);
+}
+
+/* -errno: the session is over. One message a turn: nobody holds the floor. */
+static int serve_session(struct broker *b, struct session *s, vb_time now)
+{
+	struct mail mail;
+	int rc = read_mail(s->fd, &mail);
+
+	if (rc <= 0)
+		return rc;
+	rc = answer_mail(b, s, &mail, now);
+	close_mail(&mail);
+	return rc;
+}
+
+static void end_session(struct broker *b, unsigned i)
+{
+	struct session s = b->sessions[i];
+
+	b->sessions[i] = b->sessions[--b->count];
+	close(s.fd);
+	vb_slots_rest(&b->slots, s.slot);
+}
+
+static void accept_one(struct broker *b, vb_time now)
+{
+	struct session s = { .claim_by = VB_NEVER };
+
+	s.fd = accept4(b->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (s.fd < 0) {
+		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+			b->accept_after = now + ACCEPT_NAP;
+		return;
+	}
+	if (b->count < MAX_SESSIONS) {
+		b->sessions[b->count++] = s;
+		return;
+	}
+	(void)refuse(&s, EUSERS);
+	close(s.fd);
+}
+
+static vb_time plan_wait(const struct broker *b, vb_time now)
+{
+	vb_time until = b->accept_after > now ? b->accept_after : VB_NEVER;
+
+	if (b->idle_since != VB_NEVER)
+		until = VB_MIN(until, b->idle_since + b->linger);
+	for (unsigned i = 0; i < b->count; i++)
+		if (b->sessions[i].claim_by != VB_NEVER)
+			until = VB_MIN(until, now + REJOIN_TICK);
+	return until;
+}
+
+static int wait_for_news(struct broker *b, struct pollfd *fds, vb_time now)
+{
+	vb_time until = plan_wait(b, now), ns = until > now ? until - now : 0;
+	struct timespec ts = { (time_t)(ns / VB_SEC), (long)(ns % VB_SEC) };
+
+	fds[0] = (struct pollfd){ b->accept_after > now ? -1 : b->listener,
+				  POLLIN, 0 };
+	for (unsigned i = 0; i < b->count; i++)
+		fds[i + 1] = (struct pollfd){ b->sessions[i].fd, POLLIN, 0 };
+	return ppoll(fds, b->count + 1, until == VB_NEVER ? NULL : &ts, NULL);
+}
+
+static void serve_all(struct broker *b, const struct pollfd *fds, vb_time now)
+{
+	/* From the last: end_session() fills a gap with one already seen. */
+	for (unsigned i = b->count; i-- > 0;) {
+		struct session *s = &b->sessions[i];
+		int rc = 0;
+
+		if (fds[i + 1].revents)
+			rc = serve_session(b, s, now);
+		else if (s->claim_by != VB_NEVER)
+			rc = try_claim(b, s, now);
+		if (rc < 0)
+			end_session(b, i);
+	}
+	if (fds[0].revents)
+		accept_one(b, now);
+}
+
+/* True: idle for long enough. A program may hold its slot without a session:
+ * a broker before us gave it, or it forked. */
+static bool is_over(struct broker *b, vb_time now)
+{
+	if (b->count > 0) {
+		b->idle_since = VB_NEVER;
+		return false;
+	}
+	if (b->idle_since == VB_NEVER)
+		b->idle_since = now;
+	if (now - b->idle_since < b->linger)
+		return false;
+	b->idle_since = now;
+	return vb_slots_taken(&b->slots) == 0;
+}
+
+static void loop(struct broker *b)
+{
+	static struct pollfd fds[MAX_SESSIONS + 1];
+	vb_time now = read_clock();
+
+	b->idle_since = now;
+	do {
+		int ready = wait_for_news(b, fds, now);
+
+		now = read_clock();
+		if (ready < 0)
+			memset(fds, 0, sizeof(fds));
+		serve_all(b, fds, now);
+	} while (!is_over(b, now));
+}
+
+static void raise_limit(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) < 0)
+		return;
+	r.rlim_cur = r.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &r) < 0)
+		vb_log(LOG_INFO, "broker: RLIMIT_NOFILE: %s", strerror(errno));
+}
+
+int vb_broker_listen(void)
+{
+	struct sockaddr_un a;
+	socklen_t len = vb_ipc_address(&a, VB_IPC_BROKER);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
+			0);
+
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (struct sockaddr *)&a, len) < 0 ||
+	    listen(fd, BACKLOG) < 0) {
+		int rc = -errno;
+
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+int vb_broker_run(int listener, vb_time linger)
+{
+	struct broker *b = calloc(1, sizeof(*b));
+
+	if (!b) {
+		close(listener);
+		return -ENOMEM;
+	}
+	raise_limit();
+	b->listener = listener;
+	b->linger = VB_MAX(linger, LEAST_LINGER);
+	vb_slots_init(&b->slots);
+	loop(b);
+	/* Who connected meanwhile sees the connection reset, and starts the
+	 * next broker, which waits for the port until we are gone. */
+	close(b->listener);
+	vb_slots_fini(&b->slots);
+	free(b);
+	return 0;
+}

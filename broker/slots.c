@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Slots are made in groups, in order, as programs need them: descriptors in
+ * flight are counted against RLIMIT_NOFILE for all of a user's brokers (one
+ * for each container, say) together.
+ *
+ * The vault is a datagram socket connected to itself. One descriptor is then
+ * both ends: whoever holds it keeps the sockets, can read them with MSG_PEEK
+ * and can add more; and nobody else can send to it. Linux 6.18, as an
+ * ordinary user with RLIMIT_NOFILE 1024 and default socket buffers: 40
+ * messages of 16 descriptors were taken, 17 are needed. (The limit of
+ * net.unix.max_dgram_qlen is not applied to a socket connected to itself.)
+ */
+#include "broker/slots.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "link/udp.h"
+
+#define GROUP	    16
+#define NOTE_BYTES  4 /* first slot, count: 16 bits each */
+#define DRAIN_LIMIT (1 << 16)
+
+#ifndef SO_PEEK_OFF
+#define SO_PEEK_OFF 42
+#endif
+
+union fd_control {
+	char bytes[CMSG_SPACE(GROUP * sizeof(int))];
+	struct cmsghdr align;
+};
+
+static void close_all(const int *fds, unsigned count)
+{
+	/* Last to first, so that the kernel has no gap to fill. */
+	while (count-- > 0)
+		close(fds[count]);
+}
+
+static bool has_int(int fd, int option, int value)
+{
+	socklen_t len = sizeof(int);
+	int got;
+
+	return getsockopt(fd, SOL_SOCKET, option, &got, &len) == 0 &&
+	       got == value;
+}
+
+/* A datagram socket of the local family, connected to itself. */
+static bool looks_like_vault(int fd)
+{
+	struct sockaddr_un self, peer;
+	socklen_t a = sizeof(self), b = sizeof(peer);
+
+	return has_int(fd, SO_DOMAIN, AF_UNIX) &&
+	       has_int(fd, SO_TYPE, SOCK_DGRAM) &&
+	       getsockname(fd, (struct sockaddr *)&self, &a) == 0 &&
+	       getpeername(fd, (struct sockaddr *)&peer, &b) == 0 && a == b &&
+	       a <= sizeof(self) && memcmp(&self, &peer, a) == 0;
+}
+
+static int make_vault(int *vault)
+{
+	struct sockaddr_un self = { .sun_family = AF_UNIX };
+	socklen_t len = sizeof(self);
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	/* Bound to a name the kernel picks, in no file system. */
+	if (bind(fd, (struct sockaddr *)&self, sizeof(sa_family_t)) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&self, &len) < 0 ||
+	    connect(fd, (struct sockaddr *)&self, len) < 0) {
+		int rc = -errno;
+
+		close(fd);
+		return rc;
+	}
+	*vault = fd;
+	return 0;
+}
+
+static int put_in_vault(int vault, unsigned first, const int *fds,
+			unsigned count)
+{
+	uint8_t note[NOTE_BYTES];
+	union fd_control control = { 0 };
+	struct iovec iov = { note, sizeof(note) };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = &control,
+			    .msg_controllen = CMSG_SPACE(count * sizeof(int)) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	vb_store_be(note, first, 2);
+	vb_store_be(note + 2, count, 2);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(count * sizeof(int));
+	memcpy(CMSG_DATA(c), fds, count * sizeof(int));
+	return sendmsg(vault, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+/* Nobody reads it: keep what strangers send small. A program that takes the
+ * slot makes room again. */
+static void shrink_queue(int fd)
+{
+	static const int least = 0; /* the kernel rounds up */
+
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least)) < 0)
+		vb_log(LOG_DEBUG, "broker: receive queue: %s", strerror(errno));
+}
+
+static void drain(int fd)
+{
+	char byte;
+
+	for (int i = 0; i < DRAIN_LIMIT; i++)
+		if (recv(fd, &byte, 1, MSG_DONTWAIT | MSG_TRUNC) < 0 &&
+		    (errno == EAGAIN || errno == EBADF))
+			return;
+}
+
+/*
+ * Sockets share a port only when one user made them. Root, with another
+ * user's sockets adopted, makes more in that user's name; for others the bind
+ * then fails.
+ */
+static int become_owner(const struct vb_slots *s)
+{
+	struct stat st;
+
+	if (s->count == 0 || fstat(s->fds[0], &st) < 0)
+		return (int)geteuid();
+	return setfsuid(st.st_uid);
+}
+
+static int make_sockets(struct vb_slots *s, int *fds, unsigned count)
+{
+	int before = become_owner(s), rc = 0;
+	unsigned made = 0;
+
+	while (made < count && rc == 0) {
+		rc = vb_udp_socket(&fds[made]);
+		if (rc == 0)
+			shrink_queue(fds[made++]);
+	}
+	setfsuid((uid_t)before);
+	if (rc)
+		close_all(fds, made);
+	return rc;
+}
+
+/* The next group: made, kept, and steered to. */
+static int grow(struct vb_slots *s)
+{
+	unsigned count = VB_MIN(GROUP, VB_SLOTS_MADE - s->count);
+	int *fds = s->fds + s->count, rc;
+
+	rc = make_sockets(s, fds, count);
+	if (rc)
+		return rc;
+	rc = put_in_vault(s->vault, s->count, fds, count);
+	if (rc) {
+		vb_log(LOG_ERROR, "broker: sockets cannot be kept: %s",
+		       strerror(-rc));
+		close_all(fds, count);
+		return rc;
+	}
+	s->count += count;
+	return vb_udp_steer(s->fds[0], s->count);
+}
+
+void vb_slots_init(struct vb_slots *s)
+{
+	s->vault = -1;
+	s->count = 0;
+}
+
+void vb_slots_fini(struct vb_slots *s)
+{
+	close_all(s->fds, s->count);
+	if (s->vault >= 0)
+		close(s->vault);
+	vb_slots_init(s);
+}
+
+int vb_slots_create(struct vb_slots *s)
+{
+	int rc;
+
+	if (vb_udp_port_taken())
+		return -EADDRINUSE;
+	rc = make_vault(&s->vault);
+	if (rc)
+		return rc;
+	rc = grow(s);
+	if (rc)
+		vb_slots_fini(s);
+	return rc;
+}
+
+/* The descriptors that came with a message, into @fds (room for GROUP). */
+static unsigned fds_of(struct msghdr *m, int *fds)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(m);
+	size_t bytes;
+
+	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+		return 0;
+	bytes = c->cmsg_len - CMSG_LEN(0);
+	memcpy(fds, CMSG_DATA(c), bytes);
+	return (unsigned)(bytes / sizeof(int));
+}
+
+static bool all_roce(const int *fds, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (!vb_udp_is_roce(fds[i]))
+			return false;
+	return true;
+}
+
+/* One message of the vault, left in it. 1: a group more, 0: that was all,
+ * -EINVAL. */
+static int peek_group(struct vb_slots *s, int vault)
+{
+	uint8_t note[NOTE_BYTES];
+	union fd_control control;
+	int fds[GROUP];
+	struct iovec iov = { note, sizeof(note) };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = &control,
+			    .msg_controllen = sizeof(control) };
+	ssize_t n =
+		recvmsg(vault, &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	unsigned count;
+
+	if (n < 0)
+		return errno == EAGAIN && s->count > 0 ? 0 : -EINVAL;
+	count = fds_of(&m, fds);
+	if (n != NOTE_BYTES || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ||
+	    count == 0 || s->count + count > VB_SLOTS_MADE ||
+	    vb_load_be(note, 2) != s->count ||
+	    vb_load_be(note + 2, 2) != count || !all_roce(fds, count)) {
+		close_all(fds, count);
+		return -EINVAL;
+	}
+	memcpy(s->fds + s->count, fds, count * sizeof(int));
+	s->count += count;
+	return 1;
+}
+
+int vb_slots_adopt(struct vb_slots *s, int vault)
+{
+	static const int from_start = 0;
+	int rc;
+
+	if (!looks_like_vault(vault) ||
+	    setsockopt(vault, SOL_SOCKET, SO_PEEK_OFF, &from_start,
+		       sizeof(from_start)) < 0)
+		return -EINVAL;
+	do
+		rc = peek_group(s, vault);
+	while (rc > 0);
+	/* The earlier broker may have died between growing and steering. */
+	if (rc == 0)
+		rc = vb_udp_steer(s->fds[0], s->count);
+	if (rc) {
+		vb_slots_fini(s);
+		return rc;
+	}
+	s->vault = vault;
+	return 0;
+}
+
+bool vb_slots_is_ours(const struct vb_slots *s, int vault)
+{
+	struct stat a, b;
+
+	return s->vault >= 0 && fstat(s->vault, &a) == 0 &&
+	       fstat(vault, &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
+/* A socket bound to the slot's name, or -errno: -EADDRINUSE when taken. */
+static int bind_name(unsigned slot)
+{
+	struct sockaddr_un a;
+	char name[32];
+	socklen_t len;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	snprintf(name, sizeof(name), "verbena/slot/%u", slot);
+	len = vb_ipc_address(&a, name);
+	if (bind(fd, (struct sockaddr *)&a, len) < 0) {
+		int rc = -errno;
+
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+static bool is_taken(unsigned slot)
+{
+	int fd = bind_name(slot);
+
+	if (fd >= 0)
+		close(fd);
+	return fd == -EADDRINUSE;
+}
+
+int vb_slots_claim(struct vb_slots *s, unsigned *slot, int *name)
+{
+	for (unsigned i = 1; i < VB_SLOTS_MADE; i++) {
+		int fd, rc = 0;
+
+		if (i >= s->count)
+			rc = grow(s);
+		if (rc)
+			return rc;
+		fd = bind_name(i);
+		if (fd == -EADDRINUSE)
+			continue;
+		if (fd < 0)
+			return fd;
+		/* The one before may not have read all it was sent. */
+		drain(s->fds[i]);
+		*slot = i;
+		*name = fd;
+		return 0;
+	}
+	return -EUSERS;
+}
+
+void vb_slots_rest(struct vb_slots *s, unsigned slot)
+{
+	if (slot == 0 || slot >= s->count || is_taken(slot))
+		return;
+	shrink_queue(s->fds[slot]);
+	drain(s->fds[slot]);
+}
+
+unsigned vb_slots_taken(const struct vb_slots *s)
+{
+	unsigned taken = 0;
+
+	for (unsigned i = 1; i < s->count; i++)
+		taken += is_taken(i);
+	return taken;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The verbena command's parts. Each subcommand returns an exit status. */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+/* As env(1) has them. */
+#define EXIT_USAGE     125
+#define EXIT_NOT_RUN   126
+#define EXIT_NOT_FOUND 127
+
+/* verbena run [--device SPEC]... [--] PROGRAM [ARG]... */
+int vb_cli_run(int argc, char **argv);
+
+/* verbena broker [--daemon] [--linger SECONDS] */
+int vb_cli_broker(int argc, char **argv);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* `verbena broker`: stand apart from whoever started us, then serve. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "broker/broker.h"
+
+#define DEFAULT_LINGER 3.0 /* seconds */
+#define LONGEST_LINGER 1e6
+
+static bool parse_linger(const char *text, double *seconds)
+{
+	char *end;
+
+	errno = 0;
+	*seconds = strtod(text, &end);
+	return end != text && !*end && !errno && *seconds >= 0 &&
+	       *seconds <= LONGEST_LINGER;
+}
+
+static void close_from(int first)
+{
+	long last = sysconf(_SC_OPEN_MAX);
+
+	if (syscall(SYS_close_range, first, ~0u, 0) == 0)
+		return;
+	for (int fd = first; fd < last; fd++)
+		close(fd);
+}
+
+/* A program's signal mask and ignored signals came through exec. */
+static void reset_signals(void)
+{
+	sigset_t none;
+
+	for (int s = 1; s < NSIG; s++)
+		signal(s, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Descriptors 0 to 2 must be something before a socket is one of them. */
+static void fill_standard_fds(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
+static void leave_terminal(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = 0; null >= 0 && fd <= STDERR_FILENO; fd++)
+		dup2(null, fd);
+	if (null > STDERR_FILENO)
+		close(null);
+}
+
+/* The parent's exit tells whoever started us that we listen. */
+static int enter_background(void)
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		return -errno;
+	if (pid > 0)
+		_exit(0);
+	setsid();
+	leave_terminal();
+	return chdir("/") < 0 ? -errno : 0;
+}
+
+static int serve(bool daemon, double linger)
+{
+	int listener, rc;
+
+	listener = vb_broker_listen();
+	/* Another was faster: there is a broker, which is what was wanted. */
+	if (listener == -EADDRINUSE && daemon)
+		return 0;
+	if (listener < 0)
+		return listener;
+	rc = daemon ? enter_background() : 0;
+	if (rc) {
+		close(listener);
+		return rc;
+	}
+	return vb_broker_run(listener, (vb_time)(linger * VB_SEC));
+}
+
+int vb_cli_broker(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "daemon", no_argument, NULL, 'd' },
+		{ "linger", required_argument, NULL, 'l' },
+		{ 0 },
+	};
+	double linger = DEFAULT_LINGER;
+	bool daemon = false;
+	int o, rc;
+
+	while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (o == 'd') {
+			daemon = true;
+		} else if (o != 'l' || !parse_linger(optarg, &linger)) {
+			fprintf(stderr, "usage: verbena broker [--daemon] "
+					"[--linger SECONDS]\n");
+			return EXIT_USAGE;
+		}
+	}
+	fill_standard_fds();
+	close_from(STDERR_FILENO + 1);
+	reset_signals();
+	rc = serve(daemon, linger);
+	if (rc)
+		fprintf(stderr, "verbena broker: %s\n",
+			rc == -EADDRINUSE ? "one is running here already"
+					  : strerror(-rc));
+	return rc ? EXIT_FAILURE : EXIT_SUCCESS;
+}

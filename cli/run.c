@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * `verbena run`: put our libibverbs.so.1 first on the library path and become
+ * the program. The path works for what a program links and for what it opens
+ * by dlopen(); the loader ignores it for setuid programs.
+ */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/defs.h"
+
+#define LIBRARY "libibverbs.so.1"
+
+/* From the directory this command is in; they hold our libraries only. */
+static const char *const places[] = {
+	"../front/verbs", /* the build tree */
+	"../" VB_LIBDIR "/verbena",
+	"../lib/verbena",
+};
+
+/* "A:B", or what there is of them. */
+static char *join(const char *a, char between, const char *b)
+{
+	size_t room = strlen(a) + (b ? strlen(b) : 0) + 2;
+	char *both = malloc(room);
+
+	if (both)
+		snprintf(both, room, b && *b ? "%s%c%s" : "%s", a, between, b);
+	return both;
+}
+
+static bool find_self(char self[PATH_MAX])
+{
+	ssize_t n = readlink("/proc/self/exe", self, PATH_MAX - 1);
+
+	if (n <= 0)
+		return false;
+	self[n] = '\0';
+	return true;
+}
+
+static bool find_library(const char *self, char directory[PATH_MAX])
+{
+	const char *slash = strrchr(self, '/');
+	char path[PATH_MAX];
+
+	for (unsigned i = 0; slash && i < VB_COUNT(places); i++) {
+		int n = snprintf(path, sizeof(path), "%.*s/%s/" LIBRARY,
+				 (int)(slash - self), self, places[i]);
+
+		if (n < 0 || n >= PATH_MAX || access(path, R_OK) < 0)
+			continue;
+		/* The name is a link to a version: only the directory is
+		 * resolved. */
+		*strrchr(path, '/') = '\0';
+		if (realpath(path, directory))
+			return true;
+	}
+	return false;
+}
+
+static bool put_first(const char *variable, const char *value, char between)
+{
+	char *both = join(value, between, getenv(variable));
+	bool set = both && setenv(variable, both, 1) == 0;
+
+	free(both);
+	return set;
+}
+
+static bool set_up(void)
+{
+	char self[PATH_MAX], directory[PATH_MAX];
+
+	if (!find_self(self) || !find_library(self, directory)) {
+		fprintf(stderr, "verbena run: " LIBRARY
+				" of verbena is not found: neither built nor "
+				"installed\n");
+		return false;
+	}
+	if (!put_first("LD_LIBRARY_PATH", directory, ':') ||
+	    setenv("VERBENA_BROKER", self, 1) < 0) {
+		perror("verbena run");
+		return false;
+	}
+	return true;
+}
+
+static bool add_device(char **devices, const char *spec)
+{
+	char *more = *devices ? join(*devices, ',', spec) : strdup(spec);
+
+	free(*devices);
+	*devices = more;
+	return more;
+}
+
+static int become(char **argv)
+{
+	int error;
+
+	execvp(argv[0], argv);
+	error = errno;
+	fprintf(stderr, "verbena run: %s: %s\n", argv[0], strerror(error));
+	return error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: verbena run [--device SPEC]... [--] PROGRAM "
+			"[ARG]...\n");
+	return EXIT_USAGE;
+}
+
+int vb_cli_run(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "device", required_argument, NULL, 'd' },
+		{ 0 },
+	};
+	char *devices = NULL;
+	int o;
+
+	/* +: what follows the program's name is the program's. */
+	while ((o = getopt_long(argc, argv, "+d:", options, NULL)) != -1)
+		if (o != 'd' || !add_device(&devices, optarg))
+			return usage();
+	if (optind == argc)
+		return usage();
+	if (!set_up())
+		return EXIT_USAGE;
+	if (devices && setenv("VERBENA_DEVICES", devices, 1) < 0) {
+		perror("verbena run");
+		return EXIT_USAGE;
+	}
+	return become(argv + optind);
+}

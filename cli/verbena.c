@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The verbena command: a table of subcommands. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/defs.h"
+#include "engine/devices.h"
+#include "engine/lease.h"
+
+/* Where programs and we look for the devices that are wanted. */
+#define DEVICES_VARIABLE "VERBENA_DEVICES"
+
+static int show_status(int argc, char **argv)
+{
+	struct vb_ipc report;
+	int rc = vb_lease_status(&report);
+
+	if (rc == -ECONNREFUSED) {
+		puts("no broker is running here");
+		return EXIT_SUCCESS;
+	}
+	if (rc) {
+		fprintf(stderr, "verbena status: %s\n", strerror(-rc));
+		return EXIT_FAILURE;
+	}
+	printf("broker %u: %u program%s (%s)\n", report.pid, report.programs,
+	       report.programs == 1 ? "" : "s", report.text);
+	return EXIT_SUCCESS;
+}
+
+static void print_device(const struct vb_device *d, const struct vb_netif *list,
+			 unsigned count)
+{
+	char text[VB_GID_TEXT];
+
+	printf("%s\n", d->name);
+	for (unsigned i = 0; i < count; i++) {
+		if (list[i].ifindex != d->ifindex)
+			continue;
+		printf("\tinterface %s, MTU %u\n", list[i].name, list[i].mtu);
+		for (unsigned k = 0; k < list[i].count; k++)
+			printf("\t%s\n",
+			       vb_gid_text(&list[i].addresses[k], text));
+	}
+}
+
+static int show_devices(int argc, char **argv)
+{
+	struct vb_device *devices;
+	struct vb_netif *list;
+	unsigned count, links;
+	int rc = vb_devices_list(getenv(DEVICES_VARIABLE), &devices, &count);
+
+	if (rc) {
+		fprintf(stderr, "verbena devices: %s\n", strerror(-rc));
+		return EXIT_FAILURE;
+	}
+	rc = vb_netif_list(&list, &links);
+	if (rc) {
+		free(devices);
+		fprintf(stderr, "verbena devices: %s\n", strerror(-rc));
+		return EXIT_FAILURE;
+	}
+	if (count == 0)
+		puts("no interface is up and has an address");
+	for (unsigned i = 0; i < count; i++)
+		print_device(&devices[i], list, links);
+	vb_netif_free(list, links);
+	free(devices);
+	return EXIT_SUCCESS;
+}
+
+static int show_version(int argc, char **argv)
+{
+	puts("verbena " VB_VERSION);
+	return EXIT_SUCCESS;
+}
+
+static int show_help(int argc, char **argv);
+
+// clang-format off
+static const struct {
+	const char *name;
+	int (*main)(int argc, char **argv);
+	const char *arguments, *summary;
+} commands[] = {
+	{ "run", vb_cli_run, "[--device SPEC]... [--] PROGRAM [ARG]...",
+	  "run a program with this adapter" },
+	{ "devices", show_devices, "", "list the devices and their addresses" },
+	{ "status", show_status, "", "say how many programs use the adapter" },
+	{ "broker", vb_cli_broker, "[--daemon] [--linger SECONDS]",
+	  "share the adapter among programs (starts by itself)" },
+	{ "--version", show_version, "", "print the version" },
+	{ "--help", show_help, "", "print this" },
+};
+// clang-format on
+
+static void list_commands(FILE *to)
+{
+	fprintf(to, "usage:\n");
+	for (unsigned i = 0; i < VB_COUNT(commands); i++)
+		fprintf(to, "  verbena %s %s\n\t%s\n", commands[i].name,
+			commands[i].arguments, commands[i].summary);
+	fprintf(to,
+		"\nA SPEC is an interface (eth0), roce:INTERFACE, or a "
+		"device's name (roce_eth0).\n"
+		"Programs look at:\n"
+		"  " DEVICES_VARIABLE "  comma-separated specs; "
+		"`run --device` sets it\n"
+		"  VERBENA_LOG      quiet, error, warn, info or debug\n"
+		"  VERBENA_BROKER   this command, for starting the broker; "
+		"`run` sets it\n"
+		"A setuid program ignores the library path that `run` sets: "
+		"the loader's rule.\n");
+}
+
+static int show_help(int argc, char **argv)
+{
+	list_commands(stdout);
+	return EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	for (unsigned i = 0; argc > 1 && i < VB_COUNT(commands); i++)
+		if (strcmp(argv[1], commands[i].name) == 0)
+			return commands[i].main(argc - 1, argv + 1);
+	if (argc > 1)
+		fprintf(stderr, "verbena: there is no command \"%s\"\n",
+			argv[1]);
+	list_commands(stderr);
+	return EXIT_USAGE;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* From the host's interfaces to devices, all of them or those asked for. */
+#include "engine/devices.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+#define KIND_PREFIX "roce:"
+#define NAME_PREFIX "roce_"
+#define SPEC_BYTES  96
+
+struct interfaces {
+	struct vb_netif *list;
+	unsigned count;
+};
+
+static uint64_t stir(uint64_t h, const void *bytes, size_t len)
+{
+	const uint8_t *p = bytes;
+
+	/* FNV-1a */
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ p[i]) * 0x100000001b3ull;
+	return h;
+}
+
+/* What tells this host from others: its number, or its name. */
+static uint64_t stir_host(uint64_t h)
+{
+	int fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);
+	char text[65] = "";
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		gethostname(text, sizeof(text) - 1);
+	return stir(h, text, strlen(text));
+}
+
+/* Two containers of one host have an interface 1 each. */
+static uint64_t stir_namespace(uint64_t h)
+{
+	struct stat st;
+
+	if (stat("/proc/self/ns/net", &st) < 0)
+		return h;
+	return stir(h, &st.st_ino, sizeof(st.st_ino));
+}
+
+/* Stable while the namespace lives. In the modified EUI-64 these two bits say
+ * that nobody assigned it, and that it is no group. */
+static uint64_t guid_without_mac(uint32_t ifindex)
+{
+	uint64_t h = stir(0xcbf29ce484222325ull, &ifindex, sizeof(ifindex));
+
+	h = stir_namespace(stir_host(h));
+	return (h & ~(3ull << 56)) | 1;
+}
+
+/* EUI-64 of a MAC: the interface half of its link-local address. */
+static uint64_t guid_of(const struct vb_netif *n)
+{
+	static const uint8_t none[6];
+	struct vb_gid gid = vb_gid_from_mac(n->mac);
+	uint64_t guid = 0;
+
+	if (memcmp(n->mac, none, sizeof(none)) == 0)
+		return guid_without_mac(n->ifindex);
+	for (int i = 8; i < 16; i++)
+		guid = guid << 8 | gid.raw[i];
+	return guid;
+}
+
+/* Programs put a device's name into paths and command lines. */
+static void name_device(struct vb_device *d)
+{
+	snprintf(d->name, sizeof(d->name), NAME_PREFIX "%s", d->netdev);
+	for (char *p = d->name; *p; p++)
+		if (!isalnum((unsigned char)*p) && *p != '.' && *p != '-')
+			*p = '_';
+}
+
+static void describe(struct vb_device *d, const struct vb_netif *n)
+{
+	memset(d, 0, sizeof(*d));
+	memcpy(d->netdev, n->name, sizeof(d->netdev));
+	d->ifindex = n->ifindex;
+	d->guid = guid_of(n);
+	name_device(d);
+}
+
+static bool is_device(const struct vb_netif *n)
+{
+	return n->up && n->count > 0;
+}
+
+static unsigned add_all(const struct interfaces *h, struct vb_device *list)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < h->count; i++)
+		if (is_device(&h->list[i]))
+			describe(&list[count++], &h->list[i]);
+	return count;
+}
+
+/* "eth0", "roce:eth0", "roce_eth0": the interface's name wins where an
+ * interface is really called roce_something. */
+static const struct vb_netif *find_spec(const struct interfaces *h,
+					const char *spec)
+{
+	const struct vb_netif *by_device = NULL;
+
+	if (strncmp(spec, KIND_PREFIX, strlen(KIND_PREFIX)) == 0)
+		spec += strlen(KIND_PREFIX);
+	for (unsigned i = 0; i < h->count; i++) {
+		struct vb_device d;
+
+		if (strcmp(h->list[i].name, spec) == 0)
+			return &h->list[i];
+		describe(&d, &h->list[i]);
+		if (strcmp(d.name, spec) == 0)
+			by_device = &h->list[i];
+	}
+	return by_device;
+}
+
+static bool has_device(const struct vb_device *list, unsigned count,
+		       uint32_t ifindex)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (list[i].ifindex == ifindex)
+			return true;
+	return false;
+}
+
+static int add_spec(const struct interfaces *h, const char *spec,
+		    struct vb_device *list, unsigned *count)
+{
+	const struct vb_netif *n = find_spec(h, spec);
+
+	if (!n) {
+		vb_log(LOG_ERROR, "device %s: there is no such interface",
+		       spec);
+		return -ENODEV;
+	}
+	if (!is_device(n)) {
+		vb_log(LOG_ERROR, "device %s: interface %s %s", spec, n->name,
+		       n->up ? "has no address" : "is down");
+		return -ENODEV;
+	}
+	if (!has_device(list, *count, n->ifindex))
+		describe(&list[(*count)++], n);
+	return 0;
+}
+
+/* One spec from @specs into @spec; the rest, or NULL at the end. */
+static const char *cut_spec(const char *specs, char spec[SPEC_BYTES])
+{
+	size_t len = strcspn(specs, ",");
+
+	snprintf(spec, SPEC_BYTES, "%.*s", (int)VB_MIN(len, SPEC_BYTES - 1u),
+		 specs);
+	return specs[len] ? specs + len + 1 : NULL;
+}
+
+static bool is_readable_spec(const char *spec)
+{
+	const char *name = spec;
+
+	if (strncmp(name, KIND_PREFIX, strlen(KIND_PREFIX)) == 0)
+		name += strlen(KIND_PREFIX);
+	if (!*name || strlen(spec) == SPEC_BYTES - 1)
+		return false;
+	for (; *name; name++)
+		if (!isgraph((unsigned char)*name) || *name == '/' ||
+		    *name == ':')
+			return false;
+	return true;
+}
+
+static int add_specs(const struct interfaces *h, const char *specs,
+		     struct vb_device *list, unsigned *count)
+{
+	char spec[SPEC_BYTES];
+
+	while (specs) {
+		int rc;
+
+		specs = cut_spec(specs, spec);
+		if (!is_readable_spec(spec)) {
+			vb_log(LOG_ERROR,
+			       "device spec \"%s\": not an interface, "
+			       "roce:INTERFACE, or a device's name",
+			       spec);
+			return -EINVAL;
+		}
+		rc = add_spec(h, spec, list, count);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int build_devices(const struct interfaces *h, const char *specs,
+			 struct vb_device **list, unsigned *count)
+{
+	struct vb_device *l = calloc(h->count + 1, sizeof(*l));
+	unsigned used = 0;
+	int rc = 0;
+
+	if (!l)
+		return -ENOMEM;
+	if (specs && *specs)
+		rc = add_specs(h, specs, l, &used);
+	else
+		used = add_all(h, l);
+	if (rc) {
+		free(l);
+		return rc;
+	}
+	*list = l;
+	*count = used;
+	return 0;
+}
+
+int vb_devices_list(const char *specs, struct vb_device **list, unsigned *count)
+{
+	struct interfaces h;
+	int rc = vb_netif_list(&h.list, &h.count);
+
+	if (rc)
+		return rc;
+	rc = build_devices(&h, specs, list, count);
+	vb_netif_free(h.list, h.count);
+	return rc;
+}

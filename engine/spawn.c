@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A child made with CLONE_VM and no exit signal: the program's memory is not
+ * copied, its fork handlers do not run, and only a wait that asks for such
+ * children sees it. As exec() brings the exit signal back, it does not exec
+ * but has a child of its own, which does, waits for that, and exits.
+ *
+ * What runs is `verbena broker --daemon`, which ends once the broker listens.
+ */
+#include "engine/spawn.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+#define STACK_BYTES (64 * 1024)
+#define LOG_NAME    "VERBENA_LOG="
+
+/* From the directory of the library that holds this code. */
+static const char *const places[] = {
+	"../../cli/verbena",	/* build/front/verbs */
+	"../../bin/verbena",	/* PREFIX/lib/verbena */
+	"../../../bin/verbena", /* PREFIX/lib/x86_64-linux-gnu/verbena */
+};
+
+/* What execve() wants, which changes none of them. */
+static char arg_verbena[] = "verbena", arg_broker[] = "broker",
+	    arg_daemon[] = "--daemon";
+
+/* Both children write here: they share our memory, and we wait. */
+struct errand {
+	const char *path;
+	char *argv[4], *env[2];
+	char *inner_stack;
+	int error;  /* why there is no `verbena` */
+	int status; /* how it ended */
+};
+
+static bool is_program(const char *path)
+{
+	return access(path, X_OK) == 0;
+}
+
+static bool find_near_library(char path[PATH_MAX])
+{
+	Dl_info here;
+	char real[PATH_MAX], *slash;
+
+	if (!dladdr((void *)vb_spawn_broker, &here) || !here.dli_fname ||
+	    !realpath(here.dli_fname, real))
+		return false;
+	slash = strrchr(real, '/');
+	if (!slash)
+		return false;
+	*slash = '\0';
+	for (unsigned i = 0; i < VB_COUNT(places); i++) {
+		int n = snprintf(path, PATH_MAX, "%s/%s", real, places[i]);
+
+		if (n > 0 && n < PATH_MAX && is_program(path))
+			return true;
+	}
+	return false;
+}
+
+/* secure_getenv: a privileged program runs nothing its user names. */
+static bool find_program(char path[PATH_MAX])
+{
+	const char *named = secure_getenv("VERBENA_BROKER");
+	int n;
+
+	if (!named)
+		return find_near_library(path);
+	n = snprintf(path, PATH_MAX, "%s", named);
+	return n > 0 && n < PATH_MAX && is_program(path);
+}
+
+/*
+ * The next two run in the children, each on a stack of its own, with the
+ * program's memory around them: nothing but system calls. (waitpid() would
+ * also be a place where the program's thread can be cancelled.) All signals
+ * are blocked, and `verbena` unblocks them.
+ */
+static int become_broker(void *arg)
+{
+	struct errand *e = arg;
+
+	execve(e->path, e->argv, e->env);
+	e->error = errno;
+	_exit(127);
+}
+
+static int stand_between(void *arg)
+{
+	struct errand *e = arg;
+	pid_t pid = clone(become_broker, e->inner_stack + STACK_BYTES,
+			  CLONE_VM | CLONE_VFORK | SIGCHLD, e);
+
+	/* Where the program ignores SIGCHLD there is no status to get. */
+	if (pid < 0)
+		e->error = errno;
+	else if (syscall(SYS_wait4, pid, &e->status, 0, NULL) < 0)
+		e->status = 0;
+	_exit(0);
+}
+
+static int run_errand(struct errand *e, char *stack)
+{
+	sigset_t all, old;
+	pid_t pid;
+	int rc = 0;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pid = clone(stand_between, stack + STACK_BYTES, CLONE_VM | CLONE_VFORK,
+		    e);
+	if (pid < 0)
+		rc = -errno;
+	else /* it has exited: this does not sleep */
+		syscall(SYS_wait4, pid, NULL, __WALL, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc)
+		return rc;
+	if (e->error)
+		return -e->error;
+	return e->status ? -ECANCELED : 0;
+}
+
+static int run_on_new_stacks(struct errand *e)
+{
+	char *stacks = malloc(2 * STACK_BYTES);
+	int rc;
+
+	if (!stacks)
+		return -ENOMEM;
+	e->inner_stack = stacks + STACK_BYTES;
+	rc = run_errand(e, stacks);
+	free(stacks);
+	return rc;
+}
+
+int vb_spawn_broker(void)
+{
+	char path[PATH_MAX], log[32] = LOG_NAME;
+	const char *level = getenv("VERBENA_LOG");
+	struct errand e = { .path = path,
+			    .argv = { arg_verbena, arg_broker, arg_daemon } };
+	int rc;
+
+	if (!find_program(path))
+		return -ENOENT;
+	if (level) {
+		snprintf(log, sizeof(log), LOG_NAME "%s", level);
+		e.env[0] = log;
+	}
+	rc = run_on_new_stacks(&e);
+	vb_log(LOG_DEBUG, "lease: broker %s: %s", path,
+	       rc ? strerror(-rc) : "started");
+	return rc;
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A broker in a child process, and what all kinds of clients get from it. */
+#include "broker/broker.h"
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "link/udp.h"
+#include "tests/unit/netns.h"
+#include "wire/ipc.h"
+
+#define PATIENCE_MS 5000
+
+static pid_t broker;
+
+struct answer {
+	struct vb_ipc m;
+	unsigned count;
+	int fds[3];
+};
+
+static void start_broker(vb_time linger)
+{
+	int listener = vb_broker_listen();
+
+	assert_true(listener >= 0);
+	broker = fork();
+	if (broker == 0)
+		_exit(vb_broker_run(listener, linger) ? 1 : 0);
+	close(listener);
+}
+
+static void kill_broker(void)
+{
+	kill(broker, SIGKILL);
+	assert_int_equal(waitpid(broker, NULL, 0), broker);
+}
+
+static int connect_to_broker(void)
+{
+	const struct timeval limit = { PATIENCE_MS / 1000, 0 };
+	struct sockaddr_un a;
+	socklen_t len = vb_ipc_address(&a, VB_IPC_BROKER);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	if (connect(fd, (void *)&a, len) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static void say(int fd, enum vb_ipc_kind kind, unsigned slot, int enclosed)
+{
+	struct vb_ipc m = { .kind = (uint8_t)kind,
+			    .version = VB_IPC_VERSION,
+			    .slot = (uint16_t)slot };
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr c;
+	} u = { 0 };
+	uint8_t bytes[VB_IPC_BYTES];
+	struct iovec iov = { bytes, vb_ipc_put(bytes, &m) };
+	struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (enclosed >= 0) {
+		u.c.cmsg_level = SOL_SOCKET;
+		u.c.cmsg_type = SCM_RIGHTS;
+		u.c.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&u.c), &enclosed, sizeof(int));
+		h.msg_control = &u;
+		h.msg_controllen = sizeof(u);
+	}
+	assert_int_equal(sendmsg(fd, &h, MSG_NOSIGNAL), sizeof(bytes));
+}
+
+static bool hear(int fd, struct answer *a)
+{
+	union {
+		char bytes[CMSG_SPACE(3 * sizeof(int))];
+		struct cmsghdr c;
+	} u;
+	uint8_t bytes[VB_IPC_BYTES];
+	struct iovec iov = { bytes, sizeof(bytes) };
+	struct msghdr h = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = &u,
+			    .msg_controllen = sizeof(u) };
+	ssize_t n = recvmsg(fd, &h, MSG_CMSG_CLOEXEC);
+	struct cmsghdr *c = CMSG_FIRSTHDR(&h);
+
+	a->count = 0;
+	if (n <= 0)
+		return false;
+	assert_true(vb_ipc_get(bytes, (size_t)n, &a->m));
+	if (c) {
+		a->count =
+			(unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		memcpy(a->fds, CMSG_DATA(c), a->count * sizeof(int));
+	}
+	return true;
+}
+
+static void close_answer(struct answer *a)
+{
+	while (a->count > 0)
+		close(a->fds[--a->count]);
+}
+
+/* A session with a slot. */
+static int claim(struct answer *a)
+{
+	int fd = connect_to_broker();
+
+	assert_true(fd >= 0);
+	say(fd, IPC_CLAIM, 0, -1);
+	assert_true(hear(fd, a));
+	return fd;
+}
+
+static int claim_slot(struct answer *a, unsigned slot)
+{
+	int fd = claim(a);
+
+	assert_int_equal(a->m.kind, IPC_GRANT);
+	assert_int_equal(a->m.slot, slot);
+	assert_int_equal(a->count, 3);
+	assert_true(vb_udp_is_roce(a->fds[0]));
+	return fd;
+}
+
+static unsigned programs(void)
+{
+	int fd = connect_to_broker();
+	struct answer a;
+
+	say(fd, IPC_STATUS, 0, -1);
+	assert_true(hear(fd, &a));
+	assert_int_equal(a.m.kind, IPC_REPORT);
+	close(fd);
+	return a.m.programs;
+}
+
+static void nap_ms(long ms)
+{
+	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
+}
+
+static void broker_run__slots_come_and_go(void **state)
+{
+	struct answer a, b;
+	int first, second;
+
+	start_broker(60 * VB_SEC);
+	assert_int_equal(vb_broker_listen(), -EADDRINUSE);
+	assert_int_equal(programs(), 0);
+	first = claim_slot(&a, 1);
+	second = claim_slot(&b, 2);
+	assert_int_equal(programs(), 2);
+	close(first); /* the name is held still: so is the slot */
+	assert_int_equal(programs(), 2);
+	close_answer(&a);
+	assert_int_equal(programs(), 1);
+	first = claim_slot(&a, 1);
+	close(first);
+	close(second);
+	close_answer(&a);
+	close_answer(&b);
+	kill_broker();
+	assert_false(vb_udp_port_taken());
+}
+
+static void broker_run__all_slots(void **state)
+{
+	static struct answer a[VB_MAX_PROGRAMS + 1];
+	int fds[VB_MAX_PROGRAMS + 1];
+
+	start_broker(60 * VB_SEC);
+	for (unsigned i = 0; i < VB_MAX_PROGRAMS; i++)
+		fds[i] = claim_slot(&a[i], i + 1);
+	fds[VB_MAX_PROGRAMS] = claim(&a[VB_MAX_PROGRAMS]);
+	assert_int_equal(a[VB_MAX_PROGRAMS].m.kind, IPC_REFUSE);
+	assert_int_equal(a[VB_MAX_PROGRAMS].m.error, EUSERS);
+	assert_non_null(strstr(a[VB_MAX_PROGRAMS].m.text, "256 programs"));
+	for (unsigned i = 0; i <= VB_MAX_PROGRAMS; i++) {
+		close(fds[i]);
+		close_answer(&a[i]);
+	}
+	kill_broker();
+}
+
+static void broker_run__nonsense_ends_a_session(void **state)
+{
+	static const uint8_t junk[4096];
+	struct answer a;
+	int fd;
+
+	start_broker(60 * VB_SEC);
+	for (size_t len = 1; len <= sizeof(junk); len *= 4) {
+		fd = connect_to_broker();
+		assert_int_equal(send(fd, junk, len, 0), len);
+		assert_false(hear(fd, &a));
+		close(fd);
+	}
+	for (unsigned kind = 0; kind < 256; kind++) {
+		if (kind == IPC_CLAIM || kind == IPC_STATUS)
+			continue;
+		fd = connect_to_broker();
+		say(fd, kind, 3, STDERR_FILENO);
+		assert_false(hear(fd, &a));
+		close(fd);
+	}
+	fd = claim_slot(&a, 1);
+	close_answer(&a);
+	say(fd, IPC_CLAIM, 0, -1); /* a second one */
+	assert_false(hear(fd, &a));
+	close(fd);
+	assert_int_equal(programs(), 0);
+	kill_broker();
+}
+
+static void broker_run__too_many_sessions(void **state)
+{
+	int fds[600], last;
+	struct answer a;
+
+	start_broker(60 * VB_SEC);
+	for (int i = 0; i < 600; i++)
+		fds[i] = connect_to_broker();
+	assert_true(hear(fds[599], &a));
+	assert_int_equal(a.m.kind, IPC_REFUSE);
+	for (int i = 0; i < 600; i++)
+		close(fds[i]);
+	last = claim_slot(&a, 1);
+	close(last);
+	close_answer(&a);
+	kill_broker();
+}
+
+static void broker_run__port_of_another_program(void **state)
+{
+	struct answer a;
+	int other, fd;
+
+	start_broker(60 * VB_SEC);
+	assert_int_equal(vb_udp_socket(&other), 0);
+	fd = claim(&a);
+	assert_int_equal(a.m.kind, IPC_REFUSE);
+	assert_int_equal(a.m.error, EADDRINUSE);
+	assert_non_null(strstr(a.m.text, "4791"));
+	close(other);
+	/* The same session may ask again. */
+	say(fd, IPC_CLAIM, 0, -1);
+	assert_true(hear(fd, &a));
+	assert_int_equal(a.m.kind, IPC_GRANT);
+	close(fd);
+	close_answer(&a);
+	kill_broker();
+}
+
+static void broker_run__the_next_one_takes_over(void **state)
+{
+	struct answer a, b, c;
+	int first, second, third;
+
+	start_broker(60 * VB_SEC);
+	first = claim_slot(&a, 1);
+	second = claim_slot(&b, 2);
+	kill_broker();
+	assert_false(hear(first, &c));
+	assert_true(vb_udp_port_taken());
+	close(first);
+	close(second);
+
+	start_broker(60 * VB_SEC);
+	third = connect_to_broker(); /* waits for somebody to rejoin */
+	say(third, IPC_CLAIM, 0, -1);
+	nap_ms(50);
+	first = connect_to_broker();
+	say(first, IPC_REJOIN, 1, a.fds[2]);
+	assert_true(hear(first, &c));
+	assert_int_equal(c.m.kind, IPC_WELCOME);
+	second = connect_to_broker();
+	say(second, IPC_REJOIN, 2, b.fds[2]);
+	assert_true(hear(second, &c));
+	assert_int_equal(c.m.kind, IPC_WELCOME);
+	assert_true(hear(third, &c));
+	assert_int_equal(c.m.kind, IPC_GRANT);
+	assert_int_equal(c.m.slot, 3);
+	assert_int_equal(programs(), 3);
+	close(first);
+	close(second);
+	close(third);
+	close_answer(&a);
+	close_answer(&b);
+	close_answer(&c);
+	kill_broker();
+	assert_false(vb_udp_port_taken());
+}
+
+static void broker_run__leaves_when_idle(void **state)
+{
+	struct answer a;
+	int status, fd;
+
+	start_broker(200 * VB_MSEC);
+	fd = claim_slot(&a, 1);
+	nap_ms(400);
+	assert_int_equal(waitpid(broker, NULL, WNOHANG), 0);
+	close(fd); /* the slot is still held */
+	nap_ms(500);
+	assert_int_equal(waitpid(broker, NULL, WNOHANG), 0);
+	close_answer(&a);
+	assert_int_equal(waitpid(broker, &status, 0), broker);
+	assert_int_equal(status, 0);
+	assert_false(vb_udp_port_taken());
+	assert_int_equal(connect_to_broker(), -1);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(broker_run__slots_come_and_go),
+		cmocka_unit_test(broker_run__all_slots),
+		cmocka_unit_test(broker_run__nonsense_ends_a_session),
+		cmocka_unit_test(broker_run__too_many_sessions),
+		cmocka_unit_test(broker_run__port_of_another_program),
+		cmocka_unit_test(broker_run__the_next_one_takes_over),
+		cmocka_unit_test(broker_run__leaves_when_idle),
+	};
+
+	if (!netns_enter())
+		return NETNS_SKIP;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

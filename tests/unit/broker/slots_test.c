@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Slots and their vault, in a network namespace of the test's own. */
+#include "broker/slots.h"
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "link/udp.h"
+#include "tests/unit/netns.h"
+
+static struct vb_slots slots;
+static int names[VB_SLOTS_MADE];
+
+static int fresh_slots(void **state)
+{
+	vb_slots_init(&slots);
+	memset(names, -1, sizeof(names));
+	return 0;
+}
+
+static int no_slots(void **state)
+{
+	vb_slots_fini(&slots);
+	for (unsigned i = 0; i < VB_SLOTS_MADE; i++)
+		if (names[i] >= 0)
+			close(names[i]);
+	return vb_udp_port_taken() ? -1 : 0;
+}
+
+static void claim(unsigned expected)
+{
+	unsigned slot;
+
+	assert_int_equal(vb_slots_claim(&slots, &slot, &names[expected]), 0);
+	assert_int_equal(slot, expected);
+}
+
+static void give_up_name(unsigned slot)
+{
+	close(names[slot]);
+	names[slot] = -1;
+}
+
+static void throw_at(unsigned slot)
+{
+	struct sockaddr_in6 to = { .sin6_family = AF_INET6,
+				   .sin6_addr = IN6ADDR_LOOPBACK_INIT,
+				   .sin6_port = htons(VB_ROCE_PORT) };
+	int tx = socket(AF_INET6, SOCK_DGRAM, 0);
+	uint8_t bytes[16] = { 0 };
+
+	vb_store_be(bytes + 5, slot << VB_QPN_BITS, 3);
+	assert_int_equal(sendto(tx, bytes, sizeof(bytes), 0,
+				(struct sockaddr *)&to, sizeof(to)),
+			 sizeof(bytes));
+	close(tx);
+}
+
+/* Does a packet for @slot arrive in its socket, and there only? */
+static void check_steering(unsigned slot)
+{
+	char byte;
+
+	throw_at(slot);
+	for (unsigned i = 0; i < slots.count; i++)
+		assert_int_equal(recv(slots.fds[i], &byte, 1, MSG_DONTWAIT),
+				 i == slot ? 1 : -1);
+}
+
+static void slots_claim__lowest_first(void **state)
+{
+	assert_int_equal(vb_slots_create(&slots), 0);
+	claim(1);
+	claim(2);
+	claim(3);
+	assert_int_equal(vb_slots_taken(&slots), 3);
+	give_up_name(2);
+	assert_int_equal(vb_slots_taken(&slots), 2);
+	claim(2);
+	claim(4);
+}
+
+static void slots_claim__all_of_them(void **state)
+{
+	struct rlimit old, usual = { 1024, 1024 };
+	unsigned slot;
+	int name;
+
+	getrlimit(RLIMIT_NOFILE, &old);
+	usual.rlim_max = old.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &usual);
+	assert_int_equal(vb_slots_create(&slots), 0);
+	for (unsigned i = 1; i <= VB_MAX_PROGRAMS; i++)
+		claim(i);
+	assert_int_equal(vb_slots_claim(&slots, &slot, &name), -EUSERS);
+	assert_int_equal(vb_slots_taken(&slots), VB_MAX_PROGRAMS);
+	check_steering(0);
+	check_steering(1);
+	check_steering(16);
+	check_steering(255);
+	check_steering(256);
+	give_up_name(77);
+	claim(77);
+	setrlimit(RLIMIT_NOFILE, &old);
+}
+
+static void slots_claim__stale_packets_are_gone(void **state)
+{
+	char byte;
+
+	assert_int_equal(vb_slots_create(&slots), 0);
+	claim(1);
+	throw_at(1);
+	throw_at(1);
+	give_up_name(1);
+	claim(1);
+	assert_int_equal(recv(slots.fds[1], &byte, 1, MSG_DONTWAIT), -1);
+	throw_at(1);
+	give_up_name(1);
+	vb_slots_rest(&slots, 1);
+	assert_int_equal(recv(slots.fds[1], &byte, 1, MSG_DONTWAIT), -1);
+}
+
+static void slots_rest__not_while_taken(void **state)
+{
+	assert_int_equal(vb_slots_create(&slots), 0);
+	claim(1);
+	throw_at(1);
+	vb_slots_rest(&slots, 1);
+	vb_slots_rest(&slots, 0);
+	vb_slots_rest(&slots, 5000);
+	throw_at(1);
+	assert_int_equal(recv(slots.fds[1], &(char){ 0 }, 1, MSG_DONTWAIT), 1);
+	assert_int_equal(recv(slots.fds[1], &(char){ 0 }, 1, MSG_DONTWAIT), 1);
+}
+
+static void slots_create__port_taken(void **state)
+{
+	int fd;
+
+	assert_int_equal(vb_udp_socket(&fd), 0);
+	assert_int_equal(vb_slots_create(&slots), -EADDRINUSE);
+	assert_int_equal(slots.vault, -1);
+	close(fd);
+	assert_int_equal(vb_slots_create(&slots), 0);
+}
+
+/* What is left when a broker dies: programs, each with the vault. */
+static int lose_broker(void)
+{
+	int vault = dup(slots.vault);
+
+	vb_slots_fini(&slots);
+	assert_true(vb_udp_port_taken());
+	return vault;
+}
+
+static void slots_adopt__order_is_kept(void **state)
+{
+	int vault;
+
+	assert_int_equal(vb_slots_create(&slots), 0);
+	for (unsigned i = 1; i <= 40; i++)
+		claim(i);
+	for (int round = 0; round < 3; round++) {
+		vault = lose_broker();
+		assert_int_equal(vb_slots_adopt(&slots, vault), 0);
+		assert_int_equal(slots.count, 48);
+		assert_int_equal(vb_slots_taken(&slots), 40);
+		for (unsigned i = 0; i < 48; i++)
+			check_steering(i);
+	}
+	for (unsigned i = 41; i <= VB_MAX_PROGRAMS; i++)
+		claim(i);
+	vault = lose_broker();
+	assert_int_equal(vb_slots_adopt(&slots, vault), 0);
+	assert_int_equal(slots.count, VB_SLOTS_MADE);
+	check_steering(17);
+	check_steering(256);
+}
+
+static void slots_is_ours__same_socket(void **state)
+{
+	int other = socket(AF_UNIX, SOCK_DGRAM, 0), vault;
+
+	assert_false(vb_slots_is_ours(&slots, other));
+	assert_int_equal(vb_slots_create(&slots), 0);
+	vault = dup(slots.vault);
+	assert_true(vb_slots_is_ours(&slots, vault));
+	assert_false(vb_slots_is_ours(&slots, other));
+	assert_false(vb_slots_is_ours(&slots, -1));
+	close(vault);
+	close(other);
+}
+
+static void refuse_vault(int fd)
+{
+	assert_int_equal(vb_slots_adopt(&slots, fd), -EINVAL);
+	assert_int_equal(slots.vault, -1);
+	assert_int_equal(slots.count, 0);
+	close(fd);
+}
+
+static int self_connected(void)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	socklen_t len = sizeof(a);
+	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+
+	assert_int_equal(bind(fd, (void *)&a, sizeof(sa_family_t)), 0);
+	assert_int_equal(getsockname(fd, (void *)&a, &len), 0);
+	assert_int_equal(connect(fd, (void *)&a, len), 0);
+	return fd;
+}
+
+static void send_fd(int to, const uint8_t note[4], int fd)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr c;
+	} u = { 0 };
+	struct iovec iov = { (void *)note, 4 };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = &u,
+			    .msg_controllen = sizeof(u) };
+
+	u.c.cmsg_level = SOL_SOCKET;
+	u.c.cmsg_type = SCM_RIGHTS;
+	u.c.cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(&u.c), &fd, sizeof(int));
+	assert_int_equal(sendmsg(to, &m, 0), 4);
+}
+
+static void slots_adopt__what_is_no_vault(void **state)
+{
+	static const uint8_t good[4] = { 0, 0, 0, 1 }, bad[4] = { 0, 1, 0, 1 };
+	static const uint8_t many[4] = { 0, 0, 0, 9 };
+	int pair[2], fd, roce;
+
+	refuse_vault(open("/dev/null", O_RDONLY));
+	refuse_vault(socket(AF_INET, SOCK_DGRAM, 0));
+	refuse_vault(socket(AF_UNIX, SOCK_DGRAM, 0));
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), 0);
+	refuse_vault(pair[0]);
+	close(pair[1]);
+
+	refuse_vault(self_connected()); /* empty */
+	fd = self_connected();
+	assert_int_equal(send(fd, "text", 4, 0), 4);
+	refuse_vault(fd);
+	fd = self_connected();
+	send_fd(fd, good, STDERR_FILENO); /* not a RoCE socket */
+	refuse_vault(fd);
+
+	assert_int_equal(vb_udp_socket(&roce), 0);
+	fd = self_connected();
+	send_fd(fd, bad, roce);
+	refuse_vault(fd);
+	fd = self_connected();
+	send_fd(fd, many, roce);
+	refuse_vault(fd);
+	fd = self_connected();
+	send_fd(fd, good, roce);
+	send_fd(fd, good, roce); /* slot 0 again */
+	refuse_vault(fd);
+	fd = self_connected();
+	send_fd(fd, good, roce);
+	close(roce);
+	assert_int_equal(vb_slots_adopt(&slots, fd), 0);
+	assert_int_equal(slots.count, 1);
+}
+
+#define IN_GROUP(name)                                                         \
+	cmocka_unit_test_setup_teardown(name, fresh_slots, no_slots)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		IN_GROUP(slots_claim__lowest_first),
+		IN_GROUP(slots_claim__all_of_them),
+		IN_GROUP(slots_claim__stale_packets_are_gone),
+		IN_GROUP(slots_rest__not_while_taken),
+		IN_GROUP(slots_create__port_taken),
+		IN_GROUP(slots_adopt__order_is_kept),
+		IN_GROUP(slots_is_ours__same_socket),
+		IN_GROUP(slots_adopt__what_is_no_vault),
+	};
+
+	if (!netns_enter())
+		return NETNS_SKIP;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

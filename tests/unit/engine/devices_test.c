@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Devices from interfaces, in a network namespace of the test's own. */
+#include "engine/devices.h"
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "tests/unit/netns.h"
+
+static bool has_eth;
+
+static int add_interfaces(void **state)
+{
+	has_eth = system("ip link add eth0 address 02:11:22:33:44:55 "
+			 "type veth peer name no-address && "
+			 "ip link set no-address up addrgenmode none && "
+			 "ip link set eth0 up && "
+			 "ip addr add 10.1.2.3/24 dev eth0 && "
+			 "ip link add is_down type veth peer name b1 && "
+			 "ip addr add 10.1.2.4/24 dev is_down") == 0;
+	if (!has_eth)
+		print_message("loopback only: is there no ip(8)?\n");
+	return 0;
+}
+
+static void expect(const char *specs, const char *first, const char *second)
+{
+	unsigned wanted = !!first + !!second, count = 99;
+	struct vb_device *list;
+
+	assert_int_equal(vb_devices_list(specs, &list, &count), 0);
+	assert_int_equal(count, wanted);
+	if (first)
+		assert_string_equal(list[0].name, first);
+	if (second)
+		assert_string_equal(list[1].name, second);
+	free(list);
+}
+
+static void devices_list__all(void **state)
+{
+	expect(NULL, has_eth ? "roce_eth0" : "roce_lo",
+	       has_eth ? "roce_lo" : NULL);
+	expect("", has_eth ? "roce_eth0" : "roce_lo",
+	       has_eth ? "roce_lo" : NULL);
+}
+
+static void devices_list__specs(void **state)
+{
+	expect("lo", "roce_lo", NULL);
+	expect("roce:lo", "roce_lo", NULL);
+	expect("roce_lo", "roce_lo", NULL);
+	expect("lo,roce_lo,roce:lo", "roce_lo", NULL);
+	if (!has_eth)
+		skip();
+	expect("lo,eth0", "roce_lo", "roce_eth0");
+	expect("roce_eth0,lo", "roce_eth0", "roce_lo");
+}
+
+static void devices_list__specs_that_name_nothing(void **state)
+{
+	struct vb_device *list = NULL;
+	unsigned count;
+
+	assert_int_equal(vb_devices_list("nosuch", &list, &count), -ENODEV);
+	assert_int_equal(vb_devices_list("lo,nosuch", &list, &count), -ENODEV);
+	if (has_eth) {
+		assert_int_equal(vb_devices_list("is_down", &list, &count),
+				 -ENODEV);
+		assert_int_equal(vb_devices_list("no-address", &list, &count),
+				 -ENODEV);
+	}
+	assert_null(list);
+}
+
+static void devices_list__specs_that_cannot_be_read(void **state)
+{
+	static const char *const specs[] = {
+		",", "lo,", ",lo", "roce:", "a b", "../lo", "ib:lo", "\x1b[m"
+	};
+	struct vb_device *list = NULL;
+	char longest[300];
+	unsigned count;
+
+	for (unsigned i = 0; i < VB_COUNT(specs); i++)
+		assert_int_equal(vb_devices_list(specs[i], &list, &count),
+				 -EINVAL);
+	memset(longest, 'x', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	assert_int_equal(vb_devices_list(longest, &list, &count), -EINVAL);
+	assert_null(list);
+}
+
+static void devices_list__guids(void **state)
+{
+	struct vb_device *a, *b;
+	unsigned count;
+
+	assert_int_equal(vb_devices_list("lo", &a, &count), 0);
+	assert_int_equal(vb_devices_list("lo", &b, &count), 0);
+	assert_true(a->guid != 0);
+	assert_true(a->guid == b->guid);
+	assert_int_equal(a->ifindex, 1);
+	assert_string_equal(a->netdev, "lo");
+	free(a);
+	free(b);
+	if (!has_eth)
+		skip();
+	assert_int_equal(vb_devices_list("eth0", &a, &count), 0);
+	assert_true(a->guid == 0x001122fffe334455ull);
+	free(a);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(devices_list__all),
+		cmocka_unit_test(devices_list__specs),
+		cmocka_unit_test(devices_list__specs_that_name_nothing),
+		cmocka_unit_test(devices_list__specs_that_cannot_be_read),
+		cmocka_unit_test(devices_list__guids),
+	};
+
+	if (!netns_enter())
+		return NETNS_SKIP;
+	return cmocka_run_group_tests(tests, add_interfaces, NULL);
+}
