@@ -26,7 +26,12 @@ struct vb_adapter {
 	uint64_t guid; /* host order of an EUI-64 */
 	struct vb_port port;
 	struct vb_idtab *mrs; /* memory key index -> struct vb_mr */
-	uint32_t key_mask;    /* scrambles key indices, random */
+	/* random; they scramble key indices: core/mr.c */
+	uint32_t key_mask, key_mul, key_inv;
+	struct vb_mutex mr_lock;
+	/* mr_lock: regions to recycle, the longest unused first */
+	struct vb_mr *mr_free, *mr_free_last;
+	uint32_t mr_free_count;
 	struct vb_idtab *qps; /* borrowed from the engine: low QPN bits */
 	uint32_t qpn_base;    /* high QPN bits: this process's slot */
 	struct vb_link *link; /* borrowed */
@@ -53,9 +58,15 @@ static inline void vb_count(struct vb_adapter *a, enum vb_counter c, uint64_t n)
 	atomic_fetch_add_explicit(&a->counters[c], n, memory_order_relaxed);
 }
 
+/* Zeroes @a first; guid, qps, qpn_base, link and transport are the caller's to
+ * set. -ENOMEM. */
 VB_MUST_CHECK int vb_adapter_init(struct vb_adapter *a, const char *name);
 /* Everything made on it is gone by now. */
 void vb_adapter_fini(struct vb_adapter *a);
+
+/* Count one more object alive; false when there are @max. */
+VB_MUST_CHECK bool vb_limit_take(_Atomic uint32_t *alive, uint32_t max);
+void vb_limit_give(_Atomic uint32_t *alive);
 
 struct vb_pd {
 	struct vb_adapter *adapter;
@@ -63,6 +74,7 @@ struct vb_pd {
 	void *owner;
 };
 
+/* -ENOMEM. */
 VB_MUST_CHECK int vb_pd_create(struct vb_adapter *a, struct vb_pd **pd);
 VB_MUST_CHECK int vb_pd_destroy(struct vb_pd *pd); /* -EBUSY */
 

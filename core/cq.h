@@ -37,9 +37,9 @@ struct vb_cq {
 	struct vb_mutex lock;
 	/* lock */
 	struct vb_cqe *ring;
-	uint32_t cap, head; /* head: oldest */
+	uint32_t cap, head; /* a power of two; head: oldest */
 	enum vb_cq_arm armed;
-	bool overrun;
+	_Atomic bool overrun; /* an entry was lost: nothing is added any more */
 	/* channel->lock */
 	struct vb_cq *event_next;
 	uint32_t events_queued; /* waiting in the channel */
@@ -69,6 +69,8 @@ VB_MUST_CHECK bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *e,
  * Returns how many, or -EIO once the queue has overrun and is empty. */
 int vb_cq_poll(struct vb_cq *cq, int n, struct vb_cqe *out);
 
+/* One event for the first entry added from now on. A solicited arming does not
+ * weaken a full one that is outstanding (IBA 11.4.2.2). */
 void vb_cq_arm(struct vb_cq *cq, bool solicited_only);
 /* Drop @qp's entries (RESET, destroy: IBA 10.3.1, 10.2.4.4). */
 void vb_cq_purge(struct vb_cq *cq, const struct vb_qp *qp);

@@ -11,12 +11,19 @@
 
 struct vb_cq;
 
+/* Whose the counts in an eventfd are (core/event.c). Under the queue's lock. */
+struct vb_tokens {
+	uint32_t readers; /* threads that may be inside read(2) */
+	uint32_t surplus; /* counts whose events have been forgotten */
+};
+
 struct vb_channel {
 	int fd; /* readable while an event waits; the program may poll it */
 	struct vb_mutex lock;
-	/* lock: completion queues with events waiting, oldest first; a CQ
-	 * stands there once for each event (vb_cq.event_next chains CQs and
-	 * vb_cq.events_queued counts) */
+	struct vb_tokens tokens;
+	/* lock: completion queues with events waiting; each stands there once
+	 * (vb_cq.event_next), vb_cq.events_queued counts its events, and after
+	 * one is taken it goes behind the others */
 	struct vb_cq *first, *last;
 };
 
@@ -30,7 +37,8 @@ void vb_channel_signal(struct vb_channel *ch, struct vb_cq *cq);
  * the fd non-blocking; -EAGAIN, -EINTR. Counts into cq->events_taken. */
 VB_MUST_CHECK int vb_channel_take(struct vb_channel *ch, struct vb_cq **cq);
 
-/* Forget the events still queued for @cq (it is being destroyed). */
+/* Forget the events still queued for @cq (it is being destroyed). The fd is no
+ * longer readable for them. */
 void vb_channel_forget(struct vb_channel *ch, struct vb_cq *cq);
 
 /* One asynchronous event. @object is the queue pair, CQ or SRQ (its owner
@@ -44,6 +52,7 @@ struct vb_event {
 struct vb_async {
 	int fd;
 	struct vb_mutex lock;
+	struct vb_tokens tokens;
 	struct vb_event *first, *last; /* lock */
 };
 

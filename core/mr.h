@@ -21,14 +21,17 @@ struct vb_mr {
 	uint64_t iova;
 	uint64_t length;
 	uint32_t access; /* enum vb_access */
-	uint32_t index;
-	struct vb_mr *next_free;
+	/* for the object's life */
+	uint32_t index; /* in adapter->mrs */
+	uint8_t variant; /* of the last key */
+	uint8_t step;	 /* odd: the variant's, at each registration */
+	struct vb_mr *next_free; /* adapter->mr_lock */
 };
 
 /*
  * Register @length bytes at @base, addressed by peers as @iova. A region may
  * be empty. -EINVAL: unknown access bits, remote write or atomic without
- * local write, or the range wraps. -ENOSPC/-ENOMEM.
+ * local write, or the range wraps or passes max_mr_size. -ENOSPC/-ENOMEM.
  */
 VB_MUST_CHECK int vb_mr_register(struct vb_pd *pd, void *base, uint64_t length,
 				 uint64_t iova, uint32_t access,

@@ -58,7 +58,9 @@ struct vb_qp_attr {
 	uint16_t pkey_index;
 	uint8_t port_num, max_rd_atomic, max_dest_rd_atomic;
 	uint8_t min_rnr_timer, timeout, retry_cnt, rnr_retry;
-	bool sqd_async_notify, sq_draining;
+	bool sqd_async_notify;
+	bool sq_draining; /* set on the way to SQD; the transport clears it when
+			   * what had begun is complete (vb_qp_drained) */
 	uint32_t rate_limit;
 };
 
@@ -119,8 +121,8 @@ VB_MUST_CHECK int vb_qp_create(struct vb_adapter *a, struct vb_qp_init *init,
 /* Leaves the table, its completion queues and its slots' memory. */
 void vb_qp_destroy(struct vb_qp *qp);
 
-/* core/qp_state.c: the transition table. -EINVAL with a logged reason;
- * changes nothing when it fails. Takes drive. */
+/* core/qp_state.c: the transition table. -EINVAL, or what the link's route()
+ * says, with a logged reason; changes nothing when it fails. Takes drive. */
 VB_MUST_CHECK int vb_qp_modify(struct vb_qp *qp, const struct vb_qp_attr *attr,
 			       uint32_t mask, vb_time now);
 void vb_qp_query(struct vb_qp *qp, struct vb_qp_attr *attr);
@@ -129,8 +131,13 @@ void vb_qp_query(struct vb_qp *qp, struct vb_qp_attr *attr);
  * What transports call, under drive.
  */
 
-/* Complete the oldest send WQE (sq.done) and step past it. A successful one
- * makes an entry only when signalled. byte_len is for READ and atomics. */
+/*
+ * Complete the oldest send WQE (sq.done) and step past it. A successful one
+ * makes an entry only when signalled. byte_len is for READ and atomics.
+ * This and vb_qp_recv_done() may find the completion queue full: then the
+ * queue pair is in ERR, all is flushed, when they return. With none to
+ * complete they do nothing.
+ */
 void vb_qp_send_done(struct vb_qp *qp, enum vb_wc_status status);
 
 /* Take the next receive into qp->recv. False: none. */
@@ -150,12 +157,17 @@ void vb_qp_recv_done(struct vb_qp *qp, const struct vb_recv_done *d);
  * Into ERR: what is in progress and all that is queued completes with
  * FLUSH_ERR (IBA 10.3.1), LAST_WQE is raised with an SRQ. @event: an
  * enum vb_event_type to post, or -1. The transport completes the WQE that is
- * at fault with its own status first.
+ * at fault with its own status first. In ERR already: nothing. The
+ * transport's enter() is not called: it is the transport that asks.
  */
 void vb_qp_fail(struct vb_qp *qp, int event);
 /* Flush what was posted since, when in ERR. Cheap when there is none. */
 void vb_qp_flush(struct vb_qp *qp);
 void vb_qp_event(struct vb_qp *qp, enum vb_event_type type);
+/* In SQD, all that had begun is complete: SQ_DRAINED, when asked for. Once. */
+void vb_qp_drained(struct vb_qp *qp);
+/* Queues, completions and attributes as after create: core/qp_state.c's. */
+void vb_qp_clear(struct vb_qp *qp);
 
 /* Names for messages. */
 const char *vb_qp_state_name(enum vb_qp_state s);

@@ -2,7 +2,8 @@
 /*
  * Send queues, receive queues, shared receive queues.
  *
- * Indices run freely; slot = index % cap. A slot is taken when posted and
+ * Indices run freely and wrap at 2^32; slot = index % cap, and a cap is 0 or a
+ * power of two, so that slots follow each other across the wrap. A slot is taken when posted and
  * free again when the program has polled a completion at or after it, as
  * adapters do (SRQ: when its message has begun).
  */
@@ -73,6 +74,7 @@ struct vb_srq {
 	_Atomic uint32_t refs;
 };
 
+/* Caps are rounded up: what was given stands in the queue. -ENOMEM. */
 VB_MUST_CHECK int vb_sq_init(struct vb_sq *sq, uint32_t cap, uint32_t max_sge,
 			     uint32_t max_inline, bool sig_all);
 void vb_sq_fini(struct vb_sq *sq);
@@ -103,6 +105,7 @@ VB_MUST_CHECK int vb_rq_post(struct vb_rq *rq, uint64_t wr_id,
 /* Copy out the oldest; false when there is none. RQ: under drive. */
 bool vb_rq_take(struct vb_rq *rq, struct vb_recv_wqe *out);
 
+/* -EINVAL: no work requests, or more than vb_limits; -ENOMEM. */
 VB_MUST_CHECK int vb_srq_create(struct vb_pd *pd, uint32_t cap,
 				uint32_t max_sge, struct vb_async *async,
 				struct vb_srq **srq);

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One device: its limits and counters, its tables' birth and end, PDs. */
+#include "core/adapter.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/rand.h"
+#include "core/mr.h"
+
+/* Bounds of tables and sanity, not of a machine's resources: memory is. */
+const struct vb_limits vb_limits = {
+	.max_qp = 32000, /* 15 bits of index for all adapters of a process */
+	.max_qp_wr = 32768,
+	.max_sge = VB_MAX_SGE,
+	.max_inline = VB_MAX_INLINE,
+	.max_cq = 65536,
+	.max_cqe = 4194303,
+	.max_mr = 1u << 23, /* half of what a key's 24 bits can name */
+	.max_mw = 0,
+	.max_pd = 65536,
+	.max_ah = 65536,
+	.max_srq = 32768,
+	.max_srq_wr = 32768,
+	.max_srq_sge = VB_MAX_SGE,
+	.max_rd_atom = VB_MAX_RD_ATOM,
+	.max_init_rd_atom = VB_MAX_RD_ATOM,
+	.max_mr_size = INT64_MAX,
+};
+
+// clang-format off
+static const char *const counter_names[] = {
+	[CNT_DUPLICATE_REQUEST]	 = "duplicate_request",
+	[CNT_OUT_OF_SEQUENCE]	 = "out_of_seq_request",
+	[CNT_RCVD_RNR_ERR]	 = "rcvd_rnr_err",
+	[CNT_SEND_RNR_ERR]	 = "send_rnr_err",
+	[CNT_RCVD_SEQ_ERR]	 = "rcvd_seq_err",
+	[CNT_ACK_DEFERRED]	 = "ack_deferred",
+	[CNT_RETRY_EXCEEDED]	 = "retry_exceeded_err",
+	[CNT_RNR_RETRY_EXCEEDED] = "retry_rnr_exceeded_err",
+	[CNT_SEND_ERR]		 = "send_err",
+	[CNT_RETRANSMITS]	 = "retransmitted_pkts",
+	[CNT_TIMEOUTS]		 = "local_ack_timeout_err",
+	[CNT_SENT_PKTS]		 = "sent_pkts",
+	[CNT_RCVD_PKTS]		 = "rcvd_pkts",
+	[CNT_NAK_INVALID]	 = "nak_invalid_request",
+	[CNT_NAK_ACCESS]	 = "nak_remote_access",
+	[CNT_NAK_OP]		 = "nak_remote_operation",
+	[CNT_DROP_STATE]	 = "dropped_not_admitted",
+	[CNT_DROP_BAD_RESPONSE]	 = "dropped_bad_response",
+};
+// clang-format on
+_Static_assert(VB_COUNT(counter_names) == CNT_COUNT, "a name for each");
+_Static_assert(CNT_COUNT <= VB_COUNT(((struct vb_adapter *)0)->counters),
+	       "a place for each");
+
+const char *vb_counter_name(enum vb_counter c)
+{
+	return (unsigned)c < CNT_COUNT ? counter_names[c] : "unknown";
+}
+
+/* x such that @odd * x is 1 modulo 2^24 (Newton: each turn doubles the right
+ * bits, beginning with three). */
+static uint32_t inverse24(uint32_t odd)
+{
+	uint32_t x = odd;
+
+	for (int i = 0; i < 4; i++)
+		x *= 2 - odd * x;
+	return x & 0xffffff;
+}
+
+int vb_adapter_init(struct vb_adapter *a, const char *name)
+{
+	memset(a, 0, sizeof(*a));
+	a->mrs = vb_idtab_create(vb_limits.max_mr, 0);
+	if (!a->mrs)
+		return -ENOMEM;
+	snprintf(a->name, sizeof(a->name), "%s", name);
+	a->key_mask = vb_rand32() & 0xffffff;
+	a->key_mul = (vb_rand32() & 0xffffff) | 1;
+	a->key_inv = inverse24(a->key_mul);
+	vb_mutex_init(&a->mr_lock);
+	vb_port_init(&a->port);
+	return 0;
+}
+
+void vb_adapter_fini(struct vb_adapter *a)
+{
+	struct vb_mr *mr;
+
+	if (atomic_load(&a->n_mr))
+		vb_log(LOG_ERROR, "adapter %s: closed with %u regions", a->name,
+		       atomic_load(&a->n_mr));
+	while ((mr = a->mr_free)) {
+		a->mr_free = mr->next_free;
+		free(mr);
+	}
+	vb_idtab_destroy(a->mrs);
+	vb_mutex_fini(&a->mr_lock);
+	vb_port_fini(&a->port);
+}
+
+bool vb_limit_take(_Atomic uint32_t *alive, uint32_t max)
+{
+	/* A count: it orders nothing. */
+	if (atomic_fetch_add_explicit(alive, 1, memory_order_relaxed) < max)
+		return true;
+	vb_limit_give(alive);
+	return false;
+}
+
+void vb_limit_give(_Atomic uint32_t *alive)
+{
+	atomic_fetch_sub_explicit(alive, 1, memory_order_relaxed);
+}
+
+int vb_pd_create(struct vb_adapter *a, struct vb_pd **out)
+{
+	struct vb_pd *pd;
+
+	if (!vb_limit_take(&a->n_pd, vb_limits.max_pd))
+		return -ENOMEM;
+	pd = calloc(1, sizeof(*pd));
+	if (!pd) {
+		vb_limit_give(&a->n_pd);
+		return -ENOMEM;
+	}
+	pd->adapter = a;
+	*out = pd;
+	return 0;
+}
+
+int vb_pd_destroy(struct vb_pd *pd)
+{
+	if (atomic_load(&pd->refs))
+		return -EBUSY;
+	vb_limit_give(&pd->adapter->n_pd);
+	free(pd);
+	return 0;
+}

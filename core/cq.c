@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Completion queues: a ring of entries under one lock. */
+#include "core/cq.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "core/qp.h"
+
+static uint32_t ring_cap(uint32_t asked)
+{
+	return asked <= 1 ? 1 : 1u << (32 - __builtin_clz(asked - 1));
+}
+
+static struct vb_cqe *entry(const struct vb_cq *cq, uint32_t i)
+{
+	return &cq->ring[(cq->head + i) & (cq->cap - 1)];
+}
+
+/* Exact with the lock held, since then it stands still; else a hint. */
+static uint32_t waiting(const struct vb_cq *cq)
+{
+	return atomic_load_explicit(&cq->count, memory_order_relaxed);
+}
+
+static void set_waiting(struct vb_cq *cq, uint32_t n)
+{
+	/* A hint for those without the lock: it orders nothing. */
+	atomic_store_explicit(&cq->count, n, memory_order_relaxed);
+}
+
+int vb_cq_create(struct vb_adapter *a, uint32_t cap, struct vb_channel *ch,
+		 struct vb_async *async, struct vb_cq **out)
+{
+	struct vb_cq *cq;
+
+	if (cap == 0 || cap > vb_limits.max_cqe)
+		return -EINVAL;
+	if (!vb_limit_take(&a->n_cq, vb_limits.max_cq))
+		return -ENOMEM;
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		goto give_back;
+	cq->cap = ring_cap(cap);
+	cq->ring = malloc(cq->cap * sizeof(*cq->ring));
+	if (!cq->ring)
+		goto free_cq;
+	cq->adapter = a;
+	cq->channel = ch;
+	cq->async = async;
+	vb_mutex_init(&cq->lock);
+	*out = cq;
+	return 0;
+
+free_cq:
+	free(cq);
+give_back:
+	vb_limit_give(&a->n_cq);
+	return -ENOMEM;
+}
+
+int vb_cq_destroy(struct vb_cq *cq)
+{
+	if (atomic_load(&cq->refs))
+		return -EBUSY;
+	if (cq->channel)
+		vb_channel_forget(cq->channel, cq);
+	if (cq->async && cq->owner)
+		vb_async_forget(cq->async, cq->owner);
+	vb_limit_give(&cq->adapter->n_cq);
+	vb_mutex_fini(&cq->lock);
+	free(cq->ring);
+	free(cq);
+	return 0;
+}
+
+/* With the lock held: swap the rings, oldest entry first. */
+static int move_to(struct vb_cq *cq, struct vb_cqe **ring, uint32_t cap)
+{
+	struct vb_cqe *old = cq->ring;
+	uint32_t n = waiting(cq);
+
+	if (n > cap)
+		return -EINVAL;
+	for (uint32_t i = 0; i < n; i++)
+		(*ring)[i] = *entry(cq, i);
+	cq->ring = *ring;
+	cq->cap = cap;
+	cq->head = 0;
+	*ring = old;
+	return 0;
+}
+
+int vb_cq_resize(struct vb_cq *cq, uint32_t asked)
+{
+	uint32_t cap = ring_cap(asked);
+	struct vb_cqe *ring;
+	int rc;
+
+	if (asked == 0 || asked > vb_limits.max_cqe)
+		return -EINVAL;
+	ring = malloc(cap * sizeof(*ring));
+	if (!ring)
+		return -ENOMEM;
+	vb_mutex_lock(&cq->lock);
+	rc = move_to(cq, &ring, cap);
+	vb_mutex_unlock(&cq->lock);
+	free(ring); /* the old one, or the new one that was too small */
+	return rc;
+}
+
+/* With the lock held. An event disarms (IBA 11.4.2.2). */
+static void signal_if(struct vb_cq *cq, bool noteworthy)
+{
+	if (cq->armed == CQ_UNARMED ||
+	    (cq->armed == CQ_ARMED_SOLICITED && !noteworthy))
+		return;
+	cq->armed = CQ_UNARMED;
+	if (cq->channel)
+		vb_channel_signal(cq->channel, cq);
+}
+
+/* With the lock held. True for the first entry lost. */
+static bool note_overrun(struct vb_cq *cq)
+{
+	if (atomic_load(&cq->overrun))
+		return false;
+	atomic_store(&cq->overrun, true);
+	/* Who waits on the channel must come and see. */
+	signal_if(cq, true);
+	return true;
+}
+
+bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *e, bool solicited)
+{
+	bool room, first_loss = false;
+	uint32_t n;
+
+	vb_mutex_lock(&cq->lock);
+	n = waiting(cq);
+	/* After a loss the program could not tell which entry is missing. */
+	room = n < cq->cap && !atomic_load(&cq->overrun);
+	if (VB_LIKELY(room)) {
+		*entry(cq, n) = *e;
+		set_waiting(cq, n + 1);
+		signal_if(cq, solicited || e->status != WC_SUCCESS);
+	} else {
+		first_loss = note_overrun(cq);
+	}
+	vb_mutex_unlock(&cq->lock);
+	if (first_loss) {
+		vb_log(LOG_WARN, "qp 0x%x: its completion queue is full",
+		       e->qpn);
+		if (cq->async)
+			vb_async_post(cq->async, EVENT_CQ_ERR, cq->owner);
+	}
+	return room;
+}
+
+/* With the lock held. The queue pair is alive: its destroyer purges first. */
+static void release_slots(const struct vb_cqe *e)
+{
+	struct vb_qp *qp = e->qp;
+
+	if (!qp)
+		return;
+	/* Release pairs with the poster's acquire in core/wq.c. */
+	if (!e->is_recv)
+		atomic_store_explicit(&qp->sq.released, e->release,
+				      memory_order_release);
+	else if (!qp->srq)
+		atomic_store_explicit(&qp->rq.released, e->release,
+				      memory_order_release);
+}
+
+static uint32_t poll_locked(struct vb_cq *cq, uint32_t most, struct vb_cqe *out)
+{
+	uint32_t have = waiting(cq), n = VB_MIN(most, have);
+
+	for (uint32_t i = 0; i < n; i++) {
+		out[i] = *entry(cq, i);
+		release_slots(&out[i]);
+	}
+	cq->head += n;
+	set_waiting(cq, have - n);
+	return n;
+}
+
+int vb_cq_poll(struct vb_cq *cq, int n, struct vb_cqe *out)
+{
+	uint32_t got = 0;
+
+	if (n <= 0)
+		return 0;
+	if (waiting(cq)) {
+		vb_mutex_lock(&cq->lock);
+		got = poll_locked(cq, (uint32_t)n, out);
+		vb_mutex_unlock(&cq->lock);
+	}
+	if (VB_UNLIKELY(got == 0 && atomic_load(&cq->overrun) && !waiting(cq)))
+		return -EIO;
+	return (int)got;
+}
+
+void vb_cq_arm(struct vb_cq *cq, bool solicited_only)
+{
+	enum vb_cq_arm arm = solicited_only ? CQ_ARMED_SOLICITED : CQ_ARMED_ANY;
+
+	vb_mutex_lock(&cq->lock);
+	cq->armed = VB_MAX(cq->armed, arm);
+	vb_mutex_unlock(&cq->lock);
+}
+
+void vb_cq_purge(struct vb_cq *cq, const struct vb_qp *qp)
+{
+	uint32_t n, kept = 0;
+
+	vb_mutex_lock(&cq->lock);
+	n = waiting(cq);
+	for (uint32_t i = 0; i < n; i++)
+		if (entry(cq, i)->qp != qp)
+			*entry(cq, kept++) = *entry(cq, i);
+	set_waiting(cq, kept);
+	vb_mutex_unlock(&cq->lock);
+}

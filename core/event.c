@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queues of events behind an eventfd in semaphore mode.
+ *
+ * A waiter reads the eventfd without the lock, so that it sleeps, and is
+ * interrupted, exactly as read(2) does; then it takes an event under the
+ * lock. At any time, under the lock,
+ *
+ *     counts in the fd + counts in waiters' hands = events + surplus
+ *
+ * where the surplus comes from events that were forgotten. A waiter that
+ * finds no event had a surplus count; and once no waiter is inside read(2),
+ * the surplus is read away, so that poll(2) says no more than is true.
+ */
+#include "core/event.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "core/cq.h"
+
+/* What waiting needs of a channel or an async queue. */
+struct waiter {
+	int fd;
+	struct vb_mutex *lock;
+	struct vb_tokens *tokens;
+};
+
+static int open_counter(void)
+{
+	int fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* With the queue's lock held, so that the equation above stands. */
+static void add_token(int fd)
+{
+	const uint64_t one = 1;
+
+	/* Only a count near 2^64 is refused. */
+	if (write(fd, &one, sizeof(one)) < 0)
+		vb_log(LOG_ERROR, "event fd %d: cannot wake a waiter", fd);
+}
+
+static int read_token(int fd)
+{
+	uint64_t one;
+
+	return read(fd, &one, sizeof(one)) < 0 ? -errno : 0;
+}
+
+/* With the lock held. poll(2) should always say yes; it is asked because a
+ * forked child may have read what was ours. */
+static void drop_surplus(int fd, struct vb_tokens *t)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	for (; t->readers == 0 && t->surplus > 0; t->surplus--)
+		if (poll(&p, 1, 0) != 1 || read_token(fd) != 0)
+			vb_log(LOG_DEBUG, "event fd %d: count is short", fd);
+}
+
+static void stop_reading(void *arg)
+{
+	struct waiter *w = arg;
+
+	vb_mutex_lock(w->lock);
+	w->tokens->readers--;
+	drop_surplus(w->fd, w->tokens);
+	vb_mutex_unlock(w->lock);
+}
+
+/* Read one count. Programs cancel threads that wait here: then, too, the
+ * thread is no reader any more. */
+static int wait_token(struct waiter *w)
+{
+	int rc;
+
+	vb_mutex_lock(w->lock);
+	w->tokens->readers++;
+	vb_mutex_unlock(w->lock);
+	pthread_cleanup_push(stop_reading, w);
+	rc = read_token(w->fd);
+	pthread_cleanup_pop(0);
+	return rc;
+}
+
+/* After wait_token(), with the lock held: did a count in hand (@rc 0) find its
+ * event (@found)? */
+static void settle(struct waiter *w, int rc, bool found)
+{
+	w->tokens->readers--;
+	if (rc == 0 && !found && w->tokens->surplus > 0)
+		w->tokens->surplus--;
+	drop_surplus(w->fd, w->tokens);
+}
+
+int vb_channel_init(struct vb_channel *ch)
+{
+	*ch = (struct vb_channel){ .fd = open_counter() };
+	if (ch->fd < 0)
+		return ch->fd;
+	vb_mutex_init(&ch->lock);
+	return 0;
+}
+
+void vb_channel_fini(struct vb_channel *ch)
+{
+	close(ch->fd);
+	vb_mutex_fini(&ch->lock);
+}
+
+static void append_cq(struct vb_channel *ch, struct vb_cq *cq)
+{
+	cq->event_next = NULL;
+	if (ch->first)
+		ch->last->event_next = cq;
+	else
+		ch->first = cq;
+	ch->last = cq;
+}
+
+void vb_channel_signal(struct vb_channel *ch, struct vb_cq *cq)
+{
+	vb_mutex_lock(&ch->lock);
+	if (cq->events_queued++ == 0)
+		append_cq(ch, cq);
+	add_token(ch->fd);
+	vb_mutex_unlock(&ch->lock);
+}
+
+/* With the lock held. A CQ with more events goes behind the others. */
+static struct vb_cq *pop_cq(struct vb_channel *ch)
+{
+	struct vb_cq *cq = ch->first;
+
+	if (!cq)
+		return NULL;
+	ch->first = cq->event_next;
+	cq->events_taken++;
+	if (--cq->events_queued > 0)
+		append_cq(ch, cq);
+	return cq;
+}
+
+int vb_channel_take(struct vb_channel *ch, struct vb_cq **out)
+{
+	struct waiter w = { ch->fd, &ch->lock, &ch->tokens };
+	struct vb_cq *cq = NULL;
+	int rc = 0;
+
+	while (!rc && !cq) {
+		rc = wait_token(&w);
+		vb_mutex_lock(&ch->lock);
+		if (rc == 0)
+			cq = pop_cq(ch);
+		settle(&w, rc, cq);
+		vb_mutex_unlock(&ch->lock);
+	}
+	if (rc == 0)
+		*out = cq;
+	return rc;
+}
+
+/* With the lock held. */
+static void unlink_cq(struct vb_channel *ch, struct vb_cq *cq)
+{
+	struct vb_cq **at = &ch->first, *before = NULL;
+
+	while (*at && *at != cq) {
+		before = *at;
+		at = &before->event_next;
+	}
+	if (!*at)
+		return;
+	*at = cq->event_next;
+	if (ch->last == cq)
+		ch->last = before;
+}
+
+void vb_channel_forget(struct vb_channel *ch, struct vb_cq *cq)
+{
+	vb_mutex_lock(&ch->lock);
+	unlink_cq(ch, cq);
+	ch->tokens.surplus += cq->events_queued;
+	cq->events_queued = 0;
+	drop_surplus(ch->fd, &ch->tokens);
+	vb_mutex_unlock(&ch->lock);
+}
+
+int vb_async_init(struct vb_async *a)
+{
+	*a = (struct vb_async){ .fd = open_counter() };
+	if (a->fd < 0)
+		return a->fd;
+	vb_mutex_init(&a->lock);
+	return 0;
+}
+
+void vb_async_fini(struct vb_async *a)
+{
+	struct vb_event *e;
+
+	while ((e = a->first)) {
+		a->first = e->next;
+		free(e);
+	}
+	close(a->fd);
+	vb_mutex_fini(&a->lock);
+}
+
+void vb_async_post(struct vb_async *a, enum vb_event_type type, void *object)
+{
+	struct vb_event *e = malloc(sizeof(*e));
+
+	if (!e) {
+		vb_log(LOG_ERROR, "event %d: lost for want of memory", type);
+		return;
+	}
+	*e = (struct vb_event){ type, object, NULL };
+	vb_mutex_lock(&a->lock);
+	if (a->first)
+		a->last->next = e;
+	else
+		a->first = e;
+	a->last = e;
+	add_token(a->fd);
+	vb_mutex_unlock(&a->lock);
+}
+
+int vb_async_take(struct vb_async *a, struct vb_event *out)
+{
+	struct waiter w = { a->fd, &a->lock, &a->tokens };
+	struct vb_event *e = NULL;
+	int rc = 0;
+
+	while (!rc && !e) {
+		rc = wait_token(&w);
+		vb_mutex_lock(&a->lock);
+		if (rc == 0 && (e = a->first))
+			a->first = e->next;
+		settle(&w, rc, e);
+		vb_mutex_unlock(&a->lock);
+	}
+	if (rc)
+		return rc;
+	*out = (struct vb_event){ e->type, e->object, NULL };
+	free(e);
+	return 0;
+}
+
+void vb_async_forget(struct vb_async *a, const void *object)
+{
+	struct vb_event **at = &a->first, *last = NULL, *e;
+
+	vb_mutex_lock(&a->lock);
+	while ((e = *at)) {
+		if (e->object != object) {
+			last = e;
+			at = &e->next;
+			continue;
+		}
+		*at = e->next;
+		free(e);
+		a->tokens.surplus++;
+	}
+	a->last = last;
+	drop_surplus(a->fd, &a->tokens);
+	vb_mutex_unlock(&a->lock);
+}

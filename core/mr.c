@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory regions: keys, the one check of an access, and the access itself. */
+#include "core/mr.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/guard.h"
+#include "base/log.h"
+#include "base/rand.h"
+
+/*
+ * Regions that must lie unused before one of them is used again. A region's
+ * key comes back after 256 lives of it, so a program that registers and
+ * deregisters one buffer all the time meets a key again after 2^18 others.
+ */
+#define REST_COUNT 1024
+
+/* Bits 29:20 are the ABI's optional ones: unknown ones mean nothing. */
+#define ACCESS_OPTIONAL 0x3ff00000u
+#define ACCESS_KNOWN                                                           \
+	(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ |       \
+	 ACCESS_REMOTE_ATOMIC | ACCESS_MW_BIND | ACCESS_ZERO_BASED |           \
+	 ACCESS_ON_DEMAND | ACCESS_HUGETLB | ACCESS_OPTIONAL)
+
+/* An index and 24 scrambled bits are one-to-one: the multiplier is odd. */
+static uint32_t scramble(const struct vb_adapter *a, uint32_t index)
+{
+	return ((index * a->key_mul) ^ a->key_mask) & 0xffffff;
+}
+
+static uint32_t unscramble(const struct vb_adapter *a, uint32_t bits)
+{
+	return ((bits ^ a->key_mask) * a->key_inv) & 0xffffff;
+}
+
+static uint32_t next_key(const struct vb_adapter *a, struct vb_mr *mr)
+{
+	uint32_t key;
+
+	do {
+		mr->variant = (uint8_t)(mr->variant + mr->step);
+		key = scramble(a, mr->index) << 8 | mr->variant;
+	} while (key == 0); /* means: not registered */
+	return key;
+}
+
+static struct vb_mr *pop_free(struct vb_adapter *a, uint32_t keep)
+{
+	struct vb_mr *mr = NULL;
+
+	vb_mutex_lock(&a->mr_lock);
+	if (a->mr_free_count > keep) {
+		mr = a->mr_free;
+		a->mr_free = mr->next_free;
+		a->mr_free_count--;
+	}
+	vb_mutex_unlock(&a->mr_lock);
+	return mr;
+}
+
+static void push_free(struct vb_adapter *a, struct vb_mr *mr)
+{
+	mr->next_free = NULL;
+	vb_mutex_lock(&a->mr_lock);
+	if (a->mr_free_count++ == 0)
+		a->mr_free = mr;
+	else
+		a->mr_free_last->next_free = mr;
+	a->mr_free_last = mr;
+	vb_mutex_unlock(&a->mr_lock);
+}
+
+/* A new object; it keeps its table entry for life, with key 0 in between. */
+static int make_mr(struct vb_adapter *a, struct vb_mr **out)
+{
+	struct vb_mr *mr = calloc(1, sizeof(*mr));
+	uint32_t random = vb_rand32();
+	int rc;
+
+	if (!mr)
+		return -ENOMEM;
+	mr->variant = (uint8_t)random;
+	mr->step = (uint8_t)(random >> 8) | 1;
+	rc = vb_idtab_add(a->mrs, mr, &mr->index);
+	if (rc) {
+		free(mr);
+		return rc;
+	}
+	*out = mr;
+	return 0;
+}
+
+static int take_mr(struct vb_adapter *a, struct vb_mr **out)
+{
+	int rc;
+
+	*out = pop_free(a, REST_COUNT);
+	if (*out)
+		return 0;
+	rc = make_mr(a, out);
+	if (rc == 0)
+		return 0;
+	*out = pop_free(a, 0);
+	return *out ? 0 : rc;
+}
+
+/* @length bytes from @first go past the last address, 2^64 - 1. */
+static bool wraps(uint64_t first, uint64_t length)
+{
+	return length > 0 && first > UINT64_MAX - (length - 1);
+}
+
+static int check_register(const void *base, uint64_t length, uint64_t iova,
+			  uint32_t access)
+{
+	if (access & ~ACCESS_KNOWN)
+		return -EINVAL;
+	/* IBA 11.2.8.2: who lets others change memory may do so himself. */
+	if (access & (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC) &&
+	    !(access & ACCESS_LOCAL_WRITE))
+		return -EINVAL;
+	if (length > vb_limits.max_mr_size || wraps(iova, length) ||
+	    wraps((uintptr_t)base, length))
+		return -EINVAL;
+	return 0;
+}
+
+int vb_mr_register(struct vb_pd *pd, void *base, uint64_t length, uint64_t iova,
+		   uint32_t access, struct vb_mr **out)
+{
+	struct vb_adapter *a = pd->adapter;
+	int rc = check_register(base, length, iova, access);
+	struct vb_mr *mr;
+
+	if (rc == 0)
+		rc = vb_guard_install();
+	if (rc)
+		return rc;
+	if (!vb_limit_take(&a->n_mr, vb_limits.max_mr))
+		return -ENOSPC;
+	rc = take_mr(a, &mr);
+	if (rc) {
+		vb_limit_give(&a->n_mr);
+		return rc;
+	}
+	atomic_fetch_add(&pd->refs, 1);
+	mr->pd = pd;
+	mr->base = base;
+	mr->length = length;
+	mr->iova = iova;
+	mr->access = access;
+	/* Pairs with hold(): who sees the key sees the fields. */
+	atomic_store(&mr->key, next_key(a, mr));
+	*out = mr;
+	return 0;
+}
+
+/*
+ * hold() counts itself, then looks at the key; deregister clears the key, then
+ * looks at the count. All four are sequentially consistent, so that at least
+ * one of two that meet sees the other (a store and a later load of another
+ * variable: acquire and release would not be enough).
+ */
+static struct vb_mr *hold(const struct vb_adapter *a, uint32_t key)
+{
+	struct vb_mr *mr = vb_idtab_get(a->mrs, unscramble(a, key >> 8));
+
+	if (!mr || key == 0)
+		return NULL;
+	atomic_fetch_add(&mr->users, 1);
+	if (VB_LIKELY(atomic_load(&mr->key) == key))
+		return mr;
+	atomic_fetch_sub(&mr->users, 1);
+	return NULL;
+}
+
+static void drop(struct vb_mr *mr)
+{
+	/* Release: the access is over for deregister's load. */
+	atomic_fetch_sub_explicit(&mr->users, 1, memory_order_release);
+}
+
+void vb_mr_deregister(struct vb_mr *mr)
+{
+	struct vb_pd *pd = mr->pd;
+	struct vb_adapter *a = pd->adapter;
+
+	atomic_store(&mr->key, 0);
+	/* An access is a copy, no more: it is over soon. */
+	for (unsigned turn = 0; atomic_load(&mr->users); turn++) {
+		if (turn < 100)
+			sched_yield();
+		else
+			nanosleep(&(struct timespec){ .tv_nsec = 20000 }, NULL);
+	}
+	push_free(a, mr);
+	atomic_fetch_sub(&pd->refs, 1);
+	vb_limit_give(&a->n_mr);
+}
+
+/* No sum that could pass 2^64: below iova, the difference is enormous. */
+static bool is_inside(const struct vb_mr *mr, uint64_t iova, uint64_t len)
+{
+	uint64_t offset = iova - mr->iova;
+
+	return offset <= mr->length && len <= mr->length - offset;
+}
+
+/* For people: a key is refused at most once in a queue pair's life. */
+static void explain(const struct vb_mr *mr, const struct vb_pd *pd,
+		    uint32_t key, uint64_t iova, uint64_t len, uint32_t need)
+{
+	if (!vb_log_wants(LOG_INFO))
+		return;
+	if (!mr)
+		vb_log(LOG_INFO, "key 0x%x: not registered", key);
+	else if (mr->pd != pd)
+		vb_log(LOG_INFO, "key 0x%x: of another protection domain", key);
+	else if (!is_inside(mr, iova, len))
+		vb_log(LOG_INFO,
+		       "key 0x%x: %llu bytes at 0x%llx are not inside the "
+		       "region of %llu bytes at 0x%llx",
+		       key, (unsigned long long)len, (unsigned long long)iova,
+		       (unsigned long long)mr->length,
+		       (unsigned long long)mr->iova);
+	else
+		vb_log(LOG_INFO, "key 0x%x: access 0x%x needed, 0x%x granted",
+		       key, need, mr->access);
+}
+
+enum vb_fault vb_mr_begin(struct vb_adapter *a, const struct vb_pd *pd,
+			  uint32_t key, uint64_t iova, uint64_t len,
+			  uint32_t need, struct vb_mr_use *use)
+{
+	struct vb_mr *mr;
+
+	*use = (struct vb_mr_use){ NULL, NULL };
+	if (len == 0) /* IBA 9.7.4.1.1 */
+		return FAULT_NONE;
+	mr = hold(a, key);
+	if (VB_LIKELY(mr && mr->pd == pd && is_inside(mr, iova, len) &&
+		      (mr->access & need) == need)) {
+		*use = (struct vb_mr_use){ mr, mr->base + (iova - mr->iova) };
+		return FAULT_NONE;
+	}
+	explain(mr, pd, key, iova, len, need);
+	if (mr)
+		drop(mr);
+	return FAULT_RKEY;
+}
+
+void vb_mr_end(struct vb_mr_use *use)
+{
+	if (use->mr)
+		drop(use->mr);
+	use->mr = NULL;
+}
+
+enum vb_fault vb_mr_check(struct vb_adapter *a, const struct vb_pd *pd,
+			  uint32_t key, uint64_t iova, uint64_t len,
+			  uint32_t need)
+{
+	struct vb_mr_use use;
+	enum vb_fault fault = vb_mr_begin(a, pd, key, iova, len, need, &use);
+
+	vb_mr_end(&use);
+	return fault;
+}
+
+enum vb_fault vb_mr_write(struct vb_adapter *a, const struct vb_pd *pd,
+			  uint32_t rkey, uint64_t iova, const void *src,
+			  uint32_t len)
+{
+	struct vb_mr_use use;
+	enum vb_fault fault =
+		vb_mr_begin(a, pd, rkey, iova, len, ACCESS_REMOTE_WRITE, &use);
+
+	if (fault)
+		return fault;
+	if (len && vb_guard_copy(use.at, src, len))
+		fault = FAULT_REMOTE_MEMORY;
+	vb_mr_end(&use);
+	return fault;
+}
+
+enum vb_fault vb_mr_read(struct vb_adapter *a, const struct vb_pd *pd,
+			 uint32_t rkey, uint64_t iova, void *dst, uint32_t len)
+{
+	struct vb_mr_use use;
+	enum vb_fault fault =
+		vb_mr_begin(a, pd, rkey, iova, len, ACCESS_REMOTE_READ, &use);
+
+	if (fault)
+		return fault;
+	if (len && vb_guard_copy(dst, use.at, len))
+		fault = FAULT_REMOTE_MEMORY;
+	vb_mr_end(&use);
+	return fault;
+}
+
+enum vb_fault vb_mr_atomic(struct vb_adapter *a, const struct vb_pd *pd,
+			   uint32_t rkey, uint64_t va, bool swap,
+			   uint64_t swap_add, uint64_t compare, uint64_t *old)
+{
+	struct vb_mr_use use;
+	enum vb_fault fault =
+		vb_mr_begin(a, pd, rkey, va, 8, ACCESS_REMOTE_ATOMIC, &use);
+	uint64_t *at = (uint64_t *)use.at; /* aligned, or not used */
+	int rc;
+
+	if (fault)
+		return fault;
+	if ((uintptr_t)at % 8) {
+		vb_mr_end(&use);
+		return FAULT_ALIGNMENT;
+	}
+	rc = swap ? vb_guard_cas64(at, compare, swap_add, old)
+		  : vb_guard_add64(at, swap_add, old);
+	vb_mr_end(&use);
+	return rc ? FAULT_REMOTE_MEMORY : FAULT_NONE;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A port's GID table, state and MTU, kept like the system's interface. */
+#include "core/port.h"
+
+#include <string.h>
+
+/* IPv6 40, UDP 8, BTH 12, RETH or atomic header 28, immediate 4, ICRC 4. */
+#define HEADER_BYTES 96
+
+uint8_t vb_mtu_for_netdev(uint32_t netdev_mtu)
+{
+	uint8_t code = 5;
+
+	while (code > 1 && vb_mtu_bytes(code) + HEADER_BYTES > netdev_mtu)
+		code--;
+	return code;
+}
+
+void vb_port_init(struct vb_port *p)
+{
+	memset(p, 0, sizeof(*p));
+	vb_mutex_init(&p->lock);
+	p->state = PORT_DOWN;
+	p->max_mtu = 5;
+	p->active_mtu = vb_mtu_for_netdev(0);
+}
+
+void vb_port_fini(struct vb_port *p)
+{
+	vb_mutex_fini(&p->lock);
+}
+
+static int find(const struct vb_port *p, const struct vb_gid *gid)
+{
+	for (unsigned i = 0; i < p->gid_count; i++)
+		if (vb_gid_equal(&p->gids[i].gid, gid))
+			return (int)i;
+	return -1;
+}
+
+static bool is_listed(const struct vb_port_news *news, unsigned count,
+		      const struct vb_gid *gid)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (vb_gid_equal(&news->addresses[i], gid))
+			return true;
+	return false;
+}
+
+static bool put_gid(struct vb_port *p, unsigned index, const struct vb_gid *gid)
+{
+	struct vb_gid_entry *e = &p->gids[index];
+
+	if (vb_gid_equal(&e->gid, gid) && e->ifindex == p->ifindex)
+		return false;
+	*e = (struct vb_gid_entry){ *gid, p->ifindex };
+	p->gid_count = VB_MAX(p->gid_count, index + 1);
+	return true;
+}
+
+static bool put_default_gid(struct vb_port *p)
+{
+	struct vb_gid gid = vb_gid_from_mac(p->mac);
+
+	return put_gid(p, 0, &gid);
+}
+
+static bool drop_gone(struct vb_port *p, const struct vb_port_news *news,
+		      unsigned count)
+{
+	bool changed = false;
+
+	for (unsigned i = 1; i < p->gid_count; i++) {
+		struct vb_gid_entry *e = &p->gids[i];
+
+		if (vb_gid_is_zero(&e->gid) || is_listed(news, count, &e->gid))
+			continue;
+		memset(e, 0, sizeof(*e));
+		changed = true;
+	}
+	while (p->gid_count > 1 &&
+	       vb_gid_is_zero(&p->gids[p->gid_count - 1].gid))
+		p->gid_count--;
+	return changed;
+}
+
+/* The table has a place for every address that news can hold. */
+static bool add_gid(struct vb_port *p, const struct vb_gid *gid)
+{
+	unsigned hole = 1;
+
+	if (vb_gid_is_zero(gid) || find(p, gid) >= 0)
+		return false;
+	while (hole < VB_MAX_GIDS && !vb_gid_is_zero(&p->gids[hole].gid))
+		hole++;
+	return hole < VB_MAX_GIDS && put_gid(p, hole, gid);
+}
+
+static bool update_gids(struct vb_port *p, const struct vb_port_news *news)
+{
+	unsigned count = VB_MIN(news->count, VB_COUNT(news->addresses));
+	bool changed = put_default_gid(p);
+
+	changed |= drop_gone(p, news, count);
+	for (unsigned i = 0; i < count; i++)
+		changed |= add_gid(p, &news->addresses[i]);
+	return changed;
+}
+
+static unsigned update_state(struct vb_port *p, bool up)
+{
+	enum vb_port_state state = up ? PORT_ACTIVE : PORT_DOWN;
+
+	if (p->state == state)
+		return PORT_SAME;
+	p->state = state;
+	return up ? PORT_UP : PORT_WENT_DOWN;
+}
+
+unsigned vb_port_update(struct vb_port *p, const struct vb_port_news *news)
+{
+	unsigned change;
+
+	vb_mutex_lock(&p->lock);
+	change = update_state(p, news->up);
+	if (update_gids(p, news))
+		change |= PORT_GIDS;
+	if (p->netdev_mtu != news->mtu)
+		change |= PORT_MTU;
+	p->netdev_mtu = news->mtu;
+	p->active_mtu = vb_mtu_for_netdev(news->mtu);
+	p->mbits = news->mbits;
+	vb_mutex_unlock(&p->lock);
+	return change;
+}
+
+bool vb_port_gid(struct vb_port *p, unsigned index, struct vb_gid_entry *out)
+{
+	bool found;
+
+	if (index >= VB_MAX_GIDS)
+		return false;
+	vb_mutex_lock(&p->lock);
+	found = !vb_gid_is_zero(&p->gids[index].gid);
+	if (found)
+		*out = p->gids[index];
+	vb_mutex_unlock(&p->lock);
+	return found;
+}
+
+int vb_port_find_gid(struct vb_port *p, const struct vb_gid *gid)
+{
+	int index;
+
+	if (vb_gid_is_zero(gid))
+		return -1;
+	vb_mutex_lock(&p->lock);
+	index = find(p, gid);
+	vb_mutex_unlock(&p->lock);
+	return index;
+}

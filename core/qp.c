@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Queue pairs: birth, completions, flush, end. */
+#include "core/qp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "core/transport.h"
+
+/*
+ * Queue pairs that have been destroyed, for all adapters: the table that
+ * finds them is the process's, and a thread that found one a moment ago may
+ * outlive the adapter. Their memory is never returned.
+ */
+static struct {
+	struct vb_mutex lock;
+	struct vb_qp *first;
+} pool = { .lock = { PTHREAD_MUTEX_INITIALIZER } };
+
+/* Types that there are; the rest is for core/qp_state.c's table to say. */
+static const enum vb_qp_type known_types[] = { QPT_RC };
+
+// clang-format off
+static const uint8_t wc_ops[] = {
+	[WR_WRITE]     = WC_OP_WRITE,
+	[WR_WRITE_IMM] = WC_OP_WRITE,
+	[WR_SEND]      = WC_OP_SEND,
+	[WR_SEND_IMM]  = WC_OP_SEND,
+	[WR_READ]      = WC_OP_READ,
+	[WR_CMP_SWAP]  = WC_OP_CMP_SWAP,
+	[WR_FETCH_ADD] = WC_OP_FETCH_ADD,
+	[WR_LOCAL_INV] = WC_OP_LOCAL_INV,
+	[WR_BIND_MW]   = WC_OP_BIND_MW,
+	[WR_SEND_INV]  = WC_OP_SEND,
+};
+// clang-format on
+
+/* IBA 10.2.4.4, 10.3.1: in vb_qp_state's order. */
+static const char *const state_names[] = { "RESET", "INIT", "RTR", "RTS",
+					   "SQD",   "SQE",  "ERR" };
+_Static_assert(VB_COUNT(state_names) == QPS_COUNT, "a name for each");
+
+const char *vb_qp_state_name(enum vb_qp_state s)
+{
+	return (unsigned)s < QPS_COUNT ? state_names[s] : "unknown";
+}
+
+static enum vb_qp_state state_of(const struct vb_qp *qp)
+{
+	/* With drive held: only its holder writes. */
+	return atomic_load_explicit(&qp->state, memory_order_relaxed);
+}
+
+static bool is_known(enum vb_qp_type type)
+{
+	for (size_t i = 0; i < VB_COUNT(known_types); i++)
+		if (known_types[i] == type)
+			return true;
+	return false;
+}
+
+static int check_init(const struct vb_adapter *a, const struct vb_qp_init *i)
+{
+	const struct vb_limits *max = &vb_limits;
+
+	if (!is_known(i->type))
+		return -EOPNOTSUPP;
+	if (!i->pd || !i->send_cq || !i->recv_cq)
+		return -EINVAL;
+	if (i->pd->adapter != a || i->send_cq->adapter != a ||
+	    i->recv_cq->adapter != a || (i->srq && i->srq->pd->adapter != a))
+		return -EINVAL;
+	if (i->max_send_wr > max->max_qp_wr || i->max_send_sge > max->max_sge ||
+	    i->max_inline > max->max_inline)
+		return -EINVAL;
+	if (i->srq) /* the SRQ's own caps count */
+		return 0;
+	if (i->max_recv_wr > max->max_qp_wr || i->max_recv_sge > max->max_sge)
+		return -EINVAL;
+	return 0;
+}
+
+static struct vb_qp *take_memory(void)
+{
+	struct vb_qp *qp;
+
+	vb_mutex_lock(&pool.lock);
+	qp = pool.first;
+	if (qp)
+		pool.first = qp->next_free;
+	vb_mutex_unlock(&pool.lock);
+	if (qp)
+		return qp;
+	qp = calloc(1, sizeof(*qp));
+	if (qp) {
+		vb_mutex_init(&qp->drive);
+		vb_timer_init(&qp->timer);
+	}
+	return qp;
+}
+
+static void give_memory(struct vb_qp *qp)
+{
+	vb_mutex_lock(&pool.lock);
+	qp->next_free = pool.first;
+	pool.first = qp;
+	vb_mutex_unlock(&pool.lock);
+}
+
+static int init_queues(struct vb_qp *qp, struct vb_qp_init *init)
+{
+	int rc = vb_sq_init(&qp->sq, init->max_send_wr, init->max_send_sge,
+			    init->max_inline, init->sig_all);
+
+	if (rc)
+		return rc;
+	if (init->srq)
+		init->max_recv_wr = init->max_recv_sge = 0;
+	rc = vb_rq_init(&qp->rq, init->max_recv_wr, init->max_recv_sge);
+	if (rc) {
+		vb_sq_fini(&qp->sq);
+		return rc;
+	}
+	init->max_send_wr = qp->sq.cap;
+	init->max_inline = qp->sq.max_inline;
+	init->max_recv_wr = qp->rq.cap;
+	return 0;
+}
+
+static void fini_queues(struct vb_qp *qp)
+{
+	vb_sq_fini(&qp->sq);
+	vb_rq_fini(&qp->rq);
+}
+
+static void forget_peer(struct vb_qp *qp)
+{
+	memset(&qp->attr, 0, sizeof(qp->attr));
+	memset(&qp->route, 0, sizeof(qp->route));
+	memset(&qp->peer_id, 0, sizeof(qp->peer_id));
+	qp->mtu = 0;
+	qp->comm_est_sent = false;
+	qp->last_wqe_sent = false;
+	qp->recv_busy = false;
+}
+
+/* Under drive, not in the table: @qp's memory may have been another's. The
+ * lock, the timer and kick go on from life to life. */
+static void init_fields(struct vb_qp *qp, struct vb_adapter *a,
+			const struct vb_qp_init *init)
+{
+	qp->adapter = a;
+	qp->pd = init->pd;
+	qp->send_cq = init->send_cq;
+	qp->recv_cq = init->recv_cq;
+	qp->srq = init->srq;
+	qp->async = init->async;
+	qp->owner = init->owner;
+	qp->type = init->type;
+	qp->tp = NULL;
+	qp->timer_at = VB_NEVER;
+	atomic_store(&qp->state, QPS_RESET);
+	forget_peer(qp);
+}
+
+static void ref_parts(struct vb_qp *qp)
+{
+	atomic_fetch_add(&qp->pd->refs, 1);
+	atomic_fetch_add(&qp->send_cq->refs, 1);
+	atomic_fetch_add(&qp->recv_cq->refs, 1);
+	if (qp->srq)
+		atomic_fetch_add(&qp->srq->refs, 1);
+}
+
+static void unref_parts(struct vb_qp *qp)
+{
+	atomic_fetch_sub(&qp->pd->refs, 1);
+	atomic_fetch_sub(&qp->send_cq->refs, 1);
+	atomic_fetch_sub(&qp->recv_cq->refs, 1);
+	if (qp->srq)
+		atomic_fetch_sub(&qp->srq->refs, 1);
+}
+
+/* Under drive. The table comes last, and the number after it: whoever finds
+ * the queue pair before it has its number sees 0, a free one. */
+static int bring_up(struct vb_qp *qp)
+{
+	struct vb_adapter *a = qp->adapter;
+	int rc = a->transport->attach(qp);
+
+	if (rc)
+		return rc;
+	rc = vb_idtab_add(a->qps, qp, &qp->index);
+	if (rc) {
+		a->transport->detach(qp);
+		return rc;
+	}
+	ref_parts(qp);
+	atomic_store(&qp->qpn, a->qpn_base | qp->index);
+	return 0;
+}
+
+static int make_qp(struct vb_adapter *a, struct vb_qp_init *init,
+		   struct vb_qp **out)
+{
+	struct vb_qp *qp = take_memory();
+	int rc;
+
+	if (!qp)
+		return -ENOMEM;
+	vb_mutex_lock(&qp->drive);
+	init_fields(qp, a, init);
+	rc = init_queues(qp, init);
+	if (rc == 0) {
+		rc = bring_up(qp);
+		if (rc)
+			fini_queues(qp);
+	}
+	vb_mutex_unlock(&qp->drive);
+	if (rc) {
+		give_memory(qp);
+		return rc;
+	}
+	*out = qp;
+	return 0;
+}
+
+int vb_qp_create(struct vb_adapter *a, struct vb_qp_init *init,
+		 struct vb_qp **out)
+{
+	struct vb_qp_init given = *init;
+	int rc = check_init(a, init);
+
+	if (rc)
+		return rc;
+	if (!vb_limit_take(&a->n_qp, vb_limits.max_qp))
+		return -ENOMEM;
+	rc = make_qp(a, &given, out);
+	if (rc) {
+		vb_limit_give(&a->n_qp);
+		return rc == -ENOSPC ? -ENOMEM : rc; /* other adapters' QPs */
+	}
+	*init = given;
+	return 0;
+}
+
+void vb_qp_destroy(struct vb_qp *qp)
+{
+	struct vb_adapter *a = qp->adapter;
+
+	vb_mutex_lock(&qp->drive);
+	atomic_store(&qp->qpn, 0);
+	atomic_store(&qp->state, QPS_RESET);
+	vb_idtab_del(a->qps, qp->index);
+	a->transport->detach(qp);
+	/* From here on no poller can reach this queue pair. */
+	vb_cq_purge(qp->send_cq, qp);
+	vb_cq_purge(qp->recv_cq, qp);
+	fini_queues(qp);
+	unref_parts(qp);
+	vb_mutex_unlock(&qp->drive);
+	if (qp->async && qp->owner)
+		vb_async_forget(qp->async, qp->owner);
+	give_memory(qp);
+	vb_limit_give(&a->n_qp);
+}
+
+void vb_qp_query(struct vb_qp *qp, struct vb_qp_attr *attr)
+{
+	vb_mutex_lock(&qp->drive);
+	*attr = qp->attr;
+	attr->qp_state = attr->cur_qp_state = state_of(qp);
+	attr->sq_draining = attr->qp_state == QPS_SQD && attr->sq_draining;
+	vb_mutex_unlock(&qp->drive);
+}
+
+void vb_qp_event(struct vb_qp *qp, enum vb_event_type type)
+{
+	if (qp->async)
+		vb_async_post(qp->async, type, qp->owner);
+}
+
+void vb_qp_drained(struct vb_qp *qp)
+{
+	if (!qp->attr.sq_draining)
+		return;
+	qp->attr.sq_draining = false;
+	if (qp->attr.sqd_async_notify)
+		vb_qp_event(qp, EVENT_SQ_DRAINED);
+}
+
+/* An entry lost is a queue pair lost (IBA 10.10.2.3: an unaffiliated error
+ * would leave the program waiting for a completion that never comes). */
+static void complete(struct vb_qp *qp, struct vb_cq *cq, struct vb_cqe *e,
+		     bool solicited)
+{
+	e->qp = qp;
+	e->qpn = atomic_load_explicit(&qp->qpn, memory_order_relaxed);
+	if (!vb_cq_push(cq, e, solicited))
+		vb_qp_fail(qp, EVENT_QP_FATAL);
+}
+
+static uint8_t wc_op(const struct vb_send_wqe *wqe)
+{
+	return wqe->op < VB_COUNT(wc_ops) ? wc_ops[wqe->op] : WC_OP_SEND;
+}
+
+void vb_qp_send_done(struct vb_qp *qp, enum vb_wc_status status)
+{
+	const struct vb_send_wqe *wqe;
+	struct vb_cqe e;
+
+	/* A transport that retires several finds the rest flushed when one of
+	 * them meets a full completion queue. */
+	if (qp->sq.done == vb_sq_end(&qp->sq))
+		return;
+	wqe = vb_sq_at(&qp->sq, qp->sq.done++);
+	if (status == WC_SUCCESS && !qp->sq.sig_all &&
+	    !(wqe->flags & SEND_SIGNALED))
+		return;
+	e = (struct vb_cqe){
+		.wr_id = wqe->wr_id,
+		.status = (uint8_t)status,
+		.opcode = wc_op(wqe),
+		.byte_len = wqe->length,
+		/* The slots of unsignalled ones before it, too. */
+		.release = qp->sq.done,
+	};
+	complete(qp, qp->send_cq, &e, false);
+}
+
+bool vb_qp_recv_begin(struct vb_qp *qp)
+{
+	qp->recv_busy = qp->srq ? vb_srq_take(qp->srq, &qp->recv)
+				: vb_rq_take(&qp->rq, &qp->recv);
+	return qp->recv_busy;
+}
+
+void vb_qp_recv_done(struct vb_qp *qp, const struct vb_recv_done *d)
+{
+	struct vb_cqe e = {
+		.wr_id = qp->recv.wr_id,
+		.status = (uint8_t)d->status,
+		.opcode = (uint8_t)d->opcode,
+		.wc_flags = d->wc_flags,
+		.is_recv = true,
+		.byte_len = d->byte_len,
+		.imm = d->imm,
+		.src_qp = d->src_qp,
+		.release = qp->recv.index + 1,
+	};
+
+	if (!qp->recv_busy) /* flushed meanwhile, as above */
+		return;
+	qp->recv_busy = false;
+	complete(qp, qp->recv_cq, &e, d->solicited);
+}
+
+static void flush_recv(struct vb_qp *qp)
+{
+	static const struct vb_recv_done flushed = { .status = WC_FLUSH_ERR,
+						     .opcode = WC_OP_RECV };
+
+	/* What a shared queue holds is for others. */
+	if (!qp->recv_busy && (qp->srq || !vb_qp_recv_begin(qp)))
+		return;
+	do
+		vb_qp_recv_done(qp, &flushed);
+	while (!qp->srq && vb_qp_recv_begin(qp));
+}
+
+void vb_qp_flush(struct vb_qp *qp)
+{
+	if (state_of(qp) != QPS_ERR)
+		return;
+	while (qp->sq.done != vb_sq_end(&qp->sq))
+		vb_qp_send_done(qp, WC_FLUSH_ERR);
+	flush_recv(qp);
+	/* IBA 11.6.3.2: it takes no more from the shared queue. */
+	if (qp->srq && !qp->last_wqe_sent) {
+		qp->last_wqe_sent = true;
+		vb_qp_event(qp, EVENT_LAST_WQE);
+	}
+}
+
+void vb_qp_fail(struct vb_qp *qp, int event)
+{
+	if (state_of(qp) == QPS_ERR)
+		return;
+	atomic_store(&qp->state, QPS_ERR);
+	vb_qp_flush(qp);
+	if (event >= 0)
+		vb_qp_event(qp, (enum vb_event_type)event);
+}
+
+static void empty_queues(struct vb_qp *qp)
+{
+	struct vb_sq *sq = &qp->sq;
+	struct vb_rq *rq = &qp->rq;
+
+	vb_mutex_lock(&sq->lock);
+	sq->done = atomic_load(&sq->posted);
+	atomic_store(&sq->released, sq->done);
+	vb_mutex_unlock(&sq->lock);
+	vb_mutex_lock(&rq->lock);
+	atomic_store(&rq->taken, atomic_load(&rq->posted));
+	atomic_store(&rq->released, atomic_load(&rq->posted));
+	vb_mutex_unlock(&rq->lock);
+}
+
+void vb_qp_clear(struct vb_qp *qp)
+{
+	/* Purged first: a poller must not move the released index after. */
+	vb_cq_purge(qp->send_cq, qp);
+	vb_cq_purge(qp->recv_cq, qp);
+	empty_queues(qp);
+	forget_peer(qp);
+}

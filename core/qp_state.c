@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ibv_modify_qp: which move of a queue pair's state takes which attributes
+ * (IBA 10.3.1, 11.2.5.2), and what the attributes may be.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "core/transport.h"
+
+struct move {
+	uint32_t types; /* bits: 1 << enum vb_qp_type */
+	uint8_t from, to;
+	uint32_t required, optional; /* enum vb_qp_mask, besides STATE */
+};
+
+/* Moves that are not here are not legal; to RESET and to ERR one may come from
+ * anywhere, with nothing but the state. */
+// clang-format off
+#define RC (1u << QPT_RC)
+static const struct move moves[] = {
+	/* types  from	     to		required
+	 *				optional */
+	{ RC, QPS_RESET, QPS_INIT,	QPM_PKEY_INDEX | QPM_PORT |
+					QPM_ACCESS_FLAGS,
+					0 },
+	{ RC, QPS_INIT,  QPS_INIT,	0,
+					QPM_PKEY_INDEX | QPM_PORT |
+					QPM_ACCESS_FLAGS },
+	{ RC, QPS_INIT,  QPS_RTR,	QPM_AV | QPM_PATH_MTU | QPM_DEST_QPN |
+					QPM_RQ_PSN | QPM_MAX_DEST_RD_ATOMIC |
+					QPM_MIN_RNR_TIMER,
+					QPM_ALT_PATH | QPM_ACCESS_FLAGS |
+					QPM_PKEY_INDEX },
+	{ RC, QPS_RTR,	 QPS_RTS,	QPM_TIMEOUT | QPM_RETRY_CNT |
+					QPM_RNR_RETRY | QPM_SQ_PSN |
+					QPM_MAX_QP_RD_ATOMIC,
+					QPM_CUR_STATE | QPM_ALT_PATH |
+					QPM_ACCESS_FLAGS | QPM_MIN_RNR_TIMER |
+					QPM_PATH_MIG_STATE },
+	{ RC, QPS_RTS,	 QPS_RTS,	0,
+					QPM_CUR_STATE | QPM_ALT_PATH |
+					QPM_ACCESS_FLAGS | QPM_MIN_RNR_TIMER |
+					QPM_PATH_MIG_STATE },
+	{ RC, QPS_RTS,	 QPS_SQD,	0,
+					QPM_EN_SQD_ASYNC_NOTIFY },
+	{ RC, QPS_SQD,	 QPS_RTS,	0,
+					QPM_CUR_STATE | QPM_ALT_PATH |
+					QPM_ACCESS_FLAGS | QPM_MIN_RNR_TIMER |
+					QPM_PATH_MIG_STATE },
+	{ RC, QPS_SQD,	 QPS_SQD,	0,
+					QPM_CUR_STATE | QPM_AV | QPM_ALT_PATH |
+					QPM_PORT | QPM_PKEY_INDEX |
+					QPM_TIMEOUT | QPM_RETRY_CNT |
+					QPM_RNR_RETRY | QPM_ACCESS_FLAGS |
+					QPM_MIN_RNR_TIMER |
+					QPM_MAX_QP_RD_ATOMIC |
+					QPM_MAX_DEST_RD_ATOMIC |
+					QPM_PATH_MIG_STATE },
+};
+#undef RC
+
+static const struct move anywhere = { 0 };
+
+/* One attribute: its place in vb_qp_attr, and what it may be when it is a
+ * number. No bytes: there is no such attribute here. */
+struct field {
+	uint32_t bit;
+	const char *name;
+	uint16_t at, bytes;
+	uint32_t min, max;
+};
+
+#define ROW(bit, member, min, max)                             \
+	{ QPM_##bit, #bit, offsetof(struct vb_qp_attr, member), \
+	  sizeof(((struct vb_qp_attr *)0)->member), min, max }
+#define ANY UINT32_MAX
+static const struct field fields[] = {
+	/*  bit			member		    min	 max */
+	ROW(CUR_STATE,		cur_qp_state,	    0,	 QPS_COUNT - 1),
+	ROW(EN_SQD_ASYNC_NOTIFY, sqd_async_notify,  0,	 1),
+	ROW(ACCESS_FLAGS,	access_flags,	    0,	 ANY),
+	ROW(PKEY_INDEX,		pkey_index,	    0,	 0),
+	ROW(PORT,		port_num,	    1,	 1),
+	ROW(QKEY,		qkey,		    0,	 ANY),
+	ROW(AV,			av,		    0,	 0),
+	ROW(PATH_MTU,		path_mtu,	    1,	 5),
+	ROW(TIMEOUT,		timeout,	    0,	 31),
+	ROW(RETRY_CNT,		retry_cnt,	    0,	 7),
+	ROW(RNR_RETRY,		rnr_retry,	    0,	 7),
+	ROW(RQ_PSN,		rq_psn,		    0,	 ANY),
+	ROW(MAX_QP_RD_ATOMIC,	max_rd_atomic,	    0,	 VB_MAX_RD_ATOM),
+	ROW(MIN_RNR_TIMER,	min_rnr_timer,	    0,	 31),
+	ROW(SQ_PSN,		sq_psn,		    0,	 ANY),
+	ROW(MAX_DEST_RD_ATOMIC,	max_dest_rd_atomic, 0,	 VB_MAX_RD_ATOM),
+	/* No automatic path migration: MIGRATED (0) is what is. */
+	ROW(PATH_MIG_STATE,	path_mig_state,	    0,	 0),
+	ROW(DEST_QPN,		dest_qp_num,	    0,	 0xffffff),
+	ROW(RATE_LIMIT,		rate_limit,	    0,	 ANY),
+	{ QPM_ALT_PATH, "ALT_PATH", 0, 0, 0, 0 },
+	{ QPM_CAP,	"CAP",	    0, 0, 0, 0 },
+};
+#undef ANY
+#undef ROW
+// clang-format on
+
+/* One request to modify, and what it would come to. */
+struct change {
+	struct vb_qp *qp;
+	const struct vb_qp_attr *asked;
+	uint32_t mask;
+	enum vb_qp_state from, to;
+	struct vb_qp_attr attr;
+	struct vb_route route;
+	uint32_t mtu;
+};
+
+static const struct move *find_move(const struct change *c)
+{
+	if (c->to == QPS_RESET || c->to == QPS_ERR)
+		return &anywhere;
+	for (size_t i = 0; i < VB_COUNT(moves); i++)
+		if (moves[i].types & 1u << c->qp->type &&
+		    moves[i].from == c->from && moves[i].to == c->to)
+			return &moves[i];
+	return NULL;
+}
+
+/* "AV, PATH_MTU" */
+static const char *mask_text(uint32_t mask, char *text, size_t room)
+{
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < VB_COUNT(fields) && used < room; i++) {
+		if (!(mask & fields[i].bit))
+			continue;
+		used += (size_t)snprintf(text + used, room - used, "%s%s",
+					 used ? ", " : "", fields[i].name);
+		mask &= ~fields[i].bit;
+	}
+	if (mask && used < room)
+		snprintf(text + used, room - used, "%s0x%x", used ? ", " : "",
+			 mask);
+	return text;
+}
+
+/* Programs may try things out: no warning, but a reason for who asks. */
+static int refuse(const struct change *c, const char *what, uint32_t mask)
+{
+	char text[320];
+
+	vb_log(LOG_INFO, "qp 0x%x: %s to %s: %s %s", atomic_load(&c->qp->qpn),
+	       vb_qp_state_name(c->from), vb_qp_state_name(c->to), what,
+	       mask_text(mask, text, sizeof(text)));
+	return -EINVAL;
+}
+
+static int check_mask(const struct change *c)
+{
+	const struct move *m = find_move(c);
+	uint32_t given = c->mask & ~(uint32_t)QPM_STATE;
+
+	if (!m) {
+		vb_log(LOG_INFO, "qp 0x%x: %s to %s is not a move",
+		       atomic_load(&c->qp->qpn), vb_qp_state_name(c->from),
+		       vb_qp_state_name(c->to));
+		return -EINVAL;
+	}
+	if (m->required & ~given)
+		return refuse(c, "needs", m->required & ~given);
+	if (given & ~(m->required | m->optional))
+		return refuse(c, "does not take",
+			      given & ~(m->required | m->optional));
+	return 0;
+}
+
+/* Numbers of all widths; an enum is as wide as an int. */
+static uint32_t value_of(const struct vb_qp_attr *attr, const struct field *f)
+{
+	const char *at = (const char *)attr + f->at;
+
+	switch (f->bytes) {
+	case 1:
+		return *(const uint8_t *)at;
+	case 2:
+		return *(const uint16_t *)at;
+	case 4:
+		return *(const uint32_t *)at;
+	default: /* an address vector: check_av() */
+		return f->min;
+	}
+}
+
+static int check_values(const struct change *c)
+{
+	for (size_t i = 0; i < VB_COUNT(fields); i++) {
+		const struct field *f = &fields[i];
+		uint32_t value = value_of(c->asked, f);
+
+		if (!(c->mask & f->bit))
+			continue;
+		if (f->bytes == 0)
+			return refuse(c, "not supported here:", f->bit);
+		if (value < f->min || value > f->max)
+			return refuse(c, "out of range:", f->bit);
+	}
+	if (c->mask & QPM_CUR_STATE && c->asked->cur_qp_state != c->from)
+		return refuse(c, "state is not", QPM_CUR_STATE);
+	return 0;
+}
+
+static void apply(struct change *c)
+{
+	c->attr = c->qp->attr;
+	for (size_t i = 0; i < VB_COUNT(fields); i++) {
+		const struct field *f = &fields[i];
+
+		if (c->mask & f->bit)
+			memcpy((char *)&c->attr + f->at,
+			       (const char *)c->asked + f->at, f->bytes);
+	}
+	c->attr.rq_psn &= VB_PSN_MASK;
+	c->attr.sq_psn &= VB_PSN_MASK;
+	if (c->to != QPS_SQD)
+		c->attr.sq_draining = false;
+	if (c->from != QPS_RTS || c->to != QPS_SQD)
+		return;
+	/* Each way into SQD asks anew for its event. */
+	if (!(c->mask & QPM_EN_SQD_ASYNC_NOTIFY))
+		c->attr.sqd_async_notify = false;
+	c->attr.sq_draining = true;
+}
+
+/*
+ * A path MTU that the interface cannot carry would make every full packet
+ * undeliverable. Programs ask for one all the same, and on hardware get it;
+ * here the queue pair uses what fits. The peer, on the other end of the same
+ * link and under the same rule, clamps alike.
+ */
+static uint32_t usable_mtu(struct vb_port *p, uint8_t path_mtu)
+{
+	uint8_t active;
+
+	vb_mutex_lock(&p->lock);
+	active = p->active_mtu;
+	vb_mutex_unlock(&p->lock);
+	return vb_mtu_bytes(VB_MIN(path_mtu, active));
+}
+
+static int fill_route(struct change *c, const struct vb_gid_entry *source)
+{
+	const struct vb_av *av = &c->attr.av;
+	struct vb_link *link = c->qp->adapter->link;
+
+	c->route = (struct vb_route){
+		.sgid = source->gid,
+		.dgid = av->dgid,
+		.ifindex = source->ifindex,
+		.tclass = av->traffic_class,
+		.hop_limit = av->hop_limit,
+		.flow_label = av->flow_label & 0xfffff,
+		.dqpn = c->attr.dest_qp_num,
+		.sqpn = atomic_load(&c->qp->qpn),
+	};
+	return link ? link->ops->route(link, &c->route) : 0;
+}
+
+static int apply_av(struct change *c)
+{
+	const struct vb_av *av = &c->attr.av;
+	struct vb_port *port = &c->qp->adapter->port;
+	struct vb_gid_entry source;
+	char text[VB_GID_TEXT];
+	int rc;
+
+	if (!av->is_global) /* Annex A17: there are no LIDs on RoCE */
+		return refuse(c, "no GRH in", QPM_AV);
+	if (av->port_num != 1)
+		return refuse(c, "port is not 1 in", QPM_AV);
+	if (vb_gid_is_zero(&av->dgid))
+		return refuse(c, "destination GID is zero in", QPM_AV);
+	if (!vb_port_gid(port, av->sgid_index, &source))
+		return refuse(c, "no GID at sgid_index of", QPM_AV);
+	rc = fill_route(c, &source);
+	if (rc) {
+		vb_log(LOG_INFO, "qp 0x%x: no route to %s: %s",
+		       atomic_load(&c->qp->qpn), vb_gid_text(&av->dgid, text),
+		       strerror(-rc));
+		return rc;
+	}
+	c->mtu = usable_mtu(port, c->attr.path_mtu);
+	return 0;
+}
+
+static int plan(struct change *c)
+{
+	int rc = check_mask(c);
+
+	if (rc == 0)
+		rc = check_values(c);
+	if (rc)
+		return rc;
+	apply(c);
+	c->route = c->qp->route;
+	c->mtu = c->qp->mtu;
+	return c->mask & QPM_AV ? apply_av(c) : 0;
+}
+
+/* Nothing fails from here on. */
+static void carry_out(const struct change *c, vb_time now)
+{
+	struct vb_qp *qp = c->qp;
+
+	qp->attr = c->attr;
+	qp->route = c->route;
+	qp->mtu = c->mtu;
+	atomic_store(&qp->state, c->to);
+	qp->adapter->transport->enter(qp, c->from, c->to, now);
+	if (c->to == QPS_RESET)
+		vb_qp_clear(qp);
+	if (c->to == QPS_ERR)
+		vb_qp_flush(qp);
+}
+
+int vb_qp_modify(struct vb_qp *qp, const struct vb_qp_attr *attr, uint32_t mask,
+		 vb_time now)
+{
+	struct change c = { .qp = qp, .asked = attr, .mask = mask };
+	int rc;
+
+	vb_mutex_lock(&qp->drive);
+	c.from = atomic_load(&qp->state);
+	c.to = mask & QPM_STATE ? attr->qp_state : c.from;
+	rc = plan(&c);
+	if (rc == 0)
+		carry_out(&c, now);
+	vb_mutex_unlock(&qp->drive);
+	return rc;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Walks a scatter/gather list: out into a packet, in from a packet. */
+#include "core/sge.h"
+
+#include "base/guard.h"
+
+/* A contiguous part of a list, in the keys' addresses. */
+struct piece {
+	uint64_t addr;
+	uint32_t len, lkey;
+};
+
+/* Where a walk stands: entry and offset in it. */
+struct walk {
+	const struct vb_sge *at, *end;
+	uint64_t offset;
+};
+
+/* The next piece, of @most bytes or fewer. False: the list is at its end. */
+static bool next_piece(struct walk *w, uint32_t most, struct piece *p)
+{
+	while (w->at < w->end && w->offset >= w->at->length) {
+		w->offset -= w->at->length;
+		w->at++;
+	}
+	if (w->at == w->end)
+		return false;
+	p->addr = w->at->addr + w->offset;
+	p->lkey = w->at->lkey;
+	p->len = (uint32_t)VB_MIN(most, w->at->length - w->offset);
+	w->offset += p->len;
+	return true;
+}
+
+static enum vb_fault begin_piece(struct vb_pd *pd, const struct piece *p,
+				 uint32_t need, struct vb_mr_use *use)
+{
+	return vb_mr_begin(pd->adapter, pd, p->lkey, p->addr, p->len, need,
+			   use) == FAULT_NONE
+		       ? FAULT_NONE
+		       : FAULT_LKEY;
+}
+
+static enum vb_fault gather_piece(struct vb_pd *pd, const struct piece *p,
+				  void *dst)
+{
+	struct vb_mr_use use;
+	size_t missing;
+
+	if (begin_piece(pd, p, 0, &use))
+		return FAULT_LKEY;
+	missing = vb_guard_copy(dst, use.at, p->len);
+	vb_mr_end(&use);
+	return missing ? FAULT_LOCAL_MEMORY : FAULT_NONE;
+}
+
+static enum vb_fault place_piece(struct vb_pd *pd, const struct piece *p,
+				 const void *src)
+{
+	struct vb_mr_use use;
+	size_t missing;
+
+	if (begin_piece(pd, p, ACCESS_LOCAL_WRITE, &use))
+		return FAULT_LKEY;
+	missing = vb_guard_copy(use.at, src, p->len);
+	vb_mr_end(&use);
+	return missing ? FAULT_LOCAL_MEMORY : FAULT_NONE;
+}
+
+enum vb_fault vb_sge_gather(struct vb_pd *pd, const struct vb_sge *sge,
+			    unsigned count, uint64_t offset, void *dst,
+			    uint32_t len)
+{
+	struct walk w = { sge, sge + count, offset };
+	enum vb_fault fault = FAULT_NONE;
+	uint8_t *to = dst;
+	struct piece p;
+
+	for (; len && !fault; len -= p.len, to += p.len) {
+		if (!next_piece(&w, len, &p))
+			return FAULT_LKEY; /* the caller's total was wrong */
+		fault = gather_piece(pd, &p, to);
+	}
+	return fault;
+}
+
+enum vb_fault vb_sge_place(struct vb_pd *pd, const struct vb_sge *sge,
+			   unsigned count, uint64_t offset, const void *src,
+			   uint32_t len)
+{
+	struct walk w = { sge, sge + count, offset };
+	enum vb_fault fault = FAULT_NONE;
+	const uint8_t *from = src;
+	struct piece p;
+
+	for (; len && !fault; len -= p.len, from += p.len) {
+		if (!next_piece(&w, len, &p))
+			return FAULT_LKEY; /* the caller's total was wrong */
+		fault = place_piece(pd, &p, from);
+	}
+	return fault;
+}
+
+uint64_t vb_sge_total(const struct vb_sge *sge, unsigned count)
+{
+	uint64_t total = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		total += sge[i].length;
+	return total;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rings of work requests: one poster at a time, one taker. */
+#include "core/wq.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/sge.h"
+
+/* A receive as it lies in its slot. */
+struct recv_slot {
+	uint64_t wr_id;
+	uint32_t num_sge;
+	struct vb_sge sge[];
+};
+_Static_assert(sizeof(struct recv_slot) % _Alignof(struct vb_sge) == 0,
+	       "entries are aligned");
+_Static_assert(sizeof(struct vb_send_wqe) % 16 == 0, "slots are aligned");
+
+static uint32_t round_up_pow2(uint32_t n)
+{
+	return n <= 1 ? n : 1u << (32 - __builtin_clz(n - 1));
+}
+
+/* @slots stays NULL, with success, for a queue of none. calloc: what is never
+ * posted to is never touched, hence costs no memory. */
+static int make_slots(uint32_t cap, uint32_t stride, uint8_t **slots)
+{
+	*slots = cap ? calloc(cap, stride) : NULL;
+	return cap && !*slots ? -ENOMEM : 0;
+}
+
+int vb_sq_init(struct vb_sq *sq, uint32_t cap, uint32_t max_sge,
+	       uint32_t max_inline, bool sig_all)
+{
+	uint32_t list = max_sge * (uint32_t)sizeof(struct vb_sge);
+	uint32_t room = (VB_MAX(list, max_inline) + 15) & ~15u;
+
+	memset(sq, 0, sizeof(*sq));
+	sq->cap = round_up_pow2(cap);
+	sq->max_sge = max_sge;
+	sq->max_inline = room;
+	sq->sig_all = sig_all;
+	sq->stride = (uint32_t)sizeof(struct vb_send_wqe) + room;
+	if (make_slots(sq->cap, sq->stride, &sq->slots))
+		return -ENOMEM;
+	vb_mutex_init(&sq->lock);
+	return 0;
+}
+
+void vb_sq_fini(struct vb_sq *sq)
+{
+	free(sq->slots);
+	sq->slots = NULL;
+	vb_mutex_fini(&sq->lock);
+}
+
+int vb_rq_init(struct vb_rq *rq, uint32_t cap, uint32_t max_sge)
+{
+	memset(rq, 0, sizeof(*rq));
+	rq->cap = round_up_pow2(cap);
+	rq->max_sge = max_sge;
+	rq->stride = (uint32_t)(sizeof(struct recv_slot) +
+				max_sge * sizeof(struct vb_sge));
+	if (make_slots(rq->cap, rq->stride, &rq->slots))
+		return -ENOMEM;
+	vb_mutex_init(&rq->lock);
+	return 0;
+}
+
+void vb_rq_fini(struct vb_rq *rq)
+{
+	free(rq->slots);
+	rq->slots = NULL;
+	vb_mutex_fini(&rq->lock);
+}
+
+/* With the poster's lock held: @posted is only ours to write. */
+static bool is_full(const _Atomic uint32_t *posted,
+		    const _Atomic uint32_t *released, uint32_t cap)
+{
+	/* Acquire pairs with the poller's release: nobody reads the slot. */
+	return atomic_load_explicit(posted, memory_order_relaxed) -
+		       atomic_load_explicit(released, memory_order_acquire) >=
+	       cap;
+}
+
+/* Publish one more slot; pairs with the acquire in vb_sq_end() and has_more():
+ * who sees the index sees the slot's contents. */
+static void publish(_Atomic uint32_t *posted)
+{
+	uint32_t n = atomic_load_explicit(posted, memory_order_relaxed);
+
+	atomic_store_explicit(posted, n + 1, memory_order_release);
+}
+
+struct vb_send_wqe *vb_sq_begin(struct vb_sq *sq)
+{
+	if (is_full(&sq->posted, &sq->released, sq->cap))
+		return NULL;
+	return vb_sq_at(
+		sq, atomic_load_explicit(&sq->posted, memory_order_relaxed));
+}
+
+void vb_sq_commit(struct vb_sq *sq)
+{
+	publish(&sq->posted);
+}
+
+static struct recv_slot *rq_at(const struct vb_rq *rq, uint32_t i)
+{
+	return (struct recv_slot *)(rq->slots +
+				    (size_t)(i & (rq->cap - 1)) * rq->stride);
+}
+
+static int post_locked(struct vb_rq *rq, uint64_t wr_id,
+		       const struct vb_sge *sge, unsigned count)
+{
+	struct recv_slot *slot;
+
+	if (is_full(&rq->posted, &rq->released, rq->cap))
+		return -ENOMEM;
+	slot = rq_at(rq,
+		     atomic_load_explicit(&rq->posted, memory_order_relaxed));
+	slot->wr_id = wr_id;
+	slot->num_sge = count;
+	if (count)
+		memcpy(slot->sge, sge, count * sizeof(*sge));
+	publish(&rq->posted);
+	return 0;
+}
+
+int vb_rq_post(struct vb_rq *rq, uint64_t wr_id, const struct vb_sge *sge,
+	       unsigned count)
+{
+	int rc;
+
+	if (count > rq->max_sge)
+		return -EINVAL;
+	vb_mutex_lock(&rq->lock);
+	rc = post_locked(rq, wr_id, sge, count);
+	vb_mutex_unlock(&rq->lock);
+	return rc;
+}
+
+bool vb_rq_take(struct vb_rq *rq, struct vb_recv_wqe *out)
+{
+	uint32_t i = atomic_load_explicit(&rq->taken, memory_order_relaxed);
+	const struct recv_slot *slot;
+
+	/* Acquire pairs with publish(). */
+	if (i == atomic_load_explicit(&rq->posted, memory_order_acquire))
+		return false;
+	slot = rq_at(rq, i);
+	out->wr_id = slot->wr_id;
+	out->num_sge = slot->num_sge;
+	out->index = i;
+	memcpy(out->sge, slot->sge, slot->num_sge * sizeof(slot->sge[0]));
+	out->length = vb_sge_total(out->sge, out->num_sge);
+	/* Who writes it reads it; others take it for a hint. */
+	atomic_store_explicit(&rq->taken, i + 1, memory_order_relaxed);
+	return true;
+}
+
+int vb_srq_create(struct vb_pd *pd, uint32_t cap, uint32_t max_sge,
+		  struct vb_async *async, struct vb_srq **out)
+{
+	struct vb_adapter *a = pd->adapter;
+	struct vb_srq *srq;
+
+	if (cap == 0 || cap > vb_limits.max_srq_wr ||
+	    max_sge > vb_limits.max_srq_sge)
+		return -EINVAL;
+	if (!vb_limit_take(&a->n_srq, vb_limits.max_srq))
+		return -ENOMEM;
+	srq = calloc(1, sizeof(*srq));
+	if (!srq || vb_rq_init(&srq->rq, cap, max_sge)) {
+		free(srq);
+		vb_limit_give(&a->n_srq);
+		return -ENOMEM;
+	}
+	srq->pd = pd;
+	srq->async = async;
+	atomic_fetch_add(&pd->refs, 1);
+	*out = srq;
+	return 0;
+}
+
+int vb_srq_destroy(struct vb_srq *srq)
+{
+	if (atomic_load(&srq->refs))
+		return -EBUSY;
+	if (srq->async && srq->owner)
+		vb_async_forget(srq->async, srq->owner);
+	atomic_fetch_sub(&srq->pd->refs, 1);
+	vb_limit_give(&srq->pd->adapter->n_srq);
+	vb_rq_fini(&srq->rq);
+	free(srq);
+	return 0;
+}
+
+void vb_srq_set_limit(struct vb_srq *srq, uint32_t limit)
+{
+	vb_mutex_lock(&srq->rq.lock);
+	srq->limit = limit;
+	vb_mutex_unlock(&srq->rq.lock);
+}
+
+/* With rq.lock held. True, once: fewer are left than the limit. */
+static bool falls_below_limit(struct vb_srq *srq)
+{
+	uint32_t left =
+		atomic_load_explicit(&srq->rq.posted, memory_order_relaxed) -
+		atomic_load_explicit(&srq->rq.taken, memory_order_relaxed);
+
+	if (left >= srq->limit)
+		return false;
+	srq->limit = 0; /* IBA 11.2.3.3: disarmed by the event */
+	return true;
+}
+
+bool vb_srq_take(struct vb_srq *srq, struct vb_recv_wqe *out)
+{
+	bool taken, event = false;
+
+	vb_mutex_lock(&srq->rq.lock);
+	taken = vb_rq_take(&srq->rq, out);
+	if (taken) {
+		/* Copied: the slot is free already. */
+		atomic_store_explicit(&srq->rq.released, out->index + 1,
+				      memory_order_release);
+		event = falls_below_limit(srq);
+	}
+	vb_mutex_unlock(&srq->rq.lock);
+	if (event && srq->async)
+		vb_async_post(srq->async, EVENT_SRQ_LIMIT, srq->owner);
+	return taken;
+}

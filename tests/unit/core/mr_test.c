@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* core/mr: who may touch what, keys, and the end of a registration. */
+#include "fixture.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define ALL                                                              \
+	(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | \
+	 ACCESS_REMOTE_ATOMIC)
+
+static struct vb_mr *reg(struct fixture *f, void *base, uint64_t len,
+			 uint64_t iova, uint32_t access)
+{
+	struct vb_mr *mr = NULL;
+
+	assert_int_equal(vb_mr_register(f->pd, base, len, iova, access, &mr),
+			 0);
+	assert_int_not_equal(mr->key, 0);
+	return mr;
+}
+
+static enum vb_fault check(struct fixture *f, const struct vb_mr *mr,
+			   uint64_t iova, uint64_t len, uint32_t need)
+{
+	return vb_mr_check(&f->a, f->pd, mr->key, iova, len, need);
+}
+
+static void register__access_rules(void **state)
+{
+	static const struct {
+		uint32_t access;
+		int rc;
+	} rows[] = {
+		{ 0, 0 },
+		{ ACCESS_REMOTE_READ, 0 },
+		{ ACCESS_REMOTE_WRITE, -EINVAL },
+		{ ACCESS_REMOTE_ATOMIC, -EINVAL },
+		{ ALL, 0 },
+		{ ALL | ACCESS_ON_DEMAND | ACCESS_HUGETLB | ACCESS_MW_BIND |
+			  ACCESS_ZERO_BASED | ACCESS_RELAXED_ORDERING,
+		  0 },
+		{ 1u << 29, 0 }, /* optional: ignored when unknown */
+		{ 1u << 8, -EINVAL },
+		{ 1u << 30, -EINVAL },
+		{ 1u << 31, -EINVAL },
+	};
+	struct fixture *f = *state;
+	struct vb_mr *mr;
+	char byte;
+
+	for (size_t i = 0; i < VB_COUNT(rows); i++) {
+		int rc = vb_mr_register(f->pd, &byte, 1, 0, rows[i].access,
+					&mr);
+
+		assert_int_equal(rc, rows[i].rc);
+		if (rc == 0)
+			vb_mr_deregister(mr);
+	}
+}
+
+static void register__range_may_end_at_2_64_and_not_after(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_mr *mr;
+	char buf[16];
+
+	mr = reg(f, buf, 16, UINT64_MAX - 15, 0);
+	assert_int_equal(check(f, mr, UINT64_MAX - 15, 16, 0), FAULT_NONE);
+	assert_int_equal(check(f, mr, UINT64_MAX, 1, 0), FAULT_NONE);
+	assert_int_equal(check(f, mr, UINT64_MAX, 2, 0), FAULT_RKEY);
+	assert_int_equal(check(f, mr, UINT64_MAX - 15, 17, 0), FAULT_RKEY);
+	assert_int_equal(check(f, mr, UINT64_MAX - 15, UINT64_MAX, 0),
+			 FAULT_RKEY);
+	assert_int_equal(check(f, mr, 0, 1, 0), FAULT_RKEY);
+	assert_int_equal(check(f, mr, 0, 16, 0), FAULT_RKEY);
+	vb_mr_deregister(mr);
+
+	assert_int_equal(
+		vb_mr_register(f->pd, buf, 16, UINT64_MAX - 14, 0, &mr),
+		-EINVAL);
+	assert_int_equal(vb_mr_register(f->pd, (void *)(UINTPTR_MAX - 14), 16,
+					0, 0, &mr),
+			 -EINVAL);
+	assert_int_equal(vb_mr_register(f->pd, NULL, 1ull << 63, 0, 0, &mr),
+			 -EINVAL);
+	mr = reg(f, NULL, INT64_MAX, 0, 0);
+	vb_mr_deregister(mr);
+}
+
+static void register__as_many_as_promised(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_mr *mr;
+	char byte;
+
+	atomic_store(&f->a.n_mr, vb_limits.max_mr);
+	assert_int_equal(vb_mr_register(f->pd, &byte, 1, 0, 0, &mr), -ENOSPC);
+	atomic_store(&f->a.n_mr, 0);
+}
+
+static void check__every_byte_around_a_region(void **state)
+{
+	struct fixture *f = *state;
+	char buf[8];
+	struct vb_mr *mr = reg(f, buf, 8, 1000, 0);
+
+	for (uint64_t at = 990; at < 1020; at++)
+		for (uint64_t len = 1; len < 20; len++)
+			assert_int_equal(check(f, mr, at, len, 0),
+					 at >= 1000 && at + len <= 1008
+						 ? FAULT_NONE
+						 : FAULT_RKEY);
+	vb_mr_deregister(mr);
+}
+
+static void check__needs_all_rights(void **state)
+{
+	struct fixture *f = *state;
+	char buf[8];
+
+	for (uint32_t access = 0; access < 16; access++) {
+		struct vb_mr *mr;
+
+		if (access & (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC) &&
+		    !(access & ACCESS_LOCAL_WRITE))
+			continue;
+		mr = reg(f, buf, 8, 0, access);
+		for (uint32_t need = 0; need < 16; need++)
+			assert_int_equal(check(f, mr, 0, 8, need),
+					 (access & need) == need ? FAULT_NONE
+								 : FAULT_RKEY);
+		vb_mr_deregister(mr);
+	}
+}
+
+static void check__zero_length_checks_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_mr_use use;
+
+	assert_int_equal(vb_mr_begin(&f->a, f->pd, 0x1234, 99, 0, ALL, &use),
+			 FAULT_NONE);
+	assert_null(use.mr);
+	vb_mr_end(&use);
+	assert_int_equal(vb_mr_write(&f->a, f->pd, 7, 1, NULL, 0), FAULT_NONE);
+	assert_int_equal(vb_mr_read(&f->a, f->pd, 7, 1, NULL, 0), FAULT_NONE);
+}
+
+static void check__empty_region_allows_no_byte(void **state)
+{
+	struct fixture *f = *state;
+	char byte;
+	struct vb_mr *mr = reg(f, &byte, 0, 500, ALL);
+
+	assert_int_equal(check(f, mr, 500, 0, ALL), FAULT_NONE);
+	assert_int_equal(check(f, mr, 500, 1, 0), FAULT_RKEY);
+	vb_mr_deregister(mr);
+}
+
+static void check__another_pd(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_pd *other;
+	char byte;
+	struct vb_mr *mr = reg(f, &byte, 1, 0, ALL);
+
+	assert_int_equal(vb_pd_create(&f->a, &other), 0);
+	assert_int_equal(vb_mr_check(&f->a, other, mr->key, 0, 1, 0),
+			 FAULT_RKEY);
+	assert_int_equal(mr->users, 0);
+	vb_mr_deregister(mr);
+	assert_int_equal(vb_pd_destroy(other), 0);
+}
+
+static void key__wrong_in_one_bit(void **state)
+{
+	struct fixture *f = *state;
+	char byte;
+	struct vb_mr *mr = reg(f, &byte, 1, 0, ALL);
+
+	for (int bit = 0; bit < 32; bit++)
+		assert_int_equal(vb_mr_check(&f->a, f->pd,
+					     mr->key ^ 1u << bit, 0, 1, 0),
+				 FAULT_RKEY);
+	assert_int_equal(vb_mr_check(&f->a, f->pd, 0, 0, 1, 0), FAULT_RKEY);
+	vb_mr_deregister(mr);
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void key__unique_among_many(void **state)
+{
+	enum { N = 20000 };
+	struct fixture *f = *state;
+	struct vb_mr **mrs = malloc(N * sizeof(struct vb_mr *));
+	uint32_t *keys = malloc(N * sizeof(uint32_t));
+	char byte;
+
+	for (int i = 0; i < N; i++) {
+		mrs[i] = reg(f, &byte, 1, i, 0);
+		keys[i] = mrs[i]->key;
+	}
+	for (int i = 0; i < N; i++) {
+		assert_int_equal(vb_mr_check(&f->a, f->pd, keys[i], i, 1, 0),
+				 FAULT_NONE);
+		vb_mr_deregister(mrs[i]);
+	}
+	qsort(keys, N, sizeof(*keys), compare);
+	for (int i = 1; i < N; i++)
+		assert_true(keys[i - 1] >> 8 != keys[i] >> 8);
+	free(keys);
+	free(mrs);
+}
+
+/* One buffer, registered again and again: no key of its past works for long
+ * after, though the objects are recycled. */
+static void key__stale_one_does_not_come_back(void **state)
+{
+	enum { N = 100000 };
+	struct fixture *f = *state;
+	uint32_t *keys = malloc(N * sizeof(uint32_t));
+	char byte;
+
+	for (int i = 0; i < N; i++) {
+		struct vb_mr *mr = reg(f, &byte, 1, 0, ALL);
+
+		keys[i] = mr->key;
+		if (i)
+			assert_int_equal(vb_mr_check(&f->a, f->pd, keys[i - 1],
+						     0, 1, 0),
+					 FAULT_RKEY);
+		vb_mr_deregister(mr);
+		assert_int_equal(vb_mr_check(&f->a, f->pd, keys[i], 0, 1, 0),
+				 FAULT_RKEY);
+	}
+	assert_true(vb_idtab_used(f->a.mrs) < 2000);
+	qsort(keys, N, sizeof(*keys), compare);
+	for (int i = 1; i < N; i++)
+		assert_true(keys[i - 1] != keys[i]);
+	free(keys);
+}
+
+static void copy__both_ways_at_iova(void **state)
+{
+	struct fixture *f = *state;
+	char buf[] = "0123456789", out[4];
+	struct vb_mr *mr = reg(f, buf, 10, 1ull << 40, ALL);
+	uint32_t key = mr->key;
+
+	assert_int_equal(vb_mr_read(&f->a, f->pd, key, (1ull << 40) + 3, out,
+				    4),
+			 FAULT_NONE);
+	assert_memory_equal(out, "3456", 4);
+	assert_int_equal(vb_mr_write(&f->a, f->pd, key, (1ull << 40) + 8, "xy",
+				     2),
+			 FAULT_NONE);
+	assert_string_equal(buf, "01234567xy");
+	assert_int_equal(vb_mr_write(&f->a, f->pd, key, (1ull << 40) + 9, "zz",
+				     2),
+			 FAULT_RKEY);
+	assert_string_equal(buf, "01234567xy");
+	assert_int_equal(mr->users, 0);
+	vb_mr_deregister(mr);
+}
+
+static void copy__rights(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t word = 5, old;
+	struct vb_mr *mr =
+		reg(f, &word, 8, 0, ACCESS_LOCAL_WRITE | ACCESS_REMOTE_READ);
+	struct vb_mr *w =
+		reg(f, &word, 8, 0, ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE);
+
+	assert_int_equal(vb_mr_write(&f->a, f->pd, mr->key, 0, &old, 8),
+			 FAULT_RKEY);
+	assert_int_equal(vb_mr_atomic(&f->a, f->pd, mr->key, 0, false, 1, 0,
+				      &old),
+			 FAULT_RKEY);
+	assert_int_equal(vb_mr_read(&f->a, f->pd, w->key, 0, &old, 8),
+			 FAULT_RKEY);
+	assert_int_equal(word, 5);
+	vb_mr_deregister(mr);
+	vb_mr_deregister(w);
+}
+
+static void copy__missing_page_is_a_fault(void **state)
+{
+	struct fixture *f = *state;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *map = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char buf[64] = { 0 };
+	uint64_t old;
+	struct vb_mr *mr;
+
+	assert_ptr_not_equal(map, MAP_FAILED);
+	mr = reg(f, map, 2 * page, 0, ALL);
+	assert_int_equal(munmap(map + page, page), 0);
+	assert_int_equal(vb_mr_write(&f->a, f->pd, mr->key, page - 32, buf, 64),
+			 FAULT_REMOTE_MEMORY);
+	assert_int_equal(vb_mr_read(&f->a, f->pd, mr->key, page - 32, buf, 64),
+			 FAULT_REMOTE_MEMORY);
+	assert_int_equal(vb_mr_atomic(&f->a, f->pd, mr->key, page, true, 1, 0,
+				      &old),
+			 FAULT_REMOTE_MEMORY);
+	assert_int_equal(vb_mr_write(&f->a, f->pd, mr->key, page - 64, buf, 64),
+			 FAULT_NONE);
+	assert_int_equal(mr->users, 0);
+	vb_mr_deregister(mr);
+	munmap(map, page);
+}
+
+static void atomic__both_kinds(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t words[2] = { 10, 20 }, old = 0;
+	struct vb_mr *mr = reg(f, words, 16, 4096, ALL);
+
+	assert_int_equal(vb_mr_atomic(&f->a, f->pd, mr->key, 4104, false,
+				      UINT64_MAX, 0, &old),
+			 FAULT_NONE);
+	assert_int_equal(old, 20);
+	assert_int_equal(words[1], 19);
+	assert_int_equal(vb_mr_atomic(&f->a, f->pd, mr->key, 4096, true, 77, 10,
+				      &old),
+			 FAULT_NONE);
+	assert_int_equal(old, 10);
+	assert_int_equal(words[0], 77);
+	assert_int_equal(vb_mr_atomic(&f->a, f->pd, mr->key, 4096, true, 1, 10,
+				      &old),
+			 FAULT_NONE);
+	assert_int_equal(old, 77);
+	assert_int_equal(words[0], 77);
+	vb_mr_deregister(mr);
+}
+
+static void atomic__alignment_and_bounds(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t words[3] = { 0 }, old;
+	struct vb_mr *mr = reg(f, words, 24, 0, ALL);
+	/* A peer's address is aligned, our memory behind it is not. */
+	struct vb_mr *odd = reg(f, (char *)words + 4, 16, 0, ALL);
+
+	for (uint64_t va = 1; va < 8; va++)
+		assert_int_equal(vb_mr_atomic(&f->a, f->pd, mr->key, va, false,
+					      1, 0, &old),
+				 FAULT_ALIGNMENT);
+	assert_int_equal(vb_mr_atomic(&f->a, f->pd, odd->key, 0, false, 1, 0,
+				      &old),
+			 FAULT_ALIGNMENT);
+	assert_int_equal(vb_mr_atomic(&f->a, f->pd, mr->key, 17, false, 1, 0,
+				      &old),
+			 FAULT_RKEY);
+	assert_int_equal(vb_mr_atomic(&f->a, f->pd, mr->key, 24, false, 1, 0,
+				      &old),
+			 FAULT_RKEY);
+	assert_int_equal(words[0] | words[1] | words[2], 0);
+	assert_int_equal(mr->users, 0);
+	vb_mr_deregister(mr);
+	vb_mr_deregister(odd);
+}
+
+/* Peers write without end; after each deregistration the memory must stand
+ * still, and before it, no write that was admitted may be lost half way. */
+struct race {
+	struct fixture *f;
+	_Atomic uint32_t key;
+	_Atomic bool stop;
+	_Atomic uint64_t writes;
+};
+
+static void *keep_writing(void *arg)
+{
+	struct race *r = arg;
+	char ones[256];
+
+	memset(ones, 1, sizeof(ones));
+	while (!atomic_load(&r->stop))
+		if (vb_mr_write(&r->f->a, r->f->pd, atomic_load(&r->key), 0,
+				ones, sizeof(ones)) == FAULT_NONE)
+			atomic_fetch_add(&r->writes, 1);
+	return NULL;
+}
+
+static void deregister__waits_for_a_thread_that_copies(void **state)
+{
+	struct race r = { .f = *state };
+	static char buf[256];
+	pthread_t threads[2];
+
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL,
+						keep_writing, &r),
+				 0);
+	for (int i = 0; i < 300; i++) {
+		struct vb_mr *mr = reg(r.f, buf, sizeof(buf), 0, ALL);
+		uint64_t seen = atomic_load(&r.writes);
+
+		atomic_store(&r.key, mr->key);
+		for (int n = 0; n < 10000 && atomic_load(&r.writes) < seen + 3;
+		     n++)
+			sched_yield();
+		vb_mr_deregister(mr);
+		/* Were a writer still inside, these would race with it. */
+		memset(buf, 0, sizeof(buf));
+		sched_yield();
+		for (size_t n = 0; n < sizeof(buf); n++)
+			assert_int_equal(buf[n], 0);
+	}
+	atomic_store(&r.stop, true);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	assert_true(atomic_load(&r.writes) > 0);
+}
+
+static void *deregister_it(void *arg)
+{
+	vb_mr_deregister(arg);
+	return NULL;
+}
+
+static void deregister__not_before_the_use_ends(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_mr_use use, late;
+	char byte;
+	struct vb_mr *mr = reg(f, &byte, 1, 0, 0);
+	uint32_t key = mr->key;
+	pthread_t thread;
+
+	assert_int_equal(vb_mr_begin(&f->a, f->pd, key, 0, 1, 0, &use),
+			 FAULT_NONE);
+	assert_ptr_equal(use.at, &byte);
+	assert_int_equal(pthread_create(&thread, NULL, deregister_it, mr), 0);
+	while (atomic_load(&mr->key))
+		sched_yield();
+	usleep(2000);
+	assert_int_equal(atomic_load(&f->a.n_mr), 1); /* it waits */
+	assert_int_equal(vb_mr_begin(&f->a, f->pd, key, 0, 1, 0, &late),
+			 FAULT_RKEY);
+	vb_mr_end(&use);
+	pthread_join(thread, NULL);
+	assert_int_equal(atomic_load(&f->a.n_mr), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(register__access_rules),
+		TEST(register__range_may_end_at_2_64_and_not_after),
+		TEST(register__as_many_as_promised),
+		TEST(check__every_byte_around_a_region),
+		TEST(check__needs_all_rights),
+		TEST(check__zero_length_checks_nothing),
+		TEST(check__empty_region_allows_no_byte),
+		TEST(check__another_pd),
+		TEST(key__wrong_in_one_bit),
+		TEST(key__unique_among_many),
+		TEST(key__stale_one_does_not_come_back),
+		TEST(copy__both_ways_at_iova),
+		TEST(copy__rights),
+		TEST(copy__missing_page_is_a_fault),
+		TEST(atomic__both_kinds),
+		TEST(atomic__alignment_and_bounds),
+		TEST(deregister__waits_for_a_thread_that_copies),
+		TEST(deregister__not_before_the_use_ends),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

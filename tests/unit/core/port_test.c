@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* core/port: the GID table as addresses come and go, MTU, state. */
+#include "fixture.h"
+
+static struct vb_port port;
+static struct vb_port_news news;
+
+static int fresh(void **state)
+{
+	vb_port_init(&port);
+	memcpy(port.mac, "\x02\x11\x22\x33\x44\x55", 6);
+	port.ifindex = 4;
+	memset(&news, 0, sizeof(news));
+	news.up = true;
+	news.mtu = 1500;
+	return 0;
+}
+
+static int gone(void **state)
+{
+	vb_port_fini(&port);
+	return 0;
+}
+
+static struct vb_gid address(uint8_t n)
+{
+	const uint8_t ipv4[4] = { 10, 0, 0, n };
+
+	return vb_gid_from_ipv4(ipv4);
+}
+
+static void say(unsigned count, const uint8_t *numbers)
+{
+	news.count = count;
+	for (unsigned i = 0; i < count; i++)
+		news.addresses[i] = address(numbers[i]);
+}
+#define SAY(...)                                                \
+	say(sizeof((uint8_t[]){ __VA_ARGS__ }),                 \
+	    (const uint8_t[]){ __VA_ARGS__ })
+
+static int index_of(uint8_t n)
+{
+	struct vb_gid gid = address(n);
+
+	return vb_port_find_gid(&port, &gid);
+}
+
+static void mtu__fits_with_headers(void **state)
+{
+	static const struct {
+		uint32_t netdev;
+		uint8_t code;
+	} rows[] = {
+		{ 0, 1 },    { 100, 1 },  { 607, 1 },  { 608, 2 },
+		{ 1119, 2 }, { 1120, 3 }, { 1500, 3 }, { 2143, 3 },
+		{ 2144, 4 }, { 4191, 4 }, { 4192, 5 }, { 9000, 5 },
+		{ 65536, 5 }, { UINT32_MAX, 5 },
+	};
+
+	for (size_t i = 0; i < VB_COUNT(rows); i++)
+		assert_int_equal(vb_mtu_for_netdev(rows[i].netdev),
+				 rows[i].code);
+}
+
+static void init__is_down_and_empty(void **state)
+{
+	struct vb_gid_entry e;
+	struct vb_gid zero = { 0 };
+
+	assert_int_equal(port.state, PORT_DOWN);
+	assert_int_equal(port.max_mtu, 5);
+	assert_false(vb_port_gid(&port, 0, &e));
+	assert_int_equal(vb_port_find_gid(&port, &zero), -1);
+}
+
+static void update__default_gid_first(void **state)
+{
+	struct vb_gid def = vb_gid_from_mac(port.mac);
+	struct vb_gid_entry e;
+
+	SAY(1);
+	assert_int_equal(vb_port_update(&port, &news),
+			 PORT_UP | PORT_GIDS | PORT_MTU);
+	assert_int_equal(port.state, PORT_ACTIVE);
+	assert_int_equal(port.active_mtu, 3);
+	assert_true(vb_port_gid(&port, 0, &e));
+	assert_true(vb_gid_equal(&e.gid, &def));
+	assert_int_equal(e.ifindex, 4);
+	assert_int_equal(index_of(1), 1);
+	assert_int_equal(port.gid_count, 2);
+	assert_false(vb_port_gid(&port, 2, &e));
+	assert_false(vb_port_gid(&port, VB_MAX_GIDS, &e));
+	assert_false(vb_port_gid(&port, UINT32_MAX, &e));
+}
+
+static void update__idempotent(void **state)
+{
+	SAY(1, 2);
+	vb_port_update(&port, &news);
+	assert_int_equal(vb_port_update(&port, &news), PORT_SAME);
+	SAY(2, 1); /* order means nothing */
+	assert_int_equal(vb_port_update(&port, &news), PORT_SAME);
+}
+
+static void update__hole_stays_and_is_taken_first(void **state)
+{
+	struct vb_gid_entry e;
+
+	SAY(1, 2, 3);
+	vb_port_update(&port, &news);
+	SAY(1, 3);
+	assert_int_equal(vb_port_update(&port, &news), PORT_GIDS);
+	assert_int_equal(index_of(1), 1);
+	assert_int_equal(index_of(2), -1);
+	assert_int_equal(index_of(3), 3);
+	assert_false(vb_port_gid(&port, 2, &e));
+	SAY(1, 3, 5, 6);
+	assert_int_equal(vb_port_update(&port, &news), PORT_GIDS);
+	assert_int_equal(index_of(3), 3);
+	assert_int_equal(index_of(5), 2);
+	assert_int_equal(index_of(6), 4);
+}
+
+static void update__count_shrinks_with_the_last(void **state)
+{
+	SAY(1, 2, 3);
+	vb_port_update(&port, &news);
+	SAY(1);
+	vb_port_update(&port, &news);
+	assert_int_equal(port.gid_count, 2);
+	news.count = 0;
+	vb_port_update(&port, &news);
+	assert_int_equal(port.gid_count, 1);
+}
+
+static void update__one_goes_while_one_comes(void **state)
+{
+	SAY(1, 2);
+	vb_port_update(&port, &news);
+	SAY(3, 2);
+	assert_int_equal(vb_port_update(&port, &news), PORT_GIDS);
+	assert_int_equal(index_of(3), 1);
+	assert_int_equal(index_of(2), 2);
+}
+
+static void update__default_zero_and_double_addresses_take_no_place(void **state)
+{
+	SAY(1, 1, 2);
+	news.count = 5;
+	news.addresses[3] = vb_gid_from_mac(port.mac);
+	memset(&news.addresses[4], 0, sizeof(news.addresses[4]));
+	vb_port_update(&port, &news);
+	assert_int_equal(port.gid_count, 3);
+	assert_int_equal(index_of(2), 2);
+}
+
+static void update__full_table(void **state)
+{
+	struct vb_gid_entry e;
+
+	for (unsigned i = 0; i < VB_COUNT(news.addresses); i++)
+		news.addresses[i] = address((uint8_t)(i + 1));
+	news.count = UINT32_MAX; /* more than there can be */
+	vb_port_update(&port, &news);
+	assert_int_equal(port.gid_count, VB_MAX_GIDS);
+	assert_true(vb_port_gid(&port, VB_MAX_GIDS - 1, &e));
+	assert_int_equal(index_of(255), 255);
+}
+
+static void update__down_up_and_mtu(void **state)
+{
+	SAY(1);
+	vb_port_update(&port, &news);
+	news.up = false;
+	assert_int_equal(vb_port_update(&port, &news), PORT_WENT_DOWN);
+	assert_int_equal(port.state, PORT_DOWN);
+	news.up = true;
+	news.mtu = 9000;
+	assert_int_equal(vb_port_update(&port, &news), PORT_UP | PORT_MTU);
+	assert_int_equal(port.active_mtu, 5);
+	assert_int_equal(port.netdev_mtu, 9000);
+}
+
+static void update__new_mac_new_default(void **state)
+{
+	struct vb_gid def;
+
+	SAY(1);
+	vb_port_update(&port, &news);
+	port.mac[5] = 0x77;
+	def = vb_gid_from_mac(port.mac);
+	assert_int_equal(vb_port_update(&port, &news), PORT_GIDS);
+	assert_int_equal(vb_port_find_gid(&port, &def), 0);
+	assert_int_equal(index_of(1), 1);
+}
+
+#define PORT_TEST(name) cmocka_unit_test_setup_teardown(name, fresh, gone)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(mtu__fits_with_headers),
+		PORT_TEST(init__is_down_and_empty),
+		PORT_TEST(update__default_gid_first),
+		PORT_TEST(update__idempotent),
+		PORT_TEST(update__hole_stays_and_is_taken_first),
+		PORT_TEST(update__count_shrinks_with_the_last),
+		PORT_TEST(update__one_goes_while_one_comes),
+		PORT_TEST(
+			update__default_zero_and_double_addresses_take_no_place),
+		PORT_TEST(update__full_table),
+		PORT_TEST(update__down_up_and_mtu),
+		PORT_TEST(update__new_mac_new_default),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* core/qp_state: every pair of states, every attribute there or not, every
+ * value at its edges; and what a move leaves behind. */
+#include "qp_fixture.h"
+
+/* The specification once more, for RC, as a matrix: what each legal move needs
+ * and may have. Written apart from the table under test. */
+static const struct {
+	bool legal;
+	uint32_t need, may;
+} spec[QPS_COUNT][QPS_COUNT] = {
+	[QPS_RESET][QPS_INIT] = { true, TO_INIT & ~QPM_STATE, 0 },
+	[QPS_INIT][QPS_INIT] = { true, 0, TO_INIT & ~QPM_STATE },
+	[QPS_INIT][QPS_RTR] = { true, TO_RTR & ~QPM_STATE,
+				QPM_ALT_PATH | QPM_ACCESS_FLAGS |
+					QPM_PKEY_INDEX },
+	[QPS_RTR][QPS_RTS] = { true, TO_RTS & ~QPM_STATE,
+			       QPM_CUR_STATE | QPM_ALT_PATH |
+				       QPM_ACCESS_FLAGS | QPM_MIN_RNR_TIMER |
+				       QPM_PATH_MIG_STATE },
+	[QPS_RTS][QPS_RTS] = { true, 0,
+			       QPM_CUR_STATE | QPM_ACCESS_FLAGS |
+				       QPM_ALT_PATH | QPM_PATH_MIG_STATE |
+				       QPM_MIN_RNR_TIMER },
+	[QPS_RTS][QPS_SQD] = { true, 0, QPM_EN_SQD_ASYNC_NOTIFY },
+	[QPS_SQD][QPS_RTS] = { true, 0,
+			       QPM_CUR_STATE | QPM_ALT_PATH |
+				       QPM_ACCESS_FLAGS | QPM_MIN_RNR_TIMER |
+				       QPM_PATH_MIG_STATE },
+	[QPS_SQD][QPS_SQD] = { true, 0,
+			       QPM_PORT | QPM_AV | QPM_TIMEOUT | QPM_RETRY_CNT |
+				       QPM_RNR_RETRY | QPM_MAX_QP_RD_ATOMIC |
+				       QPM_MAX_DEST_RD_ATOMIC | QPM_CUR_STATE |
+				       QPM_ALT_PATH | QPM_ACCESS_FLAGS |
+				       QPM_PKEY_INDEX | QPM_MIN_RNR_TIMER |
+				       QPM_PATH_MIG_STATE },
+};
+
+static bool is_legal(int from, int to)
+{
+	return to == QPS_RESET || to == QPS_ERR || spec[from][to].legal;
+}
+
+static const enum vb_qp_state reachable[] = { QPS_RESET, QPS_INIT, QPS_RTR,
+					      QPS_RTS,	 QPS_SQD,  QPS_ERR };
+
+/* Call @try for each state that an RC queue pair can be in and each target. */
+static void each_pair(struct fixture *f,
+		      void (*try)(struct vb_qp *, int from, int to))
+{
+	struct vb_qp *qp = make(f, init_of(f));
+
+	for (size_t i = 0; i < VB_COUNT(reachable); i++)
+		for (int to = 0; to < QPS_COUNT; to++)
+			try(qp, (int)reachable[i], to);
+	vb_qp_destroy(qp);
+}
+
+static void assert_untouched(struct vb_qp *qp, const struct vb_qp_attr *before,
+			     int entered)
+{
+	struct vb_qp_attr after;
+
+	vb_qp_query(qp, &after);
+	assert_memory_equal(before, &after, sizeof(after));
+	assert_int_equal(told.entered, entered);
+}
+
+static void try_exact(struct vb_qp *qp, int from, int to)
+{
+	struct vb_qp_attr before;
+	int entered, rc;
+
+	bring_to(qp, from);
+	vb_qp_query(qp, &before);
+	entered = told.entered;
+	rc = modify(qp, to, QPM_STATE | spec[from][to].need);
+	if (!is_legal(from, to)) {
+		assert_int_equal(rc, -EINVAL);
+		assert_untouched(qp, &before, entered);
+		return;
+	}
+	assert_int_equal(rc, 0);
+	assert_int_equal(qp->state, to);
+	assert_int_equal(told.entered, entered + 1);
+	assert_int_equal(told.from, from);
+	assert_int_equal(told.to, to);
+	assert_int_equal(told.now, 1000);
+}
+
+static void moves__each_pair_with_what_it_needs(void **state)
+{
+	each_pair(*state, try_exact);
+}
+
+static void try_missing(struct vb_qp *qp, int from, int to)
+{
+	struct vb_qp_attr before;
+	int entered;
+
+	if (!is_legal(from, to))
+		return;
+	bring_to(qp, from);
+	vb_qp_query(qp, &before);
+	entered = told.entered;
+	for (uint32_t bit = 1; bit < 1u << 26; bit <<= 1) {
+		if (!(spec[from][to].need & bit))
+			continue;
+		assert_int_equal(modify(qp, to,
+					QPM_STATE |
+						(spec[from][to].need & ~bit)),
+				 -EINVAL);
+		assert_untouched(qp, &before, entered);
+	}
+}
+
+static void moves__each_pair_less_one_attribute(void **state)
+{
+	each_pair(*state, try_missing);
+}
+
+static void try_extra(struct vb_qp *qp, int from, int to)
+{
+	/* Known to the table, but this device has no second path. */
+	const uint32_t lacking = QPM_ALT_PATH;
+
+	if (!is_legal(from, to))
+		return;
+	for (unsigned n = 1; n < 32; n++) {
+		uint32_t bit = 1u << n, need = spec[from][to].need;
+		bool fine = spec[from][to].may & bit & ~lacking;
+
+		if (need & bit)
+			continue;
+		bring_to(qp, from);
+		assert_int_equal(modify(qp, to, QPM_STATE | need | bit),
+				 fine ? 0 : -EINVAL);
+		assert_int_equal(qp->state, fine ? to : from);
+	}
+}
+
+static void moves__each_pair_and_one_attribute_more(void **state)
+{
+	each_pair(*state, try_extra);
+}
+
+static void moves__without_state_stay(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_qp *qp = make(f, init_of(f));
+
+	bring_to(qp, QPS_RTS);
+	assert_int_equal(modify(qp, QPS_RESET, QPM_ACCESS_FLAGS), 0);
+	assert_int_equal(qp->state, QPS_RTS);
+	bring_to(qp, QPS_RTR);
+	assert_int_equal(modify(qp, QPS_RTR, 0), -EINVAL);
+	bring_to(qp, QPS_INIT);
+	assert_int_equal(modify(qp, QPS_INIT, QPM_PORT), 0);
+	assert_int_equal(modify(qp, 99, QPM_STATE), -EINVAL);
+	assert_int_equal(modify(qp, (enum vb_qp_state)-1, QPM_STATE), -EINVAL);
+	vb_qp_destroy(qp);
+}
+
+static void cur_state__must_match(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_qp *qp = make(f, init_of(f));
+	struct vb_qp_attr attr = good_attr(QPS_RTS);
+
+	bring_to(qp, QPS_RTR);
+	attr.cur_qp_state = QPS_RTS;
+	assert_int_equal(vb_qp_modify(qp, &attr, TO_RTS | QPM_CUR_STATE, 0),
+			 -EINVAL);
+	attr.cur_qp_state = QPS_RTR;
+	assert_int_equal(vb_qp_modify(qp, &attr, TO_RTS | QPM_CUR_STATE, 0), 0);
+	vb_qp_destroy(qp);
+}
+
+/* One number, in the move from @from to @to: the last that is right, and the
+ * first that is not. */
+static void values__at_their_edges(void **state)
+{
+#define EDGE(from, to, mask, member, good, bad)                     \
+	{ from, to, mask, offsetof(struct vb_qp_attr, member),      \
+	  sizeof(((struct vb_qp_attr *)0)->member), good, bad }
+	static const struct {
+		int from, to;
+		uint32_t mask;
+		size_t at, bytes;
+		uint32_t good, bad;
+	} rows[] = {
+		EDGE(QPS_RESET, QPS_INIT, TO_INIT, port_num, 1, 0),
+		EDGE(QPS_RESET, QPS_INIT, TO_INIT, port_num, 1, 2),
+		EDGE(QPS_RESET, QPS_INIT, TO_INIT, pkey_index, 0, 1),
+		EDGE(QPS_RESET, QPS_INIT, TO_INIT, pkey_index, 0, 256),
+		EDGE(QPS_INIT, QPS_RTR, TO_RTR, path_mtu, 1, 0),
+		EDGE(QPS_INIT, QPS_RTR, TO_RTR, path_mtu, 5, 6),
+		EDGE(QPS_INIT, QPS_RTR, TO_RTR, min_rnr_timer, 31, 32),
+		EDGE(QPS_INIT, QPS_RTR, TO_RTR, max_dest_rd_atomic, 128, 129),
+		EDGE(QPS_INIT, QPS_RTR, TO_RTR, dest_qp_num, 0xffffff,
+		     0x1000000),
+		EDGE(QPS_RTR, QPS_RTS, TO_RTS, timeout, 31, 32),
+		EDGE(QPS_RTR, QPS_RTS, TO_RTS, retry_cnt, 7, 8),
+		EDGE(QPS_RTR, QPS_RTS, TO_RTS, rnr_retry, 7, 255),
+		EDGE(QPS_RTR, QPS_RTS, TO_RTS, max_rd_atomic, 128, 129),
+		EDGE(QPS_RTR, QPS_RTS, TO_RTS | QPM_PATH_MIG_STATE,
+		     path_mig_state, 0, 1),
+	};
+#undef EDGE
+	struct fixture *f = *state;
+	struct vb_qp *qp = make(f, init_of(f));
+
+	for (size_t i = 0; i < VB_COUNT(rows); i++) {
+		struct vb_qp_attr attr = good_attr(rows[i].to), before;
+		void *at = (char *)&attr + rows[i].at;
+		int entered;
+
+		bring_to(qp, rows[i].from);
+		vb_qp_query(qp, &before);
+		entered = told.entered;
+		memcpy(at, &rows[i].bad, rows[i].bytes);
+		assert_int_equal(vb_qp_modify(qp, &attr, rows[i].mask, 0),
+				 -EINVAL);
+		assert_untouched(qp, &before, entered);
+		memcpy(at, &rows[i].good, rows[i].bytes);
+		assert_int_equal(vb_qp_modify(qp, &attr, rows[i].mask, 0), 0);
+	}
+	vb_qp_destroy(qp);
+}
+
+static void psn__masked(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_qp *qp = make(f, init_of(f));
+	struct vb_qp_attr attr = good_attr(QPS_RTR);
+
+	bring_to(qp, QPS_INIT);
+	attr.rq_psn = 0xff123456;
+	assert_int_equal(vb_qp_modify(qp, &attr, TO_RTR, 0), 0);
+	attr = good_attr(QPS_RTS);
+	attr.sq_psn = UINT32_MAX;
+	assert_int_equal(vb_qp_modify(qp, &attr, TO_RTS, 0), 0);
+	assert_int_equal(qp->attr.rq_psn, 0x123456);
+	assert_int_equal(qp->attr.sq_psn, 0xffffff);
+	vb_qp_destroy(qp);
+}
+
+static void av__refusals(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_qp *qp = make(f, init_of(f));
+	struct vb_qp_attr attr, before;
+	int entered;
+
+	bring_to(qp, QPS_INIT);
+	vb_qp_query(qp, &before);
+	entered = told.entered;
+#define REFUSED(...)                                               \
+	do {                                                       \
+		attr = good_attr(QPS_RTR);                         \
+		__VA_ARGS__;                                       \
+		assert_int_equal(vb_qp_modify(qp, &attr, TO_RTR, 0), \
+				 -EINVAL);                         \
+		assert_untouched(qp, &before, entered);            \
+	} while (0)
+	REFUSED(attr.av.is_global = false);
+	REFUSED(attr.av.port_num = 0);
+	REFUSED(attr.av.port_num = 2);
+	REFUSED(attr.av.sgid_index = 2);
+	REFUSED(attr.av.sgid_index = 255);
+	REFUSED(memset(&attr.av.dgid, 0, sizeof(attr.av.dgid)));
+#undef REFUSED
+	vb_qp_destroy(qp);
+}
+
+/* A link that knows one route. */
+static struct vb_route asked;
+static int route_rc;
+
+static int fake_route(struct vb_link *l, struct vb_route *r)
+{
+	asked = *r;
+	r->src_port = 0xc123;
+	return route_rc;
+}
+
+static const struct vb_link_ops link_ops = { .name = "fake",
+					     .route = fake_route };
+static struct vb_link fake_link = { &link_ops };
+
+static void route__filled_and_completed_by_the_link(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_qp *qp = make(f, init_of(f));
+	struct vb_qp_attr attr = good_attr(QPS_RTR);
+	const struct vb_gid sgid = IPV4_GID;
+
+	f->a.link = &fake_link;
+	attr.av.dgid.raw[15] = 99;
+	attr.av.traffic_class = 0x68;
+	attr.av.hop_limit = 3;
+	attr.av.flow_label = 0xfffabcde;
+	bring_to(qp, QPS_INIT);
+	route_rc = -ENETUNREACH;
+	assert_int_equal(vb_qp_modify(qp, &attr, TO_RTR, 0), -ENETUNREACH);
+	assert_int_equal(qp->state, QPS_INIT);
+	assert_int_equal(qp->route.dqpn, 0);
+	route_rc = 0;
+	assert_int_equal(vb_qp_modify(qp, &attr, TO_RTR, 0), 0);
+	assert_true(vb_gid_equal(&asked.sgid, &sgid));
+	assert_true(vb_gid_equal(&asked.dgid, &attr.av.dgid));
+	assert_int_equal(asked.ifindex, 7);
+	assert_int_equal(asked.tclass, 0x68);
+	assert_int_equal(asked.hop_limit, 3);
+	assert_int_equal(asked.flow_label, 0xabcde);
+	assert_int_equal(asked.dqpn, 0x777);
+	assert_int_equal(asked.sqpn, qp->qpn);
+	assert_int_equal(qp->route.src_port, 0xc123);
+	assert_int_equal(qp->route.dqpn, 0x777);
+
+	/* A new path while drained keeps what is not given. */
+	assert_int_equal(modify(qp, QPS_RTS, TO_RTS), 0);
+	assert_int_equal(modify(qp, QPS_SQD, QPM_STATE), 0);
+	attr.av.dgid.raw[15] = 98;
+	attr.av.sgid_index = 0;
+	attr.qp_state = QPS_SQD;
+	assert_int_equal(vb_qp_modify(qp, &attr, QPM_STATE | QPM_AV, 0), 0);
+	assert_int_equal(asked.dqpn, 0x777);
+	assert_true(vb_gid_equal(&qp->route.dgid, &attr.av.dgid));
+	assert_int_equal(qp->route.sgid.raw[0], 0xfe);
+	vb_qp_destroy(qp);
+}
+
+static void mtu__no_more_than_the_interface_carries(void **state)
+{
+	static struct vb_port_news news;
+	static const struct {
+		uint32_t netdev;
+		uint8_t path;
+		uint32_t bytes;
+	} rows[] = { { 9000, 5, 4096 }, { 9000, 1, 256 }, { 1500, 5, 1024 },
+		     { 1500, 3, 1024 }, { 1500, 2, 512 }, { 500, 4, 256 } };
+	struct fixture *f = *state;
+	struct vb_qp *qp = make(f, init_of(f));
+
+	news = (struct vb_port_news){ .up = true, .count = 1 };
+	news.addresses[0] = (struct vb_gid)IPV4_GID;
+	for (size_t i = 0; i < VB_COUNT(rows); i++) {
+		struct vb_qp_attr attr = good_attr(QPS_RTR);
+
+		news.mtu = rows[i].netdev;
+		vb_port_update(&f->a.port, &news);
+		attr.path_mtu = rows[i].path;
+		bring_to(qp, QPS_INIT);
+		assert_int_equal(vb_qp_modify(qp, &attr, TO_RTR, 0), 0);
+		assert_int_equal(qp->mtu, rows[i].bytes);
+		vb_qp_query(qp, &attr);
+		assert_int_equal(attr.path_mtu, rows[i].path); /* as set */
+	}
+	vb_qp_destroy(qp);
+}
+
+static void reset__forgets_everything(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_qp *qp = make(f, init_of(f)), *other = make(f, init_of(f));
+	struct vb_qp_attr attr, zero = { 0 };
+
+	bring_to(qp, QPS_RTS);
+	post_send(qp, 1, WR_SEND, SEND_SIGNALED);
+	post_send(qp, 2, WR_SEND, SEND_SIGNALED);
+	post_recv(qp, 3);
+	post_recv(qp, 4);
+	assert_true(vb_qp_recv_begin(qp));
+	vb_qp_send_done(qp, WC_SUCCESS);
+	post_recv(other, 77);
+	assert_int_equal(modify(other, QPS_ERR, QPM_STATE), 0);
+
+	assert_int_equal(modify(qp, QPS_RESET, QPM_STATE), 0);
+	assert_cqe(f->cq, 77, WC_FLUSH_ERR, WC_OP_RECV); /* not purged */
+	assert_empty(f->cq);
+	vb_qp_query(qp, &attr);
+	assert_memory_equal(&attr, &zero, sizeof(attr));
+	assert_int_equal(qp->mtu, 0);
+	assert_false(qp->recv_busy || vb_qp_recv_begin(qp));
+	assert_int_equal(vb_sq_end(&qp->sq), qp->sq.done);
+
+	/* All slots are free, and it works again. */
+	bring_to(qp, QPS_RTS);
+	for (int i = 0; i < 4; i++) {
+		post_send(qp, i, WR_SEND, 0);
+		post_recv(qp, 10 + i);
+	}
+	assert_int_equal(modify(qp, QPS_ERR, QPM_STATE), 0);
+	for (int i = 0; i < 4; i++)
+		assert_cqe(f->cq, i, WC_FLUSH_ERR, WC_OP_SEND);
+	for (int i = 0; i < 4; i++)
+		assert_cqe(f->cq, 10 + i, WC_FLUSH_ERR, WC_OP_RECV);
+	assert_empty(f->cq);
+	vb_qp_destroy(qp);
+	vb_qp_destroy(other);
+}
+
+static void err__transport_is_told_before_the_flush(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_qp *qp = make(f, init_of(f));
+
+	bring_to(qp, QPS_RTS);
+	post_send(qp, 1, WR_SEND, 0);
+	told.sq_done_at_enter = 99;
+	assert_int_equal(modify(qp, QPS_ERR, QPM_STATE), 0);
+	assert_int_equal(told.to, QPS_ERR);
+	assert_int_equal(told.sq_done_at_enter, qp->sq.done - 1);
+	assert_cqe(f->cq, 1, WC_FLUSH_ERR, WC_OP_SEND);
+	assert_int_equal(qp->attr.dest_qp_num, 0x777); /* still to be seen */
+	vb_qp_destroy(qp);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(moves__each_pair_with_what_it_needs),
+		TEST(moves__each_pair_less_one_attribute),
+		TEST(moves__each_pair_and_one_attribute_more),
+		TEST(moves__without_state_stay),
+		TEST(cur_state__must_match),
+		TEST(values__at_their_edges),
+		TEST(psn__masked),
+		TEST(av__refusals),
+		TEST(route__filled_and_completed_by_the_link),
+		TEST(mtu__no_more_than_the_interface_carries),
+		TEST(reset__forgets_everything),
+		TEST(err__transport_is_told_before_the_flush),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

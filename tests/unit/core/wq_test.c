@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* core/wq: rings that fill, wrap and empty; shared receive queues. */
+#include "fixture.h"
+
+#include "core/wq.h"
+
+/* Indices close to their wrap, as after a long life. */
+#define NEAR_WRAP 0xfffffffau
+
+static struct vb_srq *make_srq(struct fixture *f, uint32_t cap)
+{
+	struct vb_srq *srq = NULL;
+
+	assert_int_equal(vb_srq_create(f->pd, cap, 2, &f->async, &srq), 0);
+	srq->owner = srq;
+	return srq;
+}
+
+static void sq__slot_holds_list_or_inline(void **state)
+{
+	static const struct {
+		uint32_t max_sge, max_inline, inline_given;
+	} rows[] = {
+		{ 0, 0, 0 },	{ 1, 0, 16 },	  { 0, 1, 16 },
+		{ 2, 33, 48 },	{ 32, 100, 512 }, { 32, 1024, 1024 },
+		{ 1, 17, 32 },
+	};
+	struct vb_sq sq;
+
+	for (size_t i = 0; i < VB_COUNT(rows); i++) {
+		assert_int_equal(vb_sq_init(&sq, 4, rows[i].max_sge,
+					    rows[i].max_inline, false),
+				 0);
+		assert_int_equal(sq.max_inline, rows[i].inline_given);
+		assert_int_equal(sq.max_sge, rows[i].max_sge);
+		assert_int_equal(sq.stride, sizeof(struct vb_send_wqe) +
+						    rows[i].inline_given);
+		memset(vb_sq_at(&sq, 3), 0xff, sq.stride); /* ours, to its end */
+		vb_sq_fini(&sq);
+	}
+}
+
+static void caps__rounded_up_to_powers_of_two(void **state)
+{
+	static const uint32_t rows[][2] = {
+		{ 0, 0 }, { 1, 1 },	{ 2, 2 },	    { 3, 4 },
+		{ 65, 128 }, { 32767, 32768 }, { 32768, 32768 },
+	};
+	struct vb_sq sq;
+	struct vb_rq rq;
+
+	for (size_t i = 0; i < VB_COUNT(rows); i++) {
+		assert_int_equal(vb_sq_init(&sq, rows[i][0], 1, 0, false), 0);
+		assert_int_equal(vb_rq_init(&rq, rows[i][0], 1), 0);
+		assert_int_equal(sq.cap, rows[i][1]);
+		assert_int_equal(rq.cap, rows[i][1]);
+		vb_sq_fini(&sq);
+		vb_rq_fini(&rq);
+	}
+}
+
+static void sq__of_none_is_always_full(void **state)
+{
+	struct vb_recv_wqe w;
+	struct vb_sq sq;
+	struct vb_rq rq;
+
+	assert_int_equal(vb_sq_init(&sq, 0, 0, 0, false), 0);
+	assert_null(vb_sq_begin(&sq));
+	vb_sq_fini(&sq);
+	assert_int_equal(vb_rq_init(&rq, 0, 0), 0);
+	assert_int_equal(vb_rq_post(&rq, 1, NULL, 0), -ENOMEM);
+	assert_false(vb_rq_take(&rq, &w));
+	vb_rq_fini(&rq);
+}
+
+static void sq__fills_and_frees_across_the_wrap(void **state)
+{
+	struct vb_sq sq;
+
+	assert_int_equal(vb_sq_init(&sq, 4, 1, 0, false), 0);
+	atomic_store(&sq.posted, NEAR_WRAP);
+	atomic_store(&sq.released, NEAR_WRAP);
+	for (uint64_t n = 0; n < 20; n += 4) {
+		for (uint64_t i = 0; i < 4; i++) {
+			struct vb_send_wqe *w = vb_sq_begin(&sq);
+
+			assert_non_null(w);
+			assert_ptr_equal(w, vb_sq_begin(&sq)); /* not yet ours */
+			w->wr_id = n + i;
+			vb_sq_commit(&sq);
+		}
+		assert_null(vb_sq_begin(&sq));
+		for (uint32_t i = 0; i < 4; i++)
+			assert_int_equal(
+				vb_sq_at(&sq, vb_sq_end(&sq) - 4 + i)->wr_id,
+				n + i);
+		atomic_fetch_add(&sq.released, 1);
+		assert_non_null(vb_sq_begin(&sq));
+		atomic_fetch_add(&sq.released, 3);
+	}
+	vb_sq_fini(&sq);
+}
+
+static void rq__fills_and_frees_across_the_wrap(void **state)
+{
+	const struct vb_sge list[] = { { 1, UINT32_MAX, 3 },
+				       { 4, UINT32_MAX, 6 } };
+	struct vb_recv_wqe w;
+	struct vb_rq rq;
+	uint32_t next = NEAR_WRAP;
+
+	assert_int_equal(vb_rq_init(&rq, 4, 2), 0);
+	atomic_store(&rq.posted, next);
+	atomic_store(&rq.released, next);
+	atomic_store(&rq.taken, next);
+	for (uint64_t n = 0; n < 20; n += 4) {
+		for (uint64_t i = 0; i < 4; i++)
+			assert_int_equal(vb_rq_post(&rq, n + i, list, i % 3),
+					 0);
+		assert_int_equal(vb_rq_post(&rq, 9, list, 1), -ENOMEM);
+		for (uint64_t i = 0; i < 4; i++) {
+			assert_true(vb_rq_take(&rq, &w));
+			assert_int_equal(w.wr_id, n + i);
+			assert_int_equal(w.num_sge, i % 3);
+			assert_int_equal(w.index, next++);
+			assert_true(w.length == i % 3 * (uint64_t)UINT32_MAX);
+			assert_memory_equal(w.sge, list,
+					    i % 3 * sizeof(list[0]));
+		}
+		assert_false(vb_rq_take(&rq, &w));
+		/* Taken is not released: the program has not polled. */
+		assert_int_equal(vb_rq_post(&rq, 9, list, 1), -ENOMEM);
+		atomic_store(&rq.released, next);
+	}
+	vb_rq_fini(&rq);
+}
+
+static void rq__too_many_entries(void **state)
+{
+	struct vb_sge list[3] = { 0 };
+	struct vb_rq rq;
+
+	assert_int_equal(vb_rq_init(&rq, 1, 2), 0);
+	assert_int_equal(vb_rq_post(&rq, 1, list, 3), -EINVAL);
+	assert_int_equal(vb_rq_post(&rq, 1, list, UINT32_MAX), -EINVAL);
+	assert_int_equal(vb_rq_post(&rq, 1, list, 2), 0);
+	vb_rq_fini(&rq);
+}
+
+static void srq__create_checks(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_srq *srq;
+
+	assert_int_equal(vb_srq_create(f->pd, 0, 1, NULL, &srq), -EINVAL);
+	assert_int_equal(vb_srq_create(f->pd, vb_limits.max_srq_wr + 1, 1, NULL,
+				       &srq),
+			 -EINVAL);
+	assert_int_equal(vb_srq_create(f->pd, 1, VB_MAX_SGE + 1, NULL, &srq),
+			 -EINVAL);
+	atomic_store(&f->a.n_srq, vb_limits.max_srq);
+	assert_int_equal(vb_srq_create(f->pd, 1, 1, NULL, &srq), -ENOMEM);
+	atomic_store(&f->a.n_srq, 0);
+	srq = make_srq(f, 5);
+	assert_int_equal(srq->rq.cap, 8);
+	assert_int_equal(vb_pd_destroy(f->pd), -EBUSY);
+	atomic_fetch_add(&srq->refs, 1);
+	assert_int_equal(vb_srq_destroy(srq), -EBUSY);
+	atomic_fetch_sub(&srq->refs, 1);
+	assert_int_equal(vb_srq_destroy(srq), 0);
+}
+
+static void srq__slot_is_free_once_taken(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_srq *srq = make_srq(f, 2);
+	struct vb_recv_wqe w;
+
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(vb_rq_post(&srq->rq, 1, NULL, 0), 0);
+		assert_int_equal(vb_rq_post(&srq->rq, 2, NULL, 0), 0);
+		assert_int_equal(vb_rq_post(&srq->rq, 3, NULL, 0), -ENOMEM);
+		assert_true(vb_srq_take(srq, &w));
+		assert_int_equal(w.wr_id, 1);
+		assert_int_equal(vb_rq_post(&srq->rq, 3, NULL, 0), 0);
+		assert_true(vb_srq_take(srq, &w));
+		assert_true(vb_srq_take(srq, &w));
+		assert_int_equal(w.wr_id, 3);
+		assert_false(vb_srq_take(srq, &w));
+	}
+	assert_int_equal(vb_srq_destroy(srq), 0);
+}
+
+static void srq__limit_once(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_srq *srq = make_srq(f, 8);
+	struct vb_recv_wqe w;
+	struct vb_event e;
+
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(vb_rq_post(&srq->rq, i, NULL, 0), 0);
+	vb_srq_set_limit(srq, 3);
+	assert_true(vb_srq_take(srq, &w));
+	assert_true(vb_srq_take(srq, &w)); /* three are left */
+	assert_false(is_readable(f->async.fd));
+	assert_true(vb_srq_take(srq, &w));
+	assert_int_equal(vb_async_take(&f->async, &e), 0);
+	assert_int_equal(e.type, EVENT_SRQ_LIMIT);
+	assert_ptr_equal(e.object, srq);
+	assert_true(vb_srq_take(srq, &w));
+	assert_false(is_readable(f->async.fd)); /* disarmed */
+	vb_srq_set_limit(srq, 1);
+	assert_true(vb_srq_take(srq, &w));
+	assert_true(is_readable(f->async.fd));
+	assert_int_equal(vb_srq_destroy(srq), 0);
+	assert_false(is_readable(f->async.fd)); /* gone with its object */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sq__slot_holds_list_or_inline),
+		cmocka_unit_test(caps__rounded_up_to_powers_of_two),
+		cmocka_unit_test(sq__of_none_is_always_full),
+		cmocka_unit_test(sq__fills_and_frees_across_the_wrap),
+		cmocka_unit_test(rq__fills_and_frees_across_the_wrap),
+		cmocka_unit_test(rq__too_many_entries),
+		TEST(srq__create_checks),
+		TEST(srq__slot_is_free_once_taken),
+		TEST(srq__limit_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
