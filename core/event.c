@@ -233,6 +233,19 @@ void vb_async_post(struct vb_async *a, enum vb_event_type type, void *object)
 	vb_mutex_unlock(&a->lock);
 }
 
+/* With the lock held. */
+static struct vb_event *pop_event(struct vb_async *a)
+{
+	struct vb_event *e = a->first;
+
+	if (!e)
+		return NULL;
+	a->first = e->next;
+	if (a->taken)
+		a->taken(e);
+	return e;
+}
+
 int vb_async_take(struct vb_async *a, struct vb_event *out)
 {
 	struct waiter w = { a->fd, &a->lock, &a->tokens };
@@ -242,8 +255,8 @@ int vb_async_take(struct vb_async *a, struct vb_event *out)
 	while (!rc && !e) {
 		rc = wait_token(&w);
 		vb_mutex_lock(&a->lock);
-		if (rc == 0 && (e = a->first))
-			a->first = e->next;
+		if (rc == 0)
+			e = pop_event(a);
 		settle(&w, rc, e);
 		vb_mutex_unlock(&a->lock);
 	}

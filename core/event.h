@@ -53,6 +53,9 @@ struct vb_async {
 	int fd;
 	struct vb_mutex lock;
 	struct vb_tokens tokens;
+	/* immutable: called with the lock held for each event handed out, so
+	 * that a destroyer can count what it must wait for; or NULL */
+	void (*taken)(const struct vb_event *e);
 	struct vb_event *first, *last; /* lock */
 };
 

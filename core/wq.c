@@ -77,13 +77,14 @@ void vb_rq_fini(struct vb_rq *rq)
 }
 
 /* With the poster's lock held: @posted is only ours to write. */
-static bool is_full(const _Atomic uint32_t *posted,
-		    const _Atomic uint32_t *released, uint32_t cap)
+static uint32_t free_slots(const _Atomic uint32_t *posted,
+			   const _Atomic uint32_t *released, uint32_t cap)
 {
 	/* Acquire pairs with the poller's release: nobody reads the slot. */
-	return atomic_load_explicit(posted, memory_order_relaxed) -
-		       atomic_load_explicit(released, memory_order_acquire) >=
-	       cap;
+	uint32_t used = atomic_load_explicit(posted, memory_order_relaxed) -
+			atomic_load_explicit(released, memory_order_acquire);
+
+	return used < cap ? cap - used : 0;
 }
 
 /* Publish one more slot; pairs with the acquire in vb_sq_end() and has_more():
@@ -95,12 +96,17 @@ static void publish(_Atomic uint32_t *posted)
 	atomic_store_explicit(posted, n + 1, memory_order_release);
 }
 
+struct vb_send_wqe *vb_sq_peek(struct vb_sq *sq, uint32_t ahead)
+{
+	uint32_t room = free_slots(&sq->posted, &sq->released, sq->cap);
+	uint32_t i = atomic_load_explicit(&sq->posted, memory_order_relaxed);
+
+	return ahead < room ? vb_sq_at(sq, i + ahead) : NULL;
+}
+
 struct vb_send_wqe *vb_sq_begin(struct vb_sq *sq)
 {
-	if (is_full(&sq->posted, &sq->released, sq->cap))
-		return NULL;
-	return vb_sq_at(
-		sq, atomic_load_explicit(&sq->posted, memory_order_relaxed));
+	return vb_sq_peek(sq, 0);
 }
 
 void vb_sq_commit(struct vb_sq *sq)
@@ -119,7 +125,7 @@ static int post_locked(struct vb_rq *rq, uint64_t wr_id,
 {
 	struct recv_slot *slot;
 
-	if (is_full(&rq->posted, &rq->released, rq->cap))
+	if (!free_slots(&rq->posted, &rq->released, rq->cap))
 		return -ENOMEM;
 	slot = rq_at(rq,
 		     atomic_load_explicit(&rq->posted, memory_order_relaxed));

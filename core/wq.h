@@ -89,6 +89,8 @@ static inline struct vb_send_wqe *vb_sq_at(const struct vb_sq *sq, uint32_t i)
 
 /* With sq->lock held: the next free slot, or NULL when the queue is full. */
 struct vb_send_wqe *vb_sq_begin(struct vb_sq *sq);
+/* The same for the slot @ahead places further on. */
+struct vb_send_wqe *vb_sq_peek(struct vb_sq *sq, uint32_t ahead);
 /* With sq->lock held: publish what vb_sq_begin() gave. */
 void vb_sq_commit(struct vb_sq *sq);
 

@@ -762,7 +762,7 @@ static void wr__nothing_before_complete(void **state)
 	b->ex->wr_id = 2;
 	b->ex->wr_flags = 0;
 	ibv_wr_send(b->ex);
-	ibv_wr_set_inline_data(b->ex, "hello", 5);
+	ibv_wr_set_inline_data(b->ex, (char[]){ "hello" }, 5);
 	b->ex->wr_id = 3;
 	ibv_wr_atomic_fetch_add(b->ex, 0x66, 0x2000, 7);
 	ibv_wr_set_sge(b->ex, 9, 0x30, 8);
