@@ -250,12 +250,12 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 	struct vb_qp_attr a = attr_in(attr);
 	int rc = vb_qp_modify(core, &a, (uint32_t)attr_mask, vb_now());
 
+	/* Also after a refusal: a poster that met the lock left us its work. */
+	vb_drive(core);
 	if (rc)
 		return vb_front_errno(rc);
-	if (attr_mask & IBV_QP_STATE) {
+	if (attr_mask & IBV_QP_STATE)
 		ibv->state = attr->qp_state;
-		vb_drive(core);
-	}
 	return 0;
 }
 
@@ -276,6 +276,7 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 	struct vb_qp_attr a;
 
 	vb_qp_query(qp->core, &a);
+	vb_drive(qp->core); /* as above */
 	attr_out(&a, attr);
 	query_caps(qp->core, &attr->cap);
 	ibv->state = attr->qp_state;
