@@ -243,7 +243,8 @@ int vb_lease_claim(struct vb_lease *l)
 			nap(CLAIM_RETRY);
 	}
 	vb_log(LOG_ERROR, "lease: no broker: %s",
-	       strerror(spawned ? -spawned : -rc));
+	       spawned == -ECANCELED ? "verbena broker --daemon fails"
+				     : strerror(spawned ? -spawned : -rc));
 	return rc;
 }
 

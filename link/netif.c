@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Interfaces and addresses from rtnetlink, which needs no privilege. */
-#include "link/netif.h"
+#include "link/netif_priv.h"
 
 #include <errno.h>
-#include <linux/ethtool.h>
 #include <linux/if_addr.h>
 #include <linux/rtnetlink.h>
-#include <linux/sockios.h>
 #include <net/if.h>
 #include <netlink/errno.h>
 #include <netlink/netlink.h>
 #include <netlink/route/addr.h>
 #include <netlink/route/link.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/log.h"
 
@@ -55,23 +51,6 @@ static int open_netlink(struct nl_sock **nl)
 	return errno_of(rc);
 }
 
-/* Any user may ask; 0 where a driver does not know. */
-static uint32_t read_mbits(const char *name)
-{
-	struct ethtool_cmd cmd = { .cmd = ETHTOOL_GSET };
-	struct ifreq request = { .ifr_data = (void *)&cmd };
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
-	uint32_t mbits;
-
-	if (fd < 0)
-		return 0;
-	memcpy(request.ifr_name, name, sizeof(request.ifr_name));
-	rc = ioctl(fd, SIOCETHTOOL, &request);
-	close(fd);
-	mbits = ethtool_cmd_speed(&cmd);
-	return rc < 0 || mbits == (uint32_t)SPEED_UNKNOWN ? 0 : mbits;
-}
-
 static void read_mac(struct vb_netif *n, struct rtnl_link *link)
 {
 	struct nl_addr *mac = rtnl_link_get_addr(link);
@@ -93,7 +72,7 @@ static void read_link(struct vb_netif *n, struct rtnl_link *link)
 	n->loopback = flags & IFF_LOOPBACK;
 	/* Running is the carrier, which loopback always has. */
 	n->up = flags & IFF_UP && (n->loopback || flags & IFF_RUNNING);
-	n->mbits = read_mbits(n->name);
+	n->mbits = vb_netif_mbits(n->name);
 	read_mac(n, link);
 }
 
@@ -124,29 +103,6 @@ static bool read_gid(struct rtnl_addr *a, int family, struct vb_gid *gid)
 	return true;
 }
 
-/* The same address with two prefix lengths is one GID. */
-static bool has_gid(const struct vb_netif *n, const struct vb_gid *gid)
-{
-	for (unsigned i = 0; i < n->count; i++)
-		if (vb_gid_equal(&n->addresses[i], gid))
-			return true;
-	return false;
-}
-
-static int append_gid(struct vb_netif *n, const struct vb_gid *gid)
-{
-	struct vb_gid *more;
-
-	if (has_gid(n, gid))
-		return 0;
-	more = realloc(n->addresses, (n->count + 1) * sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	more[n->count++] = *gid;
-	n->addresses = more;
-	return 0;
-}
-
 static int read_addresses(struct vb_netif *n, struct nl_cache *addrs,
 			  int family)
 {
@@ -160,7 +116,7 @@ static int read_addresses(struct vb_netif *n, struct nl_cache *addrs,
 
 		if ((uint32_t)rtnl_addr_get_ifindex(a) == n->ifindex &&
 		    is_usable(a) && read_gid(a, family, &gid))
-			rc = append_gid(n, &gid);
+			rc = vb_netif_add_address(n, &gid);
 	}
 	return rc;
 }
@@ -235,10 +191,33 @@ int vb_netif_list(struct vb_netif **list, unsigned *count)
 	int rc = open_netlink(&nl);
 
 	if (rc)
-		return rc;
+		return vb_netif_list_by_ioctl(list, count);
 	rc = list_by_netlink(nl, list, count);
 	nl_socket_free(nl);
 	return rc;
+}
+
+/* The same address with two prefix lengths is one GID. */
+static bool has_address(const struct vb_netif *n, const struct vb_gid *gid)
+{
+	for (unsigned i = 0; i < n->count; i++)
+		if (vb_gid_equal(&n->addresses[i], gid))
+			return true;
+	return false;
+}
+
+int vb_netif_add_address(struct vb_netif *n, const struct vb_gid *gid)
+{
+	struct vb_gid *more;
+
+	if (has_address(n, gid))
+		return 0;
+	more = realloc(n->addresses, (n->count + 1) * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	more[n->count++] = *gid;
+	n->addresses = more;
+	return 0;
 }
 
 void vb_netif_free(struct vb_netif *list, unsigned count)

@@ -8,6 +8,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -180,7 +181,12 @@ static void broker_run__all_slots(void **state)
 {
 	static struct answer a[VB_MAX_PROGRAMS + 1];
 	int fds[VB_MAX_PROGRAMS + 1];
+	struct rlimit limit;
 
+	/* All programs' descriptors are in this one. */
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
 	start_broker(60 * VB_SEC);
 	for (unsigned i = 0; i < VB_MAX_PROGRAMS; i++)
 		fds[i] = claim_slot(&a[i], i + 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Interfaces and addresses, in a network namespace of the test's own. */
-#include "link/netif.h"
+#include "link/netif_priv.h"
 
 #include <stdarg.h>
 #include <setjmp.h>
@@ -35,6 +35,42 @@ static bool has(const struct vb_netif *n, const char *text)
 	return false;
 }
 
+static const struct vb_netif *find(const struct vb_netif *list, unsigned count,
+				   const char *name)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (strcmp(list[i].name, name) == 0)
+			return &list[i];
+	return NULL;
+}
+
+/* Both ways tell the same of interfaces that have an address. */
+static void compare_with_ioctl(const struct vb_netif *list, unsigned count)
+{
+	struct vb_netif *other;
+	unsigned others;
+
+	assert_int_equal(vb_netif_list_by_ioctl(&other, &others), 0);
+	assert_string_equal(other[others - 1].name, "lo");
+	for (unsigned i = 0; i < others; i++) {
+		const struct vb_netif *a = &other[i];
+		const struct vb_netif *b = find(list, count, a->name);
+
+		assert_non_null(b);
+		assert_memory_equal(a->mac, b->mac, 6);
+		assert_int_equal(a->ifindex, b->ifindex);
+		assert_int_equal(a->mtu, b->mtu);
+		assert_int_equal(a->mbits, b->mbits);
+		assert_int_equal(a->up, b->up);
+		assert_int_equal(a->loopback, b->loopback);
+		assert_int_equal(a->count, b->count);
+		for (unsigned k = 0; k < a->count; k++)
+			assert_memory_equal(&a->addresses[k], &b->addresses[k],
+					    sizeof(struct vb_gid));
+	}
+	vb_netif_free(other, others);
+}
+
 static void netif_list__loopback_alone(void **state)
 {
 	struct vb_netif *list;
@@ -49,16 +85,8 @@ static void netif_list__loopback_alone(void **state)
 	assert_int_equal(list[count - 1].ifindex, 1);
 	assert_true(has(&list[count - 1], "::ffff:127.0.0.1"));
 	assert_true(vb_gid_is_ipv4(&list[count - 1].addresses[0]));
+	compare_with_ioctl(list, count);
 	vb_netif_free(list, count);
-}
-
-static const struct vb_netif *find(const struct vb_netif *list, unsigned count,
-				   const char *name)
-{
-	for (unsigned i = 0; i < count; i++)
-		if (strcmp(list[i].name, name) == 0)
-			return &list[i];
-	return NULL;
 }
 
 static void netif_list__a_device_comes_and_goes(void **state)
@@ -87,6 +115,7 @@ static void netif_list__a_device_comes_and_goes(void **state)
 	assert_true(has(d, "fd11::1"));
 	assert_true(vb_gid_is_ipv4(&d->addresses[0]));
 	assert_int_equal(d->count, 2); /* each once */
+	compare_with_ioctl(list, count);
 	vb_netif_free(list, count);
 
 	assert_int_equal(system("ip link set d0 down"), 0);

@@ -572,6 +572,92 @@ static void udp_send__larger_than_the_mtu(void **state)
 	assert_true(run("ip link set v0 mtu 5000"));
 }
 
+/* A socket that sends no checksums refuses joined messages, as some devices
+ * do: a way to see what happens then. */
+static void refuse_joined(uint16_t port)
+{
+	static const int on = 1;
+
+	for (int fd = 3; fd < 64; fd++) {
+		struct sockaddr_in6 a;
+		socklen_t len = sizeof(a);
+
+		if (getsockname(fd, (struct sockaddr *)&a, &len) == 0 &&
+		    a.sin6_family == AF_INET6 && a.sin6_port == htons(port))
+			assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_NO_CHECK,
+						    &on, sizeof(on)),
+					 0);
+	}
+}
+
+static void udp_send__joined_is_refused(void **state)
+{
+	struct vb_link *l = open_link();
+	struct vb_route r = route_to(l, "127.0.0.1", "127.0.0.1", qpn_in(0));
+	unsigned got = 0;
+
+	refuse_joined(r.src_port);
+	for (int round = 0; round < 2; round++) {
+		struct vb_txq *q = txq();
+
+		for (unsigned i = 0; i < 20; i++)
+			add_frame(q, &r, round * 20 + i, 64);
+		l->ops->send(l, q);
+	}
+	assert_int_equal(stats_of(l).tx_lost, 0);
+	/* one in vain, then one a packet, then full batches of packets */
+	assert_int_equal(stats_of(l).tx_calls, 1 + 20 + 2);
+	while (got < 40) {
+		wait_readable(l);
+		assert_int_equal(l->ops->recv(l, rxq()), 0);
+		for (unsigned i = 0; i < rxq()->count; i++, got++) {
+			check_frame(&rxq()->frames[i], got, 64);
+			assert_int_equal(rxq()->frames[i].if_ip_id, -1);
+		}
+	}
+	close_link(l);
+}
+
+/* As on a host without IPv6. */
+static void udp_open__ipv4_only(void **state)
+{
+	static const int on = 1;
+	struct sockaddr_in a = { .sin_family = AF_INET,
+				 .sin_port = htons(VB_ROCE_PORT) };
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	struct vb_gid here = gid_of("127.0.0.1");
+	struct vb_route r6 = { .sgid = gid_of("::1"), .dgid = gid_of("::1") };
+	struct vb_txq *q = txq();
+	struct vb_route r;
+	struct vb_link *l;
+
+	setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(vb_udp_open(fd, &l), 0);
+	assert_int_equal(l->ops->route(l, &r6), -EAFNOSUPPORT);
+	r = route_to(l, "127.0.0.1", "127.0.0.1", qpn_in(3));
+	r.tclass = 4;
+	r.hop_limit = 9;
+	for (unsigned i = 0; i < 10; i++)
+		add_frame(q, &r, i, 64);
+	l->ops->send(l, q);
+	wait_readable(l);
+	assert_int_equal(l->ops->recv(l, rxq()), 0);
+	assert_int_equal(rxq()->count, 10);
+	for (unsigned i = 0; i < 10; i++) {
+		const struct vb_frame *f = &rxq()->frames[i];
+
+		check_frame(f, i, 64);
+		assert_int_equal(f->if_ip_id, -1);
+		assert_true(vb_gid_equal(f->src, &here));
+		assert_true(vb_gid_equal(f->dst, &here));
+		assert_int_equal(f->tclass, 4);
+		assert_int_equal(f->ttl, 9);
+		assert_int_equal(f->ifindex, 1);
+	}
+	close_link(l);
+}
+
 /* Many hosts have IPv6 in the kernel and switched off. */
 static void udp_send__ipv6_switched_off(void **state)
 {
@@ -597,7 +683,9 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(udp_recv__rubbish_is_counted),
 	cmocka_unit_test(udp_send__identification_on_the_wire),
 	cmocka_unit_test(udp_send__larger_than_the_mtu),
+	cmocka_unit_test(udp_send__joined_is_refused),
 	cmocka_unit_test(udp_send__ipv6_switched_off),
+	cmocka_unit_test(udp_open__ipv4_only),
 };
 
 int main(void)
