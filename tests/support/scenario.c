@@ -54,6 +54,7 @@ struct flow {
 	unsigned op_count, recv_count;
 	unsigned op_posted, recv_posted;
 	unsigned op_seen, recv_seen; /* all before it have been reported */
+	bool op_failed, recv_failed;
 	uint32_t counter_at;
 };
 
@@ -68,6 +69,9 @@ struct play {
 	uint32_t used[SIM_SIDES];
 	struct vb_mr *local[SIM_SIDES], *remote[SIM_SIDES];
 	uint32_t mtu;
+	/* Chaos: which state a side is taken to, and when; RTS: none. */
+	enum vb_qp_state doom[SIM_SIDES];
+	vb_time doom_at[SIM_SIDES];
 	vb_time busy; /* until the last completion */
 	bool failed;
 };
@@ -325,6 +329,7 @@ static void draw_wire(struct play *p)
 	w->swap = below(p, 3) ? 0 : below(p, 1000);
 	w->delay = 1 + below(p, 100 * VB_USEC);
 	w->jitter = below(p, 4 * (uint32_t)w->delay);
+	w->room = below(p, 3) ? 0 : 8 + below(p, 64);
 	if (p->kind != SCENARIO_HOSTILE)
 		return;
 	w->hostile = true;
@@ -339,14 +344,32 @@ static void draw_pair(struct play *p)
 
 	caps.wr = SQ_SLOTS;
 	caps.sge = MAX_PIECES;
+	caps.srq = below(p, 4) == 0;
 	attr.path_mtu = (uint8_t)(1 + below(p, 5));
 	attr.sq_psn = attr.rq_psn = sim_rand32(&p->rand) & VB_PSN_MASK;
 	attr.max_rd_atomic = (uint8_t)(1 + below(p, 6));
 	attr.max_dest_rd_atomic = attr.max_rd_atomic;
 	attr.min_rnr_timer = (uint8_t)(1 + below(p, 12));
 	attr.timeout = (uint8_t)(below(p, 8) ? 10 + below(p, 6) : 0);
+	if (p->kind == SCENARIO_CHAOS) {
+		attr.timeout = 12;
+		attr.retry_cnt = 3;
+	}
 	p->mtu = vb_mtu_bytes(attr.path_mtu);
 	sim_connect(&p->sim, &p->pair, &attr, &caps);
+}
+
+static void draw_doom(struct play *p)
+{
+	static const enum vb_qp_state choice[] = { QPS_RTS, QPS_ERR, QPS_RESET,
+						   QPS_SQD };
+
+	for (unsigned i = 0; i < SIM_SIDES; i++) {
+		p->doom[i] = QPS_RTS;
+		if (p->kind == SCENARIO_CHAOS)
+			p->doom[i] = choice[below(p, VB_COUNT(choice))];
+		p->doom_at[i] = p->sim.now + below(p, 3 * VB_MSEC);
+	}
 }
 
 static void draw(struct play *p)
@@ -358,6 +381,7 @@ static void draw(struct play *p)
 		draw_memory(p, i);
 	for (unsigned i = 0; i < SIM_SIDES; i++)
 		draw_flow(p, i);
+	draw_doom(p);
 	for (unsigned i = 0; i < SIM_SIDES; i++) {
 		uint32_t all = ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE |
 			       ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC;
@@ -424,16 +448,20 @@ static void post_recv(struct play *p, struct flow *f)
 
 static bool send_has_room(const struct play *p, const struct flow *f)
 {
-	const struct vb_sq *sq = &p->pair.qp[f->from]->sq;
+	const struct vb_qp *qp = p->pair.qp[f->from];
+	const struct vb_sq *sq = &qp->sq;
 
-	return atomic_load(&sq->posted) - atomic_load(&sq->released) < sq->cap;
+	return qp->state >= QPS_RTS &&
+	       atomic_load(&sq->posted) - atomic_load(&sq->released) < sq->cap;
 }
 
 static bool recv_has_room(const struct play *p, const struct flow *f)
 {
-	const struct vb_rq *rq = &p->pair.qp[!f->from]->rq;
+	const struct vb_qp *qp = p->pair.qp[!f->from];
+	const struct vb_rq *rq = qp->srq ? &qp->srq->rq : &qp->rq;
 
-	return atomic_load(&rq->posted) - atomic_load(&rq->released) < rq->cap;
+	return qp->state != QPS_RESET &&
+	       atomic_load(&rq->posted) - atomic_load(&rq->released) < rq->cap;
 }
 
 /* The times to post count from when the last was posted. */
@@ -476,6 +504,8 @@ static void check_op_data(struct play *p, struct flow *f, unsigned n)
 		1, op->local.total, { op->remote_at }, { op->local.total }
 	};
 
+	if (p->kind == SCENARIO_HOSTILE)
+		return;
 	if (op->op == WR_WRITE || op->op == WR_WRITE_IMM)
 		check_pieces(p, !f->from, &there, "written bytes differ", n);
 	else
@@ -492,47 +522,63 @@ static const uint8_t op_of_wr[] = {
 static void check_send_cqe(struct play *p, struct flow *f,
 			   const struct vb_cqe *e)
 {
+	bool good = e->status == WC_SUCCESS;
+
 	if (e->wr_id >= f->op_posted) {
 		fail(p, "completion of nothing", (long)e->wr_id, f->op_posted);
 		return;
 	}
-	if (p->kind == SCENARIO_HOSTILE)
-		return;
-	if (e->status != WC_SUCCESS || e->is_recv)
+	if (!good && p->kind == SCENARIO_HONEST)
 		fail(p, "send status", (long)e->wr_id, e->status);
-	while (!(f->ops[f->op_seen].flags & SEND_SIGNALED))
+	if (e->is_recv || (good && f->op_failed))
+		fail(p, "send completion", (long)e->wr_id, e->status);
+	/* Silent ones succeeded: after a failure nothing is silent. */
+	while (!f->op_failed && f->op_seen < e->wr_id &&
+	       !(f->ops[f->op_seen].flags & SEND_SIGNALED))
 		check_op_data(p, f, f->op_seen++);
 	if (e->wr_id != f->op_seen)
 		fail(p, "send order", (long)e->wr_id, f->op_seen);
-	if (e->opcode != op_of_wr[f->ops[e->wr_id].op])
+	if (good && e->opcode != op_of_wr[f->ops[e->wr_id].op])
 		fail(p, "send opcode", (long)e->wr_id, e->opcode);
-	check_op_data(p, f, f->op_seen++);
+	if (good)
+		check_op_data(p, f, f->op_seen);
+	f->op_failed = !good;
+	f->op_seen++;
 }
 
-static void check_recv_cqe(struct play *p, struct flow *f,
-			   const struct vb_cqe *e)
+static void check_message(struct play *p, struct flow *f,
+			  const struct vb_cqe *e)
 {
-	const struct receive *r = &f->recvs[e->wr_id % MAX_OPS];
+	const struct receive *r = &f->recvs[e->wr_id];
 	uint8_t op = r->write ? WC_OP_RECV_WRITE_IMM : WC_OP_RECV;
 	struct pieces filled = cut(&r->room, r->write ? 0 : r->len);
 
-	if (e->wr_id >= f->recv_posted) {
-		fail(p, "receipt of nothing", (long)e->wr_id, f->recv_posted);
-		return;
-	}
-	if (p->kind == SCENARIO_HOSTILE)
-		return;
-	if (e->status != WC_SUCCESS || !e->is_recv || e->opcode != op)
-		fail(p, "receive status", (long)e->wr_id, e->status);
-	if (e->wr_id != f->recv_seen++)
-		fail(p, "receive order", (long)e->wr_id, f->recv_seen);
-	if (e->byte_len != r->len)
-		fail(p, "receive length", e->byte_len, r->len);
+	if (e->opcode != op || e->byte_len != r->len)
+		fail(p, "receive opcode, length", e->opcode, e->byte_len);
 	if (!!(e->wc_flags & WC_WITH_IMM) != r->has_imm ||
 	    (r->has_imm && e->imm != r->imm))
 		fail(p, "immediate", (long)e->wr_id, e->imm);
 	check_pieces(p, !f->from, &filled, "received bytes differ",
 		     (long)e->wr_id);
+}
+
+static void check_recv_cqe(struct play *p, struct flow *f,
+			   const struct vb_cqe *e)
+{
+	bool good = e->status == WC_SUCCESS;
+
+	if (e->wr_id >= f->recv_posted) {
+		fail(p, "receipt of nothing", (long)e->wr_id, f->recv_posted);
+		return;
+	}
+	if (!e->is_recv || (good && f->recv_failed) ||
+	    (!good && p->kind == SCENARIO_HONEST))
+		fail(p, "receive status", (long)e->wr_id, e->status);
+	if (e->wr_id != f->recv_seen++)
+		fail(p, "receive order", (long)e->wr_id, f->recv_seen);
+	if (good && p->kind != SCENARIO_HOSTILE)
+		check_message(p, f, e);
+	f->recv_failed = !good;
 }
 
 static bool poll_all(struct play *p)
@@ -566,12 +612,49 @@ static bool dead(const struct play *p)
 	       p->pair.qp[1]->state == QPS_ERR;
 }
 
+/* Takes sides out, when it is time. Returns when it is time next. */
+static vb_time meet_doom(struct play *p)
+{
+	vb_time next = VB_NEVER;
+
+	for (unsigned i = 0; i < SIM_SIDES; i++) {
+		if (p->doom[i] == QPS_RTS)
+			continue;
+		if (p->doom_at[i] > p->sim.now) {
+			next = VB_MIN(next, p->doom_at[i]);
+			continue;
+		}
+		poll_all(p);
+		/* It may be in ERR by itself: then only RESET is left. */
+		if (p->pair.qp[i]->state == QPS_RTS || p->doom[i] == QPS_RESET)
+			sim_modify(&p->sim, p->pair.qp[i], p->doom[i], 0, NULL);
+		p->doom[i] = QPS_RTS;
+	}
+	return next;
+}
+
+/* In ERR everything that was posted has been reported. */
+static void check_flushed(struct play *p)
+{
+	for (unsigned i = 0; i < SIM_SIDES; i++) {
+		const struct flow *out = &p->flow[i], *in = &p->flow[!i];
+
+		if (p->pair.qp[i]->state != QPS_ERR)
+			continue;
+		if (out->op_failed && out->op_seen != out->op_posted)
+			fail(p, "not flushed", out->op_seen, out->op_posted);
+		if (!p->pair.srq[i] && in->recv_seen != in->recv_posted)
+			fail(p, "receives not flushed", in->recv_seen,
+			     in->recv_posted);
+	}
+}
+
 static void perform(struct play *p)
 {
 	vb_time since = p->sim.now, end = since + TIME_LIMIT;
 
 	while (!p->failed && !all_seen(p) && !dead(p)) {
-		vb_time next = VB_NEVER;
+		vb_time next = meet_doom(p);
 
 		for (unsigned i = 0; i < SIM_SIDES; i++)
 			next = VB_MIN(next, post_due(p, &p->flow[i], since));
@@ -590,6 +673,7 @@ static void perform(struct play *p)
 	sim_settle(&p->sim, p->sim.now + VB_SEC);
 	if (poll_all(p) && p->kind == SCENARIO_HONEST)
 		fail(p, "a completion too many", 0, 0);
+	check_flushed(p);
 }
 
 static void check_end(struct play *p, const uint8_t *before, unsigned side)

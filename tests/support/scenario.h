@@ -9,7 +9,10 @@
 #include "base/defs.h"
 
 enum scenario_kind {
-	SCENARIO_HONEST,  /* whatever the wire does: all completes, all right */
+	SCENARIO_HONEST, /* whatever the wire does: all completes, all right */
+	/* Queue pairs are taken to ERR or RESET at any moment: what completed
+	 * is right, what did not is flushed, all of it once. */
+	SCENARIO_CHAOS,
 	SCENARIO_HOSTILE, /* packets lie: memory outside the regions is safe */
 };
 

@@ -127,6 +127,11 @@ static void put_on_wire(struct sim *s, unsigned to, const uint8_t *bytes,
 		w->delay + (w->jitter ? sim_below(&s->rand, w->jitter) : 0);
 	struct sim_frame f = { s->now + w->delay, s->order++, to, len, NULL };
 
+	if (w->room && s->to_come[to] >= w->room) {
+		s->traces[(s->traced - 1) % SIM_TRACES].fate = "no room";
+		return;
+	}
+	s->to_come[to]++;
 	if (sim_maybe(&s->rand, w->swap))
 		f.at = s->now + late;
 	f.bytes = malloc(len);
@@ -271,6 +276,7 @@ static void happen(struct sim *s)
 	while (s->used && s->heap[0].at <= s->now && run--) {
 		struct sim_frame f = pop(s);
 
+		s->to_come[f.to]--;
 		deliver(&s->side[f.to], &f);
 		free(f.bytes);
 	}
@@ -408,6 +414,12 @@ static void create_side(struct sim *s, struct sim_pair *p, unsigned i,
 		.async = &side->async,
 	};
 
+	p->srq[i] = NULL;
+	if (caps->srq)
+		MUST(vb_srq_create(side->pd, caps->wr, caps->sge, &side->async,
+				   &p->srq[i]) == 0);
+	init.srq = p->srq[i];
+
 	MUST(vb_cq_create(&side->adapter, caps->cqe, NULL, &side->async,
 			  &p->send_cq[i]) == 0);
 	MUST(vb_cq_create(&side->adapter, caps->cqe, NULL, &side->async,
@@ -477,6 +489,8 @@ void sim_disconnect(struct sim *s, struct sim_pair *p)
 		vb_qp_destroy(p->qp[i]);
 		MUST(vb_cq_destroy(p->send_cq[i]) == 0);
 		MUST(vb_cq_destroy(p->recv_cq[i]) == 0);
+		if (p->srq[i])
+			MUST(vb_srq_destroy(p->srq[i]) == 0);
 	}
 }
 
@@ -484,8 +498,8 @@ void sim_disconnect(struct sim *s, struct sim_pair *p)
  * A program's part.
  */
 
-static struct vb_send_wqe *begin_post(struct vb_qp *qp,
-				      const struct vb_send_wqe *wqe)
+static void post(struct vb_qp *qp, const struct vb_send_wqe *wqe, uint8_t flags,
+		 const void *tail, size_t bytes)
 {
 	struct vb_send_wqe *slot;
 
@@ -493,11 +507,9 @@ static struct vb_send_wqe *begin_post(struct vb_qp *qp,
 	slot = vb_sq_begin(&qp->sq);
 	MUST(slot);
 	*slot = *wqe;
-	return slot;
-}
-
-static void end_post(struct vb_qp *qp)
-{
+	slot->flags |= flags;
+	if (bytes)
+		memcpy(slot->inline_data, tail, bytes);
 	vb_sq_commit(&qp->sq);
 	vb_mutex_unlock(&qp->sq.lock);
 }
@@ -505,28 +517,22 @@ static void end_post(struct vb_qp *qp)
 void sim_post_send(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		   const struct vb_sge *sge)
 {
-	struct vb_send_wqe *slot = begin_post(qp, wqe);
-
-	memcpy(slot->sge, sge, wqe->num_sge * sizeof(*sge));
-	end_post(qp);
+	post(qp, wqe, 0, sge, wqe->num_sge * sizeof(*sge));
 }
 
 void sim_post_inline(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		     const void *data)
 {
-	struct vb_send_wqe *slot = begin_post(qp, wqe);
-
 	MUST(wqe->length <= qp->sq.max_inline);
-	slot->flags |= SEND_INLINE;
-	if (wqe->length)
-		memcpy(slot->inline_data, data, wqe->length);
-	end_post(qp);
+	post(qp, wqe, SEND_INLINE, data, wqe->length);
 }
 
 void sim_post_recv(struct vb_qp *qp, uint64_t wr_id, const struct vb_sge *sge,
 		   unsigned count)
 {
-	MUST(vb_rq_post(&qp->rq, wr_id, sge, count) == 0);
+	struct vb_rq *rq = qp->srq ? &qp->srq->rq : &qp->rq;
+
+	MUST(vb_rq_post(rq, wr_id, sge, count) == 0);
 }
 
 bool sim_poll(struct vb_cq *cq, struct vb_cqe *e)

@@ -29,6 +29,8 @@ struct sim_wire {
 	 * ICRC is right: the sender meant it. */
 	unsigned damage;
 	bool hostile;
+	/* Packets that may be under way to one side; 0: any number. */
+	unsigned room;
 	vb_time delay, jitter;
 };
 
@@ -69,7 +71,7 @@ struct sim {
 	struct sim_wire wire;
 	struct sim_side side[SIM_SIDES];
 	struct sim_frame *heap;
-	unsigned used, room;
+	unsigned used, room, to_come[SIM_SIDES];
 	uint64_t order, sent;
 	struct sim_trace traces[SIM_TRACES];
 	uint64_t traced;
@@ -88,9 +90,11 @@ void sim_close(struct sim *s);
 struct sim_pair {
 	struct vb_qp *qp[SIM_SIDES];
 	struct vb_cq *send_cq[SIM_SIDES], *recv_cq[SIM_SIDES];
+	struct vb_srq *srq[SIM_SIDES];
 };
 struct sim_caps {
 	uint32_t wr, sge, inline_bytes, cqe;
+	bool srq; /* receives come from a shared queue, one a side */
 };
 extern const struct vb_qp_attr sim_attr; /* usual values */
 extern const struct sim_caps sim_caps;
