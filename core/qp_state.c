@@ -291,7 +291,9 @@ static int apply_av(struct change *c)
 		       strerror(-rc));
 		return rc;
 	}
-	c->mtu = usable_mtu(port, c->attr.path_mtu);
+	/* Messages under way count their packets by it: it stays. */
+	if (c->to == QPS_RTR)
+		c->mtu = usable_mtu(port, c->attr.path_mtu);
 	return 0;
 }
 

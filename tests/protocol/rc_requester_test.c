@@ -636,6 +636,27 @@ static void requester__sqd_with_nothing_begun_is_drained_at_once(void **state)
 	bench_close(b);
 }
 
+/* A new path in SQD; the interface's MTU has shrunk meanwhile. */
+static void requester__packets_keep_their_size(void **state)
+{
+	struct bench *b = open_alone();
+	struct vb_port_news news = { .up = true, .mtu = 600, .count = 1 };
+	struct vb_qp_attr attr;
+
+	bench_post(b, 0, WR_WRITE, 0, BENCH_MEM / 2, 0);
+	bench_wait(b, 10);
+	news.addresses[0] = b->pair.qp[0]->route.sgid;
+	vb_port_update(&b->sim.side[0].adapter.port, &news);
+	sim_modify(&b->sim, b->pair.qp[0], QPS_SQD, 0, NULL);
+	vb_qp_query(b->pair.qp[0], &attr);
+	sim_modify(&b->sim, b->pair.qp[0], QPS_SQD, QPM_AV, &attr);
+	b->lose = NULL;
+	bench_wait(b, 100000);
+	bench_expect_wc(b->pair.send_cq[0], 0, WC_SUCCESS);
+	assert_memory_equal(b->mem[0], b->mem[1], BENCH_MEM / 2);
+	bench_close(b);
+}
+
 static void requester__err_flushes_all(void **state)
 {
 	struct bench *b = open_alone();
@@ -736,6 +757,7 @@ int main(void)
 		cmocka_unit_test(requester__sqd_finishes_what_has_begun),
 		cmocka_unit_test(
 			requester__sqd_with_nothing_begun_is_drained_at_once),
+		cmocka_unit_test(requester__packets_keep_their_size),
 		cmocka_unit_test(requester__err_flushes_all),
 		cmocka_unit_test(requester__lives_again_after_reset),
 		cmocka_unit_test(requester__completion_queue_overrun),
