@@ -298,6 +298,7 @@ static void complete(struct vb_qp *qp, struct vb_cq *cq, struct vb_cqe *e,
 {
 	e->qp = qp;
 	e->qpn = atomic_load_explicit(&qp->qpn, memory_order_relaxed);
+	e->timestamp = qp->now;
 	if (!vb_cq_push(cq, e, solicited))
 		vb_qp_fail(qp, EVENT_QP_FATAL);
 }

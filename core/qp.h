@@ -93,6 +93,7 @@ struct vb_qp {
 	_Atomic uint32_t qpn;  /* 0: free; drive to write */
 
 	/* drive */
+	vb_time now; /* when it was last entered: completions carry it */
 	struct vb_qp_attr attr;
 	struct vb_route route; /* from AV and GID table, at INIT -> RTR */
 	uint32_t mtu;	       /* bytes; min of path MTU and port's MTU */

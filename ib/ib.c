@@ -141,11 +141,13 @@ static void enter(struct vb_qp *qp, enum vb_qp_state from, enum vb_qp_state to,
 static void recv_packet(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 			vb_time now)
 {
+	qp->now = now;
 	ops_of(qp)->recv(qp, pkt, now);
 }
 
 static bool send_packets(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 {
+	qp->now = now;
 	return ops_of(qp)->send(qp, now, out);
 }
 
