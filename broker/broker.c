@@ -130,7 +130,7 @@ static struct vb_ipc message(enum vb_ipc_kind kind)
 }
 
 /* Why, for the program's log. */
-static void explain(int error, char text[VB_IPC_TEXT])
+static void word_refusal(int error, char text[VB_IPC_TEXT])
 {
 	// clang-format off
 	static const struct { int error; const char *text; } reasons[] = {
@@ -142,6 +142,7 @@ static void explain(int error, char text[VB_IPC_TEXT])
 				"RLIMIT_NOFILE" },
 		{ EMFILE, "the broker is out of descriptors: raise "
 			  "RLIMIT_NOFILE" },
+		{ EBUSY, "the broker has all the sessions it can serve" },
 		{ EEXIST, "another set of sockets is in use" },
 	};
 	// clang-format on
@@ -154,12 +155,12 @@ static void explain(int error, char text[VB_IPC_TEXT])
 	snprintf(text, VB_IPC_TEXT, "the broker: %s", strerror(error));
 }
 
-static int refuse(const struct session *s, int error)
+static int refuse_program(const struct session *s, int error)
 {
 	struct vb_ipc m = message(IPC_REFUSE);
 
 	m.error = error;
-	explain(error, m.text);
+	word_refusal(error, m.text);
 	vb_log(LOG_INFO, "broker: a program is refused: %s", m.text);
 	return reply(s, &m, NULL, 0);
 }
@@ -172,7 +173,7 @@ static int grant(struct broker *b, struct session *s)
 
 	s->claim_by = VB_NEVER;
 	if (rc)
-		return refuse(s, -rc);
+		return refuse_program(s, -rc);
 	m.slot = (uint16_t)slot;
 	rc = reply(s, &m, (int[]){ b->slots.fds[slot], name, b->slots.vault },
 		   FDS_A_MSG);
@@ -193,7 +194,7 @@ static int try_claim(struct broker *b, struct session *s, vb_time now)
 	if (rc == -EADDRINUSE && now < s->claim_by)
 		return 0;
 	s->claim_by = VB_NEVER;
-	return refuse(s, -rc);
+	return refuse_program(s, -rc);
 }
 
 static int on_claim(struct broker *b, struct session *s, struct mail *mail,
@@ -219,7 +220,7 @@ static int on_rejoin(struct broker *b, struct session *s, struct mail *mail,
 			return rc;
 		mail->fd_count = 0;
 	} else if (!vb_slots_is_ours(&b->slots, mail->fds[0])) {
-		return refuse(s, EEXIST);
+		return refuse_program(s, EEXIST);
 	}
 	s->slot = mail->m.slot;
 	m.slot = mail->m.slot;
@@ -291,7 +292,7 @@ static void accept_one(struct broker *b, vb_time now)
 		b->sessions[b->count++] = s;
 		return;
 	}
-	(void)refuse(&s, EUSERS);
+	(void)refuse_program(&s, EBUSY);
 	close(s.fd);
 }
 
@@ -353,7 +354,7 @@ static bool is_over(struct broker *b, vb_time now)
 	return vb_slots_taken(&b->slots) == 0;
 }
 
-static void loop(struct broker *b)
+static void serve_until_idle(struct broker *b)
 {
 	static struct pollfd fds[MAX_SESSIONS + 1];
 	vb_time now = read_clock();
@@ -411,7 +412,7 @@ int vb_broker_run(int listener, vb_time linger)
 	b->listener = listener;
 	b->linger = VB_MAX(linger, LEAST_LINGER);
 	vb_slots_init(&b->slots);
-	loop(b);
+	serve_until_idle(b);
 	/* Who connected meanwhile sees the connection reset, and starts the
 	 * next broker, which waits for the port until we are gone. */
 	close(b->listener);

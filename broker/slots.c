@@ -157,7 +157,7 @@ static int make_sockets(struct vb_slots *s, int *fds, unsigned count)
 }
 
 /* The next group: made, kept, and steered to. */
-static int grow(struct vb_slots *s)
+static int add_group(struct vb_slots *s)
 {
 	unsigned count = VB_MIN(GROUP, VB_SLOTS_MADE - s->count);
 	int *fds = s->fds + s->count, rc;
@@ -199,7 +199,7 @@ int vb_slots_create(struct vb_slots *s)
 	rc = make_vault(&s->vault);
 	if (rc)
 		return rc;
-	rc = grow(s);
+	rc = add_group(s);
 	if (rc)
 		vb_slots_fini(s);
 	return rc;
@@ -325,7 +325,7 @@ int vb_slots_claim(struct vb_slots *s, unsigned *slot, int *name)
 		int fd, rc = 0;
 
 		if (i >= s->count)
-			rc = grow(s);
+			rc = add_group(s);
 		if (rc)
 			return rc;
 		fd = bind_name(i);

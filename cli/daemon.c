@@ -86,7 +86,7 @@ static int enter_background(void)
 	return chdir("/") < 0 ? -errno : 0;
 }
 
-static int serve(bool daemon, double linger)
+static int become_broker_here(bool daemon, double linger)
 {
 	int listener, rc;
 
@@ -127,7 +127,7 @@ int vb_cli_broker(int argc, char **argv)
 	fill_standard_fds();
 	close_from(STDERR_FILENO + 1);
 	reset_signals();
-	rc = serve(daemon, linger);
+	rc = become_broker_here(daemon, linger);
 	if (rc)
 		fprintf(stderr, "verbena broker: %s\n",
 			rc == -EADDRINUSE ? "one is running here already"

@@ -130,7 +130,8 @@ static int get_answer(int fd, struct answer *a)
 	return 0;
 }
 
-static int ask(int fd, const struct vb_ipc *m, int enclosed, struct answer *a)
+static int ask_broker(int fd, const struct vb_ipc *m, int enclosed,
+		      struct answer *a)
 {
 	int rc = put_question(fd, m, enclosed);
 
@@ -180,7 +181,7 @@ static int claim_on(int fd, struct vb_lease *l)
 {
 	struct vb_ipc m = question(IPC_CLAIM, 0);
 	struct answer a;
-	int rc = ask(fd, &m, -1, &a);
+	int rc = ask_broker(fd, &m, -1, &a);
 
 	if (rc == -ECONNRESET)
 		return rc;
@@ -268,7 +269,7 @@ static int rejoin_on(int fd, const struct vb_lease *l)
 	struct vb_ipc m = question(IPC_REJOIN, l->slot);
 	struct answer a;
 
-	if (ask(fd, &m, l->vault_fd, &a) != 0)
+	if (ask_broker(fd, &m, l->vault_fd, &a) != 0)
 		return -EAGAIN;
 	drop_answer(&a);
 	if (a.m.kind == IPC_WELCOME)
@@ -311,7 +312,7 @@ int vb_lease_status(struct vb_ipc *report)
 
 	if (fd < 0)
 		return fd;
-	rc = ask(fd, &m, -1, &a);
+	rc = ask_broker(fd, &m, -1, &a);
 	close(fd);
 	if (rc)
 		return rc;

@@ -38,8 +38,8 @@ uint32_t vb_netif_mbits(const char *name)
 	return rc < 0 || mbits == (uint32_t)SPEED_UNKNOWN ? 0 : mbits;
 }
 
-static bool ask(const struct table *t, const char *name, unsigned long what,
-		struct ifreq *answer)
+static bool ask_kernel(const struct table *t, const char *name,
+		       unsigned long what, struct ifreq *answer)
 {
 	memset(answer, 0, sizeof(*answer));
 	memcpy(answer->ifr_name, name, sizeof(answer->ifr_name));
@@ -50,14 +50,14 @@ static void read_interface(const struct table *t, struct vb_netif *n)
 {
 	struct ifreq r;
 
-	if (ask(t, n->name, SIOCGIFINDEX, &r))
+	if (ask_kernel(t, n->name, SIOCGIFINDEX, &r))
 		n->ifindex = (uint32_t)r.ifr_ifindex;
-	if (ask(t, n->name, SIOCGIFMTU, &r))
+	if (ask_kernel(t, n->name, SIOCGIFMTU, &r))
 		n->mtu = (uint32_t)r.ifr_mtu;
-	if (ask(t, n->name, SIOCGIFHWADDR, &r) &&
+	if (ask_kernel(t, n->name, SIOCGIFHWADDR, &r) &&
 	    r.ifr_hwaddr.sa_family == ARPHRD_ETHER)
 		memcpy(n->mac, r.ifr_hwaddr.sa_data, sizeof(n->mac));
-	if (ask(t, n->name, SIOCGIFFLAGS, &r)) {
+	if (ask_kernel(t, n->name, SIOCGIFFLAGS, &r)) {
 		n->loopback = r.ifr_flags & IFF_LOOPBACK;
 		n->up = r.ifr_flags & IFF_UP &&
 			(n->loopback || r.ifr_flags & IFF_RUNNING);
@@ -66,7 +66,7 @@ static void read_interface(const struct table *t, struct vb_netif *n)
 }
 
 /* The row of the interface @name, made when it is new; NULL: no memory. */
-static struct vb_netif *row_of(struct table *t, const char *name)
+static struct vb_netif *interface_row(struct table *t, const char *name)
 {
 	struct vb_netif *more, *n;
 
@@ -87,7 +87,7 @@ static struct vb_netif *row_of(struct table *t, const char *name)
 static int add_address(struct table *t, const char *name,
 		       const struct vb_gid *gid)
 {
-	struct vb_netif *n = row_of(t, name);
+	struct vb_netif *n = interface_row(t, name);
 
 	return n ? vb_netif_add_address(n, gid) : -ENOMEM;
 }

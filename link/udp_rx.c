@@ -155,8 +155,8 @@ static int take_datagrams(struct vb_udp *u)
 }
 
 /* @len includes the ICRC. True: @f is complete. */
-static bool judge(struct vb_udp *u, const struct vb_udp_origin *o,
-		  const uint8_t *bytes, uint32_t len, struct vb_frame *f)
+static bool admit_frame(struct vb_udp *u, const struct vb_udp_origin *o,
+			const uint8_t *bytes, uint32_t len, struct vb_frame *f)
 {
 	struct vb_icrc_prefix prefix = o->prefix;
 	enum vb_icrc_verdict verdict;
@@ -197,7 +197,8 @@ static void cut_frame(struct vb_udp *u, struct vb_rxq *q)
 	const uint8_t *datagram = rx->buffers + rx->next * VB_UDP_RX_BYTES;
 	uint32_t len = VB_MIN(o->segment, o->bytes - rx->offset);
 
-	if (judge(u, o, datagram + rx->offset, len, &q->frames[q->count])) {
+	if (admit_frame(u, o, datagram + rx->offset, len,
+			&q->frames[q->count])) {
 		vb_udp_count(&u->stats.rx_bytes, len);
 		q->count++;
 	}

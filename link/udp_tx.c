@@ -173,7 +173,7 @@ static unsigned count_joinable(const struct vb_txq *q, unsigned first)
 	return n;
 }
 
-static void seal(struct vb_txq *q, unsigned first, unsigned count)
+static void seal_message(struct vb_txq *q, unsigned first, unsigned count)
 {
 	const struct vb_route *r = q->frames[first].route;
 	const struct vb_icrc_path path = { r->sgid, r->dgid, r->src_port,
@@ -262,7 +262,7 @@ static void add_message(const struct vb_udp *u, struct tx_batch *b,
 	struct msghdr *h = &b->headers[i].msg_hdr;
 	uint16_t segment = (uint16_t)(head->len + VB_ICRC_BYTES);
 
-	seal(q, first, count);
+	seal_message(q, first, count);
 	b->first[i] = first;
 	b->frames[i] = count;
 	b->vectors[i].iov_base = q->bytes + head->at;

@@ -451,14 +451,16 @@ static bool make_far_host(void)
 		 FAR_MTU, FAR_MTU, getpid(), far.near_ns);
 	if (!run(command) || !run("ip link set v1 up") ||
 	    !run("ip addr add 10.77.0.2/24 dev v1") ||
-	    !run("ip addr add fd77::2/64 dev v1 nodad"))
+	    !run("ip addr add fd77::2/64 dev v1 nodad") ||
+	    !run("ip addr add fe80::77:2/64 dev v1 nodad"))
 		return false;
 	far.capture =
 		socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, htons(ETH_P_ALL));
 	go(far.near_ns);
 	return far.capture >= 0 && run("ip link set v0 up gso_max_segs 1") &&
 	       run("ip addr add 10.77.0.1/24 dev v0") &&
-	       run("ip addr add fd77::1/64 dev v0 nodad");
+	       run("ip addr add fd77::1/64 dev v0 nodad") &&
+	       run("ip addr add fe80::77:1/64 dev v0 nodad");
 }
 
 static int setup_far(void **state)
@@ -512,11 +514,14 @@ static void check_wire(const uint8_t *ip, size_t len, unsigned index)
 static void cross(const char *from, const char *to)
 {
 	struct vb_link *near = open_link(), *there;
-	struct vb_route r = route_to(near, from, to, qpn_in(0));
+	struct vb_route r = { .sgid = gid_of(from),
+			      .dgid = gid_of(to),
+			      .ifindex = if_nametoindex("v0") };
 	static uint8_t ip[70000];
 	struct vb_txq *q = txq();
 	unsigned got = 0;
 
+	assert_int_equal(near->ops->route(near, &r), 0);
 	go(far.far_ns);
 	there = open_link();
 	go(far.near_ns);
@@ -545,6 +550,7 @@ static void udp_send__identification_on_the_wire(void **state)
 	need_far();
 	cross("10.77.0.1", "10.77.0.2");
 	cross("fd77::1", "fd77::2");
+	cross("fe80::77:1", "fe80::77:2");
 }
 
 static void udp_send__larger_than_the_mtu(void **state)
