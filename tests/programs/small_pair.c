@@ -94,11 +94,11 @@ static void set_up(void)
 	qp = rc_qp(&device, cq, 4, 1, 0);
 	mr = ibv_reg_mr(device.pd, memory, sizeof(memory), RC_ALL_ACCESS);
 	must(mr, "ibv_reg_mr");
-	post_receive();
 	me = rc_address(&device, qp, 99);
 	tcp = tcp_meet(&options);
 	tcp_swap(tcp, &me, &peer, sizeof(me));
 	rc_connect(&device, qp, &options, 99, &peer);
+	post_receive();
 	tcp_barrier(tcp);
 }
 
