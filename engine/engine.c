@@ -3,6 +3,7 @@
 #include "engine/engine_priv.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -12,6 +13,9 @@
 #include "base/rand.h"
 #include "ib/ib.h"
 #include "link/udp.h"
+
+/* A round trip on a good network: who waits for longer, waits for a while. */
+#define SPIN_ALONE (30 * VB_USEC)
 
 static struct vb_mutex open_lock = { PTHREAD_MUTEX_INITIALIZER };
 static struct vb_engine *_Atomic engine; /* open_lock to write */
@@ -277,15 +281,34 @@ void vb_engine_with_adapters(struct vb_engine *e,
 	vb_mutex_unlock(&e->list_lock);
 }
 
+/*
+ * Nothing came for long: let others have the processor, such as the peer that
+ * is to answer when there are more spinning programs than cores. Alone on its
+ * core a program loses nothing by it.
+ */
+static bool has_spun_long(struct vb_engine *e, bool found, vb_time now)
+{
+	if (found)
+		e->found_at = now;
+	return now - e->found_at > SPIN_ALONE;
+}
+
 void vb_engine_poll(void)
 {
 	struct vb_engine *e = vb_engine_running();
+	bool found, yield;
+	vb_time now;
 
 	if (!e || !vb_mutex_trylock(&e->rx))
 		return;
-	if (e->link->ops->recv(e->link, &e->rxq) >= 0 && e->rxq.count)
+	found = e->link->ops->recv(e->link, &e->rxq) >= 0 && e->rxq.count;
+	if (found)
 		vb_dispatch(e, vb_now());
+	now = vb_now();
 	/* A hint to the thread, ordered by nothing. */
-	atomic_store_explicit(&e->last_poll, vb_now(), memory_order_relaxed);
+	atomic_store_explicit(&e->last_poll, now, memory_order_relaxed);
+	yield = has_spun_long(e, found, now);
 	vb_mutex_unlock(&e->rx);
+	if (yield)
+		sched_yield();
 }

@@ -43,7 +43,8 @@ struct vb_engine {
 	struct vb_open_adapter *adapters; /* list_lock */
 
 	struct vb_mutex rx;
-	struct vb_rxq rxq;	/* rx */
+	struct vb_rxq rxq;	   /* rx */
+	vb_time found_at;	   /* rx: when it last found something */
 	_Atomic vb_time last_poll; /* when a program's thread last drained */
 
 	struct vb_mutex timer_lock;
