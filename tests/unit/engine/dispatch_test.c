@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Who gets an arrived frame, and who does not. */
+#include "tests/unit/core/qp_fixture.h"
+
+#include "engine/engine_priv.h"
+
+static struct {
+	unsigned received, steps;
+} heard;
+
+static void hear(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
+{
+	heard.received++;
+}
+
+static bool step(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+{
+	heard.steps++;
+	return false;
+}
+
+static vb_time never(const struct vb_qp *qp)
+{
+	return VB_NEVER;
+}
+
+static const struct vb_gid address = IPV4_GID;
+
+struct rig {
+	struct fixture *f;
+	struct vb_transport_ops ops;
+	struct vb_engine e;
+	struct vb_qp *qp;
+	uint8_t bytes[4][64];
+};
+
+static struct rig *rig_up(struct fixture *f, enum vb_qp_state state)
+{
+	struct rig *r = calloc(1, sizeof(*r));
+
+	assert_non_null(r);
+	memset(&heard, 0, sizeof(heard));
+	r->f = f;
+	r->ops = fake_transport;
+	r->ops.recv = hear;
+	r->ops.send = step;
+	r->ops.deadline = never;
+	f->a.transport = &r->ops;
+	r->qp = make(f, init_of(f));
+	bring_to(r->qp, state);
+	r->e.qps = f->a.qps;
+	r->e.lease.slot = QPN_BASE >> VB_QPN_BITS;
+	return r;
+}
+
+static void rig_down(struct rig *r)
+{
+	vb_qp_destroy(r->qp);
+	free(r);
+}
+
+/* The next frame, right in all ways: a test then spoils one. */
+static struct vb_frame *add_frame(struct rig *r, uint8_t opcode)
+{
+	unsigned i = r->e.rxq.count++;
+	struct vb_ib_pkt pkt = {
+		.bth = { .opcode = opcode,
+			 .pkey = 0xffff,
+			 .dqpn = atomic_load(&r->qp->qpn) },
+	};
+	size_t len = vb_ib_put_headers(r->bytes[i], &pkt);
+
+	r->e.rxq.frames[i] = (struct vb_frame){
+		.bytes = r->bytes[i],
+		.len = (uint32_t)len,
+		.src = &address,
+		.dst = &address,
+		.if_ip_id = -1,
+	};
+	return &r->e.rxq.frames[i];
+}
+
+/* How many of the queued frames reached the transport. */
+static unsigned dispatch(struct rig *r, vb_time now)
+{
+	unsigned before = heard.received;
+
+	vb_dispatch(&r->e, now);
+	r->e.rxq.count = 0;
+	return heard.received - before;
+}
+
+static void dispatch__a_run_is_one_step(void **state)
+{
+	struct rig *r = rig_up(*state, QPS_RTS);
+
+	for (int i = 0; i < 4; i++)
+		add_frame(r, CODE_SEND_ONLY);
+	assert_int_equal(dispatch(r, 0), 4);
+	assert_int_equal(heard.steps, 1);
+	rig_down(r);
+}
+
+static void dispatch__state_decides(void **state)
+{
+	static const struct {
+		enum vb_qp_state state;
+		unsigned requests, responses;
+	} rows[] = {
+		{ QPS_RESET, 0, 0 }, { QPS_INIT, 0, 0 }, { QPS_RTR, 1, 0 },
+		{ QPS_RTS, 1, 1 },   { QPS_SQD, 1, 1 },	 { QPS_ERR, 0, 0 },
+	};
+
+	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
+		struct rig *r = rig_up(*state, rows[i].state);
+
+		add_frame(r, CODE_SEND_ONLY);
+		assert_int_equal(dispatch(r, 0), rows[i].requests);
+		add_frame(r, CODE_ACK);
+		assert_int_equal(dispatch(r, 0), rows[i].responses);
+		rig_down(r);
+	}
+}
+
+static void dispatch__strangers(void **state)
+{
+	static const struct vb_gid other = { { 0xfe, 0x80, [15] = 9 } };
+	struct rig *r = rig_up(*state, QPS_RTS);
+
+	add_frame(r, CODE_SEND_ONLY)->src = &other;
+	assert_int_equal(dispatch(r, 0), 0);
+	add_frame(r, CODE_SEND_ONLY)->dst = &other;
+	assert_int_equal(dispatch(r, 0), 0);
+	/* another class, P_Key, slot, index; half a header */
+	add_frame(r, CLASS_UC << 5 | CODE_SEND_ONLY);
+	assert_int_equal(dispatch(r, 0), 0);
+	add_frame(r, CODE_SEND_ONLY);
+	r->bytes[0][3] ^= 1;
+	assert_int_equal(dispatch(r, 0), 0);
+	add_frame(r, CODE_SEND_ONLY);
+	r->bytes[0][5] ^= 0x80;
+	assert_int_equal(dispatch(r, 0), 0);
+	add_frame(r, CODE_SEND_ONLY);
+	r->bytes[0][7] ^= 1;
+	assert_int_equal(dispatch(r, 0), 0);
+	add_frame(r, CODE_SEND_ONLY)->len = 8;
+	assert_int_equal(dispatch(r, 0), 0);
+	/* a limited member of the partition is let in */
+	add_frame(r, CODE_SEND_ONLY);
+	r->bytes[0][2] = 0x7f;
+	assert_int_equal(dispatch(r, 0), 1);
+	rig_down(r);
+}
+
+/* Does a frame get in whose ICRC is right only if its Identification was
+ * @id? */
+static bool believes(struct rig *r, uint16_t id, vb_time now)
+{
+	add_frame(r, CODE_SEND_ONLY)->if_ip_id = id;
+	return dispatch(r, now) == 1;
+}
+
+static void dispatch__identification(void **state)
+{
+	struct rig *r = rig_up(*state, QPS_RTS);
+	vb_time now = VB_SEC;
+
+	/* a kernel's counter: the first is believed, then what follows */
+	assert_true(believes(r, 40000, now));
+	assert_true(believes(r, 40001, now));
+	assert_true(believes(r, 40900, now));
+	/* a random error */
+	assert_false(believes(r, 12345, now));
+	assert_true(believes(r, 40901, now));
+	/* an older one, unless it is small, as a segment's index is */
+	assert_false(believes(r, 40000, now));
+	assert_true(believes(r, 63, now));
+	/* a peer that jumped is believed the second time */
+	assert_false(believes(r, 50000, now));
+	assert_true(believes(r, 50001, now));
+	/* counters wrap, and go on while nothing is sent to us */
+	assert_true(believes(r, 50900, now));
+	assert_false(believes(r, 60000, now));
+	assert_true(believes(r, 50901, now));
+	assert_true(believes(r, 60000, now + 10 * VB_SEC));
+	rig_down(r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(dispatch__a_run_is_one_step),
+		TEST(dispatch__state_decides),
+		TEST(dispatch__strangers),
+		TEST(dispatch__identification),
+	};
+
+	return cmocka_run_group_tests_name("dispatch", tests, NULL, NULL);
+}
