@@ -58,15 +58,17 @@ struct vb_engine {
 struct vb_engine *vb_engine_running(void);
 
 /* engine/drive.c */
-/* Send what @qp may send and arm its timer. The caller holds qp->drive. */
-void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now);
+/* Send what @qp may send and arm its timer. */
+void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive);
 /* Give up qp->drive, and serve who asked meanwhile. */
-void vb_drive_release(struct vb_engine *e, struct vb_qp *qp);
+void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
+	VB_RELEASE(qp->drive);
 /* Step every queue pair whose deadline has come. */
 void vb_drive_due(struct vb_engine *e, vb_time now);
 
-/* engine/dispatch.c: hand over what rxq holds. The caller holds e->rx. */
-void vb_dispatch(struct vb_engine *e, vb_time now);
+/* engine/dispatch.c: hand over what rxq holds. */
+void vb_dispatch(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 
 /* engine/service.c: the thread. */
 VB_MUST_CHECK int vb_service_start(struct vb_engine *e);
