@@ -51,7 +51,7 @@ static void gather_and_place__every_offset_and_length(void **state)
 		for (uint32_t len = 0; at + len <= 10; len++) {
 			memset(out, '.', sizeof(out));
 			memset(expect, '.', sizeof(expect));
-			memcpy(expect, "abcdefghij" + at, len);
+			memcpy(expect, &"abcdefghij"[at], len);
 			assert_int_equal(vb_sge_gather(f->pd, list,
 						       VB_COUNT(list), at, out,
 						       len),
@@ -61,7 +61,7 @@ static void gather_and_place__every_offset_and_length(void **state)
 	}
 	for (uint32_t at = 0; at < 10; at++)
 		assert_int_equal(vb_sge_place(f->pd, list, VB_COUNT(list), at,
-					      "0123456789" + at, 10 - at),
+					      &"0123456789"[at], 10 - at),
 				 FAULT_NONE);
 	assert_memory_equal(memory, "3450126789", 10);
 	vb_mr_deregister(mr);
