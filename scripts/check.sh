@@ -157,7 +157,7 @@ fuzz_one() {
 }
 
 program() {
-	"tests/programs/$1.sh" ${full:+$2}
+	"tests/programs/$1.sh" ${full:+--full}
 }
 
 mkdir -p "$logs"

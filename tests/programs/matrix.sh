@@ -18,7 +18,7 @@ list=no
 arguments=("$@")
 while [ $# -gt 0 ]; do
 	case $1 in
-	--all) all=yes ;;
+	--all | --full) all=yes ;;
 	--only)
 		only=$2
 		shift
