@@ -91,6 +91,18 @@ hosts_mtu() {
 	a ip link set veth0 mtu "$1" && b ip link set veth0 mtu "$1"
 }
 
+# A batch that one call sends passes a cable as one large packet, which is cut
+# up, if ever, at the far end: captures and filters see it whole. After this,
+# the kernel cuts it up before.
+hosts_unbatched() {
+	local host
+
+	for host in a b; do
+		on $host ip link set veth0 gso_max_segs 1 &&
+			on $host ip link set lo gso_max_segs 1 || return
+	done
+}
+
 hosts_down() {
 	[ -n "${hosts_dir:-}" ] || return 0
 	exec {hosts_pipe_write}>&- {hosts_pipe_read}<&-

@@ -20,10 +20,7 @@ if ! command -v dumpcap >/dev/null || ! command -v tshark >/dev/null; then
 	exit
 fi
 need_hosts 1500
-# Packets that are to be cut from larger ones by the device would be captured
-# whole; so let the kernel cut them before.
-a ip link set veth0 gso_max_segs 1
-b ip link set veth0 gso_max_segs 1
+hosts_unbatched
 
 # record INTERFACE FILE PROGRAM...: what passes at a while the program runs.
 record() {
@@ -93,7 +90,6 @@ misuse() {
 	a timeout 100 "$verbena" run -- "$programs/bad_input_test" \
 		-d roce_lo -4 </dev/null >"$work/misuse" 2>&1
 }
-a ip link set lo gso_max_segs 1
 # Whether each case ends as it should is misuse.sh's to say.
 record lo "$work/misuse.pcap" misuse || true
 judge "errors" "$work/misuse.pcap" ACKNOWLEDGE

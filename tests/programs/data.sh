@@ -79,10 +79,12 @@ data "MTU 1500, IPv4" b -d roce_veth0 -4
 data "MTU 1500, IPv6, path MTU 256" b -d roce_veth0 -6 -m 256 -x 1000000
 if lose 100 2>"$work/nft"; then
 	data "1 % lost, MTU 1500, IPv4" b -d roce_veth0 -4
-	data "1 % lost, MTU 1500, IPv6" b -d roce_veth0 -6
 	hosts_mtu 9000
-	data "1 % lost, MTU 9000, IPv4" b -d roce_veth0 -4
-	data "1 % lost, MTU 9000, IPv6, path MTU 512" b -d roce_veth0 -6 -m 512
+	data "1 % lost, MTU 9000, IPv6" b -d roce_veth0 -6
+	# Until here a batch was lost as a whole; now each packet by itself.
+	hosts_unbatched
+	data "1 % lost singly, MTU 9000, IPv4" b -d roce_veth0 -4
+	data "1 % lost singly, path MTU 512, IPv6" b -d roce_veth0 -6 -m 512
 	[ "$only" != . ] || [ "$(dropped)" -gt 100 ] ||
 		not_ok "data: packets were really dropped"
 else
