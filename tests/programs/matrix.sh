@@ -47,14 +47,17 @@ place() {
 
 # plan: "MTU PLACE PROGRAM ITERATIONS OPTIONS" lines, grouped by MTU.
 plan() {
-	local row=0 program quick options n
+	local row=0 first second program quick options n
 
 	while read -r program quick options; do
 		case $program in '' | \#*) continue ;; esac
+		# A row's two places are each other's complement.
+		first=$((row * 5 % 16))
+		second=$((15 - first))
+		[[ " $options " != *" -a "* ]] || second=$first
 		for n in {0..15}; do
-			# A row's two places are each other's complement.
-			[ $all = yes ] || [ "$n" -eq $((row * 5 % 16)) ] ||
-				[ "$n" -eq $((15 - row * 5 % 16)) ] || continue
+			[ $all = yes ] || [ "$n" -eq $first ] ||
+				[ "$n" -eq $second ] || continue
 			place "$n"
 			echo "$mtu $n $program $quick $options"
 		done
