@@ -240,7 +240,9 @@ static void send_done__slots_free_with_the_polled_one(void **state)
 	struct vb_qp *qp = make(f, init_of(f));
 
 	/* as after 2^32 - 2 work requests */
-	qp->sq.done = qp->sq.posted = qp->sq.released = UINT32_MAX - 1;
+	qp->sq.done = UINT32_MAX - 1;
+	qp->sq.posted = UINT32_MAX - 1;
+	qp->sq.released = UINT32_MAX - 1;
 	for (int i = 0; i < 4; i++)
 		post_send(qp, i, WR_WRITE, i == 2 ? SEND_SIGNALED : 0);
 	assert_null(vb_sq_begin(&qp->sq));

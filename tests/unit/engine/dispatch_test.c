@@ -85,7 +85,9 @@ static unsigned dispatch(struct rig *r, vb_time now)
 {
 	unsigned before = heard.received;
 
+	vb_mutex_lock(&r->e.rx);
 	vb_dispatch(&r->e, now);
+	vb_mutex_unlock(&r->e.rx);
 	r->e.rxq.count = 0;
 	return heard.received - before;
 }
