@@ -49,7 +49,12 @@ static const char *const counter_names[] = {
 	[CNT_NAK_INVALID]	 = "nak_invalid_request",
 	[CNT_NAK_ACCESS]	 = "nak_remote_access",
 	[CNT_NAK_OP]		 = "nak_remote_operation",
-	[CNT_DROP_STATE]	 = "dropped_not_admitted",
+	[CNT_DROP_MALFORMED]	 = "dropped_malformed",
+	[CNT_DROP_TRANSPORT]	 = "dropped_wrong_transport",
+	[CNT_DROP_STATE]	 = "dropped_wrong_state",
+	[CNT_DROP_ADDRESS]	 = "dropped_wrong_address",
+	[CNT_DROP_PKEY]		 = "dropped_bad_pkey",
+	[CNT_DROP_IP_ID]	 = "dropped_doubtful_icrc",
 	[CNT_DROP_BAD_RESPONSE]	 = "dropped_bad_response",
 };
 // clang-format on

@@ -106,8 +106,9 @@ struct vb_qp {
 	/* drive: the dispatcher's memory of the peer's IPv4 Identification */
 	struct {
 		uint16_t last, rejected;
+		uint8_t doubts; /* up with each refused, down with each good */
 		vb_time at;
-		bool known, has_rejected;
+		bool known, has_rejected, any;
 	} peer_id;
 
 	vb_time timer_at;	 /* drive: what the engine queued; VB_NEVER */

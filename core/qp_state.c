@@ -240,14 +240,28 @@ static void apply(struct change *c)
  * here the queue pair uses what fits. The peer, on the other end of the same
  * link and under the same rule, clamps alike.
  */
-static uint32_t usable_mtu(struct vb_port *p, uint8_t path_mtu)
+static uint32_t usable_mtu(struct vb_qp *qp, uint8_t path_mtu)
 {
+	struct vb_port *p = &qp->adapter->port;
 	uint8_t active;
 
 	vb_mutex_lock(&p->lock);
 	active = p->active_mtu;
 	vb_mutex_unlock(&p->lock);
+	if (path_mtu > active)
+		vb_log(LOG_WARN,
+		       "qp 0x%x: path MTU %u does not fit %s; using %u, which "
+		       "a peer that is not Verbena will refuse",
+		       atomic_load(&qp->qpn), vb_mtu_bytes(path_mtu), p->netdev,
+		       vb_mtu_bytes(active));
 	return vb_mtu_bytes(VB_MIN(path_mtu, active));
+}
+
+/* Unicast goes as far as its route does, as on Linux:
+ * programs written on one switch leave 0 or 1 here. */
+static uint8_t hop_limit(const struct vb_av *av)
+{
+	return vb_gid_is_multicast(&av->dgid) ? av->hop_limit : 0;
 }
 
 static int fill_route(struct change *c, const struct vb_gid_entry *source)
@@ -260,7 +274,7 @@ static int fill_route(struct change *c, const struct vb_gid_entry *source)
 		.dgid = av->dgid,
 		.ifindex = source->ifindex,
 		.tclass = av->traffic_class,
-		.hop_limit = av->hop_limit,
+		.hop_limit = hop_limit(av),
 		.flow_label = av->flow_label & 0xfffff,
 		.dqpn = c->attr.dest_qp_num,
 		.sqpn = atomic_load(&c->qp->qpn),
@@ -293,7 +307,7 @@ static int apply_av(struct change *c)
 	}
 	/* Messages under way count their packets by it: it stays. */
 	if (c->to == QPS_RTR)
-		c->mtu = usable_mtu(port, c->attr.path_mtu);
+		c->mtu = usable_mtu(c->qp, c->attr.path_mtu);
 	return 0;
 }
 

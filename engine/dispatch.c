@@ -6,6 +6,8 @@
 
 /* How far an IPv4 Identification may have moved since the last packet. */
 #define ID_STRIDE 1024
+#define ID_SMALL  64 /* more segments than this the kernel does not cut */
+#define ID_DOUBTS 16 /* errors alone do not come in such a row */
 
 /* P_Key 0xffff, the only one in the table: the low 15 bits decide, and two
  * limited members do not talk (IBA 10.9.1); we are a full member. */
@@ -31,12 +33,13 @@ static bool state_takes(enum vb_qp_state state, bool response)
 /*
  * The ICRC covers the IPv4 Identification, which a UDP socket does not tell;
  * the link solved for the only value that makes the ICRC right. A random
- * error passes for some value once in 2^16, so the value must also be one
+ * error passes for some value once in 2^15, so the value must also be one
  * that this peer may use: a small one (a segment's index, as user-space
  * senders have), or a little after the last (a counter, as kernels have). A
- * peer that jumps is believed the second time.
+ * peer that jumps is believed the second time, and one that jumps nearly
+ * every time is believed always: it draws its numbers at random.
  */
-static bool id_is_plausible(struct vb_qp *qp, uint16_t id, vb_time now)
+static bool id_follows(const struct vb_qp *qp, uint16_t id, vb_time now)
 {
 	uint32_t idle_ms =
 		(uint32_t)VB_MIN((now - qp->peer_id.at) / VB_MSEC, UINT16_MAX);
@@ -44,12 +47,26 @@ static bool id_is_plausible(struct vb_qp *qp, uint16_t id, vb_time now)
 	uint16_t moved = (uint16_t)(id - qp->peer_id.last);
 	uint16_t again = (uint16_t)(id - qp->peer_id.rejected);
 
-	if (qp->peer_id.known && id >= 64 && moved > stride &&
-	    !(qp->peer_id.has_rejected && again <= ID_STRIDE)) {
+	return !qp->peer_id.known || qp->peer_id.any || id < ID_SMALL ||
+	       moved <= stride ||
+	       (qp->peer_id.has_rejected && again <= ID_STRIDE);
+}
+
+static bool id_is_plausible(struct vb_qp *qp, uint16_t id, vb_time now)
+{
+	if (!id_follows(qp, id, now)) {
 		qp->peer_id.rejected = id;
 		qp->peer_id.has_rejected = true;
+		if (++qp->peer_id.doubts == ID_DOUBTS) {
+			qp->peer_id.any = true;
+			vb_log(LOG_INFO,
+			       "qp 0x%x: its peer's IPv4 Identifications "
+			       "follow no rule; ICRCs are checked less well",
+			       atomic_load(&qp->qpn));
+		}
 		return false;
 	}
+	qp->peer_id.doubts -= qp->peer_id.doubts > 0;
 	qp->peer_id.has_rejected = false;
 	qp->peer_id.known = true;
 	qp->peer_id.last = id;
@@ -57,20 +74,31 @@ static bool id_is_plausible(struct vb_qp *qp, uint16_t id, vb_time now)
 	return true;
 }
 
-static bool admit(struct vb_qp *qp, const struct vb_frame *f,
-		  const struct vb_ib_pkt *pkt, vb_time now)
+/* A link-local address says nothing without its interface. */
+static bool comes_from_peer(const struct vb_qp *qp, const struct vb_frame *f)
+{
+	return vb_gid_equal(f->src, &qp->route.dgid) &&
+	       vb_gid_equal(f->dst, &qp->route.sgid) &&
+	       (f->ifindex == qp->route.ifindex ||
+		!vb_gid_is_link_local(f->src));
+}
+
+/* CNT_COUNT: it may come in; else why not. */
+static enum vb_counter refusal(struct vb_qp *qp, const struct vb_frame *f,
+			       const struct vb_ib_pkt *pkt, vb_time now)
 {
 	if (pkt->bth.opcode >> 5 != CLASS_RC)
-		return false;
+		return CNT_DROP_TRANSPORT;
 	if (!state_takes(atomic_load(&qp->state), pkt->op->response))
-		return false;
-	if (!vb_gid_equal(f->src, &qp->route.dgid) ||
-	    !vb_gid_equal(f->dst, &qp->route.sgid))
-		return false;
+		return CNT_DROP_STATE;
+	if (!comes_from_peer(qp, f))
+		return CNT_DROP_ADDRESS;
 	if (!pkey_matches(pkt->bth.pkey))
-		return false;
-	return f->if_ip_id < 0 ||
-	       id_is_plausible(qp, (uint16_t)f->if_ip_id, now);
+		return CNT_DROP_PKEY;
+	if (f->if_ip_id >= 0 &&
+	    !id_is_plausible(qp, (uint16_t)f->if_ip_id, now))
+		return CNT_DROP_IP_ID;
+	return CNT_COUNT;
 }
 
 static uint32_t frame_dqpn(const struct vb_frame *f)
@@ -81,14 +109,15 @@ static uint32_t frame_dqpn(const struct vb_frame *f)
 
 static void hand_over(struct vb_qp *qp, const struct vb_frame *f, vb_time now)
 {
+	enum vb_counter why = CNT_DROP_MALFORMED;
 	struct vb_ib_pkt pkt;
 
-	if (vb_ib_parse(f->bytes, f->len, &pkt) != PARSE_OK ||
-	    !admit(qp, f, &pkt, now)) {
-		vb_count(qp->adapter, CNT_DROP_STATE, 1);
-		return;
-	}
-	qp->adapter->transport->recv(qp, &pkt, now);
+	if (vb_ib_parse(f->bytes, f->len, &pkt) == PARSE_OK)
+		why = refusal(qp, f, &pkt, now);
+	if (why == CNT_COUNT)
+		qp->adapter->transport->recv(qp, &pkt, now);
+	else
+		vb_count(qp->adapter, why, 1);
 }
 
 /* Frames in a row for one queue pair: one lock, one step for all of them. */
@@ -104,8 +133,10 @@ static unsigned dispatch_run(struct vb_engine *e, unsigned first, vb_time now)
 	qp = dqpn >> VB_QPN_BITS == e->lease.slot
 		     ? vb_idtab_get(e->qps, dqpn & ((1u << VB_QPN_BITS) - 1))
 		     : NULL;
-	if (!qp)
+	if (!qp) {
+		e->strays += end - first;
 		return end;
+	}
 	vb_mutex_lock(&qp->drive);
 	if (atomic_load(&qp->qpn) == dqpn) {
 		vb_count(qp->adapter, CNT_RCVD_PKTS, end - first);

@@ -126,6 +126,8 @@ static void stop_engine(struct vb_engine *e)
 {
 	vb_service_stop(e);
 	atomic_store(&engine, NULL);
+	vb_log(LOG_INFO, "engine: %llu frames came for no queue pair of ours",
+	       (unsigned long long)e->strays);
 	close_link(e);
 	close(e->wake_fd);
 	while (vb_timers_pop(&e->timers, VB_NEVER - 1))

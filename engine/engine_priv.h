@@ -44,6 +44,7 @@ struct vb_engine {
 
 	struct vb_mutex rx;
 	struct vb_rxq rxq;	   /* rx */
+	uint64_t strays;	/* rx: frames for no queue pair of ours */
 	vb_time found_at;	   /* rx: when it last found something */
 	_Atomic vb_time last_poll; /* when a program's thread last drained */
 

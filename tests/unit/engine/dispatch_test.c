@@ -188,6 +188,38 @@ static void dispatch__identification(void **state)
 	rig_down(r);
 }
 
+static void dispatch__identification_at_random(void **state)
+{
+	struct rig *r = rig_up(*state, QPS_RTS);
+	unsigned refused = 0;
+	uint16_t id = 1;
+
+	/* a peer that draws its numbers at random is heard in the end */
+	for (int i = 0; i < 100; i++) {
+		id = (uint16_t)(id * 25173u + 13849u);
+		refused += !believes(r, id, VB_SEC);
+	}
+	assert_in_range(refused, 1, 20);
+	assert_true(believes(r, 40000, VB_SEC));
+	assert_true(believes(r, 20000, VB_SEC));
+	rig_down(r);
+}
+
+static void dispatch__link_local_is_of_an_interface(void **state)
+{
+	static const struct vb_gid local = { { 0xfe, 0x80, [15] = 1 } };
+	struct rig *r = rig_up(*state, QPS_RTS);
+
+	r->qp->route.dgid = local;
+	add_frame(r, CODE_SEND_ONLY)->src = &local;
+	r->e.rxq.frames[0].ifindex = r->qp->route.ifindex;
+	assert_int_equal(dispatch(r, 0), 1);
+	add_frame(r, CODE_SEND_ONLY)->src = &local;
+	r->e.rxq.frames[0].ifindex = r->qp->route.ifindex + 1;
+	assert_int_equal(dispatch(r, 0), 0);
+	rig_down(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -195,6 +227,8 @@ int main(void)
 		TEST(dispatch__state_decides),
 		TEST(dispatch__strangers),
 		TEST(dispatch__identification),
+		TEST(dispatch__identification_at_random),
+		TEST(dispatch__link_local_is_of_an_interface),
 	};
 
 	return cmocka_run_group_tests_name("dispatch", tests, NULL, NULL);
