@@ -135,11 +135,20 @@ static void handle(int sig, siginfo_t *info, void *context)
 	pass_on(sig, info, context, (uintptr_t)__builtin_frame_address(0));
 }
 
+/* Member by member: the C library leaves the rest of a mask undefined. */
+static bool is_same_mask(const sigset_t *a, const sigset_t *b)
+{
+	for (int sig = 1; sig < NSIG; sig++)
+		if (sigismember(a, sig) != sigismember(b, sig))
+			return false;
+	return true;
+}
+
 static bool is_same(const struct sigaction *a, const struct sigaction *b)
 {
 	return a->sa_sigaction == b->sa_sigaction &&
 	       a->sa_flags == b->sa_flags &&
-	       memcmp(&a->sa_mask, &b->sa_mask, sizeof(a->sa_mask)) == 0;
+	       is_same_mask(&a->sa_mask, &b->sa_mask);
 }
 
 /* Make @sa the one that gets what is not ours. One record per distinct
@@ -166,7 +175,6 @@ static int keep(struct watched *w, const struct sigaction *sa)
 
 static int take_over(struct watched *w)
 {
-	/* Zeroed: the C library fills only the part of the mask in use. */
 	struct sigaction ours = { 0 }, now = { 0 }, was = { 0 };
 	int err;
 

@@ -23,6 +23,24 @@
 #define VB_UNCHECKED
 #endif
 
+/*
+ * Verbs are no cancellation points: a thread cancelled inside one would leave
+ * a lock behind for ever. Round every stretch that holds a lock and enters
+ * the kernel.
+ */
+static inline int vb_cancel_off(void)
+{
+	int before;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	return before;
+}
+
+static inline void vb_cancel_back(int before)
+{
+	pthread_setcancelstate(before, NULL);
+}
+
 struct VB_CAPABILITY("mutex") vb_mutex {
 	pthread_mutex_t os;
 };

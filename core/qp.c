@@ -109,6 +109,12 @@ static void give_memory(struct vb_qp *qp)
 	vb_mutex_unlock(&pool.lock);
 }
 
+void vb_qp_after_fork(void)
+{
+	vb_mutex_init(&pool.lock);
+	pool.first = NULL;
+}
+
 static int init_queues(struct vb_qp *qp, struct vb_qp_init *init)
 {
 	int rc = vb_sq_init(&qp->sq, init->max_send_wr, init->max_send_sge,

@@ -120,6 +120,9 @@ struct vb_qp {
  * On success init's caps hold what was given (at least what was asked). */
 VB_MUST_CHECK int vb_qp_create(struct vb_adapter *a, struct vb_qp_init *init,
 			       struct vb_qp **qp);
+/* In a forked child: the pool may be locked by a thread that is not here, and
+ * what it holds may stand in the parent's timers. */
+void vb_qp_after_fork(void);
 /* Leaves the table, its completion queues and its slots' memory. */
 void vb_qp_destroy(struct vb_qp *qp);
 

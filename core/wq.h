@@ -2,10 +2,10 @@
 /*
  * Send queues, receive queues, shared receive queues.
  *
- * Indices run freely and wrap at 2^32; slot = index % cap, and a cap is 0 or a
- * power of two, so that slots follow each other across the wrap. A slot is taken when posted and
- * free again when the program has polled a completion at or after it, as
- * adapters do (SRQ: when its message has begun).
+ * Indices run freely and wrap at 2^32; slot = index mod cap, and a cap is 0 or
+ * a power of two, so that slots follow each other across the wrap. A slot is
+ * taken when posted and free again when the program has polled a completion
+ * at or after it, as adapters do (SRQ: when its message has begun).
  */
 #ifndef CORE_WQ_H
 #define CORE_WQ_H
@@ -84,7 +84,7 @@ void vb_rq_fini(struct vb_rq *rq);
 static inline struct vb_send_wqe *vb_sq_at(const struct vb_sq *sq, uint32_t i)
 {
 	return (struct vb_send_wqe *)(sq->slots +
-				      (size_t)(i % sq->cap) * sq->stride);
+				      (size_t)(i & (sq->cap - 1)) * sq->stride);
 }
 
 /* With sq->lock held: the next free slot, or NULL when the queue is full. */

@@ -15,12 +15,21 @@
 #define STEP_BATCHES 16
 
 static pthread_key_t txq_key;
+static bool have_txq_key;
 static pthread_once_t txq_once = PTHREAD_ONCE_INIT;
 static __thread struct vb_txq *thread_txq;
 
+/* Another library's destructor may run after this one, and post. */
+static void drop_txq(void *q)
+{
+	thread_txq = NULL;
+	free(q);
+}
+
 static void make_txq_key(void)
 {
-	if (pthread_key_create(&txq_key, free) != 0)
+	have_txq_key = pthread_key_create(&txq_key, drop_txq) == 0;
+	if (!have_txq_key)
 		vb_log(LOG_WARN, "engine: no key for per-thread batches: they "
 				 "stay until the process ends");
 }
@@ -33,10 +42,11 @@ static struct vb_txq *my_txq(void)
 		return thread_txq;
 	pthread_once(&txq_once, make_txq_key);
 	thread_txq = malloc(sizeof(*thread_txq));
-	if (thread_txq) {
-		vb_txq_reset(thread_txq);
+	if (!thread_txq)
+		return NULL;
+	vb_txq_reset(thread_txq);
+	if (have_txq_key)
 		pthread_setspecific(txq_key, thread_txq);
-	}
 	return thread_txq;
 }
 
@@ -92,11 +102,8 @@ void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
 		vb_drive(qp);
 }
 
-void vb_drive(struct vb_qp *qp)
+static void drive_while_kicked(struct vb_engine *e, struct vb_qp *qp)
 {
-	struct vb_engine *e = vb_engine_running();
-
-	atomic_store(&qp->kick, 1);
 	while (atomic_load(&qp->kick)) {
 		if (!vb_mutex_trylock(&qp->drive))
 			return;
@@ -105,6 +112,15 @@ void vb_drive(struct vb_qp *qp)
 			vb_drive_step(e, qp, vb_now());
 		vb_mutex_unlock(&qp->drive);
 	}
+}
+
+void vb_drive(struct vb_qp *qp)
+{
+	int cancel = vb_cancel_off();
+
+	atomic_store(&qp->kick, 1);
+	drive_while_kicked(vb_engine_running(), qp);
+	vb_cancel_back(cancel);
 }
 
 void vb_drive_forget(struct vb_qp *qp)

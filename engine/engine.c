@@ -19,6 +19,12 @@
 
 static struct vb_mutex open_lock = { PTHREAD_MUTEX_INITIALIZER };
 static struct vb_engine *_Atomic engine; /* open_lock to write */
+static _Atomic unsigned forks;		 /* between the first process and us */
+
+unsigned vb_engine_forks(void)
+{
+	return atomic_load(&forks);
+}
 
 struct vb_engine *vb_engine_running(void)
 {
@@ -37,6 +43,8 @@ static void after_fork_in_child(void)
 {
 	struct vb_engine *e = vb_engine_running();
 
+	atomic_fetch_add(&forks, 1);
+	vb_qp_after_fork();
 	atomic_store(&engine, NULL);
 	vb_mutex_init(&open_lock);
 	if (!e)
@@ -121,7 +129,8 @@ free_engine:
 	return rc;
 }
 
-/* Everything made on it is gone: no queue pair is in a heap or a table. */
+/* Everything made on it is gone; a timer may be left in the heap, of a queue
+ * pair that was stepped while it was being destroyed (engine/drive.c). */
 static void stop_engine(struct vb_engine *e)
 {
 	vb_service_stop(e);
@@ -295,14 +304,14 @@ static bool has_spun_long(struct vb_engine *e, bool found, vb_time now)
 	return now - e->found_at > SPIN_ALONE;
 }
 
-void vb_engine_poll(void)
+/* True: give way, as above. */
+static bool drain_for_program(struct vb_engine *e)
 {
-	struct vb_engine *e = vb_engine_running();
 	bool found, yield;
 	vb_time now;
 
-	if (!e || !vb_mutex_trylock(&e->rx))
-		return;
+	if (!vb_mutex_trylock(&e->rx))
+		return false;
 	found = e->link->ops->recv(e->link, &e->rxq) >= 0 && e->rxq.count;
 	if (found)
 		vb_dispatch(e, vb_now());
@@ -311,6 +320,15 @@ void vb_engine_poll(void)
 	atomic_store_explicit(&e->last_poll, now, memory_order_relaxed);
 	yield = has_spun_long(e, found, now);
 	vb_mutex_unlock(&e->rx);
-	if (yield)
+	return yield;
+}
+
+void vb_engine_poll(void)
+{
+	struct vb_engine *e = vb_engine_running();
+	int cancel = vb_cancel_off();
+
+	if (e && drain_for_program(e))
 		sched_yield();
+	vb_cancel_back(cancel);
 }

@@ -20,6 +20,13 @@ VB_MUST_CHECK int vb_engine_open(const struct vb_device *device,
 void vb_engine_close(struct vb_adapter *adapter, struct vb_async *async);
 
 /*
+ * How many times this process has been forked since an ancestor first opened
+ * a device. Objects made before the last time belong to the parent: its
+ * locks, threads and sockets are not here.
+ */
+unsigned vb_engine_forks(void);
+
+/*
  * Work entrance: there is work on @qp (posted, or its state changed). Sends
  * what may be sent right here, or leaves it to the thread that is driving the
  * queue pair now. Call without qp->drive.

@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -32,6 +33,7 @@
 #define REST_MIN       (50 * VB_USEC)
 #define REST_MAX       (1 * VB_MSEC)
 #define POLL_IS_RECENT (5 * VB_USEC)
+#define DRAIN_BATCHES  16
 #define SLICE	       (100 * VB_USEC) /* the least that Linux takes */
 #define REJOIN_EVERY   (200 * VB_MSEC)
 
@@ -42,30 +44,33 @@ struct service {
 	struct vb_netif_watch *watch; /* NULL: the host does not let us */
 	struct pollfd fds[FD_COUNT];
 	vb_time rest; /* away from the socket for this long; 0: watching */
+	vb_time rest_until; /* when @rest */
 	unsigned idle_wakes, rest_after;
 	vb_time rejoin_at;
 };
 
 enum drained { DRAINED_NOTHING, DRAINED_SOME, DRAINED_BUSY };
 
-/* Serve what has arrived until there is no more. */
+/* Serve what has arrived, but not for ever: timers and the rest of the loop
+ * have their turn, and the socket stays readable. */
 static enum drained drain_link(struct vb_engine *e)
 {
 	enum drained got = DRAINED_NOTHING;
 
-	for (;;) {
+	for (unsigned i = 0; i < DRAIN_BATCHES; i++) {
 		if (!vb_mutex_trylock(&e->rx))
 			return DRAINED_BUSY;
 		if (e->link->ops->recv(e->link, &e->rxq) < 0)
 			e->rxq.count = 0;
-		if (e->rxq.count == 0)
-			break;
+		if (e->rxq.count == 0) {
+			vb_mutex_unlock(&e->rx);
+			return got;
+		}
 		got = DRAINED_SOME;
 		vb_dispatch(e, vb_now());
 		/* Between batches a program's poll may take over. */
 		vb_mutex_unlock(&e->rx);
 	}
-	vb_mutex_unlock(&e->rx);
 	return got;
 }
 
@@ -75,12 +80,13 @@ static bool program_polls(struct vb_engine *e, vb_time now)
 	vb_time last =
 		atomic_load_explicit(&e->last_poll, memory_order_relaxed);
 
-	return now - last < POLL_IS_RECENT;
+	return last + POLL_IS_RECENT > now;
 }
 
-static void rest(struct service *s, vb_time how_long)
+static void rest(struct service *s, vb_time how_long, vb_time now)
 {
 	s->rest = how_long;
+	s->rest_until = now + how_long;
 	s->fds[FD_LINK].fd = -1;
 }
 
@@ -92,19 +98,19 @@ static void watch_link(struct service *s)
 }
 
 /* Woken for something that a program's thread does as well. */
-static void was_not_needed(struct service *s, bool still_there)
+static void was_not_needed(struct service *s, bool still_there, vb_time now)
 {
 	if (++s->idle_wakes >= s->rest_after)
-		rest(s, REST_MIN);
+		rest(s, REST_MIN, now);
 	else if (still_there) /* the socket stays readable: do not spin */
-		rest(s, NAP);
+		rest(s, NAP, now);
 }
 
 /* The socket was readable. */
 static void on_link(struct service *s, vb_time now)
 {
 	if (program_polls(s->e, now)) {
-		was_not_needed(s, true);
+		was_not_needed(s, true, now);
 		return;
 	}
 	switch (drain_link(s->e)) {
@@ -112,10 +118,10 @@ static void on_link(struct service *s, vb_time now)
 		s->idle_wakes = 0;
 		break;
 	case DRAINED_NOTHING:
-		was_not_needed(s, false);
+		was_not_needed(s, false, now);
 		break;
 	case DRAINED_BUSY:
-		was_not_needed(s, true);
+		was_not_needed(s, true, now);
 		break;
 	}
 }
@@ -127,7 +133,7 @@ static void on_rested(struct service *s, vb_time now)
 	bool napped = s->rest < REST_MIN;
 
 	if (!napped && program_polls(s->e, now)) {
-		s->rest = VB_MIN(s->rest * 2, REST_MAX);
+		rest(s, VB_MIN(s->rest * 2, REST_MAX), now);
 		return;
 	}
 	watch_link(s);
@@ -163,7 +169,7 @@ static vb_time plan_sleep(struct service *s, vb_time now)
 	vb_mutex_lock(&e->timer_lock);
 	until = VB_MIN(vb_timers_next(&e->timers), s->rejoin_at);
 	if (s->rest)
-		until = VB_MIN(until, now + s->rest);
+		until = VB_MIN(until, s->rest_until);
 	e->sleep_until = until;
 	vb_mutex_unlock(&e->timer_lock);
 	return until;
@@ -187,7 +193,7 @@ static void serve(struct service *s, vb_time now)
 		vb_log(LOG_DEBUG, "engine: wake fd unreadable");
 	if (fds[FD_LINK].revents)
 		on_link(s, now);
-	else if (s->rest)
+	else if (s->rest && now >= s->rest_until)
 		on_rested(s, now);
 	if (fds[FD_WATCH].revents && vb_netif_watch_drain(s->watch))
 		vb_ports_refresh(s->e);
@@ -230,7 +236,9 @@ static void ask_for_short_slices(void)
 	} attr = { .size = 48, .runtime = SLICE };
 
 	attr.nice = getpriority(PRIO_PROCESS, 0);
-	if (syscall(SYS_sched_setattr, 0, &attr, 0) != 0)
+	/* The program's real-time or batch policy stays what it is. */
+	if (sched_getscheduler(0) == SCHED_OTHER &&
+	    syscall(SYS_sched_setattr, 0, &attr, 0) != 0)
 		vb_log(LOG_DEBUG, "engine: slice unchanged: %s",
 		       strerror(errno));
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/guard.h"
 #include "base/log.h"
 
 #ifndef VB_VERSION
@@ -324,7 +325,9 @@ static int open_context(struct vb_front_context *c, struct ibv_device *device)
 	fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	rc = vb_async_init(&c->async);
+	rc = vb_guard_install();
+	if (rc == 0)
+		rc = vb_async_init(&c->async);
 	if (rc)
 		goto close_fd;
 	c->async.taken = vb_front_count_taken;
@@ -332,6 +335,7 @@ static int open_context(struct vb_front_context *c, struct ibv_device *device)
 	if (rc)
 		goto fini_async;
 	c->v.context.cmd_fd = fd;
+	c->forks = vb_engine_forks();
 	return 0;
 
 fini_async:
@@ -385,13 +389,19 @@ int ibv_close_device(struct ibv_context *context)
 {
 	struct vb_front_context *c = vb_front_context(context);
 	unsigned left = atomic_load(&c->refs) - 1;
+	int cancel;
+
+	if (vb_front_is_inherited(context))
+		return 0;
 
 	/* The manual page puts no duty on close: it does not release what was
 	 * made on the context. */
 	if (left)
 		vb_log(LOG_INFO, "%s: closed with %u objects not destroyed",
 		       context->device->name, left);
+	cancel = vb_cancel_off();
 	vb_front_context_put(context);
+	vb_cancel_back(cancel);
 	return 0;
 }
 
@@ -457,6 +467,7 @@ static int query_device_ex(struct ibv_context *context,
 	if ((input && input->comp_mask) || size < sizeof(all.orig_attr))
 		return EINVAL;
 	(void)ibv_query_device(context, &all.orig_attr);
+	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
 	all.completion_timestamp_mask = UINT64_MAX;
 	all.hca_core_clock = 1000000; /* kHz: the clock counts nanoseconds */
 	all.phys_port_cnt_ex = 1;

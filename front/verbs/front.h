@@ -38,6 +38,7 @@ struct vb_front_context {
 	/* One for the program's open, one for each object: a program that
 	 * closes first and destroys later finds its objects intact. */
 	_Atomic unsigned refs;
+	unsigned forks; /* vb_engine_forks() when it was opened */
 	struct verbs_context v; /* last: programs measure it by its own sz */
 };
 
@@ -99,6 +100,17 @@ struct vb_front_qp {
 static inline struct vb_front_context *vb_front_context(struct ibv_context *c)
 {
 	return VB_CONTAINER_OF(c, struct vb_front_context, v.context);
+}
+
+/*
+ * Does the object belong to a parent of this process? A child that tidies up
+ * (destructors, atexit) must neither hang on locks that its parent's threads
+ * held when it forked, nor take events that are the parent's: destroying then
+ * succeeds and does nothing.
+ */
+static inline bool vb_front_is_inherited(struct ibv_context *c)
+{
+	return VB_UNLIKELY(vb_front_context(c)->forks != vb_engine_forks());
 }
 
 static inline struct vb_front_cq *vb_front_cq(struct ibv_cq *cq)

@@ -12,10 +12,7 @@
 #include "base/log.h"
 #include "core/sge.h"
 
-#define POLL_BATCH 16
-
-/* Entries of one message; programs with more are refused by the device's
- * limit first. */
+#define POLL_BATCH   16
 #define ATOMIC_BYTES 8
 
 enum send_remote { NO_REMOTE, REMOTE_RDMA, REMOTE_ATOMIC };

@@ -141,8 +141,11 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 int ibv_dealloc_pd(struct ibv_pd *ibv)
 {
 	struct vb_front_pd *pd = vb_front_pd(ibv);
-	int rc = vb_pd_destroy(pd->core);
+	int rc;
 
+	if (vb_front_is_inherited(ibv->context))
+		return 0;
+	rc = vb_pd_destroy(pd->core);
 	if (rc) {
 		vb_log(LOG_INFO, "pd %u: objects still stand on it",
 		       ibv->handle);
@@ -232,10 +235,15 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
 int ibv_dereg_mr(struct ibv_mr *ibv)
 {
 	struct vb_front_mr *mr = VB_CONTAINER_OF(ibv, struct vb_front_mr, ibv);
+	int cancel;
 
+	if (vb_front_is_inherited(ibv->context))
+		return 0;
+	cancel = vb_cancel_off();
 	vb_mr_deregister(mr->core);
 	vb_front_context_put(ibv->context);
 	free(mr);
+	vb_cancel_back(cancel);
 	return 0;
 }
 
@@ -278,6 +286,8 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 	struct vb_front_channel *ch =
 		VB_CONTAINER_OF(ibv, struct vb_front_channel, ibv);
 
+	if (vb_front_is_inherited(ibv->context))
+		return 0;
 	if (hold_channel(ibv, 0) != 0) {
 		vb_log(LOG_INFO, "completion channel %d: queues still use it",
 		       ibv->fd);
@@ -324,8 +334,7 @@ static int check_cq_attr(struct ibv_context *context,
 {
 	const uint32_t masks =
 		IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
-	const uint32_t flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED |
-			       IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+	const uint32_t flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
 
 	if (attr->comp_vector >= (uint32_t)context->num_comp_vectors)
 		return -EINVAL;
@@ -447,6 +456,8 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	struct vb_front_cq *cq = vb_front_cq(ibv);
 	int rc;
 
+	if (vb_front_is_inherited(ibv->context))
+		return 0;
 	if (atomic_load(&cq->core->refs)) {
 		vb_log(LOG_INFO, "cq %u: queue pairs still use it",
 		       ibv->handle);
@@ -534,8 +545,11 @@ int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 int ibv_destroy_srq(struct ibv_srq *ibv)
 {
 	struct vb_front_srq *srq = vb_front_srq(ibv);
-	int rc = vb_srq_destroy(srq->core);
+	int rc;
 
+	if (vb_front_is_inherited(ibv->context))
+		return 0;
+	rc = vb_srq_destroy(srq->core);
 	if (rc) {
 		vb_log(LOG_INFO, "srq %u: queue pairs still use it",
 		       ibv->handle);

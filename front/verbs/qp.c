@@ -248,10 +248,12 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 {
 	struct vb_qp *core = vb_front_qp(ibv)->core;
 	struct vb_qp_attr a = attr_in(attr);
+	int cancel = vb_cancel_off();
 	int rc = vb_qp_modify(core, &a, (uint32_t)attr_mask, vb_now());
 
 	/* Also after a refusal: a poster that met the lock left us its work. */
 	vb_drive(core);
+	vb_cancel_back(cancel);
 	if (rc)
 		return vb_front_errno(rc);
 	if (attr_mask & IBV_QP_STATE)
@@ -295,9 +297,14 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 int ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	struct vb_front_qp *qp = vb_front_qp(ibv);
+	int cancel;
 
+	if (vb_front_is_inherited(ibv->context))
+		return 0;
+	cancel = vb_cancel_off();
 	vb_drive_forget(qp->core);
 	vb_qp_destroy(qp->core);
+	vb_cancel_back(cancel);
 	vb_front_drain_async(ibv->context, qp, &qp->async_taken, &ibv->mutex,
 			     &ibv->cond, &ibv->events_completed);
 	vb_front_context_put(ibv->context);

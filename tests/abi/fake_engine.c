@@ -103,6 +103,11 @@ void vb_engine_poll(void)
 		fake.on_poll();
 }
 
+unsigned vb_engine_forks(void)
+{
+	return 0;
+}
+
 vb_time vb_now(void)
 {
 	return fake.now;

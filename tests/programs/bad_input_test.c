@@ -13,7 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <pthread.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "rc.h"
@@ -822,6 +824,132 @@ static void longest_message(void)
 	{                                                                      \
 #name, name                                                    \
 	}
+static void still_works(void);
+static void in_fresh_sides(void (*run)(void));
+
+/* A queue pair that never sends goes to RTS all the same. */
+static void receive_only(void)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = b.cq,
+		.recv_cq = b.cq,
+		.cap = { .max_recv_wr = 1, .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+	};
+
+	must(!ibv_destroy_qp(b.qp), "ibv_destroy_qp");
+	b.qp = ibv_create_qp(device.pd, &init);
+	must(b.qp, "ibv_create_qp");
+	connected();
+	is_in(&b, IBV_QPS_RTS);
+}
+
+/* Run @f in a child, as destructors run there. */
+static void in_child(void (*f)(void))
+{
+	int status = -1;
+	pid_t child = fork();
+
+	must(child >= 0, "fork");
+	if (child == 0) {
+		alarm((unsigned)WAIT);
+		f();
+		_exit(problem ? 1 : 0);
+	}
+	must(waitpid(child, &status, 0) == child, "waitpid");
+	if (status)
+		wrong("the child ends with status 0x%x", status);
+}
+
+static void destroy_all(void)
+{
+	drop_side(&a);
+	drop_side(&b);
+	rc_close(&device);
+}
+
+static void child_tidies_up(void)
+{
+	struct ibv_sge sge = piece(&a, 0, 8);
+	struct ibv_send_wr wr =
+		rdma(IBV_WR_RDMA_WRITE, &sge, at(&b, 0), b.mr->rkey);
+
+	connected();
+	in_child(destroy_all);
+	/* and to the parent it is all one */
+	refused(post(&a, &wr), 0, "post after the child");
+	ends_in(&a, IBV_WC_SUCCESS);
+}
+
+static void talk_anew(void)
+{
+	struct side parents[2] = { a, b };
+	struct rc_device parents_device = device;
+
+	rc_open(&device, &options);
+	in_fresh_sides(still_works);
+	rc_close(&device);
+	a = parents[0];
+	b = parents[1];
+	device = parents_device;
+	destroy_all();
+}
+
+static void child_opens_its_own(void)
+{
+	connected();
+	in_child(talk_anew);
+}
+
+static void *poll_for_ever(void *arg)
+{
+	struct ibv_wc wc;
+
+	for (;;) {
+		ibv_poll_cq(b.cq, 1, &wc);
+		pthread_testcancel();
+	}
+	return arg;
+}
+
+static void cancel_soon(void *(*run)(void *))
+{
+	const struct timespec soon = { .tv_nsec = 20000000 };
+	pthread_t thread;
+
+	must(!pthread_create(&thread, NULL, run, NULL), "pthread_create");
+	nanosleep(&soon, NULL);
+	pthread_cancel(thread);
+	pthread_join(thread, NULL);
+}
+
+/* Verbs are no cancellation points: the adapter goes on. */
+static void cancelled_poller(void)
+{
+	connected();
+	for (int i = 0; i < 5; i++)
+		cancel_soon(poll_for_ever);
+}
+
+static void *post_when_cancelled(void *arg)
+{
+	struct ibv_sge sge = piece(&a, 0, 8);
+	struct ibv_send_wr *bad,
+		wr = rdma(IBV_WR_RDMA_WRITE, &sge, at(&b, 0), b.mr->rkey);
+
+	pthread_cancel(pthread_self());
+	ibv_post_send(a.qp, &wr, &bad);
+	pthread_testcancel();
+	return arg;
+}
+
+static void cancelled_poster(void)
+{
+	connected();
+	cancel_soon(post_when_cancelled);
+	ends_in(&a, IBV_WC_SUCCESS);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -871,6 +999,11 @@ static const struct {
 	CASE(bad_moves),
 	CASE(impossible_creations),
 	CASE(longest_message),
+	CASE(receive_only),
+	CASE(child_tidies_up),
+	CASE(child_opens_its_own),
+	CASE(cancelled_poller),
+	CASE(cancelled_poster),
 };
 
 /* After any misuse, well-behaved queue pairs still talk. */
