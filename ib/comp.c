@@ -123,6 +123,9 @@ static void take_rnr(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 		return;
 	}
 	req->rnr_retries += qp->attr.rnr_retry < 7;
+	/* It is there and hears us: what is lost in between must not add up
+	 * for as long as its program posts nothing. */
+	req->retries = req->probes = 0;
 	vb_req_go_back(qp, now);
 	req->rnr_at = now + vb_rnr_ns(pkt->aeth.syndrome & 0x1f);
 	req->ack_at = req->probe_at = VB_NEVER;

@@ -374,6 +374,25 @@ static void requester__rnr_retry_7_is_without_end(void **state)
 	bench_close(b);
 }
 
+/* A program that posts nothing for long, behind a wire that loses now and
+ * then, is not a peer that is gone. */
+static void requester__rnr_for_long_on_a_bad_wire(void **state)
+{
+	for (unsigned lose = 50; lose <= 200; lose += 50) {
+		struct bench *b = bench_open();
+
+		b->sim.tap = NULL; /* more than the log holds */
+		b->sim.wire.lose = lose;
+		bench_post(b, 0, WR_SEND, 0, 8, 0);
+		bench_wait(b, 8000000);
+		bench_expect_no_wc(b->pair.send_cq[0]);
+		bench_post_recv(b, 1, 0, 0, 64);
+		bench_wait(b, 1000000);
+		bench_expect_wc(b->pair.send_cq[0], 0, WC_SUCCESS);
+		bench_close(b);
+	}
+}
+
 /*
  * Loss.
  */
@@ -742,6 +761,7 @@ int main(void)
 		cmocka_unit_test(requester__rnr_nak_then_sequence_nak),
 		cmocka_unit_test(requester__gives_up_after_rnr_retry),
 		cmocka_unit_test(requester__rnr_retry_7_is_without_end),
+		cmocka_unit_test(requester__rnr_for_long_on_a_bad_wire),
 		cmocka_unit_test(requester__goes_back_to_what_was_lost),
 		cmocka_unit_test(requester__one_loss_is_repaired_once),
 		cmocka_unit_test(requester__a_read_goes_on_where_it_broke),
