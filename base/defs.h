@@ -16,7 +16,6 @@
 	((type *)((char *)(ptr) - offsetof(type, member)))
 #define VB_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define VB_MAX(a, b) ((a) > (b) ? (a) : (b))
-#define VB_CACHELINE 64
 
 /* Nanoseconds of a clock that only goes forward; the caller supplies it. */
 typedef uint64_t vb_time;

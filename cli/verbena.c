@@ -10,6 +10,7 @@
 #include "base/defs.h"
 #include "engine/devices.h"
 #include "engine/lease.h"
+#include "link/netif.h"
 
 /* Where programs and we look for the devices that are wanted. */
 #define DEVICES_VARIABLE "VERBENA_DEVICES"

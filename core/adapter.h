@@ -37,7 +37,7 @@ struct vb_adapter {
 	struct vb_link *link; /* borrowed */
 	const struct vb_transport_ops *transport;
 	/* objects alive */
-	_Atomic uint32_t n_qp, n_cq, n_mr, n_pd, n_srq, n_ah, n_mw;
+	_Atomic uint32_t n_qp, n_cq, n_mr, n_pd, n_srq;
 	_Atomic uint64_t counters[32]; /* enum vb_counter */
 };
 

@@ -61,7 +61,7 @@ struct vb_async {
 
 VB_MUST_CHECK int vb_async_init(struct vb_async *a);
 void vb_async_fini(struct vb_async *a);
-/* Without memory for it the event is lost and counted in the log. */
+/* Without memory for it the event is lost, and the log says so. */
 void vb_async_post(struct vb_async *a, enum vb_event_type type, void *object);
 /* Like vb_channel_take(); fills type and object. */
 VB_MUST_CHECK int vb_async_take(struct vb_async *a, struct vb_event *out);

@@ -73,8 +73,13 @@ static bool drop_gone(struct vb_port *p, const struct vb_port_news *news,
 	for (unsigned i = 1; i < p->gid_count; i++) {
 		struct vb_gid_entry *e = &p->gids[i];
 
-		if (vb_gid_is_zero(&e->gid) || is_listed(news, count, &e->gid))
+		if (vb_gid_is_zero(&e->gid))
 			continue;
+		if (is_listed(news, count, &e->gid)) {
+			changed |= e->ifindex != p->ifindex;
+			e->ifindex = p->ifindex;
+			continue;
+		}
 		memset(e, 0, sizeof(*e));
 		changed = true;
 	}
@@ -122,6 +127,10 @@ unsigned vb_port_update(struct vb_port *p, const struct vb_port_news *news)
 	unsigned change;
 
 	vb_mutex_lock(&p->lock);
+	if (news->ifindex) { /* it may have been made anew */
+		p->ifindex = news->ifindex;
+		memcpy(p->mac, news->mac, sizeof(p->mac));
+	}
 	change = update_state(p, news->up);
 	if (update_gids(p, news))
 		change |= PORT_GIDS;

@@ -35,6 +35,8 @@ void vb_port_fini(struct vb_port *p);
 
 /* What the system says of the interface now. */
 struct vb_port_news {
+	uint32_t ifindex; /* 0: there is no such interface now */
+	uint8_t mac[6];
 	bool up;
 	uint32_t mtu, mbits;
 	unsigned count; /* addresses, not the default GID */

@@ -95,7 +95,7 @@ struct vb_qp {
 	/* drive */
 	vb_time now; /* when it was last entered: completions carry it */
 	struct vb_qp_attr attr;
-	struct vb_route route; /* from AV and GID table, at INIT -> RTR */
+	struct vb_route route; /* from AV and GID table */
 	uint32_t mtu;	       /* bytes; min of path MTU and port's MTU */
 	bool comm_est_sent, last_wqe_sent;
 	struct vb_sq sq;
@@ -111,8 +111,8 @@ struct vb_qp {
 		bool known, has_rejected, any;
 	} peer_id;
 
-	vb_time timer_at;	 /* drive: what the engine queued; VB_NEVER */
-	struct vb_timer timer;	 /* the engine's timer lock; initialised once */
+	vb_time timer_at;      /* drive: what the engine queued; VB_NEVER */
+	struct vb_timer timer; /* the engine's timer lock; initialised once */
 	struct vb_qp *next_free;
 };
 

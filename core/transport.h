@@ -13,7 +13,7 @@
 struct vb_transport_ops {
 	const char *name;
 
-	/* Protocol state for a new queue pair (qp->tp). 0 or -ENOMEM. */
+	/* Protocol state for a new queue pair (qp->tp). -errno. */
 	int (*attach)(struct vb_qp *qp);
 	void (*detach)(struct vb_qp *qp);
 

@@ -7,10 +7,12 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "link/netif.h"
 
 #define KIND_PREFIX "roce:"
 #define NAME_PREFIX "roce_"

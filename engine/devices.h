@@ -6,7 +6,7 @@
 #ifndef ENGINE_DEVICES_H
 #define ENGINE_DEVICES_H
 
-#include "link/netif.h"
+#include "base/defs.h"
 
 struct vb_device {
 	char name[64]; /* roce_eth0 */

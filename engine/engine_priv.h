@@ -15,9 +15,6 @@
 #include "engine/engine.h"
 #include "engine/lease.h"
 
-#define VB_MAX_ADAPTERS 64
-#define VB_MAX_WATCHERS 1024
-
 struct vb_watcher { /* a context that hears an adapter's port events */
 	struct vb_async *async;
 	struct vb_watcher *next;

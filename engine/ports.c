@@ -25,6 +25,8 @@ static void gather_news(const struct vb_netif *n, struct vb_port_news *news)
 	memset(news, 0, sizeof(*news));
 	if (!n)
 		return;
+	news->ifindex = n->ifindex;
+	memcpy(news->mac, n->mac, sizeof(news->mac));
 	news->up = n->up;
 	news->mtu = n->mtu;
 	news->mbits = n->mbits;
@@ -95,11 +97,6 @@ int vb_ports_setup(struct vb_open_adapter *oa)
 		return -ENODEV;
 	}
 	memcpy(p->netdev, oa->device.netdev, sizeof(p->netdev));
-	memcpy(p->mac, n->mac, sizeof(p->mac));
-	p->ifindex = n->ifindex;
-	p->gids[0] =
-		(struct vb_gid_entry){ vb_gid_from_mac(n->mac), n->ifindex };
-	p->gid_count = 1;
 	refresh_one(oa, &l);
 	vb_netif_free(l.list, l.count);
 	return 0;

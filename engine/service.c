@@ -34,6 +34,7 @@
 #define REST_MAX       (1 * VB_MSEC)
 #define POLL_IS_RECENT (5 * VB_USEC)
 #define DRAIN_BATCHES  16
+#define REFRESH_EVERY  (2 * VB_SEC)    /* of addresses, where nobody tells */
 #define SLICE	       (100 * VB_USEC) /* the least that Linux takes */
 #define REJOIN_EVERY   (200 * VB_MSEC)
 
@@ -47,6 +48,7 @@ struct service {
 	vb_time rest_until; /* when @rest */
 	unsigned idle_wakes, rest_after;
 	vb_time rejoin_at;
+	vb_time refresh_at; /* without a watch */
 };
 
 enum drained { DRAINED_NOTHING, DRAINED_SOME, DRAINED_BUSY };
@@ -168,6 +170,7 @@ static vb_time plan_sleep(struct service *s, vb_time now)
 
 	vb_mutex_lock(&e->timer_lock);
 	until = VB_MIN(vb_timers_next(&e->timers), s->rejoin_at);
+	until = VB_MIN(until, s->refresh_at);
 	if (s->rest)
 		until = VB_MIN(until, s->rest_until);
 	e->sleep_until = until;
@@ -197,6 +200,10 @@ static void serve(struct service *s, vb_time now)
 		on_rested(s, now);
 	if (fds[FD_WATCH].revents && vb_netif_watch_drain(s->watch))
 		vb_ports_refresh(s->e);
+	if (now >= s->refresh_at) {
+		vb_ports_refresh(s->e);
+		s->refresh_at = now + REFRESH_EVERY;
+	}
 	if (fds[FD_BROKER].revents || now >= s->rejoin_at)
 		on_broker(s, now);
 }
@@ -248,13 +255,16 @@ static void *service_main(void *arg)
 	struct vb_engine *e = arg;
 	struct service s = { .e = e,
 			     .rest_after = REST_AFTER,
-			     .rejoin_at = VB_NEVER };
+			     .rejoin_at = VB_NEVER,
+			     .refresh_at = VB_NEVER };
 
 	prctl(PR_SET_NAME, "verbena");
 	prctl(PR_SET_TIMERSLACK, 1ul);
 	ask_for_short_slices();
-	if (vb_netif_watch_open(&s.watch) != 0)
+	if (vb_netif_watch_open(&s.watch) != 0) {
 		s.watch = NULL;
+		s.refresh_at = vb_now() + REFRESH_EVERY;
+	}
 	s.fds[FD_WAKE] = (struct pollfd){ e->wake_fd, POLLIN, 0 };
 	s.fds[FD_LINK] =
 		(struct pollfd){ e->link->ops->fd(e->link), POLLIN, 0 };
