@@ -7,9 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/fdmail.h"
 #include "base/log.h"
 #include "broker/slots.h"
 #include "link/udp.h"
@@ -50,51 +51,24 @@ struct mail {
 	int fds[FDS_A_MSG];
 };
 
-union mail_control {
-	char bytes[CMSG_SPACE(FDS_A_MSG * sizeof(int))];
-	struct cmsghdr align;
-};
-
-/* The broker is its own clock; no engine is here. */
-static vb_time read_clock(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (vb_time)t.tv_sec * VB_SEC + (vb_time)t.tv_nsec;
-}
-
 static void close_mail(struct mail *mail)
 {
-	while (mail->fd_count > 0)
-		close(mail->fds[--mail->fd_count]);
+	vb_fdmail_close(mail->fds, mail->fd_count);
+	mail->fd_count = 0;
 }
 
 /* 1: a message; 0: none yet; -errno: end of file, or nonsense. */
 static int read_mail(int fd, struct mail *mail)
 {
 	uint8_t bytes[VB_IPC_BYTES];
-	union mail_control control;
-	struct iovec iov = { bytes, sizeof(bytes) };
-	struct msghdr h = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = &control,
-			    .msg_controllen = sizeof(control) };
-	ssize_t n = recvmsg(fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	struct cmsghdr *c;
+	ssize_t n;
 
-	mail->fd_count = 0;
+	mail->fd_count = VB_COUNT(mail->fds);
+	n = vb_fdmail_recv(fd, bytes, sizeof(bytes), mail->fds, &mail->fd_count,
+			   MSG_DONTWAIT);
 	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	c = CMSG_FIRSTHDR(&h);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
-		size_t len = c->cmsg_len - CMSG_LEN(0);
-
-		memcpy(mail->fds, CMSG_DATA(c), len);
-		mail->fd_count = (unsigned)(len / sizeof(int));
-	}
-	if (n > 0 && !(h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) &&
-	    vb_ipc_get(bytes, (size_t)n, &mail->m))
+		return n == -EAGAIN || n == -EINTR ? 0 : (int)n;
+	if (n > 0 && vb_ipc_get(bytes, (size_t)n, &mail->m))
 		return 1;
 	close_mail(mail);
 	return n == 0 ? -ECONNRESET : -EPROTO;
@@ -105,21 +79,9 @@ static int reply(const struct session *s, const struct vb_ipc *m,
 		 const int *fds, unsigned count)
 {
 	uint8_t bytes[VB_IPC_BYTES];
-	union mail_control control = { 0 };
-	struct iovec iov = { bytes, vb_ipc_put(bytes, m) };
-	struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1 };
+	size_t len = vb_ipc_put(bytes, m);
 
-	if (count) {
-		struct cmsghdr *c = &control.align;
-
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(count * sizeof(int));
-		memcpy(CMSG_DATA(c), fds, count * sizeof(int));
-		h.msg_control = &control;
-		h.msg_controllen = CMSG_SPACE(count * sizeof(int));
-	}
-	return sendmsg(s->fd, &h, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return vb_fdmail_send(s->fd, bytes, len, fds, count, MSG_DONTWAIT);
 }
 
 static struct vb_ipc message(enum vb_ipc_kind kind)
@@ -357,13 +319,13 @@ static bool is_over(struct broker *b, vb_time now)
 static void serve_until_idle(struct broker *b)
 {
 	static struct pollfd fds[MAX_SESSIONS + 1];
-	vb_time now = read_clock();
+	vb_time now = vb_clock_read();
 
 	b->idle_since = now;
 	do {
 		int ready = wait_for_news(b, fds, now);
 
-		now = read_clock();
+		now = vb_clock_read();
 		if (ready < 0)
 			memset(fds, 0, sizeof(fds));
 		serve_all(b, fds, now);

@@ -19,10 +19,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fdmail.h"
 #include "base/log.h"
 #include "link/udp.h"
 
-#define GROUP	    16
+/* Closed last to first, so that the kernel has no gap to fill. */
+#define GROUP	    VB_FDMAIL_FDS
 #define NOTE_BYTES  4 /* first slot, count: 16 bits each */
 #define DRAIN_LIMIT (1 << 16)
 
@@ -30,35 +32,14 @@
 #define SO_PEEK_OFF 42
 #endif
 
-union fd_control {
-	char bytes[CMSG_SPACE(GROUP * sizeof(int))];
-	struct cmsghdr align;
-};
-
-static void close_all(const int *fds, unsigned count)
-{
-	/* Last to first, so that the kernel has no gap to fill. */
-	while (count-- > 0)
-		close(fds[count]);
-}
-
-static bool has_int(int fd, int option, int value)
-{
-	socklen_t len = sizeof(int);
-	int got;
-
-	return getsockopt(fd, SOL_SOCKET, option, &got, &len) == 0 &&
-	       got == value;
-}
-
 /* A datagram socket of the local family, connected to itself. */
 static bool looks_like_vault(int fd)
 {
 	struct sockaddr_un self, peer;
 	socklen_t a = sizeof(self), b = sizeof(peer);
 
-	return has_int(fd, SO_DOMAIN, AF_UNIX) &&
-	       has_int(fd, SO_TYPE, SOCK_DGRAM) &&
+	return vb_fdmail_has_option(fd, SO_DOMAIN, AF_UNIX) &&
+	       vb_fdmail_has_option(fd, SO_TYPE, SOCK_DGRAM) &&
 	       getsockname(fd, (struct sockaddr *)&self, &a) == 0 &&
 	       getpeername(fd, (struct sockaddr *)&peer, &b) == 0 && a == b &&
 	       a <= sizeof(self) && memcmp(&self, &peer, a) == 0;
@@ -89,21 +70,11 @@ static int put_in_vault(int vault, unsigned first, const int *fds,
 			unsigned count)
 {
 	uint8_t note[NOTE_BYTES];
-	union fd_control control = { 0 };
-	struct iovec iov = { note, sizeof(note) };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = &control,
-			    .msg_controllen = CMSG_SPACE(count * sizeof(int)) };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 
 	vb_store_be(note, first, 2);
 	vb_store_be(note + 2, count, 2);
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(count * sizeof(int));
-	memcpy(CMSG_DATA(c), fds, count * sizeof(int));
-	return sendmsg(vault, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return vb_fdmail_send(vault, note, sizeof(note), fds, count,
+			      MSG_DONTWAIT);
 }
 
 /* Nobody reads it: keep what strangers send small. A program that takes the
@@ -152,7 +123,7 @@ static int make_sockets(struct vb_slots *s, int *fds, unsigned count)
 	}
 	setfsuid((uid_t)before);
 	if (rc)
-		close_all(fds, made);
+		vb_fdmail_close(fds, made);
 	return rc;
 }
 
@@ -169,7 +140,7 @@ static int add_group(struct vb_slots *s)
 	if (rc) {
 		vb_log(LOG_ERROR, "broker: sockets cannot be kept: %s",
 		       strerror(-rc));
-		close_all(fds, count);
+		vb_fdmail_close(fds, count);
 		return rc;
 	}
 	s->count += count;
@@ -184,7 +155,7 @@ void vb_slots_init(struct vb_slots *s)
 
 void vb_slots_fini(struct vb_slots *s)
 {
-	close_all(s->fds, s->count);
+	vb_fdmail_close(s->fds, s->count);
 	if (s->vault >= 0)
 		close(s->vault);
 	vb_slots_init(s);
@@ -205,19 +176,6 @@ int vb_slots_create(struct vb_slots *s)
 	return rc;
 }
 
-/* The descriptors that came with a message, into @fds (room for GROUP). */
-static unsigned fds_of(struct msghdr *m, int *fds)
-{
-	struct cmsghdr *c = CMSG_FIRSTHDR(m);
-	size_t bytes;
-
-	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-		return 0;
-	bytes = c->cmsg_len - CMSG_LEN(0);
-	memcpy(fds, CMSG_DATA(c), bytes);
-	return (unsigned)(bytes / sizeof(int));
-}
-
 static bool all_roce(const int *fds, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
@@ -231,25 +189,17 @@ static bool all_roce(const int *fds, unsigned count)
 static int peek_group(struct vb_slots *s, int vault)
 {
 	uint8_t note[NOTE_BYTES];
-	union fd_control control;
 	int fds[GROUP];
-	struct iovec iov = { note, sizeof(note) };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = &control,
-			    .msg_controllen = sizeof(control) };
-	ssize_t n =
-		recvmsg(vault, &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	unsigned count;
+	unsigned count = GROUP;
+	ssize_t n = vb_fdmail_recv(vault, note, sizeof(note), fds, &count,
+				   MSG_PEEK | MSG_DONTWAIT);
 
 	if (n < 0)
-		return errno == EAGAIN && s->count > 0 ? 0 : -EINVAL;
-	count = fds_of(&m, fds);
-	if (n != NOTE_BYTES || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ||
-	    count == 0 || s->count + count > VB_SLOTS_MADE ||
+		return n == -EAGAIN && s->count > 0 ? 0 : -EINVAL;
+	if (n != NOTE_BYTES || count == 0 || s->count + count > VB_SLOTS_MADE ||
 	    vb_load_be(note, 2) != s->count ||
 	    vb_load_be(note + 2, 2) != count || !all_roce(fds, count)) {
-		close_all(fds, count);
+		vb_fdmail_close(fds, count);
 		return -EINVAL;
 	}
 	memcpy(s->fds + s->count, fds, count * sizeof(int));

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fdmail.h"
 #include "base/log.h"
 #include "engine/engine.h"
 #include "engine/spawn.h"
@@ -18,11 +19,6 @@
 #define REJOIN_ANSWER  (200 * VB_MSEC)
 #define REJOIN_SPREAD  (VB_MSEC / 2)
 #define GRANT_FDS      3
-
-union lease_control {
-	char bytes[CMSG_SPACE(GRANT_FDS * sizeof(int))];
-	struct cmsghdr align;
-};
 
 /* What the broker answered. */
 struct answer {
@@ -74,56 +70,31 @@ static int connect_broker(vb_time patience)
 static int put_question(int fd, const struct vb_ipc *m, int enclosed)
 {
 	uint8_t bytes[VB_IPC_BYTES];
-	union lease_control control = { 0 };
-	struct iovec iov = { bytes, vb_ipc_put(bytes, m) };
-	struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1 };
+	size_t len = vb_ipc_put(bytes, m);
 
-	if (enclosed >= 0) {
-		struct cmsghdr *c = &control.align;
-
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(enclosed));
-		memcpy(CMSG_DATA(c), &enclosed, sizeof(enclosed));
-		h.msg_control = &control;
-		h.msg_controllen = CMSG_SPACE(sizeof(enclosed));
-	}
-	return sendmsg(fd, &h, MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return vb_fdmail_send(fd, bytes, len, &enclosed, enclosed >= 0, 0);
 }
 
 static void drop_answer(struct answer *a)
 {
-	while (a->fd_count > 0)
-		close(a->fds[--a->fd_count]);
+	vb_fdmail_close(a->fds, a->fd_count);
+	a->fd_count = 0;
 }
 
 /* -ECONNRESET: the broker left before it read the question. */
 static int get_answer(int fd, struct answer *a)
 {
 	uint8_t bytes[VB_IPC_BYTES];
-	union lease_control control;
-	struct iovec iov = { bytes, sizeof(bytes) };
-	struct msghdr h = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = &control,
-			    .msg_controllen = sizeof(control) };
-	struct cmsghdr *c;
 	ssize_t n;
 
-	do
-		n = recvmsg(fd, &h, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	a->fd_count = 0;
+	do {
+		a->fd_count = GRANT_FDS;
+		n = vb_fdmail_recv(fd, bytes, sizeof(bytes), a->fds,
+				   &a->fd_count, 0);
+	} while (n == -EINTR);
 	if (n <= 0)
-		return n < 0 ? -errno : -ECONNRESET;
-	c = CMSG_FIRSTHDR(&h);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
-		a->fd_count =
-			(unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-		memcpy(a->fds, CMSG_DATA(c), a->fd_count * sizeof(int));
-	}
-	if (h.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ||
-	    !vb_ipc_get(bytes, (size_t)n, &a->m)) {
+		return n < 0 ? (int)n : -ECONNRESET;
+	if (!vb_ipc_get(bytes, (size_t)n, &a->m)) {
 		drop_answer(a);
 		return -EPROTO;
 	}
@@ -150,13 +121,8 @@ static struct vb_ipc question(enum vb_ipc_kind kind, unsigned slot)
 
 static bool is_local_socket(int fd, int type)
 {
-	int domain, got;
-	socklen_t a = sizeof(domain), b = sizeof(got);
-
-	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &a) == 0 &&
-	       domain == AF_UNIX &&
-	       getsockopt(fd, SOL_SOCKET, SO_TYPE, &got, &b) == 0 &&
-	       got == type;
+	return vb_fdmail_has_option(fd, SO_DOMAIN, AF_UNIX) &&
+	       vb_fdmail_has_option(fd, SO_TYPE, type);
 }
 
 static bool is_grant(const struct answer *a)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fdmail.h"
 #include "base/log.h"
 
 #define RX_QUEUE_FORCED (8 << 20)
@@ -144,24 +145,15 @@ int vb_udp_steer(int fd, unsigned slots)
 		       : 0;
 }
 
-static bool has_option(int fd, int name, int value)
-{
-	socklen_t len = sizeof(int);
-	int got;
-
-	return getsockopt(fd, SOL_SOCKET, name, &got, &len) == 0 &&
-	       got == value;
-}
-
 /* AF_INET, AF_INET6, or -1 for what is no UDP socket. */
 static int udp_family(int fd)
 {
-	if (!has_option(fd, SO_TYPE, SOCK_DGRAM) ||
-	    !has_option(fd, SO_PROTOCOL, IPPROTO_UDP))
+	if (!vb_fdmail_has_option(fd, SO_TYPE, SOCK_DGRAM) ||
+	    !vb_fdmail_has_option(fd, SO_PROTOCOL, IPPROTO_UDP))
 		return -1;
-	if (has_option(fd, SO_DOMAIN, AF_INET6))
+	if (vb_fdmail_has_option(fd, SO_DOMAIN, AF_INET6))
 		return AF_INET6;
-	return has_option(fd, SO_DOMAIN, AF_INET) ? AF_INET : -1;
+	return vb_fdmail_has_option(fd, SO_DOMAIN, AF_INET) ? AF_INET : -1;
 }
 
 bool vb_udp_is_roce(int fd)

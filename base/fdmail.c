@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/fdmail.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* In a user namespace: whoever has no number there. */
+#define UID_OF_STRANGERS 65534
+
+union control {
+	char bytes[CMSG_SPACE(VB_FDMAIL_FDS * sizeof(int))];
+	struct cmsghdr align;
+};
+
+int vb_fdmail_send(int fd, const void *bytes, size_t len, const int *fds,
+		   unsigned count, int flags)
+{
+	union control control = { 0 };
+	struct iovec iov = { (void *)(uintptr_t)bytes, len };
+	struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (count > VB_FDMAIL_FDS)
+		return -EINVAL;
+	if (count) {
+		struct cmsghdr *c = &control.align;
+
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(count * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, count * sizeof(int));
+		h.msg_control = &control;
+		h.msg_controllen = CMSG_SPACE(count * sizeof(int));
+	}
+	return sendmsg(fd, &h, flags | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+void vb_fdmail_close(const int *fds, unsigned count)
+{
+	while (count-- > 0)
+		close(fds[count]);
+}
+
+static unsigned take_fds(struct msghdr *h, int *fds)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(h);
+	size_t len;
+
+	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+		return 0;
+	len = c->cmsg_len - CMSG_LEN(0);
+	memcpy(fds, CMSG_DATA(c), len);
+	return (unsigned)(len / sizeof(int));
+}
+
+ssize_t vb_fdmail_recv(int fd, void *bytes, size_t room, int *fds,
+		       unsigned *count, int flags)
+{
+	union control control;
+	struct iovec iov = { bytes, room };
+	struct msghdr h = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = &control };
+	ssize_t n;
+
+	/* CMSG_SPACE() is rounded up: the kernel would put a fourth descriptor
+	 * where there is room for three. */
+	h.msg_controllen =
+		CMSG_LEN(VB_MIN(*count, VB_FDMAIL_FDS + 0u) * sizeof(int));
+	*count = 0;
+	n = recvmsg(fd, &h, flags | MSG_CMSG_CLOEXEC);
+	if (n < 0)
+		return -errno;
+	*count = take_fds(&h, fds);
+	if (!(h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+		return n;
+	vb_fdmail_close(fds, *count);
+	*count = 0;
+	return h.msg_flags & MSG_CTRUNC ? -EMFILE : -EMSGSIZE;
+}
+
+bool vb_fdmail_has_option(int fd, int option, int value)
+{
+	socklen_t len = sizeof(int);
+	int got;
+
+	return getsockopt(fd, SOL_SOCKET, option, &got, &len) == 0 &&
+	       got == value;
+}
+
+/* Does this user namespace give @uid to somebody? */
+static bool is_mapped(uid_t uid)
+{
+	unsigned inside, outside, count;
+	bool mapped = false;
+	FILE *f = fopen("/proc/self/uid_map", "re");
+
+	if (!f)
+		return false;
+	while (!mapped && fscanf(f, "%u %u %u", &inside, &outside, &count) == 3)
+		mapped = uid >= inside && uid - inside < count;
+	fclose(f);
+	return mapped;
+}
+
+bool vb_fdmail_trusts_peer(int fd, uid_t *uid)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	*uid = (uid_t)-1;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return false;
+	*uid = peer.uid;
+	if (peer.uid == UID_OF_STRANGERS && !is_mapped(peer.uid))
+		return false;
+	return peer.uid == 0 || peer.uid == geteuid();
+}
