@@ -25,20 +25,29 @@
 #define REJOIN_TICK (20 * VB_MSEC)
 /* Out of descriptors: leave those who knock waiting. */
 #define ACCEPT_NAP (100 * VB_MSEC)
+/* Who wants nothing is not to keep others out. */
+#define SILENCE (5 * VB_SEC)
+/* A slot whose name outlives its session is looked at this often. */
+#define REST_RETRY (100 * VB_MSEC)
 /* Not to spin where a slot stays taken without a session. */
 #define LEAST_LINGER (100 * VB_MSEC)
 
 struct session {
 	int fd;
+	uid_t uid;
+	bool trusted;	  /* our own user, or root */
 	unsigned slot;	  /* granted or rejoined with; 0: none */
+	vb_time heard;	  /* connected, or said something */
 	vb_time claim_by; /* a claim waits until then; VB_NEVER: none waits */
 };
 
 struct broker {
 	int listener;
 	vb_time linger;
-	vb_time idle_since;   /* VB_NEVER: not idle */
-	vb_time accept_after; /* out of descriptors until then */
+	vb_time idle_since;	      /* VB_NEVER: not idle */
+	vb_time accept_after;	      /* out of descriptors until then */
+	vb_time rest_at;	      /* VB_NEVER: no slot is restless */
+	bool restless[VB_SLOTS_MADE]; /* its session ended, its name did not */
 	struct vb_slots slots;
 	unsigned count;
 	struct session sessions[MAX_SESSIONS];
@@ -106,6 +115,7 @@ static void word_refusal(int error, char text[VB_IPC_TEXT])
 			  "RLIMIT_NOFILE" },
 		{ EBUSY, "the broker has all the sessions it can serve" },
 		{ EEXIST, "another set of sockets is in use" },
+		{ EAGAIN, "no program has brought the sockets yet" },
 	};
 	// clang-format on
 
@@ -127,6 +137,29 @@ static int refuse_program(const struct session *s, int error)
 	return reply(s, &m, NULL, 0);
 }
 
+/*
+ * Programs take nothing from a broker that is neither their own user's nor
+ * root's, so only root's serves them all.
+ */
+static bool serves(const struct session *s)
+{
+	return s->trusted || geteuid() == 0;
+}
+
+static int refuse_stranger(const struct session *s)
+{
+	struct vb_ipc m = message(IPC_REFUSE);
+
+	m.error = EPERM;
+	snprintf(m.text, sizeof(m.text),
+		 "it belongs to user %u; ask root to run `verbena broker`",
+		 (unsigned)geteuid());
+	vb_log(LOG_INFO, "broker: user %u is refused", (unsigned)s->uid);
+	return reply(s, &m, NULL, 0);
+}
+
+/* The vault opens every program's socket: it is for who might read them
+ * anyway. */
 static int grant(struct broker *b, struct session *s)
 {
 	struct vb_ipc m = message(IPC_GRANT);
@@ -138,8 +171,9 @@ static int grant(struct broker *b, struct session *s)
 		return refuse_program(s, -rc);
 	m.slot = (uint16_t)slot;
 	rc = reply(s, &m, (int[]){ b->slots.fds[slot], name, b->slots.vault },
-		   FDS_A_MSG);
+		   s->trusted ? FDS_A_MSG : FDS_A_MSG - 1);
 	close(name);
+	b->restless[slot] = false;
 	if (rc == 0)
 		s->slot = slot;
 	return rc;
@@ -164,26 +198,47 @@ static int on_claim(struct broker *b, struct session *s, struct mail *mail,
 {
 	if (s->slot || s->claim_by != VB_NEVER)
 		return -EPROTO; /* a session has one slot */
+	if (!serves(s))
+		return refuse_stranger(s);
 	s->claim_by = now + REJOIN_WAIT;
 	return try_claim(b, s, now);
+}
+
+/* 0: @s holds the sockets that we have, or now have from it; or why not. */
+static int match_vault(struct broker *b, const struct session *s,
+		       struct mail *mail)
+{
+	int rc;
+
+	if (!s->trusted) /* it was given none, and we take none from it */
+		return b->slots.vault >= 0 ? 0 : -EAGAIN;
+	if (mail->fd_count != 1)
+		return -EPROTO;
+	if (b->slots.vault >= 0)
+		return vb_slots_is_ours(&b->slots, mail->fds[0]) ? 0 : -EEXIST;
+	rc = vb_slots_adopt(&b->slots, mail->fds[0]);
+	if (rc == 0)
+		mail->fd_count = 0;
+	return rc;
 }
 
 static int on_rejoin(struct broker *b, struct session *s, struct mail *mail,
 		     vb_time now)
 {
 	struct vb_ipc m = message(IPC_WELCOME);
+	int rc;
 
-	if (mail->fd_count != 1 || s->slot || mail->m.slot == 0)
+	if (s->slot || mail->m.slot == 0)
 		return -EPROTO;
-	if (b->slots.vault < 0) {
-		int rc = vb_slots_adopt(&b->slots, mail->fds[0]);
-
-		if (rc)
-			return rc;
-		mail->fd_count = 0;
-	} else if (!vb_slots_is_ours(&b->slots, mail->fds[0])) {
-		return refuse_program(s, EEXIST);
-	}
+	if (!serves(s))
+		return refuse_stranger(s);
+	rc = match_vault(b, s, mail);
+	if (rc == -EEXIST || rc == -EAGAIN)
+		return refuse_program(s, -rc);
+	if (rc)
+		return rc;
+	if (mail->m.slot < VB_SLOTS_MADE)
+		b->restless[mail->m.slot] = false;
 	s->slot = mail->m.slot;
 	m.slot = mail->m.slot;
 	return reply(s, &m, NULL, 0);
@@ -226,23 +281,41 @@ static int serve_session(struct broker *b, struct session *s, vb_time now)
 
 	if (rc <= 0)
 		return rc;
+	s->heard = now;
 	rc = answer_mail(b, s, &mail, now);
 	close_mail(&mail);
 	return rc;
 }
 
-static void end_session(struct broker *b, unsigned i)
+static void end_session(struct broker *b, unsigned i, vb_time now)
 {
 	struct session s = b->sessions[i];
 
 	b->sessions[i] = b->sessions[--b->count];
 	close(s.fd);
-	vb_slots_rest(&b->slots, s.slot);
+	if (!s.slot || vb_slots_rest(&b->slots, s.slot))
+		return;
+	/* The name may be closed after the session, or held by a child. */
+	b->restless[s.slot] = true;
+	b->rest_at = now + REST_RETRY;
+}
+
+static void rest_slots(struct broker *b, vb_time now)
+{
+	if (now < b->rest_at)
+		return;
+	b->rest_at = VB_NEVER;
+	for (unsigned i = 1; i < VB_SLOTS_MADE; i++) {
+		if (b->restless[i] && !vb_slots_rest(&b->slots, i))
+			b->rest_at = now + REST_RETRY;
+		else
+			b->restless[i] = false;
+	}
 }
 
 static void accept_one(struct broker *b, vb_time now)
 {
-	struct session s = { .claim_by = VB_NEVER };
+	struct session s = { .claim_by = VB_NEVER, .heard = now };
 
 	s.fd = accept4(b->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (s.fd < 0) {
@@ -250,6 +323,7 @@ static void accept_one(struct broker *b, vb_time now)
 			b->accept_after = now + ACCEPT_NAP;
 		return;
 	}
+	s.trusted = vb_fdmail_trusts_peer(s.fd, &s.uid);
 	if (b->count < MAX_SESSIONS) {
 		b->sessions[b->count++] = s;
 		return;
@@ -258,15 +332,23 @@ static void accept_one(struct broker *b, vb_time now)
 	close(s.fd);
 }
 
+/* When @s is to be looked at though it says nothing. */
+static vb_time patience_with(const struct session *s, vb_time now)
+{
+	if (s->claim_by != VB_NEVER)
+		return now + REJOIN_TICK;
+	return s->slot ? VB_NEVER : s->heard + SILENCE;
+}
+
 static vb_time plan_wait(const struct broker *b, vb_time now)
 {
 	vb_time until = b->accept_after > now ? b->accept_after : VB_NEVER;
 
+	until = VB_MIN(until, b->rest_at);
 	if (b->idle_since != VB_NEVER)
 		until = VB_MIN(until, b->idle_since + b->linger);
 	for (unsigned i = 0; i < b->count; i++)
-		if (b->sessions[i].claim_by != VB_NEVER)
-			until = VB_MIN(until, now + REJOIN_TICK);
+		until = VB_MIN(until, patience_with(&b->sessions[i], now));
 	return until;
 }
 
@@ -293,9 +375,12 @@ static void serve_all(struct broker *b, const struct pollfd *fds, vb_time now)
 			rc = serve_session(b, s, now);
 		else if (s->claim_by != VB_NEVER)
 			rc = try_claim(b, s, now);
+		else if (now >= patience_with(s, now))
+			rc = -ETIMEDOUT;
 		if (rc < 0)
-			end_session(b, i);
+			end_session(b, i, now);
 	}
+	rest_slots(b, now);
 	if (fds[0].revents)
 		accept_one(b, now);
 }
@@ -372,6 +457,7 @@ int vb_broker_run(int listener, vb_time linger)
 	}
 	raise_limit();
 	b->listener = listener;
+	b->rest_at = VB_NEVER;
 	b->linger = VB_MAX(linger, LEAST_LINGER);
 	vb_slots_init(&b->slots);
 	serve_until_idle(b);

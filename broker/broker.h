@@ -14,6 +14,14 @@
  * program gets it; a new broker is handed it by a program that rejoins, and
  * reads the sockets back with MSG_PEEK, which leaves them in the queue.
  *
+ * The vault is given only to programs of the broker's own user and root's, as
+ * it opens every program's socket; and only theirs is adopted. Programs take
+ * nothing from a broker of another user than their own or root. So a broker of
+ * root's serves all users, any other only its own; a program of another user
+ * than root's gets its slot's socket and name and no vault, and cannot help a
+ * new broker: when root's is killed while only such programs live, port 4791
+ * is theirs, and closed to newcomers, until the last of them ends.
+ *
  * A slot is taken while its name in the abstract socket namespace is bound,
  * which is the kernel's word and not the broker's memory: the broker binds
  * the name, gives the socket to the program, and the name is free again when

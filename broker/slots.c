@@ -15,7 +15,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,6 +29,9 @@
 
 #ifndef SO_PEEK_OFF
 #define SO_PEEK_OFF 42
+#endif
+#ifndef SO_NETNS_COOKIE /* Linux 5.14 */
+#define SO_NETNS_COOKIE 71
 #endif
 
 /* A datagram socket of the local family, connected to itself. */
@@ -97,33 +99,29 @@ static void drain(int fd)
 			return;
 }
 
-/*
- * Sockets share a port only when one user made them. Root, with another
- * user's sockets adopted, makes more in that user's name; for others the bind
- * then fails.
- */
-static int become_owner(const struct vb_slots *s)
+static int make_sockets(int *fds, unsigned count)
 {
-	struct stat st;
-
-	if (s->count == 0 || fstat(s->fds[0], &st) < 0)
-		return (int)geteuid();
-	return setfsuid(st.st_uid);
-}
-
-static int make_sockets(struct vb_slots *s, int *fds, unsigned count)
-{
-	int before = become_owner(s), rc = 0;
 	unsigned made = 0;
+	int rc = 0;
 
 	while (made < count && rc == 0) {
 		rc = vb_udp_socket(&fds[made]);
 		if (rc == 0)
 			shrink_queue(fds[made++]);
 	}
-	setfsuid((uid_t)before);
 	if (rc)
 		vb_fdmail_close(fds, made);
+	return rc;
+}
+
+/* Sockets are there and kept before packets are steered to them; when that
+ * fails, the next claim tries again. */
+static int steer(struct vb_slots *s)
+{
+	int rc = s->steered == s->count ? 0 : vb_udp_steer(s->fds[0], s->count);
+
+	if (rc == 0)
+		s->steered = s->count;
 	return rc;
 }
 
@@ -133,7 +131,7 @@ static int add_group(struct vb_slots *s)
 	unsigned count = VB_MIN(GROUP, VB_SLOTS_MADE - s->count);
 	int *fds = s->fds + s->count, rc;
 
-	rc = make_sockets(s, fds, count);
+	rc = make_sockets(fds, count);
 	if (rc)
 		return rc;
 	rc = put_in_vault(s->vault, s->count, fds, count);
@@ -144,13 +142,14 @@ static int add_group(struct vb_slots *s)
 		return rc;
 	}
 	s->count += count;
-	return vb_udp_steer(s->fds[0], s->count);
+	return steer(s);
 }
 
 void vb_slots_init(struct vb_slots *s)
 {
 	s->vault = -1;
 	s->count = 0;
+	s->steered = 0;
 }
 
 void vb_slots_fini(struct vb_slots *s)
@@ -174,6 +173,49 @@ int vb_slots_create(struct vb_slots *s)
 	if (rc)
 		vb_slots_fini(s);
 	return rc;
+}
+
+/* A number that the kernel gives to no other socket, or to no other network
+ * namespace; 0 where it has none. */
+static uint64_t cookie_of(int fd, int option)
+{
+	socklen_t len = sizeof(uint64_t);
+	uint64_t cookie;
+
+	if (getsockopt(fd, SOL_SOCKET, option, &cookie, &len) < 0)
+		return 0;
+	return cookie;
+}
+
+/* The same socket twice would leave another's place in the group to whoever
+ * binds next. */
+static bool all_differ(const struct vb_slots *s)
+{
+	uint64_t cookies[VB_SLOTS_MADE];
+
+	for (unsigned i = 0; i < s->count; i++) {
+		cookies[i] = cookie_of(s->fds[i], SO_COOKIE);
+		for (unsigned k = 0; k < i; k++)
+			if (cookies[k] == cookies[i])
+				return false;
+	}
+	return true;
+}
+
+/* @vault is not asked: it may have been made anywhere. */
+static bool all_here(const struct vb_slots *s)
+{
+	int here = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	uint64_t cookie;
+
+	if (here < 0)
+		return false;
+	cookie = cookie_of(here, SO_NETNS_COOKIE);
+	close(here);
+	for (unsigned i = 0; i < s->count; i++)
+		if (cookie_of(s->fds[i], SO_NETNS_COOKIE) != cookie)
+			return false;
+	return true;
 }
 
 static bool all_roce(const int *fds, unsigned count)
@@ -219,9 +261,11 @@ int vb_slots_adopt(struct vb_slots *s, int vault)
 	do
 		rc = peek_group(s, vault);
 	while (rc > 0);
+	if (rc == 0 && !(all_differ(s) && all_here(s)))
+		rc = -EINVAL;
 	/* The earlier broker may have died between growing and steering. */
 	if (rc == 0)
-		rc = vb_udp_steer(s->fds[0], s->count);
+		rc = steer(s);
 	if (rc) {
 		vb_slots_fini(s);
 		return rc;
@@ -276,6 +320,8 @@ int vb_slots_claim(struct vb_slots *s, unsigned *slot, int *name)
 
 		if (i >= s->count)
 			rc = add_group(s);
+		else if (i >= s->steered)
+			rc = steer(s);
 		if (rc)
 			return rc;
 		fd = bind_name(i);
@@ -292,12 +338,15 @@ int vb_slots_claim(struct vb_slots *s, unsigned *slot, int *name)
 	return -EUSERS;
 }
 
-void vb_slots_rest(struct vb_slots *s, unsigned slot)
+bool vb_slots_rest(struct vb_slots *s, unsigned slot)
 {
-	if (slot == 0 || slot >= s->count || is_taken(slot))
-		return;
+	if (slot == 0 || slot >= s->count)
+		return true;
+	if (is_taken(slot))
+		return false;
 	shrink_queue(s->fds[slot]);
 	drain(s->fds[slot]);
+	return true;
 }
 
 unsigned vb_slots_taken(const struct vb_slots *s)

@@ -10,8 +10,9 @@
 #define VB_SLOTS_MADE (1 + VB_MAX_PROGRAMS)
 
 struct vb_slots {
-	int vault;	/* -1: no socket was made or adopted yet */
-	unsigned count; /* sockets made: slots 0..count-1 */
+	int vault;	  /* -1: no socket was made or adopted yet */
+	unsigned count;	  /* sockets made: slots 0..count-1 */
+	unsigned steered; /* of which packets reach those below this */
 	int fds[VB_SLOTS_MADE];
 };
 
@@ -23,7 +24,8 @@ void vb_slots_fini(struct vb_slots *s);
 VB_MUST_CHECK int vb_slots_create(struct vb_slots *s);
 
 /* Take over what an earlier broker made: @vault is taken on success.
- * -EINVAL: it is no vault of sockets on port 4791. */
+ * -EINVAL: it is no vault of different sockets on this network namespace's
+ * port 4791. */
 VB_MUST_CHECK int vb_slots_adopt(struct vb_slots *s, int vault);
 
 /* Is @vault, from outside, the one we hold? */
@@ -36,8 +38,9 @@ bool vb_slots_is_ours(const struct vb_slots *s, int vault);
  */
 VB_MUST_CHECK int vb_slots_claim(struct vb_slots *s, unsigned *slot, int *name);
 
-/* A program left, perhaps: free the memory that waits in its queue. */
-void vb_slots_rest(struct vb_slots *s, unsigned slot);
+/* A program left, perhaps: free the memory that waits in its queue. False:
+ * the slot is taken still. */
+bool vb_slots_rest(struct vb_slots *s, unsigned slot);
 
 /* How many slots are taken. */
 unsigned vb_slots_taken(const struct vb_slots *s);

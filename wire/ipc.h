@@ -21,9 +21,11 @@
 
 enum vb_ipc_kind {
 	IPC_CLAIM = 1, /* program: give me a slot */
-	IPC_GRANT,     /* broker: slot; fds: 4791 socket, name socket, vault */
+	IPC_GRANT,     /* broker: slot; fds: 4791 socket, name socket, and the
+			* vault for who is trusted with it */
 	IPC_REFUSE,    /* broker: error number and why */
-	IPC_REJOIN,    /* program, to a new broker: I hold slot; fd: vault */
+	IPC_REJOIN,    /* program, to a new broker: I hold slot; fd: vault,
+			* of who has it */
 	IPC_WELCOME,   /* broker: rejoined */
 	IPC_STATUS,    /* anybody: how are you */
 	IPC_REPORT,    /* broker: counts */
