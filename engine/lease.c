@@ -3,6 +3,7 @@
 #include "engine/lease.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/time.h>
 #include <time.h>
@@ -14,11 +15,15 @@
 #include "engine/spawn.h"
 #include "link/udp.h"
 
-#define CLAIM_PATIENCE (5 * VB_SEC)
-#define CLAIM_RETRY    (5 * VB_MSEC)
-#define REJOIN_ANSWER  (200 * VB_MSEC)
-#define REJOIN_SPREAD  (VB_MSEC / 2)
-#define GRANT_FDS      3
+#define CLAIM_PATIENCE	(5 * VB_SEC)
+#define CLAIM_RETRY	(5 * VB_MSEC)
+#define STATUS_PATIENCE VB_SEC
+#define REJOIN_ANSWER	VB_SEC
+#define REJOIN_SPREAD	(VB_MSEC / 2)
+#define REJOIN_FIRST	(200 * VB_MSEC)
+#define REJOIN_LONGEST	(5 * VB_SEC)
+#define SPAWN_LOOK	(5 * VB_MSEC)
+#define GRANT_FDS	3
 
 /* What the broker answered. */
 struct answer {
@@ -36,30 +41,68 @@ static void nap(vb_time ns)
 
 static void close_if_open(int *fd)
 {
-	if (*fd >= 0)
-		close(*fd);
+	int old = *fd;
+
+	/* A child forked by another thread just now closes what it sees. */
 	*fd = -1;
+	if (old >= 0)
+		close(old);
 }
 
-/* A session on which no call waits longer than @patience; or -errno. */
-static int connect_broker(vb_time patience)
+static void log_stranger(enum vb_log_level level, uid_t uid)
+{
+	static const char *const ways[] = {
+		"ask root to run `verbena broker`",
+		"end it and run `verbena broker`",
+	};
+
+	vb_log(level, "lease: the broker of this host belongs to user %u; %s",
+	       (unsigned)uid, ways[geteuid() == 0]);
+}
+
+/* No call waits longer than @patience; 0: none waits. */
+static int limit_waiting(int fd, vb_time patience)
 {
 	const struct timeval limit = { (time_t)(patience / VB_SEC),
 				       (suseconds_t)(patience % VB_SEC /
 						     VB_USEC) };
+
+	if (patience == 0)
+		return fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) <
+		    0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0)
+		return -errno;
+	return 0;
+}
+
+/* Anybody may bind the broker's name; a socket to receive on is taken only
+ * from who could read our packets anyway. */
+static int connect_trusted(int fd, enum vb_log_level level)
+{
 	struct sockaddr_un a;
 	socklen_t len = vb_ipc_address(&a, VB_IPC_BROKER);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	uid_t uid;
+
+	if (connect(fd, (struct sockaddr *)&a, len) < 0)
+		return -errno;
+	if (vb_fdmail_trusts_peer(fd, &uid))
+		return 0;
+	log_stranger(level, uid);
+	return -EPERM;
+}
+
+/* A session, or -errno. @level: of the sentence about a stranger's broker. */
+static int connect_broker(vb_time patience, enum vb_log_level level)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), rc;
 
 	if (fd < 0)
 		return -errno;
-	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) <
-		    0 ||
-	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) <
-		    0 ||
-	    connect(fd, (struct sockaddr *)&a, len) < 0) {
-		int rc = -errno;
-
+	rc = limit_waiting(fd, patience);
+	if (rc == 0)
+		rc = connect_trusted(fd, level);
+	if (rc) {
 		close(fd);
 		return rc;
 	}
@@ -125,12 +168,14 @@ static bool is_local_socket(int fd, int type)
 	       vb_fdmail_has_option(fd, SO_TYPE, type);
 }
 
+/* The vault comes only from a broker of our own user's. */
 static bool is_grant(const struct answer *a)
 {
 	return a->m.kind == IPC_GRANT && a->m.slot != 0 &&
-	       a->fd_count == GRANT_FDS && vb_udp_is_roce(a->fds[0]) &&
+	       a->fd_count >= GRANT_FDS - 1 && vb_udp_is_roce(a->fds[0]) &&
 	       is_local_socket(a->fds[1], SOCK_SEQPACKET) &&
-	       is_local_socket(a->fds[2], SOCK_DGRAM);
+	       (a->fd_count < GRANT_FDS ||
+		is_local_socket(a->fds[2], SOCK_DGRAM));
 }
 
 /* The text comes from another process, and goes to a terminal. */
@@ -143,6 +188,16 @@ static int log_refusal(enum vb_log_level level, struct answer *a)
 	return a->m.error > 0 && a->m.error < 4096 ? -a->m.error : -EPROTO;
 }
 
+static int log_no_answer(int error)
+{
+	static const char *const out_of_descriptors =
+		"this program is out of descriptors: raise RLIMIT_NOFILE";
+
+	vb_log(LOG_ERROR, "lease: the broker does not answer: %s",
+	       error == EMFILE ? out_of_descriptors : strerror(error));
+	return -error;
+}
+
 static int claim_on(int fd, struct vb_lease *l)
 {
 	struct vb_ipc m = question(IPC_CLAIM, 0);
@@ -151,14 +206,17 @@ static int claim_on(int fd, struct vb_lease *l)
 
 	if (rc == -ECONNRESET)
 		return rc;
-	if (rc) {
-		vb_log(LOG_ERROR, "lease: the broker does not answer: %s",
-		       strerror(-rc));
-		return rc;
-	}
+	if (rc) /* its silence is no reason to ask again */
+		return log_no_answer(rc == -EAGAIN ? ETIMEDOUT : -rc);
 	if (is_grant(&a)) {
-		*l = (struct vb_lease){ a.m.slot, a.fds[0], a.fds[1], a.fds[2],
-					fd };
+		*l = (struct vb_lease){
+			.slot = a.m.slot,
+			.rx_fd = a.fds[0],
+			.name_fd = a.fds[1],
+			.vault_fd = a.fd_count == GRANT_FDS ? a.fds[2] : -1,
+			.broker_fd = fd,
+			.retry_at = VB_NEVER,
+		};
 		return 0;
 	}
 	drop_answer(&a);
@@ -168,22 +226,26 @@ static int claim_on(int fd, struct vb_lease *l)
 	return -EPROTO;
 }
 
+static bool may_come(int rc)
+{
+	return rc == -ECONNREFUSED || rc == -ECONNRESET || rc == -EAGAIN;
+}
+
 /* -ECONNREFUSED: nobody is there; -ECONNRESET: the broker was just leaving. */
 static int claim_once(struct vb_lease *l)
 {
-	int fd = connect_broker(CLAIM_PATIENCE), rc;
+	int fd = connect_broker(CLAIM_PATIENCE, LOG_ERROR), rc;
 
-	if (fd < 0)
+	if (fd < 0) {
+		if (!may_come(fd) && fd != -EPERM)
+			vb_log(LOG_ERROR, "lease: no session with a broker: %s",
+			       strerror(-fd));
 		return fd;
+	}
 	rc = claim_on(fd, l);
 	if (rc)
 		close(fd);
 	return rc;
-}
-
-static bool may_come(int rc)
-{
-	return rc == -ECONNREFUSED || rc == -ECONNRESET || rc == -EAGAIN;
 }
 
 int vb_lease_claim(struct vb_lease *l)
@@ -215,54 +277,97 @@ int vb_lease_claim(struct vb_lease *l)
 	return rc;
 }
 
-/* Connect, and let one of many programs be first to start the next broker:
- * the one in the lowest slot. */
-static int find_next_broker(unsigned slot)
+static int again_in(struct vb_lease *l, vb_time delay)
 {
-	int fd = connect_broker(REJOIN_ANSWER);
-
-	if (fd != -ECONNREFUSED)
-		return fd;
-	nap((slot % 32) * REJOIN_SPREAD);
-	fd = connect_broker(REJOIN_ANSWER);
-	if (fd != -ECONNREFUSED || vb_spawn_broker() != 0)
-		return fd;
-	return connect_broker(REJOIN_ANSWER);
+	l->retry_at = vb_now() + delay;
+	return -EAGAIN;
 }
 
-static int rejoin_on(int fd, const struct vb_lease *l)
+/* Whatever there is, it is no broker for us now. */
+static int back_off(struct vb_lease *l)
+{
+	vb_time delay = REJOIN_FIRST << VB_MIN(l->failures, 8u);
+
+	close_if_open(&l->broker_fd);
+	l->asked = false;
+	l->turn = TURN_NONE;
+	l->failures++;
+	return again_in(l, VB_MIN(delay, REJOIN_LONGEST));
+}
+
+/*
+ * Nobody listens. Of many programs one is first to start the next broker: the
+ * one in the lowest slot. Who has no vault leaves it to those that can hand
+ * theirs over.
+ */
+static int start_next_broker(struct vb_lease *l)
+{
+	int rc;
+
+	if (l->vault_fd < 0 || l->turn == TURN_SPAWNED)
+		return back_off(l);
+	if (l->turn == TURN_NONE) {
+		l->turn = TURN_WAITED;
+		return again_in(l, (l->slot % 32) * REJOIN_SPREAD);
+	}
+	rc = vb_spawn_step(&l->spawn);
+	if (rc == -EAGAIN)
+		return again_in(l, SPAWN_LOOK);
+	if (rc)
+		return back_off(l);
+	l->turn = TURN_SPAWNED;
+	return again_in(l, 0);
+}
+
+static int call_broker(struct vb_lease *l)
 {
 	struct vb_ipc m = question(IPC_REJOIN, l->slot);
-	struct answer a;
+	int fd;
 
-	if (ask_broker(fd, &m, l->vault_fd, &a) != 0)
-		return -EAGAIN;
+	close_if_open(&l->broker_fd);
+	if (l->spawn.busy)
+		return start_next_broker(l);
+	fd = connect_broker(0, LOG_DEBUG);
+	if (fd == -ECONNREFUSED)
+		return start_next_broker(l);
+	if (fd < 0)
+		return back_off(l);
+	l->broker_fd = fd;
+	if (put_question(fd, &m, l->vault_fd) < 0)
+		return back_off(l);
+	l->asked = true;
+	return again_in(l, REJOIN_ANSWER);
+}
+
+static int hear_welcome(struct vb_lease *l)
+{
+	struct answer a;
+	int rc = get_answer(l->broker_fd, &a);
+
+	if (rc == -EAGAIN && vb_now() < l->retry_at)
+		return rc;
+	if (rc)
+		return back_off(l);
 	drop_answer(&a);
-	if (a.m.kind == IPC_WELCOME)
-		return 0;
 	if (a.m.kind == IPC_REFUSE)
 		(void)log_refusal(LOG_INFO, &a);
-	return -EAGAIN;
+	if (a.m.kind != IPC_WELCOME)
+		return back_off(l);
+	l->asked = false;
+	l->turn = TURN_NONE;
+	l->failures = 0;
+	l->retry_at = VB_NEVER;
+	return 0;
 }
 
 int vb_lease_rejoin(struct vb_lease *l)
 {
-	int fd, rc;
-
-	close_if_open(&l->broker_fd);
-	fd = find_next_broker(l->slot);
-	if (fd < 0)
-		return -EAGAIN;
-	rc = rejoin_on(fd, l);
-	if (rc)
-		close(fd);
-	else
-		l->broker_fd = fd;
-	return rc;
+	return l->asked ? hear_welcome(l) : call_broker(l);
 }
 
 void vb_lease_release(struct vb_lease *l)
 {
+	vb_spawn_finish(&l->spawn);
 	/* The name last: the slot is free when all else is given back. */
 	close_if_open(&l->rx_fd);
 	close_if_open(&l->vault_fd);
@@ -273,7 +378,7 @@ void vb_lease_release(struct vb_lease *l)
 int vb_lease_status(struct vb_ipc *report)
 {
 	struct vb_ipc m = question(IPC_STATUS, 0);
-	int fd = connect_broker(VB_SEC), rc;
+	int fd = connect_broker(STATUS_PATIENCE, LOG_ERROR), rc;
 	struct answer a;
 
 	if (fd < 0)

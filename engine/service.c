@@ -36,7 +36,6 @@
 #define DRAIN_BATCHES  16
 #define REFRESH_EVERY  (2 * VB_SEC)    /* of addresses, where nobody tells */
 #define SLICE	       (100 * VB_USEC) /* the least that Linux takes */
-#define REJOIN_EVERY   (200 * VB_MSEC)
 
 enum { FD_WAKE, FD_LINK, FD_BROKER, FD_WATCH, FD_COUNT };
 
@@ -149,17 +148,15 @@ static void on_rested(struct service *s, vb_time now)
 		s->rest_after = VB_MAX(s->rest_after / 2, REST_AFTER);
 }
 
-static void on_broker(struct service *s, vb_time now)
+/* The session's end, or a step on the way to the next one. */
+static void on_broker(struct service *s)
 {
 	struct vb_lease *l = &s->e->lease;
 
-	s->fds[FD_BROKER].fd = -1;
-	if (vb_lease_rejoin(l) == 0) {
-		s->fds[FD_BROKER].fd = l->broker_fd;
-		s->rejoin_at = VB_NEVER;
-		return;
-	}
-	s->rejoin_at = now + REJOIN_EVERY;
+	if (vb_lease_rejoin(l) == 0)
+		vb_log(LOG_DEBUG, "engine: rejoined a broker");
+	s->fds[FD_BROKER].fd = l->broker_fd;
+	s->rejoin_at = l->retry_at;
 }
 
 /* How long to sleep; also tells arm_timer() when we wake by ourselves. */
@@ -205,7 +202,7 @@ static void serve(struct service *s, vb_time now)
 		s->refresh_at = now + REFRESH_EVERY;
 	}
 	if (fds[FD_BROKER].revents || now >= s->rejoin_at)
-		on_broker(s, now);
+		on_broker(s);
 }
 
 static void loop(struct service *s)

@@ -24,6 +24,8 @@
 #include "base/log.h"
 
 #define STACK_BYTES (64 * 1024)
+#define LOOK	    (1 * VB_MSEC) /* has it ended? */
+#define LOOKS	    3000
 #define LOG_NAME    "VERBENA_LOG="
 
 /* From the directory of the library that holds this code. */
@@ -99,17 +101,37 @@ static int become_broker(void *arg)
 	_exit(127);
 }
 
+/* `verbena` listens or fails in a moment; one that hangs must not make the
+ * program hang. */
+static void await_broker(struct errand *e, pid_t pid)
+{
+	const struct timespec nap = { 0, LOOK };
+
+	for (int i = 0; i < LOOKS; i++) {
+		long rc = syscall(SYS_wait4, pid, &e->status, WNOHANG, NULL);
+
+		/* Where the program ignores SIGCHLD there is no status. */
+		if (rc < 0)
+			e->status = 0;
+		if (rc != 0)
+			return;
+		syscall(SYS_nanosleep, &nap, NULL);
+	}
+	e->error = ETIMEDOUT;
+	syscall(SYS_kill, pid, SIGKILL);
+	syscall(SYS_wait4, pid, NULL, 0, NULL);
+}
+
 static int stand_between(void *arg)
 {
 	struct errand *e = arg;
 	pid_t pid = clone(become_broker, e->inner_stack + STACK_BYTES,
 			  CLONE_VM | CLONE_VFORK | SIGCHLD, e);
 
-	/* Where the program ignores SIGCHLD there is no status to get. */
 	if (pid < 0)
 		e->error = errno;
-	else if (syscall(SYS_wait4, pid, &e->status, 0, NULL) < 0)
-		e->status = 0;
+	else
+		await_broker(e, pid);
 	_exit(0);
 }
 
@@ -166,4 +188,47 @@ int vb_spawn_broker(void)
 	vb_log(LOG_DEBUG, "lease: broker %s: %s", path,
 	       rc ? strerror(-rc) : "started");
 	return rc;
+}
+
+static void *spawn_main(void *arg)
+{
+	struct vb_spawn *s = arg;
+
+	atomic_store(&s->result, vb_spawn_broker());
+	return NULL;
+}
+
+static int begin(struct vb_spawn *s)
+{
+	sigset_t all, old;
+	int rc;
+
+	/* The program's signals are for the program's threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	atomic_store(&s->result, 1);
+	rc = pthread_create(&s->thread, NULL, spawn_main, s);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	s->busy = rc == 0;
+	return rc ? -rc : -EAGAIN;
+}
+
+int vb_spawn_step(struct vb_spawn *s)
+{
+	int rc;
+
+	if (!s->busy)
+		return begin(s);
+	rc = atomic_load(&s->result);
+	if (rc > 0)
+		return -EAGAIN;
+	vb_spawn_finish(s);
+	return rc;
+}
+
+void vb_spawn_finish(struct vb_spawn *s)
+{
+	if (s->busy)
+		pthread_join(s->thread, NULL);
+	s->busy = false;
 }

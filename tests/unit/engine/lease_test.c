@@ -7,11 +7,14 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
+#include "engine/engine.h"
 #include "link/udp.h"
 #include "tests/unit/netns.h"
 
@@ -184,13 +187,46 @@ static void lease_claim__a_crowd(void **state)
 	assert_int_equal(programs(), 0);
 }
 
+static vb_time longest_step;
+
+/* Sleep as the engine's thread does, and take a step. */
+static int step(struct vb_lease *l)
+{
+	struct pollfd p = { l->broker_fd, POLLIN, 0 };
+	vb_time before = vb_now(), took;
+	int rc;
+
+	if (l->retry_at != VB_NEVER)
+		(void)poll(&p, 1,
+			   l->retry_at > before
+				   ? (int)((l->retry_at - before) / VB_MSEC) + 1
+				   : 0);
+	before = vb_now();
+	rc = vb_lease_rejoin(l);
+	took = vb_now() - before;
+	longest_step = VB_MAX(longest_step, took);
+	return rc;
+}
+
+static void keep_trying(struct vb_lease *l, vb_time patience)
+{
+	vb_time until = vb_now() + patience;
+	int rc;
+
+	do
+		rc = step(l);
+	while (rc == -EAGAIN && vb_now() < until);
+	assert_int_equal(rc, 0);
+	assert_true(l->broker_fd >= 0);
+	assert_int_equal(l->retry_at, VB_NEVER);
+}
+
 static void rejoin(struct vb_lease *l)
 {
 	char byte;
 
 	assert_int_equal(recv(l->broker_fd, &byte, 1, 0), 0);
-	assert_int_equal(vb_lease_rejoin(l), 0);
-	assert_true(l->broker_fd >= 0);
+	keep_trying(l, 5 * VB_SEC);
 }
 
 static void lease_rejoin__after_kill(void **state)
@@ -243,12 +279,159 @@ static void lease_rejoin__nobody_to_rejoin(void **state)
 	claim(&a, 1);
 	kill_broker();
 	setenv("VERBENA_BROKER", "/nowhere/verbena", 1);
-	assert_int_equal(vb_lease_rejoin(&a), -EAGAIN);
-	assert_int_equal(a.broker_fd, -1);
+	while (a.failures < 3) {
+		assert_int_equal(step(&a), -EAGAIN);
+		assert_int_equal(a.broker_fd, -1);
+	}
+	assert_true(a.retry_at > vb_now() + 600 * VB_MSEC);
 	setenv("VERBENA_BROKER", command, 1);
-	assert_int_equal(vb_lease_rejoin(&a), 0);
+	keep_trying(&a, 5 * VB_SEC);
 	vb_lease_release(&a);
 	free(command);
+}
+
+/* Some process has the broker's name. */
+static int squat(void)
+{
+	struct sockaddr_un a;
+	socklen_t len = vb_ipc_address(&a, VB_IPC_BROKER);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(fd, (void *)&a, len), 0);
+	assert_int_equal(listen(fd, 3), 0);
+	return fd;
+}
+
+/* It accepts and says nothing: the engine's thread has other work to do. */
+static void lease_rejoin__a_silent_broker(void **state)
+{
+	struct vb_lease a;
+	vb_time began;
+	int squatter;
+
+	claim(&a, 1);
+	kill_broker();
+	squatter = squat();
+	longest_step = 0;
+	began = vb_now();
+	while (a.failures < 3)
+		assert_int_equal(step(&a), -EAGAIN);
+	/* three answers waited for, and two pauses */
+	assert_true(vb_now() - began >= 3 * VB_SEC + 600 * VB_MSEC);
+	assert_true(longest_step < 20 * VB_MSEC);
+	close(squatter);
+	keep_trying(&a, 5 * VB_SEC);
+	assert_true(longest_step < 50 * VB_MSEC); /* a broker was started */
+	vb_lease_release(&a);
+}
+
+static void lease_rejoin__a_command_that_hangs(void **state)
+{
+	static const char hang[] = "#!/bin/sh\nexec sleep 60\n";
+	char *command = strdup(getenv("VERBENA_BROKER"));
+	char path[] = "/tmp/lease_test_XXXXXX";
+	int fd = mkstemp(path);
+	struct vb_lease a;
+
+	assert_int_equal(write(fd, hang, strlen(hang)), strlen(hang));
+	fchmod(fd, 0700);
+	close(fd);
+	claim(&a, 1);
+	kill_broker();
+	setenv("VERBENA_BROKER", path, 1);
+	longest_step = 0;
+	while (a.failures < 1)
+		assert_int_equal(step(&a), -EAGAIN);
+	assert_true(longest_step < 50 * VB_MSEC);
+	setenv("VERBENA_BROKER", command, 1);
+	vb_lease_release(&a);
+	unlink(path);
+	free(command);
+}
+
+/* 0, or what the child says: as user @uid. */
+static int as_user(uid_t uid, int (*what)(void))
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		if (setresuid(uid, uid, uid) < 0)
+			_exit(99);
+		_exit(what() & 0x7f);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static int nothing(void)
+{
+	return 0;
+}
+
+static void need_users(void)
+{
+	if (as_user(1, nothing) != 0)
+		skip();
+}
+
+static int claim_as_stranger(void)
+{
+	struct vb_lease l;
+
+	if (vb_lease_claim(&l) != 0)
+		return 1;
+	if (l.vault_fd != -1 || !vb_udp_is_roce(l.rx_fd))
+		return 2;
+	nap_ms(50);
+	return 0;
+}
+
+/* Root's broker is everybody's, its vault is not. */
+static void lease_claim__of_another_user(void **state)
+{
+	struct vb_lease a;
+
+	need_users();
+	claim(&a, 1);
+	assert_true(a.vault_fd >= 0);
+	assert_int_equal(as_user(1, claim_as_stranger), 0);
+	vb_lease_release(&a);
+}
+
+static int wait_as_squatter(void)
+{
+	int fd = squat(), session = accept(fd, NULL, NULL);
+
+	nap_ms(100);
+	close(session);
+	close(fd);
+	return 0;
+}
+
+static int is_trusted(void)
+{
+	struct vb_lease l;
+	int rc = vb_lease_claim(&l);
+
+	return rc == -EPERM ? 0 : 1;
+}
+
+/* A broker of somebody who is neither root nor we. */
+static void lease_claim__from_another_user(void **state)
+{
+	pid_t child;
+	int status;
+
+	need_users();
+	child = fork();
+	if (child == 0)
+		_exit(as_user(1, wait_as_squatter));
+	nap_ms(50);
+	assert_int_equal(is_trusted(), 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
 }
 
 #define ALONE(name) cmocka_unit_test_teardown(name, no_broker_left)
@@ -266,9 +449,16 @@ int main(void)
 		ALONE(lease_rejoin__after_kill),
 		ALONE(lease_rejoin__a_newcomer_is_first),
 		ALONE(lease_rejoin__nobody_to_rejoin),
+		ALONE(lease_rejoin__a_silent_broker),
+		ALONE(lease_rejoin__a_command_that_hangs),
+		ALONE(lease_claim__of_another_user),
+		ALONE(lease_claim__from_another_user),
 	};
 
-	if (!getenv("VERBENA_BROKER") || !netns_enter())
+	if (!getenv("VERBENA_BROKER"))
+		return NETNS_SKIP;
+	/* Root keeps its users, which a user namespace would not have. */
+	if ((geteuid() != 0 || !netns_next()) && !netns_enter())
 		return NETNS_SKIP;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
