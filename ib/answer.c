@@ -70,8 +70,10 @@ static void finish(struct vb_qp *qp, const struct vb_answer *a)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 
+	uint32_t end = vb_psn_add(a->run_psn, a->run_count);
+
 	/* It acknowledges all before it: no ACK needs to follow. */
-	if (vb_psn_add(a->psn, a->count) == resp->epsn) {
+	if (vb_psn_diff(end, resp->ack_psn) > 0) {
 		resp->ack_due = false;
 		resp->unacked = 0;
 	}
@@ -136,6 +138,21 @@ static void put_nak(struct vb_qp *qp, struct vb_txq *out)
 	put_aeth(qp, resp->nak_syndrome, resp->nak_psn, out);
 }
 
+/*
+ * It names a SEND or WRITE, never a READ or atomic though one be the last
+ * accepted: those only their own answers complete (IBA 9.7.5.1.2), and there
+ * are requesters that take a plain ACK of a READ for its end (Linux rxe does)
+ * and never miss the data.
+ */
+static void put_ack(struct vb_qp *qp, struct vb_txq *out)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+
+	resp->ack_due = false;
+	resp->unacked = 0;
+	put_aeth(qp, VB_SYN_ACK, resp->ack_psn, out);
+}
+
 bool vb_answer_send(struct vb_qp *qp, struct vb_txq *out)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
@@ -154,10 +171,7 @@ bool vb_answer_send(struct vb_qp *qp, struct vb_txq *out)
 	if (resp->ack_due) {
 		if (!vb_txq_has_room(out))
 			return true;
-		resp->ack_due = false;
-		resp->unacked = 0;
-		put_aeth(qp, VB_SYN_ACK, vb_psn_add(resp->epsn, VB_PSN_MASK),
-			 out);
+		put_ack(qp, out);
 	}
 	return false;
 }

@@ -54,6 +54,7 @@ enum vb_quiet {
 
 struct vb_resp {
 	uint32_t epsn;		     /* expected */
+	uint32_t ack_psn;	     /* the last SEND or WRITE accepted */
 	uint32_t msn;		     /* messages completed */
 	const struct vb_ib_op *prev; /* the last request accepted, or NULL */
 	/* the message under way */

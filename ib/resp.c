@@ -299,11 +299,13 @@ static void accept(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 		resp->nak_due = false; /* not out yet, and no longer true */
 	if (pkt->op->place & PLACE_LAST)
 		resp->msn = vb_psn_add(resp->msn, 1);
-	if (pkt->op->kind == KIND_READ)
+	if (pkt->op->kind == KIND_READ) {
 		psns = responses_for(qp, pkt->reth.length);
-	else if (pkt->op->kind != KIND_ATOMIC &&
-		 (pkt->bth.ack_req || ++resp->unacked >= ACK_AT_LEAST_EVERY))
-		want_ack(qp);
+	} else if (pkt->op->kind != KIND_ATOMIC) {
+		resp->ack_psn = pkt->bth.psn;
+		if (pkt->bth.ack_req || ++resp->unacked >= ACK_AT_LEAST_EVERY)
+			want_ack(qp);
+	}
 	resp->epsn = vb_psn_add(resp->epsn, psns);
 }
 
@@ -375,7 +377,10 @@ void vb_resp_reset(struct vb_qp *qp)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 
-	*resp = (struct vb_resp){ .epsn = qp->attr.rq_psn & VB_PSN_MASK };
+	*resp = (struct vb_resp){
+		.epsn = qp->attr.rq_psn & VB_PSN_MASK,
+		.ack_psn = vb_psn_add(qp->attr.rq_psn, VB_PSN_MASK),
+	};
 	vb_replay_reset(&resp->replay, qp->attr.max_dest_rd_atomic);
 }
 

@@ -351,6 +351,69 @@ static void responder__duplicates_are_acked_with_the_newest(void **state)
 	bench_close(b);
 }
 
+static void receive(struct bench *b, const struct vb_ib_pkt *pkt)
+{
+	struct vb_qp *qp = b->pair.qp[1];
+
+	vb_mutex_lock(&qp->drive);
+	qp->adapter->transport->recv(qp, pkt, b->sim.now);
+	vb_mutex_unlock(&qp->drive);
+}
+
+/* An ACK that named a READ or an atomic would complete it, at some peers,
+ * without its data. */
+static void responder__acks_never_name_what_is_answered(void **state)
+{
+	static const uint8_t codes[] = { CODE_READ_REQUEST, CODE_FETCH_ADD };
+
+	for (unsigned i = 0; i < VB_COUNT(codes); i++) {
+		struct bench *b = bench_open();
+
+		inject_code(b, codes[i], 0, 8, 0);
+		b->read = b->logged;
+		inject_code(b, CODE_WRITE_ONLY, -1, 8, 8);
+		bench_expect_aeth(b, 1, VB_SYN_ACK, -1);
+		inject_code(b, CODE_WRITE_ONLY, 1, 8, 8);
+		inject_code(b, codes[i], 2, 8, 0);
+		b->read = b->logged;
+		inject_code(b, CODE_WRITE_ONLY, 1, 8, 8);
+		bench_expect_aeth(b, 1, VB_SYN_ACK, 1);
+		bench_close(b);
+	}
+}
+
+/* A repeated answer speaks for the WRITE before it, not for one behind it. */
+static void responder__repeats_acknowledge_what_is_before(void **state)
+{
+	static const struct {
+		int write;
+		bool acked;
+	} rows[] = { { 0, false }, { 3, true } };
+
+	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
+		struct bench *b = bench_open();
+		struct vb_ib_pkt read = bench_request(b, CODE_READ_REQUEST, 1);
+		struct vb_ib_pkt write =
+			bench_request(b, CODE_WRITE_ONLY, rows[i].write);
+
+		read.reth.length = 8;
+		for (int n = 0; n < 4; n++)
+			inject_code(b,
+				    n == rows[i].write ? CODE_WRITE_ONLY
+						       : CODE_READ_REQUEST,
+				    n, 8, n == rows[i].write ? 8 : 0);
+		b->read = b->logged;
+		receive(b, &write);
+		receive(b, &read);
+		bench_wait(b, 10);
+		assert_int_equal(bench_next(b, 1)->bth.psn, read.bth.psn);
+		if (rows[i].acked)
+			bench_expect_aeth(b, 1, VB_SYN_ACK, 3);
+		bench_expect_silence(b, 1);
+		bench_close(b);
+	}
+}
+
 static void expect_responses(struct bench *b, int nth, const uint8_t *codes,
 			     unsigned count)
 {
@@ -539,6 +602,8 @@ int main(void)
 		cmocka_unit_test(responder__no_ack_unless_asked),
 		cmocka_unit_test(
 			responder__duplicates_are_acked_with_the_newest),
+		cmocka_unit_test(responder__acks_never_name_what_is_answered),
+		cmocka_unit_test(responder__repeats_acknowledge_what_is_before),
 		cmocka_unit_test(responder__reads_are_executed_again),
 		cmocka_unit_test(responder__forgotten_reads_are_dropped),
 		cmocka_unit_test(
