@@ -79,30 +79,18 @@ static bool acknowledge(struct vb_qp *qp, uint32_t psn, vb_time now)
 	return to == psn;
 }
 
-/* What is at una is lost: send again, once for being told so. What else of
- * the repeat is lost, the timers see. */
-static void repair(struct vb_qp *qp, vb_time now)
-{
-	struct vb_req *req = &vb_rc(qp)->req;
-
-	if (!vb_rc_sends(qp) || req->repairing || req->rnr_at != VB_NEVER)
-		return;
-	vb_window_lost(&req->window, req->next);
-	vb_req_go_back(qp, now);
-	req->repairing = true;
-}
-
 static void take_ack(struct vb_qp *qp, uint32_t psn, vb_time now)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
-	/* The packet that went as a probe was the one missing, and what
-	 * followed it was thrown away. */
+	/* Either the packet that went as a probe was the one missing, and
+	 * what followed it was thrown away; or the peer is slow, acknowledges
+	 * every packet that asks for it, and the next ACK is close behind. */
 	bool probed = req->probes && psn == req->una;
 
 	if (!acknowledge(qp, vb_psn_add(psn, 1), now))
-		repair(qp, now);
-	else if (probed && req->una != req->next)
-		repair(qp, now);
+		vb_req_repair(qp, now);
+	else if (probed)
+		vb_req_probe_acked(qp, now);
 }
 
 static void take_rnr(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
@@ -111,7 +99,7 @@ static void take_rnr(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 
 	vb_count(qp->adapter, CNT_RCVD_RNR_ERR, 1);
 	if (!acknowledge(qp, pkt->bth.psn, now)) {
-		repair(qp, now);
+		vb_req_repair(qp, now);
 		return;
 	}
 	if (!vb_rc_sends(qp) || req->rnr_at != VB_NEVER)
@@ -157,7 +145,7 @@ static void take_nak(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 	}
 	vb_count(qp->adapter, CNT_RCVD_SEQ_ERR, 1);
 	acknowledge(qp, pkt->bth.psn, now);
-	repair(qp, now);
+	vb_req_repair(qp, now);
 }
 
 static void take_aeth(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
@@ -231,7 +219,8 @@ static void take_answer(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 	}
 	acknowledge(qp, asked->psn, now);
 	if (psn != req->una)
-		repair(qp, now); /* one before it is lost (IBA 9.7.5.1.2) */
+		vb_req_repair(qp,
+			      now); /* one before it is lost (IBA 9.7.5.1.2) */
 	if (psn != req->una || !vb_rc_sends(qp))
 		return;
 	status = pkt->op->kind == KIND_READ_RESP ? take_read(qp, pkt, asked)

@@ -41,6 +41,7 @@ struct vb_req {
 	uint8_t retries, rnr_retries, probes; /* since una moved last */
 	vb_time ack_at;	  /* local ACK timeout; VB_NEVER: not running */
 	vb_time probe_at; /* the same for probes */
+	bool probe_acked; /* probe_at: how long to wait for more than that */
 	vb_time rnr_at;	  /* silent until then; VB_NEVER: not waiting */
 	struct vb_window window;
 };
@@ -103,6 +104,11 @@ bool vb_req_send(struct vb_qp *qp, vb_time now, struct vb_txq *out);
 vb_time vb_req_deadline(const struct vb_qp *qp);
 /* Send again from una on. */
 void vb_req_go_back(struct vb_qp *qp, vb_time now);
+/* What is at una is lost: send again, once for being told so. What else of
+ * the repeat is lost, the timers see. */
+void vb_req_repair(struct vb_qp *qp, vb_time now);
+/* The probe is acknowledged, and no more than that: wait a little. */
+void vb_req_probe_acked(struct vb_qp *qp, vb_time now);
 /* Start the timers afresh, or stop them when nothing is outstanding. */
 void vb_req_rearm(struct vb_qp *qp, vb_time now);
 /* Does this WQE ask for an answer: READ, atomic? */

@@ -391,6 +391,7 @@ void vb_req_rearm(struct vb_qp *qp, vb_time now)
 	vb_time timeout = vb_ack_timeout_ns(qp->attr.timeout);
 
 	req->ack_at = req->probe_at = VB_NEVER;
+	req->probe_acked = false;
 	if (req->una == req->next)
 		return;
 	if (timeout != VB_NEVER)
@@ -408,6 +409,27 @@ void vb_req_go_back(struct vb_qp *qp, vb_time now)
 	req->since_ack_req = 0;
 	vb_window_untime(&req->window);
 	vb_req_rearm(qp, now);
+}
+
+void vb_req_repair(struct vb_qp *qp, vb_time now)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+
+	if (!vb_rc_sends(qp) || req->repairing || req->rnr_at != VB_NEVER)
+		return;
+	vb_window_lost(&req->window, req->next);
+	vb_req_go_back(qp, now);
+	req->repairing = true;
+}
+
+void vb_req_probe_acked(struct vb_qp *qp, vb_time now)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+
+	if (!vb_rc_sends(qp) || req->una == req->next)
+		return;
+	req->probe_acked = true;
+	req->probe_at = now + vb_window_patience(&req->window, 0) / 16;
 }
 
 /* IBA 9.7.6.1.3. */
@@ -456,6 +478,8 @@ static void check_time(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 		req->rnr_at = VB_NEVER;
 	if (now >= req->ack_at)
 		time_out(qp, now);
+	else if (now >= req->probe_at && req->probe_acked)
+		vb_req_repair(qp, now);
 	else if (now >= req->probe_at && vb_txq_has_room(out))
 		probe(qp, now, out);
 }

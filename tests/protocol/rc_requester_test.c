@@ -494,6 +494,27 @@ static void requester__an_answer_acknowledges_what_is_before(void **state)
 	bench_close(b);
 }
 
+/* A peer that was merely slow acknowledges the oldest, then the others; one
+ * that lost the oldest has thrown the others away. */
+static void requester__a_probe_acknowledged_may_be_slowness(void **state)
+{
+	for (int slow = 0; slow < 2; slow++) {
+		struct bench *b = open_alone();
+
+		for (int i = 0; i < 4; i++)
+			bench_post(b, 0, WR_WRITE, 0, 8, 0);
+		bench_wait(b, 11000);
+		assert_int_equal(counter(b, 0, CNT_RETRANSMITS), 1);
+		inject_aeth(b, VB_SYN_ACK, 0);
+		for (int i = 1; slow && i < 4; i++)
+			inject_aeth(b, VB_SYN_ACK, i);
+		bench_wait(b, 1000);
+		assert_int_equal(counter(b, 0, CNT_RETRANSMITS),
+				 slow ? 1 : 1 + 3);
+		bench_close(b);
+	}
+}
+
 /*
  * Limits.
  */
@@ -768,6 +789,8 @@ int main(void)
 		cmocka_unit_test(requester__an_ack_does_not_complete_a_read),
 		cmocka_unit_test(
 			requester__an_answer_acknowledges_what_is_before),
+		cmocka_unit_test(
+			requester__a_probe_acknowledged_may_be_slowness),
 		cmocka_unit_test(requester__no_more_reads_than_max_rd_atomic),
 		cmocka_unit_test(requester__a_long_read_is_asked_for_in_pieces),
 		cmocka_unit_test(requester__keeps_within_the_window),
