@@ -81,7 +81,7 @@ static inline void vb_udp_count(_Atomic uint64_t *counter, uint64_t n)
 	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
-/* Channel 0 must open; the others fall back to it. -errno. */
+/* Channel 0 opens now, the others with their first route. -errno. */
 VB_MUST_CHECK int vb_udp_tx_init(struct vb_udp *u);
 void vb_udp_tx_fini(struct vb_udp *u);
 int vb_udp_route(struct vb_link *l, struct vb_route *r);

@@ -13,23 +13,24 @@
 #include <netinet/udp.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/rand.h"
 
 #define PORT_FIRST   0xc000 /* WIRE 1.2 */
 #define PORT_TRIES   64
 #define TX_QUEUE     (1 << 20)
-#define TX_WAIT_MS   10
-#define TX_WAITS     3
+#define TX_PATIENCE  (20 * VB_MSEC) /* for the whole of a send() */
+#define TX_NAP	     (1 * VB_MSEC)
 #define TX_MSGS	     16
 #define TX_SEGMENTS  64 /* UDP_MAX_SEGMENTS; prefixes know as many */
 #define TX_MSG_BYTES 65000
 
 struct tx_batch {
 	int fd;
+	vb_time give_up; /* when waiting for room ends; 0: none waited yet */
 	unsigned count;
 	unsigned first[TX_MSGS], frames[TX_MSGS];
 	struct mmsghdr headers[TX_MSGS];
@@ -69,11 +70,9 @@ static int set_tx_options(int fd, int family)
 {
 	static const int off, probe = IP_PMTUDISC_PROBE, queue = TX_QUEUE;
 	static const int probe6 = IPV6_PMTUDISC_PROBE;
-	const struct timeval wait = { 0, TX_WAIT_MS * 1000 };
 
 	if (setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof(probe)) <
 		    0 ||
-	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait)) < 0 ||
 	    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &queue, sizeof(queue)) < 0)
 		return -errno;
 	if (family != AF_INET6)
@@ -126,18 +125,74 @@ static bool can_go(const struct vb_udp *u, const struct vb_route *r)
 	return v4 == vb_gid_is_ipv4(&r->sgid) && (v4 || u->family == AF_INET6);
 }
 
+static int no_channel(int rc)
+{
+	vb_log(LOG_WARN, "udp: no socket to send with: %s%s", strerror(-rc),
+	       rc == -EMFILE ? "; raise RLIMIT_NOFILE" : "");
+	return rc;
+}
+
+static int bind_source(int fd, const struct vb_route *r)
+{
+	union vb_udp_addr a = { 0 };
+	socklen_t len = sizeof(a.v4);
+
+	if (vb_gid_is_ipv4(&r->sgid)) {
+		a.v4.sin_family = AF_INET;
+		memcpy(&a.v4.sin_addr, r->sgid.raw + 12, 4);
+	} else {
+		len = sizeof(a.v6);
+		a.v6.sin6_family = AF_INET6;
+		memcpy(&a.v6.sin6_addr, r->sgid.raw, 16);
+		if (vb_gid_is_link_local(&r->sgid))
+			a.v6.sin6_scope_id = r->ifindex;
+	}
+	return bind(fd, &a.any, len) < 0 ? -errno : 0;
+}
+
+/*
+ * GID 0 is made from the MAC, and on many hosts no interface has it: that of
+ * loopback, where IPv6 is off, where link-local addresses are stable-privacy.
+ * The kernel would refuse each packet; better refuse the queue pair.
+ */
+static int check_source(const struct vb_route *r)
+{
+	char text[VB_GID_TEXT];
+	int fd = socket(vb_gid_is_ipv4(&r->sgid) ? AF_INET : AF_INET6,
+			SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int rc;
+
+	if (fd < 0)
+		return no_channel(-errno);
+	rc = bind_source(fd, r);
+	close(fd);
+	if (rc == -EADDRNOTAVAIL)
+		vb_log(LOG_WARN,
+		       "udp: no interface of this host has the address of GID "
+		       "%s: choose another GID index",
+		       vb_gid_text(&r->sgid, text));
+	return rc == -EADDRNOTAVAIL ? rc : 0;
+}
+
 int vb_udp_route(struct vb_link *l, struct vb_route *r)
 {
 	struct vb_udp *u = vb_udp_of(l);
 	uint32_t slot = (r->dqpn & VB_QPN_MULTICAST) >> VB_QPN_BITS;
 	struct vb_udp_channel *c = &u->channels[slot];
+	int rc;
 
 	if (!can_go(u, r))
 		return -EAFNOSUPPORT;
-	/* Out of descriptors: share the first. Speed is lost, not frames. */
-	if (atomic_load_explicit(&c->fd, memory_order_acquire) < 0 &&
-	    open_channel(u, c) < 0)
-		c = &u->channels[0];
+	rc = check_source(r);
+	if (rc)
+		return rc;
+	/* A channel that serves two slots would let a receiver's GRO join
+	 * packets for two of its processes. */
+	if (atomic_load_explicit(&c->fd, memory_order_acquire) < 0) {
+		rc = open_channel(u, c);
+		if (rc)
+			return no_channel(rc);
+	}
 	r->channel = (uint16_t)(c - u->channels);
 	r->src_port = c->port;
 	return 0;
@@ -283,6 +338,13 @@ static void add_message(const struct vb_udp *u, struct tx_batch *b,
 			    sizeof(segment));
 }
 
+/* Will the next packet fare alike? */
+static bool is_lasting(int error)
+{
+	return error == EINVAL || error == EADDRNOTAVAIL ||
+	       error == ENETUNREACH || error == EPERM;
+}
+
 /* One sentence for each kind of refusal. */
 static void complain(struct vb_udp *u, const struct vb_tx_frame *f, int error)
 {
@@ -303,8 +365,9 @@ static void complain(struct vb_udp *u, const struct vb_tx_frame *f, int error)
 		       "path MTU",
 		       f->len + VB_ICRC_BYTES, from, to);
 	else
-		vb_log(LOG_INFO, "udp: packets from %s to %s are lost: %s",
-		       from, to, strerror(error));
+		vb_log(is_lasting(error) ? LOG_WARN : LOG_INFO,
+		       "udp: packets from %s to %s are lost: %s", from, to,
+		       strerror(error));
 }
 
 static void lose(struct vb_udp *u, const struct vb_txq *q, unsigned first,
@@ -332,13 +395,36 @@ static bool is_full(int error)
 	return error == EAGAIN || error == ENOBUFS || error == ENOMEM;
 }
 
+/*
+ * False: this send() has waited for long enough. One interface that is
+ * congested must not hold up the packets for the others, or the timers.
+ */
+static bool wait_for_room(struct tx_batch *b, int error)
+{
+	struct pollfd room = { b->fd, POLLOUT, 0 };
+	vb_time now = vb_clock_read(), nap;
+	struct timespec ts = { 0 };
+
+	if (b->give_up == 0)
+		b->give_up = now + TX_PATIENCE;
+	if (now >= b->give_up)
+		return false;
+	nap = b->give_up - now;
+	/* Of the other queues nobody tells when they have room. */
+	if (error != EAGAIN)
+		nap = VB_MIN(nap, TX_NAP);
+	ts.tv_nsec = (long)nap;
+	(void)ppoll(&room, error == EAGAIN, &ts, NULL);
+	return true;
+}
+
 /* Messages sent from @from on (at least 1), or -errno of the first. */
 static int push(struct vb_udp *u, struct tx_batch *b, unsigned from)
 {
-	struct pollfd room = { b->fd, POLLOUT, 0 };
-
-	for (int waits = 0;;) {
-		int n = sendmmsg(b->fd, b->headers + from, b->count - from, 0);
+	for (;;) {
+		int n = sendmmsg(b->fd, b->headers + from, b->count - from,
+				 MSG_DONTWAIT);
+		int error;
 
 		vb_udp_count(&u->stats.tx_calls, 1);
 		if (n > 0) {
@@ -347,9 +433,9 @@ static int push(struct vb_udp *u, struct tx_batch *b, unsigned from)
 		}
 		if (errno == EINTR)
 			continue;
-		if (!is_full(errno) || waits++ == TX_WAITS)
-			return -errno;
-		(void)poll(&room, 1, TX_WAIT_MS);
+		error = errno;
+		if (!is_full(error) || !wait_for_room(b, error))
+			return -error;
 	}
 }
 
@@ -363,17 +449,20 @@ static bool may_refuse_joined(int error)
 
 /* The kernel would not cut a message: send its frames one by one, and when
  * that works never try again. */
-static void send_apart(struct vb_udp *u, int fd, struct vb_txq *q,
-		       unsigned first, unsigned count, int error)
+static void send_apart(struct vb_udp *u, struct tx_batch *joined,
+		       struct vb_txq *q, unsigned first, unsigned count,
+		       int error)
 {
 	bool sent = false;
 
 	for (unsigned i = first; i < first + count; i++) {
-		struct tx_batch b = { .fd = fd };
+		struct tx_batch b = { .fd = joined->fd,
+				      .give_up = joined->give_up };
 		int rc;
 
 		add_message(u, &b, q, i, 1);
 		rc = push(u, &b, 0);
+		joined->give_up = b.give_up;
 		if (rc < 0)
 			lose(u, q, i, 1, -rc);
 		else
@@ -397,7 +486,7 @@ static void transmit(struct vb_udp *u, struct tx_batch *b, struct vb_txq *q)
 			continue;
 		}
 		if (frames > 1 && may_refuse_joined(-n))
-			send_apart(u, b->fd, q, first, frames, -n);
+			send_apart(u, b, q, first, frames, -n);
 		else
 			lose(u, q, first, frames, -n);
 		done++;
@@ -429,6 +518,7 @@ void vb_udp_send(struct vb_link *l, struct vb_txq *q)
 	struct vb_udp *u = vb_udp_of(l);
 	struct tx_batch b;
 
+	b.give_up = 0;
 	for (unsigned next = 0; next < q->count;) {
 		next = fill(u, &b, q, next);
 		transmit(u, &b, q);

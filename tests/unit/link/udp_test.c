@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "tests/unit/netns.h"
 #include "wire/icrc.h"
 #include "wire/ipc.h"
@@ -92,6 +93,9 @@ static struct vb_link_stats stats_of(struct vb_link *l)
 	l->ops->stats(l, &s);
 	return s;
 }
+
+/* Of the last exchange(). */
+static uint64_t last_tx_calls;
 
 static void wait_readable(struct vb_link *l)
 {
@@ -235,6 +239,32 @@ static void udp_route__a_port_for_each_slot(void **state)
 	close_link(l);
 }
 
+static void udp_route__address_of_nobody(void **state)
+{
+	static const struct {
+		const char *from, *to;
+		int rc;
+	} rows[] = {
+		{ "::1", "::1", 0 },
+		{ "127.0.0.1", "127.0.0.1", 0 },
+		{ "127.9.9.9", "127.0.0.1", 0 },
+		{ "192.0.2.9", "127.0.0.1", -EADDRNOTAVAIL },
+		{ "2001:db8::9", "::1", -EADDRNOTAVAIL },
+		/* GID 0 of loopback, whose MAC is all zero */
+		{ "fe80::200:ff:fe00:0", "::1", -EADDRNOTAVAIL },
+	};
+	struct vb_link *l = open_link();
+
+	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
+		struct vb_route r = { .sgid = gid_of(rows[i].from),
+				      .dgid = gid_of(rows[i].to),
+				      .ifindex = 1 };
+
+		assert_int_equal(l->ops->route(l, &r), rows[i].rc);
+	}
+	close_link(l);
+}
+
 static void udp_route__out_of_descriptors(void **state)
 {
 	struct vb_link *l = open_link();
@@ -244,10 +274,12 @@ static void udp_route__out_of_descriptors(void **state)
 	getrlimit(RLIMIT_NOFILE, &old);
 	none.rlim_max = old.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &none);
-	r = route_to(l, "::1", "::1", qpn_in(9));
+	r = zero;
+	r.dqpn = qpn_in(9);
+	assert_int_equal(l->ops->route(l, &r), -EMFILE);
 	setrlimit(RLIMIT_NOFILE, &old);
-	assert_int_equal(r.src_port, zero.src_port);
-	assert_int_equal(r.channel, zero.channel);
+	assert_int_equal(l->ops->route(l, &r), 0);
+	assert_int_not_equal(r.src_port, zero.src_port);
 	close_link(l);
 }
 
@@ -284,6 +316,7 @@ static void exchange(const char *from, const char *to, const uint32_t *lens,
 			assert_int_equal(f->ifindex, 1);
 		}
 	}
+	last_tx_calls = stats_of(l).tx_calls;
 	assert_int_equal(stats_of(l).tx_frames, count);
 	assert_int_equal(stats_of(l).rx_frames, count);
 	assert_int_equal(stats_of(l).rx_bytes, stats_of(l).tx_bytes);
@@ -311,10 +344,12 @@ static void udp_send__a_batch_is_joined(void **state)
 	for (unsigned i = 0; i < VB_COUNT(lens); i++)
 		lens[i] = 64;
 	exchange_both(lens, VB_COUNT(lens));
+	assert_int_equal(last_tx_calls, 1);
 	for (unsigned i = 0; i < 15; i++)
 		lens[i] = 4096 + 16;
 	lens[15] = 28;
 	exchange_both(lens, 16);
+	assert_int_equal(last_tx_calls, 1);
 }
 
 static void udp_send__lengths_that_go_up_and_down(void **state)
@@ -377,10 +412,13 @@ static void udp_send__no_way_there(void **state)
 {
 	struct vb_link *l = open_link();
 	struct vb_route there = route_to(l, "127.0.0.1", "192.0.2.9", 0);
-	struct vb_route alien = route_to(l, "192.0.2.9", "127.0.0.1", 0);
-	struct vb_route alien6 = route_to(l, "2001:db8::9", "::1", 0);
+	struct vb_route alien = route_to(l, "127.0.0.1", "127.0.0.1", 0);
+	struct vb_route alien6 = route_to(l, "::1", "::1", 0);
 	struct vb_txq *q = txq();
 
+	/* An address that went away. */
+	alien.sgid = gid_of("192.0.2.9");
+	alien6.sgid = gid_of("2001:db8::9");
 	add_frame(q, &there, 0, 16);
 	add_frame(q, &alien, 0, 16);
 	add_frame(q, &alien6, 0, 16);
@@ -578,6 +616,41 @@ static void udp_send__larger_than_the_mtu(void **state)
 	assert_true(run("ip link set v0 mtu 5000"));
 }
 
+/* It must not hold up the others, nor the timers, for long. */
+static void udp_send__a_congested_interface(void **state)
+{
+	struct vb_route slow[4], fast;
+	int congested = 0;
+	struct vb_link *l;
+	struct vb_txq *q;
+	uint64_t before;
+	vb_time began;
+
+	need_far();
+	if (!run("tc qdisc add dev v0 root tbf rate 8kbit burst 6000 "
+		 "limit 100000000 2>/dev/null"))
+		skip();
+	l = open_link();
+	fast = route_to(l, "127.0.0.1", "127.0.0.1", qpn_in(9));
+	for (unsigned i = 0; i < 4; i++)
+		slow[i] = route_to(l, "10.77.0.1", "10.77.0.2", qpn_in(i));
+	for (int round = 0; round < 1000 && congested < 5; round++) {
+		q = txq();
+		while (q->count < 14)
+			add_frame(q, &slow[q->count % 4], q->count, 4112);
+		add_frame(q, &fast, 0, 16);
+		before = stats_of(l).tx_frames;
+		began = vb_clock_read();
+		l->ops->send(l, q);
+		assert_true(vb_clock_read() - began < 60 * VB_MSEC);
+		assert_true(stats_of(l).tx_frames > before);
+		congested += stats_of(l).tx_lost > 0;
+	}
+	assert_int_equal(congested, 5);
+	l->ops->close(l);
+	assert_true(run("tc qdisc del dev v0 root"));
+}
+
 /* A socket that sends no checksums refuses joined messages, as some devices
  * do: a way to see what happens then. */
 static void refuse_joined(uint16_t port)
@@ -679,6 +752,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(udp_is_roce__everything_else),
 	cmocka_unit_test(udp_steer__top_bits_pick_the_socket),
 	cmocka_unit_test(udp_route__a_port_for_each_slot),
+	cmocka_unit_test(udp_route__address_of_nobody),
 	cmocka_unit_test(udp_route__out_of_descriptors),
 	cmocka_unit_test(udp_send__one_frame),
 	cmocka_unit_test(udp_send__a_batch_is_joined),
@@ -689,6 +763,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(udp_recv__rubbish_is_counted),
 	cmocka_unit_test(udp_send__identification_on_the_wire),
 	cmocka_unit_test(udp_send__larger_than_the_mtu),
+	cmocka_unit_test(udp_send__a_congested_interface),
 	cmocka_unit_test(udp_send__joined_is_refused),
 	cmocka_unit_test(udp_send__ipv6_switched_off),
 	cmocka_unit_test(udp_open__ipv4_only),
