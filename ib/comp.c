@@ -218,9 +218,11 @@ static void take_answer(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 		return;
 	}
 	acknowledge(qp, asked->psn, now);
-	if (psn != req->una)
-		vb_req_repair(qp,
-			      now); /* one before it is lost (IBA 9.7.5.1.2) */
+	if (psn != req->una) {
+		/* One before it is lost (IBA 9.7.5.1.2). */
+		vb_req_repair(qp, now);
+		vb_req_heard(qp, now);
+	}
 	if (psn != req->una || !vb_rc_sends(qp))
 		return;
 	status = pkt->op->kind == KIND_READ_RESP ? take_read(qp, pkt, asked)

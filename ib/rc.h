@@ -107,6 +107,9 @@ void vb_req_go_back(struct vb_qp *qp, vb_time now);
 /* What is at una is lost: send again, once for being told so. What else of
  * the repeat is lost, the timers see. */
 void vb_req_repair(struct vb_qp *qp, vb_time now);
+/* Answers are coming, though not the next: a probe would ask for all of them
+ * again. */
+void vb_req_heard(struct vb_qp *qp, vb_time now);
 /* The probe is acknowledged, and no more than that: wait a little. */
 void vb_req_probe_acked(struct vb_qp *qp, vb_time now);
 /* Start the timers afresh, or stop them when nothing is outstanding. */

@@ -432,6 +432,15 @@ void vb_req_probe_acked(struct vb_qp *qp, vb_time now)
 	req->probe_at = now + vb_window_patience(&req->window, 0) / 16;
 }
 
+void vb_req_heard(struct vb_qp *qp, vb_time now)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+
+	if (req->probe_at != VB_NEVER && !req->probe_acked)
+		req->probe_at =
+			now + vb_window_patience(&req->window, req->probes);
+}
+
 /* IBA 9.7.6.1.3. */
 static void time_out(struct vb_qp *qp, vb_time now)
 {

@@ -338,6 +338,17 @@ static void take_early(struct vb_qp *qp, uint32_t psn)
  * Duplicates (IBA 9.7.5.1.3).
  */
 
+/* It was asked for again before its turn came. */
+static bool still_to_come(const struct vb_answer *a, uint32_t psn,
+			  uint32_t count)
+{
+	uint32_t end = vb_psn_add(a->run_psn, a->run_count);
+
+	return a->due != DUE_NOT &&
+	       vb_psn_diff(psn, vb_psn_add(a->run_psn, a->sent)) >= 0 &&
+	       vb_psn_diff(vb_psn_add(psn, count), end) <= 0;
+}
+
 static void repeat_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 			struct vb_answer *a)
 {
@@ -349,6 +360,8 @@ static void repeat_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 	if (reth->rkey != a->rkey || reth->length > VB_MAX_MSG ||
 	    shift > a->length || reth->length > a->length - shift ||
 	    count > a->count - skipped)
+		return;
+	if (still_to_come(a, pkt->bth.psn, count))
 		return;
 	set_run(a, pkt->bth.psn, reth->va, reth->length, count);
 	vb_replay_again(&vb_rc(qp)->resp.replay, a);

@@ -461,6 +461,26 @@ static void requester__a_read_goes_on_where_it_broke(void **state)
 	bench_close(b);
 }
 
+/* While answers come, it asks for no more than once for what they lack. */
+static void requester__answers_put_off_the_probe(void **state)
+{
+	struct bench *b = open_alone();
+
+	bench_post(b, 0, WR_READ, 0, 10 * MTU, 0);
+	bench_wait(b, 10);
+	for (int i = 1; i < 9; i++) {
+		struct vb_ib_pkt pkt =
+			bench_response(b, CODE_READ_RESP_MIDDLE, i, VB_SYN_ACK);
+
+		bench_inject(b, 0, &pkt, MTU, 1);
+		bench_wait(b, 6000);
+	}
+	assert_int_equal(bench_count(b, 0, CODE_READ_REQUEST), 2);
+	bench_wait(b, 6000);
+	assert_int_equal(bench_count(b, 0, CODE_READ_REQUEST), 3);
+	bench_close(b);
+}
+
 static void requester__an_ack_does_not_complete_a_read(void **state)
 {
 	struct bench *b = open_alone();
@@ -786,6 +806,7 @@ int main(void)
 		cmocka_unit_test(requester__goes_back_to_what_was_lost),
 		cmocka_unit_test(requester__one_loss_is_repaired_once),
 		cmocka_unit_test(requester__a_read_goes_on_where_it_broke),
+		cmocka_unit_test(requester__answers_put_off_the_probe),
 		cmocka_unit_test(requester__an_ack_does_not_complete_a_read),
 		cmocka_unit_test(
 			requester__an_answer_acknowledges_what_is_before),

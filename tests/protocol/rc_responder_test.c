@@ -462,6 +462,22 @@ static void responder__reads_are_executed_again(void **state)
 	bench_close(b);
 }
 
+static void responder__a_read_under_way_is_not_begun_again(void **state)
+{
+	struct bench *b = bench_open();
+	struct vb_ib_pkt pkt = bench_request(b, CODE_READ_REQUEST, 0);
+
+	pkt.reth.length = 2 * MTU + 8;
+	receive(b, &pkt);
+	pkt.bth.psn = vb_psn_add(pkt.bth.psn, 1);
+	pkt.reth.va += MTU;
+	pkt.reth.length -= MTU;
+	receive(b, &pkt);
+	bench_wait(b, 10);
+	expect_responses(b, 0, three, 3);
+	bench_close(b);
+}
+
 static void responder__forgotten_reads_are_dropped(void **state)
 {
 	struct bench *b = bench_open();
@@ -605,6 +621,8 @@ int main(void)
 		cmocka_unit_test(responder__acks_never_name_what_is_answered),
 		cmocka_unit_test(responder__repeats_acknowledge_what_is_before),
 		cmocka_unit_test(responder__reads_are_executed_again),
+		cmocka_unit_test(
+			responder__a_read_under_way_is_not_begun_again),
 		cmocka_unit_test(responder__forgotten_reads_are_dropped),
 		cmocka_unit_test(
 			responder__repeat_of_a_read_whose_region_is_gone),
