@@ -2,6 +2,7 @@
 /* `verbena broker`: stand apart from whoever started us, then serve. */
 #include "cli/cli.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -18,6 +19,7 @@
 
 #define DEFAULT_LINGER 3.0 /* seconds */
 #define LONGEST_LINGER 1e6
+#define MOST_CLOSES    65535
 
 static bool parse_linger(const char *text, double *seconds)
 {
@@ -29,13 +31,32 @@ static bool parse_linger(const char *text, double *seconds)
 	       *seconds <= LONGEST_LINGER;
 }
 
+/* The highest descriptor that is open, -1 when /proc does not tell. */
+static int highest_fd(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int highest = -1;
+
+	if (!d)
+		return -1;
+	for (const struct dirent *e = readdir(d); e; e = readdir(d))
+		highest = VB_MAX(highest, atoi(e->d_name));
+	closedir(d);
+	return highest;
+}
+
+/* Where close_range() is not known, or not let through. RLIMIT_NOFILE may be
+ * 2^30: that many calls are no way. */
 static void close_from(int first)
 {
-	long last = sysconf(_SC_OPEN_MAX);
+	int last;
 
 	if (syscall(SYS_close_range, first, ~0u, 0) == 0)
 		return;
-	for (int fd = first; fd < last; fd++)
+	last = highest_fd();
+	if (last < 0)
+		last = MOST_CLOSES;
+	for (int fd = first; fd <= last; fd++)
 		close(fd);
 }
 
