@@ -17,6 +17,7 @@
 #define KIND_PREFIX "roce:"
 #define NAME_PREFIX "roce_"
 #define SPEC_BYTES  96
+#define DEVICE_NAME sizeof(((struct vb_device *)0)->name)
 
 struct interfaces {
 	struct vb_netif *list;
@@ -82,21 +83,41 @@ static uint64_t guid_of(const struct vb_netif *n)
 }
 
 /* Programs put a device's name into paths and command lines. */
-static void name_device(struct vb_device *d)
+static void make_name(char name[DEVICE_NAME], const struct vb_netif *n)
 {
-	snprintf(d->name, sizeof(d->name), NAME_PREFIX "%s", d->netdev);
-	for (char *p = d->name; *p; p++)
+	snprintf(name, DEVICE_NAME, NAME_PREFIX "%s", n->name);
+	for (char *p = name; *p; p++)
 		if (!isalnum((unsigned char)*p) && *p != '.' && *p != '-')
 			*p = '_';
 }
 
-static void describe(struct vb_device *d, const struct vb_netif *n)
+/* "a@b" and "a#b" would be one device. The first keeps the name. */
+static void name_device(struct vb_device *d, const struct interfaces *h,
+			const struct vb_netif *n)
+{
+	char other[DEVICE_NAME];
+	size_t len;
+
+	make_name(d->name, n);
+	for (const struct vb_netif *o = h->list; o < n; o++) {
+		make_name(other, o);
+		if (strcmp(other, d->name) != 0)
+			continue;
+		len = strlen(d->name);
+		snprintf(d->name + len, DEVICE_NAME - len, "_%u", n->ifindex);
+		return;
+	}
+}
+
+/* @n: in @h. */
+static void describe(struct vb_device *d, const struct interfaces *h,
+		     const struct vb_netif *n)
 {
 	memset(d, 0, sizeof(*d));
 	memcpy(d->netdev, n->name, sizeof(d->netdev));
 	d->ifindex = n->ifindex;
 	d->guid = guid_of(n);
-	name_device(d);
+	name_device(d, h, n);
 }
 
 static bool is_device(const struct vb_netif *n)
@@ -110,7 +131,7 @@ static unsigned add_all(const struct interfaces *h, struct vb_device *list)
 
 	for (unsigned i = 0; i < h->count; i++)
 		if (is_device(&h->list[i]))
-			describe(&list[count++], &h->list[i]);
+			describe(&list[count++], h, &h->list[i]);
 	return count;
 }
 
@@ -128,7 +149,7 @@ static const struct vb_netif *find_spec(const struct interfaces *h,
 
 		if (strcmp(h->list[i].name, spec) == 0)
 			return &h->list[i];
-		describe(&d, &h->list[i]);
+		describe(&d, h, &h->list[i]);
 		if (strcmp(d.name, spec) == 0)
 			by_device = &h->list[i];
 	}
@@ -160,7 +181,7 @@ static int add_spec(const struct interfaces *h, const char *spec,
 		return -ENODEV;
 	}
 	if (!has_device(list, *count, n->ifindex))
-		describe(&list[(*count)++], n);
+		describe(&list[(*count)++], h, n);
 	return 0;
 }
 

@@ -60,6 +60,33 @@ static void devices_list__specs(void **state)
 	expect("roce_eth0,lo", "roce_eth0", "roce_lo");
 }
 
+static void devices_list__names_that_collide(void **state)
+{
+	struct vb_device *list;
+	unsigned count;
+	char second[64];
+
+	if (!has_eth || system("ip link add a@b type veth peer name a#b && "
+			       "ip addr add 10.9.1.1/24 dev a@b && "
+			       "ip addr add 10.9.2.1/24 dev a#b && "
+			       "ip link set a@b up && ip link set a#b up"))
+		skip();
+	/* The carrier comes a moment later. */
+	for (count = 0; count != 4; free(list)) {
+		usleep(10000);
+		assert_int_equal(vb_devices_list(NULL, &list, &count), 0);
+	}
+	snprintf(second, sizeof(second), "roce_a_b_%u",
+		 VB_MAX(if_nametoindex("a@b"), if_nametoindex("a#b")));
+	assert_int_equal(vb_devices_list("a@b,a#b", &list, &count), 0);
+	assert_int_equal(count, 2);
+	assert_string_not_equal(list[0].name, list[1].name);
+	free(list);
+	expect(second, second, NULL);
+	expect("roce_a_b", "roce_a_b", NULL);
+	assert_int_equal(system("ip link del a@b"), 0);
+}
+
 static void devices_list__specs_that_name_nothing(void **state)
 {
 	struct vb_device *list = NULL;
@@ -119,6 +146,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(devices_list__all),
 		cmocka_unit_test(devices_list__specs),
+		cmocka_unit_test(devices_list__names_that_collide),
 		cmocka_unit_test(devices_list__specs_that_name_nothing),
 		cmocka_unit_test(devices_list__specs_that_cannot_be_read),
 		cmocka_unit_test(devices_list__guids),
