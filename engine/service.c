@@ -36,6 +36,7 @@
 #define DRAIN_BATCHES  16
 #define REFRESH_EVERY  (2 * VB_SEC)    /* of addresses, where nobody tells */
 #define SLICE	       (100 * VB_USEC) /* the least that Linux takes */
+#define REFRESH_AFTER  (50 * VB_MSEC)
 
 enum { FD_WAKE, FD_LINK, FD_BROKER, FD_WATCH, FD_COUNT };
 
@@ -47,7 +48,7 @@ struct service {
 	vb_time rest_until; /* when @rest */
 	unsigned idle_wakes, rest_after;
 	vb_time rejoin_at;
-	vb_time refresh_at; /* without a watch */
+	vb_time refresh_at; /* without a watch, or a while after it told */
 };
 
 enum drained { DRAINED_NOTHING, DRAINED_SOME, DRAINED_BUSY };
@@ -159,6 +160,28 @@ static void on_broker(struct service *s)
 	s->rejoin_at = l->retry_at;
 }
 
+/* Something changed, and others follow: list the interfaces once for all that
+ * comes in a short time. */
+static void on_watch(struct service *s, vb_time now)
+{
+	s->fds[FD_WATCH].fd = -1;
+	s->refresh_at = now + REFRESH_AFTER;
+}
+
+static void refresh_ports(struct service *s, vb_time now)
+{
+	bool changed = true;
+
+	s->refresh_at = now + REFRESH_EVERY;
+	if (s->watch) {
+		s->refresh_at = VB_NEVER;
+		s->fds[FD_WATCH].fd = vb_netif_watch_fd(s->watch);
+		changed = vb_netif_watch_drain(s->watch);
+	}
+	if (changed)
+		vb_ports_refresh(s->e);
+}
+
 /* How long to sleep; also tells arm_timer() when we wake by ourselves. */
 static vb_time plan_sleep(struct service *s, vb_time now)
 {
@@ -195,12 +218,10 @@ static void serve(struct service *s, vb_time now)
 		on_link(s, now);
 	else if (s->rest && now >= s->rest_until)
 		on_rested(s, now);
-	if (fds[FD_WATCH].revents && vb_netif_watch_drain(s->watch))
-		vb_ports_refresh(s->e);
-	if (now >= s->refresh_at) {
-		vb_ports_refresh(s->e);
-		s->refresh_at = now + REFRESH_EVERY;
-	}
+	if (fds[FD_WATCH].revents)
+		on_watch(s, now);
+	else if (now >= s->refresh_at)
+		refresh_ports(s, now);
 	if (fds[FD_BROKER].revents || now >= s->rejoin_at)
 		on_broker(s);
 }

@@ -130,11 +130,12 @@ static int read_links(struct vb_netif *list, unsigned *count,
 
 	for (struct nl_object *o = nl_cache_get_first(links); o && !rc;
 	     o = nl_cache_get_next(o)) {
+		struct rtnl_link *link = (struct rtnl_link *)o;
 		struct vb_netif *n = &list[*count];
 
-		read_link(n, (struct rtnl_link *)o);
-		if (n->loopback != loopback)
+		if (!!(rtnl_link_get_flags(link) & IFF_LOOPBACK) != loopback)
 			continue;
+		read_link(n, link);
 		++*count;
 		rc = read_addresses(n, addrs, AF_INET);
 		if (rc == 0)
@@ -150,7 +151,6 @@ static int build_list(struct nl_cache *links, struct nl_cache *addrs,
 	struct vb_netif *l;
 	unsigned used = 0;
 
-	/* One more than needed: a pass reads each link before it judges it. */
 	l = calloc((size_t)room + 1, sizeof(*l));
 	if (!l)
 		return -ENOMEM;

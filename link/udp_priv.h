@@ -52,6 +52,9 @@ struct vb_udp_rx {
 	struct vb_udp_origin origins[VB_UDP_RX_MSGS];
 	unsigned count, next;
 	uint32_t offset, index; /* within datagram @next */
+	struct {
+		uint64_t bytes, icrc_errors, malformed;
+	} seen; /* in this call, for the statistics */
 };
 
 struct vb_udp {

@@ -163,7 +163,7 @@ static bool admit_frame(struct vb_udp *u, const struct vb_udp_origin *o,
 	uint16_t ip_id = 0;
 
 	if (len < VB_BTH_BYTES + VB_ICRC_BYTES || len % 4 != 0) {
-		vb_udp_count(&u->stats.rx_malformed, 1);
+		u->rx.seen.malformed++;
 		return false;
 	}
 	len -= VB_ICRC_BYTES;
@@ -173,7 +173,7 @@ static bool admit_frame(struct vb_udp *u, const struct vb_udp_origin *o,
 		vb_icrc_prefix_init(&prefix, &o->path, len);
 	verdict = vb_icrc_check(&prefix, bytes, u->rx.index & 63, &ip_id);
 	if (verdict == ICRC_BAD) {
-		vb_udp_count(&u->stats.rx_icrc_errors, 1);
+		u->rx.seen.icrc_errors++;
 		return false;
 	}
 	*f = (struct vb_frame){
@@ -199,7 +199,7 @@ static void cut_frame(struct vb_udp *u, struct vb_rxq *q)
 
 	if (admit_frame(u, o, datagram + rx->offset, len,
 			&q->frames[q->count])) {
-		vb_udp_count(&u->stats.rx_bytes, len);
+		rx->seen.bytes += len;
 		q->count++;
 	}
 	rx->offset += len;
@@ -210,23 +210,38 @@ static void cut_frame(struct vb_udp *u, struct vb_rxq *q)
 	rx->offset = rx->index = 0;
 }
 
+/* Once a call and not once a frame; the counters are others' to read. */
+static void tally(struct vb_udp *u, const struct vb_rxq *q)
+{
+	struct vb_udp_rx *rx = &u->rx;
+
+	vb_udp_count(&u->stats.rx_frames, q->count);
+	vb_udp_count(&u->stats.rx_bytes, rx->seen.bytes);
+	if (rx->seen.icrc_errors)
+		vb_udp_count(&u->stats.rx_icrc_errors, rx->seen.icrc_errors);
+	if (rx->seen.malformed)
+		vb_udp_count(&u->stats.rx_malformed, rx->seen.malformed);
+	memset(&rx->seen, 0, sizeof(rx->seen));
+}
+
 int vb_udp_recv(struct vb_link *l, struct vb_rxq *q)
 {
 	struct vb_udp *u = vb_udp_of(l);
 	struct vb_udp_rx *rx = &u->rx;
+	int n = 0;
 
 	q->count = 0;
 	for (int round = 0; round < ROUNDS && q->count == 0; round++) {
 		/* Frames of the last call may still be uncut: a full queue. */
-		int n = rx->next < rx->count ? 1 : take_datagrams(u);
-
+		n = rx->next < rx->count ? 1 : take_datagrams(u);
 		if (n <= 0)
-			return n;
+			break;
 		while (rx->next < rx->count && q->count < VB_RXQ_FRAMES)
 			cut_frame(u, q);
 	}
-	vb_udp_count(&u->stats.rx_frames, q->count);
-	return 0;
+	if (n > 0 || rx->seen.malformed || rx->seen.icrc_errors)
+		tally(u, q);
+	return VB_MIN(n, 0);
 }
 
 int vb_udp_rx_init(struct vb_udp *u, int fd)
