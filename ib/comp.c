@@ -202,6 +202,18 @@ static enum vb_wc_status take_atomic(struct vb_qp *qp,
 	return place(qp, 0, &pkt->atomic_ack, sizeof(pkt->atomic_ack));
 }
 
+static bool asked_for(const struct vb_req *req, uint32_t psn)
+{
+	for (uint32_t i = req->asked_head; i != req->asked_tail; i++) {
+		const struct vb_asked *a = &req->asked[i % VB_MAX_RD_ATOM];
+		int32_t nth = vb_psn_diff(psn, a->psn);
+
+		if (nth >= 0 && (uint32_t)nth < a->count)
+			return true;
+	}
+	return false;
+}
+
 static void take_answer(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 			vb_time now)
 {
@@ -210,11 +222,14 @@ static void take_answer(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 	uint32_t psn = pkt->bth.psn;
 	enum vb_wc_status status;
 
-	/* IBA 9.7.4.2: an answer to a request that asks for none. */
-	if (!asked || vb_psn_diff(psn, asked->psn) < 0) {
-		acknowledge(qp, psn, now);
-		if (vb_rc_sends(qp))
-			vb_comp_fail(qp, WC_BAD_RESP_ERR);
+	/*
+	 * Nothing here asked for it. It may come from an earlier life of this
+	 * queue pair, under the same numbers, and acknowledges nothing then.
+	 * An answer that does not fit the request at its PSN is an error;
+	 * for this there is no request that could end with one.
+	 */
+	if (!asked_for(req, psn)) {
+		vb_count(qp->adapter, CNT_DROP_BAD_RESPONSE, 1);
 		return;
 	}
 	acknowledge(qp, asked->psn, now);
