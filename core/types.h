@@ -113,7 +113,6 @@ enum vb_fault {
 	FAULT_REMOTE_MEMORY, /* rkey right, page missing at the responder */
 	FAULT_PSN_GAP,
 	FAULT_ORDER,	    /* middle without first, first before last */
-	FAULT_OPCODE,	    /* an operation this queue pair does not take */
 	FAULT_ACCESS_FLAGS, /* qp_access_flags refuse the operation */
 	FAULT_LENGTH,	    /* payload does not fit its place in the message */
 	FAULT_ALIGNMENT,    /* an atomic's address */
@@ -122,7 +121,6 @@ enum vb_fault {
 	FAULT_RQE_LKEY,	    /* the receive's own lkey or memory */
 	FAULT_TOO_MANY_READS,
 	FAULT_INV_RKEY,	    /* SEND with invalidate of what cannot be */
-	FAULT_CQ_OVERRUN,
 	FAULT_COUNT,
 };
 

@@ -8,21 +8,18 @@
 
 /*
  * A receive under way ends with the status; when there is none, the event
- * tells (IBA 11.6.3.2). LKEY and LOCAL_MEMORY are the requester's own and
- * are never answered (IBA 9.9.2.3, local protection error).
+ * tells (IBA 11.6.3.2). LKEY and LOCAL_MEMORY are never a request's: the
+ * requester ends its own with LOC_PROT_ERR, the responder has RQE_LKEY.
  */
 // clang-format off
 #define ROW(fault, action, syndrome, status, event, counter) \
 	[FAULT_##fault] = { ACT_##action, syndrome, WC_##status, event, counter }
 static const struct vb_fault_row rows[FAULT_COUNT] = {
 /*  fault          | action     | syndrome          | local status  | event             | counter */
-ROW(LKEY,           DIE,         NO_NAK,             LOC_PROT_ERR,    NONE,               NONE),
-ROW(LOCAL_MEMORY,   DIE,         NO_NAK,             LOC_PROT_ERR,    NONE,               NONE),
 /* IBA 9.9.3: class C, the responder names the fault and stops. */
 ROW(RKEY,           NAK_AND_DIE, VB_SYN_NAK_ACCESS,  LOC_ACCESS_ERR,  EVENT_QP_ACCESS_ERR, CNT_NAK_ACCESS),
 ROW(REMOTE_MEMORY,  NAK_AND_DIE, VB_SYN_NAK_ACCESS,  LOC_ACCESS_ERR,  EVENT_QP_ACCESS_ERR, CNT_NAK_ACCESS),
 ROW(ORDER,          NAK_AND_DIE, VB_SYN_NAK_INVALID, REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,   CNT_NAK_INVALID),
-ROW(OPCODE,         NAK_AND_DIE, VB_SYN_NAK_INVALID, REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,   CNT_NAK_INVALID),
 ROW(ACCESS_FLAGS,   NAK_AND_DIE, VB_SYN_NAK_INVALID, REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,   CNT_NAK_INVALID),
 ROW(LENGTH,         NAK_AND_DIE, VB_SYN_NAK_INVALID, REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,   CNT_NAK_INVALID),
 ROW(ALIGNMENT,      NAK_AND_DIE, VB_SYN_NAK_INVALID, REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,   CNT_NAK_INVALID),
@@ -35,8 +32,6 @@ ROW(PSN_GAP,        NAK_ONCE,    VB_SYN_NAK_PSN,     SUCCESS,         NONE,     
 ROW(NO_RQE,         NAK_ONCE,    VB_SYN_RNR,         SUCCESS,         NONE,               CNT_SEND_RNR_ERR),
 /* Class J: the data is there, the key is not given up; no answer. */
 ROW(INV_RKEY,       DIE,         NO_NAK,             REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,   NONE),
-/* Class G: the completion is lost, so is the queue pair; no answer. */
-ROW(CQ_OVERRUN,     DIE,         NO_NAK,             SUCCESS,         EVENT_QP_FATAL,     NONE),
 };
 #undef ROW
 // clang-format on

@@ -20,7 +20,7 @@ struct vb_fault_row {
 	int8_t counter;	  /* enum vb_counter of the NAK; -1 none */
 };
 
-/* @fault is not FAULT_NONE. */
+/* @fault is what a request can be at fault for: FAULT_RKEY and after. */
 const struct vb_fault_row *vb_fault_rc(enum vb_fault fault);
 
 /* The requester's status for a NAK that ends a request (not PSN, not RNR). */

@@ -10,7 +10,7 @@
 /* Every fault has a row, and what a row says holds together. */
 static void fault__rows_are_whole(void **state)
 {
-	for (int f = FAULT_NONE + 1; f < FAULT_COUNT; f++) {
+	for (int f = FAULT_RKEY; f < FAULT_COUNT; f++) {
 		const struct vb_fault_row *row = vb_fault_rc(f);
 		bool naks = row->action != ACT_DIE;
 
@@ -19,7 +19,7 @@ static void fault__rows_are_whole(void **state)
 		assert_int_equal(row->action == ACT_NAK_ONCE,
 				 row->syndrome == VB_SYN_NAK_PSN ||
 					 row->syndrome == VB_SYN_RNR);
-		if (row->action != ACT_NAK_ONCE && f != FAULT_CQ_OVERRUN)
+		if (row->action != ACT_NAK_ONCE)
 			assert_int_not_equal(row->status, WC_SUCCESS);
 	}
 }
