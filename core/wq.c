@@ -16,7 +16,7 @@ struct recv_slot {
 };
 _Static_assert(sizeof(struct recv_slot) % _Alignof(struct vb_sge) == 0,
 	       "entries are aligned");
-_Static_assert(sizeof(struct vb_send_wqe) % 16 == 0, "slots are aligned");
+_Static_assert(_Alignof(struct vb_send_wqe) <= 16, "slots are aligned");
 
 static uint32_t round_up_pow2(uint32_t n)
 {

@@ -28,10 +28,8 @@ struct vb_send_wqe {
 	uint8_t flags;	 /* enum vb_send_flags; SEND_INLINE: data follows */
 	uint8_t num_sge;
 	/* drive: the transport's */
-	uint8_t phase;
 	uint32_t first_psn; /* valid once begun */
 	uint32_t psn_count;
-	uint32_t done_bytes; /* READ: placed so far */
 	union {
 		struct vb_sge sge[0];
 		uint8_t inline_data[0];

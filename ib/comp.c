@@ -169,11 +169,10 @@ static void take_aeth(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 static enum vb_wc_status place(struct vb_qp *qp, uint32_t offset,
 			       const void *bytes, uint32_t len)
 {
-	struct vb_send_wqe *wqe = oldest(qp);
+	const struct vb_send_wqe *wqe = oldest(qp);
 
 	if (vb_sge_place(qp->pd, wqe->sge, wqe->num_sge, offset, bytes, len))
 		return WC_LOC_PROT_ERR;
-	wqe->done_bytes = offset + len;
 	return WC_SUCCESS;
 }
 

@@ -137,7 +137,6 @@ static bool begin_next(struct vb_qp *qp)
 	}
 	wqe->first_psn = req->next;
 	wqe->psn_count = psns_of(qp, wqe);
-	wqe->done_bytes = 0;
 	req->begun++;
 	return true;
 }

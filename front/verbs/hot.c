@@ -170,8 +170,6 @@ static void begin_wqe(struct vb_send_wqe *wqe, uint64_t wr_id, unsigned op,
 	wqe->op = (uint8_t)op;
 	wqe->flags = (uint8_t)flags;
 	wqe->num_sge = 0;
-	wqe->phase = 0;
-	wqe->done_bytes = 0;
 	wqe->psn_count = 0;
 }
 
