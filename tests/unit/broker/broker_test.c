@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -280,6 +281,56 @@ static void broker_run__too_many_sessions(void **state)
 	kill_broker();
 }
 
+/* Who wants nothing keeps nobody out; who holds a slot may be silent. */
+static void broker_run__silent_sessions(void **state)
+{
+	const struct timeval limit = { 8, 0 };
+	struct answer a;
+	int silent, holder;
+	char byte;
+
+	start_broker(60 * VB_SEC);
+	holder = claim_slot(&a, 1);
+	silent = connect_to_broker();
+	setsockopt(silent, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	expect_end(silent);
+	assert_int_equal(recv(holder, &byte, 1, MSG_DONTWAIT), -1);
+	assert_int_equal(errno, EAGAIN);
+	close(silent);
+	close(holder);
+	close_answer(&a);
+	kill_broker();
+}
+
+/* The name is closed after the session: what waits in the slot's queue is
+ * dropped all the same. */
+static void broker_run__name_outlives_session(void **state)
+{
+	struct sockaddr_in6 to = { .sin6_family = AF_INET6,
+				   .sin6_addr = IN6ADDR_LOOPBACK_INIT,
+				   .sin6_port = htons(VB_ROCE_PORT) };
+	int fd, tx = socket(AF_INET6, SOCK_DGRAM, 0);
+	uint8_t bytes[16] = { 0 };
+	struct answer a;
+
+	start_broker(60 * VB_SEC);
+	fd = claim_slot(&a, 1);
+	vb_store_be(bytes + 5, 1u << VB_QPN_BITS, 3);
+	assert_int_equal(
+		sendto(tx, bytes, sizeof(bytes), 0, (void *)&to, sizeof(to)),
+		sizeof(bytes));
+	close(fd);
+	nap_ms(50);
+	assert_int_equal(recv(a.fds[0], bytes, 1, MSG_PEEK | MSG_DONTWAIT), 1);
+	close(a.fds[1]);
+	nap_ms(400);
+	assert_int_equal(recv(a.fds[0], bytes, 1, MSG_DONTWAIT), -1);
+	close(a.fds[0]);
+	close(a.fds[2]);
+	close(tx);
+	kill_broker();
+}
+
 static void broker_run__port_of_another_program(void **state)
 {
 	struct answer a;
@@ -367,6 +418,8 @@ int main(void)
 		cmocka_unit_test(broker_run__all_slots),
 		cmocka_unit_test(broker_run__nonsense_ends_a_session),
 		cmocka_unit_test(broker_run__too_many_sessions),
+		cmocka_unit_test(broker_run__silent_sessions),
+		cmocka_unit_test(broker_run__name_outlives_session),
 		cmocka_unit_test(broker_run__port_of_another_program),
 		cmocka_unit_test(broker_run__the_next_one_takes_over),
 		cmocka_unit_test(broker_run__leaves_when_idle),

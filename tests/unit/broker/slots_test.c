@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "base/fdmail.h"
 #include "link/udp.h"
 #include "tests/unit/netns.h"
 
@@ -218,29 +219,32 @@ static int self_connected(void)
 	return fd;
 }
 
+static void send_fds(int to, const uint8_t note[4], const int *fds,
+		     unsigned count)
+{
+	assert_int_equal(vb_fdmail_send(to, note, 4, fds, count, 0), 0);
+}
+
 static void send_fd(int to, const uint8_t note[4], int fd)
 {
-	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr c;
-	} u = { 0 };
-	struct iovec iov = { (void *)note, 4 };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = &u,
-			    .msg_controllen = sizeof(u) };
+	send_fds(to, note, &fd, 1);
+}
 
-	u.c.cmsg_level = SOL_SOCKET;
-	u.c.cmsg_type = SCM_RIGHTS;
-	u.c.cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(&u.c), &fd, sizeof(int));
-	assert_int_equal(sendmsg(to, &m, 0), 4);
+/* A RoCE socket of another network namespace, or -1. */
+static int far_socket(void)
+{
+	int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), roce = -1;
+	bool made = netns_next() && vb_udp_socket(&roce) == 0;
+
+	assert_int_equal(setns(here, CLONE_NEWNET), 0);
+	close(here);
+	return made ? roce : -1;
 }
 
 static void slots_adopt__what_is_no_vault(void **state)
 {
 	static const uint8_t good[4] = { 0, 0, 0, 1 }, bad[4] = { 0, 1, 0, 1 };
-	static const uint8_t many[4] = { 0, 0, 0, 9 };
+	static const uint8_t many[4] = { 0, 0, 0, 9 }, two[4] = { 0, 0, 0, 2 };
 	int pair[2], fd, roce;
 
 	refuse_vault(open("/dev/null", O_RDONLY));
@@ -268,6 +272,12 @@ static void slots_adopt__what_is_no_vault(void **state)
 	fd = self_connected();
 	send_fd(fd, good, roce);
 	send_fd(fd, good, roce); /* slot 0 again */
+	refuse_vault(fd);
+	fd = self_connected();
+	send_fds(fd, two, (int[]){ roce, roce }, 2);
+	refuse_vault(fd);
+	fd = self_connected();
+	send_fd(fd, good, far_socket());
 	refuse_vault(fd);
 	fd = self_connected();
 	send_fd(fd, good, roce);
