@@ -649,6 +649,24 @@ static void check_flushed(struct play *p)
 	}
 }
 
+/*
+ * Whoever lives has nothing left to wait for: with timeouts that end, every
+ * request it sent is over, well or badly, and in order. (SQD begins nothing
+ * new, and nobody takes it back to RTS here.)
+ */
+static void check_over(struct play *p)
+{
+	for (unsigned i = 0; i < SIM_SIDES; i++) {
+		const struct vb_qp *qp = p->pair.qp[i];
+		const struct flow *f = &p->flow[i];
+
+		if (qp->state != QPS_RTS || !qp->attr.timeout)
+			continue;
+		if (f->op_seen != f->op_posted)
+			fail(p, "stuck, and alive", f->op_seen, f->op_posted);
+	}
+}
+
 static void perform(struct play *p)
 {
 	vb_time since = p->sim.now, end = since + TIME_LIMIT;
@@ -674,6 +692,8 @@ static void perform(struct play *p)
 	if (poll_all(p) && p->kind == SCENARIO_HONEST)
 		fail(p, "a completion too many", 0, 0);
 	check_flushed(p);
+	if (p->kind != SCENARIO_HONEST)
+		check_over(p);
 }
 
 static void check_end(struct play *p, const uint8_t *before, unsigned side)
