@@ -36,7 +36,8 @@ ROW(FETCH_ADD,    ATOMIC,  CODE_FETCH_ADD,  ASKS),
 #undef ROW
 // clang-format on
 
-#define ATOMIC_BYTES 8
+#define ATOMIC_BYTES  8
+#define TIMEOUT_SLACK (250 * VB_MSEC)
 
 static const struct request_row *row_of(const struct vb_send_wqe *wqe)
 {
@@ -384,10 +385,22 @@ static bool send_next(struct vb_qp *qp, vb_time now, struct vb_txq *out)
  * Time.
  */
 
+/*
+ * IBA 9.7.6.1.3 lets the timer run for T to 4 T. A peer in software waits for
+ * its processor, on a busy host for hundreds of ms together, so short ones
+ * run long here; probes find out about losses earlier.
+ */
+static vb_time ack_timeout(const struct vb_qp *qp)
+{
+	vb_time t = vb_ack_timeout_ns(qp->attr.timeout);
+
+	return t == VB_NEVER ? t : VB_MIN(4 * t, t + TIMEOUT_SLACK);
+}
+
 void vb_req_rearm(struct vb_qp *qp, vb_time now)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
-	vb_time timeout = vb_ack_timeout_ns(qp->attr.timeout);
+	vb_time timeout = ack_timeout(qp);
 
 	req->ack_at = req->probe_at = VB_NEVER;
 	req->probe_acked = false;
