@@ -7,7 +7,8 @@ ROOM ?=
 MESONFLAGS ?=
 export VERBENA_BUILD = $(abspath $(BUILD))
 
-.PHONY: all build demo check check-room install clean help deps
+.PHONY: all build demo check check-room lab lab-guest install clean help
+.PHONY: deps
 
 all: build
 
@@ -16,6 +17,7 @@ help:
 	@echo 'make demo                two hosts, five programs, a table'
 	@echo 'make check               all tests (.ci/run does the same)'
 	@echo 'make check-room ROOM=ib  the unit tests of one room, in seconds'
+	@echo 'make lab                 the Linux kernel as a peer: docs/LAB.md'
 	@echo 'make install PREFIX=$(PREFIX) DESTDIR='
 	@echo 'make clean'
 
@@ -38,6 +40,14 @@ check: deps
 check-room: build
 	@test -n '$(ROOM)' || { echo 'which one? make check-room ROOM=ib'; exit 2; }
 	meson test -C $(BUILD) --suite $(ROOM) --print-errorlogs
+
+lab: build
+	@scripts/deps.sh lab
+	@lab/lab.sh $(if $(SCRIPT),run '$(SCRIPT)')
+
+# From another terminal: a shell in the guest of the lab that runs.
+lab-guest:
+	@lab/lab.sh guest
 
 install: build
 	meson configure $(BUILD) -Dprefix=$(abspath $(PREFIX))

@@ -160,6 +160,11 @@ program() {
 	"tests/programs/$1.sh" ${full:+--full}
 }
 
+lab() {
+	scripts/deps.sh lab || echo "# some of the lab's needs are missing"
+	tests/lab/matrix.sh ${full:+--full}
+}
+
 mkdir -p "$logs"
 scripts/deps.sh build || {
 	echo "0 passed, 1 failed, 0 skipped"
@@ -185,6 +190,7 @@ layer many "many programs at a time, and kill -9" program many
 layer garbage "hostile datagrams while traffic runs" program garbage
 layer capture "what tshark and a second ICRC say" program capture
 layer container "what a container denies" program container
+layer lab "the Linux kernel's Soft-RoCE as a peer" lab
 layer install "from an installed prefix" program install
 
 [ ${#failures[@]} -eq 0 ] || printf 'see %s\n' "${failures[@]}"

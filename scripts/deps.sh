@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Installs what is missing: scripts/deps.sh [build] [demo] [test]
+# Installs what is missing: scripts/deps.sh [build] [demo] [test] [lab]
 #
 # Each need is tested by use, so that nothing is asked of a package manager
 # where it is met already; Debian's and Ubuntu's package names stand beside.
@@ -53,6 +53,16 @@ need_test() {
 	need libclang-rt-14-dev clang_links
 }
 
+# A kernel to boot is fetched, not installed: lab/kernel.sh.
+need_lab() {
+	need_demo
+	need qemu-system-x86 have qemu-system-x86_64
+	need busybox-static static_busybox
+	need nftables have nft
+	need tshark have tshark
+}
+static_busybox() { have busybox && ! ldd "$(command -v busybox)"; }
+
 install_missing() {
 	local as=()
 
@@ -83,9 +93,9 @@ install_missing() {
 [ $# -gt 0 ] || set -- build
 for group in "$@"; do
 	case $group in
-	build | demo | test) "need_$group" ;;
+	build | demo | test | lab) "need_$group" ;;
 	*)
-		echo "deps: no group '$group' (build, demo, test)" >&2
+		echo "deps: no group '$group' (build, demo, test, lab)" >&2
 		exit 2
 		;;
 	esac

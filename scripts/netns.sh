@@ -48,16 +48,21 @@ hold_namespace() {
 	done
 }
 
-# hosts_up [MTU]: make both, with IPv4 and IPv6 addresses on veth0.
-hosts_up() {
-	local mtu=${1:-9000}
-
+# What namespaces are held by: first of all.
+hosts_begin() {
 	hosts_dir=$(mktemp -d) || return
 	mkfifo "$hosts_dir/pipe" || return
 	# Opened for both first, as a FIFO blocks whoever opens it alone.
 	exec {hosts_pipe_write}<>"$hosts_dir/pipe" || return
 	exec {hosts_pipe_read}<"$hosts_dir/pipe" || return
-	exec {hosts_pipe_write}>"$hosts_dir/pipe" || return
+	exec {hosts_pipe_write}>"$hosts_dir/pipe"
+}
+
+# hosts_up [MTU]: make both, with IPv4 and IPv6 addresses on veth0.
+hosts_up() {
+	local mtu=${1:-9000}
+
+	hosts_begin || return
 	hold_namespace a && HOSTS_PID_a=$REPLY || return
 	hold_namespace b && HOSTS_PID_b=$REPLY || return
 	export HOSTS_PID_a HOSTS_PID_b

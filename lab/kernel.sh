@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Makes what the guest boots from: Debian's packaged kernel, taken apart and
+# not installed, and an initramfs of busybox, some modules and lab/init.
+# Prints the directory that has them. Both are kept, under a name that says
+# what they were made of, and need no network the next time.
+set -u
+
+here=$(dirname "$(readlink -f "$0")")
+cache=${VERBENA_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/verbena}/lab
+PATH=$PATH:/usr/sbin:/sbin
+
+# In the order of need; what they need themselves is found out, but for the
+# checksums they ask for by the name of the algorithm.
+modules="crc32c_generic crc32_generic crc32_pclmul virtio_pci virtio_net 9pnet_virtio 9p veth nf_tables nft_numgen
+	ib_uverbs rdma_ucm ib_umad rdma_rxe"
+
+fail() {
+	echo "lab: $*" >&2
+	exit 1
+}
+
+as_root() {
+	if [ "$(id -u)" -eq 0 ]; then
+		"$@"
+	else
+		sudo -n "$@" 2>/dev/null
+	fi
+}
+
+# The package that linux-image-amd64 stands for, without asking the network.
+kernel_package() {
+	apt-cache depends linux-image-amd64 2>/dev/null |
+		sed -n 's/.*Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1
+}
+
+# download PACKAGE: its .deb, into the current directory.
+download() {
+	apt-get download -qq "$1" >/dev/null 2>&1 && return
+	as_root apt-get update -qq >/dev/null 2>&1 &&
+		apt-get download -qq "$1" >/dev/null 2>&1
+}
+
+# Made aside and moved into place, so that what is there is whole.
+fetch_kernel() {
+	local package aside
+
+	package=$(kernel_package)
+	[ -n "$package" ] || {
+		as_root apt-get update -qq >/dev/null 2>&1
+		package=$(kernel_package)
+	}
+	[ -n "$package" ] || fail "no package linux-image-amd64 to be had here"
+	aside=$(mktemp -d "$cache/fetch.XXXXXX") || exit
+	(cd "$aside" && download "$package") ||
+		fail "the package $package cannot be fetched"
+	dpkg-deb -x "$aside"/*.deb "$aside/tree" || fail "dpkg-deb"
+	busybox depmod -b "$aside/tree" "${package#linux-image-}" ||
+		fail "depmod"
+	rm -rf "${cache:?}/${package:?}"
+	mv "$aside/tree" "$cache/$package" && rm -rf "$aside"
+}
+
+# wanted_modules TREE: paths below /lib/modules/VERSION, needs first.
+wanted_modules() {
+	local dep=$1/modules.dep name path
+
+	for name in $modules; do
+		path=$(grep -oE "^[^:]*/${name//_/[-_]}\.ko" "$dep") ||
+			fail "the kernel has no module $name"
+		# Its needs stand behind it, those without needs last.
+		sed -n "s,^$path:,,p" "$dep" | tr ' ' '\n' | sed '/^$/d' | tac
+		echo "$path"
+	done | awk '!seen[$0]++'
+}
+
+make_initramfs() {
+	local tree=$1/lib/modules/${1##*/linux-image-} to=$2 root list path
+
+	root=$(mktemp -d "$cache/root.XXXXXX") || exit
+	mkdir -p "$root"/{bin,proc,sys,dev,host,modules}
+	cp "$(command -v busybox)" "$root/bin/busybox"
+	cp "$here/init" "$root/init"
+	cp "$here/agent" "$root/agent"
+	chmod 755 "$root/init" "$root/agent"
+	list=$(wanted_modules "$tree") || exit
+	for path in $list; do
+		cp "$tree/$path" "$root/modules/" || exit
+		echo "${path##*/}"
+	done >"$root/modules/order"
+	(cd "$root" && find . | busybox cpio -o -H newc 2>/dev/null |
+		gzip -1) >"$to.$$" && mv "$to.$$" "$to"
+	rm -rf "$root"
+}
+
+[ "$(uname -m)" = x86_64 ] || fail "the guest is an x86-64 machine"
+mkdir -p "$cache" || exit
+kernel=$(find "$cache" -maxdepth 1 -name 'linux-image-*' | sort -V | tail -n 1)
+if [ -z "$kernel" ]; then
+	fetch_kernel
+	kernel=$(find "$cache" -maxdepth 1 -name 'linux-image-*')
+fi
+made_of=$(cat "$here/kernel.sh" "$here/init" "$here/agent" \
+	"$(command -v busybox)" | cksum | cut -d' ' -f1)
+dir=$kernel/boot
+initramfs=$dir/initramfs-$made_of
+[ -f "$initramfs" ] || {
+	rm -f "$dir"/initramfs-*
+	make_initramfs "$kernel" "$initramfs"
+}
+ln -sf "$initramfs" "$dir/initramfs"
+ln -sf "$(echo "$dir"/vmlinuz-*)" "$dir/vmlinuz"
+echo "$dir"

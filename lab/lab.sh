@@ -1,0 +1,226 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The lab: this machine's network namespace "a" and, at the other end of a
+# cable (a tap device), the Linux kernel with Soft-RoCE in a virtual machine
+# that has this machine's programs. docs/LAB.md shows what to do with it.
+#
+#	lab/lab.sh			boot; a shell at the host's end
+#	lab/lab.sh run SCRIPT [ARG]...	boot; run a script instead
+#	lab/lab.sh guest [COMMAND]...	from another terminal: in the guest
+#	lab/lab.sh host [COMMAND]...	from another terminal: at the host's end
+#
+# Sourced, it gives the functions below and those of scripts/netns.sh.
+
+lab_top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=scripts/netns.sh
+. "$lab_top/scripts/netns.sh"
+PATH=$PATH:/usr/sbin:/sbin
+HOST_GUEST=10.77.0.2
+HOST_GUEST6=fd77::2
+lab_port=7
+
+# lab_possible: or the reason why not, in REPLY.
+lab_possible() {
+	REPLY=
+	if ! hosts_possible; then
+		REPLY="no network namespaces here"
+	elif ! command -v qemu-system-x86_64 >/dev/null; then
+		REPLY="no qemu-system-x86_64"
+	elif ! busybox true 2>/dev/null; then
+		REPLY="no busybox"
+	elif [ ! -w /dev/net/tun ]; then
+		REPLY="no /dev/net/tun"
+	elif ! lab_boot=$("$lab_top/lab/kernel.sh" 2>&1); then
+		REPLY=${lab_boot##*lab: }
+	fi
+	[ -z "$REPLY" ]
+}
+
+# The network namespace with its end of the cable.
+lab_network() {
+	hosts_begin && hold_namespace a && HOSTS_PID_a=$REPLY || return
+	export HOSTS_PID_a
+	a ip tuntap add dev tap0 mode tap || return
+	a sh -c "ip link set tap0 mtu $1
+		echo 0 >/proc/sys/net/ipv6/conf/all/accept_dad
+		echo 0 >/proc/sys/net/ipv6/conf/tap0/accept_dad
+		ip address add $HOST_A/24 dev tap0 &&
+		ip address add $HOST_A6/64 dev tap0 nodad &&
+		ip link set tap0 up"
+}
+
+# By interpretation, which works everywhere and takes seconds. LAB_ACCEL=kvm
+# asks for more; a /dev/kvm inside a virtual machine may be there and hang.
+guest_start() {
+	become a qemu-system-x86_64 -nodefaults -no-reboot -display none \
+		-machine q35 -cpu max -smp "${LAB_CPUS:-2}" -m "${LAB_MEMORY:-640}" \
+		-accel "${LAB_ACCEL:-tcg,thread=multi}" -serial "file:$hosts_dir/console" \
+		-kernel "$lab_boot/vmlinuz" -initrd "$lab_boot/initramfs" \
+		-append "console=ttyS0 quiet panic=-1 mitigations=off \
+lab.mtu=$1 lab.ip4=$HOST_GUEST/24 lab.ip6=$HOST_GUEST6/64" \
+		-virtfs local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap \
+		-netdev tap,id=cable,ifname=tap0,script=no,downscript=no \
+		-device "virtio-net-pci,netdev=cable,host_mtu=$1" \
+		</dev/null >"$hosts_dir/qemu" 2>&1 {hosts_pipe_write}>&- &
+	guest_pid=$!
+	guest_await
+}
+
+guest_await() {
+	local tries=0
+
+	until [ "$(guest echo up 2>/dev/null)" = up ]; do
+		tries=$((tries + 1))
+		[ $tries -lt 300 ] && kill -0 $guest_pid 2>/dev/null || {
+			echo "lab: the guest did not boot" >&2
+			tail -n 20 "$hosts_dir/qemu" "$hosts_dir/console" >&2
+			return 1
+		}
+		sleep 0.3
+	done
+}
+
+guest_kill() {
+	[ -n "${guest_pid:-}" ] || return 0
+	kill -KILL "$guest_pid" 2>/dev/null
+	wait "$guest_pid" 2>/dev/null
+	guest_pid=
+}
+
+# lab_up MTU: all of it. lab_possible comes first.
+lab_up() {
+	lab_network "$1" && guest_start "$1"
+}
+
+lab_down() {
+	guest_kill
+	hosts_down
+}
+
+# guest_ask REQUEST: the connection carries what the command writes; our exit
+# status is its own. As we die, the connection closes, and the command dies.
+guest_ask() {
+	local line
+	exec 3<>"/dev/tcp/$HOST_GUEST/$lab_port" || exit 255
+	printf '%s\n' "$1" >&3
+	while IFS= read -r line <&3; do
+		case $line in
+		"@status "*) exit "${line#@status }" ;;
+		*) printf '%s\n' "$line" ;;
+		esac
+	done
+	exit 255
+}
+export -f guest_ask
+export HOST_GUEST HOST_GUEST6 lab_port
+
+# guest [COMMAND]...: run it there, or a shell. `guest_become COMMAND &` is one
+# process.
+guest() {
+	if [ $# -gt 0 ]; then
+		(guest_become "$@")
+	else
+		guest_shell
+	fi
+}
+guest_become() {
+	become a bash -c "guest_ask \"\$1\"" guest "run $(printf '%q ' "$@")"
+}
+# guest_serve PORT COMMAND...: writes "@listening" when it is.
+guest_serve() {
+	local at=$1
+
+	shift
+	become a bash -c "guest_ask \"\$1\"" guest \
+		"serve $at $(printf '%q ' "$@")"
+}
+
+# A terminal in the guest, over ours.
+guest_shell() {
+	local size saved
+	size=$(stty size 2>/dev/null) || size="24 80"
+	saved=$(stty -g 2>/dev/null)
+	# shellcheck disable=SC2016 # that shell's to expand
+	a bash -c '
+		exec 3<>"/dev/tcp/$HOST_GUEST/$lab_port" || exit
+		echo "shell $1" >&3
+		[ ! -t 0 ] || stty raw -echo
+		cat >&3 <&0 & cat <&3
+		kill $!' guest "$size"
+	[ -z "$saved" ] || stty "$saved"
+}
+
+# Where a lab that runs leaves the process whose namespace is the host's end.
+lab_state=${XDG_RUNTIME_DIR:-/tmp}/verbena-lab-$(id -u)
+
+# lab_join COMMAND...: go on in the namespaces of the lab that runs.
+lab_join() {
+	local user=()
+
+	HOSTS_PID_a=$(cat "$lab_state" 2>/dev/null)
+	[ -n "$HOSTS_PID_a" ] && kill -0 "$HOSTS_PID_a" 2>/dev/null || {
+		echo "lab: none is running; start one with: make lab" >&2
+		exit 1
+	}
+	export HOSTS_PID_a
+	[ "$(id -u)" -eq 0 ] || [ -n "${LAB_JOINED:-}" ] || user=(nsenter -t
+		"$HOSTS_PID_a" -U --preserve-credentials)
+	[ ${#user[@]} -eq 0 ] ||
+		LAB_JOINED=1 exec "${user[@]}" "$lab_top/lab/lab.sh" "$@"
+}
+
+lab_shell() {
+	cat <<-END
+		This shell is the host's end of the cable, $HOST_A and $HOST_A6,
+		device roce_tap0. The other end is Linux $(guest uname -r) with
+		rxe0, $HOST_GUEST and $HOST_GUEST6. Try:
+
+		  guest ib_write_bw -d rxe0 -x 1 -R 0 &
+		  verbena run -- ib_write_bw -d roce_tap0 -x 1 $HOST_GUEST
+
+		guest            a shell there; another terminal: make lab-guest
+		exit             ends the lab
+	END
+	export PS1='host# ' PATH=$lab_top/build/cli:$PATH
+	export -f a on become guest guest_become guest_shell
+	bash --norc
+}
+
+lab_main() {
+	local what=${1:-shell}
+
+	case $what in
+	shell | run)
+		[ -n "${VERBENA_USERNS:-}" ] || lab_possible || {
+			echo "lab: $REPLY" >&2
+			return 1
+		}
+		export lab_boot
+		[ -n "${VERBENA_USERNS:-}" ] || hosts_reenter "$0" "$@"
+		trap 'rm -f "$lab_state"; lab_down' EXIT
+		lab_up 9000 || return
+		echo "$HOSTS_PID_a" >"$lab_state"
+		[ "$what" = run ] || { lab_shell; return; }
+		shift
+		# shellcheck source=/dev/null
+		. "$@"
+		;;
+	guest)
+		lab_join "$@"
+		shift
+		guest "$@"
+		;;
+	host)
+		lab_join "$@"
+		shift
+		[ $# -gt 0 ] || set -- bash --norc
+		PS1='host# ' PATH=$lab_top/build/cli:$PATH a "$@"
+		;;
+	*)
+		sed -n '3,12s/^# \{0,1\}//p' "$0"
+		return 2
+		;;
+	esac
+}
+
+[ "${BASH_SOURCE[0]}" != "$0" ] || lab_main "$@"

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# What the tests with a foreign kernel share; sourced. Their hosts are "host",
+# where Verbena runs, and "guest", with Linux's Soft-RoCE.
+# shellcheck shell=bash disable=SC2034,SC2154 # set there, used there
+
+# shellcheck source=tests/programs/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../programs/lib.sh"
+# shellcheck source=lab/lab.sh
+. "$top/lab/lab.sh"
+keep=$build/logs/lab
+patience=60
+
+# lab_begin "$0" "$@": boot, or the end of a test that cannot do without.
+lab_begin() {
+	local name
+
+	name="lab $(basename "$1" .sh)"
+	lab_possible || {
+		echo "skip $name # $REPLY"
+		exit 0
+	}
+	tests_begin "$@"
+	trap 'guest_kill; tests_end' EXIT
+	rm -rf "$keep" && mkdir -p "$keep"
+	lab_up 9000 || {
+		not_ok "$name: the guest boots"
+		summary
+		exit 1
+	}
+	for family in 4 6; do
+		host_gid[$family]=$(a "$verbena" run -- ibv_devinfo -v \
+			-d roce_tap0 </dev/null 2>&1 | gid_of_family)
+		guest_gid[$family]=$(guest ibv_devinfo -v -d rxe0 |
+			gid_of_family)
+	done
+}
+
+# The index of the address of $family in what ibv_devinfo says.
+gid_of_family() {
+	local pattern=::ffff:10
+
+	[ "$family" = 4 ] || pattern=fd77:
+	sed -n "s/.*GID\[ *\([0-9]*\)\]:[[:space:]]*$pattern.*/\1/p" |
+		head -n 1
+}
+declare -A host_gid guest_gid
+
+# run_at SIDE PROGRAM...: this shell becomes it.
+run_at() {
+	local side=$1
+
+	shift
+	if [ "$side" = guest ]; then
+		guest_become timeout -k 5 $patience "$@"
+	else
+		become a timeout -k 5 $patience "$verbena" run -- "$@"
+	fi
+}
+
+serve_at() {
+	local side=$1
+
+	shift
+	if [ "$side" = guest ]; then
+		guest_serve "$port" timeout -k 5 $patience "$@"
+	else
+		run_at host "$@"
+	fi
+}
+
+# Until the server at that side, process $2, listens.
+serves() {
+	local tries=0
+
+	[ "$1" = guest ] || {
+		listening a "$port" 20 "$2"
+		return
+	}
+	until grep -q '^@listening' "$work/server"; do
+		tries=$((tries + 1))
+		[ $tries -lt 400 ] && kill -0 "$2" 2>/dev/null || return 1
+		sleep 0.05
+	done
+}
+
+other() {
+	[ "$1" = host ] && echo guest || echo host
+}
+
+# lab_pair SERVER_SIDE SERVER... -- CLIENT...: True: both ended with 0. What
+# they wrote is in $work/server and $work/client.
+lab_pair() {
+	local at=$1 server=() pid status=0
+
+	shift
+	while [ "$1" != -- ]; do
+		server+=("$1")
+		shift
+	done
+	shift
+	: >"$work/client"
+	: >"$work/server"
+	(serve_at "$at" "${server[@]}") </dev/null >"$work/server" 2>&1 &
+	pid=$!
+	if serves "$at" $pid; then
+		(run_at "$(other "$at")" "$@") </dev/null \
+			>"$work/client" 2>&1 || status=$?
+		[ $status -eq 0 ] ||
+			echo "(client: exit status $status)" >>"$work/client"
+	else
+		echo "(the server never listened)" >>"$work/server"
+		kill $pid 2>/dev/null
+		status=1
+	fi
+	# A client that failed leaves its server waiting.
+	[ $status -eq 0 ] || { sleep 1 && kill $pid 2>/dev/null; }
+	wait $pid || {
+		echo "(server: exit status $?)" >>"$work/server"
+		status=1
+	}
+	return $status
+}
+
+# What passes the cable while a case runs; kept, and decoded, if it fails.
+capture_start() {
+	local tries=0
+
+	command -v dumpcap >/dev/null || return 0
+	become a dumpcap -q -P -B 32 -i tap0 -f 'udp port 4791' \
+		-a filesize:60000 -w "$work/pcap" >"$work/dumpcap" 2>&1 &
+	capture_pid=$!
+	until grep -q File: "$work/dumpcap"; do
+		tries=$((tries + 1))
+		[ $tries -lt 60 ] || break
+		sleep 0.05
+	done
+}
+
+# capture_stop [NAME]: without a name, throw it away.
+capture_stop() {
+	local name=${1:-} file
+
+	[ -n "${capture_pid:-}" ] || return 0
+	[ -z "${1:-}" ] || sleep 0.5
+	kill -INT "$capture_pid" 2>/dev/null
+	wait "$capture_pid" 2>/dev/null
+	capture_pid=
+	[ -n "${1:-}" ] || return 0
+	file=$keep/${name//[^a-zA-Z0-9]/_}
+	mv "$work/pcap" "$file.pcap"
+	tshark -r "$file.pcap" -V >"$file.txt" 2>/dev/null
+	tshark -r "$file.pcap" >"$file.list" 2>/dev/null
+	echo "    see $file.pcap, .list and .txt (tshark)"
+}
+
+# lab_case NAME COMMAND...: captured; the command says ok by its status.
+lab_case() {
+	local name=$1 start=$EPOCHREALTIME
+
+	shift
+	[[ $name =~ $only ]] || return 0
+	capture_start
+	if "$@"; then
+		capture_stop
+		ok "$name ($(since "$start") s)"
+	else
+		not_ok "$name ($(since "$start") s)" "$work/server" \
+			"$work/client"
+		capture_stop "$name"
+	fi
+}
+
+since() {
+	local now=$EPOCHREALTIME us
+
+	us=$((${now/./} - ${1/./}))
+	printf '%d.%d' $((us / 1000000)) $((us / 100000 % 10))
+}
