@@ -137,27 +137,6 @@ static int refuse_program(const struct session *s, int error)
 	return reply(s, &m, NULL, 0);
 }
 
-/*
- * Programs take nothing from a broker that is neither their own user's nor
- * root's, so only root's serves them all.
- */
-static bool serves(const struct session *s)
-{
-	return s->trusted || geteuid() == 0;
-}
-
-static int refuse_stranger(const struct session *s)
-{
-	struct vb_ipc m = message(IPC_REFUSE);
-
-	m.error = EPERM;
-	snprintf(m.text, sizeof(m.text),
-		 "it belongs to user %u; ask root to run `verbena broker`",
-		 (unsigned)geteuid());
-	vb_log(LOG_INFO, "broker: user %u is refused", (unsigned)s->uid);
-	return reply(s, &m, NULL, 0);
-}
-
 /* The vault opens every program's socket: it is for who might read them
  * anyway. */
 static int grant(struct broker *b, struct session *s)
@@ -198,8 +177,6 @@ static int on_claim(struct broker *b, struct session *s, struct mail *mail,
 {
 	if (s->slot || s->claim_by != VB_NEVER)
 		return -EPROTO; /* a session has one slot */
-	if (!serves(s))
-		return refuse_stranger(s);
 	s->claim_by = now + REJOIN_WAIT;
 	return try_claim(b, s, now);
 }
@@ -230,8 +207,6 @@ static int on_rejoin(struct broker *b, struct session *s, struct mail *mail,
 
 	if (s->slot || mail->m.slot == 0)
 		return -EPROTO;
-	if (!serves(s))
-		return refuse_stranger(s);
 	rc = match_vault(b, s, mail);
 	if (rc == -EEXIST || rc == -EAGAIN)
 		return refuse_program(s, -rc);

@@ -49,17 +49,6 @@ static void close_if_open(int *fd)
 		close(old);
 }
 
-static void log_stranger(enum vb_log_level level, uid_t uid)
-{
-	static const char *const ways[] = {
-		"ask root to run `verbena broker`",
-		"end it and run `verbena broker`",
-	};
-
-	vb_log(level, "lease: the broker of this host belongs to user %u; %s",
-	       (unsigned)uid, ways[geteuid() == 0]);
-}
-
 /* No call waits longer than @patience; 0: none waits. */
 static int limit_waiting(int fd, vb_time patience)
 {
@@ -76,9 +65,12 @@ static int limit_waiting(int fd, vb_time patience)
 	return 0;
 }
 
-/* Anybody may bind the broker's name; a socket to receive on is taken only
- * from who could read our packets anyway. */
-static int connect_trusted(int fd, enum vb_log_level level)
+/*
+ * The programs of a host share one UDP port, and so one broker, whichever
+ * user's program started it. That user can disturb the others' traffic; who
+ * minds has root run `verbena broker` first.
+ */
+static int connect_to(int fd)
 {
 	struct sockaddr_un a;
 	socklen_t len = vb_ipc_address(&a, VB_IPC_BROKER);
@@ -86,14 +78,15 @@ static int connect_trusted(int fd, enum vb_log_level level)
 
 	if (connect(fd, (struct sockaddr *)&a, len) < 0)
 		return -errno;
-	if (vb_fdmail_trusts_peer(fd, &uid))
-		return 0;
-	log_stranger(level, uid);
-	return -EPERM;
+	if (!vb_fdmail_trusts_peer(fd, &uid))
+		vb_log(LOG_INFO,
+		       "lease: the broker of this host belongs to user %u",
+		       (unsigned)uid);
+	return 0;
 }
 
-/* A session, or -errno. @level: of the sentence about a stranger's broker. */
-static int connect_broker(vb_time patience, enum vb_log_level level)
+/* A session, or -errno. */
+static int connect_broker(vb_time patience)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), rc;
 
@@ -101,7 +94,7 @@ static int connect_broker(vb_time patience, enum vb_log_level level)
 		return -errno;
 	rc = limit_waiting(fd, patience);
 	if (rc == 0)
-		rc = connect_trusted(fd, level);
+		rc = connect_to(fd);
 	if (rc) {
 		close(fd);
 		return rc;
@@ -234,10 +227,10 @@ static bool may_come(int rc)
 /* -ECONNREFUSED: nobody is there; -ECONNRESET: the broker was just leaving. */
 static int claim_once(struct vb_lease *l)
 {
-	int fd = connect_broker(CLAIM_PATIENCE, LOG_ERROR), rc;
+	int fd = connect_broker(CLAIM_PATIENCE), rc;
 
 	if (fd < 0) {
-		if (!may_come(fd) && fd != -EPERM)
+		if (!may_come(fd))
 			vb_log(LOG_ERROR, "lease: no session with a broker: %s",
 			       strerror(-fd));
 		return fd;
@@ -327,7 +320,7 @@ static int call_broker(struct vb_lease *l)
 	close_if_open(&l->broker_fd);
 	if (l->spawn.busy)
 		return start_next_broker(l);
-	fd = connect_broker(0, LOG_DEBUG);
+	fd = connect_broker(0);
 	if (fd == -ECONNREFUSED)
 		return start_next_broker(l);
 	if (fd < 0)
@@ -378,7 +371,7 @@ void vb_lease_release(struct vb_lease *l)
 int vb_lease_status(struct vb_ipc *report)
 {
 	struct vb_ipc m = question(IPC_STATUS, 0);
-	int fd = connect_broker(STATUS_PATIENCE, LOG_ERROR), rc;
+	int fd = connect_broker(STATUS_PATIENCE), rc;
 	struct answer a;
 
 	if (fd < 0)

@@ -400,40 +400,6 @@ static void lease_claim__of_another_user(void **state)
 	vb_lease_release(&a);
 }
 
-static int wait_as_squatter(void)
-{
-	int fd = squat(), session = accept(fd, NULL, NULL);
-
-	nap_ms(100);
-	close(session);
-	close(fd);
-	return 0;
-}
-
-static int is_trusted(void)
-{
-	struct vb_lease l;
-	int rc = vb_lease_claim(&l);
-
-	return rc == -EPERM ? 0 : 1;
-}
-
-/* A broker of somebody who is neither root nor we. */
-static void lease_claim__from_another_user(void **state)
-{
-	pid_t child;
-	int status;
-
-	need_users();
-	child = fork();
-	if (child == 0)
-		_exit(as_user(1, wait_as_squatter));
-	nap_ms(50);
-	assert_int_equal(is_trusted(), 0);
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
-}
-
 #define ALONE(name) cmocka_unit_test_teardown(name, no_broker_left)
 
 int main(void)
@@ -452,7 +418,6 @@ int main(void)
 		ALONE(lease_rejoin__a_silent_broker),
 		ALONE(lease_rejoin__a_command_that_hangs),
 		ALONE(lease_claim__of_another_user),
-		ALONE(lease_claim__from_another_user),
 	};
 
 	if (!getenv("VERBENA_BROKER"))
