@@ -6,8 +6,9 @@
 
 /* How far an IPv4 Identification may have moved since the last packet. */
 #define ID_STRIDE 1024
-#define ID_SMALL  64 /* more segments than this the kernel does not cut */
-#define ID_DOUBTS 16 /* errors alone do not come in such a row */
+#define ID_BEHIND 128 /* or back: packets overtake each other */
+#define ID_SMALL  64  /* more segments than this the kernel does not cut */
+#define ID_DOUBTS 16  /* errors alone do not come in such a row */
 
 /* P_Key 0xffff, the only one in the table: the low 15 bits decide, and two
  * limited members do not talk (IBA 10.9.1); we are a full member. */
@@ -30,12 +31,19 @@ static bool state_takes(enum vb_qp_state state, bool response)
 	return response ? takes[state].response : takes[state].request;
 }
 
+static bool id_is_behind(const struct vb_qp *qp, uint16_t id)
+{
+	return (uint16_t)(qp->peer_id.last - id) <= ID_BEHIND;
+}
+
 /*
  * The ICRC covers the IPv4 Identification, which a UDP socket does not tell;
  * the link solved for the only value that makes the ICRC right. A random
  * error passes for some value once in 2^15, so the value must also be one
  * that this peer may use: a small one (a segment's index, as user-space
- * senders have), or a little after the last (a counter, as kernels have). A
+ * senders have), or a little after the last (a counter, as kernels have), or
+ * a little before: Linux's Soft-RoCE numbers its requests and its answers from
+ * one counter in two threads, and hands them to the network in any order. A
  * peer that jumps is believed the second time, and one that jumps nearly
  * every time is believed always: it draws its numbers at random.
  */
@@ -48,7 +56,7 @@ static bool id_follows(const struct vb_qp *qp, uint16_t id, vb_time now)
 	uint16_t again = (uint16_t)(id - qp->peer_id.rejected);
 
 	return !qp->peer_id.known || qp->peer_id.any || id < ID_SMALL ||
-	       moved <= stride ||
+	       moved <= stride || id_is_behind(qp, id) ||
 	       (qp->peer_id.has_rejected && again <= ID_STRIDE);
 }
 
@@ -68,8 +76,9 @@ static bool id_is_plausible(struct vb_qp *qp, uint16_t id, vb_time now)
 	}
 	qp->peer_id.doubts -= qp->peer_id.doubts > 0;
 	qp->peer_id.has_rejected = false;
+	if (!qp->peer_id.known || !id_is_behind(qp, id))
+		qp->peer_id.last = id;
 	qp->peer_id.known = true;
-	qp->peer_id.last = id;
 	qp->peer_id.at = now;
 	return true;
 }

@@ -171,6 +171,10 @@ static void dispatch__identification(void **state)
 	assert_true(believes(r, 40000, now));
 	assert_true(believes(r, 40001, now));
 	assert_true(believes(r, 40900, now));
+	/* neighbours that overtake each other do not set the count back */
+	assert_true(believes(r, 40899, now));
+	assert_true(believes(r, 40772, now));
+	assert_false(believes(r, 40771, now));
 	/* a random error */
 	assert_false(believes(r, 12345, now));
 	assert_true(believes(r, 40901, now));
