@@ -175,7 +175,7 @@ lab_shell() {
 		device roce_tap0. The other end is Linux $(guest uname -r) with
 		rxe0, $HOST_GUEST and $HOST_GUEST6. Try:
 
-		  guest ib_write_bw -d rxe0 -x 1 -R 0 &
+		  guest ib_write_bw -d rxe0 -x 1 &
 		  verbena run -- ib_write_bw -d roce_tap0 -x 1 $HOST_GUEST
 
 		guest            a shell there; another terminal: make lab-guest
