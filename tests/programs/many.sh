@@ -78,12 +78,14 @@ newcomers_work() {
 started 40
 started 200
 
+leaving=()
 # The processes are small_pair itself: `verbena run` became it.
 for n in 11 50 97; do
 	disown "${pids[$n]}"
 	kill -9 "${pids[$n]}"
 	unset "pids[$n]"
 	# Its neighbour learns of it, and is not counted on any more.
+	leaving+=("${pids[$((n ^ 1))]}")
 	unset "pids[$((n ^ 1))]"
 done
 sleep 1
@@ -131,6 +133,11 @@ else
 fi
 
 
+# The neighbours give up after their retries, and then their slots are free.
+for _ in {1..100}; do
+	kill -0 "${leaving[@]}" 2>/dev/null || break
+	sleep 0.1
+done
 started 256 262 # six have gone
 if on a timeout -k 5 30 "$verbena" run -- "$programs/small_pair" -d roce_lo \
 	-p 19999 </dev/null >"$work/out" 2>&1; then
