@@ -26,7 +26,7 @@ tests_begin() {
 	failed=0
 	passed=0
 	skipped=0
-	work=$(mktemp -d)
+	work=$(mktemp -d) || exit
 	chmod 755 "$work"
 	trap tests_end EXIT
 	trap 'exit 130' INT TERM
