@@ -31,6 +31,7 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
+[ $all = no ] || export VERBENA_TIMEOUT=1200
 tests_begin "$0" "${arguments[@]}"
 
 # place N: the Nth of sixteen, as variables.
