@@ -27,12 +27,24 @@ inside() {
 	mount --make-rprivate /
 	mount -t tmpfs -o size=64m tmpfs /dev/shm
 	mount --bind /tmp /tmp
-	mount -o remount,bind,ro / 2>/dev/null ||
-		echo "    (the root stays writable here)"
+	mount -o remount,bind,ro /
 	ulimit -l 8192
+	is_confined
 	verbena=$work/verbena
 	cases
 	summary
+}
+
+# A test of confinement that is none would pass always.
+is_confined() {
+	if "$programs/deny" unshare -n true 2>/dev/null ||
+		[ -w / ] || [ ! -w /tmp ] ||
+		[ "$(df --output=size -m /dev/shm | tail -n 1)" -ne 64 ] ||
+		[ "$(ip -o link | wc -l)" -ne 1 ]; then
+		not_ok "container: it confines"
+	else
+		ok "container: it confines"
+	fi
 }
 
 cases() {
@@ -60,6 +72,6 @@ END
 chmod 755 "$work/verbena"
 chmod 777 "$work"
 export here verbena programs build top
-export -f inside cases
+export -f inside is_confined cases
 # The verdicts pass through; they are counted from what is printed.
-unshare -n -m -- bash -c "inside $work"
+unshare -n -m -- bash -c "inside $work" container
