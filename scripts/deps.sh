@@ -48,6 +48,7 @@ need_test() {
 	need procps have pgrep
 	need nftables have nft
 	need tshark have tshark
+	need python3-pyverbs pyverbs
 	need clang have clang
 	have clang >/dev/null || missing+=(libclang-rt-14-dev)
 	need libclang-rt-14-dev clang_links
@@ -61,6 +62,7 @@ need_lab() {
 	need nftables have nft
 	need tshark have tshark
 }
+pyverbs() { /usr/bin/python3 -c 'import pyverbs.device'; }
 static_busybox() { have busybox && ! ldd "$(command -v busybox)"; }
 
 install_missing() {

@@ -23,6 +23,9 @@
 #define MAX_VECTORS    64
 #define ACK_DELAY_CODE 15 /* 4.096 us * 2^15: what software peers announce */
 
+/* An IEEE company identifier that is none: programs take 0 for a mistake. */
+#define NO_VENDOR 0xffffff
+
 /* enum ibv_gid_type_sysfs of rdma-core's private header. */
 #define SYSFS_GID_ROCE_V2 1
 
@@ -444,6 +447,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.node_guid = htobe64(adapter->guid),
 		.sys_image_guid = htobe64(adapter->guid),
 		.page_size_cap = 0xfffff000, /* 4 KiB and all above */
+		.vendor_id = NO_VENDOR,
 		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD |
 				    IBV_DEVICE_PORT_ACTIVE_EVENT |
 				    IBV_DEVICE_SYS_IMAGE_GUID |

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# rdma-core's own test suite (Debian's python3-pyverbs), unmodified, on a device
+# of ours: tests/programs/pyverbs.sh [--only GLOB]
+#
+# pyverbs.txt beside this says which tests may be skipped, and why.
+here=$(dirname "$(readlink -f "$0")")
+# shellcheck source=tests/programs/lib.sh
+. "$here/lib.sh"
+tests_begin "$0" "$@"
+
+suite=/usr/share/doc/rdma-core/tests
+# The one the package is for, whichever comes first in PATH.
+python=/usr/bin/python3
+only='*'
+[ "${1:-}" != --only ] || only=$2
+
+# excused TEST: sets $REPLY to the glob and $why, when the table has it.
+excused() {
+	local glob reason
+
+	while read -r glob reason; do
+		[[ -n $glob && $glob != \#* ]] || continue
+		# shellcheck disable=SC2053 # a glob it is
+		[[ $1 == $glob ]] || continue
+		REPLY=$glob
+		why=$reason
+		return 0
+	done <"$here/pyverbs.txt"
+	return 1
+}
+
+# judge KIND: what $work/results says, against the table.
+judge() {
+	local word name said
+	local -A skips=() whys=()
+
+	while read -r word name said; do
+		# shellcheck disable=SC2053 # a glob it is
+		[[ $name == $only ]] || continue
+		case $word in
+		pass) ok "pyverbs $1: $name" ;;
+		fail) not_ok "pyverbs $1: $name: $said" ;;
+		skip)
+			if excused "$name"; then
+				skips[$REPLY]=$((${skips[$REPLY]:-0} + 1))
+				whys[$REPLY]="$why ($said)"
+			else
+				not_ok "pyverbs $1: $name is skipped: $said"
+			fi
+			;;
+		esac
+	done <"$work/results"
+	for name in "${!skips[@]}"; do
+		skip "pyverbs $1: ${skips[$name]} tests of $name" \
+			"${whys[$name]}"
+	done
+}
+
+# stale: lines of the table whose every test passed.
+stale() {
+	local glob reason name
+
+	while read -r glob reason; do
+		[[ -n $glob && $glob != \#* ]] || continue
+		while read -r _ name _; do
+			# shellcheck disable=SC2053 # a glob it is
+			[[ $name == $glob ]] && continue 2
+		done < <(grep '^skip ' "$work/results")
+		echo "# pyverbs.txt: nothing of $glob ($reason) is skipped"
+	done <"$here/pyverbs.txt"
+}
+
+# run_suite KIND GID
+run_suite() {
+	local before=$failed
+
+	: >"$work/results"
+	on a timeout -k 5 120 "$verbena" run -- "$python" \
+		"$here/pyverbs_run.py" "$work" "$work/results" \
+		--dev roce_veth0 --gid "$2" </dev/null >"$work/suite" 2>&1 ||
+		not_ok "pyverbs $1: the suite ends"
+	judge "$1"
+	[ "$failed" -eq "$before" ] ||
+		tail -n "${VERBENA_LINES:-60}" "$work/suite" | sed 's/^/    | /'
+}
+
+if ! "$python" -c 'import pyverbs.device' 2>/dev/null || [ ! -d $suite ]; then
+	skip pyverbs "python3-pyverbs and rdma-core's tests are not installed"
+	summary
+	exit
+fi
+need_hosts 9000
+mkdir "$work/tests" && cp $suite/* "$work/tests" &&
+	gunzip -q "$work"/tests/*.gz
+run_suite IPv4 "$(gid_index a roce_veth0 "::ffff:$HOST_A")"
+run_suite IPv6 "$(gid_index a roce_veth0 "$HOST_A6")"
+stale
+summary

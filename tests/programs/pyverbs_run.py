@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs rdma-core's pyverbs suite and says, one line each, how its tests ended.
+
+    pyverbs_run.py SUITE RESULTS OPTION...
+
+SUITE is a directory that holds the package "tests"; the options are the
+suite's own (--dev, --gid). A line of RESULTS is "pass", "skip" or "fail", the
+test's name, and the reason; it is written as the test ends, so that what is
+missing when the process dies is what killed it. Reports of failures go to
+standard output.
+"""
+import faulthandler
+import importlib
+import os
+import sys
+import unittest
+
+
+class Result(unittest.TextTestResult):
+    out = None
+
+    def write(self, word, test, why=''):
+        name = test.id().removeprefix('tests.')
+        print(word, name, ' '.join(why.split()), file=self.out, flush=True)
+
+    def addSuccess(self, test):
+        super().addSuccess(test)
+        self.write('pass', test)
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self.write('skip', test, reason)
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self.write('fail', test, str(err[1]))
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self.write('fail', test, str(err[1]))
+
+
+def main():
+    suite, results = sys.argv[1:3]
+    sys.argv[1:] = sys.argv[3:]
+    faulthandler.enable()
+    # The package looks for its own modules here, with and without its name.
+    sys.path[:0] = [suite, os.path.join(suite, 'tests')]
+    importlib.import_module('args_parser').parser.parse_args()
+    tests = unittest.defaultTestLoader.loadTestsFromModule(
+        importlib.import_module('tests'))
+    with open(results, 'w', encoding='utf-8') as Result.out:
+        unittest.TextTestRunner(stream=sys.stdout,
+                                resultclass=Result).run(tests)
+
+
+main()
