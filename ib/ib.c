@@ -9,6 +9,17 @@
 #include "ib/ib.h"
 #include "ib/rc.h"
 
+enum vb_ib_class vb_ib_class(enum vb_qp_type type)
+{
+	static const uint8_t classes[] = {
+		[QPT_RC] = CLASS_RC,	    [QPT_UC] = CLASS_UC,
+		[QPT_UD] = CLASS_UD,	    [QPT_XRC_SEND] = CLASS_XRC,
+		[QPT_XRC_RECV] = CLASS_XRC,
+	};
+
+	return (enum vb_ib_class)classes[type];
+}
+
 struct vb_bth vb_rc_bth(const struct vb_qp *qp, uint8_t opcode, uint32_t psn)
 {
 	return (struct vb_bth){

@@ -53,14 +53,18 @@ enum vb_quiet {
 	QUIET_RNR, /* the same behind an RNR NAK (IBA 9.7.5.2.8) */
 };
 
+/* The SEND or WRITE being received. */
+struct vb_inbound {
+	uint64_t va, offset; /* offset: bytes placed */
+	uint32_t rkey, length;
+};
+
 struct vb_resp {
 	uint32_t epsn;		     /* expected */
 	uint32_t ack_psn;	     /* the last SEND or WRITE accepted */
 	uint32_t msn;		     /* messages completed */
 	const struct vb_ib_op *prev; /* the last request accepted, or NULL */
-	/* the message under way */
-	uint64_t va, offset; /* offset: bytes placed */
-	uint32_t rkey, length;
+	struct vb_inbound in;
 	/* what to answer once the READ and atomic answers before it are out */
 	enum vb_quiet quiet;
 	uint32_t gap_psn; /* the highest PSN that came too early */
@@ -95,6 +99,9 @@ static inline bool vb_rc_sends(const struct vb_qp *qp)
 	return s == QPS_RTS || s == QPS_SQD;
 }
 
+/* The operations' class (opcode[7:5]) on a type of queue pair. */
+enum vb_ib_class vb_ib_class(enum vb_qp_type type);
+
 /* The fields of every BTH that this queue pair sends. */
 struct vb_bth vb_rc_bth(const struct vb_qp *qp, uint8_t opcode, uint32_t psn);
 
@@ -121,6 +128,26 @@ const struct vb_asked *vb_req_asked(const struct vb_req *req);
 /* SQD: say so when what had begun is finished. */
 void vb_req_drain(struct vb_qp *qp);
 
+/*
+ * Of UC and UD, too. May this WQE be sent at all: operation, length, keys?
+ * How many packets is it? vb_req_put() makes one of them: @pkt has the headers
+ * but for what the WQE and @part say.
+ */
+struct vb_part {
+	uint32_t offset, len; /* of the message */
+	uint8_t place;	      /* enum vb_ib_place */
+	const struct vb_route *route;
+};
+enum vb_wc_status vb_req_judge(const struct vb_qp *qp,
+			       const struct vb_send_wqe *wqe);
+uint32_t vb_req_psns(const struct vb_qp *qp, const struct vb_send_wqe *wqe);
+enum vb_fault vb_req_put(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+			 const struct vb_part *part, struct vb_ib_pkt *pkt,
+			 struct vb_txq *out);
+/* The SEND or WRITE packet at @psn, on a connection. */
+enum vb_fault vb_req_put_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+			      uint32_t psn, bool ack_req, struct vb_txq *out);
+
 /* ib/comp.c: acknowledgements and answers. */
 void vb_comp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now);
 /* The oldest WQE ends with @status and takes the queue pair with it. */
@@ -131,6 +158,12 @@ void vb_resp_reset(struct vb_qp *qp);
 void vb_resp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt);
 /* Into ERR because of @fault in the request (or answer) at @psn. */
 void vb_resp_die(struct vb_qp *qp, enum vb_fault fault, uint32_t psn);
+
+/* Of UC, too: judge and place the SEND or WRITE packet @pkt, which follows
+ * @prev. A receive that a broken message left in qp->recv is used again. */
+enum vb_fault vb_resp_take(struct vb_qp *qp, struct vb_inbound *in,
+			   const struct vb_ib_op *prev,
+			   const struct vb_ib_pkt *pkt);
 
 /* ib/answer.c: answers that leave, in order. True: there are more. */
 bool vb_answer_send(struct vb_qp *qp, struct vb_txq *out);

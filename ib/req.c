@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The requester: work requests become packets. A packet is rebuilt from its
- * WQE and its PSN alone, so that sending again needs no memory.
+ * WQE and its PSN alone, so that sending again needs no memory. UC and UD make
+ * theirs here, too.
  */
 #include "core/sge.h"
 #include "ib/rc.h"
@@ -94,7 +95,7 @@ static bool keys_allow(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 	return true;
 }
 
-static enum vb_wc_status judge(const struct vb_qp *qp,
+enum vb_wc_status vb_req_judge(const struct vb_qp *qp,
 			       const struct vb_send_wqe *wqe)
 {
 	const struct request_row *row;
@@ -102,6 +103,9 @@ static enum vb_wc_status judge(const struct vb_qp *qp,
 	if (wqe->op >= VB_COUNT(requests) || !row_of(wqe)->valid)
 		return WC_LOC_QP_OP_ERR;
 	row = row_of(wqe);
+	/* What is answered, or names a key, is RC's (IBA 9.2, table 38). */
+	if (row->traits & (ASKS | HAS_INV) && qp->type != QPT_RC)
+		return WC_LOC_QP_OP_ERR;
 	if (row->traits & ASKS && qp->attr.max_rd_atomic == 0)
 		return WC_LOC_QP_OP_ERR;
 	if (wqe->length > VB_MAX_MSG)
@@ -112,7 +116,7 @@ static enum vb_wc_status judge(const struct vb_qp *qp,
 	return keys_allow(qp, wqe) ? WC_SUCCESS : WC_LOC_PROT_ERR;
 }
 
-static uint32_t psns_of(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
+uint32_t vb_req_psns(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
 	if (row_of(wqe)->kind == KIND_ATOMIC || wqe->length == 0)
 		return 1;
@@ -131,13 +135,13 @@ static bool begin_next(struct vb_qp *qp)
 	/* IBA 10.8.3.3: behind every READ and atomic before it. */
 	if (wqe->flags & SEND_FENCE && vb_req_asked(req))
 		return false;
-	status = judge(qp, wqe);
+	status = vb_req_judge(qp, wqe);
 	if (status != WC_SUCCESS) {
 		stop(req, status);
 		return false;
 	}
 	wqe->first_psn = req->next;
-	wqe->psn_count = psns_of(qp, wqe);
+	wqe->psn_count = vb_req_psns(qp, wqe);
 	req->begun++;
 	return true;
 }
@@ -154,12 +158,13 @@ static void put(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 	vb_txq_commit(out, (uint32_t)len, &qp->route);
 }
 
-static uint8_t data_opcode(const struct request_row *row,
+static uint8_t data_opcode(const struct vb_qp *qp,
+			   const struct request_row *row,
 			   enum vb_ib_place place)
 {
 	bool last = place & PLACE_LAST;
 
-	return CLASS_RC << 5 |
+	return vb_ib_class(qp->type) << 5 |
 	       vb_ib_code_pick(row->kind, place, last && row->traits & HAS_IMM,
 			       last && row->traits & HAS_INV);
 }
@@ -175,37 +180,50 @@ static enum vb_fault put_payload(const struct vb_qp *qp,
 	return vb_sge_gather(qp->pd, wqe->sge, wqe->num_sge, offset, to, len);
 }
 
-/* The SEND or WRITE packet at @psn. */
-static enum vb_fault put_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-			      uint32_t psn, bool ack_req, struct vb_txq *out)
+enum vb_fault vb_req_put(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+			 const struct vb_part *part, struct vb_ib_pkt *pkt,
+			 struct vb_txq *out)
 {
 	const struct request_row *row = row_of(wqe);
-	uint32_t nth = (psn - wqe->first_psn) & VB_PSN_MASK;
-	uint32_t offset = nth * qp->mtu;
-	uint32_t len = VB_MIN(qp->mtu, wqe->length - offset);
-	uint8_t place = (nth == 0 ? PLACE_FIRST : 0) |
-			(nth + 1 == wqe->psn_count ? PLACE_LAST : 0);
-	struct vb_ib_pkt pkt = {
-		.bth = vb_rc_bth(qp, data_opcode(row, place), psn),
-		.reth = { wqe->remote_addr, wqe->rkey, wqe->length },
-		.imm = wqe->imm,
-		.ieth_rkey = wqe->imm,
-	};
 	uint8_t *bytes = vb_txq_begin(out);
+	uint32_t len = part->len;
 	enum vb_fault fault;
 	size_t hdr;
 
-	pkt.bth.pad = -len & 3;
-	pkt.bth.ack_req = ack_req;
-	pkt.bth.solicited = place & PLACE_LAST && row->traits & CONSUMES &&
-			    wqe->flags & SEND_SOLICITED;
-	hdr = vb_ib_put_headers(bytes, &pkt);
-	fault = put_payload(qp, wqe, offset, bytes + hdr, len);
+	pkt->bth.opcode = data_opcode(qp, row, part->place);
+	pkt->bth.pad = -len & 3;
+	pkt->bth.solicited = part->place & PLACE_LAST &&
+			     row->traits & CONSUMES &&
+			     wqe->flags & SEND_SOLICITED;
+	pkt->imm = pkt->ieth_rkey = wqe->imm;
+	hdr = vb_ib_put_headers(bytes, pkt);
+	fault = put_payload(qp, wqe, part->offset, bytes + hdr, len);
 	if (fault)
 		return fault;
-	memset(bytes + hdr + len, 0, pkt.bth.pad);
-	vb_txq_commit(out, (uint32_t)hdr + len + pkt.bth.pad, &qp->route);
+	memset(bytes + hdr + len, 0, pkt->bth.pad);
+	vb_txq_commit(out, (uint32_t)hdr + len + pkt->bth.pad, part->route);
 	return FAULT_NONE;
+}
+
+enum vb_fault vb_req_put_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+			      uint32_t psn, bool ack_req, struct vb_txq *out)
+{
+	uint32_t nth = (psn - wqe->first_psn) & VB_PSN_MASK;
+	uint32_t offset = nth * qp->mtu;
+	const struct vb_part part = {
+		.offset = offset,
+		.len = VB_MIN(qp->mtu, wqe->length - offset),
+		.place = (nth == 0 ? PLACE_FIRST : 0) |
+			 (nth + 1 == wqe->psn_count ? PLACE_LAST : 0),
+		.route = &qp->route,
+	};
+	struct vb_ib_pkt pkt = {
+		.bth = vb_rc_bth(qp, 0, psn),
+		.reth = { wqe->remote_addr, wqe->rkey, wqe->length },
+	};
+
+	pkt.bth.ack_req = ack_req;
+	return vb_req_put(qp, wqe, &part, &pkt, out);
 }
 
 static void put_atomic(struct vb_qp *qp, const struct vb_send_wqe *wqe,
@@ -350,7 +368,7 @@ static bool send_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	struct vb_req *req = &vb_rc(qp)->req;
 	bool ack_req = wants_ack(qp, wqe);
 
-	if (put_data(qp, wqe, req->send, ack_req, out) != FAULT_NONE) {
+	if (vb_req_put_data(qp, wqe, req->send, ack_req, out) != FAULT_NONE) {
 		stop(req, WC_LOC_PROT_ERR);
 		return false;
 	}
@@ -486,7 +504,7 @@ static void probe(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	vb_window_untime(&req->window);
 	if (vb_req_asks(wqe))
 		put_ask(qp, wqe, vb_req_asked(req), req->una, out);
-	else if (put_data(qp, wqe, req->una, true, out) != FAULT_NONE)
+	else if (vb_req_put_data(qp, wqe, req->una, true, out) != FAULT_NONE)
 		return; /* the cursor will find it, if that ever matters */
 	vb_count(qp->adapter, CNT_RETRANSMITS, 1);
 }

@@ -97,86 +97,97 @@ static void complete_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 	vb_qp_recv_done(qp, &done);
 }
 
-static enum vb_fault take_send(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+static enum vb_fault take_send(struct vb_qp *qp, struct vb_inbound *in,
+			       const struct vb_ib_pkt *pkt)
 {
-	struct vb_resp *resp = &vb_rc(qp)->resp;
 	struct vb_pd *pd = qp->srq ? qp->srq->pd : qp->pd;
 	uint32_t len = pkt->payload_bytes;
 
 	if (!payload_fits_place(qp, pkt))
 		return FAULT_LENGTH;
 	if (pkt->op->place & PLACE_FIRST) {
-		if (!vb_qp_recv_begin(qp))
+		if (!qp->recv_busy && !vb_qp_recv_begin(qp))
 			return FAULT_NO_RQE;
-		resp->offset = 0;
+		in->offset = 0;
 	}
-	if (resp->offset + len > qp->recv.length ||
-	    resp->offset + len > VB_MAX_MSG)
+	if (in->offset + len > qp->recv.length || in->offset + len > VB_MAX_MSG)
 		return FAULT_RQE_TOO_SMALL;
-	if (vb_sge_place(pd, qp->recv.sge, qp->recv.num_sge, resp->offset,
+	if (vb_sge_place(pd, qp->recv.sge, qp->recv.num_sge, in->offset,
 			 pkt->payload, len))
 		return FAULT_RQE_LKEY;
-	resp->offset += len;
+	in->offset += len;
 	if (!(pkt->op->place & PLACE_LAST))
 		return FAULT_NONE;
 	/* A region of the program is not a peer's to invalidate (IBA
 	 * 10.6.5.2), and there is nothing else to name yet. */
 	if (pkt->op->headers & HDR_IETH)
 		return FAULT_INV_RKEY;
-	complete_recv(qp, pkt, (uint32_t)resp->offset);
+	complete_recv(qp, pkt, (uint32_t)in->offset);
 	return FAULT_NONE;
 }
 
 /* IBA 9.7.4.1.7: the whole of the range, before its first byte. */
-static enum vb_fault begin_write(struct vb_qp *qp, const struct vb_reth *reth)
+static enum vb_fault begin_write(struct vb_qp *qp, struct vb_inbound *in,
+				 const struct vb_reth *reth)
 {
-	struct vb_resp *resp = &vb_rc(qp)->resp;
-
 	if (reth->length > VB_MAX_MSG)
 		return FAULT_LENGTH;
-	resp->va = reth->va;
-	resp->rkey = reth->rkey;
-	resp->length = reth->length;
-	resp->offset = 0;
+	in->va = reth->va;
+	in->rkey = reth->rkey;
+	in->length = reth->length;
+	in->offset = 0;
 	return vb_mr_check(qp->adapter, qp->pd, reth->rkey, reth->va,
 			   reth->length, ACCESS_REMOTE_WRITE);
 }
 
 /* The last packet brings what is left, the others leave some. */
-static bool payload_fits_write(const struct vb_resp *resp,
+static bool payload_fits_write(const struct vb_inbound *in,
 			       const struct vb_ib_pkt *pkt)
 {
-	uint64_t left = resp->length - resp->offset;
+	uint64_t left = in->length - in->offset;
 
 	return pkt->op->place & PLACE_LAST ? pkt->payload_bytes == left
 					   : pkt->payload_bytes < left;
 }
 
-static enum vb_fault take_write(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+static enum vb_fault take_write(struct vb_qp *qp, struct vb_inbound *in,
+				const struct vb_ib_pkt *pkt)
 {
-	struct vb_resp *resp = &vb_rc(qp)->resp;
 	bool with_imm = pkt->op->headers & HDR_IMM;
 	enum vb_fault fault = FAULT_NONE;
 
 	if (!payload_fits_place(qp, pkt))
 		return FAULT_LENGTH;
 	if (pkt->op->place & PLACE_FIRST)
-		fault = begin_write(qp, &pkt->reth);
+		fault = begin_write(qp, in, &pkt->reth);
 	if (fault)
 		return fault;
-	if (!payload_fits_write(resp, pkt))
+	if (!payload_fits_write(in, pkt))
 		return FAULT_LENGTH;
-	if (with_imm && !vb_qp_recv_begin(qp))
+	if (with_imm && !qp->recv_busy && !vb_qp_recv_begin(qp))
 		return FAULT_NO_RQE;
-	fault = vb_mr_write(qp->adapter, qp->pd, resp->rkey,
-			    resp->va + resp->offset, pkt->payload,
-			    pkt->payload_bytes);
+	fault = vb_mr_write(qp->adapter, qp->pd, in->rkey, in->va + in->offset,
+			    pkt->payload, pkt->payload_bytes);
 	if (fault)
 		return fault;
-	resp->offset += pkt->payload_bytes;
+	in->offset += pkt->payload_bytes;
 	if (with_imm)
-		complete_recv(qp, pkt, resp->length);
+		complete_recv(qp, pkt, in->length);
 	return FAULT_NONE;
+}
+
+enum vb_fault vb_resp_take(struct vb_qp *qp, struct vb_inbound *in,
+			   const struct vb_ib_op *prev,
+			   const struct vb_ib_pkt *pkt)
+{
+	uint32_t need = needs[pkt->op->kind];
+
+	if (vb_ib_op_order(prev, pkt->op) != ORDER_OK)
+		return FAULT_ORDER;
+	if ((qp->attr.access_flags & need) != need)
+		return FAULT_ACCESS_FLAGS;
+	return pkt->op->kind == KIND_SEND ? take_send(qp, in, pkt)
+					  : take_write(qp, in, pkt);
 }
 
 /*
@@ -259,23 +270,17 @@ static enum vb_fault take_atomic(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 
 static enum vb_fault judge(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 {
-	const struct vb_resp *resp = &vb_rc(qp)->resp;
+	struct vb_resp *resp = &vb_rc(qp)->resp;
 	uint32_t need = needs[pkt->op->kind];
 
+	if (pkt->op->kind == KIND_SEND || pkt->op->kind == KIND_WRITE)
+		return vb_resp_take(qp, &resp->in, resp->prev, pkt);
 	if (vb_ib_op_order(resp->prev, pkt->op) != ORDER_OK)
 		return FAULT_ORDER;
 	if ((qp->attr.access_flags & need) != need)
 		return FAULT_ACCESS_FLAGS;
-	switch (pkt->op->kind) {
-	case KIND_SEND:
-		return take_send(qp, pkt);
-	case KIND_WRITE:
-		return take_write(qp, pkt);
-	case KIND_READ:
-		return take_read(qp, pkt);
-	default:
-		return take_atomic(qp, pkt);
-	}
+	return pkt->op->kind == KIND_READ ? take_read(qp, pkt)
+					  : take_atomic(qp, pkt);
 }
 
 static void want_ack(struct vb_qp *qp)
