@@ -67,6 +67,9 @@ const char *vb_counter_name(enum vb_counter c)
 	return (unsigned)c < CNT_COUNT ? counter_names[c] : "unknown";
 }
 
+/* Of the process; 2^32 protection domains later one may come back. */
+static _Atomic uint32_t next_pd_id = 1;
+
 /* x such that @odd * x is 1 modulo 2^24 (Newton: each turn doubles the right
  * bits, beginning with three). */
 static uint32_t inverse24(uint32_t odd)
@@ -135,6 +138,7 @@ int vb_pd_create(struct vb_adapter *a, struct vb_pd **out)
 		return -ENOMEM;
 	}
 	pd->adapter = a;
+	pd->id = atomic_fetch_add(&next_pd_id, 1);
 	*out = pd;
 	return 0;
 }

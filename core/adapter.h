@@ -9,6 +9,7 @@
 #include "core/port.h"
 
 struct vb_transport_ops;
+struct vb_key_ops;
 struct vb_link;
 
 /* What ibv_query_device answers and create functions enforce. */
@@ -36,6 +37,9 @@ struct vb_adapter {
 	uint32_t qpn_base;    /* high QPN bits: this process's slot */
 	struct vb_link *link; /* borrowed */
 	const struct vb_transport_ops *transport;
+	/* Who else is told of keys, or NULL; before the first key is made. */
+	const struct vb_key_ops *key_ops;
+	unsigned number; /* among those of this process, from 0 */
 	/* objects alive */
 	_Atomic uint32_t n_qp, n_cq, n_mr, n_pd, n_srq;
 	_Atomic uint64_t counters[32]; /* enum vb_counter */
@@ -59,8 +63,8 @@ static inline void vb_count(struct vb_adapter *a, enum vb_counter c, uint64_t n)
 	atomic_fetch_add_explicit(&a->counters[c], n, memory_order_relaxed);
 }
 
-/* Zeroes @a first; guid, qps, qpn_base, link and transport are the caller's to
- * set. -ENOMEM. */
+/* Zeroes @a first; guid, qps, qpn_base, link, transport, key_ops and number
+ * are the caller's to set. -ENOMEM. */
 VB_MUST_CHECK int vb_adapter_init(struct vb_adapter *a, const char *name);
 /* Everything made on it is gone by now. */
 void vb_adapter_fini(struct vb_adapter *a);
@@ -72,6 +76,7 @@ void vb_limit_give(_Atomic uint32_t *alive);
 struct vb_pd {
 	struct vb_adapter *adapter;
 	_Atomic uint32_t refs; /* objects that stand on it */
+	uint32_t id;	       /* differs from that of all others alive */
 	void *owner;
 };
 

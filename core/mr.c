@@ -25,15 +25,11 @@
 	 ACCESS_REMOTE_ATOMIC | ACCESS_MW_BIND | ACCESS_ZERO_BASED |           \
 	 ACCESS_ON_DEMAND | ACCESS_HUGETLB | ACCESS_OPTIONAL)
 
-/* An index and 24 scrambled bits are one-to-one: the multiplier is odd. */
+/* An index and 24 scrambled bits are one-to-one: the multiplier is odd. The way
+ * back is vb_key_index(). */
 static uint32_t scramble(const struct vb_adapter *a, uint32_t index)
 {
 	return ((index * a->key_mul) ^ a->key_mask) & 0xffffff;
-}
-
-static uint32_t unscramble(const struct vb_adapter *a, uint32_t bits)
-{
-	return ((bits ^ a->key_mask) * a->key_inv) & 0xffffff;
 }
 
 static uint32_t next_key(const struct vb_adapter *a, struct vb_mr *mr)
@@ -128,6 +124,31 @@ static int check_register(const void *base, uint64_t length, uint64_t iova,
 	return 0;
 }
 
+static void grant(const struct vb_mr *mr)
+{
+	struct vb_adapter *a = mr->pd->adapter;
+	const struct vb_grant g = {
+		.key = atomic_load(&mr->key),
+		.index = mr->index,
+		.pd = mr->pd->id,
+		.access = mr->access,
+		.base = (uintptr_t)mr->base,
+		.iova = mr->iova,
+		.length = mr->length,
+	};
+
+	if (a->key_ops)
+		a->key_ops->grant(a, &g);
+}
+
+static void revoke(const struct vb_mr *mr, uint32_t key)
+{
+	struct vb_adapter *a = mr->pd->adapter;
+
+	if (a->key_ops)
+		a->key_ops->revoke(a, mr->index, key);
+}
+
 int vb_mr_register(struct vb_pd *pd, void *base, uint64_t length, uint64_t iova,
 		   uint32_t access, struct vb_mr **out)
 {
@@ -154,6 +175,7 @@ int vb_mr_register(struct vb_pd *pd, void *base, uint64_t length, uint64_t iova,
 	mr->access = access;
 	/* Pairs with hold(): who sees the key sees the fields. */
 	atomic_store(&mr->key, next_key(a, mr));
+	grant(mr);
 	*out = mr;
 	return 0;
 }
@@ -166,7 +188,8 @@ int vb_mr_register(struct vb_pd *pd, void *base, uint64_t length, uint64_t iova,
  */
 static struct vb_mr *hold(const struct vb_adapter *a, uint32_t key)
 {
-	struct vb_mr *mr = vb_idtab_get(a->mrs, unscramble(a, key >> 8));
+	struct vb_mr *mr = vb_idtab_get(
+		a->mrs, vb_key_index(a->key_mask, a->key_inv, key));
 
 	if (!mr || key == 0)
 		return NULL;
@@ -187,8 +210,9 @@ void vb_mr_deregister(struct vb_mr *mr)
 {
 	struct vb_pd *pd = mr->pd;
 	struct vb_adapter *a = pd->adapter;
+	uint32_t key = atomic_exchange(&mr->key, 0);
 
-	atomic_store(&mr->key, 0);
+	revoke(mr, key);
 	/* An access is a copy, no more: it is over soon. */
 	for (unsigned turn = 0; atomic_load(&mr->users); turn++) {
 		if (turn < 100)

@@ -29,6 +29,34 @@ struct vb_mr {
 };
 
 /*
+ * What a key opens, for those who keep a copy of the table that others read
+ * (another process that places directly, say). A key that is not granted, or
+ * was revoked, opens nothing there.
+ */
+struct vb_grant {
+	uint32_t key;
+	uint32_t index; /* in adapter->mrs: one key at a time has it */
+	uint32_t pd;	/* vb_pd.id */
+	uint32_t access;
+	uint32_t qpn; /* only through this queue pair; 0: any of the domain */
+	uint64_t base, iova, length; /* base: address in this process */
+};
+
+struct vb_key_ops {
+	void (*grant)(struct vb_adapter *a, const struct vb_grant *g);
+	/* After the return no access through it is under way there. */
+	void (*revoke)(struct vb_adapter *a, uint32_t index, uint32_t key);
+};
+
+/* The index that a key names in the table of the adapter with this key_mask and
+ * key_inv; there may be nothing. */
+static inline uint32_t vb_key_index(uint32_t key_mask, uint32_t key_inv,
+				    uint32_t key)
+{
+	return ((key >> 8 ^ key_mask) * key_inv) & 0xffffff;
+}
+
+/*
  * Register @length bytes at @base, addressed by peers as @iova. A region may
  * be empty. -EINVAL: unknown access bits, remote write or atomic without
  * local write, or the range wraps or passes max_mr_size. -ENOSPC/-ENOMEM.

@@ -104,7 +104,7 @@ enum vb_event_type {
 };
 
 /* What is wrong with an access or a packet. A check names it and returns;
- * tables (ib/fault.c) say what follows. */
+ * tables (core/fault.c) say what follows. */
 enum vb_fault {
 	FAULT_NONE = 0,
 	FAULT_LKEY,	    /* no such lkey, wrong PD, out of range, no right */

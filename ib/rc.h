@@ -7,7 +7,7 @@
 #define IB_RC_H
 
 #include "core/transport.h"
-#include "ib/fault.h"
+#include "core/fault.h"
 #include "ib/replay.h"
 #include "ib/window.h"
 

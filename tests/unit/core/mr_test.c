@@ -452,6 +452,56 @@ static void deregister__not_before_the_use_ends(void **state)
 	assert_int_equal(atomic_load(&f->a.n_mr), 0);
 }
 
+static struct {
+	struct vb_grant granted;
+	uint32_t revoked_index, revoked_key;
+	uint32_t key_when_revoked;
+	const struct vb_mr *mr;
+} watched;
+
+static void note_grant(struct vb_adapter *a, const struct vb_grant *g)
+{
+	watched.granted = *g;
+}
+
+static void note_revoke(struct vb_adapter *a, uint32_t index, uint32_t key)
+{
+	watched.revoked_index = index;
+	watched.revoked_key = key;
+	watched.key_when_revoked = atomic_load(&watched.mr->key);
+}
+
+/* Others hear of a key when it opens something, and of its end after it is
+ * refused here and before its memory is the program's again. */
+static void key_ops__hear_of_a_life(void **state)
+{
+	static const struct vb_key_ops ops = { note_grant, note_revoke };
+	struct fixture *f = *state;
+	uint32_t key, index;
+	struct vb_mr *mr;
+	char bytes[16];
+
+	f->a.key_ops = &ops;
+	mr = reg(f, bytes, 16, 0x1000, ALL);
+	key = mr->key;
+	index = vb_key_index(f->a.key_mask, f->a.key_inv, key);
+	assert_ptr_equal(vb_idtab_get(f->a.mrs, index), mr);
+	assert_int_equal(watched.granted.key, key);
+	assert_int_equal(watched.granted.index, index);
+	assert_int_equal(watched.granted.pd, f->pd->id);
+	assert_int_equal(watched.granted.access, ALL);
+	assert_int_equal(watched.granted.qpn, 0);
+	assert_int_equal(watched.granted.base, (uintptr_t)bytes);
+	assert_int_equal(watched.granted.iova, 0x1000);
+	assert_int_equal(watched.granted.length, 16);
+	watched.mr = mr;
+	watched.key_when_revoked = 1;
+	vb_mr_deregister(mr);
+	assert_int_equal(watched.revoked_index, index);
+	assert_int_equal(watched.revoked_key, key);
+	assert_int_equal(watched.key_when_revoked, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -473,6 +523,7 @@ int main(void)
 		TEST(atomic__alignment_and_bounds),
 		TEST(deregister__waits_for_a_thread_that_copies),
 		TEST(deregister__not_before_the_use_ends),
+		TEST(key_ops__hear_of_a_life),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* IBA 9.9.3 (responder) and 9.9.2 (requester) error behaviour, as tables. */
-#include "ib/fault.h"
+#include "core/fault.h"
 #include "wire/ib_hdr.h"
 
 #define NO_NAK 0

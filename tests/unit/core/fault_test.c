@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "ib/fault.h"
+#include "core/fault.h"
 #include "wire/ib_hdr.h"
 
 /* Every fault has a row, and what a row says holds together. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What follows from a fault: the one place where faults become answers. */
-#ifndef IB_FAULT_H
-#define IB_FAULT_H
+#ifndef CORE_FAULT_H
+#define CORE_FAULT_H
 
 #include "core/types.h"
 #include "core/adapter.h"
