@@ -8,7 +8,7 @@ MESONFLAGS ?=
 export VERBENA_BUILD = $(abspath $(BUILD))
 
 .PHONY: all build demo check check-room lab lab-guest install clean help
-.PHONY: deps
+.PHONY: deps bench
 
 all: build
 
@@ -17,6 +17,7 @@ help:
 	@echo 'make demo                two hosts, five programs, a table'
 	@echo 'make check               all tests (.ci/run does the same)'
 	@echo 'make check-room ROOM=ib  the unit tests of one room, in seconds'
+	@echo 'make bench               speed, against other ways: docs/PERFORMANCE.md'
 	@echo 'make lab                 the Linux kernel as a peer: docs/LAB.md'
 	@echo 'make install PREFIX=$(PREFIX) DESTDIR='
 	@echo 'make clean'
@@ -40,6 +41,11 @@ check: deps
 check-room: build
 	@test -n '$(ROOM)' || { echo 'which one? make check-room ROOM=ib'; exit 2; }
 	meson test -C $(BUILD) --suite $(ROOM) --print-errorlogs
+
+# TABLE=wire measures one table of them, BENCH_QUICK=1 briefly.
+bench: build
+	@scripts/deps.sh bench || echo 'bench: some rows will fail for want of these'
+	@bench/bench.sh $(TABLE)
 
 lab: build
 	@scripts/deps.sh lab

@@ -192,6 +192,7 @@ layer many "many programs at a time, and kill -9" program many
 layer garbage "hostile datagrams while traffic runs" program garbage
 layer capture "what tshark and a second ICRC say" program capture
 layer container "what a container denies" program container
+layer bench "that make bench measures" program bench
 # By name (scripts/check.sh lab) or with --full, until it has passed often
 # enough to be trusted in every run.
 [ -z "$full" ] && [ ${#wanted[@]} -eq 0 ] ||

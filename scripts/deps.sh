@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Installs what is missing: scripts/deps.sh [build] [demo] [test] [lab]
+# Installs what is missing: scripts/deps.sh [build] [demo] [test] [lab] [bench]
 #
 # Each need is tested by use, so that nothing is asked of a package manager
 # where it is met already; Debian's and Ubuntu's package names stand beside.
@@ -48,6 +48,7 @@ need_test() {
 	need procps have pgrep
 	need nftables have nft
 	need tshark have tshark
+	need iperf3 have iperf3
 	need python3-pyverbs pyverbs
 	need clang have clang
 	have clang >/dev/null || missing+=(libclang-rt-14-dev)
@@ -64,6 +65,13 @@ need_lab() {
 }
 pyverbs() { /usr/bin/python3 -c 'import pyverbs.device'; }
 static_busybox() { have busybox && ! ldd "$(command -v busybox)"; }
+
+need_bench() {
+	need_lab
+	need iperf3 have iperf3
+	need qperf have qperf
+	need ucx-utils have ucx_perftest
+}
 
 install_missing() {
 	local as=()
@@ -95,9 +103,9 @@ install_missing() {
 [ $# -gt 0 ] || set -- build
 for group in "$@"; do
 	case $group in
-	build | demo | test | lab) "need_$group" ;;
+	build | demo | test | lab | bench) "need_$group" ;;
 	*)
-		echo "deps: no group '$group' (build, demo, test, lab)" >&2
+		echo "deps: no group '$group' (build, demo, test, lab, bench)" >&2
 		exit 2
 		;;
 	esac

@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# `make bench`: measures Verbena against what else there is, in turn, at the
+# same moment, on this machine; prints the tables and keeps them in
+# docs/PERFORMANCE.md, with a plot.
+#
+#	bench/bench.sh [TABLE...]	one_host, wire, soft_roce, growth
+#
+# BENCH_ONLY=REGEX	only rows and curves with such names
+# BENCH_QUICK=1		fewer and shorter runs, for a first look
+#
+# What is not the whole of a table, at full length, does not go into docs/.
+set -u
+here=$(dirname "$(readlink -f "$0")")
+top=$(dirname "$here")
+build=${VERBENA_BUILD:-$top/build}
+page=$top/docs/PERFORMANCE.md
+points=$top/docs/performance.tsv
+export BENCH_OUT=${BENCH_OUT:-$build/bench/out}
+export BENCH_EFFORT=${BENCH_EFFORT:-full}
+[ -z "${BENCH_QUICK:-}" ] || BENCH_EFFORT=quick
+
+# What other work there is, in percent of all processors, over a second.
+busy() {
+	local before after
+
+	read -ra before </proc/stat
+	sleep 1
+	read -ra after </proc/stat
+	echo "${before[*]} ${after[*]}" | awk '{
+		for (i = 2; i <= 9; i++)
+			all += $(i + NF / 2) - $i
+		idle = $(5 + NF / 2) - $5 + $(6 + NF / 2) - $6
+		printf "%.0f\n", all ? 100 * (all - idle) / all : 0 }'
+}
+
+commit() {
+	local commit
+
+	commit=$(git -C "$top" rev-parse --short HEAD 2>/dev/null) || {
+		echo "no commit"
+		return
+	}
+	git -C "$top" diff --quiet HEAD -- '*.[chS]' meson.build 2>/dev/null ||
+		commit+=", changed"
+	echo "commit $commit"
+}
+
+# The line above a table: when, where, what.
+circumstances() {
+	local processor runs=5
+
+	[ "$BENCH_EFFORT" = full ] || runs=$BENCH_EFFORT
+	processor=$(sed -n 's/^model name[^:]*: //p;T;q' /proc/cpuinfo)
+	echo "$(date -u +'%Y-%m-%d %H:%M') UTC, $(commit);" \
+		"${processor:-$(uname -m)}, $(nproc) processors," \
+		"Linux $(uname -r);" \
+		"runs: $runs; busy with other things just before: $1 %."
+}
+
+# splice TABLE FILE: between the page's two marks for it.
+splice() {
+	awk -v from="<!-- bench $1 -->" -v with="$2" '
+		$0 == from {
+			print
+			while ((getline line < with) > 0)
+				print line
+			inside = 1
+		}
+		$0 == "<!-- end -->" { inside = 0 }
+		!inside' "$page" >"$page.new" && mv "$page.new" "$page"
+}
+
+# The points of the places just measured take the place of older ones.
+keep_points() {
+	touch "$points"
+	{
+		awk -F '\t' 'NR == FNR { new[$1] = 1; next } !($1 in new)' \
+			"$1" "$points"
+		cat "$1"
+	} >"$points.new" && mv "$points.new" "$points"
+}
+
+measure() {
+	local table=$1 load status=0
+
+	echo "== $table"
+	load=$(busy)
+	"$here/$table.sh" || status=1
+	[ -s "$BENCH_OUT/$table.rows" ] || return $status
+	{
+		echo
+		circumstances "$load"
+		echo
+		awk -f "$here/table.awk" "$BENCH_OUT/$table.rows"
+		echo
+	} >"$BENCH_OUT/$table.md"
+	cat "$BENCH_OUT/$table.md"
+	[ "$BENCH_EFFORT" = full ] && [ -z "${BENCH_ONLY:-}" ] ||
+		return $status
+	splice "$table" "$BENCH_OUT/$table.md"
+	keep_points "$BENCH_OUT/$table.curves"
+	return $status
+}
+
+failed=0
+mkdir -p "$BENCH_OUT"
+[ $# -gt 0 ] || set -- one_host wire soft_roce growth
+for table; do
+	[ -x "$here/$table.sh" ] && [ "$table" != bench ] || {
+		echo "bench: no table $table" \
+			"(one_host, wire, soft_roce, growth)" >&2
+		exit 2
+	}
+	measure "$table" || failed=1
+done
+if [ "$BENCH_EFFORT" = full ] && [ -s "$points" ]; then
+	awk -f "$here/plot.awk" "$points" >"$top/docs/performance.svg"
+else
+	cat "$BENCH_OUT"/*.curves 2>/dev/null |
+		awk -f "$here/plot.awk" >"$BENCH_OUT/performance.svg"
+	echo "A first look: docs/ is as it was; see $BENCH_OUT."
+fi
+[ $failed -eq 0 ] || echo "bench: some rows failed, see above" >&2
+exit $failed
