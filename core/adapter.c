@@ -20,7 +20,7 @@ const struct vb_limits vb_limits = {
 	.max_cq = 65536,
 	.max_cqe = 4194304,
 	.max_mr = 1u << 23, /* half of what a key's 24 bits can name */
-	.max_mw = 0,
+	.max_mw = 1u << 20,
 	.max_pd = 65536,
 	.max_ah = 65536,
 	.max_srq = 32768,
@@ -84,7 +84,7 @@ static uint32_t inverse24(uint32_t odd)
 int vb_adapter_init(struct vb_adapter *a, const char *name)
 {
 	memset(a, 0, sizeof(*a));
-	a->mrs = vb_idtab_create(vb_limits.max_mr, 0);
+	a->mrs = vb_idtab_create(vb_limits.max_mr + vb_limits.max_mw, 0);
 	if (!a->mrs)
 		return -ENOMEM;
 	snprintf(a->name, sizeof(a->name), "%s", name);

@@ -26,7 +26,7 @@ struct vb_adapter {
 	char name[64];
 	uint64_t guid; /* host order of an EUI-64 */
 	struct vb_port port;
-	struct vb_idtab *mrs; /* memory key index -> struct vb_mr */
+	struct vb_idtab *mrs; /* memory key index -> region or window */
 	/* random; they scramble key indices: core/mr.c */
 	uint32_t key_mask, key_mul, key_inv;
 	struct vb_mutex mr_lock;
@@ -41,7 +41,7 @@ struct vb_adapter {
 	const struct vb_key_ops *key_ops;
 	unsigned number; /* among those of this process, from 0 */
 	/* objects alive */
-	_Atomic uint32_t n_qp, n_cq, n_mr, n_pd, n_srq;
+	_Atomic uint32_t n_qp, n_cq, n_mr, n_mw, n_pd, n_srq;
 	_Atomic uint64_t counters[32]; /* enum vb_counter */
 };
 

@@ -10,6 +10,7 @@
 #include "base/guard.h"
 #include "base/log.h"
 #include "base/rand.h"
+#include "core/mr_priv.h"
 
 /*
  * Regions that must lie unused before one of them is used again. A region's
@@ -25,6 +26,8 @@
 	 ACCESS_REMOTE_ATOMIC | ACCESS_MW_BIND | ACCESS_ZERO_BASED |           \
 	 ACCESS_ON_DEMAND | ACCESS_HUGETLB | ACCESS_OPTIONAL)
 
+#define REMOTE (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC)
+
 /* An index and 24 scrambled bits are one-to-one: the multiplier is odd. The way
  * back is vb_key_index(). */
 static uint32_t scramble(const struct vb_adapter *a, uint32_t index)
@@ -32,7 +35,7 @@ static uint32_t scramble(const struct vb_adapter *a, uint32_t index)
 	return ((index * a->key_mul) ^ a->key_mask) & 0xffffff;
 }
 
-static uint32_t next_key(const struct vb_adapter *a, struct vb_mr *mr)
+uint32_t vb_mr_next_key(const struct vb_adapter *a, struct vb_mr *mr)
 {
 	uint32_t key;
 
@@ -124,14 +127,15 @@ static int check_register(const void *base, uint64_t length, uint64_t iova,
 	return 0;
 }
 
-static void grant(const struct vb_mr *mr)
+static void grant(const struct vb_mr *mr, uint32_t key)
 {
 	struct vb_adapter *a = mr->pd->adapter;
 	const struct vb_grant g = {
-		.key = atomic_load(&mr->key),
+		.key = key,
 		.index = mr->index,
 		.pd = mr->pd->id,
 		.access = mr->access,
+		.qpn = mr->qpn,
 		.base = (uintptr_t)mr->base,
 		.iova = mr->iova,
 		.length = mr->length,
@@ -149,6 +153,34 @@ static void revoke(const struct vb_mr *mr, uint32_t key)
 		a->key_ops->revoke(a, mr->index, key);
 }
 
+void vb_mr_open(struct vb_mr *mr, uint32_t key)
+{
+	/* Pairs with vb_mr_hold(): who sees the key sees the fields. */
+	atomic_store(&mr->key, key);
+	grant(mr, key);
+}
+
+static void fill(struct vb_mr *mr, struct vb_pd *pd, void *base,
+		 uint64_t length, uint64_t iova, uint32_t access)
+{
+	mr->pd = pd;
+	mr->base = base;
+	mr->length = length;
+	mr->iova = iova;
+	mr->access = access;
+}
+
+int vb_mr_take(struct vb_pd *pd, struct vb_mr **mr)
+{
+	int rc = vb_guard_install();
+
+	if (rc == 0)
+		rc = take_mr(pd->adapter, mr);
+	if (rc == 0)
+		atomic_fetch_add(&pd->refs, 1);
+	return rc;
+}
+
 int vb_mr_register(struct vb_pd *pd, void *base, uint64_t length, uint64_t iova,
 		   uint32_t access, struct vb_mr **out)
 {
@@ -156,40 +188,35 @@ int vb_mr_register(struct vb_pd *pd, void *base, uint64_t length, uint64_t iova,
 	int rc = check_register(base, length, iova, access);
 	struct vb_mr *mr;
 
-	if (rc == 0)
-		rc = vb_guard_install();
 	if (rc)
 		return rc;
 	if (!vb_limit_take(&a->n_mr, vb_limits.max_mr))
 		return -ENOSPC;
-	rc = take_mr(a, &mr);
+	rc = vb_mr_take(pd, &mr);
 	if (rc) {
 		vb_limit_give(&a->n_mr);
 		return rc;
 	}
-	atomic_fetch_add(&pd->refs, 1);
-	mr->pd = pd;
-	mr->base = base;
-	mr->length = length;
-	mr->iova = iova;
-	mr->access = access;
-	/* Pairs with hold(): who sees the key sees the fields. */
-	atomic_store(&mr->key, next_key(a, mr));
-	grant(mr);
+	fill(mr, pd, base, length, iova, access);
+	vb_mr_open(mr, vb_mr_next_key(a, mr));
 	*out = mr;
 	return 0;
 }
 
-/*
- * hold() counts itself, then looks at the key; deregister clears the key, then
- * looks at the count. All four are sequentially consistent, so that at least
- * one of two that meet sees the other (a store and a later load of another
- * variable: acquire and release would not be enough).
- */
-static struct vb_mr *hold(const struct vb_adapter *a, uint32_t key)
+struct vb_mr *vb_mr_find(const struct vb_adapter *a, uint32_t key)
 {
-	struct vb_mr *mr = vb_idtab_get(
-		a->mrs, vb_key_index(a->key_mask, a->key_inv, key));
+	return vb_idtab_get(a->mrs, vb_key_index(a->key_mask, a->key_inv, key));
+}
+
+/*
+ * vb_mr_hold() counts itself, then looks at the key; deregister clears the key,
+ * then looks at the count. All four are sequentially consistent, so that at
+ * least one of two that meet sees the other (a store and a later load of
+ * another variable: acquire and release would not be enough).
+ */
+struct vb_mr *vb_mr_hold(const struct vb_adapter *a, uint32_t key)
+{
+	struct vb_mr *mr = vb_mr_find(a, key);
 
 	if (!mr || key == 0)
 		return NULL;
@@ -200,19 +227,18 @@ static struct vb_mr *hold(const struct vb_adapter *a, uint32_t key)
 	return NULL;
 }
 
-static void drop(struct vb_mr *mr)
+void vb_mr_drop(struct vb_mr *mr)
 {
 	/* Release: the access is over for deregister's load. */
 	atomic_fetch_sub_explicit(&mr->users, 1, memory_order_release);
 }
 
-void vb_mr_deregister(struct vb_mr *mr)
+void vb_mr_close(struct vb_mr *mr)
 {
-	struct vb_pd *pd = mr->pd;
-	struct vb_adapter *a = pd->adapter;
 	uint32_t key = atomic_exchange(&mr->key, 0);
 
-	revoke(mr, key);
+	if (key)
+		revoke(mr, key);
 	/* An access is a copy, no more: it is over soon. */
 	for (unsigned turn = 0; atomic_load(&mr->users); turn++) {
 		if (turn < 100)
@@ -220,9 +246,67 @@ void vb_mr_deregister(struct vb_mr *mr)
 		else
 			nanosleep(&(struct timespec){ .tv_nsec = 20000 }, NULL);
 	}
-	push_free(a, mr);
+}
+
+/* Nobody has it in use, and no window will: binding one holds the region. */
+static int close_region(struct vb_mr *mr)
+{
+	uint32_t key = atomic_load(&mr->key);
+
+	if (atomic_load(&mr->windows))
+		return -EBUSY;
+	vb_mr_close(mr);
+	if (VB_LIKELY(atomic_load(&mr->windows) == 0))
+		return 0;
+	vb_mr_open(mr, key); /* one was bound meanwhile */
+	return -EBUSY;
+}
+
+void vb_mr_give(struct vb_mr *mr)
+{
+	struct vb_pd *pd = mr->pd;
+
+	push_free(pd->adapter, mr);
 	atomic_fetch_sub(&pd->refs, 1);
+}
+
+int vb_mr_deregister(struct vb_mr *mr)
+{
+	struct vb_adapter *a = mr->pd->adapter;
+	int rc = close_region(mr);
+
+	if (rc)
+		return rc;
+	vb_mr_give(mr);
 	vb_limit_give(&a->n_mr);
+	return 0;
+}
+
+static void move_to_pd(struct vb_mr *mr, struct vb_pd *pd)
+{
+	atomic_fetch_add(&pd->refs, 1);
+	atomic_fetch_sub(&mr->pd->refs, 1);
+	mr->pd = pd;
+}
+
+int vb_mr_change(struct vb_mr *mr, const struct vb_mr_change *to)
+{
+	void *base = to->place ? to->base : mr->base;
+	uint64_t length = to->place ? to->length : mr->length;
+	uint64_t iova = to->place ? to->iova : mr->iova;
+	uint32_t access = to->rights ? to->access : mr->access;
+	uint32_t key = atomic_load(&mr->key);
+	int rc = check_register(base, length, iova, access);
+
+	if (rc == 0)
+		rc = close_region(mr);
+	if (rc)
+		return rc;
+	if (to->pd)
+		move_to_pd(mr, to->pd);
+	fill(mr, mr->pd, base, length, iova, access);
+	vb_mr_open(mr, key);
+	return 0;
 }
 
 /* No sum that could pass 2^64: below iova, the difference is enormous. */
@@ -233,9 +317,17 @@ static bool is_inside(const struct vb_mr *mr, uint64_t iova, uint64_t len)
 	return offset <= mr->length && len <= mr->length - offset;
 }
 
+/* A window is for peers, and perhaps those of one queue pair only. */
+static bool may_come_by(const struct vb_mr *mr, uint32_t need, uint32_t qpn)
+{
+	return mr->kind == MR_REGION ||
+	       ((need & REMOTE) && (mr->qpn == 0 || mr->qpn == qpn));
+}
+
 /* For people: a key is refused at most once in a queue pair's life. */
 static void explain(const struct vb_mr *mr, const struct vb_pd *pd,
-		    uint32_t key, uint64_t iova, uint64_t len, uint32_t need)
+		    uint32_t qpn, uint32_t key, uint64_t iova, uint64_t len,
+		    uint32_t need)
 {
 	if (!vb_log_wants(LOG_INFO))
 		return;
@@ -243,6 +335,10 @@ static void explain(const struct vb_mr *mr, const struct vb_pd *pd,
 		vb_log(LOG_INFO, "key 0x%x: not registered", key);
 	else if (mr->pd != pd)
 		vb_log(LOG_INFO, "key 0x%x: of another protection domain", key);
+	else if (!may_come_by(mr, need, qpn))
+		vb_log(LOG_INFO, "key 0x%x: a window that %s", key,
+		       need & REMOTE ? "another queue pair bound"
+				     : "is for remote access only");
 	else if (!is_inside(mr, iova, len))
 		vb_log(LOG_INFO,
 		       "key 0x%x: %llu bytes at 0x%llx are not inside the "
@@ -256,51 +352,53 @@ static void explain(const struct vb_mr *mr, const struct vb_pd *pd,
 }
 
 enum vb_fault vb_mr_begin(struct vb_adapter *a, const struct vb_pd *pd,
-			  uint32_t key, uint64_t iova, uint64_t len,
-			  uint32_t need, struct vb_mr_use *use)
+			  uint32_t qpn, uint32_t key, uint64_t iova,
+			  uint64_t len, uint32_t need, struct vb_mr_use *use)
 {
 	struct vb_mr *mr;
 
 	*use = (struct vb_mr_use){ NULL, NULL };
 	if (len == 0) /* IBA 9.7.4.1.1 */
 		return FAULT_NONE;
-	mr = hold(a, key);
+	mr = vb_mr_hold(a, key);
 	if (VB_LIKELY(mr && mr->pd == pd && is_inside(mr, iova, len) &&
-		      (mr->access & need) == need)) {
+		      (mr->access & need) == need &&
+		      may_come_by(mr, need, qpn))) {
 		*use = (struct vb_mr_use){ mr, mr->base + (iova - mr->iova) };
 		return FAULT_NONE;
 	}
-	explain(mr, pd, key, iova, len, need);
+	explain(mr, pd, qpn, key, iova, len, need);
 	if (mr)
-		drop(mr);
+		vb_mr_drop(mr);
 	return FAULT_RKEY;
 }
 
 void vb_mr_end(struct vb_mr_use *use)
 {
 	if (use->mr)
-		drop(use->mr);
+		vb_mr_drop(use->mr);
 	use->mr = NULL;
 }
 
 enum vb_fault vb_mr_check(struct vb_adapter *a, const struct vb_pd *pd,
-			  uint32_t key, uint64_t iova, uint64_t len,
-			  uint32_t need)
+			  uint32_t qpn, uint32_t key, uint64_t iova,
+			  uint64_t len, uint32_t need)
 {
 	struct vb_mr_use use;
-	enum vb_fault fault = vb_mr_begin(a, pd, key, iova, len, need, &use);
+	enum vb_fault fault =
+		vb_mr_begin(a, pd, qpn, key, iova, len, need, &use);
 
 	vb_mr_end(&use);
 	return fault;
 }
 
 enum vb_fault vb_mr_write(struct vb_adapter *a, const struct vb_pd *pd,
-			  uint32_t rkey, uint64_t iova, const void *src,
-			  uint32_t len)
+			  uint32_t qpn, uint32_t rkey, uint64_t iova,
+			  const void *src, uint32_t len)
 {
 	struct vb_mr_use use;
-	enum vb_fault fault =
-		vb_mr_begin(a, pd, rkey, iova, len, ACCESS_REMOTE_WRITE, &use);
+	enum vb_fault fault = vb_mr_begin(a, pd, qpn, rkey, iova, len,
+					  ACCESS_REMOTE_WRITE, &use);
 
 	if (fault)
 		return fault;
@@ -311,11 +409,12 @@ enum vb_fault vb_mr_write(struct vb_adapter *a, const struct vb_pd *pd,
 }
 
 enum vb_fault vb_mr_read(struct vb_adapter *a, const struct vb_pd *pd,
-			 uint32_t rkey, uint64_t iova, void *dst, uint32_t len)
+			 uint32_t qpn, uint32_t rkey, uint64_t iova, void *dst,
+			 uint32_t len)
 {
 	struct vb_mr_use use;
-	enum vb_fault fault =
-		vb_mr_begin(a, pd, rkey, iova, len, ACCESS_REMOTE_READ, &use);
+	enum vb_fault fault = vb_mr_begin(a, pd, qpn, rkey, iova, len,
+					  ACCESS_REMOTE_READ, &use);
 
 	if (fault)
 		return fault;
@@ -326,12 +425,12 @@ enum vb_fault vb_mr_read(struct vb_adapter *a, const struct vb_pd *pd,
 }
 
 enum vb_fault vb_mr_atomic(struct vb_adapter *a, const struct vb_pd *pd,
-			   uint32_t rkey, uint64_t va, bool swap,
+			   uint32_t qpn, uint32_t rkey, uint64_t va, bool swap,
 			   uint64_t swap_add, uint64_t compare, uint64_t *old)
 {
 	struct vb_mr_use use;
-	enum vb_fault fault =
-		vb_mr_begin(a, pd, rkey, va, 8, ACCESS_REMOTE_ATOMIC, &use);
+	enum vb_fault fault = vb_mr_begin(a, pd, qpn, rkey, va, 8,
+					  ACCESS_REMOTE_ATOMIC, &use);
 	uint64_t *at = (uint64_t *)use.at; /* aligned, or not used */
 	int rc;
 

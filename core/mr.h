@@ -11,20 +11,37 @@
 
 #include "core/adapter.h"
 
-/* Type-stable: recycled, never freed while its adapter lives. */
+enum vb_mr_kind {
+	MR_REGION,
+	MR_WINDOW_1, /* of type 1: any queue pair of its PD */
+	MR_WINDOW_2, /* of type 2B: the queue pair that bound it */
+};
+
+/*
+ * A region, or a window onto part of one (core/mw.h). Type-stable: recycled,
+ * never freed while its adapter lives.
+ */
 struct vb_mr {
-	_Atomic uint32_t key;	/* 0: not registered now */
+	_Atomic uint32_t key;	/* 0: not registered now; a window: not bound */
 	_Atomic uint32_t users; /* accesses under way; dereg waits for 0 */
-	/* immutable while registered */
+	_Atomic uint32_t windows; /* a region: bound to it now */
+	/* adapter->mr_lock to become, or no longer to be, a window */
+	enum vb_mr_kind kind;
+	/* immutable while there is a key */
 	struct vb_pd *pd;
-	uint8_t *base;	 /* where iova begins in this process */
+	uint8_t *base; /* where iova begins in this process */
 	uint64_t iova;
 	uint64_t length;
 	uint32_t access; /* enum vb_access */
+	uint32_t qpn;	 /* only through this queue pair; 0: any */
+	/* a window's, adapter->mr_lock: what it is on, NULL: not bound; its
+	 * place in vb_qp.windows */
+	struct vb_mr *region;
+	struct vb_mr *next_window, **at_window;
 	/* for the object's life */
-	uint32_t index; /* in adapter->mrs */
-	uint8_t variant; /* of the last key */
-	uint8_t step;	 /* odd: the variant's, at each registration */
+	uint32_t index;		 /* in adapter->mrs */
+	uint8_t variant;	 /* of the last key */
+	uint8_t step;		 /* odd: the variant's, at each registration */
 	struct vb_mr *next_free; /* adapter->mr_lock */
 };
 
@@ -65,8 +82,20 @@ VB_MUST_CHECK int vb_mr_register(struct vb_pd *pd, void *base, uint64_t length,
 				 uint64_t iova, uint32_t access,
 				 struct vb_mr **mr);
 
-/* After the return nobody touches the memory. */
-void vb_mr_deregister(struct vb_mr *mr);
+/* After the return nobody touches the memory. -EBUSY: a window is bound. */
+VB_MUST_CHECK int vb_mr_deregister(struct vb_mr *mr);
+
+/* What a region is to become; the key stays. */
+struct vb_mr_change {
+	bool place, rights;
+	struct vb_pd *pd; /* NULL: as it is */
+	void *base;	  /* place */
+	uint64_t length, iova;
+	uint32_t access; /* rights */
+};
+/* As deregister and register at once; nothing changes when it fails. -EBUSY,
+ * or what vb_mr_register() says. */
+VB_MUST_CHECK int vb_mr_change(struct vb_mr *mr, const struct vb_mr_change *to);
 
 /* An access under way. Short: no lock waits inside, no packet is awaited. */
 struct vb_mr_use {
@@ -77,29 +106,31 @@ struct vb_mr_use {
 /*
  * May @pd touch @len bytes at @iova through @key, with all of the rights
  * @need (0: local read)? An access of 0 bytes checks nothing and is allowed
- * (IBA 9.7.4.1.1: R_Key is not checked), with use->mr NULL.
+ * (IBA 9.7.4.1.1: R_Key is not checked), with use->mr NULL. @qpn: of the
+ * queue pair that a remote access comes by.
  * FAULT_NONE and @use filled: end it with vb_mr_end(). Else FAULT_RKEY.
  */
 enum vb_fault vb_mr_begin(struct vb_adapter *a, const struct vb_pd *pd,
-			  uint32_t key, uint64_t iova, uint64_t len,
-			  uint32_t need, struct vb_mr_use *use);
+			  uint32_t qpn, uint32_t key, uint64_t iova,
+			  uint64_t len, uint32_t need, struct vb_mr_use *use);
 void vb_mr_end(struct vb_mr_use *use);
 
 /* Only the answer. */
 enum vb_fault vb_mr_check(struct vb_adapter *a, const struct vb_pd *pd,
-			  uint32_t key, uint64_t iova, uint64_t len,
-			  uint32_t need);
+			  uint32_t qpn, uint32_t key, uint64_t iova,
+			  uint64_t len, uint32_t need);
 
 /* begin + guarded copy + end. FAULT_RKEY or FAULT_REMOTE_MEMORY. */
 enum vb_fault vb_mr_write(struct vb_adapter *a, const struct vb_pd *pd,
-			  uint32_t rkey, uint64_t iova, const void *src,
-			  uint32_t len);
+			  uint32_t qpn, uint32_t rkey, uint64_t iova,
+			  const void *src, uint32_t len);
 enum vb_fault vb_mr_read(struct vb_adapter *a, const struct vb_pd *pd,
-			 uint32_t rkey, uint64_t iova, void *dst, uint32_t len);
+			 uint32_t qpn, uint32_t rkey, uint64_t iova, void *dst,
+			 uint32_t len);
 /* @swap: compare-and-swap; else add. @va 8-byte aligned in our memory, else
  * FAULT_ALIGNMENT. *@old gets the value before, host order. */
 enum vb_fault vb_mr_atomic(struct vb_adapter *a, const struct vb_pd *pd,
-			   uint32_t rkey, uint64_t va, bool swap,
+			   uint32_t qpn, uint32_t rkey, uint64_t va, bool swap,
 			   uint64_t swap_add, uint64_t compare, uint64_t *old);
 
 #endif

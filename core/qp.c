@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "core/mw.h"
 #include "core/transport.h"
 
 /*
@@ -165,6 +166,7 @@ static void init_fields(struct vb_qp *qp, struct vb_adapter *a,
 	qp->async = init->async;
 	qp->owner = init->owner;
 	qp->type = init->type;
+	qp->windows = NULL;
 	qp->tp = NULL;
 	qp->timer_at = VB_NEVER;
 	atomic_store(&qp->state, QPS_RESET);
@@ -257,6 +259,7 @@ void vb_qp_destroy(struct vb_qp *qp)
 	struct vb_adapter *a = qp->adapter;
 
 	vb_mutex_lock(&qp->drive);
+	vb_mw_shut_all(qp); /* their owner's number may come back */
 	atomic_store(&qp->qpn, 0);
 	atomic_store(&qp->state, QPS_RESET);
 	vb_idtab_del(a->qps, qp->index);

@@ -111,6 +111,7 @@ struct vb_qp {
 		bool known, has_rejected, any;
 	} peer_id;
 
+	struct vb_mr *windows; /* adapter->mr_lock: that it has bound, type 2 */
 	vb_time timer_at;      /* drive: what the engine queued; VB_NEVER */
 	struct vb_timer timer; /* the engine's timer lock; initialised once */
 	struct vb_qp *next_free;

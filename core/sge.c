@@ -35,7 +35,7 @@ static bool next_piece(struct walk *w, uint32_t most, struct piece *p)
 static enum vb_fault begin_piece(struct vb_pd *pd, const struct piece *p,
 				 uint32_t need, struct vb_mr_use *use)
 {
-	return vb_mr_begin(pd->adapter, pd, p->lkey, p->addr, p->len, need,
+	return vb_mr_begin(pd->adapter, pd, 0, p->lkey, p->addr, p->len, need,
 			   use) == FAULT_NONE
 		       ? FAULT_NONE
 		       : FAULT_LKEY;

@@ -57,8 +57,8 @@ static enum vb_fault put_response(struct vb_qp *qp, const struct vb_answer *a,
 
 	pkt.bth.pad = -len & 3;
 	hdr = vb_ib_put_headers(bytes, &pkt);
-	fault = vb_mr_read(qp->adapter, qp->pd, a->rkey, a->run_va + offset,
-			   bytes + hdr, len);
+	fault = vb_mr_read(qp->adapter, qp->pd, vb_rc_qpn(qp), a->rkey,
+			   a->run_va + offset, bytes + hdr, len);
 	if (fault)
 		return fault;
 	memset(bytes + hdr + len, 0, pkt.bth.pad);

@@ -19,7 +19,7 @@ void vb_comp_fail(struct vb_qp *qp, enum vb_wc_status status)
 	vb_qp_fail(qp, -1);
 }
 
-static void complete_acked(struct vb_qp *qp)
+void vb_comp_retire(struct vb_qp *qp)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 
@@ -46,7 +46,7 @@ static void advance(struct vb_qp *qp, uint32_t psn, vb_time now)
 	while ((asked = vb_req_asked(req)) &&
 	       vb_psn_diff(psn, vb_psn_add(asked->psn, asked->count)) >= 0)
 		req->asked_head++;
-	complete_acked(qp);
+	vb_comp_retire(qp);
 	if (vb_psn_diff(psn, req->send) > 0) {
 		req->send = psn;
 		req->cur = qp->sq.done;

@@ -92,6 +92,12 @@ static inline enum vb_qp_state vb_rc_state(const struct vb_qp *qp)
 	return atomic_load_explicit(&qp->state, memory_order_relaxed);
 }
 
+static inline uint32_t vb_rc_qpn(const struct vb_qp *qp)
+{
+	/* The same. */
+	return atomic_load_explicit(&qp->qpn, memory_order_relaxed);
+}
+
 static inline bool vb_rc_sends(const struct vb_qp *qp)
 {
 	enum vb_qp_state s = vb_rc_state(qp);
@@ -140,6 +146,9 @@ struct vb_part {
 };
 enum vb_wc_status vb_req_judge(const struct vb_qp *qp,
 			       const struct vb_send_wqe *wqe);
+/* Windows: nothing is sent. run: false: WC_MW_BIND_ERR. */
+bool vb_req_is_local(const struct vb_send_wqe *wqe);
+bool vb_req_run_local(struct vb_qp *qp, const struct vb_send_wqe *wqe);
 uint32_t vb_req_psns(const struct vb_qp *qp, const struct vb_send_wqe *wqe);
 enum vb_fault vb_req_put(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			 const struct vb_part *part, struct vb_ib_pkt *pkt,
@@ -150,6 +159,8 @@ enum vb_fault vb_req_put_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 
 /* ib/comp.c: acknowledgements and answers. */
 void vb_comp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now);
+/* Complete what is acknowledged, or needs no acknowledgement. */
+void vb_comp_retire(struct vb_qp *qp);
 /* The oldest WQE ends with @status and takes the queue pair with it. */
 void vb_comp_fail(struct vb_qp *qp, enum vb_wc_status status);
 

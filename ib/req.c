@@ -4,6 +4,7 @@
  * WQE and its PSN alone, so that sending again needs no memory. UC and UD make
  * theirs here, too.
  */
+#include "core/mw.h"
 #include "core/sge.h"
 #include "ib/rc.h"
 
@@ -12,6 +13,7 @@ enum request_traits {
 	HAS_IMM = 1 << 1,  /* on its last packet */
 	HAS_INV = 1 << 2,  /* on its last packet */
 	CONSUMES = 1 << 3, /* a receive of the peer: may be solicited */
+	LOCAL = 1 << 4,	   /* sends nothing */
 };
 
 struct request_row {
@@ -33,6 +35,8 @@ ROW(SEND_INV,     SEND,    0,               HAS_INV | CONSUMES),
 ROW(READ,         READ,    0,               ASKS),
 ROW(CMP_SWAP,     ATOMIC,  CODE_CMP_SWAP,   ASKS),
 ROW(FETCH_ADD,    ATOMIC,  CODE_FETCH_ADD,  ASKS),
+ROW(BIND_MW,      SEND,    0,               LOCAL),
+ROW(LOCAL_INV,    SEND,    0,               LOCAL),
 };
 #undef ROW
 // clang-format on
@@ -53,6 +57,11 @@ static struct vb_send_wqe *wqe_at(const struct vb_qp *qp, uint32_t index)
 bool vb_req_asks(const struct vb_send_wqe *wqe)
 {
 	return row_of(wqe)->traits & ASKS;
+}
+
+bool vb_req_is_local(const struct vb_send_wqe *wqe)
+{
+	return row_of(wqe)->traits & LOCAL;
 }
 
 const struct vb_asked *vb_req_asked(const struct vb_req *req)
@@ -88,7 +97,7 @@ static bool keys_allow(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 		const struct vb_sge *s = &wqe->sge[i];
 
 		if (s->length &&
-		    vb_mr_check(qp->adapter, qp->pd, s->lkey, s->addr,
+		    vb_mr_check(qp->adapter, qp->pd, 0, s->lkey, s->addr,
 				s->length, need) != FAULT_NONE)
 			return false;
 	}
@@ -104,7 +113,7 @@ enum vb_wc_status vb_req_judge(const struct vb_qp *qp,
 		return WC_LOC_QP_OP_ERR;
 	row = row_of(wqe);
 	/* What is answered, or names a key, is RC's (IBA 9.2, table 38). */
-	if (row->traits & (ASKS | HAS_INV) && qp->type != QPT_RC)
+	if (row->traits & (ASKS | HAS_INV | LOCAL) && qp->type != QPT_RC)
 		return WC_LOC_QP_OP_ERR;
 	if (row->traits & ASKS && qp->attr.max_rd_atomic == 0)
 		return WC_LOC_QP_OP_ERR;
@@ -113,14 +122,35 @@ enum vb_wc_status vb_req_judge(const struct vb_qp *qp,
 	if (row->kind == KIND_ATOMIC &&
 	    vb_sge_total(wqe->sge, wqe->num_sge) < ATOMIC_BYTES)
 		return WC_LOC_LEN_ERR;
+	if (row->traits & LOCAL)
+		return WC_SUCCESS;
 	return keys_allow(qp, wqe) ? WC_SUCCESS : WC_LOC_PROT_ERR;
 }
 
 uint32_t vb_req_psns(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
+	if (vb_req_is_local(wqe))
+		return 0;
 	if (row_of(wqe)->kind == KIND_ATOMIC || wqe->length == 0)
 		return 1;
 	return (wqe->length + qp->mtu - 1) / qp->mtu;
+}
+
+/* Windows (IBA 10.8.3.3): before what follows begins, and not to be taken back
+ * when what came before fails. */
+bool vb_req_run_local(struct vb_qp *qp, const struct vb_send_wqe *wqe)
+{
+	const struct vb_mw_bind bind = {
+		.key = wqe->rkey,
+		.region = (uint32_t)wqe->swap,
+		.addr = wqe->remote_addr,
+		.length = wqe->compare_add,
+		.access = wqe->imm,
+	};
+
+	if (wqe->op == WR_LOCAL_INV)
+		return vb_mw_invalidate(qp, wqe->imm);
+	return vb_mw_bind(qp, &bind);
 }
 
 /* Give the next WQE its PSNs. False: there is none, or it must wait. */
@@ -136,6 +166,9 @@ static bool begin_next(struct vb_qp *qp)
 	if (wqe->flags & SEND_FENCE && vb_req_asked(req))
 		return false;
 	status = vb_req_judge(qp, wqe);
+	if (status == WC_SUCCESS && vb_req_is_local(wqe) &&
+	    !vb_req_run_local(qp, wqe))
+		status = WC_MW_BIND_ERR;
 	if (status != WC_SUCCESS) {
 		stop(req, status);
 		return false;
@@ -389,6 +422,11 @@ static bool send_next(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 		return false;
 	if (req->cur == req->begun && !begin_next(qp))
 		return false;
+	if (vb_req_is_local(wqe_at(qp, req->cur))) {
+		req->cur++;
+		vb_comp_retire(qp);
+		return true;
+	}
 	if (in_flight(req) >= req->window.pkts) {
 		req->window.limited = true;
 		return false;

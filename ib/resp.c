@@ -4,6 +4,7 @@
  * - PSN, sequence of operations, permission, length, key - and the first
  * fault ends it. Then its data is placed, and what to answer is noted.
  */
+#include "core/mw.h"
 #include "core/sge.h"
 #include "ib/rc.h"
 
@@ -83,14 +84,19 @@ static void complete_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 			  uint32_t byte_len)
 {
 	bool imm = pkt->op->headers & HDR_IMM;
+	bool inv = pkt->op->headers & HDR_IETH;
 	struct vb_recv_done done = {
 		.status = WC_SUCCESS,
 		.opcode = pkt->op->kind == KIND_SEND ? WC_OP_RECV
 						     : WC_OP_RECV_WRITE_IMM,
 		.byte_len = byte_len,
-		.imm = imm ? pkt->imm : 0,
+		.imm = imm   ? pkt->imm
+		       : inv ? pkt->ieth_rkey
+			     : 0,
 		.src_qp = qp->attr.dest_qp_num,
-		.wc_flags = imm ? WC_WITH_IMM : 0,
+		.wc_flags = imm	  ? WC_WITH_IMM
+			    : inv ? WC_WITH_INV
+				  : 0,
 		.solicited = pkt->bth.solicited,
 	};
 
@@ -118,9 +124,8 @@ static enum vb_fault take_send(struct vb_qp *qp, struct vb_inbound *in,
 	in->offset += len;
 	if (!(pkt->op->place & PLACE_LAST))
 		return FAULT_NONE;
-	/* A region of the program is not a peer's to invalidate (IBA
-	 * 10.6.5.2), and there is nothing else to name yet. */
-	if (pkt->op->headers & HDR_IETH)
+	if (pkt->op->headers & HDR_IETH &&
+	    !vb_mw_invalidate(qp, pkt->ieth_rkey))
 		return FAULT_INV_RKEY;
 	complete_recv(qp, pkt, (uint32_t)in->offset);
 	return FAULT_NONE;
@@ -136,8 +141,8 @@ static enum vb_fault begin_write(struct vb_qp *qp, struct vb_inbound *in,
 	in->rkey = reth->rkey;
 	in->length = reth->length;
 	in->offset = 0;
-	return vb_mr_check(qp->adapter, qp->pd, reth->rkey, reth->va,
-			   reth->length, ACCESS_REMOTE_WRITE);
+	return vb_mr_check(qp->adapter, qp->pd, vb_rc_qpn(qp), reth->rkey,
+			   reth->va, reth->length, ACCESS_REMOTE_WRITE);
 }
 
 /* The last packet brings what is left, the others leave some. */
@@ -166,8 +171,9 @@ static enum vb_fault take_write(struct vb_qp *qp, struct vb_inbound *in,
 		return FAULT_LENGTH;
 	if (with_imm && !qp->recv_busy && !vb_qp_recv_begin(qp))
 		return FAULT_NO_RQE;
-	fault = vb_mr_write(qp->adapter, qp->pd, in->rkey, in->va + in->offset,
-			    pkt->payload, pkt->payload_bytes);
+	fault = vb_mr_write(qp->adapter, qp->pd, vb_rc_qpn(qp), in->rkey,
+			    in->va + in->offset, pkt->payload,
+			    pkt->payload_bytes);
 	if (fault)
 		return fault;
 	in->offset += pkt->payload_bytes;
@@ -220,8 +226,8 @@ static enum vb_fault take_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 		return FAULT_LENGTH;
 	if (!vb_replay_has_room(&resp->replay))
 		return FAULT_TOO_MANY_READS;
-	fault = vb_mr_check(qp->adapter, qp->pd, reth->rkey, reth->va,
-			    reth->length, ACCESS_REMOTE_READ);
+	fault = vb_mr_check(qp->adapter, qp->pd, vb_rc_qpn(qp), reth->rkey,
+			    reth->va, reth->length, ACCESS_REMOTE_READ);
 	if (fault)
 		return fault;
 	a = vb_replay_add(&resp->replay);
@@ -250,8 +256,8 @@ static enum vb_fault take_atomic(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 		return FAULT_TOO_MANY_READS;
 	if (eth->va & 7)
 		return FAULT_ALIGNMENT;
-	fault = vb_mr_atomic(qp->adapter, qp->pd, eth->rkey, eth->va, swap,
-			     eth->swap_add, eth->compare, &old);
+	fault = vb_mr_atomic(qp->adapter, qp->pd, vb_rc_qpn(qp), eth->rkey,
+			     eth->va, swap, eth->swap_add, eth->compare, &old);
 	if (fault)
 		return fault;
 	a = vb_replay_add(&resp->replay);

@@ -218,22 +218,6 @@ static void *refuse_compat(void)
 	return vb_front_null(-EOPNOTSUPP);
 }
 
-static struct ibv_mw *refuse_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
-{
-	return vb_front_null(-EOPNOTSUPP);
-}
-
-static int refuse_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
-			  struct ibv_mw_bind *bind)
-{
-	return EOPNOTSUPP;
-}
-
-static int refuse_dealloc_mw(struct ibv_mw *mw)
-{
-	return EOPNOTSUPP;
-}
-
 static int refuse_close_xrcd(struct ibv_xrcd *xrcd)
 {
 	return EOPNOTSUPP;
@@ -258,9 +242,9 @@ static const struct ibv_context_ops context_ops = {
 	._compat_reg_mr = refuse_compat,
 	._compat_rereg_mr = refuse_compat,
 	._compat_dereg_mr = refuse_compat,
-	.alloc_mw = refuse_alloc_mw,
-	.bind_mw = refuse_bind_mw,
-	.dealloc_mw = refuse_dealloc_mw,
+	.alloc_mw = vb_front_alloc_mw,
+	.bind_mw = vb_front_bind_mw,
+	.dealloc_mw = vb_front_dealloc_mw,
 	._compat_create_cq = refuse_compat,
 	.poll_cq = vb_front_poll_cq,
 	.req_notify_cq = vb_front_req_notify_cq,
@@ -429,6 +413,7 @@ static void fill_limits(struct ibv_device_attr *a)
 	a->max_cq = as_int(l->max_cq);
 	a->max_cqe = as_int(l->max_cqe);
 	a->max_mr = as_int(l->max_mr);
+	a->max_mw = as_int(l->max_mw);
 	a->max_pd = as_int(l->max_pd);
 	a->max_qp_rd_atom = as_int(l->max_rd_atom);
 	a->max_qp_init_rd_atom = as_int(l->max_init_rd_atom);
@@ -451,6 +436,9 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD |
 				    IBV_DEVICE_PORT_ACTIVE_EVENT |
 				    IBV_DEVICE_SYS_IMAGE_GUID |
+				    IBV_DEVICE_MEM_WINDOW |
+				    IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+				    IBV_DEVICE_MEM_MGT_EXTENSIONS |
 				    IBV_DEVICE_RC_RNR_NAK_GEN,
 		/* Atomics are the processor's own locked instructions. */
 		.atomic_cap = IBV_ATOMIC_GLOB,

@@ -13,7 +13,7 @@
 #include <infiniband/verbs.h>
 #pragma GCC visibility pop
 
-#include "core/mr.h"
+#include "core/mw.h"
 #include "engine/engine.h"
 
 /* For exported names that the public header does not declare. */
@@ -49,6 +49,11 @@ struct vb_front_pd {
 
 struct vb_front_mr {
 	struct ibv_mr ibv;
+	struct vb_mr *core;
+};
+
+struct vb_front_mw {
+	struct ibv_mw ibv;
 	struct vb_mr *core;
 };
 
@@ -128,6 +133,11 @@ static inline struct vb_front_srq *vb_front_srq(struct ibv_srq *srq)
 	return VB_CONTAINER_OF(srq, struct vb_front_srq, ibv);
 }
 
+static inline struct vb_front_mr *vb_front_mr(struct ibv_mr *mr)
+{
+	return VB_CONTAINER_OF(mr, struct vb_front_mr, ibv);
+}
+
 static inline struct vb_front_pd *vb_front_pd(struct ibv_pd *pd)
 {
 	return VB_CONTAINER_OF(pd, struct vb_front_pd, ibv);
@@ -181,9 +191,15 @@ const char *vb_front_wr_name(unsigned opcode);
 struct ibv_mr *vb_front_register(struct ibv_pd *pd, void *addr, size_t length,
 				 uint64_t iova, unsigned access);
 
+/* memory.c */
+struct ibv_mw *vb_front_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int vb_front_dealloc_mw(struct ibv_mw *mw);
+
 /* hot.c */
 int vb_front_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		       struct ibv_send_wr **bad_wr);
+int vb_front_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,
+		     struct ibv_mw_bind *bind);
 int vb_front_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 		       struct ibv_recv_wr **bad_wr);
 int vb_front_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,

@@ -15,12 +15,12 @@
 #define POLL_BATCH   16
 #define ATOMIC_BYTES 8
 
-enum send_remote { NO_REMOTE, REMOTE_RDMA, REMOTE_ATOMIC };
+enum send_remote { NO_REMOTE, REMOTE_RDMA, REMOTE_ATOMIC, WINDOW };
 
 /* What this adapter does with a work request, by its opcode. */
 // clang-format off
 static const struct send_rule {
-	bool known, rc_only, inline_ok, imm;
+	bool known, rc_only, inline_ok, imm; /* imm: or a key to give up */
 	enum send_remote remote;
 } send_rules[] = {
 #define ROW(op, rc_only, inline_ok, imm, remote) \
@@ -30,9 +30,12 @@ static const struct send_rule {
 	ROW(WR_WRITE_IMM, false,  true,   true,  REMOTE_RDMA),
 	ROW(WR_SEND,      false,  true,   false, NO_REMOTE),
 	ROW(WR_SEND_IMM,  false,  true,   true,  NO_REMOTE),
+	ROW(WR_SEND_INV,  true,   true,   true,  NO_REMOTE),
 	ROW(WR_READ,      true,   false,  false, REMOTE_RDMA),
 	ROW(WR_CMP_SWAP,  true,   false,  false, REMOTE_ATOMIC),
 	ROW(WR_FETCH_ADD, true,   false,  false, REMOTE_ATOMIC),
+	ROW(WR_LOCAL_INV, true,   false,  true,  WINDOW),
+	ROW(WR_BIND_MW,   true,   false,  false, WINDOW),
 #undef ROW
 };
 // clang-format on
@@ -148,6 +151,7 @@ static void put_remote(struct vb_send_wqe *wqe, const struct ibv_send_wr *wr,
 {
 	switch (remote) {
 	case NO_REMOTE:
+	case WINDOW:
 		return;
 	case REMOTE_RDMA:
 		wqe->remote_addr = wr->wr.rdma.remote_addr;
@@ -173,6 +177,42 @@ static void begin_wqe(struct vb_send_wqe *wqe, uint64_t wr_id, unsigned op,
 	wqe->psn_count = 0;
 }
 
+#define WINDOW_ACCESS                                                          \
+	(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ |       \
+	 ACCESS_REMOTE_ATOMIC | ACCESS_ZERO_BASED)
+
+/* What the bind's rules are about is asked when its turn comes (core/mw.c):
+ * the region may come and go until then, and is named by its key. */
+static int put_bind(const struct vb_front_qp *qp, struct vb_send_wqe *wqe,
+		    const struct ibv_mw *mw, uint32_t key,
+		    const struct ibv_mw_bind_info *info)
+{
+	if ((key ^ mw->rkey) & ~0xffu)
+		return refuse(qp, EINVAL, "a key of another window");
+	if (info->mw_access_flags & ~WINDOW_ACCESS)
+		return refuse(qp, EINVAL, "unknown access flags");
+	wqe->rkey = key;
+	wqe->swap = info->mr ? info->mr->rkey : 0;
+	wqe->remote_addr = info->addr;
+	wqe->compare_add = info->length;
+	wqe->imm = info->mw_access_flags;
+	wqe->length = 0;
+	return 0;
+}
+
+static int fill_window_wqe(const struct vb_front_qp *qp,
+			   struct vb_send_wqe *wqe,
+			   const struct ibv_send_wr *wr)
+{
+	wqe->length = 0;
+	if (wr->opcode == IBV_WR_LOCAL_INV)
+		return 0;
+	if (!wr->bind_mw.mw || wr->bind_mw.mw->type != IBV_MW_TYPE_2)
+		return refuse(qp, EINVAL, "bind of no window of type 2");
+	return put_bind(qp, wqe, wr->bind_mw.mw, wr->bind_mw.rkey,
+			&wr->bind_mw.bind_info);
+}
+
 static int fill_wqe(const struct vb_front_qp *qp, struct vb_send_wqe *wqe,
 		    const struct ibv_send_wr *wr)
 {
@@ -189,11 +229,13 @@ static int fill_wqe(const struct vb_front_qp *qp, struct vb_send_wqe *wqe,
 	if (wr->send_flags & SEND_INLINE && !r->inline_ok)
 		return refuse(qp, EINVAL,
 			      "inline with an operation that "
-			      "returns data");
+			      "sends no data");
 	begin_wqe(wqe, wr->wr_id, wr->opcode, wr->send_flags);
 	put_remote(wqe, wr, r->remote);
 	if (r->imm)
 		wqe->imm = wr->imm_data;
+	if (r->remote == WINDOW)
+		return fill_window_wqe(qp, wqe, wr);
 	if (wr->send_flags & SEND_INLINE)
 		err = put_inline_list(qp, wqe, wr->sg_list, wr->num_sge,
 				      &total);
@@ -241,6 +283,39 @@ int vb_front_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr,
 	if (wr != first)
 		vb_drive(qp->core);
 	return err;
+}
+
+int vb_front_bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw,
+		     struct ibv_mw_bind *bind)
+{
+	struct vb_front_qp *qp = vb_front_qp(ibv);
+	struct vb_sq *sq = &qp->core->sq;
+	uint32_t key = vb_mw_next_key(mw->rkey);
+	struct vb_send_wqe *wqe;
+	int err;
+
+	if (!may_send(qp->core))
+		return refuse_state(qp, "bind_mw");
+	if (!rule_of(qp, WR_BIND_MW) ||
+	    bind->send_flags & ~(SEND_FENCE | SEND_SIGNALED))
+		return refuse(qp, EINVAL,
+			      "bind with flags, or on a queue pair, "
+			      "that cannot");
+	vb_mutex_lock(&sq->lock);
+	wqe = vb_sq_begin(sq);
+	err = wqe ? 0 : refuse(qp, ENOMEM, "the send queue is full");
+	if (!err) {
+		begin_wqe(wqe, bind->wr_id, WR_BIND_MW, bind->send_flags);
+		err = put_bind(qp, wqe, mw, key, &bind->bind_info);
+	}
+	if (!err)
+		vb_sq_commit(sq);
+	vb_mutex_unlock(&sq->lock);
+	if (err)
+		return err;
+	mw->rkey = key;
+	vb_drive(qp->core);
+	return 0;
 }
 
 static int post_receives(struct vb_rq *rq, const char *object, uint32_t number,
@@ -617,6 +692,32 @@ static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm_data)
 	begin_rdma(ex, WR_SEND_IMM, 0, 0, imm_data);
 }
 
+static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
+{
+	begin_rdma(ex, WR_SEND_INV, 0, 0, invalidate_rkey);
+}
+
+static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
+{
+	begin_rdma(ex, WR_LOCAL_INV, 0, 0, invalidate_rkey);
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *bind_info)
+{
+	struct vb_front_qp *qp = qp_of(ex);
+	struct vb_send_wqe *wqe = begin_wr(qp, WR_BIND_MW);
+	int err;
+
+	if (!wqe)
+		return;
+	err = mw->type == IBV_MW_TYPE_2
+		      ? put_bind(qp, wqe, mw, rkey, bind_info)
+		      : refuse(qp, EINVAL, "bind of no window of type 2");
+	if (err)
+		fail_build(qp, err);
+}
+
 /* Operations of adapters that have more; create_qp_ex refused to promise
  * them, and a program that calls them all the same gets an error. */
 static void refuse_wr(struct ibv_qp_ex *ex)
@@ -624,22 +725,6 @@ static void refuse_wr(struct ibv_qp_ex *ex)
 	struct vb_front_qp *qp = qp_of(ex);
 
 	fail_build(qp, refuse(qp, EINVAL, "operation not supported"));
-}
-
-static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
-		       const struct ibv_mw_bind_info *bind_info)
-{
-	refuse_wr(ex);
-}
-
-static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
-{
-	refuse_wr(ex);
-}
-
-static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
-{
-	refuse_wr(ex);
 }
 
 static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz,
@@ -715,7 +800,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf,
 	if (!send_rules[wqe->op].inline_ok)
 		err = refuse(qp, EINVAL,
 			     "inline with an operation that "
-			     "returns data");
+			     "sends no data");
 	for (size_t i = 0; !err && i < num_buf; i++)
 		err = put_inline(qp, wqe, buf_list[i].addr, buf_list[i].length,
 				 &total);

@@ -225,26 +225,77 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 	return vb_front_null(-EOPNOTSUPP);
 }
 
-int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr,
+#define REREG_FLAGS                                                            \
+	(IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD |            \
+	 IBV_REREG_MR_CHANGE_ACCESS)
+
+static int check_rereg(const struct ibv_mr *mr, int flags,
+		       const struct ibv_pd *pd, const void *addr)
+{
+	if (flags & ~REREG_FLAGS || !flags)
+		return -EINVAL;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION && !addr)
+		return -EINVAL;
+	if (flags & IBV_REREG_MR_CHANGE_PD &&
+	    (!pd || pd->context->device != mr->context->device))
+		return -EINVAL;
+	return 0;
+}
+
+/* The keys stay. A peer that uses them meanwhile is refused or served as
+ * before or as after; nothing is left half done, so that the region is valid
+ * whatever is returned. */
+int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr,
 		 size_t length, int access)
 {
-	errno = EOPNOTSUPP;
-	return IBV_REREG_MR_ERR_INPUT;
+	struct vb_mr_change to = {
+		.place = flags & IBV_REREG_MR_CHANGE_TRANSLATION,
+		.rights = flags & IBV_REREG_MR_CHANGE_ACCESS,
+		.base = addr,
+		.length = length,
+		.access = known_access((unsigned)access),
+	};
+	struct vb_mr *core = vb_front_mr(ibv)->core;
+	int rc = check_rereg(ibv, flags, pd, addr);
+
+	/* Offsets of a region that is zero based stay offsets. */
+	to.iova = (to.rights ? to.access : core->access) & ACCESS_ZERO_BASED
+			  ? 0
+			  : (uintptr_t)addr;
+	if (flags & IBV_REREG_MR_CHANGE_PD && pd)
+		to.pd = vb_front_pd(pd)->core;
+	if (rc == 0)
+		rc = vb_mr_change(core, &to);
+	if (rc) {
+		vb_log(LOG_INFO, "mr 0x%x: not registered anew: %s", ibv->lkey,
+		       strerror(-rc));
+		errno = -rc;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	if (to.pd)
+		ibv->pd = pd;
+	if (to.place) {
+		ibv->addr = addr;
+		ibv->length = length;
+	}
+	return 0;
 }
 
 int ibv_dereg_mr(struct ibv_mr *ibv)
 {
-	struct vb_front_mr *mr = VB_CONTAINER_OF(ibv, struct vb_front_mr, ibv);
-	int cancel;
+	struct vb_front_mr *mr = vb_front_mr(ibv);
+	int cancel, rc;
 
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
 	cancel = vb_cancel_off();
-	vb_mr_deregister(mr->core);
-	vb_front_context_put(ibv->context);
-	free(mr);
+	rc = vb_mr_deregister(mr->core);
+	if (rc == 0) {
+		vb_front_context_put(ibv->context);
+		free(mr);
+	}
 	vb_cancel_back(cancel);
-	return 0;
+	return vb_front_errno(rc);
 }
 
 /*

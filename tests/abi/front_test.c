@@ -286,11 +286,133 @@ static void reg_mr__refused_access(void **state)
 	ibv_dereg_mr(mr);
 }
 
-static void rereg_mr__says_it_cannot(void **state)
+static void rereg_mr__changes_what_the_flags_say(void **state)
 {
-	assert_int_equal(ibv_rereg_mr(NULL, 0, NULL, NULL, 0, 0),
-			 IBV_REREG_MR_ERR_INPUT);
-	assert_int_equal(errno, EOPNOTSUPP);
+	struct bench *b = *state;
+	char one[8], two[16];
+	struct ibv_mr *mr =
+		ibv_reg_mr(b->pd, one, sizeof(one), IBV_ACCESS_LOCAL_WRITE);
+	uint32_t lkey = mr->lkey;
+	struct ibv_pd *pd = ibv_alloc_pd(b->context);
+
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
+				      two, sizeof(two), 0),
+			 0);
+	assert_ptr_equal(mr->addr, two);
+	assert_int_equal(mr->length, sizeof(two));
+	assert_int_equal(mr->lkey, lkey);
+	assert_int_equal(vb_front_mr(mr)->core->access, ACCESS_LOCAL_WRITE);
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0,
+				      0),
+			 0);
+	assert_ptr_equal(mr->pd, pd);
+	assert_ptr_equal(mr->addr, two);
+	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+static void rereg_mr__refusals_change_nothing(void **state)
+{
+	static const struct {
+		int flags, access;
+		bool addr, pd;
+	} rows[] = {
+		{ 0, 0, true, true },
+		{ 8, 0, true, true },
+		{ IBV_REREG_MR_CHANGE_TRANSLATION, 0, false, true },
+		{ IBV_REREG_MR_CHANGE_PD, 0, true, false },
+		{ IBV_REREG_MR_CHANGE_ACCESS, IBV_ACCESS_REMOTE_WRITE, true,
+		  true },
+		{ IBV_REREG_MR_CHANGE_ACCESS, 1 << 9, true, true },
+	};
+	struct bench *b = *state;
+	char one[8], two[16];
+	struct ibv_mr *mr = ibv_reg_mr(b->pd, one, sizeof(one), 0), was = *mr;
+
+	for (size_t i = 0; i < VB_COUNT(rows); i++) {
+		errno = 0;
+		assert_int_equal(
+			ibv_rereg_mr(mr, rows[i].flags,
+				     rows[i].pd ? b->pd : NULL,
+				     rows[i].addr ? two : NULL, sizeof(two),
+				     rows[i].access),
+			IBV_REREG_MR_ERR_INPUT);
+		assert_int_equal(errno, EINVAL);
+		assert_memory_equal(mr, &was, sizeof(was));
+	}
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
+static void mw__alloc_and_bind_are_posted(void **state)
+{
+	struct bench *b = *state;
+	char mem[8];
+	struct ibv_mr *mr = ibv_reg_mr(b->pd, mem, 8, IBV_ACCESS_MW_BIND);
+	struct ibv_mw *mw = ibv_alloc_mw(b->pd, IBV_MW_TYPE_1);
+	struct ibv_mw_bind bind = {
+		.wr_id = 5,
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_info = { mr, (uintptr_t)mem, 8, IBV_ACCESS_REMOTE_READ },
+	};
+	const struct vb_send_wqe *wqe = vb_sq_at(&b->core->sq, 0);
+	uint32_t key = mw->rkey;
+
+	assert_int_equal(ibv_bind_mw(b->qp, mw, &bind), EINVAL); /* state */
+	assert_int_equal(mw->rkey, key);
+	put_in(b, QPS_RTS);
+	assert_int_equal(ibv_bind_mw(b->qp, mw, &bind), 0);
+	assert_int_equal(mw->rkey >> 8, key >> 8);
+	assert_int_not_equal(mw->rkey, key);
+	assert_int_equal(posted(b), 1);
+	assert_int_equal(wqe->op, WR_BIND_MW);
+	assert_int_equal(wqe->wr_id, 5);
+	assert_int_equal(wqe->rkey, mw->rkey);
+	assert_int_equal(wqe->swap, mr->rkey);
+	assert_int_equal(wqe->compare_add, 8);
+	bind.send_flags = IBV_SEND_INLINE;
+	assert_int_equal(ibv_bind_mw(b->qp, mw, &bind), EINVAL);
+	bind.send_flags = 0;
+	bind.bind_info.mw_access_flags = IBV_ACCESS_MW_BIND;
+	assert_int_equal(ibv_bind_mw(b->qp, mw, &bind), EINVAL);
+	assert_int_equal(posted(b), 1);
+	put_in(b, QPS_RESET);
+	assert_int_equal(ibv_dealloc_mw(mw), 0);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_null(ibv_alloc_mw(b->pd, (enum ibv_mw_type)3));
+	assert_int_equal(errno, EINVAL);
+}
+
+static void mw__type_2_is_bound_by_post_send(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_mw *one = ibv_alloc_mw(b->pd, IBV_MW_TYPE_1);
+	struct ibv_mw *two = ibv_alloc_mw(b->pd, IBV_MW_TYPE_2);
+	struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW }, *bad;
+	struct ibv_mw_bind bind = { 0 };
+
+	put_in(b, QPS_RTS);
+	assert_int_equal(ibv_post_send(b->qp, &wr, &bad), EINVAL);
+	wr.bind_mw.mw = one;
+	wr.bind_mw.rkey = one->rkey;
+	assert_int_equal(ibv_post_send(b->qp, &wr, &bad), EINVAL);
+	wr.bind_mw.mw = two;
+	assert_int_equal(ibv_post_send(b->qp, &wr, &bad), EINVAL); /* key */
+	assert_int_equal(ibv_bind_mw(b->qp, two, &bind), EINVAL);
+	wr.bind_mw.rkey = ibv_inc_rkey(two->rkey);
+	assert_int_equal(ibv_post_send(b->qp, &wr, &bad), 0);
+	assert_int_equal(posted(b), 1);
+
+	ibv_wr_start(b->ex);
+	ibv_wr_bind_mw(b->ex, two, ibv_inc_rkey(two->rkey),
+		       &wr.bind_mw.bind_info);
+	ibv_wr_local_inv(b->ex, 77);
+	assert_int_equal(ibv_wr_complete(b->ex), 0);
+	assert_int_equal(vb_sq_at(&b->core->sq, 2)->op, WR_LOCAL_INV);
+	assert_int_equal(vb_sq_at(&b->core->sq, 2)->imm, 77);
+	put_in(b, QPS_RESET);
+	assert_int_equal(ibv_dealloc_mw(one), 0);
+	assert_int_equal(ibv_dealloc_mw(two), 0);
 }
 
 static void create_cq__bad_arguments(void **state)
@@ -631,7 +753,7 @@ static void post_send__refused_requests(void **state)
 	wr.num_sge = -1;
 	assert_int_equal(ibv_post_send(b->qp, &wr, &bad), EINVAL);
 	wr.num_sge = 0;
-	for (int op = IBV_WR_LOCAL_INV; op < 40; op++) {
+	for (int op = IBV_WR_SEND_WITH_INV + 1; op < 40; op++) {
 		wr.opcode = (enum ibv_wr_opcode)op;
 		assert_int_equal(ibv_post_send(b->qp, &wr, &bad), EINVAL);
 	}
@@ -804,7 +926,7 @@ static void wr__abort_and_mistakes_post_nothing(void **state)
 	assert_int_equal(ibv_wr_complete(b->ex), EINVAL);
 
 	ibv_wr_start(b->ex);
-	ibv_wr_local_inv(b->ex, 1);
+	ibv_wr_send_tso(b->ex, NULL, 0, 0);
 	ibv_wr_set_sge(b->ex, 0, 0, 0);
 	assert_int_equal(ibv_wr_complete(b->ex), EINVAL);
 
@@ -865,7 +987,10 @@ int main(void)
 		cmocka_unit_test(close_device__objects_left),
 		ON_BENCH(dealloc_pd__in_use),
 		ON_BENCH(reg_mr__refused_access),
-		cmocka_unit_test(rereg_mr__says_it_cannot),
+		ON_BENCH(rereg_mr__changes_what_the_flags_say),
+		ON_BENCH(rereg_mr__refusals_change_nothing),
+		ON_BENCH(mw__alloc_and_bind_are_posted),
+		ON_BENCH(mw__type_2_is_bound_by_post_send),
 		ON_BENCH(create_cq__bad_arguments),
 		ON_BENCH(destroy__in_use),
 		ON_BENCH(destroy_cq__waits_for_acknowledgement),

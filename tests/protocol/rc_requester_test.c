@@ -204,8 +204,8 @@ static void requester__refuses_what_cannot_be(void **state)
 	} rows[] = {
 		{ WR_READ, 8, WC_LOC_QP_OP_ERR }, /* max_rd_atomic is 0 */
 		{ WR_CMP_SWAP, 8, WC_LOC_QP_OP_ERR },
-		{ WR_LOCAL_INV, 0, WC_LOC_QP_OP_ERR },
-		{ WR_BIND_MW, 0, WC_LOC_QP_OP_ERR },
+		{ WR_LOCAL_INV, 0, WC_MW_BIND_ERR }, /* of no window */
+		{ WR_BIND_MW, 0, WC_MW_BIND_ERR },
 		{ 99, 0, WC_LOC_QP_OP_ERR },
 		{ WR_WRITE, BENCH_MEM + 1, WC_LOC_PROT_ERR },
 		{ WR_WRITE, VB_MAX_MSG + 1, WC_LOC_LEN_ERR },
@@ -240,7 +240,7 @@ static void requester__read_into_a_region_that_went(void **state)
 
 	bench_post(b, 0, WR_READ, 0, 8, 0);
 	sim_drive(&b->sim);
-	vb_mr_deregister(b->mr[0]);
+	assert_int_equal(vb_mr_deregister(b->mr[0]), 0);
 	b->mr[0] = NULL;
 	bench_wait(b, 20);
 	bench_expect_wc(b->pair.send_cq[0], 0, WC_LOC_PROT_ERR);

@@ -165,7 +165,7 @@ static void responder__region_gone_in_mid_message(void **state)
 
 	inject_code(b, CODE_WRITE_FIRST, 0, 3 * MTU, MTU);
 	bench_expect_aeth(b, 1, VB_SYN_ACK, 0);
-	vb_mr_deregister(b->mr[1]);
+	assert_int_equal(vb_mr_deregister(b->mr[1]), 0);
 	inject_code(b, CODE_WRITE_MIDDLE, 1, 0, MTU);
 	bench_expect_aeth(b, 1, VB_SYN_NAK_ACCESS, 1);
 	b->mr[1] = NULL;
@@ -179,7 +179,7 @@ static void responder__write_imm_faults_end_its_receive(void **state)
 	bench_post_recv(b, 1, 3, 0, 0);
 	inject_code(b, CODE_WRITE_FIRST, 0, 2 * MTU, MTU);
 	bench_expect_aeth(b, 1, VB_SYN_ACK, 0);
-	vb_mr_deregister(b->mr[1]);
+	assert_int_equal(vb_mr_deregister(b->mr[1]), 0);
 	inject_code(b, CODE_WRITE_LAST_IMM, 1, 0, MTU);
 	bench_expect_aeth(b, 1, VB_SYN_NAK_ACCESS, 1);
 	bench_expect_wc(b->pair.recv_cq[1], 3, WC_LOC_ACCESS_ERR);
@@ -501,7 +501,7 @@ static void responder__repeat_of_a_read_whose_region_is_gone(void **state)
 	pkt.reth.length = 8;
 	bench_inject(b, 1, &pkt, 0, 0);
 	b->read = b->logged;
-	vb_mr_deregister(b->mr[1]);
+	assert_int_equal(vb_mr_deregister(b->mr[1]), 0);
 	b->mr[1] = NULL;
 	bench_inject(b, 1, &pkt, 0, 0);
 	bench_expect_aeth(b, 1, VB_SYN_NAK_ACCESS, 0);

@@ -51,7 +51,7 @@ void bench_close(struct bench *b)
 	sim_disconnect(&b->sim, &b->pair);
 	for (unsigned i = 0; i < SIM_SIDES; i++)
 		if (b->mr[i])
-			vb_mr_deregister(b->mr[i]);
+			assert_int_equal(vb_mr_deregister(b->mr[i]), 0);
 	sim_close(&b->sim);
 	free(b);
 }

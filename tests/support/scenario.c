@@ -712,8 +712,9 @@ static void close_play(struct play *p)
 {
 	sim_disconnect(&p->sim, &p->pair);
 	for (unsigned i = 0; i < SIM_SIDES; i++) {
-		vb_mr_deregister(p->local[i]);
-		vb_mr_deregister(p->remote[i]);
+		if (vb_mr_deregister(p->local[i]) ||
+		    vb_mr_deregister(p->remote[i]))
+			fail(p, "a region is still in use", i, 0);
 		free(p->mem[i]);
 		free(p->want[i]);
 	}

@@ -58,7 +58,7 @@ static void pd__busy_while_something_stands_on_it(void **state)
 	assert_int_equal(vb_pd_create(&f->a, &pd), 0);
 	assert_int_equal(vb_mr_register(pd, &byte, 1, 0, 0, &mr), 0);
 	assert_int_equal(vb_pd_destroy(pd), -EBUSY);
-	vb_mr_deregister(mr);
+	assert_int_equal(vb_mr_deregister(mr), 0);
 	assert_int_equal(vb_pd_destroy(pd), 0);
 }
 

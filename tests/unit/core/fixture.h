@@ -116,6 +116,7 @@ static inline int tear_down(void **state)
 	assert_int_equal(atomic_load(&f->a.n_qp), 0);
 	assert_int_equal(atomic_load(&f->a.n_cq), 0);
 	assert_int_equal(atomic_load(&f->a.n_mr), 0);
+	assert_int_equal(atomic_load(&f->a.n_mw), 0);
 	assert_int_equal(atomic_load(&f->a.n_pd), 0);
 	assert_int_equal(atomic_load(&f->a.n_srq), 0);
 	vb_channel_fini(&f->channel);

@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define ALL                                                              \
-	(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | \
+#define ALL                                                                    \
+	(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ |       \
 	 ACCESS_REMOTE_ATOMIC)
 
 static struct vb_mr *reg(struct fixture *f, void *base, uint64_t len,
@@ -24,7 +24,7 @@ static struct vb_mr *reg(struct fixture *f, void *base, uint64_t len,
 static enum vb_fault check(struct fixture *f, const struct vb_mr *mr,
 			   uint64_t iova, uint64_t len, uint32_t need)
 {
-	return vb_mr_check(&f->a, f->pd, mr->key, iova, len, need);
+	return vb_mr_check(&f->a, f->pd, 0, mr->key, iova, len, need);
 }
 
 static void register__access_rules(void **state)
@@ -51,12 +51,12 @@ static void register__access_rules(void **state)
 	char byte;
 
 	for (size_t i = 0; i < VB_COUNT(rows); i++) {
-		int rc = vb_mr_register(f->pd, &byte, 1, 0, rows[i].access,
-					&mr);
+		int rc =
+			vb_mr_register(f->pd, &byte, 1, 0, rows[i].access, &mr);
 
 		assert_int_equal(rc, rows[i].rc);
 		if (rc == 0)
-			vb_mr_deregister(mr);
+			assert_int_equal(vb_mr_deregister(mr), 0);
 	}
 }
 
@@ -75,7 +75,7 @@ static void register__range_may_end_at_2_64_and_not_after(void **state)
 			 FAULT_RKEY);
 	assert_int_equal(check(f, mr, 0, 1, 0), FAULT_RKEY);
 	assert_int_equal(check(f, mr, 0, 16, 0), FAULT_RKEY);
-	vb_mr_deregister(mr);
+	assert_int_equal(vb_mr_deregister(mr), 0);
 
 	assert_int_equal(
 		vb_mr_register(f->pd, buf, 16, UINT64_MAX - 14, 0, &mr),
@@ -86,7 +86,7 @@ static void register__range_may_end_at_2_64_and_not_after(void **state)
 	assert_int_equal(vb_mr_register(f->pd, NULL, 1ull << 63, 0, 0, &mr),
 			 -EINVAL);
 	mr = reg(f, NULL, INT64_MAX, 0, 0);
-	vb_mr_deregister(mr);
+	assert_int_equal(vb_mr_deregister(mr), 0);
 }
 
 static void register__as_many_as_promised(void **state)
@@ -112,7 +112,7 @@ static void check__every_byte_around_a_region(void **state)
 					 at >= 1000 && at + len <= 1008
 						 ? FAULT_NONE
 						 : FAULT_RKEY);
-	vb_mr_deregister(mr);
+	assert_int_equal(vb_mr_deregister(mr), 0);
 }
 
 static void check__needs_all_rights(void **state)
@@ -131,7 +131,7 @@ static void check__needs_all_rights(void **state)
 			assert_int_equal(check(f, mr, 0, 8, need),
 					 (access & need) == need ? FAULT_NONE
 								 : FAULT_RKEY);
-		vb_mr_deregister(mr);
+		assert_int_equal(vb_mr_deregister(mr), 0);
 	}
 }
 
@@ -140,12 +140,14 @@ static void check__zero_length_checks_nothing(void **state)
 	struct fixture *f = *state;
 	struct vb_mr_use use;
 
-	assert_int_equal(vb_mr_begin(&f->a, f->pd, 0x1234, 99, 0, ALL, &use),
+	assert_int_equal(vb_mr_begin(&f->a, f->pd, 0, 0x1234, 99, 0, ALL, &use),
 			 FAULT_NONE);
 	assert_null(use.mr);
 	vb_mr_end(&use);
-	assert_int_equal(vb_mr_write(&f->a, f->pd, 7, 1, NULL, 0), FAULT_NONE);
-	assert_int_equal(vb_mr_read(&f->a, f->pd, 7, 1, NULL, 0), FAULT_NONE);
+	assert_int_equal(vb_mr_write(&f->a, f->pd, 0, 7, 1, NULL, 0),
+			 FAULT_NONE);
+	assert_int_equal(vb_mr_read(&f->a, f->pd, 0, 7, 1, NULL, 0),
+			 FAULT_NONE);
 }
 
 static void check__empty_region_allows_no_byte(void **state)
@@ -156,7 +158,7 @@ static void check__empty_region_allows_no_byte(void **state)
 
 	assert_int_equal(check(f, mr, 500, 0, ALL), FAULT_NONE);
 	assert_int_equal(check(f, mr, 500, 1, 0), FAULT_RKEY);
-	vb_mr_deregister(mr);
+	assert_int_equal(vb_mr_deregister(mr), 0);
 }
 
 static void check__another_pd(void **state)
@@ -167,10 +169,10 @@ static void check__another_pd(void **state)
 	struct vb_mr *mr = reg(f, &byte, 1, 0, ALL);
 
 	assert_int_equal(vb_pd_create(&f->a, &other), 0);
-	assert_int_equal(vb_mr_check(&f->a, other, mr->key, 0, 1, 0),
+	assert_int_equal(vb_mr_check(&f->a, other, 0, mr->key, 0, 1, 0),
 			 FAULT_RKEY);
 	assert_int_equal(mr->users, 0);
-	vb_mr_deregister(mr);
+	assert_int_equal(vb_mr_deregister(mr), 0);
 	assert_int_equal(vb_pd_destroy(other), 0);
 }
 
@@ -181,11 +183,11 @@ static void key__wrong_in_one_bit(void **state)
 	struct vb_mr *mr = reg(f, &byte, 1, 0, ALL);
 
 	for (int bit = 0; bit < 32; bit++)
-		assert_int_equal(vb_mr_check(&f->a, f->pd,
+		assert_int_equal(vb_mr_check(&f->a, f->pd, 0,
 					     mr->key ^ 1u << bit, 0, 1, 0),
 				 FAULT_RKEY);
-	assert_int_equal(vb_mr_check(&f->a, f->pd, 0, 0, 1, 0), FAULT_RKEY);
-	vb_mr_deregister(mr);
+	assert_int_equal(vb_mr_check(&f->a, f->pd, 0, 0, 0, 1, 0), FAULT_RKEY);
+	assert_int_equal(vb_mr_deregister(mr), 0);
 }
 
 static int compare(const void *a, const void *b)
@@ -208,9 +210,9 @@ static void key__unique_among_many(void **state)
 		keys[i] = mrs[i]->key;
 	}
 	for (int i = 0; i < N; i++) {
-		assert_int_equal(vb_mr_check(&f->a, f->pd, keys[i], i, 1, 0),
+		assert_int_equal(vb_mr_check(&f->a, f->pd, 0, keys[i], i, 1, 0),
 				 FAULT_NONE);
-		vb_mr_deregister(mrs[i]);
+		assert_int_equal(vb_mr_deregister(mrs[i]), 0);
 	}
 	qsort(keys, N, sizeof(*keys), compare);
 	for (int i = 1; i < N; i++)
@@ -233,11 +235,11 @@ static void key__stale_one_does_not_come_back(void **state)
 
 		keys[i] = mr->key;
 		if (i)
-			assert_int_equal(vb_mr_check(&f->a, f->pd, keys[i - 1],
-						     0, 1, 0),
+			assert_int_equal(vb_mr_check(&f->a, f->pd, 0,
+						     keys[i - 1], 0, 1, 0),
 					 FAULT_RKEY);
-		vb_mr_deregister(mr);
-		assert_int_equal(vb_mr_check(&f->a, f->pd, keys[i], 0, 1, 0),
+		assert_int_equal(vb_mr_deregister(mr), 0);
+		assert_int_equal(vb_mr_check(&f->a, f->pd, 0, keys[i], 0, 1, 0),
 				 FAULT_RKEY);
 	}
 	assert_true(vb_idtab_used(f->a.mrs) < 2000);
@@ -254,20 +256,20 @@ static void copy__both_ways_at_iova(void **state)
 	struct vb_mr *mr = reg(f, buf, 10, 1ull << 40, ALL);
 	uint32_t key = mr->key;
 
-	assert_int_equal(vb_mr_read(&f->a, f->pd, key, (1ull << 40) + 3, out,
-				    4),
-			 FAULT_NONE);
+	assert_int_equal(
+		vb_mr_read(&f->a, f->pd, 0, key, (1ull << 40) + 3, out, 4),
+		FAULT_NONE);
 	assert_memory_equal(out, "3456", 4);
-	assert_int_equal(vb_mr_write(&f->a, f->pd, key, (1ull << 40) + 8, "xy",
-				     2),
-			 FAULT_NONE);
+	assert_int_equal(
+		vb_mr_write(&f->a, f->pd, 0, key, (1ull << 40) + 8, "xy", 2),
+		FAULT_NONE);
 	assert_string_equal(buf, "01234567xy");
-	assert_int_equal(vb_mr_write(&f->a, f->pd, key, (1ull << 40) + 9, "zz",
-				     2),
-			 FAULT_RKEY);
+	assert_int_equal(
+		vb_mr_write(&f->a, f->pd, 0, key, (1ull << 40) + 9, "zz", 2),
+		FAULT_RKEY);
 	assert_string_equal(buf, "01234567xy");
 	assert_int_equal(mr->users, 0);
-	vb_mr_deregister(mr);
+	assert_int_equal(vb_mr_deregister(mr), 0);
 }
 
 static void copy__rights(void **state)
@@ -279,16 +281,16 @@ static void copy__rights(void **state)
 	struct vb_mr *w =
 		reg(f, &word, 8, 0, ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE);
 
-	assert_int_equal(vb_mr_write(&f->a, f->pd, mr->key, 0, &old, 8),
+	assert_int_equal(vb_mr_write(&f->a, f->pd, 0, mr->key, 0, &old, 8),
 			 FAULT_RKEY);
-	assert_int_equal(vb_mr_atomic(&f->a, f->pd, mr->key, 0, false, 1, 0,
-				      &old),
-			 FAULT_RKEY);
-	assert_int_equal(vb_mr_read(&f->a, f->pd, w->key, 0, &old, 8),
+	assert_int_equal(
+		vb_mr_atomic(&f->a, f->pd, 0, mr->key, 0, false, 1, 0, &old),
+		FAULT_RKEY);
+	assert_int_equal(vb_mr_read(&f->a, f->pd, 0, w->key, 0, &old, 8),
 			 FAULT_RKEY);
 	assert_int_equal(word, 5);
-	vb_mr_deregister(mr);
-	vb_mr_deregister(w);
+	assert_int_equal(vb_mr_deregister(mr), 0);
+	assert_int_equal(vb_mr_deregister(w), 0);
 }
 
 static void copy__missing_page_is_a_fault(void **state)
@@ -304,17 +306,20 @@ static void copy__missing_page_is_a_fault(void **state)
 	assert_ptr_not_equal(map, MAP_FAILED);
 	mr = reg(f, map, 2 * page, 0, ALL);
 	assert_int_equal(munmap(map + page, page), 0);
-	assert_int_equal(vb_mr_write(&f->a, f->pd, mr->key, page - 32, buf, 64),
-			 FAULT_REMOTE_MEMORY);
-	assert_int_equal(vb_mr_read(&f->a, f->pd, mr->key, page - 32, buf, 64),
-			 FAULT_REMOTE_MEMORY);
-	assert_int_equal(vb_mr_atomic(&f->a, f->pd, mr->key, page, true, 1, 0,
-				      &old),
-			 FAULT_REMOTE_MEMORY);
-	assert_int_equal(vb_mr_write(&f->a, f->pd, mr->key, page - 64, buf, 64),
-			 FAULT_NONE);
+	assert_int_equal(
+		vb_mr_write(&f->a, f->pd, 0, mr->key, page - 32, buf, 64),
+		FAULT_REMOTE_MEMORY);
+	assert_int_equal(
+		vb_mr_read(&f->a, f->pd, 0, mr->key, page - 32, buf, 64),
+		FAULT_REMOTE_MEMORY);
+	assert_int_equal(
+		vb_mr_atomic(&f->a, f->pd, 0, mr->key, page, true, 1, 0, &old),
+		FAULT_REMOTE_MEMORY);
+	assert_int_equal(
+		vb_mr_write(&f->a, f->pd, 0, mr->key, page - 64, buf, 64),
+		FAULT_NONE);
 	assert_int_equal(mr->users, 0);
-	vb_mr_deregister(mr);
+	assert_int_equal(vb_mr_deregister(mr), 0);
 	munmap(map, page);
 }
 
@@ -324,22 +329,22 @@ static void atomic__both_kinds(void **state)
 	uint64_t words[2] = { 10, 20 }, old = 0;
 	struct vb_mr *mr = reg(f, words, 16, 4096, ALL);
 
-	assert_int_equal(vb_mr_atomic(&f->a, f->pd, mr->key, 4104, false,
+	assert_int_equal(vb_mr_atomic(&f->a, f->pd, 0, mr->key, 4104, false,
 				      UINT64_MAX, 0, &old),
 			 FAULT_NONE);
 	assert_int_equal(old, 20);
 	assert_int_equal(words[1], 19);
-	assert_int_equal(vb_mr_atomic(&f->a, f->pd, mr->key, 4096, true, 77, 10,
-				      &old),
+	assert_int_equal(vb_mr_atomic(&f->a, f->pd, 0, mr->key, 4096, true, 77,
+				      10, &old),
 			 FAULT_NONE);
 	assert_int_equal(old, 10);
 	assert_int_equal(words[0], 77);
-	assert_int_equal(vb_mr_atomic(&f->a, f->pd, mr->key, 4096, true, 1, 10,
-				      &old),
-			 FAULT_NONE);
+	assert_int_equal(
+		vb_mr_atomic(&f->a, f->pd, 0, mr->key, 4096, true, 1, 10, &old),
+		FAULT_NONE);
 	assert_int_equal(old, 77);
 	assert_int_equal(words[0], 77);
-	vb_mr_deregister(mr);
+	assert_int_equal(vb_mr_deregister(mr), 0);
 }
 
 static void atomic__alignment_and_bounds(void **state)
@@ -351,22 +356,22 @@ static void atomic__alignment_and_bounds(void **state)
 	struct vb_mr *odd = reg(f, (char *)words + 4, 16, 0, ALL);
 
 	for (uint64_t va = 1; va < 8; va++)
-		assert_int_equal(vb_mr_atomic(&f->a, f->pd, mr->key, va, false,
-					      1, 0, &old),
+		assert_int_equal(vb_mr_atomic(&f->a, f->pd, 0, mr->key, va,
+					      false, 1, 0, &old),
 				 FAULT_ALIGNMENT);
-	assert_int_equal(vb_mr_atomic(&f->a, f->pd, odd->key, 0, false, 1, 0,
-				      &old),
-			 FAULT_ALIGNMENT);
-	assert_int_equal(vb_mr_atomic(&f->a, f->pd, mr->key, 17, false, 1, 0,
-				      &old),
-			 FAULT_RKEY);
-	assert_int_equal(vb_mr_atomic(&f->a, f->pd, mr->key, 24, false, 1, 0,
-				      &old),
-			 FAULT_RKEY);
+	assert_int_equal(
+		vb_mr_atomic(&f->a, f->pd, 0, odd->key, 0, false, 1, 0, &old),
+		FAULT_ALIGNMENT);
+	assert_int_equal(
+		vb_mr_atomic(&f->a, f->pd, 0, mr->key, 17, false, 1, 0, &old),
+		FAULT_RKEY);
+	assert_int_equal(
+		vb_mr_atomic(&f->a, f->pd, 0, mr->key, 24, false, 1, 0, &old),
+		FAULT_RKEY);
 	assert_int_equal(words[0] | words[1] | words[2], 0);
 	assert_int_equal(mr->users, 0);
-	vb_mr_deregister(mr);
-	vb_mr_deregister(odd);
+	assert_int_equal(vb_mr_deregister(mr), 0);
+	assert_int_equal(vb_mr_deregister(odd), 0);
 }
 
 /* Peers write without end; after each deregistration the memory must stand
@@ -385,7 +390,7 @@ static void *keep_writing(void *arg)
 
 	memset(ones, 1, sizeof(ones));
 	while (!atomic_load(&r->stop))
-		if (vb_mr_write(&r->f->a, r->f->pd, atomic_load(&r->key), 0,
+		if (vb_mr_write(&r->f->a, r->f->pd, 0, atomic_load(&r->key), 0,
 				ones, sizeof(ones)) == FAULT_NONE)
 			atomic_fetch_add(&r->writes, 1);
 	return NULL;
@@ -398,9 +403,8 @@ static void deregister__waits_for_a_thread_that_copies(void **state)
 	pthread_t threads[2];
 
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL,
-						keep_writing, &r),
-				 0);
+		assert_int_equal(
+			pthread_create(&threads[i], NULL, keep_writing, &r), 0);
 	for (int i = 0; i < 300; i++) {
 		struct vb_mr *mr = reg(r.f, buf, sizeof(buf), 0, ALL);
 		uint64_t seen = atomic_load(&r.writes);
@@ -409,7 +413,7 @@ static void deregister__waits_for_a_thread_that_copies(void **state)
 		for (int n = 0; n < 10000 && atomic_load(&r.writes) < seen + 3;
 		     n++)
 			sched_yield();
-		vb_mr_deregister(mr);
+		assert_int_equal(vb_mr_deregister(mr), 0);
 		/* Were a writer still inside, these would race with it. */
 		memset(buf, 0, sizeof(buf));
 		sched_yield();
@@ -424,7 +428,7 @@ static void deregister__waits_for_a_thread_that_copies(void **state)
 
 static void *deregister_it(void *arg)
 {
-	vb_mr_deregister(arg);
+	assert_int_equal(vb_mr_deregister(arg), 0);
 	return NULL;
 }
 
@@ -437,7 +441,7 @@ static void deregister__not_before_the_use_ends(void **state)
 	uint32_t key = mr->key;
 	pthread_t thread;
 
-	assert_int_equal(vb_mr_begin(&f->a, f->pd, key, 0, 1, 0, &use),
+	assert_int_equal(vb_mr_begin(&f->a, f->pd, 0, key, 0, 1, 0, &use),
 			 FAULT_NONE);
 	assert_ptr_equal(use.at, &byte);
 	assert_int_equal(pthread_create(&thread, NULL, deregister_it, mr), 0);
@@ -445,7 +449,7 @@ static void deregister__not_before_the_use_ends(void **state)
 		sched_yield();
 	usleep(2000);
 	assert_int_equal(atomic_load(&f->a.n_mr), 1); /* it waits */
-	assert_int_equal(vb_mr_begin(&f->a, f->pd, key, 0, 1, 0, &late),
+	assert_int_equal(vb_mr_begin(&f->a, f->pd, 0, key, 0, 1, 0, &late),
 			 FAULT_RKEY);
 	vb_mr_end(&use);
 	pthread_join(thread, NULL);
@@ -496,10 +500,52 @@ static void key_ops__hear_of_a_life(void **state)
 	assert_int_equal(watched.granted.length, 16);
 	watched.mr = mr;
 	watched.key_when_revoked = 1;
-	vb_mr_deregister(mr);
+	assert_int_equal(vb_mr_deregister(mr), 0);
 	assert_int_equal(watched.revoked_index, index);
 	assert_int_equal(watched.revoked_key, key);
 	assert_int_equal(watched.key_when_revoked, 0);
+}
+
+static void change__everything_but_the_key(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_mr_change to = { .place = true };
+	char before[8] = "before", after[16] = "after";
+	struct vb_mr *mr = reg(f, before, 8, 0x100, ALL);
+	uint32_t key = mr->key;
+	struct vb_pd *other;
+	char out[5];
+
+	to.base = after;
+	to.length = 16;
+	to.iova = 0x200;
+	assert_int_equal(vb_mr_change(mr, &to), 0);
+	assert_int_equal(mr->key, key);
+	assert_int_equal(check(f, mr, 0x100, 1, 0), FAULT_RKEY);
+	assert_int_equal(vb_mr_read(&f->a, f->pd, 0, key, 0x200, out, 5),
+			 FAULT_NONE);
+	assert_memory_equal(out, "after", 5);
+
+	to = (struct vb_mr_change){ .rights = true,
+				    .access = ACCESS_REMOTE_WRITE };
+	assert_int_equal(vb_mr_change(mr, &to), -EINVAL);
+	assert_int_equal(check(f, mr, 0x200, 16, ALL), FAULT_NONE);
+	to.access = ACCESS_REMOTE_READ;
+	assert_int_equal(vb_mr_change(mr, &to), 0);
+	assert_int_equal(check(f, mr, 0x200, 16, ACCESS_LOCAL_WRITE),
+			 FAULT_RKEY);
+	assert_int_equal(check(f, mr, 0x200, 16, ACCESS_REMOTE_READ),
+			 FAULT_NONE);
+
+	assert_int_equal(vb_pd_create(&f->a, &other), 0);
+	to = (struct vb_mr_change){ .pd = other };
+	assert_int_equal(vb_mr_change(mr, &to), 0);
+	assert_int_equal(check(f, mr, 0x200, 1, 0), FAULT_RKEY);
+	assert_int_equal(vb_mr_check(&f->a, other, 0, key, 0x200, 16, 0),
+			 FAULT_NONE);
+	assert_int_equal(vb_pd_destroy(other), -EBUSY);
+	assert_int_equal(vb_mr_deregister(mr), 0);
+	assert_int_equal(vb_pd_destroy(other), 0);
 }
 
 int main(void)
@@ -524,6 +570,7 @@ int main(void)
 		TEST(deregister__waits_for_a_thread_that_copies),
 		TEST(deregister__not_before_the_use_ends),
 		TEST(key_ops__hear_of_a_life),
+		TEST(change__everything_but_the_key),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,9 +12,9 @@ static struct vb_mr *reg(struct fixture *f, void *base, uint64_t len,
 {
 	struct vb_mr *mr = NULL;
 
-	assert_int_equal(vb_mr_register(f->pd, base, len, (uintptr_t)base,
-					access, &mr),
-			 0);
+	assert_int_equal(
+		vb_mr_register(f->pd, base, len, (uintptr_t)base, access, &mr),
+		0);
 	return mr;
 }
 
@@ -41,10 +41,14 @@ static void gather_and_place__every_offset_and_length(void **state)
 	char memory[] = "defabcghij", out[11], expect[11];
 	struct vb_mr *mr = reg(f, memory, 10, RW);
 	const struct vb_sge list[] = {
-		{ 0xdead, 0, 0xbad }, sge_of(memory + 3, 3, mr),
-		{ 0, 0, 0 },	      sge_of(memory, 3, mr),
-		{ 0, 0, 0 },	      { 0, 0, 0 },
-		sge_of(memory + 6, 4, mr), { 0, 0, 7 },
+		{ 0xdead, 0, 0xbad },
+		sge_of(memory + 3, 3, mr),
+		{ 0, 0, 0 },
+		sge_of(memory, 3, mr),
+		{ 0, 0, 0 },
+		{ 0, 0, 0 },
+		sge_of(memory + 6, 4, mr),
+		{ 0, 0, 7 },
 	};
 
 	for (uint32_t at = 0; at <= 10; at++) {
@@ -64,7 +68,7 @@ static void gather_and_place__every_offset_and_length(void **state)
 					      &"0123456789"[at], 10 - at),
 				 FAULT_NONE);
 	assert_memory_equal(memory, "3450126789", 10);
-	vb_mr_deregister(mr);
+	assert_int_equal(vb_mr_deregister(mr), 0);
 }
 
 static void gather__zero_bytes_look_at_no_key(void **state)
@@ -85,7 +89,7 @@ static void gather__only_the_keys_it_needs(void **state)
 
 	assert_int_equal(vb_sge_gather(f->pd, list, 2, 4, out, 4), FAULT_NONE);
 	assert_int_equal(vb_sge_gather(f->pd, list, 2, 3, out, 2), FAULT_LKEY);
-	vb_mr_deregister(mr);
+	assert_int_equal(vb_mr_deregister(mr), 0);
 }
 
 static void gather__list_shorter_than_said(void **state)
@@ -100,7 +104,7 @@ static void gather__list_shorter_than_said(void **state)
 			 FAULT_LKEY);
 	assert_int_equal(vb_sge_gather(f->pd, &one, 1, UINT64_MAX, out, 1),
 			 FAULT_LKEY);
-	vb_mr_deregister(mr);
+	assert_int_equal(vb_mr_deregister(mr), 0);
 }
 
 static void faults__key_range_right_pd_page(void **state)
@@ -131,8 +135,8 @@ static void faults__key_range_right_pd_page(void **state)
 			 FAULT_LOCAL_MEMORY);
 	assert_int_equal(vb_sge_place(f->pd, &fine, 1, 0, buf, 4),
 			 FAULT_LOCAL_MEMORY);
-	vb_mr_deregister(mr);
-	vb_mr_deregister(ro);
+	assert_int_equal(vb_mr_deregister(mr), 0);
+	assert_int_equal(vb_mr_deregister(ro), 0);
 	assert_int_equal(vb_pd_destroy(other), 0);
 }
 

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What core/mr.c and core/mw.c share: entries of the table of keys. */
+#ifndef CORE_MR_PRIV_H
+#define CORE_MR_PRIV_H
+
+#include "core/mr.h"
+
+/* An entry without a key, and a reference to @pd for it. -errno. */
+VB_MUST_CHECK int vb_mr_take(struct vb_pd *pd, struct vb_mr **mr);
+/* It has no key any more. */
+void vb_mr_give(struct vb_mr *mr);
+/* The entry that @key names, whatever its state and its key; or NULL. */
+struct vb_mr *vb_mr_find(const struct vb_adapter *a, uint32_t key);
+/* Count a user of the region or window that has @key now; or NULL. */
+struct vb_mr *vb_mr_hold(const struct vb_adapter *a, uint32_t key);
+void vb_mr_drop(struct vb_mr *mr);
+/* Its fields are filled in: give it a key. */
+void vb_mr_open(struct vb_mr *mr, uint32_t key);
+/* Take its key away and wait until nobody uses it. */
+void vb_mr_close(struct vb_mr *mr);
+/* A key that it did not have for long. */
+uint32_t vb_mr_next_key(const struct vb_adapter *a, struct vb_mr *mr);
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory windows: alloc, bind, invalidate, free. */
+#include "core/mw.h"
+
+#include <errno.h>
+
+#include "base/log.h"
+#include "core/mr_priv.h"
+#include "core/qp.h"
+
+#define WRITES (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC)
+#define REMOTE (WRITES | ACCESS_REMOTE_READ)
+
+int vb_mw_alloc(struct vb_pd *pd, unsigned type, struct vb_mr **out,
+		uint32_t *key)
+{
+	struct vb_adapter *a = pd->adapter;
+	struct vb_mr *mw;
+	int rc;
+
+	if (type != 1 && type != 2)
+		return -EINVAL;
+	if (!vb_limit_take(&a->n_mw, vb_limits.max_mw))
+		return -ENOSPC;
+	rc = vb_mr_take(pd, &mw);
+	if (rc) {
+		vb_limit_give(&a->n_mw);
+		return rc;
+	}
+	vb_mutex_lock(&a->mr_lock);
+	mw->kind = type == 1 ? MR_WINDOW_1 : MR_WINDOW_2;
+	mw->pd = pd;
+	mw->region = NULL;
+	vb_mutex_unlock(&a->mr_lock);
+	*key = vb_mr_next_key(a, mw);
+	*out = mw;
+	return 0;
+}
+
+/* With mr_lock held. Windows that a queue pair has to itself stand in a list of
+ * its own. */
+static void give_to(struct vb_mr *mw, struct vb_qp *qp)
+{
+	mw->qpn = atomic_load(&qp->qpn);
+	mw->next_window = qp->windows;
+	mw->at_window = &qp->windows;
+	if (qp->windows)
+		qp->windows->at_window = &mw->next_window;
+	qp->windows = mw;
+}
+
+/* With mr_lock held. */
+static void take_back(struct vb_mr *mw)
+{
+	if (mw->qpn == 0)
+		return;
+	*mw->at_window = mw->next_window;
+	if (mw->next_window)
+		mw->next_window->at_window = mw->at_window;
+	mw->qpn = 0;
+}
+
+/* With mr_lock held. */
+static void shut(struct vb_mr *mw)
+{
+	vb_mr_close(mw);
+	take_back(mw);
+	if (mw->region)
+		atomic_fetch_sub(&mw->region->windows, 1);
+	mw->region = NULL;
+}
+
+void vb_mw_shut_all(struct vb_qp *qp)
+{
+	struct vb_adapter *a = qp->adapter;
+
+	vb_mutex_lock(&a->mr_lock);
+	while (qp->windows)
+		shut(qp->windows);
+	vb_mutex_unlock(&a->mr_lock);
+}
+
+void vb_mw_free(struct vb_mr *mw)
+{
+	struct vb_adapter *a = mw->pd->adapter;
+
+	vb_mutex_lock(&a->mr_lock);
+	shut(mw);
+	mw->kind = MR_REGION; /* what a recycled entry is */
+	vb_mutex_unlock(&a->mr_lock);
+	vb_mr_give(mw);
+	vb_limit_give(&a->n_mw);
+}
+
+uint32_t vb_mw_next_key(uint32_t key)
+{
+	uint32_t next = (key & ~0xffu) | ((key + 1) & 0xff);
+
+	return next ? next : 1; /* 0 means: not bound */
+}
+
+/*
+ * Rules of a bind, by what they look at; each says what is wrong, or NULL.
+ * The clauses are of IBA 10.6.7.2.
+ */
+
+static const char *refuse_window(const struct vb_mr *mw, const struct vb_pd *pd,
+				 const struct vb_mw_bind *b)
+{
+	if (!mw || mw->kind == MR_REGION)
+		return "there is no such window";
+	if (mw->pd != pd) /* C10-72 */
+		return "the queue pair is of another protection domain";
+	if (mw->kind == MR_WINDOW_1)
+		return b->access & ACCESS_ZERO_BASED
+			       ? "windows of type 1 are not zero based"
+			       : NULL;
+	if (mw->region) /* o10-37.2.30 */
+		return "a window of type 2 is invalidated before it is bound";
+	if (b->length == 0) /* o10-37.2.40 */
+		return "a window of type 2 is not empty";
+	return NULL;
+}
+
+static bool is_inside(const struct vb_mr *region, const struct vb_mw_bind *b)
+{
+	uint64_t offset = b->addr - region->iova;
+
+	return offset <= region->length && b->length <= region->length - offset;
+}
+
+static const char *refuse_region(const struct vb_mr *region,
+				 const struct vb_pd *pd,
+				 const struct vb_mw_bind *b)
+{
+	if (!region || region->kind != MR_REGION)
+		return "there is no such region";
+	if (region->pd != pd)
+		return "the region is of another protection domain";
+	if (region->access & ACCESS_ZERO_BASED)
+		return "the region is zero based";
+	if (!(region->access & ACCESS_MW_BIND)) /* C10-73 */
+		return "the region was registered without MW_BIND";
+	if (b->access & WRITES && !(region->access & ACCESS_LOCAL_WRITE))
+		return "the region is not writable"; /* C10-74 */
+	if (!is_inside(region, b))		     /* C10-75 */
+		return "the range is not inside the region";
+	return NULL;
+}
+
+/* With mr_lock held, @region in use. */
+static void open_window(struct vb_mr *mw, struct vb_mr *region,
+			struct vb_qp *qp, const struct vb_mw_bind *b)
+{
+	mw->base = region->base + (b->addr - region->iova);
+	mw->iova = b->access & ACCESS_ZERO_BASED ? 0 : b->addr;
+	mw->length = b->length;
+	mw->access = b->access & REMOTE;
+	mw->region = region;
+	atomic_fetch_add(&region->windows, 1);
+	if (mw->kind == MR_WINDOW_2)
+		give_to(mw, qp);
+	vb_mr_open(mw, b->key);
+}
+
+/* With mr_lock held. */
+static const char *bind_locked(struct vb_qp *qp, const struct vb_mw_bind *b)
+{
+	struct vb_mr *mw = vb_mr_find(qp->adapter, b->key);
+	const char *why = refuse_window(mw, qp->pd, b);
+	struct vb_mr *region;
+
+	if (why)
+		return why;
+	if (b->length == 0) {
+		shut(mw);
+		return NULL;
+	}
+	region = vb_mr_hold(qp->adapter, b->region);
+	why = refuse_region(region, qp->pd, b);
+	if (!why) {
+		shut(mw);
+		open_window(mw, region, qp, b);
+	}
+	if (region)
+		vb_mr_drop(region);
+	return why;
+}
+
+bool vb_mw_bind(struct vb_qp *qp, const struct vb_mw_bind *b)
+{
+	const char *why;
+
+	vb_mutex_lock(&qp->adapter->mr_lock);
+	why = bind_locked(qp, b);
+	vb_mutex_unlock(&qp->adapter->mr_lock);
+	if (why)
+		vb_log(LOG_INFO, "window 0x%x: not bound: %s", b->key, why);
+	return !why;
+}
+
+/* With mr_lock held. Regions are not a work request's to take away: they were
+ * registered by the program (IBA 10.6.5). */
+static const char *invalidate_locked(const struct vb_qp *qp, uint32_t key)
+{
+	struct vb_mr *mw = vb_mr_find(qp->adapter, key);
+
+	if (!mw || key == 0 || atomic_load(&mw->key) != key)
+		return "there is no such key";
+	if (mw->kind != MR_WINDOW_2)
+		return "it is no window of type 2";
+	if (mw->pd != qp->pd || mw->qpn != atomic_load(&qp->qpn))
+		return "another queue pair bound it";
+	shut(mw);
+	return NULL;
+}
+
+bool vb_mw_invalidate(struct vb_qp *qp, uint32_t key)
+{
+	const char *why;
+
+	vb_mutex_lock(&qp->adapter->mr_lock);
+	why = invalidate_locked(qp, key);
+	vb_mutex_unlock(&qp->adapter->mr_lock);
+	if (why)
+		vb_log(LOG_INFO, "key 0x%x: not invalidated: %s", key, why);
+	return !why;
+}
