@@ -56,6 +56,12 @@ static const char *const counter_names[] = {
 	[CNT_DROP_PKEY]		 = "dropped_bad_pkey",
 	[CNT_DROP_IP_ID]	 = "dropped_doubtful_icrc",
 	[CNT_DROP_BAD_RESPONSE]	 = "dropped_bad_response",
+	/* UC and UD answer nothing: what follows is all that is heard */
+	[CNT_DROP_QKEY]		 = "dropped_bad_qkey",
+	[CNT_DROP_NO_RECV]	 = "dropped_no_receive",
+	[CNT_DROP_TOO_LONG]	 = "dropped_too_long",
+	[CNT_DROP_BROKEN]	 = "dropped_incomplete",
+	[CNT_DROP_REFUSED]	 = "dropped_not_allowed",
 };
 // clang-format on
 _Static_assert(VB_COUNT(counter_names) == CNT_COUNT, "a name for each");

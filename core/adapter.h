@@ -41,7 +41,7 @@ struct vb_adapter {
 	const struct vb_key_ops *key_ops;
 	unsigned number; /* among those of this process, from 0 */
 	/* objects alive */
-	_Atomic uint32_t n_qp, n_cq, n_mr, n_mw, n_pd, n_srq;
+	_Atomic uint32_t n_qp, n_cq, n_mr, n_mw, n_pd, n_srq, n_ah;
 	_Atomic uint64_t counters[32]; /* enum vb_counter */
 };
 
@@ -53,7 +53,9 @@ enum vb_counter {
 	CNT_RETRANSMITS, CNT_TIMEOUTS, CNT_SENT_PKTS, CNT_RCVD_PKTS,
 	CNT_NAK_INVALID, CNT_NAK_ACCESS, CNT_NAK_OP, CNT_DROP_MALFORMED,
 	CNT_DROP_TRANSPORT, CNT_DROP_STATE, CNT_DROP_ADDRESS, CNT_DROP_PKEY,
-	CNT_DROP_IP_ID, CNT_DROP_BAD_RESPONSE, CNT_COUNT,
+	CNT_DROP_IP_ID, CNT_DROP_BAD_RESPONSE, CNT_DROP_QKEY,
+	CNT_DROP_NO_RECV, CNT_DROP_TOO_LONG, CNT_DROP_BROKEN,
+	CNT_DROP_REFUSED, CNT_COUNT,
 };
 const char *vb_counter_name(enum vb_counter c);
 

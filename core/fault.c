@@ -33,6 +33,23 @@ ROW(NO_RQE,         NAK_ONCE,    VB_SYN_RNR,         SUCCESS,         NONE,     
 /* Class J: the data is there, the key is not given up; no answer. */
 ROW(INV_RKEY,       DIE,         NO_NAK,             REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,   NONE),
 };
+
+/*
+ * UC and UD. Classes D and E: the message is gone, and a receive it had taken
+ * is there for the next. Only what is wrong with this side's own receive ends
+ * the queue pair. UD has one packet a message, hence no order and no PSN.
+ */
+static const struct vb_fault_row unreliable[FAULT_COUNT] = {
+/*  fault          | action     | syndrome          | local status  | event             | counter */
+ROW(RKEY,           DROP,        NO_NAK,             SUCCESS,         NONE,               CNT_DROP_REFUSED),
+ROW(REMOTE_MEMORY,  DROP,        NO_NAK,             SUCCESS,         NONE,               CNT_DROP_REFUSED),
+ROW(ORDER,          DROP,        NO_NAK,             SUCCESS,         NONE,               CNT_DROP_BROKEN),
+ROW(ACCESS_FLAGS,   DROP,        NO_NAK,             SUCCESS,         NONE,               CNT_DROP_REFUSED),
+ROW(LENGTH,         DROP,        NO_NAK,             SUCCESS,         NONE,               CNT_DROP_MALFORMED),
+ROW(RQE_TOO_SMALL,  DROP,        NO_NAK,             SUCCESS,         NONE,               CNT_DROP_TOO_LONG),
+ROW(NO_RQE,         DROP,        NO_NAK,             SUCCESS,         NONE,               CNT_DROP_NO_RECV),
+ROW(RQE_LKEY,       DIE,         NO_NAK,             LOC_PROT_ERR,    NONE,               NONE),
+};
 #undef ROW
 // clang-format on
 
@@ -47,6 +64,11 @@ static const uint8_t nak_status[] = {
 const struct vb_fault_row *vb_fault_rc(enum vb_fault fault)
 {
 	return &rows[fault];
+}
+
+const struct vb_fault_row *vb_fault_unreliable(enum vb_fault fault)
+{
+	return &unreliable[fault];
 }
 
 enum vb_wc_status vb_fault_nak_status(uint8_t syndrome)

@@ -21,7 +21,7 @@ static struct {
 } pool = { .lock = { PTHREAD_MUTEX_INITIALIZER } };
 
 /* Types that there are; the rest is for core/qp_state.c's table to say. */
-static const enum vb_qp_type known_types[] = { QPT_RC };
+static const enum vb_qp_type known_types[] = { QPT_RC, QPT_UC, QPT_UD };
 
 // clang-format off
 static const uint8_t wc_ops[] = {
@@ -119,7 +119,8 @@ void vb_qp_after_fork(void)
 static int init_queues(struct vb_qp *qp, struct vb_qp_init *init)
 {
 	int rc = vb_sq_init(&qp->sq, init->max_send_wr, init->max_send_sge,
-			    init->max_inline, init->sig_all);
+			    init->max_inline, init->sig_all,
+			    init->type == QPT_UD);
 
 	if (rc)
 		return rc;
@@ -381,12 +382,19 @@ static void flush_recv(struct vb_qp *qp)
 	while (!qp->srq && vb_qp_recv_begin(qp));
 }
 
-void vb_qp_flush(struct vb_qp *qp)
+static void flush_sends(struct vb_qp *qp)
 {
-	if (state_of(qp) != QPS_ERR)
-		return;
 	while (qp->sq.done != vb_sq_end(&qp->sq))
 		vb_qp_send_done(qp, WC_FLUSH_ERR);
+}
+
+void vb_qp_flush(struct vb_qp *qp)
+{
+	if (state_of(qp) == QPS_SQE)
+		flush_sends(qp);
+	if (state_of(qp) != QPS_ERR)
+		return;
+	flush_sends(qp);
 	flush_recv(qp);
 	/* IBA 11.6.3.2: it takes no more from the shared queue. */
 	if (qp->srq && !qp->last_wqe_sent) {
@@ -403,6 +411,14 @@ void vb_qp_fail(struct vb_qp *qp, int event)
 	vb_qp_flush(qp);
 	if (event >= 0)
 		vb_qp_event(qp, (enum vb_event_type)event);
+}
+
+void vb_qp_stop_sends(struct vb_qp *qp)
+{
+	if (state_of(qp) == QPS_ERR)
+		return;
+	atomic_store(&qp->state, QPS_SQE);
+	flush_sends(qp);
 }
 
 static void empty_queues(struct vb_qp *qp)

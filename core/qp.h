@@ -9,9 +9,9 @@
 #define CORE_QP_H
 
 #include "base/timer.h"
+#include "core/ah.h"
 #include "core/cq.h"
 #include "core/wq.h"
-#include "link/link.h"
 
 /* IBV_QP_* mask bits of ibv_modify_qp, same values. */
 enum vb_qp_mask {
@@ -37,15 +37,6 @@ enum vb_qp_mask {
 	QPM_CAP = 1 << 19,
 	QPM_DEST_QPN = 1 << 20,
 	QPM_RATE_LIMIT = 1 << 25,
-};
-
-struct vb_av {
-	struct vb_gid dgid;
-	uint32_t flow_label;
-	uint16_t dlid;
-	uint8_t sgid_index, hop_limit, traffic_class, sl, src_path_bits,
-		static_rate, port_num;
-	bool is_global;
 };
 
 struct vb_qp_attr {
@@ -76,6 +67,14 @@ struct vb_qp_init {
 	void *owner;
 };
 
+/* The dispatcher's memory of a peer's IPv4 Identification. */
+struct vb_peer_id {
+	uint16_t last, rejected;
+	uint8_t doubts; /* up with each refused, down with each good */
+	vb_time at;
+	bool known, has_rejected, any;
+};
+
 struct vb_qp {
 	/* immutable while it lives */
 	struct vb_adapter *adapter;
@@ -103,13 +102,8 @@ struct vb_qp {
 	struct vb_recv_wqe recv; /* the message being received into */
 	bool recv_busy;		 /* recv holds one */
 	void *tp;		 /* the transport's state */
-	/* drive: the dispatcher's memory of the peer's IPv4 Identification */
-	struct {
-		uint16_t last, rejected;
-		uint8_t doubts; /* up with each refused, down with each good */
-		vb_time at;
-		bool known, has_rejected, any;
-	} peer_id;
+	/* drive: the peer's, of a connection */
+	struct vb_peer_id peer_id;
 
 	struct vb_mr *windows; /* adapter->mr_lock: that it has bound, type 2 */
 	vb_time timer_at;      /* drive: what the engine queued; VB_NEVER */
@@ -167,7 +161,10 @@ void vb_qp_recv_done(struct vb_qp *qp, const struct vb_recv_done *d);
  * transport's enter() is not called: it is the transport that asks.
  */
 void vb_qp_fail(struct vb_qp *qp, int event);
-/* Flush what was posted since, when in ERR. Cheap when there is none. */
+/* Into SQE: what is queued for sending completes with FLUSH_ERR, receiving
+ * goes on (IBA 10.3.1.7: UC and UD). As above, but for enter(). */
+void vb_qp_stop_sends(struct vb_qp *qp);
+/* Flush what was posted since, when in ERR or SQE. Cheap when there is none. */
 void vb_qp_flush(struct vb_qp *qp);
 void vb_qp_event(struct vb_qp *qp, enum vb_event_type type);
 /* In SQD, all that had begun is complete: SQ_DRAINED, when asked for. Once. */

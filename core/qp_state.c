@@ -20,6 +20,8 @@ struct move {
  * anywhere, with nothing but the state. */
 // clang-format off
 #define RC (1u << QPT_RC)
+#define UC (1u << QPT_UC)
+#define UD (1u << QPT_UD)
 static const struct move moves[] = {
 	/* types  from	     to		required
 	 *				optional */
@@ -44,7 +46,7 @@ static const struct move moves[] = {
 					QPM_CUR_STATE | QPM_ALT_PATH |
 					QPM_ACCESS_FLAGS | QPM_MIN_RNR_TIMER |
 					QPM_PATH_MIG_STATE },
-	{ RC, QPS_RTS,	 QPS_SQD,	0,
+	{ RC | UC | UD, QPS_RTS, QPS_SQD, 0,
 					QPM_EN_SQD_ASYNC_NOTIFY },
 	{ RC, QPS_SQD,	 QPS_RTS,	0,
 					QPM_CUR_STATE | QPM_ALT_PATH |
@@ -59,8 +61,52 @@ static const struct move moves[] = {
 					QPM_MAX_QP_RD_ATOMIC |
 					QPM_MAX_DEST_RD_ATOMIC |
 					QPM_PATH_MIG_STATE },
+	{ UC, QPS_RESET, QPS_INIT,	QPM_PKEY_INDEX | QPM_PORT |
+					QPM_ACCESS_FLAGS,
+					0 },
+	{ UC, QPS_INIT,  QPS_INIT,	0,
+					QPM_PKEY_INDEX | QPM_PORT |
+					QPM_ACCESS_FLAGS },
+	{ UC, QPS_INIT,  QPS_RTR,	QPM_AV | QPM_PATH_MTU | QPM_DEST_QPN |
+					QPM_RQ_PSN,
+					QPM_ALT_PATH | QPM_ACCESS_FLAGS |
+					QPM_PKEY_INDEX },
+	{ UC, QPS_RTR,	 QPS_RTS,	QPM_SQ_PSN,
+					QPM_CUR_STATE | QPM_ALT_PATH |
+					QPM_ACCESS_FLAGS | QPM_PATH_MIG_STATE },
+	{ UC, QPS_RTS,	 QPS_RTS,	0,
+					QPM_CUR_STATE | QPM_ALT_PATH |
+					QPM_ACCESS_FLAGS | QPM_PATH_MIG_STATE },
+	{ UC, QPS_SQD,	 QPS_RTS,	0,
+					QPM_CUR_STATE | QPM_ALT_PATH |
+					QPM_ACCESS_FLAGS | QPM_PATH_MIG_STATE },
+	{ UC, QPS_SQD,	 QPS_SQD,	0,
+					QPM_AV | QPM_ALT_PATH |
+					QPM_PKEY_INDEX | QPM_ACCESS_FLAGS |
+					QPM_PATH_MIG_STATE },
+	{ UC, QPS_SQE,	 QPS_RTS,	0,
+					QPM_CUR_STATE | QPM_ACCESS_FLAGS },
+
+	{ UD, QPS_RESET, QPS_INIT,	QPM_PKEY_INDEX | QPM_PORT | QPM_QKEY,
+					0 },
+	{ UD, QPS_INIT,  QPS_INIT,	0,
+					QPM_PKEY_INDEX | QPM_PORT | QPM_QKEY },
+	{ UD, QPS_INIT,  QPS_RTR,	0,
+					QPM_PKEY_INDEX | QPM_QKEY },
+	{ UD, QPS_RTR,	 QPS_RTS,	QPM_SQ_PSN,
+					QPM_CUR_STATE | QPM_QKEY },
+	{ UD, QPS_RTS,	 QPS_RTS,	0,
+					QPM_CUR_STATE | QPM_QKEY },
+	{ UD, QPS_SQD,	 QPS_RTS,	0,
+					QPM_CUR_STATE | QPM_QKEY },
+	{ UD, QPS_SQD,	 QPS_SQD,	0,
+					QPM_PKEY_INDEX | QPM_QKEY },
+	{ UD, QPS_SQE,	 QPS_RTS,	0,
+					QPM_CUR_STATE | QPM_QKEY },
 };
 #undef RC
+#undef UC
+#undef UD
 
 static const struct move anywhere = { 0 };
 
@@ -238,7 +284,7 @@ static void apply(struct change *c)
  * A path MTU that the interface cannot carry would make every full packet
  * undeliverable. Programs ask for one all the same, and on hardware get it;
  * here the queue pair uses what fits. The peer, on the other end of the same
- * link and under the same rule, clamps alike.
+ * link and under the same rule, clamps alike. 0: whatever fits.
  */
 static uint32_t usable_mtu(struct vb_qp *qp, uint8_t path_mtu)
 {
@@ -254,61 +300,33 @@ static uint32_t usable_mtu(struct vb_qp *qp, uint8_t path_mtu)
 		       "a peer that is not Verbena will refuse",
 		       atomic_load(&qp->qpn), vb_mtu_bytes(path_mtu), p->netdev,
 		       vb_mtu_bytes(active));
-	return vb_mtu_bytes(VB_MIN(path_mtu, active));
-}
-
-/* Unicast goes as far as its route does, as on Linux:
- * programs written on one switch leave 0 or 1 here. */
-static uint8_t hop_limit(const struct vb_av *av)
-{
-	return vb_gid_is_multicast(&av->dgid) ? av->hop_limit : 0;
-}
-
-static int fill_route(struct change *c, const struct vb_gid_entry *source)
-{
-	const struct vb_av *av = &c->attr.av;
-	struct vb_link *link = c->qp->adapter->link;
-
-	c->route = (struct vb_route){
-		.sgid = source->gid,
-		.dgid = av->dgid,
-		.ifindex = source->ifindex,
-		.tclass = av->traffic_class,
-		.hop_limit = hop_limit(av),
-		.flow_label = av->flow_label & 0xfffff,
-		.dqpn = c->attr.dest_qp_num,
-		.sqpn = atomic_load(&c->qp->qpn),
-	};
-	return link ? link->ops->route(link, &c->route) : 0;
+	return vb_mtu_bytes(path_mtu ? VB_MIN(path_mtu, active) : active);
 }
 
 static int apply_av(struct change *c)
 {
 	const struct vb_av *av = &c->attr.av;
-	struct vb_port *port = &c->qp->adapter->port;
-	struct vb_gid_entry source;
+	uint32_t qpn = atomic_load(&c->qp->qpn);
 	char text[VB_GID_TEXT];
-	int rc;
+	const char *why;
+	int rc = vb_av_route(c->qp->adapter, av, qpn, c->attr.dest_qp_num,
+			     &c->route, &why);
 
-	if (!av->is_global) /* Annex A17: there are no LIDs on RoCE */
-		return refuse(c, "no GRH in", QPM_AV);
-	if (av->port_num != 1)
-		return refuse(c, "port is not 1 in", QPM_AV);
-	if (vb_gid_is_zero(&av->dgid))
-		return refuse(c, "destination GID is zero in", QPM_AV);
-	if (!vb_port_gid(port, av->sgid_index, &source))
-		return refuse(c, "no GID at sgid_index of", QPM_AV);
-	rc = fill_route(c, &source);
-	if (rc) {
-		vb_log(LOG_INFO, "qp 0x%x: no route to %s: %s",
-		       atomic_load(&c->qp->qpn), vb_gid_text(&av->dgid, text),
-		       strerror(-rc));
-		return rc;
-	}
-	/* Messages under way count their packets by it: it stays. */
-	if (c->to == QPS_RTR)
-		c->mtu = usable_mtu(c->qp, c->attr.path_mtu);
-	return 0;
+	if (rc)
+		vb_log(LOG_INFO, "qp 0x%x: %s to %s: no way to %s: %s: %s", qpn,
+		       vb_qp_state_name(c->from), vb_qp_state_name(c->to),
+		       vb_gid_text(&av->dgid, text), why, strerror(-rc));
+	return rc;
+}
+
+/* A datagram may be what the port carries; messages under way on a connection
+ * count their packets by its path MTU: it stays. */
+static void apply_mtu(struct change *c)
+{
+	if (c->from != QPS_INIT || c->to != QPS_RTR)
+		return;
+	c->mtu =
+		usable_mtu(c->qp, c->qp->type == QPT_UD ? 0 : c->attr.path_mtu);
 }
 
 static int plan(struct change *c)
@@ -322,7 +340,11 @@ static int plan(struct change *c)
 	apply(c);
 	c->route = c->qp->route;
 	c->mtu = c->qp->mtu;
-	return c->mask & QPM_AV ? apply_av(c) : 0;
+	if (c->mask & QPM_AV)
+		rc = apply_av(c);
+	if (rc == 0)
+		apply_mtu(c);
+	return rc;
 }
 
 /* Nothing fails from here on. */

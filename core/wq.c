@@ -17,6 +17,8 @@ struct recv_slot {
 _Static_assert(sizeof(struct recv_slot) % _Alignof(struct vb_sge) == 0,
 	       "entries are aligned");
 _Static_assert(_Alignof(struct vb_send_wqe) <= 16, "slots are aligned");
+_Static_assert(sizeof(struct vb_send_dest) % _Alignof(struct vb_send_wqe) == 0,
+	       "slots are aligned behind destinations, too");
 
 static uint32_t round_up_pow2(uint32_t n)
 {
@@ -32,7 +34,7 @@ static int make_slots(uint32_t cap, uint32_t stride, uint8_t **slots)
 }
 
 int vb_sq_init(struct vb_sq *sq, uint32_t cap, uint32_t max_sge,
-	       uint32_t max_inline, bool sig_all)
+	       uint32_t max_inline, bool sig_all, bool datagrams)
 {
 	uint32_t list = max_sge * (uint32_t)sizeof(struct vb_sge);
 	uint32_t room = (VB_MAX(list, max_inline) + 15) & ~15u;
@@ -43,6 +45,8 @@ int vb_sq_init(struct vb_sq *sq, uint32_t cap, uint32_t max_sge,
 	sq->max_inline = room;
 	sq->sig_all = sig_all;
 	sq->stride = (uint32_t)sizeof(struct vb_send_wqe) + room;
+	if (datagrams)
+		sq->stride += sizeof(struct vb_send_dest);
 	if (make_slots(sq->cap, sq->stride, &sq->slots))
 		return -ENOMEM;
 	vb_mutex_init(&sq->lock);

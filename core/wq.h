@@ -14,6 +14,7 @@
 
 #include "core/adapter.h"
 #include "core/event.h"
+#include "link/link.h"
 
 struct vb_send_wqe {
 	/* written by the poster */
@@ -34,6 +35,12 @@ struct vb_send_wqe {
 		struct vb_sge sge[0];
 		uint8_t inline_data[0];
 	};
+};
+
+/* Where a datagram goes; the end of a slot in a queue of datagrams. */
+struct vb_send_dest {
+	_Alignas(16) struct vb_route route; /* dqpn: whose */
+	uint32_t qkey;			    /* as posted */
 };
 
 struct vb_sq {
@@ -74,7 +81,7 @@ struct vb_srq {
 
 /* Caps are rounded up: what was given stands in the queue. -ENOMEM. */
 VB_MUST_CHECK int vb_sq_init(struct vb_sq *sq, uint32_t cap, uint32_t max_sge,
-			     uint32_t max_inline, bool sig_all);
+			     uint32_t max_inline, bool sig_all, bool datagrams);
 void vb_sq_fini(struct vb_sq *sq);
 VB_MUST_CHECK int vb_rq_init(struct vb_rq *rq, uint32_t cap, uint32_t max_sge);
 void vb_rq_fini(struct vb_rq *rq);
@@ -83,6 +90,14 @@ static inline struct vb_send_wqe *vb_sq_at(const struct vb_sq *sq, uint32_t i)
 {
 	return (struct vb_send_wqe *)(sq->slots +
 				      (size_t)(i & (sq->cap - 1)) * sq->stride);
+}
+
+/* With the queue made for datagrams. */
+static inline struct vb_send_dest *vb_sq_dest(const struct vb_sq *sq,
+					      struct vb_send_wqe *wqe)
+{
+	return (struct vb_send_dest *)((uint8_t *)wqe + sq->stride -
+				       sizeof(struct vb_send_dest));
 }
 
 /* With sq->lock held: the next free slot, or NULL when the queue is full. */

@@ -3,6 +3,8 @@
 #include "engine/engine_priv.h"
 
 #include "base/log.h"
+#include "ib/ib.h"
+#include "wire/grh.h"
 
 /* How far an IPv4 Identification may have moved since the last packet. */
 #define ID_STRIDE 1024
@@ -31,9 +33,9 @@ static bool state_takes(enum vb_qp_state state, bool response)
 	return response ? takes[state].response : takes[state].request;
 }
 
-static bool id_is_behind(const struct vb_qp *qp, uint16_t id)
+static bool id_is_behind(const struct vb_peer_id *p, uint16_t id)
 {
-	return (uint16_t)(qp->peer_id.last - id) <= ID_BEHIND;
+	return (uint16_t)(p->last - id) <= ID_BEHIND;
 }
 
 /*
@@ -47,45 +49,70 @@ static bool id_is_behind(const struct vb_qp *qp, uint16_t id)
  * peer that jumps is believed the second time, and one that jumps nearly
  * every time is believed always: it draws its numbers at random.
  */
-static bool id_follows(const struct vb_qp *qp, uint16_t id, vb_time now)
+static bool id_follows(const struct vb_peer_id *p, uint16_t id, vb_time now)
 {
 	uint32_t idle_ms =
-		(uint32_t)VB_MIN((now - qp->peer_id.at) / VB_MSEC, UINT16_MAX);
+		(uint32_t)VB_MIN((now - p->at) / VB_MSEC, UINT16_MAX);
 	uint32_t stride = VB_MIN(ID_STRIDE + 2 * idle_ms, UINT16_MAX);
-	uint16_t moved = (uint16_t)(id - qp->peer_id.last);
-	uint16_t again = (uint16_t)(id - qp->peer_id.rejected);
+	uint16_t moved = (uint16_t)(id - p->last);
+	uint16_t again = (uint16_t)(id - p->rejected);
 
-	return !qp->peer_id.known || qp->peer_id.any || id < ID_SMALL ||
-	       moved <= stride || id_is_behind(qp, id) ||
-	       (qp->peer_id.has_rejected && again <= ID_STRIDE);
+	return !p->known || p->any || id < ID_SMALL || moved <= stride ||
+	       id_is_behind(p, id) || (p->has_rejected && again <= ID_STRIDE);
 }
 
-static bool id_is_plausible(struct vb_qp *qp, uint16_t id, vb_time now)
+static bool id_is_plausible(struct vb_peer_id *p, const struct vb_frame *f,
+			    vb_time now)
 {
-	if (!id_follows(qp, id, now)) {
-		qp->peer_id.rejected = id;
-		qp->peer_id.has_rejected = true;
-		if (++qp->peer_id.doubts == ID_DOUBTS) {
-			qp->peer_id.any = true;
+	uint16_t id = (uint16_t)f->if_ip_id;
+	char text[VB_GID_TEXT];
+
+	if (!id_follows(p, id, now)) {
+		p->rejected = id;
+		p->has_rejected = true;
+		if (++p->doubts == ID_DOUBTS) {
+			p->any = true;
 			vb_log(LOG_INFO,
-			       "qp 0x%x: its peer's IPv4 Identifications "
-			       "follow no rule; ICRCs are checked less well",
-			       atomic_load(&qp->qpn));
+			       "%s: its IPv4 Identifications follow no rule; "
+			       "ICRCs are checked less well",
+			       vb_gid_text(f->src, text));
 		}
 		return false;
 	}
-	qp->peer_id.doubts -= qp->peer_id.doubts > 0;
-	qp->peer_id.has_rejected = false;
-	if (!qp->peer_id.known || !id_is_behind(qp, id))
-		qp->peer_id.last = id;
-	qp->peer_id.known = true;
-	qp->peer_id.at = now;
+	p->doubts -= p->doubts > 0;
+	p->has_rejected = false;
+	if (!p->known || !id_is_behind(p, id))
+		p->last = id;
+	p->known = true;
+	p->at = now;
 	return true;
+}
+
+/*
+ * A connection has one peer, and remembers it. Datagrams come from anybody: of
+ * their senders as many are remembered as there is room for here, and one that
+ * was forgotten is believed once.
+ */
+static struct vb_peer_id *peer_of(struct vb_engine *e, struct vb_qp *qp,
+				  const struct vb_gid *src)
+{
+	struct vb_sender *s;
+	uint32_t ipv4;
+
+	if (qp->type != QPT_UD)
+		return &qp->peer_id;
+	memcpy(&ipv4, src->raw + 12, sizeof(ipv4));
+	s = &e->senders[ipv4 * 0x9e3779b1u >> (32 - VB_SENDER_BITS)];
+	if (s->ipv4 != ipv4)
+		*s = (struct vb_sender){ .ipv4 = ipv4 };
+	return &s->id;
 }
 
 /* A link-local address says nothing without its interface. */
 static bool comes_from_peer(const struct vb_qp *qp, const struct vb_frame *f)
 {
+	if (qp->type == QPT_UD)
+		return true;
 	return vb_gid_equal(f->src, &qp->route.dgid) &&
 	       vb_gid_equal(f->dst, &qp->route.sgid) &&
 	       (f->ifindex == qp->route.ifindex ||
@@ -93,10 +120,11 @@ static bool comes_from_peer(const struct vb_qp *qp, const struct vb_frame *f)
 }
 
 /* CNT_COUNT: it may come in; else why not. */
-static enum vb_counter refusal(struct vb_qp *qp, const struct vb_frame *f,
+static enum vb_counter refusal(struct vb_engine *e, struct vb_qp *qp,
+			       const struct vb_frame *f,
 			       const struct vb_ib_pkt *pkt, vb_time now)
 {
-	if (pkt->bth.opcode >> 5 != CLASS_RC)
+	if (pkt->bth.opcode >> 5 != vb_ib_class(qp->type))
 		return CNT_DROP_TRANSPORT;
 	if (!state_takes(atomic_load(&qp->state), pkt->op->response))
 		return CNT_DROP_STATE;
@@ -105,9 +133,21 @@ static enum vb_counter refusal(struct vb_qp *qp, const struct vb_frame *f,
 	if (!pkey_matches(pkt->bth.pkey))
 		return CNT_DROP_PKEY;
 	if (f->if_ip_id >= 0 &&
-	    !id_is_plausible(qp, (uint16_t)f->if_ip_id, now))
+	    !id_is_plausible(peer_of(e, qp, f->src), f, now))
 		return CNT_DROP_IP_ID;
 	return CNT_COUNT;
+}
+
+static struct vb_grh grh_of(const struct vb_frame *f)
+{
+	return (struct vb_grh){
+		.sgid = *f->src,
+		.dgid = *f->dst,
+		.ip_id = (uint16_t)VB_MAX(f->if_ip_id, 0),
+		.udp_bytes = (uint16_t)(f->len + VB_ICRC_BYTES),
+		.tclass = f->tclass,
+		.hop_limit = f->ttl,
+	};
 }
 
 static uint32_t frame_dqpn(const struct vb_frame *f)
@@ -116,17 +156,30 @@ static uint32_t frame_dqpn(const struct vb_frame *f)
 				     : (uint32_t)vb_load_be(f->bytes + 5, 3);
 }
 
-static void hand_over(struct vb_qp *qp, const struct vb_frame *f, vb_time now)
+/* Only datagrams tell the program where they came from. */
+static void hand_datagram(struct vb_qp *qp, const struct vb_frame *f,
+			  struct vb_ib_pkt *pkt, vb_time now)
+{
+	const struct vb_grh grh = grh_of(f);
+
+	pkt->grh = &grh;
+	qp->adapter->transport->recv(qp, pkt, now);
+}
+
+static void hand_over(struct vb_engine *e, struct vb_qp *qp,
+		      const struct vb_frame *f, vb_time now)
 {
 	enum vb_counter why = CNT_DROP_MALFORMED;
 	struct vb_ib_pkt pkt;
 
 	if (vb_ib_parse(f->bytes, f->len, &pkt) == PARSE_OK)
-		why = refusal(qp, f, &pkt, now);
-	if (why == CNT_COUNT)
-		qp->adapter->transport->recv(qp, &pkt, now);
-	else
+		why = refusal(e, qp, f, &pkt, now);
+	if (why != CNT_COUNT)
 		vb_count(qp->adapter, why, 1);
+	else if (qp->type == QPT_UD)
+		hand_datagram(qp, f, &pkt, now);
+	else
+		qp->adapter->transport->recv(qp, &pkt, now);
 }
 
 /* Frames in a row for one queue pair: one lock, one step for all of them. */
@@ -150,7 +203,7 @@ static unsigned dispatch_run(struct vb_engine *e, unsigned first, vb_time now)
 	if (atomic_load(&qp->qpn) == dqpn) {
 		vb_count(qp->adapter, CNT_RCVD_PKTS, end - first);
 		for (unsigned i = first; i < end; i++)
-			hand_over(qp, &e->rxq.frames[i], now);
+			hand_over(e, qp, &e->rxq.frames[i], now);
 		vb_drive_step(e, qp, now);
 	}
 	vb_drive_release(e, qp);

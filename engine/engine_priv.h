@@ -28,6 +28,13 @@ struct vb_open_adapter {
 	struct vb_open_adapter *next;
 };
 
+/* Who sent datagrams lately, by IPv4 address: IPv6 has no Identification. */
+#define VB_SENDER_BITS 8
+struct vb_sender {
+	uint32_t ipv4;
+	struct vb_peer_id id;
+};
+
 struct vb_engine {
 	/* immutable while the thread runs */
 	struct vb_lease lease;
@@ -40,8 +47,9 @@ struct vb_engine {
 	struct vb_open_adapter *adapters; /* list_lock */
 
 	struct vb_mutex rx;
-	struct vb_rxq rxq;	   /* rx */
-	uint64_t strays;	/* rx: frames for no queue pair of ours */
+	struct vb_rxq rxq; /* rx */
+	uint64_t strays;   /* rx: frames for no queue pair of ours */
+	struct vb_sender senders[1u << VB_SENDER_BITS]; /* rx */
 	vb_time found_at;	   /* rx: when it last found something */
 	_Atomic vb_time last_poll; /* when a program's thread last drained */
 

@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "ib/ib.h"
 #include "ib/rc.h"
+#include "ib/unrel.h"
 
 enum vb_ib_class vb_ib_class(enum vb_qp_type type)
 {
@@ -124,6 +124,8 @@ static const struct vb_transport_ops rc_ops = {
 
 static const struct vb_transport_ops *const types[] = {
 	[QPT_RC] = &rc_ops,
+	[QPT_UC] = &vb_uc_ops,
+	[QPT_UD] = &vb_ud_ops,
 };
 
 static const struct vb_transport_ops *ops_of(const struct vb_qp *qp)

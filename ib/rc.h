@@ -8,6 +8,7 @@
 
 #include "core/transport.h"
 #include "core/fault.h"
+#include "ib/ib.h"
 #include "ib/replay.h"
 #include "ib/window.h"
 
@@ -105,9 +106,6 @@ static inline bool vb_rc_sends(const struct vb_qp *qp)
 	return s == QPS_RTS || s == QPS_SQD;
 }
 
-/* The operations' class (opcode[7:5]) on a type of queue pair. */
-enum vb_ib_class vb_ib_class(enum vb_qp_type type);
-
 /* The fields of every BTH that this queue pair sends. */
 struct vb_bth vb_rc_bth(const struct vb_qp *qp, uint8_t opcode, uint32_t psn);
 
@@ -170,6 +168,8 @@ void vb_resp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt);
 /* Into ERR because of @fault in the request (or answer) at @psn. */
 void vb_resp_die(struct vb_qp *qp, enum vb_fault fault, uint32_t psn);
 
+/* Of UC, too: the first packet of a connection tells (IBA 11.6.3.1). */
+void vb_resp_established(struct vb_qp *qp);
 /* Of UC, too: judge and place the SEND or WRITE packet @pkt, which follows
  * @prev. A receive that a broken message left in qp->recv is used again. */
 enum vb_fault vb_resp_take(struct vb_qp *qp, struct vb_inbound *in,

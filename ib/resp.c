@@ -397,6 +397,14 @@ static void take_again(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 		repeat_read(qp, pkt, a);
 }
 
+void vb_resp_established(struct vb_qp *qp)
+{
+	if (vb_rc_state(qp) != QPS_RTR || qp->comm_est_sent)
+		return;
+	qp->comm_est_sent = true;
+	vb_qp_event(qp, EVENT_COMM_EST);
+}
+
 void vb_resp_reset(struct vb_qp *qp)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
@@ -413,10 +421,7 @@ void vb_resp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	const struct vb_resp *resp = &vb_rc(qp)->resp;
 	int32_t ahead = vb_psn_diff(pkt->bth.psn, resp->epsn);
 
-	if (vb_rc_state(qp) == QPS_RTR && !qp->comm_est_sent) {
-		qp->comm_est_sent = true;
-		vb_qp_event(qp, EVENT_COMM_EST);
-	}
+	vb_resp_established(qp);
 	if (ahead > 0)
 		take_early(qp, pkt->bth.psn);
 	else if (ahead < 0)

@@ -22,7 +22,7 @@ struct vb_route {
 	uint32_t dqpn, sqpn; /* entropy: stable for a queue pair's life */
 	/* set by route() */
 	uint16_t src_port;
-	uint16_t channel;    /* the link's own: which socket */
+	uint16_t channel; /* the link's own: which socket */
 };
 
 /*
@@ -101,6 +101,10 @@ struct vb_link_ops {
 
 	/* Complete @r: choose its source port and channel. -errno. */
 	int (*route)(struct vb_link *l, struct vb_route *r);
+
+	/* @r->dqpn is another than route() saw: what depends on it. Cheap,
+	 * mostly: there may be one for each packet. -errno. */
+	int (*aim)(struct vb_link *l, struct vb_route *r);
 
 	/* Seal (ICRC) and send every frame of @q, then reset it. Blocks for a
 	 * short time when the kernel is full; what it refuses is lost, as on

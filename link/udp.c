@@ -202,6 +202,7 @@ static void udp_close(struct vb_link *l)
 static const struct vb_link_ops udp_ops = {
 	.name = "udp",
 	.route = vb_udp_route,
+	.aim = vb_udp_aim,
 	.send = vb_udp_send,
 	.recv = vb_udp_recv,
 	.fd = udp_fd,

@@ -88,6 +88,7 @@ static inline void vb_udp_count(_Atomic uint64_t *counter, uint64_t n)
 VB_MUST_CHECK int vb_udp_tx_init(struct vb_udp *u);
 void vb_udp_tx_fini(struct vb_udp *u);
 int vb_udp_route(struct vb_link *l, struct vb_route *r);
+int vb_udp_aim(struct vb_link *l, struct vb_route *r);
 void vb_udp_send(struct vb_link *l, struct vb_txq *q);
 
 VB_MUST_CHECK int vb_udp_rx_init(struct vb_udp *u, int fd);

@@ -174,18 +174,13 @@ static int check_source(const struct vb_route *r)
 	return rc == -EADDRNOTAVAIL ? rc : 0;
 }
 
-int vb_udp_route(struct vb_link *l, struct vb_route *r)
+int vb_udp_aim(struct vb_link *l, struct vb_route *r)
 {
 	struct vb_udp *u = vb_udp_of(l);
 	uint32_t slot = (r->dqpn & VB_QPN_MULTICAST) >> VB_QPN_BITS;
 	struct vb_udp_channel *c = &u->channels[slot];
 	int rc;
 
-	if (!can_go(u, r))
-		return -EAFNOSUPPORT;
-	rc = check_source(r);
-	if (rc)
-		return rc;
 	/* A channel that serves two slots would let a receiver's GRO join
 	 * packets for two of its processes. */
 	if (atomic_load_explicit(&c->fd, memory_order_acquire) < 0) {
@@ -196,6 +191,16 @@ int vb_udp_route(struct vb_link *l, struct vb_route *r)
 	r->channel = (uint16_t)(c - u->channels);
 	r->src_port = c->port;
 	return 0;
+}
+
+int vb_udp_route(struct vb_link *l, struct vb_route *r)
+{
+	int rc;
+
+	if (!can_go(vb_udp_of(l), r))
+		return -EAFNOSUPPORT;
+	rc = check_source(r);
+	return rc ? rc : vb_udp_aim(l, r);
 }
 
 /* Do packets of both routes fit in one message? */

@@ -36,6 +36,7 @@ struct vb_aeth {
 	uint32_t msn; /* 24 bits */
 };
 
+struct vb_grh;
 struct vb_deth {
 	uint32_t qkey, sqpn;
 };
@@ -66,6 +67,8 @@ struct vb_ib_pkt {
 				    * a memory copy, like ibv imm_data */
 	uint32_t ieth_rkey;	   /* HDR_IETH */
 	struct vb_deth deth;	   /* CLASS_UD */
+	const struct vb_grh *grh;  /* CLASS_UD, received: what it came in; who
+				    * parses does not know it */
 	uint32_t xrc_srqn;	   /* CLASS_XRC requests */
 	const uint8_t *payload;	   /* into the frame; pad not counted */
 	uint32_t payload_bytes;

@@ -415,6 +415,7 @@ static void fill_limits(struct ibv_device_attr *a)
 	a->max_mr = as_int(l->max_mr);
 	a->max_mw = as_int(l->max_mw);
 	a->max_pd = as_int(l->max_pd);
+	a->max_ah = as_int(l->max_ah);
 	a->max_qp_rd_atom = as_int(l->max_rd_atom);
 	a->max_qp_init_rd_atom = as_int(l->max_init_rd_atom);
 	a->max_res_rd_atom = as_int((uint64_t)l->max_qp * l->max_rd_atom);

@@ -38,7 +38,7 @@ struct vb_front_context {
 	/* One for the program's open, one for each object: a program that
 	 * closes first and destroys later finds its objects intact. */
 	_Atomic unsigned refs;
-	unsigned forks; /* vb_engine_forks() when it was opened */
+	unsigned forks;		/* vb_engine_forks() when it was opened */
 	struct verbs_context v; /* last: programs measure it by its own sz */
 };
 
@@ -55,6 +55,11 @@ struct vb_front_mr {
 struct vb_front_mw {
 	struct ibv_mw ibv;
 	struct vb_mr *core;
+};
+
+struct vb_front_ah {
+	struct ibv_ah ibv;
+	struct vb_ah *core;
 };
 
 struct vb_front_channel {
@@ -84,7 +89,8 @@ struct vb_front_srq {
 struct vb_front_builder {
 	struct vb_send_wqe *wqe; /* the newest; NULL: none, or refused */
 	uint32_t count;
-	int error; /* the first; positive errno */
+	bool addressed; /* a datagram's: the newest knows where it goes */
+	int error;	/* the first; positive errno */
 };
 
 struct vb_front_qp {
@@ -143,6 +149,11 @@ static inline struct vb_front_pd *vb_front_pd(struct ibv_pd *pd)
 	return VB_CONTAINER_OF(pd, struct vb_front_pd, ibv);
 }
 
+static inline struct vb_front_ah *vb_front_ah(struct ibv_ah *ah)
+{
+	return VB_CONTAINER_OF(ah, struct vb_front_ah, ibv);
+}
+
 /* Set errno from 0 or -errno, and return the ABI's 0 or positive errno. */
 static inline int vb_front_errno(int rc)
 {
@@ -174,6 +185,8 @@ struct ibv_cq_ex *vb_front_create_cq_ex(struct ibv_context *context,
 					struct ibv_cq_init_attr_ex *attr);
 
 /* qp.c */
+struct vb_av vb_front_av_in(const struct ibv_ah_attr *a);
+struct ibv_ah_attr vb_front_av_out(const struct vb_av *av);
 struct ibv_qp *vb_front_create_qp_ex(struct ibv_context *context,
 				     struct ibv_qp_init_attr_ex *attr);
 

@@ -52,6 +52,8 @@ static const struct send_rule *rule_of(const struct vb_front_qp *qp,
 	r = &send_rules[op];
 	if (!r->known || (r->rc_only && qp->core->type != QPT_RC))
 		return NULL;
+	if (qp->core->type == QPT_UD && r->remote != NO_REMOTE)
+		return NULL;
 	return r;
 }
 
@@ -166,6 +168,25 @@ static void put_remote(struct vb_send_wqe *wqe, const struct ibv_send_wr *wr,
 	}
 }
 
+/* A datagram's address. */
+static int put_dest(const struct vb_front_qp *qp, struct vb_send_wqe *wqe,
+		    struct ibv_ah *ibv_ah, uint32_t qpn, uint32_t qkey)
+{
+	struct vb_send_dest *dest = vb_sq_dest(&qp->core->sq, wqe);
+	const struct vb_ah *ah;
+
+	if (!ibv_ah)
+		return refuse(qp, EINVAL, "datagram without address handle");
+	ah = vb_front_ah(ibv_ah)->core;
+	if (ah->pd != qp->core->pd)
+		return refuse(qp, EINVAL,
+			      "address handle of another protection domain");
+	if (qpn > 0xffffff)
+		return refuse(qp, EINVAL, "no such queue pair number");
+	dest->qkey = qkey;
+	return -vb_ah_aim(ah, qp->ibv.qp_num, qpn, &dest->route);
+}
+
 /* What the transport expects of a fresh slot. */
 static void begin_wqe(struct vb_send_wqe *wqe, uint64_t wr_id, unsigned op,
 		      unsigned flags)
@@ -242,6 +263,9 @@ static int fill_wqe(const struct vb_front_qp *qp, struct vb_send_wqe *wqe,
 	else
 		err = put_sges(qp, wqe, wr->sg_list, (size_t)wr->num_sge,
 			       &total);
+	if (!err && qp->core->type == QPT_UD)
+		err = put_dest(qp, wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
+			       wr->wr.ud.remote_qkey);
 	return err ? err : seal(qp, wqe, total);
 }
 
@@ -596,6 +620,8 @@ static void end_wr(struct vb_front_qp *qp)
 	if (!wqe)
 		return;
 	err = seal(qp, wqe, wqe->length);
+	if (!err && qp->core->type == QPT_UD && !qp->build.addressed)
+		err = refuse(qp, EINVAL, "datagram without address handle");
 	if (err)
 		fail_build(qp, err);
 }
@@ -620,6 +646,7 @@ static struct vb_send_wqe *begin_wr(struct vb_front_qp *qp, unsigned op)
 		return NULL;
 	}
 	b->count++;
+	b->addressed = false;
 	begin_wqe(b->wqe, qp->ex.wr_id, op, qp->ex.wr_flags & ~SEND_INLINE);
 	b->wqe->length = 0;
 	return b->wqe;
@@ -736,7 +763,19 @@ static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz,
 static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah,
 			   uint32_t remote_qpn, uint32_t remote_qkey)
 {
-	refuse_wr(ex);
+	struct vb_front_qp *qp = qp_of(ex);
+	int err;
+
+	if (qp->core->type != QPT_UD) {
+		refuse_wr(ex);
+		return;
+	}
+	if (!qp->build.wqe)
+		return;
+	err = put_dest(qp, qp->build.wqe, ah, remote_qpn, remote_qkey);
+	if (err)
+		fail_build(qp, err);
+	qp->build.addressed = true;
 }
 
 static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)

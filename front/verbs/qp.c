@@ -14,20 +14,32 @@
 	 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |                                   \
 	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV |      \
 	 IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV)
-#define SEND_OPS_RC_ONLY                                                       \
-	((uint64_t)IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_LOCAL_INV |       \
-	 IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV |               \
-	 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |                                   \
-	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+#define SEND_OPS_UD                                                            \
+	((uint64_t)IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
+#define SEND_OPS_UC                                                            \
+	(SEND_OPS_UD | IBV_QP_EX_WITH_RDMA_WRITE |                             \
+	 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
+
+static uint64_t ops_of(enum ibv_qp_type type)
+{
+	switch (type) {
+	case IBV_QPT_RC:
+		return SEND_OPS;
+	case IBV_QPT_UC:
+		return SEND_OPS_UC;
+	case IBV_QPT_UD:
+		return SEND_OPS_UD;
+	default:
+		return 0;
+	}
+}
 
 static int check_init(const struct ibv_qp_init_attr_ex *a)
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD |
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS |
 			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-	const uint64_t ops = a->qp_type == IBV_QPT_RC
-				     ? SEND_OPS
-				     : SEND_OPS & ~SEND_OPS_RC_ONLY;
+	const uint64_t ops = ops_of(a->qp_type);
 
 	if (a->comp_mask & ~known)
 		return -EOPNOTSUPP;
@@ -38,7 +50,7 @@ static int check_init(const struct ibv_qp_init_attr_ex *a)
 		return -EOPNOTSUPP;
 	if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd)
 		return -EINVAL;
-	if (a->qp_type != IBV_QPT_RC && a->qp_type != IBV_QPT_UC)
+	if (!ops)
 		return -EOPNOTSUPP;
 	return a->send_cq && a->recv_cq ? 0 : -EINVAL;
 }
@@ -148,7 +160,7 @@ struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 	return vb_front_qp(qp)->extended ? &vb_front_qp(qp)->ex : NULL;
 }
 
-static struct vb_av av_in(const struct ibv_ah_attr *a)
+struct vb_av vb_front_av_in(const struct ibv_ah_attr *a)
 {
 	struct vb_av av = {
 		.flow_label = a->grh.flow_label,
@@ -167,7 +179,7 @@ static struct vb_av av_in(const struct ibv_ah_attr *a)
 	return av;
 }
 
-static struct ibv_ah_attr av_out(const struct vb_av *av)
+struct ibv_ah_attr vb_front_av_out(const struct vb_av *av)
 {
 	struct ibv_ah_attr a = {
 		.grh = {
@@ -202,8 +214,8 @@ static struct vb_qp_attr attr_in(const struct ibv_qp_attr *a)
 		.sq_psn = a->sq_psn,
 		.dest_qp_num = a->dest_qp_num,
 		.access_flags = a->qp_access_flags,
-		.av = av_in(&a->ah_attr),
-		.alt_av = av_in(&a->alt_ah_attr),
+		.av = vb_front_av_in(&a->ah_attr),
+		.alt_av = vb_front_av_in(&a->alt_ah_attr),
 		.pkey_index = a->pkey_index,
 		.port_num = a->port_num,
 		.max_rd_atomic = a->max_rd_atomic,
@@ -229,8 +241,8 @@ static void attr_out(const struct vb_qp_attr *from, struct ibv_qp_attr *a)
 		.sq_psn = from->sq_psn,
 		.dest_qp_num = from->dest_qp_num,
 		.qp_access_flags = from->access_flags,
-		.ah_attr = av_out(&from->av),
-		.alt_ah_attr = av_out(&from->alt_av),
+		.ah_attr = vb_front_av_out(&from->av),
+		.alt_ah_attr = vb_front_av_out(&from->alt_av),
 		.pkey_index = from->pkey_index,
 		.en_sqd_async_notify = from->sqd_async_notify,
 		.sq_draining = from->sq_draining,
@@ -334,49 +346,4 @@ int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	*ece = (struct ibv_ece){ 0 };
 	return 0;
-}
-
-int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	return vb_front_errno(-EOPNOTSUPP);
-}
-
-int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	return vb_front_errno(-EOPNOTSUPP);
-}
-
-/*
- * Address handles come with datagrams.
- */
-
-struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
-{
-	return vb_front_null(-EOPNOTSUPP);
-}
-
-int ibv_destroy_ah(struct ibv_ah *ah)
-{
-	return vb_front_errno(-EOPNOTSUPP);
-}
-
-int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,
-			struct ibv_wc *wc, struct ibv_grh *grh,
-			struct ibv_ah_attr *ah_attr)
-{
-	return errno = EOPNOTSUPP, -1;
-}
-
-struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc,
-				     struct ibv_grh *grh, uint8_t port_num)
-{
-	return vb_front_null(-EOPNOTSUPP);
-}
-
-int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
-				struct ibv_ah_attr *attr,
-				uint8_t eth_mac[ETHERNET_LL_SIZE],
-				uint16_t *vid)
-{
-	return vb_front_errno(-EOPNOTSUPP);
 }

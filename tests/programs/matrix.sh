@@ -102,7 +102,7 @@ one() {
 		}
 		from=b
 	fi
-	[ "$program" != ibv_rc_pingpong ] || x=-g
+	[[ $program != ibv_*_pingpong ]] || x=-g
 	gid a && server_gid=$REPLY && gid $from && client_gid=$REPLY || {
 		not_ok "$name (no such GID)"
 		return

@@ -236,10 +236,9 @@ static void deliver(struct sim_side *side, const struct sim_frame *f)
 
 	if (vb_ib_parse(f->bytes, f->len, &pkt) != PARSE_OK)
 		return;
-	if (pkt.bth.opcode >> 5 != CLASS_RC)
-		return;
 	qp = vb_idtab_get(side->adapter.qps, pkt.bth.dqpn);
-	if (!qp || atomic_load(&qp->qpn) != pkt.bth.dqpn)
+	if (!qp || atomic_load(&qp->qpn) != pkt.bth.dqpn ||
+	    pkt.bth.opcode >> 5 != vb_ib_class(qp->type))
 		return;
 	vb_mutex_lock(&qp->drive);
 	side->adapter.transport->recv(qp, &pkt, side->sim->now);
@@ -317,7 +316,9 @@ static int route(struct vb_link *l, struct vb_route *r)
 	return 0;
 }
 
-static const struct vb_link_ops link_ops = { .name = "sim", .route = route };
+static const struct vb_link_ops link_ops = { .name = "sim",
+					       .route = route,
+					       .aim = route };
 
 static struct vb_gid gid_of(unsigned side)
 {

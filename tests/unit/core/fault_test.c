@@ -24,6 +24,29 @@ static void fault__rows_are_whole(void **state)
 	}
 }
 
+/* A fault on UC or UD is a packet less, or the end of the queue pair. */
+static void fault__unreliable_rows_answer_nothing(void **state)
+{
+	static const enum vb_fault possible[] = {
+		FAULT_RKEY,	    FAULT_REMOTE_MEMORY, FAULT_ORDER,
+		FAULT_ACCESS_FLAGS, FAULT_LENGTH,	 FAULT_RQE_TOO_SMALL,
+		FAULT_NO_RQE,	    FAULT_RQE_LKEY,
+	};
+
+	for (size_t i = 0; i < VB_COUNT(possible); i++) {
+		const struct vb_fault_row *row =
+			vb_fault_unreliable(possible[i]);
+		bool dies = possible[i] == FAULT_RQE_LKEY;
+
+		assert_int_equal(row->syndrome, 0);
+		assert_int_equal(row->action, dies ? ACT_DIE : ACT_DROP);
+		assert_int_equal(row->status != WC_SUCCESS, dies);
+		assert_int_equal(row->counter > CNT_DUPLICATE_REQUEST, !dies);
+	}
+	/* What cannot happen there harms least. */
+	assert_int_equal(vb_fault_unreliable(FAULT_INV_RKEY)->action, ACT_DROP);
+}
+
 static void fault__nak_codes_name_a_status(void **state)
 {
 	assert_int_equal(vb_fault_nak_status(0x61), WC_REM_INV_REQ_ERR);
@@ -38,6 +61,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fault__rows_are_whole),
+		cmocka_unit_test(fault__unreliable_rows_answer_nothing),
 		cmocka_unit_test(fault__nak_codes_name_a_status),
 	};
 

@@ -13,6 +13,11 @@
 	(QPM_STATE | QPM_TIMEOUT | QPM_RETRY_CNT | QPM_RNR_RETRY | \
 	 QPM_SQ_PSN | QPM_MAX_QP_RD_ATOMIC)
 
+#define UC_TO_RTR \
+	(TO_RTR & ~(uint32_t)(QPM_MAX_DEST_RD_ATOMIC | QPM_MIN_RNR_TIMER))
+#define UC_TO_RTS   (QPM_STATE | QPM_SQ_PSN)
+#define UD_TO_INIT  (QPM_STATE | QPM_PKEY_INDEX | QPM_PORT | QPM_QKEY)
+
 static inline struct vb_qp_init init_of(struct fixture *f)
 {
 	return (struct vb_qp_init){
@@ -69,9 +74,23 @@ static inline int modify(struct vb_qp *qp, enum vb_qp_state to, uint32_t mask)
 	return vb_qp_modify(qp, &attr, mask, 1000);
 }
 
+/* What the way up takes, by type. */
+static inline uint32_t way_up(enum vb_qp_type type, enum vb_qp_state to)
+{
+	static const uint32_t masks[][3] = {
+		[QPT_RC] = { TO_INIT, TO_RTR, TO_RTS },
+		[QPT_UC] = { TO_INIT, UC_TO_RTR, UC_TO_RTS },
+		[QPT_UD] = { UD_TO_INIT, QPM_STATE, UC_TO_RTS },
+	};
+
+	return masks[type][to - QPS_INIT];
+}
+
 /* From wherever it is. */
 static inline void bring_to(struct vb_qp *qp, enum vb_qp_state to)
 {
+	static const enum vb_qp_state steps[] = { QPS_INIT, QPS_RTR, QPS_RTS };
+
 	assert_int_equal(modify(qp, QPS_RESET, QPM_STATE), 0);
 	if (to == QPS_RESET)
 		return;
@@ -79,13 +98,17 @@ static inline void bring_to(struct vb_qp *qp, enum vb_qp_state to)
 		assert_int_equal(modify(qp, QPS_ERR, QPM_STATE), 0);
 		return;
 	}
-	assert_int_equal(modify(qp, QPS_INIT, TO_INIT), 0);
-	if (to >= QPS_RTR)
-		assert_int_equal(modify(qp, QPS_RTR, TO_RTR), 0);
-	if (to >= QPS_RTS)
-		assert_int_equal(modify(qp, QPS_RTS, TO_RTS), 0);
+	for (size_t i = 0; i < VB_COUNT(steps) && steps[i] <= to; i++)
+		assert_int_equal(modify(qp, steps[i],
+					way_up(qp->type, steps[i])),
+				 0);
 	if (to == QPS_SQD)
 		assert_int_equal(modify(qp, QPS_SQD, QPM_STATE), 0);
+	if (to == QPS_SQE) {
+		vb_mutex_lock(&qp->drive);
+		vb_qp_stop_sends(qp);
+		vb_mutex_unlock(&qp->drive);
+	}
 }
 
 static inline void post_send(struct vb_qp *qp, uint64_t wr_id, uint8_t op,

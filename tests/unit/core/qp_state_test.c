@@ -3,57 +3,94 @@
  * value at its edges; and what a move leaves behind. */
 #include "qp_fixture.h"
 
-/* The specification once more, for RC, as a matrix: what each legal move needs
- * and may have. Written apart from the table under test. */
-static const struct {
+/* The specification once more, as a matrix for each type: what each legal move
+ * needs and may have. Written apart from the table under test. */
+struct rule {
 	bool legal;
 	uint32_t need, may;
-} spec[QPS_COUNT][QPS_COUNT] = {
-	[QPS_RESET][QPS_INIT] = { true, TO_INIT & ~QPM_STATE, 0 },
-	[QPS_INIT][QPS_INIT] = { true, 0, TO_INIT & ~QPM_STATE },
-	[QPS_INIT][QPS_RTR] = { true, TO_RTR & ~QPM_STATE,
-				QPM_ALT_PATH | QPM_ACCESS_FLAGS |
-					QPM_PKEY_INDEX },
-	[QPS_RTR][QPS_RTS] = { true, TO_RTS & ~QPM_STATE,
-			       QPM_CUR_STATE | QPM_ALT_PATH |
-				       QPM_ACCESS_FLAGS | QPM_MIN_RNR_TIMER |
-				       QPM_PATH_MIG_STATE },
-	[QPS_RTS][QPS_RTS] = { true, 0,
-			       QPM_CUR_STATE | QPM_ACCESS_FLAGS |
-				       QPM_ALT_PATH | QPM_PATH_MIG_STATE |
-				       QPM_MIN_RNR_TIMER },
-	[QPS_RTS][QPS_SQD] = { true, 0, QPM_EN_SQD_ASYNC_NOTIFY },
-	[QPS_SQD][QPS_RTS] = { true, 0,
-			       QPM_CUR_STATE | QPM_ALT_PATH |
-				       QPM_ACCESS_FLAGS | QPM_MIN_RNR_TIMER |
-				       QPM_PATH_MIG_STATE },
-	[QPS_SQD][QPS_SQD] = { true, 0,
-			       QPM_PORT | QPM_AV | QPM_TIMEOUT | QPM_RETRY_CNT |
-				       QPM_RNR_RETRY | QPM_MAX_QP_RD_ATOMIC |
-				       QPM_MAX_DEST_RD_ATOMIC | QPM_CUR_STATE |
-				       QPM_ALT_PATH | QPM_ACCESS_FLAGS |
-				       QPM_PKEY_INDEX | QPM_MIN_RNR_TIMER |
-				       QPM_PATH_MIG_STATE },
 };
 
-static bool is_legal(int from, int to)
+#define ANY_RTS                                                                \
+	(QPM_CUR_STATE | QPM_ALT_PATH | QPM_ACCESS_FLAGS | QPM_PATH_MIG_STATE)
+#define RC_RTS (ANY_RTS | QPM_MIN_RNR_TIMER)
+#define UD_RTS (QPM_CUR_STATE | QPM_QKEY)
+static const struct rule spec[][QPS_COUNT][QPS_COUNT] = {
+	[QPT_RC] = {
+		[QPS_RESET][QPS_INIT] = { true, TO_INIT & ~QPM_STATE, 0 },
+		[QPS_INIT][QPS_INIT] = { true, 0, TO_INIT & ~QPM_STATE },
+		[QPS_INIT][QPS_RTR] = { true, TO_RTR & ~QPM_STATE,
+					QPM_ALT_PATH | QPM_ACCESS_FLAGS |
+						QPM_PKEY_INDEX },
+		[QPS_RTR][QPS_RTS] = { true, TO_RTS & ~QPM_STATE, RC_RTS },
+		[QPS_RTS][QPS_RTS] = { true, 0, RC_RTS },
+		[QPS_RTS][QPS_SQD] = { true, 0, QPM_EN_SQD_ASYNC_NOTIFY },
+		[QPS_SQD][QPS_RTS] = { true, 0, RC_RTS },
+		[QPS_SQD][QPS_SQD] = { true, 0,
+				       RC_RTS | QPM_PORT | QPM_AV |
+					       QPM_TIMEOUT | QPM_RETRY_CNT |
+					       QPM_RNR_RETRY | QPM_PKEY_INDEX |
+					       QPM_MAX_QP_RD_ATOMIC |
+					       QPM_MAX_DEST_RD_ATOMIC },
+	},
+	[QPT_UC] = {
+		[QPS_RESET][QPS_INIT] = { true, TO_INIT & ~QPM_STATE, 0 },
+		[QPS_INIT][QPS_INIT] = { true, 0, TO_INIT & ~QPM_STATE },
+		[QPS_INIT][QPS_RTR] = { true, UC_TO_RTR & ~QPM_STATE,
+					QPM_ALT_PATH | QPM_ACCESS_FLAGS |
+						QPM_PKEY_INDEX },
+		[QPS_RTR][QPS_RTS] = { true, QPM_SQ_PSN, ANY_RTS },
+		[QPS_RTS][QPS_RTS] = { true, 0, ANY_RTS },
+		[QPS_RTS][QPS_SQD] = { true, 0, QPM_EN_SQD_ASYNC_NOTIFY },
+		[QPS_SQD][QPS_RTS] = { true, 0, ANY_RTS },
+		[QPS_SQD][QPS_SQD] = { true, 0,
+				       QPM_AV | QPM_ALT_PATH | QPM_PKEY_INDEX |
+					       QPM_ACCESS_FLAGS |
+					       QPM_PATH_MIG_STATE },
+		[QPS_SQE][QPS_RTS] = { true, 0,
+				       QPM_CUR_STATE | QPM_ACCESS_FLAGS },
+	},
+	[QPT_UD] = {
+		[QPS_RESET][QPS_INIT] = { true, UD_TO_INIT & ~QPM_STATE, 0 },
+		[QPS_INIT][QPS_INIT] = { true, 0, UD_TO_INIT & ~QPM_STATE },
+		[QPS_INIT][QPS_RTR] = { true, 0, QPM_PKEY_INDEX | QPM_QKEY },
+		[QPS_RTR][QPS_RTS] = { true, QPM_SQ_PSN, UD_RTS },
+		[QPS_RTS][QPS_RTS] = { true, 0, UD_RTS },
+		[QPS_RTS][QPS_SQD] = { true, 0, QPM_EN_SQD_ASYNC_NOTIFY },
+		[QPS_SQD][QPS_RTS] = { true, 0, UD_RTS },
+		[QPS_SQD][QPS_SQD] = { true, 0, QPM_PKEY_INDEX | QPM_QKEY },
+		[QPS_SQE][QPS_RTS] = { true, 0, UD_RTS },
+	},
+};
+
+static const struct rule *rule_of(const struct vb_qp *qp, int from, int to)
 {
-	return to == QPS_RESET || to == QPS_ERR || spec[from][to].legal;
+	return &spec[qp->type][from][to];
 }
 
-static const enum vb_qp_state reachable[] = { QPS_RESET, QPS_INIT, QPS_RTR,
-					      QPS_RTS,	 QPS_SQD,  QPS_ERR };
+static bool is_legal(const struct vb_qp *qp, int from, int to)
+{
+	return to == QPS_RESET || to == QPS_ERR || rule_of(qp, from, to)->legal;
+}
 
-/* Call @try for each state that an RC queue pair can be in and each target. */
+static const enum vb_qp_type types[] = { QPT_RC, QPT_UC, QPT_UD };
+
+/* Call @try for each state that a queue pair can be in and each target. */
 static void each_pair(struct fixture *f,
 		      void (*try)(struct vb_qp *, int from, int to))
 {
-	struct vb_qp *qp = make(f, init_of(f));
+	for (size_t t = 0; t < VB_COUNT(types); t++) {
+		struct vb_qp_init init = init_of(f);
+		struct vb_qp *qp;
 
-	for (size_t i = 0; i < VB_COUNT(reachable); i++)
-		for (int to = 0; to < QPS_COUNT; to++)
-			try(qp, (int)reachable[i], to);
-	vb_qp_destroy(qp);
+		init.type = types[t];
+		qp = make(f, init);
+		for (int from = 0; from < QPS_COUNT; from++)
+			for (int to = 0; to < QPS_COUNT; to++)
+				/* RC is never in SQE. */
+				if (from != QPS_SQE || types[t] != QPT_RC)
+					try(qp, from, to);
+		vb_qp_destroy(qp);
+	}
 }
 
 static void assert_untouched(struct vb_qp *qp, const struct vb_qp_attr *before,
@@ -74,8 +111,8 @@ static void try_exact(struct vb_qp *qp, int from, int to)
 	bring_to(qp, from);
 	vb_qp_query(qp, &before);
 	entered = told.entered;
-	rc = modify(qp, to, QPM_STATE | spec[from][to].need);
-	if (!is_legal(from, to)) {
+	rc = modify(qp, to, QPM_STATE | rule_of(qp, from, to)->need);
+	if (!is_legal(qp, from, to)) {
 		assert_int_equal(rc, -EINVAL);
 		assert_untouched(qp, &before, entered);
 		return;
@@ -95,20 +132,19 @@ static void moves__each_pair_with_what_it_needs(void **state)
 
 static void try_missing(struct vb_qp *qp, int from, int to)
 {
+	uint32_t need = rule_of(qp, from, to)->need;
 	struct vb_qp_attr before;
 	int entered;
 
-	if (!is_legal(from, to))
+	if (!is_legal(qp, from, to))
 		return;
 	bring_to(qp, from);
 	vb_qp_query(qp, &before);
 	entered = told.entered;
 	for (uint32_t bit = 1; bit < 1u << 26; bit <<= 1) {
-		if (!(spec[from][to].need & bit))
+		if (!(need & bit))
 			continue;
-		assert_int_equal(modify(qp, to,
-					QPM_STATE |
-						(spec[from][to].need & ~bit)),
+		assert_int_equal(modify(qp, to, QPM_STATE | (need & ~bit)),
 				 -EINVAL);
 		assert_untouched(qp, &before, entered);
 	}
@@ -123,12 +159,13 @@ static void try_extra(struct vb_qp *qp, int from, int to)
 {
 	/* Known to the table, but this device has no second path. */
 	const uint32_t lacking = QPM_ALT_PATH;
+	const struct rule *r = rule_of(qp, from, to);
 
-	if (!is_legal(from, to))
+	if (!is_legal(qp, from, to))
 		return;
 	for (unsigned n = 1; n < 32; n++) {
-		uint32_t bit = 1u << n, need = spec[from][to].need;
-		bool fine = spec[from][to].may & bit & ~lacking;
+		uint32_t bit = 1u << n, need = r->need;
+		bool fine = r->may & bit & ~lacking;
 
 		if (need & bit)
 			continue;
@@ -157,7 +194,8 @@ static void moves__without_state_stay(void **state)
 	bring_to(qp, QPS_INIT);
 	assert_int_equal(modify(qp, QPS_INIT, QPM_PORT), 0);
 	assert_int_equal(modify(qp, 99, QPM_STATE), -EINVAL);
-	assert_int_equal(modify(qp, (enum vb_qp_state)-1, QPM_STATE), -EINVAL);
+	assert_int_equal(modify(qp, (enum vb_qp_state) - 1, QPM_STATE),
+			 -EINVAL);
 	vb_qp_destroy(qp);
 }
 
@@ -180,9 +218,11 @@ static void cur_state__must_match(void **state)
  * first that is not. */
 static void values__at_their_edges(void **state)
 {
-#define EDGE(from, to, mask, member, good, bad)                     \
-	{ from, to, mask, offsetof(struct vb_qp_attr, member),      \
-	  sizeof(((struct vb_qp_attr *)0)->member), good, bad }
+#define EDGE(from, to, mask, member, good, bad)                                \
+	{                                                                      \
+		from, to, mask, offsetof(struct vb_qp_attr, member),           \
+			sizeof(((struct vb_qp_attr *)0)->member), good, bad    \
+	}
 	static const struct {
 		int from, to;
 		uint32_t mask;
@@ -255,13 +295,12 @@ static void av__refusals(void **state)
 	bring_to(qp, QPS_INIT);
 	vb_qp_query(qp, &before);
 	entered = told.entered;
-#define REFUSED(...)                                               \
-	do {                                                       \
-		attr = good_attr(QPS_RTR);                         \
-		__VA_ARGS__;                                       \
-		assert_int_equal(vb_qp_modify(qp, &attr, TO_RTR, 0), \
-				 -EINVAL);                         \
-		assert_untouched(qp, &before, entered);            \
+#define REFUSED(...)                                                           \
+	do {                                                                   \
+		attr = good_attr(QPS_RTR);                                     \
+		__VA_ARGS__;                                                   \
+		assert_int_equal(vb_qp_modify(qp, &attr, TO_RTR, 0), -EINVAL); \
+		assert_untouched(qp, &before, entered);                        \
 	} while (0)
 	REFUSED(attr.av.is_global = false);
 	REFUSED(attr.av.port_num = 0);

@@ -20,8 +20,6 @@ static void create__refusals(void **state)
 		__VA_ARGS__;                                         \
 		assert_int_equal(vb_qp_create(&f->a, &i, &qp), (rc)); \
 	} while (0)
-	REFUSED(-EOPNOTSUPP, i.type = QPT_UC);
-	REFUSED(-EOPNOTSUPP, i.type = QPT_UD);
 	REFUSED(-EOPNOTSUPP, i.type = QPT_XRC_SEND);
 	REFUSED(-EOPNOTSUPP, i.type = QPT_XRC_RECV);
 	REFUSED(-EOPNOTSUPP, i.type = 0);

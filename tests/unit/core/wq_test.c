@@ -21,21 +21,22 @@ static void sq__slot_holds_list_or_inline(void **state)
 	static const struct {
 		uint32_t max_sge, max_inline, inline_given;
 	} rows[] = {
-		{ 0, 0, 0 },	{ 1, 0, 16 },	  { 0, 1, 16 },
-		{ 2, 33, 48 },	{ 32, 100, 512 }, { 32, 1024, 1024 },
+		{ 0, 0, 0 },   { 1, 0, 16 },	 { 0, 1, 16 },
+		{ 2, 33, 48 }, { 32, 100, 512 }, { 32, 1024, 1024 },
 		{ 1, 17, 32 },
 	};
 	struct vb_sq sq;
 
 	for (size_t i = 0; i < VB_COUNT(rows); i++) {
 		assert_int_equal(vb_sq_init(&sq, 4, rows[i].max_sge,
-					    rows[i].max_inline, false),
+					    rows[i].max_inline, false, false),
 				 0);
 		assert_int_equal(sq.max_inline, rows[i].inline_given);
 		assert_int_equal(sq.max_sge, rows[i].max_sge);
 		assert_int_equal(sq.stride, sizeof(struct vb_send_wqe) +
 						    rows[i].inline_given);
-		memset(vb_sq_at(&sq, 3), 0xff, sq.stride); /* ours, to its end */
+		memset(vb_sq_at(&sq, 3), 0xff,
+		       sq.stride); /* ours, to its end */
 		vb_sq_fini(&sq);
 	}
 }
@@ -43,14 +44,15 @@ static void sq__slot_holds_list_or_inline(void **state)
 static void caps__rounded_up_to_powers_of_two(void **state)
 {
 	static const uint32_t rows[][2] = {
-		{ 0, 0 }, { 1, 1 },	{ 2, 2 },	    { 3, 4 },
+		{ 0, 0 },    { 1, 1 },	       { 2, 2 },	 { 3, 4 },
 		{ 65, 128 }, { 32767, 32768 }, { 32768, 32768 },
 	};
 	struct vb_sq sq;
 	struct vb_rq rq;
 
 	for (size_t i = 0; i < VB_COUNT(rows); i++) {
-		assert_int_equal(vb_sq_init(&sq, rows[i][0], 1, 0, false), 0);
+		assert_int_equal(
+			vb_sq_init(&sq, rows[i][0], 1, 0, false, false), 0);
 		assert_int_equal(vb_rq_init(&rq, rows[i][0], 1), 0);
 		assert_int_equal(sq.cap, rows[i][1]);
 		assert_int_equal(rq.cap, rows[i][1]);
@@ -65,7 +67,7 @@ static void sq__of_none_is_always_full(void **state)
 	struct vb_sq sq;
 	struct vb_rq rq;
 
-	assert_int_equal(vb_sq_init(&sq, 0, 0, 0, false), 0);
+	assert_int_equal(vb_sq_init(&sq, 0, 0, 0, false, false), 0);
 	assert_null(vb_sq_begin(&sq));
 	vb_sq_fini(&sq);
 	assert_int_equal(vb_rq_init(&rq, 0, 0), 0);
@@ -78,7 +80,7 @@ static void sq__fills_and_frees_across_the_wrap(void **state)
 {
 	struct vb_sq sq;
 
-	assert_int_equal(vb_sq_init(&sq, 4, 1, 0, false), 0);
+	assert_int_equal(vb_sq_init(&sq, 4, 1, 0, false, false), 0);
 	atomic_store(&sq.posted, NEAR_WRAP);
 	atomic_store(&sq.released, NEAR_WRAP);
 	for (uint64_t n = 0; n < 20; n += 4) {
@@ -86,7 +88,8 @@ static void sq__fills_and_frees_across_the_wrap(void **state)
 			struct vb_send_wqe *w = vb_sq_begin(&sq);
 
 			assert_non_null(w);
-			assert_ptr_equal(w, vb_sq_begin(&sq)); /* not yet ours */
+			assert_ptr_equal(w,
+					 vb_sq_begin(&sq)); /* not yet ours */
 			w->wr_id = n + i;
 			vb_sq_commit(&sq);
 		}
@@ -154,9 +157,9 @@ static void srq__create_checks(void **state)
 	struct vb_srq *srq;
 
 	assert_int_equal(vb_srq_create(f->pd, 0, 1, NULL, &srq), -EINVAL);
-	assert_int_equal(vb_srq_create(f->pd, vb_limits.max_srq_wr + 1, 1, NULL,
-				       &srq),
-			 -EINVAL);
+	assert_int_equal(
+		vb_srq_create(f->pd, vb_limits.max_srq_wr + 1, 1, NULL, &srq),
+		-EINVAL);
 	assert_int_equal(vb_srq_create(f->pd, 1, VB_MAX_SGE + 1, NULL, &srq),
 			 -EINVAL);
 	atomic_store(&f->a.n_srq, vb_limits.max_srq);

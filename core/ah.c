@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Address vectors become routes; address handles keep one. */
+#include "core/ah.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+
+/* Of a reply: as far as its route goes (IBA 12.8.2.1 has 255 there). */
+#define REPLY_HOPS 0xff
+
+/* Annex A17: there are no LIDs on RoCE. */
+static const char *av_fault(const struct vb_av *av)
+{
+	if (!av->is_global)
+		return "it has no GRH";
+	if (av->port_num != 1)
+		return "its port is not 1";
+	if (vb_gid_is_zero(&av->dgid))
+		return "its destination GID is zero";
+	return NULL;
+}
+
+/* Unicast goes as far as its route does, as on Linux:
+ * programs written on one switch leave 0 or 1 here. */
+static uint8_t hop_limit(const struct vb_av *av)
+{
+	return vb_gid_is_multicast(&av->dgid) ? av->hop_limit : 0;
+}
+
+int vb_av_route(struct vb_adapter *a, const struct vb_av *av, uint32_t sqpn,
+		uint32_t dqpn, struct vb_route *r, const char **why)
+{
+	struct vb_gid_entry source;
+
+	*why = av_fault(av);
+	if (!*why && !vb_port_gid(&a->port, av->sgid_index, &source))
+		*why = "there is no GID at its sgid_index";
+	if (*why)
+		return -EINVAL;
+	*r = (struct vb_route){
+		.sgid = source.gid,
+		.dgid = av->dgid,
+		.ifindex = source.ifindex,
+		.tclass = av->traffic_class,
+		.hop_limit = hop_limit(av),
+		.flow_label = av->flow_label & 0xfffff,
+		.dqpn = dqpn,
+		.sqpn = sqpn,
+	};
+	*why = "the link has no route";
+	return a->link ? a->link->ops->route(a->link, r) : 0;
+}
+
+static int make_ah(struct vb_pd *pd, const struct vb_av *av, struct vb_ah **out)
+{
+	struct vb_ah *ah = calloc(1, sizeof(*ah));
+	char text[VB_GID_TEXT];
+	const char *why;
+	int rc;
+
+	if (!ah)
+		return -ENOMEM;
+	rc = vb_av_route(pd->adapter, av, 0, 0, &ah->route, &why);
+	if (rc) {
+		vb_log(LOG_INFO, "%s: no address handle for %s: %s: %s",
+		       pd->adapter->name, vb_gid_text(&av->dgid, text), why,
+		       strerror(-rc));
+		free(ah);
+		return rc;
+	}
+	ah->pd = pd;
+	ah->av = *av;
+	*out = ah;
+	return 0;
+}
+
+int vb_ah_create(struct vb_pd *pd, const struct vb_av *av, struct vb_ah **ah)
+{
+	struct vb_adapter *a = pd->adapter;
+	int rc;
+
+	if (!vb_limit_take(&a->n_ah, vb_limits.max_ah))
+		return -ENOMEM;
+	rc = make_ah(pd, av, ah);
+	if (rc) {
+		vb_limit_give(&a->n_ah);
+		return rc;
+	}
+	atomic_fetch_add(&pd->refs, 1);
+	return 0;
+}
+
+void vb_ah_destroy(struct vb_ah *ah)
+{
+	vb_limit_give(&ah->pd->adapter->n_ah);
+	atomic_fetch_sub(&ah->pd->refs, 1);
+	free(ah);
+}
+
+int vb_ah_aim(const struct vb_ah *ah, uint32_t sqpn, uint32_t dqpn,
+	      struct vb_route *r)
+{
+	struct vb_link *link = ah->pd->adapter->link;
+
+	*r = ah->route;
+	r->sqpn = sqpn;
+	/* IBA 10.5.1: a group is one queue pair number for all. */
+	r->dqpn = vb_gid_is_multicast(&r->dgid) ? VB_QPN_MULTICAST : dqpn;
+	return link ? link->ops->aim(link, r) : 0;
+}
+
+bool vb_av_reply(struct vb_adapter *a, const struct vb_grh *grh,
+		 struct vb_av *av)
+{
+	int index = vb_port_find_gid(&a->port, &grh->dgid);
+
+	if (index < 0)
+		return false;
+	*av = (struct vb_av){
+		.dgid = grh->sgid,
+		.flow_label = grh->flow_label,
+		.sgid_index = (uint8_t)index,
+		.hop_limit = REPLY_HOPS,
+		.traffic_class = grh->tclass,
+		.port_num = 1,
+		.is_global = true,
+	};
+	return true;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Address handles, and what else only datagrams have: multicast groups. */
+#include "front/verbs/front.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+
+struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	const struct vb_av av = vb_front_av_in(attr);
+	struct vb_front_ah *ah = calloc(1, sizeof(*ah));
+	int rc;
+
+	if (!ah)
+		return vb_front_null(-ENOMEM);
+	rc = vb_ah_create(vb_front_pd(pd)->core, &av, &ah->core);
+	if (rc) {
+		free(ah);
+		return vb_front_null(rc);
+	}
+	ah->ibv.context = pd->context;
+	ah->ibv.pd = pd;
+	ah->ibv.handle = vb_front_handle();
+	vb_front_context_get(pd->context);
+	return &ah->ibv;
+}
+
+int ibv_destroy_ah(struct ibv_ah *ibv)
+{
+	struct vb_front_ah *ah = vb_front_ah(ibv);
+
+	if (vb_front_is_inherited(ibv->context))
+		return 0;
+	vb_ah_destroy(ah->core);
+	vb_front_context_put(ibv->context);
+	free(ah);
+	return 0;
+}
+
+/* The header lies in the program's buffer: any bytes may be there. */
+static int reply_to(struct ibv_context *context, const struct ibv_grh *header,
+		    struct vb_av *av)
+{
+	struct vb_grh grh;
+
+	if (!vb_grh_get((const uint8_t *)header, &grh))
+		return -EINVAL;
+	return vb_av_reply(vb_front_context(context)->adapter, &grh, av)
+		       ? 0
+		       : -ENOENT;
+}
+
+int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,
+			struct ibv_wc *wc, struct ibv_grh *grh,
+			struct ibv_ah_attr *ah_attr)
+{
+	struct vb_av av = { .port_num = port_num };
+	int rc = 0;
+
+	if (port_num != 1)
+		rc = -EINVAL;
+	else if (wc->wc_flags & IBV_WC_GRH)
+		rc = reply_to(context, grh, &av);
+	if (rc) {
+		vb_log(LOG_INFO, "%s: no way back to qp 0x%x: %s",
+		       context->device->name, wc->src_qp,
+		       rc == -ENOENT ? "it did not come to a GID of ours"
+				     : "no port 1, or no network header");
+		return errno = -rc, -1;
+	}
+	av.dlid = wc->slid;
+	av.sl = wc->sl;
+	av.src_path_bits = wc->dlid_path_bits;
+	*ah_attr = vb_front_av_out(&av);
+	return 0;
+}
+
+struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc,
+				     struct ibv_grh *grh, uint8_t port_num)
+{
+	struct ibv_ah_attr attr;
+
+	if (ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr))
+		return NULL;
+	return ibv_create_ah(pd, &attr);
+}
+
+int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
+				struct ibv_ah_attr *attr,
+				uint8_t eth_mac[ETHERNET_LL_SIZE],
+				uint16_t *vid)
+{
+	return vb_front_errno(-EOPNOTSUPP);
+}
+
+int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	return vb_front_errno(-EOPNOTSUPP);
+}
+
+int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	return vb_front_errno(-EOPNOTSUPP);
+}

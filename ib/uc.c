@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Unreliable connections: messages of RC's packets, and no answers. What is
+ * lost takes its message along (IBA 9.8.2).
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "ib/unrel.h"
+
+struct vb_uc {
+	/* requester */
+	uint32_t psn; /* next to send */
+	bool begun;   /* the oldest WQE has its PSNs */
+	/* responder */
+	uint32_t epsn;
+	/* The last packet of the message under way; NULL: there is none, or
+	 * it is broken and what is left of it is to be dropped. */
+	const struct vb_ib_op *prev;
+	struct vb_inbound in;
+};
+
+static struct vb_uc *uc_of(const struct vb_qp *qp)
+{
+	return qp->tp;
+}
+
+static int uc_attach(struct vb_qp *qp)
+{
+	qp->tp = calloc(1, sizeof(struct vb_uc));
+	return qp->tp ? 0 : -ENOMEM;
+}
+
+static void uc_detach(struct vb_qp *qp)
+{
+	free(qp->tp);
+	qp->tp = NULL;
+}
+
+/* In SQD a message that has begun is finished, and no other begins. */
+static void drain(struct vb_qp *qp)
+{
+	if (vb_rc_state(qp) == QPS_SQD && !uc_of(qp)->begun)
+		vb_qp_drained(qp);
+}
+
+static void uc_enter(struct vb_qp *qp, enum vb_qp_state from,
+		     enum vb_qp_state to, vb_time now)
+{
+	struct vb_uc *uc = uc_of(qp);
+
+	if (to == QPS_RTR && from == QPS_INIT)
+		*uc = (struct vb_uc){ .epsn = qp->attr.rq_psn };
+	else if (to == QPS_RTS && from == QPS_RTR)
+		uc->psn = qp->attr.sq_psn;
+	else
+		drain(qp);
+}
+
+/*
+ * Requester.
+ */
+
+/* False: there is none, or it must wait. */
+static bool begin_message(struct vb_qp *qp)
+{
+	struct vb_uc *uc = uc_of(qp);
+	struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, qp->sq.done);
+	enum vb_wc_status status;
+
+	if (qp->sq.done == vb_sq_end(&qp->sq) || vb_rc_state(qp) != QPS_RTS)
+		return false;
+	status = vb_req_judge(qp, wqe);
+	if (status != WC_SUCCESS) {
+		vb_unrel_fail(qp, status);
+		return false;
+	}
+	wqe->first_psn = uc->psn;
+	wqe->psn_count = vb_req_psns(qp, wqe);
+	uc->begun = true;
+	return true;
+}
+
+static bool send_packet(struct vb_qp *qp, struct vb_txq *out)
+{
+	struct vb_uc *uc = uc_of(qp);
+	const struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, qp->sq.done);
+
+	if (!uc->begun && !begin_message(qp))
+		return false;
+	if (vb_req_put_data(qp, wqe, uc->psn, false, out) != FAULT_NONE) {
+		/* The peer drops what it has when the next message begins. */
+		uc->begun = false;
+		vb_unrel_fail(qp, WC_LOC_PROT_ERR);
+		return false;
+	}
+	uc->psn = vb_psn_add(uc->psn, 1);
+	if (uc->psn == vb_psn_add(wqe->first_psn, wqe->psn_count)) {
+		uc->begun = false;
+		vb_qp_send_done(qp, WC_SUCCESS);
+		drain(qp);
+	}
+	return true;
+}
+
+static bool uc_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+{
+	return vb_unrel_send(qp, out, send_packet);
+}
+
+/*
+ * Responder.
+ */
+
+/*
+ * IBA 9.8.2.2: with a PSN missing, or a message cut short, the one under way
+ * is lost. The first packet of another is where it goes on, whatever its PSN.
+ */
+static void check_order(struct vb_uc *uc, const struct vb_ib_pkt *pkt)
+{
+	if (pkt->bth.psn != uc->epsn ||
+	    vb_ib_op_order(uc->prev, pkt->op) == ORDER_NO_LAST)
+		uc->prev = NULL;
+	uc->epsn = vb_psn_add(pkt->bth.psn, 1);
+}
+
+static void uc_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
+{
+	struct vb_uc *uc = uc_of(qp);
+	enum vb_fault fault;
+
+	if (!vb_unrel_receives(qp))
+		return;
+	vb_resp_established(qp);
+	check_order(uc, pkt);
+	fault = vb_resp_take(qp, &uc->in, uc->prev, pkt);
+	uc->prev = fault ? NULL : pkt->op;
+	if (fault)
+		vb_unrel_refuse(qp, fault);
+}
+
+const struct vb_transport_ops vb_uc_ops = {
+	.name = "uc",
+	.attach = uc_attach,
+	.detach = uc_detach,
+	.enter = uc_enter,
+	.recv = uc_recv,
+	.send = uc_send,
+	.deadline = vb_unrel_deadline,
+};

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Unreliable datagrams: one packet is one message, to and from anybody (IBA
+ * 9.8.3). The Q_Key is what keeps strangers out.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "core/sge.h"
+#include "ib/unrel.h"
+
+/* IBA 10.2.5: such a key in a work request stands for the queue pair's own,
+ * which a program without privileges cannot choose. */
+#define QKEY_OF_QP 0x80000000u
+
+struct vb_ud {
+	uint32_t psn; /* next to send; nobody looks at it */
+	/*
+	 * Of the packets in the batch being filled: they outlive their work
+	 * requests, whose slots the program may use again already.
+	 */
+	struct vb_route routes[VB_TXQ_FRAMES];
+};
+
+static struct vb_ud *ud_of(const struct vb_qp *qp)
+{
+	return qp->tp;
+}
+
+static int ud_attach(struct vb_qp *qp)
+{
+	qp->tp = calloc(1, sizeof(struct vb_ud));
+	return qp->tp ? 0 : -ENOMEM;
+}
+
+static void ud_detach(struct vb_qp *qp)
+{
+	free(qp->tp);
+	qp->tp = NULL;
+}
+
+static void ud_enter(struct vb_qp *qp, enum vb_qp_state from,
+		     enum vb_qp_state to, vb_time now)
+{
+	if (to == QPS_RTS && from == QPS_RTR)
+		ud_of(qp)->psn = qp->attr.sq_psn;
+	else if (to == QPS_SQD)
+		vb_qp_drained(qp); /* a datagram is never half sent */
+}
+
+/*
+ * Requester.
+ */
+
+static enum vb_wc_status judge(const struct vb_qp *qp,
+			       const struct vb_send_wqe *wqe)
+{
+	if (wqe->op != WR_SEND && wqe->op != WR_SEND_IMM)
+		return WC_LOC_QP_OP_ERR;
+	if (wqe->length > qp->mtu)
+		return WC_LOC_LEN_ERR;
+	return vb_req_judge(qp, wqe);
+}
+
+static const struct vb_route *keep_route(struct vb_qp *qp,
+					 const struct vb_route *route,
+					 const struct vb_txq *out)
+{
+	struct vb_route *kept = &ud_of(qp)->routes[out->count];
+
+	*kept = *route;
+	return kept;
+}
+
+static enum vb_fault put_datagram(struct vb_qp *qp, struct vb_send_wqe *wqe,
+				  struct vb_txq *out)
+{
+	const struct vb_send_dest *to = vb_sq_dest(&qp->sq, wqe);
+	const struct vb_part whole = {
+		.len = wqe->length,
+		.place = PLACE_ONLY,
+		.route = keep_route(qp, &to->route, out),
+	};
+	struct vb_ib_pkt pkt = {
+		.bth = vb_rc_bth(qp, 0, ud_of(qp)->psn),
+		.deth = { .sqpn = atomic_load(&qp->qpn) },
+	};
+
+	pkt.bth.dqpn = to->route.dqpn;
+	pkt.deth.qkey = to->qkey & QKEY_OF_QP ? qp->attr.qkey : to->qkey;
+	return vb_req_put(qp, wqe, &whole, &pkt, out);
+}
+
+static bool send_datagram(struct vb_qp *qp, struct vb_txq *out)
+{
+	struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, qp->sq.done);
+	enum vb_wc_status status;
+
+	if (qp->sq.done == vb_sq_end(&qp->sq) || vb_rc_state(qp) != QPS_RTS)
+		return false;
+	status = judge(qp, wqe);
+	if (status == WC_SUCCESS && put_datagram(qp, wqe, out) != FAULT_NONE)
+		status = WC_LOC_PROT_ERR;
+	if (status != WC_SUCCESS) {
+		vb_unrel_fail(qp, status);
+		return false;
+	}
+	ud_of(qp)->psn = vb_psn_add(ud_of(qp)->psn, 1);
+	vb_qp_send_done(qp, WC_SUCCESS);
+	return true;
+}
+
+static bool ud_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+{
+	return vb_unrel_send(qp, out, send_datagram);
+}
+
+/*
+ * Responder.
+ */
+
+static enum vb_fault place(struct vb_qp *qp, uint64_t offset, const void *bytes,
+			   uint32_t len)
+{
+	struct vb_pd *pd = qp->srq ? qp->srq->pd : qp->pd;
+
+	return vb_sge_place(pd, qp->recv.sge, qp->recv.num_sge, offset, bytes,
+			    len)
+		       ? FAULT_RQE_LKEY
+		       : FAULT_NONE;
+}
+
+static enum vb_fault take_datagram(struct vb_qp *qp,
+				   const struct vb_ib_pkt *pkt)
+{
+	uint8_t grh[VB_GRH_BYTES] = { 0 };
+	enum vb_fault fault;
+
+	if (pkt->payload_bytes > qp->mtu)
+		return FAULT_LENGTH;
+	/* One that was too small for the last may fit this. */
+	if (!qp->recv_busy && !vb_qp_recv_begin(qp))
+		return FAULT_NO_RQE;
+	if (sizeof(grh) + pkt->payload_bytes > qp->recv.length)
+		return FAULT_RQE_TOO_SMALL;
+	if (pkt->grh)
+		vb_grh_put(grh, pkt->grh);
+	fault = place(qp, 0, grh, sizeof(grh));
+	if (fault)
+		return fault;
+	return place(qp, sizeof(grh), pkt->payload, pkt->payload_bytes);
+}
+
+static void complete(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+{
+	bool imm = pkt->op->headers & HDR_IMM;
+	const struct vb_recv_done done = {
+		.status = WC_SUCCESS,
+		.opcode = WC_OP_RECV,
+		.byte_len = VB_GRH_BYTES + pkt->payload_bytes,
+		.imm = imm ? pkt->imm : 0,
+		.src_qp = pkt->deth.sqpn,
+		.wc_flags = WC_GRH | (imm ? WC_WITH_IMM : 0),
+		.solicited = pkt->bth.solicited,
+	};
+
+	vb_qp_recv_done(qp, &done);
+}
+
+static void ud_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
+{
+	enum vb_fault fault;
+
+	if (!vb_unrel_receives(qp))
+		return;
+	if (pkt->deth.qkey != qp->attr.qkey) {
+		vb_count(qp->adapter, CNT_DROP_QKEY, 1);
+		return;
+	}
+	fault = take_datagram(qp, pkt);
+	if (fault)
+		vb_unrel_refuse(qp, fault);
+	else
+		complete(qp, pkt);
+}
+
+const struct vb_transport_ops vb_ud_ops = {
+	.name = "ud",
+	.attach = ud_attach,
+	.detach = ud_detach,
+	.enter = ud_enter,
+	.recv = ud_recv,
+	.send = ud_send,
+	.deadline = vb_unrel_deadline,
+};

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * UC and UD: nothing is acknowledged, so a work request is complete when its
+ * last packet is in a batch, and a fault of the peer's is a packet less.
+ */
+#ifndef IB_UNREL_H
+#define IB_UNREL_H
+
+#include "ib/rc.h"
+
+extern const struct vb_transport_ops vb_uc_ops, vb_ud_ops;
+
+/* Send packets of @next while there is room and @next says true. */
+bool vb_unrel_send(struct vb_qp *qp, struct vb_txq *out,
+		   bool (*next)(struct vb_qp *qp, struct vb_txq *out));
+/* The oldest WQE ends with @status, sending stops (IBA 10.3.1.7: SQE). */
+void vb_unrel_fail(struct vb_qp *qp, enum vb_wc_status status);
+/* In a state that takes packets? */
+bool vb_unrel_receives(const struct vb_qp *qp);
+/* What arrived is at @fault. */
+void vb_unrel_refuse(struct vb_qp *qp, enum vb_fault fault);
+vb_time vb_unrel_deadline(const struct vb_qp *qp);
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The network header in front of a datagram: both families, both ways. */
+#include "wire/grh.h"
+
+#include "base/bytes.h"
+
+#define UDP_BYTES  8
+#define IPV4_BYTES 20
+#define IPV4_AT	   (VB_GRH_BYTES - IPV4_BYTES)
+#define IPV4_HEAD  0x45 /* version 4, no options */
+#define FLAG_DF	   0x4000
+#define UDP_PROTO  17
+
+/* RFC 1071: 0 over a header that holds its own checksum. */
+static uint16_t ip_checksum(const uint8_t *header)
+{
+	uint32_t sum = 0;
+
+	for (unsigned i = 0; i < IPV4_BYTES; i += 2)
+		sum += (uint32_t)header[i] << 8 | header[i + 1];
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum += sum >> 16;
+	return (uint16_t)~sum;
+}
+
+static void put_ipv4(uint8_t *at, const struct vb_grh *h)
+{
+	struct vb_writer w = { at };
+	uint16_t sum;
+
+	vb_put_be(&w, IPV4_HEAD, 1);
+	vb_put_be(&w, h->tclass, 1);
+	vb_put_be(&w, IPV4_BYTES + UDP_BYTES + h->udp_bytes, 2);
+	vb_put_be(&w, h->ip_id, 2);
+	vb_put_be(&w, FLAG_DF, 2);
+	vb_put_be(&w, h->hop_limit, 1);
+	vb_put_be(&w, UDP_PROTO, 1);
+	vb_put_be(&w, 0, 2);
+	memcpy(w.at, h->sgid.raw + 12, 4);
+	memcpy(w.at + 4, h->dgid.raw + 12, 4);
+	sum = ip_checksum(at);
+	at[10] = (uint8_t)(sum >> 8);
+	at[11] = (uint8_t)sum;
+}
+
+static void put_ipv6(uint8_t *at, const struct vb_grh *h)
+{
+	struct vb_writer w = { at };
+
+	vb_put_be(&w,
+		  6u << 28 | (uint32_t)h->tclass << 20 |
+			  (h->flow_label & 0xfffff),
+		  4);
+	vb_put_be(&w, UDP_BYTES + h->udp_bytes, 2);
+	vb_put_be(&w, UDP_PROTO, 1);
+	vb_put_be(&w, h->hop_limit, 1);
+	memcpy(w.at, h->sgid.raw, 16);
+	memcpy(w.at + 16, h->dgid.raw, 16);
+}
+
+void vb_grh_put(uint8_t bytes[VB_GRH_BYTES], const struct vb_grh *h)
+{
+	if (!vb_gid_is_ipv4(&h->dgid)) {
+		put_ipv6(bytes, h);
+		return;
+	}
+	memset(bytes, 0, IPV4_AT);
+	put_ipv4(bytes + IPV4_AT, h);
+}
+
+static void get_ipv4(const uint8_t *at, struct vb_grh *h)
+{
+	uint32_t bytes = (uint32_t)vb_load_be(at + 2, 2);
+
+	*h = (struct vb_grh){
+		.sgid = vb_gid_from_ipv4(at + 12),
+		.dgid = vb_gid_from_ipv4(at + 16),
+		.tclass = at[1],
+		.ip_id = (uint16_t)vb_load_be(at + 4, 2),
+		.udp_bytes = (uint16_t)(bytes - IPV4_BYTES - UDP_BYTES),
+		.hop_limit = at[8],
+	};
+}
+
+static void get_ipv6(const uint8_t *at, struct vb_grh *h)
+{
+	uint32_t word = (uint32_t)vb_load_be(at, 4);
+
+	*h = (struct vb_grh){
+		.flow_label = word & 0xfffff,
+		.tclass = (uint8_t)(word >> 20),
+		.udp_bytes = (uint16_t)(vb_load_be(at + 4, 2) - UDP_BYTES),
+		.hop_limit = at[7],
+	};
+	memcpy(h->sgid.raw, at + 8, 16);
+	memcpy(h->dgid.raw, at + 24, 16);
+}
+
+/* An address of IPv6 may look like an IPv4 header; its checksum decides. */
+bool vb_grh_get(const uint8_t bytes[VB_GRH_BYTES], struct vb_grh *h)
+{
+	const uint8_t *v4 = bytes + IPV4_AT;
+
+	if (v4[0] == IPV4_HEAD && ip_checksum(v4) == 0)
+		get_ipv4(v4, h);
+	else if (bytes[0] >> 4 == 6)
+		get_ipv6(bytes, h);
+	else
+		return false;
+	return true;
+}
