@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/guard.h"
 #include "base/log.h"
@@ -112,6 +114,14 @@ static bool wraps(uint64_t first, uint64_t length)
 	return length > 0 && first > UINT64_MAX - (length - 1);
 }
 
+/* The whole address space, page by page when it is touched. */
+static bool is_implicit(const void *base, uint64_t length, uint64_t iova,
+			uint32_t access)
+{
+	return !base && length == UINT64_MAX && iova == 0 &&
+	       access & ACCESS_ON_DEMAND;
+}
+
 static int check_register(const void *base, uint64_t length, uint64_t iova,
 			  uint32_t access)
 {
@@ -121,13 +131,15 @@ static int check_register(const void *base, uint64_t length, uint64_t iova,
 	if (access & (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC) &&
 	    !(access & ACCESS_LOCAL_WRITE))
 		return -EINVAL;
+	if (is_implicit(base, length, iova, access))
+		return 0;
 	if (length > vb_limits.max_mr_size || wraps(iova, length) ||
 	    wraps((uintptr_t)base, length))
 		return -EINVAL;
 	return 0;
 }
 
-static void grant(const struct vb_mr *mr, uint32_t key)
+static void announce(const struct vb_mr *mr, uint32_t key)
 {
 	struct vb_adapter *a = mr->pd->adapter;
 	const struct vb_grant g = {
@@ -145,7 +157,7 @@ static void grant(const struct vb_mr *mr, uint32_t key)
 		a->key_ops->grant(a, &g);
 }
 
-static void revoke(const struct vb_mr *mr, uint32_t key)
+static void withdraw(const struct vb_mr *mr, uint32_t key)
 {
 	struct vb_adapter *a = mr->pd->adapter;
 
@@ -157,7 +169,8 @@ void vb_mr_open(struct vb_mr *mr, uint32_t key)
 {
 	/* Pairs with vb_mr_hold(): who sees the key sees the fields. */
 	atomic_store(&mr->key, key);
-	grant(mr, key);
+	if (mr->kind != MR_NULL) /* which no peer sees */
+		announce(mr, key);
 }
 
 static void fill(struct vb_mr *mr, struct vb_pd *pd, void *base,
@@ -181,24 +194,54 @@ int vb_mr_take(struct vb_pd *pd, struct vb_mr **mr)
 	return rc;
 }
 
+static int take_region(struct vb_pd *pd, struct vb_mr **mr)
+{
+	struct vb_adapter *a = pd->adapter;
+	int rc;
+
+	if (!vb_limit_take(&a->n_mr, vb_limits.max_mr))
+		return -ENOSPC;
+	rc = vb_mr_take(pd, mr);
+	if (rc)
+		vb_limit_give(&a->n_mr);
+	return rc;
+}
+
 int vb_mr_register(struct vb_pd *pd, void *base, uint64_t length, uint64_t iova,
 		   uint32_t access, struct vb_mr **out)
 {
-	struct vb_adapter *a = pd->adapter;
 	int rc = check_register(base, length, iova, access);
 	struct vb_mr *mr;
 
+	if (rc == 0)
+		rc = take_region(pd, &mr);
 	if (rc)
 		return rc;
-	if (!vb_limit_take(&a->n_mr, vb_limits.max_mr))
-		return -ENOSPC;
-	rc = vb_mr_take(pd, &mr);
-	if (rc) {
-		vb_limit_give(&a->n_mr);
-		return rc;
-	}
 	fill(mr, pd, base, length, iova, access);
-	vb_mr_open(mr, vb_mr_next_key(a, mr));
+	vb_mr_open(mr, vb_mr_next_key(pd->adapter, mr));
+	*out = mr;
+	return 0;
+}
+
+void vb_mr_become(struct vb_mr *mr, enum vb_mr_kind kind)
+{
+	struct vb_adapter *a = mr->pd->adapter;
+
+	vb_mutex_lock(&a->mr_lock);
+	mr->kind = kind;
+	vb_mutex_unlock(&a->mr_lock);
+}
+
+int vb_mr_register_null(struct vb_pd *pd, struct vb_mr **out)
+{
+	struct vb_mr *mr;
+	int rc = take_region(pd, &mr);
+
+	if (rc)
+		return rc;
+	fill(mr, pd, NULL, UINT64_MAX, 0, ACCESS_LOCAL_WRITE);
+	vb_mr_become(mr, MR_NULL);
+	vb_mr_open(mr, vb_mr_next_key(pd->adapter, mr));
 	*out = mr;
 	return 0;
 }
@@ -233,12 +276,22 @@ void vb_mr_drop(struct vb_mr *mr)
 	atomic_fetch_sub_explicit(&mr->users, 1, memory_order_release);
 }
 
+struct vb_mr *vb_mr_of(const struct vb_pd *pd, uint32_t key)
+{
+	struct vb_mr *mr = vb_mr_hold(pd->adapter, key);
+	bool is_its = mr && mr->pd == pd && mr->kind <= MR_NULL;
+
+	if (mr)
+		vb_mr_drop(mr);
+	return is_its ? mr : NULL;
+}
+
 void vb_mr_close(struct vb_mr *mr)
 {
 	uint32_t key = atomic_exchange(&mr->key, 0);
 
 	if (key)
-		revoke(mr, key);
+		withdraw(mr, key);
 	/* An access is a copy, no more: it is over soon. */
 	for (unsigned turn = 0; atomic_load(&mr->users); turn++) {
 		if (turn < 100)
@@ -277,6 +330,8 @@ int vb_mr_deregister(struct vb_mr *mr)
 
 	if (rc)
 		return rc;
+	if (mr->kind != MR_REGION)
+		vb_mr_become(mr, MR_REGION);
 	vb_mr_give(mr);
 	vb_limit_give(&a->n_mr);
 	return 0;
@@ -320,8 +375,14 @@ static bool is_inside(const struct vb_mr *mr, uint64_t iova, uint64_t len)
 /* A window is for peers, and perhaps those of one queue pair only. */
 static bool may_come_by(const struct vb_mr *mr, uint32_t need, uint32_t qpn)
 {
-	return mr->kind == MR_REGION ||
+	return mr->kind <= MR_NULL ||
 	       ((need & REMOTE) && (mr->qpn == 0 || mr->qpn == qpn));
+}
+
+/* In numbers, as a region of the whole address space begins at NULL. */
+static uint8_t *at_iova(const struct vb_mr *mr, uint64_t iova)
+{
+	return (uint8_t *)((uintptr_t)mr->base + (iova - mr->iova));
 }
 
 /* For people: a key is refused at most once in a queue pair's life. */
@@ -364,7 +425,7 @@ enum vb_fault vb_mr_begin(struct vb_adapter *a, const struct vb_pd *pd,
 	if (VB_LIKELY(mr && mr->pd == pd && is_inside(mr, iova, len) &&
 		      (mr->access & need) == need &&
 		      may_come_by(mr, need, qpn))) {
-		*use = (struct vb_mr_use){ mr, mr->base + (iova - mr->iova) };
+		*use = (struct vb_mr_use){ mr, at_iova(mr, iova) };
 		return FAULT_NONE;
 	}
 	explain(mr, pd, qpn, key, iova, len, need);
@@ -444,4 +505,44 @@ enum vb_fault vb_mr_atomic(struct vb_adapter *a, const struct vb_pd *pd,
 		  : vb_guard_add64(at, swap_add, old);
 	vb_mr_end(&use);
 	return rc ? FAULT_REMOTE_MEMORY : FAULT_NONE;
+}
+
+/* Linux 5.14 has this; before it, pages come when they are touched. */
+static int populate(uint8_t *at, uint64_t len, bool write)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t first = (uintptr_t)at & ~(page - 1);
+	size_t bytes = (uintptr_t)at + len - first;
+	int advice = write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+
+	if (madvise((void *)first, bytes, advice) == 0 || errno == EINVAL)
+		return 0;
+	return errno == EFAULT || errno == ENOMEM ? -EFAULT : -errno;
+}
+
+static int judge_prefetch(const struct vb_mr *mr, const struct vb_pd *pd,
+			  const struct vb_sge *range, bool write)
+{
+	if (mr->kind == MR_WINDOW_1 || mr->kind == MR_WINDOW_2)
+		return -EINVAL;
+	if (!(mr->access & ACCESS_ON_DEMAND))
+		return -ENOENT;
+	if (mr->pd != pd || (write && !(mr->access & ACCESS_LOCAL_WRITE)))
+		return -EPERM;
+	return is_inside(mr, range->addr, range->length) ? 0 : -EFAULT;
+}
+
+int vb_mr_prefetch(const struct vb_pd *pd, const struct vb_sge *range,
+		   bool write, bool touch)
+{
+	struct vb_mr *mr = vb_mr_hold(pd->adapter, range->lkey);
+	int rc;
+
+	if (!mr)
+		return -ENOENT;
+	rc = judge_prefetch(mr, pd, range, write);
+	if (rc == 0 && touch && range->length)
+		rc = populate(at_iova(mr, range->addr), range->length, write);
+	vb_mr_drop(mr);
+	return rc;
 }

@@ -10,9 +10,11 @@
 #define CORE_MR_H
 
 #include "core/adapter.h"
+#include "core/types.h"
 
 enum vb_mr_kind {
 	MR_REGION,
+	MR_NULL,     /* every address, no memory: reads 0, forgets writes */
 	MR_WINDOW_1, /* of type 1: any queue pair of its PD */
 	MR_WINDOW_2, /* of type 2B: the queue pair that bound it */
 };
@@ -75,12 +77,20 @@ static inline uint32_t vb_key_index(uint32_t key_mask, uint32_t key_inv,
 
 /*
  * Register @length bytes at @base, addressed by peers as @iova. A region may
- * be empty. -EINVAL: unknown access bits, remote write or atomic without
+ * be empty; or, on demand, the whole address space: from NULL, UINT64_MAX
+ * bytes, @iova 0. -EINVAL: unknown access bits, remote write or atomic without
  * local write, or the range wraps or passes max_mr_size. -ENOSPC/-ENOMEM.
  */
 VB_MUST_CHECK int vb_mr_register(struct vb_pd *pd, void *base, uint64_t length,
 				 uint64_t iova, uint32_t access,
 				 struct vb_mr **mr);
+
+/* The same for a region of MR_NULL. */
+VB_MUST_CHECK int vb_mr_register_null(struct vb_pd *pd, struct vb_mr **mr);
+
+/* The region that has @key, when it is of @pd; or NULL. For who knows that it
+ * is not deregistered meanwhile. */
+struct vb_mr *vb_mr_of(const struct vb_pd *pd, uint32_t key);
 
 /* After the return nobody touches the memory. -EBUSY: a window is bound. */
 VB_MUST_CHECK int vb_mr_deregister(struct vb_mr *mr);
@@ -115,10 +125,26 @@ enum vb_fault vb_mr_begin(struct vb_adapter *a, const struct vb_pd *pd,
 			  uint64_t len, uint32_t need, struct vb_mr_use *use);
 void vb_mr_end(struct vb_mr_use *use);
 
+/* There is no memory behind it: use->at means nothing. */
+static inline bool vb_mr_is_null(const struct vb_mr_use *use)
+{
+	return use->mr && use->mr->kind == MR_NULL;
+}
+
 /* Only the answer. */
 enum vb_fault vb_mr_check(struct vb_adapter *a, const struct vb_pd *pd,
 			  uint32_t qpn, uint32_t key, uint64_t iova,
 			  uint64_t len, uint32_t need);
+
+/*
+ * Bring the pages into memory, as if they were to be read, or written. What
+ * ibv_advise_mr() says: -EINVAL a window; -ENOENT no region on demand has that
+ * key; -EPERM another domain's, or it is not writable; -EFAULT outside the
+ * region, or not mapped. @touch: false does no more than to check that.
+ */
+VB_MUST_CHECK int vb_mr_prefetch(const struct vb_pd *pd,
+				 const struct vb_sge *range, bool write,
+				 bool touch);
 
 /* begin + guarded copy + end. FAULT_RKEY or FAULT_REMOTE_MEMORY. */
 enum vb_fault vb_mr_write(struct vb_adapter *a, const struct vb_pd *pd,

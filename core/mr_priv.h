@@ -9,6 +9,8 @@
 VB_MUST_CHECK int vb_mr_take(struct vb_pd *pd, struct vb_mr **mr);
 /* It has no key any more. */
 void vb_mr_give(struct vb_mr *mr);
+/* From a region to something else, without a key, and back. */
+void vb_mr_become(struct vb_mr *mr, enum vb_mr_kind kind);
 /* The entry that @key names, whatever its state and its key; or NULL. */
 struct vb_mr *vb_mr_find(const struct vb_adapter *a, uint32_t key);
 /* Count a user of the region or window that has @key now; or NULL. */

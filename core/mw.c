@@ -107,7 +107,7 @@ uint32_t vb_mw_next_key(uint32_t key)
 static const char *refuse_window(const struct vb_mr *mw, const struct vb_pd *pd,
 				 const struct vb_mw_bind *b)
 {
-	if (!mw || mw->kind == MR_REGION)
+	if (!mw || (mw->kind != MR_WINDOW_1 && mw->kind != MR_WINDOW_2))
 		return "there is no such window";
 	if (mw->pd != pd) /* C10-72 */
 		return "the queue pair is of another protection domain";

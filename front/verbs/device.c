@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/guard.h"
@@ -297,52 +298,78 @@ static void fill_context(struct vb_front_context *c, struct ibv_device *device)
 	c->v.query_port = vb_front_query_port;
 	c->v.query_device_ex = query_device_ex;
 	c->v.query_rt_values = query_rt_values;
+	c->v.alloc_td = vb_front_alloc_td;
+	c->v.dealloc_td = vb_front_dealloc_td;
+	c->v.alloc_parent_domain = vb_front_alloc_parent_domain;
+	c->v.advise_mr = vb_front_advise_mr;
+	c->v.alloc_null_mr = vb_front_alloc_null_mr;
+	c->v.alloc_dm = vb_front_alloc_dm;
+	c->v.free_dm = vb_front_free_dm;
+	c->v.reg_dm_mr = vb_front_reg_dm_mr;
 	c->v.create_cq_ex = vb_front_create_cq_ex;
 	c->v.create_qp_ex = vb_front_create_qp_ex;
 	c->v.close_xrcd = refuse_close_xrcd;
 }
 
-static int open_context(struct vb_front_context *c, struct ibv_device *device)
+/*
+ * What a context's cmd_fd holds, for ibv_import_device(). Programs read, poll
+ * and close nothing on it, but some test it, and some pass it on.
+ */
+struct command_file {
+	char magic[8];
+	uint64_t guid;
+	uint32_t ifindex;
+};
+static const char command_magic[8] = "verbena";
+
+static int make_command_fd(const struct vb_device *d)
+{
+	struct command_file file = { .guid = d->guid, .ifindex = d->ifindex };
+	int fd = memfd_create("verbena", MFD_CLOEXEC);
+
+	if (fd < 0) /* by whom it may be denied: then it cannot be imported */
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	memcpy(file.magic, command_magic, sizeof(file.magic));
+	if (write(fd, &file, sizeof(file)) != sizeof(file)) {
+		close(fd);
+		return -EIO;
+	}
+	return fd;
+}
+
+static int open_context(struct vb_front_context *c, struct ibv_device *device,
+			int fd)
 {
 	struct vb_front_device *d =
 		VB_CONTAINER_OF(device, struct vb_front_device, ibv);
-	int fd, rc;
+	int rc = vb_guard_install();
 
-	/* Programs read, poll and close nothing on it, but some test it. */
-	fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	rc = vb_guard_install();
 	if (rc == 0)
 		rc = vb_async_init(&c->async);
 	if (rc)
-		goto close_fd;
+		return rc;
 	c->async.taken = vb_front_count_taken;
 	rc = vb_engine_open(&d->found, &c->async, &c->adapter);
-	if (rc)
-		goto fini_async;
+	if (rc) {
+		vb_async_fini(&c->async);
+		return rc;
+	}
 	c->v.context.cmd_fd = fd;
 	c->forks = vb_engine_forks();
 	return 0;
-
-fini_async:
-	vb_async_fini(&c->async);
-close_fd:
-	close(fd);
-	return rc;
 }
 
-struct ibv_context *ibv_open_device(struct ibv_device *device)
+/* Takes @fd when it succeeds. */
+static struct ibv_context *make_context(struct ibv_device *device, int fd)
 {
-	struct vb_front_context *c;
+	struct vb_front_context *c = calloc(1, sizeof(*c));
 	int rc;
 
-	if (!device)
-		return vb_front_null(-EINVAL);
-	c = calloc(1, sizeof(*c));
 	if (!c)
 		return vb_front_null(-ENOMEM);
-	rc = open_context(c, device);
+	rc = open_context(c, device, fd);
 	if (rc) {
 		free(c);
 		return vb_front_null(rc);
@@ -351,6 +378,62 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	atomic_init(&c->refs, 1);
 	hold_device(device, 1);
 	return &c->v.context;
+}
+
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct ibv_context *context;
+	int fd;
+
+	if (!device)
+		return vb_front_null(-EINVAL);
+	fd = make_command_fd(
+		&VB_CONTAINER_OF(device, struct vb_front_device, ibv)->found);
+	if (fd < 0)
+		return vb_front_null(fd);
+	context = make_context(device, fd);
+	if (!context)
+		close(fd);
+	return context;
+}
+
+static struct ibv_device *find_device(struct ibv_device **list,
+				      const struct command_file *file)
+{
+	for (; *list; list++) {
+		const struct vb_device *d =
+			&VB_CONTAINER_OF(*list, struct vb_front_device, ibv)
+				 ->found;
+
+		if (d->guid == file->guid && d->ifindex == file->ifindex)
+			return *list;
+	}
+	return NULL;
+}
+
+/* A context on the same device. Of the objects of a context in another process
+ * it knows none: they are that process's memory. */
+struct ibv_context *ibv_import_device(int cmd_fd)
+{
+	struct ibv_context *context = NULL;
+	struct ibv_device **list, *device;
+	struct command_file file;
+
+	if (pread(cmd_fd, &file, sizeof(file), 0) != sizeof(file) ||
+	    memcmp(file.magic, command_magic, sizeof(file.magic)) != 0) {
+		vb_log(LOG_INFO, "fd %d is no context's", cmd_fd);
+		return vb_front_null(-EINVAL);
+	}
+	list = ibv_get_device_list(NULL);
+	if (!list)
+		return NULL;
+	device = find_device(list, &file);
+	if (device)
+		context = make_context(device, cmd_fd);
+	else
+		errno = ENODEV;
+	ibv_free_device_list(list);
+	return context;
 }
 
 void vb_front_context_get(struct ibv_context *context)
@@ -451,6 +534,22 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	return 0;
 }
 
+/* Nothing is pinned, so that every region is paged on demand; the flag to ask
+ * for it changes nothing. */
+static void fill_odp(struct ibv_odp_caps *caps)
+{
+	const uint32_t uc = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
+			    IBV_ODP_SUPPORT_SRQ_RECV | IBV_ODP_SUPPORT_WRITE;
+
+	caps->general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+	caps->per_transport_caps.rc_odp_caps =
+		uc | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
+	caps->per_transport_caps.uc_odp_caps = uc;
+	caps->per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND |
+					       IBV_ODP_SUPPORT_RECV |
+					       IBV_ODP_SUPPORT_SRQ_RECV;
+}
+
 static int query_device_ex(struct ibv_context *context,
 			   const struct ibv_query_device_ex_input *input,
 			   struct ibv_device_attr_ex *attr, size_t size)
@@ -463,6 +562,8 @@ static int query_device_ex(struct ibv_context *context,
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
 	all.completion_timestamp_mask = UINT64_MAX;
 	all.hca_core_clock = 1000000; /* kHz: the clock counts nanoseconds */
+	all.max_dm_size = VB_FRONT_DM_BYTES;
+	fill_odp(&all.odp_caps);
 	all.phys_port_cnt_ex = 1;
 	/* A newer program's struct is longer: what we do not know is 0. */
 	memset(attr, 0, size);

@@ -42,14 +42,61 @@ struct vb_front_context {
 	struct verbs_context v; /* last: programs measure it by its own sz */
 };
 
+struct vb_front_td {
+	struct ibv_td ibv;
+	_Atomic uint32_t refs; /* parental domains */
+};
+
+/* Several may share one of core: a parental domain, or an imported one. */
 struct vb_front_pd {
 	struct ibv_pd ibv;
 	struct vb_pd *core;
+	bool is_parent;
+	struct vb_front_td *td; /* a parent's, or NULL */
+	struct vb_front_pd *next;
+};
+
+/* What a dmabuf's descriptor gave, mapped. */
+struct vb_front_map {
+	uint8_t *at; /* NULL: none */
+	size_t length;
+	uint64_t into; /* where what was asked for begins */
+};
+
+/* Device memory, whichever contexts' objects it is known by. */
+struct vb_front_memory {
+	/* immutable */
+	const struct ibv_device *device;
+	uint32_t handle;
+	uint8_t *bytes;
+	uint64_t length;
+	void *map;
+	size_t mapped;
+	_Atomic uint32_t refs; /* regions */
+	struct vb_front_memory *next;
+};
+
+/* Most of it that there is, for all devices of a process. */
+#define VB_FRONT_DM_BYTES (64u << 20)
+
+struct vb_front_dm {
+	struct ibv_dm ibv;
+	struct vb_front_memory *memory;
+};
+
+enum vb_front_mr_kind {
+	FRONT_MR_PLAIN, /* which may be registered anew */
+	FRONT_MR_NULL,
+	FRONT_MR_MAPPED,
+	FRONT_MR_DM,
 };
 
 struct vb_front_mr {
 	struct ibv_mr ibv;
 	struct vb_mr *core;
+	enum vb_front_mr_kind kind;
+	struct vb_front_map map;	/* FRONT_MR_MAPPED */
+	struct vb_front_memory *memory; /* FRONT_MR_DM */
 };
 
 struct vb_front_mw {
@@ -144,6 +191,11 @@ static inline struct vb_front_mr *vb_front_mr(struct ibv_mr *mr)
 	return VB_CONTAINER_OF(mr, struct vb_front_mr, ibv);
 }
 
+static inline struct vb_front_dm *vb_front_dm(struct ibv_dm *dm)
+{
+	return VB_CONTAINER_OF(dm, struct vb_front_dm, ibv);
+}
+
 static inline struct vb_front_pd *vb_front_pd(struct ibv_pd *pd)
 {
 	return VB_CONTAINER_OF(pd, struct vb_front_pd, ibv);
@@ -184,6 +236,14 @@ void vb_front_count_taken(const struct vb_event *e);
 struct ibv_cq_ex *vb_front_create_cq_ex(struct ibv_context *context,
 					struct ibv_cq_init_attr_ex *attr);
 
+/* domain.c */
+struct ibv_td *vb_front_alloc_td(struct ibv_context *context,
+				 struct ibv_td_init_attr *attr);
+int vb_front_dealloc_td(struct ibv_td *td);
+struct ibv_pd *
+vb_front_alloc_parent_domain(struct ibv_context *context,
+			     struct ibv_parent_domain_init_attr *attr);
+
 /* qp.c */
 struct vb_av vb_front_av_in(const struct ibv_ah_attr *a);
 struct ibv_ah_attr vb_front_av_out(const struct vb_av *av);
@@ -200,11 +260,18 @@ int vb_front_gid_type(struct ibv_context *context, uint8_t port_num,
 /* names.c */
 const char *vb_front_wr_name(unsigned opcode);
 
-/* objects.c: a region at any address as peers see it; sets errno. */
+/* memory.c; the first: a region at any address as peers see it; sets errno. */
 struct ibv_mr *vb_front_register(struct ibv_pd *pd, void *addr, size_t length,
 				 uint64_t iova, unsigned access);
-
-/* memory.c */
+struct ibv_mr *vb_front_alloc_null_mr(struct ibv_pd *pd);
+int vb_front_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
+		       uint32_t flags, struct ibv_sge *list, uint32_t count);
+struct ibv_dm *vb_front_alloc_dm(struct ibv_context *context,
+				 struct ibv_alloc_dm_attr *attr);
+int vb_front_free_dm(struct ibv_dm *dm);
+struct ibv_mr *vb_front_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm,
+				  uint64_t offset, size_t length,
+				  unsigned access);
 struct ibv_mw *vb_front_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int vb_front_dealloc_mw(struct ibv_mw *mw);
 

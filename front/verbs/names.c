@@ -256,39 +256,3 @@ VB_EXPORT int ibv_dofork_range(void *base, size_t size)
 {
 	return 0;
 }
-
-/*
- * Objects of another process come by a kernel handle; ours have none.
- */
-
-struct ibv_context *ibv_import_device(int cmd_fd)
-{
-	return vb_front_null(-EOPNOTSUPP);
-}
-
-struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
-{
-	return vb_front_null(-EOPNOTSUPP);
-}
-
-void ibv_unimport_pd(struct ibv_pd *pd)
-{
-}
-
-struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
-{
-	return vb_front_null(-EOPNOTSUPP);
-}
-
-void ibv_unimport_mr(struct ibv_mr *mr)
-{
-}
-
-struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
-{
-	return vb_front_null(-EOPNOTSUPP);
-}
-
-void ibv_unimport_dm(struct ibv_dm *dm)
-{
-}

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* PD, MR, CQ, SRQ, channels and events: translate, call core, wait for what
+/* CQ, SRQ, channels and events: translate, call core, wait for what
  * the program has not acknowledged. */
 #include "front/verbs/front.h"
 
 #include <stdlib.h>
 
 #include "base/log.h"
-
-static struct vb_adapter *adapter_of(struct ibv_context *context)
-{
-	return vb_front_context(context)->adapter;
-}
 
 /*
  * Asynchronous events. Those about an object are counted when the program
@@ -116,189 +111,6 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 }
 
 /*
- * Protection domains.
- */
-
-struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
-{
-	struct vb_front_pd *pd = calloc(1, sizeof(*pd));
-	int rc;
-
-	if (!pd)
-		return vb_front_null(-ENOMEM);
-	rc = vb_pd_create(adapter_of(context), &pd->core);
-	if (rc) {
-		free(pd);
-		return vb_front_null(rc);
-	}
-	pd->core->owner = pd;
-	pd->ibv.context = context;
-	pd->ibv.handle = vb_front_handle();
-	vb_front_context_get(context);
-	return &pd->ibv;
-}
-
-int ibv_dealloc_pd(struct ibv_pd *ibv)
-{
-	struct vb_front_pd *pd = vb_front_pd(ibv);
-	int rc;
-
-	if (vb_front_is_inherited(ibv->context))
-		return 0;
-	rc = vb_pd_destroy(pd->core);
-	if (rc) {
-		vb_log(LOG_INFO, "pd %u: objects still stand on it",
-		       ibv->handle);
-		return vb_front_errno(rc);
-	}
-	vb_front_context_put(ibv->context);
-	free(pd);
-	return 0;
-}
-
-/*
- * Memory regions.
- */
-
-/* What programs may set without knowing whether a device has it. */
-static uint32_t known_access(unsigned access)
-{
-	return access & ~((uint32_t)IBV_ACCESS_OPTIONAL_RANGE &
-			  ~ACCESS_RELAXED_ORDERING);
-}
-
-struct ibv_mr *vb_front_register(struct ibv_pd *ibv_pd, void *addr,
-				 size_t length, uint64_t iova, unsigned access)
-{
-	struct vb_front_mr *mr = calloc(1, sizeof(*mr));
-	uint32_t rights = known_access(access);
-	int rc;
-
-	if (!mr)
-		return vb_front_null(-ENOMEM);
-	rc = vb_mr_register(vb_front_pd(ibv_pd)->core, addr, length,
-			    rights & ACCESS_ZERO_BASED ? 0 : iova, rights,
-			    &mr->core);
-	if (rc) {
-		vb_log(LOG_INFO,
-		       "pd %u: no region of %zu bytes at %p, access 0x%x: %s",
-		       ibv_pd->handle, length, addr, access, strerror(-rc));
-		free(mr);
-		return vb_front_null(rc);
-	}
-	mr->ibv = (struct ibv_mr){
-		.context = ibv_pd->context,
-		.pd = ibv_pd,
-		.addr = addr,
-		.length = length,
-		.handle = vb_front_handle(),
-		.lkey = atomic_load(&mr->core->key),
-		.rkey = atomic_load(&mr->core->key),
-	};
-	vb_front_context_get(ibv_pd->context);
-	return &mr->ibv;
-}
-
-struct ibv_mr *(ibv_reg_mr)(struct ibv_pd *pd, void *addr, size_t length,
-			    int access)
-{
-	return vb_front_register(pd, addr, length, (uintptr_t)addr,
-				 (unsigned)access);
-}
-
-struct ibv_mr *(ibv_reg_mr_iova)(struct ibv_pd *pd, void *addr, size_t length,
-				 uint64_t iova, int access)
-{
-	return vb_front_register(pd, addr, length, iova, (unsigned)access);
-}
-
-struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length,
-				uint64_t iova, unsigned int access)
-{
-	return vb_front_register(pd, addr, length, iova, access);
-}
-
-struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
-				 size_t length, uint64_t iova, int fd,
-				 int access)
-{
-	return vb_front_null(-EOPNOTSUPP);
-}
-
-#define REREG_FLAGS                                                            \
-	(IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD |            \
-	 IBV_REREG_MR_CHANGE_ACCESS)
-
-static int check_rereg(const struct ibv_mr *mr, int flags,
-		       const struct ibv_pd *pd, const void *addr)
-{
-	if (flags & ~REREG_FLAGS || !flags)
-		return -EINVAL;
-	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION && !addr)
-		return -EINVAL;
-	if (flags & IBV_REREG_MR_CHANGE_PD &&
-	    (!pd || pd->context->device != mr->context->device))
-		return -EINVAL;
-	return 0;
-}
-
-/* The keys stay. A peer that uses them meanwhile is refused or served as
- * before or as after; nothing is left half done, so that the region is valid
- * whatever is returned. */
-int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr,
-		 size_t length, int access)
-{
-	struct vb_mr_change to = {
-		.place = flags & IBV_REREG_MR_CHANGE_TRANSLATION,
-		.rights = flags & IBV_REREG_MR_CHANGE_ACCESS,
-		.base = addr,
-		.length = length,
-		.access = known_access((unsigned)access),
-	};
-	struct vb_mr *core = vb_front_mr(ibv)->core;
-	int rc = check_rereg(ibv, flags, pd, addr);
-
-	/* Offsets of a region that is zero based stay offsets. */
-	to.iova = (to.rights ? to.access : core->access) & ACCESS_ZERO_BASED
-			  ? 0
-			  : (uintptr_t)addr;
-	if (flags & IBV_REREG_MR_CHANGE_PD && pd)
-		to.pd = vb_front_pd(pd)->core;
-	if (rc == 0)
-		rc = vb_mr_change(core, &to);
-	if (rc) {
-		vb_log(LOG_INFO, "mr 0x%x: not registered anew: %s", ibv->lkey,
-		       strerror(-rc));
-		errno = -rc;
-		return IBV_REREG_MR_ERR_INPUT;
-	}
-	if (to.pd)
-		ibv->pd = pd;
-	if (to.place) {
-		ibv->addr = addr;
-		ibv->length = length;
-	}
-	return 0;
-}
-
-int ibv_dereg_mr(struct ibv_mr *ibv)
-{
-	struct vb_front_mr *mr = vb_front_mr(ibv);
-	int cancel, rc;
-
-	if (vb_front_is_inherited(ibv->context))
-		return 0;
-	cancel = vb_cancel_off();
-	rc = vb_mr_deregister(mr->core);
-	if (rc == 0) {
-		vb_front_context_put(ibv->context);
-		free(mr);
-	}
-	vb_cancel_back(cancel);
-	return vb_front_errno(rc);
-}
-
-/*
  * Completion channels.
  */
 
@@ -391,8 +203,10 @@ static int check_cq_attr(struct ibv_context *context,
 		return -EINVAL;
 	if (attr->comp_mask & ~masks || attr->wc_flags & ~CQ_WC_FLAGS)
 		return -EOPNOTSUPP;
-	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD && attr->parent_domain)
-		return -EOPNOTSUPP;
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
+	    (!attr->parent_domain ||
+	     !vb_front_pd(attr->parent_domain)->is_parent))
+		return -EINVAL;
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
 	    attr->flags & ~flags)
 		return -EOPNOTSUPP;
@@ -411,8 +225,8 @@ static int create_core_cq(struct ibv_context *context,
 				      ibv)
 			      ->core;
 	if (!rc)
-		rc = vb_cq_create(adapter_of(context), attr->cqe, ch,
-				  &vb_front_context(context)->async, core);
+		rc = vb_cq_create(vb_front_context(context)->adapter, attr->cqe,
+				  ch, &vb_front_context(context)->async, core);
 	if (rc)
 		vb_log(LOG_INFO, "%s: no completion queue of %u entries: %s",
 		       context->device->name, attr->cqe, strerror(-rc));

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Protection domains: plain ones, parental ones, and those that another context
+ * of this process has made; thread domains.
+ */
+#include "front/verbs/front.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+
+/* All of this process, so that one can be found by its handle. */
+static struct {
+	struct vb_mutex lock;
+	struct vb_front_pd *first; /* lock */
+} domains = { .lock = { PTHREAD_MUTEX_INITIALIZER } };
+
+static void enter_pd(struct vb_front_pd *pd)
+{
+	vb_mutex_lock(&domains.lock);
+	pd->next = domains.first;
+	domains.first = pd;
+	vb_mutex_unlock(&domains.lock);
+}
+
+static void leave_pd(struct vb_front_pd *pd)
+{
+	struct vb_front_pd **at = &domains.first;
+
+	vb_mutex_lock(&domains.lock);
+	while (*at != pd)
+		at = &(*at)->next;
+	*at = pd->next;
+	vb_mutex_unlock(&domains.lock);
+}
+
+static struct ibv_pd *wrap(struct ibv_context *context, struct vb_pd *core,
+			   uint32_t handle)
+{
+	struct vb_front_pd *pd = calloc(1, sizeof(*pd));
+
+	if (!pd)
+		return NULL;
+	pd->core = core;
+	pd->ibv.context = context;
+	pd->ibv.handle = handle;
+	enter_pd(pd);
+	vb_front_context_get(context);
+	return &pd->ibv;
+}
+
+static void unwrap(struct vb_front_pd *pd)
+{
+	leave_pd(pd);
+	if (pd->td)
+		atomic_fetch_sub(&pd->td->refs, 1);
+	vb_front_context_put(pd->ibv.context);
+	free(pd);
+}
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+	struct ibv_pd *pd;
+	struct vb_pd *core;
+	int rc = vb_pd_create(vb_front_context(context)->adapter, &core);
+
+	if (rc)
+		return vb_front_null(rc);
+	pd = wrap(context, core, vb_front_handle());
+	if (pd)
+		return pd;
+	rc = vb_pd_destroy(core); /* nothing stands on it */
+	return vb_front_null(rc ? rc : -ENOMEM);
+}
+
+/* A parental domain is a reference to the plain one, and its end is one less
+ * for that. */
+static int destroy_core(struct vb_front_pd *pd)
+{
+	if (!pd->is_parent)
+		return vb_pd_destroy(pd->core);
+	atomic_fetch_sub(&pd->core->refs, 1);
+	return 0;
+}
+
+int ibv_dealloc_pd(struct ibv_pd *ibv)
+{
+	struct vb_front_pd *pd = vb_front_pd(ibv);
+	int rc;
+
+	if (vb_front_is_inherited(ibv->context))
+		return 0;
+	rc = destroy_core(pd);
+	if (rc) {
+		vb_log(LOG_INFO, "pd %u: objects still stand on it",
+		       ibv->handle);
+		return vb_front_errno(rc);
+	}
+	unwrap(pd);
+	return 0;
+}
+
+/* Only a domain's own context has it as long as it needs it; what is imported
+ * is for its users to keep (ibv_import_pd(3)). */
+struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t handle)
+{
+	struct vb_adapter *a = vb_front_context(context)->adapter;
+	struct vb_pd *core = NULL;
+	struct vb_front_pd *pd;
+	struct ibv_pd *mine;
+
+	vb_mutex_lock(&domains.lock);
+	for (pd = domains.first; pd && !core; pd = pd->next)
+		if (pd->ibv.handle == handle && !pd->is_parent &&
+		    pd->core->adapter == a)
+			core = pd->core;
+	vb_mutex_unlock(&domains.lock);
+	if (!core) {
+		vb_log(LOG_INFO, "%s: no domain of this process is number %u",
+		       context->device->name, handle);
+		return vb_front_null(-ENOENT);
+	}
+	mine = wrap(context, core, handle);
+	return mine ? mine : vb_front_null(-ENOMEM);
+}
+
+void ibv_unimport_pd(struct ibv_pd *ibv)
+{
+	if (!vb_front_is_inherited(ibv->context))
+		unwrap(vb_front_pd(ibv));
+}
+
+/*
+ * Thread domains promise that one thread at a time uses what is in them. The
+ * locks that this could spare are free while nobody waits for them.
+ */
+
+struct ibv_td *vb_front_alloc_td(struct ibv_context *context,
+				 struct ibv_td_init_attr *attr)
+{
+	struct vb_front_td *td;
+
+	if (attr->comp_mask)
+		return vb_front_null(-EOPNOTSUPP);
+	td = calloc(1, sizeof(*td));
+	if (!td)
+		return vb_front_null(-ENOMEM);
+	td->ibv.context = context;
+	vb_front_context_get(context);
+	return &td->ibv;
+}
+
+int vb_front_dealloc_td(struct ibv_td *ibv)
+{
+	struct vb_front_td *td = VB_CONTAINER_OF(ibv, struct vb_front_td, ibv);
+
+	if (vb_front_is_inherited(ibv->context))
+		return 0;
+	if (atomic_load(&td->refs))
+		return vb_front_errno(-EBUSY);
+	vb_front_context_put(ibv->context);
+	free(td);
+	return 0;
+}
+
+static int check_parent(const struct ibv_context *context,
+			const struct ibv_parent_domain_init_attr *attr)
+{
+	const uint32_t known = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+			       IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+
+	if (attr->comp_mask & ~known)
+		return -EOPNOTSUPP;
+	if (!attr->pd || attr->pd->context->device != context->device ||
+	    VB_CONTAINER_OF(attr->pd, const struct vb_front_pd, ibv)->is_parent)
+		return -EINVAL;
+	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS &&
+	    (!attr->alloc || !attr->free))
+		return -EINVAL;
+	return 0;
+}
+
+struct ibv_pd *
+vb_front_alloc_parent_domain(struct ibv_context *context,
+			     struct ibv_parent_domain_init_attr *attr)
+{
+	int rc = check_parent(context, attr);
+	struct vb_front_pd *pd;
+	struct ibv_pd *ibv;
+
+	if (rc)
+		return vb_front_null(rc);
+	ibv = wrap(context, vb_front_pd(attr->pd)->core, vb_front_handle());
+	if (!ibv)
+		return vb_front_null(-ENOMEM);
+	pd = vb_front_pd(ibv);
+	pd->is_parent = true;
+	atomic_fetch_add(&pd->core->refs, 1);
+	if (attr->td) {
+		pd->td = VB_CONTAINER_OF(attr->td, struct vb_front_td, ibv);
+		atomic_fetch_add(&pd->td->refs, 1);
+	}
+	return ibv;
+}
