@@ -86,6 +86,12 @@ serves() {
 other() {
 	[ "$1" = host ] && echo guest || echo host
 }
+address_of() {
+	[ "$1" = host ] && echo "$HOST_A" || echo "$HOST_GUEST"
+}
+device_at() {
+	[ "$1" = host ] && echo roce_tap0 || echo rxe0
+}
 
 # lab_pair SERVER_SIDE SERVER... -- CLIENT...: True: both ended with 0. What
 # they wrote is in $work/server and $work/client.

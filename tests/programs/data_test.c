@@ -11,6 +11,9 @@
  *	-s SEED    replay: the two sides do the same steps for the same seed
  *	-n STEPS   -t SECONDS   what comes first ends the run
  *	-x BYTES   the largest message
+ *	-r	   this side's receives are there before what they are for
+ *	-f	   this side fences nothing
+ *	-a CODE    the ACK timeout (ibv_modify_qp's), for slow peers
  *
  * A step is a list of operations, posted at once; some by this side and some
  * by the other. Both sides draw the step from the seed, so each knows what
@@ -91,7 +94,7 @@ struct area {
 
 static struct run {
 	struct rc_options rc;
-	bool client;
+	bool client, never_late, never_fenced;
 	uint64_t seed;
 	unsigned steps;
 	double limit;
@@ -349,7 +352,7 @@ static void post_send(const struct op *op, unsigned id, bool last)
 	wr.num_sge = sge_list(&run.out, &op->local,
 			      op->inlined ? 0 : run.out.mr->lkey, sge);
 	wr.send_flags = (op->signaled || last ? IBV_SEND_SIGNALED : 0) |
-			(op->fence ? IBV_SEND_FENCE : 0) |
+			(op->fence && !run.never_fenced ? IBV_SEND_FENCE : 0) |
 			(op->inlined ? IBV_SEND_INLINE : 0) |
 			IBV_SEND_SOLICITED;
 	if (kinds[op->kind].atomic) {
@@ -445,6 +448,7 @@ static void post_receives(const struct step *s)
 static void do_step(const struct step *s)
 {
 	bool seen[MAX_OPS] = { false };
+	bool late = s->late_receives && !run.never_late;
 	unsigned wanted = 0, last = MAX_OPS;
 
 	for (unsigned i = 0; i < s->count; i++) {
@@ -452,7 +456,7 @@ static void do_step(const struct step *s)
 		if (mine(&s->op[i]))
 			last = i;
 	}
-	if (!s->late_receives)
+	if (!late)
 		post_receives(s);
 	tcp_barrier(run.tcp);
 	for (unsigned i = 0; i < s->count; i++) {
@@ -463,7 +467,7 @@ static void do_step(const struct step *s)
 		wanted += mine(op) ? op->signaled || i == last
 				   : kinds[op->kind].receives;
 	}
-	if (s->late_receives) {
+	if (late) {
 		usleep(3000);
 		post_receives(s);
 	}
@@ -582,8 +586,11 @@ static void read_options(int argc, char **argv)
 	int c;
 
 	run.seed = (uint64_t)(seconds() * 1e9);
-	while ((c = getopt(argc, argv, "d:46m:p:s:n:t:x:")) != -1) {
+	while ((c = getopt(argc, argv, "a:d:46fm:p:rs:n:t:x:")) != -1) {
 		switch (c) {
+		case 'a':
+			run.rc.timeout = (unsigned)atoi(optarg);
+			break;
 		case 'd':
 			run.rc.device = optarg;
 			break;
@@ -591,11 +598,17 @@ static void read_options(int argc, char **argv)
 		case '6':
 			run.rc.family = c - '0';
 			break;
+		case 'f':
+			run.never_fenced = true;
+			break;
 		case 'm':
 			run.rc.mtu = mtu_of((unsigned)atoi(optarg));
 			break;
 		case 'p':
 			run.rc.port = atoi(optarg);
+			break;
+		case 'r':
+			run.never_late = true;
 			break;
 		case 's':
 			run.seed = strtoull(optarg, NULL, 0);

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Random operations (WRITE with immediate data among them), every byte
+# compared, then with packets lost; sourced by matrix.sh.
+# shellcheck shell=bash disable=SC2154 # set there
+
+limit=4
+steps=60
+[ $full = no ] || {
+	limit=60
+	steps=100000
+}
+
+# data NAME SERVER_SIDE OPTIONS...
+data() {
+	local name=$1 at=$2
+
+	shift 2
+	lab_case "lab data$name [server $at: $*]" data_pair "$at" "$@"
+}
+
+# An interpreted kernel that compares megabytes may answer late: -a 16 is
+# 268 ms. Two things rxe (6.1) is spared, as it would wait for ever after them:
+#   a fenced request that is repeated while a READ behind it is outstanding
+#     (its fence counts that READ, which waits for the repeat): no fences
+#     at its side;
+#   an RNR NAK while it sends the next message already (it repeats from the
+#     wrong place): receives at our side are never late.
+data_pair() {
+	local at=$1 seed=$((RANDOM + 1)) options=()
+
+	shift
+	options=(-s "$seed" -a 16 "$@")
+	lab_pair "$at" "$programs/data_test" -d "$(device_at "$at")" \
+		"$(mercy "$at")" "${options[@]}" -- \
+		"$programs/data_test" -d "$(device_at "$(other "$at")")" \
+		"$(mercy "$(other "$at")")" "${options[@]}" \
+		-t $limit -n $steps "$(address_of "$at")"
+}
+mercy() {
+	[ "$1" = host ] && echo -r || echo -f
+}
+
+data_matrix() {
+	local at
+
+	for at in guest host; do
+		data "" $at -4 -m 1024 -x 1048576
+		data "" $at -6 -m 4096 -x 1048576
+	done
+}
+
+lossy_data() {
+	local at
+
+	for at in guest host; do
+		data ", 1 % lost" $at -4 -m 1024 -x 20000
+		data ", 1 % lost" $at -6 -m 4096 -x 200000
+	done
+}
+
+# Dropped as they arrive, at both ends.
+loss_rules='table inet loss {
+	chain in {
+		type filter hook input priority 0;
+		udp dport 4791 numgen random mod 100 == 0 counter drop
+	}
+}'
+lose() {
+	a nft "$loss_rules" && guest nft "$loss_rules"
+}
+lose_no_more() {
+	a nft delete table inet loss && guest nft delete table inet loss
+}
+
+# SIDE: how many were.
+lost() {
+	local command=(nft list table inet loss)
+
+	if [ "$1" = host ]; then
+		a "${command[@]}"
+	else
+		guest "${command[@]}"
+	fi | sed -n 's/.*counter packets \([0-9]*\).*/\1/p'
+}
+
+were_lost() {
+	local side
+
+	for side in host guest; do
+		if [ "$(lost $side)" -gt 10 ]; then
+			ok "lab: packets were lost on the way to the $side:" \
+				"$(lost $side)"
+		else
+			not_ok "lab: packets were lost on the way to the $side"
+		fi
+	done
+}
+
+loss_matrix() {
+	lose >"$work/nft" 2>&1 || {
+		skip "lab with losses" "nft: $(head -n 1 "$work/nft")"
+		return
+	}
+	lossy_programs
+	lossy_data
+	[ "$only" != . ] || were_lost
+	lose_no_more
+}
