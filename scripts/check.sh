@@ -193,10 +193,7 @@ layer garbage "hostile datagrams while traffic runs" program garbage
 layer capture "what tshark and a second ICRC say" program capture
 layer container "what a container denies" program container
 layer bench "that make bench measures" program bench
-# By name (scripts/check.sh lab) or with --full, until it has passed often
-# enough to be trusted in every run.
-[ -z "$full" ] && [ ${#wanted[@]} -eq 0 ] ||
-	layer lab "the Linux kernel's Soft-RoCE as a peer" lab
+layer lab "the Linux kernel's Soft-RoCE as a peer" lab
 layer install "from an installed prefix" program install
 
 [ ${#failures[@]} -eq 0 ] || printf 'see %s\n' "${failures[@]}"

@@ -132,6 +132,7 @@ capture_start() {
 	local tries=0
 
 	command -v dumpcap >/dev/null || return 0
+	: >"$work/dumpcap"
 	become a dumpcap -q -P -B 32 -i tap0 -f 'udp port 4791' \
 		-a filesize:60000 -w "$work/pcap" >"$work/dumpcap" 2>&1 &
 	capture_pid=$!
