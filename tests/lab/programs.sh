@@ -27,7 +27,7 @@ perftest() {
 
 	shift 2
 	# shellcheck disable=SC2046 # words
-	lab_pair "$at" "$program" $(options_at "$at") "$@" -- \
+	again_if_noisy lab_pair "$at" "$program" $(options_at "$at") "$@" -- \
 		"$program" $(options_at "$(other "$at")") "$@" \
 		"$(address_of "$at")"
 }

@@ -87,6 +87,20 @@ summary() {
 	[ "$failed" -eq 0 ]
 }
 
+# again_if_noisy COMMAND...: perftest samples the processor's clock and ends
+# with status 1 where the load of other machines disturbs that. It says
+# nothing of us: try again.
+again_if_noisy() {
+	local tries
+
+	for tries in 1 2 3 4 5; do
+		"$@" && return
+		grep -qs "Can't produce a report" "$work/server" \
+			"$work/client" || return
+	done
+	return 1
+}
+
 # as WHO PROGRAM...: this shell becomes the program, as "root" or as "user",
 # an ordinary one without any capability.
 as() {

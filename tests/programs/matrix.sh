@@ -109,7 +109,7 @@ one() {
 	}
 	[ $all = yes ] || [ "$quick" = - ] || set -- "$@" -n "$quick"
 	start=$EPOCHREALTIME
-	if pair $who a $from "$program" -d "$device" $x "$server_gid" "$@" -- \
+	if again_if_noisy pair $who a $from "$program" -d "$device" $x "$server_gid" "$@" -- \
 		"$program" -d "$device" $x "$client_gid" "$@" "$HOST_A"; then
 		ok "$name ($(seconds_since "$start") s)"
 	else
