@@ -41,7 +41,9 @@ lab_network() {
 	hosts_begin && hold_namespace a && HOSTS_PID_a=$REPLY || return
 	export HOSTS_PID_a
 	a ip tuntap add dev tap0 mode tap || return
-	a sh -c "ip link set tap0 mtu $1
+	# The guest is slow, and UC and UD repeat nothing: what waits for it,
+	# waits here.
+	a sh -c "ip link set tap0 mtu $1 txqueuelen 30000
 		echo 0 >/proc/sys/net/ipv6/conf/all/accept_dad
 		echo 0 >/proc/sys/net/ipv6/conf/tap0/accept_dad
 		ip address add $HOST_A/24 dev tap0 &&

@@ -75,6 +75,14 @@ programs_matrix() {
 	row ib_read_lat -s 4096 -n 100
 	row ib_atomic_bw -n 100
 	row ib_atomic_lat -n 100 -A CMP_AND_SWAP
+	for size in 4097 1048576; do
+		row ib_send_bw -c UC -s $size -n 20
+		row ib_write_bw -c UC -s $size -n 20
+	done
+	row ib_send_lat -c UC -s 64 -n 100
+	row ib_write_lat -c UC -s 64 -n 100
+	row ib_send_bw -c UD -s 1024 -n 100
+	row ib_send_lat -c UD -s 64 -n 100
 }
 
 # Again with losses: what must be repeated, is.
