@@ -27,6 +27,8 @@ lab_begin() {
 		summary
 		exit 1
 	}
+	# UC repeats nothing: not what is lost while its neighbour is sought.
+	a bash -c "echo >/dev/udp/$HOST_GUEST6/9" 2>/dev/null
 	for family in 4 6; do
 		host_gid[$family]=$(a "$verbena" run -- ibv_devinfo -v \
 			-d roce_tap0 </dev/null 2>&1 | gid_of_family)
