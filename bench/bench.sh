@@ -8,6 +8,7 @@
 #
 # BENCH_ONLY=REGEX	only rows and curves with such names
 # BENCH_QUICK=1		fewer and shorter runs, for a first look
+# BENCH_PATIENCE=SECONDS	before each run, wait so long for a quiet machine
 #
 # What is not the whole of a table, at full length, does not go into docs/.
 set -u
@@ -19,20 +20,6 @@ points=$top/docs/performance.tsv
 export BENCH_OUT=${BENCH_OUT:-$build/bench/out}
 export BENCH_EFFORT=${BENCH_EFFORT:-full}
 [ -z "${BENCH_QUICK:-}" ] || BENCH_EFFORT=quick
-
-# What other work there is, in percent of all processors, over a second.
-busy() {
-	local before after
-
-	read -ra before </proc/stat
-	sleep 1
-	read -ra after </proc/stat
-	echo "${before[*]} ${after[*]}" | awk '{
-		for (i = 2; i <= 9; i++)
-			all += $(i + NF / 2) - $i
-		idle = $(5 + NF / 2) - $5 + $(6 + NF / 2) - $6
-		printf "%.0f\n", all ? 100 * (all - idle) / all : 0 }'
-}
 
 commit() {
 	local commit
@@ -46,7 +33,7 @@ commit() {
 	echo "commit $commit"
 }
 
-# The line above a table: when, where, what.
+# circumstances BUSY_FILE: the line above a table: when, where, what.
 circumstances() {
 	local processor runs=5
 
@@ -55,7 +42,9 @@ circumstances() {
 	echo "$(date -u +'%Y-%m-%d %H:%M') UTC, $(commit);" \
 		"${processor:-$(uname -m)}, $(nproc) processors," \
 		"Linux $(uname -r);" \
-		"runs: $runs; busy with other things just before: $1 %."
+		"runs: $runs; before each, other work kept the processors" \
+		"$(sort -n "$1" | awk '{ v[NR] = $1 }
+			END { print v[int((NR + 1) / 2)] + 0 }') % busy."
 }
 
 # splice TABLE FILE: between the page's two marks for it.
@@ -82,15 +71,14 @@ keep_points() {
 }
 
 measure() {
-	local table=$1 load status=0
+	local table=$1 status=0
 
 	echo "== $table"
-	load=$(busy)
 	"$here/$table.sh" || status=1
 	[ -s "$BENCH_OUT/$table.rows" ] || return $status
 	{
 		echo
-		circumstances "$load"
+		circumstances "$BENCH_OUT/$table.busy"
 		echo
 		awk -f "$here/table.awk" "$BENCH_OUT/$table.rows"
 		echo

@@ -35,6 +35,7 @@ bench_begin() {
 	rows=$out/$table.rows
 	curves=$out/$table.curves
 	: >"$rows"
+	: >"$out/$table.busy"
 	: >"$curves"
 }
 
@@ -56,15 +57,45 @@ median() {
 			printf "%.6g\n", (v[h] + v[NR + 1 - h]) / 2 }'
 }
 
-# sample SIDE COMMAND...: one run; the command prints its figure.
+# What other work there is, in percent of all processors, over a quarter of a
+# second.
+busy() {
+	local before after
+
+	read -ra before </proc/stat
+	sleep 0.25
+	read -ra after </proc/stat
+	echo "${before[*]} ${after[*]}" | awk '{
+		for (i = 2; i <= 9; i++)
+			all += $(i + NF / 2) - $i
+		idle = $(5 + NF / 2) - $5 + $(6 + NF / 2) - $6
+		printf "%.0f\n", all ? 100 * (all - idle) / all : 0 }'
+}
+
+# Wait for a quiet moment, but not for ever, and remember how quiet it was.
+settle() {
+	local until=$((SECONDS + ${BENCH_PATIENCE:-0})) now
+
+	now=$(busy)
+	while [ "$now" -gt 15 ] && [ $SECONDS -lt $until ]; do
+		now=$(busy)
+	done
+	echo "$now" >>"$out/$table.busy"
+}
+
+# sample SIDE COMMAND...: one run; the command prints its figure, or its status
+# is $does_not_apply.
+does_not_apply=9
 sample() {
-	local side=$1 figure
+	local side=$1 figure status=0
 
 	shift
 	[ ! -e "$work/$side.failed" ] || return
 	: >"$work/server"
 	: >"$work/client"
-	figure=$("$@" 2>"$work/why")
+	settle
+	figure=$("$@" 2>"$work/why") || status=$?
+	[ $status -ne $does_not_apply ] || return
 	if [[ $figure =~ ^[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?$ ]]; then
 		echo "$figure" >>"$work/$side.figures"
 		return
@@ -143,6 +174,7 @@ curve_point() {
 	local figure
 
 	figure=$(figure_of "$3")
+	[ "$figure" != - ] || return
 	printf ' %s %s' "$3" "$figure"
 	printf '%s\t%s\t%s\t%s\t%s\n' "$@" "$figure" >>"$curves"
 }

@@ -27,6 +27,7 @@ tcp_at() {
 }
 # Half of there and back, us.
 udp_latency_at() {
+	[ "$1" -le 32768 ] || return $does_not_apply
 	beside 19765 qperf -- qperf "$HOST_A" -t $((span > 0 ? span : 1)) \
 		-m "$1" -e 6 -u udp_lat &&
 		awk '/latency/ { by = $4 == "ms" ? 1e3 : $4 == "ns" ? 1e-3 : 1
