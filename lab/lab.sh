@@ -185,7 +185,8 @@ lab_shell() {
 	END
 	export PS1='host# ' PATH=$lab_top/build/cli:$PATH
 	export -f a on become guest guest_become guest_shell
-	bash --norc
+	# Whatever its last command said.
+	a bash --norc || :
 }
 
 lab_main() {
