@@ -485,6 +485,24 @@ enum vb_fault vb_mr_read(struct vb_adapter *a, const struct vb_pd *pd,
 	return fault;
 }
 
+enum vb_fault vb_mr_store64(struct vb_adapter *a, const struct vb_pd *pd,
+			    uint32_t qpn, uint32_t rkey, uint64_t va,
+			    const void *bytes)
+{
+	struct vb_mr_use use;
+	enum vb_fault fault =
+		vb_mr_begin(a, pd, qpn, rkey, va, 8, ACCESS_REMOTE_WRITE, &use);
+
+	if (fault)
+		return fault;
+	if ((uintptr_t)use.at % 8)
+		fault = FAULT_ALIGNMENT;
+	else if (vb_guard_copy(use.at, bytes, 8))
+		fault = FAULT_REMOTE_MEMORY;
+	vb_mr_end(&use);
+	return fault;
+}
+
 enum vb_fault vb_mr_atomic(struct vb_adapter *a, const struct vb_pd *pd,
 			   uint32_t qpn, uint32_t rkey, uint64_t va, bool swap,
 			   uint64_t swap_add, uint64_t compare, uint64_t *old)

@@ -153,6 +153,10 @@ enum vb_fault vb_mr_write(struct vb_adapter *a, const struct vb_pd *pd,
 enum vb_fault vb_mr_read(struct vb_adapter *a, const struct vb_pd *pd,
 			 uint32_t qpn, uint32_t rkey, uint64_t iova, void *dst,
 			 uint32_t len);
+/* A word, whole: FAULT_ALIGNMENT as below. @bytes: as they are in memory. */
+enum vb_fault vb_mr_store64(struct vb_adapter *a, const struct vb_pd *pd,
+			    uint32_t qpn, uint32_t rkey, uint64_t va,
+			    const void *bytes);
 /* @swap: compare-and-swap; else add. @va 8-byte aligned in our memory, else
  * FAULT_ALIGNMENT. *@old gets the value before, host order. */
 enum vb_fault vb_mr_atomic(struct vb_adapter *a, const struct vb_pd *pd,

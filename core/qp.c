@@ -35,6 +35,7 @@ static const uint8_t wc_ops[] = {
 	[WR_LOCAL_INV] = WC_OP_LOCAL_INV,
 	[WR_BIND_MW]   = WC_OP_BIND_MW,
 	[WR_SEND_INV]  = WC_OP_SEND,
+	[WR_ATOMIC_WRITE] = WC_OP_ATOMIC_WRITE,
 };
 // clang-format on
 

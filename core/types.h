@@ -27,6 +27,7 @@ enum vb_wr_op {
 	WR_LOCAL_INV = 7,
 	WR_BIND_MW = 8,
 	WR_SEND_INV = 9,
+	WR_ATOMIC_WRITE = 15,
 };
 
 enum vb_send_flags {
@@ -63,6 +64,7 @@ enum vb_wc_op {
 	WC_OP_FETCH_ADD = 4,
 	WC_OP_BIND_MW = 5,
 	WC_OP_LOCAL_INV = 6,
+	WC_OP_ATOMIC_WRITE = 9,
 	WC_OP_RECV = 128,
 	WC_OP_RECV_WRITE_IMM = 129,
 };

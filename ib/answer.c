@@ -112,7 +112,7 @@ static void answer_next(struct vb_qp *qp, struct vb_answer *a,
 {
 	enum vb_fault fault = FAULT_NONE;
 
-	if (a->atomic)
+	if (a->kind == KIND_ATOMIC)
 		put_atomic_ack(qp, a, out);
 	else
 		fault = put_response(qp, a, out);

@@ -186,6 +186,9 @@ static enum vb_wc_status take_read(struct vb_qp *qp,
 	uint32_t last = vb_psn_add(asked->psn, asked->count - 1);
 	bool is_last = pkt->op->place & PLACE_LAST;
 
+	if (wqe->op == WR_ATOMIC_WRITE)
+		return is_last && pkt->payload_bytes == 0 ? WC_SUCCESS
+							  : WC_BAD_RESP_ERR;
 	if (wqe->op != WR_READ || is_last != (pkt->bth.psn == last))
 		return WC_BAD_RESP_ERR;
 	if (pkt->payload_bytes != VB_MIN(qp->mtu, wqe->length - offset))
@@ -196,7 +199,9 @@ static enum vb_wc_status take_read(struct vb_qp *qp,
 static enum vb_wc_status take_atomic(struct vb_qp *qp,
 				     const struct vb_ib_pkt *pkt)
 {
-	if (oldest(qp)->op == WR_READ)
+	unsigned op = oldest(qp)->op;
+
+	if (op != WR_CMP_SWAP && op != WR_FETCH_ADD)
 		return WC_BAD_RESP_ERR;
 	return place(qp, 0, &pkt->atomic_ack, sizeof(pkt->atomic_ack));
 }

@@ -8,6 +8,7 @@
 #define IB_REPLAY_H
 
 #include "core/types.h"
+#include "wire/ib_op.h"
 
 enum vb_answer_due {
 	DUE_NOT,
@@ -17,7 +18,7 @@ enum vb_answer_due {
 
 struct vb_answer {
 	uint8_t due; /* enum vb_answer_due */
-	bool atomic;
+	uint8_t kind; /* enum vb_ib_kind of the request */
 	/* the request as it first came */
 	uint32_t psn, count;
 	uint32_t msn;	/* after it */

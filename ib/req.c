@@ -35,6 +35,7 @@ ROW(SEND_INV,     SEND,    0,               HAS_INV | CONSUMES),
 ROW(READ,         READ,    0,               ASKS),
 ROW(CMP_SWAP,     ATOMIC,  CODE_CMP_SWAP,   ASKS),
 ROW(FETCH_ADD,    ATOMIC,  CODE_FETCH_ADD,  ASKS),
+ROW(ATOMIC_WRITE, ATOMIC_WRITE, CODE_ATOMIC_WRITE, ASKS),
 ROW(BIND_MW,      SEND,    0,               LOCAL),
 ROW(LOCAL_INV,    SEND,    0,               LOCAL),
 };
@@ -89,7 +90,8 @@ static void stop(struct vb_req *req, enum vb_wc_status status)
 /* All of its memory, so that a bad key never sends half a message. */
 static bool keys_allow(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
-	uint32_t need = vb_req_asks(wqe) ? ACCESS_LOCAL_WRITE : 0;
+	bool fetches = vb_req_asks(wqe) && wqe->op != WR_ATOMIC_WRITE;
+	uint32_t need = fetches ? ACCESS_LOCAL_WRITE : 0;
 
 	if (wqe->flags & SEND_INLINE)
 		return true;
@@ -113,7 +115,9 @@ enum vb_wc_status vb_req_judge(const struct vb_qp *qp,
 		return WC_LOC_QP_OP_ERR;
 	row = row_of(wqe);
 	/* What is answered, or names a key, is RC's (IBA 9.2, table 38). */
-	if (row->traits & (ASKS | HAS_INV | LOCAL) && qp->type != QPT_RC)
+	if (row->traits & (ASKS | HAS_INV) && qp->type != QPT_RC)
+		return WC_LOC_QP_OP_ERR;
+	if (row->traits & LOCAL && qp->type == QPT_UD)
 		return WC_LOC_QP_OP_ERR;
 	if (row->traits & ASKS && qp->attr.max_rd_atomic == 0)
 		return WC_LOC_QP_OP_ERR;
@@ -131,7 +135,8 @@ uint32_t vb_req_psns(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
 	if (vb_req_is_local(wqe))
 		return 0;
-	if (row_of(wqe)->kind == KIND_ATOMIC || wqe->length == 0)
+	if (row_of(wqe)->kind == KIND_ATOMIC ||
+	    row_of(wqe)->kind == KIND_ATOMIC_WRITE || wqe->length == 0)
 		return 1;
 	return (wqe->length + qp->mtu - 1) / qp->mtu;
 }
@@ -153,6 +158,20 @@ bool vb_req_run_local(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 	return vb_mw_bind(qp, &bind);
 }
 
+/* The word of an ATOMIC WRITE is read once, and sent again as it was. */
+static enum vb_wc_status fetch_word(const struct vb_qp *qp,
+				    struct vb_send_wqe *wqe)
+{
+	if (wqe->length != ATOMIC_BYTES)
+		return WC_LOC_LEN_ERR;
+	if (wqe->flags & SEND_INLINE) /* it is there */
+		return WC_SUCCESS;
+	return vb_sge_gather(qp->pd, wqe->sge, wqe->num_sge, 0, &wqe->swap,
+			     ATOMIC_BYTES)
+		       ? WC_LOC_PROT_ERR
+		       : WC_SUCCESS;
+}
+
 /* Give the next WQE its PSNs. False: there is none, or it must wait. */
 static bool begin_next(struct vb_qp *qp)
 {
@@ -169,6 +188,8 @@ static bool begin_next(struct vb_qp *qp)
 	if (status == WC_SUCCESS && vb_req_is_local(wqe) &&
 	    !vb_req_run_local(qp, wqe))
 		status = WC_MW_BIND_ERR;
+	if (status == WC_SUCCESS && wqe->op == WR_ATOMIC_WRITE)
+		status = fetch_word(qp, wqe);
 	if (status != WC_SUCCESS) {
 		stop(req, status);
 		return false;
@@ -297,6 +318,23 @@ static void put_read(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	put(qp, &pkt, out);
 }
 
+static void put_atomic_write(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+			     struct vb_txq *out)
+{
+	struct vb_ib_pkt pkt = {
+		.bth = vb_rc_bth(qp, CLASS_RC << 5 | CODE_ATOMIC_WRITE,
+				 wqe->first_psn),
+		.reth = { wqe->remote_addr, wqe->rkey, ATOMIC_BYTES },
+	};
+	uint8_t *bytes = vb_txq_begin(out);
+	size_t hdr;
+
+	pkt.bth.ack_req = true;
+	hdr = vb_ib_put_headers(bytes, &pkt);
+	memcpy(bytes + hdr, &wqe->swap, ATOMIC_BYTES);
+	vb_txq_commit(out, (uint32_t)hdr + ATOMIC_BYTES, &qp->route);
+}
+
 static void put_ask(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		    const struct vb_asked *asked, uint32_t psn,
 		    struct vb_txq *out)
@@ -305,6 +343,8 @@ static void put_ask(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 
 	if (row_of(wqe)->kind == KIND_ATOMIC)
 		put_atomic(qp, wqe, out);
+	else if (row_of(wqe)->kind == KIND_ATOMIC_WRITE)
+		put_atomic_write(qp, wqe, out);
 	else
 		put_read(qp, wqe, psn, asked->count - done, out);
 }

@@ -17,6 +17,7 @@ static const uint32_t needs[] = {
 	[KIND_WRITE] = ACCESS_REMOTE_WRITE,
 	[KIND_READ] = ACCESS_REMOTE_READ,
 	[KIND_ATOMIC] = ACCESS_REMOTE_ATOMIC,
+	[KIND_ATOMIC_WRITE] = ACCESS_REMOTE_WRITE,
 };
 
 /*
@@ -231,6 +232,7 @@ static enum vb_fault take_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	if (fault)
 		return fault;
 	a = vb_replay_add(&resp->replay);
+	a->kind = KIND_READ;
 	a->psn = pkt->bth.psn;
 	a->count = responses_for(qp, reth->length);
 	a->msn = vb_psn_add(resp->msn, 1);
@@ -241,12 +243,25 @@ static enum vb_fault take_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	return FAULT_NONE;
 }
 
+/* One packet without data from memory: what has been done is not done again. */
+static struct vb_answer *add_answer(struct vb_resp *resp,
+				    const struct vb_ib_pkt *pkt)
+{
+	struct vb_answer *a = vb_replay_add(&resp->replay);
+
+	a->kind = pkt->op->kind;
+	a->psn = pkt->bth.psn;
+	a->count = 1;
+	a->msn = vb_psn_add(resp->msn, 1);
+	set_run(a, a->psn, 0, 0, 1);
+	return a;
+}
+
 static enum vb_fault take_atomic(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 {
 	const struct vb_atomic_eth *eth = &pkt->atomic;
 	bool swap = (pkt->bth.opcode & 0x1f) == CODE_CMP_SWAP;
 	struct vb_resp *resp = &vb_rc(qp)->resp;
-	struct vb_answer *a;
 	enum vb_fault fault;
 	uint64_t old;
 
@@ -260,14 +275,28 @@ static enum vb_fault take_atomic(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 			     eth->va, swap, eth->swap_add, eth->compare, &old);
 	if (fault)
 		return fault;
-	a = vb_replay_add(&resp->replay);
-	a->atomic = true;
-	a->psn = pkt->bth.psn;
-	a->count = 1;
-	a->msn = vb_psn_add(resp->msn, 1);
-	a->value = old;
-	set_run(a, a->psn, 0, 0, 1);
+	add_answer(resp, pkt)->value = old;
 	return FAULT_NONE;
+}
+
+/* IBA annex A19: a word, written at once. */
+static enum vb_fault take_atomic_write(struct vb_qp *qp,
+				       const struct vb_ib_pkt *pkt)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+	enum vb_fault fault;
+
+	if (pkt->payload_bytes != 8 || pkt->reth.length != 8)
+		return FAULT_LENGTH;
+	if (!vb_replay_has_room(&resp->replay))
+		return FAULT_TOO_MANY_READS;
+	if (pkt->reth.va & 7)
+		return FAULT_ALIGNMENT;
+	fault = vb_mr_store64(qp->adapter, qp->pd, vb_rc_qpn(qp),
+			      pkt->reth.rkey, pkt->reth.va, pkt->payload);
+	if (fault == FAULT_NONE)
+		add_answer(resp, pkt);
+	return fault;
 }
 
 /*
@@ -285,8 +314,14 @@ static enum vb_fault judge(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 		return FAULT_ORDER;
 	if ((qp->attr.access_flags & need) != need)
 		return FAULT_ACCESS_FLAGS;
-	return pkt->op->kind == KIND_READ ? take_read(qp, pkt)
-					  : take_atomic(qp, pkt);
+	switch (pkt->op->kind) {
+	case KIND_READ:
+		return take_read(qp, pkt);
+	case KIND_ATOMIC:
+		return take_atomic(qp, pkt);
+	default:
+		return take_atomic_write(qp, pkt);
+	}
 }
 
 static void want_ack(struct vb_qp *qp)
@@ -296,6 +331,12 @@ static void want_ack(struct vb_qp *qp)
 	if (resp->ack_due)
 		vb_count(qp->adapter, CNT_ACK_DEFERRED, 1);
 	resp->ack_due = true;
+}
+
+/* The others have answers of their own. */
+static bool is_acked(uint8_t kind)
+{
+	return kind == KIND_SEND || kind == KIND_WRITE;
 }
 
 /* The request at the expected PSN has been carried out. */
@@ -312,7 +353,7 @@ static void accept(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 		resp->msn = vb_psn_add(resp->msn, 1);
 	if (pkt->op->kind == KIND_READ) {
 		psns = responses_for(qp, pkt->reth.length);
-	} else if (pkt->op->kind != KIND_ATOMIC) {
+	} else if (is_acked(pkt->op->kind)) {
 		resp->ack_psn = pkt->bth.psn;
 		if (pkt->bth.ack_req || ++resp->unacked >= ACK_AT_LEAST_EVERY)
 			want_ack(qp);
@@ -384,17 +425,17 @@ static void take_again(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	struct vb_answer *a;
 
 	vb_count(qp->adapter, CNT_DUPLICATE_REQUEST, 1);
-	if (pkt->op->kind == KIND_SEND || pkt->op->kind == KIND_WRITE) {
+	if (is_acked(pkt->op->kind)) {
 		want_ack(qp);
 		return;
 	}
 	a = vb_replay_find(&resp->replay, pkt->bth.psn);
-	if (!a || a->atomic != (pkt->op->kind == KIND_ATOMIC))
+	if (!a || a->kind != pkt->op->kind)
 		return; /* too old to be needed */
-	if (a->atomic)
-		vb_replay_again(&resp->replay, a);
-	else
+	if (a->kind == KIND_READ)
 		repeat_read(qp, pkt, a);
+	else
+		vb_replay_again(&resp->replay, a);
 }
 
 void vb_resp_established(struct vb_qp *qp)

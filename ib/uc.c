@@ -75,6 +75,13 @@ static bool begin_message(struct vb_qp *qp)
 		vb_unrel_fail(qp, status);
 		return false;
 	}
+	if (vb_req_is_local(wqe)) {
+		if (vb_req_run_local(qp, wqe))
+			vb_qp_send_done(qp, WC_SUCCESS);
+		else
+			vb_unrel_fail(qp, WC_MW_BIND_ERR);
+		return true;
+	}
 	wqe->first_psn = uc->psn;
 	wqe->psn_count = vb_req_psns(qp, wqe);
 	uc->begun = true;
@@ -88,6 +95,8 @@ static bool send_packet(struct vb_qp *qp, struct vb_txq *out)
 
 	if (!uc->begun && !begin_message(qp))
 		return false;
+	if (!uc->begun) /* it was no message */
+		return true;
 	if (vb_req_put_data(qp, wqe, uc->psn, false, out) != FAULT_NONE) {
 		/* The peer drops what it has when the next message begins. */
 		uc->begun = false;

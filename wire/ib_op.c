@@ -46,6 +46,7 @@ static const struct vb_ib_op ops[32] = {
 	ROW(FETCH_ADD,        ATOMIC,     ONLY,   ATOM,        1, 0, 0, 1,  false),
 	ROW(SEND_LAST_INV,    SEND,       LAST,   IETH,        1, 0, 0, 1,  false),
 	ROW(SEND_ONLY_INV,    SEND,       ONLY,   IETH,        1, 0, 0, 1,  false),
+	ROW(ATOMIC_WRITE,     ATOMIC_WRITE, ONLY, RETH,        1, 0, 0, 1,  false),
 };
 // clang-format on
 #undef ROW

@@ -41,6 +41,7 @@ enum vb_ib_code { /* opcode[4:0] */
 	CODE_FETCH_ADD = 0x14,
 	CODE_SEND_LAST_INV = 0x16,
 	CODE_SEND_ONLY_INV = 0x17,
+	CODE_ATOMIC_WRITE = 0x1d, /* annex A19 */
 };
 
 enum vb_ib_kind {
@@ -48,6 +49,7 @@ enum vb_ib_kind {
 	KIND_WRITE,
 	KIND_READ,
 	KIND_ATOMIC,
+	KIND_ATOMIC_WRITE, /* answered by a READ response of no bytes */
 	KIND_READ_RESP,
 	KIND_ACK,
 	KIND_ATOMIC_ACK,

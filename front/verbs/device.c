@@ -30,6 +30,9 @@
 /* enum ibv_gid_type_sysfs of rdma-core's private header. */
 #define SYSFS_GID_ROCE_V2 1
 
+/* IB_UVERBS_DEVICE_ATOMIC_WRITE of newer headers. */
+#define DEVICE_ATOMIC_WRITE (1ull << 40)
+
 /* The one place that says where a device's sysfs directory is. */
 #define IBDEV_DIR  "/sys/class/infiniband"
 #define UVERBS_DIR "/sys/class/infiniband_verbs"
@@ -559,7 +562,8 @@ static int query_device_ex(struct ibv_context *context,
 	if ((input && input->comp_mask) || size < sizeof(all.orig_attr))
 		return EINVAL;
 	(void)ibv_query_device(context, &all.orig_attr);
-	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
+	all.device_cap_flags_ex =
+		all.orig_attr.device_cap_flags | DEVICE_ATOMIC_WRITE;
 	all.completion_timestamp_mask = UINT64_MAX;
 	all.hca_core_clock = 1000000; /* kHz: the clock counts nanoseconds */
 	all.max_dm_size = VB_FRONT_DM_BYTES;

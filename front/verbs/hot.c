@@ -15,7 +15,13 @@
 #define POLL_BATCH   16
 #define ATOMIC_BYTES 8
 
-enum send_remote { NO_REMOTE, REMOTE_RDMA, REMOTE_ATOMIC, WINDOW };
+enum send_remote {
+	NO_REMOTE,
+	REMOTE_RDMA,
+	REMOTE_ATOMIC,
+	REMOTE_WORD,
+	WINDOW,
+};
 
 /* What this adapter does with a work request, by its opcode. */
 // clang-format off
@@ -34,8 +40,9 @@ static const struct send_rule {
 	ROW(WR_READ,      true,   false,  false, REMOTE_RDMA),
 	ROW(WR_CMP_SWAP,  true,   false,  false, REMOTE_ATOMIC),
 	ROW(WR_FETCH_ADD, true,   false,  false, REMOTE_ATOMIC),
-	ROW(WR_LOCAL_INV, true,   false,  true,  WINDOW),
-	ROW(WR_BIND_MW,   true,   false,  false, WINDOW),
+	ROW(WR_ATOMIC_WRITE, true, true,  false, REMOTE_WORD),
+	ROW(WR_LOCAL_INV, false,  false,  true,  WINDOW),
+	ROW(WR_BIND_MW,   false,  false,  false, WINDOW),
 #undef ROW
 };
 // clang-format on
@@ -96,6 +103,8 @@ static int seal(const struct vb_front_qp *qp, struct vb_send_wqe *wqe,
 	if (total > VB_MAX_MSG)
 		return refuse(qp, EINVAL, "message longer than 1 GiB");
 	wqe->length = (uint32_t)total;
+	if (send_rules[wqe->op].remote == REMOTE_WORD && total != ATOMIC_BYTES)
+		return refuse(qp, EINVAL, "atomic write of not 8 bytes");
 	if (send_rules[wqe->op].remote != REMOTE_ATOMIC)
 		return 0;
 	if (total < ATOMIC_BYTES)
@@ -156,6 +165,7 @@ static void put_remote(struct vb_send_wqe *wqe, const struct ibv_send_wr *wr,
 	case WINDOW:
 		return;
 	case REMOTE_RDMA:
+	case REMOTE_WORD:
 		wqe->remote_addr = wr->wr.rdma.remote_addr;
 		wqe->rkey = wr->wr.rdma.rkey;
 		return;
@@ -266,7 +276,11 @@ static int fill_wqe(const struct vb_front_qp *qp, struct vb_send_wqe *wqe,
 	if (!err && qp->core->type == QPT_UD)
 		err = put_dest(qp, wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
 			       wr->wr.ud.remote_qkey);
-	return err ? err : seal(qp, wqe, total);
+	if (!err)
+		err = seal(qp, wqe, total);
+	if (!err && r->remote == REMOTE_WORD && wr->send_flags & SEND_INLINE)
+		memcpy(&wqe->swap, wqe->inline_data, ATOMIC_BYTES);
+	return err;
 }
 
 static int post_one(const struct vb_front_qp *qp, struct vb_sq *sq,
@@ -745,6 +759,22 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 		fail_build(qp, err);
 }
 
+static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey,
+			    uint64_t remote_addr, const void *atomic_wr)
+{
+	struct vb_front_qp *qp = qp_of(ex);
+	struct vb_send_wqe *wqe = begin_wr(qp, WR_ATOMIC_WRITE);
+
+	if (!wqe)
+		return;
+	wqe->rkey = rkey;
+	wqe->remote_addr = remote_addr;
+	wqe->flags |= SEND_INLINE;
+	wqe->length = ATOMIC_BYTES;
+	if (vb_guard_copy(&wqe->swap, atomic_wr, ATOMIC_BYTES))
+		fail_build(qp, refuse(qp, EFAULT, "a word that is not mapped"));
+}
+
 /* Operations of adapters that have more; create_qp_ex refused to promise
  * them, and a program that calls them all the same gets an error. */
 static void refuse_wr(struct ibv_qp_ex *ex)
@@ -779,12 +809,6 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah,
 }
 
 static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
-{
-	refuse_wr(ex);
-}
-
-static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey,
-			    uint64_t remote_addr, const void *atomic_wr)
 {
 	refuse_wr(ex);
 }

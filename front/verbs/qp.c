@@ -13,12 +13,14 @@
 	 IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |             \
 	 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |                                   \
 	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV |      \
-	 IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV)
+	 IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV |               \
+	 IBV_QP_EX_WITH_ATOMIC_WRITE)
 #define SEND_OPS_UD                                                            \
 	((uint64_t)IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
 #define SEND_OPS_UC                                                            \
 	(SEND_OPS_UD | IBV_QP_EX_WITH_RDMA_WRITE |                             \
-	 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
+	 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_LOCAL_INV |       \
+	 IBV_QP_EX_WITH_BIND_MW)
 
 static uint64_t ops_of(enum ibv_qp_type type)
 {

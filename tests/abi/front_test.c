@@ -1160,6 +1160,31 @@ static void wr__nothing_before_complete(void **state)
 	put_in(b, QPS_RESET);
 }
 
+static void wr__atomic_write_takes_the_word_along(void **state)
+{
+	struct bench *b = *state;
+	uint64_t word = 0x1122334455667788;
+	struct ibv_sge sge = { (uintptr_t)&word, 8, 0 };
+	struct ibv_send_wr wr = { .opcode = IBV_WR_ATOMIC_WRITE,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .send_flags = IBV_SEND_INLINE },
+			   *bad;
+
+	put_in(b, QPS_RTS);
+	ibv_wr_start(b->ex);
+	ibv_wr_atomic_write(b->ex, 0x55, 0x1000, &word);
+	assert_int_equal(ibv_wr_complete(b->ex), 0);
+	assert_true(vb_sq_at(&b->core->sq, 0)->swap == word);
+	assert_int_equal(vb_sq_at(&b->core->sq, 0)->length, 8);
+	assert_int_equal(ibv_post_send(b->qp, &wr, &bad), 0);
+	assert_true(vb_sq_at(&b->core->sq, 1)->swap == word);
+	sge.length = 4;
+	assert_int_equal(ibv_post_send(b->qp, &wr, &bad), EINVAL);
+	assert_int_equal(posted(b), 2);
+	put_in(b, QPS_RESET);
+}
+
 static void wr__abort_and_mistakes_post_nothing(void **state)
 {
 	struct bench *b = *state;
@@ -1272,6 +1297,7 @@ int main(void)
 		ON_BENCH(poll_cq__overrun),
 		ON_BENCH(cq_ex__walks_entries),
 		ON_BENCH(wr__nothing_before_complete),
+		ON_BENCH(wr__atomic_write_takes_the_word_along),
 		ON_BENCH(wr__abort_and_mistakes_post_nothing),
 		cmocka_unit_test(names__in_and_out_of_range),
 		cmocka_unit_test(rates__both_ways),

@@ -792,6 +792,43 @@ static void requester__completion_queue_overrun(void **state)
 	bench_close(b);
 }
 
+static void requester__atomic_write_on_a_bad_wire(void **state)
+{
+	struct bench *b = bench_open();
+	struct vb_cqe e;
+
+	b->sim.wire.lose = 1000;
+	for (unsigned i = 0; i < 200; i++) {
+		bench_post(b, 0, WR_ATOMIC_WRITE, 8 * i, 8, 0);
+		bench_post(b, 0, WR_READ, 0x8000, 8, 0);
+		bench_wait(b, 200000);
+		for (unsigned n = 0; n < 2; n++) {
+			assert_true(sim_poll(b->pair.send_cq[0], &e));
+			assert_int_equal(e.status, WC_SUCCESS);
+			assert_int_equal(e.opcode,
+					 n ? WC_OP_READ : WC_OP_ATOMIC_WRITE);
+		}
+		assert_memory_equal(b->mem[1], b->mem[0] + 8 * i, 8);
+		assert_memory_equal(b->mem[0] + 0x8000, b->mem[1], 8);
+	}
+	bench_close(b);
+}
+
+static void requester__atomic_write_of_another_length(void **state)
+{
+	static const uint32_t lengths[] = { 0, 4, 9, 16 };
+
+	for (size_t i = 0; i < VB_COUNT(lengths); i++) {
+		struct bench *b = bench_open();
+
+		bench_post(b, 0, WR_ATOMIC_WRITE, 0, lengths[i], 0);
+		bench_wait(b, 10);
+		bench_expect_wc(b->pair.send_cq[0], 0, WC_LOC_LEN_ERR);
+		bench_expect_silence(b, 0);
+		bench_close(b);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -834,6 +871,8 @@ int main(void)
 		cmocka_unit_test(requester__err_flushes_all),
 		cmocka_unit_test(requester__lives_again_after_reset),
 		cmocka_unit_test(requester__completion_queue_overrun),
+		cmocka_unit_test(requester__atomic_write_on_a_bad_wire),
+		cmocka_unit_test(requester__atomic_write_of_another_length),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -597,6 +597,79 @@ static void responder__says_communication_established_once(void **state)
 	sim_close(s);
 }
 
+/*
+ * ATOMIC WRITE.
+ */
+
+static struct vb_ib_pkt atomic_write(const struct bench *b, int nth)
+{
+	struct vb_ib_pkt pkt = bench_request(b, CODE_ATOMIC_WRITE, nth);
+
+	pkt.reth.length = 8;
+	return pkt;
+}
+
+static void expect_done(struct bench *b, int nth)
+{
+	const struct vb_ib_pkt *pkt = bench_next(b, 1);
+
+	assert_non_null(pkt);
+	assert_int_equal(pkt->bth.opcode, CODE_READ_RESP_ONLY);
+	assert_int_equal(pkt->bth.psn,
+			 vb_psn_add(b->attr.rq_psn, (uint32_t)nth));
+	assert_int_equal(pkt->aeth.syndrome, VB_SYN_ACK);
+	assert_int_equal(pkt->payload_bytes, 0);
+}
+
+static void responder__atomic_write_is_written_once(void **state)
+{
+	struct bench *b = bench_open();
+	struct vb_ib_pkt pkt = atomic_write(b, 0);
+
+	bench_inject(b, 1, &pkt, 8, 0x11);
+	expect_done(b, 0);
+	assert_memory_equal(b->mem[1], "\x11\x11\x11\x11\x11\x11\x11\x11", 8);
+	/* A copy is answered, and does not undo what came after. */
+	pkt = atomic_write(b, 1);
+	bench_inject(b, 1, &pkt, 8, 0x22);
+	expect_done(b, 1);
+	pkt = atomic_write(b, 0);
+	bench_inject(b, 1, &pkt, 8, 0x11);
+	expect_done(b, 0);
+	assert_int_equal(b->mem[1][0], 0x22);
+	bench_close(b);
+}
+
+static void responder__atomic_write_faults(void **state)
+{
+	static const struct {
+		uint32_t shift, length, payload;
+		uint8_t syndrome;
+	} rows[] = {
+		{ 1, 8, 8, VB_SYN_NAK_INVALID },
+		{ 4, 8, 8, VB_SYN_NAK_INVALID },
+		{ 0, 16, 16, VB_SYN_NAK_INVALID },
+		{ 0, 8, 4, VB_SYN_NAK_INVALID },
+		{ 0, 4, 4, VB_SYN_NAK_INVALID },
+		{ BENCH_MEM, 8, 8, VB_SYN_NAK_ACCESS },
+	};
+
+	for (size_t i = 0; i < VB_COUNT(rows); i++) {
+		struct bench *b = bench_open();
+		struct vb_ib_pkt pkt = atomic_write(b, 0);
+		uint8_t before[32];
+
+		memcpy(before, b->mem[1], sizeof(before));
+		/* Whatever the bench's memory begins at. */
+		pkt.reth.va += (-pkt.reth.va & 7) + rows[i].shift;
+		pkt.reth.length = rows[i].length;
+		bench_inject(b, 1, &pkt, rows[i].payload, 0x11);
+		bench_expect_aeth(b, 1, rows[i].syndrome, 0);
+		assert_memory_equal(b->mem[1], before, sizeof(before));
+		bench_close(b);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -631,6 +704,8 @@ int main(void)
 		cmocka_unit_test(responder__answers_before_it_dies),
 		cmocka_unit_test(
 			responder__says_communication_established_once),
+		cmocka_unit_test(responder__atomic_write_is_written_once),
+		cmocka_unit_test(responder__atomic_write_faults),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,6 +61,7 @@ static const struct expected {
 	{ 0xb3, "CMP_SWAP", HDR_ATOMIC }, { 0xb4, "FETCH_ADD", HDR_ATOMIC },
 	{ 0xb6, "SEND_LAST_INV", HDR_IETH },
 	{ 0xb7, "SEND_ONLY_INV", HDR_IETH },
+	{ 0x1d, "ATOMIC_WRITE", HDR_RETH }, { 0xbd, "ATOMIC_WRITE", HDR_RETH },
 	// clang-format on
 };
 
@@ -115,6 +116,7 @@ static void op__kinds(void **state)
 		{ "ACK", KIND_ACK },
 		{ "CMP_SWAP", KIND_ATOMIC },
 		{ "FETCH_ADD", KIND_ATOMIC },
+		{ "ATOMIC_WRITE", KIND_ATOMIC_WRITE },
 	};
 
 	for (uint8_t code = 0; code < 32; code++) {
