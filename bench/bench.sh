@@ -4,7 +4,7 @@
 # same moment, on this machine; prints the tables and keeps them in
 # docs/PERFORMANCE.md, with a plot.
 #
-#	bench/bench.sh [TABLE...]	one_host, wire, soft_roce, growth
+#	bench/bench.sh [TABLE...]	one_host, wire, soft_roce, growth, profile
 #
 # BENCH_ONLY=REGEX	only rows and curves with such names
 # BENCH_QUICK=1		fewer and shorter runs, for a first look
@@ -70,18 +70,28 @@ keep_points() {
 	} >"$points.new" && mv "$points.new" "$points"
 }
 
+# What the table's script left: rows, or a text that is ready.
+table() {
+	if [ -s "$BENCH_OUT/$1.rows" ]; then
+		awk -f "$here/table.awk" "$BENCH_OUT/$1.rows"
+		echo
+	else
+		cat "$BENCH_OUT/$1.text"
+	fi
+}
+
 measure() {
 	local table=$1 status=0
 
 	echo "== $table"
 	"$here/$table.sh" || status=1
-	[ -s "$BENCH_OUT/$table.rows" ] || return $status
+	[ -s "$BENCH_OUT/$table.rows" ] || [ -s "$BENCH_OUT/$table.text" ] ||
+		return $status
 	{
 		echo
 		circumstances "$BENCH_OUT/$table.busy"
 		echo
-		awk -f "$here/table.awk" "$BENCH_OUT/$table.rows"
-		echo
+		table "$table"
 	} >"$BENCH_OUT/$table.md"
 	cat "$BENCH_OUT/$table.md"
 	[ "$BENCH_EFFORT" = full ] && [ -z "${BENCH_ONLY:-}" ] ||
@@ -93,11 +103,11 @@ measure() {
 
 failed=0
 mkdir -p "$BENCH_OUT"
-[ $# -gt 0 ] || set -- one_host wire soft_roce growth
+[ $# -gt 0 ] || set -- one_host wire soft_roce growth profile
 for table; do
 	[ -x "$here/$table.sh" ] && [ "$table" != bench ] || {
 		echo "bench: no table $table" \
-			"(one_host, wire, soft_roce, growth)" >&2
+			"(one_host, wire, soft_roce, growth, profile)" >&2
 		exit 2
 	}
 	measure "$table" || failed=1
