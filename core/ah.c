@@ -129,3 +129,22 @@ bool vb_av_reply(struct vb_adapter *a, const struct vb_grh *grh,
 	};
 	return true;
 }
+
+int vb_route_back(struct vb_adapter *a, const struct vb_grh *grh, uint32_t sqpn,
+		  uint32_t dqpn, struct vb_route *r)
+{
+	struct vb_gid_entry ours;
+	struct vb_av av;
+
+	if (!vb_av_reply(a, grh, &av) ||
+	    !vb_port_gid(&a->port, av.sgid_index, &ours))
+		return -EINVAL;
+	*r = (struct vb_route){
+		.sgid = ours.gid,
+		.dgid = grh->sgid,
+		.ifindex = ours.ifindex,
+		.dqpn = dqpn,
+		.sqpn = sqpn,
+	};
+	return a->link ? a->link->ops->aim(a->link, r) : 0;
+}

@@ -41,6 +41,12 @@ void vb_ah_destroy(struct vb_ah *ah);
 VB_MUST_CHECK int vb_ah_aim(const struct vb_ah *ah, uint32_t sqpn,
 			    uint32_t dqpn, struct vb_route *r);
 
+/* The route back to queue pair @dqpn, which sent what came with @grh. Nothing
+ * that is slow: for the packet path. -EINVAL: not to an address of ours. */
+VB_MUST_CHECK int vb_route_back(struct vb_adapter *a, const struct vb_grh *grh,
+				uint32_t sqpn, uint32_t dqpn,
+				struct vb_route *r);
+
 /* The way back, from the header of what was received on @a: false when the
  * header's destination is no address of ours. */
 bool vb_av_reply(struct vb_adapter *a, const struct vb_grh *grh,

@@ -119,12 +119,19 @@ static bool comes_from_peer(const struct vb_qp *qp, const struct vb_frame *f)
 		!vb_gid_is_link_local(f->src));
 }
 
+/* UC and UD also hear what is our own (ib/pace.h). */
+static bool class_fits(const struct vb_qp *qp, uint8_t opcode)
+{
+	return opcode >> 5 == vb_ib_class(qp->type) ||
+	       (opcode == VB_OP_HEARD && qp->type != QPT_RC);
+}
+
 /* CNT_COUNT: it may come in; else why not. */
 static enum vb_counter refusal(struct vb_engine *e, struct vb_qp *qp,
 			       const struct vb_frame *f,
 			       const struct vb_ib_pkt *pkt, vb_time now)
 {
-	if (pkt->bth.opcode >> 5 != vb_ib_class(qp->type))
+	if (!class_fits(qp, pkt->bth.opcode))
 		return CNT_DROP_TRANSPORT;
 	if (!state_takes(atomic_load(&qp->state), pkt->op->response))
 		return CNT_DROP_STATE;

@@ -9,15 +9,17 @@
 #include "ib/unrel.h"
 
 struct vb_uc {
+	struct vb_unrel common;
 	/* requester */
-	uint32_t psn; /* next to send */
-	bool begun;   /* the oldest WQE has its PSNs */
+	bool begun; /* the oldest WQE has its PSNs */
 	/* responder */
 	uint32_t epsn;
 	/* The last packet of the message under way; NULL: there is none, or
 	 * it is broken and what is left of it is to be dropped. */
 	const struct vb_ib_op *prev;
 	struct vb_inbound in;
+	bool heard_due; /* say that heard_psn is here */
+	uint32_t heard_psn;
 };
 
 static struct vb_uc *uc_of(const struct vb_qp *qp)
@@ -52,7 +54,7 @@ static void uc_enter(struct vb_qp *qp, enum vb_qp_state from,
 	if (to == QPS_RTR && from == QPS_INIT)
 		*uc = (struct vb_uc){ .epsn = qp->attr.rq_psn };
 	else if (to == QPS_RTS && from == QPS_RTR)
-		uc->psn = qp->attr.sq_psn;
+		vb_unrel_start(qp);
 	else
 		drain(qp);
 }
@@ -61,14 +63,14 @@ static void uc_enter(struct vb_qp *qp, enum vb_qp_state from,
  * Requester.
  */
 
-/* False: there is none, or it must wait. */
+/* False: not in this state, or it cannot be sent at all. */
 static bool begin_message(struct vb_qp *qp)
 {
 	struct vb_uc *uc = uc_of(qp);
 	struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, qp->sq.done);
 	enum vb_wc_status status;
 
-	if (qp->sq.done == vb_sq_end(&qp->sq) || vb_rc_state(qp) != QPS_RTS)
+	if (vb_rc_state(qp) != QPS_RTS)
 		return false;
 	status = vb_req_judge(qp, wqe);
 	if (status != WC_SUCCESS) {
@@ -82,29 +84,30 @@ static bool begin_message(struct vb_qp *qp)
 			vb_unrel_fail(qp, WC_MW_BIND_ERR);
 		return true;
 	}
-	wqe->first_psn = uc->psn;
+	wqe->first_psn = uc->common.pace.next;
 	wqe->psn_count = vb_req_psns(qp, wqe);
 	uc->begun = true;
 	return true;
 }
 
-static bool send_packet(struct vb_qp *qp, struct vb_txq *out)
+static bool send_packet(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 {
 	struct vb_uc *uc = uc_of(qp);
+	struct vb_pace *pace = &uc->common.pace;
 	const struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, qp->sq.done);
 
 	if (!uc->begun && !begin_message(qp))
 		return false;
 	if (!uc->begun) /* it was no message */
 		return true;
-	if (vb_req_put_data(qp, wqe, uc->psn, false, out) != FAULT_NONE) {
+	if (vb_req_put_data(qp, wqe, pace->next, vb_pace_asks(pace), out)) {
 		/* The peer drops what it has when the next message begins. */
 		uc->begun = false;
 		vb_unrel_fail(qp, WC_LOC_PROT_ERR);
 		return false;
 	}
-	uc->psn = vb_psn_add(uc->psn, 1);
-	if (uc->psn == vb_psn_add(wqe->first_psn, wqe->psn_count)) {
+	vb_pace_sent(pace, now);
+	if (pace->next == vb_psn_add(wqe->first_psn, wqe->psn_count)) {
 		uc->begun = false;
 		vb_qp_send_done(qp, WC_SUCCESS);
 		drain(qp);
@@ -112,9 +115,23 @@ static bool send_packet(struct vb_qp *qp, struct vb_txq *out)
 	return true;
 }
 
+static void put_heard(struct vb_qp *qp, struct vb_txq *out)
+{
+	struct vb_uc *uc = uc_of(qp);
+	const struct vb_ib_pkt pkt = {
+		.bth = vb_rc_bth(qp, VB_OP_HEARD, uc->heard_psn),
+	};
+	size_t len = vb_ib_put_headers(vb_txq_begin(out), &pkt);
+
+	vb_txq_commit(out, (uint32_t)len, &qp->route);
+	uc->heard_due = false;
+}
+
 static bool uc_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 {
-	return vb_unrel_send(qp, out, send_packet);
+	if (uc_of(qp)->heard_due && vb_txq_has_room(out))
+		put_heard(qp, out);
+	return vb_unrel_send(qp, now, out, send_packet);
 }
 
 /*
@@ -140,7 +157,15 @@ static void uc_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 
 	if (!vb_unrel_receives(qp))
 		return;
+	if (pkt->op->response) {
+		vb_pace_heard(&uc->common.pace, pkt->bth.psn, now);
+		return;
+	}
 	vb_resp_established(qp);
+	if (pkt->bth.ack_req) {
+		uc->heard_due = true;
+		uc->heard_psn = pkt->bth.psn;
+	}
 	check_order(uc, pkt);
 	fault = vb_resp_take(qp, &uc->in, uc->prev, pkt);
 	uc->prev = fault ? NULL : pkt->op;

@@ -13,8 +13,16 @@
  * which a program without privileges cannot choose. */
 #define QKEY_OF_QP 0x80000000u
 
+/* Senders to whom to say that a packet is here (ib/pace.h), at most. */
+#define HEARD_MAX 16
+
 struct vb_ud {
-	uint32_t psn; /* next to send; nobody looks at it */
+	struct vb_unrel common;
+	struct heard {
+		struct vb_route route;
+		uint32_t psn;
+	} heard[HEARD_MAX];
+	unsigned heard_due;
 	/*
 	 * Of the packets in the batch being filled: they outlive their work
 	 * requests, whose slots the program may use again already.
@@ -43,7 +51,7 @@ static void ud_enter(struct vb_qp *qp, enum vb_qp_state from,
 		     enum vb_qp_state to, vb_time now)
 {
 	if (to == QPS_RTS && from == QPS_RTR)
-		ud_of(qp)->psn = qp->attr.sq_psn;
+		vb_unrel_start(qp);
 	else if (to == QPS_SQD)
 		vb_qp_drained(qp); /* a datagram is never half sent */
 }
@@ -75,6 +83,7 @@ static const struct vb_route *keep_route(struct vb_qp *qp,
 static enum vb_fault put_datagram(struct vb_qp *qp, struct vb_send_wqe *wqe,
 				  struct vb_txq *out)
 {
+	const struct vb_pace *pace = &ud_of(qp)->common.pace;
 	const struct vb_send_dest *to = vb_sq_dest(&qp->sq, wqe);
 	const struct vb_part whole = {
 		.len = wqe->length,
@@ -82,21 +91,24 @@ static enum vb_fault put_datagram(struct vb_qp *qp, struct vb_send_wqe *wqe,
 		.route = keep_route(qp, &to->route, out),
 	};
 	struct vb_ib_pkt pkt = {
-		.bth = vb_rc_bth(qp, 0, ud_of(qp)->psn),
+		.bth = vb_rc_bth(qp, 0, pace->next),
 		.deth = { .sqpn = atomic_load(&qp->qpn) },
 	};
 
 	pkt.bth.dqpn = to->route.dqpn;
+	/* A group would answer in chorus. */
+	pkt.bth.ack_req =
+		vb_pace_asks(pace) && to->route.dqpn != VB_QPN_MULTICAST;
 	pkt.deth.qkey = to->qkey & QKEY_OF_QP ? qp->attr.qkey : to->qkey;
 	return vb_req_put(qp, wqe, &whole, &pkt, out);
 }
 
-static bool send_datagram(struct vb_qp *qp, struct vb_txq *out)
+static bool send_datagram(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 {
 	struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, qp->sq.done);
 	enum vb_wc_status status;
 
-	if (qp->sq.done == vb_sq_end(&qp->sq) || vb_rc_state(qp) != QPS_RTS)
+	if (vb_rc_state(qp) != QPS_RTS)
 		return false;
 	status = judge(qp, wqe);
 	if (status == WC_SUCCESS && put_datagram(qp, wqe, out) != FAULT_NONE)
@@ -105,14 +117,29 @@ static bool send_datagram(struct vb_qp *qp, struct vb_txq *out)
 		vb_unrel_fail(qp, status);
 		return false;
 	}
-	ud_of(qp)->psn = vb_psn_add(ud_of(qp)->psn, 1);
+	vb_pace_sent(&ud_of(qp)->common.pace, now);
 	vb_qp_send_done(qp, WC_SUCCESS);
 	return true;
 }
 
+static void put_heard(struct vb_qp *qp, const struct heard *h,
+		      struct vb_txq *out)
+{
+	struct vb_ib_pkt pkt = { .bth = vb_rc_bth(qp, VB_OP_HEARD, h->psn) };
+	size_t len;
+
+	pkt.bth.dqpn = h->route.dqpn;
+	len = vb_ib_put_headers(vb_txq_begin(out), &pkt);
+	vb_txq_commit(out, (uint32_t)len, &h->route);
+}
+
 static bool ud_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 {
-	return vb_unrel_send(qp, out, send_datagram);
+	struct vb_ud *ud = ud_of(qp);
+
+	while (ud->heard_due && vb_txq_has_room(out))
+		put_heard(qp, &ud->heard[--ud->heard_due], out);
+	return vb_unrel_send(qp, now, out, send_datagram);
 }
 
 /*
@@ -167,16 +194,36 @@ static void complete(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	vb_qp_recv_done(qp, &done);
 }
 
+/* Whom there is no room for finds out that waiting does not help. */
+static void note_heard(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+{
+	struct vb_ud *ud = ud_of(qp);
+	struct heard *h = &ud->heard[ud->heard_due];
+
+	if (ud->heard_due == HEARD_MAX || !pkt->grh)
+		return;
+	h->psn = pkt->bth.psn;
+	if (vb_route_back(qp->adapter, pkt->grh, atomic_load(&qp->qpn),
+			  pkt->deth.sqpn, &h->route) == 0)
+		ud->heard_due++;
+}
+
 static void ud_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 {
 	enum vb_fault fault;
 
 	if (!vb_unrel_receives(qp))
 		return;
+	if (pkt->op->response) {
+		vb_pace_heard(&ud_of(qp)->common.pace, pkt->bth.psn, now);
+		return;
+	}
 	if (pkt->deth.qkey != qp->attr.qkey) {
 		vb_count(qp->adapter, CNT_DROP_QKEY, 1);
 		return;
 	}
+	if (pkt->bth.ack_req)
+		note_heard(qp, pkt);
 	fault = take_datagram(qp, pkt);
 	if (fault)
 		vb_unrel_refuse(qp, fault);

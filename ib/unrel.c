@@ -2,14 +2,32 @@
 /* What UC and UD share: sending without an answer, dropping without a word. */
 #include "ib/unrel.h"
 
-bool vb_unrel_send(struct vb_qp *qp, struct vb_txq *out,
-		   bool (*next)(struct vb_qp *qp, struct vb_txq *out))
+static struct vb_pace *pace_of(const struct vb_qp *qp)
+{
+	return &((struct vb_unrel *)qp->tp)->pace;
+}
+
+void vb_unrel_start(struct vb_qp *qp)
+{
+	vb_pace_init(pace_of(qp), qp->attr.sq_psn, qp->mtu,
+		     atomic_load(&qp->adapter->n_qp));
+}
+
+static bool may_send(const struct vb_qp *qp, vb_time now)
+{
+	return vb_rc_sends(qp) && qp->sq.done != vb_sq_end(&qp->sq) &&
+	       vb_pace_may_send(pace_of(qp), now);
+}
+
+bool vb_unrel_send(struct vb_qp *qp, vb_time now, struct vb_txq *out,
+		   bool (*next)(struct vb_qp *qp, vb_time now,
+				struct vb_txq *out))
 {
 	unsigned before = out->count;
 	bool more = true;
 
 	while (more && vb_txq_has_room(out))
-		more = vb_rc_sends(qp) && next(qp, out);
+		more = may_send(qp, now) && next(qp, now, out);
 	vb_qp_flush(qp);
 	if (out->count != before)
 		vb_count(qp->adapter, CNT_SENT_PKTS, out->count - before);
@@ -43,8 +61,9 @@ void vb_unrel_refuse(struct vb_qp *qp, enum vb_fault fault)
 	vb_qp_fail(qp, row->event);
 }
 
-/* Nothing that was sent is waited for. */
 vb_time vb_unrel_deadline(const struct vb_qp *qp)
 {
-	return VB_NEVER;
+	if (!vb_rc_sends(qp) || qp->sq.done == vb_sq_end(&qp->sq))
+		return VB_NEVER;
+	return vb_pace_deadline(pace_of(qp));
 }

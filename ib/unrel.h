@@ -6,13 +6,23 @@
 #ifndef IB_UNREL_H
 #define IB_UNREL_H
 
+#include "ib/pace.h"
 #include "ib/rc.h"
 
 extern const struct vb_transport_ops vb_uc_ops, vb_ud_ops;
 
-/* Send packets of @next while there is room and @next says true. */
-bool vb_unrel_send(struct vb_qp *qp, struct vb_txq *out,
-		   bool (*next)(struct vb_qp *qp, struct vb_txq *out));
+/* How UC's and UD's state begins. */
+struct vb_unrel {
+	struct vb_pace pace;
+};
+
+/* To RTS: sending begins. */
+void vb_unrel_start(struct vb_qp *qp);
+/* Send packets of @next while there is room, the pace allows it, and @next
+ * says true. */
+bool vb_unrel_send(struct vb_qp *qp, vb_time now, struct vb_txq *out,
+		   bool (*next)(struct vb_qp *qp, vb_time now,
+				struct vb_txq *out));
 /* The oldest WQE ends with @status, sending stops (IBA 10.3.1.7: SQE). */
 void vb_unrel_fail(struct vb_qp *qp, enum vb_wc_status status);
 /* In a state that takes packets? */

@@ -63,8 +63,17 @@ _Static_assert(PLACE_ONLY == (PLACE_FIRST | PLACE_LAST), "places are bits");
 
 const struct vb_ib_op *vb_ib_op(uint8_t opcode)
 {
+	static const struct vb_ib_op heard = {
+		.name = "HEARD_ACK",
+		.kind = KIND_ACK,
+		.place = PLACE_ONLY,
+		.classes = 1u << CLASS_OWN,
+		.response = true,
+	};
 	const struct vb_ib_op *op = &ops[opcode & 0x1f];
 
+	if (opcode == VB_OP_HEARD)
+		return &heard;
 	/* A row that does not exist has no classes either. */
 	return op->classes & 1u << (opcode >> 5) ? op : NULL;
 }

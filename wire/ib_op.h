@@ -15,6 +15,7 @@ enum vb_ib_class { /* opcode[7:5] */
 	CLASS_UD = 3,
 	CLASS_CNP = 4,
 	CLASS_XRC = 5,
+	CLASS_OWN = 6, /* the manufacturer's */
 };
 
 enum vb_ib_code { /* opcode[4:0] */
@@ -43,6 +44,10 @@ enum vb_ib_code { /* opcode[4:0] */
 	CODE_SEND_ONLY_INV = 0x17,
 	CODE_ATOMIC_WRITE = 0x1d, /* annex A19 */
 };
+
+/* Our own: a packet of UC or UD that asked (AckReq) has arrived; BTH only, its
+ * PSN is that packet's (ib/pace.h). Others drop what they do not know. */
+#define VB_OP_HEARD (CLASS_OWN << 5)
 
 enum vb_ib_kind {
 	KIND_SEND,

@@ -238,7 +238,8 @@ static void deliver(struct sim_side *side, const struct sim_frame *f)
 		return;
 	qp = vb_idtab_get(side->adapter.qps, pkt.bth.dqpn);
 	if (!qp || atomic_load(&qp->qpn) != pkt.bth.dqpn ||
-	    pkt.bth.opcode >> 5 != vb_ib_class(qp->type))
+	    (pkt.bth.opcode != VB_OP_HEARD &&
+	     pkt.bth.opcode >> 5 != vb_ib_class(qp->type)))
 		return;
 	vb_mutex_lock(&qp->drive);
 	side->adapter.transport->recv(qp, &pkt, side->sim->now);

@@ -62,6 +62,8 @@ static const struct expected {
 	{ 0xb6, "SEND_LAST_INV", HDR_IETH },
 	{ 0xb7, "SEND_ONLY_INV", HDR_IETH },
 	{ 0x1d, "ATOMIC_WRITE", HDR_RETH }, { 0xbd, "ATOMIC_WRITE", HDR_RETH },
+	/* our own, from the manufacturer's range */
+	{ 0xc0, "HEARD_ACK", 0 },
 	// clang-format on
 };
 

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A window for transports without acknowledgements. */
+#include "ib/pace.h"
+
+#include "core/types.h"
+
+/* Half of what the smallest usual socket buffer holds, as the kernel counts,
+ * for one, and twice that for all who may be sending to the same. */
+#define WINDOW_BYTES (128 * 1024)
+#define SHARED_BYTES (512 * 1024)
+#define WINDOW_MIN   8
+#define WINDOW_MAX   256
+#define ASK_PARTS    4 /* of a window between questions */
+
+/* A peer that has answered answers again once it runs, which on a busy host
+ * takes its time. One of another kind costs a tenth of a second, once. */
+#define PATIENCE       (1 * VB_MSEC)
+#define PATIENCE_MAX   (16 * VB_MSEC)
+#define PATIENCE_KNOWN (50 * VB_MSEC)
+#define SILENCES       10
+
+static uint32_t in_flight(const struct vb_pace *p)
+{
+	return (p->next - p->heard) & VB_PSN_MASK;
+}
+
+static bool has_given_up(const struct vb_pace *p)
+{
+	return p->silences >= SILENCES;
+}
+
+static vb_time patience(const struct vb_pace *p)
+{
+	if (p->known)
+		return PATIENCE_KNOWN;
+	return VB_MIN(PATIENCE << p->silences / 2, PATIENCE_MAX);
+}
+
+void vb_pace_init(struct vb_pace *p, uint32_t psn, uint32_t mtu,
+		  uint32_t sharers)
+{
+	uint32_t bytes =
+		VB_MIN(WINDOW_BYTES, SHARED_BYTES / VB_MAX(sharers, 1));
+	uint32_t pkts = bytes / mtu;
+
+	*p = (struct vb_pace){
+		.next = psn & VB_PSN_MASK,
+		.heard = psn & VB_PSN_MASK,
+		.window = VB_MAX(VB_MIN(pkts, WINDOW_MAX), WINDOW_MIN),
+	};
+}
+
+/* What is under way is not waited for any longer. */
+static void give_up(struct vb_pace *p)
+{
+	p->heard = p->next;
+	if (has_given_up(p))
+		return;
+	p->silences++;
+	p->known &= !has_given_up(p);
+}
+
+/* Who sends slowly never fills a window before its age makes it void, and is
+ * never held. */
+bool vb_pace_may_send(struct vb_pace *p, vb_time now)
+{
+	bool full = in_flight(p) >= p->window;
+
+	if (full && (has_given_up(p) || now - p->since >= patience(p))) {
+		give_up(p);
+		full = false;
+	}
+	p->held = full;
+	return !full;
+}
+
+bool vb_pace_asks(const struct vb_pace *p)
+{
+	uint32_t every = p->window / ASK_PARTS;
+
+	/* A peer that may yet turn up is asked from time to time. */
+	return p->unasked + 1 >= (has_given_up(p) ? 16 * every : every);
+}
+
+void vb_pace_sent(struct vb_pace *p, vb_time now)
+{
+	bool old = now - p->since >= patience(p);
+
+	if (in_flight(p) == 0 || (old && in_flight(p) < p->window)) {
+		p->heard = p->next;
+		p->since = now;
+	}
+	p->unasked = vb_pace_asks(p) ? 0 : p->unasked + 1;
+	p->next = vb_psn_add(p->next, 1);
+}
+
+void vb_pace_heard(struct vb_pace *p, uint32_t psn, vb_time now)
+{
+	uint32_t to = vb_psn_add(psn, 1);
+
+	p->silences = 0;
+	p->known = true;
+	/* One that was given up already comes late. */
+	if (vb_psn_diff(to, p->heard) <= 0 || vb_psn_diff(to, p->next) > 0)
+		return;
+	p->heard = to;
+	p->since = now;
+}
+
+vb_time vb_pace_deadline(const struct vb_pace *p)
+{
+	return p->held ? p->since + patience(p) : VB_NEVER;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Who answers is waited for, who does not is not, and slow ones never are. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "ib/pace.h"
+
+#define MTU   1024
+#define START 0xfffff0u /* near the wrap */
+
+static struct vb_pace fresh(void)
+{
+	struct vb_pace p;
+
+	vb_pace_init(&p, START, MTU, 1);
+	return p;
+}
+
+/* Send until held; how many? */
+static unsigned fill(struct vb_pace *p, vb_time now, unsigned most)
+{
+	unsigned n = 0;
+
+	while (n < most && vb_pace_may_send(p, now)) {
+		vb_pace_sent(p, now);
+		n++;
+	}
+	return n;
+}
+
+static void pace__a_window_then_an_answer(void **state)
+{
+	struct vb_pace p = fresh();
+	vb_time now = VB_SEC;
+
+	for (int round = 0; round < 100; round++) {
+		assert_int_equal(fill(&p, now, 100000), p.window);
+		assert_true(p.held);
+		assert_true(vb_pace_deadline(&p) > now);
+		/* the half of it has arrived */
+		vb_pace_heard(&p, vb_psn_add(p.next, -(p.window / 2) - 1), now);
+		assert_int_equal(fill(&p, now, 100000), p.window / 2);
+		vb_pace_heard(&p, vb_psn_add(p.next, VB_PSN_MASK), now);
+		now += VB_USEC;
+	}
+	assert_int_equal(p.silences, 0);
+}
+
+static void pace__asks_in_every_window(void **state)
+{
+	struct vb_pace p = fresh();
+	unsigned asked = 0;
+
+	for (uint32_t i = 0; i < p.window; i++) {
+		asked += vb_pace_asks(&p);
+		vb_pace_sent(&p, VB_SEC);
+	}
+	assert_true(asked >= 2);
+}
+
+/* A peer of another kind costs its tenth of a second, once. */
+static void pace__silence_ends_the_waiting(void **state)
+{
+	struct vb_pace p = fresh();
+	vb_time now = VB_SEC;
+	uint32_t before;
+
+	while (fill(&p, now, 100000) < 100000) {
+		assert_true(vb_pace_deadline(&p) > now);
+		now = vb_pace_deadline(&p);
+		assert_true(now < VB_SEC + 100 * VB_MSEC);
+	}
+	assert_int_equal(vb_pace_deadline(&p), VB_NEVER);
+	/* it is asked now and then, and an answer brings the window back */
+	before = p.next;
+	while (!vb_pace_asks(&p))
+		vb_pace_sent(&p, now);
+	assert_true(((p.next - before) & VB_PSN_MASK) < 100000);
+	fill(&p, now, 1);
+	vb_pace_heard(&p, vb_psn_add(p.next, VB_PSN_MASK), now);
+	assert_int_equal(fill(&p, now, 100000), p.window);
+}
+
+static void pace__slow_senders_are_not_held(void **state)
+{
+	struct vb_pace p = fresh();
+	vb_time now = VB_SEC;
+
+	for (int i = 0; i < 100000; i++) {
+		assert_true(vb_pace_may_send(&p, now));
+		vb_pace_sent(&p, now);
+		now += 50 * VB_USEC;
+	}
+}
+
+/* What was never sent, or is settled, moves nothing. */
+static void pace__wrong_answers(void **state)
+{
+	struct vb_pace p = fresh();
+	vb_time now = VB_SEC;
+
+	fill(&p, now, 10);
+	vb_pace_heard(&p, vb_psn_add(START, 10), now);
+	assert_int_equal(p.heard, START);
+	vb_pace_heard(&p, vb_psn_add(START, 4), now);
+	assert_int_equal(p.heard, vb_psn_add(START, 5));
+	vb_pace_heard(&p, vb_psn_add(START, 2), now);
+	vb_pace_heard(&p, vb_psn_add(START, 1u << 23), now);
+	assert_int_equal(p.heard, vb_psn_add(START, 5));
+}
+
+static void pace__many_share(void **state)
+{
+	struct vb_pace one = fresh(), p;
+
+	vb_pace_init(&p, 0, MTU, 1000);
+	assert_true(p.window < one.window && p.window >= 4);
+	assert_true(fill(&p, VB_SEC, 1000) == p.window);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pace__a_window_then_an_answer),
+		cmocka_unit_test(pace__asks_in_every_window),
+		cmocka_unit_test(pace__silence_ends_the_waiting),
+		cmocka_unit_test(pace__slow_senders_are_not_held),
+		cmocka_unit_test(pace__wrong_answers),
+		cmocka_unit_test(pace__many_share),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
