@@ -30,8 +30,9 @@ static void set_waiting(struct vb_cq *cq, uint32_t n)
 	atomic_store_explicit(&cq->count, n, memory_order_relaxed);
 }
 
-int vb_cq_create(struct vb_adapter *a, uint32_t cap, struct vb_channel *ch,
-		 struct vb_async *async, struct vb_cq **out)
+int vb_cq_create_in(struct vb_adapter *a, uint32_t cap, struct vb_channel *ch,
+		    struct vb_async *async, struct vb_memory *m,
+		    struct vb_cq **out)
 {
 	struct vb_cq *cq;
 
@@ -43,7 +44,8 @@ int vb_cq_create(struct vb_adapter *a, uint32_t cap, struct vb_channel *ch,
 	if (!cq)
 		goto give_back;
 	cq->cap = ring_cap(cap);
-	cq->ring = malloc(cq->cap * sizeof(*cq->ring));
+	cq->memory = m;
+	cq->ring = vb_memory_take(&cq->memory, cq->cap, sizeof(*cq->ring));
 	if (!cq->ring)
 		goto free_cq;
 	cq->adapter = a;
@@ -70,7 +72,7 @@ int vb_cq_destroy(struct vb_cq *cq)
 		vb_async_forget(cq->async, cq->owner);
 	vb_limit_give(&cq->adapter->n_cq);
 	vb_mutex_fini(&cq->lock);
-	free(cq->ring);
+	vb_memory_give(cq->memory, cq->ring);
 	free(cq);
 	return 0;
 }
@@ -95,18 +97,22 @@ static int move_to(struct vb_cq *cq, struct vb_cqe **ring, uint32_t cap)
 int vb_cq_resize(struct vb_cq *cq, uint32_t asked)
 {
 	uint32_t cap = ring_cap(asked);
+	struct vb_memory *m = cq->memory, *was = m;
 	struct vb_cqe *ring;
 	int rc;
 
 	if (asked == 0 || asked > vb_limits.max_cqe)
 		return -EINVAL;
-	ring = malloc(cap * sizeof(*ring));
+	ring = vb_memory_take(&m, cap, sizeof(*ring));
 	if (!ring)
 		return -ENOMEM;
 	vb_mutex_lock(&cq->lock);
 	rc = move_to(cq, &ring, cap);
+	if (rc == 0)
+		cq->memory = m;
 	vb_mutex_unlock(&cq->lock);
-	free(ring); /* the old one, or the new one that was too small */
+	/* The old one, or the new one that was too small. */
+	vb_memory_give(rc ? m : was, ring);
 	return rc;
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/adapter.h"
 #include "core/event.h"
+#include "core/memory.h"
 
 struct vb_qp;
 
@@ -18,10 +19,10 @@ struct vb_cqe {
 	bool is_recv;
 	uint32_t vendor_err;
 	uint32_t byte_len;
-	uint32_t imm;	   /* as on the wire, or the invalidated rkey */
+	uint32_t imm; /* as on the wire, or the invalidated rkey */
 	uint32_t qpn, src_qp;
-	struct vb_qp *qp;  /* for the release of queue slots, and purging */
-	uint32_t release;  /* the queue's released index once this is polled */
+	struct vb_qp *qp; /* for the release of queue slots, and purging */
+	uint32_t release; /* the queue's released index once this is polled */
 	vb_time timestamp;
 };
 
@@ -37,7 +38,8 @@ struct vb_cq {
 	struct vb_mutex lock;
 	/* lock */
 	struct vb_cqe *ring;
-	uint32_t cap, head; /* a power of two; head: oldest */
+	struct vb_memory *memory; /* the ring's */
+	uint32_t cap, head;	  /* a power of two; head: oldest */
 	enum vb_cq_arm armed;
 	_Atomic bool overrun; /* an entry was lost: nothing is added any more */
 	/* channel->lock */
@@ -46,11 +48,19 @@ struct vb_cq {
 	uint32_t events_taken;	/* given to the program so far */
 };
 
-/* @cap: at least this many entries; cq->cap tells. -EINVAL for 0 or too many,
+/* @m: where the ring comes from, or NULL.
+ * @cap: at least this many entries; cq->cap tells. -EINVAL for 0 or too many,
  * -ENOMEM. */
-VB_MUST_CHECK int vb_cq_create(struct vb_adapter *a, uint32_t cap,
-			       struct vb_channel *ch, struct vb_async *async,
-			       struct vb_cq **cq);
+VB_MUST_CHECK int vb_cq_create_in(struct vb_adapter *a, uint32_t cap,
+				  struct vb_channel *ch, struct vb_async *async,
+				  struct vb_memory *m, struct vb_cq **cq);
+VB_MUST_CHECK static inline int vb_cq_create(struct vb_adapter *a, uint32_t cap,
+					     struct vb_channel *ch,
+					     struct vb_async *async,
+					     struct vb_cq **cq)
+{
+	return vb_cq_create_in(a, cap, ch, async, NULL, cq);
+}
 /* -EBUSY while a queue pair uses it. Waiting for acknowledged events is the
  * caller's (front/verbs). */
 VB_MUST_CHECK int vb_cq_destroy(struct vb_cq *cq);

@@ -121,13 +121,14 @@ static int init_queues(struct vb_qp *qp, struct vb_qp_init *init)
 {
 	int rc = vb_sq_init(&qp->sq, init->max_send_wr, init->max_send_sge,
 			    init->max_inline, init->sig_all,
-			    init->type == QPT_UD);
+			    init->type == QPT_UD, init->memory);
 
 	if (rc)
 		return rc;
 	if (init->srq)
 		init->max_recv_wr = init->max_recv_sge = 0;
-	rc = vb_rq_init(&qp->rq, init->max_recv_wr, init->max_recv_sge);
+	rc = vb_rq_init(&qp->rq, init->max_recv_wr, init->max_recv_sge,
+			init->memory);
 	if (rc) {
 		vb_sq_fini(&qp->sq);
 		return rc;

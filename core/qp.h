@@ -60,6 +60,7 @@ struct vb_qp_init {
 	struct vb_pd *pd;
 	struct vb_cq *send_cq, *recv_cq;
 	struct vb_srq *srq; /* or NULL */
+	struct vb_memory *memory; /* of its queues, or NULL */
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge;
 	uint32_t max_inline;
 	bool sig_all;

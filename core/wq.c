@@ -25,16 +25,18 @@ static uint32_t round_up_pow2(uint32_t n)
 	return n <= 1 ? n : 1u << (32 - __builtin_clz(n - 1));
 }
 
-/* @slots stays NULL, with success, for a queue of none. calloc: what is never
- * posted to is never touched, hence costs no memory. */
-static int make_slots(uint32_t cap, uint32_t stride, uint8_t **slots)
+/* @slots stays NULL, with success, for a queue of none. The heap's are zeroed:
+ * what is never posted to is never touched, hence costs no memory. */
+static int make_slots(struct vb_memory **m, uint32_t cap, uint32_t stride,
+		      uint8_t **slots)
 {
-	*slots = cap ? calloc(cap, stride) : NULL;
+	*slots = cap ? vb_memory_take(m, cap, stride) : NULL;
 	return cap && !*slots ? -ENOMEM : 0;
 }
 
 int vb_sq_init(struct vb_sq *sq, uint32_t cap, uint32_t max_sge,
-	       uint32_t max_inline, bool sig_all, bool datagrams)
+	       uint32_t max_inline, bool sig_all, bool datagrams,
+	       struct vb_memory *m)
 {
 	uint32_t list = max_sge * (uint32_t)sizeof(struct vb_sge);
 	uint32_t room = (VB_MAX(list, max_inline) + 15) & ~15u;
@@ -47,7 +49,8 @@ int vb_sq_init(struct vb_sq *sq, uint32_t cap, uint32_t max_sge,
 	sq->stride = (uint32_t)sizeof(struct vb_send_wqe) + room;
 	if (datagrams)
 		sq->stride += sizeof(struct vb_send_dest);
-	if (make_slots(sq->cap, sq->stride, &sq->slots))
+	sq->memory = m;
+	if (make_slots(&sq->memory, sq->cap, sq->stride, &sq->slots))
 		return -ENOMEM;
 	vb_mutex_init(&sq->lock);
 	return 0;
@@ -55,19 +58,21 @@ int vb_sq_init(struct vb_sq *sq, uint32_t cap, uint32_t max_sge,
 
 void vb_sq_fini(struct vb_sq *sq)
 {
-	free(sq->slots);
+	vb_memory_give(sq->memory, sq->slots);
 	sq->slots = NULL;
 	vb_mutex_fini(&sq->lock);
 }
 
-int vb_rq_init(struct vb_rq *rq, uint32_t cap, uint32_t max_sge)
+int vb_rq_init(struct vb_rq *rq, uint32_t cap, uint32_t max_sge,
+	       struct vb_memory *m)
 {
 	memset(rq, 0, sizeof(*rq));
 	rq->cap = round_up_pow2(cap);
 	rq->max_sge = max_sge;
 	rq->stride = (uint32_t)(sizeof(struct recv_slot) +
 				max_sge * sizeof(struct vb_sge));
-	if (make_slots(rq->cap, rq->stride, &rq->slots))
+	rq->memory = m;
+	if (make_slots(&rq->memory, rq->cap, rq->stride, &rq->slots))
 		return -ENOMEM;
 	vb_mutex_init(&rq->lock);
 	return 0;
@@ -75,7 +80,7 @@ int vb_rq_init(struct vb_rq *rq, uint32_t cap, uint32_t max_sge)
 
 void vb_rq_fini(struct vb_rq *rq)
 {
-	free(rq->slots);
+	vb_memory_give(rq->memory, rq->slots);
 	rq->slots = NULL;
 	vb_mutex_fini(&rq->lock);
 }
@@ -174,7 +179,8 @@ bool vb_rq_take(struct vb_rq *rq, struct vb_recv_wqe *out)
 }
 
 int vb_srq_create(struct vb_pd *pd, uint32_t cap, uint32_t max_sge,
-		  struct vb_async *async, struct vb_srq **out)
+		  struct vb_async *async, struct vb_memory *m,
+		  struct vb_srq **out)
 {
 	struct vb_adapter *a = pd->adapter;
 	struct vb_srq *srq;
@@ -185,7 +191,7 @@ int vb_srq_create(struct vb_pd *pd, uint32_t cap, uint32_t max_sge,
 	if (!vb_limit_take(&a->n_srq, vb_limits.max_srq))
 		return -ENOMEM;
 	srq = calloc(1, sizeof(*srq));
-	if (!srq || vb_rq_init(&srq->rq, cap, max_sge)) {
+	if (!srq || vb_rq_init(&srq->rq, cap, max_sge, m)) {
 		free(srq);
 		vb_limit_give(&a->n_srq);
 		return -ENOMEM;
@@ -208,6 +214,47 @@ int vb_srq_destroy(struct vb_srq *srq)
 	vb_rq_fini(&srq->rq);
 	free(srq);
 	return 0;
+}
+
+/* With the lock held: what is posted and not taken, to the slots of another
+ * ring. What was taken is free already. */
+static int move_slots(struct vb_rq *rq, uint8_t **slots, uint32_t cap)
+{
+	uint32_t end = atomic_load_explicit(&rq->posted, memory_order_relaxed);
+	uint32_t i = atomic_load_explicit(&rq->taken, memory_order_relaxed);
+	uint8_t *old = rq->slots;
+
+	if (end - i > cap)
+		return -EINVAL;
+	for (; i != end; i++)
+		memcpy(*slots + (size_t)(i & (cap - 1)) * rq->stride,
+		       rq_at(rq, i), rq->stride);
+	rq->slots = *slots;
+	rq->cap = cap;
+	*slots = old;
+	return 0;
+}
+
+int vb_srq_resize(struct vb_srq *srq, uint32_t asked)
+{
+	uint32_t cap = round_up_pow2(asked);
+	struct vb_rq *rq = &srq->rq;
+	struct vb_memory *m = rq->memory, *was = m;
+	uint8_t *slots;
+	int rc;
+
+	if (asked == 0 || asked > vb_limits.max_srq_wr)
+		return -EINVAL;
+	if (make_slots(&m, cap, rq->stride, &slots))
+		return -ENOMEM;
+	vb_mutex_lock(&rq->lock);
+	rc = move_slots(rq, &slots, cap);
+	if (rc == 0)
+		rq->memory = m;
+	vb_mutex_unlock(&rq->lock);
+	/* The old ones, or the new ones that were too few. */
+	vb_memory_give(rc ? m : was, slots);
+	return rc;
 }
 
 void vb_srq_set_limit(struct vb_srq *srq, uint32_t limit)

@@ -14,6 +14,7 @@
 
 #include "core/adapter.h"
 #include "core/event.h"
+#include "core/memory.h"
 #include "link/link.h"
 
 struct vb_send_wqe {
@@ -47,6 +48,7 @@ struct vb_sq {
 	uint32_t cap, stride, max_sge, max_inline;
 	bool sig_all;
 	uint8_t *slots;
+	struct vb_memory *memory;  /* the slots' */
 	struct vb_mutex lock;	   /* posters */
 	_Atomic uint32_t posted;   /* lock to write */
 	_Atomic uint32_t released; /* CQ lock to write */
@@ -62,8 +64,9 @@ struct vb_recv_wqe {
 };
 
 struct vb_rq {
-	uint32_t cap, stride, max_sge;
+	uint32_t cap, stride, max_sge; /* SRQ: cap under the lock */
 	uint8_t *slots;
+	struct vb_memory *memory;  /* the slots' */
 	struct vb_mutex lock;	   /* posters; SRQ: takers too */
 	_Atomic uint32_t posted;   /* lock to write */
 	_Atomic uint32_t released; /* CQ lock to write (SRQ: lock) */
@@ -79,11 +82,14 @@ struct vb_srq {
 	_Atomic uint32_t refs;
 };
 
-/* Caps are rounded up: what was given stands in the queue. -ENOMEM. */
+/* Caps are rounded up: what was given stands in the queue. @m: where the slots
+ * come from, or NULL. -ENOMEM. */
 VB_MUST_CHECK int vb_sq_init(struct vb_sq *sq, uint32_t cap, uint32_t max_sge,
-			     uint32_t max_inline, bool sig_all, bool datagrams);
+			     uint32_t max_inline, bool sig_all, bool datagrams,
+			     struct vb_memory *m);
 void vb_sq_fini(struct vb_sq *sq);
-VB_MUST_CHECK int vb_rq_init(struct vb_rq *rq, uint32_t cap, uint32_t max_sge);
+VB_MUST_CHECK int vb_rq_init(struct vb_rq *rq, uint32_t cap, uint32_t max_sge,
+			     struct vb_memory *m);
 void vb_rq_fini(struct vb_rq *rq);
 
 static inline struct vb_send_wqe *vb_sq_at(const struct vb_sq *sq, uint32_t i)
@@ -123,7 +129,9 @@ bool vb_rq_take(struct vb_rq *rq, struct vb_recv_wqe *out);
 /* -EINVAL: no work requests, or more than vb_limits; -ENOMEM. */
 VB_MUST_CHECK int vb_srq_create(struct vb_pd *pd, uint32_t cap,
 				uint32_t max_sge, struct vb_async *async,
-				struct vb_srq **srq);
+				struct vb_memory *m, struct vb_srq **srq);
+/* To @cap or more, keeping what waits; -EINVAL when that would not fit. */
+VB_MUST_CHECK int vb_srq_resize(struct vb_srq *srq, uint32_t cap);
 VB_MUST_CHECK int vb_srq_destroy(struct vb_srq *srq); /* -EBUSY */
 /* Arms @limit (0: not); raises EVENT_SRQ_LIMIT once when fewer are left. */
 void vb_srq_set_limit(struct vb_srq *srq, uint32_t limit);

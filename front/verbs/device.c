@@ -311,6 +311,7 @@ static void fill_context(struct vb_front_context *c, struct ibv_device *device)
 	c->v.reg_dm_mr = vb_front_reg_dm_mr;
 	c->v.create_cq_ex = vb_front_create_cq_ex;
 	c->v.create_qp_ex = vb_front_create_qp_ex;
+	c->v.create_srq_ex = vb_front_create_srq_ex;
 	c->v.close_xrcd = refuse_close_xrcd;
 }
 
@@ -520,13 +521,13 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.sys_image_guid = htobe64(adapter->guid),
 		.page_size_cap = 0xfffff000, /* 4 KiB and all above */
 		.vendor_id = NO_VENDOR,
-		.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD |
-				    IBV_DEVICE_PORT_ACTIVE_EVENT |
-				    IBV_DEVICE_SYS_IMAGE_GUID |
-				    IBV_DEVICE_MEM_WINDOW |
-				    IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-				    IBV_DEVICE_MEM_MGT_EXTENSIONS |
-				    IBV_DEVICE_RC_RNR_NAK_GEN,
+		.device_cap_flags =
+			IBV_DEVICE_CURR_QP_STATE_MOD |
+			IBV_DEVICE_PORT_ACTIVE_EVENT |
+			IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_SRQ_RESIZE |
+			IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+			IBV_DEVICE_MEM_MGT_EXTENSIONS |
+			IBV_DEVICE_RC_RNR_NAK_GEN,
 		/* Atomics are the processor's own locked instructions. */
 		.atomic_cap = IBV_ATOMIC_GLOB,
 		.max_pkeys = 1,

@@ -79,6 +79,8 @@ static int destroy_core(struct vb_front_pd *pd)
 {
 	if (!pd->is_parent)
 		return vb_pd_destroy(pd->core);
+	if (atomic_load(&pd->memory.refs))
+		return -EBUSY; /* queues whose memory is the allocators' */
 	atomic_fetch_sub(&pd->core->refs, 1);
 	return 0;
 }
@@ -163,6 +165,28 @@ int vb_front_dealloc_td(struct ibv_td *ibv)
 	return 0;
 }
 
+/*
+ * The program's allocators (ibv_alloc_parent_domain(3)). The kind of resource
+ * is for it to interpret; one word does for all queues, of no known driver.
+ */
+#define RESOURCE_QUEUE 1
+
+static void *take_from_program(struct vb_memory *m, size_t bytes)
+{
+	struct vb_front_pd *pd = VB_CONTAINER_OF(m, struct vb_front_pd, memory);
+	void *at = pd->attr.alloc(&pd->ibv, pd->attr.pd_context, bytes,
+				  VB_MEMORY_ALIGN, RESOURCE_QUEUE);
+
+	return at == IBV_ALLOCATOR_USE_DEFAULT ? VB_MEMORY_DEFAULT : at;
+}
+
+static void give_to_program(struct vb_memory *m, void *at)
+{
+	struct vb_front_pd *pd = VB_CONTAINER_OF(m, struct vb_front_pd, memory);
+
+	pd->attr.free(&pd->ibv, pd->attr.pd_context, at, RESOURCE_QUEUE);
+}
+
 static int check_parent(const struct ibv_context *context,
 			const struct ibv_parent_domain_init_attr *attr)
 {
@@ -195,6 +219,13 @@ vb_front_alloc_parent_domain(struct ibv_context *context,
 		return vb_front_null(-ENOMEM);
 	pd = vb_front_pd(ibv);
 	pd->is_parent = true;
+	pd->has_allocators =
+		attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+	pd->memory.take = take_from_program;
+	pd->memory.give = give_to_program;
+	pd->attr = *attr;
+	if (!(attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT))
+		pd->attr.pd_context = NULL;
 	atomic_fetch_add(&pd->core->refs, 1);
 	if (attr->td) {
 		pd->td = VB_CONTAINER_OF(attr->td, struct vb_front_td, ibv);

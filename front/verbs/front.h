@@ -51,8 +51,11 @@ struct vb_front_td {
 struct vb_front_pd {
 	struct ibv_pd ibv;
 	struct vb_pd *core;
-	bool is_parent;
-	struct vb_front_td *td; /* a parent's, or NULL */
+	/* a parent's: */
+	bool is_parent, has_allocators;
+	struct vb_front_td *td; /* or NULL */
+	struct vb_memory memory; /* by the program's allocators */
+	struct ibv_parent_domain_init_attr attr;
 	struct vb_front_pd *next;
 };
 
@@ -206,6 +209,13 @@ static inline struct vb_front_ah *vb_front_ah(struct ibv_ah *ah)
 	return VB_CONTAINER_OF(ah, struct vb_front_ah, ibv);
 }
 
+/* Where the queues come from that are made with this domain. */
+static inline struct vb_memory *vb_front_memory(struct ibv_pd *pd)
+{
+	return vb_front_pd(pd)->has_allocators ? &vb_front_pd(pd)->memory
+					       : NULL;
+}
+
 /* Set errno from 0 or -errno, and return the ABI's 0 or positive errno. */
 static inline int vb_front_errno(int rc)
 {
@@ -235,6 +245,9 @@ void vb_front_drain_async(struct ibv_context *context, const void *owner,
 void vb_front_count_taken(const struct vb_event *e);
 struct ibv_cq_ex *vb_front_create_cq_ex(struct ibv_context *context,
 					struct ibv_cq_init_attr_ex *attr);
+
+struct ibv_srq *vb_front_create_srq_ex(struct ibv_context *context,
+				       struct ibv_srq_init_attr_ex *attr);
 
 /* domain.c */
 struct ibv_td *vb_front_alloc_td(struct ibv_context *context,

@@ -217,16 +217,20 @@ static int create_core_cq(struct ibv_context *context,
 			  const struct ibv_cq_init_attr_ex *attr,
 			  struct vb_cq **core)
 {
-	struct vb_channel *ch = NULL;
 	int rc = check_cq_attr(context, attr);
+	struct vb_channel *ch = NULL;
+	struct vb_memory *m = NULL;
 
 	if (attr->channel)
 		ch = &VB_CONTAINER_OF(attr->channel, struct vb_front_channel,
 				      ibv)
 			      ->core;
+	if (!rc && attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD)
+		m = vb_front_memory(attr->parent_domain);
 	if (!rc)
-		rc = vb_cq_create(vb_front_context(context)->adapter, attr->cqe,
-				  ch, &vb_front_context(context)->async, core);
+		rc = vb_cq_create_in(
+			vb_front_context(context)->adapter, attr->cqe, ch,
+			&vb_front_context(context)->async, m, core);
 	if (rc)
 		vb_log(LOG_INFO, "%s: no completion queue of %u entries: %s",
 		       context->device->name, attr->cqe, strerror(-rc));
@@ -353,7 +357,8 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
 		return vb_front_null(-ENOMEM);
 	rc = vb_srq_create(vb_front_pd(pd)->core, init->attr.max_wr,
 			   init->attr.max_sge,
-			   &vb_front_context(pd->context)->async, &srq->core);
+			   &vb_front_context(pd->context)->async,
+			   vb_front_memory(pd), &srq->core);
 	if (rc) {
 		vb_log(LOG_INFO,
 		       "pd %u: no shared receive queue of %u by %u: %s",
@@ -375,23 +380,49 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
 	return &srq->ibv;
 }
 
+/* A plain one; those of XRC domains and with tags are adapters' that have
+ * them. */
+struct ibv_srq *vb_front_create_srq_ex(struct ibv_context *context,
+				       struct ibv_srq_init_attr_ex *attr)
+{
+	const uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+	struct ibv_srq_init_attr init = { attr->srq_context, attr->attr };
+	struct ibv_srq *srq;
+
+	if (attr->comp_mask & ~known ||
+	    (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE &&
+	     attr->srq_type != IBV_SRQT_BASIC))
+		return vb_front_null(-EOPNOTSUPP);
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd ||
+	    attr->pd->context != context)
+		return vb_front_null(-EINVAL);
+	srq = ibv_create_srq(attr->pd, &init);
+	if (srq)
+		attr->attr = init.attr;
+	return srq;
+}
+
 int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 {
 	struct vb_srq *core = vb_front_srq(ibv)->core;
 
-	/* Resizing is IBV_DEVICE_SRQ_RESIZE, which is not announced. */
-	if (mask & IBV_SRQ_MAX_WR)
-		return vb_front_errno(-EOPNOTSUPP);
-	if (mask & ~IBV_SRQ_LIMIT)
+	uint32_t cap = mask & IBV_SRQ_MAX_WR ? attr->max_wr : core->rq.cap;
+	int rc = 0;
+
+	if (mask & ~(IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR))
 		return vb_front_errno(-EINVAL);
-	if (!(mask & IBV_SRQ_LIMIT))
-		return 0;
-	if (attr->srq_limit > core->rq.cap) {
-		vb_log(LOG_INFO, "srq %u: limit %u is above its %u entries",
-		       ibv->handle, attr->srq_limit, core->rq.cap);
-		return vb_front_errno(-EINVAL);
+	if (mask & IBV_SRQ_LIMIT && attr->srq_limit > cap)
+		rc = -EINVAL;
+	if (rc == 0 && mask & IBV_SRQ_MAX_WR)
+		rc = vb_srq_resize(core, cap);
+	if (rc) {
+		vb_log(LOG_INFO,
+		       "srq %u: not changed to %u entries with limit %u: %s",
+		       ibv->handle, cap, attr->srq_limit, strerror(-rc));
+		return vb_front_errno(rc);
 	}
-	vb_srq_set_limit(core, attr->srq_limit);
+	if (mask & IBV_SRQ_LIMIT)
+		vb_srq_set_limit(core, attr->srq_limit);
 	return 0;
 }
 
@@ -399,9 +430,9 @@ int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 {
 	struct vb_srq *core = vb_front_srq(ibv)->core;
 
-	attr->max_wr = core->rq.cap;
 	attr->max_sge = core->rq.max_sge;
 	vb_mutex_lock(&core->rq.lock);
+	attr->max_wr = core->rq.cap;
 	attr->srq_limit = core->limit;
 	vb_mutex_unlock(&core->rq.lock);
 	return 0;

@@ -80,6 +80,7 @@ static int create_core_qp(struct vb_front_qp *qp, struct ibv_qp_init_attr_ex *a)
 		.max_send_sge = a->cap.max_send_sge,
 		.max_recv_sge = a->srq ? 0 : a->cap.max_recv_sge,
 		.max_inline = a->cap.max_inline_data,
+		.memory = vb_front_memory(a->pd),
 		.sig_all = a->sq_sig_all != 0,
 		.async = &c->async,
 		.owner = qp,

@@ -598,6 +598,99 @@ static void parent_domain__stands_for_its_domain(void **state)
 	assert_int_equal(ibv_dealloc_td(td), 0);
 }
 
+static struct {
+	unsigned taken, given;
+	enum { OWN, DEFAULT, NONE } how;
+} allocator;
+
+static void *take(struct ibv_pd *pd, void *context, size_t size, size_t align,
+		  uint64_t type)
+{
+	void *at = NULL;
+
+	assert_ptr_equal(context, &allocator);
+	if (allocator.how != OWN)
+		return allocator.how == NONE ? NULL : IBV_ALLOCATOR_USE_DEFAULT;
+	allocator.taken++;
+	assert_int_equal(posix_memalign(&at, align, size), 0);
+	memset(at, 0, size);
+	return at;
+}
+
+static void give(struct ibv_pd *pd, void *context, void *at, uint64_t type)
+{
+	assert_ptr_equal(context, &allocator);
+	allocator.given++;
+	free(at);
+}
+
+static void parent_domain__allocators_make_the_queues(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_parent_domain_init_attr attr = {
+		.pd = b->pd,
+		.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+			     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT,
+		.alloc = take,
+		.free = give,
+		.pd_context = &allocator,
+	};
+	struct ibv_pd *pd = ibv_alloc_parent_domain(b->context, &attr);
+	struct ibv_cq_init_attr_ex cq_attr = { .cqe = 1,
+					       .comp_mask =
+						       IBV_CQ_INIT_ATTR_MASK_PD,
+					       .parent_domain = pd };
+	struct ibv_srq_init_attr_ex srq_attr = {
+		.attr = { .max_wr = 4, .max_sge = 1 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+		.srq_type = IBV_SRQT_BASIC,
+		.pd = pd,
+	};
+	struct ibv_qp_init_attr init = { .cap = { 4, 4, 1, 1, 0 },
+					 .qp_type = IBV_QPT_RC };
+	struct ibv_srq_attr bigger = { .max_wr = 60, .srq_limit = 7 };
+	struct ibv_srq *srq;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+
+	memset(&allocator, 0, sizeof(allocator));
+	cq = ibv_cq_ex_to_cq(ibv_create_cq_ex(b->context, &cq_attr));
+	assert_int_equal(allocator.taken, 1);
+	srq = ibv_create_srq_ex(b->context, &srq_attr);
+	assert_int_equal(allocator.taken, 2);
+	assert_int_equal(
+		ibv_modify_srq(srq, &bigger, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT),
+		0);
+	assert_int_equal(ibv_query_srq(srq, &bigger), 0);
+	assert_int_equal(bigger.max_wr, 64);
+	assert_int_equal(bigger.srq_limit, 7);
+	assert_int_equal(allocator.taken, 3);
+	assert_int_equal(allocator.given, 1);
+	init.send_cq = init.recv_cq = cq;
+	qp = ibv_create_qp(pd, &init);
+	assert_int_equal(allocator.taken, 5);
+	assert_int_equal(ibv_resize_cq(cq, 100), 0);
+	assert_int_equal(allocator.taken, 6);
+	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(allocator.given, 6);
+
+	allocator.how = DEFAULT;
+	cq = ibv_cq_ex_to_cq(ibv_create_cq_ex(b->context, &cq_attr));
+	assert_non_null(cq);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(allocator.given, 6);
+	allocator.how = NONE;
+	assert_null(ibv_create_cq_ex(b->context, &cq_attr));
+	assert_int_equal(errno, ENOMEM);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	srq_attr.comp_mask |= IBV_SRQ_INIT_ATTR_TM;
+	assert_null(ibv_create_srq_ex(b->context, &srq_attr));
+	assert_int_equal(errno, EOPNOTSUPP);
+}
+
 static void mw__alloc_and_bind_are_posted(void **state)
 {
 	struct bench *b = *state;
@@ -806,7 +899,9 @@ static void srq__limit_and_size(void **state)
 	assert_int_equal(a.srq_limit, 3);
 	a.srq_limit = 100000;
 	assert_int_equal(ibv_modify_srq(srq, &a, IBV_SRQ_LIMIT), EINVAL);
-	assert_int_equal(ibv_modify_srq(srq, &a, IBV_SRQ_MAX_WR), EOPNOTSUPP);
+	a.max_wr = 0;
+	assert_int_equal(ibv_modify_srq(srq, &a, IBV_SRQ_MAX_WR), EINVAL);
+	assert_int_equal(ibv_modify_srq(srq, &a, 1 << 5), EINVAL);
 	wr.num_sge = (int)init.attr.max_sge + 1;
 	assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), EINVAL);
 	assert_ptr_equal(bad, &wr);
@@ -1275,6 +1370,7 @@ int main(void)
 		ON_BENCH(dm__sizes_offsets_and_regions),
 		ON_BENCH(import__objects_of_another_context),
 		ON_BENCH(parent_domain__stands_for_its_domain),
+		ON_BENCH(parent_domain__allocators_make_the_queues),
 		ON_BENCH(mw__alloc_and_bind_are_posted),
 		ON_BENCH(mw__type_2_is_bound_by_post_send),
 		ON_BENCH(create_cq__bad_arguments),

@@ -418,7 +418,7 @@ static void create_side(struct sim *s, struct sim_pair *p, unsigned i,
 
 	p->srq[i] = NULL;
 	if (caps->srq)
-		MUST(vb_srq_create(side->pd, caps->wr, caps->sge, &side->async,
+		MUST(vb_srq_create(side->pd, caps->wr, caps->sge, &side->async, NULL,
 				   &p->srq[i]) == 0);
 	init.srq = p->srq[i];
 

@@ -117,7 +117,7 @@ static void create__references(void **state)
 	struct vb_qp_init i = init_of(f);
 	struct vb_qp *qp;
 
-	assert_int_equal(vb_srq_create(f->pd, 4, 1, &f->async, &i.srq), 0);
+	assert_int_equal(vb_srq_create(f->pd, 4, 1, &f->async, NULL, &i.srq), 0);
 	i.max_recv_wr = UINT32_MAX; /* not looked at */
 	assert_int_equal(vb_qp_create(&f->a, &i, &qp), 0);
 	assert_int_equal(i.max_recv_wr, 0);
@@ -384,7 +384,7 @@ static void fail__shared_receives_stay_for_others(void **state)
 	struct vb_qp *qp;
 	struct vb_recv_wqe w;
 
-	assert_int_equal(vb_srq_create(f->pd, 4, 1, NULL, &i.srq), 0);
+	assert_int_equal(vb_srq_create(f->pd, 4, 1, NULL, NULL, &i.srq), 0);
 	qp = make(f, i);
 	bring_to(qp, QPS_RTR);
 	post_recv(qp, 1);

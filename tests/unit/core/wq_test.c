@@ -11,7 +11,8 @@ static struct vb_srq *make_srq(struct fixture *f, uint32_t cap)
 {
 	struct vb_srq *srq = NULL;
 
-	assert_int_equal(vb_srq_create(f->pd, cap, 2, &f->async, &srq), 0);
+	assert_int_equal(vb_srq_create(f->pd, cap, 2, &f->async, NULL, &srq),
+			 0);
 	srq->owner = srq;
 	return srq;
 }
@@ -29,7 +30,8 @@ static void sq__slot_holds_list_or_inline(void **state)
 
 	for (size_t i = 0; i < VB_COUNT(rows); i++) {
 		assert_int_equal(vb_sq_init(&sq, 4, rows[i].max_sge,
-					    rows[i].max_inline, false, false),
+					    rows[i].max_inline, false, false,
+					    NULL),
 				 0);
 		assert_int_equal(sq.max_inline, rows[i].inline_given);
 		assert_int_equal(sq.max_sge, rows[i].max_sge);
@@ -52,8 +54,9 @@ static void caps__rounded_up_to_powers_of_two(void **state)
 
 	for (size_t i = 0; i < VB_COUNT(rows); i++) {
 		assert_int_equal(
-			vb_sq_init(&sq, rows[i][0], 1, 0, false, false), 0);
-		assert_int_equal(vb_rq_init(&rq, rows[i][0], 1), 0);
+			vb_sq_init(&sq, rows[i][0], 1, 0, false, false, NULL),
+			0);
+		assert_int_equal(vb_rq_init(&rq, rows[i][0], 1, NULL), 0);
 		assert_int_equal(sq.cap, rows[i][1]);
 		assert_int_equal(rq.cap, rows[i][1]);
 		vb_sq_fini(&sq);
@@ -67,10 +70,10 @@ static void sq__of_none_is_always_full(void **state)
 	struct vb_sq sq;
 	struct vb_rq rq;
 
-	assert_int_equal(vb_sq_init(&sq, 0, 0, 0, false, false), 0);
+	assert_int_equal(vb_sq_init(&sq, 0, 0, 0, false, false, NULL), 0);
 	assert_null(vb_sq_begin(&sq));
 	vb_sq_fini(&sq);
-	assert_int_equal(vb_rq_init(&rq, 0, 0), 0);
+	assert_int_equal(vb_rq_init(&rq, 0, 0, NULL), 0);
 	assert_int_equal(vb_rq_post(&rq, 1, NULL, 0), -ENOMEM);
 	assert_false(vb_rq_take(&rq, &w));
 	vb_rq_fini(&rq);
@@ -80,7 +83,7 @@ static void sq__fills_and_frees_across_the_wrap(void **state)
 {
 	struct vb_sq sq;
 
-	assert_int_equal(vb_sq_init(&sq, 4, 1, 0, false, false), 0);
+	assert_int_equal(vb_sq_init(&sq, 4, 1, 0, false, false, NULL), 0);
 	atomic_store(&sq.posted, NEAR_WRAP);
 	atomic_store(&sq.released, NEAR_WRAP);
 	for (uint64_t n = 0; n < 20; n += 4) {
@@ -113,7 +116,7 @@ static void rq__fills_and_frees_across_the_wrap(void **state)
 	struct vb_rq rq;
 	uint32_t next = NEAR_WRAP;
 
-	assert_int_equal(vb_rq_init(&rq, 4, 2), 0);
+	assert_int_equal(vb_rq_init(&rq, 4, 2, NULL), 0);
 	atomic_store(&rq.posted, next);
 	atomic_store(&rq.released, next);
 	atomic_store(&rq.taken, next);
@@ -144,7 +147,7 @@ static void rq__too_many_entries(void **state)
 	struct vb_sge list[3] = { 0 };
 	struct vb_rq rq;
 
-	assert_int_equal(vb_rq_init(&rq, 1, 2), 0);
+	assert_int_equal(vb_rq_init(&rq, 1, 2, NULL), 0);
 	assert_int_equal(vb_rq_post(&rq, 1, list, 3), -EINVAL);
 	assert_int_equal(vb_rq_post(&rq, 1, list, UINT32_MAX), -EINVAL);
 	assert_int_equal(vb_rq_post(&rq, 1, list, 2), 0);
@@ -156,14 +159,15 @@ static void srq__create_checks(void **state)
 	struct fixture *f = *state;
 	struct vb_srq *srq;
 
-	assert_int_equal(vb_srq_create(f->pd, 0, 1, NULL, &srq), -EINVAL);
-	assert_int_equal(
-		vb_srq_create(f->pd, vb_limits.max_srq_wr + 1, 1, NULL, &srq),
-		-EINVAL);
-	assert_int_equal(vb_srq_create(f->pd, 1, VB_MAX_SGE + 1, NULL, &srq),
+	assert_int_equal(vb_srq_create(f->pd, 0, 1, NULL, NULL, &srq), -EINVAL);
+	assert_int_equal(vb_srq_create(f->pd, vb_limits.max_srq_wr + 1, 1, NULL,
+				       NULL, &srq),
 			 -EINVAL);
+	assert_int_equal(
+		vb_srq_create(f->pd, 1, VB_MAX_SGE + 1, NULL, NULL, &srq),
+		-EINVAL);
 	atomic_store(&f->a.n_srq, vb_limits.max_srq);
-	assert_int_equal(vb_srq_create(f->pd, 1, 1, NULL, &srq), -ENOMEM);
+	assert_int_equal(vb_srq_create(f->pd, 1, 1, NULL, NULL, &srq), -ENOMEM);
 	atomic_store(&f->a.n_srq, 0);
 	srq = make_srq(f, 5);
 	assert_int_equal(srq->rq.cap, 8);
@@ -192,6 +196,41 @@ static void srq__slot_is_free_once_taken(void **state)
 		assert_int_equal(w.wr_id, 3);
 		assert_false(vb_srq_take(srq, &w));
 	}
+	assert_int_equal(vb_srq_destroy(srq), 0);
+}
+
+static void srq__resize_keeps_what_waits(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_srq *srq = make_srq(f, 4);
+	struct vb_sge sge = { 1, 2, 3 };
+	struct vb_recv_wqe w;
+	uint64_t id = 0;
+
+	/* Stand across the end of the ring. */
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(vb_rq_post(&srq->rq, 99, NULL, 0), 0);
+		assert_true(vb_srq_take(srq, &w));
+	}
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(vb_rq_post(&srq->rq, id++, &sge, 1), 0);
+	assert_int_equal(vb_srq_resize(srq, 0), -EINVAL);
+	assert_int_equal(vb_srq_resize(srq, vb_limits.max_srq_wr + 1), -EINVAL);
+	assert_int_equal(vb_srq_resize(srq, 2), -EINVAL);
+	assert_int_equal(srq->rq.cap, 4);
+	assert_int_equal(vb_srq_resize(srq, 9), 0);
+	assert_int_equal(srq->rq.cap, 16);
+	for (int i = 0; i < 12; i++)
+		assert_int_equal(vb_rq_post(&srq->rq, id++, &sge, 1), 0);
+	assert_int_equal(vb_rq_post(&srq->rq, id, &sge, 1), -ENOMEM);
+	for (uint64_t i = 0; i < 14; i++) {
+		assert_true(vb_srq_take(srq, &w));
+		assert_int_equal(w.wr_id, i);
+		assert_int_equal(w.sge[0].lkey, 3);
+	}
+	assert_int_equal(vb_srq_resize(srq, 2), 0);
+	assert_true(vb_srq_take(srq, &w));
+	assert_int_equal(w.wr_id, 14);
 	assert_int_equal(vb_srq_destroy(srq), 0);
 }
 
@@ -232,6 +271,7 @@ int main(void)
 		cmocka_unit_test(rq__too_many_entries),
 		TEST(srq__create_checks),
 		TEST(srq__slot_is_free_once_taken),
+		TEST(srq__resize_keeps_what_waits),
 		TEST(srq__limit_once),
 	};
 
