@@ -1318,6 +1318,51 @@ static void wr__abort_and_mistakes_post_nothing(void **state)
 	put_in(b, QPS_RESET);
 }
 
+/* docs/VERBS.md; a row that changes there changes here. */
+static void verbs__refused_as_the_table_says(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_modify_cq_attr moderation = { .attr_mask =
+							 IBV_CQ_ATTR_MODERATE };
+	struct ibv_qp_rate_limit_attr rate = { 0 };
+	struct ibv_xrcd_init_attr xrcd = { 0 };
+	struct ibv_qp_open_attr open = { 0 };
+	struct ibv_wq_init_attr wq = { .pd = b->pd, .cq = b->cq };
+	struct ibv_rwq_ind_table_init_attr table = { 0 };
+	struct ibv_flow_attr flow = { 0 };
+	struct ibv_counters_init_attr counters = { 0 };
+	struct ibv_srq_init_attr init = { .attr = { 1, 1, 0 } };
+	struct ibv_srq *srq = ibv_create_srq(b->pd, &init);
+	struct ibv_ops_wr *bad;
+	struct ibv_ah_attr ah = { 0 };
+	uint8_t mac[ETHERNET_LL_SIZE];
+	uint32_t number;
+	uint16_t vlan;
+
+	assert_int_equal(ibv_modify_cq(b->cq, &moderation), EOPNOTSUPP);
+	assert_int_equal(ibv_modify_qp_rate_limit(b->qp, &rate), EOPNOTSUPP);
+	assert_int_equal(ibv_get_srq_num(srq, &number), EOPNOTSUPP);
+	assert_int_equal(ibv_post_srq_ops(srq, NULL, &bad), EOPNOTSUPP);
+	assert_int_equal(
+		ibv_resolve_eth_l2_from_gid(b->context, &ah, mac, &vlan),
+		EOPNOTSUPP);
+#define REFUSED(call)                                                          \
+	do {                                                                   \
+		errno = 0;                                                     \
+		assert_null(call);                                             \
+		assert_int_equal(errno, EOPNOTSUPP);                           \
+	} while (0)
+	REFUSED(ibv_open_xrcd(b->context, &xrcd));
+	REFUSED(ibv_open_qp(b->context, &open));
+	REFUSED(ibv_create_wq(b->context, &wq));
+	REFUSED(ibv_create_rwq_ind_table(b->context, &table));
+	REFUSED(ibv_create_flow(b->qp, &flow));
+	REFUSED(ibv_create_flow_action_esp(b->context, NULL));
+	REFUSED(ibv_create_counters(b->context, &counters));
+#undef REFUSED
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+}
+
 /*
  * names.c
  */
@@ -1395,6 +1440,7 @@ int main(void)
 		ON_BENCH(wr__nothing_before_complete),
 		ON_BENCH(wr__atomic_write_takes_the_word_along),
 		ON_BENCH(wr__abort_and_mistakes_post_nothing),
+		ON_BENCH(verbs__refused_as_the_table_says),
 		cmocka_unit_test(names__in_and_out_of_range),
 		cmocka_unit_test(rates__both_ways),
 	};
