@@ -184,6 +184,7 @@ layer asan "the same tests, memory and arithmetic watched" sanitized
 layer tsan "the same tests, races watched" threads
 layer matrix "unmodified programs" program matrix
 layer pyverbs "rdma-core's own test suite" program pyverbs
+layer events "asynchronous events by their causes" program events
 layer data "every byte compared, with losses too" program data
 layer misuse "wrong use ends in the error it should" program misuse
 layer passive "targets that never call verbs" program passive
