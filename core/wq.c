@@ -17,8 +17,11 @@ struct recv_slot {
 _Static_assert(sizeof(struct recv_slot) % _Alignof(struct vb_sge) == 0,
 	       "entries are aligned");
 _Static_assert(_Alignof(struct vb_send_wqe) <= 16, "slots are aligned");
-_Static_assert(sizeof(struct vb_send_dest) % _Alignof(struct vb_send_wqe) == 0,
-	       "slots are aligned behind destinations, too");
+_Static_assert(sizeof(struct vb_send_dest) % _Alignof(struct vb_send_wqe) ==
+			       0 &&
+		       _Alignof(struct vb_send_dest) <=
+			       _Alignof(struct vb_send_wqe),
+	       "slots are aligned behind destinations, and these at their end");
 
 static uint32_t round_up_pow2(uint32_t n)
 {

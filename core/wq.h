@@ -40,8 +40,8 @@ struct vb_send_wqe {
 
 /* Where a datagram goes; the end of a slot in a queue of datagrams. */
 struct vb_send_dest {
-	_Alignas(16) struct vb_route route; /* dqpn: whose */
-	uint32_t qkey;			    /* as posted */
+	_Alignas(8) struct vb_route route; /* dqpn: whose */
+	uint32_t qkey;			   /* as posted */
 };
 
 struct vb_sq {

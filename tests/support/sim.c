@@ -209,6 +209,11 @@ void sim_inject(struct sim *s, unsigned to, const struct vb_ib_pkt *pkt)
  * What an engine does.
  */
 
+static struct vb_gid gid_of(unsigned side)
+{
+	return vb_gid_from_ipv4((uint8_t[4]){ 192, 0, 2, (uint8_t)side + 1 });
+}
+
 static struct vb_txq batch;
 
 static void drive(struct sim_side *side, struct vb_qp *qp)
@@ -231,6 +236,9 @@ static void drive(struct sim_side *side, struct vb_qp *qp)
 
 static void deliver(struct sim_side *side, const struct sim_frame *f)
 {
+	const struct vb_grh grh = { .sgid = gid_of(!side->number),
+				    .dgid = gid_of(side->number),
+				    .udp_bytes = (uint16_t)(f->len + 4) };
 	struct vb_ib_pkt pkt;
 	struct vb_qp *qp;
 
@@ -241,6 +249,7 @@ static void deliver(struct sim_side *side, const struct sim_frame *f)
 	    (pkt.bth.opcode != VB_OP_HEARD &&
 	     pkt.bth.opcode >> 5 != vb_ib_class(qp->type)))
 		return;
+	pkt.grh = &grh;
 	vb_mutex_lock(&qp->drive);
 	side->adapter.transport->recv(qp, &pkt, side->sim->now);
 	vb_mutex_unlock(&qp->drive);
@@ -321,11 +330,6 @@ static const struct vb_link_ops link_ops = { .name = "sim",
 					       .route = route,
 					       .aim = route };
 
-static struct vb_gid gid_of(unsigned side)
-{
-	return vb_gid_from_ipv4((uint8_t[4]){ 192, 0, 2, (uint8_t)side + 1 });
-}
-
 static void open_side(struct sim *s, unsigned number)
 {
 	struct sim_side *side = &s->side[number];
@@ -386,6 +390,7 @@ const struct vb_qp_attr sim_attr = {
 	.retry_cnt = 7,
 	.rnr_retry = 7,
 	.port_num = 1,
+	.qkey = 0x11111111,
 };
 
 const struct sim_caps sim_caps = {
@@ -406,7 +411,7 @@ static void create_side(struct sim *s, struct sim_pair *p, unsigned i,
 {
 	struct sim_side *side = &s->side[i];
 	struct vb_qp_init init = {
-		.type = QPT_RC,
+		.type = caps->type ? caps->type : QPT_RC,
 		.pd = side->pd,
 		.max_send_wr = caps->wr,
 		.max_recv_wr = caps->wr,
@@ -440,30 +445,43 @@ void sim_create(struct sim *s, struct sim_pair *p, const struct sim_caps *caps)
 		create_side(s, p, i, caps);
 }
 
+/* What each step takes. */
+#define CONNECT (QPM_AV | QPM_PATH_MTU | QPM_DEST_QPN | QPM_RQ_PSN)
+static const struct way_up {
+	uint32_t init, rtr, rts;
+} ways_up[] = {
+	[QPT_RC] = { QPM_PKEY_INDEX | QPM_PORT | QPM_ACCESS_FLAGS,
+		     CONNECT | QPM_MAX_DEST_RD_ATOMIC | QPM_MIN_RNR_TIMER,
+		     QPM_TIMEOUT | QPM_RETRY_CNT | QPM_RNR_RETRY | QPM_SQ_PSN |
+			     QPM_MAX_QP_RD_ATOMIC },
+	[QPT_UC] = { QPM_PKEY_INDEX | QPM_PORT | QPM_ACCESS_FLAGS, CONNECT,
+		     QPM_SQ_PSN },
+	[QPT_UD] = { QPM_PKEY_INDEX | QPM_PORT | QPM_QKEY, 0, QPM_SQ_PSN },
+};
+#undef CONNECT
+
 void sim_to_rtr(struct sim *s, struct sim_pair *p, unsigned side,
 		const struct vb_qp_attr *attr)
 {
 	struct vb_qp_attr a = *attr;
 
-	sim_modify(s, p->qp[side], QPS_INIT,
-		   QPM_PKEY_INDEX | QPM_PORT | QPM_ACCESS_FLAGS, &a);
+	const struct way_up *way = &ways_up[p->qp[side]->type];
+
+	sim_modify(s, p->qp[side], QPS_INIT, way->init, &a);
 	a.dest_qp_num = p->qp[!side]->qpn;
 	a.av = (struct vb_av){ .dgid = gid_of(!side),
 			       .sgid_index = 1,
 			       .is_global = true,
 			       .port_num = 1 };
-	sim_modify(s, p->qp[side], QPS_RTR,
-		   QPM_AV | QPM_PATH_MTU | QPM_DEST_QPN | QPM_RQ_PSN |
-			   QPM_MAX_DEST_RD_ATOMIC | QPM_MIN_RNR_TIMER,
-		   &a);
+	sim_modify(s, p->qp[side], QPS_RTR, way->rtr, &a);
+	/* Datagrams have no such attribute; posting looks there. */
+	p->qp[side]->attr.dest_qp_num = a.dest_qp_num;
 }
 
 void sim_to_rts(struct sim *s, struct sim_pair *p, unsigned side,
 		const struct vb_qp_attr *attr)
 {
-	sim_modify(s, p->qp[side], QPS_RTS,
-		   QPM_TIMEOUT | QPM_RETRY_CNT | QPM_RNR_RETRY | QPM_SQ_PSN |
-			   QPM_MAX_QP_RD_ATOMIC,
+	sim_modify(s, p->qp[side], QPS_RTS, ways_up[p->qp[side]->type].rts,
 		   attr);
 }
 
@@ -500,6 +518,20 @@ void sim_disconnect(struct sim *s, struct sim_pair *p)
  * A program's part.
  */
 
+/* The other side. */
+static struct vb_send_dest dest_of(struct vb_qp *qp)
+{
+	struct sim_side *side =
+		VB_CONTAINER_OF(qp->adapter, struct sim_side, adapter);
+
+	return (struct vb_send_dest){
+		.route = { .sgid = gid_of(side->number),
+			   .dgid = gid_of(!side->number),
+			   .dqpn = qp->attr.dest_qp_num },
+		.qkey = qp->attr.qkey,
+	};
+}
+
 static void post(struct vb_qp *qp, const struct vb_send_wqe *wqe, uint8_t flags,
 		 const void *tail, size_t bytes)
 {
@@ -510,6 +542,8 @@ static void post(struct vb_qp *qp, const struct vb_send_wqe *wqe, uint8_t flags,
 	MUST(slot);
 	*slot = *wqe;
 	slot->flags |= flags;
+	if (qp->type == QPT_UD)
+		*vb_sq_dest(&qp->sq, slot) = dest_of(qp);
 	if (bytes)
 		memcpy(slot->inline_data, tail, bytes);
 	vb_sq_commit(&qp->sq);

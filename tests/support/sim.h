@@ -85,7 +85,8 @@ struct sim {
 void sim_open(struct sim *s, uint64_t seed);
 void sim_close(struct sim *s);
 
-/* A reliable connection between the sides; attr's PSNs, depths, timers and
+/* A connection between the sides, or two queue pairs of datagrams: what is
+ * posted to one goes to the other (with attr's Q_Key); attr's PSNs, depths, timers and
  * access flags are taken from @attr (state, AV and QPN are filled in). */
 struct sim_pair {
 	struct vb_qp *qp[SIM_SIDES];
@@ -94,6 +95,7 @@ struct sim_pair {
 };
 struct sim_caps {
 	uint32_t wr, sge, inline_bytes, cqe;
+	enum vb_qp_type type; /* 0: RC */
 	bool srq; /* receives come from a shared queue, one a side */
 };
 extern const struct vb_qp_attr sim_attr; /* usual values */
