@@ -21,7 +21,7 @@ export LC_ALL=C
 # everything works.
 effort=${BENCH_EFFORT:-full}
 case $effort in
-full) runs=5 curve_runs=3 span=2 ;;
+full) runs=5 curve_runs=3 span=1 ;;
 quick) runs=3 curve_runs=1 span=1 ;;
 *) runs=1 curve_runs=1 span=0 ;;
 esac

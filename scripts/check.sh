@@ -194,6 +194,7 @@ layer garbage "hostile datagrams while traffic runs" program garbage
 layer capture "what tshark and a second ICRC say" program capture
 layer container "what a container denies" program container
 layer bench "that make bench measures" program bench
+layer instructions "what a small message costs, counted" program instructions
 layer lab "the Linux kernel's Soft-RoCE as a peer" lab
 layer install "from an installed prefix" program install
 

@@ -49,6 +49,7 @@ need_test() {
 	need nftables have nft
 	need tshark have tshark
 	need iperf3 have iperf3
+	need valgrind have valgrind
 	need python3-pyverbs pyverbs
 	need clang have clang
 	have clang >/dev/null || missing+=(libclang-rt-14-dev)

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# How many instructions ibv_post_send and ibv_poll_cq take for a WRITE of 8
+# bytes, as callgrind counts them in the program's own thread: these do not
+# depend on how busy a machine is. A table of limits, little above what they
+# are; whoever makes them fewer lowers the limit.
+here=$(dirname "$(readlink -f "$0")")
+# shellcheck source=tests/programs/lib.sh
+. "$here/lib.sh"
+tests_begin "$0" "$@"
+[ "$hosts" = yes ] || {
+	skip instructions "no network namespaces here"
+	summary
+	exit
+}
+command -v valgrind >/dev/null || {
+	skip instructions "no valgrind"
+	summary
+	exit
+}
+need_hosts 9000
+post_poll=$build/bench/post_poll
+
+counted() {
+	become a timeout 60 "$verbena" run -- "$post_poll" -d roce_veth0 \
+		</dev/null >"$work/server" 2>&1 &
+	local pid=$!
+
+	listening a "$port" 20 $pid &&
+		on "$1" timeout 60 "$verbena" run -- valgrind -q \
+			--tool=callgrind --callgrind-out-file="$work/calls" \
+			--toggle-collect=count_post --toggle-collect=count_poll \
+			"$post_poll" -d roce_veth0 "$HOST_A" \
+			</dev/null >"$work/client" 2>&1 &&
+		wait $pid
+}
+
+# limit FROM INSTRUCTIONS "WHERE": for one message.
+limit() {
+	local name="instructions of post and poll, $3" each
+
+	counted "$1" || {
+		not_ok "$name" "$work/server" "$work/client"
+		return
+	}
+	each=$(awk 'FNR == NR { if ($1 ~ /^[0-9]+$/) n = $1; next }
+		$1 == "totals:" && n { print int($2 / n) }' \
+		"$work/client" "$work/calls")
+	if [ "${each:-0}" -gt 0 ] && [ "$each" -le "$2" ]; then
+		ok "$name: $each, at most $2"
+	else
+		not_ok "$name: ${each:-none}, at most $2" "$work/client"
+	fi
+}
+
+limit b 1450 "the wire"
+limit a 1450 "one host"
+summary
