@@ -22,13 +22,15 @@ need_hosts 9000
 post_poll=$build/bench/post_poll
 
 counted() {
+	local pid
+
 	become a timeout 60 "$verbena" run -- "$post_poll" -d roce_veth0 \
 		</dev/null >"$work/server" 2>&1 &
-	local pid=$!
-
+	pid=$!
+	rm -f "$work"/calls.*
 	listening a "$port" 20 $pid &&
 		on "$1" timeout 60 "$verbena" run -- valgrind -q \
-			--tool=callgrind --callgrind-out-file="$work/calls" \
+			--tool=callgrind --callgrind-out-file="$work/calls.%p" \
 			--toggle-collect=count_post --toggle-collect=count_poll \
 			"$post_poll" -d roce_veth0 "$HOST_A" \
 			</dev/null >"$work/client" 2>&1 &&
@@ -44,8 +46,9 @@ limit() {
 		return
 	}
 	each=$(awk 'FNR == NR { if ($1 ~ /^[0-9]+$/) n = $1; next }
-		$1 == "totals:" && n { print int($2 / n) }' \
-		"$work/client" "$work/calls")
+		$1 == "totals:" { sum += $2 }
+		END { if (n) print int(sum / n) }' \
+		"$work/client" "$work"/calls.*)
 	if [ "${each:-0}" -gt 0 ] && [ "$each" -le "$2" ]; then
 		ok "$name: $each, at most $2"
 	else
