@@ -37,6 +37,14 @@ struct vb_transport_ops {
 	 */
 	bool (*send)(struct vb_qp *qp, vb_time now, struct vb_txq *out);
 
+	/*
+	 * After work was posted, or packets were received. True: send() need
+	 * not be called yet, since answers to what is under way will soon
+	 * come, and what is posted until then can leave in the same batch. An
+	 * earlier send() has said when it must be called anyway.
+	 */
+	bool (*can_wait)(const struct vb_qp *qp);
+
 	/* When send() must be called though nothing arrives; VB_NEVER. */
 	vb_time (*deadline)(const struct vb_qp *qp);
 };

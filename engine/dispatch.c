@@ -211,7 +211,8 @@ static unsigned dispatch_run(struct vb_engine *e, unsigned first, vb_time now)
 		vb_count(qp->adapter, CNT_RCVD_PKTS, end - first);
 		for (unsigned i = first; i < end; i++)
 			hand_over(e, qp, &e->rxq.frames[i], now);
-		vb_drive_step(e, qp, now);
+		if (!qp->adapter->transport->can_wait(qp))
+			vb_drive_step(e, qp, now);
 	}
 	vb_drive_release(e, qp);
 	return end;

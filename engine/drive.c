@@ -108,7 +108,8 @@ static void drive_while_kicked(struct vb_engine *e, struct vb_qp *qp)
 		if (!vb_mutex_trylock(&qp->drive))
 			return;
 		atomic_store(&qp->kick, 0);
-		if (e && atomic_load(&qp->qpn))
+		if (e && atomic_load(&qp->qpn) &&
+		    !qp->adapter->transport->can_wait(qp))
 			vb_drive_step(e, qp, vb_now());
 		vb_mutex_unlock(&qp->drive);
 	}

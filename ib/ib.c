@@ -103,6 +103,12 @@ static bool rc_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	return more;
 }
 
+static bool rc_can_wait(const struct vb_qp *qp)
+{
+	return vb_rc_state(qp) == QPS_RTS && !vb_answer_is_due(qp) &&
+	       vb_req_can_wait(qp);
+}
+
 static vb_time rc_deadline(const struct vb_qp *qp)
 {
 	return vb_rc_sends(qp) ? vb_req_deadline(qp) : VB_NEVER;
@@ -115,6 +121,7 @@ static const struct vb_transport_ops rc_ops = {
 	.enter = rc_enter,
 	.recv = rc_recv,
 	.send = rc_send,
+	.can_wait = rc_can_wait,
 	.deadline = rc_deadline,
 };
 
@@ -164,6 +171,11 @@ static bool send_packets(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	return ops_of(qp)->send(qp, now, out);
 }
 
+static bool can_wait(const struct vb_qp *qp)
+{
+	return ops_of(qp)->can_wait(qp);
+}
+
 static vb_time deadline(const struct vb_qp *qp)
 {
 	return ops_of(qp)->deadline(qp);
@@ -176,5 +188,6 @@ const struct vb_transport_ops vb_ib_transport = {
 	.enter = enter,
 	.recv = recv_packet,
 	.send = send_packets,
+	.can_wait = can_wait,
 	.deadline = deadline,
 };

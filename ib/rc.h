@@ -38,6 +38,8 @@ struct vb_req {
 	struct vb_asked asked[VB_MAX_RD_ATOM];
 	uint32_t asked_head, asked_at, asked_tail;
 	uint32_t since_ack_req; /* packets sent after it */
+	bool streaming;		/* many packets were under way... */
+	vb_time stream_at;	/* ...then */
 	bool repairing; /* went back to una already, on being told of a loss */
 	uint8_t retries, rnr_retries, probes; /* since una moved last */
 	vb_time ack_at;	  /* local ACK timeout; VB_NEVER: not running */
@@ -112,6 +114,8 @@ struct vb_bth vb_rc_bth(const struct vb_qp *qp, uint8_t opcode, uint32_t psn);
 /* ib/req.c: requests. */
 void vb_req_reset(struct vb_qp *qp);
 bool vb_req_send(struct vb_qp *qp, vb_time now, struct vb_txq *out);
+/* May what was posted wait for the answers that are on their way? */
+bool vb_req_can_wait(const struct vb_qp *qp);
 vb_time vb_req_deadline(const struct vb_qp *qp);
 /* Send again from una on. */
 void vb_req_go_back(struct vb_qp *qp, vb_time now);
@@ -178,5 +182,6 @@ enum vb_fault vb_resp_take(struct vb_qp *qp, struct vb_inbound *in,
 
 /* ib/answer.c: answers that leave, in order. True: there are more. */
 bool vb_answer_send(struct vb_qp *qp, struct vb_txq *out);
+bool vb_answer_is_due(const struct vb_qp *qp);
 
 #endif

@@ -45,6 +45,12 @@ ROW(LOCAL_INV,    SEND,    0,               LOCAL),
 #define ATOMIC_BYTES  8
 #define TIMEOUT_SLACK (250 * VB_MSEC)
 
+/* With so many packets under way, small messages gather into trains. */
+#define STREAM_PKTS   8
+#define STREAM_LASTS  (100 * VB_USEC)
+#define WAIT_MESSAGES 64u
+#define WAIT_BYTES    (16u << 10)
+
 static const struct request_row *row_of(const struct vb_send_wqe *wqe)
 {
 	return &requests[wqe->op];
@@ -372,6 +378,10 @@ static void step(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	req->send = vb_psn_add(req->send, count);
 	if (req->send == end)
 		req->cur++;
+	if (in_flight(req) >= STREAM_PKTS) {
+		req->streaming = true;
+		req->stream_at = now;
+	}
 	if (req->ack_at == VB_NEVER && req->probe_at == VB_NEVER)
 		vb_req_rearm(qp, now);
 }
@@ -636,10 +646,30 @@ void vb_req_drain(struct vb_qp *qp)
 		vb_qp_drained(qp);
 }
 
+/*
+ * A packet a call costs several times what a packet in a train does, so small
+ * messages of a program that has many under way gather until an answer comes
+ * (RFC 896 has it for TCP). One that has few under way waits for each answer,
+ * and is not kept waiting; nor is one whose peer is far.
+ */
+bool vb_req_can_wait(const struct vb_qp *qp)
+{
+	const struct vb_req *req = &vb_rc(qp)->req;
+	uint32_t end = vb_sq_end(&qp->sq), unsent = end - req->cur;
+
+	if (!req->streaming || !in_flight(req) || unsent >= WAIT_MESSAGES ||
+	    req->send != req->next || req->rnr_at != VB_NEVER ||
+	    !vb_window_is_near(&req->window))
+		return false;
+	return unsent * wqe_at(qp, end - 1)->length < WAIT_BYTES;
+}
+
 bool vb_req_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 
+	if (now - req->stream_at > STREAM_LASTS)
+		req->streaming = false;
 	check_time(qp, now, out);
 	while (vb_rc_sends(qp) && req->rnr_at == VB_NEVER) {
 		if (!vb_txq_has_room(out))

@@ -28,6 +28,8 @@
 #define PATIENCE_RTTS	 4
 #define PATIENCE_DOUBLES 10u
 
+#define NEAR_RTT (1 * VB_MSEC)
+
 void vb_window_init(struct vb_window *w, uint32_t mtu)
 {
 	*w = (struct vb_window){
@@ -120,4 +122,9 @@ vb_time vb_window_patience(const struct vb_window *w, unsigned probes)
 	vb_time base = w->srtt ? PATIENCE_RTTS * w->srtt : PATIENCE_UNKNOWN;
 
 	return VB_MAX(base, PATIENCE_MIN) << VB_MIN(probes, PATIENCE_DOUBLES);
+}
+
+bool vb_window_is_near(const struct vb_window *w)
+{
+	return w->srtt && w->srtt <= NEAR_RTT;
 }

@@ -189,10 +189,21 @@ static void udp_stats(const struct vb_link *l, struct vb_link_stats *out)
 #undef READ
 }
 
+static void log_stats(const struct vb_link *l)
+{
+	struct vb_link_stats s;
+
+	udp_stats(l, &s);
+	vb_log(LOG_INFO, "udp: %llu packets out in %llu calls, %llu in in %llu",
+	       (unsigned long long)s.tx_frames, (unsigned long long)s.tx_calls,
+	       (unsigned long long)s.rx_frames, (unsigned long long)s.rx_calls);
+}
+
 static void udp_close(struct vb_link *l)
 {
 	struct vb_udp *u = vb_udp_of(l);
 
+	log_stats(l);
 	vb_udp_tx_fini(u);
 	vb_udp_rx_fini(u);
 	vb_mutex_fini(&u->open_lock);

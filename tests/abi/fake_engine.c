@@ -32,13 +32,18 @@ static bool send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	return false;
 }
 
+static bool can_wait(const struct vb_qp *qp)
+{
+	return false;
+}
+
 static vb_time deadline(const struct vb_qp *qp)
 {
 	return VB_NEVER;
 }
 
 static const struct vb_transport_ops transport = {
-	"fake", attach, detach, enter, recv, send, deadline,
+	"fake", attach, detach, enter, recv, send, can_wait, deadline,
 };
 
 int vb_devices_list(const char *specs, struct vb_device **list, unsigned *count)

@@ -218,12 +218,13 @@ static struct vb_txq batch;
 
 static void drive(struct sim_side *side, struct vb_qp *qp)
 {
-	bool more = true;
+	const struct vb_transport_ops *ops = side->adapter.transport;
+	bool more;
 
 	vb_mutex_lock(&qp->drive);
+	more = ops->deadline(qp) <= side->sim->now || !ops->can_wait(qp);
 	while (more) {
-		more = side->adapter.transport->send(qp, side->sim->now,
-						     &batch);
+		more = ops->send(qp, side->sim->now, &batch);
 		MUST(!more || batch.count); /* else it would spin */
 		transmit_all(side->sim, side->number, &batch);
 		if (side->sim->used > STORM) {

@@ -19,6 +19,11 @@ static bool step(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	return false;
 }
 
+static bool cannot_wait(const struct vb_qp *qp)
+{
+	return false;
+}
+
 static vb_time never(const struct vb_qp *qp)
 {
 	return VB_NEVER;
@@ -44,6 +49,7 @@ static struct rig *rig_up(struct fixture *f, enum vb_qp_state state)
 	r->ops = fake_transport;
 	r->ops.recv = hear;
 	r->ops.send = step;
+	r->ops.can_wait = cannot_wait;
 	r->ops.deadline = never;
 	f->a.transport = &r->ops;
 	r->qp = make(f, init_of(f));
