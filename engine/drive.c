@@ -12,7 +12,7 @@
  * ask for a READ of a gigabyte in one request; the rest follows from the
  * thread, between other work.
  */
-#define STEP_BATCHES 16
+#define STEP_BATCHES 6
 
 static pthread_key_t txq_key;
 static bool have_txq_key;

@@ -30,8 +30,8 @@ struct vb_route {
  * pad, each followed by VB_ICRC_BYTES of room that the link fills in.
  * A transport may begin one more packet whenever vb_txq_has_room().
  */
-#define VB_TXQ_FRAMES 64
-#define VB_TXQ_BYTES  (64 * 1024)
+#define VB_TXQ_FRAMES 192
+#define VB_TXQ_BYTES  (192 * 1024)
 #define VB_FRAME_MAX  (VB_IB_MAX_HDR_BYTES + 4096 + VB_ICRC_BYTES)
 
 struct vb_tx_frame {
@@ -40,15 +40,25 @@ struct vb_tx_frame {
 	uint32_t len; /* BTH through pad; a multiple of 4 */
 };
 
+/* Packets of equal length in a row travel as one train, at most this long. */
+#define VB_TRAIN_FRAMES 64
+#define VB_TRAIN_BYTES	65000
+
 struct vb_txq {
 	unsigned count;
 	uint32_t used;
+	uint32_t train_len;  /* of each packet of the last train */
+	uint32_t train_room; /* packets that it can still take */
 	struct vb_tx_frame frames[VB_TXQ_FRAMES];
 	uint8_t bytes[VB_TXQ_BYTES + VB_FRAME_MAX];
 };
 
+/* A train costs much the same with one packet as with all: where the next
+ * could not be a whole one, a batch is full. */
 static inline bool vb_txq_has_room(const struct vb_txq *q)
 {
+	if (q->train_room == 0 && q->used > VB_TXQ_BYTES - VB_TRAIN_BYTES)
+		return false;
 	return q->count < VB_TXQ_FRAMES && q->used <= VB_TXQ_BYTES;
 }
 
@@ -63,12 +73,20 @@ static inline void vb_txq_commit(struct vb_txq *q, uint32_t len,
 {
 	q->frames[q->count++] = (struct vb_tx_frame){ route, q->used, len };
 	q->used += len + VB_ICRC_BYTES;
+	if (len > q->train_len || q->train_room == 0) {
+		q->train_len = len;
+		q->train_room = VB_MIN(VB_TRAIN_FRAMES,
+				       VB_TRAIN_BYTES / (len + VB_ICRC_BYTES));
+	}
+	/* A shorter one is the last. */
+	q->train_room = len < q->train_len ? 0 : q->train_room - 1;
 }
 
 static inline void vb_txq_reset(struct vb_txq *q)
 {
 	q->count = 0;
 	q->used = 0;
+	q->train_len = q->train_room = 0;
 }
 
 /* Arrived frames. Borrowed: valid until the next recv() on the link. */

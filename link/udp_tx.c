@@ -19,14 +19,15 @@
 #include "base/log.h"
 #include "base/rand.h"
 
-#define PORT_FIRST   0xc000 /* WIRE 1.2 */
-#define PORT_TRIES   64
-#define TX_QUEUE     (1 << 20)
-#define TX_PATIENCE  (20 * VB_MSEC) /* for the whole of a send() */
-#define TX_NAP	     (1 * VB_MSEC)
-#define TX_MSGS	     16
-#define TX_SEGMENTS  64 /* UDP_MAX_SEGMENTS; prefixes know as many */
-#define TX_MSG_BYTES 65000
+#define PORT_FIRST  0xc000 /* WIRE 1.2 */
+#define PORT_TRIES  64
+#define TX_QUEUE    (1 << 20)
+#define TX_PATIENCE (20 * VB_MSEC) /* for the whole of a send() */
+#define TX_NAP	    (1 * VB_MSEC)
+#define TX_MSGS	    16
+
+_Static_assert(VB_TRAIN_FRAMES <= 64,
+	       "UDP_MAX_SEGMENTS; prefixes know as many");
 
 struct tx_batch {
 	int fd;
@@ -222,10 +223,11 @@ static unsigned count_joinable(const struct vb_txq *q, unsigned first)
 	uint32_t bytes = head->len + VB_ICRC_BYTES;
 	unsigned n = 1;
 
-	while (first + n < q->count && n < TX_SEGMENTS && f->len == head->len) {
+	while (first + n < q->count && n < VB_TRAIN_FRAMES &&
+	       f->len == head->len) {
 		f++;
 		bytes += f->len + VB_ICRC_BYTES;
-		if (f->len > head->len || bytes > TX_MSG_BYTES ||
+		if (f->len > head->len || bytes > VB_TRAIN_BYTES ||
 		    !is_same_way(head->route, f->route))
 			break;
 		n++;
