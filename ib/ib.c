@@ -173,7 +173,9 @@ static bool send_packets(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 
 static bool can_wait(const struct vb_qp *qp)
 {
-	return ops_of(qp)->can_wait(qp);
+	const struct vb_transport_ops *ops = ops_of(qp);
+
+	return ops->can_wait && ops->can_wait(qp);
 }
 
 static vb_time deadline(const struct vb_qp *qp)
