@@ -40,6 +40,7 @@ struct vb_adapter {
 	/* Who else is told of keys, or NULL; before the first key is made. */
 	const struct vb_key_ops *key_ops;
 	unsigned number; /* among those of this process, from 0 */
+	_Atomic uint64_t early_bytes; /* in packets that wait for their turn */
 	/* objects alive */
 	_Atomic uint32_t n_qp, n_cq, n_mr, n_mw, n_pd, n_srq, n_ah;
 	_Atomic uint64_t counters[32]; /* enum vb_counter */

@@ -122,6 +122,26 @@ static void answer_next(struct vb_qp *qp, struct vb_answer *a,
 		finish(qp, a);
 }
 
+/* A NAK for a gap; to a peer that understands it, with what came after. */
+static void put_gap(struct vb_qp *qp, struct vb_txq *out)
+{
+	struct vb_rc *rc = vb_rc(qp);
+	uint8_t *bytes = vb_txq_begin(out);
+	struct vb_ib_pkt pkt = {
+		.bth = vb_rc_bth(qp, opcode(CODE_ACK), rc->resp.epsn),
+		.aeth = { VB_SYN_NAK_PSN, rc->resp.msn },
+	};
+	uint32_t len = 0;
+	size_t hdr;
+
+	rc->offers = pkt.bth.selective = true;
+	hdr = vb_ib_put_headers(bytes, &pkt);
+	if (rc->selective)
+		len = vb_early_map(&rc->resp.early, rc->resp.epsn, bytes + hdr);
+	/* The map is zero behind its end: whole words, no pad to mind. */
+	vb_txq_commit(out, (uint32_t)hdr + ((len + 3) & ~3u), &qp->route);
+}
+
 static void put_nak(struct vb_qp *qp, struct vb_txq *out)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
@@ -131,7 +151,9 @@ static void put_nak(struct vb_qp *qp, struct vb_txq *out)
 		/* The gap may have closed, or moved, while this waited. */
 		if (vb_psn_diff(resp->gap_psn, resp->epsn) < 0)
 			return;
-		resp->nak_psn = resp->epsn;
+		resp->ack_due = false;
+		put_gap(qp, out);
+		return;
 	}
 	if (resp->nak_psn == resp->epsn)
 		resp->ack_due = false;

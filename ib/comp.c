@@ -43,6 +43,7 @@ static void advance(struct vb_qp *qp, uint32_t psn, vb_time now)
 	const struct vb_asked *asked;
 
 	req->una = psn;
+	vb_repair_acked(&req->repair, psn);
 	while ((asked = vb_req_asked(req)) &&
 	       vb_psn_diff(psn, vb_psn_add(asked->psn, asked->count)) >= 0)
 		req->asked_head++;
@@ -145,7 +146,10 @@ static void take_nak(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 	}
 	vb_count(qp->adapter, CNT_RCVD_SEQ_ERR, 1);
 	acknowledge(qp, pkt->bth.psn, now);
-	vb_req_repair(qp, now);
+	if (pkt->payload_bytes && vb_rc(qp)->selective)
+		vb_req_mend(qp, pkt, now);
+	else
+		vb_req_repair(qp, now);
 }
 
 static void take_aeth(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
@@ -189,7 +193,10 @@ static enum vb_wc_status take_read(struct vb_qp *qp,
 	if (wqe->op == WR_ATOMIC_WRITE)
 		return is_last && pkt->payload_bytes == 0 ? WC_SUCCESS
 							  : WC_BAD_RESP_ERR;
-	if (wqe->op != WR_READ || is_last != (pkt->bth.psn == last))
+	/* One who repeats selectively answers a part of a request as a whole.
+	 */
+	if (wqe->op != WR_READ || (!is_last && pkt->bth.psn == last) ||
+	    (is_last && pkt->bth.psn != last && !vb_rc(qp)->selective))
 		return WC_BAD_RESP_ERR;
 	if (pkt->payload_bytes != VB_MIN(qp->mtu, wqe->length - offset))
 		return WC_LOC_LEN_ERR;
@@ -218,6 +225,16 @@ static bool asked_for(const struct vb_req *req, uint32_t psn)
 	return false;
 }
 
+static bool keep(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+{
+	struct vb_rc *rc = vb_rc(qp);
+	int32_t ahead = vb_psn_diff(pkt->bth.psn, rc->req.una);
+
+	return rc->selective && vb_rc_sends(qp) && ahead > 0 &&
+	       (uint32_t)ahead < VB_EARLY_PSNS &&
+	       vb_early_keep(qp->adapter, &rc->req.early, pkt);
+}
+
 static void take_answer(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 			vb_time now)
 {
@@ -239,7 +256,10 @@ static void take_answer(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 	acknowledge(qp, asked->psn, now);
 	if (psn != req->una) {
 		/* One before it is lost (IBA 9.7.5.1.2). */
-		vb_req_repair(qp, now);
+		if (keep(qp, pkt))
+			vb_req_ask_again(qp, now);
+		else
+			vb_req_repair(qp, now);
 		vb_req_heard(qp, now);
 	}
 	if (psn != req->una || !vb_rc_sends(qp))
@@ -250,6 +270,22 @@ static void take_answer(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 		vb_comp_fail(qp, status);
 	else
 		advance(qp, vb_psn_add(psn, 1), now);
+}
+
+/* The turn of those kept may have come. */
+static void take_kept(struct vb_qp *qp, vb_time now)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+	struct vb_early_pkt *p;
+
+	while (vb_rc_sends(qp) && (p = vb_early_take(&req->early, req->una))) {
+		take_answer(qp, &p->pkt, now);
+		vb_early_free(qp->adapter, p);
+	}
+	if (vb_rc_sends(qp) && vb_early_gap(&req->early, req->una))
+		vb_req_ask_again(qp, now);
+	else
+		vb_early_clear(qp->adapter, &req->early);
 }
 
 void vb_comp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
@@ -266,4 +302,6 @@ void vb_comp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 		vb_count(qp->adapter, CNT_DROP_BAD_RESPONSE, 1);
 	else
 		take_answer(qp, pkt, now);
+	if (VB_UNLIKELY(req->early.count))
+		take_kept(qp, now);
 }

@@ -28,6 +28,7 @@ struct vb_bth vb_rc_bth(const struct vb_qp *qp, uint8_t opcode, uint32_t psn)
 		.pkey = 0xffff,
 		.dqpn = qp->attr.dest_qp_num,
 		.psn = psn,
+		.selective = qp->type == QPT_RC && vb_rc(qp)->offers,
 	};
 }
 
@@ -43,6 +44,8 @@ static int rc_attach(struct vb_qp *qp)
 
 static void rc_detach(struct vb_qp *qp)
 {
+	vb_early_clear(qp->adapter, &vb_rc(qp)->req.early);
+	vb_early_clear(qp->adapter, &vb_rc(qp)->resp.early);
 	free(qp->tp);
 	qp->tp = NULL;
 }
@@ -51,6 +54,7 @@ static void rc_enter(struct vb_qp *qp, enum vb_qp_state from,
 		     enum vb_qp_state to, vb_time now)
 {
 	if (to == QPS_RTR && from == QPS_INIT) {
+		vb_rc(qp)->offers = vb_rc(qp)->selective = false;
 		vb_resp_reset(qp);
 		vb_req_reset(qp);
 	} else if (to == QPS_RTS && from == QPS_RTR) {
@@ -68,6 +72,8 @@ static void rc_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 {
 	enum vb_qp_state s = vb_rc_state(qp);
 
+	if (pkt->bth.selective)
+		vb_rc(qp)->selective = vb_rc(qp)->offers = true;
 	if (pkt->op->response && vb_rc_sends(qp))
 		vb_comp_recv(qp, pkt, now);
 	else if (!pkt->op->response && (s == QPS_RTR || vb_rc_sends(qp)))

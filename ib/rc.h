@@ -9,6 +9,7 @@
 #include "core/transport.h"
 #include "core/fault.h"
 #include "ib/ib.h"
+#include "ib/repair.h"
 #include "ib/replay.h"
 #include "ib/window.h"
 
@@ -47,6 +48,12 @@ struct vb_req {
 	bool probe_acked; /* probe_at: how long to wait for more than that */
 	vb_time rnr_at;	  /* silent until then; VB_NEVER: not waiting */
 	struct vb_window window;
+	struct vb_repair repair;
+	/* Answers that came before their turn; what is missing before them
+	 * has been asked for again when gap_at is una. */
+	struct vb_early early;
+	bool gap_due;
+	uint32_t gap_at;
 };
 
 /* Why a responder answers to no gap. */
@@ -77,11 +84,24 @@ struct vb_resp {
 	uint32_t unacked; /* packets accepted since the last ACK */
 	bool dying; /* in ERR by its own doing: the NAK is still to be sent */
 	struct vb_replay replay;
+	struct vb_early early; /* requests that came before their turn */
 };
 
+/*
+ * Selective repeat. The specification's receivers throw away what follows a
+ * gap. Two of us keep it: a NAK for a gap then carries, behind its AETH, which
+ * packets after the missing one are there, and only the others are sent again.
+ *
+ * Who knows of a loss says that it can do so in a bit of the BTH that others
+ * send as 0 and do not look at: a responder in its NAKs for gaps, a requester
+ * in whatever it sends after going back. Where nothing is lost the bit is
+ * never set, and a peer that never sets it sees plain go-back-N.
+ */
 struct vb_rc {
 	struct vb_req req;
 	struct vb_resp resp;
+	bool offers;	/* our packets have the bit */
+	bool selective; /* the peer's do: it can */
 };
 
 static inline struct vb_rc *vb_rc(const struct vb_qp *qp)
@@ -117,6 +137,10 @@ bool vb_req_send(struct vb_qp *qp, vb_time now, struct vb_txq *out);
 /* May what was posted wait for the answers that are on their way? */
 bool vb_req_can_wait(const struct vb_qp *qp);
 vb_time vb_req_deadline(const struct vb_qp *qp);
+/* The peer has said which packets it lacks. */
+void vb_req_mend(struct vb_qp *qp, const struct vb_ib_pkt *nak, vb_time now);
+/* Answers are missing before those in early: ask for them, once. */
+void vb_req_ask_again(struct vb_qp *qp, vb_time now);
 /* Send again from una on. */
 void vb_req_go_back(struct vb_qp *qp, vb_time now);
 /* What is at una is lost: send again, once for being told so. What else of

@@ -364,6 +364,13 @@ static uint32_t in_flight(const struct vb_req *req)
 	return (req->send - req->una) & VB_PSN_MASK;
 }
 
+/* How many PSNs from una on may be sent. What the peer has, though not all
+ * before it, is not under way any more. */
+static uint32_t reach(const struct vb_req *req)
+{
+	return VB_MIN(req->window.pkts + req->repair.held, VB_EARLY_PSNS);
+}
+
 /* Step over @count PSNs of @wqe that were sent. */
 static void step(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		 uint32_t count, vb_time now)
@@ -442,7 +449,7 @@ static bool wants_ack(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 
 	return after == vb_psn_add(wqe->first_psn, wqe->psn_count) ||
 	       req->since_ack_req + 1 >= vb_window_ack_every(w) ||
-	       in_flight(req) + 1 >= w->pkts;
+	       in_flight(req) + 1 >= reach(req);
 }
 
 static bool send_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
@@ -477,7 +484,7 @@ static bool send_next(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 		vb_comp_retire(qp);
 		return true;
 	}
-	if (in_flight(req) >= req->window.pkts) {
+	if (in_flight(req) >= reach(req)) {
 		req->window.limited = true;
 		return false;
 	}
@@ -517,6 +524,12 @@ void vb_req_rearm(struct vb_qp *qp, vb_time now)
 	req->probe_at = now + vb_window_patience(&req->window, req->probes);
 }
 
+static void forget_gap(struct vb_req *req)
+{
+	req->gap_due = false;
+	req->gap_at = vb_psn_add(req->una, VB_PSN_MASK);
+}
+
 void vb_req_go_back(struct vb_qp *qp, vb_time now)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
@@ -525,6 +538,10 @@ void vb_req_go_back(struct vb_qp *qp, vb_time now)
 	req->cur = qp->sq.done;
 	req->asked_at = req->asked_head;
 	req->since_ack_req = 0;
+	vb_rc(qp)->offers = true;
+	vb_repair_reset(&req->repair, req->una);
+	vb_early_clear(qp->adapter, &req->early);
+	forget_gap(req);
 	vb_window_untime(&req->window);
 	vb_req_rearm(qp, now);
 }
@@ -538,6 +555,30 @@ void vb_req_repair(struct vb_qp *qp, vb_time now)
 	vb_window_lost(&req->window, req->next);
 	vb_req_go_back(qp, now);
 	req->repairing = true;
+}
+
+void vb_req_mend(struct vb_qp *qp, const struct vb_ib_pkt *nak, vb_time now)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+
+	if (!vb_rc_sends(qp) || req->rnr_at != VB_NEVER)
+		return;
+	vb_repair_told(&req->repair, nak->bth.psn, nak->payload,
+		       nak->payload_bytes, req->next);
+	vb_window_lost(&req->window, req->next);
+	vb_window_untime(&req->window);
+	vb_req_heard(qp, now);
+}
+
+void vb_req_ask_again(struct vb_qp *qp, vb_time now)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+
+	if (req->gap_due || req->gap_at == req->una)
+		return;
+	req->gap_due = true;
+	vb_window_lost(&req->window, req->next);
+	vb_window_untime(&req->window);
 }
 
 void vb_req_probe_acked(struct vb_qp *qp, vb_time now)
@@ -590,11 +631,125 @@ static void probe(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	if (req->send == req->una || stopped_at(req, qp->sq.done))
 		return; /* it is to go anyway, or cannot */
 	vb_window_untime(&req->window);
+	vb_repair_restart(&req->repair, req->next);
+	forget_gap(req);
+	vb_rc(qp)->offers = true;
 	if (vb_req_asks(wqe))
 		put_ask(qp, wqe, vb_req_asked(req), req->una, out);
 	else if (vb_req_put_data(qp, wqe, req->una, true, out) != FAULT_NONE)
 		return; /* the cursor will find it, if that ever matters */
 	vb_count(qp->adapter, CNT_RETRANSMITS, 1);
+}
+
+/*
+ * Repeats.
+ */
+
+/* The request of which @psn is a part. */
+static const struct vb_asked *asked_at(const struct vb_req *req, uint32_t psn)
+{
+	uint32_t i = req->asked_head;
+
+	while (i != req->asked_tail) {
+		const struct vb_asked *a = &req->asked[i++ % VB_MAX_RD_ATOM];
+
+		if (((psn - a->psn) & VB_PSN_MASK) < a->count)
+			return a;
+	}
+	return NULL;
+}
+
+/* The packet at @psn once more. Returns how many PSNs are seen to by it; 0:
+ * it cannot be sent. */
+static uint32_t repeat(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+		       uint32_t psn, struct vb_txq *out)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+	const struct vb_asked *asked;
+
+	vb_repair_sent(&req->repair, psn);
+	if (!vb_req_asks(wqe)) {
+		if (vb_req_put_data(qp, wqe, psn, true, out) != FAULT_NONE)
+			return 0;
+		vb_count(qp->adapter, CNT_RETRANSMITS, 1);
+		return 1;
+	}
+	asked = asked_at(req, psn);
+	if (!asked)
+		return 0;
+	if (psn == asked->psn) {
+		put_ask(qp, wqe, asked, psn, out);
+		vb_count(qp->adapter, CNT_RETRANSMITS, 1);
+	}
+	return asked->count - ((psn - asked->psn) & VB_PSN_MASK);
+}
+
+/* What the peer lacks of what is before others that it has. True: there is
+ * more. */
+static bool send_repeats(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+	struct vb_repair *r = &req->repair;
+	uint32_t psn = r->from, cur = qp->sq.done, count = 1;
+
+	for (; vb_psn_diff(psn, r->top) < 0; psn = vb_psn_add(psn, count)) {
+		const struct vb_send_wqe *wqe = wqe_at(qp, cur);
+
+		count = 1;
+		if (!vb_repair_wants(r, psn))
+			continue;
+		while (cur != req->begun &&
+		       ((psn - wqe->first_psn) & VB_PSN_MASK) >= wqe->psn_count)
+			wqe = wqe_at(qp, ++cur);
+		if (cur == req->begun)
+			break;
+		if (!vb_txq_has_room(out))
+			return true;
+		count = repeat(qp, wqe, psn, out);
+		if (count == 0) { /* the cursor will find out why */
+			vb_req_go_back(qp, now);
+			break;
+		}
+	}
+	r->due = false;
+	return false;
+}
+
+/* The answers that are missing before the first that is there. */
+static void send_gap(struct vb_qp *qp, struct vb_txq *out)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+	const struct vb_asked *asked = vb_req_asked(req);
+	const struct vb_send_wqe *wqe = wqe_at(qp, qp->sq.done);
+	uint32_t gap = vb_early_gap(&req->early, req->una), done;
+
+	req->gap_due = false;
+	if (!asked || !gap || !vb_req_asks(wqe))
+		return;
+	done = (req->una - asked->psn) & VB_PSN_MASK;
+	if (done >= asked->count)
+		return;
+	req->gap_at = req->una;
+	vb_count(qp->adapter, CNT_RETRANSMITS, 1);
+	if (wqe->op == WR_READ)
+		put_read(qp, wqe, req->una, VB_MIN(gap, asked->count - done),
+			 out);
+	else
+		put_ask(qp, wqe, asked, req->una, out);
+}
+
+/* True: there is more. */
+static bool mend(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+
+	if (!vb_rc_sends(qp) || req->rnr_at != VB_NEVER)
+		return false;
+	if (!vb_txq_has_room(out))
+		return true;
+	if (req->gap_due)
+		send_gap(qp, out);
+	return req->repair.due && send_repeats(qp, now, out);
 }
 
 static void check_time(struct vb_qp *qp, vb_time now, struct vb_txq *out)
@@ -627,6 +782,7 @@ void vb_req_reset(struct vb_qp *qp)
 	struct vb_req *req = &vb_rc(qp)->req;
 	uint32_t psn = qp->attr.sq_psn & VB_PSN_MASK;
 
+	vb_early_clear(qp->adapter, &req->early);
 	*req = (struct vb_req){
 		.una = psn,
 		.send = psn,
@@ -637,6 +793,8 @@ void vb_req_reset(struct vb_qp *qp)
 		.probe_at = VB_NEVER,
 		.rnr_at = VB_NEVER,
 	};
+	forget_gap(req);
+	vb_repair_reset(&req->repair, psn);
 	vb_window_init(&req->window, qp->mtu);
 }
 
@@ -659,7 +817,7 @@ bool vb_req_can_wait(const struct vb_qp *qp)
 
 	if (!req->streaming || !in_flight(req) || unsent >= WAIT_MESSAGES ||
 	    req->send != req->next || req->rnr_at != VB_NEVER ||
-	    !vb_window_is_near(&req->window))
+	    req->repair.due || req->gap_due || !vb_window_is_near(&req->window))
 		return false;
 	return unsent * wqe_at(qp, end - 1)->length < WAIT_BYTES;
 }
@@ -671,6 +829,8 @@ bool vb_req_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	if (now - req->stream_at > STREAM_LASTS)
 		req->streaming = false;
 	check_time(qp, now, out);
+	if (VB_UNLIKELY(req->repair.due || req->gap_due) && mend(qp, now, out))
+		return true;
 	while (vb_rc_sends(qp) && req->rnr_at == VB_NEVER) {
 		if (!vb_txq_has_room(out))
 			return true;

@@ -371,19 +371,60 @@ static void take_next(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 		accept(qp, pkt);
 }
 
-/* IBA 9.7.5.1.4: say it once, then wait for what is missing. */
-static void take_early(struct vb_qp *qp, uint32_t psn)
+static void note_gap(struct vb_qp *qp)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 	const struct vb_fault_row *row = vb_fault_rc(FAULT_PSN_GAP);
 
-	if (resp->quiet == QUIET_NOT || vb_psn_diff(psn, resp->gap_psn) > 0)
-		resp->gap_psn = psn;
-	if (resp->quiet != QUIET_NOT)
-		return;
+	if (resp->quiet == QUIET_NOT)
+		vb_count(qp->adapter, row->counter, 1);
 	resp->quiet = QUIET_GAP;
-	vb_count(qp->adapter, row->counter, 1);
 	note_nak(qp, row->syndrome, resp->epsn);
+}
+
+/* Behind an RNR NAK all is sent again. */
+static bool keep(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+{
+	struct vb_rc *rc = vb_rc(qp);
+	int32_t ahead = vb_psn_diff(pkt->bth.psn, rc->resp.epsn);
+
+	return rc->selective && rc->resp.quiet != QUIET_RNR &&
+	       (uint32_t)ahead < VB_EARLY_PSNS &&
+	       vb_early_keep(qp->adapter, &rc->resp.early, pkt);
+}
+
+/* IBA 9.7.5.1.4: say it once, then wait for what is missing. One who repeats
+ * selectively hears of what was kept when he asks. */
+static void take_early(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+	bool kept = keep(qp, pkt);
+
+	if (resp->quiet == QUIET_NOT ||
+	    vb_psn_diff(pkt->bth.psn, resp->gap_psn) > 0)
+		resp->gap_psn = pkt->bth.psn;
+	if (resp->quiet == QUIET_NOT || (kept && pkt->bth.ack_req))
+		note_gap(qp);
+}
+
+/* The turn of those kept may have come. */
+static void take_kept(struct vb_qp *qp)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+	struct vb_early_pkt *p;
+
+	while (resp->quiet == QUIET_NOT &&
+	       (p = vb_early_take(&resp->early, resp->epsn))) {
+		take_next(qp, &p->pkt);
+		vb_early_free(qp->adapter, p);
+		if (resp->dying)
+			break;
+	}
+	if (resp->quiet == QUIET_NOT && !resp->dying &&
+	    vb_early_gap(&resp->early, resp->epsn))
+		note_gap(qp);
+	else
+		vb_early_clear(qp->adapter, &resp->early);
 }
 
 /*
@@ -415,6 +456,15 @@ static void repeat_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 		return;
 	if (still_to_come(a, pkt->bth.psn, count))
 		return;
+	/* What was asked for before, and is not out, goes out behind it. */
+	if (a->due != DUE_NOT &&
+	    vb_psn_diff(vb_psn_add(a->run_psn, a->run_count),
+			vb_psn_add(pkt->bth.psn, count)) > 0) {
+		set_run(a, pkt->bth.psn, reth->va, a->length - (uint32_t)shift,
+			a->count - skipped);
+		vb_replay_again(&vb_rc(qp)->resp.replay, a);
+		return;
+	}
 	set_run(a, pkt->bth.psn, reth->va, reth->length, count);
 	vb_replay_again(&vb_rc(qp)->resp.replay, a);
 }
@@ -450,6 +500,7 @@ void vb_resp_reset(struct vb_qp *qp)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 
+	vb_early_clear(qp->adapter, &resp->early);
 	*resp = (struct vb_resp){
 		.epsn = qp->attr.rq_psn & VB_PSN_MASK,
 		.ack_psn = vb_psn_add(qp->attr.rq_psn, VB_PSN_MASK),
@@ -464,9 +515,11 @@ void vb_resp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 
 	vb_resp_established(qp);
 	if (ahead > 0)
-		take_early(qp, pkt->bth.psn);
+		take_early(qp, pkt);
 	else if (ahead < 0)
 		take_again(qp, pkt);
 	else
 		take_next(qp, pkt);
+	if (VB_UNLIKELY(ahead == 0 && resp->early.count))
+		take_kept(qp);
 }

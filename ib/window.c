@@ -13,6 +13,10 @@
 #define MAX_PKTS    512u
 #define FLOOR_PKTS  2u /* one to be lost and one to tell */
 
+/* Where nothing queues up, losses are errors of the path. */
+#define EASY_CUT  8 /* off by this part after a loss */
+#define EASY_STEP 4 /* packets more a round trip */
+
 /* Long enough that a READ's turn-round does not show, short enough that a
  * lost response does not repeat much. */
 #define CHUNK_BYTES (256u << 10)
@@ -53,8 +57,19 @@ void vb_window_untime(struct vb_window *w)
 	w->timing = false;
 }
 
+/* Is what we send waiting in some queue? */
+static bool is_queueing(const struct vb_window *w)
+{
+	return w->srtt == 0 || w->srtt > 2 * w->best_rtt;
+}
+
 static void sample(struct vb_window *w, vb_time rtt)
 {
+	/* A path may change: the best is forgotten slowly. */
+	if (w->srtt == 0 || rtt < w->best_rtt)
+		w->best_rtt = rtt;
+	else
+		w->best_rtt += (rtt - w->best_rtt) / 64;
 	w->srtt = w->srtt ? w->srtt - w->srtt / 8 + rtt / 8 : rtt;
 	w->timing = false;
 }
@@ -68,7 +83,8 @@ static void grow(struct vb_window *w, uint32_t count)
 	w->credit += count;
 	if (w->credit >= w->pkts) {
 		w->credit = 0;
-		w->pkts = VB_MIN(w->pkts + 1, w->max);
+		w->pkts = VB_MIN(w->pkts + (is_queueing(w) ? 1 : EASY_STEP),
+				 w->max);
 	}
 }
 
@@ -85,9 +101,9 @@ void vb_window_acked(struct vb_window *w, uint32_t count, uint32_t una,
 	grow(w, count);
 }
 
-static void shrink(struct vb_window *w, uint32_t next)
+static void shrink(struct vb_window *w, uint32_t cut, uint32_t next)
 {
-	w->threshold = VB_MAX(w->pkts / 2, FLOOR_PKTS);
+	w->threshold = VB_MAX(w->pkts - cut, FLOOR_PKTS);
 	w->recovering = true;
 	w->recover = next;
 	w->credit = 0;
@@ -97,13 +113,15 @@ void vb_window_lost(struct vb_window *w, uint32_t next)
 {
 	if (w->recovering)
 		return;
-	shrink(w, next);
+	/* A loss without a queue is no sign of sending too much. */
+	shrink(w, is_queueing(w) ? (w->pkts + 1) / 2 : w->pkts / EASY_CUT,
+	       next);
 	w->pkts = w->threshold;
 }
 
 void vb_window_collapse(struct vb_window *w, uint32_t next)
 {
-	shrink(w, next);
+	shrink(w, (w->pkts + 1) / 2, next);
 	w->pkts = FLOOR_PKTS;
 }
 

@@ -20,7 +20,8 @@ struct vb_window {
 	bool timing;	    /* @rtt_psn was sent, once, at @rtt_at */
 	uint32_t rtt_psn;
 	vb_time rtt_at;
-	vb_time srtt; /* smoothed; 0: not known */
+	vb_time srtt;	  /* smoothed; 0: not known */
+	vb_time best_rtt; /* the shortest of late */
 };
 
 void vb_window_init(struct vb_window *w, uint32_t mtu);

@@ -2,10 +2,11 @@
 /* Transport headers: each get with its put, then whole packets. */
 #include "wire/ib_hdr.h"
 
-/* IBA 9.2: TVer is 0; reserved bits are sent as 0 and not looked at. */
+/* IBA 9.2: TVer is 0; reserved bits are sent as 0 and not looked at, but for
+ * the one by which two of us know each other. */
 bool vb_bth_get(struct vb_reader *r, struct vb_bth *h)
 {
-	uint8_t bits, congestion;
+	uint8_t bits, congestion, ask;
 
 	h->opcode = vb_get_u8(r);
 	bits = vb_get_u8(r);
@@ -17,7 +18,9 @@ bool vb_bth_get(struct vb_reader *r, struct vb_bth *h)
 	h->fecn = congestion & 0x80;
 	h->becn = congestion & 0x40;
 	h->dqpn = vb_get_be24(r);
-	h->ack_req = vb_get_u8(r) & 0x80;
+	ask = vb_get_u8(r);
+	h->ack_req = ask & 0x80;
+	h->selective = ask & 0x01;
 	h->psn = vb_get_be24(r);
 	return !r->overrun && (bits & 0x0f) == 0;
 }
@@ -30,7 +33,7 @@ void vb_bth_put(struct vb_writer *w, const struct vb_bth *h)
 	vb_put_be(w, h->pkey, 2);
 	vb_put_be(w, h->fecn << 7 | h->becn << 6, 1);
 	vb_put_be(w, h->dqpn, 3);
-	vb_put_be(w, h->ack_req << 7, 1);
+	vb_put_be(w, h->ack_req << 7 | h->selective, 1);
 	vb_put_be(w, h->psn, 3);
 }
 

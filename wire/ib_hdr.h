@@ -14,6 +14,8 @@
 struct vb_bth {
 	uint8_t opcode;
 	bool solicited, migrated, fecn, becn, ack_req;
+	/* the lowest of the reserved bits beside ack_req: ib/rc.h */
+	bool selective;
 	uint8_t pad;   /* bytes, 0..3 */
 	uint16_t pkey;
 	uint32_t dqpn; /* 24 bits */

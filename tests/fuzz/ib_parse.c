@@ -10,7 +10,7 @@ static void clear_reserved(uint8_t *bytes, const struct vb_ib_pkt *pkt)
 	unsigned class = pkt->bth.opcode >> 5;
 
 	bytes[4] &= 0xc0;
-	bytes[8] &= 0x80;
+	bytes[8] &= 0x81;
 	if (class == CLASS_UD)
 		bytes[VB_BTH_BYTES + 4] = 0;
 	if (class == CLASS_XRC && !pkt->op->response)

@@ -104,6 +104,26 @@ static void window__learns_the_round_trip(void **state)
 	assert_true(w.srtt == VB_MSEC);
 }
 
+/* Losses on a path where nothing waits are not the sender's doing. */
+static void window__shrinks_less_without_a_queue(void **state)
+{
+	vb_window_init(&w, 4096);
+	w.pkts = w.threshold = 64;
+	vb_window_time(&w, 0, 0);
+	vb_window_acked(&w, 1, 1, 100 * VB_USEC);
+	vb_window_lost(&w, 10);
+	assert_int_equal(w.pkts, 56);
+	acked(56, 10);
+	assert_int_equal(w.pkts, 60);
+	/* The way takes six times as long as it did: that is a queue. */
+	for (uint32_t i = 0; i < 12; i++) {
+		vb_window_time(&w, 20 + i, 0);
+		vb_window_acked(&w, 1, 21 + i, 600 * VB_USEC);
+	}
+	vb_window_lost(&w, 50);
+	assert_int_equal(w.pkts, 30);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -113,6 +133,7 @@ int main(void)
 		cmocka_unit_test(window__one_loss_is_paid_for_once),
 		cmocka_unit_test(window__never_below_two),
 		cmocka_unit_test(window__learns_the_round_trip),
+		cmocka_unit_test(window__shrinks_less_without_a_queue),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,6 +24,7 @@ static struct vb_bth random_bth(uint8_t opcode)
 		.fecn = rand() & 1,
 		.becn = rand() & 1,
 		.ack_req = rand() & 1,
+		.selective = rand() & 1,
 		.pad = rand() & 3,
 		.pkey = (uint16_t)rand(),
 		.dqpn = (uint32_t)rand() & 0xffffff,
@@ -39,6 +40,7 @@ static void check_bth(const struct vb_bth *a, const struct vb_bth *b)
 	assert_int_equal(a->fecn, b->fecn);
 	assert_int_equal(a->becn, b->becn);
 	assert_int_equal(a->ack_req, b->ack_req);
+	assert_int_equal(a->selective, b->selective);
 	assert_int_equal(a->pad, b->pad);
 	assert_int_equal(a->pkey, b->pkey);
 	assert_int_equal(a->dqpn, b->dqpn);

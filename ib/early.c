@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Packets kept by PSN, within bounds. */
+#include "ib/early.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* All queue pairs of an adapter together. */
+#define BYTES_MAX (64u << 20)
+
+static struct vb_early_pkt **slot(const struct vb_early *e, uint32_t psn)
+{
+	return &e->slots[psn % VB_EARLY_PSNS];
+}
+
+static bool is_there(const struct vb_early *e, uint32_t psn)
+{
+	const struct vb_early_pkt *p = *slot(e, psn);
+
+	return p && p->pkt.bth.psn == psn;
+}
+
+static uint64_t size_of(const struct vb_ib_pkt *pkt)
+{
+	return sizeof(struct vb_early_pkt) + pkt->payload_bytes;
+}
+
+static bool take_budget(struct vb_adapter *a, uint64_t bytes)
+{
+	/* A bound, ordered by nothing. */
+	if (atomic_fetch_add_explicit(&a->early_bytes, bytes,
+				      memory_order_relaxed) +
+		    bytes <=
+	    BYTES_MAX)
+		return true;
+	atomic_fetch_sub_explicit(&a->early_bytes, bytes, memory_order_relaxed);
+	return false;
+}
+
+static struct vb_early_pkt *copy_of(struct vb_adapter *a,
+				    const struct vb_ib_pkt *pkt)
+{
+	struct vb_early_pkt *p;
+
+	if (!take_budget(a, size_of(pkt)))
+		return NULL;
+	p = malloc(size_of(pkt));
+	if (!p) {
+		atomic_fetch_sub_explicit(&a->early_bytes, size_of(pkt),
+					  memory_order_relaxed);
+		return NULL;
+	}
+	p->pkt = *pkt;
+	p->pkt.payload = p->payload;
+	memcpy(p->payload, pkt->payload, pkt->payload_bytes);
+	return p;
+}
+
+void vb_early_free(struct vb_adapter *a, struct vb_early_pkt *p)
+{
+	atomic_fetch_sub_explicit(&a->early_bytes, size_of(&p->pkt),
+				  memory_order_relaxed);
+	free(p);
+}
+
+static void drop(struct vb_adapter *a, struct vb_early *e, uint32_t psn)
+{
+	struct vb_early_pkt **at = slot(e, psn);
+
+	if (!*at)
+		return;
+	vb_early_free(a, *at);
+	*at = NULL;
+	e->count--;
+}
+
+bool vb_early_keep(struct vb_adapter *a, struct vb_early *e,
+		   const struct vb_ib_pkt *pkt)
+{
+	uint32_t psn = pkt->bth.psn;
+	struct vb_early_pkt *p;
+
+	if (!e->slots)
+		e->slots = calloc(VB_EARLY_PSNS, sizeof(struct vb_early_pkt *));
+	if (!e->slots)
+		return false;
+	if (is_there(e, psn))
+		return true;
+	drop(a, e, psn); /* of an earlier turn: passed over */
+	p = copy_of(a, pkt);
+	if (!p)
+		return false;
+	*slot(e, psn) = p;
+	e->count++;
+	return true;
+}
+
+struct vb_early_pkt *vb_early_take(struct vb_early *e, uint32_t psn)
+{
+	struct vb_early_pkt *p;
+
+	if (e->count == 0 || !is_there(e, psn))
+		return NULL;
+	p = *slot(e, psn);
+	*slot(e, psn) = NULL;
+	e->count--;
+	return p;
+}
+
+uint32_t vb_early_gap(const struct vb_early *e, uint32_t psn)
+{
+	for (uint32_t i = 0; e->count && i < VB_EARLY_PSNS; i++)
+		if (is_there(e, vb_psn_add(psn, i)))
+			return i;
+	return 0;
+}
+
+uint32_t vb_early_map(const struct vb_early *e, uint32_t psn, uint8_t *bits)
+{
+	uint32_t bytes = 0, left = e->count;
+
+	memset(bits, 0, VB_EARLY_BYTES);
+	for (uint32_t i = 0; left && i < VB_EARLY_PSNS; i++) {
+		if (!is_there(e, vb_psn_add(psn, 1 + i)))
+			continue;
+		bits[i / 8] |= (uint8_t)(0x80 >> i % 8);
+		bytes = i / 8 + 1;
+		left--;
+	}
+	return bytes;
+}
+
+void vb_early_clear(struct vb_adapter *a, struct vb_early *e)
+{
+	for (uint32_t i = 0; e->count && i < VB_EARLY_PSNS; i++)
+		drop(a, e, i);
+	free(e->slots);
+	e->slots = NULL;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Selective repeat, the requester's half: which packets a peer has that does
+ * not have all before them, and which of the missing were sent again.
+ */
+#ifndef IB_REPAIR_H
+#define IB_REPAIR_H
+
+#include "ib/early.h"
+
+struct vb_repair {
+	uint64_t has[VB_EARLY_PSNS / 64];   /* by PSN, from <= PSN < top */
+	uint64_t again[VB_EARLY_PSNS / 64]; /* sent again in this round */
+	uint32_t held;			    /* bits in @has */
+	uint32_t from, top; /* the first it lacks; after the last it has */
+	/*
+	 * PSNs before @round had been sent when this round of repeats began:
+	 * once the peer has one that was sent later, a repeat that it still
+	 * lacks is lost, too.
+	 */
+	uint32_t round;
+	bool due; /* there may be something to send again */
+};
+
+/* The peer has everything before @una, and nothing else is known. */
+void vb_repair_reset(struct vb_repair *r, uint32_t una);
+/* The peer has everything before @una. */
+void vb_repair_acked(struct vb_repair *r, uint32_t una);
+/* The peer waits for @psn, and has of those after it what @bits say (as
+ * vb_early_map() makes them); @next was never sent. */
+void vb_repair_told(struct vb_repair *r, uint32_t psn, const uint8_t *bits,
+		    uint32_t bytes, uint32_t next);
+/* Silence: what is missing goes out once more. */
+void vb_repair_restart(struct vb_repair *r, uint32_t next);
+/* Is @psn to be sent again now? */
+bool vb_repair_wants(const struct vb_repair *r, uint32_t psn);
+void vb_repair_sent(struct vb_repair *r, uint32_t psn);
+
+#endif
