@@ -154,6 +154,7 @@ static void forget_peer(struct vb_qp *qp)
 	qp->comm_est_sent = false;
 	qp->last_wqe_sent = false;
 	qp->recv_busy = false;
+	qp->way = WAY_PACKETS;
 }
 
 /* Under drive, not in the table: @qp's memory may have been another's. The
@@ -170,7 +171,7 @@ static void init_fields(struct vb_qp *qp, struct vb_adapter *a,
 	qp->owner = init->owner;
 	qp->type = init->type;
 	qp->windows = NULL;
-	qp->tp = NULL;
+	qp->tp = qp->near = NULL;
 	qp->timer_at = VB_NEVER;
 	atomic_store(&qp->state, QPS_RESET);
 	forget_peer(qp);

@@ -55,6 +55,13 @@ struct vb_qp_attr {
 	uint32_t rate_limit;
 };
 
+/* Which way the requests of a queue pair go, from its first until RESET. */
+enum vb_qp_way {
+	WAY_PACKETS,
+	WAY_OPEN, /* to another program of this host, perhaps: see near/near.h */
+	WAY_NEAR,
+};
+
 struct vb_qp_init {
 	enum vb_qp_type type;
 	struct vb_pd *pd;
@@ -103,6 +110,8 @@ struct vb_qp {
 	struct vb_recv_wqe recv; /* the message being received into */
 	bool recv_busy;		 /* recv holds one */
 	void *tp;		 /* the transport's state */
+	void *near;		 /* what it needs to do without packets */
+	uint8_t way;		 /* enum vb_qp_way */
 	/* drive: the peer's, of a connection */
 	struct vb_peer_id peer_id;
 

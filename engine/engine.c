@@ -11,11 +11,15 @@
 
 #include "base/log.h"
 #include "base/rand.h"
-#include "ib/ib.h"
 #include "link/udp.h"
 
 /* A round trip on a good network: who waits for longer, waits for a while. */
 #define SPIN_ALONE (30 * VB_USEC)
+
+#define NEAR_IS_RECENT	(100 * VB_USEC)
+#define LOOK_AT_LINK	(4 * VB_USEC)
+#define POLLS_ARE_CLOSE (20 * VB_USEC)
+#define SPINS		32 /* as many close polls */
 
 static struct vb_mutex open_lock = { PTHREAD_MUTEX_INITIALIZER };
 static struct vb_engine *_Atomic engine; /* open_lock to write */
@@ -54,6 +58,8 @@ static void after_fork_in_child(void)
 	close(e->lease.broker_fd);
 	close(e->wake_fd);
 	close(e->link->ops->fd(e->link));
+	if (e->near)
+		vb_near_after_fork(e->near);
 }
 
 static void watch_forks(void)
@@ -111,14 +117,16 @@ static int start_engine(void)
 	rc = open_link(e);
 	if (rc)
 		goto close_wake;
+	vb_paths_open(e);
 	rc = vb_service_start(e);
 	if (rc)
-		goto close_link;
+		goto close_paths;
 	watch_forks();
 	atomic_store_explicit(&engine, e, memory_order_release);
 	return 0;
 
-close_link:
+close_paths:
+	vb_paths_close(e);
 	close_link(e);
 close_wake:
 	close(e->wake_fd);
@@ -137,6 +145,7 @@ static void stop_engine(struct vb_engine *e)
 	atomic_store(&engine, NULL);
 	vb_log(LOG_INFO, "engine: %llu frames came for no queue pair of ours",
 	       (unsigned long long)e->strays);
+	vb_paths_close(e);
 	close_link(e);
 	close(e->wake_fd);
 	while (vb_timers_pop(&e->timers, VB_NEVER - 1))
@@ -159,6 +168,23 @@ static struct vb_open_adapter *find_adapter(struct vb_engine *e,
 	return oa;
 }
 
+static bool has_number(const struct vb_engine *e, unsigned number)
+{
+	for (struct vb_open_adapter *oa = e->adapters; oa; oa = oa->next)
+		if (oa->adapter.number == number)
+			return true;
+	return false;
+}
+
+static unsigned free_number(const struct vb_engine *e)
+{
+	unsigned number = 0;
+
+	while (has_number(e, number))
+		number++;
+	return number;
+}
+
 static int make_adapter(struct vb_engine *e, const struct vb_device *device,
 			struct vb_open_adapter **out)
 {
@@ -175,7 +201,9 @@ static int make_adapter(struct vb_engine *e, const struct vb_device *device,
 	oa->adapter.qps = e->qps;
 	oa->adapter.qpn_base = e->lease.slot << VB_QPN_BITS;
 	oa->adapter.link = e->link;
-	oa->adapter.transport = &vb_ib_transport;
+	oa->adapter.transport = &vb_paths_transport;
+	oa->adapter.key_ops = &vb_paths_keys;
+	oa->adapter.number = free_number(e);
 	rc = vb_ports_setup(oa);
 	if (rc)
 		goto fini_adapter;
@@ -304,23 +332,77 @@ static bool has_spun_long(struct vb_engine *e, bool found, vb_time now)
 	return now - e->found_at > SPIN_ALONE;
 }
 
+/* Peers of this host talk to us: the link, which costs a system call, is
+ * looked at less often. */
+static bool leaves_link_alone(const struct vb_engine *e, vb_time now)
+{
+	return now - e->near_at < NEAR_IS_RECENT &&
+	       now - e->looked_at < LOOK_AT_LINK;
+}
+
+static bool drain_link(struct vb_engine *e, vb_time now)
+{
+	if (leaves_link_alone(e, now))
+		return false;
+	e->looked_at = now;
+	if (e->link->ops->recv(e->link, &e->rxq) < 0 || e->rxq.count == 0)
+		return false;
+	vb_dispatch(e, now);
+	return true;
+}
+
+/* Who polls all the time serves the lanes himself. */
+static void note_spinning(struct vb_engine *e, vb_time now)
+{
+	/* Hints, ordered by nothing. */
+	vb_time last =
+		atomic_load_explicit(&e->last_poll, memory_order_relaxed);
+
+	atomic_store_explicit(&e->last_poll, now, memory_order_relaxed);
+	e->streak = now - last < POLLS_ARE_CLOSE ? e->streak + 1 : 0;
+	if (VB_LIKELY(e->streak < SPINS || !e->near ||
+		      atomic_load_explicit(&e->spinning, memory_order_relaxed)))
+		return;
+	atomic_store(&e->spinning, true);
+	vb_near_awake(e->near);
+	vb_engine_wake(e);
+}
+
 /* True: give way, as above. */
 static bool drain_for_program(struct vb_engine *e)
 {
-	bool found, yield;
-	vb_time now;
+	vb_time now = vb_now();
+	bool near = e->near && vb_near_poll(e->near, now), found, yield;
 
 	if (!vb_mutex_trylock(&e->rx))
 		return false;
-	found = e->link->ops->recv(e->link, &e->rxq) >= 0 && e->rxq.count;
+	if (near)
+		e->near_at = now;
+	found = drain_link(e, now) || near;
 	if (found)
-		vb_dispatch(e, vb_now());
-	now = vb_now();
-	/* A hint to the thread, ordered by nothing. */
-	atomic_store_explicit(&e->last_poll, now, memory_order_relaxed);
+		now = vb_now();
+	note_spinning(e, now);
 	yield = has_spun_long(e, found, now);
 	vb_mutex_unlock(&e->rx);
 	return yield;
+}
+
+void vb_engine_wake(struct vb_engine *e)
+{
+	const uint64_t one = 1;
+
+	if (write(e->wake_fd, &one, sizeof(one)) < 0)
+		vb_log(LOG_DEBUG, "engine: wake refused");
+}
+
+void vb_engine_armed(void)
+{
+	struct vb_engine *e = vb_engine_running();
+
+	if (!e || !e->near || !atomic_load(&e->spinning))
+		return;
+	atomic_store(&e->spinning, false);
+	(void)vb_near_sleep(e->near); /* who arms polls once more */
 }
 
 void vb_engine_poll(void)

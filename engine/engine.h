@@ -39,6 +39,9 @@ void vb_drive_forget(struct vb_qp *qp);
 /* Frame entrance for pollers: take what has arrived, serve it, return. */
 void vb_engine_poll(void);
 
+/* A completion queue was armed: the program will sleep. */
+void vb_engine_armed(void);
+
 /* The clock that everything here runs by. */
 vb_time vb_now(void);
 

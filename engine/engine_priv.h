@@ -14,6 +14,7 @@
 #include "core/transport.h"
 #include "engine/engine.h"
 #include "engine/lease.h"
+#include "near/near.h"
 
 struct vb_watcher { /* a context that hears an adapter's port events */
 	struct vb_async *async;
@@ -39,6 +40,7 @@ struct vb_engine {
 	/* immutable while the thread runs */
 	struct vb_lease lease;
 	struct vb_link *link;
+	struct vb_near *near; /* NULL: packets to everybody */
 	struct vb_idtab *qps;
 	int wake_fd;
 	pthread_t thread;
@@ -52,6 +54,12 @@ struct vb_engine {
 	struct vb_sender senders[1u << VB_SENDER_BITS]; /* rx */
 	vb_time found_at;	   /* rx: when it last found something */
 	_Atomic vb_time last_poll; /* when a program's thread last drained */
+	vb_time near_at;   /* rx: when peers of this host last had something */
+	vb_time looked_at; /* rx: at the link */
+	unsigned streak;   /* rx: polls, each close behind the last */
+	/* A program polls all the time: it serves the lanes, and peers need
+	 * not ring. The thread looks whether that is still so. */
+	_Atomic bool spinning;
 
 	struct vb_mutex timer_lock;
 	struct vb_timers timers; /* timer_lock */
@@ -62,6 +70,7 @@ struct vb_engine {
 
 /* engine/engine.c */
 struct vb_engine *vb_engine_running(void);
+void vb_engine_wake(struct vb_engine *e); /* its thread */
 
 /* engine/drive.c */
 /* Send what @qp may send and arm its timer. */
@@ -72,6 +81,12 @@ void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
 	VB_RELEASE(qp->drive);
 /* Step every queue pair whose deadline has come. */
 void vb_drive_due(struct vb_engine *e, vb_time now);
+
+/* engine/paths.c: packets, or none. */
+extern const struct vb_transport_ops vb_paths_transport;
+extern const struct vb_key_ops vb_paths_keys;
+void vb_paths_open(struct vb_engine *e);
+void vb_paths_close(struct vb_engine *e);
 
 /* engine/dispatch.c: hand over what rxq holds. */
 void vb_dispatch(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);

@@ -38,7 +38,7 @@
 #define SLICE	       (100 * VB_USEC) /* the least that Linux takes */
 #define REFRESH_AFTER  (50 * VB_MSEC)
 
-enum { FD_WAKE, FD_LINK, FD_BROKER, FD_WATCH, FD_COUNT };
+enum { FD_WAKE, FD_LINK, FD_BROKER, FD_WATCH, FD_NEAR, FD_COUNT };
 
 struct service {
 	struct vb_engine *e;
@@ -48,6 +48,7 @@ struct service {
 	vb_time rest_until; /* when @rest */
 	unsigned idle_wakes, rest_after;
 	vb_time rejoin_at;
+	vb_time near_rest;  /* how long peers' lanes were left to a program */
 	vb_time refresh_at; /* without a watch, or a while after it told */
 };
 
@@ -198,6 +199,27 @@ static vb_time plan_sleep(struct service *s, vb_time now)
 	return until;
 }
 
+/*
+ * Lanes of peers (near/): a program that polls all the time serves them, and
+ * we look now and then whether it still does; else peers ring. Returns until
+ * when to sleep.
+ */
+static vb_time plan_near(struct service *s, vb_time until, vb_time now)
+{
+	struct vb_engine *e = s->e;
+	vb_time last =
+		atomic_load_explicit(&e->last_poll, memory_order_relaxed);
+
+	if (atomic_load(&e->spinning) && last + REST_MIN > now) {
+		s->near_rest =
+			VB_MIN(VB_MAX(2 * s->near_rest, REST_MIN), REST_MAX);
+		return VB_MIN(until, now + s->near_rest);
+	}
+	s->near_rest = 0;
+	atomic_store(&e->spinning, false);
+	return vb_near_sleep(e->near) ? until : now;
+}
+
 static int sleep_until(struct service *s, vb_time until, vb_time now)
 {
 	vb_time ns = until > now ? until - now : 0;
@@ -222,6 +244,9 @@ static void serve(struct service *s, vb_time now)
 		on_watch(s, now);
 	else if (now >= s->refresh_at)
 		refresh_ports(s, now);
+	/* Who wants to be introduced woke us, or a peer has news. */
+	if (s->e->near && (fds[FD_WAKE].revents || fds[FD_NEAR].revents))
+		vb_near_meet(s->e->near, now);
 	if (fds[FD_BROKER].revents || now >= s->rejoin_at)
 		on_broker(s);
 }
@@ -231,10 +256,15 @@ static void loop(struct service *s)
 	struct vb_engine *e = s->e;
 
 	while (!atomic_load(&e->stop)) {
-		vb_time now = vb_now();
-		int ready = sleep_until(s, plan_sleep(s, now), now);
+		vb_time now = vb_now(), until = plan_sleep(s, now);
+		int ready;
 
+		if (e->near)
+			until = plan_near(s, until, now);
+		ready = sleep_until(s, until, now);
 		now = vb_now();
+		if (e->near && !atomic_load(&e->spinning))
+			(void)vb_near_poll(e->near, now);
 		vb_drive_due(e, now);
 		if (ready < 0) {
 			for (int i = 0; i < FD_COUNT; i++)
@@ -290,7 +320,13 @@ static void *service_main(void *arg)
 	s.fds[FD_WATCH] =
 		(struct pollfd){ s.watch ? vb_netif_watch_fd(s.watch) : -1,
 				 POLLIN, 0 };
+	s.fds[FD_NEAR] = (struct pollfd){ e->near ? vb_near_fd(e->near) : -1,
+					  POLLIN, 0 };
+	if (e->near)
+		vb_near_begin(e->near);
 	loop(&s);
+	if (e->near)
+		vb_near_end(e->near);
 	if (s.watch)
 		vb_netif_watch_close(s.watch);
 	return NULL;

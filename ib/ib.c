@@ -98,7 +98,7 @@ static bool rc_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 
 	if (vb_rc_state(qp) == QPS_RTR || vb_rc_sends(qp))
 		more = vb_answer_send(qp, out);
-	if (!more && vb_rc_sends(qp))
+	if (!more && vb_rc_sends(qp) && qp->way == WAY_PACKETS)
 		more = vb_req_send(qp, now, out);
 	if (vb_rc_state(qp) == QPS_ERR) {
 		vb_qp_flush(qp);

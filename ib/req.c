@@ -800,7 +800,8 @@ void vb_req_reset(struct vb_qp *qp)
 
 void vb_req_drain(struct vb_qp *qp)
 {
-	if (vb_rc_state(qp) == QPS_SQD && qp->sq.done == vb_rc(qp)->req.begun)
+	if (vb_rc_state(qp) == QPS_SQD && qp->way != WAY_NEAR &&
+	    qp->sq.done == vb_rc(qp)->req.begun)
 		vb_qp_drained(qp);
 }
 

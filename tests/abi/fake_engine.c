@@ -108,6 +108,10 @@ void vb_engine_poll(void)
 		fake.on_poll();
 }
 
+void vb_engine_armed(void)
+{
+}
+
 unsigned vb_engine_forks(void)
 {
 	return 0;

@@ -70,6 +70,7 @@ if [ "$hosts" = no ]; then
 fi
 need_hosts 9000
 data "loopback IPv4" a -d roce_lo -4
+VERBENA_NEAR=off data "loopback IPv4, packets" a -d roce_lo -4
 address=$HOST_A
 data "one host, IPv6" a -d roce_veth0 -6
 data "MTU 9000, IPv4" b -d roce_veth0 -4

@@ -27,6 +27,7 @@ misuse() {
 
 if [ "$hosts" = yes ]; then
 	need_hosts 1500
+	VERBENA_NEAR=off misuse "veth IPv6, packets" -d roce_veth0 -6
 	misuse "veth IPv6" -d roce_veth0 -6
 else
 	HOSTS_PID_a=here

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The two ways of a queue pair's messages: packets (ib/), and, between two
+ * programs of one host, none (near/). To core this is one transport. Answers
+ * to a peer's packets always leave as packets; it is the requests whose way
+ * is chosen.
+ */
+#include "engine/engine_priv.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "ib/ib.h"
+
+static struct vb_near *running_near(void)
+{
+	struct vb_engine *e = vb_engine_running();
+
+	return e ? e->near : NULL;
+}
+
+/*
+ * Is an address one of this network namespace's? The host says so when asked
+ * to bind to it.
+ */
+
+static bool can_bind(const struct sockaddr *a, socklen_t len)
+{
+	int fd = socket(a->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool can = fd >= 0 && bind(fd, a, len) == 0;
+
+	if (fd >= 0)
+		close(fd);
+	return can;
+}
+
+static bool is_here(const struct vb_route *r)
+{
+	struct sockaddr_in v4 = { .sin_family = AF_INET };
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
+
+	if (vb_gid_is_multicast(&r->dgid))
+		return false;
+	if (vb_gid_is_ipv4(&r->dgid)) {
+		memcpy(&v4.sin_addr, r->dgid.raw + 12, 4);
+		return can_bind((const struct sockaddr *)&v4, sizeof(v4));
+	}
+	memcpy(&v6.sin6_addr, r->dgid.raw, 16);
+	if (vb_gid_is_link_local(&r->dgid))
+		v6.sin6_scope_id = r->ifindex;
+	return can_bind((const struct sockaddr *)&v6, sizeof(v6));
+}
+
+/*
+ * The transport.
+ */
+
+static int attach(struct vb_qp *qp)
+{
+	int rc = vb_ib_transport.attach(qp);
+
+	if (rc)
+		return rc;
+	rc = vb_near_attach(qp);
+	if (rc)
+		vb_ib_transport.detach(qp);
+	return rc;
+}
+
+static void detach(struct vb_qp *qp)
+{
+	vb_near_detach(running_near(), qp);
+	vb_ib_transport.detach(qp);
+}
+
+static void enter(struct vb_qp *qp, enum vb_qp_state from, enum vb_qp_state to,
+		  vb_time now)
+{
+	struct vb_near *n = running_near();
+	bool here = n && to == QPS_RTR && from == QPS_INIT &&
+		    qp->type == QPT_RC && is_here(&qp->route);
+
+	vb_ib_transport.enter(qp, from, to, now);
+	if (n)
+		vb_near_enter(n, qp, from, to, here);
+}
+
+static void recv_packet(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+			vb_time now)
+{
+	vb_ib_transport.recv(qp, pkt, now);
+}
+
+static bool send_all(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+{
+	struct vb_near *n = running_near();
+	bool more;
+
+	qp->now = now;
+	more = n && vb_near_send(n, qp, now);
+	return vb_ib_transport.send(qp, now, out) || more;
+}
+
+static vb_time deadline(const struct vb_qp *qp)
+{
+	return VB_MIN(vb_ib_transport.deadline(qp), vb_near_deadline(qp));
+}
+
+const struct vb_transport_ops vb_paths_transport = {
+	.name = "paths",
+	.attach = attach,
+	.detach = detach,
+	.enter = enter,
+	.recv = recv_packet,
+	.send = send_all,
+	.deadline = deadline,
+};
+
+/*
+ * Keys.
+ */
+
+static void grant_near(struct vb_adapter *a, const struct vb_grant *g)
+{
+	struct vb_near *n = running_near();
+
+	if (n)
+		vb_near_grant(n, a, g);
+}
+
+static void revoke_near(struct vb_adapter *a, uint32_t index, uint32_t key)
+{
+	struct vb_near *n = running_near();
+
+	if (n)
+		vb_near_revoke(n, a, index, key);
+}
+
+const struct vb_key_ops vb_paths_keys = { grant_near, revoke_near };
+
+/*
+ * The near path's life.
+ */
+
+static void step(void *arg, struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive)
+{
+	vb_drive_step(arg, qp, now);
+}
+
+static void release(void *arg, struct vb_qp *qp) VB_RELEASE(qp->drive)
+{
+	vb_drive_release(arg, qp);
+}
+
+void vb_paths_open(struct vb_engine *e)
+{
+	const struct vb_near_config c = {
+		.slot = e->lease.slot,
+		.name_fd = e->lease.name_fd,
+		.wake_fd = e->wake_fd,
+		.qps = e->qps,
+		.step = step,
+		.release = release,
+		.arg = e,
+	};
+	const char *wanted = getenv("VERBENA_NEAR");
+
+	e->near = NULL;
+	if (wanted && strcmp(wanted, "off") == 0)
+		return;
+	/* The reason is in the log; packets go everywhere. */
+	if (vb_near_create(&c, &e->near))
+		e->near = NULL;
+}
+
+void vb_paths_close(struct vb_engine *e)
+{
+	if (e->near)
+		vb_near_destroy(e->near);
+	e->near = NULL;
+}

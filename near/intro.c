@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Introductions: a session between the engines' threads of two programs, over
+ * the name of a slot (broker/slots.c), which its owner listens on. Who calls
+ * brings the lane:
+ *
+ *	HELLO	its yard, its bell, the lane
+ *	WELCOME	yard and bell of who was called; whether it can reach the
+ *		caller's memory
+ *	READY	whether the caller can reach its
+ *
+ * Both call at once: the call from the lower slot counts, and the other is
+ * told so by CROSSED. When one cannot reach the other, both keep the session,
+ * and use packets until it ends.
+ */
+#include "near/near_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/fdmail.h"
+#include "base/log.h"
+#include "near/shm.h"
+
+#define INTRO_MAGIC 0x76626e72 /* "vbnr" */
+#define BACKLOG	    64
+#define MOST_FDS    3
+#define MEET_EVENTS 64 /* a turn: others have theirs */
+
+enum intro_kind { INTRO_HELLO, INTRO_WELCOME, INTRO_READY, INTRO_CROSSED };
+
+struct intro {
+	uint32_t magic;
+	uint16_t version, kind;
+	uint16_t slot;
+	uint16_t reaches; /* WELCOME, READY */
+};
+
+/* What came in one message. */
+struct parcel {
+	struct intro m;
+	int fds[MOST_FDS];
+	unsigned count;
+};
+
+static int send_intro(struct vb_near *n, const struct vb_peer *p,
+		      enum intro_kind kind, bool reaches, const int *fds,
+		      unsigned count)
+{
+	const struct intro m = { INTRO_MAGIC, VB_NEAR_VERSION, kind,
+				 (uint16_t)n->c.slot, reaches };
+
+	return vb_fdmail_send(p->session, &m, sizeof(m), fds, count,
+			      MSG_DONTWAIT);
+}
+
+/* 1, 0: nothing yet, or -errno: it is over. */
+static int get_parcel(const struct vb_peer *p, struct parcel *in)
+{
+	ssize_t n;
+
+	in->count = MOST_FDS;
+	n = vb_fdmail_recv(p->session, &in->m, sizeof(in->m), in->fds,
+			   &in->count, MSG_DONTWAIT);
+	if (n == -EAGAIN || n == -EINTR)
+		return 0;
+	if (n <= 0)
+		return n < 0 ? (int)n : -EPIPE;
+	if (n == (ssize_t)sizeof(in->m) && in->m.magic == INTRO_MAGIC &&
+	    in->m.version == VB_NEAR_VERSION)
+		return 1;
+	vb_fdmail_close(in->fds, in->count);
+	return -EPROTO;
+}
+
+/* Our own user's, and in our namespace of process numbers. */
+static bool is_ours(int fd, pid_t *pid)
+{
+	struct ucred who;
+	socklen_t len = sizeof(who);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0 ||
+	    who.uid != geteuid() || who.pid <= 0)
+		return false;
+	*pid = who.pid;
+	return true;
+}
+
+/*
+ * The table.
+ */
+
+static void set_state(struct vb_near *n, struct vb_peer *p,
+		      enum vb_peer_state state)
+{
+	vb_mutex_lock(&n->lock);
+	/* Release pairs with vb_peer_is_up(). */
+	atomic_store_explicit(&p->state, state, memory_order_release);
+	vb_mutex_unlock(&n->lock);
+}
+
+static void enter_table(struct vb_near *n, struct vb_peer *p)
+{
+	vb_mutex_lock(&n->lock);
+	n->peers[p->slot] = p;
+	vb_mutex_unlock(&n->lock);
+}
+
+static void leave_table(struct vb_near *n, struct vb_peer *p)
+{
+	vb_mutex_lock(&n->lock);
+	if (n->peers[p->slot] == p)
+		n->peers[p->slot] = NULL;
+	vb_mutex_unlock(&n->lock);
+}
+
+static void note_refusal(struct vb_near *n, unsigned slot)
+{
+	vb_mutex_lock(&n->lock);
+	n->calls[slot].refusals++;
+	vb_mutex_unlock(&n->lock);
+}
+
+static void listen_again(struct vb_near *n)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = NULL };
+
+	if (!n->listens && n->sessions < n->max_sessions)
+		n->listens = epoll_ctl(n->epoll_fd, EPOLL_CTL_ADD, n->c.name_fd,
+				       &ev) == 0;
+}
+
+/* Enough programs, or no descriptors: those that come later use packets. */
+static void listen_no_more(struct vb_near *n)
+{
+	if (n->listens)
+		epoll_ctl(n->epoll_fd, EPOLL_CTL_DEL, n->c.name_fd, NULL);
+	n->listens = false;
+}
+
+static int watch_session(struct vb_near *n, struct vb_peer *p)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLRDHUP,
+				  .data.ptr = p };
+
+	if (epoll_ctl(n->epoll_fd, EPOLL_CTL_ADD, p->session, &ev) < 0)
+		return -errno;
+	n->sessions++;
+	return 0;
+}
+
+static void forget_caller(struct vb_near *n, struct vb_peer *p)
+{
+	struct vb_peer **at = &n->callers;
+
+	while (*at && *at != p)
+		at = &(*at)->next;
+	if (*at)
+		*at = p->next;
+}
+
+/* The session ends here; what the peer has put on the lane is still served.
+ * Gives up the table's reference. */
+static void drop(struct vb_near *n, struct vb_peer *p, vb_time now)
+{
+	forget_caller(n, p);
+	vb_near_remove(n, p, now);
+	set_state(n, p, PEER_GONE);
+	leave_table(n, p);
+	if (epoll_ctl(n->epoll_fd, EPOLL_CTL_DEL, p->session, NULL) == 0)
+		n->sessions--;
+	shutdown(p->session, SHUT_RDWR);
+	vb_peer_put(p);
+	listen_again(n);
+}
+
+/*
+ * Calling.
+ */
+
+static int connect_slot(unsigned slot, int *out)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
+			0);
+	struct sockaddr_un a;
+	char name[32];
+	socklen_t len;
+
+	if (fd < 0)
+		return -errno;
+	snprintf(name, sizeof(name), "verbena/slot/%u", slot);
+	len = vb_ipc_address(&a, name);
+	if (connect(fd, (struct sockaddr *)&a, len) < 0) {
+		int rc = -errno;
+
+		close(fd);
+		return rc;
+	}
+	*out = fd;
+	return 0;
+}
+
+static int say_hello(struct vb_near *n, struct vb_peer *p)
+{
+	int fds[MOST_FDS] = { n->yard_fd, n->c.wake_fd, -1 };
+	void *lane;
+	int rc = vb_shm_create("verbena-lane", sizeof(struct vb_lane), &fds[2],
+			       &lane);
+
+	if (rc)
+		return rc;
+	vb_peer_join(p, lane, 0);
+	rc = send_intro(n, p, INTRO_HELLO, false, fds, MOST_FDS);
+	close(fds[2]);
+	return rc;
+}
+
+static int call_peer(struct vb_near *n, struct vb_peer *p)
+{
+	int rc = connect_slot(p->slot, &p->session);
+
+	if (rc == 0 && !is_ours(p->session, &p->pid))
+		rc = -EPERM;
+	if (rc == 0)
+		rc = say_hello(n, p);
+	return rc ? rc : watch_session(n, p);
+}
+
+static void call_slot(struct vb_near *n, unsigned slot)
+{
+	struct vb_peer *p = NULL;
+	int rc = -EMFILE;
+
+	if (n->sessions < n->max_sessions) {
+		p = vb_peer_create(slot);
+		rc = p ? call_peer(n, p) : -ENOMEM;
+	}
+	if (rc == 0) {
+		atomic_store(&p->state, PEER_CALLED);
+		enter_table(n, p);
+		return;
+	}
+	vb_log(LOG_INFO, "near: packets to slot %u: %s", slot, strerror(-rc));
+	note_refusal(n, slot);
+	vb_peer_put(p);
+}
+
+/* False: no more. */
+static bool next_wanted(struct vb_near *n, unsigned *slot)
+{
+	bool found = false;
+
+	vb_mutex_lock(&n->lock);
+	for (unsigned i = 0; n->any_wanted && i < VB_SLOTS && !found; i++) {
+		found = n->calls[i].wanted && !n->peers[i];
+		n->calls[i].wanted = false;
+		*slot = i;
+	}
+	n->any_wanted = found;
+	vb_mutex_unlock(&n->lock);
+	return found;
+}
+
+/*
+ * Being called.
+ */
+
+static void take_caller(struct vb_near *n, int fd)
+{
+	struct vb_peer *p = vb_peer_create(0);
+
+	if (!p) {
+		close(fd);
+		return;
+	}
+	p->session = fd;
+	atomic_store(&p->state, PEER_CALLING);
+	if (!is_ours(fd, &p->pid) || watch_session(n, p)) {
+		vb_peer_put(p);
+		return;
+	}
+	p->next = n->callers;
+	n->callers = p;
+}
+
+static void accept_callers(struct vb_near *n)
+{
+	int fd;
+
+	if (n->sessions >= n->max_sessions) {
+		listen_no_more(n);
+		return;
+	}
+	fd = accept4(n->c.name_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0)
+		take_caller(n, fd);
+	else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+		listen_no_more(n);
+}
+
+/* It is written to by whoever has something for its owner, and must not make
+ * him wait. */
+static bool is_bell(int fd)
+{
+	char path[40], what[40];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = readlink(path, what, sizeof(what) - 1);
+	if (n < 0)
+		return false;
+	what[n] = '\0';
+	return strcmp(what, "anon_inode:[eventfd]") == 0 &&
+	       fcntl(fd, F_GETFL) & O_NONBLOCK;
+}
+
+/* Yard and bell, the first two of what came. The bell stays open. */
+static int take_yard(struct vb_peer *p, struct parcel *in)
+{
+	int rc;
+
+	if (!is_bell(in->fds[1]))
+		return -EPROTO;
+	rc = vb_yard_map(in->fds[0], p->slot, &p->yard);
+	if (rc)
+		return rc;
+	p->bell = in->fds[1];
+	in->fds[1] = -1;
+	return 0;
+}
+
+static int take_lane(struct vb_peer *p, int fd)
+{
+	void *lane;
+	int rc = vb_shm_map(fd, sizeof(struct vb_lane), true, &lane);
+
+	if (rc == 0)
+		vb_peer_join(p, lane, 1);
+	return rc;
+}
+
+/* The same program as in that session, whose own call comes after ours was
+ * taken; or ours is to be taken. */
+static bool is_crossed(const struct vb_near *n, const struct vb_peer *p,
+		       const struct vb_peer *other)
+{
+	if (atomic_load(&other->state) == PEER_CALLED)
+		return n->c.slot < p->slot;
+	return other->yard->nonce == p->yard->nonce;
+}
+
+/* Is there another session with it? False: that one stays. */
+static bool takes_its_slot(struct vb_near *n, struct vb_peer *p, vb_time now)
+{
+	struct vb_peer *other = n->peers[p->slot];
+
+	if (!other)
+		return true;
+	if (is_crossed(n, p, other)) {
+		(void)send_intro(n, p, INTRO_CROSSED, false, NULL, 0);
+		return false;
+	}
+	/* Ours was the call that does not count, or an earlier program's. */
+	drop(n, other, now);
+	return true;
+}
+
+static int settle(struct vb_near *n, struct vb_peer *p, bool reach,
+		  enum vb_peer_state if_so)
+{
+	if (!reach) {
+		vb_log(LOG_INFO,
+		       "near: packets to slot %u: memory is out of reach",
+		       p->slot);
+		set_state(n, p, PEER_DENIED);
+		return 0;
+	}
+	set_state(n, p, if_so);
+	return 0;
+}
+
+static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
+		    vb_time now)
+{
+	const int fds[] = { n->yard_fd, n->c.wake_fd };
+	bool reach;
+	int rc;
+
+	if (in->m.kind != INTRO_HELLO || in->count != MOST_FDS ||
+	    in->m.slot == 0 || in->m.slot >= VB_SLOTS ||
+	    in->m.slot == n->c.slot)
+		return -EPROTO;
+	p->slot = in->m.slot;
+	rc = take_yard(p, in);
+	if (rc == 0)
+		rc = take_lane(p, in->fds[2]);
+	if (rc)
+		return rc;
+	if (!takes_its_slot(n, p, now))
+		return -EALREADY;
+	forget_caller(n, p);
+	reach = vb_yard_is_open(p->yard, p->pid);
+	/* In the table before it can be at our memory. */
+	enter_table(n, p);
+	(void)settle(n, p, reach, PEER_MET);
+	return send_intro(n, p, INTRO_WELCOME, reach, fds, VB_COUNT(fds));
+}
+
+static int come_up(struct vb_near *n, struct vb_peer *p, bool reach)
+{
+	if (reach)
+		vb_near_add(n, p);
+	return settle(n, p, reach, PEER_UP);
+}
+
+static int on_welcome(struct vb_near *n, struct vb_peer *p, struct parcel *in,
+		      vb_time now)
+{
+	bool reach;
+	int rc;
+
+	if (in->m.kind == INTRO_CROSSED) {
+		/* Its own call is on its way to us. */
+		drop(n, p, now);
+		return 0;
+	}
+	if (in->m.kind != INTRO_WELCOME || in->count != 2 ||
+	    in->m.slot != p->slot)
+		return -EPROTO;
+	rc = take_yard(p, in);
+	if (rc)
+		return rc;
+	reach = in->m.reaches && vb_yard_is_open(p->yard, p->pid);
+	rc = send_intro(n, p, INTRO_READY, reach, NULL, 0);
+	return rc ? rc : come_up(n, p, reach);
+}
+
+static int on_ready(struct vb_near *n, struct vb_peer *p, struct parcel *in)
+{
+	if (in->m.kind != INTRO_READY || in->m.slot != p->slot)
+		return -EPROTO;
+	return come_up(n, p, in->m.reaches);
+}
+
+static int on_parcel(struct vb_near *n, struct vb_peer *p, struct parcel *in,
+		     vb_time now)
+{
+	switch (atomic_load(&p->state)) {
+	case PEER_CALLED:
+		return on_welcome(n, p, in, now);
+	case PEER_CALLING:
+		return on_hello(n, p, in, now);
+	case PEER_MET:
+		return on_ready(n, p, in);
+	default: /* all has been said */
+		return -EPROTO;
+	}
+}
+
+static void hear(struct vb_near *n, struct vb_peer *p, vb_time now)
+{
+	bool ours = atomic_load(&p->state) == PEER_CALLED;
+	unsigned slot = p->slot;
+	struct parcel in;
+	int rc = get_parcel(p, &in);
+
+	if (rc > 0) {
+		rc = on_parcel(n, p, &in, now);
+		for (unsigned i = 0; i < in.count; i++)
+			if (in.fds[i] >= 0)
+				close(in.fds[i]);
+	}
+	if (rc == 0)
+		return;
+	vb_log(LOG_DEBUG, "near: slot %u: session over: %s", slot,
+	       strerror(-rc));
+	drop(n, p, now);
+	if (ours)
+		note_refusal(n, slot);
+}
+
+void vb_near_meet(struct vb_near *n, vb_time now)
+{
+	struct epoll_event ev;
+	unsigned slot;
+
+	for (unsigned i = 0; i < MEET_EVENTS; i++) {
+		/* One at a time: serving one may end another. */
+		if (epoll_wait(n->epoll_fd, &ev, 1, 0) != 1)
+			break;
+		if (ev.data.ptr)
+			hear(n, ev.data.ptr, now);
+		else
+			accept_callers(n);
+	}
+	while (next_wanted(n, &slot))
+		call_slot(n, slot);
+}
+
+/*
+ * Doors for queue pairs.
+ */
+
+uint32_t vb_intro_want(struct vb_near *n, unsigned slot)
+{
+	const uint64_t one = 1;
+	uint32_t refusals;
+	bool wake = false;
+
+	vb_mutex_lock(&n->lock);
+	refusals = n->calls[slot].refusals;
+	if (slot != n->c.slot && !n->peers[slot] && !n->calls[slot].wanted) {
+		n->calls[slot].wanted = true;
+		wake = !n->any_wanted;
+		n->any_wanted = true;
+	}
+	vb_mutex_unlock(&n->lock);
+	if (wake && write(n->c.wake_fd, &one, sizeof(one)) < 0)
+		vb_log(LOG_DEBUG, "near: wake refused");
+	return refusals;
+}
+
+static enum vb_intro standing(const struct vb_near *n, unsigned slot,
+			      uint32_t since, struct vb_peer **p)
+{
+	struct vb_peer *there = slot == n->c.slot ? n->self : n->peers[slot];
+
+	if (!there)
+		return n->calls[slot].refusals == since ? INTRO_PENDING
+							: INTRO_NO;
+	switch (atomic_load(&there->state)) {
+	case PEER_UP:
+		*p = vb_peer_get(there);
+		return INTRO_UP;
+	case PEER_DENIED:
+		return INTRO_NO;
+	default:
+		return INTRO_PENDING;
+	}
+}
+
+enum vb_intro vb_intro_find(struct vb_near *n, unsigned slot, uint32_t since,
+			    struct vb_peer **p)
+{
+	enum vb_intro found;
+
+	vb_mutex_lock(&n->lock);
+	found = standing(n, slot, since, p);
+	vb_mutex_unlock(&n->lock);
+	return found;
+}
+
+struct vb_peer *vb_intro_peer(struct vb_near *n, unsigned slot)
+{
+	struct vb_peer *p;
+
+	vb_mutex_lock(&n->lock);
+	p = slot == n->c.slot ? n->self : n->peers[slot];
+	if (p)
+		vb_peer_get(p);
+	vb_mutex_unlock(&n->lock);
+	return p;
+}
+
+int vb_intro_init(struct vb_near *n)
+{
+	struct rlimit limit = { .rlim_cur = 1024 };
+
+	(void)getrlimit(RLIMIT_NOFILE, &limit);
+	/* Two descriptors a session: most are left to the program. */
+	n->max_sessions = (unsigned)VB_MIN(limit.rlim_cur / 8, VB_SLOTS);
+	n->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (n->epoll_fd < 0)
+		return -errno;
+	if (fcntl(n->c.name_fd, F_SETFL, O_NONBLOCK) < 0 ||
+	    listen(n->c.name_fd, BACKLOG) < 0) {
+		int rc = -errno;
+
+		close(n->epoll_fd);
+		return rc;
+	}
+	listen_again(n);
+	return 0;
+}
+
+void vb_intro_fini(struct vb_near *n, vb_time now)
+{
+	for (unsigned i = 0; i < VB_SLOTS; i++)
+		if (n->peers[i])
+			drop(n, n->peers[i], now);
+	while (n->callers)
+		drop(n, n->callers, now);
+	close(n->epoll_fd);
+}

@@ -1,0 +1,627 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The near path as a whole: its birth and end, and what peers have put on
+ * their lanes. */
+#include "near/near_priv.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/rand.h"
+#include "near/shm.h"
+
+#define TURN_REQUESTS 64 /* of one peer, before others have theirs */
+#define MOST_ANSWERED 32 /* by one answer */
+#define DECIDE_EVERY  (50 * VB_USEC) /* while being introduced */
+#define DECIDE_WITHIN (250 * VB_MSEC)
+
+/*
+ * Birth and end.
+ */
+
+static int make_self(struct vb_near *n)
+{
+	struct vb_peer *p = vb_peer_create(n->c.slot);
+	void *lane;
+
+	if (!p)
+		return -ENOMEM;
+	lane = mmap(NULL, sizeof(struct vb_lane), PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (lane == MAP_FAILED) {
+		vb_peer_put(p);
+		return -ENOMEM;
+	}
+	p->is_self = true;
+	p->pid = getpid();
+	p->yard = n->yard;
+	p->bell = n->c.wake_fd;
+	vb_peer_join(p, lane, 0);
+	atomic_store(&p->state, PEER_UP);
+	n->self = p;
+	return 0;
+}
+
+static int make_yard(struct vb_near *n)
+{
+	int fd, rc = vb_yard_create(n->c.slot, &n->yard, &fd);
+
+	if (rc)
+		return rc;
+	rc = vb_shm_share_readable(fd, &n->yard_fd);
+	if (rc == 0 && !vb_yard_is_open(n->yard, getpid())) {
+		close(n->yard_fd);
+		rc = -EPERM;
+	}
+	if (rc) {
+		vb_yard_destroy(n->yard, fd);
+		return rc;
+	}
+	close(fd); /* mapped */
+	return 0;
+}
+
+static int make_parts(struct vb_near *n)
+{
+	int rc = make_yard(n);
+
+	if (rc)
+		return rc;
+	rc = make_self(n);
+	if (rc)
+		goto destroy_yard;
+	rc = vb_intro_init(n);
+	if (rc)
+		goto put_self;
+	vb_near_add(n, n->self);
+	return 0;
+
+put_self:
+	vb_peer_put(n->self);
+destroy_yard:
+	vb_yard_destroy(n->yard, n->yard_fd);
+	return rc;
+}
+
+int vb_near_create(const struct vb_near_config *c, struct vb_near **out)
+{
+	struct vb_near *n = calloc(1, sizeof(*n));
+	int rc;
+
+	if (!n)
+		return -ENOMEM;
+	n->c = *c;
+	vb_mutex_init(&n->lock);
+	vb_mutex_init(&n->rx);
+	rc = make_parts(n);
+	if (rc) {
+		vb_log(LOG_INFO, "near: packets to everybody: %s",
+		       strerror(-rc));
+		free(n);
+		return rc;
+	}
+	*out = n;
+	return 0;
+}
+
+void vb_near_destroy(struct vb_near *n)
+{
+	vb_intro_fini(n, 0);
+	vb_near_remove(n, n->self, 0);
+	vb_peer_put(n->self);
+	vb_yard_destroy(n->yard, n->yard_fd);
+	vb_mutex_fini(&n->lock);
+	vb_mutex_fini(&n->rx);
+	free(n);
+}
+
+/* By number only: locks may be held by threads that are not here. */
+static void close_peer(const struct vb_peer *p)
+{
+	close(p->session);
+	if (p->bell >= 0)
+		close(p->bell);
+}
+
+void vb_near_after_fork(struct vb_near *n)
+{
+	for (unsigned i = 0; i < VB_SLOTS; i++)
+		if (n->peers[i])
+			close_peer(n->peers[i]);
+	for (struct vb_peer *p = n->callers; p; p = p->next)
+		close_peer(p);
+	close(n->epoll_fd);
+	close(n->yard_fd);
+}
+
+void vb_near_begin(struct vb_near *n)
+{
+	vb_yard_live(n->yard);
+}
+
+void vb_near_end(struct vb_near *n)
+{
+	vb_yard_die(n->yard);
+}
+
+int vb_near_fd(const struct vb_near *n)
+{
+	return n->epoll_fd;
+}
+
+/*
+ * Requests and answers.
+ */
+
+static struct vb_qp *find_qp(struct vb_near *n, uint32_t qpn)
+{
+	if (qpn >> VB_QPN_BITS != n->c.slot)
+		return NULL;
+	return vb_idtab_get(n->c.qps, qpn & ((1u << VB_QPN_BITS) - 1));
+}
+
+static void send_answer(struct vb_peer *p, const struct vb_answer_note *a)
+{
+	vb_mutex_lock(&p->tx);
+	vb_ring_answer(&p->writer, a);
+	vb_mutex_unlock(&p->tx);
+}
+
+/* @next says the same of one request more. False: it does not. */
+static bool join_answers(struct vb_answer_note *a,
+			 const struct vb_answer_note *next)
+{
+	if (a->kind != ANSWER_DONE || next->kind != ANSWER_DONE ||
+	    a->qpn != next->qpn || a->life != next->life ||
+	    a->count >= MOST_ANSWERED)
+		return false;
+	a->seq = next->seq;
+	a->count++;
+	return true;
+}
+
+static void carry_out(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,
+		      const struct vb_request *r, const uint8_t *data,
+		      struct vb_answer_note *a)
+{
+	*a = (struct vb_answer_note){ .qpn = r->sqpn,
+				      .life = r->src_life,
+				      .seq = r->seq,
+				      .count = 1,
+				      .kind = ANSWER_NOBODY };
+	if (qp && atomic_load(&qp->qpn) == r->dqpn)
+		vb_near_request(n, p, qp, r, data, a);
+}
+
+/* Requests in a row for one queue pair: one lock, one step. *@left: how many
+ * more there may be in this turn. */
+static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
+		     vb_time now)
+{
+	struct vb_answer_note a, next;
+	struct vb_request r;
+	const uint8_t *data;
+	int rc = vb_ring_look(&p->reader, &r, &data);
+	struct vb_qp *qp;
+	uint32_t dqpn;
+
+	if (rc <= 0)
+		return rc;
+	dqpn = r.dqpn;
+	qp = find_qp(n, dqpn);
+	if (qp) {
+		vb_mutex_lock(&qp->drive);
+		qp->now = now;
+	}
+	a.count = 0;
+	do {
+		carry_out(n, p, qp, &r, data, &next);
+		vb_ring_done(&p->reader);
+		if (a.count == 0) {
+			a = next;
+		} else if (!join_answers(&a, &next)) {
+			send_answer(p, &a);
+			a = next;
+		}
+		rc = vb_ring_look(&p->reader, &r, &data);
+	} while (--*left && rc > 0 && r.dqpn == dqpn &&
+		 !vb_ring_has_answer(&p->reader));
+	send_answer(p, &a);
+	vb_peer_ring(p);
+	if (qp) {
+		n->c.step(n->c.arg, qp, now);
+		n->c.release(n->c.arg, qp);
+	}
+	return rc < 0 ? rc : 1;
+}
+
+/* False: it says that it answered what it was never asked. */
+static bool discount(struct vb_peer *p, const struct vb_answer_note *a)
+{
+	bool fits;
+
+	vb_mutex_lock(&p->tx);
+	fits = a->count <= p->writer.unanswered;
+	if (fits)
+		p->writer.unanswered -= a->count;
+	vb_mutex_unlock(&p->tx);
+	return fits;
+}
+
+static int hear_answer(struct vb_near *n, struct vb_peer *p, vb_time now)
+{
+	struct vb_answer_note a;
+	struct vb_qp *qp;
+	int rc = vb_ring_hear(&p->reader, &a);
+
+	if (rc <= 0)
+		return rc;
+	if (!discount(p, &a))
+		return -EPROTO;
+	qp = find_qp(n, a.qpn);
+	if (!qp)
+		return 1;
+	vb_mutex_lock(&qp->drive);
+	qp->now = now;
+	if (atomic_load(&qp->qpn) == a.qpn) {
+		vb_near_answered(n, qp, &a, now);
+		n->c.step(n->c.arg, qp, now);
+	}
+	n->c.release(n->c.arg, qp);
+	return 1;
+}
+
+static int hear_answers(struct vb_near *n, struct vb_peer *p, vb_time now)
+{
+	int rc, found = 0;
+
+	while ((rc = hear_answer(n, p, now)) > 0)
+		found = 1;
+	return rc < 0 ? rc : found;
+}
+
+/*
+ * One turn. 1: there was something; 0; -EPROTO: nonsense. The peer answers
+ * before it asks for more, so answers are heard after a request was seen and
+ * before it is carried out: a program that hears back from its peer finds its
+ * own request complete.
+ */
+static int serve_peer(struct vb_near *n, struct vb_peer *p, vb_time now)
+{
+	unsigned left = TURN_REQUESTS;
+	int found = 0, rc = 1;
+
+	while (left && rc > 0) {
+		bool asked = vb_ring_has_request(&p->reader);
+
+		rc = hear_answers(n, p, now);
+		found |= rc > 0;
+		if (rc >= 0 && asked)
+			rc = serve_run(n, p, &left, now);
+		found |= rc > 0;
+	}
+	return rc < 0 ? rc : found;
+}
+
+/* It writes nonsense: its session ends, by its thread's own doing when that
+ * sees the end of it. */
+static void expel(struct vb_near *n, unsigned at)
+{
+	struct vb_peer *p = n->active[at];
+
+	vb_log(LOG_WARN, "near: slot %u writes nonsense: packets", p->slot);
+	n->active[at] = n->active[--n->active_count];
+	shutdown(p->session, SHUT_RDWR);
+	vb_peer_put(p);
+}
+
+static bool has_something(const struct vb_peer *p)
+{
+	return vb_ring_has_answer(&p->reader) ||
+	       vb_ring_has_request(&p->reader);
+}
+
+static bool serve_all(struct vb_near *n, vb_time now)
+{
+	bool found = false;
+
+	for (unsigned i = n->active_count; i-- > 0;) {
+		int rc;
+
+		if (!has_something(n->active[i]))
+			continue;
+		rc = serve_peer(n, n->active[i], now);
+		if (rc < 0)
+			expel(n, i);
+		found = true;
+	}
+	return found;
+}
+
+bool vb_near_poll(struct vb_near *n, vb_time now)
+{
+	bool found;
+
+	if (!vb_mutex_trylock(&n->rx))
+		return false;
+	found = serve_all(n, now);
+	vb_mutex_unlock(&n->rx);
+	return found;
+}
+
+void vb_near_add(struct vb_near *n, struct vb_peer *p)
+{
+	vb_mutex_lock(&n->rx);
+	if (n->active_count < VB_COUNT(n->active))
+		n->active[n->active_count++] = vb_peer_get(p);
+	vb_mutex_unlock(&n->rx);
+}
+
+/* What it said before it ended stands, as what a dead host sent stands. */
+static void serve_rest(struct vb_near *n, struct vb_peer *p, vb_time now)
+{
+	unsigned turns = 2 * VB_RING_SLOTS / TURN_REQUESTS;
+
+	while (turns-- && serve_peer(n, p, now) > 0)
+		;
+}
+
+void vb_near_remove(struct vb_near *n, struct vb_peer *p, vb_time now)
+{
+	unsigned i = 0;
+
+	vb_mutex_lock(&n->rx);
+	while (i < n->active_count && n->active[i] != p)
+		i++;
+	if (i < n->active_count) {
+		n->active[i] = n->active[--n->active_count];
+		serve_rest(n, p, now);
+		vb_peer_put(p);
+	}
+	vb_mutex_unlock(&n->rx);
+}
+
+/*
+ * Sleep.
+ */
+
+static bool any_has_something(struct vb_near *n)
+{
+	bool found = false;
+
+	vb_mutex_lock(&n->rx);
+	for (unsigned i = 0; i < n->active_count && !found; i++)
+		found = has_something(n->active[i]);
+	vb_mutex_unlock(&n->rx);
+	return found;
+}
+
+bool vb_near_sleep(struct vb_near *n)
+{
+	atomic_store_explicit(&n->yard->asleep, 1, memory_order_relaxed);
+	/* Pairs with vb_peer_ring(). */
+	atomic_thread_fence(memory_order_seq_cst);
+	return !any_has_something(n);
+}
+
+void vb_near_awake(struct vb_near *n)
+{
+	atomic_store_explicit(&n->yard->asleep, 0, memory_order_relaxed);
+}
+
+bool vb_near_is_asleep(const struct vb_near *n)
+{
+	return atomic_load_explicit(&n->yard->asleep, memory_order_relaxed);
+}
+
+/*
+ * Keys.
+ */
+
+void vb_near_grant(struct vb_near *n, const struct vb_adapter *a,
+		   const struct vb_grant *g)
+{
+	vb_yard_grant(n->yard, a, g);
+}
+
+/* An access is a copy of a bounded length, no more: it is over soon. */
+static void await_cells(const struct vb_peer *p, uint32_t key, uint32_t qpn)
+{
+	for (unsigned turn = 0; atomic_load(&p->state) != PEER_GONE &&
+				vb_cells_name(p->their_cells, key, qpn);
+	     turn++) {
+		if (turn < 100)
+			sched_yield();
+		else
+			nanosleep(&(struct timespec){ .tv_nsec = 20000 }, NULL);
+	}
+}
+
+/* A reference to who is at @key by way of @qpn; or NULL. */
+static struct vb_peer *who_is_at(struct vb_near *n, uint32_t key, uint32_t qpn)
+{
+	struct vb_peer *found = NULL;
+
+	vb_mutex_lock(&n->lock);
+	for (unsigned i = 0; i < VB_SLOTS && !found; i++) {
+		struct vb_peer *p = i == n->c.slot ? n->self : n->peers[i];
+
+		if (p && p->their_cells &&
+		    vb_cells_name(p->their_cells, key, qpn))
+			found = vb_peer_get(p);
+	}
+	vb_mutex_unlock(&n->lock);
+	return found;
+}
+
+static void await_all(struct vb_near *n, uint32_t key, uint32_t qpn)
+{
+	struct vb_peer *p;
+
+	while ((p = who_is_at(n, key, qpn))) {
+		await_cells(p, key, qpn);
+		vb_peer_put(p);
+	}
+}
+
+void vb_near_revoke(struct vb_near *n, const struct vb_adapter *a,
+		    uint32_t index, uint32_t key)
+{
+	vb_yard_revoke(n->yard, a, index);
+	await_all(n, key, 0);
+}
+
+/*
+ * Queue pairs.
+ */
+
+int vb_near_attach(struct vb_qp *qp)
+{
+	qp->near = calloc(1, sizeof(struct vb_near_qp));
+	if (!qp->near)
+		return -ENOMEM;
+	vb_near_req_reset(qp);
+	return 0;
+}
+
+/* @wait: until no peer is at our memory by way of it. */
+static void hide(struct vb_near *n, struct vb_qp *qp, bool wait)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+
+	if (!nq->shown)
+		return;
+	nq->shown = false;
+	vb_yard_hide(n->yard, qp->index);
+	if (wait)
+		await_all(n, 0, qp->adapter->qpn_base | qp->index);
+}
+
+static void show(struct vb_near *n, struct vb_qp *qp)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+
+	if (nq->life == 0)
+		return;
+	nq->shown = true;
+	vb_yard_show(n->yard, qp, nq->life);
+}
+
+static void forget_peer(struct vb_qp *qp)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+
+	vb_peer_put(nq->peer);
+	*nq = (struct vb_near_qp){ .life = 0 };
+	vb_near_req_reset(qp);
+}
+
+void vb_near_detach(struct vb_near *n, struct vb_qp *qp)
+{
+	if (n) {
+		hide(n, qp, true);
+		forget_peer(qp);
+	}
+	free(qp->near);
+	qp->near = NULL;
+}
+
+/* A number that no earlier connection of this queue pair had, but by chance. */
+static uint32_t new_life(void)
+{
+	return vb_rand32() | 1;
+}
+
+static void get_ready(struct vb_near *n, struct vb_qp *qp, bool here)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+
+	forget_peer(qp);
+	if (!here || qp->type != QPT_RC ||
+	    qp->adapter->number >= VB_YARD_ADAPTERS)
+		return;
+	nq->life = new_life();
+	nq->intro = vb_intro_want(n, qp->attr.dest_qp_num >> VB_QPN_BITS);
+	qp->way = WAY_OPEN;
+}
+
+void vb_near_enter(struct vb_near *n, struct vb_qp *qp, enum vb_qp_state from,
+		   enum vb_qp_state to, bool here)
+{
+	if (to == QPS_RTR && from == QPS_INIT)
+		get_ready(n, qp, here);
+	if (to == QPS_RTS && from == QPS_RTR)
+		vb_near_req_reset(qp);
+	if (to == QPS_RESET || to == QPS_INIT || to == QPS_ERR)
+		hide(n, qp, true);
+	else
+		show(n, qp);
+	if (to == QPS_RESET)
+		forget_peer(qp);
+	if (to == QPS_SQD)
+		vb_near_drain(qp);
+}
+
+/*
+ * Which way.
+ */
+
+static void decide(struct vb_near *n, struct vb_qp *qp, vb_time now)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+
+	switch (vb_intro_find(n, qp->attr.dest_qp_num >> VB_QPN_BITS, nq->intro,
+			      &nq->peer)) {
+	case INTRO_UP:
+		qp->way = WAY_NEAR;
+		vb_log(LOG_INFO, "qp 0x%x: no packets to slot %u",
+		       atomic_load(&qp->qpn), nq->peer->slot);
+		return;
+	case INTRO_NO:
+		qp->way = WAY_PACKETS;
+		return;
+	case INTRO_PENDING:
+		break;
+	}
+	if (nq->decide_by == VB_NEVER)
+		nq->decide_by = now + DECIDE_WITHIN;
+	nq->decide_at = now + DECIDE_EVERY;
+	if (now >= nq->decide_by)
+		qp->way = WAY_PACKETS;
+}
+
+bool vb_near_send(struct vb_near *n, struct vb_qp *qp, vb_time now)
+{
+	bool sends = vb_near_state(qp) == QPS_RTS ||
+		     vb_near_state(qp) == QPS_SQD,
+	     more = false;
+
+	if (VB_UNLIKELY(qp->way == WAY_OPEN) && sends &&
+	    qp->sq.done != vb_sq_end(&qp->sq))
+		decide(n, qp, now);
+	if (qp->way == WAY_NEAR && sends)
+		more = vb_near_run(n, qp, now);
+	if (VB_UNLIKELY(vb_near_state(qp) == QPS_ERR))
+		hide(n, qp, false);
+	return more;
+}
+
+vb_time vb_near_deadline(const struct vb_qp *qp)
+{
+	const struct vb_near_qp *nq = vb_nq(qp);
+	enum vb_qp_state s = vb_near_state(qp);
+
+	if (s != QPS_RTS && s != QPS_SQD)
+		return VB_NEVER;
+	if (qp->way == WAY_OPEN)
+		return qp->sq.done == vb_sq_end(&qp->sq) ? VB_NEVER
+							 : nq->decide_at;
+	if (qp->way != WAY_NEAR)
+		return VB_NEVER;
+	return VB_MIN(nq->rnr_at, VB_MIN(nq->retry_at, nq->give_up_at));
+}

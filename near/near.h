@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Two programs of one host: their reliable connections exchange no packets.
+ * Who writes or reads does it himself, in the other's memory, after the
+ * checks; what consumes a receive or must be atomic goes through a ring that
+ * both map, and the other carries it out. Whatever stands in the way of this
+ * means packets, for that pair of programs.
+ */
+#ifndef NEAR_NEAR_H
+#define NEAR_NEAR_H
+
+#include "core/mr.h"
+#include "core/qp.h"
+
+struct vb_near;
+
+/* What the engine lends. */
+struct vb_near_config {
+	unsigned slot;
+	int name_fd;	      /* bound to the slot's name: listened on */
+	int wake_fd;	      /* an eventfd that wakes the thread */
+	struct vb_idtab *qps; /* low QPN bits */
+	/* After something happened to @qp, under drive: send, arm timers. */
+	void (*step)(void *arg, struct vb_qp *qp, vb_time now);
+	/* Gives up qp->drive. */
+	void (*release)(void *arg, struct vb_qp *qp);
+	void *arg;
+};
+
+/* -errno, the reason logged: then all is packets. */
+VB_MUST_CHECK int vb_near_create(const struct vb_near_config *c,
+				 struct vb_near **n);
+/* The thread is gone, and all queue pairs and keys. */
+void vb_near_destroy(struct vb_near *n);
+/* In a forked child, instead of vb_near_destroy(): nothing of it is ours. */
+void vb_near_after_fork(struct vb_near *n);
+
+/*
+ * The engine's thread.
+ */
+void vb_near_begin(struct vb_near *n);
+void vb_near_end(struct vb_near *n);
+int vb_near_fd(const struct vb_near *n); /* readable: sessions have news */
+/* Serve the sessions, and call who is to be called. Never blocks. */
+void vb_near_meet(struct vb_near *n, vb_time now);
+/* Before sleeping: peers are to ring from now on. False: do not sleep, there
+ * is something to do. */
+bool vb_near_sleep(struct vb_near *n);
+/* A thread polls, and will again: peers need not ring. */
+void vb_near_awake(struct vb_near *n);
+bool vb_near_is_asleep(const struct vb_near *n);
+
+/* Serve what peers have put on their lanes. True: there was something. */
+bool vb_near_poll(struct vb_near *n, vb_time now);
+
+/*
+ * Keys: vb_key_ops.
+ */
+void vb_near_grant(struct vb_near *n, const struct vb_adapter *a,
+		   const struct vb_grant *g);
+void vb_near_revoke(struct vb_near *n, const struct vb_adapter *a,
+		    uint32_t index, uint32_t key);
+
+/*
+ * Queue pairs: beside the transport for packets, under drive. The way a queue
+ * pair's requests take is decided at its first, and stays until RESET:
+ * qp->way.
+ */
+VB_MUST_CHECK int vb_near_attach(struct vb_qp *qp);
+void vb_near_detach(struct vb_near *n, struct vb_qp *qp);
+/* @here: its destination is an address of this host. */
+void vb_near_enter(struct vb_near *n, struct vb_qp *qp, enum vb_qp_state from,
+		   enum vb_qp_state to, bool here);
+/* True: there is more to do. */
+bool vb_near_send(struct vb_near *n, struct vb_qp *qp, vb_time now);
+vb_time vb_near_deadline(const struct vb_qp *qp);
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The inside of near/, shared by its files only.
+ *
+ * Locks: near->rx > qp.drive > near->lock > peer->tx; the thread alone takes
+ * near->lock to change the table.
+ */
+#ifndef NEAR_NEAR_PRIV_H
+#define NEAR_NEAR_PRIV_H
+
+#include "near/near.h"
+#include "near/peer.h"
+
+enum vb_near_op {
+	NEAR_SEND,   /* the data goes along */
+	NEAR_PULL,   /* a SEND whose data is to be fetched: pieces go along */
+	NEAR_WRITE,  /* the data goes along */
+	NEAR_PLACED, /* a WRITE with immediate, whose data is there */
+	NEAR_CMP_SWAP,
+	NEAR_FETCH_ADD,
+	NEAR_STORE, /* a word, written at once */
+	NEAR_FAULT, /* what the requester may not do: imm names the fault */
+	NEAR_NEWS,  /* it is at work: the connection is established */
+	NEAR_OPS,
+};
+
+enum vb_request_flags {
+	REQUEST_IMM = 1,
+	REQUEST_SOLICITED = 2,
+	REQUEST_INV = 4, /* imm is the key to invalidate */
+};
+
+enum vb_answer_kind {
+	ANSWER_DONE,
+	ANSWER_VALUE,  /* an atomic is done */
+	ANSWER_RNR,    /* syndrome: for how long */
+	ANSWER_NAK,    /* syndrome: why */
+	ANSWER_NOBODY, /* no such queue pair, or not in a state, or not with us
+			*/
+	ANSWER_PASSED, /* not executed, since one before it was not */
+	ANSWER_SOURCE, /* the requester's own memory cannot be read */
+};
+
+/* What an atomic brings along. */
+struct vb_near_atomic {
+	uint64_t swap_add, compare;
+};
+
+struct vb_near_qp {
+	uint32_t life; /* since RTR; 0: not there */
+	bool shown;    /* in the yard */
+	/* requester */
+	struct vb_peer *peer;
+	struct vb_yard_view view; /* of who we talk to; life 0: not seen yet */
+	uint32_t peer_life; /* whom our requests are for; 0: nothing sent yet */
+	bool fits;	    /* the view is of who is connected to us */
+	bool told_news;
+	/* Send queue indices, sq.done <= sent <= begun; what is between done
+	 * and sent stands in the ring, as requests from acked on. */
+	uint32_t sent, begun;
+	uint32_t acked;
+	uint32_t atomics; /* among them */
+	uint32_t intro;	  /* vb_intro_want() */
+	uint8_t rnr_retries, silences;
+	vb_time decide_at, decide_by; /* way is open: look again; packets */
+	vb_time rnr_at, retry_at, give_up_at;
+	/* responder */
+	uint32_t src_life; /* of whose requests, and which is next */
+	uint32_t expected;
+};
+
+struct vb_near {
+	struct vb_near_config c;
+	struct vb_yard *yard;
+	int yard_fd; /* for reading only */
+	int epoll_fd;
+	struct vb_peer *self;
+
+	struct vb_mutex lock;
+	/* lock */
+	struct vb_peer *peers[VB_SLOTS];
+	struct {
+		bool wanted;
+		uint32_t refusals; /* of our calls */
+	} calls[VB_SLOTS];
+	bool any_wanted;
+	/* the thread's */
+	struct vb_peer *callers; /* who connected, and has not said who it is */
+	unsigned sessions, max_sessions;
+	bool listens;
+
+	struct vb_mutex rx;
+	/* rx */
+	struct vb_peer *active[VB_SLOTS];
+	unsigned active_count;
+};
+
+static inline struct vb_near_qp *vb_nq(const struct vb_qp *qp)
+{
+	return qp->near;
+}
+
+static inline enum vb_qp_state vb_near_state(const struct vb_qp *qp)
+{
+	/* Written under drive, which the caller holds. */
+	return atomic_load_explicit(&qp->state, memory_order_relaxed);
+}
+
+/* near/intro.c */
+VB_MUST_CHECK int vb_intro_init(struct vb_near *n);
+void vb_intro_fini(struct vb_near *n, vb_time now);
+/* We shall want to talk to who has @slot. Returns what tells whether a later
+ * refusal came after this. */
+uint32_t vb_intro_want(struct vb_near *n, unsigned slot);
+enum vb_intro { INTRO_UP, INTRO_PENDING, INTRO_NO };
+/* INTRO_UP: *@p is a reference to it. */
+enum vb_intro vb_intro_find(struct vb_near *n, unsigned slot, uint32_t since,
+			    struct vb_peer **p);
+/* A reference to whoever has @slot and may be at our memory; or NULL. */
+struct vb_peer *vb_intro_peer(struct vb_near *n, unsigned slot);
+
+/* near/near.c: serve the lane's rest, and no more. The thread. */
+void vb_near_add(struct vb_near *n, struct vb_peer *p);
+void vb_near_remove(struct vb_near *n, struct vb_peer *p, vb_time now);
+
+/* near/req.c */
+void vb_near_req_reset(struct vb_qp *qp);
+/* True: there is more to do. */
+bool vb_near_run(struct vb_near *n, struct vb_qp *qp, vb_time now);
+/* SQD: say so when what had begun is finished. */
+void vb_near_drain(struct vb_qp *qp);
+void vb_near_answered(struct vb_near *n, struct vb_qp *qp,
+		      const struct vb_answer_note *a, vb_time now);
+
+/* near/resp.c: carry out @r, if it is for @qp now; fills in what @a says. */
+void vb_near_request(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,
+		     const struct vb_request *r, const uint8_t *data,
+		     struct vb_answer_note *a);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One peer: its memory, its end. */
+#include "near/peer.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "near/shm.h"
+
+struct vb_peer *vb_peer_create(unsigned slot)
+{
+	struct vb_peer *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->slot = slot;
+	p->session = p->bell = -1;
+	atomic_store(&p->refs, 1);
+	vb_mutex_init(&p->tx);
+	return p;
+}
+
+void vb_peer_join(struct vb_peer *p, struct vb_lane *lane, unsigned end)
+{
+	unsigned other = p->is_self ? end : !end;
+
+	p->lane = lane;
+	p->our_cells = lane->half[end].cells;
+	p->their_cells = lane->half[other].cells;
+	p->writer = (struct vb_ring_writer){ .ring = &lane->half[end].ring };
+	p->reader = (struct vb_ring_reader){ .ring = &lane->half[other].ring };
+}
+
+struct vb_peer *vb_peer_get(struct vb_peer *p)
+{
+	atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
+	return p;
+}
+
+static void close_if_open(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+void vb_peer_put(struct vb_peer *p)
+{
+	if (!p || atomic_fetch_sub(&p->refs, 1) != 1)
+		return;
+	if (p->lane)
+		vb_shm_unmap(p->lane, sizeof(*p->lane));
+	if (p->yard && !p->is_self)
+		vb_yard_unmap(p->yard);
+	close_if_open(p->session);
+	if (!p->is_self)
+		close_if_open(p->bell);
+	vb_mutex_fini(&p->tx);
+	free(p);
+}
+
+void vb_peer_ring(const struct vb_peer *p)
+{
+	const uint64_t one = 1;
+
+	/* It says that it sleeps, then looks at the lane; we put something
+	 * there, then look whether it sleeps. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!atomic_load_explicit(&p->yard->asleep, memory_order_relaxed))
+		return;
+	/* A full counter is readable, too. */
+	if (write(p->bell, &one, sizeof(one)) < 0)
+		return;
+}

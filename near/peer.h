@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Another program of this host that we share a lane with, or this program
+ * itself. It stays in memory while anybody refers to it, so that who found it
+ * may go on using it; whether it is of use is vb_peer_is_up().
+ */
+#ifndef NEAR_PEER_H
+#define NEAR_PEER_H
+
+#include <sys/types.h>
+
+#include "base/sync.h"
+#include "near/cells.h"
+#include "near/ring.h"
+#include "near/yard.h"
+
+/* What both map: each end writes its own half, and in the other's only how far
+ * it has read. */
+struct vb_lane_half {
+	struct vb_ring ring;
+	struct vb_cell cells[VB_CELLS];
+};
+struct vb_lane {
+	struct vb_lane_half half[2];
+};
+
+enum vb_peer_state {
+	PEER_CALLED,  /* we connected, and said who we are */
+	PEER_CALLING, /* it connected, and has said nothing yet */
+	PEER_MET,     /* we answered; it says whether it can reach us */
+	PEER_UP,
+	PEER_DENIED, /* packets, as long as it lives */
+	PEER_GONE,
+};
+
+struct vb_peer {
+	_Atomic uint32_t refs;
+	_Atomic uint8_t state; /* enum vb_peer_state; near->lock to write */
+	unsigned slot;
+	pid_t pid;
+	int session; /* hang-up: it ended, or became another program */
+	int bell;    /* an eventfd of its; -1: not yet */
+	const struct vb_yard *yard;
+	struct vb_lane *lane;
+	bool is_self;
+	struct vb_peer *next;	   /* near->callers */
+	struct vb_cell *our_cells; /* where we announce */
+	struct vb_cell *their_cells;
+	struct vb_mutex tx;	      /* leaf */
+	struct vb_ring_writer writer; /* tx */
+	struct vb_ring_reader reader; /* near->rx */
+};
+
+/* @end: which half of @lane is ours. For ourselves there is but one. */
+void vb_peer_join(struct vb_peer *p, struct vb_lane *lane, unsigned end);
+
+struct vb_peer *vb_peer_create(unsigned slot);
+struct vb_peer *vb_peer_get(struct vb_peer *p);
+void vb_peer_put(struct vb_peer *p); /* NULL: nothing */
+
+static inline bool vb_peer_is_up(const struct vb_peer *p)
+{
+	/* Acquire: up after all else of it is set. */
+	return atomic_load_explicit(&p->state, memory_order_acquire) ==
+		       PEER_UP &&
+	       vb_yard_is_alive(p->yard);
+}
+
+/* After something was put on the lane: wake it if it sleeps. */
+void vb_peer_ring(const struct vb_peer *p);
+
+#endif

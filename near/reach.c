@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Copies between two programs' memories. */
+#include "near/reach.h"
+
+#include <errno.h>
+#include <sys/uio.h>
+
+#include "base/guard.h"
+
+/* No longer at a time, so that who takes a key away need not wait long. */
+#define CHUNK (1u << 20)
+
+/* Our side of one copy, held. */
+struct hold {
+	struct iovec iov[VB_MAX_SGE];
+	struct vb_mr_use use[VB_MAX_SGE];
+	unsigned count;
+};
+
+static void let_go(struct hold *h)
+{
+	for (unsigned i = 0; i < h->count; i++)
+		vb_mr_end(&h->use[i]);
+}
+
+static bool hold_piece(struct hold *h, struct vb_pd *pd, const struct vb_sge *s,
+		       uint64_t skip, uint64_t len, uint32_t need)
+{
+	struct vb_mr_use *use = &h->use[h->count];
+
+	if (vb_mr_begin(pd->adapter, pd, 0, s->lkey, s->addr + skip, len, need,
+			use) != FAULT_NONE)
+		return false;
+	h->iov[h->count++] = (struct iovec){ use->at, len };
+	return true;
+}
+
+static bool hold_list(struct hold *h, const struct vb_near_side *near,
+		      uint64_t offset, uint64_t len, uint32_t need)
+{
+	uint64_t skip = near->offset + offset;
+
+	for (unsigned i = 0; i < near->count && len; i++) {
+		const struct vb_sge *s = &near->sge[i];
+		uint64_t part;
+
+		if (skip >= s->length) {
+			skip -= s->length;
+			continue;
+		}
+		part = VB_MIN(len, s->length - skip);
+		if (!hold_piece(h, near->pd, s, skip, part, need))
+			return false;
+		len -= part;
+		skip = 0;
+	}
+	return len == 0;
+}
+
+static bool hold_side(struct hold *h, const struct vb_near_side *near,
+		      uint64_t offset, uint64_t len, bool put)
+{
+	h->count = 0;
+	if (!near->plain)
+		return hold_list(h, near, offset, len,
+				 put ? 0 : ACCESS_LOCAL_WRITE);
+	h->iov[0] = (struct iovec){ (char *)near->plain + offset, len };
+	h->use[0] = (struct vb_mr_use){ NULL, NULL };
+	h->count = 1;
+	return true;
+}
+
+/* Of a copy that stopped after @done bytes: is it our page that is not there,
+ * or may not be written? */
+static bool is_ours_missing(const struct hold *h, uint64_t done, bool put)
+{
+	uint64_t drop;
+	unsigned i = 0;
+	char *at;
+
+	while (i < h->count && done >= h->iov[i].iov_len)
+		done -= h->iov[i++].iov_len;
+	if (i == h->count)
+		return false;
+	at = (char *)h->iov[i].iov_base + done;
+	if (put)
+		return vb_guard_copy(&drop, at, 1) != 0;
+	/* Adding nothing writes, and harms nobody who writes there too. */
+	return vb_guard_add64((uint64_t *)((uintptr_t)at & ~(uintptr_t)7), 0,
+			      &drop) != 0;
+}
+
+static enum vb_reach copy(pid_t pid, const struct hold *h, uint64_t at,
+			  uint64_t len, bool put)
+{
+	struct iovec there = { (void *)(uintptr_t)at, len };
+	ssize_t n = put ? process_vm_writev(pid, h->iov, h->count, &there, 1, 0)
+			: process_vm_readv(pid, h->iov, h->count, &there, 1, 0);
+
+	if (VB_LIKELY(n >= 0 && (uint64_t)n == len))
+		return REACH_OK;
+	if (n < 0 && errno != EFAULT)
+		return REACH_GONE;
+	return is_ours_missing(h, n < 0 ? 0 : (uint64_t)n, put) ? REACH_LOCAL
+								: REACH_REMOTE;
+}
+
+static enum vb_reach reach_chunk(struct vb_peer *p,
+				 const struct vb_near_side *near,
+				 const struct vb_far_side *far, uint64_t offset,
+				 uint64_t len, bool put)
+{
+	enum vb_reach result = REACH_LOCAL;
+	uint64_t at;
+	struct hold h;
+
+	if (vb_yard_allow(p->yard, far->adapter, far->pd, far->qpn, far->key,
+			  far->iova + offset, len, far->need, &at))
+		return REACH_REMOTE;
+	if (hold_side(&h, near, offset, len, put))
+		result = copy(p->pid, &h, at, len, put);
+	let_go(&h);
+	return result;
+}
+
+enum vb_reach vb_reach(struct vb_peer *p, const struct vb_near_side *near,
+		       const struct vb_far_side *far, uint64_t len, bool put)
+{
+	enum vb_reach result = REACH_OK;
+	uint64_t offset = 0;
+
+	while (offset < len && result == REACH_OK) {
+		uint64_t part = VB_MIN(len - offset, CHUNK);
+		struct vb_cell *cell =
+			vb_cell_take(p->our_cells, far->key, far->qpn);
+
+		/* Whoever died has no memory; its number may be another's. */
+		result = vb_peer_is_up(p)
+				 ? reach_chunk(p, near, far, offset, part, put)
+				 : REACH_GONE;
+		vb_cell_give(cell);
+		offset += part;
+	}
+	return result;
+}

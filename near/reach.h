@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Between this program's memory and another's, straight: announced, checked,
+ * copied by the kernel, in address order.
+ */
+#ifndef NEAR_REACH_H
+#define NEAR_REACH_H
+
+#include "core/mr.h"
+#include "near/peer.h"
+
+enum vb_reach {
+	REACH_OK,
+	REACH_LOCAL,  /* our key or our page */
+	REACH_REMOTE, /* theirs */
+	REACH_GONE,   /* there is nobody any more, or we may not */
+};
+
+/* Our side: a list of the program's memory from @offset on, or bytes of our
+ * own. */
+struct vb_near_side {
+	struct vb_pd *pd;
+	const struct vb_sge *sge;
+	unsigned count;
+	uint64_t offset;
+	void *plain; /* instead of the list, unless NULL */
+};
+
+/* Theirs: by which key, of which domain, by way of which queue pair. */
+struct vb_far_side {
+	uint32_t adapter, pd, qpn;
+	uint32_t key;
+	uint64_t iova;
+	uint32_t need; /* enum vb_access */
+};
+
+/* Copy @len bytes: @put: from our side to theirs. A part may have been copied
+ * when it fails. */
+enum vb_reach vb_reach(struct vb_peer *p, const struct vb_near_side *near,
+		       const struct vb_far_side *far, uint64_t len, bool put);
+
+#endif

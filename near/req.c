@@ -1,0 +1,720 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The requester: work requests in order, each either done here and now in the
+ * peer's memory, or put on the lane and answered. What is done here waits for
+ * the answers to all before it, so that the peer sees the order of posting
+ * (IBA 9.5). A peer's queue pair that is not there, or not ready, is silence,
+ * as on a wire: tried again, until the time is over.
+ */
+#include "core/fault.h"
+#include "core/mw.h"
+#include "core/sge.h"
+#include "near/near_priv.h"
+#include "near/reach.h"
+
+enum rule_traits {
+	ASKS = 1 << 0, /* counts among max_rd_atomic */
+	HAS_IMM = 1 << 1,
+	HAS_INV = 1 << 2,
+	WRITES = 1 << 3, /* places data there */
+	ATOMIC = 1 << 4,
+	LOCAL = 1 << 5,	  /* tells the peer nothing */
+	FETCHES = 1 << 6, /* brings data here */
+};
+
+struct rule {
+	bool valid;
+	uint8_t op;	/* enum vb_near_op, when its data goes along */
+	uint8_t traits; /* enum rule_traits */
+	uint8_t need;	/* enum vb_access of queue pair and key */
+};
+
+// clang-format off
+#define ROW(wr, op, traits, need) [WR_##wr] = { true, NEAR_##op, traits, need }
+static const struct rule rules[] = {
+/*  work request | op       | traits            | right there */
+ROW(WRITE,        WRITE,     WRITES,             ACCESS_REMOTE_WRITE),
+ROW(WRITE_IMM,    WRITE,     WRITES | HAS_IMM,   ACCESS_REMOTE_WRITE),
+ROW(SEND,         SEND,      0,                  0),
+ROW(SEND_IMM,     SEND,      HAS_IMM,            0),
+ROW(SEND_INV,     SEND,      HAS_INV,            0),
+ROW(READ,         OPS,       ASKS | FETCHES,     ACCESS_REMOTE_READ),
+ROW(CMP_SWAP,     CMP_SWAP,  ASKS | FETCHES | ATOMIC, ACCESS_REMOTE_ATOMIC),
+ROW(FETCH_ADD,    FETCH_ADD, ASKS | FETCHES | ATOMIC, ACCESS_REMOTE_ATOMIC),
+ROW(ATOMIC_WRITE, STORE,     ASKS | ATOMIC,      ACCESS_REMOTE_WRITE),
+ROW(BIND_MW,      OPS,       LOCAL,              0),
+ROW(LOCAL_INV,    OPS,       LOCAL,              0),
+};
+#undef ROW
+// clang-format on
+
+#define ATOMIC_BYTES  8
+#define TIMEOUT_SLACK (250 * VB_MSEC) /* as for packets: ib/req.c */
+#define RETRY_FIRST   (20 * VB_USEC)
+#define RETRY_DOUBLES 9 /* to 10 ms */
+#define ROOM_AGAIN    (10 * VB_USEC)
+
+/* What became of the next work request. */
+enum next {
+	NEXT_GOES, /* on: done, or on the lane */
+	NEXT_WAITS,
+};
+
+static const struct rule *rule_of(const struct vb_send_wqe *wqe)
+{
+	return &rules[wqe->op];
+}
+
+static bool sends(const struct vb_qp *qp)
+{
+	enum vb_qp_state s = vb_near_state(qp);
+
+	return s == QPS_RTS || s == QPS_SQD;
+}
+
+static uint32_t outstanding(const struct vb_qp *qp)
+{
+	return vb_nq(qp)->sent - qp->sq.done;
+}
+
+/*
+ * Time.
+ */
+
+/* How long silence lasts before packets would have given up: retry_cnt times
+ * after the first, the local ACK timeout (IBA 9.7.6.1.3). */
+static vb_time patience(const struct vb_qp *qp)
+{
+	vb_time t = vb_ack_timeout_ns(qp->attr.timeout);
+
+	if (t == VB_NEVER)
+		return VB_NEVER;
+	return (qp->attr.retry_cnt + 1u) * VB_MIN(4 * t, t + TIMEOUT_SLACK);
+}
+
+static void start_clock(struct vb_qp *qp, vb_time now)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+	vb_time t = patience(qp);
+
+	if (nq->give_up_at == VB_NEVER && t != VB_NEVER)
+		nq->give_up_at = now + t;
+}
+
+/* The peer has done something for us. */
+static void progress(struct vb_qp *qp, vb_time now)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+
+	nq->silences = nq->rnr_retries = 0;
+	nq->give_up_at = VB_NEVER;
+	if (outstanding(qp))
+		start_clock(qp, now);
+}
+
+/* All that is on the lane is to go again: it will be answered as not
+ * executed. */
+static void go_back(struct vb_qp *qp)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+
+	nq->sent = qp->sq.done;
+	nq->atomics = 0;
+}
+
+static void be_silent(struct vb_qp *qp, vb_time now)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+
+	nq->retry_at = now + (RETRY_FIRST << nq->silences);
+	nq->silences += nq->silences < RETRY_DOUBLES;
+	start_clock(qp, now);
+}
+
+static void fail_oldest(struct vb_qp *qp, enum vb_wc_status status)
+{
+	vb_count(qp->adapter, CNT_SEND_ERR, 1);
+	vb_qp_send_done(qp, status);
+	vb_qp_fail(qp, -1);
+}
+
+static void check_time(struct vb_qp *qp, vb_time now)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+
+	if (now >= nq->rnr_at)
+		nq->rnr_at = VB_NEVER;
+	if (now >= nq->retry_at)
+		nq->retry_at = VB_NEVER;
+	if (now < nq->give_up_at)
+		return;
+	nq->give_up_at = VB_NEVER;
+	vb_count(qp->adapter, CNT_RETRY_EXCEEDED, 1);
+	fail_oldest(qp, WC_RETRY_EXC_ERR);
+}
+
+/*
+ * What is wrong on this side.
+ */
+
+static bool keys_allow(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
+{
+	uint32_t need = rule_of(wqe)->traits & FETCHES ? ACCESS_LOCAL_WRITE : 0;
+
+	for (unsigned i = 0; i < wqe->num_sge; i++) {
+		const struct vb_sge *s = &wqe->sge[i];
+
+		if (s->length &&
+		    vb_mr_check(qp->adapter, qp->pd, 0, s->lkey, s->addr,
+				s->length, need) != FAULT_NONE)
+			return false;
+	}
+	return true;
+}
+
+static enum vb_wc_status judge(const struct vb_qp *qp,
+			       const struct vb_send_wqe *wqe)
+{
+	const struct rule *rule;
+
+	if (wqe->op >= VB_COUNT(rules) || !rule_of(wqe)->valid)
+		return WC_LOC_QP_OP_ERR;
+	rule = rule_of(wqe);
+	if (rule->traits & ASKS && qp->attr.max_rd_atomic == 0)
+		return WC_LOC_QP_OP_ERR;
+	if (wqe->length > VB_MAX_MSG)
+		return WC_LOC_LEN_ERR;
+	if (wqe->op == WR_ATOMIC_WRITE && wqe->length != ATOMIC_BYTES)
+		return WC_LOC_LEN_ERR;
+	if (rule->traits & ATOMIC && rule->traits & FETCHES &&
+	    vb_sge_total(wqe->sge, wqe->num_sge) < ATOMIC_BYTES)
+		return WC_LOC_LEN_ERR;
+	if (wqe->flags & SEND_INLINE || rule->traits & LOCAL)
+		return WC_SUCCESS;
+	return keys_allow(qp, wqe) ? WC_SUCCESS : WC_LOC_PROT_ERR;
+}
+
+/* It fails here, once all before it has ended. */
+static enum next fail_here(struct vb_qp *qp, enum vb_wc_status status)
+{
+	if (!outstanding(qp))
+		fail_oldest(qp, status);
+	return NEXT_WAITS;
+}
+
+/*
+ * Who is there.
+ */
+
+static bool same_gid(const uint64_t halves[2], const struct vb_gid *gid)
+{
+	return memcmp(halves, gid->raw, sizeof(gid->raw)) == 0;
+}
+
+/* Is it connected to us, and since we began the same? */
+static bool is_our_peer(const struct vb_qp *qp, const struct vb_yard_view *v)
+{
+	const struct vb_near_qp *nq = vb_nq(qp);
+	uint32_t qpn = atomic_load_explicit(&qp->qpn, memory_order_relaxed);
+
+	if (v->dest_qpn != qpn || !same_gid(v->sgid, &qp->route.dgid) ||
+	    !same_gid(v->dgid, &qp->route.sgid))
+		return false;
+	return nq->peer_life ? v->life == nq->peer_life
+			     : v->rq_psn == qp->attr.sq_psn;
+}
+
+static bool peer_is_there(struct vb_qp *qp)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+	uint32_t qpn = qp->attr.dest_qp_num;
+
+	if (VB_UNLIKELY(!vb_peer_is_up(nq->peer)))
+		return false;
+	if (VB_LIKELY(nq->fits &&
+		      vb_yard_is_current(nq->peer->yard, qpn, &nq->view)))
+		return true;
+	nq->fits = vb_yard_view(nq->peer->yard, qpn, &nq->view) &&
+		   is_our_peer(qp, &nq->view);
+	if (nq->fits)
+		nq->peer_life = nq->view.life;
+	return nq->fits;
+}
+
+/*
+ * The lane.
+ */
+
+static void fill_request(const struct vb_qp *qp, const struct vb_send_wqe *wqe,
+			 struct vb_request *r)
+{
+	const struct vb_near_qp *nq = vb_nq(qp);
+	uint8_t traits = rule_of(wqe)->traits;
+
+	r->flags = (traits & HAS_IMM ? REQUEST_IMM : 0) |
+		   (traits & HAS_INV ? REQUEST_INV : 0) |
+		   (wqe->flags & SEND_SOLICITED ? REQUEST_SOLICITED : 0);
+	r->dqpn = qp->attr.dest_qp_num;
+	r->sqpn = atomic_load_explicit(&qp->qpn, memory_order_relaxed);
+	r->life = nq->peer_life;
+	r->src_life = nq->life;
+	r->seq = nq->acked + outstanding(qp);
+	r->length = wqe->length;
+	r->imm = wqe->imm;
+	r->rkey = wqe->rkey;
+	r->va = wqe->remote_addr;
+}
+
+static unsigned count_pieces(const struct vb_send_wqe *wqe)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < wqe->num_sge; i++)
+		n += wqe->sge[i].length > 0;
+	return n;
+}
+
+static uint32_t bytes_along(const struct vb_send_wqe *wqe, enum vb_near_op op)
+{
+	switch (op) {
+	case NEAR_SEND:
+	case NEAR_WRITE:
+	case NEAR_STORE:
+		return wqe->length;
+	case NEAR_PULL:
+		return count_pieces(wqe) * (uint32_t)sizeof(struct vb_sge);
+	case NEAR_CMP_SWAP:
+	case NEAR_FETCH_ADD:
+		return sizeof(struct vb_near_atomic);
+	default:
+		return 0;
+	}
+}
+
+static void put_pieces(const struct vb_send_wqe *wqe, uint8_t *to)
+{
+	for (unsigned i = 0; i < wqe->num_sge; i++) {
+		if (wqe->sge[i].length == 0)
+			continue;
+		memcpy(to, &wqe->sge[i], sizeof(wqe->sge[i]));
+		to += sizeof(wqe->sge[i]);
+	}
+}
+
+static enum vb_fault put_along(const struct vb_qp *qp,
+			       const struct vb_send_wqe *wqe,
+			       enum vb_near_op op, uint8_t *to)
+{
+	bool swap = op == NEAR_CMP_SWAP;
+	const struct vb_near_atomic a = {
+		.swap_add = swap ? wqe->swap : wqe->compare_add,
+		.compare = swap ? wqe->compare_add : 0,
+	};
+
+	switch (op) {
+	case NEAR_SEND:
+	case NEAR_WRITE:
+	case NEAR_STORE:
+		if (!(wqe->flags & SEND_INLINE))
+			return vb_sge_gather(qp->pd, wqe->sge, wqe->num_sge, 0,
+					     to, wqe->length);
+		memcpy(to, wqe->inline_data, wqe->length);
+		return FAULT_NONE;
+	case NEAR_PULL:
+		put_pieces(wqe, to);
+		return FAULT_NONE;
+	case NEAR_CMP_SWAP:
+	case NEAR_FETCH_ADD:
+		memcpy(to, &a, sizeof(a));
+		return FAULT_NONE;
+	default:
+		return FAULT_NONE;
+	}
+}
+
+/* The lane is full; others' answers may make room. */
+static enum next wait_for_room(struct vb_qp *qp, vb_time now)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+
+	if (!outstanding(qp)) /* else our own answers will */
+		nq->retry_at = now + ROOM_AGAIN;
+	start_clock(qp, now);
+	return NEXT_WAITS;
+}
+
+static void note_sent(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+		      vb_time now)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+
+	nq->atomics += (rule_of(wqe)->traits & ATOMIC) != 0;
+	if (nq->sent++ == nq->begun)
+		nq->begun++;
+	start_clock(qp, now);
+}
+
+/* @fault: with NEAR_FAULT, what we may not do. */
+static enum next put_on_lane(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+			     enum vb_near_op op, enum vb_fault fault,
+			     vb_time now)
+{
+	struct vb_peer *p = vb_nq(qp)->peer;
+	enum vb_fault ours = FAULT_NONE;
+	struct vb_request *r;
+	uint8_t *data;
+
+	vb_mutex_lock(&p->tx);
+	r = vb_ring_begin(&p->writer, bytes_along(wqe, op), &data);
+	if (r) {
+		fill_request(qp, wqe, r);
+		r->op = (uint8_t)op;
+		if (op == NEAR_FAULT)
+			r->imm = fault;
+		ours = put_along(qp, wqe, op, data);
+		if (ours == FAULT_NONE)
+			vb_ring_commit(&p->writer);
+	}
+	vb_mutex_unlock(&p->tx);
+	if (!r)
+		return wait_for_room(qp, now);
+	if (ours != FAULT_NONE)
+		return fail_here(qp, WC_LOC_PROT_ERR);
+	note_sent(qp, wqe, now);
+	vb_peer_ring(p);
+	return NEXT_GOES;
+}
+
+/* Its program may wait to hear that the connection is established; what is
+ * done without it does not tell it. */
+static void tell_news(struct vb_qp *qp)
+{
+	static const struct vb_send_wqe nothing = { .op = WR_SEND };
+	struct vb_near_qp *nq = vb_nq(qp);
+	struct vb_peer *p = nq->peer;
+	struct vb_request *r;
+	uint8_t *data;
+
+	vb_mutex_lock(&p->tx);
+	r = vb_ring_begin(&p->writer, 0, &data);
+	if (r) {
+		fill_request(qp, &nothing, r);
+		r->op = NEAR_NEWS;
+		vb_ring_commit(&p->writer);
+		nq->told_news = true;
+	}
+	vb_mutex_unlock(&p->tx);
+	if (r)
+		vb_peer_ring(p);
+}
+
+/*
+ * Straight into their memory.
+ */
+
+static enum vb_fault may_reach(const struct vb_qp *qp,
+			       const struct vb_send_wqe *wqe)
+{
+	const struct vb_yard_view *v = &vb_nq(qp)->view;
+	uint32_t need = rule_of(wqe)->need;
+
+	if ((v->access & need) != need)
+		return FAULT_ACCESS_FLAGS;
+	if (wqe->op == WR_READ && v->reads == 0)
+		return FAULT_TOO_MANY_READS;
+	return FAULT_NONE;
+}
+
+static enum vb_reach reach(struct vb_qp *qp, struct vb_send_wqe *wqe)
+{
+	const struct vb_near_qp *nq = vb_nq(qp);
+	const struct vb_near_side near = {
+		.pd = qp->pd,
+		.sge = wqe->sge,
+		.count = wqe->num_sge,
+		.plain = wqe->flags & SEND_INLINE ? wqe->inline_data : NULL,
+	};
+	const struct vb_far_side far = {
+		.adapter = nq->view.adapter,
+		.pd = nq->view.pd,
+		.qpn = nq->view.qpn,
+		.key = wqe->rkey,
+		.iova = wqe->remote_addr,
+		.need = rule_of(wqe)->need,
+	};
+
+	return vb_reach(nq->peer, &near, &far, wqe->length, wqe->op != WR_READ);
+}
+
+/* Place or fetch it. NEXT_WAITS: it could not be done, and what follows from
+ * that is done. */
+static enum next do_here(struct vb_qp *qp, struct vb_send_wqe *wqe, vb_time now)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+	enum vb_fault fault = may_reach(qp, wqe);
+
+	if (fault) {
+		(void)put_on_lane(qp, wqe, NEAR_FAULT, fault, now);
+		return NEXT_WAITS;
+	}
+	switch (reach(qp, wqe)) {
+	case REACH_OK:
+		break;
+	case REACH_LOCAL:
+		return fail_here(qp, WC_LOC_PROT_ERR);
+	case REACH_REMOTE:
+		(void)put_on_lane(qp, wqe, NEAR_FAULT, FAULT_RKEY, now);
+		return NEXT_WAITS;
+	case REACH_GONE:
+		be_silent(qp, now);
+		return NEXT_WAITS;
+	}
+	if (VB_UNLIKELY(nq->view.rtr && !nq->told_news))
+		tell_news(qp);
+	return NEXT_GOES;
+}
+
+static enum next finish_here(struct vb_qp *qp)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+
+	if (nq->sent++ == nq->begun)
+		nq->begun++;
+	vb_qp_send_done(qp, WC_SUCCESS);
+	return NEXT_GOES;
+}
+
+/* Windows (IBA 10.8.3.3). */
+static enum next do_local(struct vb_qp *qp, const struct vb_send_wqe *wqe)
+{
+	const struct vb_mw_bind bind = {
+		.key = wqe->rkey,
+		.region = (uint32_t)wqe->swap,
+		.addr = wqe->remote_addr,
+		.length = wqe->compare_add,
+		.access = wqe->imm,
+	};
+	bool done;
+
+	if (outstanding(qp))
+		return NEXT_WAITS;
+	done = wqe->op == WR_LOCAL_INV ? vb_mw_invalidate(qp, wqe->imm)
+				       : vb_mw_bind(qp, &bind);
+	return done ? finish_here(qp) : fail_here(qp, WC_MW_BIND_ERR);
+}
+
+static enum next do_one_sided(struct vb_qp *qp, struct vb_send_wqe *wqe,
+			      vb_time now)
+{
+	if (do_here(qp, wqe, now) == NEXT_WAITS)
+		return NEXT_WAITS;
+	progress(qp, now);
+	return finish_here(qp);
+}
+
+/*
+ * In order.
+ */
+
+/* How a WRITE goes. A small one may overtake nobody, and need not wait, on the
+ * lane; a large one is placed from here. */
+static enum next do_write(struct vb_qp *qp, struct vb_send_wqe *wqe,
+			  vb_time now)
+{
+	bool imm = rule_of(wqe)->traits & HAS_IMM;
+
+	if (wqe->length <= VB_REQUEST_MAX && (imm || outstanding(qp)))
+		return put_on_lane(qp, wqe, NEAR_WRITE, FAULT_NONE, now);
+	if (outstanding(qp))
+		return NEXT_WAITS;
+	if (!imm)
+		return do_one_sided(qp, wqe, now);
+	if (do_here(qp, wqe, now) == NEXT_WAITS)
+		return NEXT_WAITS;
+	return put_on_lane(qp, wqe, NEAR_PLACED, FAULT_NONE, now);
+}
+
+static enum next do_next(struct vb_qp *qp, struct vb_send_wqe *wqe, vb_time now)
+{
+	const struct rule *rule = rule_of(wqe);
+	uint32_t limit = VB_MIN(qp->attr.max_rd_atomic, VB_MAX_RD_ATOM);
+
+	if (rule->traits & WRITES)
+		return do_write(qp, wqe, now);
+	if (wqe->op == WR_READ)
+		return outstanding(qp) ? NEXT_WAITS
+				       : do_one_sided(qp, wqe, now);
+	if (rule->traits & ATOMIC)
+		return vb_nq(qp)->atomics >= limit
+			       ? NEXT_WAITS
+			       : put_on_lane(qp, wqe, rule->op, FAULT_NONE,
+					     now);
+	return put_on_lane(
+		qp, wqe, wqe->length <= VB_REQUEST_MAX ? NEAR_SEND : NEAR_PULL,
+		FAULT_NONE, now);
+}
+
+/* The next work request there is. */
+static enum next go_on(struct vb_qp *qp, vb_time now)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+	struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, nq->sent);
+	enum vb_wc_status status;
+
+	if (nq->sent == nq->begun &&
+	    (nq->begun == vb_sq_end(&qp->sq) || vb_near_state(qp) != QPS_RTS))
+		return NEXT_WAITS;
+	status = judge(qp, wqe);
+	if (status != WC_SUCCESS)
+		return fail_here(qp, status);
+	/* IBA 10.8.3.3: behind every READ and atomic before it. */
+	if (wqe->flags & SEND_FENCE && nq->atomics)
+		return NEXT_WAITS;
+	if (rule_of(wqe)->traits & LOCAL)
+		return do_local(qp, wqe);
+	if (!peer_is_there(qp)) {
+		be_silent(qp, now);
+		return NEXT_WAITS;
+	}
+	return do_next(qp, wqe, now);
+}
+
+bool vb_near_run(struct vb_near *n, struct vb_qp *qp, vb_time now)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+
+	check_time(qp, now);
+	while (sends(qp) && nq->rnr_at == VB_NEVER && nq->retry_at == VB_NEVER)
+		if (go_on(qp, now) == NEXT_WAITS)
+			break;
+	return false;
+}
+
+void vb_near_req_reset(struct vb_qp *qp)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+
+	nq->sent = nq->begun = qp->sq.done;
+	nq->acked = 0;
+	nq->atomics = 0;
+	nq->rnr_retries = nq->silences = 0;
+	nq->decide_at = nq->decide_by = VB_NEVER;
+	nq->rnr_at = nq->retry_at = nq->give_up_at = VB_NEVER;
+}
+
+void vb_near_drain(struct vb_qp *qp)
+{
+	if (vb_near_state(qp) == QPS_SQD && qp->way == WAY_NEAR &&
+	    qp->sq.done == vb_nq(qp)->begun)
+		vb_qp_drained(qp);
+}
+
+/*
+ * Answers.
+ */
+
+/* The oldest on the lane is done. */
+static void retire(struct vb_qp *qp)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+	const struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, qp->sq.done);
+
+	nq->acked++;
+	nq->atomics -= (rule_of(wqe)->traits & ATOMIC) != 0;
+	vb_qp_send_done(qp, WC_SUCCESS);
+}
+
+static void retire_some(struct vb_qp *qp, uint32_t count)
+{
+	while (count-- && sends(qp))
+		retire(qp);
+}
+
+static void take_value(struct vb_qp *qp, uint64_t value)
+{
+	const struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, qp->sq.done);
+
+	if (!(rule_of(wqe)->traits & FETCHES))
+		fail_oldest(qp, WC_BAD_RESP_ERR);
+	else if (vb_sge_place(qp->pd, wqe->sge, wqe->num_sge, 0, &value,
+			      sizeof(value)))
+		fail_oldest(qp, WC_LOC_PROT_ERR);
+	else
+		retire(qp);
+}
+
+static void take_rnr(struct vb_qp *qp, uint8_t syndrome, vb_time now)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+
+	vb_count(qp->adapter, CNT_RCVD_RNR_ERR, 1);
+	/* 7: without end (IBA 9.7.5.2.8). */
+	if (qp->attr.rnr_retry < 7 && nq->rnr_retries >= qp->attr.rnr_retry) {
+		vb_count(qp->adapter, CNT_RNR_RETRY_EXCEEDED, 1);
+		fail_oldest(qp, WC_RNR_RETRY_EXC_ERR);
+		return;
+	}
+	nq->rnr_retries += qp->attr.rnr_retry < 7;
+	go_back(qp);
+	nq->rnr_at = now + vb_rnr_ns(syndrome & 0x1f);
+	/* It is there: while it waits for its program the clock stands. */
+	nq->give_up_at = VB_NEVER;
+	nq->silences = 0;
+}
+
+static void take_silence(struct vb_qp *qp, vb_time now)
+{
+	vb_nq(qp)->fits = false;
+	go_back(qp);
+	be_silent(qp, now);
+}
+
+/* Of the oldest that is not retired. */
+static void take_verdict(struct vb_qp *qp, const struct vb_answer_note *a,
+			 vb_time now)
+{
+	switch (a->kind) {
+	case ANSWER_DONE:
+		retire(qp);
+		break;
+	case ANSWER_VALUE:
+		take_value(qp, a->value);
+		break;
+	case ANSWER_RNR:
+		take_rnr(qp, a->syndrome, now);
+		break;
+	case ANSWER_NAK:
+		fail_oldest(qp, vb_fault_nak_status(a->syndrome));
+		break;
+	case ANSWER_SOURCE:
+		fail_oldest(qp, WC_LOC_PROT_ERR);
+		break;
+	default:
+		take_silence(qp, now);
+		break;
+	}
+}
+
+void vb_near_answered(struct vb_near *n, struct vb_qp *qp,
+		      const struct vb_answer_note *a, vb_time now)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+	uint32_t nth = a->seq - nq->acked;
+
+	if (qp->way != WAY_NEAR || a->life != nq->life || !sends(qp) ||
+	    a->kind == ANSWER_PASSED || nth >= outstanding(qp))
+		return;
+	/* Only success speaks of those before it. What else does not meet the
+	 * oldest is about one that has been sent again since. */
+	if (nth && a->kind != ANSWER_DONE)
+		return;
+	retire_some(qp, nth);
+	if (nth)
+		progress(qp, now);
+	if (!sends(qp))
+		return;
+	take_verdict(qp, a, now);
+	if (a->kind == ANSWER_DONE || a->kind == ANSWER_VALUE)
+		progress(qp, now);
+	vb_near_drain(qp);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Requests and answers between two programs that do not believe each other. */
+#include "near/ring.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* What was copied stays what it is, whatever the other program writes. */
+static void settle_copy(void *copy)
+{
+	__asm__ volatile("" : : "r"(copy) : "memory");
+}
+
+static struct vb_request_slot *request_at(struct vb_ring *r, uint32_t i)
+{
+	return &r->requests[i % VB_RING_SLOTS];
+}
+
+/* How far the reader says it is; what cannot be is not believed. */
+static void look_at_reader(struct vb_ring_writer *w)
+{
+	/* Acquire: the reader is through with what it gives back. */
+	uint32_t head =
+		atomic_load_explicit(&w->ring->head, memory_order_acquire);
+
+	if (head == w->head || w->tail - head > VB_RING_SLOTS)
+		return;
+	w->head = head;
+	w->data_head = w->data_end[(head - 1) % VB_RING_SLOTS];
+}
+
+/* Where @bytes go without a break at the end; false: not now. */
+static bool find_data(const struct vb_ring_writer *w, uint32_t bytes,
+		      uint32_t *from)
+{
+	uint32_t at = w->data_tail % VB_RING_DATA;
+	uint32_t skip = at + bytes > VB_RING_DATA ? VB_RING_DATA - at : 0;
+
+	*from = w->data_tail + skip;
+	return *from + bytes - w->data_head <= VB_RING_DATA;
+}
+
+static bool has_room(const struct vb_ring_writer *w, uint32_t bytes)
+{
+	uint32_t from;
+
+	return w->tail - w->head < VB_RING_SLOTS &&
+	       (bytes <= VB_REQUEST_ROOM || find_data(w, bytes, &from));
+}
+
+struct vb_request *vb_ring_begin(struct vb_ring_writer *w, uint32_t bytes,
+				 uint8_t **data)
+{
+	struct vb_request_slot *slot = request_at(w->ring, w->tail);
+	uint32_t from = w->data_tail;
+
+	if (bytes > VB_REQUEST_MAX || w->unanswered >= VB_RING_SLOTS)
+		return NULL;
+	if (!has_room(w, bytes)) {
+		look_at_reader(w);
+		if (!has_room(w, bytes))
+			return NULL;
+	}
+	*data = slot->room;
+	w->data_end[w->tail % VB_RING_SLOTS] = w->data_tail;
+	if (bytes > VB_REQUEST_ROOM) {
+		(void)find_data(w, bytes, &from);
+		*data = w->ring->data + from % VB_RING_DATA;
+		w->data_end[w->tail % VB_RING_SLOTS] = from + bytes;
+	}
+	slot->data_at = from % VB_RING_DATA;
+	slot->r.bytes = (uint16_t)bytes;
+	return &slot->r;
+}
+
+void vb_ring_commit(struct vb_ring_writer *w)
+{
+	w->data_tail = w->data_end[w->tail % VB_RING_SLOTS];
+	w->tail++;
+	w->unanswered++;
+	/* Release: who sees the stamp sees what the slot says. */
+	atomic_store_explicit(&request_at(w->ring, w->tail - 1)->stamp, w->tail,
+			      memory_order_release);
+}
+
+int vb_ring_look(const struct vb_ring_reader *rd, struct vb_request *r,
+		 const uint8_t **data)
+{
+	struct vb_request_slot *slot = request_at(rd->ring, rd->head);
+	uint32_t at;
+
+	if (!vb_ring_has_request(rd))
+		return 0;
+	*r = slot->r;
+	at = slot->data_at;
+	settle_copy(r);
+	settle_copy(&at);
+	*data = slot->room;
+	if (r->bytes <= VB_REQUEST_ROOM)
+		return 1;
+	if (r->bytes > VB_REQUEST_MAX || at > VB_RING_DATA - r->bytes)
+		return -EPROTO;
+	*data = rd->ring->data + at;
+	return 1;
+}
+
+void vb_ring_done(struct vb_ring_reader *rd)
+{
+	rd->head++;
+	/* Release: nothing of the slot is read after this. */
+	atomic_store_explicit(&rd->ring->head, rd->head, memory_order_release);
+}
+
+void vb_ring_answer(struct vb_ring_writer *w, const struct vb_answer_note *a)
+{
+	struct vb_answer_slot *slot =
+		&w->ring->answers[w->answer_tail++ % VB_RING_SLOTS];
+
+	slot->a = *a;
+	atomic_store_explicit(&slot->stamp, w->answer_tail,
+			      memory_order_release);
+}
+
+int vb_ring_hear(struct vb_ring_reader *rd, struct vb_answer_note *a)
+{
+	if (!vb_ring_has_answer(rd))
+		return 0;
+	*a = rd->ring->answers[rd->answer_head++ % VB_RING_SLOTS].a;
+	settle_copy(a);
+	return 1;
+}

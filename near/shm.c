@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Shared memory: made, sealed, mapped. */
+#include "near/shm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
+
+/* Beyond RLIMIT_FSIZE there is a signal, which the program does not expect. */
+static bool may_be_as_large(size_t bytes)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+	       (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes);
+}
+
+static int map(int fd, size_t bytes, bool writable, void **at)
+{
+	int prot = PROT_READ | (writable ? PROT_WRITE : 0);
+	void *p = mmap(NULL, bytes, prot, MAP_SHARED | MAP_NORESERVE, fd, 0);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	/* Neither is vital: a core file is larger, a child could write. */
+	(void)madvise(p, bytes, MADV_DONTDUMP);
+	(void)madvise(p, bytes, MADV_DONTFORK);
+	*at = p;
+	return 0;
+}
+
+int vb_shm_create(const char *name, size_t bytes, int *out, void **at)
+{
+	int fd, rc = 0;
+
+	if (!may_be_as_large(bytes))
+		return -EFBIG;
+	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)bytes) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+		rc = -errno;
+	if (rc == 0)
+		rc = map(fd, bytes, true, at);
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	*out = fd;
+	return 0;
+}
+
+int vb_shm_share_readable(int fd, int *readable)
+{
+	char path[40];
+	int copy;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	copy = open(path, O_RDONLY | O_CLOEXEC);
+	if (copy < 0)
+		return -errno;
+	*readable = copy;
+	return 0;
+}
+
+int vb_shm_map(int fd, size_t bytes, bool writable, void **at)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct stat st;
+
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) < 0 ||
+	    st.st_size < 0 || (size_t)st.st_size < bytes)
+		return -EPROTO;
+	return map(fd, bytes, writable, at);
+}
+
+void vb_shm_unmap(void *at, size_t bytes)
+{
+	munmap(at, bytes);
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a program shows to others: written by one, read by all. */
+#include "near/yard.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/rand.h"
+#include "near/shm.h"
+
+#define READ_TRIES 1000 /* an entry is written in nanoseconds */
+
+static int init_alive(pthread_mutex_t *m)
+{
+	pthread_mutexattr_t attr;
+	int rc = pthread_mutexattr_init(&attr);
+
+	if (rc)
+		return -rc;
+	rc = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	if (rc == 0)
+		rc = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	if (rc == 0)
+		rc = pthread_mutex_init(m, &attr);
+	pthread_mutexattr_destroy(&attr);
+	return -rc;
+}
+
+int vb_yard_create(unsigned slot, struct vb_yard **out, int *out_fd)
+{
+	struct vb_yard *y;
+	void *at;
+	int fd, rc = vb_shm_create("verbena-yard", sizeof(*y), &fd, &at);
+
+	if (rc)
+		return rc;
+	y = at;
+	rc = init_alive(&y->alive);
+	if (rc) {
+		vb_yard_destroy(y, fd);
+		return rc;
+	}
+	y->version = VB_NEAR_VERSION;
+	y->slot = slot;
+	y->nonce = (uint64_t)vb_rand32() << 32 | vb_rand32();
+	y->nonce_at = (uintptr_t)&y->nonce;
+	atomic_store(&y->asleep, 1);
+	*out = y;
+	*out_fd = fd;
+	return 0;
+}
+
+void vb_yard_destroy(struct vb_yard *y, int fd)
+{
+	vb_shm_unmap(y, sizeof(*y));
+	close(fd);
+}
+
+void vb_yard_live(struct vb_yard *y)
+{
+	if (pthread_mutex_lock(&y->alive) != 0)
+		vb_log(LOG_INFO, "near: no robust mutex: peers use packets");
+}
+
+void vb_yard_die(struct vb_yard *y)
+{
+	pthread_mutex_unlock(&y->alive);
+}
+
+int vb_yard_map(int fd, unsigned slot, const struct vb_yard **out)
+{
+	const struct vb_yard *y;
+	void *at;
+	int rc = vb_shm_map(fd, sizeof(*y), false, &at);
+
+	if (rc)
+		return rc;
+	y = at;
+	if (y->version != VB_NEAR_VERSION || y->slot != slot) {
+		vb_yard_unmap(y);
+		return -EPROTO;
+	}
+	*out = y;
+	return 0;
+}
+
+void vb_yard_unmap(const struct vb_yard *y)
+{
+	vb_shm_unmap((void *)y, sizeof(*y));
+}
+
+bool vb_yard_is_open(const struct vb_yard *y, pid_t owner)
+{
+	uint64_t seen = 0;
+	struct iovec here = { &seen, sizeof(seen) };
+	struct iovec there = { (void *)(uintptr_t)y->nonce_at, sizeof(seen) };
+
+	return process_vm_readv(owner, &here, 1, &there, 1, 0) ==
+		       (ssize_t)sizeof(seen) &&
+	       seen == y->nonce;
+}
+
+/*
+ * The first word of a mutex is the futex, with the holder's thread number;
+ * the kernel sets a bit in it when a robust one's holder ends. Nobody asks for
+ * the mutex.
+ */
+bool vb_yard_is_alive(const struct vb_yard *y)
+{
+	const _Atomic uint32_t *word = (const _Atomic uint32_t *)&y->alive;
+	uint32_t holder = atomic_load_explicit(word, memory_order_relaxed);
+
+	return holder & FUTEX_TID_MASK && !(holder & FUTEX_OWNER_DIED);
+}
+
+/*
+ * Writing and reading an entry. Each has one writer at a time: who holds the
+ * region or the queue pair.
+ */
+
+static void begin_write(_Atomic uint32_t *seq)
+{
+	atomic_fetch_add_explicit(seq, 1, memory_order_relaxed);
+	/* The odd number is seen before anything that follows. */
+	atomic_thread_fence(memory_order_release);
+}
+
+static void end_write(_Atomic uint32_t *seq)
+{
+	/* Sequentially consistent: a look at the cells may follow. */
+	atomic_fetch_add(seq, 1);
+}
+
+static void put(_Atomic uint32_t *at, uint32_t value)
+{
+	atomic_store_explicit(at, value, memory_order_relaxed);
+}
+
+static void put_long(_Atomic uint64_t *at, uint64_t value)
+{
+	atomic_store_explicit(at, value, memory_order_relaxed);
+}
+
+static uint32_t get(const _Atomic uint32_t *at)
+{
+	return atomic_load_explicit(at, memory_order_relaxed);
+}
+
+static uint64_t get_long(const _Atomic uint64_t *at)
+{
+	return atomic_load_explicit(at, memory_order_relaxed);
+}
+
+static bool is_unchanged(const _Atomic uint32_t *seq, uint32_t before)
+{
+	/* What was read before is not read later. */
+	atomic_thread_fence(memory_order_acquire);
+	return get(seq) == before;
+}
+
+void vb_yard_grant(struct vb_yard *y, const struct vb_adapter *a,
+		   const struct vb_grant *g)
+{
+	struct vb_yard_key *k;
+
+	if (a->number >= VB_YARD_ADAPTERS || g->index >= VB_YARD_KEYS)
+		return;
+	k = &y->keys[a->number][g->index];
+	begin_write(&k->seq);
+	put(&k->key, g->key);
+	put(&k->pd, g->pd);
+	put(&k->access, g->access);
+	put(&k->qpn, g->qpn);
+	put_long(&k->base, g->base);
+	put_long(&k->iova, g->iova);
+	put_long(&k->length, g->length);
+	end_write(&k->seq);
+}
+
+void vb_yard_revoke(struct vb_yard *y, const struct vb_adapter *a,
+		    uint32_t index)
+{
+	struct vb_yard_key *k;
+
+	if (a->number >= VB_YARD_ADAPTERS || index >= VB_YARD_KEYS)
+		return;
+	k = &y->keys[a->number][index];
+	begin_write(&k->seq);
+	put(&k->key, 0);
+	end_write(&k->seq);
+}
+
+static bool copy_key(const struct vb_yard_key *k, struct vb_grant *g)
+{
+	for (unsigned i = 0; i < READ_TRIES; i++) {
+		/* Sequentially consistent: after the announcement. */
+		uint32_t seq = atomic_load(&k->seq);
+
+		g->key = get(&k->key);
+		g->pd = get(&k->pd);
+		g->access = get(&k->access);
+		g->qpn = get(&k->qpn);
+		g->base = get_long(&k->base);
+		g->iova = get_long(&k->iova);
+		g->length = get_long(&k->length);
+		if (seq % 2 == 0 && is_unchanged(&k->seq, seq))
+			return true;
+	}
+	return false;
+}
+
+enum vb_fault vb_yard_allow(const struct vb_yard *y, uint32_t adapter,
+			    uint32_t pd, uint32_t qpn, uint32_t key,
+			    uint64_t iova, uint64_t len, uint32_t need,
+			    uint64_t *at)
+{
+	uint32_t index;
+	struct vb_grant g;
+	uint64_t offset;
+
+	if (adapter >= VB_YARD_ADAPTERS)
+		return FAULT_RKEY;
+	index = vb_key_index(y->adapters[adapter].key_mask,
+			     y->adapters[adapter].key_inv, key);
+	if (key == 0 || index >= VB_YARD_KEYS ||
+	    !copy_key(&y->keys[adapter][index], &g))
+		return FAULT_RKEY;
+	offset = iova - g.iova;
+	if (g.key != key || g.pd != pd || (g.access & need) != need ||
+	    (g.qpn && g.qpn != qpn) || offset > g.length ||
+	    len > g.length - offset)
+		return FAULT_RKEY;
+	*at = g.base + offset;
+	return FAULT_NONE;
+}
+
+static void put_gid(_Atomic uint64_t at[2], const struct vb_gid *gid)
+{
+	uint64_t halves[2];
+
+	memcpy(halves, gid->raw, sizeof(halves));
+	put_long(&at[0], halves[0]);
+	put_long(&at[1], halves[1]);
+}
+
+void vb_yard_show(struct vb_yard *y, const struct vb_qp *qp, uint32_t life)
+{
+	struct vb_yard_qp *e = &y->qps[qp->index % VB_YARD_QPS];
+	unsigned adapter = qp->adapter->number;
+
+	if (adapter >= VB_YARD_ADAPTERS)
+		return;
+	begin_write(&e->seq);
+	y->adapters[adapter].key_mask = qp->adapter->key_mask;
+	y->adapters[adapter].key_inv = qp->adapter->key_inv;
+	put(&e->qpn, atomic_load_explicit(&qp->qpn, memory_order_relaxed));
+	put(&e->life, life);
+	put(&e->dest_qpn, qp->attr.dest_qp_num);
+	put(&e->access, qp->attr.access_flags);
+	put(&e->pd, qp->pd->id);
+	put(&e->adapter, adapter);
+	put(&e->rq_psn, qp->attr.rq_psn);
+	put(&e->reads, qp->attr.max_dest_rd_atomic);
+	put(&e->rtr,
+	    atomic_load_explicit(&qp->state, memory_order_relaxed) == QPS_RTR);
+	put_gid(e->sgid, &qp->route.sgid);
+	put_gid(e->dgid, &qp->route.dgid);
+	end_write(&e->seq);
+}
+
+void vb_yard_hide(struct vb_yard *y, uint32_t index)
+{
+	struct vb_yard_qp *e = &y->qps[index % VB_YARD_QPS];
+
+	begin_write(&e->seq);
+	put(&e->qpn, 0);
+	end_write(&e->seq);
+}
+
+bool vb_yard_view(const struct vb_yard *y, uint32_t qpn, struct vb_yard_view *v)
+{
+	const struct vb_yard_qp *e = &y->qps[qpn % VB_YARD_QPS];
+
+	for (unsigned i = 0; i < READ_TRIES; i++) {
+		v->seq = atomic_load(&e->seq);
+		v->qpn = get(&e->qpn);
+		v->life = get(&e->life);
+		v->dest_qpn = get(&e->dest_qpn);
+		v->access = get(&e->access);
+		v->pd = get(&e->pd);
+		v->adapter = get(&e->adapter);
+		v->rq_psn = get(&e->rq_psn);
+		v->reads = get(&e->reads);
+		v->rtr = get(&e->rtr);
+		for (unsigned half = 0; half < 2; half++) {
+			v->sgid[half] = get_long(&e->sgid[half]);
+			v->dgid[half] = get_long(&e->dgid[half]);
+		}
+		if (v->seq % 2 == 0 && is_unchanged(&e->seq, v->seq))
+			return v->qpn == qpn;
+	}
+	return false;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a program shows to the others of its host: which keys open which
+ * memory, and what its queue pairs are. It alone writes; struct vb_mr and
+ * struct vb_qp stay what decides for the program itself. Readers copy an
+ * entry, and copy again when it changed meanwhile.
+ */
+#ifndef NEAR_YARD_H
+#define NEAR_YARD_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "core/mr.h"
+#include "core/qp.h"
+#include "wire/ipc.h"
+
+#define VB_NEAR_VERSION	 1
+#define VB_YARD_ADAPTERS 4	    /* more devices than that: packets */
+#define VB_YARD_KEYS	 (9u << 20) /* max_mr and max_mw of vb_limits */
+#define VB_YARD_QPS	 (1u << VB_QPN_BITS)
+
+/* What peers read of one key: vb_grant, in atomics. */
+struct vb_yard_key {
+	_Atomic uint32_t seq; /* odd: it is being written */
+	_Atomic uint32_t key; /* 0: none */
+	_Atomic uint32_t pd, access, qpn;
+	_Atomic uint64_t base, iova, length;
+} __attribute__((aligned(64)));
+
+/* And of one queue pair. */
+struct vb_yard_qp {
+	_Atomic uint32_t seq;
+	_Atomic uint32_t qpn;  /* 0: takes no requests now */
+	_Atomic uint32_t life; /* differs each time it gets to RTR */
+	_Atomic uint32_t dest_qpn, access, pd, adapter, rq_psn, reads, rtr;
+	_Atomic uint64_t sgid[2], dgid[2];
+} __attribute__((aligned(64)));
+
+struct vb_yard {
+	uint32_t version;
+	uint32_t slot;
+	uint64_t nonce, nonce_at; /* its address in the owner's memory */
+	/* Held by the owner's engine thread. When that ends, for whatever
+	 * reason, the kernel says so here, and before another process can
+	 * have its number or its memory. */
+	pthread_mutex_t alive;
+	/* Nobody polls: who has something for us rings (near/peer.h). */
+	_Atomic uint32_t asleep __attribute__((aligned(64)));
+	struct {
+		uint32_t key_mask, key_inv; /* vb_key_index() */
+	} adapters[VB_YARD_ADAPTERS] __attribute__((aligned(64)));
+	struct vb_yard_qp qps[VB_YARD_QPS] __attribute__((aligned(4096)));
+	struct vb_yard_key keys[VB_YARD_ADAPTERS][VB_YARD_KEYS];
+};
+
+/* A program's own. -errno: peers will talk packets. */
+VB_MUST_CHECK int vb_yard_create(unsigned slot, struct vb_yard **y, int *fd);
+void vb_yard_destroy(struct vb_yard *y, int fd);
+/* By the engine's thread. */
+void vb_yard_live(struct vb_yard *y);
+void vb_yard_die(struct vb_yard *y);
+
+/* A peer's, read-only; -EPROTO: of another version, or none. */
+VB_MUST_CHECK int vb_yard_map(int fd, unsigned slot, const struct vb_yard **y);
+void vb_yard_unmap(const struct vb_yard *y);
+/* Can we read the owner's memory? */
+bool vb_yard_is_open(const struct vb_yard *y, pid_t owner);
+bool vb_yard_is_alive(const struct vb_yard *y);
+
+void vb_yard_grant(struct vb_yard *y, const struct vb_adapter *a,
+		   const struct vb_grant *g);
+/* Only says so: who may be at it still is near/cells.h's. */
+void vb_yard_revoke(struct vb_yard *y, const struct vb_adapter *a,
+		    uint32_t index);
+/* One that takes no requests has no number there. */
+void vb_yard_show(struct vb_yard *y, const struct vb_qp *qp, uint32_t life);
+void vb_yard_hide(struct vb_yard *y, uint32_t index);
+
+/* A copy of a queue pair's entry, that need not be taken again while its seq
+ * stays. */
+struct vb_yard_view {
+	uint32_t seq, qpn, life, dest_qpn, access, pd, adapter, rq_psn, reads;
+	uint32_t rtr;
+	uint64_t sgid[2], dgid[2];
+};
+/* False: not to be had now. */
+bool vb_yard_view(const struct vb_yard *y, uint32_t qpn,
+		  struct vb_yard_view *v);
+static inline bool vb_yard_is_current(const struct vb_yard *y, uint32_t qpn,
+				      const struct vb_yard_view *v)
+{
+	/* Acquire: what is done for its sake comes after. */
+	return atomic_load_explicit(&y->qps[qpn & (VB_YARD_QPS - 1)].seq,
+				    memory_order_acquire) == v->seq;
+}
+
+/*
+ * May who holds protection domain @pd in the owner touch @len bytes at @iova
+ * through @key? *@at: where they are in the owner's memory. Announced before
+ * (near/cells.h), so that the answer holds until withdrawn.
+ */
+enum vb_fault vb_yard_allow(const struct vb_yard *y, uint32_t adapter,
+			    uint32_t pd, uint32_t qpn, uint32_t key,
+			    uint64_t iova, uint64_t len, uint32_t need,
+			    uint64_t *at);
+
+#endif

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Two programs of one host: without packets, and with them where those are all
+# there is: tests/programs/near.sh
+here=$(dirname "$(readlink -f "$0")")
+# shellcheck source=tests/programs/lib.sh
+. "$here/lib.sh"
+tests_begin "$0" "$@"
+export VERBENA_LOG=info
+
+# went near|packets: by what the logs say. A server may never have asked.
+went() {
+	if grep -q 'no packets to slot' "$work/client"; then
+		[ "$1" = near ]
+	else
+		[ "$1" = packets ] &&
+			! grep -q 'no packets to slot' "$work/server"
+	fi
+}
+
+# try NAME near|packets SERVER... -- CLIENT...
+try() {
+	local name=$1 way=$2
+
+	shift 2
+	if pair root a a "$@" && went "$way"; then
+		ok "$name: $(grep -v '^verbena:' "$work/${show:-client}" |
+			tail -n 1)"
+	else
+		not_ok "$name" "$work/server" "$work/client"
+	fi
+}
+
+[ "$hosts" = no ] && HOSTS_PID_a=here || need_hosts 1500
+data=("$programs/data_test" -d roce_lo)
+again=("${data[@]}" -n 300 127.0.0.1)
+try "every byte compared, no packets" near "${data[@]}" -- "${again[@]}"
+export VERBENA_NEAR=off
+try "the same, packets wanted" packets "${data[@]}" -- "${again[@]}"
+unset VERBENA_NEAR
+try "the same, one of them wants packets" packets \
+	env VERBENA_NEAR=off "${data[@]}" -- "${again[@]}"
+try "the same, one may not reach the other" packets \
+	"$programs/deny" "${data[@]}" -- "${again[@]}"
+try "the same, the other way" packets \
+	"${data[@]}" -- "$programs/deny" "${again[@]}"
+try "the same, files may not be large" packets \
+	"${data[@]}" -- bash -c 'ulimit -f 1000; exec "$@"' sh "${again[@]}"
+show=server
+try "nothing is written after ibv_dereg_mr" near \
+	"$programs/dereg_test" -d roce_lo -- \
+	"$programs/dereg_test" -d roce_lo 127.0.0.1
+summary

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* near/cells: who announced what, and that one of two always sees the other. */
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "near/cells.h"
+
+static void cells__name_what_is_announced(void **state)
+{
+	struct vb_cell cells[VB_CELLS] = { 0 }, *a, *b;
+
+	assert_false(vb_cells_name(cells, 0, 0));
+	a = vb_cell_take(cells, 0xabc, 5);
+	b = vb_cell_take(cells, 0xdef, 6);
+	assert_ptr_not_equal(a, b);
+	assert_true(vb_cells_name(cells, 0xabc, 0));
+	assert_true(vb_cells_name(cells, 0xdef, 6));
+	assert_true(vb_cells_name(cells, 0, 5));
+	assert_false(vb_cells_name(cells, 0xabc, 6));
+	assert_false(vb_cells_name(cells, 0x111, 0));
+	vb_cell_give(a);
+	assert_false(vb_cells_name(cells, 0xabc, 0));
+	assert_true(vb_cells_name(cells, 0xdef, 0));
+	vb_cell_give(b);
+	assert_false(vb_cells_name(cells, 0, 0));
+}
+
+/* One takes the key away, one uses it: memory that is no more the other's is
+ * never touched. */
+static struct {
+	struct vb_cell cells[VB_CELLS];
+	_Atomic uint32_t key;	 /* 0: revoked */
+	_Atomic uint32_t ours;	 /* the owner has it for itself */
+	_Atomic uint32_t broken; /* how often it was touched then */
+	_Atomic bool stop;
+} meet;
+
+static void *touch(void *arg)
+{
+	while (!atomic_load(&meet.stop)) {
+		struct vb_cell *cell = vb_cell_take(meet.cells, 7, 1);
+
+		if (atomic_load(&meet.key) == 7 &&
+		    atomic_load_explicit(&meet.ours, memory_order_relaxed))
+			atomic_fetch_add(&meet.broken, 1);
+		vb_cell_give(cell);
+	}
+	return NULL;
+}
+
+static void cells__after_revocation_nobody_is_at_it(void **state)
+{
+	pthread_t threads[2];
+
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, touch, NULL),
+				 0);
+	for (int i = 0; i < 20000; i++) {
+		atomic_store(&meet.key, 7);
+		if (i % 16 == 0)
+			sched_yield();
+		atomic_store(&meet.key, 0);
+		while (vb_cells_name(meet.cells, 7, 0))
+			sched_yield();
+		atomic_store_explicit(&meet.ours, 1, memory_order_relaxed);
+		atomic_store_explicit(&meet.ours, 0, memory_order_release);
+	}
+	atomic_store(&meet.stop, true);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(atomic_load(&meet.broken), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cells__name_what_is_announced),
+		cmocka_unit_test(cells__after_revocation_nobody_is_at_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

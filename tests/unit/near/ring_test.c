@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* near/ring: what goes in comes out; what cannot be true is not believed. */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "near/ring.h"
+
+struct pair {
+	struct vb_ring *ring;
+	struct vb_ring_writer w;
+	struct vb_ring_reader r;
+};
+
+static int set_up(void **state)
+{
+	struct pair *p = calloc(1, sizeof(*p));
+
+	p->ring = aligned_alloc(VB_CACHE_LINE, sizeof(*p->ring));
+	memset(p->ring, 0, sizeof(*p->ring));
+	p->w.ring = p->r.ring = p->ring;
+	*state = p;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct pair *p = *state;
+
+	free(p->ring);
+	free(p);
+	return 0;
+}
+
+static bool put(struct pair *p, uint32_t seq, uint32_t bytes)
+{
+	uint8_t *data;
+	struct vb_request *r = vb_ring_begin(&p->w, bytes, &data);
+
+	if (!r)
+		return false;
+	r->seq = seq;
+	memset(data, (int)(seq * 7), bytes);
+	vb_ring_commit(&p->w);
+	return true;
+}
+
+/* As the answer would. */
+static void take(struct pair *p, uint32_t seq, uint32_t bytes)
+{
+	const uint8_t *data;
+	struct vb_request r;
+
+	assert_int_equal(vb_ring_look(&p->r, &r, &data), 1);
+	assert_int_equal(r.seq, seq);
+	assert_int_equal(r.bytes, bytes);
+	for (uint32_t i = 0; i < bytes; i++)
+		assert_int_equal(data[i], (uint8_t)(seq * 7));
+	vb_ring_done(&p->r);
+	p->w.unanswered--;
+}
+
+static void ring__empty_has_nothing(void **state)
+{
+	struct pair *p = *state;
+	struct vb_answer_note a;
+	const uint8_t *data;
+	struct vb_request r;
+
+	assert_false(vb_ring_has_request(&p->r));
+	assert_int_equal(vb_ring_look(&p->r, &r, &data), 0);
+	assert_int_equal(vb_ring_hear(&p->r, &a), 0);
+}
+
+static void ring__every_size_many_times_round(void **state)
+{
+	static const uint32_t sizes[] = { 0,
+					  1,
+					  8,
+					  VB_REQUEST_ROOM,
+					  VB_REQUEST_ROOM + 1,
+					  1000,
+					  4095,
+					  VB_REQUEST_MAX };
+	struct pair *p = *state;
+
+	for (uint32_t i = 0; i < 5 * VB_RING_SLOTS; i++) {
+		uint32_t bytes = sizes[i % VB_COUNT(sizes)];
+
+		assert_true(put(p, i, bytes));
+		take(p, i, bytes);
+	}
+}
+
+static void ring__full_of_slots(void **state)
+{
+	struct pair *p = *state;
+	uint32_t i;
+
+	for (i = 0; put(p, i, 8); i++)
+		;
+	assert_int_equal(i, VB_RING_SLOTS);
+	take(p, 0, 8);
+	assert_true(put(p, i, 8));
+	assert_false(put(p, i + 1, 8));
+	for (uint32_t n = 1; n <= i; n++)
+		take(p, n, 8);
+	assert_false(vb_ring_has_request(&p->r));
+}
+
+static void ring__full_of_data(void **state)
+{
+	struct pair *p = *state;
+	uint32_t head = 0, tail = 0;
+
+	/* In and out at different places, all the way round. */
+	for (unsigned turn = 0; turn < 50; turn++) {
+		while (put(p, tail, 3000))
+			tail++;
+		assert_true(tail - head >= VB_RING_DATA / 3000 - 1);
+		assert_true(tail - head <= VB_RING_DATA / 3000);
+		for (unsigned n = 0; n < 1 + turn % 20; n++, head++)
+			take(p, head, 3000);
+	}
+}
+
+static void ring__answered_before_more_is_asked(void **state)
+{
+	struct pair *p = *state;
+	const uint8_t *data;
+	struct vb_request r;
+
+	for (uint32_t i = 0; i < VB_RING_SLOTS; i++) {
+		assert_true(put(p, i, 0));
+		assert_int_equal(vb_ring_look(&p->r, &r, &data), 1);
+		vb_ring_done(&p->r);
+	}
+	assert_false(put(p, 0, 0));
+	p->w.unanswered -= 2;
+	assert_true(put(p, 0, 0));
+}
+
+static void ring__answers_in_order(void **state)
+{
+	struct pair *p = *state;
+	struct vb_answer_note a;
+
+	for (uint32_t i = 0; i < 3 * VB_RING_SLOTS; i++) {
+		const struct vb_answer_note in = { .seq = i, .value = ~i };
+
+		vb_ring_answer(&p->w, &in);
+		assert_int_equal(vb_ring_hear(&p->r, &a), 1);
+		assert_int_equal(a.seq, i);
+		assert_int_equal(a.value, (uint64_t)~i);
+		assert_int_equal(vb_ring_hear(&p->r, &a), 0);
+	}
+}
+
+static void ring__nonsense_of_the_writer(void **state)
+{
+	static const struct {
+		uint32_t bytes, at;
+		int rc;
+	} rows[] = {
+		{ VB_REQUEST_MAX, VB_RING_DATA - VB_REQUEST_MAX, 1 },
+		{ VB_REQUEST_MAX, VB_RING_DATA - VB_REQUEST_MAX + 1, -EPROTO },
+		{ VB_REQUEST_MAX + 1, 0, -EPROTO },
+		{ 0xffff, 0, -EPROTO },
+		{ 100, 0xffffffff, -EPROTO },
+		{ 100, 0xffffffff - 50, -EPROTO },
+		{ 8, 0xffffffff, 1 }, /* in the slot: not looked at */
+	};
+
+	for (size_t i = 0; i < VB_COUNT(rows); i++) {
+		struct pair *p = *state;
+		const uint8_t *data;
+		struct vb_request r;
+		uint32_t at = p->r.head % VB_RING_SLOTS;
+
+		assert_true(put(p, 0, 8));
+		p->ring->requests[at].r.bytes = (uint16_t)rows[i].bytes;
+		p->ring->requests[at].data_at = rows[i].at;
+		assert_int_equal(vb_ring_look(&p->r, &r, &data), rows[i].rc);
+		vb_ring_done(&p->r);
+		p->w.unanswered--;
+	}
+}
+
+/* A reader that claims to be ahead of the writer, or to have gone back, makes
+ * no room where there is none. */
+static void ring__nonsense_of_the_reader(void **state)
+{
+	struct pair *p = *state;
+	uint32_t i;
+
+	for (i = 0; put(p, i, 8); i++)
+		;
+	p->w.unanswered = 0;
+	atomic_store(&p->ring->head, i + 1);
+	assert_false(put(p, i, 8));
+	atomic_store(&p->ring->head, 0x80000000);
+	assert_false(put(p, i, 8));
+	atomic_store(&p->ring->head, 1);
+	assert_true(put(p, i, 8));
+}
+
+#define MANY 20000
+
+static void *write_many(void *arg)
+{
+	struct pair *p = arg;
+
+	for (uint32_t i = 0; i < MANY; i++)
+		while (!put(p, i, i % 5 ? i % 70 : i % 4000)) {
+			p->w.unanswered = 0; /* no answers in this test */
+			sched_yield();
+		}
+	return NULL;
+}
+
+static void ring__two_threads(void **state)
+{
+	struct pair *p = *state;
+	pthread_t writer;
+
+	assert_int_equal(pthread_create(&writer, NULL, write_many, p), 0);
+	for (uint32_t i = 0; i < MANY; i++) {
+		uint32_t bytes = i % 5 ? i % 70 : i % 4000;
+		const uint8_t *data;
+		struct vb_request r;
+
+		while (vb_ring_look(&p->r, &r, &data) == 0)
+			sched_yield();
+		assert_int_equal(r.seq, i);
+		assert_int_equal(r.bytes, bytes);
+		for (uint32_t n = 0; n < bytes; n++)
+			if (data[n] != (uint8_t)(i * 7))
+				fail();
+		vb_ring_done(&p->r);
+	}
+	pthread_join(writer, NULL);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(ring__empty_has_nothing),
+		TEST(ring__every_size_many_times_round),
+		TEST(ring__full_of_slots),
+		TEST(ring__full_of_data),
+		TEST(ring__answered_before_more_is_asked),
+		TEST(ring__answers_in_order),
+		TEST(ring__nonsense_of_the_writer),
+		TEST(ring__nonsense_of_the_reader),
+		TEST(ring__two_threads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

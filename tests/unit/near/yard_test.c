@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* near/yard: what is shown is what may be done, and no more; whether who
+ * shows it lives. */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "near/shm.h"
+#include "near/yard.h"
+
+#define SLOT 3u
+
+struct yards {
+	struct vb_yard *own;
+	const struct vb_yard *seen;
+	int fd;
+	struct vb_adapter a;
+};
+
+static int set_up(void **state)
+{
+	struct yards *t = calloc(1, sizeof(*t));
+	int readable;
+
+	if (vb_yard_create(SLOT, &t->own, &t->fd) ||
+	    vb_shm_share_readable(t->fd, &readable) ||
+	    vb_yard_map(readable, SLOT, &t->seen))
+		return -1;
+	close(readable);
+	t->a.number = 1;
+	t->a.key_mask = 0x123456;
+	t->a.key_inv = 1;
+	*state = t;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct yards *t = *state;
+
+	vb_yard_unmap(t->seen);
+	vb_yard_destroy(t->own, t->fd);
+	free(t);
+	return 0;
+}
+
+static uint32_t key_of(const struct yards *t, uint32_t index)
+{
+	return (index ^ t->a.key_mask) << 8 | 0x77;
+}
+
+static struct vb_grant grant(struct yards *t, uint32_t index, uint32_t qpn)
+{
+	const struct vb_grant g = {
+		.key = key_of(t, index),
+		.index = index,
+		.pd = 9,
+		.access = ACCESS_REMOTE_READ | ACCESS_LOCAL_WRITE,
+		.qpn = qpn,
+		.base = 0x700000001000,
+		.iova = 0x5000,
+		.length = 100,
+	};
+	static struct vb_qp qp;
+
+	qp.adapter = &t->a;
+	qp.pd = &(struct vb_pd){ .id = 9 };
+	vb_yard_show(t->own, &qp, 1); /* brings the adapter's scramble */
+	vb_yard_grant(t->own, &t->a, &g);
+	return g;
+}
+
+static enum vb_fault allow(struct yards *t, const struct vb_grant *g,
+			   uint64_t iova, uint64_t len, uint64_t *at)
+{
+	return vb_yard_allow(t->seen, 1, g->pd, 0x18001, g->key, iova, len,
+			     ACCESS_REMOTE_READ, at);
+}
+
+static void allow__every_byte_around_a_region(void **state)
+{
+	struct yards *t = *state;
+	struct vb_grant g = grant(t, 42, 0);
+	uint64_t at = 0;
+
+	for (uint64_t i = 0; i < 100; i++) {
+		assert_int_equal(allow(t, &g, 0x5000 + i, 100 - i, &at),
+				 FAULT_NONE);
+		assert_int_equal(at, g.base + i);
+		assert_int_equal(allow(t, &g, 0x5000 + i, 101 - i, &at),
+				 FAULT_RKEY);
+	}
+	assert_int_equal(allow(t, &g, 0x4fff, 1, &at), FAULT_RKEY);
+	assert_int_equal(allow(t, &g, 0x5064, 1, &at), FAULT_RKEY);
+	assert_int_equal(allow(t, &g, 0x5000, UINT64_MAX, &at), FAULT_RKEY);
+	assert_int_equal(allow(t, &g, UINT64_MAX, 2, &at), FAULT_RKEY);
+}
+
+static void allow__key_domain_rights_queue_pair(void **state)
+{
+	struct yards *t = *state;
+	struct vb_grant g = grant(t, 42, 0), bound = grant(t, 200, 0x18001);
+	const struct vb_yard *y = t->seen;
+	uint64_t at;
+
+	assert_int_equal(vb_yard_allow(y, 1, 10, 0, g.key, g.iova, 1,
+				       ACCESS_REMOTE_READ, &at),
+			 FAULT_RKEY);
+	assert_int_equal(vb_yard_allow(y, 1, 9, 0, g.key, g.iova, 1,
+				       ACCESS_REMOTE_WRITE, &at),
+			 FAULT_RKEY);
+	assert_int_equal(vb_yard_allow(y, 0, 9, 0, g.key, g.iova, 1,
+				       ACCESS_REMOTE_READ, &at),
+			 FAULT_RKEY);
+	assert_int_equal(vb_yard_allow(y, 99, 9, 0, g.key, g.iova, 1,
+				       ACCESS_REMOTE_READ, &at),
+			 FAULT_RKEY);
+	assert_int_equal(vb_yard_allow(y, 1, 9, 0x18001, bound.key, g.iova, 1,
+				       ACCESS_REMOTE_READ, &at),
+			 FAULT_NONE);
+	assert_int_equal(vb_yard_allow(y, 1, 9, 0x18002, bound.key, g.iova, 1,
+				       ACCESS_REMOTE_READ, &at),
+			 FAULT_RKEY);
+	for (unsigned bit = 0; bit < 32; bit++) {
+		struct vb_grant other = g;
+
+		other.key ^= 1u << bit;
+		assert_int_equal(allow(t, &other, g.iova, 1, &at), FAULT_RKEY);
+	}
+	vb_yard_revoke(t->own, &t->a, 42);
+	assert_int_equal(allow(t, &g, g.iova, 1, &at), FAULT_RKEY);
+}
+
+static void view__follows_the_queue_pair(void **state)
+{
+	struct yards *t = *state;
+	struct vb_pd pd = { .id = 4 };
+	struct vb_qp qp = { .adapter = &t->a, .pd = &pd, .index = 77 };
+	uint32_t qpn = SLOT << VB_QPN_BITS | 77;
+	struct vb_yard_view v;
+
+	assert_false(vb_yard_view(t->seen, qpn, &v));
+	atomic_store(&qp.qpn, qpn);
+	qp.attr.dest_qp_num = 0x123;
+	qp.attr.access_flags = ACCESS_REMOTE_WRITE;
+	qp.route.sgid.raw[0] = 0xfe;
+	vb_yard_show(t->own, &qp, 5);
+	assert_true(vb_yard_view(t->seen, qpn, &v));
+	assert_int_equal(v.life, 5);
+	assert_int_equal(v.dest_qpn, 0x123);
+	assert_int_equal(v.access, ACCESS_REMOTE_WRITE);
+	assert_int_equal(v.pd, 4);
+	assert_memory_equal(v.sgid, qp.route.sgid.raw, 16);
+	assert_true(vb_yard_is_current(t->seen, qpn, &v));
+	/* Another slot's, with the same low bits. */
+	assert_false(vb_yard_view(t->seen, qpn + (1u << VB_QPN_BITS), &v));
+	assert_true(vb_yard_view(t->seen, qpn, &v));
+	vb_yard_hide(t->own, 77);
+	assert_false(vb_yard_is_current(t->seen, qpn, &v));
+	assert_false(vb_yard_view(t->seen, qpn, &v));
+}
+
+static void map__only_what_cannot_shrink(void **state)
+{
+	int fd = memfd_create("small", MFD_ALLOW_SEALING);
+	struct yards *t = *state;
+	const struct vb_yard *y;
+
+	assert_int_equal(vb_yard_map(fd, SLOT, &y), -EPROTO);
+	assert_int_equal(ftruncate(fd, sizeof(struct vb_yard)), 0);
+	assert_int_equal(vb_yard_map(fd, SLOT, &y), -EPROTO);
+	close(fd);
+	assert_int_equal(vb_yard_map(t->fd, SLOT + 1, &y), -EPROTO);
+	t->own->version++;
+	assert_int_equal(vb_yard_map(t->fd, SLOT, &y), -EPROTO);
+}
+
+static void map__readers_cannot_write(void **state)
+{
+	struct yards *t = *state;
+	int readable;
+
+	assert_int_equal(vb_shm_share_readable(t->fd, &readable), 0);
+	assert_ptr_equal(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED,
+			      readable, 0),
+			 MAP_FAILED);
+	close(readable);
+}
+
+/* As the owner's thread: until it is killed. */
+static pid_t live_elsewhere(struct yards *t)
+{
+	int ready[2];
+	pid_t child;
+	char byte;
+
+	assert_int_equal(pipe(ready), 0);
+	child = fork();
+	if (child == 0) {
+		void *at;
+
+		/* A child does not have its parent's. */
+		if (vb_shm_map(t->fd, sizeof(struct vb_yard), true, &at))
+			_exit(1);
+		vb_yard_live(at);
+		if (write(ready[1], "", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	return child;
+}
+
+static void alive__until_killed(void **state)
+{
+	struct yards *t = *state;
+	pid_t child;
+
+	assert_false(vb_yard_is_alive(t->seen));
+	child = live_elsewhere(t);
+	assert_true(vb_yard_is_alive(t->seen));
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_false(vb_yard_is_alive(t->seen));
+}
+
+static void alive__until_it_says_so(void **state)
+{
+	struct yards *t = *state;
+
+	vb_yard_live(t->own);
+	assert_true(vb_yard_is_alive(t->seen));
+	vb_yard_die(t->own);
+	assert_false(vb_yard_is_alive(t->seen));
+}
+
+static void open__only_with_the_nonce(void **state)
+{
+	struct yards *t = *state;
+
+	if (!vb_yard_is_open(t->seen, getpid()))
+		skip(); /* process_vm_readv is denied here */
+	t->own->nonce_at = (uintptr_t)&t->fd;
+	assert_false(vb_yard_is_open(t->seen, getpid()));
+	t->own->nonce_at = 8; /* nothing is there */
+	assert_false(vb_yard_is_open(t->seen, getpid()));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(allow__every_byte_around_a_region),
+		TEST(allow__key_domain_rights_queue_pair),
+		TEST(view__follows_the_queue_pair),
+		TEST(map__only_what_cannot_shrink),
+		TEST(map__readers_cannot_write),
+		TEST(alive__until_killed),
+		TEST(alive__until_it_says_so),
+		TEST(open__only_with_the_nonce),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
