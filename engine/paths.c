@@ -106,6 +106,12 @@ static bool send_all(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	return vb_ib_transport.send(qp, now, out) || more;
 }
 
+/* Packets' answers bring the next step; what goes near goes at once. */
+static bool can_wait(const struct vb_qp *qp)
+{
+	return qp->way == WAY_PACKETS && vb_ib_transport.can_wait(qp);
+}
+
 static vb_time deadline(const struct vb_qp *qp)
 {
 	return VB_MIN(vb_ib_transport.deadline(qp), vb_near_deadline(qp));
@@ -118,6 +124,7 @@ const struct vb_transport_ops vb_paths_transport = {
 	.enter = enter,
 	.recv = recv_packet,
 	.send = send_all,
+	.can_wait = can_wait,
 	.deadline = deadline,
 };
 
