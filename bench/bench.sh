@@ -94,6 +94,10 @@ measure() {
 		table "$table"
 	} >"$BENCH_OUT/$table.md"
 	cat "$BENCH_OUT/$table.md"
+	[ -e "$BENCH_OUT/$table.whole" ] || {
+		echo "bench: $table was interrupted" >&2
+		return 1
+	}
 	[ "$BENCH_EFFORT" = full ] && [ -z "${BENCH_ONLY:-}" ] ||
 		return $status
 	splice "$table" "$BENCH_OUT/$table.md"

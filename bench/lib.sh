@@ -32,6 +32,7 @@ bench_begin() {
 	shift
 	tests_begin "$@"
 	mkdir -p "$out"
+	rm -f "$out/$table".*
 	rows=$out/$table.rows
 	curves=$out/$table.curves
 	: >"$rows"
@@ -41,13 +42,14 @@ bench_begin() {
 
 # bench_cannot "WHY": the table is left as it was.
 bench_cannot() {
-	rm -f "$out/$table".{rows,curves}
+	rm -f "$out/$table".*
 	echo "  not measured here: $1"
 	exit 0
 }
 
-# Its status is the script's: 1 when a row failed.
+# The table is whole. Its status is the script's: 1 when a row failed.
 bench_end() {
+	touch "$out/$table.whole"
 	! cut -f 2,5 "$rows" "$curves" | grep -qw failed
 }
 

@@ -100,7 +100,6 @@ path() {
 	} >>"$out/profile.text"
 }
 
-rm -f "$out/profile.text"
 bandwidth_span
 # shellcheck disable=SC2206 # words
 span_words=($REPLY)
@@ -114,4 +113,4 @@ path "The wire, \`ib_write_bw -s 1048576\`" b \
 path "One host, \`ib_write_bw -s 8\`" a ib_write_bw -s 8 "${span_words[@]}"
 path "One host, \`ib_write_bw -s 1048576\`" a \
 	ib_write_bw -s 1048576 "${span_words[@]}"
-[ -s "$out/profile.text" ]
+[ -s "$out/profile.text" ] && bench_end
