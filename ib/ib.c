@@ -46,6 +46,7 @@ static void rc_detach(struct vb_qp *qp)
 {
 	vb_early_clear(qp->adapter, &vb_rc(qp)->req.early);
 	vb_early_clear(qp->adapter, &vb_rc(qp)->resp.early);
+	vb_replay_fini(&vb_rc(qp)->resp.replay);
 	free(qp->tp);
 	qp->tp = NULL;
 }

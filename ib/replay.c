@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The responder's memory of READ and atomic requests. */
 #include "ib/replay.h"
+
+#include <stdlib.h>
+
 #include "wire/ib_hdr.h"
 
 static struct vb_answer *at(struct vb_replay *r, uint32_t index)
 {
-	return &r->ring[index % VB_MAX_RD_ATOM];
+	return &r->ring[index & (r->cap - 1)];
 }
 
 static void skip_done(struct vb_replay *r)
@@ -20,8 +23,16 @@ static void forget_oldest(struct vb_replay *r)
 		vb_replay_done(r);
 }
 
+void vb_replay_fini(struct vb_replay *r)
+{
+	free(r->ring);
+	r->ring = NULL;
+	r->cap = 0;
+}
+
 void vb_replay_reset(struct vb_replay *r, unsigned max_dest_rd_atomic)
 {
+	vb_replay_fini(r);
 	r->held = 0;
 	r->end = r->due = 0;
 	vb_replay_resize(r, max_dest_rd_atomic);
@@ -38,13 +49,29 @@ void vb_replay_resize(struct vb_replay *r, unsigned max_dest_rd_atomic)
 		forget_oldest(r);
 }
 
-bool vb_replay_has_room(const struct vb_replay *r)
+/* Room for as many as there are slots. False: no memory. */
+static bool make_ring(struct vb_replay *r)
 {
-	uint32_t oldest = r->end - r->slots;
+	struct vb_answer *ring, *old = r->ring;
 
-	if (r->held < r->slots)
+	if (VB_LIKELY(r->cap >= r->slots))
 		return true;
-	return r->slots && r->ring[oldest % VB_MAX_RD_ATOM].due != DUE_NEW;
+	ring = calloc(r->slots, sizeof(*ring));
+	if (!ring)
+		return false;
+	for (uint32_t i = r->end - r->held; i != r->end; i++)
+		ring[i & (r->slots - 1)] = *at(r, i);
+	r->ring = ring;
+	r->cap = r->slots;
+	free(old);
+	return true;
+}
+
+bool vb_replay_has_room(struct vb_replay *r)
+{
+	if (r->slots == 0 || !make_ring(r))
+		return false;
+	return r->held < r->slots || at(r, r->end - r->slots)->due != DUE_NEW;
 }
 
 struct vb_answer *vb_replay_add(struct vb_replay *r)
@@ -77,7 +104,7 @@ struct vb_answer *vb_replay_find(struct vb_replay *r, uint32_t psn)
 void vb_replay_again(struct vb_replay *r, struct vb_answer *a)
 {
 	uint32_t slot = (uint32_t)(a - r->ring);
-	uint32_t back = (r->end - 1 - slot) % VB_MAX_RD_ATOM;
+	uint32_t back = (r->end - 1 - slot) & (r->cap - 1);
 	uint32_t index = r->end - 1 - back;
 
 	if (a->due == DUE_NOT)

@@ -17,7 +17,7 @@ enum vb_answer_due {
 };
 
 struct vb_answer {
-	uint8_t due; /* enum vb_answer_due */
+	uint8_t due;  /* enum vb_answer_due */
 	uint8_t kind; /* enum vb_ib_kind of the request */
 	/* the request as it first came */
 	uint32_t psn, count;
@@ -37,14 +37,19 @@ struct vb_replay {
 	uint32_t held;	/* entries of use, at most slots */
 	uint32_t end;	/* free-running index after the newest */
 	uint32_t due;	/* index of the oldest to be sent; end: none is */
-	struct vb_answer ring[VB_MAX_RD_ATOM];
+	/* Made when a request first needs it: most queue pairs get none. */
+	uint32_t cap; /* of ring; a power of two, or 0 */
+	struct vb_answer *ring;
 };
 
+/* @r is zeroed, or was reset before. */
 void vb_replay_reset(struct vb_replay *r, unsigned max_dest_rd_atomic);
+void vb_replay_fini(struct vb_replay *r);
 /* Keeps the newest. */
 void vb_replay_resize(struct vb_replay *r, unsigned max_dest_rd_atomic);
-/* May another request come in, without one never answered being lost? */
-bool vb_replay_has_room(const struct vb_replay *r);
+/* May another request come in, without one never answered being lost? Not
+ * without memory for it. */
+bool vb_replay_has_room(struct vb_replay *r);
 /* A place for it, cleared, due as new; the oldest is forgotten. */
 struct vb_answer *vb_replay_add(struct vb_replay *r);
 /* The entry that holds @psn, or NULL. */

@@ -501,6 +501,7 @@ void vb_resp_reset(struct vb_qp *qp)
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 
 	vb_early_clear(qp->adapter, &resp->early);
+	vb_replay_fini(&resp->replay);
 	*resp = (struct vb_resp){
 		.epsn = qp->attr.rq_psn & VB_PSN_MASK,
 		.ack_psn = vb_psn_add(qp->attr.rq_psn, VB_PSN_MASK),

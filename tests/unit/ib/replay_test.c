@@ -130,6 +130,30 @@ static void replay__fewer_slots_keep_the_newest(void **state)
 	assert_true(vb_replay_has_room(&r));
 }
 
+/* SQD: what is remembered stays, whatever is asked for. */
+static void replay__takes_no_memory_before_it_must(void **state)
+{
+	struct vb_answer *a;
+
+	vb_replay_reset(&r, 2);
+	assert_null(r.ring);
+	assert_null(vb_replay_find(&r, 1));
+	add(1, 1);
+	add(2, 1);
+	assert_int_equal(r.cap, 2);
+	vb_replay_done(&r);
+	vb_replay_resize(&r, 16);
+	add(3, 1);
+	assert_int_equal(r.cap, 16);
+	a = vb_replay_find(&r, 2);
+	assert_non_null(a);
+	assert_int_equal(a->psn, 2);
+	assert_ptr_equal(vb_replay_due(&r), a);
+	vb_replay_again(&r, vb_replay_find(&r, 1));
+	assert_int_equal(vb_replay_due(&r)->psn, 1);
+	vb_replay_fini(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -140,6 +164,7 @@ int main(void)
 		cmocka_unit_test(replay__a_repeat_gives_way_to_a_new_request),
 		cmocka_unit_test(replay__a_repeat_goes_before_what_is_later),
 		cmocka_unit_test(replay__fewer_slots_keep_the_newest),
+		cmocka_unit_test(replay__takes_no_memory_before_it_must),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
