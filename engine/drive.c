@@ -14,6 +14,9 @@
  */
 #define STEP_BATCHES 6
 
+#define FAR   (2 * VB_MSEC)
+#define GRAIN ((vb_time)1 << 19) /* half a ms; a power of two */
+
 static pthread_key_t txq_key;
 static bool have_txq_key;
 static pthread_once_t txq_once = PTHREAD_ONCE_INIT;
@@ -48,6 +51,15 @@ static struct vb_txq *my_txq(void)
 	if (have_txq_key)
 		pthread_setspecific(txq_key, thread_txq);
 	return thread_txq;
+}
+
+/* Far deadlines fall together, so that the thread wakes for many at once and
+ * not for each of thousands of queue pairs. */
+static vb_time coarse(vb_time at, vb_time now)
+{
+	if (at == VB_NEVER || at < now + FAR)
+		return at;
+	return (at | (GRAIN - 1)) + 1;
 }
 
 static void arm_timer(struct vb_engine *e, struct vb_qp *qp, vb_time at)
@@ -90,7 +102,7 @@ void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 		if (q->count)
 			e->link->ops->send(e->link, q);
 	}
-	arm_timer(e, qp, more ? now : ops->deadline(qp));
+	arm_timer(e, qp, more ? now : coarse(ops->deadline(qp), now));
 }
 
 void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
