@@ -1,0 +1,765 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Connections by two numbers: ours, which the peer repeats in every message
+ * after the first, and the peer's (CA GUID and number, CA GUID and queue
+ * pair), by which a REQ is known that came before.
+ */
+#include "mgmt/cm_ib.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/idtab.h"
+
+#define BUCKETS	     8192
+#define INDEX_BITS   17
+#define MRA_CODE     24 /* 68 s: what Linux asks for */
+#define LONGEST_CODE 24
+#define DREQ_RETRIES 15
+#define QPN_MASK     0xffffffu
+
+_Static_assert(VB_CM_MAX_CONNS == 1u << INDEX_BITS, "a number has its bits");
+
+struct vb_cm {
+	struct vb_cm_ops ops;
+	struct vb_timers timers;
+	struct vb_idtab *ids;
+	uint32_t secret, generation; /* numbers are hard to guess */
+	unsigned busy;
+	uint32_t next_tid;
+	struct vb_cm_conn *by_id[BUCKETS], *by_qpn[BUCKETS];
+};
+
+/* As Linux reckons: a power of two of milliseconds. */
+vb_time vb_cm_code_ns(unsigned code)
+{
+	code = VB_MIN(code, LONGEST_CODE);
+	return VB_MSEC << (code > 8 ? code - 8 : 0);
+}
+
+static bool is_busy(enum vb_cm_state state)
+{
+	return state != CM_CLOSED && state != CM_TIMEWAIT;
+}
+
+static void enter(struct vb_cm_conn *c, enum vb_cm_state to)
+{
+	c->cm->busy += is_busy(to);
+	c->cm->busy -= is_busy(c->state);
+	c->state = to;
+}
+
+static unsigned bucket(uint64_t guid, uint32_t number)
+{
+	return (unsigned)(((guid ^ guid >> 32) * 0x9e3779b1u ^
+			   number * 0x85ebca6bu) >>
+				  7 &
+			  (BUCKETS - 1));
+}
+
+/* Two chains of the same shape. */
+static void link_conn(struct vb_cm_conn *c)
+{
+	struct vb_cm_conn **id =
+		&c->cm->by_id[bucket(c->remote_guid, c->remote_id)];
+	struct vb_cm_conn **qpn =
+		&c->cm->by_qpn[bucket(c->remote_guid, c->remote_qpn)];
+
+	c->next_by_id = *id;
+	*id = c;
+	c->next_by_qpn = *qpn;
+	*qpn = c;
+}
+
+static void unlink_conn(struct vb_cm_conn *c)
+{
+	struct vb_cm_conn **p =
+		&c->cm->by_id[bucket(c->remote_guid, c->remote_id)];
+
+	while (*p && *p != c)
+		p = &(*p)->next_by_id;
+	if (*p)
+		*p = c->next_by_id;
+	p = &c->cm->by_qpn[bucket(c->remote_guid, c->remote_qpn)];
+	while (*p && *p != c)
+		p = &(*p)->next_by_qpn;
+	if (*p)
+		*p = c->next_by_qpn;
+}
+
+static struct vb_cm_conn *find_by_id(struct vb_cm *cm, uint64_t guid,
+				     uint32_t id)
+{
+	struct vb_cm_conn *c = cm->by_id[bucket(guid, id)];
+
+	while (c &&
+	       !(c->passive && c->remote_guid == guid && c->remote_id == id))
+		c = c->next_by_id;
+	return c;
+}
+
+static struct vb_cm_conn *find_by_qpn(struct vb_cm *cm, uint64_t guid,
+				      uint32_t qpn)
+{
+	struct vb_cm_conn *c = cm->by_qpn[bucket(guid, qpn)];
+
+	while (c && !(c->remote_guid == guid && c->remote_qpn == qpn))
+		c = c->next_by_qpn;
+	return c;
+}
+
+static bool same_path(const struct vb_cm_conn *c,
+		      const struct vb_mad_path *path)
+{
+	return vb_gid_equal(&c->path.dgid, &path->dgid) &&
+	       vb_gid_equal(&c->path.sgid, &path->sgid);
+}
+
+/* The connection that a peer means by our number, if it is that peer. */
+static struct vb_cm_conn *
+find_mine(struct vb_cm *cm, const struct vb_mad_path *path, uint32_t local_id)
+{
+	uint32_t index = (local_id ^ cm->secret) & (VB_CM_MAX_CONNS - 1);
+	struct vb_cm_conn *c = vb_idtab_get(cm->ids, index);
+
+	return c && c->local_id == local_id && same_path(c, path) ? c : NULL;
+}
+
+static struct vb_cm_conn *make_conn(struct vb_cm *cm,
+				    const struct vb_mad_path *path)
+{
+	struct vb_cm_conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	if (vb_idtab_add(cm->ids, c, &c->index)) {
+		free(c);
+		return NULL;
+	}
+	c->cm = cm;
+	c->path = *path;
+	c->local_id = (cm->generation++ << INDEX_BITS | c->index) ^ cm->secret;
+	c->linger = vb_cm_code_ns(VB_CM_ACK_TIMEOUT);
+	vb_timer_init(&c->timer);
+	return c;
+}
+
+static void free_conn(struct vb_cm_conn *c)
+{
+	enter(c, CM_CLOSED);
+	vb_timer_cancel(&c->cm->timers, &c->timer);
+	unlink_conn(c);
+	vb_idtab_del(c->cm->ids, c->index);
+	free(c);
+}
+
+/* Without memory for a timer, a message is as good as lost: the peer's time
+ * runs out. */
+static void set_timer(struct vb_cm_conn *c, vb_time at)
+{
+	if (vb_timer_set(&c->cm->timers, &c->timer, at))
+		vb_timer_cancel(&c->cm->timers, &c->timer);
+}
+
+static void close_conn(struct vb_cm_conn *c)
+{
+	enter(c, CM_CLOSED);
+	vb_timer_cancel(&c->cm->timers, &c->timer);
+	/* The peer's numbers are free to be used again. */
+	unlink_conn(c);
+	if (!c->owner)
+		free_conn(c);
+}
+
+static void send_mad(struct vb_cm_conn *c, const uint8_t mad[VB_MAD_BYTES])
+{
+	c->cm->ops.out.send(c->cm->ops.out.arg, &c->path, mad);
+}
+
+static void send_msg(struct vb_cm_conn *c, struct vb_cm_msg *m, uint64_t tid)
+{
+	uint8_t mad[VB_MAD_BYTES];
+
+	m->tid = tid;
+	m->local_id = c->local_id;
+	m->remote_id = c->remote_id;
+	vb_cm_put(mad, m);
+	send_mad(c, mad);
+}
+
+/* Send, and again until something comes. */
+static void send_until_answered(struct vb_cm_conn *c, struct vb_cm_msg *m,
+				uint64_t tid, vb_time now)
+{
+	m->tid = tid;
+	m->local_id = c->local_id;
+	m->remote_id = c->remote_id;
+	vb_cm_put(c->mad, m);
+	c->tries_left = c->max_tries;
+	send_mad(c, c->mad);
+	set_timer(c, now + c->patience);
+}
+
+static void send_plain(struct vb_cm_conn *c, enum vb_cm_attr attr, uint64_t tid)
+{
+	struct vb_cm_msg m = { .attr = (uint16_t)attr };
+
+	send_msg(c, &m, tid);
+}
+
+static void send_mra(struct vb_cm_conn *c, enum vb_cm_answered message)
+{
+	struct vb_cm_msg m = { .attr = CM_MRA };
+
+	m.answer.message = (uint8_t)message;
+	m.answer.timeout = MRA_CODE;
+	send_msg(c, &m, c->tid);
+}
+
+static enum vb_cm_answered what_is_rejected(const struct vb_cm_conn *c)
+{
+	if (c->state == CM_REQ_RCVD)
+		return CM_ANSWERS_REQ;
+	return c->state == CM_REP_RCVD ? CM_ANSWERS_REP : CM_ANSWERS_OTHER;
+}
+
+/* To a peer that may not have our number yet, the REQ's sender says who it is
+ * (IBA 12.6.7.2, reason 4). */
+static void send_rej(struct vb_cm_conn *c, unsigned reason, const void *data,
+		     unsigned bytes)
+{
+	struct vb_cm_msg m = { .attr = CM_REJ };
+
+	m.answer.message = (uint8_t)what_is_rejected(c);
+	m.answer.reason = (uint16_t)reason;
+	if (bytes)
+		memcpy(m.private_data, data,
+		       VB_MIN(bytes, vb_cm_private_bytes(CM_REJ)));
+	send_msg(c, &m, c->tid);
+}
+
+static void tell(struct vb_cm_conn *c, enum vb_cm_happening what,
+		 const struct vb_cm_msg *m)
+{
+	if (c->owner)
+		c->cm->ops.happen(c->cm->ops.arg, c, what, m);
+}
+
+/* Told last: the owner may release it, and then it is gone. */
+static void end(struct vb_cm_conn *c, enum vb_cm_happening what,
+		const struct vb_cm_msg *m)
+{
+	bool owned = c->owner;
+
+	close_conn(c);
+	if (owned)
+		tell(c, what, m);
+}
+
+static void wait_out(struct vb_cm_conn *c, vb_time now)
+{
+	enter(c, CM_TIMEWAIT);
+	set_timer(c, now + c->linger);
+}
+
+static void send_dreq(struct vb_cm_conn *c, vb_time now)
+{
+	struct vb_cm_msg m = { .attr = CM_DREQ, .remote_qpn = c->remote_qpn };
+
+	enter(c, CM_DREQ_SENT);
+	c->max_tries = DREQ_RETRIES;
+	c->patience = vb_cm_code_ns(VB_CM_TIMEOUT_CODE);
+	c->disconnect_tid = (uint64_t)c->local_id << 32 | c->cm->next_tid++;
+	send_until_answered(c, &m, c->disconnect_tid, now);
+}
+
+/* Messages that no connection is there for. */
+
+static void refuse_req(struct vb_cm *cm, const struct vb_mad_path *path,
+		       const struct vb_cm_msg *req, unsigned reason)
+{
+	struct vb_cm_msg m = { .attr = CM_REJ,
+			       .tid = req->tid,
+			       .remote_id = req->local_id };
+	uint8_t mad[VB_MAD_BYTES];
+
+	m.answer.message = CM_ANSWERS_REQ;
+	m.answer.reason = (uint16_t)reason;
+	vb_cm_put(mad, &m);
+	cm->ops.out.send(cm->ops.out.arg, path, mad);
+}
+
+/* IBA 12.9.8.3.1: the peer lost what we lost; it may go. */
+static void answer_unknown_dreq(struct vb_cm *cm,
+				const struct vb_mad_path *path,
+				const struct vb_cm_msg *dreq)
+{
+	struct vb_cm_msg m = { .attr = CM_DREP,
+			       .tid = dreq->tid,
+			       .local_id = dreq->remote_id,
+			       .remote_id = dreq->local_id };
+	uint8_t mad[VB_MAD_BYTES];
+
+	vb_cm_put(mad, &m);
+	cm->ops.out.send(cm->ops.out.arg, path, mad);
+}
+
+/*
+ * The peer uses again what we believe connected: it must have lost that
+ * connection. The new one is refused and the old one ended; the peer's next
+ * try finds the way free (IBA 12.9.8.3.1).
+ */
+static void clear_stale(struct vb_cm_conn *old, vb_time now)
+{
+	if (old->state == CM_ESTABLISHED || old->state == CM_REP_SENT)
+		send_dreq(old, now);
+}
+
+static void keep_request(struct vb_cm_conn *c, const struct vb_cm_msg *m)
+{
+	const struct vb_cm_req *q = &m->req;
+
+	c->passive = true;
+	c->tid = m->tid;
+	c->remote_id = m->local_id;
+	c->remote_guid = q->ca_guid;
+	c->remote_qpn = q->qpn;
+	c->max_tries = q->max_cm_retries;
+	c->patience = vb_cm_code_ns(q->local_timeout) +
+		      2 * vb_cm_code_ns(VB_CM_LIFE_CODE);
+	c->linger = vb_cm_code_ns(VB_MAX(q->path.ack_timeout, 8));
+}
+
+static void meet(struct vb_cm *cm, const struct vb_mad_path *path,
+		 const struct vb_cm_msg *m)
+{
+	struct vb_cm_conn *c = make_conn(cm, path);
+	unsigned reason;
+
+	if (!c) {
+		refuse_req(cm, path, m, CM_REJ_NO_RESOURCES);
+		return;
+	}
+	keep_request(c, m);
+	link_conn(c);
+	enter(c, CM_REQ_RCVD);
+	reason = cm->ops.request(cm->ops.arg, c, m);
+	if (reason == 0)
+		return;
+	send_rej(c, reason, NULL, 0);
+	free_conn(c);
+}
+
+/* A REQ that came before. Our answer to it is lost, or not given yet. */
+static void repeat_answer(struct vb_cm_conn *c)
+{
+	if (c->state == CM_REQ_RCVD)
+		send_mra(c, CM_ANSWERS_REQ);
+	else if (c->state == CM_REP_SENT)
+		send_mad(c, c->mad);
+}
+
+static void on_req(struct vb_cm *cm, const struct vb_mad_path *path,
+		   const struct vb_cm_msg *m, vb_time now)
+{
+	struct vb_cm_conn *c = find_by_id(cm, m->req.ca_guid, m->local_id);
+
+	if (c && same_path(c, path) && c->remote_qpn == m->req.qpn) {
+		repeat_answer(c);
+		return;
+	}
+	if (!c)
+		c = find_by_qpn(cm, m->req.ca_guid, m->req.qpn);
+	if (!c) {
+		meet(cm, path, m);
+		return;
+	}
+	refuse_req(cm, path, m, CM_REJ_STALE_CONN);
+	/* Who only claims to be that adapter ends nobody's connection. */
+	if (vb_gid_equal(&c->path.dgid, &path->dgid))
+		clear_stale(c, now);
+}
+
+/* Messages to a connection. */
+
+static void take_reply(struct vb_cm_conn *c, const struct vb_cm_msg *m,
+		       vb_time now)
+{
+	if (m->tid != c->tid)
+		return;
+	vb_timer_cancel(&c->cm->timers, &c->timer);
+	unlink_conn(c);
+	c->remote_id = m->local_id;
+	c->remote_guid = m->rep.ca_guid;
+	c->remote_qpn = m->rep.qpn;
+	link_conn(c);
+	enter(c, CM_REP_RCVD);
+	tell(c, CM_HAS_REPLY, m);
+}
+
+/* The owner is still thinking. */
+static void ask_patience(struct vb_cm_conn *c, const struct vb_cm_msg *m,
+			 vb_time now)
+{
+	if (m->local_id == c->remote_id)
+		send_mra(c, CM_ANSWERS_REP);
+}
+
+/* Our RTU was lost. */
+static void repeat_rtu(struct vb_cm_conn *c, const struct vb_cm_msg *m,
+		       vb_time now)
+{
+	if (!c->passive && m->local_id == c->remote_id)
+		send_plain(c, CM_RTU, c->tid);
+}
+
+static void extend(struct vb_cm_conn *c, const struct vb_cm_msg *m, vb_time now)
+{
+	static const enum vb_cm_answered answers[CM_STATES] = {
+		[CM_REQ_SENT] = CM_ANSWERS_REQ,
+		[CM_REP_SENT] = CM_ANSWERS_REP,
+	};
+
+	if (m->answer.message == answers[c->state])
+		set_timer(c, now + vb_cm_code_ns(m->answer.timeout) +
+				     vb_cm_code_ns(VB_CM_LIFE_CODE));
+}
+
+static void take_ready(struct vb_cm_conn *c, const struct vb_cm_msg *m,
+		       vb_time now)
+{
+	vb_timer_cancel(&c->cm->timers, &c->timer);
+	enter(c, CM_ESTABLISHED);
+	tell(c, CM_IS_ESTABLISHED, NULL);
+}
+
+static void take_rejection(struct vb_cm_conn *c, const struct vb_cm_msg *m,
+			   vb_time now)
+{
+	end(c, CM_IS_REJECTED, m);
+}
+
+/* Late, or by a peer that believes the connection dead. */
+static void take_late_rejection(struct vb_cm_conn *c, const struct vb_cm_msg *m,
+				vb_time now)
+{
+	wait_out(c, now);
+	tell(c, CM_IS_DISCONNECTED, NULL);
+}
+
+static void take_dreq(struct vb_cm_conn *c, const struct vb_cm_msg *m,
+		      vb_time now)
+{
+	if (m->remote_qpn != c->local_qpn)
+		return;
+	c->disconnect_tid = m->tid;
+	send_plain(c, CM_DREP, m->tid);
+	wait_out(c, now);
+	tell(c, CM_IS_DISCONNECTED, NULL);
+}
+
+static void repeat_drep(struct vb_cm_conn *c, const struct vb_cm_msg *m,
+			vb_time now)
+{
+	send_plain(c, CM_DREP, m->tid);
+}
+
+static void take_drep(struct vb_cm_conn *c, const struct vb_cm_msg *m,
+		      vb_time now)
+{
+	if (m->tid != c->disconnect_tid)
+		return;
+	wait_out(c, now);
+	tell(c, CM_IS_DISCONNECTED, NULL);
+}
+
+typedef void (*handler)(struct vb_cm_conn *c, const struct vb_cm_msg *m,
+			vb_time now);
+
+/* What is not here is late, early or wrong, and says nothing. */
+// clang-format off
+#define COLUMN(message) [CM_##message - CM_REQ]
+static const handler handlers[CM_STATES][CM_SIDR_REP - CM_REQ + 1] = {
+	[CM_REQ_SENT] = {
+		COLUMN(REP)  = take_reply,
+		COLUMN(MRA)  = extend,
+		COLUMN(REJ)  = take_rejection,
+	},
+	[CM_REQ_RCVD] = {
+		COLUMN(REJ)  = take_rejection,
+	},
+	[CM_REP_SENT] = {
+		COLUMN(RTU)  = take_ready,
+		COLUMN(MRA)  = extend,
+		COLUMN(REJ)  = take_rejection,
+		COLUMN(DREQ) = take_dreq,
+	},
+	[CM_REP_RCVD] = {
+		COLUMN(REP)  = ask_patience,
+		COLUMN(REJ)  = take_rejection,
+		COLUMN(DREQ) = take_dreq,
+	},
+	[CM_ESTABLISHED] = {
+		COLUMN(REP)  = repeat_rtu,
+		COLUMN(REJ)  = take_late_rejection,
+		COLUMN(DREQ) = take_dreq,
+	},
+	[CM_DREQ_SENT] = {
+		COLUMN(REJ)  = take_late_rejection,
+		COLUMN(DREQ) = take_dreq,
+		COLUMN(DREP) = take_drep,
+	},
+	[CM_TIMEWAIT] = {
+		COLUMN(DREQ) = repeat_drep,
+	},
+};
+#undef COLUMN
+// clang-format on
+
+/* A REJ may come before its sender knew our number, or we its: then the REQ's
+ * transaction tells (IBA 12.6.7). */
+static bool is_from_peer(const struct vb_cm_conn *c, const struct vb_cm_msg *m)
+{
+	if (m->attr == CM_REP || m->attr == CM_MRA || m->attr == CM_REJ)
+		if (c->state == CM_REQ_SENT)
+			return m->tid == c->tid;
+	return m->local_id == c->remote_id ||
+	       (m->attr == CM_REJ && m->tid == c->tid);
+}
+
+static void on_other(struct vb_cm *cm, const struct vb_mad_path *path,
+		     const struct vb_cm_msg *m, vb_time now)
+{
+	struct vb_cm_conn *c = find_mine(cm, path, m->remote_id);
+	handler h = NULL;
+
+	if (c && is_from_peer(c, m))
+		h = handlers[c->state][m->attr - CM_REQ];
+	else
+		c = NULL;
+	if (h)
+		h(c, m, now);
+	else if (m->attr == CM_DREQ && !c)
+		answer_unknown_dreq(cm, path, m);
+}
+
+/* Who gave up waiting for our REP may not have learnt our number. */
+static struct vb_cm_conn *find_abandoned(struct vb_cm *cm,
+					 const struct vb_mad_path *path,
+					 const struct vb_cm_msg *m)
+{
+	struct vb_cm_conn *c;
+
+	if (m->attr != CM_REJ || m->remote_id != 0 ||
+	    m->answer.reason != CM_REJ_TIMEOUT || m->answer.info_bytes < 8)
+		return NULL;
+	c = find_by_id(cm, vb_load_be(m->answer.info, 8), m->local_id);
+	return c && same_path(c, path) ? c : NULL;
+}
+
+void vb_cm_recv(struct vb_cm *cm, const struct vb_mad_path *path,
+		const uint8_t *bytes, size_t len, vb_time now)
+{
+	struct vb_cm_conn *c;
+	struct vb_cm_msg m;
+
+	if (!vb_cm_get(bytes, len, &m))
+		return;
+	if (m.attr == CM_REQ) {
+		on_req(cm, path, &m, now);
+		return;
+	}
+	c = find_abandoned(cm, path, &m);
+	if (c)
+		m.remote_id = c->local_id;
+	on_other(cm, path, &m, now);
+}
+
+/* Time. */
+
+/* The REQ's receiver knows us by GUID and number only. */
+static void abandon(struct vb_cm_conn *c)
+{
+	struct vb_cm_msg req, m = { .attr = CM_REJ };
+
+	m.answer.reason = CM_REJ_TIMEOUT;
+	m.answer.message = CM_ANSWERS_OTHER;
+	if (c->state == CM_REQ_SENT && vb_cm_get(c->mad, VB_MAD_BYTES, &req)) {
+		m.answer.message = CM_ANSWERS_REQ;
+		m.answer.info_bytes = 8;
+		vb_store_be(m.answer.info, req.req.ca_guid, 8);
+	}
+	send_msg(c, &m, c->tid);
+}
+
+static void run_out(struct vb_cm_conn *c, vb_time now)
+{
+	switch (c->state) {
+	case CM_REQ_SENT:
+	case CM_REP_SENT:
+		abandon(c);
+		end(c, CM_IS_UNREACHABLE, NULL);
+		break;
+	case CM_DREQ_SENT:
+		wait_out(c, now);
+		tell(c, CM_IS_DISCONNECTED, NULL);
+		break;
+	case CM_TIMEWAIT:
+		end(c, CM_IS_OVER, NULL);
+		break;
+	default:
+		break;
+	}
+}
+
+static void expire(struct vb_cm_conn *c, vb_time now)
+{
+	bool repeats = c->state == CM_REQ_SENT || c->state == CM_REP_SENT ||
+		       c->state == CM_DREQ_SENT;
+
+	if (!repeats || c->tries_left == 0) {
+		run_out(c, now);
+		return;
+	}
+	c->tries_left--;
+	send_mad(c, c->mad);
+	set_timer(c, now + c->patience);
+}
+
+vb_time vb_cm_deadline(const struct vb_cm *cm)
+{
+	return vb_timers_next(&cm->timers);
+}
+
+void vb_cm_tick(struct vb_cm *cm, vb_time now)
+{
+	struct vb_timer *t;
+
+	while ((t = vb_timers_pop(&cm->timers, now)))
+		expire(VB_CONTAINER_OF(t, struct vb_cm_conn, timer), now);
+}
+
+unsigned vb_cm_busy(const struct vb_cm *cm)
+{
+	return cm->busy;
+}
+
+/* The owner's doors. */
+
+int vb_cm_connect(struct vb_cm *cm, struct vb_cm_msg *req,
+		  const struct vb_mad_path *path, void *owner, vb_time now,
+		  struct vb_cm_conn **conn)
+{
+	struct vb_cm_conn *c = make_conn(cm, path);
+
+	if (!c)
+		return vb_idtab_used(cm->ids) == VB_CM_MAX_CONNS ? -EAGAIN
+								 : -ENOMEM;
+	c->owner = owner;
+	c->local_qpn = req->req.qpn & QPN_MASK;
+	c->tid = (uint64_t)c->local_id << 32 | cm->next_tid++;
+	c->max_tries = req->req.max_cm_retries;
+	c->patience = vb_cm_code_ns(req->req.remote_timeout) +
+		      2 * vb_cm_code_ns(VB_CM_LIFE_CODE);
+	enter(c, CM_REQ_SENT); /* the peer's numbers come with its REP */
+	*conn = c;
+	send_until_answered(c, req, c->tid, now);
+	return 0;
+}
+
+int vb_cm_accept(struct vb_cm_conn *c, struct vb_cm_msg *rep, vb_time now)
+{
+	if (c->state != CM_REQ_RCVD)
+		return -EINVAL;
+	c->local_qpn = rep->rep.qpn & QPN_MASK;
+	enter(c, CM_REP_SENT);
+	send_until_answered(c, rep, c->tid, now);
+	return 0;
+}
+
+int vb_cm_establish(struct vb_cm_conn *c, vb_time now)
+{
+	if (c->state == CM_REP_SENT) {
+		take_ready(c, NULL, now);
+		return 0;
+	}
+	if (c->state != CM_REP_RCVD)
+		return -EINVAL;
+	enter(c, CM_ESTABLISHED);
+	send_plain(c, CM_RTU, c->tid);
+	return 0;
+}
+
+int vb_cm_reject(struct vb_cm_conn *c, unsigned reason,
+		 const void *private_data, unsigned bytes)
+{
+	if (c->state != CM_REQ_RCVD && c->state != CM_REP_RCVD)
+		return -EINVAL;
+	send_rej(c, reason, private_data, bytes);
+	close_conn(c);
+	return 0;
+}
+
+int vb_cm_disconnect(struct vb_cm_conn *c, vb_time now)
+{
+	if (c->state != CM_ESTABLISHED && c->state != CM_REP_SENT)
+		return -EINVAL;
+	send_dreq(c, now);
+	return 0;
+}
+
+void vb_cm_release(struct vb_cm_conn *c, vb_time now)
+{
+	c->owner = NULL;
+	switch (c->state) {
+	case CM_CLOSED:
+		free_conn(c);
+		break;
+	case CM_REQ_SENT:
+		abandon(c);
+		close_conn(c);
+		break;
+	case CM_REQ_RCVD:
+	case CM_REP_RCVD:
+		send_rej(c, CM_REJ_CONSUMER, NULL, 0);
+		close_conn(c);
+		break;
+	case CM_REP_SENT:
+	case CM_ESTABLISHED:
+		send_dreq(c, now);
+		break;
+	default: /* ends by itself */
+		break;
+	}
+}
+
+struct vb_cm *vb_cm_create(const struct vb_cm_ops *ops)
+{
+	struct vb_cm *cm = calloc(1, sizeof(*cm));
+
+	if (!cm)
+		return NULL;
+	cm->ids = vb_idtab_create(VB_CM_MAX_CONNS, 0);
+	if (!cm->ids) {
+		free(cm);
+		return NULL;
+	}
+	cm->ops = *ops;
+	cm->secret = ops->random();
+	cm->generation = ops->random();
+	cm->next_tid = ops->random();
+	vb_timers_init(&cm->timers);
+	return cm;
+}
+
+void vb_cm_destroy(struct vb_cm *cm)
+{
+	struct vb_cm_conn *c;
+
+	for (uint32_t i = 0; i < VB_CM_MAX_CONNS && vb_idtab_used(cm->ids); i++)
+		if ((c = vb_idtab_get(cm->ids, i)))
+			free_conn(c);
+	vb_idtab_destroy(cm->ids);
+	vb_timers_fini(&cm->timers);
+	free(cm);
+}

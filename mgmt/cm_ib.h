@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The InfiniBand communication manager (IBA 12): how two ends agree on a
+ * connection, and that it is over. A state machine without I/O: messages and
+ * the time are handed in, messages go out through mgmt/mad_out.h, and what a
+ * connection's owner should know through struct vb_cm_ops. Not locked: one
+ * thread.
+ *
+ * A DREQ is answered at once; its owner is told, not asked (the connection
+ * managers of operating systems give programs no say in it either).
+ */
+#ifndef MGMT_CM_IB_H
+#define MGMT_CM_IB_H
+
+#include "base/timer.h"
+#include "mgmt/mad_out.h"
+
+/* What Linux's rdma_cm announces and so what peers expect. */
+#define VB_CM_TIMEOUT_CODE 20 /* of a response: 4.3 s */
+#define VB_CM_RETRIES	   15
+#define VB_CM_LIFE_CODE	   18 /* of a packet */
+#define VB_CM_ACK_TIMEOUT  19
+#define VB_CM_MAX_CONNS	   (1u << 17)
+
+enum vb_cm_state {
+	CM_CLOSED,   /* nothing more comes of it; waits for its owner */
+	CM_REQ_SENT, /* active: waits for REP */
+	CM_REQ_RCVD, /* passive: the owner is to accept or reject */
+	CM_REP_SENT, /* passive: waits for RTU */
+	CM_REP_RCVD, /* active: the owner is to establish or reject */
+	CM_ESTABLISHED,
+	CM_DREQ_SENT,
+	CM_TIMEWAIT, /* late packets die out; DREQ is still answered */
+	CM_STATES
+};
+
+enum vb_cm_happening {
+	CM_HAS_REPLY,	    /* REP: establish or reject it */
+	CM_IS_ESTABLISHED,  /* RTU */
+	CM_IS_REJECTED,	    /* REJ */
+	CM_IS_UNREACHABLE,  /* no answer */
+	CM_IS_DISCONNECTED, /* by either side, DREP or no DREP */
+	CM_IS_OVER,	    /* time wait has ended */
+};
+
+struct vb_cm_conn {
+	/* the owner's; NULL: it has none any more, and ends by itself */
+	void *owner;
+	/* for reading */
+	enum vb_cm_state state;
+	bool passive;
+	uint32_t local_id, remote_id;
+	uint64_t remote_guid;
+	uint32_t local_qpn, remote_qpn;
+	/* its own */
+	struct vb_cm *cm;
+	struct vb_mad_path path;
+	uint64_t tid, disconnect_tid;
+	uint32_t index;
+	unsigned tries_left, max_tries;
+	vb_time patience, linger;
+	struct vb_timer timer;
+	struct vb_cm_conn *next_by_id, *next_by_qpn;
+	uint8_t mad[VB_MAD_BYTES]; /* what is sent again: REQ, REP, DREQ */
+};
+
+struct vb_cm_ops {
+	/*
+	 * Somebody wants to connect. 0: @c is kept, its owner set, and to be
+	 * accepted or rejected; or why not (enum vb_cm_reason).
+	 */
+	unsigned (*request)(void *arg, struct vb_cm_conn *c,
+			    const struct vb_cm_msg *req);
+	/* @m: REP or REJ where one came, else NULL. May call any door. */
+	void (*happen)(void *arg, struct vb_cm_conn *c,
+		       enum vb_cm_happening what, const struct vb_cm_msg *m);
+	void *arg;
+	struct vb_mad_out out;
+	uint32_t (*random)(void);
+};
+
+struct vb_cm;
+VB_MUST_CHECK struct vb_cm *vb_cm_create(const struct vb_cm_ops *ops);
+void vb_cm_destroy(struct vb_cm *cm);
+
+/* A MAD to queue pair 1; @path: the way back. Anything may be in it. */
+void vb_cm_recv(struct vb_cm *cm, const struct vb_mad_path *path,
+		const uint8_t *bytes, size_t len, vb_time now);
+/* When vb_cm_tick() has something to do. */
+vb_time vb_cm_deadline(const struct vb_cm *cm);
+void vb_cm_tick(struct vb_cm *cm, vb_time now);
+/* Connections under way or up. Those in time wait do not count. */
+unsigned vb_cm_busy(const struct vb_cm *cm);
+
+/*
+ * Send @req, its numbers filled in. -ENOMEM; -EAGAIN: all numbers are taken.
+ * *@conn is the caller's to release.
+ */
+VB_MUST_CHECK int vb_cm_connect(struct vb_cm *cm, struct vb_cm_msg *req,
+				const struct vb_mad_path *path, void *owner,
+				vb_time now, struct vb_cm_conn **conn);
+/* The owner's answer to a request. -EINVAL: it is not the time for it. */
+VB_MUST_CHECK int vb_cm_accept(struct vb_cm_conn *c, struct vb_cm_msg *rep,
+			       vb_time now);
+/* After CM_HAS_REPLY; or, passive, data came though no RTU did. -EINVAL. */
+VB_MUST_CHECK int vb_cm_establish(struct vb_cm_conn *c, vb_time now);
+/* A request or a reply; @c is closed then. -EINVAL: neither was to answer. */
+VB_MUST_CHECK int vb_cm_reject(struct vb_cm_conn *c, unsigned reason,
+			       const void *private_data, unsigned bytes);
+/* -EINVAL: it is not established. CM_IS_DISCONNECTED follows. */
+VB_MUST_CHECK int vb_cm_disconnect(struct vb_cm_conn *c, vb_time now);
+/* The owner forgets it, in whatever state: the peer is told what is due. */
+void vb_cm_release(struct vb_cm_conn *c, vb_time now);
+
+/* Milliseconds that a timeout code means to those who count them, in ns. */
+vb_time vb_cm_code_ns(unsigned code);
+
+#endif

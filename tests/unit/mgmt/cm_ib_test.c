@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One end of connections; the test is the other, message by message. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "mgmt/cm_ib.h"
+
+#define PEER_GUID 0x1111
+#define PEER_ID	  0x77
+#define PEER_QPN  0x1234
+#define OUR_QPN	  0x4321
+
+static struct vb_cm *cm;
+static struct vb_mad_path path;
+static vb_time now;
+static struct vb_cm_msg sent; /* the last */
+static unsigned sent_count;
+static int happened; /* the last; -1: nothing */
+static unsigned refuse_with, requests;
+static struct vb_cm_conn *conn;
+static int owner;
+
+static void catch_mad(void *arg, const struct vb_mad_path *to,
+		      const uint8_t mad[VB_MAD_BYTES])
+{
+	assert_true(vb_gid_equal(&to->dgid, &path.dgid));
+	assert_true(vb_cm_get(mad, VB_MAD_BYTES, &sent));
+	sent_count++;
+}
+
+static unsigned take_request(void *arg, struct vb_cm_conn *c,
+			     const struct vb_cm_msg *req)
+{
+	requests++;
+	if (refuse_with)
+		return refuse_with;
+	c->owner = &owner;
+	conn = c;
+	return 0;
+}
+
+static void note(void *arg, struct vb_cm_conn *c, enum vb_cm_happening what,
+		 const struct vb_cm_msg *m)
+{
+	assert_ptr_equal(c->owner, &owner);
+	happened = (int)what;
+}
+
+static uint32_t not_random(void)
+{
+	static uint32_t n = 0x12345;
+
+	return n += 0x10001;
+}
+
+static int begin(void **state)
+{
+	const struct vb_cm_ops ops = { .request = take_request,
+				       .happen = note,
+				       .out = { catch_mad, NULL },
+				       .random = not_random };
+
+	memset(&path, 0, sizeof(path));
+	path.dgid.raw[15] = 1;
+	path.sgid.raw[15] = 2;
+	now = VB_SEC;
+	sent_count = requests = refuse_with = 0;
+	happened = -1;
+	conn = NULL;
+	cm = vb_cm_create(&ops);
+	return cm ? 0 : -1;
+}
+
+static int finish(void **state)
+{
+	vb_cm_destroy(cm);
+	return 0;
+}
+
+static void deliver(struct vb_cm_msg *m)
+{
+	uint8_t mad[VB_MAD_BYTES];
+
+	vb_cm_put(mad, m);
+	sent_count = 0;
+	happened = -1;
+	vb_cm_recv(cm, &path, mad, sizeof(mad), now);
+}
+
+static void say(enum vb_cm_attr attr, uint64_t tid)
+{
+	struct vb_cm_msg m = { .attr = (uint16_t)attr,
+			       .tid = tid,
+			       .local_id = PEER_ID,
+			       .remote_id = conn ? conn->local_id : 0 };
+
+	if (attr == CM_REP) {
+		m.rep.qpn = PEER_QPN;
+		m.rep.ca_guid = PEER_GUID;
+	} else if (attr == CM_DREQ) {
+		m.remote_qpn = OUR_QPN;
+	} else if (attr == CM_REJ) {
+		m.answer.reason = CM_REJ_CONSUMER;
+	}
+	deliver(&m);
+}
+
+static void request(uint32_t id, uint32_t qpn)
+{
+	struct vb_cm_msg m = { .attr = CM_REQ, .tid = 9, .local_id = id };
+
+	m.req.ca_guid = PEER_GUID;
+	m.req.qpn = qpn;
+	m.req.local_timeout = m.req.remote_timeout = VB_CM_TIMEOUT_CODE;
+	m.req.max_cm_retries = 2;
+	m.req.path.ack_timeout = VB_CM_ACK_TIMEOUT;
+	deliver(&m);
+}
+
+static void run_timer(void)
+{
+	sent_count = 0;
+	happened = -1;
+	assert_true(vb_cm_deadline(cm) != VB_NEVER);
+	now = vb_cm_deadline(cm);
+	vb_cm_tick(cm, now);
+}
+
+static void expect_sent(enum vb_cm_attr attr)
+{
+	assert_int_equal(sent_count, 1);
+	assert_int_equal(sent.attr, attr);
+}
+
+static void accept_it(void)
+{
+	struct vb_cm_msg rep = { .attr = CM_REP };
+
+	rep.rep.qpn = OUR_QPN;
+	sent_count = 0;
+	assert_int_equal(vb_cm_accept(conn, &rep, now), 0);
+	expect_sent(CM_REP);
+	assert_int_equal(sent.remote_id, PEER_ID);
+	assert_int_equal(sent.tid, 9);
+}
+
+static void connect_it(void)
+{
+	struct vb_cm_msg m = { .attr = CM_REQ };
+
+	m.req.qpn = OUR_QPN;
+	m.req.ca_guid = 0x2222;
+	m.req.remote_timeout = VB_CM_TIMEOUT_CODE;
+	m.req.max_cm_retries = 2;
+	assert_int_equal(vb_cm_connect(cm, &m, &path, &owner, now, &conn), 0);
+	expect_sent(CM_REQ);
+}
+
+static void make_passive(void)
+{
+	request(PEER_ID, PEER_QPN);
+	accept_it();
+	say(CM_RTU, 9);
+	assert_int_equal(happened, CM_IS_ESTABLISHED);
+}
+
+static void make_active(void)
+{
+	connect_it();
+	say(CM_REP, sent.tid);
+	assert_int_equal(happened, CM_HAS_REPLY);
+	assert_int_equal(vb_cm_establish(conn, now), 0);
+	expect_sent(CM_RTU);
+	assert_int_equal(conn->state, CM_ESTABLISHED);
+}
+
+static void passive__asks_patience_then_repeats_its_reply(void **state)
+{
+	request(PEER_ID, PEER_QPN);
+	assert_int_equal(requests, 1);
+	assert_int_equal(sent_count, 0);
+	request(PEER_ID, PEER_QPN);
+	expect_sent(CM_MRA);
+	assert_int_equal(requests, 1);
+	accept_it();
+	request(PEER_ID, PEER_QPN);
+	expect_sent(CM_REP);
+	run_timer();
+	expect_sent(CM_REP);
+	say(CM_RTU, 9);
+	assert_int_equal(happened, CM_IS_ESTABLISHED);
+	assert_int_equal(vb_cm_deadline(cm), VB_NEVER);
+	request(PEER_ID, PEER_QPN);
+	assert_int_equal(sent_count, 0);
+	vb_cm_release(conn, now);
+	expect_sent(CM_DREQ);
+}
+
+static void passive__gives_up(void **state)
+{
+	request(PEER_ID, PEER_QPN);
+	accept_it();
+	run_timer();
+	run_timer();
+	expect_sent(CM_REP);
+	run_timer();
+	expect_sent(CM_REJ);
+	assert_int_equal(sent.answer.reason, CM_REJ_TIMEOUT);
+	assert_int_equal(happened, CM_IS_UNREACHABLE);
+	assert_int_equal(vb_cm_busy(cm), 0);
+	vb_cm_release(conn, now);
+}
+
+static void passive__refuses(void **state)
+{
+	refuse_with = CM_REJ_INVALID_SERVICE_ID;
+	request(PEER_ID, PEER_QPN);
+	expect_sent(CM_REJ);
+	assert_int_equal(sent.answer.reason, CM_REJ_INVALID_SERVICE_ID);
+	assert_int_equal(sent.remote_id, PEER_ID);
+	assert_int_equal(vb_cm_busy(cm), 0);
+}
+
+static void passive__hears_that_the_peer_gave_up(void **state)
+{
+	struct vb_cm_msg m = { .attr = CM_REJ, .tid = 9, .local_id = PEER_ID };
+
+	request(PEER_ID, PEER_QPN);
+	m.answer.reason = CM_REJ_TIMEOUT;
+	m.answer.info_bytes = 8;
+	vb_store_be(m.answer.info, PEER_GUID, 8);
+	deliver(&m);
+	assert_int_equal(happened, CM_IS_REJECTED);
+	vb_cm_release(conn, now);
+	assert_int_equal(vb_cm_busy(cm), 0);
+}
+
+static void active__repeats_and_gives_up(void **state)
+{
+	connect_it();
+	run_timer();
+	expect_sent(CM_REQ);
+	run_timer();
+	expect_sent(CM_REQ);
+	run_timer();
+	expect_sent(CM_REJ);
+	assert_int_equal(happened, CM_IS_UNREACHABLE);
+	vb_cm_release(conn, now);
+}
+
+static void active__is_patient_when_asked(void **state)
+{
+	struct vb_cm_msg m = { .attr = CM_MRA, .local_id = PEER_ID };
+	vb_time before;
+
+	connect_it();
+	before = vb_cm_deadline(cm);
+	m.tid = sent.tid;
+	m.remote_id = conn->local_id;
+	m.answer.timeout = 24;
+	deliver(&m);
+	assert_true(vb_cm_deadline(cm) > before + 60 * VB_SEC);
+	vb_cm_release(conn, now);
+	assert_int_equal(vb_cm_busy(cm), 0);
+}
+
+static void active__repeats_its_rtu(void **state)
+{
+	uint64_t tid;
+
+	make_active();
+	tid = sent.tid;
+	say(CM_REP, tid);
+	expect_sent(CM_RTU);
+	assert_int_equal(happened, -1);
+	vb_cm_release(conn, now);
+}
+
+static void active__is_rejected(void **state)
+{
+	connect_it();
+	say(CM_REJ, sent.tid + 1);
+	assert_int_equal(happened, -1);
+	say(CM_REJ, conn->tid);
+	assert_int_equal(happened, CM_IS_REJECTED);
+	say(CM_REP, conn->tid);
+	assert_int_equal(happened, -1);
+	vb_cm_release(conn, now);
+}
+
+static void both__disconnect_at_once(void **state)
+{
+	make_active();
+	assert_int_equal(vb_cm_disconnect(conn, now), 0);
+	say(CM_DREQ, 5);
+	expect_sent(CM_DREP);
+	assert_int_equal(sent.tid, 5);
+	assert_int_equal(happened, CM_IS_DISCONNECTED);
+	assert_int_equal(vb_cm_disconnect(conn, now), -EINVAL);
+	say(CM_DREQ, 5); /* the DREP was lost */
+	expect_sent(CM_DREP);
+	assert_int_equal(happened, -1);
+	run_timer();
+	assert_int_equal(happened, CM_IS_OVER);
+	vb_cm_release(conn, now);
+}
+
+static void both__disconnect_without_an_answer(void **state)
+{
+	make_passive();
+	assert_int_equal(vb_cm_disconnect(conn, now), 0);
+	for (int i = 0; i < 15; i++) {
+		run_timer();
+		expect_sent(CM_DREQ);
+		assert_int_equal(happened, -1);
+	}
+	run_timer();
+	assert_int_equal(happened, CM_IS_DISCONNECTED);
+	vb_cm_release(conn, now);
+	assert_int_equal(vb_cm_busy(cm), 0);
+	run_timer();
+	assert_int_equal(vb_cm_deadline(cm), VB_NEVER);
+}
+
+static void dreq__for_nobody_is_answered(void **state)
+{
+	struct vb_cm_msg m = {
+		.attr = CM_DREQ, .tid = 3, .local_id = 4, .remote_id = 5
+	};
+
+	deliver(&m);
+	expect_sent(CM_DREP);
+	assert_int_equal(sent.local_id, 5);
+	assert_int_equal(sent.remote_id, 4);
+}
+
+static void dreq__for_another_queue_pair_is_not_ours(void **state)
+{
+	struct vb_cm_msg m = { .attr = CM_DREQ, .local_id = PEER_ID };
+
+	make_passive();
+	m.remote_id = conn->local_id;
+	m.remote_qpn = OUR_QPN + 1;
+	deliver(&m);
+	assert_int_equal(sent_count, 0);
+	assert_int_equal(conn->state, CM_ESTABLISHED);
+	vb_cm_release(conn, now);
+}
+
+static void stale__peer_came_back(void **state)
+{
+	make_passive();
+	request(PEER_ID + 1, PEER_QPN);
+	assert_int_equal(requests, 1);
+	assert_int_equal(sent_count, 2); /* REJ, DREQ */
+	assert_int_equal(happened, -1);
+	say(CM_DREP, sent.tid);
+	assert_int_equal(happened, CM_IS_DISCONNECTED);
+	assert_int_equal(conn->state, CM_TIMEWAIT);
+	vb_cm_release(conn, now);
+	run_timer();
+	request(PEER_ID + 1, PEER_QPN);
+	assert_int_equal(requests, 2);
+	vb_cm_release(conn, now);
+}
+
+static void stranger__reaches_nothing(void **state)
+{
+	struct vb_gid real;
+
+	make_passive();
+	real = path.dgid;
+	path.dgid.raw[0] = 0xaa;
+	say(CM_DREQ, 1);
+	assert_int_equal(conn->state, CM_ESTABLISHED);
+	assert_int_equal(happened, -1);
+	request(PEER_ID + 1, PEER_QPN);
+	expect_sent(CM_REJ);
+	assert_int_equal(conn->state, CM_ESTABLISHED);
+	path.dgid = real;
+	vb_cm_release(conn, now);
+}
+
+static void doors__refuse_at_the_wrong_time(void **state)
+{
+	struct vb_cm_msg rep = { .attr = CM_REP };
+
+	connect_it();
+	assert_int_equal(vb_cm_accept(conn, &rep, now), -EINVAL);
+	assert_int_equal(vb_cm_establish(conn, now), -EINVAL);
+	assert_int_equal(vb_cm_disconnect(conn, now), -EINVAL);
+	assert_int_equal(vb_cm_reject(conn, 28, NULL, 0), -EINVAL);
+	vb_cm_release(conn, now);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, finish)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(passive__asks_patience_then_repeats_its_reply),
+		TEST(passive__gives_up),
+		TEST(passive__refuses),
+		TEST(passive__hears_that_the_peer_gave_up),
+		TEST(active__repeats_and_gives_up),
+		TEST(active__is_patient_when_asked),
+		TEST(active__repeats_its_rtu),
+		TEST(active__is_rejected),
+		TEST(both__disconnect_at_once),
+		TEST(both__disconnect_without_an_answer),
+		TEST(dreq__for_nobody_is_answered),
+		TEST(dreq__for_another_queue_pair_is_not_ours),
+		TEST(stale__peer_came_back),
+		TEST(stranger__reaches_nothing),
+		TEST(doors__refuse_at_the_wrong_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

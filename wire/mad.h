@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Management datagrams (IBA 13.4) and those of the communication manager
+ * (IBA 12.6): the bytes that queue pair 1 sends and receives.
+ */
+#ifndef WIRE_MAD_H
+#define WIRE_MAD_H
+
+#include "base/bytes.h"
+#include "wire/gid.h"
+
+#define VB_MAD_BYTES	 256
+#define VB_MAD_HDR_BYTES 24
+#define VB_GSI_QPN	 1
+#define VB_GSI_QKEY	 0x80010000u /* IBA 3.5.3 */
+
+#define VB_MAD_CLASS_CM 0x07
+
+struct vb_mad_hdr {
+	uint8_t base_version, class, class_version, method;
+	uint16_t status, class_specific;
+	uint64_t tid;
+	uint16_t attr_id;
+	uint32_t attr_mod;
+};
+
+enum vb_cm_attr {
+	CM_REQ = 0x10,
+	CM_MRA,
+	CM_REJ,
+	CM_REP,
+	CM_RTU,
+	CM_DREQ,
+	CM_DREP,
+	CM_SIDR_REQ,
+	CM_SIDR_REP,
+};
+
+/* What MRA and REJ answer (IBA 12.6.6, 12.6.7). */
+enum vb_cm_answered {
+	CM_ANSWERS_REQ = 0,
+	CM_ANSWERS_REP = 1,
+	CM_ANSWERS_OTHER = 2
+};
+
+/* IBA 12.6.7.2, those that are used here. */
+enum vb_cm_reason {
+	CM_REJ_NO_RESOURCES = 3,
+	CM_REJ_TIMEOUT = 4,
+	CM_REJ_UNSUPPORTED = 5,
+	CM_REJ_INVALID_COMM_ID = 6,
+	CM_REJ_INVALID_SERVICE_ID = 8,
+	CM_REJ_INVALID_TRANSPORT = 9,
+	CM_REJ_STALE_CONN = 10,
+	CM_REJ_INVALID_GID = 12,
+	CM_REJ_CONSUMER = 28,
+	CM_REJ_DUPLICATE_COMM_ID = 30,
+};
+
+enum vb_cm_transport { CM_RC = 0, CM_UC = 1, CM_RD = 2, CM_EXTENDED = 3 };
+
+struct vb_cm_path {
+	uint16_t local_lid, remote_lid;
+	struct vb_gid local_gid, remote_gid;
+	uint32_t flow_label;	       /* 20 bits */
+	uint8_t rate;		       /* 6 bits */
+	uint8_t tclass, hop_limit, sl; /* sl: 4 bits */
+	bool subnet_local;
+	uint8_t ack_timeout; /* 5 bits */
+};
+
+struct vb_cm_req {
+	uint64_t service_id, ca_guid;
+	uint32_t qkey, qpn, local_eecn, remote_eecn, psn;
+	uint8_t responder_resources, initiator_depth;
+	uint8_t remote_timeout, local_timeout; /* 5 bits */
+	uint8_t transport;		       /* enum vb_cm_transport */
+	uint8_t extended_transport;	       /* 3 bits */
+	bool flow_control, rdc_exists, srq;
+	uint8_t retry_count, rnr_retry; /* 3 bits */
+	uint8_t mtu, max_cm_retries;	/* 4 bits */
+	uint16_t pkey;
+	struct vb_cm_path path, alternate;
+};
+
+struct vb_cm_rep {
+	uint32_t qkey, qpn, eecn, psn;
+	uint8_t responder_resources, initiator_depth;
+	uint8_t ack_delay; /* 5 bits */
+	uint8_t failover;  /* 2 bits */
+	bool flow_control, srq;
+	uint8_t rnr_retry; /* 3 bits */
+	uint64_t ca_guid;
+};
+
+#define VB_CM_INFO_BYTES    72
+#define VB_CM_PRIVATE_BYTES 224 /* of the message that has most */
+
+/* MRA, REJ and APR say what they answer and why. */
+struct vb_cm_answer {
+	uint8_t message; /* enum vb_cm_answered */
+	uint8_t timeout; /* MRA: 5 bits */
+	uint16_t reason; /* REJ */
+	uint8_t info_bytes;
+	uint8_t info[VB_CM_INFO_BYTES];
+};
+
+struct vb_cm_sidr {
+	uint64_t service_id;
+	uint16_t pkey;	    /* request */
+	uint8_t status;	    /* reply */
+	uint32_t qpn, qkey; /* reply */
+};
+
+/* One message. @remote_id: none in REQ and the SIDR messages, whose
+ * request number is @local_id in both directions. */
+struct vb_cm_msg {
+	uint16_t attr; /* enum vb_cm_attr */
+	uint64_t tid;
+	uint32_t attr_mod;
+	uint32_t local_id, remote_id;
+	union {
+		struct vb_cm_req req;
+		struct vb_cm_rep rep;
+		struct vb_cm_answer answer; /* MRA, REJ */
+		uint32_t remote_qpn;	    /* DREQ */
+		struct vb_cm_sidr sidr;
+	};
+	/* As many as the message has: vb_cm_private_bytes(attr). */
+	uint8_t private_data[VB_CM_PRIVATE_BYTES];
+};
+
+void vb_mad_hdr_put(struct vb_writer *w, const struct vb_mad_hdr *h);
+bool vb_mad_hdr_get(struct vb_reader *r, struct vb_mad_hdr *h);
+
+/* How much private data the message has; 0: no such message. */
+unsigned vb_cm_private_bytes(unsigned attr);
+
+void vb_cm_put(uint8_t mad[VB_MAD_BYTES], const struct vb_cm_msg *m);
+/* False: no communication manager's message, or one that is not known, or
+ * shorter than a MAD. Fields are within their bits, and not checked further. */
+bool vb_cm_get(const uint8_t *bytes, size_t len, struct vb_cm_msg *m);
+
+#endif
