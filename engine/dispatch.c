@@ -189,7 +189,32 @@ static void hand_over(struct vb_engine *e, struct vb_qp *qp,
 		qp->adapter->transport->recv(qp, &pkt, now);
 }
 
-/* Frames in a row for one queue pair: one lock, one step for all of them. */
+/* Frames for one queue pair: one lock, one step for all of them. @qp was found
+ * a moment ago, and may be another by now. */
+static void serve(struct vb_engine *e, struct vb_qp *qp, uint32_t qpn,
+		  const struct vb_frame *frames, unsigned count, vb_time now)
+{
+	vb_mutex_lock(&qp->drive);
+	if (atomic_load(&qp->qpn) == qpn) {
+		vb_count(qp->adapter, CNT_RCVD_PKTS, count);
+		for (unsigned i = 0; i < count; i++)
+			hand_over(e, qp, &frames[i], now);
+		if (!qp->adapter->transport->can_wait(qp))
+			vb_drive_step(e, qp, now);
+	}
+	vb_drive_release(e, qp);
+}
+
+/* To a group: a copy for each queue pair in it (IBA 10.5.2). */
+static void serve_group(struct vb_engine *e, const struct vb_frame *f,
+			vb_time now)
+{
+	for (const struct vb_group *g = e->groups; g; g = g->next)
+		if (vb_gid_equal(&g->gid, f->dst) && g->ifindex == f->ifindex)
+			serve(e, g->qp, g->qpn, f, 1, now);
+}
+
+/* Frames in a row for one destination. Returns the next. */
 static unsigned dispatch_run(struct vb_engine *e, unsigned first, vb_time now)
 {
 	const struct vb_frame *f = &e->rxq.frames[first];
@@ -197,24 +222,19 @@ static unsigned dispatch_run(struct vb_engine *e, unsigned first, vb_time now)
 	unsigned end = first + 1;
 	struct vb_qp *qp;
 
+	if (dqpn == VB_QPN_MULTICAST) {
+		serve_group(e, f, now);
+		return end;
+	}
 	while (end < e->rxq.count && frame_dqpn(&e->rxq.frames[end]) == dqpn)
 		end++;
 	qp = dqpn >> VB_QPN_BITS == e->lease.slot
 		     ? vb_idtab_get(e->qps, dqpn & ((1u << VB_QPN_BITS) - 1))
 		     : NULL;
-	if (!qp) {
+	if (qp)
+		serve(e, qp, dqpn, f, end - first, now);
+	else
 		e->strays += end - first;
-		return end;
-	}
-	vb_mutex_lock(&qp->drive);
-	if (atomic_load(&qp->qpn) == dqpn) {
-		vb_count(qp->adapter, CNT_RCVD_PKTS, end - first);
-		for (unsigned i = first; i < end; i++)
-			hand_over(e, qp, &e->rxq.frames[i], now);
-		if (!qp->adapter->transport->can_wait(qp))
-			vb_drive_step(e, qp, now);
-	}
-	vb_drive_release(e, qp);
 	return end;
 }
 

@@ -36,6 +36,15 @@ void vb_drive(struct vb_qp *qp);
 /* @qp is about to be destroyed: forget its timer. */
 void vb_drive_forget(struct vb_qp *qp);
 
+/*
+ * Multicast, for UD. Attaching joins the group on the port's interface (IGMP,
+ * MLD); twice is once. -EINVAL: no such type, group or (detach) attachment;
+ * else -errno of the system. A queue pair is to be detached before its end.
+ */
+VB_MUST_CHECK int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid);
+VB_MUST_CHECK int vb_engine_detach(struct vb_qp *qp, const struct vb_gid *gid);
+bool vb_engine_is_attached(struct vb_qp *qp);
+
 /* Frame entrance for pollers: take what has arrived, serve it, return. */
 void vb_engine_poll(void);
 

@@ -36,6 +36,16 @@ struct vb_sender {
 	struct vb_peer_id id;
 };
 
+/* A queue pair in a multicast group. */
+struct vb_group {
+	struct vb_gid gid;
+	uint32_t ifindex;
+	struct vb_qp *qp;
+	uint32_t qpn; /* it is still this one */
+	int member;   /* the link's */
+	struct vb_group *next;
+};
+
 struct vb_engine {
 	/* immutable while the thread runs */
 	struct vb_lease lease;
@@ -49,8 +59,9 @@ struct vb_engine {
 	struct vb_open_adapter *adapters; /* list_lock */
 
 	struct vb_mutex rx;
-	struct vb_rxq rxq; /* rx */
-	uint64_t strays;   /* rx: frames for no queue pair of ours */
+	struct vb_rxq rxq;	 /* rx */
+	uint64_t strays;	 /* rx: frames for no queue pair of ours */
+	struct vb_group *groups; /* rx */
 	struct vb_sender senders[1u << VB_SENDER_BITS]; /* rx */
 	vb_time found_at;	   /* rx: when it last found something */
 	_Atomic vb_time last_poll; /* when a program's thread last drained */

@@ -124,6 +124,12 @@ struct vb_link_ops {
 	 * mostly: there may be one for each packet. -errno. */
 	int (*aim)(struct vb_link *l, struct vb_route *r);
 
+	/* Frames to @group that come in on an interface are wanted, until
+	 * leave() is told what join() returned. -errno. */
+	int (*join)(struct vb_link *l, const struct vb_gid *group,
+		    uint32_t ifindex);
+	void (*leave)(struct vb_link *l, int member);
+
 	/* Seal (ICRC) and send every frame of @q, then reset it. Blocks for a
 	 * short time when the kernel is full; what it refuses is lost, as on
 	 * a wire, and counted. Any thread, many at a time. */

@@ -77,6 +77,17 @@ static void ask_for_details(int fd, int family)
 	}
 }
 
+/* Every socket would get a copy of what comes to groups that others are in. */
+static void take_groups(int fd, int family, int yes)
+{
+	if (setsockopt(fd, IPPROTO_IP, IP_MULTICAST_ALL, &yes, sizeof(yes)) < 0)
+		vb_log(LOG_DEBUG, "udp: IPv4 groups: %s", strerror(errno));
+	if (family == AF_INET6 &&
+	    setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, &yes,
+		       sizeof(yes)) < 0)
+		vb_log(LOG_DEBUG, "udp: IPv6 groups: %s", strerror(errno));
+}
+
 static void deepen_queue(int fd)
 {
 	static const int forced = RX_QUEUE_FORCED, asked = RX_QUEUE_ASKED;
@@ -94,6 +105,7 @@ static int share_roce_port(int fd, int family)
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) < 0)
 		return -errno;
 	ask_for_details(fd, family);
+	take_groups(fd, family, 0);
 	return bind_roce_port(fd, family);
 }
 
@@ -166,6 +178,50 @@ bool vb_udp_is_roce(int fd)
 	return a.v4.sin_port == htons(VB_ROCE_PORT);
 }
 
+static int add_membership(int fd, const struct vb_gid *group, uint32_t ifindex)
+{
+	struct ip_mreqn v4 = { .imr_ifindex = (int)ifindex };
+	struct ipv6_mreq v6 = { .ipv6mr_interface = ifindex };
+
+	if (vb_gid_is_ipv4(group)) {
+		memcpy(&v4.imr_multiaddr, group->raw + 12, 4);
+		return setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &v4,
+				  sizeof(v4));
+	}
+	memcpy(&v6.ipv6mr_multiaddr, group->raw, 16);
+	return setsockopt(fd, IPPROTO_IPV6, IPV6_ADD_MEMBERSHIP, &v6,
+			  sizeof(v6));
+}
+
+/*
+ * The member is a socket of its own, which leaves with the process, kill -9
+ * included; the shared socket lives on in the vault. That gets a copy of what
+ * comes to any group that the host is in, once it is told to.
+ */
+static int udp_join(struct vb_link *l, const struct vb_gid *group,
+		    uint32_t ifindex)
+{
+	struct vb_udp *u = vb_udp_of(l);
+	int fd = socket(vb_gid_is_ipv4(group) ? AF_INET : AF_INET6,
+			SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int rc;
+
+	if (fd < 0)
+		return -errno;
+	if (add_membership(fd, group, ifindex) < 0) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	take_groups(u->rx.fd, u->family, 1);
+	return fd;
+}
+
+static void udp_leave(struct vb_link *l, int member)
+{
+	close(member);
+}
+
 static int udp_fd(const struct vb_link *l)
 {
 	return vb_udp_of(l)->rx.fd;
@@ -214,6 +270,8 @@ static const struct vb_link_ops udp_ops = {
 	.name = "udp",
 	.route = vb_udp_route,
 	.aim = vb_udp_aim,
+	.join = udp_join,
+	.leave = udp_leave,
 	.send = vb_udp_send,
 	.recv = vb_udp_recv,
 	.fd = udp_fd,
@@ -229,6 +287,7 @@ static int init_parts(struct vb_udp *u, int rx_fd)
 	if (u->family < 0)
 		return -ENOTSOCK;
 	ask_for_details(rx_fd, u->family);
+	take_groups(rx_fd, u->family, 0);
 	deepen_queue(rx_fd);
 	rc = vb_udp_tx_init(u);
 	if (rc)

@@ -94,12 +94,25 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
 	return vb_front_errno(-EOPNOTSUPP);
 }
 
+/* RoCE has no LIDs: @lid may be anything. */
 int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	return vb_front_errno(-EOPNOTSUPP);
+	struct vb_gid group;
+	int cancel = vb_cancel_off(), rc;
+
+	memcpy(group.raw, gid->raw, sizeof(group.raw));
+	rc = vb_engine_attach(vb_front_qp(qp)->core, &group);
+	vb_cancel_back(cancel);
+	return vb_front_errno(rc);
 }
 
 int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	return vb_front_errno(-EOPNOTSUPP);
+	struct vb_gid group;
+	int cancel = vb_cancel_off(), rc;
+
+	memcpy(group.raw, gid->raw, sizeof(group.raw));
+	rc = vb_engine_detach(vb_front_qp(qp)->core, &group);
+	vb_cancel_back(cancel);
+	return vb_front_errno(rc);
 }

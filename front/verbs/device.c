@@ -22,6 +22,7 @@
 #define PHYS_DISABLED  3
 #define PHYS_LINK_UP   5
 #define MAX_VECTORS    64
+#define MAX_GROUPS     512
 #define ACK_DELAY_CODE 15 /* 4.096 us * 2^15: what software peers announce */
 
 /* An IEEE company identifier that is none: programs take 0 for a mistake. */
@@ -503,6 +504,10 @@ static void fill_limits(struct ibv_device_attr *a)
 	a->max_mw = as_int(l->max_mw);
 	a->max_pd = as_int(l->max_pd);
 	a->max_ah = as_int(l->max_ah);
+	/* A socket each: what the process may open is the bound. */
+	a->max_mcast_grp = MAX_GROUPS;
+	a->max_mcast_qp_attach = MAX_GROUPS;
+	a->max_total_mcast_qp_attach = MAX_GROUPS;
 	a->max_qp_rd_atom = as_int(l->max_rd_atom);
 	a->max_qp_init_rd_atom = as_int(l->max_init_rd_atom);
 	a->max_res_rd_atom = as_int((uint64_t)l->max_qp * l->max_rd_atom);

@@ -318,6 +318,11 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
+	if (ibv->qp_type == IBV_QPT_UD && vb_engine_is_attached(qp->core)) {
+		vb_log(LOG_INFO, "qp 0x%x: still in a multicast group",
+		       ibv->qp_num);
+		return vb_front_errno(-EBUSY);
+	}
 	cancel = vb_cancel_off();
 	vb_drive_forget(qp->core);
 	vb_qp_destroy(qp->core);

@@ -112,6 +112,21 @@ void vb_engine_armed(void)
 {
 }
 
+int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid)
+{
+	return 0;
+}
+
+int vb_engine_detach(struct vb_qp *qp, const struct vb_gid *gid)
+{
+	return 0;
+}
+
+bool vb_engine_is_attached(struct vb_qp *qp)
+{
+	return false;
+}
+
 unsigned vb_engine_forks(void)
 {
 	return 0;

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Multicast: which queue pairs of this process get a copy of what came to a
+ * group. The kernel gives each process of the host a copy (link/udp.c).
+ */
+#include "engine/engine_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+
+static struct vb_group **find_group(struct vb_engine *e, const struct vb_qp *qp,
+				    const struct vb_gid *gid)
+{
+	struct vb_group **at = &e->groups;
+
+	while (*at && ((*at)->qp != qp || !vb_gid_equal(&(*at)->gid, gid)))
+		at = &(*at)->next;
+	return at;
+}
+
+static int join(struct vb_engine *e, struct vb_qp *qp, const struct vb_gid *gid)
+{
+	struct vb_group *g = malloc(sizeof(*g));
+	struct vb_port *port = &qp->adapter->port;
+	int member;
+
+	if (!g)
+		return -ENOMEM;
+	*g = (struct vb_group){ .gid = *gid, .qp = qp, .next = e->groups };
+	g->qpn = atomic_load(&qp->qpn);
+	vb_mutex_lock(&port->lock);
+	g->ifindex = port->ifindex;
+	vb_mutex_unlock(&port->lock);
+	member = e->link->ops->join(e->link, gid, g->ifindex);
+	if (member < 0) {
+		free(g);
+		return member;
+	}
+	g->member = member;
+	e->groups = g;
+	return 0;
+}
+
+int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid)
+{
+	struct vb_engine *e = vb_engine_running();
+	char text[VB_GID_TEXT];
+	int rc = 0;
+
+	if (qp->type != QPT_UD || !vb_gid_is_multicast(gid))
+		return -EINVAL;
+	vb_mutex_lock(&e->rx);
+	if (!*find_group(e, qp, gid)) /* again: nothing more than once */
+		rc = join(e, qp, gid);
+	vb_mutex_unlock(&e->rx);
+	if (rc)
+		vb_log(LOG_INFO, "qp 0x%x: not in group %s: %s",
+		       atomic_load(&qp->qpn), vb_gid_text(gid, text),
+		       strerror(-rc));
+	return rc;
+}
+
+int vb_engine_detach(struct vb_qp *qp, const struct vb_gid *gid)
+{
+	struct vb_engine *e = vb_engine_running();
+	struct vb_group **at, *g;
+
+	vb_mutex_lock(&e->rx);
+	at = find_group(e, qp, gid);
+	g = *at;
+	if (g) {
+		*at = g->next;
+		e->link->ops->leave(e->link, g->member);
+	}
+	vb_mutex_unlock(&e->rx);
+	free(g);
+	return g ? 0 : -EINVAL;
+}
+
+bool vb_engine_is_attached(struct vb_qp *qp)
+{
+	struct vb_engine *e = vb_engine_running();
+	struct vb_group *g;
+
+	vb_mutex_lock(&e->rx);
+	g = e->groups;
+	while (g && g->qp != qp)
+		g = g->next;
+	vb_mutex_unlock(&e->rx);
+	return g;
+}
