@@ -39,7 +39,7 @@ static int tcp, count = 1, messages = 40000;
 static double resident(void)
 {
 	FILE *f = fopen("/proc/self/statm", "r");
-	unsigned long size, pages;
+	unsigned long size, pages = 0;
 
 	must(f && fscanf(f, "%lu %lu", &size, &pages) == 2, "statm");
 	fclose(f);

@@ -340,7 +340,7 @@ static bool leaves_link_alone(const struct vb_engine *e, vb_time now)
 	       now - e->looked_at < LOOK_AT_LINK;
 }
 
-static bool drain_link(struct vb_engine *e, vb_time now)
+static bool drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 {
 	if (leaves_link_alone(e, now))
 		return false;

@@ -199,9 +199,10 @@ static void carry_out(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,
 }
 
 /* Requests in a row for one queue pair: one lock, one step. *@left: how many
- * more there may be in this turn. */
+ * more there may be in this turn. (Unchecked: the lock is given up behind a
+ * function pointer.) */
 static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
-		     vb_time now)
+		     vb_time now) VB_UNCHECKED
 {
 	struct vb_answer_note a, next;
 	struct vb_request r;
@@ -253,7 +254,8 @@ static bool discount(struct vb_peer *p, const struct vb_answer_note *a)
 	return fits;
 }
 
-static int hear_answer(struct vb_near *n, struct vb_peer *p, vb_time now)
+static int hear_answer(struct vb_near *n, struct vb_peer *p,
+		       vb_time now) VB_UNCHECKED /* as above */
 {
 	struct vb_answer_note a;
 	struct vb_qp *qp;
