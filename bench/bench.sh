@@ -8,6 +8,7 @@
 #
 # BENCH_ONLY=REGEX	only rows and curves with such names
 # BENCH_QUICK=1		fewer and shorter runs, for a first look
+# BENCH_RUNS=N		runs of each side, instead of five
 # BENCH_PATIENCE=SECONDS	before each run, wait so long for a quiet machine
 #
 # What is not the whole of a table, at full length, does not go into docs/.
@@ -33,17 +34,17 @@ commit() {
 	echo "commit $commit"
 }
 
-# circumstances BUSY_FILE: the line above a table: when, where, what.
+# circumstances TABLE: the line above a table: when, where, what.
 circumstances() {
-	local processor runs=5
+	local processor
 
-	[ "$BENCH_EFFORT" = full ] || runs=$BENCH_EFFORT
 	processor=$(sed -n 's/^model name[^:]*: //p;T;q' /proc/cpuinfo)
 	echo "$(date -u +'%Y-%m-%d %H:%M') UTC, $(commit);" \
 		"${processor:-$(uname -m)}, $(nproc) processors," \
 		"Linux $(uname -r);" \
-		"runs: $runs; before each, other work kept the processors" \
-		"$(sort -n "$1" | awk '{ v[NR] = $1 }
+		"runs: $(cat "$BENCH_OUT/$1.runs");" \
+		"before each, other work kept the processors" \
+		"$(sort -n "$BENCH_OUT/$1.busy" | awk '{ v[NR] = $1 }
 			END { print v[int((NR + 1) / 2)] + 0 }') % busy."
 }
 
@@ -85,19 +86,18 @@ measure() {
 
 	echo "== $table"
 	"$here/$table.sh" || status=1
-	[ -s "$BENCH_OUT/$table.rows" ] || [ -s "$BENCH_OUT/$table.text" ] ||
-		return $status
-	{
-		echo
-		circumstances "$BENCH_OUT/$table.busy"
-		echo
-		table "$table"
-	} >"$BENCH_OUT/$table.md"
-	cat "$BENCH_OUT/$table.md"
+	[ -e "$BENCH_OUT/$table.busy" ] || return $status # not here
 	[ -e "$BENCH_OUT/$table.whole" ] || {
 		echo "bench: $table was interrupted" >&2
 		return 1
 	}
+	{
+		echo
+		circumstances "$table"
+		echo
+		table "$table"
+	} >"$BENCH_OUT/$table.md"
+	cat "$BENCH_OUT/$table.md"
 	[ "$BENCH_EFFORT" = full ] && [ -z "${BENCH_ONLY:-}" ] ||
 		return $status
 	splice "$table" "$BENCH_OUT/$table.md"

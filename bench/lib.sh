@@ -21,7 +21,7 @@ export LC_ALL=C
 # everything works.
 effort=${BENCH_EFFORT:-full}
 case $effort in
-full) runs=5 curve_runs=3 span=1 ;;
+full) runs=${BENCH_RUNS:-5} curve_runs=$(((runs + 1) / 2)) span=1 ;;
 quick) runs=3 curve_runs=1 span=1 ;;
 *) runs=1 curve_runs=1 span=0 ;;
 esac
@@ -50,6 +50,7 @@ bench_cannot() {
 # The table is whole. Its status is the script's: 1 when a row failed.
 bench_end() {
 	touch "$out/$table.whole"
+	echo "$runs" >"$out/$table.runs"
 	! cut -f 2,5 "$rows" "$curves" | grep -qw failed
 }
 

@@ -5,6 +5,7 @@
 # shellcheck source=bench/lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 bench_begin profile "$0" "$@"
+runs=1
 command -v perf >/dev/null || bench_cannot "no perf"
 [ "$hosts" = yes ] || bench_cannot "no network namespaces here"
 hosts_up 9000 || bench_cannot "network namespaces cannot be made"

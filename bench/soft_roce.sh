@@ -20,7 +20,7 @@ guest env VERBENA="$verbena" bash "$helper" set_up >"$work/set_up" 2>&1 || {
 	bench_cannot "the guest cannot be set up"
 }
 # Each run takes seconds here.
-[ $runs -lt 3 ] || runs=3 curve_runs=1
+[ "$runs" -lt 3 ] || runs=3 curve_runs=1
 [ "$effort" = smoke ] || sizes="8 512 4096 65536 1048576"
 
 # inside WHOSE PLACE PROGRAM OPTIONS...: what the client wrote.
