@@ -30,6 +30,8 @@ done
 . "$here/programs.sh" || exit
 # shellcheck source=tests/lab/data.sh
 . "$here/data.sh" || exit
+# shellcheck source=tests/lab/windows.sh
+. "$here/windows.sh" || exit
 # shellcheck source=tests/lab/errors.sh
 . "$here/errors.sh" || exit
 
@@ -37,5 +39,6 @@ lab_begin "$0" "${arguments[@]}"
 programs_matrix
 data_matrix
 loss_matrix
+windows_matrix
 errors_matrix
 summary

@@ -17,6 +17,17 @@ while read -r line; do
 	esac
 done <"$work/events"
 
+# Windows between two hosts.
+for family in 4 6; do
+	if pair root a b "$programs/windows_test" -d roce_veth0 -$family -- \
+		"$programs/windows_test" -d roce_veth0 -$family "$HOST_A"; then
+		ok "windows between hosts, IPv$family"
+	else
+		not_ok "windows between hosts, IPv$family" \
+			"$work/server" "$work/client"
+	fi
+done
+
 # watch_sees NAME EVENT COMMAND...: the example of rdma-core, unmodified,
 # prints the event after the command was run on its host.
 watch_sees() {
