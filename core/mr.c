@@ -379,9 +379,15 @@ static bool may_come_by(const struct vb_mr *mr, uint32_t need, uint32_t qpn)
 	       ((need & REMOTE) && (mr->qpn == 0 || mr->qpn == qpn));
 }
 
+/* Where MR_NULL is read, and written. Untouched pages cost nothing; what the
+ * second holds is nobody's. */
+static uint8_t zeros[VB_MR_NULL_BYTES], drain[VB_MR_NULL_BYTES];
+
 /* In numbers, as a region of the whole address space begins at NULL. */
-static uint8_t *at_iova(const struct vb_mr *mr, uint64_t iova)
+static uint8_t *at_iova(const struct vb_mr *mr, uint64_t iova, uint32_t need)
 {
+	if (VB_UNLIKELY(mr->kind == MR_NULL))
+		return need & ACCESS_LOCAL_WRITE ? drain : zeros;
 	return (uint8_t *)((uintptr_t)mr->base + (iova - mr->iova));
 }
 
@@ -425,7 +431,7 @@ enum vb_fault vb_mr_begin(struct vb_adapter *a, const struct vb_pd *pd,
 	if (VB_LIKELY(mr && mr->pd == pd && is_inside(mr, iova, len) &&
 		      (mr->access & need) == need &&
 		      may_come_by(mr, need, qpn))) {
-		*use = (struct vb_mr_use){ mr, at_iova(mr, iova) };
+		*use = (struct vb_mr_use){ mr, at_iova(mr, iova, need) };
 		return FAULT_NONE;
 	}
 	explain(mr, pd, qpn, key, iova, len, need);
@@ -560,7 +566,8 @@ int vb_mr_prefetch(const struct vb_pd *pd, const struct vb_sge *range,
 		return -ENOENT;
 	rc = judge_prefetch(mr, pd, range, write);
 	if (rc == 0 && touch && range->length)
-		rc = populate(at_iova(mr, range->addr), range->length, write);
+		rc = populate(at_iova(mr, range->addr, 0), range->length,
+			      write);
 	vb_mr_drop(mr);
 	return rc;
 }

@@ -107,6 +107,8 @@ struct vb_mr_change {
  * or what vb_mr_register() says. */
 VB_MUST_CHECK int vb_mr_change(struct vb_mr *mr, const struct vb_mr_change *to);
 
+#define VB_MR_NULL_BYTES (1u << 20)
+
 /* An access under way. Short: no lock waits inside, no packet is awaited. */
 struct vb_mr_use {
 	struct vb_mr *mr;
@@ -119,17 +121,12 @@ struct vb_mr_use {
  * (IBA 9.7.4.1.1: R_Key is not checked), with use->mr NULL. @qpn: of the
  * queue pair that a remote access comes by.
  * FAULT_NONE and @use filled: end it with vb_mr_end(). Else FAULT_RKEY.
+ * What a region of MR_NULL gives is good for VB_MR_NULL_BYTES, no more.
  */
 enum vb_fault vb_mr_begin(struct vb_adapter *a, const struct vb_pd *pd,
 			  uint32_t qpn, uint32_t key, uint64_t iova,
 			  uint64_t len, uint32_t need, struct vb_mr_use *use);
 void vb_mr_end(struct vb_mr_use *use);
-
-/* There is no memory behind it: use->at means nothing. */
-static inline bool vb_mr_is_null(const struct vb_mr_use *use)
-{
-	return use->mr && use->mr->kind == MR_NULL;
-}
 
 /* Only the answer. */
 enum vb_fault vb_mr_check(struct vb_adapter *a, const struct vb_pd *pd,

@@ -2,8 +2,6 @@
 /* Walks a scatter/gather list: out into a packet, in from a packet. */
 #include "core/sge.h"
 
-#include <string.h>
-
 #include "base/guard.h"
 
 /* A contiguous part of a list, in the keys' addresses. */
@@ -43,12 +41,6 @@ static enum vb_fault begin_piece(struct vb_pd *pd, const struct piece *p,
 		       : FAULT_LKEY;
 }
 
-static size_t zero(void *dst, uint32_t len)
-{
-	memset(dst, 0, len);
-	return 0;
-}
-
 static enum vb_fault gather_piece(struct vb_pd *pd, const struct piece *p,
 				  void *dst)
 {
@@ -57,8 +49,7 @@ static enum vb_fault gather_piece(struct vb_pd *pd, const struct piece *p,
 
 	if (begin_piece(pd, p, 0, &use))
 		return FAULT_LKEY;
-	missing = vb_mr_is_null(&use) ? zero(dst, p->len)
-				      : vb_guard_copy(dst, use.at, p->len);
+	missing = vb_guard_copy(dst, use.at, p->len);
 	vb_mr_end(&use);
 	return missing ? FAULT_LOCAL_MEMORY : FAULT_NONE;
 }
@@ -71,7 +62,7 @@ static enum vb_fault place_piece(struct vb_pd *pd, const struct piece *p,
 
 	if (begin_piece(pd, p, ACCESS_LOCAL_WRITE, &use))
 		return FAULT_LKEY;
-	missing = vb_mr_is_null(&use) ? 0 : vb_guard_copy(use.at, src, p->len);
+	missing = vb_guard_copy(use.at, src, p->len);
 	vb_mr_end(&use);
 	return missing ? FAULT_LOCAL_MEMORY : FAULT_NONE;
 }

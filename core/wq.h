@@ -22,7 +22,7 @@ struct vb_send_wqe {
 	uint64_t wr_id;
 	uint64_t remote_addr;
 	uint64_t compare_add; /* compare, or the value to add */
-	uint64_t swap;
+	uint64_t swap;	      /* or, inline, the word of an ATOMIC WRITE */
 	uint32_t rkey;
 	uint32_t imm;	 /* as on the wire; or the rkey to invalidate */
 	uint32_t length; /* bytes of the message */

@@ -9,6 +9,7 @@
 
 /* No longer at a time, so that who takes a key away need not wait long. */
 #define CHUNK (1u << 20)
+_Static_assert(CHUNK <= VB_MR_NULL_BYTES, "so much may be read of nothing");
 
 /* Our side of one copy, held. */
 struct hold {

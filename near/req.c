@@ -301,6 +301,19 @@ static void put_pieces(const struct vb_send_wqe *wqe, uint8_t *to)
 	}
 }
 
+static enum vb_fault put_data(const struct vb_qp *qp,
+			      const struct vb_send_wqe *wqe, uint8_t *to)
+{
+	bool is_word = wqe->op == WR_ATOMIC_WRITE;
+
+	if (!(wqe->flags & SEND_INLINE))
+		return vb_sge_gather(qp->pd, wqe->sge, wqe->num_sge, 0, to,
+				     wqe->length);
+	memcpy(to, is_word ? (const void *)&wqe->swap : wqe->inline_data,
+	       wqe->length);
+	return FAULT_NONE;
+}
+
 static enum vb_fault put_along(const struct vb_qp *qp,
 			       const struct vb_send_wqe *wqe,
 			       enum vb_near_op op, uint8_t *to)
@@ -315,11 +328,7 @@ static enum vb_fault put_along(const struct vb_qp *qp,
 	case NEAR_SEND:
 	case NEAR_WRITE:
 	case NEAR_STORE:
-		if (!(wqe->flags & SEND_INLINE))
-			return vb_sge_gather(qp->pd, wqe->sge, wqe->num_sge, 0,
-					     to, wqe->length);
-		memcpy(to, wqe->inline_data, wqe->length);
-		return FAULT_NONE;
+		return put_data(qp, wqe, to);
 	case NEAR_PULL:
 		put_pieces(wqe, to);
 		return FAULT_NONE;
