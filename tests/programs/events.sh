@@ -47,6 +47,7 @@ watch_sees() {
 	ok "ibv_asyncwatch: $name"
 }
 
+: >"$work/watch"
 # A line at a time, though it writes to a file.
 become a timeout -k 5 60 "$verbena" run -- stdbuf -oL ibv_asyncwatch \
 	-d roce_veth0 >"$work/watch" 2>&1 </dev/null &

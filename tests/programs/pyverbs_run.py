@@ -21,6 +21,8 @@ class Result(unittest.TextTestResult):
 
     def write(self, word, test, why=''):
         name = test.id().removeprefix('tests.')
+        # One line of text, whatever bytes a test has found.
+        why = ''.join(c if c.isprintable() else '?' for c in why)
         print(word, name, ' '.join(why.split()), file=self.out, flush=True)
 
     def addSuccess(self, test):
