@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Makes what the guest boots from: Debian's packaged kernel, taken apart and
 # not installed, and an initramfs of busybox, some modules and lab/init.
-# Prints the directory that has them. Both are kept, under a name that says
-# what they were made of, and need no network the next time.
-set -u
+# Prints the paths of both. They are kept, under names that say what they were
+# made of, and need no network the next time.
+set -u -o pipefail
 
 here=$(dirname "$(readlink -f "$0")")
 cache=${VERBENA_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/verbena}/lab
@@ -51,14 +51,14 @@ fetch_kernel() {
 		package=$(kernel_package)
 	}
 	[ -n "$package" ] || fail "no package linux-image-amd64 to be had here"
-	aside=$(mktemp -d "$cache/fetch.XXXXXX") || exit
+	aside=$(mktemp -d "$cache/aside.XXXXXX") || exit
 	(cd "$aside" && download "$package") ||
 		fail "the package $package cannot be fetched"
 	dpkg-deb -x "$aside"/*.deb "$aside/tree" || fail "dpkg-deb"
 	busybox depmod -b "$aside/tree" "${package#linux-image-}" ||
 		fail "depmod"
-	rm -rf "${cache:?}/${package:?}"
-	mv "$aside/tree" "$cache/$package" && rm -rf "$aside"
+	mv -T "$aside/tree" "$cache/$package" || fail "the cache"
+	rm -rf "$aside"
 }
 
 # wanted_modules TREE: paths below /lib/modules/VERSION, needs first.
@@ -76,8 +76,9 @@ wanted_modules() {
 
 make_initramfs() {
 	local tree=$1/lib/modules/${1##*/linux-image-} to=$2 root list path
+	local status=0
 
-	root=$(mktemp -d "$cache/root.XXXXXX") || exit
+	root=$(mktemp -d "$cache/aside.XXXXXX") || exit
 	mkdir -p "$root"/{bin,proc,sys,dev,host,modules}
 	cp "$(command -v busybox)" "$root/bin/busybox"
 	cp "$here/init" "$root/init"
@@ -89,25 +90,30 @@ make_initramfs() {
 		echo "${path##*/}"
 	done >"$root/modules/order"
 	(cd "$root" && find . | busybox cpio -o -H newc 2>/dev/null |
-		gzip -1) >"$to.$$" && mv "$to.$$" "$to"
+		gzip -1) >"$root.gz" && mv "$root.gz" "$to" || status=1
 	rm -rf "$root"
+	return $status
 }
 
 [ "$(uname -m)" = x86_64 ] || fail "the guest is an x86-64 machine"
 mkdir -p "$cache" || exit
-kernel=$(find "$cache" -maxdepth 1 -name 'linux-image-*' | sort -V | tail -n 1)
+# Clones of the source share the cache.
+exec 9>"$cache/lock" && flock 9 || fail "the cache $cache cannot be locked"
+rm -rf "$cache"/aside.*
+newest_kernel() {
+	find "$cache" -maxdepth 1 -name 'linux-image-*' | sort -V | tail -n 1
+}
+kernel=$(newest_kernel)
 if [ -z "$kernel" ]; then
 	fetch_kernel
-	kernel=$(find "$cache" -maxdepth 1 -name 'linux-image-*')
+	kernel=$(newest_kernel)
 fi
 made_of=$(cat "$here/kernel.sh" "$here/init" "$here/agent" \
 	"$(command -v busybox)" | cksum | cut -d' ' -f1)
 dir=$kernel/boot
 initramfs=$dir/initramfs-$made_of
-[ -f "$initramfs" ] || {
-	rm -f "$dir"/initramfs-*
-	make_initramfs "$kernel" "$initramfs"
-}
-ln -sf "$initramfs" "$dir/initramfs"
-ln -sf "$(echo "$dir"/vmlinuz-*)" "$dir/vmlinuz"
-echo "$dir"
+find "$dir" -name 'initramfs-*' -mtime +7 -delete
+[ -f "$initramfs" ] || make_initramfs "$kernel" "$initramfs" ||
+	fail "no initramfs"
+touch "$initramfs"
+printf '%s\n' "$dir"/vmlinuz-* "$initramfs"

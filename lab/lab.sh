@@ -21,18 +21,23 @@ lab_port=7
 
 # lab_possible: or the reason why not, in REPLY.
 lab_possible() {
+	local lab_why
+
+	lab_why=$(mktemp) || return
 	REPLY=
 	if ! hosts_possible; then
 		REPLY="no network namespaces here"
 	elif ! command -v qemu-system-x86_64 >/dev/null; then
 		REPLY="no qemu-system-x86_64"
-	elif ! busybox true 2>/dev/null; then
-		REPLY="no busybox"
+	elif ! busybox true 2>/dev/null || ldd "$(command -v busybox)" \
+		>/dev/null 2>&1; then
+		REPLY="no static busybox"
 	elif [ ! -w /dev/net/tun ]; then
 		REPLY="no /dev/net/tun"
-	elif ! lab_boot=$("$lab_top/lab/kernel.sh" 2>&1); then
-		REPLY=${lab_boot##*lab: }
+	elif ! lab_boot=$("$lab_top/lab/kernel.sh" 2>"$lab_why"); then
+		REPLY=$(sed -n 's/^lab: //p' "$lab_why" | tail -n 1)
 	fi
+	rm -f "$lab_why"
 	[ -z "$REPLY" ]
 }
 
@@ -54,10 +59,12 @@ lab_network() {
 # By interpretation, which works everywhere and takes seconds. LAB_ACCEL=kvm
 # asks for more; a /dev/kvm inside a virtual machine may be there and hang.
 guest_start() {
-	become a qemu-system-x86_64 -nodefaults -no-reboot -display none \
+	# Killed with us, even if we are killed.
+	become a setpriv --pdeathsig KILL \
+		qemu-system-x86_64 -nodefaults -no-reboot -display none \
 		-machine q35 -cpu max -smp "${LAB_CPUS:-2}" -m "${LAB_MEMORY:-640}" \
 		-accel "${LAB_ACCEL:-tcg,thread=multi}" -serial "file:$hosts_dir/console" \
-		-kernel "$lab_boot/vmlinuz" -initrd "$lab_boot/initramfs" \
+		-kernel "${lab_boot%%$'\n'*}" -initrd "${lab_boot##*$'\n'}" \
 		-append "console=ttyS0 quiet panic=-1 mitigations=off \
 lab.mtu=$1 lab.ip4=$HOST_GUEST/24 lab.ip6=$HOST_GUEST6/64" \
 		-virtfs local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap \
@@ -69,17 +76,18 @@ lab.mtu=$1 lab.ip4=$HOST_GUEST/24 lab.ip6=$HOST_GUEST6/64" \
 }
 
 guest_await() {
-	local tries=0
+	local until=$((SECONDS + 120)) what="did not boot"
 
-	until [ "$(guest echo up 2>/dev/null)" = up ]; do
-		tries=$((tries + 1))
-		[ $tries -lt 300 ] && kill -0 $guest_pid 2>/dev/null || {
-			echo "lab: the guest did not boot" >&2
-			tail -n 20 "$hosts_dir/qemu" "$hosts_dir/console" >&2
-			return 1
-		}
+	while [ $SECONDS -lt $until ] && kill -0 $guest_pid 2>/dev/null; do
+		case $(lab_patience=5 guest ls /sys/class/infiniband 2>&1) in
+		*rxe0*) return ;;
+		"") what="has no rxe0" ;;
+		esac
 		sleep 0.3
 	done
+	echo "lab: the guest $what" >&2
+	tail -n 20 "$hosts_dir/qemu" "$hosts_dir/console" >&2
+	return 1
 }
 
 guest_kill() {
@@ -107,14 +115,20 @@ guest_ask() {
 	printf '%s\n' "$1" >&3
 	while IFS= read -r line <&3; do
 		case $line in
-		"@status "*) exit "${line#@status }" ;;
+		*"@status "[0-9]*)
+			# What it wrote last may not have ended its line.
+			printf '%s' "${line%@status *}"
+			exit "${line##*@status }"
+			;;
 		*) printf '%s\n' "$line" ;;
 		esac
 	done
 	exit 255
 }
+# A guest that hangs does not answer, nor ends what it began.
+lab_patience=150
 export -f guest_ask
-export HOST_GUEST HOST_GUEST6 lab_port
+export HOST_GUEST HOST_GUEST6 lab_port lab_patience
 
 # guest [COMMAND]...: run it there, or a shell. `guest_become COMMAND &` is one
 # process.
@@ -126,14 +140,14 @@ guest() {
 	fi
 }
 guest_become() {
-	become a bash -c "guest_ask \"\$1\"" guest "run $(printf '%q ' "$@")"
+	become a timeout -k 2 "$lab_patience" bash -c "guest_ask \"\$1\"" guest "run $(printf '%q ' "$@")"
 }
 # guest_serve PORT COMMAND...: writes "@listening" when it is.
 guest_serve() {
 	local at=$1
 
 	shift
-	become a bash -c "guest_ask \"\$1\"" guest \
+	become a timeout -k 2 "$lab_patience" bash -c "guest_ask \"\$1\"" guest \
 		"serve $at $(printf '%q ' "$@")"
 }
 
@@ -152,15 +166,20 @@ guest_shell() {
 	[ -z "$saved" ] || stty "$saved"
 }
 
-# Where a lab that runs leaves the process whose namespace is the host's end.
-lab_state=${XDG_RUNTIME_DIR:-/tmp}/verbena-lab-$(id -u)
+# Where a lab that runs leaves the process whose namespace is the host's end:
+# one a clone. In a user namespace we are root; who we were stays in LAB_STATE.
+lab_state=${LAB_STATE:-${XDG_RUNTIME_DIR:-/tmp}/verbena-lab-$(id -u)-$(
+	cksum <<<"$lab_top" | cut -d' ' -f1)}
+export LAB_STATE=$lab_state
 
 # lab_join COMMAND...: go on in the namespaces of the lab that runs.
 lab_join() {
 	local user=()
 
-	HOSTS_PID_a=$(cat "$lab_state" 2>/dev/null)
-	[ -n "$HOSTS_PID_a" ] && kill -0 "$HOSTS_PID_a" 2>/dev/null || {
+	# Not what somebody else put there.
+	[ -O "$lab_state" ] && [ ! -L "$lab_state" ] &&
+		HOSTS_PID_a=$(cat "$lab_state")
+	[ -n "${HOSTS_PID_a:-}" ] && kill -0 "$HOSTS_PID_a" 2>/dev/null || {
 		echo "lab: none is running; start one with: make lab" >&2
 		exit 1
 	}
@@ -169,6 +188,15 @@ lab_join() {
 		"$HOSTS_PID_a" -U --preserve-credentials)
 	[ ${#user[@]} -eq 0 ] ||
 		LAB_JOINED=1 exec "${user[@]}" "$lab_top/lab/lab.sh" "$@"
+}
+
+lab_publish() {
+	rm -f "$lab_state"
+	(set -C && echo "$HOSTS_PID_a" >"$lab_state") || {
+		echo "lab: $lab_state is in the way" >&2
+		return 1
+	}
+	trap 'rm -f "$lab_state"; lab_down' EXIT
 }
 
 lab_shell() {
@@ -200,9 +228,9 @@ lab_main() {
 		}
 		export lab_boot
 		[ -n "${VERBENA_USERNS:-}" ] || hosts_reenter "$0" "$@"
-		trap 'rm -f "$lab_state"; lab_down' EXIT
+		trap lab_down EXIT
 		lab_up 9000 || return
-		echo "$HOSTS_PID_a" >"$lab_state"
+		lab_publish || return
 		[ "$what" = run ] || { lab_shell; return; }
 		shift
 		# shellcheck source=/dev/null

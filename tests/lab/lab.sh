@@ -20,7 +20,7 @@ lab_begin() {
 		exit 0
 	}
 	tests_begin "$@"
-	trap 'guest_kill; tests_end' EXIT
+	trap 'keep_console; guest_kill; tests_end' EXIT
 	rm -rf "$keep" && mkdir -p "$keep"
 	lab_up 9000 || {
 		not_ok "$name: the guest boots"
@@ -35,6 +35,11 @@ lab_begin() {
 		guest_gid[$family]=$(guest ibv_devinfo -v -d rxe0 |
 			gid_of_family)
 	done
+}
+
+# What the guest's kernel said, when something went wrong.
+keep_console() {
+	[ "$failed" -eq 0 ] || cp "$hosts_dir/console" "$hosts_dir/qemu" "$keep"
 }
 
 # The index of the address of $family in what ibv_devinfo says.
@@ -135,8 +140,10 @@ capture_start() {
 
 	command -v dumpcap >/dev/null || return 0
 	: >"$work/dumpcap"
-	become a dumpcap -q -P -B 32 -i tap0 -f 'udp port 4791' \
-		-a filesize:60000 -w "$work/pcap" >"$work/dumpcap" 2>&1 &
+	# The last of a long one is what tells.
+	become a setpriv --pdeathsig KILL dumpcap -q -P -B 32 -i tap0 \
+		-f 'udp port 4791' -b filesize:20000 -b files:2 \
+		-w "$work/pcap" >"$work/dumpcap" 2>&1 &
 	capture_pid=$!
 	until grep -q File: "$work/dumpcap"; do
 		tries=$((tries + 1))
@@ -154,12 +161,25 @@ capture_stop() {
 	kill -INT "$capture_pid" 2>/dev/null
 	wait "$capture_pid" 2>/dev/null
 	capture_pid=
-	[ -n "${1:-}" ] || return 0
-	file=$keep/${name//[^a-zA-Z0-9]/_}
-	mv "$work/pcap" "$file.pcap"
-	tshark -r "$file.pcap" -V >"$file.txt" 2>/dev/null
-	tshark -r "$file.pcap" >"$file.list" 2>/dev/null
-	echo "    see $file.pcap, .list and .txt (tshark)"
+	[ -n "${1:-}" ] && capture_keep "$keep/${name//[^a-zA-Z0-9]/_}"
+	rm -f "$work"/pcap_*
+}
+
+# Two files at most, one list; in full the last packets only.
+capture_keep() {
+	local file n=0 last
+
+	for file in "$work"/pcap_*; do
+		[ -f "$file" ] || continue
+		n=$((n + 1))
+		mv "$file" "$1.$n.pcap"
+		tshark -r "$1.$n.pcap" 2>/dev/null
+	done >"$1.list"
+	[ $n -gt 0 ] || return 0
+	last=$(tshark -r "$1.$n.pcap" 2>/dev/null | wc -l)
+	tshark -r "$1.$n.pcap" -V -Y "frame.number > $((last - 500))" \
+		>"$1.txt" 2>/dev/null
+	echo "    | see $1.*.pcap, .list and .txt (tshark)"
 }
 
 # lab_case NAME COMMAND...: captured; the command says ok by its status.
@@ -168,10 +188,11 @@ lab_case() {
 
 	shift
 	[[ $name =~ $only ]] || return 0
+	REPLY= # what the case says of itself
 	capture_start
 	if "$@"; then
 		capture_stop
-		ok "$name ($(since "$start") s)"
+		ok "$name ($(since "$start") s)${REPLY:+: $REPLY}"
 	else
 		not_ok "$name ($(since "$start") s)" "$work/server" \
 			"$work/client"

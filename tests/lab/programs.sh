@@ -41,7 +41,10 @@ row() {
 			[ $full = yes ] || [ $((place_now % 8)) -eq "$n" ] ||
 				continue
 			# perftest has no events for WRITE.
-			[[ $1 != ib_write_* ]] || n=$((n & 3))
+			if [[ $1 = ib_write_* ]]; then
+				[ $full = no ] || [ "$n" -lt 4 ] || continue
+				n=$((n & 3))
+			fi
 			place "$n"
 			row_at "$at" "$@"
 		done
@@ -76,11 +79,10 @@ programs_matrix() {
 	row ib_atomic_bw -n 100
 	row ib_atomic_lat -n 100 -A CMP_AND_SWAP
 	for size in 4097 1048576; do
-		row ib_send_bw -c UC -s $size -n 20
-		row ib_write_bw -c UC -s $size -n 20
+		row ib_send_bw -c UC -s $size -n 10
+		row ib_write_lat -c UC -s $size -n 10
 	done
 	row ib_send_lat -c UC -s 64 -n 100
-	row ib_write_lat -c UC -s 64 -n 100
 	row ib_send_bw -c UD -s 1024 -n 100
 	row ib_send_lat -c UD -s 64 -n 100
 }

@@ -3,10 +3,11 @@
  * Errors that cross the wire. The client asks for what the server must refuse,
  * one case after the other, each on queue pairs of its own, and prints a line
  * for each: what became of the request, of the request behind it, and, at the
- * server, of a receive, of the queue pair, and the event that told of it. What
- * should have become of them, the caller knows.
+ * server, of a receive, of the queue pair, of the memory that was not to be
+ * touched, and the event that told of it. What should have become of them, the
+ * caller knows.
  *
- *	border_test [-d DEVICE] [-4 | -6] [-p PORT] [HOST]
+ *	border_test [-d DEVICE] [-6] [HOST]
  *	border_test ... -g [HOST]	only "gone": waits until the server's
  *					machine is gone, then writes to it
  */
@@ -23,6 +24,7 @@
 #define DEPTH  8
 #define WAIT   20.0
 #define SETTLE 0.3
+#define FILL   0xb5
 
 /* What the server does about it. */
 enum trick {
@@ -44,6 +46,7 @@ static const struct one {
 } cases[] = {
 	{ "write_rkey", IBV_WR_RDMA_WRITE, 64, 0x100, 0, true, NOTHING },
 	{ "read_rkey", IBV_WR_RDMA_READ, 64, 0x100, 0, true, NOTHING },
+	{ "imm_rkey", IBV_WR_RDMA_WRITE_WITH_IMM, 64, 0x100, 0, true, NOTHING },
 	{ "atomic_rkey", IBV_WR_ATOMIC_FETCH_AND_ADD, 8, 0x100, 0, true,
 	  NOTHING },
 	{ "write_beyond", IBV_WR_RDMA_WRITE, 6000, 0, BYTES - 5999, true,
@@ -78,7 +81,7 @@ struct hello {
 };
 
 struct outcome { /* at the server */
-	char receive[32], state[8], event[32];
+	char receive[32], state[8], memory[8], event[32];
 };
 
 static void make_ends(enum trick trick, struct hello *peer)
@@ -87,6 +90,7 @@ static void make_ends(enum trick trick, struct hello *peer)
 		trick == NO_WRITES ? IBV_ACCESS_LOCAL_WRITE : RC_ALL_ACCESS;
 	struct hello me;
 
+	memset(memory, FILL, BYTES + 2 * BORDER);
 	cq = ibv_create_cq(device.context, 4 * DEPTH, NULL, NULL, 0);
 	must(cq, "ibv_create_cq");
 	qp = rc_qp(&device, cq, DEPTH, 1, 0);
@@ -121,10 +125,13 @@ static void post_receive(const struct one *c)
 	struct ibv_recv_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1 };
 	struct ibv_recv_wr *bad;
 
-	must(stale, "ibv_reg_mr");
-	if (c->trick == STALE_RECEIVE)
+	if (c->trick == STALE_RECEIVE) {
+		stale = ibv_reg_mr(device.pd, memory, BORDER,
+				   IBV_ACCESS_LOCAL_WRITE);
+		must(stale, "ibv_reg_mr");
 		sge = (struct ibv_sge){ (uintptr_t)memory, 64, stale->lkey };
-	must(!ibv_dereg_mr(stale), "ibv_dereg_mr");
+		must(!ibv_dereg_mr(stale), "ibv_dereg_mr");
+	}
 	must(!ibv_post_recv(qp, &wr, &bad), "ibv_post_recv");
 }
 
@@ -178,9 +185,28 @@ static const char *state_name(void)
 					      : "another";
 }
 
+static bool untouched(size_t from, size_t to)
+{
+	while (from < to && memory[from] == FILL)
+		from++;
+	return from == to;
+}
+
+/* Only a SEND has a receive to put some of its bytes into. */
+static const char *memory_state(const struct one *c)
+{
+	bool may_fill = c->opcode == IBV_WR_SEND;
+
+	return untouched(0, BORDER) &&
+			       untouched(BORDER + BYTES, BYTES + 2 * BORDER) &&
+			       (may_fill || untouched(BORDER, BORDER + BYTES))
+		       ? "intact"
+		       : "changed";
+}
+
 static void refuse(const struct one *c)
 {
-	struct outcome o = { "none", "", "" };
+	struct outcome o = { "none", "", "", "" };
 	struct hello peer;
 	struct ibv_wc wc;
 
@@ -196,6 +222,7 @@ static void refuse(const struct one *c)
 		snprintf(o.receive, sizeof(o.receive), "%s",
 			 status_name(wc.status));
 	snprintf(o.state, sizeof(o.state), "%s", state_name());
+	snprintf(o.memory, sizeof(o.memory), "%s", memory_state(c));
 	take_event(o.event, sizeof(o.event));
 	tcp_send(tcp, &o, sizeof(o));
 	drop_ends();
@@ -263,7 +290,7 @@ static void await_turn(const struct one *c)
 
 static void ask(const struct one *c)
 {
-	struct outcome o = { "none", "none", "none" };
+	struct outcome o = { "none", "none", "none", "none" };
 	struct hello peer;
 	const char *first;
 
@@ -279,7 +306,7 @@ static void ask(const struct one *c)
 		tcp_barrier(tcp);
 		tcp_recv(tcp, &o, sizeof(o));
 	}
-	printf(" %s %s %s\n", o.receive, o.state, o.event);
+	printf(" %s %s %s %s\n", o.receive, o.state, o.memory, o.event);
 	fflush(stdout);
 	drop_ends();
 }
@@ -292,20 +319,16 @@ static bool read_options(int argc, char **argv)
 	options.retry = 3;
 	options.rnr_retry = 2;
 	options.timeout = 16;
-	while ((c = getopt(argc, argv, "d:46gp:")) != -1) {
+	while ((c = getopt(argc, argv, "d:6g")) != -1) {
 		switch (c) {
 		case 'd':
 			options.device = optarg;
 			break;
-		case '4':
 		case '6':
-			options.family = c - '0';
+			options.family = 6;
 			break;
 		case 'g':
 			only_gone = true;
-			break;
-		case 'p':
-			options.port = atoi(optarg);
 			break;
 		default:
 			die("see the head of border_test.c");
