@@ -106,9 +106,10 @@ static bool send_all(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	return vb_ib_transport.send(qp, now, out) || more;
 }
 
-/* Packets' answers bring the next step; what goes near goes at once. */
 static bool can_wait(const struct vb_qp *qp)
 {
+	if (qp->way == WAY_NEAR)
+		return vb_near_can_wait(qp);
 	return qp->way == WAY_PACKETS && vb_ib_transport.can_wait(qp);
 }
 

@@ -98,6 +98,7 @@ int vb_near_create(const struct vb_near_config *c, struct vb_near **out)
 	n->c = *c;
 	vb_mutex_init(&n->lock);
 	vb_mutex_init(&n->rx);
+	vb_mutex_init(&n->lazy_lock);
 	rc = make_parts(n);
 	if (rc) {
 		vb_log(LOG_INFO, "near: packets to everybody: %s",
@@ -117,6 +118,7 @@ void vb_near_destroy(struct vb_near *n)
 	vb_yard_destroy(n->yard, n->yard_fd);
 	vb_mutex_fini(&n->lock);
 	vb_mutex_fini(&n->rx);
+	vb_mutex_fini(&n->lazy_lock);
 	free(n);
 }
 
@@ -347,11 +349,11 @@ static bool serve_all(struct vb_near *n, vb_time now)
 
 bool vb_near_poll(struct vb_near *n, vb_time now)
 {
-	bool found;
+	bool found = vb_near_flush(n, now);
 
 	if (!vb_mutex_trylock(&n->rx))
-		return false;
-	found = serve_all(n, now);
+		return found;
+	found |= serve_all(n, now);
 	vb_mutex_unlock(&n->rx);
 	return found;
 }
@@ -514,10 +516,11 @@ static void show(struct vb_near *n, struct vb_qp *qp)
 	vb_yard_show(n->yard, qp, nq->life);
 }
 
-static void forget_peer(struct vb_qp *qp)
+static void forget_peer(struct vb_near *n, struct vb_qp *qp)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
+	vb_near_unlist(n, qp);
 	vb_peer_put(nq->peer);
 	*nq = (struct vb_near_qp){ .life = 0 };
 	vb_near_req_reset(qp);
@@ -527,7 +530,7 @@ void vb_near_detach(struct vb_near *n, struct vb_qp *qp)
 {
 	if (n) {
 		hide(n, qp, true);
-		forget_peer(qp);
+		forget_peer(n, qp);
 	}
 	free(qp->near);
 	qp->near = NULL;
@@ -543,7 +546,7 @@ static void get_ready(struct vb_near *n, struct vb_qp *qp, bool here)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
-	forget_peer(qp);
+	forget_peer(n, qp);
 	if (!here || qp->type != QPT_RC ||
 	    qp->adapter->number >= VB_YARD_ADAPTERS)
 		return;
@@ -564,7 +567,7 @@ void vb_near_enter(struct vb_near *n, struct vb_qp *qp, enum vb_qp_state from,
 	else
 		show(n, qp);
 	if (to == QPS_RESET)
-		forget_peer(qp);
+		forget_peer(n, qp);
 	if (to == QPS_SQD)
 		vb_near_drain(qp);
 }
@@ -625,5 +628,7 @@ vb_time vb_near_deadline(const struct vb_qp *qp)
 							 : nq->decide_at;
 	if (qp->way != WAY_NEAR)
 		return VB_NEVER;
-	return VB_MIN(nq->rnr_at, VB_MIN(nq->retry_at, nq->give_up_at));
+	return VB_MIN(
+		VB_MIN(nq->rnr_at, nq->retry_at),
+		VB_MIN(nq->give_up_at, VB_MIN(nq->flush_at, nq->tick_at)));
 }

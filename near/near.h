@@ -73,6 +73,8 @@ void vb_near_enter(struct vb_near *n, struct vb_qp *qp, enum vb_qp_state from,
 		   enum vb_qp_state to, bool here);
 /* True: there is more to do. */
 bool vb_near_send(struct vb_near *n, struct vb_qp *qp, vb_time now);
+/* vb_transport_ops.can_wait, for one that goes near. */
+bool vb_near_can_wait(const struct vb_qp *qp);
 vb_time vb_near_deadline(const struct vb_qp *qp);
 
 #endif

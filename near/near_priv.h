@@ -64,6 +64,12 @@ struct vb_near_qp {
 	uint8_t rnr_retries, silences;
 	vb_time decide_at, decide_by; /* way is open: look again; packets */
 	vb_time rnr_at, retry_at, give_up_at;
+	/* Small WRITEs that gather, to go with one call: up to this index;
+	 * when they go at the latest, VB_NEVER: none gather. */
+	uint32_t gathered;
+	vb_time flush_at, stream_until, tick_at;
+	bool listed; /* near->lazy_lock */
+	struct vb_qp *lazy_next;
 	/* responder */
 	uint32_t src_life; /* of whose requests, and which is next */
 	uint32_t expected;
@@ -88,6 +94,10 @@ struct vb_near {
 	struct vb_peer *callers; /* who connected, and has not said who it is */
 	unsigned sessions, max_sessions;
 	bool listens;
+
+	struct vb_mutex lazy_lock; /* leaf */
+	struct vb_qp
+		*_Atomic lazy; /* lazy_lock to write: where WRITEs gather */
 
 	struct vb_mutex rx;
 	/* rx */
@@ -131,6 +141,18 @@ bool vb_near_run(struct vb_near *n, struct vb_qp *qp, vb_time now);
 void vb_near_drain(struct vb_qp *qp);
 void vb_near_answered(struct vb_near *n, struct vb_qp *qp,
 		      const struct vb_answer_note *a, vb_time now);
+
+/* near/batch.c: small WRITEs from nq->sent on, with one call. How many were
+ * done; with 0 it must be seen singly what is wrong with the first. */
+unsigned vb_near_batch(struct vb_qp *qp);
+/* A WRITE that may be one of them. */
+bool vb_near_is_small(const struct vb_send_wqe *wqe);
+
+/* near/lazy.c: whose WRITEs gather. */
+void vb_near_list(struct vb_near *n, struct vb_qp *qp);
+void vb_near_unlist(struct vb_near *n, struct vb_qp *qp);
+/* They go now. True: some did. */
+bool vb_near_flush(struct vb_near *n, vb_time now);
 
 /* near/resp.c: carry out @r, if it is for @qp now; fills in what @a says. */
 void vb_near_request(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,

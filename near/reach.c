@@ -112,11 +112,12 @@ static enum vb_reach reach_chunk(struct vb_peer *p,
 				 uint64_t len, bool put)
 {
 	enum vb_reach result = REACH_LOCAL;
+	struct vb_grant g;
 	uint64_t at;
 	struct hold h;
 
-	if (vb_yard_allow(p->yard, far->adapter, far->pd, far->qpn, far->key,
-			  far->iova + offset, len, far->need, &at))
+	if (!vb_yard_open(p->yard, far, &g) ||
+	    !vb_yard_covers(&g, far->iova + offset, len, &at))
 		return REACH_REMOTE;
 	if (hold_side(&h, near, offset, len, put))
 		result = copy(p->pid, &h, at, len, put);

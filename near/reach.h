@@ -26,14 +26,6 @@ struct vb_near_side {
 	void *plain; /* instead of the list, unless NULL */
 };
 
-/* Theirs: by which key, of which domain, by way of which queue pair. */
-struct vb_far_side {
-	uint32_t adapter, pd, qpn;
-	uint32_t key;
-	uint64_t iova;
-	uint32_t need; /* enum vb_access */
-};
-
 /* Copy @len bytes: @put: from our side to theirs. A part may have been copied
  * when it fails. */
 enum vb_reach vb_reach(struct vb_peer *p, const struct vb_near_side *near,

@@ -53,6 +53,10 @@ ROW(LOCAL_INV,    OPS,       LOCAL,              0),
 #define RETRY_FIRST   (20 * VB_USEC)
 #define RETRY_DOUBLES 9 /* to 10 ms */
 #define ROOM_AGAIN    (10 * VB_USEC)
+#define GATHER_BEHIND 16 /* posted, and not known to be complete */
+#define GATHER_MOST   64
+#define GATHER_FOR    (100 * VB_USEC)
+#define STREAM_LASTS  (2 * VB_MSEC)
 
 /* What became of the next work request. */
 enum next {
@@ -404,6 +408,8 @@ static void tell_news(struct vb_qp *qp)
 	struct vb_request *r;
 	uint8_t *data;
 
+	if (VB_LIKELY(!nq->view.rtr || nq->told_news))
+		return;
 	vb_mutex_lock(&p->tx);
 	r = vb_ring_begin(&p->writer, 0, &data);
 	if (r) {
@@ -459,7 +465,6 @@ static enum vb_reach reach(struct vb_qp *qp, struct vb_send_wqe *wqe)
  * that is done. */
 static enum next do_here(struct vb_qp *qp, struct vb_send_wqe *wqe, vb_time now)
 {
-	struct vb_near_qp *nq = vb_nq(qp);
 	enum vb_fault fault = may_reach(qp, wqe);
 
 	if (fault) {
@@ -478,8 +483,7 @@ static enum next do_here(struct vb_qp *qp, struct vb_send_wqe *wqe, vb_time now)
 		be_silent(qp, now);
 		return NEXT_WAITS;
 	}
-	if (VB_UNLIKELY(nq->view.rtr && !nq->told_news))
-		tell_news(qp);
+	tell_news(qp);
 	return NEXT_GOES;
 }
 
@@ -521,6 +525,20 @@ static enum next do_one_sided(struct vb_qp *qp, struct vb_send_wqe *wqe,
 	return finish_here(qp);
 }
 
+/* Several small WRITEs at once. False: not even one. */
+static bool place_many(struct vb_qp *qp, vb_time now)
+{
+	unsigned done = vb_near_batch(qp);
+
+	if (done == 0)
+		return false;
+	tell_news(qp);
+	progress(qp, now);
+	while (done-- && sends(qp))
+		finish_here(qp);
+	return true;
+}
+
 /*
  * In order.
  */
@@ -537,7 +555,9 @@ static enum next do_write(struct vb_qp *qp, struct vb_send_wqe *wqe,
 	if (outstanding(qp))
 		return NEXT_WAITS;
 	if (!imm)
-		return do_one_sided(qp, wqe, now);
+		return vb_near_is_small(wqe) && place_many(qp, now)
+			       ? NEXT_GOES
+			       : do_one_sided(qp, wqe, now);
 	if (do_here(qp, wqe, now) == NEXT_WAITS)
 		return NEXT_WAITS;
 	return put_on_lane(qp, wqe, NEAR_PLACED, FAULT_NONE, now);
@@ -588,11 +608,67 @@ static enum next go_on(struct vb_qp *qp, vb_time now)
 	return do_next(qp, wqe, now);
 }
 
+/*
+ * A program that posts many small WRITEs without looking what became of the
+ * earlier ones waits for none of them: they gather until there are enough, or
+ * it polls and finds nothing, or for a short time.
+ */
+static bool may_gather(const struct vb_qp *qp)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+	uint32_t end = vb_sq_end(&qp->sq);
+	uint32_t kept = end - atomic_load_explicit(&qp->sq.released,
+						   memory_order_relaxed);
+
+	if (kept < GATHER_BEHIND || end - nq->sent >= GATHER_MOST ||
+	    outstanding(qp) || vb_near_state(qp) != QPS_RTS)
+		return false;
+	if ((int32_t)(nq->gathered - nq->sent) < 0)
+		nq->gathered = nq->sent;
+	for (; nq->gathered != end; nq->gathered++)
+		if (!vb_near_is_small(vb_sq_at(&qp->sq, nq->gathered)))
+			return false;
+	return nq->sent != end;
+}
+
+static bool gathers(struct vb_near *n, struct vb_qp *qp, vb_time now)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+
+	if (now >= nq->flush_at || !may_gather(qp)) {
+		nq->flush_at = VB_NEVER;
+		return false;
+	}
+	if (nq->flush_at == VB_NEVER) {
+		nq->flush_at = now + GATHER_FOR;
+		nq->stream_until = now + STREAM_LASTS;
+		vb_near_list(n, qp);
+	}
+	return true;
+}
+
+/* While they come in a stream the timer stays armed: starting it anew for
+ * each batch would wake the thread each time. */
+static void keep_time(struct vb_qp *qp, vb_time now)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+
+	nq->tick_at = now < nq->stream_until ? now + GATHER_FOR : VB_NEVER;
+}
+
+bool vb_near_can_wait(const struct vb_qp *qp)
+{
+	return vb_nq(qp)->flush_at != VB_NEVER && may_gather(qp);
+}
+
 bool vb_near_run(struct vb_near *n, struct vb_qp *qp, vb_time now)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
 	check_time(qp, now);
+	keep_time(qp, now);
+	if (gathers(n, qp, now))
+		return false;
 	while (sends(qp) && nq->rnr_at == VB_NEVER && nq->retry_at == VB_NEVER)
 		if (go_on(qp, now) == NEXT_WAITS)
 			break;
@@ -609,6 +685,8 @@ void vb_near_req_reset(struct vb_qp *qp)
 	nq->rnr_retries = nq->silences = 0;
 	nq->decide_at = nq->decide_by = VB_NEVER;
 	nq->rnr_at = nq->retry_at = nq->give_up_at = VB_NEVER;
+	nq->gathered = nq->sent;
+	nq->flush_at = nq->tick_at = VB_NEVER;
 }
 
 void vb_near_drain(struct vb_qp *qp)

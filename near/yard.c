@@ -213,29 +213,20 @@ static bool copy_key(const struct vb_yard_key *k, struct vb_grant *g)
 	return false;
 }
 
-enum vb_fault vb_yard_allow(const struct vb_yard *y, uint32_t adapter,
-			    uint32_t pd, uint32_t qpn, uint32_t key,
-			    uint64_t iova, uint64_t len, uint32_t need,
-			    uint64_t *at)
+bool vb_yard_open(const struct vb_yard *y, const struct vb_far_side *far,
+		  struct vb_grant *g)
 {
 	uint32_t index;
-	struct vb_grant g;
-	uint64_t offset;
 
-	if (adapter >= VB_YARD_ADAPTERS)
-		return FAULT_RKEY;
-	index = vb_key_index(y->adapters[adapter].key_mask,
-			     y->adapters[adapter].key_inv, key);
-	if (key == 0 || index >= VB_YARD_KEYS ||
-	    !copy_key(&y->keys[adapter][index], &g))
-		return FAULT_RKEY;
-	offset = iova - g.iova;
-	if (g.key != key || g.pd != pd || (g.access & need) != need ||
-	    (g.qpn && g.qpn != qpn) || offset > g.length ||
-	    len > g.length - offset)
-		return FAULT_RKEY;
-	*at = g.base + offset;
-	return FAULT_NONE;
+	if (far->adapter >= VB_YARD_ADAPTERS || far->key == 0)
+		return false;
+	index = vb_key_index(y->adapters[far->adapter].key_mask,
+			     y->adapters[far->adapter].key_inv, far->key);
+	return index < VB_YARD_KEYS &&
+	       copy_key(&y->keys[far->adapter][index], g) &&
+	       g->key == far->key && g->pd == far->pd &&
+	       (g->access & far->need) == far->need &&
+	       (g->qpn == 0 || g->qpn == far->qpn);
 }
 
 static void put_gid(_Atomic uint64_t at[2], const struct vb_gid *gid)

@@ -96,14 +96,29 @@ static inline bool vb_yard_is_current(const struct vb_yard *y, uint32_t qpn,
 				    memory_order_acquire) == v->seq;
 }
 
-/*
- * May who holds protection domain @pd in the owner touch @len bytes at @iova
- * through @key? *@at: where they are in the owner's memory. Announced before
- * (near/cells.h), so that the answer holds until withdrawn.
- */
-enum vb_fault vb_yard_allow(const struct vb_yard *y, uint32_t adapter,
-			    uint32_t pd, uint32_t qpn, uint32_t key,
-			    uint64_t iova, uint64_t len, uint32_t need,
-			    uint64_t *at);
+/* Memory of the owner: by which key, of which domain, by way of which of its
+ * queue pairs. */
+struct vb_far_side {
+	uint32_t adapter, pd, qpn;
+	uint32_t key;
+	uint64_t iova;
+	uint32_t need; /* enum vb_access */
+};
+
+/* Does the key open it? Announced before (near/cells.h), so that the answer
+ * holds until withdrawn. */
+bool vb_yard_open(const struct vb_yard *y, const struct vb_far_side *far,
+		  struct vb_grant *g);
+
+/* Are @len bytes at @iova inside? *@at: where they are in the owner's memory.
+ * No sum that could pass 2^64: below iova, the difference is enormous. */
+static inline bool vb_yard_covers(const struct vb_grant *g, uint64_t iova,
+				  uint64_t len, uint64_t *at)
+{
+	uint64_t offset = iova - g->iova;
+
+	*at = g->base + offset;
+	return offset <= g->length && len <= g->length - offset;
+}
 
 #endif

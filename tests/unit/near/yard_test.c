@@ -78,65 +78,67 @@ static struct vb_grant grant(struct yards *t, uint32_t index, uint32_t qpn)
 	return g;
 }
 
-static enum vb_fault allow(struct yards *t, const struct vb_grant *g,
-			   uint64_t iova, uint64_t len, uint64_t *at)
+static bool opens(const struct yards *t, uint32_t adapter, uint32_t pd,
+		  uint32_t qpn, uint32_t key, uint32_t need)
 {
-	return vb_yard_allow(t->seen, 1, g->pd, 0x18001, g->key, iova, len,
-			     ACCESS_REMOTE_READ, at);
+	const struct vb_far_side far = { .adapter = adapter,
+					 .pd = pd,
+					 .qpn = qpn,
+					 .key = key,
+					 .need = need };
+	struct vb_grant g;
+
+	return vb_yard_open(t->seen, &far, &g);
 }
 
-static void allow__every_byte_around_a_region(void **state)
+static bool covers(struct yards *t, const struct vb_grant *granted,
+		   uint64_t iova, uint64_t len, uint64_t *at)
+{
+	const struct vb_far_side far = { .adapter = 1,
+					 .pd = 9,
+					 .key = granted->key,
+					 .need = ACCESS_REMOTE_READ };
+	struct vb_grant g;
+
+	assert_true(vb_yard_open(t->seen, &far, &g));
+	return vb_yard_covers(&g, iova, len, at);
+}
+
+static void covers__every_byte_around_a_region(void **state)
 {
 	struct yards *t = *state;
 	struct vb_grant g = grant(t, 42, 0);
 	uint64_t at = 0;
 
 	for (uint64_t i = 0; i < 100; i++) {
-		assert_int_equal(allow(t, &g, 0x5000 + i, 100 - i, &at),
-				 FAULT_NONE);
+		assert_true(covers(t, &g, 0x5000 + i, 100 - i, &at));
 		assert_int_equal(at, g.base + i);
-		assert_int_equal(allow(t, &g, 0x5000 + i, 101 - i, &at),
-				 FAULT_RKEY);
+		assert_false(covers(t, &g, 0x5000 + i, 101 - i, &at));
 	}
-	assert_int_equal(allow(t, &g, 0x4fff, 1, &at), FAULT_RKEY);
-	assert_int_equal(allow(t, &g, 0x5064, 1, &at), FAULT_RKEY);
-	assert_int_equal(allow(t, &g, 0x5000, UINT64_MAX, &at), FAULT_RKEY);
-	assert_int_equal(allow(t, &g, UINT64_MAX, 2, &at), FAULT_RKEY);
+	assert_false(covers(t, &g, 0x4fff, 1, &at));
+	assert_false(covers(t, &g, 0x5065, 1, &at));
+	assert_false(covers(t, &g, 0x5064, 1, &at));
+	assert_false(covers(t, &g, 0x5000, UINT64_MAX, &at));
+	assert_false(covers(t, &g, UINT64_MAX, 2, &at));
 }
 
-static void allow__key_domain_rights_queue_pair(void **state)
+static void open__key_domain_rights_queue_pair(void **state)
 {
 	struct yards *t = *state;
 	struct vb_grant g = grant(t, 42, 0), bound = grant(t, 200, 0x18001);
-	const struct vb_yard *y = t->seen;
-	uint64_t at;
+	uint32_t read = ACCESS_REMOTE_READ;
 
-	assert_int_equal(vb_yard_allow(y, 1, 10, 0, g.key, g.iova, 1,
-				       ACCESS_REMOTE_READ, &at),
-			 FAULT_RKEY);
-	assert_int_equal(vb_yard_allow(y, 1, 9, 0, g.key, g.iova, 1,
-				       ACCESS_REMOTE_WRITE, &at),
-			 FAULT_RKEY);
-	assert_int_equal(vb_yard_allow(y, 0, 9, 0, g.key, g.iova, 1,
-				       ACCESS_REMOTE_READ, &at),
-			 FAULT_RKEY);
-	assert_int_equal(vb_yard_allow(y, 99, 9, 0, g.key, g.iova, 1,
-				       ACCESS_REMOTE_READ, &at),
-			 FAULT_RKEY);
-	assert_int_equal(vb_yard_allow(y, 1, 9, 0x18001, bound.key, g.iova, 1,
-				       ACCESS_REMOTE_READ, &at),
-			 FAULT_NONE);
-	assert_int_equal(vb_yard_allow(y, 1, 9, 0x18002, bound.key, g.iova, 1,
-				       ACCESS_REMOTE_READ, &at),
-			 FAULT_RKEY);
-	for (unsigned bit = 0; bit < 32; bit++) {
-		struct vb_grant other = g;
-
-		other.key ^= 1u << bit;
-		assert_int_equal(allow(t, &other, g.iova, 1, &at), FAULT_RKEY);
-	}
+	assert_true(opens(t, 1, 9, 0, g.key, read));
+	assert_false(opens(t, 1, 10, 0, g.key, read));
+	assert_false(opens(t, 1, 9, 0, g.key, ACCESS_REMOTE_WRITE));
+	assert_false(opens(t, 0, 9, 0, g.key, read));
+	assert_false(opens(t, 99, 9, 0, g.key, read));
+	assert_true(opens(t, 1, 9, 0x18001, bound.key, read));
+	assert_false(opens(t, 1, 9, 0x18002, bound.key, read));
+	for (unsigned bit = 0; bit < 32; bit++)
+		assert_false(opens(t, 1, 9, 0, g.key ^ 1u << bit, read));
 	vb_yard_revoke(t->own, &t->a, 42);
-	assert_int_equal(allow(t, &g, g.iova, 1, &at), FAULT_RKEY);
+	assert_false(opens(t, 1, 9, 0, g.key, read));
 }
 
 static void view__follows_the_queue_pair(void **state)
@@ -261,8 +263,8 @@ static void open__only_with_the_nonce(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(allow__every_byte_around_a_region),
-		TEST(allow__key_domain_rights_queue_pair),
+		TEST(covers__every_byte_around_a_region),
+		TEST(open__key_domain_rights_queue_pair),
 		TEST(view__follows_the_queue_pair),
 		TEST(map__only_what_cannot_shrink),
 		TEST(map__readers_cannot_write),

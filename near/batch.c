@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Many small WRITEs in a row, with one system call: that costs a fifth of what
+ * one call for each does.
+ */
+#include <sys/uio.h>
+
+#include "near/near_priv.h"
+
+#define PIECES 64
+
+struct batch {
+	unsigned count;
+	struct iovec near[PIECES], far[PIECES];
+	/* local regions held, and the key of the last */
+	struct vb_mr_use held[PIECES];
+	unsigned holds;
+	uint32_t lkey;
+};
+
+bool vb_near_is_small(const struct vb_send_wqe *wqe)
+{
+	return wqe->op == WR_WRITE && !(wqe->flags & SEND_FENCE) &&
+	       wqe->length && wqe->length <= VB_REQUEST_MAX &&
+	       (wqe->flags & SEND_INLINE || wqe->num_sge == 1);
+}
+
+/* In the region that was held last? That is most often so. */
+static uint8_t *find_held(const struct batch *b, const struct vb_sge *s)
+{
+	const struct vb_mr *mr;
+
+	if (b->holds == 0 || s->lkey != b->lkey)
+		return NULL;
+	mr = b->held[b->holds - 1].mr;
+	if (s->addr - mr->iova > mr->length ||
+	    s->length > mr->length - (s->addr - mr->iova))
+		return NULL;
+	return mr->base + (s->addr - mr->iova);
+}
+
+static uint8_t *hold(struct batch *b, struct vb_pd *pd, const struct vb_sge *s)
+{
+	uint8_t *at = find_held(b, s);
+
+	if (at)
+		return at;
+	if (vb_mr_begin(pd->adapter, pd, 0, s->lkey, s->addr, s->length, 0,
+			&b->held[b->holds]) != FAULT_NONE)
+		return NULL;
+	b->lkey = s->lkey;
+	return b->held[b->holds++].at;
+}
+
+static bool add(struct batch *b, const struct vb_qp *qp,
+		struct vb_send_wqe *wqe, const struct vb_grant *g)
+{
+	uint8_t *here = wqe->inline_data;
+	uint64_t there;
+
+	if (!vb_yard_covers(g, wqe->remote_addr, wqe->length, &there))
+		return false;
+	if (!(wqe->flags & SEND_INLINE))
+		here = hold(b, qp->pd, &wqe->sge[0]);
+	if (!here)
+		return false;
+	b->near[b->count] = (struct iovec){ here, wqe->length };
+	b->far[b->count++] =
+		(struct iovec){ (void *)(uintptr_t)there, wqe->length };
+	return true;
+}
+
+static void gather(struct batch *b, const struct vb_qp *qp,
+		   const struct vb_grant *g)
+{
+	uint32_t end = vb_sq_end(&qp->sq), i = vb_nq(qp)->sent;
+
+	b->count = b->holds = 0;
+	for (; i != end && b->count < PIECES; i++) {
+		struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, i);
+
+		if (!vb_near_is_small(wqe) || wqe->rkey != g->key ||
+		    !add(b, qp, wqe, g))
+			return;
+	}
+}
+
+/* How many of them are there in whole. */
+static unsigned place(const struct batch *b, pid_t pid)
+{
+	ssize_t n =
+		process_vm_writev(pid, b->near, b->count, b->far, b->count, 0);
+	unsigned done = 0;
+
+	while (done < b->count && n >= (ssize_t)b->near[done].iov_len)
+		n -= (ssize_t)b->near[done++].iov_len;
+	return done;
+}
+
+unsigned vb_near_batch(struct vb_qp *qp)
+{
+	const struct vb_near_qp *nq = vb_nq(qp);
+	const struct vb_far_side far = {
+		.adapter = nq->view.adapter,
+		.pd = nq->view.pd,
+		.qpn = nq->view.qpn,
+		.key = vb_sq_at(&qp->sq, nq->sent)->rkey,
+		.need = ACCESS_REMOTE_WRITE,
+	};
+	struct vb_peer *p = nq->peer;
+	struct vb_cell *cell;
+	unsigned done = 0;
+	struct vb_grant g;
+	struct batch b;
+
+	if (!(nq->view.access & ACCESS_REMOTE_WRITE))
+		return 0;
+	b.count = b.holds = 0;
+	cell = vb_cell_take(p->our_cells, far.key, far.qpn);
+	if (vb_yard_open(p->yard, &far, &g))
+		gather(&b, qp, &g);
+	if (b.count > 1 && vb_peer_is_up(p))
+		done = place(&b, p->pid);
+	vb_cell_give(cell);
+	while (b.holds)
+		vb_mr_end(&b.held[--b.holds]);
+	return done;
+}
