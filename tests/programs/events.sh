@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Asynchronous events by their causes: tests/programs/events.sh
+# Asynchronous events by their causes, and windows: tests/programs/events.sh
 here=$(dirname "$(readlink -f "$0")")
 # shellcheck source=tests/programs/lib.sh
 . "$here/lib.sh"
@@ -17,15 +17,18 @@ while read -r line; do
 	esac
 done <"$work/events"
 
-# Windows between two hosts.
-for family in 4 6; do
-	if pair root a b "$programs/windows_test" -d roce_veth0 -$family -- \
-		"$programs/windows_test" -d roce_veth0 -$family "$HOST_A"; then
-		ok "windows between hosts, IPv$family"
-	else
-		not_ok "windows between hosts, IPv$family" \
-			"$work/server" "$work/client"
-	fi
+# Windows, between two hosts and between two programs of one.
+for from in b a; do
+	for family in 4 6; do
+		name="windows from $from, IPv$family"
+		if pair root a $from "$programs/windows_test" -d roce_veth0 \
+			-$family -- "$programs/windows_test" -d roce_veth0 \
+			-$family "$HOST_A"; then
+			ok "$name"
+		else
+			not_ok "$name" "$work/server" "$work/client"
+		fi
+	done
 done
 
 # watch_sees NAME EVENT COMMAND...: the example of rdma-core, unmodified,
