@@ -15,10 +15,8 @@ struct window {
 	uint64_t wr_id; /* of side 1's next */
 };
 
-static void open_window(struct window *w, unsigned type)
+static void open_on(struct window *w, struct bench *b, unsigned type)
 {
-	struct bench *b = bench_open();
-
 	*w = (struct window){ .b = b };
 	assert_int_equal(vb_mr_register(b->sim.side[1].pd, b->mem[1], BENCH_MEM,
 					(uintptr_t)b->mem[1],
@@ -27,6 +25,11 @@ static void open_window(struct window *w, unsigned type)
 			 0);
 	assert_int_equal(vb_mw_alloc(b->sim.side[1].pd, type, &w->mw, &w->key),
 			 0);
+}
+
+static void open_window(struct window *w, unsigned type)
+{
+	open_on(w, bench_open(), type);
 }
 
 static void close_window(struct window *w)
@@ -274,6 +277,35 @@ static void send_inv__from_a_work_request(void **state)
 	close_window(&w);
 }
 
+/* IBA 10.8.3: unreliable connections have windows, too. */
+static void unreliable__bind_use_invalidate(void **state)
+{
+	struct sim_caps caps = sim_caps;
+	struct window w;
+	struct vb_send_wqe wqe = { .op = WR_WRITE,
+				   .flags = SEND_SIGNALED,
+				   .length = 8,
+				   .num_sge = 1 };
+	struct vb_sge sge;
+
+	caps.type = QPT_UC;
+	open_on(&w, bench_open_as(&sim_attr, &caps), 2);
+	sge = (struct vb_sge){ (uintptr_t)w.b->mem[0], 8, w.b->mr[0]->key };
+	wqe.remote_addr = (uintptr_t)w.b->mem[1] + 64;
+	wqe.rkey = w.key;
+	post(&w, WR_BIND_MW, 64, 8, 0);
+	post(&w, WR_BIND_MW, 64, 8, 0); /* it is bound already */
+	post(&w, WR_LOCAL_INV, 0, 0, 0);
+	bench_wait(w.b, 10);
+	expect_wc(&w, 0, WC_SUCCESS);
+	expect_wc(&w, 1, WC_MW_BIND_ERR);
+	assert_int_equal(w.mw->key, w.key);
+	sim_post_send(w.b->pair.qp[0], &wqe, &sge);
+	bench_wait(w.b, 100);
+	assert_memory_equal(w.b->mem[1] + 64, w.b->mem[0], 8);
+	close_window(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -286,6 +318,7 @@ int main(void)
 		cmocka_unit_test(send_inv__the_receive_tells_which),
 		cmocka_unit_test(send_inv__of_what_is_not_its_own),
 		cmocka_unit_test(send_inv__from_a_work_request),
+		cmocka_unit_test(unreliable__bind_use_invalidate),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
