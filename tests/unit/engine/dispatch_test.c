@@ -6,11 +6,13 @@
 
 static struct {
 	unsigned received, steps;
+	bool grh; /* the last one's */
 } heard;
 
 static void hear(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 {
 	heard.received++;
+	heard.grh = pkt->grh;
 }
 
 static bool step(struct vb_qp *qp, vb_time now, struct vb_txq *out)
@@ -39,8 +41,10 @@ struct rig {
 	uint8_t bytes[4][64];
 };
 
-static struct rig *rig_up(struct fixture *f, enum vb_qp_state state)
+static struct rig *rig_of(struct fixture *f, enum vb_qp_type type,
+			  enum vb_qp_state state)
 {
+	struct vb_qp_init init = init_of(f);
 	struct rig *r = calloc(1, sizeof(*r));
 
 	assert_non_null(r);
@@ -52,11 +56,17 @@ static struct rig *rig_up(struct fixture *f, enum vb_qp_state state)
 	r->ops.can_wait = cannot_wait;
 	r->ops.deadline = never;
 	f->a.transport = &r->ops;
-	r->qp = make(f, init_of(f));
+	init.type = type;
+	r->qp = make(f, init);
 	bring_to(r->qp, state);
 	r->e.qps = f->a.qps;
 	r->e.lease.slot = QPN_BASE >> VB_QPN_BITS;
 	return r;
+}
+
+static struct rig *rig_up(struct fixture *f, enum vb_qp_state state)
+{
+	return rig_of(f, QPT_RC, state);
 }
 
 static void rig_down(struct rig *r)
@@ -230,12 +240,110 @@ static void dispatch__link_local_is_of_an_interface(void **state)
 	rig_down(r);
 }
 
+/* Each type hears its own class; those without answers also what is ours. */
+static void dispatch__class_by_type(void **state)
+{
+	static const enum vb_qp_type types[] = { QPT_RC, QPT_UC, QPT_UD };
+	static const enum vb_ib_class own[] = { CLASS_RC, CLASS_UC, CLASS_UD };
+
+	for (unsigned t = 0; t < VB_COUNT(types); t++) {
+		struct rig *r = rig_of(*state, types[t], QPS_RTS);
+
+		for (unsigned c = 0; c < 6; c++) {
+			add_frame(r, (uint8_t)(c << 5 | CODE_SEND_ONLY));
+			/* DETH or XRCETH, or what is payload then */
+			r->e.rxq.frames[0].len = VB_BTH_BYTES + 8;
+			assert_int_equal(dispatch(r, 0), c == own[t]);
+			if (c == own[t])
+				assert_int_equal(heard.grh, c == CLASS_UD);
+		}
+		add_frame(r, VB_OP_HEARD);
+		assert_int_equal(dispatch(r, 0), types[t] != QPT_RC);
+		rig_down(r);
+	}
+}
+
+static void datagram_from(struct rig *r, const struct vb_gid *src, int32_t id)
+{
+	struct vb_frame *f = add_frame(r, CLASS_UD << 5 | CODE_SEND_ONLY);
+
+	f->src = src;
+	f->if_ip_id = id;
+}
+
+/* Of each sender its own Identifications are remembered; of more senders than
+ * there is room for, the latest. */
+static void dispatch__datagrams_come_from_anybody(void **state)
+{
+	struct rig *r = rig_of(*state, QPT_UD, QPS_RTS);
+	struct vb_gid src = IPV4_GID;
+	unsigned believed = 0;
+
+	datagram_from(r, &address, 40000);
+	assert_int_equal(dispatch(r, VB_SEC), 1);
+	datagram_from(r, &address, 20000);
+	assert_int_equal(dispatch(r, VB_SEC), 0);
+	src.raw[15] = 77;
+	datagram_from(r, &src, 20000);
+	assert_int_equal(dispatch(r, VB_SEC), 1);
+	datagram_from(r, &address, 40001);
+	assert_int_equal(dispatch(r, VB_SEC), 1);
+	for (unsigned i = 0; i < 4096; i++) {
+		src.raw[14] = (uint8_t)(i >> 8);
+		src.raw[15] = (uint8_t)i;
+		datagram_from(r, &src, 30000);
+		believed += dispatch(r, VB_SEC);
+	}
+	assert_true(believed >= 4094); /* but for the two above */
+	rig_down(r);
+}
+
+static void dispatch__groups(void **state)
+{
+	static const struct vb_gid group = { { [10] = 0xff, 0xff, 239, 1 } };
+	struct rig *r = rig_of(*state, QPT_UD, QPS_RTS);
+	struct vb_group in = { .gid = group,
+			       .ifindex = 3,
+			       .qp = r->qp,
+			       .qpn = atomic_load(&r->qp->qpn) };
+	struct vb_group gone = { .gid = group,
+				 .ifindex = 3,
+				 .qp = r->qp,
+				 .qpn = in.qpn + 1,
+				 .next = &in };
+	static const struct {
+		bool to_group, to_all;
+		uint32_t ifindex;
+		unsigned copies;
+	} rows[] = {
+		{ true, true, 3, 1 },
+		{ true, true, 4, 0 },
+		{ false, true, 3, 0 },
+		{ true, false, 3, 1 }, /* a number of ours, by that way */
+	};
+
+	r->e.groups = &gone;
+	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
+		datagram_from(r, &address, -1);
+		r->e.rxq.frames[0].ifindex = rows[i].ifindex;
+		if (rows[i].to_group)
+			r->e.rxq.frames[0].dst = &group;
+		if (rows[i].to_all)
+			memset(r->bytes[0] + 5, 0xff, 3);
+		assert_int_equal(dispatch(r, 0), rows[i].copies);
+	}
+	rig_down(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(dispatch__a_run_is_one_step),
 		TEST(dispatch__state_decides),
 		TEST(dispatch__strangers),
+		TEST(dispatch__class_by_type),
+		TEST(dispatch__datagrams_come_from_anybody),
+		TEST(dispatch__groups),
 		TEST(dispatch__identification),
 		TEST(dispatch__identification_at_random),
 		TEST(dispatch__link_local_is_of_an_interface),
