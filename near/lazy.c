@@ -52,8 +52,9 @@ static unsigned take_some(struct vb_near *n, struct vb_qp *some[AT_ONCE])
 }
 
 /* Queue pairs are type-stable: one that is gone has no number. Whoever drives
- * it now may have left them to gather: then their time comes soon. */
-static bool flush(struct vb_near *n, struct vb_qp *qp, vb_time now)
+ * it now may have left them to gather: then their time comes soon. (Unchecked:
+ * the lock is given up behind a function pointer.) */
+static bool flush(struct vb_near *n, struct vb_qp *qp, vb_time now) VB_UNCHECKED
 {
 	bool done = false;
 
