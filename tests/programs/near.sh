@@ -50,4 +50,8 @@ show=server
 try "nothing is written after ibv_dereg_mr" near \
 	"$programs/dereg_test" -d roce_lo -- \
 	"$programs/dereg_test" -d roce_lo 127.0.0.1
+burst=("$programs/burst_test" -d roce_lo)
+try "many small WRITEs at a time" near "${burst[@]}" -- "${burst[@]}" 127.0.0.1
+export VERBENA_NEAR=off
+try "the same, packets" packets "${burst[@]}" -- "${burst[@]}" 127.0.0.1
 summary
