@@ -75,5 +75,8 @@ enum vb_wc_status vb_fault_nak_status(uint8_t syndrome)
 {
 	unsigned code = syndrome & 0x1f;
 
-	return code < VB_COUNT(nak_status) ? nak_status[code] : WC_REM_OP_ERR;
+	/* A code that is reserved is no success. */
+	if (code >= VB_COUNT(nak_status) || nak_status[code] == WC_SUCCESS)
+		return WC_REM_OP_ERR;
+	return nak_status[code];
 }

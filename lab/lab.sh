@@ -65,7 +65,7 @@ guest_start() {
 		-machine q35 -cpu max -smp "${LAB_CPUS:-2}" -m "${LAB_MEMORY:-640}" \
 		-accel "${LAB_ACCEL:-tcg,thread=multi}" -serial "file:$hosts_dir/console" \
 		-kernel "${lab_boot%%$'\n'*}" -initrd "${lab_boot##*$'\n'}" \
-		-append "console=ttyS0 quiet panic=-1 mitigations=off \
+		-append "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check \
 lab.mtu=$1 lab.ip4=$HOST_GUEST/24 lab.ip6=$HOST_GUEST6/64" \
 		-virtfs local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap \
 		-netdev tap,id=cable,ifname=tap0,script=no,downscript=no \
@@ -233,6 +233,7 @@ lab_main() {
 		lab_publish || return
 		[ "$what" = run ] || { lab_shell; return; }
 		shift
+		PATH=$lab_top/build/cli:$PATH
 		# shellcheck source=/dev/null
 		. "$@"
 		;;

@@ -55,13 +55,15 @@ row() {
 }
 place_now=0
 
+# -u 16: an ACK timeout of 268 ms. An interpreted kernel may be late, and rxe
+# (6.1), having repeated what was acknowledged meanwhile, may send no more.
 row_at() {
 	local at=$1 event=()
 
 	shift
 	[ $how = polling ] || event=(-e)
 	lab_case "lab $*$where [server $at, IPv$family, mtu $mtu, $how]" \
-		perftest "$at" "$@" -m $mtu "${event[@]}"
+		perftest "$at" "$@" -m $mtu -u 16 "${event[@]}"
 }
 where= # added to the names
 
