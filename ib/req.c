@@ -818,7 +818,8 @@ bool vb_req_can_wait(const struct vb_qp *qp)
 
 	if (!req->streaming || !in_flight(req) || unsent >= WAIT_MESSAGES ||
 	    req->send != req->next || req->rnr_at != VB_NEVER ||
-	    req->repair.due || req->gap_due || !vb_window_is_near(&req->window))
+	    req->repair.due || req->gap_due || req->probe_acked ||
+	    !vb_window_is_near(&req->window))
 		return false;
 	return unsent * wqe_at(qp, end - 1)->length < WAIT_BYTES;
 }
