@@ -12,11 +12,13 @@
 #include "base/clock.h"
 #include "base/fdmail.h"
 #include "base/log.h"
+#include "broker/cm.h"
 #include "broker/slots.h"
 #include "link/udp.h"
 
-#define MAX_SESSIONS 512
+#define MAX_SESSIONS 768 /* a program has up to two */
 #define BACKLOG	     1024
+#define FIRST_FD     2 /* behind the listener's and queue pair 1's */
 #define FDS_A_MSG    3 /* what IPC_GRANT carries */
 
 /* How long a claim waits for a program that holds the sockets of an earlier
@@ -34,10 +36,12 @@
 
 struct session {
 	int fd;
+	pid_t pid;
 	uid_t uid;
-	bool trusted;	  /* our own user, or root */
-	unsigned slot;	  /* granted or rejoined with; 0: none */
-	vb_time heard;	  /* connected, or said something */
+	struct vb_cm_client *cm; /* it speaks of connections */
+	bool trusted;		 /* our own user, or root */
+	unsigned slot;		 /* granted or rejoined with; 0: none */
+	vb_time heard;		 /* connected, or said something */
 	vb_time claim_by; /* a claim waits until then; VB_NEVER: none waits */
 };
 
@@ -49,13 +53,18 @@ struct broker {
 	vb_time rest_at;	      /* VB_NEVER: no slot is restless */
 	bool restless[VB_SLOTS_MADE]; /* its session ended, its name did not */
 	struct vb_slots slots;
+	struct vb_host_cm *cm;
 	unsigned count;
 	struct session sessions[MAX_SESSIONS];
 };
 
+#define LONGEST_MAIL VB_MAX(VB_IPC_BYTES, VB_IPC_CM_BYTES)
+
 /* A message with what came along. */
 struct mail {
-	struct vb_ipc m;
+	uint8_t bytes[LONGEST_MAIL];
+	size_t len;
+	struct vb_ipc m; /* unless it is of connections */
 	unsigned fd_count;
 	int fds[FDS_A_MSG];
 };
@@ -66,18 +75,24 @@ static void close_mail(struct mail *mail)
 	mail->fd_count = 0;
 }
 
+static bool is_of_connections(const struct mail *mail)
+{
+	return mail->len == VB_IPC_CM_BYTES && mail->bytes[0] >= IPC_CM_BIND;
+}
+
 /* 1: a message; 0: none yet; -errno: end of file, or nonsense. */
 static int read_mail(int fd, struct mail *mail)
 {
-	uint8_t bytes[VB_IPC_BYTES];
 	ssize_t n;
 
 	mail->fd_count = VB_COUNT(mail->fds);
-	n = vb_fdmail_recv(fd, bytes, sizeof(bytes), mail->fds, &mail->fd_count,
-			   MSG_DONTWAIT);
+	n = vb_fdmail_recv(fd, mail->bytes, sizeof(mail->bytes), mail->fds,
+			   &mail->fd_count, MSG_DONTWAIT);
 	if (n < 0)
 		return n == -EAGAIN || n == -EINTR ? 0 : (int)n;
-	if (n > 0 && vb_ipc_get(bytes, (size_t)n, &mail->m))
+	mail->len = (size_t)n;
+	if (n > 0 && (is_of_connections(mail) ||
+		      vb_ipc_get(mail->bytes, mail->len, &mail->m)))
 		return 1;
 	close_mail(mail);
 	return n == 0 ? -ECONNRESET : -EPROTO;
@@ -230,6 +245,49 @@ static int on_status(struct broker *b, struct session *s, struct mail *mail,
 	return reply(s, &m, NULL, 0);
 }
 
+/* Queue pair 1 is slot 0's: there as soon as that socket is. */
+static void attach_cm(struct broker *b)
+{
+	int rc;
+
+	if (b->slots.vault < 0 || vb_host_cm_fd(b->cm) >= 0)
+		return;
+	rc = vb_host_cm_attach(b->cm, b->slots.fds[0]);
+	if (rc)
+		vb_log(LOG_WARN, "broker: no connection manager: %s",
+		       strerror(-rc));
+}
+
+/* A queue pair's number says whose it is: of a session of the same process. */
+static bool owns_qpn(void *arg, pid_t pid, uid_t uid, uint32_t qpn)
+{
+	const struct broker *b = arg;
+	unsigned slot = qpn >> VB_QPN_BITS;
+
+	for (unsigned i = 0; slot && i < b->count; i++) {
+		const struct session *s = &b->sessions[i];
+
+		if (s->slot == slot && s->pid == pid && s->uid == uid)
+			return true;
+	}
+	return false;
+}
+
+/* It may listen before any program has a slot. */
+static int on_connections(struct broker *b, struct session *s,
+			  const struct mail *mail, vb_time now)
+{
+	if (s->slot || s->claim_by != VB_NEVER)
+		return -EPROTO;
+	if (b->slots.vault < 0 && vb_slots_create(&b->slots) == 0)
+		attach_cm(b);
+	if (!s->cm)
+		s->cm = vb_host_cm_join(b->cm, s->fd, s->pid, s->uid);
+	if (!s->cm)
+		return -ENOMEM;
+	return vb_host_cm_take(s->cm, mail->bytes, mail->len, now);
+}
+
 static int answer_mail(struct broker *b, struct session *s, struct mail *mail,
 		       vb_time now)
 {
@@ -243,7 +301,9 @@ static int answer_mail(struct broker *b, struct session *s, struct mail *mail,
 	// clang-format on
 	unsigned kind = mail->m.kind;
 
-	if (kind >= VB_COUNT(handlers) || !handlers[kind])
+	if (is_of_connections(mail))
+		return on_connections(b, s, mail, now);
+	if (s->cm || kind >= VB_COUNT(handlers) || !handlers[kind])
 		return -EPROTO;
 	return handlers[kind](b, s, mail, now);
 }
@@ -267,6 +327,8 @@ static void end_session(struct broker *b, unsigned i, vb_time now)
 	struct session s = b->sessions[i];
 
 	b->sessions[i] = b->sessions[--b->count];
+	if (s.cm)
+		vb_host_cm_leave(s.cm, now);
 	close(s.fd);
 	if (!s.slot || vb_slots_rest(&b->slots, s.slot))
 		return;
@@ -288,6 +350,16 @@ static void rest_slots(struct broker *b, vb_time now)
 	}
 }
 
+static pid_t pid_of_peer(int fd)
+{
+	struct ucred peer = { 0 };
+	socklen_t len = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0
+		       ? 0
+		       : peer.pid;
+}
+
 static void accept_one(struct broker *b, vb_time now)
 {
 	struct session s = { .claim_by = VB_NEVER, .heard = now };
@@ -299,6 +371,7 @@ static void accept_one(struct broker *b, vb_time now)
 		return;
 	}
 	s.trusted = vb_fdmail_trusts_peer(s.fd, &s.uid);
+	s.pid = pid_of_peer(s.fd);
 	if (b->count < MAX_SESSIONS) {
 		b->sessions[b->count++] = s;
 		return;
@@ -312,7 +385,7 @@ static vb_time patience_with(const struct session *s, vb_time now)
 {
 	if (s->claim_by != VB_NEVER)
 		return now + REJOIN_TICK;
-	return s->slot ? VB_NEVER : s->heard + SILENCE;
+	return s->slot || s->cm ? VB_NEVER : s->heard + SILENCE;
 }
 
 static vb_time plan_wait(const struct broker *b, vb_time now)
@@ -320,11 +393,18 @@ static vb_time plan_wait(const struct broker *b, vb_time now)
 	vb_time until = b->accept_after > now ? b->accept_after : VB_NEVER;
 
 	until = VB_MIN(until, b->rest_at);
+	until = VB_MIN(until, vb_host_cm_deadline(b->cm));
 	if (b->idle_since != VB_NEVER)
 		until = VB_MIN(until, b->idle_since + b->linger);
 	for (unsigned i = 0; i < b->count; i++)
 		until = VB_MIN(until, patience_with(&b->sessions[i], now));
 	return until;
+}
+
+static short what_to_await(const struct session *s)
+{
+	return s->cm && vb_host_cm_is_waiting(s->cm) ? POLLIN | POLLOUT
+						     : POLLIN;
 }
 
 static int wait_for_news(struct broker *b, struct pollfd *fds, vb_time now)
@@ -334,9 +414,13 @@ static int wait_for_news(struct broker *b, struct pollfd *fds, vb_time now)
 
 	fds[0] = (struct pollfd){ b->accept_after > now ? -1 : b->listener,
 				  POLLIN, 0 };
+	fds[1] = (struct pollfd){ vb_host_cm_fd(b->cm), POLLIN, 0 };
 	for (unsigned i = 0; i < b->count; i++)
-		fds[i + 1] = (struct pollfd){ b->sessions[i].fd, POLLIN, 0 };
-	return ppoll(fds, b->count + 1, until == VB_NEVER ? NULL : &ts, NULL);
+		fds[i + FIRST_FD] =
+			(struct pollfd){ b->sessions[i].fd,
+					 what_to_await(&b->sessions[i]), 0 };
+	return ppoll(fds, b->count + FIRST_FD, until == VB_NEVER ? NULL : &ts,
+		     NULL);
 }
 
 static void serve_all(struct broker *b, const struct pollfd *fds, vb_time now)
@@ -346,7 +430,9 @@ static void serve_all(struct broker *b, const struct pollfd *fds, vb_time now)
 		struct session *s = &b->sessions[i];
 		int rc = 0;
 
-		if (fds[i + 1].revents)
+		if (fds[i + FIRST_FD].revents & POLLOUT)
+			rc = vb_host_cm_flush(s->cm);
+		if (rc == 0 && fds[i + FIRST_FD].revents & ~POLLOUT)
 			rc = serve_session(b, s, now);
 		else if (s->claim_by != VB_NEVER)
 			rc = try_claim(b, s, now);
@@ -356,6 +442,10 @@ static void serve_all(struct broker *b, const struct pollfd *fds, vb_time now)
 			end_session(b, i, now);
 	}
 	rest_slots(b, now);
+	attach_cm(b);
+	if (fds[1].revents)
+		vb_host_cm_poll(b->cm, now);
+	vb_host_cm_tick(b->cm, now);
 	if (fds[0].revents)
 		accept_one(b, now);
 }
@@ -364,7 +454,7 @@ static void serve_all(struct broker *b, const struct pollfd *fds, vb_time now)
  * a broker before us gave it, or it forked. */
 static bool is_over(struct broker *b, vb_time now)
 {
-	if (b->count > 0) {
+	if (b->count > 0 || vb_host_cm_is_busy(b->cm)) {
 		b->idle_since = VB_NEVER;
 		return false;
 	}
@@ -378,7 +468,7 @@ static bool is_over(struct broker *b, vb_time now)
 
 static void serve_until_idle(struct broker *b)
 {
-	static struct pollfd fds[MAX_SESSIONS + 1];
+	static struct pollfd fds[MAX_SESSIONS + FIRST_FD];
 	vb_time now = vb_clock_read();
 
 	b->idle_since = now;
@@ -425,6 +515,7 @@ int vb_broker_listen(void)
 int vb_broker_run(int listener, vb_time linger)
 {
 	struct broker *b = calloc(1, sizeof(*b));
+	int rc;
 
 	if (!b) {
 		close(listener);
@@ -435,10 +526,17 @@ int vb_broker_run(int listener, vb_time linger)
 	b->rest_at = VB_NEVER;
 	b->linger = VB_MAX(linger, LEAST_LINGER);
 	vb_slots_init(&b->slots);
+	rc = vb_host_cm_create(owns_qpn, b, &b->cm);
+	if (rc) {
+		close(listener);
+		free(b);
+		return rc;
+	}
 	serve_until_idle(b);
 	/* Who connected meanwhile sees the connection reset, and starts the
 	 * next broker, which waits for the port until we are gone. */
 	close(b->listener);
+	vb_host_cm_destroy(b->cm);
 	vb_slots_fini(&b->slots);
 	free(b);
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `verbena run`: put our libibverbs.so.1 first on the library path and become
- * the program. The path works for what a program links and for what it opens
+ * `verbena run`: put our libibverbs.so.1 and librdmacm.so.1 first on the
+ * library path and become the program. The path works for what a program links and for what it opens
  * by dlopen(); the loader ignores it for setuid programs.
  */
 #include "cli/cli.h"
@@ -76,6 +76,17 @@ static bool put_first(const char *variable, const char *value, char between)
 	return set;
 }
 
+/* In a build tree each library has a directory of its own. */
+static bool add_neighbour(const char *directory)
+{
+	char path[PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s/../rdmacm", directory);
+
+	if (n < 0 || n >= PATH_MAX || access(path, X_OK) < 0)
+		return true;
+	return put_first("LD_LIBRARY_PATH", path, ':');
+}
+
 static bool set_up(void)
 {
 	char self[PATH_MAX], directory[PATH_MAX];
@@ -86,7 +97,8 @@ static bool set_up(void)
 				"installed\n");
 		return false;
 	}
-	if (!put_first("LD_LIBRARY_PATH", directory, ':') ||
+	if (!add_neighbour(directory) ||
+	    !put_first("LD_LIBRARY_PATH", directory, ':') ||
 	    setenv("VERBENA_BROKER", self, 1) < 0) {
 		perror("verbena run");
 		return false;

@@ -98,12 +98,18 @@ static struct vb_cm_conn *find_by_id(struct vb_cm *cm, uint64_t guid,
 	return c;
 }
 
+/*
+ * Not those in time wait: a peer that uses a number again so soon drew it by
+ * chance, as several programs of one adapter may, and its packets are told
+ * from late ones by their PSNs.
+ */
 static struct vb_cm_conn *find_by_qpn(struct vb_cm *cm, uint64_t guid,
 				      uint32_t qpn)
 {
 	struct vb_cm_conn *c = cm->by_qpn[bucket(guid, qpn)];
 
-	while (c && !(c->remote_guid == guid && c->remote_qpn == qpn))
+	while (c && !(c->remote_guid == guid && c->remote_qpn == qpn &&
+		      c->state != CM_TIMEWAIT))
 		c = c->next_by_qpn;
 	return c;
 }

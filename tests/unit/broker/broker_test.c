@@ -263,17 +263,17 @@ static void broker_run__nonsense_ends_a_session(void **state)
 
 static void broker_run__too_many_sessions(void **state)
 {
-	int fds[600], last;
+	int fds[800], last;
 	struct answer a;
 
 	start_broker(60 * VB_SEC);
-	for (int i = 0; i < 600; i++) {
+	for (int i = 0; i < 800; i++) {
 		fds[i] = connect_to_broker();
 		assert_true(fds[i] >= 0);
 	}
-	assert_true(hear(fds[599], &a));
+	assert_true(hear(fds[799], &a));
 	assert_int_equal(a.m.kind, IPC_REFUSE);
-	for (int i = 0; i < 600; i++)
+	for (int i = 0; i < 800; i++)
 		close(fds[i]);
 	last = claim_slot(&a, 1);
 	close(last);

@@ -1,0 +1,740 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Programs' requests to the connection manager, and what it tells them. */
+#include "broker/cm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/fdmail.h"
+#include "base/rand.h"
+#include "broker/cm_ports.h"
+#include "broker/gsi.h"
+#include "mgmt/cm_ib.h"
+
+#define BUCKETS		4096
+#define MAX_IDS		65536 /* of one program */
+#define MAX_BACKLOG	1024
+#define PRIVILEGED	1024
+#define MAX_WAITING	8192 /* messages for one program */
+#define HEADER_BYTES	36   /* rdma_cm's, before a REQ's private data */
+#define PERMISSIVE_LID	0xffff
+#define ACK_DELAY	15
+#define CM_TRANSPORT_RC CM_RC
+
+enum id_state { ID_BOUND, ID_LISTENING, ID_CONN };
+
+/* What a program calls an id. */
+struct cm_id {
+	struct vb_cm_client *client;
+	uint32_t number;
+	enum id_state state;
+	struct vb_cm_port port; /* number 0: of a request: it has none */
+	unsigned backlog, pending;
+	uint32_t listener; /* which counts it as pending; 0: none */
+	struct vb_cm_conn *conn;
+	struct cm_id *next;		       /* in its bucket */
+	struct cm_id *next_own, **prev_own_at; /* of the client's */
+};
+
+struct letter {
+	struct letter *next;
+	uint8_t bytes[VB_IPC_CM_BYTES];
+};
+
+struct vb_cm_client {
+	struct vb_host_cm *cm;
+	int fd;
+	pid_t pid;
+	uid_t uid;
+	unsigned ids;
+	struct cm_id *own;
+	struct letter *first, **last;
+	unsigned waiting;
+	int broken; /* -errno: it does not read, or there was no memory */
+};
+
+struct vb_host_cm {
+	bool (*owns)(void *arg, pid_t pid, uid_t uid, uint32_t qpn);
+	void *owns_arg;
+	struct vb_cm *engine;
+	struct vb_gsi *gsi;
+	vb_time now; /* of the call that is under way */
+	uint32_t next_number;
+	struct vb_cm_ports ports;
+	struct cm_id *buckets[BUCKETS];
+};
+
+/* Letters to programs. */
+
+static int post(struct vb_cm_client *c, const uint8_t bytes[VB_IPC_CM_BYTES])
+{
+	return vb_fdmail_send(c->fd, bytes, VB_IPC_CM_BYTES, NULL, 0,
+			      MSG_DONTWAIT);
+}
+
+static void keep_letter(struct vb_cm_client *c,
+			const uint8_t bytes[VB_IPC_CM_BYTES])
+{
+	struct letter *l = c->waiting < MAX_WAITING ? malloc(sizeof(*l)) : NULL;
+
+	if (!l) {
+		c->broken = -ENOBUFS;
+		return;
+	}
+	memcpy(l->bytes, bytes, VB_IPC_CM_BYTES);
+	l->next = NULL;
+	*c->last = l;
+	c->last = &l->next;
+	c->waiting++;
+}
+
+/* In order: behind those that wait. */
+static void tell(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	uint8_t bytes[VB_IPC_CM_BYTES];
+	int rc = -EAGAIN;
+
+	(void)vb_ipc_cm_put(bytes, m);
+	if (!c->first)
+		rc = post(c, bytes);
+	if (rc == -EAGAIN)
+		keep_letter(c, bytes);
+	else if (rc)
+		c->broken = rc;
+}
+
+bool vb_host_cm_is_waiting(const struct vb_cm_client *client)
+{
+	return client->first || client->broken;
+}
+
+int vb_host_cm_flush(struct vb_cm_client *client)
+{
+	struct letter *l;
+	int rc = 0;
+
+	while (rc == 0 && (l = client->first)) {
+		rc = post(client, l->bytes);
+		if (rc)
+			break;
+		client->first = l->next;
+		client->waiting--;
+		free(l);
+	}
+	if (!client->first)
+		client->last = &client->first;
+	return rc && rc != -EAGAIN ? rc : client->broken;
+}
+
+/* Ids. */
+
+static struct cm_id **id_bucket(const struct vb_cm_client *c, uint32_t number)
+{
+	uint32_t h = (uint32_t)((uintptr_t)c >> 4) * 0x9e3779b1u + number;
+
+	return &c->cm->buckets[h % BUCKETS];
+}
+
+static struct cm_id *find_id(const struct vb_cm_client *c, uint32_t number)
+{
+	struct cm_id *id = *id_bucket(c, number);
+
+	while (id && !(id->client == c && id->number == number))
+		id = id->next;
+	return id;
+}
+
+static struct cm_id *make_id(struct vb_cm_client *c, uint32_t number)
+{
+	struct cm_id **at = id_bucket(c, number);
+	struct cm_id *id = c->ids < MAX_IDS ? calloc(1, sizeof(*id)) : NULL;
+
+	if (!id)
+		return NULL;
+	id->client = c;
+	id->number = number;
+	id->next = *at;
+	*at = id;
+	id->next_own = c->own;
+	id->prev_own_at = &c->own;
+	if (c->own)
+		c->own->prev_own_at = &id->next_own;
+	c->own = id;
+	c->ids++;
+	return id;
+}
+
+/* A request was answered, or is gone: its listener has room again. */
+static void leave_backlog(struct cm_id *id)
+{
+	struct cm_id *l =
+		id->listener ? find_id(id->client, id->listener) : NULL;
+
+	id->listener = 0;
+	if (l && l->pending > 0)
+		l->pending--;
+}
+
+static void free_id(struct cm_id *id)
+{
+	struct cm_id **at = id_bucket(id->client, id->number);
+
+	leave_backlog(id);
+	while (*at != id)
+		at = &(*at)->next;
+	*at = id->next;
+	*id->prev_own_at = id->next_own;
+	if (id->next_own)
+		id->next_own->prev_own_at = id->prev_own_at;
+	if (id->port.number)
+		vb_cm_ports_free(&id->client->cm->ports, &id->port);
+	if (id->conn)
+		vb_cm_release(id->conn, id->client->cm->now);
+	id->client->ids--;
+	free(id);
+}
+
+/* rdma_cm's header in a REQ's private data (WIRE 3.3). */
+
+static void put_address(uint8_t at[16], const struct vb_gid *gid)
+{
+	memset(at, 0, 16);
+	if (vb_gid_is_ipv4(gid))
+		memcpy(at + 12, gid->raw + 12, 4);
+	else
+		memcpy(at, gid->raw, 16);
+}
+
+static void put_header(uint8_t header[HEADER_BYTES], const struct vb_ipc_cm *m)
+{
+	header[0] = 0;
+	header[1] = vb_gid_is_ipv4(&m->dst) ? 0x40 : 0x60;
+	vb_store_be(header + 2, m->src_port, 2);
+	put_address(header + 4, &m->src);
+	put_address(header + 20, &m->dst);
+}
+
+/* False: another version. */
+static bool get_header(const uint8_t header[HEADER_BYTES], uint16_t *port,
+		       struct vb_gid *dst)
+{
+	unsigned version = header[1] >> 4;
+
+	if (header[0] != 0 || (version != 4 && version != 6))
+		return false;
+	*port = (uint16_t)vb_load_be(header + 2, 2);
+	if (version == 4)
+		*dst = vb_gid_from_ipv4(header + 32);
+	else
+		memcpy(dst->raw, header + 20, 16);
+	return true;
+}
+
+/* What the engine tells. */
+
+static struct vb_ipc_cm event(const struct cm_id *id, enum vb_ipc_cm_event e)
+{
+	return (struct vb_ipc_cm){ .kind = IPC_CM_EVENT,
+				   .version = VB_IPC_CM_VERSION,
+				   .event = (uint8_t)e,
+				   .id = id->number };
+}
+
+static void attach_private(struct vb_ipc_cm *m, const uint8_t *data,
+			   unsigned bytes)
+{
+	m->private_bytes = (uint8_t)bytes;
+	memcpy(m->private_data, data, bytes);
+}
+
+/* Depths change sides on the way: what one asks for, the other gives. */
+static void describe_request(struct vb_ipc_cm *m, const struct vb_cm_req *q,
+			     uint32_t ifindex)
+{
+	m->src = q->path.remote_gid;
+	m->dst = q->path.local_gid;
+	m->ifindex = ifindex;
+	m->qpn = q->qpn;
+	m->psn = q->psn;
+	m->guid = q->ca_guid;
+	m->responder_resources = q->initiator_depth;
+	m->initiator_depth = q->responder_resources;
+	m->retry_count = q->retry_count;
+	m->rnr_retry = q->rnr_retry;
+	m->flow_control = q->flow_control;
+	m->srq = q->srq;
+	m->mtu = VB_MIN(q->mtu, 5);
+	m->tclass = q->path.tclass;
+	m->hop_limit = q->path.hop_limit;
+	m->flow_label = q->path.flow_label;
+	m->ack_timeout = q->path.ack_timeout;
+}
+
+static void describe_reply(struct vb_ipc_cm *m, const struct vb_cm_msg *msg)
+{
+	const struct vb_cm_rep *p = &msg->rep;
+
+	m->qpn = p->qpn;
+	m->psn = p->psn;
+	m->guid = p->ca_guid;
+	m->responder_resources = p->initiator_depth;
+	m->initiator_depth = p->responder_resources;
+	m->rnr_retry = p->rnr_retry;
+	m->flow_control = p->flow_control;
+	m->srq = p->srq;
+	attach_private(m, msg->private_data, vb_cm_private_bytes(CM_REP));
+}
+
+static struct cm_id *find_listener(struct vb_host_cm *cm,
+				   const struct vb_cm_msg *m,
+				   uint16_t *peer_port, unsigned *reason)
+{
+	uint64_t service = m->req.service_id;
+	struct vb_cm_port *p;
+	struct vb_gid dst;
+
+	*reason = CM_REJ_INVALID_SERVICE_ID;
+	if (service >> 32)
+		return NULL;
+	if (!get_header(m->private_data, peer_port, &dst)) {
+		*reason = CM_REJ_CONSUMER;
+		return NULL;
+	}
+	p = vb_cm_ports_find(&cm->ports, (uint16_t)(service >> 16),
+			     (uint16_t)service, &dst);
+	return p ? VB_CONTAINER_OF(p, struct cm_id, port) : NULL;
+}
+
+static uint32_t new_number(struct vb_host_cm *cm)
+{
+	return VB_IPC_CM_INCOMING | cm->next_number++;
+}
+
+static unsigned on_request(void *arg, struct vb_cm_conn *c,
+			   const struct vb_cm_msg *m)
+{
+	struct vb_host_cm *cm = arg;
+	uint16_t peer_port = 0;
+	unsigned reason;
+	struct cm_id *l = find_listener(cm, m, &peer_port, &reason), *id;
+	struct vb_ipc_cm e;
+
+	if (!l)
+		return reason;
+	if (m->req.transport != CM_TRANSPORT_RC)
+		return CM_REJ_INVALID_TRANSPORT;
+	id = l->pending < l->backlog ? make_id(l->client, new_number(cm))
+				     : NULL;
+	if (!id)
+		return CM_REJ_NO_RESOURCES;
+	id->state = ID_CONN;
+	id->listener = l->number;
+	id->conn = c;
+	c->owner = id;
+	l->pending++;
+	e = event(id, IPC_CM_REQUEST);
+	e.listener = l->number;
+	e.space = l->port.space;
+	e.src_port = l->port.number;
+	e.dst_port = peer_port;
+	describe_request(&e, &m->req, c->path.ifindex);
+	attach_private(&e, m->private_data + HEADER_BYTES,
+		       vb_cm_private_bytes(CM_REQ) - HEADER_BYTES);
+	tell(l->client, &e);
+	return 0;
+}
+
+static void on_happen(void *arg, struct vb_cm_conn *c,
+		      enum vb_cm_happening what, const struct vb_cm_msg *m)
+{
+	// clang-format off
+	static const enum vb_ipc_cm_event events[] = {
+		[CM_HAS_REPLY]	     = IPC_CM_REPLY,
+		[CM_IS_ESTABLISHED]  = IPC_CM_ESTABLISHED,
+		[CM_IS_REJECTED]     = IPC_CM_REJECTED,
+		[CM_IS_UNREACHABLE]  = IPC_CM_UNREACHABLE,
+		[CM_IS_DISCONNECTED] = IPC_CM_DISCONNECTED,
+		[CM_IS_OVER]	     = IPC_CM_OVER,
+	};
+	// clang-format on
+	struct cm_id *id = c->owner;
+	struct vb_ipc_cm e = event(id, events[what]);
+
+	leave_backlog(id);
+	if (what == CM_HAS_REPLY)
+		describe_reply(&e, m);
+	if (what == CM_IS_REJECTED) {
+		e.status = m->answer.reason;
+		attach_private(&e, m->private_data,
+			       vb_cm_private_bytes(CM_REJ));
+	}
+	tell(id->client, &e);
+}
+
+static void send_mad(void *arg, const struct vb_mad_path *path,
+		     const uint8_t mad[VB_MAD_BYTES])
+{
+	struct vb_host_cm *cm = arg;
+
+	if (cm->gsi)
+		vb_gsi_send(cm->gsi, path, mad);
+}
+
+/* What programs ask. Nonsense ends a session; what is merely too late, as
+ * when the peer disconnects just then, is passed over. */
+
+static void answer(struct vb_cm_client *c, const struct vb_ipc_cm *m,
+		   const struct cm_id *id, int rc)
+{
+	struct vb_ipc_cm done = { .kind = IPC_CM_DONE,
+				  .version = VB_IPC_CM_VERSION,
+				  .id = m->id,
+				  .status = -rc };
+
+	if (id)
+		done.src_port = id->port.number;
+	tell(c, &done);
+}
+
+static int bind_id(struct vb_cm_client *c, const struct vb_ipc_cm *m,
+		   struct cm_id **bound)
+{
+	struct cm_id *id;
+	int rc;
+
+	if (m->src_port && m->src_port < PRIVILEGED && c->uid != 0)
+		return -EACCES;
+	id = make_id(c, m->id);
+	if (!id)
+		return -ENOMEM;
+	id->port.space = m->space;
+	id->port.number = m->src_port;
+	id->port.address = m->src;
+	id->port.flags = m->flags;
+	rc = vb_cm_ports_bind(&c->cm->ports, &id->port);
+	if (rc) {
+		id->port.number = 0;
+		free_id(id);
+		return rc;
+	}
+	*bound = id;
+	return 0;
+}
+
+static int on_bind(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	struct cm_id *id = NULL;
+	int rc;
+
+	if (m->id >= VB_IPC_CM_INCOMING || m->id == 0 || find_id(c, m->id))
+		return -EPROTO;
+	rc = bind_id(c, m, &id);
+	answer(c, m, id, rc);
+	return 0;
+}
+
+static int on_listen(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	struct cm_id *id = find_id(c, m->id);
+	int rc;
+
+	if (!id || id->state == ID_CONN)
+		return -EPROTO;
+	rc = id->state == ID_LISTENING
+		     ? 0
+		     : vb_cm_ports_listen(&c->cm->ports, &id->port);
+	if (rc == 0) {
+		id->state = ID_LISTENING;
+		id->backlog = m->backlog > 0 && m->backlog < MAX_BACKLOG
+				      ? m->backlog
+				      : MAX_BACKLOG;
+	}
+	answer(c, m, id, rc);
+	return 0;
+}
+
+static void fill_path(struct vb_cm_path *p, const struct vb_ipc_cm *m)
+{
+	p->local_lid = p->remote_lid = PERMISSIVE_LID;
+	p->local_gid = m->src;
+	p->remote_gid = m->dst;
+	p->flow_label = m->flow_label;
+	p->tclass = m->tclass;
+	p->hop_limit = m->hop_limit;
+	p->ack_timeout = m->ack_timeout;
+}
+
+static void fill_request(struct vb_cm_msg *msg, const struct cm_id *id,
+			 const struct vb_ipc_cm *m)
+{
+	struct vb_cm_req *q = &msg->req;
+
+	msg->attr = CM_REQ;
+	q->service_id = (uint64_t)id->port.space << 16 | m->dst_port;
+	q->ca_guid = m->guid;
+	q->qpn = m->qpn;
+	q->psn = m->psn;
+	q->responder_resources = m->responder_resources;
+	q->initiator_depth = m->initiator_depth;
+	q->remote_timeout = q->local_timeout = VB_CM_TIMEOUT_CODE;
+	q->transport = CM_TRANSPORT_RC;
+	q->flow_control = m->flow_control;
+	q->retry_count = m->retry_count;
+	q->rnr_retry = m->rnr_retry;
+	q->srq = m->srq;
+	q->mtu = m->mtu;
+	q->pkey = 0xffff;
+	q->max_cm_retries = VB_CM_RETRIES;
+	fill_path(&q->path, m);
+	put_header(msg->private_data, m);
+	memcpy(msg->private_data + HEADER_BYTES, m->private_data,
+	       m->private_bytes);
+}
+
+static int begin(struct vb_cm_client *c, struct cm_id *id, struct vb_ipc_cm *m)
+{
+	const struct vb_mad_path path = { .sgid = m->src,
+					  .dgid = m->dst,
+					  .ifindex = m->ifindex,
+					  .tclass = m->tclass };
+	struct vb_cm_msg msg = { 0 };
+
+	if (!c->cm->owns(c->cm->owns_arg, c->pid, c->uid, m->qpn))
+		return -EPERM;
+	m->src_port = id->port.number;
+	fill_request(&msg, id, m);
+	return vb_cm_connect(c->cm->engine, &msg, &path, id, c->cm->now,
+			     &id->conn);
+}
+
+static int on_connect(struct vb_cm_client *c, const struct vb_ipc_cm *asked)
+{
+	struct cm_id *id = find_id(c, asked->id);
+	struct vb_ipc_cm m = *asked, e;
+	int rc;
+
+	if (!id || id->state != ID_BOUND ||
+	    m.private_bytes > vb_cm_private_bytes(CM_REQ) - HEADER_BYTES)
+		return -EPROTO;
+	id->state = ID_CONN;
+	rc = begin(c, id, &m);
+	if (rc == 0)
+		return 0;
+	id->state = ID_BOUND;
+	e = event(id, IPC_CM_FAILED);
+	e.status = -rc;
+	tell(c, &e);
+	return 0;
+}
+
+static struct vb_cm_conn *find_conn(const struct vb_cm_client *c, uint32_t id)
+{
+	struct cm_id *i = find_id(c, id);
+
+	return i ? i->conn : NULL;
+}
+
+static int on_accept(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	struct vb_cm_conn *conn = find_conn(c, m->id);
+	struct vb_cm_msg msg = { .attr = CM_REP };
+	struct vb_cm_rep *p = &msg.rep;
+
+	if (!conn || m->private_bytes > vb_cm_private_bytes(CM_REP) ||
+	    !c->cm->owns(c->cm->owns_arg, c->pid, c->uid, m->qpn))
+		return -EPROTO;
+	p->qpn = m->qpn;
+	p->psn = m->psn;
+	p->ca_guid = m->guid;
+	p->responder_resources = m->responder_resources;
+	p->initiator_depth = m->initiator_depth;
+	p->ack_delay = ACK_DELAY;
+	p->flow_control = m->flow_control;
+	p->rnr_retry = m->rnr_retry;
+	p->srq = m->srq;
+	memcpy(msg.private_data, m->private_data, m->private_bytes);
+	leave_backlog(conn->owner);
+	(void)!vb_cm_accept(conn, &msg, c->cm->now);
+	return 0;
+}
+
+static int on_reject(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	struct vb_cm_conn *conn = find_conn(c, m->id);
+
+	if (!conn || m->private_bytes > vb_cm_private_bytes(CM_REJ))
+		return -EPROTO;
+	leave_backlog(conn->owner);
+	(void)!vb_cm_reject(conn, CM_REJ_CONSUMER, m->private_data,
+			    m->private_bytes);
+	return 0;
+}
+
+static int on_establish(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	struct vb_cm_conn *conn = find_conn(c, m->id);
+
+	if (!conn)
+		return -EPROTO;
+	(void)!vb_cm_establish(conn, c->cm->now);
+	return 0;
+}
+
+static int on_disconnect(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	struct vb_cm_conn *conn = find_conn(c, m->id);
+
+	if (!conn)
+		return -EPROTO;
+	(void)!vb_cm_disconnect(conn, c->cm->now);
+	return 0;
+}
+
+static int on_close(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	struct cm_id *id = find_id(c, m->id);
+
+	if (!id)
+		return -EPROTO;
+	free_id(id);
+	return 0;
+}
+
+int vb_host_cm_take(struct vb_cm_client *client, const uint8_t *bytes,
+		    size_t len, vb_time now)
+{
+	// clang-format off
+	static int (*const handlers[])(struct vb_cm_client *,
+				       const struct vb_ipc_cm *) = {
+		[IPC_CM_BIND - IPC_CM_BIND]	  = on_bind,
+		[IPC_CM_LISTEN - IPC_CM_BIND]	  = on_listen,
+		[IPC_CM_CONNECT - IPC_CM_BIND]	  = on_connect,
+		[IPC_CM_ACCEPT - IPC_CM_BIND]	  = on_accept,
+		[IPC_CM_REJECT - IPC_CM_BIND]	  = on_reject,
+		[IPC_CM_ESTABLISH - IPC_CM_BIND]  = on_establish,
+		[IPC_CM_DISCONNECT - IPC_CM_BIND] = on_disconnect,
+		[IPC_CM_CLOSE - IPC_CM_BIND]	  = on_close,
+	};
+	// clang-format on
+	struct vb_ipc_cm m;
+
+	if (!vb_ipc_cm_get(bytes, len, &m) ||
+	    m.kind - IPC_CM_BIND >= (int)VB_COUNT(handlers))
+		return -EPROTO;
+	client->cm->now = now;
+	return handlers[m.kind - IPC_CM_BIND](client, &m);
+}
+
+struct vb_cm_client *vb_host_cm_join(struct vb_host_cm *cm, int fd, pid_t pid,
+				     uid_t uid)
+{
+	struct vb_cm_client *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->cm = cm;
+	c->fd = fd;
+	c->pid = pid;
+	c->uid = uid;
+	c->last = &c->first;
+	return c;
+}
+
+void vb_host_cm_leave(struct vb_cm_client *client, vb_time now)
+{
+	struct letter *l;
+
+	client->cm->now = now;
+	while (client->own)
+		free_id(client->own);
+	while ((l = client->first)) {
+		client->first = l->next;
+		free(l);
+	}
+	free(client);
+}
+
+/* The adapter's side. */
+
+static void take_mad(void *arg, const struct vb_mad_path *back,
+		     const uint8_t *bytes, size_t len)
+{
+	struct vb_host_cm *cm = arg;
+
+	vb_cm_recv(cm->engine, back, bytes, len, cm->now);
+}
+
+int vb_host_cm_fd(const struct vb_host_cm *cm)
+{
+	return cm->gsi ? vb_gsi_fd(cm->gsi) : -1;
+}
+
+void vb_host_cm_poll(struct vb_host_cm *cm, vb_time now)
+{
+	cm->now = now;
+	if (cm->gsi)
+		vb_gsi_recv(cm->gsi, take_mad, cm);
+}
+
+vb_time vb_host_cm_deadline(const struct vb_host_cm *cm)
+{
+	return vb_cm_deadline(cm->engine);
+}
+
+void vb_host_cm_tick(struct vb_host_cm *cm, vb_time now)
+{
+	cm->now = now;
+	vb_cm_tick(cm->engine, now);
+}
+
+bool vb_host_cm_is_busy(const struct vb_host_cm *cm)
+{
+	return vb_cm_busy(cm->engine) > 0;
+}
+
+int vb_host_cm_attach(struct vb_host_cm *cm, int rx_fd)
+{
+	int fd = fcntl(rx_fd, F_DUPFD_CLOEXEC, 0), rc;
+
+	if (fd < 0)
+		return -errno;
+	rc = vb_gsi_open(fd, &cm->gsi);
+	if (rc)
+		close(fd);
+	return rc;
+}
+
+int vb_host_cm_create(bool (*owns)(void *arg, pid_t pid, uid_t uid,
+				   uint32_t qpn),
+		      void *arg, struct vb_host_cm **made)
+{
+	struct vb_host_cm *cm = calloc(1, sizeof(*cm));
+	const struct vb_cm_ops ops = { .request = on_request,
+				       .happen = on_happen,
+				       .arg = cm,
+				       .out = { send_mad, cm },
+				       .random = vb_rand32 };
+
+	if (!cm)
+		return -ENOMEM;
+	cm->engine = vb_cm_create(&ops);
+	if (!cm->engine) {
+		free(cm);
+		return -ENOMEM;
+	}
+	cm->owns = owns;
+	cm->owns_arg = arg;
+	vb_cm_ports_init(&cm->ports);
+	*made = cm;
+	return 0;
+}
+
+void vb_host_cm_destroy(struct vb_host_cm *cm)
+{
+	vb_cm_destroy(cm->engine);
+	if (cm->gsi)
+		vb_gsi_close(cm->gsi);
+	free(cm);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "broker/cm_ports.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/rand.h"
+
+#define RANGE	    "/proc/sys/net/ipv4/ip_local_port_range"
+#define RANGE_FIRST 32768
+#define RANGE_LAST  60999
+
+void vb_cm_ports_init(struct vb_cm_ports *t)
+{
+	unsigned first, last;
+	FILE *f = fopen(RANGE, "re");
+
+	memset(t, 0, sizeof(*t));
+	t->first = RANGE_FIRST;
+	t->last = RANGE_LAST;
+	if (!f)
+		return;
+	if (fscanf(f, "%u %u", &first, &last) == 2 && first > 0 &&
+	    first <= last && last <= UINT16_MAX) {
+		t->first = (uint16_t)first;
+		t->last = (uint16_t)last;
+	}
+	fclose(f);
+}
+
+static struct vb_cm_port **bucket(struct vb_cm_ports *t, uint16_t number)
+{
+	return &t->buckets[number % VB_PORT_BUCKETS];
+}
+
+static bool is_any4(const struct vb_gid *a)
+{
+	return vb_gid_is_ipv4(a) && vb_load_be(a->raw + 12, 4) == 0;
+}
+
+/* Does a port bound so take what comes for @address? */
+static bool covers(const struct vb_cm_port *p, const struct vb_gid *address)
+{
+	if (vb_gid_is_zero(&p->address))
+		return !(p->flags & IPC_CM_V6ONLY) || !vb_gid_is_ipv4(address);
+	if (is_any4(&p->address))
+		return vb_gid_is_ipv4(address);
+	return vb_gid_equal(&p->address, address);
+}
+
+static bool meet(const struct vb_cm_port *a, const struct vb_cm_port *b)
+{
+	return a != b && a->space == b->space && a->number == b->number &&
+	       (covers(a, &b->address) || covers(b, &a->address));
+}
+
+static bool is_taken(struct vb_cm_ports *t, const struct vb_cm_port *p)
+{
+	const struct vb_cm_port *q;
+
+	for (q = *bucket(t, p->number); q; q = q->next)
+		if (meet(p, q) &&
+		    !(p->flags & q->flags & IPC_CM_REUSE && !q->listening))
+			return true;
+	return false;
+}
+
+static int pick(struct vb_cm_ports *t, struct vb_cm_port *p)
+{
+	unsigned count = t->last - t->first + 1u;
+	unsigned start = vb_rand32() % count;
+
+	for (unsigned i = 0; i < count; i++) {
+		p->number = (uint16_t)(t->first + (start + i) % count);
+		if (!is_taken(t, p))
+			return 0;
+	}
+	p->number = 0;
+	return -EADDRINUSE;
+}
+
+int vb_cm_ports_bind(struct vb_cm_ports *t, struct vb_cm_port *p)
+{
+	int rc = 0;
+
+	if (p->number == 0)
+		rc = pick(t, p);
+	else if (is_taken(t, p))
+		rc = -EADDRINUSE;
+	if (rc)
+		return rc;
+	p->next = *bucket(t, p->number);
+	*bucket(t, p->number) = p;
+	return 0;
+}
+
+void vb_cm_ports_free(struct vb_cm_ports *t, struct vb_cm_port *p)
+{
+	struct vb_cm_port **q = bucket(t, p->number);
+
+	while (*q && *q != p)
+		q = &(*q)->next;
+	if (*q)
+		*q = p->next;
+}
+
+int vb_cm_ports_listen(struct vb_cm_ports *t, struct vb_cm_port *p)
+{
+	const struct vb_cm_port *q;
+
+	for (q = *bucket(t, p->number); q; q = q->next)
+		if (meet(p, q) && q->listening)
+			return -EADDRINUSE;
+	p->listening = true;
+	return 0;
+}
+
+struct vb_cm_port *vb_cm_ports_find(struct vb_cm_ports *t, uint16_t space,
+				    uint16_t number,
+				    const struct vb_gid *address)
+{
+	struct vb_cm_port *p, *any = NULL;
+
+	for (p = *bucket(t, number); p; p = p->next) {
+		if (!p->listening || p->space != space || p->number != number)
+			continue;
+		if (vb_gid_equal(&p->address, address))
+			return p;
+		if (covers(p, address))
+			any = p;
+	}
+	return any;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The ports of the connection manager: one table for all programs of a host,
+ * with the rules that Linux has for them. */
+#ifndef BROKER_CM_PORTS_H
+#define BROKER_CM_PORTS_H
+
+#include "wire/ipc_cm.h"
+
+#define VB_PORT_BUCKETS 4096
+
+struct vb_cm_port {
+	uint16_t space, number;
+	struct vb_gid address; /* zero, or IPv4's zero: any */
+	uint8_t flags;	       /* enum vb_ipc_cm_flag */
+	bool listening;
+	struct vb_cm_port *next;
+};
+
+struct vb_cm_ports {
+	uint16_t first, last; /* those for who does not care */
+	struct vb_cm_port *buckets[VB_PORT_BUCKETS];
+};
+
+void vb_cm_ports_init(struct vb_cm_ports *t);
+/* @p->number 0: any. -EADDRINUSE. */
+VB_MUST_CHECK int vb_cm_ports_bind(struct vb_cm_ports *t, struct vb_cm_port *p);
+void vb_cm_ports_free(struct vb_cm_ports *t, struct vb_cm_port *p);
+/* -EADDRINUSE: another listens there. */
+VB_MUST_CHECK int vb_cm_ports_listen(struct vb_cm_ports *t,
+				     struct vb_cm_port *p);
+/* Who listens there: for the very address, or for any. */
+struct vb_cm_port *vb_cm_ports_find(struct vb_cm_ports *t, uint16_t space,
+				    uint16_t number,
+				    const struct vb_gid *address);
+
+#endif

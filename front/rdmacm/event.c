@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Event channels, and what an event does before the program sees it. */
+#include "front/rdmacm/rdmacm.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+static struct rcm_channel *channel_of(struct rdma_event_channel *c)
+{
+	return VB_CONTAINER_OF(c, struct rcm_channel, pub);
+}
+
+static struct rcm_event *event_of(struct rdma_cm_event *e)
+{
+	return VB_CONTAINER_OF(e, struct rcm_event, pub);
+}
+
+VB_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	struct rcm_channel *c;
+	int rc = rcm_session_start();
+
+	if (rc) {
+		errno = -rc;
+		return NULL;
+	}
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->last = &c->first;
+	c->pub.fd = eventfd(0, EFD_CLOEXEC);
+	if (c->pub.fd < 0) {
+		free(c);
+		return NULL;
+	}
+	return &c->pub;
+}
+
+VB_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+	struct rcm_channel *c = channel_of(channel);
+
+	close(c->pub.fd);
+	free(c);
+}
+
+/* With the lock, all of these. The descriptor is readable exactly while
+ * events wait: so neither call here blocks. */
+
+static void mark_full(struct rcm_channel *c)
+{
+	if (eventfd_write(c->pub.fd, 1) < 0)
+		vb_log(LOG_WARN, "rdmacm: an event channel is closed");
+}
+
+static void mark_empty(struct rcm_channel *c)
+{
+	eventfd_t n;
+
+	if (!c->first && eventfd_read(c->pub.fd, &n) < 0)
+		vb_log(LOG_WARN, "rdmacm: an event channel is closed");
+}
+
+static void push(struct rcm_channel *c, struct rcm_event *e)
+{
+	bool was_empty = !c->first;
+
+	e->next = NULL;
+	*c->last = e;
+	c->last = &e->next;
+	if (was_empty)
+		mark_full(c);
+}
+
+static struct rcm_event *pop(struct rcm_channel *c)
+{
+	struct rcm_event *e = c->first;
+
+	if (!e)
+		return NULL;
+	c->first = e->next;
+	if (!c->first)
+		c->last = &c->first;
+	mark_empty(c);
+	return e;
+}
+
+/* Take out what is of @id: into @kept, or thrown away. */
+static void sift(struct rcm_channel *c, struct rcm_id *id,
+		 struct rcm_channel *to)
+{
+	struct rcm_event *e = c->first, *next;
+	bool had = e;
+
+	c->first = NULL;
+	c->last = &c->first;
+	for (; e; e = next) {
+		next = e->next;
+		e->next = NULL;
+		if (e->id != id) {
+			*c->last = e;
+			c->last = &e->next;
+		} else if (to) {
+			push(to, e);
+		} else {
+			free(e);
+		}
+	}
+	if (had)
+		mark_empty(c);
+}
+
+/* A request that nobody will see is refused by closing it. */
+static void refuse_unseen(struct rcm_channel *c, const struct rcm_id *id)
+{
+	uint8_t bytes[VB_IPC_CM_BYTES];
+
+	for (struct rcm_event *e = c->first; e; e = e->next) {
+		struct vb_ipc_cm m = { .kind = IPC_CM_CLOSE,
+				       .version = VB_IPC_CM_VERSION,
+				       .id = e->m.id };
+
+		if (e->id != id || e->local || e->m.event != IPC_CM_REQUEST)
+			continue;
+		(void)vb_ipc_cm_put(bytes, &m);
+		if (rcm.fd >= 0 && write(rcm.fd, bytes, sizeof(bytes)) < 0)
+			vb_log(LOG_DEBUG, "rdmacm: the broker is gone");
+	}
+}
+
+void rcm_event_forget(struct rcm_id *id)
+{
+	pthread_mutex_lock(&rcm.lock);
+	if (id->pub.channel) {
+		refuse_unseen(channel_of(id->pub.channel), id);
+		sift(channel_of(id->pub.channel), id, NULL);
+	}
+	while (id->delivered != id->acked)
+		pthread_cond_wait(&id->acks, &rcm.lock);
+	pthread_mutex_unlock(&rcm.lock);
+}
+
+void rcm_event_move(struct rcm_id *id, struct rcm_channel *to)
+{
+	pthread_mutex_lock(&rcm.lock);
+	while (id->delivered != id->acked)
+		pthread_cond_wait(&id->acks, &rcm.lock);
+	sift(channel_of(id->pub.channel), id, to);
+	id->pub.channel = &to->pub;
+	pthread_mutex_unlock(&rcm.lock);
+}
+
+void rcm_event_arrived(const struct vb_ipc_cm *m)
+{
+	struct rcm_event *e = calloc(1, sizeof(*e));
+	struct rcm_id *id;
+
+	pthread_mutex_lock(&rcm.lock);
+	id = rcm_id_find(m->event == IPC_CM_REQUEST ? m->listener : m->id);
+	if (e && id && id->pub.channel) {
+		e->id = id;
+		e->m = *m;
+		push(channel_of(id->pub.channel), e);
+		e = NULL;
+	}
+	pthread_mutex_unlock(&rcm.lock);
+	free(e);
+}
+
+int rcm_event_local(struct rcm_id *id, enum rdma_cm_event_type what, int status)
+{
+	struct rcm_event *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return -ENOMEM;
+	e->id = id;
+	e->local = true;
+	e->pub.event = what;
+	e->pub.status = status;
+	pthread_mutex_lock(&rcm.lock);
+	push(channel_of(id->pub.channel), e);
+	pthread_mutex_unlock(&rcm.lock);
+	return 0;
+}
+
+/* What an event means to the program. */
+
+static void fill_connection(struct rcm_event *e)
+{
+	struct rdma_conn_param *p = &e->pub.param.conn;
+	const struct vb_ipc_cm *m = &e->m;
+
+	p->private_data = m->private_bytes ? e->m.private_data : NULL;
+	p->private_data_len = m->private_bytes;
+	p->responder_resources = m->responder_resources;
+	p->initiator_depth = m->initiator_depth;
+	p->flow_control = m->flow_control;
+	p->retry_count = m->retry_count;
+	p->rnr_retry_count = m->rnr_retry;
+	p->srq = m->srq;
+	p->qp_num = m->qpn;
+}
+
+static void close_request(uint32_t number)
+{
+	const struct vb_ipc_cm m = { .kind = IPC_CM_CLOSE,
+				     .version = VB_IPC_CM_VERSION,
+				     .id = number };
+
+	(void)!rcm_session_tell(&m);
+}
+
+/* An id for who wants to connect. */
+static struct rcm_id *adopt(struct rcm_id *listener, const struct vb_ipc_cm *m)
+{
+	struct rcm_id *id =
+		rcm_id_create(listener->pub.channel, listener->pub.context,
+			      listener->pub.ps, listener->pub.qp_type);
+
+	if (!id)
+		return NULL;
+	id->way = *m;
+	if (rcm_device_choose(id, &m->src)) {
+		(void)rdma_destroy_id(&id->pub);
+		return NULL;
+	}
+	rcm_id_leave(id);
+	rcm_id_enter(id, m->id);
+	id->in_broker = true;
+	id->peer = *m;
+	id->port = m->src_port;
+	id->state = RCM_CONNECTING;
+	id->tos = listener->tos;
+	id->responder_resources = m->responder_resources;
+	id->initiator_depth = m->initiator_depth;
+	rcm_address_of(&id->pub.route.addr.src_addr, &m->src, m->src_port,
+		       id->way.ifindex);
+	rcm_address_of(&id->pub.route.addr.dst_addr, &m->dst, m->dst_port,
+		       id->way.ifindex);
+	return id;
+}
+
+/* False: the program is not to see it. */
+static bool take_request(struct rcm_event *e)
+{
+	struct rcm_id *id = adopt(e->id, &e->m);
+
+	if (!id) {
+		close_request(e->m.id);
+		return false;
+	}
+	e->pub.event = RDMA_CM_EVENT_CONNECT_REQUEST;
+	e->pub.listen_id = &e->id->pub;
+	e->pub.id = &id->pub;
+	fill_connection(e);
+	return true;
+}
+
+static void take_failure(struct rcm_event *e, enum rdma_cm_event_type what,
+			 int status)
+{
+	e->pub.event = what;
+	e->pub.status = status;
+	rcm_qp_fail(e->id);
+}
+
+/* With a queue pair of ours, the connection is made here; without one, the
+ * program makes it and calls rdma_establish(). */
+static bool take_reply(struct rcm_event *e)
+{
+	struct rcm_id *id = e->id;
+	struct vb_ipc_cm m = rcm_message(id, IPC_CM_ESTABLISH);
+	int rc;
+
+	id->peer = e->m;
+	fill_connection(e);
+	e->pub.event = RDMA_CM_EVENT_CONNECT_RESPONSE;
+	if (!id->pub.qp)
+		return true;
+	rc = rcm_qp_connect(id);
+	if (rc) {
+		m = rcm_message(id, IPC_CM_REJECT);
+		take_failure(e, RDMA_CM_EVENT_CONNECT_ERROR, rc);
+	} else {
+		e->pub.event = RDMA_CM_EVENT_ESTABLISHED;
+	}
+	(void)!rcm_session_tell(&m);
+	return true;
+}
+
+static bool digest(struct rcm_event *e)
+{
+	switch (e->m.event) {
+	case IPC_CM_REQUEST:
+		return take_request(e);
+	case IPC_CM_REPLY:
+		return take_reply(e);
+	case IPC_CM_ESTABLISHED:
+		e->pub.event = RDMA_CM_EVENT_ESTABLISHED;
+		return true;
+	case IPC_CM_REJECTED:
+		take_failure(e, RDMA_CM_EVENT_REJECTED, e->m.status);
+		fill_connection(e);
+		return true;
+	case IPC_CM_UNREACHABLE:
+		take_failure(e, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+		return true;
+	case IPC_CM_DISCONNECTED:
+		e->pub.event = RDMA_CM_EVENT_DISCONNECTED;
+		return true;
+	case IPC_CM_OVER:
+		e->pub.event = RDMA_CM_EVENT_TIMEWAIT_EXIT;
+		return true;
+	case IPC_CM_FAILED:
+		take_failure(e, RDMA_CM_EVENT_CONNECT_ERROR, -e->m.status);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* 0: an event; -EAGAIN: the program does not want to wait. */
+static int wait_event(struct rcm_channel *c, struct rcm_event **e)
+{
+	for (;;) {
+		struct pollfd p = { c->pub.fd, POLLIN, 0 };
+
+		pthread_mutex_lock(&rcm.lock);
+		*e = pop(c);
+		if (*e)
+			(*e)->id->delivered++;
+		pthread_mutex_unlock(&rcm.lock);
+		if (*e)
+			return 0;
+		if (fcntl(c->pub.fd, F_GETFL) & O_NONBLOCK)
+			return -EAGAIN;
+		if (poll(&p, 1, -1) < 0)
+			return -errno;
+	}
+}
+
+VB_EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)
+{
+	struct rcm_event *e;
+
+	if (!event)
+		return rcm_fail(EINVAL);
+	e = event_of(event);
+	pthread_mutex_lock(&rcm.lock);
+	e->id->acked++;
+	pthread_cond_broadcast(&e->id->acks);
+	pthread_mutex_unlock(&rcm.lock);
+	free(e);
+	return 0;
+}
+
+VB_EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel,
+				struct rdma_cm_event **event)
+{
+	struct rcm_event *e;
+	int rc;
+
+	if (!channel || !event)
+		return rcm_fail(EINVAL);
+	for (;;) {
+		rc = wait_event(channel_of(channel), &e);
+		if (rc)
+			return rcm_fail(-rc);
+		e->pub.id = &e->id->pub;
+		if (e->local || digest(e)) {
+			*event = &e->pub;
+			return 0;
+		}
+		(void)rdma_ack_cm_event(&e->pub);
+	}
+}
+
+int rcm_event_complete(struct rcm_id *id)
+{
+	int status;
+
+	if (!id->sync)
+		return 0;
+	if (id->pub.event) {
+		(void)rdma_ack_cm_event(id->pub.event);
+		id->pub.event = NULL;
+	}
+	if (rdma_get_cm_event(id->pub.channel, &id->pub.event))
+		return -1;
+	status = id->pub.event->status;
+	if (id->pub.event->event == RDMA_CM_EVENT_REJECTED)
+		return rcm_fail(ECONNREFUSED);
+	return status ? rcm_fail(status < 0 ? -status : status) : 0;
+}
+
+VB_EXPORT const char *rdma_event_str(enum rdma_cm_event_type event)
+{
+	// clang-format off
+	static const char *const names[] = {
+		[RDMA_CM_EVENT_ADDR_RESOLVED]	 = "RDMA_CM_EVENT_ADDR_RESOLVED",
+		[RDMA_CM_EVENT_ADDR_ERROR]	 = "RDMA_CM_EVENT_ADDR_ERROR",
+		[RDMA_CM_EVENT_ROUTE_RESOLVED]	 = "RDMA_CM_EVENT_ROUTE_RESOLVED",
+		[RDMA_CM_EVENT_ROUTE_ERROR]	 = "RDMA_CM_EVENT_ROUTE_ERROR",
+		[RDMA_CM_EVENT_CONNECT_REQUEST]	 = "RDMA_CM_EVENT_CONNECT_REQUEST",
+		[RDMA_CM_EVENT_CONNECT_RESPONSE] = "RDMA_CM_EVENT_CONNECT_RESPONSE",
+		[RDMA_CM_EVENT_CONNECT_ERROR]	 = "RDMA_CM_EVENT_CONNECT_ERROR",
+		[RDMA_CM_EVENT_UNREACHABLE]	 = "RDMA_CM_EVENT_UNREACHABLE",
+		[RDMA_CM_EVENT_REJECTED]	 = "RDMA_CM_EVENT_REJECTED",
+		[RDMA_CM_EVENT_ESTABLISHED]	 = "RDMA_CM_EVENT_ESTABLISHED",
+		[RDMA_CM_EVENT_DISCONNECTED]	 = "RDMA_CM_EVENT_DISCONNECTED",
+		[RDMA_CM_EVENT_DEVICE_REMOVAL]	 = "RDMA_CM_EVENT_DEVICE_REMOVAL",
+		[RDMA_CM_EVENT_MULTICAST_JOIN]	 = "RDMA_CM_EVENT_MULTICAST_JOIN",
+		[RDMA_CM_EVENT_MULTICAST_ERROR]	 = "RDMA_CM_EVENT_MULTICAST_ERROR",
+		[RDMA_CM_EVENT_ADDR_CHANGE]	 = "RDMA_CM_EVENT_ADDR_CHANGE",
+		[RDMA_CM_EVENT_TIMEWAIT_EXIT]	 = "RDMA_CM_EVENT_TIMEWAIT_EXIT",
+	};
+	// clang-format on
+
+	return (unsigned)event < VB_COUNT(names) ? names[event]
+						 : "UNKNOWN EVENT";
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Ids: made, asked to listen and connect, taken away. */
+#include "front/rdmacm/rdmacm.h"
+
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rand.h"
+
+#define PSN_MASK	 0xffffff
+#define MOST_PRIVATE_REQ 56 /* WIRE 3.3 */
+#define MOST_PRIVATE_REP 196
+#define MOST_PRIVATE_REJ 148
+#define MOST_RETRIES	 7
+
+static struct rcm_id **bucket(uint32_t number)
+{
+	return &rcm.ids[number % VB_COUNT(rcm.ids)];
+}
+
+struct rcm_id *rcm_id_find(uint32_t number)
+{
+	struct rcm_id *id = *bucket(number);
+
+	while (id && id->number != number)
+		id = id->next;
+	return id;
+}
+
+void rcm_id_enter(struct rcm_id *id, uint32_t number)
+{
+	pthread_mutex_lock(&rcm.lock);
+	if (number == 0) {
+		do
+			number = rcm.next_number++ & ~VB_IPC_CM_INCOMING;
+		while (number == 0 || rcm_id_find(number));
+	}
+	id->number = number;
+	id->next = *bucket(number);
+	*bucket(number) = id;
+	pthread_mutex_unlock(&rcm.lock);
+}
+
+void rcm_id_leave(struct rcm_id *id)
+{
+	struct rcm_id **at;
+
+	pthread_mutex_lock(&rcm.lock);
+	at = bucket(id->number);
+	while (*at && *at != id)
+		at = &(*at)->next;
+	if (*at)
+		*at = id->next;
+	pthread_mutex_unlock(&rcm.lock);
+}
+
+struct rcm_id *rcm_id_create(struct rdma_event_channel *channel, void *context,
+			     enum rdma_port_space ps, enum ibv_qp_type type)
+{
+	struct rcm_id *id = calloc(1, sizeof(*id));
+
+	if (!id)
+		return NULL;
+	id->sync = !channel;
+	id->pub.channel = channel ? channel : rdma_create_event_channel();
+	if (!id->pub.channel) {
+		free(id);
+		return NULL;
+	}
+	id->pub.context = context;
+	id->pub.ps = ps;
+	id->pub.qp_type = type;
+	pthread_cond_init(&id->acks, NULL);
+	rcm_id_enter(id, 0);
+	return id;
+}
+
+VB_EXPORT int rdma_create_id(struct rdma_event_channel *channel,
+			     struct rdma_cm_id **pub, void *context,
+			     enum rdma_port_space ps)
+{
+	struct rcm_id *id;
+	int rc = rcm_session_start();
+
+	if (rc)
+		return rcm_fail(-rc);
+	if (ps != RDMA_PS_TCP && ps != RDMA_PS_IB)
+		return rcm_fail(EOPNOTSUPP);
+	id = rcm_id_create(channel, context, ps, IBV_QPT_RC);
+	if (!id)
+		return -1;
+	*pub = &id->pub;
+	return 0;
+}
+
+VB_EXPORT int rdma_destroy_id(struct rdma_cm_id *pub)
+{
+	struct rcm_id *id = rcm_id_of(pub);
+	struct vb_ipc_cm m = rcm_message(id, IPC_CM_CLOSE);
+
+	if (pub->event)
+		(void)rdma_ack_cm_event(pub->event);
+	rcm_id_leave(id);
+	rcm_event_forget(id);
+	if (id->in_broker)
+		(void)!rcm_session_tell(&m);
+	if (id->sync)
+		rdma_destroy_event_channel(pub->channel);
+	pthread_cond_destroy(&id->acks);
+	free(pub->route.path_rec);
+	free(id->ep_attr);
+	free(id);
+	return 0;
+}
+
+VB_EXPORT int rdma_migrate_id(struct rdma_cm_id *pub,
+			      struct rdma_event_channel *channel)
+{
+	struct rcm_id *id = rcm_id_of(pub);
+	struct rdma_event_channel *old = pub->channel;
+	bool was_sync = id->sync;
+	struct rdma_event_channel *to =
+		channel ? channel : rdma_create_event_channel();
+
+	if (!to)
+		return -1;
+	if (pub->event && was_sync) {
+		(void)rdma_ack_cm_event(pub->event);
+		pub->event = NULL;
+	}
+	id->sync = !channel;
+	rcm_event_move(id, VB_CONTAINER_OF(to, struct rcm_channel, pub));
+	if (was_sync)
+		rdma_destroy_event_channel(old);
+	return 0;
+}
+
+VB_EXPORT int rdma_listen(struct rdma_cm_id *pub, int backlog)
+{
+	struct rcm_id *id = rcm_id_of(pub);
+	struct sockaddr_in any = { .sin_family = AF_INET };
+	struct vb_ipc_cm m = rcm_message(id, IPC_CM_LISTEN), answer;
+	int rc = 0;
+
+	if (id->state == RCM_NEW)
+		rc = rcm_bind(id, (struct sockaddr *)&any);
+	if (rc == 0 && id->state != RCM_BOUND)
+		rc = -EINVAL;
+	m.backlog = backlog > 0 ? (uint32_t)backlog : 0;
+	if (rc == 0)
+		rc = rcm_session_ask(&m, &answer);
+	return rc ? rcm_fail(-rc) : 0;
+}
+
+/* The most the caller can have, of what it asks for. */
+static uint8_t clamp(uint8_t wanted, uint8_t offered, uint8_t limit)
+{
+	return wanted == RDMA_MAX_RESP_RES ? VB_MIN(offered, limit) : wanted;
+}
+
+static int put_private(struct vb_ipc_cm *m, const void *data, unsigned bytes,
+		       unsigned most)
+{
+	if (bytes > most || (bytes && !data))
+		return -EINVAL;
+	if (bytes)
+		memcpy(m->private_data, data, bytes);
+	m->private_bytes = (uint8_t)bytes;
+	return 0;
+}
+
+static const struct rdma_conn_param defaults = {
+	.responder_resources = RDMA_MAX_RESP_RES,
+	.initiator_depth = RDMA_MAX_INIT_DEPTH,
+	.retry_count = MOST_RETRIES,
+	.rnr_retry_count = MOST_RETRIES,
+};
+
+/* What both directions say of our queue pair. */
+static void put_qp(struct vb_ipc_cm *m, struct rcm_id *id,
+		   const struct rdma_conn_param *p)
+{
+	id->psn = vb_rand32() & PSN_MASK;
+	m->guid = id->device->guid;
+	m->qpn = id->pub.qp ? id->pub.qp->qp_num : p->qp_num & PSN_MASK;
+	m->srq = id->pub.qp ? id->pub.qp->srq != NULL : p->srq;
+	m->psn = id->psn;
+	m->flow_control = p->flow_control;
+	m->rnr_retry = VB_MIN(p->rnr_retry_count, MOST_RETRIES);
+	m->responder_resources = id->responder_resources;
+	m->initiator_depth = id->initiator_depth;
+}
+
+VB_EXPORT int rdma_connect(struct rdma_cm_id *pub,
+			   struct rdma_conn_param *param)
+{
+	const struct rdma_conn_param *p = param ? param : &defaults;
+	struct rcm_id *id = rcm_id_of(pub);
+	struct vb_ipc_cm m = id->way;
+	int rc;
+
+	if (id->state != RCM_RESOLVED)
+		return rcm_fail(EINVAL);
+	m.kind = IPC_CM_CONNECT;
+	m.version = VB_IPC_CM_VERSION;
+	m.id = id->number;
+	id->responder_resources =
+		clamp(p->responder_resources, 255, id->device->max_resources);
+	id->initiator_depth =
+		clamp(p->initiator_depth, 255, id->device->max_depth);
+	put_qp(&m, id, p);
+	m.retry_count = VB_MIN(p->retry_count, MOST_RETRIES);
+	id->way.retry_count = m.retry_count;
+	rc = put_private(&m, p->private_data, p->private_data_len,
+			 MOST_PRIVATE_REQ);
+	if (rc == 0)
+		rc = rcm_session_tell(&m);
+	if (rc)
+		return rcm_fail(-rc);
+	id->state = RCM_CONNECTING;
+	return rcm_event_complete(id);
+}
+
+VB_EXPORT int rdma_accept(struct rdma_cm_id *pub, struct rdma_conn_param *param)
+{
+	const struct rdma_conn_param *p = param ? param : &defaults;
+	struct rcm_id *id = rcm_id_of(pub);
+	struct vb_ipc_cm m = rcm_message(id, IPC_CM_ACCEPT);
+	int rc;
+
+	if (id->state != RCM_CONNECTING || !id->device)
+		return rcm_fail(EINVAL);
+	id->responder_resources =
+		clamp(p->responder_resources, id->peer.responder_resources,
+		      id->device->max_resources);
+	id->initiator_depth =
+		clamp(p->initiator_depth, id->peer.initiator_depth,
+		      id->device->max_depth);
+	put_qp(&m, id, p);
+	rc = put_private(&m, p->private_data, p->private_data_len,
+			 MOST_PRIVATE_REP);
+	if (rc == 0 && pub->qp)
+		rc = rcm_qp_connect(id);
+	if (rc == 0)
+		rc = rcm_session_tell(&m);
+	if (rc) {
+		rcm_qp_fail(id);
+		return rcm_fail(-rc);
+	}
+	return rcm_event_complete(id);
+}
+
+VB_EXPORT int rdma_reject(struct rdma_cm_id *pub, const void *private_data,
+			  uint8_t private_data_len)
+{
+	struct rcm_id *id = rcm_id_of(pub);
+	struct vb_ipc_cm m = rcm_message(id, IPC_CM_REJECT);
+	int rc = put_private(&m, private_data, private_data_len,
+			     MOST_PRIVATE_REJ);
+
+	if (id->state != RCM_CONNECTING)
+		rc = -EINVAL;
+	if (rc == 0)
+		rc = rcm_session_tell(&m);
+	return rc ? rcm_fail(-rc) : 0;
+}
+
+static int tell_plain(struct rcm_id *id, enum vb_ipc_cm_kind kind)
+{
+	struct vb_ipc_cm m = rcm_message(id, kind);
+	int rc = id->state == RCM_CONNECTING ? rcm_session_tell(&m) : -EINVAL;
+
+	return rc ? rcm_fail(-rc) : 0;
+}
+
+VB_EXPORT int rdma_establish(struct rdma_cm_id *pub)
+{
+	if (pub->qp) /* done already */
+		return rcm_fail(EINVAL);
+	return tell_plain(rcm_id_of(pub), IPC_CM_ESTABLISH);
+}
+
+VB_EXPORT int rdma_notify(struct rdma_cm_id *pub, enum ibv_event_type event)
+{
+	if (event != IBV_EVENT_COMM_EST)
+		return rcm_fail(EINVAL);
+	return tell_plain(rcm_id_of(pub), IPC_CM_ESTABLISH);
+}
+
+VB_EXPORT int rdma_disconnect(struct rdma_cm_id *pub)
+{
+	struct rcm_id *id = rcm_id_of(pub);
+
+	if (id->state != RCM_CONNECTING)
+		return rcm_fail(EINVAL);
+	rcm_qp_fail(id);
+	if (tell_plain(id, IPC_CM_DISCONNECT))
+		return -1;
+	return rcm_event_complete(id);
+}
+
+static int set_flag(struct rcm_id *id, uint8_t flag, const void *value,
+		    size_t len)
+{
+	int on;
+
+	if (len < sizeof(on) || id->state != RCM_NEW)
+		return -EINVAL;
+	memcpy(&on, value, sizeof(on));
+	id->flags = (uint8_t)(on ? id->flags | flag : id->flags & ~flag);
+	return 0;
+}
+
+static int set_option(struct rcm_id *id, int name, const void *value,
+		      size_t len)
+{
+	const uint8_t *byte = value;
+
+	switch (name) {
+	case RDMA_OPTION_ID_TOS:
+		if (len < 1)
+			return -EINVAL;
+		id->tos = *byte;
+		return 0;
+	case RDMA_OPTION_ID_REUSEADDR:
+		return set_flag(id, IPC_CM_REUSE, value, len);
+	case RDMA_OPTION_ID_AFONLY:
+		return set_flag(id, IPC_CM_V6ONLY, value, len);
+	case RDMA_OPTION_ID_ACK_TIMEOUT:
+		if (len < 1 || *byte > 31)
+			return -EINVAL;
+		id->ack_timeout = *byte;
+		return 0;
+	default:
+		return -ENOSYS;
+	}
+}
+
+VB_EXPORT int rdma_set_option(struct rdma_cm_id *id, int level, int optname,
+			      void *optval, size_t optlen)
+{
+	int rc = level == RDMA_OPTION_ID && optval
+			 ? set_option(rcm_id_of(id), optname, optval, optlen)
+			 : -ENOSYS;
+
+	return rc ? rcm_fail(-rc) : 0;
+}

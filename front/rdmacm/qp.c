@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Queue pairs of ids, and the moves that connecting them takes. */
+#include "front/rdmacm/rdmacm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rand.h"
+
+/* INIT: the peer may write; and read, if it was granted to. */
+static void fill_init(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
+{
+	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+		IBV_QP_ACCESS_FLAGS;
+	a->port_num = 1;
+	a->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	if (id->responder_resources)
+		a->qp_access_flags |=
+			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+}
+
+static void fill_rtr(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
+{
+	*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+		IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+		IBV_QP_MIN_RNR_TIMER;
+	a->path_mtu = id->way.mtu ? (enum ibv_mtu)id->way.mtu : IBV_MTU_1024;
+	a->dest_qp_num = id->peer.qpn;
+	a->rq_psn = id->peer.psn;
+	a->max_dest_rd_atomic = id->responder_resources;
+	a->ah_attr.is_global = 1;
+	a->ah_attr.port_num = 1;
+	memcpy(a->ah_attr.grh.dgid.raw, id->way.dst.raw, 16);
+	a->ah_attr.grh.sgid_index = id->gid_index;
+	a->ah_attr.grh.hop_limit = id->way.hop_limit;
+	a->ah_attr.grh.traffic_class = id->way.tclass;
+	a->ah_attr.grh.flow_label = id->way.flow_label;
+}
+
+static void fill_rts(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
+{
+	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
+		IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+	a->sq_psn = id->psn;
+	a->timeout = id->way.ack_timeout;
+	a->retry_cnt = id->way.retry_count;
+	a->rnr_retry = id->peer.rnr_retry;
+	a->max_rd_atomic = id->initiator_depth;
+}
+
+VB_EXPORT int rdma_init_qp_attr(struct rdma_cm_id *pub, struct ibv_qp_attr *a,
+				int *mask)
+{
+	struct rcm_id *id = rcm_id_of(pub);
+	enum ibv_qp_state to;
+
+	if (!a || !mask)
+		return rcm_fail(EINVAL);
+	to = a->qp_state;
+	memset(a, 0, sizeof(*a));
+	a->qp_state = to;
+	if (!id->device || (to != IBV_QPS_INIT && id->state != RCM_CONNECTING))
+		return rcm_fail(EINVAL);
+	switch (to) {
+	case IBV_QPS_INIT:
+		fill_init(id, a, mask);
+		return 0;
+	case IBV_QPS_RTR:
+		fill_rtr(id, a, mask);
+		return 0;
+	case IBV_QPS_RTS:
+		fill_rts(id, a, mask);
+		return 0;
+	default:
+		return rcm_fail(EINVAL);
+	}
+}
+
+/* -errno */
+static int move(struct rcm_id *id, enum ibv_qp_state to)
+{
+	struct ibv_qp_attr a = { .qp_state = to };
+	int mask, rc;
+
+	if (rdma_init_qp_attr(&id->pub, &a, &mask))
+		return -errno;
+	rc = ibv_modify_qp(id->pub.qp, &a, mask);
+	return rc > 0 ? -rc : rc;
+}
+
+int rcm_qp_init(struct rcm_id *id)
+{
+	return move(id, IBV_QPS_INIT);
+}
+
+static uint8_t least(uint8_t wanted, uint8_t limit)
+{
+	return VB_MIN(wanted, limit);
+}
+
+/* Once more to INIT: only now is it known whether the peer may read. */
+int rcm_qp_connect(struct rcm_id *id)
+{
+	static const enum ibv_qp_state moves[] = { IBV_QPS_INIT, IBV_QPS_RTR,
+						   IBV_QPS_RTS };
+	int rc = 0;
+
+	if (!(id->number & VB_IPC_CM_INCOMING)) {
+		id->responder_resources = least(id->peer.responder_resources,
+						id->device->max_resources);
+		id->initiator_depth =
+			least(id->peer.initiator_depth, id->device->max_depth);
+	}
+	for (unsigned i = 0; rc == 0 && i < VB_COUNT(moves); i++)
+		rc = move(id, moves[i]);
+	return rc;
+}
+
+void rcm_qp_fail(struct rcm_id *id)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_ERR };
+
+	if (id->pub.qp)
+		(void)!ibv_modify_qp(id->pub.qp, &a, IBV_QP_STATE);
+}
+
+static int make_cq(struct rcm_id *id, uint32_t depth,
+		   struct ibv_comp_channel **channel, struct ibv_cq **cq)
+{
+	*channel = ibv_create_comp_channel(id->pub.verbs);
+	if (!*channel)
+		return -1;
+	*cq = ibv_create_cq(id->pub.verbs, (int)VB_MAX(depth, 1u), &id->pub,
+			    *channel, 0);
+	if (*cq)
+		return 0;
+	ibv_destroy_comp_channel(*channel);
+	*channel = NULL;
+	return -1;
+}
+
+static void drop_cqs(struct rcm_id *id)
+{
+	struct rdma_cm_id *p = &id->pub;
+
+	if (p->recv_cq)
+		ibv_destroy_cq(p->recv_cq);
+	if (p->recv_cq_channel)
+		ibv_destroy_comp_channel(p->recv_cq_channel);
+	if (p->send_cq)
+		ibv_destroy_cq(p->send_cq);
+	if (p->send_cq_channel)
+		ibv_destroy_comp_channel(p->send_cq_channel);
+	p->send_cq = p->recv_cq = NULL;
+	p->send_cq_channel = p->recv_cq_channel = NULL;
+	id->made_qp_cqs = false;
+}
+
+/* Those that the program does not give. */
+static int make_cqs(struct rcm_id *id, struct ibv_qp_init_attr_ex *a)
+{
+	id->made_qp_cqs = !a->send_cq || !a->recv_cq;
+	if (!a->recv_cq && make_cq(id, a->cap.max_recv_wr,
+				   &id->pub.recv_cq_channel, &id->pub.recv_cq))
+		return -1;
+	if (!a->send_cq && make_cq(id, a->cap.max_send_wr,
+				   &id->pub.send_cq_channel, &id->pub.send_cq))
+		return -1;
+	a->send_cq = a->send_cq ? a->send_cq : id->pub.send_cq;
+	a->recv_cq = a->recv_cq ? a->recv_cq : id->pub.recv_cq;
+	return 0;
+}
+
+VB_EXPORT int rdma_create_qp_ex(struct rdma_cm_id *pub,
+				struct ibv_qp_init_attr_ex *attr)
+{
+	struct rcm_id *id = rcm_id_of(pub);
+	int rc;
+
+	if (pub->qp || !id->device || !attr)
+		return rcm_fail(EINVAL);
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD)) {
+		attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
+		attr->pd = pub->pd;
+	}
+	if (attr->pd && attr->pd->context != pub->verbs)
+		return rcm_fail(EINVAL);
+	if (make_cqs(id, attr)) {
+		drop_cqs(id);
+		return -1;
+	}
+	if (!attr->srq)
+		attr->srq = pub->srq;
+	pub->qp = ibv_create_qp_ex(pub->verbs, attr);
+	rc = pub->qp ? rcm_qp_init(id) : -errno;
+	if (rc) {
+		rdma_destroy_qp(pub);
+		return rcm_fail(-rc);
+	}
+	pub->pd = attr->pd;
+	return 0;
+}
+
+VB_EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
+			     struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex ex = {
+		.qp_context = attr->qp_context,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd ? pd : id->pd,
+	};
+
+	if (rdma_create_qp_ex(id, &ex))
+		return -1;
+	attr->cap = ex.cap;
+	return 0;
+}
+
+VB_EXPORT void rdma_destroy_qp(struct rdma_cm_id *pub)
+{
+	struct rcm_id *id = rcm_id_of(pub);
+
+	if (pub->qp)
+		ibv_destroy_qp(pub->qp);
+	pub->qp = NULL;
+	if (id->made_qp_cqs)
+		drop_cqs(id);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * librdmacm over the broker's connection manager and the public face of
+ * verbs. One session and one thread a process: the thread reads what the
+ * broker says and puts it on event channels, whose descriptors are eventfds
+ * that are readable while events wait.
+ */
+#ifndef FRONT_RDMACM_RDMACM_H
+#define FRONT_RDMACM_RDMACM_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+
+#include "base/defs.h"
+#include "wire/ipc_cm.h"
+
+#define VB_EXPORT __attribute__((visibility("default")))
+
+struct rcm_event {
+	struct rdma_cm_event pub;
+	struct rcm_event *next;
+	struct rcm_id *id;  /* whose it is: a request is its listener's */
+	bool local;	    /* made here; pub is all */
+	struct vb_ipc_cm m; /* also keeps the private data */
+};
+
+struct rcm_channel {
+	struct rdma_event_channel pub;
+	/* rcm.lock */
+	struct rcm_event *first, **last;
+};
+
+enum rcm_state {
+	RCM_NEW,
+	RCM_BOUND,	/* has a port */
+	RCM_RESOLVED,	/* and a way */
+	RCM_CONNECTING, /* or connected */
+};
+
+struct rcm_device {
+	struct ibv_context *verbs;
+	struct ibv_pd *pd;
+	uint64_t guid;
+	uint8_t max_resources, max_depth, mtu;
+};
+
+struct rcm_id {
+	struct rdma_cm_id pub;
+	uint32_t number;
+	enum rcm_state state;
+	bool sync;
+	bool in_broker; /* to be closed there */
+	struct rcm_device *device;
+	uint16_t port;
+	uint8_t flags, tos, ack_timeout;
+	uint8_t gid_index;
+	uint8_t responder_resources, initiator_depth;
+	uint32_t psn;	       /* ours */
+	struct vb_ipc_cm way;  /* addresses, as the broker is told */
+	struct vb_ipc_cm peer; /* what a REQ or REP said */
+	bool made_qp_cqs;
+	/* rcm.lock */
+	struct rcm_id *next;
+	unsigned delivered, acked;
+	pthread_cond_t acks;
+	struct ibv_qp_init_attr *ep_attr; /* of a listener from create_ep */
+	struct ibv_pd *ep_pd;
+};
+
+struct rcm {
+	pthread_mutex_t lock;
+	/* lock */
+	int fd; /* the session; -1: none */
+	pid_t pid;
+	struct rcm_id *ids[1024];
+	uint32_t next_number;
+	bool asked, answered; /* BIND or LISTEN is under way */
+	struct vb_ipc_cm answer;
+	pthread_cond_t answers;
+	struct rcm_device *devices;
+	unsigned device_count;
+};
+extern struct rcm rcm;
+
+static inline struct rcm_id *rcm_id_of(struct rdma_cm_id *id)
+{
+	return VB_CONTAINER_OF(id, struct rcm_id, pub);
+}
+
+/* Every door of the ABI fails so. */
+static inline int rcm_fail(int error)
+{
+	errno = error;
+	return -1;
+}
+
+/* session.c: -errno each. */
+int rcm_session_start(void);
+int rcm_session_tell(const struct vb_ipc_cm *m);
+int rcm_session_ask(const struct vb_ipc_cm *m, struct vb_ipc_cm *answer);
+struct vb_ipc_cm rcm_message(const struct rcm_id *id, enum vb_ipc_cm_kind kind);
+
+/* event.c */
+void rcm_event_arrived(const struct vb_ipc_cm *m);
+/* @status: 0 or -errno; the id's own news. -errno */
+int rcm_event_local(struct rcm_id *id, enum rdma_cm_event_type what,
+		    int status);
+void rcm_event_forget(struct rcm_id *id);
+void rcm_event_move(struct rcm_id *id, struct rcm_channel *to);
+/* Synchronous ids wait for what they asked; others return. */
+int rcm_event_complete(struct rcm_id *id);
+
+/* id.c */
+struct rcm_id *rcm_id_create(struct rdma_event_channel *channel, void *context,
+			     enum rdma_port_space ps, enum ibv_qp_type type);
+struct rcm_id *rcm_id_find(uint32_t number); /* with rcm.lock */
+void rcm_id_enter(struct rcm_id *id, uint32_t number);
+void rcm_id_leave(struct rcm_id *id);
+
+/* resolve.c */
+int rcm_devices_open(void); /* with rcm.lock; -errno */
+struct vb_gid rcm_gid_of(const struct sockaddr *a);
+void rcm_address_of(struct sockaddr *a, const struct vb_gid *gid, uint16_t port,
+		    uint32_t ifindex);
+socklen_t rcm_address_bytes(const struct sockaddr *a);
+/* The device that has @src's address; -ENODEV. */
+int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src);
+int rcm_bind(struct rcm_id *id, const struct sockaddr *a);
+
+/* qp.c */
+int rcm_qp_init(struct rcm_id *id);
+int rcm_qp_connect(struct rcm_id *id);
+void rcm_qp_fail(struct rcm_id *id);
+
+#endif

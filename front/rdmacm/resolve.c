@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Addresses: which device, which GID, which port; names of the network. */
+#include "front/rdmacm/rdmacm.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+#define HOP_LIMIT    64
+#define ACK_TIMEOUT  19 /* packet life time 18, and one more (WIRE 3.3) */
+#define ANY_UDP_PORT 4791
+
+static void describe(struct rcm_device *d)
+{
+	struct ibv_device_attr a = { 0 };
+	struct ibv_port_attr p = { 0 };
+
+	if (ibv_query_device(d->verbs, &a) == 0) {
+		d->max_resources = (uint8_t)VB_MIN(a.max_qp_rd_atom, 255);
+		d->max_depth = (uint8_t)VB_MIN(a.max_qp_init_rd_atom, 255);
+	}
+	d->mtu = ibv_query_port(d->verbs, 1, &p) == 0 ? (uint8_t)p.active_mtu
+						      : IBV_MTU_1024;
+	d->guid = be64toh(ibv_get_device_guid(d->verbs->device));
+}
+
+/* Kept for the life of the process, as programs hold pointers to them. */
+int rcm_devices_open(void)
+{
+	int count = 0, rc = 0;
+	struct ibv_device **list;
+
+	if (rcm.devices)
+		return 0;
+	list = ibv_get_device_list(&count);
+	if (!list)
+		return -errno;
+	rcm.devices = calloc((size_t)count + 1, sizeof(*rcm.devices));
+	for (int i = 0; rcm.devices && i < count; i++) {
+		struct rcm_device *d = &rcm.devices[rcm.device_count];
+
+		d->verbs = ibv_open_device(list[i]);
+		if (!d->verbs)
+			continue;
+		describe(d);
+		rcm.device_count++;
+	}
+	ibv_free_device_list(list);
+	if (rcm.device_count == 0) {
+		free(rcm.devices);
+		rcm.devices = NULL;
+		rc = -ENODEV;
+	}
+	return rc;
+}
+
+struct vb_gid rcm_gid_of(const struct sockaddr *a)
+{
+	struct vb_gid gid = { { 0 } };
+
+	if (a->sa_family == AF_INET)
+		return vb_gid_from_ipv4(
+			(const uint8_t *)&((const struct sockaddr_in *)a)
+				->sin_addr);
+	if (a->sa_family == AF_INET6)
+		memcpy(gid.raw, &((const struct sockaddr_in6 *)a)->sin6_addr,
+		       sizeof(gid.raw));
+	return gid;
+}
+
+socklen_t rcm_address_bytes(const struct sockaddr *a)
+{
+	switch (a->sa_family) {
+	case AF_INET:
+		return sizeof(struct sockaddr_in);
+	case AF_INET6:
+		return sizeof(struct sockaddr_in6);
+	default:
+		return 0;
+	}
+}
+
+void rcm_address_of(struct sockaddr *a, const struct vb_gid *gid, uint16_t port,
+		    uint32_t ifindex)
+{
+	struct sockaddr_in *v4 = (struct sockaddr_in *)a;
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)a;
+
+	if (vb_gid_is_ipv4(gid)) {
+		memset(v4, 0, sizeof(*v4));
+		v4->sin_family = AF_INET;
+		v4->sin_port = htons(port);
+		memcpy(&v4->sin_addr, gid->raw + 12, 4);
+		return;
+	}
+	memset(v6, 0, sizeof(*v6));
+	v6->sin6_family = AF_INET6;
+	v6->sin6_port = htons(port);
+	memcpy(&v6->sin6_addr, gid->raw, sizeof(gid->raw));
+	if (vb_gid_is_link_local(gid))
+		v6->sin6_scope_id = ifindex;
+}
+
+/* Same place in both. */
+static uint16_t port_of(const struct sockaddr *a)
+{
+	return ntohs(((const struct sockaddr_in *)a)->sin_port);
+}
+
+static void set_port(struct sockaddr *a, uint16_t port)
+{
+	((struct sockaddr_in *)a)->sin_port = htons(port);
+}
+
+static bool is_any(const struct sockaddr *a)
+{
+	struct vb_gid gid = rcm_gid_of(a);
+
+	return vb_gid_is_zero(&gid) ||
+	       (a->sa_family == AF_INET &&
+		((const struct sockaddr_in *)a)->sin_addr.s_addr == 0);
+}
+
+static bool has_gid(struct rcm_device *d, const struct vb_gid *gid,
+		    struct ibv_gid_entry *found)
+{
+	struct ibv_port_attr p;
+
+	if (ibv_query_port(d->verbs, 1, &p))
+		return false;
+	for (uint32_t i = 0; i < (uint32_t)p.gid_tbl_len; i++) {
+		if (ibv_query_gid_ex(d->verbs, 1, i, found, 0))
+			continue;
+		if (memcmp(found->gid.raw, gid->raw, 16) == 0) {
+			d->mtu = (uint8_t)p.active_mtu;
+			return true;
+		}
+	}
+	return false;
+}
+
+int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src)
+{
+	struct ibv_gid_entry e;
+
+	for (unsigned i = 0; i < rcm.device_count; i++) {
+		struct rcm_device *d = &rcm.devices[i];
+
+		if (!has_gid(d, src, &e))
+			continue;
+		if (!d->pd)
+			d->pd = ibv_alloc_pd(d->verbs);
+		id->device = d;
+		id->gid_index = (uint8_t)e.gid_index;
+		id->way.ifindex = e.ndev_ifindex;
+		id->way.src = *src;
+		id->pub.verbs = d->verbs;
+		id->pub.port_num = 1;
+		if (!id->pub.pd)
+			id->pub.pd = d->pd;
+		return 0;
+	}
+	return -ENODEV;
+}
+
+int rcm_bind(struct rcm_id *id, const struct sockaddr *a)
+{
+	struct vb_ipc_cm m = rcm_message(id, IPC_CM_BIND), answer;
+	int rc;
+
+	m.space = (uint16_t)id->pub.ps;
+	m.src = rcm_gid_of(a);
+	m.src_port = port_of(a);
+	m.flags = id->flags;
+	rc = rcm_session_ask(&m, &answer);
+	if (rc)
+		return rc;
+	id->in_broker = true;
+	id->port = answer.src_port;
+	id->state = RCM_BOUND;
+	memcpy(&id->pub.route.addr.src_storage, a, rcm_address_bytes(a));
+	set_port(&id->pub.route.addr.src_addr, id->port);
+	return 0;
+}
+
+VB_EXPORT int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
+{
+	struct rcm_id *id = rcm_id_of(pub);
+	struct vb_gid gid;
+	int rc;
+
+	if (rcm_address_bytes(addr) == 0)
+		return rcm_fail(addr->sa_family == AF_IB ? EOPNOTSUPP : EINVAL);
+	if (id->state != RCM_NEW)
+		return rcm_fail(EINVAL);
+	gid = rcm_gid_of(addr);
+	if (!is_any(addr)) {
+		rc = rcm_device_choose(id, &gid);
+		if (rc)
+			return rcm_fail(-rc);
+	}
+	rc = rcm_bind(id, addr);
+	return rc ? rcm_fail(-rc) : 0;
+}
+
+/* What the host's routing says: the address to send from. -errno */
+static int find_source(const struct sockaddr *dst, struct sockaddr_storage *src)
+{
+	socklen_t len = sizeof(*src);
+	struct sockaddr_storage to = { 0 };
+	int fd = socket(dst->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc = 0;
+
+	if (fd < 0)
+		return -errno;
+	memcpy(&to, dst, rcm_address_bytes(dst));
+	set_port((struct sockaddr *)&to, ANY_UDP_PORT);
+	if (connect(fd, (struct sockaddr *)&to, rcm_address_bytes(dst)) < 0 ||
+	    getsockname(fd, (struct sockaddr *)src, &len) < 0)
+		rc = -errno;
+	close(fd);
+	set_port((struct sockaddr *)src, 0);
+	return rc;
+}
+
+/* Where we send from: as the caller says, as bound before, or as routing
+ * says. */
+static int choose_source(struct rcm_id *id, const struct sockaddr *src,
+			 const struct sockaddr *dst,
+			 struct sockaddr_storage *from)
+{
+	const struct sockaddr *bound = &id->pub.route.addr.src_addr;
+
+	memset(from, 0, sizeof(*from));
+	if (id->state == RCM_BOUND && !is_any(bound))
+		src = bound;
+	if (!src || is_any(src))
+		return find_source(dst, from);
+	if (src->sa_family != dst->sa_family)
+		return -EINVAL;
+	memcpy(from, src, rcm_address_bytes(src));
+	return 0;
+}
+
+static int resolve(struct rcm_id *id, const struct sockaddr *src,
+		   const struct sockaddr *dst)
+{
+	struct sockaddr_storage from;
+	struct vb_gid gid;
+	int rc = choose_source(id, src, dst, &from);
+
+	if (rc)
+		return rc;
+	gid = rcm_gid_of((struct sockaddr *)&from);
+	rc = rcm_device_choose(id, &gid);
+	if (rc == 0 && id->state == RCM_NEW)
+		rc = rcm_bind(id, (struct sockaddr *)&from);
+	if (rc)
+		return rc;
+	rcm_address_of(&id->pub.route.addr.src_addr, &gid, id->port,
+		       id->way.ifindex);
+	memcpy(&id->pub.route.addr.dst_storage, dst, rcm_address_bytes(dst));
+	id->way.dst = rcm_gid_of(dst);
+	id->way.dst_port = port_of(dst);
+	id->way.tclass = id->tos;
+	id->way.hop_limit = HOP_LIMIT;
+	id->way.flow_label = (id->port * 31u + id->way.dst_port) & 0xfffff;
+	id->way.mtu = id->device->mtu;
+	id->way.ack_timeout = id->ack_timeout ? id->ack_timeout : ACK_TIMEOUT;
+	memcpy(id->pub.route.addr.addr.ibaddr.sgid.raw, id->way.src.raw, 16);
+	memcpy(id->pub.route.addr.addr.ibaddr.dgid.raw, id->way.dst.raw, 16);
+	id->pub.route.addr.addr.ibaddr.pkey = htobe16(0xffff);
+	id->state = RCM_RESOLVED;
+	return 0;
+}
+
+VB_EXPORT int rdma_resolve_addr(struct rdma_cm_id *pub,
+				struct sockaddr *src_addr,
+				struct sockaddr *dst_addr, int timeout_ms)
+{
+	struct rcm_id *id = rcm_id_of(pub);
+	int rc;
+
+	if (!dst_addr || rcm_address_bytes(dst_addr) == 0)
+		return rcm_fail(dst_addr && dst_addr->sa_family == AF_IB
+					? EOPNOTSUPP
+					: EINVAL);
+	if (id->state != RCM_NEW && id->state != RCM_BOUND)
+		return rcm_fail(EINVAL);
+	rc = resolve(id, src_addr, dst_addr);
+	if (rc == -EADDRINUSE || rc == -EINVAL)
+		return rcm_fail(-rc);
+	rc = rcm_event_local(
+		id, rc ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED,
+		rc);
+	return rc ? rcm_fail(-rc) : rcm_event_complete(id);
+}
+
+/* What a subnet administrator would say of the path. */
+static void describe_path(struct rcm_id *id)
+{
+	struct ibv_sa_path_rec *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return;
+	memcpy(p->dgid.raw, id->way.dst.raw, 16);
+	memcpy(p->sgid.raw, id->way.src.raw, 16);
+	p->flow_label = htobe32(id->way.flow_label);
+	p->hop_limit = id->way.hop_limit;
+	p->traffic_class = id->way.tclass;
+	p->reversible = 1;
+	p->numb_path = 1;
+	p->pkey = htobe16(0xffff);
+	p->mtu = id->way.mtu;
+	p->packet_life_time = (uint8_t)(id->way.ack_timeout - 1);
+	free(id->pub.route.path_rec);
+	id->pub.route.path_rec = p;
+	id->pub.route.num_paths = 1;
+}
+
+VB_EXPORT int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
+{
+	struct rcm_id *id = rcm_id_of(pub);
+	int rc;
+
+	if (id->state != RCM_RESOLVED)
+		return rcm_fail(EINVAL);
+	describe_path(id);
+	rc = rcm_event_local(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	return rc ? rcm_fail(-rc) : rcm_event_complete(id);
+}
+
+VB_EXPORT __be16 rdma_get_src_port(struct rdma_cm_id *id)
+{
+	return ((struct sockaddr_in *)&id->route.addr.src_addr)->sin_port;
+}
+
+VB_EXPORT __be16 rdma_get_dst_port(struct rdma_cm_id *id)
+{
+	return ((struct sockaddr_in *)&id->route.addr.dst_addr)->sin_port;
+}
+
+VB_EXPORT struct ibv_context **rdma_get_devices(int *num_devices)
+{
+	struct ibv_context **list = NULL;
+	int rc = rcm_session_start();
+
+	if (rc == 0)
+		list = calloc(rcm.device_count + 1, sizeof(*list));
+	for (unsigned i = 0; list && i < rcm.device_count; i++)
+		list[i] = rcm.devices[i].verbs;
+	if (!list)
+		errno = rc ? -rc : ENOMEM;
+	if (num_devices)
+		*num_devices = list ? (int)rcm.device_count : 0;
+	return list;
+}
+
+VB_EXPORT void rdma_free_devices(struct ibv_context **list)
+{
+	free(list);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The session with the broker, and the thread that listens to it. */
+#include "front/rdmacm/rdmacm.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/fdmail.h"
+#include "base/log.h"
+#include "wire/ipc.h"
+
+#define ANSWER_SECONDS 10
+
+struct rcm rcm = { .lock = PTHREAD_MUTEX_INITIALIZER,
+		   .fd = -1,
+		   .next_number = 1,
+		   .answers = PTHREAD_COND_INITIALIZER };
+
+struct vb_ipc_cm rcm_message(const struct rcm_id *id, enum vb_ipc_cm_kind kind)
+{
+	return (struct vb_ipc_cm){ .kind = (uint8_t)kind,
+				   .version = VB_IPC_CM_VERSION,
+				   .id = id->number };
+}
+
+static void take_answer(const struct vb_ipc_cm *m)
+{
+	pthread_mutex_lock(&rcm.lock);
+	rcm.answer = *m;
+	rcm.answered = true;
+	pthread_cond_broadcast(&rcm.answers);
+	pthread_mutex_unlock(&rcm.lock);
+}
+
+static void end_session(int fd)
+{
+	pthread_mutex_lock(&rcm.lock);
+	if (rcm.fd == fd)
+		rcm.fd = -1;
+	pthread_cond_broadcast(&rcm.answers);
+	pthread_mutex_unlock(&rcm.lock);
+	close(fd);
+}
+
+static void *listen_to_broker(void *arg)
+{
+	int fd = (int)(intptr_t)arg;
+	uint8_t bytes[VB_IPC_CM_BYTES];
+	struct vb_ipc_cm m;
+
+	for (;;) {
+		unsigned count = 0;
+		ssize_t n = vb_fdmail_recv(fd, bytes, sizeof(bytes), NULL,
+					   &count, 0);
+
+		if (n == -EINTR)
+			continue;
+		if (n <= 0 || !vb_ipc_cm_get(bytes, (size_t)n, &m))
+			break;
+		if (m.kind == IPC_CM_DONE)
+			take_answer(&m);
+		else if (m.kind == IPC_CM_EVENT)
+			rcm_event_arrived(&m);
+	}
+	vb_log(LOG_WARN, "rdmacm: the broker left; connections stay, but "
+			 "nothing is heard of them any more");
+	end_session(fd);
+	return NULL;
+}
+
+static int connect_broker(void)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct sockaddr_un a;
+	socklen_t len = vb_ipc_address(&a, VB_IPC_BROKER);
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (struct sockaddr *)&a, len) < 0) {
+		int rc = -errno;
+
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+/* It takes no signal that the program waits for. */
+static int start_thread(int fd)
+{
+	sigset_t all, old;
+	pthread_t thread;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(&thread, NULL, listen_to_broker,
+			    (void *)(intptr_t)fd);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc == 0)
+		pthread_detach(thread);
+	return -rc;
+}
+
+/* With the lock. Opening a device has started a broker. */
+static int start_session(void)
+{
+	int rc = rcm_devices_open(), fd;
+
+	if (rc)
+		return rc;
+	if (rcm.fd >= 0 && rcm.pid == getpid())
+		return 0;
+	fd = connect_broker();
+	if (fd < 0)
+		return fd;
+	rc = start_thread(fd);
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	rcm.fd = fd;
+	rcm.pid = getpid();
+	return 0;
+}
+
+int rcm_session_start(void)
+{
+	int rc;
+
+	pthread_mutex_lock(&rcm.lock);
+	rc = start_session();
+	pthread_mutex_unlock(&rcm.lock);
+	return rc;
+}
+
+/* With the lock, so that messages stay whole and in order. */
+static int say(const struct vb_ipc_cm *m)
+{
+	uint8_t bytes[VB_IPC_CM_BYTES];
+	size_t len = vb_ipc_cm_put(bytes, m);
+	int rc;
+
+	if (rcm.fd < 0)
+		return -ECONNRESET;
+	do
+		rc = vb_fdmail_send(rcm.fd, bytes, len, NULL, 0, 0);
+	while (rc == -EINTR);
+	return rc;
+}
+
+int rcm_session_tell(const struct vb_ipc_cm *m)
+{
+	int rc;
+
+	pthread_mutex_lock(&rcm.lock);
+	rc = say(m);
+	pthread_mutex_unlock(&rcm.lock);
+	return rc;
+}
+
+/* With the lock, and no other question under way. */
+static int ask(const struct vb_ipc_cm *m, struct vb_ipc_cm *answer)
+{
+	struct timespec until;
+	int rc;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += ANSWER_SECONDS;
+	rcm.answered = false;
+	rc = say(m);
+	while (rc == 0 && !rcm.answered && rcm.fd >= 0)
+		rc = -pthread_cond_timedwait(&rcm.answers, &rcm.lock, &until);
+	if (rc)
+		return rc;
+	if (!rcm.answered || rcm.answer.id != m->id)
+		return -ECONNRESET;
+	*answer = rcm.answer;
+	return answer->status > 0 ? -answer->status : 0;
+}
+
+int rcm_session_ask(const struct vb_ipc_cm *m, struct vb_ipc_cm *answer)
+{
+	int rc;
+
+	pthread_mutex_lock(&rcm.lock);
+	while (rcm.asked)
+		pthread_cond_wait(&rcm.answers, &rcm.lock);
+	rcm.asked = true;
+	rc = ask(m, answer);
+	rcm.asked = false;
+	pthread_cond_broadcast(&rcm.answers);
+	pthread_mutex_unlock(&rcm.lock);
+	return rc;
+}

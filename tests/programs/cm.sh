@@ -1,0 +1,158 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Programs that find each other through librdmacm: unmodified ones, between
+# two hosts and on one; ports; and what is left when one is killed.
+here=$(dirname "$(readlink -f "$0")")
+# shellcheck source=tests/programs/lib.sh
+. "$here/lib.sh"
+tests_begin "$0" "$@"
+need_hosts 1500
+
+# They listen on no TCP port: the server is given some time, and on a busy
+# machine some more: a client that was refused while it starts tries again.
+HEAD_START=0.4
+
+# client_of HOST PID PROGRAM...: with the server's PID.
+client_of() {
+	local from=$1 pid=$2 tries status
+
+	shift 2
+	for tries in 1 2 3 4 5 6 7 8; do
+		on "$from" timeout -k 5 30 "$verbena" run -- "$@" \
+			</dev/null >"$work/client" 2>&1 && return
+		status=$?
+		grep -q REJECTED "$work/client" && kill -0 "$pid" || return $status
+		sleep "0.$tries"
+	done
+	return $status
+}
+
+# meet NAME SERVER_HOST CLIENT_HOST SERVER... -- CLIENT...: both end with 0.
+meet() {
+	local name=$1 at=$2 from=$3 server=() pid status=0
+
+	shift 3
+	while [ "$1" != -- ]; do
+		server+=("$1")
+		shift
+	done
+	shift
+	command -v "$1" >/dev/null || {
+		skip "$name" "no $1 here"
+		return
+	}
+	become "$at" timeout -k 5 30 "$verbena" run -- "${server[@]}" \
+		</dev/null >"$work/server" 2>&1 &
+	pid=$!
+	sleep "$HEAD_START"
+	client_of "$from" $pid "$@" || status=$?
+	# Some servers wait for ever.
+	[ "${SERVER_STAYS:-no}" = no ] || kill $pid 2>/dev/null
+	if ! wait $pid && [ "${SERVER_STAYS:-no}" = no ]; then
+		status=1
+	fi
+	if [ $status -eq 0 ]; then
+		ok "$name"
+	else
+		not_ok "$name" "$work/server" "$work/client"
+	fi
+}
+
+everything() {
+	local at=$1 from=$2 ip=$3 ip6=$4 where=$5
+
+	meet "rping, $where" "$at" "$from" \
+		rping -s -a "$ip" -C 20 -- rping -c -a "$ip" -C 20 -V
+	meet "rping, IPv6, $where" "$at" "$from" \
+		rping -s -a "$ip6" -C 20 -- rping -c -a "$ip6" -C 20 -V
+	meet "rping, any address, both families, $where" "$at" "$from" \
+		rping -s -a :: -C 5 -- rping -c -a "$ip" -C 5
+	meet "ucmatose, 20 connections, $where" "$at" "$from" \
+		ucmatose -c 20 -C 10 -- ucmatose -s "$ip" -c 20 -C 10
+	meet "ucmatose, port space IB, $where" "$at" "$from" \
+		ucmatose -P ib -- ucmatose -s "$ip" -P ib
+	meet "rdma_client, $where" "$at" "$from" \
+		rdma_server -- rdma_client -s "$ip"
+	meet "ib_write_bw -R, $where" "$at" "$from" \
+		ib_write_bw -R -n 200 -- ib_write_bw -R -n 200 "$ip"
+	meet "ib_send_lat -R, $where" "$at" "$from" \
+		ib_send_lat -R -n 200 -- ib_send_lat -R -n 200 "$ip"
+	SERVER_STAYS=yes meet "cmtime, 100 connections, $where" "$at" "$from" \
+		cmtime -c 100 -- cmtime -s "$ip" -c 100
+}
+
+everything a b "$HOST_A" "$HOST_A6" "two hosts"
+everything a a "$HOST_A" "$HOST_A6" "one host"
+
+# after SECONDS PID: it has ended by then.
+ended_in() {
+	local tries=$(($1 * 20))
+
+	while kill -0 "$2" 2>/dev/null; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] || return 1
+		sleep 0.05
+	done
+}
+
+# An endless rping, and the pids of its ends.
+begin_endless() {
+	become a "$verbena" run -- rping -s -a "$HOST_A" -v \
+		</dev/null >"$work/server" 2>&1 &
+	listener=$!
+	sleep "$HEAD_START"
+	for _ in 1 2 3 4 5; do
+		become b "$verbena" run -- rping -c -a "$HOST_A" -v \
+			</dev/null >"$work/client" 2>&1 &
+		client=$!
+		sleep "$HEAD_START"
+		grep -q REJECTED "$work/client" || return
+		wait $client
+	done
+}
+
+# survivor NAME KILLED OTHER FILE: the one is killed, the other told at once.
+survivor() {
+	kill -9 "$2"
+	wait "$2" 2>/dev/null
+	if ended_in 2 "$3" && grep -qi disconnect "$4"; then
+		ok "$1"
+	else
+		not_ok "$1" "$4"
+		kill "$3" 2>/dev/null
+	fi
+	wait "$3" 2>/dev/null
+}
+
+if command -v rping >/dev/null; then
+	begin_endless
+	survivor "kill -9 of the client: the server is told within 2 s" \
+		$client $listener "$work/server"
+	begin_endless
+	survivor "kill -9 of the server: the client is told within 2 s" \
+		$listener $client "$work/client"
+
+	# Ports.
+	begin_endless
+	if a timeout 5 "$verbena" run -- rping -s -a "$HOST_A" \
+		</dev/null >"$work/second" 2>&1; then
+		not_ok "a port that is taken" "$work/second"
+	elif grep -q "Address already in use" "$work/second"; then
+		ok "a port that is taken"
+	else
+		not_ok "a port that is taken" "$work/second"
+	fi
+	kill -9 $listener $client
+	wait $listener $client 2>/dev/null
+	meet "a port is free at once after kill -9" a b \
+		rping -s -a "$HOST_A" -C 5 -- rping -c -a "$HOST_A" -C 5
+
+	if b timeout 10 "$verbena" run -- rping -c -a "$HOST_A" -C 1 -p 9 \
+		</dev/null >"$work/client" 2>&1 ||
+		! grep -q "REJECTED, error 8" "$work/client"; then
+		not_ok "nobody listens: refused" "$work/client"
+	else
+		ok "nobody listens: refused"
+	fi
+fi
+summary

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "wire/ipc_cm.h"
+
+static struct vb_ipc_cm sample(uint8_t kind)
+{
+	struct vb_ipc_cm m;
+
+	memset(&m, 0, sizeof(m));
+	m.kind = kind;
+	m.version = VB_IPC_CM_VERSION;
+	m.event = IPC_CM_REJECTED;
+	m.flags = IPC_CM_REUSE;
+	m.space = 0x106;
+	m.src_port = 7471;
+	m.dst_port = 65535;
+	m.id = 0x80000001;
+	m.listener = 7;
+	m.status = -5;
+	memset(m.src.raw, 0x11, 16);
+	memset(m.dst.raw, 0x22, 16);
+	m.ifindex = 3;
+	m.guid = 0x1122334455667788;
+	m.qpn = 0xffffff;
+	m.psn = 0x123456;
+	m.flow_label = 0xfffff;
+	m.backlog = 1024;
+	m.responder_resources = 255;
+	m.initiator_depth = 254;
+	m.retry_count = 7;
+	m.rnr_retry = 6;
+	m.flow_control = true;
+	m.srq = true;
+	m.mtu = 5;
+	m.tclass = 0x60;
+	m.hop_limit = 64;
+	m.ack_timeout = 31;
+	m.private_bytes = VB_IPC_CM_PRIVATE;
+	memset(m.private_data, 0x5a, sizeof(m.private_data));
+	return m;
+}
+
+static void ipc_cm__round_trip(void **state)
+{
+	uint8_t bytes[VB_IPC_CM_BYTES];
+
+	for (uint8_t kind = IPC_CM_BIND; kind <= IPC_CM_LAST; kind++) {
+		struct vb_ipc_cm a = sample(kind), b;
+
+		assert_int_equal(vb_ipc_cm_put(bytes, &a), sizeof(bytes));
+		assert_true(vb_ipc_cm_get(bytes, sizeof(bytes), &b));
+		assert_memory_equal(&a, &b, sizeof(a));
+	}
+}
+
+static void ipc_cm__other_lengths(void **state)
+{
+	struct vb_ipc_cm a = sample(IPC_CM_BIND), b;
+	uint8_t bytes[VB_IPC_CM_BYTES];
+
+	(void)vb_ipc_cm_put(bytes, &a);
+	for (size_t len = 0; len < sizeof(bytes); len++) {
+		uint8_t *exact = malloc(len ? len : 1);
+
+		memcpy(exact, bytes, len);
+		assert_false(vb_ipc_cm_get(exact, len, &b));
+		free(exact);
+	}
+}
+
+static bool gets(const struct vb_ipc_cm *m)
+{
+	uint8_t bytes[VB_IPC_CM_BYTES];
+	struct vb_ipc_cm back;
+
+	(void)vb_ipc_cm_put(bytes, m);
+	return vb_ipc_cm_get(bytes, sizeof(bytes), &back);
+}
+
+#define REFUSES(field, value)                                                  \
+	do {                                                                   \
+		struct vb_ipc_cm bad = sample(IPC_CM_BIND);                    \
+		bad.field = value;                                             \
+		assert_false(gets(&bad));                                      \
+	} while (0)
+
+static void ipc_cm__out_of_range(void **state)
+{
+	REFUSES(kind, IPC_CM_BIND - 1);
+	REFUSES(kind, IPC_CM_LAST + 1);
+	REFUSES(version, VB_IPC_CM_VERSION + 1);
+	REFUSES(qpn, 0x1000000);
+	REFUSES(psn, 0x1000000);
+	REFUSES(flow_label, 0x100000);
+	REFUSES(retry_count, 8);
+	REFUSES(rnr_retry, 8);
+	REFUSES(mtu, 6);
+	REFUSES(ack_timeout, 32);
+	REFUSES(private_bytes, VB_IPC_CM_PRIVATE + 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ipc_cm__round_trip),
+		cmocka_unit_test(ipc_cm__other_lengths),
+		cmocka_unit_test(ipc_cm__out_of_range),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

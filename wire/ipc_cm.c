@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Messages about connections: fixed length, big-endian, the rest zero. */
+#include "wire/ipc_cm.h"
+
+#define MAX_MTU 5 /* enum ibv_mtu */
+
+static void put_gid(struct vb_writer *w, const struct vb_gid *gid)
+{
+	memcpy(w->at, gid->raw, sizeof(gid->raw));
+	w->at += sizeof(gid->raw);
+}
+
+static void get_gid(struct vb_reader *r, struct vb_gid *gid)
+{
+	const uint8_t *p = vb_take(r, sizeof(gid->raw));
+
+	if (p)
+		memcpy(gid->raw, p, sizeof(gid->raw));
+}
+
+size_t vb_ipc_cm_put(uint8_t bytes[VB_IPC_CM_BYTES], const struct vb_ipc_cm *m)
+{
+	struct vb_writer w = { bytes };
+
+	memset(bytes, 0, VB_IPC_CM_BYTES);
+	vb_put_be(&w, m->kind, 1);
+	vb_put_be(&w, m->version, 1);
+	vb_put_be(&w, m->event, 1);
+	vb_put_be(&w, m->flags, 1);
+	vb_put_be(&w, m->space, 2);
+	vb_put_be(&w, m->src_port, 2);
+	vb_put_be(&w, m->dst_port, 2);
+	vb_put_be(&w, m->id, 4);
+	vb_put_be(&w, m->listener, 4);
+	vb_put_be(&w, (uint32_t)m->status, 4);
+	put_gid(&w, &m->src);
+	put_gid(&w, &m->dst);
+	vb_put_be(&w, m->ifindex, 4);
+	vb_put_be(&w, m->guid, 8);
+	vb_put_be(&w, m->qpn, 4);
+	vb_put_be(&w, m->psn, 4);
+	vb_put_be(&w, m->flow_label, 4);
+	vb_put_be(&w, m->backlog, 4);
+	vb_put_be(&w, m->responder_resources, 1);
+	vb_put_be(&w, m->initiator_depth, 1);
+	vb_put_be(&w, m->retry_count, 1);
+	vb_put_be(&w, m->rnr_retry, 1);
+	vb_put_be(&w, m->flow_control, 1);
+	vb_put_be(&w, m->srq, 1);
+	vb_put_be(&w, m->mtu, 1);
+	vb_put_be(&w, m->tclass, 1);
+	vb_put_be(&w, m->hop_limit, 1);
+	vb_put_be(&w, m->ack_timeout, 1);
+	vb_put_be(&w, m->private_bytes, 1);
+	memcpy(w.at, m->private_data, VB_IPC_CM_PRIVATE);
+	return VB_IPC_CM_BYTES;
+}
+
+static bool in_range(const struct vb_ipc_cm *m)
+{
+	return m->kind >= IPC_CM_BIND && m->kind <= IPC_CM_LAST &&
+	       m->version == VB_IPC_CM_VERSION && m->qpn <= 0xffffff &&
+	       m->psn <= 0xffffff && m->flow_label <= 0xfffff &&
+	       m->retry_count <= 7 && m->rnr_retry <= 7 && m->mtu <= MAX_MTU &&
+	       m->ack_timeout <= 31 && m->private_bytes <= VB_IPC_CM_PRIVATE;
+}
+
+bool vb_ipc_cm_get(const uint8_t *bytes, size_t len, struct vb_ipc_cm *m)
+{
+	struct vb_reader r = vb_reader(bytes, len);
+	const uint8_t *data;
+
+	if (len != VB_IPC_CM_BYTES)
+		return false;
+	memset(m, 0, sizeof(*m));
+	m->kind = vb_get_u8(&r);
+	m->version = vb_get_u8(&r);
+	m->event = vb_get_u8(&r);
+	m->flags = vb_get_u8(&r);
+	m->space = vb_get_be16(&r);
+	m->src_port = vb_get_be16(&r);
+	m->dst_port = vb_get_be16(&r);
+	m->id = vb_get_be32(&r);
+	m->listener = vb_get_be32(&r);
+	m->status = (int32_t)vb_get_be32(&r);
+	get_gid(&r, &m->src);
+	get_gid(&r, &m->dst);
+	m->ifindex = vb_get_be32(&r);
+	m->guid = vb_get_be64(&r);
+	m->qpn = vb_get_be32(&r);
+	m->psn = vb_get_be32(&r);
+	m->flow_label = vb_get_be32(&r);
+	m->backlog = vb_get_be32(&r);
+	m->responder_resources = vb_get_u8(&r);
+	m->initiator_depth = vb_get_u8(&r);
+	m->retry_count = vb_get_u8(&r);
+	m->rnr_retry = vb_get_u8(&r);
+	m->flow_control = vb_get_u8(&r);
+	m->srq = vb_get_u8(&r);
+	m->mtu = vb_get_u8(&r);
+	m->tclass = vb_get_u8(&r);
+	m->hop_limit = vb_get_u8(&r);
+	m->ack_timeout = vb_get_u8(&r);
+	m->private_bytes = vb_get_u8(&r);
+	data = vb_take(&r, VB_IPC_CM_PRIVATE);
+	if (data)
+		memcpy(m->private_data, data, VB_IPC_CM_PRIVATE);
+	return !r.overrun && in_range(m);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What programs and the broker say to each other about connections, over a
+ * session of its own (wire/ipc.h). A program numbers what it makes, below
+ * VB_IPC_CM_INCOMING; the broker numbers what others' requests make, above.
+ */
+#ifndef WIRE_IPC_CM_H
+#define WIRE_IPC_CM_H
+
+#include "base/bytes.h"
+#include "wire/gid.h"
+
+#define VB_IPC_CM_INCOMING 0x80000000u
+
+enum vb_ipc_cm_kind {			/* behind enum vb_ipc_kind's */
+		      IPC_CM_BIND = 32, /* space, src, port (0: any), flags; to
+					   be answered */
+		      IPC_CM_LISTEN,	/* backlog; to be answered */
+		      IPC_CM_CONNECT,	/* what is bound: all the rest */
+		      IPC_CM_ACCEPT,	/* queue pair, depths, private data */
+		      IPC_CM_REJECT,	/* reason, private data */
+		      IPC_CM_ESTABLISH, /* the reply is taken, or data came */
+		      IPC_CM_DISCONNECT,
+		      IPC_CM_CLOSE, /* the number is free again */
+		      IPC_CM_DONE, /* broker: to BIND and LISTEN: error, port */
+		      IPC_CM_EVENT, /* broker: event, status and what belongs to
+				       it */
+};
+#define IPC_CM_LAST IPC_CM_EVENT
+
+enum vb_ipc_cm_event {
+	IPC_CM_REQUEST = 1, /* id is new, of listener */
+	IPC_CM_REPLY,
+	IPC_CM_ESTABLISHED,
+	IPC_CM_REJECTED, /* status: the reason */
+	IPC_CM_UNREACHABLE,
+	IPC_CM_DISCONNECTED,
+	IPC_CM_OVER,
+	IPC_CM_FAILED, /* status: positive errno: it did not even begin */
+};
+
+enum vb_ipc_cm_flag {
+	IPC_CM_REUSE = 1,
+	IPC_CM_V6ONLY = 2,
+};
+
+#define VB_IPC_CM_VERSION 1
+#define VB_IPC_CM_PRIVATE 224
+#define VB_IPC_CM_BYTES	  352
+
+struct vb_ipc_cm {
+	uint8_t kind, version;
+	uint8_t event, flags;
+	uint16_t space, src_port, dst_port; /* a port space of rdma_cm */
+	uint32_t id, listener;
+	int32_t status;
+	struct vb_gid src, dst; /* the receiver's, the peer's */
+	uint32_t ifindex;
+	uint64_t guid;
+	uint32_t qpn, psn, flow_label, backlog;
+	uint8_t responder_resources, initiator_depth;
+	uint8_t retry_count, rnr_retry;
+	bool flow_control, srq;
+	uint8_t mtu, tclass, hop_limit, ack_timeout;
+	uint8_t private_bytes;
+	uint8_t private_data[VB_IPC_CM_PRIVATE];
+};
+
+size_t vb_ipc_cm_put(uint8_t bytes[VB_IPC_CM_BYTES], const struct vb_ipc_cm *m);
+/* False: another length, kind or version; more private data than there is
+ * room for; numbers that do not fit their field on the wire. */
+bool vb_ipc_cm_get(const uint8_t *bytes, size_t len, struct vb_ipc_cm *m);
+
+#endif
