@@ -193,12 +193,16 @@ column() {
 bandwidth_span() {
 	[ $span -gt 0 ] && REPLY="-D $span" || REPLY="-n 200"
 }
+# latency_span OPTIONS...: by the size that follows -s. Not more, because on a
+# busy machine whoever does not run waits for milliseconds.
 latency_span() {
-	case $effort in
-	full) REPLY="-n 50000" ;;
-	quick) REPLY="-n 10000" ;;
-	*) REPLY="-n 200" ;;
-	esac
+	local n=200
+
+	while [ "$1" != -s ]; do
+		shift
+	done
+	[ $span -eq 0 ] || n=$(($2 > 32768 ? 1000 : 10000))
+	REPLY="-n $n"
 }
 
 # verbs FROM PROGRAM OPTIONS...: the server on host a. What is measured is in
@@ -223,7 +227,7 @@ verbs_rate() {
 	verbs "$@" $REPLY && column 5
 }
 verbs_latency() {
-	latency_span
+	latency_span "$@"
 	# shellcheck disable=SC2086
 	verbs "$@" $REPLY && column 5
 }
