@@ -63,6 +63,7 @@ splice() {
 
 # The points of the places just measured take the place of older ones.
 keep_points() {
+	[ -s "$1" ] || return 0
 	touch "$points"
 	{
 		awk -F '\t' 'NR == FNR { new[$1] = 1; next } !($1 in new)' \

@@ -111,6 +111,7 @@ path "The wire, \`ib_send_bw -s 64\`" b \
 	ib_send_bw -s 64 "${span_words[@]}"
 path "The wire, \`ib_write_bw -s 1048576\`" b \
 	ib_write_bw -s 1048576 "${span_words[@]}"
+path "One host, \`ib_send_lat -s 8\`" a ib_send_lat -s 8 "${span_words[@]}"
 path "One host, \`ib_write_bw -s 8\`" a ib_write_bw -s 8 "${span_words[@]}"
 path "One host, \`ib_write_bw -s 1048576\`" a \
 	ib_write_bw -s 1048576 "${span_words[@]}"
