@@ -536,6 +536,16 @@ static struct vb_cm_conn *find_conn(const struct vb_cm_client *c, uint32_t id)
 	return i ? i->conn : NULL;
 }
 
+/* The peer gave up before the program had its id: what was said of it then
+ * met nobody. */
+static void tell_too_late(const struct cm_id *id)
+{
+	struct vb_ipc_cm e = event(id, IPC_CM_FAILED);
+
+	e.status = ECONNABORTED;
+	tell(id->client, &e);
+}
+
 static int on_accept(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 {
 	struct vb_cm_conn *conn = find_conn(c, m->id);
@@ -556,7 +566,8 @@ static int on_accept(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 	p->srq = m->srq;
 	memcpy(msg.private_data, m->private_data, m->private_bytes);
 	leave_backlog(conn->owner);
-	(void)!vb_cm_accept(conn, &msg, c->cm->now);
+	if (vb_cm_accept(conn, &msg, c->cm->now))
+		tell_too_late(conn->owner);
 	return 0;
 }
 

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "broker/cm_ports.h"
+
+#define TCP 0x106
+#define IB  0x13f
+
+static struct vb_cm_ports table;
+
+static struct vb_gid ipv4(uint8_t last)
+{
+	return vb_gid_from_ipv4((const uint8_t[4]){ 10, 0, 0, last });
+}
+
+static struct vb_gid any4(void)
+{
+	return vb_gid_from_ipv4((const uint8_t[4]){ 0 });
+}
+
+static struct vb_cm_port port(uint16_t number, struct vb_gid address,
+			      uint8_t flags)
+{
+	return (struct vb_cm_port){ .space = TCP,
+				    .number = number,
+				    .address = address,
+				    .flags = flags };
+}
+
+static int begin(void **state)
+{
+	vb_cm_ports_init(&table);
+	return 0;
+}
+
+static void ports__addresses_that_meet(void **state)
+{
+	static const struct vb_gid zero, v6 = { { 0xfd, 1 } };
+	// clang-format off
+	const struct { struct vb_gid a, b; uint8_t flags; bool meet; } cases[] = {
+		{ ipv4(1), ipv4(1), 0, true },
+		{ ipv4(1), ipv4(2), 0, false },
+		{ any4(),  ipv4(2), 0, true },
+		{ any4(),  v6,	    0, false },
+		{ zero,	   v6,	    0, true },
+		{ zero,	   ipv4(1), 0, true },
+		{ zero,	   any4(),  0, true },
+		{ zero,	   ipv4(1), IPC_CM_V6ONLY, false },
+		{ zero,	   v6,	    IPC_CM_V6ONLY, true },
+	};
+	// clang-format on
+
+	for (unsigned i = 0; i < VB_COUNT(cases); i++)
+		for (unsigned turned = 0; turned < 2; turned++) {
+			struct vb_cm_port p =
+				port(7471, cases[i].a, cases[i].flags);
+			struct vb_cm_port q = port(7471, cases[i].b, 0);
+			struct vb_cm_port *first = turned ? &q : &p;
+			struct vb_cm_port *second = turned ? &p : &q;
+
+			assert_int_equal(vb_cm_ports_bind(&table, first), 0);
+			assert_int_equal(vb_cm_ports_bind(&table, second),
+					 cases[i].meet ? -EADDRINUSE : 0);
+			vb_cm_ports_free(&table, second);
+			vb_cm_ports_free(&table, first);
+		}
+}
+
+static void ports__spaces_are_apart(void **state)
+{
+	struct vb_cm_port p = port(1, ipv4(1), 0), q = p;
+
+	q.space = IB;
+	assert_int_equal(vb_cm_ports_bind(&table, &p), 0);
+	assert_int_equal(vb_cm_ports_bind(&table, &q), 0);
+}
+
+static void ports__reuse_until_one_listens(void **state)
+{
+	struct vb_cm_port p = port(1, any4(), IPC_CM_REUSE), q = p, r = p;
+
+	assert_int_equal(vb_cm_ports_bind(&table, &p), 0);
+	assert_int_equal(vb_cm_ports_bind(&table, &q), 0);
+	assert_int_equal(vb_cm_ports_listen(&table, &p), 0);
+	assert_int_equal(vb_cm_ports_listen(&table, &q), -EADDRINUSE);
+	assert_int_equal(vb_cm_ports_bind(&table, &r), -EADDRINUSE);
+	vb_cm_ports_free(&table, &p);
+	assert_int_equal(vb_cm_ports_listen(&table, &q), 0);
+}
+
+static void ports__the_nearer_listener_is_found(void **state)
+{
+	struct vb_cm_port any = port(1, any4(), IPC_CM_REUSE);
+	struct vb_cm_port one = port(1, ipv4(1), IPC_CM_REUSE);
+	struct vb_gid a = ipv4(1), b = ipv4(2);
+
+	assert_int_equal(vb_cm_ports_bind(&table, &one), 0);
+	assert_null(vb_cm_ports_find(&table, TCP, 1, &a));
+	one.listening = true;
+	assert_ptr_equal(vb_cm_ports_find(&table, TCP, 1, &a), &one);
+	assert_null(vb_cm_ports_find(&table, TCP, 1, &b));
+	one.listening = false;
+	assert_int_equal(vb_cm_ports_bind(&table, &any), 0);
+	any.listening = one.listening = true;
+	assert_ptr_equal(vb_cm_ports_find(&table, TCP, 1, &a), &one);
+	assert_ptr_equal(vb_cm_ports_find(&table, TCP, 1, &b), &any);
+	assert_null(vb_cm_ports_find(&table, IB, 1, &a));
+}
+
+static void ports__any_number(void **state)
+{
+	struct vb_cm_port p[3];
+
+	table.first = 40000;
+	table.last = 40001;
+	for (unsigned i = 0; i < 3; i++) {
+		p[i] = port(0, any4(), 0);
+		assert_int_equal(vb_cm_ports_bind(&table, &p[i]),
+				 i < 2 ? 0 : -EADDRINUSE);
+	}
+	assert_int_equal(p[0].number ^ p[1].number, 40000 ^ 40001);
+	assert_int_equal(p[2].number, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(ports__addresses_that_meet, begin),
+		cmocka_unit_test_setup(ports__spaces_are_apart, begin),
+		cmocka_unit_test_setup(ports__reuse_until_one_listens, begin),
+		cmocka_unit_test_setup(ports__the_nearer_listener_is_found,
+				       begin),
+		cmocka_unit_test_setup(ports__any_number, begin),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
