@@ -59,6 +59,25 @@ meet() {
 	fi
 }
 
+# perftest connects twice, and its server may not listen yet when the second
+# request comes: it is refused, as by a kernel, and its client then uses what it
+# freed and often dies without a word. Once more.
+meet_perftest() {
+	local name=$1 tries out
+
+	shift
+	for tries in 1 2 3 4 5 6; do
+		out=$(meet "$name" "$@")
+		[[ $out == "not ok"* ]] || break
+	done
+	echo "$out"
+	case $out in
+	ok*) passed=$((passed + 1)) ;;
+	skip*) skipped=$((skipped + 1)) ;;
+	*) failed=$((failed + 1)) ;;
+	esac
+}
+
 everything() {
 	local at=$1 from=$2 ip=$3 ip6=$4 where=$5
 
@@ -74,10 +93,10 @@ everything() {
 		ucmatose -P ib -- ucmatose -s "$ip" -P ib
 	meet "rdma_client, $where" "$at" "$from" \
 		rdma_server -- rdma_client -s "$ip"
-	meet "ib_write_bw -R, $where" "$at" "$from" \
-		ib_write_bw -R -n 200 -- ib_write_bw -R -n 200 "$ip"
-	meet "ib_send_lat -R, $where" "$at" "$from" \
-		ib_send_lat -R -n 200 -- ib_send_lat -R -n 200 "$ip"
+	meet_perftest "ib_write_bw -R, $where" "$at" "$from" \
+		ib_write_bw -R -n 200 -- stdbuf -oL ib_write_bw -R -n 200 "$ip"
+	meet_perftest "ib_send_lat -R, $where" "$at" "$from" \
+		ib_send_lat -R -n 200 -- stdbuf -oL ib_send_lat -R -n 200 "$ip"
 	SERVER_STAYS=yes meet "cmtime, 100 connections, $where" "$at" "$from" \
 		cmtime -c 100 -- cmtime -s "$ip" -c 100
 }
