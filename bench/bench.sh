@@ -34,12 +34,12 @@ commit() {
 	echo "commit $commit"
 }
 
-# circumstances TABLE: the line above a table: when, where, what.
+# circumstances TABLE COMMIT: the line above a table: when, where, what.
 circumstances() {
 	local processor
 
 	processor=$(sed -n 's/^model name[^:]*: //p;T;q' /proc/cpuinfo)
-	echo "$(date -u +'%Y-%m-%d %H:%M') UTC, $(commit);" \
+	echo "$(date -u +'%Y-%m-%d %H:%M') UTC, $2;" \
 		"${processor:-$(uname -m)}, $(nproc) processors," \
 		"Linux $(uname -r);" \
 		"runs: $(cat "$BENCH_OUT/$1.runs");" \
@@ -83,9 +83,10 @@ table() {
 }
 
 measure() {
-	local table=$1 status=0
+	local table=$1 status=0 made_of
 
 	echo "== $table"
+	made_of=$(commit) # as it was built, whatever happens meanwhile
 	"$here/$table.sh" || status=1
 	[ -e "$BENCH_OUT/$table.busy" ] || return $status # not here
 	[ -e "$BENCH_OUT/$table.whole" ] || {
@@ -94,7 +95,7 @@ measure() {
 	}
 	{
 		echo
-		circumstances "$table"
+		circumstances "$table" "$made_of"
 		echo
 		table "$table"
 	} >"$BENCH_OUT/$table.md"
