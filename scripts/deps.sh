@@ -31,6 +31,7 @@ need_build() {
 	need ninja-build have ninja
 	need pkg-config have pkg-config
 	need libibverbs-dev library libibverbs
+	need librdmacm-dev library librdmacm
 	need libdeflate-dev library libdeflate
 	need libnl-3-dev library libnl-3.0
 	need libnl-route-3-dev library libnl-route-3.0
@@ -51,6 +52,7 @@ need_test() {
 	need iperf3 have iperf3
 	need valgrind have valgrind
 	need python3-pyverbs pyverbs
+	need rdmacm-utils have rping
 	need clang have clang
 	have clang >/dev/null || missing+=(libclang-rt-14-dev)
 	need libclang-rt-14-dev clang_links
