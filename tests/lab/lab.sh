@@ -100,38 +100,22 @@ device_at() {
 	[ "$1" = host ] && echo roce_tap0 || echo rxe0
 }
 
-# lab_pair SERVER_SIDE SERVER... -- CLIENT...: True: both ended with 0. What
-# they wrote is in $work/server and $work/client.
+# lab_pair SERVER_SIDE SERVER... -- CLIENT...: play them, a side each.
 lab_pair() {
-	local at=$1 server=() pid status=0
+	local at=$1 server client
 
 	shift
-	while [ "$1" != -- ]; do
-		server+=("$1")
-		shift
-	done
-	shift
-	: >"$work/client"
-	: >"$work/server"
-	(serve_at "$at" "${server[@]}") </dev/null >"$work/server" 2>&1 &
-	pid=$!
-	if serves "$at" $pid; then
-		(run_at "$(other "$at")" "$@") </dev/null \
-			>"$work/client" 2>&1 || status=$?
-		[ $status -eq 0 ] ||
-			echo "(client: exit status $status)" >>"$work/client"
-	else
-		echo "(the server never listened)" >>"$work/server"
-		kill $pid 2>/dev/null
-		status=1
-	fi
-	# A client that failed leaves its server waiting.
-	[ $status -eq 0 ] || { sleep 1 && kill $pid 2>/dev/null; }
-	wait $pid || {
-		echo "(server: exit status $?)" >>"$work/server"
-		status=1
-	}
-	return $status
+	ends "$@"
+	play lab_serve lab_ready lab_call
+}
+lab_serve() {
+	serve_at "$at" "${server[@]}"
+}
+lab_ready() {
+	serves "$at" "$1"
+}
+lab_call() {
+	run_at "$(other "$at")" "${client[@]}"
 }
 
 # What passes the cable while a case runs; kept, and decoded, if it fails.

@@ -8,11 +8,14 @@ here=$(dirname "$(readlink -f "$0")")
 . "$here/lib.sh"
 tests_begin "$0" "$@"
 
-if [ "$hosts" = no ]; then
-	skip "container" "no namespaces here"
+no_container() {
+	skip "container" "$1"
 	summary
 	exit
-fi
+}
+[ "$hosts" = yes ] || no_container "no namespaces here"
+# In a chroot that is no mount point, nobody can make the root read-only.
+unshare -n -m true 2>/dev/null || no_container "no private mounts here"
 
 # Runs inside, as the container's own first process: a loopback, the limits,
 # then the cases, which print their verdicts.

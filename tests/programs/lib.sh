@@ -135,27 +135,30 @@ listening() {
 	done
 }
 
-# pair WHO SERVER_HOST CLIENT_HOST SERVER... -- CLIENT...: start the server, and
-# the client when it listens on $port. True: both ended with 0. What they wrote
-# is in $work/server and $work/client.
-pair() {
-	local who=$1 at=$2 from=$3 server=() pid status=0
-
-	shift 3
+# ends SERVER... -- CLIENT...: into ${server[@]} and ${client[@]}, which the
+# caller has made its own.
+ends() {
+	server=()
 	while [ "$1" != -- ]; do
 		server+=("$1")
 		shift
 	done
 	shift
+	client=("$@")
+}
+
+# play SERVE READY CALL: SERVE becomes the server, "READY PID" is true as soon
+# as it listens, CALL runs the client. True: both ended with 0. What they wrote
+# is in $work/server and $work/client.
+play() {
+	local pid status=0
+
 	: >"$work/client"
-	become "$at" bash -c 'as "$@"' as "$who" timeout -k 5 \
-		"${VERBENA_TIMEOUT:-60}" "$verbena" run -- "${server[@]}" \
-		</dev/null >"$work/server" 2>&1 &
+	: >"$work/server"
+	("$1") </dev/null >"$work/server" 2>&1 &
 	pid=$!
-	if listening "$at" "$port" 20 $pid; then
-		on "$from" bash -c 'as "$@"' as "$who" timeout -k 5 \
-			"${VERBENA_TIMEOUT:-60}" "$verbena" run -- "$@" \
-			</dev/null >"$work/client" 2>&1 || status=$?
+	if $2 $pid; then
+		("$3") </dev/null >"$work/client" 2>&1 || status=$?
 		[ $status -eq 0 ] ||
 			echo "(client: exit status $status)" >>"$work/client"
 	else
@@ -164,13 +167,40 @@ pair() {
 		status=1
 	fi
 	# A client that failed leaves its server waiting.
-	[ $status -eq 0 ] || { sleep 0.3 && kill $pid 2>/dev/null; }
+	[ $status -eq 0 ] || { sleep 0.5 && kill $pid 2>/dev/null; }
 	wait $pid || {
 		echo "(server: exit status $?)" >>"$work/server"
 		status=1
 	}
 	return $status
 }
+
+# pair WHO SERVER_HOST CLIENT_HOST SERVER... -- CLIENT...: play them under
+# Verbena; the client starts when the server listens on $port.
+pair() {
+	local who=$1 at=$2 from=$3 server client
+
+	shift 3
+	ends "$@"
+	play pair_serve pair_ready pair_call
+}
+pair_serve() {
+	pair_at "$at" "${server[@]}"
+}
+pair_ready() {
+	listening "$at" "$port" 20 "$1"
+}
+pair_call() {
+	pair_at "$from" "${client[@]}"
+}
+pair_at() {
+	local host=$1
+
+	shift
+	become "$host" bash -c 'as "$@"' as "$who" timeout -k 5 \
+		"${VERBENA_TIMEOUT:-60}" "$verbena" run -- "$@"
+}
+
 # gid_index HOST DEVICE ADDRESS: where in the device's table the address is.
 gid_index() {
 	on "$1" "$verbena" run -- ibv_devinfo -v -d "$2" \

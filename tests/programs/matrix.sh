@@ -94,10 +94,10 @@ one() {
 	shift 2
 	name=$(name_of "$program" "$@" "[$where $family mtu $mtu $who]")
 	[[ $name =~ $only ]] || return
-	if [ $who = user ] && [ $user = no ]; then
-		skip "$name" "an ordinary user cannot be or cannot read $build"
+	can_be $who || {
+		skip "$name" "$REPLY"
 		return
-	fi
+	}
 	if [ $where = veth ]; then
 		[ "$hosts" = yes ] || {
 			skip "$name" "no network namespaces here"
@@ -119,6 +119,12 @@ one() {
 		not_ok "$name ($(seconds_since "$start") s)" \
 			"$work/server" "$work/client"
 	fi
+}
+
+# can_be WHO: or why not, in $REPLY.
+can_be() {
+	REPLY="an ordinary user cannot be or cannot read $build"
+	[ "$1" = root ] || [ $user = yes ]
 }
 
 seconds_since() {
@@ -143,6 +149,10 @@ query() {
 	local name="$2 [$1]"
 
 	[[ $name =~ $only ]] || return
+	can_be "$1" || {
+		skip "$name" "$REPLY"
+		return
+	}
 	# shellcheck disable=SC2086 # a program and its option
 	if on a bash -c 'as "$@"' as "$1" timeout 20 "$verbena" run -- $2 \
 		</dev/null >"$work/query" 2>&1 &&
