@@ -3,22 +3,18 @@
  * What many memory regions cost: to register one more, and to write from one
  * to another of them. Runs with any libibverbs.
  *
- *	many_mrs [-d DEVICE] [-p PORT] [-n REGIONS] [-m MESSAGES]	one side
- *	many_mrs [-d DEVICE] [-p PORT] [-n REGIONS] [-m MESSAGES] HOST	the
- *other
+ *	many_mrs [-d DEVICE] [-p PORT] [-n REGIONS] [-m MESSAGES] [HOST]
  *
- * The other side prints nanoseconds: to register a region among the first few
- * and the last few, and for a WRITE between random regions while there are
- * few, and when there are all. All regions are in one page, so that what
- * differs is what the adapter does with keys.
+ * One side without HOST, the other with it. The latter prints nanoseconds: to
+ * register a region among the first few and the last few, and for a WRITE
+ * between random regions while there are few, and when there are all. All
+ * regions are in one page, and which of them are written is drawn before the
+ * clock starts, so that what differs is what the adapter does with keys.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include "tests/programs/rc.h"
+#include "bench/one_by_one.h"
 
 #define FEW   1000
 #define BYTES 8
@@ -29,6 +25,7 @@ static struct ibv_cq *cq;
 static struct ibv_qp *qp;
 static struct ibv_mr **mrs;
 static uint32_t *rkeys; /* the other side's */
+static struct one_write *writes;
 static uint64_t there;
 static uint64_t memory[512] __attribute__((aligned(4096)));
 static int tcp, count = 1000000, messages = 40000;
@@ -38,15 +35,10 @@ static void *piece(int i)
 	return &memory[i % 512];
 }
 
-static double register_some(int from, int to)
+static void register_one(int i)
 {
-	double begin = seconds();
-
-	for (int i = from; i < to; i++) {
-		mrs[i] = ibv_reg_mr(device.pd, piece(i), BYTES, RC_ALL_ACCESS);
-		must(mrs[i], "ibv_reg_mr");
-	}
-	return (seconds() - begin) / (to - from) * 1e9;
+	mrs[i] = ibv_reg_mr(device.pd, piece(i), BYTES, RC_ALL_ACCESS);
+	must(mrs[i], "ibv_reg_mr");
 }
 
 /* Only one side writes, and needs keys. */
@@ -62,61 +54,45 @@ static void tell_keys(int from, int to)
 	tcp_send(tcp, &rkeys[from], (size_t)(to - from) * sizeof(*rkeys));
 }
 
-static void write_between(int i, int j)
+static struct one_write between(int i, int j)
 {
-	struct ibv_sge sge = { (uintptr_t)piece(i), BYTES, mrs[i]->lkey };
-	struct ibv_send_wr *bad, wr = { .sg_list = &sge,
-					.num_sge = 1,
-					.opcode = IBV_WR_RDMA_WRITE,
-					.send_flags = IBV_SEND_SIGNALED };
-	struct ibv_wc wc;
+	return (struct one_write){ .qp = qp,
+				   .from = piece(i),
+				   .lkey = mrs[i]->lkey,
+				   .rkey = rkeys[j],
+				   .to = there + (uint64_t)(j % 512) * BYTES };
+}
 
-	wr.wr.rdma.remote_addr = there + (uint64_t)(j % 512) * BYTES;
-	wr.wr.rdma.rkey = rkeys[j];
-	must(!ibv_post_send(qp, &wr, &bad), "ibv_post_send");
-	if (!rc_wait(cq, 30, &wc))
-		die("no completion");
-	if (wc.status)
-		die("%s", ibv_wc_status_str(wc.status));
+static void write_next(int i)
+{
+	write_and_wait(cq, &writes[i]);
 }
 
 static double write_among(int regions)
 {
 	struct rng random = { 1 };
-	double begin = seconds();
 
-	for (int i = 0; i < messages; i++)
-		write_between((int)rng_below(&random, (uint64_t)regions),
-			      (int)rng_below(&random, (uint64_t)regions));
-	return (seconds() - begin) / messages * 1e9;
+	for (int i = 0; i < 2 * messages; i++) {
+		int from = (int)rng_below(&random, (uint64_t)regions);
+
+		writes[i] = between(from,
+				    (int)rng_below(&random, (uint64_t)regions));
+	}
+	time_each(write_next, 0, messages);
+	return time_each(write_next, messages, 2 * messages);
 }
 
-/* A busy program that is written to, until the other says it is over. */
-static void serve(void)
-{
-	struct ibv_wc wc;
-	char over;
-	ssize_t n;
-
-	do {
-		for (int i = 0; i < 10000; i++)
-			must(ibv_poll_cq(cq, 1, &wc) == 0, "ibv_poll_cq");
-		n = recv(tcp, &over, 1, MSG_DONTWAIT);
-	} while (n < 0 && errno == EAGAIN);
-}
-
-static double write_or_serve(int regions)
+static double write_or_be_written(int regions)
 {
 	double time = 0;
 
 	tcp_barrier(tcp);
-	if (!options.host) {
-		serve();
-		return 0;
+	if (options.host) {
+		time = write_among(regions);
+		tell_over(tcp);
+	} else {
+		be_written_to(cq, tcp);
 	}
-	write_among(regions);
-	time = write_among(regions);
-	tcp_send(tcp, "", 1);
 	return time;
 }
 
@@ -131,7 +107,8 @@ static void set_up(void)
 	qp = rc_qp(&device, cq, 64, 1, 0);
 	mrs = calloc((size_t)count, sizeof(*mrs));
 	rkeys = calloc((size_t)count, sizeof(*rkeys));
-	must(mrs && rkeys, "calloc");
+	writes = calloc(2 * (size_t)messages, sizeof(*writes));
+	must(mrs && rkeys && writes, "calloc");
 	me = rc_address(&device, qp, 4711);
 	tcp = tcp_meet(&options);
 	tcp_swap(tcp, &me, &peer, sizeof(me));
@@ -142,32 +119,19 @@ static void set_up(void)
 int main(int argc, char **argv)
 {
 	double first, last, few, all;
-	int c;
 
-	while ((c = getopt(argc, argv, "d:p:n:m:")) != -1) {
-		if (c == 'd')
-			options.device = optarg;
-		else if (c == 'p')
-			options.port = atoi(optarg);
-		else if (c == 'n')
-			count = atoi(optarg);
-		else if (c == 'm')
-			messages = atoi(optarg);
-		else
-			return 2;
-	}
-	if (count < 4 * FEW || messages < 1)
-		return 2;
-	options.host = argv[optind];
+	read_counts(argc, argv, &options, &count, &messages);
+	if (count < 4 * FEW)
+		die("at least %d regions", 4 * FEW);
 	set_up();
-	register_some(0, FEW / 2); /* first uses of everything */
-	first = register_some(FEW / 2, FEW);
+	time_each(register_one, 0, FEW / 2); /* first uses of everything */
+	first = time_each(register_one, FEW / 2, FEW);
 	tell_keys(0, FEW);
-	few = write_or_serve(FEW);
-	register_some(FEW, count - FEW);
-	last = register_some(count - FEW, count);
+	few = write_or_be_written(FEW);
+	time_each(register_one, FEW, count - FEW);
+	last = time_each(register_one, count - FEW, count);
 	tell_keys(FEW, count);
-	all = write_or_serve(count);
+	all = write_or_be_written(count);
 	if (options.host)
 		printf("%.0f %.0f %.0f %.0f\n", first, last, few, all);
 	must(!ibv_destroy_qp(qp), "ibv_destroy_qp");

@@ -3,21 +3,18 @@
  * What many connected queue pairs cost: memory while they are idle, and time
  * when each in turn sends a message. Runs with any libibverbs.
  *
- *	many_qps [-d DEVICE] [-p PORT] [-n QPS] [-m MESSAGES]		one side
- *	many_qps [-d DEVICE] [-p PORT] [-n QPS] [-m MESSAGES] HOST	the
- *other
+ *	many_qps [-d DEVICE] [-p PORT] [-n QPS] [-m MESSAGES] [HOST]
  *
- * The other side, which writes 8 bytes at a time and waits for each, prints
+ * One side without HOST, the other with it. The latter writes 8 bytes at a
+ * time and waits for each, and prints
  *
  *	NANOSECONDS a message, KIB a queue pair idle, KIB when each was used
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include "tests/programs/rc.h"
+#include "bench/one_by_one.h"
 
 #define WRS 64
 
@@ -73,78 +70,35 @@ static void set_up(void)
 	tcp_swap(tcp, &here, &there, sizeof(here));
 }
 
-static void write_by(struct ibv_qp *qp)
+static void write_in_turn(int i)
 {
-	struct ibv_sge sge = { (uintptr_t)memory, 8, mr->lkey };
-	struct ibv_send_wr *bad,
-		wr = { .sg_list = &sge,
-		       .num_sge = 1,
-		       .opcode = IBV_WR_RDMA_WRITE,
-		       .send_flags = IBV_SEND_SIGNALED,
-		       .wr.rdma = { there.address + 8, there.rkey } };
-	struct ibv_wc wc;
+	const struct one_write w = { .qp = qps[i % count],
+				     .from = memory,
+				     .lkey = mr->lkey,
+				     .rkey = there.rkey,
+				     .to = there.address + 8 };
 
-	must(!ibv_post_send(qp, &wr, &bad), "ibv_post_send");
-	if (!rc_wait(cq, 30, &wc))
-		die("no completion");
-	if (wc.status)
-		die("%s", ibv_wc_status_str(wc.status));
-}
-
-static double run(int times)
-{
-	double begin = seconds();
-
-	for (int i = 0; i < times; i++)
-		write_by(qps[i % count]);
-	return (seconds() - begin) / times * 1e9;
-}
-
-/* A busy program that is written to, until the other says it is over. */
-static void serve(void)
-{
-	struct ibv_wc wc;
-	char over;
-	ssize_t n;
-
-	do {
-		for (int i = 0; i < 10000; i++)
-			must(ibv_poll_cq(cq, 1, &wc) == 0, "ibv_poll_cq");
-		n = recv(tcp, &over, 1, MSG_DONTWAIT);
-	} while (n < 0 && errno == EAGAIN);
+	write_and_wait(cq, &w);
 }
 
 static void measure(double before)
 {
 	double idle = resident(), time;
+	int warm = count < 1000 ? 1000 : count;
 
-	run(count < 1000 ? 1000 : count);
-	time = run(messages < 2 * count ? 2 * count : messages);
+	time_each(write_in_turn, 0, warm);
+	time = time_each(write_in_turn, warm,
+			 warm + (messages < 2 * count ? 2 * count : messages));
 	printf("%.0f %.3f %.3f\n", time, (idle - before) / count,
 	       (resident() - before) / count);
-	tcp_send(tcp, "", 1);
+	tell_over(tcp);
 }
 
 int main(int argc, char **argv)
 {
 	double before;
-	int c;
 
-	while ((c = getopt(argc, argv, "d:p:n:m:")) != -1) {
-		if (c == 'd')
-			options.device = optarg;
-		else if (c == 'p')
-			options.port = atoi(optarg);
-		else if (c == 'n')
-			count = atoi(optarg);
-		else if (c == 'm')
-			messages = atoi(optarg);
-		else
-			return 2;
-	}
-	if (count < 1 || messages < 1)
-		return 2;
-	options.host = argv[optind];
+	read_counts(argc, argv, &options, &count, &messages);
 	set_up();
 	before = resident();
 	for (int i = 0; i < count; i++)
@@ -153,7 +107,7 @@ int main(int argc, char **argv)
 	if (options.host)
 		measure(before);
 	else
-		serve();
+		be_written_to(cq, tcp);
 	for (int i = 0; i < count; i++)
 		must(!ibv_destroy_qp(qps[i]), "ibv_destroy_qp");
 	must(!ibv_destroy_cq(cq), "ibv_destroy_cq");

@@ -114,17 +114,7 @@ static void measure(void)
 
 int main(int argc, char **argv)
 {
-	int c;
-
-	while ((c = getopt(argc, argv, "d:p:")) != -1) {
-		if (c == 'd')
-			options.device = optarg;
-		else if (c == 'p')
-			options.port = atoi(optarg);
-		else
-			return 2;
-	}
-	options.host = argv[optind];
+	options.host = *rc_read_options(&options, argc, argv);
 	set_up();
 	if (options.host)
 		measure();

@@ -145,19 +145,9 @@ static void set_up(struct hello *peer, int *tcp)
 int main(int argc, char **argv)
 {
 	struct hello peer;
-	int c, tcp;
+	int tcp;
 
-	while ((c = getopt(argc, argv, "d:46p:")) != -1) {
-		if (c == 'd')
-			options.device = optarg;
-		else if (c == 'p')
-			options.port = atoi(optarg);
-		else if (c == '4' || c == '6')
-			options.family = c - '0';
-		else
-			die("burst_test [-d DEVICE] [-4|-6] [-p PORT] [HOST]");
-	}
-	options.host = argv[optind];
+	options.host = *rc_read_options(&options, argc, argv);
 	set_up(&peer, &tcp);
 	if (options.host)
 		shoot(&peer);

@@ -156,19 +156,7 @@ static void shooter(void)
 
 int main(int argc, char **argv)
 {
-	int c;
-
-	while ((c = getopt(argc, argv, "d:46p:")) != -1) {
-		if (c == 'd')
-			options.device = optarg;
-		else if (c == 'p')
-			options.port = atoi(optarg);
-		else if (c == '4' || c == '6')
-			options.family = c - '0';
-		else
-			die("dereg_test [-d DEVICE] [-4|-6] [-p PORT] [HOST]");
-	}
-	options.host = argv[optind];
+	options.host = *rc_read_options(&options, argc, argv);
 	rc_open(&device, &options);
 	cq = ibv_create_cq(device.context, 2 * DEPTH, NULL, NULL, 0);
 	must(cq, "ibv_create_cq");

@@ -190,23 +190,13 @@ static void initiator(bool spins)
 
 int main(int argc, char **argv)
 {
+	char **words = rc_read_options(&options, argc, argv);
 	bool spins;
-	int c;
 
-	while ((c = getopt(argc, argv, "d:46p:")) != -1) {
-		if (c == 'd')
-			options.device = optarg;
-		else if (c == 'p')
-			options.port = atoi(optarg);
-		else if (c == '4' || c == '6')
-			options.family = c - '0';
-		else
-			return 2;
-	}
-	if (!argv[optind])
+	if (!words[0])
 		return 2;
-	spins = !strcmp(argv[optind], "spin");
-	options.host = argv[optind + 1];
+	spins = !strcmp(words[0], "spin");
+	options.host = words[1];
 	if (options.host)
 		initiator(spins);
 	else

@@ -68,6 +68,33 @@ double seconds(void)
 	return now.tv_sec + now.tv_nsec * 1e-9;
 }
 
+void rc_read_option(struct rc_options *o, int letter)
+{
+	switch (letter) {
+	case 'd':
+		o->device = optarg;
+		break;
+	case 'p':
+		o->port = atoi(optarg);
+		break;
+	case '4':
+	case '6':
+		o->family = letter - '0';
+		break;
+	default:
+		exit(2); /* getopt() has said which */
+	}
+}
+
+char **rc_read_options(struct rc_options *o, int argc, char **argv)
+{
+	int c;
+
+	while ((c = getopt(argc, argv, RC_LETTERS)) != -1)
+		rc_read_option(o, c);
+	return argv + optind;
+}
+
 static struct ibv_device *find_device(struct ibv_device **list,
 				      const char *name)
 {

@@ -40,6 +40,15 @@ struct rc_options {
 		.rnr_retry = 7                                                 \
 	}
 
+/*
+ * What every program takes from its command line: [-d DEVICE] [-4|-6]
+ * [-p PORT]. One letter of them, from getopt(); another ends the program.
+ */
+#define RC_LETTERS "d:46p:"
+void rc_read_option(struct rc_options *o, int letter);
+/* All of them. Returns the arguments that follow, the last one NULL. */
+char **rc_read_options(struct rc_options *o, int argc, char **argv);
+
 struct rc_device {
 	struct ibv_context *context;
 	struct ibv_pd *pd;

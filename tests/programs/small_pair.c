@@ -121,19 +121,8 @@ static bool go_on(void)
 int main(int argc, char **argv)
 {
 	uint8_t value = 0;
-	int c;
 
-	while ((c = getopt(argc, argv, "d:46p:")) != -1) {
-		if (c == 'd')
-			options.device = optarg;
-		else if (c == 'p')
-			options.port = atoi(optarg);
-		else if (c == '4' || c == '6')
-			options.family = c - '0';
-		else
-			return 2;
-	}
-	options.host = argv[optind];
+	options.host = *rc_read_options(&options, argc, argv);
 	options.timeout = 15; /* 134 ms: hundreds take turns */
 	set_up();
 	exchange(value++);
