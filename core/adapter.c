@@ -90,7 +90,8 @@ static uint32_t inverse24(uint32_t odd)
 int vb_adapter_init(struct vb_adapter *a, const char *name)
 {
 	memset(a, 0, sizeof(*a));
-	a->mrs = vb_idtab_create(vb_limits.max_mr + vb_limits.max_mw, 0);
+	a->mrs = vb_rows_create(vb_limits.max_mr + vb_limits.max_mw,
+				sizeof(struct vb_mr));
 	if (!a->mrs)
 		return -ENOMEM;
 	snprintf(a->name, sizeof(a->name), "%s", name);
@@ -104,16 +105,10 @@ int vb_adapter_init(struct vb_adapter *a, const char *name)
 
 void vb_adapter_fini(struct vb_adapter *a)
 {
-	struct vb_mr *mr;
-
 	if (atomic_load(&a->n_mr))
 		vb_log(LOG_ERROR, "adapter %s: closed with %u regions", a->name,
 		       atomic_load(&a->n_mr));
-	while ((mr = a->mr_free)) {
-		a->mr_free = mr->next_free;
-		free(mr);
-	}
-	vb_idtab_destroy(a->mrs);
+	vb_rows_destroy(a->mrs);
 	vb_mutex_fini(&a->mr_lock);
 	vb_port_fini(&a->port);
 }

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "base/idtab.h"
+#include "base/rows.h"
 #include "core/port.h"
 
 struct vb_transport_ops;
@@ -26,7 +27,8 @@ struct vb_adapter {
 	char name[64];
 	uint64_t guid; /* host order of an EUI-64 */
 	struct vb_port port;
-	struct vb_idtab *mrs; /* memory key index -> region or window */
+	/* Memory key index -> region or window; mr_lock to add. */
+	struct vb_rows *mrs;
 	/* random; they scramble key indices: core/mr.c */
 	uint32_t key_mask, key_mul, key_inv;
 	struct vb_mutex mr_lock;

@@ -74,22 +74,23 @@ static void push_free(struct vb_adapter *a, struct vb_mr *mr)
 	vb_mutex_unlock(&a->mr_lock);
 }
 
-/* A new object; it keeps its table entry for life, with key 0 in between. */
+/* A new object, with key 0: peers may look at it already. */
 static int make_mr(struct vb_adapter *a, struct vb_mr **out)
 {
-	struct vb_mr *mr = calloc(1, sizeof(*mr));
-	uint32_t random = vb_rand32();
+	uint32_t random = vb_rand32(), index;
+	struct vb_mr *mr;
+	void *row;
 	int rc;
 
-	if (!mr)
-		return -ENOMEM;
+	vb_mutex_lock(&a->mr_lock);
+	rc = vb_rows_add(a->mrs, &index, &row);
+	vb_mutex_unlock(&a->mr_lock);
+	if (rc)
+		return rc;
+	mr = row;
+	mr->index = index;
 	mr->variant = (uint8_t)random;
 	mr->step = (uint8_t)(random >> 8) | 1;
-	rc = vb_idtab_add(a->mrs, mr, &mr->index);
-	if (rc) {
-		free(mr);
-		return rc;
-	}
 	*out = mr;
 	return 0;
 }
@@ -248,7 +249,7 @@ int vb_mr_register_null(struct vb_pd *pd, struct vb_mr **out)
 
 struct vb_mr *vb_mr_find(const struct vb_adapter *a, uint32_t key)
 {
-	return vb_idtab_get(a->mrs, vb_key_index(a->key_mask, a->key_inv, key));
+	return vb_rows_get(a->mrs, vb_key_index(a->key_mask, a->key_inv, key));
 }
 
 /*

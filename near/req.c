@@ -593,6 +593,8 @@ static enum next go_on(struct vb_qp *qp, vb_time now)
 	if (nq->sent == nq->begun &&
 	    (nq->begun == vb_sq_end(&qp->sq) || vb_near_state(qp) != QPS_RTS))
 		return NEXT_WAITS;
+	/* Fetched while we look at our own. */
+	vb_yard_expect(nq->peer->yard, nq->view.adapter, wqe->rkey);
 	status = judge(qp, wqe);
 	if (status != WC_SUCCESS)
 		return fail_here(qp, status);

@@ -110,6 +110,20 @@ struct vb_far_side {
 bool vb_yard_open(const struct vb_yard *y, const struct vb_far_side *far,
 		  struct vb_grant *g);
 
+/* The key will be asked for: among a million its entry is nowhere near. */
+static inline void vb_yard_expect(const struct vb_yard *y, uint32_t adapter,
+				  uint32_t key)
+{
+	uint32_t index;
+
+	if (adapter >= VB_YARD_ADAPTERS)
+		return;
+	index = vb_key_index(y->adapters[adapter].key_mask,
+			     y->adapters[adapter].key_inv, key);
+	if (index < VB_YARD_KEYS)
+		__builtin_prefetch(&y->keys[adapter][index]);
+}
+
 /* Are @len bytes at @iova inside? *@at: where they are in the owner's memory.
  * No sum that could pass 2^64: below iova, the difference is enormous. */
 static inline bool vb_yard_covers(const struct vb_grant *g, uint64_t iova,

@@ -242,7 +242,7 @@ static void key__stale_one_does_not_come_back(void **state)
 		assert_int_equal(vb_mr_check(&f->a, f->pd, 0, keys[i], 0, 1, 0),
 				 FAULT_RKEY);
 	}
-	assert_true(vb_idtab_used(f->a.mrs) < 2000);
+	assert_true(vb_rows_count(f->a.mrs) < 2000);
 	qsort(keys, N, sizeof(*keys), compare);
 	for (int i = 1; i < N; i++)
 		assert_true(keys[i - 1] != keys[i]);
@@ -489,7 +489,7 @@ static void key_ops__hear_of_a_life(void **state)
 	mr = reg(f, bytes, 16, 0x1000, ALL);
 	key = mr->key;
 	index = vb_key_index(f->a.key_mask, f->a.key_inv, key);
-	assert_ptr_equal(vb_idtab_get(f->a.mrs, index), mr);
+	assert_ptr_equal(vb_rows_get(f->a.mrs, index), mr);
 	assert_int_equal(watched.granted.key, key);
 	assert_int_equal(watched.granted.index, index);
 	assert_int_equal(watched.granted.pd, f->pd->id);
