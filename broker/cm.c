@@ -13,15 +13,16 @@
 #include "broker/gsi.h"
 #include "mgmt/cm_ib.h"
 
-#define BUCKETS		4096
-#define MAX_IDS		65536 /* of one program */
-#define MAX_BACKLOG	1024
-#define PRIVILEGED	1024
-#define MAX_WAITING	8192 /* messages for one program */
-#define HEADER_BYTES	36   /* rdma_cm's, before a REQ's private data */
-#define PERMISSIVE_LID	0xffff
-#define ACK_DELAY	15
-#define CM_TRANSPORT_RC CM_RC
+#define BUCKETS	       4096
+#define MAX_IDS	       65536 /* of one program */
+#define MAX_BACKLOG    1024
+#define PRIVILEGED     1024
+#define MAX_WAITING    8192 /* messages for one program */
+#define HEADER_BYTES   36   /* rdma_cm's, before a REQ's private data */
+#define PERMISSIVE_LID 0xffff
+#define ACK_DELAY      15
+#define HOP_LIMIT      64
+#define XRC_TRANSPORT  1 /* of the extended ones (IBA 12.6.5) */
 
 enum id_state { ID_BOUND, ID_LISTENING, ID_CONN };
 
@@ -30,7 +31,9 @@ struct cm_id {
 	struct vb_cm_client *client;
 	uint32_t number;
 	enum id_state state;
+	enum vb_ipc_cm_type type;
 	struct vb_cm_port port; /* number 0: of a request: it has none */
+	uint64_t service;	/* that was asked for */
 	unsigned backlog, pending;
 	uint32_t listener; /* which counts it as pending; 0: none */
 	struct vb_cm_conn *conn;
@@ -270,15 +273,36 @@ static void describe_request(struct vb_ipc_cm *m, const struct vb_cm_req *q,
 	m->hop_limit = q->path.hop_limit;
 	m->flow_label = q->path.flow_label;
 	m->ack_timeout = q->path.ack_timeout;
+	m->vendor_id = q->vendor_id;
+}
+
+/* It says nothing of paths: the way it came is the way back. */
+static void describe_look_up(struct vb_ipc_cm *m, const struct vb_mad_path *p)
+{
+	m->src = p->sgid;
+	m->dst = p->dgid;
+	m->ifindex = p->ifindex;
+	m->hop_limit = HOP_LIMIT;
+}
+
+static void describe_address(struct vb_ipc_cm *m, const struct vb_cm_msg *msg)
+{
+	m->status = msg->sidr.status;
+	m->qpn = msg->sidr.qpn;
+	m->qkey = msg->sidr.qkey;
+	m->vendor_options = msg->attr_mod;
+	attach_private(m, msg->private_data, vb_cm_private_bytes(CM_SIDR_REP));
 }
 
 static void describe_reply(struct vb_ipc_cm *m, const struct vb_cm_msg *msg)
 {
 	const struct vb_cm_rep *p = &msg->rep;
 
-	m->qpn = p->qpn;
+	m->qpn = p->qpn ? p->qpn : p->eecn; /* an XRC target's is there */
 	m->psn = p->psn;
 	m->guid = p->ca_guid;
+	m->vendor_id = p->vendor_id;
+	m->vendor_options = msg->attr_mod;
 	m->responder_resources = p->initiator_depth;
 	m->initiator_depth = p->responder_resources;
 	m->rnr_retry = p->rnr_retry;
@@ -291,7 +315,8 @@ static struct cm_id *find_listener(struct vb_host_cm *cm,
 				   const struct vb_cm_msg *m,
 				   uint16_t *peer_port, unsigned *reason)
 {
-	uint64_t service = m->req.service_id;
+	uint64_t service =
+		m->attr == CM_REQ ? m->req.service_id : m->sidr.service_id;
 	struct vb_cm_port *p;
 	struct vb_gid dst;
 
@@ -312,36 +337,72 @@ static uint32_t new_number(struct vb_host_cm *cm)
 	return VB_IPC_CM_INCOMING | cm->next_number++;
 }
 
-static unsigned on_request(void *arg, struct vb_cm_conn *c,
-			   const struct vb_cm_msg *m)
-{
-	struct vb_host_cm *cm = arg;
-	uint16_t peer_port = 0;
-	unsigned reason;
-	struct cm_id *l = find_listener(cm, m, &peer_port, &reason), *id;
-	struct vb_ipc_cm e;
+// clang-format off
+static const struct {
+	uint8_t transport, extended;
+} transports[IPC_CM_TYPES] = {
+	[IPC_CM_RC]  = { CM_RC, 0 },
+	[IPC_CM_UC]  = { CM_UC, 0 },
+	[IPC_CM_XRC] = { CM_EXTENDED, XRC_TRANSPORT },
+};
+// clang-format on
 
-	if (!l)
-		return reason;
-	if (m->req.transport != CM_TRANSPORT_RC)
-		return CM_REJ_INVALID_TRANSPORT;
-	id = l->pending < l->backlog ? make_id(l->client, new_number(cm))
-				     : NULL;
+static bool is_for(enum vb_ipc_cm_type type, const struct vb_cm_msg *m)
+{
+	if (m->attr == CM_SIDR_REQ || type == IPC_CM_UD)
+		return m->attr == CM_SIDR_REQ && type == IPC_CM_UD;
+	return m->req.transport == transports[type].transport &&
+	       (m->req.transport != CM_EXTENDED ||
+		m->req.extended_transport == transports[type].extended);
+}
+
+static struct cm_id *make_incoming(struct cm_id *l, struct vb_cm_conn *c)
+{
+	struct cm_id *id = NULL;
+
+	if (l->pending < l->backlog)
+		id = make_id(l->client, new_number(l->client->cm));
 	if (!id)
-		return CM_REJ_NO_RESOURCES;
+		return NULL;
 	id->state = ID_CONN;
+	id->type = l->type;
 	id->listener = l->number;
 	id->conn = c;
 	c->owner = id;
 	l->pending++;
+	return id;
+}
+
+static unsigned on_request(void *arg, struct vb_cm_conn *c,
+			   const struct vb_cm_msg *m)
+{
+	uint16_t peer_port = 0;
+	unsigned reason;
+	struct cm_id *l = find_listener(arg, m, &peer_port, &reason), *id;
+	struct vb_ipc_cm e;
+
+	if (!l)
+		return reason;
+	if (!is_for(l->type, m))
+		return CM_REJ_INVALID_TRANSPORT;
+	id = make_incoming(l, c);
+	if (!id)
+		return CM_REJ_NO_RESOURCES;
 	e = event(id, IPC_CM_REQUEST);
 	e.listener = l->number;
 	e.space = l->port.space;
+	e.type = (uint8_t)l->type;
 	e.src_port = l->port.number;
 	e.dst_port = peer_port;
-	describe_request(&e, &m->req, c->path.ifindex);
+	e.vendor_options = m->attr_mod;
+	if (c->sidr) {
+		id->service = m->sidr.service_id;
+		describe_look_up(&e, &c->path);
+	} else {
+		describe_request(&e, &m->req, c->path.ifindex);
+	}
 	attach_private(&e, m->private_data + HEADER_BYTES,
-		       vb_cm_private_bytes(CM_REQ) - HEADER_BYTES);
+		       vb_cm_private_bytes(m->attr) - HEADER_BYTES);
 	tell(l->client, &e);
 	return 0;
 }
@@ -357,6 +418,7 @@ static void on_happen(void *arg, struct vb_cm_conn *c,
 		[CM_IS_UNREACHABLE]  = IPC_CM_UNREACHABLE,
 		[CM_IS_DISCONNECTED] = IPC_CM_DISCONNECTED,
 		[CM_IS_OVER]	     = IPC_CM_OVER,
+		[CM_HAS_ADDRESS]     = IPC_CM_ADDRESS,
 	};
 	// clang-format on
 	struct cm_id *id = c->owner;
@@ -365,6 +427,8 @@ static void on_happen(void *arg, struct vb_cm_conn *c,
 	leave_backlog(id);
 	if (what == CM_HAS_REPLY)
 		describe_reply(&e, m);
+	if (what == CM_HAS_ADDRESS)
+		describe_address(&e, m);
 	if (what == CM_IS_REJECTED) {
 		e.status = m->answer.reason;
 		attach_private(&e, m->private_data,
@@ -409,6 +473,7 @@ static int bind_id(struct vb_cm_client *c, const struct vb_ipc_cm *m,
 	id = make_id(c, m->id);
 	if (!id)
 		return -ENOMEM;
+	id->type = (enum vb_ipc_cm_type)m->type;
 	id->port.space = m->space;
 	id->port.number = m->src_port;
 	id->port.address = m->src;
@@ -452,6 +517,8 @@ static int on_listen(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 				      : MAX_BACKLOG;
 	}
 	answer(c, m, id, rc);
+	if (rc == 0)
+		vb_cm_listens(c->cm->engine);
 	return 0;
 }
 
@@ -466,20 +533,28 @@ static void fill_path(struct vb_cm_path *p, const struct vb_ipc_cm *m)
 	p->ack_timeout = m->ack_timeout;
 }
 
+static uint64_t service_of(const struct cm_id *id, const struct vb_ipc_cm *m)
+{
+	return (uint64_t)id->port.space << 16 | m->dst_port;
+}
+
 static void fill_request(struct vb_cm_msg *msg, const struct cm_id *id,
 			 const struct vb_ipc_cm *m)
 {
 	struct vb_cm_req *q = &msg->req;
 
 	msg->attr = CM_REQ;
-	q->service_id = (uint64_t)id->port.space << 16 | m->dst_port;
+	msg->attr_mod = m->vendor_options;
+	q->vendor_id = m->vendor_id;
+	q->service_id = service_of(id, m);
 	q->ca_guid = m->guid;
 	q->qpn = m->qpn;
 	q->psn = m->psn;
 	q->responder_resources = m->responder_resources;
 	q->initiator_depth = m->initiator_depth;
 	q->remote_timeout = q->local_timeout = VB_CM_TIMEOUT_CODE;
-	q->transport = CM_TRANSPORT_RC;
+	q->transport = transports[id->type].transport;
+	q->extended_transport = transports[id->type].extended;
 	q->flow_control = m->flow_control;
 	q->retry_count = m->retry_count;
 	q->rnr_retry = m->rnr_retry;
@@ -488,9 +563,14 @@ static void fill_request(struct vb_cm_msg *msg, const struct cm_id *id,
 	q->pkey = 0xffff;
 	q->max_cm_retries = VB_CM_RETRIES;
 	fill_path(&q->path, m);
-	put_header(msg->private_data, m);
-	memcpy(msg->private_data + HEADER_BYTES, m->private_data,
-	       m->private_bytes);
+}
+
+static void fill_look_up(struct vb_cm_msg *msg, const struct cm_id *id,
+			 const struct vb_ipc_cm *m)
+{
+	msg->attr = CM_SIDR_REQ;
+	msg->sidr.service_id = service_of(id, m);
+	msg->sidr.pkey = 0xffff;
 }
 
 static int begin(struct vb_cm_client *c, struct cm_id *id, struct vb_ipc_cm *m)
@@ -499,14 +579,29 @@ static int begin(struct vb_cm_client *c, struct cm_id *id, struct vb_ipc_cm *m)
 					  .dgid = m->dst,
 					  .ifindex = m->ifindex,
 					  .tclass = m->tclass };
+	const bool ud = id->type == IPC_CM_UD;
 	struct vb_cm_msg msg = { 0 };
 
-	if (!c->cm->owns(c->cm->owns_arg, c->pid, c->uid, m->qpn))
+	if (!ud && !c->cm->owns(c->cm->owns_arg, c->pid, c->uid, m->qpn))
 		return -EPERM;
 	m->src_port = id->port.number;
-	fill_request(&msg, id, m);
-	return vb_cm_connect(c->cm->engine, &msg, &path, id, c->cm->now,
-			     &id->conn);
+	if (ud)
+		fill_look_up(&msg, id, m);
+	else
+		fill_request(&msg, id, m);
+	put_header(msg.private_data, m);
+	memcpy(msg.private_data + HEADER_BYTES, m->private_data,
+	       m->private_bytes);
+	return (ud ? vb_cm_look_up : vb_cm_connect)(c->cm->engine, &msg, &path,
+						    id, c->cm->now, &id->conn);
+}
+
+/* rdma_cm's header takes its part. */
+static unsigned most_private(const struct cm_id *id)
+{
+	return vb_cm_private_bytes(id->type == IPC_CM_UD ? CM_SIDR_REQ
+							 : CM_REQ) -
+	       HEADER_BYTES;
 }
 
 static int on_connect(struct vb_cm_client *c, const struct vb_ipc_cm *asked)
@@ -515,8 +610,7 @@ static int on_connect(struct vb_cm_client *c, const struct vb_ipc_cm *asked)
 	struct vb_ipc_cm m = *asked, e;
 	int rc;
 
-	if (!id || id->state != ID_BOUND ||
-	    m.private_bytes > vb_cm_private_bytes(CM_REQ) - HEADER_BYTES)
+	if (!id || id->state != ID_BOUND || m.private_bytes > most_private(id))
 		return -EPROTO;
 	id->state = ID_CONN;
 	rc = begin(c, id, &m);
@@ -546,16 +640,18 @@ static void tell_too_late(const struct cm_id *id)
 	tell(id->client, &e);
 }
 
-static int on_accept(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+static void fill_reply(struct vb_cm_msg *msg, const struct cm_id *id,
+		       const struct vb_ipc_cm *m)
 {
-	struct vb_cm_conn *conn = find_conn(c, m->id);
-	struct vb_cm_msg msg = { .attr = CM_REP };
-	struct vb_cm_rep *p = &msg.rep;
+	struct vb_cm_rep *p = &msg->rep;
 
-	if (!conn || m->private_bytes > vb_cm_private_bytes(CM_REP) ||
-	    !c->cm->owns(c->cm->owns_arg, c->pid, c->uid, m->qpn))
-		return -EPROTO;
-	p->qpn = m->qpn;
+	msg->attr = CM_REP;
+	msg->attr_mod = m->vendor_options;
+	p->vendor_id = m->vendor_id;
+	if (id->type == IPC_CM_XRC)
+		p->eecn = m->qpn; /* IBA A14 */
+	else
+		p->qpn = m->qpn;
 	p->psn = m->psn;
 	p->ca_guid = m->guid;
 	p->responder_resources = m->responder_resources;
@@ -563,23 +659,53 @@ static int on_accept(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 	p->ack_delay = ACK_DELAY;
 	p->flow_control = m->flow_control;
 	p->rnr_retry = m->rnr_retry;
-	p->srq = m->srq;
+	p->srq = m->srq || id->type == IPC_CM_XRC;
+}
+
+static void fill_address(struct vb_cm_msg *msg, const struct cm_id *id,
+			 const struct vb_ipc_cm *m)
+{
+	msg->attr = CM_SIDR_REP;
+	msg->attr_mod = m->vendor_options;
+	msg->sidr.status = CM_SIDR_OK;
+	msg->sidr.service_id = id->service;
+	msg->sidr.qpn = m->qpn;
+	msg->sidr.qkey = m->qkey;
+}
+
+static int on_accept(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	struct vb_cm_conn *conn = find_conn(c, m->id);
+	struct cm_id *id = conn ? conn->owner : NULL;
+	struct vb_cm_msg msg = { 0 };
+	bool ud = id && id->type == IPC_CM_UD;
+
+	if (!id ||
+	    m->private_bytes > vb_cm_private_bytes(ud ? CM_SIDR_REP : CM_REP) ||
+	    !c->cm->owns(c->cm->owns_arg, c->pid, c->uid, m->qpn))
+		return -EPROTO;
+	if (ud)
+		fill_address(&msg, id, m);
+	else
+		fill_reply(&msg, id, m);
 	memcpy(msg.private_data, m->private_data, m->private_bytes);
-	leave_backlog(conn->owner);
-	if (vb_cm_accept(conn, &msg, c->cm->now))
-		tell_too_late(conn->owner);
+	leave_backlog(id);
+	if ((ud ? vb_cm_answer : vb_cm_accept)(conn, &msg, c->cm->now))
+		tell_too_late(id);
 	return 0;
 }
 
 static int on_reject(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 {
 	struct vb_cm_conn *conn = find_conn(c, m->id);
+	unsigned reason = m->status == CM_REJ_VENDOR_OPTION
+				  ? CM_REJ_VENDOR_OPTION
+				  : CM_REJ_CONSUMER;
 
 	if (!conn || m->private_bytes > vb_cm_private_bytes(CM_REJ))
 		return -EPROTO;
 	leave_backlog(conn->owner);
-	(void)!vb_cm_reject(conn, CM_REJ_CONSUMER, m->private_data,
-			    m->private_bytes);
+	(void)!vb_cm_reject(conn, reason, m->private_data, m->private_bytes);
 	return 0;
 }
 

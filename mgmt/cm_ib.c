@@ -1,216 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Connections by two numbers: ours, which the peer repeats in every message
- * after the first, and the peer's (CA GUID and number, CA GUID and queue
- * pair), by which a REQ is known that came before.
- */
-#include "mgmt/cm_ib.h"
-
+/* Connections: what each message means in each state, and what time does. */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/idtab.h"
+#include "mgmt/cm_inside.h"
 
-#define BUCKETS	     8192
-#define INDEX_BITS   17
 #define MRA_CODE     24 /* 68 s: what Linux asks for */
-#define LONGEST_CODE 24
 #define DREQ_RETRIES 15
-#define QPN_MASK     0xffffffu
-
-_Static_assert(VB_CM_MAX_CONNS == 1u << INDEX_BITS, "a number has its bits");
-
-struct vb_cm {
-	struct vb_cm_ops ops;
-	struct vb_timers timers;
-	struct vb_idtab *ids;
-	uint32_t secret, generation; /* numbers are hard to guess */
-	unsigned busy;
-	uint32_t next_tid;
-	struct vb_cm_conn *by_id[BUCKETS], *by_qpn[BUCKETS];
-};
-
-/* As Linux reckons: a power of two of milliseconds. */
-vb_time vb_cm_code_ns(unsigned code)
-{
-	code = VB_MIN(code, LONGEST_CODE);
-	return VB_MSEC << (code > 8 ? code - 8 : 0);
-}
-
-static bool is_busy(enum vb_cm_state state)
-{
-	return state != CM_CLOSED && state != CM_TIMEWAIT;
-}
-
-static void enter(struct vb_cm_conn *c, enum vb_cm_state to)
-{
-	c->cm->busy += is_busy(to);
-	c->cm->busy -= is_busy(c->state);
-	c->state = to;
-}
-
-static unsigned bucket(uint64_t guid, uint32_t number)
-{
-	return (unsigned)(((guid ^ guid >> 32) * 0x9e3779b1u ^
-			   number * 0x85ebca6bu) >>
-				  7 &
-			  (BUCKETS - 1));
-}
-
-/* Two chains of the same shape. */
-static void link_conn(struct vb_cm_conn *c)
-{
-	struct vb_cm_conn **id =
-		&c->cm->by_id[bucket(c->remote_guid, c->remote_id)];
-	struct vb_cm_conn **qpn =
-		&c->cm->by_qpn[bucket(c->remote_guid, c->remote_qpn)];
-
-	c->next_by_id = *id;
-	*id = c;
-	c->next_by_qpn = *qpn;
-	*qpn = c;
-}
-
-static void unlink_conn(struct vb_cm_conn *c)
-{
-	struct vb_cm_conn **p =
-		&c->cm->by_id[bucket(c->remote_guid, c->remote_id)];
-
-	while (*p && *p != c)
-		p = &(*p)->next_by_id;
-	if (*p)
-		*p = c->next_by_id;
-	p = &c->cm->by_qpn[bucket(c->remote_guid, c->remote_qpn)];
-	while (*p && *p != c)
-		p = &(*p)->next_by_qpn;
-	if (*p)
-		*p = c->next_by_qpn;
-}
-
-static struct vb_cm_conn *find_by_id(struct vb_cm *cm, uint64_t guid,
-				     uint32_t id)
-{
-	struct vb_cm_conn *c = cm->by_id[bucket(guid, id)];
-
-	while (c &&
-	       !(c->passive && c->remote_guid == guid && c->remote_id == id))
-		c = c->next_by_id;
-	return c;
-}
-
-/*
- * Not those in time wait: a peer that uses a number again so soon drew it by
- * chance, as several programs of one adapter may, and its packets are told
- * from late ones by their PSNs.
- */
-static struct vb_cm_conn *find_by_qpn(struct vb_cm *cm, uint64_t guid,
-				      uint32_t qpn)
-{
-	struct vb_cm_conn *c = cm->by_qpn[bucket(guid, qpn)];
-
-	while (c && !(c->remote_guid == guid && c->remote_qpn == qpn &&
-		      c->state != CM_TIMEWAIT))
-		c = c->next_by_qpn;
-	return c;
-}
-
-static bool same_path(const struct vb_cm_conn *c,
-		      const struct vb_mad_path *path)
-{
-	return vb_gid_equal(&c->path.dgid, &path->dgid) &&
-	       vb_gid_equal(&c->path.sgid, &path->sgid);
-}
-
-/* The connection that a peer means by our number, if it is that peer. */
-static struct vb_cm_conn *
-find_mine(struct vb_cm *cm, const struct vb_mad_path *path, uint32_t local_id)
-{
-	uint32_t index = (local_id ^ cm->secret) & (VB_CM_MAX_CONNS - 1);
-	struct vb_cm_conn *c = vb_idtab_get(cm->ids, index);
-
-	return c && c->local_id == local_id && same_path(c, path) ? c : NULL;
-}
-
-static struct vb_cm_conn *make_conn(struct vb_cm *cm,
-				    const struct vb_mad_path *path)
-{
-	struct vb_cm_conn *c = calloc(1, sizeof(*c));
-
-	if (!c)
-		return NULL;
-	if (vb_idtab_add(cm->ids, c, &c->index)) {
-		free(c);
-		return NULL;
-	}
-	c->cm = cm;
-	c->path = *path;
-	c->local_id = (cm->generation++ << INDEX_BITS | c->index) ^ cm->secret;
-	c->linger = vb_cm_code_ns(VB_CM_ACK_TIMEOUT);
-	vb_timer_init(&c->timer);
-	return c;
-}
-
-static void free_conn(struct vb_cm_conn *c)
-{
-	enter(c, CM_CLOSED);
-	vb_timer_cancel(&c->cm->timers, &c->timer);
-	unlink_conn(c);
-	vb_idtab_del(c->cm->ids, c->index);
-	free(c);
-}
-
-/* Without memory for a timer, a message is as good as lost: the peer's time
- * runs out. */
-static void set_timer(struct vb_cm_conn *c, vb_time at)
-{
-	if (vb_timer_set(&c->cm->timers, &c->timer, at))
-		vb_timer_cancel(&c->cm->timers, &c->timer);
-}
-
-static void close_conn(struct vb_cm_conn *c)
-{
-	enter(c, CM_CLOSED);
-	vb_timer_cancel(&c->cm->timers, &c->timer);
-	/* The peer's numbers are free to be used again. */
-	unlink_conn(c);
-	if (!c->owner)
-		free_conn(c);
-}
-
-static void send_mad(struct vb_cm_conn *c, const uint8_t mad[VB_MAD_BYTES])
-{
-	c->cm->ops.out.send(c->cm->ops.out.arg, &c->path, mad);
-}
-
-static void send_msg(struct vb_cm_conn *c, struct vb_cm_msg *m, uint64_t tid)
-{
-	uint8_t mad[VB_MAD_BYTES];
-
-	m->tid = tid;
-	m->local_id = c->local_id;
-	m->remote_id = c->remote_id;
-	vb_cm_put(mad, m);
-	send_mad(c, mad);
-}
-
-/* Send, and again until something comes. */
-static void send_until_answered(struct vb_cm_conn *c, struct vb_cm_msg *m,
-				uint64_t tid, vb_time now)
-{
-	m->tid = tid;
-	m->local_id = c->local_id;
-	m->remote_id = c->remote_id;
-	vb_cm_put(c->mad, m);
-	c->tries_left = c->max_tries;
-	send_mad(c, c->mad);
-	set_timer(c, now + c->patience);
-}
 
 static void send_plain(struct vb_cm_conn *c, enum vb_cm_attr attr, uint64_t tid)
 {
 	struct vb_cm_msg m = { .attr = (uint16_t)attr };
 
-	send_msg(c, &m, tid);
+	vb_cm_send(c, &m, tid);
 }
 
 static void send_mra(struct vb_cm_conn *c, enum vb_cm_answered message)
@@ -219,7 +21,7 @@ static void send_mra(struct vb_cm_conn *c, enum vb_cm_answered message)
 
 	m.answer.message = (uint8_t)message;
 	m.answer.timeout = MRA_CODE;
-	send_msg(c, &m, c->tid);
+	vb_cm_send(c, &m, c->tid);
 }
 
 static enum vb_cm_answered what_is_rejected(const struct vb_cm_conn *c)
@@ -241,42 +43,31 @@ static void send_rej(struct vb_cm_conn *c, unsigned reason, const void *data,
 	if (bytes)
 		memcpy(m.private_data, data,
 		       VB_MIN(bytes, vb_cm_private_bytes(CM_REJ)));
-	send_msg(c, &m, c->tid);
-}
-
-static void tell(struct vb_cm_conn *c, enum vb_cm_happening what,
-		 const struct vb_cm_msg *m)
-{
-	if (c->owner)
-		c->cm->ops.happen(c->cm->ops.arg, c, what, m);
-}
-
-/* Told last: the owner may release it, and then it is gone. */
-static void end(struct vb_cm_conn *c, enum vb_cm_happening what,
-		const struct vb_cm_msg *m)
-{
-	bool owned = c->owner;
-
-	close_conn(c);
-	if (owned)
-		tell(c, what, m);
+	vb_cm_send(c, &m, c->tid);
 }
 
 static void wait_out(struct vb_cm_conn *c, vb_time now)
 {
-	enter(c, CM_TIMEWAIT);
-	set_timer(c, now + c->linger);
+	vb_cm_enter(c, CM_TIMEWAIT);
+	vb_cm_set_timer(c, now + c->linger);
 }
 
 static void send_dreq(struct vb_cm_conn *c, vb_time now)
 {
 	struct vb_cm_msg m = { .attr = CM_DREQ, .remote_qpn = c->remote_qpn };
 
-	enter(c, CM_DREQ_SENT);
+	vb_cm_enter(c, CM_DREQ_SENT);
 	c->max_tries = DREQ_RETRIES;
 	c->patience = vb_cm_code_ns(VB_CM_TIMEOUT_CODE);
 	c->disconnect_tid = (uint64_t)c->local_id << 32 | c->cm->next_tid++;
-	send_until_answered(c, &m, c->disconnect_tid, now);
+	vb_cm_send_until_answered(c, &m, c->disconnect_tid, now);
+}
+
+void vb_cm_refuse_req(struct vb_cm_conn *c, unsigned reason, const void *data,
+		      unsigned bytes)
+{
+	send_rej(c, reason, data, bytes);
+	vb_cm_close(c);
 }
 
 /* Messages that no connection is there for. */
@@ -337,23 +128,17 @@ static void keep_request(struct vb_cm_conn *c, const struct vb_cm_msg *m)
 }
 
 static void meet(struct vb_cm *cm, const struct vb_mad_path *path,
-		 const struct vb_cm_msg *m)
+		 const struct vb_cm_msg *m, vb_time now)
 {
-	struct vb_cm_conn *c = make_conn(cm, path);
-	unsigned reason;
+	struct vb_cm_conn *c = vb_cm_make(cm, path);
 
 	if (!c) {
 		refuse_req(cm, path, m, CM_REJ_NO_RESOURCES);
 		return;
 	}
 	keep_request(c, m);
-	link_conn(c);
-	enter(c, CM_REQ_RCVD);
-	reason = cm->ops.request(cm->ops.arg, c, m);
-	if (reason == 0)
-		return;
-	send_rej(c, reason, NULL, 0);
-	free_conn(c);
+	vb_cm_link(c);
+	vb_cm_introduce(c, m, now);
 }
 
 /* A REQ that came before. Our answer to it is lost, or not given yet. */
@@ -362,22 +147,24 @@ static void repeat_answer(struct vb_cm_conn *c)
 	if (c->state == CM_REQ_RCVD)
 		send_mra(c, CM_ANSWERS_REQ);
 	else if (c->state == CM_REP_SENT)
-		send_mad(c, c->mad);
+		vb_cm_send_mad(c, c->mad);
 }
 
 static void on_req(struct vb_cm *cm, const struct vb_mad_path *path,
 		   const struct vb_cm_msg *m, vb_time now)
 {
-	struct vb_cm_conn *c = find_by_id(cm, m->req.ca_guid, m->local_id);
+	struct vb_cm_conn *c =
+		vb_cm_find_peers(cm, m->req.ca_guid, m->local_id);
 
-	if (c && same_path(c, path) && c->remote_qpn == m->req.qpn) {
+	if (c && !c->sidr && vb_cm_is_on(c, path) &&
+	    c->remote_qpn == m->req.qpn) {
 		repeat_answer(c);
 		return;
 	}
 	if (!c)
-		c = find_by_qpn(cm, m->req.ca_guid, m->req.qpn);
+		c = vb_cm_find_qpn(cm, m->req.ca_guid, m->req.qpn);
 	if (!c) {
-		meet(cm, path, m);
+		meet(cm, path, m, now);
 		return;
 	}
 	refuse_req(cm, path, m, CM_REJ_STALE_CONN);
@@ -394,13 +181,13 @@ static void take_reply(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 	if (m->tid != c->tid)
 		return;
 	vb_timer_cancel(&c->cm->timers, &c->timer);
-	unlink_conn(c);
+	vb_cm_unlink(c);
 	c->remote_id = m->local_id;
 	c->remote_guid = m->rep.ca_guid;
 	c->remote_qpn = m->rep.qpn;
-	link_conn(c);
-	enter(c, CM_REP_RCVD);
-	tell(c, CM_HAS_REPLY, m);
+	vb_cm_link(c);
+	vb_cm_enter(c, CM_REP_RCVD);
+	vb_cm_tell(c, CM_HAS_REPLY, m);
 }
 
 /* The owner is still thinking. */
@@ -427,22 +214,22 @@ static void extend(struct vb_cm_conn *c, const struct vb_cm_msg *m, vb_time now)
 	};
 
 	if (m->answer.message == answers[c->state])
-		set_timer(c, now + vb_cm_code_ns(m->answer.timeout) +
-				     vb_cm_code_ns(VB_CM_LIFE_CODE));
+		vb_cm_set_timer(c, now + vb_cm_code_ns(m->answer.timeout) +
+					   vb_cm_code_ns(VB_CM_LIFE_CODE));
 }
 
 static void take_ready(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 		       vb_time now)
 {
 	vb_timer_cancel(&c->cm->timers, &c->timer);
-	enter(c, CM_ESTABLISHED);
-	tell(c, CM_IS_ESTABLISHED, NULL);
+	vb_cm_enter(c, CM_ESTABLISHED);
+	vb_cm_tell(c, CM_IS_ESTABLISHED, NULL);
 }
 
 static void take_rejection(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 			   vb_time now)
 {
-	end(c, CM_IS_REJECTED, m);
+	vb_cm_end(c, CM_IS_REJECTED, m);
 }
 
 /* Late, or by a peer that believes the connection dead. */
@@ -450,7 +237,7 @@ static void take_late_rejection(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 				vb_time now)
 {
 	wait_out(c, now);
-	tell(c, CM_IS_DISCONNECTED, NULL);
+	vb_cm_tell(c, CM_IS_DISCONNECTED, NULL);
 }
 
 static void take_dreq(struct vb_cm_conn *c, const struct vb_cm_msg *m,
@@ -461,7 +248,7 @@ static void take_dreq(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 	c->disconnect_tid = m->tid;
 	send_plain(c, CM_DREP, m->tid);
 	wait_out(c, now);
-	tell(c, CM_IS_DISCONNECTED, NULL);
+	vb_cm_tell(c, CM_IS_DISCONNECTED, NULL);
 }
 
 static void repeat_drep(struct vb_cm_conn *c, const struct vb_cm_msg *m,
@@ -476,7 +263,7 @@ static void take_drep(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 	if (m->tid != c->disconnect_tid)
 		return;
 	wait_out(c, now);
-	tell(c, CM_IS_DISCONNECTED, NULL);
+	vb_cm_tell(c, CM_IS_DISCONNECTED, NULL);
 }
 
 typedef void (*handler)(struct vb_cm_conn *c, const struct vb_cm_msg *m,
@@ -489,6 +276,9 @@ static const handler handlers[CM_STATES][CM_SIDR_REP - CM_REQ + 1] = {
 	[CM_REQ_SENT] = {
 		COLUMN(REP)  = take_reply,
 		COLUMN(MRA)  = extend,
+		COLUMN(REJ)  = take_rejection,
+	},
+	[CM_HELD] = {
 		COLUMN(REJ)  = take_rejection,
 	},
 	[CM_REQ_RCVD] = {
@@ -536,7 +326,7 @@ static bool is_from_peer(const struct vb_cm_conn *c, const struct vb_cm_msg *m)
 static void on_other(struct vb_cm *cm, const struct vb_mad_path *path,
 		     const struct vb_cm_msg *m, vb_time now)
 {
-	struct vb_cm_conn *c = find_mine(cm, path, m->remote_id);
+	struct vb_cm_conn *c = vb_cm_find_ours(cm, path, m->remote_id);
 	handler h = NULL;
 
 	if (c && is_from_peer(c, m))
@@ -559,8 +349,8 @@ static struct vb_cm_conn *find_abandoned(struct vb_cm *cm,
 	if (m->attr != CM_REJ || m->remote_id != 0 ||
 	    m->answer.reason != CM_REJ_TIMEOUT || m->answer.info_bytes < 8)
 		return NULL;
-	c = find_by_id(cm, vb_load_be(m->answer.info, 8), m->local_id);
-	return c && same_path(c, path) ? c : NULL;
+	c = vb_cm_find_peers(cm, vb_load_be(m->answer.info, 8), m->local_id);
+	return c && vb_cm_is_on(c, path) ? c : NULL;
 }
 
 void vb_cm_recv(struct vb_cm *cm, const struct vb_mad_path *path,
@@ -571,9 +361,18 @@ void vb_cm_recv(struct vb_cm *cm, const struct vb_mad_path *path,
 
 	if (!vb_cm_get(bytes, len, &m))
 		return;
-	if (m.attr == CM_REQ) {
+	switch (m.attr) {
+	case CM_REQ:
 		on_req(cm, path, &m, now);
 		return;
+	case CM_SIDR_REQ:
+		vb_cm_sidr_request(cm, path, &m, now);
+		return;
+	case CM_SIDR_REP:
+		vb_cm_sidr_reply(cm, path, &m);
+		return;
+	default:
+		break;
 	}
 	c = find_abandoned(cm, path, &m);
 	if (c)
@@ -595,23 +394,32 @@ static void abandon(struct vb_cm_conn *c)
 		m.answer.info_bytes = 8;
 		vb_store_be(m.answer.info, req.req.ca_guid, 8);
 	}
-	send_msg(c, &m, c->tid);
+	vb_cm_send(c, &m, c->tid);
 }
 
 static void run_out(struct vb_cm_conn *c, vb_time now)
 {
 	switch (c->state) {
+	case CM_HELD:
+		vb_cm_turn_away(c);
+		break;
+	case CM_SIDR_SENT:
+		vb_cm_end(c, CM_IS_UNREACHABLE, NULL);
+		break;
+	case CM_SIDR_DONE:
+		vb_cm_close(c);
+		break;
 	case CM_REQ_SENT:
 	case CM_REP_SENT:
 		abandon(c);
-		end(c, CM_IS_UNREACHABLE, NULL);
+		vb_cm_end(c, CM_IS_UNREACHABLE, NULL);
 		break;
 	case CM_DREQ_SENT:
 		wait_out(c, now);
-		tell(c, CM_IS_DISCONNECTED, NULL);
+		vb_cm_tell(c, CM_IS_DISCONNECTED, NULL);
 		break;
 	case CM_TIMEWAIT:
-		end(c, CM_IS_OVER, NULL);
+		vb_cm_end(c, CM_IS_OVER, NULL);
 		break;
 	default:
 		break;
@@ -621,15 +429,15 @@ static void run_out(struct vb_cm_conn *c, vb_time now)
 static void expire(struct vb_cm_conn *c, vb_time now)
 {
 	bool repeats = c->state == CM_REQ_SENT || c->state == CM_REP_SENT ||
-		       c->state == CM_DREQ_SENT;
+		       c->state == CM_DREQ_SENT || c->state == CM_SIDR_SENT;
 
 	if (!repeats || c->tries_left == 0) {
 		run_out(c, now);
 		return;
 	}
 	c->tries_left--;
-	send_mad(c, c->mad);
-	set_timer(c, now + c->patience);
+	vb_cm_send_mad(c, c->mad);
+	vb_cm_set_timer(c, now + c->patience);
 }
 
 vb_time vb_cm_deadline(const struct vb_cm *cm)
@@ -656,20 +464,20 @@ int vb_cm_connect(struct vb_cm *cm, struct vb_cm_msg *req,
 		  const struct vb_mad_path *path, void *owner, vb_time now,
 		  struct vb_cm_conn **conn)
 {
-	struct vb_cm_conn *c = make_conn(cm, path);
+	struct vb_cm_conn *c = vb_cm_make(cm, path);
 
 	if (!c)
 		return vb_idtab_used(cm->ids) == VB_CM_MAX_CONNS ? -EAGAIN
 								 : -ENOMEM;
 	c->owner = owner;
-	c->local_qpn = req->req.qpn & QPN_MASK;
+	c->local_qpn = req->req.qpn & VB_CM_QPN_MASK;
 	c->tid = (uint64_t)c->local_id << 32 | cm->next_tid++;
 	c->max_tries = req->req.max_cm_retries;
 	c->patience = vb_cm_code_ns(req->req.remote_timeout) +
 		      2 * vb_cm_code_ns(VB_CM_LIFE_CODE);
-	enter(c, CM_REQ_SENT); /* the peer's numbers come with its REP */
+	vb_cm_enter(c, CM_REQ_SENT); /* the peer's numbers come with its REP */
 	*conn = c;
-	send_until_answered(c, req, c->tid, now);
+	vb_cm_send_until_answered(c, req, c->tid, now);
 	return 0;
 }
 
@@ -677,9 +485,9 @@ int vb_cm_accept(struct vb_cm_conn *c, struct vb_cm_msg *rep, vb_time now)
 {
 	if (c->state != CM_REQ_RCVD)
 		return -EINVAL;
-	c->local_qpn = rep->rep.qpn & QPN_MASK;
-	enter(c, CM_REP_SENT);
-	send_until_answered(c, rep, c->tid, now);
+	c->local_qpn = rep->rep.qpn & VB_CM_QPN_MASK;
+	vb_cm_enter(c, CM_REP_SENT);
+	vb_cm_send_until_answered(c, rep, c->tid, now);
 	return 0;
 }
 
@@ -691,7 +499,7 @@ int vb_cm_establish(struct vb_cm_conn *c, vb_time now)
 	}
 	if (c->state != CM_REP_RCVD)
 		return -EINVAL;
-	enter(c, CM_ESTABLISHED);
+	vb_cm_enter(c, CM_ESTABLISHED);
 	send_plain(c, CM_RTU, c->tid);
 	return 0;
 }
@@ -699,10 +507,12 @@ int vb_cm_establish(struct vb_cm_conn *c, vb_time now)
 int vb_cm_reject(struct vb_cm_conn *c, unsigned reason,
 		 const void *private_data, unsigned bytes)
 {
-	if (c->state != CM_REQ_RCVD && c->state != CM_REP_RCVD)
+	if (c->state == CM_SIDR_RCVD)
+		vb_cm_sidr_refuse(c, reason, private_data, bytes);
+	else if (c->state == CM_REQ_RCVD || c->state == CM_REP_RCVD)
+		vb_cm_refuse_req(c, reason, private_data, bytes);
+	else
 		return -EINVAL;
-	send_rej(c, reason, private_data, bytes);
-	close_conn(c);
 	return 0;
 }
 
@@ -719,16 +529,21 @@ void vb_cm_release(struct vb_cm_conn *c, vb_time now)
 	c->owner = NULL;
 	switch (c->state) {
 	case CM_CLOSED:
-		free_conn(c);
+		vb_cm_free(c);
 		break;
 	case CM_REQ_SENT:
 		abandon(c);
-		close_conn(c);
+		vb_cm_close(c);
 		break;
 	case CM_REQ_RCVD:
 	case CM_REP_RCVD:
-		send_rej(c, CM_REJ_CONSUMER, NULL, 0);
-		close_conn(c);
+		vb_cm_refuse_req(c, CM_REJ_CONSUMER, NULL, 0);
+		break;
+	case CM_SIDR_RCVD:
+		vb_cm_sidr_refuse(c, CM_REJ_CONSUMER, NULL, 0);
+		break;
+	case CM_SIDR_SENT:
+		vb_cm_close(c);
 		break;
 	case CM_REP_SENT:
 	case CM_ESTABLISHED:
@@ -754,6 +569,7 @@ struct vb_cm *vb_cm_create(const struct vb_cm_ops *ops)
 	cm->secret = ops->random();
 	cm->generation = ops->random();
 	cm->next_tid = ops->random();
+	cm->last_held = &cm->held;
 	vb_timers_init(&cm->timers);
 	return cm;
 }
@@ -764,7 +580,7 @@ void vb_cm_destroy(struct vb_cm *cm)
 
 	for (uint32_t i = 0; i < VB_CM_MAX_CONNS && vb_idtab_used(cm->ids); i++)
 		if ((c = vb_idtab_get(cm->ids, i)))
-			free_conn(c);
+			vb_cm_free(c);
 	vb_idtab_destroy(cm->ids);
 	vb_timers_fini(&cm->timers);
 	free(cm);

@@ -31,6 +31,11 @@ enum vb_cm_state {
 	CM_ESTABLISHED,
 	CM_DREQ_SENT,
 	CM_TIMEWAIT, /* late packets die out; DREQ is still answered */
+	CM_HELD,     /* passive: nobody listens; somebody may, in a moment */
+	/* A queue pair for datagrams is looked up: */
+	CM_SIDR_SENT,
+	CM_SIDR_RCVD, /* passive: the owner is to answer or reject */
+	CM_SIDR_DONE, /* passive: the answer is kept; it may be lost */
 	CM_STATES
 };
 
@@ -41,6 +46,7 @@ enum vb_cm_happening {
 	CM_IS_UNREACHABLE,  /* no answer */
 	CM_IS_DISCONNECTED, /* by either side, DREP or no DREP */
 	CM_IS_OVER,	    /* time wait has ended */
+	CM_HAS_ADDRESS,	    /* SIDR REP: says yes or no; closed */
 };
 
 struct vb_cm_conn {
@@ -48,7 +54,7 @@ struct vb_cm_conn {
 	void *owner;
 	/* for reading */
 	enum vb_cm_state state;
-	bool passive;
+	bool passive, sidr;
 	uint32_t local_id, remote_id;
 	uint64_t remote_guid;
 	uint32_t local_qpn, remote_qpn;
@@ -60,14 +66,17 @@ struct vb_cm_conn {
 	unsigned tries_left, max_tries;
 	vb_time patience, linger;
 	struct vb_timer timer;
-	struct vb_cm_conn *next_by_id, *next_by_qpn;
-	uint8_t mad[VB_MAD_BYTES]; /* what is sent again: REQ, REP, DREQ */
+	struct vb_cm_conn *next_by_id, *next_by_qpn, *next_held;
+	/* What is sent again: REQ, REP, DREQ, SIDR; or a REQ that is held. */
+	uint8_t mad[VB_MAD_BYTES];
 };
 
 struct vb_cm_ops {
 	/*
-	 * Somebody wants to connect. 0: @c is kept, its owner set, and to be
-	 * accepted or rejected; or why not (enum vb_cm_reason).
+	 * Somebody wants to connect, or, @c->sidr, to know a queue pair.
+	 * 0: @c is kept, its owner set, and to be accepted, answered or
+	 * rejected; or why not (enum vb_cm_reason). Of a service that is not
+	 * there, it may be asked again.
 	 */
 	unsigned (*request)(void *arg, struct vb_cm_conn *c,
 			    const struct vb_cm_msg *req);
@@ -99,6 +108,16 @@ unsigned vb_cm_busy(const struct vb_cm *cm);
 VB_MUST_CHECK int vb_cm_connect(struct vb_cm *cm, struct vb_cm_msg *req,
 				const struct vb_mad_path *path, void *owner,
 				vb_time now, struct vb_cm_conn **conn);
+/* Somebody listens now: those whose service was not there are asked for
+ * again. */
+void vb_cm_listens(struct vb_cm *cm);
+/* Send @req, a SIDR REQ; as vb_cm_connect(). CM_HAS_ADDRESS follows. */
+VB_MUST_CHECK int vb_cm_look_up(struct vb_cm *cm, struct vb_cm_msg *req,
+				const struct vb_mad_path *path, void *owner,
+				vb_time now, struct vb_cm_conn **conn);
+/* The owner's answer, a SIDR REP. -EINVAL: it is not the time for it. */
+VB_MUST_CHECK int vb_cm_answer(struct vb_cm_conn *c, struct vb_cm_msg *rep,
+			       vb_time now);
 /* The owner's answer to a request. -EINVAL: it is not the time for it. */
 VB_MUST_CHECK int vb_cm_accept(struct vb_cm_conn *c, struct vb_cm_msg *rep,
 			       vb_time now);

@@ -51,6 +51,10 @@ size_t vb_ipc_cm_put(uint8_t bytes[VB_IPC_CM_BYTES], const struct vb_ipc_cm *m)
 	vb_put_be(&w, m->tclass, 1);
 	vb_put_be(&w, m->hop_limit, 1);
 	vb_put_be(&w, m->ack_timeout, 1);
+	vb_put_be(&w, m->type, 1);
+	vb_put_be(&w, m->qkey, 4);
+	vb_put_be(&w, m->vendor_id, 4);
+	vb_put_be(&w, m->vendor_options, 4);
 	vb_put_be(&w, m->private_bytes, 1);
 	memcpy(w.at, m->private_data, VB_IPC_CM_PRIVATE);
 	return VB_IPC_CM_BYTES;
@@ -62,7 +66,9 @@ static bool in_range(const struct vb_ipc_cm *m)
 	       m->version == VB_IPC_CM_VERSION && m->qpn <= 0xffffff &&
 	       m->psn <= 0xffffff && m->flow_label <= 0xfffff &&
 	       m->retry_count <= 7 && m->rnr_retry <= 7 && m->mtu <= MAX_MTU &&
-	       m->ack_timeout <= 31 && m->private_bytes <= VB_IPC_CM_PRIVATE;
+	       m->ack_timeout <= 31 && m->type < IPC_CM_TYPES &&
+	       m->vendor_id <= 0xffffff &&
+	       m->private_bytes <= VB_IPC_CM_PRIVATE;
 }
 
 bool vb_ipc_cm_get(const uint8_t *bytes, size_t len, struct vb_ipc_cm *m)
@@ -101,6 +107,10 @@ bool vb_ipc_cm_get(const uint8_t *bytes, size_t len, struct vb_ipc_cm *m)
 	m->tclass = vb_get_u8(&r);
 	m->hop_limit = vb_get_u8(&r);
 	m->ack_timeout = vb_get_u8(&r);
+	m->type = vb_get_u8(&r);
+	m->qkey = vb_get_be32(&r);
+	m->vendor_id = vb_get_be32(&r);
+	m->vendor_options = vb_get_be32(&r);
 	m->private_bytes = vb_get_u8(&r);
 	data = vb_take(&r, VB_IPC_CM_PRIVATE);
 	if (data)

@@ -36,7 +36,17 @@ enum vb_ipc_cm_event {
 	IPC_CM_UNREACHABLE,
 	IPC_CM_DISCONNECTED,
 	IPC_CM_OVER,
-	IPC_CM_FAILED, /* status: positive errno: it did not even begin */
+	IPC_CM_FAILED,	/* status: positive errno: it did not even begin */
+	IPC_CM_ADDRESS, /* status: of a SIDR REP; qpn and qkey if it is 0 */
+};
+
+/* What is listened for and connected. */
+enum vb_ipc_cm_type {
+	IPC_CM_RC,
+	IPC_CM_UD,
+	IPC_CM_UC,
+	IPC_CM_XRC,
+	IPC_CM_TYPES
 };
 
 enum vb_ipc_cm_flag {
@@ -62,6 +72,9 @@ struct vb_ipc_cm {
 	uint8_t retry_count, rnr_retry;
 	bool flow_control, srq;
 	uint8_t mtu, tclass, hop_limit, ack_timeout;
+	uint8_t type; /* enum vb_ipc_cm_type */
+	uint32_t qkey;
+	uint32_t vendor_id, vendor_options; /* ECE: 24 bits, 32 bits */
 	uint8_t private_bytes;
 	uint8_t private_data[VB_IPC_CM_PRIVATE];
 };

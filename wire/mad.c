@@ -92,7 +92,7 @@ static void put_req(struct vb_writer *w, const struct vb_cm_msg *m)
 {
 	const struct vb_cm_req *q = &m->req;
 
-	put_zeros(w, 4);
+	vb_put_be(w, q->vendor_id & 0xffffff, 4);
 	vb_put_be(w, q->service_id, 8);
 	vb_put_be(w, q->ca_guid, 8);
 	put_zeros(w, 4);
@@ -127,7 +127,7 @@ static void get_req(struct vb_reader *r, struct vb_cm_msg *m)
 	struct vb_cm_req *q = &m->req;
 	uint8_t bits;
 
-	(void)vb_take(r, 4);
+	q->vendor_id = vb_get_be32(r) & 0xffffff;
 	q->service_id = vb_get_be64(r);
 	q->ca_guid = vb_get_be64(r);
 	(void)vb_take(r, 4);
@@ -158,16 +158,19 @@ static void get_req(struct vb_reader *r, struct vb_cm_msg *m)
 	get_path(r, &q->alternate);
 }
 
-/* IBA 12.6.8. Of the vendor number between the fields, nothing is kept. */
+/* IBA 12.6.8. The vendor's number is in three pieces between the fields. */
 static void put_rep(struct vb_writer *w, const struct vb_cm_msg *m)
 {
 	const struct vb_cm_rep *p = &m->rep;
 
 	vb_put_be(w, m->remote_id, 4);
 	vb_put_be(w, p->qkey, 4);
-	vb_put_be(w, (uint64_t)p->qpn << 8, 4);
-	vb_put_be(w, (uint64_t)p->eecn << 8, 4);
-	vb_put_be(w, (uint64_t)p->psn << 8, 4);
+	vb_put_be(w, p->qpn, 3);
+	vb_put_be(w, (uint8_t)(p->vendor_id >> 16), 1);
+	vb_put_be(w, p->eecn, 3);
+	vb_put_be(w, (uint8_t)(p->vendor_id >> 8), 1);
+	vb_put_be(w, p->psn, 3);
+	vb_put_be(w, (uint8_t)p->vendor_id, 1);
 	vb_put_be(w, p->responder_resources, 1);
 	vb_put_be(w, p->initiator_depth, 1);
 	vb_put_be(w,
@@ -185,9 +188,12 @@ static void get_rep(struct vb_reader *r, struct vb_cm_msg *m)
 
 	m->remote_id = vb_get_be32(r);
 	p->qkey = vb_get_be32(r);
-	p->qpn = vb_get_be32(r) >> 8;
-	p->eecn = vb_get_be32(r) >> 8;
-	p->psn = vb_get_be32(r) >> 8;
+	p->qpn = vb_get_be24(r);
+	p->vendor_id = (uint32_t)vb_get_u8(r) << 16;
+	p->eecn = vb_get_be24(r);
+	p->vendor_id |= (uint32_t)vb_get_u8(r) << 8;
+	p->psn = vb_get_be24(r);
+	p->vendor_id |= vb_get_u8(r);
 	p->responder_resources = vb_get_u8(r);
 	p->initiator_depth = vb_get_u8(r);
 	bits = vb_get_u8(r);

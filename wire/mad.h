@@ -55,6 +55,7 @@ enum vb_cm_reason {
 	CM_REJ_INVALID_GID = 12,
 	CM_REJ_CONSUMER = 28,
 	CM_REJ_DUPLICATE_COMM_ID = 30,
+	CM_REJ_VENDOR_OPTION = 35,
 };
 
 enum vb_cm_transport { CM_RC = 0, CM_UC = 1, CM_RD = 2, CM_EXTENDED = 3 };
@@ -71,6 +72,7 @@ struct vb_cm_path {
 
 struct vb_cm_req {
 	uint64_t service_id, ca_guid;
+	uint32_t vendor_id; /* 24 bits: whose options attr_mod are */
 	uint32_t qkey, qpn, local_eecn, remote_eecn, psn;
 	uint8_t responder_resources, initiator_depth;
 	uint8_t remote_timeout, local_timeout; /* 5 bits */
@@ -84,6 +86,7 @@ struct vb_cm_req {
 };
 
 struct vb_cm_rep {
+	uint32_t vendor_id; /* 24 bits */
 	uint32_t qkey, qpn, eecn, psn;
 	uint8_t responder_resources, initiator_depth;
 	uint8_t ack_delay; /* 5 bits */
@@ -105,10 +108,17 @@ struct vb_cm_answer {
 	uint8_t info[VB_CM_INFO_BYTES];
 };
 
+/* IBA 12.11.2, those that are used here. */
+enum vb_cm_sidr_status {
+	CM_SIDR_OK = 0,
+	CM_SIDR_UNSUPPORTED = 1,
+	CM_SIDR_REJECTED = 2,
+};
+
 struct vb_cm_sidr {
 	uint64_t service_id;
 	uint16_t pkey;	    /* request */
-	uint8_t status;	    /* reply */
+	uint8_t status;	    /* reply: enum vb_cm_sidr_status */
 	uint32_t qpn, qkey; /* reply */
 };
 

@@ -27,19 +27,6 @@ int repoll_wait(int epfd, struct epoll_event *events, int maxevents,
 		return rcm_fail(EOPNOTSUPP);                                   \
 	}
 
-ABSENT(rdma_join_multicast, int, struct rdma_cm_id *id, struct sockaddr *addr,
-       void *context)
-ABSENT(rdma_join_multicast_ex, int, struct rdma_cm_id *id,
-       struct rdma_cm_join_mc_attr_ex *attr, void *context)
-ABSENT(rdma_leave_multicast, int, struct rdma_cm_id *id, struct sockaddr *addr)
-ABSENT(rdma_create_srq, int, struct rdma_cm_id *id, struct ibv_pd *pd,
-       struct ibv_srq_init_attr *attr)
-ABSENT(rdma_create_srq_ex, int, struct rdma_cm_id *id,
-       struct ibv_srq_init_attr_ex *attr)
-ABSENT(rdma_set_local_ece, int, struct rdma_cm_id *id, struct ibv_ece *ece)
-ABSENT(rdma_get_remote_ece, int, struct rdma_cm_id *id, struct ibv_ece *ece)
-ABSENT(rdma_reject_ece, int, struct rdma_cm_id *id, const void *private_data,
-       uint8_t private_data_len)
 ABSENT(rdma_query_addrinfo, int, struct rdma_cm_id *id,
        struct rdma_addrinfo **info)
 ABSENT(rdma_resolve_addrinfo, int, struct rdma_cm_id *id, const char *node,
@@ -87,8 +74,3 @@ ABSENT(repoll_ctl, int, int epfd, int op, int fd, struct epoll_event *event)
 ABSENT(repoll_wait, int, int epfd, struct epoll_event *events, int maxevents,
        int timeout)
 #undef ABSENT
-
-/* Nothing was made. */
-VB_EXPORT void rdma_destroy_srq(struct rdma_cm_id *id)
-{
-}

@@ -22,11 +22,24 @@ static bool is_passive(const struct rdma_addrinfo *hints)
 	return hints && hints->ai_flags & RAI_PASSIVE;
 }
 
+/* Either says so, and what the other says then follows from it. */
+static bool wants_datagrams(const struct rdma_addrinfo *hints)
+{
+	if (!hints)
+		return false;
+	if (hints->ai_qp_type)
+		return hints->ai_qp_type == IBV_QPT_UD;
+	return hints->ai_port_space == RDMA_PS_UDP ||
+	       hints->ai_port_space == RDMA_PS_IPOIB;
+}
+
 /* As getaddrinfo() says: 0, or an EAI_ number. */
 static int look_up(const char *node, const char *service,
 		   const struct rdma_addrinfo *hints, struct addrinfo **found)
 {
-	struct addrinfo h = { .ai_socktype = SOCK_STREAM };
+	struct addrinfo h = { .ai_socktype = wants_datagrams(hints)
+						     ? SOCK_DGRAM
+						     : SOCK_STREAM };
 
 	if (is_passive(hints))
 		h.ai_flags |= AI_PASSIVE;
@@ -71,6 +84,7 @@ static struct rdma_addrinfo *convert(const struct addrinfo *a,
 				     const struct rdma_addrinfo *hints)
 {
 	struct rdma_addrinfo *r = calloc(1, sizeof(*r));
+	bool ud = wants_datagrams(hints);
 	int rc;
 
 	if (!r)
@@ -78,9 +92,11 @@ static struct rdma_addrinfo *convert(const struct addrinfo *a,
 	r->ai_flags = hints ? hints->ai_flags : 0;
 	r->ai_family = a->ai_family;
 	r->ai_port_space = hints && hints->ai_port_space ? hints->ai_port_space
+			   : ud				 ? RDMA_PS_UDP
 							 : RDMA_PS_TCP;
-	r->ai_qp_type =
-		hints && hints->ai_qp_type ? hints->ai_qp_type : IBV_QPT_RC;
+	r->ai_qp_type = hints && hints->ai_qp_type ? hints->ai_qp_type
+			: ud			   ? IBV_QPT_UD
+						   : IBV_QPT_RC;
 	if (is_passive(hints))
 		rc = copy_address(a, &r->ai_src_addr, &r->ai_src_len);
 	else
@@ -151,9 +167,13 @@ VB_EXPORT int rdma_create_ep(struct rdma_cm_id **pub, struct rdma_addrinfo *res,
 	struct rcm_id *id;
 	int rc;
 
-	if (!res || rdma_create_id(NULL, pub, NULL,
-				   (enum rdma_port_space)res->ai_port_space))
-		return res ? -1 : rcm_fail(EINVAL);
+	if (!res)
+		return rcm_fail(EINVAL);
+	rc = rcm_id_make(NULL, pub, NULL,
+			 (enum rdma_port_space)res->ai_port_space,
+			 (enum ibv_qp_type)res->ai_qp_type);
+	if (rc)
+		return rcm_fail(-rc);
 	id = rcm_id_of(*pub);
 	if (res->ai_flags & RAI_PASSIVE)
 		rc = rdma_bind_addr(*pub, res->ai_src_addr) ||

@@ -172,7 +172,7 @@ void rcm_event_arrived(const struct vb_ipc_cm *m)
 	free(e);
 }
 
-int rcm_event_local(struct rcm_id *id, enum rdma_cm_event_type what, int status)
+static int push_local(struct rcm_id *id, const struct rdma_cm_event *pub)
 {
 	struct rcm_event *e = calloc(1, sizeof(*e));
 
@@ -180,12 +180,28 @@ int rcm_event_local(struct rcm_id *id, enum rdma_cm_event_type what, int status)
 		return -ENOMEM;
 	e->id = id;
 	e->local = true;
-	e->pub.event = what;
-	e->pub.status = status;
+	e->pub = *pub;
 	pthread_mutex_lock(&rcm.lock);
 	push(channel_of(id->pub.channel), e);
 	pthread_mutex_unlock(&rcm.lock);
 	return 0;
+}
+
+int rcm_event_local(struct rcm_id *id, enum rdma_cm_event_type what, int status)
+{
+	const struct rdma_cm_event pub = { .event = what, .status = status };
+
+	return push_local(id, &pub);
+}
+
+int rcm_event_group(struct rcm_id *id, const struct rdma_ud_param *ud)
+{
+	const struct rdma_cm_event pub = {
+		.event = RDMA_CM_EVENT_MULTICAST_JOIN,
+		.param.ud = *ud,
+	};
+
+	return push_local(id, &pub);
 }
 
 /* What an event means to the program. */
@@ -204,6 +220,18 @@ static void fill_connection(struct rcm_event *e)
 	p->rnr_retry_count = m->rnr_retry;
 	p->srq = m->srq;
 	p->qp_num = m->qpn;
+}
+
+static void fill_datagram(struct rcm_event *e, const struct rcm_id *id)
+{
+	struct rdma_ud_param *p = &e->pub.param.ud;
+	const struct vb_ipc_cm *m = &e->m;
+
+	p->private_data = m->private_bytes ? e->m.private_data : NULL;
+	p->private_data_len = m->private_bytes;
+	p->qp_num = m->qpn;
+	p->qkey = m->qkey;
+	rcm_fill_ah(id, &p->ah_attr, &id->way.dst);
 }
 
 static void close_request(uint32_t number)
@@ -257,7 +285,10 @@ static bool take_request(struct rcm_event *e)
 	e->pub.event = RDMA_CM_EVENT_CONNECT_REQUEST;
 	e->pub.listen_id = &e->id->pub;
 	e->pub.id = &id->pub;
-	fill_connection(e);
+	if (rcm_is_ud(id))
+		fill_datagram(e, id);
+	else
+		fill_connection(e);
 	return true;
 }
 
@@ -293,13 +324,45 @@ static bool take_reply(struct rcm_event *e)
 	return true;
 }
 
+/* As Linux says it: what a SIDR REP refuses is unreachable, and why. */
+static bool take_address(struct rcm_event *e)
+{
+	e->id->peer = e->m;
+	if (e->m.status)
+		take_failure(e, RDMA_CM_EVENT_UNREACHABLE, e->m.status);
+	else
+		e->pub.event = RDMA_CM_EVENT_ESTABLISHED;
+	fill_datagram(e, e->id);
+	return true;
+}
+
+/* False: it was left again meanwhile. */
+static bool take_group(struct rcm_event *e)
+{
+	int rc = rcm_group_joined(e->id, &e->pub.param.ud.ah_attr);
+
+	if (rc == -ENOENT)
+		return false;
+	if (rc) {
+		e->pub.event = RDMA_CM_EVENT_MULTICAST_ERROR;
+		e->pub.status = rc;
+	}
+	return true;
+}
+
 static bool digest(struct rcm_event *e)
 {
+	if (e->local)
+		return e->pub.event != RDMA_CM_EVENT_MULTICAST_JOIN ||
+		       take_group(e);
+
 	switch (e->m.event) {
 	case IPC_CM_REQUEST:
 		return take_request(e);
 	case IPC_CM_REPLY:
 		return take_reply(e);
+	case IPC_CM_ADDRESS:
+		return take_address(e);
 	case IPC_CM_ESTABLISHED:
 		e->pub.event = RDMA_CM_EVENT_ESTABLISHED;
 		return true;
@@ -372,7 +435,7 @@ VB_EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel,
 		if (rc)
 			return rcm_fail(-rc);
 		e->pub.id = &e->id->pub;
-		if (e->local || digest(e)) {
+		if (digest(e)) {
 			*event = &e->pub;
 			return 0;
 		}

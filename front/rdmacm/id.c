@@ -8,11 +8,14 @@
 
 #include "base/rand.h"
 
-#define PSN_MASK	 0xffffff
-#define MOST_PRIVATE_REQ 56 /* WIRE 3.3 */
-#define MOST_PRIVATE_REP 196
-#define MOST_PRIVATE_REJ 148
-#define MOST_RETRIES	 7
+#define PSN_MASK	      0xffffff
+#define MOST_PRIVATE_REQ      56 /* WIRE 3.3 */
+#define MOST_PRIVATE_REP      196
+#define MOST_PRIVATE_REJ      148
+#define MOST_PRIVATE_SIDR_REQ 180
+#define MOST_PRIVATE_SIDR_REP 136
+#define REJECT_ECE	      35 /* IBA 12.6.7.2: vendor option not supported */
+#define MOST_RETRIES	      7
 
 static struct rcm_id **bucket(uint32_t number)
 {
@@ -76,22 +79,50 @@ struct rcm_id *rcm_id_create(struct rdma_event_channel *channel, void *context,
 	return id;
 }
 
-VB_EXPORT int rdma_create_id(struct rdma_event_channel *channel,
-			     struct rdma_cm_id **pub, void *context,
-			     enum rdma_port_space ps)
+/* The port space says what is connected in it, but for one. */
+static bool fits(enum rdma_port_space ps, enum ibv_qp_type type)
+{
+	switch (ps) {
+	case RDMA_PS_TCP:
+		return type == IBV_QPT_RC;
+	case RDMA_PS_UDP:
+	case RDMA_PS_IPOIB:
+		return type == IBV_QPT_UD;
+	case RDMA_PS_IB:
+		return type == IBV_QPT_RC || type == IBV_QPT_UC ||
+		       type == IBV_QPT_UD || type == IBV_QPT_XRC_SEND ||
+		       type == IBV_QPT_XRC_RECV;
+	default:
+		return false;
+	}
+}
+
+int rcm_id_make(struct rdma_event_channel *channel, struct rdma_cm_id **pub,
+		void *context, enum rdma_port_space ps, enum ibv_qp_type type)
 {
 	struct rcm_id *id;
 	int rc = rcm_session_start();
 
 	if (rc)
-		return rcm_fail(-rc);
-	if (ps != RDMA_PS_TCP && ps != RDMA_PS_IB)
-		return rcm_fail(EOPNOTSUPP);
-	id = rcm_id_create(channel, context, ps, IBV_QPT_RC);
+		return rc;
+	if (!fits(ps, type))
+		return -EINVAL;
+	id = rcm_id_create(channel, context, ps, type);
 	if (!id)
-		return -1;
+		return -errno;
 	*pub = &id->pub;
 	return 0;
+}
+
+VB_EXPORT int rdma_create_id(struct rdma_event_channel *channel,
+			     struct rdma_cm_id **pub, void *context,
+			     enum rdma_port_space ps)
+{
+	bool ud = ps == RDMA_PS_UDP || ps == RDMA_PS_IPOIB;
+	int rc = rcm_id_make(channel, pub, context, ps,
+			     ud ? IBV_QPT_UD : IBV_QPT_RC);
+
+	return rc ? rcm_fail(-rc) : 0;
 }
 
 VB_EXPORT int rdma_destroy_id(struct rdma_cm_id *pub)
@@ -103,6 +134,7 @@ VB_EXPORT int rdma_destroy_id(struct rdma_cm_id *pub)
 		(void)rdma_ack_cm_event(pub->event);
 	rcm_id_leave(id);
 	rcm_event_forget(id);
+	rcm_groups_forget(id);
 	if (id->in_broker)
 		(void)!rcm_session_tell(&m);
 	if (id->sync)
@@ -190,6 +222,9 @@ static void put_qp(struct vb_ipc_cm *m, struct rcm_id *id,
 	m->rnr_retry = VB_MIN(p->rnr_retry_count, MOST_RETRIES);
 	m->responder_resources = id->responder_resources;
 	m->initiator_depth = id->initiator_depth;
+	m->qkey = RCM_QKEY;
+	m->vendor_id = id->ece.vendor_id;
+	m->vendor_options = id->ece.options;
 }
 
 VB_EXPORT int rdma_connect(struct rdma_cm_id *pub,
@@ -213,7 +248,8 @@ VB_EXPORT int rdma_connect(struct rdma_cm_id *pub,
 	m.retry_count = VB_MIN(p->retry_count, MOST_RETRIES);
 	id->way.retry_count = m.retry_count;
 	rc = put_private(&m, p->private_data, p->private_data_len,
-			 MOST_PRIVATE_REQ);
+			 rcm_is_ud(id) ? MOST_PRIVATE_SIDR_REQ
+				       : MOST_PRIVATE_REQ);
 	if (rc == 0)
 		rc = rcm_session_tell(&m);
 	if (rc)
@@ -239,7 +275,8 @@ VB_EXPORT int rdma_accept(struct rdma_cm_id *pub, struct rdma_conn_param *param)
 		      id->device->max_depth);
 	put_qp(&m, id, p);
 	rc = put_private(&m, p->private_data, p->private_data_len,
-			 MOST_PRIVATE_REP);
+			 rcm_is_ud(id) ? MOST_PRIVATE_SIDR_REP
+				       : MOST_PRIVATE_REP);
 	if (rc == 0 && pub->qp)
 		rc = rcm_qp_connect(id);
 	if (rc == 0)
@@ -248,22 +285,58 @@ VB_EXPORT int rdma_accept(struct rdma_cm_id *pub, struct rdma_conn_param *param)
 		rcm_qp_fail(id);
 		return rcm_fail(-rc);
 	}
-	return rcm_event_complete(id);
+	/* Nothing more comes of a datagram's answer. */
+	return rcm_is_ud(id) ? 0 : rcm_event_complete(id);
 }
 
-VB_EXPORT int rdma_reject(struct rdma_cm_id *pub, const void *private_data,
-			  uint8_t private_data_len)
+static int reject(struct rdma_cm_id *pub, const void *private_data,
+		  uint8_t private_data_len, int reason)
 {
 	struct rcm_id *id = rcm_id_of(pub);
 	struct vb_ipc_cm m = rcm_message(id, IPC_CM_REJECT);
 	int rc = put_private(&m, private_data, private_data_len,
-			     MOST_PRIVATE_REJ);
+			     rcm_is_ud(id) ? MOST_PRIVATE_SIDR_REP
+					   : MOST_PRIVATE_REJ);
 
+	m.status = reason;
 	if (id->state != RCM_CONNECTING)
 		rc = -EINVAL;
 	if (rc == 0)
 		rc = rcm_session_tell(&m);
 	return rc ? rcm_fail(-rc) : 0;
+}
+
+VB_EXPORT int rdma_reject(struct rdma_cm_id *id, const void *private_data,
+			  uint8_t private_data_len)
+{
+	return reject(id, private_data, private_data_len, 0);
+}
+
+VB_EXPORT int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data,
+			      uint8_t private_data_len)
+{
+	return reject(id, private_data, private_data_len, REJECT_ECE);
+}
+
+/* Ours is for a queue pair that the program makes itself. */
+VB_EXPORT int rdma_set_local_ece(struct rdma_cm_id *pub, struct ibv_ece *ece)
+{
+	if (!pub || pub->qp || !ece || ece->vendor_id > PSN_MASK)
+		return rcm_fail(EINVAL);
+	rcm_id_of(pub)->ece = *ece;
+	return 0;
+}
+
+VB_EXPORT int rdma_get_remote_ece(struct rdma_cm_id *pub, struct ibv_ece *ece)
+{
+	const struct rcm_id *id = rcm_id_of(pub);
+
+	if (!pub || pub->qp || !ece)
+		return rcm_fail(EINVAL);
+	ece->vendor_id = id->peer.vendor_id;
+	ece->options = id->peer.vendor_options;
+	ece->comp_mask = 0;
+	return 0;
 }
 
 static int tell_plain(struct rcm_id *id, enum vb_ipc_cm_kind kind)
@@ -295,6 +368,8 @@ VB_EXPORT int rdma_disconnect(struct rdma_cm_id *pub)
 	if (id->state != RCM_CONNECTING)
 		return rcm_fail(EINVAL);
 	rcm_qp_fail(id);
+	if (rcm_is_ud(id)) /* there is no connection to end */
+		return 0;
 	if (tell_plain(id, IPC_CM_DISCONNECT))
 		return -1;
 	return rcm_event_complete(id);

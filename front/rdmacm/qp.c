@@ -2,6 +2,7 @@
 /* Queue pairs of ids, and the moves that connecting them takes. */
 #include "front/rdmacm/rdmacm.h"
 
+#include <rdma/rdma_verbs.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,32 @@ static void fill_init(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 }
 
+/* Of datagrams there is nothing to negotiate. */
+static void fill_datagram(const struct rcm_id *id, struct ibv_qp_attr *a,
+			  int *mask)
+{
+	*mask = IBV_QP_STATE;
+	if (a->qp_state == IBV_QPS_INIT)
+		*mask |= IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
+	if (a->qp_state == IBV_QPS_RTS)
+		*mask |= IBV_QP_SQ_PSN;
+	a->port_num = 1;
+	a->qkey = RCM_QKEY;
+}
+
+void rcm_fill_ah(const struct rcm_id *id, struct ibv_ah_attr *ah,
+		 const struct vb_gid *dgid)
+{
+	memset(ah, 0, sizeof(*ah));
+	ah->is_global = 1;
+	ah->port_num = 1;
+	memcpy(ah->grh.dgid.raw, dgid->raw, sizeof(ah->grh.dgid.raw));
+	ah->grh.sgid_index = id->gid_index;
+	ah->grh.hop_limit = id->way.hop_limit;
+	ah->grh.traffic_class = id->way.tclass;
+	ah->grh.flow_label = id->way.flow_label;
+}
+
 static void fill_rtr(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 {
 	*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
@@ -28,13 +55,7 @@ static void fill_rtr(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 	a->dest_qp_num = id->peer.qpn;
 	a->rq_psn = id->peer.psn;
 	a->max_dest_rd_atomic = id->responder_resources;
-	a->ah_attr.is_global = 1;
-	a->ah_attr.port_num = 1;
-	memcpy(a->ah_attr.grh.dgid.raw, id->way.dst.raw, 16);
-	a->ah_attr.grh.sgid_index = id->gid_index;
-	a->ah_attr.grh.hop_limit = id->way.hop_limit;
-	a->ah_attr.grh.traffic_class = id->way.tclass;
-	a->ah_attr.grh.flow_label = id->way.flow_label;
+	rcm_fill_ah(id, &a->ah_attr, &id->way.dst);
 }
 
 static void fill_rts(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
@@ -59,7 +80,13 @@ VB_EXPORT int rdma_init_qp_attr(struct rdma_cm_id *pub, struct ibv_qp_attr *a,
 	to = a->qp_state;
 	memset(a, 0, sizeof(*a));
 	a->qp_state = to;
-	if (!id->device || (to != IBV_QPS_INIT && id->state != RCM_CONNECTING))
+	if (!id->device)
+		return rcm_fail(EINVAL);
+	if (rcm_is_ud(id)) {
+		fill_datagram(id, a, mask);
+		return 0;
+	}
+	if (to != IBV_QPS_INIT && id->state != RCM_CONNECTING)
 		return rcm_fail(EINVAL);
 	switch (to) {
 	case IBV_QPS_INIT:
@@ -90,7 +117,13 @@ static int move(struct rcm_id *id, enum ibv_qp_state to)
 
 int rcm_qp_init(struct rcm_id *id)
 {
-	return move(id, IBV_QPS_INIT);
+	int rc = move(id, IBV_QPS_INIT);
+
+	if (rc == 0 && rcm_is_ud(id))
+		rc = move(id, IBV_QPS_RTR);
+	if (rc == 0 && rcm_is_ud(id))
+		rc = move(id, IBV_QPS_RTS);
+	return rc;
 }
 
 static uint8_t least(uint8_t wanted, uint8_t limit)
@@ -105,6 +138,8 @@ int rcm_qp_connect(struct rcm_id *id)
 						   IBV_QPS_RTS };
 	int rc = 0;
 
+	if (rcm_is_ud(id))
+		return 0;
 	if (!(id->number & VB_IPC_CM_INCOMING)) {
 		id->responder_resources = least(id->peer.responder_resources,
 						id->device->max_resources);
@@ -231,4 +266,88 @@ VB_EXPORT void rdma_destroy_qp(struct rdma_cm_id *pub)
 	pub->qp = NULL;
 	if (id->made_qp_cqs)
 		drop_cqs(id);
+}
+
+/* Shared receive queues of ids. */
+
+/* The queue that an XRC domain's completions go to. */
+static int prepare_xrc(struct rcm_id *id, struct ibv_srq_init_attr_ex *a)
+{
+	if (!(a->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !a->xrcd)
+		return -EINVAL;
+	if (a->comp_mask & IBV_SRQ_INIT_ATTR_CQ && a->cq)
+		return 0;
+	if (make_cq(id, a->attr.max_wr, &id->pub.recv_cq_channel,
+		    &id->pub.recv_cq))
+		return -errno;
+	id->made_srq_cq = true;
+	a->cq = id->pub.recv_cq;
+	a->comp_mask |= IBV_SRQ_INIT_ATTR_CQ;
+	return 0;
+}
+
+VB_EXPORT int rdma_create_srq_ex(struct rdma_cm_id *pub,
+				 struct ibv_srq_init_attr_ex *attr)
+{
+	struct rcm_id *id = rcm_id_of(pub);
+	int rc = 0;
+
+	if (!attr || pub->srq || !id->device)
+		return rcm_fail(EINVAL);
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd) {
+		attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
+		attr->pd = pub->pd;
+	}
+	if (!attr->pd || attr->pd->context != pub->verbs)
+		return rcm_fail(EINVAL);
+	if (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE &&
+	    attr->srq_type == IBV_SRQT_XRC)
+		rc = prepare_xrc(id, attr);
+	if (rc == 0) {
+		pub->srq = ibv_create_srq_ex(pub->verbs, attr);
+		rc = pub->srq ? 0 : -errno;
+	}
+	if (rc) {
+		rdma_destroy_srq(pub);
+		return rcm_fail(-rc);
+	}
+	pub->pd = attr->pd;
+	return 0;
+}
+
+VB_EXPORT int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd,
+			      struct ibv_srq_init_attr *attr)
+{
+	struct ibv_srq_init_attr_ex ex = { .comp_mask = IBV_SRQ_INIT_ATTR_PD,
+					   .pd = pd ? pd : id->pd };
+
+	if (!attr)
+		return rcm_fail(EINVAL);
+	ex.srq_context = attr->srq_context;
+	ex.attr = attr->attr;
+	if (id->qp_type == IBV_QPT_XRC_RECV || id->qp_type == IBV_QPT_XRC_SEND)
+		ex.srq_type = IBV_SRQT_XRC;
+	else
+		ex.srq_type = IBV_SRQT_BASIC;
+	ex.comp_mask |= IBV_SRQ_INIT_ATTR_TYPE;
+	if (rdma_create_srq_ex(id, &ex))
+		return -1;
+	attr->attr = ex.attr;
+	return 0;
+}
+
+VB_EXPORT void rdma_destroy_srq(struct rdma_cm_id *pub)
+{
+	struct rcm_id *id = rcm_id_of(pub);
+
+	if (pub->srq)
+		ibv_destroy_srq(pub->srq);
+	pub->srq = NULL;
+	if (!id->made_srq_cq)
+		return;
+	ibv_destroy_cq(pub->recv_cq);
+	ibv_destroy_comp_channel(pub->recv_cq_channel);
+	pub->recv_cq = NULL;
+	pub->recv_cq_channel = NULL;
+	id->made_srq_cq = false;
 }

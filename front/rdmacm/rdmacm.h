@@ -55,11 +55,13 @@ struct rcm_id {
 	uint16_t port;
 	uint8_t flags, tos, ack_timeout;
 	uint8_t gid_index;
+	struct ibv_ece ece; /* ours */
 	uint8_t responder_resources, initiator_depth;
 	uint32_t psn;	       /* ours */
 	struct vb_ipc_cm way;  /* addresses, as the broker is told */
 	struct vb_ipc_cm peer; /* what a REQ or REP said */
-	bool made_qp_cqs;
+	bool made_qp_cqs, made_srq_cq;
+	struct rcm_group *groups; /* joined; rcm.lock */
 	/* rcm.lock */
 	struct rcm_id *next;
 	unsigned delivered, acked;
@@ -82,6 +84,14 @@ struct rcm {
 	unsigned device_count;
 };
 extern struct rcm rcm;
+
+/* What rdma_cm's datagrams have (IBA leaves it open, and Linux settles it). */
+#define RCM_QKEY RDMA_UDP_QKEY
+
+static inline bool rcm_is_ud(const struct rcm_id *id)
+{
+	return id->pub.qp_type == IBV_QPT_UD;
+}
 
 static inline struct rcm_id *rcm_id_of(struct rdma_cm_id *id)
 {
@@ -106,12 +116,17 @@ void rcm_event_arrived(const struct vb_ipc_cm *m);
 /* @status: 0 or -errno; the id's own news. -errno */
 int rcm_event_local(struct rcm_id *id, enum rdma_cm_event_type what,
 		    int status);
+/* As that, with a group's way. */
+int rcm_event_group(struct rcm_id *id, const struct rdma_ud_param *ud);
 void rcm_event_forget(struct rcm_id *id);
 void rcm_event_move(struct rcm_id *id, struct rcm_channel *to);
 /* Synchronous ids wait for what they asked; others return. */
 int rcm_event_complete(struct rcm_id *id);
 
 /* id.c */
+/* -EINVAL: no such port space, or not for such queue pairs. */
+int rcm_id_make(struct rdma_event_channel *channel, struct rdma_cm_id **pub,
+		void *context, enum rdma_port_space ps, enum ibv_qp_type type);
 struct rcm_id *rcm_id_create(struct rdma_event_channel *channel, void *context,
 			     enum rdma_port_space ps, enum ibv_qp_type type);
 struct rcm_id *rcm_id_find(uint32_t number); /* with rcm.lock */
@@ -128,7 +143,15 @@ socklen_t rcm_address_bytes(const struct sockaddr *a);
 int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src);
 int rcm_bind(struct rcm_id *id, const struct sockaddr *a);
 
+/* mcast.c */
+/* The program takes the news: joined, or -errno. */
+int rcm_group_joined(struct rcm_id *id, const struct ibv_ah_attr *ah);
+void rcm_groups_forget(struct rcm_id *id);
+
 /* qp.c */
+/* The way to the peer, or, @dgid, to a group. */
+void rcm_fill_ah(const struct rcm_id *id, struct ibv_ah_attr *ah,
+		 const struct vb_gid *dgid);
 int rcm_qp_init(struct rcm_id *id);
 int rcm_qp_connect(struct rcm_id *id);
 void rcm_qp_fail(struct rcm_id *id);

@@ -168,12 +168,28 @@ int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src)
 	return -ENODEV;
 }
 
+static uint8_t type_of(const struct rcm_id *id)
+{
+	switch (id->pub.qp_type) {
+	case IBV_QPT_UD:
+		return IPC_CM_UD;
+	case IBV_QPT_UC:
+		return IPC_CM_UC;
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return IPC_CM_XRC;
+	default:
+		return IPC_CM_RC;
+	}
+}
+
 int rcm_bind(struct rcm_id *id, const struct sockaddr *a)
 {
 	struct vb_ipc_cm m = rcm_message(id, IPC_CM_BIND), answer;
 	int rc;
 
 	m.space = (uint16_t)id->pub.ps;
+	m.type = type_of(id);
 	m.src = rcm_gid_of(a);
 	m.src_port = port_of(a);
 	m.flags = id->flags;
@@ -195,7 +211,7 @@ VB_EXPORT int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
 	int rc;
 
 	if (rcm_address_bytes(addr) == 0)
-		return rcm_fail(addr->sa_family == AF_IB ? EOPNOTSUPP : EINVAL);
+		return rcm_fail(addr->sa_family == AF_IB ? ENODEV : EINVAL);
 	if (id->state != RCM_NEW)
 		return rcm_fail(EINVAL);
 	gid = rcm_gid_of(addr);
@@ -287,7 +303,7 @@ VB_EXPORT int rdma_resolve_addr(struct rdma_cm_id *pub,
 
 	if (!dst_addr || rcm_address_bytes(dst_addr) == 0)
 		return rcm_fail(dst_addr && dst_addr->sa_family == AF_IB
-					? EOPNOTSUPP
+					? ENODEV
 					: EINVAL);
 	if (id->state != RCM_NEW && id->state != RCM_BOUND)
 		return rcm_fail(EINVAL);

@@ -218,12 +218,200 @@ static void passive__gives_up(void **state)
 
 static void passive__refuses(void **state)
 {
-	refuse_with = CM_REJ_INVALID_SERVICE_ID;
+	refuse_with = CM_REJ_NO_RESOURCES;
 	request(PEER_ID, PEER_QPN);
 	expect_sent(CM_REJ);
-	assert_int_equal(sent.answer.reason, CM_REJ_INVALID_SERVICE_ID);
+	assert_int_equal(sent.answer.reason, CM_REJ_NO_RESOURCES);
 	assert_int_equal(sent.remote_id, PEER_ID);
 	assert_int_equal(vb_cm_busy(cm), 0);
+}
+
+static void held__nobody_comes(void **state)
+{
+	refuse_with = CM_REJ_INVALID_SERVICE_ID;
+	request(PEER_ID, PEER_QPN);
+	assert_int_equal(sent_count, 0);
+	request(PEER_ID, PEER_QPN); /* again: it waits already */
+	assert_int_equal(sent_count, 0);
+	assert_int_equal(requests, 1);
+	vb_cm_listens(cm);
+	assert_int_equal(requests, 2);
+	assert_true(vb_cm_deadline(cm) - now <= VB_SEC / 2);
+	run_timer();
+	expect_sent(CM_REJ);
+	assert_int_equal(sent.answer.reason, CM_REJ_INVALID_SERVICE_ID);
+	assert_int_equal(sent.answer.message, CM_ANSWERS_REQ);
+	assert_int_equal(vb_cm_busy(cm), 0);
+	assert_int_equal(vb_cm_deadline(cm), VB_NEVER);
+}
+
+static void held__somebody_comes(void **state)
+{
+	refuse_with = CM_REJ_INVALID_SERVICE_ID;
+	request(PEER_ID, PEER_QPN);
+	request(PEER_ID + 1, PEER_QPN + 1);
+	refuse_with = 0;
+	vb_cm_listens(cm);
+	assert_int_equal(requests, 4);
+	assert_int_equal(vb_cm_deadline(cm), VB_NEVER);
+	vb_cm_listens(cm);
+	assert_int_equal(requests, 4);
+	conn = NULL; /* both are ended with the machine */
+}
+
+static void held__the_peer_gives_up(void **state)
+{
+	struct vb_cm_msg m = { .attr = CM_REJ, .tid = 9, .local_id = PEER_ID };
+
+	refuse_with = CM_REJ_INVALID_SERVICE_ID;
+	request(PEER_ID, PEER_QPN);
+	m.answer.reason = CM_REJ_TIMEOUT;
+	m.answer.info_bytes = 8;
+	vb_store_be(m.answer.info, PEER_GUID, 8);
+	deliver(&m);
+	assert_int_equal(vb_cm_busy(cm), 0);
+	assert_int_equal(vb_cm_deadline(cm), VB_NEVER);
+	vb_cm_listens(cm);
+	assert_int_equal(requests, 1);
+}
+
+/* A bounded number, and one peer has not all of it. */
+static void held__are_few(void **state)
+{
+	unsigned held[2] = { 0, 0 };
+
+	refuse_with = CM_REJ_INVALID_SERVICE_ID;
+	for (unsigned peer = 0; peer < 2; peer++) {
+		path.dgid.raw[0] = (uint8_t)peer;
+		for (unsigned i = 0; i < 500; i++) {
+			request(PEER_ID + 1000 * peer + i,
+				PEER_QPN + 1000 * peer + i);
+			held[peer] += sent_count == 0;
+		}
+	}
+	assert_in_range(held[0], 1, 499);
+	assert_int_equal(held[0], held[1]);
+}
+
+static void look_up(uint32_t id)
+{
+	struct vb_cm_msg m = { .attr = CM_SIDR_REQ, .tid = 9, .local_id = id };
+
+	m.sidr.service_id = 0x01110005;
+	deliver(&m);
+}
+
+static void answer_it(void)
+{
+	struct vb_cm_msg rep = { 0 };
+
+	rep.sidr.qpn = OUR_QPN;
+	rep.sidr.qkey = 0x01234567;
+	rep.private_data[0] = 'x';
+	sent_count = 0;
+	assert_int_equal(vb_cm_answer(conn, &rep, now), 0);
+	expect_sent(CM_SIDR_REP);
+}
+
+static void sidr__answers_and_repeats_its_answer(void **state)
+{
+	look_up(PEER_ID);
+	assert_int_equal(requests, 1);
+	assert_int_equal(sent_count, 0);
+	look_up(PEER_ID);
+	assert_int_equal(requests, 1);
+	assert_int_equal(sent_count, 0);
+	answer_it();
+	assert_int_equal(sent.local_id, PEER_ID);
+	assert_int_equal(sent.tid, 9);
+	assert_int_equal(sent.sidr.qpn, OUR_QPN);
+	look_up(PEER_ID);
+	expect_sent(CM_SIDR_REP);
+	assert_int_equal(sent.private_data[0], 'x');
+	assert_int_equal(vb_cm_busy(cm), 0);
+	run_timer();
+	assert_int_equal(happened, -1);
+	look_up(PEER_ID); /* forgotten: a new one */
+	assert_int_equal(requests, 2);
+}
+
+static void sidr__refuses(void **state)
+{
+	look_up(PEER_ID);
+	assert_int_equal(vb_cm_reject(conn, CM_REJ_CONSUMER, "no", 2), 0);
+	expect_sent(CM_SIDR_REP);
+	assert_int_equal(sent.sidr.status, CM_SIDR_REJECTED);
+	assert_memory_equal(sent.private_data, "no", 2);
+	vb_cm_release(conn, now);
+	refuse_with = CM_REJ_INVALID_SERVICE_ID;
+	look_up(PEER_ID + 1);
+	assert_int_equal(sent_count, 0);
+	run_timer();
+	expect_sent(CM_SIDR_REP);
+	assert_int_equal(sent.sidr.status, CM_SIDR_UNSUPPORTED);
+	assert_int_equal(vb_cm_busy(cm), 0);
+}
+
+static void sidr__owner_dies(void **state)
+{
+	look_up(PEER_ID);
+	sent_count = 0;
+	vb_cm_release(conn, now);
+	expect_sent(CM_SIDR_REP);
+	assert_int_equal(sent.sidr.status, CM_SIDR_REJECTED);
+	look_up(PEER_ID);
+	answer_it();
+	sent_count = 0;
+	vb_cm_release(conn, now);
+	assert_int_equal(sent_count, 0);
+	look_up(PEER_ID);
+	expect_sent(CM_SIDR_REP);
+	run_timer();
+	assert_int_equal(vb_cm_deadline(cm), VB_NEVER);
+}
+
+static void look_it_up(void)
+{
+	struct vb_cm_msg m = { .attr = CM_SIDR_REQ };
+
+	m.sidr.service_id = 0x01110005;
+	sent_count = 0;
+	assert_int_equal(vb_cm_look_up(cm, &m, &path, &owner, now, &conn), 0);
+	expect_sent(CM_SIDR_REQ);
+}
+
+static void sidr__asks_again_and_gives_up(void **state)
+{
+	look_it_up();
+	for (unsigned i = 0; i < VB_CM_RETRIES; i++) {
+		run_timer();
+		expect_sent(CM_SIDR_REQ);
+	}
+	run_timer();
+	assert_int_equal(sent_count, 0);
+	assert_int_equal(happened, CM_IS_UNREACHABLE);
+	vb_cm_release(conn, now);
+	assert_int_equal(vb_cm_busy(cm), 0);
+}
+
+static void sidr__is_answered_once(void **state)
+{
+	struct vb_cm_msg m = { .attr = CM_SIDR_REP };
+
+	look_it_up();
+	m.local_id = sent.local_id;
+	m.tid = sent.tid + 1; /* another's */
+	deliver(&m);
+	assert_int_equal(happened, -1);
+	m.tid = sent.tid;
+	deliver(&m);
+	assert_int_equal(happened, CM_HAS_ADDRESS);
+	deliver(&m);
+	assert_int_equal(happened, -1);
+	assert_int_equal(vb_cm_answer(conn, &m, now), -EINVAL);
+	vb_cm_release(conn, now);
+	deliver(&m);
+	assert_int_equal(happened, -1);
 }
 
 static void passive__hears_that_the_peer_gave_up(void **state)
@@ -406,6 +594,15 @@ int main(void)
 		TEST(passive__asks_patience_then_repeats_its_reply),
 		TEST(passive__gives_up),
 		TEST(passive__refuses),
+		TEST(held__nobody_comes),
+		TEST(held__somebody_comes),
+		TEST(held__the_peer_gives_up),
+		TEST(held__are_few),
+		TEST(sidr__answers_and_repeats_its_answer),
+		TEST(sidr__refuses),
+		TEST(sidr__owner_dies),
+		TEST(sidr__asks_again_and_gives_up),
+		TEST(sidr__is_answered_once),
 		TEST(passive__hears_that_the_peer_gave_up),
 		TEST(active__repeats_and_gives_up),
 		TEST(active__is_patient_when_asked),

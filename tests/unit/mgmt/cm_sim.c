@@ -30,6 +30,7 @@ struct end {
 	struct vb_cm_conn *conn;
 	unsigned side;
 	enum told told;
+	uint64_t service; /* that was asked for */
 };
 
 struct mail {
@@ -44,7 +45,7 @@ static struct vb_cm *side[2];
 static struct vb_gid gid[2] = { { { 1 } }, { { 2 } } };
 static struct end ends[ENDS];
 static struct mail flying[FLYING];
-static unsigned in_flight, ups;
+static unsigned in_flight, ups, answers, damaged;
 static vb_time now;
 static bool quiet;
 
@@ -79,7 +80,7 @@ static void put_in_flight(unsigned to, const struct vb_mad_path *path,
 	m->path =
 		(struct vb_mad_path){ .sgid = path->dgid, .dgid = path->sgid };
 	memcpy(m->mad, mad, VB_MAD_BYTES);
-	if (maybe(DAMAGE))
+	if (maybe(DAMAGE) && ++damaged)
 		m->mad[dice() % VB_MAD_BYTES] ^= (uint8_t)(1 + dice() % 255);
 }
 
@@ -110,9 +111,21 @@ static unsigned on_request(void *arg, struct vb_cm_conn *c,
 
 	if (quiet || !e)
 		return CM_REJ_NO_RESOURCES;
+	if (maybe(2000)) /* nobody listens; somebody may, a moment later */
+		return CM_REJ_INVALID_SERVICE_ID;
 	*e = (struct end){ c, (unsigned)(size_t)arg, TOLD_NOTHING };
+	e->service = req->sidr.service_id;
 	c->owner = e;
 	return 0;
+}
+
+/* Whoever is asked says the double of what it was asked for. */
+static void check_address(const struct vb_cm_msg *m)
+{
+	if (m->sidr.qkey != m->sidr.service_id * 2)
+		MUST(damaged > 0);
+	else
+		answers++;
 }
 
 /* What may follow what. */
@@ -149,6 +162,13 @@ static void on_happen(void *arg, struct vb_cm_conn *c,
 		MUST(e->told == TOLD_DOWN);
 		e->told = TOLD_OVER;
 		break;
+	case CM_HAS_ADDRESS:
+		MUST(e->told == TOLD_NOTHING && c->sidr && !c->passive);
+		MUST(m->sidr.status <= CM_SIDR_REJECTED);
+		if (m->sidr.status == CM_SIDR_OK)
+			check_address(m);
+		e->told = TOLD_DOWN;
+		break;
 	}
 }
 
@@ -170,6 +190,20 @@ static void connect_one(unsigned from)
 	MUST(vb_cm_connect(side[from], &req, &path, e, now, &e->conn) == 0);
 }
 
+static void look_up_one(unsigned from)
+{
+	const struct vb_mad_path path = { .sgid = gid[from],
+					  .dgid = gid[!from] };
+	struct vb_cm_msg req = { .attr = CM_SIDR_REQ };
+	struct end *e = free_end();
+
+	if (!e)
+		return;
+	req.sidr.service_id = dice() % 1000;
+	*e = (struct end){ .side = from };
+	MUST(vb_cm_look_up(side[from], &req, &path, e, now, &e->conn) == 0);
+}
+
 static void release(struct end *e)
 {
 	struct vb_cm_conn *c = e->conn;
@@ -178,12 +212,28 @@ static void release(struct end *e)
 	vb_cm_release(c, now);
 }
 
+static void answer_look_up(struct end *e)
+{
+	struct vb_cm_msg rep = { 0 };
+
+	rep.sidr.service_id = e->service;
+	rep.sidr.qkey = (uint32_t)e->service * 2;
+	if (maybe(1500))
+		MUST(vb_cm_reject(e->conn, CM_REJ_CONSUMER, "no", 2) == 0);
+	else
+		MUST(vb_cm_answer(e->conn, &rep, now) == 0);
+}
+
 static void answer(struct end *e)
 {
 	struct vb_cm_msg rep = { .attr = CM_REP };
 
 	rep.rep.qpn = dice() % 64;
 	rep.rep.ca_guid = e->side + 1;
+	if (e->conn->state == CM_SIDR_RCVD) {
+		answer_look_up(e);
+		return;
+	}
 	if (maybe(1500))
 		MUST(vb_cm_reject(e->conn, CM_REJ_CONSUMER, "no", 2) == 0);
 	else if (e->conn->state == CM_REQ_RCVD)
@@ -198,7 +248,7 @@ static void act(struct end *e)
 
 	if (quiet || s == CM_CLOSED || maybe(300))
 		release(e);
-	else if (s == CM_REQ_RCVD || s == CM_REP_RCVD)
+	else if (s == CM_REQ_RCVD || s == CM_REP_RCVD || s == CM_SIDR_RCVD)
 		answer(e);
 	else if (s == CM_ESTABLISHED && maybe(3000))
 		MUST(vb_cm_disconnect(e->conn, now) == 0);
@@ -226,6 +276,9 @@ static void step(void)
 	vb_cm_tick(side[1], now);
 	if (!quiet && maybe(3000))
 		connect_one(dice() % 2);
+	if (!quiet && maybe(1000))
+		look_up_one(dice() % 2);
+	vb_cm_listens(side[dice() % 2]);
 	for (unsigned i = 0; i < ENDS; i++)
 		if (ends[i].conn && maybe(quiet ? 10000 : 2000))
 			act(&ends[i]);
@@ -281,7 +334,7 @@ int main(int argc, char **argv)
 	}
 	for (uint64_t s = first; s < first + count; s++)
 		play(s);
-	printf("%llu runs, %u connections up\n", (unsigned long long)count,
-	       ups);
-	return count > 10 && ups < 100;
+	printf("%llu runs, %u connections up, %u looked up\n",
+	       (unsigned long long)count, ups, answers);
+	return count > 10 && (ups < 100 || answers < 100);
 }

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Connections by two numbers: ours, which the peer repeats in every message
+ * after the first, and the peer's (CA GUID and number, CA GUID and queue
+ * pair), by which a REQ is known that came before.
+ */
+#include <stdlib.h>
+
+#include "mgmt/cm_inside.h"
+
+#define INDEX_BITS   17
+#define LONGEST_CODE 24
+
+_Static_assert(VB_CM_MAX_CONNS == 1u << INDEX_BITS, "a number has its bits");
+
+/* As Linux reckons: a power of two of milliseconds. */
+vb_time vb_cm_code_ns(unsigned code)
+{
+	code = VB_MIN(code, LONGEST_CODE);
+	return VB_MSEC << (code > 8 ? code - 8 : 0);
+}
+
+static bool is_busy(enum vb_cm_state state)
+{
+	return state != CM_CLOSED && state != CM_TIMEWAIT &&
+	       state != CM_SIDR_DONE;
+}
+
+void vb_cm_enter(struct vb_cm_conn *c, enum vb_cm_state to)
+{
+	c->cm->busy += is_busy(to);
+	c->cm->busy -= is_busy(c->state);
+	c->state = to;
+}
+
+static unsigned bucket(uint64_t guid, uint32_t number)
+{
+	return (unsigned)(((guid ^ guid >> 32) * 0x9e3779b1u ^
+			   number * 0x85ebca6bu) >>
+				  7 &
+			  (VB_CM_BUCKETS - 1));
+}
+
+/* Two chains of the same shape. */
+void vb_cm_link(struct vb_cm_conn *c)
+{
+	struct vb_cm_conn **id =
+		&c->cm->by_id[bucket(c->remote_guid, c->remote_id)];
+	struct vb_cm_conn **qpn =
+		&c->cm->by_qpn[bucket(c->remote_guid, c->remote_qpn)];
+
+	c->next_by_id = *id;
+	*id = c;
+	if (c->sidr) /* has no queue pair, as far as we know */
+		return;
+	c->next_by_qpn = *qpn;
+	*qpn = c;
+}
+
+void vb_cm_unlink(struct vb_cm_conn *c)
+{
+	struct vb_cm_conn **p =
+		&c->cm->by_id[bucket(c->remote_guid, c->remote_id)];
+
+	while (*p && *p != c)
+		p = &(*p)->next_by_id;
+	if (*p)
+		*p = c->next_by_id;
+	if (c->sidr)
+		return;
+	p = &c->cm->by_qpn[bucket(c->remote_guid, c->remote_qpn)];
+	while (*p && *p != c)
+		p = &(*p)->next_by_qpn;
+	if (*p)
+		*p = c->next_by_qpn;
+}
+
+struct vb_cm_conn *vb_cm_find_peers(struct vb_cm *cm, uint64_t guid,
+				    uint32_t id)
+{
+	struct vb_cm_conn *c = cm->by_id[bucket(guid, id)];
+
+	while (c &&
+	       !(c->passive && c->remote_guid == guid && c->remote_id == id))
+		c = c->next_by_id;
+	return c;
+}
+
+/*
+ * Not those in time wait: a peer that uses a number again so soon drew it by
+ * chance, as several programs of one adapter may, and its packets are told
+ * from late ones by their PSNs.
+ */
+struct vb_cm_conn *vb_cm_find_qpn(struct vb_cm *cm, uint64_t guid, uint32_t qpn)
+{
+	struct vb_cm_conn *c = cm->by_qpn[bucket(guid, qpn)];
+
+	while (c && !(c->remote_guid == guid && c->remote_qpn == qpn &&
+		      c->state != CM_TIMEWAIT))
+		c = c->next_by_qpn;
+	return c;
+}
+
+bool vb_cm_is_on(const struct vb_cm_conn *c, const struct vb_mad_path *path)
+{
+	return vb_gid_equal(&c->path.dgid, &path->dgid) &&
+	       vb_gid_equal(&c->path.sgid, &path->sgid);
+}
+
+/* The connection that a peer means by our number, if it is that peer. */
+struct vb_cm_conn *vb_cm_find_ours(struct vb_cm *cm,
+				   const struct vb_mad_path *path,
+				   uint32_t local_id)
+{
+	uint32_t index = (local_id ^ cm->secret) & (VB_CM_MAX_CONNS - 1);
+	struct vb_cm_conn *c = vb_idtab_get(cm->ids, index);
+
+	return c && c->local_id == local_id && vb_cm_is_on(c, path) ? c : NULL;
+}
+
+struct vb_cm_conn *vb_cm_make(struct vb_cm *cm, const struct vb_mad_path *path)
+{
+	struct vb_cm_conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	if (vb_idtab_add(cm->ids, c, &c->index)) {
+		free(c);
+		return NULL;
+	}
+	c->cm = cm;
+	c->path = *path;
+	c->local_id = (cm->generation++ << INDEX_BITS | c->index) ^ cm->secret;
+	c->linger = vb_cm_code_ns(VB_CM_ACK_TIMEOUT);
+	vb_timer_init(&c->timer);
+	return c;
+}
+
+/* Without memory for a timer, a message is as good as lost: the peer's time
+ * runs out. */
+void vb_cm_set_timer(struct vb_cm_conn *c, vb_time at)
+{
+	if (vb_timer_set(&c->cm->timers, &c->timer, at))
+		vb_timer_cancel(&c->cm->timers, &c->timer);
+}
+
+/* Its peer's numbers are free to be used again. */
+static void shut(struct vb_cm_conn *c)
+{
+	vb_cm_enter(c, CM_CLOSED);
+	vb_timer_cancel(&c->cm->timers, &c->timer);
+	vb_cm_unhold(c);
+	vb_cm_unlink(c);
+}
+
+void vb_cm_free(struct vb_cm_conn *c)
+{
+	shut(c);
+	vb_idtab_del(c->cm->ids, c->index);
+	free(c);
+}
+
+void vb_cm_close(struct vb_cm_conn *c)
+{
+	shut(c);
+	if (!c->owner)
+		vb_cm_free(c);
+}
+
+void vb_cm_send_mad(struct vb_cm_conn *c, const uint8_t mad[VB_MAD_BYTES])
+{
+	c->cm->ops.out.send(c->cm->ops.out.arg, &c->path, mad);
+}
+
+void vb_cm_send(struct vb_cm_conn *c, struct vb_cm_msg *m, uint64_t tid)
+{
+	uint8_t mad[VB_MAD_BYTES];
+
+	m->tid = tid;
+	m->local_id = c->local_id;
+	m->remote_id = c->remote_id;
+	vb_cm_put(mad, m);
+	vb_cm_send_mad(c, mad);
+}
+
+void vb_cm_send_until_answered(struct vb_cm_conn *c, struct vb_cm_msg *m,
+			       uint64_t tid, vb_time now)
+{
+	m->tid = tid;
+	m->local_id = c->local_id;
+	m->remote_id = c->remote_id;
+	vb_cm_put(c->mad, m);
+	c->tries_left = c->max_tries;
+	vb_cm_send_mad(c, c->mad);
+	vb_cm_set_timer(c, now + c->patience);
+}
+
+void vb_cm_tell(struct vb_cm_conn *c, enum vb_cm_happening what,
+		const struct vb_cm_msg *m)
+{
+	if (c->owner)
+		c->cm->ops.happen(c->cm->ops.arg, c, what, m);
+}
+
+void vb_cm_end(struct vb_cm_conn *c, enum vb_cm_happening what,
+	       const struct vb_cm_msg *m)
+{
+	shut(c);
+	if (c->owner)
+		vb_cm_tell(c, what, m);
+	else
+		vb_cm_free(c);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A request meets who listens. Programs that connect twice listen again only
+ * after they have accepted the first time (perftest -R), and where that took
+ * their adapter milliseconds nobody noticed. So a request for which nobody
+ * is there waits a little before it is refused: a bounded number, and of one
+ * peer not all of them.
+ */
+#include "mgmt/cm_inside.h"
+
+#define HOLD		(200 * VB_MSEC)
+#define MAX_HELD	256
+#define MAX_HELD_OF_ONE 64
+
+static bool has_room(struct vb_cm *cm, const struct vb_cm_conn *c)
+{
+	unsigned same = 0;
+
+	if (cm->held_count >= MAX_HELD)
+		return false;
+	for (const struct vb_cm_conn *h = cm->held; h; h = h->next_held)
+		same += vb_gid_equal(&h->path.dgid, &c->path.dgid);
+	return same < MAX_HELD_OF_ONE;
+}
+
+static void hold(struct vb_cm_conn *c, const struct vb_cm_msg *m, vb_time now)
+{
+	struct vb_cm *cm = c->cm;
+
+	vb_cm_enter(c, CM_HELD);
+	vb_cm_put(c->mad, m);
+	c->next_held = NULL;
+	*cm->last_held = c;
+	cm->last_held = &c->next_held;
+	cm->held_count++;
+	vb_cm_set_timer(c, now + HOLD);
+}
+
+void vb_cm_unhold(struct vb_cm_conn *c)
+{
+	struct vb_cm *cm = c->cm;
+	struct vb_cm_conn **at = &cm->held;
+
+	while (*at && *at != c)
+		at = &(*at)->next_held;
+	if (!*at)
+		return;
+	*at = c->next_held;
+	if (cm->last_held == &c->next_held)
+		cm->last_held = at;
+	cm->held_count--;
+}
+
+static void refuse(struct vb_cm_conn *c, unsigned reason)
+{
+	vb_cm_enter(c, c->sidr ? CM_SIDR_RCVD : CM_REQ_RCVD);
+	if (c->sidr)
+		vb_cm_sidr_refuse(c, reason, NULL, 0);
+	else
+		vb_cm_refuse_req(c, reason, NULL, 0);
+}
+
+void vb_cm_turn_away(struct vb_cm_conn *c)
+{
+	refuse(c, CM_REJ_INVALID_SERVICE_ID);
+}
+
+void vb_cm_introduce(struct vb_cm_conn *c, const struct vb_cm_msg *m,
+		     vb_time now)
+{
+	struct vb_cm *cm = c->cm;
+	unsigned reason;
+
+	vb_cm_enter(c, c->sidr ? CM_SIDR_RCVD : CM_REQ_RCVD);
+	reason = cm->ops.request(cm->ops.arg, c, m);
+	if (reason == CM_REJ_INVALID_SERVICE_ID && has_room(cm, c))
+		hold(c, m, now);
+	else if (reason)
+		refuse(c, reason);
+}
+
+/* Still nobody: it waits on, as long as it was to. */
+static void ask_again(struct vb_cm_conn *c)
+{
+	struct vb_cm *cm = c->cm;
+	struct vb_cm_msg m;
+	unsigned reason;
+
+	if (!vb_cm_get(c->mad, VB_MAD_BYTES, &m))
+		return;
+	vb_cm_enter(c, c->sidr ? CM_SIDR_RCVD : CM_REQ_RCVD);
+	reason = cm->ops.request(cm->ops.arg, c, &m);
+	if (reason == CM_REJ_INVALID_SERVICE_ID) {
+		vb_cm_enter(c, CM_HELD);
+		return;
+	}
+	vb_timer_cancel(&cm->timers, &c->timer);
+	vb_cm_unhold(c);
+	if (reason)
+		refuse(c, reason);
+}
+
+void vb_cm_listens(struct vb_cm *cm)
+{
+	struct vb_cm_conn *c, *next;
+
+	for (c = cm->held; c; c = next) {
+		next = c->next_held;
+		ask_again(c);
+	}
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Datagrams need no connection, only the other's queue pair and its key
+ * (IBA 12.11: service ID resolution). A request is known by its sender and
+ * its number; the answer to it is kept for a while, since it may be lost and
+ * the request come again.
+ */
+#include <errno.h>
+
+#include "mgmt/cm_inside.h"
+
+/* Two of the peer's repetitions, and some more. */
+#define KEEP_ANSWER (10 * VB_SEC)
+
+/* In place of an adapter's number, which a request does not have. */
+static uint64_t peer_of(const struct vb_mad_path *path)
+{
+	return vb_load_be(path->dgid.raw, 8) * 31 +
+	       vb_load_be(path->dgid.raw + 8, 8);
+}
+
+/* Asking. */
+
+int vb_cm_look_up(struct vb_cm *cm, struct vb_cm_msg *req,
+		  const struct vb_mad_path *path, void *owner, vb_time now,
+		  struct vb_cm_conn **conn)
+{
+	struct vb_cm_conn *c = vb_cm_make(cm, path);
+
+	if (!c)
+		return vb_idtab_used(cm->ids) == VB_CM_MAX_CONNS ? -EAGAIN
+								 : -ENOMEM;
+	c->owner = owner;
+	c->sidr = true;
+	c->tid = (uint64_t)c->local_id << 32 | cm->next_tid++;
+	c->max_tries = VB_CM_RETRIES;
+	c->patience = vb_cm_code_ns(VB_CM_TIMEOUT_CODE);
+	vb_cm_enter(c, CM_SIDR_SENT);
+	*conn = c;
+	vb_cm_send_until_answered(c, req, c->tid, now);
+	return 0;
+}
+
+void vb_cm_sidr_reply(struct vb_cm *cm, const struct vb_mad_path *path,
+		      const struct vb_cm_msg *m)
+{
+	struct vb_cm_conn *c = vb_cm_find_ours(cm, path, m->local_id);
+
+	if (c && c->state == CM_SIDR_SENT && m->tid == c->tid)
+		vb_cm_end(c, CM_HAS_ADDRESS, m);
+}
+
+/* Being asked. */
+
+void vb_cm_sidr_request(struct vb_cm *cm, const struct vb_mad_path *path,
+			const struct vb_cm_msg *m, vb_time now)
+{
+	uint64_t peer = peer_of(path);
+	struct vb_cm_conn *c = vb_cm_find_peers(cm, peer, m->local_id);
+
+	if (c) {
+		if (c->state == CM_SIDR_DONE && c->sidr && c->tid == m->tid &&
+		    vb_cm_is_on(c, path))
+			vb_cm_send_mad(c, c->mad);
+		return;
+	}
+	c = vb_cm_make(cm, path);
+	if (!c) /* as good as lost; the peer asks again */
+		return;
+	c->passive = c->sidr = true;
+	c->tid = m->tid;
+	c->remote_id = m->local_id;
+	c->remote_guid = peer;
+	vb_cm_link(c);
+	vb_cm_introduce(c, m, now);
+}
+
+static void put_reply(struct vb_cm_conn *c, struct vb_cm_msg *rep)
+{
+	rep->attr = CM_SIDR_REP;
+	rep->tid = c->tid;
+	rep->local_id = c->remote_id; /* one number, the peer's */
+	vb_cm_put(c->mad, rep);
+	vb_cm_send_mad(c, c->mad);
+}
+
+int vb_cm_answer(struct vb_cm_conn *c, struct vb_cm_msg *rep, vb_time now)
+{
+	if (c->state != CM_SIDR_RCVD)
+		return -EINVAL;
+	put_reply(c, rep);
+	vb_cm_enter(c, CM_SIDR_DONE);
+	vb_cm_set_timer(c, now + KEEP_ANSWER);
+	return 0;
+}
+
+void vb_cm_sidr_refuse(struct vb_cm_conn *c, unsigned reason, const void *data,
+		       unsigned bytes)
+{
+	struct vb_cm_msg rep = { 0 };
+
+	rep.sidr.status = reason == CM_REJ_INVALID_SERVICE_ID
+				  ? CM_SIDR_UNSUPPORTED
+				  : CM_SIDR_REJECTED;
+	if (bytes)
+		memcpy(rep.private_data, data,
+		       VB_MIN(bytes, vb_cm_private_bytes(CM_SIDR_REP)));
+	put_reply(c, &rep);
+	vb_cm_close(c);
+}
