@@ -21,7 +21,7 @@ client_of() {
 		on "$from" timeout -k 5 30 "$verbena" run -- "$@" \
 			</dev/null >"$work/client" 2>&1 && return
 		status=$?
-		grep -q REJECTED "$work/client" && kill -0 "$pid" || return $status
+		grep -Eq "REJECTED|UNREACHABLE" "$work/client" && kill -0 "$pid" || return $status
 		sleep "0.$tries"
 	done
 	return $status
@@ -77,12 +77,64 @@ everything() {
 		ucmatose -P ib -- ucmatose -s "$ip" -P ib
 	meet "rdma_client, $where" "$at" "$from" \
 		rdma_server -- rdma_client -s "$ip"
+	meet "rdma_xclient, $where" "$at" "$from" \
+		rdma_xserver -- rdma_xclient -s "$ip"
+	meet "udaddy, $where" "$at" "$from" \
+		udaddy -c 5 -C 20 -- udaddy -s "$ip" -c 5 -C 20
+	meet "udaddy, IPv6, $where" "$at" "$from" \
+		udaddy -b "$ip6" -- udaddy -s "$ip6"
 	SERVER_STAYS=yes meet "cmtime, 100 connections, $where" "$at" "$from" \
 		cmtime -c 100 -- cmtime -s "$ip" -c 100
 }
 
 everything a b "$HOST_A" "$HOST_A6" "two hosts"
 everything a a "$HOST_A" "$HOST_A6" "one host"
+
+# perftest destroys its listener when it has accepted, and listens again for
+# its second connection: the client's request may be first, and has to wait.
+perftest() {
+	local at=$1 from=$2 where=$3 what
+
+	for what in ib_send_bw ib_write_bw ib_read_bw ib_send_lat \
+		"ib_send_bw -c UD" "ib_send_lat -c UD"; do
+		# shellcheck disable=SC2086 # words
+		meet "$what -R, $where" "$at" "$from" \
+			$what -R -F -n 100 -- $what -R -F -n 100 "$HOST_A"
+	done
+}
+perftest a b "two hosts"
+perftest a a "one host"
+
+# members NAME GROUP A B [OPTION...]: two members on one host and one on the
+# other hear what a fourth says. A and B: the hosts' addresses.
+members() {
+	local name=$1 group=$2 a=$3 b=$4 pids=() status=0 i=0 pid at
+
+	shift 4
+	for at in "a $a" "a $a" "b $b"; do
+		become "${at% *}" timeout -k 5 30 "$verbena" run -- \
+			mckey -m "$group" -b "${at#* }" -C 5 "$@" \
+			</dev/null >"$work/member$((i += 1))" 2>&1 &
+		pids+=($!)
+	done
+	sleep "$HEAD_START"
+	on b timeout -k 5 30 "$verbena" run -- mckey -m "$group" -s -b "$b" \
+		-C 5 "$@" </dev/null >"$work/client" 2>&1 || status=$?
+	[ $status -eq 0 ] || kill "${pids[@]}"
+	for pid in "${pids[@]}"; do
+		wait "$pid" || status=1
+	done
+	if [ $status -eq 0 ]; then
+		ok "$name"
+	else
+		not_ok "$name" "$work/client" "$work"/member[123]
+	fi
+}
+if command -v mckey >/dev/null; then
+	members "mckey, four members, IPv4" 239.1.1.1 "$HOST_A" "$HOST_B"
+	members "mckey, four members, IPv6" ff15::77 "$HOST_A6" "$HOST_B6"
+	members "mckey, port space IPoIB" 239.1.1.2 "$HOST_A" "$HOST_B" -p 0x2
+fi
 
 # after SECONDS PID: it has ended by then.
 ended_in() {
