@@ -112,9 +112,10 @@ members() {
 
 	shift 4
 	for at in "a $a" "a $a" "b $b"; do
+		i=$((i + 1))
 		become "${at% *}" timeout -k 5 30 "$verbena" run -- \
 			mckey -m "$group" -b "${at#* }" -C 5 "$@" \
-			</dev/null >"$work/member$((i += 1))" 2>&1 &
+			</dev/null >"$work/member$i" 2>&1 &
 		pids+=($!)
 	done
 	sleep "$HEAD_START"
