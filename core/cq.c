@@ -52,6 +52,7 @@ int vb_cq_create_in(struct vb_adapter *a, uint32_t cap, struct vb_channel *ch,
 	cq->channel = ch;
 	cq->async = async;
 	vb_mutex_init(&cq->lock);
+	vb_timer_init(&cq->timer);
 	*out = cq;
 	return 0;
 
@@ -117,14 +118,30 @@ int vb_cq_resize(struct vb_cq *cq, uint32_t asked)
 }
 
 /* With the lock held. An event disarms (IBA 11.4.2.2). */
-static void signal_if(struct vb_cq *cq, bool noteworthy)
+static void signal_now(struct vb_cq *cq)
 {
-	if (cq->armed == CQ_UNARMED ||
-	    (cq->armed == CQ_ARMED_SOLICITED && !noteworthy))
-		return;
 	cq->armed = CQ_UNARMED;
+	cq->held = 0;
 	if (cq->channel)
 		vb_channel_signal(cq->channel, cq);
+}
+
+static bool wants_event(const struct vb_cq *cq, bool noteworthy)
+{
+	return cq->armed == CQ_ARMED_ANY ||
+	       (cq->armed == CQ_ARMED_SOLICITED && noteworthy);
+}
+
+/* With the lock held: may the event of this entry wait for others? */
+static bool can_be_put_off(struct vb_cq *cq, const struct vb_cqe *e)
+{
+	if (VB_LIKELY(cq->per_event <= 1) || e->status != WC_SUCCESS ||
+	    cq->held + 1 >= cq->per_event)
+		return false;
+	if (cq->held == 0 && !cq->alarm(cq, e->timestamp + cq->patience))
+		return false;
+	cq->held++;
+	return true;
 }
 
 /* With the lock held. True for the first entry lost. */
@@ -134,7 +151,8 @@ static bool note_overrun(struct vb_cq *cq)
 		return false;
 	atomic_store(&cq->overrun, true);
 	/* Who waits on the channel must come and see. */
-	signal_if(cq, true);
+	if (wants_event(cq, true))
+		signal_now(cq);
 	return true;
 }
 
@@ -150,7 +168,9 @@ bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *e, bool solicited)
 	if (VB_LIKELY(room)) {
 		*entry(cq, n) = *e;
 		set_waiting(cq, n + 1);
-		signal_if(cq, solicited || e->status != WC_SUCCESS);
+		if (wants_event(cq, solicited || e->status != WC_SUCCESS) &&
+		    !can_be_put_off(cq, e))
+			signal_now(cq);
 	} else {
 		first_loss = note_overrun(cq);
 	}
@@ -215,6 +235,26 @@ void vb_cq_arm(struct vb_cq *cq, bool solicited_only)
 
 	vb_mutex_lock(&cq->lock);
 	cq->armed = VB_MAX(cq->armed, arm);
+	vb_mutex_unlock(&cq->lock);
+}
+
+void vb_cq_moderate(struct vb_cq *cq, uint32_t count, vb_time period,
+		    bool (*alarm)(struct vb_cq *cq, vb_time at))
+{
+	vb_mutex_lock(&cq->lock);
+	if (cq->held) /* by the rule that was: nobody waits for longer */
+		signal_now(cq);
+	cq->per_event = period ? count : 0;
+	cq->patience = period;
+	cq->alarm = alarm;
+	vb_mutex_unlock(&cq->lock);
+}
+
+void vb_cq_due(struct vb_cq *cq)
+{
+	vb_mutex_lock(&cq->lock);
+	if (cq->held)
+		signal_now(cq);
 	vb_mutex_unlock(&cq->lock);
 }
 

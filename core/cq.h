@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "base/timer.h"
 #include "core/adapter.h"
 #include "core/event.h"
 #include "core/memory.h"
@@ -42,6 +43,13 @@ struct vb_cq {
 	uint32_t cap, head;	  /* a power of two; head: oldest */
 	enum vb_cq_arm armed;
 	_Atomic bool overrun; /* an entry was lost: nothing is added any more */
+	/* Moderation. @alarm: vb_cq_due() is to be called at that time, in
+	 * place of any before; false: that cannot be. */
+	uint32_t per_event; /* entries; up to 1: each is an event */
+	uint32_t held;	    /* whose event is put off */
+	vb_time patience;   /* how long it is, at most */
+	bool (*alarm)(struct vb_cq *cq, vb_time at);
+	struct vb_timer timer; /* the engine's timer lock */
 	/* channel->lock */
 	struct vb_cq *event_next;
 	uint32_t events_queued; /* waiting in the channel */
@@ -82,6 +90,12 @@ int vb_cq_poll(struct vb_cq *cq, int n, struct vb_cqe *out);
 /* One event for the first entry added from now on. A solicited arming does not
  * weaken a full one that is outstanding (IBA 11.4.2.2). */
 void vb_cq_arm(struct vb_cq *cq, bool solicited_only);
+/* From now on one event for @count entries, or @period after the first of
+ * them; an error is an event at once. Up to 1, or no time: each is one. */
+void vb_cq_moderate(struct vb_cq *cq, uint32_t count, vb_time period,
+		    bool (*alarm)(struct vb_cq *cq, vb_time at));
+/* The time that was asked for by alarm() has come. */
+void vb_cq_due(struct vb_cq *cq);
 /* Drop @qp's entries (RESET, destroy: IBA 10.3.1, 10.2.4.4). */
 void vb_cq_purge(struct vb_cq *cq, const struct vb_qp *qp);
 

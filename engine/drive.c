@@ -62,6 +62,14 @@ static vb_time coarse(vb_time at, vb_time now)
 	return (at | (GRAIN - 1)) + 1;
 }
 
+bool vb_drive_wakes(struct vb_engine *e, vb_time at)
+{
+	if (at >= e->sleep_until)
+		return false;
+	e->sleep_until = at;
+	return true;
+}
+
 static void arm_timer(struct vb_engine *e, struct vb_qp *qp, vb_time at)
 {
 	const uint64_t one = 1;
@@ -79,9 +87,7 @@ static void arm_timer(struct vb_engine *e, struct vb_qp *qp, vb_time at)
 		return;
 	}
 	qp->timer_at = at;
-	wake = at < e->sleep_until;
-	if (wake)
-		e->sleep_until = at;
+	wake = vb_drive_wakes(e, at);
 	vb_mutex_unlock(&e->timer_lock);
 	if (wake && write(e->wake_fd, &one, sizeof(one)) < 0)
 		vb_log(LOG_DEBUG, "engine: wake refused");

@@ -114,6 +114,8 @@ static int start_engine(void)
 	vb_mutex_init(&e->rx);
 	vb_mutex_init(&e->timer_lock);
 	vb_timers_init(&e->timers);
+	vb_mutex_init(&e->moderation);
+	vb_timers_init(&e->cq_timers);
 	rc = open_link(e);
 	if (rc)
 		goto close_wake;
@@ -151,10 +153,12 @@ static void stop_engine(struct vb_engine *e)
 	while (vb_timers_pop(&e->timers, VB_NEVER - 1))
 		;
 	vb_timers_fini(&e->timers);
+	vb_timers_fini(&e->cq_timers);
 	vb_idtab_destroy(e->qps);
 	vb_mutex_fini(&e->list_lock);
 	vb_mutex_fini(&e->rx);
 	vb_mutex_fini(&e->timer_lock);
+	vb_mutex_fini(&e->moderation);
 	free(e);
 }
 

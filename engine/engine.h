@@ -51,6 +51,11 @@ void vb_engine_poll(void);
 /* A completion queue was armed: the program will sleep. */
 void vb_engine_armed(void);
 
+/* One event for @count entries of @cq, or @period after the first of them
+ * (vb_cq_moderate). A queue that goes is to be forgotten first. */
+void vb_engine_moderate(struct vb_cq *cq, uint32_t count, vb_time period);
+void vb_engine_forget_cq(struct vb_cq *cq);
+
 /* The clock that everything here runs by. */
 vb_time vb_now(void);
 

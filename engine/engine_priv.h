@@ -74,6 +74,8 @@ struct vb_engine {
 
 	struct vb_mutex timer_lock;
 	struct vb_timers timers; /* timer_lock */
+	struct vb_mutex moderation; /* who signals what is due; outside cq */
+	struct vb_timers cq_timers; /* timer_lock */
 	vb_time sleep_until;	 /* timer_lock: when the thread wakes anyway */
 
 	_Atomic bool stop;
@@ -92,6 +94,12 @@ void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
 	VB_RELEASE(qp->drive);
 /* Step every queue pair whose deadline has come. */
 void vb_drive_due(struct vb_engine *e, vb_time now);
+
+/* With timer_lock held: the thread is to wake at @at. True: wake it now. */
+bool vb_drive_wakes(struct vb_engine *e, vb_time at);
+
+/* engine/moderate.c: events that were put off. */
+void vb_moderate_due(struct vb_engine *e, vb_time now);
 
 /* engine/paths.c: packets, or none. */
 extern const struct vb_transport_ops vb_paths_transport;

@@ -191,6 +191,7 @@ static vb_time plan_sleep(struct service *s, vb_time now)
 
 	vb_mutex_lock(&e->timer_lock);
 	until = VB_MIN(vb_timers_next(&e->timers), s->rejoin_at);
+	until = VB_MIN(until, vb_timers_next(&e->cq_timers));
 	until = VB_MIN(until, s->refresh_at);
 	if (s->rest)
 		until = VB_MIN(until, s->rest_until);
@@ -266,6 +267,7 @@ static void loop(struct service *s)
 		if (e->near && !atomic_load(&e->spinning))
 			(void)vb_near_poll(e->near, now);
 		vb_drive_due(e, now);
+		vb_moderate_due(e, now);
 		if (ready < 0) {
 			for (int i = 0; i < FD_COUNT; i++)
 				s->fds[i].revents = 0;

@@ -311,6 +311,7 @@ static void fill_context(struct vb_front_context *c, struct ibv_device *device)
 	c->v.free_dm = vb_front_free_dm;
 	c->v.reg_dm_mr = vb_front_reg_dm_mr;
 	c->v.create_cq_ex = vb_front_create_cq_ex;
+	c->v.modify_cq = vb_front_modify_cq;
 	c->v.create_qp_ex = vb_front_create_qp_ex;
 	c->v.create_srq_ex = vb_front_create_srq_ex;
 	c->v.close_xrcd = refuse_close_xrcd;
@@ -573,6 +574,8 @@ static int query_device_ex(struct ibv_context *context,
 	all.completion_timestamp_mask = UINT64_MAX;
 	all.hca_core_clock = 1000000; /* kHz: the clock counts nanoseconds */
 	all.max_dm_size = VB_FRONT_DM_BYTES;
+	all.cq_mod_caps.max_cq_count = UINT16_MAX;
+	all.cq_mod_caps.max_cq_period = UINT16_MAX;
 	fill_odp(&all.odp_caps);
 	all.phys_port_cnt_ex = 1;
 	/* A newer program's struct is longer: what we do not know is 0. */

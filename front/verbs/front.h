@@ -246,6 +246,8 @@ void vb_front_count_taken(const struct vb_event *e);
 struct ibv_cq_ex *vb_front_create_cq_ex(struct ibv_context *context,
 					struct ibv_cq_init_attr_ex *attr);
 
+int vb_front_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
+
 struct ibv_srq *vb_front_create_srq_ex(struct ibv_context *context,
 				       struct ibv_srq_init_attr_ex *attr);
 

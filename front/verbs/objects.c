@@ -296,6 +296,15 @@ int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 	return 0;
 }
 
+int vb_front_modify_cq(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
+{
+	if (!attr->attr_mask || attr->attr_mask & ~IBV_CQ_ATTR_MODERATE)
+		return vb_front_errno(-EINVAL);
+	vb_engine_moderate(vb_front_cq(ibv)->core, attr->moderate.cq_count,
+			   attr->moderate.cq_period * VB_USEC);
+	return 0;
+}
+
 static uint32_t drain_channel(struct vb_cq *core)
 {
 	uint32_t taken;
@@ -332,6 +341,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 		       ibv->handle);
 		return vb_front_errno(-EBUSY);
 	}
+	vb_engine_forget_cq(cq->core);
 	wait_acked(&ibv->mutex, &ibv->cond, &ibv->comp_events_completed,
 		   drain_channel(cq->core));
 	vb_front_drain_async(ibv->context, cq, &cq->async_taken, &ibv->mutex,

@@ -108,6 +108,16 @@ void vb_engine_poll(void)
 		fake.on_poll();
 }
 
+void vb_engine_moderate(struct vb_cq *cq, uint32_t count, vb_time period)
+{
+	fake.moderate_count = count;
+	fake.moderate_period = period;
+}
+
+void vb_engine_forget_cq(struct vb_cq *cq)
+{
+}
+
 void vb_engine_armed(void)
 {
 }

@@ -777,6 +777,25 @@ static void create_cq__bad_arguments(void **state)
 	assert_int_equal(errno, EOPNOTSUPP);
 }
 
+static void modify_cq__moderation(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_modify_cq_attr attr = { .attr_mask = IBV_CQ_ATTR_MODERATE,
+					   .moderate = { 7, 20 } };
+	struct ibv_device_attr_ex device;
+
+	assert_int_equal(ibv_modify_cq(b->cq, &attr), 0);
+	assert_int_equal(fake.moderate_count, 7);
+	assert_int_equal(fake.moderate_period, 20 * VB_USEC);
+	attr.attr_mask = IBV_CQ_ATTR_RESERVED;
+	assert_int_equal(ibv_modify_cq(b->cq, &attr), EINVAL);
+	attr.attr_mask = 0;
+	assert_int_equal(ibv_modify_cq(b->cq, &attr), EINVAL);
+	assert_int_equal(ibv_query_device_ex(b->context, NULL, &device), 0);
+	assert_int_equal(device.cq_mod_caps.max_cq_count, 65535);
+	assert_int_equal(device.cq_mod_caps.max_cq_period, 65535);
+}
+
 static void destroy__in_use(void **state)
 {
 	struct bench *b = *state;
@@ -1322,8 +1341,6 @@ static void wr__abort_and_mistakes_post_nothing(void **state)
 static void verbs__refused_as_the_table_says(void **state)
 {
 	struct bench *b = *state;
-	struct ibv_modify_cq_attr moderation = { .attr_mask =
-							 IBV_CQ_ATTR_MODERATE };
 	struct ibv_qp_rate_limit_attr rate = { 0 };
 	struct ibv_xrcd_init_attr xrcd = { 0 };
 	struct ibv_qp_open_attr open = { 0 };
@@ -1339,7 +1356,6 @@ static void verbs__refused_as_the_table_says(void **state)
 	uint32_t number;
 	uint16_t vlan;
 
-	assert_int_equal(ibv_modify_cq(b->cq, &moderation), EOPNOTSUPP);
 	assert_int_equal(ibv_modify_qp_rate_limit(b->qp, &rate), EOPNOTSUPP);
 	assert_int_equal(ibv_get_srq_num(srq, &number), EOPNOTSUPP);
 	assert_int_equal(ibv_post_srq_ops(srq, NULL, &bad), EOPNOTSUPP);
@@ -1419,6 +1435,7 @@ int main(void)
 		ON_BENCH(mw__alloc_and_bind_are_posted),
 		ON_BENCH(mw__type_2_is_bound_by_post_send),
 		ON_BENCH(create_cq__bad_arguments),
+		ON_BENCH(modify_cq__moderation),
 		ON_BENCH(destroy__in_use),
 		ON_BENCH(destroy_cq__waits_for_acknowledgement),
 		ON_BENCH(destroy_cq__forgets_events_not_taken),

@@ -73,6 +73,22 @@ stale() {
 	done <"$here/pyverbs.txt"
 }
 
+# Tests of huge pages want a few; who may not reserve them skips those. The
+# number is the machine's: it is put back at the end.
+huge=/proc/sys/vm/nr_hugepages
+reserve_huge_pages() {
+	local had
+
+	read -r had 2>/dev/null <$huge || return 0
+	trap 'return_huge_pages; tests_end' EXIT
+	huge_before=$had
+	{ echo $((had + 16)) >$huge; } 2>/dev/null
+}
+
+return_huge_pages() {
+	{ echo "$huge_before" >$huge; } 2>/dev/null
+}
+
 # run_suite KIND GID
 run_suite() {
 	local before=$failed
@@ -93,6 +109,7 @@ if ! "$python" -c 'import pyverbs.device' 2>/dev/null || [ ! -d $suite ]; then
 	exit
 fi
 need_hosts 9000
+reserve_huge_pages
 mkdir "$work/tests" && cp $suite/* "$work/tests" &&
 	gunzip -q "$work"/tests/*.gz
 run_suite IPv4 "$(gid_index a roce_veth0 "::ffff:$HOST_A")"

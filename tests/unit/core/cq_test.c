@@ -253,6 +253,83 @@ static void arm__solicited(void **state)
 	assert_true(event_came(f));
 }
 
+static struct {
+	unsigned calls;
+	vb_time at;
+	bool refuses;
+} alarms;
+
+static bool fake_alarm(struct vb_cq *cq, vb_time at)
+{
+	alarms.calls++;
+	alarms.at = at;
+	return !alarms.refuses;
+}
+
+static void moderate__count_period_error(void **state)
+{
+	const struct vb_cqe bad = { .status = WC_FLUSH_ERR };
+	struct fixture *f = *state;
+
+	alarms.calls = 0;
+	vb_cq_moderate(f->cq, 3, 100, fake_alarm);
+	assert_true(push(f->cq, 0)); /* nobody waits: nothing is counted */
+	vb_cq_arm(f->cq, false);
+	assert_true(push(f->cq, 1));
+	assert_int_equal(alarms.calls, 1);
+	assert_int_equal(alarms.at, 105);
+	assert_true(push(f->cq, 2));
+	assert_false(event_came(f));
+	assert_true(push(f->cq, 3));
+	assert_true(event_came(f));
+	assert_int_equal(alarms.calls, 1);
+	vb_cq_due(f->cq); /* late, and for nothing */
+	assert_false(event_came(f));
+
+	vb_cq_arm(f->cq, false);
+	assert_true(push(f->cq, 4));
+	assert_false(event_came(f));
+	vb_cq_due(f->cq);
+	assert_true(event_came(f));
+	assert_true(push(f->cq, 5)); /* not armed */
+	vb_cq_due(f->cq);
+	assert_false(event_came(f));
+
+	vb_cq_arm(f->cq, false);
+	assert_true(push(f->cq, 6));
+	assert_true(vb_cq_push(f->cq, &bad, false));
+	assert_true(event_came(f));
+	vb_cq_due(f->cq);
+	assert_false(event_came(f));
+}
+
+static void moderate__off_again(void **state)
+{
+	struct fixture *f = *state;
+
+	vb_cq_moderate(f->cq, 8, 100, fake_alarm);
+	vb_cq_arm(f->cq, false);
+	assert_true(push(f->cq, 1));
+	assert_false(event_came(f));
+	vb_cq_moderate(f->cq, 8, 0, fake_alarm);
+	assert_true(event_came(f)); /* by the rule that was */
+	vb_cq_arm(f->cq, false);
+	assert_true(push(f->cq, 2));
+	assert_true(event_came(f));
+	/* Solicited only: what does not count as an event is not counted. */
+	vb_cq_moderate(f->cq, 2, 100, fake_alarm);
+	vb_cq_arm(f->cq, true);
+	assert_true(push(f->cq, 3));
+	assert_true(push(f->cq, 4));
+	assert_false(event_came(f));
+	/* No clock to wait by: at once. */
+	alarms.refuses = true;
+	vb_cq_arm(f->cq, false);
+	assert_true(push(f->cq, 5));
+	assert_true(event_came(f));
+	alarms.refuses = false;
+}
+
 static void purge__one_of_two(void **state)
 {
 	struct fixture *f = *state;
@@ -322,6 +399,8 @@ int main(void)
 		TEST(resize__keeps_what_waits),
 		TEST(arm__next_entry_only),
 		TEST(arm__solicited),
+		TEST(moderate__count_period_error),
+		TEST(moderate__off_again),
 		TEST(purge__one_of_two),
 		TEST(poll__beside_push_and_resize),
 	};

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Completion queues whose events are put off: their alarms. */
+#include "engine/engine_priv.h"
+
+/* core's, under the queue's lock. */
+static bool set_alarm(struct vb_cq *cq, vb_time at)
+{
+	struct vb_engine *e = vb_engine_running();
+	bool wake = false, set;
+
+	if (!e)
+		return false;
+	vb_mutex_lock(&e->timer_lock);
+	set = vb_timer_set(&e->cq_timers, &cq->timer, at) == 0;
+	if (set)
+		wake = vb_drive_wakes(e, at);
+	vb_mutex_unlock(&e->timer_lock);
+	if (wake)
+		vb_engine_wake(e);
+	return set;
+}
+
+void vb_engine_moderate(struct vb_cq *cq, uint32_t count, vb_time period)
+{
+	vb_cq_moderate(cq, count, period, set_alarm);
+}
+
+void vb_engine_forget_cq(struct vb_cq *cq)
+{
+	struct vb_engine *e = vb_engine_running();
+
+	if (!e || !cq->alarm)
+		return;
+	/* Who took the alarm out may be about to look at the queue. */
+	vb_mutex_lock(&e->moderation);
+	vb_mutex_lock(&e->timer_lock);
+	vb_timer_cancel(&e->cq_timers, &cq->timer);
+	vb_mutex_unlock(&e->timer_lock);
+	vb_mutex_unlock(&e->moderation);
+}
+
+static struct vb_cq *next_due(struct vb_engine *e, vb_time now)
+{
+	struct vb_timer *t;
+
+	vb_mutex_lock(&e->timer_lock);
+	t = vb_timers_pop(&e->cq_timers, now);
+	vb_mutex_unlock(&e->timer_lock);
+	return t ? VB_CONTAINER_OF(t, struct vb_cq, timer) : NULL;
+}
+
+void vb_moderate_due(struct vb_engine *e, vb_time now)
+{
+	struct vb_cq *cq;
+
+	vb_mutex_lock(&e->moderation);
+	while ((cq = next_due(e, now)))
+		vb_cq_due(cq);
+	vb_mutex_unlock(&e->moderation);
+}
