@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * `verbena run`: put our libibverbs.so.1 and librdmacm.so.1 first on the
- * library path and become the program. The path works for what a program links and for what it opens
- * by dlopen(); the loader ignores it for setuid programs.
+ * library path and become the program. The path works for what a program links
+ * and for what it opens by dlopen(); the loader ignores it for setuid programs.
  */
 #include "cli/cli.h"
 
@@ -16,8 +16,10 @@
 #include <unistd.h>
 
 #include "base/defs.h"
+#include "engine/mirror.h"
 
 #define LIBRARY "libibverbs.so.1"
+#define PRELOAD "libverbena-sysfs.so"
 
 /* From the directory this command is in; they hold our libraries only. */
 static const char *const places[] = {
@@ -87,6 +89,24 @@ static bool add_neighbour(const char *directory)
 	return put_first("LD_LIBRARY_PATH", path, ':');
 }
 
+/* Programs that look into /sys/class/infiniband themselves are led to a tree
+ * of ours (front/sysfs). Where there is none, or no such library, they see the
+ * host's, as they did. */
+static bool lead_to_tree(const char *directory)
+{
+	char path[PATH_MAX], root[PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s/" PRELOAD, directory);
+
+	if (n >= 0 && n < PATH_MAX && access(path, R_OK) < 0)
+		n = snprintf(path, sizeof(path), "%s/../sysfs/" PRELOAD,
+			     directory);
+	if (n < 0 || n >= PATH_MAX || access(path, R_OK) < 0 ||
+	    !vb_mirror_write(root))
+		return true;
+	return put_first("LD_PRELOAD", path, ':') &&
+	       setenv("VERBENA_SYSFS", root, 1) == 0;
+}
+
 static bool set_up(void)
 {
 	char self[PATH_MAX], directory[PATH_MAX];
@@ -99,7 +119,7 @@ static bool set_up(void)
 	}
 	if (!add_neighbour(directory) ||
 	    !put_first("LD_LIBRARY_PATH", directory, ':') ||
-	    setenv("VERBENA_BROKER", self, 1) < 0) {
+	    setenv("VERBENA_BROKER", self, 1) < 0 || !lead_to_tree(directory)) {
 		perror("verbena run");
 		return false;
 	}
@@ -147,11 +167,11 @@ int vb_cli_run(int argc, char **argv)
 			return usage();
 	if (optind == argc)
 		return usage();
-	if (!set_up())
-		return EXIT_USAGE;
 	if (devices && setenv("VERBENA_DEVICES", devices, 1) < 0) {
 		perror("verbena run");
 		return EXIT_USAGE;
 	}
+	if (!set_up())
+		return EXIT_USAGE;
 	return become(argv + optind);
 }

@@ -7,6 +7,26 @@
 /* IPv6 40, UDP 8, BTH 12, RETH or atomic header 28, immediate 4, ICRC 4. */
 #define HEADER_BYTES 96
 
+// clang-format off
+static const struct vb_port_rate rates[] = {
+	{ 1000,       1, 1,  "2.5 Gb/sec (1X SDR)" },
+	{ 10000,      1, 8,  "10 Gb/sec (1X FDR10)" },
+	{ 20000,      2, 2,  "20 Gb/sec (4X DDR)" },
+	{ 25000,      1, 32, "25 Gb/sec (1X EDR)" },
+	{ 40000,      2, 8,  "40 Gb/sec (4X FDR10)" },
+	{ UINT32_MAX, 2, 32, "100 Gb/sec (4X EDR)" },
+};
+// clang-format on
+
+const struct vb_port_rate *vb_port_rate(uint32_t mbits)
+{
+	const struct vb_port_rate *r = rates;
+
+	while (mbits > r->up_to_mbits)
+		r++;
+	return r;
+}
+
 uint8_t vb_mtu_for_netdev(uint32_t netdev_mtu)
 {
 	uint8_t code = 5;

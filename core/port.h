@@ -8,8 +8,12 @@
 
 #define VB_MAX_GIDS 256
 
-enum vb_port_state { PORT_DOWN = 1, PORT_INIT = 2, PORT_ARMED = 3,
-		     PORT_ACTIVE = 4 };
+enum vb_port_state {
+	PORT_DOWN = 1,
+	PORT_INIT = 2,
+	PORT_ARMED = 3,
+	PORT_ACTIVE = 4
+};
 
 struct vb_gid_entry {
 	struct vb_gid gid; /* all zero: empty */
@@ -25,7 +29,7 @@ struct vb_port {
 	uint8_t active_mtu, max_mtu; /* enum ibv_mtu */
 	uint32_t netdev_mtu;	     /* bytes */
 	uint32_t ifindex;
-	uint32_t mbits;		     /* link speed; 0 unknown */
+	uint32_t mbits; /* link speed; 0 unknown */
 	char netdev[16];
 	uint8_t mac[6];
 };
@@ -43,8 +47,13 @@ struct vb_port_news {
 	struct vb_gid addresses[VB_MAX_GIDS - 1];
 };
 
-enum vb_port_change { PORT_SAME = 0, PORT_GIDS = 1, PORT_UP = 2,
-		      PORT_WENT_DOWN = 4, PORT_MTU = 8 };
+enum vb_port_change {
+	PORT_SAME = 0,
+	PORT_GIDS = 1,
+	PORT_UP = 2,
+	PORT_WENT_DOWN = 4,
+	PORT_MTU = 8
+};
 
 /*
  * Bring the table to what @news says: index 0 keeps the default GID, an
@@ -57,6 +66,16 @@ unsigned vb_port_update(struct vb_port *p, const struct vb_port_news *news);
 bool vb_port_gid(struct vb_port *p, unsigned index, struct vb_gid_entry *out);
 /* The index of @gid, or -1. */
 int vb_port_find_gid(struct vb_port *p, const struct vb_gid *gid);
+
+/* An Ethernet speed in the words of an InfiniBand port: codes of width (1 is
+ * 1X, 2 is 4X) and speed (1 SDR, 2 DDR, 8 FDR10, 32 EDR), and as sysfs has it.
+ * Unknown counts as slow. */
+struct vb_port_rate {
+	uint32_t up_to_mbits;
+	uint8_t width, speed;
+	const char *text;
+};
+const struct vb_port_rate *vb_port_rate(uint32_t mbits);
 
 /* The largest IB MTU (enum) that fits an interface MTU with 96 bytes of
  * headers (as rdma_cm reckons); at least 256. */

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "engine/mirror.h"
+#include "engine/news.h"
 #include "link/netif.h"
 
 static const struct vb_netif *find_netif(const struct vb_netif *list,
@@ -16,23 +18,6 @@ static const struct vb_netif *find_netif(const struct vb_netif *list,
 		if (strcmp(list[i].name, name) == 0)
 			return &list[i];
 	return NULL;
-}
-
-/* What the port should be told; an interface that is gone is down and
- * without addresses. */
-static void gather_news(const struct vb_netif *n, struct vb_port_news *news)
-{
-	memset(news, 0, sizeof(*news));
-	if (!n)
-		return;
-	news->ifindex = n->ifindex;
-	memcpy(news->mac, n->mac, sizeof(news->mac));
-	news->up = n->up;
-	news->mtu = n->mtu;
-	news->mbits = n->mbits;
-	news->count = VB_MIN(n->count, VB_COUNT(news->addresses));
-	memcpy(news->addresses, n->addresses,
-	       news->count * sizeof(news->addresses[0]));
 }
 
 static void tell_watchers(struct vb_open_adapter *oa, unsigned changes)
@@ -62,12 +47,13 @@ static void refresh_one(struct vb_open_adapter *oa, void *arg)
 	const struct netif_list *l = arg;
 	struct vb_port_news news;
 
-	gather_news(find_netif(l->list, l->count, oa->device.netdev), &news);
+	vb_news_gather(find_netif(l->list, l->count, oa->device.netdev), &news);
 	tell_watchers(oa, vb_port_update(&oa->adapter.port, &news));
 }
 
 void vb_ports_refresh(struct vb_engine *e)
 {
+	char root[PATH_MAX];
 	struct netif_list l;
 	int rc = vb_netif_list(&l.list, &l.count);
 
@@ -78,6 +64,7 @@ void vb_ports_refresh(struct vb_engine *e)
 	}
 	vb_engine_with_adapters(e, refresh_one, &l);
 	vb_netif_free(l.list, l.count);
+	(void)vb_mirror_write(root); /* without it nothing of ours stops */
 }
 
 int vb_ports_setup(struct vb_open_adapter *oa)

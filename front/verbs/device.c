@@ -12,6 +12,7 @@
 
 #include "base/guard.h"
 #include "base/log.h"
+#include "engine/mirror.h"
 
 #ifndef VB_VERSION
 #define VB_VERSION "unknown"
@@ -34,9 +35,9 @@
 /* IB_UVERBS_DEVICE_ATOMIC_WRITE of newer headers. */
 #define DEVICE_ATOMIC_WRITE (1ull << 40)
 
-/* The one place that says where a device's sysfs directory is. */
-#define IBDEV_DIR  "/sys/class/infiniband"
-#define UVERBS_DIR "/sys/class/infiniband_verbs"
+/* Where a device's files are when there is no tree of ours (engine/mirror.h).
+ */
+#define SYSFS_CLASS "/sys/class"
 
 static struct {
 	struct vb_mutex lock;
@@ -58,10 +59,6 @@ static struct vb_front_device *make_device(const struct vb_device *found)
 	snprintf(ibv->name, sizeof(ibv->name), "%s", found->name);
 	snprintf(ibv->dev_name, sizeof(ibv->dev_name), "uverbs%u",
 		 found->ifindex);
-	snprintf(ibv->dev_path, sizeof(ibv->dev_path), "%s/uverbs%u",
-		 UVERBS_DIR, found->ifindex);
-	snprintf(ibv->ibdev_path, sizeof(ibv->ibdev_path), "%s/%s", IBDEV_DIR,
-		 found->name);
 	return d;
 }
 
@@ -71,8 +68,21 @@ static bool is_same_device(const struct vb_device *a, const struct vb_device *b)
 	       strcmp(a->name, b->name) == 0;
 }
 
+static void put_paths(struct ibv_device *ibv, const char *root)
+{
+	const size_t room = sizeof(ibv->dev_path);
+
+	if (snprintf(ibv->dev_path, room, "%s/infiniband_verbs/%s", root,
+		     ibv->dev_name) < (int)room &&
+	    snprintf(ibv->ibdev_path, room, "%s/infiniband/%s", root,
+		     ibv->name) < (int)room)
+		return;
+	put_paths(ibv, SYSFS_CLASS); /* its place is too deep for the ABI */
+}
+
 /* With the registry's lock: the device's one object, made when new. */
-static struct vb_front_device *enter_device(const struct vb_device *found)
+static struct vb_front_device *enter_device(const struct vb_device *found,
+					    const char *root)
 {
 	struct vb_front_device *d = registry.first;
 
@@ -84,6 +94,7 @@ static struct vb_front_device *enter_device(const struct vb_device *found)
 			return NULL;
 		d->next = registry.first;
 		registry.first = d;
+		put_paths(&d->ibv, root);
 	}
 	d->present = true;
 	d->users++;
@@ -113,12 +124,12 @@ static void leave_devices(struct ibv_device **list)
 }
 
 static int enter_devices(const struct vb_device *found, unsigned count,
-			 struct ibv_device **list)
+			 const char *root, struct ibv_device **list)
 {
 	for (struct vb_front_device *d = registry.first; d; d = d->next)
 		d->present = false;
 	for (unsigned i = 0; i < count; i++) {
-		struct vb_front_device *d = enter_device(&found[i]);
+		struct vb_front_device *d = enter_device(&found[i], root);
 
 		if (!d) {
 			leave_devices(list);
@@ -141,6 +152,7 @@ static void warn_no_device(void)
 
 struct ibv_device **(ibv_get_device_list)(int *num_devices)
 {
+	char root[PATH_MAX] = SYSFS_CLASS;
 	struct vb_device *found = NULL;
 	struct ibv_device **list;
 	unsigned count = 0;
@@ -153,11 +165,12 @@ struct ibv_device **(ibv_get_device_list)(int *num_devices)
 		return vb_front_null(rc);
 	if (count == 0)
 		warn_no_device();
+	(void)vb_mirror_write(root);
 	list = calloc((size_t)count + 1, sizeof(*list));
 	rc = -ENOMEM;
 	if (list) {
 		vb_mutex_lock(&registry.lock);
-		rc = enter_devices(found, count, list);
+		rc = enter_devices(found, count, root, list);
 		vb_mutex_unlock(&registry.lock);
 	}
 	free(found);
@@ -599,32 +612,6 @@ static int query_rt_values(struct ibv_context *context,
 	return 0;
 }
 
-/* Ethernet speeds in the words of an InfiniBand port: width code 1 is 1X and
- * 2 is 4X; speed code 1 SDR, 2 DDR, 8 FDR10, 32 EDR. Unknown counts as slow. */
-// clang-format off
-static const struct {
-	uint32_t up_to_mbits;
-	uint8_t width, speed;
-} rates[] = {
-	{ 1000,       1, 1 },
-	{ 10000,      1, 8 },
-	{ 20000,      2, 2 },
-	{ 25000,      1, 32 },
-	{ 40000,      2, 8 },
-	{ UINT32_MAX, 2, 32 },
-};
-// clang-format on
-
-static void fill_rate(struct ibv_port_attr *a, uint32_t mbits)
-{
-	unsigned i = 0;
-
-	while (mbits > rates[i].up_to_mbits)
-		i++;
-	a->active_width = rates[i].width;
-	a->active_speed = rates[i].speed;
-}
-
 static void fill_port(struct vb_port *p, struct ibv_port_attr *a)
 {
 	a->port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
@@ -637,7 +624,8 @@ static void fill_port(struct vb_port *p, struct ibv_port_attr *a)
 	a->state = (enum ibv_port_state)p->state;
 	a->max_mtu = p->max_mtu;
 	a->active_mtu = p->active_mtu;
-	fill_rate(a, p->mbits);
+	a->active_width = vb_port_rate(p->mbits)->width;
+	a->active_speed = vb_port_rate(p->mbits)->speed;
 	vb_mutex_unlock(&p->lock);
 	a->phys_state =
 		a->state == IBV_PORT_ACTIVE ? PHYS_LINK_UP : PHYS_DISABLED;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "core/transport.h"
+#include "engine/mirror.h"
 
 struct fake_engine fake;
 
@@ -116,6 +117,13 @@ void vb_engine_moderate(struct vb_cq *cq, uint32_t count, vb_time period)
 
 void vb_engine_forget_cq(struct vb_cq *cq)
 {
+}
+
+bool vb_mirror_write(char root[PATH_MAX])
+{
+	if (fake.mirror)
+		snprintf(root, PATH_MAX, "%s", fake.mirror);
+	return fake.mirror;
 }
 
 void vb_engine_armed(void)

@@ -15,14 +15,16 @@ python=/usr/bin/python3
 only='*'
 [ "${1:-}" != --only ] || only=$2
 
-# excused TEST: sets $REPLY to the glob and $why, when the table has it.
+# excused skip|fail TEST: sets $REPLY to the glob and $why, when the table has
+# it; only lines that begin with "!" excuse a failure.
 excused() {
 	local glob reason
 
 	while read -r glob reason; do
 		[[ -n $glob && $glob != \#* ]] || continue
+		[[ $1 != fail || $glob == !* ]] || continue
 		# shellcheck disable=SC2053 # a glob it is
-		[[ $1 == ${glob#\?} ]] || continue
+		[[ $2 == ${glob#[?!]} ]] || continue
 		REPLY=$glob
 		why=$reason
 		return 0
@@ -36,17 +38,14 @@ judge() {
 	local -A skips=() whys=()
 
 	while read -r word name said; do
-		# shellcheck disable=SC2053 # a glob it is
-		[[ $name == $only ]] || continue
 		case $word in
 		pass) ok "pyverbs $1: $name" ;;
-		fail) not_ok "pyverbs $1: $name: $said" ;;
-		skip)
-			if excused "$name"; then
+		skip | fail)
+			if excused "$word" "$name"; then
 				skips[$REPLY]=$((${skips[$REPLY]:-0} + 1))
 				whys[$REPLY]="$why ($said)"
 			else
-				not_ok "pyverbs $1: $name is skipped: $said"
+				not_ok "pyverbs $1: $name: $word: $said"
 			fi
 			;;
 		esac
@@ -63,12 +62,13 @@ judge() {
 stale() {
 	local glob reason name
 
+	[ "$only" = '*' ] || return 0
 	while read -r glob reason; do
 		[[ -n $glob && $glob != [#?]* ]] || continue
 		while read -r _ name _; do
 			# shellcheck disable=SC2053 # a glob it is
-			[[ $name == $glob ]] && continue 2
-		done < <(grep '^skip ' "$work/results")
+			[[ $name == ${glob#!} ]] && continue 2
+		done < <(grep -E '^(skip|fail) ' "$work/results")
 		not_ok "pyverbs.txt: all of $glob passes; take it out ($reason)"
 	done <"$here/pyverbs.txt"
 }
@@ -95,7 +95,7 @@ run_suite() {
 
 	: >"$work/results"
 	on a timeout -k 5 120 "$verbena" run -- "$python" \
-		"$here/pyverbs_run.py" "$work" "$work/results" \
+		"$here/pyverbs_run.py" "$work" "$work/results" "$only" \
 		--dev roce_veth0 --gid "$2" </dev/null >"$work/suite" 2>&1 ||
 		not_ok "pyverbs $1: the suite ends"
 	judge "$1"

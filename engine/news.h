@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a port is told of its interface. */
+#ifndef ENGINE_NEWS_H
+#define ENGINE_NEWS_H
+
+#include "core/port.h"
+#include "link/netif.h"
+
+/* @n: NULL for an interface that is gone, which is down and has no address. */
+void vb_news_gather(const struct vb_netif *n, struct vb_port_news *news);
+
+#endif

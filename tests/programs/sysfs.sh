@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Programs that look into /sys/class/infiniband themselves find our devices
+# there, and what stands there follows the host. tests/programs/sysfs.sh
+# shellcheck disable=SC2016 # the inner shell expands
+here=$(dirname "$(readlink -f "$0")")
+# shellcheck source=tests/programs/lib.sh
+. "$here/lib.sh"
+tests_begin "$0" "$@"
+need_hosts 9000
+
+export XDG_RUNTIME_DIR=$work/run
+mkdir -m 700 "$XDG_RUNTIME_DIR"
+class=/sys/class/infiniband
+gids=$class/roce_veth0/ports/1/gids
+export class gids
+
+# sees NAME OUTPUT COMMAND...: a program's output, run with the adapter.
+sees() {
+	local name=$1 want=$2 got
+
+	shift 2
+	got=$(on a timeout 20 "$verbena" run -- "$@" 2>&1 </dev/null)
+	if [ "$got" = "$want" ]; then
+		ok "sysfs: $name"
+	else
+		echo "$got" >"$work/got"
+		not_ok "sysfs: $name" "$work/got"
+	fi
+}
+
+sees "cat" "4: ACTIVE" cat $class/roce_veth0/ports/1/state
+sees "ls" "roce_lo
+roce_veth0" ls -1 $class
+sees "ls -l says nothing odd" 3 sh -c 'ls -l $class 2>&1 | wc -l'
+sees "the shell's tests and globs" "yes $gids/0" \
+	sh -c 'test -d $class/roce_veth0 && echo yes $gids/0*'
+sees "find" "$class/roce_veth0/device/net/veth0" \
+	find $class/roce_veth0/device/net -mindepth 1 -maxdepth 1
+sees "the interface behind the device" 9000 \
+	cat $class/roce_veth0/device/net/veth0/mtu
+sees "after another exec" "RoCE v2" env -- bash -c \
+	"exec env cat $class/roce_veth0/ports/1/gid_attrs/types/1"
+sees "other names are untouched" 1 cat /sys/class/net/lo/ifindex
+if [ -x /usr/bin/python3 ]; then
+	sees "python" "['roce_lo', 'roce_veth0'] True" /usr/bin/python3 -c '
+import os
+c = os.environ["class"]
+print(sorted(os.listdir(c)), os.path.exists(c + "/roce_lo/device/net"))'
+fi
+
+# What stands in ibdev_path is there for programs without the preload, too.
+sees "ibdev_path" "1: CA" bash -c 'unset LD_PRELOAD
+	cat "$VERBENA_SYSFS/infiniband/roce_veth0/node_type"'
+
+# A new address: a program that runs tells it, or the next one that is run.
+on a ip addr add 192.0.2.99/32 dev veth0
+sees "an address more" 1 sh -c 'grep -c c000:0263 -r $gids/ | grep -c :1'
+summary
