@@ -99,6 +99,7 @@ int vb_adapter_init(struct vb_adapter *a, const char *name)
 	a->key_mul = (vb_rand32() & 0xffffff) | 1;
 	a->key_inv = inverse24(a->key_mul);
 	vb_mutex_init(&a->mr_lock);
+	vb_mutex_init(&a->xrc_lock);
 	vb_port_init(&a->port);
 	return 0;
 }
@@ -109,7 +110,10 @@ void vb_adapter_fini(struct vb_adapter *a)
 		vb_log(LOG_ERROR, "adapter %s: closed with %u regions", a->name,
 		       atomic_load(&a->n_mr));
 	vb_rows_destroy(a->mrs);
+	if (a->xrc_srqs)
+		vb_idtab_destroy(a->xrc_srqs);
 	vb_mutex_fini(&a->mr_lock);
+	vb_mutex_fini(&a->xrc_lock);
 	vb_port_fini(&a->port);
 }
 

@@ -12,6 +12,7 @@
 struct vb_transport_ops;
 struct vb_key_ops;
 struct vb_link;
+struct vb_xrc_domain;
 
 /* What ibv_query_device answers and create functions enforce. */
 struct vb_limits {
@@ -35,6 +36,11 @@ struct vb_adapter {
 	/* mr_lock: regions to recycle, the longest unused first */
 	struct vb_mr *mr_free, *mr_free_last;
 	uint32_t mr_free_count;
+	struct vb_mutex xrc_lock;
+	/* xrc_lock: core/xrc.h */
+	struct vb_xrc_domain *xrc_domains;
+	struct vb_idtab *xrc_srqs; /* made with the first */
+	uint64_t xrc_lives;
 	struct vb_idtab *qps; /* borrowed from the engine: low QPN bits */
 	uint32_t qpn_base;    /* high QPN bits: this process's slot */
 	struct vb_link *link; /* borrowed */

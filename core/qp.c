@@ -21,7 +21,8 @@ static struct {
 } pool = { .lock = { PTHREAD_MUTEX_INITIALIZER } };
 
 /* Types that there are; the rest is for core/qp_state.c's table to say. */
-static const enum vb_qp_type known_types[] = { QPT_RC, QPT_UC, QPT_UD };
+static const enum vb_qp_type known_types[] = { QPT_RC, QPT_UC, QPT_UD,
+					       QPT_XRC_SEND, QPT_XRC_RECV };
 
 // clang-format off
 static const uint8_t wc_ops[] = {
@@ -63,16 +64,48 @@ static bool is_known(enum vb_qp_type type)
 	return false;
 }
 
+/* Nothing of another adapter; an XRC queue is named by each packet. */
+static bool parts_fit(const struct vb_adapter *a, const struct vb_qp_init *i)
+{
+	if (i->type == QPT_XRC_RECV)
+		return i->share && i->share->xrcd->adapter == a;
+	if (!i->pd || i->pd->adapter != a || !i->send_cq ||
+	    i->send_cq->adapter != a)
+		return false;
+	if (i->type == QPT_XRC_SEND)
+		return true;
+	return i->recv_cq && i->recv_cq->adapter == a &&
+	       (!i->srq || (i->srq->pd->adapter == a && !i->srq->xrcd));
+}
+
+/* What XRC has not is not there, whatever was asked for. */
+static struct vb_qp_init sides_of(const struct vb_qp_init *init)
+{
+	struct vb_qp_init i = *init;
+
+	if (i.type == QPT_XRC_SEND || i.type == QPT_XRC_RECV) {
+		i.recv_cq = NULL;
+		i.srq = NULL;
+		i.max_recv_wr = i.max_recv_sge = 0;
+	}
+	if (i.type != QPT_XRC_RECV) {
+		i.share = NULL;
+	} else {
+		i.pd = NULL;
+		i.send_cq = NULL;
+		i.async = NULL;
+		i.max_send_wr = i.max_send_sge = i.max_inline = 0;
+	}
+	return i;
+}
+
 static int check_init(const struct vb_adapter *a, const struct vb_qp_init *i)
 {
 	const struct vb_limits *max = &vb_limits;
 
 	if (!is_known(i->type))
 		return -EOPNOTSUPP;
-	if (!i->pd || !i->send_cq || !i->recv_cq)
-		return -EINVAL;
-	if (i->pd->adapter != a || i->send_cq->adapter != a ||
-	    i->recv_cq->adapter != a || (i->srq && i->srq->pd->adapter != a))
+	if (!parts_fit(a, i))
 		return -EINVAL;
 	if (i->max_send_wr > max->max_qp_wr || i->max_send_sge > max->max_sge ||
 	    i->max_inline > max->max_inline)
@@ -170,6 +203,8 @@ static void init_fields(struct vb_qp *qp, struct vb_adapter *a,
 	qp->async = init->async;
 	qp->owner = init->owner;
 	qp->type = init->type;
+	qp->xrc_domain = NULL;
+	qp->shares = NULL;
 	qp->windows = NULL;
 	qp->tp = qp->near = NULL;
 	qp->timer_at = VB_NEVER;
@@ -177,27 +212,30 @@ static void init_fields(struct vb_qp *qp, struct vb_adapter *a,
 	forget_peer(qp);
 }
 
-static void ref_parts(struct vb_qp *qp)
+/* By one more, or by -1. */
+static void count_parts(struct vb_qp *qp, uint32_t by)
 {
-	atomic_fetch_add(&qp->pd->refs, 1);
-	atomic_fetch_add(&qp->send_cq->refs, 1);
-	atomic_fetch_add(&qp->recv_cq->refs, 1);
+	if (qp->pd)
+		atomic_fetch_add(&qp->pd->refs, by);
+	if (qp->send_cq)
+		atomic_fetch_add(&qp->send_cq->refs, by);
+	if (qp->recv_cq)
+		atomic_fetch_add(&qp->recv_cq->refs, by);
 	if (qp->srq)
-		atomic_fetch_add(&qp->srq->refs, 1);
+		atomic_fetch_add(&qp->srq->refs, by);
 }
 
-static void unref_parts(struct vb_qp *qp)
+static void purge(struct vb_qp *qp)
 {
-	atomic_fetch_sub(&qp->pd->refs, 1);
-	atomic_fetch_sub(&qp->send_cq->refs, 1);
-	atomic_fetch_sub(&qp->recv_cq->refs, 1);
-	if (qp->srq)
-		atomic_fetch_sub(&qp->srq->refs, 1);
+	if (qp->send_cq)
+		vb_cq_purge(qp->send_cq, qp);
+	if (qp->recv_cq)
+		vb_cq_purge(qp->recv_cq, qp);
 }
 
 /* Under drive. The table comes last, and the number after it: whoever finds
  * the queue pair before it has its number sees 0, a free one. */
-static int bring_up(struct vb_qp *qp)
+static int bring_up(struct vb_qp *qp, struct vb_qp_share *share)
 {
 	struct vb_adapter *a = qp->adapter;
 	int rc = a->transport->attach(qp);
@@ -209,7 +247,9 @@ static int bring_up(struct vb_qp *qp)
 		a->transport->detach(qp);
 		return rc;
 	}
-	ref_parts(qp);
+	count_parts(qp, 1);
+	if (share)
+		vb_qp_share(qp, share);
 	atomic_store(&qp->qpn, a->qpn_base | qp->index);
 	return 0;
 }
@@ -226,7 +266,9 @@ static int make_qp(struct vb_adapter *a, struct vb_qp_init *init,
 	init_fields(qp, a, init);
 	rc = init_queues(qp, init);
 	if (rc == 0) {
-		rc = bring_up(qp);
+		if (init->type == QPT_XRC_RECV)
+			qp->xrc_domain = init->share->xrcd->domain;
+		rc = bring_up(qp, init->share);
 		if (rc)
 			fini_queues(qp);
 	}
@@ -242,8 +284,8 @@ static int make_qp(struct vb_adapter *a, struct vb_qp_init *init,
 int vb_qp_create(struct vb_adapter *a, struct vb_qp_init *init,
 		 struct vb_qp **out)
 {
-	struct vb_qp_init given = *init;
-	int rc = check_init(a, init);
+	struct vb_qp_init given = sides_of(init);
+	int rc = check_init(a, &given);
 
 	if (rc)
 		return rc;
@@ -254,7 +296,11 @@ int vb_qp_create(struct vb_adapter *a, struct vb_qp_init *init,
 		vb_limit_give(&a->n_qp);
 		return rc == -ENOSPC ? -ENOMEM : rc; /* other adapters' QPs */
 	}
-	*init = given;
+	init->max_send_wr = given.max_send_wr;
+	init->max_send_sge = given.max_send_sge;
+	init->max_inline = given.max_inline;
+	init->max_recv_wr = given.max_recv_wr;
+	init->max_recv_sge = given.max_recv_sge;
 	return 0;
 }
 
@@ -269,10 +315,9 @@ void vb_qp_destroy(struct vb_qp *qp)
 	vb_idtab_del(a->qps, qp->index);
 	a->transport->detach(qp);
 	/* From here on no poller can reach this queue pair. */
-	vb_cq_purge(qp->send_cq, qp);
-	vb_cq_purge(qp->recv_cq, qp);
+	purge(qp);
 	fini_queues(qp);
-	unref_parts(qp);
+	count_parts(qp, UINT32_MAX);
 	vb_mutex_unlock(&qp->drive);
 	if (qp->async && qp->owner)
 		vb_async_forget(qp->async, qp->owner);
@@ -293,6 +338,8 @@ void vb_qp_event(struct vb_qp *qp, enum vb_event_type type)
 {
 	if (qp->async)
 		vb_async_post(qp->async, type, qp->owner);
+	for (const struct vb_qp_share *s = qp->shares; s; s = s->next)
+		vb_async_post(s->async, type, s->owner);
 }
 
 void vb_qp_drained(struct vb_qp *qp)
@@ -309,7 +356,9 @@ void vb_qp_drained(struct vb_qp *qp)
 static void complete(struct vb_qp *qp, struct vb_cq *cq, struct vb_cqe *e,
 		     bool solicited)
 {
-	e->qp = qp;
+	/* What XRC brought stays when its queue pair goes, and releases
+	 * nothing of that. */
+	e->qp = qp->type == QPT_XRC_RECV ? NULL : qp;
 	e->qpn = atomic_load_explicit(&qp->qpn, memory_order_relaxed);
 	e->timestamp = qp->now;
 	if (!vb_cq_push(cq, e, solicited))
@@ -349,10 +398,14 @@ bool vb_qp_recv_begin(struct vb_qp *qp)
 {
 	qp->recv_busy = qp->srq ? vb_srq_take(qp->srq, &qp->recv)
 				: vb_rq_take(&qp->rq, &qp->recv);
+	if (qp->type == QPT_XRC_RECV && qp->recv_busy) {
+		qp->recv_srqn = qp->srq->number;
+		qp->recv_life = qp->srq->life;
+	}
 	return qp->recv_busy;
 }
 
-void vb_qp_recv_done(struct vb_qp *qp, const struct vb_recv_done *d)
+static void finish_recv(struct vb_qp *qp, const struct vb_recv_done *d)
 {
 	struct vb_cqe e = {
 		.wr_id = qp->recv.wr_id,
@@ -369,7 +422,18 @@ void vb_qp_recv_done(struct vb_qp *qp, const struct vb_recv_done *d)
 	if (!qp->recv_busy) /* flushed meanwhile, as above */
 		return;
 	qp->recv_busy = false;
-	complete(qp, qp->recv_cq, &e, d->solicited);
+	if (qp->recv_cq) /* else an XRC queue that is gone */
+		complete(qp, qp->recv_cq, &e, d->solicited);
+}
+
+void vb_qp_recv_done(struct vb_qp *qp, const struct vb_recv_done *d)
+{
+	bool enters = qp->type == QPT_XRC_RECV && qp->recv_busy && !qp->srq &&
+		      vb_xrc_enter_home(qp);
+
+	finish_recv(qp, d);
+	if (enters)
+		vb_xrc_leave(qp);
 }
 
 static void flush_recv(struct vb_qp *qp)
@@ -399,8 +463,9 @@ void vb_qp_flush(struct vb_qp *qp)
 		return;
 	flush_sends(qp);
 	flush_recv(qp);
-	/* IBA 11.6.3.2: it takes no more from the shared queue. */
-	if (qp->srq && !qp->last_wqe_sent) {
+	/* IBA 11.6.3.2: it takes no more from the shared queue. None is an
+	 * XRC target's (annex A14). */
+	if (qp->srq && !qp->srq->xrcd && !qp->last_wqe_sent) {
 		qp->last_wqe_sent = true;
 		vb_qp_event(qp, EVENT_LAST_WQE);
 	}
@@ -442,8 +507,7 @@ static void empty_queues(struct vb_qp *qp)
 void vb_qp_clear(struct vb_qp *qp)
 {
 	/* Purged first: a poller must not move the released index after. */
-	vb_cq_purge(qp->send_cq, qp);
-	vb_cq_purge(qp->recv_cq, qp);
+	purge(qp);
 	empty_queues(qp);
 	forget_peer(qp);
 }

@@ -12,6 +12,7 @@
 #include "core/ah.h"
 #include "core/cq.h"
 #include "core/wq.h"
+#include "core/xrc.h"
 
 /* IBV_QP_* mask bits of ibv_modify_qp, same values. */
 enum vb_qp_mask {
@@ -62,11 +63,14 @@ enum vb_qp_way {
 	WAY_NEAR,
 };
 
+/* XRC: what sends has no receiving side, and what receives has only @share,
+ * for its first holder. */
 struct vb_qp_init {
 	enum vb_qp_type type;
 	struct vb_pd *pd;
 	struct vb_cq *send_cq, *recv_cq;
 	struct vb_srq *srq; /* or NULL */
+	struct vb_qp_share *share;
 	struct vb_memory *memory; /* of its queues, or NULL */
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge;
 	uint32_t max_inline;
@@ -84,11 +88,13 @@ struct vb_peer_id {
 };
 
 struct vb_qp {
-	/* immutable while it lives */
+	/* immutable while it lives; of an XRC target pd, recv_cq and srq are
+	 * those of the packet being taken (core/xrc.h), drive */
 	struct vb_adapter *adapter;
 	struct vb_pd *pd;
 	struct vb_cq *send_cq, *recv_cq;
 	struct vb_srq *srq;
+	struct vb_xrc_domain *xrc_domain;
 	struct vb_async *async;
 	void *owner;
 	enum vb_qp_type type;
@@ -109,6 +115,9 @@ struct vb_qp {
 	struct vb_rq rq;
 	struct vb_recv_wqe recv; /* the message being received into */
 	bool recv_busy;		 /* recv holds one */
+	uint32_t recv_srqn;	 /* XRC: from here... */
+	uint64_t recv_life;	 /* ...if it still is the same */
+	struct vb_qp_share *shares; /* XRC: its holders */
 	void *tp;		 /* the transport's state */
 	void *near;		 /* what it needs to do without packets */
 	uint8_t way;		 /* enum vb_qp_way */

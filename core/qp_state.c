@@ -22,6 +22,8 @@ struct move {
 #define RC (1u << QPT_RC)
 #define UC (1u << QPT_UC)
 #define UD (1u << QPT_UD)
+#define SND (1u << QPT_XRC_SEND)
+#define RCV (1u << QPT_XRC_RECV)
 static const struct move moves[] = {
 	/* types  from	     to		required
 	 *				optional */
@@ -46,7 +48,7 @@ static const struct move moves[] = {
 					QPM_CUR_STATE | QPM_ALT_PATH |
 					QPM_ACCESS_FLAGS | QPM_MIN_RNR_TIMER |
 					QPM_PATH_MIG_STATE },
-	{ RC | UC | UD, QPS_RTS, QPS_SQD, 0,
+	{ RC | UC | UD | SND | RCV, QPS_RTS, QPS_SQD, 0,
 					QPM_EN_SQD_ASYNC_NOTIFY },
 	{ RC, QPS_SQD,	 QPS_RTS,	0,
 					QPM_CUR_STATE | QPM_ALT_PATH |
@@ -103,10 +105,67 @@ static const struct move moves[] = {
 					QPM_PKEY_INDEX | QPM_QKEY },
 	{ UD, QPS_SQE,	 QPS_RTS,	0,
 					QPM_CUR_STATE | QPM_QKEY },
+
+	/* IBA annex A14: of what RC takes, the sending side's and the
+	 * receiving side's. */
+	{ SND | RCV, QPS_RESET, QPS_INIT, QPM_PKEY_INDEX | QPM_PORT |
+					QPM_ACCESS_FLAGS,
+					0 },
+	{ SND | RCV, QPS_INIT, QPS_INIT, 0,
+					QPM_PKEY_INDEX | QPM_PORT |
+					QPM_ACCESS_FLAGS },
+	{ SND, QPS_INIT, QPS_RTR,	QPM_AV | QPM_PATH_MTU | QPM_DEST_QPN |
+					QPM_RQ_PSN,
+					QPM_ALT_PATH | QPM_ACCESS_FLAGS |
+					QPM_PKEY_INDEX },
+	{ RCV, QPS_INIT, QPS_RTR,	QPM_AV | QPM_PATH_MTU | QPM_DEST_QPN |
+					QPM_RQ_PSN | QPM_MAX_DEST_RD_ATOMIC |
+					QPM_MIN_RNR_TIMER,
+					QPM_ALT_PATH | QPM_ACCESS_FLAGS |
+					QPM_PKEY_INDEX },
+	{ SND, QPS_RTR,	 QPS_RTS,	QPM_TIMEOUT | QPM_RETRY_CNT |
+					QPM_RNR_RETRY | QPM_SQ_PSN |
+					QPM_MAX_QP_RD_ATOMIC,
+					QPM_CUR_STATE | QPM_ALT_PATH |
+					QPM_ACCESS_FLAGS | QPM_PATH_MIG_STATE },
+	{ RCV, QPS_RTR,	 QPS_RTS,	QPM_TIMEOUT | QPM_SQ_PSN,
+					QPM_CUR_STATE | QPM_ALT_PATH |
+					QPM_ACCESS_FLAGS | QPM_MIN_RNR_TIMER |
+					QPM_PATH_MIG_STATE },
+	{ SND, QPS_RTS,	 QPS_RTS,	0,
+					QPM_CUR_STATE | QPM_ALT_PATH |
+					QPM_ACCESS_FLAGS | QPM_PATH_MIG_STATE },
+	{ RCV, QPS_RTS,	 QPS_RTS,	0,
+					QPM_CUR_STATE | QPM_ALT_PATH |
+					QPM_ACCESS_FLAGS | QPM_MIN_RNR_TIMER |
+					QPM_PATH_MIG_STATE },
+	{ SND, QPS_SQD,	 QPS_RTS,	0,
+					QPM_CUR_STATE | QPM_ALT_PATH |
+					QPM_ACCESS_FLAGS | QPM_PATH_MIG_STATE },
+	{ RCV, QPS_SQD,	 QPS_RTS,	0,
+					QPM_CUR_STATE | QPM_ALT_PATH |
+					QPM_ACCESS_FLAGS | QPM_MIN_RNR_TIMER |
+					QPM_PATH_MIG_STATE },
+	{ SND, QPS_SQD,	 QPS_SQD,	0,
+					QPM_CUR_STATE | QPM_AV | QPM_ALT_PATH |
+					QPM_PORT | QPM_PKEY_INDEX |
+					QPM_TIMEOUT | QPM_RETRY_CNT |
+					QPM_RNR_RETRY | QPM_ACCESS_FLAGS |
+					QPM_MAX_QP_RD_ATOMIC |
+					QPM_PATH_MIG_STATE },
+	{ RCV, QPS_SQD,	 QPS_SQD,	0,
+					QPM_CUR_STATE | QPM_AV | QPM_ALT_PATH |
+					QPM_PORT | QPM_PKEY_INDEX |
+					QPM_TIMEOUT | QPM_ACCESS_FLAGS |
+					QPM_MIN_RNR_TIMER |
+					QPM_MAX_DEST_RD_ATOMIC |
+					QPM_PATH_MIG_STATE },
 };
 #undef RC
 #undef UC
 #undef UD
+#undef SND
+#undef RCV
 
 static const struct move anywhere = { 0 };
 

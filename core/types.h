@@ -12,6 +12,12 @@
 enum vb_qp_type { QPT_RC = 2, QPT_UC = 3, QPT_UD = 4, QPT_XRC_SEND = 9,
 		  QPT_XRC_RECV = 10 };
 
+/* Is it answered: a connection that loses nothing? */
+static inline bool vb_qp_type_is_reliable(enum vb_qp_type type)
+{
+	return type == QPT_RC || type == QPT_XRC_SEND || type == QPT_XRC_RECV;
+}
+
 enum vb_qp_state { QPS_RESET, QPS_INIT, QPS_RTR, QPS_RTS, QPS_SQD, QPS_SQE,
 		   QPS_ERR };
 #define QPS_COUNT 7
@@ -123,6 +129,8 @@ enum vb_fault {
 	FAULT_RQE_LKEY,	    /* the receive's own lkey or memory */
 	FAULT_TOO_MANY_READS,
 	FAULT_INV_RKEY,	    /* SEND with invalidate of what cannot be */
+	FAULT_XRC_SRQ,	    /* no such shared queue */
+	FAULT_XRC_DOMAIN,   /* one of another domain than the queue pair's */
 	FAULT_COUNT,
 };
 

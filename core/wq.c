@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/sge.h"
+#include "core/xrc.h"
 
 /* A receive as it lies in its slot. */
 struct recv_slot {
@@ -210,6 +211,8 @@ int vb_srq_destroy(struct vb_srq *srq)
 {
 	if (atomic_load(&srq->refs))
 		return -EBUSY;
+	if (srq->xrcd)
+		vb_xrc_srq_leave(srq);
 	if (srq->async && srq->owner)
 		vb_async_forget(srq->async, srq->owner);
 	atomic_fetch_sub(&srq->pd->refs, 1);

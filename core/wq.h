@@ -29,6 +29,7 @@ struct vb_send_wqe {
 	uint8_t op;	 /* enum vb_wr_op */
 	uint8_t flags;	 /* enum vb_send_flags; SEND_INLINE: data follows */
 	uint8_t num_sge;
+	uint32_t srqn; /* XRC: the shared queue that it is for */
 	/* drive: the transport's */
 	uint32_t first_psn; /* valid once begun */
 	uint32_t psn_count;
@@ -73,9 +74,18 @@ struct vb_rq {
 	_Atomic uint32_t taken;	   /* drive to write (SRQ: lock) */
 };
 
+struct vb_xrcd;
+struct vb_cq;
+
 struct vb_srq {
 	struct vb_rq rq;
 	struct vb_pd *pd;
+	/* of XRC, or NULL, 0: core/xrc.h */
+	struct vb_xrcd *xrcd;
+	struct vb_cq *cq;
+	uint32_t number;
+	uint64_t life;		/* differs from all others with this number */
+	_Atomic uint32_t users; /* queue pairs that take a packet for it */
 	struct vb_async *async;
 	void *owner;
 	uint32_t limit; /* rq.lock; 0: not armed */

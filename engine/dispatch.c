@@ -123,7 +123,13 @@ static bool comes_from_peer(const struct vb_qp *qp, const struct vb_frame *f)
 static bool class_fits(const struct vb_qp *qp, uint8_t opcode)
 {
 	return opcode >> 5 == vb_ib_class(qp->type) ||
-	       (opcode == VB_OP_HEARD && qp->type != QPT_RC);
+	       (opcode == VB_OP_HEARD && !vb_qp_type_is_reliable(qp->type));
+}
+
+/* Of XRC one sends and the other is sent to. */
+static bool side_fits(const struct vb_qp *qp, bool response)
+{
+	return qp->type != (response ? QPT_XRC_RECV : QPT_XRC_SEND);
 }
 
 /* CNT_COUNT: it may come in; else why not. */
@@ -131,7 +137,8 @@ static enum vb_counter refusal(struct vb_engine *e, struct vb_qp *qp,
 			       const struct vb_frame *f,
 			       const struct vb_ib_pkt *pkt, vb_time now)
 {
-	if (!class_fits(qp, pkt->bth.opcode))
+	if (!class_fits(qp, pkt->bth.opcode) ||
+	    !side_fits(qp, pkt->op->response))
 		return CNT_DROP_TRANSPORT;
 	if (!state_takes(atomic_load(&qp->state), pkt->op->response))
 		return CNT_DROP_STATE;

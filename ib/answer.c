@@ -7,16 +7,16 @@
 #include "core/mr.h"
 #include "ib/rc.h"
 
-static uint8_t opcode(uint8_t code)
+static uint8_t opcode(const struct vb_qp *qp, uint8_t code)
 {
-	return CLASS_RC << 5 | code;
+	return vb_ib_class(qp->type) << 5 | code;
 }
 
 static void put_aeth(struct vb_qp *qp, uint8_t syndrome, uint32_t psn,
 		     struct vb_txq *out)
 {
 	const struct vb_ib_pkt pkt = {
-		.bth = vb_rc_bth(qp, opcode(CODE_ACK), psn),
+		.bth = vb_rc_bth(qp, opcode(qp, CODE_ACK), psn),
 		.aeth = { syndrome, vb_rc(qp)->resp.msn },
 	};
 	size_t len = vb_ib_put_headers(vb_txq_begin(out), &pkt);
@@ -28,13 +28,27 @@ static void put_atomic_ack(struct vb_qp *qp, const struct vb_answer *a,
 			   struct vb_txq *out)
 {
 	const struct vb_ib_pkt pkt = {
-		.bth = vb_rc_bth(qp, opcode(CODE_ATOMIC_ACK), a->psn),
+		.bth = vb_rc_bth(qp, opcode(qp, CODE_ATOMIC_ACK), a->psn),
 		.aeth = { VB_SYN_ACK, a->msn },
 		.atomic_ack = a->value,
 	};
 	size_t len = vb_ib_put_headers(vb_txq_begin(out), &pkt);
 
 	vb_txq_commit(out, (uint32_t)len, &qp->route);
+}
+
+static enum vb_fault read_memory(struct vb_qp *qp, const struct vb_answer *a,
+				 uint32_t offset, uint8_t *to, uint32_t len)
+{
+	bool xrc = qp->type == QPT_XRC_RECV;
+	enum vb_fault fault = xrc ? vb_xrc_enter(qp, a->srqn) : FAULT_NONE;
+
+	if (fault == FAULT_NONE)
+		fault = vb_mr_read(qp->adapter, qp->pd, vb_rc_qpn(qp), a->rkey,
+				   a->run_va + offset, to, len);
+	if (xrc)
+		vb_xrc_leave(qp);
+	return fault;
 }
 
 /* The next packet of the run. The key is asked for every one: the region may
@@ -47,7 +61,7 @@ static enum vb_fault put_response(struct vb_qp *qp, const struct vb_answer *a,
 	uint8_t place = (a->sent == 0 ? PLACE_FIRST : 0) |
 			(a->sent + 1 == a->run_count ? PLACE_LAST : 0);
 	struct vb_ib_pkt pkt = {
-		.bth = vb_rc_bth(qp, opcode(vb_ib_code_read_resp(place)),
+		.bth = vb_rc_bth(qp, opcode(qp, vb_ib_code_read_resp(place)),
 				 vb_psn_add(a->run_psn, a->sent)),
 		.aeth = { VB_SYN_ACK, a->msn },
 	};
@@ -57,8 +71,7 @@ static enum vb_fault put_response(struct vb_qp *qp, const struct vb_answer *a,
 
 	pkt.bth.pad = -len & 3;
 	hdr = vb_ib_put_headers(bytes, &pkt);
-	fault = vb_mr_read(qp->adapter, qp->pd, vb_rc_qpn(qp), a->rkey,
-			   a->run_va + offset, bytes + hdr, len);
+	fault = read_memory(qp, a, offset, bytes + hdr, len);
 	if (fault)
 		return fault;
 	memset(bytes + hdr + len, 0, pkt.bth.pad);
@@ -128,7 +141,7 @@ static void put_gap(struct vb_qp *qp, struct vb_txq *out)
 	struct vb_rc *rc = vb_rc(qp);
 	uint8_t *bytes = vb_txq_begin(out);
 	struct vb_ib_pkt pkt = {
-		.bth = vb_rc_bth(qp, opcode(CODE_ACK), rc->resp.epsn),
+		.bth = vb_rc_bth(qp, opcode(qp, CODE_ACK), rc->resp.epsn),
 		.aeth = { VB_SYN_NAK_PSN, rc->resp.msn },
 	};
 	uint32_t len = 0;

@@ -28,12 +28,13 @@ struct vb_bth vb_rc_bth(const struct vb_qp *qp, uint8_t opcode, uint32_t psn)
 		.pkey = 0xffff,
 		.dqpn = qp->attr.dest_qp_num,
 		.psn = psn,
-		.selective = qp->type == QPT_RC && vb_rc(qp)->offers,
+		.selective = vb_qp_type_is_reliable(qp->type) &&
+			     vb_rc(qp)->offers,
 	};
 }
 
 /*
- * RC.
+ * RC; and XRC, whose queue pairs are one half of it each.
  */
 
 static int rc_attach(struct vb_qp *qp)
@@ -140,6 +141,8 @@ static const struct vb_transport_ops *const types[] = {
 	[QPT_RC] = &rc_ops,
 	[QPT_UC] = &vb_uc_ops,
 	[QPT_UD] = &vb_ud_ops,
+	[QPT_XRC_SEND] = &rc_ops,
+	[QPT_XRC_RECV] = &rc_ops,
 };
 
 static const struct vb_transport_ops *ops_of(const struct vb_qp *qp)

@@ -25,6 +25,7 @@ struct vb_answer {
 	uint64_t value; /* atomic: the result */
 	uint64_t va;
 	uint32_t rkey, length;
+	uint32_t srqn; /* XRC: in whose protection domain the key is */
 	/* READ: the run of responses under way, or the last one */
 	uint64_t run_va;
 	uint32_t run_length;

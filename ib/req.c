@@ -121,7 +121,7 @@ enum vb_wc_status vb_req_judge(const struct vb_qp *qp,
 		return WC_LOC_QP_OP_ERR;
 	row = row_of(wqe);
 	/* What is answered, or names a key, is RC's (IBA 9.2, table 38). */
-	if (row->traits & (ASKS | HAS_INV) && qp->type != QPT_RC)
+	if (row->traits & (ASKS | HAS_INV) && !vb_qp_type_is_reliable(qp->type))
 		return WC_LOC_QP_OP_ERR;
 	if (row->traits & LOCAL && qp->type == QPT_UD)
 		return WC_LOC_QP_OP_ERR;
@@ -218,15 +218,20 @@ static void put(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 	vb_txq_commit(out, (uint32_t)len, &qp->route);
 }
 
+static uint8_t opcode_of(const struct vb_qp *qp, uint8_t code)
+{
+	return vb_ib_class(qp->type) << 5 | code;
+}
+
 static uint8_t data_opcode(const struct vb_qp *qp,
 			   const struct request_row *row,
 			   enum vb_ib_place place)
 {
 	bool last = place & PLACE_LAST;
 
-	return vb_ib_class(qp->type) << 5 |
-	       vb_ib_code_pick(row->kind, place, last && row->traits & HAS_IMM,
-			       last && row->traits & HAS_INV);
+	return opcode_of(qp, vb_ib_code_pick(row->kind, place,
+					     last && row->traits & HAS_IMM,
+					     last && row->traits & HAS_INV));
 }
 
 static enum vb_fault put_payload(const struct vb_qp *qp,
@@ -256,6 +261,7 @@ enum vb_fault vb_req_put(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			     row->traits & CONSUMES &&
 			     wqe->flags & SEND_SOLICITED;
 	pkt->imm = pkt->ieth_rkey = wqe->imm;
+	pkt->xrc_srqn = wqe->srqn;
 	hdr = vb_ib_put_headers(bytes, pkt);
 	fault = put_payload(qp, wqe, part->offset, bytes + hdr, len);
 	if (fault)
@@ -292,7 +298,8 @@ static void put_atomic(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	const struct request_row *row = row_of(wqe);
 	bool swap = row->code == CODE_CMP_SWAP;
 	struct vb_ib_pkt pkt = {
-		.bth = vb_rc_bth(qp, CLASS_RC << 5 | row->code, wqe->first_psn),
+		.bth = vb_rc_bth(qp, opcode_of(qp, row->code), wqe->first_psn),
+		.xrc_srqn = wqe->srqn,
 		.atomic = {
 			.va = wqe->remote_addr,
 			.rkey = wqe->rkey,
@@ -312,7 +319,8 @@ static void put_read(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	uint32_t offset = ((psn - wqe->first_psn) & VB_PSN_MASK) * qp->mtu;
 	uint64_t room = (uint64_t)count * qp->mtu;
 	struct vb_ib_pkt pkt = {
-		.bth = vb_rc_bth(qp, CLASS_RC << 5 | CODE_READ_REQUEST, psn),
+		.bth = vb_rc_bth(qp, opcode_of(qp, CODE_READ_REQUEST), psn),
+		.xrc_srqn = wqe->srqn,
 		.reth = {
 			.va = wqe->remote_addr + offset,
 			.rkey = wqe->rkey,
@@ -328,8 +336,9 @@ static void put_atomic_write(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			     struct vb_txq *out)
 {
 	struct vb_ib_pkt pkt = {
-		.bth = vb_rc_bth(qp, CLASS_RC << 5 | CODE_ATOMIC_WRITE,
+		.bth = vb_rc_bth(qp, opcode_of(qp, CODE_ATOMIC_WRITE),
 				 wqe->first_psn),
+		.xrc_srqn = wqe->srqn,
 		.reth = { wqe->remote_addr, wqe->rkey, ATOMIC_BYTES },
 	};
 	uint8_t *bytes = vb_txq_begin(out);

@@ -239,6 +239,7 @@ static enum vb_fault take_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	a->va = reth->va;
 	a->rkey = reth->rkey;
 	a->length = reth->length;
+	a->srqn = pkt->xrc_srqn;
 	set_run(a, a->psn, a->va, a->length, a->count);
 	return FAULT_NONE;
 }
@@ -361,14 +362,31 @@ static void accept(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	resp->epsn = vb_psn_add(resp->epsn, psns);
 }
 
+/* XRC: to the shared queue that the packet names. A message is for one from its
+ * beginning to its end. */
+static enum vb_fault enter_srq(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+{
+	enum vb_fault fault = vb_xrc_enter(qp, pkt->xrc_srqn);
+
+	if (!qp->recv_busy || vb_xrc_is_home(qp))
+		return fault;
+	vb_xrc_leave(qp);
+	return fault ? fault : FAULT_ORDER;
+}
+
 static void take_next(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 {
-	enum vb_fault fault = judge(qp, pkt);
+	bool xrc = qp->type == QPT_XRC_RECV;
+	enum vb_fault fault = xrc ? enter_srq(qp, pkt) : FAULT_NONE;
 
+	if (fault == FAULT_NONE)
+		fault = judge(qp, pkt);
 	if (fault)
 		refuse(qp, fault, pkt->bth.psn);
 	else
 		accept(qp, pkt);
+	if (xrc)
+		vb_xrc_leave(qp);
 }
 
 static void note_gap(struct vb_qp *qp)

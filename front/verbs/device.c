@@ -236,11 +236,6 @@ static void *refuse_compat(void)
 	return vb_front_null(-EOPNOTSUPP);
 }
 
-static int refuse_close_xrcd(struct ibv_xrcd *xrcd)
-{
-	return EOPNOTSUPP;
-}
-
 static int compat_query_port(struct ibv_context *context, uint8_t port_num,
 			     struct _compat_ibv_port_attr *attr)
 {
@@ -327,7 +322,10 @@ static void fill_context(struct vb_front_context *c, struct ibv_device *device)
 	c->v.modify_cq = vb_front_modify_cq;
 	c->v.create_qp_ex = vb_front_create_qp_ex;
 	c->v.create_srq_ex = vb_front_create_srq_ex;
-	c->v.close_xrcd = refuse_close_xrcd;
+	c->v.open_xrcd = vb_front_open_xrcd;
+	c->v.close_xrcd = vb_front_close_xrcd;
+	c->v.get_srq_num = vb_front_get_srq_num;
+	c->v.open_qp = vb_front_open_qp;
 }
 
 /*
@@ -546,7 +544,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 			IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_SRQ_RESIZE |
 			IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
 			IBV_DEVICE_MEM_MGT_EXTENSIONS |
-			IBV_DEVICE_RC_RNR_NAK_GEN,
+			IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_XRC,
 		/* Atomics are the processor's own locked instructions. */
 		.atomic_cap = IBV_ATOMIC_GLOB,
 		.max_pkeys = 1,
@@ -590,6 +588,7 @@ static int query_device_ex(struct ibv_context *context,
 	all.cq_mod_caps.max_cq_count = UINT16_MAX;
 	all.cq_mod_caps.max_cq_period = UINT16_MAX;
 	fill_odp(&all.odp_caps);
+	all.xrc_odp_caps = all.odp_caps.per_transport_caps.rc_odp_caps;
 	all.phys_port_cnt_ex = 1;
 	/* A newer program's struct is longer: what we do not know is 0. */
 	memset(attr, 0, size);

@@ -128,6 +128,12 @@ struct vb_front_cq {
 	struct vb_cqe at;     /* poll */
 };
 
+struct vb_front_xrcd {
+	struct ibv_xrcd ibv;
+	struct vb_xrcd *core;
+	int lock_fd; /* of its inode; -1: none */
+};
+
 struct vb_front_srq {
 	struct ibv_srq ibv;
 	struct vb_srq *core;
@@ -139,7 +145,7 @@ struct vb_front_srq {
 struct vb_front_builder {
 	struct vb_send_wqe *wqe; /* the newest; NULL: none, or refused */
 	uint32_t count;
-	bool addressed; /* a datagram's: the newest knows where it goes */
+	bool addressed; /* of UD and XRC: the newest knows where it goes */
 	int error;	/* the first; positive errno */
 };
 
@@ -152,6 +158,7 @@ struct vb_front_qp {
 	void (*wr_flush)(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr,
 			 size_t len, uint8_t type, uint8_t level);
 	struct vb_qp *core;
+	struct vb_qp_share share; /* of an XRC target */
 	bool extended; /* created for the ibv_wr_* calls */
 	bool sig_all;
 	uint32_t async_taken; /* the context's async.lock */
@@ -187,6 +194,11 @@ static inline struct vb_front_qp *vb_front_qp(struct ibv_qp *qp)
 static inline struct vb_front_srq *vb_front_srq(struct ibv_srq *srq)
 {
 	return VB_CONTAINER_OF(srq, struct vb_front_srq, ibv);
+}
+
+static inline struct vb_front_xrcd *vb_front_xrcd(struct ibv_xrcd *xrcd)
+{
+	return VB_CONTAINER_OF(xrcd, struct vb_front_xrcd, ibv);
 }
 
 static inline struct vb_front_mr *vb_front_mr(struct ibv_mr *mr)
@@ -264,6 +276,15 @@ struct vb_av vb_front_av_in(const struct ibv_ah_attr *a);
 struct ibv_ah_attr vb_front_av_out(const struct vb_av *av);
 struct ibv_qp *vb_front_create_qp_ex(struct ibv_context *context,
 				     struct ibv_qp_init_attr_ex *attr);
+
+/* xrc.c */
+struct ibv_xrcd *vb_front_open_xrcd(struct ibv_context *context,
+				    struct ibv_xrcd_init_attr *attr);
+int vb_front_close_xrcd(struct ibv_xrcd *xrcd);
+struct ibv_srq *vb_front_create_xrc_srq(struct ibv_srq_init_attr_ex *attr);
+int vb_front_get_srq_num(struct ibv_srq *srq, uint32_t *number);
+struct ibv_qp *vb_front_open_qp(struct ibv_context *context,
+				struct ibv_qp_open_attr *attr);
 
 /* device.c: behind ops and behind the names of other files. */
 int vb_front_query_port(struct ibv_context *context, uint8_t port_num,

@@ -57,7 +57,8 @@ static const struct send_rule *rule_of(const struct vb_front_qp *qp,
 	if (op >= VB_COUNT(send_rules))
 		return NULL;
 	r = &send_rules[op];
-	if (!r->known || (r->rc_only && qp->core->type != QPT_RC))
+	if (!r->known || qp->core->type == QPT_XRC_RECV ||
+	    (r->rc_only && !vb_qp_type_is_reliable(qp->core->type)))
 		return NULL;
 	if (qp->core->type == QPT_UD && r->remote != NO_REMOTE)
 		return NULL;
@@ -276,6 +277,8 @@ static int fill_wqe(const struct vb_front_qp *qp, struct vb_send_wqe *wqe,
 	if (!err && qp->core->type == QPT_UD)
 		err = put_dest(qp, wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn,
 			       wr->wr.ud.remote_qkey);
+	if (qp->core->type == QPT_XRC_SEND)
+		wqe->srqn = wr->qp_type.xrc.remote_srqn;
 	if (!err)
 		err = seal(qp, wqe, total);
 	if (!err && r->remote == REMOTE_WORD && wr->send_flags & SEND_INLINE)
@@ -379,6 +382,12 @@ static int post_receives(struct vb_rq *rq, const char *object, uint32_t number,
 	return 0;
 }
 
+/* XRC: it has no receive queue. */
+static bool is_half(enum vb_qp_type type)
+{
+	return type == QPT_XRC_SEND || type == QPT_XRC_RECV;
+}
+
 int vb_front_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr,
 		       struct ibv_recv_wr **bad_wr)
 {
@@ -391,7 +400,7 @@ int vb_front_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr,
 		*bad_wr = wr;
 		return refuse_state(qp, "post_recv");
 	}
-	if (VB_UNLIKELY(qp->core->srq)) {
+	if (VB_UNLIKELY(qp->ibv.srq || is_half(qp->core->type))) {
 		*bad_wr = wr;
 		return refuse(qp, EINVAL, "its receives come from an SRQ");
 	}
@@ -626,6 +635,14 @@ static void fail_build(struct vb_front_qp *qp, int err)
 		qp->build.error = err;
 }
 
+static bool needs_address(const struct vb_front_qp *qp,
+			  const struct vb_send_wqe *wqe)
+{
+	return qp->core->type == QPT_UD ||
+	       (qp->core->type == QPT_XRC_SEND &&
+		send_rules[wqe->op].remote != WINDOW);
+}
+
 /* The newest request is finished: it got its data setter, or has none. */
 static void end_wr(struct vb_front_qp *qp)
 {
@@ -635,8 +652,9 @@ static void end_wr(struct vb_front_qp *qp)
 	if (!wqe)
 		return;
 	err = seal(qp, wqe, wqe->length);
-	if (!err && qp->core->type == QPT_UD && !qp->build.addressed)
-		err = refuse(qp, EINVAL, "datagram without address handle");
+	if (!err && !qp->build.addressed && needs_address(qp, wqe))
+		err = refuse(qp, EINVAL,
+			     "without address handle or shared queue");
 	if (err)
 		fail_build(qp, err);
 }
@@ -811,7 +829,16 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah,
 
 static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 {
-	refuse_wr(ex);
+	struct vb_front_qp *qp = qp_of(ex);
+
+	if (qp->core->type != QPT_XRC_SEND) {
+		refuse_wr(ex);
+		return;
+	}
+	if (!qp->build.wqe)
+		return;
+	qp->build.wqe->srqn = remote_srqn;
+	qp->build.addressed = true;
 }
 
 static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr,

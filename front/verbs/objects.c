@@ -390,22 +390,26 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
 	return &srq->ibv;
 }
 
-/* A plain one; those of XRC domains and with tags are adapters' that have
- * them. */
+/* Those with tags are adapters' that have them. */
 struct ibv_srq *vb_front_create_srq_ex(struct ibv_context *context,
 				       struct ibv_srq_init_attr_ex *attr)
 {
-	const uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+	const uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			       IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	enum ibv_srq_type type = attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE
+					 ? attr->srq_type
+					 : IBV_SRQT_BASIC;
 	struct ibv_srq_init_attr init = { attr->srq_context, attr->attr };
 	struct ibv_srq *srq;
 
 	if (attr->comp_mask & ~known ||
-	    (attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE &&
-	     attr->srq_type != IBV_SRQT_BASIC))
+	    (type != IBV_SRQT_BASIC && type != IBV_SRQT_XRC))
 		return vb_front_null(-EOPNOTSUPP);
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd ||
 	    attr->pd->context != context)
 		return vb_front_null(-EINVAL);
+	if (type == IBV_SRQT_XRC)
+		return vb_front_create_xrc_srq(attr);
 	srq = ibv_create_srq(attr->pd, &init);
 	if (srq)
 		attr->attr = init.attr;

@@ -26,6 +26,7 @@ static uint64_t ops_of(enum ibv_qp_type type)
 {
 	switch (type) {
 	case IBV_QPT_RC:
+	case IBV_QPT_XRC_SEND:
 		return SEND_OPS;
 	case IBV_QPT_UC:
 		return SEND_OPS_UC;
@@ -36,9 +37,19 @@ static uint64_t ops_of(enum ibv_qp_type type)
 	}
 }
 
+/* What a queue pair of its type stands on. */
+static bool parts_are_there(const struct ibv_qp_init_attr_ex *a)
+{
+	if (a->qp_type == IBV_QPT_XRC_RECV)
+		return a->comp_mask & IBV_QP_INIT_ATTR_XRCD && a->xrcd;
+	if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd || !a->send_cq)
+		return false;
+	return a->qp_type == IBV_QPT_XRC_SEND || a->recv_cq;
+}
+
 static int check_init(const struct ibv_qp_init_attr_ex *a)
 {
-	const uint32_t known = IBV_QP_INIT_ATTR_PD |
+	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS |
 			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	const uint64_t ops = ops_of(a->qp_type);
@@ -50,11 +61,9 @@ static int check_init(const struct ibv_qp_init_attr_ex *a)
 	if (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
 	    a->send_ops_flags & ~ops)
 		return -EOPNOTSUPP;
-	if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd)
-		return -EINVAL;
-	if (!ops)
+	if (!ops && a->qp_type != IBV_QPT_XRC_RECV)
 		return -EOPNOTSUPP;
-	return a->send_cq && a->recv_cq ? 0 : -EINVAL;
+	return parts_are_there(a) ? 0 : -EINVAL;
 }
 
 static void take_caps(struct ibv_qp_cap *cap, const struct vb_qp_init *init)
@@ -66,39 +75,52 @@ static void take_caps(struct ibv_qp_cap *cap, const struct vb_qp_init *init)
 	cap->max_inline_data = init->max_inline;
 }
 
-static int create_core_qp(struct vb_front_qp *qp, struct ibv_qp_init_attr_ex *a)
+static int create_core_qp(struct vb_front_qp *qp, struct ibv_context *context,
+			  struct ibv_qp_init_attr_ex *a)
 {
-	struct vb_front_context *c = vb_front_context(a->pd->context);
+	struct vb_front_context *c = vb_front_context(context);
+	/* Without its bit in the mask a member may be anything. */
+	bool has_pd = a->comp_mask & IBV_QP_INIT_ATTR_PD && a->pd;
+	bool has_xrcd = a->comp_mask & IBV_QP_INIT_ATTR_XRCD && a->xrcd;
 	struct vb_qp_init init = {
 		.type = (enum vb_qp_type)a->qp_type,
-		.pd = vb_front_pd(a->pd)->core,
-		.send_cq = vb_front_cq(a->send_cq)->core,
-		.recv_cq = vb_front_cq(a->recv_cq)->core,
+		.pd = has_pd ? vb_front_pd(a->pd)->core : NULL,
+		.send_cq = a->send_cq ? vb_front_cq(a->send_cq)->core : NULL,
+		.recv_cq = a->recv_cq ? vb_front_cq(a->recv_cq)->core : NULL,
 		.srq = a->srq ? vb_front_srq(a->srq)->core : NULL,
+		.share = &qp->share,
 		.max_send_wr = a->cap.max_send_wr,
 		.max_recv_wr = a->srq ? 0 : a->cap.max_recv_wr,
 		.max_send_sge = a->cap.max_send_sge,
 		.max_recv_sge = a->srq ? 0 : a->cap.max_recv_sge,
 		.max_inline = a->cap.max_inline_data,
-		.memory = vb_front_memory(a->pd),
+		.memory = has_pd ? vb_front_memory(a->pd) : NULL,
 		.sig_all = a->sq_sig_all != 0,
 		.async = &c->async,
 		.owner = qp,
 	};
-	int rc = vb_qp_create(c->adapter, &init, &qp->core);
+	int rc;
+
+	qp->share = (struct vb_qp_share){
+		.async = &c->async,
+		.owner = qp,
+		.xrcd = has_xrcd ? vb_front_xrcd(a->xrcd)->core : NULL,
+	};
+	rc = vb_qp_create(c->adapter, &init, &qp->core);
 
 	if (rc == 0)
 		take_caps(&a->cap, &init);
 	return rc;
 }
 
-static void fill_qp(struct vb_front_qp *qp, const struct ibv_qp_init_attr_ex *a)
+static void fill_qp(struct vb_front_qp *qp, struct ibv_context *context,
+		    const struct ibv_qp_init_attr_ex *a)
 {
 	struct ibv_qp *ibv = &qp->ibv;
 
-	ibv->context = a->pd->context;
+	ibv->context = context;
 	ibv->qp_context = a->qp_context;
-	ibv->pd = a->pd;
+	ibv->pd = a->qp_type == IBV_QPT_XRC_RECV ? NULL : a->pd;
 	ibv->send_cq = a->send_cq;
 	ibv->recv_cq = a->recv_cq;
 	ibv->srq = a->srq;
@@ -126,12 +148,12 @@ struct ibv_qp *vb_front_create_qp_ex(struct ibv_context *context,
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		goto refuse;
-	rc = create_core_qp(qp, a);
+	rc = create_core_qp(qp, context, a);
 	if (rc) {
 		free(qp);
 		goto refuse;
 	}
-	fill_qp(qp, a);
+	fill_qp(qp, context, a);
 	vb_front_context_get(qp->ibv.context);
 	return &qp->ibv;
 
@@ -261,12 +283,30 @@ static void attr_out(const struct vb_qp_attr *from, struct ibv_qp_attr *a)
 	};
 }
 
+/* Programs give both sides of XRC what RC takes (perftest does), and adapters
+ * do not look at what is the other side's. */
+static uint32_t mask_in(enum ibv_qp_type type, uint32_t mask)
+{
+	switch (type) {
+	case IBV_QPT_XRC_SEND:
+		return mask & ~(uint32_t)(IBV_QP_MAX_DEST_RD_ATOMIC |
+					  IBV_QP_MIN_RNR_TIMER);
+	case IBV_QPT_XRC_RECV:
+		return mask & ~(uint32_t)(IBV_QP_MAX_QP_RD_ATOMIC |
+					  IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+	default:
+		return mask;
+	}
+}
+
 int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 {
 	struct vb_qp *core = vb_front_qp(ibv)->core;
 	struct vb_qp_attr a = attr_in(attr);
 	int cancel = vb_cancel_off();
-	int rc = vb_qp_modify(core, &a, (uint32_t)attr_mask, vb_now());
+	int rc = vb_qp_modify(core, &a,
+			      mask_in(ibv->qp_type, (uint32_t)attr_mask),
+			      vb_now());
 
 	/* Also after a refusal: a poster that met the lock left us its work. */
 	vb_drive(core);
@@ -283,8 +323,9 @@ static void query_caps(const struct vb_qp *core, struct ibv_qp_cap *cap)
 	cap->max_send_wr = core->sq.cap;
 	cap->max_send_sge = core->sq.max_sge;
 	cap->max_inline_data = core->sq.max_inline;
-	cap->max_recv_wr = core->srq ? 0 : core->rq.cap;
-	cap->max_recv_sge = core->srq ? 0 : core->rq.max_sge;
+	/* With a shared queue, or none, there are none. */
+	cap->max_recv_wr = core->rq.cap;
+	cap->max_recv_sge = core->rq.max_sge;
 }
 
 /* Every attribute is given, whatever the mask asks for: it is a hint. */
@@ -324,8 +365,13 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 		return vb_front_errno(-EBUSY);
 	}
 	cancel = vb_cancel_off();
-	vb_drive_forget(qp->core);
-	vb_qp_destroy(qp->core);
+	if (ibv->qp_type != IBV_QPT_XRC_RECV ||
+	    vb_qp_unshare(qp->core, &qp->share)) {
+		vb_drive_forget(qp->core);
+		vb_qp_destroy(qp->core);
+	} else {
+		vb_drive(qp->core); /* a poster may have met the lock */
+	}
 	vb_cancel_back(cancel);
 	vb_front_drain_async(ibv->context, qp, &qp->async_taken, &ibv->mutex,
 			     &ibv->cond, &ibv->events_completed);

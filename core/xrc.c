@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* XRC: domains, the numbers of shared queues, holders of queue pairs. */
+#include "core/xrc.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "core/qp.h"
+
+/* With xrc_lock held. */
+static struct vb_xrc_domain *find_domain(const struct vb_adapter *a,
+					 const struct vb_xrc_key *key)
+{
+	struct vb_xrc_domain *d = a->xrc_domains;
+
+	while (d && !(d->has_key && d->key.dev == key->dev &&
+		      d->key.ino == key->ino))
+		d = d->next;
+	return d;
+}
+
+static struct vb_xrc_domain *make_domain(struct vb_adapter *a,
+					 const struct vb_xrc_key *key)
+{
+	struct vb_xrc_domain *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return NULL;
+	d->has_key = key;
+	if (key)
+		d->key = *key;
+	d->next = a->xrc_domains;
+	a->xrc_domains = d;
+	return d;
+}
+
+static void drop_domain(struct vb_adapter *a, struct vb_xrc_domain *d)
+{
+	struct vb_xrc_domain **at = &a->xrc_domains;
+
+	if (--d->opened)
+		return;
+	while (*at != d)
+		at = &(*at)->next;
+	*at = d->next;
+	free(d);
+}
+
+/* With xrc_lock held. */
+static int enter_domain(struct vb_adapter *a, const struct vb_xrc_key *key,
+			unsigned flags, struct vb_xrc_domain **out)
+{
+	struct vb_xrc_domain *d = key ? find_domain(a, key) : NULL;
+	bool there = d || flags & XRCD_ELSEWHERE;
+
+	if (key && !there && !(flags & XRCD_CREATE))
+		return -EAGAIN;
+	if (there && flags & XRCD_EXCLUSIVE)
+		return -EINVAL;
+	if (!d)
+		d = make_domain(a, key);
+	if (!d)
+		return -ENOMEM;
+	d->opened++;
+	*out = d;
+	return 0;
+}
+
+int vb_xrcd_open(struct vb_adapter *a, const struct vb_xrc_key *key,
+		 unsigned flags, struct vb_xrcd **out)
+{
+	struct vb_xrcd *x = calloc(1, sizeof(*x));
+	int rc;
+
+	if (!x)
+		return -ENOMEM;
+	x->adapter = a;
+	vb_mutex_lock(&a->xrc_lock);
+	rc = enter_domain(a, key, flags, &x->domain);
+	vb_mutex_unlock(&a->xrc_lock);
+	if (rc) {
+		free(x);
+		return rc;
+	}
+	*out = x;
+	return 0;
+}
+
+int vb_xrcd_close(struct vb_xrcd *x)
+{
+	if (atomic_load(&x->refs))
+		return -EBUSY;
+	vb_mutex_lock(&x->adapter->xrc_lock);
+	drop_domain(x->adapter, x->domain);
+	vb_mutex_unlock(&x->adapter->xrc_lock);
+	free(x);
+	return 0;
+}
+
+/*
+ * Shared queues. Numbers begin with the process's slot, as those of queue pairs
+ * do, so that they tell whose a shared queue is.
+ */
+
+/* With xrc_lock held. */
+static int give_number(struct vb_adapter *a, struct vb_srq *srq)
+{
+	uint32_t index;
+	int rc;
+
+	if (!a->xrc_srqs) /* any first does that others do not guess */
+		a->xrc_srqs = vb_idtab_create(vb_limits.max_srq,
+					      a->key_mask % vb_limits.max_srq);
+	if (!a->xrc_srqs)
+		return -ENOMEM;
+	rc = vb_idtab_add(a->xrc_srqs, srq, &index);
+	if (rc)
+		return rc == -ENOSPC ? -ENOMEM : rc;
+	srq->number = a->qpn_base | index;
+	srq->life = ++a->xrc_lives;
+	return 0;
+}
+
+int vb_xrc_srq_join(struct vb_srq *srq, struct vb_xrcd *x, struct vb_cq *cq)
+{
+	struct vb_adapter *a = x->adapter;
+	int rc;
+
+	if (srq->pd->adapter != a || cq->adapter != a)
+		return -EINVAL;
+	vb_mutex_lock(&a->xrc_lock);
+	rc = give_number(a, srq);
+	if (rc == 0) {
+		srq->xrcd = x;
+		srq->cq = cq;
+		atomic_fetch_add(&x->refs, 1);
+		atomic_fetch_add(&cq->refs, 1);
+	}
+	vb_mutex_unlock(&a->xrc_lock);
+	return rc;
+}
+
+void vb_xrc_srq_leave(struct vb_srq *srq)
+{
+	struct vb_adapter *a = srq->pd->adapter;
+
+	vb_mutex_lock(&a->xrc_lock);
+	vb_idtab_del(a->xrc_srqs, srq->number ^ a->qpn_base);
+	vb_mutex_unlock(&a->xrc_lock);
+	/* Packets being taken: each is a matter of microseconds. */
+	while (atomic_load(&srq->users))
+		sched_yield();
+	atomic_fetch_sub(&srq->cq->refs, 1);
+	atomic_fetch_sub(&srq->xrcd->refs, 1);
+}
+
+/*
+ * A target queue pair and the shared queue that a packet names.
+ */
+
+/* With xrc_lock held. */
+static enum vb_fault find_srq(const struct vb_qp *qp, uint32_t srqn,
+			      struct vb_srq **out)
+{
+	const struct vb_adapter *a = qp->adapter;
+
+	*out = a->xrc_srqs ? vb_idtab_get(a->xrc_srqs, srqn ^ a->qpn_base)
+			   : NULL;
+	if (!*out)
+		return FAULT_XRC_SRQ;
+	return (*out)->xrcd->domain == qp->xrc_domain ? FAULT_NONE
+						      : FAULT_XRC_DOMAIN;
+}
+
+enum vb_fault vb_xrc_enter(struct vb_qp *qp, uint32_t srqn)
+{
+	struct vb_adapter *a = qp->adapter;
+	struct vb_srq *srq;
+	enum vb_fault fault;
+
+	vb_mutex_lock(&a->xrc_lock);
+	fault = find_srq(qp, srqn, &srq);
+	if (fault == FAULT_NONE)
+		atomic_fetch_add(&srq->users, 1);
+	vb_mutex_unlock(&a->xrc_lock);
+	if (fault)
+		return fault;
+	qp->srq = srq;
+	qp->pd = srq->pd;
+	qp->recv_cq = srq->cq;
+	return FAULT_NONE;
+}
+
+void vb_xrc_leave(struct vb_qp *qp)
+{
+	struct vb_srq *srq = qp->srq;
+
+	if (!srq)
+		return;
+	qp->srq = NULL;
+	qp->pd = NULL;
+	qp->recv_cq = NULL;
+	/* The last touch: its destroyer may go on. */
+	atomic_fetch_sub(&srq->users, 1);
+}
+
+bool vb_xrc_is_home(const struct vb_qp *qp)
+{
+	return qp->srq && qp->srq->life == qp->recv_life;
+}
+
+bool vb_xrc_enter_home(struct vb_qp *qp)
+{
+	if (vb_xrc_enter(qp, qp->recv_srqn) != FAULT_NONE)
+		return false;
+	if (vb_xrc_is_home(qp))
+		return true;
+	vb_xrc_leave(qp);
+	return false;
+}
+
+/*
+ * Holders of a target queue pair.
+ */
+
+void vb_qp_share(struct vb_qp *qp, struct vb_qp_share *share)
+{
+	share->next = qp->shares;
+	qp->shares = share;
+	atomic_fetch_add(&share->xrcd->refs, 1);
+}
+
+int vb_qp_open(struct vb_qp_share *share, uint32_t qpn, struct vb_qp **out)
+{
+	struct vb_adapter *a = share->xrcd->adapter;
+	/* Of any process's: the table has no such index. */
+	struct vb_qp *qp = vb_idtab_get(a->qps, qpn ^ a->qpn_base);
+	bool fits;
+
+	if (!qp)
+		return -EINVAL;
+	vb_mutex_lock(&qp->drive);
+	fits = qpn && atomic_load(&qp->qpn) == qpn && qp->adapter == a &&
+	       qp->type == QPT_XRC_RECV &&
+	       qp->xrc_domain == share->xrcd->domain;
+	if (fits)
+		vb_qp_share(qp, share);
+	vb_mutex_unlock(&qp->drive);
+	*out = qp;
+	return fits ? 0 : -EINVAL;
+}
+
+static void unlink_share(struct vb_qp *qp, struct vb_qp_share *share)
+{
+	struct vb_qp_share **at = &qp->shares;
+
+	while (*at != share)
+		at = &(*at)->next;
+	*at = share->next;
+	atomic_fetch_sub(&share->xrcd->refs, 1);
+}
+
+bool vb_qp_unshare(struct vb_qp *qp, struct vb_qp_share *share)
+{
+	bool last;
+
+	vb_mutex_lock(&qp->drive);
+	unlink_share(qp, share);
+	last = !qp->shares;
+	if (last)
+		atomic_store(&qp->qpn, 0);
+	vb_mutex_unlock(&qp->drive);
+	return last;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* XRC: domains, their shared receive queues, and target queue pairs opened once
+ * more. */
+#include "front/verbs/front.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+/*
+ * Whether another process has a domain is asked of the inode itself: each that
+ * has one holds a lock on a byte far behind any file's end, one byte for each
+ * device of each network namespace. The kernel drops it with its holder.
+ */
+
+static off_t byte_of(const struct ibv_device *device)
+{
+	uint32_t ifindex =
+		VB_CONTAINER_OF(device, struct vb_front_device, ibv)
+			->found.ifindex;
+	struct stat ns;
+
+	if (stat("/proc/self/ns/net", &ns))
+		ns.st_ino = 0;
+	return (off_t)1 << 62 |
+	       (off_t)((uint64_t)(uint32_t)ns.st_ino << 20 |
+		       (ifindex & 0xfffff));
+}
+
+/* Takes the lock. A descriptor, or -1: it cannot be told. */
+static int lock_inode(int fd, off_t at, bool *elsewhere)
+{
+	struct flock lock = { .l_type = F_RDLCK,
+			      .l_whence = SEEK_SET,
+			      .l_start = at,
+			      .l_len = 1 };
+	char path[32];
+	int own;
+
+	*elsewhere = false;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	/* A file description of our own: the lock is not the program's. */
+	own = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (own < 0)
+		return -1;
+	if (fcntl(own, F_OFD_SETLK, &lock)) {
+		close(own);
+		return -1;
+	}
+	lock.l_type = F_WRLCK; /* would it meet another's? */
+	*elsewhere = fcntl(own, F_OFD_GETLK, &lock) == 0 &&
+		     lock.l_type != F_UNLCK;
+	return own;
+}
+
+static int open_core(struct ibv_context *context,
+		     const struct ibv_xrcd_init_attr *attr,
+		     struct vb_front_xrcd *x)
+{
+	struct vb_adapter *a = vb_front_context(context)->adapter;
+	unsigned flags = (attr->oflags & O_CREAT ? XRCD_CREATE : 0) |
+			 (attr->oflags & O_EXCL ? XRCD_EXCLUSIVE : 0);
+	struct vb_xrc_key key;
+	struct stat st;
+	bool elsewhere;
+	int rc;
+
+	x->lock_fd = -1;
+	if (attr->fd == -1)
+		return vb_xrcd_open(a, NULL, flags, &x->core);
+	if (fstat(attr->fd, &st))
+		return -errno;
+	key = (struct vb_xrc_key){ st.st_dev, st.st_ino };
+	x->lock_fd =
+		lock_inode(attr->fd, byte_of(context->device), &elsewhere);
+	if (elsewhere)
+		flags |= XRCD_ELSEWHERE;
+	rc = vb_xrcd_open(a, &key, flags, &x->core);
+	if (rc && x->lock_fd >= 0)
+		close(x->lock_fd);
+	return rc;
+}
+
+struct ibv_xrcd *vb_front_open_xrcd(struct ibv_context *context,
+				    struct ibv_xrcd_init_attr *attr)
+{
+	const uint32_t masks =
+		IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+	struct vb_front_xrcd *x;
+	int rc;
+
+	if (attr->comp_mask & ~masks)
+		return vb_front_null(-EOPNOTSUPP);
+	if (attr->comp_mask != masks)
+		return vb_front_null(-EINVAL);
+	x = calloc(1, sizeof(*x));
+	if (!x)
+		return vb_front_null(-ENOMEM);
+	rc = open_core(context, attr, x);
+	if (rc) {
+		vb_log(LOG_INFO, "%s: no XRC domain of fd %d, flags 0x%x: %s",
+		       context->device->name, attr->fd, attr->oflags,
+		       strerror(-rc));
+		free(x);
+		return vb_front_null(rc);
+	}
+	x->ibv.context = context;
+	vb_front_context_get(context);
+	return &x->ibv;
+}
+
+int vb_front_close_xrcd(struct ibv_xrcd *ibv)
+{
+	struct vb_front_xrcd *x = vb_front_xrcd(ibv);
+	int rc;
+
+	if (vb_front_is_inherited(ibv->context))
+		return 0;
+	rc = vb_xrcd_close(x->core);
+	if (rc) {
+		vb_log(LOG_INFO, "%s: an XRC domain is still used",
+		       ibv->context->device->name);
+		return vb_front_errno(rc);
+	}
+	if (x->lock_fd >= 0)
+		close(x->lock_fd);
+	vb_front_context_put(ibv->context);
+	free(x);
+	return 0;
+}
+
+/*
+ * Shared receive queues.
+ */
+
+struct ibv_srq *vb_front_create_xrc_srq(struct ibv_srq_init_attr_ex *attr)
+{
+	struct ibv_srq_init_attr init = { attr->srq_context, attr->attr };
+	struct ibv_srq *ibv;
+	int rc;
+
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !attr->xrcd ||
+	    !(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !attr->cq)
+		return vb_front_null(-EINVAL);
+	ibv = ibv_create_srq(attr->pd, &init);
+	if (!ibv)
+		return NULL;
+	rc = vb_xrc_srq_join(vb_front_srq(ibv)->core,
+			     vb_front_xrcd(attr->xrcd)->core,
+			     vb_front_cq(attr->cq)->core);
+	if (rc) {
+		(void)ibv_destroy_srq(ibv); /* nothing uses it */
+		return vb_front_null(rc);
+	}
+	attr->attr = init.attr;
+	return ibv;
+}
+
+int vb_front_get_srq_num(struct ibv_srq *ibv, uint32_t *number)
+{
+	const struct vb_srq *core = vb_front_srq(ibv)->core;
+
+	if (!core->xrcd)
+		return vb_front_errno(-EINVAL);
+	*number = core->number;
+	return 0;
+}
+
+/*
+ * Target queue pairs.
+ */
+
+static int open_core_qp(struct vb_front_qp *qp, struct ibv_context *context,
+			const struct ibv_qp_open_attr *attr)
+{
+	int rc;
+
+	qp->share = (struct vb_qp_share){
+		.async = &vb_front_context(context)->async,
+		.owner = qp,
+		.xrcd = vb_front_xrcd(attr->xrcd)->core,
+	};
+	rc = vb_qp_open(&qp->share, attr->qp_num, &qp->core);
+	if (rc)
+		vb_log(LOG_INFO,
+		       "%s: 0x%x is no XRC target of this domain that a program can open which is not the one that made it",
+		       context->device->name, attr->qp_num);
+	else
+		vb_drive(qp->core); /* a poster may have met the lock */
+	return rc;
+}
+
+struct ibv_qp *vb_front_open_qp(struct ibv_context *context,
+				struct ibv_qp_open_attr *attr)
+{
+	const uint32_t needs = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
+			       IBV_QP_OPEN_ATTR_TYPE;
+	struct vb_front_qp *qp;
+	int rc;
+
+	if (attr->comp_mask & ~(needs | IBV_QP_OPEN_ATTR_CONTEXT))
+		return vb_front_null(-EOPNOTSUPP);
+	if ((attr->comp_mask & needs) != needs || !attr->xrcd ||
+	    attr->qp_type != IBV_QPT_XRC_RECV)
+		return vb_front_null(-EINVAL);
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return vb_front_null(-ENOMEM);
+	rc = open_core_qp(qp, context, attr);
+	if (rc) {
+		free(qp);
+		return vb_front_null(rc);
+	}
+	qp->ibv.context = context;
+	if (attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT)
+		qp->ibv.qp_context = attr->qp_context;
+	qp->ibv.handle = vb_front_handle();
+	qp->ibv.qp_num = attr->qp_num;
+	qp->ibv.qp_type = attr->qp_type;
+	qp->ibv.state = (enum ibv_qp_state)atomic_load(&qp->core->state);
+	pthread_mutex_init(&qp->ibv.mutex, NULL);
+	pthread_cond_init(&qp->ibv.cond, NULL);
+	vb_front_context_get(context);
+	return &qp->ibv;
+}
