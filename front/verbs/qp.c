@@ -304,9 +304,8 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 	struct vb_qp *core = vb_front_qp(ibv)->core;
 	struct vb_qp_attr a = attr_in(attr);
 	int cancel = vb_cancel_off();
-	int rc = vb_qp_modify(core, &a,
-			      mask_in(ibv->qp_type, (uint32_t)attr_mask),
-			      vb_now());
+	int rc = vb_qp_modify(
+		core, &a, mask_in(ibv->qp_type, (uint32_t)attr_mask), vb_now());
 
 	/* Also after a refusal: a poster that met the lock left us its work. */
 	vb_drive(core);

@@ -19,16 +19,14 @@
 
 static off_t byte_of(const struct ibv_device *device)
 {
-	uint32_t ifindex =
-		VB_CONTAINER_OF(device, struct vb_front_device, ibv)
-			->found.ifindex;
+	uint32_t ifindex = VB_CONTAINER_OF(device, struct vb_front_device, ibv)
+				   ->found.ifindex;
 	struct stat ns;
 
 	if (stat("/proc/self/ns/net", &ns))
 		ns.st_ino = 0;
-	return (off_t)1 << 62 |
-	       (off_t)((uint64_t)(uint32_t)ns.st_ino << 20 |
-		       (ifindex & 0xfffff));
+	return (off_t)1 << 62 | (off_t)((uint64_t)(uint32_t)ns.st_ino << 20 |
+					(ifindex & 0xfffff));
 }
 
 /* Takes the lock. A descriptor, or -1: it cannot be told. */
@@ -52,8 +50,8 @@ static int lock_inode(int fd, off_t at, bool *elsewhere)
 		return -1;
 	}
 	lock.l_type = F_WRLCK; /* would it meet another's? */
-	*elsewhere = fcntl(own, F_OFD_GETLK, &lock) == 0 &&
-		     lock.l_type != F_UNLCK;
+	*elsewhere =
+		fcntl(own, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 	return own;
 }
 
@@ -75,8 +73,7 @@ static int open_core(struct ibv_context *context,
 	if (fstat(attr->fd, &st))
 		return -errno;
 	key = (struct vb_xrc_key){ st.st_dev, st.st_ino };
-	x->lock_fd =
-		lock_inode(attr->fd, byte_of(context->device), &elsewhere);
+	x->lock_fd = lock_inode(attr->fd, byte_of(context->device), &elsewhere);
 	if (elsewhere)
 		flags |= XRCD_ELSEWHERE;
 	rc = vb_xrcd_open(a, &key, flags, &x->core);

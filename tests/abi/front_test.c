@@ -8,9 +8,12 @@
 #include <cmocka.h>
 
 #include <endian.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -1337,13 +1340,226 @@ static void wr__abort_and_mistakes_post_nothing(void **state)
 	put_in(b, QPS_RESET);
 }
 
+/*
+ * xrc.c
+ */
+
+static struct ibv_xrcd *open_xrcd(struct ibv_context *context, int fd,
+				  int oflags)
+{
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = fd,
+		.oflags = oflags,
+	};
+
+	errno = 0;
+	return ibv_open_xrcd(context, &attr);
+}
+
+static void xrcd__the_inode_has_one(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_xrcd_init_attr half = { .comp_mask = IBV_XRCD_INIT_ATTR_FD };
+	struct ibv_xrcd *first, *second, *alone;
+	FILE *f = tmpfile();
+	int fd = fileno(f);
+
+	assert_null(ibv_open_xrcd(b->context, &half));
+	assert_int_equal(errno, EINVAL);
+	half.comp_mask = 1u << 31;
+	assert_null(ibv_open_xrcd(b->context, &half));
+	assert_int_equal(errno, EOPNOTSUPP);
+	assert_null(open_xrcd(b->context, 9999, O_CREAT));
+	assert_int_equal(errno, EBADF);
+	assert_null(open_xrcd(b->context, fd, 0));
+	assert_int_equal(errno, EAGAIN);
+	first = open_xrcd(b->context, fd, O_CREAT | O_EXCL);
+	assert_non_null(first);
+	assert_null(open_xrcd(b->context, fd, O_CREAT | O_EXCL));
+	assert_int_equal(errno, EINVAL);
+	second = open_xrcd(b->context, fd, 0);
+	alone = open_xrcd(b->context, -1, O_CREAT);
+	assert_ptr_equal(vb_front_xrcd(first)->core->domain,
+			 vb_front_xrcd(second)->core->domain);
+	assert_ptr_not_equal(vb_front_xrcd(first)->core->domain,
+			     vb_front_xrcd(alone)->core->domain);
+	assert_int_equal(ibv_close_xrcd(first), 0);
+	assert_int_equal(ibv_close_xrcd(second), 0);
+	assert_int_equal(ibv_close_xrcd(alone), 0);
+	assert_null(open_xrcd(b->context, fd, 0));
+	assert_int_equal(errno, EAGAIN);
+	fclose(f);
+}
+
+/* Another process has it: without an object here the inode tells. */
+static void xrcd__is_there_while_another_process_has_it(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_xrcd *x;
+	FILE *f = tmpfile();
+	int fd = fileno(f), in[2], out[2];
+	char c;
+	pid_t pid;
+
+	assert_int_equal(pipe(in), 0);
+	assert_int_equal(pipe(out), 0);
+	pid = fork();
+	if (pid == 0) {
+		struct ibv_context *own = open_first();
+
+		x = open_xrcd(own, fd, O_CREAT | O_EXCL);
+		if (write(out[1], x ? "y" : "n", 1) != 1)
+			_exit(2);
+		_exit(read(in[0], &c, 1) != 1);
+	}
+	assert_int_equal(read(out[0], &c, 1), 1);
+	assert_int_equal(c, 'y');
+	assert_null(open_xrcd(b->context, fd, O_CREAT | O_EXCL));
+	assert_int_equal(errno, EINVAL);
+	x = open_xrcd(b->context, fd, 0);
+	assert_non_null(x);
+	assert_int_equal(ibv_close_xrcd(x), 0);
+	assert_int_equal(write(in[1], "", 1), 1);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_null(open_xrcd(b->context, fd, 0));
+	assert_int_equal(errno, EAGAIN);
+	for (int i = 0; i < 2; i++) {
+		close(in[i]);
+		close(out[i]);
+	}
+	fclose(f);
+}
+
+static struct ibv_srq *make_xrc_srq(struct bench *b, struct ibv_xrcd *x)
+{
+	struct ibv_srq_init_attr_ex attr = {
+		.attr = { .max_wr = 5, .max_sge = 1 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = b->pd,
+		.xrcd = x,
+		.cq = b->cq,
+	};
+	struct ibv_srq *srq = ibv_create_srq_ex(b->context, &attr);
+
+	assert_non_null(srq);
+	assert_int_equal(attr.attr.max_wr, 8);
+	attr.comp_mask &= ~(uint32_t)IBV_SRQ_INIT_ATTR_CQ;
+	assert_null(ibv_create_srq_ex(b->context, &attr));
+	assert_int_equal(errno, EINVAL);
+	return srq;
+}
+
+static void xrc__objects_and_who_stands_on_whom(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_xrcd *x = open_xrcd(b->context, -1, O_CREAT);
+	struct ibv_srq *srq = make_xrc_srq(b, x), *plain;
+	struct ibv_srq_init_attr plain_attr = { .attr = { 1, 1, 0 } };
+	struct ibv_srq_attr attr = { .max_wr = 16, .srq_limit = 3 };
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+		.xrcd = x,
+	};
+	struct ibv_qp_open_attr open = {
+		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
+			     IBV_QP_OPEN_ATTR_TYPE | IBV_QP_OPEN_ATTR_CONTEXT,
+		.xrcd = x,
+		.qp_context = b,
+		.qp_type = IBV_QPT_XRC_RECV,
+	};
+	struct ibv_qp *target, *again;
+	struct ibv_qp_attr qp_attr;
+	struct ibv_recv_wr wr = { 0 }, *bad;
+	uint32_t number = 0;
+
+	assert_int_equal(ibv_get_srq_num(srq, &number), 0);
+	assert_int_equal(number, vb_front_srq(srq)->core->number);
+	plain = ibv_create_srq(b->pd, &plain_attr);
+	assert_int_equal(ibv_get_srq_num(plain, &number), EINVAL);
+	assert_int_equal(ibv_destroy_srq(plain), 0);
+	assert_int_equal(
+		ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), 0);
+	assert_int_equal(ibv_query_srq(srq, &attr), 0);
+	assert_int_equal(attr.max_wr, 16);
+	assert_int_equal(attr.srq_limit, 3);
+
+	target = ibv_create_qp_ex(b->context, &init);
+	assert_non_null(target);
+	assert_int_equal(init.cap.max_recv_wr, 0);
+	assert_int_equal(ibv_post_recv(target, &wr, &bad), EINVAL);
+	open.qp_num = target->qp_num + 1;
+	assert_null(ibv_open_qp(b->context, &open));
+	assert_int_equal(errno, EINVAL);
+	open.qp_num = target->qp_num;
+	again = ibv_open_qp(b->context, &open);
+	assert_non_null(again);
+	assert_ptr_equal(again->qp_context, b);
+	assert_int_equal(again->qp_num, target->qp_num);
+	assert_int_equal(ibv_destroy_qp(target), 0);
+	/* The other holder keeps it. */
+	qp_attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_INIT,
+					.port_num = 1 };
+	assert_int_equal(ibv_modify_qp(again, &qp_attr,
+				       IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+					       IBV_QP_PORT |
+					       IBV_QP_ACCESS_FLAGS),
+			 0);
+	assert_int_equal(ibv_close_xrcd(x), EBUSY);
+	assert_int_equal(ibv_destroy_qp(again), 0);
+	assert_null(ibv_open_qp(b->context, &open));
+	assert_int_equal(ibv_close_xrcd(x), EBUSY);
+	assert_int_equal(ibv_destroy_cq(b->cq), EBUSY);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	assert_int_equal(ibv_close_xrcd(x), 0);
+}
+
+/* The initiator: where a work request goes is for it to say. */
+static void xrc__work_requests_name_a_shared_queue(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_qp_init_attr_ex init = {
+		.cap = { .max_send_wr = 4, .max_send_sge = 1 },
+		.qp_type = IBV_QPT_XRC_SEND,
+		.send_cq = b->cq,
+		.comp_mask =
+			IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = b->pd,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND,
+	};
+	struct ibv_qp *qp = ibv_create_qp_ex(b->context, &init);
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;
+	struct ibv_qp_ex *ex;
+	struct vb_qp *core;
+
+	assert_non_null(qp);
+	ex = ibv_qp_to_qp_ex(qp);
+	core = vb_front_qp(qp)->core;
+	atomic_store(&core->state, QPS_RTS);
+	wr.qp_type.xrc.remote_srqn = 0x4711;
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
+	assert_int_equal(vb_sq_at(&core->sq, 0)->srqn, 0x4711);
+	ibv_wr_start(ex);
+	ibv_wr_send(ex);
+	ibv_wr_set_sge(ex, 0, 0, 0);
+	assert_int_equal(ibv_wr_complete(ex), EINVAL);
+	ibv_wr_start(ex);
+	ibv_wr_send(ex);
+	ibv_wr_set_xrc_srqn(ex, 0x4712);
+	ibv_wr_set_sge(ex, 0, 0, 0);
+	assert_int_equal(ibv_wr_complete(ex), 0);
+	assert_int_equal(vb_sq_at(&core->sq, 1)->srqn, 0x4712);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
 /* docs/VERBS.md; a row that changes there changes here. */
 static void verbs__refused_as_the_table_says(void **state)
 {
 	struct bench *b = *state;
 	struct ibv_qp_rate_limit_attr rate = { 0 };
-	struct ibv_xrcd_init_attr xrcd = { 0 };
-	struct ibv_qp_open_attr open = { 0 };
 	struct ibv_wq_init_attr wq = { .pd = b->pd, .cq = b->cq };
 	struct ibv_rwq_ind_table_init_attr table = { 0 };
 	struct ibv_flow_attr flow = { 0 };
@@ -1353,11 +1569,9 @@ static void verbs__refused_as_the_table_says(void **state)
 	struct ibv_ops_wr *bad;
 	struct ibv_ah_attr ah = { 0 };
 	uint8_t mac[ETHERNET_LL_SIZE];
-	uint32_t number;
 	uint16_t vlan;
 
 	assert_int_equal(ibv_modify_qp_rate_limit(b->qp, &rate), EOPNOTSUPP);
-	assert_int_equal(ibv_get_srq_num(srq, &number), EOPNOTSUPP);
 	assert_int_equal(ibv_post_srq_ops(srq, NULL, &bad), EOPNOTSUPP);
 	assert_int_equal(
 		ibv_resolve_eth_l2_from_gid(b->context, &ah, mac, &vlan),
@@ -1368,8 +1582,6 @@ static void verbs__refused_as_the_table_says(void **state)
 		assert_null(call);                                             \
 		assert_int_equal(errno, EOPNOTSUPP);                           \
 	} while (0)
-	REFUSED(ibv_open_xrcd(b->context, &xrcd));
-	REFUSED(ibv_open_qp(b->context, &open));
 	REFUSED(ibv_create_wq(b->context, &wq));
 	REFUSED(ibv_create_rwq_ind_table(b->context, &table));
 	REFUSED(ibv_create_flow(b->qp, &flow));
@@ -1458,6 +1670,10 @@ int main(void)
 		ON_BENCH(wr__atomic_write_takes_the_word_along),
 		ON_BENCH(wr__abort_and_mistakes_post_nothing),
 		ON_BENCH(verbs__refused_as_the_table_says),
+		ON_BENCH(xrcd__the_inode_has_one),
+		ON_BENCH(xrcd__is_there_while_another_process_has_it),
+		ON_BENCH(xrc__objects_and_who_stands_on_whom),
+		ON_BENCH(xrc__work_requests_name_a_shared_queue),
 		cmocka_unit_test(names__in_and_out_of_range),
 		cmocka_unit_test(rates__both_ways),
 	};

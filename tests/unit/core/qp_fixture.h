@@ -16,6 +16,7 @@
 #define UC_TO_RTR \
 	(TO_RTR & ~(uint32_t)(QPM_MAX_DEST_RD_ATOMIC | QPM_MIN_RNR_TIMER))
 #define UC_TO_RTS   (QPM_STATE | QPM_SQ_PSN)
+#define XRC_TO_RTS  (QPM_STATE | QPM_TIMEOUT | QPM_SQ_PSN)
 #define UD_TO_INIT  (QPM_STATE | QPM_PKEY_INDEX | QPM_PORT | QPM_QKEY)
 
 static inline struct vb_qp_init init_of(struct fixture *f)
@@ -81,6 +82,8 @@ static inline uint32_t way_up(enum vb_qp_type type, enum vb_qp_state to)
 		[QPT_RC] = { TO_INIT, TO_RTR, TO_RTS },
 		[QPT_UC] = { TO_INIT, UC_TO_RTR, UC_TO_RTS },
 		[QPT_UD] = { UD_TO_INIT, QPM_STATE, UC_TO_RTS },
+		[QPT_XRC_SEND] = { TO_INIT, UC_TO_RTR, TO_RTS },
+		[QPT_XRC_RECV] = { TO_INIT, TO_RTR, XRC_TO_RTS },
 	};
 
 	return masks[type][to - QPS_INIT];

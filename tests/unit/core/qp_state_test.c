@@ -60,6 +60,37 @@ static const struct rule spec[][QPS_COUNT][QPS_COUNT] = {
 		[QPS_SQD][QPS_SQD] = { true, 0, QPM_PKEY_INDEX | QPM_QKEY },
 		[QPS_SQE][QPS_RTS] = { true, 0, UD_RTS },
 	},
+	[QPT_XRC_SEND] = {
+		[QPS_RESET][QPS_INIT] = { true, TO_INIT & ~QPM_STATE, 0 },
+		[QPS_INIT][QPS_INIT] = { true, 0, TO_INIT & ~QPM_STATE },
+		[QPS_INIT][QPS_RTR] = { true, UC_TO_RTR & ~QPM_STATE,
+					QPM_ALT_PATH | QPM_ACCESS_FLAGS |
+						QPM_PKEY_INDEX },
+		[QPS_RTR][QPS_RTS] = { true, TO_RTS & ~QPM_STATE, ANY_RTS },
+		[QPS_RTS][QPS_RTS] = { true, 0, ANY_RTS },
+		[QPS_RTS][QPS_SQD] = { true, 0, QPM_EN_SQD_ASYNC_NOTIFY },
+		[QPS_SQD][QPS_RTS] = { true, 0, ANY_RTS },
+		[QPS_SQD][QPS_SQD] = { true, 0,
+				       ANY_RTS | QPM_PORT | QPM_AV |
+					       QPM_TIMEOUT | QPM_RETRY_CNT |
+					       QPM_RNR_RETRY | QPM_PKEY_INDEX |
+					       QPM_MAX_QP_RD_ATOMIC },
+	},
+	[QPT_XRC_RECV] = {
+		[QPS_RESET][QPS_INIT] = { true, TO_INIT & ~QPM_STATE, 0 },
+		[QPS_INIT][QPS_INIT] = { true, 0, TO_INIT & ~QPM_STATE },
+		[QPS_INIT][QPS_RTR] = { true, TO_RTR & ~QPM_STATE,
+					QPM_ALT_PATH | QPM_ACCESS_FLAGS |
+						QPM_PKEY_INDEX },
+		[QPS_RTR][QPS_RTS] = { true, QPM_TIMEOUT | QPM_SQ_PSN, RC_RTS },
+		[QPS_RTS][QPS_RTS] = { true, 0, RC_RTS },
+		[QPS_RTS][QPS_SQD] = { true, 0, QPM_EN_SQD_ASYNC_NOTIFY },
+		[QPS_SQD][QPS_RTS] = { true, 0, RC_RTS },
+		[QPS_SQD][QPS_SQD] = { true, 0,
+				       RC_RTS | QPM_PORT | QPM_AV |
+					       QPM_TIMEOUT | QPM_PKEY_INDEX |
+					       QPM_MAX_DEST_RD_ATOMIC },
+	},
 };
 
 static const struct rule *rule_of(const struct vb_qp *qp, int from, int to)
@@ -72,7 +103,8 @@ static bool is_legal(const struct vb_qp *qp, int from, int to)
 	return to == QPS_RESET || to == QPS_ERR || rule_of(qp, from, to)->legal;
 }
 
-static const enum vb_qp_type types[] = { QPT_RC, QPT_UC, QPT_UD };
+static const enum vb_qp_type types[] = { QPT_RC, QPT_UC, QPT_UD, QPT_XRC_SEND,
+					 QPT_XRC_RECV };
 
 /* Call @try for each state that a queue pair can be in and each target. */
 static void each_pair(struct fixture *f,
@@ -80,16 +112,23 @@ static void each_pair(struct fixture *f,
 {
 	for (size_t t = 0; t < VB_COUNT(types); t++) {
 		struct vb_qp_init init = init_of(f);
+		struct vb_qp_share share = { .async = &f->async };
 		struct vb_qp *qp;
 
+		assert_int_equal(vb_xrcd_open(&f->a, NULL, 0, &share.xrcd), 0);
+		init.share = &share;
 		init.type = types[t];
 		qp = make(f, init);
 		for (int from = 0; from < QPS_COUNT; from++)
 			for (int to = 0; to < QPS_COUNT; to++)
 				/* RC is never in SQE. */
-				if (from != QPS_SQE || types[t] != QPT_RC)
+				if (from != QPS_SQE ||
+				    !vb_qp_type_is_reliable(types[t]))
 					try(qp, from, to);
+		if (qp->shares)
+			assert_true(vb_qp_unshare(qp, &share));
 		vb_qp_destroy(qp);
+		assert_int_equal(vb_xrcd_close(share.xrcd), 0);
 	}
 }
 

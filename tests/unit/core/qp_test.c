@@ -20,8 +20,9 @@ static void create__refusals(void **state)
 		__VA_ARGS__;                                         \
 		assert_int_equal(vb_qp_create(&f->a, &i, &qp), (rc)); \
 	} while (0)
-	REFUSED(-EOPNOTSUPP, i.type = QPT_XRC_SEND);
-	REFUSED(-EOPNOTSUPP, i.type = QPT_XRC_RECV);
+	REFUSED(-EINVAL, i.type = QPT_XRC_SEND, i.send_cq = NULL);
+	REFUSED(-EINVAL, i.type = QPT_XRC_SEND, i.pd = NULL);
+	REFUSED(-EINVAL, i.type = QPT_XRC_RECV);
 	REFUSED(-EOPNOTSUPP, i.type = 0);
 	REFUSED(-EOPNOTSUPP, i.type = 255);
 	REFUSED(-EINVAL, i.pd = NULL);
