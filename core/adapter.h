@@ -12,6 +12,7 @@
 struct vb_transport_ops;
 struct vb_key_ops;
 struct vb_link;
+struct vb_flow;
 struct vb_xrc_domain;
 
 /* What ibv_query_device answers and create functions enforce. */
@@ -47,6 +48,7 @@ struct vb_adapter {
 	const struct vb_transport_ops *transport;
 	/* Who else is told of keys, or NULL; before the first key is made. */
 	const struct vb_key_ops *key_ops;
+	struct vb_flow *flows; /* the engine's receive lock */
 	unsigned number; /* among those of this process, from 0 */
 	_Atomic uint64_t early_bytes; /* in packets that wait for their turn */
 	/* objects alive */

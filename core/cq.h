@@ -24,6 +24,7 @@ struct vb_cqe {
 	uint32_t qpn, src_qp;
 	struct vb_qp *qp; /* for the release of queue slots, and purging */
 	uint32_t release; /* the queue's released index once this is polled */
+	uint32_t flow_tag;
 	vb_time timestamp;
 };
 

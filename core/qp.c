@@ -22,7 +22,8 @@ static struct {
 
 /* Types that there are; the rest is for core/qp_state.c's table to say. */
 static const enum vb_qp_type known_types[] = { QPT_RC, QPT_UC, QPT_UD,
-					       QPT_XRC_SEND, QPT_XRC_RECV };
+					       QPT_RAW_PACKET, QPT_XRC_SEND,
+					       QPT_XRC_RECV, QPT_WQ };
 
 // clang-format off
 static const uint8_t wc_ops[] = {
@@ -201,6 +202,8 @@ static void init_fields(struct vb_qp *qp, struct vb_adapter *a,
 	qp->recv_cq = init->recv_cq;
 	qp->srq = init->srq;
 	qp->async = init->async;
+	qp->link = init->link;
+	qp->rss = init->rss;
 	qp->owner = init->owner;
 	qp->type = init->type;
 	qp->xrc_domain = NULL;
@@ -416,6 +419,7 @@ static void finish_recv(struct vb_qp *qp, const struct vb_recv_done *d)
 		.byte_len = d->byte_len,
 		.imm = d->imm,
 		.src_qp = d->src_qp,
+		.flow_tag = d->flow_tag,
 		.release = qp->recv.index + 1,
 	};
 

@@ -72,6 +72,8 @@ struct vb_qp_init {
 	struct vb_srq *srq; /* or NULL */
 	struct vb_qp_share *share;
 	struct vb_memory *memory; /* of its queues, or NULL */
+	struct vb_link *link;	  /* raw packets: its own */
+	struct vb_rss *rss;	  /* and where they go; or NULL */
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge;
 	uint32_t max_inline;
 	bool sig_all;
@@ -96,6 +98,8 @@ struct vb_qp {
 	struct vb_srq *srq;
 	struct vb_xrc_domain *xrc_domain;
 	struct vb_async *async;
+	struct vb_link *link; /* of its own, or NULL: the adapter's */
+	struct vb_rss *rss;   /* receives go to other queues, or NULL */
 	void *owner;
 	enum vb_qp_type type;
 	uint32_t index; /* in adapter->qps */
@@ -168,6 +172,7 @@ struct vb_recv_done {
 	uint32_t byte_len, imm, src_qp;
 	uint8_t wc_flags;
 	bool solicited;
+	uint32_t flow_tag;
 };
 /* Complete the receive that qp->recv holds. */
 void vb_qp_recv_done(struct vb_qp *qp, const struct vb_recv_done *d);

@@ -24,6 +24,8 @@ struct move {
 #define UD (1u << QPT_UD)
 #define SND (1u << QPT_XRC_SEND)
 #define RCV (1u << QPT_XRC_RECV)
+#define RAW (1u << QPT_RAW_PACKET)
+#define WQ (1u << QPT_WQ)
 static const struct move moves[] = {
 	/* types  from	     to		required
 	 *				optional */
@@ -160,12 +162,37 @@ static const struct move moves[] = {
 					QPM_MIN_RNR_TIMER |
 					QPM_MAX_DEST_RD_ATOMIC |
 					QPM_PATH_MIG_STATE },
+
+	/* Whole frames: there is nobody to agree with on anything. */
+	{ RAW, QPS_RESET, QPS_INIT,	QPM_PORT,
+					0 },
+	{ RAW, QPS_INIT, QPS_INIT,	0,
+					QPM_PORT },
+	{ RAW, QPS_INIT, QPS_RTR,	0,
+					0 },
+	{ RAW, QPS_RTR,	 QPS_RTS,	0,
+					QPM_CUR_STATE },
+	{ RAW, QPS_RTS,	 QPS_RTS,	0,
+					QPM_CUR_STATE },
+	{ RAW, QPS_RTS,	 QPS_SQD,	0,
+					QPM_EN_SQD_ASYNC_NOTIFY },
+	{ RAW, QPS_SQD,	 QPS_RTS,	0,
+					QPM_CUR_STATE },
+	{ RAW, QPS_SQE,	 QPS_RTS,	0,
+					QPM_CUR_STATE },
+
+	{ WQ, QPS_RESET, QPS_RTR,	0,
+					0 },
+	{ WQ, QPS_RTR,	 QPS_RTR,	0,
+					0 },
 };
 #undef RC
 #undef UC
 #undef UD
 #undef SND
 #undef RCV
+#undef RAW
+#undef WQ
 
 static const struct move anywhere = { 0 };
 

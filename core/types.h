@@ -9,8 +9,9 @@
 #include "base/defs.h"
 #include "wire/gid.h"
 
-enum vb_qp_type { QPT_RC = 2, QPT_UC = 3, QPT_UD = 4, QPT_XRC_SEND = 9,
-		  QPT_XRC_RECV = 10 };
+enum vb_qp_type { QPT_RC = 2, QPT_UC = 3, QPT_UD = 4, QPT_RAW_PACKET = 8,
+		  QPT_XRC_SEND = 9, QPT_XRC_RECV = 10,
+		  QPT_WQ = 16 /* none of the ABI's: core/rss.h */ };
 
 /* Is it answered: a connection that loses nothing? */
 static inline bool vb_qp_type_is_reliable(enum vb_qp_type type)

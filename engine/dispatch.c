@@ -123,7 +123,8 @@ static bool comes_from_peer(const struct vb_qp *qp, const struct vb_frame *f)
 static bool class_fits(const struct vb_qp *qp, uint8_t opcode)
 {
 	return opcode >> 5 == vb_ib_class(qp->type) ||
-	       (opcode == VB_OP_HEARD && !vb_qp_type_is_reliable(qp->type));
+	       (opcode == VB_OP_HEARD &&
+		(qp->type == QPT_UC || qp->type == QPT_UD));
 }
 
 /* Of XRC one sends and the other is sent to. */

@@ -96,6 +96,7 @@ static void arm_timer(struct vb_engine *e, struct vb_qp *qp, vb_time at)
 void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 {
 	const struct vb_transport_ops *ops = qp->adapter->transport;
+	struct vb_link *link = qp->link ? qp->link : e->link;
 	struct vb_txq *q = my_txq();
 	bool more = true;
 
@@ -106,7 +107,7 @@ void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	for (unsigned i = 0; more && i < STEP_BATCHES; i++) {
 		more = ops->send(qp, now, q);
 		if (q->count)
-			e->link->ops->send(e->link, q);
+			link->ops->send(link, q);
 	}
 	arm_timer(e, qp, more ? now : coarse(ops->deadline(qp), now));
 }

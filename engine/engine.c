@@ -58,6 +58,7 @@ static void after_fork_in_child(void)
 	close(e->lease.broker_fd);
 	close(e->wake_fd);
 	close(e->link->ops->fd(e->link));
+	vb_raw_after_fork(e);
 	if (e->near)
 		vb_near_after_fork(e->near);
 }
@@ -105,6 +106,7 @@ static int start_engine(void)
 				 vb_rand32() & ((1u << VB_QPN_BITS) - 1));
 	if (!e->qps)
 		goto free_engine;
+	atomic_init(&e->raw_fd, -1);
 	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (e->wake_fd < 0) {
 		rc = -errno;
@@ -149,6 +151,7 @@ static void stop_engine(struct vb_engine *e)
 	       (unsigned long long)e->strays);
 	vb_paths_close(e);
 	close_link(e);
+	vb_raw_close(e);
 	close(e->wake_fd);
 	while (vb_timers_pop(&e->timers, VB_NEVER - 1))
 		;
@@ -346,11 +349,13 @@ static bool leaves_link_alone(const struct vb_engine *e, vb_time now)
 
 static bool drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 {
+	bool found = VB_UNLIKELY(e->raws != NULL) && vb_raw_drain(e, now);
+
 	if (leaves_link_alone(e, now))
-		return false;
+		return found;
 	e->looked_at = now;
 	if (e->link->ops->recv(e->link, &e->rxq) < 0 || e->rxq.count == 0)
-		return false;
+		return found;
 	vb_dispatch(e, now);
 	return true;
 }

@@ -6,7 +6,7 @@
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
-#include "core/qp.h"
+#include "core/flow.h"
 #include "engine/devices.h"
 
 /*
@@ -44,6 +44,22 @@ void vb_drive_forget(struct vb_qp *qp);
 VB_MUST_CHECK int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid);
 VB_MUST_CHECK int vb_engine_detach(struct vb_qp *qp, const struct vb_gid *gid);
 bool vb_engine_is_attached(struct vb_qp *qp);
+
+/*
+ * Raw packets: as vb_qp_create() and vb_qp_destroy(), with a packet socket.
+ * -EPERM: CAP_NET_RAW is missing, and the log says so. -EBUSY: it has rules.
+ */
+VB_MUST_CHECK int vb_engine_raw_create(struct vb_adapter *a,
+				       struct vb_qp_init *init,
+				       struct vb_qp **qp);
+VB_MUST_CHECK int vb_engine_raw_destroy(struct vb_qp *qp);
+
+/* -EOPNOTSUPP: of another type; -EINVAL, -ENOMEM, the system's -errno. */
+VB_MUST_CHECK int vb_engine_flow_create(struct vb_qp *qp,
+					const struct vb_flow_rule *rule,
+					struct vb_flow **flow);
+/* After the return nothing is counted for it, or comes by it. */
+void vb_engine_flow_destroy(struct vb_flow *flow);
 
 /* Frame entrance for pollers: take what has arrived, serve it, return. */
 void vb_engine_poll(void);

@@ -62,6 +62,8 @@ struct vb_engine {
 	struct vb_rxq rxq;	 /* rx */
 	uint64_t strays;	 /* rx: frames for no queue pair of ours */
 	struct vb_group *groups; /* rx */
+	struct vb_raw *raws;	 /* rx: queue pairs with a socket of their own */
+	_Atomic int raw_fd;	 /* readable while theirs are; -1: never any */
 	struct vb_sender senders[1u << VB_SENDER_BITS]; /* rx */
 	vb_time found_at;	   /* rx: when it last found something */
 	_Atomic vb_time last_poll; /* when a program's thread last drained */
@@ -109,6 +111,11 @@ void vb_paths_close(struct vb_engine *e);
 
 /* engine/dispatch.c: hand over what rxq holds. */
 void vb_dispatch(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
+
+/* engine/raw.c: hand over what came to raw packet queue pairs. */
+bool vb_raw_drain(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
+void vb_raw_close(struct vb_engine *e);
+void vb_raw_after_fork(struct vb_engine *e); /* in the child: by number */
 
 /* engine/service.c: the thread. */
 VB_MUST_CHECK int vb_service_start(struct vb_engine *e);

@@ -38,7 +38,8 @@
 #define SLICE	       (100 * VB_USEC) /* the least that Linux takes */
 #define REFRESH_AFTER  (50 * VB_MSEC)
 
-enum { FD_WAKE, FD_LINK, FD_BROKER, FD_WATCH, FD_NEAR, FD_COUNT };
+enum { FD_WAKE, FD_LINK, FD_BROKER, FD_WATCH, FD_NEAR, FD_RAW,
+       FD_COUNT };
 
 struct service {
 	struct vb_engine *e;
@@ -61,11 +62,14 @@ static enum drained drain_link(struct vb_engine *e)
 	enum drained got = DRAINED_NOTHING;
 
 	for (unsigned i = 0; i < DRAIN_BATCHES; i++) {
+		bool raw;
+
 		if (!vb_mutex_trylock(&e->rx))
 			return DRAINED_BUSY;
+		raw = e->raws && vb_raw_drain(e, vb_now());
 		if (e->link->ops->recv(e->link, &e->rxq) < 0)
 			e->rxq.count = 0;
-		if (e->rxq.count == 0) {
+		if (e->rxq.count == 0 && !raw) {
 			vb_mutex_unlock(&e->rx);
 			return got;
 		}
@@ -91,6 +95,7 @@ static void rest(struct service *s, vb_time how_long, vb_time now)
 	s->rest = how_long;
 	s->rest_until = now + how_long;
 	s->fds[FD_LINK].fd = -1;
+	s->fds[FD_RAW].fd = -1;
 }
 
 static void watch_link(struct service *s)
@@ -98,6 +103,7 @@ static void watch_link(struct service *s)
 	s->rest = 0;
 	s->idle_wakes = 0;
 	s->fds[FD_LINK].fd = s->e->link->ops->fd(s->e->link);
+	s->fds[FD_RAW].fd = atomic_load(&s->e->raw_fd);
 }
 
 /* Woken for something that a program's thread does as well. */
@@ -237,7 +243,10 @@ static void serve(struct service *s, vb_time now)
 	if (fds[FD_WAKE].revents &&
 	    read(fds[FD_WAKE].fd, &drop, sizeof(drop)) < 0 && errno != EAGAIN)
 		vb_log(LOG_DEBUG, "engine: wake fd unreadable");
-	if (fds[FD_LINK].revents)
+	/* The first raw packet queue pair woke us. */
+	if (fds[FD_WAKE].revents && !s->rest)
+		fds[FD_RAW].fd = atomic_load(&s->e->raw_fd);
+	if (fds[FD_LINK].revents || fds[FD_RAW].revents)
 		on_link(s, now);
 	else if (s->rest && now >= s->rest_until)
 		on_rested(s, now);
@@ -324,6 +333,7 @@ static void *service_main(void *arg)
 				 POLLIN, 0 };
 	s.fds[FD_NEAR] = (struct pollfd){ e->near ? vb_near_fd(e->near) : -1,
 					  POLLIN, 0 };
+	s.fds[FD_RAW] = (struct pollfd){ -1, POLLIN, 0 };
 	if (e->near)
 		vb_near_begin(e->near);
 	loop(&s);

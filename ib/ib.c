@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "ib/raw.h"
 #include "ib/rc.h"
 #include "ib/unrel.h"
 
@@ -14,7 +15,8 @@ enum vb_ib_class vb_ib_class(enum vb_qp_type type)
 	static const uint8_t classes[] = {
 		[QPT_RC] = CLASS_RC,	    [QPT_UC] = CLASS_UC,
 		[QPT_UD] = CLASS_UD,	    [QPT_XRC_SEND] = CLASS_XRC,
-		[QPT_XRC_RECV] = CLASS_XRC,
+		[QPT_XRC_RECV] = CLASS_XRC, [QPT_RAW_PACKET] = CLASS_NONE,
+		[QPT_WQ] = CLASS_NONE,
 	};
 
 	return (enum vb_ib_class)classes[type];
@@ -143,6 +145,8 @@ static const struct vb_transport_ops *const types[] = {
 	[QPT_UD] = &vb_ud_ops,
 	[QPT_XRC_SEND] = &rc_ops,
 	[QPT_XRC_RECV] = &rc_ops,
+	[QPT_RAW_PACKET] = &vb_raw_ops,
+	[QPT_WQ] = &vb_raw_ops,
 };
 
 static const struct vb_transport_ops *ops_of(const struct vb_qp *qp)

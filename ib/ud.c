@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "core/sge.h"
 #include "ib/unrel.h"
 
 /* IBA 10.2.5: such a key in a work request stands for the queue pair's own,
@@ -146,17 +145,6 @@ static bool ud_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
  * Responder.
  */
 
-static enum vb_fault place(struct vb_qp *qp, uint64_t offset, const void *bytes,
-			   uint32_t len)
-{
-	struct vb_pd *pd = qp->srq ? qp->srq->pd : qp->pd;
-
-	return vb_sge_place(pd, qp->recv.sge, qp->recv.num_sge, offset, bytes,
-			    len)
-		       ? FAULT_RQE_LKEY
-		       : FAULT_NONE;
-}
-
 static enum vb_fault take_datagram(struct vb_qp *qp,
 				   const struct vb_ib_pkt *pkt)
 {
@@ -172,10 +160,11 @@ static enum vb_fault take_datagram(struct vb_qp *qp,
 		return FAULT_RQE_TOO_SMALL;
 	if (pkt->grh)
 		vb_grh_put(grh, pkt->grh);
-	fault = place(qp, 0, grh, sizeof(grh));
+	fault = vb_unrel_place(qp, 0, grh, sizeof(grh));
 	if (fault)
 		return fault;
-	return place(qp, sizeof(grh), pkt->payload, pkt->payload_bytes);
+	return vb_unrel_place(qp, sizeof(grh), pkt->payload,
+			      pkt->payload_bytes);
 }
 
 static void complete(struct vb_qp *qp, const struct vb_ib_pkt *pkt)

@@ -2,6 +2,8 @@
 /* What UC and UD share: sending without an answer, dropping without a word. */
 #include "ib/unrel.h"
 
+#include "core/sge.h"
+
 static struct vb_pace *pace_of(const struct vb_qp *qp)
 {
 	return &((struct vb_unrel *)qp->tp)->pace;
@@ -46,6 +48,17 @@ bool vb_unrel_receives(const struct vb_qp *qp)
 	enum vb_qp_state s = vb_rc_state(qp);
 
 	return s == QPS_RTR || s == QPS_SQE || vb_rc_sends(qp);
+}
+
+enum vb_fault vb_unrel_place(struct vb_qp *qp, uint64_t offset,
+			     const void *bytes, uint32_t len)
+{
+	struct vb_pd *pd = qp->srq ? qp->srq->pd : qp->pd;
+
+	return vb_sge_place(pd, qp->recv.sge, qp->recv.num_sge, offset, bytes,
+			    len)
+		       ? FAULT_RQE_LKEY
+		       : FAULT_NONE;
 }
 
 void vb_unrel_refuse(struct vb_qp *qp, enum vb_fault fault)

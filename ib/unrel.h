@@ -27,6 +27,9 @@ bool vb_unrel_send(struct vb_qp *qp, vb_time now, struct vb_txq *out,
 void vb_unrel_fail(struct vb_qp *qp, enum vb_wc_status status);
 /* In a state that takes packets? */
 bool vb_unrel_receives(const struct vb_qp *qp);
+/* Write to the receive that qp->recv holds. FAULT_RQE_LKEY. */
+enum vb_fault vb_unrel_place(struct vb_qp *qp, uint64_t offset,
+			     const void *bytes, uint32_t len);
 /* What arrived is at @fault. */
 void vb_unrel_refuse(struct vb_qp *qp, enum vb_fault fault);
 vb_time vb_unrel_deadline(const struct vb_qp *qp);

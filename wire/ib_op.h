@@ -16,6 +16,7 @@ enum vb_ib_class { /* opcode[7:5] */
 	CLASS_CNP = 4,
 	CLASS_XRC = 5,
 	CLASS_OWN = 6, /* the manufacturer's */
+	CLASS_NONE = 8, /* no packet's */
 };
 
 enum vb_ib_code { /* opcode[4:0] */

@@ -12,6 +12,7 @@
 
 #include "base/guard.h"
 #include "base/log.h"
+#include "core/rss.h"
 #include "engine/mirror.h"
 
 #ifndef VB_VERSION
@@ -326,6 +327,17 @@ static void fill_context(struct vb_front_context *c, struct ibv_device *device)
 	c->v.close_xrcd = vb_front_close_xrcd;
 	c->v.get_srq_num = vb_front_get_srq_num;
 	c->v.open_qp = vb_front_open_qp;
+	c->v.ibv_create_flow = vb_front_create_flow;
+	c->v.ibv_destroy_flow = vb_front_destroy_flow;
+	c->v.create_counters = vb_front_create_counters;
+	c->v.destroy_counters = vb_front_destroy_counters;
+	c->v.attach_counters_point_flow = vb_front_attach_counters;
+	c->v.read_counters = vb_front_read_counters;
+	c->v.create_wq = vb_front_create_wq;
+	c->v.modify_wq = vb_front_modify_wq;
+	c->v.destroy_wq = vb_front_destroy_wq;
+	c->v.create_rwq_ind_table = vb_front_create_rwq_table;
+	c->v.destroy_rwq_ind_table = vb_front_destroy_rwq_table;
 }
 
 /*
@@ -516,6 +528,7 @@ static void fill_limits(struct ibv_device_attr *a)
 	a->max_mw = as_int(l->max_mw);
 	a->max_pd = as_int(l->max_pd);
 	a->max_ah = as_int(l->max_ah);
+	a->max_raw_ethy_qp = as_int(l->max_qp);
 	/* A socket each: what the process may open is the bound. */
 	a->max_mcast_grp = MAX_GROUPS;
 	a->max_mcast_qp_attach = MAX_GROUPS;
@@ -544,7 +557,8 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 			IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_SRQ_RESIZE |
 			IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
 			IBV_DEVICE_MEM_MGT_EXTENSIONS |
-			IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_XRC,
+			IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_XRC |
+			IBV_DEVICE_MANAGED_FLOW_STEERING,
 		/* Atomics are the processor's own locked instructions. */
 		.atomic_cap = IBV_ATOMIC_GLOB,
 		.max_pkeys = 1,
@@ -571,6 +585,18 @@ static void fill_odp(struct ibv_odp_caps *caps)
 					       IBV_ODP_SUPPORT_SRQ_RECV;
 }
 
+static void fill_rss(struct ibv_device_attr_ex *a)
+{
+	a->max_wq_type_rq = vb_limits.max_qp;
+	a->rss_caps = (struct ibv_rss_caps){
+		.supported_qpts = 1u << IBV_QPT_RAW_PACKET,
+		.max_rwq_indirection_tables = vb_limits.max_qp,
+		.max_rwq_indirection_table_size = VB_RSS_MAX_TABLE,
+		.rx_hash_fields_mask = VB_RSS_FIELDS,
+		.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ,
+	};
+}
+
 static int query_device_ex(struct ibv_context *context,
 			   const struct ibv_query_device_ex_input *input,
 			   struct ibv_device_attr_ex *attr, size_t size)
@@ -589,6 +615,7 @@ static int query_device_ex(struct ibv_context *context,
 	all.cq_mod_caps.max_cq_period = UINT16_MAX;
 	fill_odp(&all.odp_caps);
 	all.xrc_odp_caps = all.odp_caps.per_transport_caps.rc_odp_caps;
+	fill_rss(&all);
 	all.phys_port_cnt_ex = 1;
 	/* A newer program's struct is longer: what we do not know is 0. */
 	memset(attr, 0, size);

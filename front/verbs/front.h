@@ -140,6 +140,12 @@ struct vb_front_srq {
 	uint32_t async_taken; /* the context's async.lock */
 };
 
+struct vb_front_wq {
+	struct ibv_wq ibv;
+	struct vb_qp *core;    /* QPT_WQ */
+	_Atomic uint32_t refs; /* tables' entries */
+};
+
 /* Work requests under construction, from wr_start to wr_complete; the send
  * queue's lock is held meanwhile. */
 struct vb_front_builder {
@@ -159,6 +165,7 @@ struct vb_front_qp {
 			 size_t len, uint8_t type, uint8_t level);
 	struct vb_qp *core;
 	struct vb_qp_share share; /* of an XRC target */
+	struct ibv_rwq_ind_table *table; /* receives go there, or NULL */
 	bool extended; /* created for the ibv_wr_* calls */
 	bool sig_all;
 	uint32_t async_taken; /* the context's async.lock */
@@ -189,6 +196,11 @@ static inline struct vb_front_cq *vb_front_cq(struct ibv_cq *cq)
 static inline struct vb_front_qp *vb_front_qp(struct ibv_qp *qp)
 {
 	return VB_CONTAINER_OF(qp, struct vb_front_qp, ibv);
+}
+
+static inline struct vb_front_wq *vb_front_wq(struct ibv_wq *wq)
+{
+	return VB_CONTAINER_OF(wq, struct vb_front_wq, ibv);
 }
 
 static inline struct vb_front_srq *vb_front_srq(struct ibv_srq *srq)
@@ -286,6 +298,35 @@ int vb_front_get_srq_num(struct ibv_srq *srq, uint32_t *number);
 struct ibv_qp *vb_front_open_qp(struct ibv_context *context,
 				struct ibv_qp_open_attr *attr);
 
+/* flow.c */
+struct ibv_flow *vb_front_create_flow(struct ibv_qp *qp,
+				      struct ibv_flow_attr *attr);
+int vb_front_destroy_flow(struct ibv_flow *flow);
+struct ibv_counters *
+vb_front_create_counters(struct ibv_context *context,
+			 struct ibv_counters_init_attr *attr);
+int vb_front_destroy_counters(struct ibv_counters *counters);
+int vb_front_attach_counters(struct ibv_counters *counters,
+			     struct ibv_counter_attach_attr *attr,
+			     struct ibv_flow *flow);
+int vb_front_read_counters(struct ibv_counters *counters, uint64_t *values,
+			   uint32_t count, uint32_t flags);
+
+/* rss.c; the last three are for queue pairs over a table: 0 or -errno. */
+struct ibv_wq *vb_front_create_wq(struct ibv_context *context,
+				  struct ibv_wq_init_attr *attr);
+int vb_front_modify_wq(struct ibv_wq *wq, struct ibv_wq_attr *attr);
+int vb_front_destroy_wq(struct ibv_wq *wq);
+struct ibv_rwq_ind_table *
+vb_front_create_rwq_table(struct ibv_context *context,
+			  struct ibv_rwq_ind_table_init_attr *attr);
+int vb_front_destroy_rwq_table(struct ibv_rwq_ind_table *table);
+int vb_front_rss_check(const struct ibv_qp_init_attr_ex *attr);
+/* Makes init->rss, which is the caller's to free after the queue pair. */
+int vb_front_rss_take(const struct ibv_qp_init_attr_ex *attr,
+		      struct vb_qp_init *init);
+void vb_front_rss_hold(struct ibv_rwq_ind_table *table, int by);
+
 /* device.c: behind ops and behind the names of other files. */
 int vb_front_query_port(struct ibv_context *context, uint8_t port_num,
 			struct ibv_port_attr *attr, size_t size);
@@ -320,6 +361,8 @@ int vb_front_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 		       struct ibv_recv_wr **bad_wr);
 int vb_front_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 			   struct ibv_recv_wr **bad_wr);
+int vb_front_post_wq_recv(struct ibv_wq *wq, struct ibv_recv_wr *wr,
+			  struct ibv_recv_wr **bad_wr);
 int vb_front_poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc);
 int vb_front_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 /* Fill in the ibv_wr_* calls, and the calls that poll an extended queue. */
@@ -337,6 +380,7 @@ void vb_front_cq_ex_init(struct vb_front_cq *cq);
 SAME(QPT_RC, IBV_QPT_RC);
 SAME(QPT_UC, IBV_QPT_UC);
 SAME(QPT_UD, IBV_QPT_UD);
+SAME(QPT_RAW_PACKET, IBV_QPT_RAW_PACKET);
 SAME(QPT_XRC_SEND, IBV_QPT_XRC_SEND);
 SAME(QPT_XRC_RECV, IBV_QPT_XRC_RECV);
 

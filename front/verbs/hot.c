@@ -62,6 +62,8 @@ static const struct send_rule *rule_of(const struct vb_front_qp *qp,
 		return NULL;
 	if (qp->core->type == QPT_UD && r->remote != NO_REMOTE)
 		return NULL;
+	if (qp->core->type == QPT_RAW_PACKET && op != WR_SEND)
+		return NULL;
 	return r;
 }
 
@@ -412,6 +414,25 @@ int vb_front_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr,
 	return err;
 }
 
+int vb_front_post_wq_recv(struct ibv_wq *ibv, struct ibv_recv_wr *wr,
+			  struct ibv_recv_wr **bad_wr)
+{
+	struct vb_qp *core = vb_front_wq(ibv)->core;
+	int err;
+
+	if (VB_UNLIKELY(atomic_load(&core->state) == QPS_RESET)) {
+		*bad_wr = wr;
+		vb_log(LOG_INFO, "wq 0x%x: receive refused: it is in RESET",
+		       ibv->wq_num);
+		return EINVAL;
+	}
+	err = post_receives(&core->rq, "wq", ibv->wq_num, wr, bad_wr);
+	/* As above. */
+	if (VB_UNLIKELY(atomic_load(&core->state) == QPS_ERR))
+		vb_drive(core);
+	return err;
+}
+
 int vb_front_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr,
 			   struct ibv_recv_wr **bad_wr)
 {
@@ -558,7 +579,12 @@ static unsigned int cq_read_wc_flags(struct ibv_cq_ex *ex)
 	return cq_of(ex)->at.wc_flags;
 }
 
-/* RoCE has no LIDs and this adapter no VLANs, flows or tags: zeros. */
+static uint32_t cq_read_flow_tag(struct ibv_cq_ex *ex)
+{
+	return cq_of(ex)->at.flow_tag;
+}
+
+/* RoCE has no LIDs, and this adapter takes no VLAN tags off: zeros. */
 static uint32_t cq_read_zero32(struct ibv_cq_ex *ex)
 {
 	return 0;
@@ -612,7 +638,7 @@ void vb_front_cq_ex_init(struct vb_front_cq *cq)
 	ex->read_dlid_path_bits = cq_read_zero8;
 	ex->read_completion_ts = cq_read_completion_ts;
 	ex->read_cvlan = cq_read_zero16;
-	ex->read_flow_tag = cq_read_zero32;
+	ex->read_flow_tag = cq_read_flow_tag;
 	ex->read_tm_info = cq_read_tm_info;
 	ex->read_completion_wallclock_ns = cq_read_wallclock;
 }

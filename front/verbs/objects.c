@@ -190,7 +190,8 @@ void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 #define CQ_WC_FLAGS                                                            \
 	((uint64_t)IBV_WC_STANDARD_FLAGS |                                     \
 	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                                 \
-	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK |                       \
+	 IBV_WC_EX_WITH_FLOW_TAG)
 
 static int check_cq_attr(struct ibv_context *context,
 			 const struct ibv_cq_init_attr_ex *attr)

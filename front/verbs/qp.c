@@ -32,17 +32,25 @@ static uint64_t ops_of(enum ibv_qp_type type)
 		return SEND_OPS_UC;
 	case IBV_QPT_UD:
 		return SEND_OPS_UD;
+	case IBV_QPT_RAW_PACKET:
+		return IBV_QP_EX_WITH_SEND;
 	default:
 		return 0;
 	}
 }
+
+#define RSS_ATTRS (IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH)
 
 /* What a queue pair of its type stands on. */
 static bool parts_are_there(const struct ibv_qp_init_attr_ex *a)
 {
 	if (a->qp_type == IBV_QPT_XRC_RECV)
 		return a->comp_mask & IBV_QP_INIT_ATTR_XRCD && a->xrcd;
-	if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd || !a->send_cq)
+	if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd)
+		return false;
+	if (a->comp_mask & RSS_ATTRS) /* it has no queues of its own */
+		return true;
+	if (!a->send_cq)
 		return false;
 	return a->qp_type == IBV_QPT_XRC_SEND || a->recv_cq;
 }
@@ -51,7 +59,7 @@ static int check_init(const struct ibv_qp_init_attr_ex *a)
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS |
-			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | RSS_ATTRS;
 	const uint64_t ops = ops_of(a->qp_type);
 
 	if (a->comp_mask & ~known)
@@ -63,7 +71,9 @@ static int check_init(const struct ibv_qp_init_attr_ex *a)
 		return -EOPNOTSUPP;
 	if (!ops && a->qp_type != IBV_QPT_XRC_RECV)
 		return -EOPNOTSUPP;
-	return parts_are_there(a) ? 0 : -EINVAL;
+	if (!parts_are_there(a))
+		return -EINVAL;
+	return a->comp_mask & RSS_ATTRS ? vb_front_rss_check(a) : 0;
 }
 
 static void take_caps(struct ibv_qp_cap *cap, const struct vb_qp_init *init)
@@ -73,6 +83,17 @@ static void take_caps(struct ibv_qp_cap *cap, const struct vb_qp_init *init)
 	cap->max_send_sge = init->max_send_sge;
 	cap->max_recv_sge = init->max_recv_sge;
 	cap->max_inline_data = init->max_inline;
+}
+
+/* Where completions go. */
+static int take_queues(const struct ibv_qp_init_attr_ex *a,
+		       struct vb_qp_init *init)
+{
+	if (a->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE)
+		return vb_front_rss_take(a, init);
+	init->send_cq = a->send_cq ? vb_front_cq(a->send_cq)->core : NULL;
+	init->recv_cq = a->recv_cq ? vb_front_cq(a->recv_cq)->core : NULL;
+	return 0;
 }
 
 static int create_core_qp(struct vb_front_qp *qp, struct ibv_context *context,
@@ -85,8 +106,6 @@ static int create_core_qp(struct vb_front_qp *qp, struct ibv_context *context,
 	struct vb_qp_init init = {
 		.type = (enum vb_qp_type)a->qp_type,
 		.pd = has_pd ? vb_front_pd(a->pd)->core : NULL,
-		.send_cq = a->send_cq ? vb_front_cq(a->send_cq)->core : NULL,
-		.recv_cq = a->recv_cq ? vb_front_cq(a->recv_cq)->core : NULL,
 		.srq = a->srq ? vb_front_srq(a->srq)->core : NULL,
 		.share = &qp->share,
 		.max_send_wr = a->cap.max_send_wr,
@@ -106,9 +125,16 @@ static int create_core_qp(struct vb_front_qp *qp, struct ibv_context *context,
 		.owner = qp,
 		.xrcd = has_xrcd ? vb_front_xrcd(a->xrcd)->core : NULL,
 	};
-	rc = vb_qp_create(c->adapter, &init, &qp->core);
+	rc = take_queues(a, &init);
 
-	if (rc == 0)
+	if (rc)
+		return rc;
+	rc = a->qp_type == IBV_QPT_RAW_PACKET
+		     ? vb_engine_raw_create(c->adapter, &init, &qp->core)
+		     : vb_qp_create(c->adapter, &init, &qp->core);
+	if (rc)
+		free(init.rss);
+	else
 		take_caps(&a->cap, &init);
 	return rc;
 }
@@ -131,6 +157,10 @@ static void fill_qp(struct vb_front_qp *qp, struct ibv_context *context,
 	pthread_mutex_init(&ibv->mutex, NULL);
 	pthread_cond_init(&ibv->cond, NULL);
 	qp->sig_all = a->sq_sig_all != 0;
+	if (a->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE) {
+		qp->table = a->rwq_ind_tbl;
+		vb_front_rss_hold(qp->table, 1);
+	}
 	qp->extended = a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	if (qp->extended)
 		vb_front_builder_init(qp);
@@ -303,10 +333,14 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 {
 	struct vb_qp *core = vb_front_qp(ibv)->core;
 	struct vb_qp_attr a = attr_in(attr);
-	int cancel = vb_cancel_off();
-	int rc = vb_qp_modify(
-		core, &a, mask_in(ibv->qp_type, (uint32_t)attr_mask), vb_now());
+	int cancel, rc;
 
+	/* Over a table of work queues: those have states. */
+	if (core->rss)
+		return vb_front_errno(-EOPNOTSUPP);
+	cancel = vb_cancel_off();
+	rc = vb_qp_modify(core, &a,
+			  mask_in(ibv->qp_type, (uint32_t)attr_mask), vb_now());
 	/* Also after a refusal: a poster that met the lock left us its work. */
 	vb_drive(core);
 	vb_cancel_back(cancel);
@@ -351,10 +385,37 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 	return 0;
 }
 
+static int destroy_core_qp(struct vb_front_qp *qp)
+{
+	struct vb_rss *rss;
+	int rc;
+
+	if (qp->ibv.qp_type == IBV_QPT_XRC_RECV &&
+	    !vb_qp_unshare(qp->core, &qp->share)) {
+		vb_drive(qp->core); /* a poster may have met the lock */
+		return 0;
+	}
+	if (qp->ibv.qp_type != IBV_QPT_RAW_PACKET) {
+		vb_drive_forget(qp->core);
+		vb_qp_destroy(qp->core);
+		return 0;
+	}
+	rss = qp->core->rss;
+	rc = vb_engine_raw_destroy(qp->core);
+	if (rc) {
+		vb_log(LOG_INFO, "qp 0x%x: it has flows", qp->ibv.qp_num);
+		return rc;
+	}
+	if (qp->table)
+		vb_front_rss_hold(qp->table, -1);
+	free(rss);
+	return 0;
+}
+
 int ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	struct vb_front_qp *qp = vb_front_qp(ibv);
-	int cancel;
+	int cancel, rc;
 
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
@@ -364,14 +425,10 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 		return vb_front_errno(-EBUSY);
 	}
 	cancel = vb_cancel_off();
-	if (ibv->qp_type != IBV_QPT_XRC_RECV ||
-	    vb_qp_unshare(qp->core, &qp->share)) {
-		vb_drive_forget(qp->core);
-		vb_qp_destroy(qp->core);
-	} else {
-		vb_drive(qp->core); /* a poster may have met the lock */
-	}
+	rc = destroy_core_qp(qp);
 	vb_cancel_back(cancel);
+	if (rc)
+		return vb_front_errno(rc);
 	vb_front_drain_async(ibv->context, qp, &qp->async_taken, &ibv->mutex,
 			     &ibv->cond, &ibv->events_completed);
 	vb_front_context_put(ibv->context);

@@ -145,6 +145,43 @@ bool vb_engine_is_attached(struct vb_qp *qp)
 	return false;
 }
 
+int vb_engine_raw_create(struct vb_adapter *a, struct vb_qp_init *init,
+			 struct vb_qp **qp)
+{
+	return vb_qp_create(a, init, qp);
+}
+
+int vb_engine_raw_destroy(struct vb_qp *qp)
+{
+	if (fake.flows)
+		return -EBUSY;
+	vb_qp_destroy(qp);
+	return 0;
+}
+
+int vb_engine_flow_create(struct vb_qp *qp, const struct vb_flow_rule *rule,
+			  struct vb_flow **flow)
+{
+	static struct vb_flow one;
+
+	if (qp->type != QPT_RAW_PACKET)
+		return -EOPNOTSUPP;
+	fake.rule = *rule;
+	fake.flows++;
+	if (rule->counters)
+		atomic_fetch_add(&rule->counters->flows, 1);
+	one = (struct vb_flow){ .rule = *rule, .qp = qp };
+	*flow = &one;
+	return vb_flow_check(&fake.rule);
+}
+
+void vb_engine_flow_destroy(struct vb_flow *flow)
+{
+	fake.flows--;
+	if (flow->rule.counters)
+		atomic_fetch_sub(&flow->rule.counters->flows, 1);
+}
+
 unsigned vb_engine_forks(void)
 {
 	return 0;

@@ -15,6 +15,8 @@ struct fake_engine {
 	uint32_t moderate_count; /* as asked last */
 	vb_time moderate_period;
 	void (*on_poll)(void); /* or NULL */
+	struct vb_flow_rule rule; /* of the last flow */
+	unsigned flows;		  /* there are now */
 };
 
 extern struct fake_engine fake;
