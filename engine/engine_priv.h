@@ -62,8 +62,8 @@ struct vb_engine {
 	struct vb_rxq rxq;	 /* rx */
 	uint64_t strays;	 /* rx: frames for no queue pair of ours */
 	struct vb_group *groups; /* rx */
-	struct vb_raw *raws;	 /* rx: queue pairs with a socket of their own */
-	_Atomic int raw_fd;	 /* readable while theirs are; -1: never any */
+	struct vb_raw *raws; /* rx: queue pairs with a socket of their own */
+	_Atomic int raw_fd;  /* readable while theirs are; -1: never any */
 	struct vb_sender senders[1u << VB_SENDER_BITS]; /* rx */
 	vb_time found_at;	   /* rx: when it last found something */
 	_Atomic vb_time last_poll; /* when a program's thread last drained */

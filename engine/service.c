@@ -38,8 +38,7 @@
 #define SLICE	       (100 * VB_USEC) /* the least that Linux takes */
 #define REFRESH_AFTER  (50 * VB_MSEC)
 
-enum { FD_WAKE, FD_LINK, FD_BROKER, FD_WATCH, FD_NEAR, FD_RAW,
-       FD_COUNT };
+enum { FD_WAKE, FD_LINK, FD_BROKER, FD_WATCH, FD_NEAR, FD_RAW, FD_COUNT };
 
 struct service {
 	struct vb_engine *e;

@@ -44,9 +44,8 @@ static enum vb_fault gather(const struct vb_qp *qp,
 	return FAULT_NONE;
 }
 
-static enum vb_wc_status put_frame(struct vb_qp *qp,
-				   const struct vb_send_wqe *wqe,
-				   struct vb_txq *out)
+static enum vb_wc_status
+put_frame(struct vb_qp *qp, const struct vb_send_wqe *wqe, struct vb_txq *out)
 {
 	if (wqe->op != WR_SEND)
 		return WC_LOC_QP_OP_ERR;
@@ -70,7 +69,8 @@ static bool raw_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	unsigned before = out->count;
 	bool more = false;
 
-	while (vb_rc_state(qp) == QPS_RTS && qp->sq.done != vb_sq_end(&qp->sq)) {
+	while (vb_rc_state(qp) == QPS_RTS &&
+	       qp->sq.done != vb_sq_end(&qp->sq)) {
 		const struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, qp->sq.done);
 		enum vb_wc_status status;
 

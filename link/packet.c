@@ -112,8 +112,9 @@ static void add_compare(struct filter *f, const struct vb_packet_want *w,
 		return;
 	add(f, BPF_LD | BPF_ABS | (bytes == 4 ? BPF_W : BPF_H), at, 0, 0);
 	add(f, BPF_ALU | BPF_AND | BPF_K, m, 0, 0);
-	add(f, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)vb_load_be(value, bytes) & m,
-	    0, (uint8_t)(end - f->count - 1));
+	add(f, BPF_JMP | BPF_JEQ | BPF_K,
+	    (uint32_t)vb_load_be(value, bytes) & m, 0,
+	    (uint8_t)(end - f->count - 1));
 }
 
 static unsigned want_insns(const struct vb_packet_want *w)
@@ -168,7 +169,7 @@ static int bind_to(const struct packet *p, uint16_t protocol)
 	};
 
 	return bind(p->fd, (const struct sockaddr *)&a, sizeof(a)) < 0 ? -errno
-								      : 0;
+								       : 0;
 }
 
 /* Each packet socket that takes all costs the host for every packet: this one
@@ -224,7 +225,7 @@ static int set_member(const struct packet *p, int option,
 	r.mr_alen = 6;
 	memcpy(r.mr_address, mac, 6);
 	return setsockopt(p->fd, SOL_PACKET, option, &r, sizeof(r)) < 0 ? -errno
-								       : 0;
+									: 0;
 }
 
 int vb_packet_join(struct vb_link *l, enum vb_packet_member m,

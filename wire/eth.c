@@ -74,8 +74,8 @@ static void get_ipv4(struct vb_reader *r, struct vb_eth_key *key)
 	key->tos = h[1];
 	key->ttl = h[8];
 	key->proto = h[9];
-	key->ip_flags = (h[6] & 0x40 ? VB_IPV4_DF : 0) |
-			(h[6] & 0x20 ? VB_IPV4_MF : 0);
+	key->ip_flags =
+		(h[6] & 0x40 ? VB_IPV4_DF : 0) | (h[6] & 0x20 ? VB_IPV4_MF : 0);
 	memcpy(key->sip, h + 12, 4);
 	memcpy(key->dip, h + 16, 4);
 	if (!vb_take(r, bytes - 20) || vb_load_be(h + 6, 2) & 0x1fff)

@@ -105,8 +105,8 @@ static enum ibv_wq_state wq_state(const struct vb_front_wq *wq)
 static int check_wq_attr(const struct vb_front_wq *wq,
 			 const struct ibv_wq_attr *a)
 {
-	const uint32_t known = IBV_WQ_ATTR_STATE | IBV_WQ_ATTR_CURR_STATE |
-			       IBV_WQ_ATTR_FLAGS;
+	const uint32_t known =
+		IBV_WQ_ATTR_STATE | IBV_WQ_ATTR_CURR_STATE | IBV_WQ_ATTR_FLAGS;
 
 	if (a->attr_mask & ~known)
 		return -EINVAL;
@@ -223,8 +223,8 @@ int vb_front_destroy_rwq_table(struct ibv_rwq_ind_table *ibv)
 
 int vb_front_rss_check(const struct ibv_qp_init_attr_ex *a)
 {
-	const uint32_t both = IBV_QP_INIT_ATTR_IND_TABLE |
-			      IBV_QP_INIT_ATTR_RX_HASH;
+	const uint32_t both =
+		IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH;
 	const struct ibv_rx_hash_conf *h = &a->rx_hash_conf;
 
 	if ((a->comp_mask & both) != both || !a->rwq_ind_tbl || a->srq ||

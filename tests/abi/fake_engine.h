@@ -14,7 +14,7 @@ struct fake_engine {
 	const char *mirror;	 /* where a tree is; or NULL */
 	uint32_t moderate_count; /* as asked last */
 	vb_time moderate_period;
-	void (*on_poll)(void); /* or NULL */
+	void (*on_poll)(void);	  /* or NULL */
 	struct vb_flow_rule rule; /* of the last flow */
 	unsigned flows;		  /* there are now */
 };
