@@ -14,6 +14,8 @@
  */
 #define STEP_BATCHES 6
 
+#define LONG_STEP (20 * VB_USEC)
+
 #define FAR   (2 * VB_MSEC)
 #define GRAIN ((vb_time)1 << 19) /* half a ms; a power of two */
 
@@ -112,16 +114,27 @@ void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	arm_timer(e, qp, more ? now : coarse(ops->deadline(qp), now));
 }
 
-void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
+/* A step that takes long counts as a poll: who sends much will poll. */
+static void step_for_program(struct vb_engine *e, struct vb_qp *qp)
 {
-	vb_mutex_unlock(&qp->drive);
-	/* Pairs with vb_drive(): whoever failed to take the lock has set kick
-	 * before trying, so either they got it or we see it here. */
-	if (VB_UNLIKELY(atomic_load(&qp->kick)))
-		vb_drive(qp);
+	vb_time from = vb_now(), now;
+	vb_time last =
+		atomic_load_explicit(&e->last_poll, memory_order_relaxed);
+
+	vb_engine_at_work(e, from + VB_WORK_LASTS);
+	vb_drive_step(e, qp, from);
+	now = vb_now();
+	vb_engine_at_work(e, now - from > LONG_STEP ? now : last);
 }
 
-static void drive_while_kicked(struct vb_engine *e, struct vb_qp *qp)
+static void step_for_holder(struct vb_engine *e, struct vb_qp *qp)
+{
+	vb_drive_step(e, qp, vb_now());
+}
+
+static void drive_while_kicked(struct vb_engine *e, struct vb_qp *qp,
+			       void (*step)(struct vb_engine *e,
+					    struct vb_qp *qp))
 {
 	while (atomic_load(&qp->kick)) {
 		if (!vb_mutex_trylock(&qp->drive))
@@ -129,9 +142,18 @@ static void drive_while_kicked(struct vb_engine *e, struct vb_qp *qp)
 		atomic_store(&qp->kick, 0);
 		if (e && atomic_load(&qp->qpn) &&
 		    !qp->adapter->transport->can_wait(qp))
-			vb_drive_step(e, qp, vb_now());
+			step(e, qp);
 		vb_mutex_unlock(&qp->drive);
 	}
+}
+
+void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
+{
+	vb_mutex_unlock(&qp->drive);
+	/* Pairs with vb_drive(): whoever failed to take the lock has set kick
+	 * before trying, so either they got it or we see it here. */
+	if (VB_UNLIKELY(atomic_load(&qp->kick)))
+		drive_while_kicked(e, qp, step_for_holder);
 }
 
 void vb_drive(struct vb_qp *qp)
@@ -139,7 +161,7 @@ void vb_drive(struct vb_qp *qp)
 	int cancel = vb_cancel_off();
 
 	atomic_store(&qp->kick, 1);
-	drive_while_kicked(vb_engine_running(), qp);
+	drive_while_kicked(vb_engine_running(), qp, step_for_program);
 	vb_cancel_back(cancel);
 }
 

@@ -356,19 +356,17 @@ static bool drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 	e->looked_at = now;
 	if (e->link->ops->recv(e->link, &e->rxq) < 0 || e->rxq.count == 0)
 		return found;
+	vb_engine_at_work(e, now + VB_WORK_LASTS);
 	vb_dispatch(e, now);
 	return true;
 }
 
 /* Who polls all the time serves the lanes himself. */
-static void note_spinning(struct vb_engine *e, vb_time now)
+static void note_spinning(struct vb_engine *e, vb_time from, vb_time now)
 {
-	/* Hints, ordered by nothing. */
-	vb_time last =
-		atomic_load_explicit(&e->last_poll, memory_order_relaxed);
-
-	atomic_store_explicit(&e->last_poll, now, memory_order_relaxed);
-	e->streak = now - last < POLLS_ARE_CLOSE ? e->streak + 1 : 0;
+	e->streak = from - e->polled_at < POLLS_ARE_CLOSE ? e->streak + 1 : 0;
+	e->polled_at = now;
+	vb_engine_at_work(e, now);
 	if (VB_LIKELY(e->streak < SPINS || !e->near ||
 		      atomic_load_explicit(&e->spinning, memory_order_relaxed)))
 		return;
@@ -380,7 +378,7 @@ static void note_spinning(struct vb_engine *e, vb_time now)
 /* True: give way, as above. */
 static bool drain_for_program(struct vb_engine *e)
 {
-	vb_time now = vb_now();
+	vb_time from = vb_now(), now = from;
 	bool near = e->near && vb_near_poll(e->near, now), found, yield;
 
 	if (!vb_mutex_trylock(&e->rx))
@@ -390,7 +388,7 @@ static bool drain_for_program(struct vb_engine *e)
 	found = drain_link(e, now) || near;
 	if (found)
 		now = vb_now();
-	note_spinning(e, now);
+	note_spinning(e, from, now);
 	yield = has_spun_long(e, found, now);
 	vb_mutex_unlock(&e->rx);
 	return yield;

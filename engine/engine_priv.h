@@ -66,7 +66,10 @@ struct vb_engine {
 	_Atomic int raw_fd;  /* readable while theirs are; -1: never any */
 	struct vb_sender senders[1u << VB_SENDER_BITS]; /* rx */
 	vb_time found_at;	   /* rx: when it last found something */
-	_Atomic vb_time last_poll; /* when a program's thread last drained */
+	/* When a program's thread last drained the link, or sent much; while
+	 * it does, a time to come. A hint, ordered by nothing. */
+	_Atomic vb_time last_poll;
+	vb_time polled_at; /* rx: the end of a program's last poll */
 	vb_time near_at;   /* rx: when peers of this host last had something */
 	vb_time looked_at; /* rx: at the link */
 	unsigned streak;   /* rx: polls, each close behind the last */
@@ -86,6 +89,14 @@ struct vb_engine {
 /* engine/engine.c */
 struct vb_engine *vb_engine_running(void);
 void vb_engine_wake(struct vb_engine *e); /* its thread */
+
+/* A program's thread works, for as long at most: the engine's would only wait
+ * for its locks, and take the processor and the caches from it. */
+#define VB_WORK_LASTS (500 * VB_USEC)
+static inline void vb_engine_at_work(struct vb_engine *e, vb_time at)
+{
+	atomic_store_explicit(&e->last_poll, at, memory_order_relaxed);
+}
 
 /* engine/drive.c */
 /* Send what @qp may send and arm its timer. */
