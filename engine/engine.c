@@ -381,8 +381,11 @@ static bool drain_for_program(struct vb_engine *e)
 	vb_time from = vb_now(), now = from;
 	bool near = e->near && vb_near_poll(e->near, now), found, yield;
 
-	if (!vb_mutex_trylock(&e->rx))
+	if (!vb_mutex_trylock(&e->rx)) {
+		/* Whoever has it may leave the rest to us. */
+		vb_engine_at_work(e, from);
 		return false;
+	}
 	if (near)
 		e->near_at = now;
 	found = drain_link(e, now) || near;

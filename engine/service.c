@@ -54,6 +54,15 @@ struct service {
 
 enum drained { DRAINED_NOTHING, DRAINED_SOME, DRAINED_BUSY };
 
+static bool program_polls(struct vb_engine *e, vb_time now)
+{
+	/* A hint, ordered by nothing. */
+	vb_time last =
+		atomic_load_explicit(&e->last_poll, memory_order_relaxed);
+
+	return last + POLL_IS_RECENT > now;
+}
+
 /* Serve what has arrived, but not for ever: timers and the rest of the loop
  * have their turn, and the socket stays readable. */
 static enum drained drain_link(struct vb_engine *e)
@@ -76,17 +85,10 @@ static enum drained drain_link(struct vb_engine *e)
 		vb_dispatch(e, vb_now());
 		/* Between batches a program's poll may take over. */
 		vb_mutex_unlock(&e->rx);
+		if (program_polls(e, vb_now()))
+			return DRAINED_BUSY;
 	}
 	return got;
-}
-
-static bool program_polls(struct vb_engine *e, vb_time now)
-{
-	/* A hint, ordered by nothing. */
-	vb_time last =
-		atomic_load_explicit(&e->last_poll, memory_order_relaxed);
-
-	return last + POLL_IS_RECENT > now;
 }
 
 static void rest(struct service *s, vb_time how_long, vb_time now)
