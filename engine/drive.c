@@ -14,7 +14,8 @@
  */
 #define STEP_BATCHES 6
 
-#define LONG_STEP (20 * VB_USEC)
+/* What a program's thread sends at once when it will poll soon. */
+#define MUCH_BYTES (32u << 10)
 
 #define FAR   (2 * VB_MSEC)
 #define GRAIN ((vb_time)1 << 19) /* half a ms; a power of two */
@@ -95,12 +96,19 @@ static void arm_timer(struct vb_engine *e, struct vb_qp *qp, vb_time at)
 		vb_log(LOG_DEBUG, "engine: wake refused");
 }
 
+/* The engine's thread need not look while a program's thread sends much. */
+static bool is_work(const struct vb_engine *e, const struct vb_txq *q)
+{
+	return q->used >= MUCH_BYTES &&
+	       !pthread_equal(pthread_self(), e->thread);
+}
+
 void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 {
 	const struct vb_transport_ops *ops = qp->adapter->transport;
 	struct vb_link *link = qp->link ? qp->link : e->link;
 	struct vb_txq *q = my_txq();
-	bool more = true;
+	bool more = true, work = false;
 
 	if (!q) { /* try again soon: nothing is lost but time */
 		arm_timer(e, qp, now + 10 * VB_MSEC);
@@ -108,43 +116,16 @@ void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	}
 	for (unsigned i = 0; more && i < STEP_BATCHES; i++) {
 		more = ops->send(qp, now, q);
+		if (!work && is_work(e, q)) {
+			vb_engine_at_work(e, now + VB_WORK_LASTS);
+			work = true;
+		}
 		if (q->count)
 			link->ops->send(link, q);
 	}
 	arm_timer(e, qp, more ? now : coarse(ops->deadline(qp), now));
-}
-
-/* A step that takes long counts as a poll: who sends much will poll. */
-static void step_for_program(struct vb_engine *e, struct vb_qp *qp)
-{
-	vb_time from = vb_now(), now;
-	vb_time last =
-		atomic_load_explicit(&e->last_poll, memory_order_relaxed);
-
-	vb_engine_at_work(e, from + VB_WORK_LASTS);
-	vb_drive_step(e, qp, from);
-	now = vb_now();
-	vb_engine_at_work(e, now - from > LONG_STEP ? now : last);
-}
-
-static void step_for_holder(struct vb_engine *e, struct vb_qp *qp)
-{
-	vb_drive_step(e, qp, vb_now());
-}
-
-static void drive_while_kicked(struct vb_engine *e, struct vb_qp *qp,
-			       void (*step)(struct vb_engine *e,
-					    struct vb_qp *qp))
-{
-	while (atomic_load(&qp->kick)) {
-		if (!vb_mutex_trylock(&qp->drive))
-			return;
-		atomic_store(&qp->kick, 0);
-		if (e && atomic_load(&qp->qpn) &&
-		    !qp->adapter->transport->can_wait(qp))
-			step(e, qp);
-		vb_mutex_unlock(&qp->drive);
-	}
+	if (work)
+		vb_engine_at_work(e, vb_now());
 }
 
 void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
@@ -153,7 +134,20 @@ void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
 	/* Pairs with vb_drive(): whoever failed to take the lock has set kick
 	 * before trying, so either they got it or we see it here. */
 	if (VB_UNLIKELY(atomic_load(&qp->kick)))
-		drive_while_kicked(e, qp, step_for_holder);
+		vb_drive(qp);
+}
+
+static void drive_while_kicked(struct vb_engine *e, struct vb_qp *qp)
+{
+	while (atomic_load(&qp->kick)) {
+		if (!vb_mutex_trylock(&qp->drive))
+			return;
+		atomic_store(&qp->kick, 0);
+		if (e && atomic_load(&qp->qpn) &&
+		    !qp->adapter->transport->can_wait(qp))
+			vb_drive_step(e, qp, vb_now());
+		vb_mutex_unlock(&qp->drive);
+	}
 }
 
 void vb_drive(struct vb_qp *qp)
@@ -161,7 +155,7 @@ void vb_drive(struct vb_qp *qp)
 	int cancel = vb_cancel_off();
 
 	atomic_store(&qp->kick, 1);
-	drive_while_kicked(vb_engine_running(), qp, step_for_program);
+	drive_while_kicked(vb_engine_running(), qp);
 	vb_cancel_back(cancel);
 }
 

@@ -21,6 +21,11 @@
 #define POLLS_ARE_CLOSE (20 * VB_USEC)
 #define SPINS		32 /* as many close polls */
 
+/* ib_write_lat polls, too, and then looks at memory for as long as an answer
+ * takes. */
+#define POLLS_ARE_STEADY (5 * VB_USEC)
+#define STEADY_POLLS	 256
+
 static struct vb_mutex open_lock = { PTHREAD_MUTEX_INITIALIZER };
 static struct vb_engine *_Atomic engine; /* open_lock to write */
 static _Atomic unsigned forks;		 /* between the first process and us */
@@ -361,11 +366,18 @@ static bool drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 	return true;
 }
 
-/* Who polls all the time serves the lanes himself. */
+/* Who polls all the time serves the lanes himself; who does nothing else
+ * serves the link as well. */
 static void note_spinning(struct vb_engine *e, vb_time from, vb_time now)
 {
-	e->streak = from - e->polled_at < POLLS_ARE_CLOSE ? e->streak + 1 : 0;
+	vb_time gap = from - e->polled_at;
+
+	e->streak = gap < POLLS_ARE_CLOSE ? e->streak + 1 : 0;
+	e->steady = gap < POLLS_ARE_STEADY ? e->steady + 1 : 0;
 	e->polled_at = now;
+	if (VB_UNLIKELY(e->steady == STEADY_POLLS))
+		atomic_store_explicit(&e->only_polls, true,
+				      memory_order_relaxed);
 	vb_engine_at_work(e, now);
 	if (VB_LIKELY(e->streak < SPINS || !e->near ||
 		      atomic_load_explicit(&e->spinning, memory_order_relaxed)))
@@ -383,7 +395,8 @@ static bool drain_for_program(struct vb_engine *e)
 
 	if (!vb_mutex_trylock(&e->rx)) {
 		/* Whoever has it may leave the rest to us. */
-		vb_engine_at_work(e, from);
+		if (atomic_load_explicit(&e->only_polls, memory_order_relaxed))
+			vb_engine_at_work(e, from);
 		return false;
 	}
 	if (near)
@@ -409,7 +422,10 @@ void vb_engine_armed(void)
 {
 	struct vb_engine *e = vb_engine_running();
 
-	if (!e || !e->near || !atomic_load(&e->spinning))
+	if (!e)
+		return;
+	atomic_store_explicit(&e->only_polls, false, memory_order_relaxed);
+	if (!e->near || !atomic_load(&e->spinning))
 		return;
 	atomic_store(&e->spinning, false);
 	(void)vb_near_sleep(e->near); /* who arms polls once more */

@@ -65,7 +65,7 @@ struct vb_engine {
 	struct vb_raw *raws; /* rx: queue pairs with a socket of their own */
 	_Atomic int raw_fd;  /* readable while theirs are; -1: never any */
 	struct vb_sender senders[1u << VB_SENDER_BITS]; /* rx */
-	vb_time found_at;	   /* rx: when it last found something */
+	vb_time found_at; /* rx: when it last found something */
 	/* When a program's thread last drained the link, or sent much; while
 	 * it does, a time to come. A hint, ordered by nothing. */
 	_Atomic vb_time last_poll;
@@ -73,6 +73,9 @@ struct vb_engine {
 	vb_time near_at;   /* rx: when peers of this host last had something */
 	vb_time looked_at; /* rx: at the link */
 	unsigned streak;   /* rx: polls, each close behind the last */
+	unsigned steady;   /* rx: the same, much closer */
+	/* A program did nothing but poll of late. A hint. */
+	_Atomic bool only_polls;
 	/* A program polls all the time: it serves the lanes, and peers need
 	 * not ring. The thread looks whether that is still so. */
 	_Atomic bool spinning;

@@ -54,13 +54,24 @@ struct service {
 
 enum drained { DRAINED_NOTHING, DRAINED_SOME, DRAINED_BUSY };
 
+/*
+ * Who does nothing but poll, and has not for a moment, waits for the
+ * processor, most likely for the one that we took from him by waking up.
+ */
 static bool program_polls(struct vb_engine *e, vb_time now)
 {
-	/* A hint, ordered by nothing. */
+	/* Hints, ordered by nothing. */
 	vb_time last =
 		atomic_load_explicit(&e->last_poll, memory_order_relaxed);
+	bool steady =
+		atomic_load_explicit(&e->only_polls, memory_order_relaxed);
 
-	return last + POLL_IS_RECENT > now;
+	if (last + (steady ? REST_MIN : POLL_IS_RECENT) > now)
+		return true;
+	if (steady)
+		atomic_store_explicit(&e->only_polls, false,
+				      memory_order_relaxed);
+	return false;
 }
 
 /* Serve what has arrived, but not for ever: timers and the rest of the loop
@@ -85,8 +96,6 @@ static enum drained drain_link(struct vb_engine *e)
 		vb_dispatch(e, vb_now());
 		/* Between batches a program's poll may take over. */
 		vb_mutex_unlock(&e->rx);
-		if (program_polls(e, vb_now()))
-			return DRAINED_BUSY;
 	}
 	return got;
 }
