@@ -10,6 +10,8 @@
 #include "core/qp.h"
 #include "link/link.h"
 
+enum vb_owes { OWES_NOTHING, OWES_NOW, OWES_LATER };
+
 struct vb_transport_ops {
 	const char *name;
 
@@ -44,6 +46,18 @@ struct vb_transport_ops {
 	 * earlier send() has said when it must be called anyway.
 	 */
 	bool (*can_wait)(const struct vb_qp *qp);
+
+	/*
+	 * Packets were received, by a program that @polls or for one that may
+	 * spin on its memory. Other than OWES_NOTHING: nothing is due but an
+	 * acknowledgement, and unreplied() is to tell when more is received,
+	 * or time has passed, without the program having posted. OWES_LATER:
+	 * it has replied each time lately, so send() may wait for that. NULL:
+	 * never.
+	 */
+	enum vb_owes (*owes)(struct vb_qp *qp, bool polls);
+	/* True: the acknowledgement is still due. */
+	bool (*unreplied)(struct vb_qp *qp);
 
 	/* When send() must be called though nothing arrives; VB_NEVER. */
 	vb_time (*deadline)(const struct vb_qp *qp);

@@ -197,18 +197,39 @@ static void hand_over(struct vb_engine *e, struct vb_qp *qp,
 		qp->adapter->transport->recv(qp, &pkt, now);
 }
 
+/* Send what the packets made due, if it must go now. */
+static void step_or_wait(struct vb_engine *e, struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive)
+{
+	const struct vb_transport_ops *ops = qp->adapter->transport;
+	enum vb_owes owes = OWES_NOTHING;
+
+	if (ops->can_wait(qp))
+		return;
+	if (atomic_load_explicit(&e->attentive, memory_order_relaxed) &&
+	    ops->owes)
+		owes = ops->owes(qp, e->polled);
+	if (owes != OWES_NOTHING) {
+		e->owing = qp;
+		e->owing_at = now;
+	}
+	if (owes != OWES_LATER)
+		vb_drive_step(e, qp, now);
+}
+
 /* Frames for one queue pair: one lock, one step for all of them. @qp was found
  * a moment ago, and may be another by now. */
 static void serve(struct vb_engine *e, struct vb_qp *qp, uint32_t qpn,
 		  const struct vb_frame *frames, unsigned count, vb_time now)
 {
+	if (e->owing && e->owing != qp)
+		vb_drive_owing(e, now);
 	vb_mutex_lock(&qp->drive);
 	if (atomic_load(&qp->qpn) == qpn) {
 		vb_count(qp->adapter, CNT_RCVD_PKTS, count);
 		for (unsigned i = 0; i < count; i++)
 			hand_over(e, qp, &frames[i], now);
-		if (!qp->adapter->transport->can_wait(qp))
-			vb_drive_step(e, qp, now);
+		step_or_wait(e, qp, now);
 	}
 	vb_drive_release(e, qp);
 }

@@ -159,6 +159,30 @@ void vb_drive(struct vb_qp *qp)
 	vb_cancel_back(cancel);
 }
 
+/* An ACK that waited for a reply waits no longer. */
+static void repay(struct vb_engine *e, struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive)
+{
+	const struct vb_transport_ops *ops = qp->adapter->transport;
+
+	if (ops->unreplied && ops->unreplied(qp))
+		vb_drive_step(e, qp, now);
+}
+
+void vb_drive_owing(struct vb_engine *e, vb_time now)
+{
+	struct vb_qp *qp = e->owing;
+
+	if (!qp)
+		return;
+	e->owing = NULL;
+	vb_mutex_lock(&qp->drive);
+	/* Type-stable, as above. */
+	if (atomic_load(&qp->qpn))
+		repay(e, qp, now);
+	vb_drive_release(e, qp);
+}
+
 void vb_drive_forget(struct vb_qp *qp)
 {
 	struct vb_engine *e = vb_engine_running();
@@ -166,6 +190,7 @@ void vb_drive_forget(struct vb_qp *qp)
 	if (!e)
 		return;
 	vb_mutex_lock(&qp->drive);
+	repay(e, qp, vb_now());
 	vb_mutex_lock(&e->timer_lock);
 	vb_timer_cancel(&e->timers, &qp->timer);
 	vb_mutex_unlock(&e->timer_lock);

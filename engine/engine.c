@@ -14,17 +14,13 @@
 #include "link/udp.h"
 
 /* A round trip on a good network: who waits for longer, waits for a while. */
-#define SPIN_ALONE (30 * VB_USEC)
+#define SPIN_MOST  (30 * VB_USEC)
+#define SPIN_LEAST (2 * VB_USEC)
 
 #define NEAR_IS_RECENT	(100 * VB_USEC)
 #define LOOK_AT_LINK	(4 * VB_USEC)
 #define POLLS_ARE_CLOSE (20 * VB_USEC)
 #define SPINS		32 /* as many close polls */
-
-/* ib_write_lat polls, too, and then looks at memory for as long as an answer
- * takes. */
-#define POLLS_ARE_STEADY (5 * VB_USEC)
-#define STEADY_POLLS	 256
 
 static struct vb_mutex open_lock = { PTHREAD_MUTEX_INITIALIZER };
 static struct vb_engine *_Atomic engine; /* open_lock to write */
@@ -68,12 +64,30 @@ static void after_fork_in_child(void)
 		vb_near_after_fork(e->near);
 }
 
-static void watch_forks(void)
+/* The program may not come back. */
+static void settle(struct vb_engine *e)
+{
+	if (!vb_mutex_trylock(&e->rx))
+		return;
+	vb_drive_owing(e, vb_now());
+	vb_mutex_unlock(&e->rx);
+}
+
+/* Nobody comes back after this. */
+static void at_exit(void)
+{
+	struct vb_engine *e = vb_engine_running();
+
+	if (e)
+		settle(e);
+}
+
+static void watch_program(void)
 {
 	static bool watching;
 
 	if (!watching && pthread_atfork(NULL, NULL, after_fork_in_child) == 0)
-		watching = true;
+		watching = atexit(at_exit) == 0;
 }
 
 static int open_link(struct vb_engine *e)
@@ -123,6 +137,7 @@ static int start_engine(void)
 	vb_timers_init(&e->timers);
 	vb_mutex_init(&e->moderation);
 	vb_timers_init(&e->cq_timers);
+	e->patience = SPIN_MOST;
 	rc = open_link(e);
 	if (rc)
 		goto close_wake;
@@ -130,7 +145,7 @@ static int start_engine(void)
 	rc = vb_service_start(e);
 	if (rc)
 		goto close_paths;
-	watch_forks();
+	watch_program();
 	atomic_store_explicit(&engine, e, memory_order_release);
 	return 0;
 
@@ -335,13 +350,18 @@ void vb_engine_with_adapters(struct vb_engine *e,
 /*
  * Nothing came for long: let others have the processor, such as the peer that
  * is to answer when there are more spinning programs than cores. Alone on its
- * core a program loses nothing by it.
+ * core a program loses nothing by it. Where giving way brought what was waited
+ * for, it is done sooner the next time.
  */
 static bool has_spun_long(struct vb_engine *e, bool found, vb_time now)
 {
+	if (e->yielded)
+		e->patience = found ? VB_MAX(e->patience / 2, SPIN_LEAST)
+				    : VB_MIN(e->patience * 2, SPIN_MOST);
 	if (found)
 		e->found_at = now;
-	return now - e->found_at > SPIN_ALONE;
+	e->yielded = now - e->found_at > e->patience;
+	return e->yielded;
 }
 
 /* Peers of this host talk to us: the link, which costs a system call, is
@@ -359,26 +379,26 @@ static bool drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 	if (leaves_link_alone(e, now))
 		return found;
 	e->looked_at = now;
+	vb_drive_owing(e, now);
 	if (e->link->ops->recv(e->link, &e->rxq) < 0 || e->rxq.count == 0)
 		return found;
 	vb_engine_at_work(e, now + VB_WORK_LASTS);
+	e->polled = true;
 	vb_dispatch(e, now);
+	e->polled = false;
 	return true;
 }
 
-/* Who polls all the time serves the lanes himself; who does nothing else
- * serves the link as well. */
-static void note_spinning(struct vb_engine *e, vb_time from, vb_time now)
+/* Who polls all the time serves the lanes himself. */
+static void note_spinning(struct vb_engine *e, bool found, vb_time from,
+			  vb_time now)
 {
 	vb_time gap = from - e->polled_at;
 
-	e->streak = gap < POLLS_ARE_CLOSE ? e->streak + 1 : 0;
-	e->steady = gap < POLLS_ARE_STEADY ? e->steady + 1 : 0;
-	e->polled_at = now;
-	if (VB_UNLIKELY(e->steady == STEADY_POLLS))
-		atomic_store_explicit(&e->only_polls, true,
-				      memory_order_relaxed);
 	vb_engine_at_work(e, now);
+	atomic_store_explicit(&e->looping, !found, memory_order_relaxed);
+	e->streak = gap < POLLS_ARE_CLOSE ? e->streak + 1 : 0;
+	e->polled_at = now;
 	if (VB_LIKELY(e->streak < SPINS || !e->near ||
 		      atomic_load_explicit(&e->spinning, memory_order_relaxed)))
 		return;
@@ -395,7 +415,7 @@ static bool drain_for_program(struct vb_engine *e)
 
 	if (!vb_mutex_trylock(&e->rx)) {
 		/* Whoever has it may leave the rest to us. */
-		if (atomic_load_explicit(&e->only_polls, memory_order_relaxed))
+		if (atomic_load_explicit(&e->looping, memory_order_relaxed))
 			vb_engine_at_work(e, from);
 		return false;
 	}
@@ -404,7 +424,7 @@ static bool drain_for_program(struct vb_engine *e)
 	found = drain_link(e, now) || near;
 	if (found)
 		now = vb_now();
-	note_spinning(e, from, now);
+	note_spinning(e, found, from, now);
 	yield = has_spun_long(e, found, now);
 	vb_mutex_unlock(&e->rx);
 	return yield;
@@ -424,7 +444,9 @@ void vb_engine_armed(void)
 
 	if (!e)
 		return;
-	atomic_store_explicit(&e->only_polls, false, memory_order_relaxed);
+	atomic_store_explicit(&e->looping, false, memory_order_relaxed);
+	if (atomic_load_explicit(&e->attentive, memory_order_relaxed))
+		settle(e);
 	if (!e->near || !atomic_load(&e->spinning))
 		return;
 	atomic_store(&e->spinning, false);

@@ -69,22 +69,30 @@ struct vb_engine {
 	/* When a program's thread last drained the link, or sent much; while
 	 * it does, a time to come. A hint, ordered by nothing. */
 	_Atomic vb_time last_poll;
-	vb_time polled_at; /* rx: the end of a program's last poll */
+	_Atomic bool looping; /* its last poll found nothing: it will again */
+	vb_time polled_at;    /* rx: the end of a program's last poll */
+	vb_time patience;     /* rx: how long to spin before yielding */
+	bool yielded;	      /* rx: and just did */
+	/* rx: the queue pair whose packets' completions the program has yet to
+	 * see, or to answer. */
+	struct vb_qp *owing;
+	vb_time owing_at; /* rx */
+	bool polled;	  /* rx: it is a program that drains */
+	/* The thread will look within a millisecond. To set, it is the thread;
+	 * to clear, it holds rx. */
+	_Atomic bool attentive;
 	vb_time near_at;   /* rx: when peers of this host last had something */
 	vb_time looked_at; /* rx: at the link */
 	unsigned streak;   /* rx: polls, each close behind the last */
-	unsigned steady;   /* rx: the same, much closer */
-	/* A program did nothing but poll of late. A hint. */
-	_Atomic bool only_polls;
 	/* A program polls all the time: it serves the lanes, and peers need
 	 * not ring. The thread looks whether that is still so. */
 	_Atomic bool spinning;
 
 	struct vb_mutex timer_lock;
-	struct vb_timers timers; /* timer_lock */
+	struct vb_timers timers;    /* timer_lock */
 	struct vb_mutex moderation; /* who signals what is due; outside cq */
 	struct vb_timers cq_timers; /* timer_lock */
-	vb_time sleep_until;	 /* timer_lock: when the thread wakes anyway */
+	vb_time sleep_until; /* timer_lock: when the thread wakes anyway */
 
 	_Atomic bool stop;
 };
@@ -108,6 +116,8 @@ void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 /* Give up qp->drive, and serve who asked meanwhile. */
 void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
 	VB_RELEASE(qp->drive);
+/* The program has not replied to what it saw: see to the ACK. */
+void vb_drive_owing(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 /* Step every queue pair whose deadline has come. */
 void vb_drive_due(struct vb_engine *e, vb_time now);
 

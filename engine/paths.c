@@ -113,6 +113,17 @@ static bool can_wait(const struct vb_qp *qp)
 	return qp->way == WAY_PACKETS && vb_ib_transport.can_wait(qp);
 }
 
+static enum vb_owes owes(struct vb_qp *qp, bool polls)
+{
+	return qp->way == WAY_PACKETS ? vb_ib_transport.owes(qp, polls)
+				      : OWES_NOTHING;
+}
+
+static bool unreplied(struct vb_qp *qp)
+{
+	return vb_ib_transport.unreplied(qp);
+}
+
 static vb_time deadline(const struct vb_qp *qp)
 {
 	return VB_MIN(vb_ib_transport.deadline(qp), vb_near_deadline(qp));
@@ -126,6 +137,8 @@ const struct vb_transport_ops vb_paths_transport = {
 	.recv = recv_packet,
 	.send = send_all,
 	.can_wait = can_wait,
+	.owes = owes,
+	.unreplied = unreplied,
 	.deadline = deadline,
 };
 

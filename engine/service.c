@@ -6,10 +6,11 @@
  *
  * While a program spins in ibv_poll_cq it drains the link itself, and waking
  * this thread for each packet would only take the processor from it. So the
- * thread leaves packets to a program that polled a moment ago, and after
- * REST_AFTER wake-ups in a row that were not needed it rests: it looks at the
- * clock instead of the socket, for longer and longer, until the polling stops.
- * A program that polls now and spins on memory then (as ib_write_lat does)
+ * thread leaves packets to a program that polled a moment ago and found
+ * nothing, for it will poll again; to one that found something as long as that
+ * was right so far. After REST_AFTER wake-ups in a row that were not needed it
+ * rests: it looks at the clock instead of the socket, for longer and longer,
+ * until the polling stops. A program that polls now and spins on memory then
  * leaves work for the thread each time round, and so never sends it to rest.
  */
 #include "engine/engine_priv.h"
@@ -28,11 +29,13 @@
 #include "link/netif.h"
 
 #define REST_AFTER     8
-#define REST_AFTER_MAX 4096
+#define REST_AFTER_MAX 64
 #define NAP	       (20 * VB_USEC) /* a program polls: look again soon */
 #define REST_MIN       (50 * VB_USEC)
 #define REST_MAX       (1 * VB_MSEC)
-#define POLL_IS_RECENT (5 * VB_USEC)
+#define POLL_IS_RECENT (50 * VB_USEC)
+#define TRUST_MOST     8 /* naps in a row that were right... */
+#define TRUST_LOST     4 /* ...and what one that was not takes away */
 #define DRAIN_BATCHES  16
 #define REFRESH_EVERY  (2 * VB_SEC)    /* of addresses, where nobody tells */
 #define SLICE	       (100 * VB_USEC) /* the least that Linux takes */
@@ -46,33 +49,13 @@ struct service {
 	struct pollfd fds[FD_COUNT];
 	vb_time rest; /* away from the socket for this long; 0: watching */
 	vb_time rest_until; /* when @rest */
-	unsigned idle_wakes, rest_after;
+	unsigned idle_wakes, rest_after, trust;
 	vb_time rejoin_at;
 	vb_time near_rest;  /* how long peers' lanes were left to a program */
 	vb_time refresh_at; /* without a watch, or a while after it told */
 };
 
 enum drained { DRAINED_NOTHING, DRAINED_SOME, DRAINED_BUSY };
-
-/*
- * Who does nothing but poll, and has not for a moment, waits for the
- * processor, most likely for the one that we took from him by waking up.
- */
-static bool program_polls(struct vb_engine *e, vb_time now)
-{
-	/* Hints, ordered by nothing. */
-	vb_time last =
-		atomic_load_explicit(&e->last_poll, memory_order_relaxed);
-	bool steady =
-		atomic_load_explicit(&e->only_polls, memory_order_relaxed);
-
-	if (last + (steady ? REST_MIN : POLL_IS_RECENT) > now)
-		return true;
-	if (steady)
-		atomic_store_explicit(&e->only_polls, false,
-				      memory_order_relaxed);
-	return false;
-}
 
 /* Serve what has arrived, but not for ever: timers and the rest of the loop
  * have their turn, and the socket stays readable. */
@@ -81,6 +64,7 @@ static enum drained drain_link(struct vb_engine *e)
 	enum drained got = DRAINED_NOTHING;
 
 	for (unsigned i = 0; i < DRAIN_BATCHES; i++) {
+		vb_time now;
 		bool raw;
 
 		if (!vb_mutex_trylock(&e->rx))
@@ -93,11 +77,33 @@ static enum drained drain_link(struct vb_engine *e)
 			return got;
 		}
 		got = DRAINED_SOME;
-		vb_dispatch(e, vb_now());
+		now = vb_now();
+		vb_drive_owing(e, now);
+		vb_dispatch(e, now);
 		/* Between batches a program's poll may take over. */
 		vb_mutex_unlock(&e->rx);
 	}
 	return got;
+}
+
+/* Hints, ordered by nothing. */
+static vb_time last_poll(struct vb_engine *e)
+{
+	return atomic_load_explicit(&e->last_poll, memory_order_relaxed);
+}
+
+static bool program_polls(struct vb_engine *e, vb_time now)
+{
+	return last_poll(e) + POLL_IS_RECENT > now;
+}
+
+/* It does, and will again, or is at it. */
+static bool program_loops(struct service *s, vb_time now)
+{
+	if (s->trust ||
+	    atomic_load_explicit(&s->e->looping, memory_order_relaxed))
+		return program_polls(s->e, now);
+	return last_poll(s->e) > now;
 }
 
 static void rest(struct service *s, vb_time how_long, vb_time now)
@@ -116,6 +122,11 @@ static void watch_link(struct service *s)
 	s->fds[FD_RAW].fd = atomic_load(&s->e->raw_fd);
 }
 
+static void trust(struct service *s)
+{
+	s->trust = VB_MIN(s->trust + 1, TRUST_MOST);
+}
+
 /* Woken for something that a program's thread does as well. */
 static void was_not_needed(struct service *s, bool still_there, vb_time now)
 {
@@ -128,7 +139,7 @@ static void was_not_needed(struct service *s, bool still_there, vb_time now)
 /* The socket was readable. */
 static void on_link(struct service *s, vb_time now)
 {
-	if (program_polls(s->e, now)) {
+	if (program_loops(s, now)) {
 		was_not_needed(s, true, now);
 		return;
 	}
@@ -137,29 +148,46 @@ static void on_link(struct service *s, vb_time now)
 		s->idle_wakes = 0;
 		break;
 	case DRAINED_NOTHING:
+		trust(s);
 		was_not_needed(s, false, now);
 		break;
 	case DRAINED_BUSY:
+		trust(s);
 		was_not_needed(s, true, now);
 		break;
 	}
 }
 
-/* The time away from the socket is over. */
-static void on_rested(struct service *s, vb_time now)
+/* Did the program see to what came? Else it is seen to now. */
+static void on_napped(struct service *s, vb_time now)
 {
 	unsigned idle_wakes = s->idle_wakes;
-	bool napped = s->rest < REST_MIN;
+	bool right = last_poll(s->e) > s->rest_until - s->rest;
 
-	if (!napped && program_polls(s->e, now)) {
-		rest(s, VB_MIN(s->rest * 2, REST_MAX), now);
-		return;
-	}
 	watch_link(s);
-	if (napped) {
+	if (right) {
+		trust(s);
 		s->idle_wakes = idle_wakes;
 		return;
 	}
+	s->trust -= VB_MIN(s->trust, TRUST_LOST);
+	if (drain_link(s->e) != DRAINED_SOME)
+		s->idle_wakes = idle_wakes;
+}
+
+/* The time away from the socket is over. */
+static void on_rested(struct service *s, vb_time now)
+{
+	if (s->rest < REST_MIN) {
+		on_napped(s, now);
+		return;
+	}
+	if (program_polls(s->e, now)) {
+		rest(s, VB_MIN(s->rest * 2, REST_MAX), now);
+		s->rest_after = VB_MAX(s->rest_after / 2, REST_AFTER);
+		return;
+	}
+	watch_link(s);
 	if (drain_link(s->e) == DRAINED_SOME) /* rested too eagerly */
 		s->rest_after = VB_MIN(s->rest_after * 2, REST_AFTER_MAX);
 	else
@@ -237,6 +265,45 @@ static vb_time plan_near(struct service *s, vb_time until, vb_time now)
 	return vb_near_sleep(e->near) ? until : now;
 }
 
+/* An ACK that has waited for the program's reply for long enough. */
+static void settle_old(struct vb_engine *e, vb_time now)
+{
+	if (!vb_mutex_trylock(&e->rx))
+		return;
+	if (now - e->owing_at > NAP)
+		vb_drive_owing(e, now);
+	vb_mutex_unlock(&e->rx);
+}
+
+/* False: a program drains, and may have left one behind. */
+static bool settle_all(struct vb_engine *e, vb_time now)
+{
+	if (!vb_mutex_trylock(&e->rx))
+		return false;
+	atomic_store_explicit(&e->attentive, false, memory_order_relaxed);
+	vb_drive_owing(e, now);
+	vb_mutex_unlock(&e->rx);
+	return true;
+}
+
+/* While a program polls now and then, ACKs may wait for its replies, and we
+ * come back to see. Returns until when to sleep. */
+static vb_time plan_debts(struct service *s, vb_time until, vb_time now)
+{
+	struct vb_engine *e = s->e;
+	bool attentive =
+		atomic_load_explicit(&e->attentive, memory_order_relaxed);
+
+	if (last_poll(e) + REST_MAX > now) {
+		atomic_store_explicit(&e->attentive, true,
+				      memory_order_relaxed);
+		return VB_MIN(until, now + REST_MAX);
+	}
+	if (attentive && !settle_all(e, now))
+		return VB_MIN(until, now + NAP);
+	return until;
+}
+
 static int sleep_until(struct service *s, vb_time until, vb_time now)
 {
 	vb_time ns = until > now ? until - now : 0;
@@ -279,6 +346,7 @@ static void loop(struct service *s)
 		vb_time now = vb_now(), until = plan_sleep(s, now);
 		int ready;
 
+		until = plan_debts(s, until, now);
 		if (e->near)
 			until = plan_near(s, until, now);
 		ready = sleep_until(s, until, now);
@@ -287,6 +355,7 @@ static void loop(struct service *s)
 			(void)vb_near_poll(e->near, now);
 		vb_drive_due(e, now);
 		vb_moderate_due(e, now);
+		settle_old(e, now);
 		if (ready < 0) {
 			for (int i = 0; i < FD_COUNT; i++)
 				s->fds[i].revents = 0;
@@ -324,6 +393,7 @@ static void *service_main(void *arg)
 	struct vb_engine *e = arg;
 	struct service s = { .e = e,
 			     .rest_after = REST_AFTER,
+			     .trust = TRUST_LOST,
 			     .rejoin_at = VB_NEVER,
 			     .refresh_at = VB_NEVER };
 

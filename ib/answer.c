@@ -196,6 +196,14 @@ bool vb_answer_is_due(const struct vb_qp *qp)
 	       resp->replay.due != resp->replay.end;
 }
 
+bool vb_answer_is_ack(const struct vb_qp *qp)
+{
+	const struct vb_resp *resp = &vb_rc(qp)->resp;
+
+	return resp->ack_due && !resp->nak_due &&
+	       resp->replay.due == resp->replay.end;
+}
+
 bool vb_answer_send(struct vb_qp *qp, struct vb_txq *out)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;

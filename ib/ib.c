@@ -10,6 +10,9 @@
 #include "ib/rc.h"
 #include "ib/unrel.h"
 
+/* An ACK waits for the reply of a program that replied so often in a row. */
+#define REPLIES 8
+
 enum vb_ib_class vb_ib_class(enum vb_qp_type type)
 {
 	static const uint8_t classes[] = {
@@ -30,8 +33,8 @@ struct vb_bth vb_rc_bth(const struct vb_qp *qp, uint8_t opcode, uint32_t psn)
 		.pkey = 0xffff,
 		.dqpn = qp->attr.dest_qp_num,
 		.psn = psn,
-		.selective = vb_qp_type_is_reliable(qp->type) &&
-			     vb_rc(qp)->offers,
+		.selective =
+			vb_qp_type_is_reliable(qp->type) && vb_rc(qp)->offers,
 	};
 }
 
@@ -95,15 +98,45 @@ static bool send_last_words(struct vb_qp *qp, struct vb_txq *out)
 	return false;
 }
 
+static uint32_t unsent(const struct vb_qp *qp)
+{
+	return vb_sq_end(&qp->sq) - vb_rc(qp)->req.cur;
+}
+
+static bool answers(const struct vb_qp *qp)
+{
+	return vb_rc_state(qp) == QPS_RTR || vb_rc_sends(qp);
+}
+
+/* Behind a request or two an ACK travels in the same train: only the last
+ * packet of one may be shorter. */
+static bool ack_goes_last(const struct vb_qp *qp)
+{
+	return unsent(qp) && unsent(qp) <= 2 && vb_answer_is_ack(qp);
+}
+
+static void note_reply(struct vb_qp *qp)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+
+	if (!resp->shown || !unsent(qp))
+		return;
+	resp->shown = false;
+	resp->replies += resp->replies < REPLIES;
+}
+
 static bool rc_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 {
+	bool more = false, last = answers(qp) && ack_goes_last(qp);
 	unsigned before = out->count;
-	bool more = false;
 
-	if (vb_rc_state(qp) == QPS_RTR || vb_rc_sends(qp))
+	note_reply(qp);
+	if (answers(qp) && !last)
 		more = vb_answer_send(qp, out);
 	if (!more && vb_rc_sends(qp) && qp->way == WAY_PACKETS)
 		more = vb_req_send(qp, now, out);
+	if (last && answers(qp))
+		more |= vb_answer_send(qp, out);
 	if (vb_rc_state(qp) == QPS_ERR) {
 		vb_qp_flush(qp);
 		more = send_last_words(qp, out);
@@ -119,6 +152,40 @@ static bool rc_can_wait(const struct vb_qp *qp)
 	       vb_req_can_wait(qp);
 }
 
+/* A hint: others may take them. */
+static bool has_completions(const struct vb_qp *qp)
+{
+	return atomic_load_explicit(&qp->recv_cq->count,
+				    memory_order_relaxed) ||
+	       atomic_load_explicit(&qp->send_cq->count, memory_order_relaxed);
+}
+
+/* Who polls and is given nothing polls again. */
+static enum vb_owes rc_owes(struct vb_qp *qp, bool polls)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+
+	/* XRC: whoever replies does it on another queue pair. */
+	if (qp->type != QPT_RC)
+		return OWES_NOTHING;
+	if ((polls && !has_completions(qp)) || vb_rc_state(qp) != QPS_RTS ||
+	    !vb_answer_is_ack(qp) || !vb_req_is_idle(qp))
+		return OWES_NOTHING;
+	resp->shown = true;
+	return resp->replies < REPLIES ? OWES_NOW : OWES_LATER;
+}
+
+static bool rc_unreplied(struct vb_qp *qp)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+
+	if (!resp->shown)
+		return false;
+	resp->shown = false;
+	resp->replies = 0;
+	return vb_answer_is_due(qp);
+}
+
 static vb_time rc_deadline(const struct vb_qp *qp)
 {
 	return vb_rc_sends(qp) ? vb_req_deadline(qp) : VB_NEVER;
@@ -132,6 +199,8 @@ static const struct vb_transport_ops rc_ops = {
 	.recv = rc_recv,
 	.send = rc_send,
 	.can_wait = rc_can_wait,
+	.owes = rc_owes,
+	.unreplied = rc_unreplied,
 	.deadline = rc_deadline,
 };
 
@@ -140,10 +209,8 @@ static const struct vb_transport_ops rc_ops = {
  */
 
 static const struct vb_transport_ops *const types[] = {
-	[QPT_RC] = &rc_ops,
-	[QPT_UC] = &vb_uc_ops,
-	[QPT_UD] = &vb_ud_ops,
-	[QPT_XRC_SEND] = &rc_ops,
+	[QPT_RC] = &rc_ops,	  [QPT_UC] = &vb_uc_ops,
+	[QPT_UD] = &vb_ud_ops,	  [QPT_XRC_SEND] = &rc_ops,
 	[QPT_XRC_RECV] = &rc_ops,
 	[QPT_RAW_PACKET] = &vb_raw_ops,
 	[QPT_WQ] = &vb_raw_ops,
@@ -192,6 +259,20 @@ static bool can_wait(const struct vb_qp *qp)
 	return ops->can_wait && ops->can_wait(qp);
 }
 
+static enum vb_owes owes(struct vb_qp *qp, bool polls)
+{
+	const struct vb_transport_ops *ops = ops_of(qp);
+
+	return ops->owes ? ops->owes(qp, polls) : OWES_NOTHING;
+}
+
+static bool unreplied(struct vb_qp *qp)
+{
+	const struct vb_transport_ops *ops = ops_of(qp);
+
+	return ops->unreplied && ops->unreplied(qp);
+}
+
 static vb_time deadline(const struct vb_qp *qp)
 {
 	return ops_of(qp)->deadline(qp);
@@ -205,5 +286,7 @@ const struct vb_transport_ops vb_ib_transport = {
 	.recv = recv_packet,
 	.send = send_packets,
 	.can_wait = can_wait,
+	.owes = owes,
+	.unreplied = unreplied,
 	.deadline = deadline,
 };

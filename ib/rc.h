@@ -82,6 +82,10 @@ struct vb_resp {
 	uint8_t nak_syndrome;
 	uint32_t nak_psn;
 	uint32_t unacked; /* packets accepted since the last ACK */
+	/* The program was shown completions, and has not posted yet; how many
+	 * times in a row it did post then, before it polled again. */
+	bool shown;
+	uint8_t replies;
 	bool dying; /* in ERR by its own doing: the NAK is still to be sent */
 	struct vb_replay replay;
 	struct vb_early early; /* requests that came before their turn */
@@ -136,6 +140,8 @@ void vb_req_reset(struct vb_qp *qp);
 bool vb_req_send(struct vb_qp *qp, vb_time now, struct vb_txq *out);
 /* May what was posted wait for the answers that are on their way? */
 bool vb_req_can_wait(const struct vb_qp *qp);
+/* Has it nothing to send, and nothing soon to wait for? */
+bool vb_req_is_idle(const struct vb_qp *qp);
 vb_time vb_req_deadline(const struct vb_qp *qp);
 /* The peer has said which packets it lacks. */
 void vb_req_mend(struct vb_qp *qp, const struct vb_ib_pkt *nak, vb_time now);
@@ -207,5 +213,7 @@ enum vb_fault vb_resp_take(struct vb_qp *qp, struct vb_inbound *in,
 /* ib/answer.c: answers that leave, in order. True: there are more. */
 bool vb_answer_send(struct vb_qp *qp, struct vb_txq *out);
 bool vb_answer_is_due(const struct vb_qp *qp);
+/* No more than an ACK is. */
+bool vb_answer_is_ack(const struct vb_qp *qp);
 
 #endif

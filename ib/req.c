@@ -833,6 +833,16 @@ bool vb_req_can_wait(const struct vb_qp *qp)
 	return unsent * wqe_at(qp, end - 1)->length < WAIT_BYTES;
 }
 
+bool vb_req_is_idle(const struct vb_qp *qp)
+{
+	const struct vb_req *req = &vb_rc(qp)->req;
+
+	return req->cur == vb_sq_end(&qp->sq) && req->send == req->next &&
+	       req->rnr_at == VB_NEVER && !req->probe_acked &&
+	       !req->repair.due && !req->gap_due &&
+	       req->stop_status == WC_SUCCESS;
+}
+
 bool vb_req_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 {
 	struct vb_req *req = &vb_rc(qp)->req;

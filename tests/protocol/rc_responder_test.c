@@ -313,6 +313,79 @@ static void responder__one_ack_for_a_run(void **state)
 	bench_close(b);
 }
 
+/* A WRITE arrives, and nothing is sent yet. What becomes of its ACK? */
+static enum vb_owes write_arrives(struct bench *b, int nth, bool polls)
+{
+	struct vb_ib_pkt pkt = bench_request(b, CODE_WRITE_ONLY, nth);
+	const struct vb_transport_ops *ops = b->sim.side[1].adapter.transport;
+	struct vb_qp *qp = b->pair.qp[1];
+	enum vb_owes owes;
+
+	vb_mutex_lock(&qp->drive);
+	ops->recv(qp, &pkt, b->sim.now);
+	owes = ops->owes(qp, polls);
+	vb_mutex_unlock(&qp->drive);
+	return owes;
+}
+
+static bool polled_again(struct bench *b)
+{
+	struct vb_qp *qp = b->pair.qp[1];
+	bool due;
+
+	vb_mutex_lock(&qp->drive);
+	due = b->sim.side[1].adapter.transport->unreplied(qp);
+	vb_mutex_unlock(&qp->drive);
+	return due;
+}
+
+static void replies(struct bench *b)
+{
+	struct vb_cqe e;
+
+	bench_post(b, 1, WR_WRITE, 0, 8, SEND_SIGNALED);
+	bench_wait(b, 100);
+	assert_true(sim_poll(b->pair.send_cq[1], &e));
+}
+
+static void responder__ack_waits_for_who_always_replies(void **state)
+{
+	struct bench *b = bench_open();
+	int n = 0;
+
+	for (; n < 8; n++) {
+		assert_int_equal(write_arrives(b, n, false), OWES_NOW);
+		replies(b);
+	}
+	assert_int_equal(write_arrives(b, n++, false), OWES_LATER);
+	b->read = b->logged;
+	replies(b);
+	assert_int_equal(bench_next(b, 1)->op->kind, KIND_WRITE);
+	bench_expect_aeth(b, 1, VB_SYN_ACK, n - 1);
+	/* Who polls again has not replied, and is not waited for any more. */
+	assert_int_equal(write_arrives(b, n++, false), OWES_LATER);
+	assert_true(polled_again(b));
+	assert_false(polled_again(b));
+	assert_int_equal(write_arrives(b, n++, false), OWES_NOW);
+	bench_close(b);
+}
+
+static void responder__ack_does_not_wait_for_nothing(void **state)
+{
+	struct bench *b = bench_open();
+
+	for (int n = 0; n < 8; n++) {
+		write_arrives(b, n, false);
+		replies(b);
+	}
+	/* A poll that brings no completion is followed by the next. */
+	assert_int_equal(write_arrives(b, 8, true), OWES_NOTHING);
+	/* More than an ACK is due. */
+	write_arrives(b, 10, false);
+	assert_int_equal(write_arrives(b, 11, false), OWES_NOTHING);
+	bench_close(b);
+}
+
 static void responder__no_ack_unless_asked(void **state)
 {
 	struct bench *b = bench_open();
@@ -688,6 +761,8 @@ int main(void)
 			responder__silent_about_gaps_behind_an_rnr_nak),
 		cmocka_unit_test(responder__write_imm_without_receive),
 		cmocka_unit_test(responder__one_ack_for_a_run),
+		cmocka_unit_test(responder__ack_waits_for_who_always_replies),
+		cmocka_unit_test(responder__ack_does_not_wait_for_nothing),
 		cmocka_unit_test(responder__no_ack_unless_asked),
 		cmocka_unit_test(
 			responder__duplicates_are_acked_with_the_newest),

@@ -119,6 +119,48 @@ static void dispatch__a_run_is_one_step(void **state)
 	rig_down(r);
 }
 
+static enum vb_owes owes_later(struct vb_qp *qp, bool polls)
+{
+	return OWES_LATER;
+}
+
+static enum vb_owes owes_now(struct vb_qp *qp, bool polls)
+{
+	return OWES_NOW;
+}
+
+static bool unreplied(struct vb_qp *qp)
+{
+	return true;
+}
+
+static void dispatch__an_ack_waits_once(void **state)
+{
+	struct rig *r = rig_up(*state, QPS_RTS);
+
+	r->ops.owes = owes_later;
+	r->ops.unreplied = unreplied;
+	add_frame(r, CODE_SEND_ONLY);
+	dispatch(r, 0);
+	assert_int_equal(heard.steps, 1); /* nobody would look after it */
+	atomic_store(&r->e.attentive, true);
+	add_frame(r, CODE_SEND_ONLY);
+	dispatch(r, 0);
+	assert_int_equal(heard.steps, 1);
+	vb_mutex_lock(&r->e.rx);
+	vb_drive_owing(&r->e, 0);
+	assert_int_equal(heard.steps, 2);
+	vb_drive_owing(&r->e, 0);
+	vb_mutex_unlock(&r->e.rx);
+	assert_int_equal(heard.steps, 2);
+	r->ops.owes = owes_now;
+	add_frame(r, CODE_SEND_ONLY);
+	dispatch(r, 0);
+	assert_int_equal(heard.steps, 3);
+	assert_ptr_equal(r->e.owing, r->qp);
+	rig_down(r);
+}
+
 static void dispatch__state_decides(void **state)
 {
 	static const struct {
@@ -339,6 +381,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(dispatch__a_run_is_one_step),
+		TEST(dispatch__an_ack_waits_once),
 		TEST(dispatch__state_decides),
 		TEST(dispatch__strangers),
 		TEST(dispatch__class_by_type),
