@@ -188,6 +188,7 @@ layer events "asynchronous events by their causes" program events
 layer data "every byte compared, with losses too" program data
 layer near "two programs of one host, without packets" program near
 layer datagrams "datagrams, address handles, groups" program datagrams
+layer raw "whole Ethernet frames, and what steers them" program raw
 layer cm "programs that find each other through librdmacm" program cm
 layer misuse "wrong use ends in the error it should" program misuse
 layer passive "targets that never call verbs" program passive
