@@ -196,16 +196,31 @@ static int take_kind(struct vb_flow_rule *rule, const struct ibv_flow_attr *a)
 	return 0;
 }
 
+/* Programs pack their specs (ibv_create_flow(3) shows how): they may lie at any
+ * address. */
+static int take_packed_spec(struct vb_flow_rule *rule, const uint8_t *at,
+			    uint16_t *size)
+{
+	struct ibv_flow_spec spec = { 0 };
+
+	memcpy(&spec.hdr, at, sizeof(spec.hdr));
+	if (spec.hdr.size > sizeof(spec))
+		return -EINVAL;
+	memcpy(&spec, at, spec.hdr.size);
+	*size = spec.hdr.size;
+	return take_spec(rule, &spec);
+}
+
 static int take_rule(struct vb_flow_rule *rule, const struct ibv_flow_attr *a)
 {
 	const uint8_t *at = (const uint8_t *)(a + 1);
 	int rc = take_kind(rule, a);
 
 	for (unsigned i = 0; !rc && i < a->num_of_specs; i++) {
-		const struct ibv_flow_spec *in = (const void *)at;
+		uint16_t size = 0;
 
-		rc = take_spec(rule, in);
-		at += in->hdr.size;
+		rc = take_packed_spec(rule, at, &size);
+		at += size;
 	}
 	return rc;
 }
