@@ -82,6 +82,8 @@ static inline uint32_t way_up(enum vb_qp_type type, enum vb_qp_state to)
 		[QPT_RC] = { TO_INIT, TO_RTR, TO_RTS },
 		[QPT_UC] = { TO_INIT, UC_TO_RTR, UC_TO_RTS },
 		[QPT_UD] = { UD_TO_INIT, QPM_STATE, UC_TO_RTS },
+		[QPT_RAW_PACKET] = { QPM_STATE | QPM_PORT, QPM_STATE,
+				     QPM_STATE },
 		[QPT_XRC_SEND] = { TO_INIT, UC_TO_RTR, TO_RTS },
 		[QPT_XRC_RECV] = { TO_INIT, TO_RTR, XRC_TO_RTS },
 	};

@@ -60,6 +60,16 @@ static const struct rule spec[][QPS_COUNT][QPS_COUNT] = {
 		[QPS_SQD][QPS_SQD] = { true, 0, QPM_PKEY_INDEX | QPM_QKEY },
 		[QPS_SQE][QPS_RTS] = { true, 0, UD_RTS },
 	},
+	[QPT_RAW_PACKET] = {
+		[QPS_RESET][QPS_INIT] = { true, QPM_PORT, 0 },
+		[QPS_INIT][QPS_INIT] = { true, 0, QPM_PORT },
+		[QPS_INIT][QPS_RTR] = { true, 0, 0 },
+		[QPS_RTR][QPS_RTS] = { true, 0, QPM_CUR_STATE },
+		[QPS_RTS][QPS_RTS] = { true, 0, QPM_CUR_STATE },
+		[QPS_RTS][QPS_SQD] = { true, 0, QPM_EN_SQD_ASYNC_NOTIFY },
+		[QPS_SQD][QPS_RTS] = { true, 0, QPM_CUR_STATE },
+		[QPS_SQE][QPS_RTS] = { true, 0, QPM_CUR_STATE },
+	},
 	[QPT_XRC_SEND] = {
 		[QPS_RESET][QPS_INIT] = { true, TO_INIT & ~QPM_STATE, 0 },
 		[QPS_INIT][QPS_INIT] = { true, 0, TO_INIT & ~QPM_STATE },
@@ -103,8 +113,9 @@ static bool is_legal(const struct vb_qp *qp, int from, int to)
 	return to == QPS_RESET || to == QPS_ERR || rule_of(qp, from, to)->legal;
 }
 
-static const enum vb_qp_type types[] = { QPT_RC, QPT_UC, QPT_UD, QPT_XRC_SEND,
-					 QPT_XRC_RECV };
+static const enum vb_qp_type types[] = { QPT_RC,       QPT_UC,
+					 QPT_UD,       QPT_RAW_PACKET,
+					 QPT_XRC_SEND, QPT_XRC_RECV };
 
 /* Call @try for each state that a queue pair can be in and each target. */
 static void each_pair(struct fixture *f,
