@@ -8,9 +8,10 @@
  *
  *     counts in the fd + counts in waiters' hands = events + surplus
  *
- * where the surplus comes from events that were forgotten. A waiter that
- * finds no event had a surplus count; and once no waiter is inside read(2),
- * the surplus is read away, so that poll(2) says no more than is true.
+ * where the surplus comes from events that were forgotten. Who queues an event
+ * that it will take itself has the count in its hand without the fd's help. A
+ * waiter that finds no event had a surplus count; and once no waiter is inside
+ * read(2), the surplus is read away, so that poll(2) says no more than is true.
  */
 #include "core/event.h"
 
@@ -29,6 +30,13 @@ struct waiter {
 	struct vb_mutex *lock;
 	struct vb_tokens *tokens;
 };
+
+/* The queue that this thread is a waiter of, just now, without being in
+ * read(2); and what it has in its hand. */
+static __thread struct {
+	const struct vb_channel *ch;
+	bool count;
+} hand;
 
 static int open_counter(void)
 {
@@ -127,11 +135,45 @@ static void append_cq(struct vb_channel *ch, struct vb_cq *cq)
 
 void vb_channel_signal(struct vb_channel *ch, struct vb_cq *cq)
 {
+	struct vb_bell *bell;
+
 	vb_mutex_lock(&ch->lock);
 	if (cq->events_queued++ == 0)
 		append_cq(ch, cq);
-	add_token(ch->fd);
+	if (hand.ch == ch && !hand.count)
+		hand.count = true;
+	else
+		add_token(ch->fd);
+	bell = ch->bell;
 	vb_mutex_unlock(&ch->lock);
+	if (bell && hand.ch != ch)
+		vb_bell_wake(bell);
+}
+
+void vb_channel_watch(struct vb_channel *ch, struct vb_bell *bell)
+{
+	vb_mutex_lock(&ch->lock);
+	ch->bell = bell;
+	vb_mutex_unlock(&ch->lock);
+}
+
+bool vb_channel_has_events(struct vb_channel *ch)
+{
+	bool has;
+
+	vb_mutex_lock(&ch->lock);
+	has = ch->first != NULL;
+	vb_mutex_unlock(&ch->lock);
+	return has;
+}
+
+void vb_channel_begin(struct vb_channel *ch)
+{
+	vb_mutex_lock(&ch->lock);
+	ch->tokens.readers++;
+	vb_mutex_unlock(&ch->lock);
+	hand.ch = ch;
+	hand.count = false;
 }
 
 /* With the lock held. A CQ with more events goes behind the others. */
@@ -145,6 +187,20 @@ static struct vb_cq *pop_cq(struct vb_channel *ch)
 	cq->events_taken++;
 	if (--cq->events_queued > 0)
 		append_cq(ch, cq);
+	return cq;
+}
+
+struct vb_cq *vb_channel_end(struct vb_channel *ch)
+{
+	struct waiter w = { ch->fd, &ch->lock, &ch->tokens };
+	struct vb_cq *cq = NULL;
+
+	vb_mutex_lock(&ch->lock);
+	if (hand.count)
+		cq = pop_cq(ch);
+	settle(&w, hand.count ? 0 : -EAGAIN, cq);
+	vb_mutex_unlock(&ch->lock);
+	hand.ch = NULL;
 	return cq;
 }
 

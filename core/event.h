@@ -6,6 +6,7 @@
 #ifndef CORE_EVENT_H
 #define CORE_EVENT_H
 
+#include "base/bell.h"
 #include "base/sync.h"
 #include "core/types.h"
 
@@ -25,6 +26,7 @@ struct vb_channel {
 	 * (vb_cq.event_next), vb_cq.events_queued counts its events, and after
 	 * one is taken it goes behind the others */
 	struct vb_cq *first, *last;
+	struct vb_bell *bell; /* lock: by which a waiter sleeps; or NULL */
 };
 
 VB_MUST_CHECK int vb_channel_init(struct vb_channel *ch); /* -errno */
@@ -36,6 +38,21 @@ void vb_channel_signal(struct vb_channel *ch, struct vb_cq *cq);
 /* Wait for an event as read(2) on the fd does: blocks unless the program made
  * the fd non-blocking; -EAGAIN, -EINTR. Counts into cq->events_taken. */
 VB_MUST_CHECK int vb_channel_take(struct vb_channel *ch, struct vb_cq **cq);
+
+/*
+ * For a waiter that does not sleep in read(2), but by @bell (NULL: no longer):
+ * whoever queues an event rings it, too.
+ */
+void vb_channel_watch(struct vb_channel *ch, struct vb_bell *bell);
+/* A hint. */
+bool vb_channel_has_events(struct vb_channel *ch);
+/*
+ * What this thread does between these two may queue events for @ch: the first
+ * of them is for itself, and costs no system call. Returns the queue it is
+ * for, as vb_channel_take() would, or NULL.
+ */
+void vb_channel_begin(struct vb_channel *ch);
+struct vb_cq *vb_channel_end(struct vb_channel *ch);
 
 /* Forget the events still queued for @cq (it is being destroyed). The fd is no
  * longer readable for them. */

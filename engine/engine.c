@@ -60,6 +60,8 @@ static void after_fork_in_child(void)
 	close(e->wake_fd);
 	close(e->link->ops->fd(e->link));
 	vb_raw_after_fork(e);
+	if (e->soon_fd >= 0)
+		close(e->soon_fd);
 	if (e->near)
 		vb_near_after_fork(e->near);
 }
@@ -166,6 +168,7 @@ free_engine:
 static void stop_engine(struct vb_engine *e)
 {
 	vb_service_stop(e);
+	vb_wait_stop(e);
 	atomic_store(&engine, NULL);
 	vb_log(LOG_INFO, "engine: %llu frames came for no queue pair of ours",
 	       (unsigned long long)e->strays);

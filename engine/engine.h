@@ -64,6 +64,10 @@ void vb_engine_flow_destroy(struct vb_flow *flow);
 /* Frame entrance for pollers: take what has arrived, serve it, return. */
 void vb_engine_poll(void);
 
+/* vb_channel_take(), but who sleeps there is woken by peers of this host
+ * themselves, and serves them. */
+VB_MUST_CHECK int vb_engine_wait(struct vb_channel *ch, struct vb_cq **cq);
+
 /* A completion queue was armed: the program will sleep. */
 void vb_engine_armed(void);
 

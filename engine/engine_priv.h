@@ -87,6 +87,14 @@ struct vb_engine {
 	/* A program polls all the time: it serves the lanes, and peers need
 	 * not ring. The thread looks whether that is still so. */
 	_Atomic bool spinning;
+	/* Another sleeps in vb_engine_wait(), and serves them meanwhile. */
+	_Atomic bool watched;
+	int soon_fd;	   /* a timer: vb_wait_soon(); -1: none */
+	_Atomic bool soon; /* it is set */
+	_Atomic vb_time soon_set;
+	/* Who watches: when it last went, how often it was soon back. */
+	vb_time left_at;
+	unsigned prompt;
 
 	struct vb_mutex timer_lock;
 	struct vb_timers timers;    /* timer_lock */
@@ -140,6 +148,18 @@ void vb_dispatch(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 bool vb_raw_drain(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 void vb_raw_close(struct vb_engine *e);
 void vb_raw_after_fork(struct vb_engine *e); /* in the child: by number */
+
+/* engine/wait.c: in a moment the thread calls vb_near_settle(). */
+void vb_wait_soon(struct vb_engine *e);
+/* By the thread: the moment is over. */
+void vb_wait_over(struct vb_engine *e);
+/* A program's thread looks after the lanes, or will in a moment. */
+static inline bool vb_wait_attends(struct vb_engine *e)
+{
+	return atomic_load(&e->watched) || atomic_load(&e->soon);
+}
+/* Nobody watches any more, nor will. The thread is gone. */
+void vb_wait_stop(struct vb_engine *e);
 
 /* engine/service.c: the thread. */
 VB_MUST_CHECK int vb_service_start(struct vb_engine *e);

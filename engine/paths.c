@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -179,6 +180,11 @@ static void release(void *arg, struct vb_qp *qp) VB_RELEASE(qp->drive)
 	vb_drive_release(arg, qp);
 }
 
+static void soon(void *arg)
+{
+	vb_wait_soon(arg);
+}
+
 void vb_paths_open(struct vb_engine *e)
 {
 	const struct vb_near_config c = {
@@ -188,21 +194,27 @@ void vb_paths_open(struct vb_engine *e)
 		.qps = e->qps,
 		.step = step,
 		.release = release,
+		.soon = soon,
 		.arg = e,
 	};
 	const char *wanted = getenv("VERBENA_NEAR");
 
 	e->near = NULL;
+	e->soon_fd = -1;
 	if (wanted && strcmp(wanted, "off") == 0)
 		return;
 	/* The reason is in the log; packets go everywhere. */
 	if (vb_near_create(&c, &e->near))
 		e->near = NULL;
+	e->soon_fd =
+		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 }
 
 void vb_paths_close(struct vb_engine *e)
 {
 	if (e->near)
 		vb_near_destroy(e->near);
+	if (e->soon_fd >= 0)
+		close(e->soon_fd);
 	e->near = NULL;
 }

@@ -41,7 +41,16 @@
 #define SLICE	       (100 * VB_USEC) /* the least that Linux takes */
 #define REFRESH_AFTER  (50 * VB_MSEC)
 
-enum { FD_WAKE, FD_LINK, FD_BROKER, FD_WATCH, FD_NEAR, FD_RAW, FD_COUNT };
+enum {
+	FD_WAKE,
+	FD_LINK,
+	FD_BROKER,
+	FD_WATCH,
+	FD_NEAR,
+	FD_RAW,
+	FD_SOON,
+	FD_COUNT
+};
 
 struct service {
 	struct vb_engine *e;
@@ -262,6 +271,8 @@ static vb_time plan_near(struct service *s, vb_time until, vb_time now)
 	}
 	s->near_rest = 0;
 	atomic_store(&e->spinning, false);
+	if (vb_wait_attends(e))
+		return until;
 	return vb_near_sleep(e->near) ? until : now;
 }
 
@@ -320,6 +331,8 @@ static void serve(struct service *s, vb_time now)
 	if (fds[FD_WAKE].revents &&
 	    read(fds[FD_WAKE].fd, &drop, sizeof(drop)) < 0 && errno != EAGAIN)
 		vb_log(LOG_DEBUG, "engine: wake fd unreadable");
+	if (fds[FD_SOON].revents)
+		vb_wait_over(s->e);
 	/* The first raw packet queue pair woke us. */
 	if (fds[FD_WAKE].revents && !s->rest)
 		fds[FD_RAW].fd = atomic_load(&s->e->raw_fd);
@@ -351,7 +364,8 @@ static void loop(struct service *s)
 			until = plan_near(s, until, now);
 		ready = sleep_until(s, until, now);
 		now = vb_now();
-		if (e->near && !atomic_load(&e->spinning))
+		if (e->near && !atomic_load(&e->spinning) &&
+		    !vb_wait_attends(e))
 			(void)vb_near_poll(e->near, now);
 		vb_drive_due(e, now);
 		vb_moderate_due(e, now);
@@ -414,6 +428,7 @@ static void *service_main(void *arg)
 	s.fds[FD_NEAR] = (struct pollfd){ e->near ? vb_near_fd(e->near) : -1,
 					  POLLIN, 0 };
 	s.fds[FD_RAW] = (struct pollfd){ -1, POLLIN, 0 };
+	s.fds[FD_SOON] = (struct pollfd){ e->soon_fd, POLLIN, 0 };
 	if (e->near)
 		vb_near_begin(e->near);
 	loop(&s);

@@ -4,9 +4,9 @@
  * the name of a slot (broker/slots.c), which its owner listens on. Who calls
  * brings the lane:
  *
- *	HELLO	its yard, its bell, the lane
- *	WELCOME	yard and bell of who was called; whether it can reach the
- *		caller's memory
+ *	HELLO	its yard, its alarm, its bell, the lane
+ *	WELCOME	yard, alarm and bell of who was called; whether it can reach
+ *		the caller's memory
  *	READY	whether the caller can reach its
  *
  * Both call at once: the call from the lower slot counts, and the other is
@@ -29,7 +29,7 @@
 
 #define INTRO_MAGIC 0x76626e72 /* "vbnr" */
 #define BACKLOG	    64
-#define MOST_FDS    3
+#define MOST_FDS    4
 #define MEET_EVENTS 64 /* a turn: others have theirs */
 
 enum intro_kind { INTRO_HELLO, INTRO_WELCOME, INTRO_READY, INTRO_CROSSED };
@@ -207,16 +207,16 @@ static int connect_slot(unsigned slot, int *out)
 
 static int say_hello(struct vb_near *n, struct vb_peer *p)
 {
-	int fds[MOST_FDS] = { n->yard_fd, n->c.wake_fd, -1 };
+	int fds[MOST_FDS] = { n->yard_fd, n->c.wake_fd, n->bell_fd, -1 };
 	void *lane;
-	int rc = vb_shm_create("verbena-lane", sizeof(struct vb_lane), &fds[2],
+	int rc = vb_shm_create("verbena-lane", sizeof(struct vb_lane), &fds[3],
 			       &lane);
 
 	if (rc)
 		return rc;
 	vb_peer_join(p, lane, 0);
 	rc = send_intro(n, p, INTRO_HELLO, false, fds, MOST_FDS);
-	close(fds[2]);
+	close(fds[3]);
 	return rc;
 }
 
@@ -305,7 +305,7 @@ static void accept_callers(struct vb_near *n)
 
 /* It is written to by whoever has something for its owner, and must not make
  * him wait. */
-static bool is_bell(int fd)
+static bool is_alarm(int fd)
 {
 	char path[40], what[40];
 	ssize_t n;
@@ -319,19 +319,23 @@ static bool is_bell(int fd)
 	       fcntl(fd, F_GETFL) & O_NONBLOCK;
 }
 
-/* Yard and bell, the first two of what came. The bell stays open. */
+/* Yard, alarm and bell, the first three of what came. The alarm stays open. */
 static int take_yard(struct vb_peer *p, struct parcel *in)
 {
+	void *bell;
 	int rc;
 
-	if (!is_bell(in->fds[1]))
+	if (!is_alarm(in->fds[1]))
 		return -EPROTO;
 	rc = vb_yard_map(in->fds[0], p->slot, &p->yard);
 	if (rc)
 		return rc;
-	p->bell = in->fds[1];
+	p->alarm = in->fds[1];
 	in->fds[1] = -1;
-	return 0;
+	rc = vb_shm_map(in->fds[2], sizeof(*p->bell), true, &bell);
+	if (rc == 0)
+		p->bell = bell;
+	return rc;
 }
 
 static int take_lane(struct vb_peer *p, int fd)
@@ -387,7 +391,7 @@ static int settle(struct vb_near *n, struct vb_peer *p, bool reach,
 static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		    vb_time now)
 {
-	const int fds[] = { n->yard_fd, n->c.wake_fd };
+	const int fds[] = { n->yard_fd, n->c.wake_fd, n->bell_fd };
 	bool reach;
 	int rc;
 
@@ -398,7 +402,7 @@ static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 	p->slot = in->m.slot;
 	rc = take_yard(p, in);
 	if (rc == 0)
-		rc = take_lane(p, in->fds[2]);
+		rc = take_lane(p, in->fds[3]);
 	if (rc)
 		return rc;
 	if (!takes_its_slot(n, p, now))
@@ -429,7 +433,7 @@ static int on_welcome(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		drop(n, p, now);
 		return 0;
 	}
-	if (in->m.kind != INTRO_WELCOME || in->count != 2 ||
+	if (in->m.kind != INTRO_WELCOME || in->count != MOST_FDS - 1 ||
 	    in->m.slot != p->slot)
 		return -EPROTO;
 	rc = take_yard(p, in);

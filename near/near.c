@@ -17,6 +17,7 @@
 
 #define TURN_REQUESTS 64 /* of one peer, before others have theirs */
 #define MOST_ANSWERED 32 /* by one answer */
+#define MOST_TURNS    64 /* of who waits for something else */
 #define DECIDE_EVERY  (50 * VB_USEC) /* while being introduced */
 #define DECIDE_WITHIN (250 * VB_MSEC)
 
@@ -40,7 +41,8 @@ static int make_self(struct vb_near *n)
 	p->is_self = true;
 	p->pid = getpid();
 	p->yard = n->yard;
-	p->bell = n->c.wake_fd;
+	p->alarm = n->c.wake_fd;
+	p->bell = n->bell;
 	vb_peer_join(p, lane, 0);
 	atomic_store(&p->state, PEER_UP);
 	n->self = p;
@@ -66,15 +68,35 @@ static int make_yard(struct vb_near *n)
 	return 0;
 }
 
+static int make_bell(struct vb_near *n)
+{
+	void *at;
+	int rc = vb_shm_create("verbena-bell", sizeof(*n->bell), &n->bell_fd,
+			       &at);
+
+	if (rc == 0)
+		n->bell = at;
+	return rc;
+}
+
+static void destroy_bell(struct vb_near *n)
+{
+	vb_shm_unmap(n->bell, sizeof(*n->bell));
+	close(n->bell_fd);
+}
+
 static int make_parts(struct vb_near *n)
 {
 	int rc = make_yard(n);
 
 	if (rc)
 		return rc;
-	rc = make_self(n);
+	rc = make_bell(n);
 	if (rc)
 		goto destroy_yard;
+	rc = make_self(n);
+	if (rc)
+		goto destroy_bell;
 	rc = vb_intro_init(n);
 	if (rc)
 		goto put_self;
@@ -83,6 +105,8 @@ static int make_parts(struct vb_near *n)
 
 put_self:
 	vb_peer_put(n->self);
+destroy_bell:
+	destroy_bell(n);
 destroy_yard:
 	vb_yard_destroy(n->yard, n->yard_fd);
 	return rc;
@@ -114,7 +138,9 @@ void vb_near_destroy(struct vb_near *n)
 {
 	vb_intro_fini(n, 0);
 	vb_near_remove(n, n->self, 0);
+	vb_peer_put(atomic_load(&n->creditor));
 	vb_peer_put(n->self);
+	destroy_bell(n);
 	vb_yard_destroy(n->yard, n->yard_fd);
 	vb_mutex_fini(&n->lock);
 	vb_mutex_fini(&n->rx);
@@ -126,8 +152,8 @@ void vb_near_destroy(struct vb_near *n)
 static void close_peer(const struct vb_peer *p)
 {
 	close(p->session);
-	if (p->bell >= 0)
-		close(p->bell);
+	if (p->alarm >= 0)
+		close(p->alarm);
 }
 
 void vb_near_after_fork(struct vb_near *n)
@@ -139,6 +165,7 @@ void vb_near_after_fork(struct vb_near *n)
 		close_peer(p);
 	close(n->epoll_fd);
 	close(n->yard_fd);
+	close(n->bell_fd);
 }
 
 void vb_near_begin(struct vb_near *n)
@@ -172,6 +199,39 @@ static void send_answer(struct vb_peer *p, const struct vb_answer_note *a)
 	vb_mutex_lock(&p->tx);
 	vb_ring_answer(&p->writer, a);
 	vb_mutex_unlock(&p->tx);
+}
+
+/*
+ * A program that is told of a message most often answers it, and its answer
+ * rings, too: one wake instead of two. Until then, but not for long, the peer
+ * need not hear that its message has arrived.
+ */
+static void owe(struct vb_near *n, struct vb_peer *p)
+{
+	struct vb_peer *before;
+
+	atomic_store(&p->owed, true);
+	n->c.soon(n->c.arg);
+	before = atomic_load(&n->creditor);
+	if (before == p)
+		return;
+	before = atomic_exchange(&n->creditor, vb_peer_get(p));
+	if (before && atomic_exchange(&before->owed, false))
+		vb_peer_ring(before);
+	vb_peer_put(before);
+}
+
+void vb_near_settle(struct vb_near *n)
+{
+	struct vb_peer *p;
+
+	if (VB_LIKELY(
+		    !atomic_load_explicit(&n->creditor, memory_order_relaxed)))
+		return;
+	p = atomic_exchange(&n->creditor, NULL);
+	if (p && atomic_exchange(&p->owed, false))
+		vb_peer_ring(p);
+	vb_peer_put(p);
 }
 
 /* @next says the same of one request more. False: it does not. */
@@ -235,7 +295,10 @@ static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
 	} while (--*left && rc > 0 && r.dqpn == dqpn &&
 		 !vb_ring_has_answer(&p->reader));
 	send_answer(p, &a);
-	vb_peer_ring(p);
+	if (n->unhurried)
+		owe(n, p);
+	else
+		vb_peer_ring(p);
 	if (qp) {
 		n->c.step(n->c.arg, qp, now);
 		n->c.release(n->c.arg, qp);
@@ -351,6 +414,7 @@ bool vb_near_poll(struct vb_near *n, vb_time now)
 {
 	bool found = vb_near_flush(n, now);
 
+	vb_near_settle(n);
 	if (!vb_mutex_trylock(&n->rx))
 		return found;
 	found |= serve_all(n, now);
@@ -394,6 +458,14 @@ void vb_near_remove(struct vb_near *n, struct vb_peer *p, vb_time now)
  * Sleep.
  */
 
+static void wake_thread(const struct vb_near *n)
+{
+	const uint64_t one = 1;
+
+	if (write(n->c.wake_fd, &one, sizeof(one)) < 0)
+		vb_log(LOG_DEBUG, "near: wake refused");
+}
+
 static bool any_has_something(struct vb_near *n)
 {
 	bool found = false;
@@ -418,9 +490,25 @@ void vb_near_awake(struct vb_near *n)
 	atomic_store_explicit(&n->yard->asleep, 0, memory_order_relaxed);
 }
 
-bool vb_near_is_asleep(const struct vb_near *n)
+struct vb_bell *vb_near_bell(const struct vb_near *n)
 {
-	return atomic_load_explicit(&n->yard->asleep, memory_order_relaxed);
+	return n->bell;
+}
+
+void vb_near_attend(struct vb_near *n, vb_time now, bool unhurried)
+{
+	bool found = true;
+
+	(void)vb_near_flush(n, now);
+	for (unsigned turn = 0; found && turn < MOST_TURNS; turn++) {
+		vb_mutex_lock(&n->rx);
+		n->unhurried = unhurried;
+		found = serve_all(n, now);
+		n->unhurried = false;
+		vb_mutex_unlock(&n->rx);
+	}
+	if (found) /* its thread, too, is to look after them */
+		wake_thread(n);
 }
 
 /*

@@ -9,6 +9,7 @@
 #ifndef NEAR_NEAR_H
 #define NEAR_NEAR_H
 
+#include "base/bell.h"
 #include "core/mr.h"
 #include "core/qp.h"
 
@@ -22,6 +23,8 @@ struct vb_near_config {
 	struct vb_idtab *qps; /* low QPN bits */
 	/* After something happened to @qp, under drive: send, arm timers. */
 	void (*step)(void *arg, struct vb_qp *qp, vb_time now);
+	/* The thread is to call vb_near_settle() soon. */
+	void (*soon)(void *arg);
 	/* Gives up qp->drive. */
 	void (*release)(void *arg, struct vb_qp *qp);
 	void *arg;
@@ -48,7 +51,18 @@ void vb_near_meet(struct vb_near *n, vb_time now);
 bool vb_near_sleep(struct vb_near *n);
 /* A thread polls, and will again: peers need not ring. */
 void vb_near_awake(struct vb_near *n);
-bool vb_near_is_asleep(const struct vb_near *n);
+
+/*
+ * A program's thread that waits for a completion may do the thread's part: it
+ * sets the bell, tells that peers need not ring the thread (vb_near_awake()),
+ * attends, and sleeps by the bell; in the end vb_near_sleep() hands it back.
+ */
+struct vb_bell *vb_near_bell(const struct vb_near *n);
+/* Serve the lanes until they are empty. @unhurried: peers that sleep are not
+ * rung for answers alone, and vb_near_settle() will follow. */
+void vb_near_attend(struct vb_near *n, vb_time now, bool unhurried);
+/* They are rung now. */
+void vb_near_settle(struct vb_near *n);
 
 /* Serve what peers have put on their lanes. True: there was something. */
 bool vb_near_poll(struct vb_near *n, vb_time now);

@@ -79,6 +79,8 @@ struct vb_near {
 	struct vb_near_config c;
 	struct vb_yard *yard;
 	int yard_fd; /* for reading only */
+	struct vb_bell *bell;
+	int bell_fd;
 	int epoll_fd;
 	struct vb_peer *self;
 
@@ -103,6 +105,10 @@ struct vb_near {
 	/* rx */
 	struct vb_peer *active[VB_SLOTS];
 	unsigned active_count;
+	bool unhurried; /* who serves will return to his program at once */
+
+	/* Who is to be rung soon, or has been since; a reference. */
+	struct vb_peer *_Atomic creditor;
 };
 
 static inline struct vb_near_qp *vb_nq(const struct vb_qp *qp)

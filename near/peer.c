@@ -14,7 +14,7 @@ struct vb_peer *vb_peer_create(unsigned slot)
 	if (!p)
 		return NULL;
 	p->slot = slot;
-	p->session = p->bell = -1;
+	p->session = p->alarm = -1;
 	atomic_store(&p->refs, 1);
 	vb_mutex_init(&p->tx);
 	return p;
@@ -53,21 +53,25 @@ void vb_peer_put(struct vb_peer *p)
 		vb_yard_unmap(p->yard);
 	close_if_open(p->session);
 	if (!p->is_self)
-		close_if_open(p->bell);
+		close_if_open(p->alarm);
+	if (p->bell && !p->is_self)
+		vb_shm_unmap(p->bell, sizeof(*p->bell));
 	vb_mutex_fini(&p->tx);
 	free(p);
 }
 
-void vb_peer_ring(const struct vb_peer *p)
+void vb_peer_ring(struct vb_peer *p)
 {
 	const uint64_t one = 1;
 
+	if (atomic_load_explicit(&p->owed, memory_order_relaxed))
+		atomic_store_explicit(&p->owed, false, memory_order_relaxed);
 	/* It says that it sleeps, then looks at the lane; we put something
 	 * there, then look whether it sleeps. */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (!atomic_load_explicit(&p->yard->asleep, memory_order_relaxed))
+	if (vb_bell_ring(p->bell) ||
+	    !atomic_load_explicit(&p->yard->asleep, memory_order_relaxed))
 		return;
 	/* A full counter is readable, too. */
-	if (write(p->bell, &one, sizeof(one)) < 0)
+	if (write(p->alarm, &one, sizeof(one)) < 0)
 		return;
 }

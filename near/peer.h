@@ -9,6 +9,7 @@
 
 #include <sys/types.h>
 
+#include "base/bell.h"
 #include "base/sync.h"
 #include "near/cells.h"
 #include "near/ring.h"
@@ -38,12 +39,14 @@ struct vb_peer {
 	_Atomic uint8_t state; /* enum vb_peer_state; near->lock to write */
 	unsigned slot;
 	pid_t pid;
-	int session; /* hang-up: it ended, or became another program */
-	int bell;    /* an eventfd of its; -1: not yet */
+	int session;	      /* hang-up: it ended, or became another program */
+	int alarm;	      /* an eventfd: its engine's thread; -1: not yet */
+	struct vb_bell *bell; /* a program's thread that watches its lanes */
 	const struct vb_yard *yard;
 	struct vb_lane *lane;
 	bool is_self;
-	struct vb_peer *next;	   /* near->callers */
+	_Atomic bool owed;    /* there are answers that it was not rung for */
+	struct vb_peer *next; /* near->callers */
 	struct vb_cell *our_cells; /* where we announce */
 	struct vb_cell *their_cells;
 	struct vb_mutex tx;	      /* leaf */
@@ -67,6 +70,6 @@ static inline bool vb_peer_is_up(const struct vb_peer *p)
 }
 
 /* After something was put on the lane: wake it if it sleeps. */
-void vb_peer_ring(const struct vb_peer *p);
+void vb_peer_ring(struct vb_peer *p);
 
 #endif

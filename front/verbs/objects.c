@@ -168,7 +168,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq,
 	struct vb_front_channel *ch =
 		VB_CONTAINER_OF(ibv, struct vb_front_channel, ibv);
 	struct vb_cq *core;
-	int rc = vb_channel_take(&ch->core, &core);
+	int rc = vb_engine_wait(&ch->core, &core);
 
 	if (rc)
 		return errno = -rc, -1;

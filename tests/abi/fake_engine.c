@@ -131,6 +131,11 @@ void vb_engine_armed(void)
 {
 }
 
+int vb_engine_wait(struct vb_channel *ch, struct vb_cq **cq)
+{
+	return vb_channel_take(ch, cq);
+}
+
 int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid)
 {
 	return 0;

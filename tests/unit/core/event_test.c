@@ -106,6 +106,54 @@ static void channel__forgotten_events_leave_the_fd(void **state)
 	assert_false(is_readable(ch.fd));
 }
 
+static void channel__what_a_waiter_queues_is_in_its_hand(void **state)
+{
+	vb_channel_begin(&ch);
+	vb_channel_signal(&ch, &cqs[1]);
+	assert_false(is_readable(ch.fd));
+	vb_channel_signal(&ch, &cqs[2]); /* one hand holds one */
+	assert_true(is_readable(ch.fd));
+	assert_ptr_equal(vb_channel_end(&ch), &cqs[1]);
+	assert_int_equal(take(), 2);
+	assert_false(is_readable(ch.fd));
+	vb_channel_begin(&ch);
+	assert_null(vb_channel_end(&ch));
+	assert_int_equal(ch.tokens.readers, 0);
+}
+
+static void channel__forgotten_in_the_hand(void **state)
+{
+	vb_channel_begin(&ch);
+	vb_channel_signal(&ch, &cqs[0]);
+	vb_channel_forget(&ch, &cqs[0]);
+	assert_null(vb_channel_end(&ch));
+	assert_int_equal(ch.tokens.surplus, 0);
+	vb_channel_signal(&ch, &cqs[1]);
+	assert_true(is_readable(ch.fd));
+	assert_int_equal(take(), 1);
+	assert_false(is_readable(ch.fd));
+}
+
+static void channel__rings_who_watches(void **state)
+{
+	struct vb_bell bell;
+
+	vb_bell_set(&bell);
+	vb_channel_watch(&ch, &bell);
+	vb_channel_begin(&ch);
+	vb_channel_signal(&ch, &cqs[0]);
+	assert_int_equal(bell.sleeps, 1); /* its own */
+	assert_ptr_equal(vb_channel_end(&ch), &cqs[0]);
+	assert_false(vb_channel_has_events(&ch));
+	vb_channel_signal(&ch, &cqs[0]);
+	assert_int_equal(bell.sleeps, 0);
+	assert_true(vb_channel_has_events(&ch));
+	vb_bell_set(&bell);
+	vb_channel_watch(&ch, NULL);
+	vb_channel_signal(&ch, &cqs[0]);
+	assert_int_equal(bell.sleeps, 1);
+}
+
 static void *take_one(void *arg)
 {
 	struct vb_cq *cq = NULL;
@@ -236,9 +284,8 @@ static void channel__many_threads_lose_nothing(void **state)
 	pthread_t threads[3];
 
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, take_many,
-						NULL),
-				 0);
+		assert_int_equal(
+			pthread_create(&threads[i], NULL, take_many, NULL), 0);
 	for (int i = 0; i < 3000; i++)
 		vb_channel_signal(&ch, &cqs[i % 3]);
 	for (int i = 0; i < 3; i++)
@@ -299,6 +346,9 @@ int main(void)
 		EVENT_TEST(channel__turns_between_queues),
 		EVENT_TEST(channel__nonblocking_says_again),
 		EVENT_TEST(channel__forgotten_events_leave_the_fd),
+		EVENT_TEST(channel__what_a_waiter_queues_is_in_its_hand),
+		EVENT_TEST(channel__forgotten_in_the_hand),
+		EVENT_TEST(channel__rings_who_watches),
 		EVENT_TEST(channel__waits),
 		EVENT_TEST(channel__forgotten_under_a_reader),
 		EVENT_TEST(channel__cancelled_reader_is_none),

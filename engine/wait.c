@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Waiting for a completion event. What comes from a peer of this host used to
+ * wake the engine's thread, which woke the program's: a processor woken twice,
+ * for one message. So one program's thread that waits here does the thread's
+ * part at the lanes meanwhile. It sleeps by the bell that peers ring; whoever
+ * queues an event for its channel rings it too. Others who wait sleep in
+ * read(2), as do all whose descriptor does not block.
+ */
+#include "engine/engine_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#define STOP_PATIENCE VB_SEC
+#define SOON	      (2 * VB_MSEC)
+#define PUT_OFF	      (500 * VB_USEC)
+#define IS_PROMPT     (50 * VB_USEC)
+#define MANY	      8
+
+struct watch {
+	struct vb_engine *e;
+	struct vb_channel *ch;
+};
+
+/*
+ * A timer of the kernel's: setting it wakes nobody. A program that comes often
+ * puts it off each time, so that the thread is not woken beside it, and does so
+ * now and then only, since that is a system call.
+ */
+void vb_wait_soon(struct vb_engine *e)
+{
+	static const struct itimerspec in = { .it_value.tv_nsec = SOON };
+	vb_time now = vb_now();
+
+	if (atomic_load(&e->soon) &&
+	    now - atomic_load_explicit(&e->soon_set, memory_order_relaxed) <
+		    PUT_OFF)
+		return;
+	atomic_store_explicit(&e->soon_set, now, memory_order_relaxed);
+	atomic_store(&e->soon, true);
+	if (timerfd_settime(e->soon_fd, 0, &in, NULL) == 0)
+		return;
+	atomic_store(&e->soon, false);
+	vb_engine_wake(e);
+}
+
+void vb_wait_over(struct vb_engine *e)
+{
+	uint64_t drop;
+
+	if (read(e->soon_fd, &drop, sizeof(drop)) < 0)
+		return;
+	atomic_store(&e->soon, false);
+	vb_near_settle(e->near);
+}
+
+static bool blocks(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && !(flags & O_NONBLOCK);
+}
+
+/*
+ * A program that was back in a moment, many times in a row, will be again. It
+ * has most often answered meanwhile, which wakes the peer; so for such a one
+ * the thread need not be ready, and its peer is not woken only to hear that a
+ * message has arrived. Once it is not back, that was the last time.
+ */
+static bool is_prompt(const struct vb_engine *e)
+{
+	return e->prompt >= MANY;
+}
+
+static void note_return(struct vb_engine *e)
+{
+	if (vb_now() - e->left_at > IS_PROMPT)
+		e->prompt = 0;
+	else if (e->prompt < MANY)
+		e->prompt++;
+}
+
+static bool begin_watch(struct vb_engine *e, struct vb_channel *ch)
+{
+	bool none = false;
+
+	if (!e || !e->near || atomic_load(&e->spinning) ||
+	    vb_channel_has_events(ch) ||
+	    !atomic_compare_exchange_strong(&e->watched, &none, true))
+		return false;
+	note_return(e);
+	vb_channel_watch(ch, vb_near_bell(e->near));
+	return true;
+}
+
+/* The lanes are the thread's again, with what may have come to them; or they
+ * are nobody's for a moment. */
+static void end_watch(void *arg)
+{
+	struct watch *w = arg;
+	struct vb_engine *e = w->e;
+	bool prompt = is_prompt(e), rest = false;
+
+	vb_channel_watch(w->ch, NULL);
+	vb_bell_clear(vb_near_bell(e->near));
+	e->left_at = vb_now();
+	if (prompt)
+		vb_wait_soon(e);
+	else
+		rest = !vb_near_sleep(e->near);
+	atomic_store(&e->watched, false);
+	if (rest)
+		vb_engine_wake(e);
+}
+
+/* What peers have sent. An event for this channel is taken at once. */
+static struct vb_cq *attend(struct watch *w)
+{
+	int cancel = vb_cancel_off();
+	struct vb_cq *cq;
+
+	vb_channel_begin(w->ch);
+	vb_near_attend(w->e->near, vb_now(), is_prompt(w->e));
+	cq = vb_channel_end(w->ch);
+	vb_cancel_back(cancel);
+	return cq;
+}
+
+/* 0: *@cq, or it is for vb_channel_take() now; -EINTR. */
+static int watch(struct watch *w, struct vb_cq **cq)
+{
+	struct vb_bell *bell = vb_near_bell(w->e->near);
+	int rc = 0;
+
+	*cq = NULL;
+	pthread_cleanup_push(end_watch, w);
+	while (rc == 0) {
+		vb_bell_set(bell);
+		vb_near_awake(w->e->near);
+		*cq = attend(w);
+		if (*cq || vb_channel_has_events(w->ch) ||
+		    atomic_load(&w->e->spinning) || atomic_load(&w->e->stop))
+			break;
+		if (!blocks(w->ch->fd)) { /* it will sleep elsewhere */
+			w->e->prompt = 0;
+			break;
+		}
+		vb_near_settle(w->e->near);
+		rc = vb_bell_wait(bell);
+	}
+	pthread_cleanup_pop(1);
+	return rc;
+}
+
+int vb_engine_wait(struct vb_channel *ch, struct vb_cq **cq)
+{
+	struct watch w = { vb_engine_running(), ch };
+	int rc;
+
+	if (w.e && w.e->near)
+		vb_near_settle(w.e->near);
+	if (!begin_watch(w.e, ch))
+		return vb_channel_take(ch, cq);
+	rc = watch(&w, cq);
+	return rc || *cq ? rc : vb_channel_take(ch, cq);
+}
+
+void vb_wait_stop(struct vb_engine *e)
+{
+	vb_time until = vb_now() + STOP_PATIENCE;
+
+	while (atomic_load(&e->watched) && vb_now() < until) {
+		vb_bell_wake(vb_near_bell(e->near));
+		sched_yield();
+	}
+}

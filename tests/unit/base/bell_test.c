@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* base/bell: who sleeps is woken, interrupted and cancelled as in read(2). */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/bell.h"
+
+static struct vb_bell *bell; /* in memory that a child shares */
+
+static int make(void **state)
+{
+	bell = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return bell == MAP_FAILED;
+}
+
+static int drop(void **state)
+{
+	return munmap(bell, 4096);
+}
+
+static void rung_before_the_sleep__none(void **state)
+{
+	assert_false(vb_bell_ring(bell));
+	vb_bell_set(bell);
+	assert_true(vb_bell_ring(bell));
+	assert_false(vb_bell_ring(bell)); /* once is enough */
+	assert_int_equal(vb_bell_wait(bell), 0);
+	vb_bell_set(bell);
+	vb_bell_clear(bell);
+	assert_false(vb_bell_ring(bell));
+}
+
+/* Two processes, in turn: no ring is lost. */
+static void pass_on(struct vb_bell *from, struct vb_bell *to, _Atomic int *turn,
+		    int mine)
+{
+	while (atomic_load(turn) < 20000) {
+		vb_bell_set(from);
+		if (atomic_load(turn) % 2 == mine) {
+			vb_bell_clear(from);
+			atomic_fetch_add(turn, 1);
+			vb_bell_ring(to);
+		} else if (atomic_load(turn) < 20000) {
+			(void)!vb_bell_wait(from);
+		}
+	}
+	vb_bell_ring(to);
+}
+
+static void another_process__rings(void **state)
+{
+	_Atomic int *turn = (_Atomic int *)(bell + 2);
+	pid_t child = fork();
+
+	if (child == 0) {
+		pass_on(&bell[1], &bell[0], turn, 1);
+		_exit(0);
+	}
+	pass_on(&bell[0], &bell[1], turn, 0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+static void *sleep_there(void *arg)
+{
+	vb_bell_set(bell);
+	return (void *)(intptr_t)vb_bell_wait(bell);
+}
+
+static void *ended(pthread_t t)
+{
+	void *result;
+
+	pthread_join(t, &result);
+	return result;
+}
+
+static void wake__whatever_the_word_says(void **state)
+{
+	pthread_t t;
+
+	pthread_create(&t, NULL, sleep_there, NULL);
+	usleep(20000);
+	vb_bell_clear(bell); /* as a hostile peer may */
+	assert_false(vb_bell_ring(bell));
+	vb_bell_wake(bell);
+	assert_ptr_equal(ended(t), NULL);
+}
+
+static void on_signal(int sig)
+{
+}
+
+static void interrupted__unless_restarted(void **state)
+{
+	struct sigaction a = { .sa_handler = on_signal };
+	pthread_t t;
+
+	sigaction(SIGUSR1, &a, NULL);
+	pthread_create(&t, NULL, sleep_there, NULL);
+	usleep(20000);
+	pthread_kill(t, SIGUSR1);
+	assert_int_equal((intptr_t)ended(t), -EINTR);
+	a.sa_flags = SA_RESTART;
+	sigaction(SIGUSR1, &a, NULL);
+	pthread_create(&t, NULL, sleep_there, NULL);
+	usleep(20000);
+	pthread_kill(t, SIGUSR1);
+	usleep(20000);
+	assert_true(vb_bell_ring(bell));
+	assert_ptr_equal(ended(t), NULL);
+}
+
+static void cancelled(void **state)
+{
+	pthread_t t;
+
+	pthread_create(&t, NULL, sleep_there, NULL);
+	usleep(20000);
+	pthread_cancel(t);
+	assert_ptr_equal(ended(t), PTHREAD_CANCELED);
+}
+
+#define BELL_TEST(name) cmocka_unit_test_setup_teardown(name, make, drop)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		BELL_TEST(rung_before_the_sleep__none),
+		BELL_TEST(another_process__rings),
+		BELL_TEST(wake__whatever_the_word_says),
+		BELL_TEST(interrupted__unless_restarted),
+		BELL_TEST(cancelled),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
