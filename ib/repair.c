@@ -73,6 +73,11 @@ void vb_repair_told(struct vb_repair *r, uint32_t psn, const uint8_t *bits,
 	r->due = true;
 }
 
+uint32_t vb_repair_missing(const struct vb_repair *r)
+{
+	return ((r->top - r->from) & VB_PSN_MASK) - r->held;
+}
+
 void vb_repair_restart(struct vb_repair *r, uint32_t next)
 {
 	if (r->top == r->from)

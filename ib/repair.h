@@ -30,6 +30,8 @@ void vb_repair_acked(struct vb_repair *r, uint32_t una);
  * vb_early_map() makes them); @next was never sent. */
 void vb_repair_told(struct vb_repair *r, uint32_t psn, const uint8_t *bits,
 		    uint32_t bytes, uint32_t next);
+/* How many the peer lacks of those before the last it has. */
+uint32_t vb_repair_missing(const struct vb_repair *r);
 /* Silence: what is missing goes out once more. */
 void vb_repair_restart(struct vb_repair *r, uint32_t next);
 /* Is @psn to be sent again now? */

@@ -574,7 +574,8 @@ void vb_req_mend(struct vb_qp *qp, const struct vb_ib_pkt *nak, vb_time now)
 		return;
 	vb_repair_told(&req->repair, nak->bth.psn, nak->payload,
 		       nak->payload_bytes, req->next);
-	vb_window_lost(&req->window, req->next);
+	vb_window_lost_some(&req->window, vb_repair_missing(&req->repair),
+			    req->next);
 	vb_window_untime(&req->window);
 	vb_req_heard(qp, now);
 }
@@ -586,7 +587,8 @@ void vb_req_ask_again(struct vb_qp *qp, vb_time now)
 	if (req->gap_due || req->gap_at == req->una)
 		return;
 	req->gap_due = true;
-	vb_window_lost(&req->window, req->next);
+	vb_window_lost_some(&req->window, vb_early_gap(&req->early, req->una),
+			    req->next);
 	vb_window_untime(&req->window);
 }
 
@@ -597,7 +599,7 @@ void vb_req_probe_acked(struct vb_qp *qp, vb_time now)
 	if (!vb_rc_sends(qp) || req->una == req->next)
 		return;
 	req->probe_acked = true;
-	req->probe_at = now + vb_window_patience(&req->window, 0) / 16;
+	req->probe_at = now + vb_window_grace(&req->window);
 }
 
 void vb_req_heard(struct vb_qp *qp, vb_time now)

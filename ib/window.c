@@ -17,6 +17,17 @@
 #define EASY_CUT  8 /* off by this part after a loss */
 #define EASY_STEP 4 /* packets more a round trip */
 
+/*
+ * A queue that overflows loses many packets in a row, the rest of a train at
+ * least; what loses few among many is the path. That says nothing against
+ * keeping as much under way as every connection begins with.
+ */
+#define FEW_PART 16 /* of the window */
+#define FEW_CUT	 16
+
+/* How long, in packets, a path is taken to lose some after it did. */
+#define LOSSY_PKTS 8192u
+
 /* Long enough that a READ's turn-round does not show, short enough that a
  * lost response does not repeat much. */
 #define CHUNK_BYTES (256u << 10)
@@ -30,6 +41,8 @@
 #define PATIENCE_MIN	 (2 * VB_MSEC)
 #define PATIENCE_UNKNOWN (10 * VB_MSEC)
 #define PATIENCE_RTTS	 4
+#define PATIENCE_LOSSY	 (250 * VB_USEC) /* the one answer may be lost, too */
+#define LOSSY_RTTS	 2
 #define PATIENCE_DOUBLES 10u
 
 #define NEAR_RTT (1 * VB_MSEC)
@@ -37,9 +50,10 @@
 void vb_window_init(struct vb_window *w, uint32_t mtu)
 {
 	*w = (struct vb_window){
-		.pkts = VB_MIN(START_BYTES / mtu, START_PKTS),
+		.start = VB_MIN(START_BYTES / mtu, START_PKTS),
 		.max = VB_MIN(MAX_BYTES / mtu, MAX_PKTS),
 	};
+	w->pkts = w->start;
 	w->threshold = w->max;
 }
 
@@ -63,6 +77,11 @@ static bool is_queueing(const struct vb_window *w)
 	return w->srtt == 0 || w->srtt > 2 * w->best_rtt;
 }
 
+static bool is_easy(const struct vb_window *w)
+{
+	return w->lossy || !is_queueing(w);
+}
+
 static void sample(struct vb_window *w, vb_time rtt)
 {
 	/* A path may change: the best is forgotten slowly. */
@@ -83,8 +102,8 @@ static void grow(struct vb_window *w, uint32_t count)
 	w->credit += count;
 	if (w->credit >= w->pkts) {
 		w->credit = 0;
-		w->pkts = VB_MIN(w->pkts + (is_queueing(w) ? 1 : EASY_STEP),
-				 w->max);
+		w->pkts =
+			VB_MIN(w->pkts + (is_easy(w) ? EASY_STEP : 1), w->max);
 	}
 }
 
@@ -95,6 +114,7 @@ void vb_window_acked(struct vb_window *w, uint32_t count, uint32_t una,
 		sample(w, now - w->rtt_at);
 	if (w->recovering && vb_psn_diff(una, w->recover) >= 0)
 		w->recovering = false;
+	w->lossy -= VB_MIN(w->lossy, count);
 	if (!w->limited)
 		return; /* what was not tried is not known to fit */
 	w->limited = false;
@@ -113,9 +133,25 @@ void vb_window_lost(struct vb_window *w, uint32_t next)
 {
 	if (w->recovering)
 		return;
+	w->lossy = 0;
 	/* A loss without a queue is no sign of sending too much. */
 	shrink(w, is_queueing(w) ? (w->pkts + 1) / 2 : w->pkts / EASY_CUT,
 	       next);
+	w->pkts = w->threshold;
+}
+
+void vb_window_lost_some(struct vb_window *w, uint32_t count, uint32_t next)
+{
+	uint32_t spare = w->pkts > w->start ? w->pkts - w->start : 0;
+
+	if (count > VB_MAX(w->pkts / FEW_PART, 1u)) {
+		vb_window_lost(w, next);
+		return;
+	}
+	w->lossy = LOSSY_PKTS;
+	if (w->recovering)
+		return;
+	shrink(w, VB_MIN(w->pkts / FEW_CUT, spare), next);
 	w->pkts = w->threshold;
 }
 
@@ -135,11 +171,25 @@ uint32_t vb_window_chunk(const struct vb_window *w, uint32_t mtu)
 	return VB_MAX(VB_MIN(CHUNK_BYTES / mtu, w->pkts / 2), 1u);
 }
 
+static vb_time patience(const struct vb_window *w)
+{
+	if (w->srtt == 0)
+		return PATIENCE_UNKNOWN;
+	return VB_MAX(PATIENCE_RTTS * w->srtt, PATIENCE_MIN);
+}
+
 vb_time vb_window_patience(const struct vb_window *w, unsigned probes)
 {
-	vb_time base = w->srtt ? PATIENCE_RTTS * w->srtt : PATIENCE_UNKNOWN;
+	vb_time base = patience(w);
 
-	return VB_MAX(base, PATIENCE_MIN) << VB_MIN(probes, PATIENCE_DOUBLES);
+	if (w->lossy && w->srtt)
+		base = VB_MAX(LOSSY_RTTS * w->srtt, PATIENCE_LOSSY);
+	return base << VB_MIN(probes, PATIENCE_DOUBLES);
+}
+
+vb_time vb_window_grace(const struct vb_window *w)
+{
+	return patience(w) / 16;
 }
 
 bool vb_window_is_near(const struct vb_window *w)

@@ -11,13 +11,15 @@
 
 struct vb_window {
 	uint32_t pkts;	    /* may be in flight */
+	uint32_t start;	    /* pkts at first */
 	uint32_t max;	    /* bound of pkts */
 	uint32_t threshold; /* doubles each round trip below it */
 	uint32_t credit;    /* acknowledged since pkts last grew, above it */
 	bool limited;	    /* has held the requester back since */
 	bool recovering;    /* from a loss before @recover, paid for already */
 	uint32_t recover;   /* PSN */
-	bool timing;	    /* @rtt_psn was sent, once, at @rtt_at */
+	uint32_t lossy; /* the path loses single packets; for as many more */
+	bool timing;	/* @rtt_psn was sent, once, at @rtt_at */
 	uint32_t rtt_psn;
 	vb_time rtt_at;
 	vb_time srtt;	  /* smoothed; 0: not known */
@@ -32,6 +34,9 @@ void vb_window_acked(struct vb_window *w, uint32_t count, uint32_t una,
 		     vb_time now);
 /* A packet is known to be lost; PSNs before @next had been sent. */
 void vb_window_lost(struct vb_window *w, uint32_t next);
+/* The same, by a peer that says how many are missing; it repeats selectively.
+ */
+void vb_window_lost_some(struct vb_window *w, uint32_t count, uint32_t next);
 /* Nothing was heard for a whole timeout. */
 void vb_window_collapse(struct vb_window *w, uint32_t next);
 /* Everything in flight is sent again: times mean nothing (Karn). */
@@ -44,5 +49,7 @@ uint32_t vb_window_chunk(const struct vb_window *w, uint32_t mtu);
 bool vb_window_is_near(const struct vb_window *w);
 /* How long silence is normal, after @probes probes without an answer. */
 vb_time vb_window_patience(const struct vb_window *w, unsigned probes);
+/* How long after the answer to a probe others may be behind it. */
+vb_time vb_window_grace(const struct vb_window *w);
 
 #endif

@@ -124,6 +124,48 @@ static void window__shrinks_less_without_a_queue(void **state)
 	assert_int_equal(w.pkts, 30);
 }
 
+/* Nor are single ones, whatever waits; a whole train is. */
+static void window__shrinks_little_for_few(void **state)
+{
+	uint32_t start;
+
+	vb_window_init(&w, 4096);
+	start = w.pkts;
+	w.pkts = w.threshold = w.max;
+	vb_window_lost_some(&w, 2, 10);
+	assert_int_equal(w.pkts, w.max - w.max / 16);
+	vb_window_lost_some(&w, 2, 10); /* paid for */
+	assert_int_equal(w.pkts, w.max - w.max / 16);
+	for (uint32_t i = 0; i < 100; i++) {
+		vb_window_acked(&w, 1, 10 + i, 0);
+		vb_window_lost_some(&w, 1, 11 + i);
+	}
+	assert_int_equal(w.pkts, start);
+	acked(start, 200);
+	assert_int_equal(w.pkts, start + 4);
+	vb_window_lost_some(&w, 15, 210);
+	assert_int_equal(w.pkts, (start + 4) / 2);
+}
+
+/* Where the one answer may be lost as well, silence is short. */
+static void window__asks_sooner_where_packets_get_lost(void **state)
+{
+	vb_window_init(&w, 4096);
+	vb_window_time(&w, 0, 0);
+	vb_window_acked(&w, 1, 1, 100 * VB_USEC);
+	assert_true(vb_window_patience(&w, 0) == 2 * VB_MSEC);
+	vb_window_lost_some(&w, 1, 10);
+	assert_true(vb_window_patience(&w, 0) == 250 * VB_USEC);
+	assert_true(vb_window_patience(&w, 2) == VB_MSEC);
+	assert_true(vb_window_grace(&w) == 125 * VB_USEC);
+	vb_window_acked(&w, 8192, 10, 0);
+	assert_true(vb_window_patience(&w, 0) == 2 * VB_MSEC);
+	vb_window_lost_some(&w, 1, 20);
+	vb_window_acked(&w, 1, 20, 0);
+	vb_window_lost(&w, 30); /* many, or nobody knows */
+	assert_true(vb_window_patience(&w, 0) == 2 * VB_MSEC);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -134,6 +176,8 @@ int main(void)
 		cmocka_unit_test(window__never_below_two),
 		cmocka_unit_test(window__learns_the_round_trip),
 		cmocka_unit_test(window__shrinks_less_without_a_queue),
+		cmocka_unit_test(window__shrinks_little_for_few),
+		cmocka_unit_test(window__asks_sooner_where_packets_get_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
