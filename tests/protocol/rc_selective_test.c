@@ -141,6 +141,29 @@ static unsigned responses(const struct bench *b)
 	return count;
 }
 
+/* Until something is sent again. */
+static bool lose_answers(struct bench *b, unsigned from,
+			 const struct vb_ib_pkt *pkt)
+{
+	return from == 1 && repeats(b) == loss.seen;
+}
+
+/* All that a window brings may be one ACK: where packets get lost, silence is
+ * not waited out for 2 ms. */
+static void selective__a_lost_answer_is_asked_for_soon(void **state)
+{
+	struct bench *b = open_known();
+
+	lose_nth(b, 0, 3, 1);
+	assert_int_equal(transfer(b, WR_WRITE), 1);
+	b->lose = NULL; /* how long does it take? */
+	assert_int_equal(transfer(b, WR_WRITE), 0);
+	loss.seen = (unsigned)repeats(b);
+	b->lose = lose_answers;
+	assert_int_equal(transfer(b, WR_WRITE), 1);
+	bench_close(b);
+}
+
 static void selective__reads_ask_for_what_is_missing(void **state)
 {
 	struct bench *b = open_known();
@@ -251,6 +274,7 @@ int main(void)
 		cmocka_unit_test(selective__is_found_out_by_a_loss),
 		cmocka_unit_test(selective__sends_only_what_is_missing),
 		cmocka_unit_test(selective__a_lost_repeat_is_repeated),
+		cmocka_unit_test(selective__a_lost_answer_is_asked_for_soon),
 		cmocka_unit_test(selective__reads_ask_for_what_is_missing),
 		cmocka_unit_test(selective__places_in_order),
 		cmocka_unit_test(selective__others_get_plain_naks),
