@@ -57,7 +57,9 @@ bool vb_raw_drain(struct vb_engine *e, vb_time now)
 	bool found = false;
 
 	for (const struct vb_raw *r = e->raws; r; r = r->next) {
-		if (r->flows == 0 || r->link->ops->recv(r->link, &e->rxq) < 0)
+		/* One without rules, too: what came before its last rule went
+		 * would keep the thread awake. */
+		if (r->link->ops->recv(r->link, &e->rxq) < 0)
 			continue;
 		found |= e->rxq.count != 0;
 		for (unsigned i = 0; i < e->rxq.count; i++)

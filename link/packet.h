@@ -3,7 +3,8 @@
  * Whole Ethernet frames on one interface, through a packet socket. Frames that
  * this socket sends do not come back to it; those that others of this host
  * send come in when they are addressed to a group or to the interface itself,
- * as an adapter loops them back.
+ * as an adapter loops them back. The loopback interface returns all of them,
+ * to everybody.
  */
 #ifndef LINK_PACKET_H
 #define LINK_PACKET_H

@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -36,6 +37,7 @@ static const uint8_t group_mac[6] = { 1, 0, 0x5e, 1, 2, 3 };
 static bool failed;
 
 static struct side {
+	struct ibv_comp_channel *channel;
 	struct ibv_cq_ex *cq;
 	struct ibv_qp *qp;
 	uint8_t *slots;
@@ -82,6 +84,9 @@ static void open_side(struct side *s)
 				       .qp_type = IBV_QPT_RAW_PACKET,
 				       .sq_sig_all = 1 };
 
+	s->channel = ibv_create_comp_channel(device.context);
+	must(s->channel, "ibv_create_comp_channel");
+	cq.channel = s->channel;
 	s->cq = ibv_create_cq_ex(device.context, &cq);
 	must(s->cq, "ibv_create_cq_ex");
 	qp.send_cq = qp.recv_cq = ibv_cq_ex_to_cq(s->cq);
@@ -98,6 +103,7 @@ static void close_side(struct side *s)
 {
 	must(!ibv_destroy_qp(s->qp), "ibv_destroy_qp");
 	must(!ibv_destroy_cq(ibv_cq_ex_to_cq(s->cq)), "ibv_destroy_cq");
+	must(!ibv_destroy_comp_channel(s->channel), "ibv_destroy_comp_channel");
 }
 
 static bool wait_for(struct side *s, double limit, struct seen *seen)
@@ -437,6 +443,28 @@ static bool lengths_that_no_frame_has(void)
 	return true;
 }
 
+/* Nobody polls meanwhile. */
+static bool who_sleeps_is_woken(void)
+{
+	struct ibv_flow *flow = steer(to, rule_for(own_mac, 7));
+	struct ibv_cq *cq = ibv_cq_ex_to_cq(to->cq);
+	struct pollfd event = { to->channel->fd, POLLIN, 0 };
+	void *context;
+	bool good;
+
+	usleep(20000);
+	must(!ibv_req_notify_cq(cq, 0), "ibv_req_notify_cq");
+	send_frame(own_mac, 0, 7);
+	good = poll(&event, 1, 1000) == 1;
+	if (good) {
+		must(!ibv_get_cq_event(to->channel, &cq, &context), "event");
+		ibv_ack_cq_events(cq, 1);
+	}
+	good = arrives(to, FRAME_BYTES, 7) && good;
+	forget(flow);
+	return good;
+}
+
 static bool a_queue_pair_with_rules_stays(void)
 {
 	struct ibv_flow *flow = steer(to, rule_for(own_mac, 7));
@@ -462,6 +490,7 @@ static const struct {
 	{ "drop and count", drops_and_counts },
 	{ "too long for a receive", too_long_for_a_receive },
 	{ "lengths that no frame has", lengths_that_no_frame_has },
+	{ "who sleeps is woken", who_sleeps_is_woken },
 	{ "a queue pair with rules stays", a_queue_pair_with_rules_stays },
 };
 
