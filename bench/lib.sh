@@ -86,6 +86,11 @@ settle() {
 	echo "$now" >>"$out/$table.busy"
 }
 
+# What must be so before each run: a table's own.
+ready() {
+	:
+}
+
 # sample SIDE COMMAND...: one run; the command prints its figure, or its status
 # is $does_not_apply.
 does_not_apply=9
@@ -96,6 +101,7 @@ sample() {
 	[ ! -e "$work/$side.failed" ] || return
 	: >"$work/server"
 	: >"$work/client"
+	ready
 	settle
 	figure=$("$@" 2>"$work/why") || status=$?
 	[ $status -ne $does_not_apply ] || return

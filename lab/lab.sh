@@ -58,14 +58,17 @@ lab_network() {
 
 # By interpretation, which works everywhere and takes seconds. LAB_ACCEL=kvm
 # asks for more; a /dev/kvm inside a virtual machine may be there and hang.
+# Without being told the kernel distrusts the clock that programs can read, and
+# every look at the time is a system call and a device.
 guest_start() {
 	# Killed with us, even if we are killed.
 	become a setpriv --pdeathsig KILL \
 		qemu-system-x86_64 -nodefaults -no-reboot -display none \
-		-machine q35 -cpu max -smp "${LAB_CPUS:-2}" -m "${LAB_MEMORY:-640}" \
+		-machine q35 -cpu "${LAB_CPU:-max}" -smp "${LAB_CPUS:-2}" -m "${LAB_MEMORY:-640}" \
 		-accel "${LAB_ACCEL:-tcg,thread=multi}" -serial "file:$hosts_dir/console" \
 		-kernel "${lab_boot%%$'\n'*}" -initrd "${lab_boot##*$'\n'}" \
 		-append "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check \
+tsc=reliable clocksource=tsc \
 lab.mtu=$1 lab.ip4=$HOST_GUEST/24 lab.ip6=$HOST_GUEST6/64" \
 		-virtfs local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap \
 		-netdev tap,id=cable,ifname=tap0,script=no,downscript=no \
