@@ -57,5 +57,5 @@ limit() {
 }
 
 limit b 1450 "the wire"
-limit a 1450 "one host"
+limit a 335 "one host"
 summary
