@@ -98,8 +98,11 @@ static struct vb_ib_pkt packet(const struct bench *b, unsigned to, uint8_t code,
 struct vb_ib_pkt bench_request(const struct bench *b, uint8_t code, int nth)
 {
 	uint32_t psn = vb_psn_add(b->attr.rq_psn, (uint32_t)nth);
-	struct vb_ib_pkt pkt = packet(b, 1, code, psn);
+	uint8_t class = b->pair.xrcd ? CLASS_XRC : CLASS_RC;
+	struct vb_ib_pkt pkt = packet(b, 1, class << 5 | code, psn);
 
+	if (b->pair.xrcd)
+		pkt.xrc_srqn = b->pair.srq[1]->number;
 	pkt.reth = (struct vb_reth){ (uintptr_t)b->mem[1], b->mr[1]->key, 0 };
 	pkt.atomic.va = (uintptr_t)b->mem[1];
 	pkt.atomic.rkey = b->mr[1]->key;
@@ -136,7 +139,9 @@ void bench_expect_aeth(struct bench *b, unsigned from, uint8_t syndrome,
 	uint32_t base = from ? b->attr.rq_psn : b->attr.sq_psn;
 
 	assert_non_null(pkt);
-	assert_int_equal(pkt->bth.opcode, CODE_ACK);
+	assert_int_equal(pkt->bth.opcode & 0x1f, CODE_ACK);
+	assert_int_equal(pkt->bth.opcode >> 5,
+			 b->pair.xrcd ? CLASS_XRC : CLASS_RC);
 	assert_int_equal(pkt->aeth.syndrome, syndrome);
 	assert_int_equal(pkt->bth.psn, vb_psn_add(base, (uint32_t)nth));
 }
@@ -160,6 +165,7 @@ void bench_post(struct bench *b, unsigned from, enum vb_wr_op op, uint32_t at,
 		.num_sge = 1,
 		.remote_addr = (uintptr_t)b->mem[!from],
 		.rkey = b->mr[!from] ? b->mr[!from]->key : 0,
+		.srqn = b->pair.xrcd ? b->pair.srq[1]->number : 0,
 		.compare_add = 1,
 	};
 
@@ -172,7 +178,12 @@ void bench_post_recv(struct bench *b, unsigned side, uint64_t wr_id,
 	struct vb_sge sge = { (uintptr_t)b->mem[side] + at, len,
 			      b->mr[side]->key };
 
-	sim_post_recv(b->pair.qp[side], wr_id, &sge, 1);
+	if (b->pair.xrcd)
+		assert_int_equal(vb_rq_post(&b->pair.srq[1]->rq, wr_id, &sge,
+					    1),
+				 0);
+	else
+		sim_post_recv(b->pair.qp[side], wr_id, &sge, 1);
 }
 
 void bench_expect_wc(struct vb_cq *cq, uint64_t wr_id, enum vb_wc_status status)

@@ -407,6 +407,19 @@ void sim_modify(struct sim *s, struct vb_qp *qp, enum vb_qp_state to,
 	MUST(vb_qp_modify(qp, &a, mask | QPM_STATE, s->now) == 0);
 }
 
+/* XRC: what side 1's queue pair is, and the shared queue for it. */
+static void make_target(struct sim_pair *p, struct sim_side *side,
+			struct vb_qp_init *init)
+{
+	MUST(vb_xrcd_open(&side->adapter, NULL, 0, &p->xrcd) == 0);
+	MUST(vb_xrc_srq_join(p->srq[1], p->xrcd, p->recv_cq[1]) == 0);
+	p->share = (struct vb_qp_share){ .async = &side->async,
+					 .owner = p,
+					 .xrcd = p->xrcd };
+	init->type = QPT_XRC_RECV;
+	init->share = &p->share;
+}
+
 static void create_side(struct sim *s, struct sim_pair *p, unsigned i,
 			const struct sim_caps *caps)
 {
@@ -422,8 +435,10 @@ static void create_side(struct sim *s, struct sim_pair *p, unsigned i,
 		.async = &side->async,
 	};
 
+	bool target = caps->type == QPT_XRC_SEND && i == 1;
+
 	p->srq[i] = NULL;
-	if (caps->srq)
+	if (caps->srq || target)
 		MUST(vb_srq_create(side->pd, caps->wr, caps->sge, &side->async, NULL,
 				   &p->srq[i]) == 0);
 	init.srq = p->srq[i];
@@ -434,14 +449,18 @@ static void create_side(struct sim *s, struct sim_pair *p, unsigned i,
 			  &p->recv_cq[i]) == 0);
 	init.send_cq = p->send_cq[i];
 	init.recv_cq = p->recv_cq[i];
+	if (target)
+		make_target(p, side, &init);
 	MUST(vb_qp_create(&side->adapter, &init, &p->qp[i]) == 0);
-	p->qp[i]->owner = p->qp[i];
+	if (!target)
+		p->qp[i]->owner = p->qp[i];
 	MUST(side->qp_count < SIM_QPS);
 	side->qps[side->qp_count++] = p->qp[i];
 }
 
 void sim_create(struct sim *s, struct sim_pair *p, const struct sim_caps *caps)
 {
+	p->xrcd = NULL;
 	for (unsigned i = 0; i < SIM_SIDES; i++)
 		create_side(s, p, i, caps);
 }
@@ -458,6 +477,13 @@ static const struct way_up {
 	[QPT_UC] = { QPM_PKEY_INDEX | QPM_PORT | QPM_ACCESS_FLAGS, CONNECT,
 		     QPM_SQ_PSN },
 	[QPT_UD] = { QPM_PKEY_INDEX | QPM_PORT | QPM_QKEY, 0, QPM_SQ_PSN },
+	[QPT_XRC_SEND] = { QPM_PKEY_INDEX | QPM_PORT | QPM_ACCESS_FLAGS,
+			   CONNECT,
+			   QPM_TIMEOUT | QPM_RETRY_CNT | QPM_RNR_RETRY |
+				   QPM_SQ_PSN | QPM_MAX_QP_RD_ATOMIC },
+	[QPT_XRC_RECV] = { QPM_PKEY_INDEX | QPM_PORT | QPM_ACCESS_FLAGS,
+			   CONNECT | QPM_MAX_DEST_RD_ATOMIC | QPM_MIN_RNR_TIMER,
+			   QPM_TIMEOUT | QPM_SQ_PSN },
 };
 #undef CONNECT
 
@@ -507,12 +533,17 @@ void sim_disconnect(struct sim *s, struct sim_pair *p)
 {
 	for (unsigned i = 0; i < SIM_SIDES; i++) {
 		forget(&s->side[i], p->qp[i]);
+		if (p->qp[i]->type == QPT_XRC_RECV)
+			MUST(vb_qp_unshare(p->qp[i], &p->share));
 		vb_qp_destroy(p->qp[i]);
-		MUST(vb_cq_destroy(p->send_cq[i]) == 0);
-		MUST(vb_cq_destroy(p->recv_cq[i]) == 0);
 		if (p->srq[i])
 			MUST(vb_srq_destroy(p->srq[i]) == 0);
+		MUST(vb_cq_destroy(p->send_cq[i]) == 0);
+		MUST(vb_cq_destroy(p->recv_cq[i]) == 0);
 	}
+	if (p->xrcd)
+		MUST(vb_xrcd_close(p->xrcd) == 0);
+	p->xrcd = NULL;
 }
 
 /*

@@ -92,10 +92,14 @@ struct sim_pair {
 	struct vb_qp *qp[SIM_SIDES];
 	struct vb_cq *send_cq[SIM_SIDES], *recv_cq[SIM_SIDES];
 	struct vb_srq *srq[SIM_SIDES];
+	/* XRC, of side 1: its shared queue completes to its recv_cq */
+	struct vb_xrcd *xrcd;
+	struct vb_qp_share share;
 };
 struct sim_caps {
 	uint32_t wr, sge, inline_bytes, cqe;
-	enum vb_qp_type type; /* 0: RC */
+	/* 0: RC. QPT_XRC_SEND: side 0's, which sends to side 1's target. */
+	enum vb_qp_type type;
 	bool srq; /* receives come from a shared queue, one a side */
 };
 extern const struct vb_qp_attr sim_attr; /* usual values */
