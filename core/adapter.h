@@ -14,6 +14,7 @@ struct vb_key_ops;
 struct vb_link;
 struct vb_flow;
 struct vb_xrc_domain;
+struct vb_far_ops;
 
 /* What ibv_query_device answers and create functions enforce. */
 struct vb_limits {
@@ -42,6 +43,8 @@ struct vb_adapter {
 	struct vb_xrc_domain *xrc_domains;
 	struct vb_idtab *xrc_srqs; /* made with the first */
 	uint64_t xrc_lives;
+	_Atomic uint64_t xrc_serial; /* of requests handed over */
+	const struct vb_far_ops *far_ops; /* or NULL: to nobody */
 	struct vb_idtab *qps; /* borrowed from the engine: low QPN bits */
 	uint32_t qpn_base;    /* high QPN bits: this process's slot */
 	struct vb_link *link; /* borrowed */

@@ -132,6 +132,7 @@ enum vb_fault {
 	FAULT_INV_RKEY,	    /* SEND with invalidate of what cannot be */
 	FAULT_XRC_SRQ,	    /* no such shared queue */
 	FAULT_XRC_DOMAIN,   /* one of another domain than the queue pair's */
+	FAULT_XRC_FAR,	    /* one of another process: this cannot be had */
 	FAULT_COUNT,
 };
 

@@ -160,27 +160,29 @@ void vb_xrc_srq_leave(struct vb_srq *srq)
  */
 
 /* With xrc_lock held. */
-static enum vb_fault find_srq(const struct vb_qp *qp, uint32_t srqn,
+static enum vb_fault find_srq(const struct vb_adapter *a,
+			      const struct vb_xrc_domain *domain, uint32_t srqn,
 			      struct vb_srq **out)
 {
-	const struct vb_adapter *a = qp->adapter;
-
 	*out = a->xrc_srqs ? vb_idtab_get(a->xrc_srqs, srqn ^ a->qpn_base)
 			   : NULL;
 	if (!*out)
 		return FAULT_XRC_SRQ;
-	return (*out)->xrcd->domain == qp->xrc_domain ? FAULT_NONE
-						      : FAULT_XRC_DOMAIN;
+	return (*out)->xrcd->domain == domain ? FAULT_NONE : FAULT_XRC_DOMAIN;
 }
 
-enum vb_fault vb_xrc_enter(struct vb_qp *qp, uint32_t srqn)
+/* @key: instead of the queue pair's own domain. */
+static enum vb_fault enter(struct vb_qp *qp, const struct vb_xrc_key *key,
+			   uint32_t srqn)
 {
 	struct vb_adapter *a = qp->adapter;
 	struct vb_srq *srq;
 	enum vb_fault fault;
 
 	vb_mutex_lock(&a->xrc_lock);
-	fault = find_srq(qp, srqn, &srq);
+	if (key)
+		qp->xrc_domain = find_domain(a, key);
+	fault = find_srq(a, qp->xrc_domain, srqn, &srq);
 	if (fault == FAULT_NONE)
 		atomic_fetch_add(&srq->users, 1);
 	vb_mutex_unlock(&a->xrc_lock);
@@ -190,6 +192,24 @@ enum vb_fault vb_xrc_enter(struct vb_qp *qp, uint32_t srqn)
 	qp->pd = srq->pd;
 	qp->recv_cq = srq->cq;
 	return FAULT_NONE;
+}
+
+enum vb_fault vb_xrc_enter(struct vb_qp *qp, uint32_t srqn)
+{
+	return enter(qp, NULL, srqn);
+}
+
+enum vb_fault vb_xrc_enter_by_key(struct vb_qp *qp,
+				  const struct vb_xrc_key *domain,
+				  uint32_t srqn)
+{
+	return enter(qp, domain, srqn);
+}
+
+bool vb_xrc_is_far(const struct vb_qp *qp, uint32_t srqn)
+{
+	return qp->adapter->far_ops && qp->xrc_domain->has_key &&
+	       (srqn ^ qp->adapter->qpn_base) >= vb_limits.max_srq;
 }
 
 void vb_xrc_leave(struct vb_qp *qp)

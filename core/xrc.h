@@ -61,6 +61,10 @@ void vb_xrc_srq_leave(struct vb_srq *srq);
  */
 enum vb_fault vb_xrc_enter(struct vb_qp *qp, uint32_t srqn);
 void vb_xrc_leave(struct vb_qp *qp);
+/* The same for one that stands for another process's (ib/far.c). */
+enum vb_fault vb_xrc_enter_by_key(struct vb_qp *qp,
+				  const struct vb_xrc_key *domain,
+				  uint32_t srqn);
 /* To where the receive that qp->recv holds is from. False: it is gone, and the
  * receive with it. */
 bool vb_xrc_enter_home(struct vb_qp *qp);
@@ -83,5 +87,22 @@ VB_MUST_CHECK int vb_qp_open(struct vb_qp_share *share, uint32_t qpn,
 /* True: that was the last. Nobody finds it any more; the caller is to destroy
  * it. */
 VB_MUST_CHECK bool vb_qp_unshare(struct vb_qp *qp, struct vb_qp_share *share);
+
+/*
+ * Requests for shared queues of other processes that have the same inode's
+ * domain: a seam that the engine fills.
+ */
+struct vb_ib_pkt;
+struct vb_far_ops {
+	/* @session: what it is under way by. FAULT_XRC_SRQ: nobody is there;
+	 * FAULT_NO_RQE: not now. A verdict follows (ib/far.h). */
+	enum vb_fault (*hand_over)(struct vb_qp *qp,
+				   const struct vb_ib_pkt *pkt, uint64_t serial,
+				   uint64_t *session);
+	/* False: no verdict will come by it any more. */
+	bool (*is_up)(uint64_t session);
+};
+/* Is it another process's number, and may a request for it go there? */
+bool vb_xrc_is_far(const struct vb_qp *qp, uint32_t srqn);
 
 #endif

@@ -64,6 +64,8 @@ static void after_fork_in_child(void)
 		close(e->soon_fd);
 	if (e->near)
 		vb_near_after_fork(e->near);
+	if (atomic_load(&e->far))
+		vb_far_after_fork(atomic_load(&e->far));
 }
 
 /* The program may not come back. */
@@ -172,6 +174,8 @@ static void stop_engine(struct vb_engine *e)
 	atomic_store(&engine, NULL);
 	vb_log(LOG_INFO, "engine: %llu frames came for no queue pair of ours",
 	       (unsigned long long)e->strays);
+	if (atomic_load(&e->far))
+		vb_far_destroy(atomic_load(&e->far));
 	vb_paths_close(e);
 	close_link(e);
 	vb_raw_close(e);
@@ -233,6 +237,7 @@ static int make_adapter(struct vb_engine *e, const struct vb_device *device,
 	oa->adapter.link = e->link;
 	oa->adapter.transport = &vb_paths_transport;
 	oa->adapter.key_ops = &vb_paths_keys;
+	oa->adapter.far_ops = &vb_engine_far_ops;
 	oa->adapter.number = free_number(e);
 	rc = vb_ports_setup(oa);
 	if (rc)
@@ -309,6 +314,27 @@ int vb_engine_open(const struct vb_device *device, struct vb_async *async,
 		stop_if_idle();
 	vb_mutex_unlock(&open_lock);
 	return rc;
+}
+
+void vb_engine_share_xrc(void)
+{
+	struct vb_engine *e;
+	struct vb_far *far;
+	int rc;
+
+	vb_mutex_lock(&open_lock);
+	e = vb_engine_running();
+	if (e && !atomic_load(&e->far)) {
+		rc = vb_far_create(e, &far);
+		if (rc)
+			vb_log(LOG_INFO,
+			       "xrc: shared with no other process: %s",
+			       strerror(-rc));
+		else
+			atomic_store(&e->far, far);
+		vb_engine_wake(e);
+	}
+	vb_mutex_unlock(&open_lock);
 }
 
 static void stop_watching(struct vb_open_adapter *oa,

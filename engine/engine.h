@@ -61,6 +61,10 @@ VB_MUST_CHECK int vb_engine_flow_create(struct vb_qp *qp,
 /* After the return nothing is counted for it, or comes by it. */
 void vb_engine_flow_destroy(struct vb_flow *flow);
 
+/* An XRC domain of an inode was opened: other processes of the host may hand
+ * requests over to its shared queues from now on. */
+void vb_engine_share_xrc(void);
+
 /* Frame entrance for pollers: take what has arrived, serve it, return. */
 void vb_engine_poll(void);
 

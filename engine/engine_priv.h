@@ -51,6 +51,7 @@ struct vb_engine {
 	struct vb_lease lease;
 	struct vb_link *link;
 	struct vb_near *near; /* NULL: packets to everybody */
+	struct vb_far *_Atomic far; /* made with the first inode's domain */
 	struct vb_idtab *qps;
 	int wake_fd;
 	pthread_t thread;
@@ -140,6 +141,15 @@ extern const struct vb_transport_ops vb_paths_transport;
 extern const struct vb_key_ops vb_paths_keys;
 void vb_paths_open(struct vb_engine *e);
 void vb_paths_close(struct vb_engine *e);
+
+/* engine/far.c: XRC between processes. serve: the thread; and destroy, when it
+ * has ended. */
+extern const struct vb_far_ops vb_engine_far_ops;
+VB_MUST_CHECK int vb_far_create(struct vb_engine *e, struct vb_far **far);
+void vb_far_destroy(struct vb_far *far);
+int vb_far_fd(const struct vb_far *far);
+void vb_far_serve(struct vb_far *far);
+void vb_far_after_fork(struct vb_far *far);
 
 /* engine/dispatch.c: hand over what rxq holds. */
 void vb_dispatch(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);

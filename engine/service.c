@@ -49,6 +49,7 @@ enum {
 	FD_NEAR,
 	FD_RAW,
 	FD_SOON,
+	FD_FAR,
 	FD_COUNT
 };
 
@@ -347,6 +348,8 @@ static void serve(struct service *s, vb_time now)
 	/* Who wants to be introduced woke us, or a peer has news. */
 	if (s->e->near && (fds[FD_WAKE].revents || fds[FD_NEAR].revents))
 		vb_near_meet(s->e->near, now);
+	if (fds[FD_FAR].revents)
+		vb_far_serve(atomic_load(&s->e->far));
 	if (fds[FD_BROKER].revents || now >= s->rejoin_at)
 		on_broker(s);
 }
@@ -362,6 +365,8 @@ static void loop(struct service *s)
 		until = plan_debts(s, until, now);
 		if (e->near)
 			until = plan_near(s, until, now);
+		if (s->fds[FD_FAR].fd < 0 && atomic_load(&e->far))
+			s->fds[FD_FAR].fd = vb_far_fd(atomic_load(&e->far));
 		ready = sleep_until(s, until, now);
 		now = vb_now();
 		if (e->near && !atomic_load(&e->spinning) &&
@@ -429,6 +434,7 @@ static void *service_main(void *arg)
 					  POLLIN, 0 };
 	s.fds[FD_RAW] = (struct pollfd){ -1, POLLIN, 0 };
 	s.fds[FD_SOON] = (struct pollfd){ e->soon_fd, POLLIN, 0 };
+	s.fds[FD_FAR] = (struct pollfd){ -1, POLLIN, 0 };
 	if (e->near)
 		vb_near_begin(e->near);
 	loop(&s);

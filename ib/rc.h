@@ -69,12 +69,21 @@ struct vb_inbound {
 	uint32_t rkey, length;
 };
 
+/* XRC: the request at the expected PSN is with another process. */
+struct vb_away {
+	bool pending;
+	uint64_t serial, session;
+	struct vb_ib_pkt pkt; /* its payload is gone */
+};
+
 struct vb_resp {
 	uint32_t epsn;		     /* expected */
 	uint32_t ack_psn;	     /* the last SEND or WRITE accepted */
 	uint32_t msn;		     /* messages completed */
 	const struct vb_ib_op *prev; /* the last request accepted, or NULL */
 	struct vb_inbound in;
+	uint32_t srqn; /* XRC: the message's */
+	struct vb_away away;
 	/* what to answer once the READ and atomic answers before it are out */
 	enum vb_quiet quiet;
 	uint32_t gap_psn; /* the highest PSN that came too early */

@@ -6,6 +6,7 @@
  */
 #include "core/mw.h"
 #include "core/sge.h"
+#include "ib/far.h"
 #include "ib/rc.h"
 
 /* A requester that asks for no acknowledgement gets one now and then. */
@@ -362,14 +363,51 @@ static void accept(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	resp->epsn = vb_psn_add(resp->epsn, psns);
 }
 
+/* To where the shared queue is. What can be judged here is. */
+static enum vb_fault hand_over(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+	struct vb_adapter *a = qp->adapter;
+	uint32_t need = needs[pkt->op->kind];
+	enum vb_fault fault;
+
+	if (vb_ib_op_order(resp->prev, pkt->op) != ORDER_OK)
+		return FAULT_ORDER;
+	if ((qp->attr.access_flags & need) != need)
+		return FAULT_ACCESS_FLAGS;
+	/* Its answers are made of memory here. */
+	if (pkt->op->kind == KIND_READ)
+		return FAULT_XRC_FAR;
+	if (!is_acked(pkt->op->kind) && !vb_replay_has_room(&resp->replay))
+		return FAULT_TOO_MANY_READS;
+	resp->away.serial = atomic_fetch_add(&a->xrc_serial, 1) + 1;
+	fault = a->far_ops->hand_over(qp, pkt, resp->away.serial,
+				      &resp->away.session);
+	if (fault)
+		return fault;
+	resp->away.pending = true;
+	resp->away.pkt = *pkt;
+	resp->away.pkt.payload = NULL;
+	return FAULT_NONE;
+}
+
 /* XRC: to the shared queue that the packet names. A message is for one from its
  * beginning to its end. */
 static enum vb_fault enter_srq(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 {
-	enum vb_fault fault = vb_xrc_enter(qp, pkt->xrc_srqn);
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+	enum vb_fault fault;
 
+	if (pkt->op->place & PLACE_FIRST)
+		resp->srqn = pkt->xrc_srqn;
+	if (pkt->xrc_srqn != resp->srqn)
+		return FAULT_ORDER;
+	if (!qp->recv_busy && vb_xrc_is_far(qp, pkt->xrc_srqn))
+		return hand_over(qp, pkt);
+	fault = vb_xrc_enter(qp, pkt->xrc_srqn);
 	if (!qp->recv_busy || vb_xrc_is_home(qp))
 		return fault;
+	/* Another has its number by now. */
 	vb_xrc_leave(qp);
 	return fault ? fault : FAULT_ORDER;
 }
@@ -379,6 +417,8 @@ static void take_next(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	bool xrc = qp->type == QPT_XRC_RECV;
 	enum vb_fault fault = xrc ? enter_srq(qp, pkt) : FAULT_NONE;
 
+	if (fault == FAULT_NONE && vb_rc(qp)->resp.away.pending)
+		return;
 	if (fault == FAULT_NONE)
 		fault = judge(qp, pkt);
 	if (fault)
@@ -435,14 +475,51 @@ static void take_kept(struct vb_qp *qp)
 	       (p = vb_early_take(&resp->early, resp->epsn))) {
 		take_next(qp, &p->pkt);
 		vb_early_free(qp->adapter, p);
-		if (resp->dying)
+		if (resp->dying || resp->away.pending)
 			break;
 	}
+	if (resp->away.pending)
+		return;
 	if (resp->quiet == QUIET_NOT && !resp->dying &&
 	    vb_early_gap(&resp->early, resp->epsn))
 		note_gap(qp);
 	else
 		vb_early_clear(qp->adapter, &resp->early);
+}
+
+/* While one is away. What follows it waits for its turn; that it comes again
+ * is the time to see whether it will ever come back. */
+static void wait_for_verdict(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+			     int32_t ahead)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+
+	if (ahead == 0 && !qp->adapter->far_ops->is_up(resp->away.session))
+		vb_far_verdict(qp, resp->away.serial, FAULT_XRC_SRQ, 0);
+	else if (ahead > 0 && (uint32_t)ahead < VB_EARLY_PSNS)
+		/* Without room it will come again. */
+		(void)vb_early_keep(qp->adapter, &resp->early, pkt);
+}
+
+void vb_far_verdict(struct vb_qp *qp, uint64_t serial, enum vb_fault fault,
+		    uint64_t value)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+	const struct vb_ib_pkt *pkt = &resp->away.pkt;
+
+	if (!resp->away.pending || resp->away.serial != serial ||
+	    !(vb_rc_state(qp) == QPS_RTR || vb_rc_sends(qp)))
+		return;
+	resp->away.pending = false;
+	if (fault) {
+		refuse(qp, fault, pkt->bth.psn);
+	} else {
+		if (!is_acked(pkt->op->kind))
+			add_answer(resp, pkt)->value = value;
+		accept(qp, pkt);
+	}
+	if (resp->early.count)
+		take_kept(qp);
 }
 
 /*
@@ -533,6 +610,10 @@ void vb_resp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	int32_t ahead = vb_psn_diff(pkt->bth.psn, resp->epsn);
 
 	vb_resp_established(qp);
+	if (VB_UNLIKELY(resp->away.pending) && ahead >= 0) {
+		wait_for_verdict(qp, pkt, ahead);
+		return;
+	}
 	if (ahead > 0)
 		take_early(qp, pkt);
 	else if (ahead < 0)

@@ -79,6 +79,8 @@ static int open_core(struct ibv_context *context,
 	rc = vb_xrcd_open(a, &key, flags, &x->core);
 	if (rc && x->lock_fd >= 0)
 		close(x->lock_fd);
+	if (rc == 0)
+		vb_engine_share_xrc();
 	return rc;
 }
 

@@ -111,6 +111,8 @@ one() {
 		return
 	}
 	[ $all = yes ] || [ "$quick" = - ] || set -- "$@" -n "$quick"
+	# Left by XRC's programs at fixed places, for nobody but their user.
+	rm -f /tmp/xrc_domain{,_server,_client}
 	start=$EPOCHREALTIME
 	if again_if_noisy pair $who a $from "$program" -d "$device" $x "$server_gid" "$@" -- \
 		"$program" -d "$device" $x "$client_gid" "$@" "$HOST_A"; then

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * XRC between processes of one host that have the same inode's domain. A packet
+ * for a target queue pair comes to the process that made it; the shared queue
+ * that it names may be another's. The packet goes there over a UNIX socket, and
+ * a verdict comes back, upon which it is answered (ib/far.h).
+ *
+ * A shared queue's number begins with its process's slot, and so does the
+ * abstract name that the process listens at: names live as long as their
+ * holders. Sessions are with processes of the same user only. Letters that ask
+ * are taken by the engine's thread alone.
+ */
+#include "engine/engine_priv.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "core/xrc.h"
+#include "ib/far.h"
+
+#define BACKLOG 64
+
+#define MOST_GUESTS 1024 /* of one session */
+
+enum letter_kind { LETTER_REQUEST = 0x58524351, LETTER_VERDICT = 0x58524356 };
+
+/* Between processes of one host: as it lies in memory. */
+struct letter {
+	uint32_t kind;
+	uint32_t tqpn; /* the target */
+	uint64_t serial;
+	/* verdict */
+	uint32_t fault; /* enum vb_fault */
+	/* request: the packet, from BTH to payload, follows */
+	uint32_t sqpn, mtu;
+	uint64_t value; /* verdict */
+	uint64_t guid;	/* the device's */
+	struct vb_xrc_key domain;
+};
+
+/* A target queue pair of another process. Its engine's thread's. */
+struct guest {
+	struct vb_far_qp far;
+	uint64_t guid;
+	struct guest *next;
+};
+
+struct session {
+	int fd;
+	uint64_t id;
+	uint32_t slot; /* of who was called; 0: they called */
+	struct guest *guests;
+	unsigned guest_count;
+	struct session *next;
+};
+
+struct vb_far {
+	struct vb_engine *e;
+	int listen_fd, epoll_fd;
+	struct vb_mutex lock;	  /* a leaf */
+	struct session *sessions; /* lock; only the thread takes away */
+	uint64_t ids;		  /* lock */
+};
+
+/*
+ * Sessions.
+ */
+
+static socklen_t name_of(uint32_t slot, struct sockaddr_un *a)
+{
+	int n;
+
+	*a = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	n = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, "verbena-xrc-%u",
+		     slot);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+			   (size_t)n);
+}
+
+static bool is_same_user(int fd)
+{
+	struct ucred who;
+	socklen_t len = sizeof(who);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
+	       who.uid == geteuid();
+}
+
+/* With the lock held. Takes @fd, whatever comes of it. */
+static struct session *add_session(struct vb_far *f, int fd, uint32_t slot)
+{
+	struct session *s = calloc(1, sizeof(*s));
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = s };
+
+	if (!s || epoll_ctl(f->epoll_fd, EPOLL_CTL_ADD, fd, &ev)) {
+		free(s);
+		close(fd);
+		return NULL;
+	}
+	s->fd = fd;
+	s->slot = slot;
+	s->id = ++f->ids;
+	s->next = f->sessions;
+	f->sessions = s;
+	return s;
+}
+
+/* With the lock held. */
+static struct session *call(struct vb_far *f, uint32_t slot)
+{
+	struct sockaddr_un a;
+	socklen_t len = name_of(slot, &a);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
+			0);
+
+	if (fd < 0)
+		return NULL;
+	if (connect(fd, (struct sockaddr *)&a, len) || !is_same_user(fd)) {
+		vb_log(LOG_INFO,
+		       "xrc: no process of this user has slot %u and a domain to share: %s",
+		       slot, strerror(errno));
+		close(fd);
+		return NULL;
+	}
+	return add_session(f, fd, slot);
+}
+
+/* With the lock held. */
+static struct session *session_with(struct vb_far *f, uint32_t slot)
+{
+	struct session *s = f->sessions;
+
+	while (s && s->slot != slot)
+		s = s->next;
+	return s ? s : call(f, slot);
+}
+
+static struct vb_far *running_far(void)
+{
+	struct vb_engine *e = vb_engine_running();
+
+	return e ? atomic_load(&e->far) : NULL;
+}
+
+/*
+ * The process that has the target.
+ */
+
+static enum vb_fault send_letter(int fd, struct letter *l,
+				 const struct vb_ib_pkt *pkt)
+{
+	uint8_t headers[VB_IB_MAX_HDR_BYTES];
+	static const uint8_t zeros[3];
+	struct iovec v[] = {
+		{ l, sizeof(*l) },
+		{ headers, vb_ib_put_headers(headers, pkt) },
+		{ (void *)(uintptr_t)pkt->payload, pkt->payload_bytes },
+		{ (void *)(uintptr_t)zeros, pkt->bth.pad },
+	};
+	struct msghdr m = { .msg_iov = v, .msg_iovlen = VB_COUNT(v) };
+
+	if (sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+		return FAULT_NONE;
+	return errno == EAGAIN ? FAULT_NO_RQE : FAULT_XRC_SRQ;
+}
+
+static enum vb_fault hand_over(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+			       uint64_t serial, uint64_t *session)
+{
+	struct letter l = {
+		.kind = LETTER_REQUEST,
+		.tqpn = atomic_load(&qp->qpn),
+		.serial = serial,
+		.sqpn = qp->attr.dest_qp_num,
+		.mtu = qp->mtu,
+		.guid = qp->adapter->guid,
+		.domain = qp->xrc_domain->key,
+	};
+	enum vb_fault fault = FAULT_XRC_SRQ;
+	struct vb_far *f = running_far();
+	struct session *s;
+
+	if (!f)
+		return FAULT_XRC_SRQ;
+	vb_mutex_lock(&f->lock);
+	s = session_with(f, pkt->xrc_srqn >> VB_QPN_BITS);
+	if (s) {
+		*session = s->id;
+		fault = send_letter(s->fd, &l, pkt);
+	}
+	vb_mutex_unlock(&f->lock);
+	return fault;
+}
+
+static bool is_up(uint64_t session)
+{
+	struct vb_far *f = running_far();
+	struct session *s;
+
+	if (!f)
+		return false;
+	vb_mutex_lock(&f->lock);
+	for (s = f->sessions; s && s->id != session; s = s->next)
+		;
+	vb_mutex_unlock(&f->lock);
+	return s;
+}
+
+const struct vb_far_ops vb_engine_far_ops = { hand_over, is_up };
+
+static void take_verdict(struct vb_engine *e, const struct letter *l)
+{
+	struct vb_qp *qp = NULL;
+
+	if (l->fault >= FAULT_COUNT || l->fault == FAULT_PSN_GAP ||
+	    (l->fault && l->fault < FAULT_RKEY))
+		return;
+	if (l->tqpn >> VB_QPN_BITS == e->lease.slot)
+		qp = vb_idtab_get(e->qps, l->tqpn & ((1u << VB_QPN_BITS) - 1));
+	if (!qp)
+		return;
+	vb_mutex_lock(&qp->drive);
+	if (atomic_load(&qp->qpn) == l->tqpn && qp->type == QPT_XRC_RECV) {
+		qp->now = vb_now();
+		vb_far_verdict(qp, l->serial, (enum vb_fault)l->fault,
+			       l->value);
+		vb_drive_step(e, qp, qp->now);
+	}
+	vb_drive_release(e, qp);
+}
+
+/*
+ * The process that has the shared queue.
+ */
+
+/* With list_lock held. */
+static struct vb_adapter *adapter_of(struct vb_engine *e, uint64_t guid)
+{
+	for (struct vb_open_adapter *oa = e->adapters; oa; oa = oa->next)
+		if (oa->adapter.guid == guid)
+			return &oa->adapter;
+	return NULL;
+}
+
+static struct guest *make_guest(struct session *s, const struct letter *l)
+{
+	struct guest *g;
+
+	if (s->guest_count == MOST_GUESTS)
+		return NULL;
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return NULL;
+	s->guest_count++;
+	g->guid = l->guid;
+	g->next = s->guests;
+	s->guests = g;
+	g->far.qp.type = QPT_XRC_RECV;
+	g->far.qp.attr.access_flags = UINT32_MAX; /* the target's count */
+	vb_mutex_init(&g->far.qp.drive);
+	atomic_store(&g->far.qp.state, QPS_RTS);
+	atomic_store(&g->far.qp.qpn, l->tqpn);
+	return g;
+}
+
+static struct guest *guest_of(struct session *s, const struct letter *l)
+{
+	struct guest *g = s->guests;
+
+	while (g &&
+	       (atomic_load(&g->far.qp.qpn) != l->tqpn || g->guid != l->guid))
+		g = g->next;
+	return g ? g : make_guest(s, l);
+}
+
+/* With list_lock held: its adapter stays. */
+static enum vb_fault take_request(struct vb_engine *e, struct session *s,
+				  struct letter *l, const uint8_t *bytes,
+				  size_t len)
+{
+	struct vb_adapter *a = adapter_of(e, l->guid);
+	struct guest *g = a ? guest_of(s, l) : NULL;
+	struct vb_ib_pkt pkt;
+	enum vb_fault fault;
+	struct vb_qp *qp;
+
+	if (!g)
+		return FAULT_XRC_SRQ;
+	if (vb_ib_parse(bytes, len, &pkt) != PARSE_OK ||
+	    pkt.bth.opcode >> 5 != CLASS_XRC || pkt.op->response ||
+	    l->mtu < vb_mtu_bytes(1) || l->mtu > vb_mtu_bytes(5))
+		return FAULT_LENGTH;
+	qp = &g->far.qp;
+	vb_mutex_lock(&qp->drive);
+	qp->adapter = a;
+	qp->mtu = l->mtu;
+	qp->attr.dest_qp_num = l->sqpn & 0xffffff;
+	qp->now = vb_now();
+	fault = vb_far_take(&g->far, &l->domain, &pkt, &l->value);
+	vb_mutex_unlock(&qp->drive);
+	return fault;
+}
+
+static void answer(struct vb_engine *e, struct session *s, struct letter *l,
+		   const uint8_t *bytes, size_t len)
+{
+	l->value = 0;
+	vb_mutex_lock(&e->list_lock);
+	l->fault = take_request(e, s, l, bytes, len);
+	vb_mutex_unlock(&e->list_lock);
+	l->kind = LETTER_VERDICT;
+	/* Each request waits for its verdict, so that there is room; else it
+	 * is as if we had not been here. */
+	if (send(s->fd, l, sizeof(*l), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		shutdown(s->fd, SHUT_RDWR);
+}
+
+static void end_guests(struct vb_engine *e, struct session *s)
+{
+	struct guest *g;
+
+	vb_mutex_lock(&e->list_lock);
+	while ((g = s->guests)) {
+		s->guests = g->next;
+		/* With its adapter all shared queues are gone. */
+		vb_mutex_lock(&g->far.qp.drive);
+		if (adapter_of(e, g->guid))
+			vb_far_end(&g->far);
+		vb_mutex_unlock(&g->far.qp.drive);
+		vb_mutex_fini(&g->far.qp.drive);
+		free(g);
+	}
+	vb_mutex_unlock(&e->list_lock);
+}
+
+/*
+ * The thread.
+ */
+
+static void close_session(struct vb_far *f, struct session *s)
+{
+	struct session **at = &f->sessions;
+
+	vb_mutex_lock(&f->lock);
+	while (*at != s)
+		at = &(*at)->next;
+	*at = s->next;
+	vb_mutex_unlock(&f->lock);
+	end_guests(f->e, s);
+	close(s->fd);
+	free(s);
+}
+
+/* False: the session is over. */
+static bool take_letter(struct vb_far *f, struct session *s)
+{
+	struct {
+		struct letter l;
+		uint8_t bytes[VB_FRAME_MAX];
+	} in;
+	ssize_t n = recv(s->fd, &in, sizeof(in), MSG_DONTWAIT | MSG_TRUNC);
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR;
+	if ((size_t)n < sizeof(in.l) || (size_t)n > sizeof(in))
+		return false;
+	if (in.l.kind == LETTER_VERDICT && s->slot)
+		take_verdict(f->e, &in.l);
+	else if (in.l.kind == LETTER_REQUEST && !s->slot)
+		answer(f->e, s, &in.l, in.bytes, (size_t)n - sizeof(in.l));
+	else
+		return false;
+	return true;
+}
+
+static void accept_sessions(struct vb_far *f)
+{
+	int fd;
+
+	while ((fd = accept4(f->listen_fd, NULL, NULL,
+			     SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+		if (!is_same_user(fd)) {
+			close(fd);
+			continue;
+		}
+		vb_mutex_lock(&f->lock);
+		(void)add_session(f, fd, 0);
+		vb_mutex_unlock(&f->lock);
+	}
+}
+
+void vb_far_serve(struct vb_far *f)
+{
+	struct epoll_event ev[16];
+	int n = epoll_wait(f->epoll_fd, ev, VB_COUNT(ev), 0);
+
+	for (int i = 0; i < n; i++) {
+		struct session *s = ev[i].data.ptr;
+
+		if (!s)
+			accept_sessions(f);
+		else if (!take_letter(f, s))
+			close_session(f, s);
+	}
+}
+
+int vb_far_fd(const struct vb_far *f)
+{
+	return f->epoll_fd;
+}
+
+/*
+ * Birth and end.
+ */
+
+static int listen_at(struct vb_far *f, uint32_t slot)
+{
+	struct sockaddr_un a;
+	socklen_t len = name_of(slot, &a);
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	f->listen_fd = socket(AF_UNIX,
+			      SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (f->listen_fd < 0)
+		return -errno;
+	if (bind(f->listen_fd, (struct sockaddr *)&a, len) ||
+	    listen(f->listen_fd, BACKLOG) ||
+	    epoll_ctl(f->epoll_fd, EPOLL_CTL_ADD, f->listen_fd, &ev)) {
+		int rc = -errno;
+
+		close(f->listen_fd);
+		return rc;
+	}
+	return 0;
+}
+
+int vb_far_create(struct vb_engine *e, struct vb_far **out)
+{
+	struct vb_far *f = calloc(1, sizeof(*f));
+	int rc;
+
+	if (!f)
+		return -ENOMEM;
+	f->e = e;
+	vb_mutex_init(&f->lock);
+	f->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	rc = f->epoll_fd < 0 ? -errno : listen_at(f, e->lease.slot);
+	if (rc) {
+		if (f->epoll_fd >= 0)
+			close(f->epoll_fd);
+		free(f);
+		return rc;
+	}
+	*out = f;
+	return 0;
+}
+
+void vb_far_destroy(struct vb_far *f)
+{
+	while (f->sessions)
+		close_session(f, f->sessions);
+	close(f->listen_fd);
+	close(f->epoll_fd);
+	vb_mutex_fini(&f->lock);
+	free(f);
+}
+
+/* By number only: locks may be held by threads that are not here. */
+void vb_far_after_fork(struct vb_far *f)
+{
+	for (struct session *s = f->sessions; s; s = s->next)
+		close(s->fd);
+	close(f->listen_fd);
+	close(f->epoll_fd);
+}

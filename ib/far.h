@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* XRC between processes of one host: see ib/far.c and engine/far.c. */
+#ifndef IB_FAR_H
+#define IB_FAR_H
+
+#include "core/qp.h"
+#include "ib/rc.h"
+
+/* What stands here for a target queue pair of another process. Its owner sets
+ * of @qp: adapter, type, qpn, state, mtu, attr.dest_qp_num, access flags. */
+struct vb_far_qp {
+	struct vb_qp qp;
+	struct vb_inbound in;
+	const struct vb_ib_op *prev;
+};
+
+/* Both under qp.drive. @value: an atomic's. */
+enum vb_fault vb_far_take(struct vb_far_qp *f, const struct vb_xrc_key *domain,
+			  const struct vb_ib_pkt *pkt, uint64_t *value);
+/* A message that began is flushed. */
+void vb_far_end(struct vb_far_qp *f);
+
+/* Of the process that has the target, under its drive: what became of the
+ * request that was handed over as @serial. */
+void vb_far_verdict(struct vb_qp *qp, uint64_t serial, enum vb_fault fault,
+		    uint64_t value);
+
+#endif
