@@ -5,15 +5,16 @@
  */
 #include <string.h>
 
+#include "ib/far.h"
 #include "tests/support/bench.h"
 
 struct xrc {
 	struct bench *b;
-	struct vb_pd *pd;    /* side 1's second */
-	struct vb_mr *mr;    /* the same memory, in that */
-	struct vb_srq *srq;  /* of the domain, in that */
-	struct vb_cq *cq;    /* where that completes to */
-	struct vb_xrcd *far; /* another domain... */
+	struct vb_pd *pd;	/* side 1's second */
+	struct vb_mr *mr;	/* the same memory, in that */
+	struct vb_srq *srq;	/* of the domain, in that */
+	struct vb_cq *cq;	/* where that completes to */
+	struct vb_xrcd *far;	/* another domain... */
 	struct vb_srq *strange; /* ...and a queue of it */
 };
 
@@ -22,8 +23,7 @@ static struct vb_srq *make_srq(struct sim_side *side, struct vb_pd *pd,
 {
 	struct vb_srq *srq;
 
-	assert_int_equal(vb_srq_create(pd, 64, 2, &side->async, NULL, &srq),
-			 0);
+	assert_int_equal(vb_srq_create(pd, 64, 2, &side->async, NULL, &srq), 0);
 	srq->owner = srq;
 	assert_int_equal(vb_xrc_srq_join(srq, x, cq), 0);
 	return srq;
@@ -38,17 +38,16 @@ static void open_xrc_as(struct xrc *t, const struct vb_qp_attr *attr)
 	*t = (struct xrc){ .b = bench_open_as(attr, &caps) };
 	side = &t->b->sim.side[1];
 	assert_int_equal(vb_pd_create(&side->adapter, &t->pd), 0);
-	assert_int_equal(vb_mr_register(t->pd, t->b->mem[1], BENCH_MEM,
-					(uintptr_t)t->b->mem[1],
-					ACCESS_LOCAL_WRITE |
-						ACCESS_REMOTE_WRITE |
-						ACCESS_REMOTE_READ |
-						ACCESS_REMOTE_ATOMIC,
-					&t->mr),
-			 0);
-	assert_int_equal(vb_cq_create(&side->adapter, 64, NULL, &side->async,
-				      &t->cq),
-			 0);
+	assert_int_equal(
+		vb_mr_register(
+			t->pd, t->b->mem[1], BENCH_MEM, (uintptr_t)t->b->mem[1],
+			ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE |
+				ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC,
+			&t->mr),
+		0);
+	assert_int_equal(
+		vb_cq_create(&side->adapter, 64, NULL, &side->async, &t->cq),
+		0);
 	t->srq = make_srq(side, t->pd, t->b->pair.xrcd, t->cq);
 	assert_int_equal(vb_xrcd_open(&side->adapter, NULL, 0, &t->far), 0);
 	t->strange = make_srq(side, t->pd, t->far, t->cq);
@@ -191,9 +190,9 @@ static void limit__raises_its_event(void **state)
  * overtakes: memory and completions come out as on a good one. */
 static void data__on_a_bad_wire(void **state)
 {
-	static const enum vb_wr_op ops[] = { WR_SEND, WR_WRITE, WR_READ,
-					     WR_SEND_IMM, WR_FETCH_ADD,
-					     WR_WRITE_IMM };
+	static const enum vb_wr_op ops[] = { WR_SEND,	   WR_WRITE,
+					     WR_READ,	   WR_SEND_IMM,
+					     WR_FETCH_ADD, WR_WRITE_IMM };
 	enum { ROUNDS = 12, STEP = 8192 };
 	struct xrc t;
 	uint64_t before;
@@ -225,21 +224,18 @@ static void data__on_a_bad_wire(void **state)
 			assert_int_equal(e.wr_id, i);
 			assert_int_equal(e.status, WC_SUCCESS);
 			if (ops[i] == WR_FETCH_ADD)
-				assert_memory_equal(&before,
-						    t.b->mem[0] + base +
-							    i * STEP,
-						    8);
+				assert_memory_equal(
+					&before, t.b->mem[0] + base + i * STEP,
+					8);
 			else
-				assert_memory_equal(t.b->mem[0] + base +
-							    i * STEP,
-						    t.b->mem[1] + base +
-							    i * STEP,
-						    len);
+				assert_memory_equal(
+					t.b->mem[0] + base + i * STEP,
+					t.b->mem[1] + base + i * STEP, len);
 		}
 		before++;
 		assert_memory_equal(&before, t.b->mem[1] + base + 4 * STEP, 8);
-		assert_true(sim_poll(t.b->pair.send_cq[0],
-				     &(struct vb_cqe){ 0 }));
+		assert_true(
+			sim_poll(t.b->pair.send_cq[0], &(struct vb_cqe){ 0 }));
 		for (unsigned i = 0; i < 3; i++)
 			bench_expect_wc(t.cq, 100 + i, WC_SUCCESS);
 		bench_expect_wc(t.b->pair.recv_cq[1], 7, WC_SUCCESS);
@@ -299,8 +295,8 @@ static void fault__no_such_queue_or_anothers(void **state)
 		post_recv(&t, 8, 8192, 4096);
 		pkt = bench_request(t.b, code, 0);
 		pkt.reth.length = 8;
-		pkt.xrc_srqn = i & 1 ? t.strange->number
-				     : t.strange->number ^ 0x2000;
+		pkt.xrc_srqn =
+			i & 1 ? t.strange->number : t.strange->number ^ 0x2000;
 		bench_inject(t.b, 1, &pkt, len, 1);
 		expect_refused(&t, VB_SYN_NAK_INVALID, EVENT_QP_REQ_ERR);
 		close_xrc(&t);
@@ -455,6 +451,336 @@ static void err__flushes_the_message_under_way(void **state)
 	close_xrc(&t);
 }
 
+/*
+ * Another process's shared queue: what is handed over, and what comes back. The
+ * other process is side 1 once more, by the queue's number without this bit.
+ */
+#define FAR_AWAY 0x10000u
+
+static struct {
+	struct vb_far_qp guest;
+	struct vb_qp *qp;
+	uint64_t serial;
+	unsigned count;
+	bool under_way, is_down;
+	enum vb_fault refusal;
+	struct vb_ib_pkt pkt;
+	uint8_t payload[4096];
+} far;
+
+static enum vb_fault hand_over(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+			       uint64_t serial, uint64_t *session)
+{
+	if (far.refusal)
+		return far.refusal;
+	assert_false(far.under_way);
+	assert_true(serial > far.serial);
+	far.under_way = true;
+	far.count++;
+	far.qp = qp;
+	far.serial = serial;
+	far.pkt = *pkt;
+	if (pkt->payload_bytes)
+		memcpy(far.payload, pkt->payload, pkt->payload_bytes);
+	far.pkt.payload = far.payload;
+	far.pkt.xrc_srqn ^= FAR_AWAY;
+	*session = 5;
+	return FAULT_NONE;
+}
+
+static bool is_up(uint64_t session)
+{
+	assert_int_equal(session, 5);
+	return !far.is_down;
+}
+
+static const struct vb_far_ops far_ops = { hand_over, is_up };
+
+static void open_far_as(struct xrc *t, const struct vb_qp_attr *attr)
+{
+	struct vb_xrc_domain *d;
+
+	open_xrc_as(t, attr);
+	memset(&far, 0, sizeof(far));
+	d = t->b->pair.xrcd->domain;
+	d->has_key = true;
+	d->key = (struct vb_xrc_key){ 1, 2 };
+	t->b->sim.side[1].adapter.far_ops = &far_ops;
+	vb_mutex_init(&far.guest.qp.drive);
+	far.guest.qp.adapter = &t->b->sim.side[1].adapter;
+	far.guest.qp.type = QPT_XRC_RECV;
+	far.guest.qp.mtu = t->b->pair.qp[1]->mtu;
+	far.guest.qp.attr.access_flags = UINT32_MAX;
+	atomic_store(&far.guest.qp.state, QPS_RTS);
+	atomic_store(&far.guest.qp.qpn, 0x4711);
+}
+
+static void open_far(struct xrc *t)
+{
+	open_far_as(t, &sim_attr);
+}
+
+static void say(enum vb_fault fault, uint64_t value)
+{
+	far.under_way = false;
+	vb_mutex_lock(&far.qp->drive);
+	vb_far_verdict(far.qp, far.serial, fault, value);
+	vb_mutex_unlock(&far.qp->drive);
+}
+
+static void judge_far(void)
+{
+	const struct vb_xrc_key key = { 1, 2 };
+	enum vb_fault fault;
+	uint64_t value = 0;
+
+	vb_mutex_lock(&far.guest.qp.drive);
+	fault = vb_far_take(&far.guest, &key, &far.pkt, &value);
+	vb_mutex_unlock(&far.guest.qp.drive);
+	say(fault, value);
+}
+
+/* The other process takes a while for each. */
+static void wait_far(struct bench *b, unsigned us)
+{
+	for (unsigned i = 0; i < us; i += 20) {
+		bench_wait(b, 20);
+		if (far.under_way)
+			judge_far();
+	}
+}
+
+static void post_far(struct xrc *t, uint64_t wr_id, enum vb_wr_op op,
+		     uint32_t from, uint32_t to, uint32_t len)
+{
+	struct vb_sq *sq = &t->b->pair.qp[0]->sq;
+
+	post(t, wr_id, op, from, to, len);
+	vb_sq_at(sq, vb_sq_end(sq) - 1)->srqn ^= FAR_AWAY;
+}
+
+static void far__data_on_a_bad_wire(void **state)
+{
+	static const enum vb_wr_op ops[] = { WR_SEND, WR_WRITE, WR_SEND_IMM,
+					     WR_FETCH_ADD, WR_WRITE_IMM };
+	enum { ROUNDS = 8, STEP = 8192 };
+	struct xrc t;
+	struct vb_cqe e;
+
+	open_far(&t);
+	t.b->sim.wire = (struct sim_wire){ .lose = 300,
+					   .copy = 300,
+					   .swap = 500,
+					   .delay = 5 * VB_USEC,
+					   .jitter = 50 * VB_USEC };
+	for (unsigned r = 0; r < ROUNDS; r++) {
+		uint32_t base = 65536 + r * 8 * STEP, len = 1 + 900 * r;
+
+		post_recv(&t, 100, base, STEP);
+		post_recv(&t, 101, base + 2 * STEP, STEP);
+		post_recv(&t, 102, 0, 0);
+		bench_post_recv(t.b, 1, 7, 0, 4096);
+		for (unsigned i = 0; i < VB_COUNT(ops); i++)
+			post_far(&t, i, ops[i], base + i * STEP,
+				 base + i * STEP,
+				 ops[i] == WR_FETCH_ADD ? 8 : len);
+		/* One of this process between them, and a READ. */
+		bench_post(t.b, 0, WR_SEND, 200, 4000, 0);
+		post(&t, 9, WR_READ, base + 5 * STEP, base + 5 * STEP, len);
+		wait_far(t.b, 1000000);
+		t.b->logged = t.b->read = 0;
+		for (unsigned i = 0; i < VB_COUNT(ops) + 2; i++) {
+			assert_true(sim_poll(t.b->pair.send_cq[0], &e));
+			assert_int_equal(e.status, WC_SUCCESS);
+		}
+		for (unsigned i = 0; i < 6; i++)
+			if (i != 3)
+				assert_memory_equal(
+					t.b->mem[0] + base + i * STEP,
+					t.b->mem[1] + base + i * STEP, len);
+		for (unsigned i = 0; i < 3; i++) {
+			assert_true(sim_poll(t.cq, &e));
+			assert_int_equal(e.wr_id, 100 + i);
+			assert_int_equal(e.status, WC_SUCCESS);
+			assert_int_equal(e.qpn, 0x4711);
+		}
+		bench_expect_wc(t.b->pair.recv_cq[1], 7, WC_SUCCESS);
+	}
+	assert_true(far.count >= ROUNDS * VB_COUNT(ops));
+	close_xrc(&t);
+}
+
+static void far__verdicts_become_answers(void **state)
+{
+	static const struct {
+		enum vb_fault fault;
+		uint8_t syndrome;
+		int event;
+	} rows[] = {
+		{ FAULT_NONE, VB_SYN_ACK, -1 },
+		{ FAULT_NO_RQE, VB_SYN_RNR | 12, -1 },
+		{ FAULT_RKEY, VB_SYN_NAK_ACCESS, EVENT_QP_ACCESS_ERR },
+		{ FAULT_RQE_LKEY, VB_SYN_NAK_OP, -1 },
+		{ FAULT_RQE_TOO_SMALL, VB_SYN_NAK_INVALID, EVENT_QP_REQ_ERR },
+		{ FAULT_XRC_SRQ, VB_SYN_NAK_INVALID, EVENT_QP_REQ_ERR },
+		{ FAULT_XRC_DOMAIN, VB_SYN_NAK_INVALID, EVENT_QP_REQ_ERR },
+		{ FAULT_XRC_FAR, VB_SYN_NAK_OP, EVENT_QP_FATAL },
+	};
+
+	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
+		struct xrc t;
+
+		open_far(&t);
+		post_far(&t, 0, WR_SEND, 0, 0, 100);
+		bench_wait(t.b, 100);
+		bench_expect_silence(t.b, 1); /* until it is judged */
+		say(rows[i].fault, 0);
+		bench_wait(t.b, 10);
+		bench_expect_aeth(t.b, 1, rows[i].syndrome, 0);
+		assert_int_equal(sim_event(&t.b->sim, 1), rows[i].event);
+		close_xrc(&t);
+	}
+}
+
+static void far__the_message_ends_with_its_receive(void **state)
+{
+	struct xrc t;
+	struct vb_cqe e;
+
+	open_far(&t);
+	post_recv(&t, 8, 8192, 64);
+	post_far(&t, 0, WR_SEND, 0, 0, 65);
+	wait_far(t.b, 1000);
+	assert_true(sim_poll(t.cq, &e));
+	assert_int_equal(e.wr_id, 8);
+	assert_int_equal(e.status, WC_LOC_LEN_ERR);
+	bench_expect_wc(t.b->pair.send_cq[0], 0, WC_REM_INV_REQ_ERR);
+	close_xrc(&t);
+}
+
+static void far__a_message_broken_off_is_flushed(void **state)
+{
+	const struct vb_xrc_key key = { 1, 2 };
+	struct xrc t;
+	struct vb_cqe e;
+	uint64_t value;
+
+	open_far(&t);
+	post_recv(&t, 8, 8192, 4096);
+	post_recv(&t, 9, 8192, 4096);
+	post_far(&t, 0, WR_SEND, 0, 0, 3000);
+	bench_wait(t.b, 100);
+	assert_true(far.under_way);
+	for (unsigned i = 0; i < 2; i++) { /* the first packet, twice anew */
+		vb_mutex_lock(&far.guest.qp.drive);
+		assert_int_equal(
+			vb_far_take(&far.guest, &key, &far.pkt, &value),
+			FAULT_NONE);
+		vb_mutex_unlock(&far.guest.qp.drive);
+	}
+	assert_true(sim_poll(t.cq, &e));
+	assert_int_equal(e.wr_id, 8);
+	assert_int_equal(e.status, WC_FLUSH_ERR);
+	vb_mutex_lock(&far.guest.qp.drive);
+	vb_far_end(&far.guest);
+	vb_mutex_unlock(&far.guest.qp.drive);
+	bench_expect_wc(t.cq, 9, WC_FLUSH_ERR);
+	close_xrc(&t);
+}
+
+/* What goes on here had no beginning here: nothing says where it may go. */
+static void far__a_message_goes_on_elsewhere(void **state)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		uint8_t first = i ? CODE_WRITE_FIRST : CODE_SEND_FIRST;
+		uint8_t before[BENCH_MEM / 64];
+		struct vb_ib_pkt pkt;
+		struct xrc t;
+
+		open_far(&t);
+		post_recv(&t, 8, 0, 4096);
+		pkt = bench_request(t.b, first, 0);
+		pkt.xrc_srqn = t.srq->number ^ FAR_AWAY;
+		pkt.reth.length = 2000;
+		bench_inject(t.b, 1, &pkt, 1024, 1);
+		say(FAULT_NONE, 0);
+		memcpy(before, t.b->mem[1], sizeof(before));
+		pkt = bench_request(t.b, first + 1, 1);
+		pkt.xrc_srqn = t.srq->number;
+		bench_inject(t.b, 1, &pkt, 1024, 2);
+		bench_expect_aeth(t.b, 1, VB_SYN_ACK, 0);
+		bench_expect_aeth(t.b, 1, VB_SYN_NAK_INVALID, 1);
+		assert_memory_equal(before, t.b->mem[1], sizeof(before));
+		close_xrc(&t);
+	}
+}
+
+static void far__read_is_refused(void **state)
+{
+	struct xrc t;
+
+	open_far(&t);
+	post_far(&t, 0, WR_READ, 0, 0, 100);
+	bench_wait(t.b, 1000);
+	bench_expect_aeth(t.b, 1, VB_SYN_NAK_OP, 0);
+	assert_int_equal(far.count, 0);
+	bench_expect_wc(t.b->pair.send_cq[0], 0, WC_REM_OP_ERR);
+	close_xrc(&t);
+}
+
+static void far__nobody_is_there(void **state)
+{
+	struct xrc t;
+
+	open_far(&t);
+	far.refusal = FAULT_XRC_SRQ;
+	post_far(&t, 0, WR_SEND, 0, 0, 100);
+	bench_wait(t.b, 1000);
+	bench_expect_aeth(t.b, 1, VB_SYN_NAK_INVALID, 0);
+	bench_expect_wc(t.b->pair.send_cq[0], 0, WC_REM_INV_REQ_ERR);
+	close_xrc(&t);
+}
+
+/* It ends while it has one: the next repeat finds out. */
+static void far__the_other_process_ends(void **state)
+{
+	struct xrc t;
+
+	open_far(&t);
+	post_far(&t, 0, WR_SEND, 0, 0, 100);
+	bench_wait(t.b, 100);
+	assert_true(far.under_way);
+	bench_expect_silence(t.b, 1);
+	far.is_down = true;
+	bench_wait(t.b, 1000000);
+	bench_expect_aeth(t.b, 1, VB_SYN_NAK_INVALID, 0);
+	bench_expect_wc(t.b->pair.send_cq[0], 0, WC_REM_INV_REQ_ERR);
+	close_xrc(&t);
+}
+
+/* Of another life of the queue pair, or said twice. */
+static void far__a_late_verdict_is_nothing(void **state)
+{
+	struct xrc t;
+	struct vb_resp *resp;
+
+	open_far(&t);
+	post_far(&t, 0, WR_SEND, 0, 0, 100);
+	bench_wait(t.b, 100);
+	resp = &vb_rc(t.b->pair.qp[1])->resp;
+	far.serial++;
+	say(FAULT_NONE, 0);
+	assert_true(resp->away.pending);
+	far.serial--;
+	sim_modify(&t.b->sim, t.b->pair.qp[1], QPS_RESET, 0, NULL);
+	say(FAULT_NONE, 0);
+	assert_int_equal(resp->msn, 0);
+	sim_to_rtr(&t.b->sim, &t.b->pair, 1, &sim_attr);
+	say(FAULT_NONE, 0);
+	assert_int_equal(resp->msn, 0);
+	close_xrc(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -473,6 +799,15 @@ int main(void)
 		cmocka_unit_test(fault__the_queue_goes_in_the_middle),
 		cmocka_unit_test(fault__the_queue_goes_before_the_answer),
 		cmocka_unit_test(err__flushes_the_message_under_way),
+		cmocka_unit_test(far__data_on_a_bad_wire),
+		cmocka_unit_test(far__verdicts_become_answers),
+		cmocka_unit_test(far__the_message_ends_with_its_receive),
+		cmocka_unit_test(far__a_message_broken_off_is_flushed),
+		cmocka_unit_test(far__a_message_goes_on_elsewhere),
+		cmocka_unit_test(far__read_is_refused),
+		cmocka_unit_test(far__nobody_is_there),
+		cmocka_unit_test(far__the_other_process_ends),
+		cmocka_unit_test(far__a_late_verdict_is_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
