@@ -23,7 +23,7 @@
  * keeping as much under way as every connection begins with.
  */
 #define FEW_PART 16 /* of the window */
-#define FEW_CUT	 16
+#define FEW_CUT	 32
 
 /* How long, in packets, a path is taken to lose some after it did. */
 #define LOSSY_PKTS 8192u

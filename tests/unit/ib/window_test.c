@@ -133,9 +133,9 @@ static void window__shrinks_little_for_few(void **state)
 	start = w.pkts;
 	w.pkts = w.threshold = w.max;
 	vb_window_lost_some(&w, 2, 10);
-	assert_int_equal(w.pkts, w.max - w.max / 16);
+	assert_int_equal(w.pkts, w.max - w.max / 32);
 	vb_window_lost_some(&w, 2, 10); /* paid for */
-	assert_int_equal(w.pkts, w.max - w.max / 16);
+	assert_int_equal(w.pkts, w.max - w.max / 32);
 	for (uint32_t i = 0; i < 100; i++) {
 		vb_window_acked(&w, 1, 10 + i, 0);
 		vb_window_lost_some(&w, 1, 11 + i);
