@@ -287,6 +287,16 @@ struct vb_mr *vb_mr_of(const struct vb_pd *pd, uint32_t key)
 	return is_its ? mr : NULL;
 }
 
+bool vb_mr_is_null(const struct vb_pd *pd, uint32_t key)
+{
+	struct vb_mr *mr = vb_mr_hold(pd->adapter, key);
+	bool is_null = mr && mr->pd == pd && mr->kind == MR_NULL;
+
+	if (mr)
+		vb_mr_drop(mr);
+	return is_null;
+}
+
 void vb_mr_close(struct vb_mr *mr)
 {
 	uint32_t key = atomic_exchange(&mr->key, 0);

@@ -94,6 +94,9 @@ VB_MUST_CHECK int vb_mr_register_null(struct vb_pd *pd, struct vb_mr **mr);
  * is not deregistered meanwhile. */
 struct vb_mr *vb_mr_of(const struct vb_pd *pd, uint32_t key);
 
+/* Is it the key of a region of MR_NULL? */
+bool vb_mr_is_null(const struct vb_pd *pd, uint32_t key);
+
 /* After the return nobody touches the memory. -EBUSY: a window is bound. */
 VB_MUST_CHECK int vb_mr_deregister(struct vb_mr *mr);
 

@@ -226,3 +226,17 @@ bool vb_mw_invalidate(struct vb_qp *qp, uint32_t key)
 		vb_log(LOG_INFO, "key 0x%x: not invalidated: %s", key, why);
 	return !why;
 }
+
+bool vb_mw_run(struct vb_qp *qp, const struct vb_send_wqe *wqe)
+{
+	const struct vb_mw_bind bind = {
+		.key = wqe->rkey,
+		.region = (uint32_t)wqe->swap,
+		.addr = wqe->remote_addr,
+		.length = wqe->compare_add,
+		.access = wqe->imm,
+	};
+
+	return wqe->op == WR_LOCAL_INV ? vb_mw_invalidate(qp, wqe->imm)
+				       : vb_mw_bind(qp, &bind);
+}

@@ -24,6 +24,8 @@ void vb_mw_free(struct vb_mr *mw);
 /* The key to bind a window of type 1 with, when the last one was @key. */
 uint32_t vb_mw_next_key(uint32_t key);
 
+struct vb_send_wqe;
+
 struct vb_mw_bind {
 	uint32_t key;	 /* the new one; bits 31:8 name the window */
 	uint32_t region; /* its key */
@@ -39,6 +41,8 @@ struct vb_mw_bind {
 VB_MUST_CHECK bool vb_mw_bind(struct vb_qp *qp, const struct vb_mw_bind *b);
 /* The same for an invalidation, of our own or by the peer. */
 VB_MUST_CHECK bool vb_mw_invalidate(struct vb_qp *qp, uint32_t key);
+/* Either, as a work request says it. */
+VB_MUST_CHECK bool vb_mw_run(struct vb_qp *qp, const struct vb_send_wqe *wqe);
 /* @qp is being destroyed: what it bound opens no more. */
 void vb_mw_shut_all(struct vb_qp *qp);
 

@@ -101,6 +101,17 @@ enum vb_fault vb_sge_place(struct vb_pd *pd, const struct vb_sge *sge,
 	return fault;
 }
 
+bool vb_sge_is_allowed(const struct vb_pd *pd, const struct vb_sge *sge,
+		       unsigned count, uint32_t need)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (sge[i].length &&
+		    vb_mr_check(pd->adapter, pd, 0, sge[i].lkey, sge[i].addr,
+				sge[i].length, need) != FAULT_NONE)
+			return false;
+	return true;
+}
+
 uint64_t vb_sge_total(const struct vb_sge *sge, unsigned count)
 {
 	uint64_t total = 0;

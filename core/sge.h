@@ -19,6 +19,10 @@ enum vb_fault vb_sge_place(struct vb_pd *pd, const struct vb_sge *sge,
 			   uint32_t len);
 
 /* Sum of lengths; may pass 2^32. */
+/* Do the keys of the whole list open what they name? Checks no memory. */
+bool vb_sge_is_allowed(const struct vb_pd *pd, const struct vb_sge *sge,
+		       unsigned count, uint32_t need);
+
 uint64_t vb_sge_total(const struct vb_sge *sge, unsigned count);
 
 #endif

@@ -101,15 +101,7 @@ static bool keys_allow(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 
 	if (wqe->flags & SEND_INLINE)
 		return true;
-	for (unsigned i = 0; i < wqe->num_sge; i++) {
-		const struct vb_sge *s = &wqe->sge[i];
-
-		if (s->length &&
-		    vb_mr_check(qp->adapter, qp->pd, 0, s->lkey, s->addr,
-				s->length, need) != FAULT_NONE)
-			return false;
-	}
-	return true;
+	return vb_sge_is_allowed(qp->pd, wqe->sge, wqe->num_sge, need);
 }
 
 enum vb_wc_status vb_req_judge(const struct vb_qp *qp,
@@ -151,17 +143,7 @@ uint32_t vb_req_psns(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
  * when what came before fails. */
 bool vb_req_run_local(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
-	const struct vb_mw_bind bind = {
-		.key = wqe->rkey,
-		.region = (uint32_t)wqe->swap,
-		.addr = wqe->remote_addr,
-		.length = wqe->compare_add,
-		.access = wqe->imm,
-	};
-
-	if (wqe->op == WR_LOCAL_INV)
-		return vb_mw_invalidate(qp, wqe->imm);
-	return vb_mw_bind(qp, &bind);
+	return vb_mw_run(qp, wqe);
 }
 
 /* The word of an ATOMIC WRITE is read once, and sent again as it was. */

@@ -41,6 +41,8 @@ enum vb_answer_kind {
 	ANSWER_SOURCE, /* the requester's own memory cannot be read */
 };
 
+#define NEAR_ZEROS 0 /* the key of a piece that is nothing but zeros */
+
 /* What an atomic brings along. */
 struct vb_near_atomic {
 	uint64_t swap_add, compare;
@@ -105,6 +107,7 @@ struct vb_near {
 	/* rx */
 	struct vb_peer *active[VB_SLOTS];
 	unsigned active_count;
+	vb_time found_at;
 	bool unhurried; /* who serves will return to his program at once */
 
 	/* Who is to be rung soon, or has been since; a reference. */

@@ -165,15 +165,7 @@ static bool keys_allow(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
 	uint32_t need = rule_of(wqe)->traits & FETCHES ? ACCESS_LOCAL_WRITE : 0;
 
-	for (unsigned i = 0; i < wqe->num_sge; i++) {
-		const struct vb_sge *s = &wqe->sge[i];
-
-		if (s->length &&
-		    vb_mr_check(qp->adapter, qp->pd, 0, s->lkey, s->addr,
-				s->length, need) != FAULT_NONE)
-			return false;
-	}
-	return true;
+	return vb_sge_is_allowed(qp->pd, wqe->sge, wqe->num_sge, need);
 }
 
 static enum vb_wc_status judge(const struct vb_qp *qp,
@@ -295,13 +287,19 @@ static uint32_t bytes_along(const struct vb_send_wqe *wqe, enum vb_near_op op)
 	}
 }
 
-static void put_pieces(const struct vb_send_wqe *wqe, uint8_t *to)
+/* A null region is in nobody's yard: what is read there needs no key. */
+static void put_pieces(const struct vb_qp *qp, const struct vb_send_wqe *wqe,
+		       uint8_t *to)
 {
 	for (unsigned i = 0; i < wqe->num_sge; i++) {
-		if (wqe->sge[i].length == 0)
+		struct vb_sge piece = wqe->sge[i];
+
+		if (piece.length == 0)
 			continue;
-		memcpy(to, &wqe->sge[i], sizeof(wqe->sge[i]));
-		to += sizeof(wqe->sge[i]);
+		if (vb_mr_is_null(qp->pd, piece.lkey))
+			piece.lkey = NEAR_ZEROS;
+		memcpy(to, &piece, sizeof(piece));
+		to += sizeof(piece);
 	}
 }
 
@@ -334,7 +332,7 @@ static enum vb_fault put_along(const struct vb_qp *qp,
 	case NEAR_STORE:
 		return put_data(qp, wqe, to);
 	case NEAR_PULL:
-		put_pieces(wqe, to);
+		put_pieces(qp, wqe, to);
 		return FAULT_NONE;
 	case NEAR_CMP_SWAP:
 	case NEAR_FETCH_ADD:
@@ -500,20 +498,10 @@ static enum next finish_here(struct vb_qp *qp)
 /* Windows (IBA 10.8.3.3). */
 static enum next do_local(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
-	const struct vb_mw_bind bind = {
-		.key = wqe->rkey,
-		.region = (uint32_t)wqe->swap,
-		.addr = wqe->remote_addr,
-		.length = wqe->compare_add,
-		.access = wqe->imm,
-	};
-	bool done;
-
 	if (outstanding(qp))
 		return NEXT_WAITS;
-	done = wqe->op == WR_LOCAL_INV ? vb_mw_invalidate(qp, wqe->imm)
-				       : vb_mw_bind(qp, &bind);
-	return done ? finish_here(qp) : fail_here(qp, WC_MW_BIND_ERR);
+	return vb_mw_run(qp, wqe) ? finish_here(qp)
+				  : fail_here(qp, WC_MW_BIND_ERR);
 }
 
 static enum next do_one_sided(struct vb_qp *qp, struct vb_send_wqe *wqe,

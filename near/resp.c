@@ -96,6 +96,19 @@ static enum vb_fault take_send(const struct job *j)
 	return end_send(j);
 }
 
+static enum vb_reach put_zeros(const struct vb_near_side *near, uint64_t len)
+{
+	static const uint8_t zeros[4096];
+
+	for (uint64_t done = 0, part; done < len; done += part) {
+		part = VB_MIN(len - done, sizeof(zeros));
+		if (vb_sge_place(near->pd, near->sge, near->count,
+				 near->offset + done, zeros, (uint32_t)part))
+			return REACH_LOCAL;
+	}
+	return REACH_OK;
+}
+
 /* From their memory, by their own keys, into what was posted here. */
 static enum vb_reach pull(const struct job *j, const struct vb_sge *pieces,
 			  unsigned count, const struct vb_yard_view *v)
@@ -113,8 +126,10 @@ static enum vb_reach pull(const struct job *j, const struct vb_sge *pieces,
 						 .key = pieces[i].lkey,
 						 .iova = pieces[i].addr };
 
-		result =
-			vb_reach(j->peer, &near, &far, pieces[i].length, false);
+		result = far.key == NEAR_ZEROS
+				 ? put_zeros(&near, pieces[i].length)
+				 : vb_reach(j->peer, &near, &far,
+					    pieces[i].length, false);
 		near.offset += pieces[i].length;
 	}
 	return result;

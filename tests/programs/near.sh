@@ -50,6 +50,12 @@ show=server
 try "nothing is written after ibv_dereg_mr" near \
 	"$programs/dereg_test" -d roce_lo -- \
 	"$programs/dereg_test" -d roce_lo 127.0.0.1
+if on a timeout -k 2 60 "$verbena" run -- "$programs/wait_test" -d roce_lo \
+	>"$work/client" 2>&1 && went near; then
+	ok "who waits for an event is woken, and always again"
+else
+	not_ok "who waits for an event is woken, and always again" "$work/client"
+fi
 burst=("$programs/burst_test" -d roce_lo)
 try "many small WRITEs at a time" near "${burst[@]}" -- "${burst[@]}" 127.0.0.1
 export VERBENA_NEAR=off

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Who waits in ibv_get_cq_event serves peers of its host meanwhile. Here the
+ * peer is the program itself: two queue pairs, and one thread that waits where
+ * the other sends. However it comes back, the next message is heard of.
+ *
+ *	wait_test [options]
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rc.h"
+
+#define BYTES  20000
+#define ROUNDS 40
+
+static struct rc_options options = RC_OPTIONS;
+static struct rc_device device;
+static struct ibv_comp_channel *channel;
+static struct ibv_cq *send_cq, *recv_cq;
+static struct ibv_qp *from, *to;
+static struct ibv_mr *mr, *nothing;
+static uint8_t memory[2][BYTES]; /* to send, to receive */
+static _Atomic unsigned heard;
+
+static void post_receive(void)
+{
+	struct ibv_sge sge = { (uintptr_t)memory[1], BYTES, mr->lkey };
+	struct ibv_recv_wr *bad, wr = { .sg_list = &sge, .num_sge = 1 };
+
+	must(!ibv_post_recv(to, &wr, &bad), "ibv_post_recv");
+}
+
+static void send_list(struct ibv_sge *list, int count)
+{
+	struct ibv_send_wr *bad, wr = { .sg_list = list,
+					.num_sge = count,
+					.opcode = IBV_WR_SEND,
+					.send_flags = IBV_SEND_SIGNALED };
+	struct ibv_wc wc;
+
+	must(!ibv_post_send(from, &wr, &bad), "ibv_post_send");
+	must(rc_wait(send_cq, 10, &wc), "a completion of the SEND");
+	must(wc.status == IBV_WC_SUCCESS, ibv_wc_status_str(wc.status));
+}
+
+static void arm(void)
+{
+	must(!ibv_req_notify_cq(recv_cq, 0), "ibv_req_notify_cq");
+}
+
+static void send_one(void)
+{
+	struct ibv_sge sge = { (uintptr_t)memory[0], 8, mr->lkey };
+
+	send_list(&sge, 1);
+}
+
+/* The event has been taken: what it was for, and ready for the next. */
+static void take_message(void)
+{
+	struct ibv_wc wc;
+
+	ibv_ack_cq_events(recv_cq, 1);
+	arm();
+	must(ibv_poll_cq(recv_cq, 1, &wc) == 1, "a message");
+	must(wc.status == IBV_WC_SUCCESS, ibv_wc_status_str(wc.status));
+	post_receive();
+	heard++;
+}
+
+/* 0, or errno. */
+static int wait_event(void)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	if (ibv_get_cq_event(channel, &cq, &context))
+		return errno;
+	must(cq == recv_cq, "the event's queue");
+	return 0;
+}
+
+static void *waiter(void *rounds)
+{
+	for (intptr_t i = 0; i < (intptr_t)rounds; i++) {
+		int err = wait_event();
+
+		if (err)
+			return (void *)(intptr_t)err;
+		take_message();
+	}
+	return NULL;
+}
+
+static pthread_t start_waiter(intptr_t rounds)
+{
+	pthread_t t;
+
+	must(!pthread_create(&t, NULL, waiter, (void *)rounds), "a thread");
+	usleep(20000); /* it sleeps, most likely */
+	return t;
+}
+
+static intptr_t end_of(pthread_t t)
+{
+	void *result;
+
+	pthread_join(t, &result);
+	return (intptr_t)result;
+}
+
+/* Nobody waits there but poll(2). */
+static void expect_message(const char *when)
+{
+	struct pollfd p = { .fd = channel->fd, .events = POLLIN };
+
+	must(poll(&p, 1, 0) == 0, "an event too many");
+	send_one();
+	if (poll(&p, 1, 1000) != 1)
+		die("%s: not heard of a message", when);
+	must(wait_event() == 0, "ibv_get_cq_event");
+	take_message();
+}
+
+static void on_signal(int number)
+{
+	(void)number;
+}
+
+static void wait_and_be_woken(void)
+{
+	struct sigaction a = { .sa_handler = on_signal };
+	pthread_t t = start_waiter(1);
+
+	send_one();
+	must(end_of(t) == 0, "the waiter");
+	expect_message("woken");
+	sigaction(SIGUSR1, &a, NULL);
+	t = start_waiter(1);
+	pthread_kill(t, SIGUSR1);
+	must(end_of(t) == EINTR, "EINTR");
+	expect_message("interrupted");
+	t = start_waiter(1);
+	pthread_cancel(t);
+	must(end_of(t) == (intptr_t)PTHREAD_CANCELED, "cancellation");
+	expect_message("cancelled");
+	t = start_waiter(ROUNDS);
+	for (unsigned i = 0, before = heard; i < ROUNDS; i++) {
+		send_one();
+		while (heard - before <= i)
+			sched_yield();
+	}
+	must(end_of(t) == 0, "many rounds");
+	expect_message("many rounds");
+}
+
+/* A null region among the pieces of a SEND too long to go along. */
+static void send_nothing(void)
+{
+	const uint32_t third = BYTES / 3;
+	struct ibv_sge list[] = {
+		{ (uintptr_t)memory[0], third, mr->lkey },
+		{ 0, third, nothing->lkey },
+		{ (uintptr_t)memory[0], third, mr->lkey },
+	};
+
+	memset(memory[0], 0x55, BYTES);
+	memset(memory[1], 0xaa, BYTES);
+	send_list(list, 3);
+	must(wait_event() == 0, "ibv_get_cq_event");
+	take_message();
+	for (uint32_t i = 0; i < 3 * third; i++)
+		must(memory[1][i] == (i / third == 1 ? 0 : 0x55), "the bytes");
+}
+
+static void set_up(void)
+{
+	struct rc_address a, b;
+
+	rc_open(&device, &options);
+	channel = ibv_create_comp_channel(device.context);
+	must(channel, "ibv_create_comp_channel");
+	send_cq = ibv_create_cq(device.context, 16, NULL, NULL, 0);
+	recv_cq = ibv_create_cq(device.context, 16, NULL, channel, 0);
+	must(send_cq && recv_cq, "ibv_create_cq");
+	from = rc_qp(&device, send_cq, 8, 3, 0);
+	to = rc_qp(&device, recv_cq, 8, 3, 0);
+	mr = ibv_reg_mr(device.pd, memory, sizeof(memory), RC_ALL_ACCESS);
+	nothing = ibv_alloc_null_mr(device.pd);
+	must(mr && nothing, "regions");
+	a = rc_address(&device, from, 7);
+	b = rc_address(&device, to, 8);
+	rc_connect(&device, from, &options, 7, &b);
+	rc_connect(&device, to, &options, 8, &a);
+	for (unsigned i = 0; i < 4; i++)
+		post_receive();
+	arm();
+}
+
+int main(int argc, char **argv)
+{
+	rc_read_options(&options, argc, argv);
+	set_up();
+	wait_and_be_woken();
+	send_nothing();
+	must(!ibv_destroy_qp(from) && !ibv_destroy_qp(to), "ibv_destroy_qp");
+	must(!ibv_destroy_cq(send_cq) && !ibv_destroy_cq(recv_cq),
+	     "ibv_destroy_cq");
+	must(!ibv_destroy_comp_channel(channel), "ibv_destroy_comp_channel");
+	must(!ibv_dereg_mr(nothing) && !ibv_dereg_mr(mr), "ibv_dereg_mr");
+	rc_close(&device);
+	puts("all heard of");
+	return 0;
+}
