@@ -18,8 +18,6 @@
 #define TURN_REQUESTS 64 /* of one peer, before others have theirs */
 #define MOST_ANSWERED 32 /* by one answer */
 #define MOST_TURNS    64 /* of who waits for something else */
-#define LINGERS_FOR   (10 * VB_USEC) /* after the last that came */
-#define LOOKS	      200
 #define DECIDE_EVERY  (50 * VB_USEC) /* while being introduced */
 #define DECIDE_WITHIN (250 * VB_MSEC)
 
@@ -412,20 +410,6 @@ static bool serve_all(struct vb_near *n, vb_time now)
 	return found;
 }
 
-/*
- * Who polls in the midst of a conversation would be here again at once. All
- * that lies between two looks, in the program and here, is most of what a small
- * message takes: so some more looks for one.
- */
-static bool linger(struct vb_near *n, vb_time now)
-{
-	for (unsigned looks = 0; looks < LOOKS; looks += n->active_count + 1)
-		for (unsigned i = 0; i < n->active_count; i++)
-			if (has_something(n->active[i]))
-				return serve_all(n, now);
-	return false;
-}
-
 bool vb_near_poll(struct vb_near *n, vb_time now)
 {
 	bool found = vb_near_flush(n, now);
@@ -434,10 +418,6 @@ bool vb_near_poll(struct vb_near *n, vb_time now)
 	if (!vb_mutex_trylock(&n->rx))
 		return found;
 	found |= serve_all(n, now);
-	if (found)
-		n->found_at = now;
-	else if (now - n->found_at < LINGERS_FOR)
-		found = linger(n, now);
 	vb_mutex_unlock(&n->rx);
 	return found;
 }

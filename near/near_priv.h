@@ -107,7 +107,6 @@ struct vb_near {
 	/* rx */
 	struct vb_peer *active[VB_SLOTS];
 	unsigned active_count;
-	vb_time found_at;
 	bool unhurried; /* who serves will return to his program at once */
 
 	/* Who is to be rung soon, or has been since; a reference. */
