@@ -137,15 +137,23 @@ void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
 		vb_drive(qp);
 }
 
+static void step_or_gather(struct vb_engine *e, struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
+{
+	if (!qp->adapter->transport->can_wait(qp))
+		vb_drive_step(e, qp, vb_now());
+	else /* a hint, ordered by nothing */
+		atomic_store_explicit(&e->gathers, qp, memory_order_relaxed);
+}
+
 static void drive_while_kicked(struct vb_engine *e, struct vb_qp *qp)
 {
 	while (atomic_load(&qp->kick)) {
 		if (!vb_mutex_trylock(&qp->drive))
 			return;
 		atomic_store(&qp->kick, 0);
-		if (e && atomic_load(&qp->qpn) &&
-		    !qp->adapter->transport->can_wait(qp))
-			vb_drive_step(e, qp, vb_now());
+		if (e && atomic_load(&qp->qpn))
+			step_or_gather(e, qp);
 		vb_mutex_unlock(&qp->drive);
 	}
 }
@@ -180,6 +188,24 @@ void vb_drive_owing(struct vb_engine *e, vb_time now)
 	/* Type-stable, as above. */
 	if (atomic_load(&qp->qpn))
 		repay(e, qp, now);
+	vb_drive_release(e, qp);
+}
+
+void vb_drive_gathered(struct vb_engine *e, vb_time now)
+{
+	struct vb_qp *fresh =
+		atomic_load_explicit(&e->gathers, memory_order_relaxed);
+	struct vb_qp *qp = e->gathered;
+
+	e->gathered = fresh;
+	if (fresh) {
+		atomic_store_explicit(&e->gathers, NULL, memory_order_relaxed);
+		return;
+	}
+	if (!qp || !vb_mutex_trylock(&qp->drive))
+		return;
+	if (atomic_load(&qp->qpn)) /* type-stable, as above */
+		vb_drive_step(e, qp, now);
 	vb_drive_release(e, qp);
 }
 

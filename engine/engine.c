@@ -453,6 +453,8 @@ static bool drain_for_program(struct vb_engine *e)
 	found = drain_link(e, now) || near;
 	if (found)
 		now = vb_now();
+	else
+		vb_drive_gathered(e, now);
 	note_spinning(e, found, from, now);
 	yield = has_spun_long(e, found, now);
 	vb_mutex_unlock(&e->rx);

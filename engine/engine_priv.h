@@ -79,6 +79,10 @@ struct vb_engine {
 	struct vb_qp *owing;
 	vb_time owing_at; /* rx */
 	bool polled;	  /* rx: it is a program that drains */
+	/* The queue pair whose messages a post has left to gather; and, rx,
+	 * the one that an empty poll has seen since. */
+	struct vb_qp *_Atomic gathers;
+	struct vb_qp *gathered;
 	/* The thread will look within a millisecond. To set, it is the thread;
 	 * to clear, it holds rx. */
 	_Atomic bool attentive;
@@ -127,6 +131,9 @@ void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
 	VB_RELEASE(qp->drive);
 /* The program has not replied to what it saw: see to the ACK. */
 void vb_drive_owing(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
+/* A poll found nothing: what gathers on a queue pair leaves with the second
+ * in a row, as the program waits. */
+void vb_drive_gathered(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 /* Step every queue pair whose deadline has come. */
 void vb_drive_due(struct vb_engine *e, vb_time now);
 

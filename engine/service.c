@@ -39,6 +39,10 @@
 #define DRAIN_BATCHES  16
 #define REFRESH_EVERY  (2 * VB_SEC)    /* of addresses, where nobody tells */
 #define SLICE	       (100 * VB_USEC) /* the least that Linux takes */
+#define LINGER	       (30 * VB_USEC)
+#define LINGER_TURN    (200 * VB_USEC)
+#define ALONE	       (3 * VB_USEC) /* a yield to nobody takes less */
+#define EAGER_MOST     8
 #define REFRESH_AFTER  (50 * VB_MSEC)
 
 enum {
@@ -59,7 +63,7 @@ struct service {
 	struct pollfd fds[FD_COUNT];
 	vb_time rest; /* away from the socket for this long; 0: watching */
 	vb_time rest_until; /* when @rest */
-	unsigned idle_wakes, rest_after, trust;
+	unsigned idle_wakes, rest_after, trust, eager;
 	vb_time rejoin_at;
 	vb_time near_rest;  /* how long peers' lanes were left to a program */
 	vb_time refresh_at; /* without a watch, or a while after it told */
@@ -146,6 +150,39 @@ static void was_not_needed(struct service *s, bool still_there, vb_time now)
 		rest(s, NAP, now);
 }
 
+/*
+ * Going to sleep and waking up takes longer than what a peer that waits for
+ * our answer needs for its next request. So, where packets came that close
+ * behind each other lately, look again for a while: as long as nobody else
+ * wants this processor, and no program polls. False: in vain.
+ */
+static bool linger(struct service *s)
+{
+	vb_time start = vb_now(), since = start, now = start, then;
+
+	do {
+		enum drained got;
+
+		then = now;
+		sched_yield();
+		now = vb_now();
+		if (now - then > ALONE)
+			break;
+		got = drain_link(s->e);
+		if (got == DRAINED_BUSY || program_polls(s->e, now))
+			return true;
+		if (got == DRAINED_SOME)
+			since = now = vb_now();
+	} while (now - since < LINGER && now - start < LINGER_TURN);
+	return since != start;
+}
+
+static void linger_if_busy(struct service *s)
+{
+	if (s->eager && !linger(s))
+		s->eager--;
+}
+
 /* The socket was readable. */
 static void on_link(struct service *s, vb_time now)
 {
@@ -156,6 +193,7 @@ static void on_link(struct service *s, vb_time now)
 	switch (drain_link(s->e)) {
 	case DRAINED_SOME:
 		s->idle_wakes = 0;
+		linger_if_busy(s);
 		break;
 	case DRAINED_NOTHING:
 		trust(s);
@@ -354,6 +392,13 @@ static void serve(struct service *s, vb_time now)
 		on_broker(s);
 }
 
+/* Packets that come so soon had better be waited for. */
+static void slept_since(struct service *s, vb_time then, int ready)
+{
+	if (ready > 0 && s->fds[FD_LINK].revents && vb_now() - then < LINGER)
+		s->eager = VB_MIN(s->eager + 1, EAGER_MOST);
+}
+
 static void loop(struct service *s)
 {
 	struct vb_engine *e = s->e;
@@ -368,6 +413,7 @@ static void loop(struct service *s)
 		if (s->fds[FD_FAR].fd < 0 && atomic_load(&e->far))
 			s->fds[FD_FAR].fd = vb_far_fd(atomic_load(&e->far));
 		ready = sleep_until(s, until, now);
+		slept_since(s, now, ready);
 		now = vb_now();
 		if (e->near && !atomic_load(&e->spinning) &&
 		    !vb_wait_attends(e))

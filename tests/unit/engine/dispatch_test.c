@@ -161,6 +161,27 @@ static void dispatch__an_ack_waits_once(void **state)
 	rig_down(r);
 }
 
+static void
+dispatch__what_gathers_leaves_with_the_second_empty_poll(void **state)
+{
+	struct rig *r = rig_up(*state, QPS_RTS);
+	struct vb_engine *e = &r->e;
+
+	vb_mutex_lock(&e->rx);
+	atomic_store(&e->gathers, r->qp);
+	vb_drive_gathered(e, 0);
+	assert_int_equal(heard.steps, 0);
+	atomic_store(&e->gathers, r->qp); /* it has posted in between */
+	vb_drive_gathered(e, 0);
+	assert_int_equal(heard.steps, 0);
+	vb_drive_gathered(e, 0);
+	assert_int_equal(heard.steps, 1);
+	vb_drive_gathered(e, 0);
+	assert_int_equal(heard.steps, 1);
+	vb_mutex_unlock(&e->rx);
+	rig_down(r);
+}
+
 static void dispatch__state_decides(void **state)
 {
 	static const struct {
@@ -382,6 +403,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(dispatch__a_run_is_one_step),
 		TEST(dispatch__an_ack_waits_once),
+		TEST(dispatch__what_gathers_leaves_with_the_second_empty_poll),
 		TEST(dispatch__state_decides),
 		TEST(dispatch__strangers),
 		TEST(dispatch__class_by_type),
