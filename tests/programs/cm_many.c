@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Many connections through librdmacm, from one program to one, or an end that
+ * kills itself at a given moment:
+ *
+ *	cm_many -s ADDRESS [-n COUNT] [-k MOMENT]	accepts, waits for ends
+ *	cm_many -c ADDRESS [-n COUNT] [-w WINDOW] [-k MOMENT]
+ *
+ * The client connects all, WINDOW at a time, then ends all. MOMENT: request,
+ * accept, connect, established or disconnect. Says how each connection ended;
+ * 0: all were established and ended by a DISCONNECTED.
+ */
+#include <netdb.h>
+#include <rdma/rdma_cma.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PORT "7471"
+
+static struct rdma_event_channel *channel;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct sockaddr_storage address;
+static unsigned count = 1, window = 64;
+static unsigned begun, up, down, lost;
+static const char *moment = "";
+static int serves;
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(2);
+}
+
+static void at(const char *now)
+{
+	if (strcmp(moment, now) == 0)
+		raise(SIGKILL);
+}
+
+static void equip(struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC,
+					 .cap = { 1, 1, 1, 1, 0 } };
+
+	if (!pd) {
+		pd = ibv_alloc_pd(id->verbs);
+		cq = ibv_create_cq(id->verbs, 16, NULL, NULL, 0);
+	}
+	attr.send_cq = attr.recv_cq = cq;
+	if (!pd || !cq || rdma_create_qp(id, pd, &attr))
+		die("a queue pair");
+}
+
+static void begin(void)
+{
+	struct rdma_cm_id *id;
+
+	if (rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) ||
+	    rdma_resolve_addr(id, NULL, (struct sockaddr *)&address, 2000))
+		die("an id");
+	begun++;
+}
+
+static void finish(struct rdma_cm_id *id)
+{
+	rdma_destroy_qp(id);
+	if (rdma_destroy_id(id))
+		die("rdma_destroy_id");
+}
+
+static void on_request(struct rdma_cm_id *id)
+{
+	struct rdma_conn_param p = { .retry_count = 7, .rnr_retry_count = 7 };
+
+	at("request");
+	equip(id);
+	if (rdma_accept(id, &p))
+		die("rdma_accept");
+	at("accept");
+}
+
+static void on_route(struct rdma_cm_id *id)
+{
+	struct rdma_conn_param p = { .retry_count = 7, .rnr_retry_count = 7 };
+
+	equip(id);
+	if (rdma_connect(id, &p))
+		die("rdma_connect");
+	at("connect");
+}
+
+static struct rdma_cm_id **ids;
+
+static void on_up(struct rdma_cm_id *id)
+{
+	at("established");
+	if (serves) {
+		up++;
+		return;
+	}
+	ids[up++] = id;
+	if (begun < count)
+		begin();
+	for (unsigned i = 0; up == count && i < count; i++)
+		if (rdma_disconnect(ids[i]))
+			die("rdma_disconnect");
+	if (up == count)
+		at("disconnect");
+}
+
+/* True: @id is no more needed. */
+static int on_event(const struct rdma_cm_event *e)
+{
+	switch (e->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		if (rdma_resolve_route(e->id, 2000))
+			die("rdma_resolve_route");
+		return 0;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		on_route(e->id);
+		return 0;
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+		on_request(e->id);
+		return 0;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		on_up(e->id);
+		return 0;
+	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+		return 0;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		if (serves)
+			rdma_disconnect(e->id);
+		down++;
+		return 1;
+	default:
+		printf("%s, %d\n", rdma_event_str(e->event), e->status);
+		lost++;
+		return 1;
+	}
+}
+
+static void run(void)
+{
+	while (down + lost < count) {
+		struct rdma_cm_event *e;
+		struct rdma_cm_id *id;
+		int over;
+
+		if (rdma_get_cm_event(channel, &e))
+			die("rdma_get_cm_event");
+		id = e->id;
+		over = on_event(e);
+		rdma_ack_cm_event(e);
+		if (over)
+			finish(id);
+	}
+}
+
+static void listen_there(void)
+{
+	struct rdma_cm_id *id;
+
+	if (rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) ||
+	    rdma_bind_addr(id, (struct sockaddr *)&address) ||
+	    rdma_listen(id, 0))
+		die("rdma_listen");
+	puts("listening");
+	fflush(stdout);
+}
+
+static void parse(int argc, char **argv)
+{
+	struct addrinfo *found;
+	const char *host = NULL;
+	int c;
+
+	while ((c = getopt(argc, argv, "s:c:n:w:k:")) != -1) {
+		if (c == 's' || c == 'c') {
+			serves = c == 's';
+			host = optarg;
+		} else if (c == 'n') {
+			count = (unsigned)atoi(optarg);
+		} else if (c == 'w') {
+			window = (unsigned)atoi(optarg);
+		} else if (c == 'k') {
+			moment = optarg;
+		} else {
+			exit(2);
+		}
+	}
+	if (!host || count == 0 || getaddrinfo(host, PORT, NULL, &found))
+		exit(2);
+	memcpy(&address, found->ai_addr, found->ai_addrlen);
+	freeaddrinfo(found);
+}
+
+int main(int argc, char **argv)
+{
+	parse(argc, argv);
+	ids = calloc(count, sizeof(struct rdma_cm_id *));
+	channel = rdma_create_event_channel();
+	if (!channel || !ids)
+		die("rdma_create_event_channel");
+	if (serves)
+		listen_there();
+	else
+		while (begun < count && begun < window)
+			begin();
+	run();
+	printf("%u established, %u ended, %u lost\n", up, down, lost);
+	return !(up == count && down == count && lost == 0);
+}
