@@ -53,7 +53,7 @@ static void fill_rtr(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 		IBV_QP_MIN_RNR_TIMER;
 	a->path_mtu = id->way.mtu ? (enum ibv_mtu)id->way.mtu : IBV_MTU_1024;
 	a->dest_qp_num = id->peer.qpn;
-	a->rq_psn = id->peer.psn;
+	a->rq_psn = id->psn; /* "at which the remote shall begin" (IBA 12.7) */
 	a->max_dest_rd_atomic = id->responder_resources;
 	rcm_fill_ah(id, &a->ah_attr, &id->way.dst);
 }
@@ -62,7 +62,7 @@ static void fill_rts(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 {
 	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
 		IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
-	a->sq_psn = id->psn;
+	a->sq_psn = id->peer.psn;
 	a->timeout = id->way.ack_timeout;
 	a->retry_cnt = id->way.retry_count;
 	a->rnr_retry = id->peer.rnr_retry;

@@ -57,7 +57,7 @@ struct rcm_id {
 	uint8_t gid_index;
 	struct ibv_ece ece; /* ours */
 	uint8_t responder_resources, initiator_depth;
-	uint32_t psn;	       /* ours */
+	uint32_t psn;	       /* the first that we expect */
 	struct vb_ipc_cm way;  /* addresses, as the broker is told */
 	struct vb_ipc_cm peer; /* what a REQ or REP said */
 	bool made_qp_cqs, made_srq_cq;

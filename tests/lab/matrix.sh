@@ -34,11 +34,14 @@ done
 . "$here/windows.sh" || exit
 # shellcheck source=tests/lab/errors.sh
 . "$here/errors.sh" || exit
+# shellcheck source=tests/lab/cm.sh
+. "$here/cm.sh" || exit
 
 lab_begin "$0" "${arguments[@]}"
 programs_matrix
 data_matrix
 loss_matrix
 windows_matrix
+cm_matrix
 errors_matrix
 summary

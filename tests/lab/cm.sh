@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The connection manager against the kernel's rdma_cm; sourced by matrix.sh.
+# shellcheck shell=bash disable=SC2154 # set there
+
+# Nothing tells from outside that somebody listens; in the guest it takes an
+# interpreted processor to start a program.
+cm_ready() {
+	sleep 2
+	kill -0 "$1" 2>/dev/null
+}
+cm_serve() {
+	run_at "$at" "${server[@]}"
+}
+
+# cm_pair SERVER_SIDE SERVER... -- CLIENT...
+cm_pair() {
+	# shellcheck disable=SC2034 # for lab_call
+	local at=$1 server client
+
+	shift
+	ends "$@"
+	play cm_serve cm_ready lab_call
+}
+
+cm_matrix() {
+	local at ip
+
+	for at in guest host; do
+		ip=$(address_of $at)
+		lab_case "lab rping [server $at]" cm_pair $at \
+			rping -s -a "$ip" -C 5 -- rping -c -a "$ip" -C 5 -V
+		lab_case "lab ucmatose [server $at]" cm_pair $at \
+			ucmatose -c 5 -- ucmatose -s "$ip" -c 5
+		lab_case "lab rdma_client [server $at]" cm_pair $at \
+			rdma_server -- rdma_client -s "$ip"
+		lab_case "lab udaddy [server $at]" cm_pair $at \
+			udaddy -c 2 -- udaddy -s "$ip" -c 2
+	done
+	# The other way round the kernel refuses perftest's second request: its
+	# server does not listen again yet, and we are faster than hardware.
+	lab_case "lab ib_send_bw -R [server host]" cm_pair host \
+		ib_send_bw -R -F -n 20 -- ib_send_bw -R -F -n 20 "$HOST_A"
+}
