@@ -192,6 +192,7 @@ layer datagrams "datagrams, address handles, groups" program datagrams
 layer raw "whole Ethernet frames, and what steers them" program raw
 layer cm "programs that find each other through librdmacm" program cm
 layer misuse "wrong use ends in the error it should" program misuse
+layer conformance "the tables of moves and faults, row by row" program conformance
 layer passive "targets that never call verbs" program passive
 layer refused "what cannot work says why" program refused
 layer many "many programs at a time, and kill -9" program many

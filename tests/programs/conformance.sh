@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The specification's tables of moves and of faults, row by row, over packets
+# and without: tests/programs/conformance.sh
+here=$(dirname "$(readlink -f "$0")")
+# shellcheck source=tests/programs/lib.sh
+. "$here/lib.sh"
+tests_begin "$0" "$@"
+
+# conformance WHERE OPTIONS...: its lines become ours.
+conformance() {
+	local where=$1 verdict rest status=0
+
+	shift
+	on a timeout -k 5 60 "$verbena" run -- "$programs/conformance_test" \
+		"$@" </dev/null >"$work/out" 2>"$work/err" || status=$?
+	while read -r verdict rest; do
+		case $verdict in
+		ok) ok "$rest [$where]" ;;
+		not) not_ok "${rest#ok } [$where]" ;;
+		skip) skip "${rest%% \#*} [$where]" "${rest#*\# }" ;;
+		'#') echo "    | $rest" ;;
+		esac
+	done <"$work/out"
+	[ $status -eq 0 ] && [ -s "$work/out" ] ||
+		not_ok "conformance ends by itself ($status) [$where]" \
+			"$work/err"
+}
+
+if [ "$hosts" = yes ]; then
+	need_hosts 9000
+	VERBENA_NEAR=off conformance "veth IPv6, packets" -d roce_veth0 -6
+	conformance "veth IPv4, no packets" -d roce_veth0 -4
+else
+	HOSTS_PID_a=here
+fi
+VERBENA_NEAR=off conformance "loopback IPv4, packets" -d roce_lo -4
+summary

@@ -1,0 +1,763 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Two tables of the InfiniBand specification, row by row, over the public
+ * calls: which moves of a queue pair's state take which attributes (IBA
+ * 11.2.5.2, ibv_modify_qp(3)), and what follows from each fault (IBA 9.9.2,
+ * 9.9.3, 11.6.2). Both are written down here from the specification, and not
+ * from the library. Two queue pairs of one process, fresh ones for each row.
+ *
+ *	conformance_test [-d DEVICE] [-4|-6]
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "rc.h"
+
+#define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
+#define BYTES	  16384
+#define QKEY	  0x11111111
+#define GRH	  40
+#define WAIT	  10.0
+#define QUIET	  0.02 /* seconds in which what must not come would have */
+#define NO_STATUS (-1)
+#define NO_EVENT  (-1)
+#define STATES	  7
+#define ANY_MTU	  IBV_MTU_1024
+#define ALL_MASKS 22 /* IBV_QP_STATE to IBV_QP_DEST_QPN, without gaps */
+
+static struct rc_options options = RC_OPTIONS;
+static struct rc_device device;
+static struct ibv_cq *cq_a, *cq_b;
+static struct ibv_ah *ah;
+static uint8_t *memory;
+static struct ibv_mr *mr, *read_only, *gone;
+static struct ibv_xrcd *xrcd;
+
+static const char *const state_names[STATES] = { "RESET", "INIT", "RTR", "RTS",
+						 "SQD",	  "SQE",  "ERR" };
+
+/*
+ * Moves.
+ */
+
+#define ACCESS	IBV_QP_ACCESS_FLAGS
+#define PKEY	IBV_QP_PKEY_INDEX
+#define CUR	IBV_QP_CUR_STATE
+#define RNR_TMR IBV_QP_MIN_RNR_TIMER
+#define MIG	IBV_QP_PATH_MIG_STATE
+#define CONNECT (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
+#define ANSWER	(IBV_QP_MAX_DEST_RD_ATOMIC | RNR_TMR)
+#define RETRIES (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY)
+#define ASK	(RETRIES | IBV_QP_MAX_QP_RD_ATOMIC)
+
+enum { RC = 1, UC = 2, UD = 4, INI = 8, TGT = 16 };
+
+// clang-format off
+static const struct type {
+	unsigned bit;
+	enum ibv_qp_type type;
+	const char *name;
+} types[] = {
+	{ RC,  IBV_QPT_RC,	 "RC" },
+	{ UC,  IBV_QPT_UC,	 "UC" },
+	{ UD,  IBV_QPT_UD,	 "UD" },
+	{ INI, IBV_QPT_XRC_SEND, "XRC_SEND" },
+	{ TGT, IBV_QPT_XRC_RECV, "XRC_RECV" },
+};
+
+#define TO_INIT	(PKEY | IBV_QP_PORT)
+static const struct move {
+	unsigned types;
+	enum ibv_qp_state from, to;
+	int need, may; /* besides IBV_QP_STATE */
+} moves[] = {
+	/* types	from		to		need */
+	{ RC | UC | INI | TGT, IBV_QPS_RESET, IBV_QPS_INIT, TO_INIT | ACCESS, 0 },
+	{ UD,		IBV_QPS_RESET, IBV_QPS_INIT, TO_INIT | IBV_QP_QKEY, 0 },
+	{ RC | UC | INI | TGT, IBV_QPS_INIT, IBV_QPS_INIT, 0, TO_INIT | ACCESS },
+	{ UD,		IBV_QPS_INIT, IBV_QPS_INIT, 0, TO_INIT | IBV_QP_QKEY },
+	{ RC | TGT,	IBV_QPS_INIT, IBV_QPS_RTR, CONNECT | ANSWER,
+							PKEY | ACCESS },
+	{ UC | INI,	IBV_QPS_INIT, IBV_QPS_RTR, CONNECT, PKEY | ACCESS },
+	{ UD,		IBV_QPS_INIT, IBV_QPS_RTR, 0, PKEY | IBV_QP_QKEY },
+	{ RC,		IBV_QPS_RTR, IBV_QPS_RTS, ASK | IBV_QP_SQ_PSN,
+							CUR | ACCESS | RNR_TMR | MIG },
+	{ INI,		IBV_QPS_RTR, IBV_QPS_RTS, ASK | IBV_QP_SQ_PSN,
+							CUR | ACCESS | MIG },
+	{ TGT,		IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_TIMEOUT | IBV_QP_SQ_PSN,
+							CUR | ACCESS | RNR_TMR | MIG },
+	{ UC,		IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, CUR | ACCESS | MIG },
+	{ UD,		IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, CUR | IBV_QP_QKEY },
+	{ RC | TGT,	IBV_QPS_RTS, IBV_QPS_RTS, 0, CUR | ACCESS | RNR_TMR | MIG },
+	{ UC | INI,	IBV_QPS_RTS, IBV_QPS_RTS, 0, CUR | ACCESS | MIG },
+	{ UD,		IBV_QPS_RTS, IBV_QPS_RTS, 0, CUR | IBV_QP_QKEY },
+	{ RC | UC | UD | INI | TGT, IBV_QPS_RTS, IBV_QPS_SQD, 0,
+							IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	{ RC | TGT,	IBV_QPS_SQD, IBV_QPS_RTS, 0, CUR | ACCESS | RNR_TMR | MIG },
+	{ UC | INI,	IBV_QPS_SQD, IBV_QPS_RTS, 0, CUR | ACCESS | MIG },
+	{ UD,		IBV_QPS_SQD, IBV_QPS_RTS, 0, CUR | IBV_QP_QKEY },
+	/* Table 96's last rows; what is optional there is left to adapters,
+	 * and only what all of them take is asked for. */
+	{ RC | UC | INI | TGT, IBV_QPS_SQD, IBV_QPS_SQD, 0,
+							PKEY | IBV_QP_AV | ACCESS | MIG },
+	{ UD,		IBV_QPS_SQD, IBV_QPS_SQD, 0, PKEY | IBV_QP_QKEY },
+	{ UC,		IBV_QPS_SQE, IBV_QPS_RTS, 0, CUR | ACCESS },
+	{ UD,		IBV_QPS_SQE, IBV_QPS_RTS, 0, CUR | IBV_QP_QKEY },
+};
+
+/* In SQD a connection may change what only it knows the meaning of. */
+static const struct {
+	unsigned types;
+	int mask;
+} in_sqd[] = {
+	{ RC | INI,	  RETRIES | IBV_QP_MAX_QP_RD_ATOMIC },
+	{ RC | TGT,	  ANSWER },
+	{ TGT,		  IBV_QP_TIMEOUT },
+	{ RC | INI | TGT, IBV_QP_PORT | CUR },
+};
+// clang-format on
+
+static int judged, failed;
+
+static void verdict(bool good, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void verdict(bool good, const char *format, ...)
+{
+	va_list args;
+
+	judged++;
+	if (good)
+		return;
+	failed++;
+	printf("# ");
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	printf("\n");
+}
+
+/* What was judged since the last line is one case. */
+static void line(const char *what, const char *type)
+{
+	printf("%sok %s %s (%d checks)\n", failed ? "not " : "", what, type,
+	       judged);
+	fflush(stdout);
+	judged = failed = 0;
+}
+
+static struct ibv_qp *make_qp(enum ibv_qp_type type, struct ibv_cq *cq)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = type,
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = { 16, 16, 2, 2, 0 },
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = device.pd,
+	};
+
+	if (type == IBV_QPT_XRC_RECV) {
+		init = (struct ibv_qp_init_attr_ex){
+			.qp_type = type,
+			.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+			.xrcd = xrcd,
+		};
+	} else if (type == IBV_QPT_XRC_SEND) {
+		init.recv_cq = NULL;
+		init.cap.max_recv_wr = init.cap.max_recv_sge = 0;
+	}
+	return ibv_create_qp_ex(device.context, &init);
+}
+
+static struct ibv_ah_attr way(void)
+{
+	return (struct ibv_ah_attr){ .is_global = 1,
+				     .port_num = 1,
+				     .grh = { .dgid = device.gid,
+					      .sgid_index = device.gid_index,
+					      .hop_limit = 64 } };
+}
+
+/* Values that are good for every attribute. */
+static struct ibv_qp_attr good_values(const struct ibv_qp *peer)
+{
+	return (struct ibv_qp_attr){
+		.port_num = 1,
+		.qp_access_flags = RC_ALL_ACCESS,
+		.qkey = QKEY,
+		.ah_attr = way(),
+		.path_mtu = ANY_MTU,
+		.dest_qp_num = peer->qp_num,
+		.max_rd_atomic = 4,
+		.max_dest_rd_atomic = 4,
+		.min_rnr_timer = 1, /* 0.01 ms */
+		.timeout = 10,	    /* 4 ms */
+		.retry_cnt = 2,
+		.rnr_retry = 2,
+	};
+}
+
+static const struct move *find_move(const struct type *t, int from, int to)
+{
+	for (size_t i = 0; i < COUNT(moves); i++)
+		if (moves[i].types & t->bit && (int)moves[i].from == from &&
+		    (int)moves[i].to == to)
+			return &moves[i];
+	return NULL;
+}
+
+static bool is_always_legal(int to)
+{
+	return to == IBV_QPS_RESET || to == IBV_QPS_ERR;
+}
+
+static int what_it_may(const struct type *t, const struct move *m)
+{
+	int may = m->may;
+
+	for (size_t i = 0; i < COUNT(in_sqd); i++)
+		if (m->from == IBV_QPS_SQD && m->to == IBV_QPS_SQD &&
+		    in_sqd[i].types & t->bit)
+			may |= in_sqd[i].mask;
+	return may;
+}
+
+static int try_move(struct ibv_qp *qp, int from, int to, int mask)
+{
+	struct ibv_qp_attr attr = good_values(qp);
+
+	attr.qp_state = (enum ibv_qp_state)to;
+	attr.cur_qp_state = (enum ibv_qp_state)from;
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | mask);
+}
+
+static int state_of(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	must(!ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), "ibv_query_qp");
+	return attr.qp_state;
+}
+
+static int post_one(struct ibv_qp *qp, uint32_t lkey)
+{
+	struct ibv_sge sge = { (uintptr_t)memory, 8, lkey };
+	struct ibv_send_wr *bad, wr = { .sg_list = &sge,
+					.num_sge = 1,
+					.opcode = IBV_WR_SEND,
+					.send_flags = IBV_SEND_SIGNALED };
+
+	if (qp->qp_type == IBV_QPT_UD) {
+		wr.wr.ud.ah = ah;
+		wr.wr.ud.remote_qpn = qp->qp_num;
+		wr.wr.ud.remote_qkey = QKEY;
+	}
+	return ibv_post_send(qp, &wr, &bad);
+}
+
+/* A work request at fault stops the sends of UC and UD. */
+static void put_in_sqe(struct ibv_qp *qp)
+{
+	struct ibv_wc wc;
+
+	must(!post_one(qp, 0), "post_send");
+	must(rc_wait(cq_a, WAIT, &wc), "a completion");
+}
+
+static void bring_to(struct ibv_qp *qp, const struct type *t, int state)
+{
+	static const int path[] = { IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR,
+				    IBV_QPS_RTS };
+	int last = state < IBV_QPS_RTS ? state : IBV_QPS_RTS;
+
+	must(!try_move(qp, 0, IBV_QPS_RESET, 0), "to RESET");
+	for (int i = 1; i <= last; i++)
+		must(!try_move(qp, path[i - 1], path[i],
+			       find_move(t, path[i - 1], path[i])->need),
+		     "on the way to a state");
+	if (state == IBV_QPS_SQE)
+		put_in_sqe(qp);
+	else if (state > IBV_QPS_RTS)
+		must(!try_move(qp, IBV_QPS_RTS, state, 0), "from RTS");
+}
+
+/* One try from @from; afterwards @qp is where it should be. */
+static void judge(struct ibv_qp *qp, const struct type *t, int from, int to,
+		  int mask, int want)
+{
+	int got, now;
+
+	bring_to(qp, t, from);
+	got = try_move(qp, from, to, mask);
+	now = state_of(qp);
+	verdict(got == want && now == (want ? from : to),
+		"%s: %s to %s with 0x%x: %s, expected %s; then in %s", t->name,
+		state_names[from], state_names[to], mask, strerror(got),
+		strerror(want), state_names[now]);
+}
+
+/* Each attribute left away that it needs, and there that it may not have. */
+static void judge_masks(struct ibv_qp *qp, const struct type *t,
+			const struct move *m)
+{
+	/* Alternate paths and resizing are not announced by the device. */
+	int unsure = IBV_QP_ALT_PATH | IBV_QP_CAP;
+	int may = what_it_may(t, m);
+
+	for (int i = 1; i < ALL_MASKS - 1; i++) {
+		int bit = 1 << i;
+
+		if (bit & unsure)
+			judge(qp, t, m->from, m->to, m->need | bit, EINVAL);
+		else if (m->need & bit)
+			judge(qp, t, m->from, m->to, m->need & ~bit, EINVAL);
+		else
+			judge(qp, t, m->from, m->to, m->need | bit,
+			      may & bit ? 0 : EINVAL);
+	}
+}
+
+static void judge_pair(struct ibv_qp *qp, const struct type *t, int from,
+		       int to)
+{
+	const struct move *m = find_move(t, from, to);
+
+	if (is_always_legal(to)) {
+		judge(qp, t, from, to, 0, 0);
+		return;
+	}
+	judge(qp, t, from, to, m ? m->need : 0, m ? 0 : EINVAL);
+	if (m)
+		judge_masks(qp, t, m);
+}
+
+/* IBA 10.8.3.1, 10.8.3.2: where work is taken. */
+static void judge_posts(struct ibv_qp *qp, const struct type *t, int state)
+{
+	struct ibv_sge sge = { (uintptr_t)memory, 64, mr->lkey };
+	struct ibv_recv_wr *bad, wr = { .sg_list = &sge, .num_sge = 1 };
+	bool sends = state >= IBV_QPS_RTS, takes = state != IBV_QPS_RESET;
+	struct ibv_wc wc;
+
+	if (t->bit & (INI | TGT)) /* no receives, and sends need an SRQ */
+		return;
+	bring_to(qp, t, state);
+	verdict((ibv_post_recv(qp, &wr, &bad) == 0) == takes,
+		"%s: ibv_post_recv in %s", t->name, state_names[state]);
+	if (state == IBV_QPS_RTS) /* to whom */
+		return;
+	verdict((post_one(qp, mr->lkey) == 0) == sends,
+		"%s: ibv_post_send in %s", t->name, state_names[state]);
+	must(!try_move(qp, 0, IBV_QPS_RESET, 0), "to RESET");
+	verdict(!rc_wait(cq_a, 0, &wc), "%s: RESET of %s keeps a completion",
+		t->name, state_names[state]);
+}
+
+static void judge_values(struct ibv_qp *qp, const struct type *t)
+{
+	struct ibv_qp_attr attr = good_values(qp);
+	int to_init = find_move(t, IBV_QPS_RESET, IBV_QPS_INIT)->need;
+
+	bring_to(qp, t, IBV_QPS_RESET);
+	attr.qp_state = IBV_QPS_INIT;
+	attr.port_num = 2;
+	verdict(ibv_modify_qp(qp, &attr, IBV_QP_STATE | to_init) == EINVAL,
+		"%s: port 2", t->name);
+	attr.port_num = 1;
+	attr.pkey_index = 1;
+	verdict(ibv_modify_qp(qp, &attr, IBV_QP_STATE | to_init) == EINVAL,
+		"%s: P_Key 1 of 1", t->name);
+	verdict(state_of(qp) == IBV_QPS_RESET, "%s: not in RESET", t->name);
+	attr.pkey_index = 0;
+	attr.qp_state = (enum ibv_qp_state)17;
+	verdict(ibv_modify_qp(qp, &attr, IBV_QP_STATE) == EINVAL,
+		"%s: a state that is none", t->name);
+}
+
+static void judge_moves(const struct type *t)
+{
+	struct ibv_qp *qp = make_qp(t->type, cq_a);
+
+	if (!qp) {
+		printf("skip moves of %s # ibv_create_qp_ex: %s\n", t->name,
+		       strerror(errno));
+		return;
+	}
+	for (int from = 0; from < STATES; from++) {
+		if (from == IBV_QPS_SQE && !(t->bit & (UC | UD)))
+			continue; /* they are never there */
+		for (int to = 0; to < STATES; to++)
+			judge_pair(qp, t, from, to);
+		judge_posts(qp, t, from);
+	}
+	judge_values(qp, t);
+	must(!ibv_destroy_qp(qp), "ibv_destroy_qp");
+	line("moves of", t->name);
+}
+
+/*
+ * Faults.
+ */
+
+enum wrong {
+	NOTHING,
+	RKEY,	     /* no such key */
+	RANGE,	     /* beyond the region */
+	RIGHT,	     /* the region does not allow it */
+	QP_RIGHT,    /* the queue pair does not */
+	ALIGNMENT,   /* of an atomic */
+	REMOTE_PAGE, /* the region is there, its page is not */
+	SHORT,	     /* the receive is too small */
+	RECV_KEY,    /* the receive's key is none */
+	NO_RECV,
+	LKEY,
+	LOCAL_RANGE,
+	LOCAL_RIGHT, /* data comes to a region that is read only */
+	LOCAL_PAGE,
+	PEER_IN_RESET,
+	INV_KEY, /* SEND with invalidate of what cannot be */
+	PSN_AHEAD,
+	MTU,	  /* more in a packet than the responder's path MTU */
+	NO_READS, /* the responder promised none */
+	WRONG_QKEY,
+	TOO_LONG, /* for a datagram */
+};
+
+enum op { WRITE, WRITE_IMM, READ, ATOMIC, SEND, SEND_INV };
+
+// clang-format off
+static const enum ibv_wr_opcode opcodes[] = {
+	IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
+	IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_SEND, IBV_WR_SEND_WITH_INV,
+};
+
+#define OK(s)	IBV_WC_SUCCESS, IBV_QPS_##s
+#define END(s)	IBV_WC_##s, IBV_QPS_ERR
+#define STOP(s)	IBV_WC_##s, IBV_QPS_SQE
+#define NONE	NO_STATUS
+#define EVENT(e) IBV_EVENT_QP_##e
+static const struct row {
+	unsigned type;
+	enum op op;
+	enum wrong wrong;
+	int a_status, a_state; /* of who asks */
+	int b_status, b_state; /* of its peer: its receive, if it ends */
+	int event;	       /* at the peer */
+	const char *name;
+} rows[] = {
+/* type op	  wrong		 requester		responder		  event */
+{ RC, WRITE,	 NOTHING,	 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "nothing" },
+{ RC, WRITE,	 RKEY,		 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "WRITE, no such rkey" },
+{ RC, READ,	 RKEY,		 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "READ, no such rkey" },
+{ RC, ATOMIC,	 RKEY,		 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "atomic, no such rkey" },
+{ RC, WRITE,	 RANGE,		 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "WRITE beyond the region" },
+{ RC, READ,	 RANGE,		 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "READ beyond the region" },
+{ RC, WRITE,	 RIGHT,		 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "WRITE to a read-only region" },
+{ RC, ATOMIC,	 RIGHT,		 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "atomic on a read-only region" },
+{ RC, WRITE,	 REMOTE_PAGE,	 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "WRITE to a page that is gone" },
+{ RC, READ,	 REMOTE_PAGE,	 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "READ of a page that is gone" },
+{ RC, WRITE,	 QP_RIGHT,	 END(REM_INV_REQ_ERR),	NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "WRITE, not for this queue pair" },
+{ RC, READ,	 QP_RIGHT,	 END(REM_INV_REQ_ERR),	NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "READ, not for this queue pair" },
+{ RC, ATOMIC,	 QP_RIGHT,	 END(REM_INV_REQ_ERR),	NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "atomic, not for this queue pair" },
+{ RC, ATOMIC,	 ALIGNMENT,	 END(REM_INV_REQ_ERR),	NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "atomic, not aligned" },
+{ RC, READ,	 NO_READS,	 END(REM_INV_REQ_ERR),	NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "READ, none were promised" },
+{ RC, SEND,	 MTU,		 END(REM_INV_REQ_ERR),	NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "SEND, packet beyond the path MTU" },
+{ RC, SEND,	 SHORT,		 END(REM_INV_REQ_ERR),	IBV_WC_LOC_LEN_ERR, IBV_QPS_ERR, NO_EVENT, "SEND longer than the receive" },
+{ RC, SEND,	 RECV_KEY,	 END(REM_OP_ERR),	IBV_WC_LOC_PROT_ERR, IBV_QPS_ERR, NO_EVENT, "SEND, receive without a key" },
+{ RC, SEND_INV,	 INV_KEY,	 END(RETRY_EXC_ERR),	IBV_WC_REM_INV_REQ_ERR, IBV_QPS_ERR, NO_EVENT, "SEND, invalidates nothing" },
+{ RC, SEND,	 NO_RECV,	 END(RNR_RETRY_EXC_ERR), NONE, IBV_QPS_RTS, NO_EVENT, "SEND, no receive" },
+{ RC, WRITE_IMM, NO_RECV,	 END(RNR_RETRY_EXC_ERR), NONE, IBV_QPS_RTS, NO_EVENT, "WRITE with immediate, no receive" },
+{ RC, SEND,	 PSN_AHEAD,	 END(RETRY_EXC_ERR),	NONE, IBV_QPS_RTS, NO_EVENT, "SEND, PSN ahead" },
+{ RC, SEND,	 PEER_IN_RESET,	 END(RETRY_EXC_ERR),	NONE, IBV_QPS_RESET, NO_EVENT, "SEND to one in RESET" },
+{ RC, SEND,	 LKEY,		 END(LOC_PROT_ERR),	NONE, IBV_QPS_RTS, NO_EVENT, "SEND, no such lkey" },
+{ RC, SEND,	 LOCAL_RANGE,	 END(LOC_PROT_ERR),	NONE, IBV_QPS_RTS, NO_EVENT, "SEND from beyond the region" },
+{ RC, SEND,	 LOCAL_PAGE,	 END(LOC_PROT_ERR),	NONE, IBV_QPS_RTS, NO_EVENT, "SEND of a page that is gone" },
+{ RC, READ,	 LOCAL_RIGHT,	 END(LOC_PROT_ERR),	NONE, IBV_QPS_RTS, NO_EVENT, "READ to a read-only region" },
+
+{ UC, WRITE,	 NOTHING,	 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "nothing" },
+{ UC, WRITE,	 RKEY,		 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "WRITE, no such rkey" },
+{ UC, WRITE,	 RANGE,		 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "WRITE beyond the region" },
+{ UC, WRITE,	 RIGHT,		 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "WRITE to a read-only region" },
+{ UC, WRITE,	 REMOTE_PAGE,	 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "WRITE to a page that is gone" },
+{ UC, WRITE,	 QP_RIGHT,	 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "WRITE, not for this queue pair" },
+{ UC, SEND,	 MTU,		 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "SEND, packet beyond the path MTU" },
+{ UC, SEND,	 SHORT,		 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "SEND longer than the receive" },
+{ UC, SEND,	 NO_RECV,	 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "SEND, no receive" },
+{ UC, WRITE_IMM, NO_RECV,	 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "WRITE with immediate, no receive" },
+{ UC, SEND,	 RECV_KEY,	 OK(RTS),		IBV_WC_LOC_PROT_ERR, IBV_QPS_ERR, NO_EVENT, "SEND, receive without a key" },
+{ UC, SEND,	 PEER_IN_RESET,	 OK(RTS),		NONE, IBV_QPS_RESET, NO_EVENT, "SEND to one in RESET" },
+{ UC, SEND,	 LKEY,		 STOP(LOC_PROT_ERR),	NONE, IBV_QPS_RTS, NO_EVENT, "SEND, no such lkey" },
+{ UC, SEND,	 LOCAL_RANGE,	 STOP(LOC_PROT_ERR),	NONE, IBV_QPS_RTS, NO_EVENT, "SEND from beyond the region" },
+{ UC, SEND,	 LOCAL_PAGE,	 STOP(LOC_PROT_ERR),	NONE, IBV_QPS_RTS, NO_EVENT, "SEND of a page that is gone" },
+
+{ UD, SEND,	 WRONG_QKEY,	 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "another Q_Key" },
+{ UD, SEND,	 SHORT,		 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "longer than the receive" },
+{ UD, SEND,	 NO_RECV,	 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "no receive" },
+{ UD, SEND,	 RECV_KEY,	 OK(RTS),		IBV_WC_LOC_PROT_ERR, IBV_QPS_ERR, NO_EVENT, "receive without a key" },
+{ UD, SEND,	 PEER_IN_RESET,	 OK(RTS),		NONE, IBV_QPS_RESET, NO_EVENT, "to one in RESET" },
+{ UD, SEND,	 LKEY,		 STOP(LOC_PROT_ERR),	NONE, IBV_QPS_RTS, NO_EVENT, "no such lkey" },
+{ UD, SEND,	 LOCAL_PAGE,	 STOP(LOC_PROT_ERR),	NONE, IBV_QPS_RTS, NO_EVENT, "a page that is gone" },
+{ UD, SEND,	 TOO_LONG,	 STOP(LOC_LEN_ERR),	NONE, IBV_QPS_RTS, NO_EVENT, "beyond the MTU" },
+};
+// clang-format on
+
+static void move_to(struct ibv_qp *qp, const struct type *t,
+		    struct ibv_qp_attr *attr, int from, int to)
+{
+	attr->qp_state = (enum ibv_qp_state)to;
+	must(!ibv_modify_qp(qp, attr,
+			    IBV_QP_STATE | find_move(t, from, to)->need),
+	     "ibv_modify_qp");
+}
+
+static void connect_to(struct ibv_qp *qp, const struct type *t,
+		       struct ibv_qp_attr attr)
+{
+	move_to(qp, t, &attr, IBV_QPS_RESET, IBV_QPS_INIT);
+	move_to(qp, t, &attr, IBV_QPS_INIT, IBV_QPS_RTR);
+	move_to(qp, t, &attr, IBV_QPS_RTR, IBV_QPS_RTS);
+}
+
+static void connect_both(const struct row *r, const struct type *t,
+			 struct ibv_qp *a, struct ibv_qp *b)
+{
+	struct ibv_qp_attr of_a = good_values(b), of_b = good_values(a);
+
+	if (r->wrong == QP_RIGHT)
+		of_b.qp_access_flags = IBV_ACCESS_LOCAL_WRITE;
+	if (r->wrong == NO_READS)
+		of_b.max_dest_rd_atomic = 0;
+	if (r->wrong == PSN_AHEAD)
+		of_a.sq_psn = 5;
+	if (r->wrong == MTU)
+		of_b.path_mtu = IBV_MTU_512;
+	connect_to(a, t, of_a);
+	if (r->wrong != PEER_IN_RESET)
+		connect_to(b, t, of_b);
+}
+
+static void post_recv(struct ibv_qp *b, const struct row *r)
+{
+	struct ibv_sge sge = { (uintptr_t)memory, BYTES, mr->lkey };
+	struct ibv_recv_wr *bad,
+		wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1 };
+
+	if (r->wrong == SHORT)
+		sge.length = GRH;
+	if (r->wrong == RECV_KEY)
+		sge.lkey = 0;
+	must(!ibv_post_recv(b, &wr, &bad), "ibv_post_recv");
+}
+
+/* Where the data is at this end: past the receive's place. */
+static struct ibv_sge local_piece(const struct row *r)
+{
+	struct ibv_sge sge = { (uintptr_t)memory + BYTES, 64, mr->lkey };
+
+	if (r->op == ATOMIC)
+		sge.length = 8;
+	if (r->wrong == MTU)
+		sge.length = 1024;
+	if (r->wrong == LKEY)
+		sge.lkey = 0;
+	if (r->wrong == LOCAL_RANGE)
+		sge.addr = (uintptr_t)memory + 2 * BYTES - 8;
+	if (r->wrong == LOCAL_RIGHT)
+		sge.lkey = read_only->lkey;
+	if (r->wrong == LOCAL_PAGE)
+		sge = (struct ibv_sge){ (uintptr_t)gone->addr, 64, gone->lkey };
+	if (r->wrong == TOO_LONG)
+		sge.length = 8192;
+	return sge;
+}
+
+static void remote_place(const struct row *r, uint64_t *addr, uint32_t *rkey)
+{
+	*addr = (uintptr_t)memory;
+	*rkey = mr->rkey;
+	if (r->wrong == RKEY)
+		*rkey = 0;
+	if (r->wrong == RANGE)
+		*addr = (uintptr_t)memory + 2 * BYTES - 8;
+	if (r->wrong == RIGHT)
+		*rkey = read_only->rkey;
+	if (r->wrong == ALIGNMENT)
+		*addr += 4;
+	if (r->wrong == REMOTE_PAGE) {
+		*addr = (uintptr_t)gone->addr;
+		*rkey = gone->rkey;
+	}
+}
+
+static void ask(struct ibv_qp *a, const struct ibv_qp *b, const struct row *r)
+{
+	struct ibv_sge sge = local_piece(r);
+	struct ibv_send_wr *bad, wr = { .wr_id = 2,
+					.sg_list = &sge,
+					.num_sge = 1,
+					.opcode = opcodes[r->op],
+					.send_flags = IBV_SEND_SIGNALED };
+	uint64_t addr;
+	uint32_t rkey;
+
+	remote_place(r, &addr, &rkey);
+	if (a->qp_type == IBV_QPT_UD) {
+		wr.wr.ud.ah = ah;
+		wr.wr.ud.remote_qpn = b->qp_num;
+		wr.wr.ud.remote_qkey = QKEY + (r->wrong == WRONG_QKEY);
+	} else if (r->op == ATOMIC) {
+		wr.wr.atomic.remote_addr = addr;
+		wr.wr.atomic.rkey = rkey;
+	} else {
+		wr.wr.rdma.remote_addr = addr;
+		wr.wr.rdma.rkey = rkey;
+	}
+	if (r->op == SEND_INV)
+		wr.invalidate_rkey = 0;
+	must(!ibv_post_send(a, &wr, &bad), "ibv_post_send");
+}
+
+/* The event about @qp that waits, if any; others are taken and forgotten. */
+static int event_of(const struct ibv_qp *qp)
+{
+	struct ibv_async_event e;
+	int found = NO_EVENT;
+
+	while (ibv_get_async_event(device.context, &e) == 0) {
+		if (e.element.qp == qp && e.event_type != IBV_EVENT_COMM_EST)
+			found = e.event_type;
+		ibv_ack_async_event(&e);
+	}
+	return found;
+}
+
+static int status_within(struct ibv_cq *cq, double limit)
+{
+	struct ibv_wc wc;
+
+	return rc_wait(cq, limit, &wc) ? (int)wc.status : NO_STATUS;
+}
+
+/* Both are as before: another message arrives, in the same receive if the
+ * first took none. */
+static void judge_next(const struct row *r, struct ibv_qp *a, struct ibv_qp *b)
+{
+	static const struct row good = { .op = SEND };
+	bool had = r->wrong != NO_RECV && r->wrong != SHORT &&
+		   r->wrong != PEER_IN_RESET;
+
+	if (r->a_state != IBV_QPS_RTS || r->b_state != IBV_QPS_RTS)
+		return;
+	if (r->wrong == MTU)
+		return;
+	if (!had)
+		post_recv(b, &good);
+	if (r->wrong == SHORT) { /* it is still there, and too short still */
+		ask(a, b, &good);
+		verdict(status_within(cq_a, WAIT) == IBV_WC_SUCCESS &&
+				status_within(cq_b, QUIET) == NO_STATUS,
+			"%s: the receive was used up", r->name);
+		return;
+	}
+	ask(a, b, &good);
+	verdict(status_within(cq_a, WAIT) == IBV_WC_SUCCESS &&
+			status_within(cq_b, WAIT) == IBV_WC_SUCCESS,
+		"%s: the next message does not arrive", r->name);
+}
+
+static void judge_row(const struct row *r, const struct type *t)
+{
+	struct ibv_qp *a = make_qp(t->type, cq_a);
+	struct ibv_qp *b = make_qp(t->type, cq_b);
+	bool flushed,
+		receives = r->wrong != NO_RECV && r->wrong != PEER_IN_RESET;
+	int a_status, b_status, a_state, b_state, event;
+
+	must(a && b, "two queue pairs");
+	connect_both(r, t, a, b);
+	if (receives)
+		post_recv(b, r);
+	ask(a, b, r);
+	a_status = status_within(cq_a, WAIT);
+	/* A receive that the fault does not end is flushed in ERR. */
+	flushed = receives && r->b_status == NO_STATUS &&
+		  r->b_state == IBV_QPS_ERR;
+	b_status = status_within(
+		cq_b, flushed || r->b_status != NO_STATUS ? WAIT : QUIET);
+	a_state = state_of(a);
+	b_state = state_of(b);
+	event = event_of(b);
+	verdict(a_status == r->a_status && a_state == r->a_state,
+		"%s: requester: %s, in %s", r->name,
+		a_status < 0 ? "nothing" : ibv_wc_status_str(a_status),
+		state_names[a_state]);
+	verdict(b_status == (flushed ? IBV_WC_WR_FLUSH_ERR : r->b_status) &&
+			b_state == r->b_state && event == r->event,
+		"%s: responder: %s, in %s, event %d", r->name,
+		b_status < 0 ? "nothing" : ibv_wc_status_str(b_status),
+		state_names[b_state], event);
+	judge_next(r, a, b);
+	must(!ibv_destroy_qp(a) && !ibv_destroy_qp(b), "ibv_destroy_qp");
+}
+
+static void judge_faults(const struct type *t)
+{
+	const char *near = getenv("VERBENA_NEAR");
+	bool packets = near && !strcmp(near, "off");
+
+	for (size_t i = 0; i < COUNT(rows); i++)
+		if (rows[i].type == t->bit &&
+		    /* Without packets there is none that is too large. */
+		    (packets || rows[i].wrong != MTU || t->bit != RC))
+			judge_row(&rows[i], t);
+	if (judged)
+		line("faults of", t->name);
+}
+
+static void set_up(void)
+{
+	struct ibv_xrcd_init_attr no_file = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+	struct ibv_ah_attr to = way();
+	uint8_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	memory = mmap(NULL, 2 * BYTES, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	must(memory != MAP_FAILED && page != MAP_FAILED, "mmap");
+	to.grh.dgid = device.gid;
+	ah = ibv_create_ah(device.pd, &to);
+	mr = ibv_reg_mr(device.pd, memory, 2 * BYTES, RC_ALL_ACCESS);
+	read_only = ibv_reg_mr(device.pd, memory, 2 * BYTES,
+			       IBV_ACCESS_REMOTE_READ);
+	gone = ibv_reg_mr(device.pd, page, 4096, RC_ALL_ACCESS);
+	must(ah && mr && read_only && gone, "regions");
+	munmap(page, 4096);
+	cq_a = ibv_create_cq(device.context, 64, NULL, NULL, 0);
+	cq_b = ibv_create_cq(device.context, 64, NULL, NULL, 0);
+	must(cq_a && cq_b, "ibv_create_cq");
+	xrcd = ibv_open_xrcd(device.context, &no_file);
+	must(!fcntl(device.context->async_fd, F_SETFL, O_NONBLOCK), "fcntl");
+}
+
+int main(int argc, char **argv)
+{
+	rc_read_options(&options, argc, argv);
+	rc_open(&device, &options);
+	set_up();
+	for (size_t i = 0; i < COUNT(types); i++) {
+		judge_moves(&types[i]);
+		judge_faults(&types[i]);
+	}
+	return 0;
+}
