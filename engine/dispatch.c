@@ -108,11 +108,19 @@ static struct vb_peer_id *peer_of(struct vb_engine *e, struct vb_qp *qp,
 	return &s->id;
 }
 
+/* Sockets hear what comes to any address of the host; a datagram must have
+ * come to one of its queue pair's port, or to a group that was joined. */
+static bool comes_to_port(const struct vb_qp *qp, const struct vb_frame *f)
+{
+	return vb_gid_is_multicast(f->dst) ||
+	       vb_port_find_gid(&qp->adapter->port, f->dst) >= 0;
+}
+
 /* A link-local address says nothing without its interface. */
 static bool comes_from_peer(const struct vb_qp *qp, const struct vb_frame *f)
 {
 	if (qp->type == QPT_UD)
-		return true;
+		return comes_to_port(qp, f);
 	return vb_gid_equal(f->src, &qp->route.dgid) &&
 	       vb_gid_equal(f->dst, &qp->route.sgid) &&
 	       (f->ifindex == qp->route.ifindex ||

@@ -361,6 +361,22 @@ static void dispatch__datagrams_come_from_anybody(void **state)
 	rig_down(r);
 }
 
+/* The host's other devices have addresses too. */
+static void dispatch__datagrams_come_to_the_port(void **state)
+{
+	struct rig *r = rig_of(*state, QPT_UD, QPS_RTS);
+	struct vb_gid other = IPV4_GID;
+
+	other.raw[15]++;
+	datagram_from(r, &other, -1);
+	assert_int_equal(dispatch(r, 0), 1);
+	datagram_from(r, &address, -1);
+	r->e.rxq.frames[0].dst = &other;
+	assert_int_equal(dispatch(r, 0), 0);
+	assert_int_equal(atomic_load(&r->f->a.counters[CNT_DROP_ADDRESS]), 1);
+	rig_down(r);
+}
+
 static void dispatch__groups(void **state)
 {
 	static const struct vb_gid group = { { [10] = 0xff, 0xff, 239, 1 } };
@@ -408,6 +424,7 @@ int main(void)
 		TEST(dispatch__strangers),
 		TEST(dispatch__class_by_type),
 		TEST(dispatch__datagrams_come_from_anybody),
+		TEST(dispatch__datagrams_come_to_the_port),
 		TEST(dispatch__groups),
 		TEST(dispatch__identification),
 		TEST(dispatch__identification_at_random),
