@@ -11,6 +11,9 @@
 /* verbena run [--device SPEC]... [--] PROGRAM [ARG]... */
 int vb_cli_run(int argc, char **argv);
 
+/* verbena counters [DEVICE] */
+int vb_cli_counters(int argc, char **argv);
+
 /* verbena broker [--daemon] [--linger SECONDS] */
 int vb_cli_broker(int argc, char **argv);
 

@@ -92,6 +92,8 @@ static const struct {
 	{ "run", vb_cli_run, "[--device SPEC]... [--] PROGRAM [ARG]...",
 	  "run a program with this adapter" },
 	{ "devices", show_devices, "", "list the devices and their addresses" },
+	{ "counters", vb_cli_counters, "[DEVICE]",
+	  "what your programs have counted: packets, errors, drops" },
 	{ "status", show_status, "", "say how many programs use the adapter" },
 	{ "broker", vb_cli_broker, "[--daemon] [--linger SECONDS]",
 	  "share the adapter among programs (starts by itself)" },

@@ -65,7 +65,7 @@ static const char *const counter_names[] = {
 };
 // clang-format on
 _Static_assert(VB_COUNT(counter_names) == CNT_COUNT, "a name for each");
-_Static_assert(CNT_COUNT <= VB_COUNT(((struct vb_adapter *)0)->counters),
+_Static_assert(CNT_COUNT <= VB_COUNT(((struct vb_adapter *)0)->own_counters),
 	       "a place for each");
 
 const char *vb_counter_name(enum vb_counter c)
@@ -95,6 +95,7 @@ int vb_adapter_init(struct vb_adapter *a, const char *name)
 	if (!a->mrs)
 		return -ENOMEM;
 	snprintf(a->name, sizeof(a->name), "%s", name);
+	a->counters = a->own_counters;
 	a->key_mask = vb_rand32() & 0xffffff;
 	a->key_mul = (vb_rand32() & 0xffffff) | 1;
 	a->key_inv = inverse24(a->key_mul);

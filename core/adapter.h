@@ -56,7 +56,9 @@ struct vb_adapter {
 	_Atomic uint64_t early_bytes; /* in packets that wait for their turn */
 	/* objects alive */
 	_Atomic uint32_t n_qp, n_cq, n_mr, n_mw, n_pd, n_srq, n_ah;
-	_Atomic uint64_t counters[32]; /* enum vb_counter */
+	_Atomic uint64_t *counters; /* enum vb_counter */
+	_Atomic uint64_t own_counters[32]; /* where they are, at first */
+	int counters_fd;		   /* engine/tally.c */
 };
 
 /* hw_counters, with Linux's names where it has one (vb_counter_name). */

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/rand.h"
+#include "engine/tally.h"
 #include "link/udp.h"
 
 /* A round trip on a good network: who waits for longer, waits for a while. */
@@ -242,6 +243,7 @@ static int make_adapter(struct vb_engine *e, const struct vb_device *device,
 	rc = vb_ports_setup(oa);
 	if (rc)
 		goto fini_adapter;
+	vb_tally_open(&oa->adapter);
 	oa->next = e->adapters;
 	e->adapters = oa;
 	*out = oa;
@@ -261,6 +263,7 @@ static void drop_adapter(struct vb_engine *e, struct vb_open_adapter *oa)
 	while (*at != oa)
 		at = &(*at)->next;
 	*at = oa->next;
+	vb_tally_close(&oa->adapter);
 	vb_adapter_fini(&oa->adapter);
 	free(oa);
 }
@@ -364,6 +367,19 @@ void vb_engine_close(struct vb_adapter *adapter, struct vb_async *async)
 	vb_mutex_unlock(&e->list_lock);
 	stop_if_idle();
 	vb_mutex_unlock(&open_lock);
+}
+
+/* Many programs exit without closing what they opened. Whoever has the lock
+ * now may be a thread that is no more. */
+static void __attribute__((destructor)) save_counts(void)
+{
+	struct vb_engine *e = vb_engine_running();
+
+	if (!e || !vb_mutex_trylock(&e->list_lock))
+		return;
+	for (struct vb_open_adapter *oa = e->adapters; oa; oa = oa->next)
+		vb_tally_save(&oa->adapter);
+	vb_mutex_unlock(&e->list_lock);
 }
 
 void vb_engine_with_adapters(struct vb_engine *e,

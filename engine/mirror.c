@@ -25,6 +25,7 @@
 #include "core/port.h"
 #include "engine/devices.h"
 #include "engine/news.h"
+#include "engine/place.h"
 #include "link/netif.h"
 
 #ifndef VB_VERSION
@@ -163,76 +164,6 @@ static int list_host(char **text)
 	return rc;
 }
 
-/*
- * Where it is. Another user may have made what has our name: then it is not
- * ours, and what we do not own we do not enter.
- */
-
-static int open_directory(int at, const char *name)
-{
-	int fd = openat(at, name,
-			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
-static bool is_private(int fd)
-{
-	struct stat s;
-
-	return fstat(fd, &s) == 0 && s.st_uid == geteuid() &&
-	       !(s.st_mode & 077);
-}
-
-/* @path made if need be, and opened, if only we may enter it. */
-static int open_private(const char *path)
-{
-	int fd;
-
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	fd = open_directory(AT_FDCWD, path);
-	if (fd >= 0 && !is_private(fd)) {
-		close(fd);
-		fd = -EPERM;
-	}
-	return fd;
-}
-
-static int open_base(char path[PATH_MAX])
-{
-	const char *run = getenv("XDG_RUNTIME_DIR");
-	int fd = -ENOENT;
-
-	if (run && run[0] == '/' && strlen(run) < 128) {
-		fd = open_private(run); /* it should be there, and ours */
-		if (fd >= 0)
-			close(fd);
-		snprintf(path, PATH_MAX, "%s/verbena", run);
-		if (fd >= 0)
-			fd = open_private(path);
-	}
-	if (fd >= 0)
-		return fd;
-	snprintf(path, PATH_MAX, "/tmp/verbena-%u", geteuid());
-	return open_private(path);
-}
-
-/* The number in "net:[4026531840]"; 0: that is not to be known. */
-static uint64_t namespace_of(int proc, const char *pid)
-{
-	char path[NAME_MAX + 16], link[64];
-	unsigned long long number;
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "%s/ns/net", pid);
-	n = readlinkat(proc, path, link, sizeof(link) - 1);
-	if (n <= 0)
-		return 0;
-	link[n] = '\0';
-	return sscanf(link, "net:[%llu]", &number) == 1 ? number : 0;
-}
-
 /* A tree's name: the namespace, and which devices are wanted. */
 static void name_tree(uint64_t space, char name[64])
 {
@@ -257,7 +188,7 @@ static void remove_entry(int at, const char *name, unsigned depth)
 
 	if (unlinkat(at, name, 0) == 0 || depth == 0)
 		return;
-	fd = open_directory(at, name);
+	fd = vb_place_enter(at, name);
 	d = fd < 0 ? NULL : fdopendir(fd);
 	while (d && (e = readdir(d)))
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
@@ -357,7 +288,7 @@ static int replace_tree(int space, const char *text)
 	remove_tree(space, "old");
 	if (mkdirat(space, "new", 0700) < 0)
 		return -errno;
-	tree = open_directory(space, "new");
+	tree = vb_place_enter(space, "new");
 	if (tree < 0)
 		return tree;
 	rc = fill_tree(tree, text);
@@ -390,7 +321,7 @@ static bool is_used(int proc, const char *tree)
 		rewinddir(d);
 	while (!used && (e = readdir(d)))
 		used = isdigit((unsigned char)e->d_name[0]) &&
-		       namespace_of(proc, e->d_name) == space;
+		       vb_place_namespace(proc, e->d_name) == space;
 	if (d)
 		closedir(d);
 	return used;
@@ -417,7 +348,7 @@ static int update_space(int base, int proc, const char *name, const char *text)
 
 	if (mkdirat(base, name, 0700) == 0)
 		sweep(base, proc);
-	space = open_directory(base, name);
+	space = vb_place_enter(base, name);
 	if (space < 0)
 		return space;
 	if (!is_current(space, text)) {
@@ -432,13 +363,13 @@ static int update_space(int base, int proc, const char *name, const char *text)
 
 static int write_below(int proc, const char *text, char root[PATH_MAX])
 {
-	uint64_t space = namespace_of(proc, "self");
+	uint64_t space = vb_place_namespace(proc, "self");
 	char path[PATH_MAX], name[64];
 	int base, rc;
 
 	if (!space)
 		return -ENOENT;
-	base = open_base(path);
+	base = vb_place_open(path);
 	if (base < 0)
 		return base;
 	name_tree(space, name);
@@ -451,7 +382,7 @@ static int write_below(int proc, const char *text, char root[PATH_MAX])
 
 static int write_for_us(const char *text, char root[PATH_MAX])
 {
-	int proc = open_directory(AT_FDCWD, "/proc"), rc;
+	int proc = vb_place_enter(AT_FDCWD, "/proc"), rc;
 
 	if (proc < 0)
 		return proc;

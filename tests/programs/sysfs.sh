@@ -53,6 +53,48 @@ fi
 sees "ibdev_path" "1: CA" bash -c 'unset LD_PRELOAD
 	cat "$VERBENA_SYSFS/infiniband/roce_veth0/node_type"'
 
+# What programs count: while they run, and when they have ended.
+count() {
+	on a "$verbena" counters roce_veth0 | sed -n 's/.*sent_pkts *//p'
+}
+if pair root a b ibv_rc_pingpong -d roce_veth0 -g 1 -n 100 -- \
+	ibv_rc_pingpong -d roce_veth0 -g 1 -n 100 "$HOST_A"; then
+	ok "sysfs: ibv_rc_pingpong"
+else
+	not_ok "sysfs: ibv_rc_pingpong" "$work/server" "$work/client"
+fi
+ended=$(count)
+on a timeout 20 "$verbena" run -- "$programs/conformance_test" \
+	-d roce_lo -4 >"$work/out" 2>&1 || not_ok "conformance" "$work/out"
+if [ "${ended:-0}" -ge 100 ]; then
+	ok "verbena counters: what a program counted that has ended"
+else
+	not_ok "verbena counters: what a program counted that has ended"
+fi
+if on a "$verbena" counters roce_lo | grep -q 'nak_remote_access *[1-9]'; then
+	ok "verbena counters: of a program that did not close its device"
+else
+	not_ok "verbena counters: of a program that did not close its device"
+fi
+become a timeout 20 "$verbena" run -- ibv_rc_pingpong -d roce_veth0 -g 1 \
+	-n 100000000 >"$work/server" 2>&1 </dev/null &
+server=$!
+listening a "$port" 10 $server
+become b timeout 20 "$verbena" run -- ibv_rc_pingpong -d roce_veth0 -g 1 \
+	-n 100000000 "$HOST_A" >"$work/client" 2>&1 </dev/null &
+tries=0
+until [ "$(count)" -gt $((ended + 1000)) ] || [ $tries -eq 100 ]; do
+	tries=$((tries + 1))
+	sleep 0.05
+done
+if [ $tries -lt 100 ]; then
+	ok "verbena counters: what a program counts that runs"
+else
+	not_ok "verbena counters: what a program counts that runs"
+fi
+kill $server $!
+wait $server $! 2>/dev/null
+
 # A new address: a program that runs tells it, or the next one that is run.
 on a ip addr add 192.0.2.99/32 dev veth0
 sees "an address more" 1 sh -c 'grep -c c000:0263 -r $gids/ | grep -c :1'

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* `verbena counters`: what the user's programs have counted here, by device. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/tally.h"
+
+static void print_row(const struct vb_tally *t)
+{
+	printf("%s\n", t->device);
+	for (unsigned i = 0; i < CNT_COUNT; i++)
+		printf("\t%-24s %" PRIu64 "\n", vb_counter_name(i),
+		       t->counts[i]);
+}
+
+int vb_cli_counters(int argc, char **argv)
+{
+	const char *device = argc > 1 ? argv[1] : NULL;
+	struct vb_tally *rows = NULL;
+	unsigned count = 0, printed = 0;
+	int rc;
+
+	if (argc > 2) {
+		fprintf(stderr, "usage: verbena counters [DEVICE]\n");
+		return EXIT_USAGE;
+	}
+	rc = vb_tally_read(&rows, &count);
+	if (rc) {
+		fprintf(stderr, "verbena counters: %s\n", strerror(-rc));
+		return EXIT_FAILURE;
+	}
+	for (unsigned i = 0; i < count; i++) {
+		if (device && strcmp(device, rows[i].device) != 0)
+			continue;
+		print_row(&rows[i]);
+		printed++;
+	}
+	free(rows);
+	if (printed == 0)
+		puts("no program of yours has used it here");
+	return EXIT_SUCCESS;
+}

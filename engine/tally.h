@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The counters of a device, as others see them: a program counts into memory
+ * that the user's other programs can read, and when it closes the device, what
+ * it counted is added to a file, as it is when it exits. One that is killed
+ * takes its counts along.
+ */
+#ifndef ENGINE_TALLY_H
+#define ENGINE_TALLY_H
+
+#include "core/adapter.h"
+
+/* From here on @a counts where others can read. Without that it counts in
+ * itself, as it did. */
+void vb_tally_open(struct vb_adapter *a);
+void vb_tally_close(struct vb_adapter *a);
+/* The program ends without closing: what it counted so far goes to the file. */
+void vb_tally_save(struct vb_adapter *a);
+
+struct vb_tally {
+	char device[64];
+	uint64_t counts[CNT_COUNT];
+};
+
+/* The sums for this network namespace and user, a row a device, to free().
+ * -errno. */
+VB_MUST_CHECK int vb_tally_read(struct vb_tally **rows, unsigned *count);
+
+#endif
