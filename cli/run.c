@@ -18,8 +18,9 @@
 #include "base/defs.h"
 #include "engine/mirror.h"
 
-#define LIBRARY "libibverbs.so.1"
-#define PRELOAD "libverbena-sysfs.so"
+#define LIBRARY	 "libibverbs.so.1"
+#define SYSFS	 "libverbena-sysfs.so"
+#define RSOCKETS "librspreload.so"
 
 /* From the directory this command is in; they hold our libraries only. */
 static const char *const places[] = {
@@ -89,25 +90,44 @@ static bool add_neighbour(const char *directory)
 	return put_first("LD_LIBRARY_PATH", path, ':');
 }
 
+/* Installed, it is beside the others; in a build tree it has its @room. */
+static bool find_beside(const char *directory, const char *room,
+			const char *name, char path[PATH_MAX])
+{
+	int n = snprintf(path, PATH_MAX, "%s/%s", directory, name);
+
+	if (n >= 0 && n < PATH_MAX && access(path, R_OK) < 0)
+		n = snprintf(path, PATH_MAX, "%s/../%s/%s", directory, room,
+			     name);
+	return n >= 0 && n < PATH_MAX && access(path, R_OK) == 0;
+}
+
 /* Programs that look into /sys/class/infiniband themselves are led to a tree
  * of ours (front/sysfs). Where there is none, or no such library, they see the
  * host's, as they did. */
 static bool lead_to_tree(const char *directory)
 {
 	char path[PATH_MAX], root[PATH_MAX];
-	int n = snprintf(path, sizeof(path), "%s/" PRELOAD, directory);
 
-	if (n >= 0 && n < PATH_MAX && access(path, R_OK) < 0)
-		n = snprintf(path, sizeof(path), "%s/../sysfs/" PRELOAD,
-			     directory);
-	if (n < 0 || n >= PATH_MAX || access(path, R_OK) < 0 ||
+	if (!find_beside(directory, "sysfs", SYSFS, path) ||
 	    !vb_mirror_write(root))
 		return true;
 	return put_first("LD_PRELOAD", path, ':') &&
 	       setenv("VERBENA_SYSFS", root, 1) == 0;
 }
 
-static bool set_up(void)
+/* The program's TCP sockets become rsockets (front/rsockets/preload.c). */
+static bool turn_sockets(const char *directory)
+{
+	char path[PATH_MAX];
+
+	if (find_beside(directory, "rdmacm", RSOCKETS, path))
+		return put_first("LD_PRELOAD", path, ':');
+	errno = ENOENT;
+	return false;
+}
+
+static bool set_up(bool rsockets)
 {
 	char self[PATH_MAX], directory[PATH_MAX];
 
@@ -119,7 +139,8 @@ static bool set_up(void)
 	}
 	if (!add_neighbour(directory) ||
 	    !put_first("LD_LIBRARY_PATH", directory, ':') ||
-	    setenv("VERBENA_BROKER", self, 1) < 0 || !lead_to_tree(directory)) {
+	    setenv("VERBENA_BROKER", self, 1) < 0 || !lead_to_tree(directory) ||
+	    (rsockets && !turn_sockets(directory))) {
 		perror("verbena run");
 		return false;
 	}
@@ -147,8 +168,8 @@ static int become(char **argv)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: verbena run [--device SPEC]... [--] PROGRAM "
-			"[ARG]...\n");
+	fprintf(stderr, "usage: verbena run [--device SPEC]... [--rsockets] "
+			"[--] PROGRAM [ARG]...\n");
 	return EXIT_USAGE;
 }
 
@@ -156,22 +177,27 @@ int vb_cli_run(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "device", required_argument, NULL, 'd' },
+		{ "rsockets", no_argument, NULL, 'r' },
 		{ 0 },
 	};
 	char *devices = NULL;
+	bool rsockets = false;
 	int o;
 
 	/* +: what follows the program's name is the program's. */
-	while ((o = getopt_long(argc, argv, "+d:", options, NULL)) != -1)
-		if (o != 'd' || !add_device(&devices, optarg))
+	while ((o = getopt_long(argc, argv, "+d:", options, NULL)) != -1) {
+		if (o == 'r')
+			rsockets = true;
+		else if (o != 'd' || !add_device(&devices, optarg))
 			return usage();
+	}
 	if (optind == argc)
 		return usage();
 	if (devices && setenv("VERBENA_DEVICES", devices, 1) < 0) {
 		perror("verbena run");
 		return EXIT_USAGE;
 	}
-	if (!set_up())
+	if (!set_up(rsockets))
 		return EXIT_USAGE;
 	return become(argv + optind);
 }

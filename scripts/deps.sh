@@ -53,6 +53,8 @@ need_test() {
 	need valgrind have valgrind
 	need python3-pyverbs pyverbs
 	need rdmacm-utils have rping
+	need curl have curl
+	need redis-tools have redis-benchmark
 	need clang have clang
 	have clang >/dev/null || missing+=(libclang-rt-14-dev)
 	need libclang-rt-14-dev clang_links

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What carries a stream: a queue pair, its completion queue, and the memory
+ * that both ends write. One receive without memory is posted for each
+ * credit; it is posted again as soon as its message has been looked at.
+ */
+#include "front/rsockets/rs.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/defs.h"
+
+enum {
+	DONE_WRITE,
+	DONE_CONTROL,
+	DONE_RECEIVE,
+	AT_ONCE = 16, /* completions, and receives posted together */
+};
+
+static uint64_t work_id(unsigned what, uint32_t kept)
+{
+	return (uint64_t)what << 32 | kept;
+}
+
+/* What the peer writes: slots, then iomaps. */
+static size_t shared_bytes(const struct rs_room *room)
+{
+	return RS_SLOTS * sizeof(struct rs_area) +
+	       room->iomaps * sizeof(struct rs_iomap);
+}
+
+static void *map(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static void unmap(void *p, size_t bytes)
+{
+	if (p)
+		munmap(p, bytes);
+}
+
+static int post_receives(struct rs_sock *rs, unsigned count)
+{
+	struct ibv_recv_wr wr[AT_ONCE], *bad;
+	unsigned n, i;
+
+	for (; count; count -= n) {
+		n = VB_MIN(count, (unsigned)AT_ONCE);
+		for (i = 0; i < n; i++)
+			wr[i] = (struct ibv_recv_wr){
+				.wr_id = work_id(DONE_RECEIVE, 0),
+				.next = i + 1 < n ? &wr[i + 1] : NULL,
+			};
+		if (ibv_post_recv(rs->id->qp, wr, &bad))
+			return -EIO;
+	}
+	return 0;
+}
+
+static int open_queues(struct rs_sock *rs)
+{
+	const struct rs_wishes *w = &rs->wishes;
+	struct ibv_qp_init_attr init = {
+		.qp_context = rs,
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+		.cap = { .max_send_wr = w->sends,
+			 .max_recv_wr = w->receives,
+			 .max_send_sge = 2,
+			 .max_recv_sge = 1,
+			 .max_inline_data = w->inline_bytes },
+	};
+	struct epoll_event event = { .events = EPOLLIN };
+
+	rs->comp = ibv_create_comp_channel(rs->id->verbs);
+	if (!rs->comp)
+		return -errno;
+	rs->cq = ibv_create_cq(rs->id->verbs, w->sends + w->receives, rs,
+			       rs->comp, 0);
+	if (!rs->cq || fcntl(rs->comp->fd, F_SETFL, O_NONBLOCK) ||
+	    epoll_ctl(rs->fd, EPOLL_CTL_ADD, rs->comp->fd, &event))
+		return -errno;
+	init.send_cq = init.recv_cq = rs->cq;
+	if (rdma_create_qp(rs->id, NULL, &init))
+		return -errno;
+	rs->wishes.inline_bytes =
+		(uint16_t)VB_MIN(init.cap.max_inline_data, UINT16_MAX);
+	return 0;
+}
+
+static int open_memory(struct rs_sock *rs)
+{
+	struct rs_room *room = &rs->room;
+	struct ibv_pd *pd = rs->id->qp->pd;
+	const int remote = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	uint8_t *ring;
+
+	room->iomaps = rs_unscale(rs_scale(rs->wishes.iomaps));
+	room->out_size = rs->wishes.send_bytes;
+	room->credits = rs->wishes.receives;
+	room->sends = rs->wishes.sends - RS_CONTROLS;
+	room->ring.length = rs->wishes.receive_bytes & ~1u;
+	room->slots = map(shared_bytes(room));
+	ring = map(room->ring.length);
+	room->ring.addr = (uintptr_t)ring;
+	rs->out = map(room->out_size);
+	if (!room->slots || !ring || !rs->out)
+		return -ENOMEM;
+	rs->slots_mr = ibv_reg_mr(pd, room->slots, shared_bytes(room), remote);
+	rs->in_mr = ibv_reg_mr(pd, ring, room->ring.length, remote);
+	rs->out_mr = ibv_reg_mr(pd, rs->out, room->out_size, 0);
+	if (!rs->slots_mr || !rs->in_mr || !rs->out_mr)
+		return -errno;
+	room->slots_key = rs->slots_mr->rkey;
+	room->ring.key = rs->in_mr->rkey;
+	return 0;
+}
+
+int rs_conduit_open(struct rs_sock *rs)
+{
+	int rc = open_queues(rs);
+
+	if (rc == 0)
+		rc = open_memory(rs);
+	if (rc == 0)
+		rc = post_receives(rs, rs->wishes.receives);
+	if (rc)
+		return rc;
+	rs_stream_init(&rs->stream, &rs->room);
+	return 0;
+}
+
+static void dereg(struct ibv_mr **mr)
+{
+	if (*mr)
+		ibv_dereg_mr(*mr);
+	*mr = NULL;
+}
+
+void rs_conduit_close(struct rs_sock *rs)
+{
+	if (rs->id && rs->id->qp)
+		rdma_destroy_qp(rs->id);
+	rs_iomaps_forget(rs);
+	dereg(&rs->slots_mr);
+	dereg(&rs->in_mr);
+	dereg(&rs->out_mr);
+	unmap(rs->room.slots, shared_bytes(&rs->room));
+	unmap((void *)(uintptr_t)rs->room.ring.addr, rs->room.ring.length);
+	unmap(rs->out, rs->room.out_size);
+	rs->out = NULL;
+	rs->room = (struct rs_room){};
+	if (rs->cq) {
+		ibv_ack_cq_events(rs->cq, rs->unacked);
+		ibv_destroy_cq(rs->cq);
+	}
+	if (rs->comp)
+		ibv_destroy_comp_channel(rs->comp);
+	rs->cq = NULL;
+	rs->comp = NULL;
+	rs->unacked = 0;
+	rs->armed = false;
+}
+
+/* -errno */
+static int post(struct rs_sock *rs, const struct rs_write *w, uint64_t id,
+		struct ibv_sge *sge, int count, unsigned flags)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = id,
+		.sg_list = sge,
+		.num_sge = count,
+		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+		.send_flags = flags,
+		.imm_data = htobe32(w->message),
+		.wr.rdma = { .remote_addr = w->addr, .rkey = w->key },
+	}, *bad;
+
+	return ibv_post_send(rs->id->qp, &wr, &bad) ? -EIO : 0;
+}
+
+/* Into our ring, which may end in the middle. */
+static int keep(struct rs_sock *rs, const uint8_t *bytes, uint32_t length,
+		struct ibv_sge sge[2])
+{
+	uint32_t at = rs->stream.out_at;
+	uint32_t first = VB_MIN(length, rs->room.out_size - at);
+
+	memcpy(rs->out + at, bytes, first);
+	memcpy(rs->out, bytes + first, length - first);
+	sge[0] = (struct ibv_sge){ (uintptr_t)rs->out + at, first,
+				   rs->out_mr->lkey };
+	sge[1] = (struct ibv_sge){ (uintptr_t)rs->out, length - first,
+				   rs->out_mr->lkey };
+	return first == length ? 1 : 2;
+}
+
+int rs_conduit_send(struct rs_sock *rs, const void *bytes, uint32_t length)
+{
+	bool kept = length > rs->wishes.inline_bytes;
+	struct ibv_sge sge[2] = { { (uintptr_t)bytes, length, 0 } };
+	int count = kept ? keep(rs, bytes, length, sge) : 1;
+	struct rs_write w = rs_stream_send(&rs->stream, length, kept);
+
+	return post(rs, &w, work_id(DONE_WRITE, kept ? length : 0), sge, count,
+		    kept ? 0 : IBV_SEND_INLINE);
+}
+
+/* Of a riowrite(): no message, and so nothing that the peer counts. */
+int rs_conduit_place(struct rs_sock *rs, const void *bytes, uint32_t length,
+		     uint64_t addr, uint32_t key)
+{
+	struct rs_stream *s = &rs->stream;
+	struct ibv_sge sge[2];
+	struct ibv_send_wr wr = {
+		.wr_id = work_id(DONE_WRITE, length),
+		.sg_list = sge,
+		.num_sge = keep(rs, bytes, length, sge),
+		.opcode = IBV_WR_RDMA_WRITE,
+		.wr.rdma = { .remote_addr = addr, .rkey = key },
+	}, *bad;
+
+	s->sends++;
+	s->out_at = (s->out_at + length) % s->out_size;
+	s->out_used += length;
+	return ibv_post_send(rs->id->qp, &wr, &bad) ? -EIO : 0;
+}
+
+int rs_conduit_control(struct rs_sock *rs, enum rs_control what)
+{
+	struct rs_write w = { .message = rs_message(RS_CONTROL, what) };
+
+	rs->stream.controls++;
+	return post(rs, &w, work_id(DONE_CONTROL, 0), NULL, 0, 0);
+}
+
+int rs_conduit_iomap(struct rs_sock *rs, unsigned i,
+		     const struct rs_iomap *entry)
+{
+	struct ibv_sge sge = { (uintptr_t)entry, sizeof(*entry), 0 };
+	struct rs_write w = rs_stream_send_iomap(&rs->stream, i);
+
+	return post(rs, &w, work_id(DONE_WRITE, 0), &sge, 1, IBV_SEND_INLINE);
+}
+
+/* The peer reads and writes no more. */
+static void peer_left(struct rs_sock *rs)
+{
+	rs->reads = rs->writes = false;
+	rs->state = RS_GONE;
+}
+
+static void control_arrived(struct rs_sock *rs, uint32_t what)
+{
+	if (what == RS_DISCONNECT || (what == RS_SHUTDOWN && !rs->writes))
+		peer_left(rs);
+	else if (what == RS_SHUTDOWN)
+		rs->reads = false;
+}
+
+static int received(struct rs_sock *rs, const struct ibv_wc *wc)
+{
+	uint32_t message = be32toh(wc->imm_data);
+
+	if (!(wc->wc_flags & IBV_WC_WITH_IMM))
+		return -EPROTO;
+	if (rs_message_kind(message) == RS_CONTROL)
+		control_arrived(rs, rs_message_value(message));
+	return rs_stream_arrived(&rs->stream, message);
+}
+
+/* Flushed receives say nothing new: a send or the peer's leave came before. */
+static int completed(struct rs_sock *rs, const struct ibv_wc *wc,
+		     unsigned *receives)
+{
+	unsigned what = wc->wr_id >> 32;
+
+	if (what == DONE_RECEIVE) {
+		if (wc->status != IBV_WC_SUCCESS)
+			return 0;
+		++*receives;
+		return received(rs, wc);
+	}
+	if (what == DONE_CONTROL)
+		rs->stream.controls--;
+	else
+		rs_stream_sent(&rs->stream, (uint32_t)wc->wr_id);
+	return wc->status == IBV_WC_SUCCESS ? 0 : -EIO;
+}
+
+static int drain(struct rs_sock *rs)
+{
+	struct ibv_wc wc[AT_ONCE];
+	unsigned receives = 0;
+	int n, rc = 0;
+
+	do {
+		n = ibv_poll_cq(rs->cq, AT_ONCE, wc);
+		for (int i = 0; i < n && rc == 0; i++)
+			rc = completed(rs, &wc[i], &receives);
+	} while (n == AT_ONCE && rc == 0);
+	if (rc == 0 && rs->state == RS_CONNECTED)
+		rc = post_receives(rs, receives);
+	return rc;
+}
+
+static int give(struct rs_sock *rs)
+{
+	struct rs_area area;
+	struct rs_write w;
+	struct ibv_sge sge = { (uintptr_t)&area, sizeof(area), 0 };
+	int rc = 0;
+
+	while (rc == 0 && rs_stream_give(&rs->stream, &area, &w)) {
+		bool place = area.length != 0;
+
+		rc = post(rs, &w, work_id(DONE_CONTROL, 0), place ? &sge : NULL,
+			  place, place ? IBV_SEND_INLINE : 0);
+	}
+	return rc;
+}
+
+void rs_conduit_work(struct rs_sock *rs)
+{
+	int rc;
+
+	if (!rs->cq || rs->state < RS_CONNECTED)
+		return;
+	rc = drain(rs);
+	if (rc == 0 && rs->state == RS_CONNECTED)
+		rc = give(rs);
+	if (rc && rs->state == RS_CONNECTED)
+		rs_connection_end(rs, -rc);
+}
+
+bool rs_conduit_arm(struct rs_sock *rs)
+{
+	if (!rs->cq || rs->armed)
+		return false;
+	rs->armed = true;
+	ibv_req_notify_cq(rs->cq, 0);
+	return true;
+}
+
+void rs_conduit_woken(struct rs_sock *rs)
+{
+	enum { ACK_AT = 64 };
+	struct ibv_cq *cq;
+	void *context;
+
+	if (!rs->comp || ibv_get_cq_event(rs->comp, &cq, &context))
+		return;
+	rs->armed = false;
+	if (++rs->unacked < ACK_AT)
+		return;
+	ibv_ack_cq_events(cq, rs->unacked);
+	rs->unacked = 0;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How a socket comes to its connection and loses it: the connection
+ * manager's events, in order, are the state machine.
+ */
+#include "front/rsockets/rs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/defs.h"
+
+enum {
+	RESOLVE_MS = 2000,
+	RETRIES = 7, /* as often as the fabric allows; RNR: for ever */
+};
+
+/* For SO_ERROR, and for who waits. */
+void rs_connection_end(struct rs_sock *rs, int error)
+{
+	rs->state = RS_FAILED;
+	rs->reads = rs->writes = false;
+	rs->error = error;
+}
+
+static void connected(struct rs_sock *rs)
+{
+	rs->state = RS_CONNECTED;
+	rs->reads = rs->writes = true;
+	rs_conduit_work(rs);
+}
+
+/* The IB connection manager's reasons of a refusal (IBA 12.6.7.2). */
+static int refusal(int reason)
+{
+	enum { NO_SUCH_SERVICE = 8, CONSUMER = 28 };
+
+	return reason == NO_SUCH_SERVICE || reason == CONSUMER ? ECONNREFUSED
+							       : ECONNRESET;
+}
+
+static int ask(struct rs_sock *rs)
+{
+	struct rs_hello hello;
+	struct rdma_conn_param param = {
+		.private_data = &hello,
+		.private_data_len = sizeof(hello),
+		.flow_control = 1,
+		.retry_count = RETRIES,
+		.rnr_retry_count = RETRIES,
+	};
+	int rc = rs_conduit_open(rs);
+
+	if (rc)
+		return rc;
+	rs_stream_hello(&rs->stream, &rs->room, &hello);
+	return rdma_connect(rs->id, &param) ? -errno : 0;
+}
+
+static int meet(struct rs_sock *rs, const struct rdma_conn_param *conn)
+{
+	if (!conn->private_data)
+		return -EPROTO;
+	return rs_stream_meet(&rs->stream, conn->private_data,
+			      conn->private_data_len);
+}
+
+/* The next step of a connection that we asked for; -errno. */
+static int step(struct rs_sock *rs, const struct rdma_cm_event *event)
+{
+	int rc = 0;
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		rs->state = RS_ROUTE;
+		return rdma_resolve_route(rs->id, RESOLVE_MS) ? -errno : 0;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		rs->state = RS_CONNECTING;
+		return ask(rs);
+	case RDMA_CM_EVENT_ESTABLISHED:
+		rc = meet(rs, &event->param.conn);
+		if (rc == 0)
+			connected(rs);
+		return rc;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+		return event->status < 0 ? event->status : -EHOSTUNREACH;
+	case RDMA_CM_EVENT_UNREACHABLE:
+		return -ETIMEDOUT;
+	case RDMA_CM_EVENT_REJECTED:
+		return -refusal(event->status);
+	default:
+		return -ECONNABORTED;
+	}
+}
+
+static void connection_event(struct rs_sock *rs,
+			     const struct rdma_cm_event *event)
+{
+	int rc;
+
+	if (rs_connecting(rs)) {
+		rc = step(rs, event);
+		if (rc)
+			rs_connection_end(rs, -rc);
+	} else if (rs->state == RS_CONNECTED &&
+		   (event->event == RDMA_CM_EVENT_DISCONNECTED ||
+		    event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)) {
+		/* What has come before it counts. */
+		rs_conduit_work(rs);
+		if (rs->state == RS_CONNECTED)
+			rs->state = RS_GONE;
+		rs->reads = rs->writes = false;
+	}
+}
+
+static int answer(struct rs_sock *rs, const struct rdma_conn_param *asked)
+{
+	struct rs_hello hello;
+	struct rdma_conn_param param = *asked;
+	int rc = rs_conduit_open(rs);
+
+	if (rc == 0)
+		rc = meet(rs, asked);
+	if (rc)
+		return rc;
+	rs_stream_hello(&rs->stream, &rs->room, &hello);
+	param.private_data = &hello;
+	param.private_data_len = sizeof(hello);
+	return rdma_accept(rs->id, &param) ? -errno : 0;
+}
+
+/* A socket for who asks; NULL: refused. */
+static struct rs_sock *welcome(struct rs_sock *listener,
+			       struct rdma_cm_event *event)
+{
+	struct rs_sock *rs = rs_make(listener->domain, &listener->wishes);
+
+	if (!rs)
+		return NULL;
+	rdma_destroy_id(rs->id);
+	rs->id = event->id;
+	if (rdma_migrate_id(rs->id, rs->channel) ||
+	    answer(rs, &event->param.conn)) {
+		rdma_reject(rs->id, NULL, 0);
+		rs_unmake(rs);
+		return NULL;
+	}
+	connected(rs);
+	return rs;
+}
+
+static void request(struct rs_sock *listener, struct rdma_cm_event *event)
+{
+	struct rs_sock *rs = welcome(listener, event);
+
+	if (!rs)
+		return;
+	*listener->last = rs;
+	listener->last = &rs->next;
+	listener->waiting++;
+}
+
+/*
+ * rdma_migrate_id() waits until an id's events are acknowledged, so a
+ * request is copied, and acknowledged, before it is looked at.
+ */
+static bool next_event(struct rs_sock *rs, struct rdma_cm_event *copy,
+		       uint8_t private_data[256])
+{
+	struct rdma_cm_event *event;
+
+	if (rdma_get_cm_event(rs->channel, &event))
+		return false;
+	*copy = *event;
+	if (copy->param.conn.private_data) {
+		memcpy(private_data, copy->param.conn.private_data,
+		       copy->param.conn.private_data_len);
+		copy->param.conn.private_data = private_data;
+	}
+	rdma_ack_cm_event(event);
+	return true;
+}
+
+void rs_connection_news(struct rs_sock *rs)
+{
+	struct rdma_cm_event event;
+	uint8_t private_data[256];
+
+	while ((rs->state != RS_LISTENING || rs->waiting < rs->backlog) &&
+	       next_event(rs, &event, private_data)) {
+		if (event.event == RDMA_CM_EVENT_CONNECT_REQUEST)
+			request(rs, &event);
+		else
+			connection_event(rs, &event);
+	}
+}
+
+int rs_connection_begin(struct rs_sock *rs)
+{
+	if (rdma_resolve_addr(rs->id, NULL, (struct sockaddr *)&rs->peer,
+			      RESOLVE_MS))
+		return -errno;
+	rs->state = RS_ADDRESS;
+	return 0;
+}

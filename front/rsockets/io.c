@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Bytes in and out: rsend() and rrecv() in all their shapes. */
+#include "front/rsockets/rs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <rdma/rsocket.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "base/defs.h"
+
+/* Where a vector's next byte is. */
+struct cursor {
+	const struct iovec *at;
+	int left;
+	size_t offset;
+};
+
+/* What lies together there; 0: the end. */
+static size_t piece(struct cursor *c)
+{
+	while (c->left && c->offset == c->at->iov_len) {
+		c->at++;
+		c->left--;
+		c->offset = 0;
+	}
+	return c->left ? c->at->iov_len - c->offset : 0;
+}
+
+static uint8_t *here(const struct cursor *c)
+{
+	return (uint8_t *)c->at->iov_base + c->offset;
+}
+
+static int patience(const struct rs_sock *rs, int flags, int which)
+{
+	if ((rs->file_flags & O_NONBLOCK) || (flags & MSG_DONTWAIT))
+		return 0;
+	return rs->timeout[which] ? rs->timeout[which] : -1;
+}
+
+/* Whether there is, or will be, a connection to use. */
+static int usable(struct rs_sock *rs, int timeout)
+{
+	int rc;
+
+	if (rs_connecting(rs)) {
+		rc = rs_wait(rs, rs_settled, timeout);
+		if (rc)
+			return rc;
+	}
+	if (rs->state < RS_CONNECTED)
+		return -ENOTCONN;
+	if (rs->error) {
+		rc = -rs->error;
+		rs->error = 0;
+		return rc;
+	}
+	return 0;
+}
+
+static int why_not_writable(const struct rs_sock *rs)
+{
+	return rs->state == RS_CONNECTED ? -EPIPE : -ECONNRESET;
+}
+
+/* All of it, or as much as may be sent without waiting; -errno. */
+static ssize_t send_all(struct rs_sock *rs, struct cursor *c, int timeout)
+{
+	ssize_t sent = 0;
+	size_t n;
+	int rc = usable(rs, timeout);
+
+	if (rc == 0 && rs->iomaps_wait)
+		rc = rs_iomaps_send(rs, timeout);
+	while (rc == 0 && (n = piece(c)) != 0) {
+		if (!rs->writes) {
+			rc = why_not_writable(rs);
+			break;
+		}
+		n = VB_MIN(n, rs_stream_room(&rs->stream));
+		if (n == 0) {
+			rc = rs_wait(rs, rs_can_write, timeout);
+			continue;
+		}
+		rc = rs_conduit_send(rs, here(c), (uint32_t)n);
+		c->offset += n;
+		sent += (ssize_t)n;
+	}
+	/* Room is made as peers answer, not only when there is none left. */
+	rs_look(rs);
+	return sent ? sent : rc;
+}
+
+/* Up to what is there; the ring may end in the middle. */
+static size_t copy_out(struct rs_sock *rs, struct cursor *c, bool peek)
+{
+	struct rs_stream *s = &rs->stream;
+	const uint8_t *ring = (const uint8_t *)(uintptr_t)s->ring.addr;
+	uint32_t at = s->in_at, ready = s->in_ready;
+	size_t n, copied = 0;
+
+	while (ready && (n = piece(c)) != 0) {
+		n = VB_MIN(n, VB_MIN(ready, s->ring.length - at));
+		memcpy(here(c), ring + at, n);
+		at = (at + (uint32_t)n) % s->ring.length;
+		ready -= (uint32_t)n;
+		c->offset += n;
+		copied += n;
+	}
+	if (!peek && copied)
+		rs_stream_read(s, (uint32_t)copied);
+	return copied;
+}
+
+static ssize_t receive(struct rs_sock *rs, struct cursor *c, int flags,
+		       int timeout)
+{
+	ssize_t got = 0;
+	int rc = usable(rs, timeout);
+
+	rs_look(rs);
+	while (rc == 0 && piece(c)) {
+		got += (ssize_t)copy_out(rs, c, flags & MSG_PEEK);
+		if (got && (!(flags & MSG_WAITALL) || (flags & MSG_PEEK)))
+			break;
+		if (!rs->stream.in_ready && !rs->reads)
+			break;
+		if (piece(c))
+			rc = rs_wait(rs, rs_can_read, timeout);
+	}
+	/* The peer may be waiting for the space. */
+	rs_conduit_work(rs);
+	return got ? got : rc;
+}
+
+static bool too_long(const struct iovec *iov, int count)
+{
+	size_t total = 0;
+
+	for (int i = 0; i < count; i++)
+		if (iov[i].iov_len > SSIZE_MAX ||
+		    (total += iov[i].iov_len) > SSIZE_MAX)
+			return true;
+	return count < 0 || count > IOV_MAX;
+}
+
+static ssize_t done(struct rs_sock *rs, ssize_t n)
+{
+	pthread_mutex_unlock(&rs->lock);
+	rs_put(rs);
+	return n < 0 ? rs_fail((int)-n) : n;
+}
+
+static ssize_t sendv(int socket, const struct iovec *iov, int count, int flags)
+{
+	struct cursor c = { iov, count, 0 };
+	struct rs_sock *rs = rs_find(socket);
+
+	if (!rs)
+		return -1;
+	pthread_mutex_lock(&rs->lock);
+	if (flags & MSG_OOB || too_long(iov, count))
+		return done(rs, flags & MSG_OOB ? -EOPNOTSUPP : -EINVAL);
+	return done(rs, send_all(rs, &c, patience(rs, flags, 1)));
+}
+
+static ssize_t recvv(int socket, const struct iovec *iov, int count, int flags)
+{
+	struct cursor c = { iov, count, 0 };
+	struct rs_sock *rs = rs_find(socket);
+
+	if (!rs)
+		return -1;
+	pthread_mutex_lock(&rs->lock);
+	if (flags & MSG_OOB || too_long(iov, count))
+		return done(rs, -EINVAL);
+	return done(rs, receive(rs, &c, flags, patience(rs, flags, 0)));
+}
+
+RS_EXPORT ssize_t rsend(int socket, const void *buf, size_t len, int flags)
+{
+	struct iovec iov = { (void *)buf, len };
+
+	return sendv(socket, &iov, 1, flags);
+}
+
+/* A stream knows where it goes. */
+RS_EXPORT ssize_t rsendto(int socket, const void *buf, size_t len, int flags,
+			  const struct sockaddr *dest_addr, socklen_t addrlen)
+{
+	return rsend(socket, buf, len, flags);
+}
+
+RS_EXPORT ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags)
+{
+	if (msg->msg_control && msg->msg_controllen)
+		return rs_fail(EOPNOTSUPP);
+	return sendv(socket, msg->msg_iov,
+		     (int)VB_MIN(msg->msg_iovlen, (size_t)INT_MAX), flags);
+}
+
+RS_EXPORT ssize_t rwrite(int socket, const void *buf, size_t count)
+{
+	return rsend(socket, buf, count, 0);
+}
+
+RS_EXPORT ssize_t rwritev(int socket, const struct iovec *iov, int iovcnt)
+{
+	return sendv(socket, iov, iovcnt, 0);
+}
+
+RS_EXPORT ssize_t rrecv(int socket, void *buf, size_t len, int flags)
+{
+	struct iovec iov = { buf, len };
+
+	return recvv(socket, &iov, 1, flags);
+}
+
+RS_EXPORT ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags,
+			    struct sockaddr *src_addr, socklen_t *addrlen)
+{
+	ssize_t got = rrecv(socket, buf, len, flags);
+
+	if (got >= 0 && src_addr)
+		(void)rgetpeername(socket, src_addr, addrlen);
+	return got;
+}
+
+RS_EXPORT ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
+{
+	ssize_t got =
+		recvv(socket, msg->msg_iov,
+		      (int)VB_MIN(msg->msg_iovlen, (size_t)INT_MAX), flags);
+
+	if (got < 0)
+		return got;
+	msg->msg_controllen = 0;
+	msg->msg_flags = 0;
+	if (msg->msg_name)
+		(void)rgetpeername(socket, msg->msg_name, &msg->msg_namelen);
+	return got;
+}
+
+RS_EXPORT ssize_t rread(int socket, void *buf, size_t count)
+{
+	return rrecv(socket, buf, count, 0);
+}
+
+RS_EXPORT ssize_t rreadv(int socket, const struct iovec *iov, int iovcnt)
+{
+	return recvv(socket, iov, iovcnt, 0);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rsockets: sockets whose bytes go by RDMA, over the public faces of
+ * librdmacm and libibverbs. A socket's descriptor is an epoll descriptor that
+ * is readable when its connection or its completions want attention; what
+ * that means to the program, only rpoll() can say.
+ *
+ * One lock a socket, held while it is worked on, never while somebody sleeps.
+ * Whoever changed something rings those who sleep on that socket.
+ */
+#ifndef FRONT_RSOCKETS_RS_H
+#define FRONT_RSOCKETS_RS_H
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "front/rsockets/stream.h"
+
+#define RS_EXPORT __attribute__((visibility("default")))
+
+enum { RS_NUMBERS = 17 }; /* options that are whole numbers */
+
+enum rs_state {
+	RS_NEW,
+	RS_BOUND,
+	RS_LISTENING,
+	RS_ADDRESS, /* asked for; the first of those that connect */
+	RS_ROUTE,
+	RS_CONNECTING,
+	RS_CONNECTED,
+	RS_GONE,   /* was connected */
+	RS_FAILED, /* to connect, or later: error says how */
+};
+
+/* Somebody who sleeps until one of several sockets changes. */
+struct rs_sleeper {
+	int bell; /* an eventfd */
+	bool rung;
+	struct rs_sleeper *next, **link;
+};
+
+/* What a program may ask for before there is a connection. */
+struct rs_wishes {
+	uint32_t send_bytes, receive_bytes;
+	uint16_t sends, receives, inline_bytes;
+	uint16_t iomaps;
+};
+
+struct rs_iomapping;
+
+struct rs_sock {
+	int fd;
+	_Atomic unsigned refs;
+	pthread_mutex_t lock;
+	/* lock */
+	enum rs_state state;
+	bool reads, writes; /* what is still open */
+	int error;	    /* SO_ERROR's, positive */
+	int domain;
+	int file_flags;		 /* O_NONBLOCK */
+	int timeout[2];		 /* ms; receiving, sending; 0: none */
+	int numbers[RS_NUMBERS]; /* options.c */
+	struct linger linger;
+	struct rs_wishes wishes;
+	struct rs_sleeper *sleepers;
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *id;
+	struct sockaddr_storage peer; /* of a connection that is being made */
+	uint64_t looked;	      /* for news of the connection, ns */
+	/* A listener's. */
+	int backlog, waiting;
+	struct rs_sock *first, **last;
+	struct rs_sock *next;
+	/* A connection's. */
+	struct rs_stream stream;
+	struct rs_room room;
+	struct ibv_comp_channel *comp;
+	struct ibv_cq *cq;
+	bool armed;
+	unsigned unacked;
+	uint8_t *out;
+	struct ibv_mr *out_mr, *in_mr, *slots_mr;
+	struct rs_iomapping *iomappings;
+	bool iomaps_wait;
+};
+
+static inline bool rs_connecting(const struct rs_sock *rs)
+{
+	return rs->state >= RS_ADDRESS && rs->state <= RS_CONNECTING;
+}
+
+/* table.c. A door holds what it works on: find, ..., put. */
+struct rs_sock *rs_find(int fd); /* NULL: EBADF in errno */
+int rs_enter(struct rs_sock *rs);
+void rs_leave(struct rs_sock *rs);
+void rs_put(struct rs_sock *rs);
+void rs_for_each(void (*visit)(struct rs_sock *rs));
+static inline int rs_fail(int error)
+{
+	errno = error;
+	return -1;
+}
+
+/* socket.c */
+struct rs_sock *rs_make(int domain, const struct rs_wishes *wishes);
+void rs_unmake(struct rs_sock *rs);
+const struct rs_wishes *rs_wishes(void);
+
+/* connect.c; with the lock. */
+/* What the connection manager says. */
+void rs_connection_news(struct rs_sock *rs);
+int rs_connection_begin(struct rs_sock *rs);
+void rs_connection_end(struct rs_sock *rs, int error);
+
+/* conduit.c: a connection's queue pair and memory; with the lock. */
+int rs_conduit_open(struct rs_sock *rs);
+void rs_conduit_close(struct rs_sock *rs);
+/* Work off what has completed, and give the peer what it is due. */
+void rs_conduit_work(struct rs_sock *rs);
+/* True: armed just now, so look once more before sleeping. */
+bool rs_conduit_arm(struct rs_sock *rs);
+void rs_conduit_woken(struct rs_sock *rs);
+/* -errno. Up to rs_stream_room() bytes. */
+int rs_conduit_send(struct rs_sock *rs, const void *bytes, uint32_t length);
+int rs_conduit_place(struct rs_sock *rs, const void *bytes, uint32_t length,
+		     uint64_t addr, uint32_t key);
+int rs_conduit_control(struct rs_sock *rs, enum rs_control what);
+int rs_conduit_iomap(struct rs_sock *rs, unsigned i,
+		     const struct rs_iomap *entry);
+
+/* wait.c */
+typedef bool rs_test(struct rs_sock *rs);
+/* Whatever has happened to it; with the lock. */
+void rs_look(struct rs_sock *rs);
+/*
+ * Until @test, with the lock, which is given up while asleep. @timeout: ms;
+ * 0: look only; -1: for ever. -EAGAIN, -EINTR.
+ */
+int rs_wait(struct rs_sock *rs, rs_test *test, int timeout);
+/* Wake who sleeps on it; with the lock, as to lie down there and get up. */
+void rs_ring(struct rs_sock *rs);
+void rs_lie_down(struct rs_sock *rs, struct rs_sleeper *me, int bell);
+void rs_get_up(struct rs_sleeper *me);
+/* poll()'s answer for @events, now. */
+short rs_ready(struct rs_sock *rs, short events);
+rs_test rs_can_read, rs_can_write, rs_all_sent, rs_can_control, rs_settled;
+
+/* epoll.c: sets of repoll_create(). */
+bool rs_is_set(int fd);
+bool rs_close_set(int fd);
+void rs_leave_sets(int fd);
+
+/* iomap.c */
+int rs_iomaps_send(struct rs_sock *rs, int timeout);
+void rs_iomaps_forget(struct rs_sock *rs);
+
+#endif

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Sockets from rsocket() to rclose(). */
+#include "front/rsockets/rs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <rdma/rsocket.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/defs.h"
+
+static const struct rs_wishes defaults = {
+	.send_bytes = 256 * 1024,
+	.receive_bytes = 256 * 1024,
+	.sends = 384,
+	.receives = 384,
+	.inline_bytes = 64,
+};
+
+static int new_id(struct rs_sock *rs)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	rs->channel = rdma_create_event_channel();
+	if (!rs->channel ||
+	    rdma_create_id(rs->channel, &rs->id, rs, RDMA_PS_TCP) ||
+	    fcntl(rs->channel->fd, F_SETFL, O_NONBLOCK) ||
+	    epoll_ctl(rs->fd, EPOLL_CTL_ADD, rs->channel->fd, &event))
+		return -errno;
+	return 0;
+}
+
+/* NULL: errno says why. It is in no table yet. */
+struct rs_sock *rs_make(int domain, const struct rs_wishes *wishes)
+{
+	struct rs_sock *rs = calloc(1, sizeof(*rs));
+	int rc;
+
+	if (!rs)
+		return NULL;
+	rs->refs = 1;
+	rs->domain = domain;
+	rs->wishes = *wishes;
+	rs->last = &rs->first;
+	pthread_mutex_init(&rs->lock, NULL);
+	rs->fd = epoll_create1(EPOLL_CLOEXEC);
+	rc = rs->fd < 0 ? -errno : new_id(rs);
+	if (rc == 0)
+		return rs;
+	rs_unmake(rs);
+	errno = -rc;
+	return NULL;
+}
+
+/* Those whom nobody has accepted go with their listener. */
+static void drop_waiting(struct rs_sock *rs)
+{
+	struct rs_sock *next;
+
+	for (; rs->first; rs->first = next) {
+		next = rs->first->next;
+		rs_unmake(rs->first);
+	}
+}
+
+void rs_unmake(struct rs_sock *rs)
+{
+	drop_waiting(rs);
+	if (rs->id && rs->state >= RS_CONNECTED)
+		rdma_disconnect(rs->id);
+	rs_conduit_close(rs);
+	if (rs->id)
+		rdma_destroy_id(rs->id);
+	if (rs->channel)
+		rdma_destroy_event_channel(rs->channel);
+	if (rs->fd >= 0)
+		close(rs->fd);
+	pthread_mutex_destroy(&rs->lock);
+	free(rs);
+}
+
+/* A descriptor for the program; -1: errno, and @rs is gone. */
+static int hand_out(struct rs_sock *rs)
+{
+	int fd = rs->fd, rc = rs_enter(rs);
+
+	if (rc == 0)
+		return fd;
+	rs_unmake(rs);
+	return rs_fail(-rc);
+}
+
+RS_EXPORT int rsocket(int domain, int type, int protocol)
+{
+	int kind = type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct rs_sock *rs;
+
+	if (domain != AF_INET && domain != AF_INET6)
+		return rs_fail(EAFNOSUPPORT);
+	if (kind != SOCK_STREAM)
+		return rs_fail(EPROTONOSUPPORT);
+	if (protocol && protocol != IPPROTO_TCP)
+		return rs_fail(EPROTONOSUPPORT);
+	rs = rs_make(domain, &defaults);
+	if (!rs)
+		return -1;
+	rs->file_flags = type & SOCK_NONBLOCK ? O_NONBLOCK : 0;
+	return hand_out(rs);
+}
+
+static bool address_fits(const struct rs_sock *rs, const struct sockaddr *a,
+			 socklen_t length)
+{
+	socklen_t least = rs->domain == AF_INET ? sizeof(struct sockaddr_in)
+						: sizeof(struct sockaddr_in6);
+
+	return a && length >= least && a->sa_family == rs->domain;
+}
+
+static int bind_socket(struct rs_sock *rs, const struct sockaddr *a,
+		       socklen_t length)
+{
+	struct sockaddr_storage copy = {};
+
+	if (rs->state != RS_NEW || !address_fits(rs, a, length))
+		return -EINVAL;
+	memcpy(&copy, a, VB_MIN(length, (socklen_t)sizeof(copy)));
+	if (rdma_bind_addr(rs->id, (struct sockaddr *)&copy))
+		return -errno;
+	rs->state = RS_BOUND;
+	return 0;
+}
+
+RS_EXPORT int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
+{
+	struct rs_sock *rs = rs_find(socket);
+	int rc;
+
+	if (!rs)
+		return -1;
+	pthread_mutex_lock(&rs->lock);
+	rc = bind_socket(rs, addr, addrlen);
+	pthread_mutex_unlock(&rs->lock);
+	rs_put(rs);
+	return rc ? rs_fail(-rc) : 0;
+}
+
+static int listen_socket(struct rs_sock *rs, int backlog)
+{
+	struct sockaddr_storage any = { .ss_family = (sa_family_t)rs->domain };
+	int rc;
+
+	if (rs->state == RS_NEW) {
+		rc = bind_socket(rs, (struct sockaddr *)&any, sizeof(any));
+		if (rc)
+			return rc;
+	}
+	if (rs->state != RS_BOUND && rs->state != RS_LISTENING)
+		return -EINVAL;
+	rs->backlog = backlog < 1 ? 1 : VB_MIN(backlog, SOMAXCONN);
+	if (rs->state == RS_BOUND && rdma_listen(rs->id, rs->backlog))
+		return -errno;
+	rs->state = RS_LISTENING;
+	return 0;
+}
+
+RS_EXPORT int rlisten(int socket, int backlog)
+{
+	struct rs_sock *rs = rs_find(socket);
+	int rc;
+
+	if (!rs)
+		return -1;
+	pthread_mutex_lock(&rs->lock);
+	rc = listen_socket(rs, backlog);
+	pthread_mutex_unlock(&rs->lock);
+	rs_put(rs);
+	return rc ? rs_fail(-rc) : 0;
+}
+
+static void copy_address(const struct sockaddr *from, struct sockaddr *to,
+			 socklen_t *length)
+{
+	socklen_t bytes = from->sa_family == AF_INET6
+				  ? sizeof(struct sockaddr_in6)
+				  : sizeof(struct sockaddr_in);
+
+	if (!to || !length)
+		return;
+	memcpy(to, from, VB_MIN(*length, bytes));
+	*length = bytes;
+}
+
+static bool has_waiting(struct rs_sock *rs)
+{
+	return rs->waiting > 0 || rs->state != RS_LISTENING;
+}
+
+static int block_for(const struct rs_sock *rs, int which)
+{
+	if (rs->file_flags & O_NONBLOCK)
+		return 0;
+	return rs->timeout[which] ? rs->timeout[which] : -1;
+}
+
+/* The first in the queue; -errno. */
+static int take(struct rs_sock *rs, struct rs_sock **taken)
+{
+	int rc = -EINVAL;
+
+	pthread_mutex_lock(&rs->lock);
+	if (rs->state == RS_LISTENING)
+		rc = rs_wait(rs, has_waiting, block_for(rs, 0));
+	if (rc == 0 && rs->state != RS_LISTENING)
+		rc = -EINVAL;
+	if (rc == 0) {
+		*taken = rs->first;
+		rs->first = rs->first->next;
+		if (!rs->first)
+			rs->last = &rs->first;
+		rs->waiting--;
+	}
+	pthread_mutex_unlock(&rs->lock);
+	return rc;
+}
+
+RS_EXPORT int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
+{
+	struct rs_sock *rs = rs_find(socket), *taken;
+	int rc;
+
+	if (!rs)
+		return -1;
+	rc = take(rs, &taken);
+	rs_put(rs);
+	if (rc)
+		return rs_fail(-rc);
+	taken->next = NULL;
+	copy_address(rdma_get_peer_addr(taken->id), addr, addrlen);
+	return hand_out(taken);
+}
+
+/* A socket may try again after it failed: with a new id. */
+static int renew(struct rs_sock *rs)
+{
+	rs_conduit_close(rs);
+	rdma_destroy_id(rs->id);
+	rdma_destroy_event_channel(rs->channel);
+	rs->id = NULL;
+	rs->channel = NULL;
+	rs->error = 0;
+	rs->state = RS_NEW;
+	return new_id(rs);
+}
+
+static int begin(struct rs_sock *rs, const struct sockaddr *a, socklen_t length)
+{
+	int rc = 0;
+
+	if (rs_connecting(rs))
+		return -EALREADY;
+	if (rs->error) { /* of the last try, which nobody has asked for */
+		rc = -rs->error;
+		rs->error = 0;
+		return rc;
+	}
+	if (rs->state == RS_CONNECTED)
+		return -EISCONN;
+	if (rs->state == RS_LISTENING || rs->state == RS_GONE)
+		return -EINVAL;
+	if (!address_fits(rs, a, length))
+		return -EAFNOSUPPORT;
+	if (rs->state == RS_FAILED)
+		rc = renew(rs);
+	if (rc)
+		return rc;
+	memcpy(&rs->peer, a, VB_MIN(length, (socklen_t)sizeof(rs->peer)));
+	return rs_connection_begin(rs);
+}
+
+static int connect_socket(struct rs_sock *rs, const struct sockaddr *a,
+			  socklen_t length)
+{
+	int rc = begin(rs, a, length);
+
+	if (rc)
+		return rc;
+	rc = rs_wait(rs, rs_settled, block_for(rs, 1));
+	if (rc == -EAGAIN)
+		return -EINPROGRESS;
+	if (rc == 0 && rs->state != RS_CONNECTED) {
+		rc = rs->error ? -rs->error : -ECONNABORTED;
+		rs->error = 0;
+	}
+	return rc;
+}
+
+RS_EXPORT int rconnect(int socket, const struct sockaddr *addr,
+		       socklen_t addrlen)
+{
+	struct rs_sock *rs = rs_find(socket);
+	int rc;
+
+	if (!rs)
+		return -1;
+	pthread_mutex_lock(&rs->lock);
+	rc = connect_socket(rs, addr, addrlen);
+	pthread_mutex_unlock(&rs->lock);
+	rs_put(rs);
+	return rc ? rs_fail(-rc) : 0;
+}
+
+/* What was sent is on its way until the peer's adapter has it. */
+static int tell(struct rs_sock *rs, enum rs_control what, int timeout)
+{
+	int rc = rs_wait(rs, rs_can_control, timeout);
+
+	if (rc == 0 && rs->state == RS_CONNECTED)
+		rc = rs_conduit_control(rs, what);
+	if (rc == 0)
+		rc = rs_wait(rs, rs_all_sent, timeout);
+	return rc;
+}
+
+static int shut(struct rs_sock *rs, int how)
+{
+	bool wrote = rs->writes;
+
+	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
+		return -EINVAL;
+	if (rs->state == RS_GONE)
+		return 0;
+	if (rs->state != RS_CONNECTED)
+		return -ENOTCONN;
+	if (how != SHUT_WR)
+		rs->reads = false;
+	if (how != SHUT_RD)
+		rs->writes = false;
+	if (rs->reads || rs->writes)
+		return wrote && !rs->writes ? tell(rs, RS_SHUTDOWN, -1) : 0;
+	how = tell(rs, RS_DISCONNECT, -1);
+	if (rs->state == RS_CONNECTED)
+		rs->state = RS_GONE;
+	return how;
+}
+
+RS_EXPORT int rshutdown(int socket, int how)
+{
+	struct rs_sock *rs = rs_find(socket);
+	int rc;
+
+	if (!rs)
+		return -1;
+	pthread_mutex_lock(&rs->lock);
+	rc = shut(rs, how);
+	rs_ring(rs);
+	pthread_mutex_unlock(&rs->lock);
+	rs_put(rs);
+	return rc ? rs_fail(-rc) : 0;
+}
+
+RS_EXPORT int rclose(int socket)
+{
+	struct rs_sock *rs;
+
+	if (rs_close_set(socket))
+		return 0;
+	rs = rs_find(socket);
+	if (!rs)
+		return -1;
+	rs_leave(rs);
+	rs_leave_sets(socket);
+	pthread_mutex_lock(&rs->lock);
+	if (rs->state == RS_CONNECTED)
+		(void)shut(rs, SHUT_RDWR);
+	else if (rs->state < RS_CONNECTED)
+		rs_connection_end(rs, ECONNABORTED);
+	rs_ring(rs);
+	pthread_mutex_unlock(&rs->lock);
+	rs_put(rs); /* ours */
+	rs_put(rs); /* the table's */
+	return 0;
+}
+
+/*
+ * A program may end with sockets open, and trust that what it wrote arrives.
+ * Who is at work on one in another thread keeps it.
+ */
+static void leave_peer(struct rs_sock *rs)
+{
+	enum { PATIENCE_MS = 1000 };
+
+	if (pthread_mutex_trylock(&rs->lock))
+		return;
+	if (rs->state == RS_CONNECTED)
+		(void)tell(rs, RS_DISCONNECT, PATIENCE_MS);
+	pthread_mutex_unlock(&rs->lock);
+}
+
+__attribute__((destructor)) static void at_exit(void)
+{
+	rs_for_each(leave_peer);
+}
+
+RS_EXPORT int rgetpeername(int socket, struct sockaddr *addr,
+			   socklen_t *addrlen)
+{
+	struct rs_sock *rs = rs_find(socket);
+	int rc = 0;
+
+	if (!rs)
+		return -1;
+	pthread_mutex_lock(&rs->lock);
+	if (rs->state == RS_CONNECTED || rs->state == RS_GONE)
+		copy_address(rdma_get_peer_addr(rs->id), addr, addrlen);
+	else
+		rc = ENOTCONN;
+	pthread_mutex_unlock(&rs->lock);
+	rs_put(rs);
+	return rc ? rs_fail(rc) : 0;
+}
+
+RS_EXPORT int rgetsockname(int socket, struct sockaddr *addr,
+			   socklen_t *addrlen)
+{
+	struct sockaddr_storage none = {};
+	struct rs_sock *rs = rs_find(socket);
+
+	if (!rs)
+		return -1;
+	none.ss_family = (sa_family_t)rs->domain;
+	pthread_mutex_lock(&rs->lock);
+	copy_address(rs->state == RS_NEW ? (struct sockaddr *)&none
+					 : rdma_get_local_addr(rs->id),
+		     addr, addrlen);
+	pthread_mutex_unlock(&rs->lock);
+	rs_put(rs);
+	return 0;
+}

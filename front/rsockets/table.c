@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which descriptor is which socket. */
+#include "front/rsockets/rs.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { CHUNK = 1024, CHUNKS = 1024 };
+
+static struct rs_sock **chunks[CHUNKS];
+static pid_t maker; /* a child of fork has the table, and no adapter */
+static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
+
+/* With the lock; NULL: no such place. */
+static struct rs_sock **place(int fd, bool make)
+{
+	unsigned c = (unsigned)fd / CHUNK;
+
+	if (fd < 0 || c >= CHUNKS)
+		return NULL;
+	if (!chunks[c] && make)
+		chunks[c] = calloc(CHUNK, sizeof(*chunks[c]));
+	return chunks[c] ? &chunks[c][(unsigned)fd % CHUNK] : NULL;
+}
+
+struct rs_sock *rs_find(int fd)
+{
+	struct rs_sock **at, *rs = NULL;
+
+	pthread_rwlock_rdlock(&table_lock);
+	at = place(fd, false);
+	if (at && *at) {
+		rs = *at;
+		atomic_fetch_add(&rs->refs, 1);
+	}
+	pthread_rwlock_unlock(&table_lock);
+	if (!rs)
+		errno = EBADF;
+	return rs;
+}
+
+/* -errno */
+int rs_enter(struct rs_sock *rs)
+{
+	struct rs_sock **at;
+	int rc = -EMFILE;
+
+	pthread_rwlock_wrlock(&table_lock);
+	at = place(rs->fd, true);
+	if (at) {
+		maker = getpid();
+		*at = rs;
+		rc = 0;
+	}
+	pthread_rwlock_unlock(&table_lock);
+	return rc;
+}
+
+void rs_leave(struct rs_sock *rs)
+{
+	struct rs_sock **at;
+
+	pthread_rwlock_wrlock(&table_lock);
+	at = place(rs->fd, false);
+	if (at && *at == rs)
+		*at = NULL;
+	pthread_rwlock_unlock(&table_lock);
+}
+
+void rs_put(struct rs_sock *rs)
+{
+	if (atomic_fetch_sub(&rs->refs, 1) == 1)
+		rs_unmake(rs);
+}
+
+/* At the program's end: nobody comes any more. */
+void rs_for_each(void (*visit)(struct rs_sock *rs))
+{
+	if (maker != getpid())
+		return;
+	for (unsigned c = 0; c < CHUNKS; c++)
+		for (unsigned i = 0; chunks[c] && i < CHUNK; i++)
+			if (chunks[c][i])
+				visit(chunks[c][i]);
+}

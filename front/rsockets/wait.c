@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Waiting. A thread that must sleep leaves its bell at each socket it waits
+ * for and polls the bell together with the sockets' descriptors. Whoever
+ * works something off a socket rings the others: what they waited for may
+ * have come through him, and then no descriptor tells them.
+ */
+#include "front/rsockets/rs.h"
+
+#include <errno.h>
+#include <rdma/rsocket.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/select.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/defs.h"
+
+enum {
+	SPIN_NS = 10000,
+	LOOK_NS = 1000000, /* a connected socket's manager is asked so often */
+	LOW_WATER = 2048,  /* what makes a socket writable */
+};
+
+static pthread_key_t bell_key;
+static pthread_once_t bell_once = PTHREAD_ONCE_INIT;
+
+/* Kept as one more, since NULL says that there is none. */
+static void close_bell(void *bell)
+{
+	close((int)(intptr_t)bell - 1);
+}
+static void make_key(void)
+{
+	pthread_key_create(&bell_key, close_bell);
+}
+
+/* This thread's; -1: no descriptor left. */
+static int own_bell(void)
+{
+	intptr_t bell;
+
+	pthread_once(&bell_once, make_key);
+	bell = (intptr_t)pthread_getspecific(bell_key);
+	if (bell)
+		return (int)bell - 1;
+	bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (bell >= 0)
+		pthread_setspecific(bell_key, (void *)(bell + 1));
+	return (int)bell;
+}
+
+static void silence(int bell)
+{
+	eventfd_t count;
+
+	(void)eventfd_read(bell, &count);
+}
+
+void rs_lie_down(struct rs_sock *rs, struct rs_sleeper *me, int bell)
+{
+	me->bell = bell;
+	me->rung = false;
+	me->next = rs->sleepers;
+	me->link = &rs->sleepers;
+	if (me->next)
+		me->next->link = &me->next;
+	rs->sleepers = me;
+}
+
+void rs_get_up(struct rs_sleeper *me)
+{
+	*me->link = me->next;
+	if (me->next)
+		me->next->link = me->link;
+}
+
+void rs_ring(struct rs_sock *rs)
+{
+	for (struct rs_sleeper *s = rs->sleepers; s; s = s->next) {
+		s->rung = true;
+		(void)eventfd_write(s->bell, 1);
+	}
+}
+
+/* True of what a sleeper may wait for, so that only changes ring. */
+static unsigned sight(const struct rs_sock *rs)
+{
+	return (unsigned)rs->state << 16 ^ rs->stream.in_ready ^
+	       (unsigned)rs->stream.may_send << 8 ^ rs->stream.out_used ^
+	       rs->stream.sends << 4 ^ rs->stream.controls ^
+	       (unsigned)rs->waiting ^ rs->stream.slot << 30 ^
+	       (unsigned)rs->reads << 15;
+}
+
+static void work(struct rs_sock *rs)
+{
+	uint64_t now;
+
+	rs_conduit_work(rs);
+	now = vb_clock_read();
+	if (rs->state == RS_CONNECTED && now - rs->looked < LOOK_NS)
+		return;
+	rs->looked = now;
+	rs_connection_news(rs);
+}
+
+void rs_look(struct rs_sock *rs)
+{
+	unsigned before = sight(rs);
+
+	work(rs);
+	if (rs->sleepers && sight(rs) != before)
+		rs_ring(rs);
+}
+
+bool rs_can_read(struct rs_sock *rs)
+{
+	return rs->stream.in_ready || !rs->reads;
+}
+
+bool rs_can_write(struct rs_sock *rs)
+{
+	uint32_t room;
+
+	if (!rs->writes)
+		return true;
+	room = rs_stream_room(&rs->stream);
+	return room && rs->stream.out_size - rs->stream.out_used >=
+			       VB_MIN(LOW_WATER, rs->stream.out_size);
+}
+
+bool rs_all_sent(struct rs_sock *rs)
+{
+	return rs->state != RS_CONNECTED ||
+	       (rs->stream.sends == 0 && rs->stream.controls == 0);
+}
+
+bool rs_can_control(struct rs_sock *rs)
+{
+	return rs->state != RS_CONNECTED || rs->stream.controls < RS_CONTROLS;
+}
+
+bool rs_settled(struct rs_sock *rs)
+{
+	return !rs_connecting(rs);
+}
+
+static int until(uint64_t deadline)
+{
+	uint64_t now = vb_clock_read();
+
+	if (deadline == UINT64_MAX)
+		return -1;
+	return now >= deadline ? 0 : (int)((deadline - now) / 1000000 + 1);
+}
+
+static uint64_t deadline_of(int timeout)
+{
+	return timeout < 0 ? UINT64_MAX
+			   : vb_clock_read() + (uint64_t)timeout * 1000000;
+}
+
+/* Without the lock meanwhile. */
+static int doze(struct rs_sock *rs, uint64_t deadline)
+{
+	struct rs_sleeper me;
+	struct pollfd fds[2] = { { .fd = own_bell(), .events = POLLIN },
+				 { .fd = rs->fd, .events = POLLIN } };
+	int rc;
+
+	if (fds[0].fd < 0)
+		return -errno;
+	rs_lie_down(rs, &me, fds[0].fd);
+	pthread_mutex_unlock(&rs->lock);
+	rc = poll(fds, VB_COUNT(fds), until(deadline));
+	rc = rc < 0 ? -errno : rc == 0 ? -EAGAIN : 0;
+	pthread_mutex_lock(&rs->lock);
+	rs_get_up(&me);
+	silence(me.bell);
+	if (fds[1].revents) {
+		rs_conduit_woken(rs);
+		rs->looked = 0;
+	}
+	return rc;
+}
+
+int rs_wait(struct rs_sock *rs, rs_test *test, int timeout)
+{
+	uint64_t deadline = deadline_of(timeout), spun = 0, now;
+	int rc = 0;
+
+	for (;;) {
+		rs_look(rs);
+		if (test(rs))
+			return 0;
+		if (rc || timeout == 0)
+			return rc ? rc : -EAGAIN;
+		now = vb_clock_read();
+		if (!spun)
+			spun = now + SPIN_NS;
+		if (rs->state == RS_CONNECTED && now < spun)
+			continue;
+		if (!rs_conduit_arm(rs))
+			rc = doze(rs, deadline);
+	}
+}
+
+short rs_ready(struct rs_sock *rs, short events)
+{
+	short ready = 0;
+
+	if (rs->state == RS_LISTENING)
+		return rs->waiting ? events & POLLIN : 0;
+	if (rs->state == RS_NEW || rs->state == RS_BOUND)
+		return events & POLLOUT ? POLLOUT | POLLHUP : POLLHUP;
+	if (rs_connecting(rs))
+		return 0;
+	if (rs_can_read(rs))
+		ready |= events & (POLLIN | POLLRDNORM);
+	if (rs_can_write(rs))
+		ready |= events & (POLLOUT | POLLWRNORM);
+	if (!rs->reads)
+		ready |= events & POLLRDHUP;
+	/* Programs take POLLHUP for the end, so unread bytes come first. */
+	if (rs->state != RS_CONNECTED && !rs->stream.in_ready)
+		ready |= POLLHUP;
+	if (rs->state == RS_FAILED)
+		ready |= POLLERR;
+	return ready;
+}
+
+/* One rpoll(): its sockets are held, so that none goes while it sleeps. */
+struct polling {
+	nfds_t count;
+	struct pollfd *asked;	/* the program's */
+	struct pollfd *watched; /* the kernel's; the last is the bell */
+	struct rs_sock **socks; /* NULL: a descriptor like any other */
+	struct rs_sleeper *beds;
+};
+
+static void release(struct polling *p)
+{
+	for (nfds_t i = 0; p->socks && i < p->count; i++)
+		if (p->socks[i])
+			rs_put(p->socks[i]);
+	free(p->socks);
+	free(p->watched);
+	free(p->beds);
+}
+
+static int gather(struct polling *p)
+{
+	p->socks = calloc(p->count + 1, sizeof(struct rs_sock *));
+	p->watched = calloc(p->count + 1, sizeof(*p->watched));
+	p->beds = calloc(p->count + 1, sizeof(*p->beds));
+	if (!p->socks || !p->watched || !p->beds)
+		return -ENOMEM;
+	for (nfds_t i = 0; i < p->count; i++) {
+		p->socks[i] = rs_find(p->asked[i].fd);
+		p->watched[i] = p->asked[i];
+		if (p->socks[i])
+			p->watched[i].events = POLLIN;
+	}
+	p->watched[p->count] = (struct pollfd){ own_bell(), POLLIN, 0 };
+	return p->watched[p->count].fd < 0 ? -errno : 0;
+}
+
+/* How many of the sockets are ready. */
+static int look_at_socks(struct polling *p)
+{
+	struct rs_sock *rs;
+	int ready = 0;
+
+	for (nfds_t i = 0; i < p->count; i++) {
+		rs = p->socks[i];
+		if (!rs)
+			continue;
+		pthread_mutex_lock(&rs->lock);
+		if (p->watched[i].revents) {
+			rs_conduit_woken(rs);
+			rs->looked = 0;
+		}
+		rs_look(rs);
+		p->asked[i].revents = rs_ready(rs, p->asked[i].events);
+		ready += p->asked[i].revents != 0;
+		pthread_mutex_unlock(&rs->lock);
+	}
+	return ready;
+}
+
+/* True: none is ready, all are armed, and will ring. */
+static bool lie_down_at_all(struct polling *p)
+{
+	struct rs_sock *rs;
+	bool quiet = true;
+
+	for (nfds_t i = 0; i < p->count; i++) {
+		rs = p->socks[i];
+		if (!rs)
+			continue;
+		pthread_mutex_lock(&rs->lock);
+		rs_lie_down(rs, &p->beds[i], p->watched[p->count].fd);
+		if (rs_conduit_arm(rs))
+			rs_look(rs);
+		if (rs_ready(rs, p->asked[i].events))
+			quiet = false;
+		pthread_mutex_unlock(&rs->lock);
+	}
+	return quiet;
+}
+
+static void get_up_from_all(struct polling *p)
+{
+	for (nfds_t i = 0; i < p->count; i++) {
+		if (!p->socks[i])
+			continue;
+		pthread_mutex_lock(&p->socks[i]->lock);
+		rs_get_up(&p->beds[i]);
+		pthread_mutex_unlock(&p->socks[i]->lock);
+	}
+	silence(p->watched[p->count].fd);
+}
+
+/* The other descriptors, as the kernel found them. */
+static int copy_others(struct polling *p)
+{
+	int ready = 0;
+
+	for (nfds_t i = 0; i < p->count; i++) {
+		if (p->socks[i])
+			continue;
+		p->asked[i].revents = p->watched[i].revents;
+		ready += p->asked[i].revents != 0;
+	}
+	return ready;
+}
+
+/* The kernel's view of all for @timeout ms; -errno. */
+static int watch(struct polling *p, int timeout)
+{
+	return poll(p->watched, p->count + 1, timeout) < 0 ? -errno : 0;
+}
+
+static int sleep_once(struct polling *p, uint64_t deadline)
+{
+	int rc = watch(p, lie_down_at_all(p) ? until(deadline) : 0);
+
+	get_up_from_all(p);
+	return rc;
+}
+
+static int poll_all(struct polling *p, int timeout)
+{
+	uint64_t deadline = deadline_of(timeout);
+	uint64_t spun = vb_clock_read() + SPIN_NS;
+	int ready, rc = watch(p, 0);
+
+	for (;;) {
+		if (rc)
+			return rc;
+		ready = copy_others(p) + look_at_socks(p);
+		if (ready || vb_clock_read() >= deadline)
+			return ready;
+		if (vb_clock_read() < spun)
+			rc = watch(p, 0);
+		else
+			rc = sleep_once(p, deadline);
+	}
+}
+
+RS_EXPORT int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
+{
+	struct polling p = { .count = nfds, .asked = fds };
+	int rc = gather(&p);
+
+	if (rc == 0)
+		rc = poll_all(&p, timeout);
+	release(&p);
+	return rc < 0 ? rs_fail(-rc) : rc;
+}
+
+static bool in_set(int fd, const fd_set *set)
+{
+	return set && FD_ISSET(fd, set);
+}
+
+static nfds_t from_sets(int n, const fd_set *r, const fd_set *w,
+			const fd_set *e, struct pollfd *fds)
+{
+	nfds_t count = 0;
+	short events;
+
+	for (int fd = 0; fd < n; fd++) {
+		events = in_set(fd, r) ? POLLIN : 0;
+		events |= in_set(fd, w) ? POLLOUT : 0;
+		events |= in_set(fd, e) ? POLLPRI : 0;
+		if (events)
+			fds[count++] = (struct pollfd){ fd, events, 0 };
+	}
+	return count;
+}
+
+/* Returns 1 if it is set now. */
+static int leave_in_set(int fd, fd_set *set, bool ready)
+{
+	if (!in_set(fd, set))
+		return 0;
+	if (!ready)
+		FD_CLR(fd, set);
+	return ready;
+}
+
+static int to_sets(const struct pollfd *fds, nfds_t count, fd_set *r, fd_set *w,
+		   fd_set *e)
+{
+	int set = 0;
+
+	for (nfds_t i = 0; i < count; i++) {
+		short got = fds[i].revents;
+
+		if (got & POLLNVAL)
+			return rs_fail(EBADF);
+		set += leave_in_set(fds[i].fd, r,
+				    got & (POLLIN | POLLHUP | POLLERR));
+		set += leave_in_set(fds[i].fd, w, got & (POLLOUT | POLLERR));
+		set += leave_in_set(fds[i].fd, e, got & POLLPRI);
+	}
+	return set;
+}
+
+RS_EXPORT int rselect(int nfds, fd_set *readfds, fd_set *writefds,
+		      fd_set *exceptfds, struct timeval *timeout)
+{
+	struct pollfd fds[FD_SETSIZE];
+	nfds_t count;
+	int ms = -1;
+
+	if (nfds < 0 || nfds > FD_SETSIZE)
+		return rs_fail(EINVAL);
+	if (timeout)
+		ms = (int)VB_MIN(timeout->tv_sec * 1000LL +
+					 (timeout->tv_usec + 999) / 1000,
+				 (long long)INT32_MAX);
+	count = from_sets(nfds, readfds, writefds, exceptfds, fds);
+	if (rpoll(fds, count, ms) < 0)
+		return -1;
+	return to_sets(fds, count, readfds, writefds, exceptfds);
+}

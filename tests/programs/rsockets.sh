@@ -1,0 +1,187 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Sockets over RDMA: rdma-core's own programs for them, and programs that know
+# TCP only, under `verbena run --rsockets`; between two hosts and on one.
+here=$(dirname "$(readlink -f "$0")")
+# shellcheck source=tests/programs/lib.sh
+. "$here/lib.sh"
+tests_begin "$0" "$@"
+need_hosts 9000
+sockets=()
+
+# What has gone by TCP after all fails.
+rdma_only='table inet rdma_only {
+	chain in {
+		type filter hook input priority 0;
+		meta l4proto tcp reject with tcp reset
+	}
+}'
+a nft "$rdma_only" && b nft "$rdma_only" || {
+	not_ok "rsockets: hosts without TCP"
+	summary
+	exit 1
+}
+
+# serve HOST PROGRAM...
+serve() {
+	local at=$1
+
+	shift
+	become "$at" timeout -k 5 60 "$verbena" run "${sockets[@]}" -- "$@" \
+		</dev/null >"$work/server" 2>&1 &
+	server=$!
+}
+
+# call HOST PROGRAM...: nothing shows when the server listens, so who was
+# refused tries again.
+call() {
+	local from=$1 tries status
+
+	shift
+	for tries in {1..20}; do
+		on "$from" timeout -k 5 40 "$verbena" run "${sockets[@]}" -- \
+			"$@" </dev/null >"$work/client" 2>&1 && return
+		status=$?
+		grep -qi refused "$work/client" || break
+		sleep 0.2
+	done
+	echo "(client: exit status $status, try $tries)" >>"$work/client"
+	return $status
+}
+
+stop() {
+	{ kill "$server" && wait "$server"; } 2>/dev/null
+}
+
+verdict() {
+	local status=$?
+
+	if [ $status -eq 0 ]; then
+		ok "rsockets $1"
+	else
+		not_ok "rsockets $1" "$work/server" "$work/client"
+	fi
+}
+
+# both PROGRAM OPTIONS...: one that is its own peer, with -s ADDRESS.
+both() {
+	serve a "$@" && call "$from" "$@" -s "$HOST_A" && wait "$server"
+	verdict "$*, $where"
+	stop
+}
+
+copies() {
+	head -c 20000000 /dev/urandom >"$work/in"
+	serve a rcopy
+	call "$from" rcopy "$work/in" "$HOST_A:$work/out" &&
+		cmp "$work/in" "$work/out" >>"$work/client" 2>&1
+	verdict "rcopy, $where"
+	stop
+	rm -f "$work/out"
+}
+
+own_programs() {
+	both rstream -S 64 -I 500 -C 1 -T v
+	both rstream -S 100000 -I 50 -C 10 -T v
+	both rstream -S 100000 -I 50 -C 10 -T v -T n
+	both rstream -S 100000 -I 50 -C 10 -T v -T a
+	both riostream -S 64 -I 200 -C 1 -T v
+	both riostream -S 1000000 -I 5 -C 5 -T v
+	copies
+}
+
+iperf() {
+	serve a iperf3 -s -1 -B "$HOST_A"
+	call "$from" iperf3 -c "$HOST_A" -t 1 "$@" && wait "$server"
+	verdict "iperf3${*:+ $*}, $where"
+	stop
+}
+
+# A package of it would start a service, so it is only unpacked.
+find_nginx() {
+	[ -z "${nginx:-}" ] || return 0
+	nginx=$(command -v nginx) && return
+	(cd "$work" && apt-get download -qq nginx && dpkg-deb -x nginx_*.deb .) \
+		>/dev/null 2>&1
+	nginx=$work/usr/sbin/nginx
+	[ -x "$nginx" ] && ldd "$nginx" >/dev/null 2>&1
+}
+
+web() {
+	find_nginx || {
+		skip "rsockets curl and nginx, $where" "no nginx to be had"
+		return
+	}
+	cat >"$work/nginx" <<-EOF
+		daemon off; master_process off;
+		pid $work/nginx.pid; error_log $work/nginx.log;
+		events { worker_connections 64; }
+		http {
+			access_log off; client_body_temp_path $work/body;
+			server { listen $HOST_A:8080; root $work; }
+		}
+	EOF
+	serve a "$nginx" -c "$work/nginx"
+	call "$from" curl -sS --parallel \
+		-o "$work/out1" "http://$HOST_A:8080/in" \
+		-o "$work/out2" "http://$HOST_A:8080/in" &&
+		cmp "$work/in" "$work/out1" && cmp "$work/in" "$work/out2"
+	verdict "curl and nginx, $where"
+	stop
+	rm -f "$work/out1" "$work/out2"
+}
+
+# redis-tools has the server too, under another name.
+database() {
+	command -v redis-check-rdb >/dev/null || {
+		skip "rsockets redis, $where" "no redis here"
+		return
+	}
+	ln -sf "$(command -v redis-check-rdb)" "$work/redis-server"
+	serve a "$work/redis-server" --bind "$HOST_A" --port 7000 --save '' \
+		--protected-mode no
+	call "$from" redis-benchmark -h "$HOST_A" -p 7000 -n 3000 -c 20 \
+		-t set,get -q && grep -q 'GET: .* requests' "$work/client"
+	verdict "redis-benchmark and redis-server, $where"
+	stop
+}
+
+tcp_programs() {
+	sockets=(--rsockets)
+	iperf
+	iperf -R
+	iperf -P 3
+	web
+	database
+	sockets=()
+}
+
+# Who talks to a program that is killed comes to an end.
+killed() {
+	local tries
+
+	sockets=(--rsockets)
+	serve a iperf3 -s -1 -B "$HOST_A"
+	become b timeout 30 "$verbena" run "${sockets[@]}" -- \
+		iperf3 -c "$HOST_A" -t 20 </dev/null >"$work/client" 2>&1 &
+	client=$!
+	sleep 2
+	{ kill -9 "$(on a pgrep -x iperf3 | head -n 1)" && wait $server; } \
+		2>/dev/null
+	for tries in {1..30}; do
+		kill -0 $client 2>/dev/null || break
+		sleep 0.1
+	done
+	! kill -0 $client 2>/dev/null
+	verdict "the other end of one that was killed ends, too"
+	{ kill $client && wait $client; } 2>/dev/null
+}
+
+for from in b a; do
+	where="two hosts"
+	[ $from = b ] || where="one host"
+	own_programs
+	tcp_programs
+done
+killed
+summary
