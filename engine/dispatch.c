@@ -229,6 +229,7 @@ static void step_or_wait(struct vb_engine *e, struct vb_qp *qp, vb_time now)
  * a moment ago, and may be another by now. */
 static void serve(struct vb_engine *e, struct vb_qp *qp, uint32_t qpn,
 		  const struct vb_frame *frames, unsigned count, vb_time now)
+	VB_REQUIRES(e->rx)
 {
 	if (e->owing && e->owing != qp)
 		vb_drive_owing(e, now);
@@ -245,6 +246,7 @@ static void serve(struct vb_engine *e, struct vb_qp *qp, uint32_t qpn,
 /* To a group: a copy for each queue pair in it (IBA 10.5.2). */
 static void serve_group(struct vb_engine *e, const struct vb_frame *f,
 			vb_time now)
+	VB_REQUIRES(e->rx)
 {
 	for (const struct vb_group *g = e->groups; g; g = g->next)
 		if (vb_gid_equal(&g->gid, f->dst) && g->ifindex == f->ifindex)
@@ -253,6 +255,7 @@ static void serve_group(struct vb_engine *e, const struct vb_frame *f,
 
 /* Frames in a row for one destination. Returns the next. */
 static unsigned dispatch_run(struct vb_engine *e, unsigned first, vb_time now)
+	VB_REQUIRES(e->rx)
 {
 	const struct vb_frame *f = &e->rxq.frames[first];
 	uint32_t dqpn = frame_dqpn(f);
