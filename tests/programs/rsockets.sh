@@ -80,12 +80,20 @@ copies() {
 	rm -f "$work/out"
 }
 
+# riostream answers in the very byte that told it. The kernel's copy between two
+# processes may store a byte twice, a moment apart, when an interrupt comes in
+# between (a bare process_vm_writev() does, once in 100,000 here), and then such
+# an answer is lost: docs/RDMACM.md. So it is played with packets.
+small_answers() {
+	VERBENA_NEAR=off both riostream -S 64 -I 200 -C 1 -T v
+}
+
 own_programs() {
 	both rstream -S 64 -I 500 -C 1 -T v
 	both rstream -S 100000 -I 50 -C 10 -T v
 	both rstream -S 100000 -I 50 -C 10 -T v -T n
 	both rstream -S 100000 -I 50 -C 10 -T v -T a
-	both riostream -S 64 -I 200 -C 1 -T v
+	small_answers
 	both riostream -S 1000000 -I 5 -C 5 -T v
 	copies
 }
