@@ -80,28 +80,29 @@ static int copy_source(struct rdma_addrinfo *r,
 	return copy_address(&src, &r->ai_src_addr, &r->ai_src_len);
 }
 
+/* @a: who was looked up; NULL: nobody, the hints are all there is. */
 static struct rdma_addrinfo *convert(const struct addrinfo *a,
 				     const struct rdma_addrinfo *hints)
 {
 	struct rdma_addrinfo *r = calloc(1, sizeof(*r));
 	bool ud = wants_datagrams(hints);
-	int rc;
+	int rc = 0;
 
 	if (!r)
 		return NULL;
 	r->ai_flags = hints ? hints->ai_flags : 0;
-	r->ai_family = a->ai_family;
+	r->ai_family = a ? a->ai_family : hints->ai_family;
 	r->ai_port_space = hints && hints->ai_port_space ? hints->ai_port_space
 			   : ud				 ? RDMA_PS_UDP
 							 : RDMA_PS_TCP;
 	r->ai_qp_type = hints && hints->ai_qp_type ? hints->ai_qp_type
 			: ud			   ? IBV_QPT_UD
 						   : IBV_QPT_RC;
-	if (is_passive(hints))
+	if (a && is_passive(hints))
 		rc = copy_address(a, &r->ai_src_addr, &r->ai_src_len);
-	else
+	else if (a)
 		rc = copy_address(a, &r->ai_dst_addr, &r->ai_dst_len);
-	if (rc == 0 && hints && !is_passive(hints))
+	if (rc == 0 && hints && !(a && is_passive(hints)))
 		rc = copy_source(r, hints);
 	if (rc) {
 		rdma_freeaddrinfo(r);
@@ -118,8 +119,12 @@ VB_EXPORT int rdma_getaddrinfo(const char *node, const char *service,
 	struct addrinfo *found;
 	int rc;
 
-	if (!res || (!node && !service))
+	if (!res || (!node && !service && !hints))
 		return rcm_fail(EINVAL);
+	if (!node && !service) {
+		*res = convert(NULL, hints);
+		return *res ? 0 : rcm_fail(ENOMEM);
+	}
 	rc = look_up(node, service, hints, &found);
 	if (rc)
 		return rc;

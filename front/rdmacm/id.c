@@ -74,6 +74,8 @@ struct rcm_id *rcm_id_create(struct rdma_event_channel *channel, void *context,
 	id->pub.context = context;
 	id->pub.ps = ps;
 	id->pub.qp_type = type;
+	/* A program may move its own queue pair before it accepts. */
+	id->psn = vb_rand32() & PSN_MASK;
 	pthread_cond_init(&id->acks, NULL);
 	rcm_id_enter(id, 0);
 	return id;
@@ -213,7 +215,6 @@ static const struct rdma_conn_param defaults = {
 static void put_qp(struct vb_ipc_cm *m, struct rcm_id *id,
 		   const struct rdma_conn_param *p)
 {
-	id->psn = vb_rand32() & PSN_MASK;
 	m->guid = id->device->guid;
 	m->qpn = id->pub.qp ? id->pub.qp->qp_num : p->qp_num & PSN_MASK;
 	m->srq = id->pub.qp ? id->pub.qp->srq != NULL : p->srq;
@@ -406,6 +407,7 @@ static int set_option(struct rcm_id *id, int name, const void *value,
 		if (len < 1 || *byte > 31)
 			return -EINVAL;
 		id->ack_timeout = *byte;
+		id->timeout_set = true;
 		return 0;
 	default:
 		return -ENOSYS;

@@ -63,7 +63,7 @@ static void fill_rts(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
 		IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 	a->sq_psn = id->peer.psn;
-	a->timeout = id->way.ack_timeout;
+	a->timeout = id->timeout_set ? id->ack_timeout : id->way.ack_timeout;
 	a->retry_cnt = id->way.retry_count;
 	a->rnr_retry = id->peer.rnr_retry;
 	a->max_rd_atomic = id->initiator_depth;

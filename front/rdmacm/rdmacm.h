@@ -53,7 +53,9 @@ struct rcm_id {
 	bool in_broker; /* to be closed there */
 	struct rcm_device *device;
 	uint16_t port;
-	uint8_t flags, tos, ack_timeout;
+	uint8_t flags, tos;
+	uint8_t ack_timeout; /* of RDMA_OPTION_ID_ACK_TIMEOUT, if set */
+	bool timeout_set;
 	uint8_t gid_index;
 	struct ibv_ece ece; /* ours */
 	uint8_t responder_resources, initiator_depth;

@@ -286,7 +286,7 @@ static int resolve(struct rcm_id *id, const struct sockaddr *src,
 	id->way.hop_limit = HOP_LIMIT;
 	id->way.flow_label = (id->port * 31u + id->way.dst_port) & 0xfffff;
 	id->way.mtu = id->device->mtu;
-	id->way.ack_timeout = id->ack_timeout ? id->ack_timeout : ACK_TIMEOUT;
+	id->way.ack_timeout = id->timeout_set ? id->ack_timeout : ACK_TIMEOUT;
 	memcpy(id->pub.route.addr.addr.ibaddr.sgid.raw, id->way.src.raw, 16);
 	memcpy(id->pub.route.addr.addr.ibaddr.dgid.raw, id->way.dst.raw, 16);
 	id->pub.route.addr.addr.ibaddr.pkey = htobe16(0xffff);
@@ -332,7 +332,7 @@ static void describe_path(struct rcm_id *id)
 	p->numb_path = 1;
 	p->pkey = htobe16(0xffff);
 	p->mtu = id->way.mtu;
-	p->packet_life_time = (uint8_t)(id->way.ack_timeout - 1);
+	p->packet_life_time = id->way.ack_timeout ? id->way.ack_timeout - 1 : 0;
 	free(id->pub.route.path_rec);
 	id->pub.route.path_rec = p;
 	id->pub.route.num_paths = 1;
