@@ -103,18 +103,6 @@ static uint32_t unsent(const struct vb_qp *qp)
 	return vb_sq_end(&qp->sq) - vb_rc(qp)->req.cur;
 }
 
-static bool answers(const struct vb_qp *qp)
-{
-	return vb_rc_state(qp) == QPS_RTR || vb_rc_sends(qp);
-}
-
-/* Behind a request or two an ACK travels in the same train: only the last
- * packet of one may be shorter. */
-static bool ack_goes_last(const struct vb_qp *qp)
-{
-	return unsent(qp) && unsent(qp) <= 2 && vb_answer_is_ack(qp);
-}
-
 static void note_reply(struct vb_qp *qp)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
@@ -127,16 +115,16 @@ static void note_reply(struct vb_qp *qp)
 
 static bool rc_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 {
-	bool more = false, last = answers(qp) && ack_goes_last(qp);
 	unsigned before = out->count;
+	bool more = false;
 
 	note_reply(qp);
-	if (answers(qp) && !last)
+	/* First, though a train would take it as its last packet only: who
+	 * sees a reply counts on what it replies to being complete. */
+	if (vb_rc_state(qp) == QPS_RTR || vb_rc_sends(qp))
 		more = vb_answer_send(qp, out);
 	if (!more && vb_rc_sends(qp) && qp->way == WAY_PACKETS)
 		more = vb_req_send(qp, now, out);
-	if (last && answers(qp))
-		more |= vb_answer_send(qp, out);
 	if (vb_rc_state(qp) == QPS_ERR) {
 		vb_qp_flush(qp);
 		more = send_last_words(qp, out);
