@@ -277,7 +277,7 @@ static int received(struct rs_sock *rs, const struct ibv_wc *wc)
 		return -EPROTO;
 	if (rs_message_kind(message) == RS_CONTROL)
 		control_arrived(rs, rs_message_value(message));
-	return rs_stream_arrived(&rs->stream, message);
+	return rs_stream_arrived(&rs->stream, message, wc->byte_len);
 }
 
 /* Flushed receives say nothing new: a send or the peer's leave came before. */

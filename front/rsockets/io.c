@@ -68,7 +68,8 @@ static int why_not_writable(const struct rs_sock *rs)
 }
 
 /* All of it, or as much as may be sent without waiting; -errno. */
-static ssize_t send_all(struct rs_sock *rs, struct cursor *c, int timeout)
+static ssize_t send_all(struct rs_sock *rs, struct cursor *c, int flags,
+			int timeout)
 {
 	ssize_t sent = 0;
 	size_t n;
@@ -148,37 +149,33 @@ static bool too_long(const struct iovec *iov, int count)
 	return count < 0 || count > IOV_MAX;
 }
 
-static ssize_t done(struct rs_sock *rs, ssize_t n)
+typedef ssize_t move(struct rs_sock *rs, struct cursor *c, int flags,
+		     int timeout);
+
+/* @which: of struct rs_sock's timeouts. */
+static ssize_t with_vector(int socket, const struct iovec *iov, int count,
+			   int flags, int which, move *how)
 {
-	pthread_mutex_unlock(&rs->lock);
-	rs_put(rs);
-	return n < 0 ? rs_fail((int)-n) : n;
+	struct cursor c = { iov, count, 0 };
+	struct rs_sock *rs = rs_take(socket);
+
+	if (!rs)
+		return -1;
+	if (flags & MSG_OOB)
+		return rs_done(rs, -EOPNOTSUPP);
+	if (too_long(iov, count))
+		return rs_done(rs, -EINVAL);
+	return rs_done(rs, how(rs, &c, flags, patience(rs, flags, which)));
 }
 
 static ssize_t sendv(int socket, const struct iovec *iov, int count, int flags)
 {
-	struct cursor c = { iov, count, 0 };
-	struct rs_sock *rs = rs_find(socket);
-
-	if (!rs)
-		return -1;
-	pthread_mutex_lock(&rs->lock);
-	if (flags & MSG_OOB || too_long(iov, count))
-		return done(rs, flags & MSG_OOB ? -EOPNOTSUPP : -EINVAL);
-	return done(rs, send_all(rs, &c, patience(rs, flags, 1)));
+	return with_vector(socket, iov, count, flags, 1, send_all);
 }
 
 static ssize_t recvv(int socket, const struct iovec *iov, int count, int flags)
 {
-	struct cursor c = { iov, count, 0 };
-	struct rs_sock *rs = rs_find(socket);
-
-	if (!rs)
-		return -1;
-	pthread_mutex_lock(&rs->lock);
-	if (flags & MSG_OOB || too_long(iov, count))
-		return done(rs, -EINVAL);
-	return done(rs, receive(rs, &c, flags, patience(rs, flags, 0)));
+	return with_vector(socket, iov, count, flags, 0, receive);
 }
 
 RS_EXPORT ssize_t rsend(int socket, const void *buf, size_t len, int flags)

@@ -74,16 +74,9 @@ static off_t map(struct rs_sock *rs, void *buf, size_t len, int prot,
 RS_EXPORT off_t riomap(int socket, void *buf, size_t len, int prot, int flags,
 		       off_t offset)
 {
-	struct rs_sock *rs = rs_find(socket);
-	off_t at;
+	struct rs_sock *rs = rs_take(socket);
 
-	if (!rs)
-		return -1;
-	pthread_mutex_lock(&rs->lock);
-	at = map(rs, buf, len, prot, offset);
-	pthread_mutex_unlock(&rs->lock);
-	rs_put(rs);
-	return at < 0 ? rs_fail((int)-at) : at;
+	return rs ? (off_t)rs_done(rs, map(rs, buf, len, prot, offset)) : -1;
 }
 
 /* The peer is not told: what it writes then ends the connection. */
@@ -104,16 +97,13 @@ static int unmap(struct rs_sock *rs, const void *buf, size_t len)
 
 RS_EXPORT int riounmap(int socket, void *buf, size_t len)
 {
-	struct rs_sock *rs = rs_find(socket);
+	struct rs_sock *rs = rs_take(socket);
 	int rc;
 
 	if (!rs)
 		return -1;
-	pthread_mutex_lock(&rs->lock);
 	rc = unmap(rs, buf, len);
-	pthread_mutex_unlock(&rs->lock);
-	rs_put(rs);
-	return rc ? rs_fail(-rc) : 0;
+	return (int)rs_done(rs, rc);
 }
 
 static struct rs_iomap entry_of(const struct rs_sock *rs,
@@ -238,19 +228,14 @@ static ssize_t write_at(struct rs_sock *rs, const uint8_t *bytes, size_t count,
 RS_EXPORT size_t riowrite(int socket, const void *buf, size_t count,
 			  off_t offset, int flags)
 {
-	struct rs_sock *rs = rs_find(socket);
-	ssize_t n;
-	int timeout;
+	struct rs_sock *rs = rs_take(socket);
+	bool waits;
 
 	if (!rs)
 		return (size_t)-1;
-	pthread_mutex_lock(&rs->lock);
-	timeout = (rs->file_flags & O_NONBLOCK) || (flags & MSG_DONTWAIT) ? 0
-									  : -1;
-	n = rs->state == RS_CONNECTED
-		    ? write_at(rs, buf, count, (uint64_t)offset, timeout)
-		    : -ENOTCONN;
-	pthread_mutex_unlock(&rs->lock);
-	rs_put(rs);
-	return (size_t)(n < 0 ? rs_fail((int)-n) : n);
+	if (rs->state != RS_CONNECTED)
+		return (size_t)rs_done(rs, -ENOTCONN);
+	waits = !(rs->file_flags & O_NONBLOCK) && !(flags & MSG_DONTWAIT);
+	return (size_t)rs_done(
+		rs, write_at(rs, buf, count, (uint64_t)offset, waits ? -1 : 0));
 }

@@ -184,16 +184,13 @@ static int set(struct rs_sock *rs, int level, int name, const void *value,
 RS_EXPORT int rsetsockopt(int socket, int level, int optname,
 			  const void *optval, socklen_t optlen)
 {
-	struct rs_sock *rs = rs_find(socket);
+	struct rs_sock *rs = rs_take(socket);
 	int rc;
 
 	if (!rs)
 		return -1;
-	pthread_mutex_lock(&rs->lock);
 	rc = optval ? set(rs, level, optname, optval, optlen) : -EFAULT;
-	pthread_mutex_unlock(&rs->lock);
-	rs_put(rs);
-	return rc ? rs_fail(-rc) : 0;
+	return (int)rs_done(rs, rc);
 }
 
 static int answer(void *value, socklen_t *bytes, const void *from, size_t n)
@@ -285,17 +282,14 @@ static int get(struct rs_sock *rs, int level, int name, void *value,
 RS_EXPORT int rgetsockopt(int socket, int level, int optname, void *optval,
 			  socklen_t *optlen)
 {
-	struct rs_sock *rs = rs_find(socket);
+	struct rs_sock *rs = rs_take(socket);
 	int rc;
 
 	if (!rs)
 		return -1;
-	pthread_mutex_lock(&rs->lock);
 	rc = optval && optlen ? get(rs, level, optname, optval, optlen)
 			      : -EFAULT;
-	pthread_mutex_unlock(&rs->lock);
-	rs_put(rs);
-	return rc ? rs_fail(-rc) : 0;
+	return (int)rs_done(rs, rc);
 }
 
 static int file_control(struct rs_sock *rs, int cmd, int value)
@@ -317,17 +311,14 @@ static int file_control(struct rs_sock *rs, int cmd, int value)
 
 RS_EXPORT int rfcntl(int socket, int cmd, ...)
 {
-	struct rs_sock *rs = rs_find(socket);
+	struct rs_sock *rs = rs_take(socket);
 	va_list args;
 	int rc;
 
 	if (!rs)
 		return -1;
 	va_start(args, cmd);
-	pthread_mutex_lock(&rs->lock);
 	rc = file_control(rs, cmd, va_arg(args, int));
-	pthread_mutex_unlock(&rs->lock);
 	va_end(args);
-	rs_put(rs);
-	return rc < 0 ? rs_fail(-rc) : rc;
+	return (int)rs_done(rs, rc);
 }

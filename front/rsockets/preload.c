@@ -425,26 +425,19 @@ EXPORT int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 			   : REAL(getsockopt)(fd, level, name, value, len);
 }
 
-EXPORT int fcntl(int fd, int cmd, ...)
-{
-	va_list args;
-	void *value;
-
-	va_start(args, cmd);
-	value = va_arg(args, void *);
-	va_end(args);
-	return is_ours(fd) ? INSIDE(rfcntl(fd, cmd, (int)(intptr_t)value))
-			   : REAL(fcntl)(fd, cmd, value);
-}
-
-EXPORT int fcntl64(int fd, int cmd, ...)
-{
-	va_list args;
-	void *value;
-
-	va_start(args, cmd);
-	value = va_arg(args, void *);
-	va_end(args);
-	return is_ours(fd) ? INSIDE(rfcntl(fd, cmd, (int)(intptr_t)value))
-			   : REAL(fcntl64)(fd, cmd, value);
-}
+/* Numbers and pointers alike fit the third argument. */
+#define CONTROL(name)                                                          \
+	EXPORT int name(int fd, int cmd, ...)                                  \
+	{                                                                      \
+		va_list args;                                                  \
+		void *value;                                                   \
+                                                                               \
+		va_start(args, cmd);                                           \
+		value = va_arg(args, void *);                                  \
+		va_end(args);                                                  \
+		return is_ours(fd)                                             \
+			       ? INSIDE(rfcntl(fd, cmd, (int)(intptr_t)value)) \
+			       : REAL(name)(fd, cmd, value);                   \
+	}
+CONTROL(fcntl)
+CONTROL(fcntl64)

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <sys/types.h>
 
 #include "front/rsockets/stream.h"
 
@@ -94,8 +95,12 @@ static inline bool rs_connecting(const struct rs_sock *rs)
 	return rs->state >= RS_ADDRESS && rs->state <= RS_CONNECTING;
 }
 
-/* table.c. A door holds what it works on: find, ..., put. */
-struct rs_sock *rs_find(int fd); /* NULL: EBADF in errno */
+/* table.c. NULL: EBADF in errno. */
+struct rs_sock *rs_find(int fd);
+/* Most doors: take, which finds and locks it, work, done, which lets it go and
+ * gives the program -1 and errno for a -errno. */
+struct rs_sock *rs_take(int fd);
+ssize_t rs_done(struct rs_sock *rs, ssize_t rc);
 int rs_enter(struct rs_sock *rs);
 void rs_leave(struct rs_sock *rs);
 void rs_put(struct rs_sock *rs);

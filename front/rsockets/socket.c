@@ -139,16 +139,13 @@ static int bind_socket(struct rs_sock *rs, const struct sockaddr *a,
 
 RS_EXPORT int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
 {
-	struct rs_sock *rs = rs_find(socket);
+	struct rs_sock *rs = rs_take(socket);
 	int rc;
 
 	if (!rs)
 		return -1;
-	pthread_mutex_lock(&rs->lock);
 	rc = bind_socket(rs, addr, addrlen);
-	pthread_mutex_unlock(&rs->lock);
-	rs_put(rs);
-	return rc ? rs_fail(-rc) : 0;
+	return (int)rs_done(rs, rc);
 }
 
 static int listen_socket(struct rs_sock *rs, int backlog)
@@ -172,16 +169,13 @@ static int listen_socket(struct rs_sock *rs, int backlog)
 
 RS_EXPORT int rlisten(int socket, int backlog)
 {
-	struct rs_sock *rs = rs_find(socket);
+	struct rs_sock *rs = rs_take(socket);
 	int rc;
 
 	if (!rs)
 		return -1;
-	pthread_mutex_lock(&rs->lock);
 	rc = listen_socket(rs, backlog);
-	pthread_mutex_unlock(&rs->lock);
-	rs_put(rs);
-	return rc ? rs_fail(-rc) : 0;
+	return (int)rs_done(rs, rc);
 }
 
 static void copy_address(const struct sockaddr *from, struct sockaddr *to,
@@ -304,16 +298,13 @@ static int connect_socket(struct rs_sock *rs, const struct sockaddr *a,
 RS_EXPORT int rconnect(int socket, const struct sockaddr *addr,
 		       socklen_t addrlen)
 {
-	struct rs_sock *rs = rs_find(socket);
+	struct rs_sock *rs = rs_take(socket);
 	int rc;
 
 	if (!rs)
 		return -1;
-	pthread_mutex_lock(&rs->lock);
 	rc = connect_socket(rs, addr, addrlen);
-	pthread_mutex_unlock(&rs->lock);
-	rs_put(rs);
-	return rc ? rs_fail(-rc) : 0;
+	return (int)rs_done(rs, rc);
 }
 
 /* What was sent is on its way until the peer's adapter has it. */
@@ -352,17 +343,14 @@ static int shut(struct rs_sock *rs, int how)
 
 RS_EXPORT int rshutdown(int socket, int how)
 {
-	struct rs_sock *rs = rs_find(socket);
+	struct rs_sock *rs = rs_take(socket);
 	int rc;
 
 	if (!rs)
 		return -1;
-	pthread_mutex_lock(&rs->lock);
 	rc = shut(rs, how);
 	rs_ring(rs);
-	pthread_mutex_unlock(&rs->lock);
-	rs_put(rs);
-	return rc ? rs_fail(-rc) : 0;
+	return (int)rs_done(rs, rc);
 }
 
 RS_EXPORT int rclose(int socket)
@@ -411,35 +399,27 @@ __attribute__((destructor)) static void at_exit(void)
 RS_EXPORT int rgetpeername(int socket, struct sockaddr *addr,
 			   socklen_t *addrlen)
 {
-	struct rs_sock *rs = rs_find(socket);
-	int rc = 0;
+	struct rs_sock *rs = rs_take(socket);
 
 	if (!rs)
 		return -1;
-	pthread_mutex_lock(&rs->lock);
-	if (rs->state == RS_CONNECTED || rs->state == RS_GONE)
-		copy_address(rdma_get_peer_addr(rs->id), addr, addrlen);
-	else
-		rc = ENOTCONN;
-	pthread_mutex_unlock(&rs->lock);
-	rs_put(rs);
-	return rc ? rs_fail(rc) : 0;
+	if (rs->state != RS_CONNECTED && rs->state != RS_GONE)
+		return (int)rs_done(rs, -ENOTCONN);
+	copy_address(rdma_get_peer_addr(rs->id), addr, addrlen);
+	return (int)rs_done(rs, 0);
 }
 
 RS_EXPORT int rgetsockname(int socket, struct sockaddr *addr,
 			   socklen_t *addrlen)
 {
 	struct sockaddr_storage none = {};
-	struct rs_sock *rs = rs_find(socket);
+	struct rs_sock *rs = rs_take(socket);
 
 	if (!rs)
 		return -1;
 	none.ss_family = (sa_family_t)rs->domain;
-	pthread_mutex_lock(&rs->lock);
 	copy_address(rs->state == RS_NEW ? (struct sockaddr *)&none
 					 : rdma_get_local_addr(rs->id),
 		     addr, addrlen);
-	pthread_mutex_unlock(&rs->lock);
-	rs_put(rs);
-	return 0;
+	return (int)rs_done(rs, 0);
 }

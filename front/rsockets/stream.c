@@ -98,20 +98,25 @@ int rs_stream_meet(struct rs_stream *s, const struct rs_hello *h,
 }
 
 /*
- * The peer fills a slot only when it has read what it had promised there:
- * once it is taken out, nobody else writes it until we have sent as much.
+ * A slot was written whole. It is looked at only when its message has come:
+ * before, the peer's bytes may be there in part, or be on their way a second
+ * time.
  */
-static void take_slot(struct rs_stream *s)
+static int take_slot(struct rs_stream *s)
 {
-	volatile struct rs_area *slot = &s->slots[s->slot];
-
-	if (slot->length == 0)
-		return;
-	s->target.addr = slot->addr;
-	s->target.key = slot->key;
-	s->target.length = slot->length;
-	slot->length = 0;
+	if (s->nexts == RS_SLOTS)
+		return -EPROTO;
+	s->next[s->nexts++] = s->slots[s->slot];
 	s->slot = (s->slot + 1) % RS_SLOTS;
+	return 0;
+}
+
+static void next_target(struct rs_stream *s)
+{
+	if (s->target.length || s->nexts == 0)
+		return;
+	s->target = s->next[0];
+	s->next[0] = s->next[--s->nexts];
 }
 
 bool rs_stream_may_send(const struct rs_stream *s)
@@ -125,8 +130,7 @@ uint32_t rs_stream_room(struct rs_stream *s)
 
 	if (!rs_stream_may_send(s))
 		return 0;
-	if (s->target.length == 0)
-		take_slot(s);
+	next_target(s);
 	room = VB_MIN(s->target.length, s->out_size - s->out_used);
 	return VB_MIN(room, RS_MESSAGE);
 }
@@ -164,13 +168,13 @@ struct rs_write rs_stream_send_iomap(struct rs_stream *s, unsigned i)
 				  .message = rs_message(RS_IOMAP, i) };
 }
 
-int rs_stream_arrived(struct rs_stream *s, uint32_t message)
+int rs_stream_arrived(struct rs_stream *s, uint32_t message, uint32_t length)
 {
 	uint32_t value = rs_message_value(message);
 
 	switch (rs_message_kind(message)) {
 	case RS_DATA:
-		if (value > s->in_promised)
+		if (value > s->in_promised || value != length)
 			return -EPROTO;
 		s->in_promised -= value;
 		s->in_ready += value;
@@ -178,7 +182,7 @@ int rs_stream_arrived(struct rs_stream *s, uint32_t message)
 		return 0;
 	case RS_CREDITS:
 		s->may_send = (uint16_t)value;
-		return 0;
+		return length ? take_slot(s) : 0;
 	case RS_IOMAP:
 		s->received++;
 		return 0;

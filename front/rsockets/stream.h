@@ -28,9 +28,10 @@ enum rs_control {
 	RS_SHUTDOWN = 2, /* I write no more */
 };
 
-#define RS_SLOTS    2
-#define RS_CONTROLS 4 /* control messages under way; the peer's RNR bears it   \
-		       */
+#define RS_SLOTS 2
+#define RS_CONTROLS                                                            \
+	4 /* control messages under way; the peer's RNR bears it               \
+	   */
 #define RS_MESSAGE 0x1fffffffu /* largest value */
 #define RS_VERSION 1
 
@@ -63,9 +64,11 @@ _Static_assert(sizeof(struct rs_hello) == 40, "private data");
 struct rs_stream {
 	bool swap; /* the peer's byte order is the other one */
 	/* Out: where the peer wants bytes, and how many messages. */
-	volatile struct rs_area *slots; /* RS_SLOTS; the peer writes them */
-	unsigned slot;			/* that comes next */
-	struct rs_area target;		/* taken out of one */
+	const struct rs_area *slots;   /* RS_SLOTS; the peer writes them */
+	unsigned slot;		       /* that it writes next */
+	struct rs_area target;	       /* taken out of one */
+	struct rs_area next[RS_SLOTS]; /* those taken out behind it */
+	unsigned nexts;
 	uint16_t sent, may_send;
 	/* Our ring of bytes on their way. */
 	uint32_t out_size, out_at, out_used;
@@ -139,8 +142,11 @@ void rs_stream_sent(struct rs_stream *s, uint32_t kept);
 /* The peer's iomap number @i is to be written. */
 struct rs_write rs_stream_send_iomap(struct rs_stream *s, unsigned i);
 
-/* A message came. -EPROTO: it cannot be true. */
-int rs_stream_arrived(struct rs_stream *s, uint32_t message);
+/*
+ * A message came, with @length bytes written before it. -EPROTO: it cannot be
+ * true.
+ */
+int rs_stream_arrived(struct rs_stream *s, uint32_t message, uint32_t length);
 /* How many unread bytes lie together at in_at. */
 uint32_t rs_stream_ready(const struct rs_stream *s);
 void rs_stream_read(struct rs_stream *s, uint32_t bytes);

@@ -69,6 +69,22 @@ void rs_leave(struct rs_sock *rs)
 	pthread_rwlock_unlock(&table_lock);
 }
 
+struct rs_sock *rs_take(int fd)
+{
+	struct rs_sock *rs = rs_find(fd);
+
+	if (rs)
+		pthread_mutex_lock(&rs->lock);
+	return rs;
+}
+
+ssize_t rs_done(struct rs_sock *rs, ssize_t rc)
+{
+	pthread_mutex_unlock(&rs->lock);
+	rs_put(rs);
+	return rc < 0 ? rs_fail((int)-rc) : rc;
+}
+
 void rs_put(struct rs_sock *rs)
 {
 	if (atomic_fetch_sub(&rs->refs, 1) == 1)

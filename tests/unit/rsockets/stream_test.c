@@ -76,7 +76,7 @@ static void carry(struct end *from, struct end *to)
 		assert_true(inside(to->ring, RING, at, n));
 	memcpy((void *)(uintptr_t)at, from->posted[0].bytes, n);
 	assert_int_equal(
-		rs_stream_arrived(&to->s, from->posted[0].w.message), 0);
+		rs_stream_arrived(&to->s, from->posted[0].w.message, n), 0);
 	if (from->posted[0].control)
 		from->s.controls--;
 	else
@@ -186,16 +186,17 @@ static void test_no_more_than_was_promised(void **state)
 	open_end(&a);
 	rs_stream_hello(&a.s, &a.room, &h);
 	assert_int_equal(rs_stream_meet(&a.s, &h, sizeof(h)), 0);
-	assert_int_equal(
-		rs_stream_arrived(&a.s, rs_message(RS_DATA, RING / 2)), 0);
-	assert_int_equal(rs_stream_arrived(&a.s, rs_message(RS_DATA, 1)),
+	assert_int_equal(rs_stream_arrived(&a.s, rs_message(RS_DATA, RING / 2),
+					   RING / 2),
+			 0);
+	assert_int_equal(rs_stream_arrived(&a.s, rs_message(RS_DATA, 1), 1),
 			 -EPROTO);
 	for (uint32_t kind = 0; kind < 8; kind++) {
 		bool known = kind == RS_CREDITS || kind == RS_IOMAP ||
 			     kind == RS_CONTROL;
 
 		if (kind != RS_DATA)
-			assert_int_equal(rs_stream_arrived(&a.s, kind << 29),
+			assert_int_equal(rs_stream_arrived(&a.s, kind << 29, 0),
 					 known ? 0 : -EPROTO);
 	}
 }
