@@ -34,7 +34,7 @@ uint32_t vb_netif_mbits(const char *name)
 	memcpy(request.ifr_name, name, sizeof(request.ifr_name));
 	rc = ioctl(fd, SIOCETHTOOL, &request);
 	close(fd);
-	mbits = ethtool_cmd_speed(&cmd);
+	mbits = (uint32_t)cmd.speed_hi << 16 | cmd.speed;
 	return rc < 0 || mbits == (uint32_t)SPEED_UNKNOWN ? 0 : mbits;
 }
 
