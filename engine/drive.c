@@ -191,6 +191,30 @@ void vb_drive_owing(struct vb_engine *e, vb_time now)
 	vb_drive_release(e, qp);
 }
 
+/* A signal's handler may have left a thread in the midst of a reply, which
+ * carries the ACK, and call exit(): that lock is never given back. */
+void vb_drive_last(struct vb_engine *e)
+{
+	struct vb_qp *qp = e->owing;
+
+	if (!qp || !vb_mutex_trylock(&qp->drive))
+		return;
+	if (atomic_load(&qp->qpn))
+		repay(e, qp, vb_now());
+	vb_mutex_unlock(&qp->drive);
+}
+
+void vb_drive_settle(struct vb_qp *qp)
+{
+	struct vb_engine *e = vb_engine_running();
+
+	if (!e)
+		return;
+	vb_mutex_lock(&qp->drive);
+	repay(e, qp, vb_now());
+	vb_drive_release(e, qp);
+}
+
 void vb_drive_gathered(struct vb_engine *e, vb_time now)
 {
 	struct vb_qp *fresh =

@@ -83,8 +83,10 @@ static void at_exit(void)
 {
 	struct vb_engine *e = vb_engine_running();
 
-	if (e)
-		settle(e);
+	if (!e || !vb_mutex_trylock(&e->rx))
+		return;
+	vb_drive_last(e);
+	vb_mutex_unlock(&e->rx);
 }
 
 static void watch_program(void)
@@ -485,12 +487,8 @@ void vb_engine_wake(struct vb_engine *e)
 		vb_log(LOG_DEBUG, "engine: wake refused");
 }
 
-void vb_engine_armed(void)
+static void armed(struct vb_engine *e)
 {
-	struct vb_engine *e = vb_engine_running();
-
-	if (!e)
-		return;
 	atomic_store_explicit(&e->looping, false, memory_order_relaxed);
 	if (atomic_load_explicit(&e->attentive, memory_order_relaxed))
 		settle(e);
@@ -498,6 +496,18 @@ void vb_engine_armed(void)
 		return;
 	atomic_store(&e->spinning, false);
 	(void)vb_near_sleep(e->near); /* who arms polls once more */
+}
+
+void vb_engine_armed(void)
+{
+	struct vb_engine *e = vb_engine_running();
+	int cancel;
+
+	if (!e)
+		return;
+	cancel = vb_cancel_off();
+	armed(e);
+	vb_cancel_back(cancel);
 }
 
 void vb_engine_poll(void)

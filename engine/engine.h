@@ -35,6 +35,8 @@ void vb_drive(struct vb_qp *qp);
 
 /* @qp is about to be destroyed: forget its timer. */
 void vb_drive_forget(struct vb_qp *qp);
+/* An ACK that waits for the program's next reply goes now. */
+void vb_drive_settle(struct vb_qp *qp);
 
 /*
  * Multicast, for UD. Attaching joins the group on the port's interface (IGMP,

@@ -131,6 +131,8 @@ void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
 	VB_RELEASE(qp->drive);
 /* The program has not replied to what it saw: see to the ACK. */
 void vb_drive_owing(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
+/* The same at the program's end, without waiting for anybody. */
+void vb_drive_last(struct vb_engine *e) VB_REQUIRES(e->rx);
 /* A poll found nothing: what gathers on a queue pair leaves with the second
  * in a row, as the program waits. */
 void vb_drive_gathered(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);

@@ -22,7 +22,10 @@ static bool set_alarm(struct vb_cq *cq, vb_time at)
 
 void vb_engine_moderate(struct vb_cq *cq, uint32_t count, vb_time period)
 {
+	int cancel = vb_cancel_off();
+
 	vb_cq_moderate(cq, count, period, set_alarm);
+	vb_cancel_back(cancel);
 }
 
 void vb_engine_forget_cq(struct vb_cq *cq)

@@ -304,6 +304,8 @@ static vb_time plan_near(struct service *s, vb_time until, vb_time now)
 		atomic_load_explicit(&e->last_poll, memory_order_relaxed);
 
 	if (atomic_load(&e->spinning) && last + REST_MIN > now) {
+		/* Another thread that waited may have asked to be rung. */
+		vb_near_awake(e->near);
 		s->near_rest =
 			VB_MIN(VB_MAX(2 * s->near_rest, REST_MIN), REST_MAX);
 		return VB_MIN(until, now + s->near_rest);
@@ -320,7 +322,7 @@ static void settle_old(struct vb_engine *e, vb_time now)
 {
 	if (!vb_mutex_trylock(&e->rx))
 		return;
-	if (now - e->owing_at > NAP)
+	if (now > e->owing_at + NAP)
 		vb_drive_owing(e, now);
 	vb_mutex_unlock(&e->rx);
 }

@@ -58,6 +58,15 @@ void vb_wait_over(struct vb_engine *e)
 	vb_near_settle(e->near);
 }
 
+/* Who is owed a ring gets it, whoever cancels us. */
+static void settle(struct vb_engine *e)
+{
+	int cancel = vb_cancel_off();
+
+	vb_near_settle(e->near);
+	vb_cancel_back(cancel);
+}
+
 static bool blocks(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
@@ -103,29 +112,41 @@ static void end_watch(void *arg)
 {
 	struct watch *w = arg;
 	struct vb_engine *e = w->e;
-	bool prompt = is_prompt(e), rest = false;
+	bool prompt = is_prompt(e);
+	int cancel = vb_cancel_off();
 
 	vb_channel_watch(w->ch, NULL);
 	vb_bell_clear(vb_near_bell(e->near));
 	e->left_at = vb_now();
 	if (prompt)
 		vb_wait_soon(e);
-	else
-		rest = !vb_near_sleep(e->near);
+	/* Only then: the thread, if it was woken meanwhile, left the lanes to
+	 * us. */
 	atomic_store(&e->watched, false);
-	if (rest)
+	if (prompt ? !atomic_load(&e->soon) : !vb_near_sleep(e->near))
 		vb_engine_wake(e);
+	vb_cancel_back(cancel);
 }
 
-/* What peers have sent. An event for this channel is taken at once. */
+/* Others have taken the lanes, or nobody needs them. */
+static bool is_over(struct vb_engine *e)
+{
+	return atomic_load(&e->spinning) || atomic_load(&e->stop);
+}
+
+/* What peers have sent, until there is an event for this channel: that is
+ * taken at once, and the program will poll for what is left. */
 static struct vb_cq *attend(struct watch *w)
 {
 	int cancel = vb_cancel_off();
 	struct vb_cq *cq;
+	bool found;
 
-	vb_channel_begin(w->ch);
-	vb_near_attend(w->e->near, vb_now(), is_prompt(w->e));
-	cq = vb_channel_end(w->ch);
+	do {
+		vb_channel_begin(w->ch);
+		found = vb_near_attend(w->e->near, vb_now(), is_prompt(w->e));
+		cq = vb_channel_end(w->ch);
+	} while (found && !cq && !is_over(w->e));
 	vb_cancel_back(cancel);
 	return cq;
 }
@@ -142,14 +163,13 @@ static int watch(struct watch *w, struct vb_cq **cq)
 		vb_bell_set(bell);
 		vb_near_awake(w->e->near);
 		*cq = attend(w);
-		if (*cq || vb_channel_has_events(w->ch) ||
-		    atomic_load(&w->e->spinning) || atomic_load(&w->e->stop))
+		if (*cq || vb_channel_has_events(w->ch) || is_over(w->e))
 			break;
 		if (!blocks(w->ch->fd)) { /* it will sleep elsewhere */
 			w->e->prompt = 0;
 			break;
 		}
-		vb_near_settle(w->e->near);
+		settle(w->e);
 		rc = vb_bell_wait(bell);
 	}
 	pthread_cleanup_pop(1);
@@ -162,7 +182,7 @@ int vb_engine_wait(struct vb_channel *ch, struct vb_cq **cq)
 	int rc;
 
 	if (w.e && w.e->near)
-		vb_near_settle(w.e->near);
+		settle(w.e);
 	if (!begin_watch(w.e, ch))
 		return vb_channel_take(ch, cq);
 	rc = watch(&w, cq);

@@ -17,7 +17,6 @@
 
 #define TURN_REQUESTS 64 /* of one peer, before others have theirs */
 #define MOST_ANSWERED 32 /* by one answer */
-#define MOST_TURNS    64 /* of who waits for something else */
 #define DECIDE_EVERY  (50 * VB_USEC) /* while being introduced */
 #define DECIDE_WITHIN (250 * VB_MSEC)
 
@@ -458,14 +457,6 @@ void vb_near_remove(struct vb_near *n, struct vb_peer *p, vb_time now)
  * Sleep.
  */
 
-static void wake_thread(const struct vb_near *n)
-{
-	const uint64_t one = 1;
-
-	if (write(n->c.wake_fd, &one, sizeof(one)) < 0)
-		vb_log(LOG_DEBUG, "near: wake refused");
-}
-
 static bool any_has_something(struct vb_near *n)
 {
 	bool found = false;
@@ -495,20 +486,17 @@ struct vb_bell *vb_near_bell(const struct vb_near *n)
 	return n->bell;
 }
 
-void vb_near_attend(struct vb_near *n, vb_time now, bool unhurried)
+bool vb_near_attend(struct vb_near *n, vb_time now, bool unhurried)
 {
-	bool found = true;
+	bool found;
 
 	(void)vb_near_flush(n, now);
-	for (unsigned turn = 0; found && turn < MOST_TURNS; turn++) {
-		vb_mutex_lock(&n->rx);
-		n->unhurried = unhurried;
-		found = serve_all(n, now);
-		n->unhurried = false;
-		vb_mutex_unlock(&n->rx);
-	}
-	if (found) /* its thread, too, is to look after them */
-		wake_thread(n);
+	vb_mutex_lock(&n->rx);
+	n->unhurried = unhurried;
+	found = serve_all(n, now);
+	n->unhurried = false;
+	vb_mutex_unlock(&n->rx);
+	return found;
 }
 
 /*

@@ -58,9 +58,9 @@ void vb_near_awake(struct vb_near *n);
  * attends, and sleeps by the bell; in the end vb_near_sleep() hands it back.
  */
 struct vb_bell *vb_near_bell(const struct vb_near *n);
-/* Serve the lanes until they are empty. @unhurried: peers that sleep are not
- * rung for answers alone, and vb_near_settle() will follow. */
-void vb_near_attend(struct vb_near *n, vb_time now, bool unhurried);
+/* Serve the lanes once. @unhurried: peers that sleep are not rung for answers
+ * alone, and vb_near_settle() will follow. False: there was nothing. */
+bool vb_near_attend(struct vb_near *n, vb_time now, bool unhurried);
 /* They are rung now. */
 void vb_near_settle(struct vb_near *n);
 

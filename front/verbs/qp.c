@@ -340,7 +340,7 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 		return vb_front_errno(-EOPNOTSUPP);
 	cancel = vb_cancel_off();
 	/* An ACK may wait for what the program does next: it does this. */
-	vb_drive(core);
+	vb_drive_settle(core);
 	rc = vb_qp_modify(core, &a, mask_in(ibv->qp_type, (uint32_t)attr_mask),
 			  vb_now());
 	/* Also after a refusal: a poster that met the lock left us its work. */

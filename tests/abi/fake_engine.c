@@ -103,6 +103,10 @@ void vb_drive(struct vb_qp *qp)
 	fake.drives++;
 }
 
+void vb_drive_settle(struct vb_qp *qp)
+{
+}
+
 void vb_drive_forget(struct vb_qp *qp)
 {
 }
