@@ -141,7 +141,8 @@ static int say(const struct vb_ipc_cm *m)
 	size_t len = vb_ipc_cm_put(bytes, m);
 	int rc;
 
-	if (rcm.fd < 0)
+	/* A child of fork has its parent's session, and nothing to say. */
+	if (rcm.fd < 0 || rcm.pid != getpid())
 		return -ECONNRESET;
 	do
 		rc = vb_fdmail_send(rcm.fd, bytes, len, NULL, 0, 0);

@@ -362,8 +362,11 @@ void rs_conduit_woken(struct rs_sock *rs)
 	if (!rs->comp || ibv_get_cq_event(rs->comp, &cq, &context))
 		return;
 	rs->armed = false;
-	if (++rs->unacked < ACK_AT)
-		return;
-	ibv_ack_cq_events(cq, rs->unacked);
-	rs->unacked = 0;
+	if (++rs->unacked == ACK_AT) {
+		ibv_ack_cq_events(cq, rs->unacked);
+		rs->unacked = 0;
+	}
+	/* Others sleep by it. Whoever calls looks what has come afterwards. */
+	if (rs->sleepers)
+		(void)rs_conduit_arm(rs);
 }

@@ -137,8 +137,11 @@ static struct rs_sock *welcome(struct rs_sock *listener,
 {
 	struct rs_sock *rs = rs_make(listener->domain, &listener->wishes);
 
-	if (!rs)
+	if (!rs) {
+		rdma_reject(event->id, NULL, 0);
+		rdma_destroy_id(event->id);
 		return NULL;
+	}
 	rdma_destroy_id(rs->id);
 	rs->id = event->id;
 	if (rdma_migrate_id(rs->id, rs->channel) ||

@@ -20,7 +20,7 @@
 #include "base/clock.h"
 #include "base/defs.h"
 
-enum { AT_ONCE = 64, SETS = 1024 };
+enum { AT_ONCE = 64 };
 
 struct member {
 	int fd;
@@ -35,11 +35,12 @@ struct set {
 	int fd;	  /* the program's, and the kernel's */
 	int bell; /* in it too, with no member */
 	_Atomic unsigned refs;
+	struct set *next; /* sets_lock */
 	pthread_mutex_t lock;
-	struct member *members; /* lock */
+	struct member *members; /* lock; who was reported last stands last */
 };
 
-static struct set *sets[SETS]; /* sets_lock; by descriptor */
+static struct set *sets; /* sets_lock; a program has one or two */
 static pthread_mutex_t sets_lock = PTHREAD_MUTEX_INITIALIZER;
 
 int repoll_create(int flags);
@@ -49,15 +50,21 @@ int repoll_wait(int epfd, struct epoll_event *events, int maxevents,
 
 static struct set *find_set(int fd)
 {
-	struct set *s = NULL;
+	struct set *s;
 
 	pthread_mutex_lock(&sets_lock);
-	if (fd >= 0 && fd < SETS)
-		s = sets[fd];
+	for (s = sets; s && s->fd != fd; s = s->next)
+		;
 	if (s)
 		s->refs++;
 	pthread_mutex_unlock(&sets_lock);
 	return s;
+}
+
+void rs_forget_sets(void)
+{
+	pthread_mutex_init(&sets_lock, NULL);
+	sets = NULL;
 }
 
 static void take_out(struct set *s, struct member **at)
@@ -86,24 +93,16 @@ static void put_set(struct set *s)
 	free(s);
 }
 
-bool rs_is_set(int fd)
-{
-	struct set *s = find_set(fd);
-
-	if (s)
-		put_set(s);
-	return s != NULL;
-}
-
 bool rs_close_set(int fd)
 {
-	struct set *s = NULL;
+	struct set **at, *s;
 
 	pthread_mutex_lock(&sets_lock);
-	if (fd >= 0 && fd < SETS && sets[fd]) {
-		s = sets[fd];
-		sets[fd] = NULL;
-	}
+	for (at = &sets; *at && (*at)->fd != fd; at = &(*at)->next)
+		;
+	s = *at;
+	if (s)
+		*at = s->next;
 	pthread_mutex_unlock(&sets_lock);
 	if (s)
 		put_set(s);
@@ -119,7 +118,7 @@ static int open_set(struct set *s, int flags)
 	if (s->fd < 0 || s->bell < 0 ||
 	    epoll_ctl(s->fd, EPOLL_CTL_ADD, s->bell, &bell))
 		return -errno;
-	return s->fd < SETS ? 0 : -EMFILE;
+	return 0;
 }
 
 RS_EXPORT int repoll_create(int flags)
@@ -137,7 +136,8 @@ RS_EXPORT int repoll_create(int flags)
 		return rs_fail(-rc);
 	}
 	pthread_mutex_lock(&sets_lock);
-	sets[s->fd] = s;
+	s->next = sets;
+	sets = s;
 	pthread_mutex_unlock(&sets_lock);
 	return s->fd;
 }
@@ -154,10 +154,10 @@ static struct member **find_member(struct set *s, int fd)
 /* What the kernel watches for it. */
 static struct epoll_event watched(struct member *m)
 {
-	struct epoll_event e = { .events = EPOLLIN, .data.ptr = m };
+	struct epoll_event e = { .events = m->asked.events, .data.ptr = m };
 
-	if (!m->rs)
-		e.events = m->asked.events;
+	if (m->rs)
+		e.events = m->asked.events ? EPOLLIN : 0;
 	return e;
 }
 
@@ -207,19 +207,22 @@ static int add(struct set *s, int fd, const struct epoll_event *event)
 	return 0;
 }
 
+static int watch_again(struct set *s, struct member *m)
+{
+	struct epoll_event e = watched(m);
+
+	return epoll_ctl(s->fd, EPOLL_CTL_MOD, m->fd, &e) ? -errno : 0;
+}
+
 static int modify(struct set *s, struct member *m,
 		  const struct epoll_event *event)
 {
-	struct epoll_event e;
-
 	m->asked = *event;
 	if (m->rs) {
 		m->hot = true;
 		(void)eventfd_write(s->bell, 1);
-		return 0;
 	}
-	e = watched(m);
-	return epoll_ctl(s->fd, EPOLL_CTL_MOD, m->fd, &e) ? -errno : 0;
+	return watch_again(s, m);
 }
 
 static int control(struct set *s, int op, int fd,
@@ -254,25 +257,26 @@ RS_EXPORT int repoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	return rc ? rs_fail(-rc) : 0;
 }
 
+static void leave_set(struct set *s, int fd)
+{
+	struct member **at;
+
+	pthread_mutex_lock(&s->lock);
+	at = find_member(s, fd);
+	if (*at) {
+		(void)epoll_ctl(s->fd, EPOLL_CTL_DEL, fd, NULL);
+		take_out(s, at);
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
 /* A socket that the program has closed leaves its sets. */
 void rs_leave_sets(int fd)
 {
-	struct member **at;
-	struct set *s;
-
-	for (int i = 0; i < SETS; i++) {
-		s = sets[i] ? find_set(i) : NULL;
-		if (!s)
-			continue;
-		pthread_mutex_lock(&s->lock);
-		at = find_member(s, fd);
-		if (*at) {
-			(void)epoll_ctl(s->fd, EPOLL_CTL_DEL, fd, NULL);
-			take_out(s, at);
-		}
-		pthread_mutex_unlock(&s->lock);
-		put_set(s);
-	}
+	pthread_mutex_lock(&sets_lock);
+	for (struct set *s = sets; s; s = s->next)
+		leave_set(s, fd);
+	pthread_mutex_unlock(&sets_lock);
 }
 
 /* poll's bits are epoll's, but for those that only epoll has. */
@@ -299,33 +303,41 @@ static uint32_t ready_now(struct member *m)
 }
 
 /* One that is to be reported, or not hot any more. */
-static bool report(struct member *m, struct epoll_event *event)
+static bool report(struct set *s, struct member *m, struct epoll_event *event)
 {
-	uint32_t ready;
+	uint32_t ready = m->asked.events ? ready_now(m) : 0;
 
-	if (!m->asked.events) {
-		m->hot = false; /* EPOLLONESHOT has been reported */
-		return false;
-	}
-	ready = ready_now(m);
 	if (!ready || (m->asked.events & (EPOLLET | EPOLLONESHOT)))
 		m->hot = false;
 	if (!ready)
 		return false;
 	event->events = ready;
 	event->data = m->asked.data;
-	if (m->asked.events & EPOLLONESHOT)
+	if (m->asked.events & EPOLLONESHOT) {
 		m->asked.events = 0;
+		(void)watch_again(s, m);
+	}
 	return true;
 }
 
+/* Who was reported goes behind the others, or they might never be. */
 static int report_hot(struct set *s, struct epoll_event *events, int room)
 {
+	struct member **at = &s->members, *m, *told = NULL, **last = &told;
 	int n = 0;
 
-	for (struct member *m = s->members; m && n < room; m = m->next)
-		if (m->hot && report(m, &events[n]))
-			n++;
+	while ((m = *at)) {
+		if (n == room || !m->hot || !report(s, m, &events[n])) {
+			at = &m->next;
+			continue;
+		}
+		n++;
+		*at = m->next;
+		m->next = NULL;
+		*last = m;
+		last = &m->next;
+	}
+	*at = told;
 	return n;
 }
 
@@ -377,15 +389,6 @@ static bool any_hot(const struct set *s)
 	return false;
 }
 
-static int until(uint64_t deadline)
-{
-	uint64_t now = vb_clock_read();
-
-	if (deadline == UINT64_MAX)
-		return -1;
-	return now >= deadline ? 0 : (int)((deadline - now) / VB_MSEC + 1);
-}
-
 /* With the set's lock, which is given up while asleep; -errno. */
 static int wait_in_set(struct set *s, struct epoll_event *events, int max,
 		       uint64_t deadline)
@@ -394,7 +397,7 @@ static int wait_in_set(struct set *s, struct epoll_event *events, int max,
 	int n, timeout, room = VB_MIN(max, AT_ONCE);
 
 	for (;;) {
-		timeout = any_hot(s) ? 0 : until(deadline);
+		timeout = any_hot(s) ? 0 : rs_until(deadline);
 		pthread_mutex_unlock(&s->lock);
 		n = epoll_wait(s->fd, said, room, timeout);
 		pthread_mutex_lock(&s->lock);
@@ -402,7 +405,7 @@ static int wait_in_set(struct set *s, struct epoll_event *events, int max,
 			return -errno;
 		n = sort(s, said, n, events);
 		n += report_hot(s, events + n, max - n);
-		if (n || (!any_hot(s) && until(deadline) == 0))
+		if (n || (!any_hot(s) && rs_until(deadline) == 0))
 			return n;
 	}
 }

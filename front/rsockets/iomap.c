@@ -141,6 +141,8 @@ int rs_iomaps_send(struct rs_sock *rs, int timeout)
 			return rc;
 		if (!rs->writes)
 			return -ECONNRESET;
+		if (!m->mr || m->told) /* another thread, meanwhile */
+			continue;
 		entry = entry_of(rs, m);
 		rc = rs_conduit_iomap(rs, i, &entry);
 		m->told = true;

@@ -97,6 +97,14 @@ static int set_number(struct rs_sock *rs, int i, int value)
 	return 0;
 }
 
+/* For a new id. */
+void rs_options_again(struct rs_sock *rs)
+{
+	for (unsigned i = 0; i < VB_COUNT(numbers); i++)
+		if (rs->numbers[i])
+			(void)set_number(rs, (int)i, rs->numbers[i]);
+}
+
 /*
  * A buffer is what it was asked to be, doubled, as Linux does; once there is
  * a connection, it stays as it is.

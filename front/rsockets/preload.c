@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <rdma/rsocket.h>
@@ -22,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -75,11 +77,31 @@ static bool is_ours(int fd)
 	return kind_of(fd) == STREAM;
 }
 
+/* A child of fork has its parent's descriptors, and none of its sockets. */
+static void forget_all(void)
+{
+	for (unsigned i = 0; i < DESCRIPTORS; i++)
+		atomic_store_explicit(&kinds[i], OTHER, memory_order_relaxed);
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, forget_all);
+}
+
 static int now_ours(int fd, enum kind kind)
 {
-	if (fd >= 0 && fd < DESCRIPTORS)
-		atomic_store(&kinds[fd], kind);
-	return fd;
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, watch_forks);
+	if (fd < DESCRIPTORS) {
+		if (fd >= 0)
+			atomic_store(&kinds[fd], kind);
+		return fd;
+	}
+	(void)INSIDE(rclose(fd));
+	errno = EMFILE;
+	return -1;
 }
 
 EXPORT int socket(int domain, int type, int protocol)
@@ -137,20 +159,62 @@ EXPORT int accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 	return taken;
 }
 
+/* A TCP socket like ours, as far as a program can tell; -1: errno. */
+static int tcp_like(int fd, int domain)
+{
+	static const int options[][2] = {
+		{ SOL_SOCKET, SO_REUSEADDR },
+		{ SOL_SOCKET, SO_KEEPALIVE },
+		{ IPPROTO_TCP, TCP_NODELAY },
+	};
+	int cloexec = INSIDE(rfcntl(fd, F_GETFD)) & FD_CLOEXEC, value;
+	int tcp = REAL(socket)(domain, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t bytes;
+
+	for (unsigned i = 0; tcp >= 0 && i < VB_COUNT(options); i++) {
+		bytes = sizeof(value);
+		if (INSIDE(rgetsockopt(fd, options[i][0], options[i][1], &value,
+				       &bytes)) == 0)
+			(void)REAL(setsockopt)(tcp, options[i][0],
+					       options[i][1], &value, bytes);
+	}
+	if (tcp >= 0 && !cloexec)
+		(void)REAL(fcntl)(tcp, F_SETFD, 0);
+	return tcp;
+}
+
 /*
  * Where no listener speaks RDMA there may be one that speaks TCP. A program
  * that does not wait for its connection is told of the refusal later, when
- * there is nothing to put in its place.
+ * there is nothing to put in its place; one that has bound its socket has
+ * chosen how it wants to be seen.
  */
+static bool may_fall_back(int fd)
+{
+	struct sockaddr_storage own;
+	socklen_t bytes = sizeof(own);
+	int error = errno;
+	bool may = !(INSIDE(rfcntl(fd, F_GETFL)) & O_NONBLOCK) &&
+		   INSIDE(rgetsockname(fd, (struct sockaddr *)&own, &bytes)) ==
+			   0 &&
+		   error != EAFNOSUPPORT && error != EINVAL;
+
+	errno = error;
+	return may;
+}
+
 static int fall_back(int fd, const struct sockaddr *addr, socklen_t len)
 {
-	int tcp = REAL(socket)(addr->sa_family, SOCK_STREAM, 0);
+	int tcp = tcp_like(fd, addr->sa_family);
+	int flags = tcp < 0 ? 0 : REAL(fcntl)(tcp, F_GETFD);
 
 	if (tcp < 0)
 		return -1;
 	(void)close(fd);
-	if (dup2(tcp, fd) < 0)
+	if (REAL(dup3)(tcp, fd, flags & FD_CLOEXEC ? O_CLOEXEC : 0) < 0) {
+		(void)REAL(close)(tcp);
 		return -1;
+	}
 	(void)REAL(close)(tcp);
 	return REAL(connect)(fd, addr, len);
 }
@@ -163,9 +227,80 @@ EXPORT int connect(int fd, const struct sockaddr *addr, socklen_t len)
 		return REAL(connect)(fd, addr, len);
 	rc = INSIDE(rconnect(fd, addr, len));
 	if (rc == 0 || errno == EINPROGRESS || errno == EALREADY ||
-	    errno == EISCONN || errno == EINTR)
+	    errno == EISCONN || errno == EINTR || !may_fall_back(fd))
 		return rc;
 	return fall_back(fd, addr, len);
+}
+
+/* What had the number is closed by the kernel, without a word to us. */
+static void make_way(int fd)
+{
+	if (kind_of(fd) != OTHER)
+		(void)close(fd);
+}
+
+EXPORT int dup2(int fd, int to)
+{
+	if (fd != to)
+		make_way(to);
+	return REAL(dup2)(fd, to);
+}
+
+EXPORT int dup3(int fd, int to, int flags)
+{
+	if (fd != to)
+		make_way(to);
+	return REAL(dup3)(fd, to, flags);
+}
+
+EXPORT int close_range(unsigned first, unsigned last, int flags)
+{
+	unsigned end = VB_MIN(last, (unsigned)DESCRIPTORS - 1);
+
+	for (unsigned fd = first; !flags && fd <= end; fd++)
+		make_way((int)fd);
+	return REAL(close_range)(first, last, flags);
+}
+
+/* How much is there, up to what one look shows. */
+static int readable(int fd)
+{
+	char buf[16384];
+	ssize_t n =
+		INSIDE(rrecv(fd, buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT));
+
+	return n > 0 ? (int)n : 0;
+}
+
+static int control(int fd, unsigned long what, void *value)
+{
+	switch (what) {
+	case FIONBIO:
+		return INSIDE(
+			rfcntl(fd, F_SETFL, *(int *)value ? O_NONBLOCK : 0));
+	case FIONREAD:
+		*(int *)value = readable(fd);
+		return 0;
+	case FIOCLEX:
+		return INSIDE(rfcntl(fd, F_SETFD, FD_CLOEXEC));
+	case FIONCLEX:
+		return INSIDE(rfcntl(fd, F_SETFD, 0));
+	default:
+		errno = ENOTTY;
+		return -1;
+	}
+}
+
+EXPORT int ioctl(int fd, unsigned long what, ...)
+{
+	va_list args;
+	void *value;
+
+	va_start(args, what);
+	value = va_arg(args, void *);
+	va_end(args);
+	return is_ours(fd) ? control(fd, what, value)
+			   : REAL(ioctl)(fd, what, value);
 }
 
 EXPORT int shutdown(int fd, int how)

@@ -102,7 +102,7 @@ struct rs_sock *rs_find(int fd);
 struct rs_sock *rs_take(int fd);
 ssize_t rs_done(struct rs_sock *rs, ssize_t rc);
 int rs_enter(struct rs_sock *rs);
-void rs_leave(struct rs_sock *rs);
+bool rs_leave(struct rs_sock *rs);
 void rs_put(struct rs_sock *rs);
 void rs_for_each(void (*visit)(struct rs_sock *rs));
 static inline int rs_fail(int error)
@@ -153,10 +153,15 @@ void rs_lie_down(struct rs_sock *rs, struct rs_sleeper *me, int bell);
 void rs_get_up(struct rs_sleeper *me);
 /* poll()'s answer for @events, now. */
 short rs_ready(struct rs_sock *rs, short events);
+/* ms from now, for poll(); -1: UINT64_MAX, for ever. */
+int rs_until(uint64_t deadline);
 rs_test rs_can_read, rs_can_write, rs_all_sent, rs_can_control, rs_settled;
 
+/* options.c */
+void rs_options_again(struct rs_sock *rs);
+
 /* epoll.c: sets of repoll_create(). */
-bool rs_is_set(int fd);
+void rs_forget_sets(void);
 bool rs_close_set(int fd);
 void rs_leave_sets(int fd);
 

@@ -243,14 +243,25 @@ RS_EXPORT int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
 /* A socket may try again after it failed: with a new id. */
 static int renew(struct rs_sock *rs)
 {
+	struct rdma_event_channel *channel = rs->channel;
+	struct rdma_cm_id *id = rs->id;
+	int rc;
+
 	rs_conduit_close(rs);
-	rdma_destroy_id(rs->id);
-	rdma_destroy_event_channel(rs->channel);
-	rs->id = NULL;
-	rs->channel = NULL;
+	rc = new_id(rs);
+	if (rc) {
+		if (rs->channel && rs->channel != channel)
+			rdma_destroy_event_channel(rs->channel);
+		rs->channel = channel;
+		rs->id = id;
+		return rc;
+	}
+	rdma_destroy_id(id);
+	rdma_destroy_event_channel(channel);
 	rs->error = 0;
 	rs->state = RS_NEW;
-	return new_id(rs);
+	rs_options_again(rs);
+	return 0;
 }
 
 static int begin(struct rs_sock *rs, const struct sockaddr *a, socklen_t length)
@@ -307,15 +318,26 @@ RS_EXPORT int rconnect(int socket, const struct sockaddr *addr,
 	return (int)rs_done(rs, rc);
 }
 
+/* close() is not interrupted. */
+static int wait_out(struct rs_sock *rs, rs_test *test, int timeout)
+{
+	int rc;
+
+	do
+		rc = rs_wait(rs, test, timeout);
+	while (rc == -EINTR);
+	return rc;
+}
+
 /* What was sent is on its way until the peer's adapter has it. */
 static int tell(struct rs_sock *rs, enum rs_control what, int timeout)
 {
-	int rc = rs_wait(rs, rs_can_control, timeout);
+	int rc = wait_out(rs, rs_can_control, timeout);
 
 	if (rc == 0 && rs->state == RS_CONNECTED)
 		rc = rs_conduit_control(rs, what);
 	if (rc == 0)
-		rc = rs_wait(rs, rs_all_sent, timeout);
+		rc = wait_out(rs, rs_all_sent, timeout);
 	return rc;
 }
 
@@ -362,7 +384,10 @@ RS_EXPORT int rclose(int socket)
 	rs = rs_find(socket);
 	if (!rs)
 		return -1;
-	rs_leave(rs);
+	if (!rs_leave(rs)) {
+		rs_put(rs);
+		return rs_fail(EBADF);
+	}
 	rs_leave_sets(socket);
 	pthread_mutex_lock(&rs->lock);
 	if (rs->state == RS_CONNECTED)

@@ -5,13 +5,27 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <string.h>
 
 enum { CHUNK = 1024, CHUNKS = 1024 };
 
 static struct rs_sock **chunks[CHUNKS];
-static pid_t maker; /* a child of fork has the table, and no adapter */
 static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
+
+/* A child of fork has no adapter: its parent's sockets are none of its. */
+static void forget_all(void)
+{
+	pthread_rwlock_init(&table_lock, NULL);
+	for (unsigned c = 0; c < CHUNKS; c++)
+		if (chunks[c])
+			memset(chunks[c], 0, CHUNK * sizeof(*chunks[c]));
+	rs_forget_sets();
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, forget_all);
+}
 
 /* With the lock; NULL: no such place. */
 static struct rs_sock **place(int fd, bool make)
@@ -44,13 +58,14 @@ struct rs_sock *rs_find(int fd)
 /* -errno */
 int rs_enter(struct rs_sock *rs)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct rs_sock **at;
 	int rc = -EMFILE;
 
+	pthread_once(&once, watch_forks);
 	pthread_rwlock_wrlock(&table_lock);
 	at = place(rs->fd, true);
 	if (at) {
-		maker = getpid();
 		*at = rs;
 		rc = 0;
 	}
@@ -58,15 +73,19 @@ int rs_enter(struct rs_sock *rs)
 	return rc;
 }
 
-void rs_leave(struct rs_sock *rs)
+/* False: somebody else did, and has the table's reference. */
+bool rs_leave(struct rs_sock *rs)
 {
 	struct rs_sock **at;
+	bool was_in;
 
 	pthread_rwlock_wrlock(&table_lock);
 	at = place(rs->fd, false);
-	if (at && *at == rs)
+	was_in = at && *at == rs;
+	if (was_in)
 		*at = NULL;
 	pthread_rwlock_unlock(&table_lock);
+	return was_in;
 }
 
 struct rs_sock *rs_take(int fd)
@@ -91,13 +110,18 @@ void rs_put(struct rs_sock *rs)
 		rs_unmake(rs);
 }
 
-/* At the program's end: nobody comes any more. */
 void rs_for_each(void (*visit)(struct rs_sock *rs))
 {
-	if (maker != getpid())
-		return;
-	for (unsigned c = 0; c < CHUNKS; c++)
-		for (unsigned i = 0; chunks[c] && i < CHUNK; i++)
-			if (chunks[c][i])
-				visit(chunks[c][i]);
+	struct rs_sock *rs;
+
+	for (unsigned c = 0; c < CHUNKS; c++) {
+		for (unsigned i = 0; chunks[c] && i < CHUNK; i++) {
+			rs = chunks[c][i] ? rs_find((int)(c * CHUNK + i))
+					  : NULL;
+			if (!rs)
+				continue;
+			visit(rs);
+			rs_put(rs);
+		}
+	}
 }

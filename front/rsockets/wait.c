@@ -85,14 +85,33 @@ void rs_ring(struct rs_sock *rs)
 	}
 }
 
-/* True of what a sleeper may wait for, so that only changes ring. */
-static unsigned sight(const struct rs_sock *rs)
+/* What a sleeper may wait for, so that only changes ring. */
+struct sight {
+	enum rs_state state;
+	bool reads, writes;
+	uint16_t may_send;
+	uint32_t ready, kept;
+	unsigned sends, controls, targets;
+	int waiting;
+};
+
+static struct sight sight(const struct rs_sock *rs)
 {
-	return (unsigned)rs->state << 16 ^ rs->stream.in_ready ^
-	       (unsigned)rs->stream.may_send << 8 ^ rs->stream.out_used ^
-	       rs->stream.sends << 4 ^ rs->stream.controls ^
-	       (unsigned)rs->waiting ^ rs->stream.slot << 30 ^
-	       (unsigned)rs->reads << 15;
+	return (struct sight){
+		rs->state,	     rs->reads,		  rs->writes,
+		rs->stream.may_send, rs->stream.in_ready, rs->stream.out_used,
+		rs->stream.sends,    rs->stream.controls, rs->stream.nexts,
+		rs->waiting,
+	};
+}
+
+static bool same(const struct sight *a, const struct sight *b)
+{
+	return a->state == b->state && a->reads == b->reads &&
+	       a->writes == b->writes && a->may_send == b->may_send &&
+	       a->ready == b->ready && a->kept == b->kept &&
+	       a->sends == b->sends && a->controls == b->controls &&
+	       a->targets == b->targets && a->waiting == b->waiting;
 }
 
 static void work(struct rs_sock *rs)
@@ -109,10 +128,13 @@ static void work(struct rs_sock *rs)
 
 void rs_look(struct rs_sock *rs)
 {
-	unsigned before = sight(rs);
+	struct sight before = sight(rs), after;
 
 	work(rs);
-	if (rs->sleepers && sight(rs) != before)
+	if (!rs->sleepers)
+		return;
+	after = sight(rs);
+	if (!same(&before, &after))
 		rs_ring(rs);
 }
 
@@ -148,13 +170,13 @@ bool rs_settled(struct rs_sock *rs)
 	return !rs_connecting(rs);
 }
 
-static int until(uint64_t deadline)
+int rs_until(uint64_t deadline)
 {
 	uint64_t now = vb_clock_read();
 
 	if (deadline == UINT64_MAX)
 		return -1;
-	return now >= deadline ? 0 : (int)((deadline - now) / 1000000 + 1);
+	return now >= deadline ? 0 : (int)((deadline - now) / VB_MSEC + 1);
 }
 
 static uint64_t deadline_of(int timeout)
@@ -175,7 +197,7 @@ static int doze(struct rs_sock *rs, uint64_t deadline)
 		return -errno;
 	rs_lie_down(rs, &me, fds[0].fd);
 	pthread_mutex_unlock(&rs->lock);
-	rc = poll(fds, VB_COUNT(fds), until(deadline));
+	rc = poll(fds, VB_COUNT(fds), rs_until(deadline));
 	rc = rc < 0 ? -errno : rc == 0 ? -EAGAIN : 0;
 	pthread_mutex_lock(&rs->lock);
 	rs_get_up(&me);
@@ -346,7 +368,7 @@ static int watch(struct polling *p, int timeout)
 
 static int sleep_once(struct polling *p, uint64_t deadline)
 {
-	int rc = watch(p, lie_down_at_all(p) ? until(deadline) : 0);
+	int rc = watch(p, lie_down_at_all(p) ? rs_until(deadline) : 0);
 
 	get_up_from_all(p);
 	return rc;

@@ -164,25 +164,50 @@ tcp_programs() {
 	sockets=()
 }
 
+# The client, within three seconds.
+ended() {
+	local tries
+
+	for tries in {1..30}; do
+		kill -0 $client 2>/dev/null || return 0
+		sleep 0.1
+	done
+	return 1
+}
+
 # Who talks to a program that is killed comes to an end.
 killed() {
 	local tries
 
 	sockets=(--rsockets)
 	serve a iperf3 -s -1 -B "$HOST_A"
+	sleep 1
 	become b timeout 30 "$verbena" run "${sockets[@]}" -- \
-		iperf3 -c "$HOST_A" -t 20 </dev/null >"$work/client" 2>&1 &
+		iperf3 -c "$HOST_A" -t 20 --forceflush </dev/null >"$work/client" 2>&1 &
 	client=$!
-	sleep 2
-	{ kill -9 "$(on a pgrep -x iperf3 | head -n 1)" && wait $server; } \
-		2>/dev/null
 	for tries in {1..30}; do
-		kill -0 $client 2>/dev/null || break
+		grep -qs 'Bytes .*bits/sec' "$work/client" && break
 		sleep 0.1
 	done
-	! kill -0 $client 2>/dev/null
+	kill -0 $client 2>/dev/null && grep -q 'Bytes .*bits/sec' "$work/client" &&
+		pkill -9 -P $server -x iperf3 && ended
 	verdict "the other end of one that was killed ends, too"
 	{ kill $client && wait $client; } 2>/dev/null
+}
+
+# What each of its lines says.
+expectations() {
+	local word rest said=0
+
+	while read -r word rest; do
+		said=$((said + 1))
+		case $word in
+		ok) ok "$rest" ;;
+		*) not_ok "${rest#ok }" ;;
+		esac
+	done < <(on a timeout -k 5 60 "$verbena" run --rsockets -- \
+		/usr/bin/python3 "$here/rsockets_test.py" "$HOST_A" 2>&1)
+	[ $said -ge 6 ] || not_ok "rsockets: what programs expect, to the end"
 }
 
 for from in b a; do
@@ -192,4 +217,5 @@ for from in b a; do
 	tcp_programs
 done
 killed
+expectations
 summary
