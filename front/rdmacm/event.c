@@ -392,6 +392,7 @@ static int wait_event(struct rcm_channel *c, struct rcm_event **e)
 {
 	for (;;) {
 		struct pollfd p = { c->pub.fd, POLLIN, 0 };
+		int flags;
 
 		pthread_mutex_lock(&rcm.lock);
 		*e = pop(c);
@@ -400,7 +401,10 @@ static int wait_event(struct rcm_channel *c, struct rcm_event **e)
 		pthread_mutex_unlock(&rcm.lock);
 		if (*e)
 			return 0;
-		if (fcntl(c->pub.fd, F_GETFL) & O_NONBLOCK)
+		flags = fcntl(c->pub.fd, F_GETFL);
+		if (flags < 0)
+			return -errno;
+		if (flags & O_NONBLOCK)
 			return -EAGAIN;
 		if (poll(&p, 1, -1) < 0)
 			return -errno;

@@ -29,7 +29,7 @@ client_of() {
 
 # meet NAME SERVER_HOST CLIENT_HOST SERVER... -- CLIENT...: both end with 0.
 meet() {
-	local name=$1 at=$2 from=$3 server=() pid status=0
+	local name=$1 at=$2 from=$3 server=() pid status=0 all=("$@")
 
 	shift 3
 	while [ "$1" != -- ]; do
@@ -57,6 +57,11 @@ meet() {
 	fi
 	if [ $status -eq 0 ]; then
 		ok "$name"
+	elif [ "${again:-0}" -lt 3 ] &&
+		grep -q 'get_cm_event: Bad file' "$work/client"; then
+		# rping's thread asked the channel that its main thread had
+		# just destroyed, all work done: its own race.
+		again=$((${again:-0} + 1)) meet "${all[@]}"
 	else
 		not_ok "$name" "$work/server" "$work/client"
 	fi
