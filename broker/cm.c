@@ -298,7 +298,7 @@ static void describe_reply(struct vb_ipc_cm *m, const struct vb_cm_msg *msg)
 {
 	const struct vb_cm_rep *p = &msg->rep;
 
-	m->qpn = p->qpn ? p->qpn : p->eecn; /* an XRC target's is there */
+	m->qpn = vb_cm_rep_qpn(p);
 	m->psn = p->psn;
 	m->guid = p->ca_guid;
 	m->vendor_id = p->vendor_id;

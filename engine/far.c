@@ -57,8 +57,8 @@ struct guest {
 struct session {
 	int fd;
 	uint64_t id;
-	uint32_t slot; /* of who was called; 0: they called */
-	struct guest *guests;
+	uint32_t slot;	      /* of who was called; 0: they called */
+	struct guest *guests; /* who came last is first */
 	unsigned guest_count;
 	struct session *next;
 };
@@ -114,20 +114,30 @@ static struct session *add_session(struct vb_far *f, int fd, uint32_t slot)
 	return s;
 }
 
-/* With the lock held. */
-static struct session *call(struct vb_far *f, uint32_t slot)
+static int connect_to(int fd, uint32_t slot)
 {
 	struct sockaddr_un a;
 	socklen_t len = name_of(slot, &a);
+
+	if (connect(fd, (struct sockaddr *)&a, len))
+		return -errno;
+	return is_same_user(fd) ? 0 : -EPERM;
+}
+
+/* With the lock held. */
+static struct session *call(struct vb_far *f, uint32_t slot)
+{
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
 			0);
+	int rc;
 
 	if (fd < 0)
 		return NULL;
-	if (connect(fd, (struct sockaddr *)&a, len) || !is_same_user(fd)) {
+	rc = connect_to(fd, slot);
+	if (rc) {
 		vb_log(LOG_INFO,
 		       "xrc: no process of this user has slot %u and a domain to share: %s",
-		       slot, strerror(errno));
+		       slot, strerror(-rc));
 		close(fd);
 		return NULL;
 	}
@@ -185,14 +195,17 @@ static enum vb_fault hand_over(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 		.guid = qp->adapter->guid,
 		.domain = qp->xrc_domain->key,
 	};
+	uint32_t slot = pkt->xrc_srqn >> VB_QPN_BITS;
 	enum vb_fault fault = FAULT_XRC_SRQ;
 	struct vb_far *f = running_far();
 	struct session *s;
 
-	if (!f)
+	/* The packet says what it likes: slot 0 is nobody's, and would find
+	 * those who called us. */
+	if (!f || slot == 0 || slot == f->e->lease.slot)
 		return FAULT_XRC_SRQ;
 	vb_mutex_lock(&f->lock);
-	s = session_with(f, pkt->xrc_srqn >> VB_QPN_BITS);
+	s = session_with(f, slot);
 	if (s) {
 		*session = s->id;
 		fault = send_letter(s->fd, &l, pkt);
@@ -251,19 +264,43 @@ static struct vb_adapter *adapter_of(struct vb_engine *e, uint64_t guid)
 	return NULL;
 }
 
+static bool is_between_messages(const struct guest *g)
+{
+	const struct vb_ib_op *prev = g->far.prev;
+
+	return !g->far.qp.recv_busy && (!prev || prev->place & PLACE_LAST);
+}
+
+/* Nobody tells when a target queue pair is gone. Between two messages there is
+ * nothing to remember of one: if it still is there, it is a new guest. */
+static bool drop_oldest(struct session *s)
+{
+	struct guest **oldest = NULL, *g;
+
+	for (struct guest **at = &s->guests; *at; at = &(*at)->next)
+		if (is_between_messages(*at))
+			oldest = at;
+	if (!oldest)
+		return false;
+	g = *oldest;
+	*oldest = g->next;
+	s->guest_count--;
+	vb_mutex_fini(&g->far.qp.drive);
+	free(g);
+	return true;
+}
+
 static struct guest *make_guest(struct session *s, const struct letter *l)
 {
 	struct guest *g;
 
-	if (s->guest_count == MOST_GUESTS)
+	if (s->guest_count == MOST_GUESTS && !drop_oldest(s))
 		return NULL;
 	g = calloc(1, sizeof(*g));
 	if (!g)
 		return NULL;
 	s->guest_count++;
 	g->guid = l->guid;
-	g->next = s->guests;
-	s->guests = g;
 	g->far.qp.type = QPT_XRC_RECV;
 	g->far.qp.attr.access_flags = UINT32_MAX; /* the target's count */
 	vb_mutex_init(&g->far.qp.drive);
@@ -272,14 +309,27 @@ static struct guest *make_guest(struct session *s, const struct letter *l)
 	return g;
 }
 
+static bool is_of(const struct guest *g, const struct letter *l)
+{
+	return atomic_load(&g->far.qp.qpn) == l->tqpn && g->guid == l->guid;
+}
+
 static struct guest *guest_of(struct session *s, const struct letter *l)
 {
-	struct guest *g = s->guests;
+	struct guest **at = &s->guests, *g;
 
-	while (g &&
-	       (atomic_load(&g->far.qp.qpn) != l->tqpn || g->guid != l->guid))
-		g = g->next;
-	return g ? g : make_guest(s, l);
+	while (*at && !is_of(*at, l))
+		at = &(*at)->next;
+	g = *at;
+	if (g)
+		*at = g->next;
+	else
+		g = make_guest(s, l);
+	if (!g)
+		return NULL;
+	g->next = s->guests;
+	s->guests = g;
+	return g;
 }
 
 /* With list_lock held: its adapter stays. */
@@ -326,14 +376,18 @@ static void answer(struct vb_engine *e, struct session *s, struct letter *l,
 
 static void end_guests(struct vb_engine *e, struct session *s)
 {
+	struct vb_adapter *a;
 	struct guest *g;
 
 	vb_mutex_lock(&e->list_lock);
 	while ((g = s->guests)) {
 		s->guests = g->next;
-		/* With its adapter all shared queues are gone. */
+		a = adapter_of(e, g->guid);
 		vb_mutex_lock(&g->far.qp.drive);
-		if (adapter_of(e, g->guid))
+		/* With its adapter all shared queues are gone; the device may
+		 * have been opened again since. */
+		g->far.qp.adapter = a;
+		if (a)
 			vb_far_end(&g->far);
 		vb_mutex_unlock(&g->far.qp.drive);
 		vb_mutex_fini(&g->far.qp.drive);

@@ -18,9 +18,6 @@
 #include "ib/raw.h"
 #include "link/packet.h"
 
-/* Rules that the kernel is told of one by one: beyond, all is let in. */
-#define MAX_WANTS 65
-
 struct vb_raw {
 	struct vb_qp *qp;
 	struct vb_link *link;
@@ -233,7 +230,7 @@ static struct vb_packet_want want_of(const struct vb_flow_rule *rule)
 /* Tell the socket what @r's rules ask for. */
 static int listen_to(const struct vb_raw *r)
 {
-	struct vb_packet_want wants[MAX_WANTS];
+	struct vb_packet_want wants[VB_PACKET_WANTS + 1]; /* too many */
 	bool both_ways = false;
 	unsigned n = 0;
 
@@ -241,7 +238,7 @@ static int listen_to(const struct vb_raw *r)
 		if (f->qp != r->qp)
 			continue;
 		both_ways |= f->rule.kind == FLOW_SNIFFER;
-		if (n < MAX_WANTS)
+		if (n < VB_COUNT(wants))
 			wants[n++] = want_of(&f->rule);
 	}
 	return vb_packet_listen(r->link, wants, n, both_ways);

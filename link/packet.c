@@ -27,11 +27,9 @@
 /* An interface that is busy gets this long to make room for a batch. */
 #define TX_PATIENCE_MS 100
 
-/* More are not told to the kernel one by one: it lets all in. */
-#define MAX_WANTS    64
 #define FILTER_HEAD  9
 #define FILTER_WANT  13
-#define FILTER_INSNS (FILTER_HEAD + MAX_WANTS * FILTER_WANT + 1)
+#define FILTER_INSNS (FILTER_HEAD + VB_PACKET_WANTS * FILTER_WANT + 1)
 
 struct packet {
 	struct vb_link link;
@@ -154,9 +152,9 @@ static int set_filter(const struct packet *p,
 
 	if (!both_ways && n)
 		add_head(&f, p);
-	for (unsigned i = 0; n <= MAX_WANTS && i < n; i++)
+	for (unsigned i = 0; n <= VB_PACKET_WANTS && i < n; i++)
 		add_want(&f, &wants[i]);
-	add_return(&f, both_ways || n > MAX_WANTS);
+	add_return(&f, both_ways || n > VB_PACKET_WANTS);
 	return attach(p->fd, &f);
 }
 

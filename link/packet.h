@@ -18,6 +18,10 @@ struct vb_packet_want {
 	} value, mask;
 };
 
+/* The kernel compares each frame with wants one by one, with so many at most:
+ * of more, which are as good as one more, it lets all in. */
+#define VB_PACKET_WANTS 64
+
 /* What the interface itself is to let in. */
 enum vb_packet_member {
 	MEMBER_NONE,

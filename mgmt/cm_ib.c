@@ -184,7 +184,7 @@ static void take_reply(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 	vb_cm_unlink(c);
 	c->remote_id = m->local_id;
 	c->remote_guid = m->rep.ca_guid;
-	c->remote_qpn = m->rep.qpn;
+	c->remote_qpn = vb_cm_rep_qpn(&m->rep);
 	vb_cm_link(c);
 	vb_cm_enter(c, CM_REP_RCVD);
 	vb_cm_tell(c, CM_HAS_REPLY, m);
@@ -485,7 +485,7 @@ int vb_cm_accept(struct vb_cm_conn *c, struct vb_cm_msg *rep, vb_time now)
 {
 	if (c->state != CM_REQ_RCVD)
 		return -EINVAL;
-	c->local_qpn = rep->rep.qpn & VB_CM_QPN_MASK;
+	c->local_qpn = vb_cm_rep_qpn(&rep->rep) & VB_CM_QPN_MASK;
 	vb_cm_enter(c, CM_REP_SENT);
 	vb_cm_send_until_answered(c, rep, c->tid, now);
 	return 0;

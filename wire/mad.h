@@ -96,6 +96,13 @@ struct vb_cm_rep {
 	uint64_t ca_guid;
 };
 
+/* An XRC target's number is where an EE context's would be, and goes into a
+ * DREQ as any other's (annex A14). */
+static inline uint32_t vb_cm_rep_qpn(const struct vb_cm_rep *r)
+{
+	return r->qpn ? r->qpn : r->eecn;
+}
+
 #define VB_CM_INFO_BYTES    72
 #define VB_CM_PRIVATE_BYTES 224 /* of the message that has most */
 

@@ -540,6 +540,41 @@ static void dreq__for_another_queue_pair_is_not_ours(void **state)
 	vb_cm_release(conn, now);
 }
 
+/* Annex A14: a target's number is not where others have theirs. */
+static void xrc__target_is_disconnected(void **state)
+{
+	struct vb_cm_msg rep = { .attr = CM_REP };
+
+	request(PEER_ID, PEER_QPN);
+	rep.rep.eecn = OUR_QPN;
+	assert_int_equal(vb_cm_accept(conn, &rep, now), 0);
+	say(CM_RTU, 9);
+	assert_int_equal(happened, CM_IS_ESTABLISHED);
+	say(CM_DREQ, 5);
+	expect_sent(CM_DREP);
+	assert_int_equal(happened, CM_IS_DISCONNECTED);
+	vb_cm_release(conn, now);
+}
+
+static void xrc__target_is_named_in_a_disconnect(void **state)
+{
+	struct vb_cm_msg rep = { .attr = CM_REP, .local_id = PEER_ID };
+
+	connect_it();
+	rep.tid = sent.tid;
+	rep.remote_id = conn->local_id;
+	rep.rep.eecn = PEER_QPN;
+	rep.rep.ca_guid = PEER_GUID;
+	deliver(&rep);
+	assert_int_equal(happened, CM_HAS_REPLY);
+	assert_int_equal(vb_cm_establish(conn, now), 0);
+	sent_count = 0;
+	assert_int_equal(vb_cm_disconnect(conn, now), 0);
+	expect_sent(CM_DREQ);
+	assert_int_equal(sent.remote_qpn, PEER_QPN);
+	vb_cm_release(conn, now);
+}
+
 static void stale__peer_came_back(void **state)
 {
 	make_passive();
@@ -612,6 +647,8 @@ int main(void)
 		TEST(both__disconnect_without_an_answer),
 		TEST(dreq__for_nobody_is_answered),
 		TEST(dreq__for_another_queue_pair_is_not_ours),
+		TEST(xrc__target_is_disconnected),
+		TEST(xrc__target_is_named_in_a_disconnect),
 		TEST(stale__peer_came_back),
 		TEST(stranger__reaches_nothing),
 		TEST(doors__refuse_at_the_wrong_time),
