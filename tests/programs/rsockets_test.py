@@ -115,8 +115,19 @@ def another_file_with_its_number():
     assert os.read(fd, 10) == b'pipe'
 
 
+def quiet_costs_nothing():
+    kept = pair(listener())
+    kept[0].send(b'x')
+    assert kept[1].recv(1) == b'x'
+    time.sleep(0.5)
+    before = time.process_time()
+    time.sleep(2)
+    assert time.process_time() - before < 0.002
+
+
 for test in (child_that_closes, not_blocking, one_shot_is_quiet,
-             all_have_their_turn, half_closed, another_file_with_its_number):
+             all_have_their_turn, half_closed, another_file_with_its_number,
+             quiet_costs_nothing):
     try:
         test()
         print('ok rsockets', test.__name__.replace('_', ' '), flush=True)
