@@ -120,16 +120,20 @@ web() {
 		skip "rsockets curl and nginx, $where" "no nginx to be had"
 		return
 	}
-	cat >"$work/nginx" <<-EOF
+	cat >"$work/nginx.conf" <<-EOF
 		daemon off; master_process off;
 		pid $work/nginx.pid; error_log $work/nginx.log;
 		events { worker_connections 64; }
 		http {
 			access_log off; client_body_temp_path $work/body;
+			proxy_temp_path $work/proxy;
+			fastcgi_temp_path $work/fastcgi;
+			uwsgi_temp_path $work/uwsgi;
+			scgi_temp_path $work/scgi;
 			server { listen $HOST_A:8080; root $work; }
 		}
 	EOF
-	serve a "$nginx" -c "$work/nginx"
+	serve a "$nginx" -e "$work/nginx.log" -c "$work/nginx.conf"
 	call "$from" curl -sS --parallel \
 		-o "$work/out1" "http://$HOST_A:8080/in" \
 		-o "$work/out2" "http://$HOST_A:8080/in" &&
