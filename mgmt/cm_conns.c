@@ -8,6 +8,8 @@
 
 #include "mgmt/cm_inside.h"
 
+#include <errno.h>
+
 #define INDEX_BITS   17
 #define LONGEST_CODE 24
 
@@ -134,6 +136,20 @@ struct vb_cm_conn *vb_cm_make(struct vb_cm *cm, const struct vb_mad_path *path)
 	c->linger = vb_cm_code_ns(VB_CM_ACK_TIMEOUT);
 	vb_timer_init(&c->timer);
 	return c;
+}
+
+int vb_cm_begin(struct vb_cm *cm, const struct vb_mad_path *path, void *owner,
+		struct vb_cm_conn **conn)
+{
+	struct vb_cm_conn *c = vb_cm_make(cm, path);
+
+	if (!c)
+		return vb_idtab_used(cm->ids) == VB_CM_MAX_CONNS ? -EAGAIN
+								 : -ENOMEM;
+	c->owner = owner;
+	c->tid = (uint64_t)c->local_id << 32 | cm->next_tid++;
+	*conn = c;
+	return 0;
 }
 
 /* Without memory for a timer, a message is as good as lost: the peer's time

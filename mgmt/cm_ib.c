@@ -464,14 +464,12 @@ int vb_cm_connect(struct vb_cm *cm, struct vb_cm_msg *req,
 		  const struct vb_mad_path *path, void *owner, vb_time now,
 		  struct vb_cm_conn **conn)
 {
-	struct vb_cm_conn *c = vb_cm_make(cm, path);
+	struct vb_cm_conn *c;
+	int rc = vb_cm_begin(cm, path, owner, &c);
 
-	if (!c)
-		return vb_idtab_used(cm->ids) == VB_CM_MAX_CONNS ? -EAGAIN
-								 : -ENOMEM;
-	c->owner = owner;
+	if (rc)
+		return rc;
 	c->local_qpn = req->req.qpn & VB_CM_QPN_MASK;
-	c->tid = (uint64_t)c->local_id << 32 | cm->next_tid++;
 	c->max_tries = req->req.max_cm_retries;
 	c->patience = vb_cm_code_ns(req->req.remote_timeout) +
 		      2 * vb_cm_code_ns(VB_CM_LIFE_CODE);

@@ -23,6 +23,9 @@ struct vb_cm {
 
 /* cm_conns.c: connections and their numbers. */
 struct vb_cm_conn *vb_cm_make(struct vb_cm *cm, const struct vb_mad_path *path);
+/* The same for an owner who will ask something. -EAGAIN: too many, -ENOMEM. */
+int vb_cm_begin(struct vb_cm *cm, const struct vb_mad_path *path, void *owner,
+		struct vb_cm_conn **conn);
 void vb_cm_free(struct vb_cm_conn *c);
 /* Freed, unless an owner has it. */
 void vb_cm_close(struct vb_cm_conn *c);

@@ -25,14 +25,12 @@ int vb_cm_look_up(struct vb_cm *cm, struct vb_cm_msg *req,
 		  const struct vb_mad_path *path, void *owner, vb_time now,
 		  struct vb_cm_conn **conn)
 {
-	struct vb_cm_conn *c = vb_cm_make(cm, path);
+	struct vb_cm_conn *c;
+	int rc = vb_cm_begin(cm, path, owner, &c);
 
-	if (!c)
-		return vb_idtab_used(cm->ids) == VB_CM_MAX_CONNS ? -EAGAIN
-								 : -ENOMEM;
-	c->owner = owner;
+	if (rc)
+		return rc;
 	c->sidr = true;
-	c->tid = (uint64_t)c->local_id << 32 | cm->next_tid++;
 	c->max_tries = VB_CM_RETRIES;
 	c->patience = vb_cm_code_ns(VB_CM_TIMEOUT_CODE);
 	vb_cm_enter(c, CM_SIDR_SENT);
