@@ -199,6 +199,7 @@ VB_EXPORT int rdma_create_ep(struct rdma_cm_id **pub, struct rdma_addrinfo *res,
 VB_EXPORT void rdma_destroy_ep(struct rdma_cm_id *id)
 {
 	rdma_destroy_qp(id);
+	rdma_destroy_srq(id);
 	(void)rdma_destroy_id(id);
 }
 

@@ -2,6 +2,7 @@
 /* Queue pairs of ids, and the moves that connecting them takes. */
 #include "front/rdmacm/rdmacm.h"
 
+#include <fcntl.h>
 #include <rdma/rdma_verbs.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@ static void fill_init(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 		IBV_QP_ACCESS_FLAGS;
 	a->port_num = 1;
 	a->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-	if (id->responder_resources)
+	if (id->responder_resources && id->pub.qp_type != IBV_QPT_UC)
 		a->qp_access_flags |=
 			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 }
@@ -46,11 +47,36 @@ void rcm_fill_ah(const struct rcm_id *id, struct ibv_ah_attr *ah,
 	ah->grh.flow_label = id->way.flow_label;
 }
 
+/* What only those have that answer, or are answered (IBA 10.2.5.2). */
+static int answers(const struct rcm_id *id)
+{
+	enum ibv_qp_type type = id->pub.qp_type;
+
+	return type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV
+		       ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER
+		       : 0;
+}
+
+static int repeats(const struct rcm_id *id)
+{
+	const int all = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			IBV_QP_MAX_QP_RD_ATOMIC;
+
+	switch (id->pub.qp_type) {
+	case IBV_QPT_RC:
+	case IBV_QPT_XRC_SEND:
+		return all;
+	case IBV_QPT_XRC_RECV:
+		return IBV_QP_TIMEOUT;
+	default:
+		return 0;
+	}
+}
+
 static void fill_rtr(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 {
 	*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-		IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-		IBV_QP_MIN_RNR_TIMER;
+		IBV_QP_RQ_PSN | answers(id);
 	a->path_mtu = id->way.mtu ? (enum ibv_mtu)id->way.mtu : IBV_MTU_1024;
 	a->dest_qp_num = id->peer.qpn;
 	a->rq_psn = id->psn; /* "at which the remote shall begin" (IBA 12.7) */
@@ -60,8 +86,7 @@ static void fill_rtr(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 
 static void fill_rts(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 {
-	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
-		IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN | repeats(id);
 	a->sq_psn = id->peer.psn;
 	a->timeout = id->timeout_set ? id->ack_timeout : id->way.ack_timeout;
 	a->retry_cnt = id->way.retry_count;
@@ -191,9 +216,30 @@ static void drop_cqs(struct rcm_id *id)
 	id->made_qp_cqs = false;
 }
 
-/* Those that the program does not give. */
+/* The device's own, of this process, for who names none. -errno */
+static int default_xrcd(struct rcm_id *id, struct ibv_xrcd **xrcd)
+{
+	struct ibv_xrcd_init_attr none = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+	struct rcm_device *d = id->device;
+
+	pthread_mutex_lock(&rcm.lock);
+	if (!d->xrcd)
+		d->xrcd = ibv_open_xrcd(d->verbs, &none);
+	*xrcd = d->xrcd;
+	pthread_mutex_unlock(&rcm.lock);
+	return *xrcd ? 0 : -errno;
+}
+
+/* Those that the program does not give. A target's completions are its shared
+ * queue's. */
 static int make_cqs(struct rcm_id *id, struct ibv_qp_init_attr_ex *a)
 {
+	if (a->qp_type == IBV_QPT_XRC_RECV)
+		return 0;
 	id->made_qp_cqs = !a->send_cq || !a->recv_cq;
 	if (!a->recv_cq && make_cq(id, a->cap.max_recv_wr,
 				   &id->pub.recv_cq_channel, &id->pub.recv_cq))
@@ -204,6 +250,15 @@ static int make_cqs(struct rcm_id *id, struct ibv_qp_init_attr_ex *a)
 	a->send_cq = a->send_cq ? a->send_cq : id->pub.send_cq;
 	a->recv_cq = a->recv_cq ? a->recv_cq : id->pub.recv_cq;
 	return 0;
+}
+
+static int take_xrcd(struct rcm_id *id, struct ibv_qp_init_attr_ex *a)
+{
+	if (a->qp_type != IBV_QPT_XRC_RECV ||
+	    (a->comp_mask & IBV_QP_INIT_ATTR_XRCD && a->xrcd))
+		return 0;
+	a->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
+	return default_xrcd(id, &a->xrcd);
 }
 
 VB_EXPORT int rdma_create_qp_ex(struct rdma_cm_id *pub,
@@ -220,6 +275,9 @@ VB_EXPORT int rdma_create_qp_ex(struct rdma_cm_id *pub,
 	}
 	if (attr->pd && attr->pd->context != pub->verbs)
 		return rcm_fail(EINVAL);
+	rc = take_xrcd(id, attr);
+	if (rc)
+		return rcm_fail(-rc);
 	if (make_cqs(id, attr)) {
 		drop_cqs(id);
 		return -1;
@@ -270,13 +328,18 @@ VB_EXPORT void rdma_destroy_qp(struct rdma_cm_id *pub)
 
 /* Shared receive queues of ids. */
 
-/* The queue that an XRC domain's completions go to. */
+/* Its domain, and the queue that its completions go to. */
 static int prepare_xrc(struct rcm_id *id, struct ibv_srq_init_attr_ex *a)
 {
+	int rc = 0;
+
 	if (!(a->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !a->xrcd)
+		rc = default_xrcd(id, &a->xrcd);
+	a->comp_mask |= IBV_SRQ_INIT_ATTR_XRCD;
+	if (rc || (a->comp_mask & IBV_SRQ_INIT_ATTR_CQ && a->cq))
+		return rc;
+	if (id->pub.recv_cq) /* of a queue pair that has its own */
 		return -EINVAL;
-	if (a->comp_mask & IBV_SRQ_INIT_ATTR_CQ && a->cq)
-		return 0;
 	if (make_cq(id, a->attr.max_wr, &id->pub.recv_cq_channel,
 		    &id->pub.recv_cq))
 		return -errno;
@@ -325,7 +388,7 @@ VB_EXPORT int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd,
 		return rcm_fail(EINVAL);
 	ex.srq_context = attr->srq_context;
 	ex.attr = attr->attr;
-	if (id->qp_type == IBV_QPT_XRC_RECV || id->qp_type == IBV_QPT_XRC_SEND)
+	if (id->qp_type == IBV_QPT_XRC_RECV)
 		ex.srq_type = IBV_SRQT_XRC;
 	else
 		ex.srq_type = IBV_SRQT_BASIC;

@@ -41,6 +41,7 @@ enum rcm_state {
 struct rcm_device {
 	struct ibv_context *verbs;
 	struct ibv_pd *pd;
+	struct ibv_xrcd *xrcd; /* made when first wanted; rcm.lock */
 	uint64_t guid;
 	uint8_t max_resources, max_depth, mtu;
 };

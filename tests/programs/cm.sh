@@ -84,6 +84,8 @@ everything() {
 		rdma_server -- rdma_client -s "$ip"
 	meet "rdma_xclient, $where" "$at" "$from" \
 		rdma_xserver -- rdma_xclient -s "$ip"
+	meet "rdma_xclient, XRC, $where" "$at" "$from" \
+		rdma_xserver -c x -- rdma_xclient -c x -s "$ip"
 	meet "udaddy, $where" "$at" "$from" \
 		udaddy -c 5 -C 20 -- udaddy -s "$ip" -c 5 -C 20
 	meet "udaddy, IPv6, $where" "$at" "$from" \
