@@ -100,6 +100,9 @@ struct vb_engine {
 	/* Who watches: when it last went, how often it was soon back. */
 	vb_time left_at;
 	unsigned prompt;
+	/* How many sleeps in a row were short, and how many must have been for
+	 * it to look before it sleeps. */
+	unsigned short_sleeps, wary;
 
 	struct vb_mutex timer_lock;
 	struct vb_timers timers;    /* timer_lock */

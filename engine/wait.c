@@ -20,6 +20,14 @@
 #define PUT_OFF	      (500 * VB_USEC)
 #define IS_PROMPT     (50 * VB_USEC)
 #define MANY	      8
+/* Looking before sleeping: for how long, after how many sleeps in a row that
+ * were as short or little more, and what a yield to nobody takes less than. */
+#define LINGER	   (30 * VB_USEC)
+#define IS_SHORT   (100 * VB_USEC)
+#define WARY_LEAST 4
+#define WARY_MOST  256
+#define LOOKS	   64
+#define ALONE	   (3 * VB_USEC)
 
 struct watch {
 	struct vb_engine *e;
@@ -134,6 +142,68 @@ static bool is_over(struct vb_engine *e)
 	return atomic_load(&e->spinning) || atomic_load(&e->stop);
 }
 
+/*
+ * Sleeping and being woken takes 1 to 3 us where the peer shares our processor,
+ * and 10 to 20 where an idle one of a virtual machine has to be started for
+ * us. So, when sleeps were that short many times in a row, look for a while
+ * first, as long as nobody else wants this processor. Looking in vain makes
+ * wary: twice as many short sleeps are asked for the next time.
+ */
+static bool yield_alone(void)
+{
+	vb_time then = vb_now();
+
+	sched_yield();
+	return vb_now() - then < ALONE;
+}
+
+static bool look(struct watch *w)
+{
+	bool found = false;
+
+	for (unsigned i = 0; i < LOOKS && !found; i++)
+		found = vb_near_has_something(w->e->near);
+	return found || vb_channel_has_events(w->ch) || is_over(w->e);
+}
+
+static bool finds(struct watch *w)
+{
+	vb_time until = vb_now() + LINGER;
+	bool found, alone;
+
+	do {
+		alone = yield_alone();
+		found = look(w);
+	} while (!found && alone && vb_now() < until);
+	return found;
+}
+
+static bool is_eager(const struct vb_engine *e)
+{
+	return e->short_sleeps >= VB_MAX(e->wary, WARY_LEAST);
+}
+
+static void linger(struct watch *w)
+{
+	struct vb_engine *e = w->e;
+
+	if (finds(w)) {
+		e->wary /= 2;
+		return;
+	}
+	e->wary = VB_MIN(VB_MAX(e->wary, WARY_LEAST) * 2, WARY_MOST);
+	e->short_sleeps = 0;
+}
+
+static int sleep_by(struct vb_engine *e, struct vb_bell *bell)
+{
+	vb_time then = vb_now();
+	int rc = vb_bell_wait(bell);
+
+	e->short_sleeps = vb_now() - then < IS_SHORT ? e->short_sleeps + 1 : 0;
+	return rc;
+}
+
 /* What peers have sent, until there is an event for this channel: that is
  * taken at once, and the program will poll for what is left. */
 static struct vb_cq *attend(struct watch *w)
@@ -160,7 +230,10 @@ static int watch(struct watch *w, struct vb_cq **cq)
 	*cq = NULL;
 	pthread_cleanup_push(end_watch, w);
 	while (rc == 0) {
-		vb_bell_set(bell);
+		bool looks = is_eager(w->e);
+
+		if (!looks) /* else nobody need ring */
+			vb_bell_set(bell);
 		vb_near_awake(w->e->near);
 		*cq = attend(w);
 		if (*cq || vb_channel_has_events(w->ch) || is_over(w->e))
@@ -170,7 +243,10 @@ static int watch(struct watch *w, struct vb_cq **cq)
 			break;
 		}
 		settle(w->e);
-		rc = vb_bell_wait(bell);
+		if (!looks)
+			rc = sleep_by(w->e, bell);
+		else
+			linger(w);
 	}
 	pthread_cleanup_pop(1);
 	return rc;

@@ -457,7 +457,7 @@ void vb_near_remove(struct vb_near *n, struct vb_peer *p, vb_time now)
  * Sleep.
  */
 
-static bool any_has_something(struct vb_near *n)
+bool vb_near_has_something(struct vb_near *n)
 {
 	bool found = false;
 
@@ -473,7 +473,7 @@ bool vb_near_sleep(struct vb_near *n)
 	atomic_store_explicit(&n->yard->asleep, 1, memory_order_relaxed);
 	/* Pairs with vb_peer_ring(). */
 	atomic_thread_fence(memory_order_seq_cst);
-	return !any_has_something(n);
+	return !vb_near_has_something(n);
 }
 
 void vb_near_awake(struct vb_near *n)

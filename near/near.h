@@ -61,6 +61,8 @@ struct vb_bell *vb_near_bell(const struct vb_near *n);
 /* Serve the lanes once. @unhurried: peers that sleep are not rung for answers
  * alone, and vb_near_settle() will follow. False: there was nothing. */
 bool vb_near_attend(struct vb_near *n, vb_time now, bool unhurried);
+/* Is there anything to attend to? */
+bool vb_near_has_something(struct vb_near *n);
 /* They are rung now. */
 void vb_near_settle(struct vb_near *n);
 
