@@ -74,7 +74,7 @@ const char *vb_counter_name(enum vb_counter c)
 }
 
 /* Of the process; 2^32 protection domains later one may come back. */
-static _Atomic uint32_t next_pd_id = 1;
+static _Atomic uint32_t next_pd_id; /* 0: none yet */
 
 /* x such that @odd * x is 1 modulo 2^24 (Newton: each turn doubles the right
  * bits, beginning with three). */
@@ -134,6 +134,29 @@ void vb_limit_give(_Atomic uint32_t *alive)
 	atomic_fetch_sub_explicit(alive, 1, memory_order_relaxed);
 }
 
+static uint32_t new_pd_id(void)
+{
+	uint32_t none = 0, id;
+
+	if (atomic_load(&next_pd_id) == 0)
+		atomic_compare_exchange_strong(&next_pd_id, &none,
+					       vb_rand32() >> 1 | 1);
+	id = atomic_fetch_add(&next_pd_id, 1);
+	return id ? id : atomic_fetch_add(&next_pd_id, 1);
+}
+
+int vb_pd_import(struct vb_adapter *a, uint32_t id,
+		 const struct vb_pd_origin *from, struct vb_pd **pd)
+{
+	int rc = vb_pd_create(a, pd);
+
+	if (rc)
+		return rc;
+	(*pd)->id = id;
+	(*pd)->origin = *from;
+	return 0;
+}
+
 int vb_pd_create(struct vb_adapter *a, struct vb_pd **out)
 {
 	struct vb_pd *pd;
@@ -146,7 +169,7 @@ int vb_pd_create(struct vb_adapter *a, struct vb_pd **out)
 		return -ENOMEM;
 	}
 	pd->adapter = a;
-	pd->id = atomic_fetch_add(&next_pd_id, 1);
+	pd->id = new_pd_id();
 	*out = pd;
 	return 0;
 }

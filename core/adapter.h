@@ -91,15 +91,28 @@ void vb_adapter_fini(struct vb_adapter *a);
 VB_MUST_CHECK bool vb_limit_take(_Atomic uint32_t *alive, uint32_t max);
 void vb_limit_give(_Atomic uint32_t *alive);
 
+/* Where a domain was made: another process of this host. */
+struct vb_pd_origin {
+	bool is_far; /* else nothing below counts */
+	unsigned slot, adapter;
+};
+
 struct vb_pd {
 	struct vb_adapter *adapter;
 	_Atomic uint32_t refs; /* objects that stand on it */
-	uint32_t id;	       /* differs from that of all others alive */
+	/* Differs from that of all others alive; first a random one, so that
+	 * another process's differ, too. An imported one has its origin's. */
+	uint32_t id;
+	/* Keys that are not known here are asked for there. */
+	struct vb_pd_origin origin;
 	void *owner;
 };
 
 /* -ENOMEM. */
 VB_MUST_CHECK int vb_pd_create(struct vb_adapter *a, struct vb_pd **pd);
+VB_MUST_CHECK int vb_pd_import(struct vb_adapter *a, uint32_t id,
+			       const struct vb_pd_origin *from,
+			       struct vb_pd **pd);
 VB_MUST_CHECK int vb_pd_destroy(struct vb_pd *pd); /* -EBUSY */
 
 #endif

@@ -445,7 +445,8 @@ enum vb_fault vb_mr_begin(struct vb_adapter *a, const struct vb_pd *pd,
 		*use = (struct vb_mr_use){ mr, at_iova(mr, iova, need) };
 		return FAULT_NONE;
 	}
-	explain(mr, pd, qpn, key, iova, len, need);
+	if (!pd->origin.is_far)
+		explain(mr, pd, qpn, key, iova, len, need);
 	if (mr)
 		vb_mr_drop(mr);
 	return FAULT_RKEY;
@@ -458,6 +459,23 @@ void vb_mr_end(struct vb_mr_use *use)
 	use->mr = NULL;
 }
 
+enum vb_fault vb_mr_reach(const struct vb_pd *pd, const struct vb_mr_range *r,
+			  void *bytes, bool put)
+{
+	const struct vb_key_ops *ops = pd->adapter->key_ops;
+
+	if (VB_LIKELY(!pd->origin.is_far) || !ops)
+		return FAULT_RKEY;
+	return ops->reach(pd, r, bytes, put);
+}
+
+bool vb_mr_find_far(const struct vb_pd *pd, uint32_t key, struct vb_grant *g)
+{
+	const struct vb_key_ops *ops = pd->adapter->key_ops;
+
+	return pd->origin.is_far && ops && ops->find(pd, key, g);
+}
+
 enum vb_fault vb_mr_check(struct vb_adapter *a, const struct vb_pd *pd,
 			  uint32_t qpn, uint32_t key, uint64_t iova,
 			  uint64_t len, uint32_t need)
@@ -467,6 +485,10 @@ enum vb_fault vb_mr_check(struct vb_adapter *a, const struct vb_pd *pd,
 		vb_mr_begin(a, pd, qpn, key, iova, len, need, &use);
 
 	vb_mr_end(&use);
+	if (VB_UNLIKELY(fault))
+		return vb_mr_reach(
+			pd, &(struct vb_mr_range){ key, need, iova, len }, NULL,
+			false);
 	return fault;
 }
 
@@ -479,7 +501,11 @@ enum vb_fault vb_mr_write(struct vb_adapter *a, const struct vb_pd *pd,
 					  ACCESS_REMOTE_WRITE, &use);
 
 	if (fault)
-		return fault;
+		return vb_mr_reach(pd,
+				   &(struct vb_mr_range){ rkey,
+							  ACCESS_REMOTE_WRITE,
+							  iova, len },
+				   (void *)src, true);
 	if (len && vb_guard_copy(use.at, src, len))
 		fault = FAULT_REMOTE_MEMORY;
 	vb_mr_end(&use);
@@ -495,7 +521,11 @@ enum vb_fault vb_mr_read(struct vb_adapter *a, const struct vb_pd *pd,
 					  ACCESS_REMOTE_READ, &use);
 
 	if (fault)
-		return fault;
+		return vb_mr_reach(pd,
+				   &(struct vb_mr_range){ rkey,
+							  ACCESS_REMOTE_READ,
+							  iova, len },
+				   dst, false);
 	if (len && vb_guard_copy(dst, use.at, len))
 		fault = FAULT_REMOTE_MEMORY;
 	vb_mr_end(&use);

@@ -63,10 +63,23 @@ struct vb_grant {
 	uint64_t base, iova, length; /* base: address in this process */
 };
 
+/* What an access asks of a key. */
+struct vb_mr_range {
+	uint32_t key, need; /* enum vb_access */
+	uint64_t iova, len;
+};
+
 struct vb_key_ops {
 	void (*grant)(struct vb_adapter *a, const struct vb_grant *g);
 	/* After the return no access through it is under way there. */
 	void (*revoke)(struct vb_adapter *a, uint32_t index, uint32_t key);
+	/* What a key opens in the process that made the domain @pd, which is
+	 * far. False: nothing. */
+	bool (*find)(const struct vb_pd *pd, uint32_t key, struct vb_grant *g);
+	/* Copy @len of @bytes there, @put, or from there; NULL: only ask. */
+	enum vb_fault (*reach)(const struct vb_pd *pd,
+			       const struct vb_mr_range *r, void *bytes,
+			       bool put);
 };
 
 /* The index that a key names in the table of the adapter with this key_mask and
@@ -132,6 +145,15 @@ enum vb_fault vb_mr_begin(struct vb_adapter *a, const struct vb_pd *pd,
 			  uint32_t qpn, uint32_t key, uint64_t iova,
 			  uint64_t len, uint32_t need, struct vb_mr_use *use);
 void vb_mr_end(struct vb_mr_use *use);
+
+/*
+ * A key of a domain that is far, which vb_mr_begin() did not know: copied
+ * through the kernel. FAULT_RKEY also where the domain is not far. For what
+ * needs whole words there is no such way.
+ */
+enum vb_fault vb_mr_reach(const struct vb_pd *pd, const struct vb_mr_range *r,
+			  void *bytes, bool put);
+bool vb_mr_find_far(const struct vb_pd *pd, uint32_t key, struct vb_grant *g);
 
 /* Only the answer. */
 enum vb_fault vb_mr_check(struct vb_adapter *a, const struct vb_pd *pd,

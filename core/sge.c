@@ -41,6 +41,22 @@ static enum vb_fault begin_piece(struct vb_pd *pd, const struct piece *p,
 		       : FAULT_LKEY;
 }
 
+/* A key that only the process knows which made the domain. */
+static enum vb_fault reach_piece(const struct vb_pd *pd, const struct piece *p,
+				 uint32_t need, void *bytes, bool put)
+{
+	const struct vb_mr_range r = { p->lkey, need, p->addr, p->len };
+
+	switch (vb_mr_reach(pd, &r, bytes, put)) {
+	case FAULT_NONE:
+		return FAULT_NONE;
+	case FAULT_RKEY:
+		return FAULT_LKEY;
+	default:
+		return FAULT_LOCAL_MEMORY;
+	}
+}
+
 static enum vb_fault gather_piece(struct vb_pd *pd, const struct piece *p,
 				  void *dst)
 {
@@ -48,7 +64,7 @@ static enum vb_fault gather_piece(struct vb_pd *pd, const struct piece *p,
 	size_t missing;
 
 	if (begin_piece(pd, p, 0, &use))
-		return FAULT_LKEY;
+		return reach_piece(pd, p, 0, dst, false);
 	missing = vb_guard_copy(dst, use.at, p->len);
 	vb_mr_end(&use);
 	return missing ? FAULT_LOCAL_MEMORY : FAULT_NONE;
@@ -61,7 +77,8 @@ static enum vb_fault place_piece(struct vb_pd *pd, const struct piece *p,
 	size_t missing;
 
 	if (begin_piece(pd, p, ACCESS_LOCAL_WRITE, &use))
-		return FAULT_LKEY;
+		return reach_piece(pd, p, ACCESS_LOCAL_WRITE, (void *)src,
+				   true);
 	missing = vb_guard_copy(use.at, src, p->len);
 	vb_mr_end(&use);
 	return missing ? FAULT_LOCAL_MEMORY : FAULT_NONE;

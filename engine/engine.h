@@ -67,6 +67,11 @@ void vb_engine_flow_destroy(struct vb_flow *flow);
  * requests over to its shared queues from now on. */
 void vb_engine_share_xrc(void);
 
+/* Another process of the host, whose domain is to be imported. -EOPNOTSUPP: no
+ * way to others' memory here (VERBENA_NEAR=off); -EACCES: none to its; -EAGAIN:
+ * it did not answer. */
+VB_MUST_CHECK int vb_engine_meet(unsigned slot);
+
 /* Frame entrance for pollers: take what has arrived, serve it, return. */
 void vb_engine_poll(void);
 

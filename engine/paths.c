@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -102,8 +103,13 @@ static bool send_all(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	struct vb_near *n = running_near();
 	bool more;
 
+	enum vb_qp_way way = qp->way;
+
 	qp->now = now;
 	more = n && vb_near_send(n, qp, now);
+	/* Local requests may be done already, which it is told so. */
+	if (VB_UNLIKELY(way == WAY_NEAR && qp->way == WAY_PACKETS))
+		vb_ib_transport.enter(qp, QPS_RTR, QPS_RTS, now);
 	return vb_ib_transport.send(qp, now, out) || more;
 }
 
@@ -163,7 +169,40 @@ static void revoke_near(struct vb_adapter *a, uint32_t index, uint32_t key)
 		vb_near_revoke(n, a, index, key);
 }
 
-const struct vb_key_ops vb_paths_keys = { grant_near, revoke_near };
+static bool find_near(const struct vb_pd *pd, uint32_t key, struct vb_grant *g)
+{
+	struct vb_near *n = running_near();
+
+	return n && vb_near_find(n, pd, key, g);
+}
+
+static enum vb_fault reach_near(const struct vb_pd *pd,
+				const struct vb_mr_range *r, void *bytes,
+				bool put)
+{
+	struct vb_near *n = running_near();
+
+	return n ? vb_near_borrow(n, pd, r, bytes, put) : FAULT_RKEY;
+}
+
+const struct vb_key_ops vb_paths_keys = { grant_near, revoke_near, find_near,
+					  reach_near };
+
+/* How long another program may take to answer who it is. */
+#define MEET_WITHIN (2 * VB_SEC)
+
+int vb_engine_meet(unsigned slot)
+{
+	struct vb_near *n = running_near();
+	vb_time until = vb_now() + MEET_WITHIN;
+	uint32_t since = 0;
+	int rc = -EOPNOTSUPP;
+
+	while (n && (rc = vb_near_befriend(n, slot, &since)) == -EAGAIN &&
+	       vb_now() < until)
+		nanosleep(&(struct timespec){ .tv_nsec = 500000 }, NULL);
+	return rc;
+}
 
 /*
  * The near path's life.

@@ -627,6 +627,10 @@ static void get_ready(struct vb_near *n, struct vb_qp *qp, bool here)
 	    qp->adapter->number >= VB_YARD_ADAPTERS)
 		return;
 	nq->life = new_life();
+	/* Of an imported domain: what its keys open is another's, which only
+	 * packets get to. */
+	if (qp->pd->origin.is_far)
+		return;
 	nq->intro = vb_intro_want(n, qp->attr.dest_qp_num >> VB_QPN_BITS);
 	qp->way = WAY_OPEN;
 }

@@ -232,6 +232,11 @@ static bool peer_is_there(struct vb_qp *qp)
 		return true;
 	nq->fits = vb_yard_view(nq->peer->yard, qpn, &nq->view) &&
 		   is_our_peer(qp, &nq->view);
+	if (nq->fits && nq->view.adapter >= VB_YARD_NO_ADAPTER) {
+		/* As from its first request on: nothing was sent by here. */
+		qp->way = WAY_PACKETS;
+		nq->fits = false;
+	}
 	if (nq->fits)
 		nq->peer_life = nq->view.life;
 	return nq->fits;
@@ -590,9 +595,13 @@ static enum next go_on(struct vb_qp *qp, vb_time now)
 	if (wqe->flags & SEND_FENCE && nq->atomics)
 		return NEXT_WAITS;
 	if (rule_of(wqe)->traits & LOCAL)
-		return do_local(qp, wqe);
+		return nq->peer_life == 0 && !peer_is_there(qp) &&
+				       qp->way != WAY_NEAR
+			       ? NEXT_WAITS
+			       : do_local(qp, wqe);
 	if (!peer_is_there(qp)) {
-		be_silent(qp, now);
+		if (qp->way == WAY_NEAR)
+			be_silent(qp, now);
 		return NEXT_WAITS;
 	}
 	return do_next(qp, wqe, now);

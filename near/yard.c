@@ -253,7 +253,8 @@ void vb_yard_show(struct vb_yard *y, const struct vb_qp *qp, uint32_t life)
 	put(&e->dest_qpn, qp->attr.dest_qp_num);
 	put(&e->access, qp->attr.access_flags);
 	put(&e->pd, qp->pd->id);
-	put(&e->adapter, adapter);
+	put(&e->adapter,
+	    qp->pd->origin.is_far ? VB_YARD_NO_ADAPTER : adapter);
 	put(&e->rq_psn, qp->attr.rq_psn);
 	put(&e->reads, qp->attr.max_dest_rd_atomic);
 	put(&e->rtr,

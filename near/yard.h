@@ -18,6 +18,7 @@
 
 #define VB_NEAR_VERSION	 2
 #define VB_YARD_ADAPTERS 4	    /* more devices than that: packets */
+#define VB_YARD_NO_ADAPTER VB_YARD_ADAPTERS /* a queue pair's: packets */
 #define VB_YARD_KEYS	 (9u << 20) /* max_mr and max_mw of vb_limits */
 #define VB_YARD_QPS	 (1u << VB_QPN_BITS)
 

@@ -3,11 +3,9 @@
 #include "front/verbs/front.h"
 
 #include <endian.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/guard.h"
@@ -340,34 +338,6 @@ static void fill_context(struct vb_front_context *c, struct ibv_device *device)
 	c->v.destroy_rwq_ind_table = vb_front_destroy_rwq_table;
 }
 
-/*
- * What a context's cmd_fd holds, for ibv_import_device(). Programs read, poll
- * and close nothing on it, but some test it, and some pass it on.
- */
-struct command_file {
-	char magic[8];
-	uint64_t guid;
-	uint32_t ifindex;
-};
-static const char command_magic[8] = "verbena";
-
-static int make_command_fd(const struct vb_device *d)
-{
-	struct command_file file = { .guid = d->guid, .ifindex = d->ifindex };
-	int fd = memfd_create("verbena", MFD_CLOEXEC);
-
-	if (fd < 0) /* by whom it may be denied: then it cannot be imported */
-		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	memcpy(file.magic, command_magic, sizeof(file.magic));
-	if (write(fd, &file, sizeof(file)) != sizeof(file)) {
-		close(fd);
-		return -EIO;
-	}
-	return fd;
-}
-
 static int open_context(struct vb_front_context *c, struct ibv_device *device,
 			int fd)
 {
@@ -386,6 +356,7 @@ static int open_context(struct vb_front_context *c, struct ibv_device *device,
 		return rc;
 	}
 	c->v.context.cmd_fd = fd;
+	c->file = vb_front_file_map(fd, c->adapter);
 	c->forks = vb_engine_forks();
 	return 0;
 }
@@ -416,7 +387,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 
 	if (!device)
 		return vb_front_null(-EINVAL);
-	fd = make_command_fd(
+	fd = vb_front_file_make(
 		&VB_CONTAINER_OF(device, struct vb_front_device, ibv)->found);
 	if (fd < 0)
 		return vb_front_null(fd);
@@ -427,7 +398,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 }
 
 static struct ibv_device *find_device(struct ibv_device **list,
-				      const struct command_file *file)
+				      const struct vb_front_file_head *file)
 {
 	for (; *list; list++) {
 		const struct vb_device *d =
@@ -440,16 +411,15 @@ static struct ibv_device *find_device(struct ibv_device **list,
 	return NULL;
 }
 
-/* A context on the same device. Of the objects of a context in another process
- * it knows none: they are that process's memory. */
+/* A context on the same device; front/verbs/shared.c says how it knows of the
+ * objects of one in another process. */
 struct ibv_context *ibv_import_device(int cmd_fd)
 {
 	struct ibv_context *context = NULL;
 	struct ibv_device **list, *device;
-	struct command_file file;
+	struct vb_front_file_head file;
 
-	if (pread(cmd_fd, &file, sizeof(file), 0) != sizeof(file) ||
-	    memcmp(file.magic, command_magic, sizeof(file.magic)) != 0) {
+	if (vb_front_file_read(cmd_fd, &file)) {
 		vb_log(LOG_INFO, "fd %d is no context's", cmd_fd);
 		return vb_front_null(-EINVAL);
 	}
@@ -478,6 +448,7 @@ void vb_front_context_put(struct ibv_context *context)
 		return;
 	vb_engine_close(c->adapter, &c->async);
 	vb_async_fini(&c->async);
+	vb_front_file_unmap(c->file);
 	close(context->cmd_fd);
 	pthread_mutex_destroy(&context->mutex);
 	hold_device(context->device, -1);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Protection domains: plain ones, parental ones, and those that another context
- * of this process has made; thread domains.
+ * has made, of this process or of another; thread domains.
  */
 #include "front/verbs/front.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 
@@ -23,6 +24,17 @@ static void enter_pd(struct vb_front_pd *pd)
 	vb_mutex_unlock(&domains.lock);
 }
 
+static bool is_anybodys(const struct vb_pd *core) VB_REQUIRES(domains.lock)
+{
+	struct vb_front_pd *pd = domains.first;
+
+	while (pd && pd->core != core)
+		pd = pd->next;
+	return pd;
+}
+
+/* The last who has imported a domain of another process takes what stands for
+ * it here along. */
 static void leave_pd(struct vb_front_pd *pd)
 {
 	struct vb_front_pd **at = &domains.first;
@@ -31,6 +43,10 @@ static void leave_pd(struct vb_front_pd *pd)
 	while (*at != pd)
 		at = &(*at)->next;
 	*at = pd->next;
+	if (pd->core->origin.is_far && !is_anybodys(pd->core) &&
+	    vb_pd_destroy(pd->core))
+		vb_log(LOG_INFO, "pd %u: unimported with objects on it",
+		       pd->ibv.handle);
 	vb_mutex_unlock(&domains.lock);
 }
 
@@ -51,6 +67,8 @@ static struct ibv_pd *wrap(struct ibv_context *context, struct vb_pd *core,
 
 static void unwrap(struct vb_front_pd *pd)
 {
+	vb_front_file_drop_pd(vb_front_context(pd->ibv.context)->file,
+			      pd->place);
 	leave_pd(pd);
 	if (pd->td)
 		atomic_fetch_sub(&pd->td->refs, 1);
@@ -66,9 +84,12 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 
 	if (rc)
 		return vb_front_null(rc);
-	pd = wrap(context, core, vb_front_handle());
-	if (pd)
+	pd = wrap(context, core, core->id);
+	if (pd) {
+		vb_front_pd(pd)->place = vb_front_file_add_pd(
+			vb_front_context(context)->file, core->id);
 		return pd;
+	}
 	rc = vb_pd_destroy(core); /* nothing stands on it */
 	return vb_front_null(rc ? rc : -ENOMEM);
 }
@@ -77,6 +98,8 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
  * for that. */
 static int destroy_core(struct vb_front_pd *pd)
 {
+	if (!pd->is_parent && pd->core->origin.is_far)
+		return atomic_load(&pd->core->refs) ? -EBUSY : 0;
 	if (!pd->is_parent)
 		return vb_pd_destroy(pd->core);
 	if (atomic_load(&pd->memory.refs))
@@ -102,28 +125,56 @@ int ibv_dealloc_pd(struct ibv_pd *ibv)
 	return 0;
 }
 
-/* Only a domain's own context has it as long as it needs it; what is imported
- * is for its users to keep (ibv_import_pd(3)). */
-struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t handle)
+/* A domain that this process has, of its own or by an earlier import. */
+static struct vb_pd *find_core(const struct vb_adapter *a, uint32_t handle)
 {
-	struct vb_adapter *a = vb_front_context(context)->adapter;
 	struct vb_pd *core = NULL;
-	struct vb_front_pd *pd;
-	struct ibv_pd *mine;
 
 	vb_mutex_lock(&domains.lock);
-	for (pd = domains.first; pd && !core; pd = pd->next)
+	for (struct vb_front_pd *pd = domains.first; pd && !core; pd = pd->next)
 		if (pd->ibv.handle == handle && !pd->is_parent &&
 		    pd->core->adapter == a)
 			core = pd->core;
 	vb_mutex_unlock(&domains.lock);
-	if (!core) {
-		vb_log(LOG_INFO, "%s: no domain of this process is number %u",
-		       context->device->name, handle);
-		return vb_front_null(-ENOENT);
+	return core;
+}
+
+/* One of the process that the context's descriptor came from. */
+static struct ibv_pd *import_far(struct ibv_context *context, uint32_t handle)
+{
+	struct vb_front_context *c = vb_front_context(context);
+	struct vb_pd_origin from;
+	struct ibv_pd *pd = NULL;
+	struct vb_pd *core = NULL;
+	int rc = vb_front_file_find_pd(c->file, handle, &from);
+
+	if (rc) {
+		vb_log(LOG_INFO, "%s: no domain %u to import: %s",
+		       context->device->name, handle, strerror(-rc));
+		return vb_front_null(rc);
 	}
-	mine = wrap(context, core, handle);
-	return mine ? mine : vb_front_null(-ENOMEM);
+	rc = vb_pd_import(c->adapter, handle, &from, &core);
+	if (rc == 0) {
+		pd = wrap(context, core, handle);
+		rc = pd ? 0 : -ENOMEM;
+	}
+	if (rc && core && vb_pd_destroy(core))
+		vb_log(LOG_DEBUG, "pd %u: in use at once", handle);
+	return pd ? pd : vb_front_null(rc);
+}
+
+/* Only a domain's own context has it as long as it needs it; what is imported
+ * is for its users to keep (ibv_import_pd(3)). */
+struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t handle)
+{
+	struct vb_pd *core =
+		find_core(vb_front_context(context)->adapter, handle);
+	struct ibv_pd *pd;
+
+	if (!core)
+		return import_far(context, handle);
+	pd = wrap(context, core, handle);
+	return pd ? pd : vb_front_null(-ENOMEM);
 }
 
 void ibv_unimport_pd(struct ibv_pd *ibv)

@@ -34,6 +34,7 @@ struct vb_front_device {
 
 struct vb_front_context {
 	struct vb_adapter *adapter;
+	struct vb_front_file *file; /* NULL: none, nothing can be imported */
 	struct vb_async async;
 	/* One for the program's open, one for each object: a program that
 	 * closes first and destroys later finds its objects intact. */
@@ -51,9 +52,10 @@ struct vb_front_td {
 struct vb_front_pd {
 	struct ibv_pd ibv;
 	struct vb_pd *core;
+	unsigned place; /* in the context's file; 0: not there */
 	/* a parent's: */
 	bool is_parent, has_allocators;
-	struct vb_front_td *td; /* or NULL */
+	struct vb_front_td *td;	 /* or NULL */
 	struct vb_memory memory; /* by the program's allocators */
 	struct ibv_parent_domain_init_attr attr;
 	struct vb_front_pd *next;
@@ -75,7 +77,10 @@ struct vb_front_memory {
 	uint64_t length;
 	void *map;
 	size_t mapped;
-	_Atomic uint32_t refs; /* regions */
+	struct vb_front_context *home; /* whose file has it; or NULL */
+	unsigned place;		       /* there */
+	bool is_far;		       /* another process made it */
+	_Atomic uint32_t refs;	       /* regions; is_far: and handles */
 	struct vb_front_memory *next;
 };
 
@@ -92,6 +97,7 @@ enum vb_front_mr_kind {
 	FRONT_MR_NULL,
 	FRONT_MR_MAPPED,
 	FRONT_MR_DM,
+	FRONT_MR_FAR, /* of another process: there is none of core */
 };
 
 struct vb_front_mr {
@@ -164,9 +170,9 @@ struct vb_front_qp {
 	void (*wr_flush)(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr,
 			 size_t len, uint8_t type, uint8_t level);
 	struct vb_qp *core;
-	struct vb_qp_share share; /* of an XRC target */
+	struct vb_qp_share share;	 /* of an XRC target */
 	struct ibv_rwq_ind_table *table; /* receives go there, or NULL */
-	bool extended; /* created for the ibv_wr_* calls */
+	bool extended;			 /* created for the ibv_wr_* calls */
 	bool sig_all;
 	uint32_t async_taken; /* the context's async.lock */
 	struct vb_front_builder build;
@@ -253,6 +259,41 @@ static inline void *vb_front_null(int rc)
 	errno = -rc;
 	return NULL;
 }
+
+/*
+ * shared.c: what a context's cmd_fd holds, for contexts that are imported from
+ * it, perhaps in another process.
+ */
+struct vb_front_file;
+struct vb_front_file_head {
+	char magic[8];
+	uint64_t guid;
+	uint32_t ifindex, pid;
+	uint32_t slot, adapter; /* of the process that made it */
+};
+/* A descriptor, or -errno. */
+int vb_front_file_make(const struct vb_device *d);
+/* -EINVAL: it is no context's. */
+int vb_front_file_read(int fd, struct vb_front_file_head *head);
+/* One that is new says from now on whose it is. NULL: not to be had. */
+struct vb_front_file *vb_front_file_map(int fd, const struct vb_adapter *a);
+void vb_front_file_unmap(struct vb_front_file *f);
+
+/* A domain: its place, 0: there is none. */
+unsigned vb_front_file_add_pd(struct vb_front_file *f, uint32_t handle);
+void vb_front_file_drop_pd(struct vb_front_file *f, unsigned place);
+/* -ENOENT: no such domain of another process, which vb_engine_meet() met. */
+int vb_front_file_find_pd(struct vb_front_file *f, uint32_t handle,
+			  struct vb_pd_origin *from);
+
+/* Device memory: map @bytes at @at, zeroed, for others to find. The place, or
+ * 0: what is mapped there stays. */
+unsigned vb_front_file_add_dm(struct vb_front_context *c, uint32_t handle,
+			      void *at, uint64_t length);
+void vb_front_file_drop_dm(struct vb_front_context *c, unsigned place);
+/* -ENOENT, or of the system; *@at is as long as *@length, in whole pages. */
+int vb_front_file_find_dm(struct vb_front_context *c, uint32_t handle,
+			  uint8_t **at, uint64_t *length);
 
 /* device.c: an object was made on the context, or is gone. */
 void vb_front_context_get(struct ibv_context *context);

@@ -190,7 +190,8 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr,
 	int rc = check_rereg(ibv, flags, pd, addr);
 
 	/* Offsets of a region that is zero based stay offsets. */
-	to.iova = (to.rights ? to.access : core->access) & ACCESS_ZERO_BASED
+	to.iova = rc ? 0
+		  : (to.rights ? to.access : core->access) & ACCESS_ZERO_BASED
 			  ? 0
 			  : (uintptr_t)addr;
 	if (flags & IBV_REREG_MR_CHANGE_PD && pd)
@@ -212,12 +213,20 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr,
 	return 0;
 }
 
+static void put_memory(struct vb_front_memory *m)
+{
+	if (atomic_fetch_sub(&m->refs, 1) != 1 || !m->is_far)
+		return;
+	munmap(m->map, m->mapped);
+	free(m);
+}
+
 static void free_mr(struct vb_front_mr *mr)
 {
 	if (mr->map.at)
 		munmap(mr->map.at, mr->map.length);
 	if (mr->memory)
-		atomic_fetch_sub(&mr->memory->refs, 1);
+		put_memory(mr->memory);
 	vb_front_context_put(mr->ibv.context);
 	free(mr);
 }
@@ -229,6 +238,9 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
+	/* Whose memory it is, he alone deregisters it. */
+	if (mr->kind == FRONT_MR_FAR)
+		return vb_front_errno(-EOPNOTSUPP);
 	cancel = vb_cancel_off();
 	rc = vb_mr_deregister(mr->core);
 	if (rc == 0)
@@ -237,13 +249,38 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 	return vb_front_errno(rc);
 }
 
+/* A region of the process that made the domain, which its key opens as it
+ * does there. */
+static struct ibv_mr *import_far(struct ibv_pd *pd, uint32_t key)
+{
+	struct vb_front_mr *mr;
+	struct vb_grant g;
+
+	if (!vb_mr_find_far(vb_front_pd(pd)->core, key, &g))
+		return vb_front_null(-ENOENT);
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return vb_front_null(-ENOMEM);
+	mr->kind = FRONT_MR_FAR;
+	mr->ibv = (struct ibv_mr){
+		.context = pd->context,
+		.pd = pd,
+		.length = g.length,
+		.handle = key,
+		.lkey = key,
+		.rkey = key,
+	};
+	vb_front_context_get(pd->context);
+	return &mr->ibv;
+}
+
 struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 {
 	struct vb_mr *core = vb_mr_of(vb_front_pd(pd)->core, handle);
 	struct ibv_mr *mr;
 
 	if (!core)
-		return vb_front_null(-ENOENT);
+		return import_far(pd, handle);
 	mr = wrap(pd, core, FRONT_MR_PLAIN, NULL);
 	return mr ? mr : vb_front_null(-ENOMEM);
 }
@@ -333,8 +370,8 @@ int vb_front_dealloc_mw(struct ibv_mw *ibv)
 }
 
 /*
- * Device memory is this process's, as the device is; what makes it special is
- * that it has no address but offsets, and that contexts may share it.
+ * Device memory has no address but offsets, and contexts may share it, those of
+ * other processes too: it lies in the file behind its context's cmd_fd.
  */
 
 #define DM_ALIGN 4 /* of offsets and lengths, as the bus of a device has it */
@@ -377,18 +414,35 @@ static int copy_from_dm(void *to, struct ibv_dm *dm, uint64_t offset,
 	return vb_front_errno(rc);
 }
 
-/* Zeroed, and at an address that has the alignment asked for. */
+/* Zeroed, and at an address that has the alignment asked for, in whole pages:
+ * others may map it. */
 static int map_memory(struct vb_front_memory *m, uint64_t align)
 {
-	uint8_t *at = mmap(NULL, m->length + align, PROT_READ | PROT_WRITE,
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	size_t bytes = m->length + page + VB_MAX(align, page);
+	uint8_t *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (at == MAP_FAILED)
 		return -ENOMEM;
+	align = VB_MAX(align, page);
 	m->map = at;
-	m->mapped = m->length + align;
+	m->mapped = bytes;
 	m->bytes = (uint8_t *)(((uintptr_t)at + align - 1) & ~(align - 1));
 	return 0;
+}
+
+static void share_memory(struct vb_front_memory *m, struct ibv_context *context)
+{
+	m->place = vb_front_file_add_dm(vb_front_context(context), m->handle,
+					m->bytes, m->length);
+	if (m->place)
+		m->home = vb_front_context(context);
+	if (m->home)
+		vb_front_context_get(context);
+	else
+		vb_log(LOG_INFO, "%s: device memory that is not for others",
+		       context->device->name);
 }
 
 static int enter_memory(struct vb_front_memory *m)
@@ -417,6 +471,10 @@ static void leave_memory(struct vb_front_memory *m)
 	memories.used -= m->length;
 	vb_mutex_unlock(&memories.lock);
 	munmap(m->map, m->mapped);
+	if (m->home) {
+		vb_front_file_drop_dm(m->home, m->place);
+		vb_front_context_put(&m->home->v.context);
+	}
 	free(m);
 }
 
@@ -447,6 +505,7 @@ static int make_memory(struct ibv_context *context,
 		free(m);
 		return rc;
 	}
+	share_memory(m, context);
 	*out = m;
 	return 0;
 }
@@ -498,35 +557,67 @@ int vb_front_free_dm(struct ibv_dm *ibv)
 
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
-	if (atomic_load(&m->refs))
+	if (atomic_load(&m->refs) > m->is_far)
 		return vb_front_errno(-EBUSY);
-	leave_memory(m);
+	if (m->is_far)
+		put_memory(m);
+	else
+		leave_memory(m);
 	free_dm(ibv);
 	return 0;
+}
+
+static struct ibv_dm *import_far_dm(struct ibv_context *context,
+				    uint32_t handle)
+{
+	struct vb_front_memory *m = calloc(1, sizeof(*m));
+	struct ibv_dm *dm;
+	int rc;
+
+	if (!m)
+		return vb_front_null(-ENOMEM);
+	rc = vb_front_file_find_dm(vb_front_context(context), handle, &m->bytes,
+				   &m->length);
+	if (rc) {
+		free(m);
+		return vb_front_null(rc);
+	}
+	m->device = context->device;
+	m->handle = handle;
+	m->map = m->bytes;
+	m->mapped = m->length;
+	m->is_far = true;
+	atomic_init(&m->refs, 1);
+	dm = wrap_dm(context, m);
+	if (!dm)
+		put_memory(m);
+	return dm ? dm : vb_front_null(-ENOMEM);
 }
 
 struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle)
 {
 	struct vb_front_memory *m;
 	struct ibv_dm *dm = NULL;
-	int rc = -ENOENT;
 
 	vb_mutex_lock(&memories.lock);
 	m = memories.first;
 	while (m && (m->handle != handle || m->device != context->device))
 		m = m->next;
-	if (m) {
+	if (m)
 		dm = wrap_dm(context, m);
-		rc = -ENOMEM;
-	}
 	vb_mutex_unlock(&memories.lock);
-	return dm ? dm : vb_front_null(rc);
+	if (!m)
+		return import_far_dm(context, handle);
+	return dm ? dm : vb_front_null(-ENOMEM);
 }
 
 void ibv_unimport_dm(struct ibv_dm *ibv)
 {
-	if (!vb_front_is_inherited(ibv->context))
-		free_dm(ibv);
+	if (vb_front_is_inherited(ibv->context))
+		return;
+	if (vb_front_dm(ibv)->memory->is_far)
+		put_memory(vb_front_dm(ibv)->memory);
+	free_dm(ibv);
 }
 
 struct ibv_mr *vb_front_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv,

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a context's cmd_fd holds: whose the context is, which protection domains
+ * are on it, and its device memory itself. A process that was given the
+ * descriptor imports from it. Memory regions are not in it: they are where
+ * every process of the host looks for keys (near/yard.h). Who has the
+ * descriptor may write here; nothing is believed.
+ */
+#include "front/verbs/front.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "wire/ipc.h"
+
+#define DOMAINS	 4096
+#define MEMORIES 256
+
+/* Where device memory begins, and how much of it there can be in a file's
+ * life: a range is given out once. Only what is touched costs anything. */
+#define MEMORY_AT   (1ull << 20)
+#define MEMORY_ENDS (1ull << 40)
+
+struct shared_memory {
+	_Atomic uint32_t handle; /* 0: free; UINT32_MAX: being filled in */
+	_Atomic uint64_t offset, length;
+};
+
+/* Index 0 of the tables is nobody's. */
+struct vb_front_file {
+	struct vb_front_file_head head;
+	_Atomic uint64_t next_offset;
+	_Atomic uint32_t domains[DOMAINS];
+	struct shared_memory memories[MEMORIES];
+};
+_Static_assert(sizeof(struct vb_front_file) <= MEMORY_AT, "before the memory");
+
+static const char magic[8] = "verbena";
+
+/* Beyond RLIMIT_FSIZE there is a signal, which the program does not expect. */
+static bool may_be_as_large(uint64_t bytes)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+	       (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes);
+}
+
+int vb_front_file_make(const struct vb_device *d)
+{
+	struct vb_front_file_head head = { .guid = d->guid,
+					   .ifindex = d->ifindex };
+	int fd = memfd_create("verbena", MFD_CLOEXEC);
+	bool large = fd >= 0 && may_be_as_large(MEMORY_ENDS);
+
+	if (fd < 0) /* by whom it may be denied: then it cannot be imported */
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	memcpy(head.magic, magic, sizeof(head.magic));
+	if (write(fd, &head, sizeof(head)) != sizeof(head) ||
+	    (large && ftruncate(fd, (off_t)MEMORY_ENDS))) {
+		close(fd);
+		return -EIO;
+	}
+	return fd;
+}
+
+int vb_front_file_read(int fd, struct vb_front_file_head *head)
+{
+	if (pread(fd, head, sizeof(*head), 0) != sizeof(*head) ||
+	    memcmp(head->magic, magic, sizeof(magic)) != 0)
+		return -EINVAL;
+	return 0;
+}
+
+static bool is_ours(const struct vb_front_file *f)
+{
+	return f->head.pid == (uint32_t)getpid();
+}
+
+struct vb_front_file *vb_front_file_map(int fd, const struct vb_adapter *a)
+{
+	struct vb_front_file *f;
+
+	if (lseek(fd, 0, SEEK_END) != (off_t)MEMORY_ENDS)
+		return NULL;
+	f = mmap(NULL, sizeof(*f), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (f == MAP_FAILED)
+		return NULL;
+	if (f->head.pid)
+		return f;
+	f->head.pid = (uint32_t)getpid();
+	f->head.slot = a->qpn_base >> VB_QPN_BITS;
+	f->head.adapter = a->number;
+	atomic_store(&f->next_offset, MEMORY_AT);
+	return f;
+}
+
+void vb_front_file_unmap(struct vb_front_file *f)
+{
+	if (f)
+		munmap(f, sizeof(*f));
+}
+
+/*
+ * Domains.
+ */
+
+unsigned vb_front_file_add_pd(struct vb_front_file *f, uint32_t handle)
+{
+	if (!f || !is_ours(f))
+		return 0;
+	for (unsigned i = 1; i < DOMAINS; i++) {
+		uint32_t none = 0;
+
+		if (atomic_compare_exchange_strong(&f->domains[i], &none,
+						   handle))
+			return i;
+	}
+	return 0; /* so many are not imported */
+}
+
+void vb_front_file_drop_pd(struct vb_front_file *f, unsigned place)
+{
+	if (place)
+		atomic_store(&f->domains[place], 0);
+}
+
+int vb_front_file_find_pd(struct vb_front_file *f, uint32_t handle,
+			  struct vb_pd_origin *from)
+{
+	if (!f || is_ours(f) || handle == 0)
+		return -ENOENT;
+	*from = (struct vb_pd_origin){ true, f->head.slot, f->head.adapter };
+	for (unsigned i = 1; i < DOMAINS; i++)
+		if (atomic_load(&f->domains[i]) == handle)
+			return vb_engine_meet(from->slot);
+	return -ENOENT;
+}
+
+/*
+ * Device memory.
+ */
+
+static uint64_t whole_pages(uint64_t bytes)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	return (bytes + page - 1) & ~(page - 1);
+}
+
+static struct shared_memory *take_memory(struct vb_front_file *f,
+					 unsigned *place)
+{
+	for (*place = 1; *place < MEMORIES; ++*place) {
+		struct shared_memory *m = &f->memories[*place];
+		uint32_t none = 0;
+
+		if (atomic_compare_exchange_strong(&m->handle, &none,
+						   UINT32_MAX))
+			return m;
+	}
+	return NULL;
+}
+
+static int map_range(int fd, uint64_t offset, uint64_t bytes, void *at)
+{
+	int fixed = at ? MAP_FIXED : 0;
+
+	if (offset < MEMORY_AT || offset % (uint64_t)sysconf(_SC_PAGESIZE) ||
+	    bytes > MEMORY_ENDS || offset > MEMORY_ENDS - bytes)
+		return -ENOMEM;
+	at = mmap(at, bytes, PROT_READ | PROT_WRITE,
+		  MAP_SHARED | MAP_NORESERVE | fixed, fd, (off_t)offset);
+	return at == MAP_FAILED ? -errno : 0;
+}
+
+unsigned vb_front_file_add_dm(struct vb_front_context *c, uint32_t handle,
+			      void *at, uint64_t length)
+{
+	struct vb_front_file *f = c->file;
+	uint64_t bytes = whole_pages(length), offset;
+	struct shared_memory *m;
+	unsigned place;
+
+	if (!f || !is_ours(f))
+		return 0;
+	m = take_memory(f, &place);
+	if (!m)
+		return 0;
+	offset = atomic_fetch_add(&f->next_offset, bytes);
+	if (map_range(c->v.context.cmd_fd, offset, bytes, at)) {
+		atomic_store(&m->handle, 0);
+		return 0;
+	}
+	atomic_store(&m->offset, offset);
+	atomic_store(&m->length, length);
+	atomic_store(&m->handle, handle);
+	return place;
+}
+
+void vb_front_file_drop_dm(struct vb_front_context *c, unsigned place)
+{
+	struct shared_memory *m = &c->file->memories[place];
+
+	/* Its pages go now, whoever else still maps them. */
+	(void)fallocate(c->v.context.cmd_fd,
+			FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			(off_t)atomic_load(&m->offset),
+			(off_t)whole_pages(atomic_load(&m->length)));
+	atomic_store(&m->handle, 0);
+}
+
+static const struct shared_memory *find_memory(const struct vb_front_file *f,
+					       uint32_t handle)
+{
+	for (unsigned i = 1; i < MEMORIES; i++)
+		if (atomic_load(&f->memories[i].handle) == handle)
+			return &f->memories[i];
+	return NULL;
+}
+
+static int map_anywhere(int fd, uint64_t offset, uint64_t bytes, uint8_t **at)
+{
+	void *p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0);
+	int rc;
+
+	if (p == MAP_FAILED)
+		return -errno;
+	rc = map_range(fd, offset, bytes, p);
+	if (rc)
+		munmap(p, bytes);
+	*at = p;
+	return rc;
+}
+
+int vb_front_file_find_dm(struct vb_front_context *c, uint32_t handle,
+			  uint8_t **at, uint64_t *length)
+{
+	const struct shared_memory *m;
+
+	if (!c->file || is_ours(c->file) || handle == 0 || handle == UINT32_MAX)
+		return -ENOENT;
+	m = find_memory(c->file, handle);
+	if (!m)
+		return -ENOENT;
+	*length = atomic_load(&m->length);
+	if (*length == 0 || *length > VB_FRONT_DM_BYTES)
+		return -ENOENT;
+	return map_anywhere(c->v.context.cmd_fd, atomic_load(&m->offset),
+			    whole_pages(*length), at);
+}
