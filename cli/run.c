@@ -116,18 +116,21 @@ static bool lead_to_tree(const char *directory)
 	       setenv("VERBENA_SYSFS", root, 1) == 0;
 }
 
-/* The program's TCP sockets become rsockets (front/rsockets/preload.c). */
-static bool turn_sockets(const char *directory)
+/* The program's TCP sockets become rsockets (front/rsockets/preload.c), and if
+ * all are to, its UDP sockets too. */
+static bool turn_sockets(const char *directory, const char *which)
 {
 	char path[PATH_MAX];
 
 	if (find_beside(directory, "rdmacm", RSOCKETS, path))
-		return put_first("LD_PRELOAD", path, ':');
+		return put_first("LD_PRELOAD", path, ':') &&
+		       setenv("VERBENA_RSOCKETS", which, 1) == 0;
 	errno = ENOENT;
 	return false;
 }
 
-static bool set_up(bool rsockets)
+/* @rsockets: which; NULL: none. */
+static bool set_up(const char *rsockets)
 {
 	char self[PATH_MAX], directory[PATH_MAX];
 
@@ -140,7 +143,7 @@ static bool set_up(bool rsockets)
 	if (!add_neighbour(directory) ||
 	    !put_first("LD_LIBRARY_PATH", directory, ':') ||
 	    setenv("VERBENA_BROKER", self, 1) < 0 || !lead_to_tree(directory) ||
-	    (rsockets && !turn_sockets(directory))) {
+	    (rsockets && !turn_sockets(directory, rsockets))) {
 		perror("verbena run");
 		return false;
 	}
@@ -168,8 +171,8 @@ static int become(char **argv)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: verbena run [--device SPEC]... [--rsockets] "
-			"[--] PROGRAM [ARG]...\n");
+	fprintf(stderr, "usage: verbena run [--device SPEC]... "
+			"[--rsockets[=all]] [--] PROGRAM [ARG]...\n");
 	return EXIT_USAGE;
 }
 
@@ -177,17 +180,17 @@ int vb_cli_run(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "device", required_argument, NULL, 'd' },
-		{ "rsockets", no_argument, NULL, 'r' },
+		{ "rsockets", optional_argument, NULL, 'r' },
 		{ 0 },
 	};
 	char *devices = NULL;
-	bool rsockets = false;
+	const char *rsockets = NULL;
 	int o;
 
 	/* +: what follows the program's name is the program's. */
 	while ((o = getopt_long(argc, argv, "+d:", options, NULL)) != -1) {
-		if (o == 'r')
-			rsockets = true;
+		if (o == 'r' && (!optarg || strcmp(optarg, "all") == 0))
+			rsockets = optarg ? optarg : "tcp";
 		else if (o != 'd' || !add_device(&devices, optarg))
 			return usage();
 	}

@@ -8,10 +8,8 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -81,17 +79,12 @@ static int open_queues(struct rs_sock *rs)
 			 .max_recv_sge = 1,
 			 .max_inline_data = w->inline_bytes },
 	};
-	struct epoll_event event = { .events = EPOLLIN };
+	int rc = rs_queue_open(&rs->queue, rs->fd, rs->id->verbs,
+			       w->sends + w->receives);
 
-	rs->comp = ibv_create_comp_channel(rs->id->verbs);
-	if (!rs->comp)
-		return -errno;
-	rs->cq = ibv_create_cq(rs->id->verbs, w->sends + w->receives, rs,
-			       rs->comp, 0);
-	if (!rs->cq || fcntl(rs->comp->fd, F_SETFL, O_NONBLOCK) ||
-	    epoll_ctl(rs->fd, EPOLL_CTL_ADD, rs->comp->fd, &event))
-		return -errno;
-	init.send_cq = init.recv_cq = rs->cq;
+	if (rc)
+		return rc;
+	init.send_cq = init.recv_cq = rs->queue.cq;
 	if (rdma_create_qp(rs->id, NULL, &init))
 		return -errno;
 	rs->wishes.inline_bytes =
@@ -161,16 +154,7 @@ void rs_conduit_close(struct rs_sock *rs)
 	unmap(rs->out, rs->room.out_size);
 	rs->out = NULL;
 	rs->room = (struct rs_room){};
-	if (rs->cq) {
-		ibv_ack_cq_events(rs->cq, rs->unacked);
-		ibv_destroy_cq(rs->cq);
-	}
-	if (rs->comp)
-		ibv_destroy_comp_channel(rs->comp);
-	rs->cq = NULL;
-	rs->comp = NULL;
-	rs->unacked = 0;
-	rs->armed = false;
+	rs_queue_close(&rs->queue);
 }
 
 /* -errno */
@@ -306,7 +290,7 @@ static int drain(struct rs_sock *rs)
 	int n, rc = 0;
 
 	do {
-		n = ibv_poll_cq(rs->cq, AT_ONCE, wc);
+		n = ibv_poll_cq(rs->queue.cq, AT_ONCE, wc);
 		for (int i = 0; i < n && rc == 0; i++)
 			rc = completed(rs, &wc[i], &receives);
 	} while (n == AT_ONCE && rc == 0);
@@ -335,7 +319,7 @@ void rs_conduit_work(struct rs_sock *rs)
 {
 	int rc;
 
-	if (!rs->cq || rs->state < RS_CONNECTED)
+	if (!rs->queue.cq || rs->state < RS_CONNECTED)
 		return;
 	rc = drain(rs);
 	if (rc == 0 && rs->state == RS_CONNECTED)
@@ -346,27 +330,15 @@ void rs_conduit_work(struct rs_sock *rs)
 
 bool rs_conduit_arm(struct rs_sock *rs)
 {
-	if (!rs->cq || rs->armed)
-		return false;
-	rs->armed = true;
-	ibv_req_notify_cq(rs->cq, 0);
-	return true;
+	return rs->dgram ? rs_dgram_arm(rs->dgram) : rs_queue_arm(&rs->queue);
 }
 
+/* Others sleep by it. Whoever calls looks what has come afterwards. */
 void rs_conduit_woken(struct rs_sock *rs)
 {
-	enum { ACK_AT = 64 };
-	struct ibv_cq *cq;
-	void *context;
+	bool came = rs->dgram ? rs_dgram_woken(rs->dgram)
+			      : rs_queue_woken(&rs->queue);
 
-	if (!rs->comp || ibv_get_cq_event(rs->comp, &cq, &context))
-		return;
-	rs->armed = false;
-	if (++rs->unacked == ACK_AT) {
-		ibv_ack_cq_events(cq, rs->unacked);
-		rs->unacked = 0;
-	}
-	/* Others sleep by it. Whoever calls looks what has come afterwards. */
-	if (rs->sleepers)
+	if (came && rs->sleepers)
 		(void)rs_conduit_arm(rs);
 }

@@ -135,7 +135,8 @@ static int answer(struct rs_sock *rs, const struct rdma_conn_param *asked)
 static struct rs_sock *welcome(struct rs_sock *listener,
 			       struct rdma_cm_event *event)
 {
-	struct rs_sock *rs = rs_make(listener->domain, &listener->wishes);
+	struct rs_sock *rs =
+		rs_make(listener->domain, SOCK_STREAM, &listener->wishes);
 
 	if (!rs) {
 		rdma_reject(event->id, NULL, 0);

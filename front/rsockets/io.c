@@ -149,33 +149,77 @@ static bool too_long(const struct iovec *iov, int count)
 	return count < 0 || count > IOV_MAX;
 }
 
-typedef ssize_t move(struct rs_sock *rs, struct cursor *c, int flags,
-		     int timeout);
-
-/* @which: of struct rs_sock's timeouts. */
-static ssize_t with_vector(int socket, const struct iovec *iov, int count,
-			   int flags, int which, move *how)
+static ssize_t send_any(struct rs_sock *rs, const struct msghdr *msg, int flags)
 {
-	struct cursor c = { iov, count, 0 };
+	struct cursor c = { msg->msg_iov, (int)msg->msg_iovlen, 0 };
+	int timeout = patience(rs, flags, 1);
+
+	/* A stream knows where it goes. */
+	return rs->dgram ? rs_dgram_send(rs, msg, flags, timeout)
+			 : send_all(rs, &c, flags, timeout);
+}
+
+static ssize_t receive_any(struct rs_sock *rs, struct msghdr *msg, int flags)
+{
+	struct cursor c = { msg->msg_iov, (int)msg->msg_iovlen, 0 };
+	int timeout = patience(rs, flags, 0);
+
+	if (rs->dgram)
+		return rs_dgram_receive(rs, msg, flags, timeout);
+	msg->msg_controllen = 0;
+	msg->msg_flags = 0;
+	return receive(rs, &c, flags, timeout);
+}
+
+/* 0, or why not; -errno. */
+static int check(const struct msghdr *msg, int flags)
+{
+	if (flags & MSG_OOB)
+		return -EOPNOTSUPP;
+	return msg->msg_iovlen > IOV_MAX ||
+			       too_long(msg->msg_iov, (int)msg->msg_iovlen)
+		       ? -EINVAL
+		       : 0;
+}
+
+static ssize_t send_message(int socket, const struct msghdr *msg, int flags)
+{
 	struct rs_sock *rs = rs_take(socket);
+	int rc;
 
 	if (!rs)
 		return -1;
-	if (flags & MSG_OOB)
-		return rs_done(rs, -EOPNOTSUPP);
-	if (too_long(iov, count))
-		return rs_done(rs, -EINVAL);
-	return rs_done(rs, how(rs, &c, flags, patience(rs, flags, which)));
+	rc = check(msg, flags);
+	return rs_done(rs, rc ? rc : send_any(rs, msg, flags));
+}
+
+/* Whom it is from is @msg's name; a stream's peer is not looked up here. */
+static ssize_t receive_message(int socket, struct msghdr *msg, int flags)
+{
+	struct rs_sock *rs = rs_take(socket);
+	int rc;
+
+	if (!rs)
+		return -1;
+	rc = check(msg, flags);
+	return rs_done(rs, rc ? rc : receive_any(rs, msg, flags));
 }
 
 static ssize_t sendv(int socket, const struct iovec *iov, int count, int flags)
 {
-	return with_vector(socket, iov, count, flags, 1, send_all);
+	const struct msghdr msg = { .msg_iov = (struct iovec *)iov,
+				    .msg_iovlen = (size_t)count };
+
+	return count < 0 ? rs_fail(EINVAL) : send_message(socket, &msg, flags);
 }
 
 static ssize_t recvv(int socket, const struct iovec *iov, int count, int flags)
 {
-	return with_vector(socket, iov, count, flags, 0, receive);
+	struct msghdr msg = { .msg_iov = (struct iovec *)iov,
+			      .msg_iovlen = (size_t)count };
+
+	return count < 0 ? rs_fail(EINVAL)
+			 : receive_message(socket, &msg, flags);
 }
 
 RS_EXPORT ssize_t rsend(int socket, const void *buf, size_t len, int flags)
@@ -185,19 +229,23 @@ RS_EXPORT ssize_t rsend(int socket, const void *buf, size_t len, int flags)
 	return sendv(socket, &iov, 1, flags);
 }
 
-/* A stream knows where it goes. */
 RS_EXPORT ssize_t rsendto(int socket, const void *buf, size_t len, int flags,
 			  const struct sockaddr *dest_addr, socklen_t addrlen)
 {
-	return rsend(socket, buf, len, flags);
+	struct iovec iov = { (void *)buf, len };
+	const struct msghdr msg = { .msg_name = (void *)dest_addr,
+				    .msg_namelen = addrlen,
+				    .msg_iov = &iov,
+				    .msg_iovlen = 1 };
+
+	return send_message(socket, &msg, flags);
 }
 
 RS_EXPORT ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags)
 {
 	if (msg->msg_control && msg->msg_controllen)
 		return rs_fail(EOPNOTSUPP);
-	return sendv(socket, msg->msg_iov,
-		     (int)VB_MIN(msg->msg_iovlen, (size_t)INT_MAX), flags);
+	return send_message(socket, msg, flags);
 }
 
 RS_EXPORT ssize_t rwrite(int socket, const void *buf, size_t count)
@@ -217,27 +265,40 @@ RS_EXPORT ssize_t rrecv(int socket, void *buf, size_t len, int flags)
 	return recvv(socket, &iov, 1, flags);
 }
 
+static bool is_stream(int socket)
+{
+	struct rs_sock *rs = rs_find(socket);
+	bool stream = rs && !rs->dgram;
+
+	if (rs)
+		rs_put(rs);
+	return stream;
+}
+
 RS_EXPORT ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags,
 			    struct sockaddr *src_addr, socklen_t *addrlen)
 {
-	ssize_t got = rrecv(socket, buf, len, flags);
+	struct iovec iov = { buf, len };
+	struct msghdr msg = { .msg_name = addrlen ? src_addr : NULL,
+			      .msg_namelen = addrlen ? *addrlen : 0,
+			      .msg_iov = &iov,
+			      .msg_iovlen = 1 };
+	ssize_t got = receive_message(socket, &msg, flags);
 
-	if (got >= 0 && src_addr)
+	if (got < 0 || !msg.msg_name)
+		return got;
+	if (is_stream(socket))
 		(void)rgetpeername(socket, src_addr, addrlen);
+	else
+		*addrlen = msg.msg_namelen;
 	return got;
 }
 
 RS_EXPORT ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
 {
-	ssize_t got =
-		recvv(socket, msg->msg_iov,
-		      (int)VB_MIN(msg->msg_iovlen, (size_t)INT_MAX), flags);
+	ssize_t got = receive_message(socket, msg, flags);
 
-	if (got < 0)
-		return got;
-	msg->msg_controllen = 0;
-	msg->msg_flags = 0;
-	if (msg->msg_name)
+	if (got >= 0 && msg->msg_name && is_stream(socket))
 		(void)rgetpeername(socket, msg->msg_name, &msg->msg_namelen);
 	return got;
 }

@@ -88,10 +88,13 @@ static int set_number(struct rs_sock *rs, int i, int value)
 	int on = value != 0;
 	bool is_tos = numbers[i].id == RDMA_OPTION_ID_TOS;
 
-	if (numbers[i].id >= 0 && rs->state == RS_NEW &&
-	    rdma_set_option(rs->id, RDMA_OPTION_ID, numbers[i].id,
-			    is_tos ? (void *)&tos : (void *)&on,
-			    is_tos ? sizeof(tos) : sizeof(on)))
+	if (rs->dgram)
+		(void)rs_dgram_option(rs, numbers[i].level, numbers[i].name,
+				      value);
+	else if (numbers[i].id >= 0 && rs->state == RS_NEW &&
+		 rdma_set_option(rs->id, RDMA_OPTION_ID, numbers[i].id,
+				 is_tos ? (void *)&tos : (void *)&on,
+				 is_tos ? sizeof(tos) : sizeof(on)))
 		return -errno;
 	rs->numbers[i] = value;
 	return 0;
@@ -234,9 +237,11 @@ static int get_socket_option(struct rs_sock *rs, int name, void *value,
 	case SO_ERROR:
 		return answer_number(value, bytes, take_error(rs));
 	case SO_TYPE:
-		return answer_number(value, bytes, SOCK_STREAM);
+		return answer_number(value, bytes,
+				     rs->dgram ? SOCK_DGRAM : SOCK_STREAM);
 	case SO_PROTOCOL:
-		return answer_number(value, bytes, IPPROTO_TCP);
+		return answer_number(value, bytes,
+				     rs->dgram ? IPPROTO_UDP : IPPROTO_TCP);
 	case SO_DOMAIN:
 		return answer_number(value, bytes, rs->domain);
 	case SO_ACCEPTCONN:

@@ -104,13 +104,24 @@ static int now_ours(int fd, enum kind kind)
 	return -1;
 }
 
+/* Datagrams go to whoever listens by UDP, who may know no rsockets (a name
+ * server): they are turned only for who asks for it. */
+static bool is_turned(int type, int protocol)
+{
+	const char *which = getenv("VERBENA_RSOCKETS");
+
+	if (type == SOCK_STREAM)
+		return !protocol || protocol == IPPROTO_TCP;
+	return type == SOCK_DGRAM && which && strcmp(which, "all") == 0 &&
+	       (!protocol || protocol == IPPROTO_UDP);
+}
+
 EXPORT int socket(int domain, int type, int protocol)
 {
 	int plain = type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC), fd;
 
-	if (inside || plain != SOCK_STREAM ||
-	    (domain != AF_INET && domain != AF_INET6) ||
-	    (protocol && protocol != IPPROTO_TCP))
+	if (inside || (domain != AF_INET && domain != AF_INET6) ||
+	    !is_turned(plain, protocol))
 		return REAL(socket)(domain, type, protocol);
 	fd = INSIDE(rsocket(domain, type, protocol));
 	/* No device here: the program is better off with TCP. */

@@ -53,6 +53,14 @@ struct rs_wishes {
 };
 
 struct rs_iomapping;
+struct rs_dgram;
+
+struct rs_queue {
+	struct ibv_comp_channel *comp;
+	struct ibv_cq *cq;
+	bool armed;
+	unsigned unacked;
+};
 
 struct rs_sock {
 	int fd;
@@ -80,14 +88,13 @@ struct rs_sock {
 	/* A connection's. */
 	struct rs_stream stream;
 	struct rs_room room;
-	struct ibv_comp_channel *comp;
-	struct ibv_cq *cq;
-	bool armed;
-	unsigned unacked;
+	struct rs_queue queue;
 	uint8_t *out;
 	struct ibv_mr *out_mr, *in_mr, *slots_mr;
 	struct rs_iomapping *iomappings;
 	bool iomaps_wait;
+	/* Of datagrams: then nothing of a connection's is used. */
+	struct rs_dgram *dgram;
 };
 
 static inline bool rs_connecting(const struct rs_sock *rs)
@@ -112,7 +119,7 @@ static inline int rs_fail(int error)
 }
 
 /* socket.c */
-struct rs_sock *rs_make(int domain, const struct rs_wishes *wishes);
+struct rs_sock *rs_make(int domain, int type, const struct rs_wishes *wishes);
 void rs_unmake(struct rs_sock *rs);
 const struct rs_wishes *rs_wishes(void);
 
@@ -121,6 +128,36 @@ const struct rs_wishes *rs_wishes(void);
 void rs_connection_news(struct rs_sock *rs);
 int rs_connection_begin(struct rs_sock *rs);
 void rs_connection_end(struct rs_sock *rs, int error);
+
+typedef bool rs_test(struct rs_sock *rs);
+
+/* queue.c; -errno. */
+int rs_queue_open(struct rs_queue *q, int epoll, struct ibv_context *verbs,
+		  int depth);
+void rs_queue_close(struct rs_queue *q);
+bool rs_queue_arm(struct rs_queue *q); /* as rs_conduit_arm() */
+bool rs_queue_woken(struct rs_queue *q);
+
+/* dgram.c: a socket of datagrams; with the lock, -errno. */
+int rs_dgram_make(struct rs_sock *rs);
+void rs_dgram_unmake(struct rs_sock *rs);
+int rs_dgram_bind(struct rs_sock *rs, const struct sockaddr *a, socklen_t n);
+int rs_dgram_connect(struct rs_sock *rs, const struct sockaddr *a, socklen_t n);
+int rs_dgram_shut(struct rs_sock *rs, int how);
+int rs_dgram_name(struct rs_sock *rs, bool peer, struct sockaddr *a,
+		  socklen_t *n);
+int rs_dgram_option(struct rs_sock *rs, int level, int name, int value);
+void rs_dgram_work(struct rs_sock *rs);
+bool rs_dgram_arm(struct rs_dgram *d);
+bool rs_dgram_woken(struct rs_dgram *d);
+unsigned rs_dgram_waiting(const struct rs_dgram *d); /* to be read */
+unsigned rs_dgram_leaving(const struct rs_dgram *d); /* under way */
+rs_test rs_dgram_can_write;
+ssize_t rs_dgram_send(struct rs_sock *rs, const struct msghdr *msg, int flags,
+		      int timeout);
+/* Sets what recvmsg() sets. */
+ssize_t rs_dgram_receive(struct rs_sock *rs, struct msghdr *msg, int flags,
+			 int timeout);
 
 /* conduit.c: a connection's queue pair and memory; with the lock. */
 int rs_conduit_open(struct rs_sock *rs);
@@ -139,7 +176,6 @@ int rs_conduit_iomap(struct rs_sock *rs, unsigned i,
 		     const struct rs_iomap *entry);
 
 /* wait.c */
-typedef bool rs_test(struct rs_sock *rs);
 /* Whatever has happened to it; with the lock. */
 void rs_look(struct rs_sock *rs);
 /*

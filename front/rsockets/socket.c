@@ -15,6 +15,8 @@
 
 #include "base/defs.h"
 
+enum { PATIENCE_MS = 1000 }; /* of who goes, with what is under way */
+
 static const struct rs_wishes defaults = {
 	.send_bytes = 256 * 1024,
 	.receive_bytes = 256 * 1024,
@@ -37,7 +39,7 @@ static int new_id(struct rs_sock *rs)
 }
 
 /* NULL: errno says why. It is in no table yet. */
-struct rs_sock *rs_make(int domain, const struct rs_wishes *wishes)
+struct rs_sock *rs_make(int domain, int type, const struct rs_wishes *wishes)
 {
 	struct rs_sock *rs = calloc(1, sizeof(*rs));
 	int rc;
@@ -50,7 +52,10 @@ struct rs_sock *rs_make(int domain, const struct rs_wishes *wishes)
 	rs->last = &rs->first;
 	pthread_mutex_init(&rs->lock, NULL);
 	rs->fd = epoll_create1(EPOLL_CLOEXEC);
-	rc = rs->fd < 0 ? -errno : new_id(rs);
+	if (rs->fd < 0)
+		rc = -errno;
+	else
+		rc = type == SOCK_DGRAM ? rs_dgram_make(rs) : new_id(rs);
 	if (rc == 0)
 		return rs;
 	rs_unmake(rs);
@@ -72,6 +77,7 @@ static void drop_waiting(struct rs_sock *rs)
 void rs_unmake(struct rs_sock *rs)
 {
 	drop_waiting(rs);
+	rs_dgram_unmake(rs);
 	if (rs->id && rs->state >= RS_CONNECTED)
 		rdma_disconnect(rs->id);
 	rs_conduit_close(rs);
@@ -103,11 +109,12 @@ RS_EXPORT int rsocket(int domain, int type, int protocol)
 
 	if (domain != AF_INET && domain != AF_INET6)
 		return rs_fail(EAFNOSUPPORT);
-	if (kind != SOCK_STREAM)
+	if (kind != SOCK_STREAM && kind != SOCK_DGRAM)
 		return rs_fail(EPROTONOSUPPORT);
-	if (protocol && protocol != IPPROTO_TCP)
+	if (protocol &&
+	    protocol != (kind == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP))
 		return rs_fail(EPROTONOSUPPORT);
-	rs = rs_make(domain, &defaults);
+	rs = rs_make(domain, kind, &defaults);
 	if (!rs)
 		return -1;
 	rs->file_flags = type & SOCK_NONBLOCK ? O_NONBLOCK : 0;
@@ -130,6 +137,8 @@ static int bind_socket(struct rs_sock *rs, const struct sockaddr *a,
 
 	if (rs->state != RS_NEW || !address_fits(rs, a, length))
 		return -EINVAL;
+	if (rs->dgram)
+		return rs_dgram_bind(rs, a, length);
 	memcpy(&copy, a, VB_MIN(length, (socklen_t)sizeof(copy)));
 	if (rdma_bind_addr(rs->id, (struct sockaddr *)&copy))
 		return -errno;
@@ -153,6 +162,8 @@ static int listen_socket(struct rs_sock *rs, int backlog)
 	struct sockaddr_storage any = { .ss_family = (sa_family_t)rs->domain };
 	int rc;
 
+	if (rs->dgram)
+		return -EOPNOTSUPP;
 	if (rs->state == RS_NEW) {
 		rc = bind_socket(rs, (struct sockaddr *)&any, sizeof(any));
 		if (rc)
@@ -208,6 +219,8 @@ static int take(struct rs_sock *rs, struct rs_sock **taken)
 {
 	int rc = -EINVAL;
 
+	if (rs->dgram)
+		return -EOPNOTSUPP;
 	pthread_mutex_lock(&rs->lock);
 	if (rs->state == RS_LISTENING)
 		rc = rs_wait(rs, has_waiting, block_for(rs, 0));
@@ -292,8 +305,11 @@ static int begin(struct rs_sock *rs, const struct sockaddr *a, socklen_t length)
 static int connect_socket(struct rs_sock *rs, const struct sockaddr *a,
 			  socklen_t length)
 {
-	int rc = begin(rs, a, length);
+	int rc;
 
+	if (rs->dgram)
+		return rs_dgram_connect(rs, a, length);
+	rc = begin(rs, a, length);
 	if (rc)
 		return rc;
 	rc = rs_wait(rs, rs_settled, block_for(rs, 1));
@@ -347,6 +363,8 @@ static int shut(struct rs_sock *rs, int how)
 
 	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
 		return -EINVAL;
+	if (rs->dgram)
+		return rs_dgram_shut(rs, how);
 	if (rs->state == RS_GONE)
 		return 0;
 	if (rs->state != RS_CONNECTED)
@@ -390,7 +408,9 @@ RS_EXPORT int rclose(int socket)
 	}
 	rs_leave_sets(socket);
 	pthread_mutex_lock(&rs->lock);
-	if (rs->state == RS_CONNECTED)
+	if (rs->dgram)
+		(void)wait_out(rs, rs_all_sent, PATIENCE_MS);
+	else if (rs->state == RS_CONNECTED)
 		(void)shut(rs, SHUT_RDWR);
 	else if (rs->state < RS_CONNECTED)
 		rs_connection_end(rs, ECONNABORTED);
@@ -407,8 +427,6 @@ RS_EXPORT int rclose(int socket)
  */
 static void leave_peer(struct rs_sock *rs)
 {
-	enum { PATIENCE_MS = 1000 };
-
 	if (pthread_mutex_trylock(&rs->lock))
 		return;
 	if (rs->state == RS_CONNECTED)
@@ -428,6 +446,8 @@ RS_EXPORT int rgetpeername(int socket, struct sockaddr *addr,
 
 	if (!rs)
 		return -1;
+	if (rs->dgram)
+		return (int)rs_done(rs, rs_dgram_name(rs, true, addr, addrlen));
 	if (rs->state != RS_CONNECTED && rs->state != RS_GONE)
 		return (int)rs_done(rs, -ENOTCONN);
 	copy_address(rdma_get_peer_addr(rs->id), addr, addrlen);
@@ -442,6 +462,9 @@ RS_EXPORT int rgetsockname(int socket, struct sockaddr *addr,
 
 	if (!rs)
 		return -1;
+	if (rs->dgram)
+		return (int)rs_done(rs,
+				    rs_dgram_name(rs, false, addr, addrlen));
 	none.ss_family = (sa_family_t)rs->domain;
 	copy_address(rs->state == RS_NEW ? (struct sockaddr *)&none
 					 : rdma_get_local_addr(rs->id),

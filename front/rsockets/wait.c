@@ -93,15 +93,24 @@ struct sight {
 	uint32_t ready, kept;
 	unsigned sends, controls, targets;
 	int waiting;
+	unsigned letters, leaving;
 };
 
 static struct sight sight(const struct rs_sock *rs)
 {
 	return (struct sight){
-		rs->state,	     rs->reads,		  rs->writes,
-		rs->stream.may_send, rs->stream.in_ready, rs->stream.out_used,
-		rs->stream.sends,    rs->stream.controls, rs->stream.nexts,
+		rs->state,
+		rs->reads,
+		rs->writes,
+		rs->stream.may_send,
+		rs->stream.in_ready,
+		rs->stream.out_used,
+		rs->stream.sends,
+		rs->stream.controls,
+		rs->stream.nexts,
 		rs->waiting,
+		rs->dgram ? rs_dgram_waiting(rs->dgram) : 0,
+		rs->dgram ? rs_dgram_leaving(rs->dgram) : 0,
 	};
 }
 
@@ -111,13 +120,18 @@ static bool same(const struct sight *a, const struct sight *b)
 	       a->writes == b->writes && a->may_send == b->may_send &&
 	       a->ready == b->ready && a->kept == b->kept &&
 	       a->sends == b->sends && a->controls == b->controls &&
-	       a->targets == b->targets && a->waiting == b->waiting;
+	       a->targets == b->targets && a->waiting == b->waiting &&
+	       a->letters == b->letters && a->leaving == b->leaving;
 }
 
 static void work(struct rs_sock *rs)
 {
 	uint64_t now;
 
+	if (rs->dgram) {
+		rs_dgram_work(rs);
+		return;
+	}
 	rs_conduit_work(rs);
 	now = vb_clock_read();
 	if (rs->state == RS_CONNECTED && now - rs->looked < LOOK_NS)
@@ -156,6 +170,8 @@ bool rs_can_write(struct rs_sock *rs)
 
 bool rs_all_sent(struct rs_sock *rs)
 {
+	if (rs->dgram)
+		return rs_dgram_leaving(rs->dgram) == 0;
 	return rs->state != RS_CONNECTED ||
 	       (rs->stream.sends == 0 && rs->stream.controls == 0);
 }
@@ -223,17 +239,30 @@ int rs_wait(struct rs_sock *rs, rs_test *test, int timeout)
 		now = vb_clock_read();
 		if (!spun)
 			spun = now + SPIN_NS;
-		if (rs->state == RS_CONNECTED && now < spun)
+		if ((rs->state == RS_CONNECTED || rs->dgram) && now < spun)
 			continue;
 		if (!rs_conduit_arm(rs))
 			rc = doze(rs, deadline);
 	}
 }
 
+static short dgram_ready(struct rs_sock *rs, short events)
+{
+	short ready = rs->error ? POLLERR : 0;
+
+	if (rs_dgram_waiting(rs->dgram) || rs->error || !rs->reads)
+		ready |= events & (POLLIN | POLLRDNORM);
+	if (rs_dgram_can_write(rs))
+		ready |= events & (POLLOUT | POLLWRNORM);
+	return ready;
+}
+
 short rs_ready(struct rs_sock *rs, short events)
 {
 	short ready = 0;
 
+	if (rs->dgram)
+		return dgram_ready(rs, events);
 	if (rs->state == RS_LISTENING)
 		return rs->waiting ? events & POLLIN : 0;
 	if (rs->state == RS_NEW || rs->state == RS_BOUND)

@@ -10,10 +10,13 @@ need_hosts 9000
 sockets=()
 
 # What has gone by TCP after all fails.
+# Datagrams by UDP are counted.
 rdma_only='table inet rdma_only {
+	counter by_udp { }
 	chain in {
 		type filter hook input priority 0;
 		meta l4proto tcp reject with tcp reset
+		udp dport 7174 counter name by_udp
 	}
 }'
 a nft "$rdma_only" && b nft "$rdma_only" || {
@@ -88,7 +91,34 @@ small_answers() {
 	VERBENA_NEAR=off both riostream -S 64 -I 200 -C 1 -T v
 }
 
+# Only the first ones, which look for a queue pair, go by UDP.
+few_by_udp() {
+	local packets
+
+	packets=$(a nft reset counter inet rdma_only by_udp |
+		sed -n 's/.*packets \([0-9]*\) .*/\1/p')
+	echo "by UDP: $packets" >>"$work/client"
+	[ "$packets" -ge 1 ] && [ "$packets" -lt 50 ]
+}
+
+# datagrams ADDRESS OPTIONS...: the server of udpong's does not end.
+datagrams() {
+	local to=$1
+
+	shift
+	serve a udpong -b "$to" "$@"
+	sleep 0.5
+	call "$from" udpong -s "$to" -S 1500 -C 500 "$@" &&
+		grep -q '^custom' "$work/client" && few_by_udp
+	verdict "udpong $to${*:+ $*}, $where"
+	stop
+}
+
 own_programs() {
+	datagrams "$HOST_A" -T b
+	datagrams "$HOST_A" -T b -T e
+	datagrams "$HOST_A" -T a
+	datagrams "$HOST_A6" -T b -T e
 	both rstream -S 64 -I 500 -C 1 -T v
 	both rstream -S 100000 -I 50 -C 10 -T v
 	both rstream -S 100000 -I 50 -C 10 -T v -T n
@@ -168,6 +198,13 @@ tcp_programs() {
 	sockets=()
 }
 
+# What programs that know UDP only send, too, if they are asked to.
+all_sockets() {
+	sockets=(--rsockets=all)
+	iperf -u -l 1400 -b 100M
+	sockets=()
+}
+
 # The client, within three seconds.
 ended() {
 	local tries
@@ -219,6 +256,7 @@ for from in b a; do
 	[ $from = b ] || where="one host"
 	own_programs
 	tcp_programs
+	all_sockets
 done
 killed
 expectations

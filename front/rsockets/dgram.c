@@ -1,0 +1,643 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sockets of datagrams. Each has a UDP socket, which is its name, and a
+ * queue pair for each of the host's addresses that it has sent from. What is
+ * for somebody whose queue pair is not known goes over UDP, and is answered
+ * with its number; what follows goes from queue pair to queue pair. So does
+ * what is too long for the device's MTU.
+ *
+ * There is no thread: who wants to receive asks, and is then answered for.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/defs.h"
+#include "front/rsockets/letter.h"
+#include "front/rsockets/rs.h"
+#include "front/rsockets/ud.h"
+
+enum {
+	BUCKETS = 64,
+	WAYS = 64,	/* in a bucket; a flood of senders costs no more */
+	UDP_KEPT = 256, /* letters that came so, unread */
+	PIECES = 16,	/* of a message */
+};
+
+/*
+ * A peer may have ended, and another have its address: who has not been sent
+ * to for a while is asked again, and who is sent to all the time, now and then.
+ */
+#define IDLE ((uint64_t)1000000000)
+#define OLD  (10 * IDLE)
+
+struct way {
+	struct way *next;
+	struct sockaddr_storage to;
+	struct rs_ud *ud;
+	struct ibv_ah *ah; /* NULL: not known */
+	uint32_t qpn;
+	uint64_t asked, used;
+};
+
+struct rs_dgram {
+	int udp;
+	bool connected;
+	struct sockaddr_storage peer;
+	struct rs_ud *uds;
+	struct way *ways[BUCKETS];
+	struct rs_letter *first, **last;
+	unsigned waiting, by_udp;
+};
+
+/* Addresses. */
+
+static socklen_t bytes_of(const struct sockaddr *a)
+{
+	return a->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+					: sizeof(struct sockaddr_in);
+}
+
+static uint16_t port_of(const struct sockaddr_storage *a)
+{
+	return ((const struct sockaddr_in *)a)->sin_port;
+}
+
+static void set_port(struct sockaddr_storage *a, uint16_t port)
+{
+	((struct sockaddr_in *)a)->sin_port = port;
+}
+
+/* What tells peers apart: 18 bytes. */
+struct place {
+	uint8_t bytes[18];
+};
+
+static struct place place_of(const struct sockaddr_storage *a)
+{
+	struct place p = {};
+	uint16_t port = port_of(a);
+
+	memcpy(p.bytes, &port, 2);
+	if (a->ss_family == AF_INET6)
+		memcpy(p.bytes + 2,
+		       &((const struct sockaddr_in6 *)a)->sin6_addr, 16);
+	else
+		memcpy(p.bytes + 14, &((const struct sockaddr_in *)a)->sin_addr,
+		       4);
+	return p;
+}
+
+static bool same_place(const struct sockaddr_storage *a,
+		       const struct sockaddr_storage *b)
+{
+	struct place p = place_of(a), q = place_of(b);
+
+	return memcmp(&p, &q, sizeof(p)) == 0;
+}
+
+static unsigned bucket_of(const struct sockaddr_storage *a)
+{
+	struct place p = place_of(a);
+	uint32_t hash = 2166136261u; /* FNV-1a */
+
+	for (unsigned i = 0; i < sizeof(p.bytes); i++)
+		hash = (hash ^ p.bytes[i]) * 16777619u;
+	return hash % BUCKETS;
+}
+
+static bool is_any(const struct sockaddr_storage *a)
+{
+	static const uint8_t zero[16];
+	struct place p = place_of(a);
+
+	return memcmp(p.bytes + 2, zero, sizeof(zero)) == 0;
+}
+
+/* Where we send from to reach @to. A socket needs a port first. -errno */
+static int own_address(struct rs_sock *rs, const struct sockaddr *to,
+		       struct sockaddr_storage *own)
+{
+	struct sockaddr_storage any = { .ss_family = (sa_family_t)rs->domain };
+	socklen_t n = sizeof(*own);
+	uint16_t port;
+	int fd, rc = 0;
+
+	if (getsockname(rs->dgram->udp, (struct sockaddr *)own, &n))
+		return -errno;
+	if (port_of(own) == 0) {
+		n = bytes_of((struct sockaddr *)&any);
+		if (bind(rs->dgram->udp, (struct sockaddr *)&any, n) ||
+		    getsockname(rs->dgram->udp, (struct sockaddr *)own, &n))
+			return -errno;
+	}
+	if (!is_any(own))
+		return 0;
+	port = port_of(own);
+	n = sizeof(*own);
+	fd = socket(rs->domain, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, to, bytes_of(to)) ||
+	    getsockname(fd, (struct sockaddr *)own, &n))
+		rc = -errno;
+	close(fd);
+	set_port(own, port);
+	return rc;
+}
+
+/* Ways. */
+
+static void drop_way(struct way **at)
+{
+	struct way *w = *at;
+
+	*at = w->next;
+	if (w->ah)
+		ibv_destroy_ah(w->ah);
+	free(w);
+}
+
+static struct rs_ud *find_ud(struct rs_sock *rs,
+			     const struct sockaddr_storage *own)
+{
+	struct rs_ud *ud;
+
+	for (ud = rs->dgram->uds; ud; ud = ud->next)
+		if (same_place(&ud->own, own))
+			return ud;
+	ud = rs_ud_open(rs, (const struct sockaddr *)own);
+	if (!ud)
+		return NULL;
+	ud->next = rs->dgram->uds;
+	rs->dgram->uds = ud;
+	return ud;
+}
+
+static struct way *new_way(struct rs_sock *rs, const struct sockaddr *to)
+{
+	struct way *w = calloc(1, sizeof(*w));
+	struct sockaddr_storage own;
+	int rc;
+
+	if (!w)
+		return NULL;
+	rc = own_address(rs, to, &own);
+	if (rc == 0) {
+		memcpy(&w->to, to, bytes_of(to));
+		w->ud = find_ud(rs, &own);
+		if (w->ud)
+			return w;
+		rc = -errno;
+	}
+	free(w);
+	errno = -rc;
+	return NULL;
+}
+
+/* Who was used last stands first; the last goes when there are too many. */
+static struct way *find_way(struct rs_sock *rs, const struct sockaddr *to)
+{
+	const struct sockaddr_storage *key = (const void *)to;
+	struct way **bucket = &rs->dgram->ways[bucket_of(key)], **at, *w;
+	unsigned count = 0;
+
+	for (at = bucket; *at; at = &(*at)->next) {
+		if (same_place(&(*at)->to, key))
+			break;
+		if (++count == WAYS) {
+			drop_way(at);
+			break;
+		}
+	}
+	w = *at;
+	if (w)
+		*at = w->next;
+	else
+		w = new_way(rs, to);
+	if (!w)
+		return NULL;
+	w->next = *bucket;
+	*bucket = w;
+	return w;
+}
+
+static void learn(struct way *w, uint32_t qpn)
+{
+	if (!w->ah)
+		w->ah = rs_ud_way(w->ud, (struct sockaddr *)&w->to);
+	w->qpn = qpn;
+}
+
+/* Over UDP. */
+
+static ssize_t send_udp(struct rs_dgram *d, const struct way *w,
+			enum rs_letter_op op, const struct iovec *iov,
+			unsigned count, int flags)
+{
+	const struct rs_letter_udp h = { op, w->ud->id->qp->qp_num };
+	uint8_t header[RS_LETTER_UDP_MOST];
+	struct iovec all[PIECES + 1] = { { .iov_base = header } };
+	struct msghdr msg = {
+		.msg_name = (void *)&w->to,
+		.msg_namelen = bytes_of((const struct sockaddr *)&w->to),
+		.msg_iov = all,
+		.msg_iovlen = count + 1,
+	};
+
+	all[0].iov_len =
+		rs_letter_put_udp(header, &h, (struct sockaddr *)&w->ud->own);
+	if (count)
+		memcpy(&all[1], iov, count * sizeof(*iov));
+	return sendmsg(d->udp, &msg, flags | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+static void enqueue(struct rs_dgram *d, struct rs_letter *l)
+{
+	l->next = NULL;
+	*d->last = l;
+	d->last = &l->next;
+	d->waiting++;
+	if (!l->ud)
+		d->by_udp++;
+}
+
+static void keep_udp(struct rs_dgram *d, const struct sockaddr_storage *from,
+		     const uint8_t *bytes, size_t n)
+{
+	struct rs_letter *l;
+
+	if (d->by_udp == UDP_KEPT)
+		return;
+	l = calloc(1, sizeof(*l) + n);
+	if (!l)
+		return;
+	l->from = *from;
+	l->bytes = (uint8_t *)(l + 1);
+	l->length = (uint32_t)n;
+	memcpy(l->bytes, bytes, n);
+	enqueue(d, l);
+}
+
+static void take_udp(struct rs_sock *rs, const struct sockaddr_storage *from,
+		     const uint8_t *bytes, size_t n)
+{
+	struct rs_letter_udp h;
+	int header = rs_letter_get_udp(bytes, n, from->ss_family, &h);
+	struct way *w;
+
+	if (header < 0)
+		return;
+	w = find_way(rs, (const struct sockaddr *)from);
+	if (!w)
+		return;
+	learn(w, h.qpn);
+	if (h.op != RS_LETTER_DATA)
+		return;
+	(void)send_udp(rs->dgram, w, RS_LETTER_CONTROL, NULL, 0, MSG_DONTWAIT);
+	keep_udp(rs->dgram, from, bytes + header, n - (size_t)header);
+}
+
+static void drain_udp(struct rs_sock *rs)
+{
+	enum { AT_ONCE = 64 };
+	uint8_t bytes[RS_LETTER_BYTES];
+	struct sockaddr_storage from;
+	socklen_t length;
+	ssize_t n;
+
+	for (unsigned i = 0; i < AT_ONCE; i++) {
+		length = sizeof(from);
+		n = recvfrom(rs->dgram->udp, bytes, sizeof(bytes),
+			     MSG_DONTWAIT | MSG_TRUNC, (struct sockaddr *)&from,
+			     &length);
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			rs->error = errno;
+		if (n < 0)
+			return;
+		if ((size_t)n <= sizeof(bytes))
+			take_udp(rs, &from, bytes, (size_t)n);
+	}
+}
+
+static bool is_wanted(const struct rs_dgram *d, const struct rs_letter *l)
+{
+	return !d->connected || same_place(&d->peer, &l->from);
+}
+
+static void drain_ud(struct rs_dgram *d, struct rs_ud *ud)
+{
+	struct rs_letter *l;
+
+	while ((l = rs_ud_next(ud))) {
+		if (is_wanted(d, l))
+			enqueue(d, l);
+		else
+			rs_ud_give_back(l);
+	}
+}
+
+/* What has come by UDP wakes who sleeps; who does not sleep looks now and
+ * then. */
+void rs_dgram_work(struct rs_sock *rs)
+{
+	enum { LOOK_NS = 200000 };
+	struct rs_dgram *d = rs->dgram;
+	uint64_t now = vb_clock_read();
+
+	for (struct rs_ud *ud = d->uds; ud; ud = ud->next)
+		drain_ud(d, ud);
+	if (now - rs->looked < LOOK_NS)
+		return;
+	rs->looked = now;
+	drain_udp(rs);
+}
+
+bool rs_dgram_arm(struct rs_dgram *d)
+{
+	bool armed = false;
+
+	for (struct rs_ud *ud = d->uds; ud; ud = ud->next)
+		armed |= rs_queue_arm(&ud->queue);
+	return armed;
+}
+
+bool rs_dgram_woken(struct rs_dgram *d)
+{
+	bool came = false;
+
+	for (struct rs_ud *ud = d->uds; ud; ud = ud->next)
+		came |= rs_queue_woken(&ud->queue);
+	return came;
+}
+
+unsigned rs_dgram_waiting(const struct rs_dgram *d)
+{
+	return d->waiting;
+}
+
+unsigned rs_dgram_leaving(const struct rs_dgram *d)
+{
+	unsigned leaving = 0;
+
+	for (const struct rs_ud *ud = d->uds; ud; ud = ud->next)
+		leaving += ud->sends - ud->frees;
+	return leaving;
+}
+
+bool rs_dgram_can_write(struct rs_sock *rs)
+{
+	for (const struct rs_ud *ud = rs->dgram->uds; ud; ud = ud->next)
+		if (ud->frees == 0)
+			return false;
+	return true;
+}
+
+static bool can_read(struct rs_sock *rs)
+{
+	return rs->dgram->waiting || rs->error || !rs->reads;
+}
+
+/* From and to the program. */
+
+static int take_error(struct rs_sock *rs)
+{
+	int error = rs->error;
+
+	rs->error = 0;
+	return -error;
+}
+
+static bool by_ud(struct way *w, uint32_t bytes)
+{
+	uint64_t now = vb_clock_read();
+	bool fresh = now - w->used < IDLE && now - w->asked < OLD;
+
+	w->used = now;
+	if (w->ah && fresh && rs_ud_fits(w->ud, bytes))
+		return true;
+	w->asked = now;
+	return false;
+}
+
+/* -errno */
+static int send_letter(struct rs_sock *rs, struct way *w,
+		       const struct msghdr *msg, uint32_t bytes, int flags,
+		       int timeout)
+{
+	unsigned count = (unsigned)msg->msg_iovlen;
+	int rc;
+
+	if (!by_ud(w, bytes))
+		return (int)send_udp(rs->dgram, w, RS_LETTER_DATA, msg->msg_iov,
+				     count, timeout ? 0 : MSG_DONTWAIT);
+	for (;;) {
+		rc = rs_ud_send(w->ud, w->ah, w->qpn, msg->msg_iov, count,
+				bytes);
+		if (rc != -EAGAIN)
+			return rc;
+		/* Its way may go while nobody holds the lock. */
+		rc = rs_wait(rs, rs_dgram_can_write, timeout);
+		if (rc)
+			return rc;
+		w = find_way(rs, msg->msg_name);
+		if (!w || !w->ah)
+			return -ENOBUFS;
+	}
+}
+
+/* -errno; bytes. */
+static ssize_t measure(const struct msghdr *msg)
+{
+	size_t total = 0;
+
+	if (msg->msg_iovlen > PIECES)
+		return -EMSGSIZE;
+	for (size_t i = 0; i < msg->msg_iovlen; i++) {
+		if (msg->msg_iov[i].iov_len > RS_LETTER_BYTES)
+			return -EMSGSIZE;
+		total += msg->msg_iov[i].iov_len;
+	}
+	return total > RS_LETTER_BYTES - RS_LETTER_UDP_MOST ? -EMSGSIZE
+							    : (ssize_t)total;
+}
+
+ssize_t rs_dgram_send(struct rs_sock *rs, const struct msghdr *asked, int flags,
+		      int timeout)
+{
+	struct rs_dgram *d = rs->dgram;
+	ssize_t bytes = measure(asked);
+	struct msghdr msg = *asked;
+	struct way *w;
+	int rc;
+
+	if (bytes < 0)
+		return bytes;
+	if (!rs->writes)
+		return -EPIPE;
+	if (!msg.msg_name || !msg.msg_namelen) {
+		if (!d->connected)
+			return -EDESTADDRREQ;
+		msg.msg_name = &d->peer;
+		msg.msg_namelen = bytes_of((struct sockaddr *)&d->peer);
+	}
+	if (((struct sockaddr *)msg.msg_name)->sa_family != rs->domain ||
+	    msg.msg_namelen < bytes_of(msg.msg_name))
+		return -EAFNOSUPPORT;
+	rs_look(rs);
+	rc = take_error(rs);
+	if (rc)
+		return rc;
+	w = find_way(rs, msg.msg_name);
+	if (!w)
+		return -errno;
+	rc = send_letter(rs, w, &msg, (uint32_t)bytes, flags, timeout);
+	return rc ? rc : bytes;
+}
+
+static void dequeue(struct rs_dgram *d)
+{
+	struct rs_letter *l = d->first;
+
+	d->first = l->next;
+	if (!d->first)
+		d->last = &d->first;
+	d->waiting--;
+	if (!l->ud)
+		d->by_udp--;
+	rs_ud_give_back(l);
+}
+
+static size_t copy_out(const struct rs_letter *l, struct msghdr *msg)
+{
+	size_t done = 0, n;
+
+	for (size_t i = 0; i < msg->msg_iovlen && done < l->length; i++) {
+		n = VB_MIN(msg->msg_iov[i].iov_len, l->length - done);
+		memcpy(msg->msg_iov[i].iov_base, l->bytes + done, n);
+		done += n;
+	}
+	msg->msg_flags = done < l->length ? MSG_TRUNC : 0;
+	msg->msg_controllen = 0;
+	if (msg->msg_name) {
+		socklen_t all = bytes_of((const struct sockaddr *)&l->from);
+
+		memcpy(msg->msg_name, &l->from, VB_MIN(msg->msg_namelen, all));
+		msg->msg_namelen = all;
+	}
+	return done;
+}
+
+ssize_t rs_dgram_receive(struct rs_sock *rs, struct msghdr *msg, int flags,
+			 int timeout)
+{
+	struct rs_dgram *d = rs->dgram;
+	int rc = rs_wait(rs, can_read, timeout);
+	ssize_t got;
+
+	if (rc == 0)
+		rc = take_error(rs);
+	if (rc)
+		return rc;
+	if (!d->first) /* shut */
+		return 0;
+	got = (ssize_t)copy_out(d->first, msg);
+	if (flags & MSG_TRUNC)
+		got = d->first->length;
+	if (!(flags & MSG_PEEK))
+		dequeue(d);
+	return got;
+}
+
+/* Making, naming and leaving. */
+
+int rs_dgram_make(struct rs_sock *rs)
+{
+	struct rs_dgram *d = calloc(1, sizeof(*d));
+	struct epoll_event event = { .events = EPOLLIN };
+
+	if (!d)
+		return -ENOMEM;
+	rs->dgram = d;
+	d->last = &d->first;
+	d->udp = socket(rs->domain, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	rs->reads = rs->writes = true;
+	if (d->udp < 0)
+		return -errno;
+	if (epoll_ctl(rs->fd, EPOLL_CTL_ADD, d->udp, &event))
+		return -errno;
+	return 0;
+}
+
+void rs_dgram_unmake(struct rs_sock *rs)
+{
+	struct rs_dgram *d = rs->dgram;
+	struct rs_ud *ud;
+
+	if (!d)
+		return;
+	while (d->first)
+		dequeue(d);
+	for (unsigned i = 0; i < BUCKETS; i++)
+		while (d->ways[i])
+			drop_way(&d->ways[i]);
+	while ((ud = d->uds)) {
+		d->uds = ud->next;
+		rs_ud_close(ud);
+	}
+	if (d->udp >= 0)
+		close(d->udp);
+	free(d);
+	rs->dgram = NULL;
+}
+
+int rs_dgram_bind(struct rs_sock *rs, const struct sockaddr *a, socklen_t n)
+{
+	return bind(rs->dgram->udp, a, n) ? -errno : 0;
+}
+
+int rs_dgram_connect(struct rs_sock *rs, const struct sockaddr *a, socklen_t n)
+{
+	struct rs_dgram *d = rs->dgram;
+
+	if (connect(d->udp, a, n))
+		return -errno;
+	d->connected = a->sa_family != AF_UNSPEC;
+	memset(&d->peer, 0, sizeof(d->peer));
+	if (!d->connected)
+		return 0;
+	memcpy(&d->peer, a, VB_MIN(n, bytes_of(a)));
+	return find_way(rs, (struct sockaddr *)&d->peer) ? 0 : -errno;
+}
+
+int rs_dgram_shut(struct rs_sock *rs, int how)
+{
+	if (!rs->dgram->connected)
+		return -ENOTCONN;
+	if (how != SHUT_WR)
+		rs->reads = false;
+	if (how != SHUT_RD)
+		rs->writes = false;
+	return 0;
+}
+
+int rs_dgram_option(struct rs_sock *rs, int level, int name, int value)
+{
+	return setsockopt(rs->dgram->udp, level, name, &value, sizeof(value))
+		       ? -errno
+		       : 0;
+}
+
+int rs_dgram_name(struct rs_sock *rs, bool peer, struct sockaddr *a,
+		  socklen_t *n)
+{
+	int rc = peer ? getpeername(rs->dgram->udp, a, n)
+		      : getsockname(rs->dgram->udp, a, n);
+
+	return rc ? -errno : 0;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A datagram socket's queue pairs: see ud.h. */
+#include "front/rsockets/ud.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/defs.h"
+
+enum {
+	GRH = sizeof(struct ibv_grh),
+	SLOT = RS_LETTER_BYTES + 64, /* a receive's has a GRH in front */
+	SEND = 0,		     /* work_id()'s */
+	RECEIVE = 1,
+	HOPS = 64,
+	MOST = 4096, /* slots each way */
+};
+_Static_assert(SLOT >= RS_LETTER_BYTES + GRH, "room for a GRH");
+
+static uint64_t work_id(unsigned what, uint32_t slot)
+{
+	return (uint64_t)what << 32 | slot;
+}
+
+static uint8_t *send_slot(const struct rs_ud *ud, uint32_t i)
+{
+	return ud->memory + (size_t)i * SLOT;
+}
+
+static uint8_t *receive_slot(const struct rs_ud *ud, uint32_t i)
+{
+	return ud->memory + (size_t)(ud->sends + i) * SLOT;
+}
+
+static int post_receive(struct rs_ud *ud, uint32_t slot)
+{
+	struct ibv_sge sge = { (uintptr_t)receive_slot(ud, slot), SLOT,
+			       ud->mr->lkey };
+	struct ibv_recv_wr wr = {
+		.wr_id = work_id(RECEIVE, slot),
+		.sg_list = &sge,
+		.num_sge = 1,
+	}, *bad;
+
+	return ibv_post_recv(ud->id->qp, &wr, &bad) ? -EIO : 0;
+}
+
+/* Of the device whose address @own is; any port of the adapter's will do. */
+static int open_id(struct rs_ud *ud)
+{
+	struct sockaddr_storage a = ud->own;
+
+	((struct sockaddr_in *)&a)->sin_port = 0; /* same place in IPv6 */
+	if (rdma_create_id(NULL, &ud->id, NULL, RDMA_PS_UDP) ||
+	    rdma_bind_addr(ud->id, (struct sockaddr *)&a))
+		return -errno;
+	return ud->id->verbs ? 0 : -ENODEV;
+}
+
+static void gid_of(const struct sockaddr_storage *a, union ibv_gid *gid)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+	if (a->ss_family == AF_INET6) {
+		memcpy(gid, &((const struct sockaddr_in6 *)a)->sin6_addr, 16);
+		return;
+	}
+	memcpy(gid->raw, mapped, sizeof(mapped));
+	memcpy(gid->raw + 12, &((const struct sockaddr_in *)a)->sin_addr, 4);
+}
+
+static int find_gid(struct rs_ud *ud)
+{
+	struct ibv_gid_entry e;
+	struct ibv_port_attr port;
+	union ibv_gid own;
+
+	gid_of(&ud->own, &own);
+	if (ibv_query_port(ud->id->verbs, 1, &port))
+		return -ENODEV;
+	ud->mtu = 128u << port.active_mtu;
+	for (int i = 0; i < port.gid_tbl_len; i++) {
+		if (ibv_query_gid_ex(ud->id->verbs, 1, (uint32_t)i, &e, 0) ||
+		    memcmp(&e.gid, &own, sizeof(own)) != 0)
+			continue;
+		ud->gid_index = (uint8_t)i;
+		return 0;
+	}
+	return -ENODEV;
+}
+
+static int open_queues(struct rs_ud *ud, int epoll)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_UD,
+		.sq_sig_all = 1,
+		.cap = { .max_send_wr = ud->sends,
+			 .max_recv_wr = ud->receives,
+			 .max_send_sge = 1,
+			 .max_recv_sge = 1 },
+	};
+	int rc = rs_queue_open(&ud->queue, epoll, ud->id->verbs,
+			       (int)(ud->sends + ud->receives));
+
+	if (rc)
+		return rc;
+	init.send_cq = init.recv_cq = ud->queue.cq;
+	return rdma_create_qp(ud->id, NULL, &init) ? -errno : 0;
+}
+
+static int open_memory(struct rs_ud *ud)
+{
+	ud->bytes = (size_t)(ud->sends + ud->receives) * SLOT;
+	ud->memory = mmap(NULL, ud->bytes, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (ud->memory == MAP_FAILED) {
+		ud->memory = NULL;
+		return -ENOMEM;
+	}
+	ud->letters = calloc(ud->receives, sizeof(*ud->letters));
+	ud->free = calloc(ud->sends, sizeof(*ud->free));
+	if (!ud->letters || !ud->free)
+		return -ENOMEM;
+	ud->mr = ibv_reg_mr(ud->id->pd, ud->memory, ud->bytes,
+			    IBV_ACCESS_LOCAL_WRITE);
+	return ud->mr ? 0 : -errno;
+}
+
+static int fill(struct rs_ud *ud)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < ud->sends; i++)
+		ud->free[ud->frees++] = (uint16_t)i;
+	for (unsigned i = 0; rc == 0 && i < ud->receives; i++)
+		rc = post_receive(ud, i);
+	return rc;
+}
+
+struct rs_ud *rs_ud_open(struct rs_sock *rs, const struct sockaddr *own)
+{
+	struct rs_ud *ud = calloc(1, sizeof(*ud));
+	int rc;
+
+	if (!ud)
+		return NULL;
+	memcpy(&ud->own, own,
+	       own->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+					  : sizeof(struct sockaddr_in));
+	ud->header_bytes = rs_letter_put_ud(ud->header, own);
+	ud->sends = VB_MIN(rs->wishes.send_bytes / RS_LETTER_BYTES, MOST);
+	ud->receives = VB_MIN(rs->wishes.receive_bytes / RS_LETTER_BYTES, MOST);
+	rc = open_id(ud);
+	if (rc == 0)
+		rc = find_gid(ud);
+	if (rc == 0)
+		rc = open_memory(ud);
+	if (rc == 0)
+		rc = open_queues(ud, rs->fd);
+	if (rc == 0)
+		rc = fill(ud);
+	if (rc == 0)
+		return ud;
+	rs_ud_close(ud);
+	errno = -rc;
+	return NULL;
+}
+
+void rs_ud_close(struct rs_ud *ud)
+{
+	if (ud->id)
+		rdma_destroy_qp(ud->id);
+	rs_queue_close(&ud->queue);
+	if (ud->mr)
+		ibv_dereg_mr(ud->mr);
+	if (ud->memory)
+		munmap(ud->memory, ud->bytes);
+	if (ud->id)
+		rdma_destroy_id(ud->id);
+	free(ud->letters);
+	free(ud->free);
+	free(ud);
+}
+
+struct ibv_ah *rs_ud_way(struct rs_ud *ud, const struct sockaddr *to)
+{
+	struct ibv_ah_attr attr = {
+		.is_global = 1,
+		.port_num = 1,
+		.grh = { .sgid_index = ud->gid_index, .hop_limit = HOPS },
+	};
+
+	gid_of((const struct sockaddr_storage *)to, &attr.grh.dgid);
+	return ibv_create_ah(ud->id->pd, &attr);
+}
+
+int rs_ud_send(struct rs_ud *ud, struct ibv_ah *ah, uint32_t qpn,
+	       const struct iovec *iov, unsigned count, uint32_t bytes)
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.wr.ud = { ah, qpn, RDMA_UDP_QKEY },
+	}, *bad;
+	uint16_t slot;
+	uint8_t *at;
+
+	if (ud->frees == 0)
+		return -EAGAIN;
+	slot = ud->free[ud->frees - 1];
+	wr.wr_id = work_id(SEND, slot);
+	at = send_slot(ud, slot);
+	sge = (struct ibv_sge){ (uintptr_t)at, ud->header_bytes + bytes,
+				ud->mr->lkey };
+	memcpy(at, ud->header, ud->header_bytes);
+	at += ud->header_bytes;
+	for (unsigned i = 0; i < count; at += iov[i++].iov_len)
+		if (iov[i].iov_len)
+			memcpy(at, iov[i].iov_base, iov[i].iov_len);
+	if (ibv_post_send(ud->id->qp, &wr, &bad))
+		return -EIO;
+	ud->frees--;
+	return 0;
+}
+
+/* NULL: it goes back at once, or the queue pair is dead. */
+static struct rs_letter *open_letter(struct rs_ud *ud, const struct ibv_wc *wc)
+{
+	uint32_t slot = (uint32_t)wc->wr_id;
+	struct rs_letter *l = &ud->letters[slot];
+	uint8_t *at = receive_slot(ud, slot) + GRH;
+	uint32_t bytes = wc->byte_len;
+	int header;
+
+	if (wc->status == IBV_WC_WR_FLUSH_ERR)
+		return NULL;
+	bytes = bytes < GRH ? 0 : bytes - GRH;
+	header = wc->status != IBV_WC_SUCCESS
+			 ? -EIO
+			 : rs_letter_get_ud(at, bytes, &l->from);
+	l->ud = ud;
+	l->slot = slot;
+	if (header < 0) {
+		rs_ud_give_back(l);
+		return NULL;
+	}
+	l->bytes = at + header;
+	l->length = bytes - (uint32_t)header;
+	return l;
+}
+
+struct rs_letter *rs_ud_next(struct rs_ud *ud)
+{
+	struct rs_letter *l = NULL;
+	struct ibv_wc wc;
+
+	while (!l && ibv_poll_cq(ud->queue.cq, 1, &wc) > 0) {
+		if (wc.wr_id >> 32 == RECEIVE)
+			l = open_letter(ud, &wc);
+		else
+			ud->free[ud->frees++] = (uint16_t)wc.wr_id;
+	}
+	return l;
+}
+
+void rs_ud_give_back(struct rs_letter *letter)
+{
+	if (letter->ud)
+		(void)post_receive(letter->ud, letter->slot);
+	else
+		free(letter);
+}
