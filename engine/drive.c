@@ -117,7 +117,8 @@ void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	for (unsigned i = 0; more && i < STEP_BATCHES; i++) {
 		more = ops->send(qp, now, q);
 		if (!work && is_work(e, q)) {
-			vb_engine_at_work(e, now + VB_WORK_LASTS);
+			vb_engine_at_work(
+				e, now + vb_engine_span(e, VB_WORK_LASTS));
 			work = true;
 		}
 		if (q->count)

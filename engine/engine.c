@@ -23,6 +23,11 @@
 #define POLLS_ARE_CLOSE (20 * VB_USEC)
 #define SPINS		32 /* as many close polls */
 
+/* An empty look at the link takes at most this on today's processors... */
+#define LOOK	  ((vb_time)300)
+#define LOOK_MOST (10 * VB_USEC) /* ...and no more than this anywhere */
+#define LOOKS	  32
+
 static struct vb_mutex open_lock = { PTHREAD_MUTEX_INITIALIZER };
 static struct vb_engine *_Atomic engine; /* open_lock to write */
 static _Atomic unsigned forks;		 /* between the first process and us */
@@ -118,6 +123,26 @@ static void close_link(struct vb_engine *e)
 	vb_lease_release(&e->lease);
 }
 
+/*
+ * How slow this machine is, in empty looks at the link: where processors are
+ * interpreted, or slow, everything takes many times as long, and what is
+ * "recent", "close" and "soon" must be too. The quickest of some, since what
+ * disturbs one only makes it longer.
+ */
+static unsigned measure_pace(struct vb_link *link, struct vb_rxq *q)
+{
+	vb_time best = LOOK_MOST;
+
+	for (unsigned i = 0; i < LOOKS; i++) {
+		vb_time from = vb_now();
+
+		if (link->ops->recv(link, q) < 0)
+			break;
+		best = VB_MIN(best, vb_now() - from);
+	}
+	return (unsigned)VB_MAX(best / LOOK, 1u);
+}
+
 static int start_engine(void)
 {
 	struct vb_engine *e = calloc(1, sizeof(*e));
@@ -144,10 +169,14 @@ static int start_engine(void)
 	vb_timers_init(&e->timers);
 	vb_mutex_init(&e->moderation);
 	vb_timers_init(&e->cq_timers);
-	e->patience = SPIN_MOST;
 	rc = open_link(e);
 	if (rc)
 		goto close_wake;
+	e->pace = measure_pace(e->link, &e->rxq);
+	e->patience = vb_engine_span(e, SPIN_MOST);
+	if (e->pace > 1)
+		vb_log(LOG_INFO, "engine: %u times as slow as usual here",
+		       e->pace);
 	vb_paths_open(e);
 	rc = vb_service_start(e);
 	if (rc)
@@ -403,8 +432,10 @@ void vb_engine_with_adapters(struct vb_engine *e,
 static bool has_spun_long(struct vb_engine *e, bool found, vb_time now)
 {
 	if (e->yielded)
-		e->patience = found ? VB_MAX(e->patience / 2, SPIN_LEAST)
-				    : VB_MIN(e->patience * 2, SPIN_MOST);
+		e->patience = found ? VB_MAX(e->patience / 2,
+					     vb_engine_span(e, SPIN_LEAST))
+				    : VB_MIN(e->patience * 2,
+					     vb_engine_span(e, SPIN_MOST));
 	if (found)
 		e->found_at = now;
 	e->yielded = now - e->found_at > e->patience;
@@ -415,8 +446,8 @@ static bool has_spun_long(struct vb_engine *e, bool found, vb_time now)
  * looked at less often. */
 static bool leaves_link_alone(const struct vb_engine *e, vb_time now)
 {
-	return now - e->near_at < NEAR_IS_RECENT &&
-	       now - e->looked_at < LOOK_AT_LINK;
+	return now - e->near_at < vb_engine_span(e, NEAR_IS_RECENT) &&
+	       now - e->looked_at < vb_engine_span(e, LOOK_AT_LINK);
 }
 
 static bool drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
@@ -429,7 +460,7 @@ static bool drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 	vb_drive_owing(e, now);
 	if (e->link->ops->recv(e->link, &e->rxq) < 0 || e->rxq.count == 0)
 		return found;
-	vb_engine_at_work(e, now + VB_WORK_LASTS);
+	vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));
 	e->polled = true;
 	vb_dispatch(e, now);
 	e->polled = false;
@@ -444,7 +475,8 @@ static void note_spinning(struct vb_engine *e, bool found, vb_time from,
 
 	vb_engine_at_work(e, now);
 	atomic_store_explicit(&e->looping, !found, memory_order_relaxed);
-	e->streak = gap < POLLS_ARE_CLOSE ? e->streak + 1 : 0;
+	e->streak =
+		gap < vb_engine_span(e, POLLS_ARE_CLOSE) ? e->streak + 1 : 0;
 	e->polled_at = now;
 	if (VB_LIKELY(e->streak < SPINS || !e->near ||
 		      atomic_load_explicit(&e->spinning, memory_order_relaxed)))

@@ -50,10 +50,11 @@ struct vb_engine {
 	/* immutable while the thread runs */
 	struct vb_lease lease;
 	struct vb_link *link;
-	struct vb_near *near; /* NULL: packets to everybody */
+	struct vb_near *near;	    /* NULL: packets to everybody */
 	struct vb_far *_Atomic far; /* made with the first inode's domain */
 	struct vb_idtab *qps;
 	int wake_fd;
+	unsigned pace; /* see vb_engine_span() */
 	pthread_t thread;
 
 	struct vb_mutex list_lock;
@@ -116,6 +117,12 @@ struct vb_engine {
 /* engine/engine.c */
 struct vb_engine *vb_engine_running(void);
 void vb_engine_wake(struct vb_engine *e); /* its thread */
+
+/* As long here as @t is on a processor of today. */
+static inline vb_time vb_engine_span(const struct vb_engine *e, vb_time t)
+{
+	return t * e->pace;
+}
 
 /* A program's thread works, for as long at most: the engine's would only wait
  * for its locks, and take the processor and the caches from it. */

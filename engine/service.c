@@ -108,7 +108,7 @@ static vb_time last_poll(struct vb_engine *e)
 
 static bool program_polls(struct vb_engine *e, vb_time now)
 {
-	return last_poll(e) + POLL_IS_RECENT > now;
+	return last_poll(e) + vb_engine_span(e, POLL_IS_RECENT) > now;
 }
 
 /* It does, and will again, or is at it. */
@@ -145,9 +145,9 @@ static void trust(struct service *s)
 static void was_not_needed(struct service *s, bool still_there, vb_time now)
 {
 	if (++s->idle_wakes >= s->rest_after)
-		rest(s, REST_MIN, now);
+		rest(s, vb_engine_span(s->e, REST_MIN), now);
 	else if (still_there) /* the socket stays readable: do not spin */
-		rest(s, NAP, now);
+		rest(s, vb_engine_span(s->e, NAP), now);
 }
 
 /*
@@ -166,14 +166,15 @@ static bool linger(struct service *s)
 		then = now;
 		sched_yield();
 		now = vb_now();
-		if (now - then > ALONE)
+		if (now - then > vb_engine_span(s->e, ALONE))
 			break;
 		got = drain_link(s->e);
 		if (got == DRAINED_BUSY || program_polls(s->e, now))
 			return true;
 		if (got == DRAINED_SOME)
 			since = now = vb_now();
-	} while (now - since < LINGER && now - start < LINGER_TURN);
+	} while (now - since < vb_engine_span(s->e, LINGER) &&
+		 now - start < vb_engine_span(s->e, LINGER_TURN));
 	return since != start;
 }
 
@@ -226,12 +227,13 @@ static void on_napped(struct service *s, vb_time now)
 /* The time away from the socket is over. */
 static void on_rested(struct service *s, vb_time now)
 {
-	if (s->rest < REST_MIN) {
+	if (s->rest < vb_engine_span(s->e, REST_MIN)) {
 		on_napped(s, now);
 		return;
 	}
 	if (program_polls(s->e, now)) {
-		rest(s, VB_MIN(s->rest * 2, REST_MAX), now);
+		rest(s, VB_MIN(s->rest * 2, vb_engine_span(s->e, REST_MAX)),
+		     now);
 		s->rest_after = VB_MAX(s->rest_after / 2, REST_AFTER);
 		return;
 	}
@@ -303,11 +305,13 @@ static vb_time plan_near(struct service *s, vb_time until, vb_time now)
 	vb_time last =
 		atomic_load_explicit(&e->last_poll, memory_order_relaxed);
 
-	if (atomic_load(&e->spinning) && last + REST_MIN > now) {
+	if (atomic_load(&e->spinning) &&
+	    last + vb_engine_span(e, REST_MIN) > now) {
 		/* Another thread that waited may have asked to be rung. */
 		vb_near_awake(e->near);
-		s->near_rest =
-			VB_MIN(VB_MAX(2 * s->near_rest, REST_MIN), REST_MAX);
+		s->near_rest = VB_MIN(
+			VB_MAX(2 * s->near_rest, vb_engine_span(e, REST_MIN)),
+			vb_engine_span(e, REST_MAX));
 		return VB_MIN(until, now + s->near_rest);
 	}
 	s->near_rest = 0;
@@ -322,7 +326,7 @@ static void settle_old(struct vb_engine *e, vb_time now)
 {
 	if (!vb_mutex_trylock(&e->rx))
 		return;
-	if (now > e->owing_at + NAP)
+	if (now > e->owing_at + vb_engine_span(e, NAP))
 		vb_drive_owing(e, now);
 	vb_mutex_unlock(&e->rx);
 }
@@ -346,13 +350,13 @@ static vb_time plan_debts(struct service *s, vb_time until, vb_time now)
 	bool attentive =
 		atomic_load_explicit(&e->attentive, memory_order_relaxed);
 
-	if (last_poll(e) + REST_MAX > now) {
+	if (last_poll(e) + vb_engine_span(e, REST_MAX) > now) {
 		atomic_store_explicit(&e->attentive, true,
 				      memory_order_relaxed);
-		return VB_MIN(until, now + REST_MAX);
+		return VB_MIN(until, now + vb_engine_span(e, REST_MAX));
 	}
 	if (attentive && !settle_all(e, now))
-		return VB_MIN(until, now + NAP);
+		return VB_MIN(until, now + vb_engine_span(e, NAP));
 	return until;
 }
 
@@ -397,7 +401,8 @@ static void serve(struct service *s, vb_time now)
 /* Packets that come so soon had better be waited for. */
 static void slept_since(struct service *s, vb_time then, int ready)
 {
-	if (ready > 0 && s->fds[FD_LINK].revents && vb_now() - then < LINGER)
+	if (ready > 0 && s->fds[FD_LINK].revents &&
+	    vb_now() - then < vb_engine_span(s->e, LINGER))
 		s->eager = VB_MIN(s->eager + 1, EAGER_MOST);
 }
 
