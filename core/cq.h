@@ -24,9 +24,14 @@ struct vb_cqe {
 	uint32_t qpn, src_qp;
 	struct vb_qp *qp; /* for the release of queue slots, and purging */
 	uint32_t release; /* the queue's released index once this is polled */
-	uint32_t flow_tag;
+	union {
+		uint32_t flow_tag;   /* of a raw packet */
+		uint32_t tm_app_ctx; /* of one that met a tagged buffer: */
+	};
+	uint64_t tm_tag;
 	vb_time timestamp;
 };
+_Static_assert(sizeof(struct vb_cqe) == 64, "a cache line");
 
 enum vb_cq_arm { CQ_UNARMED, CQ_ARMED_SOLICITED, CQ_ARMED_ANY };
 

@@ -21,9 +21,10 @@ static struct {
 } pool = { .lock = { PTHREAD_MUTEX_INITIALIZER } };
 
 /* Types that there are; the rest is for core/qp_state.c's table to say. */
-static const enum vb_qp_type known_types[] = { QPT_RC, QPT_UC, QPT_UD,
-					       QPT_RAW_PACKET, QPT_XRC_SEND,
-					       QPT_XRC_RECV, QPT_WQ };
+static const enum vb_qp_type known_types[] = { QPT_RC,	     QPT_UC,
+					       QPT_UD,	     QPT_RAW_PACKET,
+					       QPT_XRC_SEND, QPT_XRC_RECV,
+					       QPT_WQ };
 
 // clang-format off
 static const uint8_t wc_ops[] = {
@@ -75,8 +76,10 @@ static bool parts_fit(const struct vb_adapter *a, const struct vb_qp_init *i)
 		return false;
 	if (i->type == QPT_XRC_SEND)
 		return true;
-	return i->recv_cq && i->recv_cq->adapter == a &&
-	       (!i->srq || (i->srq->pd->adapter == a && !i->srq->xrcd));
+	if (i->srq && (i->srq->pd->adapter != a || i->srq->xrcd ||
+		       (i->srq->tags && i->type != QPT_RC)))
+		return false;
+	return i->recv_cq && i->recv_cq->adapter == a;
 }
 
 /* What XRC has not is not there, whatever was asked for. */
@@ -151,11 +154,25 @@ void vb_qp_after_fork(void)
 	pool.first = NULL;
 }
 
+static int init_sq(struct vb_qp *qp, const struct vb_qp_init *init)
+{
+	int rc;
+
+	if (VB_LIKELY(
+		    !vb_tag_owns_sends(init->srq, init->pd, init->max_send_wr)))
+		return vb_sq_init(&qp->sq, init->max_send_wr,
+				  init->max_send_sge, init->max_inline,
+				  init->sig_all, init->type == QPT_UD,
+				  init->memory);
+	rc = vb_sq_init(&qp->sq, VB_TAG_SEND_SLOTS, VB_TAG_MAX_SGE,
+			VB_RNDV_BYTES, false, false, NULL);
+	qp->sq.open = qp->sq.max_sge = qp->sq.max_inline = 0;
+	return rc;
+}
+
 static int init_queues(struct vb_qp *qp, struct vb_qp_init *init)
 {
-	int rc = vb_sq_init(&qp->sq, init->max_send_wr, init->max_send_sge,
-			    init->max_inline, init->sig_all,
-			    init->type == QPT_UD, init->memory);
+	int rc = init_sq(qp, init);
 
 	if (rc)
 		return rc;
@@ -167,7 +184,7 @@ static int init_queues(struct vb_qp *qp, struct vb_qp_init *init)
 		vb_sq_fini(&qp->sq);
 		return rc;
 	}
-	init->max_send_wr = qp->sq.cap;
+	init->max_send_wr = qp->sq.open;
 	init->max_inline = qp->sq.max_inline;
 	init->max_recv_wr = qp->rq.cap;
 	return 0;
@@ -199,7 +216,8 @@ static void init_fields(struct vb_qp *qp, struct vb_adapter *a,
 	qp->adapter = a;
 	qp->pd = init->pd;
 	qp->send_cq = init->send_cq;
-	qp->recv_cq = init->recv_cq;
+	qp->recv_cq =
+		init->srq && init->srq->tags ? init->srq->cq : init->recv_cq;
 	qp->srq = init->srq;
 	qp->async = init->async;
 	qp->link = init->link;
@@ -312,6 +330,8 @@ void vb_qp_destroy(struct vb_qp *qp)
 	struct vb_adapter *a = qp->adapter;
 
 	vb_mutex_lock(&qp->drive);
+	if (qp->srq && qp->srq->tags)
+		vb_tag_cancel(qp);
 	vb_mw_shut_all(qp); /* their owner's number may come back */
 	atomic_store(&qp->qpn, 0);
 	atomic_store(&qp->state, QPS_RESET);
@@ -359,9 +379,12 @@ void vb_qp_drained(struct vb_qp *qp)
 static void complete(struct vb_qp *qp, struct vb_cq *cq, struct vb_cqe *e,
 		     bool solicited)
 {
-	/* What XRC brought stays when its queue pair goes, and releases
-	 * nothing of that. */
-	e->qp = qp->type == QPT_XRC_RECV ? NULL : qp;
+	bool stays = qp->type == QPT_XRC_RECV ||
+		     (e->is_recv && qp->srq && qp->srq->tags);
+
+	/* What XRC brought, and what has to do with tags, stays when its
+	 * queue pair goes, and releases nothing of that. */
+	e->qp = stays ? NULL : qp;
 	e->qpn = atomic_load_explicit(&qp->qpn, memory_order_relaxed);
 	e->timestamp = qp->now;
 	if (!vb_cq_push(cq, e, solicited))
@@ -383,6 +406,10 @@ void vb_qp_send_done(struct vb_qp *qp, enum vb_wc_status status)
 	if (qp->sq.done == vb_sq_end(&qp->sq))
 		return;
 	wqe = vb_sq_at(&qp->sq, qp->sq.done++);
+	if (VB_UNLIKELY(qp->sq.open == 0)) {
+		vb_tag_sent(qp, wqe, status);
+		return;
+	}
 	if (status == WC_SUCCESS && !qp->sq.sig_all &&
 	    !(wqe->flags & SEND_SIGNALED))
 		return;
@@ -426,6 +453,9 @@ static void finish_recv(struct vb_qp *qp, const struct vb_recv_done *d)
 	if (!qp->recv_busy) /* flushed meanwhile, as above */
 		return;
 	qp->recv_busy = false;
+	if (VB_UNLIKELY(qp->srq && qp->srq->tags) &&
+	    d->opcode != WC_OP_RECV_WRITE_IMM)
+		vb_tag_fill(qp, &e);
 	if (qp->recv_cq) /* else an XRC queue that is gone */
 		complete(qp, qp->recv_cq, &e, d->solicited);
 }
@@ -510,6 +540,8 @@ static void empty_queues(struct vb_qp *qp)
 
 void vb_qp_clear(struct vb_qp *qp)
 {
+	if (qp->srq && qp->srq->tags)
+		vb_tag_cancel(qp);
 	/* Purged first: a poller must not move the released index after. */
 	purge(qp);
 	empty_queues(qp);

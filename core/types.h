@@ -61,6 +61,8 @@ enum vb_wc_status {
 	WC_REM_INV_RD_REQ_ERR = 15,
 	WC_FATAL_ERR = 19,
 	WC_GENERAL_ERR = 21,
+	WC_TM_ERR = 22,
+	WC_TM_RNDV_INCOMPLETE = 23,
 };
 
 enum vb_wc_op {
@@ -74,9 +76,21 @@ enum vb_wc_op {
 	WC_OP_ATOMIC_WRITE = 9,
 	WC_OP_RECV = 128,
 	WC_OP_RECV_WRITE_IMM = 129,
+	WC_OP_TM_ADD = 130,
+	WC_OP_TM_DEL = 131,
+	WC_OP_TM_SYNC = 132,
+	WC_OP_TM_RECV = 133,
+	WC_OP_TM_NO_TAG = 134,
 };
 
-enum vb_wc_flags { WC_GRH = 1, WC_WITH_IMM = 2, WC_WITH_INV = 8 };
+enum vb_wc_flags {
+	WC_GRH = 1 << 0,
+	WC_WITH_IMM = 1 << 1,
+	WC_WITH_INV = 1 << 3,
+	WC_TM_SYNC_REQ = 1 << 4,
+	WC_TM_MATCH = 1 << 5,
+	WC_TM_DATA_VALID = 1 << 6,
+};
 
 enum vb_access {
 	ACCESS_LOCAL_WRITE = 1,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/sge.h"
+#include "core/tag.h"
 #include "core/xrc.h"
 
 /* A receive as it lies in its slot. */
@@ -46,7 +47,7 @@ int vb_sq_init(struct vb_sq *sq, uint32_t cap, uint32_t max_sge,
 	uint32_t room = (VB_MAX(list, max_inline) + 15) & ~15u;
 
 	memset(sq, 0, sizeof(*sq));
-	sq->cap = round_up_pow2(cap);
+	sq->cap = sq->open = round_up_pow2(cap);
 	sq->max_sge = max_sge;
 	sq->max_inline = room;
 	sq->sig_all = sig_all;
@@ -111,7 +112,7 @@ static void publish(_Atomic uint32_t *posted)
 
 struct vb_send_wqe *vb_sq_peek(struct vb_sq *sq, uint32_t ahead)
 {
-	uint32_t room = free_slots(&sq->posted, &sq->released, sq->cap);
+	uint32_t room = free_slots(&sq->posted, &sq->released, sq->open);
 	uint32_t i = atomic_load_explicit(&sq->posted, memory_order_relaxed);
 
 	return ahead < room ? vb_sq_at(sq, i + ahead) : NULL;
@@ -213,6 +214,8 @@ int vb_srq_destroy(struct vb_srq *srq)
 		return -EBUSY;
 	if (srq->xrcd)
 		vb_xrc_srq_leave(srq);
+	if (srq->tags)
+		vb_tag_leave(srq);
 	if (srq->async && srq->owner)
 		vb_async_forget(srq->async, srq->owner);
 	atomic_fetch_sub(&srq->pd->refs, 1);
@@ -283,18 +286,24 @@ static bool falls_below_limit(struct vb_srq *srq)
 	return true;
 }
 
+bool vb_srq_take_locked(struct vb_srq *srq, struct vb_recv_wqe *out,
+			bool *event)
+{
+	if (!vb_rq_take(&srq->rq, out))
+		return false;
+	/* Copied: the slot is free already. */
+	atomic_store_explicit(&srq->rq.released, out->index + 1,
+			      memory_order_release);
+	*event = falls_below_limit(srq);
+	return true;
+}
+
 bool vb_srq_take(struct vb_srq *srq, struct vb_recv_wqe *out)
 {
 	bool taken, event = false;
 
 	vb_mutex_lock(&srq->rq.lock);
-	taken = vb_rq_take(&srq->rq, out);
-	if (taken) {
-		/* Copied: the slot is free already. */
-		atomic_store_explicit(&srq->rq.released, out->index + 1,
-				      memory_order_release);
-		event = falls_below_limit(srq);
-	}
+	taken = vb_srq_take_locked(srq, out, &event);
 	vb_mutex_unlock(&srq->rq.lock);
 	if (event && srq->async)
 		vb_async_post(srq->async, EVENT_SRQ_LIMIT, srq->owner);

@@ -47,6 +47,7 @@ struct vb_send_dest {
 
 struct vb_sq {
 	uint32_t cap, stride, max_sge, max_inline;
+	uint32_t open; /* cap; 0: the program posts nothing (core/tag.h) */
 	bool sig_all;
 	uint8_t *slots;
 	struct vb_memory *memory;  /* the slots' */
@@ -76,13 +77,15 @@ struct vb_rq {
 
 struct vb_xrcd;
 struct vb_cq;
+struct vb_tags;
 
 struct vb_srq {
 	struct vb_rq rq;
 	struct vb_pd *pd;
+	struct vb_cq *cq;     /* of XRC and with tags, or NULL */
+	struct vb_tags *tags; /* or NULL: core/tag.h */
 	/* of XRC, or NULL, 0: core/xrc.h */
 	struct vb_xrcd *xrcd;
-	struct vb_cq *cq;
 	uint32_t number;
 	uint64_t life;		/* differs from all others with this number */
 	_Atomic uint32_t users; /* queue pairs that take a packet for it */
@@ -146,5 +149,9 @@ VB_MUST_CHECK int vb_srq_destroy(struct vb_srq *srq); /* -EBUSY */
 /* Arms @limit (0: not); raises EVENT_SRQ_LIMIT once when fewer are left. */
 void vb_srq_set_limit(struct vb_srq *srq, uint32_t limit);
 bool vb_srq_take(struct vb_srq *srq, struct vb_recv_wqe *out);
+/* The same with rq.lock held. *@event: EVENT_SRQ_LIMIT is the caller's to
+ * raise. */
+bool vb_srq_take_locked(struct vb_srq *srq, struct vb_recv_wqe *out,
+			bool *event);
 
 #endif

@@ -105,23 +105,37 @@ static void complete_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 	vb_qp_recv_done(qp, &done);
 }
 
+/* *@skip: so many of its first bytes are for nobody. */
+static enum vb_fault begin_send(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+				uint32_t *skip)
+{
+	if (VB_UNLIKELY(qp->srq && qp->srq->tags))
+		return vb_tag_begin(qp, pkt->payload, pkt->payload_bytes,
+				    pkt->op->place & PLACE_LAST, skip);
+	return qp->recv_busy || vb_qp_recv_begin(qp) ? FAULT_NONE
+						     : FAULT_NO_RQE;
+}
+
 static enum vb_fault take_send(struct vb_qp *qp, struct vb_inbound *in,
 			       const struct vb_ib_pkt *pkt)
 {
 	struct vb_pd *pd = qp->srq ? qp->srq->pd : qp->pd;
-	uint32_t len = pkt->payload_bytes;
+	uint32_t len = pkt->payload_bytes, skip = 0;
+	enum vb_fault fault;
 
 	if (!payload_fits_place(qp, pkt))
 		return FAULT_LENGTH;
 	if (pkt->op->place & PLACE_FIRST) {
-		if (!qp->recv_busy && !vb_qp_recv_begin(qp))
-			return FAULT_NO_RQE;
+		fault = begin_send(qp, pkt, &skip);
+		if (fault)
+			return fault;
 		in->offset = 0;
+		len -= skip;
 	}
 	if (in->offset + len > qp->recv.length || in->offset + len > VB_MAX_MSG)
 		return FAULT_RQE_TOO_SMALL;
 	if (vb_sge_place(pd, qp->recv.sge, qp->recv.num_sge, in->offset,
-			 pkt->payload, len))
+			 pkt->payload + skip, len))
 		return FAULT_RQE_LKEY;
 	in->offset += len;
 	if (!(pkt->op->place & PLACE_LAST))

@@ -39,14 +39,15 @@ static bool is_for(const struct job *j)
  * SEND.
  */
 
-static void complete_recv(const struct job *j, enum vb_wc_op opcode)
+static void complete_recv(const struct job *j, enum vb_wc_op opcode,
+			  uint32_t byte_len)
 {
 	bool imm = j->r->flags & REQUEST_IMM;
 	bool inv = j->r->flags & REQUEST_INV;
 	const struct vb_recv_done done = {
 		.status = WC_SUCCESS,
 		.opcode = opcode,
-		.byte_len = j->r->length,
+		.byte_len = byte_len,
 		.imm = imm || inv ? j->r->imm : 0,
 		.src_qp = j->qp->attr.dest_qp_num,
 		.wc_flags = imm	  ? WC_WITH_IMM
@@ -58,11 +59,27 @@ static void complete_recv(const struct job *j, enum vb_wc_op opcode)
 	vb_qp_recv_done(j->qp, &done);
 }
 
-static enum vb_fault begin_recv(const struct job *j)
+static bool is_tagged(const struct vb_qp *qp)
 {
-	if (!vb_qp_recv_begin(j->qp))
-		return FAULT_NO_RQE;
-	if (j->r->length > j->qp->recv.length || j->r->length > VB_MAX_MSG)
+	return VB_UNLIKELY(qp->srq && qp->srq->tags);
+}
+
+/* @head: what the message begins with, if that is to be looked at. *@skip: so
+ * many of its first bytes are for nobody. */
+static enum vb_fault begin_recv(const struct job *j, const void *head,
+				uint32_t *skip)
+{
+	enum vb_fault fault = FAULT_NONE;
+
+	*skip = 0;
+	if (is_tagged(j->qp))
+		fault = vb_tag_begin(j->qp, head, j->r->length, true, skip);
+	else if (!vb_qp_recv_begin(j->qp))
+		fault = FAULT_NO_RQE;
+	if (fault)
+		return fault;
+	if (j->r->length - *skip > j->qp->recv.length ||
+	    j->r->length > VB_MAX_MSG)
 		return FAULT_RQE_TOO_SMALL;
 	return FAULT_NONE;
 }
@@ -72,11 +89,11 @@ static struct vb_pd *recv_pd(const struct vb_qp *qp)
 	return qp->srq ? qp->srq->pd : qp->pd;
 }
 
-static enum vb_fault end_send(const struct job *j)
+static enum vb_fault end_send(const struct job *j, uint32_t byte_len)
 {
 	if (j->r->flags & REQUEST_INV && !vb_mw_invalidate(j->qp, j->r->imm))
 		return FAULT_INV_RKEY;
-	complete_recv(j, WC_OP_RECV);
+	complete_recv(j, WC_OP_RECV, byte_len);
 	return FAULT_NONE;
 }
 
@@ -84,16 +101,17 @@ static enum vb_fault take_send(const struct job *j)
 {
 	const struct vb_recv_wqe *recv = &j->qp->recv;
 	enum vb_fault fault;
+	uint32_t skip;
 
 	if (j->r->bytes != j->r->length)
 		return FAULT_LENGTH;
-	fault = begin_recv(j);
+	fault = begin_recv(j, j->data, &skip);
 	if (fault)
 		return fault;
-	if (vb_sge_place(recv_pd(j->qp), recv->sge, recv->num_sge, 0, j->data,
-			 j->r->length))
+	if (vb_sge_place(recv_pd(j->qp), recv->sge, recv->num_sge, 0,
+			 j->data + skip, j->r->length - skip))
 		return FAULT_RQE_LKEY;
-	return end_send(j);
+	return end_send(j, j->r->length - skip);
 }
 
 static enum vb_reach put_zeros(const struct vb_near_side *near, uint64_t len)
@@ -109,65 +127,134 @@ static enum vb_reach put_zeros(const struct vb_near_side *near, uint64_t len)
 	return REACH_OK;
 }
 
-/* From their memory, by their own keys, into what was posted here. */
-static enum vb_reach pull(const struct job *j, const struct vb_sge *pieces,
-			  unsigned count, const struct vb_yard_view *v)
+/* Where the data of a message is. */
+struct source {
+	struct vb_sge pieces[VB_MAX_SGE];
+	unsigned count;
+	struct vb_yard_view view; /* of whose it is */
+};
+
+static enum vb_reach pull_piece(const struct job *j, const struct source *s,
+				const struct vb_near_side *near, unsigned i,
+				uint64_t skip, uint64_t len)
 {
-	const struct vb_recv_wqe *recv = &j->qp->recv;
-	struct vb_near_side near = { .pd = recv_pd(j->qp),
-				     .sge = recv->sge,
-				     .count = recv->num_sge };
+	const struct vb_far_side far = { .adapter = s->view.adapter,
+					 .pd = s->view.pd,
+					 .qpn = s->view.qpn,
+					 .key = s->pieces[i].lkey,
+					 .iova = s->pieces[i].addr + skip };
+
+	if (far.key != NEAR_ZEROS)
+		return vb_reach(j->peer, near, &far, len, false);
+	if (!near->plain)
+		return put_zeros(near, len);
+	memset(near->plain, 0, len);
+	return REACH_OK;
+}
+
+/* The bytes of the message from @from on and before @end: from their memory,
+ * by their own keys. */
+static enum vb_reach pull(const struct job *j, const struct source *s,
+			  struct vb_near_side near, uint64_t from, uint64_t end)
+{
 	enum vb_reach result = REACH_OK;
+	uint64_t at = 0;
 
-	for (unsigned i = 0; i < count && result == REACH_OK; i++) {
-		const struct vb_far_side far = { .adapter = v->adapter,
-						 .pd = v->pd,
-						 .qpn = v->qpn,
-						 .key = pieces[i].lkey,
-						 .iova = pieces[i].addr };
+	for (unsigned i = 0; i < s->count && result == REACH_OK; i++) {
+		uint64_t first = VB_MAX(at, from);
+		uint64_t behind = VB_MIN(at + s->pieces[i].length, end);
 
-		result = far.key == NEAR_ZEROS
-				 ? put_zeros(&near, pieces[i].length)
-				 : vb_reach(j->peer, &near, &far,
-					    pieces[i].length, false);
-		near.offset += pieces[i].length;
+		if (first < behind) {
+			result = pull_piece(j, s, &near, i, first - at,
+					    behind - first);
+			near.offset += behind - first;
+		}
+		at += s->pieces[i].length;
 	}
 	return result;
 }
 
-static enum vb_fault take_pull(const struct job *j)
+/* What the message begins with, where that has to be looked at. */
+static enum vb_reach pull_head(const struct job *j, const struct source *s,
+			       uint8_t *head)
 {
-	unsigned count = j->r->bytes / sizeof(struct vb_sge);
-	struct vb_sge pieces[VB_MAX_SGE];
-	struct vb_yard_view v;
-	enum vb_fault fault;
+	uint32_t len = VB_MIN(j->r->length, VB_RNDV_BYTES), done = 0;
+	enum vb_reach result = REACH_OK;
 
-	if (count > VB_MAX_SGE)
-		return FAULT_LENGTH;
-	memcpy(pieces, j->data, count * sizeof(pieces[0]));
-	/* What was copied stays what it is. */
-	__asm__ volatile("" : : "r"(pieces) : "memory");
-	if (vb_sge_total(pieces, count) != j->r->length)
-		return FAULT_LENGTH;
-	fault = begin_recv(j);
-	if (fault)
-		return fault;
-	if (!vb_yard_view(j->peer->yard, j->r->sqpn, &v) ||
-	    v.life != j->r->src_life)
-		return FAULT_NONE; /* answered as nobody's */
-	switch (pull(j, pieces, count, &v)) {
+	for (unsigned i = 0; i < s->count && done < len && !result; i++) {
+		uint32_t part = VB_MIN(len - done, s->pieces[i].length);
+
+		result = pull_piece(
+			j, s, &(struct vb_near_side){ .plain = head + done }, i,
+			0, part);
+		done += part;
+	}
+	return result;
+}
+
+/* Into what was posted here. */
+static enum vb_reach pull_message(const struct job *j, const struct source *s,
+				  uint32_t skip)
+{
+	const struct vb_recv_wqe *recv = &j->qp->recv;
+	const struct vb_near_side near = { .pd = recv_pd(j->qp),
+					   .sge = recv->sge,
+					   .count = recv->num_sge };
+
+	return pull(j, s, near, skip, j->r->length);
+}
+
+static enum vb_fault end_pull(const struct job *j, enum vb_reach result,
+			      uint32_t byte_len)
+{
+	switch (result) {
 	case REACH_OK:
 		j->a->kind = ANSWER_DONE;
-		return end_send(j);
+		return end_send(j, byte_len);
 	case REACH_LOCAL:
 		return FAULT_RQE_LKEY;
 	case REACH_REMOTE:
 		j->a->kind = ANSWER_SOURCE;
 		return FAULT_NONE;
 	case REACH_GONE:
-		return FAULT_NONE;
+		return FAULT_NONE; /* answered as nobody's */
 	}
 	return FAULT_NONE;
+}
+
+static enum vb_fault read_pieces(const struct job *j, struct source *s)
+{
+	s->count = j->r->bytes / sizeof(struct vb_sge);
+	if (s->count > VB_MAX_SGE)
+		return FAULT_LENGTH;
+	memcpy(s->pieces, j->data, s->count * sizeof(s->pieces[0]));
+	/* What was copied stays what it is. */
+	__asm__ volatile("" : : "r"(s->pieces) : "memory");
+	return vb_sge_total(s->pieces, s->count) == j->r->length ? FAULT_NONE
+								 : FAULT_LENGTH;
+}
+
+static enum vb_fault take_pull(const struct job *j)
+{
+	enum vb_reach result = REACH_OK;
+	uint8_t head[VB_RNDV_BYTES];
+	struct source s;
+	enum vb_fault fault = read_pieces(j, &s);
+	uint32_t skip;
+
+	if (fault)
+		return fault;
+	if (!vb_yard_view(j->peer->yard, j->r->sqpn, &s.view) ||
+	    s.view.life != j->r->src_life)
+		return FAULT_NONE; /* answered as nobody's */
+	if (is_tagged(j->qp))
+		result = pull_head(j, &s, head);
+	if (result != REACH_OK)
+		return end_pull(j, result, 0);
+	fault = begin_recv(j, head, &skip);
+	if (fault)
+		return fault;
+	return end_pull(j, pull_message(j, &s, skip), j->r->length - skip);
 }
 
 /*
@@ -177,7 +264,7 @@ static enum vb_fault take_pull(const struct job *j)
 static enum vb_fault finish_write(const struct job *j)
 {
 	if (j->r->flags & REQUEST_IMM)
-		complete_recv(j, WC_OP_RECV_WRITE_IMM);
+		complete_recv(j, WC_OP_RECV_WRITE_IMM, j->r->length);
 	return FAULT_NONE;
 }
 

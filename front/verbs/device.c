@@ -321,6 +321,7 @@ static void fill_context(struct vb_front_context *c, struct ibv_device *device)
 	c->v.modify_cq = vb_front_modify_cq;
 	c->v.create_qp_ex = vb_front_create_qp_ex;
 	c->v.create_srq_ex = vb_front_create_srq_ex;
+	c->v.post_srq_ops = vb_front_post_srq_ops;
 	c->v.open_xrcd = vb_front_open_xrcd;
 	c->v.close_xrcd = vb_front_close_xrcd;
 	c->v.get_srq_num = vb_front_get_srq_num;
@@ -582,6 +583,13 @@ static int query_device_ex(struct ibv_context *context,
 	all.completion_timestamp_mask = UINT64_MAX;
 	all.hca_core_clock = 1000000; /* kHz: the clock counts nanoseconds */
 	all.max_dm_size = VB_FRONT_DM_BYTES;
+	all.tm_caps = (struct ibv_tm_caps){
+		.max_rndv_hdr_size = VB_TAG_RNDV_MAX,
+		.max_num_tags = VB_TAG_MAX,
+		.flags = IBV_TM_CAP_RC,
+		.max_ops = VB_TAG_MAX_OPS,
+		.max_sge = VB_TAG_MAX_SGE,
+	};
 	all.cq_mod_caps.max_cq_count = UINT16_MAX;
 	all.cq_mod_caps.max_cq_period = UINT16_MAX;
 	fill_odp(&all.odp_caps);

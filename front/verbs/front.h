@@ -402,6 +402,8 @@ int vb_front_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 		       struct ibv_recv_wr **bad_wr);
 int vb_front_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 			   struct ibv_recv_wr **bad_wr);
+int vb_front_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *wr,
+			  struct ibv_ops_wr **bad_wr);
 int vb_front_post_wq_recv(struct ibv_wq *wq, struct ibv_recv_wr *wr,
 			  struct ibv_recv_wr **bad_wr);
 int vb_front_poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc);
@@ -466,6 +468,8 @@ SAME(WC_RNR_RETRY_EXC_ERR, IBV_WC_RNR_RETRY_EXC_ERR);
 SAME(WC_REM_INV_RD_REQ_ERR, IBV_WC_REM_INV_RD_REQ_ERR);
 SAME(WC_FATAL_ERR, IBV_WC_FATAL_ERR);
 SAME(WC_GENERAL_ERR, IBV_WC_GENERAL_ERR);
+SAME(WC_TM_ERR, IBV_WC_TM_ERR);
+SAME(WC_TM_RNDV_INCOMPLETE, IBV_WC_TM_RNDV_INCOMPLETE);
 
 SAME(WC_OP_SEND, IBV_WC_SEND);
 SAME(WC_OP_WRITE, IBV_WC_RDMA_WRITE);
@@ -477,6 +481,14 @@ SAME(WC_OP_LOCAL_INV, IBV_WC_LOCAL_INV);
 SAME(WC_OP_ATOMIC_WRITE, IBV_WC_ATOMIC_WRITE);
 SAME(WC_OP_RECV, IBV_WC_RECV);
 SAME(WC_OP_RECV_WRITE_IMM, IBV_WC_RECV_RDMA_WITH_IMM);
+SAME(WC_OP_TM_ADD, IBV_WC_TM_ADD);
+SAME(WC_OP_TM_DEL, IBV_WC_TM_DEL);
+SAME(WC_OP_TM_SYNC, IBV_WC_TM_SYNC);
+SAME(WC_OP_TM_RECV, IBV_WC_TM_RECV);
+SAME(WC_OP_TM_NO_TAG, IBV_WC_TM_NO_TAG);
+SAME(WC_TM_SYNC_REQ, IBV_WC_TM_SYNC_REQ);
+SAME(WC_TM_MATCH, IBV_WC_TM_MATCH);
+SAME(WC_TM_DATA_VALID, IBV_WC_TM_DATA_VALID);
 SAME(WC_GRH, IBV_WC_GRH);
 SAME(WC_WITH_IMM, IBV_WC_WITH_IMM);
 SAME(WC_WITH_INV, IBV_WC_WITH_INV);

@@ -441,6 +441,72 @@ int vb_front_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr,
 }
 
 /*
+ * A shared queue's list of tagged buffers.
+ */
+
+static struct vb_tag_op op_in(const struct ibv_ops_wr *wr)
+{
+	return (struct vb_tag_op){
+		.wr_id = wr->wr_id,
+		.now = vb_now(),
+		.signaled = wr->flags & IBV_OPS_SIGNALED,
+		.sync = wr->flags & IBV_OPS_TM_SYNC ||
+			wr->opcode == IBV_WR_TAG_SYNC,
+		.seen = wr->tm.unexpected_cnt,
+		.handle = wr->tm.handle,
+		.recv_wr_id = wr->tm.add.recv_wr_id,
+		.tag = wr->tm.add.tag,
+		.mask = wr->tm.add.mask,
+		.sge = (const struct vb_sge *)wr->tm.add.sg_list,
+		.count = (unsigned)wr->tm.add.num_sge,
+	};
+}
+
+static int run_op(struct vb_srq *srq, struct ibv_ops_wr *wr)
+{
+	struct vb_tag_op op = op_in(wr);
+	int rc;
+
+	if (wr->flags & ~(IBV_OPS_SIGNALED | IBV_OPS_TM_SYNC))
+		return -EINVAL;
+	switch (wr->opcode) {
+	case IBV_WR_TAG_ADD:
+		rc = vb_tag_add(srq, &op);
+		wr->tm.handle = op.handle;
+		return rc;
+	case IBV_WR_TAG_DEL:
+		return vb_tag_del(srq, &op);
+	case IBV_WR_TAG_SYNC:
+		vb_tag_sync(srq, &op);
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+int vb_front_post_srq_ops(struct ibv_srq *ibv, struct ibv_ops_wr *wr,
+			  struct ibv_ops_wr **bad_wr)
+{
+	if (!vb_front_srq(ibv)->core->tags) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+	for (; wr; wr = wr->next) {
+		int rc = run_op(vb_front_srq(ibv)->core, wr);
+
+		if (VB_LIKELY(rc == 0))
+			continue;
+		*bad_wr = wr;
+		vb_log(LOG_INFO, "srq %u: operation %d on tags refused: %s",
+		       ibv->handle, (int)wr->opcode,
+		       rc == -ENOMEM ? "the list is full"
+				     : "not as it should be");
+		return -rc;
+	}
+	return 0;
+}
+
+/*
  * Completion queues.
  */
 
@@ -602,7 +668,8 @@ static uint8_t cq_read_zero8(struct ibv_cq_ex *ex)
 
 static void cq_read_tm_info(struct ibv_cq_ex *ex, struct ibv_wc_tm_info *info)
 {
-	*info = (struct ibv_wc_tm_info){ 0 };
+	*info = (struct ibv_wc_tm_info){ cq_of(ex)->at.tm_tag,
+					 cq_of(ex)->at.tm_app_ctx };
 }
 
 static uint64_t cq_read_completion_ts(struct ibv_cq_ex *ex)

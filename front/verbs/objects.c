@@ -191,7 +191,7 @@ void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 	((uint64_t)IBV_WC_STANDARD_FLAGS |                                     \
 	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                                 \
 	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK |                       \
-	 IBV_WC_EX_WITH_FLOW_TAG)
+	 IBV_WC_EX_WITH_FLOW_TAG | IBV_WC_EX_WITH_TM_INFO)
 
 static int check_cq_attr(struct ibv_context *context,
 			 const struct ibv_cq_init_attr_ex *attr)
@@ -391,30 +391,61 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
 	return &srq->ibv;
 }
 
-/* Those with tags are adapters' that have them. */
+static struct ibv_srq *create_plain(struct ibv_srq_init_attr_ex *attr)
+{
+	struct ibv_srq_init_attr init = { attr->srq_context, attr->attr };
+	struct ibv_srq *srq = ibv_create_srq(attr->pd, &init);
+
+	if (srq)
+		attr->attr = init.attr;
+	return srq;
+}
+
+static struct ibv_srq *create_tagged(struct ibv_srq_init_attr_ex *attr)
+{
+	const uint32_t needs = IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM;
+	struct ibv_srq *srq;
+	int rc;
+
+	if ((attr->comp_mask & needs) != needs || !attr->cq ||
+	    attr->tm_cap.max_ops > VB_TAG_MAX_OPS)
+		return vb_front_null(-EINVAL);
+	srq = create_plain(attr);
+	if (!srq)
+		return NULL;
+	rc = vb_tag_join(vb_front_srq(srq)->core, vb_front_cq(attr->cq)->core,
+			 attr->tm_cap.max_num_tags);
+	if (rc == 0)
+		return srq;
+	vb_log(LOG_INFO, "srq %u: no list of %u tags: %s", srq->handle,
+	       attr->tm_cap.max_num_tags, strerror(-rc));
+	(void)ibv_destroy_srq(srq); /* nothing uses it */
+	return vb_front_null(rc);
+}
+
 struct ibv_srq *vb_front_create_srq_ex(struct ibv_context *context,
 				       struct ibv_srq_init_attr_ex *attr)
 {
 	const uint32_t known = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
-			       IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+			       IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ |
+			       IBV_SRQ_INIT_ATTR_TM;
 	enum ibv_srq_type type = attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE
 					 ? attr->srq_type
 					 : IBV_SRQT_BASIC;
-	struct ibv_srq_init_attr init = { attr->srq_context, attr->attr };
-	struct ibv_srq *srq;
 
-	if (attr->comp_mask & ~known ||
-	    (type != IBV_SRQT_BASIC && type != IBV_SRQT_XRC))
+	if (attr->comp_mask & ~known || type > IBV_SRQT_TM)
 		return vb_front_null(-EOPNOTSUPP);
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd ||
 	    attr->pd->context != context)
 		return vb_front_null(-EINVAL);
-	if (type == IBV_SRQT_XRC)
+	switch (type) {
+	case IBV_SRQT_XRC:
 		return vb_front_create_xrc_srq(attr);
-	srq = ibv_create_srq(attr->pd, &init);
-	if (srq)
-		attr->attr = init.attr;
-	return srq;
+	case IBV_SRQT_TM:
+		return create_tagged(attr);
+	default:
+		return create_plain(attr);
+	}
 }
 
 int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)

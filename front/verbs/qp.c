@@ -355,7 +355,7 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 
 static void query_caps(const struct vb_qp *core, struct ibv_qp_cap *cap)
 {
-	cap->max_send_wr = core->sq.cap;
+	cap->max_send_wr = core->sq.open;
 	cap->max_send_sge = core->sq.max_sge;
 	cap->max_inline_data = core->sq.max_inline;
 	/* With a shared queue, or none, there are none. */
