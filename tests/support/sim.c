@@ -436,19 +436,23 @@ static void create_side(struct sim *s, struct sim_pair *p, unsigned i,
 	};
 
 	bool target = caps->type == QPT_XRC_SEND && i == 1;
+	bool tagged = caps->tags && i == 1;
 
 	p->srq[i] = NULL;
-	if (caps->srq || target)
+	if (caps->srq || target || tagged)
 		MUST(vb_srq_create(side->pd, caps->wr, caps->sge, &side->async, NULL,
 				   &p->srq[i]) == 0);
 	init.srq = p->srq[i];
-
+	if (tagged)
+		init.max_send_wr = init.max_send_sge = init.max_inline = 0;
 	MUST(vb_cq_create(&side->adapter, caps->cqe, NULL, &side->async,
 			  &p->send_cq[i]) == 0);
 	MUST(vb_cq_create(&side->adapter, caps->cqe, NULL, &side->async,
 			  &p->recv_cq[i]) == 0);
 	init.send_cq = p->send_cq[i];
 	init.recv_cq = p->recv_cq[i];
+	if (tagged)
+		MUST(vb_tag_join(p->srq[i], p->recv_cq[i], caps->tags) == 0);
 	if (target)
 		make_target(p, side, &init);
 	MUST(vb_qp_create(&side->adapter, &init, &p->qp[i]) == 0);

@@ -101,6 +101,8 @@ struct sim_caps {
 	/* 0: RC. QPT_XRC_SEND: side 0's, which sends to side 1's target. */
 	enum vb_qp_type type;
 	bool srq; /* receives come from a shared queue, one a side */
+	uint32_t tags; /* side 1's has a list of so many, and its queue pair
+			* no send queue */
 };
 extern const struct vb_qp_attr sim_attr; /* usual values */
 extern const struct sim_caps sim_caps;
