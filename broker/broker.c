@@ -240,8 +240,9 @@ static int on_status(struct broker *b, struct session *s, struct mail *mail,
 	struct vb_ipc m = message(IPC_REPORT);
 
 	m.programs = vb_slots_taken(&b->slots);
-	snprintf(m.text, sizeof(m.text), "%u slots made, %u sessions",
-		 b->slots.count, b->count);
+	snprintf(m.text, sizeof(m.text),
+		 "%u slots made, %u sessions, %u connections", b->slots.count,
+		 b->count, vb_host_cm_count(b->cm));
 	return reply(s, &m, NULL, 0);
 }
 

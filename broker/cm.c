@@ -831,6 +831,11 @@ bool vb_host_cm_is_busy(const struct vb_host_cm *cm)
 	return vb_cm_busy(cm->engine) > 0;
 }
 
+unsigned vb_host_cm_count(const struct vb_host_cm *cm)
+{
+	return vb_cm_count(cm->engine);
+}
+
 int vb_host_cm_attach(struct vb_host_cm *cm, int rx_fd)
 {
 	int fd = fcntl(rx_fd, F_DUPFD_CLOEXEC, 0), rc;

@@ -30,6 +30,8 @@ vb_time vb_host_cm_deadline(const struct vb_host_cm *cm);
 void vb_host_cm_tick(struct vb_host_cm *cm, vb_time now);
 /* Something is left to be said to a peer. */
 bool vb_host_cm_is_busy(const struct vb_host_cm *cm);
+/* Connections, those included that only wait for late packets to die out. */
+unsigned vb_host_cm_count(const struct vb_host_cm *cm);
 
 /* @fd stays the caller's. NULL: no memory. */
 VB_MUST_CHECK struct vb_cm_client *

@@ -458,6 +458,11 @@ unsigned vb_cm_busy(const struct vb_cm *cm)
 	return cm->busy;
 }
 
+unsigned vb_cm_count(const struct vb_cm *cm)
+{
+	return vb_idtab_used(cm->ids);
+}
+
 /* The owner's doors. */
 
 int vb_cm_connect(struct vb_cm *cm, struct vb_cm_msg *req,

@@ -100,6 +100,8 @@ vb_time vb_cm_deadline(const struct vb_cm *cm);
 void vb_cm_tick(struct vb_cm *cm, vb_time now);
 /* Connections under way or up. Those in time wait do not count. */
 unsigned vb_cm_busy(const struct vb_cm *cm);
+/* All there are. */
+unsigned vb_cm_count(const struct vb_cm *cm);
 
 /*
  * Send @req, its numbers filled in. -ENOMEM; -EAGAIN: all numbers are taken.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Programs that find each other through librdmacm: unmodified ones, between
-# two hosts and on one; ports; and what is left when one is killed.
+# two hosts and on one; ports. Crowds and crashes are churn.sh's.
 here=$(dirname "$(readlink -f "$0")")
 # shellcheck source=tests/programs/lib.sh
 . "$here/lib.sh"
@@ -93,59 +93,6 @@ everything() {
 	SERVER_STAYS=yes meet "cmtime, 100 connections, $where" "$at" "$from" \
 		cmtime -c 100 -- cmtime -s "$ip" -c 100
 }
-
-# many NAME COUNT SERVER_OPTIONS CLIENT_OPTIONS: $work/server and client;
-# sets the statuses $served and $called.
-many() {
-	local pid tries=0
-
-	# shellcheck disable=SC2086 # words
-	become a timeout -k 5 60 "$verbena" run -- "$programs/cm_many" \
-		-s "$HOST_A" -n "$1" $2 </dev/null >"$work/server" 2>&1 &
-	pid=$!
-	until grep -q listening "$work/server" || [ $tries -gt 200 ]; do
-		tries=$((tries + 1))
-		sleep 0.05
-	done
-	called=0
-	# shellcheck disable=SC2086 # words
-	on b timeout -k 5 60 "$verbena" run -- "$programs/cm_many" \
-		-c "$HOST_A" -n "$1" $3 </dev/null >"$work/client" 2>&1 ||
-		called=$?
-	served=0
-	wait $pid || served=$?
-}
-
-if many 1000 "" "-w 1000" && [ $served$called = 00 ]; then
-	ok "1000 connections of one program, at once"
-else
-	not_ok "1000 connections of one program" "$work/server" "$work/client"
-fi
-
-# killed WHO WHEN: that end kills itself; the other is told, before its
-# timeout kills it.
-killed() {
-	local begun=$SECONDS other
-
-	if [ "$1" = server ]; then
-		many 1 "-k $2" ""
-		other=$called
-	else
-		many 1 "" "-k $2"
-		other=$served
-	fi
-	if [ $other -le 1 ] && [ $((SECONDS - begun)) -lt 6 ]; then
-		ok "kill -9 of the $1, at: $2"
-	else
-		not_ok "kill -9 of the $1, at: $2" "$work/server" "$work/client"
-	fi
-}
-for moment in request accept established; do
-	killed server $moment
-done
-for moment in connect established disconnect; do
-	killed client $moment
-done
 
 everything a b "$HOST_A" "$HOST_A6" "two hosts"
 everything a a "$HOST_A" "$HOST_A6" "one host"

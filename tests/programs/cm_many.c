@@ -3,12 +3,14 @@
  * Many connections through librdmacm, from one program to one, or an end that
  * kills itself at a given moment:
  *
- *	cm_many -s ADDRESS [-n COUNT] [-k MOMENT]	accepts, waits for ends
- *	cm_many -c ADDRESS [-n COUNT] [-w WINDOW] [-k MOMENT]
+ *	cm_many -s ADDRESS [-n COUNT] [-b] [-v] [-k MOMENT]
+ *	cm_many -c ADDRESS [-n COUNT] [-w WINDOW] [-v] [-k MOMENT]
  *
- * The client connects all, WINDOW at a time, then ends all. MOMENT: request,
- * accept, connect, established or disconnect. Says how each connection ended;
- * 0: all were established and ended by a DISCONNECTED.
+ * The client connects all, WINDOW at a time, then ends all; -b: the server
+ * does so, too, and at the same time. -v says when what was heard. MOMENT:
+ * resolve, connect, request, accept, established, disconnect or timewait.
+ * Says how the connections ended; 0: all were established and ended by a
+ * DISCONNECTED.
  */
 #include <netdb.h>
 #include <rdma/rdma_cma.h>
@@ -16,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PORT "7471"
@@ -27,7 +30,8 @@ static struct sockaddr_storage address;
 static unsigned count = 1, window = 64;
 static unsigned begun, up, down, lost;
 static const char *moment = "";
-static int serves;
+static int serves, both_end, talks;
+static struct rdma_cm_id **ids;
 
 static void die(const char *what)
 {
@@ -35,10 +39,22 @@ static void die(const char *what)
 	exit(2);
 }
 
+/* One clock for all programs of a machine. */
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 static void at(const char *now)
 {
-	if (strcmp(moment, now) == 0)
-		raise(SIGKILL);
+	if (strcmp(moment, now) != 0)
+		return;
+	printf("dies %.6f\n", seconds());
+	fflush(stdout);
+	raise(SIGKILL);
 }
 
 static void equip(struct rdma_cm_id *id)
@@ -87,29 +103,37 @@ static void on_route(struct rdma_cm_id *id)
 {
 	struct rdma_conn_param p = { .retry_count = 7, .rnr_retry_count = 7 };
 
+	at("resolve");
 	equip(id);
 	if (rdma_connect(id, &p))
 		die("rdma_connect");
 	at("connect");
 }
 
-static struct rdma_cm_id **ids;
+static void end_all(void)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (rdma_disconnect(ids[i]))
+			die("rdma_disconnect");
+	at("disconnect");
+}
 
 static void on_up(struct rdma_cm_id *id)
 {
 	at("established");
-	if (serves) {
-		up++;
-		return;
-	}
 	ids[up++] = id;
-	if (begun < count)
+	if (!serves && begun < count)
 		begin();
-	for (unsigned i = 0; up == count && i < count; i++)
-		if (rdma_disconnect(ids[i]))
-			die("rdma_disconnect");
-	if (up == count)
-		at("disconnect");
+	if (up == count && (!serves || both_end))
+		end_all();
+}
+
+static void on_down(struct rdma_cm_id *id)
+{
+	if (serves && !both_end)
+		rdma_disconnect(id);
+	down++;
+	at("timewait");
 }
 
 /* True: @id is no more needed. */
@@ -132,9 +156,7 @@ static int on_event(const struct rdma_cm_event *e)
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
 		return 0;
 	case RDMA_CM_EVENT_DISCONNECTED:
-		if (serves)
-			rdma_disconnect(e->id);
-		down++;
+		on_down(e->id);
 		return 1;
 	default:
 		printf("%s, %d\n", rdma_event_str(e->event), e->status);
@@ -153,6 +175,9 @@ static void run(void)
 		if (rdma_get_cm_event(channel, &e))
 			die("rdma_get_cm_event");
 		id = e->id;
+		if (talks)
+			printf("heard %.6f %s\n", seconds(),
+			       rdma_event_str(e->event));
 		over = on_event(e);
 		rdma_ack_cm_event(e);
 		if (over)
@@ -178,7 +203,7 @@ static void parse(int argc, char **argv)
 	const char *host = NULL;
 	int c;
 
-	while ((c = getopt(argc, argv, "s:c:n:w:k:")) != -1) {
+	while ((c = getopt(argc, argv, "s:c:n:w:k:bv")) != -1) {
 		if (c == 's' || c == 'c') {
 			serves = c == 's';
 			host = optarg;
@@ -186,6 +211,10 @@ static void parse(int argc, char **argv)
 			count = (unsigned)atoi(optarg);
 		} else if (c == 'w') {
 			window = (unsigned)atoi(optarg);
+		} else if (c == 'b') {
+			both_end = 1;
+		} else if (c == 'v') {
+			talks = 1;
 		} else if (c == 'k') {
 			moment = optarg;
 		} else {
