@@ -17,7 +17,8 @@
 #define MAX_IDS	       65536 /* of one program */
 #define MAX_BACKLOG    1024
 #define PRIVILEGED     1024
-#define MAX_WAITING    8192 /* messages for one program */
+#define MAX_WAITING    8192 /* messages for one program, */
+#define MAX_OF_AN_ID   4    /* and these for each id that it has */
 #define HEADER_BYTES   36   /* rdma_cm's, before a REQ's private data */
 #define PERMISSIVE_LID 0xffff
 #define ACK_DELAY      15
@@ -80,7 +81,8 @@ static int post(struct vb_cm_client *c, const uint8_t bytes[VB_IPC_CM_BYTES])
 static void keep_letter(struct vb_cm_client *c,
 			const uint8_t bytes[VB_IPC_CM_BYTES])
 {
-	struct letter *l = c->waiting < MAX_WAITING ? malloc(sizeof(*l)) : NULL;
+	const unsigned most = MAX_WAITING + c->ids * MAX_OF_AN_ID;
+	struct letter *l = c->waiting < most ? malloc(sizeof(*l)) : NULL;
 
 	if (!l) {
 		c->broken = -ENOBUFS;
@@ -356,12 +358,19 @@ static bool is_for(enum vb_ipc_cm_type type, const struct vb_cm_msg *m)
 		m->req.extended_transport == transports[type].extended);
 }
 
+/* The connection is to take the way that its request took: nobody has us send
+ * to a third. */
+static bool is_on_its_way(const struct vb_cm_conn *c, const struct vb_cm_msg *m)
+{
+	return c->sidr ||
+	       (vb_gid_equal(&m->req.path.local_gid, &c->path.dgid) &&
+		vb_gid_equal(&m->req.path.remote_gid, &c->path.sgid));
+}
+
 static struct cm_id *make_incoming(struct cm_id *l, struct vb_cm_conn *c)
 {
-	struct cm_id *id = NULL;
+	struct cm_id *id = make_id(l->client, new_number(l->client->cm));
 
-	if (l->pending < l->backlog)
-		id = make_id(l->client, new_number(l->client->cm));
 	if (!id)
 		return NULL;
 	id->state = ID_CONN;
@@ -385,6 +394,10 @@ static unsigned on_request(void *arg, struct vb_cm_conn *c,
 		return reason;
 	if (!is_for(l->type, m))
 		return CM_REJ_INVALID_TRANSPORT;
+	if (!is_on_its_way(c, m))
+		return CM_REJ_INVALID_GID;
+	if (l->pending >= l->backlog)
+		return VB_CM_LATER; /* as TCP does */
 	id = make_incoming(l, c);
 	if (!id)
 		return CM_REJ_NO_RESOURCES;

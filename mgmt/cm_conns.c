@@ -12,6 +12,9 @@
 
 #define INDEX_BITS   17
 #define LONGEST_CODE 24
+/* A datagram is lost more often than a peer takes its seconds to answer: so
+ * the first repetitions come sooner, and are not counted. */
+#define FIRST_PAUSE (250 * VB_MSEC)
 
 _Static_assert(VB_CM_MAX_CONNS == 1u << INDEX_BITS, "a number has its bits");
 
@@ -28,28 +31,64 @@ static bool is_busy(enum vb_cm_state state)
 	       state != CM_SIDR_DONE;
 }
 
+/* A peer can bring us into these, and need say nothing more. */
+static bool is_fading(enum vb_cm_state state)
+{
+	return state == CM_REP_SENT || state == CM_TIMEWAIT ||
+	       state == CM_SIDR_DONE;
+}
+
+static void append_fading(struct vb_cm_conn *c)
+{
+	struct vb_cm *cm = c->cm;
+
+	c->next_fading = NULL;
+	c->prev_fading_at = cm->last_fading;
+	*cm->last_fading = c;
+	cm->last_fading = &c->next_fading;
+	cm->fading_count++;
+}
+
+static void remove_fading(struct vb_cm_conn *c)
+{
+	struct vb_cm *cm = c->cm;
+
+	*c->prev_fading_at = c->next_fading;
+	if (c->next_fading)
+		c->next_fading->prev_fading_at = c->prev_fading_at;
+	else
+		cm->last_fading = c->prev_fading_at;
+	cm->fading_count--;
+}
+
 void vb_cm_enter(struct vb_cm_conn *c, enum vb_cm_state to)
 {
+	if (is_fading(c->state))
+		remove_fading(c);
+	if (is_fading(to))
+		append_fading(c);
 	c->cm->busy += is_busy(to);
 	c->cm->busy -= is_busy(c->state);
 	c->state = to;
 }
 
-static unsigned bucket(uint64_t guid, uint32_t number)
+/* Both numbers are the peer's to choose, and not those that collide. */
+static unsigned bucket(const struct vb_cm *cm, uint64_t guid, uint32_t number)
 {
-	return (unsigned)(((guid ^ guid >> 32) * 0x9e3779b1u ^
-			   number * 0x85ebca6bu) >>
-				  7 &
-			  (VB_CM_BUCKETS - 1));
+	uint64_t h = (guid ^ cm->keys[0]) * 0x9e3779b97f4a7c15u;
+
+	h = ((h ^ h >> 32) + (number ^ cm->keys[1])) * 0xbf58476d1ce4e5b9u;
+	return (unsigned)((h ^ h >> 32) & (VB_CM_BUCKETS - 1));
 }
 
 /* Two chains of the same shape. */
 void vb_cm_link(struct vb_cm_conn *c)
 {
+	struct vb_cm *cm = c->cm;
 	struct vb_cm_conn **id =
-		&c->cm->by_id[bucket(c->remote_guid, c->remote_id)];
+		&cm->by_id[bucket(cm, c->remote_guid, c->remote_id)];
 	struct vb_cm_conn **qpn =
-		&c->cm->by_qpn[bucket(c->remote_guid, c->remote_qpn)];
+		&cm->by_qpn[bucket(cm, c->remote_guid, c->remote_qpn)];
 
 	c->next_by_id = *id;
 	*id = c;
@@ -61,8 +100,9 @@ void vb_cm_link(struct vb_cm_conn *c)
 
 void vb_cm_unlink(struct vb_cm_conn *c)
 {
+	struct vb_cm *cm = c->cm;
 	struct vb_cm_conn **p =
-		&c->cm->by_id[bucket(c->remote_guid, c->remote_id)];
+		&cm->by_id[bucket(cm, c->remote_guid, c->remote_id)];
 
 	while (*p && *p != c)
 		p = &(*p)->next_by_id;
@@ -70,7 +110,7 @@ void vb_cm_unlink(struct vb_cm_conn *c)
 		*p = c->next_by_id;
 	if (c->sidr)
 		return;
-	p = &c->cm->by_qpn[bucket(c->remote_guid, c->remote_qpn)];
+	p = &cm->by_qpn[bucket(cm, c->remote_guid, c->remote_qpn)];
 	while (*p && *p != c)
 		p = &(*p)->next_by_qpn;
 	if (*p)
@@ -80,7 +120,7 @@ void vb_cm_unlink(struct vb_cm_conn *c)
 struct vb_cm_conn *vb_cm_find_peers(struct vb_cm *cm, uint64_t guid,
 				    uint32_t id)
 {
-	struct vb_cm_conn *c = cm->by_id[bucket(guid, id)];
+	struct vb_cm_conn *c = cm->by_id[bucket(cm, guid, id)];
 
 	while (c &&
 	       !(c->passive && c->remote_guid == guid && c->remote_id == id))
@@ -95,7 +135,7 @@ struct vb_cm_conn *vb_cm_find_peers(struct vb_cm *cm, uint64_t guid,
  */
 struct vb_cm_conn *vb_cm_find_qpn(struct vb_cm *cm, uint64_t guid, uint32_t qpn)
 {
-	struct vb_cm_conn *c = cm->by_qpn[bucket(guid, qpn)];
+	struct vb_cm_conn *c = cm->by_qpn[bucket(cm, guid, qpn)];
 
 	while (c && !(c->remote_guid == guid && c->remote_qpn == qpn &&
 		      c->state != CM_TIMEWAIT))
@@ -107,6 +147,14 @@ bool vb_cm_is_on(const struct vb_cm_conn *c, const struct vb_mad_path *path)
 {
 	return vb_gid_equal(&c->path.dgid, &path->dgid) &&
 	       vb_gid_equal(&c->path.sgid, &path->sgid);
+}
+
+bool vb_cm_is_pausing(struct vb_cm_conn *c)
+{
+	if (c->pause >= c->patience)
+		return false;
+	c->pause = VB_MIN(2 * c->pause, c->patience);
+	return true;
 }
 
 /* The connection that a peer means by our number, if it is that peer. */
@@ -207,8 +255,9 @@ void vb_cm_send_until_answered(struct vb_cm_conn *c, struct vb_cm_msg *m,
 	m->remote_id = c->remote_id;
 	vb_cm_put(c->mad, m);
 	c->tries_left = c->max_tries;
+	c->pause = VB_MIN(FIRST_PAUSE, c->patience);
 	vb_cm_send_mad(c, c->mad);
-	vb_cm_set_timer(c, now + c->patience);
+	vb_cm_set_timer(c, now + c->pause);
 }
 
 void vb_cm_tell(struct vb_cm_conn *c, enum vb_cm_happening what,

@@ -75,6 +75,8 @@ void vb_cm_introduce(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 	reason = cm->ops.request(cm->ops.arg, c, m);
 	if (reason == CM_REJ_INVALID_SERVICE_ID && has_room(cm, c))
 		hold(c, m, now);
+	else if (reason == VB_CM_LATER)
+		vb_cm_close(c);
 	else if (reason)
 		refuse(c, reason);
 }
@@ -90,7 +92,7 @@ static void ask_again(struct vb_cm_conn *c)
 		return;
 	vb_cm_enter(c, c->sidr ? CM_SIDR_RCVD : CM_REQ_RCVD);
 	reason = cm->ops.request(cm->ops.arg, c, &m);
-	if (reason == CM_REJ_INVALID_SERVICE_ID) {
+	if (reason == CM_REJ_INVALID_SERVICE_ID || reason == VB_CM_LATER) {
 		vb_cm_enter(c, CM_HELD);
 		return;
 	}

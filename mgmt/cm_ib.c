@@ -353,6 +353,16 @@ static struct vb_cm_conn *find_abandoned(struct vb_cm *cm,
 	return c && vb_cm_is_on(c, path) ? c : NULL;
 }
 
+static void run_out(struct vb_cm_conn *c, vb_time now);
+
+/* Whoever sends requests and nothing else is to fill no memory: who answers
+ * is not among the oldest. */
+static void give_up_oldest(struct vb_cm *cm, vb_time now)
+{
+	while (cm->fading_count > VB_CM_MAX_FADING)
+		run_out(cm->fading, now);
+}
+
 void vb_cm_recv(struct vb_cm *cm, const struct vb_mad_path *path,
 		const uint8_t *bytes, size_t len, vb_time now)
 {
@@ -361,6 +371,7 @@ void vb_cm_recv(struct vb_cm *cm, const struct vb_mad_path *path,
 
 	if (!vb_cm_get(bytes, len, &m))
 		return;
+	give_up_oldest(cm, now);
 	switch (m.attr) {
 	case CM_REQ:
 		on_req(cm, path, &m, now);
@@ -431,13 +442,16 @@ static void expire(struct vb_cm_conn *c, vb_time now)
 	bool repeats = c->state == CM_REQ_SENT || c->state == CM_REP_SENT ||
 		       c->state == CM_DREQ_SENT || c->state == CM_SIDR_SENT;
 
-	if (!repeats || c->tries_left == 0) {
+	if (repeats && !vb_cm_is_pausing(c)) {
+		repeats = c->tries_left > 0;
+		c->tries_left -= repeats;
+	}
+	if (!repeats) {
 		run_out(c, now);
 		return;
 	}
-	c->tries_left--;
 	vb_cm_send_mad(c, c->mad);
-	vb_cm_set_timer(c, now + c->patience);
+	vb_cm_set_timer(c, now + c->pause);
 }
 
 vb_time vb_cm_deadline(const struct vb_cm *cm)
@@ -569,6 +583,9 @@ struct vb_cm *vb_cm_create(const struct vb_cm_ops *ops)
 		return NULL;
 	}
 	cm->ops = *ops;
+	cm->last_fading = &cm->fading;
+	for (unsigned i = 0; i < VB_COUNT(cm->keys); i++)
+		cm->keys[i] = (uint64_t)ops->random() << 32 | ops->random();
 	cm->secret = ops->random();
 	cm->generation = ops->random();
 	cm->next_tid = ops->random();

@@ -21,6 +21,9 @@
 #define VB_CM_LIFE_CODE	   18 /* of a packet */
 #define VB_CM_ACK_TIMEOUT  19
 #define VB_CM_MAX_CONNS	   (1u << 17)
+/* Those that only wait for a peer's last word, or for time to pass: above
+ * that many the oldest are given up. */
+#define VB_CM_MAX_FADING (1u << 14)
 
 enum vb_cm_state {
 	CM_CLOSED,   /* nothing more comes of it; waits for its owner */
@@ -64,19 +67,22 @@ struct vb_cm_conn {
 	uint64_t tid, disconnect_tid;
 	uint32_t index;
 	unsigned tries_left, max_tries;
-	vb_time patience, linger;
+	vb_time pause, patience, linger;
 	struct vb_timer timer;
 	struct vb_cm_conn *next_by_id, *next_by_qpn, *next_held;
+	struct vb_cm_conn *next_fading, **prev_fading_at;
 	/* What is sent again: REQ, REP, DREQ, SIDR; or a REQ that is held. */
 	uint8_t mad[VB_MAD_BYTES];
 };
+
+#define VB_CM_LATER (1u << 16) /* no reason of IBA's */
 
 struct vb_cm_ops {
 	/*
 	 * Somebody wants to connect, or, @c->sidr, to know a queue pair.
 	 * 0: @c is kept, its owner set, and to be accepted, answered or
 	 * rejected; or why not (enum vb_cm_reason). Of a service that is not
-	 * there, it may be asked again.
+	 * there, it may be asked again. VB_CM_LATER: as if it had been lost.
 	 */
 	unsigned (*request)(void *arg, struct vb_cm_conn *c,
 			    const struct vb_cm_msg *req);

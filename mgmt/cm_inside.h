@@ -14,11 +14,15 @@ struct vb_cm {
 	struct vb_timers timers;
 	struct vb_idtab *ids;
 	uint32_t secret, generation; /* numbers are hard to guess */
+	uint64_t keys[2];	     /* and who shares a bucket */
 	unsigned busy;
 	uint32_t next_tid;
 	struct vb_cm_conn *by_id[VB_CM_BUCKETS], *by_qpn[VB_CM_BUCKETS];
 	struct vb_cm_conn *held, **last_held;
 	unsigned held_count;
+	/* oldest first */
+	struct vb_cm_conn *fading, **last_fading;
+	unsigned fading_count;
 };
 
 /* cm_conns.c: connections and their numbers. */
@@ -49,6 +53,8 @@ void vb_cm_send(struct vb_cm_conn *c, struct vb_cm_msg *m, uint64_t tid);
 /* Send, and again until something comes. */
 void vb_cm_send_until_answered(struct vb_cm_conn *c, struct vb_cm_msg *m,
 			       uint64_t tid, vb_time now);
+/* The next repetition is one of the early ones; later each time. */
+bool vb_cm_is_pausing(struct vb_cm_conn *c);
 void vb_cm_tell(struct vb_cm_conn *c, enum vb_cm_happening what,
 		const struct vb_cm_msg *m);
 /* Told last: the owner may release it, and then it is gone. */

@@ -3,11 +3,12 @@
  * Many connections through librdmacm, from one program to one, or an end that
  * kills itself at a given moment:
  *
- *	cm_many -s ADDRESS [-n COUNT] [-b] [-v] [-k MOMENT]
+ *	cm_many -s ADDRESS [-n COUNT] [-b] [-t] [-v] [-k MOMENT]
  *	cm_many -c ADDRESS [-n COUNT] [-w WINDOW] [-v] [-k MOMENT]
  *
  * The client connects all, WINDOW at a time, then ends all; -b: the server
- * does so, too, and at the same time. -v says when what was heard. MOMENT:
+ * does so, too, and at the same time; -t: it goes on for ever, whatever fails.
+ * -v says when what was heard. MOMENT:
  * resolve, connect, request, accept, established, disconnect or timewait.
  * Says how the connections ended; 0: all were established and ended by a
  * DISCONNECTED.
@@ -30,7 +31,7 @@ static struct sockaddr_storage address;
 static unsigned count = 1, window = 64;
 static unsigned begun, up, down, lost;
 static const char *moment = "";
-static int serves, both_end, talks;
+static int serves, both_end, talks, tolerates;
 static struct rdma_cm_id **ids;
 
 static void die(const char *what)
@@ -121,7 +122,7 @@ static void end_all(void)
 static void on_up(struct rdma_cm_id *id)
 {
 	at("established");
-	ids[up++] = id;
+	ids[up++ % count] = id;
 	if (!serves && begun < count)
 		begin();
 	if (up == count && (!serves || both_end))
@@ -159,6 +160,8 @@ static int on_event(const struct rdma_cm_event *e)
 		on_down(e->id);
 		return 1;
 	default:
+		if (tolerates)
+			return 1;
 		printf("%s, %d\n", rdma_event_str(e->event), e->status);
 		lost++;
 		return 1;
@@ -167,7 +170,7 @@ static int on_event(const struct rdma_cm_event *e)
 
 static void run(void)
 {
-	while (down + lost < count) {
+	while (tolerates || down + lost < count) {
 		struct rdma_cm_event *e;
 		struct rdma_cm_id *id;
 		int over;
@@ -203,7 +206,7 @@ static void parse(int argc, char **argv)
 	const char *host = NULL;
 	int c;
 
-	while ((c = getopt(argc, argv, "s:c:n:w:k:bv")) != -1) {
+	while ((c = getopt(argc, argv, "s:c:n:w:k:btv")) != -1) {
 		if (c == 's' || c == 'c') {
 			serves = c == 's';
 			host = optarg;
@@ -213,8 +216,11 @@ static void parse(int argc, char **argv)
 			window = (unsigned)atoi(optarg);
 		} else if (c == 'b') {
 			both_end = 1;
+		} else if (c == 't') {
+			tolerates = 1;
 		} else if (c == 'v') {
 			talks = 1;
+			setvbuf(stdout, NULL, _IOLBF, 0);
 		} else if (c == 'k') {
 			moment = optarg;
 		} else {

@@ -3,7 +3,11 @@
  * Sends garbage to port 4791 as fast as it can: random bytes, packets that
  * look right but for some, and hostile ones whose ICRC is right.
  *
- *	garbage [-n COUNT] [-s SEED] FROM TO	(two IPv4 or two IPv6 addresses)
+ *	garbage [-n COUNT] [-s SEED] [-m FILE...] FROM TO
+ *
+ * FROM and TO are two IPv4 or two IPv6 addresses. -m, once for each file: what
+ * goes out instead is datagrams to queue pair 1, made of these, which were
+ * captured: again, damaged, cut short, of another kind, or a new request.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -17,6 +21,8 @@
 #define BATCH	64
 #define ROOM	1400
 #define HEADERS 48 /* IPv6 and UDP */
+#define MAD	256
+#define MADS	32
 
 union address {
 	struct sockaddr any;
@@ -27,6 +33,8 @@ union address {
 static struct rng rng;
 static union address from, to;
 static int fd;
+static uint8_t captured[MADS][MAD];
+static unsigned mads;
 
 static void put(uint8_t *at, unsigned bytes, uint64_t value)
 {
@@ -130,10 +138,61 @@ static void flip_some(uint8_t *p, size_t len)
 		p[rng_below(&rng, len)] ^= (uint8_t)(1 << rng_below(&rng, 8));
 }
 
+/* The sender's numbers, and a queue pair's in a request: as if it was new. */
+static void renew(uint8_t *mad)
+{
+	put(mad + 8, 8, rng_next(&rng));
+	put(mad + 24, 4, rng_next(&rng));
+	put(mad + 40, 8, rng_below(&rng, 4));
+	put(mad + 56, 3, rng_next(&rng));
+}
+
+static size_t change_mad(uint8_t *mad)
+{
+	size_t at = rng_below(&rng, MAD - 16);
+
+	switch (rng_below(&rng, 8)) {
+	case 0:
+	case 1:
+		return MAD; /* again */
+	case 2:
+		renew(mad);
+		return MAD;
+	case 3: /* of another kind */
+		put(mad + 16, 2, 0x0f + rng_below(&rng, 12));
+		return MAD;
+	case 4:
+		return rng_below(&rng, MAD) & ~3u;
+	case 5: /* a piece of another */
+		memcpy(mad + at, captured[rng_below(&rng, mads)] + at, 16);
+		return MAD;
+	default:
+		flip_some(mad, MAD);
+		return MAD;
+	}
+}
+
+static size_t management(uint8_t *p)
+{
+	static const uint8_t head[20] = {
+		0x64, 0x40, 0xff, 0xff, 0, 0, 0, 1, 0, 0,
+		0,    0,    0x80, 1,	0, 0, 0, 0, 0, 1,
+	};
+	size_t len;
+
+	memcpy(p, head, sizeof(head));
+	memcpy(p + sizeof(head), captured[rng_below(&rng, mads)], MAD);
+	len = sizeof(head) + change_mad(p + sizeof(head)) + 4;
+	seal(p, len);
+	return len;
+}
+
 static size_t datagram(uint8_t *p)
 {
 	size_t len;
 
+	if (mads)
+		return management(p);
 	switch (rng_below(&rng, 5)) {
 	case 0: /* anything at all */
 		len = rng_below(&rng, ROOM);
@@ -166,6 +225,15 @@ static void read_address(const char *text, union address *a)
 		a->v6.sin6_family = AF_INET6;
 	else
 		die("no address: %s", text);
+}
+
+static void read_mad(const char *name)
+{
+	FILE *f = fopen(name, "rb");
+
+	must(f && mads < MADS && fread(captured[mads], MAD, 1, f) == 1, name);
+	fclose(f);
+	mads++;
 }
 
 static socklen_t length(const union address *a)
@@ -219,11 +287,13 @@ int main(int argc, char **argv)
 	int c;
 
 	rng.state = (uint64_t)(start * 1e9);
-	while ((c = getopt(argc, argv, "n:s:")) != -1) {
+	while ((c = getopt(argc, argv, "n:s:m:")) != -1) {
 		if (c == 'n')
 			count = strtoul(optarg, NULL, 0);
 		else if (c == 's')
 			rng.state = strtoull(optarg, NULL, 0);
+		else if (c == 'm')
+			read_mad(optarg);
 		else
 			return 2;
 	}

@@ -41,6 +41,68 @@ under_fire "data_test stays right" "$programs/data_test" -d roce_veth0 -- \
 	"$programs/data_test" -d roce_veth0 -t 10 -n 1000000 "$HOST_A"
 under_fire "ib_write_bw goes on" ib_write_bw -x 1 -D 8 -- \
 	ib_write_bw -x 1 -D 8 "$HOST_A"
+# Requests to connect: made of captured ones, sent as fast as can be.
+
+captured=()
+for file in "$top"/tests/fuzz/corpus/cm_get/captured_*; do
+	captured+=(-m "$file")
+done
+
+# Memory of the broker at that host, in KiB.
+broker_memory() {
+	local pid host=HOSTS_PID_$1
+
+	for pid in $(pgrep -f 'verbena broker'); do
+		[ "$(readlink "/proc/$pid/ns/net")" != \
+			"$(readlink "/proc/${!host}/ns/net")" ] ||
+			sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' \
+				"/proc/$pid/status"
+	done
+}
+
+# Until it is enough.
+flood() {
+	until [ -e "$work/enough" ]; do
+		b "$programs/garbage" "${captured[@]}" -n 100000 \
+			"$HOST_B" "$HOST_A" || return
+	done >"$work/flood" 2>&1
+}
+
+# Programs connect, one after the other, and all of them in time.
+connects=20
+[ "${1:-}" != --full ] || connects=500
+become a "$verbena" run -- "$programs/cm_many" -t -v -s "$HOST_A" </dev/null >"$work/server" 2>&1 &
+server=$!
+until grep -q listening "$work/server"; do sleep 0.05; done
+flood &
+flooder=$!
+begun=$EPOCHREALTIME
+slowest=0
+bad=0
+for ((i = 0; i < connects; i++)); do
+	one=$EPOCHREALTIME
+	b timeout -k 5 60 "$verbena" run -- "$programs/cm_many" -c "$HOST_A" \
+		-n 10 </dev/null >"$work/client" 2>&1 || bad=$((bad + 1))
+	one=$(((${EPOCHREALTIME/./} - ${one/./}) / 1000))
+	[ $one -le $slowest ] || slowest=$one
+done
+memory=$(broker_memory a)
+touch "$work/enough"
+wait $flooder || bad=$((bad + 1))
+kill $server
+wait $server 2>/dev/null
+# A request is nobody's connection before its third message.
+opened=$(grep -c ESTABLISHED "$work/server")
+[ "$opened" -le $((connects * 10)) ] || bad=$((bad + 1))
+said="$((connects * 10)) connections, the slowest ten in $slowest ms;\
+ $(tail -n 1 "$work/flood"); the broker has $memory KiB"
+if [ $bad -eq 0 ] && [ "${memory:-99999}" -lt 40000 ]; then
+	ok "flood of requests: programs connect: $said"
+else
+	not_ok "flood of requests: programs connect: $bad bad, $opened open, $said" \
+		"$work/flood" "$work/server" "$work/client"
+fi
+
 # And when it is over, everything is as before.
 if pair root a b ibv_rc_pingpong -g 1 -c -- ibv_rc_pingpong -g 1 -c "$HOST_A"
 then

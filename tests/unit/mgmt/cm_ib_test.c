@@ -137,6 +137,22 @@ static void expect_sent(enum vb_cm_attr attr)
 	assert_int_equal(sent.attr, attr);
 }
 
+/* So often as was agreed, after some that come early: 250 ms, 0.5 s, 1 s... */
+static void expect_repeats(enum vb_cm_attr attr, unsigned count)
+{
+	const vb_time first = now;
+
+	for (unsigned i = 0; i < 5 + count; i++) {
+		run_timer();
+		expect_sent(attr);
+		assert_int_equal(happened, -1);
+		if (i == 0)
+			assert_true(now - first <= VB_SEC / 4);
+	}
+	assert_true(now - first >= count * vb_cm_code_ns(VB_CM_TIMEOUT_CODE));
+	run_timer();
+}
+
 static void accept_it(void)
 {
 	struct vb_cm_msg rep = { .attr = CM_REP };
@@ -205,15 +221,47 @@ static void passive__gives_up(void **state)
 {
 	request(PEER_ID, PEER_QPN);
 	accept_it();
-	run_timer();
-	run_timer();
-	expect_sent(CM_REP);
-	run_timer();
+	expect_repeats(CM_REP, 2);
 	expect_sent(CM_REJ);
 	assert_int_equal(sent.answer.reason, CM_REJ_TIMEOUT);
 	assert_int_equal(happened, CM_IS_UNREACHABLE);
 	assert_int_equal(vb_cm_busy(cm), 0);
 	vb_cm_release(conn, now);
+}
+
+static void flood__gives_up_the_oldest(void **state)
+{
+	struct vb_cm_conn *first = NULL;
+
+	for (uint32_t i = 0; i <= VB_CM_MAX_FADING + 1; i++) {
+		request(PEER_ID + i, PEER_QPN + i);
+		first = first ? first : conn;
+		if (i <= VB_CM_MAX_FADING)
+			assert_int_equal(happened, -1);
+		else
+			assert_int_equal(happened, CM_IS_UNREACHABLE);
+		if (i <= VB_CM_MAX_FADING) {
+			struct vb_cm_msg rep = { .attr = CM_REP };
+
+			assert_int_equal(vb_cm_accept(conn, &rep, now), 0);
+		}
+	}
+	assert_int_equal(first->state, CM_CLOSED);
+	/* The latest still can: it is not among the oldest. */
+	say(CM_REJ, 9);
+	assert_int_equal(happened, CM_IS_REJECTED);
+}
+
+static void flood__what_comes_later_is_as_if_lost(void **state)
+{
+	refuse_with = VB_CM_LATER;
+	request(PEER_ID, PEER_QPN);
+	assert_int_equal(sent_count, 0);
+	assert_int_equal(vb_cm_count(cm), 0);
+	refuse_with = 0;
+	request(PEER_ID, PEER_QPN);
+	assert_int_equal(requests, 2);
+	assert_int_equal(conn->state, CM_REQ_RCVD);
 }
 
 static void passive__refuses(void **state)
@@ -383,11 +431,7 @@ static void look_it_up(void)
 static void sidr__asks_again_and_gives_up(void **state)
 {
 	look_it_up();
-	for (unsigned i = 0; i < VB_CM_RETRIES; i++) {
-		run_timer();
-		expect_sent(CM_SIDR_REQ);
-	}
-	run_timer();
+	expect_repeats(CM_SIDR_REQ, VB_CM_RETRIES);
 	assert_int_equal(sent_count, 0);
 	assert_int_equal(happened, CM_IS_UNREACHABLE);
 	vb_cm_release(conn, now);
@@ -431,11 +475,7 @@ static void passive__hears_that_the_peer_gave_up(void **state)
 static void active__repeats_and_gives_up(void **state)
 {
 	connect_it();
-	run_timer();
-	expect_sent(CM_REQ);
-	run_timer();
-	expect_sent(CM_REQ);
-	run_timer();
+	expect_repeats(CM_REQ, 2);
 	expect_sent(CM_REJ);
 	assert_int_equal(happened, CM_IS_UNREACHABLE);
 	vb_cm_release(conn, now);
@@ -502,12 +542,7 @@ static void both__disconnect_without_an_answer(void **state)
 {
 	make_passive();
 	assert_int_equal(vb_cm_disconnect(conn, now), 0);
-	for (int i = 0; i < 15; i++) {
-		run_timer();
-		expect_sent(CM_DREQ);
-		assert_int_equal(happened, -1);
-	}
-	run_timer();
+	expect_repeats(CM_DREQ, 15);
 	assert_int_equal(happened, CM_IS_DISCONNECTED);
 	vb_cm_release(conn, now);
 	assert_int_equal(vb_cm_busy(cm), 0);
@@ -628,6 +663,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(passive__asks_patience_then_repeats_its_reply),
 		TEST(passive__gives_up),
+		TEST(flood__gives_up_the_oldest),
+		TEST(flood__what_comes_later_is_as_if_lost),
 		TEST(passive__refuses),
 		TEST(held__nobody_comes),
 		TEST(held__somebody_comes),
