@@ -7,13 +7,9 @@ here=$(dirname "$(readlink -f "$0")")
 . "$here/lib.sh"
 tests_begin "$0" "$@"
 
-# conformance WHERE OPTIONS...: its lines become ours.
-conformance() {
-	local where=$1 verdict rest status=0
+take_lines() {
+	local where=$1 verdict rest
 
-	shift
-	on a timeout -k 5 60 "$verbena" run -- "$programs/conformance_test" \
-		"$@" </dev/null >"$work/out" 2>"$work/err" || status=$?
 	while read -r verdict rest; do
 		case $verdict in
 		ok) ok "$rest [$where]" ;;
@@ -21,14 +17,38 @@ conformance() {
 		skip) skip "${rest%% \#*} [$where]" "${rest#*\# }" ;;
 		'#') echo "    | $rest" ;;
 		esac
-	done <"$work/out"
+	done <"$2"
+}
+
+# conformance WHERE OPTIONS...: its lines become ours.
+conformance() {
+	local where=$1 status=0
+
+	shift
+	on a timeout -k 5 60 "$verbena" run -- "$programs/conformance_test" \
+		"$@" </dev/null >"$work/out" 2>"$work/err" || status=$?
+	take_lines "$where" "$work/out"
 	[ $status -eq 0 ] && [ -s "$work/out" ] ||
 		not_ok "conformance ends by itself ($status) [$where]" \
 			"$work/err"
 }
 
+# The tables between two hosts: the client's lines are what is judged.
+between() {
+	local where=$1
+
+	shift
+	pair root a b "$programs/conformance_test" "$@" - -- \
+		"$programs/conformance_test" "$@" "$HOST_A" ||
+		not_ok "conformance ends by itself [$where]" "$work/server" \
+			"$work/client"
+	take_lines "$where" "$work/client"
+}
+
 if [ "$hosts" = yes ]; then
 	need_hosts 9000
+	between "two hosts, IPv4" -d roce_veth0 -4
+	between "two hosts, IPv6" -d roce_veth0 -6
 	VERBENA_NEAR=off conformance "veth IPv6, packets" -d roce_veth0 -6
 	conformance "veth IPv4, no packets" -d roce_veth0 -4
 else

@@ -4,9 +4,12 @@
  * calls: which moves of a queue pair's state take which attributes (IBA
  * 11.2.5.2, ibv_modify_qp(3)), and what follows from each fault (IBA 9.9.2,
  * 9.9.3, 11.6.2). Both are written down here from the specification, and not
- * from the library. Two queue pairs of one process, fresh ones for each row.
+ * from the library. Two queue pairs, fresh ones for each row: of one process,
+ * or the second, who answers, in a server's, which a client calls.
  *
- *	conformance_test [-d DEVICE] [-4|-6]
+ *	conformance_test [-d DEVICE] [-4|-6] [-p PORT] [HOST | -]
+ *
+ * "-": this is the server.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,6 +41,23 @@ static uint8_t *memory;
 static struct ibv_mr *mr, *read_only, *gone;
 static struct ibv_xrcd *xrcd;
 static struct ibv_srq *srq; /* of XRC, its completions in cq_b */
+
+/* Who asks, a, and who answers, b: which of them is in this process; a TCP
+ * connection to the other, or -1: both are. */
+static bool is_a = true, is_b = true;
+static int wire = -1;
+
+/* What a must know of b's memory, and each of the other's address. */
+static struct far {
+	union ibv_gid gid;
+	uint64_t memory, gone;
+	uint32_t rkey, read_only, gone_rkey;
+} far;
+
+/* And of the other's queue pair of a row. */
+struct end {
+	uint32_t qpn, srqn;
+};
 
 static const char *const state_names[STATES] = { "RESET", "INIT", "RTR", "RTS",
 						 "SQD",	  "SQE",  "ERR" };
@@ -189,13 +209,13 @@ static struct ibv_ah_attr way(void)
 {
 	return (struct ibv_ah_attr){ .is_global = 1,
 				     .port_num = 1,
-				     .grh = { .dgid = device.gid,
+				     .grh = { .dgid = far.gid,
 					      .sgid_index = device.gid_index,
 					      .hop_limit = 64 } };
 }
 
 /* Values that are good for every attribute. */
-static struct ibv_qp_attr good_values(const struct ibv_qp *peer)
+static struct ibv_qp_attr good_values(uint32_t peer)
 {
 	return (struct ibv_qp_attr){
 		.port_num = 1,
@@ -203,7 +223,7 @@ static struct ibv_qp_attr good_values(const struct ibv_qp *peer)
 		.qkey = QKEY,
 		.ah_attr = way(),
 		.path_mtu = ANY_MTU,
-		.dest_qp_num = peer->qp_num,
+		.dest_qp_num = peer,
 		.max_rd_atomic = 4,
 		.max_dest_rd_atomic = 4,
 		.min_rnr_timer = 1, /* 0.01 ms */
@@ -243,7 +263,7 @@ static int what_it_may(const struct type *t, const struct move *m)
 
 static int try_move(struct ibv_qp *qp, int from, int to, int mask)
 {
-	struct ibv_qp_attr attr = good_values(qp);
+	struct ibv_qp_attr attr = good_values(qp->qp_num);
 
 	attr.qp_state = (enum ibv_qp_state)to;
 	attr.cur_qp_state = (enum ibv_qp_state)from;
@@ -375,7 +395,7 @@ static void judge_posts(struct ibv_qp *qp, const struct type *t, int state)
 
 static void judge_values(struct ibv_qp *qp, const struct type *t)
 {
-	struct ibv_qp_attr attr = good_values(qp);
+	struct ibv_qp_attr attr = good_values(qp->qp_num);
 	int to_init = find_move(t, IBV_QPS_RESET, IBV_QPS_INIT)->need;
 
 	bring_to(qp, t, IBV_QPS_RESET);
@@ -538,23 +558,29 @@ static void connect_to(struct ibv_qp *qp, const struct type *t,
 	move_to(qp, t, &attr, IBV_QPS_RTR, IBV_QPS_RTS);
 }
 
-static void connect_both(const struct row *r, const struct type *ta,
-			 const struct type *tb, struct ibv_qp *a,
-			 struct ibv_qp *b)
+static void connect_a(const struct row *r, const struct type *t,
+		      struct ibv_qp *a, const struct end *b)
 {
-	struct ibv_qp_attr of_a = good_values(b), of_b = good_values(a);
+	struct ibv_qp_attr attr = good_values(b->qpn);
+
+	if (r->wrong == PSN_AHEAD)
+		attr.sq_psn = 5;
+	connect_to(a, t, attr);
+}
+
+static void connect_b(const struct row *r, const struct type *t,
+		      struct ibv_qp *b, const struct end *a)
+{
+	struct ibv_qp_attr attr = good_values(a->qpn);
 
 	if (r->wrong == QP_RIGHT)
-		of_b.qp_access_flags = IBV_ACCESS_LOCAL_WRITE;
+		attr.qp_access_flags = IBV_ACCESS_LOCAL_WRITE;
 	if (r->wrong == NO_READS)
-		of_b.max_dest_rd_atomic = 0;
-	if (r->wrong == PSN_AHEAD)
-		of_a.sq_psn = 5;
+		attr.max_dest_rd_atomic = 0;
 	if (r->wrong == MTU)
-		of_b.path_mtu = IBV_MTU_512;
-	connect_to(a, ta, of_a);
+		attr.path_mtu = IBV_MTU_512;
 	if (r->wrong != PEER_IN_RESET)
-		connect_to(b, tb, of_b);
+		connect_to(b, t, attr);
 }
 
 static void post_recv(struct ibv_qp *b, const struct row *r)
@@ -614,23 +640,23 @@ static struct ibv_sge local_piece(const struct row *r)
 
 static void remote_place(const struct row *r, uint64_t *addr, uint32_t *rkey)
 {
-	*addr = (uintptr_t)memory;
-	*rkey = mr->rkey;
+	*addr = far.memory;
+	*rkey = far.rkey;
 	if (r->wrong == RKEY)
 		*rkey = 0;
 	if (r->wrong == RANGE)
-		*addr = (uintptr_t)memory + 2 * BYTES - 8;
+		*addr = far.memory + 2 * BYTES - 8;
 	if (r->wrong == RIGHT)
-		*rkey = read_only->rkey;
+		*rkey = far.read_only;
 	if (r->wrong == ALIGNMENT)
 		*addr += 4;
 	if (r->wrong == REMOTE_PAGE) {
-		*addr = (uintptr_t)gone->addr;
-		*rkey = gone->rkey;
+		*addr = far.gone;
+		*rkey = far.gone_rkey;
 	}
 }
 
-static void ask(struct ibv_qp *a, const struct ibv_qp *b, const struct row *r)
+static void ask(struct ibv_qp *a, const struct end *b, const struct row *r)
 {
 	struct ibv_sge sge = local_piece(r);
 	struct ibv_send_wr *bad, wr = { .wr_id = 2,
@@ -644,7 +670,7 @@ static void ask(struct ibv_qp *a, const struct ibv_qp *b, const struct row *r)
 	remote_place(r, &addr, &rkey);
 	if (a->qp_type == IBV_QPT_UD) {
 		wr.wr.ud.ah = ah;
-		wr.wr.ud.remote_qpn = b->qp_num;
+		wr.wr.ud.remote_qpn = b->qpn;
 		wr.wr.ud.remote_qkey = QKEY + (r->wrong == WRONG_QKEY);
 	} else if (r->op == ATOMIC) {
 		wr.wr.atomic.remote_addr = addr;
@@ -656,8 +682,7 @@ static void ask(struct ibv_qp *a, const struct ibv_qp *b, const struct row *r)
 	if (r->op == SEND_INV)
 		wr.invalidate_rkey = 0;
 	if (a->qp_type == IBV_QPT_XRC_SEND)
-		must(!ibv_get_srq_num(srq, &wr.qp_type.xrc.remote_srqn),
-		     "ibv_get_srq_num");
+		wr.qp_type.xrc.remote_srqn = b->srqn;
 	must(!ibv_post_send(a, &wr, &bad), "ibv_post_send");
 }
 
@@ -683,59 +708,120 @@ static int status_within(struct ibv_cq *cq, double limit)
 	return rc_wait(cq, limit, &wc) ? (int)wc.status : NO_STATUS;
 }
 
+/* Both sides are as far as this. */
+static void meet(void)
+{
+	if (wire >= 0)
+		tcp_barrier(wire);
+}
+
+/* What b has seen, for a to judge. */
+static int heard(int of_b)
+{
+	if (wire < 0)
+		return of_b;
+	if (is_b)
+		tcp_send(wire, &of_b, sizeof(of_b));
+	else
+		tcp_recv(wire, &of_b, sizeof(of_b));
+	return of_b;
+}
+
+static int status_at_b(double limit)
+{
+	return heard(is_b ? status_within(cq_b, limit) : 0);
+}
+
 /* Both are as before: another message arrives, in the same receive if the
  * first took none. */
-static void judge_next(const struct row *r, struct ibv_qp *a, struct ibv_qp *b)
+static void judge_next(const struct row *r, struct ibv_qp *a, struct ibv_qp *b,
+		       const struct end *to)
 {
 	static const struct row good = { .op = SEND };
 	bool had = r->wrong != NO_RECV && r->wrong != SHORT &&
 		   r->wrong != PEER_IN_RESET;
+	/* It is still there, and too short still. */
+	bool is_short = r->wrong == SHORT;
+	int a_status = IBV_WC_SUCCESS, b_status;
 
 	if (r->a_state != IBV_QPS_RTS || r->b_state != IBV_QPS_RTS)
 		return;
 	if (r->wrong == MTU)
 		return;
-	if (!had)
-		post_recv(b, &good);
-	if (r->wrong == SHORT) { /* it is still there, and too short still */
-		ask(a, b, &good);
-		verdict(status_within(cq_a, WAIT) == IBV_WC_SUCCESS &&
-				status_within(cq_b, QUIET) == NO_STATUS,
-			"%s: the receive was used up", r->name);
-		return;
+	if (!had && is_b)
+		post_recv(b, is_short ? r : &good);
+	meet();
+	if (is_a) {
+		ask(a, to, &good);
+		a_status = status_within(cq_a, WAIT);
 	}
-	ask(a, b, &good);
-	verdict(status_within(cq_a, WAIT) == IBV_WC_SUCCESS &&
-			status_within(cq_b, WAIT) == IBV_WC_SUCCESS,
-		"%s: the next message does not arrive", r->name);
+	meet();
+	b_status = status_at_b(is_short ? QUIET : WAIT);
+	verdict(a_status == IBV_WC_SUCCESS &&
+			b_status == (is_short ? NO_STATUS : IBV_WC_SUCCESS),
+		is_short ? "%s: the receive was used up"
+			 : "%s: the next message does not arrive",
+		r->name);
+}
+
+/* The ends of a row, each at its place. */
+static void set_up_row(const struct row *r, const struct type *ta,
+		       const struct type *tb, struct ibv_qp **a,
+		       struct ibv_qp **b, struct end *to)
+{
+	struct end from = { 0 };
+
+	*a = is_a ? make_qp(ta->type, cq_a) : NULL;
+	*b = is_b ? make_qp(tb->type, cq_b) : NULL;
+	must((*a || !is_a) && (*b || !is_b), "two queue pairs");
+	*to = (struct end){ 0 };
+	if (is_a)
+		from.qpn = (*a)->qp_num;
+	if (is_b)
+		to->qpn = (*b)->qp_num;
+	if (is_b && tb->bit == TGT) {
+		make_srq();
+		must(!ibv_get_srq_num(srq, &to->srqn), "ibv_get_srq_num");
+	}
+	if (wire >= 0 && is_a)
+		tcp_swap(wire, &from, to, sizeof(*to));
+	else if (wire >= 0)
+		tcp_swap(wire, to, &from, sizeof(from));
+	if (is_a)
+		connect_a(r, ta, *a, to);
+	if (is_b)
+		connect_b(r, tb, *b, &from);
 }
 
 static void judge_row(const struct row *r, const struct type *ta,
 		      const struct type *tb)
 {
-	struct ibv_qp *a = make_qp(ta->type, cq_a);
-	struct ibv_qp *b = make_qp(tb->type, cq_b);
 	bool flushed,
 		receives = r->wrong != NO_RECV && r->wrong != PEER_IN_RESET;
-	int a_status, b_status, a_state, b_state, event;
+	int a_status = r->a_status, a_state = r->a_state;
+	int b_status, b_state, event;
+	struct ibv_qp *a, *b;
+	struct end to;
 
-	must(a && b, "two queue pairs");
-	if (tb->bit == TGT)
-		make_srq();
-	connect_both(r, ta, tb, a, b);
-	if (receives)
+	set_up_row(r, ta, tb, &a, &b, &to);
+	if (receives && is_b)
 		post_recv(b, r);
-	ask(a, b, r);
-	a_status = status_within(cq_a, WAIT);
+	meet();
+	if (is_a) {
+		ask(a, &to, r);
+		a_status = status_within(cq_a, WAIT);
+	}
+	meet();
 	/* A receive that the fault does not end is flushed in ERR; those of
 	 * a shared queue are for others. */
 	flushed = receives && tb->bit != TGT && r->b_status == NO_STATUS &&
 		  r->b_state == IBV_QPS_ERR;
-	b_status = status_within(
-		cq_b, flushed || r->b_status != NO_STATUS ? WAIT : QUIET);
-	a_state = state_of(a);
-	b_state = state_of(b);
-	event = event_of(b);
+	b_status =
+		status_at_b(flushed || r->b_status != NO_STATUS ? WAIT : QUIET);
+	if (is_a)
+		a_state = state_of(a);
+	b_state = heard(is_b ? state_of(b) : 0);
+	event = heard(is_b ? event_of(b) : 0);
 	verdict(a_status == r->a_status && a_state == r->a_state,
 		"%s: requester: %s, in %s", r->name,
 		a_status < 0 ? "nothing" : ibv_wc_status_str(a_status),
@@ -745,16 +831,18 @@ static void judge_row(const struct row *r, const struct type *ta,
 		"%s: responder: %s, in %s, event %d", r->name,
 		b_status < 0 ? "nothing" : ibv_wc_status_str(b_status),
 		state_names[b_state], event);
-	judge_next(r, a, b);
-	must(!ibv_destroy_qp(a) && !ibv_destroy_qp(b), "ibv_destroy_qp");
-	must(tb->bit != TGT || !ibv_destroy_srq(srq), "ibv_destroy_srq");
+	judge_next(r, a, b, &to);
+	must((!a || !ibv_destroy_qp(a)) && (!b || !ibv_destroy_qp(b)),
+	     "ibv_destroy_qp");
+	must(!is_b || tb->bit != TGT || !ibv_destroy_srq(srq),
+	     "ibv_destroy_srq");
 }
 
 static void judge_faults(const struct type *ta, const struct type *tb,
 			 const char *name)
 {
 	const char *near = getenv("VERBENA_NEAR");
-	bool packets = near && !strcmp(near, "off");
+	bool packets = wire >= 0 || (near && !strcmp(near, "off"));
 
 	for (size_t i = 0; i < COUNT(rows); i++)
 		if (rows[i].type & ta->bit &&
@@ -764,6 +852,31 @@ static void judge_faults(const struct type *ta, const struct type *tb,
 	line("faults of", name);
 }
 
+static void get_to_know(void)
+{
+	struct far mine = { .gid = device.gid,
+			    .memory = (uintptr_t)memory,
+			    .gone = (uintptr_t)gone->addr,
+			    .rkey = mr->rkey,
+			    .read_only = read_only->rkey,
+			    .gone_rkey = gone->rkey };
+
+	far = mine;
+	if (wire >= 0)
+		tcp_swap(wire, &mine, &far, sizeof(far));
+}
+
+/* The tables of moves are the client's, and one process's. */
+static void find_other(const char *host)
+{
+	if (!host)
+		return;
+	is_a = strcmp(host, "-") != 0;
+	is_b = !is_a;
+	options.host = is_a ? host : NULL;
+	wire = tcp_meet(&options);
+}
+
 static void set_up(void)
 {
 	struct ibv_xrcd_init_attr no_file = {
@@ -771,21 +884,23 @@ static void set_up(void)
 		.fd = -1,
 		.oflags = O_CREAT,
 	};
-	struct ibv_ah_attr to = way();
+	struct ibv_ah_attr to;
 	uint8_t *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	memory = mmap(NULL, 2 * BYTES, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	must(memory != MAP_FAILED && page != MAP_FAILED, "mmap");
-	to.grh.dgid = device.gid;
-	ah = ibv_create_ah(device.pd, &to);
 	mr = ibv_reg_mr(device.pd, memory, 2 * BYTES, RC_ALL_ACCESS);
 	read_only = ibv_reg_mr(device.pd, memory, 2 * BYTES,
 			       IBV_ACCESS_REMOTE_READ);
 	gone = ibv_reg_mr(device.pd, page, 4096, RC_ALL_ACCESS);
-	must(ah && mr && read_only && gone, "regions");
+	must(mr && read_only && gone, "regions");
 	munmap(page, 4096);
+	get_to_know();
+	to = way();
+	ah = ibv_create_ah(device.pd, &to);
+	must(ah, "ibv_create_ah");
 	cq_a = ibv_create_cq(device.context, 64, NULL, NULL, 0);
 	cq_b = ibv_create_cq(device.context, 64, NULL, NULL, 0);
 	must(cq_a && cq_b, "ibv_create_cq");
@@ -795,10 +910,12 @@ static void set_up(void)
 
 int main(int argc, char **argv)
 {
-	rc_read_options(&options, argc, argv);
+	char **rest = rc_read_options(&options, argc, argv);
+
 	rc_open(&device, &options);
+	find_other(rest[0]);
 	set_up();
-	for (size_t i = 0; i < COUNT(types); i++)
+	for (size_t i = 0; is_a && i < COUNT(types); i++)
 		judge_moves(&types[i]);
 	for (size_t i = 0; i < COUNT(types); i++)
 		if (!(types[i].bit & XRC))
