@@ -43,6 +43,18 @@ else
 	not_ok "port 4791 is free again" "$work/server" "$work/client"
 fi
 
+# A transport that is one vendor's: both ends end by themselves.
+if VERBENA_TIMEOUT=20 pair root a a ib_send_bw -x 1 -c DC -- \
+	ib_send_bw -x 1 -c DC "$HOST_A"; then
+	not_ok "perftest -c DC: nothing is said to be wrong" "$work/client"
+elif [ "$(grep -l 'Failed to create QP' "$work/server" "$work/client" |
+	wc -l)" -eq 2 ] && ! grep -qE 'status (12[4-9]|1[3-9].)' \
+	"$work/server" "$work/client"; then
+	ok "perftest -c DC"
+else
+	not_ok "perftest -c DC" "$work/server" "$work/client"
+fi
+
 refused "a device that is not there" nosuch ibv_devinfo -d nosuch
 status=0
 on a timeout -k 5 30 "$verbena" run \
