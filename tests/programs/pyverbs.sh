@@ -114,4 +114,25 @@ mkdir "$work/tests" && cp $suite/* "$work/tests" &&
 run_suite IPv4 "$(gid_index a roce_veth0 "::ffff:$HOST_A")"
 run_suite IPv6 "$(gid_index a roce_veth0 "$HOST_A6")"
 stale
+
+# Those whose players may be on two hosts, so: one in each namespace.
+between='test_qpex.QpExTestCase.test_qp_ex_[ux]*
+	test_qpex.QpExTestCase.test_qp_ex_rc_[ars]*
+	test_cqex.CqExTestCase.* test_cq_events.* test_atomic.AtomicTest.*
+	test_odp.OdpTestCase.* test_parent_domain.*traffic*
+	test_relaxed_ordering.* test_rdmacm.*'
+between_hosts() {
+	: >"$work/results"
+	on a timeout -k 5 150 "$verbena" run -- "$python" \
+		"$here/pyverbs_hosts.py" "$work" "$work/results" \
+		"/proc/$HOSTS_PID_b/ns/net" "$HOST_B" "$between" \
+		--dev roce_veth0 --gid "$(gid_index a roce_veth0 "$1")" \
+		</dev/null >"$work/suite" 2>&1 ||
+		not_ok "pyverbs between two hosts: it ends"
+	judge "between two hosts"
+}
+before=$failed
+[ "$only" != '*' ] || between_hosts "::ffff:$HOST_A"
+[ "$failed" -eq "$before" ] ||
+	tail -n "${VERBENA_LINES:-60}" "$work/suite" | sed 's/^/    | /'
 summary

@@ -70,4 +70,5 @@ def main():
                                     unittest.TestSuite(chosen(tests, only)))
 
 
-main()
+if __name__ == '__main__':
+    main()
