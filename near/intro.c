@@ -237,7 +237,7 @@ static void call_slot(struct vb_near *n, unsigned slot)
 	int rc = -EMFILE;
 
 	if (n->sessions < n->max_sessions) {
-		p = vb_peer_create(slot);
+		p = vb_peer_create(slot, n->hand);
 		rc = p ? call_peer(n, p) : -ENOMEM;
 	}
 	if (rc == 0) {
@@ -272,7 +272,7 @@ static bool next_wanted(struct vb_near *n, unsigned *slot)
 
 static void take_caller(struct vb_near *n, int fd)
 {
-	struct vb_peer *p = vb_peer_create(0);
+	struct vb_peer *p = vb_peer_create(0, n->hand);
 
 	if (!p) {
 		close(fd);

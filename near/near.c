@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/rand.h"
+#include "near/hand.h"
 #include "near/shm.h"
 
 #define TURN_REQUESTS 64 /* of one peer, before others have theirs */
@@ -26,7 +27,7 @@
 
 static int make_self(struct vb_near *n)
 {
-	struct vb_peer *p = vb_peer_create(n->c.slot);
+	struct vb_peer *p = vb_peer_create(n->c.slot, n->hand);
 	void *lane;
 
 	if (!p)
@@ -86,10 +87,14 @@ static void destroy_bell(struct vb_near *n)
 
 static int make_parts(struct vb_near *n)
 {
-	int rc = make_yard(n);
+	int rc;
 
+	n->hand = vb_hand_create();
+	if (!n->hand)
+		return -ENOMEM;
+	rc = make_yard(n);
 	if (rc)
-		return rc;
+		goto destroy_hand;
 	rc = make_bell(n);
 	if (rc)
 		goto destroy_yard;
@@ -108,6 +113,8 @@ destroy_bell:
 	destroy_bell(n);
 destroy_yard:
 	vb_yard_destroy(n->yard, n->yard_fd);
+destroy_hand:
+	vb_hand_destroy(n->hand);
 	return rc;
 }
 
@@ -141,6 +148,7 @@ void vb_near_destroy(struct vb_near *n)
 	vb_peer_put(n->self);
 	destroy_bell(n);
 	vb_yard_destroy(n->yard, n->yard_fd);
+	vb_hand_destroy(n->hand);
 	vb_mutex_fini(&n->lock);
 	vb_mutex_fini(&n->rx);
 	vb_mutex_fini(&n->lazy_lock);

@@ -85,6 +85,7 @@ struct vb_near {
 	int bell_fd;
 	int epoll_fd;
 	struct vb_peer *self;
+	struct vb_hand *hand;
 
 	struct vb_mutex lock;
 	/* lock */

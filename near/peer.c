@@ -7,13 +7,14 @@
 
 #include "near/shm.h"
 
-struct vb_peer *vb_peer_create(unsigned slot)
+struct vb_peer *vb_peer_create(unsigned slot, struct vb_hand *hand)
 {
 	struct vb_peer *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
 	p->slot = slot;
+	p->hand = hand;
 	p->session = p->alarm = -1;
 	atomic_store(&p->refs, 1);
 	vb_mutex_init(&p->tx);

@@ -25,6 +25,8 @@ struct vb_lane {
 	struct vb_lane_half half[2];
 };
 
+struct vb_hand;
+
 enum vb_peer_state {
 	PEER_CALLED,  /* we connected, and said who we are */
 	PEER_CALLING, /* it connected, and has said nothing yet */
@@ -45,6 +47,7 @@ struct vb_peer {
 	const struct vb_yard *yard;
 	struct vb_lane *lane;
 	bool is_self;
+	struct vb_hand *hand; /* helps with large copies */
 	_Atomic bool owed;    /* there are answers that it was not rung for */
 	struct vb_peer *next; /* near->callers */
 	struct vb_cell *our_cells; /* where we announce */
@@ -57,7 +60,8 @@ struct vb_peer {
 /* @end: which half of @lane is ours. For ourselves there is but one. */
 void vb_peer_join(struct vb_peer *p, struct vb_lane *lane, unsigned end);
 
-struct vb_peer *vb_peer_create(unsigned slot);
+/* @hand outlives it. */
+struct vb_peer *vb_peer_create(unsigned slot, struct vb_hand *hand);
 struct vb_peer *vb_peer_get(struct vb_peer *p);
 void vb_peer_put(struct vb_peer *p); /* NULL: nothing */
 

@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 
 #include "base/guard.h"
+#include "near/hand.h"
 
 /* No longer at a time, so that who takes a key away need not wait long. */
 #define CHUNK (1u << 20)
@@ -91,8 +92,8 @@ static bool is_ours_missing(const struct hold *h, uint64_t done, bool put)
 			      &drop) != 0;
 }
 
-static enum vb_reach copy(pid_t pid, const struct hold *h, uint64_t at,
-			  uint64_t len, bool put)
+static enum vb_reach copy_alone(pid_t pid, const struct hold *h, uint64_t at,
+				uint64_t len, bool put)
 {
 	struct iovec there = { (void *)(uintptr_t)at, len };
 	ssize_t n = put ? process_vm_writev(pid, h->iov, h->count, &there, 1, 0)
@@ -104,6 +105,22 @@ static enum vb_reach copy(pid_t pid, const struct hold *h, uint64_t at,
 		return REACH_GONE;
 	return is_ours_missing(h, n < 0 ? 0 : (uint64_t)n, put) ? REACH_LOCAL
 								: REACH_REMOTE;
+}
+
+static enum vb_reach copy(const struct vb_peer *p, const struct hold *h,
+			  uint64_t at, uint64_t len, bool put)
+{
+	const struct vb_copy c = {
+		.pid = p->pid,
+		.put = put,
+		.near = h->iov,
+		.count = h->count,
+		.far = at,
+		.len = len,
+	};
+
+	return vb_hand_copy(p->hand, &c) ? REACH_OK
+					 : copy_alone(p->pid, h, at, len, put);
 }
 
 static enum vb_reach reach_chunk(struct vb_peer *p,
@@ -120,7 +137,7 @@ static enum vb_reach reach_chunk(struct vb_peer *p,
 	    !vb_yard_covers(&g, far->iova + offset, len, &at))
 		return REACH_REMOTE;
 	if (hold_side(&h, near, offset, len, put))
-		result = copy(p->pid, &h, at, len, put);
+		result = copy(p, &h, at, len, put);
 	let_go(&h);
 	return result;
 }

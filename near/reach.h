@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Between this program's memory and another's, straight: announced, checked,
- * copied by the kernel, in address order.
+ * copied by the kernel, the last bytes last.
  */
 #ifndef NEAR_REACH_H
 #define NEAR_REACH_H

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A second hand for large copies, as an adapter's engine would be: a thread
+ * that copies one part while who posts copies the other, as long as it has a
+ * processor to itself. It is called when large copies follow each other
+ * closely, looks for more for a moment, and then sleeps. Where anybody else
+ * wants its processor it leaves, and stays away for longer each time.
+ */
+#ifndef NEAR_HAND_H
+#define NEAR_HAND_H
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "base/defs.h"
+
+struct vb_hand;
+
+/* Between a list of our memory and one stretch of another program's. */
+struct vb_copy {
+	pid_t pid;
+	bool put; /* from ours to theirs */
+	const struct iovec *near;
+	unsigned count;
+	uint64_t far, len;
+};
+
+/* NULL: no memory. The thread is started when it is first called. */
+struct vb_hand *vb_hand_create(void);
+void vb_hand_destroy(struct vb_hand *h);
+
+/*
+ * Copy with its help; the last bytes go last, for who spins on them. False: it
+ * does not help now, or not all could be copied; then nothing is under way any
+ * more, and copying alone will tell.
+ */
+bool vb_hand_copy(struct vb_hand *h, const struct vb_copy *c);
+
+/* How many parts it has copied. */
+uint64_t vb_hand_parts(const struct vb_hand *h);
+
+#endif
