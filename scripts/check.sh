@@ -187,6 +187,7 @@ layer pyverbs "rdma-core's own test suite" program pyverbs
 layer events "asynchronous events by their causes" program events
 layer data "every byte compared, with losses too" program data
 layer near "two programs of one host, without packets" program near
+layer tags "tag matching as message passing uses it" program tags
 layer xrc "extended reliable connections between several programs" program xrc
 layer datagrams "datagrams, address handles, groups" program datagrams
 layer raw "whole Ethernet frames, and what steers them" program raw
