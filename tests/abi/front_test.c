@@ -1432,6 +1432,148 @@ static void xrcd__is_there_while_another_process_has_it(void **state)
 	fclose(f);
 }
 
+static struct ibv_srq_init_attr_ex tag_attr(const struct bench *b)
+{
+	return (struct ibv_srq_init_attr_ex){
+		.attr = { 4, 1, 0 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM,
+		.srq_type = IBV_SRQT_TM,
+		.pd = b->pd,
+		.cq = b->cq,
+		.tm_cap = { .max_num_tags = 2, .max_ops = 2 },
+	};
+}
+
+static void assert_no_tags(struct bench *b, struct ibv_srq_init_attr_ex attr)
+{
+	errno = 0;
+	assert_null(ibv_create_srq_ex(b->context, &attr));
+	assert_int_equal(errno, EINVAL);
+}
+
+static void tags__what_makes_no_queue(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_device_attr_ex device;
+	struct ibv_srq_init_attr_ex attr = tag_attr(b);
+
+	assert_int_equal(ibv_query_device_ex(b->context, NULL, &device), 0);
+	assert_int_equal(device.tm_caps.flags, IBV_TM_CAP_RC);
+	attr.comp_mask &= ~(uint32_t)IBV_SRQ_INIT_ATTR_TM;
+	assert_no_tags(b, attr);
+	attr = tag_attr(b);
+	attr.comp_mask &= ~(uint32_t)IBV_SRQ_INIT_ATTR_CQ;
+	assert_no_tags(b, attr);
+	attr = tag_attr(b);
+	attr.cq = NULL;
+	assert_no_tags(b, attr);
+	attr = tag_attr(b);
+	attr.comp_mask &= ~(uint32_t)IBV_SRQ_INIT_ATTR_PD;
+	assert_no_tags(b, attr);
+	attr = tag_attr(b);
+	attr.tm_cap.max_num_tags = 0;
+	assert_no_tags(b, attr);
+	attr.tm_cap.max_num_tags = device.tm_caps.max_num_tags + 1;
+	assert_no_tags(b, attr);
+	attr.tm_cap.max_num_tags = 1;
+	attr.tm_cap.max_ops = device.tm_caps.max_ops + 1;
+	assert_no_tags(b, attr);
+}
+
+static void assert_op(struct ibv_cq *cq, uint64_t wr_id, int opcode,
+		      enum ibv_wc_status status, unsigned flags)
+{
+	struct ibv_wc wc;
+
+	assert_int_equal(ibv_poll_cq(cq, 1, &wc), 1);
+	assert_int_equal(wc.wr_id, wr_id);
+	assert_int_equal(wc.opcode, opcode);
+	assert_int_equal(wc.status, status);
+	assert_int_equal(wc.wc_flags, flags);
+}
+
+static void tags__operations(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_srq_init_attr_ex attr = tag_attr(b);
+	struct ibv_srq *srq = ibv_create_srq_ex(b->context, &attr);
+	struct ibv_sge sges[5] = { 0 };
+	struct ibv_ops_wr wr[3] = {
+		{ .wr_id = 1,
+		  .next = &wr[1],
+		  .opcode = IBV_WR_TAG_ADD,
+		  .flags = IBV_OPS_SIGNALED },
+		{ .wr_id = 2, .next = &wr[2], .opcode = IBV_WR_TAG_ADD },
+		{ .wr_id = 3, .opcode = IBV_WR_TAG_ADD },
+	};
+	struct ibv_ops_wr *bad = NULL;
+
+	assert_non_null(srq);
+	assert_int_equal(ibv_destroy_cq(b->cq), EBUSY);
+	/* The list holds two. */
+	assert_int_equal(ibv_post_srq_ops(srq, wr, &bad), ENOMEM);
+	assert_ptr_equal(bad, &wr[2]);
+	assert_op(b->cq, 1, IBV_WC_TM_ADD, IBV_WC_SUCCESS, 0);
+	assert_int_not_equal(wr[0].tm.handle, wr[1].tm.handle);
+	wr[0].next = NULL;
+	wr[0].opcode = IBV_WR_TAG_DEL;
+	assert_int_equal(ibv_post_srq_ops(srq, wr, &bad), 0);
+	assert_op(b->cq, 1, IBV_WC_TM_DEL, IBV_WC_SUCCESS, 0);
+	assert_int_equal(ibv_post_srq_ops(srq, wr, &bad), 0);
+	assert_op(b->cq, 1, IBV_WC_TM_DEL, IBV_WC_TM_ERR, 0);
+	wr[2].tm.add.sg_list = sges;
+	wr[2].tm.add.num_sge = 5;
+	assert_int_equal(ibv_post_srq_ops(srq, &wr[2], &bad), EINVAL);
+	wr[2].tm.add.num_sge = -1;
+	assert_int_equal(ibv_post_srq_ops(srq, &wr[2], &bad), EINVAL);
+	wr[2].tm.add.num_sge = 4;
+	wr[2].flags = 1 << 5;
+	assert_int_equal(ibv_post_srq_ops(srq, &wr[2], &bad), EINVAL);
+	wr[2].flags = 0;
+	assert_int_equal(ibv_post_srq_ops(srq, &wr[2], &bad), 0);
+	wr[2].opcode = (enum ibv_ops_wr_opcode)7;
+	assert_int_equal(ibv_post_srq_ops(srq, &wr[2], &bad), EINVAL);
+	/* A count that cannot be right is asked for again. */
+	wr[2].opcode = IBV_WR_TAG_SYNC;
+	wr[2].flags = IBV_OPS_SIGNALED | IBV_OPS_TM_SYNC;
+	wr[2].tm.unexpected_cnt = 1;
+	assert_int_equal(ibv_post_srq_ops(srq, &wr[2], &bad), 0);
+	assert_op(b->cq, 3, IBV_WC_TM_SYNC, IBV_WC_SUCCESS, IBV_WC_TM_SYNC_REQ);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+}
+
+/* It has no send queue then that a program could post to. */
+static void tags__queue_pair_without_sends(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_srq_init_attr_ex attr = tag_attr(b);
+	struct ibv_srq *srq = ibv_create_srq_ex(b->context, &attr);
+	struct ibv_qp_init_attr init = { .send_cq = b->cq,
+					 .recv_cq = b->cq,
+					 .srq = srq,
+					 .qp_type = IBV_QPT_RC };
+	struct ibv_send_wr *bad, wr = { .opcode = IBV_WR_SEND };
+	struct ibv_qp_attr a;
+	struct ibv_qp *qp = ibv_create_qp(b->pd, &init);
+
+	assert_non_null(qp);
+	assert_int_equal(init.cap.max_send_wr, 0);
+	assert_int_equal(ibv_query_qp(qp, &a, 0, &init), 0);
+	assert_int_equal(a.cap.max_send_wr, 0);
+	assert_int_equal(a.cap.max_send_sge, 0);
+	assert_int_equal(a.cap.max_inline_data, 0);
+	atomic_store(&vb_front_qp(qp)->core->state, QPS_RTS);
+	assert_int_equal(ibv_post_send(qp, &wr, &bad), ENOMEM);
+	assert_int_equal(ibv_destroy_srq(srq), EBUSY);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	init.qp_type = IBV_QPT_UC;
+	errno = 0;
+	assert_null(ibv_create_qp(b->pd, &init));
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+}
+
 static struct ibv_srq *make_xrc_srq(struct bench *b, struct ibv_xrcd *x)
 {
 	struct ibv_srq_init_attr_ex attr = {
@@ -1502,8 +1644,8 @@ static void xrc__objects_and_who_stands_on_whom(void **state)
 	assert_int_equal(again->qp_num, target->qp_num);
 	assert_int_equal(ibv_destroy_qp(target), 0);
 	/* The other holder keeps it. */
-	qp_attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_INIT,
-					.port_num = 1 };
+	qp_attr =
+		(struct ibv_qp_attr){ .qp_state = IBV_QPS_INIT, .port_num = 1 };
 	assert_int_equal(ibv_modify_qp(again, &qp_attr,
 				       IBV_QP_STATE | IBV_QP_PKEY_INDEX |
 					       IBV_QP_PORT |
@@ -1940,6 +2082,9 @@ int main(void)
 		ON_BENCH(verbs__refused_as_the_table_says),
 		ON_BENCH(xrcd__the_inode_has_one),
 		ON_BENCH(xrcd__is_there_while_another_process_has_it),
+		ON_BENCH(tags__what_makes_no_queue),
+		ON_BENCH(tags__operations),
+		ON_BENCH(tags__queue_pair_without_sends),
 		ON_BENCH(xrc__objects_and_who_stands_on_whom),
 		ON_BENCH(xrc__work_requests_name_a_shared_queue),
 		ON_BENCH(flow__specs_become_a_rule),
