@@ -108,14 +108,17 @@ static void enter_table(struct vb_near *n, struct vb_peer *p)
 {
 	vb_mutex_lock(&n->lock);
 	n->peers[p->slot] = p;
+	n->known[p->slot / 64] |= UINT64_C(1) << p->slot % 64;
 	vb_mutex_unlock(&n->lock);
 }
 
 static void leave_table(struct vb_near *n, struct vb_peer *p)
 {
 	vb_mutex_lock(&n->lock);
-	if (n->peers[p->slot] == p)
+	if (n->peers[p->slot] == p) {
 		n->peers[p->slot] = NULL;
+		n->known[p->slot / 64] &= ~(UINT64_C(1) << p->slot % 64);
+	}
 	vb_mutex_unlock(&n->lock);
 }
 

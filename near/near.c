@@ -530,19 +530,34 @@ static void await_cells(const struct vb_peer *p, uint32_t key, uint32_t qpn)
 	}
 }
 
+static bool is_at(const struct vb_peer *p, uint32_t key, uint32_t qpn)
+{
+	return p->their_cells && vb_cells_name(p->their_cells, key, qpn);
+}
+
+/* Among the peers of 64 slots. */
+static struct vb_peer *find_at(struct vb_near *n, unsigned word, uint32_t key,
+			       uint32_t qpn) VB_REQUIRES(n->lock)
+{
+	for (uint64_t left = n->known[word]; left; left &= left - 1) {
+		unsigned slot = word * 64 + (unsigned)__builtin_ctzll(left);
+
+		if (is_at(n->peers[slot], key, qpn))
+			return n->peers[slot];
+	}
+	return NULL;
+}
+
 /* A reference to who is at @key by way of @qpn; or NULL. */
 static struct vb_peer *who_is_at(struct vb_near *n, uint32_t key, uint32_t qpn)
 {
-	struct vb_peer *found = NULL;
+	struct vb_peer *found = is_at(n->self, key, qpn) ? n->self : NULL;
 
 	vb_mutex_lock(&n->lock);
-	for (unsigned i = 0; i < VB_SLOTS && !found; i++) {
-		struct vb_peer *p = i == n->c.slot ? n->self : n->peers[i];
-
-		if (p && p->their_cells &&
-		    vb_cells_name(p->their_cells, key, qpn))
-			found = vb_peer_get(p);
-	}
+	for (unsigned i = 0; i < VB_COUNT(n->known) && !found; i++)
+		found = find_at(n, i, key, qpn);
+	if (found)
+		vb_peer_get(found);
 	vb_mutex_unlock(&n->lock);
 	return found;
 }

@@ -90,6 +90,7 @@ struct vb_near {
 	struct vb_mutex lock;
 	/* lock */
 	struct vb_peer *peers[VB_SLOTS];
+	uint64_t known[VB_SLOTS / 64]; /* a bit for each that is there */
 	struct {
 		bool wanted;
 		uint32_t refusals; /* of our calls */
