@@ -481,7 +481,9 @@ static int bind_id(struct vb_cm_client *c, const struct vb_ipc_cm *m,
 	struct cm_id *id;
 	int rc;
 
-	if (m->src_port && m->src_port < PRIVILEGED && c->uid != 0)
+	/* A ticket stands for the right that its first holder had. */
+	if (m->src_port && m->src_port < PRIVILEGED && c->uid != 0 &&
+	    !(m->flags & IPC_CM_JOIN))
 		return -EACCES;
 	id = make_id(c, m->id);
 	if (!id)
@@ -491,6 +493,7 @@ static int bind_id(struct vb_cm_client *c, const struct vb_ipc_cm *m,
 	id->port.number = m->src_port;
 	id->port.address = m->src;
 	id->port.flags = m->flags;
+	id->port.ticket = m->guid;
 	rc = vb_cm_ports_bind(&c->cm->ports, &id->port);
 	if (rc) {
 		id->port.number = 0;

@@ -54,12 +54,26 @@ static bool meet(const struct vb_cm_port *a, const struct vb_cm_port *b)
 	       (covers(a, &b->address) || covers(b, &a->address));
 }
 
+/* Whoever has the ticket was given the port, by fork. */
+static bool joins(const struct vb_cm_port *p, const struct vb_cm_port *q)
+{
+	return p->flags & IPC_CM_JOIN && p->ticket && p->ticket == q->ticket;
+}
+
+static bool has_host(struct vb_cm_ports *t, const struct vb_cm_port *p)
+{
+	for (const struct vb_cm_port *q = *bucket(t, p->number); q; q = q->next)
+		if (meet(p, q) && joins(p, q))
+			return true;
+	return false;
+}
+
 static bool is_taken(struct vb_cm_ports *t, const struct vb_cm_port *p)
 {
 	const struct vb_cm_port *q;
 
 	for (q = *bucket(t, p->number); q; q = q->next)
-		if (meet(p, q) &&
+		if (meet(p, q) && !joins(p, q) &&
 		    !(p->flags & q->flags & IPC_CM_REUSE && !q->listening))
 			return true;
 	return false;
@@ -83,7 +97,9 @@ int vb_cm_ports_bind(struct vb_cm_ports *t, struct vb_cm_port *p)
 {
 	int rc = 0;
 
-	if (p->number == 0)
+	if (p->flags & IPC_CM_JOIN && !has_host(t, p))
+		rc = -EACCES;
+	else if (p->number == 0)
 		rc = pick(t, p);
 	else if (is_taken(t, p))
 		rc = -EADDRINUSE;
@@ -109,25 +125,44 @@ int vb_cm_ports_listen(struct vb_cm_ports *t, struct vb_cm_port *p)
 	const struct vb_cm_port *q;
 
 	for (q = *bucket(t, p->number); q; q = q->next)
-		if (meet(p, q) && q->listening)
+		if (meet(p, q) && q->listening && !joins(p, q) && !joins(q, p))
 			return -EADDRINUSE;
 	p->listening = true;
 	return 0;
+}
+
+static unsigned rank(const struct vb_cm_port *p, const struct vb_gid *address)
+{
+	return (vb_gid_equal(&p->address, address) ? 2u : 0u) +
+	       (p->flags & IPC_CM_JOIN ? 1u : 0u);
+}
+
+/* Behind all others of its bucket: the next is another's turn. */
+static void put_last(struct vb_cm_ports *t, struct vb_cm_port *p)
+{
+	struct vb_cm_port **at = bucket(t, p->number);
+
+	vb_cm_ports_free(t, p);
+	while (*at)
+		at = &(*at)->next;
+	p->next = NULL;
+	*at = p;
 }
 
 struct vb_cm_port *vb_cm_ports_find(struct vb_cm_ports *t, uint16_t space,
 				    uint16_t number,
 				    const struct vb_gid *address)
 {
-	struct vb_cm_port *p, *any = NULL;
+	struct vb_cm_port *p, *best = NULL;
 
 	for (p = *bucket(t, number); p; p = p->next) {
-		if (!p->listening || p->space != space || p->number != number)
+		if (!p->listening || p->space != space || p->number != number ||
+		    !covers(p, address))
 			continue;
-		if (vb_gid_equal(&p->address, address))
-			return p;
-		if (covers(p, address))
-			any = p;
+		if (!best || rank(p, address) > rank(best, address))
+			best = p;
 	}
-	return any;
+	if (best && best->flags & IPC_CM_JOIN)
+		put_last(t, best);
+	return best;
 }

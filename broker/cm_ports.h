@@ -12,6 +12,7 @@ struct vb_cm_port {
 	uint16_t space, number;
 	struct vb_gid address; /* zero, or IPv4's zero: any */
 	uint8_t flags;	       /* enum vb_ipc_cm_flag */
+	uint64_t ticket;       /* who knows it may join; 0: nobody */
 	bool listening;
 	struct vb_cm_port *next;
 };
@@ -22,13 +23,17 @@ struct vb_cm_ports {
 };
 
 void vb_cm_ports_init(struct vb_cm_ports *t);
-/* @p->number 0: any. -EADDRINUSE. */
+/* @p->number 0: any. -EADDRINUSE; -EACCES: there is nobody to join. */
 VB_MUST_CHECK int vb_cm_ports_bind(struct vb_cm_ports *t, struct vb_cm_port *p);
 void vb_cm_ports_free(struct vb_cm_ports *t, struct vb_cm_port *p);
 /* -EADDRINUSE: another listens there. */
 VB_MUST_CHECK int vb_cm_ports_listen(struct vb_cm_ports *t,
 				     struct vb_cm_port *p);
-/* Who listens there: for the very address, or for any. */
+/*
+ * Who listens there: for the very address, or for any; rather one that has
+ * joined than the one it joined, which has handed its work on; and they take
+ * turns.
+ */
 struct vb_cm_port *vb_cm_ports_find(struct vb_cm_ports *t, uint16_t space,
 				    uint16_t number,
 				    const struct vb_gid *address);

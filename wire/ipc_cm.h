@@ -13,6 +13,7 @@
 #define VB_IPC_CM_INCOMING 0x80000000u
 
 enum vb_ipc_cm_kind {			/* behind enum vb_ipc_kind's */
+		      IPC_CM_NONE = 0,	/* never sent */
 		      IPC_CM_BIND = 32, /* space, src, port (0: any), flags; to
 					   be answered */
 		      IPC_CM_LISTEN,	/* backlog; to be answered */
@@ -52,6 +53,7 @@ enum vb_ipc_cm_type {
 enum vb_ipc_cm_flag {
 	IPC_CM_REUSE = 1,
 	IPC_CM_V6ONLY = 2,
+	IPC_CM_JOIN = 4, /* BIND: beside who listens there under this ticket */
 };
 
 #define VB_IPC_CM_VERSION 1
@@ -66,7 +68,7 @@ struct vb_ipc_cm {
 	int32_t status;
 	struct vb_gid src, dst; /* the receiver's, the peer's */
 	uint32_t ifindex;
-	uint64_t guid;
+	uint64_t guid; /* BIND: a ticket for those who may join; 0: none */
 	uint32_t qpn, psn, flow_label, backlog;
 	uint8_t responder_resources, initiator_depth;
 	uint8_t retry_count, rnr_retry;

@@ -3,6 +3,7 @@
 #include "front/rdmacm/rdmacm.h"
 
 #include <netdb.h>
+#include <rdma/rdma_verbs.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -136,7 +136,7 @@ static void refuse_unseen(struct rcm_channel *c, const struct rcm_id *id)
 void rcm_event_forget(struct rcm_id *id)
 {
 	pthread_mutex_lock(&rcm.lock);
-	if (id->pub.channel) {
+	if (id->pub.channel && id->life == rcm.life) {
 		refuse_unseen(channel_of(id->pub.channel), id);
 		sift(channel_of(id->pub.channel), id, NULL);
 	}

@@ -65,6 +65,7 @@ struct rcm_id *rcm_id_create(struct rdma_event_channel *channel, void *context,
 
 	if (!id)
 		return NULL;
+	id->life = rcm.life;
 	id->sync = !channel;
 	id->pub.channel = channel ? channel : rdma_create_event_channel();
 	if (!id->pub.channel) {
@@ -388,6 +389,16 @@ static int set_flag(struct rcm_id *id, uint8_t flag, const void *value,
 	return 0;
 }
 
+static int set_ticket(struct rcm_id *id, const void *value, size_t len,
+		      uint8_t flag)
+{
+	if (len != sizeof(id->ticket) || id->state != RCM_NEW)
+		return -EINVAL;
+	memcpy(&id->ticket, value, sizeof(id->ticket));
+	id->flags |= flag;
+	return 0;
+}
+
 static int set_option(struct rcm_id *id, int name, const void *value,
 		      size_t len)
 {
@@ -409,6 +420,10 @@ static int set_option(struct rcm_id *id, int name, const void *value,
 		id->ack_timeout = *byte;
 		id->timeout_set = true;
 		return 0;
+	case RCM_OPTION_TICKET:
+		return set_ticket(id, value, len, 0);
+	case RCM_OPTION_JOIN:
+		return set_ticket(id, value, len, IPC_CM_JOIN);
 	default:
 		return -ENOSYS;
 	}

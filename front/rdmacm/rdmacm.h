@@ -49,12 +49,14 @@ struct rcm_device {
 struct rcm_id {
 	struct rdma_cm_id pub;
 	uint32_t number;
+	unsigned life; /* rcm.life when it was made */
 	enum rcm_state state;
 	bool sync;
 	bool in_broker; /* to be closed there */
 	struct rcm_device *device;
 	uint16_t port;
 	uint8_t flags, tos;
+	uint64_t ticket; /* for a child of fork to listen there as well */
 	uint8_t ack_timeout; /* of RDMA_OPTION_ID_ACK_TIMEOUT, if set */
 	bool timeout_set;
 	uint8_t gid_index;
@@ -77,7 +79,7 @@ struct rcm {
 	pthread_mutex_t lock;
 	/* lock */
 	int fd; /* the session; -1: none */
-	pid_t pid;
+	unsigned life; /* a child of fork begins another */
 	struct rcm_id *ids[1024];
 	uint32_t next_number;
 	bool asked, answered; /* BIND or LISTEN is under way */
@@ -107,6 +109,10 @@ static inline int rcm_fail(int error)
 	errno = error;
 	return -1;
 }
+
+/* Options of ours, of level RDMA_OPTION_ID: a port's ticket, and to join
+ * whoever has it. 8 bytes. */
+enum { RCM_OPTION_TICKET = 0x7f01, RCM_OPTION_JOIN };
 
 /* session.c: -errno each. */
 int rcm_session_start(void);

@@ -193,6 +193,7 @@ int rcm_bind(struct rcm_id *id, const struct sockaddr *a)
 	m.src = rcm_gid_of(a);
 	m.src_port = port_of(a);
 	m.flags = id->flags;
+	m.guid = id->ticket;
 	rc = rcm_session_ask(&m, &answer);
 	if (rc)
 		return rc;

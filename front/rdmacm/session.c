@@ -3,6 +3,7 @@
 #include "front/rdmacm/rdmacm.h"
 
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/fdmail.h"
@@ -16,11 +17,37 @@ struct rcm rcm = { .lock = PTHREAD_MUTEX_INITIALIZER,
 		   .next_number = 1,
 		   .answers = PTHREAD_COND_INITIALIZER };
 
+/* What a child of fork inherited is its parent's, and says nothing. */
 struct vb_ipc_cm rcm_message(const struct rcm_id *id, enum vb_ipc_cm_kind kind)
 {
-	return (struct vb_ipc_cm){ .kind = (uint8_t)kind,
+	return (struct vb_ipc_cm){ .kind = id->life == rcm.life ? (uint8_t)kind
+								: IPC_CM_NONE,
 				   .version = VB_IPC_CM_VERSION,
 				   .id = id->number };
+}
+
+/*
+ * A child of fork has neither its parent's session, which must end with the
+ * parent, nor its devices. The numbers of its own ids go on where its
+ * parent's ended.
+ */
+static void begin_again(void)
+{
+	if (rcm.fd >= 0)
+		close(rcm.fd);
+	rcm.fd = -1;
+	rcm.life++;
+	rcm.devices = NULL;
+	rcm.device_count = 0;
+	rcm.asked = false;
+	memset(rcm.ids, 0, sizeof(rcm.ids));
+	pthread_mutex_init(&rcm.lock, NULL);
+	pthread_cond_init(&rcm.answers, NULL);
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, begin_again);
 }
 
 static void take_answer(const struct vb_ipc_cm *m)
@@ -105,11 +132,13 @@ static int start_thread(int fd)
 /* With the lock. Opening a device has started a broker. */
 static int start_session(void)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int rc = rcm_devices_open(), fd;
 
 	if (rc)
 		return rc;
-	if (rcm.fd >= 0 && rcm.pid == getpid())
+	pthread_once(&once, watch_forks);
+	if (rcm.fd >= 0)
 		return 0;
 	fd = connect_broker();
 	if (fd < 0)
@@ -120,7 +149,6 @@ static int start_session(void)
 		return rc;
 	}
 	rcm.fd = fd;
-	rcm.pid = getpid();
 	return 0;
 }
 
@@ -141,8 +169,7 @@ static int say(const struct vb_ipc_cm *m)
 	size_t len = vb_ipc_cm_put(bytes, m);
 	int rc;
 
-	/* A child of fork has its parent's session, and nothing to say. */
-	if (rcm.fd < 0 || rcm.pid != getpid())
+	if (rcm.fd < 0 || m->kind == IPC_CM_NONE)
 		return -ECONNRESET;
 	do
 		rc = vb_fdmail_send(rcm.fd, bytes, len, NULL, 0, 0);

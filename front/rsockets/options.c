@@ -18,6 +18,7 @@
 #include <sys/time.h>
 
 #include "base/defs.h"
+#include "front/rsockets/ticket.h"
 
 /* Whole numbers; @id: what the connection manager is told, or -1. */
 // clang-format off
@@ -153,11 +154,22 @@ static int set_timeout(struct rs_sock *rs, int which, const struct timeval *t)
 	return 0;
 }
 
+static int join(struct rs_sock *rs, const void *value, socklen_t bytes)
+{
+	if (bytes != sizeof(rs->ticket) || rs->state != RS_NEW || rs->dgram)
+		return -EINVAL;
+	memcpy(&rs->ticket, value, sizeof(rs->ticket));
+	rs->joins = true;
+	return 0;
+}
+
 static int set_structure(struct rs_sock *rs, int level, int name,
 			 const void *value, socklen_t bytes)
 {
 	if (level == IPPROTO_TCP && name == TCP_CONGESTION)
 		return 0; /* the adapter's own */
+	if (level == SOL_RDMA && name == RS_TICKET)
+		return join(rs, value, bytes);
 	if (level != SOL_SOCKET)
 		return -ENOPROTOOPT;
 	switch (name) {
@@ -285,6 +297,8 @@ static int get(struct rs_sock *rs, int level, int name, void *value,
 	i = size_of(level, name);
 	if (i >= 0)
 		return answer_number(value, bytes, (int)get_size(rs, i));
+	if (level == SOL_RDMA && name == RS_TICKET)
+		return answer(value, bytes, &rs->ticket, sizeof(rs->ticket));
 	if (level == SOL_SOCKET)
 		return get_socket_option(rs, name, value, bytes);
 	if (level == IPPROTO_TCP)
@@ -317,6 +331,8 @@ static int file_control(struct rs_sock *rs, int cmd, int value)
 	case F_SETFD:
 		value = fcntl(rs->fd, cmd, value);
 		return value < 0 ? -errno : value;
+	case RS_MOVE:
+		return rs_move(rs);
 	default:
 		return -EINVAL;
 	}

@@ -76,6 +76,8 @@ struct rs_sock {
 	int numbers[RS_NUMBERS]; /* options.c */
 	struct linger linger;
 	struct rs_wishes wishes;
+	uint64_t ticket; /* ticket.h */
+	bool joins;
 	struct rs_sleeper *sleepers;
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
@@ -111,6 +113,7 @@ ssize_t rs_done(struct rs_sock *rs, ssize_t rc);
 int rs_enter(struct rs_sock *rs);
 bool rs_leave(struct rs_sock *rs);
 void rs_put(struct rs_sock *rs);
+int rs_move(struct rs_sock *rs); /* ticket.h; with the lock */
 void rs_for_each(void (*visit)(struct rs_sock *rs));
 static inline int rs_fail(int error)
 {

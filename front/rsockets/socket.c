@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "base/defs.h"
+#include "base/rand.h"
+#include "front/rdmacm/rdmacm.h"
 
 enum { PATIENCE_MS = 1000 }; /* of who goes, with what is under way */
 
@@ -140,6 +142,12 @@ static int bind_socket(struct rs_sock *rs, const struct sockaddr *a,
 	if (rs->dgram)
 		return rs_dgram_bind(rs, a, length);
 	memcpy(&copy, a, VB_MIN(length, (socklen_t)sizeof(copy)));
+	if (!rs->joins)
+		rs->ticket = (uint64_t)vb_rand32() << 32 | vb_rand32();
+	if (rdma_set_option(rs->id, RDMA_OPTION_ID,
+			    rs->joins ? RCM_OPTION_JOIN : RCM_OPTION_TICKET,
+			    &rs->ticket, sizeof(rs->ticket)))
+		return -errno;
 	if (rdma_bind_addr(rs->id, (struct sockaddr *)&copy))
 		return -errno;
 	rs->state = RS_BOUND;

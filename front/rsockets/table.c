@@ -3,9 +3,11 @@
 #include "front/rsockets/rs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { CHUNK = 1024, CHUNKS = 1024 };
 
@@ -70,6 +72,23 @@ int rs_enter(struct rs_sock *rs)
 		rc = 0;
 	}
 	pthread_rwlock_unlock(&table_lock);
+	return rc;
+}
+
+int rs_move(struct rs_sock *rs)
+{
+	int to = fcntl(rs->fd, F_DUPFD_CLOEXEC, 0), from = rs->fd, rc;
+
+	if (to < 0)
+		return -errno;
+	(void)rs_leave(rs);
+	rs->fd = to;
+	rc = rs_enter(rs);
+	if (rc == 0)
+		return to;
+	rs->fd = from;
+	(void)!rs_enter(rs);
+	close(to);
 	return rc;
 }
 

@@ -113,6 +113,34 @@ static void ports__the_nearer_listener_is_found(void **state)
 	assert_null(vb_cm_ports_find(&table, IB, 1, &a));
 }
 
+static void ports__who_has_the_ticket_joins(void **state)
+{
+	struct vb_cm_port parent = port(80, ipv4(1), 0);
+	struct vb_cm_port one = port(80, ipv4(1), IPC_CM_JOIN), two = one;
+	struct vb_cm_port thief = one, early = one;
+	struct vb_gid a = ipv4(1);
+
+	early.ticket = one.ticket = two.ticket = parent.ticket = 7;
+	assert_int_equal(vb_cm_ports_bind(&table, &early), -EACCES);
+	assert_int_equal(vb_cm_ports_bind(&table, &parent), 0);
+	assert_int_equal(vb_cm_ports_listen(&table, &parent), 0);
+	assert_int_equal(vb_cm_ports_bind(&table, &thief), -EACCES);
+	thief.ticket = 8;
+	assert_int_equal(vb_cm_ports_bind(&table, &thief), -EACCES);
+	assert_int_equal(vb_cm_ports_bind(&table, &one), 0);
+	assert_int_equal(vb_cm_ports_bind(&table, &two), 0);
+	assert_ptr_equal(vb_cm_ports_find(&table, TCP, 80, &a), &parent);
+	assert_int_equal(vb_cm_ports_listen(&table, &one), 0);
+	assert_ptr_equal(vb_cm_ports_find(&table, TCP, 80, &a), &one);
+	assert_int_equal(vb_cm_ports_listen(&table, &two), 0);
+	for (unsigned turn = 0; turn < 2; turn++)
+		assert_ptr_not_equal(vb_cm_ports_find(&table, TCP, 80, &a),
+				     vb_cm_ports_find(&table, TCP, 80, &a));
+	vb_cm_ports_free(&table, &one);
+	vb_cm_ports_free(&table, &two);
+	assert_ptr_equal(vb_cm_ports_find(&table, TCP, 80, &a), &parent);
+}
+
 static void ports__any_number(void **state)
 {
 	struct vb_cm_port p[3];
@@ -136,6 +164,7 @@ int main(void)
 		cmocka_unit_test_setup(ports__reuse_until_one_listens, begin),
 		cmocka_unit_test_setup(ports__the_nearer_listener_is_found,
 				       begin),
+		cmocka_unit_test_setup(ports__who_has_the_ticket_joins, begin),
 		cmocka_unit_test_setup(ports__any_number, begin),
 	};
 

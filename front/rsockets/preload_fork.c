@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a child of fork has of its parent's sockets. A listener, once used, is
+ * another listener at the same port, over an adapter of the child's own, and
+ * takes turns with its siblings; the parent's is asked no more as long as
+ * there is one. A connection is carried by the parent (preload_relay.h).
+ * Others it can only close.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/defs.h"
+#include "front/rsockets/preload_relay.h"
+#include "front/rsockets/ticket.h"
+
+enum { BACKLOG = 511 };
+
+struct listener {
+	int target;
+	struct sockaddr_storage address;
+	socklen_t length;
+	int v6only, flags;
+	uint64_t ticket;
+};
+
+/* Of the fork under way, and in the child after it. */
+static struct listener *listeners;
+static unsigned listener_count;
+static int control = -1; /* the child's end */
+
+/* Between the parent's handlers. */
+static int *connections;
+static unsigned connection_count;
+static int parents_end = -1, childs_end = -1;
+
+static int number(int target, int level, int option)
+{
+	socklen_t n = sizeof(int);
+	int value = 0;
+
+	(void)rgetsockopt(target, level, option, &value, &n);
+	return value;
+}
+
+static void note_listener(int target)
+{
+	struct listener *more =
+		realloc(listeners, (listener_count + 1) * sizeof(*listeners));
+	struct listener *l;
+	socklen_t n = sizeof(l->ticket);
+
+	if (!more)
+		return;
+	listeners = more;
+	l = &listeners[listener_count];
+	*l = (struct listener){ .target = target,
+				.length = sizeof(l->address) };
+	if (rgetsockname(target, (struct sockaddr *)&l->address, &l->length) ||
+	    rgetsockopt(target, SOL_RDMA, RS_TICKET, &l->ticket, &n))
+		return;
+	if (l->address.ss_family == AF_INET6)
+		l->v6only = number(target, IPPROTO_IPV6, IPV6_V6ONLY);
+	l->flags = rfcntl(target, F_GETFL) & O_NONBLOCK;
+	listener_count++;
+}
+
+static void note_connection(int target)
+{
+	struct sockaddr_storage peer;
+	socklen_t n = sizeof(peer);
+	int *more;
+
+	if (rgetpeername(target, (struct sockaddr *)&peer, &n))
+		return;
+	more = realloc(connections, (connection_count + 1) * sizeof(*more));
+	if (!more)
+		return;
+	connections = more;
+	connections[connection_count++] = target;
+}
+
+static void note(int fd)
+{
+	if (rsp_kind(fd) != RSP_SOCKET || rsp_target(fd) != fd)
+		return;
+	if (number(fd, SOL_SOCKET, SO_ACCEPTCONN))
+		note_listener(fd);
+	else
+		note_connection(fd);
+}
+
+static void make_pair(void)
+{
+	int ends[2];
+
+	if (connection_count == 0 ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends)) {
+		connection_count = 0;
+		return;
+	}
+	parents_end = ends[0];
+	childs_end = ends[1];
+	for (unsigned i = 0; i < connection_count; i++)
+		rsp_hold(connections[i]);
+}
+
+static void prepare(void)
+{
+	/* A grandchild finds what its parent has made its own. */
+	for (int fd = 0; control >= 0 && fd < RSP_DESCRIPTORS; fd++)
+		if (rsp_kind(fd) == RSP_INHERITED)
+			rsp_inherit(fd, true);
+	rsp_relay_stop();
+	rsp_inside++;
+	free(listeners);
+	listeners = NULL;
+	listener_count = 0;
+	for (int fd = 0; fd < RSP_DESCRIPTORS; fd++)
+		note(fd);
+	make_pair();
+	rsp_inside--;
+}
+
+static void in_parent(void)
+{
+	if (parents_end >= 0) {
+		(void)REAL(close)(childs_end);
+		rsp_relay_child(parents_end, connections, connection_count);
+	} else {
+		free(connections);
+	}
+	connections = NULL;
+	connection_count = 0;
+	parents_end = childs_end = -1;
+	rsp_relay_go_on();
+}
+
+static void in_child(void)
+{
+	rsp_relay_forget();
+	if (control >= 0)
+		(void)REAL(close)(control);
+	if (parents_end >= 0)
+		(void)REAL(close)(parents_end);
+	control = childs_end;
+	free(connections);
+	connections = NULL;
+	connection_count = 0;
+	parents_end = childs_end = -1;
+}
+
+void rsp_watch_forks(void)
+{
+	pthread_atfork(prepare, in_parent, in_child);
+}
+
+/* The child. */
+
+/* All descriptors of a socket become @fd, which is used up. */
+static void replace(int target, int fd, enum rsp_kind kind)
+{
+	for (int i = 0; i < RSP_DESCRIPTORS; i++) {
+		bool cloexec = rsp_cloexec(i);
+
+		if (rsp_kind(i) != RSP_INHERITED || rsp_target(i) != target)
+			continue;
+		(void)REAL(dup3)(fd, i, cloexec ? O_CLOEXEC : 0);
+		if (kind == RSP_SOCKET)
+			rsp_hold(fd);
+		rsp_enter(i, kind, fd);
+	}
+}
+
+static int open_listener(const struct listener *l)
+{
+	int fd = rsocket(l->address.ss_family, SOCK_STREAM, 0), on = 1;
+
+	if (fd < 0)
+		return -1;
+	if (l->v6only)
+		(void)rsetsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on,
+				  sizeof(on));
+	if (fd < RSP_DESCRIPTORS &&
+	    rsetsockopt(fd, SOL_RDMA, RS_TICKET, &l->ticket,
+			sizeof(l->ticket)) == 0 &&
+	    rbind(fd, (const struct sockaddr *)&l->address, l->length) == 0 &&
+	    rlisten(fd, BACKLOG) == 0) {
+		(void)rfcntl(fd, F_SETFL, l->flags);
+		return fd;
+	}
+	(void)rclose(fd);
+	return -1;
+}
+
+static bool inherit_listener(int target)
+{
+	int fd;
+
+	for (unsigned i = 0; i < listener_count; i++) {
+		if (listeners[i].target != target)
+			continue;
+		fd = open_listener(&listeners[i]);
+		if (fd < 0)
+			return false;
+		replace(target, fd, RSP_SOCKET);
+		return true;
+	}
+	return false;
+}
+
+/* -1: the parent does not give it. */
+static int claim(int target, bool reads)
+{
+	struct rsp_request q = { reads ? RSP_CLAIM : RSP_CLAIM_TO_WRITE,
+				 target };
+	char word;
+	struct iovec iov = { &word, 1 };
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} c = {};
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &c,
+			      .msg_controllen = sizeof(c) };
+	int fd;
+
+	if (control < 0 || send(control, &q, sizeof(q), MSG_NOSIGNAL) < 0 ||
+	    recvmsg(control, &msg, MSG_CMSG_CLOEXEC) <= 0 ||
+	    msg.msg_controllen < CMSG_LEN(sizeof(int)))
+		return -1;
+	memcpy(&fd, CMSG_DATA(&c.head), sizeof(fd));
+	return fd;
+}
+
+/* What has ended: it reads as the end, and cannot be written. */
+static int dead_end(void)
+{
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+		return -1;
+	(void)REAL(close)(ends[1]);
+	return ends[0];
+}
+
+void rsp_inherit(int fd, bool reads)
+{
+	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+	int target = rsp_target(fd), error = errno, end;
+
+	pthread_mutex_lock(&one);
+	rsp_inside++;
+	if (rsp_kind(fd) == RSP_INHERITED && !inherit_listener(target)) {
+		end = claim(target, reads);
+		if (end < 0)
+			end = dead_end();
+		replace(target, end, RSP_OTHER);
+		if (end >= 0)
+			(void)close(end);
+	}
+	rsp_inside--;
+	pthread_mutex_unlock(&one);
+	errno = error;
+}
+
+/* The last of its descriptors here says so. */
+void rsp_disown(int fd)
+{
+	struct rsp_request q = { RSP_DROP, rsp_target(fd) };
+
+	for (int i = 0; i < RSP_DESCRIPTORS; i++)
+		if (i != fd && rsp_kind(i) == RSP_INHERITED &&
+		    rsp_target(i) == q.target)
+			return;
+	rsp_inside++;
+	if (control >= 0)
+		(void)send(control, &q, sizeof(q), MSG_NOSIGNAL | MSG_DONTWAIT);
+	rsp_inside--;
+}
+
+/* Anybody may give a UNIX socket such a name; it is believed of the user's
+ * own and of root's. */
+static bool is_trusted(int fd)
+{
+	struct ucred who;
+	socklen_t n = sizeof(who);
+
+	return REAL(getsockopt)(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 &&
+	       (who.uid == 0 || who.uid == getuid());
+}
+
+bool rsp_relayed_name(int fd, bool peer, struct sockaddr *addr,
+		      socklen_t *length)
+{
+	struct sockaddr_un a;
+	struct rsp_name name;
+	socklen_t n = sizeof(a), all;
+	int error = errno;
+	bool is = REAL(getpeername)(fd, (struct sockaddr *)&a, &n) == 0 &&
+		  a.sun_family == AF_UNIX &&
+		  n == offsetof(struct sockaddr_un, sun_path) + sizeof(name) &&
+		  memcmp(a.sun_path, RSP_MARK, sizeof(RSP_MARK)) == 0 &&
+		  is_trusted(fd);
+
+	errno = error;
+	if (!is)
+		return false;
+	memcpy(&name, a.sun_path, sizeof(name));
+	if (!addr || !length)
+		return true;
+	if (!peer)
+		name.peer = name.own;
+	all = name.peer.sin6_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+						: sizeof(struct sockaddr_in);
+	memcpy(addr, &name.peer, VB_MIN(*length, all));
+	*length = all;
+	return true;
+}

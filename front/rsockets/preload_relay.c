@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The parent's side of sockets that children use: see preload_relay.h. */
+#include "front/rsockets/preload_relay.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/defs.h"
+
+enum { ROOM = 65536 };
+
+/* Bytes one way. */
+struct flow {
+	size_t first, count;
+	bool ended; /* its source has no more */
+	bool told;  /* and its sink knows */
+	uint8_t bytes[ROOM];
+};
+
+struct relay {
+	struct relay *next;
+	int target, fd;
+	bool to_write; /* the parent reads, as long as it has it */
+	bool over;
+	struct flow in, out; /* to the child, from it */
+};
+
+struct child {
+	struct child *next;
+	int control;
+	unsigned count;
+	int *targets; /* that it may still claim */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* lock; the thread looks at its own work without. */
+static struct relay *relays;
+static struct child *children;
+static bool running;
+static int bell = -1;
+
+static bool is_held_back(const struct relay *r)
+{
+	return r->to_write && rsp_shared(r->target);
+}
+
+/* One step each; what is not ready is tried again. */
+
+static void fill_in(struct relay *r)
+{
+	ssize_t n;
+
+	if (r->in.count || r->in.ended || is_held_back(r))
+		return;
+	n = rrecv(r->target, r->in.bytes, ROOM, MSG_DONTWAIT);
+	if (n < 0 && errno == EAGAIN)
+		return;
+	r->in.first = 0;
+	r->in.count = n > 0 ? (size_t)n : 0;
+	r->in.ended = n <= 0;
+}
+
+static void drain_in(struct relay *r)
+{
+	ssize_t n;
+
+	while (r->in.count) {
+		n = send(r->fd, r->in.bytes + r->in.first, r->in.count,
+			 MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n < 0) {
+			r->over |= errno != EAGAIN;
+			return;
+		}
+		r->in.first += (size_t)n;
+		r->in.count -= (size_t)n;
+	}
+	if (r->in.ended && !r->in.told) {
+		r->in.told = true;
+		(void)shutdown(r->fd, SHUT_WR);
+	}
+}
+
+static void fill_out(struct relay *r)
+{
+	ssize_t n;
+
+	if (r->out.count || r->out.ended)
+		return;
+	n = recv(r->fd, r->out.bytes, ROOM, MSG_DONTWAIT);
+	if (n < 0 && errno == EAGAIN)
+		return;
+	r->out.first = 0;
+	r->out.count = n > 0 ? (size_t)n : 0;
+	r->out.ended = n <= 0;
+}
+
+static void drain_out(struct relay *r)
+{
+	ssize_t n;
+
+	while (r->out.count) {
+		n = rsend(r->target, r->out.bytes + r->out.first, r->out.count,
+			  MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n < 0) {
+			r->over |= errno != EAGAIN;
+			return;
+		}
+		r->out.first += (size_t)n;
+		r->out.count -= (size_t)n;
+	}
+	if (r->out.ended && !r->out.told) {
+		r->out.told = true;
+		if (!rsp_shared(r->target))
+			(void)rshutdown(r->target, SHUT_WR);
+	}
+}
+
+static void carry(struct relay *r)
+{
+	fill_out(r);
+	drain_out(r);
+	fill_in(r);
+	drain_in(r);
+	if (r->in.told && r->out.told)
+		r->over = true;
+}
+
+/* Requests. */
+
+static void put_address(struct sockaddr_in6 *to, int target, bool peer)
+{
+	socklen_t n = sizeof(*to);
+
+	if (peer)
+		(void)rgetpeername(target, (struct sockaddr *)to, &n);
+	else
+		(void)rgetsockname(target, (struct sockaddr *)to, &n);
+}
+
+/* Who asks the child's end for its peer's name gets this. */
+static void name(int fd, int target)
+{
+	static uint32_t number;
+	struct rsp_name n = { .mark = RSP_MARK,
+			      .pid = (uint32_t)getpid(),
+			      .number = number++ };
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+
+	_Static_assert(sizeof(n) <= sizeof(a.sun_path), "a name");
+	put_address(&n.peer, target, true);
+	put_address(&n.own, target, false);
+	memcpy(a.sun_path, &n, sizeof(n));
+	(void)bind(fd, (struct sockaddr *)&a,
+		   (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
+			       sizeof(n)));
+}
+
+/* The child's end; -1. */
+static int begin(int target, bool to_write)
+{
+	struct relay *r = calloc(1, sizeof(*r));
+	int ends[2];
+
+	if (!r || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) {
+		free(r);
+		return -1;
+	}
+	r->target = target;
+	r->to_write = to_write;
+	r->fd = ends[0];
+	name(ends[0], target);
+	if (rfcntl(target, F_GETFL) & O_NONBLOCK)
+		(void)fcntl(ends[1], F_SETFL, O_NONBLOCK);
+	r->next = relays;
+	relays = r;
+	return ends[1];
+}
+
+static void answer(int control, int fd)
+{
+	char word = fd >= 0;
+	struct iovec iov = { &word, 1 };
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} c = { .head = { .cmsg_level = SOL_SOCKET,
+			  .cmsg_type = SCM_RIGHTS,
+			  .cmsg_len = CMSG_LEN(sizeof(int)) } };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	memcpy(CMSG_DATA(&c.head), &fd, sizeof(fd));
+	if (fd >= 0) {
+		msg.msg_control = &c;
+		msg.msg_controllen = sizeof(c);
+	}
+	(void)sendmsg(control, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* False: it may not have it, or has had it. */
+static bool take(struct child *c, int target)
+{
+	for (unsigned i = 0; i < c->count; i++) {
+		if (c->targets[i] != target)
+			continue;
+		c->targets[i] = c->targets[--c->count];
+		return true;
+	}
+	return false;
+}
+
+/* False: the child is gone. */
+static bool serve(struct child *c)
+{
+	struct rsp_request q;
+	ssize_t n = recv(c->control, &q, sizeof(q), MSG_DONTWAIT);
+	bool has;
+
+	if (n < 0)
+		return errno == EAGAIN;
+	if (n != sizeof(q))
+		return false;
+	has = take(c, q.target);
+	if (q.wish == RSP_DROP && has)
+		(void)rsp_release(q.target);
+	if (q.wish == RSP_CLAIM || q.wish == RSP_CLAIM_TO_WRITE)
+		answer(c->control,
+		       has ? begin(q.target, q.wish == RSP_CLAIM_TO_WRITE)
+			   : -1);
+	return true;
+}
+
+static void part(struct child **at)
+{
+	struct child *c = *at;
+
+	*at = c->next;
+	close(c->control);
+	for (unsigned i = 0; i < c->count; i++)
+		(void)rsp_release(c->targets[i]);
+	free(c->targets);
+	free(c);
+}
+
+static void end(struct relay **at)
+{
+	struct relay *r = *at;
+
+	*at = r->next;
+	close(r->fd);
+	(void)rsp_release(r->target);
+	free(r);
+}
+
+/* The thread. */
+
+static void work(void)
+{
+	struct child **c = &children;
+	struct relay **r = &relays;
+
+	while (*c)
+		if (serve(*c))
+			c = &(*c)->next;
+		else
+			part(c);
+	while (*r) {
+		carry(*r);
+		if ((*r)->over)
+			end(r);
+		else
+			r = &(*r)->next;
+	}
+}
+
+static unsigned count_all(void)
+{
+	unsigned n = 1;
+
+	for (struct child *c = children; c; c = c->next)
+		n++;
+	for (struct relay *r = relays; r; r = r->next)
+		n += 2;
+	return n;
+}
+
+static short wants(const struct flow *from, const struct flow *to)
+{
+	short events = to->count ? POLLOUT : 0;
+
+	return from->count || from->ended ? events : (short)(events | POLLIN);
+}
+
+/* Whoever has nothing to wait for is not asked: its end would be news for
+ * ever. But that a child has closed its end is always news. */
+static struct pollfd watch(int fd, short events)
+{
+	return (struct pollfd){ events ? fd : -1, events, 0 };
+}
+
+static nfds_t list(struct pollfd *fds)
+{
+	nfds_t n = 0;
+
+	fds[n++] = watch(bell, POLLIN);
+	for (struct child *c = children; c; c = c->next)
+		fds[n++] = watch(c->control, POLLIN);
+	for (struct relay *r = relays; r; r = r->next) {
+		short events = wants(&r->in, &r->out);
+
+		if (is_held_back(r))
+			events &= ~POLLIN;
+		fds[n++] = watch(r->target, events);
+		fds[n++] = (struct pollfd){ r->fd, wants(&r->out, &r->in), 0 };
+	}
+	return n;
+}
+
+/* A child that has closed its end, and not merely its half. */
+static void note_ends(const struct pollfd *fds)
+{
+	nfds_t n = 1;
+
+	for (struct child *c = children; c; c = c->next)
+		n++;
+	for (struct relay *r = relays; r; r = r->next, n += 2)
+		if (fds[n + 1].revents & (POLLHUP | POLLERR) && r->out.ended)
+			r->over = true;
+}
+
+static void *run(void *arg)
+{
+	enum { HELD_BACK_MS = 100 };
+	struct pollfd *fds;
+	eventfd_t count;
+	nfds_t n;
+
+	rsp_inside++;
+	for (;;) {
+		pthread_mutex_lock(&lock);
+		work();
+		fds = calloc(count_all(), sizeof(*fds));
+		n = fds ? list(fds) : 0;
+		pthread_mutex_unlock(&lock);
+		(void)rpoll(fds, n, n > 1 ? HELD_BACK_MS : -1);
+		(void)eventfd_read(bell, &count);
+		pthread_mutex_lock(&lock);
+		if (n == count_all())
+			note_ends(fds);
+		pthread_mutex_unlock(&lock);
+		free(fds);
+	}
+	return arg;
+}
+
+/* With the lock. It takes no signal that the program waits for. */
+static bool start(void)
+{
+	sigset_t all, old;
+	pthread_t thread;
+
+	if (running)
+		return true;
+	bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (bell < 0)
+		return false;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	running = pthread_create(&thread, NULL, run, NULL) == 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (running)
+		pthread_detach(thread);
+	else
+		close(bell);
+	return running;
+}
+
+void rsp_relay_child(int control, int *targets, unsigned count)
+{
+	struct child *c = calloc(1, sizeof(*c));
+
+	rsp_inside++;
+	if (!c || !start()) {
+		free(c);
+		close(control);
+		for (unsigned i = 0; i < count; i++)
+			(void)rsp_release(targets[i]);
+		free(targets);
+		rsp_inside--;
+		return;
+	}
+	*c = (struct child){ children, control, count, targets };
+	children = c;
+	(void)eventfd_write(bell, 1);
+	rsp_inside--;
+}
+
+void rsp_relay_stop(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void rsp_relay_go_on(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* The ends that the parent serves are closed with it only if nobody else has
+ * them. */
+void rsp_relay_forget(void)
+{
+	rsp_inside++;
+	for (struct child *c = children; c; c = c->next)
+		close(c->control);
+	for (struct relay *r = relays; r; r = r->next)
+		close(r->fd);
+	if (running)
+		close(bell);
+	rsp_inside--;
+	children = NULL;
+	relays = NULL;
+	running = false;
+	bell = -1;
+	pthread_mutex_init(&lock, NULL);
+}

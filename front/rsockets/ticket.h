@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the preload needs and rsockets have not.
+ *
+ * RS_TICKET: an option of level SOL_RDMA, 8 bytes. Who reads it of a socket
+ * that is bound, and writes it to another of the same address before that is
+ * bound, in a child of fork, shares its port.
+ *
+ * RS_MOVE: for rfcntl(). The socket has another number, the answer, and its
+ * old one is a descriptor that is nobody's.
+ */
+#ifndef FRONT_RSOCKETS_TICKET_H
+#define FRONT_RSOCKETS_TICKET_H
+
+enum { RS_TICKET = 0x7f01, RS_MOVE = 0x7f02 };
+
+#endif
