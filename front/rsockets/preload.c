@@ -828,6 +828,10 @@ EXPORT int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 	rc = REAL(getsockopt)(fd, level, name, value, len);
 	if (!is_passed_over(fd, level, rc))
 		return rc;
+	/* No IP option came with it; of others there is one number. */
+	*len = level == IPPROTO_IP && name == IP_OPTIONS
+		       ? 0
+		       : VB_MIN(*len, (socklen_t)sizeof(int));
 	memset(value, 0, *len);
 	return 0;
 }

@@ -145,13 +145,16 @@ find_nginx() {
 	[ -x "$nginx" ] && ldd "$nginx" >/dev/null 2>&1
 }
 
+# web NAME DIRECTIVES...: how nginx is to run.
 web() {
+	local name="curl and nginx, $1, $where" how=$2 to="http://$HOST_A:$3/in"
+
 	find_nginx || {
-		skip "rsockets curl and nginx, $where" "no nginx to be had"
+		skip "rsockets $name" "no nginx to be had"
 		return
 	}
 	cat >"$work/nginx.conf" <<-EOF
-		daemon off; master_process off;
+		daemon off; $how
 		pid $work/nginx.pid; error_log $work/nginx.log;
 		events { worker_connections 64; }
 		http {
@@ -160,17 +163,26 @@ web() {
 			fastcgi_temp_path $work/fastcgi;
 			uwsgi_temp_path $work/uwsgi;
 			scgi_temp_path $work/scgi;
-			server { listen $HOST_A:8080; root $work; }
+			server { listen $HOST_A:$3; root $work; }
 		}
 	EOF
 	serve a "$nginx" -e "$work/nginx.log" -c "$work/nginx.conf"
-	call "$from" curl -sS --parallel \
-		-o "$work/out1" "http://$HOST_A:8080/in" \
-		-o "$work/out2" "http://$HOST_A:8080/in" &&
+	call "$from" curl -sS --parallel -o "$work/out1" "$to" \
+		-o "$work/out2" "$to" &&
 		cmp "$work/in" "$work/out1" && cmp "$work/in" "$work/out2"
-	verdict "curl and nginx, $where"
+	verdict "$name"
 	stop
 	rm -f "$work/out1" "$work/out2"
+}
+
+# Its workers are children that accept, and other users than the one who
+# bound the port, where there are other users.
+webs() {
+	local workers="worker_processes 2;"
+
+	[ -n "${VERBENA_USERNS:-}" ] || workers+=" user nobody nogroup;"
+	web "one process" "master_process off;" 8080
+	web "workers" "$workers" 80
 }
 
 # redis-tools has the server too, under another name.
@@ -188,12 +200,58 @@ database() {
 	stop
 }
 
+# What its package would make, is made where only it sees it.
+find_sshd() {
+	[ -z "${sshd:-}" ] || return 0
+	(cd "$work" && apt-get download -qq openssh-server &&
+		dpkg-deb -x openssh-server_*.deb ssh) >/dev/null 2>&1
+	[ -x "$work/ssh/usr/sbin/sshd" ] || return
+	ssh-keygen -q -t ed25519 -N '' -f "$work/key" || return
+	cp /etc/passwd "$work/passwd"
+	grep -q ^sshd: "$work/passwd" ||
+		echo sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin \
+			>>"$work/passwd"
+	cat >"$work/sshd_config" <<-EOF
+		Port 2222
+		ListenAddress $HOST_A
+		HostKey $work/key
+		AuthorizedKeysFile $work/key.pub
+		PidFile none
+		UsePAM no
+		StrictModes no
+	EOF
+	cat >"$work/sshd" <<-EOF
+		mount --bind "$work/passwd" /etc/passwd
+		mount -t tmpfs none /run && mkdir -m 755 /run/sshd
+		exec "$work/ssh/usr/sbin/sshd" -D -e -f "$work/sshd_config"
+	EOF
+	sshd=yes
+}
+
+# A server that forks for each connection, and execs itself.
+shell() {
+	if [ -n "${VERBENA_USERNS:-}" ] || ! command -v ssh >/dev/null ||
+		! find_sshd; then
+		skip "rsockets ssh and sshd, $where" "no sshd, or no root"
+		return
+	fi
+	serve a unshare -m sh -c ". $work/sshd"
+	call "$from" ssh -p 2222 -i "$work/key" -o BatchMode=yes \
+		-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null \
+		"root@$HOST_A" "echo \$SSH_CLIENT; head -c 3000000 /dev/zero | wc -c" &&
+		grep -q '^3000000' "$work/client" &&
+		grep -q '^10.77.0.' "$work/client"
+	verdict "ssh and sshd, $where"
+	stop
+}
+
 tcp_programs() {
 	sockets=(--rsockets)
 	iperf
 	iperf -R
 	iperf -P 3
-	web
+	webs
+	shell
 	database
 	sockets=()
 }
@@ -248,7 +306,7 @@ expectations() {
 		esac
 	done < <(on a timeout -k 5 60 "$verbena" run --rsockets -- \
 		/usr/bin/python3 "$here/rsockets_test.py" "$HOST_A" 2>&1)
-	[ $said -ge 7 ] || not_ok "rsockets: what programs expect, to the end"
+	[ $said -ge 14 ] || not_ok "rsockets: what programs expect, to the end"
 }
 
 for from in b a; do

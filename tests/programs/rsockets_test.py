@@ -3,7 +3,9 @@
 "not ok" a line. usage: rsockets_test.py ADDRESS"""
 import os
 import select
+import signal
 import socket
+import subprocess
 import sys
 import time
 
@@ -125,8 +127,132 @@ def quiet_costs_nothing():
     assert time.process_time() - before < 0.002
 
 
+def duplicates():
+    c, a = pair(listener())
+    one = os.dup(a.fileno())
+    a.close()
+    c.sendall(b'x')
+    assert os.read(one, 10) == b'x'
+    two = os.dup(one)
+    os.close(one)
+    assert select.select([], [two], [], 1)[1] == [two]
+    os.write(two, b'abc')
+    assert c.recv(3) == b'abc'
+    os.close(two)
+    assert c.recv(1) == b''
+
+
+def child(work):
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        work()
+        os._exit(0)
+    except BaseException:
+        os._exit(1)
+
+
+def everything(c):
+    got = b''
+    while True:
+        more = c.recv(65536)
+        if not more:
+            return got
+        got += more
+
+
+def child_that_answers():
+    s = listener()
+    c, a = pair(s)
+    c.setblocking(True)
+
+    def work():
+        s.close()
+        c.close()
+        heard = a.recv(100)
+        assert a.getpeername() == expected
+        a.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        a.sendall(heard * 100000)
+
+    expected = c.getsockname()
+    pid = child(work)
+    a.close()
+    c.sendall(b'hello')
+    assert everything(c) == b'hello' * 100000
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def child_that_execs():
+    c, a = pair(listener())
+    c.setblocking(True)
+
+    def work():
+        os.dup2(a.fileno(), 0)
+        os.dup2(a.fileno(), 1)
+        os.execv('/usr/bin/tr', ['tr', 'a-z', 'A-Z'])
+
+    pid = child(work)
+    a.close()
+    c.sendall(b'hello')
+    c.shutdown(socket.SHUT_WR)
+    assert everything(c) == b'HELLO'
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def children_that_accept():
+    s = listener()
+
+    def work():
+        for _ in range(3):
+            a, _ = s.accept()
+            a.sendall(b'%d' % os.getpid())
+            a.close()
+
+    pids = [child(work) for _ in range(2)]
+    time.sleep(1)
+    seen = [int(everything(socket.create_connection((address, port))))
+            for _ in range(6)]
+    assert sorted(set(seen)) == sorted(pids)
+    assert all(os.waitpid(pid, 0)[1] == 0 for pid in pids)
+
+
+def child_that_is_killed():
+    c, a = pair(listener())
+    c.settimeout(5)
+    pid = child(lambda: (a.recv(1), time.sleep(100)))
+    a.close()
+    c.sendall(b'x')
+    time.sleep(0.3)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    assert c.recv(1) == b''
+
+
+def child_that_keeps_it_open():
+    c, a = pair(listener())
+    c.settimeout(5)
+    pid = child(lambda: time.sleep(0.5))
+    before = time.time()
+    a.close()
+    assert c.recv(1) == b'' and time.time() - before > 0.3
+    os.waitpid(pid, 0)
+
+
+# Their descriptors are closed by calls that run in our memory.
+def programs_that_are_spawned():
+    c, a = pair(listener())
+    for _ in range(3):
+        subprocess.run(['true'], close_fds=True, stdin=subprocess.DEVNULL)
+        c.send(b'x')
+        assert a.recv(1) == b'x'
+
+
 for test in (child_that_closes, not_blocking, one_shot_is_quiet,
              all_have_their_turn, half_closed, another_file_with_its_number,
+             duplicates, child_that_answers, child_that_execs,
+             children_that_accept, child_that_is_killed,
+             child_that_keeps_it_open, programs_that_are_spawned,
              quiet_costs_nothing):
     try:
         test()
