@@ -453,7 +453,7 @@ EXPORT int ioctl(int fd, unsigned long what, ...)
 EXPORT int shutdown(int fd, int how)
 {
 	return is_ours(fd) ? INSIDE(rshutdown(at(fd), how))
-				    : REAL(shutdown)(fd, how);
+			   : REAL(shutdown)(fd, how);
 }
 
 EXPORT ssize_t recv(int fd, void *buf, size_t len, int flags)
