@@ -191,7 +191,10 @@ void rs_connection_news(struct rs_sock *rs)
 {
 	struct rdma_cm_event event;
 	uint8_t private_data[256];
+	int rc = rs->state == RS_LISTENING ? rs_announce(rs) : 0;
 
+	if (rc)
+		rs_connection_end(rs, -rc);
 	while ((rs->state != RS_LISTENING || rs->waiting < rs->backlog) &&
 	       next_event(rs, &event, private_data)) {
 		if (event.event == RDMA_CM_EVENT_CONNECT_REQUEST)
@@ -199,6 +202,16 @@ void rs_connection_news(struct rs_sock *rs)
 		else
 			connection_event(rs, &event);
 	}
+}
+
+int rs_announce(struct rs_sock *rs)
+{
+	if (rs->announced)
+		return 0;
+	if (rdma_listen(rs->id, rs->backlog))
+		return -errno;
+	rs->announced = true;
+	return 0;
 }
 
 int rs_connection_begin(struct rs_sock *rs)

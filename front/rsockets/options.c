@@ -163,6 +163,12 @@ static int join(struct rs_sock *rs, const void *value, socklen_t bytes)
 	return 0;
 }
 
+static int announce_later(struct rs_sock *rs)
+{
+	rs->later = !rs->dgram;
+	return 0;
+}
+
 static int set_structure(struct rs_sock *rs, int level, int name,
 			 const void *value, socklen_t bytes)
 {
@@ -170,6 +176,8 @@ static int set_structure(struct rs_sock *rs, int level, int name,
 		return 0; /* the adapter's own */
 	if (level == SOL_RDMA && name == RS_TICKET)
 		return join(rs, value, bytes);
+	if (level == SOL_RDMA && name == RS_LATER)
+		return announce_later(rs);
 	if (level != SOL_SOCKET)
 		return -ENOPROTOOPT;
 	switch (name) {

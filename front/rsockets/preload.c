@@ -233,8 +233,12 @@ EXPORT int bind(int fd, const struct sockaddr *addr, socklen_t len)
 
 EXPORT int listen(int fd, int backlog)
 {
-	return is_ours(fd) ? INSIDE(rlisten(at(fd), backlog))
-			   : REAL(listen)(fd, backlog);
+	const int on = 1;
+
+	if (!is_ours(fd))
+		return REAL(listen)(fd, backlog);
+	(void)INSIDE(rsetsockopt(at(fd), SOL_RDMA, RS_LATER, &on, sizeof(on)));
+	return INSIDE(rlisten(at(fd), backlog));
 }
 
 EXPORT int accept(int fd, struct sockaddr *addr, socklen_t *len)

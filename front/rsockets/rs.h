@@ -85,6 +85,7 @@ struct rs_sock {
 	uint64_t looked;	      /* for news of the connection, ns */
 	/* A listener's. */
 	int backlog, waiting;
+	bool later, announced; /* ticket.h: RS_LATER */
 	struct rs_sock *first, **last;
 	struct rs_sock *next;
 	/* A connection's. */
@@ -127,6 +128,7 @@ void rs_unmake(struct rs_sock *rs);
 const struct rs_wishes *rs_wishes(void);
 
 /* connect.c; with the lock. */
+int rs_announce(struct rs_sock *rs);
 /* What the connection manager says. */
 void rs_connection_news(struct rs_sock *rs);
 int rs_connection_begin(struct rs_sock *rs);

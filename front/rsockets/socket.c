@@ -180,10 +180,10 @@ static int listen_socket(struct rs_sock *rs, int backlog)
 	if (rs->state != RS_BOUND && rs->state != RS_LISTENING)
 		return -EINVAL;
 	rs->backlog = backlog < 1 ? 1 : VB_MIN(backlog, SOMAXCONN);
-	if (rs->state == RS_BOUND && rdma_listen(rs->id, rs->backlog))
-		return -errno;
-	rs->state = RS_LISTENING;
-	return 0;
+	rc = rs->later ? 0 : rs_announce(rs);
+	if (rc == 0)
+		rs->state = RS_LISTENING;
+	return rc;
 }
 
 RS_EXPORT int rlisten(int socket, int backlog)

@@ -6,12 +6,16 @@
  * that is bound, and writes it to another of the same address before that is
  * bound, in a child of fork, shares its port.
  *
+ * RS_LATER: such an option, of 4 bytes: what rlisten() announces is announced
+ * only when the program first asks for a connection. Who leaves that to its
+ * children has none waiting that nobody will ever take.
+ *
  * RS_MOVE: for rfcntl(). The socket has another number, the answer, and its
  * old one is a descriptor that is nobody's.
  */
 #ifndef FRONT_RSOCKETS_TICKET_H
 #define FRONT_RSOCKETS_TICKET_H
 
-enum { RS_TICKET = 0x7f01, RS_MOVE = 0x7f02 };
+enum { RS_TICKET = 0x7f01, RS_LATER = 0x7f02, RS_MOVE = 0x7f03 };
 
 #endif

@@ -200,6 +200,14 @@ def child_that_execs():
     assert os.waitpid(pid, 0)[1] == 0
 
 
+def patiently_connected():
+    for _ in range(20):
+        try:
+            return socket.create_connection((address, port))
+        except ConnectionRefusedError:
+            time.sleep(0.2)
+
+
 def children_that_accept():
     s = listener()
 
@@ -210,9 +218,7 @@ def children_that_accept():
             a.close()
 
     pids = [child(work) for _ in range(2)]
-    time.sleep(1)
-    seen = [int(everything(socket.create_connection((address, port))))
-            for _ in range(6)]
+    seen = [int(everything(patiently_connected())) for _ in range(6)]
     assert sorted(set(seen)) == sorted(pids)
     assert all(os.waitpid(pid, 0)[1] == 0 for pid in pids)
 
