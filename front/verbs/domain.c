@@ -43,8 +43,7 @@ static void leave_pd(struct vb_front_pd *pd)
 	while (*at != pd)
 		at = &(*at)->next;
 	*at = pd->next;
-	if (pd->core->origin.is_far && !is_anybodys(pd->core) &&
-	    vb_pd_destroy(pd->core))
+	if (pd->is_far && !is_anybodys(pd->core) && vb_pd_destroy(pd->core))
 		vb_log(LOG_INFO, "pd %u: unimported with objects on it",
 		       pd->ibv.handle);
 	vb_mutex_unlock(&domains.lock);
@@ -58,6 +57,7 @@ static struct ibv_pd *wrap(struct ibv_context *context, struct vb_pd *core,
 	if (!pd)
 		return NULL;
 	pd->core = core;
+	pd->is_far = core->origin.is_far;
 	pd->ibv.context = context;
 	pd->ibv.handle = handle;
 	enter_pd(pd);
@@ -98,7 +98,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
  * for that. */
 static int destroy_core(struct vb_front_pd *pd)
 {
-	if (!pd->is_parent && pd->core->origin.is_far)
+	if (!pd->is_parent && pd->is_far)
 		return atomic_load(&pd->core->refs) ? -EBUSY : 0;
 	if (!pd->is_parent)
 		return vb_pd_destroy(pd->core);

@@ -51,8 +51,9 @@ struct vb_front_td {
 /* Several may share one of core: a parental domain, or an imported one. */
 struct vb_front_pd {
 	struct ibv_pd ibv;
-	struct vb_pd *core;
-	unsigned place; /* in the context's file; 0: not there */
+	struct vb_pd *core; /* a plain one's goes before it */
+	bool is_far;	    /* another process made it */
+	unsigned place;	    /* in the context's file; 0: not there */
 	/* a parent's: */
 	bool is_parent, has_allocators;
 	struct vb_front_td *td;	 /* or NULL */
