@@ -162,6 +162,15 @@ static bool is_unchanged(const _Atomic uint32_t *seq, uint32_t before)
 	return get(seq) == before;
 }
 
+static void show_adapter(struct vb_yard *y, const struct vb_adapter *a)
+{
+	/* Once: peers read the line at each access. */
+	if (get(&y->adapters[a->number].key_inv) == a->key_inv)
+		return;
+	put(&y->adapters[a->number].key_mask, a->key_mask);
+	put(&y->adapters[a->number].key_inv, a->key_inv);
+}
+
 void vb_yard_grant(struct vb_yard *y, const struct vb_adapter *a,
 		   const struct vb_grant *g)
 {
@@ -170,6 +179,7 @@ void vb_yard_grant(struct vb_yard *y, const struct vb_adapter *a,
 	if (a->number >= VB_YARD_ADAPTERS || g->index >= VB_YARD_KEYS)
 		return;
 	k = &y->keys[a->number][g->index];
+	show_adapter(y, a);
 	begin_write(&k->seq);
 	put(&k->key, g->key);
 	put(&k->pd, g->pd);
@@ -220,8 +230,7 @@ bool vb_yard_open(const struct vb_yard *y, const struct vb_far_side *far,
 
 	if (far->adapter >= VB_YARD_ADAPTERS || far->key == 0)
 		return false;
-	index = vb_key_index(y->adapters[far->adapter].key_mask,
-			     y->adapters[far->adapter].key_inv, far->key);
+	index = vb_yard_index(y, far->adapter, far->key);
 	return index < VB_YARD_KEYS &&
 	       copy_key(&y->keys[far->adapter][index], g) &&
 	       g->key == far->key && g->pd == far->pd &&
@@ -246,15 +255,13 @@ void vb_yard_show(struct vb_yard *y, const struct vb_qp *qp, uint32_t life)
 	if (adapter >= VB_YARD_ADAPTERS)
 		return;
 	begin_write(&e->seq);
-	y->adapters[adapter].key_mask = qp->adapter->key_mask;
-	y->adapters[adapter].key_inv = qp->adapter->key_inv;
+	show_adapter(y, qp->adapter);
 	put(&e->qpn, atomic_load_explicit(&qp->qpn, memory_order_relaxed));
 	put(&e->life, life);
 	put(&e->dest_qpn, qp->attr.dest_qp_num);
 	put(&e->access, qp->attr.access_flags);
 	put(&e->pd, qp->pd->id);
-	put(&e->adapter,
-	    qp->pd->origin.is_far ? VB_YARD_NO_ADAPTER : adapter);
+	put(&e->adapter, qp->pd->origin.is_far ? VB_YARD_NO_ADAPTER : adapter);
 	put(&e->rq_psn, qp->attr.rq_psn);
 	put(&e->reads, qp->attr.max_dest_rd_atomic);
 	put(&e->rtr,

@@ -16,11 +16,11 @@
 #include "core/qp.h"
 #include "wire/ipc.h"
 
-#define VB_NEAR_VERSION	 2
-#define VB_YARD_ADAPTERS 4	    /* more devices than that: packets */
+#define VB_NEAR_VERSION	   3
+#define VB_YARD_ADAPTERS   4 /* more devices than that: packets */
 #define VB_YARD_NO_ADAPTER VB_YARD_ADAPTERS /* a queue pair's: packets */
-#define VB_YARD_KEYS	 (9u << 20) /* max_mr and max_mw of vb_limits */
-#define VB_YARD_QPS	 (1u << VB_QPN_BITS)
+#define VB_YARD_KEYS	   (9u << 20)	    /* max_mr and max_mw of vb_limits */
+#define VB_YARD_QPS	   (1u << VB_QPN_BITS)
 
 /* What peers read of one key: vb_grant, in atomics. */
 struct vb_yard_key {
@@ -50,7 +50,7 @@ struct vb_yard {
 	/* Nobody polls: who has something for us rings (near/peer.h). */
 	_Atomic uint32_t asleep __attribute__((aligned(64)));
 	struct {
-		uint32_t key_mask, key_inv; /* vb_key_index() */
+		_Atomic uint32_t key_mask, key_inv; /* vb_key_index() */
 	} adapters[VB_YARD_ADAPTERS] __attribute__((aligned(64)));
 	struct vb_yard_qp qps[VB_YARD_QPS] __attribute__((aligned(4096)));
 	struct vb_yard_key keys[VB_YARD_ADAPTERS][VB_YARD_KEYS];
@@ -111,6 +111,17 @@ struct vb_far_side {
 bool vb_yard_open(const struct vb_yard *y, const struct vb_far_side *far,
 		  struct vb_grant *g);
 
+/* They change once, from nothing, before the first queue pair is shown. */
+static inline uint32_t vb_yard_index(const struct vb_yard *y, uint32_t adapter,
+				     uint32_t key)
+{
+	return vb_key_index(atomic_load_explicit(&y->adapters[adapter].key_mask,
+						 memory_order_relaxed),
+			    atomic_load_explicit(&y->adapters[adapter].key_inv,
+						 memory_order_relaxed),
+			    key);
+}
+
 /* The key will be asked for: among a million its entry is nowhere near. */
 static inline void vb_yard_expect(const struct vb_yard *y, uint32_t adapter,
 				  uint32_t key)
@@ -119,8 +130,7 @@ static inline void vb_yard_expect(const struct vb_yard *y, uint32_t adapter,
 
 	if (adapter >= VB_YARD_ADAPTERS)
 		return;
-	index = vb_key_index(y->adapters[adapter].key_mask,
-			     y->adapters[adapter].key_inv, key);
+	index = vb_yard_index(y, adapter, key);
 	if (index < VB_YARD_KEYS)
 		__builtin_prefetch(&y->keys[adapter][index]);
 }
