@@ -121,6 +121,7 @@ threads() {
 	# The lease is tested in children that start threads.
 	TSAN_OPTIONS="halt_on_error=1 die_after_fork=0" meson_tests "$VERBENA_BUILD-tsan" \
 		--timeout-multiplier 5 $names
+	VERBENA_BUILD=$VERBENA_BUILD-tsan program threads
 }
 
 # The other compiler: its warnings, -Wthread-safety among them, and libFuzzer.

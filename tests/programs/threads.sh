@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Everything at once in one program: threads that post, poll, make and destroy.
+# With a build for ThreadSanitizer in VERBENA_BUILD, a race is a failure.
+here=$(dirname "$(readlink -f "$0")")
+# shellcheck source=tests/programs/lib.sh
+. "$here/lib.sh"
+tests_begin "$0" "$@"
+need_hosts 9000
+
+# Without `verbena run`, whose preload would be loaded before the sanitizer.
+export LD_LIBRARY_PATH=$build/front/verbs
+export TSAN_OPTIONS="halt_on_error=1 history_size=7"
+
+# crowd NAME near|packets OPTIONS...
+crowd() {
+	local name=$1 near=on
+
+	[ "$2" = near ] || near=off
+	shift 2
+	if on a env VERBENA_NEAR=$near timeout -k 5 120 \
+		"$programs/threads_test" "$@" >"$work/out" 2>&1; then
+		ok "threads, $name: $(tail -n 1 "$work/out")"
+	else
+		not_ok "threads, $name" "$work/out"
+	fi
+}
+
+crowd "no packets" near -d roce_lo
+crowd "packets, IPv4" packets -d roce_lo
+crowd "packets, IPv6" packets -d roce_veth0 -6
+summary
