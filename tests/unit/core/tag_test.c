@@ -14,7 +14,8 @@ struct bed {
 	uint32_t skip;
 };
 
-static struct bed *open_as(struct fixture *f, uint32_t max, uint32_t sends)
+static struct bed *VB_UNCHECKED open_as(struct fixture *f, uint32_t max,
+					uint32_t sends)
 {
 	struct bed *t = calloc(1, sizeof(*t));
 	struct vb_qp_init init = init_of(f);
@@ -41,7 +42,7 @@ static struct bed *open_tm(struct fixture *f)
 	return open_as(f, 64, 0);
 }
 
-static void close_tm(struct bed *t)
+static void VB_UNCHECKED close_tm(struct bed *t)
 {
 	vb_mutex_unlock(&t->qp->drive);
 	vb_qp_destroy(t->qp);
@@ -557,7 +558,7 @@ static void rndv__no_key(void **state)
 }
 
 /* It is asked to come again; no buffer is lost by it. */
-static void rndv__as_many_as_there_are_slots(void **state)
+static void VB_UNCHECKED rndv__as_many_as_there_are_slots(void **state)
 {
 	struct bed *t = open_as(*state, 128, 0);
 	unsigned most = VB_TAG_SEND_SLOTS / 2;
@@ -585,7 +586,7 @@ static void rndv__as_many_as_there_are_slots(void **state)
 	close_tm(t);
 }
 
-static void rndv__queue_pair_goes(void **state)
+static void VB_UNCHECKED rndv__queue_pair_goes(void **state)
 {
 	struct bed *t = open_tm(*state);
 	struct vb_qp_init init = init_of(t->f);
