@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* CRC-32 (IEEE 802.3), and the algebra that undoes unknown bytes in it. */
+/* CRC-32 (IEEE 802.3), and the algebra that undoes unknown bytes in it; CRC-32C
+ * (Castagnoli). */
 #ifndef BASE_CRC_H
 #define BASE_CRC_H
 
@@ -7,6 +8,9 @@
 
 /* Continue @crc (0 to begin) over @len bytes; zlib's crc32() convention. */
 uint32_t vb_crc32(uint32_t crc, const void *bytes, size_t len);
+
+/* The same for CRC-32C, as iSCSI and iWARP have it. */
+uint32_t vb_crc32c(uint32_t crc, const void *bytes, size_t len);
 
 /*
  * CRC-32 is linear: when a 16-bit field, @tail bytes before the end of the

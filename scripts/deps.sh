@@ -33,6 +33,7 @@ need_build() {
 	need libibverbs-dev library libibverbs
 	need librdmacm-dev library librdmacm
 	need libdeflate-dev library libdeflate
+	need libisal-dev library libisal
 	need libnl-3-dev library libnl-3.0
 	need libnl-route-3-dev library libnl-route-3.0
 	need libcmocka-dev library cmocka

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * iWARP's bytes: MPA's frames and framing (RFC 5044, 6581), the headers of DDP
+ * segments (RFC 5041) and of RDMAP's messages (RFC 5040, 7306).
+ */
+#ifndef WIRE_IWARP_H
+#define WIRE_IWARP_H
+
+#include "base/bytes.h"
+
+/*
+ * MPA's request and reply.
+ */
+
+#define VB_MPA_HDR_BYTES   20
+#define VB_MPA_PRIVATE_MAX 512
+#define VB_MPA_DEPTH_BYTES 4 /* of the private data, when enhanced */
+#define VB_MPA_FRAME_MAX   (VB_MPA_HDR_BYTES + VB_MPA_PRIVATE_MAX)
+
+struct vb_mpa_frame {
+	bool reply;
+	bool markers, crc, reject, enhanced;
+	uint8_t revision;
+	uint16_t private_bytes;
+};
+/* VB_MPA_HDR_BYTES. False: it is none of the two. */
+bool vb_mpa_frame_get(struct vb_reader *r, struct vb_mpa_frame *f);
+void vb_mpa_frame_put(struct vb_writer *w, const struct vb_mpa_frame *f);
+
+/* RFC 6581 s9.1. */
+#define VB_MPA_DEPTH_MAX 0x3fff /* as a value: this is not negotiated */
+struct vb_mpa_depths {
+	bool peer_to_peer, rtr_send, rtr_write, rtr_read;
+	uint16_t ird, ord;
+};
+bool vb_mpa_depths_get(struct vb_reader *r, struct vb_mpa_depths *d);
+void vb_mpa_depths_put(struct vb_writer *w, const struct vb_mpa_depths *d);
+
+/*
+ * FPDUs: length, ULPDU, pad, CRC; and a marker each 512 bytes of the stream.
+ */
+
+#define VB_MPA_LEN_BYTES       2
+#define VB_MPA_CRC_BYTES       4
+#define VB_MPA_MARKER_BYTES    4
+#define VB_MPA_MARKER_INTERVAL 512
+#define VB_MPA_ULPDU_MAX       0xffff
+
+static inline uint32_t vb_mpa_pad(uint32_t ulpdu)
+{
+	return -(VB_MPA_LEN_BYTES + ulpdu) & 3;
+}
+
+/* Without markers. */
+static inline uint32_t vb_mpa_fpdu_bytes(uint32_t ulpdu)
+{
+	return VB_MPA_LEN_BYTES + ulpdu + vb_mpa_pad(ulpdu) + VB_MPA_CRC_BYTES;
+}
+
+/* The length, the pad and the CRC of the FPDU at @fpdu, whose ULPDU is written.
+ * Without @crc that field is 0. Returns its bytes. No markers. */
+uint32_t vb_mpa_seal(uint8_t *fpdu, uint32_t ulpdu, bool crc);
+
+/* MULPDU: the longest ULPDU whose FPDU fits a TCP segment (RFC 5044 s4.1). */
+uint32_t vb_mpa_mulpdu(uint32_t mss, bool markers);
+
+/*
+ * DDP segments with RDMAP's byte in them.
+ */
+
+enum vb_rdmap_op {
+	RDMAP_WRITE = 0,
+	RDMAP_READ_REQUEST = 1,
+	RDMAP_READ_RESPONSE = 2,
+	RDMAP_SEND = 3,
+	RDMAP_SEND_INV = 4,
+	RDMAP_SEND_SE = 5,
+	RDMAP_SEND_SE_INV = 6,
+	RDMAP_TERMINATE = 7,
+	RDMAP_IMM = 8, /* RFC 7306 s6 */
+	RDMAP_IMM_SE = 9,
+	RDMAP_ATOMIC_REQUEST = 10,
+	RDMAP_ATOMIC_RESPONSE = 11,
+	/*
+	 * Not assigned to anybody: a SEND with immediate data, which stands
+	 * where others have the STag to invalidate. Verbs have it and RFC 7306
+	 * has not; others than Verbena end the stream (unexpected opcode).
+	 */
+	RDMAP_SEND_IMM = 12,
+	RDMAP_SEND_IMM_SE = 13,
+	RDMAP_OP_COUNT = 14,
+};
+
+enum vb_ddp_queue {
+	DDP_QUEUE_SEND = 0,
+	DDP_QUEUE_REQUEST = 1, /* READ, atomic */
+	DDP_QUEUE_TERMINATE = 2,
+	DDP_QUEUE_ATOMIC = 3, /* atomics' responses */
+};
+
+#define VB_DDP_TAGGED_BYTES   14
+#define VB_DDP_UNTAGGED_BYTES 18
+#define VB_DDP_VERSION	      1
+#define VB_RDMAP_VERSION      1
+
+struct vb_ddp_seg {
+	bool tagged, last;
+	uint8_t ddp_version, rdmap_version, opcode;
+	/* tagged */
+	uint32_t stag;
+	uint64_t to;
+	/* untagged; @word: the STag to invalidate, or immediate data */
+	uint32_t word, queue, msn, mo;
+	/* get only */
+	const uint8_t *payload;
+	uint32_t payload_bytes;
+};
+/* A ULPDU. False: it is too short for its header. */
+bool vb_ddp_seg_get(struct vb_reader *r, struct vb_ddp_seg *s);
+/* The header. */
+void vb_ddp_seg_put(struct vb_writer *w, const struct vb_ddp_seg *s);
+
+/*
+ * What untagged messages carry.
+ */
+
+#define VB_RDMAP_READ_BYTES	  28
+#define VB_RDMAP_IMM_BYTES	  8
+#define VB_RDMAP_ATOMIC_BYTES	  52
+#define VB_RDMAP_ATOMIC_RSP_BYTES 12
+
+struct vb_rdmap_read {
+	uint32_t sink_stag, length, source_stag;
+	uint64_t sink_to, source_to;
+};
+bool vb_rdmap_read_get(struct vb_reader *r, struct vb_rdmap_read *q);
+void vb_rdmap_read_put(struct vb_writer *w, const struct vb_rdmap_read *q);
+
+enum vb_rdmap_atomic_op {
+	ATOMIC_FETCH_ADD = 0,
+	ATOMIC_SWAP = 1,
+	ATOMIC_CMP_SWAP = 2,
+};
+
+/* RFC 7306 s5.2.1: a set bit of add_mask is the top of a field that no carry
+ * leaves; set bits of the others take part. */
+struct vb_rdmap_atomic {
+	uint8_t op; /* 4 bits */
+	uint32_t id, stag;
+	uint64_t to;
+	uint64_t add_swap, add_swap_mask, compare, compare_mask;
+};
+bool vb_rdmap_atomic_get(struct vb_reader *r, struct vb_rdmap_atomic *a);
+void vb_rdmap_atomic_put(struct vb_writer *w, const struct vb_rdmap_atomic *a);
+
+struct vb_rdmap_atomic_rsp {
+	uint32_t id;
+	uint64_t value;
+};
+bool vb_rdmap_atomic_rsp_get(struct vb_reader *r,
+			     struct vb_rdmap_atomic_rsp *a);
+void vb_rdmap_atomic_rsp_put(struct vb_writer *w,
+			     const struct vb_rdmap_atomic_rsp *a);
+
+/*
+ * Terminate (RFC 5040 s4.8). Linux's Soft-iWARP swaps the nibbles of its first
+ * byte and mirrors the three bits of the third; it is understood.
+ */
+
+enum vb_term_layer { TERM_RDMAP = 0, TERM_DDP = 1, TERM_LLP = 2 };
+
+#define VB_TERM_BYTES_MAX (4 + 2 + VB_DDP_UNTAGGED_BYTES + VB_RDMAP_READ_BYTES)
+
+struct vb_term {
+	uint8_t layer, etype, code;
+	bool mirrored; /* get: it came in the other order */
+	/* what it is about: the segment's length and header, RDMAP's header */
+	bool has_segment, has_read;
+	uint16_t segment_bytes;
+	struct vb_ddp_seg segment;
+	struct vb_rdmap_read read;
+};
+bool vb_term_get(struct vb_reader *r, struct vb_term *t);
+void vb_term_put(struct vb_writer *w, const struct vb_term *t);
+
+#endif
