@@ -492,6 +492,31 @@ enum vb_fault vb_mr_check(struct vb_adapter *a, const struct vb_pd *pd,
 	return fault;
 }
 
+static enum vb_refusal classify(const struct vb_mr *mr, const struct vb_pd *pd,
+				uint32_t qpn, uint64_t iova, uint64_t len,
+				uint32_t need)
+{
+	if (mr->pd != pd || !may_come_by(mr, need, qpn))
+		return REFUSED_DOMAIN;
+	if (!is_inside(mr, iova, len))
+		return REFUSED_BOUNDS;
+	return (mr->access & need) == need ? REFUSED_NOT : REFUSED_RIGHTS;
+}
+
+enum vb_refusal vb_mr_refusal(struct vb_adapter *a, const struct vb_pd *pd,
+			      uint32_t qpn, uint32_t key, uint64_t iova,
+			      uint64_t len, uint32_t need)
+{
+	struct vb_mr *mr = vb_mr_hold(a, key);
+	enum vb_refusal why;
+
+	if (!mr)
+		return REFUSED_KEY;
+	why = classify(mr, pd, qpn, iova, len, need);
+	vb_mr_drop(mr);
+	return why;
+}
+
 enum vb_fault vb_mr_write(struct vb_adapter *a, const struct vb_pd *pd,
 			  uint32_t qpn, uint32_t rkey, uint64_t iova,
 			  const void *src, uint32_t len)

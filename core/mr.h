@@ -160,6 +160,19 @@ enum vb_fault vb_mr_check(struct vb_adapter *a, const struct vb_pd *pd,
 			  uint32_t qpn, uint32_t key, uint64_t iova,
 			  uint64_t len, uint32_t need);
 
+/* Why not, for who must tell the peer; REFUSED_NOT when it would be allowed
+ * by now. */
+enum vb_refusal {
+	REFUSED_NOT,
+	REFUSED_KEY,	/* there is no such key */
+	REFUSED_DOMAIN, /* of another protection domain, or queue pair */
+	REFUSED_BOUNDS,
+	REFUSED_RIGHTS,
+};
+enum vb_refusal vb_mr_refusal(struct vb_adapter *a, const struct vb_pd *pd,
+			      uint32_t qpn, uint32_t key, uint64_t iova,
+			      uint64_t len, uint32_t need);
+
 /*
  * Bring the pages into memory, as if they were to be read, or written. What
  * ibv_advise_mr() says: -EINVAL a window; -ENOENT no region on demand has that

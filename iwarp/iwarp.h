@@ -58,9 +58,9 @@ struct vb_iw_cursor {
 	uint32_t asked;	 /* requests that were asked for, free-running */
 	uint32_t answer; /* the next to go on with, free-running */
 	uint32_t answer_offset;
-	uint16_t phase;	  /* bytes since the last marker's beginning */
-	uint8_t stage;	  /* of what is sent: enum in iwarp/stream.h */
-	bool answer_next; /* whose turn it is between two messages */
+	uint16_t marker; /* bytes since the last marker began; 0: one is due */
+	uint8_t stage;	 /* of what is sent: enum in iwarp/stream.h */
+	bool answered;	 /* last: a request's turn comes before an answer's */
 };
 
 struct vb_iw_mark {
@@ -76,6 +76,8 @@ struct vb_iw_txq {
 	/* the room's */
 	unsigned marks, held;
 	uint32_t used;
+	uint32_t lead; /* bytes of an FPDU whose beginning left before */
+	struct vb_iw_cursor before;
 	struct vb_iw_mark mark[VB_IW_TX_FPDUS];
 	struct vb_mr_use use[VB_IW_TX_IOV];
 	uint8_t room[VB_IW_TX_BYTES + VB_IW_FPDU_MAX];
@@ -96,14 +98,13 @@ void vb_iw_send_fault(struct vb_qp *qp, struct vb_iw_txq *out, vb_time now);
  * Bytes in. The buffer is its caller's, too; between vb_iw_got() and the next
  * vb_iw_want() nothing stays in it.
  */
-#define VB_IW_RX_IOV   8
+#define VB_IW_RX_IOV   4
 #define VB_IW_RX_BYTES (256u << 10)
 
 struct vb_iw_rxq {
 	/* the room's */
-	uint32_t direct; /* bytes of iov[] before the buffer */
-	struct vb_mr_use use;
-	uint8_t room[VB_IW_RX_BYTES];
+	uint32_t carried; /* bytes at its beginning that came before */
+	uint8_t room[VB_IW_RX_BYTES + VB_IW_FPDU_MAX];
 };
 
 /* Where the next bytes go: an iovec for one readv(), at least 128 KiB. Returns

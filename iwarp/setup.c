@@ -95,8 +95,8 @@ static int put_frame(struct vb_mpa_setup *m, struct vb_mpa_frame *f,
 
 	if (bytes > vb_mpa_private_max(f->enhanced ? 2 : 1))
 		return -EINVAL;
-	f->private_bytes = (uint16_t)(bytes +
-				      (f->enhanced ? VB_MPA_DEPTH_BYTES : 0));
+	f->private_bytes =
+		(uint16_t)(bytes + (f->enhanced ? VB_MPA_DEPTH_BYTES : 0));
 	vb_mpa_frame_put(&w, f);
 	if (f->enhanced)
 		vb_mpa_depths_put(&w, d);
@@ -185,18 +185,18 @@ static enum vb_mpa_state take_request(struct vb_mpa_setup *m,
 
 static enum vb_mpa_state take_frame(struct vb_mpa_setup *m)
 {
-	struct vb_reader r = vb_reader(m->in + VB_MPA_HDR_BYTES,
-				       m->peer.private_bytes);
+	struct vb_reader r =
+		vb_reader(m->in + VB_MPA_HDR_BYTES, m->peer.private_bytes);
 	struct vb_mpa_depths d = { 0 };
 
 	if (m->peer.enhanced && !vb_mpa_depths_get(&r, &d))
 		return break_off(m, CODE_FRAME);
 	m->private_data = r.at;
 	m->private_bytes = (uint16_t)vb_reader_left(&r);
-	m->peer_ird = at_most(m->offer.ord, m->peer.enhanced ? d.ird
-							     : m->offer.ord);
-	m->peer_ord = at_most(m->offer.ird, m->peer.enhanced ? d.ord
-							     : m->offer.ird);
+	m->peer_ird =
+		at_most(m->offer.ord, m->peer.enhanced ? d.ird : m->offer.ord);
+	m->peer_ord =
+		at_most(m->offer.ird, m->peer.enhanced ? d.ord : m->offer.ird);
 	m->out_bytes = 0;
 	if (m->state == MPA_WAITING)
 		return take_request(m, &d);
@@ -213,8 +213,7 @@ static bool header_is_good(struct vb_mpa_setup *m)
 	struct vb_reader r = vb_reader(m->in, VB_MPA_HDR_BYTES);
 	struct vb_mpa_frame *f = &m->peer;
 
-	if (!vb_mpa_frame_get(&r, f) ||
-	    f->reply != (m->state == MPA_ASKING) ||
+	if (!vb_mpa_frame_get(&r, f) || f->reply != (m->state == MPA_ASKING) ||
 	    f->private_bytes > VB_MPA_PRIVATE_MAX || f->revision > REVISION_MAX)
 		return false;
 	f->enhanced = f->enhanced && f->revision >= 2;
@@ -227,11 +226,13 @@ static bool header_is_good(struct vb_mpa_setup *m)
 enum vb_mpa_state vb_mpa_got(struct vb_mpa_setup *m, const void *bytes,
 			     unsigned count)
 {
+	if (count == 0)
+		return m->state;
 	if (count > vb_mpa_want(m))
 		return break_off(m, CODE_FRAME);
 	memcpy(m->in + m->in_bytes, bytes, count);
 	m->in_bytes += (uint16_t)count;
-	if (m->in_bytes == VB_MPA_HDR_BYTES && count && !header_is_good(m))
+	if (m->in_bytes == VB_MPA_HDR_BYTES && !header_is_good(m))
 		return break_off(m, CODE_FRAME);
 	if (m->in_bytes < VB_MPA_HDR_BYTES || vb_mpa_want(m))
 		return m->state;
@@ -257,8 +258,8 @@ static int reply(struct vb_mpa_setup *m, bool reject,
 /* What there is to ask for where the peer has asked; else, of ours. */
 static uint8_t rtr_reply(const struct vb_mpa_setup *m)
 {
-	struct vb_reader r = vb_reader(m->in + VB_MPA_HDR_BYTES,
-				       VB_MPA_DEPTH_BYTES);
+	struct vb_reader r =
+		vb_reader(m->in + VB_MPA_HDR_BYTES, VB_MPA_DEPTH_BYTES);
 	struct vb_mpa_depths d = { 0 };
 
 	if (!m->peer.enhanced || !vb_mpa_depths_get(&r, &d) || !d.peer_to_peer)

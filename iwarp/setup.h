@@ -9,8 +9,8 @@
  *	send out/out_bytes
  *					want(), got(): MPA_ASKED
  *					vb_mpa_accept(), or vb_mpa_reject()
- *					send out/out_bytes; MPA_OPEN, or MPA_SHUT
- *	want(), got(): MPA_OPEN, or MPA_REFUSED
+ *					send out/out_bytes; MPA_OPEN, or
+ *MPA_SHUT want(), got(): MPA_OPEN, or MPA_REFUSED
  *
  * MPA_OPEN: hand @terms to vb_iw_start(), with the socket.
  */
@@ -30,11 +30,11 @@ enum vb_mpa_rtr {
 
 /* What a side asks for, or grants. */
 struct vb_mpa_offer {
-	uint8_t revision;   /* 1, or 2: enhanced */
-	bool crc;	    /* we insist on it; else what the peer says */
-	bool markers;	    /* we want them in what we receive */
-	uint8_t rtr;	    /* set of enum vb_mpa_rtr; none: not peer-to-peer */
-	uint16_t ird, ord;  /* READs and atomics under way, from and to peer */
+	uint8_t revision;  /* 1, or 2: enhanced */
+	bool crc;	   /* we insist on it; else what the peer says */
+	bool markers;	   /* we want them in what we receive */
+	uint8_t rtr;	   /* set of enum vb_mpa_rtr; none: not peer-to-peer */
+	uint16_t ird, ord; /* READs and atomics under way, from and to peer */
 };
 /* Our usual: revision 2, CRC, no markers, peer-to-peer by WRITE or READ. */
 extern const struct vb_mpa_offer vb_mpa_usual;

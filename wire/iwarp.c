@@ -19,10 +19,10 @@ static const char reply_key[] = "MPA ID Rep Frame";
 #define DDP_TAGGED 0x80
 #define DDP_LAST   0x40
 
-#define TERM_M 0x80 /* the segment's length */
-#define TERM_D 0x40 /* its header */
-#define TERM_R 0x20 /* RDMAP's */
-#define TERM_HDRS (TERM_M | TERM_D | TERM_R)
+#define TERM_M	      0x80 /* the segment's length */
+#define TERM_D	      0x40 /* its header */
+#define TERM_R	      0x20 /* RDMAP's */
+#define TERM_HDRS     (TERM_M | TERM_D | TERM_R)
 #define TERM_MIRRORED 0x07
 
 #define MIN_MULPDU 128 /* RFC 5044 s4.1 */
@@ -90,8 +90,7 @@ uint32_t vb_mpa_seal(uint8_t *fpdu, uint32_t ulpdu, bool crc)
 
 	vb_store_be(fpdu, ulpdu, VB_MPA_LEN_BYTES);
 	memset(fpdu + covered - pad, 0, pad);
-	vb_store_le32(fpdu + covered,
-		      crc ? vb_crc32c(0, fpdu, covered) : 0);
+	vb_store_le32(fpdu + covered, crc ? vb_crc32c(0, fpdu, covered) : 0);
 	return covered + VB_MPA_CRC_BYTES;
 }
 

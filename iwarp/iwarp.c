@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Fills the transport seam; a stream's beginning and end. */
+#include "iwarp/iwarp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "iwarp/stream.h"
+
+/* How long the initiator has to read our reply before a program that talks
+ * first, where its turn is not known, may do so. */
+#define PATIENCE (50 * VB_MSEC)
+
+#define MSS_UNKNOWN 1220 /* what any path carries with IPv6 */
+
+static int attach(struct vb_qp *qp)
+{
+	if (qp->type != QPT_RC)
+		return -EOPNOTSUPP;
+	qp->tp = calloc(1, sizeof(struct vb_iw));
+	return qp->tp ? 0 : -ENOMEM;
+}
+
+static void forget(struct vb_iw *s)
+{
+	free(s->cut);
+	free(s->carry);
+	*s = (struct vb_iw){ .phase = IW_IDLE };
+}
+
+static void detach(struct vb_qp *qp)
+{
+	forget(vb_iw(qp));
+	free(qp->tp);
+	qp->tp = NULL;
+}
+
+static void enter(struct vb_qp *qp, enum vb_qp_state from, enum vb_qp_state to,
+		  vb_time now)
+{
+	struct vb_iw *s = vb_iw(qp);
+
+	qp->now = now;
+	if (to == QPS_RESET)
+		forget(s);
+	else if (to == QPS_ERR && s->phase == IW_OPEN)
+		s->phase = IW_ENDING; /* the program's wish: no Terminate */
+	else if (to == QPS_SQD)
+		vb_iw_retire(qp);
+}
+
+static void recv_packet(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+			vb_time now)
+{
+}
+
+static bool send_packets(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+{
+	vb_qp_flush(qp);
+	return false;
+}
+
+static bool can_wait(const struct vb_qp *qp)
+{
+	return false;
+}
+
+static vb_time deadline(const struct vb_qp *qp)
+{
+	const struct vb_iw *s = vb_iw(qp);
+
+	if (s->phase != IW_OPEN || s->terms.initiator || s->in.heard ||
+	    s->terms.rtr != RTR_NONE || qp->now >= s->patient_until)
+		return VB_NEVER;
+	return s->patient_until;
+}
+
+const struct vb_transport_ops vb_iwarp_transport = {
+	.name = "iwarp",
+	.attach = attach,
+	.detach = detach,
+	.enter = enter,
+	.recv = recv_packet,
+	.send = send_packets,
+	.can_wait = can_wait,
+	.deadline = deadline,
+};
+
+void vb_iw_set_mss(struct vb_qp *qp, uint32_t mss)
+{
+	struct vb_iw *s = vb_iw(qp);
+
+	s->mulpdu = vb_mpa_mulpdu(mss ? mss : MSS_UNKNOWN, s->terms.tx_markers);
+}
+
+static void begin_stream(struct vb_qp *qp, const struct vb_mpa_terms *terms,
+			 vb_time now)
+{
+	struct vb_iw *s = vb_iw(qp);
+
+	s->phase = IW_OPEN;
+	s->terms = *terms;
+	s->terms.ird = VB_MIN(terms->ird, VB_MAX_RD_ATOM);
+	s->terms.ord = VB_MIN(terms->ord, VB_MAX_RD_ATOM);
+	s->patient_until = now + PATIENCE;
+	/* RFC 5041 s4.2: each queue's first message is 1. */
+	s->tx.send_msn = s->tx.ask_msn = s->tx.atomic_msn = 1;
+	s->in.send_msn = s->in.ask_msn = s->in.atomic_msn = 1;
+	s->tx.cur = s->begun = qp->sq.done;
+	if (terms->initiator && terms->rtr != RTR_NONE)
+		s->tx.stage = STAGE_RTR;
+	s->taken = s->tx;
+	vb_iw_set_mss(qp, terms->mss);
+	qp->attr.max_dest_rd_atomic = (uint8_t)s->terms.ird;
+	qp->attr.max_rd_atomic = (uint8_t)s->terms.ord;
+}
+
+int vb_iw_start(struct vb_qp *qp, const struct vb_mpa_terms *terms, vb_time now)
+{
+	enum vb_qp_state state = vb_iw_state(qp);
+
+	if (vb_iw(qp)->phase != IW_IDLE ||
+	    (state != QPS_INIT && state != QPS_RTR && state != QPS_RTS))
+		return -EINVAL;
+	qp->now = now;
+	begin_stream(qp, terms, now);
+	atomic_store(&qp->state, QPS_RTS);
+	return 0;
+}
+
+bool vb_iw_is_started(const struct vb_qp *qp)
+{
+	return vb_iw(qp)->phase != IW_IDLE;
+}
+
+bool vb_iw_is_established(const struct vb_qp *qp)
+{
+	const struct vb_iw *s = vb_iw(qp);
+
+	return s->phase != IW_IDLE &&
+	       (s->terms.initiator || s->in.heard || s->terms.rtr == RTR_NONE);
+}
+
+/*
+ * Ends that nobody announced.
+ */
+
+static void end_stream(struct vb_qp *qp, int event)
+{
+	vb_iw(qp)->phase = IW_ENDING;
+	vb_qp_fail(qp, event);
+}
+
+/* Between two messages it is how a connection is closed (RFC 5040 s5.6). */
+void vb_iw_eof(struct vb_qp *qp, vb_time now)
+{
+	const struct vb_iw *s = vb_iw(qp);
+
+	qp->now = now;
+	if (s->phase != IW_OPEN)
+		return;
+	end_stream(qp, vb_iw_is_between(s) ? -1 : EVENT_QP_FATAL);
+}
+
+void vb_iw_lost(struct vb_qp *qp, vb_time now)
+{
+	struct vb_iw *s = vb_iw(qp);
+
+	qp->now = now;
+	s->cut_at = s->cut_end = 0;
+	if (s->phase == IW_OPEN) {
+		if (vb_iw_sends(qp) && qp->sq.done != s->begun)
+			vb_qp_send_done(qp, WC_RETRY_EXC_ERR);
+		vb_qp_fail(qp, -1);
+	}
+	s->phase = IW_ENDING;
+}
+
+bool vb_iw_wants_close(const struct vb_qp *qp)
+{
+	const struct vb_iw *s = vb_iw(qp);
+
+	return s->phase == IW_CLOSED ||
+	       (s->phase == IW_ENDING && s->cut_at == s->cut_end);
+}
+
+void vb_iw_closed(struct vb_qp *qp, vb_time now)
+{
+	if (vb_iw(qp)->phase == IW_IDLE)
+		return;
+	vb_iw_lost(qp, now);
+	vb_iw(qp)->phase = IW_CLOSED;
+}

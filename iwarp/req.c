@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The requester: work requests become RDMAP's messages.
+ *
+ * A SEND or WRITE is complete when the socket has all of it, as with siw and
+ * with adapters that hand over to TCP: the program may use its memory again,
+ * and what goes wrong later is the stream's end. It is not when a part of it
+ * still is in our buffer, since a program that has its completion may exit.
+ */
+#include "core/mw.h"
+#include "core/sge.h"
+#include "iwarp/stream.h"
+
+enum request_kind {
+	REQUEST_NONE,
+	REQUEST_SEND,
+	REQUEST_WRITE,
+	REQUEST_READ,
+	REQUEST_ATOMIC,
+	REQUEST_LOCAL
+};
+enum request_word { WORD_NONE, WORD_KEY, WORD_IMM };
+
+struct request_row {
+	uint8_t kind;
+	uint8_t opcode, solicited; /* enum vb_rdmap_op: without, with */
+	uint8_t word;		   /* in its header */
+	bool has_imm;		   /* in a message behind it */
+};
+
+// clang-format off
+static const struct request_row requests[] = {
+/*  work request	kind		opcode		      solicited		    word       imm */
+[WR_WRITE]	   = { REQUEST_WRITE,	RDMAP_WRITE,	      RDMAP_WRITE,	    WORD_NONE, false },
+[WR_WRITE_IMM]	   = { REQUEST_WRITE,	RDMAP_WRITE,	      RDMAP_WRITE,	    WORD_NONE, true },
+[WR_SEND]	   = { REQUEST_SEND,	RDMAP_SEND,	      RDMAP_SEND_SE,	    WORD_NONE, false },
+[WR_SEND_IMM]	   = { REQUEST_SEND,	RDMAP_SEND_IMM,	      RDMAP_SEND_IMM_SE,    WORD_IMM,  false },
+[WR_SEND_INV]	   = { REQUEST_SEND,	RDMAP_SEND_INV,	      RDMAP_SEND_SE_INV,    WORD_KEY,  false },
+[WR_READ]	   = { REQUEST_READ,	RDMAP_READ_REQUEST,   RDMAP_READ_REQUEST,   WORD_NONE, false },
+[WR_CMP_SWAP]	   = { REQUEST_ATOMIC,	RDMAP_ATOMIC_REQUEST, RDMAP_ATOMIC_REQUEST, WORD_NONE, false },
+[WR_FETCH_ADD]	   = { REQUEST_ATOMIC,	RDMAP_ATOMIC_REQUEST, RDMAP_ATOMIC_REQUEST, WORD_NONE, false },
+[WR_BIND_MW]	   = { REQUEST_LOCAL },
+[WR_LOCAL_INV]	   = { REQUEST_LOCAL },
+};
+// clang-format on
+
+#define ATOMIC_BYTES 8
+#define RTR_STAG     1 /* what Chelsio's adapters want to see there */
+
+static const struct request_row *row_of(const struct vb_send_wqe *wqe)
+{
+	static const struct request_row none;
+
+	return wqe->op < VB_COUNT(requests) ? &requests[wqe->op] : &none;
+}
+
+bool vb_iw_asks(const struct vb_send_wqe *wqe)
+{
+	return row_of(wqe)->kind == REQUEST_READ ||
+	       row_of(wqe)->kind == REQUEST_ATOMIC;
+}
+
+/*
+ * Before the first byte.
+ */
+
+/* All of its memory, so that a bad key never sends half a message. */
+static bool keys_allow(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
+{
+	uint32_t need = vb_iw_asks(wqe) ? ACCESS_LOCAL_WRITE : 0;
+
+	if (wqe->flags & SEND_INLINE)
+		return true;
+	return vb_sge_is_allowed(qp->pd, wqe->sge, wqe->num_sge, need);
+}
+
+static enum vb_wc_status judge(const struct vb_qp *qp,
+			       const struct vb_send_wqe *wqe)
+{
+	uint8_t kind = row_of(wqe)->kind;
+
+	if (kind == REQUEST_NONE)
+		return WC_LOC_QP_OP_ERR;
+	if (kind == REQUEST_LOCAL)
+		return WC_SUCCESS;
+	if (vb_iw_asks(wqe) && vb_iw(qp)->terms.ord == 0)
+		return WC_LOC_QP_OP_ERR;
+	if (wqe->length > VB_MAX_MSG)
+		return WC_LOC_LEN_ERR;
+	if (kind == REQUEST_ATOMIC &&
+	    vb_sge_total(wqe->sge, wqe->num_sge) < ATOMIC_BYTES)
+		return WC_LOC_LEN_ERR;
+	return keys_allow(qp, wqe) ? WC_SUCCESS : WC_LOC_PROT_ERR;
+}
+
+static void stop(struct vb_iw *s, enum vb_wc_status status)
+{
+	s->stop = s->tx.cur;
+	s->stop_status = status;
+}
+
+/* Behind READs and atomics, because it says so (RFC 5040 s5.5: nothing else
+ * orders them), or because the peer can hold no more. */
+static bool must_wait(const struct vb_iw *s, const struct vb_send_wqe *wqe)
+{
+	uint32_t under_way = s->tx.asked - s->asked_head;
+
+	return (wqe->flags & SEND_FENCE && under_way) ||
+	       (vb_iw_asks(wqe) && s->terms.ord && under_way >= s->terms.ord);
+}
+
+/* Its first time here, or again after a batch that was not taken. */
+static bool may_go(struct vb_qp *qp, struct vb_send_wqe *wqe)
+{
+	struct vb_iw *s = vb_iw(qp);
+	enum vb_wc_status status;
+
+	if (s->tx.cur == s->begun) {
+		if (vb_iw_state(qp) != QPS_RTS)
+			return false;
+		status = judge(qp, wqe);
+		if (status != WC_SUCCESS) {
+			stop(s, status);
+			return false;
+		}
+		wqe->first_psn = 0;
+		s->begun++;
+	}
+	return true;
+}
+
+/* Windows: when their turn comes, and not twice. */
+static bool run_local(struct vb_qp *qp, struct vb_send_wqe *wqe)
+{
+	struct vb_iw *s = vb_iw(qp);
+
+	if (!(wqe->first_psn & WQE_RAN) && !vb_mw_run(qp, wqe)) {
+		stop(s, WC_MW_BIND_ERR);
+		return false;
+	}
+	wqe->first_psn |= WQE_RAN;
+	s->tx.cur++;
+	return true;
+}
+
+/* The request whose message is to begin, or NULL. */
+static struct vb_send_wqe *begin_next(struct vb_qp *qp)
+{
+	struct vb_iw *s = vb_iw(qp);
+
+	while (s->tx.cur != vb_sq_end(&qp->sq)) {
+		struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, s->tx.cur);
+
+		if (s->stop_status != WC_SUCCESS || must_wait(s, wqe) ||
+		    !may_go(qp, wqe))
+			return NULL;
+		if (row_of(wqe)->kind != REQUEST_LOCAL)
+			return wqe;
+		if (!run_local(qp, wqe))
+			return NULL;
+	}
+	return NULL;
+}
+
+/*
+ * Messages.
+ */
+
+static struct vb_ddp_seg segment(uint8_t opcode)
+{
+	return (struct vb_ddp_seg){
+		.last = true,
+		.ddp_version = VB_DDP_VERSION,
+		.rdmap_version = VB_RDMAP_VERSION,
+		.opcode = opcode,
+	};
+}
+
+static struct vb_ddp_seg data_segment(const struct vb_iw *s,
+				      const struct vb_send_wqe *wqe)
+{
+	const struct request_row *row = row_of(wqe);
+	struct vb_ddp_seg seg = segment(
+		wqe->flags & SEND_SOLICITED ? row->solicited : row->opcode);
+
+	if (row->kind == REQUEST_WRITE) {
+		seg.tagged = true;
+		seg.stag = wqe->rkey;
+		seg.to = wqe->remote_addr + s->tx.offset;
+	} else {
+		seg.queue = DDP_QUEUE_SEND;
+		seg.msn = s->tx.send_msn;
+		seg.mo = s->tx.offset;
+		seg.word = row->word == WORD_KEY   ? wqe->imm
+			   : row->word == WORD_IMM ? vb_iw_imm_word(wqe->imm)
+						   : 0;
+	}
+	return seg;
+}
+
+static void end_data(struct vb_iw *s, const struct vb_send_wqe *wqe)
+{
+	const struct request_row *row = row_of(wqe);
+
+	s->tx.offset = 0;
+	if (row->has_imm) {
+		s->tx.stage = STAGE_IMM;
+		return;
+	}
+	s->tx.send_msn += row->kind == REQUEST_SEND;
+	s->tx.stage = STAGE_NONE;
+	s->tx.cur++;
+	s->tx.answered = false;
+}
+
+static bool put_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+		     struct vb_iw_txq *out)
+{
+	struct vb_iw *s = vb_iw(qp);
+	struct vb_ddp_seg seg = data_segment(s, wqe);
+	uint32_t hdr = seg.tagged ? VB_DDP_TAGGED_BYTES : VB_DDP_UNTAGGED_BYTES;
+	uint32_t left = wqe->length - s->tx.offset;
+	const struct vb_iw_source src = {
+		.wqe = wqe,
+		.offset = s->tx.offset,
+		.len = VB_MIN(left, s->mulpdu - hdr),
+	};
+	struct vb_writer w = vb_iw_fpdu_begin(out);
+
+	seg.last = src.len == left;
+	vb_ddp_seg_put(&w, &seg);
+	if (vb_iw_fpdu_end(qp, out, w, &src)) {
+		stop(s, WC_LOC_PROT_ERR);
+		return false;
+	}
+	s->tx.stage = STAGE_REQUEST;
+	s->tx.offset += src.len;
+	if (seg.last)
+		end_data(s, wqe);
+	vb_iw_fpdu_mark(qp, out);
+	return true;
+}
+
+/* RFC 7306 s6: eight bytes, of which verbs have four; the first, as Chelsio's
+ * adapters have them. */
+static bool put_imm(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+		    struct vb_iw_txq *out)
+{
+	struct vb_iw *s = vb_iw(qp);
+	struct vb_ddp_seg seg =
+		segment(wqe->flags & SEND_SOLICITED ? RDMAP_IMM_SE : RDMAP_IMM);
+	struct vb_writer w = vb_iw_fpdu_begin(out);
+
+	seg.queue = DDP_QUEUE_SEND;
+	seg.msn = s->tx.send_msn++;
+	vb_ddp_seg_put(&w, &seg);
+	vb_put_be(&w, (uint64_t)vb_iw_imm_word(wqe->imm) << 32,
+		  VB_RDMAP_IMM_BYTES);
+	(void)vb_iw_fpdu_end(qp, out, w, NULL); /* there is no memory to miss */
+	s->tx.stage = STAGE_NONE;
+	s->tx.cur++;
+	s->tx.answered = false;
+	vb_iw_fpdu_mark(qp, out);
+	return true;
+}
+
+static struct vb_writer begin_ask(struct vb_iw *s, uint8_t opcode,
+				  struct vb_iw_txq *out)
+{
+	struct vb_ddp_seg seg = segment(opcode);
+	struct vb_writer w = vb_iw_fpdu_begin(out);
+
+	seg.queue = DDP_QUEUE_REQUEST;
+	seg.msn = s->tx.ask_msn;
+	vb_ddp_seg_put(&w, &seg);
+	return w;
+}
+
+static void end_ask(struct vb_qp *qp, struct vb_writer w, struct vb_iw_txq *out)
+{
+	struct vb_iw *s = vb_iw(qp);
+
+	(void)vb_iw_fpdu_end(qp, out, w, NULL);
+	s->tx.ask_msn++;
+	s->tx.asked++;
+	s->tx.answered = false;
+	vb_iw_fpdu_mark(qp, out);
+}
+
+static struct vb_iw_asked *next_asked(struct vb_iw *s)
+{
+	struct vb_iw_asked *a = &s->asked[s->tx.asked % VB_MAX_RD_ATOM];
+
+	*a = (struct vb_iw_asked){ .index = s->tx.cur, .msn = s->tx.ask_msn };
+	return a;
+}
+
+/*
+ * The answer names the sink only so that it can be placed, and it is placed by
+ * the request: so one request fills many entries, and the sink's key need not
+ * be good for peers, which RFC 5040 asks for and programs do not provide.
+ */
+static bool put_read(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+		     struct vb_iw_txq *out)
+{
+	struct vb_iw *s = vb_iw(qp);
+	struct vb_iw_asked *a = next_asked(s);
+	struct vb_writer w = begin_ask(s, RDMAP_READ_REQUEST, out);
+	struct vb_rdmap_read read;
+
+	a->stag = wqe->num_sge ? wqe->sge[0].lkey : RTR_STAG;
+	a->to = wqe->num_sge ? wqe->sge[0].addr : 0;
+	a->length = wqe->length;
+	read = (struct vb_rdmap_read){ .sink_stag = a->stag,
+				       .sink_to = a->to,
+				       .length = a->length,
+				       .source_stag = wqe->rkey,
+				       .source_to = wqe->remote_addr };
+	vb_rdmap_read_put(&w, &read);
+	s->tx.cur++;
+	end_ask(qp, w, out);
+	return true;
+}
+
+static bool put_atomic(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+		       struct vb_iw_txq *out)
+{
+	struct vb_iw *s = vb_iw(qp);
+	bool swap = wqe->op == WR_CMP_SWAP;
+	const struct vb_rdmap_atomic atomic = {
+		.op = swap ? ATOMIC_CMP_SWAP : ATOMIC_FETCH_ADD,
+		.id = next_asked(s)->msn,
+		.stag = wqe->rkey,
+		.to = wqe->remote_addr,
+		.add_swap = swap ? wqe->swap : wqe->compare_add,
+		.add_swap_mask = swap ? UINT64_MAX : 0,
+		.compare = swap ? wqe->compare_add : 0,
+		.compare_mask = swap ? UINT64_MAX : 0,
+	};
+	struct vb_writer w = begin_ask(s, RDMAP_ATOMIC_REQUEST, out);
+
+	vb_rdmap_atomic_put(&w, &atomic);
+	s->tx.cur++;
+	end_ask(qp, w, out);
+	return true;
+}
+
+bool vb_iw_put_request(struct vb_qp *qp, struct vb_iw_txq *out)
+{
+	struct vb_iw *s = vb_iw(qp);
+	const struct vb_send_wqe *wqe;
+
+	if (!vb_iw_sends(qp) || s->stop_status != WC_SUCCESS)
+		return false;
+	wqe = s->tx.stage == STAGE_NONE ? begin_next(qp)
+					: vb_sq_at(&qp->sq, s->tx.cur);
+	if (!wqe)
+		return false;
+	if (s->tx.stage == STAGE_IMM)
+		return put_imm(qp, wqe, out);
+	switch (row_of(wqe)->kind) {
+	case REQUEST_READ:
+		return put_read(qp, wqe, out);
+	case REQUEST_ATOMIC:
+		return put_atomic(qp, wqe, out);
+	default:
+		return put_data(qp, wqe, out);
+	}
+}
+
+/* RFC 6581 s5: nothing, in one of three ways. */
+bool vb_iw_put_rtr(struct vb_qp *qp, struct vb_iw_txq *out)
+{
+	struct vb_iw *s = vb_iw(qp);
+	struct vb_ddp_seg seg =
+		segment(s->terms.rtr == RTR_SEND ? RDMAP_SEND : RDMAP_WRITE);
+	const struct vb_rdmap_read read = { .sink_stag = RTR_STAG,
+					    .source_stag = RTR_STAG };
+	struct vb_writer w;
+
+	s->tx.stage = STAGE_NONE;
+	if (s->terms.rtr == RTR_READ) {
+		struct vb_iw_asked *a = next_asked(s);
+
+		a->rtr = true;
+		a->stag = RTR_STAG;
+		w = begin_ask(s, RDMAP_READ_REQUEST, out);
+		vb_rdmap_read_put(&w, &read);
+		end_ask(qp, w, out);
+		return true;
+	}
+	seg.tagged = s->terms.rtr == RTR_WRITE;
+	seg.stag = RTR_STAG;
+	seg.queue = DDP_QUEUE_SEND;
+	seg.msn = s->tx.send_msn;
+	s->tx.send_msn += !seg.tagged;
+	w = vb_iw_fpdu_begin(out);
+	vb_ddp_seg_put(&w, &seg);
+	(void)vb_iw_fpdu_end(qp, out, w, NULL);
+	vb_iw_fpdu_mark(qp, out);
+	return true;
+}
+
+/*
+ * Completions.
+ */
+
+void vb_iw_retire(struct vb_qp *qp)
+{
+	struct vb_iw *s = vb_iw(qp);
+
+	while (vb_iw_sends(qp) && qp->sq.done != s->taken.cur) {
+		const struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, qp->sq.done);
+
+		if (vb_iw_asks(wqe) && !(wqe->first_psn & WQE_ANSWERED))
+			return;
+		vb_qp_send_done(qp, WC_SUCCESS);
+	}
+	if (!vb_iw_sends(qp))
+		return;
+	if (s->stop_status != WC_SUCCESS && qp->sq.done == s->stop) {
+		vb_count(qp->adapter, CNT_SEND_ERR, 1);
+		vb_qp_send_done(qp, s->stop_status);
+		vb_iw_give_up(qp);
+	} else if (vb_iw_state(qp) == QPS_SQD && qp->sq.done == s->begun) {
+		vb_qp_drained(qp);
+	}
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Faults, the Terminate message, and what either becomes for the programs. */
+#include "iwarp/term.h"
+
+#include "base/log.h"
+#include "iwarp/stream.h"
+
+#define NONE (-1)
+
+/*
+ * The one place where faults become answers. Where IBA has the same fault the
+ * programs see what they would see there (core/fault.c); a receiver that has
+ * nothing posted is one that is not ready, which here is final.
+ */
+// clang-format off
+#define ROW(fault, layer, etype, code, told, status, event, counter) \
+	[IWF_##fault] = { #fault, layer, etype, code, WC_##told, WC_##status, event, counter }
+static const struct vb_iw_fault_row rows[IWF_COUNT] = {
+/*  fault         | layer    | e | code | the peer's status    | ours           | event             | counter */
+ROW(LOCAL,          TERM_RDMAP, 0, 0x00, REM_OP_ERR,            LOC_QP_OP_ERR,   NONE,               CNT_NAK_OP),
+ROW(RQE_LKEY,       TERM_RDMAP, 0, 0x00, REM_OP_ERR,            LOC_PROT_ERR,    NONE,               CNT_NAK_OP),
+ROW(READ_STAG,      TERM_RDMAP, 1, 0x00, REM_ACCESS_ERR,        LOC_ACCESS_ERR,  EVENT_QP_ACCESS_ERR, CNT_NAK_ACCESS),
+ROW(READ_BOUNDS,    TERM_RDMAP, 1, 0x01, REM_ACCESS_ERR,        LOC_ACCESS_ERR,  EVENT_QP_ACCESS_ERR, CNT_NAK_ACCESS),
+ROW(RIGHTS,         TERM_RDMAP, 1, 0x02, REM_ACCESS_ERR,        LOC_ACCESS_ERR,  EVENT_QP_ACCESS_ERR, CNT_NAK_ACCESS),
+ROW(READ_DOMAIN,    TERM_RDMAP, 1, 0x03, REM_ACCESS_ERR,        LOC_ACCESS_ERR,  EVENT_QP_ACCESS_ERR, CNT_NAK_ACCESS),
+ROW(READ_WRAP,      TERM_RDMAP, 1, 0x04, REM_ACCESS_ERR,        LOC_ACCESS_ERR,  EVENT_QP_ACCESS_ERR, CNT_NAK_ACCESS),
+ROW(MEMORY,         TERM_RDMAP, 1, 0xff, REM_ACCESS_ERR,        LOC_ACCESS_ERR,  EVENT_QP_ACCESS_ERR, CNT_NAK_ACCESS),
+ROW(INVALIDATE,     TERM_RDMAP, 1, 0x09, REM_ACCESS_ERR,        REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_NAK_ACCESS),
+ROW(RDMAP_VERSION,  TERM_RDMAP, 2, 0x05, REM_INV_REQ_ERR,       REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_NAK_INVALID),
+ROW(OPCODE,         TERM_RDMAP, 2, 0x06, REM_INV_REQ_ERR,       REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_NAK_INVALID),
+ROW(STREAM,         TERM_RDMAP, 2, 0x07, REM_OP_ERR,            LOC_QP_OP_ERR,   EVENT_QP_FATAL,      CNT_NAK_OP),
+ROW(GLOBAL,         TERM_RDMAP, 2, 0x08, REM_OP_ERR,            LOC_QP_OP_ERR,   EVENT_QP_FATAL,      CNT_NAK_OP),
+ROW(UNSPECIFIED,    TERM_RDMAP, 2, 0xff, REM_INV_REQ_ERR,       REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_NAK_INVALID),
+ROW(DDP,            TERM_DDP,   0, 0x00, REM_OP_ERR,            LOC_QP_OP_ERR,   EVENT_QP_FATAL,      CNT_NAK_OP),
+ROW(WRITE_STAG,     TERM_DDP,   1, 0x00, REM_ACCESS_ERR,        LOC_ACCESS_ERR,  EVENT_QP_ACCESS_ERR, CNT_NAK_ACCESS),
+ROW(WRITE_BOUNDS,   TERM_DDP,   1, 0x01, REM_ACCESS_ERR,        LOC_ACCESS_ERR,  EVENT_QP_ACCESS_ERR, CNT_NAK_ACCESS),
+ROW(WRITE_DOMAIN,   TERM_DDP,   1, 0x02, REM_ACCESS_ERR,        LOC_ACCESS_ERR,  EVENT_QP_ACCESS_ERR, CNT_NAK_ACCESS),
+ROW(WRITE_WRAP,     TERM_DDP,   1, 0x03, REM_ACCESS_ERR,        LOC_ACCESS_ERR,  EVENT_QP_ACCESS_ERR, CNT_NAK_ACCESS),
+ROW(TAGGED_VERSION, TERM_DDP,   1, 0x04, REM_INV_REQ_ERR,       REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_NAK_INVALID),
+ROW(QUEUE,          TERM_DDP,   2, 0x01, REM_INV_REQ_ERR,       REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_NAK_INVALID),
+ROW(NO_BUFFER,      TERM_DDP,   2, 0x02, RNR_RETRY_EXC_ERR,     REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_SEND_RNR_ERR),
+ROW(MSN,            TERM_DDP,   2, 0x03, REM_INV_REQ_ERR,       REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_NAK_INVALID),
+ROW(MO,             TERM_DDP,   2, 0x04, REM_INV_REQ_ERR,       REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_NAK_INVALID),
+ROW(TOO_LONG,       TERM_DDP,   2, 0x05, REM_INV_REQ_ERR,       LOC_LEN_ERR,     EVENT_QP_REQ_ERR,    CNT_NAK_INVALID),
+ROW(UNTAGGED_VERSION, TERM_DDP, 2, 0x06, REM_INV_REQ_ERR,       REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_NAK_INVALID),
+ROW(LOST,           TERM_LLP,   0, 0x01, RETRY_EXC_ERR,         FLUSH_ERR,       EVENT_QP_FATAL,      CNT_NAK_OP),
+ROW(CRC,            TERM_LLP,   0, 0x02, RETRY_EXC_ERR,         FLUSH_ERR,       EVENT_QP_FATAL,      CNT_DROP_MALFORMED),
+ROW(MARKER,         TERM_LLP,   0, 0x03, RETRY_EXC_ERR,         FLUSH_ERR,       EVENT_QP_FATAL,      CNT_DROP_MALFORMED),
+ROW(FRAME,          TERM_LLP,   0, 0x04, RETRY_EXC_ERR,         FLUSH_ERR,       EVENT_QP_FATAL,      CNT_NAK_OP),
+ROW(MPA_LOCAL,      TERM_LLP,   0, 0x05, RETRY_EXC_ERR,         FLUSH_ERR,       EVENT_QP_FATAL,      CNT_NAK_OP),
+ROW(IRD,            TERM_LLP,   0, 0x06, RETRY_EXC_ERR,         FLUSH_ERR,       EVENT_QP_FATAL,      CNT_NAK_OP),
+ROW(RTR,            TERM_LLP,   0, 0x07, RETRY_EXC_ERR,         FLUSH_ERR,       EVENT_QP_FATAL,      CNT_NAK_OP),
+};
+#undef ROW
+// clang-format on
+
+const struct vb_iw_fault_row *vb_iw_fault_row(enum vb_iw_fault fault)
+{
+	return &rows[fault];
+}
+
+static const struct vb_iw_fault_row *find_row(const struct vb_term *t)
+{
+	for (unsigned i = IWF_NONE + 1; i < IWF_COUNT; i++)
+		if (rows[i].layer == t->layer && rows[i].etype == t->etype &&
+		    rows[i].code == t->code)
+			return &rows[i];
+	return NULL;
+}
+
+enum vb_wc_status vb_iw_told(const struct vb_term *t)
+{
+	const struct vb_iw_fault_row *row = find_row(t);
+
+	/* A code that is reserved is no success. */
+	return row ? row->told : WC_REM_OP_ERR;
+}
+
+/* The offender's header as it came, and of a READ what it asked for. */
+static struct vb_term term_for(const struct vb_iw_fault_row *row,
+			       const struct vb_ddp_seg *seg)
+{
+	struct vb_term t = { .layer = row->layer,
+			     .etype = row->etype,
+			     .code = row->code };
+	struct vb_reader r;
+
+	if (!seg)
+		return t;
+	t.has_segment = true;
+	t.segment = *seg;
+	t.segment_bytes = (uint16_t)(seg->payload_bytes +
+				     (seg->tagged ? VB_DDP_TAGGED_BYTES
+						  : VB_DDP_UNTAGGED_BYTES));
+	r = vb_reader(seg->payload, seg->payload_bytes);
+	if (!seg->tagged && seg->opcode == RDMAP_READ_REQUEST)
+		t.has_read = vb_rdmap_read_get(&r, &t.read);
+	return t;
+}
+
+void vb_iw_refuse(struct vb_qp *qp, enum vb_iw_fault fault,
+		  const struct vb_ddp_seg *seg)
+{
+	const struct vb_iw_fault_row *row = &rows[fault];
+	struct vb_iw *s = vb_iw(qp);
+	const struct vb_recv_done done = {
+		.status = (enum vb_wc_status)row->status,
+		.opcode = WC_OP_RECV,
+	};
+	int event = row->event;
+
+	if (s->phase != IW_OPEN)
+		return;
+	vb_log(LOG_INFO,
+	       "qp 0x%x: stream ends: %s (layer %u, type %u, code %u)",
+	       vb_iw_qpn(qp), row->name, row->layer, row->etype, row->code);
+	vb_count(qp->adapter, row->counter, 1);
+	s->phase = IW_DYING;
+	s->term = term_for(row, seg);
+	if (qp->recv_busy) {
+		vb_qp_recv_done(qp, &done);
+		event = NONE;
+	}
+	vb_qp_fail(qp, event);
+}
+
+void vb_iw_give_up(struct vb_qp *qp)
+{
+	struct vb_iw *s = vb_iw(qp);
+
+	if (s->phase != IW_OPEN)
+		return;
+	s->phase = IW_DYING;
+	s->term = term_for(&rows[IWF_LOCAL], NULL);
+	vb_qp_fail(qp, NONE);
+}
+
+/* The READ or atomic that the Terminate names; what is before it and is not
+ * answered never will be. */
+static void flush_before(struct vb_qp *qp, const struct vb_term *t)
+{
+	struct vb_iw *s = vb_iw(qp);
+	uint32_t i = s->asked_head;
+
+	if (!t->has_segment || t->segment.tagged ||
+	    t->segment.queue != DDP_QUEUE_REQUEST)
+		return;
+	while (i != s->tx.asked &&
+	       s->asked[i % VB_MAX_RD_ATOM].msn != t->segment.msn)
+		i++;
+	if (i == s->tx.asked || s->asked[i % VB_MAX_RD_ATOM].rtr)
+		return;
+	while (vb_iw_sends(qp) &&
+	       qp->sq.done != s->asked[i % VB_MAX_RD_ATOM].index)
+		vb_qp_send_done(qp, WC_FLUSH_ERR);
+}
+
+void vb_iw_terminated(struct vb_qp *qp, const struct vb_term *t)
+{
+	const struct vb_iw_fault_row *row = find_row(t);
+	struct vb_iw *s = vb_iw(qp);
+	int event = EVENT_QP_FATAL;
+
+	if (s->phase != IW_OPEN)
+		return;
+	vb_log(LOG_INFO,
+	       "qp 0x%x: terminated by the peer: %s (layer %u, type %u, code "
+	       "%u%s)",
+	       vb_iw_qpn(qp), row ? row->name : "reserved", t->layer, t->etype,
+	       t->code, t->mirrored ? ", mirrored" : "");
+	vb_count(qp->adapter, CNT_SEND_ERR, 1);
+	s->phase = IW_ENDING;
+	s->cut_at = s->cut_end; /* nobody reads it */
+	flush_before(qp, t);
+	if (vb_iw_sends(qp) && qp->sq.done != s->begun) {
+		vb_qp_send_done(qp, vb_iw_told(t));
+		event = NONE;
+	}
+	vb_qp_fail(qp, event);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What ends a stream, and how each side is told. */
+#ifndef IWARP_TERM_H
+#define IWARP_TERM_H
+
+#include "core/adapter.h"
+#include "core/types.h"
+#include "wire/iwarp.h"
+
+enum vb_iw_fault {
+	IWF_NONE,
+	/* RDMAP: RFC 5040 s8.2 */
+	IWF_LOCAL, /* here, and not of the peer's doing */
+	IWF_RQE_LKEY,
+	IWF_READ_STAG,
+	IWF_READ_BOUNDS,
+	IWF_RIGHTS,
+	IWF_READ_DOMAIN,
+	IWF_READ_WRAP,
+	IWF_MEMORY, /* the key is right, the page is not there */
+	IWF_INVALIDATE,
+	IWF_RDMAP_VERSION,
+	IWF_OPCODE,
+	IWF_STREAM,
+	IWF_GLOBAL,
+	IWF_UNSPECIFIED, /* a message that makes no sense; an atomic's address
+			  */
+	/* DDP: RFC 5041 s8.2 */
+	IWF_DDP,
+	IWF_WRITE_STAG,
+	IWF_WRITE_BOUNDS,
+	IWF_WRITE_DOMAIN,
+	IWF_WRITE_WRAP,
+	IWF_TAGGED_VERSION,
+	IWF_QUEUE,
+	IWF_NO_BUFFER,
+	IWF_MSN,
+	IWF_MO,
+	IWF_TOO_LONG,
+	IWF_UNTAGGED_VERSION,
+	/* MPA: RFC 5044 s8, RFC 6581 s9.2 */
+	IWF_LOST,
+	IWF_CRC,
+	IWF_MARKER,
+	IWF_FRAME,
+	IWF_MPA_LOCAL,
+	IWF_IRD,
+	IWF_RTR,
+	IWF_COUNT,
+};
+
+struct vb_iw_fault_row {
+	const char *name;
+	uint8_t layer, etype, code; /* of the Terminate */
+	uint8_t told;	/* enum vb_wc_status, of the WQE it was sent for */
+	uint8_t status; /* ...of the local receive under way */
+	int8_t event;	/* enum vb_event_type when no WQE can tell; -1 none */
+	int8_t counter; /* enum vb_counter */
+};
+const struct vb_iw_fault_row *vb_iw_fault_row(enum vb_iw_fault fault);
+/* What the requester's WQE ends with. */
+enum vb_wc_status vb_iw_told(const struct vb_term *t);
+
+#endif
