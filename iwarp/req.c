@@ -162,6 +162,12 @@ static struct vb_send_wqe *begin_next(struct vb_qp *qp)
 	return NULL;
 }
 
+void vb_iw_run_local(struct vb_qp *qp)
+{
+	if (vb_iw_sends(qp) && vb_iw(qp)->tx.stage == STAGE_NONE)
+		(void)begin_next(qp);
+}
+
 /*
  * Messages.
  */

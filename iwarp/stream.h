@@ -140,6 +140,8 @@ static inline uint32_t vb_iw_imm(uint32_t word)
 /* iwarp/req.c: requests. Put the next FPDU into @out. False: there is none
  * now. */
 bool vb_iw_put_request(struct vb_qp *qp, struct vb_iw_txq *out);
+/* Those next that send nothing. */
+void vb_iw_run_local(struct vb_qp *qp);
 bool vb_iw_put_rtr(struct vb_qp *qp, struct vb_iw_txq *out);
 bool vb_iw_asks(const struct vb_send_wqe *wqe);
 /* Complete what may be. */

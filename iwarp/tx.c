@@ -294,8 +294,10 @@ bool vb_iw_send(struct vb_qp *qp, vb_time now, struct vb_iw_txq *out)
 	qp->now = now;
 	begin_batch(s, out);
 	look_alive(qp);
-	if (s->phase == IW_OPEN && !may_speak(s, now))
-		return false;
+	if (s->phase == IW_OPEN && !may_speak(s, now)) {
+		vb_iw_run_local(qp);
+		more = false;
+	}
 	while (more && vb_iw_has_room(out))
 		more = put_one(qp, out);
 	if (out->marks)

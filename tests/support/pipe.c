@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Two queue pairs and a stream. Any failure here ends the test. */
+#include "tests/support/pipe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MUST(what)                                                             \
+	do {                                                                   \
+		if (!(what)) {                                                 \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__,     \
+				#what);                                        \
+			abort();                                               \
+		}                                                              \
+	} while (0)
+
+const struct vb_mpa_terms pipe_terms = { .initiator = true,
+					 .crc = true,
+					 .ird = 4,
+					 .ord = 4,
+					 .mss = 1460 };
+
+static void start(struct pipe *p, unsigned i, const struct vb_mpa_terms *terms)
+{
+	const uint32_t init = QPM_PKEY_INDEX | QPM_PORT | QPM_ACCESS_FLAGS;
+	struct vb_qp *qp = p->pair.qp[i];
+	struct vb_mpa_terms t = *terms;
+
+	sim_modify(&p->sim, qp, QPS_INIT, init, &sim_attr);
+	if (i == 1) {
+		t.initiator = false;
+		t.ird = terms->ord;
+		t.ord = terms->ird;
+		t.tx_markers = terms->rx_markers;
+		t.rx_markers = terms->tx_markers;
+	}
+	vb_mutex_lock(&qp->drive);
+	MUST(vb_iw_start(qp, &t, p->sim.now) == 0);
+	vb_mutex_unlock(&qp->drive);
+}
+
+struct pipe *pipe_open_as(const struct vb_mpa_terms *terms, bool srq)
+{
+	const uint32_t all = ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE |
+			     ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC |
+			     ACCESS_MW_BIND;
+	struct pipe *p = calloc(1, sizeof(*p));
+	struct sim_caps caps = sim_caps;
+
+	MUST(p);
+	caps.srq = srq;
+	sim_open(&p->sim, 1);
+	for (unsigned i = 0; i < SIM_SIDES; i++)
+		p->sim.side[i].adapter.transport = &vb_iwarp_transport;
+	sim_create(&p->sim, &p->pair, &caps);
+	for (unsigned i = 0; i < SIM_SIDES; i++) {
+		p->limit[i] = SIZE_MAX;
+		MUST(vb_mr_register(p->sim.side[i].pd, p->mem[i], PIPE_MEM,
+				    (uintptr_t)p->mem[i], all,
+				    &p->mr[i]) == 0);
+		p->key[i] = atomic_load(&p->mr[i]->key);
+		start(p, i, terms ? terms : &pipe_terms);
+	}
+	return p;
+}
+
+struct pipe *pipe_open(const struct vb_mpa_terms *terms)
+{
+	return pipe_open_as(terms, false);
+}
+
+void pipe_close(struct pipe *p)
+{
+	sim_disconnect(&p->sim, &p->pair);
+	for (unsigned i = 0; i < SIM_SIDES; i++) {
+		MUST(vb_mr_deregister(p->mr[i]) == 0);
+		free(p->wire[i].bytes);
+	}
+	sim_close(&p->sim);
+	free(p);
+}
+
+void pipe_inject(struct pipe *p, unsigned side, const void *bytes, size_t len)
+{
+	struct pipe_stream *w = &p->wire[side];
+
+	if (w->put + len > w->room) {
+		w->room = 2 * (w->put + len);
+		w->bytes = realloc(w->bytes, w->room);
+		MUST(w->bytes);
+	}
+	memcpy(w->bytes + w->put, bytes, len);
+	w->put += len;
+}
+
+void pipe_inject_ulpdu(struct pipe *p, unsigned side, const void *ulpdu,
+		       uint32_t len)
+{
+	uint8_t *fpdu = malloc(len + 16);
+
+	MUST(fpdu);
+	if (len)
+		memcpy(fpdu + VB_MPA_LEN_BYTES, ulpdu, len);
+	pipe_inject(p, side, fpdu, vb_mpa_seal(fpdu, len, true));
+	free(fpdu);
+}
+
+static size_t part_of(struct pipe *p, unsigned side, bool sends, size_t have)
+{
+	size_t n = p->cut && have ? p->cut(p, side, sends, have) : have;
+
+	return VB_MIN(n, have);
+}
+
+static size_t take_iov(struct pipe *p, unsigned side)
+{
+	size_t left = part_of(p, side, true, p->tx.bytes), taken = left;
+	size_t sum = 0;
+
+	for (unsigned i = 0; i < p->tx.count; i++) {
+		const struct iovec *v = &p->tx.iov[i];
+		size_t n = VB_MIN(left, v->iov_len);
+
+		pipe_inject(p, side, v->iov_base, n);
+		left -= n;
+		sum += v->iov_len;
+	}
+	MUST(sum == p->tx.bytes);
+	return taken;
+}
+
+static bool send_once(struct pipe *p, unsigned side)
+{
+	struct vb_qp *qp = p->pair.qp[side];
+	size_t taken;
+
+	vb_mutex_lock(&qp->drive);
+	(void)vb_iw_send(qp, p->sim.now, &p->tx);
+	p->largest = VB_MAX(p->largest, p->tx.bytes);
+	taken = take_iov(p, side);
+	vb_iw_sent(qp, &p->tx, taken, p->sim.now);
+	vb_mutex_unlock(&qp->drive);
+	return taken;
+}
+
+static bool recv_once(struct pipe *p, unsigned side)
+{
+	struct pipe_stream *w = &p->wire[!side];
+	struct vb_qp *qp = p->pair.qp[side];
+	size_t end = VB_MIN(w->put, p->limit[!side]);
+	size_t have = end > w->got ? end - w->got : 0;
+	size_t n = part_of(p, side, false, have);
+
+	if (n == 0)
+		return false;
+	vb_mutex_lock(&qp->drive);
+	vb_iw_recv(qp, &p->rx, w->bytes + w->got, n, p->sim.now);
+	vb_mutex_unlock(&qp->drive);
+	w->got += n;
+	return true;
+}
+
+bool pipe_turn(struct pipe *p)
+{
+	bool busy = false;
+
+	for (unsigned i = 0; i < SIM_SIDES; i++) {
+		busy |= send_once(p, i);
+		busy |= recv_once(p, i);
+	}
+	return busy;
+}
+
+void pipe_settle(struct pipe *p)
+{
+	/* The last receive may have made something due. */
+	for (unsigned idle = 0; idle < 2; idle++)
+		while (pipe_turn(p))
+			idle = 0;
+}
+
+void pipe_post(struct pipe *p, unsigned side, struct vb_send_wqe wqe,
+	       uint32_t at, unsigned pieces)
+{
+	struct vb_sge sge[VB_MAX_SGE];
+	uint32_t piece = wqe.length / pieces, done = 0;
+
+	wqe.wr_id = p->wr_ids++;
+	wqe.num_sge = (uint8_t)pieces;
+	if (!wqe.remote_addr)
+		wqe.remote_addr = (uintptr_t)p->mem[!side];
+	if (!wqe.rkey)
+		wqe.rkey = p->key[!side];
+	for (unsigned i = 0; i < pieces; i++) {
+		uint32_t len = i + 1 < pieces ? piece : wqe.length - done;
+
+		sge[i] = (struct vb_sge){ (uintptr_t)p->mem[side] + at + done,
+					  len, p->key[side] };
+		done += len;
+	}
+	sim_post_send(p->pair.qp[side], &wqe, sge);
+}
+
+void pipe_post_recv(struct pipe *p, unsigned side, uint32_t at, uint32_t len)
+{
+	const struct vb_sge sge = { (uintptr_t)p->mem[side] + at, len,
+				    p->key[side] };
+
+	sim_post_recv(p->pair.qp[side], p->wr_ids++, &sge, 1);
+}
