@@ -109,8 +109,10 @@ static void list_commands(FILE *to)
 		fprintf(to, "  verbena %s %s\n\t%s\n", commands[i].name,
 			commands[i].arguments, commands[i].summary);
 	fprintf(to,
-		"\nA SPEC is an interface (eth0), roce:INTERFACE, or a "
-		"device's name (roce_eth0).\n"
+		"\nA SPEC is an interface (eth0) or roce:INTERFACE for RoCE, "
+		"iwarp:INTERFACE\nfor iWARP, or a device's name (roce_eth0, "
+		"iw_eth0). Without any there is a\nRoCE device for each "
+		"interface, and no iWARP device.\n"
 		"Programs look at:\n"
 		"  " DEVICES_VARIABLE "  comma-separated specs; "
 		"`run --device` sets it\n"

@@ -49,6 +49,7 @@ struct vb_adapter {
 	uint32_t qpn_base;    /* high QPN bits: this process's slot */
 	struct vb_link *link; /* borrowed */
 	const struct vb_transport_ops *transport;
+	bool rnic; /* iWARP: reliable connections, and nothing else */
 	/* Who else is told of keys, or NULL; before the first key is made. */
 	const struct vb_key_ops *key_ops;
 	struct vb_flow *flows; /* the engine's receive lock */

@@ -62,6 +62,10 @@ static int make_ah(struct vb_pd *pd, const struct vb_av *av, struct vb_ah **out)
 
 	if (!ah)
 		return -ENOMEM;
+	if (pd->adapter->rnic) {
+		free(ah);
+		return -EOPNOTSUPP;
+	}
 	rc = vb_av_route(pd->adapter, av, 0, 0, &ah->route, &why);
 	if (rc) {
 		vb_log(LOG_INFO, "%s: no address handle for %s: %s: %s",

@@ -124,8 +124,11 @@ static bool add_gid(struct vb_port *p, const struct vb_gid *gid)
 static bool update_gids(struct vb_port *p, const struct vb_port_news *news)
 {
 	unsigned count = VB_MIN(news->count, VB_COUNT(news->addresses));
-	bool changed = put_default_gid(p);
+	bool changed;
 
+	if (!vb_gid_is_zero(&news->only))
+		return put_gid(p, 0, &news->only);
+	changed = put_default_gid(p);
 	changed |= drop_gone(p, news, count);
 	for (unsigned i = 0; i < count; i++)
 		changed |= add_gid(p, &news->addresses[i]);

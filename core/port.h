@@ -43,7 +43,8 @@ struct vb_port_news {
 	uint8_t mac[6];
 	bool up;
 	uint32_t mtu, mbits;
-	unsigned count; /* addresses, not the default GID */
+	struct vb_gid only; /* an RNIC's GID, which has no other; or zero */
+	unsigned count;	    /* addresses, not the default GID */
 	struct vb_gid addresses[VB_MAX_GIDS - 1];
 };
 

@@ -107,7 +107,7 @@ static int check_init(const struct vb_adapter *a, const struct vb_qp_init *i)
 {
 	const struct vb_limits *max = &vb_limits;
 
-	if (!is_known(i->type))
+	if (!is_known(i->type) || (a->rnic && i->type != QPT_RC))
 		return -EOPNOTSUPP;
 	if (!parts_fit(a, i))
 		return -EINVAL;

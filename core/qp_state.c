@@ -194,6 +194,18 @@ static const struct move moves[] = {
 #undef RAW
 #undef WQ
 
+/* RNICs: a stream is bound to a queue pair on its way to RTS, which no
+ * program makes (WIRE 4.5; engine/stream.c). What is InfiniBand's may be given
+ * and means nothing. SQD is the way out: the stream ends when all is sent. */
+#define IB_WORDS (QPM_PKEY_INDEX | QPM_PORT | QPM_ACCESS_FLAGS)
+static const struct move rnic_moves[] = {
+	{ 0, QPS_RESET, QPS_INIT, 0, IB_WORDS },
+	{ 0, QPS_INIT, QPS_INIT, 0, IB_WORDS },
+	{ 0, QPS_RTS, QPS_RTS, 0, QPM_CUR_STATE | QPM_ACCESS_FLAGS },
+	{ 0, QPS_RTS, QPS_SQD, 0, QPM_EN_SQD_ASYNC_NOTIFY },
+};
+#undef IB_WORDS
+
 static const struct move anywhere = { 0 };
 
 /* One attribute: its place in vb_qp_attr, and what it may be when it is a
@@ -249,10 +261,20 @@ struct change {
 	uint32_t mtu;
 };
 
+static const struct move *find_rnic_move(const struct change *c)
+{
+	for (size_t i = 0; i < VB_COUNT(rnic_moves); i++)
+		if (rnic_moves[i].from == c->from && rnic_moves[i].to == c->to)
+			return &rnic_moves[i];
+	return NULL;
+}
+
 static const struct move *find_move(const struct change *c)
 {
 	if (c->to == QPS_RESET || c->to == QPS_ERR)
 		return &anywhere;
+	if (c->qp->adapter->rnic)
+		return find_rnic_move(c);
 	for (size_t i = 0; i < VB_COUNT(moves); i++)
 		if (moves[i].types & 1u << c->qp->type &&
 		    moves[i].from == c->from && moves[i].to == c->to)

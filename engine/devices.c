@@ -14,10 +14,16 @@
 #include "base/log.h"
 #include "link/netif.h"
 
-#define KIND_PREFIX "roce:"
-#define NAME_PREFIX "roce_"
 #define SPEC_BYTES  96
 #define DEVICE_NAME sizeof(((struct vb_device *)0)->name)
+
+/* What a spec begins with, and what a device's name does. */
+static const struct {
+	const char *spec, *name;
+} kinds[] = {
+	[DEVICE_ROCE] = { "roce:", "roce_" },
+	[DEVICE_IWARP] = { "iwarp:", "iw_" },
+};
 
 struct interfaces {
 	struct vb_netif *list;
@@ -83,9 +89,10 @@ static uint64_t guid_of(const struct vb_netif *n)
 }
 
 /* Programs put a device's name into paths and command lines. */
-static void make_name(char name[DEVICE_NAME], const struct vb_netif *n)
+static void make_name(char name[DEVICE_NAME], enum vb_device_kind kind,
+		      const struct vb_netif *n)
 {
-	snprintf(name, DEVICE_NAME, NAME_PREFIX "%s", n->name);
+	snprintf(name, DEVICE_NAME, "%s%s", kinds[kind].name, n->name);
 	for (char *p = name; *p; p++)
 		if (!isalnum((unsigned char)*p) && *p != '.' && *p != '-')
 			*p = '_';
@@ -98,9 +105,9 @@ static void name_device(struct vb_device *d, const struct interfaces *h,
 	char other[DEVICE_NAME];
 	size_t len;
 
-	make_name(d->name, n);
+	make_name(d->name, d->kind, n);
 	for (const struct vb_netif *o = h->list; o < n; o++) {
-		make_name(other, o);
+		make_name(other, d->kind, o);
 		if (strcmp(other, d->name) != 0)
 			continue;
 		len = strlen(d->name);
@@ -111,9 +118,10 @@ static void name_device(struct vb_device *d, const struct interfaces *h,
 
 /* @n: in @h. */
 static void describe(struct vb_device *d, const struct interfaces *h,
-		     const struct vb_netif *n)
+		     const struct vb_netif *n, enum vb_device_kind kind)
 {
 	memset(d, 0, sizeof(*d));
+	d->kind = kind;
 	memcpy(d->netdev, n->name, sizeof(d->netdev));
 	d->ifindex = n->ifindex;
 	d->guid = guid_of(n);
@@ -131,36 +139,66 @@ static unsigned add_all(const struct interfaces *h, struct vb_device *list)
 
 	for (unsigned i = 0; i < h->count; i++)
 		if (is_device(&h->list[i]))
-			describe(&list[count++], h, &h->list[i]);
+			describe(&list[count++], h, &h->list[i], DEVICE_ROCE);
 	return count;
 }
 
-/* "eth0", "roce:eth0", "roce_eth0": the interface's name wins where an
- * interface is really called roce_something. */
-static const struct vb_netif *find_spec(const struct interfaces *h,
-					const char *spec)
+/* Of "roce:eth0" and "iwarp:eth0"; else NULL. What follows is an interface. */
+static const char *cut_kind(const char *spec, enum vb_device_kind *kind)
 {
-	const struct vb_netif *by_device = NULL;
+	for (unsigned i = 0; i < VB_COUNT(kinds); i++) {
+		size_t len = strlen(kinds[i].spec);
 
-	if (strncmp(spec, KIND_PREFIX, strlen(KIND_PREFIX)) == 0)
-		spec += strlen(KIND_PREFIX);
-	for (unsigned i = 0; i < h->count; i++) {
-		struct vb_device d;
-
-		if (strcmp(h->list[i].name, spec) == 0)
-			return &h->list[i];
-		describe(&d, h, &h->list[i]);
-		if (strcmp(d.name, spec) == 0)
-			by_device = &h->list[i];
+		if (strncmp(spec, kinds[i].spec, len) != 0)
+			continue;
+		*kind = (enum vb_device_kind)i;
+		return spec + len;
 	}
-	return by_device;
+	return NULL;
+}
+
+static const struct vb_netif *find_name(const struct interfaces *h,
+					const char *name,
+					enum vb_device_kind kind)
+{
+	struct vb_device d;
+
+	for (unsigned i = 0; i < h->count; i++) {
+		describe(&d, h, &h->list[i], kind);
+		if (strcmp(d.name, name) == 0)
+			return &h->list[i];
+	}
+	return NULL;
+}
+
+/* The interface's name wins where an interface is really called
+ * roce_something. */
+static const struct vb_netif *find_spec(const struct interfaces *h,
+					const char *spec,
+					enum vb_device_kind *kind)
+{
+	const struct vb_netif *n = NULL;
+	const char *name;
+
+	*kind = DEVICE_ROCE;
+	name = cut_kind(spec, kind);
+	if (!name)
+		name = spec;
+	for (unsigned i = 0; i < h->count; i++)
+		if (strcmp(h->list[i].name, name) == 0)
+			return &h->list[i];
+	for (unsigned i = 0; name == spec && !n && i < VB_COUNT(kinds); i++) {
+		*kind = (enum vb_device_kind)i;
+		n = find_name(h, name, *kind);
+	}
+	return n;
 }
 
 static bool has_device(const struct vb_device *list, unsigned count,
-		       uint32_t ifindex)
+		       uint32_t ifindex, enum vb_device_kind kind)
 {
 	for (unsigned i = 0; i < count; i++)
-		if (list[i].ifindex == ifindex)
+		if (list[i].ifindex == ifindex && list[i].kind == kind)
 			return true;
 	return false;
 }
@@ -168,7 +206,8 @@ static bool has_device(const struct vb_device *list, unsigned count,
 static int add_spec(const struct interfaces *h, const char *spec,
 		    struct vb_device *list, unsigned *count)
 {
-	const struct vb_netif *n = find_spec(h, spec);
+	enum vb_device_kind kind;
+	const struct vb_netif *n = find_spec(h, spec, &kind);
 
 	if (!n) {
 		vb_log(LOG_ERROR, "device %s: there is no such interface",
@@ -180,8 +219,8 @@ static int add_spec(const struct interfaces *h, const char *spec,
 		       n->up ? "has no address" : "is down");
 		return -ENODEV;
 	}
-	if (!has_device(list, *count, n->ifindex))
-		describe(&list[(*count)++], h, n);
+	if (!has_device(list, *count, n->ifindex, kind))
+		describe(&list[(*count)++], h, n, kind);
 	return 0;
 }
 
@@ -197,10 +236,11 @@ static const char *cut_spec(const char *specs, char spec[SPEC_BYTES])
 
 static bool is_readable_spec(const char *spec)
 {
-	const char *name = spec;
+	enum vb_device_kind kind;
+	const char *name = cut_kind(spec, &kind);
 
-	if (strncmp(name, KIND_PREFIX, strlen(KIND_PREFIX)) == 0)
-		name += strlen(KIND_PREFIX);
+	if (!name)
+		name = spec;
 	if (!*name || strlen(spec) == SPEC_BYTES - 1)
 		return false;
 	for (; *name; name++)
@@ -222,7 +262,8 @@ static int add_specs(const struct interfaces *h, const char *specs,
 		if (!is_readable_spec(spec)) {
 			vb_log(LOG_ERROR,
 			       "device spec \"%s\": not an interface, "
-			       "roce:INTERFACE, or a device's name",
+			       "roce:INTERFACE, iwarp:INTERFACE, or a "
+			       "device's name",
 			       spec);
 			return -EINVAL;
 		}
@@ -236,7 +277,8 @@ static int add_specs(const struct interfaces *h, const char *specs,
 static int build_devices(const struct interfaces *h, const char *specs,
 			 struct vb_device **list, unsigned *count)
 {
-	struct vb_device *l = calloc(h->count + 1, sizeof(*l));
+	struct vb_device *l =
+		calloc((size_t)h->count * VB_COUNT(kinds) + 1, sizeof(*l));
 	unsigned used = 0;
 	int rc = 0;
 

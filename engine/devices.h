@@ -1,25 +1,37 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Which devices there are: one RoCEv2 device for every interface that is up
- * and has an address, loopback last; or those that a list of specs names.
+ * and has an address, loopback last; or those that a list of specs names. An
+ * iWARP device is there for who asks for it: a program that takes the first
+ * device of a list, or one for each address, had better not meet two.
  */
 #ifndef ENGINE_DEVICES_H
 #define ENGINE_DEVICES_H
 
 #include "base/defs.h"
 
+enum vb_device_kind { DEVICE_ROCE, DEVICE_IWARP };
+
 struct vb_device {
-	char name[64]; /* roce_eth0 */
+	char name[64]; /* roce_eth0, iw_eth0 */
+	enum vb_device_kind kind;
 	char netdev[16];
 	uint32_t ifindex;
 	uint64_t guid; /* host order of an EUI-64; never 0 */
 };
 
+/* A number of its own: two devices may be on one interface. */
+static inline uint32_t vb_device_number(const struct vb_device *d)
+{
+	return d->kind == DEVICE_IWARP ? d->ifindex + 1000000 : d->ifindex;
+}
+
 /*
  * @specs: comma-separated, NULL or empty for all. A spec is an interface
- * ("eth0"), or "roce:eth0", or a device's name ("roce_eth0"). *@list is
- * freed by free(). -ENODEV: a spec names nothing (logged); -EINVAL: a spec
- * that cannot be read (logged).
+ * ("eth0": RoCE), or "roce:eth0" or "iwarp:eth0", or a device's name
+ * ("roce_eth0", "iw_eth0"); devices come in their order. *@list is freed by
+ * free(). -ENODEV: a spec names nothing (logged); -EINVAL: a spec that cannot
+ * be read (logged).
  */
 VB_MUST_CHECK int vb_devices_list(const char *specs, struct vb_device **list,
 				  unsigned *count);

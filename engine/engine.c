@@ -102,18 +102,71 @@ static void watch_program(void)
 		watching = atexit(at_exit) == 0;
 }
 
+/*
+ * Before the first RoCE device there is no slot and no broker: TCP's ports are
+ * enough for iWARP. This stands in for the link.
+ */
+
+static int no_fd(const struct vb_link *l)
+{
+	return -1;
+}
+
+static int no_frames(struct vb_link *l, struct vb_rxq *q)
+{
+	q->count = 0;
+	return 0;
+}
+
+static void drop_frames(struct vb_link *l, struct vb_txq *q)
+{
+	vb_txq_reset(q);
+}
+
+static void close_nothing(struct vb_link *l)
+{
+}
+
+static const struct vb_link_ops no_link_ops = {
+	.name = "none",
+	.send = drop_frames,
+	.recv = no_frames,
+	.fd = no_fd,
+	.close = close_nothing,
+};
+static struct vb_link no_link = { &no_link_ops };
+
+static void stand_alone(struct vb_engine *e)
+{
+	e->lease = (struct vb_lease){
+		.rx_fd = -1,
+		.name_fd = -1,
+		.vault_fd = -1,
+		.broker_fd = -1,
+		.retry_at = VB_NEVER,
+	};
+	e->link = &no_link;
+	e->soon_fd = -1;
+}
+
 static int open_link(struct vb_engine *e)
 {
-	int rc = vb_lease_claim(&e->lease);
+	struct vb_lease lease;
+	struct vb_link *link;
+	int rc = vb_lease_claim(&lease);
 
 	if (rc)
 		return rc;
-	rc = vb_udp_open(e->lease.rx_fd, &e->link);
+	rc = vb_udp_open(lease.rx_fd, &link);
 	if (rc) {
-		vb_lease_release(&e->lease);
+		vb_lease_release(&lease);
 		return rc;
 	}
-	e->lease.rx_fd = -1;
+	lease.rx_fd = -1;
+	vb_mutex_lock(&e->rx); /* a program may poll for its iWARP device */
+	e->lease = lease;
+	e->link = link;
+	vb_mutex_unlock(&e->rx);
 	return 0;
 }
 
@@ -143,7 +196,31 @@ static unsigned measure_pace(struct vb_link *link, struct vb_rxq *q)
 	return (unsigned)VB_MAX(best / LOOK, 1u);
 }
 
-static int start_engine(void)
+static void set_pace(struct vb_engine *e)
+{
+	e->pace = measure_pace(e->link, &e->rxq);
+	e->patience = vb_engine_span(e, SPIN_MOST);
+	if (e->pace > 1)
+		vb_log(LOG_INFO, "engine: %u times as slow as usual here",
+		       e->pace);
+}
+
+/* The first RoCE device, and not the first device. The thread looks at the
+ * link's descriptors when it starts. */
+static int join_network(struct vb_engine *e)
+{
+	int rc, again;
+
+	vb_service_stop(e);
+	atomic_store(&e->stop, false);
+	rc = open_link(e);
+	if (rc == 0)
+		vb_paths_open(e);
+	again = vb_service_start(e);
+	return rc ? rc : again;
+}
+
+static int start_engine(bool in_network)
 {
 	struct vb_engine *e = calloc(1, sizeof(*e));
 	int rc = -ENOMEM;
@@ -169,15 +246,13 @@ static int start_engine(void)
 	vb_timers_init(&e->timers);
 	vb_mutex_init(&e->moderation);
 	vb_timers_init(&e->cq_timers);
-	rc = open_link(e);
+	stand_alone(e);
+	rc = in_network ? open_link(e) : 0;
 	if (rc)
 		goto close_wake;
-	e->pace = measure_pace(e->link, &e->rxq);
-	e->patience = vb_engine_span(e, SPIN_MOST);
-	if (e->pace > 1)
-		vb_log(LOG_INFO, "engine: %u times as slow as usual here",
-		       e->pace);
-	vb_paths_open(e);
+	set_pace(e);
+	if (in_network)
+		vb_paths_open(e);
 	rc = vb_service_start(e);
 	if (rc)
 		goto close_paths;
@@ -266,6 +341,7 @@ static int make_adapter(struct vb_engine *e, const struct vb_device *device,
 	oa->adapter.guid = device->guid;
 	oa->adapter.qps = e->qps;
 	oa->adapter.qpn_base = e->lease.slot << VB_QPN_BITS;
+	oa->adapter.rnic = device->kind == DEVICE_IWARP;
 	oa->adapter.link = e->link;
 	oa->adapter.transport = &vb_paths_transport;
 	oa->adapter.key_ops = &vb_paths_keys;
@@ -332,11 +408,14 @@ static void stop_if_idle(void)
 int vb_engine_open(const struct vb_device *device, struct vb_async *async,
 		   struct vb_adapter **adapter)
 {
+	bool in_network = device->kind == DEVICE_ROCE;
 	int rc = 0;
 
 	vb_mutex_lock(&open_lock);
 	if (!vb_engine_running())
-		rc = start_engine();
+		rc = start_engine(in_network);
+	else if (in_network && vb_engine_running()->link == &no_link)
+		rc = join_network(vb_engine_running());
 	if (rc == 0) {
 		struct vb_engine *e = vb_engine_running();
 

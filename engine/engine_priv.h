@@ -56,6 +56,7 @@ struct vb_engine {
 	int wake_fd;
 	unsigned pace; /* see vb_engine_span() */
 	pthread_t thread;
+	bool serving; /* there is a thread; open_lock */
 
 	struct vb_mutex list_lock;
 	struct vb_open_adapter *adapters; /* list_lock */

@@ -39,7 +39,17 @@
  * What is to be there.
  */
 
-static void put_gids(FILE *f, const char *at, const struct vb_port *p)
+/* Linux's words. */
+static const struct kind {
+	const char *node_type, *gid_type, *capabilities;
+	bool has_pkeys;
+} kinds[] = {
+	[DEVICE_ROCE] = { "1: CA", "RoCE v2", "0x04010000", true },
+	[DEVICE_IWARP] = { "4: RNIC", "IB/RoCE v1", "0x00010000", false },
+};
+
+static void put_gids(FILE *f, const char *at, const struct vb_port *p,
+		     const char *type)
 {
 	for (unsigned i = 0; i < p->gid_count; i++) {
 		const uint8_t *g = p->gids[i].gid.raw;
@@ -49,12 +59,13 @@ static void put_gids(FILE *f, const char *at, const struct vb_port *p)
 		fprintf(f, "%s/gids/%u\t", at, i);
 		for (unsigned k = 0; k < 16; k += 2)
 			fprintf(f, "%s%02x%02x", k ? ":" : "", g[k], g[k + 1]);
-		fprintf(f, "\n%s/gid_attrs/types/%u\tRoCE v2\n", at, i);
+		fprintf(f, "\n%s/gid_attrs/types/%u\t%s\n", at, i, type);
 		fprintf(f, "%s/gid_attrs/ndevs/%u\t%s\n", at, i, p->netdev);
 	}
 }
 
-static void put_port(FILE *f, const char *device, const struct vb_port *p)
+static void put_port(FILE *f, const char *device, const struct vb_port *p,
+		     const struct kind *kind)
 {
 	bool up = p->state == PORT_ACTIVE;
 	char at[128];
@@ -66,9 +77,10 @@ static void put_port(FILE *f, const char *device, const struct vb_port *p)
 	fprintf(f, "%s/rate\t%s\n", at, vb_port_rate(p->mbits)->text);
 	fprintf(f, "%s/lid\t0x0\n%s/lid_mask_count\t0\n", at, at);
 	fprintf(f, "%s/sm_lid\t0x0\n%s/sm_sl\t0\n", at, at);
-	fprintf(f, "%s/cap_mask\t0x04010000\n", at);
-	fprintf(f, "%s/pkeys/0\t0xffff\n", at);
-	put_gids(f, at, p);
+	fprintf(f, "%s/cap_mask\t%s\n", at, kind->capabilities);
+	if (kind->has_pkeys)
+		fprintf(f, "%s/pkeys/0\t0xffff\n", at);
+	put_gids(f, at, p, kind->gid_type);
 }
 
 static void put_guid(FILE *f, const char *device, const char *name, uint64_t g)
@@ -94,18 +106,20 @@ static void put_netdev(FILE *f, const char *device, const struct vb_port *p)
 static void put_device(FILE *f, const struct vb_device *d,
 		       const struct vb_port *p)
 {
+	const struct kind *kind = &kinds[d->kind];
 	char at[96];
 
 	snprintf(at, sizeof(at), "infiniband/%s", d->name);
-	fprintf(f, "%s/node_type\t1: CA\n", at);
+	fprintf(f, "%s/node_type\t%s\n", at, kind->node_type);
 	fprintf(f, "%s/node_desc\t%s\n", at, d->name);
 	fprintf(f, "%s/fw_ver\t%s\n", at, VB_VERSION);
 	put_guid(f, at, "node_guid", d->guid);
 	put_guid(f, at, "sys_image_guid", d->guid);
 	put_netdev(f, at, p);
-	put_port(f, at, p);
+	put_port(f, at, p, kind);
 
-	snprintf(at, sizeof(at), "infiniband_verbs/uverbs%u", d->ifindex);
+	snprintf(at, sizeof(at), "infiniband_verbs/uverbs%u",
+		 vb_device_number(d));
 	fprintf(f, "%s/ibdev\t%s\n%s/abi_version\t1\n", at, d->name, at);
 	put_netdev(f, at, p);
 }
@@ -117,7 +131,7 @@ static void describe(FILE *f, const struct vb_device *d,
 	struct vb_port_news news;
 	struct vb_port p;
 
-	vb_news_gather(n, &news);
+	vb_news_gather(d, n, &news);
 	vb_port_init(&p);
 	(void)vb_port_update(&p, &news);
 	snprintf(p.netdev, sizeof(p.netdev), "%s", d->netdev);

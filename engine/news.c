@@ -3,9 +3,29 @@
 
 #include <string.h>
 
-void vb_news_gather(const struct vb_netif *n, struct vb_port_news *news)
+#include "base/bytes.h"
+
+/* As Linux has it: the MAC, or what stands for one, and zeros. Its addresses
+ * are those of TCP, and no GIDs. */
+static struct vb_gid rnic_gid(const struct vb_device *d,
+			      const struct vb_netif *n)
+{
+	static const uint8_t none[6];
+	struct vb_gid gid = { { 0 } };
+
+	if (n && memcmp(n->mac, none, sizeof(none)) != 0)
+		memcpy(gid.raw, n->mac, sizeof(n->mac));
+	else
+		vb_store_be(gid.raw, d->guid & 0xffffffffffffull, 6);
+	return gid;
+}
+
+void vb_news_gather(const struct vb_device *d, const struct vb_netif *n,
+		    struct vb_port_news *news)
 {
 	memset(news, 0, sizeof(*news));
+	if (d->kind == DEVICE_IWARP)
+		news->only = rnic_gid(d, n);
 	if (!n)
 		return;
 	news->ifindex = n->ifindex;

@@ -4,9 +4,12 @@
 #define ENGINE_NEWS_H
 
 #include "core/port.h"
+#include "engine/devices.h"
 #include "link/netif.h"
 
-/* @n: NULL for an interface that is gone, which is down and has no address. */
-void vb_news_gather(const struct vb_netif *n, struct vb_port_news *news);
+/* Of @d's interface. @n: NULL for one that is gone, which is down and has no
+ * address. */
+void vb_news_gather(const struct vb_device *d, const struct vb_netif *n,
+		    struct vb_port_news *news);
 
 #endif

@@ -47,7 +47,8 @@ static void refresh_one(struct vb_open_adapter *oa, void *arg)
 	const struct netif_list *l = arg;
 	struct vb_port_news news;
 
-	vb_news_gather(find_netif(l->list, l->count, oa->device.netdev), &news);
+	vb_news_gather(&oa->device,
+		       find_netif(l->list, l->count, oa->device.netdev), &news);
 	tell_watchers(oa, vb_port_update(&oa->adapter.port, &news));
 }
 

@@ -511,6 +511,7 @@ int vb_service_start(struct vb_engine *e)
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	rc = pthread_create(&e->thread, NULL, service_main, e);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	e->serving = rc == 0;
 	return -rc;
 }
 
@@ -518,8 +519,11 @@ void vb_service_stop(struct vb_engine *e)
 {
 	const uint64_t one = 1;
 
+	if (!e->serving)
+		return;
 	atomic_store(&e->stop, true);
 	if (write(e->wake_fd, &one, sizeof(one)) < 0)
 		vb_log(LOG_ERROR, "engine: cannot wake its thread");
 	pthread_join(e->thread, NULL);
+	e->serving = false;
 }

@@ -98,8 +98,11 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
 int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	struct vb_gid group;
-	int cancel = vb_cancel_off(), rc;
+	int cancel, rc;
 
+	if (vb_front_is_rnic(qp->context))
+		return vb_front_errno(-EOPNOTSUPP);
+	cancel = vb_cancel_off();
 	memcpy(group.raw, gid->raw, sizeof(group.raw));
 	rc = vb_engine_attach(vb_front_qp(qp)->core, &group);
 	vb_cancel_back(cancel);
@@ -109,8 +112,11 @@ int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	struct vb_gid group;
-	int cancel = vb_cancel_off(), rc;
+	int cancel, rc;
 
+	if (vb_front_is_rnic(qp->context))
+		return vb_front_errno(-EOPNOTSUPP);
+	cancel = vb_cancel_off();
 	memcpy(group.raw, gid->raw, sizeof(group.raw));
 	rc = vb_engine_detach(vb_front_qp(qp)->core, &group);
 	vb_cancel_back(cancel);

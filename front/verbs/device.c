@@ -29,6 +29,7 @@
 #define NO_VENDOR 0xffffff
 
 /* enum ibv_gid_type_sysfs of rdma-core's private header. */
+#define SYSFS_GID_IB	  0
 #define SYSFS_GID_ROCE_V2 1
 
 /* IB_UVERBS_DEVICE_ATOMIC_WRITE of newer headers. */
@@ -55,9 +56,13 @@ static struct vb_front_device *make_device(const struct vb_device *found)
 	ibv = &d->ibv;
 	ibv->node_type = IBV_NODE_CA;
 	ibv->transport_type = IBV_TRANSPORT_IB;
+	if (found->kind == DEVICE_IWARP) {
+		ibv->node_type = IBV_NODE_RNIC;
+		ibv->transport_type = IBV_TRANSPORT_IWARP;
+	}
 	snprintf(ibv->name, sizeof(ibv->name), "%s", found->name);
 	snprintf(ibv->dev_name, sizeof(ibv->dev_name), "uverbs%u",
-		 found->ifindex);
+		 vb_device_number(found));
 	return d;
 }
 
@@ -207,8 +212,8 @@ __be64 ibv_get_device_guid(struct ibv_device *device)
 int ibv_get_device_index(struct ibv_device *device)
 {
 	/* The interface's index: as stable, and equal in all processes. */
-	return (int)VB_CONTAINER_OF(device, struct vb_front_device, ibv)
-		->found.ifindex;
+	return (int)vb_device_number(
+		&VB_CONTAINER_OF(device, struct vb_front_device, ibv)->found);
 }
 
 static void hold_device(struct ibv_device *device, int by)
@@ -406,7 +411,8 @@ static struct ibv_device *find_device(struct ibv_device **list,
 			&VB_CONTAINER_OF(*list, struct vb_front_device, ibv)
 				 ->found;
 
-		if (d->guid == file->guid && d->ifindex == file->ifindex)
+		if (d->guid == file->guid && d->ifindex == file->ifindex &&
+		    d->kind == file->kind)
 			return *list;
 	}
 	return NULL;
@@ -513,6 +519,20 @@ static void fill_limits(struct ibv_device_attr *a)
 	a->max_srq_sge = as_int(l->max_srq_sge);
 }
 
+static void take_what_rnics_lack(struct ibv_device_attr *a)
+{
+	a->device_cap_flags &=
+		~(unsigned)(IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_XRC |
+			    IBV_DEVICE_MANAGED_FLOW_STEERING);
+	a->max_ah = 0;
+	a->max_raw_ethy_qp = 0;
+	a->max_mcast_grp = 0;
+	a->max_mcast_qp_attach = 0;
+	a->max_total_mcast_qp_attach = 0;
+	a->max_pkeys = 0;
+	a->local_ca_ack_delay = 0;
+}
+
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
 	const struct vb_adapter *adapter = vb_front_context(context)->adapter;
@@ -538,6 +558,8 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.phys_port_cnt = 1,
 	};
 	fill_limits(attr);
+	if (adapter->rnic)
+		take_what_rnics_lack(attr);
 	return 0;
 }
 
@@ -578,8 +600,7 @@ static int query_device_ex(struct ibv_context *context,
 	if ((input && input->comp_mask) || size < sizeof(all.orig_attr))
 		return EINVAL;
 	(void)ibv_query_device(context, &all.orig_attr);
-	all.device_cap_flags_ex =
-		all.orig_attr.device_cap_flags | DEVICE_ATOMIC_WRITE;
+	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
 	all.completion_timestamp_mask = UINT64_MAX;
 	all.hca_core_clock = 1000000; /* kHz: the clock counts nanoseconds */
 	all.max_dm_size = VB_FRONT_DM_BYTES;
@@ -593,8 +614,14 @@ static int query_device_ex(struct ibv_context *context,
 	all.cq_mod_caps.max_cq_count = UINT16_MAX;
 	all.cq_mod_caps.max_cq_period = UINT16_MAX;
 	fill_odp(&all.odp_caps);
-	all.xrc_odp_caps = all.odp_caps.per_transport_caps.rc_odp_caps;
-	fill_rss(&all);
+	if (vb_front_is_rnic(context)) {
+		all.odp_caps.per_transport_caps.uc_odp_caps = 0;
+		all.odp_caps.per_transport_caps.ud_odp_caps = 0;
+	} else {
+		all.device_cap_flags_ex |= DEVICE_ATOMIC_WRITE;
+		all.xrc_odp_caps = all.odp_caps.per_transport_caps.rc_odp_caps;
+		fill_rss(&all);
+	}
 	all.phys_port_cnt_ex = 1;
 	/* A newer program's struct is longer: what we do not know is 0. */
 	memset(attr, 0, size);
@@ -617,11 +644,17 @@ static int query_rt_values(struct ibv_context *context,
 	return 0;
 }
 
-static void fill_port(struct vb_port *p, struct ibv_port_attr *a)
+static void fill_port(struct vb_adapter *adapter, struct ibv_port_attr *a)
 {
-	a->port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
-	a->gid_tbl_len = VB_MAX_GIDS;
-	a->pkey_tbl_len = 1;
+	struct vb_port *p = &adapter->port;
+
+	a->port_cap_flags = IBV_PORT_CM_SUP;
+	a->gid_tbl_len = 1;
+	if (!adapter->rnic) {
+		a->port_cap_flags |= IBV_PORT_IP_BASED_GIDS;
+		a->gid_tbl_len = VB_MAX_GIDS;
+		a->pkey_tbl_len = 1;
+	}
 	a->max_msg_sz = VB_MAX_MSG;
 	a->max_vl_num = 1;
 	a->link_layer = IBV_LINK_LAYER_ETHERNET;
@@ -643,7 +676,7 @@ int vb_front_query_port(struct ibv_context *context, uint8_t port_num,
 
 	if (port_num != PORT)
 		return vb_front_errno(-EINVAL);
-	fill_port(&vb_front_context(context)->adapter->port, &all);
+	fill_port(vb_front_context(context)->adapter, &all);
 	memset(attr, 0, size);
 	memcpy(attr, &all, VB_MIN(size, sizeof(all)));
 	return 0;
@@ -680,7 +713,8 @@ static int find_gid(struct ibv_context *context, uint32_t port_num,
 	memcpy(out->gid.raw, e.gid.raw, sizeof(out->gid.raw));
 	out->gid_index = index;
 	out->port_num = port_num;
-	out->gid_type = IBV_GID_TYPE_ROCE_V2;
+	out->gid_type = vb_front_is_rnic(context) ? IBV_GID_TYPE_IB
+						  : IBV_GID_TYPE_ROCE_V2;
 	out->ndev_ifindex = e.ifindex;
 	return 0;
 }
@@ -748,14 +782,14 @@ int vb_front_gid_type(struct ibv_context *context, uint8_t port_num,
 
 	if (rc)
 		return errno = rc, -1;
-	*type = SYSFS_GID_ROCE_V2;
+	*type = vb_front_is_rnic(context) ? SYSFS_GID_IB : SYSFS_GID_ROCE_V2;
 	return 0;
 }
 
 int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index,
 		   __be16 *pkey)
 {
-	if (port_num != PORT || index != 0)
+	if (port_num != PORT || index != 0 || vb_front_is_rnic(context))
 		return errno = EINVAL, -1;
 	*pkey = htobe16(DEFAULT_PKEY);
 	return 0;
@@ -764,7 +798,8 @@ int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index,
 int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num,
 		       __be16 pkey)
 {
-	if (port_num != PORT || pkey != htobe16(DEFAULT_PKEY))
+	if (port_num != PORT || pkey != htobe16(DEFAULT_PKEY) ||
+	    vb_front_is_rnic(context))
 		return errno = EINVAL, -1;
 	return 0;
 }

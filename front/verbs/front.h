@@ -184,6 +184,12 @@ static inline struct vb_front_context *vb_front_context(struct ibv_context *c)
 	return VB_CONTAINER_OF(c, struct vb_front_context, v.context);
 }
 
+/* iWARP: reliable connections, and nothing else. */
+static inline bool vb_front_is_rnic(struct ibv_context *c)
+{
+	return vb_front_context(c)->adapter->rnic;
+}
+
 /*
  * Does the object belong to a parent of this process? A child that tidies up
  * (destructors, atexit) must neither hang on locks that its parent's threads
@@ -269,7 +275,7 @@ struct vb_front_file;
 struct vb_front_file_head {
 	char magic[8];
 	uint64_t guid;
-	uint32_t ifindex, pid;
+	uint32_t ifindex, kind, pid;
 	uint32_t slot, adapter; /* of the process that made it */
 };
 /* A descriptor, or -errno. */

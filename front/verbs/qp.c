@@ -22,8 +22,13 @@
 	 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_LOCAL_INV |       \
 	 IBV_QP_EX_WITH_BIND_MW)
 
-static uint64_t ops_of(enum ibv_qp_type type)
+static uint64_t ops_of(struct ibv_context *context, enum ibv_qp_type type)
 {
+	if (vb_front_is_rnic(context)) /* RFC 7306 has no ATOMIC WRITE */
+		return type == IBV_QPT_RC
+			       ? SEND_OPS &
+					 ~(uint64_t)IBV_QP_EX_WITH_ATOMIC_WRITE
+			       : 0;
 	switch (type) {
 	case IBV_QPT_RC:
 	case IBV_QPT_XRC_SEND:
@@ -55,12 +60,13 @@ static bool parts_are_there(const struct ibv_qp_init_attr_ex *a)
 	return a->qp_type == IBV_QPT_XRC_SEND || a->recv_cq;
 }
 
-static int check_init(const struct ibv_qp_init_attr_ex *a)
+static int check_init(struct ibv_context *context,
+		      const struct ibv_qp_init_attr_ex *a)
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS |
 			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | RSS_ATTRS;
-	const uint64_t ops = ops_of(a->qp_type);
+	const uint64_t ops = ops_of(context, a->qp_type);
 
 	if (a->comp_mask & ~known)
 		return -EOPNOTSUPP;
@@ -69,7 +75,8 @@ static int check_init(const struct ibv_qp_init_attr_ex *a)
 	if (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
 	    a->send_ops_flags & ~ops)
 		return -EOPNOTSUPP;
-	if (!ops && a->qp_type != IBV_QPT_XRC_RECV)
+	if (!ops &&
+	    (a->qp_type != IBV_QPT_XRC_RECV || vb_front_is_rnic(context)))
 		return -EOPNOTSUPP;
 	if (!parts_are_there(a))
 		return -EINVAL;
@@ -170,7 +177,7 @@ struct ibv_qp *vb_front_create_qp_ex(struct ibv_context *context,
 				     struct ibv_qp_init_attr_ex *a)
 {
 	struct vb_front_qp *qp;
-	int rc = check_init(a);
+	int rc = check_init(context, a);
 
 	if (rc)
 		goto refuse;

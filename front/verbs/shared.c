@@ -52,7 +52,8 @@ static bool may_be_as_large(uint64_t bytes)
 int vb_front_file_make(const struct vb_device *d)
 {
 	struct vb_front_file_head head = { .guid = d->guid,
-					   .ifindex = d->ifindex };
+					   .ifindex = d->ifindex,
+					   .kind = d->kind };
 	int fd = memfd_create("verbena", MFD_CLOEXEC);
 	bool large = fd >= 0 && may_be_as_large(MEMORY_ENDS);
 

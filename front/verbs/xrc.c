@@ -92,7 +92,7 @@ struct ibv_xrcd *vb_front_open_xrcd(struct ibv_context *context,
 	struct vb_front_xrcd *x;
 	int rc;
 
-	if (attr->comp_mask & ~masks)
+	if (attr->comp_mask & ~masks || vb_front_is_rnic(context))
 		return vb_front_null(-EOPNOTSUPP);
 	if (attr->comp_mask != masks)
 		return vb_front_null(-EINVAL);

@@ -54,6 +54,9 @@ static void devices_list__specs(void **state)
 	expect("roce:lo", "roce_lo", NULL);
 	expect("roce_lo", "roce_lo", NULL);
 	expect("lo,roce_lo,roce:lo", "roce_lo", NULL);
+	expect("iwarp:lo", "iw_lo", NULL);
+	expect("iw_lo", "iw_lo", NULL);
+	expect("iwarp:lo,lo,iw_lo", "iw_lo", "roce_lo");
 	if (!has_eth)
 		skip();
 	expect("lo,eth0", "roce_lo", "roce_eth0");
@@ -105,9 +108,10 @@ static void devices_list__specs_that_name_nothing(void **state)
 
 static void devices_list__specs_that_cannot_be_read(void **state)
 {
-	static const char *const specs[] = {
-		",", "lo,", ",lo", "roce:", "a b", "../lo", "ib:lo", "\x1b[m"
-	};
+	static const char *const specs[] = { ",",     "lo,",	",lo",
+					     "roce:", "iwarp:", "a b",
+					     "../lo", "ib:lo",	"iwarp:roce:lo",
+					     "\x1b[m" };
 	struct vb_device *list = NULL;
 	char longest[300];
 	unsigned count;
