@@ -227,7 +227,7 @@ static void init_fields(struct vb_qp *qp, struct vb_adapter *a,
 	qp->xrc_domain = NULL;
 	qp->shares = NULL;
 	qp->windows = NULL;
-	qp->tp = qp->near = NULL;
+	qp->tp = qp->near = qp->stream = NULL;
 	qp->timer_at = VB_NEVER;
 	atomic_store(&qp->state, QPS_RESET);
 	forget_peer(qp);

@@ -126,6 +126,7 @@ struct vb_qp {
 	struct vb_qp_share *shares; /* XRC: its holders */
 	void *tp;		 /* the transport's state */
 	void *near;		 /* what it needs to do without packets */
+	void *stream;		 /* RNIC: the engine's, to send on; rx, too */
 	uint8_t way;		 /* enum vb_qp_way */
 	/* drive: the peer's, of a connection */
 	struct vb_peer_id peer_id;

@@ -103,13 +103,28 @@ static bool is_work(const struct vb_engine *e, const struct vb_txq *q)
 	       !pthread_equal(pthread_self(), e->thread);
 }
 
+static void step_stream(struct vb_engine *e, struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive)
+{
+	bool more = vb_stream_step(e, qp, now);
+
+	arm_timer(e, qp,
+		  more ? now
+		       : coarse(qp->adapter->transport->deadline(qp), now));
+}
+
 void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 {
 	const struct vb_transport_ops *ops = qp->adapter->transport;
 	struct vb_link *link = qp->link ? qp->link : e->link;
-	struct vb_txq *q = my_txq();
+	struct vb_txq *q;
 	bool more = true, work = false;
 
+	if (qp->adapter->rnic) {
+		step_stream(e, qp, now);
+		return;
+	}
+	q = my_txq();
 	if (!q) { /* try again soon: nothing is lost but time */
 		arm_timer(e, qp, now + 10 * VB_MSEC);
 		return;
@@ -240,6 +255,8 @@ void vb_drive_forget(struct vb_qp *qp)
 
 	if (!e)
 		return;
+	if (qp->adapter->rnic)
+		vb_stream_orphan(e, qp);
 	vb_mutex_lock(&qp->drive);
 	repay(e, qp, vb_now());
 	vb_mutex_lock(&e->timer_lock);

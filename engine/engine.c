@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/rand.h"
 #include "engine/tally.h"
+#include "iwarp/iwarp.h"
 #include "link/udp.h"
 
 /* A round trip on a good network: who waits for longer, waits for a while. */
@@ -66,6 +67,7 @@ static void after_fork_in_child(void)
 	close(e->wake_fd);
 	close(e->link->ops->fd(e->link));
 	vb_raw_after_fork(e);
+	vb_stream_after_fork(e);
 	if (e->soon_fd >= 0)
 		close(e->soon_fd);
 	if (e->near)
@@ -235,6 +237,7 @@ static int start_engine(bool in_network)
 	if (!e->qps)
 		goto free_engine;
 	atomic_init(&e->raw_fd, -1);
+	atomic_init(&e->stream_fd, -1);
 	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (e->wake_fd < 0) {
 		rc = -errno;
@@ -286,6 +289,7 @@ static void stop_engine(struct vb_engine *e)
 	vb_paths_close(e);
 	close_link(e);
 	vb_raw_close(e);
+	vb_stream_close_all(e);
 	close(e->wake_fd);
 	while (vb_timers_pop(&e->timers, VB_NEVER - 1))
 		;
@@ -343,9 +347,13 @@ static int make_adapter(struct vb_engine *e, const struct vb_device *device,
 	oa->adapter.qpn_base = e->lease.slot << VB_QPN_BITS;
 	oa->adapter.rnic = device->kind == DEVICE_IWARP;
 	oa->adapter.link = e->link;
-	oa->adapter.transport = &vb_paths_transport;
-	oa->adapter.key_ops = &vb_paths_keys;
-	oa->adapter.far_ops = &vb_engine_far_ops;
+	if (oa->adapter.rnic) {
+		oa->adapter.transport = &vb_iwarp_transport;
+	} else {
+		oa->adapter.transport = &vb_paths_transport;
+		oa->adapter.key_ops = &vb_paths_keys;
+		oa->adapter.far_ops = &vb_engine_far_ops;
+	}
 	oa->adapter.number = free_number(e);
 	rc = vb_ports_setup(oa);
 	if (rc)
@@ -529,10 +537,24 @@ static bool leaves_link_alone(const struct vb_engine *e, vb_time now)
 	       now - e->looked_at < vb_engine_span(e, LOOK_AT_LINK);
 }
 
+/* As for packets: while it works, the thread stays away. */
+static bool drain_streams(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
+{
+	bool found;
+
+	vb_engine_at_work(e, now + VB_WORK_LASTS);
+	found = vb_stream_drain(e, now);
+	if (found)
+		e->near_at = now; /* the link can wait for a moment */
+	return found;
+}
+
 static bool drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 {
 	bool found = VB_UNLIKELY(e->raws != NULL) && vb_raw_drain(e, now);
 
+	if (VB_UNLIKELY(e->streams != NULL) && drain_streams(e, now))
+		found = true;
 	if (leaves_link_alone(e, now))
 		return found;
 	e->looked_at = now;

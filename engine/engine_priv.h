@@ -14,6 +14,7 @@
 #include "core/transport.h"
 #include "engine/engine.h"
 #include "engine/lease.h"
+#include "engine/stream.h"
 #include "near/near.h"
 
 struct vb_watcher { /* a context that hears an adapter's port events */
@@ -46,6 +47,9 @@ struct vb_group {
 	struct vb_group *next;
 };
 
+struct vb_stream;
+struct vb_iw_rxq;
+
 struct vb_engine {
 	/* immutable while the thread runs */
 	struct vb_lease lease;
@@ -67,6 +71,11 @@ struct vb_engine {
 	struct vb_group *groups; /* rx */
 	struct vb_raw *raws; /* rx: queue pairs with a socket of their own */
 	_Atomic int raw_fd;  /* readable while theirs are; -1: never any */
+	struct vb_stream *streams;	/* rx: iWARP's sockets */
+	unsigned stream_count;		/* rx */
+	struct vb_iw_rxq *stream_rxq;	/* rx: where bytes arrive */
+	_Atomic int stream_fd;		/* as raw_fd */
+	_Atomic unsigned stream_ending; /* that a time-out waits for */
 	struct vb_sender senders[1u << VB_SENDER_BITS]; /* rx */
 	vb_time found_at; /* rx: when it last found something */
 	/* When a program's thread last drained the link, or sent much; while
@@ -178,6 +187,17 @@ void vb_dispatch(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 bool vb_raw_drain(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 void vb_raw_close(struct vb_engine *e);
 void vb_raw_after_fork(struct vb_engine *e); /* in the child: by number */
+
+/* engine/stream.c: read what has come, answer, and go on writing. */
+bool vb_stream_drain(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
+/* True: more is to be sent, at once. With drive. */
+bool vb_stream_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive);
+void vb_stream_orphan(struct vb_engine *e, struct vb_qp *qp);
+/* Close what nobody else does. */
+void vb_stream_sweep(struct vb_engine *e, vb_time now);
+void vb_stream_close_all(struct vb_engine *e);
+void vb_stream_after_fork(struct vb_engine *e);
 
 /* engine/wait.c: in a moment the thread calls vb_near_settle(). */
 void vb_wait_soon(struct vb_engine *e);

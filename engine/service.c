@@ -44,6 +44,7 @@
 #define ALONE	       (3 * VB_USEC) /* a yield to nobody takes less */
 #define EAGER_MOST     8
 #define REFRESH_AFTER  (50 * VB_MSEC)
+#define SWEEP_EVERY    (1 * VB_SEC) /* of streams that end */
 
 enum {
 	FD_WAKE,
@@ -52,6 +53,7 @@ enum {
 	FD_WATCH,
 	FD_NEAR,
 	FD_RAW,
+	FD_STREAM,
 	FD_SOON,
 	FD_FAR,
 	FD_COUNT
@@ -79,14 +81,16 @@ static enum drained drain_link(struct vb_engine *e)
 
 	for (unsigned i = 0; i < DRAIN_BATCHES; i++) {
 		vb_time now;
-		bool raw;
+		bool other;
 
 		if (!vb_mutex_trylock(&e->rx))
 			return DRAINED_BUSY;
-		raw = e->raws && vb_raw_drain(e, vb_now());
+		other = e->raws && vb_raw_drain(e, vb_now());
+		if (e->streams)
+			other |= vb_stream_drain(e, vb_now());
 		if (e->link->ops->recv(e->link, &e->rxq) < 0)
 			e->rxq.count = 0;
-		if (e->rxq.count == 0 && !raw) {
+		if (e->rxq.count == 0 && !other) {
 			vb_mutex_unlock(&e->rx);
 			return got;
 		}
@@ -126,6 +130,7 @@ static void rest(struct service *s, vb_time how_long, vb_time now)
 	s->rest_until = now + how_long;
 	s->fds[FD_LINK].fd = -1;
 	s->fds[FD_RAW].fd = -1;
+	s->fds[FD_STREAM].fd = -1;
 }
 
 static void watch_link(struct service *s)
@@ -134,6 +139,7 @@ static void watch_link(struct service *s)
 	s->idle_wakes = 0;
 	s->fds[FD_LINK].fd = s->e->link->ops->fd(s->e->link);
 	s->fds[FD_RAW].fd = atomic_load(&s->e->raw_fd);
+	s->fds[FD_STREAM].fd = atomic_load(&s->e->stream_fd);
 }
 
 static void trust(struct service *s)
@@ -378,10 +384,13 @@ static void serve(struct service *s, vb_time now)
 		vb_log(LOG_DEBUG, "engine: wake fd unreadable");
 	if (fds[FD_SOON].revents)
 		vb_wait_over(s->e);
-	/* The first raw packet queue pair woke us. */
-	if (fds[FD_WAKE].revents && !s->rest)
+	/* The first raw packet queue pair, or the first stream, woke us. */
+	if (fds[FD_WAKE].revents && !s->rest) {
 		fds[FD_RAW].fd = atomic_load(&s->e->raw_fd);
-	if (fds[FD_LINK].revents || fds[FD_RAW].revents)
+		fds[FD_STREAM].fd = atomic_load(&s->e->stream_fd);
+	}
+	if (fds[FD_LINK].revents || fds[FD_RAW].revents ||
+	    fds[FD_STREAM].revents)
 		on_link(s, now);
 	else if (s->rest && now >= s->rest_until)
 		on_rested(s, now);
@@ -401,7 +410,8 @@ static void serve(struct service *s, vb_time now)
 /* Packets that come so soon had better be waited for. */
 static void slept_since(struct service *s, vb_time then, int ready)
 {
-	if (ready > 0 && s->fds[FD_LINK].revents &&
+	if (ready > 0 &&
+	    (s->fds[FD_LINK].revents || s->fds[FD_STREAM].revents) &&
 	    vb_now() - then < vb_engine_span(s->e, LINGER))
 		s->eager = VB_MIN(s->eager + 1, EAGER_MOST);
 }
@@ -417,6 +427,8 @@ static void loop(struct service *s)
 		until = plan_debts(s, until, now);
 		if (e->near)
 			until = plan_near(s, until, now);
+		if (atomic_load(&e->stream_ending))
+			until = VB_MIN(until, now + SWEEP_EVERY);
 		if (s->fds[FD_FAR].fd < 0 && atomic_load(&e->far))
 			s->fds[FD_FAR].fd = vb_far_fd(atomic_load(&e->far));
 		ready = sleep_until(s, until, now);
@@ -427,6 +439,8 @@ static void loop(struct service *s)
 			(void)vb_near_poll(e->near, now);
 		vb_drive_due(e, now);
 		vb_moderate_due(e, now);
+		if (atomic_load(&e->stream_ending))
+			vb_stream_sweep(e, now);
 		settle_old(e, now);
 		if (ready < 0) {
 			for (int i = 0; i < FD_COUNT; i++)
@@ -485,7 +499,9 @@ static void *service_main(void *arg)
 				 POLLIN, 0 };
 	s.fds[FD_NEAR] = (struct pollfd){ e->near ? vb_near_fd(e->near) : -1,
 					  POLLIN, 0 };
-	s.fds[FD_RAW] = (struct pollfd){ -1, POLLIN, 0 };
+	s.fds[FD_RAW] = (struct pollfd){ atomic_load(&e->raw_fd), POLLIN, 0 };
+	s.fds[FD_STREAM] =
+		(struct pollfd){ atomic_load(&e->stream_fd), POLLIN, 0 };
 	s.fds[FD_SOON] = (struct pollfd){ e->soon_fd, POLLIN, 0 };
 	s.fds[FD_FAR] = (struct pollfd){ -1, POLLIN, 0 };
 	if (e->near)

@@ -90,6 +90,13 @@ static struct rcm_event *pop(struct rcm_channel *c)
 	return e;
 }
 
+static void drop(struct rcm_event *e)
+{
+	if (e)
+		free(e->more);
+	free(e);
+}
+
 /* Take out what is of @id: into @kept, or thrown away. */
 static void sift(struct rcm_channel *c, struct rcm_id *id,
 		 struct rcm_channel *to)
@@ -108,7 +115,7 @@ static void sift(struct rcm_channel *c, struct rcm_id *id,
 		} else if (to) {
 			push(to, e);
 		} else {
-			free(e);
+			drop(e);
 		}
 	}
 	if (had)
@@ -125,7 +132,8 @@ static void refuse_unseen(struct rcm_channel *c, const struct rcm_id *id)
 				       .version = VB_IPC_CM_VERSION,
 				       .id = e->m.id };
 
-		if (e->id != id || e->local || e->m.event != IPC_CM_REQUEST)
+		if (e->id != id || e->local || e->stream ||
+		    e->m.event != IPC_CM_REQUEST)
 			continue;
 		(void)vb_ipc_cm_put(bytes, &m);
 		if (rcm.fd >= 0 && write(rcm.fd, bytes, sizeof(bytes)) < 0)
@@ -155,9 +163,8 @@ void rcm_event_move(struct rcm_id *id, struct rcm_channel *to)
 	pthread_mutex_unlock(&rcm.lock);
 }
 
-void rcm_event_arrived(const struct vb_ipc_cm *m)
+static void put_arrived(const struct vb_ipc_cm *m, struct rcm_event *e)
 {
-	struct rcm_event *e = calloc(1, sizeof(*e));
 	struct rcm_id *id;
 
 	pthread_mutex_lock(&rcm.lock);
@@ -169,7 +176,26 @@ void rcm_event_arrived(const struct vb_ipc_cm *m)
 		e = NULL;
 	}
 	pthread_mutex_unlock(&rcm.lock);
-	free(e);
+	drop(e);
+}
+
+void rcm_event_arrived(const struct vb_ipc_cm *m)
+{
+	put_arrived(m, calloc(1, sizeof(struct rcm_event)));
+}
+
+void rcm_event_iwarp(const struct vb_ipc_cm *m, uint32_t stream,
+		     struct rcm_private *more)
+{
+	struct rcm_event *e = calloc(1, sizeof(*e));
+
+	if (e) {
+		e->stream = stream;
+		e->more = more;
+	} else {
+		free(more);
+	}
+	put_arrived(m, e);
 }
 
 static int push_local(struct rcm_id *id, const struct rdma_cm_event *pub)
@@ -213,6 +239,10 @@ static void fill_connection(struct rcm_event *e)
 
 	p->private_data = m->private_bytes ? e->m.private_data : NULL;
 	p->private_data_len = m->private_bytes;
+	if (e->more) {
+		p->private_data = e->more->bytes ? e->more->data : NULL;
+		p->private_data_len = e->more->bytes;
+	}
 	p->responder_resources = m->responder_resources;
 	p->initiator_depth = m->initiator_depth;
 	p->flow_control = m->flow_control;
@@ -244,8 +274,9 @@ static void close_request(uint32_t number)
 }
 
 /* An id for who wants to connect. */
-static struct rcm_id *adopt(struct rcm_id *listener, const struct vb_ipc_cm *m)
+static struct rcm_id *adopt(struct rcm_id *listener, const struct rcm_event *e)
 {
+	const struct vb_ipc_cm *m = &e->m;
 	struct rcm_id *id =
 		rcm_id_create(listener->pub.channel, listener->pub.context,
 			      listener->pub.ps, listener->pub.qp_type);
@@ -253,13 +284,16 @@ static struct rcm_id *adopt(struct rcm_id *listener, const struct vb_ipc_cm *m)
 	if (!id)
 		return NULL;
 	id->way = *m;
-	if (rcm_device_choose(id, &m->src)) {
+	if (rcm_device_choose(id, &m->src, e->stream ? RCM_IWARP : RCM_ROCE) ||
+	    (e->stream && rcm_iw_adopt(e, id))) {
 		(void)rdma_destroy_id(&id->pub);
 		return NULL;
 	}
-	rcm_id_leave(id);
-	rcm_id_enter(id, m->id);
-	id->in_broker = true;
+	if (!e->stream) {
+		rcm_id_leave(id);
+		rcm_id_enter(id, m->id);
+		id->in_broker = true;
+	}
 	id->peer = *m;
 	id->port = m->src_port;
 	id->state = RCM_CONNECTING;
@@ -276,10 +310,13 @@ static struct rcm_id *adopt(struct rcm_id *listener, const struct vb_ipc_cm *m)
 /* False: the program is not to see it. */
 static bool take_request(struct rcm_event *e)
 {
-	struct rcm_id *id = adopt(e->id, &e->m);
+	struct rcm_id *id = adopt(e->id, e);
 
 	if (!id) {
-		close_request(e->m.id);
+		if (e->stream)
+			rcm_iw_refuse(e);
+		else
+			close_request(e->m.id);
 		return false;
 	}
 	e->pub.event = RDMA_CM_EVENT_CONNECT_REQUEST;
@@ -300,6 +337,19 @@ static void take_failure(struct rcm_event *e, enum rdma_cm_event_type what,
 	rcm_qp_fail(e->id);
 }
 
+/* The queue pair, whoever made it, is at the peer's disposal. */
+static bool take_stream(struct rcm_event *e)
+{
+	int rc = rcm_iw_establish(e->id);
+
+	fill_connection(e);
+	if (rc)
+		take_failure(e, RDMA_CM_EVENT_CONNECT_ERROR, rc);
+	else
+		e->pub.event = RDMA_CM_EVENT_ESTABLISHED;
+	return true;
+}
+
 /* With a queue pair of ours, the connection is made here; without one, the
  * program makes it and calls rdma_establish(). */
 static bool take_reply(struct rcm_event *e)
@@ -309,6 +359,8 @@ static bool take_reply(struct rcm_event *e)
 	int rc;
 
 	id->peer = e->m;
+	if (e->stream)
+		return take_stream(e);
 	fill_connection(e);
 	e->pub.event = RDMA_CM_EVENT_CONNECT_RESPONSE;
 	if (!id->pub.qp)
@@ -365,6 +417,8 @@ static bool digest(struct rcm_event *e)
 		return take_address(e);
 	case IPC_CM_ESTABLISHED:
 		e->pub.event = RDMA_CM_EVENT_ESTABLISHED;
+		if (e->stream)
+			fill_connection(e);
 		return true;
 	case IPC_CM_REJECTED:
 		take_failure(e, RDMA_CM_EVENT_REJECTED, e->m.status);
@@ -422,7 +476,7 @@ VB_EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)
 	e->id->acked++;
 	pthread_cond_broadcast(&e->id->acks);
 	pthread_mutex_unlock(&rcm.lock);
-	free(e);
+	drop(e);
 	return 0;
 }
 

@@ -77,6 +77,7 @@ struct rcm_id *rcm_id_create(struct rdma_event_channel *channel, void *context,
 	id->pub.qp_type = type;
 	/* A program may move its own queue pair before it accepts. */
 	id->psn = vb_rand32() & PSN_MASK;
+	id->tcp = -1;
 	pthread_cond_init(&id->acks, NULL);
 	rcm_id_enter(id, 0);
 	return id;
@@ -135,6 +136,7 @@ VB_EXPORT int rdma_destroy_id(struct rdma_cm_id *pub)
 
 	if (pub->event)
 		(void)rdma_ack_cm_event(pub->event);
+	rcm_iw_close(id);
 	rcm_id_leave(id);
 	rcm_event_forget(id);
 	rcm_groups_forget(id);
@@ -183,7 +185,9 @@ VB_EXPORT int rdma_listen(struct rdma_cm_id *pub, int backlog)
 	if (rc == 0 && id->state != RCM_BOUND)
 		rc = -EINVAL;
 	m.backlog = backlog > 0 ? (uint32_t)backlog : 0;
-	if (rc == 0)
+	if (rc == 0 && id->tcp >= 0)
+		rc = rcm_iw_listen(id, backlog);
+	if (rc == 0 && id->in_broker)
 		rc = rcm_session_ask(&m, &answer);
 	return rc ? rcm_fail(-rc) : 0;
 }
@@ -229,6 +233,23 @@ static void put_qp(struct vb_ipc_cm *m, struct rcm_id *id,
 	m->vendor_options = id->ece.options;
 }
 
+static int begin_stream(struct rcm_id *id, const struct rdma_conn_param *p)
+{
+	int rc = rcm_iw_connect(id, p);
+
+	if (rc)
+		return rcm_fail(-rc);
+	id->state = RCM_CONNECTING;
+	return rcm_event_complete(id);
+}
+
+static int accept_stream(struct rcm_id *id, const struct rdma_conn_param *p)
+{
+	int rc = rcm_iw_accept(id, p);
+
+	return rc ? rcm_fail(-rc) : rcm_event_complete(id);
+}
+
 VB_EXPORT int rdma_connect(struct rdma_cm_id *pub,
 			   struct rdma_conn_param *param)
 {
@@ -246,6 +267,8 @@ VB_EXPORT int rdma_connect(struct rdma_cm_id *pub,
 		clamp(p->responder_resources, 255, id->device->max_resources);
 	id->initiator_depth =
 		clamp(p->initiator_depth, 255, id->device->max_depth);
+	if (rcm_is_iwarp(id))
+		return begin_stream(id, p);
 	put_qp(&m, id, p);
 	m.retry_count = VB_MIN(p->retry_count, MOST_RETRIES);
 	id->way.retry_count = m.retry_count;
@@ -275,6 +298,8 @@ VB_EXPORT int rdma_accept(struct rdma_cm_id *pub, struct rdma_conn_param *param)
 	id->initiator_depth =
 		clamp(p->initiator_depth, id->peer.initiator_depth,
 		      id->device->max_depth);
+	if (rcm_is_iwarp(id))
+		return accept_stream(id, p);
 	put_qp(&m, id, p);
 	rc = put_private(&m, p->private_data, p->private_data_len,
 			 rcm_is_ud(id) ? MOST_PRIVATE_SIDR_REP
@@ -303,7 +328,9 @@ static int reject(struct rdma_cm_id *pub, const void *private_data,
 	m.status = reason;
 	if (id->state != RCM_CONNECTING)
 		rc = -EINVAL;
-	if (rc == 0)
+	else if (rcm_is_iwarp(id))
+		rc = rcm_iw_reject(id, private_data, private_data_len);
+	else if (rc == 0)
 		rc = rcm_session_tell(&m);
 	return rc ? rcm_fail(-rc) : 0;
 }
@@ -344,8 +371,10 @@ VB_EXPORT int rdma_get_remote_ece(struct rdma_cm_id *pub, struct ibv_ece *ece)
 static int tell_plain(struct rcm_id *id, enum vb_ipc_cm_kind kind)
 {
 	struct vb_ipc_cm m = rcm_message(id, kind);
-	int rc = id->state == RCM_CONNECTING ? rcm_session_tell(&m) : -EINVAL;
+	int rc = id->state == RCM_CONNECTING ? 0 : -EINVAL;
 
+	if (rc == 0 && !rcm_is_iwarp(id)) /* a stream sees for itself */
+		rc = rcm_session_tell(&m);
 	return rc ? rcm_fail(-rc) : 0;
 }
 
@@ -369,6 +398,11 @@ VB_EXPORT int rdma_disconnect(struct rdma_cm_id *pub)
 
 	if (id->state != RCM_CONNECTING)
 		return rcm_fail(EINVAL);
+	if (rcm_is_iwarp(id)) {
+		int rc = rcm_iw_disconnect(id);
+
+		return rc ? rcm_fail(-rc) : rcm_event_complete(id);
+	}
 	rcm_qp_fail(id);
 	if (rcm_is_ud(id)) /* there is no connection to end */
 		return 0;

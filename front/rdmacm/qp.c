@@ -73,6 +73,19 @@ static int repeats(const struct rcm_id *id)
 	}
 }
 
+/* The stream brings its queue pair to RTS (rcm_iw_establish): the rest of what
+ * a program does on its way there changes nothing. */
+static void fill_iwarp(const struct rcm_id *id, struct ibv_qp_attr *a,
+		       int *mask)
+{
+	*mask = 0;
+	if (a->qp_state != IBV_QPS_INIT)
+		return;
+	*mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
+	a->qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+			     IBV_ACCESS_REMOTE_ATOMIC;
+}
+
 static void fill_rtr(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 {
 	*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
@@ -109,6 +122,10 @@ VB_EXPORT int rdma_init_qp_attr(struct rdma_cm_id *pub, struct ibv_qp_attr *a,
 		return rcm_fail(EINVAL);
 	if (rcm_is_ud(id)) {
 		fill_datagram(id, a, mask);
+		return 0;
+	}
+	if (rcm_is_iwarp(id)) {
+		fill_iwarp(id, a, mask);
 		return 0;
 	}
 	if (to != IBV_QPS_INIT && id->state != RCM_CONNECTING)

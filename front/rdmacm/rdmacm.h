@@ -23,6 +23,15 @@ struct rcm_event {
 	struct rcm_id *id;  /* whose it is: a request is its listener's */
 	bool local;	    /* made here; pub is all */
 	struct vb_ipc_cm m; /* also keeps the private data */
+	/* iWARP, where it may be longer; and whose the request is */
+	struct rcm_private *more;
+	uint32_t stream;
+};
+
+#define RCM_MOST_PRIVATE 512 /* RFC 5044 7.1.1 */
+struct rcm_private {
+	uint8_t bytes;
+	uint8_t data[UINT8_MAX]; /* as many as an event can tell */
 };
 
 struct rcm_channel {
@@ -40,6 +49,8 @@ enum rcm_state {
 
 struct rcm_device {
 	struct ibv_context *verbs;
+	bool iwarp;
+	uint32_t ifindex;
 	struct ibv_pd *pd;
 	struct ibv_xrcd *xrcd; /* made when first wanted; rcm.lock */
 	uint64_t guid;
@@ -53,6 +64,8 @@ struct rcm_id {
 	enum rcm_state state;
 	bool sync;
 	bool in_broker; /* to be closed there */
+	int tcp;	/* a bound socket that nothing has begun on; -1 */
+	struct rcm_stream *stream; /* iWARP: what was; iw.c */
 	struct rcm_device *device;
 	uint16_t port;
 	uint8_t flags, tos;
@@ -87,6 +100,7 @@ struct rcm {
 	pthread_cond_t answers;
 	struct rcm_device *devices;
 	unsigned device_count;
+	bool has_roce, has_iwarp; /* among them */
 };
 extern struct rcm rcm;
 
@@ -96,6 +110,11 @@ extern struct rcm rcm;
 static inline bool rcm_is_ud(const struct rcm_id *id)
 {
 	return id->pub.qp_type == IBV_QPT_UD;
+}
+
+static inline bool rcm_is_iwarp(const struct rcm_id *id)
+{
+	return id->device && id->device->iwarp;
 }
 
 static inline struct rcm_id *rcm_id_of(struct rdma_cm_id *id)
@@ -122,6 +141,9 @@ struct vb_ipc_cm rcm_message(const struct rcm_id *id, enum vb_ipc_cm_kind kind);
 
 /* event.c */
 void rcm_event_arrived(const struct vb_ipc_cm *m);
+/* The same of an iWARP device's; takes @more, which may be NULL. */
+void rcm_event_iwarp(const struct vb_ipc_cm *m, uint32_t stream,
+		     struct rcm_private *more);
 /* @status: 0 or -errno; the id's own news. -errno */
 int rcm_event_local(struct rcm_id *id, enum rdma_cm_event_type what,
 		    int status);
@@ -148,9 +170,28 @@ struct vb_gid rcm_gid_of(const struct sockaddr *a);
 void rcm_address_of(struct sockaddr *a, const struct vb_gid *gid, uint16_t port,
 		    uint32_t ifindex);
 socklen_t rcm_address_bytes(const struct sockaddr *a);
-/* The device that has @src's address; -ENODEV. */
-int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src);
+/* The device that has @src's address, of any kind or of one; -ENODEV. */
+enum rcm_kind { RCM_ANY, RCM_ROCE, RCM_IWARP };
+int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src,
+		      enum rcm_kind kind);
 int rcm_bind(struct rcm_id *id, const struct sockaddr *a);
+
+/* iw.c: connections of iWARP devices, without a broker; -errno each. */
+/* A socket at id->tcp, bound to @a and, in turn, *@port. */
+int rcm_iw_bind(struct rcm_id *id, const struct sockaddr *a, uint16_t *port);
+int rcm_iw_listen(struct rcm_id *id, int backlog);
+int rcm_iw_connect(struct rcm_id *id, const struct rdma_conn_param *p);
+int rcm_iw_accept(struct rcm_id *id, const struct rdma_conn_param *p);
+int rcm_iw_reject(struct rcm_id *id, const void *data, uint8_t bytes);
+int rcm_iw_disconnect(struct rcm_id *id);
+/* Nothing is heard of it after the return. */
+void rcm_iw_close(struct rcm_id *id);
+/* @e, a request, is for @id from now on; -ENOENT: it is gone. */
+int rcm_iw_adopt(const struct rcm_event *e, struct rcm_id *id);
+/* Nobody wants it. */
+void rcm_iw_refuse(const struct rcm_event *e);
+/* The peer accepts: the queue pair gets the stream. */
+int rcm_iw_establish(struct rcm_id *id);
 
 /* mcast.c */
 /* The program takes the news: joined, or -errno. */

@@ -4,6 +4,8 @@
 
 #include <arpa/inet.h>
 #include <endian.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +21,7 @@ static void describe(struct rcm_device *d)
 {
 	struct ibv_device_attr a = { 0 };
 	struct ibv_port_attr p = { 0 };
+	struct ibv_gid_entry e;
 
 	if (ibv_query_device(d->verbs, &a) == 0) {
 		d->max_resources = (uint8_t)VB_MIN(a.max_qp_rd_atom, 255);
@@ -27,6 +30,11 @@ static void describe(struct rcm_device *d)
 	d->mtu = ibv_query_port(d->verbs, 1, &p) == 0 ? (uint8_t)p.active_mtu
 						      : IBV_MTU_1024;
 	d->guid = be64toh(ibv_get_device_guid(d->verbs->device));
+	d->iwarp = d->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+	if (ibv_query_gid_ex(d->verbs, 1, 0, &e, 0) == 0)
+		d->ifindex = e.ndev_ifindex;
+	rcm.has_iwarp |= d->iwarp;
+	rcm.has_roce |= !d->iwarp;
 }
 
 /* Kept for the life of the process, as programs hold pointers to them. */
@@ -144,14 +152,55 @@ static bool has_gid(struct rcm_device *d, const struct vb_gid *gid,
 	return false;
 }
 
-int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src)
+static bool is_address(const struct ifaddrs *i, const struct vb_gid *address)
+{
+	struct vb_gid gid;
+
+	if (!i->ifa_addr || rcm_address_bytes(i->ifa_addr) == 0)
+		return false;
+	gid = rcm_gid_of(i->ifa_addr);
+	return vb_gid_equal(&gid, address);
+}
+
+/* An RNIC's GIDs say nothing of addresses: its interface does. */
+static bool has_interface(const struct rcm_device *d, const struct vb_gid *gid,
+			  struct ibv_gid_entry *found)
+{
+	struct ifaddrs *list, *i;
+
+	*found = (struct ibv_gid_entry){ .ndev_ifindex = d->ifindex };
+	if (getifaddrs(&list))
+		return false;
+	for (i = list; i; i = i->ifa_next)
+		if (is_address(i, gid) &&
+		    if_nametoindex(i->ifa_name) == d->ifindex)
+			break;
+	freeifaddrs(list);
+	return i;
+}
+
+/* Of two devices on one interface the first is taken: the program's user says
+ * which that is. An RNIC has connections only. */
+static bool serves(struct rcm_device *d, const struct rcm_id *id,
+		   const struct vb_gid *gid, enum rcm_kind kind,
+		   struct ibv_gid_entry *found)
+{
+	if (kind != RCM_ANY && d->iwarp != (kind == RCM_IWARP))
+		return false;
+	if (!d->iwarp)
+		return has_gid(d, gid, found);
+	return id->pub.qp_type == IBV_QPT_RC && has_interface(d, gid, found);
+}
+
+int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src,
+		      enum rcm_kind kind)
 {
 	struct ibv_gid_entry e;
 
 	for (unsigned i = 0; i < rcm.device_count; i++) {
 		struct rcm_device *d = &rcm.devices[i];
 
-		if (!has_gid(d, src, &e))
+		if (!serves(d, id, src, kind, &e))
 			continue;
 		if (!d->pd)
 			d->pd = ibv_alloc_pd(d->verbs);
@@ -183,7 +232,8 @@ static uint8_t type_of(const struct rcm_id *id)
 	}
 }
 
-int rcm_bind(struct rcm_id *id, const struct sockaddr *a)
+static int bind_in_broker(struct rcm_id *id, const struct sockaddr *a,
+			  uint16_t *port)
 {
 	struct vb_ipc_cm m = rcm_message(id, IPC_CM_BIND), answer;
 	int rc;
@@ -191,14 +241,45 @@ int rcm_bind(struct rcm_id *id, const struct sockaddr *a)
 	m.space = (uint16_t)id->pub.ps;
 	m.type = type_of(id);
 	m.src = rcm_gid_of(a);
-	m.src_port = port_of(a);
+	m.src_port = *port;
 	m.flags = id->flags;
 	m.guid = id->ticket;
 	rc = rcm_session_ask(&m, &answer);
 	if (rc)
 		return rc;
 	id->in_broker = true;
-	id->port = answer.src_port;
+	*port = answer.src_port;
+	return 0;
+}
+
+/* A device that is known says where the port is; else it is wherever there are
+ * devices. */
+static int take_port(struct rcm_id *id, const struct sockaddr *a)
+{
+	bool tcp = id->device ? id->device->iwarp
+			      : rcm.has_iwarp && id->pub.qp_type == IBV_QPT_RC;
+	bool broker = id->device ? !id->device->iwarp : rcm.has_roce;
+	int rc = tcp ? rcm_iw_bind(id, a, &id->port) : 0;
+
+	if (rc == 0 && broker)
+		rc = bind_in_broker(id, a, &id->port);
+	if (rc && id->tcp >= 0) {
+		close(id->tcp);
+		id->tcp = -1;
+	}
+	return rc;
+}
+
+int rcm_bind(struct rcm_id *id, const struct sockaddr *a)
+{
+	int rc;
+
+	id->port = port_of(a);
+	rc = take_port(id, a);
+	if (rc)
+		return rc;
+	if (!id->in_broker && id->tcp < 0)
+		return -ENODEV;
 	id->state = RCM_BOUND;
 	memcpy(&id->pub.route.addr.src_storage, a, rcm_address_bytes(a));
 	set_port(&id->pub.route.addr.src_addr, id->port);
@@ -217,7 +298,7 @@ VB_EXPORT int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
 		return rcm_fail(EINVAL);
 	gid = rcm_gid_of(addr);
 	if (!is_any(addr)) {
-		rc = rcm_device_choose(id, &gid);
+		rc = rcm_device_choose(id, &gid, RCM_ANY);
 		if (rc)
 			return rcm_fail(-rc);
 	}
@@ -273,7 +354,7 @@ static int resolve(struct rcm_id *id, const struct sockaddr *src,
 	if (rc)
 		return rc;
 	gid = rcm_gid_of((struct sockaddr *)&from);
-	rc = rcm_device_choose(id, &gid);
+	rc = rcm_device_choose(id, &gid, RCM_ANY);
 	if (rc == 0 && id->state == RCM_NEW)
 		rc = rcm_bind(id, (struct sockaddr *)&from);
 	if (rc)
@@ -346,7 +427,8 @@ VB_EXPORT int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
 
 	if (id->state != RCM_RESOLVED)
 		return rcm_fail(EINVAL);
-	describe_path(id);
+	if (!rcm_is_iwarp(id)) /* as on Linux: TCP finds its way */
+		describe_path(id);
 	rc = rcm_event_local(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 	return rc ? rcm_fail(-rc) : rcm_event_complete(id);
 }

@@ -138,7 +138,7 @@ static int start_session(void)
 	if (rc)
 		return rc;
 	pthread_once(&once, watch_forks);
-	if (rcm.fd >= 0)
+	if (!rcm.has_roce || rcm.fd >= 0)
 		return 0;
 	fd = connect_broker();
 	if (fd < 0)
