@@ -13,13 +13,17 @@
  *	-x BYTES   the largest message
  *	-f	   this side fences nothing
  *	-a CODE    the ACK timeout (ibv_modify_qp's), for slow peers
+ *	-R	   connect by librdmacm: an iWARP device
  *
  * A step is a list of operations, posted at once; some by this side and some
  * by the other. Both sides draw the step from the seed, so each knows what
  * must arrive, and keeps a copy of what its memory must hold.
  */
+#include <arpa/inet.h>
 #include <endian.h>
+#include <netdb.h>
 #include <poll.h>
+#include <rdma/rdma_cma.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +97,7 @@ struct area {
 
 static struct run {
 	struct rc_options rc;
-	bool client, never_fenced;
+	bool client, never_fenced, by_cm;
 	uint64_t seed;
 	unsigned steps;
 	double limit;
@@ -110,6 +114,10 @@ static struct run {
 	unsigned unacked; /* channel events */
 	uint64_t moved, done[KINDS];
 	uint8_t *scratch;
+	/* -R */
+	struct rdma_cm_id *listener, *id;
+	struct ibv_mr *flush;
+	uint64_t flushed;
 } run = { .rc = RC_OPTIONS, .steps = 2000, .limit = 20, .max_len = 16u << 20 };
 
 static uint32_t pick_len(struct rng *r, uint32_t max)
@@ -444,9 +452,31 @@ static void post_receives(const struct step *s)
 			post_receive(&s->op[i], i);
 }
 
+/* With iWARP a WRITE is complete when it has left; it is there when a READ
+ * behind it is answered (RFC 5040 s5.5). */
+static void flush(const struct step *s)
+{
+	struct ibv_sge sge = { (uintptr_t)&run.flushed, 1, run.flush->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = 999,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_READ,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { run.peer_in, run.peer_rkey },
+	};
+	struct ibv_wc wc;
+
+	if (ibv_post_send(run.qp, &wr, &bad))
+		fail(s->op, "ibv_post_send of the last READ");
+	next_completion(s->op, s->sleeps, &wc);
+	if (wc.wr_id != 999 || wc.status)
+		fail(s->op, "the last READ");
+}
+
 static void do_step(const struct step *s)
 {
-	bool seen[MAX_OPS] = { false };
+	bool seen[MAX_OPS] = { false }, late;
 	unsigned wanted = 0, last = MAX_OPS;
 
 	for (unsigned i = 0; i < s->count; i++) {
@@ -454,7 +484,8 @@ static void do_step(const struct step *s)
 		if (mine(&s->op[i]))
 			last = i;
 	}
-	if (!s->late_receives)
+	late = s->late_receives && !run.by_cm; /* no RNR */
+	if (!late)
 		post_receives(s);
 	tcp_barrier(run.tcp);
 	for (unsigned i = 0; i < s->count; i++) {
@@ -465,12 +496,14 @@ static void do_step(const struct step *s)
 		wanted += mine(op) ? op->signaled || i == last
 				   : kinds[op->kind].receives;
 	}
-	if (s->late_receives) {
+	if (late) {
 		usleep(3000);
 		post_receives(s);
 	}
 	while (wanted--)
 		take(s, seen);
+	if (run.by_cm)
+		flush(s);
 	tcp_barrier(run.tcp);
 	for (unsigned i = 0; i < s->count; i++)
 		expect(&s->op[i]);
@@ -514,6 +547,57 @@ static void make_area(struct area *a)
 	must(a->mr, "ibv_reg_mr");
 }
 
+static struct sockaddr_storage cm_address(void)
+{
+	struct sockaddr_storage a = { .ss_family = AF_INET6 };
+	struct addrinfo *to;
+
+	if (run.client) {
+		if (getaddrinfo(run.rc.host, NULL, NULL, &to))
+			die("no host %s", run.rc.host);
+		memcpy(&a, to->ai_addr, to->ai_addrlen);
+		freeaddrinfo(to);
+	}
+	/* The same place in both. */
+	((struct sockaddr_in *)&a)->sin_port =
+		htons((uint16_t)(run.rc.port + 1));
+	return a;
+}
+
+static void listen_for_peer(void)
+{
+	struct sockaddr_storage a = cm_address();
+
+	must(!rdma_create_id(NULL, &run.listener, NULL, RDMA_PS_TCP),
+	     "rdma_create_id");
+	must(!rdma_bind_addr(run.listener, (struct sockaddr *)&a),
+	     "rdma_bind_addr");
+	must(!rdma_listen(run.listener, 1), "rdma_listen");
+}
+
+/* The queue pair is ours, and not the id's: it is told its number. */
+static void connect_by_cm(void)
+{
+	struct rdma_conn_param p = { .qp_num = run.qp->qp_num,
+				     .responder_resources = 16,
+				     .initiator_depth = 16 };
+	struct sockaddr_storage a = cm_address();
+
+	must(!rc_to_init(run.qp, RC_ALL_ACCESS), "RESET to INIT");
+	if (!run.client) {
+		must(!rdma_get_request(run.listener, &run.id),
+		     "rdma_get_request");
+		must(!rdma_accept(run.id, &p), "rdma_accept");
+		return;
+	}
+	must(!rdma_create_id(NULL, &run.id, NULL, RDMA_PS_TCP),
+	     "rdma_create_id");
+	must(!rdma_resolve_addr(run.id, NULL, (struct sockaddr *)&a, 2000) &&
+		     !rdma_resolve_route(run.id, 2000),
+	     "rdma_resolve");
+	must(!rdma_connect(run.id, &p), "rdma_connect");
+}
+
 static void agree(void)
 {
 	struct hello {
@@ -543,7 +627,10 @@ static void agree(void)
 	run.peer_rkey = peer.rkey;
 	if (peer.address.mtu < run.device.mtu)
 		run.device.mtu = peer.address.mtu;
-	rc_connect(&run.device, run.qp, &run.rc, psn, &peer.address);
+	if (run.by_cm)
+		connect_by_cm();
+	else
+		rc_connect(&run.device, run.qp, &run.rc, psn, &peer.address);
 	tcp_barrier(run.tcp);
 }
 
@@ -558,6 +645,13 @@ static void set_up(void)
 	run.qp = rc_qp(&run.device, run.cq, 2 * MAX_OPS, MAX_SGES, INLINE);
 	run.scratch = malloc(AREA);
 	must(run.scratch, "memory");
+	if (run.by_cm) {
+		run.flush = ibv_reg_mr(run.device.pd, &run.flushed,
+				       sizeof(run.flushed), RC_ALL_ACCESS);
+		must(run.flush, "ibv_reg_mr");
+	}
+	if (run.by_cm && !run.client)
+		listen_for_peer();
 	run.tcp = tcp_meet(&run.rc);
 	agree();
 }
@@ -565,6 +659,12 @@ static void set_up(void)
 static void tear_down(void)
 {
 	ibv_ack_cq_events(run.cq, run.unacked);
+	if (run.by_cm) {
+		must(!rdma_destroy_id(run.id), "rdma_destroy_id");
+		if (run.listener)
+			must(!rdma_destroy_id(run.listener), "rdma_destroy_id");
+		must(!ibv_dereg_mr(run.flush), "ibv_dereg_mr");
+	}
 	must(!ibv_destroy_qp(run.qp), "ibv_destroy_qp");
 	must(!ibv_destroy_cq(run.cq), "ibv_destroy_cq");
 	must(!ibv_destroy_comp_channel(run.channel), "destroy channel");
@@ -586,7 +686,7 @@ static void read_options(int argc, char **argv)
 	int c;
 
 	run.seed = (uint64_t)(seconds() * 1e9);
-	while ((c = getopt(argc, argv, "a:d:46fm:p:s:n:t:x:")) != -1) {
+	while ((c = getopt(argc, argv, "a:d:46fm:p:Rs:n:t:x:")) != -1) {
 		switch (c) {
 		case 'a':
 			run.rc.timeout = (unsigned)atoi(optarg);
@@ -606,6 +706,9 @@ static void read_options(int argc, char **argv)
 			break;
 		case 'p':
 			run.rc.port = atoi(optarg);
+			break;
+		case 'R':
+			run.by_cm = true;
 			break;
 		case 's':
 			run.seed = strtoull(optarg, NULL, 0);

@@ -117,6 +117,10 @@ static int find_gid(struct ibv_context *c, int family, int count,
 {
 	static const union ibv_gid none;
 
+	if (c->device->transport_type == IBV_TRANSPORT_IWARP) {
+		must(!ibv_query_gid(c, 1, 0, gid), "ibv_query_gid");
+		return 0;
+	}
 	for (int i = 1; i < count; i++) {
 		if (ibv_query_gid(c, 1, i, gid) ||
 		    !memcmp(gid, &none, sizeof(none)))
@@ -178,15 +182,22 @@ struct rc_address rc_address(const struct rc_device *d, const struct ibv_qp *qp,
 				    d->mtu };
 }
 
+/* An RNIC has no P_Keys. */
+static int init_mask(const struct ibv_qp *qp)
+{
+	if (qp->context->device->transport_type == IBV_TRANSPORT_IWARP)
+		return IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
+	return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+	       IBV_QP_ACCESS_FLAGS;
+}
+
 int rc_to_init(struct ibv_qp *qp, unsigned access)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
 				    .port_num = 1,
 				    .qp_access_flags = access };
 
-	return ibv_modify_qp(qp, &attr,
-			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-				     IBV_QP_ACCESS_FLAGS);
+	return ibv_modify_qp(qp, &attr, init_mask(qp));
 }
 
 int rc_to_rtr(const struct rc_device *d, struct ibv_qp *qp,
