@@ -185,7 +185,7 @@ VB_EXPORT int rdma_listen(struct rdma_cm_id *pub, int backlog)
 	if (rc == 0 && id->state != RCM_BOUND)
 		rc = -EINVAL;
 	m.backlog = backlog > 0 ? (uint32_t)backlog : 0;
-	if (rc == 0 && id->tcp >= 0)
+	if (rc == 0 && (id->tcp >= 0 || id->stream))
 		rc = rcm_iw_listen(id, backlog);
 	if (rc == 0 && id->in_broker)
 		rc = rcm_session_ask(&m, &answer);

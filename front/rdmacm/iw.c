@@ -27,12 +27,14 @@
 #define CONNECT_WAIT	(30 * VB_SEC)
 #define REPLY_WAIT	(10 * VB_SEC) /* WIRE 4.1: as siw */
 #define REQUEST_WAIT	(5 * VB_SEC)
+#define LINGER		(500 * VB_MSEC)
 #define ACCEPT_AGAIN	(100 * VB_MSEC) /* without a descriptor to be had */
 #define MOST_PRIVATE	252		/* siw takes 256 with the depths */
 #define ACCEPTS_AT_ONCE 64
 
 enum step {
 	LISTENING,
+	LINGERING, /* a listener that the program has left */
 	CONNECTING,
 	AWAIT_REPLY,
 	AWAIT_REQUEST,
@@ -449,9 +451,92 @@ static void fill_addresses(const struct rcm_stream *s, struct vb_ipc_cm *m)
 		take_address(&a, &m->dst, &m->dst_port);
 }
 
+static void say_request(const struct rcm_stream *s)
+{
+	struct vb_ipc_cm m = news_of(s, IPC_CM_REQUEST, 0);
+
+	fill_addresses(s, &m);
+	fill_depths(&m, s->setup.peer_ord, s->setup.peer_ird);
+	rcm_event_iwarp(&m, s->serial, copy_private(s));
+}
+
+/*
+ * Programs leave a listener and listen again at once, on the same port, for
+ * another connection (perftest does). Whoever calls meanwhile is not to be
+ * refused: a listener that was left lingers, with those that have called, and
+ * is taken up again.
+ */
+
+static void bury_requests(uint32_t number)
+{
+	struct rcm_stream *next;
+
+	for (struct rcm_stream *s = iw.first; s; s = next) {
+		next = s->next;
+		if (s->number == number && !s->adopted)
+			bury(s);
+	}
+}
+
+static void end_listener(struct rcm_stream *s)
+{
+	bury_requests(s->number);
+	bury(s);
+}
+
+static void leave_listener(struct rcm_stream *s)
+{
+	watch(s, 0);
+	s->step = LINGERING;
+	s->until = now_is() + LINGER;
+	ring();
+}
+
+static bool is_bound_to(const struct rcm_stream *s, const struct sockaddr *a)
+{
+	struct sockaddr_storage at = { 0 };
+	socklen_t len = sizeof(at);
+	struct vb_gid ours, wanted = rcm_gid_of(a);
+
+	if (getsockname(s->fd, (struct sockaddr *)&at, &len) < 0 ||
+	    at.ss_family != a->sa_family)
+		return false;
+	ours = rcm_gid_of((struct sockaddr *)&at);
+	return vb_gid_equal(&ours, &wanted) &&
+	       ((struct sockaddr_in *)&at)->sin_port ==
+		       ((const struct sockaddr_in *)a)->sin_port;
+}
+
+static struct rcm_stream *find_lingering(const struct sockaddr *a)
+{
+	struct rcm_stream *s = iw.pid == getpid() ? iw.first : NULL;
+
+	while (s && !(s->step == LINGERING && is_bound_to(s, a)))
+		s = s->next;
+	return s;
+}
+
+/* @s, and who called it, are of id @number now. */
+static void take_up(struct rcm_stream *s, uint32_t number)
+{
+	uint32_t old = s->number;
+
+	for (struct rcm_stream *c = iw.first; c; c = c->next)
+		if (c->number == old)
+			c->number = number;
+	s->until = VB_NEVER;
+}
+
+static void hear_again(const struct rcm_stream *listener)
+{
+	for (struct rcm_stream *c = iw.first; c; c = c->next)
+		if (c->number == listener->number && !c->adopted &&
+		    c->step == ASKED)
+			say_request(c);
+}
+
 static void on_request(struct rcm_stream *s)
 {
-	struct vb_ipc_cm m;
 	int error = read_frame(s);
 
 	while (!error && s->setup.state == MPA_WAITING)
@@ -465,10 +550,7 @@ static void on_request(struct rcm_stream *s)
 	s->until = VB_NEVER;
 	s->step = ASKED;
 	watch(s, 0);
-	m = news_of(s, IPC_CM_REQUEST, 0);
-	fill_addresses(s, &m);
-	fill_depths(&m, s->setup.peer_ord, s->setup.peer_ird);
-	rcm_event_iwarp(&m, s->serial, copy_private(s));
+	say_request(s);
 }
 
 /*
@@ -500,6 +582,8 @@ static void time_out(struct rcm_stream *s)
 	s->until = VB_NEVER;
 	if (s->step == LISTENING)
 		watch(s, EPOLLIN);
+	else if (s->step == LINGERING)
+		end_listener(s);
 	else if (s->step == AWAIT_REQUEST)
 		bury(s);
 	else
@@ -637,7 +721,21 @@ static void hear(void *arg, enum vb_stream_news news)
  * What programs ask for.
  */
 
-int rcm_iw_bind(struct rcm_id *id, const struct sockaddr *a, uint16_t *port)
+static bool bind_again(struct rcm_id *id, const struct sockaddr *a)
+{
+	struct rcm_stream *s;
+
+	pthread_mutex_lock(&iw.lock);
+	s = find_lingering(a);
+	if (s)
+		take_up(s, id->number);
+	pthread_mutex_unlock(&iw.lock);
+	id->stream = s;
+	return s;
+}
+
+static int bind_socket(struct rcm_id *id, const struct sockaddr *a,
+		       uint16_t *port)
 {
 	struct sockaddr_storage at = { 0 };
 	socklen_t len = rcm_address_bytes(a);
@@ -666,6 +764,11 @@ int rcm_iw_bind(struct rcm_id *id, const struct sockaddr *a, uint16_t *port)
 	return 0;
 }
 
+int rcm_iw_bind(struct rcm_id *id, const struct sockaddr *a, uint16_t *port)
+{
+	return bind_again(id, a) ? 0 : bind_socket(id, a, port);
+}
+
 /* The bound socket becomes a stream. With the lock. */
 static struct rcm_stream *use_socket(struct rcm_id *id, enum step step)
 {
@@ -685,15 +788,18 @@ int rcm_iw_listen(struct rcm_id *id, int backlog)
 	struct rcm_stream *s;
 	int rc;
 
-	if (listen(id->tcp, backlog > 0 ? backlog : SOMAXCONN) < 0)
-		return -errno;
 	pthread_mutex_lock(&iw.lock);
 	rc = begin();
-	s = rc ? NULL : use_socket(id, LISTENING);
-	if (s)
-		watch(s, EPOLLIN);
-	else if (!rc)
+	if (rc == 0 && !id->stream && !use_socket(id, LISTENING))
 		rc = -ENOMEM;
+	s = id->stream;
+	if (rc == 0 && listen(s->fd, backlog > 0 ? backlog : SOMAXCONN) < 0)
+		rc = -errno;
+	if (rc == 0) {
+		s->step = LISTENING;
+		watch(s, EPOLLIN);
+		hear_again(s);
+	}
 	pthread_mutex_unlock(&iw.lock);
 	return rc;
 }
@@ -751,9 +857,15 @@ int rcm_iw_connect(struct rcm_id *id, const struct rdma_conn_param *p)
 {
 	int rc;
 
-	if (id->tcp < 0 || p->private_data_len > MOST_PRIVATE ||
+	if (p->private_data_len > MOST_PRIVATE ||
 	    (p->private_data_len && !p->private_data))
 		return -EINVAL;
+	if (id->tcp < 0) { /* it has a port where it listened before */
+		rcm_iw_close(id);
+		rc = bind_socket(id, &id->pub.route.addr.src_addr, &id->port);
+		if (rc)
+			return rc;
+	}
 	pthread_mutex_lock(&iw.lock);
 	rc = begin_connect(id, p);
 	pthread_mutex_unlock(&iw.lock);
@@ -893,18 +1005,6 @@ int rcm_iw_disconnect(struct rcm_id *id)
 	return 0;
 }
 
-/* Who asked a listener that goes, and was not heard. */
-static void bury_requests(uint32_t number)
-{
-	struct rcm_stream *next;
-
-	for (struct rcm_stream *s = iw.first; s; s = next) {
-		next = s->next;
-		if (s->number == number && !s->adopted)
-			bury(s);
-	}
-}
-
 /* The queue pair goes on without us, until it is destroyed: then so does the
  * connection, and with our id. */
 void rcm_iw_close(struct rcm_id *id)
@@ -923,7 +1023,10 @@ void rcm_iw_close(struct rcm_id *id)
 	}
 	pthread_mutex_lock(&iw.lock);
 	if (s->step == LISTENING)
-		bury_requests(s->number);
-	bury(s);
+		leave_listener(s);
+	else if (s->step == LINGERING)
+		end_listener(s);
+	else
+		bury(s);
 	pthread_mutex_unlock(&iw.lock);
 }

@@ -278,7 +278,7 @@ int rcm_bind(struct rcm_id *id, const struct sockaddr *a)
 	rc = take_port(id, a);
 	if (rc)
 		return rc;
-	if (!id->in_broker && id->tcp < 0)
+	if (!id->in_broker && id->tcp < 0 && !id->stream)
 		return -ENODEV;
 	id->state = RCM_BOUND;
 	memcpy(&id->pub.route.addr.src_storage, a, rcm_address_bytes(a));

@@ -1,0 +1,231 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# iWARP devices: unmodified programs between two hosts and on one, every byte
+# compared, what tshark says of it, what a killed side and a faulty request end
+# in, and what an RNIC has not. tests/programs/iwarp.sh [--full]
+here=$(dirname "$(readlink -f "$0")")
+# shellcheck source=tests/programs/lib.sh
+. "$here/lib.sh"
+tests_begin "$0" "$@"
+need_hosts 9000
+export VERBENA_DEVICES=iw_veth0
+full=${1:-}
+
+# on_port PORT NAME SERVER_HOST CLIENT_HOST SERVER... -- CLIENT...
+on_port() {
+	local port=$1 name=$2
+
+	shift 2
+	command -v "$3" >/dev/null || {
+		skip "$name" "no $3 here"
+		return
+	}
+	if again_if_noisy pair root "$@"; then
+		ok "$name"
+	else
+		not_ok "$name" "$work/server" "$work/client"
+	fi
+}
+
+# The device, as Linux's Soft-iWARP shows its.
+a "$verbena" run -- ibv_devinfo -v >"$work/devinfo" 2>&1
+mac=$(a ip -o link show veth0 | sed 's/.*link.ether \([0-9a-f:]*\).*/\1/')
+for line in 'hca_id:.*iw_veth0' 'transport:.*iWARP (1)' \
+	'link_layer:.*Ethernet' 'state:.*PORT_ACTIVE' \
+	"GID\[ *0\]:.*${mac:0:2}${mac:3:2}:${mac:6:2}${mac:9:2}:${mac:12:2}${mac:15:2}:0000:0000:0000:0000:0000"; do
+	grep -q "$line" "$work/devinfo" || missing="${missing:-} $line"
+done
+if [ -z "${missing:-}" ]; then
+	ok "ibv_devinfo"
+else
+	not_ok "ibv_devinfo: no$missing" "$work/devinfo"
+fi
+if a env -u VERBENA_DEVICES "$verbena" run -- ibv_devices | grep -q iw_; then
+	not_ok "no iWARP device but for who asks for it"
+else
+	ok "no iWARP device but for who asks for it"
+fi
+
+# No broker was needed for this, nor for anything that follows but where RoCE
+# is, too.
+if a "$verbena" status 2>&1 | grep -q '^broker'; then
+	not_ok "there is no broker"
+else
+	ok "there is no broker"
+fi
+
+everything() {
+	local at=$1 from=$2 where=$3 what
+
+	on_port 7174 "rping, $where" "$at" "$from" \
+		rping -s -a "$HOST_A" -p 7174 -C 20 -- \
+		rping -c -a "$HOST_A" -p 7174 -C 20 -V
+	on_port 7174 "rping, IPv6, $where" "$at" "$from" \
+		rping -s -a "$HOST_A6" -p 7174 -C 20 -- \
+		rping -c -a "$HOST_A6" -p 7174 -C 20 -V
+	on_port 7174 "rping, any address, both families, $where" "$at" "$from" \
+		rping -s -a :: -p 7174 -C 5 -- rping -c -a "$HOST_A" -p 7174 -C 5
+	on_port 7471 "ucmatose, 20 connections, $where" "$at" "$from" \
+		ucmatose -c 20 -C 10 -- ucmatose -s "$HOST_A" -c 20 -C 10
+	on_port 7471 "rdma_client, $where" "$at" "$from" \
+		rdma_server -p 7471 -- rdma_client -s "$HOST_A" -p 7471
+	on_port 7471 "rstream, $where" "$at" "$from" \
+		rstream -T s -- rstream -s "$HOST_A" -T s
+	for what in ib_write_bw ib_read_bw ib_send_bw ib_write_lat \
+		ib_read_lat ib_send_lat ib_atomic_bw ib_atomic_lat; do
+		# shellcheck disable=SC2086 # words
+		on_port 18515 "$what -R, $where" "$at" "$from" \
+			$what -R -F -n 200 -- $what -R -F -n 200 "$HOST_A"
+	done
+}
+everything a b "two hosts"
+everything a a "one host"
+for what in "ib_write_bw -a" "ib_send_bw -a -b" "ib_read_bw -a" \
+	"ib_write_bw -q 4 -b" "ib_send_lat -e" \
+	"ib_send_bw -r 32 -s 8"; do
+	# shellcheck disable=SC2086 # words
+	on_port 18515 "$what -R" a b $what -R -F -n 50 -- \
+		$what -R -F -n 50 "$HOST_A"
+done
+
+# Who speaks first, and how the stream is framed.
+for word in no-crc markers revision-1 no-rtr rtr-send rtr-write rtr-read; do
+	export VERBENA_IWARP=$word
+	on_port 18516 "data_test, VERBENA_IWARP=$word" a b \
+		"$programs/data_test" -R -p 18515 -- \
+		"$programs/data_test" -R -p 18515 -n 100 -x 300000 "$HOST_A"
+done
+unset VERBENA_IWARP
+
+on_port 18516 "data_test: every operation, every byte" a b \
+	"$programs/data_test" -R -p 18515 -- \
+	"$programs/data_test" -R -p 18515 -n "${full:+10}2000" \
+	-t "${full:+60}10" "$HOST_A"
+on_port 18516 "data_test, one host" a a \
+	"$programs/data_test" -R -p 18515 -- \
+	"$programs/data_test" -R -p 18515 -n 500 -t 10 "$HOST_A"
+b tc qdisc add dev veth0 root netem 2>/dev/null && lossy=yes
+if [ "${lossy:-}" = yes ]; then
+	b tc qdisc change dev veth0 root netem loss 1% delay 2ms
+	on_port 18516 "data_test, 1 % loss" a b \
+		"$programs/data_test" -R -p 18515 -- \
+		"$programs/data_test" -R -p 18515 -n 300 -t 10 "$HOST_A"
+	b tc qdisc del dev veth0 root
+else
+	skip "data_test, 1 % loss" "this kernel has no netem"
+fi
+hosts_mtu 1500
+on_port 18516 "data_test, MTU 1500" a b \
+	"$programs/data_test" -R -p 18515 -- \
+	"$programs/data_test" -R -p 18515 -n 300 -t 10 "$HOST_A"
+
+# What tshark makes of all that.
+capture() {
+	local dumpcap tries=0 file=$work/iwarp.pcap said
+
+	become a dumpcap -q -P -B 64 -i veth0 -f tcp -w "$file" \
+		>"$work/dumpcap" 2>&1 &
+	dumpcap=$!
+	until grep -q File: "$work/dumpcap"; do
+		tries=$((tries + 1))
+		[ $tries -lt 100 ] || break
+		sleep 0.05
+	done
+	(port=18516 && pair root a b "$programs/data_test" -R -p 18515 -- \
+		"$programs/data_test" -R -p 18515 -n 60 -x 9000 -s 42 \
+		"$HOST_A") || not_ok "capture: data_test" "$work/server" "$work/client"
+	sleep 0.5
+	kill -INT $dumpcap
+	wait $dumpcap
+	tshark -r "$file" -o tcp.check_checksum:FALSE -q -z io,phs \
+		>"$work/protocols" 2>/dev/null
+	tshark -r "$file" -Y '_ws.malformed or iwarp_mpa.bad_length or
+		iwarp_mpa.crc_check == 0' >"$work/odd" 2>"$work/tshark"
+	said=$(tshark -r "$file" -T fields -e iwarp_rdma.opcode 2>/dev/null |
+		tr ',' '\n' | grep -v '^$' | sort -u | wc -l)
+	if grep -q iwarp_ddp_rdmap "$work/protocols" && [ ! -s "$work/odd" ] &&
+		[ "$said" -ge 6 ]; then
+		ok "capture: tshark: $said kinds of messages, none malformed"
+	else
+		not_ok "capture: tshark ($said kinds of messages)" \
+			"$work/protocols" "$work/odd" "$work/tshark"
+	fi
+}
+if command -v dumpcap >/dev/null && command -v tshark >/dev/null; then
+	capture
+else
+	skip "capture" "no tshark"
+fi
+hosts_mtu 9000
+
+# many COUNT SERVER_OPTIONS CLIENT_OPTIONS: sets $served and $called.
+many() {
+	local pid
+
+	# shellcheck disable=SC2086 # words
+	become a timeout -k 5 60 "$verbena" run -- "$programs/cm_many" \
+		-s "$HOST_A" -n "$1" $2 </dev/null >"$work/server" 2>&1 &
+	pid=$!
+	listening a 7471 20 $pid
+	called=0
+	# shellcheck disable=SC2086 # words
+	on b timeout -k 5 60 "$verbena" run -- "$programs/cm_many" \
+		-c "$HOST_A" -n "$1" $3 </dev/null >"$work/client" 2>&1 ||
+		called=$?
+	served=0
+	wait $pid || served=$?
+}
+
+ulimit -n "$(ulimit -Hn)"
+if many 1000 "" "-w 1000" && [ $served$called = 00 ]; then
+	ok "1000 connections of one program, at once"
+else
+	not_ok "1000 connections of one program" "$work/server" "$work/client"
+fi
+
+# killed WHO WHEN: that end kills itself; the other is told, before its
+# timeout kills it.
+killed() {
+	local begun=$SECONDS other
+
+	if [ "$1" = server ]; then
+		many 1 "-k $2" ""
+		other=$called
+	else
+		many 1 "" "-k $2"
+		other=$served
+	fi
+	if [ $other -le 1 ] && [ $((SECONDS - begun)) -lt 6 ]; then
+		ok "kill -9 of the $1, at: $2"
+	else
+		not_ok "kill -9 of the $1, at: $2" "$work/server" "$work/client"
+	fi
+}
+for moment in request accept established; do
+	killed server $moment
+done
+# One that dies while it connects, nobody has heard of.
+for moment in established disconnect; do
+	killed client $moment
+done
+
+# told NAME TEXT FILE
+told() {
+	if grep -q "$2" "$3"; then
+		ok "$1"
+	else
+		not_ok "$1" "$3"
+	fi
+}
+b timeout 10 "$verbena" run -- ucmatose -s "$HOST_A" -c 1 \
+	</dev/null >"$work/client" 2>&1
+told "nobody listens: refused" "REJECTED, error: -111" "$work/client"
+
+a "$verbena" run -- "$programs/iwarp_test" "$HOST_A" >"$work/faults" 2>&1 || true
+cases=$(grep -c '^ok ' "$work/faults")
+if [ "$cases" -gt 0 ] && tail -n 1 "$work/faults" | grep -q ' 0 failed'; then
+	ok "iwarp_test: $cases cases of what ends a stream, and what is not there"
+else
+	not_ok "iwarp_test" "$work/faults"
+fi
+summary

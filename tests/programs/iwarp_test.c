@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What ends an iWARP stream, and how each side hears of it; what connecting
+ * carries along; what an RNIC has not. One program, connected to itself by
+ * librdmacm; a case a function.
+ *
+ *	iwarp_test ADDRESS [CASE]
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "rc.h"
+
+#define BYTES (1u << 20)
+#define PORT  7479
+#define WAIT  10.0
+
+static struct sockaddr_in address;
+static struct rdma_event_channel *channel;
+static struct rdma_cm_id *listener;
+static struct ibv_context *verbs;
+static struct ibv_pd *pd;
+static char problem[256];
+
+static void wrong(const char *format, ...)
+	__attribute__((format(printf, 1, 2)));
+
+static void wrong(const char *format, ...)
+{
+	va_list args;
+
+	if (problem[0]) /* the first is the cause */
+		return;
+	va_start(args, format);
+	vsnprintf(problem, sizeof(problem), format, args);
+	va_end(args);
+}
+
+struct side {
+	struct rdma_cm_id *id;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	uint8_t *memory;
+	bool over; /* DISCONNECTED was heard */
+};
+static struct side a, b; /* who connects, who accepts */
+
+/* The next event within @seconds_left, its status and private data kept. */
+static struct {
+	enum rdma_cm_event_type what;
+	int status;
+	struct rdma_cm_id *id;
+	uint8_t bytes, data[256];
+	uint8_t responder_resources, initiator_depth;
+} event;
+
+static bool next_event(double seconds_left)
+{
+	struct pollfd p = { channel->fd, POLLIN, 0 };
+	struct rdma_cm_event *e;
+
+	event.what = (enum rdma_cm_event_type) - 1;
+	if (poll(&p, 1, (int)(seconds_left * 1000)) != 1)
+		return false;
+	must(!rdma_get_cm_event(channel, &e), "rdma_get_cm_event");
+	event.what = e->event;
+	event.status = e->status;
+	event.id = e->id;
+	event.bytes = e->param.conn.private_data_len;
+	event.responder_resources = e->param.conn.responder_resources;
+	event.initiator_depth = e->param.conn.initiator_depth;
+	if (event.bytes)
+		memcpy(event.data, e->param.conn.private_data, event.bytes);
+	must(!rdma_ack_cm_event(e), "rdma_ack_cm_event");
+	return true;
+}
+
+static bool expect_event(enum rdma_cm_event_type what)
+{
+	if (!next_event(WAIT))
+		wrong("no %s came", rdma_event_str(what));
+	else if (event.what != what)
+		wrong("%s (%d) came, and not %s", rdma_event_str(event.what),
+		      event.status, rdma_event_str(what));
+	return event.what == what;
+}
+
+static void equip(struct side *s)
+{
+	struct ibv_qp_init_attr attr = {
+		.cap = { .max_send_wr = 64,
+			 .max_recv_wr = 64,
+			 .max_send_sge = 2,
+			 .max_recv_sge = 2 },
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+	};
+
+	verbs = s->id->verbs;
+	if (!pd)
+		pd = ibv_alloc_pd(verbs);
+	must(pd, "ibv_alloc_pd");
+	s->cq = ibv_create_cq(verbs, 256, NULL, NULL, 0);
+	must(s->cq, "ibv_create_cq");
+	s->memory = calloc(1, BYTES);
+	must(s->memory, "memory");
+	s->mr = ibv_reg_mr(pd, s->memory, BYTES, RC_ALL_ACCESS);
+	must(s->mr, "ibv_reg_mr");
+	attr.send_cq = attr.recv_cq = s->cq;
+	must(!rdma_create_qp(s->id, pd, &attr), "rdma_create_qp");
+}
+
+static void drop(struct side *s)
+{
+	if (!s->id)
+		return;
+	rdma_destroy_qp(s->id);
+	if (rdma_destroy_id(s->id))
+		wrong("rdma_destroy_id");
+	if (s->mr && ibv_dereg_mr(s->mr))
+		wrong("ibv_dereg_mr");
+	if (s->cq && ibv_destroy_cq(s->cq))
+		wrong("ibv_destroy_cq");
+	free(s->memory);
+	memset(s, 0, sizeof(*s));
+}
+
+static void begin_connect(struct side *s, const struct sockaddr_in *to,
+			  struct rdma_conn_param *p)
+{
+	must(!rdma_create_id(channel, &s->id, s, RDMA_PS_TCP),
+	     "rdma_create_id");
+	must(!rdma_resolve_addr(s->id, NULL, (struct sockaddr *)to, 1000),
+	     "rdma_resolve_addr");
+	expect_event(RDMA_CM_EVENT_ADDR_RESOLVED);
+	must(!rdma_resolve_route(s->id, 1000), "rdma_resolve_route");
+	expect_event(RDMA_CM_EVENT_ROUTE_RESOLVED);
+	equip(s);
+	must(!rdma_connect(s->id, p), "rdma_connect");
+}
+
+static struct rdma_conn_param params(const char *data)
+{
+	return (struct rdma_conn_param){
+		.responder_resources = 5,
+		.initiator_depth = 3,
+		.private_data = data,
+		.private_data_len = data ? (uint8_t)strlen(data) : 0,
+	};
+}
+
+/* Both sides stand; each has heard so. */
+static void connected(void)
+{
+	struct rdma_conn_param p = params(NULL);
+
+	begin_connect(&a, &address, &p);
+	if (!expect_event(RDMA_CM_EVENT_CONNECT_REQUEST))
+		return;
+	b.id = event.id;
+	equip(&b);
+	must(!rdma_accept(b.id, &p), "rdma_accept");
+	expect_event(RDMA_CM_EVENT_ESTABLISHED);
+	expect_event(RDMA_CM_EVENT_ESTABLISHED);
+}
+
+static void post(struct side *s, struct ibv_send_wr wr, uint64_t id)
+{
+	struct ibv_sge sge = { (uintptr_t)s->memory, 4096, s->mr->lkey };
+	struct ibv_send_wr *bad;
+
+	wr.wr_id = id;
+	wr.sg_list = &sge;
+	wr.num_sge = 1;
+	must(!ibv_post_send(s->id->qp, &wr, &bad), "ibv_post_send");
+}
+
+static struct ibv_send_wr rdma(enum ibv_wr_opcode opcode, uint32_t rkey)
+{
+	return (struct ibv_send_wr){
+		.opcode = opcode,
+		.wr.rdma = { (uintptr_t)b.memory, rkey },
+	};
+}
+
+static void post_recv(struct side *s, uint32_t bytes)
+{
+	struct ibv_sge sge = { (uintptr_t)s->memory, bytes, s->mr->lkey };
+	struct ibv_recv_wr *bad,
+		wr = { .wr_id = 99, .sg_list = &sge, .num_sge = 1 };
+
+	must(!ibv_post_recv(s->id->qp, &wr, &bad), "ibv_post_recv");
+}
+
+static void expect_status(struct side *s, uint64_t id,
+			  enum ibv_wc_status status, enum ibv_wc_status or)
+{
+	struct ibv_wc wc;
+
+	if (!rc_wait(s->cq, WAIT, &wc))
+		wrong("work request %d: no completion", (int)id);
+	else if (wc.wr_id != id || (wc.status != status && wc.status != or))
+		wrong("work request %d: %s of %d, and not %s", (int)id,
+		      ibv_wc_status_str(wc.status), (int)wc.wr_id,
+		      ibv_wc_status_str(status));
+}
+
+static void expect_error_state(struct side *s, const char *who)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	if (ibv_query_qp(s->id->qp, &attr, IBV_QP_STATE, &init) ||
+	    attr.qp_state != IBV_QPS_ERR)
+		wrong("%s: in state %d, and not in ERR", who,
+		      (int)attr.qp_state);
+}
+
+/* Each side hears once, in whichever order. */
+static void expect_end(void)
+{
+	expect_event(RDMA_CM_EVENT_DISCONNECTED);
+	expect_event(RDMA_CM_EVENT_DISCONNECTED);
+	expect_error_state(&a, "who asked");
+	expect_error_state(&b, "who was asked");
+}
+
+/*
+ * Cases.
+ */
+
+static void faulty(struct ibv_send_wr wr, enum ibv_wc_status status)
+{
+	connected();
+	post_recv(&a, 4096);
+	post(&a, wr, 1);
+	expect_status(&a, 1, status, status);
+	expect_end();
+	expect_status(&a, 99, IBV_WC_WR_FLUSH_ERR, IBV_WC_WR_FLUSH_ERR);
+	post(&a, wr, 2);
+	expect_status(&a, 2, IBV_WC_WR_FLUSH_ERR, IBV_WC_WR_FLUSH_ERR);
+}
+
+/* A WRITE is complete when it has left: nobody has looked at its key. */
+static void write_with_a_wrong_key(void)
+{
+	faulty(rdma(IBV_WR_RDMA_WRITE, 0x12345600), IBV_WC_SUCCESS);
+}
+
+static void read_with_a_wrong_key(void)
+{
+	faulty(rdma(IBV_WR_RDMA_READ, 0x12345600), IBV_WC_REM_ACCESS_ERR);
+}
+
+static void send_without_a_receive(void)
+{
+	faulty((struct ibv_send_wr){ .opcode = IBV_WR_SEND }, IBV_WC_SUCCESS);
+}
+
+static void send_too_long(void)
+{
+	connected();
+	post_recv(&b, 100);
+	post(&a, (struct ibv_send_wr){ .opcode = IBV_WR_SEND }, 1);
+	expect_status(&a, 1, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
+	expect_status(&b, 99, IBV_WC_LOC_LEN_ERR, IBV_WC_LOC_LEN_ERR);
+	expect_end();
+}
+
+/* What was sent before arrives: a disconnect is not a reset. */
+static void disconnect_after_sends(void)
+{
+	connected();
+	for (int i = 0; i < 20; i++)
+		post_recv(&b, 4096);
+	for (int i = 0; i < 20; i++)
+		post(&a, (struct ibv_send_wr){ .opcode = IBV_WR_SEND }, 1);
+	for (int i = 0; i < 20; i++)
+		expect_status(&a, 1, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
+	must(!rdma_disconnect(a.id), "rdma_disconnect");
+	for (int i = 0; i < 20; i++)
+		expect_status(&b, 99, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
+	expect_end();
+}
+
+static void destroyed_without_a_word(void)
+{
+	connected();
+	drop(&a);
+	if (next_event(WAIT) && event.what != RDMA_CM_EVENT_DISCONNECTED)
+		wrong("%s came", rdma_event_str(event.what));
+	expect_error_state(&b, "who was left");
+}
+
+static void private_data_and_depths(void)
+{
+	struct rdma_conn_param p = params("how do you do?");
+
+	begin_connect(&a, &address, &p);
+	if (!expect_event(RDMA_CM_EVENT_CONNECT_REQUEST))
+		return;
+	if (event.bytes != 14 || memcmp(event.data, "how do you do?", 14))
+		wrong("the request's private data (%u bytes)", event.bytes);
+	if (event.responder_resources != 3 || event.initiator_depth != 5)
+		wrong("the request's depths: %u, %u", event.responder_resources,
+		      event.initiator_depth);
+	b.id = event.id;
+	equip(&b);
+	p = params("very well");
+	p.responder_resources = 2;
+	must(!rdma_accept(b.id, &p), "rdma_accept");
+	for (int i = 0; i < 2; i++) {
+		if (!expect_event(RDMA_CM_EVENT_ESTABLISHED) ||
+		    event.id != a.id)
+			continue;
+		if (event.bytes != 9 || memcmp(event.data, "very well", 9))
+			wrong("the reply's private data");
+		if (event.initiator_depth != 2)
+			wrong("the reply's depth: %u", event.initiator_depth);
+	}
+}
+
+static void rejected(void)
+{
+	struct rdma_conn_param p = params("please");
+	struct rdma_cm_id *id;
+
+	begin_connect(&a, &address, &p);
+	if (!expect_event(RDMA_CM_EVENT_CONNECT_REQUEST))
+		return;
+	id = event.id;
+	must(!rdma_reject(id, "no", 2), "rdma_reject");
+	expect_event(RDMA_CM_EVENT_REJECTED);
+	if (event.bytes != 2 || memcmp(event.data, "no", 2) ||
+	    event.status != -ECONNRESET)
+		wrong("status %d, %u bytes of private data", event.status,
+		      event.bytes);
+	must(!rdma_destroy_id(id), "rdma_destroy_id");
+}
+
+/* Each connects to the other while it is connected to. */
+static void connects_that_cross(void)
+{
+	struct rdma_conn_param p = params(NULL);
+	struct side c = { 0 }, d = { 0 }, *accepts[] = { &b, &d };
+	unsigned asked = 0, up = 0;
+
+	begin_connect(&a, &address, &p);
+	must(!rdma_create_id(channel, &c.id, &c, RDMA_PS_TCP),
+	     "rdma_create_id");
+	must(!rdma_resolve_addr(c.id, NULL, (struct sockaddr *)&address, 1000),
+	     "rdma_resolve_addr");
+	while (up < 4 && next_event(WAIT)) {
+		switch (event.what) {
+		case RDMA_CM_EVENT_ADDR_RESOLVED:
+			must(!rdma_resolve_route(c.id, 1000), "resolve_route");
+			break;
+		case RDMA_CM_EVENT_ROUTE_RESOLVED:
+			equip(&c);
+			must(!rdma_connect(c.id, &p), "rdma_connect");
+			break;
+		case RDMA_CM_EVENT_CONNECT_REQUEST:
+			accepts[asked]->id = event.id;
+			equip(accepts[asked]);
+			must(!rdma_accept(event.id, &p), "rdma_accept");
+			asked++;
+			break;
+		case RDMA_CM_EVENT_ESTABLISHED:
+			up++;
+			break;
+		default:
+			wrong("%s came", rdma_event_str(event.what));
+		}
+	}
+	if (up != 4)
+		wrong("%u of 4 ends stand", up);
+	drop(&c);
+	drop(&d);
+}
+
+/* Memory that changes while it is read is read all the same: mixed, and under
+ * a CRC that is right. */
+static _Atomic bool changing;
+
+static void *change(void *memory)
+{
+	volatile uint64_t *word = memory;
+
+	for (uint64_t i = 0; changing; i++)
+		word[i % (BYTES / 8)] = i;
+	return NULL;
+}
+
+static void memory_that_changes(void)
+{
+	pthread_t thread;
+
+	connected();
+	changing = true;
+	pthread_create(&thread, NULL, change, b.memory);
+	for (int i = 0; i < 2000 && !problem[0]; i++) {
+		struct ibv_sge sge = { (uintptr_t)a.memory, BYTES / 4,
+				       a.mr->lkey };
+		struct ibv_send_wr *bad,
+			wr = rdma(IBV_WR_RDMA_READ, b.mr->rkey);
+
+		wr.wr_id = 1;
+		wr.sg_list = &sge;
+		wr.num_sge = 1;
+		must(!ibv_post_send(a.id->qp, &wr, &bad), "ibv_post_send");
+		expect_status(&a, 1, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
+	}
+	changing = false;
+	pthread_join(thread, NULL);
+}
+
+/* A caller that says nothing, and one that talks nonsense. */
+static void callers_that_are_no_mpa(void)
+{
+	static const char nonsense[64] = "GET / HTTP/1.1\r\n\r\n";
+	struct sockaddr_in to = address;
+	struct pollfd p = { .events = POLLIN };
+	char answer[16];
+
+	p.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	must(p.fd >= 0 && !connect(p.fd, (struct sockaddr *)&to, sizeof(to)),
+	     "connect");
+	must(send(p.fd, nonsense, sizeof(nonsense), 0) > 0, "send");
+	if (poll(&p, 1, 3000) != 1 || recv(p.fd, answer, 16, 0) > 0)
+		wrong("nonsense was not hung up on");
+	close(p.fd);
+	p.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	must(p.fd >= 0 && !connect(p.fd, (struct sockaddr *)&to, sizeof(to)),
+	     "connect");
+	if (poll(&p, 1, 8000) != 1 || recv(p.fd, answer, 16, 0) != 0)
+		wrong("silence was not hung up on");
+	close(p.fd);
+}
+
+/* What there is on RoCE and not here; errno as Linux's siw has it. */
+static void what_an_rnic_has_not(void)
+{
+	struct ibv_xrcd_init_attr xrcd = { .comp_mask = 3,
+					   .fd = -1,
+					   .oflags = 0100 };
+	struct ibv_qp_init_attr attr = { .cap = { 1, 1, 1, 1, 0 } };
+	struct ibv_ah_attr ah = { .is_global = 1, .port_num = 1 };
+	static const enum ibv_qp_type types[] = { IBV_QPT_UD, IBV_QPT_UC,
+						  IBV_QPT_RAW_PACKET,
+						  IBV_QPT_XRC_SEND };
+	union ibv_gid group = { .raw = { 0xff, 0x12 } };
+	__be16 pkey;
+
+	connected();
+	attr.send_cq = attr.recv_cq = a.cq;
+	for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		attr.qp_type = types[i];
+		if (ibv_create_qp(pd, &attr) || errno != EOPNOTSUPP)
+			wrong("queue pair type %d: errno %d", (int)types[i],
+			      errno);
+	}
+	if (ibv_create_ah(pd, &ah) || errno != EOPNOTSUPP)
+		wrong("an address handle: errno %d", errno);
+	if (ibv_open_xrcd(verbs, &xrcd) || errno != EOPNOTSUPP)
+		wrong("an XRC domain: errno %d", errno);
+	if (ibv_attach_mcast(a.id->qp, &group, 0) != EOPNOTSUPP)
+		wrong("a multicast group");
+	if (ibv_query_pkey(verbs, 1, 0, &pkey) != -1 || errno != EINVAL)
+		wrong("a P_Key");
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} cases[] = {
+#define CASE(name)                                                             \
+	{                                                                      \
+#name, name                                                    \
+	}
+	CASE(write_with_a_wrong_key),  CASE(read_with_a_wrong_key),
+	CASE(send_without_a_receive),  CASE(send_too_long),
+	CASE(disconnect_after_sends),  CASE(destroyed_without_a_word),
+	CASE(private_data_and_depths), CASE(rejected),
+	CASE(connects_that_cross),     CASE(memory_that_changes),
+	CASE(callers_that_are_no_mpa), CASE(what_an_rnic_has_not),
+#undef CASE
+};
+
+static void set_up(const char *host)
+{
+	address = (struct sockaddr_in){ .sin_family = AF_INET,
+					.sin_port = htons(PORT) };
+	must(inet_pton(AF_INET, host, &address.sin_addr) == 1, "address");
+	channel = rdma_create_event_channel();
+	must(channel, "rdma_create_event_channel");
+	must(!rdma_create_id(channel, &listener, NULL, RDMA_PS_TCP) &&
+		     !rdma_bind_addr(listener, (struct sockaddr *)&address) &&
+		     !rdma_listen(listener, 16),
+	     "rdma_listen");
+}
+
+int main(int argc, char **argv)
+{
+	unsigned failed = 0, passed = 0;
+
+	if (argc < 2)
+		die("usage: iwarp_test ADDRESS [CASE]");
+	set_up(argv[1]);
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (argc > 2 && strcmp(argv[2], cases[i].name))
+			continue;
+		problem[0] = '\0';
+		cases[i].run();
+		drop(&a);
+		drop(&b);
+		while (next_event(0.05)) /* of the end */
+			;
+		if (problem[0]) {
+			printf("not ok %s: %s\n", cases[i].name, problem);
+			failed++;
+		} else {
+			printf("ok %s\n", cases[i].name);
+			passed++;
+		}
+		fflush(stdout);
+	}
+	printf("%u passed, %u failed\n", passed, failed);
+	return failed != 0;
+}
