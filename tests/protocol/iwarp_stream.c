@@ -49,14 +49,14 @@ struct run {
 	struct sim_rand rand;
 };
 
-#define MUST(what)                                                            \
-	do {                                                                  \
-		if (!(what)) {                                                \
-			fprintf(stderr, "%s:%d: %s (seed %llu, byte %zu)\n",  \
-				__FILE__, __LINE__, #what,                    \
-				(unsigned long long)r->seed, r->at);          \
-			abort();                                              \
-		}                                                             \
+#define MUST(what)                                                             \
+	do {                                                                   \
+		if (!(what)) {                                                 \
+			fprintf(stderr, "%s:%d: %s (seed %llu, byte %zu)\n",   \
+				__FILE__, __LINE__, #what,                     \
+				(unsigned long long)r->seed, r->at);           \
+			abort();                                               \
+		}                                                              \
 	} while (0)
 
 static uint8_t *at_slot(const struct run *r, unsigned side, enum area area,
@@ -144,8 +144,8 @@ static void post_random(struct run *r)
 	for (unsigned i = 0; i < count; i++)
 		post_op(r, sim_below(&r->rand, SIM_SIDES),
 			kinds[sim_below(&r->rand, VB_COUNT(kinds))],
-			sim_below(&r->rand, sim_maybe(&r->rand, 5000) ? 40
-								      : SLOT),
+			sim_below(&r->rand,
+				  sim_maybe(&r->rand, 5000) ? 40 : SLOT),
 			sim_maybe(&r->rand, 1000) ? SEND_FENCE : 0);
 }
 
@@ -197,8 +197,8 @@ static void check_receive(struct run *r, unsigned side, const struct vb_cqe *e)
 					: at_slot(r, side, INBOX, slot);
 	MUST(e->byte_len == op->wqe.length);
 	MUST(memcmp(to, from, op->wqe.length) == 0);
-	MUST(e->opcode == (op->wqe.op == WR_WRITE_IMM ? WC_OP_RECV_WRITE_IMM
-						      : WC_OP_RECV));
+	MUST(e->opcode ==
+	     (op->wqe.op == WR_WRITE_IMM ? WC_OP_RECV_WRITE_IMM : WC_OP_RECV));
 	MUST((op->wqe.op == WR_SEND) == (e->wc_flags == 0));
 	MUST(e->wc_flags == 0 || e->imm == op->wqe.imm);
 }
@@ -212,8 +212,7 @@ static void check_request(struct run *r, unsigned side, const struct vb_cqe *e)
 	if (e->status != WC_SUCCESS || op->wqe.op != WR_READ)
 		return;
 	MUST(memcmp(at_slot(r, side, SINK, op->slot),
-		    at_slot(r, !side, SOURCE, op->slot),
-		    op->wqe.length) == 0);
+		    at_slot(r, !side, SOURCE, op->slot), op->wqe.length) == 0);
 }
 
 static void poll_all(struct run *r)
@@ -304,11 +303,24 @@ static void hang_up(struct run *r, bool lost)
 
 static const struct vb_mpa_terms manners[] = {
 	{ .initiator = true, .crc = true, .ird = 2, .ord = 2, .mss = 160 },
-	{ .initiator = true, .crc = true, .ird = 4, .ord = 1, .mss = 1460,
-	  .tx_markers = true, .rx_markers = true, .rtr = RTR_SEND },
-	{ .initiator = true, .ird = 1, .ord = 4, .mss = 9000,
-	  .rx_markers = true, .rtr = RTR_READ },
-	{ .initiator = true, .ird = 4, .ord = 4, .mss = 2000,
+	{ .initiator = true,
+	  .crc = true,
+	  .ird = 4,
+	  .ord = 1,
+	  .mss = 1460,
+	  .tx_markers = true,
+	  .rx_markers = true,
+	  .rtr = RTR_SEND },
+	{ .initiator = true,
+	  .ird = 1,
+	  .ord = 4,
+	  .mss = 9000,
+	  .rx_markers = true,
+	  .rtr = RTR_READ },
+	{ .initiator = true,
+	  .ird = 4,
+	  .ord = 4,
+	  .mss = 2000,
 	  .rtr = RTR_WRITE },
 };
 

@@ -71,13 +71,30 @@ static void expect_quiet(struct pipe *p)
 static const struct vb_mpa_terms manners[] = {
 	{ .initiator = true, .crc = true, .ird = 4, .ord = 4, .mss = 1460 },
 	{ .initiator = true, .ird = 4, .ord = 4, .mss = 8960 },
-	{ .initiator = true, .crc = true, .ird = 1, .ord = 1, .mss = 536,
-	  .tx_markers = true, .rx_markers = true },
-	{ .initiator = true, .ird = 4, .ord = 4, .mss = 1460,
-	  .rx_markers = true, .rtr = RTR_WRITE },
-	{ .initiator = true, .crc = true, .ird = 4, .ord = 4, .mss = 65483,
+	{ .initiator = true,
+	  .crc = true,
+	  .ird = 1,
+	  .ord = 1,
+	  .mss = 536,
+	  .tx_markers = true,
+	  .rx_markers = true },
+	{ .initiator = true,
+	  .ird = 4,
+	  .ord = 4,
+	  .mss = 1460,
+	  .rx_markers = true,
+	  .rtr = RTR_WRITE },
+	{ .initiator = true,
+	  .crc = true,
+	  .ird = 4,
+	  .ord = 4,
+	  .mss = 65483,
 	  .rtr = RTR_READ },
-	{ .initiator = true, .crc = true, .ird = 4, .ord = 4, .mss = 100,
+	{ .initiator = true,
+	  .crc = true,
+	  .ird = 4,
+	  .ord = 4,
+	  .mss = 100,
 	  .rtr = RTR_SEND },
 };
 
@@ -92,8 +109,9 @@ static void each(void (*test)(struct pipe *p))
 	}
 }
 
-static const uint32_t lengths[] = { 0, 1, 2, 3, 4, 5, 8, 507, 508, 509, 1000,
-				    1422, 1423, 1440, 4096, 65535, 100001 };
+static const uint32_t lengths[] = { 0,	  1,	2,    3,     4,	    5,
+				    8,	  507,	508,  509,   1000,  1422,
+				    1423, 1440, 4096, 65535, 100001 };
 
 static void sends(struct pipe *p)
 {
@@ -345,8 +363,7 @@ static void iwarp__segments_follow_the_mss(void **state)
 static void iwarp__windows(void **state)
 {
 	struct pipe *p = pipe_open(&pipe_terms);
-	struct vb_send_wqe bind = { .op = WR_BIND_MW,
-				    .flags = SEND_SIGNALED };
+	struct vb_send_wqe bind = { .op = WR_BIND_MW, .flags = SEND_SIGNALED };
 	struct vb_send_wqe w = wr(WR_WRITE, 64);
 	struct vb_mr *mw;
 	struct vb_cqe e;
@@ -480,19 +497,19 @@ struct bad_key {
 
 static const struct bad_key bad_keys[] = {
 	/* op	      offset	 len  no_key domain right  layer type code */
-	{ WR_WRITE,   0,	 64,  true,  false, false, 1,	 1,   0 },
-	{ WR_WRITE,   -1,	 64,  false, false, false, 1,	 1,   1 },
-	{ WR_WRITE,   PIPE_MEM,	 1,   false, false, false, 1,	 1,   1 },
-	{ WR_WRITE,   PIPE_MEM - 63, 64, false, false, false, 1, 1,   1 },
-	{ WR_WRITE,   0,	 64,  false, true,  false, 1,	 1,   2 },
-	{ WR_WRITE,   0,	 64,  false, false, true,  0,	 1,   2 },
-	{ WR_READ,    0,	 64,  true,  false, false, 0,	 1,   0 },
-	{ WR_READ,    PIPE_MEM - 63, 64, false, false, false, 0, 1,   1 },
-	{ WR_READ,    0,	 64,  false, true,  false, 0,	 1,   3 },
-	{ WR_READ,    0,	 64,  false, false, true,  0,	 1,   2 },
-	{ WR_FETCH_ADD, 0,	 8,   true,  false, false, 0,	 1,   0 },
-	{ WR_CMP_SWAP, 0,	 8,   false, false, true,  0,	 1,   2 },
-	{ WR_FETCH_ADD, 4,	 8,   false, false, false, 0,	 2,   0xff },
+	{ WR_WRITE, 0, 64, true, false, false, 1, 1, 0 },
+	{ WR_WRITE, -1, 64, false, false, false, 1, 1, 1 },
+	{ WR_WRITE, PIPE_MEM, 1, false, false, false, 1, 1, 1 },
+	{ WR_WRITE, PIPE_MEM - 63, 64, false, false, false, 1, 1, 1 },
+	{ WR_WRITE, 0, 64, false, true, false, 1, 1, 2 },
+	{ WR_WRITE, 0, 64, false, false, true, 0, 1, 2 },
+	{ WR_READ, 0, 64, true, false, false, 0, 1, 0 },
+	{ WR_READ, PIPE_MEM - 63, 64, false, false, false, 0, 1, 1 },
+	{ WR_READ, 0, 64, false, true, false, 0, 1, 3 },
+	{ WR_READ, 0, 64, false, false, true, 0, 1, 2 },
+	{ WR_FETCH_ADD, 0, 8, true, false, false, 0, 1, 0 },
+	{ WR_CMP_SWAP, 0, 8, false, false, true, 0, 1, 2 },
+	{ WR_FETCH_ADD, 4, 8, false, false, false, 0, 2, 0xff },
 };
 
 static void try_key(const struct bad_key *k)
@@ -504,16 +521,16 @@ static void try_key(const struct bad_key *k)
 	struct vb_pd *pd;
 
 	assert_int_equal(vb_pd_create(&p->sim.side[1].adapter, &pd), 0);
-	assert_int_equal(vb_mr_register(k->other_domain ? pd : p->sim.side[1].pd,
-					p->mem[1], PIPE_MEM,
-					(uintptr_t)p->mem[1],
-					k->no_right ? 0
-						    : ACCESS_LOCAL_WRITE |
-							      ACCESS_REMOTE_WRITE |
-							      ACCESS_REMOTE_READ |
-							      ACCESS_REMOTE_ATOMIC,
-					&other),
-			 0);
+	assert_int_equal(
+		vb_mr_register(k->other_domain ? pd : p->sim.side[1].pd,
+			       p->mem[1], PIPE_MEM, (uintptr_t)p->mem[1],
+			       k->no_right ? 0
+					   : ACCESS_LOCAL_WRITE |
+						     ACCESS_REMOTE_WRITE |
+						     ACCESS_REMOTE_READ |
+						     ACCESS_REMOTE_ATOMIC,
+			       &other),
+		0);
 	w.rkey = k->no_key ? 0x77777777 : atomic_load(&other->key);
 	w.remote_addr = (uintptr_t)p->mem[1] + (int64_t)k->offset;
 	/* One that is good stands before it, and comes through. */
@@ -533,9 +550,9 @@ static void try_key(const struct bad_key *k)
 	expect_term(p, k->layer, k->etype, k->code);
 	/* It says which. */
 	assert_int_equal(term_of(p, 1)[2], k->op == WR_READ ? 0xe0 : 0xc0);
-	assert_int_equal(sim_event(&p->sim, 1),
-			 k->code == 0xff ? EVENT_QP_REQ_ERR
-					 : EVENT_QP_ACCESS_ERR);
+	assert_int_equal(sim_event(&p->sim, 1), k->code == 0xff
+							? EVENT_QP_REQ_ERR
+							: EVENT_QP_ACCESS_ERR);
 	assert_int_equal(vb_mr_deregister(other), 0);
 	assert_int_equal(vb_pd_destroy(pd), 0);
 	pipe_close(p);
@@ -630,8 +647,11 @@ struct bad_ulpdu {
 	uint8_t layer, etype, code;
 };
 
-#define U(ddp, op, word, queue, msn, mo) \
-	{ ddp, op, 0, 0, 0, word, 0, 0, 0, queue, 0, 0, 0, msn, 0, 0, 0, mo }
+#define U(ddp, op, word, queue, msn, mo)                                       \
+	{                                                                      \
+		ddp, op, 0, 0, 0, word, 0, 0, 0, queue, 0, 0, 0, msn, 0, 0, 0, \
+			mo                                                     \
+	}
 
 static const struct bad_ulpdu bad_ulpdus[] = {
 	{ "DDP version, tagged", { 0xc2, 0x40 }, 20, 1, 1, 4 },
@@ -655,8 +675,13 @@ static const struct bad_ulpdu bad_ulpdus[] = {
 	{ "an atomic's to nothing", U(0x41, 0x4b, 0, 3, 1, 0), 30, 0, 2, 6 },
 	{ "no header", { 0xc1 }, 1, 1, 0, 0 },
 	{ "half a header", U(0x41, 0x43, 0, 0, 1, 0), 17, 1, 0, 0 },
-	{ "TO wraps", { 0xc1, 0x40, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff, 0xff,
-			0xff, 0xff, 0xff }, 20, 1, 1, 3 },
+	{ "TO wraps",
+	  { 0xc1, 0x40, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+	    0xff },
+	  20,
+	  1,
+	  1,
+	  3 },
 };
 
 static void iwarp__nonsense_is_named(void **state)

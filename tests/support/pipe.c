@@ -15,11 +15,9 @@
 		}                                                              \
 	} while (0)
 
-const struct vb_mpa_terms pipe_terms = { .initiator = true,
-					 .crc = true,
-					 .ird = 4,
-					 .ord = 4,
-					 .mss = 1460 };
+const struct vb_mpa_terms pipe_terms = {
+	.initiator = true, .crc = true, .ird = 4, .ord = 4, .mss = 1460
+};
 
 static void start(struct pipe *p, unsigned i, const struct vb_mpa_terms *terms)
 {
@@ -57,8 +55,7 @@ struct pipe *pipe_open_as(const struct vb_mpa_terms *terms, bool srq)
 	for (unsigned i = 0; i < SIM_SIDES; i++) {
 		p->limit[i] = SIZE_MAX;
 		MUST(vb_mr_register(p->sim.side[i].pd, p->mem[i], PIPE_MEM,
-				    (uintptr_t)p->mem[i], all,
-				    &p->mr[i]) == 0);
+				    (uintptr_t)p->mem[i], all, &p->mr[i]) == 0);
 		p->key[i] = atomic_load(&p->mr[i]->key);
 		start(p, i, terms ? terms : &pipe_terms);
 	}

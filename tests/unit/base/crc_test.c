@@ -129,9 +129,30 @@ static void solve16__refuses_what_no_d_explains(void **state)
 	assert_true(solved <= 10);
 }
 
+/* RFC 3720 B.4. */
+static void crc32c__vectors(void **state)
+{
+	uint8_t bytes[32];
+
+	memset(bytes, 0, sizeof(bytes));
+	assert_int_equal(vb_crc32c(0, bytes, 32), 0x8a9136aa);
+	memset(bytes, 0xff, sizeof(bytes));
+	assert_int_equal(vb_crc32c(0, bytes, 32), 0x62a8ab43);
+	for (unsigned i = 0; i < 32; i++)
+		bytes[i] = (uint8_t)i;
+	assert_int_equal(vb_crc32c(0, bytes, 32), 0x46dd794e);
+	assert_int_equal(vb_crc32c(0, "123456789", 9), 0xe3069283);
+	/* Continued wherever, and not aligned. */
+	for (unsigned n = 0; n <= 32; n++)
+		assert_int_equal(vb_crc32c(vb_crc32c(0, bytes, n), bytes + n,
+					   32 - n),
+				 0x46dd794e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(crc32c__vectors),
 		cmocka_unit_test(crc32__the_check_value),
 		cmocka_unit_test(crc32__every_length_in_two_parts),
 		cmocka_unit_test(solve16__every_d_at_some_tails),
