@@ -706,6 +706,42 @@ static void iwarp__nonsense_is_named(void **state)
 	}
 }
 
+/* A message is of one kind to its end. */
+static void iwarp__a_message_that_changes(void **state)
+{
+	struct pipe *p = pipe_open(&pipe_terms);
+	uint8_t first[20] = U(0x01, 0x43, 0, 0, 1, 0);
+	uint8_t last[20] = U(0x41, 0x45, 0, 0, 1, 2);
+
+	pipe_post_recv(p, 1, 0, 100);
+	pipe_inject_ulpdu(p, 0, first, sizeof(first));
+	pipe_inject_ulpdu(p, 0, last, sizeof(last));
+	pipe_settle(p);
+	assert_int_equal(term_of(p, 1)[0], 0x02);
+	assert_int_equal(term_of(p, 1)[1], 6);
+	expect_recv(p, 1, WC_REM_INV_REQ_ERR);
+	pipe_close(p);
+}
+
+/* Immediate data that follows no WRITE, or not at once, is of none. */
+static void iwarp__immediate_data_alone(void **state)
+{
+	struct pipe *p = pipe_open(&pipe_terms);
+	uint8_t imm[26] = U(0x41, 0x48, 0, 0, 1, 0);
+
+	for (unsigned i = 0; i < 4; i++)
+		pipe_post_recv(p, 1, FAR, 100);
+	pipe_post(p, 0, wr_at(p, WR_WRITE, 50, 0), 0, 1);
+	pipe_settle(p);
+	pipe_inject_ulpdu(p, 0, imm, sizeof(imm));
+	imm[13] = 2;
+	pipe_inject_ulpdu(p, 0, imm, sizeof(imm));
+	pipe_settle(p);
+	assert_int_equal(expect_recv(p, 1, WC_SUCCESS).byte_len, 50);
+	assert_int_equal(expect_recv(p, 1, WC_SUCCESS).byte_len, 0);
+	pipe_close(p);
+}
+
 /* More READs than it was told. */
 static void iwarp__too_many_reads(void **state)
 {
@@ -735,6 +771,7 @@ static void iwarp__a_wrong_answer(void **state)
 		{ 1, 0, 100, true, 0 },	 { 0, 1, 100, true, 1 },
 		{ 0, -1, 100, true, 1 }, { 0, 0, 101, true, 1 },
 		{ 0, 0, 99, true, 1 },	 { 0, 0, 100, false, 1 },
+		{ 0, 0, 101, false, 1 },
 	};
 
 	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
@@ -999,6 +1036,8 @@ int main(void)
 		cmocka_unit_test(iwarp__a_bad_local_key),
 		cmocka_unit_test(iwarp__rights_of_the_queue_pair),
 		cmocka_unit_test(iwarp__nonsense_is_named),
+		cmocka_unit_test(iwarp__a_message_that_changes),
+		cmocka_unit_test(iwarp__immediate_data_alone),
 		cmocka_unit_test(iwarp__too_many_reads),
 		cmocka_unit_test(iwarp__a_wrong_answer),
 		cmocka_unit_test(iwarp__terminates_are_read),

@@ -87,7 +87,8 @@ void pipe_inject(struct pipe *p, unsigned side, const void *bytes, size_t len)
 		w->bytes = realloc(w->bytes, w->room);
 		MUST(w->bytes);
 	}
-	memcpy(w->bytes + w->put, bytes, len);
+	if (len)
+		memcpy(w->bytes + w->put, bytes, len);
 	w->put += len;
 }
 
