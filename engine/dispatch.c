@@ -225,6 +225,32 @@ static void step_or_wait(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 		vb_drive_step(e, qp, now);
 }
 
+static bool is_response(const struct vb_frame *f)
+{
+	const struct vb_ib_op *op = f->len ? vb_ib_op(f->bytes[0]) : NULL;
+
+	return op && op->response;
+}
+
+/*
+ * Answers before requests, though a train has the ACK behind the reply that it
+ * travels with: who sees a reply counts on what it replies to being complete.
+ * Between the two directions of a connection there is no order (IBA 9.5).
+ */
+static void hand_in_order(struct vb_engine *e, struct vb_qp *qp,
+			  const struct vb_frame *frames, unsigned count,
+			  vb_time now)
+{
+	bool mixed = count > 1 && is_response(&frames[count - 1]);
+
+	for (unsigned i = 0; mixed && i < count; i++)
+		if (is_response(&frames[i]))
+			hand_over(e, qp, &frames[i], now);
+	for (unsigned i = 0; i < count; i++)
+		if (!mixed || !is_response(&frames[i]))
+			hand_over(e, qp, &frames[i], now);
+}
+
 /* Frames for one queue pair: one lock, one step for all of them. @qp was found
  * a moment ago, and may be another by now. */
 static void serve(struct vb_engine *e, struct vb_qp *qp, uint32_t qpn,
@@ -236,8 +262,7 @@ static void serve(struct vb_engine *e, struct vb_qp *qp, uint32_t qpn,
 	vb_mutex_lock(&qp->drive);
 	if (atomic_load(&qp->qpn) == qpn) {
 		vb_count(qp->adapter, CNT_RCVD_PKTS, count);
-		for (unsigned i = 0; i < count; i++)
-			hand_over(e, qp, &frames[i], now);
+		hand_in_order(e, qp, frames, count, now);
 		step_or_wait(e, qp, now);
 	}
 	vb_drive_release(e, qp);
@@ -245,8 +270,7 @@ static void serve(struct vb_engine *e, struct vb_qp *qp, uint32_t qpn,
 
 /* To a group: a copy for each queue pair in it (IBA 10.5.2). */
 static void serve_group(struct vb_engine *e, const struct vb_frame *f,
-			vb_time now)
-	VB_REQUIRES(e->rx)
+			vb_time now) VB_REQUIRES(e->rx)
 {
 	for (const struct vb_group *g = e->groups; g; g = g->next)
 		if (vb_gid_equal(&g->gid, f->dst) && g->ifindex == f->ifindex)

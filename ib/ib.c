@@ -11,7 +11,8 @@
 #include "ib/unrel.h"
 
 /* An ACK waits for the reply of a program that replied so often in a row. */
-#define REPLIES 8
+#define REPLIES	   8
+#define AETH_BYTES 4
 
 enum vb_ib_class vb_ib_class(enum vb_qp_type type)
 {
@@ -113,18 +114,38 @@ static void note_reply(struct vb_qp *qp)
 	resp->replies += resp->replies < REPLIES;
 }
 
+static bool answers(const struct vb_qp *qp)
+{
+	return vb_rc_state(qp) == QPS_RTR || vb_rc_sends(qp);
+}
+
+/*
+ * Behind a reply of one packet an ACK travels in the same train, of which only
+ * the last packet may be shorter: half the system's work for each. Who takes
+ * the train looks at the ACK first (engine/dispatch.c).
+ */
+static bool ack_goes_last(const struct vb_qp *qp)
+{
+	uint32_t len;
+
+	if (unsent(qp) != 1 || qp->way != WAY_PACKETS || !vb_answer_is_ack(qp))
+		return false;
+	len = vb_sq_at(&qp->sq, vb_rc(qp)->req.cur)->length;
+	return len >= AETH_BYTES && len <= qp->mtu;
+}
+
 static bool rc_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 {
+	bool more = false, last = ack_goes_last(qp);
 	unsigned before = out->count;
-	bool more = false;
 
 	note_reply(qp);
-	/* First, though a train would take it as its last packet only: who
-	 * sees a reply counts on what it replies to being complete. */
-	if (vb_rc_state(qp) == QPS_RTR || vb_rc_sends(qp))
+	if (answers(qp) && !last)
 		more = vb_answer_send(qp, out);
 	if (!more && vb_rc_sends(qp) && qp->way == WAY_PACKETS)
 		more = vb_req_send(qp, now, out);
+	if (last && answers(qp))
+		more |= vb_answer_send(qp, out);
 	if (vb_rc_state(qp) == QPS_ERR) {
 		vb_qp_flush(qp);
 		more = send_last_words(qp, out);
@@ -199,8 +220,7 @@ static const struct vb_transport_ops rc_ops = {
 static const struct vb_transport_ops *const types[] = {
 	[QPT_RC] = &rc_ops,	  [QPT_UC] = &vb_uc_ops,
 	[QPT_UD] = &vb_ud_ops,	  [QPT_XRC_SEND] = &rc_ops,
-	[QPT_XRC_RECV] = &rc_ops,
-	[QPT_RAW_PACKET] = &vb_raw_ops,
+	[QPT_XRC_RECV] = &rc_ops, [QPT_RAW_PACKET] = &vb_raw_ops,
 	[QPT_WQ] = &vb_raw_ops,
 };
 

@@ -7,11 +7,12 @@
 static struct {
 	unsigned received, steps;
 	bool grh; /* the last one's */
+	uint8_t codes[4];
 } heard;
 
 static void hear(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 {
-	heard.received++;
+	heard.codes[heard.received++ % VB_COUNT(heard.codes)] = pkt->bth.opcode;
 	heard.grh = pkt->grh;
 }
 
@@ -116,6 +117,22 @@ static void dispatch__a_run_is_one_step(void **state)
 		add_frame(r, CODE_SEND_ONLY);
 	assert_int_equal(dispatch(r, 0), 4);
 	assert_int_equal(heard.steps, 1);
+	rig_down(r);
+}
+
+/* An ACK travels behind the reply; who sees that must see both. */
+static void dispatch__answers_come_first(void **state)
+{
+	static const uint8_t sent[] = { CODE_SEND_ONLY, CODE_READ_RESP_ONLY,
+					CODE_WRITE_ONLY, CODE_ACK };
+	static const uint8_t order[] = { CODE_READ_RESP_ONLY, CODE_ACK,
+					 CODE_SEND_ONLY, CODE_WRITE_ONLY };
+	struct rig *r = rig_up(*state, QPS_RTS);
+
+	for (unsigned i = 0; i < VB_COUNT(sent); i++)
+		add_frame(r, sent[i]);
+	assert_int_equal(dispatch(r, 0), 4);
+	assert_memory_equal(heard.codes, order, sizeof(order));
 	rig_down(r);
 }
 
@@ -418,6 +435,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(dispatch__a_run_is_one_step),
+		TEST(dispatch__answers_come_first),
 		TEST(dispatch__an_ack_waits_once),
 		TEST(dispatch__what_gathers_leaves_with_the_second_empty_poll),
 		TEST(dispatch__state_decides),
