@@ -19,6 +19,37 @@ passive() {
 	fi
 }
 
+# starved WHAT PROGRAM OPTIONS...: with two programs that spin on every
+# processor. A target that has to wait for its turn among them takes some ms;
+# one that is starved ends the connection (RETRY_EXC), or takes hundreds. The bounds,
+# in us, leave room for other work on the machine.
+starved() {
+	local name="every processor taken twice, $1" spinners=() i status=0
+	local how=(-d roce_veth0 -x "$gid" -F)
+
+	shift
+	for ((i = 2 * $(nproc); i > 0; i--)); do
+		bash -c 'while :; do :; done' &
+		spinners+=($!)
+	done
+	again_if_noisy pair root a b "$@" "${how[@]}" -- \
+		"$@" "${how[@]}" "$address" || status=1
+	kill "${spinners[@]}"
+	wait "${spinners[@]}" 2>/dev/null
+	if [ $status -eq 0 ] && is_bounded; then
+		ok "$name: $bounded"
+	else
+		not_ok "$name" "$work/server" "$work/client"
+	fi
+}
+
+# perftest's last line: the median and the 99th percentile.
+is_bounded() {
+	bounded=$(awk '$1 == 8 && NF == 9 && $5 < 20000 && $8 < 1000000 {
+		print "median " $5 " us, 99 % " $8 " us" }' "$work/client")
+	[ -n "$bounded" ]
+}
+
 address=127.0.0.1
 [ "$hosts" = no ] && HOSTS_PID_a=here || need_hosts 9000
 passive "sleeping, loopback" a pause -d roce_lo
@@ -29,5 +60,12 @@ if [ "$hosts" = yes ]; then
 	passive "spinning, another host" b spin -d roce_veth0 -4
 else
 	skip "passive target, another host" "no network namespaces here"
+fi
+if [ "$hosts" = yes ]; then
+	gid=$(gid_index a roce_veth0 "::ffff:$address")
+	starved "a passive target" ib_read_lat -s 8 -n 300
+	starved "asleep for events" ib_send_lat -s 8 -n 300 -e
+else
+	skip "every processor taken twice" "no network namespaces here"
 fi
 summary
