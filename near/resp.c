@@ -64,6 +64,12 @@ static bool is_tagged(const struct vb_qp *qp)
 	return VB_UNLIKELY(qp->srq && qp->srq->tags);
 }
 
+/* One that a message had which never came whole is the next one's. */
+static bool has_recv(struct vb_qp *qp)
+{
+	return qp->recv_busy || vb_qp_recv_begin(qp);
+}
+
 /* @head: what the message begins with, if that is to be looked at. *@skip: so
  * many of its first bytes are for nobody. */
 static enum vb_fault begin_recv(const struct job *j, const void *head,
@@ -74,7 +80,7 @@ static enum vb_fault begin_recv(const struct job *j, const void *head,
 	*skip = 0;
 	if (is_tagged(j->qp))
 		fault = vb_tag_begin(j->qp, head, j->r->length, true, skip);
-	else if (!vb_qp_recv_begin(j->qp))
+	else if (!has_recv(j->qp))
 		fault = FAULT_NO_RQE;
 	if (fault)
 		return fault;
@@ -283,7 +289,7 @@ static enum vb_fault take_write(const struct job *j)
 			    r->length, ACCESS_REMOTE_WRITE);
 	if (fault)
 		return fault;
-	if (r->flags & REQUEST_IMM && !vb_qp_recv_begin(qp))
+	if (r->flags & REQUEST_IMM && !has_recv(qp))
 		return FAULT_NO_RQE;
 	if (r->op == NEAR_WRITE)
 		fault = vb_mr_write(qp->adapter, qp->pd, r->dqpn, r->rkey,
