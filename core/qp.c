@@ -76,7 +76,9 @@ static bool parts_fit(const struct vb_adapter *a, const struct vb_qp_init *i)
 		return false;
 	if (i->type == QPT_XRC_SEND)
 		return true;
+	/* ibv_create_qp(3): of RC and UD alone. */
 	if (i->srq && (i->srq->pd->adapter != a || i->srq->xrcd ||
+		       (i->type != QPT_RC && i->type != QPT_UD) ||
 		       (i->srq->tags && i->type != QPT_RC)))
 		return false;
 	return i->recv_cq && i->recv_cq->adapter == a;

@@ -2002,6 +2002,139 @@ static void rss__holds_what_it_stands_on(void **state)
 }
 
 /*
+ * What pages of section 3, from a to m, say and no other test here holds.
+ */
+
+static void pages__completion_queues(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_cq_init_attr_ex ex = { .cqe = 1, .channel = b->channel };
+	struct ibv_poll_cq_attr poll = { .comp_mask = 1 };
+	int vectors = b->context->num_comp_vectors;
+	struct ibv_cq_ex *cq;
+	struct ibv_cq *which;
+	void *context;
+
+	assert_null(ibv_create_cq(b->context, 1, NULL, NULL, vectors));
+	assert_int_equal(errno, EINVAL);
+	ex.comp_mask = 1u << 7;
+	assert_null(ibv_create_cq_ex(b->context, &ex));
+	assert_int_equal(errno, EOPNOTSUPP);
+	ex.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
+	ex.flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+	cq = ibv_create_cq_ex(b->context, &ex);
+	assert_non_null(cq);
+	assert_true(cq->cqe >= 1);
+	assert_int_equal(ibv_start_poll(cq, &poll), EINVAL);
+	poll.comp_mask = 0;
+	assert_int_equal(ibv_start_poll(cq, &poll), ENOENT);
+	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+	/* Who does not block hears -1, and errno. */
+	assert_int_equal(fcntl(b->channel->fd, F_SETFL, O_NONBLOCK), 0);
+	errno = 0;
+	assert_int_equal(ibv_get_cq_event(b->channel, &which, &context), -1);
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(ibv_destroy_comp_channel(b->channel), EBUSY);
+}
+
+static void pages__queue_pairs_and_shared_queues(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_srq_init_attr init = { .attr = { 3, 1, 77 } };
+	struct ibv_srq *srq = ibv_create_srq(b->pd, &init);
+	struct ibv_qp_init_attr on_srq = { .send_cq = b->cq,
+					   .recv_cq = b->cq,
+					   .srq = srq,
+					   .cap = { 1, 1u << 30, 1, 1000, 0 },
+					   .qp_type = IBV_QPT_UC };
+	struct ibv_srq_attr attr = { .srq_limit = 1, .max_wr = 1u << 30 };
+	struct ibv_qp *qp;
+
+	/* The limit is not looked at; sizes are told. */
+	assert_non_null(srq);
+	assert_true(init.attr.max_wr >= 3 && init.attr.max_sge >= 1);
+	/* Of UC there is none with a shared queue. */
+	assert_null(ibv_create_qp(b->pd, &on_srq));
+	assert_int_equal(errno, EINVAL);
+	on_srq.qp_type = IBV_QPT_UD; /* whose own queue is not looked at */
+	qp = ibv_create_qp(b->pd, &on_srq);
+	assert_non_null(qp);
+	assert_true(on_srq.cap.max_send_wr >= 1);
+	assert_int_equal(ibv_destroy_srq(srq), EBUSY);
+	/* One attribute is bad: none is changed. */
+	assert_int_equal(
+		ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT),
+		EINVAL);
+	assert_int_equal(ibv_query_srq(srq, &attr), 0);
+	assert_int_equal(attr.srq_limit, 0);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+}
+
+static void pages__windows_and_handles(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_qp_init_attr of_ud = { .send_cq = b->cq,
+					  .recv_cq = b->cq,
+					  .cap = { 1, 1, 1, 1, 0 },
+					  .qp_type = IBV_QPT_UD };
+	struct ibv_qp *ud = ibv_create_qp(b->pd, &of_ud);
+	struct ibv_mw *one = ibv_alloc_mw(b->pd, IBV_MW_TYPE_1);
+	struct ibv_mw *two = ibv_alloc_mw(b->pd, IBV_MW_TYPE_2);
+	struct ibv_mw_bind bind = { .send_flags = 0 }; /* nothing: unbind */
+	struct ibv_ah_attr no_grh = { .port_num = 1 };
+	struct ibv_ah_attr out;
+	struct ibv_wc wc = { .wc_flags = IBV_WC_GRH };
+	struct ibv_grh grh = { .sgid = { .raw = { 1 } } };
+	uint32_t key = one->rkey;
+
+	put_in(b, QPS_RTS);
+	atomic_store(&vb_front_qp(ud)->core->state, QPS_RTS);
+	assert_int_equal(ibv_bind_mw(ud, one, &bind), EINVAL);
+	assert_int_equal(ibv_bind_mw(b->qp, two, &bind), EINVAL);
+	assert_int_equal(one->rkey, key);
+	assert_int_equal(ibv_inc_rkey(key) & 0xffffff00, key & 0xffffff00);
+	assert_int_not_equal(ibv_inc_rkey(key), key);
+	put_in(b, QPS_RESET);
+	atomic_store(&vb_front_qp(ud)->core->state, QPS_RESET);
+	assert_null(ibv_create_ah(b->pd, &no_grh));
+	assert_int_equal(errno, EINVAL);
+	no_grh.is_global = 1;
+	no_grh.port_num = 2;
+	assert_null(ibv_create_ah(b->pd, &no_grh));
+	assert_int_equal(errno, EINVAL);
+	/* To an address that is none of ours it cannot have come. */
+	assert_int_equal(ibv_init_ah_from_wc(b->context, 1, &wc, &grh, &out),
+			 -1);
+	assert_null(ibv_create_ah_from_wc(b->pd, &wc, &grh, 1));
+	assert_int_equal(ibv_dealloc_mw(one), 0);
+	assert_int_equal(ibv_dealloc_mw(two), 0);
+	assert_int_equal(ibv_destroy_qp(ud), 0);
+}
+
+static void pages__devices_and_names(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_counters_init_attr odd = { .comp_mask = 1 };
+	struct ibv_async_event e;
+
+	assert_int_equal(ibv_fork_init(), 0); /* regions or not: no harm */
+	assert_int_equal(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
+	assert_int_equal(ibv_get_pkey_index(b->context, 1, htobe16(0xffff)), 0);
+	assert_int_equal(ibv_get_pkey_index(b->context, 1, htobe16(0x1234)),
+			 -1);
+	assert_null(ibv_create_counters(b->context, &odd));
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(fcntl(b->context->async_fd, F_SETFL, O_NONBLOCK), 0);
+	errno = 0;
+	assert_int_equal(ibv_get_async_event(b->context, &e), -1);
+	assert_int_equal(errno, EAGAIN);
+	assert_non_null(ibv_event_type_str((enum ibv_event_type)1000));
+	assert_non_null(ibv_node_type_str((enum ibv_node_type)1000));
+	assert_non_null(ibv_port_state_str((enum ibv_port_state)1000));
+}
+
+/*
  * names.c
  */
 
@@ -2052,6 +2185,10 @@ int main(void)
 		ON_BENCH(dmabuf_mr__is_what_the_descriptor_is),
 		ON_BENCH(dm__sizes_offsets_and_regions),
 		ON_BENCH(import__objects_of_another_context),
+		ON_BENCH(pages__completion_queues),
+		ON_BENCH(pages__queue_pairs_and_shared_queues),
+		ON_BENCH(pages__windows_and_handles),
+		ON_BENCH(pages__devices_and_names),
 		ON_BENCH(parent_domain__stands_for_its_domain),
 		ON_BENCH(parent_domain__allocators_make_the_queues),
 		ON_BENCH(mw__alloc_and_bind_are_posted),
