@@ -30,7 +30,7 @@ struct watched {
 	_Atomic(const struct action *) top;
 };
 
-static struct vb_mutex lock = { PTHREAD_MUTEX_INITIALIZER };
+static struct vb_mutex lock = VB_MUTEX_INITIALIZER;
 static struct watched watched[] = { { SIGSEGV }, { SIGBUS } };
 static const struct action system_default; /* all zero is SIG_DFL */
 

@@ -18,7 +18,7 @@
 static struct {
 	struct vb_mutex lock;
 	struct vb_qp *first;
-} pool = { .lock = { PTHREAD_MUTEX_INITIALIZER } };
+} pool = { .lock = VB_MUTEX_INITIALIZER };
 
 /* Types that there are; the rest is for core/qp_state.c's table to say. */
 static const enum vb_qp_type known_types[] = { QPT_RC,	     QPT_UC,

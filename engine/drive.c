@@ -144,12 +144,20 @@ void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 		vb_engine_at_work(e, vb_now());
 }
 
+/*
+ * After giving up the lock. Pairs with vb_drive(): whoever failed to take it
+ * has set kick before trying, so either they got it or we see it here. Not a
+ * mere load, which could come before the lock is seen to be free.
+ */
+static bool is_kicked(struct vb_qp *qp)
+{
+	return atomic_fetch_or(&qp->kick, 0);
+}
+
 void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
 {
 	vb_mutex_unlock(&qp->drive);
-	/* Pairs with vb_drive(): whoever failed to take the lock has set kick
-	 * before trying, so either they got it or we see it here. */
-	if (VB_UNLIKELY(atomic_load(&qp->kick)))
+	if (VB_UNLIKELY(is_kicked(qp)))
 		vb_drive(qp);
 }
 
@@ -162,16 +170,17 @@ static void step_or_gather(struct vb_engine *e, struct vb_qp *qp)
 		atomic_store_explicit(&e->gathers, qp, memory_order_relaxed);
 }
 
+/* It is kicked. */
 static void drive_while_kicked(struct vb_engine *e, struct vb_qp *qp)
 {
-	while (atomic_load(&qp->kick)) {
+	do {
 		if (!vb_mutex_trylock(&qp->drive))
 			return;
 		atomic_store(&qp->kick, 0);
 		if (e && atomic_load(&qp->qpn))
 			step_or_gather(e, qp);
 		vb_mutex_unlock(&qp->drive);
-	}
+	} while (VB_UNLIKELY(is_kicked(qp)));
 }
 
 void vb_drive(struct vb_qp *qp)

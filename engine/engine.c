@@ -29,7 +29,7 @@
 #define LOOK_MOST (10 * VB_USEC) /* ...and no more than this anywhere */
 #define LOOKS	  32
 
-static struct vb_mutex open_lock = { PTHREAD_MUTEX_INITIALIZER };
+static struct vb_mutex open_lock = VB_MUTEX_INITIALIZER;
 static struct vb_engine *_Atomic engine; /* open_lock to write */
 static _Atomic unsigned forks;		 /* between the first process and us */
 

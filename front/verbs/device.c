@@ -43,7 +43,7 @@ static struct {
 	struct vb_mutex lock;
 	/* lock */
 	struct vb_front_device *first;
-} registry = { .lock = { PTHREAD_MUTEX_INITIALIZER } };
+} registry = { .lock = VB_MUTEX_INITIALIZER };
 
 static struct vb_front_device *make_device(const struct vb_device *found)
 {

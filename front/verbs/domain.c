@@ -14,7 +14,7 @@
 static struct {
 	struct vb_mutex lock;
 	struct vb_front_pd *first; /* lock */
-} domains = { .lock = { PTHREAD_MUTEX_INITIALIZER } };
+} domains = { .lock = VB_MUTEX_INITIALIZER };
 
 static void enter_pd(struct vb_front_pd *pd)
 {

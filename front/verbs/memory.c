@@ -381,7 +381,7 @@ static struct {
 	/* lock */
 	struct vb_front_memory *first;
 	uint64_t used; /* bytes */
-} memories = { .lock = { PTHREAD_MUTEX_INITIALIZER } };
+} memories = { .lock = VB_MUTEX_INITIALIZER };
 
 static int check_dm_range(const struct vb_front_memory *m, uint64_t offset,
 			  uint64_t length)

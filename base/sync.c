@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Waiting for a mutex that another thread holds. */
+#include "base/sync.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TRIES	  100 /* most are held for less than a microsecond */
+#define MOMENT_NS 200000
+
+static void sleep_by(struct vb_mutex *m)
+{
+	static const struct timespec moment = { .tv_nsec = MOMENT_NS };
+	int before = errno;
+
+	(void)syscall(SYS_futex, &m->word, FUTEX_WAIT_PRIVATE, VB_MUTEX_WANTED,
+		      &moment, NULL, 0);
+	errno = before;
+}
+
+void vb_mutex_wait(struct vb_mutex *m)
+{
+	for (unsigned i = 0; i < TRIES; i++)
+		if (atomic_load_explicit(&m->word, memory_order_relaxed) ==
+			    VB_MUTEX_FREE &&
+		    vb_mutex_trylock(m))
+			return;
+	while (atomic_exchange_explicit(&m->word, VB_MUTEX_WANTED,
+					memory_order_acquire) != VB_MUTEX_FREE)
+		sleep_by(m);
+}
+
+void vb_mutex_wake(struct vb_mutex *m)
+{
+	int before = errno;
+
+	atomic_store_explicit(&m->word, VB_MUTEX_FREE, memory_order_release);
+	(void)syscall(SYS_futex, &m->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL,
+		      0);
+	errno = before;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* base/sync: one at a time, and who waits for long gets his turn. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "base/sync.h"
+
+#define THREADS 4
+#define TURNS	100000
+#define NAPS	20
+
+static struct vb_mutex lock = VB_MUTEX_INITIALIZER;
+static unsigned long count; /* lock */
+
+static void nap(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
+}
+
+static void *add_one_by_one(void *unused)
+{
+	for (unsigned i = 0; i < TURNS; i++) {
+		vb_mutex_lock(&lock);
+		count++;
+		vb_mutex_unlock(&lock);
+	}
+	return unused;
+}
+
+static void *add_and_nap(void *unused)
+{
+	for (unsigned i = 0; i < NAPS; i++) {
+		unsigned long before;
+
+		vb_mutex_lock(&lock);
+		before = count;
+		nap();
+		count = before + 1;
+		vb_mutex_unlock(&lock);
+	}
+	return unused;
+}
+
+static void run(void *(*f)(void *), unsigned long each)
+{
+	pthread_t threads[THREADS];
+
+	count = 0;
+	for (unsigned i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, f, NULL), 0);
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(count, THREADS * each);
+}
+
+static void mutex__one_at_a_time(void **state)
+{
+	run(add_one_by_one, TURNS);
+}
+
+static void mutex__who_sleeps_is_woken(void **state)
+{
+	run(add_and_nap, NAPS);
+}
+
+static void mutex__tried_is_not_waited_for(void **state)
+{
+	assert_true(vb_mutex_trylock(&lock));
+	assert_false(vb_mutex_trylock(&lock));
+	vb_mutex_unlock(&lock);
+	assert_true(vb_mutex_trylock(&lock));
+	vb_mutex_unlock(&lock);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(mutex__one_at_a_time),
+		cmocka_unit_test(mutex__who_sleeps_is_woken),
+		cmocka_unit_test(mutex__tried_is_not_waited_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
