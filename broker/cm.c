@@ -247,6 +247,16 @@ static struct vb_ipc_cm event(const struct cm_id *id, enum vb_ipc_cm_event e)
 				   .id = id->number };
 }
 
+/* By which another broker would know the connection. */
+static void attach_ticket(struct vb_ipc_cm *m, const struct vb_cm_conn *c)
+{
+	m->local_id = c->local_id;
+	m->remote_id = c->remote_id;
+	m->peer_qpn = c->remote_qpn & 0xffffff;
+	m->guid = c->remote_guid;
+	m->tid = c->tid;
+}
+
 static void attach_private(struct vb_ipc_cm *m, const uint8_t *data,
 			   unsigned bytes)
 {
@@ -334,9 +344,15 @@ static struct cm_id *find_listener(struct vb_host_cm *cm,
 	return p ? VB_CONTAINER_OF(p, struct cm_id, port) : NULL;
 }
 
-static uint32_t new_number(struct vb_host_cm *cm)
+/* A program may have numbers of a broker before us. */
+static uint32_t new_number(const struct vb_cm_client *c)
 {
-	return VB_IPC_CM_INCOMING | cm->next_number++;
+	uint32_t number;
+
+	do
+		number = VB_IPC_CM_INCOMING | c->cm->next_number++;
+	while (find_id(c, number));
+	return number;
 }
 
 // clang-format off
@@ -369,7 +385,7 @@ static bool is_on_its_way(const struct vb_cm_conn *c, const struct vb_cm_msg *m)
 
 static struct cm_id *make_incoming(struct cm_id *l, struct vb_cm_conn *c)
 {
-	struct cm_id *id = make_id(l->client, new_number(l->client->cm));
+	struct cm_id *id = make_id(l->client, new_number(l->client));
 
 	if (!id)
 		return NULL;
@@ -414,6 +430,7 @@ static unsigned on_request(void *arg, struct vb_cm_conn *c,
 	} else {
 		describe_request(&e, &m->req, c->path.ifindex);
 	}
+	attach_ticket(&e, c);
 	attach_private(&e, m->private_data + HEADER_BYTES,
 		       vb_cm_private_bytes(m->attr) - HEADER_BYTES);
 	tell(l->client, &e);
@@ -438,6 +455,7 @@ static void on_happen(void *arg, struct vb_cm_conn *c,
 	struct vb_ipc_cm e = event(id, events[what]);
 
 	leave_backlog(id);
+	attach_ticket(&e, c);
 	if (what == CM_HAS_REPLY)
 		describe_reply(&e, m);
 	if (what == CM_HAS_ADDRESS)
@@ -597,6 +615,7 @@ static int begin(struct vb_cm_client *c, struct cm_id *id, struct vb_ipc_cm *m)
 					  .tclass = m->tclass };
 	const bool ud = id->type == IPC_CM_UD;
 	struct vb_cm_msg msg = { 0 };
+	int rc;
 
 	if (!ud && !c->cm->owns(c->cm->owns_arg, c->pid, c->uid, m->qpn))
 		return -EPERM;
@@ -608,8 +627,11 @@ static int begin(struct vb_cm_client *c, struct cm_id *id, struct vb_ipc_cm *m)
 	put_header(msg.private_data, m);
 	memcpy(msg.private_data + HEADER_BYTES, m->private_data,
 	       m->private_bytes);
-	return (ud ? vb_cm_look_up : vb_cm_connect)(c->cm->engine, &msg, &path,
-						    id, c->cm->now, &id->conn);
+	rc = (ud ? vb_cm_look_up : vb_cm_connect)(c->cm->engine, &msg, &path,
+						  id, c->cm->now, &id->conn);
+	if (rc == 0 && m->flags & IPC_CM_AGAIN)
+		vb_cm_insist(id->conn);
+	return rc;
 }
 
 /* rdma_cm's header takes its part. */
@@ -647,13 +669,16 @@ static struct vb_cm_conn *find_conn(const struct vb_cm_client *c, uint32_t id)
 }
 
 /* The peer gave up before the program had its id: what was said of it then
- * met nobody. */
-static void tell_too_late(const struct cm_id *id)
+ * met nobody. Or a broker before us knew it, and we do not. */
+static void tell_too_late(struct vb_cm_client *c, uint32_t number)
 {
-	struct vb_ipc_cm e = event(id, IPC_CM_FAILED);
+	const struct vb_ipc_cm e = { .kind = IPC_CM_EVENT,
+				     .version = VB_IPC_CM_VERSION,
+				     .event = IPC_CM_FAILED,
+				     .id = number,
+				     .status = ECONNABORTED };
 
-	e.status = ECONNABORTED;
-	tell(id->client, &e);
+	tell(c, &e);
 }
 
 static void fill_reply(struct vb_cm_msg *msg, const struct cm_id *id,
@@ -696,6 +721,10 @@ static int on_accept(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 	struct vb_cm_msg msg = { 0 };
 	bool ud = id && id->type == IPC_CM_UD;
 
+	if (!id && m->id >= VB_IPC_CM_INCOMING) {
+		tell_too_late(c, m->id);
+		return 0;
+	}
 	if (!id ||
 	    m->private_bytes > vb_cm_private_bytes(ud ? CM_SIDR_REP : CM_REP) ||
 	    !c->cm->owns(c->cm->owns_arg, c->pid, c->uid, m->qpn))
@@ -707,8 +736,14 @@ static int on_accept(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 	memcpy(msg.private_data, m->private_data, m->private_bytes);
 	leave_backlog(id);
 	if ((ud ? vb_cm_answer : vb_cm_accept)(conn, &msg, c->cm->now))
-		tell_too_late(id);
+		tell_too_late(c, m->id);
 	return 0;
+}
+
+/* Of a connection that a broker before us knew, there is nothing to say. */
+static int is_unknown(const struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	return find_id(c, m->id) ? -EPROTO : 0;
 }
 
 static int on_reject(struct vb_cm_client *c, const struct vb_ipc_cm *m)
@@ -718,8 +753,10 @@ static int on_reject(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 				  ? CM_REJ_VENDOR_OPTION
 				  : CM_REJ_CONSUMER;
 
-	if (!conn || m->private_bytes > vb_cm_private_bytes(CM_REJ))
+	if (m->private_bytes > vb_cm_private_bytes(CM_REJ))
 		return -EPROTO;
+	if (!conn)
+		return is_unknown(c, m);
 	leave_backlog(conn->owner);
 	(void)!vb_cm_reject(conn, reason, m->private_data, m->private_bytes);
 	return 0;
@@ -730,7 +767,7 @@ static int on_establish(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 	struct vb_cm_conn *conn = find_conn(c, m->id);
 
 	if (!conn)
-		return -EPROTO;
+		return is_unknown(c, m);
 	(void)!vb_cm_establish(conn, c->cm->now);
 	return 0;
 }
@@ -740,7 +777,7 @@ static int on_disconnect(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 	struct vb_cm_conn *conn = find_conn(c, m->id);
 
 	if (!conn)
-		return -EPROTO;
+		return is_unknown(c, m);
 	(void)!vb_cm_disconnect(conn, c->cm->now);
 	return 0;
 }
@@ -749,9 +786,83 @@ static int on_close(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 {
 	struct cm_id *id = find_id(c, m->id);
 
-	if (!id)
+	if (id)
+		free_id(id);
+	return 0;
+}
+
+/* A queue pair's owner may come back a little later than who speaks for it. */
+static int on_hello(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	bool known = c->cm->owns(c->cm->owns_arg, c->pid, c->uid, m->qpn);
+
+	answer(c, m, NULL, known && c->cm->gsi ? 0 : -EAGAIN);
+	return 0;
+}
+
+static int resume(struct vb_cm_client *c, struct cm_id *id,
+		  const struct vb_ipc_cm *m)
+{
+	static const enum vb_cm_state states[IPC_CM_AT_STAGES] = {
+		[IPC_CM_AT_END] = CM_ESTABLISHED,
+		[IPC_CM_AT_REQUEST] = CM_REQ_RCVD,
+		[IPC_CM_AT_REPLY] = CM_REP_RCVD,
+	};
+	const struct vb_mad_path path = { .sgid = m->src,
+					  .dgid = m->dst,
+					  .ifindex = m->ifindex,
+					  .tclass = m->tclass };
+	const struct vb_cm_ticket t = {
+		.state = states[m->status],
+		.passive = m->id >= VB_IPC_CM_INCOMING,
+		.local_id = m->local_id,
+		.remote_id = m->remote_id,
+		.local_qpn = m->qpn,
+		.remote_qpn = m->peer_qpn,
+		.remote_guid = m->guid,
+		.tid = m->tid,
+	};
+
+	if (t.state != CM_REQ_RCVD &&
+	    !c->cm->owns(c->cm->owns_arg, c->pid, c->uid, m->qpn))
+		return -EPERM;
+	return vb_cm_resume(c->cm->engine, &t, &path, id, &id->conn);
+}
+
+/* Its port too, if nobody took it meanwhile. */
+static void resume_port(struct cm_id *id, const struct vb_ipc_cm *m)
+{
+	if (m->src_port == 0 || m->id >= VB_IPC_CM_INCOMING ||
+	    (m->src_port < PRIVILEGED && id->client->uid != 0))
+		return;
+	id->port.space = m->space;
+	id->port.number = m->src_port;
+	id->port.address = m->src;
+	id->port.flags = m->flags;
+	if (vb_cm_ports_bind(&id->client->cm->ports, &id->port))
+		id->port.number = 0;
+}
+
+static int on_resume(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	struct vb_ipc_cm e;
+	struct cm_id *id;
+
+	if (m->id == 0 || find_id(c, m->id) || m->type == IPC_CM_UD ||
+	    m->status < 0 || m->status >= IPC_CM_AT_STAGES)
 		return -EPROTO;
-	free_id(id);
+	id = make_id(c, m->id);
+	if (!id)
+		return -ENOMEM;
+	id->type = (enum vb_ipc_cm_type)m->type;
+	id->state = ID_CONN;
+	if (resume(c, id, m)) {
+		e = event(id, IPC_CM_DISCONNECTED);
+		tell(c, &e);
+		free_id(id);
+		return 0;
+	}
+	resume_port(id, m);
 	return 0;
 }
 
@@ -769,6 +880,8 @@ int vb_host_cm_take(struct vb_cm_client *client, const uint8_t *bytes,
 		[IPC_CM_ESTABLISH - IPC_CM_BIND]  = on_establish,
 		[IPC_CM_DISCONNECT - IPC_CM_BIND] = on_disconnect,
 		[IPC_CM_CLOSE - IPC_CM_BIND]	  = on_close,
+		[IPC_CM_HELLO - IPC_CM_BIND]	  = on_hello,
+		[IPC_CM_RESUME - IPC_CM_BIND]	  = on_resume,
 	};
 	// clang-format on
 	struct vb_ipc_cm m;
@@ -884,6 +997,7 @@ int vb_host_cm_create(bool (*owns)(void *arg, pid_t pid, uid_t uid,
 	}
 	cm->owns = owns;
 	cm->owns_arg = arg;
+	cm->next_number = vb_rand32();
 	vb_cm_ports_init(&cm->ports);
 	*made = cm;
 	return 0;

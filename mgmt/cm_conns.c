@@ -73,7 +73,7 @@ void vb_cm_enter(struct vb_cm_conn *c, enum vb_cm_state to)
 }
 
 /* Both numbers are the peer's to choose, and not those that collide. */
-static unsigned bucket(const struct vb_cm *cm, uint64_t guid, uint32_t number)
+unsigned vb_cm_bucket(const struct vb_cm *cm, uint64_t guid, uint32_t number)
 {
 	uint64_t h = (guid ^ cm->keys[0]) * 0x9e3779b97f4a7c15u;
 
@@ -86,9 +86,9 @@ void vb_cm_link(struct vb_cm_conn *c)
 {
 	struct vb_cm *cm = c->cm;
 	struct vb_cm_conn **id =
-		&cm->by_id[bucket(cm, c->remote_guid, c->remote_id)];
+		&cm->by_id[vb_cm_bucket(cm, c->remote_guid, c->remote_id)];
 	struct vb_cm_conn **qpn =
-		&cm->by_qpn[bucket(cm, c->remote_guid, c->remote_qpn)];
+		&cm->by_qpn[vb_cm_bucket(cm, c->remote_guid, c->remote_qpn)];
 
 	c->next_by_id = *id;
 	*id = c;
@@ -102,7 +102,7 @@ void vb_cm_unlink(struct vb_cm_conn *c)
 {
 	struct vb_cm *cm = c->cm;
 	struct vb_cm_conn **p =
-		&cm->by_id[bucket(cm, c->remote_guid, c->remote_id)];
+		&cm->by_id[vb_cm_bucket(cm, c->remote_guid, c->remote_id)];
 
 	while (*p && *p != c)
 		p = &(*p)->next_by_id;
@@ -110,7 +110,7 @@ void vb_cm_unlink(struct vb_cm_conn *c)
 		*p = c->next_by_id;
 	if (c->sidr)
 		return;
-	p = &cm->by_qpn[bucket(cm, c->remote_guid, c->remote_qpn)];
+	p = &cm->by_qpn[vb_cm_bucket(cm, c->remote_guid, c->remote_qpn)];
 	while (*p && *p != c)
 		p = &(*p)->next_by_qpn;
 	if (*p)
@@ -120,7 +120,7 @@ void vb_cm_unlink(struct vb_cm_conn *c)
 struct vb_cm_conn *vb_cm_find_peers(struct vb_cm *cm, uint64_t guid,
 				    uint32_t id)
 {
-	struct vb_cm_conn *c = cm->by_id[bucket(cm, guid, id)];
+	struct vb_cm_conn *c = cm->by_id[vb_cm_bucket(cm, guid, id)];
 
 	while (c &&
 	       !(c->passive && c->remote_guid == guid && c->remote_id == id))
@@ -135,7 +135,7 @@ struct vb_cm_conn *vb_cm_find_peers(struct vb_cm *cm, uint64_t guid,
  */
 struct vb_cm_conn *vb_cm_find_qpn(struct vb_cm *cm, uint64_t guid, uint32_t qpn)
 {
-	struct vb_cm_conn *c = cm->by_qpn[bucket(cm, guid, qpn)];
+	struct vb_cm_conn *c = cm->by_qpn[vb_cm_bucket(cm, guid, qpn)];
 
 	while (c && !(c->remote_guid == guid && c->remote_qpn == qpn &&
 		      c->state != CM_TIMEWAIT))
@@ -165,7 +165,9 @@ struct vb_cm_conn *vb_cm_find_ours(struct vb_cm *cm,
 	uint32_t index = (local_id ^ cm->secret) & (VB_CM_MAX_CONNS - 1);
 	struct vb_cm_conn *c = vb_idtab_get(cm->ids, index);
 
-	return c && c->local_id == local_id && vb_cm_is_on(c, path) ? c : NULL;
+	if (c && c->local_id == local_id && vb_cm_is_on(c, path))
+		return c;
+	return vb_cm_find_resumed(cm, path, local_id);
 }
 
 struct vb_cm_conn *vb_cm_make(struct vb_cm *cm, const struct vb_mad_path *path)
@@ -220,6 +222,7 @@ static void shut(struct vb_cm_conn *c)
 void vb_cm_free(struct vb_cm_conn *c)
 {
 	shut(c);
+	vb_cm_forget_resumed(c);
 	vb_idtab_del(c->cm->ids, c->index);
 	free(c);
 }

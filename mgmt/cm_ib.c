@@ -229,6 +229,8 @@ static void take_ready(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 static void take_rejection(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 			   vb_time now)
 {
+	if (c->insists && m->answer.reason == CM_REJ_STALE_CONN)
+		return; /* its timer runs */
 	vb_cm_end(c, CM_IS_REJECTED, m);
 }
 

@@ -58,6 +58,7 @@ struct vb_cm_conn {
 	/* for reading */
 	enum vb_cm_state state;
 	bool passive, sidr;
+	bool resumed, insists;
 	uint32_t local_id, remote_id;
 	uint64_t remote_guid;
 	uint32_t local_qpn, remote_qpn;
@@ -70,7 +71,7 @@ struct vb_cm_conn {
 	vb_time pause, patience, linger;
 	struct vb_timer timer;
 	struct vb_cm_conn *next_by_id, *next_by_qpn, *next_held;
-	struct vb_cm_conn *next_fading, **prev_fading_at;
+	struct vb_cm_conn *next_fading, **prev_fading_at, *next_resumed;
 	/* What is sent again: REQ, REP, DREQ, SIDR; or a REQ that is held. */
 	uint8_t mad[VB_MAD_BYTES];
 };
@@ -129,6 +130,20 @@ VB_MUST_CHECK int vb_cm_answer(struct vb_cm_conn *c, struct vb_cm_msg *rep,
 /* The owner's answer to a request. -EINVAL: it is not the time for it. */
 VB_MUST_CHECK int vb_cm_accept(struct vb_cm_conn *c, struct vb_cm_msg *rep,
 			       vb_time now);
+/* What is left of a connection when its manager is gone, said to another. */
+struct vb_cm_ticket {
+	enum vb_cm_state state; /* ESTABLISHED, REQ_RCVD, REP_RCVD */
+	bool passive;
+	uint32_t local_id, remote_id, local_qpn, remote_qpn;
+	uint64_t remote_guid, tid;
+};
+/* -EINVAL: no such state, or it is there; as vb_cm_connect(). */
+VB_MUST_CHECK int vb_cm_resume(struct vb_cm *cm, const struct vb_cm_ticket *t,
+			       const struct vb_mad_path *path, void *owner,
+			       struct vb_cm_conn **conn);
+/* @c's REQ may find its peer at an earlier one of ours: it is repeated until
+ * the peer has given that up. */
+void vb_cm_insist(struct vb_cm_conn *c);
 /* After CM_HAS_REPLY; or, passive, data came though no RTU did. -EINVAL. */
 VB_MUST_CHECK int vb_cm_establish(struct vb_cm_conn *c, vb_time now);
 /* A request or a reply; @c is closed then. -EINVAL: neither was to answer. */

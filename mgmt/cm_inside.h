@@ -18,6 +18,7 @@ struct vb_cm {
 	unsigned busy;
 	uint32_t next_tid;
 	struct vb_cm_conn *by_id[VB_CM_BUCKETS], *by_qpn[VB_CM_BUCKETS];
+	struct vb_cm_conn *resumed[VB_CM_BUCKETS];
 	struct vb_cm_conn *held, **last_held;
 	unsigned held_count;
 	/* oldest first */
@@ -31,6 +32,7 @@ struct vb_cm_conn *vb_cm_make(struct vb_cm *cm, const struct vb_mad_path *path);
 int vb_cm_begin(struct vb_cm *cm, const struct vb_mad_path *path, void *owner,
 		struct vb_cm_conn **conn);
 void vb_cm_free(struct vb_cm_conn *c);
+unsigned vb_cm_bucket(const struct vb_cm *cm, uint64_t guid, uint32_t number);
 /* Freed, unless an owner has it. */
 void vb_cm_close(struct vb_cm_conn *c);
 void vb_cm_enter(struct vb_cm_conn *c, enum vb_cm_state to);
@@ -68,6 +70,12 @@ void vb_cm_introduce(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 void vb_cm_unhold(struct vb_cm_conn *c);
 /* Nobody came. */
 void vb_cm_turn_away(struct vb_cm_conn *c);
+
+/* cm_resume.c: those whose numbers another manager drew. */
+struct vb_cm_conn *vb_cm_find_resumed(struct vb_cm *cm,
+				      const struct vb_mad_path *path,
+				      uint32_t local_id);
+void vb_cm_forget_resumed(struct vb_cm_conn *c);
 
 /* cm_ib.c */
 void vb_cm_refuse_req(struct vb_cm_conn *c, unsigned reason, const void *data,

@@ -55,6 +55,10 @@ size_t vb_ipc_cm_put(uint8_t bytes[VB_IPC_CM_BYTES], const struct vb_ipc_cm *m)
 	vb_put_be(&w, m->qkey, 4);
 	vb_put_be(&w, m->vendor_id, 4);
 	vb_put_be(&w, m->vendor_options, 4);
+	vb_put_be(&w, m->local_id, 4);
+	vb_put_be(&w, m->remote_id, 4);
+	vb_put_be(&w, m->peer_qpn, 4);
+	vb_put_be(&w, m->tid, 8);
 	vb_put_be(&w, m->private_bytes, 1);
 	memcpy(w.at, m->private_data, VB_IPC_CM_PRIVATE);
 	return VB_IPC_CM_BYTES;
@@ -67,7 +71,7 @@ static bool in_range(const struct vb_ipc_cm *m)
 	       m->psn <= 0xffffff && m->flow_label <= 0xfffff &&
 	       m->retry_count <= 7 && m->rnr_retry <= 7 && m->mtu <= MAX_MTU &&
 	       m->ack_timeout <= 31 && m->type < IPC_CM_TYPES &&
-	       m->vendor_id <= 0xffffff &&
+	       m->vendor_id <= 0xffffff && m->peer_qpn <= 0xffffff &&
 	       m->private_bytes <= VB_IPC_CM_PRIVATE;
 }
 
@@ -111,6 +115,10 @@ bool vb_ipc_cm_get(const uint8_t *bytes, size_t len, struct vb_ipc_cm *m)
 	m->qkey = vb_get_be32(&r);
 	m->vendor_id = vb_get_be32(&r);
 	m->vendor_options = vb_get_be32(&r);
+	m->local_id = vb_get_be32(&r);
+	m->remote_id = vb_get_be32(&r);
+	m->peer_qpn = vb_get_be32(&r);
+	m->tid = vb_get_be64(&r);
 	m->private_bytes = vb_get_u8(&r);
 	data = vb_take(&r, VB_IPC_CM_PRIVATE);
 	if (data)

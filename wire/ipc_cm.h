@@ -22,7 +22,11 @@ enum vb_ipc_cm_kind {			/* behind enum vb_ipc_kind's */
 		      IPC_CM_REJECT,	/* reason, private data */
 		      IPC_CM_ESTABLISH, /* the reply is taken, or data came */
 		      IPC_CM_DISCONNECT,
-		      IPC_CM_CLOSE, /* the number is free again */
+		      IPC_CM_CLOSE,  /* the number is free again */
+		      IPC_CM_HELLO,  /* qpn: is it known whose it is? To be
+					answered: EAGAIN: not yet */
+		      IPC_CM_RESUME, /* a connection of a broker before this:
+					status: enum vb_ipc_cm_stage */
 		      IPC_CM_DONE, /* broker: to BIND and LISTEN: error, port */
 		      IPC_CM_EVENT, /* broker: event, status and what belongs to
 				       it */
@@ -53,10 +57,19 @@ enum vb_ipc_cm_type {
 enum vb_ipc_cm_flag {
 	IPC_CM_REUSE = 1,
 	IPC_CM_V6ONLY = 2,
-	IPC_CM_JOIN = 4, /* BIND: beside who listens there under this ticket */
+	IPC_CM_JOIN = 4,  /* BIND: beside who listens there under this ticket */
+	IPC_CM_AGAIN = 8, /* CONNECT: an earlier broker may have begun it */
 };
 
-#define VB_IPC_CM_VERSION 1
+/* How far a connection had come. */
+enum vb_ipc_cm_stage {
+	IPC_CM_AT_END,
+	IPC_CM_AT_REQUEST,
+	IPC_CM_AT_REPLY,
+	IPC_CM_AT_STAGES
+};
+
+#define VB_IPC_CM_VERSION 2
 #define VB_IPC_CM_PRIVATE 224
 #define VB_IPC_CM_BYTES	  352
 
@@ -77,6 +90,10 @@ struct vb_ipc_cm {
 	uint8_t type; /* enum vb_ipc_cm_type */
 	uint32_t qkey;
 	uint32_t vendor_id, vendor_options; /* ECE: 24 bits, 32 bits */
+	/* By these a connection outlives its broker: events say them, RESUME
+	 * says them again. */
+	uint32_t local_id, remote_id, peer_qpn;
+	uint64_t tid;
 	uint8_t private_bytes;
 	uint8_t private_data[VB_IPC_CM_PRIVATE];
 };

@@ -169,6 +169,8 @@ static void put_arrived(const struct vb_ipc_cm *m, struct rcm_event *e)
 
 	pthread_mutex_lock(&rcm.lock);
 	id = rcm_id_find(m->event == IPC_CM_REQUEST ? m->listener : m->id);
+	if (id && m->event != IPC_CM_REQUEST)
+		rcm_note_heard(id, m);
 	if (e && id && id->pub.channel) {
 		e->id = id;
 		e->m = *m;
@@ -295,6 +297,8 @@ static struct rcm_id *adopt(struct rcm_id *listener, const struct rcm_event *e)
 		id->in_broker = true;
 	}
 	id->peer = *m;
+	id->record.ticket = *m;
+	id->record.stage = RCM_ASKED;
 	id->port = m->src_port;
 	id->state = RCM_CONNECTING;
 	id->tos = listener->tos;

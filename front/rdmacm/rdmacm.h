@@ -57,6 +57,26 @@ struct rcm_device {
 	uint8_t max_resources, max_depth, mtu;
 };
 
+/* How far an id's connection is, as the broker and we have said. */
+enum rcm_stage {
+	RCM_QUIET,    /* none, or over */
+	RCM_CALLED,   /* CONNECT was said */
+	RCM_ASKED,    /* a request came */
+	RCM_ANSWERED, /* ACCEPT was said */
+	RCM_REPLIED,  /* a reply came */
+	RCM_UP,
+};
+
+/* What the next broker must be told, should this one go. */
+struct rcm_record {
+	enum rcm_stage stage;
+	bool listens, leaves;
+	uint32_t backlog;
+	struct vb_ipc_cm bound;	 /* BIND, with the port; kind 0: none */
+	struct vb_ipc_cm said;	 /* CONNECT or ACCEPT */
+	struct vb_ipc_cm ticket; /* the request or reply: its numbers */
+};
+
 struct rcm_id {
 	struct rdma_cm_id pub;
 	uint32_t number;
@@ -69,7 +89,7 @@ struct rcm_id {
 	struct rcm_device *device;
 	uint16_t port;
 	uint8_t flags, tos;
-	uint64_t ticket; /* for a child of fork to listen there as well */
+	uint64_t ticket;     /* for a child of fork to listen there as well */
 	uint8_t ack_timeout; /* of RDMA_OPTION_ID_ACK_TIMEOUT, if set */
 	bool timeout_set;
 	uint8_t gid_index;
@@ -82,6 +102,7 @@ struct rcm_id {
 	struct rcm_group *groups; /* joined; rcm.lock */
 	/* rcm.lock */
 	struct rcm_id *next;
+	struct rcm_record record;
 	unsigned delivered, acked;
 	pthread_cond_t acks;
 	struct ibv_qp_init_attr *ep_attr; /* of a listener from create_ep */
@@ -91,7 +112,8 @@ struct rcm_id {
 struct rcm {
 	pthread_mutex_t lock;
 	/* lock */
-	int fd; /* the session; -1: none */
+	int fd;	       /* the session; -1: none */
+	bool lost;     /* and its thread looks for another */
 	unsigned life; /* a child of fork begins another */
 	struct rcm_id *ids[1024];
 	uint32_t next_number;
@@ -135,9 +157,19 @@ enum { RCM_OPTION_TICKET = 0x7f01, RCM_OPTION_JOIN };
 
 /* session.c: -errno each. */
 int rcm_session_start(void);
+int rcm_session_connect(void); /* a descriptor; with no lock */
+/* One message. 0: handled, or DONE, if @done; -errno: the session is over. */
+int rcm_session_hear(int fd, struct vb_ipc_cm *done);
 int rcm_session_tell(const struct vb_ipc_cm *m);
 int rcm_session_ask(const struct vb_ipc_cm *m, struct vb_ipc_cm *answer);
 struct vb_ipc_cm rcm_message(const struct rcm_id *id, enum vb_ipc_cm_kind kind);
+
+/* resume.c: with rcm.lock but for the last. */
+void rcm_note_said(const struct vb_ipc_cm *m);
+void rcm_note_done(const struct vb_ipc_cm *asked, const struct vb_ipc_cm *m);
+void rcm_note_heard(struct rcm_id *id, const struct vb_ipc_cm *m);
+/* Find the next broker, and tell it all. The session, or -errno. */
+int rcm_resume(void);
 
 /* event.c */
 void rcm_event_arrived(const struct vb_ipc_cm *m);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fdmail.h"
 #include "base/log.h"
 #include "wire/ipc.h"
@@ -26,6 +27,10 @@ struct vb_ipc_cm rcm_message(const struct rcm_id *id, enum vb_ipc_cm_kind kind)
 				   .id = id->number };
 }
 
+#define WAIT_SECONDS  10
+#define SHORTEST_LIFE VB_SEC
+#define MOST_SHORT    5 /* sessions; then it is we who are wrong */
+
 /*
  * A child of fork has neither its parent's session, which must end with the
  * parent, nor its devices. The numbers of its own ids go on where its
@@ -36,6 +41,7 @@ static void begin_again(void)
 	if (rcm.fd >= 0)
 		close(rcm.fd);
 	rcm.fd = -1;
+	rcm.lost = false;
 	rcm.life++;
 	rcm.devices = NULL;
 	rcm.device_count = 0;
@@ -59,43 +65,72 @@ static void take_answer(const struct vb_ipc_cm *m)
 	pthread_mutex_unlock(&rcm.lock);
 }
 
-static void end_session(int fd)
+int rcm_session_hear(int fd, struct vb_ipc_cm *done)
+{
+	uint8_t bytes[VB_IPC_CM_BYTES];
+	unsigned count = 0;
+	struct vb_ipc_cm m;
+	ssize_t n;
+
+	do
+		n = vb_fdmail_recv(fd, bytes, sizeof(bytes), NULL, &count, 0);
+	while (n == -EINTR);
+	if (n <= 0)
+		return n < 0 ? (int)n : -ECONNRESET;
+	if (!vb_ipc_cm_get(bytes, (size_t)n, &m))
+		return -EPROTO;
+	if (m.kind == IPC_CM_DONE)
+		*done = m;
+	else if (m.kind == IPC_CM_EVENT)
+		rcm_event_arrived(&m);
+	return 0;
+}
+
+static void set_session(int fd, bool lost)
 {
 	pthread_mutex_lock(&rcm.lock);
-	if (rcm.fd == fd)
-		rcm.fd = -1;
+	rcm.fd = fd;
+	rcm.lost = lost;
 	pthread_cond_broadcast(&rcm.answers);
 	pthread_mutex_unlock(&rcm.lock);
-	close(fd);
+}
+
+/* Until the session ends. */
+static void serve_session(int fd)
+{
+	struct vb_ipc_cm done;
+	int rc;
+
+	do {
+		done.kind = 0;
+		rc = rcm_session_hear(fd, &done);
+		if (rc == 0 && done.kind)
+			take_answer(&done);
+	} while (rc == 0);
 }
 
 static void *listen_to_broker(void *arg)
 {
 	int fd = (int)(intptr_t)arg;
-	uint8_t bytes[VB_IPC_CM_BYTES];
-	struct vb_ipc_cm m;
+	unsigned hasty = 0;
 
-	for (;;) {
-		unsigned count = 0;
-		ssize_t n = vb_fdmail_recv(fd, bytes, sizeof(bytes), NULL,
-					   &count, 0);
+	while (fd >= 0 && hasty < MOST_SHORT) {
+		vb_time begun = vb_clock_read();
 
-		if (n == -EINTR)
-			continue;
-		if (n <= 0 || !vb_ipc_cm_get(bytes, (size_t)n, &m))
-			break;
-		if (m.kind == IPC_CM_DONE)
-			take_answer(&m);
-		else if (m.kind == IPC_CM_EVENT)
-			rcm_event_arrived(&m);
+		serve_session(fd);
+		hasty = vb_clock_read() - begun < SHORTEST_LIFE ? hasty + 1 : 0;
+		set_session(-1, true);
+		close(fd);
+		vb_log(LOG_INFO, "rdmacm: the broker left");
+		fd = hasty < MOST_SHORT ? rcm_resume() : -EPROTO;
+		set_session(fd < 0 ? -1 : fd, false);
 	}
-	vb_log(LOG_WARN, "rdmacm: the broker left; connections stay, but "
-			 "nothing is heard of them any more");
-	end_session(fd);
+	vb_log(LOG_WARN, "rdmacm: no broker; connections stay, but nothing is "
+			 "heard of them any more");
 	return NULL;
 }
 
-static int connect_broker(void)
+int rcm_session_connect(void)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	struct sockaddr_un a;
@@ -138,9 +173,9 @@ static int start_session(void)
 	if (rc)
 		return rc;
 	pthread_once(&once, watch_forks);
-	if (!rcm.has_roce || rcm.fd >= 0)
+	if (!rcm.has_roce || rcm.fd >= 0 || rcm.lost)
 		return 0;
-	fd = connect_broker();
+	fd = rcm_session_connect();
 	if (fd < 0)
 		return fd;
 	rc = start_thread(fd);
@@ -149,6 +184,7 @@ static int start_session(void)
 		return rc;
 	}
 	rcm.fd = fd;
+	rcm.lost = false;
 	return 0;
 }
 
@@ -162,18 +198,47 @@ int rcm_session_start(void)
 	return rc;
 }
 
-/* With the lock, so that messages stay whole and in order. */
-static int say(const struct vb_ipc_cm *m)
+/* With the lock. A broker that goes is followed by another: that its thread
+ * knows of it, and has told the next one what there is, is waited for. */
+static bool wait_for_session(int gone)
+{
+	struct timespec until;
+	int rc = 0;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += WAIT_SECONDS;
+	while (rc == 0 && (rcm.lost || (rcm.fd >= 0 && rcm.fd == gone)))
+		rc = pthread_cond_timedwait(&rcm.answers, &rcm.lock, &until);
+	return rc == 0 && rcm.fd >= 0;
+}
+
+static int put_message(const struct vb_ipc_cm *m)
 {
 	uint8_t bytes[VB_IPC_CM_BYTES];
 	size_t len = vb_ipc_cm_put(bytes, m);
 	int rc;
 
-	if (rcm.fd < 0 || m->kind == IPC_CM_NONE)
-		return -ECONNRESET;
 	do
 		rc = vb_fdmail_send(rcm.fd, bytes, len, NULL, 0, 0);
 	while (rc == -EINTR);
+	return rc;
+}
+
+/* With the lock, so that messages stay whole and in order. */
+static int say(const struct vb_ipc_cm *m)
+{
+	int gone = -1, rc = -ECONNRESET;
+
+	if (m->kind == IPC_CM_NONE)
+		return rc;
+	while (wait_for_session(gone)) {
+		gone = rcm.fd;
+		rc = put_message(m);
+		if (rc != -EPIPE && rc != -ECONNRESET)
+			break;
+	}
+	if (rc == 0)
+		rcm_note_said(m);
 	return rc;
 }
 
@@ -201,9 +266,12 @@ static int ask(const struct vb_ipc_cm *m, struct vb_ipc_cm *answer)
 		rc = -pthread_cond_timedwait(&rcm.answers, &rcm.lock, &until);
 	if (rc)
 		return rc;
-	if (!rcm.answered || rcm.answer.id != m->id)
+	if (!rcm.answered)
+		return -EAGAIN; /* the broker left: the next one is asked */
+	if (rcm.answer.id != m->id)
 		return -ECONNRESET;
 	*answer = rcm.answer;
+	rcm_note_done(m, answer);
 	return answer->status > 0 ? -answer->status : 0;
 }
 
@@ -215,7 +283,9 @@ int rcm_session_ask(const struct vb_ipc_cm *m, struct vb_ipc_cm *answer)
 	while (rcm.asked)
 		pthread_cond_wait(&rcm.answers, &rcm.lock);
 	rcm.asked = true;
-	rc = ask(m, answer);
+	do
+		rc = ask(m, answer);
+	while (rc == -EAGAIN);
 	rcm.asked = false;
 	pthread_cond_broadcast(&rcm.answers);
 	pthread_mutex_unlock(&rcm.lock);

@@ -232,4 +232,91 @@ else
 	not_ok "kill -9 of the client, at: resolve" "$work/victim" \
 		"$work/server" "$work/client"
 fi
+
+# The broker dies, and what it knew is said to the next one.
+
+kill_brokers() {
+	local host pid
+
+	for host; do
+		pid=$(broker_of "$host")
+		[ -z "$pid" ] || kill -9 "$pid"
+	done
+}
+until_says() {
+	local tries=0
+
+	until grep -q "$1" "$2"; do
+		tries=$((tries + 1))
+		[ $tries -lt 250 ] || return 1
+		sleep 0.02
+	done
+}
+judge() {
+	if [ "$called$served" = 00 ]; then
+		ok "the broker dies: $1"
+	else
+		not_ok "the broker dies: $1 ($called, $served)" \
+			"$work/server" "$work/client"
+	fi
+}
+# call_then OPTIONS BROKERS...: they die when all connections are there.
+call_then() {
+	local pid options=$1
+
+	shift
+	called=0
+	: >"$work/client"
+	# shellcheck disable=SC2086 # words
+	call $options >"$work/client" 2>&1 &
+	pid=$!
+	until_says sleeps "$work/client" && kill_brokers "$@"
+	wait $pid || called=$?
+}
+finish() {
+	served=0
+	[ $called -eq 0 ] || kill $server
+	wait $server || served=$?
+}
+
+called=0
+serve && kill_brokers a
+(call) >"$work/client" 2>&1 || called=$?
+finish
+judge "who listens, listens with the next one"
+
+serve -n 50 && call_then "-n 50 -z 1" a b
+finish
+judge "50 connections go on, and are ended"
+
+# The next broker tells the peers of who is killed.
+served=1
+called=0
+: >"$work/client"
+serve -v
+call -z 30 >"$work/client" 2>&1 &
+client=$!
+until_says sleeps "$work/client" && kill_brokers a b
+sleep 1
+pkill -9 -P $client
+for _ in {1..50}; do
+	! kill -0 $server 2>/dev/null || sleep 0.02
+done
+kill -0 $server 2>/dev/null || served=0
+kill $server 2>/dev/null
+{ wait $client $server; } 2>/dev/null
+judge "and of a program that is killed then its peer hears in a second"
+
+# While hundreds connect, everywhere in what they say to each other.
+serve -n 1000
+call -n 1000 -w 20 -z 1 >"$work/client" 2>&1 &
+client=$!
+for _ in 1 2 3; do
+	sleep 0.0$((RANDOM % 8 + 1))
+	kill_brokers a b
+done
+called=0
+wait $client || called=$?
+finish
+judge "three times while 1000 connect, twenty at a time: none is lost"
 summary

@@ -4,14 +4,13 @@
  * kills itself at a given moment:
  *
  *	cm_many -s ADDRESS [-n COUNT] [-b] [-t] [-v] [-k MOMENT]
- *	cm_many -c ADDRESS [-n COUNT] [-w WINDOW] [-v] [-k MOMENT]
+ *	cm_many -c ADDRESS [-n COUNT] [-w WINDOW] [-z SECONDS] [-v] [-k MOMENT]
  *
- * The client connects all, WINDOW at a time, then ends all; -b: the server
- * does so, too, and at the same time; -t: it goes on for ever, whatever fails.
- * -v says when what was heard. MOMENT:
- * resolve, connect, request, accept, established, disconnect or timewait.
- * Says how the connections ended; 0: all were established and ended by a
- * DISCONNECTED.
+ * The client connects all, WINDOW at a time, sleeps, then ends all; -b: the
+ *server does so, too, and at the same time; -t: it goes on for ever, whatever
+ *fails. -v says when what was heard. MOMENT: resolve, connect, request, accept,
+ *established, disconnect or timewait. Says how the connections ended; 0: all
+ *were established and ended by a DISCONNECTED.
  */
 #include <netdb.h>
 #include <rdma/rdma_cma.h>
@@ -28,7 +27,7 @@ static struct rdma_event_channel *channel;
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
 static struct sockaddr_storage address;
-static unsigned count = 1, window = 64;
+static unsigned count = 1, window = 64, nap;
 static unsigned begun, up, down, lost;
 static const char *moment = "";
 static int serves, both_end, talks, tolerates;
@@ -113,6 +112,11 @@ static void on_route(struct rdma_cm_id *id)
 
 static void end_all(void)
 {
+	if (nap) {
+		puts("sleeps");
+		fflush(stdout);
+		sleep(nap);
+	}
 	for (unsigned i = 0; i < count; i++)
 		if (rdma_disconnect(ids[i]))
 			die("rdma_disconnect");
@@ -206,7 +210,7 @@ static void parse(int argc, char **argv)
 	const char *host = NULL;
 	int c;
 
-	while ((c = getopt(argc, argv, "s:c:n:w:k:btv")) != -1) {
+	while ((c = getopt(argc, argv, "s:c:n:w:z:k:btv")) != -1) {
 		if (c == 's' || c == 'c') {
 			serves = c == 's';
 			host = optarg;
@@ -221,6 +225,8 @@ static void parse(int argc, char **argv)
 		} else if (c == 'v') {
 			talks = 1;
 			setvbuf(stdout, NULL, _IOLBF, 0);
+		} else if (c == 'z') {
+			nap = (unsigned)atoi(optarg);
 		} else if (c == 'k') {
 			moment = optarg;
 		} else {

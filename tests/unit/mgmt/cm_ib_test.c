@@ -264,6 +264,68 @@ static void flood__what_comes_later_is_as_if_lost(void **state)
 	assert_int_equal(conn->state, CM_REQ_RCVD);
 }
 
+static void resume__knows_its_peer(void **state)
+{
+	struct vb_cm_ticket t = { .state = CM_ESTABLISHED,
+				  .local_id = 0xabcdef01,
+				  .remote_id = PEER_ID,
+				  .local_qpn = OUR_QPN,
+				  .remote_qpn = PEER_QPN,
+				  .remote_guid = PEER_GUID };
+
+	assert_int_equal(vb_cm_resume(cm, &t, &path, &owner, &conn), 0);
+	assert_int_equal(conn->local_id, t.local_id);
+	assert_int_equal(vb_cm_resume(cm, &t, &path, &owner, &conn), -EINVAL);
+	t.local_id++;
+	t.state = CM_TIMEWAIT;
+	assert_int_equal(vb_cm_resume(cm, &t, &path, &owner, &conn), -EINVAL);
+	say(CM_DREQ, 77);
+	expect_sent(CM_DREP);
+	assert_int_equal(happened, CM_IS_DISCONNECTED);
+	vb_cm_release(conn, now);
+	run_timer();
+	assert_int_equal(vb_cm_count(cm), 0);
+}
+
+/* The reply that went with the old manager goes out again. */
+static void resume__answers_a_request(void **state)
+{
+	const struct vb_cm_ticket t = { .state = CM_REQ_RCVD,
+					.passive = true,
+					.local_id = 0xabcdef01,
+					.remote_id = PEER_ID,
+					.remote_qpn = PEER_QPN,
+					.remote_guid = PEER_GUID,
+					.tid = 9 };
+
+	assert_int_equal(vb_cm_resume(cm, &t, &path, &owner, &conn), 0);
+	request(PEER_ID, PEER_QPN);
+	expect_sent(CM_MRA);
+	accept_it();
+	assert_int_equal(sent.local_id, 0xabcdef01);
+	say(CM_RTU, 9);
+	assert_int_equal(happened, CM_IS_ESTABLISHED);
+}
+
+static void resume__insists(void **state)
+{
+	struct vb_cm_msg m = { .attr = CM_REJ, .local_id = PEER_ID };
+
+	connect_it();
+	vb_cm_insist(conn);
+	m.tid = conn->tid;
+	m.remote_id = conn->local_id;
+	m.answer.reason = CM_REJ_STALE_CONN;
+	deliver(&m);
+	assert_int_equal(happened, -1);
+	run_timer();
+	expect_sent(CM_REQ);
+	m.answer.reason = CM_REJ_CONSUMER;
+	deliver(&m);
+	assert_int_equal(happened, CM_IS_REJECTED);
+	vb_cm_release(conn, now);
+}
+
 static void passive__refuses(void **state)
 {
 	refuse_with = CM_REJ_NO_RESOURCES;
@@ -663,6 +725,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(passive__asks_patience_then_repeats_its_reply),
 		TEST(passive__gives_up),
+		TEST(resume__knows_its_peer),
+		TEST(resume__answers_a_request),
+		TEST(resume__insists),
 		TEST(flood__gives_up_the_oldest),
 		TEST(flood__what_comes_later_is_as_if_lost),
 		TEST(passive__refuses),

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * When the broker is gone: what it knew of our ids is written down as it is
+ * said, and said again to the next one. Ports and listeners come back;
+ * connections go on under the numbers that their peers know; those on their
+ * way are asked or answered for once more, as if a datagram had been lost.
+ */
+#include "front/rdmacm/rdmacm.h"
+
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fdmail.h"
+#include "base/log.h"
+
+#define PATIENCE (10 * VB_SEC)
+#define NAP	 (5 * VB_MSEC)
+
+/* Writing down. */
+
+void rcm_note_said(const struct vb_ipc_cm *m)
+{
+	struct rcm_id *id = rcm_id_find(m->id);
+	struct rcm_record *r = id ? &id->record : NULL;
+
+	if (!r)
+		return;
+	switch (m->kind) {
+	case IPC_CM_CONNECT:
+	case IPC_CM_ACCEPT:
+		r->said = *m;
+		r->stage =
+			m->kind == IPC_CM_CONNECT ? RCM_CALLED : RCM_ANSWERED;
+		break;
+	case IPC_CM_ESTABLISH:
+		if (r->stage == RCM_REPLIED || r->stage == RCM_ANSWERED)
+			r->stage = RCM_UP;
+		break;
+	case IPC_CM_DISCONNECT:
+		r->leaves = true;
+		break;
+	case IPC_CM_REJECT:
+		r->stage = RCM_QUIET;
+		break;
+	default:
+		break;
+	}
+}
+
+void rcm_note_done(const struct vb_ipc_cm *asked, const struct vb_ipc_cm *m)
+{
+	struct rcm_id *id = rcm_id_find(asked->id);
+
+	if (!id || m->status)
+		return;
+	if (asked->kind == IPC_CM_BIND) {
+		id->record.bound = *asked;
+		id->record.bound.src_port = m->src_port;
+	} else if (asked->kind == IPC_CM_LISTEN) {
+		id->record.listens = true;
+		id->record.backlog = asked->backlog;
+	}
+}
+
+void rcm_note_heard(struct rcm_id *id, const struct vb_ipc_cm *m)
+{
+	struct rcm_record *r = &id->record;
+
+	switch (m->event) {
+	case IPC_CM_REPLY:
+		r->ticket = *m;
+		r->stage = RCM_REPLIED;
+		break;
+	case IPC_CM_ESTABLISHED:
+		r->stage = RCM_UP;
+		break;
+	default:
+		r->stage = RCM_QUIET;
+		break;
+	}
+}
+
+/* Saying it again. */
+
+struct script {
+	struct vb_ipc_cm *lines;
+	size_t count, room;
+	int rc;
+};
+
+static void add(struct script *s, const struct vb_ipc_cm *m)
+{
+	if (s->count == s->room) {
+		size_t room = s->room ? 2 * s->room : 64;
+		void *lines = realloc(s->lines, room * sizeof(*m));
+
+		if (!lines) {
+			s->rc = -ENOMEM;
+			return;
+		}
+		s->lines = lines;
+		s->room = room;
+	}
+	s->lines[s->count++] = *m;
+}
+
+static void add_bound(struct script *s, const struct rcm_id *id)
+{
+	struct vb_ipc_cm m = rcm_message(id, IPC_CM_LISTEN);
+
+	if (id->record.bound.kind != IPC_CM_BIND)
+		return;
+	add(s, &id->record.bound);
+	m.backlog = id->record.backlog;
+	if (id->record.listens)
+		add(s, &m);
+}
+
+static void add_resume(struct script *s, const struct rcm_id *id,
+		       enum vb_ipc_cm_stage stage)
+{
+	const struct rcm_record *r = &id->record;
+	struct vb_ipc_cm m = id->way, bye;
+
+	m.kind = IPC_CM_RESUME;
+	m.version = VB_IPC_CM_VERSION;
+	m.id = id->number;
+	m.status = (int32_t)stage;
+	m.type = r->bound.kind ? r->bound.type : r->ticket.type;
+	m.space = r->bound.space;
+	m.src_port = r->bound.src_port;
+	m.flags = r->bound.flags;
+	m.qpn = stage == IPC_CM_AT_REQUEST ? 0 : r->said.qpn;
+	m.local_id = r->ticket.local_id;
+	m.remote_id = r->ticket.remote_id;
+	m.peer_qpn = r->ticket.peer_qpn;
+	m.guid = r->ticket.guid;
+	m.tid = r->ticket.tid;
+	m.private_bytes = 0;
+	add(s, &m);
+	bye = rcm_message(id, IPC_CM_DISCONNECT);
+	if (r->leaves)
+		add(s, &bye);
+}
+
+static void add_call(struct script *s, const struct rcm_id *id)
+{
+	struct vb_ipc_cm m = id->record.said;
+
+	add_bound(s, id);
+	m.flags |= IPC_CM_AGAIN;
+	add(s, &m);
+}
+
+static void add_id(struct script *s, const struct rcm_id *id)
+{
+	enum rcm_stage stage = id->record.stage;
+
+	if (rcm_is_ud(id) && stage != RCM_CALLED)
+		stage = RCM_QUIET;
+	switch (stage) {
+	case RCM_QUIET:
+		add_bound(s, id);
+		break;
+	case RCM_CALLED:
+		add_call(s, id);
+		break;
+	case RCM_ASKED:
+		add_resume(s, id, IPC_CM_AT_REQUEST);
+		break;
+	case RCM_ANSWERED:
+		add_resume(s, id, IPC_CM_AT_REQUEST);
+		add(s, &id->record.said);
+		break;
+	case RCM_REPLIED:
+		add_resume(s, id, IPC_CM_AT_REPLY);
+		break;
+	case RCM_UP:
+		add_resume(s, id, IPC_CM_AT_END);
+		break;
+	}
+}
+
+/* First whether the owner of our queue pairs' numbers is known again. */
+static void write_script(struct script *s)
+{
+	struct vb_ipc_cm hello = { .kind = IPC_CM_HELLO,
+				   .version = VB_IPC_CM_VERSION };
+
+	pthread_mutex_lock(&rcm.lock);
+	add(s, &hello);
+	for (unsigned i = 0; i < VB_COUNT(rcm.ids); i++)
+		for (const struct rcm_id *id = rcm.ids[i]; id; id = id->next) {
+			if (id->record.said.qpn)
+				hello.qpn = id->record.said.qpn;
+			add_id(s, id);
+		}
+	pthread_mutex_unlock(&rcm.lock);
+	if (s->rc == 0 && hello.qpn)
+		s->lines[0] = hello;
+	else if (s->rc == 0)
+		s->lines[0].kind = 0; /* it need not be known */
+}
+
+static bool is_answered(const struct vb_ipc_cm *m)
+{
+	return m->kind == IPC_CM_BIND || m->kind == IPC_CM_LISTEN ||
+	       m->kind == IPC_CM_HELLO;
+}
+
+/* A port that another took meanwhile is lost. */
+static int say_line(int fd, const struct vb_ipc_cm *m)
+{
+	uint8_t bytes[VB_IPC_CM_BYTES];
+	size_t len = vb_ipc_cm_put(bytes, m);
+	struct vb_ipc_cm done = { 0 };
+	int rc = vb_fdmail_send(fd, bytes, len, NULL, 0, 0);
+
+	while (rc == 0 && is_answered(m) && done.kind == 0)
+		rc = rcm_session_hear(fd, &done);
+	if (rc == 0 && m->kind != IPC_CM_HELLO && done.status)
+		vb_log(LOG_WARN, "rdmacm: port %u is not ours any more: %s",
+		       m->src_port, strerror(done.status));
+	return rc ? rc : -done.status;
+}
+
+static void nap(void)
+{
+	nanosleep(&(struct timespec){ 0, (long)NAP }, NULL);
+}
+
+/* -EAGAIN: nobody is there, or not ready for us. */
+static int tell_all(int fd, const struct script *s)
+{
+	int rc = s->lines[0].kind ? say_line(fd, &s->lines[0]) : 0;
+
+	if (rc)
+		return -EAGAIN;
+	for (size_t i = 1; i < s->count; i++) {
+		rc = say_line(fd, &s->lines[i]);
+		if (rc == -ECONNRESET || rc == -EPIPE || rc == -EPROTO)
+			return -EAGAIN;
+	}
+	return 0;
+}
+
+/* What is heard from one that does not stay changes what the next is told. */
+static int try_once(void)
+{
+	struct script s = { 0 };
+	int fd = rcm_session_connect();
+
+	if (fd < 0)
+		return -EAGAIN;
+	write_script(&s);
+	if (s.rc == 0)
+		s.rc = tell_all(fd, &s);
+	free(s.lines);
+	if (s.rc) {
+		close(fd);
+		return s.rc;
+	}
+	return fd;
+}
+
+int rcm_resume(void)
+{
+	const vb_time until = vb_clock_read() + PATIENCE;
+	int rc;
+
+	do {
+		nap(); /* our engine is about to start one, or a neighbour's */
+		rc = try_once();
+	} while (rc == -EAGAIN && vb_clock_read() < until);
+	return rc;
+}
