@@ -4,6 +4,7 @@
 #
 #	guest.sh set_up
 #	guest.sh pair verbena|rxe cable|host PROGRAM OPTIONS...
+#	guest.sh connections verbena|rxe cable|host COUNT
 #
 # Each has a cable (veth) of its own, of the same MTU. Soft-RoCE 6.1 works in
 # the machine's first network namespace only, so both ends of its cable are
@@ -68,6 +69,25 @@ places() {
 		;;
 	*) return 2 ;;
 	esac
+}
+
+# cmtime finds devices by addresses, and its server, which nothing tells of,
+# stays.
+connections() {
+	local pid status=0 from=10.9.0.2 to=10.9.0.1
+
+	places "$1" "$2" || return
+	[ "$1" = rxe ] || { from=10.8.0.2 && to=10.8.0.1; }
+	[ "$2" = cable ] || from=$to
+	ulimit -n 20000
+	"${server[@]}" cmtime -c "$3" >/run/server 2>&1 &
+	pid=$!
+	sleep 3
+	"${client[@]}" cmtime -b $from -s $to -c "$3" || status=1
+	kill $pid
+	wait $pid
+	[ $status -eq 0 ] || tail -n 5 /run/server
+	return $status
 }
 
 listening() {

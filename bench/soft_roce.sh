@@ -99,4 +99,16 @@ same host "ib_write_bw -s 8, messages" M/s ">= 5x" rate ib_write_bw -s 8
 for program in ib_write_lat ib_send_lat ib_read_lat; do
 	same host "$program -s 8" us "<= 1x" latency $program -s 8
 done
+# All steps of a thousand connections, from an id to its end.
+connecting() {
+	local whose=$1 place=$2
+
+	lab_patience=70 guest env VERBENA="$verbena" timeout -k 2 60 \
+		bash "$helper" connections "$whose" "$place" 1000 \
+		>"$work/client" 2>&1 &&
+		awk -F: '/^[a-z ]*: +[0-9.]+ +[0-9.]+ +[0-9.]+/ {
+				sum += $2; n++ }
+			END { print sum; exit n != 8 }' "$work/client"
+}
+same cable "cmtime -c 1000, all steps" ms "<= 1.5x" connecting
 bench_end

@@ -259,6 +259,7 @@ void vb_cm_send_until_answered(struct vb_cm_conn *c, struct vb_cm_msg *m,
 	vb_cm_put(c->mad, m);
 	c->tries_left = c->max_tries;
 	c->pause = VB_MIN(FIRST_PAUSE, c->patience);
+	c->begun_at = c->sent_at = now;
 	vb_cm_send_mad(c, c->mad);
 	vb_cm_set_timer(c, now + c->pause);
 }

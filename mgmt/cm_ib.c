@@ -7,6 +7,10 @@
 
 #define MRA_CODE     24 /* 68 s: what Linux asks for */
 #define DREQ_RETRIES 15
+/* Who is refused is not sure of it yet. */
+#define RASH	    (150 * VB_MSEC)
+#define DOUBT	    (500 * VB_MSEC)
+#define DOUBT_PAUSE (50 * VB_MSEC)
 
 static void send_plain(struct vb_cm_conn *c, enum vb_cm_attr attr, uint64_t tid)
 {
@@ -226,9 +230,26 @@ static void take_ready(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 	vb_cm_tell(c, CM_IS_ESTABLISHED, NULL);
 }
 
+/*
+ * cm_held.c's other side: a peer that holds no requests refuses at once that
+ * nobody listens, and somebody may, a moment later. One that took its time has
+ * waited for us.
+ */
+static bool is_rash(const struct vb_cm_conn *c, const struct vb_cm_msg *m,
+		    vb_time now)
+{
+	return c->state == CM_REQ_SENT &&
+	       m->answer.reason == CM_REJ_INVALID_SERVICE_ID &&
+	       now - c->sent_at < RASH && now - c->begun_at < DOUBT;
+}
+
 static void take_rejection(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 			   vb_time now)
 {
+	if (is_rash(c, m, now)) {
+		vb_cm_set_timer(c, now + DOUBT_PAUSE);
+		return;
+	}
 	if (c->insists && m->answer.reason == CM_REJ_STALE_CONN)
 		return; /* its timer runs */
 	vb_cm_end(c, CM_IS_REJECTED, m);
@@ -452,6 +473,7 @@ static void expire(struct vb_cm_conn *c, vb_time now)
 		run_out(c, now);
 		return;
 	}
+	c->sent_at = now;
 	vb_cm_send_mad(c, c->mad);
 	vb_cm_set_timer(c, now + c->pause);
 }

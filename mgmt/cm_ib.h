@@ -69,6 +69,7 @@ struct vb_cm_conn {
 	uint32_t index;
 	unsigned tries_left, max_tries;
 	vb_time pause, patience, linger;
+	vb_time begun_at, sent_at; /* REQ */
 	struct vb_timer timer;
 	struct vb_cm_conn *next_by_id, *next_by_qpn, *next_held;
 	struct vb_cm_conn *next_fading, **prev_fading_at, *next_resumed;

@@ -23,7 +23,7 @@ cm_pair() {
 }
 
 cm_matrix() {
-	local at ip
+	local at ip what
 
 	for at in guest host; do
 		ip=$(address_of $at)
@@ -35,9 +35,23 @@ cm_matrix() {
 			rdma_server -- rdma_client -s "$ip"
 		lab_case "lab udaddy [server $at]" cm_pair $at \
 			udaddy -c 2 -- udaddy -s "$ip" -c 2
+		lab_case "lab rstream [server $at]" cm_pair $at \
+			rstream -S 4096 -C 50 -- \
+			rstream -s "$ip" -S 4096 -C 50
+		for what in ib_send_bw ib_write_bw ib_read_lat; do
+			lab_case "lab $what -R [server $at]" cm_pair $at \
+				$what -R -F -n 20 -- $what -R -F -n 20 "$ip"
+		done
 	done
-	# The other way round the kernel refuses perftest's second request: its
-	# server does not listen again yet, and we are faster than hardware.
-	lab_case "lab ib_send_bw -R [server host]" cm_pair host \
-		ib_send_bw -R -F -n 20 -- ib_send_bw -R -F -n 20 "$HOST_A"
+	for at in guest host; do
+		lab_case "lab mckey [member $at]" cm_mckey $at
+	done
+}
+
+# cm_mckey SIDE: that one receives what the other sends to a group.
+cm_mckey() {
+	local at=$1
+
+	cm_pair "$at" mckey -m 239.1.1.7 -b "$(address_of "$at")" -C 5 -- \
+		mckey -m 239.1.1.7 -s -b "$(address_of "$(other "$at")")" -C 5
 }

@@ -307,6 +307,41 @@ static void resume__answers_a_request(void **state)
 	assert_int_equal(happened, CM_IS_ESTABLISHED);
 }
 
+/* Nobody listens, a peer says at once: it is asked again, for half a second. */
+static void refused__at_once(void **state)
+{
+	struct vb_cm_msg m = { .attr = CM_REJ, .local_id = PEER_ID };
+	const vb_time begun = now;
+	unsigned times = 0;
+
+	connect_it();
+	m.tid = conn->tid;
+	m.remote_id = conn->local_id;
+	m.answer.reason = CM_REJ_INVALID_SERVICE_ID;
+	for (deliver(&m); happened == -1; deliver(&m), times++) {
+		run_timer();
+		expect_sent(CM_REQ);
+	}
+	assert_int_equal(happened, CM_IS_REJECTED);
+	assert_true(times > 3 && now - begun < VB_SEC);
+	vb_cm_release(conn, now);
+}
+
+/* By one that has waited for somebody itself. */
+static void refused__after_a_while(void **state)
+{
+	struct vb_cm_msg m = { .attr = CM_REJ, .local_id = PEER_ID };
+
+	connect_it();
+	m.tid = conn->tid;
+	m.remote_id = conn->local_id;
+	m.answer.reason = CM_REJ_INVALID_SERVICE_ID;
+	now += VB_SEC / 5;
+	deliver(&m);
+	assert_int_equal(happened, CM_IS_REJECTED);
+	vb_cm_release(conn, now);
+}
+
 static void resume__insists(void **state)
 {
 	struct vb_cm_msg m = { .attr = CM_REJ, .local_id = PEER_ID };
@@ -728,6 +763,8 @@ int main(void)
 		TEST(resume__knows_its_peer),
 		TEST(resume__answers_a_request),
 		TEST(resume__insists),
+		TEST(refused__at_once),
+		TEST(refused__after_a_while),
 		TEST(flood__gives_up_the_oldest),
 		TEST(flood__what_comes_later_is_as_if_lost),
 		TEST(passive__refuses),
