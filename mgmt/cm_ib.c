@@ -10,7 +10,7 @@
 /* Who is refused is not sure of it yet. */
 #define RASH	    (150 * VB_MSEC)
 #define DOUBT	    (500 * VB_MSEC)
-#define DOUBT_PAUSE (50 * VB_MSEC)
+#define DOUBT_PAUSE (100 * VB_MSEC)
 
 static void send_plain(struct vb_cm_conn *c, enum vb_cm_attr attr, uint64_t tid)
 {
