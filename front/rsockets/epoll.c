@@ -6,11 +6,13 @@
  * of one of ours is only that it wants attention; such a member, or one that
  * another thread rang for, is hot and is looked at. A member that turns out
  * to be quiet, or is edge-triggered and has been reported, is armed and is
- * looked at no more until one of the two happens.
+ * looked at no more until one of the two happens. So what a wait costs does
+ * not depend on how many are in the set, but on how many are hot.
  */
 #include "front/rsockets/rs.h"
 
 #include <rdma/rsocket.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -24,20 +26,26 @@ enum { AT_ONCE = 64 };
 
 struct member {
 	int fd;
+	uint32_t serial;
 	struct rs_sock *rs; /* NULL: a descriptor like any other */
 	struct epoll_event asked;
 	struct rs_sleeper bed;
 	bool hot;
-	struct member *next;
+	struct member *next, **link; /* among the hot */
 };
 
 struct set {
 	int fd;	  /* the program's, and the kernel's */
 	int bell; /* in it too, with no member */
 	_Atomic unsigned refs;
-	struct set *next; /* sets_lock */
+	struct set *next;		   /* sets_lock */
+	_Atomic(struct rs_sleeper *) rung; /* members' beds; see drain_rung() */
 	pthread_mutex_t lock;
-	struct member *members; /* lock; who was reported last stands last */
+	/* lock */
+	struct member **members; /* by descriptor */
+	unsigned size;
+	uint32_t serial;
+	struct member *hot, **last; /* who was reported last stands last */
 };
 
 static struct set *sets; /* sets_lock; a program has one or two */
@@ -67,17 +75,57 @@ void rs_forget_sets(void)
 	sets = NULL;
 }
 
-static void take_out(struct set *s, struct member **at)
+static void heat(struct set *s, struct member *m)
 {
-	struct member *m = *at;
+	if (m->hot)
+		return;
+	m->hot = true;
+	m->next = NULL;
+	m->link = s->last;
+	*s->last = m;
+	s->last = &m->next;
+}
 
-	*at = m->next;
+static void cool(struct set *s, struct member *m)
+{
+	if (!m->hot)
+		return;
+	m->hot = false;
+	*m->link = m->next;
+	if (m->next)
+		m->next->link = m->link;
+	else
+		s->last = m->link;
+}
+
+/* Whoever rings puts a bed here, once, with the lock of its socket only. */
+static void drain_rung(struct set *s)
+{
+	struct rs_sleeper *bed = atomic_exchange(&s->rung, NULL), *next;
+
+	for (; bed; bed = next) {
+		next = bed->rung_next;
+		atomic_store(&bed->rung, false);
+		heat(s, VB_CONTAINER_OF(bed, struct member, bed));
+	}
+}
+
+static struct member *find_member(const struct set *s, int fd)
+{
+	return fd >= 0 && (unsigned)fd < s->size ? s->members[fd] : NULL;
+}
+
+static void take_out(struct set *s, struct member *m)
+{
 	if (m->rs) {
 		pthread_mutex_lock(&m->rs->lock);
 		rs_get_up(&m->bed);
 		pthread_mutex_unlock(&m->rs->lock);
+		drain_rung(s);
 		rs_put(m->rs);
 	}
+	cool(s, m);
+	s->members[m->fd] = NULL;
 	free(m);
 }
 
@@ -85,10 +133,12 @@ static void put_set(struct set *s)
 {
 	if (--s->refs)
 		return;
-	while (s->members)
-		take_out(s, &s->members);
+	for (unsigned i = 0; i < s->size; i++)
+		if (s->members[i])
+			take_out(s, s->members[i]);
 	close(s->bell);
 	close(s->fd);
+	free(s->members);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
@@ -129,6 +179,7 @@ RS_EXPORT int repoll_create(int flags)
 	if (!s)
 		return rs_fail(ENOMEM);
 	s->refs = 1;
+	s->last = &s->hot;
 	pthread_mutex_init(&s->lock, NULL);
 	rc = open_set(s, flags);
 	if (rc) {
@@ -142,23 +193,54 @@ RS_EXPORT int repoll_create(int flags)
 	return s->fd;
 }
 
-static struct member **find_member(struct set *s, int fd)
+/* A member may have gone since the kernel named it, and another come. */
+static uint64_t name_of(const struct member *m)
 {
-	struct member **at = &s->members;
+	return (uint64_t)m->serial << 32 | (uint32_t)m->fd;
+}
 
-	while (*at && (*at)->fd != fd)
-		at = &(*at)->next;
-	return at;
+static struct member *named(const struct set *s, uint64_t name)
+{
+	struct member *m = find_member(s, (int)(uint32_t)name);
+
+	return m && m->serial == name >> 32 ? m : NULL;
 }
 
 /* What the kernel watches for it. */
 static struct epoll_event watched(struct member *m)
 {
-	struct epoll_event e = { .events = m->asked.events, .data.ptr = m };
+	struct epoll_event e = { .events = m->asked.events,
+				 .data.u64 = name_of(m) };
 
 	if (m->rs)
 		e.events = m->asked.events ? EPOLLIN : 0;
 	return e;
+}
+
+static int make_room(struct set *s, int fd)
+{
+	unsigned size = VB_MAX((unsigned)fd + 1, 2 * s->size);
+	struct member **more;
+
+	if (fd < 0)
+		return -EBADF;
+	if ((unsigned)fd < s->size)
+		return 0;
+	more = realloc(s->members, size * sizeof(struct member *));
+	if (!more)
+		return -ENOMEM;
+	memset(more + s->size, 0, (size - s->size) * sizeof(struct member *));
+	s->members = more;
+	s->size = size;
+	return 0;
+}
+
+/* Serial 0 is the bell's. */
+static uint32_t next_serial(struct set *s)
+{
+	if (++s->serial == 0)
+		s->serial = 1;
+	return s->serial;
 }
 
 /* NULL: errno. A descriptor that was closed may have left a member behind:
@@ -166,22 +248,27 @@ static struct epoll_event watched(struct member *m)
 static struct member *enter(struct set *s, int fd, struct rs_sock *rs,
 			    const struct epoll_event *asked)
 {
-	struct member *m = calloc(1, sizeof(*m)), **old;
+	struct member *m = calloc(1, sizeof(*m)), *old;
 	struct epoll_event e;
+	int rc = m ? make_room(s, fd) : -ENOMEM;
 
-	if (!m)
-		return NULL;
-	*m = (struct member){ .fd = fd, .rs = rs, .asked = *asked };
-	e = watched(m);
-	if (epoll_ctl(s->fd, EPOLL_CTL_ADD, fd, &e)) {
+	if (rc == 0) {
+		*m = (struct member){ .fd = fd,
+				      .serial = next_serial(s),
+				      .rs = rs,
+				      .asked = *asked };
+		e = watched(m);
+		rc = epoll_ctl(s->fd, EPOLL_CTL_ADD, fd, &e) ? -errno : 0;
+	}
+	if (rc) {
 		free(m);
+		errno = -rc;
 		return NULL;
 	}
 	old = find_member(s, fd);
-	if (*old)
+	if (old)
 		take_out(s, old);
-	m->next = s->members;
-	s->members = m;
+	s->members[fd] = m;
 	return m;
 }
 
@@ -199,9 +286,9 @@ static int add(struct set *s, int fd, const struct epoll_event *event)
 	}
 	if (!rs)
 		return 0;
-	m->hot = true;
+	heat(s, m);
 	pthread_mutex_lock(&rs->lock);
-	rs_lie_down(rs, &m->bed, s->bell);
+	rs_lie_down(rs, &m->bed, s->bell, &s->rung);
 	pthread_mutex_unlock(&rs->lock);
 	(void)eventfd_write(s->bell, 1);
 	return 0;
@@ -219,7 +306,7 @@ static int modify(struct set *s, struct member *m,
 {
 	m->asked = *event;
 	if (m->rs) {
-		m->hot = true;
+		heat(s, m);
 		(void)eventfd_write(s->bell, 1);
 	}
 	return watch_again(s, m);
@@ -228,18 +315,18 @@ static int modify(struct set *s, struct member *m,
 static int control(struct set *s, int op, int fd,
 		   const struct epoll_event *event)
 {
-	struct member **at = find_member(s, fd);
+	struct member *m = find_member(s, fd);
 
 	if (op == EPOLL_CTL_ADD)
 		return event ? add(s, fd, event) : -EFAULT;
-	if (!*at)
+	if (!m)
 		return -ENOENT;
 	if (op == EPOLL_CTL_MOD)
-		return event ? modify(s, *at, event) : -EFAULT;
+		return event ? modify(s, m, event) : -EFAULT;
 	if (op != EPOLL_CTL_DEL)
 		return -EINVAL;
 	(void)epoll_ctl(s->fd, EPOLL_CTL_DEL, fd, NULL);
-	take_out(s, at);
+	take_out(s, m);
 	return 0;
 }
 
@@ -259,13 +346,13 @@ RS_EXPORT int repoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 
 static void leave_set(struct set *s, int fd)
 {
-	struct member **at;
+	struct member *m;
 
 	pthread_mutex_lock(&s->lock);
-	at = find_member(s, fd);
-	if (*at) {
+	m = find_member(s, fd);
+	if (m) {
 		(void)epoll_ctl(s->fd, EPOLL_CTL_DEL, fd, NULL);
-		take_out(s, at);
+		take_out(s, m);
 	}
 	pthread_mutex_unlock(&s->lock);
 }
@@ -288,7 +375,6 @@ static uint32_t ready_now(struct member *m)
 	pthread_mutex_lock(&rs->lock);
 	rs_conduit_woken(rs);
 	rs->looked = 0;
-	m->bed.rung = false;
 	rs_look(rs);
 	ready = (uint16_t)rs_ready(rs, (short)(m->asked.events & 0x7fff));
 	if (!ready && rs_conduit_arm(rs)) {
@@ -302,13 +388,11 @@ static uint32_t ready_now(struct member *m)
 	return ready;
 }
 
-/* One that is to be reported, or not hot any more. */
+/* One that is to be reported, or else is not hot any more. */
 static bool report(struct set *s, struct member *m, struct epoll_event *event)
 {
 	uint32_t ready = m->asked.events ? ready_now(m) : 0;
 
-	if (!ready || (m->asked.events & (EPOLLET | EPOLLONESHOT)))
-		m->hot = false;
 	if (!ready)
 		return false;
 	event->events = ready;
@@ -323,70 +407,45 @@ static bool report(struct set *s, struct member *m, struct epoll_event *event)
 /* Who was reported goes behind the others, or they might never be. */
 static int report_hot(struct set *s, struct epoll_event *events, int room)
 {
-	struct member **at = &s->members, *m, *told = NULL, **last = &told;
+	struct member *m, *end = NULL;
+	uint32_t asked;
 	int n = 0;
 
-	while ((m = *at)) {
-		if (n == room || !m->hot || !report(s, m, &events[n])) {
-			at = &m->next;
+	while (n < room && (m = s->hot) && m != end) {
+		cool(s, m);
+		asked = m->asked.events;
+		if (!report(s, m, &events[n]))
 			continue;
-		}
 		n++;
-		*at = m->next;
-		m->next = NULL;
-		*last = m;
-		last = &m->next;
+		if (asked & (EPOLLET | EPOLLONESHOT))
+			continue;
+		heat(s, m);
+		end = end ? end : m;
 	}
-	*at = told;
 	return n;
-}
-
-static void mark_rung(struct set *s)
-{
-	eventfd_t count;
-
-	(void)eventfd_read(s->bell, &count);
-	for (struct member *m = s->members; m; m = m->next)
-		if (m->rs && m->bed.rung)
-			m->hot = true;
-}
-
-/* A member may have gone since the kernel named it. */
-static bool is_member(const struct set *s, const struct member *m)
-{
-	for (const struct member *i = s->members; i; i = i->next)
-		if (i == m)
-			return true;
-	return false;
 }
 
 /* Sorts what the kernel said; returns how many are the program's. */
 static int sort(struct set *s, const struct epoll_event *said, int count,
 		struct epoll_event *events)
 {
+	eventfd_t rings;
 	int n = 0;
 
 	for (int i = 0; i < count; i++) {
-		struct member *m = said[i].data.ptr;
+		struct member *m = named(s, said[i].data.u64);
 
-		if (!m) {
-			mark_rung(s);
-		} else if (is_member(s, m) && m->rs) {
-			m->hot = true;
-		} else if (is_member(s, m)) {
+		if (said[i].data.u64 == 0) {
+			(void)eventfd_read(s->bell, &rings);
+		} else if (m && m->rs) {
+			heat(s, m);
+		} else if (m) {
 			events[n].events = said[i].events;
 			events[n++].data = m->asked.data;
 		}
 	}
+	drain_rung(s);
 	return n;
-}
-
-static bool any_hot(const struct set *s)
-{
-	for (const struct member *m = s->members; m; m = m->next)
-		if (m->hot)
-			return true;
-	return false;
 }
 
 /* With the set's lock, which is given up while asleep; -errno. */
@@ -397,7 +456,7 @@ static int wait_in_set(struct set *s, struct epoll_event *events, int max,
 	int n, timeout, room = VB_MIN(max, AT_ONCE);
 
 	for (;;) {
-		timeout = any_hot(s) ? 0 : rs_until(deadline);
+		timeout = s->hot ? 0 : rs_until(deadline);
 		pthread_mutex_unlock(&s->lock);
 		n = epoll_wait(s->fd, said, room, timeout);
 		pthread_mutex_lock(&s->lock);
@@ -405,7 +464,7 @@ static int wait_in_set(struct set *s, struct epoll_event *events, int max,
 			return -errno;
 		n = sort(s, said, n, events);
 		n += report_hot(s, events + n, max - n);
-		if (n || (!any_hot(s) && rs_until(deadline) == 0))
+		if (n || (!s->hot && rs_until(deadline) == 0))
 			return n;
 	}
 }

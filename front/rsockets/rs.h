@@ -41,8 +41,11 @@ enum rs_state {
 /* Somebody who sleeps until one of several sockets changes. */
 struct rs_sleeper {
 	int bell; /* an eventfd */
-	bool rung;
+	_Atomic bool rung;
 	struct rs_sleeper *next, **link;
+	/* Where those who were rung gather, or NULL. */
+	_Atomic(struct rs_sleeper *) *all_rung;
+	struct rs_sleeper *rung_next;
 };
 
 /* What a program may ask for before there is a connection. */
@@ -190,7 +193,8 @@ void rs_look(struct rs_sock *rs);
 int rs_wait(struct rs_sock *rs, rs_test *test, int timeout);
 /* Wake who sleeps on it; with the lock, as to lie down there and get up. */
 void rs_ring(struct rs_sock *rs);
-void rs_lie_down(struct rs_sock *rs, struct rs_sleeper *me, int bell);
+void rs_lie_down(struct rs_sock *rs, struct rs_sleeper *me, int bell,
+		 _Atomic(struct rs_sleeper *) *all_rung);
 void rs_get_up(struct rs_sleeper *me);
 /* poll()'s answer for @events, now. */
 short rs_ready(struct rs_sock *rs, short events);

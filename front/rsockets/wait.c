@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <rdma/rsocket.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -59,10 +60,12 @@ static void silence(int bell)
 	(void)eventfd_read(bell, &count);
 }
 
-void rs_lie_down(struct rs_sock *rs, struct rs_sleeper *me, int bell)
+void rs_lie_down(struct rs_sock *rs, struct rs_sleeper *me, int bell,
+		 _Atomic(struct rs_sleeper *) *all_rung)
 {
 	me->bell = bell;
 	me->rung = false;
+	me->all_rung = all_rung;
 	me->next = rs->sleepers;
 	me->link = &rs->sleepers;
 	if (me->next)
@@ -77,10 +80,20 @@ void rs_get_up(struct rs_sleeper *me)
 		me->next->link = me->link;
 }
 
+static void gather_rung(struct rs_sleeper *s)
+{
+	s->rung_next = atomic_load(s->all_rung);
+	while (!atomic_compare_exchange_weak(s->all_rung, &s->rung_next, s))
+		;
+}
+
 void rs_ring(struct rs_sock *rs)
 {
 	for (struct rs_sleeper *s = rs->sleepers; s; s = s->next) {
-		s->rung = true;
+		if (atomic_exchange(&s->rung, true))
+			continue;
+		if (s->all_rung)
+			gather_rung(s);
 		(void)eventfd_write(s->bell, 1);
 	}
 }
@@ -211,7 +224,7 @@ static int doze(struct rs_sock *rs, uint64_t deadline)
 
 	if (fds[0].fd < 0)
 		return -errno;
-	rs_lie_down(rs, &me, fds[0].fd);
+	rs_lie_down(rs, &me, fds[0].fd, NULL);
 	pthread_mutex_unlock(&rs->lock);
 	rc = poll(fds, VB_COUNT(fds), rs_until(deadline));
 	rc = rc < 0 ? -errno : rc == 0 ? -EAGAIN : 0;
@@ -353,7 +366,7 @@ static bool lie_down_at_all(struct polling *p)
 		if (!rs)
 			continue;
 		pthread_mutex_lock(&rs->lock);
-		rs_lie_down(rs, &p->beds[i], p->watched[p->count].fd);
+		rs_lie_down(rs, &p->beds[i], p->watched[p->count].fd, NULL);
 		if (rs_conduit_arm(rs))
 			rs_look(rs);
 		if (rs_ready(rs, p->asked[i].events))
