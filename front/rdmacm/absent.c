@@ -12,8 +12,6 @@ int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
 int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node,
 			  const char *service,
 			  const struct rdma_addrinfo *hints);
-int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event,
-			int status, uint64_t arg);
 
 #define ABSENT(name, type, ...)                                                \
 	VB_EXPORT type name(__VA_ARGS__)                                       \
@@ -25,6 +23,4 @@ ABSENT(rdma_query_addrinfo, int, struct rdma_cm_id *id,
        struct rdma_addrinfo **info)
 ABSENT(rdma_resolve_addrinfo, int, struct rdma_cm_id *id, const char *node,
        const char *service, const struct rdma_addrinfo *hints)
-ABSENT(rdma_write_cm_event, int, struct rdma_cm_id *id,
-       enum rdma_cm_event_type event, int status, uint64_t arg)
 #undef ABSENT

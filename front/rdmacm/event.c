@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -220,6 +221,24 @@ int rcm_event_local(struct rcm_id *id, enum rdma_cm_event_type what, int status)
 	const struct rdma_cm_event pub = { .event = what, .status = status };
 
 	return push_local(id, &pub);
+}
+
+/* Newer than the header: a union's member beside conn and ud, and numbers. */
+enum { EVENT_ADDRINFO_RESOLVED = 16, EVENT_ADDRINFO_ERROR, EVENT_USER };
+int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event,
+			int status, uint64_t arg);
+
+VB_EXPORT int rdma_write_cm_event(struct rdma_cm_id *id,
+				  enum rdma_cm_event_type event, int status,
+				  uint64_t arg)
+{
+	struct rdma_cm_event pub = { .event = event, .status = status };
+	int rc = -EINVAL;
+
+	memcpy(&pub.param, &arg, sizeof(arg));
+	if (id && id->channel && (int)event == EVENT_USER)
+		rc = push_local(rcm_id_of(id), &pub);
+	return rc ? rcm_fail(-rc) : 0;
 }
 
 int rcm_event_group(struct rcm_id *id, const struct rdma_ud_param *ud)
@@ -543,6 +562,9 @@ VB_EXPORT const char *rdma_event_str(enum rdma_cm_event_type event)
 		[RDMA_CM_EVENT_MULTICAST_ERROR]	 = "RDMA_CM_EVENT_MULTICAST_ERROR",
 		[RDMA_CM_EVENT_ADDR_CHANGE]	 = "RDMA_CM_EVENT_ADDR_CHANGE",
 		[RDMA_CM_EVENT_TIMEWAIT_EXIT]	 = "RDMA_CM_EVENT_TIMEWAIT_EXIT",
+		[EVENT_ADDRINFO_RESOLVED] = "RDMA_CM_EVENT_ADDRINFO_RESOLVED",
+		[EVENT_ADDRINFO_ERROR]	  = "RDMA_CM_EVENT_ADDRINFO_ERROR",
+		[EVENT_USER]		  = "RDMA_CM_EVENT_USER",
 	};
 	// clang-format on
 

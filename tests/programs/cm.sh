@@ -94,6 +94,15 @@ everything() {
 		cmtime -c 100 -- cmtime -s "$ip" -c 100
 }
 
+# A line of it for each.
+while read -r word rest; do
+	case $word in
+	ok) ok "$rest" ;;
+	*) not_ok "cm corners: $word $rest" ;;
+	esac
+done < <(on a timeout -k 5 30 "$verbena" run -- "$programs/cm_corners" \
+	"$HOST_A" 2>&1 || echo "not ok: exit status $?")
+
 everything a b "$HOST_A" "$HOST_A6" "two hosts"
 everything a a "$HOST_A" "$HOST_A6" "one host"
 

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * librdmacm's corners: what is refused and with which errno, a program's own
+ * events, and unreliable connections by rdma_create_ep(). Both ends in one
+ * process. usage: cm_corners ADDRESS
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PORT "7477"
+
+/* Newer than the header, and than the library that this is linked with. */
+enum { EVENT_USER = 18 };
+typedef int write_event(struct rdma_cm_id *id, enum rdma_cm_event_type event,
+			int status, uint64_t arg);
+
+static int failures;
+
+static void say(const char *what, bool well)
+{
+	printf("%s cm corners: %s\n", well ? "ok" : "not ok", what);
+	failures += !well;
+}
+
+/* @rc of a call that is to fail so. */
+static bool fails(int rc, int error)
+{
+	if (rc == -1 && errno == error)
+		return true;
+	printf("    %d, errno %d instead of %d\n", rc, errno, error);
+	return false;
+}
+
+static struct sockaddr *address_of(const char *name, struct addrinfo **found)
+{
+	return getaddrinfo(name, PORT, NULL, found) ? NULL : (*found)->ai_addr;
+}
+
+static bool refused_when_new(struct rdma_cm_id *id)
+{
+	struct rdma_conn_param param = {};
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC };
+	struct rdma_cm_id *other;
+	uint8_t tos = 0;
+
+	return fails(rdma_connect(id, &param), EINVAL) &
+	       fails(rdma_accept(id, &param), EINVAL) &
+	       fails(rdma_reject(id, NULL, 0), EINVAL) &
+	       fails(rdma_disconnect(id), EINVAL) &
+	       fails(rdma_establish(id), EINVAL) &
+	       fails(rdma_resolve_route(id, 100), EINVAL) &
+	       fails(rdma_create_qp(id, NULL, &attr), EINVAL) &
+	       fails(rdma_get_request(id, &other), EINVAL) &
+	       fails(rdma_set_option(id, RDMA_OPTION_ID, 99, &tos, 1), ENOSYS) &
+	       fails(rdma_set_option(id, 99, RDMA_OPTION_ID_TOS, &tos, 1),
+		     ENOSYS) &
+	       fails(rdma_notify(id, IBV_EVENT_QP_FATAL), EINVAL);
+}
+
+static bool refused_when_bound(struct rdma_event_channel *channel,
+			       struct rdma_cm_id *id, struct sockaddr *a)
+{
+	struct rdma_cm_id *second;
+	bool well;
+
+	if (rdma_bind_addr(id, a) || rdma_listen(id, 1) ||
+	    rdma_create_id(channel, &second, NULL, RDMA_PS_TCP))
+		return false;
+	well = fails(rdma_bind_addr(id, a), EINVAL) &
+	       fails(rdma_bind_addr(second, a), EADDRINUSE) &
+	       fails(rdma_resolve_addr(second, NULL, NULL, 100), EINVAL);
+	rdma_destroy_id(second);
+	return well;
+}
+
+static bool own_events(struct rdma_event_channel *channel,
+		       struct rdma_cm_id *id)
+{
+	write_event *write = dlsym(RTLD_DEFAULT, "rdma_write_cm_event");
+	struct rdma_cm_event *e;
+	uint64_t arg;
+	bool well;
+
+	if (!write ||
+	    write(id, (enum rdma_cm_event_type)EVENT_USER, -5,
+		  0x123456789abcull) ||
+	    rdma_get_cm_event(channel, &e))
+		return false;
+	memcpy(&arg, &e->param, sizeof(arg));
+	well = (int)e->event == EVENT_USER && e->id == id && e->status == -5 &&
+	       arg == 0x123456789abcull &&
+	       strcmp(rdma_event_str(e->event), "RDMA_CM_EVENT_USER") == 0;
+	rdma_ack_cm_event(e);
+	return well & fails(write(id, RDMA_CM_EVENT_ESTABLISHED, 0, 0), EINVAL);
+}
+
+static void corners(const char *name)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_addrinfo *res;
+	struct addrinfo *found = NULL;
+	struct sockaddr *a = address_of(name, &found);
+	struct rdma_cm_id *id;
+
+	if (!channel || !a || rdma_create_id(channel, &id, NULL, RDMA_PS_TCP)) {
+		say("an id", false);
+		return;
+	}
+	say("a new id refuses what comes later", refused_when_new(id));
+	say("a bound one, and its port", refused_when_bound(channel, id, a));
+	say("a program's own events", own_events(channel, id));
+	say("rdma_getaddrinfo of nothing",
+	    fails(rdma_getaddrinfo(NULL, NULL, NULL, &res), EINVAL));
+	rdma_destroy_id(id);
+	say("an id of no port space",
+	    fails(rdma_create_id(channel, &id, NULL, (enum rdma_port_space)5),
+		  EINVAL));
+	rdma_destroy_event_channel(channel);
+	freeaddrinfo(found);
+}
+
+/* Unreliable connections. */
+
+static struct rdma_cm_id *end_point(const char *name, int flags)
+{
+	const struct rdma_addrinfo hints = {
+		.ai_flags = flags,
+		.ai_port_space = RDMA_PS_IB,
+		.ai_qp_type = IBV_QPT_UC,
+	};
+	struct ibv_qp_init_attr attr = {
+		.cap = { 4, 4, 1, 1, 16 },
+		.sq_sig_all = 1,
+	};
+	struct rdma_addrinfo *res;
+	struct rdma_cm_id *id = NULL;
+
+	if (rdma_getaddrinfo(name, PORT, &hints, &res))
+		return NULL;
+	if (rdma_create_ep(&id, res, NULL, &attr))
+		id = NULL;
+	rdma_freeaddrinfo(res);
+	return id;
+}
+
+static char heard[64];
+
+static bool hear(struct rdma_cm_id *listener)
+{
+	struct rdma_cm_id *id;
+	struct ibv_mr *mr;
+	struct ibv_wc wc;
+	bool well;
+
+	if (rdma_get_request(listener, &id))
+		return false;
+	mr = rdma_reg_msgs(id, heard, sizeof(heard));
+	well = mr && rdma_post_recv(id, NULL, heard, sizeof(heard), mr) == 0 &&
+	       rdma_accept(id, NULL) == 0 && rdma_get_recv_comp(id, &wc) == 1 &&
+	       wc.status == IBV_WC_SUCCESS && id->qp->qp_type == IBV_QPT_UC;
+	rdma_disconnect(id);
+	if (mr)
+		rdma_dereg_mr(mr);
+	rdma_destroy_ep(id);
+	return well;
+}
+
+static void *server(void *listener)
+{
+	return hear(listener) ? listener : NULL;
+}
+
+static bool talk(const char *name)
+{
+	static char word[] = "unreliable";
+	struct rdma_cm_id *id = end_point(name, 0);
+	struct ibv_wc wc;
+	bool well;
+
+	if (!id)
+		return false;
+	well = rdma_connect(id, NULL) == 0 &&
+	       rdma_post_send(id, NULL, word, sizeof(word), NULL,
+			      IBV_SEND_INLINE) == 0 &&
+	       rdma_get_send_comp(id, &wc) == 1 && wc.status == IBV_WC_SUCCESS;
+	return well;
+}
+
+static void unreliable(const char *name)
+{
+	struct rdma_cm_id *listener = end_point(name, RAI_PASSIVE);
+	pthread_t thread;
+	void *heard_it = NULL;
+	bool well = listener && rdma_listen(listener, 1) == 0 &&
+		    pthread_create(&thread, NULL, server, listener) == 0;
+
+	if (well) {
+		well = talk(name);
+		pthread_join(thread, &heard_it);
+	}
+	say("UC by rdma_create_ep()",
+	    well && heard_it && strcmp(heard, "unreliable") == 0);
+}
+
+int main(int argc, char **argv)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc != 2)
+		return 2;
+	corners(argv[1]);
+	unreliable(argv[1]);
+	return failures != 0;
+}
