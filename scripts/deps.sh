@@ -55,6 +55,7 @@ need_test() {
 	need python3-pyverbs pyverbs
 	need rdmacm-utils have rping
 	need curl have curl
+	need openssh-client have ssh
 	need redis-tools have redis-benchmark
 	need clang have clang
 	have clang >/dev/null || missing+=(libclang-rt-14-dev)
