@@ -50,17 +50,18 @@ static bool refused_when_new(struct rdma_cm_id *id)
 	struct rdma_cm_id *other;
 	uint8_t tos = 0;
 
-	return fails(rdma_connect(id, &param), EINVAL) &
-	       fails(rdma_accept(id, &param), EINVAL) &
-	       fails(rdma_reject(id, NULL, 0), EINVAL) &
-	       fails(rdma_disconnect(id), EINVAL) &
-	       fails(rdma_establish(id), EINVAL) &
-	       fails(rdma_resolve_route(id, 100), EINVAL) &
-	       fails(rdma_create_qp(id, NULL, &attr), EINVAL) &
-	       fails(rdma_get_request(id, &other), EINVAL) &
-	       fails(rdma_set_option(id, RDMA_OPTION_ID, 99, &tos, 1), ENOSYS) &
+	return fails(rdma_connect(id, &param), EINVAL) &&
+	       fails(rdma_accept(id, &param), EINVAL) &&
+	       fails(rdma_reject(id, NULL, 0), EINVAL) &&
+	       fails(rdma_disconnect(id), EINVAL) &&
+	       fails(rdma_establish(id), EINVAL) &&
+	       fails(rdma_resolve_route(id, 100), EINVAL) &&
+	       fails(rdma_create_qp(id, NULL, &attr), EINVAL) &&
+	       fails(rdma_get_request(id, &other), EINVAL) &&
+	       fails(rdma_set_option(id, RDMA_OPTION_ID, 99, &tos, 1),
+		     ENOSYS) &&
 	       fails(rdma_set_option(id, 99, RDMA_OPTION_ID_TOS, &tos, 1),
-		     ENOSYS) &
+		     ENOSYS) &&
 	       fails(rdma_notify(id, IBV_EVENT_QP_FATAL), EINVAL);
 }
 
@@ -73,8 +74,8 @@ static bool refused_when_bound(struct rdma_event_channel *channel,
 	if (rdma_bind_addr(id, a) || rdma_listen(id, 1) ||
 	    rdma_create_id(channel, &second, NULL, RDMA_PS_TCP))
 		return false;
-	well = fails(rdma_bind_addr(id, a), EINVAL) &
-	       fails(rdma_bind_addr(second, a), EADDRINUSE) &
+	well = fails(rdma_bind_addr(id, a), EINVAL) &&
+	       fails(rdma_bind_addr(second, a), EADDRINUSE) &&
 	       fails(rdma_resolve_addr(second, NULL, NULL, 100), EINVAL);
 	rdma_destroy_id(second);
 	return well;
@@ -98,7 +99,8 @@ static bool own_events(struct rdma_event_channel *channel,
 	       arg == 0x123456789abcull &&
 	       strcmp(rdma_event_str(e->event), "RDMA_CM_EVENT_USER") == 0;
 	rdma_ack_cm_event(e);
-	return well & fails(write(id, RDMA_CM_EVENT_ESTABLISHED, 0, 0), EINVAL);
+	return well &&
+	       fails(write(id, RDMA_CM_EVENT_ESTABLISHED, 0, 0), EINVAL);
 }
 
 static void corners(const char *name)
