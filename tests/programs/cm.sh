@@ -78,6 +78,9 @@ everything() {
 		rping -s -a :: -C 5 -- rping -c -a "$ip" -C 5
 	meet "ucmatose, 20 connections, $where" "$at" "$from" \
 		ucmatose -c 20 -C 10 -- ucmatose -s "$ip" -c 20 -C 10
+	meet "ucmatose, a given address, $where" "$at" "$from" \
+		ucmatose -b "$ip" -c 100 -C 2 -- \
+		ucmatose -s "$ip" -c 100 -C 2
 	meet "ucmatose, port space IB, $where" "$at" "$from" \
 		ucmatose -P ib -- ucmatose -s "$ip" -P ib
 	meet "rdma_client, $where" "$at" "$from" \
@@ -147,6 +150,37 @@ members() {
 		not_ok "$name" "$work/client" "$work"/member[123]
 	fi
 }
+# One server, and clients of it at the same time, from both hosts.
+persistent() {
+	local pids=() status=0 i pid server
+
+	become a "$verbena" run -- rping -s -P -a "$HOST_A" \
+		</dev/null >"$work/server" 2>&1 &
+	server=$!
+	sleep "$HEAD_START"
+	for i in a b a b a b a b; do
+		become $i timeout -k 5 30 "$verbena" run -- rping -c \
+			-a "$HOST_A" -C 300 </dev/null \
+			>"$work/client$((${#pids[@]} + 1))" 2>&1 &
+		pids+=($!)
+		# It has one place for a request that it has not taken.
+		sleep 0.3
+	done
+	for pid in "${pids[@]}"; do
+		wait "$pid" || status=1
+	done
+	kill $server
+	wait $server 2>/dev/null
+	if [ $status -eq 0 ]; then
+		ok "rping, a persistent server and eight clients"
+	else
+		not_ok "rping, a persistent server and eight clients" \
+			"$work/server" "$work"/client[1-8]
+	fi
+}
+if command -v rping >/dev/null; then
+	persistent
+fi
 if command -v mckey >/dev/null; then
 	members "mckey, four members, IPv4" 239.1.1.1 "$HOST_A" "$HOST_B"
 	members "mckey, four members, IPv6" ff15::77 "$HOST_A6" "$HOST_B6"
