@@ -103,6 +103,7 @@ static void begin_stream(struct vb_qp *qp, const struct vb_mpa_terms *terms,
 	s->terms.ird = VB_MIN(terms->ird, VB_MAX_RD_ATOM);
 	s->terms.ord = VB_MIN(terms->ord, VB_MAX_RD_ATOM);
 	s->patient_until = now + PATIENCE;
+	s->appetite = VB_IW_TX_BYTES;
 	/* RFC 5041 s4.2: each queue's first message is 1. */
 	s->tx.send_msn = s->tx.ask_msn = s->tx.atomic_msn = 1;
 	s->in.send_msn = s->in.ask_msn = s->in.atomic_msn = 1;

@@ -76,6 +76,7 @@ struct vb_iw_txq {
 	/* the room's */
 	unsigned marks, held;
 	uint32_t used;
+	uint32_t most; /* bytes to stop at */
 	uint32_t lead; /* bytes of an FPDU whose beginning left before */
 	struct vb_iw_cursor before;
 	struct vb_iw_mark mark[VB_IW_TX_FPDUS];

@@ -79,6 +79,7 @@ struct vb_iw {
 	/* The WQE that cannot go on here, when stop_status is no success. */
 	uint32_t stop;
 	enum vb_wc_status stop_status;
+	uint32_t appetite; /* bytes that the socket may take now */
 	bool copies;  /* the socket found memory missing: see for ourselves */
 	uint8_t *cut; /* the rest of an FPDU */
 	uint32_t cut_at, cut_end, cut_room;

@@ -16,6 +16,10 @@
 #include "core/sge.h"
 #include "iwarp/stream.h"
 
+/* What is not taken was made for nothing: a batch is not much more than the
+ * socket has shown that it takes. */
+#define APPETITE_MIN (16u << 10)
+
 #define DIRECT_BYTES 1024u /* what is shorter is copied in less time */
 
 /* Header, payload and trailer of one FPDU, at most. */
@@ -23,7 +27,7 @@
 
 bool vb_iw_has_room(const struct vb_iw_txq *out)
 {
-	return out->bytes < VB_IW_TX_BYTES && out->used < VB_IW_TX_BYTES &&
+	return out->bytes < out->most && out->used < VB_IW_TX_BYTES &&
 	       out->marks < VB_IW_TX_FPDUS &&
 	       out->count + FPDU_IOV <= VB_IW_TX_IOV;
 }
@@ -259,6 +263,7 @@ static void begin_batch(struct vb_iw *s, struct vb_iw_txq *out)
 	out->count = out->marks = out->held = 0;
 	out->bytes = 0;
 	out->used = 0;
+	out->most = s->appetite;
 	out->lead = s->cut_end - s->cut_at;
 	out->before = s->tx;
 	if (out->lead)
@@ -388,12 +393,21 @@ static bool settle(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes)
 	return true;
 }
 
+static void learn_appetite(struct vb_iw *s, size_t had, size_t taken)
+{
+	if (taken < had)
+		s->appetite = VB_MAX((uint32_t)taken, APPETITE_MIN);
+	else if (had >= s->appetite)
+		s->appetite = VB_MIN(2 * s->appetite, VB_IW_TX_BYTES);
+}
+
 void vb_iw_sent(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes,
 		vb_time now)
 {
 	struct vb_iw *s = vb_iw(qp);
 
 	qp->now = now;
+	learn_appetite(s, out->bytes, bytes);
 	if (bytes < out->lead) {
 		s->cut_at += (uint32_t)bytes;
 		s->tx = out->before;
