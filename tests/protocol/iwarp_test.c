@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include <sys/mman.h>
 
 #include "core/mw.h"
 #include "tests/support/pipe.h"
@@ -637,6 +638,149 @@ static void iwarp__rights_of_the_queue_pair(void **state)
 }
 
 /*
+ * Memory that is registered and gone: nobody is ended by a signal.
+ */
+
+#define GONE_BYTES (64u << 10)
+
+struct gone {
+	struct pipe *p;
+	void *at;
+	struct vb_mr *mr;
+	struct vb_sge sge;
+};
+
+static struct gone take_away(unsigned side, bool crc)
+{
+	const uint32_t all =
+		ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ;
+	struct vb_mpa_terms terms = pipe_terms;
+	struct gone g;
+
+	terms.crc = crc;
+	g.p = pipe_open(&terms);
+	g.at = mmap(NULL, GONE_BYTES, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(g.at, MAP_FAILED);
+	assert_int_equal(vb_mr_register(g.p->sim.side[side].pd, g.at,
+					GONE_BYTES, (uintptr_t)g.at, all,
+					&g.mr),
+			 0);
+	g.sge = (struct vb_sge){ (uintptr_t)g.at, GONE_BYTES,
+				 atomic_load(&g.mr->key) };
+	assert_int_equal(munmap(g.at, GONE_BYTES), 0);
+	return g;
+}
+
+static void give_back(struct gone *g)
+{
+	assert_int_equal(vb_mr_deregister(g->mr), 0);
+	pipe_close(g->p);
+}
+
+static void iwarp__memory_to_send_is_gone(void **state)
+{
+	struct gone g = take_away(0, true);
+	struct vb_send_wqe w = wr_at(g.p, WR_WRITE, GONE_BYTES, 0);
+
+	w.num_sge = 1;
+	w.rkey = g.p->key[1];
+	sim_post_send(g.p->pair.qp[0], &w, &g.sge);
+	pipe_settle(g.p);
+	expect_sent(g.p, 0, WC_LOC_PROT_ERR);
+	assert_int_equal(state_of(g.p, 1), QPS_ERR);
+	give_back(&g);
+}
+
+/* The socket is the first to see it. */
+static void iwarp__memory_for_the_socket_is_gone(void **state)
+{
+	struct gone g = take_away(0, false);
+	struct vb_qp *qp = g.p->pair.qp[0];
+	struct vb_send_wqe w = wr_at(g.p, WR_WRITE, GONE_BYTES, 0);
+
+	w.num_sge = 1;
+	w.rkey = g.p->key[1];
+	sim_post_send(qp, &w, &g.sge);
+	vb_mutex_lock(&qp->drive);
+	vb_iw_send(qp, g.p->sim.now, &g.p->tx);
+	assert_true(g.p->tx.count > 2);
+	vb_iw_send_fault(qp, &g.p->tx, g.p->sim.now);
+	vb_mutex_unlock(&qp->drive);
+	pipe_settle(g.p);
+	expect_sent(g.p, 0, WC_LOC_PROT_ERR);
+	give_back(&g);
+}
+
+static void iwarp__remote_memory_is_gone(void **state)
+{
+	static const enum vb_wr_op ops[] = { WR_WRITE, WR_READ };
+
+	for (unsigned i = 0; i < VB_COUNT(ops); i++) {
+		struct gone g = take_away(1, true);
+		struct vb_send_wqe w = wr(ops[i], 1000);
+
+		w.remote_addr = g.sge.addr;
+		w.rkey = g.sge.lkey;
+		pipe_post(g.p, 0, w, 0, 1);
+		pipe_settle(g.p);
+		expect_sent(g.p, 0, i ? WC_REM_ACCESS_ERR : WC_SUCCESS);
+		expect_term(g.p, 0, 1, 0xff);
+		give_back(&g);
+	}
+}
+
+static void iwarp__memory_for_an_answer_is_gone(void **state)
+{
+	struct gone g = take_away(0, true);
+	struct vb_send_wqe w = wr(WR_READ, 1000);
+
+	w.num_sge = 1;
+	w.rkey = g.p->key[1];
+	w.remote_addr = (uintptr_t)g.p->mem[1];
+	g.sge.length = 1000;
+	sim_post_send(g.p->pair.qp[0], &w, &g.sge);
+	pipe_settle(g.p);
+	expect_sent(g.p, 0, WC_LOC_PROT_ERR);
+	assert_int_equal(term_of(g.p, 0)[0], 0);
+	give_back(&g);
+}
+
+static void iwarp__a_receive_is_gone(void **state)
+{
+	struct gone g = take_away(1, true);
+
+	sim_post_recv(g.p->pair.qp[1], 0, &g.sge, 1);
+	pipe_post(g.p, 0, wr(WR_SEND, 1000), 0, 1);
+	pipe_settle(g.p);
+	expect_recv(g.p, 1, WC_LOC_PROT_ERR);
+	expect_term(g.p, 0, 0, 0);
+	give_back(&g);
+}
+
+/* A thing that works on its memory all the time does not end the stream. */
+static size_t change_it(struct pipe *p, unsigned side, bool sends, size_t have)
+{
+	if (sends)
+		for (uint32_t at = 0; at < PIPE_MEM; at += 64)
+			p->mem[1][at]++;
+	return have;
+}
+
+static void iwarp__memory_that_changes_meanwhile(void **state)
+{
+	struct pipe *p = pipe_open(&pipe_terms);
+
+	p->cut = change_it;
+	for (unsigned i = 0; i < 4; i++)
+		pipe_post(p, 0, wr(WR_READ, 50000), 0, 1);
+	pipe_settle(p);
+	for (unsigned i = 0; i < 4; i++)
+		expect_sent(p, 0, WC_SUCCESS);
+	pipe_close(p);
+}
+
+/*
  * What no requester of ours sends.
  */
 
@@ -1035,6 +1179,12 @@ int main(void)
 		cmocka_unit_test(iwarp__a_receive_without_memory),
 		cmocka_unit_test(iwarp__a_bad_local_key),
 		cmocka_unit_test(iwarp__rights_of_the_queue_pair),
+		cmocka_unit_test(iwarp__memory_to_send_is_gone),
+		cmocka_unit_test(iwarp__memory_for_the_socket_is_gone),
+		cmocka_unit_test(iwarp__remote_memory_is_gone),
+		cmocka_unit_test(iwarp__memory_for_an_answer_is_gone),
+		cmocka_unit_test(iwarp__a_receive_is_gone),
+		cmocka_unit_test(iwarp__memory_that_changes_meanwhile),
 		cmocka_unit_test(iwarp__nonsense_is_named),
 		cmocka_unit_test(iwarp__a_message_that_changes),
 		cmocka_unit_test(iwarp__immediate_data_alone),
