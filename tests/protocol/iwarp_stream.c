@@ -17,8 +17,8 @@
 /* Losing is what cutting is, but for the end: not at every byte. */
 #define LOSE_STEP 5
 
-#define OPS  24
-#define SLOT 2048u
+#define OPS  16
+#define SLOT 1024u
 #define AREA (OPS * SLOT)
 
 /* What each side's memory is for. */
