@@ -69,10 +69,26 @@ static void another_process__rings(void **state)
 	assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
+static _Atomic bool is_set;
+
 static void *sleep_there(void *arg)
 {
 	vb_bell_set(bell);
+	atomic_store(&is_set, true);
 	return (void *)(intptr_t)vb_bell_wait(bell);
+}
+
+/* On its way to sleep, and most often asleep. */
+static pthread_t sleeper(void)
+{
+	pthread_t t;
+
+	atomic_store(&is_set, false);
+	assert_int_equal(pthread_create(&t, NULL, sleep_there, NULL), 0);
+	while (!atomic_load(&is_set))
+		usleep(1000);
+	usleep(20000);
+	return t;
 }
 
 static void *ended(pthread_t t)
@@ -83,12 +99,22 @@ static void *ended(pthread_t t)
 	return result;
 }
 
+/* One signal may come before it sleeps. */
+static void *ended_by_signals(pthread_t t)
+{
+	void *result;
+
+	while (pthread_tryjoin_np(t, &result)) {
+		pthread_kill(t, SIGUSR1);
+		usleep(1000);
+	}
+	return result;
+}
+
 static void wake__whatever_the_word_says(void **state)
 {
-	pthread_t t;
+	pthread_t t = sleeper();
 
-	pthread_create(&t, NULL, sleep_there, NULL);
-	usleep(20000);
 	vb_bell_clear(bell); /* as a hostile peer may */
 	assert_false(vb_bell_ring(bell));
 	vb_bell_wake(bell);
@@ -105,14 +131,10 @@ static void interrupted__unless_restarted(void **state)
 	pthread_t t;
 
 	sigaction(SIGUSR1, &a, NULL);
-	pthread_create(&t, NULL, sleep_there, NULL);
-	usleep(20000);
-	pthread_kill(t, SIGUSR1);
-	assert_int_equal((intptr_t)ended(t), -EINTR);
+	assert_int_equal((intptr_t)ended_by_signals(sleeper()), -EINTR);
 	a.sa_flags = SA_RESTART;
 	sigaction(SIGUSR1, &a, NULL);
-	pthread_create(&t, NULL, sleep_there, NULL);
-	usleep(20000);
+	t = sleeper();
 	pthread_kill(t, SIGUSR1);
 	usleep(20000);
 	assert_true(vb_bell_ring(bell));
@@ -121,10 +143,8 @@ static void interrupted__unless_restarted(void **state)
 
 static void cancelled(void **state)
 {
-	pthread_t t;
+	pthread_t t = sleeper();
 
-	pthread_create(&t, NULL, sleep_there, NULL);
-	usleep(20000);
 	pthread_cancel(t);
 	assert_ptr_equal(ended(t), PTHREAD_CANCELED);
 }
