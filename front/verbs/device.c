@@ -758,7 +758,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context,
 	struct ibv_gid_entry e;
 	size_t n = 0;
 
-	if (flags || entry_size < sizeof(e))
+	if (flags || max_entries == 0 || entry_size < sizeof(e))
 		return -EINVAL;
 	for (uint32_t i = 0; i < VB_MAX_GIDS; i++) {
 		char *to = (char *)entries + n * entry_size;

@@ -950,6 +950,14 @@ static void set_length(struct vb_front_qp *qp, int err, uint64_t total)
 		qp->build.wqe->length = (uint32_t)total;
 }
 
+/* A request gets its data once: a list over bytes that are in its slot would be
+ * read as both. Windows have none, and ATOMIC WRITE brought its word. */
+static bool takes_sges(const struct vb_send_wqe *wqe)
+{
+	return send_rules[wqe->op].remote != WINDOW &&
+	       !(wqe->flags & SEND_INLINE);
+}
+
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge,
 			    const struct ibv_sge *sg_list)
 {
@@ -959,6 +967,10 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge,
 
 	if (!qp->build.wqe)
 		return;
+	if (!takes_sges(qp->build.wqe)) {
+		refuse_wr(ex);
+		return;
+	}
 	err = put_sges(qp, qp->build.wqe, sg_list, num_sge, &total);
 	set_length(qp, err, total);
 }

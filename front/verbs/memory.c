@@ -110,6 +110,20 @@ struct ibv_mr *vb_front_alloc_null_mr(struct ibv_pd *pd)
  * registered.
  */
 
+#define DMABUF_ACCESS                                                          \
+	(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ |       \
+	 ACCESS_REMOTE_ATOMIC | ACCESS_RELAXED_ORDERING)
+
+/* ibv_reg_dmabuf_mr(3) has fewer rights, and an adapter's pages. */
+static int check_dmabuf(uint64_t offset, uint64_t iova, unsigned access)
+{
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
+
+	if (access & ~DMABUF_ACCESS || (offset ^ iova) & page)
+		return -EINVAL;
+	return 0;
+}
+
 static int map_fd(int fd, uint64_t offset, size_t length, unsigned access,
 		  struct vb_front_map *map)
 {
@@ -135,8 +149,10 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 	struct vb_front_map map;
 	struct vb_mr *core = NULL;
 	struct ibv_mr *mr;
-	int rc = map_fd(fd, offset, length, rights, &map);
+	int rc = check_dmabuf(offset, iova, rights);
 
+	if (rc == 0)
+		rc = map_fd(fd, offset, length, rights, &map);
 	if (rc) {
 		vb_log(LOG_INFO, "pd %u: fd %d, %zu bytes from %llu: %s",
 		       pd->handle, fd, length, (unsigned long long)offset,
@@ -144,8 +160,7 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 		return vb_front_null(rc);
 	}
 	rc = vb_mr_register(vb_front_pd(pd)->core, map.at + map.into, length,
-			    rights & ACCESS_ZERO_BASED ? 0 : iova, rights,
-			    &core);
+			    iova, rights, &core);
 	mr = wrap_new(pd, rc, core, FRONT_MR_MAPPED, NULL);
 	if (mr)
 		vb_front_mr(mr)->map = map;
@@ -159,13 +174,13 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 	 IBV_REREG_MR_CHANGE_ACCESS)
 
 static int check_rereg(struct ibv_mr *mr, int flags, const struct ibv_pd *pd,
-		       const void *addr)
+		       const void *addr, size_t length)
 {
 	if (flags & ~REREG_FLAGS || !flags)
 		return -EINVAL;
 	if (vb_front_mr(mr)->kind != FRONT_MR_PLAIN)
 		return -EOPNOTSUPP;
-	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION && !addr)
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION && (!addr || !length))
 		return -EINVAL;
 	if (flags & IBV_REREG_MR_CHANGE_PD &&
 	    (!pd || pd->context->device != mr->context->device))
@@ -187,7 +202,7 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr,
 		.access = known_access((unsigned)access),
 	};
 	struct vb_mr *core = vb_front_mr(ibv)->core;
-	int rc = check_rereg(ibv, flags, pd, addr);
+	int rc = check_rereg(ibv, flags, pd, addr, length);
 
 	/* Offsets of a region that is zero based stay offsets. */
 	to.iova = rc ? 0

@@ -457,7 +457,7 @@ int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op,
 int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	if (ece->vendor_id || ece->options || ece->comp_mask)
-		return vb_front_errno(-EOPNOTSUPP);
+		return vb_front_errno(-EINVAL);
 	return 0;
 }
 
