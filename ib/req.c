@@ -831,7 +831,8 @@ bool vb_req_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 
-	if (now - req->stream_at > STREAM_LASTS)
+	if (now - req->stream_at >
+	    VB_MAX(STREAM_LASTS, req->window.best_rtt))
 		req->streaming = false;
 	check_time(qp, now, out);
 	if (VB_UNLIKELY(req->repair.due || req->gap_due) && mend(qp, now, out))

@@ -194,5 +194,5 @@ vb_time vb_window_grace(const struct vb_window *w)
 
 bool vb_window_is_near(const struct vb_window *w)
 {
-	return w->srtt && w->srtt <= NEAR_RTT;
+	return w->srtt && w->best_rtt <= NEAR_RTT;
 }

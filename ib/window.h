@@ -45,7 +45,7 @@ void vb_window_untime(struct vb_window *w);
 uint32_t vb_window_ack_every(const struct vb_window *w);
 /* The longest READ to ask for in one request, in packets. */
 uint32_t vb_window_chunk(const struct vb_window *w, uint32_t mtu);
-/* Are answers back within what nobody waits for? */
+/* Are answers back within what nobody waits for, where nothing queues up? */
 bool vb_window_is_near(const struct vb_window *w);
 /* How long silence is normal, after @probes probes without an answer. */
 vb_time vb_window_patience(const struct vb_window *w, unsigned probes);
