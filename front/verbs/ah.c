@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "link/neigh.h"
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
@@ -86,12 +87,46 @@ struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc,
 	return ibv_create_ah(pd, &attr);
 }
 
+static int resolve(struct ibv_context *context, const struct ibv_ah_attr *attr,
+		   uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vid)
+{
+	struct vb_port *p = &vb_front_context(context)->adapter->port;
+	struct vb_gid_entry e;
+	struct vb_neigh_from from;
+	struct vb_gid to;
+	uint16_t vlan = VB_NO_VLAN;
+	int rc;
+
+	if (attr->port_num != 1)
+		return -EINVAL;
+	if (!vb_port_gid(p, attr->grh.sgid_index, &e))
+		return -ENODATA;
+	from.ifindex = e.ifindex;
+	vb_mutex_lock(&p->lock);
+	memcpy(from.mac, p->mac, sizeof(from.mac));
+	vb_mutex_unlock(&p->lock);
+	memcpy(to.raw, attr->grh.dgid.raw, sizeof(to.raw));
+	rc = vb_neigh_resolve(&from, &to, mac, &vlan);
+	if (rc == 0 && vid)
+		*vid = vlan;
+	return rc;
+}
+
+/* For programs that make frames: this adapter leaves them to the kernel. */
 int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
 				struct ibv_ah_attr *attr,
 				uint8_t eth_mac[ETHERNET_LL_SIZE],
 				uint16_t *vid)
 {
-	return vb_front_errno(-EOPNOTSUPP);
+	int cancel, rc;
+
+	/* The GID of an iWARP device is no address. */
+	if (vb_front_is_rnic(context))
+		return vb_front_errno(-EOPNOTSUPP);
+	cancel = vb_cancel_off();
+	rc = resolve(context, attr, eth_mac, vid);
+	vb_cancel_back(cancel);
+	return vb_front_errno(rc);
 }
 
 /* RoCE has no LIDs: @lid may be anything. */

@@ -7,6 +7,7 @@
 
 #include "core/transport.h"
 #include "engine/mirror.h"
+#include "link/neigh.h"
 
 struct fake_engine fake;
 
@@ -44,8 +45,8 @@ static vb_time deadline(const struct vb_qp *qp)
 }
 
 static const struct vb_transport_ops transport = {
-	"fake",	  attach, detach, enter,    recv,
-	send,	  can_wait, NULL, NULL, deadline,
+	"fake", attach,	  detach, enter, recv,
+	send,	can_wait, NULL,	  NULL,	 deadline,
 };
 
 int vb_devices_list(const char *specs, struct vb_device **list, unsigned *count)
@@ -92,6 +93,16 @@ void vb_engine_close(struct vb_adapter *a, struct vb_async *async)
 		return;
 	vb_adapter_fini(&adapter);
 	vb_idtab_destroy(adapter.qps);
+}
+
+int vb_neigh_resolve(const struct vb_neigh_from *from, const struct vb_gid *to,
+		     uint8_t mac[6], uint16_t *vlan)
+{
+	if (to->raw[15] == 0)
+		return -EHOSTUNREACH;
+	memcpy(mac, to->raw + 10, 6);
+	*vlan = (uint16_t)from->ifindex;
+	return 0;
 }
 
 int vb_engine_meet(unsigned slot)

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* link/neigh: neighbours, gateways, VLANs, in a network namespace. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <net/if.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "link/neigh.h"
+#include "tests/unit/netns.h"
+
+static const uint8_t own[6] = { 2, 0, 0, 0, 0, 1 };
+
+static int resolve(const char *dev, const char *to, uint8_t mac[6],
+		   uint16_t *vlan)
+{
+	struct vb_neigh_from from = { .ifindex = if_nametoindex(dev) };
+	struct vb_gid gid;
+	uint8_t v4[4];
+
+	memcpy(from.mac, own, 6);
+	if (inet_pton(AF_INET, to, v4) == 1)
+		gid = vb_gid_from_ipv4(v4);
+	else
+		assert_int_equal(inet_pton(AF_INET6, to, gid.raw), 1);
+	memset(mac, 0, 6);
+	*vlan = 1;
+	return vb_neigh_resolve(&from, &gid, mac, vlan);
+}
+
+static void neigh__known_gateways_and_vlans(void **state)
+{
+	static const struct {
+		const char *dev, *to;
+		uint8_t mac[6];
+		uint16_t vlan;
+	} rows[] = {
+		{ "p0", "192.0.2.7", { 2, 0, 0, 0, 0, 7 }, VB_NO_VLAN },
+		{ "p0", "198.51.100.1", { 2, 0, 0, 0, 0, 7 }, VB_NO_VLAN },
+		{ "p0", "fe80::9", { 2, 0, 0, 0, 0, 9 }, VB_NO_VLAN },
+		{ "p0", "192.0.2.1", { 2, 0, 0, 0, 0, 1 }, VB_NO_VLAN },
+		{ "p0", "239.129.2.3", { 1, 0, 0x5e, 1, 2, 3 }, VB_NO_VLAN },
+		{ "p0", "ff0e::1:2", { 0x33, 0x33, 0, 1, 0, 2 }, VB_NO_VLAN },
+		{ "v5", "203.0.113.8", { 2, 0, 0, 0, 0, 8 }, 5 },
+		/* Nobody had to be told: the peer of p0 answers. */
+		{ "p0", "192.0.2.2", { 2, 0, 0, 0, 0, 2 }, VB_NO_VLAN },
+	};
+
+	for (size_t i = 0; i < VB_COUNT(rows); i++) {
+		uint8_t mac[6];
+		uint16_t vlan;
+
+		if (if_nametoindex(rows[i].dev) == 0)
+			continue;
+		assert_int_equal(resolve(rows[i].dev, rows[i].to, mac, &vlan),
+				 0);
+		assert_memory_equal(mac, rows[i].mac, 6);
+		assert_int_equal(vlan, rows[i].vlan);
+	}
+}
+
+static void neigh__nobody_there(void **state)
+{
+	uint8_t mac[6];
+	uint16_t vlan;
+
+	assert_int_equal(resolve("p0", "8.8.8.8", mac, &vlan), -EHOSTUNREACH);
+	assert_int_equal(resolve("p0", "192.0.2.66", mac, &vlan),
+			 -EHOSTUNREACH);
+	assert_int_equal(resolve("p0", "198.51.101.1", mac, &vlan),
+			 -EHOSTUNREACH);
+}
+
+static pid_t far;
+
+/* p1's end is another namespace, so that questions go out. Not every kernel
+ * has VLANs. */
+static int set_up(void **state)
+{
+	FILE *p = popen("unshare -n sleep 60 >/dev/null 2>&1 & echo $!", "r");
+	char pid[16];
+
+	if (!p || fscanf(p, "%d", &far) != 1 || pclose(p) < 0)
+		return -1;
+	snprintf(pid, sizeof(pid), "%d", far);
+	setenv("far", pid, 1);
+	return system(
+		"ip link add p0 address 02:00:00:00:00:01 type veth "
+		"peer name p1 address 02:00:00:00:00:02 && "
+		"ip link set p0 up && ip addr add 192.0.2.1/24 dev p0 && "
+		"sleep 0.3 && ip link set p1 netns $far && "
+		"nsenter -t $far -n sh -c 'ip link set p1 up && "
+		"ip addr add 192.0.2.2/24 dev p1' && "
+		"ip neigh add 192.0.2.7 lladdr 02:00:00:00:00:07 dev p0 && "
+		"ip neigh add fe80::9 lladdr 02:00:00:00:00:09 dev p0 && "
+		"ip route add 198.51.100.0/24 via 192.0.2.7 && "
+		"ip route add blackhole 198.51.101.0/24 || exit; "
+		"ip link add link p0 name v5 type vlan id 5 2>/dev/null && "
+		"ip link set v5 up && ip addr add 203.0.113.1/24 dev v5 && "
+		"ip neigh add 203.0.113.8 lladdr 02:00:00:00:00:08 dev v5; "
+		"exit 0");
+}
+
+static int tear_down(void **state)
+{
+	return kill(far, SIGKILL);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(neigh__known_gateways_and_vlans),
+		cmocka_unit_test(neigh__nobody_there),
+	};
+
+	if (!netns_enter())
+		return NETNS_SKIP;
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
