@@ -93,8 +93,7 @@ void vb_iw_got(struct vb_qp *qp, struct vb_iw_rxq *in, size_t bytes,
 	uint32_t ulpdu, total;
 
 	qp->now = now;
-	while (s->phase == IW_OPEN &&
-	       fpdu_length(s, at, have, &ulpdu, &total)) {
+	while (vb_iw_lives(qp) && fpdu_length(s, at, have, &ulpdu, &total)) {
 		take_fpdu(qp, at, ulpdu, total);
 		at += total;
 		have -= total;

@@ -152,6 +152,10 @@ void vb_iw_retire(struct vb_qp *qp);
 bool vb_iw_put_answer(struct vb_qp *qp, struct vb_iw_txq *out);
 void vb_iw_put_term(struct vb_qp *qp, struct vb_iw_txq *out);
 
+/* Is it open? It may have died of what is not ours: a completion queue that
+ * was full. */
+bool vb_iw_lives(struct vb_qp *qp);
+
 /* iwarp/tx.c: FPDUs being made. A header is written to what begin returns. */
 struct vb_iw_source {
 	const struct vb_send_wqe *wqe;	   /* its data... */

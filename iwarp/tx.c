@@ -281,14 +281,13 @@ static void note_taken(struct vb_qp *qp, const struct vb_iw_cursor *c)
 	vb_iw_retire(qp);
 }
 
-/* The queue pair may have died of something that is none of ours: a
- * completion queue that was full. */
-static void look_alive(struct vb_qp *qp)
+bool vb_iw_lives(struct vb_qp *qp)
 {
 	if (vb_iw_state(qp) == QPS_ERR) {
 		vb_qp_flush(qp);
 		vb_iw_give_up(qp);
 	}
+	return vb_iw(qp)->phase == IW_OPEN;
 }
 
 bool vb_iw_send(struct vb_qp *qp, vb_time now, struct vb_iw_txq *out)
@@ -298,8 +297,7 @@ bool vb_iw_send(struct vb_qp *qp, vb_time now, struct vb_iw_txq *out)
 
 	qp->now = now;
 	begin_batch(s, out);
-	look_alive(qp);
-	if (s->phase == IW_OPEN && !may_speak(s, now)) {
+	if (vb_iw_lives(qp) && !may_speak(s, now)) {
 		vb_iw_run_local(qp);
 		more = false;
 	}

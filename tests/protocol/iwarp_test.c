@@ -1131,6 +1131,51 @@ static void iwarp__again_after_reset(void **state)
 	pipe_close(p);
 }
 
+/* What was received behind the entry that was lost is not received. */
+static void iwarp__a_full_completion_queue(void **state)
+{
+	struct pipe *p = pipe_open(&pipe_terms);
+	struct vb_cqe e;
+
+	assert_int_equal(vb_cq_resize(p->pair.recv_cq[1], 1), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		pipe_post_recv(p, 1, FAR + i * 100, 100);
+		pipe_post(p, 0, wr_at(p, i == 2 ? WR_WRITE : WR_SEND, 10, 0),
+			  i * 10, 1);
+	}
+	fill(p);
+	p->mem[1][0] = (uint8_t)~p->mem[0][20];
+	pipe_settle(p);
+	expect_recv(p, 1, WC_SUCCESS);
+	assert_int_equal(vb_cq_poll(p->pair.recv_cq[1], 1, &e), -EIO);
+	assert_int_equal(state_of(p, 1), QPS_ERR);
+	assert_int_not_equal(p->mem[1][0], p->mem[0][20]);
+	expect_term(p, 0, 0, 0);
+	pipe_close(p);
+}
+
+static void iwarp__a_shared_receive_queue(void **state)
+{
+	struct pipe *p = pipe_open_as(&pipe_terms, true);
+
+	fill(p);
+	for (unsigned i = 0; i < 3; i++) {
+		pipe_post_recv(p, 1, FAR + i * 5000, 5000);
+		pipe_post(p, 0, wr(WR_SEND, 4000), i, 1);
+	}
+	pipe_settle(p);
+	for (unsigned i = 0; i < 3; i++) {
+		expect_recv(p, 1, WC_SUCCESS);
+		assert_memory_equal(p->mem[1] + FAR + i * 5000, p->mem[0] + i,
+				    4000);
+	}
+	pipe_post(p, 0, wr(WR_SEND, 4000), 0, 1);
+	pipe_settle(p);
+	expect_term(p, 1, 2, 2);
+	assert_int_equal(sim_event(&p->sim, 1), EVENT_LAST_WQE);
+	pipe_close(p);
+}
+
 /* The socket has not taken the end of it: it is not complete. */
 static size_t take_some(struct pipe *p, unsigned side, bool sends, size_t have)
 {
@@ -1197,6 +1242,8 @@ int main(void)
 		cmocka_unit_test(iwarp__lost),
 		cmocka_unit_test(iwarp__to_err_by_the_program),
 		cmocka_unit_test(iwarp__again_after_reset),
+		cmocka_unit_test(iwarp__a_full_completion_queue),
+		cmocka_unit_test(iwarp__a_shared_receive_queue),
 		cmocka_unit_test(iwarp__complete_when_all_is_taken),
 	};
 
