@@ -60,15 +60,32 @@ static bool send_packets(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	return false;
 }
 
+static bool gathers(const struct vb_iw *s)
+{
+	return s->phase == IW_OPEN && s->unheard >= VB_IW_UNHEARD;
+}
+
 static bool can_wait(const struct vb_qp *qp)
 {
-	return false;
+	uint32_t end = vb_sq_end(&qp->sq);
+	const struct vb_iw *s = vb_iw(qp);
+	uint32_t unsent = end - s->tx.cur;
+
+	if (!gathers(s) || s->tx.stage != STAGE_NONE ||
+	    s->tx.answer != s->answer_tail || s->cut_at != s->cut_end ||
+	    s->stop_status != WC_SUCCESS || unsent == 0 ||
+	    unsent >= VB_IW_GATHER_COUNT)
+		return false;
+	return unsent * (uint64_t)vb_sq_at(&qp->sq, end - 1)->length <
+	       VB_IW_GATHER_BYTES;
 }
 
 static vb_time deadline(const struct vb_qp *qp)
 {
 	const struct vb_iw *s = vb_iw(qp);
 
+	if (gathers(s))
+		return s->sent_at + VB_IW_GATHER_LASTS;
 	if (s->phase != IW_OPEN || s->terms.initiator || s->in.heard ||
 	    s->terms.rtr != RTR_NONE || qp->now >= s->patient_until)
 		return VB_NEVER;

@@ -93,6 +93,8 @@ void vb_iw_got(struct vb_qp *qp, struct vb_iw_rxq *in, size_t bytes,
 	uint32_t ulpdu, total;
 
 	qp->now = now;
+	if (bytes)
+		s->unheard = 0;
 	while (vb_iw_lives(qp) && fpdu_length(s, at, have, &ulpdu, &total)) {
 		take_fpdu(qp, at, ulpdu, total);
 		at += total;

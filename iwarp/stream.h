@@ -80,6 +80,8 @@ struct vb_iw {
 	uint32_t stop;
 	enum vb_wc_status stop_status;
 	uint32_t appetite; /* bytes that the socket may take now */
+	unsigned unheard;  /* small batches since bytes came, or a pause */
+	vb_time sent_at;   /* the last of them */
 	bool copies;  /* the socket found memory missing: see for ourselves */
 	uint8_t *cut; /* the rest of an FPDU */
 	uint32_t cut_at, cut_end, cut_room;
@@ -137,6 +139,17 @@ static inline uint32_t vb_iw_imm(uint32_t word)
 	vb_store_be((uint8_t *)&imm, word, sizeof(imm));
 	return imm;
 }
+
+/*
+ * A message a system call costs several times what many in one do, and a
+ * stream has no acknowledgements to wait for. A program that has sent so many
+ * small ones and heard nothing is no program that waits for answers: what it
+ * posts gathers until there is this much, or this long.
+ */
+#define VB_IW_UNHEARD	   8
+#define VB_IW_GATHER_COUNT 64u
+#define VB_IW_GATHER_BYTES (16u << 10)
+#define VB_IW_GATHER_LASTS (200 * VB_USEC)
 
 /* iwarp/req.c: requests. Put the next FPDU into @out. False: there is none
  * now. */

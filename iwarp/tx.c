@@ -296,6 +296,8 @@ bool vb_iw_send(struct vb_qp *qp, vb_time now, struct vb_iw_txq *out)
 	bool more = true;
 
 	qp->now = now;
+	if (now - s->sent_at >= VB_IW_GATHER_LASTS)
+		s->unheard = 0;
 	begin_batch(s, out);
 	if (vb_iw_lives(qp) && !may_speak(s, now)) {
 		vb_iw_run_local(qp);
@@ -406,6 +408,10 @@ void vb_iw_sent(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes,
 
 	qp->now = now;
 	learn_appetite(s, out->bytes, bytes);
+	if (bytes) {
+		s->unheard += bytes < VB_IW_GATHER_BYTES;
+		s->sent_at = now;
+	}
 	if (bytes < out->lead) {
 		s->cut_at += (uint32_t)bytes;
 		s->tx = out->before;

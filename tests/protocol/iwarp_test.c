@@ -1131,6 +1131,51 @@ static void iwarp__again_after_reset(void **state)
 	pipe_close(p);
 }
 
+/* Small messages gather when nothing is heard, and not for long. */
+static void iwarp__small_messages_gather(void **state)
+{
+	const struct vb_transport_ops *t = &vb_iwarp_transport;
+	struct pipe *p = pipe_open(&pipe_terms);
+	struct vb_qp *qp = p->pair.qp[0];
+
+	for (unsigned i = 0; i < 8; i++) {
+		assert_true(t->deadline(qp) == VB_NEVER);
+		pipe_post(p, 0, wr(WR_WRITE, 8), 0, 1);
+		assert_false(t->can_wait(qp));
+		pipe_settle(p);
+		expect_sent(p, 0, WC_SUCCESS);
+	}
+	assert_false(t->can_wait(qp)); /* there is nothing */
+	assert_true(t->deadline(qp) == p->sim.now + 200 * VB_USEC);
+	for (unsigned i = 0; i < 63; i++) {
+		pipe_post(p, 0, wr(WR_WRITE, 8), 0, 1);
+		assert_true(t->can_wait(qp));
+	}
+	pipe_post(p, 0, wr(WR_WRITE, 8), 0, 1);
+	assert_false(t->can_wait(qp));
+	pipe_settle(p);
+	for (unsigned i = 0; i < 64; i++)
+		expect_sent(p, 0, WC_SUCCESS);
+	/* What is long does not wait. */
+	pipe_post(p, 0, wr(WR_WRITE, 20000), 0, 1);
+	assert_false(t->can_wait(qp));
+	pipe_settle(p);
+	/* The time has come: it goes, and the next does not wait. */
+	pipe_post(p, 0, wr(WR_WRITE, 8), 0, 1);
+	assert_true(t->can_wait(qp));
+	p->sim.now += 200 * VB_USEC;
+	pipe_settle(p);
+	pipe_post(p, 0, wr(WR_WRITE, 8), 0, 1);
+	assert_false(t->can_wait(qp));
+	/* An answer has come: it waits for each. */
+	for (unsigned i = 0; i < 20; i++) {
+		pipe_post(p, 0, wr(WR_READ, 8), 0, 1);
+		assert_false(t->can_wait(qp));
+		pipe_settle(p);
+	}
+	pipe_close(p);
+}
+
 /* What was received behind the entry that was lost is not received. */
 static void iwarp__a_full_completion_queue(void **state)
 {
@@ -1242,6 +1287,7 @@ int main(void)
 		cmocka_unit_test(iwarp__lost),
 		cmocka_unit_test(iwarp__to_err_by_the_program),
 		cmocka_unit_test(iwarp__again_after_reset),
+		cmocka_unit_test(iwarp__small_messages_gather),
 		cmocka_unit_test(iwarp__a_full_completion_queue),
 		cmocka_unit_test(iwarp__a_shared_receive_queue),
 		cmocka_unit_test(iwarp__complete_when_all_is_taken),
