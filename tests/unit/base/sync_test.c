@@ -68,7 +68,7 @@ static void mutex__who_sleeps_is_woken(void **state)
 	run(add_and_nap, NAPS);
 }
 
-static void mutex__tried_is_not_waited_for(void **state)
+static void VB_UNCHECKED mutex__tried_is_not_waited_for(void **state)
 {
 	assert_true(vb_mutex_trylock(&lock));
 	assert_false(vb_mutex_trylock(&lock));
