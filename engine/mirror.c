@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "core/adapter.h"
 #include "core/port.h"
 #include "engine/devices.h"
 #include "engine/news.h"
@@ -64,6 +65,14 @@ static void put_gids(FILE *f, const char *at, const struct vb_port *p,
 	}
 }
 
+/* Empty: what is counted is told when the file is opened, by front/sysfs; a
+ * number that stood here would be an old one. */
+static void put_counters(FILE *f, const char *at)
+{
+	for (unsigned i = 0; i < CNT_COUNT; i++)
+		fprintf(f, "%s/hw_counters/%s\t\n", at, vb_counter_name(i));
+}
+
 static void put_port(FILE *f, const char *device, const struct vb_port *p,
 		     const struct kind *kind)
 {
@@ -81,6 +90,7 @@ static void put_port(FILE *f, const char *device, const struct vb_port *p,
 	if (kind->has_pkeys)
 		fprintf(f, "%s/pkeys/0\t0xffff\n", at);
 	put_gids(f, at, p, kind->gid_type);
+	put_counters(f, at);
 }
 
 static void put_guid(FILE *f, const char *device, const char *name, uint64_t g)
@@ -249,7 +259,8 @@ static int write_file(int at, const char *path, const char *text, size_t length)
 	return rc;
 }
 
-/* One line: @what with its newline, as the kernel's files have it. */
+/* One line: @what with its newline, as the kernel's files have it; of no more
+ * than that, an empty file. */
 static int make_entry(int at, const char *line, size_t length)
 {
 	const char *tab = memchr(line, '\t', length), *what = tab + 1;
@@ -259,7 +270,7 @@ static int make_entry(int at, const char *line, size_t length)
 
 	snprintf(path, sizeof(path), "%.*s", (int)(tab - line), line);
 	rc = make_parents(at, path);
-	return rc ? rc : write_file(at, path, what, rest);
+	return rc ? rc : write_file(at, path, what, rest == 1 ? 0 : rest);
 }
 
 static int fill_tree(int tree, const char *text)

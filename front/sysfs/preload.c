@@ -6,6 +6,9 @@
  * over exec, for it is in the environment; it allocates nothing, takes no lock
  * and starts no thread, since it is in every program that is run, whatever that
  * is.
+ *
+ * The files of hw_counters are empty in the tree. Who opens one by its whole
+ * name gets the number of that moment, as text in a file of its own.
  */
 /* Both kinds of names are wanted, each as itself. */
 #undef _FILE_OFFSET_BITS
@@ -15,14 +18,18 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+
+#include "engine/tally.h"
 
 #define OURS	 "/sys/class/infiniband"
 #define EXPORTED __attribute__((visibility("default")))
@@ -56,6 +63,77 @@ static const char *lead(const char *path, char to[PATH_MAX])
 		next;                                                          \
 	})
 
+/*
+ * Counters.
+ */
+
+/* "DEVICE/ports/1/hw_counters/NAME": the counter, or -1. */
+static int counter_of(const char *path, char device[64])
+{
+	char name[64];
+	int end = 0;
+
+	if (!path || strncmp(path, OURS "/", sizeof(OURS)) != 0 ||
+	    !getenv("VERBENA_SYSFS"))
+		return -1;
+	path += sizeof(OURS);
+	if (sscanf(path, "%63[^/]/ports/1/hw_counters/%63[^/]%n", device, name,
+		   &end) != 2 ||
+	    path[end])
+		return -1;
+	for (int i = 0; i < CNT_COUNT; i++)
+		if (strcmp(vb_counter_name((enum vb_counter)i), name) == 0)
+			return i;
+	return -1;
+}
+
+static uint64_t read_counter(int counter, const char *device)
+{
+	struct vb_tally *rows = NULL;
+	unsigned count = 0;
+	uint64_t value = 0;
+
+	if (vb_tally_read(&rows, &count))
+		return 0;
+	for (unsigned i = 0; i < count; i++)
+		if (strcmp(rows[i].device, device) == 0)
+			value = rows[i].counts[counter];
+	free(rows);
+	return value;
+}
+
+/* A descriptor that reads as @path would in sysfs; -1: it is no counter, or is
+ * to be written, and is the C library's. */
+static int open_counter(const char *path, int flags)
+{
+	char device[64], text[32];
+	int counter = counter_of(path, device), n, fd;
+
+	if (counter < 0 || (flags & O_ACCMODE) != O_RDONLY ||
+	    flags & O_DIRECTORY)
+		return -1;
+	n = snprintf(text, sizeof(text), "%" PRIu64 "\n",
+		     read_counter(counter, device));
+	fd = memfd_create("hw_counters", flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
+	if (fd >= 0 && pwrite(fd, text, (size_t)n, 0) == n)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+static FILE *fopen_counter(const char *path, const char *mode)
+{
+	int fd = mode && mode[0] == 'r' && !strchr(mode, '+')
+			 ? open_counter(path, strchr(mode, 'e') ? O_CLOEXEC : 0)
+			 : -1;
+	FILE *f = fd >= 0 ? fdopen(fd, "r") : NULL;
+
+	if (fd >= 0 && !f)
+		close(fd);
+	return f;
+}
+
 /* A function whose argument @path is a name: the same with the name led. */
 #define LED(type, name, parameters, path, ...)                                 \
 	EXPORTED type name parameters                                          \
@@ -73,7 +151,10 @@ static const char *lead(const char *path, char to[PATH_MAX])
 		char to[PATH_MAX];                                             \
 		mode_t mode = 0;                                               \
 		va_list ap;                                                    \
+		int fd = open_counter(path, flags);                            \
                                                                                \
+		if (fd >= 0)                                                   \
+			return fd;                                             \
 		va_start(ap, flags);                                           \
 		if (flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE)       \
 			mode = va_arg(ap, mode_t);                             \
@@ -82,14 +163,35 @@ static const char *lead(const char *path, char to[PATH_MAX])
 		return NEXT(name)(__VA_ARGS__, flags, mode);                   \
 	}
 
+#define FOPENS(name)                                                           \
+	EXPORTED FILE *name(const char *path, const char *mode)                \
+	{                                                                      \
+		FILE *f = fopen_counter(path, mode);                           \
+		char to[PATH_MAX];                                             \
+                                                                               \
+		return f ? f : NEXT(name)(lead(path, to), mode);               \
+	}
+
+/* What programs call that were compiled with _FORTIFY_SOURCE. */
+#define OPENS_2(name, parameters, ...)                                         \
+	int name parameters;                                                   \
+	EXPORTED int name parameters                                           \
+	{                                                                      \
+		int fd = open_counter(path, flags);                            \
+		char to[PATH_MAX];                                             \
+                                                                               \
+		path = lead(path, to);                                         \
+		return fd >= 0 ? fd : NEXT(name)(__VA_ARGS__);                 \
+	}
+
 // clang-format off
 OPENS(open, (const char *path, int flags, ...), path)
 OPENS(open64, (const char *path, int flags, ...), path)
 OPENS(openat, (int at, const char *path, int flags, ...), at, path)
 OPENS(openat64, (int at, const char *path, int flags, ...), at, path)
 
-LED(FILE *, fopen, (const char *path, const char *mode), path, path, mode)
-LED(FILE *, fopen64, (const char *path, const char *mode), path, path, mode)
+FOPENS(fopen)
+FOPENS(fopen64)
 LED(DIR *, opendir, (const char *path), path, path)
 LED(int, scandir, (const char *path, struct dirent ***list,
 		   int (*filter)(const struct dirent *),
@@ -127,19 +229,12 @@ LED(ssize_t, getxattr, (const char *path, const char *name, void *out,
 LED(ssize_t, lgetxattr, (const char *path, const char *name, void *out,
 			 size_t size), path, path, name, out, size)
 
-/* What programs call that were compiled with _FORTIFY_SOURCE. */
-int __open_2(const char *path, int flags);
-int __open64_2(const char *path, int flags);
-int __openat_2(int at, const char *path, int flags);
-int __openat64_2(int at, const char *path, int flags);
+OPENS_2(__open_2, (const char *path, int flags), path, flags)
+OPENS_2(__open64_2, (const char *path, int flags), path, flags)
+OPENS_2(__openat_2, (int at, const char *path, int flags), at, path, flags)
+OPENS_2(__openat64_2, (int at, const char *path, int flags), at, path, flags)
 ssize_t __readlink_chk(const char *path, char *out, size_t size, size_t room);
 char *__realpath_chk(const char *path, char *out, size_t room);
-LED(int, __open_2, (const char *path, int flags), path, path, flags)
-LED(int, __open64_2, (const char *path, int flags), path, path, flags)
-LED(int, __openat_2, (int at, const char *path, int flags),
-    path, at, path, flags)
-LED(int, __openat64_2, (int at, const char *path, int flags),
-    path, at, path, flags)
 LED(ssize_t, __readlink_chk, (const char *path, char *out, size_t size,
 			      size_t room), path, path, out, size, room)
 LED(char *, __realpath_chk, (const char *path, char *out, size_t room),

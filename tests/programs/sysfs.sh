@@ -76,6 +76,27 @@ if on a "$verbena" counters roce_lo | grep -q 'nak_remote_access *[1-9]'; then
 else
 	not_ok "verbena counters: of a program that did not close its device"
 fi
+counter=$class/roce_veth0/ports/1/hw_counters/sent_pkts
+export counter
+ended=$(count)
+sees "hw_counters: cat" "$ended" cat "$counter"
+sees "hw_counters: the shell reads" "$ended" bash -c 'read -r n <"$counter"
+	echo "$n"'
+sees "hw_counters: another device's is another" yes \
+	bash -c '[ "$(cat ${counter/veth0/lo})" != "$(cat $counter)" ] && echo yes'
+sees "hw_counters: as many as verbena counters has" \
+	"$(on a "$verbena" counters roce_veth0 | grep -c '^	')" \
+	sh -c 'ls -1 "${counter%/*}" | wc -l'
+sees "hw_counters: none of that name" no \
+	sh -c 'cat "${counter}x" 2>/dev/null || echo no'
+if [ -x /usr/bin/python3 ]; then
+	sees "hw_counters: python" "$ended" /usr/bin/python3 -c '
+import os
+print(open(os.environ["counter"]).read(), end="")'
+fi
+# There nobody answers: better nothing than an old number.
+sees "hw_counters: empty in ibdev_path" 0 bash -c 'unset LD_PRELOAD
+	wc -c <"$VERBENA_SYSFS/${counter#/sys/class/}"'
 become a timeout 20 "$verbena" run -- ibv_rc_pingpong -d roce_veth0 -g 1 \
 	-n 100000000 >"$work/server" 2>&1 </dev/null &
 server=$!
