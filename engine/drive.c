@@ -17,6 +17,7 @@
 /* What a program's thread sends at once when it will poll soon. */
 #define MUCH_BYTES (32u << 10)
 
+#define SOON  (200 * VB_USEC)
 #define FAR   (2 * VB_MSEC)
 #define GRAIN ((vb_time)1 << 19) /* half a ms; a power of two */
 
@@ -103,14 +104,25 @@ static bool is_work(const struct vb_engine *e, const struct vb_txq *q)
 	       !pthread_equal(pthread_self(), e->thread);
 }
 
+static bool program_polls(struct vb_engine *e, vb_time now)
+{
+	vb_time last = /* a hint, ordered by nothing */
+		atomic_load_explicit(&e->last_poll, memory_order_relaxed);
+
+	return !pthread_equal(pthread_self(), e->thread) && last + SOON > now;
+}
+
 static void step_stream(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
-	bool more = vb_stream_step(e, qp, now);
+	vb_time next;
 
-	arm_timer(e, qp,
-		  more ? now
-		       : coarse(qp->adapter->transport->deadline(qp), now));
+	/* A program that polls goes on by itself. */
+	if (vb_stream_step(e, qp, now))
+		next = program_polls(e, now) ? now + SOON : now;
+	else
+		next = coarse(qp->adapter->transport->deadline(qp), now);
+	arm_timer(e, qp, next);
 }
 
 void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)

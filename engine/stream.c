@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -43,7 +44,10 @@ struct vb_stream {
 	enum phase phase;
 	vb_time mss_until;
 	vb_time close_at; /* whatever is left to do; VB_NEVER */
-	bool blocked, eof, over, live;
+	bool blocked;	  /* until the socket has room: it is not tried before,
+			   * as a batch is much work */
+	bool more;	  /* was left for the next turn */
+	bool eof, over, live;
 	struct vb_stream_ear ear;     /* drive */
 	struct vb_stream *next, **at; /* rx */
 };
@@ -199,6 +203,7 @@ bool vb_stream_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 		return false;
 	}
 	follow_mss(s, qp, now);
+	more = !s->blocked;
 	for (unsigned i = 0; more && i < STEP_CALLS; i++)
 		more = send_batch(e, s, qp, q, now);
 	vb_qp_flush(qp);
@@ -207,7 +212,8 @@ bool vb_stream_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 		give_notice(e, s, now);
 	if (vb_iw_wants_close(qp) && !s->blocked)
 		begin_close(e, s, now);
-	return more && s->phase == OPEN;
+	s->more = more && s->phase == OPEN;
+	return s->more;
 }
 
 /*
@@ -318,9 +324,9 @@ static bool serve_orphan(struct vb_engine *e, struct vb_stream *s, vb_time now)
 	return found;
 }
 
-/* What has come, and what it makes due. */
-static bool serve(struct vb_engine *e, struct vb_stream *s, vb_time now)
-	VB_REQUIRES(e->rx)
+/* What has come, or the room that there is, and what it makes due. */
+static bool serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
+		  vb_time now) VB_REQUIRES(e->rx)
 {
 	struct vb_qp *qp = s->qp;
 	bool found = false;
@@ -331,14 +337,28 @@ static bool serve(struct vb_engine *e, struct vb_stream *s, vb_time now)
 	qp->now = now;
 	if (s->phase == CLOSING || !vb_iw_is_started(qp))
 		throw_away(e, s, &found);
-	else
+	else if (ready & ~(uint32_t)EPOLLOUT)
 		read_stream(e, s, qp, now, &found);
-	if (found || s->blocked)
+	if (s->blocked && ready & (EPOLLOUT | EPOLLERR | EPOLLHUP)) {
+		watch(e, s, false, s->eof);
+		found = true;
+	}
+	if (found || s->more)
 		vb_drive_step(e, qp, now);
 	if (is_done(s, now))
 		end_stream(e, s, now);
 	vb_drive_release(e, qp);
 	return found;
+}
+
+/* One that is not blocked is just read: that says whether there is anything. */
+static uint32_t ready_for(const struct vb_stream *s)
+{
+	struct pollfd p = { s->fd, POLLIN | POLLOUT, 0 };
+
+	if (!s->blocked)
+		return EPOLLIN;
+	return poll(&p, 1, 0) == 1 ? (uint32_t)p.revents : 0;
 }
 
 static bool serve_all(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
@@ -348,7 +368,7 @@ static bool serve_all(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 
 	for (struct vb_stream *s = e->streams; s; s = next) {
 		next = s->next;
-		found |= serve(e, s, now);
+		found |= serve(e, s, ready_for(s), now);
 	}
 	return found;
 }
@@ -361,7 +381,7 @@ static bool serve_ready(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 	int n = epoll_wait(atomic_load(&e->stream_fd), ready, EVENTS, 0);
 
 	for (int i = 0; i < n; i++)
-		found |= serve(e, ready[i].data.ptr, now);
+		found |= serve(e, ready[i].data.ptr, ready[i].events, now);
 	return found;
 }
 
@@ -564,7 +584,7 @@ void vb_stream_sweep(struct vb_engine *e, vb_time now)
 	for (struct vb_stream *s = e->streams; s; s = next) {
 		next = s->next;
 		if (s->close_at <= now)
-			serve(e, s, now);
+			serve(e, s, EPOLLIN, now);
 	}
 	vb_mutex_unlock(&e->rx);
 }
