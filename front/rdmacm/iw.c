@@ -69,8 +69,7 @@ static struct {
 	/* lock */
 	struct rcm_stream *first, *dead;
 	uint32_t serial;
-	int set, bell;
-	pid_t pid;
+	int set, bell; /* -1: there is no thread */
 } iw = { .lock = PTHREAD_MUTEX_INITIALIZER, .set = -1, .bell = -1 };
 
 static vb_time now_is(void)
@@ -509,7 +508,7 @@ static bool is_bound_to(const struct rcm_stream *s, const struct sockaddr *a)
 
 static struct rcm_stream *find_lingering(const struct sockaddr *a)
 {
-	struct rcm_stream *s = iw.pid == getpid() ? iw.first : NULL;
+	struct rcm_stream *s = iw.first;
 
 	while (s && !(s->step == LINGERING && is_bound_to(s, a)))
 		s = s->next;
@@ -674,16 +673,10 @@ static void *iw_main(void *arg)
 
 static int start_thread(void)
 {
-	struct epoll_event bell = { .events = EPOLLIN };
 	sigset_t all, old;
 	pthread_t thread;
 	int rc;
 
-	iw.set = epoll_create1(EPOLL_CLOEXEC);
-	iw.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (iw.set < 0 || iw.bell < 0 ||
-	    epoll_ctl(iw.set, EPOLL_CTL_ADD, iw.bell, &bell) < 0)
-		return -errno;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	rc = pthread_create(&thread, NULL, iw_main, NULL);
@@ -693,19 +686,45 @@ static int start_thread(void)
 	return -rc;
 }
 
-/* With the lock. A child of fork has its parent's connections, and can do
- * nothing with them. */
+static void close_set(void)
+{
+	if (iw.set >= 0)
+		close(iw.set);
+	if (iw.bell >= 0)
+		close(iw.bell);
+	iw.set = iw.bell = -1;
+}
+
+/* With the lock. */
 static int begin(void)
 {
-	int rc;
+	struct epoll_event bell = { .events = EPOLLIN };
+	int rc = 0;
 
-	if (iw.pid == getpid())
+	if (iw.set >= 0)
 		return 0;
-	iw.first = NULL;
-	rc = start_thread();
+	iw.set = epoll_create1(EPOLL_CLOEXEC);
+	iw.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (iw.set < 0 || iw.bell < 0 ||
+	    epoll_ctl(iw.set, EPOLL_CTL_ADD, iw.bell, &bell) < 0)
+		rc = -errno;
 	if (rc == 0)
-		iw.pid = getpid();
+		rc = start_thread();
+	if (rc)
+		close_set();
 	return rc;
+}
+
+/* By number only: the lock may be held by a thread that is not here, which may
+ * have been at any place of the list. */
+void rcm_iw_after_fork(void)
+{
+	for (const struct rcm_stream *s = iw.first; s; s = s->next)
+		if (s->fd >= 0)
+			close(s->fd);
+	close_set();
+	iw.first = iw.dead = NULL;
+	pthread_mutex_init(&iw.lock, NULL);
 }
 
 /* Under the engine's locks: only to be noted here. */
@@ -720,6 +739,12 @@ static void hear(void *arg, enum vb_stream_news news)
 /*
  * What programs ask for.
  */
+
+/* A parent's are not its child's. */
+static struct rcm_stream *stream_of(const struct rcm_id *id)
+{
+	return id->life == rcm.life ? id->stream : NULL;
+}
 
 static bool bind_again(struct rcm_id *id, const struct sockaddr *a)
 {
@@ -888,7 +913,7 @@ static int hand_over(struct rcm_stream *s)
 
 int rcm_iw_establish(struct rcm_id *id)
 {
-	struct rcm_stream *s = id->stream;
+	struct rcm_stream *s = stream_of(id);
 	int rc = -ECONNRESET;
 
 	pthread_mutex_lock(&iw.lock);
@@ -950,7 +975,7 @@ static int answer(struct rcm_stream *s, struct rcm_id *id,
 
 int rcm_iw_accept(struct rcm_id *id, const struct rdma_conn_param *p)
 {
-	struct rcm_stream *s = id->stream;
+	struct rcm_stream *s = stream_of(id);
 	int rc = -EINVAL;
 
 	if (p->private_data_len > MOST_PRIVATE ||
@@ -968,7 +993,7 @@ int rcm_iw_accept(struct rcm_id *id, const struct rdma_conn_param *p)
 
 int rcm_iw_reject(struct rcm_id *id, const void *data, uint8_t bytes)
 {
-	struct rcm_stream *s = id->stream;
+	struct rcm_stream *s = stream_of(id);
 	int rc = -EINVAL;
 
 	pthread_mutex_lock(&iw.lock);
@@ -985,7 +1010,7 @@ int rcm_iw_reject(struct rcm_id *id, const void *data, uint8_t bytes)
 
 int rcm_iw_disconnect(struct rcm_id *id)
 {
-	struct rcm_stream *s = id->stream;
+	struct rcm_stream *s = stream_of(id);
 	struct ibv_context *verbs = NULL;
 	uint32_t qpn = 0;
 
@@ -1009,13 +1034,13 @@ int rcm_iw_disconnect(struct rcm_id *id)
  * connection, and with our id. */
 void rcm_iw_close(struct rcm_id *id)
 {
-	struct rcm_stream *s = id->stream;
+	struct rcm_stream *s = stream_of(id);
 
 	if (id->tcp >= 0)
 		close(id->tcp);
 	id->tcp = -1;
 	id->stream = NULL;
-	if (!s || iw.pid != getpid())
+	if (!s)
 		return;
 	if (s->verbs && s->fd < 0) {
 		vb_verbs_streams.finish(s->verbs, s->qpn, s);

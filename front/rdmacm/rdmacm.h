@@ -220,6 +220,8 @@ int rcm_iw_disconnect(struct rcm_id *id);
 void rcm_iw_close(struct rcm_id *id);
 /* @e, a request, is for @id from now on; -ENOENT: it is gone. */
 int rcm_iw_adopt(const struct rcm_event *e, struct rcm_id *id);
+/* In the child: ports and connections are the parent's. */
+void rcm_iw_after_fork(void);
 /* Nobody wants it. */
 void rcm_iw_refuse(const struct rcm_event *e);
 /* The peer accepts: the queue pair gets the stream. */

@@ -43,8 +43,10 @@ static void begin_again(void)
 	rcm.fd = -1;
 	rcm.lost = false;
 	rcm.life++;
+	rcm_iw_after_fork();
 	rcm.devices = NULL;
 	rcm.device_count = 0;
+	rcm.has_roce = rcm.has_iwarp = false;
 	rcm.asked = false;
 	memset(rcm.ids, 0, sizeof(rcm.ids));
 	pthread_mutex_init(&rcm.lock, NULL);
