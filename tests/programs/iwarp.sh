@@ -22,17 +22,24 @@ on_port() {
 	}
 	if again_if_noisy pair root "$@"; then
 		ok "$name"
+	elif [ "${again:-0}" -lt 3 ] &&
+		grep -q 'get_cm_event: Bad file' "$work/client"; then
+		# rping's own race: tests/programs/cm.sh
+		again=$((${again:-0} + 1)) on_port "$port" "$name" "$@"
 	else
 		not_ok "$name" "$work/server" "$work/client"
 	fi
 }
 
-# The device, as Linux's Soft-iWARP shows its.
+# The device, as Linux's Soft-iWARP shows its. ibv_devinfo prints no GID whose
+# second half is 0; the files have it.
 a "$verbena" run -- ibv_devinfo -v >"$work/devinfo" 2>&1
+a "$verbena" run -- sh -c 'cd /sys/class/infiniband/iw_veth0 &&
+	cat node_type ports/1/gids/0' >>"$work/devinfo" 2>&1
 mac=$(a ip -o link show veth0 | sed 's/.*link.ether \([0-9a-f:]*\).*/\1/')
 for line in 'hca_id:.*iw_veth0' 'transport:.*iWARP (1)' \
-	'link_layer:.*Ethernet' 'state:.*PORT_ACTIVE' \
-	"GID\[ *0\]:.*${mac:0:2}${mac:3:2}:${mac:6:2}${mac:9:2}:${mac:12:2}${mac:15:2}:0000:0000:0000:0000:0000"; do
+	'link_layer:.*Ethernet' 'state:.*PORT_ACTIVE' '4: RNIC' \
+	"^${mac:0:2}${mac:3:2}:${mac:6:2}${mac:9:2}:${mac:12:2}${mac:15:2}:0000:0000:0000:0000:0000"; do
 	grep -q "$line" "$work/devinfo" || missing="${missing:-} $line"
 done
 if [ -z "${missing:-}" ]; then
@@ -71,18 +78,15 @@ everything() {
 		rdma_server -p 7471 -- rdma_client -s "$HOST_A" -p 7471
 	on_port 7471 "rstream, $where" "$at" "$from" \
 		rstream -T s -- rstream -s "$HOST_A" -T s
-	for what in ib_write_bw ib_read_bw ib_send_bw ib_write_lat \
-		ib_read_lat ib_send_lat ib_atomic_bw ib_atomic_lat; do
+	for what in ib_write_bw ib_send_lat ${4:-}; do
 		# shellcheck disable=SC2086 # words
 		on_port 18515 "$what -R, $where" "$at" "$from" \
 			$what -R -F -n 200 -- $what -R -F -n 200 "$HOST_A"
 	done
 }
-everything a b "two hosts"
+everything a b "two hosts" "ib_read_bw ib_send_bw ib_write_lat ib_read_lat ib_atomic_bw ib_atomic_lat"
 everything a a "one host"
-for what in "ib_write_bw -a" "ib_send_bw -a -b" "ib_read_bw -a" \
-	"ib_write_bw -q 4 -b" "ib_send_lat -e" \
-	"ib_send_bw -r 32 -s 8"; do
+for what in "ib_write_bw -a" "ib_write_bw -q 4 -b" "ib_send_lat -e"; do
 	# shellcheck disable=SC2086 # words
 	on_port 18515 "$what -R" a b $what -R -F -n 50 -- \
 		$what -R -F -n 50 "$HOST_A"
@@ -93,13 +97,13 @@ for word in no-crc markers revision-1 no-rtr rtr-send rtr-write rtr-read; do
 	export VERBENA_IWARP=$word
 	on_port 18516 "data_test, VERBENA_IWARP=$word" a b \
 		"$programs/data_test" -R -p 18515 -- \
-		"$programs/data_test" -R -p 18515 -n 100 -x 300000 "$HOST_A"
+		"$programs/data_test" -R -p 18515 -n 60 -x 300000 "$HOST_A"
 done
 unset VERBENA_IWARP
 
 on_port 18516 "data_test: every operation, every byte" a b \
 	"$programs/data_test" -R -p 18515 -- \
-	"$programs/data_test" -R -p 18515 -n "${full:+10}2000" \
+	"$programs/data_test" -R -p 18515 -n "${full:+10}1000" \
 	-t "${full:+60}10" "$HOST_A"
 on_port 18516 "data_test, one host" a a \
 	"$programs/data_test" -R -p 18515 -- \
