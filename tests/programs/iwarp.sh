@@ -77,7 +77,8 @@ everything() {
 	on_port 7471 "rdma_client, $where" "$at" "$from" \
 		rdma_server -p 7471 -- rdma_client -s "$HOST_A" -p 7471
 	on_port 7471 "rstream, $where" "$at" "$from" \
-		rstream -T s -- rstream -s "$HOST_A" -T s
+		rstream -S 100000 -I 50 -C 10 -T v -- \
+		rstream -s "$HOST_A" -S 100000 -I 50 -C 10 -T v
 	for what in ib_write_bw ib_send_lat ${4:-}; do
 		# shellcheck disable=SC2086 # words
 		on_port 18515 "$what -R, $where" "$at" "$from" \
