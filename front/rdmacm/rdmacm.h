@@ -112,9 +112,10 @@ struct rcm_id {
 struct rcm {
 	pthread_mutex_t lock;
 	/* lock */
-	int fd;	       /* the session; -1: none */
-	bool lost;     /* and its thread looks for another */
-	unsigned life; /* a child of fork begins another */
+	int fd;		   /* the session; -1: none */
+	uint64_t sessions; /* so far, this one included */
+	bool lost;	   /* and its thread looks for another */
+	unsigned life;	   /* a child of fork begins another */
 	struct rcm_id *ids[1024];
 	uint32_t next_number;
 	bool asked, answered; /* BIND or LISTEN is under way */

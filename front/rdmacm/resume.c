@@ -17,6 +17,8 @@
 
 #define PATIENCE (10 * VB_SEC)
 #define NAP	 (5 * VB_MSEC)
+/* Whose port we join: it may not live any more. */
+#define FOR_HOST (2 * VB_SEC)
 
 /* Writing down. */
 
@@ -210,20 +212,17 @@ static bool is_answered(const struct vb_ipc_cm *m)
 	       m->kind == IPC_CM_HELLO;
 }
 
-/* A port that another took meanwhile is lost. */
-static int say_line(int fd, const struct vb_ipc_cm *m)
+/* What the broker answers; -errno: the session. */
+static int say_line(int fd, const struct vb_ipc_cm *m, struct vb_ipc_cm *done)
 {
 	uint8_t bytes[VB_IPC_CM_BYTES];
 	size_t len = vb_ipc_cm_put(bytes, m);
-	struct vb_ipc_cm done = { 0 };
 	int rc = vb_fdmail_send(fd, bytes, len, NULL, 0, 0);
 
-	while (rc == 0 && is_answered(m) && done.kind == 0)
-		rc = rcm_session_hear(fd, &done);
-	if (rc == 0 && m->kind != IPC_CM_HELLO && done.status)
-		vb_log(LOG_WARN, "rdmacm: port %u is not ours any more: %s",
-		       m->src_port, strerror(done.status));
-	return rc ? rc : -done.status;
+	*done = (struct vb_ipc_cm){ 0 };
+	while (rc == 0 && is_answered(m) && done->kind == 0)
+		rc = rcm_session_hear(fd, done);
+	return rc;
 }
 
 static void nap(void)
@@ -231,19 +230,63 @@ static void nap(void)
 	nanosleep(&(struct timespec){ 0, (long)NAP }, NULL);
 }
 
+/* A child of fork may be here before the parent whose port it joins. */
+static bool waits_for_host(const struct vb_ipc_cm *m,
+			   const struct vb_ipc_cm *done)
+{
+	return m->kind == IPC_CM_BIND && m->flags & IPC_CM_JOIN &&
+	       done->status == EACCES;
+}
+
+static int say_patiently(int fd, const struct vb_ipc_cm *m, vb_time until,
+			 struct vb_ipc_cm *done)
+{
+	int rc = say_line(fd, m, done);
+
+	while (rc == 0 && waits_for_host(m, done) && vb_clock_read() < until) {
+		nap();
+		rc = say_line(fd, m, done);
+	}
+	return rc;
+}
+
+/*
+ * A port that another took meanwhile is lost, and its listener with it: of an
+ * id that it does not know the broker would not hear.
+ */
+static int say_lines(int fd, const struct script *s, vb_time until)
+{
+	struct vb_ipc_cm done;
+	uint32_t lost = 0;
+	int rc;
+
+	for (size_t i = 1; i < s->count; i++) {
+		const struct vb_ipc_cm *m = &s->lines[i];
+
+		if (m->kind == IPC_CM_LISTEN && m->id == lost)
+			continue;
+		rc = say_patiently(fd, m, until, &done);
+		if (rc)
+			return rc;
+		if (!done.status)
+			continue;
+		lost = m->id;
+		vb_log(LOG_WARN, "rdmacm: port %u is not ours any more: %s",
+		       m->src_port, strerror(done.status));
+	}
+	return 0;
+}
+
 /* -EAGAIN: nobody is there, or not ready for us. */
 static int tell_all(int fd, const struct script *s)
 {
-	int rc = s->lines[0].kind ? say_line(fd, &s->lines[0]) : 0;
+	const vb_time until = vb_clock_read() + FOR_HOST;
+	struct vb_ipc_cm done = { 0 };
+	int rc = s->lines[0].kind ? say_line(fd, &s->lines[0], &done) : 0;
 
-	if (rc)
+	if (rc || done.status)
 		return -EAGAIN;
-	for (size_t i = 1; i < s->count; i++) {
-		rc = say_line(fd, &s->lines[i]);
-		if (rc == -ECONNRESET || rc == -EPIPE || rc == -EPROTO)
-			return -EAGAIN;
-	}
-	return 0;
+	return say_lines(fd, s, until) ? -EAGAIN : 0;
 }
 
 /* What is heard from one that does not stay changes what the next is told. */

@@ -92,6 +92,7 @@ static void set_session(int fd, bool lost)
 {
 	pthread_mutex_lock(&rcm.lock);
 	rcm.fd = fd;
+	rcm.sessions += fd >= 0;
 	rcm.lost = lost;
 	pthread_cond_broadcast(&rcm.answers);
 	pthread_mutex_unlock(&rcm.lock);
@@ -186,6 +187,7 @@ static int start_session(void)
 		return rc;
 	}
 	rcm.fd = fd;
+	rcm.sessions++;
 	rcm.lost = false;
 	return 0;
 }
@@ -201,15 +203,16 @@ int rcm_session_start(void)
 }
 
 /* With the lock. A broker that goes is followed by another: that its thread
- * knows of it, and has told the next one what there is, is waited for. */
-static bool wait_for_session(int gone)
+ * knows of it, and has told the next one what there is, is waited for. The next
+ * session may well have the descriptor of the one that is @gone. */
+static bool wait_for_session(uint64_t gone)
 {
 	struct timespec until;
 	int rc = 0;
 
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += WAIT_SECONDS;
-	while (rc == 0 && (rcm.lost || (rcm.fd >= 0 && rcm.fd == gone)))
+	while (rc == 0 && (rcm.lost || (rcm.fd >= 0 && rcm.sessions == gone)))
 		rc = pthread_cond_timedwait(&rcm.answers, &rcm.lock, &until);
 	return rc == 0 && rcm.fd >= 0;
 }
@@ -229,12 +232,13 @@ static int put_message(const struct vb_ipc_cm *m)
 /* With the lock, so that messages stay whole and in order. */
 static int say(const struct vb_ipc_cm *m)
 {
-	int gone = -1, rc = -ECONNRESET;
+	uint64_t gone = 0;
+	int rc = -ECONNRESET;
 
 	if (m->kind == IPC_CM_NONE)
 		return rc;
 	while (wait_for_session(gone)) {
-		gone = rcm.fd;
+		gone = rcm.sessions;
 		rc = put_message(m);
 		if (rc != -EPIPE && rc != -ECONNRESET)
 			break;
