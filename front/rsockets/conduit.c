@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/defs.h"
 
 enum {
@@ -280,7 +281,18 @@ static int completed(struct rs_sock *rs, const struct ibv_wc *wc,
 		rs->stream.controls--;
 	else
 		rs_stream_sent(&rs->stream, (uint32_t)wc->wr_id);
+	if (wc->status == IBV_WC_RETRY_EXC_ERR)
+		return -ETIMEDOUT;
 	return wc->status == IBV_WC_SUCCESS ? 0 : -EIO;
+}
+
+/* For keepalive.c, which has asked only if it has begun to. */
+static void note_heard(struct rs_sock *rs)
+{
+	if (rs->heard == 0)
+		return;
+	rs->heard = vb_clock_read();
+	rs->probes = 0;
 }
 
 static int drain(struct rs_sock *rs)
@@ -293,6 +305,8 @@ static int drain(struct rs_sock *rs)
 		n = ibv_poll_cq(rs->queue.cq, AT_ONCE, wc);
 		for (int i = 0; i < n && rc == 0; i++)
 			rc = completed(rs, &wc[i], &receives);
+		if (n > 0 && rc == 0)
+			note_heard(rs);
 	} while (n == AT_ONCE && rc == 0);
 	if (rc == 0 && rs->state == RS_CONNECTED)
 		rc = post_receives(rs, receives);

@@ -29,6 +29,7 @@ static void connected(struct rs_sock *rs)
 	rs->state = RS_CONNECTED;
 	rs->reads = rs->writes = true;
 	rs_conduit_work(rs);
+	rs_keep_alive(rs);
 }
 
 /* The IB connection manager's reasons of a refusal (IBA 12.6.7.2). */
@@ -143,6 +144,7 @@ static struct rs_sock *welcome(struct rs_sock *listener,
 		rdma_destroy_id(event->id);
 		return NULL;
 	}
+	memcpy(rs->numbers, listener->numbers, sizeof(rs->numbers));
 	rdma_destroy_id(rs->id);
 	rs->id = event->id;
 	if (rdma_migrate_id(rs->id, rs->channel) ||

@@ -20,28 +20,29 @@
 #include "base/defs.h"
 #include "front/rsockets/ticket.h"
 
-/* Whole numbers; @id: what the connection manager is told, or -1. */
+/* Whole numbers; @id: what the connection manager is told, or -1;
+ * @usual: of who has not set it; @most: beyond it is EINVAL, or 0: none. */
 // clang-format off
 static const struct {
-	int level, name, id;
+	int level, name, id, usual, most;
 } numbers[] = {
-	{ SOL_SOCKET,	SO_REUSEADDR,	RDMA_OPTION_ID_REUSEADDR },
-	{ SOL_SOCKET,	SO_KEEPALIVE,	-1 },
-	{ SOL_SOCKET,	SO_OOBINLINE,	-1 },
-	{ SOL_SOCKET,	SO_BROADCAST,	-1 },
-	{ SOL_SOCKET,	SO_PRIORITY,	-1 },
-	{ IPPROTO_IP,	IP_TOS,		RDMA_OPTION_ID_TOS },
-	{ IPPROTO_IPV6,	IPV6_V6ONLY,	RDMA_OPTION_ID_AFONLY },
-	{ IPPROTO_IPV6,	IPV6_TCLASS,	RDMA_OPTION_ID_TOS },
-	{ IPPROTO_TCP,	TCP_NODELAY,	-1 },
-	{ IPPROTO_TCP,	TCP_CORK,	-1 },
-	{ IPPROTO_TCP,	TCP_QUICKACK,	-1 },
-	{ IPPROTO_TCP,	TCP_MAXSEG,	-1 },
-	{ IPPROTO_TCP,	TCP_KEEPIDLE,	-1 },
-	{ IPPROTO_TCP,	TCP_KEEPINTVL,	-1 },
-	{ IPPROTO_TCP,	TCP_KEEPCNT,	-1 },
-	{ IPPROTO_TCP,	TCP_USER_TIMEOUT, -1 },
-	{ IPPROTO_TCP,	TCP_DEFER_ACCEPT, -1 },
+	{ SOL_SOCKET,	SO_REUSEADDR,	RDMA_OPTION_ID_REUSEADDR, 0, 0 },
+	{ SOL_SOCKET,	SO_KEEPALIVE,	-1, 0, 0 },
+	{ SOL_SOCKET,	SO_OOBINLINE,	-1, 0, 0 },
+	{ SOL_SOCKET,	SO_BROADCAST,	-1, 0, 0 },
+	{ SOL_SOCKET,	SO_PRIORITY,	-1, 0, 0 },
+	{ IPPROTO_IP,	IP_TOS,		RDMA_OPTION_ID_TOS, 0, 0 },
+	{ IPPROTO_IPV6,	IPV6_V6ONLY,	RDMA_OPTION_ID_AFONLY, 0, 0 },
+	{ IPPROTO_IPV6,	IPV6_TCLASS,	RDMA_OPTION_ID_TOS, 0, 0 },
+	{ IPPROTO_TCP,	TCP_NODELAY,	-1, 0, 0 },
+	{ IPPROTO_TCP,	TCP_CORK,	-1, 0, 0 },
+	{ IPPROTO_TCP,	TCP_QUICKACK,	-1, 0, 0 },
+	{ IPPROTO_TCP,	TCP_MAXSEG,	-1, 0, 0 },
+	{ IPPROTO_TCP,	TCP_KEEPIDLE,	-1, 7200, 32767 },
+	{ IPPROTO_TCP,	TCP_KEEPINTVL,	-1, 75, 32767 },
+	{ IPPROTO_TCP,	TCP_KEEPCNT,	-1, 9, 127 },
+	{ IPPROTO_TCP,	TCP_USER_TIMEOUT, -1, 0, 0 },
+	{ IPPROTO_TCP,	TCP_DEFER_ACCEPT, -1, 0, 0 },
 };
 // clang-format on
 _Static_assert(VB_COUNT(numbers) <= RS_NUMBERS, "room in struct rs_sock");
@@ -89,6 +90,8 @@ static int set_number(struct rs_sock *rs, int i, int value)
 	int on = value != 0;
 	bool is_tos = numbers[i].id == RDMA_OPTION_ID_TOS;
 
+	if (numbers[i].most && (value < 1 || value > numbers[i].most))
+		return -EINVAL;
 	if (rs->dgram)
 		(void)rs_dgram_option(rs, numbers[i].level, numbers[i].name,
 				      value);
@@ -98,7 +101,18 @@ static int set_number(struct rs_sock *rs, int i, int value)
 				 is_tos ? sizeof(tos) : sizeof(on)))
 		return -errno;
 	rs->numbers[i] = value;
+	rs_keep_alive(rs);
 	return 0;
+}
+
+static int get_number(const struct rs_sock *rs, int i)
+{
+	return rs->numbers[i] ? rs->numbers[i] : numbers[i].usual;
+}
+
+int rs_number(const struct rs_sock *rs, int level, int name)
+{
+	return get_number(rs, number_of(level, name));
 }
 
 /* For a new id. */
@@ -301,7 +315,7 @@ static int get(struct rs_sock *rs, int level, int name, void *value,
 	int i = number_of(level, name);
 
 	if (i >= 0)
-		return answer_number(value, bytes, rs->numbers[i]);
+		return answer_number(value, bytes, get_number(rs, i));
 	i = size_of(level, name);
 	if (i >= 0)
 		return answer_number(value, bytes, (int)get_size(rs, i));

@@ -99,6 +99,8 @@ struct rs_sock {
 	struct ibv_mr *out_mr, *in_mr, *slots_mr;
 	struct rs_iomapping *iomappings;
 	bool iomaps_wait;
+	uint64_t heard;	 /* when something last completed, ns */
+	unsigned probes; /* of keepalive.c since then */
 	/* Of datagrams: then nothing of a connection's is used. */
 	struct rs_dgram *dgram;
 };
@@ -202,8 +204,15 @@ short rs_ready(struct rs_sock *rs, short events);
 int rs_until(uint64_t deadline);
 rs_test rs_can_read, rs_can_write, rs_all_sent, rs_can_control, rs_settled;
 
-/* options.c */
+/* options.c; with the lock */
 void rs_options_again(struct rs_sock *rs);
+/* Of one that is a whole number: as set, or as it is for who sets none. */
+int rs_number(const struct rs_sock *rs, int level, int name);
+
+/* keepalive.c: the socket is connected now, or its options are others; with
+ * the lock. */
+void rs_keep_alive(struct rs_sock *rs);
+void rs_keeper_forget(void);
 
 /* epoll.c: sets of repoll_create(). */
 void rs_forget_sets(void);

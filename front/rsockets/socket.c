@@ -98,8 +98,13 @@ void rs_unmake(struct rs_sock *rs)
 /* A descriptor for the program; -1: errno, and @rs is gone. */
 static int hand_out(struct rs_sock *rs)
 {
-	int fd = rs->fd, rc = rs_enter(rs);
+	int fd = rs->fd, rc;
 
+	pthread_mutex_lock(&rs->lock);
+	rc = rs_enter(rs);
+	if (rc == 0)
+		rs_keep_alive(rs);
+	pthread_mutex_unlock(&rs->lock);
 	if (rc == 0)
 		return fd;
 	rs_unmake(rs);

@@ -22,6 +22,7 @@ static void forget_all(void)
 		if (chunks[c])
 			memset(chunks[c], 0, CHUNK * sizeof(*chunks[c]));
 	rs_forget_sets();
+	rs_keeper_forget();
 }
 
 static void watch_forks(void)

@@ -294,6 +294,34 @@ killed() {
 	{ kill $client && wait $client; } 2>/dev/null
 }
 
+# While nobody says anything, one asks: an end that is there may stay silent;
+# of one that is not there any more, the other hears in time.
+alive() {
+	local quiet="/usr/bin/python3 $here/rsockets_keepalive.py $HOST_A" tries
+
+	sockets=(--rsockets)
+	# shellcheck disable=SC2086 # words
+	serve a $quiet serve
+	# shellcheck disable=SC2086
+	call b $quiet idle && grep -q '^nothing' "$work/client"
+	verdict "keepalive: a silent peer stays"
+	: >"$work/client"
+	# shellcheck disable=SC2086
+	call b $quiet watch &
+	client=$!
+	for tries in {1..50}; do
+		grep -qs '^quiet' "$work/client" && break
+		sleep 0.1
+	done
+	a nft 'table inet deaf { chain in {
+		type filter hook input priority -1; udp dport 4791 drop; }; }'
+	wait $client
+	a nft delete table inet deaf
+	grep -q '^ETIMEDOUT soon' "$work/client"
+	verdict "keepalive: of a peer that is gone one hears"
+	stop
+}
+
 # What each of its lines says.
 expectations() {
 	local word rest said=0
@@ -306,7 +334,7 @@ expectations() {
 		esac
 	done < <(on a timeout -k 5 60 "$verbena" run --rsockets -- \
 		/usr/bin/python3 "$here/rsockets_test.py" "$HOST_A" 2>&1)
-	[ $said -ge 14 ] || not_ok "rsockets: what programs expect, to the end"
+	[ $said -ge 15 ] || not_ok "rsockets: what programs expect, to the end"
 }
 
 for from in b a; do
@@ -317,5 +345,6 @@ for from in b a; do
 	all_sockets
 done
 killed
+alive
 expectations
 summary

@@ -137,8 +137,10 @@ def duplicates():
     os.close(one)
     assert select.select([], [two], [], 1)[1] == [two]
     os.write(two, b'abc')
+    select.select([c], [], [], 5)
     assert c.recv(3) == b'abc'
     os.close(two)
+    select.select([c], [], [], 5)
     assert c.recv(1) == b''
 
 
@@ -201,10 +203,11 @@ def child_that_execs():
 
 
 def patiently_connected():
-    for _ in range(20):
+    """With a time limit, which leaves no way back to TCP."""
+    for _ in range(40):
         try:
-            return socket.create_connection((address, port))
-        except ConnectionRefusedError:
+            return socket.create_connection((address, port), 5)
+        except (ConnectionRefusedError, ConnectionAbortedError):
             time.sleep(0.2)
 
 
@@ -221,6 +224,56 @@ def children_that_accept():
     seen = [int(everything(patiently_connected())) for _ in range(6)]
     assert sorted(set(seen)) == sorted(pids)
     assert all(os.waitpid(pid, 0)[1] == 0 for pid in pids)
+
+
+def broker():
+    """This host's: of the same network namespace."""
+    here = os.readlink('/proc/self/ns/net')
+    for pid in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            with open('/proc/%s/cmdline' % pid, 'rb') as f:
+                words = f.read().split(b'\0')
+            if (words[1:2] == [b'broker'] and words[0].endswith(b'verbena') and
+                    os.readlink('/proc/%s/ns/net' % pid) == here):
+                return int(pid)
+        except OSError:
+            pass
+    return None
+
+
+def until_there_is(what, seconds=8):
+    end = time.time() + seconds
+    while not what() and time.time() < end:
+        time.sleep(0.05)
+    return what()
+
+
+# The child tells the next broker first, since its parent is stopped.
+def child_that_accepts_under_another_broker():
+    s = listener()
+
+    def accepts():
+        a, _ = s.accept()
+        a.sendall(b'%d' % os.getpid())
+        a.close()
+
+    def stops_and_starts():
+        os.kill(parent, signal.SIGSTOP)
+        os.kill(old, signal.SIGKILL)
+        until_there_is(lambda: broker() not in (None, old))
+        time.sleep(0.5)
+        os.kill(parent, signal.SIGCONT)
+
+    parent, old = os.getpid(), broker()
+    assert old
+    pid = child(accepts)
+    time.sleep(1)
+    other = child(stops_and_starts)
+    os.waitpid(other, 0)
+    time.sleep(0.5)
+    heard = int(everything(patiently_connected()))
+    assert heard == pid
+    os.waitpid(pid, 0)
 
 
 def child_that_is_killed():
@@ -257,7 +310,8 @@ def programs_that_are_spawned():
 for test in (child_that_closes, not_blocking, one_shot_is_quiet,
              all_have_their_turn, half_closed, another_file_with_its_number,
              duplicates, child_that_answers, child_that_execs,
-             children_that_accept, child_that_is_killed,
+             children_that_accept, child_that_accepts_under_another_broker,
+             child_that_is_killed,
              child_that_keeps_it_open, programs_that_are_spawned,
              quiet_costs_nothing):
     try:
