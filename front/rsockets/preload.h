@@ -45,7 +45,7 @@ enum rsp_kind {
 	RSP_INHERITED, /* a parent's socket: fork.c knows more */
 };
 
-/* table.c's of the preload: preload.c. */
+/* preload_table.c */
 enum rsp_kind rsp_kind(int fd);
 int rsp_target(int fd);
 bool rsp_cloexec(int fd); /* the program wants it so */
@@ -55,6 +55,19 @@ void rsp_forget(int fd);
 void rsp_hold(int target);
 int rsp_release(int target);
 bool rsp_shared(int target);
+int rsp_abandon(int target); /* by all; how many they were */
+void rsp_set_cloexec(int fd, bool wants);
+/* In a child of fork: sockets are RSP_INHERITED, sets are nobody's. */
+void rsp_inherit_all(void);
+/* What it is to this thread. */
+enum rsp_kind rsp_kind_now(int fd);
+/* Whether it is a socket now; one of the parent's becomes what it can be.
+ * @reads: as for rsp_inherit(). */
+bool rsp_is_socket(int fd, bool reads);
+bool rsp_is_ours(int fd);
+
+/* preload.c: a new descriptor is a socket or a set; -1: errno. */
+int rsp_now_ours(int fd, enum rsp_kind kind);
 
 /* preload_fork.c */
 void rsp_watch_forks(void);

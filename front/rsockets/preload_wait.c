@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * poll(), select() and epoll of sets that have some of ours. An epoll set is
+ * rsockets' own from the start, since nothing says what it will watch.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+
+#include "base/defs.h"
+#include "front/rsockets/preload.h"
+
+int repoll_create(int flags);
+int repoll_ctl(int epfd, int op, int fd, struct epoll_event *event);
+int repoll_wait(int epfd, struct epoll_event *events, int maxevents,
+		int timeout);
+
+static bool any_ours(const struct pollfd *fds, nfds_t count)
+{
+	for (nfds_t i = 0; !rsp_inside && i < count; i++)
+		if (rsp_is_ours(fds[i].fd))
+			return true;
+	return false;
+}
+
+/* rpoll() of the targets. */
+static int poll_targets(struct pollfd *fds, nfds_t count, int timeout)
+{
+	struct pollfd few[64], *targets = few;
+	int rc;
+
+	if (count > VB_COUNT(few))
+		targets = calloc(count, sizeof(*targets));
+	if (!targets)
+		return -1;
+	for (nfds_t i = 0; i < count; i++) {
+		targets[i] = fds[i];
+		if (rsp_is_ours(fds[i].fd))
+			targets[i].fd = rsp_target(fds[i].fd);
+	}
+	rc = INSIDE(rpoll(targets, count, timeout));
+	for (nfds_t i = 0; i < count; i++)
+		fds[i].revents = targets[i].revents;
+	if (targets != few)
+		free(targets);
+	return rc;
+}
+
+EXPORT int poll(struct pollfd *fds, nfds_t count, int timeout)
+{
+	return any_ours(fds, count) ? poll_targets(fds, count, timeout)
+				    : REAL(poll)(fds, count, timeout);
+}
+
+static int milliseconds(const struct timespec *t)
+{
+	if (!t)
+		return -1;
+	return (int)VB_MIN(t->tv_sec * 1000LL + (t->tv_nsec + 999999) / 1000000,
+			   (long long)INT32_MAX);
+}
+
+/* The mask is in force while it waits, though not from the same instant. */
+static int poll_masked(struct pollfd *fds, nfds_t count,
+		       const struct timespec *timeout, const sigset_t *mask)
+{
+	sigset_t before;
+	int rc;
+
+	if (mask)
+		pthread_sigmask(SIG_SETMASK, mask, &before);
+	rc = poll_targets(fds, count, milliseconds(timeout));
+	if (mask)
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return rc;
+}
+
+EXPORT int ppoll(struct pollfd *fds, nfds_t count,
+		 const struct timespec *timeout, const sigset_t *mask)
+{
+	return any_ours(fds, count) ? poll_masked(fds, count, timeout, mask)
+				    : REAL(ppoll)(fds, count, timeout, mask);
+}
+
+static bool set_has_ours(int n, const fd_set *set)
+{
+	for (int fd = 0; set && !rsp_inside && fd < n; fd++)
+		if (FD_ISSET(fd, set) && rsp_is_ours(fd))
+			return true;
+	return false;
+}
+
+static bool in_set(int fd, const fd_set *set)
+{
+	return set && FD_ISSET(fd, set);
+}
+
+static nfds_t from_sets(int n, const fd_set *r, const fd_set *w,
+			const fd_set *e, struct pollfd *fds)
+{
+	nfds_t count = 0;
+	short events;
+
+	for (int fd = 0; fd < n; fd++) {
+		events = in_set(fd, r) ? POLLIN : 0;
+		events |= in_set(fd, w) ? POLLOUT : 0;
+		events |= in_set(fd, e) ? POLLPRI : 0;
+		if (events)
+			fds[count++] = (struct pollfd){ fd, events, 0 };
+	}
+	return count;
+}
+
+/* Returns 1 if it stays in. */
+static int leave_in_set(int fd, fd_set *set, bool ready)
+{
+	if (!in_set(fd, set))
+		return 0;
+	if (!ready)
+		FD_CLR(fd, set);
+	return ready;
+}
+
+static int to_sets(const struct pollfd *fds, nfds_t count, fd_set *r, fd_set *w,
+		   fd_set *e)
+{
+	int set = 0;
+
+	for (nfds_t i = 0; i < count; i++) {
+		short got = fds[i].revents;
+
+		if (got & POLLNVAL) {
+			errno = EBADF;
+			return -1;
+		}
+		set += leave_in_set(fds[i].fd, r,
+				    got & (POLLIN | POLLHUP | POLLERR));
+		set += leave_in_set(fds[i].fd, w, got & (POLLOUT | POLLERR));
+		set += leave_in_set(fds[i].fd, e, got & POLLPRI);
+	}
+	return set;
+}
+
+/* By poll(), since a target may have a number that fits no set. */
+static int select_targets(int n, fd_set *r, fd_set *w, fd_set *e, int timeout)
+{
+	struct pollfd fds[FD_SETSIZE];
+	nfds_t count = from_sets(VB_MIN(n, FD_SETSIZE), r, w, e, fds);
+
+	if (poll_targets(fds, count, timeout) < 0)
+		return -1;
+	return to_sets(fds, count, r, w, e);
+}
+
+static int until(const struct timeval *t)
+{
+	if (!t)
+		return -1;
+	return (int)VB_MIN(t->tv_sec * 1000LL + (t->tv_usec + 999) / 1000,
+			   (long long)INT32_MAX);
+}
+
+EXPORT int select(int n, fd_set *r, fd_set *w, fd_set *e,
+		  struct timeval *timeout)
+{
+	if (set_has_ours(n, r) || set_has_ours(n, w) || set_has_ours(n, e))
+		return select_targets(n, r, w, e, until(timeout));
+	return REAL(select)(n, r, w, e, timeout);
+}
+
+static int select_masked(int n, fd_set *r, fd_set *w, fd_set *e,
+			 const struct timespec *timeout, const sigset_t *mask)
+{
+	sigset_t before;
+	int rc;
+
+	if (mask)
+		pthread_sigmask(SIG_SETMASK, mask, &before);
+	rc = select_targets(n, r, w, e, milliseconds(timeout));
+	if (mask)
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return rc;
+}
+
+EXPORT int pselect(int n, fd_set *r, fd_set *w, fd_set *e,
+		   const struct timespec *timeout, const sigset_t *mask)
+{
+	if (set_has_ours(n, r) || set_has_ours(n, w) || set_has_ours(n, e))
+		return select_masked(n, r, w, e, timeout, mask);
+	return REAL(pselect)(n, r, w, e, timeout, mask);
+}
+
+EXPORT int epoll_create1(int flags)
+{
+	return rsp_inside ? REAL(epoll_create1)(flags)
+			  : rsp_now_ours(INSIDE(repoll_create(flags)), RSP_SET);
+}
+
+EXPORT int epoll_create(int size)
+{
+	if (size <= 0) {
+		errno = EINVAL;
+		return -1;
+	}
+	return epoll_create1(0);
+}
+
+EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
+{
+	int target = rsp_is_ours(fd) ? rsp_target(fd) : fd;
+
+	return rsp_kind_now(epfd) == RSP_SET
+		       ? INSIDE(repoll_ctl(epfd, op, target, event))
+		       : REAL(epoll_ctl)(epfd, op, fd, event);
+}
+
+EXPORT int epoll_wait(int epfd, struct epoll_event *events, int max,
+		      int timeout)
+{
+	return rsp_kind_now(epfd) == RSP_SET
+		       ? INSIDE(repoll_wait(epfd, events, max, timeout))
+		       : REAL(epoll_wait)(epfd, events, max, timeout);
+}
+
+EXPORT int epoll_pwait(int epfd, struct epoll_event *events, int max,
+		       int timeout, const sigset_t *mask)
+{
+	sigset_t before;
+	int rc;
+
+	if (rsp_kind_now(epfd) != RSP_SET)
+		return REAL(epoll_pwait)(epfd, events, max, timeout, mask);
+	if (mask)
+		pthread_sigmask(SIG_SETMASK, mask, &before);
+	rc = epoll_wait(epfd, events, max, timeout);
+	if (mask)
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return rc;
+}
