@@ -420,10 +420,21 @@ void vb_tag_fill(struct vb_qp *qp, struct vb_cqe *e)
 	qp->tagged.kind = TAG_NO_TAG;
 }
 
+/* The message that was being received will not come whole. */
+static void give_up_message(struct vb_qp *qp)
+{
+	struct vb_cqe e = { .wr_id = qp->recv.wr_id, .status = WC_FLUSH_ERR };
+
+	if (!qp->recv_busy)
+		return;
+	qp->recv_busy = false;
+	vb_tag_fill(qp, &e);
+	(void)!tell(qp, e);
+}
+
 void vb_tag_cancel(struct vb_qp *qp)
 {
 	struct vb_sq *sq = &qp->sq;
-	struct vb_cqe e = { .wr_id = qp->recv.wr_id, .status = WC_FLUSH_ERR };
 
 	while (sq->open == 0 && sq->done != vb_sq_end(sq)) {
 		const struct vb_send_wqe *wqe = vb_sq_at(sq, sq->done++);
@@ -433,11 +444,7 @@ void vb_tag_cancel(struct vb_qp *qp)
 				    (struct vb_cqe){ .wr_id = wqe->wr_id,
 						     .status = WC_FLUSH_ERR });
 	}
-	if (!qp->recv_busy)
-		return;
-	qp->recv_busy = false;
-	vb_tag_fill(qp, &e);
-	(void)!tell(qp, e);
+	give_up_message(qp);
 }
 
 /*
@@ -620,6 +627,8 @@ enum vb_fault vb_tag_begin(struct vb_qp *qp, const void *head, uint32_t len,
 	bool event = false;
 	struct message m;
 
+	/* Its sender's memory was not there (near/), and has begun anew. */
+	give_up_message(qp);
 	read_message(head, len, whole, &m);
 	vb_mutex_lock(&srq->rq.lock);
 	fault = sort_message(qp, &m, &event);

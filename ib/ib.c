@@ -136,7 +136,7 @@ static bool ack_goes_last(const struct vb_qp *qp)
 
 static bool rc_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 {
-	bool more = false, last = ack_goes_last(qp);
+	bool more = false, last = answers(qp) && ack_goes_last(qp);
 	unsigned before = out->count;
 
 	note_reply(qp);
@@ -144,7 +144,7 @@ static bool rc_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 		more = vb_answer_send(qp, out);
 	if (!more && vb_rc_sends(qp) && qp->way == WAY_PACKETS)
 		more = vb_req_send(qp, now, out);
-	if (last && answers(qp))
+	if (last) /* though the reply may have failed */
 		more |= vb_answer_send(qp, out);
 	if (vb_rc_state(qp) == QPS_ERR) {
 		vb_qp_flush(qp);

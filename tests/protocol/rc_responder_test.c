@@ -371,6 +371,28 @@ static void responder__ack_waits_for_who_always_replies(void **state)
 	bench_close(b);
 }
 
+/* The program was shown the WRITE: its peer is told, whatever became of the
+ * reply that the ACK waited for. */
+static void responder__ack_survives_a_reply_that_fails(void **state)
+{
+	struct bench *b = bench_open();
+	struct vb_cqe e;
+	int n = 0;
+
+	for (; n < 8; n++) {
+		assert_int_equal(write_arrives(b, n, false), OWES_NOW);
+		replies(b);
+	}
+	assert_int_equal(write_arrives(b, n++, false), OWES_LATER);
+	b->read = b->logged;
+	bench_post(b, 1, WR_WRITE, 1u << 30, 8, SEND_SIGNALED);
+	bench_wait(b, 100);
+	assert_true(sim_poll(b->pair.send_cq[1], &e));
+	assert_int_equal(e.status, WC_LOC_PROT_ERR);
+	bench_expect_aeth(b, 1, VB_SYN_ACK, n - 1);
+	bench_close(b);
+}
+
 static void responder__ack_does_not_wait_for_nothing(void **state)
 {
 	struct bench *b = bench_open();
@@ -763,6 +785,7 @@ int main(void)
 		cmocka_unit_test(responder__write_imm_without_receive),
 		cmocka_unit_test(responder__one_ack_for_a_run),
 		cmocka_unit_test(responder__ack_waits_for_who_always_replies),
+		cmocka_unit_test(responder__ack_survives_a_reply_that_fails),
 		cmocka_unit_test(responder__ack_does_not_wait_for_nothing),
 		cmocka_unit_test(responder__no_ack_unless_asked),
 		cmocka_unit_test(

@@ -410,6 +410,33 @@ static void phase__broken_message(void **state)
 	close_tm(t);
 }
 
+/* Its data could not be read where its sender has it (near/), and the sender
+ * has connected anew. */
+static void begin__behind_one_that_never_came(void **state)
+{
+	struct bed *t = open_tm(*state);
+	struct vb_cqe e;
+
+	add_ok(t, 1, 6, UINT64_MAX);
+	add_ok(t, 2, 6, UINT64_MAX);
+	assert_int_equal(begin(t, TM_OP_EAGER, 6, 20, true), FAULT_NONE);
+	assert_int_equal(begin(t, TM_OP_EAGER, 6, 20, true), FAULT_NONE);
+	e = polled(t->f->cq);
+	assert_int_equal(e.wr_id, 1);
+	assert_int_equal(e.status, WC_FLUSH_ERR);
+	assert_int_equal(end(t, WC_SUCCESS).wr_id, 2);
+	/* One that is unexpected is not counted. */
+	post_recv(t->qp, 500);
+	assert_int_equal(begin(t, TM_OP_EAGER, 7, 20, true), FAULT_NONE);
+	add_ok(t, 3, 7, UINT64_MAX);
+	assert_int_equal(begin(t, TM_OP_EAGER, 7, 20, true), FAULT_NONE);
+	e = polled(t->f->cq);
+	assert_int_equal(e.wr_id, 500);
+	assert_int_equal(e.status, WC_FLUSH_ERR);
+	assert_int_equal(end(t, WC_SUCCESS).wr_id, 3);
+	close_tm(t);
+}
+
 static void begin__what_is_for_no_list(void **state)
 {
 	static const struct {
@@ -653,6 +680,7 @@ int main(void)
 		TEST(phase__new_buffers_wait),
 		TEST(phase__far_behind_is_told),
 		TEST(phase__broken_message),
+		TEST(begin__behind_one_that_never_came),
 		TEST(begin__what_is_for_no_list),
 		TEST(eager__long_tells_twice),
 		TEST(rndv__reads_and_says_so),
