@@ -149,33 +149,8 @@ static void stand_alone(struct vb_engine *e)
 	};
 	e->link = &no_link;
 	e->soon_fd = -1;
-}
-
-static int open_link(struct vb_engine *e)
-{
-	struct vb_lease lease;
-	struct vb_link *link;
-	int rc = vb_lease_claim(&lease);
-
-	if (rc)
-		return rc;
-	rc = vb_udp_open(lease.rx_fd, &link);
-	if (rc) {
-		vb_lease_release(&lease);
-		return rc;
-	}
-	lease.rx_fd = -1;
-	vb_mutex_lock(&e->rx); /* a program may poll for its iWARP device */
-	e->lease = lease;
-	e->link = link;
-	vb_mutex_unlock(&e->rx);
-	return 0;
-}
-
-static void close_link(struct vb_engine *e)
-{
-	e->link->ops->close(e->link);
-	vb_lease_release(&e->lease);
+	atomic_init(&e->pace, 1);
+	e->patience = SPIN_MOST;
 }
 
 /*
@@ -198,13 +173,43 @@ static unsigned measure_pace(struct vb_link *link, struct vb_rxq *q)
 	return (unsigned)VB_MAX(best / LOOK, 1u);
 }
 
-static void set_pace(struct vb_engine *e)
+static void set_pace(struct vb_engine *e) VB_REQUIRES(e->rx)
 {
-	e->pace = measure_pace(e->link, &e->rxq);
+	unsigned pace = measure_pace(e->link, &e->rxq);
+
+	atomic_store_explicit(&e->pace, pace, memory_order_relaxed);
 	e->patience = vb_engine_span(e, SPIN_MOST);
-	if (e->pace > 1)
+	if (pace > 1)
 		vb_log(LOG_INFO, "engine: %u times as slow as usual here",
-		       e->pace);
+		       pace);
+}
+
+static int open_link(struct vb_engine *e)
+{
+	struct vb_lease lease;
+	struct vb_link *link;
+	int rc = vb_lease_claim(&lease);
+
+	if (rc)
+		return rc;
+	rc = vb_udp_open(lease.rx_fd, &link);
+	if (rc) {
+		vb_lease_release(&lease);
+		return rc;
+	}
+	lease.rx_fd = -1;
+	vb_mutex_lock(&e->rx); /* a program may poll for its iWARP device */
+	e->lease = lease;
+	e->link = link;
+	set_pace(e);
+	vb_mutex_unlock(&e->rx);
+	return 0;
+}
+
+static void close_link(struct vb_engine *e)
+{
+	e->link->ops->close(e->link);
+	vb_lease_release(&e->lease);
 }
 
 /* The first RoCE device, and not the first device. The thread looks at the
@@ -253,7 +258,6 @@ static int start_engine(bool in_network)
 	rc = in_network ? open_link(e) : 0;
 	if (rc)
 		goto close_wake;
-	set_pace(e);
 	if (in_network)
 		vb_paths_open(e);
 	rc = vb_service_start(e);
@@ -542,7 +546,7 @@ static bool drain_streams(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 {
 	bool found;
 
-	vb_engine_at_work(e, now + VB_WORK_LASTS);
+	vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));
 	found = vb_stream_drain(e, now);
 	if (found)
 		e->near_at = now; /* the link can wait for a moment */

@@ -58,7 +58,7 @@ struct vb_engine {
 	struct vb_far *_Atomic far; /* made with the first inode's domain */
 	struct vb_idtab *qps;
 	int wake_fd;
-	unsigned pace; /* see vb_engine_span() */
+	_Atomic unsigned pace; /* see vb_engine_span() */
 	pthread_t thread;
 	bool serving; /* there is a thread; open_lock */
 
@@ -131,7 +131,7 @@ void vb_engine_wake(struct vb_engine *e); /* its thread */
 /* As long here as @t is on a processor of today. */
 static inline vb_time vb_engine_span(const struct vb_engine *e, vb_time t)
 {
-	return t * e->pace;
+	return t * atomic_load_explicit(&e->pace, memory_order_relaxed);
 }
 
 /* A program's thread works, for as long at most: the engine's would only wait

@@ -46,7 +46,7 @@ void vb_wait_soon(struct vb_engine *e)
 
 	if (atomic_load(&e->soon) &&
 	    now - atomic_load_explicit(&e->soon_set, memory_order_relaxed) <
-		    PUT_OFF)
+		    vb_engine_span(e, PUT_OFF))
 		return;
 	atomic_store_explicit(&e->soon_set, now, memory_order_relaxed);
 	atomic_store(&e->soon, true);
@@ -95,7 +95,7 @@ static bool is_prompt(const struct vb_engine *e)
 
 static void note_return(struct vb_engine *e)
 {
-	if (vb_now() - e->left_at > IS_PROMPT)
+	if (vb_now() - e->left_at > vb_engine_span(e, IS_PROMPT))
 		e->prompt = 0;
 	else if (e->prompt < MANY)
 		e->prompt++;
@@ -149,12 +149,12 @@ static bool is_over(struct vb_engine *e)
  * first, as long as nobody else wants this processor. Looking in vain makes
  * wary: twice as many short sleeps are asked for the next time.
  */
-static bool yield_alone(void)
+static bool yield_alone(const struct vb_engine *e)
 {
 	vb_time then = vb_now();
 
 	sched_yield();
-	return vb_now() - then < ALONE;
+	return vb_now() - then < vb_engine_span(e, ALONE);
 }
 
 static bool look(struct watch *w)
@@ -168,11 +168,11 @@ static bool look(struct watch *w)
 
 static bool finds(struct watch *w)
 {
-	vb_time until = vb_now() + LINGER;
+	vb_time until = vb_now() + vb_engine_span(w->e, LINGER);
 	bool found, alone;
 
 	do {
-		alone = yield_alone();
+		alone = yield_alone(w->e);
 		found = look(w);
 	} while (!found && alone && vb_now() < until);
 	return found;
@@ -200,7 +200,9 @@ static int sleep_by(struct vb_engine *e, struct vb_bell *bell)
 	vb_time then = vb_now();
 	int rc = vb_bell_wait(bell);
 
-	e->short_sleeps = vb_now() - then < IS_SHORT ? e->short_sleeps + 1 : 0;
+	e->short_sleeps = vb_now() - then < vb_engine_span(e, IS_SHORT)
+				  ? e->short_sleeps + 1
+				  : 0;
 	return rc;
 }
 

@@ -591,6 +591,14 @@ static void fill_rss(struct ibv_device_attr_ex *a)
 	};
 }
 
+static const struct ibv_tm_caps tag_matching = {
+	.max_rndv_hdr_size = VB_TAG_RNDV_MAX,
+	.max_num_tags = VB_TAG_MAX,
+	.flags = IBV_TM_CAP_RC,
+	.max_ops = VB_TAG_MAX_OPS,
+	.max_sge = VB_TAG_MAX_SGE,
+};
+
 static int query_device_ex(struct ibv_context *context,
 			   const struct ibv_query_device_ex_input *input,
 			   struct ibv_device_attr_ex *attr, size_t size)
@@ -604,13 +612,6 @@ static int query_device_ex(struct ibv_context *context,
 	all.completion_timestamp_mask = UINT64_MAX;
 	all.hca_core_clock = 1000000; /* kHz: the clock counts nanoseconds */
 	all.max_dm_size = VB_FRONT_DM_BYTES;
-	all.tm_caps = (struct ibv_tm_caps){
-		.max_rndv_hdr_size = VB_TAG_RNDV_MAX,
-		.max_num_tags = VB_TAG_MAX,
-		.flags = IBV_TM_CAP_RC,
-		.max_ops = VB_TAG_MAX_OPS,
-		.max_sge = VB_TAG_MAX_SGE,
-	};
 	all.cq_mod_caps.max_cq_count = UINT16_MAX;
 	all.cq_mod_caps.max_cq_period = UINT16_MAX;
 	fill_odp(&all.odp_caps);
@@ -620,6 +621,7 @@ static int query_device_ex(struct ibv_context *context,
 	} else {
 		all.device_cap_flags_ex |= DEVICE_ATOMIC_WRITE;
 		all.xrc_odp_caps = all.odp_caps.per_transport_caps.rc_odp_caps;
+		all.tm_caps = tag_matching;
 		fill_rss(&all);
 	}
 	all.phys_port_cnt_ex = 1;

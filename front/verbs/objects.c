@@ -407,6 +407,8 @@ static struct ibv_srq *create_tagged(struct ibv_srq_init_attr_ex *attr)
 	struct ibv_srq *srq;
 	int rc;
 
+	if (vb_front_is_rnic(attr->pd->context))
+		return vb_front_null(-EOPNOTSUPP);
 	if ((attr->comp_mask & needs) != needs || !attr->cq ||
 	    attr->tm_cap.max_ops > VB_TAG_MAX_OPS)
 		return vb_front_null(-EINVAL);

@@ -457,6 +457,14 @@ static void what_an_rnic_has_not(void)
 	static const enum ibv_qp_type types[] = { IBV_QPT_UD, IBV_QPT_UC,
 						  IBV_QPT_RAW_PACKET,
 						  IBV_QPT_XRC_SEND };
+	struct ibv_srq_init_attr_ex tagged = {
+		.attr = { .max_wr = 1, .max_sge = 1 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM,
+		.srq_type = IBV_SRQT_TM,
+		.pd = pd,
+		.tm_cap = { .max_num_tags = 1, .max_ops = 1 },
+	};
 	union ibv_gid group = { .raw = { 0xff, 0x12 } };
 	__be16 pkey;
 
@@ -468,6 +476,9 @@ static void what_an_rnic_has_not(void)
 			wrong("queue pair type %d: errno %d", (int)types[i],
 			      errno);
 	}
+	tagged.cq = a.cq;
+	if (ibv_create_srq_ex(verbs, &tagged) || errno != EOPNOTSUPP)
+		wrong("tag matching: errno %d", errno);
 	if (ibv_create_ah(pd, &ah) || errno != EOPNOTSUPP)
 		wrong("an address handle: errno %d", errno);
 	if (ibv_open_xrcd(verbs, &xrcd) || errno != EOPNOTSUPP)
