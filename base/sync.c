@@ -21,9 +21,18 @@ static void sleep_by(struct vb_mutex *m)
 	errno = before;
 }
 
+static void pause_briefly(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("isb");
+#endif
+}
+
 void vb_mutex_wait(struct vb_mutex *m)
 {
-	for (unsigned i = 0; i < TRIES; i++)
+	for (unsigned i = 0; i < TRIES; i++, pause_briefly())
 		if (atomic_load_explicit(&m->word, memory_order_relaxed) ==
 			    VB_MUTEX_FREE &&
 		    vb_mutex_trylock(m))

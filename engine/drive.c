@@ -199,7 +199,7 @@ void vb_drive(struct vb_qp *qp)
 {
 	int cancel = vb_cancel_off();
 
-	atomic_store(&qp->kick, 1);
+	(void)atomic_exchange(&qp->kick, 1); /* see is_kicked() */
 	drive_while_kicked(vb_engine_running(), qp);
 	vb_cancel_back(cancel);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <time.h>
 
 #include "base/bell.h"
 #include "base/clock.h"
@@ -183,8 +184,8 @@ static void *hand_main(void *arg)
 			if (!lend(h))
 				sched_yield();
 		vb_bell_set(&h->bell);
-		if (!atomic_load(&h->stop) && vb_bell_wait(&h->bell) < 0)
-			continue;
+		if (!atomic_load(&h->stop))
+			(void)!vb_bell_wait(&h->bell);
 	}
 	return NULL;
 }
@@ -270,6 +271,7 @@ static bool is_done(struct vb_hand *h)
  * it may want ours. */
 static void await(struct vb_hand *h)
 {
+	static const struct timespec moment = { .tv_nsec = 20000 };
 	vb_time then = vb_clock_read();
 
 	while (!is_done(h) && vb_clock_read() - then < IS_SLOW)
@@ -277,8 +279,9 @@ static void await(struct vb_hand *h)
 	if (is_done(h))
 		return;
 	atomic_store(&h->away_until, vb_clock_read() + AWAY);
+	/* A yield is no way out where we are of a higher priority. */
 	while (!is_done(h))
-		sched_yield();
+		(void)nanosleep(&moment, NULL);
 }
 
 /* Was the part copied in whole? One that was not taken is ours. */

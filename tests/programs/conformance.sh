@@ -38,8 +38,9 @@ between() {
 	local where=$1
 
 	shift
-	pair root a b "$programs/conformance_test" "$@" - -- \
-		"$programs/conformance_test" "$@" "$HOST_A" ||
+	{ pair root a b "$programs/conformance_test" "$@" - -- \
+		"$programs/conformance_test" "$@" "$HOST_A" &&
+		[ -s "$work/client" ]; } ||
 		not_ok "conformance ends by itself [$where]" "$work/server" \
 			"$work/client"
 	take_lines "$where" "$work/client"

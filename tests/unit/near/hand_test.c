@@ -125,15 +125,18 @@ static void it_gets(void **state)
 static void what_is_missing_is_noticed(void **state)
 {
 	struct field *f = *state;
-	uint64_t pages[] = { 0, BYTES / 2, BYTES - 4096 };
+	uint64_t before, pages[] = { 0, BYTES / 2, BYTES - 4096 };
 
 	if (!has_processors())
 		skip();
 	for (unsigned i = 0; i < VB_COUNT(pages); i++) {
 		until_helped(f, true, 2);
 		mprotect(f->there + pages[i], 4096, PROT_NONE);
+		before = vb_hand_parts(f->h);
 		for (unsigned n = 0; n < 50; n++)
 			assert_false(move(f, true, 0, BYTES));
+		if (vb_hand_parts(f->h) == before) /* it was away */
+			skip();
 		mprotect(f->there + pages[i], 4096, PROT_READ | PROT_WRITE);
 	}
 }
