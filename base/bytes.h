@@ -6,6 +6,7 @@
 #ifndef BASE_BYTES_H
 #define BASE_BYTES_H
 
+#include <endian.h>
 #include <string.h>
 
 #include "base/defs.h"
@@ -41,10 +42,21 @@ static inline const uint8_t *vb_take(struct vb_reader *r, size_t len)
 	return p;
 }
 
+/* Whole words are one instruction where @bytes is a constant; compilers do not
+ * make one of the loops. */
 static inline uint64_t vb_load_be(const uint8_t *p, unsigned bytes)
 {
 	uint64_t v = 0;
+	uint32_t half;
 
+	if (bytes == sizeof(v)) {
+		memcpy(&v, p, sizeof(v));
+		return be64toh(v);
+	}
+	if (bytes == sizeof(half)) {
+		memcpy(&half, p, sizeof(half));
+		return be32toh(half);
+	}
 	for (unsigned i = 0; i < bytes; i++)
 		v = v << 8 | p[i];
 	return v;
@@ -52,6 +64,17 @@ static inline uint64_t vb_load_be(const uint8_t *p, unsigned bytes)
 
 static inline void vb_store_be(uint8_t *p, uint64_t v, unsigned bytes)
 {
+	uint32_t half = htobe32((uint32_t)v);
+
+	if (bytes == sizeof(v)) {
+		v = htobe64(v);
+		memcpy(p, &v, sizeof(v));
+		return;
+	}
+	if (bytes == sizeof(half)) {
+		memcpy(p, &half, sizeof(half));
+		return;
+	}
 	for (unsigned i = bytes; i-- > 0; v >>= 8)
 		p[i] = (uint8_t)v;
 }
@@ -101,14 +124,16 @@ static inline void vb_put_be(struct vb_writer *w, uint64_t v, unsigned bytes)
 
 static inline void vb_store_le32(uint8_t *p, uint32_t v)
 {
-	for (unsigned i = 0; i < 4; i++, v >>= 8)
-		p[i] = (uint8_t)v;
+	v = htole32(v);
+	memcpy(p, &v, sizeof(v));
 }
 
 static inline uint32_t vb_load_le32(const uint8_t *p)
 {
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-	       (uint32_t)p[3] << 24;
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return le32toh(v);
 }
 
 #endif

@@ -32,6 +32,14 @@ static bool next_piece(struct walk *w, uint32_t most, struct piece *p)
 	return true;
 }
 
+/* Is all of it in the first entry? */
+static bool is_one_piece(const struct vb_sge *sge, unsigned count,
+			 uint64_t offset, uint32_t len)
+{
+	return count && len && offset <= sge->length &&
+	       len <= sge->length - offset;
+}
+
 static enum vb_fault begin_piece(struct vb_pd *pd, const struct piece *p,
 				 uint32_t need, struct vb_mr_use *use)
 {
@@ -93,6 +101,10 @@ enum vb_fault vb_sge_gather(struct vb_pd *pd, const struct vb_sge *sge,
 	uint8_t *to = dst;
 	struct piece p;
 
+	if (VB_LIKELY(is_one_piece(sge, count, offset, len))) {
+		p = (struct piece){ sge->addr + offset, len, sge->lkey };
+		return gather_piece(pd, &p, dst);
+	}
 	for (; len && !fault; len -= p.len, to += p.len) {
 		if (!next_piece(&w, len, &p))
 			return FAULT_LKEY; /* the caller's total was wrong */
@@ -110,6 +122,10 @@ enum vb_fault vb_sge_place(struct vb_pd *pd, const struct vb_sge *sge,
 	const uint8_t *from = src;
 	struct piece p;
 
+	if (VB_LIKELY(is_one_piece(sge, count, offset, len))) {
+		p = (struct piece){ sge->addr + offset, len, sge->lkey };
+		return place_piece(pd, &p, src);
+	}
 	for (; len && !fault; len -= p.len, from += p.len) {
 		if (!next_piece(&w, len, &p))
 			return FAULT_LKEY; /* the caller's total was wrong */

@@ -20,6 +20,7 @@
 #define SOON  (200 * VB_USEC)
 #define FAR   (2 * VB_MSEC)
 #define GRAIN ((vb_time)1 << 19) /* half a ms; a power of two */
+#define BUSY  (100 * VB_USEC)	 /* when to look again at one that is driven */
 
 static pthread_key_t txq_key;
 static bool have_txq_key;
@@ -287,22 +288,44 @@ void vb_drive_forget(struct vb_qp *qp)
 	vb_mutex_unlock(&qp->drive);
 }
 
-static struct vb_qp *next_due(struct vb_engine *e, vb_time now)
+/*
+ * True: its lock is held. A program that sends much holds it most of the time,
+ * and the thread must not sleep for it while other timers run out: it looks
+ * again soon. Until then timer_at is in the past, and nobody queues another.
+ * All under timer_lock: who forgets a queue pair finds its timer queued.
+ */
+static bool take_due(struct vb_engine *e, struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(e->timer_lock) VB_TRY_ACQUIRE(true, qp->drive)
 {
+	if (vb_mutex_trylock(&qp->drive))
+		return true;
+	if (vb_timer_set(&e->timers, &qp->timer, now + BUSY) != 0)
+		vb_log(LOG_ERROR, "qp 0x%x: no memory for its timer",
+		       atomic_load(&qp->qpn));
+	return false;
+}
+
+/* With its lock held. */
+static struct vb_qp *VB_UNCHECKED next_due(struct vb_engine *e, vb_time now)
+{
+	struct vb_qp *qp = NULL;
 	struct vb_timer *t;
 
 	vb_mutex_lock(&e->timer_lock);
-	t = vb_timers_pop(&e->timers, now);
+	while (!qp && (t = vb_timers_pop(&e->timers, now))) {
+		qp = VB_CONTAINER_OF(t, struct vb_qp, timer);
+		if (!take_due(e, qp, now))
+			qp = NULL;
+	}
 	vb_mutex_unlock(&e->timer_lock);
-	return t ? VB_CONTAINER_OF(t, struct vb_qp, timer) : NULL;
+	return qp;
 }
 
-void vb_drive_due(struct vb_engine *e, vb_time now)
+void VB_UNCHECKED vb_drive_due(struct vb_engine *e, vb_time now)
 {
 	struct vb_qp *qp;
 
 	while ((qp = next_due(e, now))) {
-		vb_mutex_lock(&qp->drive);
 		qp->timer_at = VB_NEVER;
 		/* Queue pairs are type-stable: a timer that outlived its
 		 * queue pair meets qpn 0, or steps its successor for

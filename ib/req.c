@@ -93,13 +93,16 @@ static void stop(struct vb_req *req, enum vb_wc_status status)
  * Before the first packet.
  */
 
-/* All of its memory, so that a bad key never sends half a message. */
+/* All of its memory, so that a bad key never sends half a message. One of a
+ * single packet is asked for when it is gathered, by which it is all or nothing
+ * as well. */
 static bool keys_allow(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
 	bool fetches = vb_req_asks(wqe) && wqe->op != WR_ATOMIC_WRITE;
 	uint32_t need = fetches ? ACCESS_LOCAL_WRITE : 0;
 
-	if (wqe->flags & SEND_INLINE)
+	if (wqe->flags & SEND_INLINE ||
+	    (!vb_req_asks(wqe) && wqe->length <= qp->mtu))
 		return true;
 	return vb_sge_is_allowed(qp->pd, wqe->sge, wqe->num_sge, need);
 }
@@ -248,7 +251,8 @@ enum vb_fault vb_req_put(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	fault = put_payload(qp, wqe, part->offset, bytes + hdr, len);
 	if (fault)
 		return fault;
-	memset(bytes + hdr + len, 0, pkt->bth.pad);
+	/* The pad, and perhaps some of the room for the ICRC. */
+	vb_store_le32(bytes + hdr + len, 0);
 	vb_txq_commit(out, (uint32_t)hdr + len + pkt->bth.pad, part->route);
 	return FAULT_NONE;
 }
@@ -265,12 +269,11 @@ enum vb_fault vb_req_put_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			 (nth + 1 == wqe->psn_count ? PLACE_LAST : 0),
 		.route = &qp->route,
 	};
-	struct vb_ib_pkt pkt = {
-		.bth = vb_rc_bth(qp, 0, psn),
-		.reth = { wqe->remote_addr, wqe->rkey, wqe->length },
-	};
+	struct vb_ib_pkt pkt; /* most of which is others' */
 
+	pkt.bth = vb_rc_bth(qp, 0, psn);
 	pkt.bth.ack_req = ack_req;
+	pkt.reth = (struct vb_reth){ wqe->remote_addr, wqe->rkey, wqe->length };
 	return vb_req_put(qp, wqe, &part, &pkt, out);
 }
 
@@ -831,8 +834,7 @@ bool vb_req_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 
-	if (now - req->stream_at >
-	    VB_MAX(STREAM_LASTS, req->window.best_rtt))
+	if (now - req->stream_at > VB_MAX(STREAM_LASTS, req->window.best_rtt))
 		req->streaming = false;
 	check_time(qp, now, out);
 	if (VB_UNLIKELY(req->repair.due || req->gap_due) && mend(qp, now, out))

@@ -147,16 +147,22 @@ static enum vb_fault take_send(struct vb_qp *qp, struct vb_inbound *in,
 	return FAULT_NONE;
 }
 
-/* IBA 9.7.4.1.7: the whole of the range, before its first byte. */
+/* IBA 9.7.4.1.7: the whole of the range, before its first byte. Of one packet
+ * vb_mr_write() asks for just that. */
 static enum vb_fault begin_write(struct vb_qp *qp, struct vb_inbound *in,
-				 const struct vb_reth *reth)
+				 const struct vb_ib_pkt *pkt)
 {
+	const struct vb_reth *reth = &pkt->reth;
+
 	if (reth->length > VB_MAX_MSG)
 		return FAULT_LENGTH;
 	in->va = reth->va;
 	in->rkey = reth->rkey;
 	in->length = reth->length;
 	in->offset = 0;
+	if (pkt->op->place == PLACE_ONLY && !(pkt->op->headers & HDR_IMM) &&
+	    pkt->payload_bytes == reth->length)
+		return FAULT_NONE;
 	return vb_mr_check(qp->adapter, qp->pd, vb_rc_qpn(qp), reth->rkey,
 			   reth->va, reth->length, ACCESS_REMOTE_WRITE);
 }
@@ -180,7 +186,7 @@ static enum vb_fault take_write(struct vb_qp *qp, struct vb_inbound *in,
 	if (!payload_fits_place(qp, pkt))
 		return FAULT_LENGTH;
 	if (pkt->op->place & PLACE_FIRST)
-		fault = begin_write(qp, in, &pkt->reth);
+		fault = begin_write(qp, in, pkt);
 	if (fault)
 		return fault;
 	if (!payload_fits_write(in, pkt))

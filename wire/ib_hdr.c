@@ -6,43 +6,52 @@
  * the one by which two of us know each other. */
 bool vb_bth_get(struct vb_reader *r, struct vb_bth *h)
 {
-	uint8_t bits, congestion, ask;
+	const uint8_t *at = vb_take(r, VB_BTH_BYTES);
+	uint32_t what, to, which;
 
-	h->opcode = vb_get_u8(r);
-	bits = vb_get_u8(r);
-	h->solicited = bits & 0x80;
-	h->migrated = bits & 0x40;
-	h->pad = bits >> 4 & 3;
-	h->pkey = vb_get_be16(r);
-	congestion = vb_get_u8(r);
-	h->fecn = congestion & 0x80;
-	h->becn = congestion & 0x40;
-	h->dqpn = vb_get_be24(r);
-	ask = vb_get_u8(r);
-	h->ack_req = ask & 0x80;
-	h->selective = ask & 0x01;
-	h->psn = vb_get_be24(r);
-	return !r->overrun && (bits & 0x0f) == 0;
+	if (!at)
+		return false;
+	what = (uint32_t)vb_load_be(at, 4);
+	to = (uint32_t)vb_load_be(at + 4, 4);
+	which = (uint32_t)vb_load_be(at + 8, 4);
+	*h = (struct vb_bth){
+		.opcode = (uint8_t)(what >> 24),
+		.solicited = what >> 23 & 1,
+		.migrated = what >> 22 & 1,
+		.pad = what >> 20 & 3,
+		.pkey = (uint16_t)what,
+		.fecn = to >> 31,
+		.becn = to >> 30 & 1,
+		.dqpn = to & 0xffffff,
+		.ack_req = which >> 31,
+		.selective = which >> 24 & 1,
+		.psn = which & 0xffffff,
+	};
+	return (what >> 16 & 0x0f) == 0;
 }
 
 void vb_bth_put(struct vb_writer *w, const struct vb_bth *h)
 {
-	vb_put_be(w, h->opcode, 1);
-	vb_put_be(w, h->solicited << 7 | h->migrated << 6 | (h->pad & 3) << 4,
-		  1);
-	vb_put_be(w, h->pkey, 2);
-	vb_put_be(w, h->fecn << 7 | h->becn << 6, 1);
-	vb_put_be(w, h->dqpn, 3);
-	vb_put_be(w, h->ack_req << 7 | h->selective, 1);
-	vb_put_be(w, h->psn, 3);
+	uint32_t bits =
+		h->solicited << 7 | h->migrated << 6 | (h->pad & 3) << 4;
+	uint32_t congestion = h->fecn << 7 | h->becn << 6;
+	uint32_t ask = h->ack_req << 7 | h->selective;
+
+	vb_put_be(w, (uint32_t)h->opcode << 24 | bits << 16 | h->pkey, 4);
+	vb_put_be(w, congestion << 24 | (h->dqpn & 0xffffff), 4);
+	vb_put_be(w, ask << 24 | (h->psn & 0xffffff), 4);
 }
 
 bool vb_reth_get(struct vb_reader *r, struct vb_reth *h)
 {
-	h->va = vb_get_be64(r);
-	h->rkey = vb_get_be32(r);
-	h->length = vb_get_be32(r);
-	return !r->overrun;
+	const uint8_t *at = vb_take(r, VB_RETH_BYTES);
+
+	if (!at)
+		return false;
+	h->va = vb_load_be(at, 8);
+	h->rkey = (uint32_t)vb_load_be(at + 8, 4);
+	h->length = (uint32_t)vb_load_be(at + 12, 4);
+	return true;
 }
 
 void vb_reth_put(struct vb_writer *w, const struct vb_reth *h)
@@ -113,6 +122,11 @@ static void get_extended(struct vb_reader *r, unsigned headers,
 {
 	const uint8_t *imm;
 
+	if (!(headers & ~HDR_RETH)) { /* most have no other */
+		if (headers)
+			(void)vb_reth_get(r, &pkt->reth);
+		return;
+	}
 	if (headers & HDR_DETH)
 		(void)vb_deth_get(r, &pkt->deth);
 	if (headers & HDR_XRCETH)
@@ -137,6 +151,11 @@ static void get_extended(struct vb_reader *r, unsigned headers,
 static void put_extended(struct vb_writer *w, unsigned headers,
 			 const struct vb_ib_pkt *pkt)
 {
+	if (!(headers & ~HDR_RETH)) { /* as above */
+		if (headers)
+			vb_reth_put(w, &pkt->reth);
+		return;
+	}
 	if (headers & HDR_DETH)
 		vb_deth_put(w, &pkt->deth);
 	if (headers & HDR_XRCETH)

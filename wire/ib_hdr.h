@@ -7,6 +7,7 @@
 #include "wire/ib_op.h"
 
 #define VB_BTH_BYTES	    12
+#define VB_RETH_BYTES	    16
 #define VB_IB_MAX_HDR_BYTES 64 /* BTH and every extended header of one packet */
 #define VB_ICRC_BYTES	    4
 #define VB_QPN_MULTICAST    0xffffffu
