@@ -56,6 +56,6 @@ limit() {
 	fi
 }
 
-limit b 1450 "the wire"
-limit a 335 "one host"
+limit b 1130 "the wire"
+limit a 285 "one host"
 summary
