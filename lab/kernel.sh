@@ -3,7 +3,8 @@
 # Makes what the guest boots from: Debian's packaged kernel, taken apart and
 # not installed, and an initramfs of busybox, some modules and lab/init.
 # Prints the paths of both. They are kept, under names that say what they were
-# made of, and need no network the next time.
+# made of, and need no network the next time. Without Soft-iWARP, which
+# lab/siw.sh builds, there is a lab too; why not is said.
 set -u -o pipefail
 
 here=$(dirname "$(readlink -f "$0")")
@@ -12,7 +13,7 @@ PATH=$PATH:/usr/sbin:/sbin
 
 # In the order of need; what they need themselves is found out, but for the
 # checksums they ask for by the name of the algorithm.
-modules="crc32c_generic crc32_generic crc32_pclmul virtio_pci virtio_net 9pnet_virtio 9p veth nf_tables nft_numgen
+modules="crc32c_generic crc32_generic crc32_pclmul virtio_pci virtio_net libcrc32c 9pnet_virtio 9p veth nf_tables nft_numgen
 	ib_uverbs rdma_ucm ib_umad rdma_rxe"
 
 fail() {
@@ -74,6 +75,17 @@ wanted_modules() {
 	done | awk '!seen[$0]++'
 }
 
+# Soft-iWARP's module, if it can be had, in $siw.
+build_siw() {
+	local made_of
+
+	made_of=$(cksum <"$here/siw.sh" | cut -d' ' -f1)
+	siw=$1/siw-$made_of.ko
+	[ -f "$siw" ] && return
+	rm -f "$1"/siw-*.ko
+	"$here/siw.sh" "$1" "$siw" || siw=
+}
+
 make_initramfs() {
 	local tree=$1/lib/modules/${1##*/linux-image-} to=$2 root list path
 	local status=0
@@ -89,6 +101,10 @@ make_initramfs() {
 		cp "$tree/$path" "$root/modules/" || exit
 		echo "${path##*/}"
 	done >"$root/modules/order"
+	if [ -n "$siw" ]; then
+		cp "$siw" "$root/modules/siw.ko" &&
+			echo siw.ko >>"$root/modules/order" || exit
+	fi
 	(cd "$root" && find . | busybox cpio -o -H newc 2>/dev/null |
 		gzip -1) >"$root.gz" && mv "$root.gz" "$to" || status=1
 	rm -rf "$root"
@@ -99,7 +115,7 @@ make_initramfs() {
 mkdir -p "$cache" || exit
 # Clones of the source share the cache.
 exec 9>"$cache/lock" && flock 9 || fail "the cache $cache cannot be locked"
-rm -rf "$cache"/aside.*
+rm -rf "$cache"/aside.* "$cache"/*/aside.*
 newest_kernel() {
 	find "$cache" -maxdepth 1 -name 'linux-image-*' | sort -V | tail -n 1
 }
@@ -108,7 +124,8 @@ if [ -z "$kernel" ]; then
 	fetch_kernel
 	kernel=$(newest_kernel)
 fi
-made_of=$(cat "$here/kernel.sh" "$here/init" "$here/agent" \
+build_siw "$kernel"
+made_of=$(cat "$here/kernel.sh" "$here/init" "$here/agent" ${siw:+"$siw"} \
 	"$(command -v busybox)" | cksum | cut -d' ' -f1)
 dir=$kernel/boot
 initramfs=$dir/initramfs-$made_of
