@@ -86,8 +86,10 @@ static vb_time deadline(const struct vb_qp *qp)
 
 	if (gathers(s))
 		return s->sent_at + VB_IW_GATHER_LASTS;
-	if (s->phase != IW_OPEN || s->terms.initiator || s->in.heard ||
-	    s->terms.rtr != RTR_NONE || qp->now >= s->patient_until)
+	if (s->phase == IW_OPEN && s->terms.initiator)
+		return vb_iw_nudge_time(s);
+	if (s->phase != IW_OPEN || s->in.heard || s->terms.rtr != RTR_NONE ||
+	    qp->now >= s->patient_until)
 		return VB_NEVER;
 	return s->patient_until;
 }
@@ -120,6 +122,8 @@ static void begin_stream(struct vb_qp *qp, const struct vb_mpa_terms *terms,
 	s->terms.ird = VB_MIN(terms->ird, VB_MAX_RD_ATOM);
 	s->terms.ord = VB_MIN(terms->ord, VB_MAX_RD_ATOM);
 	s->patient_until = now + PATIENCE;
+	s->nudge_after = NUDGE_FIRST;
+	s->nudge_at = now + NUDGE_FIRST;
 	s->appetite = VB_IW_TX_BYTES;
 	/* RFC 5041 s4.2: each queue's first message is 1. */
 	s->tx.send_msn = s->tx.ask_msn = s->tx.atomic_msn = 1;

@@ -374,28 +374,14 @@ bool vb_iw_put_request(struct vb_qp *qp, struct vb_iw_txq *out)
 	}
 }
 
-/* RFC 6581 s5: nothing, in one of three ways. */
-bool vb_iw_put_rtr(struct vb_qp *qp, struct vb_iw_txq *out)
+/* Nothing, as a WRITE, or as a SEND. */
+static void put_nothing(struct vb_qp *qp, uint8_t opcode, struct vb_iw_txq *out)
 {
 	struct vb_iw *s = vb_iw(qp);
-	struct vb_ddp_seg seg =
-		segment(s->terms.rtr == RTR_SEND ? RDMAP_SEND : RDMAP_WRITE);
-	const struct vb_rdmap_read read = { .sink_stag = RTR_STAG,
-					    .source_stag = RTR_STAG };
+	struct vb_ddp_seg seg = segment(opcode);
 	struct vb_writer w;
 
-	s->tx.stage = STAGE_NONE;
-	if (s->terms.rtr == RTR_READ) {
-		struct vb_iw_asked *a = next_asked(s);
-
-		a->rtr = true;
-		a->stag = RTR_STAG;
-		w = begin_ask(s, RDMAP_READ_REQUEST, out);
-		vb_rdmap_read_put(&w, &read);
-		end_ask(qp, w, out);
-		return true;
-	}
-	seg.tagged = s->terms.rtr == RTR_WRITE;
+	seg.tagged = opcode == RDMAP_WRITE;
 	seg.stag = RTR_STAG;
 	seg.queue = DDP_QUEUE_SEND;
 	seg.msn = s->tx.send_msn;
@@ -404,7 +390,52 @@ bool vb_iw_put_rtr(struct vb_qp *qp, struct vb_iw_txq *out)
 	vb_ddp_seg_put(&w, &seg);
 	(void)vb_iw_fpdu_end(qp, out, w, NULL);
 	vb_iw_fpdu_mark(qp, out);
+}
+
+/* RFC 6581 s5: nothing, in one of three ways. */
+bool vb_iw_put_rtr(struct vb_qp *qp, struct vb_iw_txq *out)
+{
+	struct vb_iw *s = vb_iw(qp);
+	const struct vb_rdmap_read read = { .sink_stag = RTR_STAG,
+					    .source_stag = RTR_STAG };
+	struct vb_iw_asked *a;
+	struct vb_writer w;
+
+	s->tx.stage = STAGE_NONE;
+	if (s->terms.rtr != RTR_READ) {
+		put_nothing(qp,
+			    s->terms.rtr == RTR_SEND ? RDMAP_SEND : RDMAP_WRITE,
+			    out);
+		return true;
+	}
+	a = next_asked(s);
+	a->rtr = true;
+	a->stag = RTR_STAG;
+	w = begin_ask(s, RDMAP_READ_REQUEST, out);
+	vb_rdmap_read_put(&w, &read);
+	end_ask(qp, w, out);
 	return true;
+}
+
+/*
+ * Linux's siw (6.1) does not look at what arrives between its MPA reply and
+ * the moment it has told its socket whom to wake (siw_accept), until more
+ * arrives: both sides would wait. A WRITE of nothing is such more, and says
+ * nothing to those who did look.
+ */
+vb_time vb_iw_nudge_time(const struct vb_iw *s)
+{
+	return s->in.heard ? VB_NEVER : s->nudge_at;
+}
+
+void vb_iw_put_nudge(struct vb_qp *qp, struct vb_iw_txq *out)
+{
+	struct vb_iw *s = vb_iw(qp);
+
+	s->nudge_after *= NUDGE_SLOWER;
+	s->nudge_at = s->nudge_after > NUDGE_LAST ? VB_NEVER
+						  : qp->now + s->nudge_after;
+	put_nothing(qp, RDMAP_WRITE, out);
 }
 
 /*

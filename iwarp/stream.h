@@ -71,7 +71,8 @@ struct vb_iw {
 	enum vb_iw_phase phase;
 	struct vb_mpa_terms terms;
 	uint32_t mulpdu;
-	vb_time patient_until; /* the responder, for the first FPDU */
+	vb_time patient_until;	       /* the responder, for the first FPDU */
+	vb_time nudge_after, nudge_at; /* the initiator, as long */
 	/* sending */
 	struct vb_iw_cursor tx;
 	struct vb_iw_cursor taken; /* what was before it is with the socket */
@@ -120,6 +121,12 @@ static inline bool vb_iw_sends(const struct vb_qp *qp)
 	return s == QPS_RTS || s == QPS_SQD;
 }
 
+/* A peer that is not heard: nudged thus long after the start, then after ten
+ * times as long, up to... */
+#define NUDGE_FIRST  (20 * VB_MSEC)
+#define NUDGE_SLOWER 10
+#define NUDGE_LAST   (2 * VB_SEC)
+
 /* Flags of a WQE (first_psn), valid before begun. */
 enum vb_iw_wqe_flags {
 	WQE_ANSWERED = 1 << 0,
@@ -157,6 +164,9 @@ bool vb_iw_put_request(struct vb_qp *qp, struct vb_iw_txq *out);
 /* Those next that send nothing. */
 void vb_iw_run_local(struct vb_qp *qp);
 bool vb_iw_put_rtr(struct vb_qp *qp, struct vb_iw_txq *out);
+/* When the peer, who has not been heard, is to be nudged; VB_NEVER. */
+vb_time vb_iw_nudge_time(const struct vb_iw *s);
+void vb_iw_put_nudge(struct vb_qp *qp, struct vb_iw_txq *out);
 bool vb_iw_asks(const struct vb_send_wqe *wqe);
 /* Complete what may be. */
 void vb_iw_retire(struct vb_qp *qp);

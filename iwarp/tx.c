@@ -222,6 +222,11 @@ static bool put_next(struct vb_qp *qp, struct vb_iw_txq *out)
 
 	if (s->tx.stage == STAGE_RTR)
 		return vb_iw_put_rtr(qp, out);
+	if (s->tx.stage == STAGE_NONE && s->terms.initiator &&
+	    qp->now >= vb_iw_nudge_time(s)) {
+		vb_iw_put_nudge(qp, out);
+		return true;
+	}
 	if (s->tx.stage == STAGE_ANSWER)
 		return vb_iw_put_answer(qp, out);
 	if (s->tx.stage == STAGE_NONE && answers_wait(s) && !s->tx.answered)
