@@ -37,6 +37,8 @@ lab_possible() {
 	elif ! lab_boot=$("$lab_top/lab/kernel.sh" 2>"$lab_why"); then
 		REPLY=$(sed -n 's/^lab: //p' "$lab_why" | tail -n 1)
 	fi
+	lab_no_siw=$(sed -n 's/^lab: siw: //p' "$lab_why" | tail -n 1)
+	export lab_no_siw
 	rm -f "$lab_why"
 	[ -z "$REPLY" ]
 }

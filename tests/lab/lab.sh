@@ -96,9 +96,14 @@ other() {
 address_of() {
 	[ "$1" = host ] && echo "$HOST_A" || echo "$HOST_GUEST"
 }
-device_at() {
-	[ "$1" = host ] && echo roce_tap0 || echo rxe0
+address6_of() {
+	[ "$1" = host ] && echo "$HOST_A6" || echo "$HOST_GUEST6"
 }
+device_at() {
+	[ "$1" = host ] && echo "$host_device" || echo "$guest_device"
+}
+host_device=roce_tap0
+guest_device=rxe0
 
 # lab_pair SERVER_SIDE SERVER... -- CLIENT...: play them, a side each.
 lab_pair() {
@@ -118,6 +123,8 @@ lab_call() {
 	run_at "$(other "$at")" "${client[@]}"
 }
 
+capture_filter='udp port 4791'
+
 # What passes the cable while a case runs; kept, and decoded, if it fails.
 capture_start() {
 	local tries=0
@@ -126,7 +133,7 @@ capture_start() {
 	: >"$work/dumpcap"
 	# The last of a long one is what tells.
 	become a setpriv --pdeathsig KILL dumpcap -q -P -B 32 -i tap0 \
-		-f 'udp port 4791' -b filesize:20000 -b files:2 \
+		-f "$capture_filter" -b filesize:20000 -b files:2 \
 		-w "$work/pcap" >"$work/dumpcap" 2>&1 &
 	capture_pid=$!
 	until grep -q File: "$work/dumpcap"; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Verbena and Linux's Soft-RoCE (rxe) speak to each other, each once as client
-# and once as server: unmodified programs, every byte compared, packets lost,
+# Verbena and Linux's Soft-RoCE (rxe), and its Soft-iWARP (siw), speak to each
+# other, each once as client and once as server: unmodified programs, every byte compared, packets lost,
 # errors, and at last the guest is gone. One boot serves all.
 #
 #	tests/lab/matrix.sh [--full] [--only REGEX]
@@ -36,6 +36,8 @@ done
 . "$here/errors.sh" || exit
 # shellcheck source=tests/lab/cm.sh
 . "$here/cm.sh" || exit
+# shellcheck source=tests/lab/siw.sh
+. "$here/siw.sh" || exit
 
 lab_begin "$0" "${arguments[@]}"
 programs_matrix
@@ -43,5 +45,6 @@ data_matrix
 loss_matrix
 windows_matrix
 cm_matrix
+siw_matrix
 errors_matrix
 summary

@@ -14,6 +14,8 @@
  *	-f	   this side fences nothing
  *	-a CODE    the ACK timeout (ibv_modify_qp's), for slow peers
  *	-R	   connect by librdmacm: an iWARP device
+ *	-k	   with -R, at both ends: no more than Linux's siw can do, which
+ *		   is WRITE, SEND and READ, of 6 SGEs, a READ's of one
  *
  * A step is a list of operations, posted at once; some by this side and some
  * by the other. Both sides draw the step from the seed, so each knows what
@@ -34,6 +36,7 @@
 #define AREA	 (20u << 20)
 #define MAX_OPS	 16
 #define MAX_SGES 32
+#define SIW_SGES 6
 #define INLINE	 256
 #define AROUND	 4096 /* bytes compared before and after a target */
 #define PATIENCE 30.0 /* seconds for one completion */
@@ -97,7 +100,7 @@ struct area {
 
 static struct run {
 	struct rc_options rc;
-	bool client, never_fenced, by_cm;
+	bool client, never_fenced, by_cm, with_siw;
 	uint64_t seed;
 	unsigned steps;
 	double limit;
@@ -170,6 +173,23 @@ static void spread(struct rng *r, uint32_t len, unsigned count, uint32_t from,
 	}
 }
 
+static unsigned most_sges(void)
+{
+	return run.with_siw ? SIW_SGES : MAX_SGES;
+}
+
+static void siw_can(enum kind *kind, unsigned *sges)
+{
+	static const enum kind instead[KINDS] = {
+		[WRITE] = WRITE,   [WRITE_IMM] = WRITE, [SEND] = SEND,
+		[SEND_IMM] = SEND, [READ] = READ,	[SWAP] = READ,
+		[ADD] = SEND,
+	};
+
+	*kind = instead[*kind];
+	*sges = *kind == READ ? 1 : 1 + *sges % SIW_SGES;
+}
+
 static void draw_op(struct rng *r, struct op *op, uint32_t from, uint32_t room)
 {
 	unsigned sges = rng_below(r, 2) ? 1 : 1 + rng_below(r, MAX_SGES);
@@ -177,11 +197,13 @@ static void draw_op(struct rng *r, struct op *op, uint32_t from, uint32_t room)
 	uint32_t max = room - 4096 < run.max_len ? room - 4096 : run.max_len;
 
 	op->kind = (enum kind)rng_below(r, KINDS);
+	if (run.with_siw)
+		siw_can(&op->kind, &sges);
 	op->by_client = rng_below(r, 2);
 	op->signaled = rng_below(r, 2);
 	op->fence = !rng_below(r, 4);
 	op->len = kinds[op->kind].atomic ? 8 : pick_len(r, max);
-	op->inlined = op->len <= INLINE && rng_below(r, 2) &&
+	op->inlined = !run.with_siw && op->len <= INLINE && rng_below(r, 2) &&
 		      !kinds[op->kind].atomic && op->kind != READ;
 	op->imm = (uint32_t)rng_next(r);
 	op->operand = rng_next(r);
@@ -192,7 +214,7 @@ static void draw_op(struct rng *r, struct op *op, uint32_t from, uint32_t room)
 	       &op->local);
 	/* A SEND's target is a list too; of the others, a range. */
 	remote_sges = op->kind == SEND || op->kind == SEND_IMM
-			      ? 1 + (unsigned)rng_below(r, MAX_SGES)
+			      ? 1 + (unsigned)rng_below(r, most_sges())
 			      : 1;
 	spread(r, op->len, remote_sges, from, room - 8, &op->remote);
 	if (kinds[op->kind].atomic)
@@ -642,7 +664,8 @@ static void set_up(void)
 	run.cq = ibv_create_cq(run.device.context, 4 * MAX_OPS, NULL,
 			       run.channel, 0);
 	must(run.cq, "ibv_create_cq");
-	run.qp = rc_qp(&run.device, run.cq, 2 * MAX_OPS, MAX_SGES, INLINE);
+	run.qp = rc_qp(&run.device, run.cq, 2 * MAX_OPS, most_sges(),
+		       run.with_siw ? 0 : INLINE);
 	run.scratch = malloc(AREA);
 	must(run.scratch, "memory");
 	if (run.by_cm) {
@@ -686,7 +709,7 @@ static void read_options(int argc, char **argv)
 	int c;
 
 	run.seed = (uint64_t)(seconds() * 1e9);
-	while ((c = getopt(argc, argv, "a:d:46fm:p:Rs:n:t:x:")) != -1) {
+	while ((c = getopt(argc, argv, "a:d:46fkm:p:Rs:n:t:x:")) != -1) {
 		switch (c) {
 		case 'a':
 			run.rc.timeout = (unsigned)atoi(optarg);
@@ -700,6 +723,9 @@ static void read_options(int argc, char **argv)
 			break;
 		case 'f':
 			run.never_fenced = true;
+			break;
+		case 'k':
+			run.with_siw = true;
 			break;
 		case 'm':
 			run.rc.mtu = mtu_of((unsigned)atoi(optarg));
