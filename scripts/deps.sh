@@ -67,6 +67,10 @@ need_lab() {
 	need_demo
 	need qemu-system-x86 have qemu-system-x86_64
 	need busybox-static static_busybox
+	# lab/siw.sh builds a module.
+	need gcc have gcc
+	need make have make
+	need xz-utils have xz
 	need nftables have nft
 	need tshark have tshark
 }
