@@ -48,9 +48,6 @@ siw_programs() {
 		ucmatose -c 5 -- ucmatose -s "$ip" -c 5
 	lab_case "lab siw rdma_client [server $at]" siw_pair "$at" \
 		rdma_server -- rdma_client -s "$ip"
-	lab_case "lab siw rstream [server $at]" siw_pair "$at" \
-		rstream -S 65536 -C 20 -I 5 -T s -- \
-		rstream -S 65536 -C 20 -I 5 -T s -s "$ip"
 }
 
 # One size each way, in full all: perftest measures the clock of an interpreted
