@@ -32,8 +32,18 @@ siw_both() {
 	local at=$1 name=$2
 
 	shift 2
-	lab_case "lab siw $name [server $at]" siw_pair "$at" "$@" -- "$@" \
-		"$(address_of "$at")"
+	lab_case "lab siw $name [server $at]" siw_to_the_end "$at" "$@" -- \
+		"$@" "$(address_of "$at")"
+}
+
+# A SEND that siw (6.1) is sending when its connection ends, it takes for a
+# fault of its own, LOC_QP_OP_ERR (siw_sq_flush): perftest's last word, to a
+# server that has heard it and left.
+siw_to_the_end() {
+	siw_pair "$@" && return
+	[ "$1" = host ] && grep -q "Bad wc status 2" "$work/client" &&
+		grep -q "Failed to close connection" "$work/client" &&
+		! grep -q "(server: exit" "$work/server"
 }
 
 siw_programs() {

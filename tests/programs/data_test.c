@@ -15,8 +15,8 @@
  *	-a CODE    the ACK timeout (ibv_modify_qp's), for slow peers
  *	-R	   connect by librdmacm: an iWARP device
  *	-k	   with -R, at both ends: no more than Linux's siw can do, which
- *		   is WRITE, SEND and READ, of 6 SGEs, a READ's of one, of
- *		   some bytes, and never fenced
+ *		   is WRITE, SEND and READ, of 6 SGEs, a READ's of one and
+ *		   never fenced; none of them in a list of none
  *
  * A step is a list of operations, posted at once; some by this side and some
  * by the other. Both sides draw the step from the seed, so each knows what
@@ -204,7 +204,7 @@ static void draw_op(struct rng *r, struct op *op, uint32_t from, uint32_t room)
 	op->signaled = rng_below(r, 2);
 	op->fence = !rng_below(r, 4) && (!run.with_siw || op->kind != READ);
 	op->len = kinds[op->kind].atomic ? 8 : pick_len(r, max);
-	if (run.with_siw && op->kind == READ && !op->len)
+	if (run.with_siw && op->kind != WRITE && !op->len)
 		op->len = 1;
 	op->inlined = !run.with_siw && op->len <= INLINE && rng_below(r, 2) &&
 		      !kinds[op->kind].atomic && op->kind != READ;
