@@ -25,14 +25,14 @@
 #include "engine/engine_priv.h"
 #include "iwarp/iwarp.h"
 
-#define FEW	    4 /* streams: a system call each, and none for epoll */
-#define EVENTS	    64
-#define STEP_CALLS  8 /* batches in one step, as of packets */
-#define READS	    4 /* of one stream before the next has its turn */
-#define MSS_LASTS   (100 * VB_MSEC)
-#define FIN_WAIT    (5 * VB_SEC) /* for the peer's, after ours */
-#define MUCH_BYTES  (32u << 10)
-#define SMALL_BYTES 4096
+#define FEW	   4 /* streams: a system call each, and none for epoll */
+#define EVENTS	   64
+#define STEP_CALLS 8 /* batches in one step, as of packets */
+#define READS	   4 /* of one stream before the next has its turn */
+#define MSS_LASTS  (100 * VB_MSEC)
+#define FIN_WAIT   (5 * VB_SEC) /* for the peer's, after ours */
+#define SINK_BYTES (64u << 10)
+#define THROWS	   16 /* of so much before others have their turn */
 
 enum phase { OPEN, CLOSING };
 
@@ -43,10 +43,11 @@ struct vb_stream {
 	/* drive, or rx when there is no queue pair */
 	enum phase phase;
 	vb_time mss_until;
-	vb_time close_at; /* whatever is left to do; VB_NEVER */
-	bool blocked;	  /* until the socket has room: it is not tried before,
-			   * as a batch is much work */
-	bool more;	  /* was left for the next turn */
+	/* These two are looked at by who has rx alone: a hint. */
+	_Atomic vb_time close_at; /* whatever is left to do; VB_NEVER */
+	_Atomic bool blocked;	  /* until the socket has room: it is not tried
+				   * before, as a batch is much work */
+	bool more;		  /* was left for the next turn */
 	bool eof, over, live;
 	struct vb_stream_ear ear;     /* drive */
 	struct vb_stream *next, **at; /* rx */
@@ -159,12 +160,12 @@ static bool send_batch(struct vb_engine *e, struct vb_stream *s,
 		return true;
 	}
 	if (n < 0 && errno != EAGAIN && errno != EINTR && errno != ENOBUFS) {
-		vb_iw_sent(qp, q, 0, now);
+		(void)vb_iw_sent(qp, q, 0, now);
 		vb_iw_lost(qp, now);
 		return false;
 	}
 	n = VB_MAX(n, 0);
-	vb_iw_sent(qp, q, (size_t)n, now);
+	more |= vb_iw_sent(qp, q, (size_t)n, now);
 	watch(e, s, (size_t)n < bytes, s->eof);
 	return more && !s->blocked;
 }
@@ -239,6 +240,7 @@ static bool read_some(struct vb_engine *e, struct vb_stream *s,
 		return (size_t)n < room;
 	}
 	if (n < 0 && errno == EFAULT) {
+		*found = true;
 		vb_iw_recv_fault(qp, e->stream_rxq, now);
 		return false;
 	}
@@ -264,13 +266,12 @@ static void read_stream(struct vb_engine *e, struct vb_stream *s,
 
 static void throw_away(struct vb_engine *e, struct vb_stream *s, bool *found)
 {
-	static uint8_t sink[SMALL_BYTES];
-	ssize_t n;
+	static uint8_t sink[SINK_BYTES];
+	ssize_t n = 1;
 
 	/* MSG_TRUNC: TCP counts the bytes and copies none. */
-	do
-		n = recv(s->fd, sink, 1 << 20, MSG_DONTWAIT | MSG_TRUNC);
-	while (n > 0);
+	for (unsigned i = 0; n > 0 && i < THROWS; i++)
+		n = recv(s->fd, sink, SINK_BYTES, MSG_DONTWAIT | MSG_TRUNC);
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
 		watch(e, s, s->blocked, true);
 		*found = true;

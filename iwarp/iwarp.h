@@ -88,8 +88,9 @@ struct vb_iw_txq {
  * more behind it. */
 bool vb_iw_send(struct vb_qp *qp, vb_time now, struct vb_iw_txq *out);
 /* The socket took so many of them, any number; the rest is sent again in the
- * next vb_iw_send(). Makes completions. Always after vb_iw_send(). */
-void vb_iw_sent(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes,
+ * next vb_iw_send(). Makes completions. Always after vb_iw_send(). True: there
+ * is more, a Terminate, whatever that said. */
+bool vb_iw_sent(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes,
 		vb_time now);
 /* The same when sendmsg() said EFAULT (0 bytes taken): the program's memory is
  * not there. The next batch is copied, and finds out where. */

@@ -99,6 +99,12 @@ static void stop(struct vb_iw *s, enum vb_wc_status status)
 	s->stop_status = status;
 }
 
+/* A cursor that went back has good ones to send again before it. */
+static bool is_stopped(const struct vb_iw *s)
+{
+	return s->stop_status != WC_SUCCESS && s->tx.cur == s->stop;
+}
+
 /* Behind READs and atomics, because it says so (RFC 5040 s5.5: nothing else
  * orders them), or because the peer can hold no more. */
 static bool must_wait(const struct vb_iw *s, const struct vb_send_wqe *wqe)
@@ -151,8 +157,7 @@ static struct vb_send_wqe *begin_next(struct vb_qp *qp)
 	while (s->tx.cur != vb_sq_end(&qp->sq)) {
 		struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, s->tx.cur);
 
-		if (s->stop_status != WC_SUCCESS || must_wait(s, wqe) ||
-		    !may_go(qp, wqe))
+		if (is_stopped(s) || must_wait(s, wqe) || !may_go(qp, wqe))
 			return NULL;
 		if (row_of(wqe)->kind != REQUEST_LOCAL)
 			return wqe;
@@ -356,7 +361,7 @@ bool vb_iw_put_request(struct vb_qp *qp, struct vb_iw_txq *out)
 	struct vb_iw *s = vb_iw(qp);
 	const struct vb_send_wqe *wqe;
 
-	if (!vb_iw_sends(qp) || s->stop_status != WC_SUCCESS)
+	if (!vb_iw_sends(qp) || is_stopped(s))
 		return false;
 	wqe = s->tx.stage == STAGE_NONE ? begin_next(qp)
 					: vb_sq_at(&qp->sq, s->tx.cur);

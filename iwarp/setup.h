@@ -9,8 +9,10 @@
  *	send out/out_bytes
  *					want(), got(): MPA_ASKED
  *					vb_mpa_accept(), or vb_mpa_reject()
- *					send out/out_bytes; MPA_OPEN, or
- *MPA_SHUT want(), got(): MPA_OPEN, or MPA_REFUSED
+ *					send out/out_bytes; MPA_OPEN,
+ *					or MPA_SHUT
+ *	want(), got(): MPA_OPEN,
+ *	or MPA_REFUSED
  *
  * MPA_OPEN: hand @terms to vb_iw_start(), with the socket.
  */

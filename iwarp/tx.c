@@ -29,7 +29,8 @@ bool vb_iw_has_room(const struct vb_iw_txq *out)
 {
 	return out->bytes < out->most && out->used < VB_IW_TX_BYTES &&
 	       out->marks < VB_IW_TX_FPDUS &&
-	       out->count + FPDU_IOV <= VB_IW_TX_IOV;
+	       out->count + FPDU_IOV <= VB_IW_TX_IOV &&
+	       out->held + VB_MAX_SGE <= VB_IW_TX_IOV;
 }
 
 static void add_iov(struct vb_iw_txq *out, const void *at, size_t len)
@@ -406,7 +407,7 @@ static void learn_appetite(struct vb_iw *s, size_t had, size_t taken)
 		s->appetite = VB_MIN(2 * s->appetite, VB_IW_TX_BYTES);
 }
 
-void vb_iw_sent(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes,
+bool vb_iw_sent(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes,
 		vb_time now)
 {
 	struct vb_iw *s = vb_iw(qp);
@@ -425,10 +426,11 @@ void vb_iw_sent(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes,
 		vb_iw_lost(qp, now);
 	}
 	end_uses(out);
+	return s->phase == IW_DYING;
 }
 
 void vb_iw_send_fault(struct vb_qp *qp, struct vb_iw_txq *out, vb_time now)
 {
 	vb_iw(qp)->copies = true;
-	vb_iw_sent(qp, out, 0, now);
+	(void)vb_iw_sent(qp, out, 0, now);
 }

@@ -21,6 +21,8 @@
 #define SLOT 1024u
 #define AREA (OPS * SLOT)
 
+#define BAD_KEY 0x12345600u
+
 /* What each side's memory is for. */
 enum area { SOURCE, SINK, TARGET, INBOX, WORDS };
 _Static_assert(4 * AREA + OPS * 8 <= PIPE_MEM, "it fits");
@@ -29,6 +31,7 @@ struct op {
 	unsigned side;
 	struct vb_send_wqe wqe;
 	uint32_t slot;
+	bool bad; /* its key is nobody's */
 	unsigned done;
 	enum vb_wc_status status;
 };
@@ -48,7 +51,7 @@ struct run {
 	uint8_t bit;
 	/* cuts */
 	size_t first, most;
-	bool random;
+	bool random, faulty;
 	struct sim_rand rand;
 };
 
@@ -96,7 +99,8 @@ static void post_op(struct run *r, unsigned side, enum vb_wr_op kind,
 	bool atomic = kind == WR_FETCH_ADD;
 	uint32_t slot = r->count % OPS;
 
-	*op = (struct op){ .side = side, .slot = slot };
+	op->side = side;
+	op->slot = slot;
 	op->wqe = (struct vb_send_wqe){ .op = (uint8_t)kind,
 					.flags = SEND_SIGNALED | flags,
 					.length = atomic ? 8 : len,
@@ -137,6 +141,18 @@ static void post_usual(struct run *r)
 	}
 }
 
+/* The first side to have a bad one ends the stream. */
+static void post_bad(struct run *r, unsigned side, enum vb_wr_op kind,
+		     uint32_t len)
+{
+	uint32_t key = r->p->key[side];
+
+	r->p->key[side] = BAD_KEY;
+	r->ops[r->count].bad = true;
+	post_op(r, side, kind, len, 0);
+	r->p->key[side] = key;
+}
+
 static void post_random(struct run *r)
 {
 	static const enum vb_wr_op kinds[] = { WR_SEND,	     WR_WRITE,
@@ -144,12 +160,20 @@ static void post_random(struct run *r)
 					       WR_WRITE_IMM, WR_SEND_IMM };
 	unsigned count = 1 + sim_below(&r->rand, OPS);
 
-	for (unsigned i = 0; i < count; i++)
-		post_op(r, sim_below(&r->rand, SIM_SIDES),
-			kinds[sim_below(&r->rand, VB_COUNT(kinds))],
-			sim_below(&r->rand,
-				  sim_maybe(&r->rand, 5000) ? 40 : SLOT),
-			sim_maybe(&r->rand, 1000) ? SEND_FENCE : 0);
+	r->faulty = sim_maybe(&r->rand, 3000);
+	for (unsigned i = 0; i < count; i++) {
+		unsigned side = sim_below(&r->rand, SIM_SIDES);
+		enum vb_wr_op kind =
+			kinds[sim_below(&r->rand, VB_COUNT(kinds))];
+		uint32_t len = sim_below(&r->rand,
+					 sim_maybe(&r->rand, 5000) ? 40 : SLOT);
+
+		if (r->faulty && i == count / 2)
+			post_bad(r, side, kind, len | 1);
+		else
+			post_op(r, side, kind, len,
+				sim_maybe(&r->rand, 1000) ? SEND_FENCE : 0);
+	}
 }
 
 /*
@@ -253,6 +277,7 @@ static void check_all(struct run *r, bool good)
 	for (unsigned i = 0; i < r->count; i++) {
 		MUST(r->ops[i].done == 1);
 		MUST(!good || r->ops[i].status == WC_SUCCESS);
+		MUST(!r->ops[i].bad || r->ops[i].status != WC_SUCCESS);
 	}
 	if (r->count <= OPS) /* else slots are shared */
 		for (unsigned i = 0; i < r->count; i++)
@@ -413,7 +438,7 @@ static void play_random(uint64_t seed)
 	r->p->sim.now += VB_SEC;
 	for (unsigned i = 0; i < 20; i++)
 		pipe_settle(r->p);
-	check_all(r, true);
+	check_all(r, !r->faulty);
 	end(r);
 }
 

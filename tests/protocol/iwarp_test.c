@@ -1249,6 +1249,54 @@ static void iwarp__complete_when_all_is_taken(void **state)
 	pipe_close(p);
 }
 
+/* The batch had judged the bad one already when the socket took no more than
+ * the beginning of the good one before it. */
+static void iwarp__bad_behind_what_is_not_taken(void **state)
+{
+	struct pipe *p = pipe_open(&pipe_terms);
+	uint32_t key = p->key[0];
+	size_t room = 1000;
+
+	p->cut = take_some;
+	p->arg = &room;
+	pipe_post_recv(p, 1, FAR, 9000);
+	pipe_post(p, 0, wr(WR_SEND, 8000), 0, 1);
+	p->key[0] = 0x12345600;
+	pipe_post(p, 0, wr(WR_WRITE, 8), 0, 1);
+	p->key[0] = key;
+	pipe_settle(p);
+	expect_sent(p, 0, WC_SUCCESS);
+	expect_sent(p, 0, WC_LOC_PROT_ERR);
+	expect_recv(p, 1, WC_SUCCESS);
+	assert_int_equal(state_of(p, 0), QPS_ERR);
+	assert_int_equal(state_of(p, 1), QPS_ERR);
+	pipe_close(p);
+}
+
+/* Pieces that touch are one for the socket, and each is held all the same. */
+static void iwarp__many_pieces_that_touch(void **state)
+{
+	enum { COUNT = 40, PIECES = 30 };
+	const struct vb_mpa_terms t = { .initiator = true, .mss = 1460 };
+	struct pipe *p = pipe_open(&t);
+	struct vb_qp *qp = p->pair.qp[0];
+
+	fill(p);
+	for (unsigned i = 0; i < COUNT; i++)
+		pipe_post(p, 0, wr_at(p, WR_WRITE, 1400, i * 1400), i * 1400,
+			  PIECES);
+	vb_mutex_lock(&qp->drive);
+	assert_true(vb_iw_send(qp, p->sim.now, &p->tx));
+	assert_true(p->tx.held <= VB_IW_TX_IOV);
+	(void)vb_iw_sent(qp, &p->tx, 0, p->sim.now);
+	vb_mutex_unlock(&qp->drive);
+	pipe_settle(p);
+	for (unsigned i = 0; i < COUNT; i++)
+		expect_sent(p, 0, WC_SUCCESS);
+	assert_memory_equal(p->mem[1], p->mem[0], COUNT * 1400);
+	pipe_close(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1292,6 +1340,8 @@ int main(void)
 		cmocka_unit_test(iwarp__a_full_completion_queue),
 		cmocka_unit_test(iwarp__a_shared_receive_queue),
 		cmocka_unit_test(iwarp__complete_when_all_is_taken),
+		cmocka_unit_test(iwarp__bad_behind_what_is_not_taken),
+		cmocka_unit_test(iwarp__many_pieces_that_touch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

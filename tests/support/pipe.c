@@ -48,6 +48,7 @@ struct pipe *pipe_open_as(const struct vb_mpa_terms *terms, bool srq)
 
 	MUST(p);
 	caps.srq = srq;
+	caps.sge = VB_MAX_SGE;
 	sim_open(&p->sim, 1);
 	for (unsigned i = 0; i < SIM_SIDES; i++)
 		p->sim.side[i].adapter.transport = &vb_iwarp_transport;
@@ -132,12 +133,16 @@ static bool send_once(struct pipe *p, unsigned side)
 {
 	struct vb_qp *qp = p->pair.qp[side];
 	size_t taken;
+	bool more;
 
+	if (!p->due[side])
+		return false;
 	vb_mutex_lock(&qp->drive);
-	(void)vb_iw_send(qp, p->sim.now, &p->tx);
+	more = vb_iw_send(qp, p->sim.now, &p->tx);
 	p->largest = VB_MAX(p->largest, p->tx.bytes);
 	taken = take_iov(p, side);
-	vb_iw_sent(qp, &p->tx, taken, p->sim.now);
+	more |= taken < p->tx.bytes;
+	p->due[side] = vb_iw_sent(qp, &p->tx, taken, p->sim.now) || more;
 	vb_mutex_unlock(&qp->drive);
 	return taken;
 }
@@ -156,6 +161,7 @@ static bool recv_once(struct pipe *p, unsigned side)
 	vb_iw_recv(qp, &p->rx, w->bytes + w->got, n, p->sim.now);
 	vb_mutex_unlock(&qp->drive);
 	w->got += n;
+	p->due[side] = true;
 	return true;
 }
 
@@ -172,7 +178,8 @@ bool pipe_turn(struct pipe *p)
 
 void pipe_settle(struct pipe *p)
 {
-	/* The last receive may have made something due. */
+	p->due[0] = p->due[1] = true;
+	/* Taking or giving nothing looks like quiet. */
 	for (unsigned idle = 0; idle < 2; idle++)
 		while (pipe_turn(p))
 			idle = 0;
@@ -198,6 +205,7 @@ void pipe_post(struct pipe *p, unsigned side, struct vb_send_wqe wqe,
 		done += len;
 	}
 	sim_post_send(p->pair.qp[side], &wqe, sge);
+	p->due[side] = true;
 }
 
 void pipe_post_recv(struct pipe *p, unsigned side, uint32_t at, uint32_t len)

@@ -34,6 +34,9 @@ struct pipe {
 	/* Bytes that are not delivered, of each direction. */
 	size_t limit[SIM_SIDES];
 	size_t largest; /* batch */
+	/* Something has come, was posted, or is left: nobody asks a queue pair
+	 * for bytes at other times. */
+	bool due[SIM_SIDES];
 };
 
 extern const struct vb_mpa_terms pipe_terms; /* of the initiator */
@@ -43,9 +46,10 @@ struct pipe *pipe_open(const struct vb_mpa_terms *terms);
 struct pipe *pipe_open_as(const struct vb_mpa_terms *terms, bool srq);
 void pipe_close(struct pipe *p);
 
-/* One send and one receive a side. True: something happened. */
+/* One send and one receive a side, of those that have a reason to. True:
+ * something happened. */
 bool pipe_turn(struct pipe *p);
-/* Until nothing happens. */
+/* Both look once, then until nothing happens. */
 void pipe_settle(struct pipe *p);
 /* Bytes of the test's own, from @side. */
 void pipe_inject(struct pipe *p, unsigned side, const void *bytes, size_t len);
