@@ -27,10 +27,12 @@
 #define CONNECT_WAIT	(30 * VB_SEC)
 #define REPLY_WAIT	(10 * VB_SEC) /* WIRE 4.1: as siw */
 #define REQUEST_WAIT	(5 * VB_SEC)
+#define ASKED_WAIT	(60 * VB_SEC) /* whoever calls has given up then */
 #define LINGER		(500 * VB_MSEC)
 #define ACCEPT_AGAIN	(100 * VB_MSEC) /* without a descriptor to be had */
 #define MOST_PRIVATE	252		/* siw takes 256 with the depths */
 #define ACCEPTS_AT_ONCE 64
+#define MOST_BACKLOG	1024 /* and what 0 means: as Linux's rdma_ucm */
 
 enum step {
 	LISTENING,
@@ -60,16 +62,23 @@ struct rcm_stream {
 	uint32_t qpn;
 	struct vb_mpa_setup setup;
 	struct rcm_stream *next, **at;
-	_Atomic uint32_t said; /* by the engine, and not told yet */
-	bool live, over;       /* told */
+	/* Of who called, until it is adopted. A listener lives longer. */
+	struct rcm_stream *listener;
+	unsigned callers, most; /* a listener's */
+	_Atomic uint32_t said;	/* by the engine, and not told yet */
+	struct rcm_stream *next_said;
+	bool live, over; /* told */
 };
 
 static struct {
 	pthread_mutex_t lock;
 	/* lock */
-	struct rcm_stream *first, *dead;
+	struct rcm_stream *first; /* looked at, all of them, at every turn */
+	struct rcm_stream *open;  /* thousands, maybe: only when they say so */
+	struct rcm_stream *dead;
 	uint32_t serial;
 	int set, bell; /* -1: there is no thread */
+	struct rcm_stream *_Atomic said;
 } iw = { .lock = PTHREAD_MUTEX_INITIALIZER, .set = -1, .bell = -1 };
 
 static vb_time now_is(void)
@@ -172,6 +181,23 @@ static struct vb_mpa_offer our_offer(void)
  * Streams. With the lock.
  */
 
+static void link_stream(struct rcm_stream *s, struct rcm_stream **list)
+{
+	s->next = *list;
+	s->at = list;
+	if (s->next)
+		s->next->at = &s->next;
+	*list = s;
+}
+
+static void unlink_stream(struct rcm_stream *s)
+{
+	*s->at = s->next;
+	if (s->next)
+		s->next->at = s->at;
+	s->at = NULL;
+}
+
 static struct rcm_stream *make_stream(int fd, uint32_t number)
 {
 	struct rcm_stream *s = calloc(1, sizeof(*s));
@@ -184,11 +210,7 @@ static struct rcm_stream *make_stream(int fd, uint32_t number)
 	do
 		s->serial = ++iw.serial;
 	while (!s->serial);
-	s->next = iw.first;
-	s->at = &iw.first;
-	if (s->next)
-		s->next->at = &s->next;
-	iw.first = s;
+	link_stream(s, &iw.first);
 	return s;
 }
 
@@ -222,15 +244,33 @@ static void close_fd(struct rcm_stream *s)
 	s->until = VB_NEVER;
 }
 
+/* Those that have called and that nobody has taken yet cost a descriptor each:
+ * behind the backlog, they wait in TCP's. */
+static void attend(struct rcm_stream *listener)
+{
+	bool room = listener->callers < listener->most;
+
+	if (listener->step == LISTENING && listener->watched != room)
+		watch(listener, room ? EPOLLIN : 0);
+}
+
+static void leave_caller(struct rcm_stream *s)
+{
+	if (!s->listener)
+		return;
+	s->listener->callers--;
+	if (s->listener->until == VB_NEVER)
+		attend(s->listener);
+	s->listener = NULL;
+}
+
 /* The thread may hold an event for it: that frees it. */
 static void bury(struct rcm_stream *s)
 {
 	close_fd(s);
-	*s->at = s->next;
-	if (s->next)
-		s->next->at = s->at;
+	leave_caller(s);
+	unlink_stream(s);
 	s->step = OVER;
-	s->at = NULL;
 	s->next = iw.dead;
 	iw.dead = s;
 	ring();
@@ -406,6 +446,8 @@ static void take_connection(struct rcm_stream *listener, int fd)
 	}
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	vb_mpa_listen(&s->setup, &offer);
+	s->listener = listener;
+	listener->callers++;
 	s->step = AWAIT_REQUEST;
 	s->until = now_is() + REQUEST_WAIT;
 	watch(s, EPOLLIN);
@@ -413,7 +455,7 @@ static void take_connection(struct rcm_stream *listener, int fd)
 
 static void on_listener(struct rcm_stream *s)
 {
-	for (unsigned i = 0; i < ACCEPTS_AT_ONCE; i++) {
+	for (unsigned i = 0; i < ACCEPTS_AT_ONCE && s->callers < s->most; i++) {
 		int fd = accept4(s->fd, NULL, NULL,
 				 SOCK_NONBLOCK | SOCK_CLOEXEC);
 
@@ -429,6 +471,7 @@ static void on_listener(struct rcm_stream *s)
 		if (errno != ECONNABORTED && errno != EINTR)
 			return;
 	}
+	attend(s);
 }
 
 static void take_address(const struct sockaddr_storage *a, struct vb_gid *gid,
@@ -466,21 +509,16 @@ static void say_request(const struct rcm_stream *s)
  * is taken up again.
  */
 
-static void bury_requests(uint32_t number)
+static void end_listener(struct rcm_stream *listener)
 {
 	struct rcm_stream *next;
 
 	for (struct rcm_stream *s = iw.first; s; s = next) {
 		next = s->next;
-		if (s->number == number && !s->adopted)
+		if (s->listener == listener)
 			bury(s);
 	}
-}
-
-static void end_listener(struct rcm_stream *s)
-{
-	bury_requests(s->number);
-	bury(s);
+	bury(listener);
 }
 
 static void leave_listener(struct rcm_stream *s)
@@ -518,19 +556,17 @@ static struct rcm_stream *find_lingering(const struct sockaddr *a)
 /* @s, and who called it, are of id @number now. */
 static void take_up(struct rcm_stream *s, uint32_t number)
 {
-	uint32_t old = s->number;
-
 	for (struct rcm_stream *c = iw.first; c; c = c->next)
-		if (c->number == old)
+		if (c->listener == s)
 			c->number = number;
+	s->number = number;
 	s->until = VB_NEVER;
 }
 
 static void hear_again(const struct rcm_stream *listener)
 {
 	for (struct rcm_stream *c = iw.first; c; c = c->next)
-		if (c->number == listener->number && !c->adopted &&
-		    c->step == ASKED)
+		if (c->listener == listener && c->step == ASKED)
 			say_request(c);
 }
 
@@ -546,7 +582,7 @@ static void on_request(struct rcm_stream *s)
 		bury(s);
 		return;
 	}
-	s->until = VB_NEVER;
+	s->until = now_is() + ASKED_WAIT;
 	s->step = ASKED;
 	watch(s, 0);
 	say_request(s);
@@ -580,10 +616,10 @@ static void time_out(struct rcm_stream *s)
 {
 	s->until = VB_NEVER;
 	if (s->step == LISTENING)
-		watch(s, EPOLLIN);
+		attend(s);
 	else if (s->step == LINGERING)
 		end_listener(s);
-	else if (s->step == AWAIT_REQUEST)
+	else if (s->step == AWAIT_REQUEST || s->step == ASKED)
 		bury(s);
 	else
 		say_failed(s, ETIMEDOUT);
@@ -608,6 +644,18 @@ static void pass_on(struct rcm_stream *s)
 	}
 }
 
+/* What the dead said, they said before: none is left here when they go. */
+static void pass_on_all(void)
+{
+	struct rcm_stream *s = atomic_exchange(&iw.said, NULL), *next;
+
+	for (; s; s = next) {
+		next = s->next_said; /* until it is passed on, and says more */
+		if (s->at)
+			pass_on(s);
+	}
+}
+
 /* Returns the next time that one of them waits for. */
 static vb_time look_at_all(vb_time now)
 {
@@ -616,8 +664,6 @@ static vb_time look_at_all(vb_time now)
 
 	for (struct rcm_stream *s = iw.first; s; s = next) {
 		next = s->next;
-		if (atomic_load(&s->said))
-			pass_on(s);
 		if (s->until <= now)
 			time_out(s);
 		else
@@ -653,6 +699,7 @@ static void *iw_main(void *arg)
 		int n;
 
 		pthread_mutex_lock(&iw.lock);
+		pass_on_all();
 		until = look_at_all(now);
 		free_dead();
 		pthread_mutex_unlock(&iw.lock);
@@ -723,7 +770,7 @@ void rcm_iw_after_fork(void)
 		if (s->fd >= 0)
 			close(s->fd);
 	close_set();
-	iw.first = iw.dead = NULL;
+	iw.first = iw.open = iw.dead = iw.said = NULL;
 	pthread_mutex_init(&iw.lock, NULL);
 }
 
@@ -732,7 +779,12 @@ static void hear(void *arg, enum vb_stream_news news)
 {
 	struct rcm_stream *s = arg;
 
-	atomic_fetch_or(&s->said, 1u << news);
+	if (atomic_fetch_or(&s->said, 1u << news) == 0) {
+		s->next_said = atomic_load(&iw.said);
+		while (!atomic_compare_exchange_weak(&iw.said, &s->next_said,
+						     s))
+			;
+	}
 	ring();
 }
 
@@ -813,16 +865,21 @@ int rcm_iw_listen(struct rcm_id *id, int backlog)
 	struct rcm_stream *s;
 	int rc;
 
+	if (id->life != rcm.life)
+		return -ECONNRESET;
 	pthread_mutex_lock(&iw.lock);
 	rc = begin();
 	if (rc == 0 && !id->stream && !use_socket(id, LISTENING))
 		rc = -ENOMEM;
 	s = id->stream;
-	if (rc == 0 && listen(s->fd, backlog > 0 ? backlog : SOMAXCONN) < 0)
+	if (backlog <= 0 || backlog > MOST_BACKLOG)
+		backlog = MOST_BACKLOG;
+	if (rc == 0 && listen(s->fd, backlog) < 0)
 		rc = -errno;
 	if (rc == 0) {
 		s->step = LISTENING;
-		watch(s, EPOLLIN);
+		s->most = (unsigned)backlog;
+		attend(s);
 		hear_again(s);
 	}
 	pthread_mutex_unlock(&iw.lock);
@@ -882,6 +939,8 @@ int rcm_iw_connect(struct rcm_id *id, const struct rdma_conn_param *p)
 {
 	int rc;
 
+	if (id->life != rcm.life)
+		return -ECONNRESET;
 	if (p->private_data_len > MOST_PRIVATE ||
 	    (p->private_data_len && !p->private_data))
 		return -EINVAL;
@@ -908,6 +967,8 @@ static int hand_over(struct rcm_stream *s)
 		return rc;
 	s->fd = -1;
 	s->step = OPEN;
+	unlink_stream(s);
+	link_stream(s, &iw.open);
 	return 0;
 }
 
@@ -936,6 +997,8 @@ int rcm_iw_adopt(const struct rcm_event *e, struct rcm_id *id)
 	pthread_mutex_lock(&iw.lock);
 	s = find_stream(e->stream);
 	if (s && s->step == ASKED && !s->adopted) {
+		leave_caller(s);
+		s->until = VB_NEVER;
 		s->number = id->number;
 		s->adopted = true;
 		s->verbs = id->pub.verbs;
@@ -1035,6 +1098,7 @@ int rcm_iw_disconnect(struct rcm_id *id)
 void rcm_iw_close(struct rcm_id *id)
 {
 	struct rcm_stream *s = stream_of(id);
+	bool handed_over;
 
 	if (id->tcp >= 0)
 		close(id->tcp);
@@ -1042,7 +1106,10 @@ void rcm_iw_close(struct rcm_id *id)
 	id->stream = NULL;
 	if (!s)
 		return;
-	if (s->verbs && s->fd < 0) {
+	pthread_mutex_lock(&iw.lock);
+	handed_over = s->verbs && s->fd < 0;
+	pthread_mutex_unlock(&iw.lock);
+	if (handed_over) {
 		vb_verbs_streams.finish(s->verbs, s->qpn, s);
 		vb_verbs_streams.forget(s->verbs, s->qpn, s);
 	}

@@ -28,7 +28,6 @@ struct rcm_event {
 	uint32_t stream;
 };
 
-#define RCM_MOST_PRIVATE 512 /* RFC 5044 7.1.1 */
 struct rcm_private {
 	uint8_t bytes;
 	uint8_t data[UINT8_MAX]; /* as many as an event can tell */

@@ -7,6 +7,7 @@
  *	iwarp_test ADDRESS [CASE]
  */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "rc.h"
@@ -446,6 +448,157 @@ static void callers_that_are_no_mpa(void)
 	close(p.fd);
 }
 
+static struct rdma_cm_id *listen_at(uint16_t port, int backlog)
+{
+	struct sockaddr_in at = address;
+	struct rdma_cm_id *id;
+
+	at.sin_port = htons(port);
+	must(!rdma_create_id(channel, &id, NULL, RDMA_PS_TCP),
+	     "rdma_create_id");
+	if (rdma_bind_addr(id, (struct sockaddr *)&at) ||
+	    rdma_listen(id, backlog))
+		wrong("to listen at %u: %s", port, strerror(errno));
+	return id;
+}
+
+/* A child of fork: what it has to do, within 10 seconds, and what is wrong. */
+static pid_t child_of(void (*does)(void))
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid)
+		return pid;
+	alarm(10);
+	channel = rdma_create_event_channel();
+	must(channel, "rdma_create_event_channel");
+	does();
+	if (problem[0])
+		fprintf(stderr, "a child: %s\n", problem);
+	_exit(problem[0] != '\0');
+}
+
+static void expect_child(pid_t pid)
+{
+	int status;
+
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		wrong("no child");
+	else if (status)
+		wrong("a child of fork ended with 0x%x", status);
+}
+
+/* Its own streams are not among those that its parent's ids know. */
+static void child_that_destroys(void)
+{
+	struct side inherited[] = { a, b };
+
+	memset(&a, 0, sizeof(a));
+	memset(&b, 0, sizeof(b));
+	pd = NULL;
+	address.sin_port = htons(PORT + 1);
+	listener = listen_at(PORT + 1, 16);
+	connected();
+	for (int i = 0; i < 2; i++)
+		if (rdma_destroy_id(inherited[i].id))
+			wrong("rdma_destroy_id of what was inherited");
+	rdma_disconnect(a.id);
+	expect_end();
+}
+
+static void ids_inherited_by_fork(void)
+{
+	connected();
+	expect_child(child_of(child_that_destroys));
+	post_recv(&b, 4096);
+	post(&a, (struct ibv_send_wr){ .opcode = IBV_WR_SEND }, 1);
+	expect_status(&a, 1, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
+	expect_status(&b, 99, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
+}
+
+/* A parent's port is not held open by its child. */
+static int until_told[2];
+
+static void child_that_waits(void)
+{
+	char word;
+
+	close(until_told[1]);
+	(void)!read(until_told[0], &word, 1);
+}
+
+static void ports_inherited_by_fork(void)
+{
+	struct rdma_cm_id *id = listen_at(PORT + 2, 4);
+	pid_t pid;
+
+	must(!pipe(until_told), "pipe");
+	pid = child_of(child_that_waits);
+	rdma_destroy_id(id);
+	sleep(1); /* it lingers */
+	rdma_destroy_id(listen_at(PORT + 2, 4));
+	close(until_told[0]);
+	close(until_told[1]);
+	expect_child(pid);
+}
+
+/* Requests that the program has not taken cost no more descriptors than the
+ * backlog, and each has its turn. */
+enum { CALLERS = 8, BACKLOG = 4 };
+
+static unsigned descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	must(d, "/proc/self/fd");
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static int call_with_request(uint16_t port)
+{
+	/* CRC, revision 2; 4 bytes of private data: its depths of 1 */
+	static const uint8_t request[24] = "MPA ID Req Frame\x50\x02\0\4"
+					   "\0\1\0\1";
+	struct sockaddr_in to = address;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	to.sin_port = htons(port);
+	must(fd >= 0 && !connect(fd, (struct sockaddr *)&to, sizeof(to)),
+	     "connect");
+	must(send(fd, request, sizeof(request), MSG_NOSIGNAL) == 24, "send");
+	return fd;
+}
+
+static void more_callers_than_backlog(void)
+{
+	struct rdma_cm_id *id = listen_at(PORT + 4, BACKLOG);
+	unsigned before = descriptors(), now;
+	int fd[CALLERS];
+
+	for (int i = 0; i < CALLERS; i++)
+		fd[i] = call_with_request(PORT + 4);
+	usleep(300000);
+	now = descriptors() - before - CALLERS;
+	if (now != BACKLOG)
+		wrong("%u callers have a descriptor here", now);
+	for (int i = 0; i < CALLERS; i++) {
+		if (!expect_event(RDMA_CM_EVENT_CONNECT_REQUEST))
+			break;
+		if (rdma_reject(event.id, NULL, 0))
+			wrong("rdma_reject: %s", strerror(errno));
+		rdma_destroy_id(event.id);
+	}
+	for (int i = 0; i < CALLERS; i++)
+		close(fd[i]);
+	rdma_destroy_id(id);
+}
+
 /* What there is on RoCE and not here; errno as Linux's siw has it. */
 static void what_an_rnic_has_not(void)
 {
@@ -497,12 +650,14 @@ static const struct {
 	{                                                                      \
 #name, name                                                    \
 	}
-	CASE(write_with_a_wrong_key),  CASE(read_with_a_wrong_key),
-	CASE(send_without_a_receive),  CASE(send_too_long),
-	CASE(disconnect_after_sends),  CASE(destroyed_without_a_word),
-	CASE(private_data_and_depths), CASE(rejected),
-	CASE(connects_that_cross),     CASE(memory_that_changes),
-	CASE(callers_that_are_no_mpa), CASE(what_an_rnic_has_not),
+	CASE(write_with_a_wrong_key),	 CASE(read_with_a_wrong_key),
+	CASE(send_without_a_receive),	 CASE(send_too_long),
+	CASE(disconnect_after_sends),	 CASE(destroyed_without_a_word),
+	CASE(private_data_and_depths),	 CASE(rejected),
+	CASE(connects_that_cross),	 CASE(memory_that_changes),
+	CASE(callers_that_are_no_mpa),	 CASE(what_an_rnic_has_not),
+	CASE(ids_inherited_by_fork),	 CASE(ports_inherited_by_fork),
+	CASE(more_callers_than_backlog),
 #undef CASE
 };
 
