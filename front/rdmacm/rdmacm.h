@@ -84,7 +84,7 @@ struct rcm_id {
 	bool sync;
 	bool in_broker; /* to be closed there */
 	int tcp;	/* a bound socket that nothing has begun on; -1 */
-	struct rcm_stream *stream; /* iWARP: what was; iw.c */
+	struct rcm_stream *stream; /* iWARP: what was; iw.h */
 	struct rcm_device *device;
 	uint16_t port;
 	uint8_t flags, tos;
@@ -208,7 +208,7 @@ int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src,
 		      enum rcm_kind kind);
 int rcm_bind(struct rcm_id *id, const struct sockaddr *a);
 
-/* iw.c: connections of iWARP devices, without a broker; -errno each. */
+/* iw_door.c: connections of iWARP devices, without a broker; -errno each. */
 /* A socket at id->tcp, bound to @a and, in turn, *@port. */
 int rcm_iw_bind(struct rcm_id *id, const struct sockaddr *a, uint16_t *port);
 int rcm_iw_listen(struct rcm_id *id, int backlog);

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What programs ask for of iWARP's connections. What can be done at once, such
+ * as accepting, their own threads do here.
+ */
+#include "front/rdmacm/iw.h"
+
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "front/verbs/streams.h"
+
+#define CONNECT_WAIT (30 * VB_SEC)
+#define MOST_PRIVATE 252  /* siw takes 256 with the depths */
+#define MOST_BACKLOG 1024 /* and what 0 means: as Linux's rdma_ucm */
+
+/* A parent's are not its child's. */
+static struct rcm_stream *stream_of(const struct rcm_id *id)
+{
+	return id->life == rcm.life ? id->stream : NULL;
+}
+
+static bool bind_again(struct rcm_id *id, const struct sockaddr *a)
+{
+	struct rcm_stream *s;
+
+	pthread_mutex_lock(&iw.lock);
+	s = iw_find_lingering(a);
+	if (s)
+		iw_take_up(s, id->number);
+	pthread_mutex_unlock(&iw.lock);
+	id->stream = s;
+	return s;
+}
+
+static int bind_socket(struct rcm_id *id, const struct sockaddr *a,
+		       uint16_t *port)
+{
+	struct sockaddr_storage at = { 0 };
+	socklen_t len = rcm_address_bytes(a);
+	const int on = 1, only = id->flags & IPC_CM_V6ONLY ? 1 : 0;
+	int fd = socket(a->sa_family,
+			SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	memcpy(&at, a, len);
+	if (at.ss_family == AF_INET6)
+		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only,
+				 sizeof(only));
+	if (*port) /* of connections that are over: TIME_WAIT */
+		(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	if (bind(fd, (struct sockaddr *)&at, len) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&at, &len) < 0) {
+		int rc = -errno;
+
+		close(fd);
+		return rc;
+	}
+	*port = ntohs(((struct sockaddr_in *)&at)->sin_port);
+	id->tcp = fd;
+	return 0;
+}
+
+int rcm_iw_bind(struct rcm_id *id, const struct sockaddr *a, uint16_t *port)
+{
+	return bind_again(id, a) ? 0 : bind_socket(id, a, port);
+}
+
+/* The bound socket becomes a stream. With the lock. */
+static struct rcm_stream *use_socket(struct rcm_id *id, enum step step)
+{
+	struct rcm_stream *s = iw_make(id->tcp, id->number);
+
+	if (!s)
+		return NULL;
+	s->step = step;
+	s->adopted = true;
+	id->tcp = -1;
+	id->stream = s;
+	return s;
+}
+
+int rcm_iw_listen(struct rcm_id *id, int backlog)
+{
+	struct rcm_stream *s;
+	int rc;
+
+	if (id->life != rcm.life)
+		return -ECONNRESET;
+	pthread_mutex_lock(&iw.lock);
+	rc = iw_begin();
+	if (rc == 0 && !id->stream && !use_socket(id, LISTENING))
+		rc = -ENOMEM;
+	s = id->stream;
+	if (backlog <= 0 || backlog > MOST_BACKLOG)
+		backlog = MOST_BACKLOG;
+	if (rc == 0 && listen(s->fd, backlog) < 0)
+		rc = -errno;
+	if (rc == 0) {
+		s->step = LISTENING;
+		s->most = (unsigned)backlog;
+		iw_attend(s);
+		iw_hear_again(s);
+	}
+	pthread_mutex_unlock(&iw.lock);
+	return rc;
+}
+
+static int connect_socket(const struct rcm_id *id)
+{
+	const struct sockaddr *to = &id->pub.route.addr.dst_addr;
+	const int tos = id->tos;
+
+	if (tos && to->sa_family == AF_INET)
+		(void)setsockopt(id->tcp, IPPROTO_IP, IP_TOS, &tos,
+				 sizeof(tos));
+	if (tos && to->sa_family == AF_INET6)
+		(void)setsockopt(id->tcp, IPPROTO_IPV6, IPV6_TCLASS, &tos,
+				 sizeof(tos));
+	if (connect(id->tcp, to, rcm_address_bytes(to)) == 0 ||
+	    errno == EINPROGRESS)
+		return 0;
+	return -errno;
+}
+
+static int begin_connect(struct rcm_id *id, const struct rdma_conn_param *p)
+{
+	struct vb_mpa_offer offer = iw_offer();
+	struct vb_mpa_setup setup;
+	struct rcm_stream *s;
+	int rc;
+
+	offer.ird = id->responder_resources;
+	offer.ord = id->initiator_depth;
+	rc = vb_mpa_connect(&setup, &offer, p->private_data,
+			    p->private_data_len);
+	if (rc)
+		return rc;
+	rc = iw_begin();
+	if (rc)
+		return rc;
+	rc = connect_socket(id);
+	s = use_socket(id, CONNECTING);
+	if (!s)
+		return -ENOMEM;
+	s->setup = setup;
+	s->verbs = id->pub.verbs;
+	s->qpn = id->pub.qp ? id->pub.qp->qp_num : p->qp_num;
+	if (rc) {
+		iw_say_failed(s, -rc);
+		return 0;
+	}
+	iw_watch(s, EPOLLOUT);
+	s->until = iw_now() + CONNECT_WAIT;
+	iw_ring();
+	return 0;
+}
+
+int rcm_iw_connect(struct rcm_id *id, const struct rdma_conn_param *p)
+{
+	int rc;
+
+	if (id->life != rcm.life)
+		return -ECONNRESET;
+	if (p->private_data_len > MOST_PRIVATE ||
+	    (p->private_data_len && !p->private_data))
+		return -EINVAL;
+	if (id->tcp < 0) { /* it has a port where it listened before */
+		rcm_iw_close(id);
+		rc = bind_socket(id, &id->pub.route.addr.src_addr, &id->port);
+		if (rc)
+			return rc;
+	}
+	pthread_mutex_lock(&iw.lock);
+	rc = begin_connect(id, p);
+	pthread_mutex_unlock(&iw.lock);
+	return rc;
+}
+
+/* With the lock. The socket is the queue pair's then. */
+static int hand_over(struct rcm_stream *s)
+{
+	const struct vb_stream_ear ear = { iw_hear, s };
+	int rc = vb_verbs_streams.start(s->verbs, s->qpn, s->fd,
+					&s->setup.terms, &ear);
+
+	if (rc)
+		return rc;
+	s->fd = -1;
+	s->step = OPEN;
+	iw_unlink(s);
+	iw_link(s, &iw.open);
+	return 0;
+}
+
+int rcm_iw_establish(struct rcm_id *id)
+{
+	struct rcm_stream *s = stream_of(id);
+	int rc = -ECONNRESET;
+
+	pthread_mutex_lock(&iw.lock);
+	if (s && s->step == REPLIED) {
+		id->responder_resources = (uint8_t)s->setup.terms.ird;
+		id->initiator_depth = (uint8_t)s->setup.terms.ord;
+		s->live = true; /* told by who called */
+		rc = hand_over(s);
+		if (rc)
+			iw_close_fd(s);
+	}
+	pthread_mutex_unlock(&iw.lock);
+	return rc;
+}
+
+int rcm_iw_adopt(const struct rcm_event *e, struct rcm_id *id)
+{
+	struct rcm_stream *s;
+
+	pthread_mutex_lock(&iw.lock);
+	s = iw_find(e->stream);
+	if (s && s->step == ASKED && !s->adopted) {
+		iw_leave_caller(s);
+		s->until = VB_NEVER;
+		s->number = id->number;
+		s->adopted = true;
+		s->verbs = id->pub.verbs;
+		id->stream = s;
+	} else {
+		s = NULL;
+	}
+	pthread_mutex_unlock(&iw.lock);
+	return s ? 0 : -ENOENT;
+}
+
+void rcm_iw_refuse(const struct rcm_event *e)
+{
+	struct rcm_stream *s;
+
+	pthread_mutex_lock(&iw.lock);
+	s = iw_find(e->stream);
+	if (s && !s->adopted)
+		iw_bury(s);
+	pthread_mutex_unlock(&iw.lock);
+}
+
+/* With the lock. */
+static int answer(struct rcm_stream *s, struct rcm_id *id,
+		  const struct rdma_conn_param *p)
+{
+	int rc = vb_mpa_accept(&s->setup, id->responder_resources,
+			       id->initiator_depth, p->private_data,
+			       p->private_data_len);
+
+	if (rc)
+		return rc;
+	s->qpn = id->pub.qp ? id->pub.qp->qp_num : p->qp_num;
+	rc = iw_send_frame(s);
+	return rc ? -rc : hand_over(s);
+}
+
+int rcm_iw_accept(struct rcm_id *id, const struct rdma_conn_param *p)
+{
+	struct rcm_stream *s = stream_of(id);
+	int rc = -EINVAL;
+
+	if (p->private_data_len > MOST_PRIVATE ||
+	    (p->private_data_len && !p->private_data))
+		return -EINVAL;
+	pthread_mutex_lock(&iw.lock);
+	if (s && s->step == ASKED) {
+		rc = answer(s, id, p);
+		if (rc)
+			iw_close_fd(s);
+	}
+	pthread_mutex_unlock(&iw.lock);
+	return rc;
+}
+
+int rcm_iw_reject(struct rcm_id *id, const void *data, uint8_t bytes)
+{
+	struct rcm_stream *s = stream_of(id);
+	int rc = -EINVAL;
+
+	pthread_mutex_lock(&iw.lock);
+	if (s && s->step == ASKED && bytes <= MOST_PRIVATE)
+		rc = vb_mpa_reject(&s->setup, data, bytes);
+	if (rc == 0) {
+		rc = -iw_send_frame(s);
+		iw_close_fd(s);
+		s->step = OVER;
+	}
+	pthread_mutex_unlock(&iw.lock);
+	return rc;
+}
+
+int rcm_iw_disconnect(struct rcm_id *id)
+{
+	struct rcm_stream *s = stream_of(id);
+	struct ibv_context *verbs = NULL;
+	uint32_t qpn = 0;
+
+	if (!s)
+		return -EINVAL;
+	pthread_mutex_lock(&iw.lock);
+	if (s->step == OPEN) {
+		verbs = s->verbs;
+		qpn = s->qpn;
+	} else if (s->fd >= 0) { /* it never stood */
+		iw_close_fd(s);
+		s->step = OVER;
+	}
+	pthread_mutex_unlock(&iw.lock);
+	if (verbs)
+		vb_verbs_streams.finish(verbs, qpn, s);
+	return 0;
+}
+
+/* The queue pair goes on without us, until it is destroyed: then so does the
+ * connection, and with our id. */
+void rcm_iw_close(struct rcm_id *id)
+{
+	struct rcm_stream *s = stream_of(id);
+	bool handed_over;
+
+	if (id->tcp >= 0)
+		close(id->tcp);
+	id->tcp = -1;
+	id->stream = NULL;
+	if (!s)
+		return;
+	pthread_mutex_lock(&iw.lock);
+	handed_over = s->verbs && s->fd < 0;
+	pthread_mutex_unlock(&iw.lock);
+	if (handed_over) {
+		vb_verbs_streams.finish(s->verbs, s->qpn, s);
+		vb_verbs_streams.forget(s->verbs, s->qpn, s);
+	}
+	pthread_mutex_lock(&iw.lock);
+	if (s->step == LISTENING)
+		iw_leave_listener(s);
+	else if (s->step == LINGERING)
+		iw_end_listener(s);
+	else
+		iw_bury(s);
+	pthread_mutex_unlock(&iw.lock);
+}

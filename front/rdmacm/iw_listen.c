@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* iWARP's listeners, and who calls them. */
+#include "front/rdmacm/iw.h"
+
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define REQUEST_WAIT	(5 * VB_SEC)
+#define LINGER		(500 * VB_MSEC)
+#define ACCEPT_AGAIN	(100 * VB_MSEC) /* without a descriptor to be had */
+#define ACCEPTS_AT_ONCE 64
+
+static void take_connection(struct rcm_stream *listener, int fd)
+{
+	const struct vb_mpa_offer offer = iw_offer();
+	struct rcm_stream *s = iw_make(fd, listener->number);
+	const int on = 1;
+
+	if (!s) {
+		close(fd);
+		return;
+	}
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	vb_mpa_listen(&s->setup, &offer);
+	s->listener = listener;
+	listener->callers++;
+	s->step = AWAIT_REQUEST;
+	s->until = iw_now() + REQUEST_WAIT;
+	iw_watch(s, EPOLLIN);
+}
+
+void iw_on_listener(struct rcm_stream *s)
+{
+	for (unsigned i = 0; i < ACCEPTS_AT_ONCE && s->callers < s->most; i++) {
+		int fd = accept4(s->fd, NULL, NULL,
+				 SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd >= 0) {
+			take_connection(s, fd);
+			continue;
+		}
+		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
+		    errno == ENOBUFS) {
+			iw_watch(s, 0);
+			s->until = iw_now() + ACCEPT_AGAIN;
+		}
+		if (errno != ECONNABORTED && errno != EINTR)
+			return;
+	}
+	iw_attend(s);
+}
+
+/*
+ * Programs leave a listener and listen again at once, on the same port, for
+ * another connection (perftest does). Whoever calls meanwhile is not to be
+ * refused: a listener that was left lingers, with those that have called, and
+ * is taken up again.
+ */
+
+void iw_end_listener(struct rcm_stream *listener)
+{
+	struct rcm_stream *next;
+
+	for (struct rcm_stream *s = iw.first; s; s = next) {
+		next = s->next;
+		if (s->listener == listener)
+			iw_bury(s);
+	}
+	iw_bury(listener);
+}
+
+void iw_leave_listener(struct rcm_stream *s)
+{
+	iw_watch(s, 0);
+	s->step = LINGERING;
+	s->until = iw_now() + LINGER;
+	iw_ring();
+}
+
+static bool is_bound_to(const struct rcm_stream *s, const struct sockaddr *a)
+{
+	struct sockaddr_storage at = { 0 };
+	socklen_t len = sizeof(at);
+	struct vb_gid ours, wanted = rcm_gid_of(a);
+
+	if (getsockname(s->fd, (struct sockaddr *)&at, &len) < 0 ||
+	    at.ss_family != a->sa_family)
+		return false;
+	ours = rcm_gid_of((struct sockaddr *)&at);
+	return vb_gid_equal(&ours, &wanted) &&
+	       ((struct sockaddr_in *)&at)->sin_port ==
+		       ((const struct sockaddr_in *)a)->sin_port;
+}
+
+struct rcm_stream *iw_find_lingering(const struct sockaddr *a)
+{
+	struct rcm_stream *s = iw.first;
+
+	while (s && !(s->step == LINGERING && is_bound_to(s, a)))
+		s = s->next;
+	return s;
+}
+
+/* @s, and who called it, are of id @number now. */
+void iw_take_up(struct rcm_stream *s, uint32_t number)
+{
+	for (struct rcm_stream *c = iw.first; c; c = c->next)
+		if (c->listener == s)
+			c->number = number;
+	s->number = number;
+	s->until = VB_NEVER;
+}
+
+void iw_hear_again(const struct rcm_stream *listener)
+{
+	for (struct rcm_stream *c = iw.first; c; c = c->next)
+		if (c->listener == listener && c->step == ASKED)
+			iw_say_request(c);
+}

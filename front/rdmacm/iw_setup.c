@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* MPA's request and reply, over a socket that does not block. */
+#include "front/rdmacm/iw.h"
+
+#include <sys/epoll.h>
+
+#define REPLY_WAIT (10 * VB_SEC) /* WIRE 4.1: as siw */
+#define ASKED_WAIT (60 * VB_SEC) /* whoever calls has given up then */
+
+/* A frame is shorter than any send buffer that is empty. */
+int iw_send_frame(struct rcm_stream *s)
+{
+	ssize_t n = send(s->fd, s->setup.out, s->setup.out_bytes,
+			 MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	if (n < 0)
+		return errno;
+	return n == s->setup.out_bytes ? 0 : EPROTO;
+}
+
+void iw_on_connected(struct rcm_stream *s)
+{
+	socklen_t len = sizeof(int);
+	int error = 0;
+
+	if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+		error = errno;
+	if (!error)
+		error = iw_send_frame(s);
+	if (error) {
+		iw_say_failed(s, error);
+		return;
+	}
+	s->step = AWAIT_REPLY;
+	s->until = iw_now() + REPLY_WAIT;
+	iw_watch(s, EPOLLIN);
+}
+
+/* 0: MPA knows more than before, and says what; EAGAIN; else it is over. */
+static int read_frame(struct rcm_stream *s)
+{
+	uint8_t bytes[VB_MPA_FRAME_MAX];
+	unsigned want = vb_mpa_want(&s->setup);
+	ssize_t n;
+
+	if (want == 0 || want > sizeof(bytes))
+		return EPROTO;
+	n = recv(s->fd, bytes, want, MSG_DONTWAIT);
+	if (n == 0)
+		return ECONNRESET;
+	if (n < 0)
+		return errno == EINTR ? EAGAIN : errno;
+	(void)vb_mpa_got(&s->setup, bytes, (unsigned)n);
+	return 0;
+}
+
+void iw_on_reply(struct rcm_stream *s)
+{
+	struct vb_ipc_cm m;
+	int error = read_frame(s);
+
+	while (!error && s->setup.state == MPA_ASKING)
+		error = read_frame(s);
+	if (error == EAGAIN)
+		return;
+	if (error) {
+		iw_say_failed(s, error);
+		return;
+	}
+	s->until = VB_NEVER;
+	if (s->setup.state == MPA_OPEN) {
+		iw_watch(s, 0);
+		s->step = REPLIED;
+		m = iw_news(s, IPC_CM_REPLY, 0);
+		iw_fill_depths(&m, s->setup.terms.ird, s->setup.terms.ord);
+		rcm_event_iwarp(&m, s->serial, iw_private(s));
+		return;
+	}
+	if (s->setup.state == MPA_REFUSED) {
+		m = iw_news(s, IPC_CM_REJECTED, -ECONNRESET);
+		iw_close_fd(s);
+		s->step = OVER;
+		rcm_event_iwarp(&m, s->serial, iw_private(s));
+		return;
+	}
+	if (s->setup.out_bytes) /* a Terminate */
+		(void)iw_send_frame(s);
+	iw_say_failed(s, EPROTO);
+}
+
+static void take_address(const struct sockaddr_storage *a, struct vb_gid *gid,
+			 uint16_t *port)
+{
+	*gid = rcm_gid_of((const struct sockaddr *)a);
+	*port = ntohs(((const struct sockaddr_in *)a)->sin_port);
+}
+
+static void fill_addresses(const struct rcm_stream *s, struct vb_ipc_cm *m)
+{
+	struct sockaddr_storage a = { 0 };
+	socklen_t len = sizeof(a);
+
+	if (getsockname(s->fd, (struct sockaddr *)&a, &len) == 0)
+		take_address(&a, &m->src, &m->src_port);
+	len = sizeof(a);
+	if (getpeername(s->fd, (struct sockaddr *)&a, &len) == 0)
+		take_address(&a, &m->dst, &m->dst_port);
+}
+
+void iw_say_request(const struct rcm_stream *s)
+{
+	struct vb_ipc_cm m = iw_news(s, IPC_CM_REQUEST, 0);
+
+	fill_addresses(s, &m);
+	iw_fill_depths(&m, s->setup.peer_ord, s->setup.peer_ird);
+	rcm_event_iwarp(&m, s->serial, iw_private(s));
+}
+
+void iw_on_request(struct rcm_stream *s)
+{
+	int error = read_frame(s);
+
+	while (!error && s->setup.state == MPA_WAITING)
+		error = read_frame(s);
+	if (error == EAGAIN)
+		return;
+	if (error || s->setup.state != MPA_ASKED) {
+		iw_bury(s);
+		return;
+	}
+	s->until = iw_now() + ASKED_WAIT;
+	s->step = ASKED;
+	iw_watch(s, 0);
+	iw_say_request(s);
+}
