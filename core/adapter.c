@@ -145,6 +145,11 @@ static uint32_t new_pd_id(void)
 	return id ? id : atomic_fetch_add(&next_pd_id, 1);
 }
 
+void vb_pd_after_fork(void)
+{
+	atomic_store(&next_pd_id, 0);
+}
+
 int vb_pd_import(struct vb_adapter *a, uint32_t id,
 		 const struct vb_pd_origin *from, struct vb_pd **pd)
 {
@@ -174,11 +179,36 @@ int vb_pd_create(struct vb_adapter *a, struct vb_pd **out)
 	return 0;
 }
 
+static void end(struct vb_pd *pd)
+{
+	vb_limit_give(&pd->adapter->n_pd);
+	free(pd);
+}
+
 int vb_pd_destroy(struct vb_pd *pd)
 {
 	if (atomic_load(&pd->refs))
 		return -EBUSY;
-	vb_limit_give(&pd->adapter->n_pd);
-	free(pd);
+	end(pd);
 	return 0;
+}
+
+/* In its count, so that one of its objects' ends finds itself the last. */
+#define ABANDONED (1u << 31)
+
+void vb_pd_abandon(struct vb_pd *pd)
+{
+	if (atomic_fetch_add(&pd->refs, ABANDONED) == 0)
+		end(pd);
+}
+
+void vb_pd_get(struct vb_pd *pd)
+{
+	atomic_fetch_add(&pd->refs, 1);
+}
+
+void vb_pd_put(struct vb_pd *pd)
+{
+	if (atomic_fetch_sub(&pd->refs, 1) == (ABANDONED | 1))
+		end(pd);
 }

@@ -100,7 +100,7 @@ struct vb_pd_origin {
 
 struct vb_pd {
 	struct vb_adapter *adapter;
-	_Atomic uint32_t refs; /* objects that stand on it */
+	_Atomic uint32_t refs; /* objects that stand on it: vb_pd_get() */
 	/* Differs from that of all others alive; first a random one, so that
 	 * another process's differ, too. An imported one has its origin's. */
 	uint32_t id;
@@ -115,5 +115,14 @@ VB_MUST_CHECK int vb_pd_import(struct vb_adapter *a, uint32_t id,
 			       const struct vb_pd_origin *from,
 			       struct vb_pd **pd);
 VB_MUST_CHECK int vb_pd_destroy(struct vb_pd *pd); /* -EBUSY */
+/* Its end is that of the last object on it. */
+void vb_pd_abandon(struct vb_pd *pd);
+
+/* For an object that stands on it. After the put it may be gone. */
+void vb_pd_get(struct vb_pd *pd);
+void vb_pd_put(struct vb_pd *pd);
+
+/* In the child of a fork, whose domains are not to have its parent's ids. */
+void vb_pd_after_fork(void);
 
 #endif

@@ -92,14 +92,14 @@ int vb_ah_create(struct vb_pd *pd, const struct vb_av *av, struct vb_ah **ah)
 		vb_limit_give(&a->n_ah);
 		return rc;
 	}
-	atomic_fetch_add(&pd->refs, 1);
+	vb_pd_get(pd);
 	return 0;
 }
 
 void vb_ah_destroy(struct vb_ah *ah)
 {
 	vb_limit_give(&ah->pd->adapter->n_ah);
-	atomic_fetch_sub(&ah->pd->refs, 1);
+	vb_pd_put(ah->pd);
 	free(ah);
 }
 

@@ -191,7 +191,7 @@ int vb_mr_take(struct vb_pd *pd, struct vb_mr **mr)
 	if (rc == 0)
 		rc = take_mr(pd->adapter, mr);
 	if (rc == 0)
-		atomic_fetch_add(&pd->refs, 1);
+		vb_pd_get(pd);
 	return rc;
 }
 
@@ -331,7 +331,7 @@ void vb_mr_give(struct vb_mr *mr)
 	struct vb_pd *pd = mr->pd;
 
 	push_free(pd->adapter, mr);
-	atomic_fetch_sub(&pd->refs, 1);
+	vb_pd_put(pd);
 }
 
 int vb_mr_deregister(struct vb_mr *mr)
@@ -350,8 +350,8 @@ int vb_mr_deregister(struct vb_mr *mr)
 
 static void move_to_pd(struct vb_mr *mr, struct vb_pd *pd)
 {
-	atomic_fetch_add(&pd->refs, 1);
-	atomic_fetch_sub(&mr->pd->refs, 1);
+	vb_pd_get(pd);
+	vb_pd_put(mr->pd);
 	mr->pd = pd;
 }
 

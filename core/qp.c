@@ -239,7 +239,7 @@ static void init_fields(struct vb_qp *qp, struct vb_adapter *a,
 static void count_parts(struct vb_qp *qp, uint32_t by)
 {
 	if (qp->pd)
-		atomic_fetch_add(&qp->pd->refs, by);
+		(by == 1 ? vb_pd_get : vb_pd_put)(qp->pd);
 	if (qp->send_cq)
 		atomic_fetch_add(&qp->send_cq->refs, by);
 	if (qp->recv_cq)

@@ -203,7 +203,7 @@ int vb_srq_create(struct vb_pd *pd, uint32_t cap, uint32_t max_sge,
 	}
 	srq->pd = pd;
 	srq->async = async;
-	atomic_fetch_add(&pd->refs, 1);
+	vb_pd_get(pd);
 	*out = srq;
 	return 0;
 }
@@ -218,8 +218,8 @@ int vb_srq_destroy(struct vb_srq *srq)
 		vb_tag_leave(srq);
 	if (srq->async && srq->owner)
 		vb_async_forget(srq->async, srq->owner);
-	atomic_fetch_sub(&srq->pd->refs, 1);
 	vb_limit_give(&srq->pd->adapter->n_srq);
+	vb_pd_put(srq->pd);
 	vb_rq_fini(&srq->rq);
 	free(srq);
 	return 0;

@@ -57,6 +57,7 @@ static void after_fork_in_child(void)
 
 	atomic_fetch_add(&forks, 1);
 	vb_qp_after_fork();
+	vb_pd_after_fork();
 	atomic_store(&engine, NULL);
 	vb_mutex_init(&open_lock);
 	if (!e)

@@ -362,7 +362,7 @@ static int open_context(struct vb_front_context *c, struct ibv_device *device,
 		return rc;
 	}
 	c->v.context.cmd_fd = fd;
-	c->file = vb_front_file_map(fd, c->adapter);
+	vb_front_file_map(c);
 	c->forks = vb_engine_forks();
 	return 0;
 }

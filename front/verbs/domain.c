@@ -16,14 +16,6 @@ static struct {
 	struct vb_front_pd *first; /* lock */
 } domains = { .lock = VB_MUTEX_INITIALIZER };
 
-static void enter_pd(struct vb_front_pd *pd)
-{
-	vb_mutex_lock(&domains.lock);
-	pd->next = domains.first;
-	domains.first = pd;
-	vb_mutex_unlock(&domains.lock);
-}
-
 static bool is_anybodys(const struct vb_pd *core) VB_REQUIRES(domains.lock)
 {
 	struct vb_front_pd *pd = domains.first;
@@ -34,7 +26,7 @@ static bool is_anybodys(const struct vb_pd *core) VB_REQUIRES(domains.lock)
 }
 
 /* The last who has imported a domain of another process takes what stands for
- * it here along. */
+ * it here along, or leaves that to the last object on it. */
 static void leave_pd(struct vb_front_pd *pd)
 {
 	struct vb_front_pd **at = &domains.first;
@@ -43,14 +35,15 @@ static void leave_pd(struct vb_front_pd *pd)
 	while (*at != pd)
 		at = &(*at)->next;
 	*at = pd->next;
-	if (pd->is_far && !is_anybodys(pd->core) && vb_pd_destroy(pd->core))
-		vb_log(LOG_INFO, "pd %u: unimported with objects on it",
-		       pd->ibv.handle);
+	if (pd->is_far && !is_anybodys(pd->core))
+		vb_pd_abandon(pd->core);
 	vb_mutex_unlock(&domains.lock);
 }
 
-static struct ibv_pd *wrap(struct ibv_context *context, struct vb_pd *core,
-			   uint32_t handle)
+/* With the lock, since @core was found or made: who finds it may be about to
+ * be the only one to have it. */
+static struct ibv_pd *enter_pd(struct ibv_context *context, struct vb_pd *core,
+			       uint32_t handle) VB_REQUIRES(domains.lock)
 {
 	struct vb_front_pd *pd = calloc(1, sizeof(*pd));
 
@@ -60,9 +53,22 @@ static struct ibv_pd *wrap(struct ibv_context *context, struct vb_pd *core,
 	pd->is_far = core->origin.is_far;
 	pd->ibv.context = context;
 	pd->ibv.handle = handle;
-	enter_pd(pd);
+	pd->next = domains.first;
+	domains.first = pd;
 	vb_front_context_get(context);
 	return &pd->ibv;
+}
+
+/* One of core that is the caller's. */
+static struct ibv_pd *wrap(struct ibv_context *context, struct vb_pd *core,
+			   uint32_t handle)
+{
+	struct ibv_pd *pd;
+
+	vb_mutex_lock(&domains.lock);
+	pd = enter_pd(context, core, handle);
+	vb_mutex_unlock(&domains.lock);
+	return pd;
 }
 
 static void unwrap(struct vb_front_pd *pd)
@@ -87,7 +93,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 	pd = wrap(context, core, core->id);
 	if (pd) {
 		vb_front_pd(pd)->place = vb_front_file_add_pd(
-			vb_front_context(context)->file, core->id);
+			vb_front_context(context), core->id);
 		return pd;
 	}
 	rc = vb_pd_destroy(core); /* nothing stands on it */
@@ -104,7 +110,7 @@ static int destroy_core(struct vb_front_pd *pd)
 		return vb_pd_destroy(pd->core);
 	if (atomic_load(&pd->memory.refs))
 		return -EBUSY; /* queues whose memory is the allocators' */
-	atomic_fetch_sub(&pd->core->refs, 1);
+	vb_pd_put(pd->core);
 	return 0;
 }
 
@@ -125,56 +131,84 @@ int ibv_dealloc_pd(struct ibv_pd *ibv)
 	return 0;
 }
 
-/* A domain that this process has, of its own or by an earlier import. */
-static struct vb_pd *find_core(const struct vb_adapter *a, uint32_t handle)
+static bool is_from(const struct vb_pd *core, const struct vb_pd_origin *from)
 {
-	struct vb_pd *core = NULL;
+	const struct vb_pd_origin *o = &core->origin;
 
-	vb_mutex_lock(&domains.lock);
-	for (struct vb_front_pd *pd = domains.first; pd && !core; pd = pd->next)
-		if (pd->ibv.handle == handle && !pd->is_parent &&
-		    pd->core->adapter == a)
-			core = pd->core;
-	vb_mutex_unlock(&domains.lock);
-	return core;
+	return o->is_far == from->is_far &&
+	       (!o->is_far ||
+		(o->slot == from->slot && o->adapter == from->adapter));
 }
 
-/* One of the process that the context's descriptor came from. */
-static struct ibv_pd *import_far(struct ibv_context *context, uint32_t handle)
+/* A domain that this process has: of its own, or by an earlier import from the
+ * same process. */
+static struct vb_pd *find_core(const struct vb_adapter *a, uint32_t handle,
+			       const struct vb_pd_origin *from)
+	VB_REQUIRES(domains.lock)
 {
-	struct vb_front_context *c = vb_front_context(context);
-	struct vb_pd_origin from;
-	struct ibv_pd *pd = NULL;
-	struct vb_pd *core = NULL;
-	int rc = vb_front_file_find_pd(c->file, handle, &from);
+	struct vb_front_pd *pd = domains.first;
 
-	if (rc) {
-		vb_log(LOG_INFO, "%s: no domain %u to import: %s",
-		       context->device->name, handle, strerror(-rc));
-		return vb_front_null(rc);
-	}
-	rc = vb_pd_import(c->adapter, handle, &from, &core);
-	if (rc == 0) {
-		pd = wrap(context, core, handle);
-		rc = pd ? 0 : -ENOMEM;
-	}
-	if (rc && core && vb_pd_destroy(core))
-		vb_log(LOG_DEBUG, "pd %u: in use at once", handle);
-	return pd ? pd : vb_front_null(rc);
+	while (pd && (pd->ibv.handle != handle || pd->is_parent ||
+		      pd->core->adapter != a || !is_from(pd->core, from)))
+		pd = pd->next;
+	return pd ? pd->core : NULL;
+}
+
+static int make_core(struct ibv_context *context, uint32_t handle,
+		     const struct vb_pd_origin *from, struct ibv_pd **out)
+	VB_REQUIRES(domains.lock)
+{
+	struct vb_pd *core;
+	int rc;
+
+	if (!from->is_far)
+		return -ENOENT;
+	rc = vb_pd_import(vb_front_context(context)->adapter, handle, from,
+			  &core);
+	if (rc)
+		return rc;
+	*out = enter_pd(context, core, handle);
+	if (*out)
+		return 0;
+	vb_pd_abandon(core); /* nothing stands on it */
+	return -ENOMEM;
+}
+
+static int import_pd(struct ibv_context *context, uint32_t handle,
+		     const struct vb_pd_origin *from, struct ibv_pd **out)
+	VB_REQUIRES(domains.lock)
+{
+	struct vb_pd *core =
+		find_core(vb_front_context(context)->adapter, handle, from);
+
+	if (!core)
+		return make_core(context, handle, from, out);
+	*out = enter_pd(context, core, handle);
+	return *out ? 0 : -ENOMEM;
 }
 
 /* Only a domain's own context has it as long as it needs it; what is imported
  * is for its users to keep (ibv_import_pd(3)). */
 struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t handle)
 {
-	struct vb_pd *core =
-		find_core(vb_front_context(context)->adapter, handle);
-	struct ibv_pd *pd;
+	struct vb_front_context *c = vb_front_context(context);
+	struct vb_pd_origin from = { .is_far = false };
+	struct ibv_pd *pd = NULL;
+	int rc = 0;
 
-	if (!core)
-		return import_far(context, handle);
-	pd = wrap(context, core, handle);
-	return pd ? pd : vb_front_null(-ENOMEM);
+	if (!vb_front_file_is_ours(c))
+		rc = vb_front_file_find_pd(c, handle, &from);
+	if (rc == 0) {
+		vb_mutex_lock(&domains.lock);
+		rc = import_pd(context, handle, &from, &pd);
+		vb_mutex_unlock(&domains.lock);
+	}
+	if (rc) {
+		vb_log(LOG_INFO, "%s: no domain %u to import: %s",
+		       context->device->name, handle, strerror(-rc));
+		return vb_front_null(rc);
+	}
+	return pd;
 }
 
 void ibv_unimport_pd(struct ibv_pd *ibv)
@@ -277,7 +311,7 @@ vb_front_alloc_parent_domain(struct ibv_context *context,
 	pd->attr = *attr;
 	if (!(attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT))
 		pd->attr.pd_context = NULL;
-	atomic_fetch_add(&pd->core->refs, 1);
+	vb_pd_get(pd->core);
 	if (attr->td) {
 		pd->td = VB_CONTAINER_OF(attr->td, struct vb_front_td, ibv);
 		atomic_fetch_add(&pd->td->refs, 1);

@@ -35,6 +35,7 @@ struct vb_front_device {
 struct vb_front_context {
 	struct vb_adapter *adapter;
 	struct vb_front_file *file; /* NULL: none, nothing can be imported */
+	uint64_t maker;		    /* of cmd_fd: vb_front_file_is_ours() */
 	struct vb_async async;
 	/* One for the program's open, one for each object: a program that
 	 * closes first and destroys later finds its objects intact. */
@@ -275,22 +276,27 @@ struct vb_front_file;
 struct vb_front_file_head {
 	char magic[8];
 	uint64_t guid;
-	uint32_t ifindex, kind, pid;
+	uint64_t maker; /* the process: a number that no other has */
+	uint32_t ifindex, kind;
 	uint32_t slot, adapter; /* of the process that made it */
 };
 /* A descriptor, or -errno. */
 int vb_front_file_make(const struct vb_device *d);
 /* -EINVAL: it is no context's. */
 int vb_front_file_read(int fd, struct vb_front_file_head *head);
-/* One that is new says from now on whose it is. NULL: not to be had. */
-struct vb_front_file *vb_front_file_map(int fd, const struct vb_adapter *a);
+/* The file of the context's cmd_fd, and whose it is; one that nobody can cut
+ * off below us, or none. */
+void vb_front_file_map(struct vb_front_context *c);
+/* Else objects are looked for in the file alone: the handles of two processes
+ * may be equal. */
+bool vb_front_file_is_ours(const struct vb_front_context *c);
 void vb_front_file_unmap(struct vb_front_file *f);
 
 /* A domain: its place, 0: there is none. */
-unsigned vb_front_file_add_pd(struct vb_front_file *f, uint32_t handle);
+unsigned vb_front_file_add_pd(struct vb_front_context *c, uint32_t handle);
 void vb_front_file_drop_pd(struct vb_front_file *f, unsigned place);
 /* -ENOENT: no such domain of another process, which vb_engine_meet() met. */
-int vb_front_file_find_pd(struct vb_front_file *f, uint32_t handle,
+int vb_front_file_find_pd(struct vb_front_context *c, uint32_t handle,
 			  struct vb_pd_origin *from);
 
 /* Device memory: map @bytes at @at, zeroed, for others to find. The place, or

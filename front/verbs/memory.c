@@ -614,6 +614,8 @@ struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle)
 	struct vb_front_memory *m;
 	struct ibv_dm *dm = NULL;
 
+	if (!vb_front_file_is_ours(vb_front_context(context)))
+		return import_far_dm(context, handle);
 	vb_mutex_lock(&memories.lock);
 	m = memories.first;
 	while (m && (m->handle != handle || m->device != context->device))
@@ -621,9 +623,7 @@ struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle)
 	if (m)
 		dm = wrap_dm(context, m);
 	vb_mutex_unlock(&memories.lock);
-	if (!m)
-		return import_far_dm(context, handle);
-	return dm ? dm : vb_front_null(-ENOMEM);
+	return dm ? dm : vb_front_null(m ? -ENOMEM : -ENOENT);
 }
 
 void ibv_unimport_dm(struct ibv_dm *ibv)

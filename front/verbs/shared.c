@@ -9,11 +9,13 @@
 #include "front/verbs/front.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/rand.h"
 #include "wire/ipc.h"
 
 #define DOMAINS	 4096
@@ -40,6 +42,41 @@ _Static_assert(sizeof(struct vb_front_file) <= MEMORY_AT, "before the memory");
 
 static const char magic[8] = "verbena";
 
+/*
+ * Whose a file is. Numbers of processes come back, and every namespace has its
+ * own: a random one, another one in the child of a fork.
+ */
+
+static _Atomic uint64_t self; /* 0: none yet */
+
+static void forget_self(void)
+{
+	atomic_store(&self, 0);
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, forget_self);
+}
+
+static uint64_t who_we_are(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	uint64_t none = 0;
+
+	pthread_once(&once, watch_forks);
+	if (atomic_load(&self) == 0)
+		atomic_compare_exchange_strong(&self, &none,
+					       (uint64_t)vb_rand32() << 32 |
+						       vb_rand32() | 1);
+	return atomic_load(&self);
+}
+
+bool vb_front_file_is_ours(const struct vb_front_context *c)
+{
+	return c->maker == who_we_are();
+}
+
 /* Beyond RLIMIT_FSIZE there is a signal, which the program does not expect. */
 static bool may_be_as_large(uint64_t bytes)
 {
@@ -49,12 +86,30 @@ static bool may_be_as_large(uint64_t bytes)
 	       (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes);
 }
 
+/* As large as it will ever be: to touch what was cut off is SIGBUS. */
+static int make_large(int fd)
+{
+	if (ftruncate(fd, (off_t)MEMORY_ENDS))
+		return -errno;
+	return fcntl(fd, F_ADD_SEALS,
+		     F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+}
+
+static bool may_be_mapped(int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	return seals >= 0 && seals & F_SEAL_SHRINK &&
+	       lseek(fd, 0, SEEK_END) == (off_t)MEMORY_ENDS;
+}
+
 int vb_front_file_make(const struct vb_device *d)
 {
 	struct vb_front_file_head head = { .guid = d->guid,
+					   .maker = who_we_are(),
 					   .ifindex = d->ifindex,
 					   .kind = d->kind };
-	int fd = memfd_create("verbena", MFD_CLOEXEC);
+	int fd = memfd_create("verbena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	bool large = fd >= 0 && may_be_as_large(MEMORY_ENDS);
 
 	if (fd < 0) /* by whom it may be denied: then it cannot be imported */
@@ -63,7 +118,7 @@ int vb_front_file_make(const struct vb_device *d)
 		return -errno;
 	memcpy(head.magic, magic, sizeof(head.magic));
 	if (write(fd, &head, sizeof(head)) != sizeof(head) ||
-	    (large && ftruncate(fd, (off_t)MEMORY_ENDS))) {
+	    (large && make_large(fd))) {
 		close(fd);
 		return -EIO;
 	}
@@ -78,27 +133,31 @@ int vb_front_file_read(int fd, struct vb_front_file_head *head)
 	return 0;
 }
 
-static bool is_ours(const struct vb_front_file *f)
+static void say_where(struct vb_front_file *f, const struct vb_adapter *a)
 {
-	return f->head.pid == (uint32_t)getpid();
-}
+	uint64_t none = 0;
 
-struct vb_front_file *vb_front_file_map(int fd, const struct vb_adapter *a)
-{
-	struct vb_front_file *f;
-
-	if (lseek(fd, 0, SEEK_END) != (off_t)MEMORY_ENDS)
-		return NULL;
-	f = mmap(NULL, sizeof(*f), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (f == MAP_FAILED)
-		return NULL;
-	if (f->head.pid)
-		return f;
-	f->head.pid = (uint32_t)getpid();
 	f->head.slot = a->qpn_base >> VB_QPN_BITS;
 	f->head.adapter = a->number;
-	atomic_store(&f->next_offset, MEMORY_AT);
-	return f;
+	atomic_compare_exchange_strong(&f->next_offset, &none, MEMORY_AT);
+}
+
+void vb_front_file_map(struct vb_front_context *c)
+{
+	int fd = c->v.context.cmd_fd;
+	struct vb_front_file_head head;
+	struct vb_front_file *f;
+
+	/* What cannot be read has not come from anybody. */
+	c->maker = vb_front_file_read(fd, &head) ? who_we_are() : head.maker;
+	if (!may_be_mapped(fd))
+		return;
+	f = mmap(NULL, sizeof(*f), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (f == MAP_FAILED)
+		return;
+	if (vb_front_file_is_ours(c))
+		say_where(f, c->adapter);
+	c->file = f;
 }
 
 void vb_front_file_unmap(struct vb_front_file *f)
@@ -111,9 +170,11 @@ void vb_front_file_unmap(struct vb_front_file *f)
  * Domains.
  */
 
-unsigned vb_front_file_add_pd(struct vb_front_file *f, uint32_t handle)
+unsigned vb_front_file_add_pd(struct vb_front_context *c, uint32_t handle)
 {
-	if (!f || !is_ours(f))
+	struct vb_front_file *f = c->file;
+
+	if (!f || !vb_front_file_is_ours(c))
 		return 0;
 	for (unsigned i = 1; i < DOMAINS; i++) {
 		uint32_t none = 0;
@@ -131,10 +192,12 @@ void vb_front_file_drop_pd(struct vb_front_file *f, unsigned place)
 		atomic_store(&f->domains[place], 0);
 }
 
-int vb_front_file_find_pd(struct vb_front_file *f, uint32_t handle,
+int vb_front_file_find_pd(struct vb_front_context *c, uint32_t handle,
 			  struct vb_pd_origin *from)
 {
-	if (!f || is_ours(f) || handle == 0)
+	struct vb_front_file *f = c->file;
+
+	if (!f || handle == 0)
 		return -ENOENT;
 	*from = (struct vb_pd_origin){ true, f->head.slot, f->head.adapter };
 	for (unsigned i = 1; i < DOMAINS; i++)
@@ -188,7 +251,7 @@ unsigned vb_front_file_add_dm(struct vb_front_context *c, uint32_t handle,
 	struct shared_memory *m;
 	unsigned place;
 
-	if (!f || !is_ours(f))
+	if (!f || !vb_front_file_is_ours(c))
 		return 0;
 	m = take_memory(f, &place);
 	if (!m)
@@ -244,15 +307,20 @@ int vb_front_file_find_dm(struct vb_front_context *c, uint32_t handle,
 			  uint8_t **at, uint64_t *length)
 {
 	const struct shared_memory *m;
+	uint64_t offset;
 
-	if (!c->file || is_ours(c->file) || handle == 0 || handle == UINT32_MAX)
+	if (!c->file || handle == 0 || handle == UINT32_MAX)
 		return -ENOENT;
 	m = find_memory(c->file, handle);
 	if (!m)
 		return -ENOENT;
 	*length = atomic_load(&m->length);
+	offset = atomic_load(&m->offset);
+	/* Else it went meanwhile, and this may be the next one's. */
+	if (atomic_load(&m->handle) != handle)
+		return -ENOENT;
 	if (*length == 0 || *length > VB_FRONT_DM_BYTES)
 		return -ENOENT;
-	return map_anywhere(c->v.context.cmd_fd, atomic_load(&m->offset),
-			    whole_pages(*length), at);
+	return map_anywhere(c->v.context.cmd_fd, offset, whole_pages(*length),
+			    at);
 }

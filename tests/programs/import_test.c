@@ -8,15 +8,19 @@
 #include "rc.h"
 
 #include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define BYTES 20000 /* more than a packet */
 #define PLACE 65536 /* of one case in the maker's memory */
+#define RACES 50000 /* imports by each of some threads */
 
 static const char *device;
 
@@ -259,6 +263,102 @@ static void import_all(const struct offer *o, int fd, struct imports *in)
 	    "the region is not the importer's to deregister");
 }
 
+/* Handles are small numbers, and every process has the same. */
+static void import_beside_own_dm(struct rc_device *d, const struct offer *o,
+				 struct ibv_context *context)
+{
+	struct ibv_alloc_dm_attr attr = { .length = 4096 };
+	struct ibv_dm *own, *theirs;
+	char word[8] = { 0 };
+
+	for (;;) {
+		own = ibv_alloc_dm(d->context, &attr);
+		must(own, "ibv_alloc_dm");
+		if (own->handle >= o->dm)
+			break;
+		must(ibv_free_dm(own) == 0, "ibv_free_dm");
+	}
+	theirs = ibv_import_dm(context, o->dm);
+	must(theirs, "ibv_import_dm");
+	say(own->handle == o->dm &&
+		    ibv_memcpy_from_dm(word, theirs, 8, 8) == 0 &&
+		    memcmp(word, "by maker", 8) == 0,
+	    "device memory that has the handle of the importer's own");
+	ibv_unimport_dm(theirs);
+	must(ibv_free_dm(own) == 0, "ibv_free_dm");
+}
+
+/* To touch what was cut off is the end of a program. */
+static void cut_off(const struct offer *o, int fd)
+{
+	int copy = memfd_create("copy", MFD_CLOEXEC);
+	off_t size = lseek(fd, 0, SEEK_END);
+	struct ibv_context *context;
+	static char head[1 << 20];
+
+	errno = 0;
+	say(ftruncate(fd, 0) != 0 && errno == EPERM &&
+		    ftruncate(fd, size + 4096) != 0 && errno == EPERM,
+	    "the file keeps its size");
+	must(pread(fd, head, sizeof(head), 0) == sizeof(head) &&
+		     write(copy, head, sizeof(head)) == sizeof(head) &&
+		     ftruncate(copy, size) == 0,
+	     "a copy");
+	context = ibv_import_device(copy);
+	must(context, "ibv_import_device");
+	must(ftruncate(copy, 0) == 0, "ftruncate");
+	errno = 0;
+	say(!ibv_import_pd(context, o->pd) && errno == ENOENT,
+	    "nothing is imported from a file that may be cut off");
+	must(ibv_close_device(context) == 0, "ibv_close_device");
+}
+
+struct race {
+	struct ibv_context *context;
+	uint32_t pd;
+	bool lost;
+};
+
+static void *import_often(void *arg)
+{
+	struct race *r = arg;
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+
+	for (unsigned i = 0; i < RACES && !r->lost; i++) {
+		pd = ibv_import_pd(r->context, r->pd);
+		mr = pd ? ibv_alloc_null_mr(pd) : NULL;
+		r->lost = !mr || ibv_dereg_mr(mr);
+		if (pd)
+			ibv_unimport_pd(pd);
+	}
+	return NULL;
+}
+
+/* Nobody else has it: each import may be the first, each end the last. */
+static void import_at_once(const struct offer *o, int fd)
+{
+	struct ibv_context *context = ibv_import_device(dup(fd));
+	struct race r[3];
+	pthread_t t[3];
+	bool good = true;
+
+	must(context, "ibv_import_device");
+	mallopt(M_PERTURB, 165); /* what is freed is not what it was */
+	for (unsigned i = 0; i < 3; i++) {
+		r[i] = (struct race){ context, o->pd, false };
+		must(pthread_create(&t[i], NULL, import_often, &r[i]) == 0,
+		     "pthread_create");
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		pthread_join(t[i], NULL);
+		good = good && !r[i].lost;
+	}
+	mallopt(M_PERTURB, 0);
+	say(good, "by several threads at once, who give it back at once");
+	must(ibv_close_device(context) == 0, "ibv_close_device");
+}
+
 static void use_dm(struct imports *in)
 {
 	char word[8];
@@ -325,7 +425,10 @@ static void take_and_use(int sock)
 	/* An importer has opened the device by importing it, too; the GID's
 	 * index is easier to find on a context of its own. */
 	open_device(&d);
+	cut_off(&o, fd);
+	import_at_once(&o, fd);
 	import_all(&o, fd, &in);
+	import_beside_own_dm(&d, &o, in.context);
 	must(ibv_dealloc_pd(d.pd) == 0, "ibv_dealloc_pd");
 	must(ibv_close_device(d.context) == 0, "ibv_close_device");
 	d.context = in.context;
@@ -356,6 +459,69 @@ static void take_and_use(int sock)
 	say(ibv_close_device(in.context) == 0, "all given back");
 }
 
+/*
+ * A maker and its child, which has all that the maker has had before the fork.
+ */
+
+static void import_from_parent(int sock, int fd)
+{
+	struct ibv_context *context = ibv_import_device(fd);
+	struct rc_device d;
+	struct ibv_mr *mr;
+	struct ibv_pd *pd;
+	struct offer o;
+
+	must(context, "ibv_import_device");
+	open_device(&d);
+	tcp_recv(sock, &o, sizeof(o));
+	pd = ibv_import_pd(context, o.pd);
+	mr = pd ? ibv_import_mr(pd, o.mr) : NULL;
+	say(d.pd->handle != o.pd && mr && mr->lkey == o.lkey,
+	    "a parent's domain by a child, which has its own");
+	tcp_barrier(sock);
+}
+
+static void ended_well(pid_t pid, const char *who)
+{
+	int status;
+
+	must(waitpid(pid, &status, 0) == pid, "waitpid");
+	if (status)
+		die("%s: status 0x%x", who, (unsigned)status);
+}
+
+static void make_and_fork(int sock)
+{
+	static char mem[4096];
+	struct offer o = { 0 };
+	struct rc_device d;
+	struct ibv_mr *mr;
+	struct ibv_pd *pd;
+	int ends[2];
+	pid_t child;
+
+	open_device(&d);
+	must(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "socketpair");
+	fflush(stdout);
+	child = fork();
+	must(child >= 0, "fork");
+	if (child == 0) {
+		import_from_parent(ends[1], d.context->cmd_fd);
+		_exit(0);
+	}
+	/* The next after those that the child has seen. */
+	pd = ibv_alloc_pd(d.context);
+	must(pd, "ibv_alloc_pd");
+	mr = ibv_reg_mr(pd, mem, sizeof(mem), RC_ALL_ACCESS);
+	must(mr, "ibv_reg_mr");
+	o.pd = pd->handle;
+	o.mr = mr->handle;
+	o.lkey = mr->lkey;
+	tcp_send(ends[0], &o, sizeof(o));
+	tcp_barrier(ends[0]);
+	ended_well(child, "child");
+}
+
 static pid_t start(void (*what)(int sock), int sock, int other)
 {
 	pid_t pid = fork();
@@ -367,15 +533,6 @@ static pid_t start(void (*what)(int sock), int sock, int other)
 	what(sock);
 	fflush(stdout);
 	_exit(0);
-}
-
-static void ended_well(pid_t pid, const char *who)
-{
-	int status;
-
-	must(waitpid(pid, &status, 0) == pid, "waitpid");
-	if (status)
-		die("%s: status 0x%x", who, (unsigned)status);
 }
 
 int main(int argc, char **argv)
@@ -392,5 +549,8 @@ int main(int argc, char **argv)
 	close(ends[1]);
 	ended_well(maker, "maker");
 	ended_well(importer, "importer");
+	must(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "socketpair");
+	ended_well(start(make_and_fork, ends[0], ends[1]), "maker and child");
+	close(ends[0]);
 	return 0;
 }

@@ -62,6 +62,42 @@ static void pd__busy_while_something_stands_on_it(void **state)
 	assert_int_equal(vb_pd_destroy(pd), 0);
 }
 
+static void pd__abandoned_goes_with_its_last_object(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_mr *first, *last;
+	struct vb_pd *pd;
+	char byte;
+
+	assert_int_equal(vb_pd_create(&f->a, &pd), 0);
+	assert_int_equal(vb_mr_register(pd, &byte, 1, 0, 0, &first), 0);
+	assert_int_equal(vb_mr_register(pd, &byte, 1, 0, 0, &last), 0);
+	vb_pd_abandon(pd);
+	assert_int_equal(vb_mr_deregister(first), 0);
+	assert_int_equal(f->a.n_pd, 2);
+	assert_int_equal(vb_mr_deregister(last), 0);
+	assert_int_equal(f->a.n_pd, 1);
+	assert_int_equal(vb_pd_create(&f->a, &pd), 0);
+	vb_pd_abandon(pd);
+	assert_int_equal(f->a.n_pd, 1);
+}
+
+/* As they would be if the child went on counting. */
+static void pd__ids_of_a_child_are_others(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_pd *pd;
+	uint32_t id;
+
+	assert_int_equal(vb_pd_create(&f->a, &pd), 0);
+	id = pd->id;
+	assert_int_equal(vb_pd_destroy(pd), 0);
+	vb_pd_after_fork();
+	assert_int_equal(vb_pd_create(&f->a, &pd), 0);
+	assert_true(pd->id - id > 1000);
+	assert_int_equal(vb_pd_destroy(pd), 0);
+}
+
 static void pd__as_many_as_promised(void **state)
 {
 	struct fixture *f = *state;
@@ -83,6 +119,8 @@ int main(void)
 		cmocka_unit_test(init__long_name_is_cut),
 		cmocka_unit_test(limit__stops_at_max_and_recovers),
 		TEST(pd__busy_while_something_stands_on_it),
+		TEST(pd__abandoned_goes_with_its_last_object),
+		TEST(pd__ids_of_a_child_are_others),
 		TEST(pd__as_many_as_promised),
 	};
 
