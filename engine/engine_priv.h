@@ -54,7 +54,9 @@ struct vb_engine {
 	/* immutable while the thread runs */
 	struct vb_lease lease;
 	struct vb_link *link;
-	struct vb_near *near;	    /* NULL: packets to everybody */
+	/* NULL: packets to everybody. It may come while a program polls for
+	 * its iWARP device. */
+	struct vb_near *_Atomic near;
 	struct vb_far *_Atomic far; /* made with the first inode's domain */
 	struct vb_idtab *qps;
 	int wake_fd;

@@ -237,16 +237,17 @@ void vb_paths_open(struct vb_engine *e)
 		.arg = e,
 	};
 	const char *wanted = getenv("VERBENA_NEAR");
+	struct vb_near *near;
 
-	e->near = NULL;
-	e->soon_fd = -1;
 	if (wanted && strcmp(wanted, "off") == 0)
 		return;
 	/* The reason is in the log; packets go everywhere. */
-	if (vb_near_create(&c, &e->near))
-		e->near = NULL;
+	if (vb_near_create(&c, &near))
+		return;
 	e->soon_fd =
 		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	/* Last: who sees it uses the timer, too. */
+	atomic_store(&e->near, near);
 }
 
 void vb_paths_close(struct vb_engine *e)

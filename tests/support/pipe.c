@@ -36,6 +36,7 @@ static void start(struct pipe *p, unsigned i, const struct vb_mpa_terms *terms)
 	vb_mutex_lock(&qp->drive);
 	MUST(vb_iw_start(qp, &t, p->sim.now) == 0);
 	vb_mutex_unlock(&qp->drive);
+	p->due[i] = true;
 }
 
 struct pipe *pipe_open_as(const struct vb_mpa_terms *terms, bool srq)
