@@ -370,20 +370,19 @@ void rs_leave_sets(int fd)
 static uint32_t ready_now(struct member *m)
 {
 	struct rs_sock *rs = m->rs;
+	const short asked = (short)(m->asked.events & 0x7fff);
 	uint32_t ready;
 
 	pthread_mutex_lock(&rs->lock);
 	rs_conduit_woken(rs);
 	rs->looked = 0;
 	rs_look(rs);
-	ready = (uint16_t)rs_ready(rs, (short)(m->asked.events & 0x7fff));
-	if (!ready && rs_conduit_arm(rs)) {
+	ready = (uint16_t)rs_ready(rs, asked);
+	/* What came before it was armed does not wake anybody. */
+	if ((!ready || m->asked.events & EPOLLET) && rs_conduit_arm(rs)) {
 		rs_look(rs);
-		ready = (uint16_t)rs_ready(rs,
-					   (short)(m->asked.events & 0x7fff));
+		ready = (uint16_t)rs_ready(rs, asked);
 	}
-	if (ready && (m->asked.events & EPOLLET))
-		(void)rs_conduit_arm(rs);
 	pthread_mutex_unlock(&rs->lock);
 	return ready;
 }

@@ -77,7 +77,9 @@ static void note_connection(int target)
 	socklen_t n = sizeof(peer);
 	int *more;
 
-	if (rgetpeername(target, (struct sockaddr *)&peer, &n))
+	/* Between datagrams a stream keeps no bounds. */
+	if (number(target, SOL_SOCKET, SO_TYPE) != SOCK_STREAM ||
+	    rgetpeername(target, (struct sockaddr *)&peer, &n))
 		return;
 	more = realloc(connections, (connection_count + 1) * sizeof(*more));
 	if (!more)

@@ -301,10 +301,21 @@ static short wants(const struct flow *from, const struct flow *to)
 }
 
 /* Whoever has nothing to wait for is not asked: its end would be news for
- * ever. But that a child has closed its end is always news. */
+ * ever. */
 static struct pollfd watch(int fd, short events)
 {
 	return (struct pollfd){ events ? fd : -1, events, 0 };
+}
+
+/* That a child has closed its end is news even then, unless what it said has
+ * to be carried first. */
+static struct pollfd watch_child(const struct relay *r)
+{
+	short events = wants(&r->out, &r->in);
+
+	if (r->out.count)
+		return watch(r->fd, events);
+	return (struct pollfd){ r->fd, events, 0 };
 }
 
 static nfds_t list(struct pollfd *fds)
@@ -320,7 +331,7 @@ static nfds_t list(struct pollfd *fds)
 		if (is_held_back(r))
 			events &= ~POLLIN;
 		fds[n++] = watch(r->target, events);
-		fds[n++] = (struct pollfd){ r->fd, wants(&r->out, &r->in), 0 };
+		fds[n++] = watch_child(r);
 	}
 	return n;
 }

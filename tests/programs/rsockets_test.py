@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What programs expect of sockets, under `verbena run --rsockets`: one "ok" or
-"not ok" a line. usage: rsockets_test.py ADDRESS"""
+"not ok" a line. usage: rsockets_test.py ADDRESS [TEST...]"""
 import os
 import select
 import signal
@@ -288,6 +288,73 @@ def child_that_is_killed():
     assert c.recv(1) == b''
 
 
+def child_that_leaves_much_behind():
+    """Nobody reads what it wrote: its parent waits, and does not turn."""
+    c, a = pair(listener())
+    r, w = os.pipe()
+
+    def work():
+        total = 0
+        a.settimeout(0.3)
+        try:
+            while True:
+                total += a.send(b'x' * 65536)
+        except TimeoutError:
+            os.write(w, b'%d' % total)
+
+    pid = child(work)
+    a.close()
+    os.waitpid(pid, 0)
+    before = time.process_time()
+    time.sleep(1)
+    assert time.process_time() - before < 0.2, 'it spins'
+    c.settimeout(5)
+    assert len(everything(c)) == int(os.read(r, 20))
+
+
+def child_that_sends_datagrams():
+    """A stream has no place for them: it is told so."""
+    a = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    b = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    b.bind((address, 9099))
+    a.connect((address, 9099))
+
+    def work():
+        try:
+            a.send(b'x')
+        except OSError:
+            return
+        raise AssertionError('nobody heard it')
+
+    pid = child(work)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def child_whose_peer_is_gone():
+    """A stopped process answers nobody: others are served, and forked."""
+    s = listener()
+
+    def calls():
+        c = patiently_connected()
+        c.sendall(b'x')
+        c.recv(1)
+
+    caller = child(calls)
+    a, _ = s.accept()
+    ours = child(lambda: (a.recv(1), time.sleep(0.6)))
+    a.close()
+    time.sleep(0.4)
+    os.kill(caller, signal.SIGSTOP)
+    os.waitpid(ours, 0)
+    time.sleep(0.3)
+    before = time.time()
+    os.waitpid(child(lambda: None), 0)
+    took = time.time() - before
+    os.kill(caller, signal.SIGKILL)
+    os.waitpid(caller, 0)
+    assert took < 0.5, took
+
+
 def child_that_keeps_it_open():
     c, a = pair(listener())
     c.settimeout(5)
@@ -307,13 +374,32 @@ def programs_that_are_spawned():
         assert a.recv(1) == b'x'
 
 
-for test in (child_that_closes, not_blocking, one_shot_is_quiet,
-             all_have_their_turn, half_closed, another_file_with_its_number,
-             duplicates, child_that_answers, child_that_execs,
-             children_that_accept, child_that_accepts_under_another_broker,
-             child_that_is_killed,
-             child_that_keeps_it_open, programs_that_are_spawned,
-             quiet_costs_nothing):
+def elsewhere(name, **env):
+    """A test in an interpreter of its own."""
+    said = subprocess.run([sys.executable, __file__, address, name],
+                          env=dict(os.environ, **env), stdout=subprocess.PIPE)
+    assert said.stdout.startswith(b'ok'), said.stdout
+
+
+def what_a_peer_that_is_gone_holds_up():
+    elsewhere('child_whose_peer_is_gone', VERBENA_NEAR='off')
+
+
+def datagrams_of_children():
+    elsewhere('child_that_sends_datagrams', VERBENA_RSOCKETS='all')
+
+
+tests = (child_that_closes, not_blocking, one_shot_is_quiet,
+         all_have_their_turn, half_closed, another_file_with_its_number,
+         duplicates, child_that_answers, child_that_execs,
+         children_that_accept, child_that_accepts_under_another_broker,
+         child_that_is_killed, child_that_leaves_much_behind,
+         what_a_peer_that_is_gone_holds_up, datagrams_of_children,
+         child_that_keeps_it_open, programs_that_are_spawned,
+         quiet_costs_nothing)
+if len(sys.argv) > 2:
+    tests = [globals()[name] for name in sys.argv[2:]]
+for test in tests:
     try:
         test()
         print('ok rsockets', test.__name__.replace('_', ' '), flush=True)
