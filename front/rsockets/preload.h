@@ -54,6 +54,7 @@ void rsp_forget(int fd);
 /* A descriptor, or somebody else, needs the socket; and does no more. */
 void rsp_hold(int target);
 int rsp_release(int target);
+bool rsp_let_go(int target); /* the last: whoever calls closes it */
 bool rsp_shared(int target);
 int rsp_abandon(int target); /* by all; how many they were */
 void rsp_set_cloexec(int fd, bool wants);

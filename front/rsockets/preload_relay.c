@@ -47,6 +47,49 @@ static struct child *children;
 static bool running;
 static int bell = -1;
 
+/*
+ * Whoever says good-bye waits until the peer's adapter has it, a minute long
+ * where there is none any more; others are not to wait for that. @arg: a target
+ * and whether it goes altogether.
+ */
+static void *say_farewell(void *arg)
+{
+	int target = (int)((intptr_t)arg >> 1);
+	bool gone = (intptr_t)arg & 1;
+
+	rsp_inside++;
+	if (!gone)
+		(void)rshutdown(target, SHUT_WR);
+	if (gone || rsp_let_go(target))
+		(void)rclose(target);
+	rsp_inside--;
+	return NULL;
+}
+
+/* A thread has its maker's mask, and ours takes no signal. */
+static void bid_farewell(int target, bool gone)
+{
+	void *arg = (void *)((intptr_t)target << 1 | gone);
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, say_farewell, arg))
+		(void)say_farewell(arg);
+	else
+		pthread_detach(thread);
+}
+
+static void let_go(int target)
+{
+	if (rsp_let_go(target))
+		bid_farewell(target, true);
+}
+
+static void close_half(int target)
+{
+	rsp_hold(target);
+	bid_farewell(target, false);
+}
+
 static bool is_held_back(const struct relay *r)
 {
 	return r->to_write && rsp_shared(r->target);
@@ -119,7 +162,7 @@ static void drain_out(struct relay *r)
 	if (r->out.ended && !r->out.told) {
 		r->out.told = true;
 		if (!rsp_shared(r->target))
-			(void)rshutdown(r->target, SHUT_WR);
+			close_half(r->target);
 	}
 }
 
@@ -231,7 +274,7 @@ static bool serve(struct child *c)
 		return false;
 	has = take(c, q.target);
 	if (q.wish == RSP_DROP && has)
-		(void)rsp_release(q.target);
+		let_go(q.target);
 	if (q.wish == RSP_CLAIM || q.wish == RSP_CLAIM_TO_WRITE)
 		answer(c->control,
 		       has ? begin(q.target, q.wish == RSP_CLAIM_TO_WRITE)
@@ -246,7 +289,7 @@ static void part(struct child **at)
 	*at = c->next;
 	close(c->control);
 	for (unsigned i = 0; i < c->count; i++)
-		(void)rsp_release(c->targets[i]);
+		let_go(c->targets[i]);
 	free(c->targets);
 	free(c);
 }
@@ -257,7 +300,7 @@ static void end(struct relay **at)
 
 	*at = r->next;
 	close(r->fd);
-	(void)rsp_release(r->target);
+	let_go(r->target);
 	free(r);
 }
 

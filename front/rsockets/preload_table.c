@@ -46,7 +46,7 @@ void rsp_hold(int target)
 	atomic_fetch_add(&table[target].holds, 1);
 }
 
-int rsp_release(int target)
+bool rsp_let_go(int target)
 {
 	uint16_t before = atomic_load(&table[target].holds);
 
@@ -54,7 +54,12 @@ int rsp_release(int target)
 	while (before && !atomic_compare_exchange_weak(&table[target].holds,
 						       &before, before - 1))
 		;
-	return before == 1 ? INSIDE(rclose(target)) : 0;
+	return before == 1;
+}
+
+int rsp_release(int target)
+{
+	return rsp_let_go(target) ? INSIDE(rclose(target)) : 0;
 }
 
 bool rsp_shared(int target)
