@@ -527,7 +527,7 @@ int vb_broker_run(int listener, vb_time linger)
 	b->rest_at = VB_NEVER;
 	b->linger = VB_MAX(linger, LEAST_LINGER);
 	vb_slots_init(&b->slots);
-	rc = vb_host_cm_create(owns_qpn, b, &b->cm);
+	rc = vb_host_cm_create(owns_qpn, b, vb_clock_read(), &b->cm);
 	if (rc) {
 		close(listener);
 		free(b);

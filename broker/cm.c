@@ -11,6 +11,7 @@
 #include "base/rand.h"
 #include "broker/cm_ports.h"
 #include "broker/gsi.h"
+#include "link/udp.h"
 #include "mgmt/cm_ib.h"
 
 #define BUCKETS	       4096
@@ -24,6 +25,9 @@
 #define ACK_DELAY      15
 #define HOP_LIMIT      64
 #define XRC_TRANSPORT  1 /* of the extended ones (IBA 12.6.5) */
+/* Who comes later does not come from a broker before us: programs look for
+ * the next for 10 s, and say then what they have to say. */
+#define RESUME_TIME (15 * VB_SEC)
 
 enum id_state { ID_BOUND, ID_LISTENING, ID_CONN };
 
@@ -64,7 +68,7 @@ struct vb_host_cm {
 	void *owns_arg;
 	struct vb_cm *engine;
 	struct vb_gsi *gsi;
-	vb_time now; /* of the call that is under way */
+	vb_time begun, now; /* now: of the call that is under way */
 	uint32_t next_number;
 	struct vb_cm_ports ports;
 	struct cm_id *buckets[BUCKETS];
@@ -800,6 +804,20 @@ static int on_hello(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 	return 0;
 }
 
+/* Nobody can tell whether there was such a connection: it may at least not
+ * speak for other hosts, or for queue pairs that are not the program's. Before
+ * a request is answered there is none. */
+static bool may_resume(const struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	const struct vb_host_cm *cm = c->cm;
+	bool owns = m->status == IPC_CM_AT_REQUEST
+			    ? m->qpn == 0
+			    : cm->owns(cm->owns_arg, c->pid, c->uid, m->qpn);
+
+	return owns && cm->now - cm->begun < RESUME_TIME &&
+	       vb_udp_owns(&m->src, m->ifindex);
+}
+
 static int resume(struct vb_cm_client *c, struct cm_id *id,
 		  const struct vb_ipc_cm *m)
 {
@@ -823,8 +841,7 @@ static int resume(struct vb_cm_client *c, struct cm_id *id,
 		.tid = m->tid,
 	};
 
-	if (t.state != CM_REQ_RCVD &&
-	    !c->cm->owns(c->cm->owns_arg, c->pid, c->uid, m->qpn))
+	if (!may_resume(c, m))
 		return -EPERM;
 	return vb_cm_resume(c->cm->engine, &t, &path, id, &id->conn);
 }
@@ -979,7 +996,7 @@ int vb_host_cm_attach(struct vb_host_cm *cm, int rx_fd)
 
 int vb_host_cm_create(bool (*owns)(void *arg, pid_t pid, uid_t uid,
 				   uint32_t qpn),
-		      void *arg, struct vb_host_cm **made)
+		      void *arg, vb_time now, struct vb_host_cm **made)
 {
 	struct vb_host_cm *cm = calloc(1, sizeof(*cm));
 	const struct vb_cm_ops ops = { .request = on_request,
@@ -995,6 +1012,7 @@ int vb_host_cm_create(bool (*owns)(void *arg, pid_t pid, uid_t uid,
 		free(cm);
 		return -ENOMEM;
 	}
+	cm->begun = now;
 	cm->owns = owns;
 	cm->owns_arg = arg;
 	cm->next_number = vb_rand32();

@@ -16,9 +16,9 @@ struct vb_host_cm;
 struct vb_cm_client; /* a program's session */
 
 /* @owns: may that process speak for this queue pair? -errno. */
-VB_MUST_CHECK int vb_host_cm_create(bool (*owns)(void *arg, pid_t pid,
-						 uid_t uid, uint32_t qpn),
-				    void *arg, struct vb_host_cm **cm);
+VB_MUST_CHECK int
+vb_host_cm_create(bool (*owns)(void *arg, pid_t pid, uid_t uid, uint32_t qpn),
+		  void *arg, vb_time now, struct vb_host_cm **cm);
 void vb_host_cm_destroy(struct vb_host_cm *cm);
 
 /* Slot 0's socket; duplicated. Without it nobody is reached. -errno */

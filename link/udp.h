@@ -25,6 +25,8 @@
 VB_MUST_CHECK int vb_udp_socket(int *fd);
 /* Is somebody's socket on port 4791 of this network namespace? */
 bool vb_udp_port_taken(void);
+/* Is it an address of this host's? @ifindex: of a link-local one. */
+bool vb_udp_owns(const struct vb_gid *gid, uint32_t ifindex);
 /* Attach to the SO_REUSEPORT group: the top bits of the BTH's destination QPN
  * pick the socket; what is not below @slots goes to slot 0. -errno. */
 VB_MUST_CHECK int vb_udp_steer(int fd, unsigned slots);

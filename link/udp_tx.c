@@ -133,22 +133,42 @@ static int no_channel(int rc)
 	return rc;
 }
 
-static int bind_source(int fd, const struct vb_route *r)
+static int bind_to(int fd, const struct vb_gid *gid, uint32_t ifindex)
 {
 	union vb_udp_addr a = { 0 };
 	socklen_t len = sizeof(a.v4);
 
-	if (vb_gid_is_ipv4(&r->sgid)) {
+	if (vb_gid_is_ipv4(gid)) {
 		a.v4.sin_family = AF_INET;
-		memcpy(&a.v4.sin_addr, r->sgid.raw + 12, 4);
+		memcpy(&a.v4.sin_addr, gid->raw + 12, 4);
 	} else {
 		len = sizeof(a.v6);
 		a.v6.sin6_family = AF_INET6;
-		memcpy(&a.v6.sin6_addr, r->sgid.raw, 16);
-		if (vb_gid_is_link_local(&r->sgid))
-			a.v6.sin6_scope_id = r->ifindex;
+		memcpy(&a.v6.sin6_addr, gid->raw, 16);
+		if (vb_gid_is_link_local(gid))
+			a.v6.sin6_scope_id = ifindex;
 	}
 	return bind(fd, &a.any, len) < 0 ? -errno : 0;
+}
+
+static int open_for(const struct vb_gid *gid)
+{
+	return socket(vb_gid_is_ipv4(gid) ? AF_INET : AF_INET6,
+		      SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
+
+/* Groups and what stands for any address can be bound to, too. */
+bool vb_udp_owns(const struct vb_gid *gid, uint32_t ifindex)
+{
+	static const struct vb_gid any = { { [10] = 0xff, 0xff } };
+	int fd = open_for(gid), rc;
+
+	if (fd < 0)
+		return false;
+	rc = bind_to(fd, gid, ifindex);
+	close(fd);
+	return rc == 0 && !vb_gid_is_zero(gid) && !vb_gid_equal(gid, &any) &&
+	       !vb_gid_is_multicast(gid);
 }
 
 /*
@@ -159,13 +179,11 @@ static int bind_source(int fd, const struct vb_route *r)
 static int check_source(const struct vb_route *r)
 {
 	char text[VB_GID_TEXT];
-	int fd = socket(vb_gid_is_ipv4(&r->sgid) ? AF_INET : AF_INET6,
-			SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	int rc;
+	int fd = open_for(&r->sgid), rc;
 
 	if (fd < 0)
 		return no_channel(-errno);
-	rc = bind_source(fd, r);
+	rc = bind_to(fd, &r->sgid, r->ifindex);
 	close(fd);
 	if (rc == -EADDRNOTAVAIL)
 		vb_log(LOG_WARN,
