@@ -371,5 +371,8 @@ RS_EXPORT int rfcntl(int socket, int cmd, ...)
 	va_start(args, cmd);
 	rc = file_control(rs, cmd, va_arg(args, int));
 	va_end(args);
-	return (int)rs_done(rs, rc);
+	rc = (int)rs_done(rs, rc);
+	if (cmd == RS_MOVE && rc >= 0)
+		rs_leave_sets(socket);
+	return rc;
 }

@@ -252,7 +252,7 @@ static void make_way(int to)
 }
 
 /* @to: what the kernel has made of @fd, or -1. */
-static int alias(int fd, int to)
+static int alias(int fd, int to, bool cloexec)
 {
 	if (to < 0)
 		return to;
@@ -263,6 +263,7 @@ static int alias(int fd, int to)
 	}
 	rsp_hold(rsp_target(fd));
 	rsp_enter(to, RSP_SOCKET, rsp_target(fd));
+	rsp_set_cloexec(to, cloexec);
 	return to;
 }
 
@@ -274,29 +275,61 @@ static bool has_aliases(int fd)
 
 EXPORT int dup(int fd)
 {
-	return has_aliases(fd) ? alias(fd, REAL(fcntl)(fd, F_DUPFD, 0))
+	return has_aliases(fd) ? alias(fd, REAL(fcntl)(fd, F_DUPFD, 0), false)
 			       : REAL(dup)(fd);
+}
+
+/* A socket whose own number that is goes on under another: @to is one of its
+ * descriptors at most. False: there is no other. */
+static bool move_away(int to)
+{
+	int moved;
+
+	if (to < 0 || to >= RSP_DESCRIPTORS || !rsp_is_held(to))
+		return true;
+	moved = INSIDE(rfcntl(to, RS_MOVE));
+	if (moved < 0)
+		return errno == EBADF; /* it was, once */
+	rsp_move(to, moved);
+	return true;
+}
+
+/* @to is free at no time: another thread would be given it. What it was goes
+ * only when it is something else. */
+static int dup_over(int fd, int to, int flags)
+{
+	bool ours = has_aliases(fd);
+	enum rsp_kind was;
+	int target;
+
+	if (REAL(fcntl)(fd, F_GETFD) < 0 || !move_away(to))
+		return -1;
+	was = rsp_kind(to);
+	if (was == RSP_SET)
+		(void)close(to);
+	target = was == RSP_OTHER ? -1 : rsp_target(to);
+	if (REAL(dup3)(fd, to, flags) < 0)
+		return -1;
+	if (was == RSP_INHERITED)
+		rsp_disown(to);
+	if (was != RSP_OTHER)
+		rsp_forget(to);
+	if (was == RSP_SOCKET)
+		(void)rsp_release(target);
+	return ours ? alias(fd, to, flags & O_CLOEXEC) : to;
 }
 
 EXPORT int dup2(int fd, int to)
 {
-	bool ours = has_aliases(fd);
-
-	if (fd == to || is_visitor())
-		return REAL(dup2)(fd, to);
-	make_way(to);
-	return ours ? alias(fd, REAL(dup2)(fd, to)) : REAL(dup2)(fd, to);
+	return fd == to || rsp_inside || is_visitor() ? REAL(dup2)(fd, to)
+						      : dup_over(fd, to, 0);
 }
 
 EXPORT int dup3(int fd, int to, int flags)
 {
-	bool ours = has_aliases(fd);
-
-	if (fd == to || is_visitor())
-		return REAL(dup3)(fd, to, flags);
-	make_way(to);
-	return ours ? alias(fd, REAL(dup3)(fd, to, flags))
-		    : REAL(dup3)(fd, to, flags);
+	return fd == to || rsp_inside || is_visitor()
+		       ? REAL(dup3)(fd, to, flags)
+		       : dup_over(fd, to, flags);
 }
 
 EXPORT int close_range(unsigned first, unsigned last, int flags)
@@ -368,7 +401,8 @@ static int control_socket(int fd, int cmd, void *value)
 	switch (cmd) {
 	case F_DUPFD:
 	case F_DUPFD_CLOEXEC:
-		return alias(fd, REAL(fcntl)(fd, cmd, number));
+		return alias(fd, REAL(fcntl)(fd, cmd, number),
+			     cmd == F_DUPFD_CLOEXEC);
 	case F_SETFD:
 		wants_cloexec(fd, number & FD_CLOEXEC);
 		return 0;

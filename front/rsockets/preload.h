@@ -56,6 +56,9 @@ void rsp_hold(int target);
 int rsp_release(int target);
 bool rsp_let_go(int target); /* the last: whoever calls closes it */
 bool rsp_shared(int target);
+bool rsp_is_held(int target);
+/* The socket has another number, by which its descriptors know it. */
+void rsp_move(int target, int to);
 int rsp_abandon(int target); /* by all; how many they were */
 void rsp_set_cloexec(int fd, bool wants);
 /* In a child of fork: sockets are RSP_INHERITED, sets are nobody's. */

@@ -177,6 +177,7 @@ static void replace(int target, int fd, enum rsp_kind kind)
 		if (kind == RSP_SOCKET)
 			rsp_hold(fd);
 		rsp_enter(i, kind, fd);
+		rsp_set_cloexec(i, cloexec);
 	}
 }
 

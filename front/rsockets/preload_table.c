@@ -67,6 +67,25 @@ bool rsp_shared(int target)
 	return atomic_load(&table[target].holds) > 1;
 }
 
+bool rsp_is_held(int target)
+{
+	return atomic_load(&table[target].holds) > 0;
+}
+
+void rsp_move(int target, int to)
+{
+	uint16_t holds = (uint16_t)rsp_abandon(target);
+
+	if (to >= RSP_DESCRIPTORS) {
+		(void)INSIDE(rclose(to));
+		return;
+	}
+	atomic_store(&table[to].holds, holds);
+	for (int i = 0; i < RSP_DESCRIPTORS; i++)
+		if (rsp_kind(i) == RSP_SOCKET && rsp_target(i) == target)
+			atomic_store(&table[i].target, (uint16_t)to);
+}
+
 int rsp_abandon(int target)
 {
 	return atomic_exchange(&table[target].holds, 0);

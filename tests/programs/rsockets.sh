@@ -334,7 +334,7 @@ expectations() {
 		esac
 	done < <(on a timeout -k 5 60 "$verbena" run --rsockets -- \
 		/usr/bin/python3 "$here/rsockets_test.py" "$HOST_A" 2>&1)
-	[ $said -ge 15 ] || not_ok "rsockets: what programs expect, to the end"
+	[ $said -ge 20 ] || not_ok "rsockets: what programs expect, to the end"
 }
 
 for from in b a; do

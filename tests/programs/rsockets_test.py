@@ -144,6 +144,60 @@ def duplicates():
     assert c.recv(1) == b''
 
 
+def duplicates_over_others():
+    """What cannot be done changes nothing; what has a number's place, only
+    that."""
+    s = listener()
+    c, a = pair(s)
+    number = a.detach()
+    for bad in lambda: os.dup2(999, number), lambda: os.dup2(-1, number):
+        try:
+            bad()
+        except OSError:
+            pass
+    c.sendall(b'x')
+    assert os.read(number, 1) == b'x'
+    kept = os.dup(number)
+    r, w = os.pipe()
+    os.dup2(r, number)
+    os.write(w, b'p')
+    assert os.read(number, 10) == b'p'
+    c.sendall(b'y')
+    assert os.read(kept, 1) == b'y'
+    other, b = pair(s)
+    os.dup2(b.fileno(), kept)
+    b.close()
+    other.sendall(b'z')
+    assert os.read(kept, 1) == b'z'
+    select.select([c], [], [], 5)
+    assert c.recv(1) == b''
+    os.close(kept)
+    select.select([other], [], [], 5)
+    assert other.recv(1) == b''
+    os.write(w, b'q')
+    assert os.read(number, 10) == b'q'
+
+
+def closed_by_exec():
+    s = listener()
+    c, a = pair(s)
+    fds = [os.dup(a.fileno())]
+    for inheritable in False, True:
+        fds.append(os.dup2(a.fileno(), 200 + inheritable, inheritable))
+    expected = [False, False, True]
+    assert [os.get_inheritable(fd) for fd in fds] == expected
+
+    def work():
+        assert [os.get_inheritable(fd) for fd in fds] == expected
+        c.sendall(b'x')
+        assert os.read(fds[0], 1) == b'x'
+        assert [os.get_inheritable(fd) for fd in fds] == expected
+        s.setblocking(False)
+        assert not s.get_inheritable()
+
+    assert os.waitpid(child(work), 0)[1] == 0
+
+
 def child(work):
     pid = os.fork()
     if pid:
@@ -391,7 +445,8 @@ def datagrams_of_children():
 
 tests = (child_that_closes, not_blocking, one_shot_is_quiet,
          all_have_their_turn, half_closed, another_file_with_its_number,
-         duplicates, child_that_answers, child_that_execs,
+         duplicates, duplicates_over_others, closed_by_exec,
+         child_that_answers, child_that_execs,
          children_that_accept, child_that_accepts_under_another_broker,
          child_that_is_killed, child_that_leaves_much_behind,
          what_a_peer_that_is_gone_holds_up, datagrams_of_children,
