@@ -2,10 +2,18 @@
 # The connection manager against the kernel's rdma_cm; sourced by matrix.sh.
 # shellcheck shell=bash disable=SC2154 # set there
 
-# Nothing tells from outside that somebody listens; in the guest it takes an
-# interpreted processor to start a program.
+# In the guest it takes an interpreted processor to start a program; its kernel
+# tells who listens. Nothing tells it of ours, nor of a group's members.
 cm_ready() {
+	local tries
+
 	sleep 2
+	for tries in 1 2 3 4; do
+		# shellcheck disable=SC2154 # at: of cm_pair
+		[ "$at" = host ] || run_at guest rdma resource show cm_id \
+			2>/dev/null | grep -q LISTEN && break
+		sleep 0.5
+	done
 	kill -0 "$1" 2>/dev/null
 }
 cm_serve() {
