@@ -109,6 +109,10 @@ on_port 18516 "data_test: every operation, every byte" a b \
 on_port 18516 "data_test, one host" a a \
 	"$programs/data_test" -R -p 18515 -- \
 	"$programs/data_test" -R -p 18515 -n 500 -t 10 "$HOST_A"
+# With a RoCE device beside it, opened later: an address is the first's.
+VERBENA_DEVICES=iw_veth0,roce_veth0 on_port 18516 "data_test, RoCE beside it" \
+	a b "$programs/data_test" -R -p 18515 -- \
+	"$programs/data_test" -R -p 18515 -n 100 -t 10 "$HOST_A"
 b tc qdisc add dev veth0 root netem 2>/dev/null && lossy=yes
 if [ "${lossy:-}" = yes ]; then
 	b tc qdisc change dev veth0 root netem loss 1% delay 2ms

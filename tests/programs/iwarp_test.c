@@ -623,6 +623,75 @@ static void more_callers_than_backlog(void)
 	rdma_destroy_id(id);
 }
 
+/* Whoever calls and says no more is heard to its end, and not waited for. */
+static void callers_that_close_half(void)
+{
+	struct pollfd p = { .events = POLLIN };
+	struct rdma_conn_param param = params(NULL);
+	struct sockaddr_in to = address;
+	char answer[64];
+
+	p.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	must(p.fd >= 0 && !connect(p.fd, (struct sockaddr *)&to, sizeof(to)),
+	     "connect");
+	must(send(p.fd, "MPA ID Req", 10, 0) == 10, "send");
+	must(!shutdown(p.fd, SHUT_WR), "shutdown");
+	if (poll(&p, 1, 3000) != 1 || recv(p.fd, answer, sizeof(answer), 0) > 0)
+		wrong("half a request was not hung up on");
+	close(p.fd);
+	p.fd = call_with_request(PORT);
+	must(!shutdown(p.fd, SHUT_WR), "shutdown");
+	if (expect_event(RDMA_CM_EVENT_CONNECT_REQUEST)) {
+		b.id = event.id;
+		equip(&b);
+		must(!rdma_accept(b.id, &param), "rdma_accept");
+		if (poll(&p, 1, 3000) != 1 ||
+		    recv(p.fd, answer, sizeof(answer), 0) < 20 ||
+		    memcmp(answer, "MPA ID Rep Frame", 16))
+			wrong("no reply came");
+		expect_event(
+			RDMA_CM_EVENT_ESTABLISHED); /* it asks for no RTR */
+		expect_event(RDMA_CM_EVENT_DISCONNECTED);
+		expect_error_state(&b, "who was left");
+	}
+	close(p.fd);
+}
+
+/* Who is called and hangs up, and who never says a word: 10 seconds, as siw,
+ * and they pass here. */
+static int listen_without_mpa(struct sockaddr_in *at)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(*at);
+
+	*at = address;
+	at->sin_port = 0;
+	must(fd >= 0 && !bind(fd, (struct sockaddr *)at, len) &&
+		     !listen(fd, 4) &&
+		     !getsockname(fd, (struct sockaddr *)at, &len),
+	     "a listener");
+	return fd;
+}
+
+static void called_without_an_answer(void)
+{
+	struct rdma_conn_param param = params(NULL);
+	struct sockaddr_in at;
+	int fd = listen_without_mpa(&at);
+
+	begin_connect(&a, &at, &param);
+	close(accept(fd, NULL, NULL));
+	expect_event(RDMA_CM_EVENT_REJECTED);
+	drop(&a);
+	begin_connect(&a, &at, &param);
+	if (next_event(WAIT - 1))
+		wrong("%s came early", rdma_event_str(event.what));
+	else if (expect_event(RDMA_CM_EVENT_UNREACHABLE) &&
+		 event.status != -ETIMEDOUT)
+		wrong("status %d", event.status);
+	close(fd);
+}
+
 /* What there is on RoCE and not here; errno as Linux's siw has it. */
 static void what_an_rnic_has_not(void)
 {
@@ -690,6 +759,8 @@ static const struct {
 	CASE(ids_inherited_by_fork),
 	CASE(ports_inherited_by_fork),
 	CASE(more_callers_than_backlog),
+	CASE(callers_that_close_half),
+	CASE(called_without_an_answer),
 #undef CASE
 };
 
