@@ -197,7 +197,8 @@ void rcm_iw_after_fork(void)
 		if (s->fd >= 0)
 			close(s->fd);
 	close_set();
-	iw.first = iw.open = iw.dead = iw.said = NULL;
+	iw.first = iw.open = iw.dead = NULL;
+	atomic_store(&iw.said, NULL);
 	pthread_mutex_init(&iw.lock, NULL);
 }
 
