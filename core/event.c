@@ -67,10 +67,15 @@ static int read_token(int fd)
 static void drop_surplus(int fd, struct vb_tokens *t)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
+	int cancel;
 
-	for (; t->readers == 0 && t->surplus > 0; t->surplus--)
+	if (t->readers || t->surplus == 0)
+		return;
+	cancel = vb_cancel_off();
+	for (; t->surplus > 0; t->surplus--)
 		if (poll(&p, 1, 0) != 1 || read_token(fd) != 0)
 			vb_log(LOG_DEBUG, "event fd %d: count is short", fd);
+	vb_cancel_back(cancel);
 }
 
 static void stop_reading(void *arg)

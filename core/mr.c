@@ -605,8 +605,10 @@ static int populate(uint8_t *at, uint64_t len, bool write)
 	size_t bytes = (uintptr_t)at + len - first;
 	int advice = write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
 
-	if (madvise((void *)first, bytes, advice) == 0 || errno == EINVAL)
+	if (madvise((void *)first, bytes, advice) == 0)
 		return 0;
+	if (errno == EINVAL) /* an old kernel, or pages without the right */
+		return madvise((void *)first, 0, advice) ? 0 : -EFAULT;
 	return errno == EFAULT || errno == ENOMEM ? -EFAULT : -errno;
 }
 

@@ -361,6 +361,8 @@ void vb_qp_query(struct vb_qp *qp, struct vb_qp_attr *attr)
 
 void vb_qp_event(struct vb_qp *qp, enum vb_event_type type)
 {
+	if (qp->type == QPT_WQ) /* it has no other */
+		type = EVENT_WQ_FATAL;
 	if (qp->async)
 		vb_async_post(qp->async, type, qp->owner);
 	for (const struct vb_qp_share *s = qp->shares; s; s = s->next)

@@ -124,6 +124,7 @@ enum vb_event_type {
 	EVENT_LAST_WQE = 16,
 	EVENT_CLIENT_REREGISTER = 17,
 	EVENT_GID_CHANGE = 18,
+	EVENT_WQ_FATAL = 19,
 };
 
 /* What is wrong with an access or a packet. A check names it and returns;

@@ -371,11 +371,13 @@ static int open_context(struct vb_front_context *c, struct ibv_device *device,
 static struct ibv_context *make_context(struct ibv_device *device, int fd)
 {
 	struct vb_front_context *c = calloc(1, sizeof(*c));
-	int rc;
+	int rc, cancel;
 
 	if (!c)
 		return vb_front_null(-ENOMEM);
+	cancel = vb_cancel_off();
 	rc = open_context(c, device, fd);
+	vb_cancel_back(cancel);
 	if (rc) {
 		free(c);
 		return vb_front_null(rc);

@@ -100,6 +100,21 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 	return vb_front_null(rc ? rc : -ENOMEM);
 }
 
+/* Who has imported it can do no more with it than unimport. */
+static int destroy_plain(struct vb_pd *core)
+{
+	const uintptr_t gone = (uintptr_t)core;
+	int rc;
+
+	vb_mutex_lock(&domains.lock);
+	rc = vb_pd_destroy(core);
+	for (struct vb_front_pd *p = domains.first; !rc && p; p = p->next)
+		if ((uintptr_t)p->core == gone)
+			p->core = NULL;
+	vb_mutex_unlock(&domains.lock);
+	return rc;
+}
+
 /* A parental domain is a reference to the plain one, and its end is one less
  * for that. */
 static int destroy_core(struct vb_front_pd *pd)
@@ -107,7 +122,7 @@ static int destroy_core(struct vb_front_pd *pd)
 	if (!pd->is_parent && pd->is_far)
 		return atomic_load(&pd->core->refs) ? -EBUSY : 0;
 	if (!pd->is_parent)
-		return vb_pd_destroy(pd->core);
+		return destroy_plain(pd->core);
 	if (atomic_load(&pd->memory.refs))
 		return -EBUSY; /* queues whose memory is the allocators' */
 	vb_pd_put(pd->core);
@@ -148,7 +163,7 @@ static struct vb_pd *find_core(const struct vb_adapter *a, uint32_t handle,
 {
 	struct vb_front_pd *pd = domains.first;
 
-	while (pd && (pd->ibv.handle != handle || pd->is_parent ||
+	while (pd && (pd->ibv.handle != handle || pd->is_parent || !pd->core ||
 		      pd->core->adapter != a || !is_from(pd->core, from)))
 		pd = pd->next;
 	return pd ? pd->core : NULL;

@@ -92,6 +92,7 @@ struct vb_front_memory {
 struct vb_front_dm {
 	struct ibv_dm ibv;
 	struct vb_front_memory *memory;
+	bool is_far; /* memory may be gone when it is unimported */
 };
 
 enum vb_front_mr_kind {
@@ -152,6 +153,7 @@ struct vb_front_wq {
 	struct ibv_wq ibv;
 	struct vb_qp *core;    /* QPT_WQ */
 	_Atomic uint32_t refs; /* tables' entries */
+	uint32_t async_taken;  /* the context's async.lock */
 };
 
 /* Work requests under construction, from wr_start to wr_complete; the send

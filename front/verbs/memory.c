@@ -533,6 +533,7 @@ static struct ibv_dm *wrap_dm(struct ibv_context *context,
 	if (!dm)
 		return NULL;
 	dm->memory = m;
+	dm->is_far = m->is_far;
 	dm->ibv = (struct ibv_dm){ .context = context,
 				   .memcpy_to_dm = copy_to_dm,
 				   .memcpy_from_dm = copy_from_dm,
@@ -630,7 +631,7 @@ void ibv_unimport_dm(struct ibv_dm *ibv)
 {
 	if (vb_front_is_inherited(ibv->context))
 		return;
-	if (vb_front_dm(ibv)->memory->is_far)
+	if (vb_front_dm(ibv)->is_far)
 		put_memory(vb_front_dm(ibv)->memory);
 	free_dm(ibv);
 }

@@ -21,6 +21,8 @@ static uint32_t *taken_counter(enum vb_event_type type, void *owner)
 	case EVENT_SRQ_ERR:
 	case EVENT_SRQ_LIMIT:
 		return &((struct vb_front_srq *)owner)->async_taken;
+	case EVENT_WQ_FATAL:
+		return &((struct vb_front_wq *)owner)->async_taken;
 	default:
 		return &((struct vb_front_qp *)owner)->async_taken;
 	}
@@ -35,10 +37,13 @@ void vb_front_count_taken(const struct vb_event *e)
 static void wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond,
 		       const uint32_t *acked, uint32_t taken)
 {
+	int cancel = vb_cancel_off();
+
 	pthread_mutex_lock(mutex);
 	while (*acked != taken)
 		pthread_cond_wait(cond, mutex);
 	pthread_mutex_unlock(mutex);
+	vb_cancel_back(cancel);
 }
 
 void vb_front_drain_async(struct ibv_context *context, const void *owner,
@@ -86,6 +91,7 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 	struct ibv_srq *srq = event->element.srq;
 	struct ibv_cq *cq = event->element.cq;
 	struct ibv_qp *qp = event->element.qp;
+	struct ibv_wq *wq = event->element.wq;
 
 	switch (event->event_type) {
 	case IBV_EVENT_CQ_ERR:
@@ -104,6 +110,9 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 	case IBV_EVENT_PATH_MIG_ERR:
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
 		ack(&qp->mutex, &qp->cond, &qp->events_completed, 1);
+		return;
+	case IBV_EVENT_WQ_FATAL:
+		ack(&wq->mutex, &wq->cond, &wq->events_completed, 1);
 		return;
 	default: /* the port's and the device's: nobody waits */
 		return;

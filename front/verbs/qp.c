@@ -269,8 +269,9 @@ static struct vb_qp_attr attr_in(const struct ibv_qp_attr *a)
 	return (struct vb_qp_attr){
 		.qp_state = (enum vb_qp_state)a->qp_state,
 		.cur_qp_state = (enum vb_qp_state)a->cur_qp_state,
-		.path_mtu = (uint8_t)a->path_mtu,
-		.path_mig_state = (uint8_t)a->path_mig_state,
+		.path_mtu = (uint8_t)VB_MIN((unsigned)a->path_mtu, 255u),
+		.path_mig_state =
+			(uint8_t)VB_MIN((unsigned)a->path_mig_state, 255u),
 		.qkey = a->qkey,
 		.rq_psn = a->rq_psn,
 		.sq_psn = a->sq_psn,

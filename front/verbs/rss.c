@@ -50,6 +50,7 @@ static int create_core_wq(struct vb_front_wq *wq, struct ibv_context *context,
 		.max_recv_sge = a->max_sge,
 		.memory = vb_front_memory(a->pd),
 		.async = &c->async,
+		.owner = wq,
 	};
 	int rc = vb_qp_create(c->adapter, &init, &wq->core);
 
@@ -129,13 +130,15 @@ int vb_front_modify_wq(struct ibv_wq *ibv, struct ibv_wq_attr *a)
 	};
 	struct vb_front_wq *wq = vb_front_wq(ibv);
 	struct vb_qp_attr to = { 0 };
-	int rc = check_wq_attr(wq, a);
+	int cancel, rc = check_wq_attr(wq, a);
 
 	if (rc || !(a->attr_mask & IBV_WQ_ATTR_STATE))
 		return vb_front_errno(rc);
 	to.qp_state = states[a->wq_state];
+	cancel = vb_cancel_off();
 	rc = vb_qp_modify(wq->core, &to, QPM_STATE, vb_now());
 	vb_drive(wq->core);
+	vb_cancel_back(cancel);
 	if (rc)
 		return vb_front_errno(rc);
 	ibv->state = a->wq_state;
@@ -155,6 +158,8 @@ int vb_front_destroy_wq(struct ibv_wq *ibv)
 	vb_drive_forget(wq->core);
 	vb_qp_destroy(wq->core);
 	vb_cancel_back(cancel);
+	vb_front_drain_async(ibv->context, wq, &wq->async_taken, &ibv->mutex,
+			     &ibv->cond, &ibv->events_completed);
 	vb_front_context_put(ibv->context);
 	pthread_mutex_destroy(&ibv->mutex);
 	pthread_cond_destroy(&ibv->cond);

@@ -90,7 +90,7 @@ struct ibv_xrcd *vb_front_open_xrcd(struct ibv_context *context,
 	const uint32_t masks =
 		IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
 	struct vb_front_xrcd *x;
-	int rc;
+	int rc, cancel;
 
 	if (attr->comp_mask & ~masks || vb_front_is_rnic(context))
 		return vb_front_null(-EOPNOTSUPP);
@@ -99,7 +99,9 @@ struct ibv_xrcd *vb_front_open_xrcd(struct ibv_context *context,
 	x = calloc(1, sizeof(*x));
 	if (!x)
 		return vb_front_null(-ENOMEM);
+	cancel = vb_cancel_off();
 	rc = open_core(context, attr, x);
+	vb_cancel_back(cancel);
 	if (rc) {
 		vb_log(LOG_INFO, "%s: no XRC domain of fd %d, flags 0x%x: %s",
 		       context->device->name, attr->fd, attr->oflags,
@@ -125,8 +127,13 @@ int vb_front_close_xrcd(struct ibv_xrcd *ibv)
 		       ibv->context->device->name);
 		return vb_front_errno(rc);
 	}
-	if (x->lock_fd >= 0)
+	if (x->lock_fd >= 0) {
+		struct flock none = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
+
+		/* A forked child may share the file description. */
+		(void)fcntl(x->lock_fd, F_OFD_SETLK, &none);
 		close(x->lock_fd);
+	}
 	vb_front_context_put(ibv->context);
 	free(x);
 	return 0;

@@ -568,6 +568,29 @@ static void import__objects_of_another_context(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
+/* Then nobody can do more with them than unimport. */
+static void import__owner_ends_first(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_context *c = ibv_import_device(dup(b->context->cmd_fd));
+	struct ibv_alloc_dm_attr attr = { .length = 8 };
+	struct ibv_dm *dm = ibv_alloc_dm(b->context, &attr), *dm2;
+	struct ibv_pd *pd = ibv_alloc_pd(b->context), *pd2;
+	uint32_t handle = pd->handle;
+
+	dm2 = ibv_import_dm(c, dm->handle);
+	pd2 = ibv_import_pd(c, handle);
+	assert_non_null(dm2);
+	assert_non_null(pd2);
+	assert_int_equal(ibv_free_dm(dm), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	assert_null(ibv_import_pd(c, handle));
+	assert_int_equal(errno, ENOENT);
+	ibv_unimport_dm(dm2);
+	ibv_unimport_pd(pd2);
+	assert_int_equal(ibv_close_device(c), 0);
+}
+
 static void parent_domain__stands_for_its_domain(void **state)
 {
 	struct bench *b = *state;
@@ -1943,6 +1966,36 @@ static int move_wq(struct ibv_wq *wq, enum ibv_wq_state to)
 	return ibv_modify_wq(wq, &attr);
 }
 
+static void *ack_wq_later(void *arg)
+{
+	usleep(20000);
+	atomic_store(&acked, 1);
+	ibv_ack_async_event(arg);
+	return NULL;
+}
+
+static void VB_UNCHECKED wq__fails_with_an_event(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_wq *wq = make_wq(b);
+	struct vb_qp *core = vb_front_wq(wq)->core;
+	struct ibv_async_event e;
+	pthread_t t;
+
+	assert_int_equal(move_wq(wq, IBV_WQS_RDY), 0);
+	vb_mutex_lock(&core->drive);
+	vb_qp_fail(core, EVENT_QP_FATAL);
+	vb_mutex_unlock(&core->drive);
+	assert_int_equal(ibv_get_async_event(b->context, &e), 0);
+	assert_int_equal(e.event_type, IBV_EVENT_WQ_FATAL);
+	assert_ptr_equal(e.element.wq, wq);
+	acked = 0;
+	pthread_create(&t, NULL, ack_wq_later, &e);
+	assert_int_equal(ibv_destroy_wq(wq), 0);
+	assert_int_equal(acked, 1);
+	pthread_join(t, NULL);
+}
+
 static void wq__states_and_receives(void **state)
 {
 	struct bench *b = *state;
@@ -2460,6 +2513,7 @@ int main(void)
 		ON_BENCH(pages__builder_mistakes),
 		ON_BENCH(pages__flush_is_refused),
 		ON_BENCH(pages__queries),
+		ON_BENCH(import__owner_ends_first),
 		ON_BENCH(parent_domain__stands_for_its_domain),
 		ON_BENCH(parent_domain__allocators_make_the_queues),
 		ON_BENCH(mw__alloc_and_bind_are_posted),
@@ -2499,6 +2553,7 @@ int main(void)
 		ON_BENCH(flow__specs_become_a_rule),
 		ON_BENCH(flow__refusals),
 		ON_BENCH(raw_qp__sends_and_nothing_else),
+		ON_BENCH(wq__fails_with_an_event),
 		ON_BENCH(wq__states_and_receives),
 		ON_BENCH(wq__refusals),
 		ON_BENCH(rss__holds_what_it_stands_on),
