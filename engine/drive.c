@@ -113,6 +113,19 @@ static bool program_polls(struct vb_engine *e, vb_time now)
 	return !pthread_equal(pthread_self(), e->thread) && last + SOON > now;
 }
 
+/* Of one that has just been tried: never in the past, or the engine's thread
+ * would do nothing else any more. */
+static vb_time stream_deadline(const struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive)
+{
+	vb_time at;
+
+	if (vb_stream_is_blocked(qp))
+		return VB_NEVER; /* room in the socket wakes the thread */
+	at = coarse(qp->adapter->transport->deadline(qp), now);
+	return at > now ? at : now + SOON;
+}
+
 static void step_stream(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
@@ -122,7 +135,7 @@ static void step_stream(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	if (vb_stream_step(e, qp, now))
 		next = program_polls(e, now) ? now + SOON : now;
 	else
-		next = coarse(qp->adapter->transport->deadline(qp), now);
+		next = stream_deadline(qp, now);
 	arm_timer(e, qp, next);
 }
 

@@ -195,6 +195,8 @@ bool vb_stream_drain(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 /* True: more is to be sent, at once. With drive. */
 bool vb_stream_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive);
+/* The socket is full: no time changes anything before it has room. */
+bool vb_stream_is_blocked(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 void vb_stream_orphan(struct vb_engine *e, struct vb_qp *qp);
 /* Close what nobody else does. */
 void vb_stream_sweep(struct vb_engine *e, vb_time now);

@@ -217,6 +217,13 @@ bool vb_stream_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	return s->more;
 }
 
+bool vb_stream_is_blocked(const struct vb_qp *qp)
+{
+	const struct vb_stream *s = qp->stream;
+
+	return s && s->blocked;
+}
+
 /*
  * In.
  */
