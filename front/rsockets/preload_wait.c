@@ -9,9 +9,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/select.h>
 
 #include "base/defs.h"
+#include "front/rsockets/fdset.h"
 #include "front/rsockets/preload.h"
 
 int repoll_create(int flags);
@@ -94,81 +94,22 @@ static bool set_has_ours(int n, const fd_set *set)
 	return false;
 }
 
-static bool in_set(int fd, const fd_set *set)
-{
-	return set && FD_ISSET(fd, set);
-}
-
-static nfds_t from_sets(int n, const fd_set *r, const fd_set *w,
-			const fd_set *e, struct pollfd *fds)
-{
-	nfds_t count = 0;
-	short events;
-
-	for (int fd = 0; fd < n; fd++) {
-		events = in_set(fd, r) ? POLLIN : 0;
-		events |= in_set(fd, w) ? POLLOUT : 0;
-		events |= in_set(fd, e) ? POLLPRI : 0;
-		if (events)
-			fds[count++] = (struct pollfd){ fd, events, 0 };
-	}
-	return count;
-}
-
-/* Returns 1 if it stays in. */
-static int leave_in_set(int fd, fd_set *set, bool ready)
-{
-	if (!in_set(fd, set))
-		return 0;
-	if (!ready)
-		FD_CLR(fd, set);
-	return ready;
-}
-
-static int to_sets(const struct pollfd *fds, nfds_t count, fd_set *r, fd_set *w,
-		   fd_set *e)
-{
-	int set = 0;
-
-	for (nfds_t i = 0; i < count; i++) {
-		short got = fds[i].revents;
-
-		if (got & POLLNVAL) {
-			errno = EBADF;
-			return -1;
-		}
-		set += leave_in_set(fds[i].fd, r,
-				    got & (POLLIN | POLLHUP | POLLERR));
-		set += leave_in_set(fds[i].fd, w, got & (POLLOUT | POLLERR));
-		set += leave_in_set(fds[i].fd, e, got & POLLPRI);
-	}
-	return set;
-}
-
 /* By poll(), since a target may have a number that fits no set. */
 static int select_targets(int n, fd_set *r, fd_set *w, fd_set *e, int timeout)
 {
 	struct pollfd fds[FD_SETSIZE];
-	nfds_t count = from_sets(VB_MIN(n, FD_SETSIZE), r, w, e, fds);
+	nfds_t count = rs_from_fdsets(VB_MIN(n, FD_SETSIZE), r, w, e, fds);
 
 	if (poll_targets(fds, count, timeout) < 0)
 		return -1;
-	return to_sets(fds, count, r, w, e);
-}
-
-static int until(const struct timeval *t)
-{
-	if (!t)
-		return -1;
-	return (int)VB_MIN(t->tv_sec * 1000LL + (t->tv_usec + 999) / 1000,
-			   (long long)INT32_MAX);
+	return rs_to_fdsets(fds, count, r, w, e);
 }
 
 EXPORT int select(int n, fd_set *r, fd_set *w, fd_set *e,
 		  struct timeval *timeout)
 {
 	if (set_has_ours(n, r) || set_has_ours(n, w) || set_has_ours(n, e))
-		return select_targets(n, r, w, e, until(timeout));
+		return select_targets(n, r, w, e, rs_select_timeout(timeout));
 	return REAL(select)(n, r, w, e, timeout);
 }
 

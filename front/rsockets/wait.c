@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/select.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/defs.h"
+#include "front/rsockets/fdset.h"
 
 enum {
 	SPIN_NS = 10000,
@@ -446,70 +446,16 @@ RS_EXPORT int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 	return rc < 0 ? rs_fail(-rc) : rc;
 }
 
-static bool in_set(int fd, const fd_set *set)
-{
-	return set && FD_ISSET(fd, set);
-}
-
-static nfds_t from_sets(int n, const fd_set *r, const fd_set *w,
-			const fd_set *e, struct pollfd *fds)
-{
-	nfds_t count = 0;
-	short events;
-
-	for (int fd = 0; fd < n; fd++) {
-		events = in_set(fd, r) ? POLLIN : 0;
-		events |= in_set(fd, w) ? POLLOUT : 0;
-		events |= in_set(fd, e) ? POLLPRI : 0;
-		if (events)
-			fds[count++] = (struct pollfd){ fd, events, 0 };
-	}
-	return count;
-}
-
-/* Returns 1 if it is set now. */
-static int leave_in_set(int fd, fd_set *set, bool ready)
-{
-	if (!in_set(fd, set))
-		return 0;
-	if (!ready)
-		FD_CLR(fd, set);
-	return ready;
-}
-
-static int to_sets(const struct pollfd *fds, nfds_t count, fd_set *r, fd_set *w,
-		   fd_set *e)
-{
-	int set = 0;
-
-	for (nfds_t i = 0; i < count; i++) {
-		short got = fds[i].revents;
-
-		if (got & POLLNVAL)
-			return rs_fail(EBADF);
-		set += leave_in_set(fds[i].fd, r,
-				    got & (POLLIN | POLLHUP | POLLERR));
-		set += leave_in_set(fds[i].fd, w, got & (POLLOUT | POLLERR));
-		set += leave_in_set(fds[i].fd, e, got & POLLPRI);
-	}
-	return set;
-}
-
 RS_EXPORT int rselect(int nfds, fd_set *readfds, fd_set *writefds,
 		      fd_set *exceptfds, struct timeval *timeout)
 {
 	struct pollfd fds[FD_SETSIZE];
 	nfds_t count;
-	int ms = -1;
 
 	if (nfds < 0 || nfds > FD_SETSIZE)
 		return rs_fail(EINVAL);
-	if (timeout)
-		ms = (int)VB_MIN(timeout->tv_sec * 1000LL +
-					 (timeout->tv_usec + 999) / 1000,
-				 (long long)INT32_MAX);
-	count = from_sets(nfds, readfds, writefds, exceptfds, fds);
-	if (rpoll(fds, count, ms) < 0)
+	count = rs_from_fdsets(nfds, readfds, writefds, exceptfds, fds);
+	if (rpoll(fds, count, rs_select_timeout(timeout)) < 0)
 		return -1;
-	return to_sets(fds, count, readfds, writefds, exceptfds);
+	return rs_to_fdsets(fds, count, readfds, writefds, exceptfds);
 }

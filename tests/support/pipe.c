@@ -6,14 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MUST(what)                                                             \
-	do {                                                                   \
-		if (!(what)) {                                                 \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__,     \
-				#what);                                        \
-			abort();                                               \
-		}                                                              \
-	} while (0)
+#include "tests/support/must.h"
 
 const struct vb_mpa_terms pipe_terms = {
 	.initiator = true, .crc = true, .ird = 4, .ord = 4, .mss = 1460

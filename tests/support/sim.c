@@ -8,15 +8,7 @@
 #include <string.h>
 
 #include "ib/ib.h"
-
-#define MUST(what)                                                             \
-	do {                                                                   \
-		if (!(what)) {                                                 \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__,     \
-				#what);                                        \
-			abort();                                               \
-		}                                                              \
-	} while (0)
+#include "tests/support/must.h"
 
 /* More packets than this on the wire are a storm. */
 #define STORM 20000

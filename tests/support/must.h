@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What else would end a test far from its cause ends it here, by its name. */
+#ifndef TESTS_SUPPORT_MUST_H
+#define TESTS_SUPPORT_MUST_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MUST(what)                                                             \
+	do {                                                                   \
+		if (!(what)) {                                                 \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__,     \
+				#what);                                        \
+			abort();                                               \
+		}                                                              \
+	} while (0)
+
+#endif
