@@ -216,6 +216,11 @@ static void put_address(uint8_t at[16], const struct vb_gid *gid)
 		memcpy(at, gid->raw, 16);
 }
 
+static unsigned header_bytes(uint8_t flags)
+{
+	return flags & IPC_CM_PLAIN ? 0 : HEADER_BYTES;
+}
+
 static void put_header(uint8_t header[HEADER_BYTES], const struct vb_ipc_cm *m)
 {
 	header[0] = 0;
@@ -327,9 +332,12 @@ static void describe_reply(struct vb_ipc_cm *m, const struct vb_cm_msg *msg)
 	attach_private(m, msg->private_data, vb_cm_private_bytes(CM_REP));
 }
 
+/* A listener by AF_IB is found by the address @to which the request came, one
+ * by IP by what rdma_cm's header says. */
 static struct cm_id *find_listener(struct vb_host_cm *cm,
 				   const struct vb_cm_msg *m,
-				   uint16_t *peer_port, unsigned *reason)
+				   const struct vb_gid *to, uint16_t *peer_port,
+				   unsigned *reason)
 {
 	uint64_t service =
 		m->attr == CM_REQ ? m->req.service_id : m->sidr.service_id;
@@ -339,12 +347,16 @@ static struct cm_id *find_listener(struct vb_host_cm *cm,
 	*reason = CM_REJ_INVALID_SERVICE_ID;
 	if (service >> 32)
 		return NULL;
+	p = vb_cm_ports_find(&cm->ports, (uint16_t)(service >> 16),
+			     (uint16_t)service, to, true);
+	if (p)
+		return VB_CONTAINER_OF(p, struct cm_id, port);
 	if (!get_header(m->private_data, peer_port, &dst)) {
 		*reason = CM_REJ_CONSUMER;
 		return NULL;
 	}
 	p = vb_cm_ports_find(&cm->ports, (uint16_t)(service >> 16),
-			     (uint16_t)service, &dst);
+			     (uint16_t)service, &dst, false);
 	return p ? VB_CONTAINER_OF(p, struct cm_id, port) : NULL;
 }
 
@@ -407,8 +419,11 @@ static unsigned on_request(void *arg, struct vb_cm_conn *c,
 {
 	uint16_t peer_port = 0;
 	unsigned reason;
-	struct cm_id *l = find_listener(arg, m, &peer_port, &reason), *id;
+	struct cm_id *l = find_listener(arg, m, &c->path.sgid, &peer_port,
+					&reason),
+		     *id;
 	struct vb_ipc_cm e;
+	unsigned skip;
 
 	if (!l)
 		return reason;
@@ -435,8 +450,9 @@ static unsigned on_request(void *arg, struct vb_cm_conn *c,
 		describe_request(&e, &m->req, c->path.ifindex);
 	}
 	attach_ticket(&e, c);
-	attach_private(&e, m->private_data + HEADER_BYTES,
-		       vb_cm_private_bytes(m->attr) - HEADER_BYTES);
+	skip = header_bytes(l->port.flags);
+	attach_private(&e, m->private_data + skip,
+		       vb_cm_private_bytes(m->attr) - skip);
 	tell(l->client, &e);
 	return 0;
 }
@@ -573,7 +589,9 @@ static void fill_path(struct vb_cm_path *p, const struct vb_ipc_cm *m)
 
 static uint64_t service_of(const struct cm_id *id, const struct vb_ipc_cm *m)
 {
-	return (uint64_t)id->port.space << 16 | m->dst_port;
+	uint16_t space = m->flags & IPC_CM_PLAIN ? m->space : id->port.space;
+
+	return (uint64_t)space << 16 | m->dst_port;
 }
 
 static void fill_request(struct vb_cm_msg *msg, const struct cm_id *id,
@@ -628,8 +646,9 @@ static int begin(struct vb_cm_client *c, struct cm_id *id, struct vb_ipc_cm *m)
 		fill_look_up(&msg, id, m);
 	else
 		fill_request(&msg, id, m);
-	put_header(msg.private_data, m);
-	memcpy(msg.private_data + HEADER_BYTES, m->private_data,
+	if (!(m->flags & IPC_CM_PLAIN))
+		put_header(msg.private_data, m);
+	memcpy(msg.private_data + header_bytes(m->flags), m->private_data,
 	       m->private_bytes);
 	rc = (ud ? vb_cm_look_up : vb_cm_connect)(c->cm->engine, &msg, &path,
 						  id, c->cm->now, &id->conn);
@@ -639,11 +658,11 @@ static int begin(struct vb_cm_client *c, struct cm_id *id, struct vb_ipc_cm *m)
 }
 
 /* rdma_cm's header takes its part. */
-static unsigned most_private(const struct cm_id *id)
+static unsigned most_private(const struct cm_id *id, uint8_t flags)
 {
 	return vb_cm_private_bytes(id->type == IPC_CM_UD ? CM_SIDR_REQ
 							 : CM_REQ) -
-	       HEADER_BYTES;
+	       header_bytes(flags);
 }
 
 static int on_connect(struct vb_cm_client *c, const struct vb_ipc_cm *asked)
@@ -652,7 +671,8 @@ static int on_connect(struct vb_cm_client *c, const struct vb_ipc_cm *asked)
 	struct vb_ipc_cm m = *asked, e;
 	int rc;
 
-	if (!id || id->state != ID_BOUND || m.private_bytes > most_private(id))
+	if (!id || id->state != ID_BOUND ||
+	    m.private_bytes > most_private(id, m.flags))
 		return -EPROTO;
 	id->state = ID_CONN;
 	rc = begin(c, id, &m);
@@ -1024,6 +1044,7 @@ int vb_host_cm_create(bool (*owns)(void *arg, pid_t pid, uid_t uid,
 void vb_host_cm_destroy(struct vb_host_cm *cm)
 {
 	vb_cm_destroy(cm->engine);
+	vb_cm_ports_close(&cm->ports);
 	if (cm->gsi)
 		vb_gsi_close(cm->gsi);
 	free(cm);

@@ -2,30 +2,70 @@
 #include "broker/cm_ports.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "base/rand.h"
 
-#define RANGE	    "/proc/sys/net/ipv4/ip_local_port_range"
-#define RANGE_FIRST 32768
-#define RANGE_LAST  60999
+#define RANGE	     "/proc/sys/net/ipv4/ip_local_port_range"
+#define RESERVED     "/proc/sys/net/ipv4/ip_local_reserved_ports"
+#define RANGE_FIRST  32768
+#define RANGE_LAST   60999
+#define SETTING_SIZE 4096
 
+/* Open for good: of the namespace that we are in now. */
 void vb_cm_ports_init(struct vb_cm_ports *t)
 {
-	unsigned first, last;
-	FILE *f = fopen(RANGE, "re");
-
 	memset(t, 0, sizeof(*t));
-	t->first = RANGE_FIRST;
-	t->last = RANGE_LAST;
-	if (!f)
+	t->range_fd = open(RANGE, O_RDONLY | O_CLOEXEC);
+	t->reserved_fd = open(RESERVED, O_RDONLY | O_CLOEXEC);
+}
+
+void vb_cm_ports_close(struct vb_cm_ports *t)
+{
+	if (t->range_fd >= 0)
+		close(t->range_fd);
+	if (t->reserved_fd >= 0)
+		close(t->reserved_fd);
+}
+
+/* Empty where it cannot be read. */
+static void read_setting(int fd, char text[SETTING_SIZE])
+{
+	ssize_t n = fd >= 0 ? pread(fd, text, SETTING_SIZE - 1, 0) : 0;
+
+	text[VB_MAX(n, 0)] = '\0';
+}
+
+static void read_range(const struct vb_cm_ports *t, unsigned *first,
+		       unsigned *last)
+{
+	char text[SETTING_SIZE];
+
+	read_setting(t->range_fd, text);
+	if (sscanf(text, "%u %u", first, last) == 2 && *first > 0 &&
+	    *first <= *last && *last <= UINT16_MAX)
 		return;
-	if (fscanf(f, "%u %u", &first, &last) == 2 && first > 0 &&
-	    first <= last && last <= UINT16_MAX) {
-		t->first = (uint16_t)first;
-		t->last = (uint16_t)last;
+	*first = RANGE_FIRST;
+	*last = RANGE_LAST;
+}
+
+/* As the kernel writes it: "8080,9148-9150". */
+static bool is_reserved(const char *text, unsigned number)
+{
+	while (*text >= '0' && *text <= '9') {
+		char *at;
+		unsigned long first = strtoul(text, &at, 10), last = first;
+
+		if (*at == '-')
+			last = strtoul(at + 1, &at, 10);
+		if (number >= first && number <= last)
+			return true;
+		text = at + (*at == ',');
 	}
-	fclose(f);
+	return false;
 }
 
 static struct vb_cm_port **bucket(struct vb_cm_ports *t, uint16_t number)
@@ -81,12 +121,16 @@ static bool is_taken(struct vb_cm_ports *t, const struct vb_cm_port *p)
 
 static int pick(struct vb_cm_ports *t, struct vb_cm_port *p)
 {
-	unsigned count = t->last - t->first + 1u;
-	unsigned start = vb_rand32() % count;
+	char reserved[SETTING_SIZE];
+	unsigned first, last, count, start;
 
+	read_range(t, &first, &last);
+	read_setting(t->reserved_fd, reserved);
+	count = last - first + 1;
+	start = vb_rand32() % count;
 	for (unsigned i = 0; i < count; i++) {
-		p->number = (uint16_t)(t->first + (start + i) % count);
-		if (!is_taken(t, p))
+		p->number = (uint16_t)(first + (start + i) % count);
+		if (!is_taken(t, p) && !is_reserved(reserved, p->number))
 			return 0;
 	}
 	p->number = 0;
@@ -151,13 +195,13 @@ static void put_last(struct vb_cm_ports *t, struct vb_cm_port *p)
 
 struct vb_cm_port *vb_cm_ports_find(struct vb_cm_ports *t, uint16_t space,
 				    uint16_t number,
-				    const struct vb_gid *address)
+				    const struct vb_gid *address, bool plain)
 {
 	struct vb_cm_port *p, *best = NULL;
 
 	for (p = *bucket(t, number); p; p = p->next) {
 		if (!p->listening || p->space != space || p->number != number ||
-		    !covers(p, address))
+		    plain != !!(p->flags & IPC_CM_PLAIN) || !covers(p, address))
 			continue;
 		if (!best || rank(p, address) > rank(best, address))
 			best = p;

@@ -18,11 +18,14 @@ struct vb_cm_port {
 };
 
 struct vb_cm_ports {
-	uint16_t first, last; /* those for who does not care */
+	/* Which are for who does not care, and which of them are not: the
+	 * kernel's settings, which may change at any time. */
+	int range_fd, reserved_fd;
 	struct vb_cm_port *buckets[VB_PORT_BUCKETS];
 };
 
 void vb_cm_ports_init(struct vb_cm_ports *t);
+void vb_cm_ports_close(struct vb_cm_ports *t);
 /* @p->number 0: any. -EADDRINUSE; -EACCES: there is nobody to join. */
 VB_MUST_CHECK int vb_cm_ports_bind(struct vb_cm_ports *t, struct vb_cm_port *p);
 void vb_cm_ports_free(struct vb_cm_ports *t, struct vb_cm_port *p);
@@ -32,10 +35,10 @@ VB_MUST_CHECK int vb_cm_ports_listen(struct vb_cm_ports *t,
 /*
  * Who listens there: for the very address, or for any; rather one that has
  * joined than the one it joined, which has handed its work on; and they take
- * turns.
+ * turns. @plain: those of AF_IB; or those of IP.
  */
 struct vb_cm_port *vb_cm_ports_find(struct vb_cm_ports *t, uint16_t space,
 				    uint16_t number,
-				    const struct vb_gid *address);
+				    const struct vb_gid *address, bool plain);
 
 #endif

@@ -17,7 +17,8 @@ enum vb_ipc_cm_kind {			/* behind enum vb_ipc_kind's */
 		      IPC_CM_BIND = 32, /* space, src, port (0: any), flags; to
 					   be answered */
 		      IPC_CM_LISTEN,	/* backlog; to be answered */
-		      IPC_CM_CONNECT,	/* what is bound: all the rest */
+		      IPC_CM_CONNECT,	/* what is bound: all the rest; space:
+					   the peer's */
 		      IPC_CM_ACCEPT,	/* queue pair, depths, private data */
 		      IPC_CM_REJECT,	/* reason, private data */
 		      IPC_CM_ESTABLISH, /* the reply is taken, or data came */
@@ -59,6 +60,7 @@ enum vb_ipc_cm_flag {
 	IPC_CM_V6ONLY = 2,
 	IPC_CM_JOIN = 4,  /* BIND: beside who listens there under this ticket */
 	IPC_CM_AGAIN = 8, /* CONNECT: an earlier broker may have begun it */
+	IPC_CM_PLAIN = 16, /* AF_IB: requests without rdma_cm's header */
 };
 
 /* How far a connection had come. */

@@ -2,6 +2,7 @@
 /* Event channels, and what an event does before the program sees it. */
 #include "front/rdmacm/rdmacm.h"
 
+#include <endian.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -223,8 +224,6 @@ int rcm_event_local(struct rcm_id *id, enum rdma_cm_event_type what, int status)
 	return push_local(id, &pub);
 }
 
-/* Newer than the header: a union's member beside conn and ud, and numbers. */
-enum { EVENT_ADDRINFO_RESOLVED = 16, EVENT_ADDRINFO_ERROR, EVENT_USER };
 int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event,
 			int status, uint64_t arg);
 
@@ -236,7 +235,7 @@ VB_EXPORT int rdma_write_cm_event(struct rdma_cm_id *id,
 	int rc = -EINVAL;
 
 	memcpy(&pub.param, &arg, sizeof(arg));
-	if (id && id->channel && (int)event == EVENT_USER)
+	if (id && id->channel && (int)event == RCM_EVENT_USER)
 		rc = push_local(rcm_id_of(id), &pub);
 	return rc ? rcm_fail(-rc) : 0;
 }
@@ -294,6 +293,26 @@ static void close_request(uint32_t number)
 	(void)!rcm_session_tell(&m);
 }
 
+/* As its listener's. Who calls an AF_IB one says no port. */
+static void put_addresses(const struct rcm_id *listener, struct rcm_id *id,
+			  const struct vb_ipc_cm *m)
+{
+	struct rdma_addr *a = &id->pub.route.addr;
+
+	if (listener->pub.route.addr.src_addr.sa_family == AF_IB) {
+		rcm_address_of_ib(&a->src_addr, &m->src, m->space, m->src_port);
+		rcm_address_of_ib(&a->dst_addr, &m->dst, 0, 0);
+	} else {
+		rcm_address_of(&a->src_addr, &m->src, m->src_port,
+			       id->way.ifindex);
+		rcm_address_of(&a->dst_addr, &m->dst, m->dst_port,
+			       id->way.ifindex);
+	}
+	memcpy(a->addr.ibaddr.sgid.raw, m->src.raw, 16);
+	memcpy(a->addr.ibaddr.dgid.raw, m->dst.raw, 16);
+	a->addr.ibaddr.pkey = htobe16(0xffff);
+}
+
 /* An id for who wants to connect. */
 static struct rcm_id *adopt(struct rcm_id *listener, const struct rcm_event *e)
 {
@@ -323,10 +342,7 @@ static struct rcm_id *adopt(struct rcm_id *listener, const struct rcm_event *e)
 	id->tos = listener->tos;
 	id->responder_resources = m->responder_resources;
 	id->initiator_depth = m->initiator_depth;
-	rcm_address_of(&id->pub.route.addr.src_addr, &m->src, m->src_port,
-		       id->way.ifindex);
-	rcm_address_of(&id->pub.route.addr.dst_addr, &m->dst, m->dst_port,
-		       id->way.ifindex);
+	put_addresses(listener, id, m);
 	return id;
 }
 
@@ -562,9 +578,9 @@ VB_EXPORT const char *rdma_event_str(enum rdma_cm_event_type event)
 		[RDMA_CM_EVENT_MULTICAST_ERROR]	 = "RDMA_CM_EVENT_MULTICAST_ERROR",
 		[RDMA_CM_EVENT_ADDR_CHANGE]	 = "RDMA_CM_EVENT_ADDR_CHANGE",
 		[RDMA_CM_EVENT_TIMEWAIT_EXIT]	 = "RDMA_CM_EVENT_TIMEWAIT_EXIT",
-		[EVENT_ADDRINFO_RESOLVED] = "RDMA_CM_EVENT_ADDRINFO_RESOLVED",
-		[EVENT_ADDRINFO_ERROR]	  = "RDMA_CM_EVENT_ADDRINFO_ERROR",
-		[EVENT_USER]		  = "RDMA_CM_EVENT_USER",
+		[RCM_EVENT_ADDRINFO_RESOLVED] = "RDMA_CM_EVENT_ADDRINFO_RESOLVED",
+		[RCM_EVENT_ADDRINFO_ERROR]	 = "RDMA_CM_EVENT_ADDRINFO_ERROR",
+		[RCM_EVENT_USER]		 = "RDMA_CM_EVENT_USER",
 	};
 	// clang-format on
 

@@ -9,10 +9,11 @@
 #include "base/rand.h"
 
 #define PSN_MASK	      0xffffff
-#define MOST_PRIVATE_REQ      56 /* WIRE 3.3 */
+#define HEADER_BYTES	      36 /* rdma_cm's, WIRE 3.3; none by AF_IB */
+#define MOST_PRIVATE_REQ      92
 #define MOST_PRIVATE_REP      196
 #define MOST_PRIVATE_REJ      148
-#define MOST_PRIVATE_SIDR_REQ 180
+#define MOST_PRIVATE_SIDR_REQ 216
 #define MOST_PRIVATE_SIDR_REP 136
 #define REJECT_ECE	      35 /* IBA 12.6.7.2: vendor option not supported */
 #define MOST_RETRIES	      7
@@ -147,6 +148,7 @@ VB_EXPORT int rdma_destroy_id(struct rdma_cm_id *pub)
 	pthread_cond_destroy(&id->acks);
 	free(pub->route.path_rec);
 	free(id->ep_attr);
+	rdma_freeaddrinfo(id->resolved);
 	free(id);
 	return 0;
 }
@@ -157,9 +159,11 @@ VB_EXPORT int rdma_migrate_id(struct rdma_cm_id *pub,
 	struct rcm_id *id = rcm_id_of(pub);
 	struct rdma_event_channel *old = pub->channel;
 	bool was_sync = id->sync;
-	struct rdma_event_channel *to =
-		channel ? channel : rdma_create_event_channel();
+	struct rdma_event_channel *to;
 
+	if (was_sync && !channel)
+		return rcm_fail(EINVAL);
+	to = channel ? channel : rdma_create_event_channel();
 	if (!to)
 		return -1;
 	if (pub->event && was_sync) {
@@ -207,6 +211,27 @@ static int put_private(struct vb_ipc_cm *m, const void *data, unsigned bytes,
 		memcpy(m->private_data, data, bytes);
 	m->private_bytes = (uint8_t)bytes;
 	return 0;
+}
+
+/* Behind what its rdma_addrinfo has for every request. */
+static int put_request(struct vb_ipc_cm *m, const struct rcm_id *id,
+		       const struct rdma_conn_param *p)
+{
+	unsigned most =
+		rcm_is_ud(id) ? MOST_PRIVATE_SIDR_REQ : MOST_PRIVATE_REQ;
+	uint8_t data[VB_IPC_CM_PRIVATE];
+
+	if (!(m->flags & IPC_CM_PLAIN))
+		most -= HEADER_BYTES;
+	if (id->connect_bytes + p->private_data_len > most ||
+	    (p->private_data_len && !p->private_data))
+		return -EINVAL;
+	memcpy(data, id->connect, id->connect_bytes);
+	if (p->private_data_len)
+		memcpy(data + id->connect_bytes, p->private_data,
+		       p->private_data_len);
+	return put_private(m, data, id->connect_bytes + p->private_data_len,
+			   most);
 }
 
 static const struct rdma_conn_param defaults = {
@@ -258,7 +283,7 @@ VB_EXPORT int rdma_connect(struct rdma_cm_id *pub,
 	struct vb_ipc_cm m = id->way;
 	int rc;
 
-	if (id->state != RCM_RESOLVED)
+	if (id->state != RCM_ROUTED)
 		return rcm_fail(EINVAL);
 	m.kind = IPC_CM_CONNECT;
 	m.version = VB_IPC_CM_VERSION;
@@ -272,9 +297,7 @@ VB_EXPORT int rdma_connect(struct rdma_cm_id *pub,
 	put_qp(&m, id, p);
 	m.retry_count = VB_MIN(p->retry_count, MOST_RETRIES);
 	id->way.retry_count = m.retry_count;
-	rc = put_private(&m, p->private_data, p->private_data_len,
-			 rcm_is_ud(id) ? MOST_PRIVATE_SIDR_REQ
-				       : MOST_PRIVATE_REQ);
+	rc = put_request(&m, id, p);
 	if (rc == 0)
 		rc = rcm_session_tell(&m);
 	if (rc)
@@ -449,7 +472,10 @@ static int set_option(struct rcm_id *id, int name, const void *value,
 	case RDMA_OPTION_ID_AFONLY:
 		return set_flag(id, IPC_CM_V6ONLY, value, len);
 	case RDMA_OPTION_ID_ACK_TIMEOUT:
-		if (len < 1 || *byte > 31)
+		/* Who repeats nothing awaits no ACKs. */
+		if (len < 1 || *byte > 31 ||
+		    (id->pub.qp_type != IBV_QPT_RC &&
+		     id->pub.qp_type != IBV_QPT_XRC_SEND))
 			return -EINVAL;
 		id->ack_timeout = *byte;
 		id->timeout_set = true;
@@ -466,9 +492,11 @@ static int set_option(struct rcm_id *id, int name, const void *value,
 VB_EXPORT int rdma_set_option(struct rdma_cm_id *id, int level, int optname,
 			      void *optval, size_t optlen)
 {
-	int rc = level == RDMA_OPTION_ID && optval
-			 ? set_option(rcm_id_of(id), optname, optval, optlen)
-			 : -ENOSYS;
+	int rc = -ENOSYS;
 
+	if (level == RDMA_OPTION_ID && optval)
+		rc = set_option(rcm_id_of(id), optname, optval, optlen);
+	else if (level == RDMA_OPTION_IB && optname == RDMA_OPTION_IB_PATH)
+		rc = rcm_path_set(rcm_id_of(id), optval, optlen);
 	return rc ? rcm_fail(-rc) : 0;
 }

@@ -7,7 +7,6 @@
  */
 #include "front/rdmacm/rdmacm.h"
 
-#include <infiniband/ib.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,17 +23,6 @@ struct rcm_group {
 	bool sends_only;
 	struct ibv_qp *attached;
 };
-
-static struct vb_gid gid_of_group(const struct sockaddr *a)
-{
-	struct vb_gid gid;
-
-	if (a->sa_family != AF_IB)
-		return rcm_gid_of(a);
-	memcpy(gid.raw, &((const struct sockaddr_ib *)a)->sib_addr,
-	       sizeof(gid.raw));
-	return gid;
-}
 
 /* With the lock. */
 static struct rcm_group **find(struct rcm_id *id, const void *gid)
@@ -125,7 +113,7 @@ static int join(struct rcm_id *id, const struct sockaddr *a, bool sends_only,
 
 	if (!a || !id->device || !rcm_is_ud(id))
 		return -EINVAL;
-	gid = gid_of_group(a);
+	gid = rcm_gid_of(a);
 	if (!vb_gid_is_multicast(&gid))
 		return -EINVAL;
 	rc = enter(id, &gid, sends_only);
@@ -146,6 +134,8 @@ VB_EXPORT int rdma_join_multicast_ex(struct rdma_cm_id *pub,
 {
 	int rc;
 
+	if (attr && attr->comp_mask >= RDMA_CM_JOIN_MC_ATTR_RESERVED)
+		return rcm_fail(ENOTSUP);
 	if (!attr || attr->comp_mask != KNOWN_ATTRS ||
 	    attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
 		return rcm_fail(EINVAL);
@@ -170,7 +160,7 @@ VB_EXPORT int rdma_leave_multicast(struct rdma_cm_id *pub,
 	int rc = -EINVAL;
 
 	if (addr) {
-		gid = gid_of_group(addr);
+		gid = rcm_gid_of(addr);
 		rc = leave(rcm_id_of(pub), &gid);
 	}
 	return rc ? rcm_fail(-rc) : 0;

@@ -9,6 +9,7 @@
 #define FRONT_RDMACM_RDMACM_H
 
 #include <errno.h>
+#include <infiniband/ib.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 
@@ -42,7 +43,8 @@ struct rcm_channel {
 enum rcm_state {
 	RCM_NEW,
 	RCM_BOUND,	/* has a port */
-	RCM_RESOLVED,	/* and a way */
+	RCM_RESOLVED,	/* and a peer */
+	RCM_ROUTED,	/* and a way there */
 	RCM_CONNECTING, /* or connected */
 };
 
@@ -86,7 +88,7 @@ struct rcm_id {
 	int tcp;	/* a bound socket that nothing has begun on; -1 */
 	struct rcm_stream *stream; /* iWARP: what was; iw.h */
 	struct rcm_device *device;
-	uint16_t port;
+	uint16_t port, space; /* AF_IB may say another than pub.ps */
 	uint8_t flags, tos;
 	uint64_t ticket;     /* for a child of fork to listen there as well */
 	uint8_t ack_timeout; /* of RDMA_OPTION_ID_ACK_TIMEOUT, if set */
@@ -106,6 +108,11 @@ struct rcm_id {
 	pthread_cond_t acks;
 	struct ibv_qp_init_attr *ep_attr; /* of a listener from create_ep */
 	struct ibv_pd *ep_pd;
+	/* What a REQ says before the program's own, by rdma_addrinfo. */
+	uint8_t connect[VB_IPC_CM_PRIVATE];
+	unsigned connect_bytes;
+	bool resolving; /* rdma_resolve_addrinfo(), and not asked for yet */
+	struct rdma_addrinfo *resolved;
 };
 
 struct rcm {
@@ -150,6 +157,13 @@ static inline int rcm_fail(int error)
 	errno = error;
 	return -1;
 }
+
+/* Newer than the header: numbers, and a union's member beside conn and ud. */
+enum {
+	RCM_EVENT_ADDRINFO_RESOLVED = 16,
+	RCM_EVENT_ADDRINFO_ERROR,
+	RCM_EVENT_USER
+};
 
 /* Options of ours, of level RDMA_OPTION_ID: a port's ticket, and to join
  * whoever has it. 8 bytes. */
@@ -196,17 +210,30 @@ struct rcm_id *rcm_id_find(uint32_t number); /* with rcm.lock */
 void rcm_id_enter(struct rcm_id *id, uint32_t number);
 void rcm_id_leave(struct rcm_id *id);
 
-/* resolve.c */
-int rcm_devices_open(void); /* with rcm.lock; -errno */
+/* address.c */
+socklen_t rcm_address_bytes(const struct sockaddr *a); /* 0: none of ours */
 struct vb_gid rcm_gid_of(const struct sockaddr *a);
+uint16_t rcm_port_of(const struct sockaddr *a);
+void rcm_port_set(struct sockaddr *a, uint16_t port);
+bool rcm_address_is_any(const struct sockaddr *a);
+/* An IPv4 or IPv6 address. */
 void rcm_address_of(struct sockaddr *a, const struct vb_gid *gid, uint16_t port,
 		    uint32_t ifindex);
-socklen_t rcm_address_bytes(const struct sockaddr *a);
+void rcm_address_of_ib(struct sockaddr *a, const struct vb_gid *gid,
+		       uint16_t space, uint16_t port);
+/* Where the ports of @a are: with those of the id's @own space, or as an AF_IB
+ * address says. -EPROTONOSUPPORT */
+int rcm_space_of(const struct sockaddr *a, enum rdma_port_space own);
+
+/* resolve.c */
+int rcm_devices_open(void); /* with rcm.lock; -errno */
 /* The device that has @src's address, of any kind or of one; -ENODEV. */
 enum rcm_kind { RCM_ANY, RCM_ROCE, RCM_IWARP };
 int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src,
 		      enum rcm_kind kind);
 int rcm_bind(struct rcm_id *id, const struct sockaddr *a);
+/* RDMA_OPTION_IB_PATH, which stands for rdma_resolve_route(). -errno */
+int rcm_path_set(struct rcm_id *id, const void *value, size_t len);
 
 /* iw_door.c: connections of iWARP devices, without a broker; -errno each. */
 /* A socket at id->tcp, bound to @a and, in turn, *@port. */

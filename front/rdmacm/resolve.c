@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Addresses: which device, which GID, which port; names of the network. */
+/* Ids find their device, their GID, their port, and the way to a peer. */
 #include "front/rdmacm/rdmacm.h"
 
 #include <arpa/inet.h>
@@ -65,73 +65,6 @@ int rcm_devices_open(void)
 		rc = -ENODEV;
 	}
 	return rc;
-}
-
-struct vb_gid rcm_gid_of(const struct sockaddr *a)
-{
-	struct vb_gid gid = { { 0 } };
-
-	if (a->sa_family == AF_INET)
-		return vb_gid_from_ipv4(
-			(const uint8_t *)&((const struct sockaddr_in *)a)
-				->sin_addr);
-	if (a->sa_family == AF_INET6)
-		memcpy(gid.raw, &((const struct sockaddr_in6 *)a)->sin6_addr,
-		       sizeof(gid.raw));
-	return gid;
-}
-
-socklen_t rcm_address_bytes(const struct sockaddr *a)
-{
-	switch (a->sa_family) {
-	case AF_INET:
-		return sizeof(struct sockaddr_in);
-	case AF_INET6:
-		return sizeof(struct sockaddr_in6);
-	default:
-		return 0;
-	}
-}
-
-void rcm_address_of(struct sockaddr *a, const struct vb_gid *gid, uint16_t port,
-		    uint32_t ifindex)
-{
-	struct sockaddr_in *v4 = (struct sockaddr_in *)a;
-	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)a;
-
-	if (vb_gid_is_ipv4(gid)) {
-		memset(v4, 0, sizeof(*v4));
-		v4->sin_family = AF_INET;
-		v4->sin_port = htons(port);
-		memcpy(&v4->sin_addr, gid->raw + 12, 4);
-		return;
-	}
-	memset(v6, 0, sizeof(*v6));
-	v6->sin6_family = AF_INET6;
-	v6->sin6_port = htons(port);
-	memcpy(&v6->sin6_addr, gid->raw, sizeof(gid->raw));
-	if (vb_gid_is_link_local(gid))
-		v6->sin6_scope_id = ifindex;
-}
-
-/* Same place in both. */
-static uint16_t port_of(const struct sockaddr *a)
-{
-	return ntohs(((const struct sockaddr_in *)a)->sin_port);
-}
-
-static void set_port(struct sockaddr *a, uint16_t port)
-{
-	((struct sockaddr_in *)a)->sin_port = htons(port);
-}
-
-static bool is_any(const struct sockaddr *a)
-{
-	struct vb_gid gid = rcm_gid_of(a);
-
-	return vb_gid_is_zero(&gid) ||
-	       (a->sa_family == AF_INET &&
-		((const struct sockaddr_in *)a)->sin_addr.s_addr == 0);
 }
 
 static bool has_gid(struct rcm_device *d, const struct vb_gid *gid,
@@ -238,7 +171,7 @@ static int bind_in_broker(struct rcm_id *id, const struct sockaddr *a,
 	struct vb_ipc_cm m = rcm_message(id, IPC_CM_BIND), answer;
 	int rc;
 
-	m.space = (uint16_t)id->pub.ps;
+	m.space = id->space;
 	m.type = type_of(id);
 	m.src = rcm_gid_of(a);
 	m.src_port = *port;
@@ -257,7 +190,8 @@ static int bind_in_broker(struct rcm_id *id, const struct sockaddr *a,
 static int take_port(struct rcm_id *id, const struct sockaddr *a)
 {
 	bool tcp = id->device ? id->device->iwarp
-			      : rcm.has_iwarp && id->pub.qp_type == IBV_QPT_RC;
+			      : rcm.has_iwarp && a->sa_family != AF_IB &&
+					id->pub.qp_type == IBV_QPT_RC;
 	bool broker = id->device ? !id->device->iwarp : rcm.has_roce;
 	int rc = tcp ? rcm_iw_bind(id, a, &id->port) : 0;
 
@@ -270,11 +204,23 @@ static int take_port(struct rcm_id *id, const struct sockaddr *a)
 	return rc;
 }
 
+/* What AF_IB's have to do with is the InfiniBand connection manager's. */
+static enum rcm_kind kind_of(const struct sockaddr *a)
+{
+	return a->sa_family == AF_IB ? RCM_ROCE : RCM_ANY;
+}
+
 int rcm_bind(struct rcm_id *id, const struct sockaddr *a)
 {
-	int rc;
+	int rc = rcm_space_of(a, id->pub.ps);
 
-	id->port = port_of(a);
+	if (rc < 0)
+		return rc;
+	id->space = (uint16_t)rc;
+	id->flags =
+		(uint8_t)(a->sa_family == AF_IB ? id->flags | IPC_CM_PLAIN
+						: id->flags & ~IPC_CM_PLAIN);
+	id->port = rcm_port_of(a);
 	rc = take_port(id, a);
 	if (rc)
 		return rc;
@@ -282,7 +228,13 @@ int rcm_bind(struct rcm_id *id, const struct sockaddr *a)
 		return -ENODEV;
 	id->state = RCM_BOUND;
 	memcpy(&id->pub.route.addr.src_storage, a, rcm_address_bytes(a));
-	set_port(&id->pub.route.addr.src_addr, id->port);
+	if (a->sa_family == AF_IB) {
+		const struct vb_gid gid = rcm_gid_of(a);
+
+		rcm_address_of_ib(&id->pub.route.addr.src_addr, &gid, id->space,
+				  id->port);
+	}
+	rcm_port_set(&id->pub.route.addr.src_addr, id->port);
 	return 0;
 }
 
@@ -292,13 +244,11 @@ VB_EXPORT int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
 	struct vb_gid gid;
 	int rc;
 
-	if (rcm_address_bytes(addr) == 0)
-		return rcm_fail(addr->sa_family == AF_IB ? ENODEV : EINVAL);
-	if (id->state != RCM_NEW)
+	if (rcm_address_bytes(addr) == 0 || id->state != RCM_NEW)
 		return rcm_fail(EINVAL);
 	gid = rcm_gid_of(addr);
-	if (!is_any(addr)) {
-		rc = rcm_device_choose(id, &gid, RCM_ANY);
+	if (!rcm_address_is_any(addr)) {
+		rc = rcm_device_choose(id, &gid, kind_of(addr));
 		if (rc)
 			return rcm_fail(-rc);
 	}
@@ -310,19 +260,47 @@ VB_EXPORT int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
 static int find_source(const struct sockaddr *dst, struct sockaddr_storage *src)
 {
 	socklen_t len = sizeof(*src);
-	struct sockaddr_storage to = { 0 };
 	int fd = socket(dst->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc = 0;
 
 	if (fd < 0)
 		return -errno;
-	memcpy(&to, dst, rcm_address_bytes(dst));
-	set_port((struct sockaddr *)&to, ANY_UDP_PORT);
-	if (connect(fd, (struct sockaddr *)&to, rcm_address_bytes(dst)) < 0 ||
+	if (connect(fd, dst, rcm_address_bytes(dst)) < 0 ||
 	    getsockname(fd, (struct sockaddr *)src, &len) < 0)
 		rc = -errno;
 	close(fd);
-	set_port((struct sockaddr *)src, 0);
+	rcm_port_set((struct sockaddr *)src, 0);
 	return rc;
+}
+
+/* A GID is an IP address, and so has a way. One of the link says with its
+ * scope which link that is; else it is the first device's. */
+static int find_source_of_gid(const struct sockaddr_ib *dst,
+			      struct sockaddr_storage *src)
+{
+	struct vb_gid gid = rcm_gid_of((const struct sockaddr *)dst);
+	struct sockaddr_storage ip;
+	uint32_t link = dst->sib_scope_id ? (uint32_t)dst->sib_scope_id
+					  : rcm.devices[0].ifindex;
+	int rc;
+
+	rcm_address_of((struct sockaddr *)&ip, &gid, ANY_UDP_PORT, link);
+	rc = find_source((struct sockaddr *)&ip, src);
+	if (rc)
+		return rc;
+	gid = rcm_gid_of((struct sockaddr *)src);
+	rcm_address_of_ib((struct sockaddr *)src, &gid, 0, 0);
+	return 0;
+}
+
+static int route_to(const struct sockaddr *dst, struct sockaddr_storage *src)
+{
+	struct sockaddr_storage to = { 0 };
+
+	if (dst->sa_family == AF_IB)
+		return find_source_of_gid((const struct sockaddr_ib *)dst, src);
+	memcpy(&to, dst, rcm_address_bytes(dst));
+	rcm_port_set((struct sockaddr *)&to, ANY_UDP_PORT);
+	return find_source((struct sockaddr *)&to, src);
 }
 
 /* Where we send from: as the caller says, as bound before, or as routing
@@ -334,10 +312,10 @@ static int choose_source(struct rcm_id *id, const struct sockaddr *src,
 	const struct sockaddr *bound = &id->pub.route.addr.src_addr;
 
 	memset(from, 0, sizeof(*from));
-	if (id->state == RCM_BOUND && !is_any(bound))
+	if (id->state == RCM_BOUND && !rcm_address_is_any(bound))
 		src = bound;
-	if (!src || is_any(src))
-		return find_source(dst, from);
+	if (!src || rcm_address_is_any(src))
+		return route_to(dst, from);
 	if (src->sa_family != dst->sa_family)
 		return -EINVAL;
 	memcpy(from, src, rcm_address_bytes(src));
@@ -349,21 +327,30 @@ static int resolve(struct rcm_id *id, const struct sockaddr *src,
 {
 	struct sockaddr_storage from;
 	struct vb_gid gid;
-	int rc = choose_source(id, src, dst, &from);
+	int rc = rcm_space_of(dst, id->pub.ps);
 
+	if (rc < 0)
+		return rc;
+	id->way.space = (uint16_t)rc;
+	rc = choose_source(id, src, dst, &from);
 	if (rc)
 		return rc;
 	gid = rcm_gid_of((struct sockaddr *)&from);
-	rc = rcm_device_choose(id, &gid, RCM_ANY);
+	rc = rcm_device_choose(id, &gid, kind_of(dst));
 	if (rc == 0 && id->state == RCM_NEW)
 		rc = rcm_bind(id, (struct sockaddr *)&from);
 	if (rc)
 		return rc;
-	rcm_address_of(&id->pub.route.addr.src_addr, &gid, id->port,
-		       id->way.ifindex);
+	if (dst->sa_family == AF_IB)
+		rcm_address_of_ib(&id->pub.route.addr.src_addr, &gid, id->space,
+				  id->port);
+	else
+		rcm_address_of(&id->pub.route.addr.src_addr, &gid, id->port,
+			       id->way.ifindex);
 	memcpy(&id->pub.route.addr.dst_storage, dst, rcm_address_bytes(dst));
+	id->way.flags = id->flags & IPC_CM_PLAIN;
 	id->way.dst = rcm_gid_of(dst);
-	id->way.dst_port = port_of(dst);
+	id->way.dst_port = rcm_port_of(dst);
 	id->way.tclass = id->tos;
 	id->way.hop_limit = HOP_LIMIT;
 	id->way.flow_label = (id->port * 31u + id->way.dst_port) & 0xfffff;
@@ -384,13 +371,11 @@ VB_EXPORT int rdma_resolve_addr(struct rdma_cm_id *pub,
 	int rc;
 
 	if (!dst_addr || rcm_address_bytes(dst_addr) == 0)
-		return rcm_fail(dst_addr && dst_addr->sa_family == AF_IB
-					? ENODEV
-					: EINVAL);
+		return rcm_fail(EINVAL);
 	if (id->state != RCM_NEW && id->state != RCM_BOUND)
 		return rcm_fail(EINVAL);
 	rc = resolve(id, src_addr, dst_addr);
-	if (rc == -EADDRINUSE || rc == -EINVAL)
+	if (rc == -EADDRINUSE || rc == -EINVAL || rc == -EPROTONOSUPPORT)
 		return rcm_fail(-rc);
 	rc = rcm_event_local(
 		id, rc ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED,
@@ -420,6 +405,14 @@ static void describe_path(struct rcm_id *id)
 	id->pub.route.num_paths = 1;
 }
 
+static int take_route(struct rcm_id *id)
+{
+	if (!rcm_is_iwarp(id)) /* as on Linux: TCP finds its way */
+		describe_path(id);
+	id->state = RCM_ROUTED;
+	return rcm_event_local(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+}
+
 VB_EXPORT int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
 {
 	struct rcm_id *id = rcm_id_of(pub);
@@ -427,20 +420,26 @@ VB_EXPORT int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
 
 	if (id->state != RCM_RESOLVED)
 		return rcm_fail(EINVAL);
-	if (!rcm_is_iwarp(id)) /* as on Linux: TCP finds its way */
-		describe_path(id);
-	rc = rcm_event_local(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	rc = take_route(id);
 	return rc ? rcm_fail(-rc) : rcm_event_complete(id);
 }
 
-VB_EXPORT __be16 rdma_get_src_port(struct rdma_cm_id *id)
+/* What of a path there is a choice in: where it leads is settled. */
+int rcm_path_set(struct rcm_id *id, const void *value, size_t len)
 {
-	return ((struct sockaddr_in *)&id->route.addr.src_addr)->sin_port;
-}
+	struct ibv_path_data d;
+	uint32_t label;
 
-VB_EXPORT __be16 rdma_get_dst_port(struct rdma_cm_id *id)
-{
-	return ((struct sockaddr_in *)&id->route.addr.dst_addr)->sin_port;
+	if (len < sizeof(d) || id->state != RCM_RESOLVED || rcm_is_iwarp(id))
+		return -EINVAL;
+	memcpy(&d, value, sizeof(d));
+	if (memcmp(d.path.dgid.raw, id->way.dst.raw, 16) != 0 ||
+	    memcmp(d.path.sgid.raw, id->way.src.raw, 16) != 0)
+		return -EINVAL;
+	label = be32toh(d.path.flowlabel_hoplimit);
+	id->way.flow_label = label >> 8 & 0xfffff;
+	id->way.tclass = d.path.tclass;
+	return take_route(id);
 }
 
 VB_EXPORT struct ibv_context **rdma_get_devices(int *num_devices)

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Names and numbers to addresses: at once, or by an event. */
+#include "front/rdmacm/rdmacm.h"
+
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Newer than the header: service records of an InfiniBand subnet's
+ * administrator, which RoCE has none of. */
+#define RCM_RAI_SA 0x10
+
+int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
+int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node,
+			  const char *service,
+			  const struct rdma_addrinfo *hints);
+
+/* GIDs have no names: rdma_getaddrinfo(3) has AF_IB by RAI_FAMILY, of numbers
+ * alone; who asks for names is given IP addresses, which connect as well. */
+static bool is_gid(const struct rdma_addrinfo *hints)
+{
+	const int both = RAI_FAMILY | RAI_NUMERICHOST;
+
+	return hints && hints->ai_family == AF_IB &&
+	       (hints->ai_flags & both) == both;
+}
+
+static int copy_address(const struct addrinfo *from, struct sockaddr **to,
+			socklen_t *len)
+{
+	*to = calloc(1, sizeof(struct sockaddr_storage));
+	if (!*to)
+		return -ENOMEM;
+	memcpy(*to, from->ai_addr, from->ai_addrlen);
+	*len = from->ai_addrlen;
+	return 0;
+}
+
+/* @a is an IPv6 address, which is a GID. */
+static int copy_gid(const struct addrinfo *a, int space, struct sockaddr **to,
+		    socklen_t *len)
+{
+	const struct sockaddr_in6 *from =
+		(const struct sockaddr_in6 *)a->ai_addr;
+	const struct vb_gid gid = rcm_gid_of(a->ai_addr);
+	struct sockaddr_ib *sib = calloc(1, sizeof(struct sockaddr_storage));
+
+	*to = (struct sockaddr *)sib;
+	if (!sib)
+		return -ENOMEM;
+	rcm_address_of_ib(*to, &gid, (uint16_t)space, rcm_port_of(a->ai_addr));
+	sib->sib_flowinfo = from->sin6_flowinfo;
+	sib->sib_scope_id = from->sin6_scope_id;
+	*len = sizeof(*sib);
+	return 0;
+}
+
+static int copy_found(struct rdma_addrinfo *r, const struct addrinfo *a,
+		      const struct rdma_addrinfo *hints)
+{
+	const bool passive = hints && hints->ai_flags & RAI_PASSIVE;
+	struct sockaddr **to = passive ? &r->ai_src_addr : &r->ai_dst_addr;
+	socklen_t *len = passive ? &r->ai_src_len : &r->ai_dst_len;
+
+	if (!is_gid(hints))
+		return copy_address(a, to, len);
+	r->ai_family = AF_IB;
+	return copy_gid(a, r->ai_port_space, to, len);
+}
+
+static bool is_passive(const struct rdma_addrinfo *hints)
+{
+	return hints && hints->ai_flags & RAI_PASSIVE;
+}
+
+/* Either says so, and what the other says then follows from it. */
+static bool wants_datagrams(const struct rdma_addrinfo *hints)
+{
+	if (!hints)
+		return false;
+	if (hints->ai_qp_type)
+		return hints->ai_qp_type == IBV_QPT_UD;
+	return hints->ai_port_space == RDMA_PS_UDP ||
+	       hints->ai_port_space == RDMA_PS_IPOIB;
+}
+
+/* As getaddrinfo() says: 0, or an EAI_ number. */
+static int look_up(const char *node, const char *service,
+		   const struct rdma_addrinfo *hints, struct addrinfo **found)
+{
+	struct addrinfo h = { .ai_socktype = wants_datagrams(hints)
+						     ? SOCK_DGRAM
+						     : SOCK_STREAM };
+
+	if (is_passive(hints))
+		h.ai_flags |= AI_PASSIVE;
+	if (hints && hints->ai_flags & RAI_NUMERICHOST)
+		h.ai_flags |= AI_NUMERICHOST;
+	if (is_gid(hints)) {
+		h.ai_family = AF_INET6;
+		h.ai_flags |= AI_V4MAPPED;
+	} else if (hints && hints->ai_family != AF_IB) {
+		h.ai_family = hints->ai_family;
+	}
+	return getaddrinfo(node, service, &h, found);
+}
+
+VB_EXPORT void rdma_freeaddrinfo(struct rdma_addrinfo *res)
+{
+	while (res) {
+		struct rdma_addrinfo *next = res->ai_next;
+
+		free(res->ai_src_addr);
+		free(res->ai_dst_addr);
+		free(res->ai_src_canonname);
+		free(res->ai_dst_canonname);
+		free(res->ai_connect);
+		free(res->ai_route);
+		free(res);
+		res = next;
+	}
+}
+
+static int copy_hint(struct sockaddr *hint, socklen_t bytes,
+		     struct sockaddr **to, socklen_t *len)
+{
+	const struct addrinfo a = { .ai_addr = hint, .ai_addrlen = bytes };
+
+	if (bytes > sizeof(struct sockaddr_storage))
+		return -EINVAL;
+	return copy_address(&a, to, len);
+}
+
+/* @a: who was looked up; NULL: nobody, the hints are all there is. */
+static struct rdma_addrinfo *convert(const struct addrinfo *a,
+				     const struct rdma_addrinfo *hints)
+{
+	struct rdma_addrinfo *r = calloc(1, sizeof(*r));
+	bool ud = wants_datagrams(hints);
+	int rc = 0;
+
+	if (!r)
+		return NULL;
+	r->ai_flags = hints ? hints->ai_flags : 0;
+	r->ai_family = a ? a->ai_family : hints->ai_family;
+	r->ai_port_space = hints && hints->ai_port_space ? hints->ai_port_space
+			   : ud				 ? RDMA_PS_UDP
+							 : RDMA_PS_TCP;
+	r->ai_qp_type = hints && hints->ai_qp_type ? hints->ai_qp_type
+			: ud			   ? IBV_QPT_UD
+						   : IBV_QPT_RC;
+	if (a)
+		rc = copy_found(r, a, hints);
+	else if (hints->ai_dst_addr)
+		rc = copy_hint(hints->ai_dst_addr, hints->ai_dst_len,
+			       &r->ai_dst_addr, &r->ai_dst_len);
+	if (rc == 0 && hints && hints->ai_src_addr && !r->ai_src_addr)
+		rc = copy_hint(hints->ai_src_addr, hints->ai_src_len,
+			       &r->ai_src_addr, &r->ai_src_len);
+	if (rc) {
+		rdma_freeaddrinfo(r);
+		return NULL;
+	}
+	return r;
+}
+
+VB_EXPORT int rdma_getaddrinfo(const char *node, const char *service,
+			       const struct rdma_addrinfo *hints,
+			       struct rdma_addrinfo **res)
+{
+	struct rdma_addrinfo **last = res;
+	struct addrinfo *found;
+	int rc;
+
+	if (!res || (!node && !service && !hints))
+		return rcm_fail(EINVAL);
+	if (hints && hints->ai_flags & RCM_RAI_SA)
+		return rcm_fail(EOPNOTSUPP);
+	if (!node && !service) {
+		*res = convert(NULL, hints);
+		return *res ? 0 : rcm_fail(ENOMEM);
+	}
+	rc = look_up(node, service, hints, &found);
+	if (rc)
+		return rc;
+	*res = NULL;
+	for (const struct addrinfo *a = found; a; a = a->ai_next) {
+		*last = convert(a, hints);
+		if (!*last)
+			break;
+		last = &(*last)->ai_next;
+	}
+	freeaddrinfo(found);
+	return *res ? 0 : rcm_fail(ENOMEM);
+}
+
+/* One at a time, until it is asked for. */
+static int begin_resolving(struct rcm_id *id)
+{
+	bool busy;
+
+	pthread_mutex_lock(&rcm.lock);
+	busy = id->resolving;
+	id->resolving = true;
+	pthread_mutex_unlock(&rcm.lock);
+	return busy ? -EBUSY : 0;
+}
+
+static void end_resolving(struct rcm_id *id)
+{
+	struct rdma_addrinfo *info;
+
+	pthread_mutex_lock(&rcm.lock);
+	info = id->resolved;
+	id->resolved = NULL;
+	id->resolving = false;
+	pthread_mutex_unlock(&rcm.lock);
+	rdma_freeaddrinfo(info);
+}
+
+/* getaddrinfo()'s numbers are none of errno's. */
+static int look_up_for(const char *node, const char *service,
+		       const struct rdma_addrinfo *hints,
+		       struct rdma_addrinfo **info)
+{
+	int rc = rdma_getaddrinfo(node, service, hints, info);
+
+	if (rc == 0)
+		return 0;
+	return rc == -1 || rc == EAI_SYSTEM ? -errno : -ENODATA;
+}
+
+VB_EXPORT int rdma_resolve_addrinfo(struct rdma_cm_id *pub, const char *node,
+				    const char *service,
+				    const struct rdma_addrinfo *hints)
+{
+	struct rdma_addrinfo *info;
+	int rc;
+
+	if (!pub)
+		return rcm_fail(EINVAL);
+	rc = begin_resolving(rcm_id_of(pub));
+	if (rc)
+		return rcm_fail(-rc);
+	rc = look_up_for(node, service, hints, &info);
+	if (rc == 0) {
+		pthread_mutex_lock(&rcm.lock);
+		rcm_id_of(pub)->resolved = info;
+		pthread_mutex_unlock(&rcm.lock);
+		rc = rcm_event_local(
+			rcm_id_of(pub),
+			(enum rdma_cm_event_type)RCM_EVENT_ADDRINFO_RESOLVED,
+			0);
+	}
+	if (rc) {
+		end_resolving(rcm_id_of(pub));
+		return rcm_fail(-rc);
+	}
+	return rcm_event_complete(rcm_id_of(pub));
+}
+
+VB_EXPORT int rdma_query_addrinfo(struct rdma_cm_id *pub,
+				  struct rdma_addrinfo **info)
+{
+	struct rcm_id *id;
+
+	if (!pub || !info)
+		return rcm_fail(EINVAL);
+	id = rcm_id_of(pub);
+	pthread_mutex_lock(&rcm.lock);
+	*info = id->resolved;
+	id->resolved = NULL;
+	if (*info)
+		id->resolving = false;
+	pthread_mutex_unlock(&rcm.lock);
+	return *info ? 0 : rcm_fail(ENOENT);
+}
