@@ -121,6 +121,7 @@ static int join(struct rcm_id *id, const struct sockaddr *a, bool sends_only,
 		return rc;
 	rcm_fill_ah(id, &ud.ah_attr, &gid);
 	ud.ah_attr.dlid = GROUP_LID;
+	ud.ah_attr.grh.traffic_class = id->tos;
 	ud.ah_attr.grh.hop_limit = GROUP_HOPS;
 	rc = rcm_event_group(id, &ud);
 	if (rc)

@@ -351,11 +351,9 @@ static int resolve(struct rcm_id *id, const struct sockaddr *src,
 	id->way.flags = id->flags & IPC_CM_PLAIN;
 	id->way.dst = rcm_gid_of(dst);
 	id->way.dst_port = rcm_port_of(dst);
-	id->way.tclass = id->tos;
 	id->way.hop_limit = HOP_LIMIT;
 	id->way.flow_label = (id->port * 31u + id->way.dst_port) & 0xfffff;
 	id->way.mtu = id->device->mtu;
-	id->way.ack_timeout = id->timeout_set ? id->ack_timeout : ACK_TIMEOUT;
 	memcpy(id->pub.route.addr.addr.ibaddr.sgid.raw, id->way.src.raw, 16);
 	memcpy(id->pub.route.addr.addr.ibaddr.dgid.raw, id->way.dst.raw, 16);
 	id->pub.route.addr.addr.ibaddr.pkey = htobe16(0xffff);
@@ -407,6 +405,7 @@ static void describe_path(struct rcm_id *id)
 
 static int take_route(struct rcm_id *id)
 {
+	id->way.ack_timeout = id->timeout_set ? id->ack_timeout : ACK_TIMEOUT;
 	if (!rcm_is_iwarp(id)) /* as on Linux: TCP finds its way */
 		describe_path(id);
 	id->state = RCM_ROUTED;
@@ -420,6 +419,7 @@ VB_EXPORT int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
 
 	if (id->state != RCM_RESOLVED)
 		return rcm_fail(EINVAL);
+	id->way.tclass = id->tos;
 	rc = take_route(id);
 	return rc ? rcm_fail(-rc) : rcm_event_complete(id);
 }

@@ -97,14 +97,86 @@ everything() {
 		cmtime -c 100 -- cmtime -s "$ip" -c 100
 }
 
-# A line of it for each.
-while read -r word rest; do
-	case $word in
-	ok) ok "$rest" ;;
-	*) not_ok "cm corners: $word $rest" ;;
-	esac
-done < <(on a timeout -k 5 30 "$verbena" run -- "$programs/cm_corners" \
-	"$HOST_A" 2>&1 || echo "not ok: exit status $?")
+# lines_of PROGRAM...: a line of it for each.
+lines_of() {
+	local word rest
+
+	while read -r word rest; do
+		case $word in
+		ok) ok "$rest" ;;
+		*) not_ok "${1##*/}: $word $rest" ;;
+		esac
+	done < <(on a timeout -k 5 30 "$verbena" run -- "$@" 2>&1 ||
+		echo "not ok: exit status $?")
+}
+
+# sees NAME FILTER FIELD... -- VALUES: what was captured has such packets, all
+# with these values, one line of them each.
+sees() {
+	local name=$1 filter=$2 fields=()
+
+	shift 2
+	while [ "$1" != -- ]; do
+		fields+=(-e "$1")
+		shift
+	done
+	tshark -r "$work/captured" -Y "$filter" -T fields -E separator=' ' \
+		"${fields[@]}" 2>/dev/null | sort -u >"$work/seen"
+	if [ "$(cat "$work/seen")" = "$2" ]; then
+		ok "$name"
+	else
+		not_ok "$name" "$work/seen"
+	fi
+}
+
+# Few ports, and one of them reserved; and options that are seen outside.
+rules() {
+	local range
+
+	range=$(a sysctl -n net.ipv4.ip_local_port_range)
+	a sysctl -qw net.ipv4.ip_local_port_range="50000 50020" \
+		net.ipv4.ip_local_reserved_ports=50001
+	lines_of "$programs/cm_rules" "$HOST_A" "$HOST_A6"
+	a sysctl -qw net.ipv4.ip_local_port_range="$range" \
+		net.ipv4.ip_local_reserved_ports=
+	if ! command -v ucmatose >/dev/null; then
+		skip "ucmatose, TOS" "no ucmatose here"
+		return
+	fi
+	meet "ucmatose, TOS" a b ucmatose -C 3 -- ucmatose -t 0x68 \
+		-s "$HOST_A" -C 3
+}
+rules_captured() {
+	local dumpcap
+
+	become a dumpcap -q -i lo -i veth0 -f 'udp port 4791' \
+		-w "$work/captured" >"$work/dumpcap" 2>&1 &
+	dumpcap=$!
+	for _ in {1..100}; do
+		! grep -q File: "$work/dumpcap" || break
+		sleep 0.05
+	done
+	rules
+	sleep 0.5
+	kill -INT $dumpcap
+	wait $dumpcap
+	sees "ACK_TIMEOUT and TOS, in the REQ" \
+		'infiniband.mad.attributeid == 0x0010 and ip.dsfield == 0x68' \
+		infiniband.cm.req.prim_tfcclass \
+		infiniband.cm.req.prim_localacktout -- "0x68 0x0d
+0x68 0x13"
+	sees "TOS, of what the connection sends" \
+		"ip.src == $HOST_B and infiniband.bth.opcode < 0x20" \
+		ip.dsfield -- 0x68
+}
+
+lines_of "$programs/cm_corners" "$HOST_A"
+if command -v dumpcap >/dev/null && command -v tshark >/dev/null; then
+	rules_captured
+else
+	rules
+	skip "options, seen outside" "no tshark"
+fi
 
 everything a b "$HOST_A" "$HOST_A6" "two hosts"
 everything a a "$HOST_A" "$HOST_A6" "one host"
