@@ -420,9 +420,15 @@ static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 
 static int come_up(struct vb_near *n, struct vb_peer *p, bool reach)
 {
+	int rc;
+
 	if (reach)
 		vb_near_add(n, p);
-	return settle(n, p, reach, PEER_UP);
+	rc = settle(n, p, reach, PEER_UP);
+	/* The peer may have put something on its lane, and rung, before this
+	 * was told: whoever woke and saw no lane sleeps again by now. */
+	vb_bell_wake(vb_near_bell(n));
+	return rc;
 }
 
 static int on_welcome(struct vb_near *n, struct vb_peer *p, struct parcel *in,
