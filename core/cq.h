@@ -60,6 +60,7 @@ struct vb_cq {
 	struct vb_cq *event_next;
 	uint32_t events_queued; /* waiting in the channel */
 	uint32_t events_taken;	/* given to the program so far */
+	_Atomic int spare;	/* events not to be held back (engine/wait.c) */
 };
 
 /* @m: where the ring comes from, or NULL.

@@ -28,6 +28,13 @@
 #define WARY_MOST  256
 #define LOOKS	   64
 #define ALONE	   (3 * VB_USEC)
+/* An event that came too early: for how long it is held back, how often one
+ * looks, first in a row and then asleep; and how many are not, after one was in
+ * vain. */
+#define HELD_MOST   (100 * VB_MSEC)
+#define HELD_LOOKS  50
+#define HELD_SLEEP  (50 * VB_USEC)
+#define HELD_SPARED 64
 
 struct watch {
 	struct vb_engine *e;
@@ -254,7 +261,7 @@ static int watch(struct watch *w, struct vb_cq **cq)
 	return rc;
 }
 
-int vb_engine_wait(struct vb_channel *ch, struct vb_cq **cq)
+static int wait_event(struct vb_channel *ch, struct vb_cq **cq)
 {
 	struct watch w = { vb_engine_running(), ch };
 	int rc;
@@ -265,6 +272,60 @@ int vb_engine_wait(struct vb_channel *ch, struct vb_cq **cq)
 		return vb_channel_take(ch, cq);
 	rc = watch(&w, cq);
 	return rc || *cq ? rc : vb_channel_take(ch, cq);
+}
+
+static bool is_empty(struct vb_cq *cq)
+{
+	return atomic_load_explicit(&cq->count, memory_order_relaxed) == 0 &&
+	       !atomic_load(&cq->overrun);
+}
+
+/* False: the program is to have its event now. */
+static bool holds_on(struct vb_cq *cq, struct vb_channel *ch, unsigned looks)
+{
+	static const struct timespec nap = { .tv_nsec = HELD_SLEEP };
+
+	vb_engine_poll();
+	if (!is_empty(cq) || vb_channel_has_events(ch))
+		return false;
+	if (looks < HELD_LOOKS)
+		return sched_yield() == 0;
+	return nanosleep(&nap, NULL) == 0;
+}
+
+/*
+ * The entry behind an event may have been taken already, by a poll that began
+ * just before it came (ibv_get_cq_event(3)). With an adapter that is hardly
+ * ever seen: while its interrupt is under way the next entry comes, too, and
+ * there are programs that take an empty queue for an error then
+ * (ibv_rc_pingpong -e -t). So such an event waits for the next entry, but not
+ * for long: a program that took the entry in another way may count on it.
+ */
+static void hold_back(struct vb_channel *ch, struct vb_cq *cq)
+{
+	vb_time until = vb_now() + HELD_MOST;
+	int cancel;
+
+	if (atomic_load(&cq->spare) > 0) {
+		atomic_fetch_sub(&cq->spare, 1);
+		return;
+	}
+	cancel = vb_cancel_off();
+	for (unsigned looks = 0; holds_on(cq, ch, looks); looks++)
+		if (vb_now() > until) {
+			atomic_store(&cq->spare, HELD_SPARED);
+			break;
+		}
+	vb_cancel_back(cancel);
+}
+
+int vb_engine_wait(struct vb_channel *ch, struct vb_cq **cq)
+{
+	int rc = wait_event(ch, cq);
+
+	if (rc == 0 && VB_UNLIKELY(is_empty(*cq)) && blocks(ch->fd))
+		hold_back(ch, *cq);
+	return rc;
 }
 
 void vb_wait_stop(struct vb_engine *e)
