@@ -194,7 +194,7 @@ int vb_near_fd(const struct vb_near *n)
  * Requests and answers.
  */
 
-static struct vb_qp *find_qp(struct vb_near *n, uint32_t qpn)
+struct vb_qp *vb_near_find_qp(struct vb_near *n, uint32_t qpn)
 {
 	if (qpn >> VB_QPN_BITS != n->c.slot)
 		return NULL;
@@ -263,8 +263,23 @@ static void carry_out(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,
 				      .seq = r->seq,
 				      .count = 1,
 				      .kind = ANSWER_NOBODY };
+	if (VB_UNLIKELY(p->share.waits) && !vb_near_resume(p, qp)) {
+		a->kind = ANSWER_LATER;
+		return;
+	}
 	if (qp && atomic_load(&qp->qpn) == r->dqpn)
 		vb_near_request(n, p, qp, r, data, a);
+}
+
+/* The last of a run of answers. */
+static void tell(struct vb_near *n, struct vb_peer *p,
+		 const struct vb_answer_note *a)
+{
+	send_answer(p, a);
+	if (n->unhurried)
+		owe(n, p);
+	else
+		vb_peer_ring(p);
 }
 
 /* Requests in a row for one queue pair: one lock, one step. *@left: how many
@@ -283,7 +298,7 @@ static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
 	if (rc <= 0)
 		return rc;
 	dqpn = r.dqpn;
-	qp = find_qp(n, dqpn);
+	qp = vb_near_find_qp(n, dqpn);
 	if (qp) {
 		vb_mutex_lock(&qp->drive);
 		qp->now = now;
@@ -291,6 +306,10 @@ static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
 	a.count = 0;
 	do {
 		carry_out(n, p, qp, &r, data, &next);
+		if (VB_UNLIKELY(next.kind == ANSWER_LATER)) {
+			rc = 0;
+			break;
+		}
 		vb_ring_done(&p->reader);
 		if (a.count == 0) {
 			a = next;
@@ -301,16 +320,13 @@ static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
 		rc = vb_ring_look(&p->reader, &r, &data);
 	} while (--*left && rc > 0 && r.dqpn == dqpn &&
 		 !vb_ring_has_answer(&p->reader));
-	send_answer(p, &a);
-	if (n->unhurried)
-		owe(n, p);
-	else
-		vb_peer_ring(p);
+	if (VB_LIKELY(a.count))
+		tell(n, p, &a);
 	if (qp) {
 		n->c.step(n->c.arg, qp, now);
 		n->c.release(n->c.arg, qp);
 	}
-	return rc < 0 ? rc : 1;
+	return rc < 0 ? rc : a.count > 0;
 }
 
 /* False: it says that it answered what it was never asked. */
@@ -337,7 +353,7 @@ static int hear_answer(struct vb_near *n, struct vb_peer *p,
 		return rc;
 	if (!discount(p, &a))
 		return -EPROTO;
-	qp = find_qp(n, a.qpn);
+	qp = vb_near_find_qp(n, a.qpn);
 	if (!qp)
 		return 1;
 	vb_mutex_lock(&qp->drive);
@@ -407,12 +423,14 @@ static bool serve_all(struct vb_near *n, vb_time now)
 	for (unsigned i = n->active_count; i-- > 0;) {
 		int rc;
 
+		if (vb_offer_is_there(n->active[i]->offered))
+			found |= vb_near_help(n, n->active[i]);
 		if (!has_something(n->active[i]))
 			continue;
 		rc = serve_peer(n, n->active[i], now);
 		if (rc < 0)
 			expel(n, i);
-		found = true;
+		found |= rc != 0;
 	}
 	return found;
 }
@@ -446,6 +464,20 @@ static void serve_rest(struct vb_near *n, struct vb_peer *p, vb_time now)
 		;
 }
 
+/* It is gone with a part of a message in hand. (Unchecked: as above.) */
+static void abandon(struct vb_near *n, struct vb_peer *p) VB_UNCHECKED
+{
+	struct vb_qp *qp = vb_near_find_qp(n, p->share.qpn);
+
+	if (!p->share.waits)
+		return;
+	if (qp)
+		vb_mutex_lock(&qp->drive);
+	vb_near_abandon(p, qp);
+	if (qp)
+		n->c.release(n->c.arg, qp);
+}
+
 void vb_near_remove(struct vb_near *n, struct vb_peer *p, vb_time now)
 {
 	unsigned i = 0;
@@ -458,6 +490,7 @@ void vb_near_remove(struct vb_near *n, struct vb_peer *p, vb_time now)
 		serve_rest(n, p, now);
 		vb_peer_put(p);
 	}
+	abandon(n, p);
 	vb_mutex_unlock(&n->rx);
 }
 

@@ -39,6 +39,7 @@ enum vb_answer_kind {
 			*/
 	ANSWER_PASSED, /* not executed, since one before it was not */
 	ANSWER_SOURCE, /* the requester's own memory cannot be read */
+	ANSWER_LATER,  /* never sent: it is not carried out yet */
 };
 
 #define NEAR_ZEROS 0 /* the key of a piece that is nothing but zeros */
@@ -139,7 +140,9 @@ enum vb_intro vb_intro_find(struct vb_near *n, unsigned slot, uint32_t since,
 /* A reference to whoever has @slot and may be at our memory; or NULL. */
 struct vb_peer *vb_intro_peer(struct vb_near *n, unsigned slot);
 
-/* near/near.c: serve the lane's rest, and no more. The thread. */
+/* near/near.c */
+struct vb_qp *vb_near_find_qp(struct vb_near *n, uint32_t qpn); /* or NULL */
+/* The thread: serve the lane's rest, and no more. */
 void vb_near_add(struct vb_near *n, struct vb_peer *p);
 void vb_near_remove(struct vb_near *n, struct vb_peer *p, vb_time now);
 
@@ -151,6 +154,9 @@ bool vb_near_run(struct vb_near *n, struct vb_qp *qp, vb_time now);
 void vb_near_drain(struct vb_qp *qp);
 void vb_near_answered(struct vb_near *n, struct vb_qp *qp,
 		      const struct vb_answer_note *a, vb_time now);
+
+/* Copy a part of a message of ours that @p fetches, if it offers one. */
+bool vb_near_help(struct vb_near *n, struct vb_peer *p);
 
 /* near/batch.c: small WRITEs from nq->sent on, with one call. How many were
  * done; with 0 it must be seen singly what is wrong with the first. */
@@ -168,5 +174,10 @@ bool vb_near_flush(struct vb_near *n, vb_time now);
 void vb_near_request(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,
 		     const struct vb_request *r, const uint8_t *data,
 		     struct vb_answer_note *a);
+/* @p had a part of what is first on its lane, for @qp, or NULL, and was slow.
+ * False: it still has. */
+bool vb_near_resume(struct vb_peer *p, struct vb_qp *qp);
+/* Nobody is at it any more. */
+void vb_near_abandon(struct vb_peer *p, struct vb_qp *qp);
 
 #endif

@@ -30,6 +30,8 @@ void vb_peer_join(struct vb_peer *p, struct vb_lane *lane, unsigned end)
 	p->their_cells = lane->half[other].cells;
 	p->writer = (struct vb_ring_writer){ .ring = &lane->half[end].ring };
 	p->reader = (struct vb_ring_reader){ .ring = &lane->half[other].ring };
+	p->offered = &lane->half[other].offer;
+	p->share = (struct vb_share){ .offer = &lane->half[end].offer };
 }
 
 struct vb_peer *vb_peer_get(struct vb_peer *p)

@@ -13,13 +13,15 @@
 #include "base/sync.h"
 #include "near/cells.h"
 #include "near/ring.h"
+#include "near/share.h"
 #include "near/yard.h"
 
 /* What both map: each end writes its own half, and in the other's only how far
- * it has read. */
+ * it has read, and what became of an offer. */
 struct vb_lane_half {
 	struct vb_ring ring;
 	struct vb_cell cells[VB_CELLS];
+	struct vb_offer offer; /* to the other end, who answers in it */
 };
 struct vb_lane {
 	struct vb_lane_half half[2];
@@ -55,6 +57,8 @@ struct vb_peer {
 	struct vb_mutex tx;	      /* leaf */
 	struct vb_ring_writer writer; /* tx */
 	struct vb_ring_reader reader; /* near->rx */
+	struct vb_offer *offered;     /* to us */
+	struct vb_share share;	      /* near->rx */
 };
 
 /* @end: which half of @lane is ours. For ourselves there is but one. */

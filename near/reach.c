@@ -108,7 +108,7 @@ static enum vb_reach copy_alone(pid_t pid, const struct hold *h, uint64_t at,
 }
 
 static enum vb_reach copy(const struct vb_peer *p, const struct hold *h,
-			  uint64_t at, uint64_t len, bool put)
+			  uint64_t at, uint64_t len, bool put, bool helped)
 {
 	const struct vb_copy c = {
 		.pid = p->pid,
@@ -119,8 +119,9 @@ static enum vb_reach copy(const struct vb_peer *p, const struct hold *h,
 		.len = len,
 	};
 
-	return vb_hand_copy(p->hand, &c) ? REACH_OK
-					 : copy_alone(p->pid, h, at, len, put);
+	return !helped && vb_hand_copy(p->hand, &c)
+		       ? REACH_OK
+		       : copy_alone(p->pid, h, at, len, put);
 }
 
 static enum vb_reach reach_chunk(struct vb_peer *p,
@@ -137,7 +138,7 @@ static enum vb_reach reach_chunk(struct vb_peer *p,
 	    !vb_yard_covers(&g, far->iova + offset, len, &at))
 		return REACH_REMOTE;
 	if (hold_side(&h, near, offset, len, put))
-		result = copy(p, &h, at, len, put);
+		result = copy(p, &h, at, len, put, near->helped);
 	let_go(&h);
 	return result;
 }

@@ -24,6 +24,7 @@ struct vb_near_side {
 	unsigned count;
 	uint64_t offset;
 	void *plain; /* instead of the list, unless NULL */
+	bool helped; /* another copies a part already: no second hand */
 };
 
 /* Copy @len bytes: @put: from our side to theirs. A part may have been copied

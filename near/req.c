@@ -533,6 +533,92 @@ static bool place_many(struct vb_qp *qp, vb_time now)
 }
 
 /*
+ * Who fetches a long message may offer a part of it: near/share.h.
+ */
+
+/* Ours, on the lane, and there is that much of it; or NULL. */
+static struct vb_send_wqe *find_asked(const struct vb_qp *qp,
+				      const struct vb_part *part)
+{
+	const struct vb_near_qp *nq = vb_nq(qp);
+	uint32_t nth = part->seq - nq->acked;
+	struct vb_send_wqe *wqe;
+
+	if (qp->way != WAY_NEAR || part->life != nq->life || !sends(qp) ||
+	    nth >= outstanding(qp))
+		return NULL;
+	wqe = vb_sq_at(&qp->sq, qp->sq.done + nth);
+	if (rule_of(wqe)->op != NEAR_SEND || part->offset > wqe->length ||
+	    part->len > wqe->length - part->offset)
+		return NULL;
+	return wqe;
+}
+
+static bool copy_part(struct vb_qp *qp, struct vb_send_wqe *wqe,
+		      const struct vb_part *part)
+{
+	const struct vb_near_qp *nq = vb_nq(qp);
+	bool plain = wqe->flags & SEND_INLINE;
+	const struct vb_near_side near = {
+		.pd = qp->pd,
+		.sge = wqe->sge,
+		.count = wqe->num_sge,
+		.offset = plain ? 0 : part->offset,
+		.plain = plain ? wqe->inline_data + part->offset : NULL,
+		.helped = true,
+	};
+	const struct vb_far_side far = {
+		.adapter = nq->view.adapter,
+		.pd = nq->view.pd,
+		.qpn = nq->view.qpn,
+		.key = part->key,
+		.iova = part->iova,
+		.need = ACCESS_LOCAL_WRITE,
+	};
+
+	return vb_reach(nq->peer, &near, &far, part->len, true) == REACH_OK;
+}
+
+/* The receive is theirs to take away again with the queue pair, too: so that
+ * is looked at once we have said that we are at it. (One thread helps at a
+ * time: it never waits for two cells with all others doing so.) */
+static bool lend_hand(struct vb_qp *qp, const struct vb_part *part)
+{
+	struct vb_send_wqe *wqe = find_asked(qp, part);
+	struct vb_cell *cell;
+	bool done;
+
+	if (!wqe)
+		return false;
+	cell = vb_cell_take(vb_nq(qp)->peer->our_cells, part->key,
+			    qp->attr.dest_qp_num);
+	done = peer_is_there(qp) && copy_part(qp, wqe, part);
+	vb_cell_give(cell);
+	return done;
+}
+
+/* (Unchecked: the lock is given up behind a function pointer.) */
+bool vb_near_help(struct vb_near *n, struct vb_peer *p) VB_UNCHECKED
+{
+	struct vb_part part;
+	struct vb_qp *qp;
+	uint32_t word;
+	bool done;
+
+	if (!vb_offer_take(p->offered, &part, &word))
+		return false;
+	qp = vb_near_find_qp(n, part.qpn);
+	done = false;
+	if (qp && vb_mutex_trylock(&qp->drive)) {
+		done = atomic_load(&qp->qpn) == part.qpn && qp->near &&
+		       vb_nq(qp)->peer == p && lend_hand(qp, &part);
+		n->c.release(n->c.arg, qp);
+	}
+	vb_offer_end(p->offered, word, done);
+	return true;
+}
+
+/*
  * In order.
  */
 

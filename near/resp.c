@@ -10,6 +10,9 @@
 #include "near/near_priv.h"
 #include "near/reach.h"
 
+#define SHARE_LEAST (128u * 1024) /* of a message; less is quickly fetched */
+#define SHARE_SLAB  (1u << 20)	  /* so much at a time */
+
 /* What is being carried out. */
 struct job {
 	struct vb_peer *peer;
@@ -198,6 +201,122 @@ static enum vb_reach pull_head(const struct job *j, const struct source *s,
 	return result;
 }
 
+/*
+ * Together with the sender (near/share.h).
+ */
+
+static bool is_shareable(const struct job *j)
+{
+	const struct vb_recv_wqe *recv = &j->qp->recv;
+
+	return j->r->length >= SHARE_LEAST && recv->num_sge == 1 &&
+	       !is_tagged(j->qp) && recv_pd(j->qp) == j->qp->pd &&
+	       !j->peer->is_self;
+}
+
+/* What the sender has now is all of it from @from on, or what is behind. */
+static void go_on_later(const struct job *j, uint64_t if_done, uint64_t if_not)
+{
+	struct vb_share *sh = &j->peer->share;
+	struct vb_qp *qp = j->qp;
+
+	sh->waits = true;
+	sh->qpn = j->r->dqpn;
+	sh->life = vb_nq(qp)->life;
+	sh->if_done = if_done;
+	sh->if_not = if_not;
+	/* Nobody completes the receive, whatever befalls the queue pair, while
+	 * another program writes into it. */
+	sh->recv = qp->recv;
+	qp->recv_busy = false;
+	j->a->kind = ANSWER_LATER;
+}
+
+/* The bytes from @from on and before @end: the sender copies one half. */
+static enum vb_reach pull_half(const struct job *j, const struct source *s,
+			       struct vb_near_side near, uint64_t from,
+			       uint64_t end)
+{
+	uint64_t middle = from + (end - from) / 2;
+	const struct vb_part part = {
+		.qpn = j->r->sqpn,
+		.life = j->r->src_life,
+		.seq = j->r->seq,
+		.offset = (uint32_t)middle,
+		.len = (uint32_t)(end - middle),
+		.key = near.sge->lkey,
+		.iova = near.sge->addr + middle,
+	};
+	bool shared = vb_share_make(&j->peer->share, &part);
+	enum vb_reach result;
+
+	near.helped = shared;
+	near.offset = from;
+	result = pull(j, s, near, from, shared ? middle : end);
+	if (!shared)
+		return result;
+	switch (vb_share_end(&j->peer->share)) {
+	case SHARE_DONE:
+		return result;
+	case SHARE_OURS:
+		near.offset = middle;
+		return result ? result : pull(j, s, near, middle, end);
+	default:
+		go_on_later(j, result ? from : end, result ? from : middle);
+		return result;
+	}
+}
+
+static enum vb_reach pull_shared(const struct job *j, const struct source *s,
+				 const struct vb_near_side *near)
+{
+	enum vb_reach result = REACH_OK;
+	uint64_t at = j->peer->share.at, end;
+
+	for (; at < j->r->length && !result && j->a->kind != ANSWER_LATER;
+	     at = end) {
+		end = VB_MIN(at + SHARE_SLAB, j->r->length);
+		result = pull_half(j, s, *near, at, end);
+	}
+	return result;
+}
+
+/* The receive is the queue pair's again; or it had to do without. */
+static void give_back_recv(const struct vb_share *sh, struct vb_qp *qp)
+{
+	static const struct vb_recv_done flushed = { .status = WC_FLUSH_ERR,
+						     .opcode = WC_OP_RECV };
+
+	if (!qp || atomic_load(&qp->qpn) != sh->qpn ||
+	    vb_nq(qp)->life != sh->life)
+		return; /* it has begun anew, and its queues with it */
+	if (qp->recv_busy)
+		vb_qp_fail(qp, -1);
+	qp->recv = sh->recv;
+	qp->recv_busy = true;
+	if (vb_near_state(qp) == QPS_ERR)
+		vb_qp_recv_done(qp, &flushed);
+}
+
+void vb_near_abandon(struct vb_peer *p, struct vb_qp *qp)
+{
+	p->share.waits = false;
+	give_back_recv(&p->share, qp);
+}
+
+bool vb_near_resume(struct vb_peer *p, struct vb_qp *qp)
+{
+	struct vb_share *sh = &p->share;
+	enum vb_share_end end = vb_share_look(sh);
+
+	if (end == SHARE_SLOW)
+		return false;
+	sh->waits = false;
+	sh->at = end == SHARE_DONE ? sh->if_done : sh->if_not;
+	give_back_recv(sh, qp);
+	return true;
+}
+
 /* Into what was posted here. */
 static enum vb_reach pull_message(const struct job *j, const struct source *s,
 				  uint32_t skip)
@@ -207,12 +326,15 @@ static enum vb_reach pull_message(const struct job *j, const struct source *s,
 					   .sge = recv->sge,
 					   .count = recv->num_sge };
 
-	return pull(j, s, near, skip, j->r->length);
+	return is_shareable(j) ? pull_shared(j, s, &near)
+			       : pull(j, s, near, skip, j->r->length);
 }
 
 static enum vb_fault end_pull(const struct job *j, enum vb_reach result,
 			      uint32_t byte_len)
 {
+	if (VB_UNLIKELY(j->a->kind == ANSWER_LATER))
+		return FAULT_NONE;
 	switch (result) {
 	case REACH_OK:
 		j->a->kind = ANSWER_DONE;
@@ -438,6 +560,8 @@ void vb_near_request(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,
 		return;
 	}
 	fault = execute(&j);
+	if (VB_LIKELY(a->kind != ANSWER_LATER))
+		p->share.at = 0;
 	if (fault)
 		refuse(&j, fault);
 	else if (a->kind == ANSWER_DONE || a->kind == ANSWER_VALUE)

@@ -46,6 +46,19 @@ try "the same, the other way" packets \
 	"${data[@]}" -- "$programs/deny" "${again[@]}"
 try "the same, files may not be large" packets \
 	"${data[@]}" -- bash -c 'ulimit -f 1000; exec "$@"' sh "${again[@]}"
+# Long messages are copied by both; one that is stopped in the midst is waited
+# for, and only by who talks to it.
+stops() {
+	"$@" &
+	for _ in {1..30}; do
+		sleep 0.03
+		kill -STOP $! && sleep 0.01 && kill -CONT $! || break
+	done 2>/dev/null
+	wait $!
+}
+export -f stops
+try "the same, one is stopped now and then" near \
+	bash -c 'stops "$@"' sh "${data[@]}" -- "${again[@]}"
 show=server
 try "nothing is written after ibv_dereg_mr" near \
 	"$programs/dereg_test" -d roce_lo -- \

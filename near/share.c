@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A part of a message, offered to who sent it. */
+#include "near/share.h"
+
+#include "base/clock.h"
+
+#define IS_SLOW	  (200 * VB_USEC)
+#define AWAY	  (4 * VB_MSEC)
+#define AWAY_MOST (1 * VB_SEC)
+
+/* The low bits of an offer's word; the rest counts them. */
+enum offer_state {
+	OFFER_NONE = 0,
+	OFFER_MADE = 1, /* the only odd one: vb_offer_is_there() */
+	OFFER_TAKEN = 2,
+	OFFER_DONE = 4,
+	OFFER_FAILED = 6,
+	OFFER_STATES = 8,
+};
+
+static uint32_t turned(uint32_t word, enum offer_state to)
+{
+	return (word & ~(uint32_t)(OFFER_STATES - 1)) | to;
+}
+
+bool vb_share_make(struct vb_share *s, const struct vb_part *part)
+{
+	if (s->away_until && vb_clock_read() < s->away_until)
+		return false;
+	s->word = turned(s->word + OFFER_STATES, OFFER_MADE);
+	s->offer->part = *part;
+	/* Release: who sees it sees what it says. */
+	atomic_store_explicit(&s->offer->word, s->word, memory_order_release);
+	return true;
+}
+
+static uint32_t word_of(const struct vb_share *s)
+{
+	/* Acquire: what the other has copied is there. */
+	return atomic_load_explicit(&s->offer->word, memory_order_acquire);
+}
+
+/* What is none of these was never promised to us. */
+enum vb_share_end vb_share_look(const struct vb_share *s)
+{
+	uint32_t word = word_of(s);
+
+	if (word == turned(s->word, OFFER_TAKEN))
+		return SHARE_SLOW;
+	return word == turned(s->word, OFFER_DONE) ? SHARE_DONE : SHARE_OURS;
+}
+
+/* Something has taken its processor from it. */
+static void stay_away(struct vb_share *s)
+{
+	vb_time now = vb_clock_read();
+
+	/* Long ago: it is rare. */
+	if (s->away_until && now - s->away_until > AWAY_MOST)
+		s->away = 0;
+	s->away = VB_MIN(VB_MAX(2 * s->away, AWAY), AWAY_MOST);
+	s->away_until = now + s->away;
+}
+
+enum vb_share_end vb_share_end(struct vb_share *s)
+{
+	uint32_t made = s->word;
+	enum vb_share_end end;
+	vb_time then;
+
+	if (atomic_compare_exchange_strong(&s->offer->word, &made,
+					   turned(s->word, OFFER_NONE)))
+		return SHARE_OURS;
+	then = vb_clock_read();
+	do
+		end = vb_share_look(s);
+	while (end == SHARE_SLOW && vb_clock_read() - then < IS_SLOW);
+	if (end == SHARE_SLOW)
+		stay_away(s);
+	return end;
+}
+
+bool vb_offer_take(struct vb_offer *o, struct vb_part *part, uint32_t *word)
+{
+	/* Acquire pairs with vb_share_make(). */
+	*word = atomic_load_explicit(&o->word, memory_order_acquire);
+	if (*word % OFFER_STATES != OFFER_MADE)
+		return false;
+	*part = o->part;
+	/* What was copied stays what it is, whatever the other writes. */
+	__asm__ volatile("" : : "r"(part) : "memory");
+	return atomic_compare_exchange_strong(&o->word, word,
+					      turned(*word, OFFER_TAKEN));
+}
+
+void vb_offer_end(struct vb_offer *o, uint32_t word, bool done)
+{
+	atomic_store_explicit(&o->word,
+			      turned(word, done ? OFFER_DONE : OFFER_FAILED),
+			      memory_order_release);
+}
