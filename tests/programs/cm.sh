@@ -196,13 +196,18 @@ perftest() {
 perftest a b "two hosts"
 perftest a a "one host"
 
-# members NAME GROUP A B [OPTION...]: two members on one host and one on the
-# other hear what a fourth says. A and B: the hosts' addresses.
+# members NAME GROUP "HOST ADDRESS"... -- [OPTION...]: who is named hears what
+# one more on the last host says, who has $says for options.
 members() {
-	local name=$1 group=$2 a=$3 b=$4 pids=() status=0 i=0 pid at
+	local name=$1 group=$2 pids=() status=0 i=0 pid at places=()
 
-	shift 4
-	for at in "a $a" "a $a" "b $b"; do
+	shift 2
+	while [ "$1" != -- ]; do
+		places+=("$1")
+		shift
+	done
+	shift
+	for at in "${places[@]}"; do
 		i=$((i + 1))
 		become "${at% *}" timeout -k 5 30 "$verbena" run -- \
 			mckey -m "$group" -b "${at#* }" -C 5 "$@" \
@@ -210,8 +215,10 @@ members() {
 		pids+=($!)
 	done
 	sleep "$HEAD_START"
-	on b timeout -k 5 30 "$verbena" run -- mckey -m "$group" -s -b "$b" \
-		-C 5 "$@" </dev/null >"$work/client" 2>&1 || status=$?
+	# shellcheck disable=SC2086 # words
+	on "${at% *}" timeout -k 5 30 "$verbena" run -- mckey -m "$group" -s \
+		-b "${at#* }" -C 5 ${says:-} "$@" </dev/null \
+		>"$work/client" 2>&1 || status=$?
 	[ $status -eq 0 ] || kill "${pids[@]}"
 	for pid in "${pids[@]}"; do
 		wait "$pid" || status=1
@@ -219,8 +226,56 @@ members() {
 	if [ $status -eq 0 ]; then
 		ok "$name"
 	else
-		not_ok "$name" "$work/client" "$work"/member[123]
+		not_ok "$name" "$work/client" "$work"/member?
 	fi
+}
+
+# Four hosts at a switch that tells groups from nothing, beside the two.
+switch_up() {
+	local i=0 host
+
+	hold_namespace s && export HOSTS_PID_s=$REPLY || return
+	on s ip link add br0 type bridge mcast_snooping 0 &&
+		on s ip link set br0 up || return
+	for host in c d e f; do
+		i=$((i + 1))
+		hold_namespace $host && export HOSTS_PID_$host="$REPLY" &&
+			on s ip link add p$i mtu 1500 type veth peer \
+				name veth0 mtu 1500 netns "$REPLY" &&
+			on s ip link set p$i master br0 up &&
+			dress_host $host 10.78.0.$i fd78::$i || return
+	done
+	for host in c d e f; do
+		wait_for_cable $host || return
+	done
+}
+switch_down() {
+	local host pid
+
+	for host in c d e f s; do
+		pid=HOSTS_PID_$host
+		[ -z "${!pid:-}" ] || kill "${!pid}"
+		wait "${!pid:-}" 2>/dev/null
+	done
+}
+
+groups() {
+	local a="a $HOST_A" a6="a $HOST_A6"
+
+	members "mckey, four members, IPv4" 239.1.1.1 "$a" "$a" "b $HOST_B" --
+	members "mckey, four members, IPv6" ff15::77 "$a6" "$a6" \
+		"b $HOST_B6" --
+	members "mckey, port space IPoIB" 239.1.1.2 "$a" "$a" "b $HOST_B" -- \
+		-p 0x2
+	if ! switch_up; then
+		not_ok "mckey: four hosts"
+	else
+		members "mckey, four hosts, IPv4" 239.1.1.3 "c 10.78.0.1" \
+			"d 10.78.0.2" "e 10.78.0.3" "f 10.78.0.4" --
+		says=-o members "mckey, four hosts, one only sends" ff15::78 \
+			"c fd78::1" "d fd78::2" "e fd78::3" "f fd78::4" --
+	fi
+	switch_down
 }
 # One server, and clients of it at the same time, from both hosts.
 persistent() {
@@ -257,9 +312,7 @@ if command -v rping >/dev/null; then
 	persistent
 fi
 if command -v mckey >/dev/null; then
-	members "mckey, four members, IPv4" 239.1.1.1 "$HOST_A" "$HOST_B"
-	members "mckey, four members, IPv6" ff15::77 "$HOST_A6" "$HOST_B6"
-	members "mckey, port space IPoIB" 239.1.1.2 "$HOST_A" "$HOST_B" -p 0x2
+	groups
 fi
 
 # after SECONDS PID: it has ended by then.

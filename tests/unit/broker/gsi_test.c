@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Queue pair 1 on a real socket: what is a management datagram, and where its
+ * answer goes. */
+#include "broker/gsi.h"
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <net/if.h>
+#include <poll.h>
+
+#include "link/udp.h"
+#include "tests/unit/netns.h"
+
+static struct vb_gsi *gsi;
+static struct vb_link *stranger; /* who sends what he likes */
+static unsigned heard;
+static struct vb_mad_path way_back;
+static uint8_t last[VB_MAD_BYTES];
+
+static struct vb_gid host(uint8_t number)
+{
+	return vb_gid_from_ipv4((const uint8_t[]){ 127, 0, 0, number });
+}
+
+static int begin(void **state)
+{
+	int fd;
+
+	if (vb_udp_socket(&fd) || vb_gsi_open(fd, &gsi))
+		return -1;
+	fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	heard = 0;
+	return vb_udp_open(fd, &stranger);
+}
+
+static int end(void **state)
+{
+	stranger->ops->close(stranger);
+	vb_gsi_close(gsi);
+	return vb_udp_port_taken();
+}
+
+static void take(void *arg, const struct vb_mad_path *back,
+		 const uint8_t *bytes, size_t len)
+{
+	assert_int_equal(len, VB_MAD_BYTES);
+	assert_ptr_equal(arg, &heard);
+	memcpy(last, bytes, len);
+	way_back = *back;
+	heard++;
+}
+
+/* What has arrived, in a moment. */
+static void hear(void)
+{
+	struct pollfd p = { vb_gsi_fd(gsi), POLLIN, 0 };
+
+	while (poll(&p, 1, 100) == 1)
+		vb_gsi_recv(gsi, take, &heard);
+}
+
+static void fill(uint8_t mad[VB_MAD_BYTES], uint8_t with)
+{
+	for (unsigned i = 0; i < VB_MAD_BYTES; i++)
+		mad[i] = (uint8_t)(i * 3 + with);
+}
+
+static void gsi__a_datagram_and_its_answer(void **state)
+{
+	struct vb_mad_path path = { .sgid = host(1), .dgid = host(2) };
+	const struct vb_gid a = host(1), b = host(2);
+	uint8_t mad[VB_MAD_BYTES];
+
+	fill(mad, 1);
+	vb_gsi_send(gsi, &path, mad);
+	hear();
+	assert_int_equal(heard, 1);
+	assert_memory_equal(last, mad, sizeof(mad));
+	assert_true(vb_gid_equal(&way_back.sgid, &b));
+	assert_true(vb_gid_equal(&way_back.dgid, &a));
+	assert_int_equal(way_back.ifindex, if_nametoindex("lo"));
+
+	fill(mad, 2);
+	path = way_back;
+	vb_gsi_send(gsi, &path, mad);
+	hear();
+	assert_int_equal(heard, 2);
+	assert_memory_equal(last, mad, sizeof(mad));
+	assert_true(vb_gid_equal(&way_back.sgid, &a));
+}
+
+static void gsi__ipv6(void **state)
+{
+	const struct vb_gid lo = { { [15] = 1 } };
+	const struct vb_mad_path path = { .sgid = lo, .dgid = lo };
+	uint8_t mad[VB_MAD_BYTES];
+
+	fill(mad, 3);
+	vb_gsi_send(gsi, &path, mad);
+	hear();
+	assert_int_equal(heard, 1);
+	assert_true(vb_gid_equal(&way_back.dgid, &lo));
+}
+
+/* Nobody is there, or no way: it is as if it were lost. */
+static void gsi__no_way(void **state)
+{
+	const struct vb_mad_path path = {
+		.sgid = host(1),
+		.dgid = vb_gid_from_ipv4((const uint8_t[]){ 192, 0, 2, 1 }),
+	};
+	uint8_t mad[VB_MAD_BYTES];
+
+	fill(mad, 4);
+	vb_gsi_send(gsi, &path, mad);
+	hear();
+	assert_int_equal(heard, 0);
+}
+
+static void gsi__what_is_no_datagram_of_ours(void **state)
+{
+	static struct vb_txq q;
+	// clang-format off
+	static const struct {
+		uint8_t opcode;
+		uint16_t pkey;
+		uint32_t dqpn, sqpn, qkey, bytes;
+		unsigned taken;
+	} cases[] = {
+		{ 0x64, 0xffff, 1, 1, VB_GSI_QKEY, 256, 1 },
+		{ 0x64, 0x7fff, 1, 1, VB_GSI_QKEY, 256, 1 }, /* limited member */
+		{ 0x64, 0x8001, 1, 1, VB_GSI_QKEY, 256, 0 },
+		{ 0x64, 0xffff, 2, 1, VB_GSI_QKEY, 256, 0 },
+		{ 0x64, 0xffff, 0, 1, VB_GSI_QKEY, 256, 0 },
+		{ 0x64, 0xffff, 1, 2, VB_GSI_QKEY, 256, 0 },
+		{ 0x64, 0xffff, 1, 1, 0x11111111,  256, 0 },
+		{ 0x64, 0xffff, 1, 1, VB_GSI_QKEY, 252, 0 },
+		{ 0x64, 0xffff, 1, 1, VB_GSI_QKEY, 260, 0 },
+		{ 0x64, 0xffff, 1, 1, VB_GSI_QKEY, 0,   0 },
+		{ 0x65, 0xffff, 1, 1, VB_GSI_QKEY, 256, 0 }, /* immediate */
+		{ 0x04, 0xffff, 1, 1, VB_GSI_QKEY, 256, 0 }, /* RC */
+	};
+	// clang-format on
+	struct vb_route r = { .sgid = host(1), .dgid = host(1), .dqpn = 1 };
+
+	assert_int_equal(stranger->ops->route(stranger, &r), 0);
+	for (unsigned i = 0; i < VB_COUNT(cases); i++) {
+		const struct vb_ib_pkt pkt = {
+			.bth = { .opcode = cases[i].opcode,
+				 .pkey = cases[i].pkey,
+				 .dqpn = cases[i].dqpn },
+			.deth = { cases[i].qkey, cases[i].sqpn },
+		};
+		uint8_t *at;
+		size_t head;
+
+		vb_txq_reset(&q);
+		at = vb_txq_begin(&q);
+		head = vb_ib_put_headers(at, &pkt);
+		memset(at + head, 0, cases[i].bytes);
+		vb_txq_commit(&q, (uint32_t)head + cases[i].bytes, &r);
+		stranger->ops->send(stranger, &q);
+		heard = 0;
+		hear();
+		if (heard != cases[i].taken)
+			print_error("case %u\n", i);
+		assert_int_equal(heard, cases[i].taken);
+	}
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(gsi__a_datagram_and_its_answer),
+		CASE(gsi__ipv6),
+		CASE(gsi__no_way),
+		CASE(gsi__what_is_no_datagram_of_ours),
+	};
+
+	if (!netns_enter())
+		return NETNS_SKIP;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
