@@ -19,6 +19,7 @@ if [ "$full" = --full ]; then
 	rounds=20
 fi
 connections=10 # of each of the crowd
+kind=rc
 tests_begin "$0" "$@"
 need_hosts 1500
 # So few that a port of each program would not do.
@@ -33,7 +34,7 @@ serve() {
 
 	: >"$work/server"
 	become a timeout -k 5 150 "$verbena" run -- "$programs/cm_many" \
-		-s "$HOST_A" "$@" </dev/null >"$work/server" 2>&1 &
+		-m "$kind" -s "$HOST_A" "$@" </dev/null >"$work/server" 2>&1 &
 	server=$!
 	until grep -q listening "$work/server"; do
 		tries=$((tries + 1))
@@ -45,7 +46,7 @@ serve() {
 # call OPTIONS...: this shell becomes the client.
 call() {
 	become b timeout -k 5 150 "$verbena" run -- "$programs/cm_many" \
-		-c "$HOST_A" "$@" </dev/null
+		-m "$kind" -c "$HOST_A" "$@" </dev/null
 }
 
 # pair_up SERVER_OPTIONS CLIENT_OPTIONS: sets the statuses $served and $called.
@@ -203,11 +204,37 @@ dies() {
 		fi
 		in_time "$work/$victim" "$work/$other" "$3" >"$work/told" &&
 			continue
-		not_ok "kill -9 of the $1, at: $2 (round $i)" "$work/told" \
-			"$work/server" "$work/client"
+		not_ok "kill -9 of the $1, $kind, at: $2 (round $i)" \
+			"$work/told" "$work/server" "$work/client"
 		return
 	done
-	ok "kill -9 of the $1, at: $2, $rounds times: $(cat "$work/told")"
+	ok "kill -9 of the $1, $kind, at: $2, $rounds times:" \
+		"$(cat "$work/told")"
+}
+
+# forgotten WHEN: the client kills itself then, and of that the server hears
+# nothing; the next is served.
+forgotten() {
+	local i pid
+
+	for ((i = 0; i < rounds; i++)); do
+		called=1
+		if serve -t -v; then
+			{ (call -k "$1") >"$work/victim" 2>&1; } 2>/dev/null
+			called=0
+			(call) >"$work/client" 2>&1 || called=$?
+			pid=$(pgrep -P $server)
+			kill $server
+		fi
+		wait $server 2>/dev/null
+		[ -z "${pid:-}" ] || ! kill -0 "$pid" 2>/dev/null || called=1
+		[ $called -eq 0 ] && grep -q dies "$work/victim" && continue
+		not_ok "kill -9 of the client, $kind, at: $1 (round $i)" \
+			"$work/victim" "$work/server" "$work/client"
+		return
+	done
+	ok "kill -9 of the client, $kind, at: $1, $rounds times: the next is" \
+		"served"
 }
 # Each of these listens on the port of the one before, at once.
 dies server request REJECTED
@@ -232,6 +259,22 @@ else
 	not_ok "kill -9 of the client, at: resolve" "$work/victim" \
 		"$work/server" "$work/client"
 fi
+
+kind=xrc
+dies server request REJECTED
+dies server accept 'REJECTED|DISCONNECTED'
+dies server established DISCONNECTED
+dies client connect 'REJECTED|CONNECT_ERROR|DISCONNECTED'
+dies client established DISCONNECTED
+dies client disconnect DISCONNECTED
+# A datagram's queue pair is looked up, and that is all.
+kind=ud
+dies server request UNREACHABLE
+dies server accept 'ESTABLISHED|UNREACHABLE'
+forgotten resolve
+forgotten connect
+forgotten established
+kind=rc
 
 # The broker dies, and what it knew is said to the next one.
 

@@ -3,13 +3,15 @@
  * Many connections through librdmacm, from one program to one, or an end that
  * kills itself at a given moment:
  *
- *	cm_many -s ADDRESS [-n COUNT] [-b] [-t] [-v] [-k MOMENT]
- *	cm_many -c ADDRESS [-n COUNT] [-w WINDOW] [-z SECONDS] [-v] [-k MOMENT]
+ *	cm_many -s ADDRESS [-m KIND] [-n COUNT] [-b] [-t] [-v] [-k MOMENT]
+ *	cm_many -c ADDRESS [-m KIND] [-n COUNT] [-w WINDOW] [-z SECONDS] [-v]
+ *		[-k MOMENT]
  *
  * The client connects all, WINDOW at a time, sleeps, then ends all; -b: the
  *server does so, too, and at the same time; -t: it goes on for ever, whatever
  *fails. -v says when what was heard. MOMENT: resolve, connect, request, accept,
- *established, disconnect or timewait. Says how the connections ended; 0: all
+ *established, disconnect or timewait. KIND: rc, xrc, or ud, of which there is
+ *nothing to end. Says how the connections ended; 0: all
  *were established and ended by a DISCONNECTED.
  */
 #include <netdb.h>
@@ -30,6 +32,7 @@ static struct sockaddr_storage address;
 static unsigned count = 1, window = 64, nap;
 static unsigned begun, up, down, lost;
 static const char *moment = "";
+static enum { RC, UD, XRC } kind;
 static int serves, both_end, talks, tolerates;
 static struct rdma_cm_id **ids;
 
@@ -59,7 +62,7 @@ static void at(const char *now)
 
 static void equip(struct rdma_cm_id *id)
 {
-	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC,
+	struct ibv_qp_init_attr attr = { .qp_type = id->qp_type,
 					 .cap = { 1, 1, 1, 1, 0 } };
 
 	if (!pd) {
@@ -67,15 +70,49 @@ static void equip(struct rdma_cm_id *id)
 		cq = ibv_create_cq(id->verbs, 16, NULL, NULL, 0);
 	}
 	attr.send_cq = attr.recv_cq = cq;
+	if (kind == XRC && serves) /* completions are a shared queue's */
+		attr.send_cq = attr.recv_cq = NULL;
 	if (!pd || !cq || rdma_create_qp(id, pd, &attr))
 		die("a queue pair");
 }
+
+/* There is no other way to an id for XRC. */
+static struct rdma_cm_id *xrc_id(void)
+{
+	struct rdma_addrinfo ai = {
+		.ai_flags = serves ? RAI_PASSIVE : 0,
+		.ai_qp_type = serves ? IBV_QPT_XRC_RECV : IBV_QPT_XRC_SEND,
+		.ai_port_space = RDMA_PS_IB,
+	};
+	struct rdma_cm_id *id;
+
+	if (serves)
+		ai.ai_src_addr = (struct sockaddr *)&address;
+	else
+		ai.ai_dst_addr = (struct sockaddr *)&address;
+	if (rdma_create_ep(&id, &ai, NULL, NULL) ||
+	    rdma_migrate_id(id, channel))
+		die("an id for XRC");
+	return id;
+}
+
+static enum rdma_port_space space(void)
+{
+	return kind == UD ? RDMA_PS_UDP : RDMA_PS_TCP;
+}
+
+static void on_route(struct rdma_cm_id *id);
 
 static void begin(void)
 {
 	struct rdma_cm_id *id;
 
-	if (rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) ||
+	if (kind == XRC) {
+		begun++;
+		on_route(xrc_id());
+		return;
+	}
+	if (rdma_create_id(channel, &id, NULL, space()) ||
 	    rdma_resolve_addr(id, NULL, (struct sockaddr *)&address, 2000))
 		die("an id");
 	begun++;
@@ -94,9 +131,14 @@ static void on_request(struct rdma_cm_id *id)
 
 	at("request");
 	equip(id);
+	p.qp_num = id->qp->qp_num;
 	if (rdma_accept(id, &p))
 		die("rdma_accept");
 	at("accept");
+	if (kind != UD)
+		return;
+	up++;
+	down++;
 }
 
 static void on_route(struct rdma_cm_id *id)
@@ -129,7 +171,9 @@ static void on_up(struct rdma_cm_id *id)
 	ids[up++ % count] = id;
 	if (!serves && begun < count)
 		begin();
-	if (up == count && (!serves || both_end))
+	if (kind == UD)
+		down++;
+	else if (up == count && (!serves || both_end))
 		end_all();
 }
 
@@ -154,10 +198,10 @@ static int on_event(const struct rdma_cm_event *e)
 		return 0;
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		on_request(e->id);
-		return 0;
+		return kind == UD;
 	case RDMA_CM_EVENT_ESTABLISHED:
 		on_up(e->id);
-		return 0;
+		return kind == UD;
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
 		return 0;
 	case RDMA_CM_EVENT_DISCONNECTED:
@@ -194,11 +238,12 @@ static void run(void)
 
 static void listen_there(void)
 {
-	struct rdma_cm_id *id;
+	struct rdma_cm_id *id = kind == XRC ? xrc_id() : NULL;
 
-	if (rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) ||
-	    rdma_bind_addr(id, (struct sockaddr *)&address) ||
-	    rdma_listen(id, 0))
+	if (!id && (rdma_create_id(channel, &id, NULL, space()) ||
+		    rdma_bind_addr(id, (struct sockaddr *)&address)))
+		die("rdma_bind_addr");
+	if (rdma_listen(id, 0))
 		die("rdma_listen");
 	puts("listening");
 	fflush(stdout);
@@ -210,12 +255,14 @@ static void parse(int argc, char **argv)
 	const char *host = NULL;
 	int c;
 
-	while ((c = getopt(argc, argv, "s:c:n:w:z:k:btv")) != -1) {
+	while ((c = getopt(argc, argv, "s:c:m:n:w:z:k:btv")) != -1) {
 		if (c == 's' || c == 'c') {
 			serves = c == 's';
 			host = optarg;
 		} else if (c == 'n') {
 			count = (unsigned)atoi(optarg);
+		} else if (c == 'm') {
+			kind = *optarg == 'u' ? UD : *optarg == 'x' ? XRC : RC;
 		} else if (c == 'w') {
 			window = (unsigned)atoi(optarg);
 		} else if (c == 'b') {
