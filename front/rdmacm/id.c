@@ -241,6 +241,23 @@ static const struct rdma_conn_param defaults = {
 	.rnr_retry_count = MOST_RETRIES,
 };
 
+/* rdma_connect(3), rdma_accept(3): no more than the device has, and somebody
+ * says which queue pair it is. */
+static bool is_possible(const struct rcm_id *id,
+			const struct rdma_conn_param *p)
+{
+	const struct rcm_device *d = id->device;
+
+	if (id->pub.ps != RDMA_PS_TCP)
+		return true;
+	if (!p)
+		return id->pub.qp;
+	return (p->responder_resources == RDMA_MAX_RESP_RES ||
+		p->responder_resources <= d->max_resources) &&
+	       (p->initiator_depth == RDMA_MAX_INIT_DEPTH ||
+		p->initiator_depth <= d->max_depth);
+}
+
 /* What both directions say of our queue pair. */
 static void put_qp(struct vb_ipc_cm *m, struct rcm_id *id,
 		   const struct rdma_conn_param *p)
@@ -283,7 +300,7 @@ VB_EXPORT int rdma_connect(struct rdma_cm_id *pub,
 	struct vb_ipc_cm m = id->way;
 	int rc;
 
-	if (id->state != RCM_ROUTED)
+	if (id->state != RCM_ROUTED || !is_possible(id, param))
 		return rcm_fail(EINVAL);
 	m.kind = IPC_CM_CONNECT;
 	m.version = VB_IPC_CM_VERSION;
@@ -313,7 +330,8 @@ VB_EXPORT int rdma_accept(struct rdma_cm_id *pub, struct rdma_conn_param *param)
 	struct vb_ipc_cm m = rcm_message(id, IPC_CM_ACCEPT);
 	int rc;
 
-	if (id->state != RCM_CONNECTING || !id->device)
+	if (id->state != RCM_CONNECTING || !id->device ||
+	    !is_possible(id, param))
 		return rcm_fail(EINVAL);
 	id->responder_resources =
 		clamp(p->responder_resources, id->peer.responder_resources,
@@ -439,7 +457,7 @@ static int set_flag(struct rcm_id *id, uint8_t flag, const void *value,
 {
 	int on;
 
-	if (len < sizeof(on) || id->state != RCM_NEW)
+	if (len != sizeof(on) || id->state != RCM_NEW)
 		return -EINVAL;
 	memcpy(&on, value, sizeof(on));
 	id->flags = (uint8_t)(on ? id->flags | flag : id->flags & ~flag);
@@ -463,7 +481,7 @@ static int set_option(struct rcm_id *id, int name, const void *value,
 
 	switch (name) {
 	case RDMA_OPTION_ID_TOS:
-		if (len < 1)
+		if (len != 1)
 			return -EINVAL;
 		id->tos = *byte;
 		return 0;
@@ -473,7 +491,7 @@ static int set_option(struct rcm_id *id, int name, const void *value,
 		return set_flag(id, IPC_CM_V6ONLY, value, len);
 	case RDMA_OPTION_ID_ACK_TIMEOUT:
 		/* Who repeats nothing awaits no ACKs. */
-		if (len < 1 || *byte > 31 ||
+		if (len != 1 || *byte > 31 ||
 		    (id->pub.qp_type != IBV_QPT_RC &&
 		     id->pub.qp_type != IBV_QPT_XRC_SEND))
 			return -EINVAL;

@@ -83,6 +83,9 @@ everything() {
 		ucmatose -s "$ip" -c 100 -C 2
 	meet "ucmatose, port space IB, $where" "$at" "$from" \
 		ucmatose -P ib -- ucmatose -s "$ip" -P ib
+	meet "ucmatose, by GID (AF_IB), $where" "$at" "$from" \
+		ucmatose -f gid -b "::ffff:$ip" -c 10 -C 3 -- \
+		ucmatose -f gid -s "::ffff:$ip" -c 10 -C 3
 	meet "rdma_client, $where" "$at" "$from" \
 		rdma_server -- rdma_client -s "$ip"
 	meet "rdma_xclient, $where" "$at" "$from" \
@@ -93,6 +96,9 @@ everything() {
 		udaddy -c 5 -C 20 -- udaddy -s "$ip" -c 5 -C 20
 	meet "udaddy, IPv6, $where" "$at" "$from" \
 		udaddy -b "$ip6" -- udaddy -s "$ip6"
+	meet "udaddy, by GID (AF_IB), $where" "$at" "$from" \
+		udaddy -f gid -b "$ip6" -C 3 -- \
+		udaddy -f gid -s "$ip6" -C 3
 	SERVER_STAYS=yes meet "cmtime, 100 connections, $where" "$at" "$from" \
 		cmtime -c 100 -- cmtime -s "$ip" -c 100
 }

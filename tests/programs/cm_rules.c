@@ -404,11 +404,16 @@ static bool way(const char *ip)
 	uint8_t tos = 0x68, timeout = 13;
 	struct rdma_cm_id *id = new_id(RDMA_PS_TCP), *ud = new_id(RDMA_PS_UDP);
 	struct sockaddr_storage a = address_of(ip, 7505);
-	struct rdma_conn_param p = { .qp_num = 0 };
+	struct rdma_conn_param p = { .qp_num = 0 },
+			       much = { .responder_resources = 254 },
+			       deep = { .initiator_depth = 254 };
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC,
 					 .cap = { 1, 1, 1, 1, 0 } };
 	bool well = HOLDS(!rdma_set_option(id, RDMA_OPTION_ID,
 					   RDMA_OPTION_ID_TOS, &tos, 1)) &&
+		    HOLDS(fails(rdma_set_option(id, RDMA_OPTION_ID,
+						RDMA_OPTION_ID_TOS, &tos, 4),
+				EINVAL)) &&
 		    HOLDS(!rdma_set_option(id, RDMA_OPTION_ID,
 					   RDMA_OPTION_ID_ACK_TIMEOUT, &timeout,
 					   1)) &&
@@ -421,7 +426,10 @@ static bool way(const char *ip)
 		    HOLDS(hears(RDMA_CM_EVENT_ADDR_RESOLVED)) &&
 		    HOLDS(!rdma_resolve_route(id, 1000)) &&
 		    HOLDS(hears(RDMA_CM_EVENT_ROUTE_RESOLVED)) &&
+		    HOLDS(fails(rdma_connect(id, NULL), EINVAL)) &&
 		    HOLDS(!rdma_create_qp(id, NULL, &attr)) &&
+		    HOLDS(fails(rdma_connect(id, &much), EINVAL)) &&
+		    HOLDS(fails(rdma_connect(id, &deep), EINVAL)) &&
 		    HOLDS(!rdma_connect(id, &p)) &&
 		    HOLDS(hears(RDMA_CM_EVENT_REJECTED));
 
