@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What carries a stream: a queue pair, its completion queue, and the memory
- * that both ends write. One receive without memory is posted for each
- * credit; it is posted again as soon as its message has been looked at.
+ * that both ends write. One receive is posted for each credit, without memory
+ * but for iWARP's messages; it is posted again as soon as its message has been
+ * looked at.
  */
 #include "front/rsockets/rs.h"
 
@@ -20,6 +21,12 @@ enum {
 	DONE_WRITE,
 	DONE_CONTROL,
 	DONE_RECEIVE,
+	DONE_PROBE,
+	DONE_PLACED, /* what a message by SEND is about */
+	/* By SEND no peer waits for receives: those for messages that no
+	 * credit is taken for. It frees two half rings of ours and tells of
+	 * credits twice before we look, and then ends. */
+	SPARE = 2 * RS_CONTROLS,
 	AT_ONCE = 16, /* completions, and receives posted together */
 };
 
@@ -49,18 +56,33 @@ static void unmap(void *p, size_t bytes)
 		munmap(p, bytes);
 }
 
+/* They complete in the order in which they were posted. */
+static struct ibv_recv_wr next_receive(struct rs_sock *rs, struct ibv_sge *sge)
+{
+	unsigned i = rs->next_receive;
+
+	rs->next_receive = (i + 1) % rs->receives;
+	if (rs->room.by_send)
+		*sge = (struct ibv_sge){ (uintptr_t)&rs->words[i],
+					 sizeof(rs->words[i]),
+					 rs->words_mr->lkey };
+	return (struct ibv_recv_wr){ .wr_id = work_id(DONE_RECEIVE, i),
+				     .sg_list = sge,
+				     .num_sge = rs->room.by_send };
+}
+
 static int post_receives(struct rs_sock *rs, unsigned count)
 {
 	struct ibv_recv_wr wr[AT_ONCE], *bad;
+	struct ibv_sge sge[AT_ONCE];
 	unsigned n, i;
 
 	for (; count; count -= n) {
 		n = VB_MIN(count, (unsigned)AT_ONCE);
-		for (i = 0; i < n; i++)
-			wr[i] = (struct ibv_recv_wr){
-				.wr_id = work_id(DONE_RECEIVE, 0),
-				.next = i + 1 < n ? &wr[i + 1] : NULL,
-			};
+		for (i = 0; i < n; i++) {
+			wr[i] = next_receive(rs, &sge[i]);
+			wr[i].next = i + 1 < n ? &wr[i + 1] : NULL;
+		}
 		if (ibv_post_recv(rs->id->qp, wr, &bad))
 			return -EIO;
 	}
@@ -70,18 +92,18 @@ static int post_receives(struct rs_sock *rs, unsigned count)
 static int open_queues(struct rs_sock *rs)
 {
 	const struct rs_wishes *w = &rs->wishes;
+	unsigned sends = rs->room.by_send ? 2u * w->sends : w->sends;
 	struct ibv_qp_init_attr init = {
 		.qp_context = rs,
 		.qp_type = IBV_QPT_RC,
-		.sq_sig_all = 1,
-		.cap = { .max_send_wr = w->sends,
-			 .max_recv_wr = w->receives,
+		.cap = { .max_send_wr = sends,
+			 .max_recv_wr = rs->receives,
 			 .max_send_sge = 2,
 			 .max_recv_sge = 1,
 			 .max_inline_data = w->inline_bytes },
 	};
 	int rc = rs_queue_open(&rs->queue, rs->fd, rs->id->verbs,
-			       w->sends + w->receives);
+			       (int)(sends + rs->receives));
 
 	if (rc)
 		return rc;
@@ -91,6 +113,11 @@ static int open_queues(struct rs_sock *rs)
 	rs->wishes.inline_bytes =
 		(uint16_t)VB_MIN(init.cap.max_inline_data, UINT16_MAX);
 	return 0;
+}
+
+static size_t words_bytes(const struct rs_sock *rs)
+{
+	return rs->receives * sizeof(*rs->words);
 }
 
 static int open_memory(struct rs_sock *rs)
@@ -109,12 +136,19 @@ static int open_memory(struct rs_sock *rs)
 	ring = map(room->ring.length);
 	room->ring.addr = (uintptr_t)ring;
 	rs->out = map(room->out_size);
-	if (!room->slots || !ring || !rs->out)
+	if (room->by_send)
+		rs->words = map(words_bytes(rs));
+	if (!room->slots || !ring || !rs->out || (room->by_send && !rs->words))
 		return -ENOMEM;
 	rs->slots_mr = ibv_reg_mr(pd, room->slots, shared_bytes(room), remote);
 	rs->in_mr = ibv_reg_mr(pd, ring, room->ring.length, remote);
 	rs->out_mr = ibv_reg_mr(pd, rs->out, room->out_size, 0);
 	if (!rs->slots_mr || !rs->in_mr || !rs->out_mr)
+		return -errno;
+	if (room->by_send)
+		rs->words_mr = ibv_reg_mr(pd, rs->words, words_bytes(rs),
+					  IBV_ACCESS_LOCAL_WRITE);
+	if (room->by_send && !rs->words_mr)
 		return -errno;
 	room->slots_key = rs->slots_mr->rkey;
 	room->ring.key = rs->in_mr->rkey;
@@ -123,12 +157,16 @@ static int open_memory(struct rs_sock *rs)
 
 int rs_conduit_open(struct rs_sock *rs)
 {
-	int rc = open_queues(rs);
+	int rc;
 
+	rs->room.by_send =
+		rs->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+	rs->receives = rs->wishes.receives + (rs->room.by_send ? SPARE : 0);
+	rc = open_queues(rs);
 	if (rc == 0)
 		rc = open_memory(rs);
 	if (rc == 0)
-		rc = post_receives(rs, rs->wishes.receives);
+		rc = post_receives(rs, rs->receives);
 	if (rc)
 		return rc;
 	rs_stream_init(&rs->stream, &rs->room);
@@ -150,12 +188,41 @@ void rs_conduit_close(struct rs_sock *rs)
 	dereg(&rs->slots_mr);
 	dereg(&rs->in_mr);
 	dereg(&rs->out_mr);
+	dereg(&rs->words_mr);
 	unmap(rs->room.slots, shared_bytes(&rs->room));
 	unmap((void *)(uintptr_t)rs->room.ring.addr, rs->room.ring.length);
 	unmap(rs->out, rs->room.out_size);
+	unmap(rs->words, words_bytes(rs));
 	rs->out = NULL;
+	rs->words = NULL;
 	rs->room = (struct rs_room){};
 	rs_queue_close(&rs->queue);
+}
+
+static int post_both(struct rs_sock *rs, const struct rs_write *w, uint64_t id,
+		     struct ibv_sge *sge, int count, unsigned flags)
+{
+	uint32_t word = w->message;
+	struct ibv_sge said = { (uintptr_t)&word, sizeof(word), 0 };
+	struct ibv_send_wr send = {
+		.wr_id = id,
+		.sg_list = &said,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE,
+	};
+	struct ibv_send_wr write = {
+		.wr_id = work_id(DONE_PLACED, 0),
+		.next = &send,
+		.sg_list = sge,
+		.num_sge = count,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = flags,
+		.wr.rdma = { .remote_addr = w->addr, .rkey = w->key },
+	}, *bad;
+
+	return ibv_post_send(rs->id->qp, count ? &write : &send, &bad) ? -EIO
+								       : 0;
 }
 
 /* -errno */
@@ -167,11 +234,13 @@ static int post(struct rs_sock *rs, const struct rs_write *w, uint64_t id,
 		.sg_list = sge,
 		.num_sge = count,
 		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
-		.send_flags = flags,
+		.send_flags = flags | IBV_SEND_SIGNALED,
 		.imm_data = htobe32(w->message),
 		.wr.rdma = { .remote_addr = w->addr, .rkey = w->key },
 	}, *bad;
 
+	if (rs->room.by_send)
+		return post_both(rs, w, id, sge, count, flags);
 	return ibv_post_send(rs->id->qp, &wr, &bad) ? -EIO : 0;
 }
 
@@ -213,6 +282,7 @@ int rs_conduit_place(struct rs_sock *rs, const void *bytes, uint32_t length,
 		.sg_list = sge,
 		.num_sge = keep(rs, bytes, length, sge),
 		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
 		.wr.rdma = { .remote_addr = addr, .rkey = key },
 	}, *bad;
 
@@ -228,6 +298,29 @@ int rs_conduit_control(struct rs_sock *rs, enum rs_control what)
 
 	rs->stream.controls++;
 	return post(rs, &w, work_id(DONE_CONTROL, 0), NULL, 0, 0);
+}
+
+/*
+ * iWARP's completions do not say that the peer has anything: a READ's, of no
+ * bytes, does. rdma-core's client grants none; then TCP finds out.
+ */
+int rs_conduit_probe(struct rs_sock *rs)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_send_wr wr = { .wr_id = work_id(DONE_PROBE, 0),
+				  .opcode = IBV_WR_RDMA_READ,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+
+	if (!rs->room.by_send)
+		return rs_conduit_control(rs, RS_KEEPALIVE);
+	if (ibv_query_qp(rs->id->qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC, &init))
+		return -EIO;
+	if (attr.max_rd_atomic == 0)
+		wr.opcode = IBV_WR_RDMA_WRITE;
+	rs->stream.controls++;
+	return ibv_post_send(rs->id->qp, &wr, &bad) ? -EIO : 0;
 }
 
 int rs_conduit_iomap(struct rs_sock *rs, unsigned i,
@@ -254,15 +347,37 @@ static void control_arrived(struct rs_sock *rs, uint32_t what)
 		rs->reads = false;
 }
 
+static bool read_message(const struct rs_sock *rs, const struct ibv_wc *wc,
+			 uint32_t *message)
+{
+	if (!rs->room.by_send) {
+		*message = be32toh(wc->imm_data);
+		return wc->wc_flags & IBV_WC_WITH_IMM;
+	}
+	*message = rs->words[(uint32_t)wc->wr_id];
+	if (rs->stream.swap)
+		*message = __builtin_bswap32(*message);
+	return wc->opcode == IBV_WC_RECV && wc->byte_len == sizeof(*message);
+}
+
 static int received(struct rs_sock *rs, const struct ibv_wc *wc)
 {
-	uint32_t message = be32toh(wc->imm_data);
+	uint32_t message;
 
-	if (!(wc->wc_flags & IBV_WC_WITH_IMM))
+	if (!read_message(rs, wc, &message))
 		return -EPROTO;
 	if (rs_message_kind(message) == RS_CONTROL)
 		control_arrived(rs, rs_message_value(message));
 	return rs_stream_arrived(&rs->stream, message, wc->byte_len);
+}
+
+/* For keepalive.c, which has asked only if it has begun to. */
+static void note_heard(struct rs_sock *rs)
+{
+	if (rs->heard == 0)
+		return;
+	rs->heard = vb_clock_read();
+	rs->probes = 0;
 }
 
 /* Flushed receives say nothing new: a send or the peer's leave came before. */
@@ -275,24 +390,19 @@ static int completed(struct rs_sock *rs, const struct ibv_wc *wc,
 		if (wc->status != IBV_WC_SUCCESS)
 			return 0;
 		++*receives;
+		note_heard(rs);
 		return received(rs, wc);
 	}
-	if (what == DONE_CONTROL)
+	if (wc->status == IBV_WC_SUCCESS &&
+	    (what == DONE_PROBE || !rs->room.by_send))
+		note_heard(rs);
+	if (what == DONE_CONTROL || what == DONE_PROBE)
 		rs->stream.controls--;
-	else
+	else if (what == DONE_WRITE)
 		rs_stream_sent(&rs->stream, (uint32_t)wc->wr_id);
 	if (wc->status == IBV_WC_RETRY_EXC_ERR)
 		return -ETIMEDOUT;
 	return wc->status == IBV_WC_SUCCESS ? 0 : -EIO;
-}
-
-/* For keepalive.c, which has asked only if it has begun to. */
-static void note_heard(struct rs_sock *rs)
-{
-	if (rs->heard == 0)
-		return;
-	rs->heard = vb_clock_read();
-	rs->probes = 0;
 }
 
 static int drain(struct rs_sock *rs)
@@ -305,8 +415,6 @@ static int drain(struct rs_sock *rs)
 		n = ibv_poll_cq(rs->queue.cq, AT_ONCE, wc);
 		for (int i = 0; i < n && rc == 0; i++)
 			rc = completed(rs, &wc[i], &receives);
-		if (n > 0 && rc == 0)
-			note_heard(rs);
 	} while (n == AT_ONCE && rc == 0);
 	if (rc == 0 && rs->state == RS_CONNECTED)
 		rc = post_receives(rs, receives);

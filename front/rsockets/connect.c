@@ -55,6 +55,9 @@ static int ask(struct rs_sock *rs)
 
 	if (rc)
 		return rc;
+	/* siw and others begin with a READ; and see rs_conduit_probe(). */
+	if (rs->room.by_send)
+		param.initiator_depth = param.responder_resources = 1;
 	rs_stream_hello(&rs->stream, &rs->room, &hello);
 	return rdma_connect(rs->id, &param) ? -errno : 0;
 }

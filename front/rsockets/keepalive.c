@@ -2,7 +2,8 @@
 /*
  * SO_KEEPALIVE: a connection of which nothing is heard for TCP_KEEPIDLE seconds
  * is asked by a message that means nothing (stream.h: RS_KEEPALIVE), as
- * rdma-core's does. The peer's adapter answers that, or the queue pair fails;
+ * rdma-core's does; over iWARP by a READ of no bytes. The peer's adapter
+ * answers that, or the queue pair fails;
  * what takes that longer than TCP_KEEPCNT times TCP_KEEPINTVL is not waited
  * for. One thread does it for all sockets, begun by the first.
  */
@@ -42,7 +43,7 @@ static void probe(struct rs_sock *rs)
 	if (rs->probes++ >= (unsigned)count)
 		rc = -ETIMEDOUT;
 	else if (rs->stream.controls == 0)
-		rc = rs_conduit_control(rs, RS_KEEPALIVE);
+		rc = rs_conduit_probe(rs);
 	if (rc)
 		rs_connection_end(rs, -rc);
 	if (rc)

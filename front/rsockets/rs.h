@@ -97,6 +97,9 @@ struct rs_sock {
 	struct rs_queue queue;
 	uint8_t *out;
 	struct ibv_mr *out_mr, *in_mr, *slots_mr;
+	uint32_t *words; /* by SEND: messages that come, one a receive */
+	struct ibv_mr *words_mr;
+	unsigned receives, next_receive;
 	struct rs_iomapping *iomappings;
 	bool iomaps_wait;
 	uint64_t heard;	 /* when something last completed, ns */
@@ -182,6 +185,8 @@ int rs_conduit_send(struct rs_sock *rs, const void *bytes, uint32_t length);
 int rs_conduit_place(struct rs_sock *rs, const void *bytes, uint32_t length,
 		     uint64_t addr, uint32_t key);
 int rs_conduit_control(struct rs_sock *rs, enum rs_control what);
+/* Does the peer answer? */
+int rs_conduit_probe(struct rs_sock *rs);
 int rs_conduit_iomap(struct rs_sock *rs, unsigned i,
 		     const struct rs_iomap *entry);
 

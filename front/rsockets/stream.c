@@ -21,6 +21,7 @@ void rs_stream_init(struct rs_stream *s, const struct rs_room *room)
 	s->ring = room->ring;
 	s->out_size = room->out_size;
 	s->credits = room->credits;
+	s->by_send = room->by_send;
 	s->sends_max = room->sends;
 	/* The hello gives the first half; the second is given at once. */
 	s->in_promised = half(s);
@@ -107,8 +108,23 @@ static int take_slot(struct rs_stream *s)
 	if (s->nexts == RS_SLOTS)
 		return -EPROTO;
 	s->next[s->nexts++] = s->slots[s->slot];
+	s->slots[s->slot].length = 0;
 	s->slot = (s->slot + 1) % RS_SLOTS;
 	return 0;
+}
+
+/* A peer that does not say by SEND whether it wrote its next slot has done so
+ * if there is something in it: its length comes last. */
+static bool is_slot_new(const struct rs_stream *s, uint32_t value,
+			uint32_t length)
+{
+	const uint32_t *came = &s->slots[s->slot].length;
+
+	if (!s->by_send)
+		return length;
+	if (value & RS_SLOT_SAID)
+		return value & RS_SLOT_NEW;
+	return s->nexts < RS_SLOTS && __atomic_load_n(came, __ATOMIC_ACQUIRE);
 }
 
 static void next_target(struct rs_stream *s)
@@ -174,7 +190,7 @@ int rs_stream_arrived(struct rs_stream *s, uint32_t message, uint32_t length)
 
 	switch (rs_message_kind(message)) {
 	case RS_DATA:
-		if (value > s->in_promised || value != length)
+		if (value > s->in_promised || (value != length && !s->by_send))
 			return -EPROTO;
 		s->in_promised -= value;
 		s->in_ready += value;
@@ -182,7 +198,7 @@ int rs_stream_arrived(struct rs_stream *s, uint32_t message, uint32_t length)
 		return 0;
 	case RS_CREDITS:
 		s->may_send = (uint16_t)value;
-		return length ? take_slot(s) : 0;
+		return is_slot_new(s, value, length) ? take_slot(s) : 0;
 	case RS_IOMAP:
 		s->received++;
 		return 0;
@@ -241,6 +257,8 @@ bool rs_stream_give(struct rs_stream *s, struct rs_area *area,
 		.message = rs_message(RS_CREDITS,
 				      (uint16_t)(s->received + s->credits)),
 	};
+	if (s->by_send)
+		w->message |= RS_SLOT_SAID | (space ? RS_SLOT_NEW : 0);
 	*area = (struct rs_area){};
 	if (!space)
 		return true;

@@ -5,6 +5,8 @@
  * two slots in which the other says where its own next half ring is. Bytes
  * are written there by WRITE with immediate; the immediate is a message:
  * kind << 29 | value. A message uses up a receive, which a credit stands for.
+ * iWARP has no WRITE with immediate in RFC 5040: there the message is a SEND of
+ * its own behind the WRITE, in its sender's byte order (by_send).
  *
  * Whoever calls does what the functions here say: posts, completes, copies.
  * Nothing that comes from the peer is believed to be in range.
@@ -33,7 +35,14 @@ enum rs_control {
 	4 /* control messages under way; the peer's RNR bears it               \
 	   */
 #define RS_MESSAGE 0x1fffffffu /* largest value */
-#define RS_VERSION 1
+/*
+ * Of RS_CREDITS by SEND, which does not say by itself whether a slot was
+ * written before it. Credits have 16 bits; rdma-core looks at no others, and
+ * sets neither of these.
+ */
+#define RS_SLOT_SAID (1u << 28)
+#define RS_SLOT_NEW  (1u << 27)
+#define RS_VERSION   1
 
 /* In memory both ends share: in the reader's byte order. */
 struct rs_area {
@@ -63,8 +72,9 @@ _Static_assert(sizeof(struct rs_hello) == 40, "private data");
 
 struct rs_stream {
 	bool swap; /* the peer's byte order is the other one */
+	bool by_send;
 	/* Out: where the peer wants bytes, and how many messages. */
-	const struct rs_area *slots;   /* RS_SLOTS; the peer writes them */
+	struct rs_area *slots;	       /* RS_SLOTS; the peer writes them */
 	unsigned slot;		       /* that it writes next */
 	struct rs_area target;	       /* taken out of one */
 	struct rs_area next[RS_SLOTS]; /* those taken out behind it */
@@ -99,6 +109,7 @@ struct rs_room {
 	uint32_t out_size;
 	uint16_t credits;
 	unsigned sends;
+	bool by_send;
 };
 void rs_stream_init(struct rs_stream *s, const struct rs_room *room);
 
@@ -143,8 +154,8 @@ void rs_stream_sent(struct rs_stream *s, uint32_t kept);
 struct rs_write rs_stream_send_iomap(struct rs_stream *s, unsigned i);
 
 /*
- * A message came, with @length bytes written before it. -EPROTO: it cannot be
- * true.
+ * A message came, with @length bytes written before it, which by_send nobody
+ * knows. -EPROTO: it cannot be true.
  */
 int rs_stream_arrived(struct rs_stream *s, uint32_t message, uint32_t length);
 /* How many unread bytes lie together at in_at. */

@@ -60,6 +60,20 @@ siw_programs() {
 		rdma_server -- rdma_client -s "$ip"
 }
 
+# rsockets say by SEND what they say by WRITE with immediate elsewhere, which
+# siw has not: front/rsockets/stream.h. -T v compares every byte.
+siw_sockets() {
+	local at=$1 size
+
+	for size in 1 65536 1000000; do
+		[ $full = yes ] || [ $size != 65536 ] || continue
+		lab_case "lab siw rstream -S $size [server $at]" \
+			siw_pair "$at" rstream -S $size -I 10 -C 4 -T v -- \
+			rstream -S $size -I 10 -C 4 -T v \
+			-s "$(address_of "$at")"
+	done
+}
+
 # One size each way, in full all: perftest measures the clock of an interpreted
 # processor half a second for each size.
 siw_perftest() {
@@ -208,6 +222,7 @@ siw_matrix() {
 	}
 	for at in guest host; do
 		siw_programs $at
+		siw_sockets $at
 		siw_perftest $at
 		lab_case "lab siw Terminates [the $at refuses]" \
 			terminate_pair $at

@@ -34,6 +34,9 @@ struct end {
 	unsigned count;
 };
 
+/* Whether messages are SENDs, and then say whether they wrote a slot. */
+static bool by_send, says;
+
 static void open_end(struct end *e)
 {
 	memset(e, 0, sizeof(*e));
@@ -45,6 +48,7 @@ static void open_end(struct end *e)
 		.out_size = OUT,
 		.credits = CREDITS,
 		.sends = WRITES - RS_CONTROLS,
+		.by_send = by_send,
 	};
 	rs_stream_init(&e->s, &e->room);
 }
@@ -67,6 +71,7 @@ static bool inside(const void *area, size_t bytes, uint64_t at, uint32_t n)
 /* Carry the oldest write to the other end, and its completion back. */
 static void carry(struct end *from, struct end *to)
 {
+	uint32_t message = from->posted[0].w.message;
 	uint64_t at = from->posted[0].w.addr;
 	uint32_t n = from->posted[0].length;
 
@@ -76,8 +81,11 @@ static void carry(struct end *from, struct end *to)
 		assert_true(inside(to->ring, RING, at, n));
 	if (n)
 		memcpy((void *)(uintptr_t)at, from->posted[0].bytes, n);
-	assert_int_equal(
-		rs_stream_arrived(&to->s, from->posted[0].w.message, n), 0);
+	if (rs_message_kind(message) == RS_CREDITS && !says)
+		message &= ~(RS_SLOT_SAID | RS_SLOT_NEW);
+	if (by_send)
+		n = sizeof(message);
+	assert_int_equal(rs_stream_arrived(&to->s, message, n), 0);
 	if (from->posted[0].control)
 		from->s.controls--;
 	else
@@ -136,7 +144,7 @@ static uint32_t any(uint32_t below)
 }
 
 /* Both directions at once; 16-bit credits wrap a few times. */
-static void test_every_byte_in_order(void **state)
+static void every_byte_in_order(void)
 {
 	static struct end e[2];
 	uint8_t sent[2] = {}, got[2] = {};
@@ -156,6 +164,46 @@ static void test_every_byte_in_order(void **state)
 		bytes += take(&e[me], 1 + any(RING), &got[me]);
 	}
 	assert_true(e[0].s.received < e[0].s.told + CREDITS);
+}
+
+static void test_every_byte_in_order(void **state)
+{
+	every_byte_in_order();
+	by_send = true;
+	every_byte_in_order();
+	says = true;
+	every_byte_in_order();
+	by_send = says = false;
+}
+
+/* By SEND a slot is taken when its message says so, whatever is in it; of a
+ * peer that does not say, when there is something in it, and once. */
+static void test_slots_by_send(void **state)
+{
+	const uint32_t credits = rs_message(RS_CREDITS, CREDITS);
+	static struct end a;
+	struct rs_hello h;
+
+	by_send = true;
+	open_end(&a);
+	by_send = false;
+	rs_stream_hello(&a.s, &a.room, &h);
+	assert_int_equal(rs_stream_meet(&a.s, &h, sizeof(h)), 0);
+	a.slots[1].length = 7;
+	assert_int_equal(rs_stream_arrived(&a.s, credits | RS_SLOT_SAID, 4), 0);
+	assert_int_equal(a.s.nexts, 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(rs_stream_arrived(&a.s, credits, 4), 0);
+	assert_int_equal(a.s.nexts, 1);
+	assert_int_equal(a.s.next[0].length, 7);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(
+			rs_stream_arrived(
+				&a.s, credits | RS_SLOT_SAID | RS_SLOT_NEW, 4),
+			i ? -EPROTO : 0);
+	a.slots[0].length = a.slots[1].length = 7;
+	assert_int_equal(rs_stream_arrived(&a.s, credits, 4), 0);
+	assert_int_equal(a.s.nexts, RS_SLOTS);
 }
 
 static void test_credits_run_out(void **state)
@@ -267,6 +315,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_byte_in_order),
+		cmocka_unit_test(test_slots_by_send),
 		cmocka_unit_test(test_credits_run_out),
 		cmocka_unit_test(test_no_more_than_was_promised),
 		cmocka_unit_test(test_hello_that_is_none),
