@@ -22,11 +22,8 @@ enum { PATIENCE_MS = 1000 }; /* of who goes, with what is under way */
 static const struct rs_wishes defaults = {
 	/* A quarter of it halves the speed: the peer's news of a free half
 	 * ring takes as long as many packets. Unused, they cost no memory. */
-	.send_bytes = 1024 * 1024,
-	.receive_bytes = 1024 * 1024,
-	.sends = 384,
-	.receives = 384,
-	.inline_bytes = 64,
+	.send_bytes = 1024 * 1024, .receive_bytes = 1024 * 1024, .sends = 384,
+	.receives = 384,	   .inline_bytes = 64,
 };
 
 static int new_id(struct rs_sock *rs)
@@ -172,6 +169,17 @@ RS_EXPORT int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
 	return (int)rs_done(rs, rc);
 }
 
+/* TCP refuses who calls before, and nobody inherits an iWARP listener. */
+static bool listens_later(const struct rs_sock *rs)
+{
+	const struct ibv_context *verbs = rs->id->verbs;
+	bool iwarp =
+		verbs ? verbs->device->transport_type == IBV_TRANSPORT_IWARP
+		      : rcm.has_iwarp && !rcm.has_roce;
+
+	return rs->later && !iwarp;
+}
+
 static int listen_socket(struct rs_sock *rs, int backlog)
 {
 	struct sockaddr_storage any = { .ss_family = (sa_family_t)rs->domain };
@@ -187,7 +195,7 @@ static int listen_socket(struct rs_sock *rs, int backlog)
 	if (rs->state != RS_BOUND && rs->state != RS_LISTENING)
 		return -EINVAL;
 	rs->backlog = backlog < 1 ? 1 : VB_MIN(backlog, SOMAXCONN);
-	rc = rs->later ? 0 : rs_announce(rs);
+	rc = listens_later(rs) ? 0 : rs_announce(rs);
 	if (rc == 0)
 		rs->state = RS_LISTENING;
 	return rc;

@@ -31,6 +31,15 @@ on_port() {
 	fi
 }
 
+# told NAME TEXT FILE
+told() {
+	if grep -q "$2" "$3"; then
+		ok "$1"
+	else
+		not_ok "$1" "$3"
+	fi
+}
+
 # The device, as Linux's Soft-iWARP shows its. ibv_devinfo prints no GID whose
 # second half is 0; the files have it.
 a "$verbena" run -- ibv_devinfo -v >"$work/devinfo" 2>&1
@@ -85,8 +94,64 @@ everything() {
 			$what -R -F -n 200 -- $what -R -F -n 200 "$HOST_A"
 	done
 }
+# rsockets say by SEND what they say by WRITE with immediate over RoCE; a half
+# ring, small answers, and what programs expect of sockets.
+sockets() {
+	local mode word rest said=0
+
+	for mode in "-S all" "-S 1 -T n" "-S 100000 -T a" "-S 100000 -B 4096"; do
+		# shellcheck disable=SC2086 # words
+		on_port 7471 "rstream $mode" a b rstream $mode -I 20 -C 5 -T v \
+			-- rstream -s "$HOST_A" $mode -I 20 -C 5 -T v
+	done
+	on_port 7471 "riostream" a b riostream -S 64 -I 100 -C 2 -T v -- \
+		riostream -s "$HOST_A" -S 64 -I 100 -C 2 -T v
+	while read -r word rest; do
+		said=$((said + 1))
+		if [ "$word" = ok ]; then
+			ok "$rest"
+		else
+			not_ok "$word $rest"
+		fi
+	done < <(on a timeout -k 5 30 "$verbena" run --rsockets -- \
+		/usr/bin/python3 "$here/rsockets_test.py" "$HOST_A" \
+		not_blocking one_shot_is_quiet all_have_their_turn half_closed \
+		duplicates child_that_answers 2>&1)
+	[ $said -eq 6 ] || not_ok "rsockets: what programs expect, to the end"
+}
+
+# A READ of no bytes asks whether there is still anybody.
+keepalive() {
+	local quiet="/usr/bin/python3 $here/rsockets_keepalive.py $HOST_A" pid
+
+	# shellcheck disable=SC2086 # words
+	become a timeout -k 5 60 "$verbena" run --rsockets -- $quiet serve \
+		</dev/null >"$work/server" 2>&1 &
+	pid=$!
+	listening a 9099 20 $pid
+	# shellcheck disable=SC2086
+	b "$verbena" run --rsockets -- $quiet idle >"$work/client" 2>&1
+	told "rsockets: a silent peer stays" "^nothing" "$work/client"
+	# shellcheck disable=SC2086
+	become b "$verbena" run --rsockets -- $quiet watch \
+		>"$work/client" 2>&1 &
+	until grep -q '^quiet' "$work/client"; do
+		kill -0 $! 2>/dev/null || break
+		sleep 0.1
+	done
+	a nft 'table inet deaf { chain in {
+		type filter hook input priority -1; meta l4proto tcp drop; }; }'
+	wait $!
+	a nft delete table inet deaf
+	told "rsockets: of a peer that is gone one hears" "^ETIMEDOUT soon" \
+		"$work/client"
+	{ kill $pid && wait $pid; } 2>/dev/null
+}
+
 everything a b "two hosts" "ib_read_bw ib_send_bw ib_write_lat ib_read_lat ib_atomic_bw ib_atomic_lat"
 everything a a "one host"
+sockets
+keepalive
 for what in "ib_write_bw -a" "ib_write_bw -q 4 -b" "ib_send_lat -e"; do
 	# shellcheck disable=SC2086 # words
 	on_port 18515 "$what -R" a b $what -R -F -n 50 -- \
@@ -130,22 +195,13 @@ on_port 18516 "data_test, MTU 1500" a b \
 
 # What tshark makes of all that.
 capture() {
-	local dumpcap tries=0 file=$work/iwarp.pcap said
+	local file=$work/iwarp.pcap said
 
-	become a dumpcap -q -P -B 64 -i veth0 -f tcp -w "$file" \
-		>"$work/dumpcap" 2>&1 &
-	dumpcap=$!
-	until grep -q File: "$work/dumpcap"; do
-		tries=$((tries + 1))
-		[ $tries -lt 100 ] || break
-		sleep 0.05
-	done
+	record_begin veth0 tcp "$file"
 	(port=18516 && pair root a b "$programs/data_test" -R -p 18515 -- \
 		"$programs/data_test" -R -p 18515 -n 60 -x 9000 -s 42 \
 		"$HOST_A") || not_ok "capture: data_test" "$work/server" "$work/client"
-	sleep 0.5
-	kill -INT $dumpcap
-	wait $dumpcap
+	record_end yes
 	tshark -r "$file" -o tcp.check_checksum:FALSE -q -z io,phs \
 		>"$work/protocols" 2>/dev/null
 	tshark -r "$file" -Y '_ws.malformed or iwarp_mpa.bad_length or
@@ -218,14 +274,6 @@ for moment in established disconnect; do
 	killed client $moment
 done
 
-# told NAME TEXT FILE
-told() {
-	if grep -q "$2" "$3"; then
-		ok "$1"
-	else
-		not_ok "$1" "$3"
-	fi
-}
 b timeout 10 "$verbena" run -- ucmatose -s "$HOST_A" -c 1 \
 	</dev/null >"$work/client" 2>&1
 told "nobody listens: refused" "REJECTED, error: -111" "$work/client"
