@@ -46,6 +46,8 @@ static void time_out(struct rcm_stream *s)
 		iw_attend(s);
 	else if (s->step == LINGERING)
 		iw_end_listener(s);
+	else if (s->step == AWAIT_REQUEST && s->counted)
+		iw_count_silent(s);
 	else if (s->step == AWAIT_REQUEST || s->step == ASKED)
 		iw_bury(s);
 	else

@@ -40,8 +40,10 @@ struct rcm_stream {
 	struct rcm_stream *next, **at;
 	/* Of who called, until it is adopted. A listener lives longer. */
 	struct rcm_stream *listener;
+	bool counted;		/* ...among its callers, or with the silent */
 	unsigned callers, most; /* a listener's */
-	_Atomic uint32_t said;	/* by the engine, and not told yet */
+	unsigned silent;
+	_Atomic uint32_t said; /* by the engine, and not told yet */
 	struct rcm_stream *next_said;
 	bool live, over; /* told */
 };
@@ -92,6 +94,9 @@ void iw_say_request(const struct rcm_stream *s);
 
 /* iw_listen.c: with the lock */
 void iw_on_listener(struct rcm_stream *s);
+/* @s, which has called, is one of the silent no longer; or has become one. */
+void iw_count_caller(struct rcm_stream *s);
+void iw_count_silent(struct rcm_stream *s);
 void iw_end_listener(struct rcm_stream *listener);
 void iw_leave_listener(struct rcm_stream *s);
 struct rcm_stream *iw_find_lingering(const struct sockaddr *a);

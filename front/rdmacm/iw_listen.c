@@ -7,9 +7,47 @@
 #include <unistd.h>
 
 #define REQUEST_WAIT	(5 * VB_SEC)
+#define REQUEST_SOON	(100 * VB_MSEC)
+#define SILENT_LEAST	16
 #define LINGER		(500 * VB_MSEC)
 #define ACCEPT_AGAIN	(100 * VB_MSEC) /* without a descriptor to be had */
 #define ACCEPTS_AT_ONCE 64
+
+/*
+ * A request is right behind the connection. Who says nothing is waited for, but
+ * takes no place of the backlog's from others; of too many of those, the one
+ * that has been silent for longest is hung up on.
+ */
+
+void iw_count_silent(struct rcm_stream *s)
+{
+	s->counted = false;
+	s->listener->callers--;
+	s->listener->silent++;
+	s->until = iw_now() + REQUEST_WAIT - REQUEST_SOON;
+	iw_attend(s->listener);
+}
+
+void iw_count_caller(struct rcm_stream *s)
+{
+	s->listener->callers += !s->counted;
+	s->listener->silent -= !s->counted;
+	s->counted = true;
+}
+
+static void drop_silent(struct rcm_stream *listener)
+{
+	struct rcm_stream *oldest = NULL;
+
+	if (listener->silent < VB_MAX(listener->most, SILENT_LEAST))
+		return;
+	for (struct rcm_stream *s = iw.first; s; s = s->next)
+		if (s->listener == listener && !s->counted &&
+		    (!oldest || s->until < oldest->until))
+			oldest = s;
+	if (oldest)
+		iw_bury(oldest);
+}
 
 static void take_connection(struct rcm_stream *listener, int fd)
 {
@@ -23,10 +61,12 @@ static void take_connection(struct rcm_stream *listener, int fd)
 	}
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	vb_mpa_listen(&s->setup, &offer);
+	drop_silent(listener);
 	s->listener = listener;
+	s->counted = true;
 	listener->callers++;
 	s->step = AWAIT_REQUEST;
-	s->until = iw_now() + REQUEST_WAIT;
+	s->until = iw_now() + REQUEST_SOON;
 	iw_watch(s, EPOLLIN);
 }
 

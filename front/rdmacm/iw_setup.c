@@ -128,6 +128,7 @@ void iw_on_request(struct rcm_stream *s)
 		iw_bury(s);
 		return;
 	}
+	iw_count_caller(s);
 	s->until = iw_now() + ASKED_WAIT;
 	s->step = ASKED;
 	iw_watch(s, 0);

@@ -95,7 +95,8 @@ void iw_leave_caller(struct rcm_stream *s)
 {
 	if (!s->listener)
 		return;
-	s->listener->callers--;
+	s->listener->callers -= s->counted;
+	s->listener->silent -= !s->counted;
 	if (s->listener->until == VB_NEVER)
 		iw_attend(s->listener);
 	s->listener = NULL;

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "rc.h"
@@ -623,6 +624,53 @@ static void more_callers_than_backlog(void)
 	rdma_destroy_id(id);
 }
 
+static int call_without_request(uint16_t port)
+{
+	struct sockaddr_in to = address;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	to.sin_port = htons(port);
+	must(fd >= 0 && !connect(fd, (struct sockaddr *)&to, sizeof(to)),
+	     "connect");
+	return fd;
+}
+
+static bool is_hung_up(int fd)
+{
+	char byte;
+
+	return recv(fd, &byte, 1, MSG_DONTWAIT) == 0;
+}
+
+/* Whoever has something to say has its turn within a second. Of too many that
+ * say nothing the first are hung up on, and the last are not. */
+static void silent_callers(void)
+{
+	enum { SILENT = 24, ROOM = 3 };
+	struct rdma_cm_id *id = listen_at(PORT + 5, ROOM);
+	int silent[SILENT], fd;
+
+	for (int i = 0; i < ROOM; i++)
+		silent[i] = call_without_request(PORT + 5);
+	fd = call_with_request(PORT + 5);
+	if (!next_event(1) || event.what != RDMA_CM_EVENT_CONNECT_REQUEST)
+		wrong("%d that say nothing shut out who asks", ROOM);
+	else
+		rdma_destroy_id(event.id);
+	for (int i = ROOM; i < SILENT; i++)
+		silent[i] = call_without_request(PORT + 5);
+	usleep(1200000);
+	if (!is_hung_up(silent[0]))
+		wrong("%d that say nothing are borne", SILENT);
+	for (int i = SILENT / 2; i < SILENT; i++)
+		if (is_hung_up(silent[i]))
+			wrong("number %d was hung up on", i);
+	for (int i = 0; i < SILENT; i++)
+		close(silent[i]);
+	close(fd);
+	rdma_destroy_id(id);
+}
+
 /* Whoever calls and says no more is heard to its end, and not waited for. */
 static void callers_that_close_half(void)
 {
@@ -692,6 +740,50 @@ static void called_without_an_answer(void)
 	close(fd);
 }
 
+/* A peer that reads nothing any more: what is to be sent waits for room, and
+ * costs nothing meanwhile. */
+static int accept_and_read_nothing(int listens)
+{
+	/* CRC, revision 2, peer-to-peer by WRITE, depths of 1 */
+	static const uint8_t reply[24] = "MPA ID Rep Frame\x50\x02\0\4"
+					 "\x80\1\x80\1";
+	char request[64];
+	int fd = accept(listens, NULL, NULL);
+
+	must(fd >= 0 && recv(fd, request, sizeof(request), 0) >= 20,
+	     "a request");
+	must(send(fd, reply, sizeof(reply), MSG_NOSIGNAL) == 24, "send");
+	return fd;
+}
+
+static void peer_that_reads_nothing(void)
+{
+	struct rdma_conn_param param = params(NULL);
+	struct ibv_send_wr *bad, wr = rdma(IBV_WR_RDMA_WRITE, 0x12345600);
+	struct sockaddr_in at;
+	struct ibv_sge sge;
+	int listens = listen_without_mpa(&at), fd;
+	clock_t before;
+
+	begin_connect(&a, &at, &param);
+	fd = accept_and_read_nothing(listens);
+	expect_event(RDMA_CM_EVENT_ESTABLISHED);
+	sge = (struct ibv_sge){ (uintptr_t)a.memory, BYTES, a.mr->lkey };
+	wr.sg_list = &sge;
+	wr.num_sge = 1;
+	for (int i = 0; i < 64; i++)
+		must(!ibv_post_send(a.id->qp, &wr, &bad), "ibv_post_send");
+	sleep(1); /* the thread may have been looking for something */
+	before = clock();
+	sleep(1);
+	if (clock() - before > CLOCKS_PER_SEC / 5)
+		wrong("waiting for room took %ld ms of a second",
+		      (long)((clock() - before) * 1000 / CLOCKS_PER_SEC));
+	close(fd);
+	close(listens);
+	expect_event(RDMA_CM_EVENT_DISCONNECTED);
+}
+
 /* What there is on RoCE and not here; errno as Linux's siw has it. */
 static void what_an_rnic_has_not(void)
 {
@@ -759,8 +851,10 @@ static const struct {
 	CASE(ids_inherited_by_fork),
 	CASE(ports_inherited_by_fork),
 	CASE(more_callers_than_backlog),
+	CASE(silent_callers),
 	CASE(callers_that_close_half),
 	CASE(called_without_an_answer),
+	CASE(peer_that_reads_nothing),
 #undef CASE
 };
 
