@@ -153,22 +153,35 @@ static enum vb_iw_fault take_imm(struct vb_qp *qp, const struct vb_ddp_seg *seg)
  * WRITEs.
  */
 
-static enum vb_iw_fault write_fault(struct vb_qp *qp, enum vb_fault fault,
-				    const struct vb_ddp_seg *seg)
-{
-	static const uint8_t by_refusal[] = {
-		[REFUSED_NOT] = IWF_WRITE_STAG,
-		[REFUSED_KEY] = IWF_WRITE_STAG,
-		[REFUSED_DOMAIN] = IWF_WRITE_DOMAIN,
-		[REFUSED_BOUNDS] = IWF_WRITE_BOUNDS,
-		[REFUSED_RIGHTS] = IWF_RIGHTS,
-	};
+/* What a WRITE, or what asks for an answer, was refused for. */
+static const uint8_t write_faults[] = {
+	[REFUSED_NOT] = IWF_WRITE_STAG,
+	[REFUSED_KEY] = IWF_WRITE_STAG,
+	[REFUSED_DOMAIN] = IWF_WRITE_DOMAIN,
+	[REFUSED_BOUNDS] = IWF_WRITE_BOUNDS,
+	[REFUSED_RIGHTS] = IWF_RIGHTS,
+};
+static const uint8_t ask_faults[] = {
+	[REFUSED_NOT] = IWF_READ_STAG,	    [REFUSED_KEY] = IWF_READ_STAG,
+	[REFUSED_DOMAIN] = IWF_READ_DOMAIN, [REFUSED_BOUNDS] = IWF_READ_BOUNDS,
+	[REFUSED_RIGHTS] = IWF_RIGHTS,
+};
 
+struct target {
+	uint32_t stag, len;
+	uint64_t to;
+	uint32_t need; /* rights */
+};
+
+static enum vb_iw_fault refusal(struct vb_qp *qp, enum vb_fault fault,
+				const struct target *t, const uint8_t *faults)
+{
 	if (fault == FAULT_REMOTE_MEMORY)
 		return IWF_MEMORY;
-	return by_refusal[vb_mr_refusal(qp->adapter, qp->pd, vb_iw_qpn(qp),
-					seg->stag, seg->to, seg->payload_bytes,
-					ACCESS_REMOTE_WRITE)];
+	if (fault == FAULT_ALIGNMENT)
+		return IWF_UNSPECIFIED;
+	return faults[vb_mr_refusal(qp->adapter, qp->pd, vb_iw_qpn(qp), t->stag,
+				    t->to, t->len, t->need)];
 }
 
 static enum vb_iw_fault take_write(struct vb_qp *qp,
@@ -186,7 +199,10 @@ static enum vb_iw_fault take_write(struct vb_qp *qp,
 	fault = vb_mr_write(qp->adapter, qp->pd, vb_iw_qpn(qp), seg->stag,
 			    seg->to, seg->payload, len);
 	if (fault)
-		return write_fault(qp, fault, seg);
+		return refusal(qp, fault,
+			       &(struct target){ seg->stag, len, seg->to,
+						 ACCESS_REMOTE_WRITE },
+			       write_faults);
 	in->write_bytes += len;
 	if (seg->last) {
 		in->written = in->write_bytes;
@@ -227,26 +243,6 @@ static enum vb_iw_fault check_ask(const struct vb_iw *s,
 	return has_answer_room(s) ? IWF_NONE : IWF_NO_BUFFER;
 }
 
-static enum vb_iw_fault ask_fault(struct vb_qp *qp, enum vb_fault fault,
-				  uint32_t stag, uint64_t to, uint32_t len,
-				  uint32_t need)
-{
-	static const uint8_t by_refusal[] = {
-		[REFUSED_NOT] = IWF_READ_STAG,
-		[REFUSED_KEY] = IWF_READ_STAG,
-		[REFUSED_DOMAIN] = IWF_READ_DOMAIN,
-		[REFUSED_BOUNDS] = IWF_READ_BOUNDS,
-		[REFUSED_RIGHTS] = IWF_RIGHTS,
-	};
-
-	if (fault == FAULT_REMOTE_MEMORY)
-		return IWF_MEMORY;
-	if (fault == FAULT_ALIGNMENT)
-		return IWF_UNSPECIFIED;
-	return by_refusal[vb_mr_refusal(qp->adapter, qp->pd, vb_iw_qpn(qp),
-					stag, to, len, need)];
-}
-
 static enum vb_iw_fault take_read(struct vb_qp *qp,
 				  const struct vb_ddp_seg *seg)
 {
@@ -268,8 +264,11 @@ static enum vb_iw_fault take_read(struct vb_qp *qp,
 	fault = vb_mr_check(qp->adapter, qp->pd, vb_iw_qpn(qp), q.source_stag,
 			    q.source_to, q.length, ACCESS_REMOTE_READ);
 	if (fault)
-		return ask_fault(qp, fault, q.source_stag, q.source_to,
-				 q.length, ACCESS_REMOTE_READ);
+		return refusal(qp, fault,
+			       &(struct target){ q.source_stag, q.length,
+						 q.source_to,
+						 ACCESS_REMOTE_READ },
+			       ask_faults);
 	a = add_answer(s);
 	*a = (struct vb_iw_answer){ .stag = q.source_stag,
 				    .to = q.source_to,
@@ -350,8 +349,10 @@ static enum vb_iw_fault take_atomic(struct vb_qp *qp,
 		return IWF_READ_WRAP;
 	fault = run_atomic(qp, &q, &old);
 	if (fault)
-		return ask_fault(qp, fault, q.stag, q.to, ATOMIC_BYTES,
-				 ACCESS_REMOTE_ATOMIC);
+		return refusal(qp, fault,
+			       &(struct target){ q.stag, ATOMIC_BYTES, q.to,
+						 ACCESS_REMOTE_ATOMIC },
+			       ask_faults);
 	a = add_answer(s);
 	*a = (struct vb_iw_answer){ .atomic = true, .id = q.id, .value = old };
 	return IWF_NONE;
