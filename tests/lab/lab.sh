@@ -127,31 +127,19 @@ capture_filter='udp port 4791'
 
 # What passes the cable while a case runs; kept, and decoded, if it fails.
 capture_start() {
-	local tries=0
-
 	command -v dumpcap >/dev/null || return 0
-	: >"$work/dumpcap"
 	# The last of a long one is what tells.
-	become a setpriv --pdeathsig KILL dumpcap -q -P -B 32 -i tap0 \
-		-f "$capture_filter" -b filesize:20000 -b files:2 \
-		-w "$work/pcap" >"$work/dumpcap" 2>&1 &
-	capture_pid=$!
-	until grep -q File: "$work/dumpcap"; do
-		tries=$((tries + 1))
-		[ $tries -lt 60 ] || break
-		sleep 0.05
-	done
+	record_begin tap0 "$capture_filter" "$work/pcap" -b filesize:20000 \
+		-b files:2
 }
 
 # capture_stop [NAME]: without a name, throw it away.
 capture_stop() {
 	local name=${1:-} file
 
-	[ -n "${capture_pid:-}" ] || return 0
-	[ -z "${1:-}" ] || sleep 0.5
-	kill -INT "$capture_pid" 2>/dev/null
-	wait "$capture_pid" 2>/dev/null
-	capture_pid=
+	[ -n "${record_pid:-}" ] || return 0
+	record_end "${1:+yes}"
+	record_pid=
 	[ -n "${1:-}" ] && capture_keep "$keep/${name//[^a-zA-Z0-9]/_}"
 	rm -f "$work"/pcap_*
 }

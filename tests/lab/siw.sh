@@ -197,7 +197,7 @@ terminate_pair() {
 }
 
 terminates_seen() {
-	[ "$1" = host ] && [ -n "${capture_pid:-}" ] || return 0
+	[ "$1" = host ] && [ -n "${record_pid:-}" ] || return 0
 	sleep 0.5
 	tshark -r "$work"/pcap_* -Y 'iwarp_rdma.opcode == 7' -T fields \
 		-E separator=' ' -e iwarp_rdma.term_layer \

@@ -24,21 +24,12 @@ hosts_unbatched
 
 # record INTERFACE FILE PROGRAM...: what passes at a while the program runs.
 record() {
-	local interface=$1 file=$2 dumpcap status=0 tries=0
+	local status=0
 
+	record_begin "$1" 'udp port 4791' "$2"
 	shift 2
-	become a dumpcap -q -P -B 64 -i "$interface" -f 'udp port 4791' \
-		-w "$file" >"$work/dumpcap" 2>&1 &
-	dumpcap=$!
-	until grep -q File: "$work/dumpcap"; do
-		tries=$((tries + 1))
-		[ $tries -lt 100 ] || break
-		sleep 0.05
-	done
 	"$@" || status=$?
-	sleep 0.5
-	kill -INT $dumpcap
-	wait $dumpcap
+	record_end yes
 	return $status
 }
 

@@ -201,6 +201,29 @@ pair_at() {
 		"${VERBENA_TIMEOUT:-60}" "$verbena" run -- "$@"
 }
 
+# record_begin INTERFACE FILTER FILE [OPTION...]: what passes at host a's
+# interface goes to the file; dumpcap has begun, and dies with us.
+record_begin() {
+	local interface=$1 filter=$2 file=$3 tries=0
+
+	shift 3
+	: >"$work/dumpcap"
+	become a setpriv --pdeathsig KILL dumpcap -q -P -B 64 "$@" \
+		-i "$interface" -f "$filter" -w "$file" >"$work/dumpcap" 2>&1 &
+	record_pid=$!
+	until grep -q File: "$work/dumpcap"; do
+		tries=$((tries + 1))
+		[ $tries -lt 100 ] || break
+		sleep 0.05
+	done
+}
+# record_end [yes]: the last packets, still on their way to it, are wanted.
+record_end() {
+	[ -z "${1:-}" ] || sleep 0.5
+	kill -INT "$record_pid" 2>/dev/null
+	wait "$record_pid" 2>/dev/null
+}
+
 # gid_index HOST DEVICE ADDRESS: where in the device's table the address is.
 gid_index() {
 	on "$1" "$verbena" run -- ibv_devinfo -v -d "$2" \
