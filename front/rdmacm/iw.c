@@ -95,8 +95,7 @@ static vb_time look_at_all(vb_time now)
 		next = s->next;
 		if (s->until <= now)
 			time_out(s);
-		else
-			until = VB_MIN(until, s->until);
+		until = VB_MIN(until, s->until); /* maybe another */
 	}
 	return until;
 }
