@@ -14,7 +14,6 @@
 #include "broker/slots.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -287,14 +286,11 @@ bool vb_slots_is_ours(const struct vb_slots *s, int vault)
 static int bind_name(unsigned slot)
 {
 	struct sockaddr_un a;
-	char name[32];
-	socklen_t len;
+	socklen_t len = vb_ipc_slot_address(&a, slot);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -errno;
-	snprintf(name, sizeof(name), "verbena/slot/%u", slot);
-	len = vb_ipc_address(&a, name);
 	if (bind(fd, (struct sockaddr *)&a, len) < 0) {
 		int rc = -errno;
 

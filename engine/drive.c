@@ -120,7 +120,7 @@ static vb_time stream_deadline(const struct vb_qp *qp, vb_time now)
 {
 	vb_time at;
 
-	if (vb_stream_is_blocked(qp))
+	if (vb_stream_is_blocked(qp) && qp->way == WAY_PACKETS)
 		return VB_NEVER; /* room in the socket wakes the thread */
 	at = coarse(qp->adapter->transport->deadline(qp), now);
 	return at > now ? at : now + SOON;

@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "base/rand.h"
 #include "engine/tally.h"
-#include "iwarp/iwarp.h"
 #include "link/udp.h"
 
 /* A round trip on a good network: who waits for longer, waits for a while. */
@@ -71,6 +70,8 @@ static void after_fork_in_child(void)
 	vb_stream_after_fork(e);
 	if (e->soon_fd >= 0)
 		close(e->soon_fd);
+	if (e->slot_fd >= 0)
+		close(e->slot_fd);
 	if (e->near)
 		vb_near_after_fork(e->near);
 	if (atomic_load(&e->far))
@@ -149,7 +150,7 @@ static void stand_alone(struct vb_engine *e)
 		.retry_at = VB_NEVER,
 	};
 	e->link = &no_link;
-	e->soon_fd = -1;
+	e->soon_fd = e->slot_fd = -1;
 	atomic_init(&e->pace, 1);
 	e->patience = SPIN_MOST;
 }
@@ -222,7 +223,7 @@ static int join_network(struct vb_engine *e)
 	vb_service_stop(e);
 	atomic_store(&e->stop, false);
 	rc = open_link(e);
-	if (rc == 0)
+	if (rc == 0 && !e->near)
 		vb_paths_open(e);
 	again = vb_service_start(e);
 	return rc ? rc : again;
@@ -259,8 +260,7 @@ static int start_engine(bool in_network)
 	rc = in_network ? open_link(e) : 0;
 	if (rc)
 		goto close_wake;
-	if (in_network)
-		vb_paths_open(e);
+	vb_paths_open(e);
 	rc = vb_service_start(e);
 	if (rc)
 		goto close_paths;
@@ -353,7 +353,8 @@ static int make_adapter(struct vb_engine *e, const struct vb_device *device,
 	oa->adapter.rnic = device->kind == DEVICE_IWARP;
 	oa->adapter.link = e->link;
 	if (oa->adapter.rnic) {
-		oa->adapter.transport = &vb_iwarp_transport;
+		oa->adapter.transport = &vb_paths_stream_transport;
+		oa->adapter.key_ops = &vb_paths_keys;
 	} else {
 		oa->adapter.transport = &vb_paths_transport;
 		oa->adapter.key_ops = &vb_paths_keys;

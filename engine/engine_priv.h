@@ -57,6 +57,7 @@ struct vb_engine {
 	/* NULL: packets to everybody. It may come while a program polls for
 	 * its iWARP device. */
 	struct vb_near *_Atomic near;
+	int slot_fd; /* a slot of our own making (engine/paths.c); -1 */
 	struct vb_far *_Atomic far; /* made with the first inode's domain */
 	struct vb_idtab *qps;
 	int wake_fd;
@@ -78,6 +79,8 @@ struct vb_engine {
 	struct vb_iw_rxq *stream_rxq;	/* rx: where bytes arrive */
 	_Atomic int stream_fd;		/* as raw_fd */
 	_Atomic unsigned stream_ending; /* that a time-out waits for */
+	_Atomic unsigned stream_near;	/* whose peers are of this host */
+	vb_time stream_look;		/* rx: at those, not before */
 	struct vb_sender senders[1u << VB_SENDER_BITS]; /* rx */
 	vb_time found_at; /* rx: when it last found something */
 	/* When a program's thread last drained the link, or sent much; while
@@ -167,8 +170,9 @@ bool vb_drive_wakes(struct vb_engine *e, vb_time at);
 /* engine/moderate.c: events that were put off. */
 void vb_moderate_due(struct vb_engine *e, vb_time now);
 
-/* engine/paths.c: packets, or none. */
+/* engine/paths.c: packets, or a stream, or neither. */
 extern const struct vb_transport_ops vb_paths_transport;
+extern const struct vb_transport_ops vb_paths_stream_transport;
 extern const struct vb_key_ops vb_paths_keys;
 void vb_paths_open(struct vb_engine *e);
 void vb_paths_close(struct vb_engine *e);

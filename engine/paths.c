@@ -18,6 +18,8 @@
 
 #include "base/log.h"
 #include "ib/ib.h"
+#include "iwarp/iwarp.h"
+#include "wire/ipc.h"
 
 static struct vb_near *running_near(void)
 {
@@ -150,6 +152,92 @@ const struct vb_transport_ops vb_paths_transport = {
 };
 
 /*
+ * The same for streams, which the engine drives (engine/stream.c).
+ */
+
+static int attach_stream(struct vb_qp *qp)
+{
+	int rc = vb_iwarp_transport.attach(qp);
+
+	if (rc)
+		return rc;
+	rc = vb_near_attach(qp);
+	if (rc)
+		vb_iwarp_transport.detach(qp);
+	return rc;
+}
+
+static void detach_stream(struct vb_qp *qp)
+{
+	vb_near_detach(running_near(), qp);
+	vb_iwarp_transport.detach(qp);
+}
+
+static void enter_stream(struct vb_qp *qp, enum vb_qp_state from,
+			 enum vb_qp_state to, vb_time now)
+{
+	struct vb_near *n = running_near();
+
+	vb_iwarp_transport.enter(qp, from, to, now);
+	if (n)
+		vb_near_enter(n, qp, from, to, false);
+}
+
+static bool stream_can_wait(const struct vb_qp *qp)
+{
+	if (qp->way == WAY_NEAR)
+		return vb_near_can_wait(qp);
+	return qp->way == WAY_PACKETS && vb_iwarp_transport.can_wait(qp);
+}
+
+static vb_time stream_deadline(const struct vb_qp *qp)
+{
+	return VB_MIN(vb_iwarp_transport.deadline(qp), vb_near_deadline(qp));
+}
+
+/* What is for packets is the stream's, which has none. */
+static void recv_nothing(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+			 vb_time now)
+{
+	vb_iwarp_transport.recv(qp, pkt, now);
+}
+
+static bool send_nothing(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+{
+	return vb_iwarp_transport.send(qp, now, out);
+}
+
+const struct vb_transport_ops vb_paths_stream_transport = {
+	.name = "streams",
+	.attach = attach_stream,
+	.detach = detach_stream,
+	.enter = enter_stream,
+	.recv = recv_nothing,
+	.send = send_nothing,
+	.can_wait = stream_can_wait,
+	.deadline = stream_deadline,
+};
+
+bool vb_stream_may_be_near(const struct sockaddr *peer)
+{
+	struct sockaddr_storage a = { .ss_family = peer->sa_family };
+
+	if (!running_near())
+		return false;
+	if (peer->sa_family == AF_INET) {
+		memcpy(&a, peer, sizeof(struct sockaddr_in));
+		((struct sockaddr_in *)&a)->sin_port = 0;
+		return can_bind((struct sockaddr *)&a,
+				sizeof(struct sockaddr_in));
+	}
+	if (peer->sa_family != AF_INET6)
+		return false;
+	memcpy(&a, peer, sizeof(struct sockaddr_in6));
+	((struct sockaddr_in6 *)&a)->sin6_port = 0;
+	return can_bind((struct sockaddr *)&a, sizeof(struct sockaddr_in6));
+}
+
+/*
  * Keys.
  */
 
@@ -224,9 +312,47 @@ static void soon(void *arg)
 	vb_wait_soon(arg);
 }
 
+/*
+ * Without a RoCE device there is no broker to give us a slot, and packets need
+ * none. One of those that it never gives is taken: whoever binds the name has
+ * it. Many programs do not look for the same one first.
+ */
+
+static int bind_slot(unsigned slot)
+{
+	struct sockaddr_un a;
+	socklen_t len = vb_ipc_slot_address(&a, slot);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (struct sockaddr *)&a, len) < 0) {
+		int rc = -errno;
+
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+static int take_slot(struct vb_engine *e, unsigned *slot)
+{
+	const unsigned count = VB_SLOTS - VB_SLOT_ALONE;
+	unsigned first = (unsigned)getpid();
+	int fd = -EADDRINUSE;
+
+	for (unsigned i = 0; i < count && fd == -EADDRINUSE; i++) {
+		*slot = VB_SLOT_ALONE + (first + i) % count;
+		fd = bind_slot(*slot);
+	}
+	if (fd >= 0)
+		e->slot_fd = fd;
+	return fd;
+}
+
 void vb_paths_open(struct vb_engine *e)
 {
-	const struct vb_near_config c = {
+	struct vb_near_config c = {
 		.slot = e->lease.slot,
 		.name_fd = e->lease.name_fd,
 		.wake_fd = e->wake_fd,
@@ -241,6 +367,12 @@ void vb_paths_open(struct vb_engine *e)
 
 	if (wanted && strcmp(wanted, "off") == 0)
 		return;
+	if (c.name_fd < 0)
+		c.name_fd = take_slot(e, &c.slot);
+	if (c.name_fd < 0) {
+		vb_log(LOG_INFO, "near: no slot: %s", strerror(-c.name_fd));
+		return;
+	}
 	/* The reason is in the log; packets go everywhere. */
 	if (vb_near_create(&c, &near))
 		return;
@@ -256,5 +388,7 @@ void vb_paths_close(struct vb_engine *e)
 		vb_near_destroy(e->near);
 	if (e->soon_fd >= 0)
 		close(e->soon_fd);
+	if (e->slot_fd >= 0)
+		close(e->slot_fd);
 	e->near = NULL;
 }

@@ -33,6 +33,7 @@
 #define FIN_WAIT   (5 * VB_SEC) /* for the peer's, after ours */
 #define SINK_BYTES (64u << 10)
 #define THROWS	   16 /* of so much before others have their turn */
+#define NEAR_LOOKS (100 * VB_USEC) /* how often at streams that are silent */
 
 enum phase { OPEN, CLOSING };
 
@@ -49,6 +50,8 @@ struct vb_stream {
 				   * before, as a batch is much work */
 	bool more;		  /* was left for the next turn */
 	bool eof, over, live;
+	bool met;	   /* the peer's card has been looked at */
+	_Atomic bool near; /* requests go another way: little comes here */
 	struct vb_stream_ear ear;     /* drive */
 	struct vb_stream *next, **at; /* rx */
 };
@@ -188,6 +191,28 @@ static bool is_up(const struct vb_qp *qp)
 	return state == QPS_RTS || state == QPS_SQD;
 }
 
+/* The peer may be a program of this host: then there is a better way. */
+static void step_near(struct vb_engine *e, struct vb_stream *s,
+		      struct vb_qp *qp, vb_time now)
+{
+	struct vb_near *n = e->near;
+	struct vb_rdmap_card card;
+
+	if (!n || qp->way == WAY_PACKETS)
+		return;
+	if (VB_UNLIKELY(!s->met) && vb_iw_has_card(qp, &card)) {
+		const struct vb_near_card peer = { card.number, card.life };
+
+		s->met = true;
+		vb_near_recognize(n, qp, &peer);
+	}
+	(void)vb_near_send(n, qp, now);
+	if (VB_UNLIKELY(qp->way == WAY_NEAR && !s->near)) {
+		atomic_fetch_add(&e->stream_near, 1);
+		s->near = true;
+	}
+}
+
 bool vb_stream_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 {
 	struct vb_stream *s = qp->stream;
@@ -203,8 +228,9 @@ bool vb_stream_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 		begin_close(e, s, now);
 		return false;
 	}
+	step_near(e, s, qp, now);
 	follow_mss(s, qp, now);
-	more = !s->blocked;
+	more = !s->blocked && !vb_iw_is_quiet(qp, now);
 	for (unsigned i = 0; more && i < STEP_CALLS; i++)
 		more = send_batch(e, s, qp, q, now);
 	vb_qp_flush(qp);
@@ -300,6 +326,8 @@ static void remove_stream(struct vb_engine *e, struct vb_stream *s)
 	leave_list(e, s);
 	if (s->over)
 		atomic_fetch_sub(&e->stream_ending, 1);
+	if (s->near)
+		atomic_fetch_sub(&e->stream_near, 1);
 	close(s->fd);
 	free(s);
 }
@@ -332,6 +360,20 @@ static bool serve_orphan(struct vb_engine *e, struct vb_stream *s, vb_time now)
 	return found;
 }
 
+/*
+ * Of one whose peer is of this host: is there anything? What the peer put on
+ * its lane before it ended the stream, or said something here, comes first.
+ */
+static bool is_its_turn(struct vb_engine *e, const struct vb_stream *s,
+			vb_time now)
+{
+	struct pollfd p = { s->fd, POLLIN | POLLRDHUP, 0 };
+
+	if (s->more || s->blocked || now >= s->close_at)
+		return true;
+	return poll(&p, 1, 0) == 1 && vb_near_catch_up(e->near, now);
+}
+
 /* What has come, or the room that there is, and what it makes due. */
 static bool serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
 		  vb_time now) VB_REQUIRES(e->rx)
@@ -341,6 +383,8 @@ static bool serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
 
 	if (!qp)
 		return serve_orphan(e, s, now);
+	if (s->near && !is_its_turn(e, s, now))
+		return false;
 	vb_mutex_lock(&qp->drive);
 	qp->now = now;
 	if (s->phase == CLOSING || !vb_iw_is_started(qp))
@@ -369,14 +413,17 @@ static uint32_t ready_for(const struct vb_stream *s)
 	return poll(&p, 1, 0) == 1 ? (uint32_t)p.revents : 0;
 }
 
-static bool serve_all(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
+/* @silent: also those where hardly anything comes. */
+static bool serve_all(struct vb_engine *e, bool silent, vb_time now)
+	VB_REQUIRES(e->rx)
 {
 	struct vb_stream *next;
 	bool found = false;
 
 	for (struct vb_stream *s = e->streams; s; s = next) {
 		next = s->next;
-		found |= serve(e, s, ready_for(s), now);
+		if (silent || !s->near)
+			found |= serve(e, s, ready_for(s), now);
 	}
 	return found;
 }
@@ -395,7 +442,15 @@ static bool serve_ready(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 
 bool vb_stream_drain(struct vb_engine *e, vb_time now)
 {
-	return e->stream_count <= FEW ? serve_all(e, now) : serve_ready(e, now);
+	bool silent = now >= e->stream_look;
+
+	if (silent)
+		e->stream_look = now + vb_engine_span(e, NEAR_LOOKS);
+	else if (atomic_load_explicit(&e->stream_near, memory_order_relaxed) ==
+		 e->stream_count)
+		return false;
+	return e->stream_count <= FEW ? serve_all(e, silent, now)
+				      : serve_ready(e, now);
 }
 
 /*
@@ -459,6 +514,16 @@ static void leave_behind(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 		remove_stream(e, s);
 }
 
+static void show_card(struct vb_near *n, struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
+{
+	struct vb_near_card ours;
+
+	if (vb_near_expect(n, qp, &ours))
+		vb_iw_show_card(
+			qp, &(struct vb_rdmap_card){ ours.number, ours.life });
+}
+
 static int bind_stream(struct vb_engine *e, struct vb_qp *qp,
 		       struct vb_stream *s, const struct vb_mpa_terms *terms)
 	VB_REQUIRES(e->rx) VB_REQUIRES(qp->drive)
@@ -482,6 +547,8 @@ static int bind_stream(struct vb_engine *e, struct vb_qp *qp,
 	}
 	s->qp = qp;
 	qp->stream = s;
+	if (terms->near && e->near)
+		show_card(e->near, qp);
 	vb_drive_step(e, qp, now);
 	return 0;
 }

@@ -7,6 +7,8 @@
 #ifndef ENGINE_STREAM_H
 #define ENGINE_STREAM_H
 
+#include <sys/socket.h>
+
 #include "core/adapter.h"
 #include "iwarp/setup.h"
 
@@ -28,6 +30,9 @@ struct vb_stream_ear {
 VB_MUST_CHECK int vb_stream_start(struct vb_adapter *a, uint32_t qpn, int fd,
 				  const struct vb_mpa_terms *terms,
 				  const struct vb_stream_ear *ear);
+
+/* Is @peer an address of this host, so that terms.near makes sense? */
+bool vb_stream_may_be_near(const struct sockaddr *peer);
 
 /* Ends it, if @arg hears of it: what was posted is flushed, what was sent
  * arrives. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What is answered: READs and atomics, in the order in which they were asked
- * for (RFC 5040 s5.5); and the last word. */
+ * for (RFC 5040 s5.5); what is said to a program of this host; and the last
+ * word. */
 #include "iwarp/stream.h"
 
 static struct vb_ddp_seg untagged(uint8_t opcode, uint32_t queue, uint32_t msn)
@@ -83,6 +84,24 @@ bool vb_iw_put_answer(struct vb_qp *qp, struct vb_iw_txq *out)
 		&s->answers[s->tx.answer % VB_IW_ANSWERS];
 
 	return a->atomic ? put_value(qp, a, out) : put_data(qp, a, out);
+}
+
+bool vb_iw_has_answers(const struct vb_iw *s)
+{
+	return s->tx.answer != s->answer_tail;
+}
+
+void vb_iw_put_card(struct vb_qp *qp, struct vb_iw_txq *out)
+{
+	struct vb_iw *s = vb_iw(qp);
+	const struct vb_ddp_seg seg = untagged(RDMAP_CARD, DDP_QUEUE_CARD, 1);
+	struct vb_writer w = vb_iw_fpdu_begin(out);
+
+	vb_ddp_seg_put(&w, &seg);
+	vb_rdmap_card_put(&w, &s->card);
+	(void)vb_iw_fpdu_end(qp, out, w, NULL);
+	s->tx.carded = true;
+	vb_iw_fpdu_mark(qp, out);
 }
 
 void vb_iw_put_term(struct vb_qp *qp, struct vb_iw_txq *out)

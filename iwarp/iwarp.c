@@ -155,6 +155,18 @@ bool vb_iw_is_started(const struct vb_qp *qp)
 	return vb_iw(qp)->phase != IW_IDLE;
 }
 
+void vb_iw_show_card(struct vb_qp *qp, const struct vb_rdmap_card *card)
+{
+	vb_iw(qp)->has_card = true;
+	vb_iw(qp)->card = *card;
+}
+
+bool vb_iw_has_card(const struct vb_qp *qp, struct vb_rdmap_card *card)
+{
+	*card = vb_iw(qp)->peer_card;
+	return vb_iw(qp)->heard_card;
+}
+
 bool vb_iw_is_established(const struct vb_qp *qp)
 {
 	const struct vb_iw *s = vb_iw(qp);
@@ -191,7 +203,7 @@ void vb_iw_lost(struct vb_qp *qp, vb_time now)
 	qp->now = now;
 	s->cut_at = s->cut_end = 0;
 	if (s->phase == IW_OPEN) {
-		if (vb_iw_sends(qp) && qp->sq.done != s->begun)
+		if (vb_iw_sends(qp) && vb_iw_has_begun(qp))
 			vb_qp_send_done(qp, WC_RETRY_EXC_ERR);
 		vb_qp_fail(qp, -1);
 	}

@@ -34,6 +34,18 @@ extern const struct vb_transport_ops vb_iwarp_transport;
 VB_MUST_CHECK int vb_iw_start(struct vb_qp *qp,
 			      const struct vb_mpa_terms *terms, vb_time now);
 bool vb_iw_is_started(const struct vb_qp *qp);
+
+/*
+ * With terms.near: cards go first, and while qp->way is not WAY_PACKETS,
+ * requests do not come this way: they have another, or will. Everything else
+ * that a stream is for stays: how it begins, ends, and what the peer asks for.
+ */
+void vb_iw_show_card(struct vb_qp *qp, const struct vb_rdmap_card *card);
+/* True: the peer's has come. */
+bool vb_iw_has_card(const struct vb_qp *qp, struct vb_rdmap_card *card);
+/* There is nothing to vb_iw_send(). */
+bool vb_iw_is_quiet(const struct vb_qp *qp, vb_time now);
+
 /* The connection's MSS is another now. */
 void vb_iw_set_mss(struct vb_qp *qp, uint32_t mss);
 /* May the program be told that the connection stands? The initiator's does at
@@ -60,6 +72,7 @@ struct vb_iw_cursor {
 	uint32_t answer_offset;
 	uint16_t marker; /* bytes since the last marker began; 0: one is due */
 	uint8_t stage;	 /* of what is sent: enum in iwarp/stream.h */
+	bool carded;	 /* our card is behind us */
 	bool answered;	 /* last: a request's turn comes before an answer's */
 };
 

@@ -169,7 +169,8 @@ static struct vb_send_wqe *begin_next(struct vb_qp *qp)
 
 void vb_iw_run_local(struct vb_qp *qp)
 {
-	if (vb_iw_sends(qp) && vb_iw(qp)->tx.stage == STAGE_NONE)
+	if (vb_iw_sends(qp) && vb_iw(qp)->tx.stage == STAGE_NONE &&
+	    qp->way == WAY_PACKETS)
 		(void)begin_next(qp);
 }
 
@@ -361,7 +362,7 @@ bool vb_iw_put_request(struct vb_qp *qp, struct vb_iw_txq *out)
 	struct vb_iw *s = vb_iw(qp);
 	const struct vb_send_wqe *wqe;
 
-	if (!vb_iw_sends(qp) || is_stopped(s))
+	if (qp->way != WAY_PACKETS || !vb_iw_sends(qp) || is_stopped(s))
 		return false;
 	wqe = s->tx.stage == STAGE_NONE ? begin_next(qp)
 					: vb_sq_at(&qp->sq, s->tx.cur);
@@ -451,6 +452,8 @@ void vb_iw_retire(struct vb_qp *qp)
 {
 	struct vb_iw *s = vb_iw(qp);
 
+	if (qp->way == WAY_NEAR)
+		return;
 	while (vb_iw_sends(qp) && qp->sq.done != s->taken.cur) {
 		const struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, qp->sq.done);
 

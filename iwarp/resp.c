@@ -449,6 +449,24 @@ static enum vb_iw_fault take_value(struct vb_qp *qp,
 	return fault;
 }
 
+static enum vb_iw_fault take_card(struct vb_qp *qp,
+				  const struct vb_ddp_seg *seg)
+{
+	struct vb_reader r = vb_reader(seg->payload, seg->payload_bytes);
+	enum vb_iw_fault fault = check_untagged(seg, 1, 0);
+	struct vb_iw *s = vb_iw(qp);
+
+	if (fault)
+		return fault;
+	if (s->heard_card)
+		return IWF_MSN;
+	if (!vb_rdmap_card_get(&r, &s->peer_card) || vb_reader_left(&r) ||
+	    !seg->last)
+		return IWF_UNSPECIFIED;
+	s->heard_card = true;
+	return IWF_NONE;
+}
+
 static enum vb_iw_fault take_term(struct vb_qp *qp,
 				  const struct vb_ddp_seg *seg)
 {
@@ -492,21 +510,24 @@ static const struct op_row ops[RDMAP_OP_COUNT] = {
 	[RDMAP_ATOMIC_RESPONSE] = { take_value,	  false, DDP_QUEUE_ATOMIC },
 	[RDMAP_SEND_IMM]	= { take_send,	  false, DDP_QUEUE_SEND },
 	[RDMAP_SEND_IMM_SE]	= { take_send,	  false, DDP_QUEUE_SEND },
+	[RDMAP_CARD]		= { take_card,	  false, DDP_QUEUE_CARD },
 };
 // clang-format on
 
 /* RFC 5041 s7, RFC 5040 s7: DDP's checks first. */
-static enum vb_iw_fault judge(const struct vb_ddp_seg *seg)
+static enum vb_iw_fault judge(const struct vb_iw *s,
+			      const struct vb_ddp_seg *seg)
 {
 	const struct op_row *row;
 
 	if (seg->ddp_version != VB_DDP_VERSION)
 		return seg->tagged ? IWF_TAGGED_VERSION : IWF_UNTAGGED_VERSION;
-	if (!seg->tagged && seg->queue > DDP_QUEUE_ATOMIC)
+	if (!seg->tagged && seg->queue >= DDP_QUEUE_COUNT)
 		return IWF_QUEUE;
 	if (seg->rdmap_version != VB_RDMAP_VERSION)
 		return IWF_RDMAP_VERSION;
-	if (seg->opcode >= RDMAP_OP_COUNT)
+	if (seg->opcode >= RDMAP_OP_COUNT ||
+	    (seg->opcode == RDMAP_CARD && !s->terms.near))
 		return IWF_OPCODE;
 	row = &ops[seg->opcode];
 	if (seg->tagged != row->tagged)
@@ -532,7 +553,7 @@ void vb_iw_take(struct vb_qp *qp, const uint8_t *ulpdu, uint32_t len)
 		vb_iw_refuse(qp, IWF_DDP, NULL);
 		return;
 	}
-	fault = judge(&seg);
+	fault = judge(s, &seg);
 	if (fault == IWF_NONE)
 		fault = ops[seg.opcode].take(qp, &seg);
 	if (fault)

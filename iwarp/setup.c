@@ -114,6 +114,7 @@ int vb_mpa_connect(struct vb_mpa_setup *m, const struct vb_mpa_offer *offer,
 	struct vb_mpa_frame f = {
 		.markers = offer->markers,
 		.crc = offer->crc,
+		.near = offer->near,
 		.enhanced = offer->revision >= 2,
 		.revision = offer->revision,
 	};
@@ -154,6 +155,7 @@ static enum vb_mpa_state conclude(struct vb_mpa_setup *m,
 	m->terms.crc = m->offer.crc || m->peer.crc;
 	m->terms.tx_markers = m->peer.markers;
 	m->terms.rx_markers = m->offer.markers;
+	m->terms.near = m->offer.near && m->peer.near;
 	m->terms.ird = m->offer.ird;
 	m->terms.ord = m->offer.ord;
 	m->state = MPA_OPEN;
@@ -247,6 +249,7 @@ static int reply(struct vb_mpa_setup *m, bool reject,
 		.reply = true,
 		.markers = m->offer.markers,
 		.crc = m->terms.crc,
+		.near = m->terms.near && !reject,
 		.reject = reject,
 		.enhanced = m->peer.enhanced,
 		.revision = m->peer.revision,
@@ -275,6 +278,7 @@ int vb_mpa_accept(struct vb_mpa_setup *m, uint16_t ird, uint16_t ord,
 
 	if (m->state != MPA_ASKED)
 		return -EINVAL;
+	m->terms.near = m->offer.near && m->peer.near;
 	m->terms.ird = m->peer.enhanced ? VB_MIN(ird, m->peer_ord) : ird;
 	m->terms.ord = m->peer.enhanced ? VB_MIN(ord, m->peer_ird) : ord;
 	d = depths_of(rtr_reply(m), m->terms.ird, m->terms.ord);

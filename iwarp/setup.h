@@ -35,6 +35,7 @@ struct vb_mpa_offer {
 	uint8_t revision;  /* 1, or 2: enhanced */
 	bool crc;	   /* we insist on it; else what the peer says */
 	bool markers;	   /* we want them in what we receive */
+	bool near;	   /* the peer is of this host, and may be a Verbena */
 	uint8_t rtr;	   /* set of enum vb_mpa_rtr; none: not peer-to-peer */
 	uint16_t ird, ord; /* READs and atomics under way, from and to peer */
 };
@@ -46,6 +47,7 @@ struct vb_mpa_terms {
 	bool initiator;
 	bool crc;
 	bool tx_markers, rx_markers;
+	bool near;   /* both said so: cards are shown first */
 	uint8_t rtr; /* one enum vb_mpa_rtr: the initiator begins with it */
 	uint16_t ird, ord;
 	uint16_t mss; /* of the TCP connection, the caller's; 0: not known */

@@ -91,6 +91,8 @@ struct vb_iw {
 	uint32_t answer_tail;
 	struct vb_iw_answer answers[VB_IW_ANSWERS];
 	struct vb_term term; /* IW_DYING */
+	bool has_card, heard_card;
+	struct vb_rdmap_card card, peer_card;
 	/* receiving */
 	struct vb_iw_inbound in;
 	uint8_t *carry; /* the beginning of an FPDU */
@@ -119,6 +121,14 @@ static inline bool vb_iw_sends(const struct vb_qp *qp)
 	enum vb_qp_state s = vb_iw_state(qp);
 
 	return s == QPS_RTS || s == QPS_SQD;
+}
+
+/* Is there a request that is not complete, and that the peer may know of? */
+static inline bool vb_iw_has_begun(const struct vb_qp *qp)
+{
+	if (qp->way == WAY_NEAR)
+		return qp->sq.done != vb_sq_end(&qp->sq);
+	return qp->sq.done != vb_iw(qp)->begun;
 }
 
 /* A peer that is not heard: nudged thus long after the start, then after ten
@@ -171,8 +181,10 @@ bool vb_iw_asks(const struct vb_send_wqe *wqe);
 /* Complete what may be. */
 void vb_iw_retire(struct vb_qp *qp);
 
-/* iwarp/answer.c: the same for answers, and for the Terminate. */
+/* iwarp/answer.c: the same for answers, our card, and the Terminate. */
 bool vb_iw_put_answer(struct vb_qp *qp, struct vb_iw_txq *out);
+bool vb_iw_has_answers(const struct vb_iw *s);
+void vb_iw_put_card(struct vb_qp *qp, struct vb_iw_txq *out);
 void vb_iw_put_term(struct vb_qp *qp, struct vb_iw_txq *out);
 
 /* Is it open? It may have died of what is not ours: a completion queue that

@@ -172,7 +172,7 @@ void vb_iw_terminated(struct vb_qp *qp, const struct vb_term *t)
 	s->phase = IW_ENDING;
 	s->cut_at = s->cut_end; /* nobody reads it */
 	flush_before(qp, t);
-	if (vb_iw_sends(qp) && qp->sq.done != s->begun) {
+	if (vb_iw_sends(qp) && vb_iw_has_begun(qp)) {
 		vb_qp_send_done(qp, vb_iw_told(t));
 		event = NONE;
 	}

@@ -211,9 +211,20 @@ static bool may_speak(const struct vb_iw *s, vb_time now)
 	       (s->terms.rtr == RTR_NONE && now >= s->patient_until);
 }
 
-static bool answers_wait(const struct vb_iw *s)
+static bool owes_card(const struct vb_iw *s)
 {
-	return s->tx.answer != s->answer_tail;
+	return s->has_card && !s->tx.carded && s->tx.stage == STAGE_NONE;
+}
+
+bool vb_iw_is_quiet(const struct vb_qp *qp, vb_time now)
+{
+	const struct vb_iw *s = vb_iw(qp);
+
+	return s->phase == IW_OPEN && vb_iw_state(qp) != QPS_ERR &&
+	       qp->way != WAY_PACKETS && s->tx.stage == STAGE_NONE &&
+	       !owes_card(s) && !vb_iw_has_answers(s) &&
+	       s->cut_at == s->cut_end &&
+	       !(s->terms.initiator && now >= vb_iw_nudge_time(s));
 }
 
 /* Messages do not mix; between two, requests and answers take turns. */
@@ -228,14 +239,18 @@ static bool put_next(struct vb_qp *qp, struct vb_iw_txq *out)
 		vb_iw_put_nudge(qp, out);
 		return true;
 	}
+	if (owes_card(s)) {
+		vb_iw_put_card(qp, out);
+		return true;
+	}
 	if (s->tx.stage == STAGE_ANSWER)
 		return vb_iw_put_answer(qp, out);
-	if (s->tx.stage == STAGE_NONE && answers_wait(s) && !s->tx.answered)
+	if (s->tx.stage == STAGE_NONE && vb_iw_has_answers(s) && !s->tx.answered)
 		return vb_iw_put_answer(qp, out);
 	if (vb_iw_put_request(qp, out))
 		return true;
 	return s->phase == IW_OPEN && s->tx.stage == STAGE_NONE &&
-	       answers_wait(s) && vb_iw_put_answer(qp, out);
+	       vb_iw_has_answers(s) && vb_iw_put_answer(qp, out);
 }
 
 /* A message of our own that had begun is not finished: its program was told
@@ -246,7 +261,7 @@ static bool put_last(struct vb_qp *qp, struct vb_iw_txq *out)
 
 	if (s->tx.stage == STAGE_LAST)
 		return false;
-	if (answers_wait(s))
+	if (vb_iw_has_answers(s))
 		return vb_iw_put_answer(qp, out);
 	vb_iw_put_term(qp, out);
 	return true;

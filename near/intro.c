@@ -191,13 +191,10 @@ static int connect_slot(unsigned slot, int *out)
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
 			0);
 	struct sockaddr_un a;
-	char name[32];
-	socklen_t len;
+	socklen_t len = vb_ipc_slot_address(&a, slot);
 
 	if (fd < 0)
 		return -errno;
-	snprintf(name, sizeof(name), "verbena/slot/%u", slot);
-	len = vb_ipc_address(&a, name);
 	if (connect(fd, (struct sockaddr *)&a, len) < 0) {
 		int rc = -errno;
 

@@ -201,6 +201,13 @@ struct vb_qp *vb_near_find_qp(struct vb_near *n, uint32_t qpn)
 	return vb_idtab_get(n->c.qps, qpn & ((1u << VB_QPN_BITS) - 1));
 }
 
+/* With drive. */
+static bool is_called(const struct vb_qp *qp, uint32_t number)
+{
+	return atomic_load(&qp->qpn) && qp->near &&
+	       vb_nq(qp)->number == number;
+}
+
 static void send_answer(struct vb_peer *p, const struct vb_answer_note *a)
 {
 	vb_mutex_lock(&p->tx);
@@ -267,7 +274,7 @@ static void carry_out(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,
 		a->kind = ANSWER_LATER;
 		return;
 	}
-	if (qp && atomic_load(&qp->qpn) == r->dqpn)
+	if (qp && is_called(qp, r->dqpn))
 		vb_near_request(n, p, qp, r, data, a);
 }
 
@@ -358,7 +365,7 @@ static int hear_answer(struct vb_near *n, struct vb_peer *p,
 		return 1;
 	vb_mutex_lock(&qp->drive);
 	qp->now = now;
-	if (atomic_load(&qp->qpn) == a.qpn) {
+	if (is_called(qp, a.qpn)) {
 		vb_near_answered(n, qp, &a, now);
 		n->c.step(n->c.arg, qp, now);
 	}
@@ -445,6 +452,15 @@ bool vb_near_poll(struct vb_near *n, vb_time now)
 	found |= serve_all(n, now);
 	vb_mutex_unlock(&n->rx);
 	return found;
+}
+
+bool vb_near_catch_up(struct vb_near *n, vb_time now)
+{
+	if (!vb_mutex_trylock(&n->rx))
+		return false;
+	(void)serve_all(n, now);
+	vb_mutex_unlock(&n->rx);
+	return true;
 }
 
 void vb_near_add(struct vb_near *n, struct vb_peer *p)
@@ -635,17 +651,19 @@ static void hide(struct vb_near *n, struct vb_qp *qp, bool wait)
 	nq->shown = false;
 	vb_yard_hide(n->yard, qp->index);
 	if (wait)
-		await_all(n, 0, qp->adapter->qpn_base | qp->index);
+		await_all(n, 0, nq->number);
 }
 
 static void show(struct vb_near *n, struct vb_qp *qp)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
+	const struct vb_yard_name name = { nq->number, nq->far_number,
+					   nq->life };
 
-	if (nq->life == 0)
+	if (nq->life == 0 || (qp->adapter->rnic && !nq->far_number))
 		return;
 	nq->shown = true;
-	vb_yard_show(n->yard, qp, nq->life);
+	vb_yard_show(n->yard, qp, &name);
 }
 
 static void forget_peer(struct vb_near *n, struct vb_qp *qp)
@@ -679,16 +697,51 @@ static void get_ready(struct vb_near *n, struct vb_qp *qp, bool here)
 	struct vb_near_qp *nq = vb_nq(qp);
 
 	forget_peer(n, qp);
+	/* Another slot: one that the program had before its first RoCE
+	 * device. */
 	if (!here || qp->type != QPT_RC ||
-	    qp->adapter->number >= VB_YARD_ADAPTERS)
+	    qp->adapter->number >= VB_YARD_ADAPTERS ||
+	    qp->adapter->qpn_base >> VB_QPN_BITS != n->c.slot)
 		return;
 	nq->life = new_life();
+	nq->number = atomic_load(&qp->qpn);
+	nq->far_number = qp->attr.dest_qp_num;
 	/* Of an imported domain: what its keys open is another's, which only
 	 * packets get to. */
 	if (qp->pd->origin.is_far)
 		return;
 	nq->intro = vb_intro_want(n, qp->attr.dest_qp_num >> VB_QPN_BITS);
 	qp->way = WAY_OPEN;
+}
+
+bool vb_near_expect(struct vb_near *n, struct vb_qp *qp,
+		    struct vb_near_card *card)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+
+	hide(n, qp, true);
+	forget_peer(n, qp);
+	if (qp->adapter->number >= VB_YARD_ADAPTERS || qp->pd->origin.is_far)
+		return false;
+	nq->life = new_life();
+	nq->number = n->c.slot << VB_QPN_BITS | qp->index;
+	qp->way = WAY_OPEN;
+	*card = (struct vb_near_card){ nq->number, nq->life };
+	return true;
+}
+
+void vb_near_recognize(struct vb_near *n, struct vb_qp *qp,
+		       const struct vb_near_card *peer)
+{
+	unsigned slot = peer->number >> VB_QPN_BITS;
+	struct vb_near_qp *nq = vb_nq(qp);
+
+	if (nq->life == 0 || slot == 0 || slot >= VB_SLOTS || !peer->life)
+		return;
+	nq->far_number = peer->number;
+	nq->peer_life = peer->life;
+	nq->intro = vb_intro_want(n, slot);
+	show(n, qp);
 }
 
 void vb_near_enter(struct vb_near *n, struct vb_qp *qp, enum vb_qp_state from,
@@ -712,12 +765,36 @@ void vb_near_enter(struct vb_near *n, struct vb_qp *qp, enum vb_qp_state from,
  * Which way.
  */
 
+/* A card may be of another host's program, where streams are relayed: one of
+ * ours may have its slot, but not its queue pair. */
+static enum vb_intro find_end(struct vb_qp *qp)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+
+	if (vb_near_is_there(qp))
+		return INTRO_UP;
+	vb_peer_put(nq->peer);
+	nq->peer = NULL;
+	return INTRO_PENDING;
+}
+
+static enum vb_intro find_peer(struct vb_near *n, struct vb_qp *qp)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+	enum vb_intro found;
+
+	if (qp->adapter->rnic && !nq->far_number)
+		return INTRO_PENDING;
+	found = vb_intro_find(n, nq->far_number >> VB_QPN_BITS, nq->intro,
+			      &nq->peer);
+	return found == INTRO_UP && qp->adapter->rnic ? find_end(qp) : found;
+}
+
 static void decide(struct vb_near *n, struct vb_qp *qp, vb_time now)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
-	switch (vb_intro_find(n, qp->attr.dest_qp_num >> VB_QPN_BITS, nq->intro,
-			      &nq->peer)) {
+	switch (find_peer(n, qp)) {
 	case INTRO_UP:
 		qp->way = WAY_NEAR;
 		vb_log(LOG_INFO, "qp 0x%x: no packets to slot %u",

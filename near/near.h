@@ -100,6 +100,24 @@ void vb_near_detach(struct vb_near *n, struct vb_qp *qp);
 /* @here: its destination is an address of this host. */
 void vb_near_enter(struct vb_near *n, struct vb_qp *qp, enum vb_qp_state from,
 		   enum vb_qp_state to, bool here);
+/*
+ * The two ends of a stream (iWARP) do not know each other's numbers. Each shows
+ * a card over it, and its requests wait for the peer's: then they go near, when
+ * there is such a peer, or over the stream.
+ */
+struct vb_near_card {
+	uint32_t number; /* a QPN with our slot: near_priv.h */
+	uint32_t life;
+};
+/* @qp has just got its stream: the card to show. False: all goes over it. */
+bool vb_near_expect(struct vb_near *n, struct vb_qp *qp,
+		    struct vb_near_card *card);
+void vb_near_recognize(struct vb_near *n, struct vb_qp *qp,
+		       const struct vb_near_card *peer);
+/* Serve all lanes, so that what was put there before something else became
+ * visible is done before that. False: another thread is at it. */
+bool vb_near_catch_up(struct vb_near *n, vb_time now);
+
 /* True: there is more to do. */
 bool vb_near_send(struct vb_near *n, struct vb_qp *qp, vb_time now);
 /* vb_transport_ops.can_wait, for one that goes near. */

@@ -51,6 +51,10 @@ struct vb_near_atomic {
 
 struct vb_near_qp {
 	uint32_t life; /* since RTR; 0: not there */
+	/* What peers call this queue pair, and it calls the one it is
+	 * connected to (0: not known yet): QPNs. Of a program that has no slot
+	 * from the broker a number has the slot here, and the QPN has none. */
+	uint32_t number, far_number;
 	bool shown;    /* in the yard */
 	/* requester */
 	struct vb_peer *peer;
@@ -157,6 +161,8 @@ void vb_near_answered(struct vb_near *n, struct vb_qp *qp,
 
 /* Copy a part of a message of ours that @p fetches, if it offers one. */
 bool vb_near_help(struct vb_near *n, struct vb_peer *p);
+/* Whom we are connected to is in the yard that we see. */
+bool vb_near_is_there(struct vb_qp *qp);
 
 /* near/batch.c: small WRITEs from nq->sent on, with one call. How many were
  * done; with 0 it must be seen singly what is wrong with the first. */

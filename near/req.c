@@ -86,12 +86,13 @@ static uint32_t outstanding(const struct vb_qp *qp)
  */
 
 /* How long silence lasts before packets would have given up: retry_cnt times
- * after the first, the local ACK timeout (IBA 9.7.6.1.3). */
+ * after the first, the local ACK timeout (IBA 9.7.6.1.3). A stream says
+ * itself when it ends. */
 static vb_time patience(const struct vb_qp *qp)
 {
 	vb_time t = vb_ack_timeout_ns(qp->attr.timeout);
 
-	if (t == VB_NEVER)
+	if (t == VB_NEVER || qp->adapter->rnic)
 		return VB_NEVER;
 	return (qp->attr.retry_cnt + 1u) * VB_MIN(4 * t, t + TIMEOUT_SLACK);
 }
@@ -207,23 +208,25 @@ static bool same_gid(const uint64_t halves[2], const struct vb_gid *gid)
 	return memcmp(halves, gid->raw, sizeof(gid->raw)) == 0;
 }
 
-/* Is it connected to us, and since we began the same? */
+/* Is it connected to us, and since we began the same? A stream's addresses are
+ * TCP's. */
 static bool is_our_peer(const struct vb_qp *qp, const struct vb_yard_view *v)
 {
 	const struct vb_near_qp *nq = vb_nq(qp);
-	uint32_t qpn = atomic_load_explicit(&qp->qpn, memory_order_relaxed);
 
-	if (v->dest_qpn != qpn || !same_gid(v->sgid, &qp->route.dgid) ||
-	    !same_gid(v->dgid, &qp->route.sgid))
+	if (v->dest_qpn != nq->number)
+		return false;
+	if (!qp->adapter->rnic && (!same_gid(v->sgid, &qp->route.dgid) ||
+				   !same_gid(v->dgid, &qp->route.sgid)))
 		return false;
 	return nq->peer_life ? v->life == nq->peer_life
 			     : v->rq_psn == qp->attr.sq_psn;
 }
 
-static bool peer_is_there(struct vb_qp *qp)
+bool vb_near_is_there(struct vb_qp *qp)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
-	uint32_t qpn = qp->attr.dest_qp_num;
+	uint32_t qpn = nq->far_number;
 
 	if (VB_UNLIKELY(!vb_peer_is_up(nq->peer)))
 		return false;
@@ -255,8 +258,8 @@ static void fill_request(const struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	r->flags = (traits & HAS_IMM ? REQUEST_IMM : 0) |
 		   (traits & HAS_INV ? REQUEST_INV : 0) |
 		   (wqe->flags & SEND_SOLICITED ? REQUEST_SOLICITED : 0);
-	r->dqpn = qp->attr.dest_qp_num;
-	r->sqpn = atomic_load_explicit(&qp->qpn, memory_order_relaxed);
+	r->dqpn = nq->far_number;
+	r->sqpn = nq->number;
 	r->life = nq->peer_life;
 	r->src_life = nq->life;
 	r->seq = nq->acked + outstanding(qp);
@@ -436,6 +439,8 @@ static enum vb_fault may_reach(const struct vb_qp *qp,
 	const struct vb_yard_view *v = &vb_nq(qp)->view;
 	uint32_t need = rule_of(wqe)->need;
 
+	if (qp->adapter->rnic && wqe->length == 0)
+		return FAULT_NONE; /* streams begin with such (RFC 6581 s5) */
 	if ((v->access & need) != need)
 		return FAULT_ACCESS_FLAGS;
 	if (wqe->op == WR_READ && v->reads == 0)
@@ -681,11 +686,11 @@ static enum next go_on(struct vb_qp *qp, vb_time now)
 	if (wqe->flags & SEND_FENCE && nq->atomics)
 		return NEXT_WAITS;
 	if (rule_of(wqe)->traits & LOCAL)
-		return nq->peer_life == 0 && !peer_is_there(qp) &&
+		return nq->peer_life == 0 && !vb_near_is_there(qp) &&
 				       qp->way != WAY_NEAR
 			       ? NEXT_WAITS
 			       : do_local(qp, wqe);
-	if (!peer_is_there(qp)) {
+	if (!vb_near_is_there(qp)) {
 		if (qp->way == WAY_NEAR)
 			be_silent(qp, now);
 		return NEXT_WAITS;
@@ -820,8 +825,10 @@ static void take_rnr(struct vb_qp *qp, uint8_t syndrome, vb_time now)
 	struct vb_near_qp *nq = vb_nq(qp);
 
 	vb_count(qp->adapter, CNT_RCVD_RNR_ERR, 1);
-	/* 7: without end (IBA 9.7.5.2.8). */
-	if (qp->attr.rnr_retry < 7 && nq->rnr_retries >= qp->attr.rnr_retry) {
+	/* 7: without end (IBA 9.7.5.2.8). With streams there is no second try
+	 * (iwarp/term.c). */
+	if (qp->adapter->rnic ||
+	    (qp->attr.rnr_retry < 7 && nq->rnr_retries >= qp->attr.rnr_retry)) {
 		vb_count(qp->adapter, CNT_RNR_RETRY_EXCEEDED, 1);
 		fail_oldest(qp, WC_RNR_RETRY_EXC_ERR);
 		return;

@@ -9,6 +9,7 @@
 #include "core/sge.h"
 #include "near/near_priv.h"
 #include "near/reach.h"
+#include "wire/ib_hdr.h"
 
 #define SHARE_LEAST (128u * 1024) /* of a message; less is quickly fetched */
 #define SHARE_SLAB  (1u << 20)	  /* so much at a time */
@@ -29,12 +30,18 @@ static bool takes_requests(const struct vb_qp *qp)
 	return s == QPS_RTR || s == QPS_RTS || s == QPS_SQD || s == QPS_SQE;
 }
 
+static uint32_t own_qpn(const struct vb_qp *qp)
+{
+	/* Written under drive, which the caller holds. */
+	return atomic_load_explicit(&qp->qpn, memory_order_relaxed);
+}
+
 static bool is_for(const struct job *j)
 {
 	const struct vb_near_qp *nq = vb_nq(j->qp);
 
 	return nq && nq->life && j->r->life == nq->life &&
-	       takes_requests(j->qp) && j->qp->attr.dest_qp_num == j->r->sqpn &&
+	       takes_requests(j->qp) && nq->far_number == j->r->sqpn &&
 	       j->r->sqpn >> VB_QPN_BITS == j->peer->slot;
 }
 
@@ -402,19 +409,20 @@ static enum vb_fault take_write(const struct job *j)
 	struct vb_qp *qp = j->qp;
 	enum vb_fault fault;
 
-	if (!(qp->attr.access_flags & ACCESS_REMOTE_WRITE))
+	if (!(qp->attr.access_flags & ACCESS_REMOTE_WRITE) &&
+	    !(qp->adapter->rnic && r->length == 0)) /* as in near/req.c */
 		return FAULT_ACCESS_FLAGS;
 	if (r->length > VB_MAX_MSG ||
 	    (r->op == NEAR_WRITE && r->bytes != r->length))
 		return FAULT_LENGTH;
-	fault = vb_mr_check(qp->adapter, qp->pd, r->dqpn, r->rkey, r->va,
+	fault = vb_mr_check(qp->adapter, qp->pd, own_qpn(qp), r->rkey, r->va,
 			    r->length, ACCESS_REMOTE_WRITE);
 	if (fault)
 		return fault;
 	if (r->flags & REQUEST_IMM && !has_recv(qp))
 		return FAULT_NO_RQE;
 	if (r->op == NEAR_WRITE)
-		fault = vb_mr_write(qp->adapter, qp->pd, r->dqpn, r->rkey,
+		fault = vb_mr_write(qp->adapter, qp->pd, own_qpn(qp), r->rkey,
 				    r->va, j->data, r->length);
 	return fault ? fault : finish_write(j);
 }
@@ -432,7 +440,7 @@ static enum vb_fault take_atomic(const struct job *j)
 	if (qp->attr.max_dest_rd_atomic == 0)
 		return FAULT_TOO_MANY_READS;
 	memcpy(&op, j->data, sizeof(op));
-	fault = vb_mr_atomic(qp->adapter, qp->pd, j->r->dqpn, j->r->rkey,
+	fault = vb_mr_atomic(qp->adapter, qp->pd, own_qpn(qp), j->r->rkey,
 			     j->r->va, j->r->op == NEAR_CMP_SWAP, op.swap_add,
 			     op.compare, &j->a->value);
 	if (fault == FAULT_NONE)
@@ -455,7 +463,7 @@ static enum vb_fault take_store(const struct job *j)
 	if (j->r->va & 7)
 		return FAULT_ALIGNMENT;
 	memcpy(&word, j->data, sizeof(word));
-	return vb_mr_store64(qp->adapter, qp->pd, j->r->dqpn, j->r->rkey,
+	return vb_mr_store64(qp->adapter, qp->pd, own_qpn(qp), j->r->rkey,
 			     j->r->va, &word);
 }
 
@@ -506,15 +514,47 @@ static void die(struct vb_qp *qp, const struct vb_fault_row *row)
 	vb_qp_fail(qp, event);
 }
 
+/* What iwarp/term.c says: there is no second try. */
+static const struct vb_fault_row *stream_row(enum vb_fault fault)
+{
+	static const struct vb_fault_row no_rqe = {
+		.action = ACT_NAK_AND_DIE,
+		.syndrome = VB_SYN_RNR,
+		.status = WC_REM_INV_REQ_ERR,
+		.event = EVENT_QP_REQ_ERR,
+		.counter = CNT_SEND_RNR_ERR,
+	};
+	static const struct vb_fault_row inv_rkey = {
+		.action = ACT_NAK_AND_DIE,
+		.syndrome = VB_SYN_NAK_ACCESS,
+		.status = WC_REM_INV_REQ_ERR,
+		.event = EVENT_QP_REQ_ERR,
+		.counter = CNT_NAK_ACCESS,
+	};
+
+	switch (fault) {
+	case FAULT_NO_RQE:
+		return &no_rqe;
+	case FAULT_INV_RKEY:
+		return &inv_rkey;
+	case FAULT_ACCESS_FLAGS:
+		return vb_fault_rc(FAULT_RKEY);
+	default:
+		return vb_fault_rc(fault);
+	}
+}
+
 static void refuse(const struct job *j, enum vb_fault fault)
 {
-	const struct vb_fault_row *row = vb_fault_rc(fault);
 	struct vb_qp *qp = j->qp;
+	const struct vb_fault_row *row =
+		qp->adapter->rnic ? stream_row(fault) : vb_fault_rc(fault);
 
 	j->a->kind = ANSWER_NOBODY; /* it goes into ERR without a word */
 	if (row->action != ACT_DIE) {
 		vb_count(qp->adapter, row->counter, 1);
-		j->a->kind = ANSWER_NAK;
+		j->a->kind = row->syndrome == VB_SYN_RNR ? ANSWER_RNR
+							 : ANSWER_NAK;
 		j->a->syndrome = row->syndrome;
 	}
 	if (row->action != ACT_NAK_ONCE) {

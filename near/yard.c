@@ -235,7 +235,8 @@ bool vb_yard_open(const struct vb_yard *y, const struct vb_far_side *far,
 	       copy_key(&y->keys[far->adapter][index], g) &&
 	       g->key == far->key && g->pd == far->pd &&
 	       (g->access & far->need) == far->need &&
-	       (g->qpn == 0 || g->qpn == far->qpn);
+	       (g->qpn == 0 ||
+		g->qpn % VB_YARD_QPS == far->qpn % VB_YARD_QPS);
 }
 
 static void put_gid(_Atomic uint64_t at[2], const struct vb_gid *gid)
@@ -247,7 +248,8 @@ static void put_gid(_Atomic uint64_t at[2], const struct vb_gid *gid)
 	put_long(&at[1], halves[1]);
 }
 
-void vb_yard_show(struct vb_yard *y, const struct vb_qp *qp, uint32_t life)
+void vb_yard_show(struct vb_yard *y, const struct vb_qp *qp,
+		  const struct vb_yard_name *name)
 {
 	struct vb_yard_qp *e = &y->qps[qp->index % VB_YARD_QPS];
 	unsigned adapter = qp->adapter->number;
@@ -256,9 +258,9 @@ void vb_yard_show(struct vb_yard *y, const struct vb_qp *qp, uint32_t life)
 		return;
 	begin_write(&e->seq);
 	show_adapter(y, qp->adapter);
-	put(&e->qpn, atomic_load_explicit(&qp->qpn, memory_order_relaxed));
-	put(&e->life, life);
-	put(&e->dest_qpn, qp->attr.dest_qp_num);
+	put(&e->qpn, name->number);
+	put(&e->life, name->life);
+	put(&e->dest_qpn, name->dest);
 	put(&e->access, qp->attr.access_flags);
 	put(&e->pd, qp->pd->id);
 	put(&e->adapter, qp->pd->origin.is_far ? VB_YARD_NO_ADAPTER : adapter);

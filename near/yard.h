@@ -56,6 +56,11 @@ struct vb_yard {
 	struct vb_yard_key keys[VB_YARD_ADAPTERS][VB_YARD_KEYS];
 };
 
+/* A queue pair's number, its peer's, and its life. */
+struct vb_yard_name {
+	uint32_t number, dest, life;
+};
+
 /* A program's own. -errno: peers will talk packets. */
 VB_MUST_CHECK int vb_yard_create(unsigned slot, struct vb_yard **y, int *fd);
 void vb_yard_destroy(struct vb_yard *y, int fd);
@@ -76,7 +81,8 @@ void vb_yard_grant(struct vb_yard *y, const struct vb_adapter *a,
 void vb_yard_revoke(struct vb_yard *y, const struct vb_adapter *a,
 		    uint32_t index);
 /* One that takes no requests has no number there. */
-void vb_yard_show(struct vb_yard *y, const struct vb_qp *qp, uint32_t life);
+void vb_yard_show(struct vb_yard *y, const struct vb_qp *qp,
+		  const struct vb_yard_name *name);
 void vb_yard_hide(struct vb_yard *y, uint32_t index);
 
 /* A copy of a queue pair's entry, that need not be taken again while its seq

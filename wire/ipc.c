@@ -2,6 +2,8 @@
 /* Broker messages: fixed length, big-endian, the rest of the bytes zero. */
 #include "wire/ipc.h"
 
+#include <stdio.h>
+
 #define HEAD_BYTES 16
 
 _Static_assert(HEAD_BYTES + VB_IPC_TEXT <= VB_IPC_BYTES, "a message fits");
@@ -49,5 +51,15 @@ socklen_t vb_ipc_address(struct sockaddr_un *a, const char *name)
 
 	*a = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	memcpy(a->sun_path + 1, name, len);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
+}
+
+socklen_t vb_ipc_slot_address(struct sockaddr_un *a, unsigned slot)
+{
+	int len;
+
+	*a = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	len = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1,
+		       "verbena/slot/%u", slot);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
 }

@@ -53,4 +53,12 @@ bool vb_ipc_get(const uint8_t *bytes, size_t len, struct vb_ipc *m);
 #define VB_IPC_BROKER "verbena/broker"
 socklen_t vb_ipc_address(struct sockaddr_un *a, const char *name);
 
+/*
+ * Who holds a slot has its name bound. The broker gives slots up to
+ * VB_MAX_PROGRAMS, with a socket of port 4791; those behind, programs that have
+ * iWARP devices only take themselves, to be found by others of their host.
+ */
+#define VB_SLOT_ALONE (VB_MAX_PROGRAMS + 1)
+socklen_t vb_ipc_slot_address(struct sockaddr_un *a, unsigned slot);
+
 #endif

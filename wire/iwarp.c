@@ -41,17 +41,21 @@ bool vb_mpa_frame_get(struct vb_reader *r, struct vb_mpa_frame *f)
 	if (r->overrun)
 		return false;
 	f->reply = memcmp(key, reply_key, KEY_BYTES) == 0;
+	f->near = bits & (f->reply ? VB_MPA_NEAR_GIVEN : VB_MPA_NEAR_ASKED);
 	return f->reply || memcmp(key, request_key, KEY_BYTES) == 0;
 }
 
 void vb_mpa_frame_put(struct vb_writer *w, const struct vb_mpa_frame *f)
 {
+	uint8_t near = f->reply ? VB_MPA_NEAR_GIVEN : VB_MPA_NEAR_ASKED;
+
 	memcpy(w->at, f->reply ? reply_key : request_key, KEY_BYTES);
 	w->at += KEY_BYTES;
 	vb_put_be(w,
 		  (f->markers ? MPA_MARKERS : 0) | (f->crc ? MPA_CRC : 0) |
 			  (f->reject ? MPA_REJECT : 0) |
-			  (f->enhanced ? MPA_ENHANCED : 0),
+			  (f->enhanced ? MPA_ENHANCED : 0) |
+			  (f->near ? near : 0),
 		  1);
 	vb_put_be(w, f->revision, 1);
 	vb_put_be(w, f->private_bytes, 2);
@@ -168,6 +172,19 @@ void vb_rdmap_read_put(struct vb_writer *w, const struct vb_rdmap_read *q)
 	vb_put_be(w, q->length, 4);
 	vb_put_be(w, q->source_stag, 4);
 	vb_put_be(w, q->source_to, 8);
+}
+
+bool vb_rdmap_card_get(struct vb_reader *r, struct vb_rdmap_card *c)
+{
+	c->number = vb_get_be32(r);
+	c->life = vb_get_be32(r);
+	return !r->overrun;
+}
+
+void vb_rdmap_card_put(struct vb_writer *w, const struct vb_rdmap_card *c)
+{
+	vb_put_be(w, c->number, 4);
+	vb_put_be(w, c->life, 4);
 }
 
 bool vb_rdmap_atomic_get(struct vb_reader *r, struct vb_rdmap_atomic *a)

@@ -20,12 +20,22 @@
 struct vb_mpa_frame {
 	bool reply;
 	bool markers, crc, reject, enhanced;
+	bool near; /* see VB_MPA_NEAR_ASKED */
 	uint8_t revision;
 	uint16_t private_bytes;
 };
 /* VB_MPA_HDR_BYTES. False: it is none of the two. */
 bool vb_mpa_frame_get(struct vb_reader *r, struct vb_mpa_frame *f);
 void vb_mpa_frame_put(struct vb_writer *w, const struct vb_mpa_frame *f);
+
+/*
+ * Two Verbenas of one host find each other by a reserved bit, which is sent as
+ * 0 and not looked at by others (RFC 5044 s7.1.1), and only to an address of
+ * this host. The reply's is another: Linux's siw replies with the bits that it
+ * was asked with.
+ */
+#define VB_MPA_NEAR_ASKED 0x01
+#define VB_MPA_NEAR_GIVEN 0x02
 
 /* RFC 6581 s9.1. */
 #define VB_MPA_DEPTH_MAX 0x3fff /* as a value: this is not negotiated */
@@ -88,7 +98,9 @@ enum vb_rdmap_op {
 	 */
 	RDMAP_SEND_IMM = 12,
 	RDMAP_SEND_IMM_SE = 13,
-	RDMAP_OP_COUNT = 14,
+	/* Nor is this: between two Verbenas of one host, once each. */
+	RDMAP_CARD = 14,
+	RDMAP_OP_COUNT = 15,
 };
 
 enum vb_ddp_queue {
@@ -96,6 +108,8 @@ enum vb_ddp_queue {
 	DDP_QUEUE_REQUEST = 1, /* READ, atomic */
 	DDP_QUEUE_TERMINATE = 2,
 	DDP_QUEUE_ATOMIC = 3, /* atomics' responses */
+	DDP_QUEUE_CARD = 4,
+	DDP_QUEUE_COUNT,
 };
 
 #define VB_DDP_TAGGED_BYTES   14
@@ -161,6 +175,14 @@ bool vb_rdmap_atomic_rsp_get(struct vb_reader *r,
 			     struct vb_rdmap_atomic_rsp *a);
 void vb_rdmap_atomic_rsp_put(struct vb_writer *w,
 			     const struct vb_rdmap_atomic_rsp *a);
+
+/* Who it is among the programs of its host. */
+#define VB_RDMAP_CARD_BYTES 8
+struct vb_rdmap_card {
+	uint32_t number, life;
+};
+bool vb_rdmap_card_get(struct vb_reader *r, struct vb_rdmap_card *c);
+void vb_rdmap_card_put(struct vb_writer *w, const struct vb_rdmap_card *c);
 
 /*
  * Terminate (RFC 5040 s4.8). Linux's Soft-iWARP swaps the nibbles of its first

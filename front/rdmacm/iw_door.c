@@ -136,6 +136,7 @@ static int begin_connect(struct rcm_id *id, const struct rdma_conn_param *p)
 
 	offer.ird = id->responder_resources;
 	offer.ord = id->initiator_depth;
+	offer.near = vb_verbs_streams.may_be_near(&id->pub.route.addr.dst_addr);
 	rc = vb_mpa_connect(&setup, &offer, p->private_data,
 			    p->private_data_len);
 	if (rc)
@@ -246,14 +247,25 @@ void rcm_iw_refuse(const struct rcm_event *e)
 	pthread_mutex_unlock(&iw.lock);
 }
 
+static bool caller_may_be_near(const struct rcm_stream *s)
+{
+	struct sockaddr_storage a = { 0 };
+	socklen_t len = sizeof(a);
+
+	return getpeername(s->fd, (struct sockaddr *)&a, &len) == 0 &&
+	       vb_verbs_streams.may_be_near((struct sockaddr *)&a);
+}
+
 /* With the lock. */
 static int answer(struct rcm_stream *s, struct rcm_id *id,
 		  const struct rdma_conn_param *p)
 {
-	int rc = vb_mpa_accept(&s->setup, id->responder_resources,
-			       id->initiator_depth, p->private_data,
-			       p->private_data_len);
+	int rc;
 
+	s->setup.offer.near = s->setup.peer.near && caller_may_be_near(s);
+	rc = vb_mpa_accept(&s->setup, id->responder_resources,
+			   id->initiator_depth, p->private_data,
+			   p->private_data_len);
 	if (rc)
 		return rc;
 	s->qpn = id->pub.qp ? id->pub.qp->qp_num : p->qp_num;

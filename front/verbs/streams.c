@@ -32,4 +32,5 @@ static void forget(struct ibv_context *context, uint32_t qpn, void *arg)
 	vb_cancel_back(cancel);
 }
 
-const struct vb_verbs_streams vb_verbs_streams = { start, finish, forget };
+const struct vb_verbs_streams vb_verbs_streams = { start, finish, forget,
+						   vb_stream_may_be_near };

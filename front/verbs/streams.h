@@ -17,6 +17,7 @@ struct vb_verbs_streams {
 		     const struct vb_stream_ear *ear);
 	void (*finish)(struct ibv_context *context, uint32_t qpn, void *arg);
 	void (*forget)(struct ibv_context *context, uint32_t qpn, void *arg);
+	bool (*may_be_near)(const struct sockaddr *peer);
 };
 
 extern const struct vb_verbs_streams vb_verbs_streams

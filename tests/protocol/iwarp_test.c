@@ -1297,6 +1297,116 @@ static void iwarp__many_pieces_that_touch(void **state)
 	pipe_close(p);
 }
 
+/*
+ * Two programs of one host.
+ */
+
+static struct pipe *open_near(void)
+{
+	struct vb_mpa_terms terms = pipe_terms;
+	struct pipe *p;
+
+	terms.near = true;
+	p = pipe_open(&terms);
+	for (unsigned i = 0; i < SIM_SIDES; i++) {
+		const struct vb_rdmap_card card = { 100 + i, 200 + i };
+
+		p->pair.qp[i]->way = WAY_OPEN;
+		vb_iw_show_card(p->pair.qp[i], &card);
+	}
+	return p;
+}
+
+/* Cards go, and nothing else before it is known which way requests take. */
+static void iwarp__cards_first(void **state)
+{
+	struct pipe *p = open_near();
+	struct vb_rdmap_card card;
+
+	for (unsigned i = 0; i < SIM_SIDES; i++) {
+		assert_false(vb_iw_is_quiet(p->pair.qp[i], p->sim.now));
+		assert_false(vb_iw_has_card(p->pair.qp[i], &card));
+		pipe_post_recv(p, i, FAR, 100);
+		pipe_post(p, i, wr(WR_SEND, 100), 0, 1);
+	}
+	pipe_settle(p);
+	expect_quiet(p);
+	for (unsigned i = 0; i < SIM_SIDES; i++) {
+		assert_true(vb_iw_is_quiet(p->pair.qp[i], p->sim.now));
+		assert_true(vb_iw_has_card(p->pair.qp[i], &card));
+		assert_int_equal(card.number, 100 + !i);
+		assert_int_equal(card.life, 200 + !i);
+		p->pair.qp[i]->way = WAY_PACKETS;
+	}
+	pipe_settle(p);
+	for (unsigned i = 0; i < SIM_SIDES; i++) {
+		expect_sent(p, i, WC_SUCCESS);
+		expect_recv(p, i, WC_SUCCESS);
+	}
+	pipe_close(p);
+}
+
+/* Requests go another way, and the stream's end ends them. */
+static void iwarp__the_end_of_a_silent_stream(void **state)
+{
+	for (unsigned lost = 0; lost < 2; lost++) {
+		struct pipe *p = open_near();
+		struct vb_qp *qp = p->pair.qp[0];
+
+		pipe_settle(p);
+		qp->way = WAY_NEAR;
+		pipe_post(p, 0, wr(WR_SEND, 100), 0, 1);
+		pipe_post(p, 0, wr(WR_SEND, 100), 0, 1);
+		pipe_settle(p);
+		expect_quiet(p);
+		vb_mutex_lock(&qp->drive);
+		if (lost)
+			vb_iw_lost(qp, p->sim.now);
+		else
+			vb_iw_eof(qp, p->sim.now);
+		vb_mutex_unlock(&qp->drive);
+		expect_sent(p, 0, lost ? WC_RETRY_EXC_ERR : WC_FLUSH_ERR);
+		expect_sent(p, 0, WC_FLUSH_ERR);
+		pipe_close(p);
+	}
+}
+
+/* The other end's queue pair has ended for a reason of its own. */
+static void iwarp__a_terminate_on_a_silent_stream(void **state)
+{
+	struct pipe *p = open_near();
+
+	pipe_settle(p);
+	p->pair.qp[0]->way = p->pair.qp[1]->way = WAY_NEAR;
+	pipe_post(p, 0, wr(WR_SEND, 100), 0, 1);
+	vb_mutex_lock(&p->pair.qp[1]->drive);
+	vb_qp_fail(p->pair.qp[1], -1);
+	vb_mutex_unlock(&p->pair.qp[1]->drive);
+	pipe_settle(p);
+	expect_sent(p, 0, WC_REM_OP_ERR);
+	pipe_close(p);
+}
+
+/* One that was not asked for; two. */
+static void iwarp__cards_out_of_place(void **state)
+{
+	static const uint8_t card[VB_DDP_UNTAGGED_BYTES + VB_RDMAP_CARD_BYTES] =
+		{ 0x41, 0x4e, [9] = 4, [13] = 1, [21] = 1, [25] = 1 };
+
+	for (unsigned near = 0; near < 2; near++) {
+		struct pipe *p = near ? open_near() : pipe_open(&pipe_terms);
+
+		pipe_settle(p);
+		assert_int_equal(state_of(p, 1), QPS_RTS);
+		pipe_inject_ulpdu(p, 0, card, sizeof(card));
+		pipe_settle(p);
+		assert_int_equal(state_of(p, 1), QPS_ERR);
+		assert_int_equal(term_of(p, 1)[0], near ? 0x12 : 0x02);
+		assert_int_equal(term_of(p, 1)[1], near ? 0x03 : 0x06);
+		pipe_close(p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1342,6 +1452,10 @@ int main(void)
 		cmocka_unit_test(iwarp__complete_when_all_is_taken),
 		cmocka_unit_test(iwarp__bad_behind_what_is_not_taken),
 		cmocka_unit_test(iwarp__many_pieces_that_touch),
+		cmocka_unit_test(iwarp__cards_first),
+		cmocka_unit_test(iwarp__the_end_of_a_silent_stream),
+		cmocka_unit_test(iwarp__a_terminate_on_a_silent_stream),
+		cmocka_unit_test(iwarp__cards_out_of_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,7 +73,8 @@ static struct vb_grant grant(struct yards *t, uint32_t index, uint32_t qpn)
 
 	qp.adapter = &t->a;
 	qp.pd = &(struct vb_pd){ .id = 9 };
-	vb_yard_show(t->own, &qp, 1); /* brings the adapter's scramble */
+	/* brings the adapter's scramble */
+	vb_yard_show(t->own, &qp, &(struct vb_yard_name){ .life = 1 });
 	vb_yard_grant(t->own, &t->a, &g);
 	return g;
 }
@@ -151,10 +152,10 @@ static void view__follows_the_queue_pair(void **state)
 
 	assert_false(vb_yard_view(t->seen, qpn, &v));
 	atomic_store(&qp.qpn, qpn);
-	qp.attr.dest_qp_num = 0x123;
 	qp.attr.access_flags = ACCESS_REMOTE_WRITE;
 	qp.route.sgid.raw[0] = 0xfe;
-	vb_yard_show(t->own, &qp, 5);
+	vb_yard_show(t->own, &qp,
+		     &(struct vb_yard_name){ qpn, 0x123, 5 });
 	assert_true(vb_yard_view(t->seen, qpn, &v));
 	assert_int_equal(v.life, 5);
 	assert_int_equal(v.dest_qpn, 0x123);

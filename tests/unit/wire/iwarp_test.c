@@ -31,18 +31,20 @@ static struct vb_writer writer(void)
 
 static void iwarp__mpa_frames(void **state)
 {
-	for (unsigned bits = 0; bits < 32; bits++) {
+	for (unsigned bits = 0; bits < 64; bits++) {
 		const struct vb_mpa_frame f = { .reply = bits & 1,
 						.markers = bits & 2,
 						.crc = bits & 4,
 						.reject = bits & 8,
 						.enhanced = bits & 16,
+						.near = bits & 32,
 						.revision = 2,
 						.private_bytes = 300 };
 		struct vb_writer w = writer();
 		struct vb_reader r;
 		struct vb_mpa_frame got;
 
+		memset(&got, 0, sizeof(got)); /* there is a hole in it */
 		vb_mpa_frame_put(&w, &f);
 		assert_int_equal(written(&w), VB_MPA_HDR_BYTES);
 		EXPECT_WHOLE(vb_mpa_frame_get, &got, VB_MPA_HDR_BYTES);
