@@ -171,9 +171,29 @@ on_port 18516 "data_test: every operation, every byte" a b \
 	"$programs/data_test" -R -p 18515 -- \
 	"$programs/data_test" -R -p 18515 -n "${full:+10}1000" \
 	-t "${full:+60}10" "$HOST_A"
-on_port 18516 "data_test, one host" a a \
+# near_port WANTED NAME...: and it exchanged no packets, or it did.
+near_port() {
+	local wanted=$1 before=$passed
+
+	shift
+	VERBENA_LOG=info on_port 18516 "$@"
+	[ "$passed" -gt "$before" ] || return
+	if grep -q 'no packets to slot' "$work/client"; then
+		[ "$wanted" = near ] && return
+	elif [ "$wanted" = stream ]; then
+		return
+	fi
+	not_ok "$1: by another way than $wanted" "$work/server" "$work/client"
+}
+near_port near "data_test, one host" a a \
 	"$programs/data_test" -R -p 18515 -- \
 	"$programs/data_test" -R -p 18515 -n 500 -t 10 "$HOST_A"
+near_port stream "data_test, one host, one of them wants TCP" a a \
+	"$programs/data_test" -R -p 18515 -- env VERBENA_NEAR=off \
+	"$programs/data_test" -R -p 18515 -n 100 -t 10 "$HOST_A"
+near_port stream "data_test, one host, one may not reach the other" a a \
+	"$programs/deny" "$programs/data_test" -R -p 18515 -- \
+	"$programs/data_test" -R -p 18515 -n 100 -t 10 "$HOST_A"
 # With a RoCE device beside it, opened later: an address is the first's.
 VERBENA_DEVICES=iw_veth0,roce_veth0 on_port 18516 "data_test, RoCE beside it" \
 	a b "$programs/data_test" -R -p 18515 -- \
@@ -234,7 +254,7 @@ many() {
 	listening a 7471 20 $pid
 	called=0
 	# shellcheck disable=SC2086 # words
-	on b timeout -k 5 60 "$verbena" run -- "$programs/cm_many" \
+	on "${caller:-b}" timeout -k 5 60 "$verbena" run -- "$programs/cm_many" \
 		-c "$HOST_A" -n "$1" $3 </dev/null >"$work/client" 2>&1 ||
 		called=$?
 	served=0
@@ -261,9 +281,10 @@ killed() {
 		other=$served
 	fi
 	if [ $other -le 1 ] && [ $((SECONDS - begun)) -lt 6 ]; then
-		ok "kill -9 of the $1, at: $2"
+		ok "kill -9 of the $1, at: $2${caller:+, one host}"
 	else
-		not_ok "kill -9 of the $1, at: $2" "$work/server" "$work/client"
+		not_ok "kill -9 of the $1, at: $2${caller:+, one host}" \
+			"$work/server" "$work/client"
 	fi
 }
 for moment in request accept established; do
@@ -273,16 +294,30 @@ done
 for moment in established disconnect; do
 	killed client $moment
 done
+caller=a
+killed server established
+killed client established
+unset caller
 
 b timeout 10 "$verbena" run -- ucmatose -s "$HOST_A" -c 1 \
 	</dev/null >"$work/client" 2>&1
 told "nobody listens: refused" "REJECTED, error: -111" "$work/client"
 
-a "$verbena" run -- "$programs/iwarp_test" "$HOST_A" >"$work/faults" 2>&1 || true
-cases=$(grep -c '^ok ' "$work/faults")
-if [ "$cases" -gt 0 ] && tail -n 1 "$work/faults" | grep -q ' 0 failed'; then
-	ok "iwarp_test: $cases cases of what ends a stream, and what is not there"
-else
-	not_ok "iwarp_test" "$work/faults"
-fi
+# cases NAME ENVIRONMENT...
+cases() {
+	local name=$1 count
+
+	shift
+	a env "$@" VERBENA_DEVICES=iw_veth0,roce_veth0 "$verbena" run -- \
+		"$programs/iwarp_test" "$HOST_A" >"$work/faults" 2>&1
+	count=$(grep -c '^ok ' "$work/faults")
+	if [ "$count" -gt 0 ] && tail -n 1 "$work/faults" | grep -q ' 0 failed'; then
+		ok "iwarp_test$name: $count cases of what ends a stream, and" \
+			"what is not there"
+	else
+		not_ok "iwarp_test$name" "$work/faults"
+	fi
+}
+cases "" ROCE_DEVICE=roce_veth0
+cases ", over TCP" VERBENA_NEAR=off ROCE_DEVICE=roce_veth0
 summary

@@ -247,6 +247,20 @@ static void expect_end(void)
  * Cases.
  */
 
+/* What is sent over TCP is complete when it has left: nobody has looked at its
+ * key. What goes without is complete when it is done. */
+static bool goes_near(void)
+{
+	const char *near = getenv("VERBENA_NEAR");
+
+	return !near || strcmp(near, "off");
+}
+
+static enum ibv_wc_status told(enum ibv_wc_status status)
+{
+	return goes_near() ? status : IBV_WC_SUCCESS;
+}
+
 static void faulty(struct ibv_send_wr wr, enum ibv_wc_status status)
 {
 	connected();
@@ -259,10 +273,10 @@ static void faulty(struct ibv_send_wr wr, enum ibv_wc_status status)
 	expect_status(&a, 2, IBV_WC_WR_FLUSH_ERR, IBV_WC_WR_FLUSH_ERR);
 }
 
-/* A WRITE is complete when it has left: nobody has looked at its key. */
 static void write_with_a_wrong_key(void)
 {
-	faulty(rdma(IBV_WR_RDMA_WRITE, 0x12345600), IBV_WC_SUCCESS);
+	faulty(rdma(IBV_WR_RDMA_WRITE, 0x12345600),
+	       told(IBV_WC_REM_ACCESS_ERR));
 }
 
 static void read_with_a_wrong_key(void)
@@ -272,7 +286,8 @@ static void read_with_a_wrong_key(void)
 
 static void send_without_a_receive(void)
 {
-	faulty((struct ibv_send_wr){ .opcode = IBV_WR_SEND }, IBV_WC_SUCCESS);
+	faulty((struct ibv_send_wr){ .opcode = IBV_WR_SEND },
+	       told(IBV_WC_RNR_RETRY_EXC_ERR));
 }
 
 /* The peer hears at once, and not when it is waited for no longer. */
@@ -297,7 +312,7 @@ static void send_too_long(void)
 	connected();
 	post_recv(&b, 100);
 	post(&a, (struct ibv_send_wr){ .opcode = IBV_WR_SEND }, 1);
-	expect_status(&a, 1, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
+	expect_status(&a, 1, told(IBV_WC_REM_INV_REQ_ERR), IBV_WC_SUCCESS);
 	expect_status(&b, 99, IBV_WC_LOC_LEN_ERR, IBV_WC_LOC_LEN_ERR);
 	expect_end();
 }
@@ -784,6 +799,114 @@ static void peer_that_reads_nothing(void)
 	expect_event(RDMA_CM_EVENT_DISCONNECTED);
 }
 
+/* Bytes of a stream, all of them. */
+static void hear(int fd, void *bytes, size_t len)
+{
+	if (recv(fd, bytes, len, MSG_WAITALL) != (ssize_t)len)
+		wrong("no %zu bytes came", len);
+}
+
+/*
+ * A peer of this host that is no Verbena, and replies with the bits that it
+ * was asked with, as Linux's siw does: all goes over TCP, and nothing that
+ * only a Verbena understands.
+ */
+static void stranger_of_this_host(void)
+{
+	struct rdma_conn_param param = params(NULL);
+	struct timeval limit = { .tv_sec = 3 };
+	uint8_t frame[24], fpdu[4500];
+	struct sockaddr_in at;
+	int fd = listen_without_mpa(&at), peer;
+
+	begin_connect(&a, &at, &param);
+	peer = accept(fd, NULL, NULL);
+	setsockopt(peer, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	hear(peer, frame, sizeof(frame));
+	if ((frame[16] & 15) != goes_near())
+		wrong("flags 0x%02x in the request", frame[16]);
+	memcpy(frame, "MPA ID Rep Frame", 16);
+	must(send(peer, frame, sizeof(frame), 0) == sizeof(frame), "send");
+	expect_event(RDMA_CM_EVENT_ESTABLISHED);
+	post(&a, (struct ibv_send_wr){ .opcode = IBV_WR_SEND }, 1);
+	expect_status(&a, 1, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
+	hear(peer, fpdu, 2 + 14 + 4); /* who asked begins, with nothing */
+	if (fpdu[1] != 14 || (fpdu[3] & 15) != 0)
+		wrong("it begins with RDMAP opcode %u", fpdu[3] & 15);
+	hear(peer, fpdu, 2 + 18 + 4096 + 4);
+	if ((fpdu[0] << 8 | fpdu[1]) != 18 + 4096 || (fpdu[3] & 15) != 3)
+		wrong("RDMAP opcode %u, and not the SEND", fpdu[3] & 15);
+	close(peer);
+	close(fd);
+	expect_event(RDMA_CM_EVENT_DISCONNECTED);
+}
+
+/* And one that says that it is a Verbena, and never who. */
+static void stranger_that_pretends(void)
+{
+	struct rdma_conn_param param = params(NULL);
+	struct sockaddr_in at;
+	int fd = listen_without_mpa(&at), peer;
+	uint8_t frame[24];
+
+	begin_connect(&a, &at, &param);
+	peer = accept(fd, NULL, NULL);
+	hear(peer, frame, sizeof(frame));
+	memcpy(frame, "MPA ID Rep Frame", 16);
+	frame[16] = 0x52;
+	must(send(peer, frame, sizeof(frame), 0) == sizeof(frame), "send");
+	expect_event(RDMA_CM_EVENT_ESTABLISHED);
+	post(&a, (struct ibv_send_wr){ .opcode = IBV_WR_SEND }, 1);
+	expect_status(&a, 1, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
+	close(peer);
+	close(fd);
+	expect_event(RDMA_CM_EVENT_DISCONNECTED);
+}
+
+/* A RoCE device that is opened when iWARP is at work. */
+static void roce_device_opened_later(void)
+{
+	struct rc_options o = RC_OPTIONS;
+	struct rc_address to;
+	struct ibv_sge sge;
+	struct ibv_send_wr *bad, wr = { .opcode = IBV_WR_RDMA_WRITE,
+					.send_flags = IBV_SEND_SIGNALED,
+					.sg_list = &sge,
+					.num_sge = 1 };
+	char bytes[8192] = "from here to there";
+	struct rc_device d;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	struct ibv_mr *mr;
+	struct ibv_wc wc;
+
+	connected();
+	o.device = getenv("ROCE_DEVICE");
+	if (!o.device)
+		return;
+	rc_open(&d, &o);
+	cq = ibv_create_cq(d.context, 16, NULL, NULL, 0);
+	mr = ibv_reg_mr(d.pd, bytes, sizeof(bytes), RC_ALL_ACCESS);
+	must(cq && mr, "a completion queue, a region");
+	qp = rc_qp(&d, cq, 4, 1, 0);
+	to = rc_address(&d, qp, 7);
+	rc_connect(&d, qp, &o, 7, &to);
+	sge = (struct ibv_sge){ (uintptr_t)bytes, 4096, mr->lkey };
+	wr.wr.rdma.remote_addr = (uintptr_t)bytes + 4096;
+	wr.wr.rdma.rkey = mr->rkey;
+	must(!ibv_post_send(qp, &wr, &bad), "ibv_post_send");
+	if (!rc_wait(cq, WAIT, &wc) || wc.status != IBV_WC_SUCCESS ||
+	    memcmp(bytes, bytes + 4096, 4096))
+		wrong("RoCE: status %d", (int)wc.status);
+	post_recv(&b, 4096);
+	post(&a, (struct ibv_send_wr){ .opcode = IBV_WR_SEND }, 1);
+	expect_status(&a, 1, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
+	expect_status(&b, 99, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
+	must(!ibv_destroy_qp(qp) && !ibv_dereg_mr(mr) && !ibv_destroy_cq(cq),
+	     "to destroy");
+	rc_close(&d);
+}
+
 /* What there is on RoCE and not here; errno as Linux's siw has it. */
 static void what_an_rnic_has_not(void)
 {
@@ -847,7 +970,10 @@ static const struct {
 	CASE(connects_that_cross),
 	CASE(memory_that_changes),
 	CASE(callers_that_are_no_mpa),
+	CASE(stranger_of_this_host),
+	CASE(stranger_that_pretends),
 	CASE(what_an_rnic_has_not),
+	CASE(roce_device_opened_later),
 	CASE(ids_inherited_by_fork),
 	CASE(ports_inherited_by_fork),
 	CASE(more_callers_than_backlog),
