@@ -201,13 +201,6 @@ struct vb_qp *vb_near_find_qp(struct vb_near *n, uint32_t qpn)
 	return vb_idtab_get(n->c.qps, qpn & ((1u << VB_QPN_BITS) - 1));
 }
 
-/* With drive. */
-static bool is_called(const struct vb_qp *qp, uint32_t number)
-{
-	return atomic_load(&qp->qpn) && qp->near &&
-	       vb_nq(qp)->number == number;
-}
-
 static void send_answer(struct vb_peer *p, const struct vb_answer_note *a)
 {
 	vb_mutex_lock(&p->tx);
@@ -274,7 +267,7 @@ static void carry_out(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,
 		a->kind = ANSWER_LATER;
 		return;
 	}
-	if (qp && is_called(qp, r->dqpn))
+	if (qp && vb_near_is_called(qp, r->dqpn))
 		vb_near_request(n, p, qp, r, data, a);
 }
 
@@ -365,7 +358,7 @@ static int hear_answer(struct vb_near *n, struct vb_peer *p,
 		return 1;
 	vb_mutex_lock(&qp->drive);
 	qp->now = now;
-	if (is_called(qp, a.qpn)) {
+	if (vb_near_is_called(qp, a.qpn)) {
 		vb_near_answered(n, qp, &a, now);
 		n->c.step(n->c.arg, qp, now);
 	}

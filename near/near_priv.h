@@ -131,6 +131,13 @@ static inline enum vb_qp_state vb_near_state(const struct vb_qp *qp)
 	return atomic_load_explicit(&qp->state, memory_order_relaxed);
 }
 
+/* Is it what peers call @number? */
+static inline bool vb_near_is_called(const struct vb_qp *qp, uint32_t number)
+{
+	return atomic_load(&qp->qpn) && qp->near &&
+	       vb_nq(qp)->number == number;
+}
+
 /* near/intro.c */
 VB_MUST_CHECK int vb_intro_init(struct vb_near *n);
 void vb_intro_fini(struct vb_near *n, vb_time now);

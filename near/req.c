@@ -596,8 +596,8 @@ static bool lend_hand(struct vb_qp *qp, const struct vb_part *part)
 	if (!wqe)
 		return false;
 	cell = vb_cell_take(vb_nq(qp)->peer->our_cells, part->key,
-			    qp->attr.dest_qp_num);
-	done = peer_is_there(qp) && copy_part(qp, wqe, part);
+			    vb_nq(qp)->far_number);
+	done = vb_near_is_there(qp) && copy_part(qp, wqe, part);
 	vb_cell_give(cell);
 	return done;
 }
@@ -615,7 +615,7 @@ bool vb_near_help(struct vb_near *n, struct vb_peer *p) VB_UNCHECKED
 	qp = vb_near_find_qp(n, part.qpn);
 	done = false;
 	if (qp && vb_mutex_trylock(&qp->drive)) {
-		done = atomic_load(&qp->qpn) == part.qpn && qp->near &&
+		done = vb_near_is_called(qp, part.qpn) &&
 		       vb_nq(qp)->peer == p && lend_hand(qp, &part);
 		n->c.release(n->c.arg, qp);
 	}

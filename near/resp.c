@@ -294,7 +294,7 @@ static void give_back_recv(const struct vb_share *sh, struct vb_qp *qp)
 	static const struct vb_recv_done flushed = { .status = WC_FLUSH_ERR,
 						     .opcode = WC_OP_RECV };
 
-	if (!qp || atomic_load(&qp->qpn) != sh->qpn ||
+	if (!qp || !vb_near_is_called(qp, sh->qpn) ||
 	    vb_nq(qp)->life != sh->life)
 		return; /* it has begun anew, and its queues with it */
 	if (qp->recv_busy)
