@@ -245,7 +245,8 @@ static bool put_next(struct vb_qp *qp, struct vb_iw_txq *out)
 	}
 	if (s->tx.stage == STAGE_ANSWER)
 		return vb_iw_put_answer(qp, out);
-	if (s->tx.stage == STAGE_NONE && vb_iw_has_answers(s) && !s->tx.answered)
+	if (s->tx.stage == STAGE_NONE && vb_iw_has_answers(s) &&
+	    !s->tx.answered)
 		return vb_iw_put_answer(qp, out);
 	if (vb_iw_put_request(qp, out))
 		return true;

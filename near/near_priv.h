@@ -55,7 +55,7 @@ struct vb_near_qp {
 	 * connected to (0: not known yet): QPNs. Of a program that has no slot
 	 * from the broker a number has the slot here, and the QPN has none. */
 	uint32_t number, far_number;
-	bool shown;    /* in the yard */
+	bool shown; /* in the yard */
 	/* requester */
 	struct vb_peer *peer;
 	struct vb_yard_view view; /* of who we talk to; life 0: not seen yet */
@@ -134,8 +134,7 @@ static inline enum vb_qp_state vb_near_state(const struct vb_qp *qp)
 /* Is it what peers call @number? */
 static inline bool vb_near_is_called(const struct vb_qp *qp, uint32_t number)
 {
-	return atomic_load(&qp->qpn) && qp->near &&
-	       vb_nq(qp)->number == number;
+	return atomic_load(&qp->qpn) && qp->near && vb_nq(qp)->number == number;
 }
 
 /* near/intro.c */

@@ -553,8 +553,8 @@ static void refuse(const struct job *j, enum vb_fault fault)
 	j->a->kind = ANSWER_NOBODY; /* it goes into ERR without a word */
 	if (row->action != ACT_DIE) {
 		vb_count(qp->adapter, row->counter, 1);
-		j->a->kind = row->syndrome == VB_SYN_RNR ? ANSWER_RNR
-							 : ANSWER_NAK;
+		j->a->kind =
+			row->syndrome == VB_SYN_RNR ? ANSWER_RNR : ANSWER_NAK;
 		j->a->syndrome = row->syndrome;
 	}
 	if (row->action != ACT_NAK_ONCE) {

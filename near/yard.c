@@ -235,8 +235,7 @@ bool vb_yard_open(const struct vb_yard *y, const struct vb_far_side *far,
 	       copy_key(&y->keys[far->adapter][index], g) &&
 	       g->key == far->key && g->pd == far->pd &&
 	       (g->access & far->need) == far->need &&
-	       (g->qpn == 0 ||
-		g->qpn % VB_YARD_QPS == far->qpn % VB_YARD_QPS);
+	       (g->qpn == 0 || g->qpn % VB_YARD_QPS == far->qpn % VB_YARD_QPS);
 }
 
 static void put_gid(_Atomic uint64_t at[2], const struct vb_gid *gid)

@@ -1390,8 +1390,10 @@ static void iwarp__a_terminate_on_a_silent_stream(void **state)
 /* One that was not asked for; two. */
 static void iwarp__cards_out_of_place(void **state)
 {
-	static const uint8_t card[VB_DDP_UNTAGGED_BYTES + VB_RDMAP_CARD_BYTES] =
-		{ 0x41, 0x4e, [9] = 4, [13] = 1, [21] = 1, [25] = 1 };
+	static const uint8_t
+		card[VB_DDP_UNTAGGED_BYTES + VB_RDMAP_CARD_BYTES] = {
+			0x41, 0x4e, [9] = 4, [13] = 1, [21] = 1, [25] = 1
+		};
 
 	for (unsigned near = 0; near < 2; near++) {
 		struct pipe *p = near ? open_near() : pipe_open(&pipe_terms);

@@ -154,8 +154,7 @@ static void view__follows_the_queue_pair(void **state)
 	atomic_store(&qp.qpn, qpn);
 	qp.attr.access_flags = ACCESS_REMOTE_WRITE;
 	qp.route.sgid.raw[0] = 0xfe;
-	vb_yard_show(t->own, &qp,
-		     &(struct vb_yard_name){ qpn, 0x123, 5 });
+	vb_yard_show(t->own, &qp, &(struct vb_yard_name){ qpn, 0x123, 5 });
 	assert_true(vb_yard_view(t->seen, qpn, &v));
 	assert_int_equal(v.life, 5);
 	assert_int_equal(v.dest_qpn, 0x123);
