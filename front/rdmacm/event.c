@@ -99,6 +99,33 @@ static void drop(struct rcm_event *e)
 	free(e);
 }
 
+/* With the lock. A broker that comes after has to hear of it until an id
+ * stands for it. */
+static void await_sight(struct rcm_event *e)
+{
+	e->next_unseen = rcm.unseen;
+	if (e->next_unseen)
+		e->next_unseen->unseen_at = &e->next_unseen;
+	rcm.unseen = e;
+	e->unseen_at = &rcm.unseen;
+}
+
+static void take_out_of_unseen(struct rcm_event *e)
+{
+	if (!e->unseen_at)
+		return;
+	*e->unseen_at = e->next_unseen;
+	if (e->next_unseen)
+		e->next_unseen->unseen_at = e->unseen_at;
+	e->unseen_at = NULL;
+}
+
+void rcm_event_after_fork(void)
+{
+	while (rcm.unseen)
+		take_out_of_unseen(rcm.unseen);
+}
+
 /* Take out what is of @id: into @kept, or thrown away. */
 static void sift(struct rcm_channel *c, struct rcm_id *id,
 		 struct rcm_channel *to)
@@ -117,6 +144,7 @@ static void sift(struct rcm_channel *c, struct rcm_id *id,
 		} else if (to) {
 			push(to, e);
 		} else {
+			take_out_of_unseen(e);
 			drop(e);
 		}
 	}
@@ -165,6 +193,12 @@ void rcm_event_move(struct rcm_id *id, struct rcm_channel *to)
 	pthread_mutex_unlock(&rcm.lock);
 }
 
+static bool is_to_be_resumed(const struct rcm_event *e)
+{
+	return e->m.event == IPC_CM_REQUEST && !e->stream &&
+	       e->m.type != IPC_CM_UD;
+}
+
 static void put_arrived(const struct vb_ipc_cm *m, struct rcm_event *e)
 {
 	struct rcm_id *id;
@@ -177,6 +211,8 @@ static void put_arrived(const struct vb_ipc_cm *m, struct rcm_event *e)
 		e->id = id;
 		e->m = *m;
 		push(channel_of(id->pub.channel), e);
+		if (is_to_be_resumed(e))
+			await_sight(e);
 		e = NULL;
 	}
 	pthread_mutex_unlock(&rcm.lock);
@@ -335,8 +371,6 @@ static struct rcm_id *adopt(struct rcm_id *listener, const struct rcm_event *e)
 		id->in_broker = true;
 	}
 	id->peer = *m;
-	id->record.ticket = *m;
-	id->record.stage = RCM_ASKED;
 	id->port = m->src_port;
 	id->state = RCM_CONNECTING;
 	id->tos = listener->tos;
@@ -346,11 +380,24 @@ static struct rcm_id *adopt(struct rcm_id *listener, const struct rcm_event *e)
 	return id;
 }
 
+/* In one step: now @id, if there is one, is what the next broker hears of. */
+static void note_seen(struct rcm_event *e, struct rcm_id *id)
+{
+	pthread_mutex_lock(&rcm.lock);
+	take_out_of_unseen(e);
+	if (id) {
+		id->record.ticket = e->m;
+		id->record.stage = RCM_ASKED;
+	}
+	pthread_mutex_unlock(&rcm.lock);
+}
+
 /* False: the program is not to see it. */
 static bool take_request(struct rcm_event *e)
 {
 	struct rcm_id *id = adopt(e->id, e);
 
+	note_seen(e, id);
 	if (!id) {
 		if (e->stream)
 			rcm_iw_refuse(e);

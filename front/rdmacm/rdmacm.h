@@ -27,6 +27,8 @@ struct rcm_event {
 	/* iWARP, where it may be longer; and whose the request is */
 	struct rcm_private *more;
 	uint32_t stream;
+	/* rcm.lock: among those that no id stands for yet; at NULL: not */
+	struct rcm_event *next_unseen, **unseen_at;
 };
 
 struct rcm_private {
@@ -123,6 +125,7 @@ struct rcm {
 	bool lost;	   /* and its thread looks for another */
 	unsigned life;	   /* a child of fork begins another */
 	struct rcm_id *ids[1024];
+	struct rcm_event *unseen; /* requests; the broker has ids for them */
 	uint32_t next_number;
 	bool asked, answered; /* BIND or LISTEN is under way */
 	struct vb_ipc_cm answer;
@@ -196,6 +199,7 @@ int rcm_event_local(struct rcm_id *id, enum rdma_cm_event_type what,
 /* As that, with a group's way. */
 int rcm_event_group(struct rcm_id *id, const struct rdma_ud_param *ud);
 void rcm_event_forget(struct rcm_id *id);
+void rcm_event_after_fork(void);
 void rcm_event_move(struct rcm_id *id, struct rcm_channel *to);
 /* Synchronous ids wait for what they asked; others return. */
 int rcm_event_complete(struct rcm_id *id);

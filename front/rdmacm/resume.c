@@ -185,6 +185,17 @@ static void add_id(struct script *s, const struct rcm_id *id)
 	}
 }
 
+/* A request that the program has not seen: no id stands for it yet. */
+static void add_unseen(struct script *s, const struct rcm_event *e)
+{
+	const struct rcm_id id = { .number = e->m.id,
+				   .life = rcm.life,
+				   .way = e->m,
+				   .record.ticket = e->m };
+
+	add_resume(s, &id, IPC_CM_AT_REQUEST);
+}
+
 /* First whether the owner of our queue pairs' numbers is known again. */
 static void write_script(struct script *s)
 {
@@ -199,6 +210,8 @@ static void write_script(struct script *s)
 				hello.qpn = id->record.said.qpn;
 			add_id(s, id);
 		}
+	for (const struct rcm_event *e = rcm.unseen; e; e = e->next_unseen)
+		add_unseen(s, e);
 	pthread_mutex_unlock(&rcm.lock);
 	if (s->rc == 0 && hello.qpn)
 		s->lines[0] = hello;

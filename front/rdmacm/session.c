@@ -49,6 +49,7 @@ static void begin_again(void)
 	rcm.has_roce = rcm.has_iwarp = false;
 	rcm.asked = false;
 	memset(rcm.ids, 0, sizeof(rcm.ids));
+	rcm_event_after_fork();
 	pthread_mutex_init(&rcm.lock, NULL);
 	pthread_cond_init(&rcm.answers, NULL);
 }
