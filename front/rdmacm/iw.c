@@ -50,6 +50,8 @@ static void time_out(struct rcm_stream *s)
 		iw_count_silent(s);
 	else if (s->step == AWAIT_REQUEST || s->step == ASKED)
 		iw_bury(s);
+	else if (s->step == CONNECTING && s->again)
+		iw_connect(s);
 	else
 		iw_say_failed(s, ETIMEDOUT);
 }

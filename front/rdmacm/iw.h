@@ -33,7 +33,10 @@ struct rcm_stream {
 	uint32_t serial; /* not 0; differs from all others' */
 	uint32_t number; /* its id's; a request's: the listener's */
 	bool adopted;
-	vb_time until; /* VB_NEVER */
+	vb_time until;		      /* VB_NEVER */
+	struct sockaddr_storage peer; /* of who connects */
+	bool again;		      /* it was refused, and is to ask again */
+	vb_time patient_until;	      /* so long */
 	struct ibv_context *verbs;
 	uint32_t qpn;
 	struct vb_mpa_setup setup;
@@ -56,6 +59,9 @@ struct iw {
 	struct rcm_stream *dead;
 	uint32_t serial;
 	int set, bell; /* -1: there is no thread */
+	/* The last peer that replied, and when. */
+	struct sockaddr_storage reached;
+	vb_time reached_at;
 	struct rcm_stream *_Atomic said;
 };
 extern struct iw iw;
@@ -87,6 +93,8 @@ void iw_say_failed(struct rcm_stream *s, int error);
 /* iw_setup.c: with the lock */
 /* 0, or errno. */
 int iw_send_frame(struct rcm_stream *s);
+/* Its socket is bound; for the first time, or again. */
+void iw_connect(struct rcm_stream *s);
 void iw_on_connected(struct rcm_stream *s);
 void iw_on_reply(struct rcm_stream *s);
 void iw_on_request(struct rcm_stream *s);

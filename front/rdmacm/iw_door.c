@@ -12,7 +12,6 @@
 
 #include "front/verbs/streams.h"
 
-#define CONNECT_WAIT (30 * VB_SEC)
 #define MOST_PRIVATE 252  /* siw takes 256 with the depths */
 #define MOST_BACKLOG 1024 /* and what 0 means: as Linux's rdma_ucm */
 
@@ -110,7 +109,7 @@ int rcm_iw_listen(struct rcm_id *id, int backlog)
 	return rc;
 }
 
-static int connect_socket(const struct rcm_id *id)
+static void set_tos(const struct rcm_id *id)
 {
 	const struct sockaddr *to = &id->pub.route.addr.dst_addr;
 	const int tos = id->tos;
@@ -121,10 +120,6 @@ static int connect_socket(const struct rcm_id *id)
 	if (tos && to->sa_family == AF_INET6)
 		(void)setsockopt(id->tcp, IPPROTO_IPV6, IPV6_TCLASS, &tos,
 				 sizeof(tos));
-	if (connect(id->tcp, to, rcm_address_bytes(to)) == 0 ||
-	    errno == EINPROGRESS)
-		return 0;
-	return -errno;
 }
 
 static int begin_connect(struct rcm_id *id, const struct rdma_conn_param *p)
@@ -144,19 +139,16 @@ static int begin_connect(struct rcm_id *id, const struct rdma_conn_param *p)
 	rc = iw_begin();
 	if (rc)
 		return rc;
-	rc = connect_socket(id);
+	set_tos(id);
 	s = use_socket(id, CONNECTING);
 	if (!s)
 		return -ENOMEM;
 	s->setup = setup;
+	memcpy(&s->peer, &id->pub.route.addr.dst_addr,
+	       rcm_address_bytes(&id->pub.route.addr.dst_addr));
 	s->verbs = id->pub.verbs;
 	s->qpn = id->pub.qp ? id->pub.qp->qp_num : p->qp_num;
-	if (rc) {
-		iw_say_failed(s, -rc);
-		return 0;
-	}
-	iw_watch(s, EPOLLOUT);
-	s->until = iw_now() + CONNECT_WAIT;
+	iw_connect(s);
 	iw_ring();
 	return 0;
 }

@@ -755,6 +755,65 @@ static void called_without_an_answer(void)
 	close(fd);
 }
 
+/* Who has just replied may have left its listener for another: it is asked
+ * again for half a second, and then believed. */
+static struct sockaddr_in listens_late_at;
+
+static int accept_and_read_nothing(int listens);
+
+static int listen_again(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	must(fd >= 0 &&
+		     !bind(fd, (struct sockaddr *)&listens_late_at,
+			   sizeof(listens_late_at)) &&
+		     !listen(fd, 4),
+	     "to listen again");
+	return fd;
+}
+
+static void *listen_late(void *none)
+{
+	int fd;
+
+	usleep(200000);
+	fd = listen_again();
+	close(accept_and_read_nothing(fd));
+	close(fd);
+	return none;
+}
+
+static void listener_that_comes_back(void)
+{
+	struct rdma_conn_param param = params(NULL);
+	int listens = listen_without_mpa(&listens_late_at);
+	pthread_t thread;
+	double from;
+
+	close(listens);
+	listens = listen_again();
+	begin_connect(&a, &listens_late_at, &param);
+	close(accept_and_read_nothing(listens));
+	expect_event(RDMA_CM_EVENT_ESTABLISHED);
+	expect_event(RDMA_CM_EVENT_DISCONNECTED);
+	close(listens);
+	drop(&a);
+	pthread_create(&thread, NULL, listen_late, NULL);
+	begin_connect(&a, &listens_late_at, &param);
+	expect_event(RDMA_CM_EVENT_ESTABLISHED);
+	pthread_join(thread, NULL);
+	expect_event(RDMA_CM_EVENT_DISCONNECTED);
+	drop(&a);
+	from = seconds();
+	begin_connect(&a, &listens_late_at, &param);
+	if (expect_event(RDMA_CM_EVENT_REJECTED) &&
+	    (event.status != -ECONNREFUSED || seconds() - from > 2))
+		wrong("refused with %d after %.1f s", event.status,
+		      seconds() - from);
+}
+
 /* A peer that reads nothing any more: what is to be sent waits for room, and
  * costs nothing meanwhile. */
 static int accept_and_read_nothing(int listens)
@@ -981,6 +1040,7 @@ static const struct {
 	CASE(callers_that_close_half),
 	CASE(called_without_an_answer),
 	CASE(peer_that_reads_nothing),
+	CASE(listener_that_comes_back),
 #undef CASE
 };
 
