@@ -37,13 +37,16 @@ siw_both() {
 }
 
 # A SEND that siw (6.1) is sending when its connection ends, it takes for a
-# fault of its own, LOC_QP_OP_ERR (siw_sq_flush): perftest's last word, to a
-# server that has heard it and left.
+# fault of its own, LOC_QP_OP_ERR (siw_sq_flush): perftest's last word, to one
+# that has heard it and left.
 siw_to_the_end() {
+	local ours=server theirs=client
+
 	siw_pair "$@" && return
-	[ "$1" = host ] && grep -q "Bad wc status 2" "$work/client" &&
-		grep -q "Failed to close connection" "$work/client" &&
-		! grep -q "(server: exit" "$work/server"
+	[ "$1" = host ] || { ours=client && theirs=server; }
+	grep -q "Bad wc status 2" "$work/$theirs" &&
+		grep -q "Failed to close connection" "$work/$theirs" &&
+		! grep -q "($ours: exit" "$work/$ours"
 }
 
 siw_programs() {
@@ -66,7 +69,7 @@ siw_sockets() {
 	local at=$1 size
 
 	for size in 1 65536 1000000; do
-		[ $full = yes ] || [ $size != 65536 ] || continue
+		[ "$full" = yes ] || [ $size != 65536 ] || continue
 		lab_case "lab siw rstream -S $size [server $at]" \
 			siw_pair "$at" rstream -S $size -I 10 -C 4 -T v -- \
 			rstream -S $size -I 10 -C 4 -T v \
@@ -74,24 +77,63 @@ siw_sockets() {
 	done
 }
 
-# One size each way, in full all: perftest measures the clock of an interpreted
-# processor half a second for each size.
+# All sizes are what takes long: perftest measures the clock of an interpreted
+# processor half a second for each.
 siw_perftest() {
-	local at=$1 what size n=0 sizes=(65536 1048576 4097)
+	local at=$1 what size
 
-	[ "$at" = guest ] || sizes=(1048576 1 65536)
 	for what in send write read; do
+		siw_both "$at" "ib_${what}_bw -R -a" \
+			"ib_${what}_bw" -R -F -a -n 5
+		siw_both "$at" "ib_${what}_lat -R" "ib_${what}_lat" -R -F -n 50
+		[ "$full" = yes ] || continue
 		for size in 1 4097 65536 1048576; do
-			[ $full = yes ] || [ $size = "${sizes[n]}" ] || continue
 			siw_both "$at" "ib_${what}_bw -R -s $size" \
 				"ib_${what}_bw" -R -F -s $size -n 20
 		done
-		n=$((n + 1))
-		[ $full = yes ] || continue
-		siw_both "$at" "ib_${what}_lat -R" "ib_${what}_lat" -R -F -n 50
-		siw_both "$at" "ib_${what}_bw -R -a" \
-			"ib_${what}_bw" -R -F -a -n 5
 	done
+}
+
+# siw_killed SERVER_SIDE VICTIM MOMENT: that end kills itself, the other ends
+# by itself, having heard.
+siw_killed() {
+	local at=$1 port=7471 pid called=0 served=0 other
+	local server client
+
+	server=("$programs/cm_many" -s "$(address_of "$at")" -n 1)
+	client=("$programs/cm_many" -c "$(address_of "$at")" -n 1)
+	case $2 in
+	server) server+=(-k "$3") ;;
+	client) client+=(-k "$3") ;;
+	esac
+	(lab_serve) </dev/null >"$work/server" 2>&1 &
+	pid=$!
+	lab_ready $pid || return
+	(lab_call) </dev/null >"$work/client" 2>&1 || called=$?
+	wait $pid || served=$?
+	other=$called
+	[ "$2" = server ] || other=$served
+	echo "(server: $served, client: $called)" >>"$work/client"
+	grep -qh '^dies' "$work/server" "$work/client" && [ "$other" -le 1 ]
+}
+
+# One in the guest that dies before it is established meets a BUG of the
+# guest's kernel (iwcm.c, iw_destroy_cm_id): there only what is safe.
+siw_kills() {
+	local moment
+
+	for moment in request accept established; do
+		lab_case "lab siw kill -9 of the server on the host, at: $moment" \
+			siw_killed host server $moment
+	done
+	for moment in established disconnect; do
+		lab_case "lab siw kill -9 of the client on the host, at: $moment" \
+			siw_killed guest client $moment
+		lab_case "lab siw kill -9 of the client in the guest, at: $moment" \
+			siw_killed host client $moment
+	done
+	lab_case "lab siw kill -9 of the server in the guest, at: established" \
+		siw_killed guest server established
 }
 
 # siw_data SERVER_SIDE NAME OPTIONS...: by the way that VERBENA_IWARP and siw's
@@ -228,6 +270,10 @@ siw_matrix() {
 			terminate_pair $at
 	done
 	siw_ways
+	siw_kills
+	lab_case "lab siw rping after them" siw_pair guest \
+		rping -s -a "$HOST_GUEST" -C 5 -V -- \
+		rping -c -a "$HOST_GUEST" -C 5 -V
 	siw_end
 }
 

@@ -23,7 +23,8 @@ on_port() {
 	if again_if_noisy pair root "$@"; then
 		ok "$name"
 	elif [ "${again:-0}" -lt 3 ] &&
-		grep -q 'get_cm_event: Bad file' "$work/client"; then
+		grep -q 'get_cm_event: Bad file' "$work/server" \
+			"$work/client"; then
 		# rping's own race: tests/programs/cm.sh
 		again=$((${again:-0} + 1)) on_port "$port" "$name" "$@"
 	else
@@ -198,16 +199,101 @@ near_port stream "data_test, one host, one may not reach the other" a a \
 VERBENA_DEVICES=iw_veth0,roce_veth0 on_port 18516 "data_test, RoCE beside it" \
 	a b "$programs/data_test" -R -p 18515 -- \
 	"$programs/data_test" -R -p 18515 -n 100 -t 10 "$HOST_A"
-b tc qdisc add dev veth0 root netem 2>/dev/null && lossy=yes
-if [ "${lossy:-}" = yes ]; then
-	b tc qdisc change dev veth0 root netem loss 1% delay 2ms
+# Whatever carries TCP: losses, a long way, an address translated, no cable.
+lossy() {
+	local host
+
+	hosts_unbatched
+	for host in a b; do
+		on $host nft 'table inet lossy { chain in {
+			type filter hook input priority 0;
+			meta l4proto tcp numgen random mod 100 == 0 counter drop
+		}; }'
+	done
 	on_port 18516 "data_test, 1 % loss" a b \
 		"$programs/data_test" -R -p 18515 -- \
 		"$programs/data_test" -R -p 18515 -n 300 -t 10 "$HOST_A"
-	b tc qdisc del dev veth0 root
+	a nft list table inet lossy >"$work/lossy"
+	told "packets were lost" "packets [1-9]" "$work/lossy"
+	for host in a b; do
+		on $host nft delete table inet lossy
+		on $host ip link set veth0 gso_max_segs 65535
+	done
+}
+
+# A round trip of 100 ms with 1 % lost on either way.
+far_away() {
+	local pid tries
+
+	/usr/bin/python3 "$here/wan.py" "/proc/$HOSTS_PID_a/ns/net" \
+		"/proc/$HOSTS_PID_b/ns/net" 50 1 >"$work/wan" 2>&1 &
+	pid=$!
+	for tries in {1..50}; do
+		grep -q '^up' "$work/wan" && break
+		sleep 0.1
+	done
+	a sh -c "ip addr add 10.79.0.1/24 dev wan0 && ip link set wan0 up" &&
+		b sh -c "ip addr add 10.79.0.2/24 dev wan0 &&
+			ip link set wan0 up" || {
+		not_ok "a long way, try $tries" "$work/wan"
+		return
+	}
+	VERBENA_DEVICES=iw_wan0 on_port 18516 "data_test, 100 ms and 1 % loss" \
+		a b "$programs/data_test" -R -p 18515 -- \
+		"$programs/data_test" -R -p 18515 -n 40 -t 15 -x 100000 \
+		10.79.0.1
+	VERBENA_DEVICES=iw_wan0 on_port 18515 \
+		"ib_write_bw -R, 100 ms and 1 % loss" a b \
+		ib_write_bw -R -F -n 20 -- ib_write_bw -R -F -n 20 10.79.0.1
+	kill $pid
+}
+
+# c, behind b, has an address that a cannot reach.
+translated() {
+	hold_namespace c && HOSTS_PID_c=$REPLY
+	export HOSTS_PID_c
+	b ip link add veth1 mtu 9000 type veth \
+		peer name veth0 mtu 9000 netns "$HOSTS_PID_c" &&
+		b sh -c 'ip addr add 10.78.0.1/24 dev veth1 &&
+			ip link set veth1 up &&
+			echo 1 >/proc/sys/net/ipv4/ip_forward' &&
+		on c sh -c 'ip addr add 10.78.0.2/24 dev veth0 &&
+			ip link set veth0 up &&
+			ip route add default via 10.78.0.1' &&
+		b nft 'table ip nat { chain out {
+			type nat hook postrouting priority 100;
+			oifname "veth0" masquerade; }; }' || {
+		skip "through a translator of addresses" "none to be had here"
+		return
+	}
+	on_port 7174 "rping, through a translator of addresses" a c \
+		rping -s -a "$HOST_A" -p 7174 -C 20 -- \
+		rping -c -a "$HOST_A" -p 7174 -C 20 -V
+	on_port 18516 "data_test, through a translator of addresses" a c \
+		"$programs/data_test" -R -p 18515 -- \
+		"$programs/data_test" -R -p 18515 -n 100 -t 10 "$HOST_A"
+}
+
+loopback() {
+	local at
+
+	for at in 127.0.0.1 ::1; do
+		VERBENA_DEVICES=iw_lo on_port 7174 "rping, $at" a a \
+			rping -s -a $at -p 7174 -C 20 -- \
+			rping -c -a $at -p 7174 -C 20 -V
+		VERBENA_DEVICES=iw_lo on_port 18516 "data_test, $at" a a \
+			"$programs/data_test" -R -p 18515 -- \
+			"$programs/data_test" -R -p 18515 -n 100 -t 10 $at
+	done
+}
+lossy
+if [ -w /dev/net/tun ]; then
+	far_away
 else
-	skip "data_test, 1 % loss" "this kernel has no netem"
+	skip "a long way" "no /dev/net/tun"
 fi
+translated
+loopback
 hosts_mtu 1500
 on_port 18516 "data_test, MTU 1500" a b \
 	"$programs/data_test" -R -p 18515 -- \
@@ -287,17 +373,40 @@ killed() {
 			"$work/server" "$work/client"
 	fi
 }
-for moment in request accept established; do
+for moment in request accept established timewait; do
 	killed server $moment
 done
-# One that dies while it connects, nobody has heard of.
-for moment in established disconnect; do
+for moment in established disconnect timewait; do
 	killed client $moment
 done
 caller=a
 killed server established
 killed client established
 unset caller
+
+# One that dies while it connects nobody need have heard of: the next is served.
+unmissed() {
+	local pid
+
+	become a timeout -k 5 60 "$verbena" run -- "$programs/cm_many" \
+		-s "$HOST_A" -t </dev/null >"$work/server" 2>&1 &
+	pid=$!
+	listening a 7471 20 $pid
+	b "$verbena" run -- "$programs/cm_many" -c "$HOST_A" -k "$1" \
+		</dev/null >"$work/dies" 2>&1
+	if grep -q '^dies' "$work/dies" && b timeout 20 "$verbena" run -- \
+		"$programs/cm_many" -c "$HOST_A" </dev/null \
+		>"$work/client" 2>&1; then
+		ok "kill -9 of the client, at: $1; the next is served"
+	else
+		not_ok "kill -9 of the client, at: $1" "$work/dies" \
+			"$work/server" "$work/client"
+	fi
+	{ kill $pid && wait $pid; } 2>/dev/null
+}
+for moment in resolve connect; do
+	unmissed $moment
+done
 
 b timeout 10 "$verbena" run -- ucmatose -s "$HOST_A" -c 1 \
 	</dev/null >"$work/client" 2>&1
