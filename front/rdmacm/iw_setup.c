@@ -44,10 +44,14 @@ static bool may_ask_again(struct rcm_stream *s, int error)
 
 static void on_refused(struct rcm_stream *s, int error)
 {
+	const struct sockaddr none = { .sa_family = AF_UNSPEC };
+
 	if (!may_ask_again(s, error)) {
 		iw_say_failed(s, error);
 		return;
 	}
+	/* Linux's next connect() would say that of the last, otherwise. */
+	(void)connect(s->fd, &none, sizeof(none));
 	iw_watch(s, 0);
 	s->until = iw_now() + ASK_AGAIN;
 }

@@ -826,6 +826,13 @@ static const struct bad_ulpdu bad_ulpdus[] = {
 	  1,
 	  1,
 	  3 },
+	{ "TO's last bytes are the last there are",
+	  { 0xc1, 0x40, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+	    0xfa },
+	  20,
+	  1,
+	  1,
+	  0 },
 };
 
 static void iwarp__nonsense_is_named(void **state)
