@@ -371,6 +371,14 @@ static void query_caps(const struct vb_qp *core, struct ibv_qp_cap *cap)
 	cap->max_recv_sge = core->rq.max_sge;
 }
 
+/* An RNIC's first state, idle, is told as INIT; RESET it has none. */
+static void tell_idle(const struct ibv_qp *ibv, struct ibv_qp_attr *attr)
+{
+	if (attr->qp_state == IBV_QPS_RESET &&
+	    ibv->context->device->transport_type == IBV_TRANSPORT_IWARP)
+		attr->qp_state = attr->cur_qp_state = IBV_QPS_INIT;
+}
+
 /* Every attribute is given, whatever the mask asks for: it is a hint. */
 int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 		 struct ibv_qp_init_attr *init_attr)
@@ -383,6 +391,7 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 	attr_out(&a, attr);
 	query_caps(qp->core, &attr->cap);
 	ibv->state = attr->qp_state;
+	tell_idle(ibv, attr);
 	*init_attr = (struct ibv_qp_init_attr){
 		.qp_context = ibv->qp_context,
 		.send_cq = ibv->send_cq,

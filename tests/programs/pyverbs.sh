@@ -3,7 +3,8 @@
 # rdma-core's own test suite (Debian's python3-pyverbs), unmodified, on a device
 # of ours: tests/programs/pyverbs.sh [--only GLOB]
 #
-# pyverbs.txt beside this says which tests may be skipped, and why.
+# pyverbs.txt beside this says which tests may be skipped, and why; so does
+# pyverbs_rnic.txt for an iWARP device.
 here=$(dirname "$(readlink -f "$0")")
 # shellcheck source=tests/programs/lib.sh
 . "$here/lib.sh"
@@ -14,6 +15,7 @@ suite=/usr/share/doc/rdma-core/tests
 python=/usr/bin/python3
 only='*'
 [ "${1:-}" != --only ] || only=$2
+table=$here/pyverbs.txt
 
 # excused TEST: sets $REPLY to the glob and $why, when the table has it.
 excused() {
@@ -26,7 +28,7 @@ excused() {
 		REPLY=$glob
 		why=$reason
 		return 0
-	done <"$here/pyverbs.txt"
+	done <"$table"
 	return 1
 }
 
@@ -68,8 +70,8 @@ stale() {
 			# shellcheck disable=SC2053 # a glob it is
 			[[ $name == $glob ]] && continue 2
 		done < <(grep '^skip ' "$work/results")
-		not_ok "pyverbs.txt: all of $glob passes; take it out ($reason)"
-	done <"$here/pyverbs.txt"
+		not_ok "${table##*/}: all of $glob passes; take it out ($reason)"
+	done <"$table"
 }
 
 # Tests of huge pages want a few; who may not reserve them skips those. The
@@ -88,15 +90,15 @@ return_huge_pages() {
 	{ echo "$huge_before" >$huge; } 2>/dev/null
 }
 
-# run_suite KIND GID
+# run_suite KIND GID [DEVICE TESTS]
 run_suite() {
 	local before=$failed
 
 	: >"$work/results"
 	on a timeout -k 5 120 "$verbena" run -- "$python" \
-		"$here/pyverbs_run.py" "$work" "$work/results" "$only" \
-		--dev roce_veth0 --gid "$2" </dev/null >"$work/suite" 2>&1 ||
-		not_ok "pyverbs $1: the suite ends"
+		"$here/pyverbs_run.py" "$work" "$work/results" "${4:-$only}" \
+		--dev "${3:-roce_veth0}" --gid "$2" </dev/null \
+		>"$work/suite" 2>&1 || not_ok "pyverbs $1: the suite ends"
 	judge "$1"
 	[ "$failed" -eq "$before" ] ||
 		tail -n "${VERBENA_LINES:-60}" "$work/suite" | sed 's/^/    | /'
@@ -121,18 +123,44 @@ between='test_qpex.QpExTestCase.test_qp_ex_[ux]*
 	test_cqex.CqExTestCase.* test_cq_events.* test_atomic.AtomicTest.*
 	test_odp.OdpTestCase.* test_parent_domain.*traffic*
 	test_relaxed_ordering.* test_rdmacm.*'
+# between_hosts WHERE DEVICE GID TESTS
 between_hosts() {
+	local before=$failed
+
 	: >"$work/results"
 	on a timeout -k 5 150 "$verbena" run -- "$python" \
 		"$here/pyverbs_hosts.py" "$work" "$work/results" \
-		"/proc/$HOSTS_PID_b/ns/net" "$HOST_B" "$between" \
-		--dev roce_veth0 --gid "$(gid_index a roce_veth0 "$1")" \
+		"/proc/$HOSTS_PID_b/ns/net" "$HOST_B" "$4" --dev "$2" --gid "$3" \
 		</dev/null >"$work/suite" 2>&1 ||
-		not_ok "pyverbs between two hosts: it ends"
-	judge "between two hosts"
+		not_ok "pyverbs $1: it ends"
+	judge "$1"
+	[ "$failed" -eq "$before" ] ||
+		tail -n "${VERBENA_LINES:-60}" "$work/suite" | sed 's/^/    | /'
 }
-before=$failed
-[ "$only" != '*' ] || between_hosts "::ffff:$HOST_A"
-[ "$failed" -eq "$before" ] ||
-	tail -n "${VERBENA_LINES:-60}" "$work/suite" | sed 's/^/    | /'
+if [ "$only" = '*' ]; then
+	between_hosts "between two hosts" roce_veth0 \
+		"$(gid_index a roce_veth0 "::ffff:$HOST_A")" "$between"
+fi
+
+# An RNIC's: its queue pairs are connected by librdmacm alone, so those that
+# connect them by hand (ibv_modify_qp to RTR is EINVAL) are not for it, nor
+# three of test_rdmacm: of datagrams, of InfiniBand's time-out, of a reply that
+# is an event of its own.
+rnic_cm='test_rdmacm.CMTestCase.test_rdmacm_sync_traffic
+	test_rdmacm.CMTestCase.test_rdmacm_async_reject_traffic
+	test_rdmacm.CMTestCase.test_rdmacm_async_read
+	test_rdmacm.CMTestCase.test_rdmacm_async_write'
+rnic="$rnic_cm test_addr.* test_cq.CQAPITest.* test_cqex.CQEXAPITest.*
+	test_device.* test_fork.ForkAPITest.* test_mr.DeviceMemoryAPITest.*
+	test_mr.MRTest.test_reg_mr_bad_flags
+	test_mr.MWTest.test_reg_mw_wrong_type test_pd.*
+	test_qp.QPTest.test_create_* test_qp.QPTest.test_query_rc_qp
+	test_rdmacm.*multicast*"
+if [ "$only" = '*' ]; then
+	export VERBENA_DEVICES=iw_veth0
+	table=$here/pyverbs_rnic.txt
+	run_suite iWARP 0 iw_veth0 "$rnic"
+	stale
+	between_hosts "iWARP, between two hosts" iw_veth0 0 "$rnic_cm"
+fi
 summary

@@ -3,8 +3,8 @@
 
     pyverbs_run.py SUITE RESULTS ONLY OPTION...
 
-SUITE is a directory that holds the package "tests"; ONLY is a glob over names
-of tests; the options are the suite's own (--dev, --gid). A line of RESULTS is "pass", "skip" or "fail", the
+SUITE is a directory that holds the package "tests"; ONLY is a list of globs over
+names of tests, with spaces between them; the options are the suite's own (--dev, --gid). A line of RESULTS is "pass", "skip" or "fail", the
 test's name, and the reason; it is written as the test ends, so that what is
 missing when the process dies is what killed it. Reports of failures go to
 standard output.
@@ -51,7 +51,8 @@ def chosen(suite, only):
     for test in suite:
         if isinstance(test, unittest.TestSuite):
             yield from chosen(test, only)
-        elif fnmatch.fnmatch(name_of(test), only):
+        elif any(fnmatch.fnmatch(name_of(test), glob)
+                 for glob in only.split()):
             yield test
 
 
