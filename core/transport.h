@@ -39,6 +39,9 @@ struct vb_transport_ops {
 	 */
 	bool (*send)(struct vb_qp *qp, vb_time now, struct vb_txq *out);
 
+	/* NULL, or: after work was posted, while a timer is queued; do it, if
+	 * that takes no look at the time. False: nothing was done. */
+	bool (*quick)(struct vb_qp *qp);
 	/*
 	 * After work was posted, or packets were received. True: send() need
 	 * not be called yet, since answers to what is under way will soon

@@ -190,31 +190,48 @@ void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
 static void step_or_gather(struct vb_engine *e, struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
-	if (!qp->adapter->transport->can_wait(qp))
+	const struct vb_transport_ops *ops = qp->adapter->transport;
+
+	/* Reading a clock takes as long as the rest of it. The timer that is
+	 * queued sees to what depends on time. */
+	if (ops->quick && qp->timer_at != VB_NEVER && ops->quick(qp))
+		return;
+	if (!ops->can_wait(qp))
 		vb_drive_step(e, qp, vb_now());
 	else /* a hint, ordered by nothing */
 		atomic_store_explicit(&e->gathers, qp, memory_order_relaxed);
 }
 
-/* It is kicked. */
-static void drive_while_kicked(struct vb_engine *e, struct vb_qp *qp)
+/* Most often it is free. Else whoever has it is told, and asked once more:
+ * either we get it or they see that. */
+static bool take_or_kick(struct vb_qp *qp) VB_TRY_ACQUIRE(true, qp->drive)
 {
-	do {
-		if (!vb_mutex_trylock(&qp->drive))
-			return;
-		atomic_store(&qp->kick, 0);
+	if (VB_LIKELY(vb_mutex_trylock(&qp->drive)))
+		return true;
+	(void)atomic_exchange(&qp->kick, 1); /* see is_kicked() */
+	return vb_mutex_trylock(&qp->drive);
+}
+
+static void drive(struct vb_engine *e, struct vb_qp *qp)
+{
+	while (take_or_kick(qp)) {
+		/* Acquire: what was posted before it is seen. */
+		if (VB_UNLIKELY(atomic_load_explicit(&qp->kick,
+						     memory_order_acquire)))
+			atomic_store(&qp->kick, 0);
 		if (e && atomic_load(&qp->qpn))
 			step_or_gather(e, qp);
 		vb_mutex_unlock(&qp->drive);
-	} while (VB_UNLIKELY(is_kicked(qp)));
+		if (VB_LIKELY(!is_kicked(qp)))
+			return;
+	}
 }
 
 void vb_drive(struct vb_qp *qp)
 {
 	int cancel = vb_cancel_off();
 
-	(void)atomic_exchange(&qp->kick, 1); /* see is_kicked() */
-	drive_while_kicked(vb_engine_running(), qp);
+	drive(vb_engine_running(), qp);
 	vb_cancel_back(cancel);
 }
 

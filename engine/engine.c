@@ -576,14 +576,16 @@ static bool drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 
 /* Who polls all the time serves the lanes himself. */
 static void note_spinning(struct vb_engine *e, bool found, vb_time from,
-			  vb_time now)
+			  vb_time now, bool late)
 {
 	vb_time gap = from - e->polled_at;
 
 	vb_engine_at_work(e, now);
 	atomic_store_explicit(&e->looping, !found, memory_order_relaxed);
-	e->streak =
-		gap < vb_engine_span(e, POLLS_ARE_CLOSE) ? e->streak + 1 : 0;
+	if (!late) /* else one in between is not known of */
+		e->streak = gap < vb_engine_span(e, POLLS_ARE_CLOSE)
+				    ? e->streak + 1
+				    : 0;
 	e->polled_at = now;
 	if (VB_LIKELY(e->streak < SPINS || !e->near ||
 		      atomic_load_explicit(&e->spinning, memory_order_relaxed)))
@@ -593,27 +595,45 @@ static void note_spinning(struct vb_engine *e, bool found, vb_time from,
 	vb_engine_wake(e);
 }
 
+/* What a peer of this host has sent, the program gets at once: the books are
+ * kept by its next poll, which most often waits. */
+static bool can_be_booked_later(struct vb_engine *e)
+{
+	if (atomic_load_explicit(&e->unbooked, memory_order_relaxed))
+		return false;
+	atomic_store_explicit(&e->unbooked, true, memory_order_relaxed);
+	return true;
+}
+
 /* True: give way, as above. */
 static bool drain_for_program(struct vb_engine *e)
 {
 	vb_time from = vb_now(), now = from;
-	bool near = e->near && vb_near_poll(e->near, now), found, yield;
+	bool near = e->near && vb_near_poll(e->near, now), found, late, yield;
 
+	if (near && can_be_booked_later(e)) {
+		vb_engine_at_work(e, from);
+		return false;
+	}
 	if (!vb_mutex_trylock(&e->rx)) {
 		/* Whoever has it may leave the rest to us. */
 		if (atomic_load_explicit(&e->looping, memory_order_relaxed))
 			vb_engine_at_work(e, from);
 		return false;
 	}
-	if (near)
+	late = atomic_load_explicit(&e->unbooked, memory_order_relaxed);
+	if (VB_UNLIKELY(late))
+		atomic_store_explicit(&e->unbooked, false,
+				      memory_order_relaxed);
+	if (near || late)
 		e->near_at = now;
 	found = drain_link(e, now) || near;
 	if (found)
 		now = vb_now();
 	else
 		vb_drive_gathered(e, now);
-	note_spinning(e, found, from, now);
-	yield = has_spun_long(e, found, now);
+	note_spinning(e, found, from, now, late);
+	yield = has_spun_long(e, found || late, now);
 	vb_mutex_unlock(&e->rx);
 	return yield;
 }

@@ -86,10 +86,11 @@ struct vb_engine {
 	/* When a program's thread last drained the link, or sent much; while
 	 * it does, a time to come. A hint, ordered by nothing. */
 	_Atomic vb_time last_poll;
-	_Atomic bool looping; /* its last poll found nothing: it will again */
-	vb_time polled_at;    /* rx: the end of a program's last poll */
-	vb_time patience;     /* rx: how long to spin before yielding */
-	bool yielded;	      /* rx: and just did */
+	_Atomic bool unbooked; /* a poll found something and hurried back */
+	_Atomic bool looping;  /* its last poll found nothing: it will again */
+	vb_time polled_at;     /* rx: the end of a program's last poll */
+	vb_time patience;      /* rx: how long to spin before yielding */
+	bool yielded;	       /* rx: and just did */
 	/* rx: the queue pair whose packets' completions the program has yet to
 	 * see, or to answer. */
 	struct vb_qp *owing;

@@ -115,6 +115,11 @@ static bool send_all(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	return vb_ib_transport.send(qp, now, out) || more;
 }
 
+static bool quick(struct vb_qp *qp)
+{
+	return qp->way == WAY_NEAR && vb_near_quick(qp);
+}
+
 static bool can_wait(const struct vb_qp *qp)
 {
 	if (qp->way == WAY_NEAR)
@@ -145,6 +150,7 @@ const struct vb_transport_ops vb_paths_transport = {
 	.enter = enter,
 	.recv = recv_packet,
 	.send = send_all,
+	.quick = quick,
 	.can_wait = can_wait,
 	.owes = owes,
 	.unreplied = unreplied,

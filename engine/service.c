@@ -43,6 +43,11 @@
 #define LINGER_TURN    (200 * VB_USEC)
 #define ALONE	       (3 * VB_USEC) /* a yield to nobody takes less */
 #define EAGER_MOST     8
+#define ATTEND_TURN    (100 * VB_USEC)
+#define ATTEND_LOOKS   16
+#define AWAY	       (4 * VB_MSEC) /* when somebody wanted the processor */
+#define AWAY_MOST      (1 * VB_SEC)
+#define IS_RARE	       (20 * VB_MSEC) /* between two that wanted it */
 #define REFRESH_AFTER  (50 * VB_MSEC)
 #define SWEEP_EVERY    (1 * VB_SEC) /* of streams that end */
 
@@ -67,6 +72,8 @@ struct service {
 	vb_time rest_until; /* when @rest */
 	unsigned idle_wakes, rest_after, trust, eager;
 	vb_time rejoin_at;
+	bool attends; /* stands by for small messages of peers */
+	vb_time away_until, away;
 	vb_time near_rest;  /* how long peers' lanes were left to a program */
 	vb_time refresh_at; /* without a watch, or a while after it told */
 };
@@ -321,6 +328,8 @@ static vb_time plan_near(struct service *s, vb_time until, vb_time now)
 		return VB_MIN(until, now + s->near_rest);
 	}
 	s->near_rest = 0;
+	if (s->attends)
+		return now;
 	atomic_store(&e->spinning, false);
 	if (vb_wait_attends(e))
 		return until;
@@ -364,6 +373,69 @@ static vb_time plan_debts(struct service *s, vb_time until, vb_time now)
 	if (attentive && !settle_all(e, now))
 		return VB_MIN(until, now + vb_engine_span(e, NAP));
 	return until;
+}
+
+/*
+ * Standing by: a peer that streams small messages has asked for it, since what
+ * it does without us costs the kernel's way to each page (near/req.c). As long
+ * as more come, no program polls, and nobody else wants this processor; where
+ * somebody did, we stay away, for longer each time.
+ */
+
+/* Give way to whoever waits for this processor. False: somebody wants it, and
+ * not for a moment only, as an interrupt does. */
+static bool give_way(const struct service *s)
+{
+	vb_time then = vb_now();
+
+	sched_yield();
+	return vb_now() - then < vb_engine_span(s->e, ATTEND_TURN);
+}
+
+static void stay_away(struct service *s, vb_time now)
+{
+	s->away = now > s->away_until + IS_RARE
+			  ? AWAY
+			  : VB_MIN(2 * s->away, AWAY_MOST);
+	s->away_until = now + s->away;
+}
+
+static bool others_serve(struct vb_engine *e)
+{
+	return atomic_load(&e->spinning) || vb_wait_attends(e);
+}
+
+/* One turn. False: it is over. */
+static bool attend_turn(struct service *s)
+{
+	vb_time start = vb_now(), now = start;
+	bool found = false;
+
+	do {
+		for (unsigned i = 0; i < ATTEND_LOOKS; i++)
+			found |= vb_near_poll(s->e->near, now);
+		now = vb_now();
+	} while (now - start < vb_engine_span(s->e, ATTEND_TURN) &&
+		 !others_serve(s->e));
+	if (!give_way(s)) {
+		stay_away(s, now);
+		return false;
+	}
+	return found && !others_serve(s->e);
+}
+
+static void attend(struct service *s, bool woken, vb_time now)
+{
+	struct vb_near *n = s->e->near;
+
+	if (!s->attends && (!woken || !vb_near_is_wanted(n) ||
+			    now < s->away_until || others_serve(s->e)))
+		return;
+	if (!s->attends)
+		vb_near_stand_by(n, true);
+	s->attends = attend_turn(s);
+	if (!s->attends)
+		vb_near_stand_by(n, false);
 }
 
 static int sleep_until(struct service *s, vb_time until, vb_time now)
@@ -437,6 +509,8 @@ static void loop(struct service *s)
 		if (e->near && !atomic_load(&e->spinning) &&
 		    !vb_wait_attends(e))
 			(void)vb_near_poll(e->near, now);
+		if (e->near)
+			attend(s, ready > 0 && s->fds[FD_WAKE].revents, now);
 		vb_drive_due(e, now);
 		vb_moderate_due(e, now);
 		if (atomic_load(&e->stream_ending))

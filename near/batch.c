@@ -5,6 +5,7 @@
  */
 #include <sys/uio.h>
 
+#include "base/guard.h"
 #include "near/near_priv.h"
 
 #define PIECES 64
@@ -17,6 +18,12 @@ struct batch {
 	unsigned holds;
 	uint32_t lkey;
 };
+
+static void let_go(struct batch *b)
+{
+	while (b->holds)
+		vb_mr_end(&b->held[--b->holds]);
+}
 
 bool vb_near_is_small(const struct vb_send_wqe *wqe)
 {
@@ -33,7 +40,7 @@ static uint8_t *find_held(const struct batch *b, const struct vb_sge *s)
 	if (b->holds == 0 || s->lkey != b->lkey)
 		return NULL;
 	mr = b->held[b->holds - 1].mr;
-	if (s->addr - mr->iova > mr->length ||
+	if (mr->kind != MR_REGION || s->addr - mr->iova > mr->length ||
 	    s->length > mr->length - (s->addr - mr->iova))
 		return NULL;
 	return mr->base + (s->addr - mr->iova);
@@ -122,7 +129,41 @@ unsigned vb_near_batch(struct vb_qp *qp)
 	if (b.count > 1 && vb_peer_is_up(p))
 		done = place(&b, p->pid);
 	vb_cell_give(cell);
-	while (b.holds)
-		vb_mr_end(&b.held[--b.holds]);
+	let_go(&b);
 	return done;
+}
+
+/* False: it is not to be had; who looks at it singly says why. */
+static bool pack_one(struct batch *b, const struct vb_qp *qp,
+		     struct vb_send_wqe *wqe, uint8_t *to)
+{
+	const struct vb_near_write head = { wqe->remote_addr, wqe->rkey,
+					    wqe->length };
+	const uint8_t *from = wqe->flags & SEND_INLINE
+				      ? wqe->inline_data
+				      : hold(b, qp->pd, &wqe->sge[0]);
+
+	memcpy(to, &head, sizeof(head));
+	return from && vb_guard_copy(to + sizeof(head), from, wqe->length) == 0;
+}
+
+unsigned vb_near_pack(struct vb_qp *qp, uint8_t *data, uint32_t room,
+		      uint32_t *bytes)
+{
+	uint32_t end = vb_sq_end(&qp->sq), from = vb_nq(qp)->sent, i;
+	struct batch b;
+
+	b.holds = 0;
+	*bytes = 0;
+	for (i = from; i != end && i - from < PIECES; i++) {
+		struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, i);
+		uint32_t size = vb_near_write_size(wqe->length);
+
+		if (!vb_near_is_small(wqe) || size > room - *bytes ||
+		    !pack_one(&b, qp, wqe, data + *bytes))
+			break;
+		*bytes += size;
+	}
+	let_go(&b);
+	return i - from;
 }

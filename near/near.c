@@ -271,6 +271,16 @@ static void carry_out(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,
 		vb_near_request(n, p, qp, r, data, a);
 }
 
+/* What a peer said may have made something due. */
+static void step_if_due(struct vb_near *n, struct vb_qp *qp, vb_time now)
+{
+	enum vb_qp_state s = vb_near_state(qp);
+	bool is_well = s == QPS_RTS || s == QPS_RTR;
+
+	if (!is_well || qp->adapter->rnic || qp->sq.done != vb_sq_end(&qp->sq))
+		n->c.step(n->c.arg, qp, now);
+}
+
 /* The last of a run of answers. */
 static void tell(struct vb_near *n, struct vb_peer *p,
 		 const struct vb_answer_note *a)
@@ -297,6 +307,7 @@ static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
 
 	if (rc <= 0)
 		return rc;
+	vb_ring_expect_answer(&p->writer);
 	dqpn = r.dqpn;
 	qp = vb_near_find_qp(n, dqpn);
 	if (qp) {
@@ -323,23 +334,10 @@ static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
 	if (VB_LIKELY(a.count))
 		tell(n, p, &a);
 	if (qp) {
-		n->c.step(n->c.arg, qp, now);
+		step_if_due(n, qp, now);
 		n->c.release(n->c.arg, qp);
 	}
 	return rc < 0 ? rc : a.count > 0;
-}
-
-/* False: it says that it answered what it was never asked. */
-static bool discount(struct vb_peer *p, const struct vb_answer_note *a)
-{
-	bool fits;
-
-	vb_mutex_lock(&p->tx);
-	fits = a->count <= p->writer.unanswered;
-	if (fits)
-		p->writer.unanswered -= a->count;
-	vb_mutex_unlock(&p->tx);
-	return fits;
 }
 
 static int hear_answer(struct vb_near *n, struct vb_peer *p,
@@ -351,7 +349,8 @@ static int hear_answer(struct vb_near *n, struct vb_peer *p,
 
 	if (rc <= 0)
 		return rc;
-	if (!discount(p, &a))
+	/* It answers what it was never asked. */
+	if (!vb_ring_discount(&p->writer, a.count))
 		return -EPROTO;
 	qp = vb_near_find_qp(n, a.qpn);
 	if (!qp)
@@ -360,7 +359,7 @@ static int hear_answer(struct vb_near *n, struct vb_peer *p,
 	qp->now = now;
 	if (vb_near_is_called(qp, a.qpn)) {
 		vb_near_answered(n, qp, &a, now);
-		n->c.step(n->c.arg, qp, now);
+		step_if_due(n, qp, now);
 	}
 	n->c.release(n->c.arg, qp);
 	return 1;
@@ -529,6 +528,26 @@ bool vb_near_sleep(struct vb_near *n)
 void vb_near_awake(struct vb_near *n)
 {
 	atomic_store_explicit(&n->yard->asleep, 0, memory_order_relaxed);
+}
+
+bool vb_near_is_wanted(struct vb_near *n)
+{
+	bool called = false;
+
+	vb_mutex_lock(&n->rx);
+	for (unsigned i = 0; i < n->active_count; i++)
+		if (atomic_load_explicit(n->active[i]->their_calls,
+					 memory_order_relaxed))
+			called |= atomic_exchange(n->active[i]->their_calls, 0);
+	vb_mutex_unlock(&n->rx);
+	return called;
+}
+
+void vb_near_stand_by(struct vb_near *n, bool yes)
+{
+	if (yes)
+		vb_near_awake(n);
+	atomic_store_explicit(&n->yard->attends, yes, memory_order_relaxed);
 }
 
 struct vb_bell *vb_near_bell(const struct vb_near *n)

@@ -52,6 +52,11 @@ bool vb_near_sleep(struct vb_near *n);
 /* A thread polls, and will again: peers need not ring. */
 void vb_near_awake(struct vb_near *n);
 
+/* Does a peer that streams small messages ask for a thread that stands by? */
+bool vb_near_is_wanted(struct vb_near *n);
+/* It does from now on, or no longer: then vb_near_sleep() follows. */
+void vb_near_stand_by(struct vb_near *n, bool yes);
+
 /*
  * A program's thread that waits for a completion may do the thread's part: it
  * sets the bell, tells that peers need not ring the thread (vb_near_awake()),
@@ -120,6 +125,8 @@ bool vb_near_catch_up(struct vb_near *n, vb_time now);
 
 /* True: there is more to do. */
 bool vb_near_send(struct vb_near *n, struct vb_qp *qp, vb_time now);
+/* vb_transport_ops.quick, for one that goes near. */
+bool vb_near_quick(struct vb_qp *qp);
 /* vb_transport_ops.can_wait, for one that goes near. */
 bool vb_near_can_wait(const struct vb_qp *qp);
 vb_time vb_near_deadline(const struct vb_qp *qp);

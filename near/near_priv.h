@@ -21,6 +21,7 @@ enum vb_near_op {
 	NEAR_STORE, /* a word, written at once */
 	NEAR_FAULT, /* what the requester may not do: imm names the fault */
 	NEAR_NEWS,  /* it is at work: the connection is established */
+	NEAR_MANY,  /* small WRITEs in a row: struct vb_near_write each */
 	NEAR_OPS,
 };
 
@@ -39,6 +40,7 @@ enum vb_answer_kind {
 			*/
 	ANSWER_PASSED, /* not executed, since one before it was not */
 	ANSWER_SOURCE, /* the requester's own memory cannot be read */
+	ANSWER_PART,   /* of NEAR_MANY: done up to here, what follows is not */
 	ANSWER_LATER,  /* never sent: it is not carried out yet */
 };
 
@@ -48,6 +50,17 @@ enum vb_answer_kind {
 struct vb_near_atomic {
 	uint64_t swap_add, compare;
 };
+
+/* One of many WRITEs, before its bytes; the next begins at a multiple of 8. */
+struct vb_near_write {
+	uint64_t va;
+	uint32_t rkey, length;
+};
+
+static inline uint32_t vb_near_write_size(uint32_t length)
+{
+	return (uint32_t)sizeof(struct vb_near_write) + ((length + 7) & ~7u);
+}
 
 struct vb_near_qp {
 	uint32_t life; /* since RTR; 0: not there */
@@ -69,6 +82,7 @@ struct vb_near_qp {
 	uint32_t atomics; /* among them */
 	uint32_t intro;	  /* vb_intro_want() */
 	uint8_t rnr_retries, silences;
+	bool clock_owed; /* vb_near_quick() has not looked at the time */
 	vb_time decide_at, decide_by; /* way is open: look again; packets */
 	vb_time rnr_at, retry_at, give_up_at;
 	/* Small WRITEs that gather, to go with one call: up to this index;
@@ -76,6 +90,10 @@ struct vb_near_qp {
 	uint32_t gathered;
 	vb_time flush_at, stream_until, tick_at;
 	bool listed; /* near->lazy_lock */
+	/* Batches in a row that we placed, and when to ask the peer again to
+	 * do so itself. */
+	uint32_t streak;
+	vb_time streak_at, call_at, call_gap;
 	struct vb_qp *lazy_next;
 	/* responder */
 	uint32_t src_life; /* of whose requests, and which is next */
@@ -175,6 +193,10 @@ bool vb_near_is_there(struct vb_qp *qp);
 unsigned vb_near_batch(struct vb_qp *qp);
 /* A WRITE that may be one of them. */
 bool vb_near_is_small(const struct vb_send_wqe *wqe);
+/* The same, to be placed by @r's reader: fills in @data, of @room bytes.
+ * Returns how many; *@bytes: so many bytes. */
+unsigned vb_near_pack(struct vb_qp *qp, uint8_t *data, uint32_t room,
+		      uint32_t *bytes);
 
 /* near/lazy.c: whose WRITEs gather. */
 void vb_near_list(struct vb_near *n, struct vb_qp *qp);

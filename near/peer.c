@@ -30,6 +30,8 @@ void vb_peer_join(struct vb_peer *p, struct vb_lane *lane, unsigned end)
 	p->their_cells = lane->half[other].cells;
 	p->writer = (struct vb_ring_writer){ .ring = &lane->half[end].ring };
 	p->reader = (struct vb_ring_reader){ .ring = &lane->half[other].ring };
+	p->our_calls = &lane->half[end].calls;
+	p->their_calls = &lane->half[other].calls;
 	p->offered = &lane->half[other].offer;
 	p->share = (struct vb_share){ .offer = &lane->half[end].offer };
 }
@@ -75,6 +77,15 @@ void vb_peer_ring(struct vb_peer *p)
 	    !atomic_load_explicit(&p->yard->asleep, memory_order_relaxed))
 		return;
 	/* A full counter is readable, too. */
+	if (write(p->alarm, &one, sizeof(one)) < 0)
+		return;
+}
+
+void vb_peer_call(struct vb_peer *p)
+{
+	const uint64_t one = 1;
+
+	atomic_store(p->our_calls, 1);
 	if (write(p->alarm, &one, sizeof(one)) < 0)
 		return;
 }

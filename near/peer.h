@@ -21,7 +21,8 @@
 struct vb_lane_half {
 	struct vb_ring ring;
 	struct vb_cell cells[VB_CELLS];
-	struct vb_offer offer; /* to the other end, who answers in it */
+	struct vb_offer offer;	/* to the other end, who answers in it */
+	_Atomic uint32_t calls; /* for a thread that stands by: yard.attends */
 };
 struct vb_lane {
 	struct vb_lane_half half[2];
@@ -59,6 +60,7 @@ struct vb_peer {
 	struct vb_ring_reader reader; /* near->rx */
 	struct vb_offer *offered;     /* to us */
 	struct vb_share share;	      /* near->rx */
+	_Atomic uint32_t *our_calls, *their_calls;
 };
 
 /* @end: which half of @lane is ours. For ourselves there is but one. */
@@ -79,5 +81,12 @@ static inline bool vb_peer_is_up(const struct vb_peer *p)
 
 /* After something was put on the lane: wake it if it sleeps. */
 void vb_peer_ring(struct vb_peer *p);
+/* Ask its thread to stand by. */
+void vb_peer_call(struct vb_peer *p);
+/* It does. A hint. */
+static inline bool vb_peer_attends(const struct vb_peer *p)
+{
+	return atomic_load_explicit(&p->yard->attends, memory_order_relaxed);
+}
 
 #endif

@@ -56,7 +56,13 @@ ROW(LOCAL_INV,    OPS,       LOCAL,              0),
 #define GATHER_BEHIND 16 /* posted, and not known to be complete */
 #define GATHER_MOST   64
 #define GATHER_FOR    (100 * VB_USEC)
+#define GATHER_BESIDE 32 /* while others are under way */
 #define STREAM_LASTS  (2 * VB_MSEC)
+#define MANY_LEAST    8	 /* worth a record of their own */
+#define CALL_AFTER    16 /* batches, each close behind the last */
+#define IS_CLOSE      (300 * VB_USEC)
+#define CALL_GAP      (1 * VB_MSEC)
+#define CALL_GAP_MOST (4 * VB_MSEC)
 
 /* What became of the next work request. */
 enum next {
@@ -113,6 +119,7 @@ static void progress(struct vb_qp *qp, vb_time now)
 
 	nq->silences = nq->rnr_retries = 0;
 	nq->give_up_at = VB_NEVER;
+	nq->clock_owed = false;
 	if (outstanding(qp))
 		start_clock(qp, now);
 }
@@ -147,6 +154,9 @@ static void check_time(struct vb_qp *qp, vb_time now)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
+	if (nq->clock_owed && outstanding(qp))
+		start_clock(qp, now);
+	nq->clock_owed = false;
 	if (now >= nq->rnr_at)
 		nq->rnr_at = VB_NEVER;
 	if (now >= nq->retry_at)
@@ -362,21 +372,25 @@ static enum next wait_for_room(struct vb_qp *qp, vb_time now)
 	return NEXT_WAITS;
 }
 
-static void note_sent(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-		      vb_time now)
+static void note_sent(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
 	nq->atomics += (rule_of(wqe)->traits & ATOMIC) != 0;
 	if (nq->sent++ == nq->begun)
 		nq->begun++;
-	start_clock(qp, now);
 }
 
+enum put {
+	PUT_DONE,
+	PUT_NO_ROOM,
+	PUT_OURS, /* our own memory cannot be read */
+};
+
 /* @fault: with NEAR_FAULT, what we may not do. */
-static enum next put_on_lane(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-			     enum vb_near_op op, enum vb_fault fault,
-			     vb_time now)
+static enum put put_request(const struct vb_qp *qp,
+			    const struct vb_send_wqe *wqe, enum vb_near_op op,
+			    enum vb_fault fault)
 {
 	struct vb_peer *p = vb_nq(qp)->peer;
 	enum vb_fault ours = FAULT_NONE;
@@ -396,11 +410,25 @@ static enum next put_on_lane(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	}
 	vb_mutex_unlock(&p->tx);
 	if (!r)
+		return PUT_NO_ROOM;
+	return ours == FAULT_NONE ? PUT_DONE : PUT_OURS;
+}
+
+static enum next put_on_lane(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+			     enum vb_near_op op, enum vb_fault fault,
+			     vb_time now)
+{
+	switch (put_request(qp, wqe, op, fault)) {
+	case PUT_NO_ROOM:
 		return wait_for_room(qp, now);
-	if (ours != FAULT_NONE)
+	case PUT_OURS:
 		return fail_here(qp, WC_LOC_PROT_ERR);
-	note_sent(qp, wqe, now);
-	vb_peer_ring(p);
+	case PUT_DONE:
+		break;
+	}
+	note_sent(qp, wqe);
+	start_clock(qp, now);
+	vb_peer_ring(vb_nq(qp)->peer);
 	return NEXT_GOES;
 }
 
@@ -523,6 +551,72 @@ static enum next do_one_sided(struct vb_qp *qp, struct vb_send_wqe *wqe,
 	return finish_here(qp);
 }
 
+/*
+ * What many small WRITEs cost is the kernel's way to each of their pages. The
+ * target's own thread needs none: where they stream, it is asked to stand by,
+ * which it does on a processor that nobody else wants. Until then, and where it
+ * does not, they are placed from here.
+ */
+static void note_batch(struct vb_qp *qp, unsigned done, vb_time now)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+	bool close = now - nq->streak_at < IS_CLOSE;
+
+	nq->streak_at = now;
+	nq->streak = close ? nq->streak + (done >= MANY_LEAST) : 0;
+	if (nq->streak < CALL_AFTER || now < nq->call_at || nq->peer->is_self)
+		return;
+	nq->call_gap =
+		VB_MIN(VB_MAX(2 * nq->call_gap, CALL_GAP), CALL_GAP_MOST);
+	nq->call_at = now + nq->call_gap;
+	vb_peer_call(nq->peer);
+}
+
+/* WRITEs in a row with one record; they are not many when the end of what is
+ * posted is near, or one of them is large, or cannot be read. */
+static unsigned pack(struct vb_qp *qp)
+{
+	struct vb_peer *p = vb_nq(qp)->peer;
+	const struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, vb_nq(qp)->sent);
+	struct vb_request *r;
+	unsigned count = 0;
+	uint32_t bytes;
+	uint8_t *data;
+
+	vb_mutex_lock(&p->tx);
+	r = vb_ring_begin(&p->writer, VB_REQUEST_MAX, &data);
+	if (r)
+		count = vb_near_pack(qp, data, VB_REQUEST_MAX, &bytes);
+	if (count >= MANY_LEAST) {
+		fill_request(qp, wqe, r);
+		r->op = NEAR_MANY;
+		r->bytes = (uint16_t)bytes;
+		vb_ring_commit(&p->writer);
+	}
+	vb_mutex_unlock(&p->tx);
+	return count >= MANY_LEAST ? count : 0;
+}
+
+/* False: not now, by a record. */
+static bool put_many(struct vb_qp *qp, vb_time now)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+	unsigned count;
+
+	if (!vb_peer_attends(nq->peer) ||
+	    vb_sq_end(&qp->sq) - nq->sent < MANY_LEAST)
+		return false;
+	count = pack(qp);
+	if (count == 0)
+		return false;
+	nq->call_gap = 0;
+	while (count--)
+		note_sent(qp, vb_sq_at(&qp->sq, nq->sent));
+	start_clock(qp, now);
+	vb_peer_ring(nq->peer);
+	return true;
+}
+
 /* Several small WRITEs at once. False: not even one. */
 static bool place_many(struct vb_qp *qp, vb_time now)
 {
@@ -530,6 +624,7 @@ static bool place_many(struct vb_qp *qp, vb_time now)
 
 	if (done == 0)
 		return false;
+	note_batch(qp, done, now);
 	tell_news(qp);
 	progress(qp, now);
 	while (done-- && sends(qp))
@@ -634,6 +729,8 @@ static enum next do_write(struct vb_qp *qp, struct vb_send_wqe *wqe,
 {
 	bool imm = rule_of(wqe)->traits & HAS_IMM;
 
+	if (vb_near_is_small(wqe) && put_many(qp, now))
+		return NEXT_GOES;
 	if (wqe->length <= VB_REQUEST_MAX && (imm || outstanding(qp)))
 		return put_on_lane(qp, wqe, NEAR_WRITE, FAULT_NONE, now);
 	if (outstanding(qp))
@@ -710,8 +807,11 @@ static bool may_gather(const struct vb_qp *qp)
 	uint32_t kept = end - atomic_load_explicit(&qp->sq.released,
 						   memory_order_relaxed);
 
-	if (kept < GATHER_BEHIND || end - nq->sent >= GATHER_MOST ||
-	    outstanding(qp) || vb_near_state(qp) != QPS_RTS)
+	bool beside = vb_peer_attends(nq->peer);
+
+	if (kept < GATHER_BEHIND || (outstanding(qp) && !beside) ||
+	    end - nq->sent >= (beside ? GATHER_BESIDE : GATHER_MOST) ||
+	    vb_near_state(qp) != QPS_RTS)
 		return false;
 	if ((int32_t)(nq->gathered - nq->sent) < 0)
 		nq->gathered = nq->sent;
@@ -749,6 +849,32 @@ static void keep_time(struct vb_qp *qp, vb_time now)
 bool vb_near_can_wait(const struct vb_qp *qp)
 {
 	return vb_nq(qp)->flush_at != VB_NEVER && may_gather(qp);
+}
+
+static bool is_quiet(const struct vb_near_qp *nq)
+{
+	return (nq->rnr_at & nq->retry_at & nq->flush_at & nq->tick_at) ==
+	       VB_NEVER;
+}
+
+bool vb_near_quick(struct vb_qp *qp)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+	const struct vb_send_wqe *wqe;
+
+	if (vb_near_state(qp) != QPS_RTS || nq->sent != nq->begun ||
+	    vb_sq_end(&qp->sq) - nq->sent != 1 || !is_quiet(nq))
+		return false;
+	wqe = vb_sq_at(&qp->sq, nq->sent);
+	if (wqe->op != WR_SEND || wqe->length > VB_REQUEST_MAX ||
+	    wqe->flags & SEND_FENCE || judge(qp, wqe) != WC_SUCCESS ||
+	    !vb_near_is_there(qp) || qp->way != WAY_NEAR ||
+	    put_request(qp, wqe, NEAR_SEND, FAULT_NONE) != PUT_DONE)
+		return false;
+	note_sent(qp, wqe);
+	nq->clock_owed = nq->give_up_at == VB_NEVER;
+	vb_peer_ring(nq->peer);
+	return true;
 }
 
 bool vb_near_run(struct vb_near *n, struct vb_qp *qp, vb_time now)
@@ -856,6 +982,10 @@ static void take_verdict(struct vb_qp *qp, const struct vb_answer_note *a,
 	case ANSWER_DONE:
 		retire(qp);
 		break;
+	case ANSWER_PART:
+		retire(qp);
+		go_back(qp);
+		break;
 	case ANSWER_VALUE:
 		take_value(qp, a->value);
 		break;
@@ -885,7 +1015,7 @@ void vb_near_answered(struct vb_near *n, struct vb_qp *qp,
 		return;
 	/* Only success speaks of those before it. What else does not meet the
 	 * oldest is about one that has been sent again since. */
-	if (nth && a->kind != ANSWER_DONE)
+	if (nth && a->kind != ANSWER_DONE && a->kind != ANSWER_PART)
 		return;
 	retire_some(qp, nth);
 	if (nth)

@@ -4,6 +4,7 @@
  * order. Judged in the order of IBA 9.7.4, as packets are; the first fault
  * ends it, and core/fault.c says how.
  */
+#include "base/guard.h"
 #include "core/fault.h"
 #include "core/mw.h"
 #include "core/sge.h"
@@ -427,6 +428,89 @@ static enum vb_fault take_write(const struct job *j)
 	return fault ? fault : finish_write(j);
 }
 
+/*
+ * Many of them. A region is held for those in a row that are in it.
+ */
+
+struct many {
+	const uint8_t *at, *end; /* theirs to change */
+	struct vb_mr_use use;
+	uint32_t rkey;
+};
+
+static uint8_t *find_held(const struct many *m, const struct vb_near_write *w)
+{
+	const struct vb_mr *mr = m->use.mr;
+
+	if (!mr || m->rkey != w->rkey || mr->kind == MR_NULL ||
+	    w->va - mr->iova > mr->length ||
+	    w->length > mr->length - (w->va - mr->iova))
+		return NULL;
+	return mr->base + (w->va - mr->iova);
+}
+
+static uint8_t *hold(const struct job *j, struct many *m,
+		     const struct vb_near_write *w)
+{
+	struct vb_qp *qp = j->qp;
+	uint8_t *at = find_held(m, w);
+
+	if (VB_LIKELY(at))
+		return at;
+	vb_mr_end(&m->use);
+	m->rkey = w->rkey;
+	return vb_mr_begin(qp->adapter, qp->pd, j->r->dqpn, w->rkey, w->va,
+			   w->length, ACCESS_REMOTE_WRITE,
+			   &m->use) == FAULT_NONE
+		       ? m->use.at
+		       : NULL;
+}
+
+static enum vb_fault take_one(const struct job *j, struct many *m)
+{
+	struct vb_near_write w;
+	uint8_t *to;
+
+	if ((size_t)(m->end - m->at) < sizeof(w))
+		return FAULT_LENGTH;
+	memcpy(&w, m->at, sizeof(w));
+	/* What was copied stays what it is. */
+	__asm__ volatile("" : : "r"(&w) : "memory");
+	if (w.length == 0 || w.length > VB_REQUEST_MAX ||
+	    vb_near_write_size(w.length) > (size_t)(m->end - m->at))
+		return FAULT_LENGTH;
+	to = hold(j, m, &w);
+	if (!to)
+		return FAULT_RKEY;
+	if (vb_guard_copy(to, m->at + sizeof(w), w.length))
+		return FAULT_REMOTE_MEMORY;
+	m->at += vb_near_write_size(w.length);
+	return FAULT_NONE;
+}
+
+/* The first that may not be done ends it: of those before it the requester
+ * hears, and that one comes again as the first. */
+static enum vb_fault take_many(const struct job *j)
+{
+	struct many m = { .at = j->data, .end = j->data + j->r->bytes };
+	enum vb_fault fault = FAULT_NONE;
+	uint32_t done = 0;
+
+	if (!(j->qp->attr.access_flags & ACCESS_REMOTE_WRITE))
+		return FAULT_ACCESS_FLAGS;
+	while (m.at != m.end && !fault) {
+		fault = take_one(j, &m);
+		done += !fault;
+	}
+	vb_mr_end(&m.use);
+	if (done == 0)
+		return fault ? fault : FAULT_LENGTH;
+	if (fault)
+		j->a->kind = ANSWER_PART;
+	j->a->seq += done - 1;
+	return FAULT_NONE;
+}
+
 static enum vb_fault take_atomic(const struct job *j)
 {
 	struct vb_qp *qp = j->qp;
@@ -491,6 +575,9 @@ static enum vb_fault execute(const struct job *j)
 	case NEAR_PLACED:
 		j->a->kind = ANSWER_DONE;
 		return take_write(j);
+	case NEAR_MANY:
+		j->a->kind = ANSWER_DONE;
+		return take_many(j);
 	case NEAR_CMP_SWAP:
 	case NEAR_FETCH_ADD:
 		return take_atomic(j);
@@ -604,6 +691,7 @@ void vb_near_request(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,
 		p->share.at = 0;
 	if (fault)
 		refuse(&j, fault);
-	else if (a->kind == ANSWER_DONE || a->kind == ANSWER_VALUE)
-		vb_nq(qp)->expected++;
+	else if (a->kind == ANSWER_DONE || a->kind == ANSWER_VALUE ||
+		 a->kind == ANSWER_PART)
+		vb_nq(qp)->expected = a->seq + 1;
 }

@@ -16,6 +16,11 @@ static struct vb_request_slot *request_at(struct vb_ring *r, uint32_t i)
 	return &r->requests[i % VB_RING_SLOTS];
 }
 
+static uint32_t tail_of(const struct vb_ring_writer *w)
+{
+	return atomic_load_explicit(&w->tail, memory_order_relaxed);
+}
+
 /* How far the reader says it is; what cannot be is not believed. */
 static void look_at_reader(struct vb_ring_writer *w)
 {
@@ -23,7 +28,7 @@ static void look_at_reader(struct vb_ring_writer *w)
 	uint32_t head =
 		atomic_load_explicit(&w->ring->head, memory_order_acquire);
 
-	if (head == w->head || w->tail - head > VB_RING_SLOTS)
+	if (head == w->head || tail_of(w) - head > VB_RING_SLOTS)
 		return;
 	w->head = head;
 	w->data_head = w->data_end[(head - 1) % VB_RING_SLOTS];
@@ -44,17 +49,17 @@ static bool has_room(const struct vb_ring_writer *w, uint32_t bytes)
 {
 	uint32_t from;
 
-	return w->tail - w->head < VB_RING_SLOTS &&
+	return tail_of(w) - w->head < VB_RING_SLOTS &&
 	       (bytes <= VB_REQUEST_ROOM || find_data(w, bytes, &from));
 }
 
 struct vb_request *vb_ring_begin(struct vb_ring_writer *w, uint32_t bytes,
 				 uint8_t **data)
 {
-	struct vb_request_slot *slot = request_at(w->ring, w->tail);
-	uint32_t from = w->data_tail;
+	uint32_t tail = tail_of(w), from = w->data_tail;
+	struct vb_request_slot *slot = request_at(w->ring, tail);
 
-	if (bytes > VB_REQUEST_MAX || w->unanswered >= VB_RING_SLOTS)
+	if (bytes > VB_REQUEST_MAX || vb_ring_unanswered(w) >= VB_RING_SLOTS)
 		return NULL;
 	if (!has_room(w, bytes)) {
 		look_at_reader(w);
@@ -62,11 +67,11 @@ struct vb_request *vb_ring_begin(struct vb_ring_writer *w, uint32_t bytes,
 			return NULL;
 	}
 	*data = slot->room;
-	w->data_end[w->tail % VB_RING_SLOTS] = w->data_tail;
+	w->data_end[tail % VB_RING_SLOTS] = w->data_tail;
 	if (bytes > VB_REQUEST_ROOM) {
 		(void)find_data(w, bytes, &from);
 		*data = w->ring->data + from % VB_RING_DATA;
-		w->data_end[w->tail % VB_RING_SLOTS] = from + bytes;
+		w->data_end[tail % VB_RING_SLOTS] = from + bytes;
 	}
 	slot->data_at = from % VB_RING_DATA;
 	slot->r.bytes = (uint16_t)bytes;
@@ -75,11 +80,13 @@ struct vb_request *vb_ring_begin(struct vb_ring_writer *w, uint32_t bytes,
 
 void vb_ring_commit(struct vb_ring_writer *w)
 {
-	w->data_tail = w->data_end[w->tail % VB_RING_SLOTS];
-	w->tail++;
-	w->unanswered++;
+	uint32_t tail = tail_of(w);
+
+	w->data_tail = w->data_end[tail % VB_RING_SLOTS];
+	/* Who hears of its answer has seen what follows it. */
+	atomic_store_explicit(&w->tail, tail + 1, memory_order_relaxed);
 	/* Release: who sees the stamp sees what the slot says. */
-	atomic_store_explicit(&request_at(w->ring, w->tail - 1)->stamp, w->tail,
+	atomic_store_explicit(&request_at(w->ring, tail)->stamp, tail + 1,
 			      memory_order_release);
 }
 

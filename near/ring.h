@@ -72,9 +72,10 @@ struct vb_ring {
 
 struct vb_ring_writer {
 	struct vb_ring *ring;
-	uint32_t tail, head; /* head: the reader's, as last seen */
+	_Atomic uint32_t tail;
+	_Atomic uint32_t answered; /* requests; who hears answers writes it */
+	uint32_t head;		   /* the reader's, as last seen */
 	uint32_t answer_tail;
-	uint32_t unanswered;
 	uint32_t data_head, data_tail;	  /* free-running bytes of data[] */
 	uint32_t data_end[VB_RING_SLOTS]; /* data_tail after each request */
 };
@@ -83,6 +84,27 @@ struct vb_ring_reader {
 	struct vb_ring *ring;
 	uint32_t head, answer_head;
 };
+
+/* By two threads: who writes may see too many, who hears too few, but never
+ * fewer than there are answers for. */
+static inline uint32_t vb_ring_unanswered(const struct vb_ring_writer *w)
+{
+	return atomic_load_explicit(&w->tail, memory_order_relaxed) -
+	       atomic_load_explicit(&w->answered, memory_order_relaxed);
+}
+
+/* So many more are answered; by who hears. False: there are not so many. */
+static inline bool vb_ring_discount(struct vb_ring_writer *w, uint32_t count)
+{
+	uint32_t answered =
+		atomic_load_explicit(&w->answered, memory_order_relaxed);
+
+	if (count > vb_ring_unanswered(w))
+		return false;
+	atomic_store_explicit(&w->answered, answered + count,
+			      memory_order_relaxed);
+	return true;
+}
 
 /*
  * A place for a request with @bytes (at most VB_REQUEST_MAX) along with it.
@@ -98,6 +120,20 @@ void vb_ring_commit(struct vb_ring_writer *w);
 VB_MUST_CHECK int vb_ring_look(const struct vb_ring_reader *rd,
 			       struct vb_request *r, const uint8_t **data);
 void vb_ring_done(struct vb_ring_reader *rd);
+
+/* The other looks at the line all the time, so it is fetched while there is
+ * other work: the next locked instruction would wait for it. A hint. */
+static inline void vb_ring_expect_answer(const struct vb_ring_writer *w)
+{
+	const struct vb_answer_slot *slot =
+		&w->ring->answers[w->answer_tail % VB_RING_SLOTS];
+
+#ifdef __x86_64__ /* else for reading only, where not all have it */
+	__asm__ volatile("prefetchw %0" : : "m"(*slot));
+#else
+	__builtin_prefetch(slot, 1);
+#endif
+}
 
 /* There is room: see above. */
 void vb_ring_answer(struct vb_ring_writer *w, const struct vb_answer_note *a);

@@ -49,6 +49,9 @@ struct vb_yard {
 	pthread_mutex_t alive;
 	/* Nobody polls: who has something for us rings (near/peer.h). */
 	_Atomic uint32_t asleep __attribute__((aligned(64)));
+	/* A thread stands by for streams of small messages, on a processor
+	 * that nobody else wants. */
+	_Atomic uint32_t attends;
 	struct {
 		_Atomic uint32_t key_mask, key_inv; /* vb_key_index() */
 	} adapters[VB_YARD_ADAPTERS] __attribute__((aligned(64)));

@@ -45,8 +45,8 @@ static vb_time deadline(const struct vb_qp *qp)
 }
 
 static const struct vb_transport_ops transport = {
-	"fake", attach,	  detach, enter, recv,
-	send,	can_wait, NULL,	  NULL,	 deadline,
+	"fake", attach,	  detach, enter, recv,	   send,
+	NULL,	can_wait, NULL,	  NULL,	 deadline,
 };
 
 int vb_devices_list(const char *specs, struct vb_device **list, unsigned *count)
