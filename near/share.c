@@ -82,15 +82,15 @@ enum vb_share_end vb_share_end(struct vb_share *s)
 
 bool vb_offer_take(struct vb_offer *o, struct vb_part *part, uint32_t *word)
 {
-	/* Acquire pairs with vb_share_make(). */
-	*word = atomic_load_explicit(&o->word, memory_order_acquire);
-	if (*word % OFFER_STATES != OFFER_MADE)
+	*word = atomic_load_explicit(&o->word, memory_order_relaxed);
+	if (*word % OFFER_STATES != OFFER_MADE ||
+	    !atomic_compare_exchange_strong(&o->word, word,
+					    turned(*word, OFFER_TAKEN)))
 		return false;
 	*part = o->part;
 	/* What was copied stays what it is, whatever the other writes. */
 	__asm__ volatile("" : : "r"(part) : "memory");
-	return atomic_compare_exchange_strong(&o->word, word,
-					      turned(*word, OFFER_TAKEN));
+	return true;
 }
 
 void vb_offer_end(struct vb_offer *o, uint32_t word, bool done)
