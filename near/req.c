@@ -603,7 +603,7 @@ static bool put_many(struct vb_qp *qp, vb_time now)
 	struct vb_near_qp *nq = vb_nq(qp);
 	unsigned count;
 
-	if (!vb_peer_attends(nq->peer) ||
+	if (!vb_peer_attends(nq->peer) || vb_near_state(qp) != QPS_RTS ||
 	    vb_sq_end(&qp->sq) - nq->sent < MANY_LEAST)
 		return false;
 	count = pack(qp);
@@ -1023,7 +1023,8 @@ void vb_near_answered(struct vb_near *n, struct vb_qp *qp,
 	if (!sends(qp))
 		return;
 	take_verdict(qp, a, now);
-	if (a->kind == ANSWER_DONE || a->kind == ANSWER_VALUE)
+	if (a->kind == ANSWER_DONE || a->kind == ANSWER_VALUE ||
+	    a->kind == ANSWER_PART)
 		progress(qp, now);
 	vb_near_drain(qp);
 }
