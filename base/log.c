@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/sync.h"
+
 #define LINE_BYTES 1024
 
 static const char prefix[] = "verbena: ";
@@ -43,7 +45,7 @@ void vb_log(enum vb_log_level level, const char *format, ...)
 {
 	const size_t at = sizeof(prefix) - 1, room = LINE_BYTES - at - 1;
 	char line[LINE_BYTES];
-	int saved = errno, len;
+	int saved = errno, len, cancel;
 	va_list args;
 
 	if (!vb_log_wants(level))
@@ -56,9 +58,11 @@ void vb_log(enum vb_log_level level, const char *format, ...)
 		size_t end = at + VB_MIN((size_t)len, room - 1);
 
 		line[end++] = '\n';
+		cancel = vb_cancel_off();
 		/* Nobody can be told that standard error is closed. */
 		if (write(STDERR_FILENO, line, end) < 0)
 			errno = saved;
+		vb_cancel_back(cancel);
 	}
 	errno = saved;
 }

@@ -191,14 +191,17 @@ static void step_or_gather(struct vb_engine *e, struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
 	const struct vb_transport_ops *ops = qp->adapter->transport;
+	int cancel;
 
 	/* Reading a clock takes as long as the rest of it. The timer that is
 	 * queued sees to what depends on time. */
 	if (ops->quick && qp->timer_at != VB_NEVER && ops->quick(qp))
 		return;
-	if (!ops->can_wait(qp))
+	if (!ops->can_wait(qp)) {
+		cancel = vb_cancel_off();
 		vb_drive_step(e, qp, vb_now());
-	else /* a hint, ordered by nothing */
+		vb_cancel_back(cancel);
+	} else /* a hint, ordered by nothing */
 		atomic_store_explicit(&e->gathers, qp, memory_order_relaxed);
 }
 
@@ -212,8 +215,10 @@ static bool take_or_kick(struct vb_qp *qp) VB_TRY_ACQUIRE(true, qp->drive)
 	return vb_mutex_trylock(&qp->drive);
 }
 
-static void drive(struct vb_engine *e, struct vb_qp *qp)
+void vb_drive(struct vb_qp *qp)
 {
+	struct vb_engine *e = vb_engine_running();
+
 	while (take_or_kick(qp)) {
 		/* Acquire: what was posted before it is seen. */
 		if (VB_UNLIKELY(atomic_load_explicit(&qp->kick,
@@ -225,14 +230,6 @@ static void drive(struct vb_engine *e, struct vb_qp *qp)
 		if (VB_LIKELY(!is_kicked(qp)))
 			return;
 	}
-}
-
-void vb_drive(struct vb_qp *qp)
-{
-	int cancel = vb_cancel_off();
-
-	drive(vb_engine_running(), qp);
-	vb_cancel_back(cancel);
 }
 
 /* An ACK that waited for a reply waits no longer. */

@@ -65,27 +65,30 @@ void vb_peer_put(struct vb_peer *p)
 	free(p);
 }
 
-void vb_peer_ring(struct vb_peer *p)
+/* Its caller may hold locks. */
+static void wake(const struct vb_peer *p)
 {
 	const uint64_t one = 1;
+	int cancel = vb_cancel_off();
 
+	/* A full counter is readable, too. */
+	(void)!write(p->alarm, &one, sizeof(one));
+	vb_cancel_back(cancel);
+}
+
+void vb_peer_ring(struct vb_peer *p)
+{
 	if (atomic_load_explicit(&p->owed, memory_order_relaxed))
 		atomic_store_explicit(&p->owed, false, memory_order_relaxed);
 	/* It says that it sleeps, then looks at the lane; we put something
 	 * there, then look whether it sleeps. */
-	if (vb_bell_ring(p->bell) ||
-	    !atomic_load_explicit(&p->yard->asleep, memory_order_relaxed))
-		return;
-	/* A full counter is readable, too. */
-	if (write(p->alarm, &one, sizeof(one)) < 0)
-		return;
+	if (!vb_bell_ring(p->bell) &&
+	    atomic_load_explicit(&p->yard->asleep, memory_order_relaxed))
+		wake(p);
 }
 
 void vb_peer_call(struct vb_peer *p)
 {
-	const uint64_t one = 1;
-
 	atomic_store(p->our_calls, 1);
-	if (write(p->alarm, &one, sizeof(one)) < 0)
-		return;
+	wake(p);
 }
