@@ -48,6 +48,8 @@
 #define AWAY	       (4 * VB_MSEC) /* when somebody wanted the processor */
 #define AWAY_MOST      (1 * VB_SEC)
 #define IS_RARE	       (20 * VB_MSEC) /* between two that wanted it */
+#define CROWD_MIN      (10 * VB_MSEC)
+#define CROWD_MAX      (640 * VB_MSEC)
 #define REFRESH_AFTER  (50 * VB_MSEC)
 #define SWEEP_EVERY    (1 * VB_SEC) /* of streams that end */
 
@@ -71,6 +73,7 @@ struct service {
 	vb_time rest; /* away from the socket for this long; 0: watching */
 	vb_time rest_until; /* when @rest */
 	unsigned idle_wakes, rest_after, trust, eager;
+	vb_time crowd, crowded_until; /* no lingering; for how long, last */
 	vb_time rejoin_at;
 	bool attends; /* stands by for small messages of peers */
 	vb_time away_until, away;
@@ -164,6 +167,17 @@ static void was_not_needed(struct service *s, bool still_there, vb_time now)
 }
 
 /*
+ * Others want this processor. Linux takes a yield for the end of our slice
+ * (since 6.18 even where it chose nobody else), and then lets a spinning thread
+ * run for milliseconds before it gives us the processor again.
+ */
+static void note_crowd(struct service *s, vb_time now)
+{
+	s->crowd = VB_MIN(VB_MAX(2 * s->crowd, CROWD_MIN), CROWD_MAX);
+	s->crowded_until = now + s->crowd;
+}
+
+/*
  * Going to sleep and waking up takes longer than what a peer that waits for
  * our answer needs for its next request. So, where packets came that close
  * behind each other lately, look again for a while: as long as nobody else
@@ -179,8 +193,10 @@ static bool linger(struct service *s)
 		then = now;
 		sched_yield();
 		now = vb_now();
-		if (now - then > vb_engine_span(s->e, ALONE))
-			break;
+		if (now - then > vb_engine_span(s->e, ALONE)) {
+			note_crowd(s, now);
+			return since != start;
+		}
 		got = drain_link(s->e);
 		if (got == DRAINED_BUSY || program_polls(s->e, now))
 			return true;
@@ -188,12 +204,13 @@ static bool linger(struct service *s)
 			since = now = vb_now();
 	} while (now - since < vb_engine_span(s->e, LINGER) &&
 		 now - start < vb_engine_span(s->e, LINGER_TURN));
+	s->crowd /= 2;
 	return since != start;
 }
 
 static void linger_if_busy(struct service *s)
 {
-	if (s->eager && !linger(s))
+	if (s->eager && vb_now() >= s->crowded_until && !linger(s))
 		s->eager--;
 }
 

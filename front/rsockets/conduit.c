@@ -28,6 +28,8 @@ enum {
 	 * credits twice before we look, and then ends. */
 	SPARE = 2 * RS_CONTROLS,
 	AT_ONCE = 16, /* completions, and receives posted together */
+	PIECES = 3,   /* of what is sent */
+	WORD = 8,
 };
 
 static uint64_t work_id(unsigned what, uint32_t kept)
@@ -98,7 +100,7 @@ static int open_queues(struct rs_sock *rs)
 		.qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = sends,
 			 .max_recv_wr = rs->receives,
-			 .max_send_sge = 2,
+			 .max_send_sge = PIECES,
 			 .max_recv_sge = 1,
 			 .max_inline_data = w->inline_bytes },
 	};
@@ -271,16 +273,34 @@ int rs_conduit_send(struct rs_sock *rs, const void *bytes, uint32_t length)
 		    kept ? 0 : IBV_SEND_INLINE);
 }
 
+/*
+ * The last byte of riowrite()'s as a piece of its own. Programs spin on it, and
+ * may write their answer over it; but where the bytes are copied by the kernel,
+ * some processors store the bytes of a short copy twice when an interrupt meets
+ * it. Not so one byte. Words stay whole.
+ */
+static int cut_last(struct ibv_sge sge[PIECES], int count, uint32_t length)
+{
+	struct ibv_sge *end = &sge[count - 1];
+
+	if (length <= WORD || end->length == 1)
+		return count;
+	end->length--;
+	sge[count] = (struct ibv_sge){ end->addr + end->length, 1, end->lkey };
+	return count + 1;
+}
+
 /* Of a riowrite(): no message, and so nothing that the peer counts. */
 int rs_conduit_place(struct rs_sock *rs, const void *bytes, uint32_t length,
 		     uint64_t addr, uint32_t key)
 {
 	struct rs_stream *s = &rs->stream;
-	struct ibv_sge sge[2];
+	struct ibv_sge sge[PIECES];
+	int count = keep(rs, bytes, length, sge);
 	struct ibv_send_wr wr = {
 		.wr_id = work_id(DONE_WRITE, length),
 		.sg_list = sge,
-		.num_sge = keep(rs, bytes, length, sge),
+		.num_sge = cut_last(sge, count, length),
 		.opcode = IBV_WR_RDMA_WRITE,
 		.send_flags = IBV_SEND_SIGNALED,
 		.wr.rdma = { .remote_addr = addr, .rkey = key },
