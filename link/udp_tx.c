@@ -133,21 +133,27 @@ static int no_channel(int rc)
 	return rc;
 }
 
+static socklen_t put_address(union vb_udp_addr *a, const struct vb_gid *gid,
+			     uint32_t ifindex)
+{
+	*a = (union vb_udp_addr){ 0 };
+	if (vb_gid_is_ipv4(gid)) {
+		a->v4.sin_family = AF_INET;
+		memcpy(&a->v4.sin_addr, gid->raw + 12, 4);
+		return sizeof(a->v4);
+	}
+	a->v6.sin6_family = AF_INET6;
+	memcpy(&a->v6.sin6_addr, gid->raw, 16);
+	if (vb_gid_is_link_local(gid))
+		a->v6.sin6_scope_id = ifindex;
+	return sizeof(a->v6);
+}
+
 static int bind_to(int fd, const struct vb_gid *gid, uint32_t ifindex)
 {
-	union vb_udp_addr a = { 0 };
-	socklen_t len = sizeof(a.v4);
+	union vb_udp_addr a;
+	socklen_t len = put_address(&a, gid, ifindex);
 
-	if (vb_gid_is_ipv4(gid)) {
-		a.v4.sin_family = AF_INET;
-		memcpy(&a.v4.sin_addr, gid->raw + 12, 4);
-	} else {
-		len = sizeof(a.v6);
-		a.v6.sin6_family = AF_INET6;
-		memcpy(&a.v6.sin6_addr, gid->raw, 16);
-		if (vb_gid_is_link_local(gid))
-			a.v6.sin6_scope_id = ifindex;
-	}
 	return bind(fd, &a.any, len) < 0 ? -errno : 0;
 }
 
@@ -157,17 +163,40 @@ static int open_for(const struct vb_gid *gid)
 		      SOCK_DGRAM | SOCK_CLOEXEC, 0);
 }
 
-/* Groups and what stands for any address can be bound to, too. */
+/* What goes there leaves with that very address: it does so from its owner
+ * only, but for 127.0.0.0/8. */
+static bool is_its_own_source(int fd, const struct vb_gid *gid,
+			      const union vb_udp_addr *a)
+{
+	union vb_udp_addr own;
+	socklen_t len = sizeof(own);
+
+	if (getsockname(fd, &own.any, &len))
+		return false;
+	if (!vb_gid_is_ipv4(gid))
+		return memcmp(&own.v6.sin6_addr, &a->v6.sin6_addr, 16) == 0;
+	return own.v4.sin_addr.s_addr == a->v4.sin_addr.s_addr ||
+	       gid->raw[12] == IN_LOOPBACKNET;
+}
+
+/*
+ * The routes are asked: where net.ipv4.ip_nonlocal_bind is set, every address
+ * can be bound to. Groups, and what stands for any address, lead somewhere.
+ */
 bool vb_udp_owns(const struct vb_gid *gid, uint32_t ifindex)
 {
 	static const struct vb_gid any = { { [10] = 0xff, 0xff } };
-	int fd = open_for(gid), rc;
+	union vb_udp_addr a;
+	socklen_t len = put_address(&a, gid, ifindex);
+	int fd = open_for(gid);
+	bool owns;
 
 	if (fd < 0)
 		return false;
-	rc = bind_to(fd, gid, ifindex);
+	a.v4.sin_port = htons(VB_ROCE_PORT); /* same place in IPv6 */
+	owns = connect(fd, &a.any, len) == 0 && is_its_own_source(fd, gid, &a);
 	close(fd);
-	return rc == 0 && !vb_gid_is_zero(gid) && !vb_gid_equal(gid, &any) &&
+	return owns && !vb_gid_is_zero(gid) && !vb_gid_equal(gid, &any) &&
 	       !vb_gid_is_multicast(gid);
 }
 

@@ -746,7 +746,33 @@ static void udp_send__ipv6_switched_off(void **state)
 	assert_true(netns_loopback_up());
 }
 
+/* Where every address can be bound to, some are still nobody's. */
+static void udp_owns__what_is_ours(void **state)
+{
+	static const char *const ours[] = { "::ffff:127.0.0.1",
+					    "::ffff:127.0.0.2", "::1" },
+				 *const others[] = {
+		"::ffff:10.9.8.7", "::ffff:0.0.0.0", "::ffff:239.1.1.1",
+		"::",	      "fd00::7",	"ff02::1",
+	};
+	struct vb_gid gid;
+
+	netns_write("/proc/sys/net/ipv4/ip_nonlocal_bind", "1");
+	netns_write("/proc/sys/net/ipv6/ip_nonlocal_bind", "1");
+	for (unsigned i = 0; i < VB_COUNT(ours); i++) {
+		gid = gid_of(ours[i]);
+		assert_true(vb_udp_owns(&gid, 0));
+	}
+	for (unsigned i = 0; i < VB_COUNT(others); i++) {
+		gid = gid_of(others[i]);
+		assert_false(vb_udp_owns(&gid, 0));
+	}
+	netns_write("/proc/sys/net/ipv4/ip_nonlocal_bind", "0");
+	netns_write("/proc/sys/net/ipv6/ip_nonlocal_bind", "0");
+}
+
 static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(udp_owns__what_is_ours),
 	cmocka_unit_test(udp_socket__shares_the_port),
 	cmocka_unit_test(udp_socket__port_of_another_program),
 	cmocka_unit_test(udp_is_roce__everything_else),
