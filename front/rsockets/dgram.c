@@ -73,6 +73,50 @@ static void set_port(struct sockaddr_storage *a, uint16_t port)
 	((struct sockaddr_in *)a)->sin_port = port;
 }
 
+/*
+ * A socket of IPv6 may also have peers of IPv4, by addresses that stand for
+ * theirs. Such a peer is told, and tells, an address of IPv4; so inside here it
+ * has that, and the other one only where the program and UDP see it.
+ */
+static void to_plain(struct sockaddr_storage *a)
+{
+	const struct sockaddr_in6 six = *(struct sockaddr_in6 *)a;
+	struct sockaddr_in four = { .sin_family = AF_INET,
+				    .sin_port = six.sin6_port };
+
+	if (a->ss_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&six.sin6_addr))
+		return;
+	memcpy(&four.sin_addr, six.sin6_addr.s6_addr + 12, 4);
+	memset(a, 0, sizeof(*a));
+	memcpy(a, &four, sizeof(four));
+}
+
+static struct sockaddr_storage plain(const struct sockaddr *a)
+{
+	struct sockaddr_storage p = {};
+
+	memcpy(&p, a, bytes_of(a));
+	to_plain(&p);
+	return p;
+}
+
+static struct sockaddr_storage as_seen(const struct rs_sock *rs,
+				       const struct sockaddr_storage *a)
+{
+	const struct sockaddr_in four = *(const struct sockaddr_in *)a;
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6,
+				    .sin6_port = four.sin_port };
+	struct sockaddr_storage seen = *a;
+
+	if (a->ss_family != AF_INET || rs->domain != AF_INET6)
+		return seen;
+	memset(six.sin6_addr.s6_addr + 10, 0xff, 2);
+	memcpy(six.sin6_addr.s6_addr + 12, &four.sin_addr, 4);
+	memset(&seen, 0, sizeof(seen));
+	memcpy(&seen, &six, sizeof(six));
+	return seen;
+}
+
 /* What tells peers apart: 18 bytes. */
 struct place {
 	uint8_t bytes[18];
@@ -136,11 +180,12 @@ static int own_address(struct rs_sock *rs, const struct sockaddr *to,
 		    getsockname(rs->dgram->udp, (struct sockaddr *)own, &n))
 			return -errno;
 	}
+	to_plain(own);
 	if (!is_any(own))
 		return 0;
 	port = port_of(own);
 	n = sizeof(*own);
-	fd = socket(rs->domain, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	fd = socket(to->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
 	if (connect(fd, to, bytes_of(to)) ||
@@ -236,16 +281,17 @@ static void learn(struct way *w, uint32_t qpn)
 
 /* Over UDP. */
 
-static ssize_t send_udp(struct rs_dgram *d, const struct way *w,
+static ssize_t send_udp(const struct rs_sock *rs, const struct way *w,
 			enum rs_letter_op op, const struct iovec *iov,
 			unsigned count, int flags)
 {
+	struct sockaddr_storage to = as_seen(rs, &w->to);
 	const struct rs_letter_udp h = { op, w->ud->id->qp->qp_num };
 	uint8_t header[RS_LETTER_UDP_MOST];
 	struct iovec all[PIECES + 1] = { { .iov_base = header } };
 	struct msghdr msg = {
-		.msg_name = (void *)&w->to,
-		.msg_namelen = bytes_of((const struct sockaddr *)&w->to),
+		.msg_name = &to,
+		.msg_namelen = bytes_of((const struct sockaddr *)&to),
 		.msg_iov = all,
 		.msg_iovlen = count + 1,
 	};
@@ -254,7 +300,8 @@ static ssize_t send_udp(struct rs_dgram *d, const struct way *w,
 		rs_letter_put_udp(header, &h, (struct sockaddr *)&w->ud->own);
 	if (count)
 		memcpy(&all[1], iov, count * sizeof(*iov));
-	return sendmsg(d->udp, &msg, flags | MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return sendmsg(rs->dgram->udp, &msg, flags | MSG_NOSIGNAL) < 0 ? -errno
+								       : 0;
 }
 
 static void enqueue(struct rs_dgram *d, struct rs_letter *l)
@@ -299,7 +346,7 @@ static void take_udp(struct rs_sock *rs, const struct sockaddr_storage *from,
 	learn(w, h.qpn);
 	if (h.op != RS_LETTER_DATA)
 		return;
-	(void)send_udp(rs->dgram, w, RS_LETTER_CONTROL, NULL, 0, MSG_DONTWAIT);
+	(void)send_udp(rs, w, RS_LETTER_CONTROL, NULL, 0, MSG_DONTWAIT);
 	keep_udp(rs->dgram, from, bytes + header, n - (size_t)header);
 }
 
@@ -320,6 +367,7 @@ static void drain_udp(struct rs_sock *rs)
 			rs->error = errno;
 		if (n < 0)
 			return;
+		to_plain(&from);
 		if ((size_t)n <= sizeof(bytes))
 			take_udp(rs, &from, bytes, (size_t)n);
 	}
@@ -335,6 +383,7 @@ static void drain_ud(struct rs_dgram *d, struct rs_ud *ud)
 	struct rs_letter *l;
 
 	while ((l = rs_ud_next(ud))) {
+		to_plain(&l->from);
 		if (is_wanted(d, l))
 			enqueue(d, l);
 		else
@@ -434,7 +483,7 @@ static int send_letter(struct rs_sock *rs, struct way *w,
 	int rc;
 
 	if (!by_ud(w, bytes))
-		return (int)send_udp(rs->dgram, w, RS_LETTER_DATA, msg->msg_iov,
+		return (int)send_udp(rs, w, RS_LETTER_DATA, msg->msg_iov,
 				     count, timeout ? 0 : MSG_DONTWAIT);
 	for (;;) {
 		rc = rs_ud_send(w->ud, w->ah, w->qpn, msg->msg_iov, count,
@@ -473,6 +522,7 @@ ssize_t rs_dgram_send(struct rs_sock *rs, const struct msghdr *asked, int flags,
 	struct rs_dgram *d = rs->dgram;
 	ssize_t bytes = measure(asked);
 	struct msghdr msg = *asked;
+	struct sockaddr_storage to = d->peer;
 	struct way *w;
 	int rc;
 
@@ -480,15 +530,16 @@ ssize_t rs_dgram_send(struct rs_sock *rs, const struct msghdr *asked, int flags,
 		return bytes;
 	if (!rs->writes)
 		return -EPIPE;
-	if (!msg.msg_name || !msg.msg_namelen) {
-		if (!d->connected)
-			return -EDESTADDRREQ;
-		msg.msg_name = &d->peer;
-		msg.msg_namelen = bytes_of((struct sockaddr *)&d->peer);
+	if (msg.msg_name && msg.msg_namelen) {
+		if (((struct sockaddr *)msg.msg_name)->sa_family !=
+			    rs->domain ||
+		    msg.msg_namelen < bytes_of(msg.msg_name))
+			return -EAFNOSUPPORT;
+		to = plain(msg.msg_name);
+	} else if (!d->connected) {
+		return -EDESTADDRREQ;
 	}
-	if (((struct sockaddr *)msg.msg_name)->sa_family != rs->domain ||
-	    msg.msg_namelen < bytes_of(msg.msg_name))
-		return -EAFNOSUPPORT;
+	msg.msg_name = &to;
 	rs_look(rs);
 	rc = take_error(rs);
 	if (rc)
@@ -513,8 +564,10 @@ static void dequeue(struct rs_dgram *d)
 	rs_ud_give_back(l);
 }
 
-static size_t copy_out(const struct rs_letter *l, struct msghdr *msg)
+static size_t copy_out(const struct rs_sock *rs, const struct rs_letter *l,
+		       struct msghdr *msg)
 {
+	const struct sockaddr_storage from = as_seen(rs, &l->from);
 	size_t done = 0, n;
 
 	for (size_t i = 0; i < msg->msg_iovlen && done < l->length; i++) {
@@ -525,9 +578,9 @@ static size_t copy_out(const struct rs_letter *l, struct msghdr *msg)
 	msg->msg_flags = done < l->length ? MSG_TRUNC : 0;
 	msg->msg_controllen = 0;
 	if (msg->msg_name) {
-		socklen_t all = bytes_of((const struct sockaddr *)&l->from);
+		socklen_t all = bytes_of((const struct sockaddr *)&from);
 
-		memcpy(msg->msg_name, &l->from, VB_MIN(msg->msg_namelen, all));
+		memcpy(msg->msg_name, &from, VB_MIN(msg->msg_namelen, all));
 		msg->msg_namelen = all;
 	}
 	return done;
@@ -546,7 +599,7 @@ ssize_t rs_dgram_receive(struct rs_sock *rs, struct msghdr *msg, int flags,
 		return rc;
 	if (!d->first) /* shut */
 		return 0;
-	got = (ssize_t)copy_out(d->first, msg);
+	got = (ssize_t)copy_out(rs, d->first, msg);
 	if (flags & MSG_TRUNC)
 		got = d->first->length;
 	if (!(flags & MSG_PEEK))
@@ -611,7 +664,7 @@ int rs_dgram_connect(struct rs_sock *rs, const struct sockaddr *a, socklen_t n)
 	memset(&d->peer, 0, sizeof(d->peer));
 	if (!d->connected)
 		return 0;
-	memcpy(&d->peer, a, VB_MIN(n, bytes_of(a)));
+	d->peer = plain(a); /* the kernel has found it long enough */
 	return find_way(rs, (struct sockaddr *)&d->peer) ? 0 : -errno;
 }
 
