@@ -651,6 +651,9 @@ static void armed(struct vb_engine *e)
 	atomic_store_explicit(&e->looping, false, memory_order_relaxed);
 	if (atomic_load_explicit(&e->attentive, memory_order_relaxed))
 		settle(e);
+	/* Who is about to sleep polls no more. */
+	if (atomic_load(&e->resting) && atomic_exchange(&e->resting, false))
+		vb_engine_wake(e);
 	if (!e->near || !atomic_load(&e->spinning))
 		return;
 	atomic_store(&e->spinning, false);

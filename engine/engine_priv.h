@@ -103,6 +103,8 @@ struct vb_engine {
 	/* The thread will look within a millisecond. To set, it is the thread;
 	 * to clear, it holds rx. */
 	_Atomic bool attentive;
+	/* The thread looks at the clock instead of the link, for long. */
+	_Atomic bool resting;
 	vb_time near_at;   /* rx: when peers of this host last had something */
 	vb_time looked_at; /* rx: at the link */
 	unsigned streak;   /* rx: polls, each close behind the last */

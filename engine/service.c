@@ -141,15 +141,25 @@ static void rest(struct service *s, vb_time how_long, vb_time now)
 	s->fds[FD_LINK].fd = -1;
 	s->fds[FD_RAW].fd = -1;
 	s->fds[FD_STREAM].fd = -1;
+	if (how_long >= vb_engine_span(s->e, REST_MIN))
+		atomic_store(&s->e->resting, true);
 }
 
 static void watch_link(struct service *s)
 {
 	s->rest = 0;
+	atomic_store(&s->e->resting, false);
 	s->idle_wakes = 0;
 	s->fds[FD_LINK].fd = s->e->link->ops->fd(s->e->link);
 	s->fds[FD_RAW].fd = atomic_load(&s->e->raw_fd);
 	s->fds[FD_STREAM].fd = atomic_load(&s->e->stream_fd);
+}
+
+/* From a long rest: the program that polled is about to sleep. */
+static bool is_called_back(const struct service *s)
+{
+	return s->rest >= vb_engine_span(s->e, REST_MIN) &&
+	       !atomic_load(&s->e->resting);
 }
 
 static void trust(struct service *s)
@@ -473,6 +483,8 @@ static void serve(struct service *s, vb_time now)
 		vb_log(LOG_DEBUG, "engine: wake fd unreadable");
 	if (fds[FD_SOON].revents)
 		vb_wait_over(s->e);
+	if (fds[FD_WAKE].revents && is_called_back(s))
+		watch_link(s);
 	/* The first raw packet queue pair, or the first stream, woke us. */
 	if (fds[FD_WAKE].revents && !s->rest) {
 		fds[FD_RAW].fd = atomic_load(&s->e->raw_fd);

@@ -20,7 +20,9 @@
 #include "front/rsockets/fdset.h"
 
 enum {
-	SPIN_NS = 10000,
+	SPIN_LEAST_NS = 10000, /* before it sleeps */
+	SPIN_MOST_NS = 50000,
+	SHORT_NS = 100000,
 	LOOK_NS = 1000000, /* a connected socket's manager is asked so often */
 	LOW_WATER = 2048,  /* what makes a socket writable */
 };
@@ -51,6 +53,21 @@ static int own_bell(void)
 	if (bell >= 0)
 		pthread_setspecific(bell_key, (void *)(bell + 1));
 	return (int)bell;
+}
+
+/* Who was woken soon had better look for a while longer the next time. */
+static __thread uint64_t spin = SPIN_LEAST_NS;
+
+static int nap(struct pollfd *fds, nfds_t count, int timeout)
+{
+	uint64_t then = vb_clock_read();
+	int rc = poll(fds, count, timeout);
+
+	rc = rc < 0 ? -errno : rc;
+	if (timeout)
+		spin = vb_clock_read() - then < SHORT_NS ? SPIN_MOST_NS
+							 : SPIN_LEAST_NS;
+	return rc;
 }
 
 static void silence(int bell)
@@ -226,8 +243,8 @@ static int doze(struct rs_sock *rs, uint64_t deadline)
 		return -errno;
 	rs_lie_down(rs, &me, fds[0].fd, NULL);
 	pthread_mutex_unlock(&rs->lock);
-	rc = poll(fds, VB_COUNT(fds), rs_until(deadline));
-	rc = rc < 0 ? -errno : rc == 0 ? -EAGAIN : 0;
+	rc = nap(fds, VB_COUNT(fds), rs_until(deadline));
+	rc = rc < 0 ? rc : rc == 0 ? -EAGAIN : 0;
 	pthread_mutex_lock(&rs->lock);
 	rs_get_up(&me);
 	silence(me.bell);
@@ -251,7 +268,7 @@ int rs_wait(struct rs_sock *rs, rs_test *test, int timeout)
 			return rc ? rc : -EAGAIN;
 		now = vb_clock_read();
 		if (!spun)
-			spun = now + SPIN_NS;
+			spun = now + spin;
 		if ((rs->state == RS_CONNECTED || rs->dgram) && now < spun)
 			continue;
 		if (!rs_conduit_arm(rs))
@@ -299,6 +316,7 @@ short rs_ready(struct rs_sock *rs, short events)
 /* One rpoll(): its sockets are held, so that none goes while it sleeps. */
 struct polling {
 	nfds_t count;
+	bool others;		/* than sockets of ours are among them */
 	struct pollfd *asked;	/* the program's */
 	struct pollfd *watched; /* the kernel's; the last is the bell */
 	struct rs_sock **socks; /* NULL: a descriptor like any other */
@@ -327,6 +345,8 @@ static int gather(struct polling *p)
 		p->watched[i] = p->asked[i];
 		if (p->socks[i])
 			p->watched[i].events = POLLIN;
+		else
+			p->others = true;
 	}
 	p->watched[p->count] = (struct pollfd){ own_bell(), POLLIN, 0 };
 	return p->watched[p->count].fd < 0 ? -errno : 0;
@@ -367,6 +387,7 @@ static bool lie_down_at_all(struct polling *p)
 			continue;
 		pthread_mutex_lock(&rs->lock);
 		rs_lie_down(rs, &p->beds[i], p->watched[p->count].fd, NULL);
+		p->watched[i].fd = rs->fd; /* it may have been moved */
 		if (rs_conduit_arm(rs))
 			rs_look(rs);
 		if (rs_ready(rs, p->asked[i].events))
@@ -405,7 +426,15 @@ static int copy_others(struct polling *p)
 /* The kernel's view of all for @timeout ms; -errno. */
 static int watch(struct polling *p, int timeout)
 {
-	return poll(p->watched, p->count + 1, timeout) < 0 ? -errno : 0;
+	int rc = nap(p->watched, p->count + 1, timeout);
+
+	return rc < 0 ? rc : 0;
+}
+
+/* What is new at ours is found without the kernel. */
+static int glance(struct polling *p)
+{
+	return p->others ? watch(p, 0) : 0;
 }
 
 static int sleep_once(struct polling *p, uint64_t deadline)
@@ -416,23 +445,21 @@ static int sleep_once(struct polling *p, uint64_t deadline)
 	return rc;
 }
 
+/* The last look is at the deadline or behind it: what came while others had the
+ * processor came in time. */
 static int poll_all(struct polling *p, int timeout)
 {
+	uint64_t now = vb_clock_read(), spun = now + spin;
 	uint64_t deadline = deadline_of(timeout);
-	uint64_t spun = vb_clock_read() + SPIN_NS;
-	int ready, rc = watch(p, 0);
+	int ready, rc = glance(p);
 
-	for (;;) {
-		if (rc)
-			return rc;
+	for (; rc == 0; now = vb_clock_read()) {
 		ready = copy_others(p) + look_at_socks(p);
-		if (ready || vb_clock_read() >= deadline)
+		if (ready || now >= deadline)
 			return ready;
-		if (vb_clock_read() < spun)
-			rc = watch(p, 0);
-		else
-			rc = sleep_once(p, deadline);
+		rc = now < spun ? glance(p) : sleep_once(p, deadline);
 	}
+	return rc;
 }
 
 RS_EXPORT int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
