@@ -137,13 +137,14 @@ static void put_set(struct set *s)
 		if (s->members[i])
 			take_out(s, s->members[i]);
 	close(s->bell);
-	close(s->fd);
+	if (s->fd >= 0)
+		close(s->fd);
 	free(s->members);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
 
-bool rs_close_set(int fd)
+bool rs_close_set(int fd, bool number)
 {
 	struct set **at, *s;
 
@@ -154,6 +155,11 @@ bool rs_close_set(int fd)
 	if (s)
 		*at = s->next;
 	pthread_mutex_unlock(&sets_lock);
+	if (s && !number) {
+		pthread_mutex_lock(&s->lock);
+		s->fd = -1;
+		pthread_mutex_unlock(&s->lock);
+	}
 	if (s)
 		put_set(s);
 	return s != NULL;

@@ -354,25 +354,38 @@ static int file_control(struct rs_sock *rs, int cmd, int value)
 		value = fcntl(rs->fd, cmd, value);
 		return value < 0 ? -errno : value;
 	case RS_MOVE:
-		return rs_move(rs);
+	case RS_MOVE_TO:
+		return rs_move(rs, cmd == RS_MOVE ? -1 : value);
 	default:
 		return -EINVAL;
 	}
 }
 
-RS_EXPORT int rfcntl(int socket, int cmd, ...)
+/* One that is there; ticket.h's may ask for others. */
+static int control(int socket, int cmd, int value)
 {
 	struct rs_sock *rs = rs_take(socket);
-	va_list args;
 	int rc;
 
 	if (!rs)
-		return -1;
-	va_start(args, cmd);
-	rc = file_control(rs, cmd, va_arg(args, int));
-	va_end(args);
-	rc = (int)rs_done(rs, rc);
-	if (cmd == RS_MOVE && rc >= 0)
+		return cmd == RS_MOVE ? rs_move_departing(socket) : -1;
+	rc = (int)rs_done(rs, file_control(rs, cmd, value));
+	if ((cmd == RS_MOVE || cmd == RS_MOVE_TO) && rc >= 0)
 		rs_leave_sets(socket);
 	return rc;
+}
+
+RS_EXPORT int rfcntl(int socket, int cmd, ...)
+{
+	va_list args;
+	int value;
+
+	va_start(args, cmd);
+	value = va_arg(args, int);
+	va_end(args);
+	if (cmd == RS_FORGET)
+		return rs_close(socket, false);
+	if (cmd == RS_TAKEN)
+		return rs_is_taken(socket);
+	return control(socket, cmd, value);
 }

@@ -16,11 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/defs.h"
-#include "front/rsockets/preload.h"
+#include "front/rsockets/preload_relay.h"
 #include "front/rsockets/ticket.h"
 
 static pid_t own_pid;
@@ -239,18 +240,6 @@ EXPORT int connect(int fd, const struct sockaddr *addr, socklen_t len)
 	return fall_back(fd, addr, len);
 }
 
-/* What had the number is closed by the kernel, without a word to us. One that
- * is hidden behind its other descriptors ends with it. */
-static void make_way(int to)
-{
-	if (rsp_kind_now(to) != RSP_OTHER) {
-		(void)close(to);
-	} else if (!rsp_inside && to >= 0 && to < RSP_DESCRIPTORS &&
-		   rsp_abandon(to)) {
-		(void)INSIDE(rclose(to));
-	}
-}
-
 /* @to: what the kernel has made of @fd, or -1. */
 static int alias(int fd, int to, bool cloexec)
 {
@@ -279,42 +268,97 @@ EXPORT int dup(int fd)
 			       : REAL(dup)(fd);
 }
 
-/* A socket whose own number that is goes on under another: @to is one of its
- * descriptors at most. False: there is no other. */
-static bool move_away(int to)
+/* A descriptor but @to itself that has the socket @to for its target; -1. */
+static int other_of(int to)
 {
-	int moved;
-
-	if (to < 0 || to >= RSP_DESCRIPTORS || !rsp_is_held(to))
-		return true;
-	moved = INSIDE(rfcntl(to, RS_MOVE));
-	if (moved < 0)
-		return errno == EBADF; /* it was, once */
-	rsp_move(to, moved);
-	return true;
+	for (int i = 0; i < RSP_DESCRIPTORS; i++)
+		if (i != to && rsp_kind(i) == RSP_SOCKET && rsp_target(i) == to)
+			return i;
+	return -1;
 }
 
-/* @to is free at no time: another thread would be given it. What it was goes
- * only when it is something else. */
+/* Somebody needs the socket besides its own number @to. */
+static bool is_needed(int to)
+{
+	bool own = rsp_kind(to) == RSP_SOCKET && rsp_target(to) == to;
+
+	return own ? rsp_shared(to) : rsp_is_held(to);
+}
+
+/* A socket whose own number that is goes on under another: one of its
+ * descriptors', or a new one. Its children are told. False: there is none. */
+static bool move_on(int to)
+{
+	int other = other_of(to), moved;
+
+	rsp_relay_stop();
+	moved = other < 0 ? INSIDE(rfcntl(to, RS_MOVE))
+			  : INSIDE(rfcntl(to, RS_MOVE_TO, other));
+	if (moved >= 0) {
+		rsp_move(to, moved);
+		rsp_relay_moved(to, moved);
+	}
+	rsp_relay_go_on();
+	return moved >= 0 || errno == EBADF; /* it was, once */
+}
+
+/* Where @to is nobody's descriptor, a socket may still have it that another
+ * thread closes. False: errno. */
+static bool move_away(int to)
+{
+	if (to < 0 || to >= RSP_DESCRIPTORS)
+		return true;
+	if (is_needed(to))
+		return move_on(to);
+	if (rsp_kind(to) != RSP_OTHER)
+		return true;
+	return INSIDE(rfcntl(to, RS_MOVE)) >= 0 || errno == EBADF;
+}
+
+/* What dup3() would refuse, so that nothing is closed for nothing. */
+static int refused(int fd, int to, int flags)
+{
+	struct rlimit most;
+
+	if (flags & ~O_CLOEXEC)
+		return EINVAL;
+	if (REAL(fcntl)(fd, F_GETFD) < 0 || to < 0 ||
+	    getrlimit(RLIMIT_NOFILE, &most) || (rlim_t)to >= most.rlim_cur)
+		return EBADF;
+	return 0;
+}
+
+/* Nobody needs it but the number @to, which is taken over next. */
+static void end_before(int to, enum rsp_kind was)
+{
+	if (was == RSP_OTHER)
+		return;
+	rsp_forget(to);
+	if (was == RSP_SET || (rsp_target(to) == to && rsp_let_go(to)))
+		(void)INSIDE(rfcntl(to, RS_FORGET));
+}
+
+/* @to is free at no time: another thread would be given it. */
 static int dup_over(int fd, int to, int flags)
 {
 	bool ours = has_aliases(fd);
+	int target, error = refused(fd, to, flags);
 	enum rsp_kind was;
-	int target;
 
-	if (REAL(fcntl)(fd, F_GETFD) < 0 || !move_away(to))
+	if (error) {
+		errno = error;
+		return -1;
+	}
+	if (!move_away(to))
 		return -1;
 	was = rsp_kind(to);
-	if (was == RSP_SET)
-		(void)close(to);
-	target = was == RSP_OTHER ? -1 : rsp_target(to);
-	if (REAL(dup3)(fd, to, flags) < 0)
-		return -1;
+	target = was == RSP_SOCKET ? rsp_target(to) : -1;
 	if (was == RSP_INHERITED)
 		rsp_disown(to);
-	if (was != RSP_OTHER)
-		rsp_forget(to);
-	if (was == RSP_SOCKET)
+	end_before(to, was);
+	if (REAL(dup3)(fd, to, flags) < 0)
+		return -1;
+	if (target >= 0 && target != to)
 		(void)rsp_release(target);
 	return ours ? alias(fd, to, flags & O_CLOEXEC) : to;
 }
@@ -332,13 +376,30 @@ EXPORT int dup3(int fd, int to, int flags)
 		       : dup_over(fd, to, flags);
 }
 
+/* It is no descriptor of the program's, but the number of a socket that is
+ * needed, or that another thread closes. */
+static bool is_hidden(int fd)
+{
+	return rsp_kind_now(fd) == RSP_OTHER && !rsp_inside &&
+	       (rsp_is_held(fd) || INSIDE(rfcntl(fd, RS_TAKEN)));
+}
+
 EXPORT int close_range(unsigned first, unsigned last, int flags)
 {
 	unsigned end = VB_MIN(last, (unsigned)RSP_DESCRIPTORS - 1);
+	bool done = false;
 
-	for (unsigned fd = first; !flags && !is_visitor() && fd <= end; fd++)
-		make_way((int)fd);
-	return REAL(close_range)(first, last, flags);
+	for (unsigned fd = first; !flags && !is_visitor() && fd <= end; fd++) {
+		if (rsp_kind_now((int)fd) != RSP_OTHER)
+			(void)close((int)fd);
+		if (!is_hidden((int)fd))
+			continue;
+		if (fd > first)
+			(void)REAL(close_range)(first, fd - 1, 0);
+		first = fd + 1;
+		done = fd == last;
+	}
+	return done ? 0 : REAL(close_range)(first, last, flags);
 }
 
 EXPORT void closefrom(int first)

@@ -36,7 +36,7 @@ static unsigned listener_count;
 static int control = -1; /* the child's end */
 
 /* Between the parent's handlers. */
-static int *connections;
+static struct rsp_target *connections;
 static unsigned connection_count;
 static int parents_end = -1, childs_end = -1;
 
@@ -75,7 +75,7 @@ static void note_connection(int target)
 {
 	struct sockaddr_storage peer;
 	socklen_t n = sizeof(peer);
-	int *more;
+	struct rsp_target *more;
 
 	/* Between datagrams a stream keeps no bounds. */
 	if (number(target, SOL_SOCKET, SO_TYPE) != SOCK_STREAM ||
@@ -85,7 +85,8 @@ static void note_connection(int target)
 	if (!more)
 		return;
 	connections = more;
-	connections[connection_count++] = target;
+	connections[connection_count++] =
+		(struct rsp_target){ target, target };
 }
 
 static void note(int fd)
@@ -110,7 +111,7 @@ static void make_pair(void)
 	parents_end = ends[0];
 	childs_end = ends[1];
 	for (unsigned i = 0; i < connection_count; i++)
-		rsp_hold(connections[i]);
+		rsp_hold(connections[i].now);
 }
 
 static void prepare(void)

@@ -33,49 +33,85 @@ struct relay {
 	struct flow in, out; /* to the child, from it */
 };
 
+/* Who takes long to say good-bye. */
+struct farewell {
+	struct farewell *next;
+	int target;
+	bool gone; /* altogether */
+};
+
 struct child {
 	struct child *next;
 	int control;
 	unsigned count;
-	int *targets; /* that it may still claim */
+	struct rsp_target *targets; /* that it may still claim */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* lock; the thread looks at its own work without. */
 static struct relay *relays;
 static struct child *children;
+static struct farewell *farewells;
 static bool running;
 static int bell = -1;
 
+/* Its number, as it is now. */
+static int number_of(const struct farewell *f)
+{
+	int target;
+
+	pthread_mutex_lock(&lock);
+	target = f->target;
+	pthread_mutex_unlock(&lock);
+	return target;
+}
+
+static void strike_out(struct farewell *f)
+{
+	struct farewell **at = &farewells;
+
+	pthread_mutex_lock(&lock);
+	while (*at != f)
+		at = &(*at)->next;
+	*at = f->next;
+	pthread_mutex_unlock(&lock);
+}
+
 /*
  * Whoever says good-bye waits until the peer's adapter has it, a minute long
- * where there is none any more; others are not to wait for that. @arg: a target
- * and whether it goes altogether.
+ * where there is none any more; others are not to wait for that.
  */
 static void *say_farewell(void *arg)
 {
-	int target = (int)((intptr_t)arg >> 1);
-	bool gone = (intptr_t)arg & 1;
+	struct farewell *f = arg;
 
 	rsp_inside++;
-	if (!gone)
-		(void)rshutdown(target, SHUT_WR);
-	if (gone || rsp_let_go(target))
-		(void)rclose(target);
+	if (!f->gone)
+		(void)rshutdown(number_of(f), SHUT_WR);
+	if (f->gone || rsp_let_go(number_of(f)))
+		(void)rclose(number_of(f));
+	strike_out(f);
 	rsp_inside--;
+	free(f);
 	return NULL;
 }
 
-/* A thread has its maker's mask, and ours takes no signal. */
+/* With the lock. A thread has its maker's mask, and ours takes no signal. */
 static void bid_farewell(int target, bool gone)
 {
-	void *arg = (void *)((intptr_t)target << 1 | gone);
+	struct farewell *f = malloc(sizeof(*f));
 	pthread_t thread;
 
-	if (pthread_create(&thread, NULL, say_farewell, arg))
-		(void)say_farewell(arg);
-	else
+	if (!f)
+		return; /* it stays open until the program ends */
+	*f = (struct farewell){ farewells, target, gone };
+	farewells = f;
+	if (pthread_create(&thread, NULL, say_farewell, f) == 0) {
 		pthread_detach(thread);
+		return;
+	}
+	farewells = f->next;
+	free(f);
 }
 
 static void let_go(int target)
@@ -249,16 +285,19 @@ static void answer(int control, int fd)
 		close(fd);
 }
 
-/* False: it may not have it, or has had it. */
-static bool take(struct child *c, int target)
+/* By the name it has for the child; -1: it may not have it, or has had it. */
+static int take(struct child *c, int name)
 {
+	int target;
+
 	for (unsigned i = 0; i < c->count; i++) {
-		if (c->targets[i] != target)
+		if (c->targets[i].name != name)
 			continue;
+		target = c->targets[i].now;
 		c->targets[i] = c->targets[--c->count];
-		return true;
+		return target;
 	}
-	return false;
+	return -1;
 }
 
 /* False: the child is gone. */
@@ -266,19 +305,19 @@ static bool serve(struct child *c)
 {
 	struct rsp_request q;
 	ssize_t n = recv(c->control, &q, sizeof(q), MSG_DONTWAIT);
-	bool has;
+	int target;
 
 	if (n < 0)
 		return errno == EAGAIN;
 	if (n != sizeof(q))
 		return false;
-	has = take(c, q.target);
-	if (q.wish == RSP_DROP && has)
-		let_go(q.target);
+	target = take(c, q.target);
+	if (q.wish == RSP_DROP && target >= 0)
+		let_go(target);
 	if (q.wish == RSP_CLAIM || q.wish == RSP_CLAIM_TO_WRITE)
 		answer(c->control,
-		       has ? begin(q.target, q.wish == RSP_CLAIM_TO_WRITE)
-			   : -1);
+		       target >= 0 ? begin(target, q.wish == RSP_CLAIM_TO_WRITE)
+				   : -1);
 	return true;
 }
 
@@ -289,7 +328,7 @@ static void part(struct child **at)
 	*at = c->next;
 	close(c->control);
 	for (unsigned i = 0; i < c->count; i++)
-		let_go(c->targets[i]);
+		let_go(c->targets[i].now);
 	free(c->targets);
 	free(c);
 }
@@ -438,7 +477,7 @@ static bool start(void)
 	return running;
 }
 
-void rsp_relay_child(int control, int *targets, unsigned count)
+void rsp_relay_child(int control, struct rsp_target *targets, unsigned count)
 {
 	struct child *c = calloc(1, sizeof(*c));
 
@@ -447,7 +486,7 @@ void rsp_relay_child(int control, int *targets, unsigned count)
 		free(c);
 		close(control);
 		for (unsigned i = 0; i < count; i++)
-			(void)rsp_release(targets[i]);
+			(void)rsp_release(targets[i].now);
 		free(targets);
 		rsp_inside--;
 		return;
@@ -468,6 +507,23 @@ void rsp_relay_go_on(void)
 	pthread_mutex_unlock(&lock);
 }
 
+static void rename_if(int *target, int from, int to)
+{
+	if (*target == from)
+		*target = to;
+}
+
+void rsp_relay_moved(int from, int to)
+{
+	for (struct child *c = children; c; c = c->next)
+		for (unsigned i = 0; i < c->count; i++)
+			rename_if(&c->targets[i].now, from, to);
+	for (struct relay *r = relays; r; r = r->next)
+		rename_if(&r->target, from, to);
+	for (struct farewell *f = farewells; f; f = f->next)
+		rename_if(&f->target, from, to);
+}
+
 /* The ends that the parent serves are closed with it only if nobody else has
  * them. */
 void rsp_relay_forget(void)
@@ -482,6 +538,7 @@ void rsp_relay_forget(void)
 	rsp_inside--;
 	children = NULL;
 	relays = NULL;
+	farewells = NULL;
 	running = false;
 	bell = -1;
 	pthread_mutex_init(&lock, NULL);

@@ -32,12 +32,20 @@ struct rsp_name {
 };
 #define RSP_MARK "\0verbena-relay"
 
+/* A socket that a child may claim: by the number it had at the fork. */
+struct rsp_target {
+	int name, now;
+};
+
 /*
  * For a child with which the parent shares @control, and which may want
  * @count of its sockets; each is held for it already. @targets is malloc's,
  * and taken.
  */
-void rsp_relay_child(int control, int *targets, unsigned count);
+void rsp_relay_child(int control, struct rsp_target *targets, unsigned count);
+
+/* Between stop and go_on: a socket's number is another. */
+void rsp_relay_moved(int from, int to);
 
 /* Around fork(): nothing changes meanwhile; and in the child, nothing of it is
  * left. */

@@ -66,8 +66,9 @@ struct rs_queue {
 };
 
 struct rs_sock {
-	int fd;
+	_Atomic int fd; /* others may move it: table.c */
 	_Atomic unsigned refs;
+	struct rs_sock *departing; /* table.c's; &this at the end */
 	pthread_mutex_t lock;
 	/* lock */
 	enum rs_state state;
@@ -121,8 +122,15 @@ struct rs_sock *rs_take(int fd);
 ssize_t rs_done(struct rs_sock *rs, ssize_t rc);
 int rs_enter(struct rs_sock *rs);
 bool rs_leave(struct rs_sock *rs);
+/* As that, for good; its number is its own until rs_departed() tells it to who
+ * closes it. */
+bool rs_depart(struct rs_sock *rs);
+int rs_departed(struct rs_sock *rs);
 void rs_put(struct rs_sock *rs);
-int rs_move(struct rs_sock *rs); /* ticket.h; with the lock */
+/* ticket.h; with the lock. @to: -1: any */
+int rs_move(struct rs_sock *rs, int to);
+int rs_move_departing(int fd);
+bool rs_is_taken(int fd);
 void rs_for_each(void (*visit)(struct rs_sock *rs));
 static inline int rs_fail(int error)
 {
@@ -134,6 +142,7 @@ static inline int rs_fail(int error)
 struct rs_sock *rs_make(int domain, int type, const struct rs_wishes *wishes);
 void rs_unmake(struct rs_sock *rs);
 const struct rs_wishes *rs_wishes(void);
+int rs_close(int fd, bool number); /* as rclose(); or all but its number */
 
 /* connect.c; with the lock. */
 int rs_announce(struct rs_sock *rs);
@@ -221,7 +230,7 @@ void rs_keeper_forget(void);
 
 /* epoll.c: sets of repoll_create(). */
 void rs_forget_sets(void);
-bool rs_close_set(int fd);
+bool rs_close_set(int fd, bool number);
 void rs_leave_sets(int fd);
 
 /* iomap.c */

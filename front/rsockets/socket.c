@@ -77,6 +77,8 @@ static void drop_waiting(struct rs_sock *rs)
 
 void rs_unmake(struct rs_sock *rs)
 {
+	int fd;
+
 	drop_waiting(rs);
 	rs_dgram_unmake(rs);
 	if (rs->id && rs->state >= RS_CONNECTED)
@@ -86,8 +88,9 @@ void rs_unmake(struct rs_sock *rs)
 		rdma_destroy_id(rs->id);
 	if (rs->channel)
 		rdma_destroy_event_channel(rs->channel);
-	if (rs->fd >= 0)
-		close(rs->fd);
+	fd = rs_departed(rs);
+	if (fd >= 0)
+		close(fd);
 	pthread_mutex_destroy(&rs->lock);
 	free(rs);
 }
@@ -416,16 +419,16 @@ RS_EXPORT int rshutdown(int socket, int how)
 	return (int)rs_done(rs, rc);
 }
 
-RS_EXPORT int rclose(int socket)
+int rs_close(int socket, bool number)
 {
 	struct rs_sock *rs;
 
-	if (rs_close_set(socket))
+	if (rs_close_set(socket, number))
 		return 0;
 	rs = rs_find(socket);
 	if (!rs)
 		return -1;
-	if (!rs_leave(rs)) {
+	if (!rs_depart(rs)) {
 		rs_put(rs);
 		return rs_fail(EBADF);
 	}
@@ -438,10 +441,17 @@ RS_EXPORT int rclose(int socket)
 	else if (rs->state < RS_CONNECTED)
 		rs_connection_end(rs, ECONNABORTED);
 	rs_ring(rs);
+	if (!number)
+		rs->fd = -1;
 	pthread_mutex_unlock(&rs->lock);
 	rs_put(rs); /* ours */
 	rs_put(rs); /* the table's */
 	return 0;
+}
+
+RS_EXPORT int rclose(int socket)
+{
+	return rs_close(socket, true);
 }
 
 /*

@@ -13,6 +13,8 @@ enum { CHUNK = 1024, CHUNKS = 1024 };
 
 static struct rs_sock **chunks[CHUNKS];
 static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
+/* In nobody's table any more, and still with their numbers. */
+static struct rs_sock *departing; /* table_lock */
 
 /* A child of fork has no adapter: its parent's sockets are none of its. */
 static void forget_all(void)
@@ -21,6 +23,7 @@ static void forget_all(void)
 	for (unsigned c = 0; c < CHUNKS; c++)
 		if (chunks[c])
 			memset(chunks[c], 0, CHUNK * sizeof(*chunks[c]));
+	departing = NULL;
 	rs_forget_sets();
 	rs_keeper_forget();
 }
@@ -76,36 +79,152 @@ int rs_enter(struct rs_sock *rs)
 	return rc;
 }
 
-int rs_move(struct rs_sock *rs)
+int rs_move(struct rs_sock *rs, int number)
 {
-	int to = fcntl(rs->fd, F_DUPFD_CLOEXEC, 0), from = rs->fd, rc;
+	int to = number < 0 ? fcntl(rs->fd, F_DUPFD_CLOEXEC, 0) : number;
+	int from = rs->fd, rc;
 
 	if (to < 0)
 		return -errno;
 	(void)rs_leave(rs);
 	rs->fd = to;
 	rc = rs_enter(rs);
-	if (rc == 0)
+	if (rc == 0) {
+		rs_ring(rs);
 		return to;
+	}
 	rs->fd = from;
 	(void)!rs_enter(rs);
-	close(to);
+	if (number < 0)
+		close(to);
 	return rc;
+}
+
+/* With the lock. */
+static bool take_out(struct rs_sock *rs)
+{
+	struct rs_sock **at = place(rs->fd, false);
+	bool was_in = at && *at == rs;
+
+	if (was_in)
+		*at = NULL;
+	return was_in;
 }
 
 /* False: somebody else did, and has the table's reference. */
 bool rs_leave(struct rs_sock *rs)
 {
-	struct rs_sock **at;
 	bool was_in;
 
 	pthread_rwlock_wrlock(&table_lock);
-	at = place(rs->fd, false);
-	was_in = at && *at == rs;
-	if (was_in)
-		*at = NULL;
+	was_in = take_out(rs);
 	pthread_rwlock_unlock(&table_lock);
 	return was_in;
+}
+
+bool rs_depart(struct rs_sock *rs)
+{
+	bool was_in;
+
+	pthread_rwlock_wrlock(&table_lock);
+	was_in = take_out(rs);
+	if (was_in) {
+		rs->departing = departing ? departing : rs;
+		departing = rs;
+	}
+	pthread_rwlock_unlock(&table_lock);
+	return was_in;
+}
+
+/* With the lock; NULL: the last. */
+static struct rs_sock *next_departing(const struct rs_sock *rs)
+{
+	return rs->departing == rs ? NULL : rs->departing;
+}
+
+static struct rs_sock *find_departing(int fd)
+{
+	struct rs_sock *rs = departing;
+
+	while (rs && rs->fd != fd)
+		rs = next_departing(rs);
+	return rs;
+}
+
+static void forget_departing(struct rs_sock *rs)
+{
+	struct rs_sock *before = departing;
+
+	if (before == rs) {
+		departing = next_departing(rs);
+		return;
+	}
+	while (before->departing != rs)
+		before = before->departing;
+	before->departing = rs->departing == rs ? before : rs->departing;
+}
+
+int rs_departed(struct rs_sock *rs)
+{
+	int fd;
+
+	pthread_rwlock_wrlock(&table_lock);
+	if (rs->departing)
+		forget_departing(rs);
+	fd = rs->fd;
+	pthread_rwlock_unlock(&table_lock);
+	return fd;
+}
+
+/* False: nobody has it any more, but who unmakes it. */
+static bool hold(struct rs_sock *rs)
+{
+	unsigned refs = rs->refs;
+
+	while (refs && !atomic_compare_exchange_weak(&rs->refs, &refs, refs + 1))
+		;
+	return refs > 0;
+}
+
+/* Who sleeps by a number that leads elsewhere now, had better look again. */
+static void wake(struct rs_sock *rs)
+{
+	pthread_mutex_lock(&rs->lock);
+	rs_ring(rs);
+	pthread_mutex_unlock(&rs->lock);
+	rs_put(rs);
+}
+
+int rs_move_departing(int fd)
+{
+	struct rs_sock *rs;
+	int to = -1;
+
+	pthread_rwlock_wrlock(&table_lock);
+	rs = find_departing(fd);
+	errno = EBADF;
+	if (rs)
+		to = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (to >= 0)
+		rs->fd = to;
+	if (to < 0 || !hold(rs))
+		rs = NULL;
+	pthread_rwlock_unlock(&table_lock);
+	if (rs)
+		wake(rs);
+	return to;
+}
+
+bool rs_is_taken(int fd)
+{
+	struct rs_sock **at;
+	bool taken;
+
+	pthread_rwlock_rdlock(&table_lock);
+	at = place(fd, false);
+	taken = (at && *at) || find_departing(fd);
+	pthread_rwlock_unlock(&table_lock);
+	return taken;
 }
 
 struct rs_sock *rs_take(int fd)

@@ -10,12 +10,25 @@
  * only when the program first asks for a connection. Who leaves that to its
  * children has none waiting that nobody will ever take.
  *
- * RS_MOVE: for rfcntl(). The socket has another number, the answer, and its
- * old one is a descriptor that is nobody's.
+ * RS_MOVE: for rfcntl(). The socket, which may be in another thread's rclose(),
+ * has another number, the answer, and its old one is a descriptor that is
+ * nobody's. RS_MOVE_TO: as that, to a number that is a duplicate of it.
+ *
+ * RS_FORGET: as rclose(), also of a set of repoll_create(), but that its number
+ * stays taken, by nobody.
+ *
+ * RS_TAKEN: whether a socket has the number, in rclose() or not.
  */
 #ifndef FRONT_RSOCKETS_TICKET_H
 #define FRONT_RSOCKETS_TICKET_H
 
-enum { RS_TICKET = 0x7f01, RS_LATER = 0x7f02, RS_MOVE = 0x7f03 };
+enum {
+	RS_TICKET = 0x7f01,
+	RS_LATER,
+	RS_MOVE,
+	RS_MOVE_TO,
+	RS_FORGET,
+	RS_TAKEN,
+};
 
 #endif

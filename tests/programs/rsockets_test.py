@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What programs expect of sockets, under `verbena run --rsockets`: one "ok" or
 "not ok" a line. usage: rsockets_test.py ADDRESS [TEST...]"""
+import ctypes
 import os
+import resource
 import select
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 address = sys.argv[1]
+libc = ctypes.CDLL(None, use_errno=True)
 port = 9100
 
 
@@ -176,6 +180,58 @@ def duplicates_over_others():
     assert other.recv(1) == b''
     os.write(w, b'q')
     assert os.read(number, 10) == b'q'
+
+
+def without_a_descriptor_left():
+    c, a = pair(listener())
+    number = a.detach()
+    r, w = os.pipe()
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (os.dup(r), limit[1]))
+    try:
+        os.dup2(r, number)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+    os.write(w, b'p')
+    assert os.read(number, 10) == b'p'
+    select.select([c], [], [], 5)
+    assert c.recv(1) == b''
+
+
+def a_set_that_nothing_replaces():
+    c, a = pair(listener())
+    e = select.epoll()
+    e.register(a, select.EPOLLIN)
+    assert libc.dup3(0, e.fileno(), 1) == -1
+    c.send(b'x')
+    assert e.poll(5) == [(a.fileno(), select.EPOLLIN)]
+    number = os.dup2(os.open('/dev/null', os.O_RDONLY), e.fileno())
+    assert os.read(number, 1) == b''
+
+
+def numbers_out_of_sight():
+    c, a = pair(listener())
+    kept = os.dup(a.fileno())
+    number = a.fileno()
+    a.close()
+    libc.close_range(number, number, 0)
+    c.sendall(b'x')
+    assert os.read(kept, 1) == b'x'
+
+
+def as_a_file():
+    c, a = pair(listener())
+    c.setblocking(True)
+    libc.fdopen.restype = ctypes.c_void_p
+    f = ctypes.c_void_p(libc.fdopen(a.fileno(), b'r+'))
+    assert libc.fileno(f) == a.detach()
+    line = ctypes.create_string_buffer(20)
+    c.sendall(b'question\n')
+    libc.fgets.restype = ctypes.c_void_p
+    assert libc.fgets(line, len(line), f) and line.value == b'question\n'
+    libc.fputs(b'answer', f)
+    assert libc.fclose(f) == 0
+    assert c.recv(20, socket.MSG_WAITALL) == b'answer'
 
 
 def closed_by_exec():
@@ -409,6 +465,53 @@ def child_whose_peer_is_gone():
     assert took < 0.5, took
 
 
+def child_whose_socket_gets_another_number():
+    """The parent puts a stranger's in its place: the child's stays its own."""
+    s = listener()
+    c, a = pair(s)
+    other, stranger = pair(s)
+    r, w = os.pipe()
+    for turn in 1, 2:
+        pid = child(lambda: (os.read(r, 1), a.recv(1), a.sendall(b'mine')))
+        if turn == 2:
+            os.dup2(stranger.fileno(), a.fileno())
+        os.write(w, b'g')
+        c.sendall(b'x')
+        select.select([c], [], [], 5)
+        assert c.recv(10) == b'mine'
+        assert os.waitpid(pid, 0)[1] == 0
+    select.select([c], [], [], 5)
+    assert c.recv(10) == b''
+    a.sendall(b'still there')
+    select.select([other], [], [], 5)
+    assert other.recv(20) == b'still there'
+
+
+def number_of_one_that_says_goodbye():
+    s = listener()
+
+    def calls():
+        c = patiently_connected()
+        c.sendall(b'x')
+        c.recv(1)
+
+    caller = child(calls)
+    a, _ = s.accept()
+    a.recv(1)
+    os.kill(caller, signal.SIGSTOP)
+    number = a.detach()
+    closing = threading.Thread(target=os.close, args=(number,))
+    closing.start()
+    time.sleep(0.2)
+    r, w = os.pipe()
+    os.dup2(r, number)
+    os.kill(caller, signal.SIGKILL)
+    os.waitpid(caller, 0)
+    closing.join()
+    os.write(w, b'p')
+    assert os.read(number, 1) == b'p'
+
+
 def child_that_keeps_it_open():
     c, a = pair(listener())
     c.settimeout(5)
@@ -439,13 +542,20 @@ def what_a_peer_that_is_gone_holds_up():
     elsewhere('child_whose_peer_is_gone', VERBENA_NEAR='off')
 
 
+def what_has_the_number_of_one_that_says_goodbye():
+    elsewhere('number_of_one_that_says_goodbye', VERBENA_NEAR='off')
+
+
 def datagrams_of_children():
     elsewhere('child_that_sends_datagrams', VERBENA_RSOCKETS='all')
 
 
 tests = (child_that_closes, not_blocking, one_shot_is_quiet,
          all_have_their_turn, half_closed, another_file_with_its_number,
-         duplicates, duplicates_over_others, closed_by_exec,
+         duplicates, duplicates_over_others, without_a_descriptor_left,
+         a_set_that_nothing_replaces, numbers_out_of_sight, as_a_file,
+         closed_by_exec, child_whose_socket_gets_another_number,
+         what_has_the_number_of_one_that_says_goodbye,
          child_that_answers, child_that_execs,
          children_that_accept, child_that_accepts_under_another_broker,
          child_that_is_killed, child_that_leaves_much_behind,
