@@ -483,8 +483,8 @@ static int send_letter(struct rs_sock *rs, struct way *w,
 	int rc;
 
 	if (!by_ud(w, bytes))
-		return (int)send_udp(rs, w, RS_LETTER_DATA, msg->msg_iov,
-				     count, timeout ? 0 : MSG_DONTWAIT);
+		return (int)send_udp(rs, w, RS_LETTER_DATA, msg->msg_iov, count,
+				     timeout ? 0 : MSG_DONTWAIT);
 	for (;;) {
 		rc = rs_ud_send(w->ud, w->ah, w->qpn, msg->msg_iov, count,
 				bytes);

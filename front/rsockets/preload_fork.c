@@ -85,8 +85,7 @@ static void note_connection(int target)
 	if (!more)
 		return;
 	connections = more;
-	connections[connection_count++] =
-		(struct rsp_target){ target, target };
+	connections[connection_count++] = (struct rsp_target){ target, target };
 }
 
 static void note(int fd)

@@ -181,7 +181,8 @@ static bool hold(struct rs_sock *rs)
 {
 	unsigned refs = rs->refs;
 
-	while (refs && !atomic_compare_exchange_weak(&rs->refs, &refs, refs + 1))
+	while (refs &&
+	       !atomic_compare_exchange_weak(&rs->refs, &refs, refs + 1))
 		;
 	return refs > 0;
 }

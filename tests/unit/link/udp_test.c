@@ -752,9 +752,10 @@ static void udp_owns__what_is_ours(void **state)
 	static const char *const ours[] = { "::ffff:127.0.0.1",
 					    "::ffff:127.0.0.2", "::1" },
 				 *const others[] = {
-		"::ffff:10.9.8.7", "::ffff:0.0.0.0", "::ffff:239.1.1.1",
-		"::",	      "fd00::7",	"ff02::1",
-	};
+					 "::ffff:10.9.8.7",  "::ffff:0.0.0.0",
+					 "::ffff:239.1.1.1", "::",
+					 "fd00::7",	     "ff02::1",
+				 };
 	struct vb_gid gid;
 
 	netns_write("/proc/sys/net/ipv4/ip_nonlocal_bind", "1");
