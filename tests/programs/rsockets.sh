@@ -103,13 +103,23 @@ few_by_udp() {
 	[ "$packets" -ge 1 ] && [ "$packets" -lt 50 ]
 }
 
+# bound PORT: until a program on host a has it for UDP.
+bound() {
+	local tries
+
+	for tries in {1..100}; do
+		[ -z "$(a ss -Hlun "sport = :$1")" ] || return
+		sleep 0.05
+	done
+}
+
 # datagrams ADDRESS OPTIONS...: the server of udpong's does not end.
 datagrams() {
 	local to=$1
 
 	shift
 	serve a udpong -b "$to" "$@"
-	sleep 0.5
+	bound 7174
 	call "$from" udpong -s "$to" -S 1500 -C 500 "$@" &&
 		grep -q '^custom' "$work/client" && few_by_udp
 	verdict "udpong $to${*:+ $*}, $where"
