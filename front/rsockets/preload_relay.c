@@ -131,6 +131,16 @@ static bool is_held_back(const struct relay *r)
 	return r->to_write && rsp_shared(r->target);
 }
 
+/* The child has closed its end, and not merely its half: what comes now is for
+ * others. */
+static bool has_left(const struct relay *r)
+{
+	struct pollfd end = { r->fd, 0, 0 };
+
+	return r->out.ended && poll(&end, 1, 0) > 0 &&
+	       end.revents & (POLLHUP | POLLERR);
+}
+
 /* One step each; what is not ready is tried again. */
 
 static void fill_in(struct relay *r)
@@ -138,6 +148,9 @@ static void fill_in(struct relay *r)
 	ssize_t n;
 
 	if (r->in.count || r->in.ended || is_held_back(r))
+		return;
+	r->over |= has_left(r);
+	if (r->over)
 		return;
 	n = rrecv(r->target, r->in.bytes, ROOM, MSG_DONTWAIT);
 	if (n < 0 && errno == EAGAIN)
