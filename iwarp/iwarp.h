@@ -58,7 +58,9 @@ bool vb_iw_is_established(const struct vb_qp *qp);
  */
 #define VB_IW_TX_IOV   512
 #define VB_IW_TX_FPDUS 256
-#define VB_IW_TX_BYTES (192u << 10) /* a batch begins no FPDU behind them */
+/* A batch begins no FPDU behind them: few enough to stay in the processor's
+ * nearest caches until the socket has copied them, as what is received. */
+#define VB_IW_TX_BYTES (64u << 10)
 #define VB_IW_FPDU_MAX (65536 + 1024)
 
 /* Where a sender stands between two FPDUs: what is not taken by the socket is
@@ -114,7 +116,7 @@ void vb_iw_send_fault(struct vb_qp *qp, struct vb_iw_txq *out, vb_time now);
  * vb_iw_want() nothing stays in it.
  */
 #define VB_IW_RX_IOV   4
-#define VB_IW_RX_BYTES (256u << 10)
+#define VB_IW_RX_BYTES (128u << 10)
 
 struct vb_iw_rxq {
 	/* the room's */
