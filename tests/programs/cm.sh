@@ -203,7 +203,7 @@ perftest a b "two hosts"
 perftest a a "one host"
 
 # members NAME GROUP "HOST ADDRESS"... -- [OPTION...]: who is named hears what
-# one more on the last host says, who has $says for options.
+# one more says, on the last host or $from, who has $says for options.
 members() {
 	local name=$1 group=$2 pids=() status=0 i=0 pid at places=()
 
@@ -221,6 +221,7 @@ members() {
 		pids+=($!)
 	done
 	sleep "$HEAD_START"
+	at=${from:-$at}
 	# shellcheck disable=SC2086 # words
 	on "${at% *}" timeout -k 5 30 "$verbena" run -- mckey -m "$group" -s \
 		-b "${at#* }" -C 5 ${says:-} "$@" </dev/null \
@@ -236,19 +237,24 @@ members() {
 	fi
 }
 
-# Four hosts at a switch that tells groups from nothing, beside the two.
+# Four hosts at a switch, beside the two. It hands on what is sent to a group
+# to those who joined it by IGMP or MLD, and to nobody else.
 switch_up() {
 	local i=0 host
 
 	hold_namespace s && export HOSTS_PID_s=$REPLY || return
-	on s ip link add br0 type bridge mcast_snooping 0 &&
+	on s ip link add br0 type bridge mcast_snooping 1 mcast_querier 1 \
+		mcast_query_response_interval 10 &&
 		on s ip link set br0 up || return
+	become s bridge monitor mdb >"$work/mdb" 2>&1 &
+	monitor=$!
 	for host in c d e f; do
 		i=$((i + 1))
 		hold_namespace $host && export HOSTS_PID_$host="$REPLY" &&
 			on s ip link add p$i mtu 1500 type veth peer \
 				name veth0 mtu 1500 netns "$REPLY" &&
 			on s ip link set p$i master br0 up &&
+			on s bridge link set dev p$i fastleave on &&
 			dress_host $host 10.78.0.$i fd78::$i || return
 	done
 	for host in c d e f; do
@@ -258,11 +264,29 @@ switch_up() {
 switch_down() {
 	local host pid
 
+	[ -z "${monitor:-}" ] || kill "$monitor"
+	wait "${monitor:-}" 2>/dev/null
 	for host in c d e f s; do
 		pid=HOSTS_PID_$host
 		[ -z "${!pid:-}" ] || kill "${!pid}"
 		wait "${!pid:-}" 2>/dev/null
 	done
+}
+
+# members_were GROUP HOSTS: these joined it, and left it in the end.
+members_were() {
+	local joined left
+
+	sleep 0.2
+	joined=$(sed -n "/^Deleted/d;s/.*port \(p[0-9]\) grp $1 .*/\1/p" \
+		"$work/mdb" | sort -u | xargs)
+	left=$(sed -n "s/^Deleted.*port \(p[0-9]\) grp $1 .*/\1/p" \
+		"$work/mdb" | sort -u | xargs)
+	if [ "$joined" = "$2" ] && [ "$left" = "$2" ]; then
+		ok "the switch saw who joined $1 and left it"
+	else
+		not_ok "who joined $1: $joined; who left: $left" "$work/mdb"
+	fi
 }
 
 groups() {
@@ -278,8 +302,11 @@ groups() {
 	else
 		members "mckey, four hosts, IPv4" 239.1.1.3 "c 10.78.0.1" \
 			"d 10.78.0.2" "e 10.78.0.3" "f 10.78.0.4" --
-		says=-o members "mckey, four hosts, one only sends" ff15::78 \
-			"c fd78::1" "d fd78::2" "e fd78::3" "f fd78::4" --
+		members_were 239.1.1.3 "p1 p2 p3 p4"
+		from="f fd78::4" says=-o members \
+			"mckey, four hosts, one only sends" ff15::78 \
+			"c fd78::1" "d fd78::2" "e fd78::3" --
+		members_were ff15::78 "p1 p2 p3"
 	fi
 	switch_down
 }

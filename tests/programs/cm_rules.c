@@ -440,6 +440,119 @@ static bool way(const char *ip)
 	return well;
 }
 
+/* A program's own queue pair on one side, a shared receive queue on the other,
+ * and what both say of their vendors' enhancements. */
+
+static bool has_ece(struct rdma_cm_id *id, uint32_t vendor, uint32_t options)
+{
+	struct ibv_ece ece = { 0 };
+
+	return !rdma_get_remote_ece(id, &ece) && ece.vendor_id == vendor &&
+	       ece.options == options;
+}
+
+static bool move_own(struct rdma_cm_id *id, struct ibv_qp *qp)
+{
+	static const enum ibv_qp_state states[] = { IBV_QPS_INIT, IBV_QPS_RTR,
+						    IBV_QPS_RTS };
+
+	for (int i = 0; i < 3; i++) {
+		struct ibv_qp_attr a = { .qp_state = states[i] };
+		int mask;
+
+		if (rdma_init_qp_attr(id, &a, &mask) ||
+		    ibv_modify_qp(qp, &a, mask))
+			return false;
+	}
+	return true;
+}
+
+static bool serve_own(struct rdma_cm_id *id)
+{
+	struct ibv_srq_init_attr srq = { .attr = { 4, 1, 0 } };
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC,
+					 .cap = { 1, 0, 1, 0, 0 } };
+	struct ibv_ece ece = { .vendor_id = 0x4321, .options = 0xfedcba98 };
+	struct rdma_conn_param p = { .responder_resources = 1 };
+	struct ibv_mr *mr = rdma_reg_msgs(id, heard, sizeof(heard));
+
+	return HOLDS(mr) && HOLDS(has_ece(id, 0x1234, 0x89abcdef)) &&
+	       HOLDS(!rdma_set_local_ece(id, &ece)) &&
+	       HOLDS(!rdma_create_srq(id, NULL, &srq)) &&
+	       HOLDS(!rdma_create_qp(id, NULL, &attr)) &&
+	       HOLDS(id->qp->srq == id->srq) &&
+	       HOLDS(!rdma_post_recv(id, NULL, heard, sizeof(heard), mr)) &&
+	       HOLDS(!rdma_accept(id, &p));
+}
+
+static bool call_own(struct rdma_cm_id *id, struct ibv_qp *qp)
+{
+	struct ibv_ece ece = { .vendor_id = 0x1234, .options = 0x89abcdef };
+	struct rdma_conn_param p = { .qp_num = qp->qp_num,
+				     .initiator_depth = 1,
+				     .retry_count = 7 };
+
+	return HOLDS(!rdma_resolve_route(id, 1000)) &&
+	       HOLDS(hears(RDMA_CM_EVENT_ROUTE_RESOLVED)) &&
+	       HOLDS(!rdma_set_local_ece(id, &ece)) &&
+	       HOLDS(!rdma_connect(id, &p));
+}
+
+static bool talk_own(struct rdma_cm_id *server, struct ibv_qp *qp)
+{
+	static char word[] = "from a queue pair of its own";
+	struct ibv_sge sge = { (uintptr_t)word, sizeof(word), 0 };
+	struct ibv_send_wr *bad, wr = { .sg_list = &sge,
+					.num_sge = 1,
+					.opcode = IBV_WR_SEND,
+					.send_flags = IBV_SEND_INLINE };
+	struct ibv_wc wc;
+
+	return HOLDS(!ibv_post_send(qp, &wr, &bad)) &&
+	       HOLDS(rdma_get_recv_comp(server, &wc) == 1) &&
+	       HOLDS(wc.status == IBV_WC_SUCCESS) &&
+	       HOLDS(!memcmp(heard, word, sizeof(word)));
+}
+
+static bool own_qp(const char *ip)
+{
+	struct rdma_cm_id *listener = new_id(RDMA_PS_TCP), *server = NULL;
+	struct rdma_cm_id *id;
+	struct rdma_cm_event *e;
+	struct ibv_qp *qp = NULL;
+	bool well = HOLDS(!bind_with(listener, ip, 7508, (struct option){})) &&
+		    HOLDS(!rdma_listen(listener, 1)) &&
+		    HOLDS((id = resolved(ip, 7508)));
+
+	if (well) {
+		struct ibv_cq *cq = ibv_create_cq(id->verbs, 4, NULL, NULL, 0);
+		struct ibv_qp_init_attr attr = { .send_cq = cq,
+						 .recv_cq = cq,
+						 .qp_type = IBV_QPT_RC,
+						 .cap = { 1, 1, 1, 1, 64 } };
+
+		qp = ibv_create_qp(id->pd, &attr);
+	}
+	well = well && HOLDS(qp) && call_own(id, qp) &&
+	       HOLDS(next_event(channel, &e) ==
+		     RDMA_CM_EVENT_CONNECT_REQUEST) &&
+	       HOLDS((server = e->id)) && HOLDS(!rdma_ack_cm_event(e)) &&
+	       serve_own(server) &&
+	       HOLDS(hears(RDMA_CM_EVENT_CONNECT_RESPONSE)) &&
+	       HOLDS(has_ece(id, 0x4321, 0xfedcba98)) && move_own(id, qp) &&
+	       HOLDS(!rdma_establish(id)) &&
+	       HOLDS(hears(RDMA_CM_EVENT_ESTABLISHED)) &&
+	       talk_own(server, qp) && HOLDS(!rdma_disconnect(server)) &&
+	       HOLDS(hears(RDMA_CM_EVENT_DISCONNECTED)) &&
+	       HOLDS(hears(RDMA_CM_EVENT_DISCONNECTED));
+	if (qp)
+		ibv_destroy_qp(qp);
+	if (server)
+		rdma_destroy_ep(server);
+	rdma_destroy_id(listener);
+	return well;
+}
+
 /* Events that are still to come. */
 
 static bool migrate(const char *ip)
@@ -586,6 +699,8 @@ int main(int argc, char **argv)
 	say("ephemeral ports, as in Linux", ephemeral(argv[1]));
 	say("IB_PATH, and no connection without a route", path(argv[1]));
 	say("TOS and ACK_TIMEOUT", way(argv[1]));
+	say("ECE, a queue pair of one's own, a shared receive queue",
+	    own_qp(argv[1]));
 	say("ids and their events move between channels", migrate(argv[1]));
 	say("an id with an event that is not acknowledged", waits(argv[1]));
 	say("a channel that does not block", does_not_block());
