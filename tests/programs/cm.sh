@@ -244,9 +244,10 @@ switch_up() {
 
 	hold_namespace s && export HOSTS_PID_s=$REPLY || return
 	on s ip link add br0 type bridge mcast_snooping 1 mcast_querier 1 \
-		mcast_query_response_interval 10 &&
+		mcast_query_response_interval 10 \
+		mcast_igmp_version 3 mcast_mld_version 2 &&
 		on s ip link set br0 up || return
-	become s bridge monitor mdb >"$work/mdb" 2>&1 &
+	become s stdbuf -oL bridge monitor mdb >"$work/mdb" 2>&1 &
 	monitor=$!
 	for host in c d e f; do
 		i=$((i + 1))
@@ -275,18 +276,22 @@ switch_down() {
 
 # members_were GROUP HOSTS: these joined it, and left it in the end.
 members_were() {
-	local joined left
+	local joined='' left='' tries=0
 
-	sleep 0.2
-	joined=$(sed -n "/^Deleted/d;s/.*port \(p[0-9]\) grp $1 .*/\1/p" \
-		"$work/mdb" | sort -u | xargs)
-	left=$(sed -n "s/^Deleted.*port \(p[0-9]\) grp $1 .*/\1/p" \
-		"$work/mdb" | sort -u | xargs)
-	if [ "$joined" = "$2" ] && [ "$left" = "$2" ]; then
-		ok "the switch saw who joined $1 and left it"
-	else
-		not_ok "who joined $1: $joined; who left: $left" "$work/mdb"
-	fi
+	until [ "$joined" = "$2" ] && [ "$left" = "$2" ]; do
+		tries=$((tries + 1))
+		if [ $tries -eq 50 ]; then
+			not_ok "who joined $1: $joined; who left: $left" \
+				"$work/mdb"
+			return
+		fi
+		sleep 0.1
+		joined=$(sed -n "/^Deleted/d;s/.*port \(p[0-9]\) grp $1 .*/\1/p" \
+			"$work/mdb" | sort -u | xargs)
+		left=$(sed -n "s/^Deleted.*port \(p[0-9]\) grp $1 .*/\1/p" \
+			"$work/mdb" | sort -u | xargs)
+	done
+	ok "the switch saw who joined $1 and left it"
 }
 
 groups() {
