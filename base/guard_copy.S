@@ -33,6 +33,8 @@
 	sub	$\bytes, %rdx
 	.endm
 
+	.set	FAR, 1024
+
 	.text
 /*
  * size_t vb_guard_copy(void *dst (rdi), const void *src (rsi),
@@ -79,6 +81,28 @@
 .Lbulk:
 	cmp	$64, %rdx
 	jb	.Lwords
+	/* What is long is rarely in cache, and goes on behind its end, in the
+	 * next packet. Only reading goes that far: lines there may be others'
+	 * to write. */
+	cmp	$FAR, %rdx
+	jb	.Lbulk_loop
+	.p2align 4
+.Lfar_loop:
+	prefetcht0 2*FAR(%rsi)
+	prefetchw FAR-64(%rdi)
+	movups	(%rsi), %xmm0
+	movups	16(%rsi), %xmm1
+	movups	32(%rsi), %xmm2
+	movups	48(%rsi), %xmm3
+	movaps	%xmm0, (%rdi)
+	movaps	%xmm1, 16(%rdi)
+	movaps	%xmm2, 32(%rdi)
+	movaps	%xmm3, 48(%rdi)
+	add	$64, %rsi
+	add	$64, %rdi
+	sub	$64, %rdx
+	cmp	$FAR, %rdx
+	jae	.Lfar_loop
 	.p2align 4
 .Lbulk_loop:
 	movups	(%rsi), %xmm0

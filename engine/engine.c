@@ -17,6 +17,7 @@
 /* A round trip on a good network: who waits for longer, waits for a while. */
 #define SPIN_MOST  (30 * VB_USEC)
 #define SPIN_LEAST (2 * VB_USEC)
+#define ALONE	   (3 * VB_USEC) /* a yield to nobody takes less */
 
 #define NEAR_IS_RECENT	(100 * VB_USEC)
 #define LOOK_AT_LINK	(4 * VB_USEC)
@@ -606,22 +607,13 @@ static bool can_be_booked_later(struct vb_engine *e)
 }
 
 /* True: give way, as above. */
-static bool drain_for_program(struct vb_engine *e)
+static bool drain_locked(struct vb_engine *e, bool near, vb_time from)
+	VB_REQUIRES(e->rx) VB_RELEASE(e->rx)
 {
-	vb_time from = vb_now(), now = from;
-	bool near = e->near && vb_near_poll(e->near, now), found, late, yield;
+	vb_time now = from;
+	bool late = atomic_load_explicit(&e->unbooked, memory_order_relaxed);
+	bool found, yield;
 
-	if (near && can_be_booked_later(e)) {
-		vb_engine_at_work(e, from);
-		return false;
-	}
-	if (!vb_mutex_trylock(&e->rx)) {
-		/* Whoever has it may leave the rest to us. */
-		if (atomic_load_explicit(&e->looping, memory_order_relaxed))
-			vb_engine_at_work(e, from);
-		return false;
-	}
-	late = atomic_load_explicit(&e->unbooked, memory_order_relaxed);
 	if (VB_UNLIKELY(late))
 		atomic_store_explicit(&e->unbooked, false,
 				      memory_order_relaxed);
@@ -636,6 +628,40 @@ static bool drain_for_program(struct vb_engine *e)
 	yield = has_spun_long(e, found || late, now);
 	vb_mutex_unlock(&e->rx);
 	return yield;
+}
+
+/*
+ * Another thread drains, most often the engine's, which took over while others
+ * had our processor. Spinning would keep it from them, and perhaps from that
+ * very thread: so let them have it. If they want it, there are more threads
+ * than processors here, and we sleep until that one has done with its batch.
+ */
+static bool await_turn(struct vb_engine *e, bool near, vb_time from)
+{
+	if (atomic_load_explicit(&e->looping, memory_order_relaxed))
+		vb_engine_at_work(e, from);
+	sched_yield();
+	if (vb_now() - from < vb_engine_span(e, ALONE) || near)
+		return false;
+	atomic_store_explicit(&e->awaited, true, memory_order_relaxed);
+	vb_mutex_lock(&e->rx);
+	atomic_store_explicit(&e->awaited, false, memory_order_relaxed);
+	return drain_locked(e, false, vb_now());
+}
+
+/* True: give way, as above. */
+static bool drain_for_program(struct vb_engine *e)
+{
+	vb_time now = vb_now();
+	bool near = e->near && vb_near_poll(e->near, now);
+
+	if (near && can_be_booked_later(e)) {
+		vb_engine_at_work(e, now);
+		return false;
+	}
+	if (VB_UNLIKELY(!vb_mutex_trylock(&e->rx)))
+		return await_turn(e, near, now);
+	return drain_locked(e, near, now);
 }
 
 void vb_engine_wake(struct vb_engine *e)

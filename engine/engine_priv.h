@@ -94,8 +94,9 @@ struct vb_engine {
 	/* rx: the queue pair whose packets' completions the program has yet to
 	 * see, or to answer. */
 	struct vb_qp *owing;
-	vb_time owing_at; /* rx */
-	bool polled;	  /* rx: it is a program that drains */
+	vb_time owing_at;     /* rx */
+	bool polled;	      /* rx: it is a program that drains */
+	_Atomic bool awaited; /* one that polls sleeps for rx; a hint */
 	/* The queue pair whose messages a post has left to gather; and, rx,
 	 * the one that an empty poll has seen since. */
 	struct vb_qp *_Atomic gathers;

@@ -110,6 +110,8 @@ static enum drained drain_link(struct vb_engine *e)
 		vb_dispatch(e, now);
 		/* Between batches a program's poll may take over. */
 		vb_mutex_unlock(&e->rx);
+		if (atomic_load_explicit(&e->awaited, memory_order_relaxed))
+			break;
 	}
 	return got;
 }
