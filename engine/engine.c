@@ -640,8 +640,10 @@ static bool await_turn(struct vb_engine *e, bool near, vb_time from)
 {
 	if (atomic_load_explicit(&e->looping, memory_order_relaxed))
 		vb_engine_at_work(e, from);
+	if (near)
+		return false;
 	sched_yield();
-	if (vb_now() - from < vb_engine_span(e, ALONE) || near)
+	if (vb_now() - from < vb_engine_span(e, ALONE))
 		return false;
 	atomic_store_explicit(&e->awaited, true, memory_order_relaxed);
 	vb_mutex_lock(&e->rx);

@@ -34,6 +34,7 @@
 #define REST_MIN       (50 * VB_USEC)
 #define REST_MAX       (1 * VB_MSEC)
 #define POLL_IS_RECENT (50 * VB_USEC)
+#define LOOP_LASTS     (1 * VB_MSEC)
 #define TRUST_MOST     8 /* naps in a row that were right... */
 #define TRUST_LOST     4 /* ...and what one that was not takes away */
 #define DRAIN_BATCHES  16
@@ -130,8 +131,12 @@ static bool program_polls(struct vb_engine *e, vb_time now)
 /* It does, and will again, or is at it. */
 static bool program_loops(struct service *s, vb_time now)
 {
-	if (s->trust ||
-	    atomic_load_explicit(&s->e->looping, memory_order_relaxed))
+	if (atomic_load_explicit(&s->e->looping, memory_order_relaxed))
+		return last_poll(s->e) +
+			       vb_engine_span(s->e, s->trust ? LOOP_LASTS
+							     : POLL_IS_RECENT) >
+		       now;
+	if (s->trust)
 		return program_polls(s->e, now);
 	return last_poll(s->e) > now;
 }
