@@ -608,7 +608,7 @@ static bool can_be_booked_later(struct vb_engine *e)
 
 /* True: give way, as above. */
 static bool drain_locked(struct vb_engine *e, bool near, vb_time from)
-	VB_REQUIRES(e->rx) VB_RELEASE(e->rx)
+	VB_RELEASE(e->rx)
 {
 	vb_time now = from;
 	bool late = atomic_load_explicit(&e->unbooked, memory_order_relaxed);
