@@ -121,7 +121,7 @@ VB_EXPORT int rdma_get_request(struct rdma_cm_id *listen,
 		return -1;
 	if (e->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
 		listen->event = e;
-		return rcm_fail(e->status ? -e->status : EINVAL);
+		return rcm_fail(e->status < 0 ? -e->status : EINVAL);
 	}
 	if (equip(l, e->id)) {
 		int error = errno;

@@ -120,10 +120,12 @@ static void take_out_of_unseen(struct rcm_event *e)
 	e->unseen_at = NULL;
 }
 
+/* Another thread may have been at it: only what leads on is believed. */
 void rcm_event_after_fork(void)
 {
-	while (rcm.unseen)
-		take_out_of_unseen(rcm.unseen);
+	for (struct rcm_event *e = rcm.unseen; e; e = e->next_unseen)
+		e->unseen_at = NULL;
+	rcm.unseen = NULL;
 }
 
 /* Take out what is of @id: into @kept, or thrown away. */

@@ -279,10 +279,11 @@ static int find_source_of_gid(const struct sockaddr_ib *dst,
 {
 	struct vb_gid gid = rcm_gid_of((const struct sockaddr *)dst);
 	struct sockaddr_storage ip;
-	uint32_t link = dst->sib_scope_id ? (uint32_t)dst->sib_scope_id
-					  : rcm.devices[0].ifindex;
+	uint32_t link = (uint32_t)dst->sib_scope_id;
 	int rc;
 
+	if (!link && rcm.device_count) /* a child of fork has none */
+		link = rcm.devices[0].ifindex;
 	rcm_address_of((struct sockaddr *)&ip, &gid, ANY_UDP_PORT, link);
 	rc = find_source((struct sockaddr *)&ip, src);
 	if (rc)
@@ -312,6 +313,8 @@ static int choose_source(struct rcm_id *id, const struct sockaddr *src,
 	const struct sockaddr *bound = &id->pub.route.addr.src_addr;
 
 	memset(from, 0, sizeof(*from));
+	if (id->state == RCM_BOUND && bound->sa_family != dst->sa_family)
+		return -EINVAL;
 	if (id->state == RCM_BOUND && !rcm_address_is_any(bound))
 		src = bound;
 	if (!src || rcm_address_is_any(src))
@@ -424,15 +427,32 @@ VB_EXPORT int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
 	return rc ? rcm_fail(-rc) : rcm_event_complete(id);
 }
 
+/* As Linux: of all that are given, the one that serves for everything. */
+static bool choose_path(const void *value, size_t len, struct ibv_path_data *d)
+{
+	const uint32_t all = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY |
+			     IBV_PATH_FLAG_BIDIRECTIONAL;
+	const uint8_t *at = value;
+
+	if (!value || len % sizeof(*d))
+		return false;
+	for (; len; len -= sizeof(*d), at += sizeof(*d)) {
+		memcpy(d, at, sizeof(*d));
+		if (d->flags == all)
+			return true;
+	}
+	return false;
+}
+
 /* What of a path there is a choice in: where it leads is settled. */
 int rcm_path_set(struct rcm_id *id, const void *value, size_t len)
 {
 	struct ibv_path_data d;
 	uint32_t label;
 
-	if (len < sizeof(d) || id->state != RCM_RESOLVED || rcm_is_iwarp(id))
+	if (id->state != RCM_RESOLVED || rcm_is_iwarp(id) ||
+	    !choose_path(value, len, &d))
 		return -EINVAL;
-	memcpy(&d, value, sizeof(d));
 	if (memcmp(d.path.dgid.raw, id->way.dst.raw, 16) != 0 ||
 	    memcmp(d.path.sgid.raw, id->way.src.raw, 16) != 0)
 		return -EINVAL;

@@ -83,4 +83,8 @@ void rsp_disown(int fd);
 bool rsp_relayed_name(int fd, bool peer, struct sockaddr *addr,
 		      socklen_t *length);
 
+/* preload_stdio.c: around fork(), and in the child. */
+void rsp_stdio_stop(void);
+void rsp_stdio_go_on(void);
+
 #endif

@@ -120,6 +120,7 @@ static void prepare(void)
 		if (rsp_kind(fd) == RSP_INHERITED)
 			rsp_inherit(fd, true);
 	rsp_relay_stop();
+	rsp_stdio_stop();
 	rsp_inside++;
 	free(listeners);
 	listeners = NULL;
@@ -141,11 +142,13 @@ static void in_parent(void)
 	connections = NULL;
 	connection_count = 0;
 	parents_end = childs_end = -1;
+	rsp_stdio_go_on();
 	rsp_relay_go_on();
 }
 
 static void in_child(void)
 {
+	rsp_stdio_go_on();
 	rsp_relay_forget();
 	if (control >= 0)
 		(void)REAL(close)(control);

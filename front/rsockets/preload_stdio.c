@@ -82,6 +82,16 @@ EXPORT FILE *fdopen(int fd, const char *mode)
 	return s->file;
 }
 
+void rsp_stdio_stop(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void rsp_stdio_go_on(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
 /* -1: it is none of ours. */
 static int number_of(const FILE *file)
 {

@@ -370,29 +370,55 @@ static struct rdma_cm_id *resolved(const char *ip, int port)
 	return NULL;
 }
 
+static bool refuses_path(struct rdma_cm_id *id, void *value, size_t len)
+{
+	return fails(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH,
+				     value, len),
+		     EINVAL);
+}
+
 static bool path(const char *ip)
 {
 	struct rdma_cm_id *id = resolved(ip, 7504);
-	struct ibv_path_data d = { .flags = IBV_PATH_FLAG_PRIMARY };
+	/* The first is half a path. */
+	struct ibv_path_data both[2] = { { .flags = IBV_PATH_FLAG_PRIMARY } };
+	struct ibv_path_data *const d = &both[1];
 	struct rdma_conn_param p = { 0 };
 	bool well;
 
 	if (!HOLDS(id))
 		return false;
-	memcpy(&d.path.sgid, &id->route.addr.addr.ibaddr.sgid, 16);
-	memcpy(&d.path.dgid, &id->route.addr.addr.ibaddr.dgid, 16);
-	d.path.tclass = 0x40;
-	d.path.flowlabel_hoplimit = htonl(0x12345 << 8 | 1);
+	memcpy(&d->path.sgid, &id->route.addr.addr.ibaddr.sgid, 16);
+	memcpy(&d->path.dgid, &id->route.addr.addr.ibaddr.dgid, 16);
+	d->flags = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY |
+		   IBV_PATH_FLAG_BIDIRECTIONAL;
+	d->path.tclass = 0x40;
+	d->path.flowlabel_hoplimit = htonl(0x12345 << 8 | 1);
 	well = HOLDS(fails(rdma_connect(id, &p), EINVAL)) &&
-	       HOLDS(fails(rdma_set_option(id, RDMA_OPTION_IB,
-					   RDMA_OPTION_IB_PATH, &d, 8),
-			   EINVAL)) &&
+	       HOLDS(refuses_path(id, d, 8)) &&
+	       HOLDS(refuses_path(id, both, sizeof(both[0]))) &&
+	       HOLDS(refuses_path(id, NULL, sizeof(both))) &&
 	       HOLDS(!rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH,
-				      &d, sizeof(d))) &&
+				      both, sizeof(both))) &&
 	       HOLDS(hears(RDMA_CM_EVENT_ROUTE_RESOLVED)) &&
 	       HOLDS(id->route.num_paths == 1) &&
 	       HOLDS(id->route.path_rec->traffic_class == 0x40) &&
 	       HOLDS(fails(rdma_resolve_route(id, 1000), EINVAL));
+	rdma_destroy_id(id);
+	return well;
+}
+
+/* As Linux: one that is bound, though to any address, has a family. */
+static bool families(const char *ip)
+{
+	struct rdma_cm_id *id = new_id(RDMA_PS_TCP);
+	struct sockaddr_storage any = address_of("::", 0);
+	struct sockaddr_storage to = address_of(ip, 7504);
+	bool well = HOLDS(!rdma_bind_addr(id, (struct sockaddr *)&any)) &&
+		    HOLDS(fails(rdma_resolve_addr(id, NULL,
+						  (struct sockaddr *)&to, 1000),
+				EINVAL));
+
 	rdma_destroy_id(id);
 	return well;
 }
@@ -698,6 +724,7 @@ int main(int argc, char **argv)
 	say("AFONLY", afonly(argv[1]));
 	say("ephemeral ports, as in Linux", ephemeral(argv[1]));
 	say("IB_PATH, and no connection without a route", path(argv[1]));
+	say("bound to one family, resolved in another", families(argv[1]));
 	say("TOS and ACK_TIMEOUT", way(argv[1]));
 	say("ECE, a queue pair of one's own, a shared receive queue",
 	    own_qp(argv[1]));
