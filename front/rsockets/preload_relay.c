@@ -255,7 +255,7 @@ static void name(int fd, int target)
 			       sizeof(n)));
 }
 
-/* The child's end; -1. */
+/* The child's end; -1: it will have none. */
 static int begin(int target, bool to_write)
 {
 	struct relay *r = calloc(1, sizeof(*r));
@@ -263,6 +263,7 @@ static int begin(int target, bool to_write)
 
 	if (!r || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) {
 		free(r);
+		let_go(target);
 		return -1;
 	}
 	r->target = target;
