@@ -126,6 +126,14 @@ static bool may_send(struct rs_sock *rs)
 	return !rs->writes || rs_stream_may_send(&rs->stream);
 }
 
+static bool has_untold(const struct rs_sock *rs)
+{
+	for (unsigned i = 0; i < shown(rs); i++)
+		if (rs->iomappings[i].mr && !rs->iomappings[i].told)
+			return true;
+	return false;
+}
+
 int rs_iomaps_send(struct rs_sock *rs, int timeout)
 {
 	struct rs_iomapping *m;
@@ -147,7 +155,7 @@ int rs_iomaps_send(struct rs_sock *rs, int timeout)
 		rc = rs_conduit_iomap(rs, i, &entry);
 		m->told = true;
 	}
-	rs->iomaps_wait = false;
+	rs->iomaps_wait = has_untold(rs); /* another thread's, meanwhile */
 	return rc;
 }
 
