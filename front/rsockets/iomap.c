@@ -166,6 +166,7 @@ void rs_iomaps_forget(struct rs_sock *rs)
 			ibv_dereg_mr(rs->iomappings[i].mr);
 	free(rs->iomappings);
 	rs->iomappings = NULL;
+	rs->iomaps_wait = false; /* it may be connected again */
 }
 
 /* The peer's entry that covers @offset, as it stands now. */
