@@ -164,6 +164,7 @@ int rs_conduit_open(struct rs_sock *rs)
 	rs->room.by_send =
 		rs->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
 	rs->receives = rs->wishes.receives + (rs->room.by_send ? SPARE : 0);
+	rs->next_receive = 0;
 	rc = open_queues(rs);
 	if (rc == 0)
 		rc = open_memory(rs);
