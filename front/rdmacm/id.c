@@ -275,14 +275,18 @@ static void put_qp(struct vb_ipc_cm *m, struct rcm_id *id,
 	m->vendor_options = id->ece.options;
 }
 
-static int begin_stream(struct rcm_id *id, const struct rdma_conn_param *p)
+/* Its state is another before anybody is told: the answer may be another
+ * thread's before this one goes on. */
+static int begin_connect(struct rcm_id *id, const struct vb_ipc_cm *m,
+			 const struct rdma_conn_param *p)
 {
-	int rc = rcm_iw_connect(id, p);
+	int rc;
 
-	if (rc)
-		return rcm_fail(-rc);
 	id->state = RCM_CONNECTING;
-	return rcm_event_complete(id);
+	rc = rcm_is_iwarp(id) ? rcm_iw_connect(id, p) : rcm_session_tell(m);
+	if (rc)
+		id->state = RCM_ROUTED;
+	return rc;
 }
 
 static int accept_stream(struct rcm_id *id, const struct rdma_conn_param *p)
@@ -309,17 +313,17 @@ VB_EXPORT int rdma_connect(struct rdma_cm_id *pub,
 		clamp(p->responder_resources, 255, id->device->max_resources);
 	id->initiator_depth =
 		clamp(p->initiator_depth, 255, id->device->max_depth);
-	if (rcm_is_iwarp(id))
-		return begin_stream(id, p);
-	put_qp(&m, id, p);
-	m.retry_count = VB_MIN(p->retry_count, MOST_RETRIES);
-	id->way.retry_count = m.retry_count;
-	rc = put_request(&m, id, p);
-	if (rc == 0)
-		rc = rcm_session_tell(&m);
+	if (!rcm_is_iwarp(id)) {
+		put_qp(&m, id, p);
+		m.retry_count = VB_MIN(p->retry_count, MOST_RETRIES);
+		id->way.retry_count = m.retry_count;
+		rc = put_request(&m, id, p);
+		if (rc)
+			return rcm_fail(-rc);
+	}
+	rc = begin_connect(id, &m, p);
 	if (rc)
 		return rcm_fail(-rc);
-	id->state = RCM_CONNECTING;
 	return rcm_event_complete(id);
 }
 
