@@ -6,13 +6,20 @@
  * datagram come from the sender's memory and go to the receiver's, copied one
  * by one; nothing is checked and nothing answered.
  *
- *	udp_rate [-p PORT] [-t SECONDS]			counts what arrives
- *	udp_rate [-p PORT] [-t SECONDS] [-s BYTES] ADDRESS	sends to it
+ *	udp_rate [OPTIONS]		counts what arrives
+ *	udp_rate [OPTIONS] ADDRESS	sends to it
+ *
+ * OPTIONS: -p PORT, -t SECONDS, -s BYTES of a datagram, -w COUNT.
  *
  * The receiver counts for the given time from the first datagram on, prints
  * one line and ends; the sender sends a little longer.
+ *
+ * With -w both do what perftest's default makes of any adapter: no more than
+ * COUNT datagrams (128, say) are under way, each call's are answered with one
+ * datagram, and the sender learns of them a hundred at a time. Both spin.
  */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/udp.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,10 +36,11 @@
 #define SEGMENTS  64
 #define MSG_BYTES 65000
 #define RX_QUEUE  (8 << 20)
+#define SIGNALLED 100 /* perftest asks for each hundredth completion */
 
 struct options {
 	uint16_t port;
-	unsigned seconds, bytes;
+	unsigned seconds, bytes, window; /* window: 0: nothing is answered */
 	const char *address;
 };
 
@@ -40,6 +48,7 @@ struct batch {
 	struct mmsghdr headers[MSGS];
 	struct iovec vectors[MSGS];
 	_Alignas(struct cmsghdr) uint8_t control[MSGS][64];
+	struct sockaddr_in from[MSGS];
 	uint8_t bytes[MSGS][1 << 16];
 };
 
@@ -77,14 +86,17 @@ static struct batch *make_batch(void)
 		b->headers[i].msg_hdr.msg_iov = &b->vectors[i];
 		b->headers[i].msg_hdr.msg_iovlen = 1;
 		b->headers[i].msg_hdr.msg_control = b->control[i];
+		b->headers[i].msg_hdr.msg_name = &b->from[i];
 	}
 	return b;
 }
 
 static void lay_out(struct batch *b)
 {
-	for (int i = 0; i < MSGS; i++)
+	for (int i = 0; i < MSGS; i++) {
 		b->headers[i].msg_hdr.msg_controllen = sizeof(b->control[i]);
+		b->headers[i].msg_hdr.msg_namelen = sizeof(b->from[i]);
+	}
 }
 
 static unsigned segment_of(struct mmsghdr *m)
@@ -109,14 +121,24 @@ static unsigned take(struct mmsghdr *m, uint8_t *to)
 	return count;
 }
 
+/* Say how many have come so far. */
+static void answer(int fd, const struct batch *b, uint64_t count)
+{
+	const struct msghdr *h = &b->headers[0].msg_hdr;
+
+	if (sendto(fd, &count, sizeof(count), 0, h->msg_name, h->msg_namelen) <
+	    0)
+		die("sendto");
+}
+
 static void receive(const struct options *o)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM, 0);
 	struct sockaddr_in here = { .sin_family = AF_INET,
 				    .sin_port = htons(o->port) };
 	struct batch *b = make_batch();
+	int flags = o->window ? MSG_DONTWAIT : MSG_WAITFORONE, n;
 	double first = 0, took = 0, count = 0, bytes = 0;
-	int n;
 
 	set_option(fd, IPPROTO_UDP, UDP_GRO, 1);
 	set_option(fd, SOL_SOCKET, SO_RCVBUF, RX_QUEUE);
@@ -124,7 +146,9 @@ static void receive(const struct options *o)
 		die("bind");
 	while (took < o->seconds) {
 		lay_out(b);
-		n = recvmmsg(fd, b->headers, MSGS, MSG_WAITFORONE, NULL);
+		n = recvmmsg(fd, b->headers, MSGS, flags, NULL);
+		if (n < 0 && errno == EAGAIN)
+			continue;
 		if (n < 0)
 			die("recvmmsg");
 		if (first == 0)
@@ -133,6 +157,8 @@ static void receive(const struct options *o)
 			count += take(&b->headers[i], memory);
 			bytes += b->headers[i].msg_len;
 		}
+		if (o->window)
+			answer(fd, b, (uint64_t)count);
 		took = now() - first;
 	}
 	printf("%.0f datagrams/s %.3f GB/s\n", count / took,
@@ -166,6 +192,33 @@ static void fill(struct batch *b, const struct options *o)
 			memcpy(b->bytes[i] + at, memory, o->bytes);
 }
 
+/* @count of them, as a train; they are copied one by one. */
+static void send_some(int fd, struct batch *b, const struct options *o,
+		      unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		memcpy(b->bytes[0] + i * o->bytes, memory, o->bytes);
+	b->vectors[0].iov_len = count * o->bytes;
+	if (sendmmsg(fd, b->headers, 1, 0) < 0)
+		die("sendmmsg");
+}
+
+static void transmit_window(int fd, struct batch *b, const struct options *o,
+			    double end)
+{
+	uint64_t sent = 0, known = 0, come = 0;
+
+	while (now() < end) {
+		uint64_t room = known + o->window - sent;
+
+		if (room)
+			send_some(fd, b, o, (unsigned)VB_MIN(room, SEGMENTS));
+		sent += VB_MIN(room, SEGMENTS);
+		if (recv(fd, &come, sizeof(come), MSG_DONTWAIT) > 0)
+			known = come - come % SIGNALLED;
+	}
+}
+
 static void transmit(const struct options *o)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM, 0);
@@ -178,6 +231,8 @@ static void transmit(const struct options *o)
 	    connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0)
 		die("connect");
 	begin(b, o);
+	if (o->window)
+		transmit_window(fd, b, o, end);
 	/* Until the receiver is gone, or the time is over. */
 	do
 		fill(b, o);
@@ -189,13 +244,15 @@ int main(int argc, char **argv)
 	struct options o = { .port = 4999, .seconds = 3, .bytes = 64 };
 	int c;
 
-	while ((c = getopt(argc, argv, "p:t:s:")) != -1) {
+	while ((c = getopt(argc, argv, "p:t:s:w:")) != -1) {
 		if (c == 'p')
 			o.port = (uint16_t)atoi(optarg);
 		else if (c == 't')
 			o.seconds = (unsigned)atoi(optarg);
 		else if (c == 's')
 			o.bytes = (unsigned)atoi(optarg);
+		else if (c == 'w')
+			o.window = (unsigned)atoi(optarg);
 		else
 			return 2;
 	}
