@@ -65,6 +65,18 @@ static unsigned arrived(struct vb_link *l)
 	return q.count;
 }
 
+/* A machine that is busy brings them later. */
+static void expect(struct vb_link *l, unsigned count)
+{
+	struct pollfd p = { l->ops->fd(l), POLLIN, 0 };
+	unsigned got = 0;
+
+	while (got < count && poll(&p, 1, 2000) == 1)
+		got += arrived(l);
+	assert_int_equal(got, count);
+	assert_int_equal(arrived(l), 0);
+}
+
 static void listen__nothing_before(void **state)
 {
 	struct vb_link *a = open_link(), *b = open_link();
@@ -74,7 +86,7 @@ static void listen__nothing_before(void **state)
 	assert_int_equal(arrived(b), 0);
 	assert_int_equal(vb_packet_listen(b, &w, 1, false), 0);
 	send_to(a, group, FRAME_BYTES);
-	assert_int_equal(arrived(b), 1);
+	expect(b, 1);
 	assert_int_equal(vb_packet_listen(b, NULL, 0, false), 0);
 	send_to(a, group, FRAME_BYTES);
 	assert_int_equal(arrived(b), 0);
@@ -94,10 +106,10 @@ static void listen__what_an_adapter_loops_back(void **state)
 	send_to(a, port.mac, FRAME_BYTES);
 	send_to(a, away, FRAME_BYTES);
 	assert_int_equal(arrived(a), 0);
-	assert_int_equal(arrived(b), 2);
+	expect(b, 2);
 	assert_int_equal(vb_packet_listen(b, NULL, 0, true), 0);
 	send_to(a, away, FRAME_BYTES);
-	assert_int_equal(arrived(b), 1);
+	expect(b, 1);
 	a->ops->close(a);
 	b->ops->close(b);
 }
@@ -116,7 +128,7 @@ static void listen__every_part_of_an_address(void **state)
 		*value = i < 6 ? group[i] | 0x0f : away[i - 6];
 		assert_int_equal(vb_packet_listen(b, &w, 1, false), 0);
 		send_to(a, group, FRAME_BYTES);
-		assert_int_equal(arrived(b), 1);
+		expect(b, 1);
 		*value ^= 0x10;
 		assert_int_equal(vb_packet_listen(b, &w, 1, false), 0);
 		send_to(a, group, FRAME_BYTES);
@@ -142,10 +154,10 @@ static void listen__many_wants(void **state)
 	assert_int_equal(vb_packet_listen(b, w, 64, false), 0);
 	send_to(a, group, FRAME_BYTES);
 	send_to(a, w[63].value.dst, FRAME_BYTES);
-	assert_int_equal(arrived(b), 1);
+	expect(b, 1);
 	assert_int_equal(vb_packet_listen(b, w, 65, false), 0);
 	send_to(a, group, FRAME_BYTES);
-	assert_int_equal(arrived(b), 1);
+	expect(b, 1);
 	a->ops->close(a);
 	b->ops->close(b);
 }
@@ -162,7 +174,7 @@ static void send__too_long(void **state)
 	send_to(a, group, FRAME_BYTES);
 	a->ops->stats(a, &s);
 	assert_int_equal(s.tx_lost, 1);
-	assert_int_equal(arrived(b), 1);
+	expect(b, 1);
 	a->ops->close(a);
 	b->ops->close(b);
 }
@@ -205,6 +217,23 @@ static bool make_port(void)
 	return true;
 }
 
+/* The kernel gives a new port its queue a while after it is up. */
+static int await_queue(void **state)
+{
+	struct vb_link *a = open_link(), *b = open_link();
+	struct vb_packet_want w = want(group);
+	struct pollfd p = { b->ops->fd(b), POLLIN, 0 };
+	int tries = 0;
+
+	assert_int_equal(vb_packet_listen(b, &w, 1, false), 0);
+	do
+		send_to(a, group, FRAME_BYTES);
+	while (poll(&p, 1, 20) == 0 && ++tries < 250);
+	a->ops->close(a);
+	b->ops->close(b);
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -219,5 +248,5 @@ int main(void)
 
 	if (!netns_enter() || !make_port())
 		return NETNS_SKIP;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, await_queue, NULL);
 }
