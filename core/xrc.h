@@ -93,13 +93,24 @@ VB_MUST_CHECK bool vb_qp_unshare(struct vb_qp *qp, struct vb_qp_share *share);
  * domain: a seam that the engine fills.
  */
 struct vb_ib_pkt;
+#define VB_FAR_BYTES (4u * 4096) /* whole packets of every MTU */
+struct vb_far_piece {
+	uint32_t srqn, rkey; /* the key is of the shared queue's domain */
+	uint64_t va;
+	uint32_t length; /* at most VB_FAR_BYTES */
+};
 struct vb_far_ops {
 	/* @session: what it is under way by. FAULT_XRC_SRQ: nobody is there;
 	 * FAULT_NO_RQE: not now. A verdict follows (ib/far.h). */
 	enum vb_fault (*hand_over)(struct vb_qp *qp,
 				   const struct vb_ib_pkt *pkt, uint64_t serial,
 				   uint64_t *session);
-	/* False: no verdict will come by it any more. */
+	/* Bytes for the answer to a READ that was judged; they follow, too.
+	 * FAULT_NO_RQE: not now. */
+	enum vb_fault (*fetch)(struct vb_qp *qp,
+			       const struct vb_far_piece *piece,
+			       uint64_t serial, uint64_t *session);
+	/* False: nothing will come by it any more. */
 	bool (*is_up)(uint64_t session);
 };
 /* Is it another process's number, and may a request for it go there? */

@@ -17,7 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/sockios.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/un.h>
@@ -31,7 +33,14 @@
 
 #define MOST_GUESTS 1024 /* of one session */
 
-enum letter_kind { LETTER_REQUEST = 0x58524351, LETTER_VERDICT = 0x58524356 };
+#define SEND_ROOM (1 << 20) /* or what the system allows */
+
+enum letter_kind {
+	LETTER_REQUEST = 0x58524351,
+	LETTER_VERDICT = 0x58524356,
+	LETTER_FETCH = 0x58524346,
+	LETTER_BYTES = 0x58524342,
+};
 
 /* Between processes of one host: as it lies in memory. */
 struct letter {
@@ -39,8 +48,9 @@ struct letter {
 	uint32_t tqpn; /* the target */
 	uint64_t serial;
 	/* verdict */
-	uint32_t fault; /* enum vb_fault */
-	/* request: the packet, from BTH to payload, follows */
+	uint32_t fault; /* enum vb_fault; behind those of bytes they follow */
+	/* request: the packet, from BTH to payload, follows; fetch: a struct
+	 * vb_far_piece */
 	uint32_t sqpn, mtu;
 	uint64_t value; /* verdict */
 	uint64_t guid;	/* the device's */
@@ -165,29 +175,20 @@ static struct vb_far *running_far(void)
  * The process that has the target.
  */
 
-static enum vb_fault send_letter(int fd, struct letter *l,
-				 const struct vb_ib_pkt *pkt)
+static enum vb_fault send_letter(int fd, struct iovec *v, unsigned count)
 {
-	uint8_t headers[VB_IB_MAX_HDR_BYTES];
-	static const uint8_t zeros[3];
-	struct iovec v[] = {
-		{ l, sizeof(*l) },
-		{ headers, vb_ib_put_headers(headers, pkt) },
-		{ (void *)(uintptr_t)pkt->payload, pkt->payload_bytes },
-		{ (void *)(uintptr_t)zeros, pkt->bth.pad },
-	};
-	struct msghdr m = { .msg_iov = v, .msg_iovlen = VB_COUNT(v) };
+	struct msghdr m = { .msg_iov = v, .msg_iovlen = count };
 
 	if (sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return FAULT_NONE;
 	return errno == EAGAIN ? FAULT_NO_RQE : FAULT_XRC_SRQ;
 }
 
-static enum vb_fault hand_over(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
-			       uint64_t serial, uint64_t *session)
+static struct letter letter_of(const struct vb_qp *qp, enum letter_kind kind,
+			       uint64_t serial)
 {
-	struct letter l = {
-		.kind = LETTER_REQUEST,
+	return (struct letter){
+		.kind = kind,
 		.tqpn = atomic_load(&qp->qpn),
 		.serial = serial,
 		.sqpn = qp->attr.dest_qp_num,
@@ -195,7 +196,13 @@ static enum vb_fault hand_over(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 		.guid = qp->adapter->guid,
 		.domain = qp->xrc_domain->key,
 	};
-	uint32_t slot = pkt->xrc_srqn >> VB_QPN_BITS;
+}
+
+/* To the process that has this shared queue. */
+static enum vb_fault send_to_owner(uint32_t srqn, struct iovec *v,
+				   unsigned count, uint64_t *session)
+{
+	uint32_t slot = srqn >> VB_QPN_BITS;
 	enum vb_fault fault = FAULT_XRC_SRQ;
 	struct vb_far *f = running_far();
 	struct session *s;
@@ -208,10 +215,36 @@ static enum vb_fault hand_over(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 	s = session_with(f, slot);
 	if (s) {
 		*session = s->id;
-		fault = send_letter(s->fd, &l, pkt);
+		fault = send_letter(s->fd, v, count);
 	}
 	vb_mutex_unlock(&f->lock);
 	return fault;
+}
+
+static enum vb_fault hand_over(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+			       uint64_t serial, uint64_t *session)
+{
+	struct letter l = letter_of(qp, LETTER_REQUEST, serial);
+	uint8_t headers[VB_IB_MAX_HDR_BYTES];
+	static const uint8_t zeros[3];
+	struct iovec v[] = {
+		{ &l, sizeof(l) },
+		{ headers, vb_ib_put_headers(headers, pkt) },
+		{ (void *)(uintptr_t)pkt->payload, pkt->payload_bytes },
+		{ (void *)(uintptr_t)zeros, pkt->bth.pad },
+	};
+
+	return send_to_owner(pkt->xrc_srqn, v, VB_COUNT(v), session);
+}
+
+static enum vb_fault fetch(struct vb_qp *qp, const struct vb_far_piece *piece,
+			   uint64_t serial, uint64_t *session)
+{
+	struct letter l = letter_of(qp, LETTER_FETCH, serial);
+	struct vb_far_piece p = *piece;
+	struct iovec v[] = { { &l, sizeof(l) }, { &p, sizeof(p) } };
+
+	return send_to_owner(p.srqn, v, VB_COUNT(v), session);
 }
 
 static bool is_up(uint64_t session)
@@ -228,27 +261,42 @@ static bool is_up(uint64_t session)
 	return s;
 }
 
-const struct vb_far_ops vb_engine_far_ops = { hand_over, is_up };
+const struct vb_far_ops vb_engine_far_ops = { hand_over, fetch, is_up };
 
-static void take_verdict(struct vb_engine *e, const struct letter *l)
+static bool is_verdict(uint32_t fault)
+{
+	return fault == FAULT_NONE ||
+	       (fault >= FAULT_RKEY && fault < FAULT_COUNT &&
+		fault != FAULT_PSN_GAP);
+}
+
+/* What was asked for, or why not: a verdict, or bytes. False: neither. */
+static bool take_reply(struct vb_engine *e, const struct letter *l,
+		       const uint8_t *bytes, size_t len)
 {
 	struct vb_qp *qp = NULL;
 
-	if (l->fault >= FAULT_COUNT || l->fault == FAULT_PSN_GAP ||
-	    (l->fault && l->fault < FAULT_RKEY))
-		return;
+	if (l->kind != LETTER_VERDICT && l->kind != LETTER_BYTES)
+		return false;
+	if (!is_verdict(l->fault))
+		return true;
 	if (l->tqpn >> VB_QPN_BITS == e->lease.slot)
 		qp = vb_idtab_get(e->qps, l->tqpn & ((1u << VB_QPN_BITS) - 1));
 	if (!qp)
-		return;
+		return true;
 	vb_mutex_lock(&qp->drive);
 	if (atomic_load(&qp->qpn) == l->tqpn && qp->type == QPT_XRC_RECV) {
 		qp->now = vb_now();
-		vb_far_verdict(qp, l->serial, (enum vb_fault)l->fault,
-			       l->value);
+		if (l->kind == LETTER_BYTES)
+			vb_far_bytes(qp, l->serial, (enum vb_fault)l->fault,
+				     bytes, (uint32_t)len);
+		else
+			vb_far_verdict(qp, l->serial, (enum vb_fault)l->fault,
+				       l->value);
 		vb_drive_step(e, qp, qp->now);
 	}
 	vb_drive_release(e, qp);
+	return true;
 }
 
 /*
@@ -374,6 +422,72 @@ static void answer(struct vb_engine *e, struct session *s, struct letter *l,
 		shutdown(s->fd, SHUT_RDWR);
 }
 
+/* With list_lock held. */
+static enum vb_fault read_piece(struct vb_engine *e, struct session *s,
+				const struct letter *l,
+				const struct vb_far_piece *piece, uint8_t *to)
+{
+	struct vb_adapter *a = adapter_of(e, l->guid);
+	struct guest *g = a ? guest_of(s, l) : NULL;
+	enum vb_fault fault;
+
+	if (!g)
+		return FAULT_XRC_SRQ;
+	vb_mutex_lock(&g->far.qp.drive);
+	g->far.qp.adapter = a;
+	fault = vb_far_read(&g->far, &l->domain, piece, to);
+	vb_mutex_unlock(&g->far.qp.drive);
+	return fault;
+}
+
+/* Many that ask at once may leave no room. Half of it is kept for verdicts, and
+ * for saying so. */
+static bool has_room(int fd)
+{
+	int waiting, room;
+	socklen_t len = sizeof(room);
+
+	return ioctl(fd, SIOCOUTQ, &waiting) == 0 &&
+	       getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, &len) == 0 &&
+	       waiting < room / 2;
+}
+
+static void give_bytes(struct vb_engine *e, struct session *s, struct letter *l,
+		       const struct vb_far_piece *piece)
+{
+	uint8_t bytes[VB_FAR_BYTES];
+	struct iovec v[] = { { l, sizeof(*l) }, { bytes, piece->length } };
+
+	l->kind = LETTER_BYTES;
+	l->fault = FAULT_NO_RQE;
+	if (has_room(s->fd)) {
+		vb_mutex_lock(&e->list_lock);
+		l->fault = read_piece(e, s, l, piece, bytes);
+		vb_mutex_unlock(&e->list_lock);
+	}
+	if (send_letter(s->fd, v, l->fault ? 1 : 2))
+		shutdown(s->fd, SHUT_RDWR);
+}
+
+/* False: it is none. */
+static bool take_question(struct vb_engine *e, struct session *s,
+			  struct letter *l, const uint8_t *bytes, size_t len)
+{
+	struct vb_far_piece piece;
+
+	if (l->kind == LETTER_REQUEST) {
+		answer(e, s, l, bytes, len);
+		return true;
+	}
+	if (l->kind != LETTER_FETCH || len != sizeof(piece))
+		return false;
+	memcpy(&piece, bytes, len);
+	if (piece.length > VB_FAR_BYTES)
+		return false;
+	give_bytes(e, s, l, &piece);
+	return true;
+}
+
 static void end_guests(struct vb_engine *e, struct session *s)
 {
 	struct vb_adapter *a;
@@ -419,7 +533,7 @@ static bool take_letter(struct vb_far *f, struct session *s)
 {
 	struct {
 		struct letter l;
-		uint8_t bytes[VB_FRAME_MAX];
+		uint8_t bytes[VB_MAX(VB_FRAME_MAX, VB_FAR_BYTES)];
 	} in;
 	ssize_t n = recv(s->fd, &in, sizeof(in), MSG_DONTWAIT | MSG_TRUNC);
 
@@ -427,17 +541,15 @@ static bool take_letter(struct vb_far *f, struct session *s)
 		return errno == EAGAIN || errno == EINTR;
 	if ((size_t)n < sizeof(in.l) || (size_t)n > sizeof(in))
 		return false;
-	if (in.l.kind == LETTER_VERDICT && s->slot)
-		take_verdict(f->e, &in.l);
-	else if (in.l.kind == LETTER_REQUEST && !s->slot)
-		answer(f->e, s, &in.l, in.bytes, (size_t)n - sizeof(in.l));
-	else
-		return false;
-	return true;
+	return s->slot ? take_reply(f->e, &in.l, in.bytes,
+				    (size_t)n - sizeof(in.l))
+		       : take_question(f->e, s, &in.l, in.bytes,
+				       (size_t)n - sizeof(in.l));
 }
 
 static void accept_sessions(struct vb_far *f)
 {
+	static const int room = SEND_ROOM;
 	int fd;
 
 	while ((fd = accept4(f->listen_fd, NULL, NULL,
@@ -446,6 +558,8 @@ static void accept_sessions(struct vb_far *f)
 			close(fd);
 			continue;
 		}
+		(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room,
+				 sizeof(room));
 		vb_mutex_lock(&f->lock);
 		(void)add_session(f, fd, 0);
 		vb_mutex_unlock(&f->lock);

@@ -41,8 +41,13 @@ static enum vb_fault read_memory(struct vb_qp *qp, const struct vb_answer *a,
 				 uint32_t offset, uint8_t *to, uint32_t len)
 {
 	bool xrc = qp->type == QPT_XRC_RECV;
-	enum vb_fault fault = xrc ? vb_xrc_enter(qp, a->srqn) : FAULT_NONE;
+	enum vb_fault fault;
 
+	if (len == 0)
+		return FAULT_NONE;
+	if (vb_fetch_is_far(qp, a))
+		return vb_fetch_take(qp, to, len);
+	fault = xrc ? vb_xrc_enter(qp, a->srqn) : FAULT_NONE;
 	if (fault == FAULT_NONE)
 		fault = vb_mr_read(qp->adapter, qp->pd, vb_rc_qpn(qp), a->rkey,
 				   a->run_va + offset, to, len);
@@ -106,6 +111,11 @@ static void give_up(struct vb_qp *qp, const struct vb_answer *a,
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 	uint32_t psn = vb_psn_add(a->run_psn, a->sent);
 
+	/* The other process has no time: it will be asked for again. */
+	if (fault == FAULT_NO_RQE) {
+		vb_replay_done(&resp->replay);
+		return;
+	}
 	if (a->due == DUE_NEW) {
 		vb_replay_cancel(&resp->replay);
 		vb_resp_die(qp, fault, psn);
@@ -192,8 +202,9 @@ bool vb_answer_is_due(const struct vb_qp *qp)
 {
 	const struct vb_resp *resp = &vb_rc(qp)->resp;
 
-	return resp->ack_due || resp->nak_due ||
-	       resp->replay.due != resp->replay.end;
+	return resp->fetch.state != FETCH_ASKED &&
+	       (resp->ack_due || resp->nak_due ||
+		resp->replay.due != resp->replay.end);
 }
 
 bool vb_answer_is_ack(const struct vb_qp *qp)
@@ -212,6 +223,8 @@ bool vb_answer_send(struct vb_qp *qp, struct vb_txq *out)
 	while ((a = vb_replay_due(&resp->replay))) {
 		if (!vb_txq_has_room(out))
 			return true;
+		if (VB_UNLIKELY(vb_fetch_is_far(qp, a)) && !vb_fetch_has(qp, a))
+			return false;
 		answer_next(qp, a, out);
 	}
 	if (resp->nak_due) {

@@ -41,6 +41,8 @@ static enum vb_fault take(struct vb_far_qp *f, const struct vb_ib_pkt *pkt,
 	case KIND_SEND:
 	case KIND_WRITE:
 		return vb_resp_take(&f->qp, &f->in, f->prev, pkt);
+	case KIND_READ:
+		return vb_resp_judge_read(&f->qp, pkt);
 	case KIND_ATOMIC:
 	case KIND_ATOMIC_WRITE:
 		return take_word(f, pkt, value);
@@ -62,6 +64,19 @@ static void end_recv(struct vb_far_qp *f, enum vb_wc_status status)
 void vb_far_end(struct vb_far_qp *f)
 {
 	end_recv(f, WC_FLUSH_ERR);
+}
+
+enum vb_fault vb_far_read(struct vb_far_qp *f, const struct vb_xrc_key *domain,
+			  const struct vb_far_piece *piece, uint8_t *to)
+{
+	struct vb_qp *qp = &f->qp;
+	enum vb_fault fault = vb_xrc_enter_by_key(qp, domain, piece->srqn);
+
+	if (fault == FAULT_NONE)
+		fault = vb_mr_read(qp->adapter, qp->pd, vb_rc_qpn(qp),
+				   piece->rkey, piece->va, to, piece->length);
+	vb_xrc_leave(qp);
+	return fault;
 }
 
 enum vb_fault vb_far_take(struct vb_far_qp *f, const struct vb_xrc_key *domain,

@@ -17,6 +17,9 @@ struct vb_far_qp {
 /* Both under qp.drive. @value: an atomic's. */
 enum vb_fault vb_far_take(struct vb_far_qp *f, const struct vb_xrc_key *domain,
 			  const struct vb_ib_pkt *pkt, uint64_t *value);
+/* Bytes of memory here, of which another process answers a READ. */
+enum vb_fault vb_far_read(struct vb_far_qp *f, const struct vb_xrc_key *domain,
+			  const struct vb_far_piece *piece, uint8_t *to);
 /* A message that began is flushed. */
 void vb_far_end(struct vb_far_qp *f);
 
@@ -24,5 +27,8 @@ void vb_far_end(struct vb_far_qp *f);
  * request that was handed over as @serial. */
 void vb_far_verdict(struct vb_qp *qp, uint64_t serial, enum vb_fault fault,
 		    uint64_t value);
+/* And the bytes that were asked for as @serial. */
+void vb_far_bytes(struct vb_qp *qp, uint64_t serial, enum vb_fault fault,
+		  const uint8_t *bytes, uint32_t len);
 
 #endif

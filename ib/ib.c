@@ -54,6 +54,7 @@ static void rc_detach(struct vb_qp *qp)
 	vb_early_clear(qp->adapter, &vb_rc(qp)->req.early);
 	vb_early_clear(qp->adapter, &vb_rc(qp)->resp.early);
 	vb_replay_fini(&vb_rc(qp)->resp.replay);
+	vb_fetch_reset(qp);
 	free(qp->tp);
 	qp->tp = NULL;
 }
@@ -95,7 +96,7 @@ static bool send_last_words(struct vb_qp *qp, struct vb_txq *out)
 
 	if (resp->dying && vb_answer_send(qp, out))
 		return true;
-	resp->dying = false;
+	resp->dying &= resp->fetch.state == FETCH_ASKED;
 	return false;
 }
 

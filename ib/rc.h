@@ -76,6 +76,17 @@ struct vb_away {
 	struct vb_ib_pkt pkt; /* its payload is gone */
 };
 
+/* And the bytes that answer a READ of its memory (ib/fetch.c). */
+enum vb_fetch_state { FETCH_NOT, FETCH_ASKED, FETCH_THERE };
+struct vb_fetch {
+	enum vb_fetch_state state;
+	uint64_t serial, session;
+	enum vb_fault fault;   /* what came instead */
+	uint32_t psn;	       /* of the next answer of them */
+	uint32_t length, used; /* of bytes */
+	uint8_t *bytes;	       /* VB_FAR_BYTES, or NULL */
+};
+
 struct vb_resp {
 	uint32_t epsn;		     /* expected */
 	uint32_t ack_psn;	     /* the last SEND or WRITE accepted */
@@ -84,6 +95,7 @@ struct vb_resp {
 	struct vb_inbound in;
 	uint32_t srqn; /* XRC: the message's */
 	struct vb_away away;
+	struct vb_fetch fetch;
 	/* what to answer once the READ and atomic answers before it are out */
 	enum vb_quiet quiet;
 	uint32_t gap_psn; /* the highest PSN that came too early */
@@ -218,6 +230,19 @@ void vb_resp_established(struct vb_qp *qp);
 enum vb_fault vb_resp_take(struct vb_qp *qp, struct vb_inbound *in,
 			   const struct vb_ib_op *prev,
 			   const struct vb_ib_pkt *pkt);
+/* May it be answered, but for how many there are already? */
+enum vb_fault vb_resp_judge_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt);
+
+/* ib/fetch.c: answers of another process's memory. */
+bool vb_fetch_is_far(const struct vb_qp *qp, const struct vb_answer *a);
+/* Have the bytes of its next packet come, or a fault? Else they are asked for,
+ * and vb_far_bytes() will bring them. */
+bool vb_fetch_has(struct vb_qp *qp, const struct vb_answer *a);
+/* Only then. */
+enum vb_fault vb_fetch_take(struct vb_qp *qp, uint8_t *to, uint32_t len);
+/* The requester asks again: will they ever come? */
+void vb_fetch_check(struct vb_qp *qp);
+void vb_fetch_reset(struct vb_qp *qp);
 
 /* ib/answer.c: answers that leave, in order. True: there are more. */
 bool vb_answer_send(struct vb_qp *qp, struct vb_txq *out);

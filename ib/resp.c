@@ -237,22 +237,22 @@ static void set_run(struct vb_answer *a, uint32_t psn, uint64_t va,
 	a->sent = 0;
 }
 
-static enum vb_fault take_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+enum vb_fault vb_resp_judge_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 {
-	struct vb_resp *resp = &vb_rc(qp)->resp;
 	const struct vb_reth *reth = &pkt->reth;
-	struct vb_answer *a;
-	enum vb_fault fault;
 
 	if (pkt->payload_bytes || reth->length > VB_MAX_MSG)
 		return FAULT_LENGTH;
-	if (!vb_replay_has_room(&resp->replay))
-		return FAULT_TOO_MANY_READS;
-	fault = vb_mr_check(qp->adapter, qp->pd, vb_rc_qpn(qp), reth->rkey,
-			    reth->va, reth->length, ACCESS_REMOTE_READ);
-	if (fault)
-		return fault;
-	a = vb_replay_add(&resp->replay);
+	return vb_mr_check(qp->adapter, qp->pd, vb_rc_qpn(qp), reth->rkey,
+			   reth->va, reth->length, ACCESS_REMOTE_READ);
+}
+
+static void add_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+	const struct vb_reth *reth = &pkt->reth;
+	struct vb_answer *a = vb_replay_add(&resp->replay);
+
 	a->kind = KIND_READ;
 	a->psn = pkt->bth.psn;
 	a->count = responses_for(qp, reth->length);
@@ -262,6 +262,18 @@ static enum vb_fault take_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	a->length = reth->length;
 	a->srqn = pkt->xrc_srqn;
 	set_run(a, a->psn, a->va, a->length, a->count);
+}
+
+static enum vb_fault take_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+{
+	enum vb_fault fault;
+
+	if (!vb_replay_has_room(&vb_rc(qp)->resp.replay))
+		return FAULT_TOO_MANY_READS;
+	fault = vb_resp_judge_read(qp, pkt);
+	if (fault)
+		return fault;
+	add_read(qp, pkt);
 	return FAULT_NONE;
 }
 
@@ -395,9 +407,6 @@ static enum vb_fault hand_over(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 		return FAULT_ORDER;
 	if ((qp->attr.access_flags & need) != need)
 		return FAULT_ACCESS_FLAGS;
-	/* Its answers are made of memory here. */
-	if (pkt->op->kind == KIND_READ)
-		return FAULT_XRC_FAR;
 	if (!is_acked(pkt->op->kind) && !vb_replay_has_room(&resp->replay))
 		return FAULT_TOO_MANY_READS;
 	resp->away.serial = atomic_fetch_add(&a->xrc_serial, 1) + 1;
@@ -534,7 +543,9 @@ void vb_far_verdict(struct vb_qp *qp, uint64_t serial, enum vb_fault fault,
 	if (fault) {
 		refuse(qp, fault, pkt->bth.psn);
 	} else {
-		if (!is_acked(pkt->op->kind))
+		if (pkt->op->kind == KIND_READ)
+			add_read(qp, pkt);
+		else if (!is_acked(pkt->op->kind))
 			add_answer(resp, pkt)->value = value;
 		accept(qp, pkt);
 	}
@@ -594,6 +605,7 @@ static void take_again(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 		want_ack(qp);
 		return;
 	}
+	vb_fetch_check(qp);
 	a = vb_replay_find(&resp->replay, pkt->bth.psn);
 	if (!a || a->kind != pkt->op->kind)
 		return; /* too old to be needed */
@@ -617,6 +629,7 @@ void vb_resp_reset(struct vb_qp *qp)
 
 	vb_early_clear(qp->adapter, &resp->early);
 	vb_replay_fini(&resp->replay);
+	vb_fetch_reset(qp);
 	*resp = (struct vb_resp){
 		.epsn = qp->attr.rq_psn & VB_PSN_MASK,
 		.ack_psn = vb_psn_add(qp->attr.rq_psn, VB_PSN_MASK),

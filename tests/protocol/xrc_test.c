@@ -460,12 +460,15 @@ static void err__flushes_the_message_under_way(void **state)
 static struct {
 	struct vb_far_qp guest;
 	struct vb_qp *qp;
-	uint64_t serial;
+	uint64_t serial, fetch_serial;
 	unsigned count;
 	bool under_way, is_down;
 	enum vb_fault refusal;
 	struct vb_ib_pkt pkt;
 	uint8_t payload[4096];
+	bool fetching;
+	unsigned fetches;
+	struct vb_far_piece piece;
 } far;
 
 static enum vb_fault hand_over(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
@@ -488,13 +491,28 @@ static enum vb_fault hand_over(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 	return FAULT_NONE;
 }
 
+static enum vb_fault fetch(struct vb_qp *qp, const struct vb_far_piece *piece,
+			   uint64_t serial, uint64_t *session)
+{
+	if (far.refusal)
+		return far.refusal;
+	assert_false(far.fetching);
+	far.fetching = true;
+	far.fetches++;
+	far.fetch_serial = serial;
+	far.piece = *piece;
+	far.piece.srqn ^= FAR_AWAY;
+	*session = 5;
+	return FAULT_NONE;
+}
+
 static bool is_up(uint64_t session)
 {
 	assert_int_equal(session, 5);
 	return !far.is_down;
 }
 
-static const struct vb_far_ops far_ops = { hand_over, is_up };
+static const struct vb_far_ops far_ops = { hand_over, fetch, is_up };
 
 static void open_far_as(struct xrc *t, const struct vb_qp_attr *attr)
 {
@@ -540,6 +558,28 @@ static void judge_far(void)
 	say(fault, value);
 }
 
+static void give(struct bench *b, enum vb_fault fault, const uint8_t *bytes)
+{
+	struct vb_qp *qp = b->pair.qp[1];
+
+	far.fetching = false;
+	vb_mutex_lock(&qp->drive);
+	vb_far_bytes(qp, far.fetch_serial, fault, bytes, far.piece.length);
+	vb_mutex_unlock(&qp->drive);
+}
+
+static void fetch_far(struct bench *b)
+{
+	const struct vb_xrc_key key = { 1, 2 };
+	uint8_t bytes[VB_FAR_BYTES];
+	enum vb_fault fault;
+
+	vb_mutex_lock(&far.guest.qp.drive);
+	fault = vb_far_read(&far.guest, &key, &far.piece, bytes);
+	vb_mutex_unlock(&far.guest.qp.drive);
+	give(b, fault, bytes);
+}
+
 /* The other process takes a while for each. */
 static void wait_far(struct bench *b, unsigned us)
 {
@@ -547,6 +587,8 @@ static void wait_far(struct bench *b, unsigned us)
 		bench_wait(b, 20);
 		if (far.under_way)
 			judge_far();
+		if (far.fetching)
+			fetch_far(b);
 	}
 }
 
@@ -561,8 +603,9 @@ static void post_far(struct xrc *t, uint64_t wr_id, enum vb_wr_op op,
 
 static void far__data_on_a_bad_wire(void **state)
 {
-	static const enum vb_wr_op ops[] = { WR_SEND, WR_WRITE, WR_SEND_IMM,
-					     WR_FETCH_ADD, WR_WRITE_IMM };
+	static const enum vb_wr_op ops[] = { WR_SEND,	  WR_WRITE,
+					     WR_SEND_IMM, WR_FETCH_ADD,
+					     WR_READ,	  WR_WRITE_IMM };
 	enum { ROUNDS = 8, STEP = 8192 };
 	struct xrc t;
 	struct vb_cqe e;
@@ -586,14 +629,14 @@ static void far__data_on_a_bad_wire(void **state)
 				 ops[i] == WR_FETCH_ADD ? 8 : len);
 		/* One of this process between them, and a READ. */
 		bench_post(t.b, 0, WR_SEND, 200, 4000, 0);
-		post(&t, 9, WR_READ, base + 5 * STEP, base + 5 * STEP, len);
+		post(&t, 9, WR_READ, base + 6 * STEP, base + 6 * STEP, len);
 		wait_far(t.b, 1000000);
 		t.b->logged = t.b->read = 0;
 		for (unsigned i = 0; i < VB_COUNT(ops) + 2; i++) {
 			assert_true(sim_poll(t.b->pair.send_cq[0], &e));
 			assert_int_equal(e.status, WC_SUCCESS);
 		}
-		for (unsigned i = 0; i < 6; i++)
+		for (unsigned i = 0; i < 7; i++)
 			if (i != 3)
 				assert_memory_equal(
 					t.b->mem[0] + base + i * STEP,
@@ -715,16 +758,117 @@ static void far__a_message_goes_on_elsewhere(void **state)
 	}
 }
 
-static void far__read_is_refused(void **state)
+/* Longer than what is asked for at once; and one of nothing. */
+static void far__reads_come_piece_by_piece(void **state)
+{
+	enum { LEN = 100000, PIECES = (LEN + VB_FAR_BYTES - 1) / VB_FAR_BYTES };
+	struct xrc t;
+
+	for (unsigned bad = 0; bad < 2; bad++) {
+		open_far(&t);
+		if (bad)
+			t.b->sim.wire =
+				(struct sim_wire){ .lose = 50,
+						   .copy = 50,
+						   .swap = 50,
+						   .delay = 5 * VB_USEC,
+						   .jitter = 50 * VB_USEC };
+		post_far(&t, 0, WR_READ, 0, 0, LEN);
+		post_far(&t, 1, WR_READ, LEN, LEN, 0);
+		post_far(&t, 2, WR_READ, 2 * LEN, 2 * LEN, LEN);
+		wait_far(t.b, 3000000);
+		t.b->logged = t.b->read = 0;
+		for (unsigned i = 0; i < 3; i++)
+			bench_expect_wc(t.b->pair.send_cq[0], i, WC_SUCCESS);
+		assert_memory_equal(t.b->mem[0], t.b->mem[1], LEN);
+		assert_memory_equal(t.b->mem[0] + 2 * LEN,
+				    t.b->mem[1] + 2 * LEN, LEN);
+		assert_true(far.fetches >= 2 * PIECES);
+		close_xrc(&t);
+	}
+}
+
+/* The bytes of one READ are not another's, though they lie at one place. */
+static void far__each_read_sees_memory_anew(void **state)
+{
+	struct xrc t;
+
+	open_far(&t);
+	for (uint8_t i = 1; i < 4; i++) {
+		memset(t.b->mem[1], i, 5000);
+		post_far(&t, i, WR_READ, 0, 0, 5000);
+		wait_far(t.b, 1000);
+		assert_int_equal(t.b->mem[0][0], i);
+		assert_int_equal(t.b->mem[0][4999], i);
+		bench_expect_wc(t.b->pair.send_cq[0], i, WC_SUCCESS);
+	}
+	t.b->logged = t.b->read = 0;
+	close_xrc(&t);
+}
+
+/* The key goes while the bytes are fetched. */
+static void far__a_read_that_fails_in_the_middle(void **state)
+{
+	static const struct {
+		enum vb_fault fault;
+		uint8_t syndrome;
+		enum vb_wc_status status;
+		int event;
+	} rows[] = {
+		{ FAULT_RKEY, VB_SYN_NAK_ACCESS, WC_REM_ACCESS_ERR,
+		  EVENT_QP_ACCESS_ERR },
+		{ FAULT_XRC_SRQ, VB_SYN_NAK_INVALID, WC_REM_INV_REQ_ERR,
+		  EVENT_QP_REQ_ERR },
+	};
+
+	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
+		struct xrc t;
+
+		open_far(&t);
+		post_far(&t, 0, WR_READ, 0, 0, 3 * VB_FAR_BYTES);
+		while (far.fetches < 2)
+			wait_far(t.b, 20);
+		while (!far.fetching)
+			bench_wait(t.b, 20);
+		t.b->logged = t.b->read = 0;
+		give(t.b, rows[i].fault, NULL);
+		bench_wait(t.b, 100);
+		bench_expect_aeth(t.b, 1, rows[i].syndrome,
+				  far.fetches * VB_FAR_BYTES /
+						  t.b->pair.qp[1]->mtu -
+					  VB_FAR_BYTES / t.b->pair.qp[1]->mtu);
+		bench_expect_wc(t.b->pair.send_cq[0], 0, rows[i].status);
+		assert_int_equal(sim_event(&t.b->sim, 1), rows[i].event);
+		close_xrc(&t);
+	}
+}
+
+/* No time, or no process any more: the requester asks again. */
+static void far__a_read_is_asked_for_again(void **state)
 {
 	struct xrc t;
 
 	open_far(&t);
 	post_far(&t, 0, WR_READ, 0, 0, 100);
-	bench_wait(t.b, 1000);
-	bench_expect_aeth(t.b, 1, VB_SYN_NAK_OP, 0);
-	assert_int_equal(far.count, 0);
-	bench_expect_wc(t.b->pair.send_cq[0], 0, WC_REM_OP_ERR);
+	while (!far.fetching)
+		far.under_way ? judge_far() : bench_wait(t.b, 20);
+	give(t.b, FAULT_NO_RQE, NULL);
+	bench_expect_silence(t.b, 1);
+	wait_far(t.b, 1000000);
+	assert_int_equal(far.fetches, 2);
+	bench_expect_wc(t.b->pair.send_cq[0], 0, WC_SUCCESS);
+	t.b->logged = t.b->read = 0;
+
+	post_far(&t, 1, WR_READ, 0, 0, 100);
+	while (!far.fetching)
+		far.under_way ? judge_far() : bench_wait(t.b, 20);
+	bench_expect_silence(t.b, 1);
+	far.is_down = true;
+	bench_wait(t.b, 1000000);
+	bench_expect_wc(t.b->pair.send_cq[0], 1, WC_REM_INV_REQ_ERR);
+	/* Too late. */
+	give(t.b, FAULT_NONE, t.b->mem[1]);
+	t.b->logged = t.b->read = 0;
 	close_xrc(&t);
 }
 
@@ -804,7 +948,10 @@ int main(void)
 		cmocka_unit_test(far__the_message_ends_with_its_receive),
 		cmocka_unit_test(far__a_message_broken_off_is_flushed),
 		cmocka_unit_test(far__a_message_goes_on_elsewhere),
-		cmocka_unit_test(far__read_is_refused),
+		cmocka_unit_test(far__reads_come_piece_by_piece),
+		cmocka_unit_test(far__each_read_sees_memory_anew),
+		cmocka_unit_test(far__a_read_that_fails_in_the_middle),
+		cmocka_unit_test(far__a_read_is_asked_for_again),
 		cmocka_unit_test(far__nobody_is_there),
 		cmocka_unit_test(far__the_other_process_ends),
 		cmocka_unit_test(far__a_late_verdict_is_nothing),
