@@ -188,10 +188,7 @@ static int check_rereg(struct ibv_mr *mr, int flags, const struct ibv_pd *pd,
 	return 0;
 }
 
-/* The keys stay. A peer that uses them meanwhile is refused or served as
- * before or as after; nothing is left half done, so that the region is valid
- * whatever is returned. */
-int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr,
+static int rereg(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr,
 		 size_t length, int access)
 {
 	struct vb_mr_change to = {
@@ -226,6 +223,19 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr,
 		ibv->length = length;
 	}
 	return 0;
+}
+
+/* The keys stay. A peer that uses them meanwhile is refused or served as
+ * before or as after; nothing is left half done, so that the region is valid
+ * whatever is returned. */
+int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr,
+		 size_t length, int access)
+{
+	int cancel = vb_cancel_off();
+	int rc = rereg(ibv, flags, pd, addr, length, access);
+
+	vb_cancel_back(cancel);
+	return rc;
 }
 
 static void put_memory(struct vb_front_memory *m)

@@ -432,6 +432,14 @@ static void advise_mr__what_the_page_says(void **state)
 				       IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT,
 				       0, &sge, 1),
 			 0);
+	/* There, but nobody may look at it. */
+	sge.length = (uint32_t)page;
+	assert_int_equal(mprotect(mem, page, PROT_NONE), 0);
+	assert_int_equal(ibv_advise_mr(b->pd, 0, 0, &sge, 1), EFAULT);
+	assert_int_equal(ibv_advise_mr(b->pd,
+				       IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT,
+				       0, &sge, 1),
+			 0);
 	sge.lkey = pinned->lkey;
 	assert_int_equal(ibv_advise_mr(b->pd, 0, 0, &sge, 1), ENOENT);
 	sge.lkey ^= 1;
@@ -2453,6 +2461,55 @@ static void pages__queries(void **state)
 	assert_int_equal(ibv_destroy_counters(c), 0);
 }
 
+static void pages__counters_have_limits(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_counters_init_attr odd = { .comp_mask = 1 };
+	struct ibv_counters_init_attr none = { 0 };
+	struct ibv_counters *c = ibv_create_counters(b->context, &none);
+	struct ibv_counter_attach_attr at = { .counter_desc =
+						      IBV_COUNTER_BYTES };
+
+	assert_null(ibv_create_counters(b->context, &odd));
+	assert_int_equal(errno, EINVAL);
+	for (at.index = 0; at.index < 32; at.index++)
+		assert_int_equal(ibv_attach_counters_point_flow(c, &at, NULL),
+				 0);
+	/* No such place; and no more points. */
+	assert_int_equal(ibv_attach_counters_point_flow(c, &at, NULL), EINVAL);
+	at.index = 0;
+	assert_int_equal(ibv_attach_counters_point_flow(c, &at, NULL), EINVAL);
+	at.counter_desc = (enum ibv_counter_description)2;
+	assert_int_equal(ibv_attach_counters_point_flow(c, &at, NULL), ENOTSUP);
+	at.counter_desc = IBV_COUNTER_BYTES;
+	at.comp_mask = 1;
+	assert_int_equal(ibv_attach_counters_point_flow(c, &at, NULL), EINVAL);
+	assert_int_equal(ibv_destroy_counters(c), 0);
+}
+
+static void pages__parent_domains_need_both_allocators(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_parent_domain_init_attr attr = {
+		.pd = b->pd,
+		.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS,
+		.alloc = take,
+	};
+	struct ibv_pd *pd;
+
+	assert_null(ibv_alloc_parent_domain(b->context, &attr));
+	assert_int_equal(errno, EINVAL);
+	attr.alloc = NULL;
+	attr.free = give;
+	assert_null(ibv_alloc_parent_domain(b->context, &attr));
+	assert_int_equal(errno, EINVAL);
+	/* Not named by the mask: not looked at, and not called. */
+	attr.comp_mask = 0;
+	pd = ibv_alloc_parent_domain(b->context, &attr);
+	assert_non_null(pd);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
 /*
  * names.c
  */
@@ -2513,6 +2570,8 @@ int main(void)
 		ON_BENCH(pages__builder_mistakes),
 		ON_BENCH(pages__flush_is_refused),
 		ON_BENCH(pages__queries),
+		ON_BENCH(pages__counters_have_limits),
+		ON_BENCH(pages__parent_domains_need_both_allocators),
 		ON_BENCH(import__owner_ends_first),
 		ON_BENCH(parent_domain__stands_for_its_domain),
 		ON_BENCH(parent_domain__allocators_make_the_queues),

@@ -9,6 +9,7 @@
  */
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -950,6 +951,98 @@ static void cancelled_poster(void)
 	ends_in(&a, IBV_WC_SUCCESS);
 }
 
+static struct ibv_xrcd *open_domain(int fd)
+{
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = fd
+	};
+
+	return ibv_open_xrcd(device.context, &attr);
+}
+
+static struct ibv_xrcd *domain;
+static int domain_fd;
+
+/* Neither its closing of what it inherited nor its end takes the domain from
+ * the parent; and its own device knows that the inode has one. */
+static void child_with_domain(void)
+{
+	if (ibv_close_xrcd(domain))
+		wrong("the child cannot close the domain");
+	rc_open(&device, &options);
+	domain = open_domain(domain_fd);
+	if (!domain)
+		wrong("the child cannot join the domain");
+	else
+		refused(ibv_close_xrcd(domain), 0, "close");
+	rc_close(&device);
+}
+
+static void child_and_xrc_domain(void)
+{
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.oflags = O_CREAT
+	};
+	FILE *f = tmpfile();
+	struct ibv_xrcd *again;
+
+	must(f, "tmpfile");
+	attr.fd = domain_fd = fileno(f);
+	domain = ibv_open_xrcd(device.context, &attr);
+	must(domain, "ibv_open_xrcd");
+	in_child(child_with_domain);
+	again = open_domain(domain_fd);
+	if (!again)
+		wrong("the domain went with the child");
+	else
+		refused(ibv_close_xrcd(again), 0, "close");
+	refused(ibv_close_xrcd(domain), 0, "close");
+	if (open_domain(domain_fd))
+		wrong("the domain outlives all");
+	fclose(f);
+}
+
+/* None of these is a cancellation point, though it enters the kernel. */
+static void *live_and_die_cancelled(void *arg)
+{
+	struct side s;
+	struct rc_device d = device;
+
+	pthread_cancel(pthread_self());
+	rc_open(&device, &options);
+	make_side(&s, RC_ALL_ACCESS);
+	if (rc_to_init(s.qp, RC_ALL_ACCESS))
+		wrong("to INIT");
+	if (ibv_rereg_mr(s.mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, s.memory,
+			 BYTES, 0) ||
+	    s.mr->addr != s.memory)
+		wrong("ibv_rereg_mr");
+	if (ibv_rereg_mr(s.mr, 1 << 9, NULL, NULL, 0, 0) !=
+	    IBV_REREG_MR_ERR_INPUT)
+		wrong("ibv_rereg_mr takes unknown flags");
+	drop_side(&s);
+	rc_close(&device);
+	device = d;
+	*(bool *)arg = true;
+	pthread_testcancel();
+	return NULL;
+}
+
+static void cancelled_in_any_verb(void)
+{
+	bool through = false;
+	pthread_t thread;
+	void *end;
+
+	must(!pthread_create(&thread, NULL, live_and_die_cancelled, &through),
+	     "pthread_create");
+	pthread_join(thread, &end);
+	if (!through || end != PTHREAD_CANCELED)
+		wrong("a verb is a cancellation point");
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -1004,6 +1097,8 @@ static const struct {
 	CASE(child_opens_its_own),
 	CASE(cancelled_poller),
 	CASE(cancelled_poster),
+	CASE(cancelled_in_any_verb),
+	CASE(child_and_xrc_domain),
 };
 
 /* After any misuse, well-behaved queue pairs still talk. */

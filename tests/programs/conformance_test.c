@@ -417,6 +417,46 @@ static void judge_values(struct ibv_qp *qp, const struct type *t)
 		"%s: a state that is none", t->name);
 }
 
+/* With an attribute that no queue pair has, be it right when cut to the bits
+ * that there are. */
+static void judge_odd(struct ibv_qp *qp, const struct type *t, int bit,
+		      struct ibv_qp_attr attr, const char *what)
+{
+	int to = bit & (IBV_QP_PATH_MTU | IBV_QP_MIN_RNR_TIMER |
+			IBV_QP_MAX_DEST_RD_ATOMIC)
+			 ? IBV_QPS_RTR
+			 : IBV_QPS_RTS;
+	const struct move *m = find_move(t, to - 1, to);
+
+	if (!(m->need & bit))
+		return;
+	bring_to(qp, t, to - 1);
+	attr.qp_state = (enum ibv_qp_state)to;
+	verdict(ibv_modify_qp(qp, &attr, IBV_QP_STATE | m->need) == EINVAL &&
+			state_of(qp) == to - 1,
+		"%s: %s", t->name, what);
+}
+
+static void judge_odd_values(struct ibv_qp *qp, const struct type *t)
+{
+	const struct ibv_qp_attr good = good_values(qp->qp_num);
+	struct ibv_qp_attr a;
+
+#define ODD(bit, field, value)                                                 \
+	(a = good, a.field = (__typeof__(a.field))(value),                     \
+	 judge_odd(qp, t, IBV_QP_##bit, a, #field " " #value))
+	ODD(PATH_MTU, path_mtu, 0);
+	ODD(PATH_MTU, path_mtu, 6);
+	ODD(PATH_MTU, path_mtu, 256 + 3);
+	ODD(MIN_RNR_TIMER, min_rnr_timer, 32 + 12);
+	ODD(MAX_DEST_RD_ATOMIC, max_dest_rd_atomic, 255);
+	ODD(TIMEOUT, timeout, 32 + 14);
+	ODD(RETRY_CNT, retry_cnt, 8 + 7);
+	ODD(RNR_RETRY, rnr_retry, 8 + 7);
+	ODD(MAX_QP_RD_ATOMIC, max_rd_atomic, 255);
+#undef ODD
+}
+
 static void judge_moves(const struct type *t)
 {
 	struct ibv_qp *qp = make_qp(t->type, cq_a);
@@ -434,6 +474,7 @@ static void judge_moves(const struct type *t)
 		judge_posts(qp, t, from);
 	}
 	judge_values(qp, t);
+	judge_odd_values(qp, t);
 	must(!ibv_destroy_qp(qp), "ibv_destroy_qp");
 	line("moves of", t->name);
 }

@@ -170,6 +170,46 @@ static void wait_and_be_woken(void)
 	expect_message("many rounds");
 }
 
+static void *send_later(void *arg)
+{
+	usleep(20000);
+	send_one();
+	return arg;
+}
+
+/*
+ * The program has polled the message already, when it takes the event: it gets
+ * that with the next message, or before long without one.
+ */
+static void event_of_what_was_taken(void)
+{
+	struct ibv_wc wc;
+	pthread_t t;
+	double since;
+
+	for (unsigned i = 0; i < 3; i++) {
+		send_one();
+		was_sent();
+		must(rc_wait(recv_cq, 10, &wc), "a message");
+		post_receive();
+		must(!pthread_create(&t, NULL, send_later, NULL), "a thread");
+		must(wait_event() == 0, "ibv_get_cq_event");
+		take_message();
+		pthread_join(t, NULL);
+		was_sent();
+	}
+	send_one();
+	was_sent();
+	must(rc_wait(recv_cq, 10, &wc), "a message");
+	post_receive();
+	since = seconds();
+	must(wait_event() == 0, "ibv_get_cq_event");
+	must(seconds() - since < 2, "an event that was kept");
+	ibv_ack_cq_events(recv_cq, 1);
+	arm();
+	must(ibv_poll_cq(recv_cq, 1, &wc) == 0, "no message");
+}
+
 /* A null region among the pieces of a SEND too long to go along. */
 static void send_nothing(void)
 {
@@ -219,6 +259,7 @@ int main(int argc, char **argv)
 	rc_read_options(&options, argc, argv);
 	set_up();
 	wait_and_be_woken();
+	event_of_what_was_taken();
 	send_nothing();
 	must(!ibv_destroy_qp(from) && !ibv_destroy_qp(to), "ibv_destroy_qp");
 	must(!ibv_destroy_cq(send_cq) && !ibv_destroy_cq(recv_cq),

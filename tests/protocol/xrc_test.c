@@ -806,6 +806,25 @@ static void far__each_read_sees_memory_anew(void **state)
 	close_xrc(&t);
 }
 
+/* Its answer has no bytes, and asks for no key. */
+static void atomic_write__here_and_far(void **state)
+{
+	struct xrc t;
+
+	open_far(&t);
+	post(&t, 0, WR_ATOMIC_WRITE, 64, 64, 8);
+	wait_far(t.b, 1000);
+	bench_expect_wc(t.b->pair.send_cq[0], 0, WC_SUCCESS);
+	assert_memory_equal(t.b->mem[0] + 64, t.b->mem[1] + 64, 8);
+	assert_int_equal(far.count, 0);
+	post_far(&t, 1, WR_ATOMIC_WRITE, 128, 128, 8);
+	wait_far(t.b, 1000);
+	bench_expect_wc(t.b->pair.send_cq[0], 1, WC_SUCCESS);
+	assert_memory_equal(t.b->mem[0] + 128, t.b->mem[1] + 128, 8);
+	t.b->logged = t.b->read = 0;
+	close_xrc(&t);
+}
+
 /* The key goes while the bytes are fetched. */
 static void far__a_read_that_fails_in_the_middle(void **state)
 {
@@ -950,6 +969,7 @@ int main(void)
 		cmocka_unit_test(far__a_message_goes_on_elsewhere),
 		cmocka_unit_test(far__reads_come_piece_by_piece),
 		cmocka_unit_test(far__each_read_sees_memory_anew),
+		cmocka_unit_test(atomic_write__here_and_far),
 		cmocka_unit_test(far__a_read_that_fails_in_the_middle),
 		cmocka_unit_test(far__a_read_is_asked_for_again),
 		cmocka_unit_test(far__nobody_is_there),
