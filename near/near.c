@@ -334,7 +334,10 @@ static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
 	if (VB_LIKELY(a.count))
 		tell(n, p, &a);
 	if (qp) {
-		step_if_due(n, qp, now);
+		/* Between finding and locking it, it may have been destroyed.
+		 */
+		if (vb_near_is_called(qp, dqpn))
+			step_if_due(n, qp, now);
 		n->c.release(n->c.arg, qp);
 	}
 	return rc < 0 ? rc : a.count > 0;
