@@ -3,6 +3,7 @@
 #include "base/rand.h"
 
 #include "base/log.h"
+#include "base/sync.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +28,7 @@ static bool read_urandom(void *bytes, size_t len)
 
 uint32_t vb_rand32(void)
 {
-	int saved = errno;
+	int saved = errno, cancel = vb_cancel_off();
 	ssize_t got;
 	uint32_t v;
 
@@ -40,6 +41,7 @@ uint32_t vb_rand32(void)
 		vb_log(LOG_ERROR, "random: the kernel gives no random bytes");
 		abort();
 	}
+	vb_cancel_back(cancel);
 	errno = saved;
 	return v;
 }

@@ -154,7 +154,7 @@ static void warn_no_device(void)
 				 "has an address");
 }
 
-struct ibv_device **(ibv_get_device_list)(int *num_devices)
+static struct ibv_device **list_devices(int *num_devices)
 {
 	char root[PATH_MAX] = SYSFS_CLASS;
 	struct vb_device *found = NULL;
@@ -185,6 +185,15 @@ struct ibv_device **(ibv_get_device_list)(int *num_devices)
 	if (num_devices)
 		*num_devices = (int)count;
 	errno = 0;
+	return list;
+}
+
+struct ibv_device **(ibv_get_device_list)(int *num_devices)
+{
+	int cancel = vb_cancel_off(); /* libnl holds on to what it has */
+	struct ibv_device **list = list_devices(num_devices);
+
+	vb_cancel_back(cancel);
 	return list;
 }
 
@@ -371,13 +380,11 @@ static int open_context(struct vb_front_context *c, struct ibv_device *device,
 static struct ibv_context *make_context(struct ibv_device *device, int fd)
 {
 	struct vb_front_context *c = calloc(1, sizeof(*c));
-	int rc, cancel;
+	int rc;
 
 	if (!c)
 		return vb_front_null(-ENOMEM);
-	cancel = vb_cancel_off();
 	rc = open_context(c, device, fd);
-	vb_cancel_back(cancel);
 	if (rc) {
 		free(c);
 		return vb_front_null(rc);
@@ -388,13 +395,11 @@ static struct ibv_context *make_context(struct ibv_device *device, int fd)
 	return &c->v.context;
 }
 
-struct ibv_context *ibv_open_device(struct ibv_device *device)
+static struct ibv_context *open_device(struct ibv_device *device)
 {
 	struct ibv_context *context;
 	int fd;
 
-	if (!device)
-		return vb_front_null(-EINVAL);
 	fd = vb_front_file_make(
 		&VB_CONTAINER_OF(device, struct vb_front_device, ibv)->found);
 	if (fd < 0)
@@ -402,6 +407,19 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	context = make_context(device, fd);
 	if (!context)
 		close(fd);
+	return context;
+}
+
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct ibv_context *context;
+	int cancel;
+
+	if (!device)
+		return vb_front_null(-EINVAL);
+	cancel = vb_cancel_off();
+	context = open_device(device);
+	vb_cancel_back(cancel);
 	return context;
 }
 
@@ -420,9 +438,7 @@ static struct ibv_device *find_device(struct ibv_device **list,
 	return NULL;
 }
 
-/* A context on the same device; front/verbs/shared.c says how it knows of the
- * objects of one in another process. */
-struct ibv_context *ibv_import_device(int cmd_fd)
+static struct ibv_context *import_device(int cmd_fd)
 {
 	struct ibv_context *context = NULL;
 	struct ibv_device **list, *device;
@@ -441,6 +457,17 @@ struct ibv_context *ibv_import_device(int cmd_fd)
 	else
 		errno = ENODEV;
 	ibv_free_device_list(list);
+	return context;
+}
+
+/* A context on the same device; front/verbs/shared.c says how it knows of the
+ * objects of one in another process. */
+struct ibv_context *ibv_import_device(int cmd_fd)
+{
+	int cancel = vb_cancel_off();
+	struct ibv_context *context = import_device(cmd_fd);
+
+	vb_cancel_back(cancel);
 	return context;
 }
 
