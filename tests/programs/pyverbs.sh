@@ -95,9 +95,8 @@ run_suite() {
 	local before=$failed
 
 	: >"$work/results"
-	LD_PRELOAD=$programs/dmabufs.so on a timeout -k 5 120 \
-		"$verbena" run -- "$python" "$here/pyverbs_run.py" \
-		"$work" "$work/results" "${4:-$only}" \
+	on a timeout -k 5 120 "$verbena" run -- "$python" \
+		"$here/pyverbs_run.py" "$work" "$work/results" "${4:-$only}" \
 		--dev "${3:-roce_veth0}" --gid "$2" </dev/null \
 		>"$work/suite" 2>&1 || not_ok "pyverbs $1: the suite ends"
 	judge "$1"
