@@ -465,6 +465,28 @@ def child_whose_peer_is_gone():
     assert took < 0.5, took
 
 
+def child_whose_socket_gets_another_number():
+    """The parent puts a stranger's in its place: the child's stays its own."""
+    s = listener()
+    c, a = pair(s)
+    other, stranger = pair(s)
+    r, w = os.pipe()
+    for turn in 1, 2:
+        pid = child(lambda: (os.read(r, 1), a.recv(1), a.sendall(b'mine')))
+        if turn == 2:
+            os.dup2(stranger.fileno(), a.fileno())
+        os.write(w, b'g')
+        c.sendall(b'x')
+        select.select([c], [], [], 5)
+        assert c.recv(10) == b'mine'
+        assert os.waitpid(pid, 0)[1] == 0
+    select.select([c], [], [], 5)
+    assert c.recv(10) == b''
+    a.sendall(b'still there')
+    select.select([other], [], [], 5)
+    assert other.recv(20) == b'still there'
+
+
 def number_of_one_that_says_goodbye():
     s = listener()
 
@@ -532,7 +554,7 @@ tests = (child_that_closes, not_blocking, one_shot_is_quiet,
          all_have_their_turn, half_closed, another_file_with_its_number,
          duplicates, duplicates_over_others, without_a_descriptor_left,
          a_set_that_nothing_replaces, numbers_out_of_sight, as_a_file,
-         closed_by_exec,
+         closed_by_exec, child_whose_socket_gets_another_number,
          what_has_the_number_of_one_that_says_goodbye,
          child_that_answers, child_that_execs,
          children_that_accept, child_that_accepts_under_another_broker,
