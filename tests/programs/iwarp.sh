@@ -417,7 +417,8 @@ cases() {
 	local name=$1 count
 
 	shift
-	a env "$@" VERBENA_DEVICES=iw_veth0,roce_veth0 "$verbena" run -- \
+	a timeout -k 5 120 env "$@" VERBENA_DEVICES=iw_veth0,roce_veth0 \
+		"$verbena" run -- \
 		"$programs/iwarp_test" "$HOST_A" >"$work/faults" 2>&1
 	count=$(grep -c '^ok ' "$work/faults")
 	if [ "$count" -gt 0 ] && tail -n 1 "$work/faults" | grep -q ' 0 failed'; then
