@@ -50,7 +50,7 @@ struct vb_stream {
 				   * before, as a batch is much work */
 	bool more;		  /* was left for the next turn */
 	bool eof, over, live;
-	bool met;	   /* the peer's card has been looked at */
+	_Atomic bool met;  /* the peer's card has been looked at */
 	_Atomic bool near; /* requests go another way: little comes here */
 	struct vb_stream_ear ear;     /* drive */
 	struct vb_stream *next, **at; /* rx */
@@ -191,6 +191,22 @@ static bool is_up(const struct vb_qp *qp)
 	return state == QPS_RTS || state == QPS_SQD;
 }
 
+/* Who only receives has no request to find a way for: the peer's are heard. */
+static void note_way(struct vb_engine *e, struct vb_stream *s,
+		     const struct vb_qp *qp)
+{
+	bool near = qp->way == WAY_NEAR ||
+		    (qp->way == WAY_OPEN && vb_near_is_heard(qp));
+
+	if (VB_LIKELY(near == s->near))
+		return;
+	s->near = near;
+	if (near)
+		atomic_fetch_add(&e->stream_near, 1);
+	else
+		atomic_fetch_sub(&e->stream_near, 1);
+}
+
 /* The peer may be a program of this host: then there is a better way. */
 static void step_near(struct vb_engine *e, struct vb_stream *s,
 		      struct vb_qp *qp, vb_time now)
@@ -207,10 +223,7 @@ static void step_near(struct vb_engine *e, struct vb_stream *s,
 		vb_near_recognize(n, qp, &peer);
 	}
 	(void)vb_near_send(n, qp, now);
-	if (VB_UNLIKELY(qp->way == WAY_NEAR && !s->near)) {
-		atomic_fetch_add(&e->stream_near, 1);
-		s->near = true;
-	}
+	note_way(e, s, qp);
 }
 
 bool vb_stream_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
@@ -361,8 +374,9 @@ static bool serve_orphan(struct vb_engine *e, struct vb_stream *s, vb_time now)
 }
 
 /*
- * Of one whose peer is of this host: is there anything? What the peer put on
- * its lane before it ended the stream, or said something here, comes first.
+ * Of one whose peer may be of this host: is there anything? What the peer put
+ * on its lane before it ended the stream, or said something here, comes first:
+ * also where we have asked it for nothing yet.
  */
 static bool is_its_turn(struct vb_engine *e, const struct vb_stream *s,
 			vb_time now)
@@ -383,7 +397,7 @@ static bool serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
 
 	if (!qp)
 		return serve_orphan(e, s, now);
-	if (s->near && !is_its_turn(e, s, now))
+	if (s->met && !is_its_turn(e, s, now))
 		return false;
 	vb_mutex_lock(&qp->drive);
 	qp->now = now;

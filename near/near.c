@@ -269,6 +269,10 @@ static void carry_out(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,
 	}
 	if (qp && vb_near_is_called(qp, r->dqpn))
 		vb_near_request(n, p, qp, r, data, a);
+	/* What was half fetched may be refused by now; the next message on the
+	 * lane is another, and begins at 0. */
+	if (VB_LIKELY(a->kind != ANSWER_LATER))
+		p->share.at = 0;
 }
 
 /* What a peer said may have made something due. */
@@ -757,6 +761,11 @@ void vb_near_recognize(struct vb_near *n, struct vb_qp *qp,
 	nq->peer_life = peer->life;
 	nq->intro = vb_intro_want(n, slot);
 	show(n, qp);
+}
+
+bool vb_near_is_heard(const struct vb_qp *qp)
+{
+	return vb_nq(qp)->src_life != 0;
 }
 
 void vb_near_enter(struct vb_near *n, struct vb_qp *qp, enum vb_qp_state from,

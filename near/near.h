@@ -119,6 +119,8 @@ bool vb_near_expect(struct vb_near *n, struct vb_qp *qp,
 		    struct vb_near_card *card);
 void vb_near_recognize(struct vb_near *n, struct vb_qp *qp,
 		       const struct vb_near_card *peer);
+/* The peer's requests come this way, whatever becomes of ours. */
+bool vb_near_is_heard(const struct vb_qp *qp);
 /* Serve all lanes, so that what was put there before something else became
  * visible is done before that. False: another thread is at it. */
 bool vb_near_catch_up(struct vb_near *n, vb_time now);

@@ -459,7 +459,7 @@ static uint8_t *hold(const struct job *j, struct many *m,
 		return at;
 	vb_mr_end(&m->use);
 	m->rkey = w->rkey;
-	return vb_mr_begin(qp->adapter, qp->pd, j->r->dqpn, w->rkey, w->va,
+	return vb_mr_begin(qp->adapter, qp->pd, own_qpn(qp), w->rkey, w->va,
 			   w->length, ACCESS_REMOTE_WRITE,
 			   &m->use) == FAULT_NONE
 		       ? m->use.at
@@ -687,8 +687,6 @@ void vb_near_request(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,
 		return;
 	}
 	fault = execute(&j);
-	if (VB_LIKELY(a->kind != ANSWER_LATER))
-		p->share.at = 0;
 	if (fault)
 		refuse(&j, fault);
 	else if (a->kind == ANSWER_DONE || a->kind == ANSWER_VALUE ||
