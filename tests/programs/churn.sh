@@ -127,8 +127,8 @@ held() {
 	done
 }
 
-# grew BEFORE AFTER: by more than a pool may, which a crowd fills: a dozen
-# descriptors, or half a MiB.
+# grew BEFORE AFTER: by more than a pool may: a dozen descriptors, or half a MiB,
+# a hundred bytes a connection.
 grew() {
 	paste -d ' ' "$1" "$2" | awk '
 		{ if ($3 > $1 + 12 || $4 > $2 + 512 || $3 == 0) bad = 1 }
@@ -139,16 +139,17 @@ churn() {
 	local begun
 
 	# One more than are measured: the server is to live until they are.
-	serve -n $(((crowd + 17) * connections)) || return
+	serve -n $(((crowd + 1) * connections)) || return
 	# One that stays, so that the broker there does, too.
 	become b timeout -k 5 150 "$verbena" run -- "$programs/cm_many" \
 		-s "$HOST_B" </dev/null >"$work/stays" 2>&1 &
 	stays=$!
-	crowd_of 1 16 >"$work/lost"
+	# The first half fills pools: those who are in time wait are many.
+	begun=$EPOCHREALTIME
+	crowd_of 1 $((crowd / 2)) >"$work/lost"
 	settle || echo "connections do not end" >>"$work/lost"
 	held >"$work/before"
-	begun=$EPOCHREALTIME
-	crowd_of 17 $((crowd + 16)) >>"$work/lost"
+	crowd_of $((crowd / 2 + 1)) "$crowd" >>"$work/lost"
 	took=$(((${EPOCHREALTIME/./} - ${begun/./}) / 1000))
 	settle || echo "connections do not end" >>"$work/lost"
 	held >"$work/after"
