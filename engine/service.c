@@ -42,7 +42,8 @@
 #define SLICE	       (100 * VB_USEC) /* the least that Linux takes */
 #define LINGER	       (30 * VB_USEC)
 #define LINGER_TURN    (200 * VB_USEC)
-#define ALONE	       (3 * VB_USEC) /* a yield to nobody takes less */
+#define ALONE	       (3 * VB_USEC)   /* a yield to nobody takes less */
+#define CROWDED	       (100 * VB_USEC) /* to who spins, and not an interrupt */
 #define EAGER_MOST     8
 #define ATTEND_TURN    (100 * VB_USEC)
 #define ATTEND_LOOKS   16
@@ -210,10 +211,10 @@ static bool linger(struct service *s)
 		then = now;
 		sched_yield();
 		now = vb_now();
-		if (now - then > vb_engine_span(s->e, ALONE)) {
+		if (now - then > vb_engine_span(s->e, CROWDED))
 			note_crowd(s, now);
+		if (now - then > vb_engine_span(s->e, ALONE))
 			return since != start;
-		}
 		got = drain_link(s->e);
 		if (got == DRAINED_BUSY || program_polls(s->e, now))
 			return true;
