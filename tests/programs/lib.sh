@@ -231,3 +231,18 @@ gid_index() {
 		sed -n "s/.*GID\[ *\([0-9]*\)\]:[[:space:]]*$3, .*/\1/p" |
 		head -n 1
 }
+
+# lines NAME COMMAND...: on host a; each line that it prints is a case.
+lines() {
+	local name=$1 line
+
+	shift
+	on a timeout -k 5 60 "$@" </dev/null >"$work/lines" 2>"$work/errors" ||
+		not_ok "$name" "$work/lines" "$work/errors"
+	while read -r line; do
+		case $line in
+		"ok "*) ok "${line#ok }" ;;
+		"not ok "*) not_ok "${line#not ok }" "$work/errors" ;;
+		esac
+	done <"$work/lines"
+}

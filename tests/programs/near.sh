@@ -69,20 +69,6 @@ if on a timeout -k 2 60 "$verbena" run -- "$programs/wait_test" -d roce_lo \
 else
 	not_ok "who waits for an event is woken, and always again" "$work/client"
 fi
-# lines NAME COMMAND...: each line that it prints is a case.
-lines() {
-	local name=$1 line
-
-	shift
-	on a timeout -k 5 60 "$@" >"$work/lines" 2>"$work/errors" ||
-		not_ok "$name" "$work/lines" "$work/errors"
-	while read -r line; do
-		case $line in
-		"ok "*) ok "${line#ok }" ;;
-		"not ok "*) not_ok "${line#not ok }" "$work/errors" ;;
-		esac
-	done <"$work/lines"
-}
 lines "objects of another process" "$verbena" run -- "$programs/import_test" \
 	roce_lo
 if ! VERBENA_NEAR=off on a timeout -k 5 60 "$verbena" run -- \

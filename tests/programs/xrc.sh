@@ -51,13 +51,6 @@ done
 rm -f $shared
 
 # Three programs: who asks, whose target it comes to, whose memory it is.
-on a timeout -k 5 60 "$verbena" run -- "$programs/xrc_far_test" -d $device \
-	>"$work/far" 2>"$work/errors" </dev/null ||
-	not_ok "xrc far: ends well" "$work/far" "$work/errors"
-while read -r line; do
-	case $line in
-	"ok "*) ok "${line#ok }" ;;
-	"not ok "*) not_ok "${line#not ok }" "$work/errors" ;;
-	esac
-done <"$work/far"
+lines "xrc far: ends well" "$verbena" run -- "$programs/xrc_far_test" \
+	-d $device
 summary
