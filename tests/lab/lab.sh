@@ -175,8 +175,15 @@ lab_case() {
 	else
 		not_ok "$name ($(since "$start") s)" "$work/server" \
 			"$work/client"
+		console_tells
 		capture_stop "$name"
 	fi
+}
+
+# A guest whose kernel has fallen fails every case behind it: once is said why.
+console_tells() {
+	grep -aE 'kernel BUG|Oops:|BUG: |blocked for more' \
+		"$hosts_dir/console" | sed 's/^/    | guest: /' | head -n 3
 }
 
 since() {

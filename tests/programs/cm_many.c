@@ -4,15 +4,15 @@
  * kills itself at a given moment:
  *
  *	cm_many -s ADDRESS [-m KIND] [-n COUNT] [-b] [-t] [-v] [-k MOMENT]
- *	cm_many -c ADDRESS [-m KIND] [-n COUNT] [-w WINDOW] [-z SECONDS] [-v]
- *		[-k MOMENT]
+ *	cm_many -c ADDRESS [-m KIND] [-n COUNT] [-w WINDOW] [-z SECONDS] [-p]
+ *		[-v] [-k MOMENT]
  *
- * The client connects all, WINDOW at a time, sleeps, then ends all; -b: the
- *server does so, too, and at the same time; -t: it goes on for ever, whatever
- *fails. -v says when what was heard. MOMENT: resolve, connect, request, accept,
- *established, disconnect or timewait. KIND: rc, xrc, or ud, of which there is
- *nothing to end. Says how the connections ended; 0: all
- *were established and ended by a DISCONNECTED.
+ * The client connects all, WINDOW at a time, sleeps, then ends all; -p: it
+ * leaves the ending to its peer; -b: the server does so, too, and at the same
+ * time; -t: it goes on for ever, whatever fails. -v says when what was heard.
+ * MOMENT: resolve, connect, request, accept, established, disconnect or
+ * timewait. KIND: rc, xrc, or ud, of which there is nothing to end. Says how the
+ * connections ended; 0: all were established and ended by a DISCONNECTED.
  */
 #include <netdb.h>
 #include <rdma/rdma_cma.h>
@@ -33,7 +33,7 @@ static unsigned count = 1, window = 64, nap;
 static unsigned begun, up, down, lost;
 static const char *moment = "";
 static enum { RC, UD, XRC } kind;
-static int serves, both_end, talks, tolerates;
+static int serves, peer_ends, both_end, talks, tolerates;
 static struct rdma_cm_id **ids;
 
 static void die(const char *what)
@@ -173,7 +173,7 @@ static void on_up(struct rdma_cm_id *id)
 		begin();
 	if (kind == UD)
 		down++;
-	else if (up == count && (!serves || both_end))
+	else if (up == count && (serves ? both_end : !peer_ends))
 		end_all();
 }
 
@@ -255,7 +255,7 @@ static void parse(int argc, char **argv)
 	const char *host = NULL;
 	int c;
 
-	while ((c = getopt(argc, argv, "s:c:m:n:w:z:k:btv")) != -1) {
+	while ((c = getopt(argc, argv, "s:c:m:n:w:z:k:bptv")) != -1) {
 		if (c == 's' || c == 'c') {
 			serves = c == 's';
 			host = optarg;
@@ -267,6 +267,8 @@ static void parse(int argc, char **argv)
 			window = (unsigned)atoi(optarg);
 		} else if (c == 'b') {
 			both_end = 1;
+		} else if (c == 'p') {
+			peer_ends = 1;
 		} else if (c == 't') {
 			tolerates = 1;
 		} else if (c == 'v') {
