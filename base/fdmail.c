@@ -14,6 +14,19 @@ union control {
 	struct cmsghdr align;
 };
 
+int vb_fdmail_bind(const struct sockaddr_un *name, socklen_t len)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), rc;
+
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (const struct sockaddr *)name, len) == 0)
+		return fd;
+	rc = -errno;
+	close(fd);
+	return rc;
+}
+
 int vb_fdmail_send(int fd, const void *bytes, size_t len, const int *fds,
 		   unsigned count, int flags)
 {

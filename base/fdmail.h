@@ -5,11 +5,15 @@
 
 #include <sys/socket.h>
 #include <sys/types.h>
+#include <sys/un.h>
 
 #include "base/defs.h"
 
 /* The most descriptors that go with a message. */
 #define VB_FDMAIL_FDS 16
+
+/* A socket that has this name, or -errno: -EADDRINUSE is another's. */
+VB_MUST_CHECK int vb_fdmail_bind(const struct sockaddr_un *name, socklen_t len);
 
 /* @flags as for sendmsg(); a broken connection is -EPIPE and no signal. */
 VB_MUST_CHECK int vb_fdmail_send(int fd, const void *bytes, size_t len,

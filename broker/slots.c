@@ -287,17 +287,8 @@ static int bind_name(unsigned slot)
 {
 	struct sockaddr_un a;
 	socklen_t len = vb_ipc_slot_address(&a, slot);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
-	if (fd < 0)
-		return -errno;
-	if (bind(fd, (struct sockaddr *)&a, len) < 0) {
-		int rc = -errno;
-
-		close(fd);
-		return rc;
-	}
-	return fd;
+	return vb_fdmail_bind(&a, len);
 }
 
 static bool is_taken(unsigned slot)

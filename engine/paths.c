@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fdmail.h"
 #include "base/log.h"
 #include "ib/ib.h"
 #include "iwarp/iwarp.h"
@@ -324,23 +325,6 @@ static void soon(void *arg)
  * it. Many programs do not look for the same one first.
  */
 
-static int bind_slot(unsigned slot)
-{
-	struct sockaddr_un a;
-	socklen_t len = vb_ipc_slot_address(&a, slot);
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	if (fd < 0)
-		return -errno;
-	if (bind(fd, (struct sockaddr *)&a, len) < 0) {
-		int rc = -errno;
-
-		close(fd);
-		return rc;
-	}
-	return fd;
-}
-
 static int take_slot(struct vb_engine *e, unsigned *slot)
 {
 	const unsigned count = VB_SLOTS - VB_SLOT_ALONE;
@@ -348,8 +332,12 @@ static int take_slot(struct vb_engine *e, unsigned *slot)
 	int fd = -EADDRINUSE;
 
 	for (unsigned i = 0; i < count && fd == -EADDRINUSE; i++) {
+		struct sockaddr_un a;
+		socklen_t len;
+
 		*slot = VB_SLOT_ALONE + (first + i) % count;
-		fd = bind_slot(*slot);
+		len = vb_ipc_slot_address(&a, *slot);
+		fd = vb_fdmail_bind(&a, len);
 	}
 	if (fd >= 0)
 		e->slot_fd = fd;
