@@ -714,7 +714,9 @@ bool vb_near_help(struct vb_near *n, struct vb_peer *p) VB_UNCHECKED
 		       vb_nq(qp)->peer == p && lend_hand(qp, &part);
 		n->c.release(n->c.arg, qp);
 	}
-	vb_offer_end(p->offered, word, done);
+	/* It has left the message where it is, and perhaps gone to sleep. */
+	if (vb_offer_end(p->offered, word, done))
+		vb_peer_ring(p);
 	return true;
 }
 

@@ -15,7 +15,8 @@ enum offer_state {
 	OFFER_TAKEN = 2,
 	OFFER_DONE = 4,
 	OFFER_FAILED = 6,
-	OFFER_STATES = 8,
+	OFFER_AWAITED = 8, /* taken, and who made it may sleep until its end */
+	OFFER_STATES = 16,
 };
 
 static uint32_t turned(uint32_t word, enum offer_state to)
@@ -45,7 +46,8 @@ enum vb_share_end vb_share_look(const struct vb_share *s)
 {
 	uint32_t word = word_of(s);
 
-	if (word == turned(s->word, OFFER_TAKEN))
+	if (word == turned(s->word, OFFER_TAKEN) ||
+	    word == turned(s->word, OFFER_AWAITED))
 		return SHARE_SLOW;
 	return word == turned(s->word, OFFER_DONE) ? SHARE_DONE : SHARE_OURS;
 }
@@ -64,7 +66,7 @@ static void stay_away(struct vb_share *s)
 
 enum vb_share_end vb_share_end(struct vb_share *s)
 {
-	uint32_t made = s->word;
+	uint32_t made = s->word, taken = turned(made, OFFER_TAKEN);
 	enum vb_share_end end;
 	vb_time then;
 
@@ -75,9 +77,13 @@ enum vb_share_end vb_share_end(struct vb_share *s)
 	do
 		end = vb_share_look(s);
 	while (end == SHARE_SLOW && vb_clock_read() - then < IS_SLOW);
-	if (end == SHARE_SLOW)
-		stay_away(s);
-	return end;
+	if (end != SHARE_SLOW)
+		return end;
+	stay_away(s);
+	return atomic_compare_exchange_strong(&s->offer->word, &taken,
+					      turned(made, OFFER_AWAITED))
+		       ? SHARE_SLOW
+		       : vb_share_look(s);
 }
 
 bool vb_offer_take(struct vb_offer *o, struct vb_part *part, uint32_t *word)
@@ -93,9 +99,9 @@ bool vb_offer_take(struct vb_offer *o, struct vb_part *part, uint32_t *word)
 	return true;
 }
 
-void vb_offer_end(struct vb_offer *o, uint32_t word, bool done)
+bool vb_offer_end(struct vb_offer *o, uint32_t word, bool done)
 {
-	atomic_store_explicit(&o->word,
-			      turned(word, done ? OFFER_DONE : OFFER_FAILED),
-			      memory_order_release);
+	uint32_t end = turned(word, done ? OFFER_DONE : OFFER_FAILED);
+
+	return atomic_exchange(&o->word, end) != turned(word, OFFER_TAKEN);
 }

@@ -49,7 +49,8 @@ enum vb_share_end {
 	SHARE_DONE,
 	SHARE_SLOW, /* the other is at it, and has been for long */
 };
-/* Take it back, or wait for a moment until it is done. */
+/* Take it back, or wait for a moment until it is done. After SHARE_SLOW the
+ * other tells when it is. */
 enum vb_share_end vb_share_end(struct vb_share *s);
 /* The same after SHARE_SLOW, without waiting. */
 enum vb_share_end vb_share_look(const struct vb_share *s);
@@ -62,6 +63,7 @@ static inline bool vb_offer_is_there(const struct vb_offer *o)
 }
 /* False: it was taken back. *@word is for vb_offer_end(). */
 bool vb_offer_take(struct vb_offer *o, struct vb_part *part, uint32_t *word);
-void vb_offer_end(struct vb_offer *o, uint32_t word, bool done);
+/* True: who made it did not wait so long, and is to be told. */
+VB_MUST_CHECK bool vb_offer_end(struct vb_offer *o, uint32_t word, bool done);
 
 #endif

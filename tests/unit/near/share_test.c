@@ -74,16 +74,17 @@ static void taken(void **state)
 	assert_int_equal(part.seq, 5);
 	assert_int_equal(part.len, ~5u);
 	assert_false(vb_offer_is_there(&b->offer));
-	vb_offer_end(&b->offer, word, true);
+	assert_false(vb_offer_end(&b->offer, word, true));
 	assert_int_equal(vb_share_end(&b->share), SHARE_DONE);
 
 	assert_true(make(b, 6));
 	assert_true(vb_offer_take(&b->offer, &part, &word));
-	vb_offer_end(&b->offer, word, false);
+	assert_false(vb_offer_end(&b->offer, word, false));
 	assert_int_equal(vb_share_end(&b->share), SHARE_OURS);
 }
 
-/* It may come to an end later; and meanwhile nothing more is offered. */
+/* It may come to an end later, which is told; and meanwhile nothing more is
+ * offered. */
 static void slow(void **state)
 {
 	struct both *b = *state;
@@ -95,7 +96,7 @@ static void slow(void **state)
 	assert_int_equal(vb_share_end(&b->share), SHARE_SLOW);
 	assert_int_equal(vb_share_look(&b->share), SHARE_SLOW);
 	assert_false(make(b, 2));
-	vb_offer_end(&b->offer, word, true);
+	assert_true(vb_offer_end(&b->offer, word, true));
 	assert_int_equal(vb_share_look(&b->share), SHARE_DONE);
 	while (!make(b, 3))
 		sched_yield();
@@ -110,10 +111,10 @@ static void numbered(void **state)
 
 	assert_true(make(b, 1));
 	assert_true(vb_offer_take(&b->offer, &part, &word));
-	vb_offer_end(&b->offer, word, true);
+	assert_false(vb_offer_end(&b->offer, word, true));
 	assert_int_equal(vb_share_end(&b->share), SHARE_DONE);
 	assert_true(make(b, 2));
-	vb_offer_end(&b->offer, word, true);
+	assert_true(vb_offer_end(&b->offer, word, true));
 	assert_int_equal(vb_share_end(&b->share), SHARE_OURS);
 }
 
@@ -140,7 +141,7 @@ static void *other(void *arg)
 			continue;
 		assert_int_equal(part.len, ~part.seq);
 		atomic_fetch_add(&b->copied, 1);
-		vb_offer_end(&b->offer, word, true);
+		(void)!vb_offer_end(&b->offer, word, true);
 	}
 	return NULL;
 }
