@@ -208,6 +208,23 @@ int rcm_iw_establish(struct rcm_id *id)
 	return rc;
 }
 
+/* With the lock. */
+static bool is_handed_over(const struct rcm_stream *s)
+{
+	return s->verbs && s->fd < 0;
+}
+
+bool rcm_iw_is_handed_over(const struct rcm_id *id)
+{
+	const struct rcm_stream *s = stream_of(id);
+	bool is;
+
+	pthread_mutex_lock(&iw.lock);
+	is = s && is_handed_over(s);
+	pthread_mutex_unlock(&iw.lock);
+	return is;
+}
+
 int rcm_iw_adopt(const struct rcm_event *e, struct rcm_id *id)
 {
 	struct rcm_stream *s;
@@ -336,7 +353,7 @@ void rcm_iw_close(struct rcm_id *id)
 	if (!s)
 		return;
 	pthread_mutex_lock(&iw.lock);
-	handed_over = s->verbs && s->fd < 0;
+	handed_over = is_handed_over(s);
 	pthread_mutex_unlock(&iw.lock);
 	if (handed_over) {
 		vb_verbs_streams.finish(s->verbs, s->qpn, s);

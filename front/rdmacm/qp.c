@@ -74,16 +74,24 @@ static int repeats(const struct rcm_id *id)
 }
 
 /* The stream brings its queue pair to RTS (rcm_iw_establish): the rest of what
- * a program does on its way there changes nothing. */
-static void fill_iwarp(const struct rcm_id *id, struct ibv_qp_attr *a,
-		       int *mask)
+ * a program does on its way there changes nothing. One that makes its own and
+ * comes late, as `rping -c -q`, only gives it its rights. */
+static int fill_iwarp(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 {
+	const enum ibv_qp_state to = a->qp_state;
+
 	*mask = 0;
-	if (a->qp_state != IBV_QPS_INIT)
-		return;
-	*mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
+	if (to != IBV_QPS_INIT && to != IBV_QPS_RTR && to != IBV_QPS_RTS)
+		return -EINVAL;
+	a->port_num = 1;
 	a->qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 			     IBV_ACCESS_REMOTE_ATOMIC;
+	if (to == IBV_QPS_INIT)
+		*mask = rcm_iw_is_handed_over(id)
+				? IBV_QP_ACCESS_FLAGS
+				: IBV_QP_STATE | IBV_QP_ACCESS_FLAGS |
+					  IBV_QP_PORT;
+	return 0;
 }
 
 static void fill_rtr(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
@@ -125,8 +133,9 @@ VB_EXPORT int rdma_init_qp_attr(struct rdma_cm_id *pub, struct ibv_qp_attr *a,
 		return 0;
 	}
 	if (rcm_is_iwarp(id)) {
-		fill_iwarp(id, a, mask);
-		return 0;
+		int rc = fill_iwarp(id, a, mask);
+
+		return rc ? rcm_fail(-rc) : 0;
 	}
 	if (to != IBV_QPS_INIT && id->state != RCM_CONNECTING)
 		return rcm_fail(EINVAL);

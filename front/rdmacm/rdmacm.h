@@ -231,7 +231,8 @@ int rcm_space_of(const struct sockaddr *a, enum rdma_port_space own);
 
 /* resolve.c */
 int rcm_devices_open(void); /* with rcm.lock; -errno */
-/* The device that has @src's address, of any kind or of one; -ENODEV. */
+/* The device that has @src's address, of any kind or of one; -ENODEV;
+ * -EOPNOTSUPP: it has no such queue pairs. */
 enum rcm_kind { RCM_ANY, RCM_ROCE, RCM_IWARP };
 int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src,
 		      enum rcm_kind kind);
@@ -257,6 +258,8 @@ void rcm_iw_after_fork(void);
 void rcm_iw_refuse(const struct rcm_event *e);
 /* The peer accepts: the queue pair gets the stream. */
 int rcm_iw_establish(struct rcm_id *id);
+/* It has it, or had. */
+bool rcm_iw_is_handed_over(const struct rcm_id *id);
 
 /* mcast.c */
 /* The program takes the news: joined, or -errno. */

@@ -112,29 +112,37 @@ static bool has_interface(const struct rcm_device *d, const struct vb_gid *gid,
 	return i;
 }
 
-/* Of two devices on one interface the first is taken: the program's user says
- * which that is. An RNIC has connections only. */
-static bool serves(struct rcm_device *d, const struct rcm_id *id,
-		   const struct vb_gid *gid, enum rcm_kind kind,
-		   struct ibv_gid_entry *found)
+static bool has_address(struct rcm_device *d, const struct vb_gid *gid,
+			enum rcm_kind kind, struct ibv_gid_entry *found)
 {
 	if (kind != RCM_ANY && d->iwarp != (kind == RCM_IWARP))
 		return false;
-	if (!d->iwarp)
-		return has_gid(d, gid, found);
-	return id->pub.qp_type == IBV_QPT_RC && has_interface(d, gid, found);
+	return d->iwarp ? has_interface(d, gid, found) : has_gid(d, gid, found);
 }
 
+/* An RNIC has connections only. */
+static bool serves(const struct rcm_device *d, const struct rcm_id *id)
+{
+	return !d->iwarp || id->pub.qp_type == IBV_QPT_RC;
+}
+
+/* Of two devices on one interface the first is taken: the program's user says
+ * which that is. */
 int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src,
 		      enum rcm_kind kind)
 {
 	struct ibv_gid_entry e;
+	int rc = -ENODEV;
 
 	for (unsigned i = 0; i < rcm.device_count; i++) {
 		struct rcm_device *d = &rcm.devices[i];
 
-		if (!serves(d, id, src, kind, &e))
+		if (!has_address(d, src, kind, &e))
 			continue;
+		if (!serves(d, id)) {
+			rc = -EOPNOTSUPP;
+			continue;
+		}
 		if (!d->pd)
 			d->pd = ibv_alloc_pd(d->verbs);
 		id->device = d;
@@ -147,7 +155,7 @@ int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src,
 			id->pub.pd = d->pd;
 		return 0;
 	}
-	return -ENODEV;
+	return rc;
 }
 
 static uint8_t type_of(const struct rcm_id *id)
@@ -225,7 +233,7 @@ int rcm_bind(struct rcm_id *id, const struct sockaddr *a)
 	if (rc)
 		return rc;
 	if (!id->in_broker && id->tcp < 0 && !id->stream)
-		return -ENODEV;
+		return rcm.has_iwarp ? -EOPNOTSUPP : -ENODEV;
 	id->state = RCM_BOUND;
 	memcpy(&id->pub.route.addr.src_storage, a, rcm_address_bytes(a));
 	if (a->sa_family == AF_IB) {
@@ -376,7 +384,8 @@ VB_EXPORT int rdma_resolve_addr(struct rdma_cm_id *pub,
 	if (id->state != RCM_NEW && id->state != RCM_BOUND)
 		return rcm_fail(EINVAL);
 	rc = resolve(id, src_addr, dst_addr);
-	if (rc == -EADDRINUSE || rc == -EINVAL || rc == -EPROTONOSUPPORT)
+	if (rc == -EADDRINUSE || rc == -EINVAL || rc == -EPROTONOSUPPORT ||
+	    rc == -EOPNOTSUPP)
 		return rcm_fail(-rc);
 	rc = rcm_event_local(
 		id, rc ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED,

@@ -149,6 +149,8 @@ struct ibv_srq *vb_front_create_xrc_srq(struct ibv_srq_init_attr_ex *attr)
 	struct ibv_srq *ibv;
 	int rc;
 
+	if (vb_front_is_rnic(attr->pd->context))
+		return vb_front_null(-EOPNOTSUPP);
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !attr->xrcd ||
 	    !(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !attr->cq)
 		return vb_front_null(-EINVAL);
@@ -208,7 +210,8 @@ struct ibv_qp *vb_front_open_qp(struct ibv_context *context,
 	struct vb_front_qp *qp;
 	int rc;
 
-	if (attr->comp_mask & ~(needs | IBV_QP_OPEN_ATTR_CONTEXT))
+	if (attr->comp_mask & ~(needs | IBV_QP_OPEN_ATTR_CONTEXT) ||
+	    vb_front_is_rnic(context))
 		return vb_front_null(-EOPNOTSUPP);
 	if ((attr->comp_mask & needs) != needs || !attr->xrcd ||
 	    attr->qp_type != IBV_QPT_XRC_RECV)

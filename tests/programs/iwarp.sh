@@ -149,6 +149,13 @@ keepalive() {
 	{ kill $pid && wait $pid; } 2>/dev/null
 }
 
+# A program that makes its own queue pair, and moves it as librdmacm says.
+for own in "-q:" ":-q" "-q:-q"; do
+	# shellcheck disable=SC2086 # words, or none
+	on_port 7174 "rping with queue pairs of its own, server:client $own" \
+		a b rping -s ${own%:*} -a "$HOST_A" -p 7174 -C 5 -- \
+		rping -c ${own#*:} -a "$HOST_A" -p 7174 -C 5 -V
+done
 everything a b "two hosts" "ib_read_bw ib_send_bw ib_write_lat ib_read_lat ib_atomic_bw ib_atomic_lat"
 everything a a "one host"
 sockets
@@ -417,9 +424,10 @@ cases() {
 	local name=$1 count
 
 	shift
-	a timeout -k 5 120 env "$@" VERBENA_DEVICES=iw_veth0,roce_veth0 \
+	a timeout -k 5 120 env VERBENA_DEVICES=iw_veth0,roce_veth0 "$@" \
 		"$verbena" run -- \
-		"$programs/iwarp_test" "$HOST_A" >"$work/faults" 2>&1
+		"$programs/iwarp_test" "$HOST_A" ${only:-} \
+		>"$work/faults" 2>&1
 	count=$(grep -c '^ok ' "$work/faults")
 	if [ "$count" -gt 0 ] && tail -n 1 "$work/faults" | grep -q ' 0 failed'; then
 		ok "iwarp_test$name: $count cases of what ends a stream, and" \
@@ -430,4 +438,5 @@ cases() {
 }
 cases "" ROCE_DEVICE=roce_veth0
 cases ", over TCP" VERBENA_NEAR=off ROCE_DEVICE=roce_veth0
+only=datagrams_by_librdmacm cases ", without RoCE" VERBENA_DEVICES=iw_veth0
 summary

@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -967,46 +968,166 @@ static void roce_device_opened_later(void)
 }
 
 /* What there is on RoCE and not here; errno as Linux's siw has it. */
-static void what_an_rnic_has_not(void)
+static void refuses(bool made, const char *what)
+{
+	if (made || errno != EOPNOTSUPP)
+		wrong("%s: errno %d", what, made ? 0 : errno);
+	errno = 0;
+}
+
+static void queue_pairs_an_rnic_has_not(void)
+{
+	struct ibv_qp_init_attr attr = { .cap = { 1, 1, 1, 1, 0 } };
+	struct ibv_qp_init_attr_ex target = {
+		.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+	};
+	struct ibv_qp_open_attr opened = {
+		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
+			     IBV_QP_OPEN_ATTR_TYPE,
+		.qp_num = a.id->qp->qp_num,
+		.qp_type = IBV_QPT_XRC_RECV,
+	};
+	static const enum ibv_qp_type types[] = { IBV_QPT_UD, IBV_QPT_UC,
+						  IBV_QPT_RAW_PACKET,
+						  IBV_QPT_XRC_SEND,
+						  IBV_QPT_XRC_RECV };
+	char what[32];
+
+	attr.send_cq = attr.recv_cq = a.cq;
+	for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		attr.qp_type = types[i];
+		snprintf(what, sizeof(what), "queue pair type %d", types[i]);
+		refuses(ibv_create_qp(pd, &attr), what);
+	}
+	refuses(ibv_create_qp_ex(verbs, &target), "an XRC target");
+	refuses(ibv_open_qp(verbs, &opened), "an XRC target opened");
+}
+
+static void shared_queues_an_rnic_has_not(void)
+{
+	struct ibv_srq_init_attr_ex attr = {
+		.attr = { .max_wr = 1, .max_sge = 1 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_CQ,
+		.pd = pd,
+		.cq = a.cq,
+	};
+
+	attr.srq_type = IBV_SRQT_XRC;
+	refuses(ibv_create_srq_ex(verbs, &attr), "an XRC shared queue");
+	attr.comp_mask |= IBV_SRQ_INIT_ATTR_TM;
+	attr.tm_cap = (struct ibv_tm_cap){ .max_num_tags = 1, .max_ops = 1 };
+	attr.srq_type = IBV_SRQT_TM;
+	refuses(ibv_create_srq_ex(verbs, &attr), "tag matching");
+}
+
+static void addresses_an_rnic_has_not(void)
 {
 	struct ibv_xrcd_init_attr xrcd = { .comp_mask = 3,
 					   .fd = -1,
 					   .oflags = 0100 };
-	struct ibv_qp_init_attr attr = { .cap = { 1, 1, 1, 1, 0 } };
 	struct ibv_ah_attr ah = { .is_global = 1, .port_num = 1 };
-	static const enum ibv_qp_type types[] = { IBV_QPT_UD, IBV_QPT_UC,
-						  IBV_QPT_RAW_PACKET,
-						  IBV_QPT_XRC_SEND };
-	struct ibv_srq_init_attr_ex tagged = {
-		.attr = { .max_wr = 1, .max_sge = 1 },
-		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
-			     IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM,
-		.srq_type = IBV_SRQT_TM,
-		.pd = pd,
-		.tm_cap = { .max_num_tags = 1, .max_ops = 1 },
-	};
+	struct ibv_wc wc = { .wc_flags = 0 };
+	struct ibv_wq_init_attr wq = { .wq_type = IBV_WQT_RQ,
+				       .max_wr = 1,
+				       .max_sge = 1,
+				       .pd = pd,
+				       .cq = a.cq };
+	struct ibv_flow_attr flow = { .type = IBV_FLOW_ATTR_SNIFFER,
+				      .size = sizeof(flow),
+				      .port = 1 };
 	union ibv_gid group = { .raw = { 0xff, 0x12 } };
 	__be16 pkey;
 
-	connected();
-	attr.send_cq = attr.recv_cq = a.cq;
-	for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-		attr.qp_type = types[i];
-		if (ibv_create_qp(pd, &attr) || errno != EOPNOTSUPP)
-			wrong("queue pair type %d: errno %d", (int)types[i],
-			      errno);
-	}
-	tagged.cq = a.cq;
-	if (ibv_create_srq_ex(verbs, &tagged) || errno != EOPNOTSUPP)
-		wrong("tag matching: errno %d", errno);
-	if (ibv_create_ah(pd, &ah) || errno != EOPNOTSUPP)
-		wrong("an address handle: errno %d", errno);
-	if (ibv_open_xrcd(verbs, &xrcd) || errno != EOPNOTSUPP)
-		wrong("an XRC domain: errno %d", errno);
-	if (ibv_attach_mcast(a.id->qp, &group, 0) != EOPNOTSUPP)
-		wrong("a multicast group");
+	refuses(ibv_create_ah(pd, &ah), "an address handle");
+	refuses(ibv_create_ah_from_wc(pd, &wc, NULL, 1), "a way back");
+	refuses(ibv_open_xrcd(verbs, &xrcd), "an XRC domain");
+	refuses(ibv_create_wq(verbs, &wq), "a work queue");
+	refuses(ibv_create_flow(a.id->qp, &flow), "a flow");
+	errno = ibv_attach_mcast(a.id->qp, &group, 0);
+	refuses(false, "a multicast group");
+	errno = ibv_detach_mcast(a.id->qp, &group, 0);
+	refuses(false, "to leave a multicast group");
 	if (ibv_query_pkey(verbs, 1, 0, &pkey) != -1 || errno != EINVAL)
 		wrong("a P_Key");
+}
+
+static void what_an_rnic_has_not(void)
+{
+	connected();
+	queue_pairs_an_rnic_has_not();
+	shared_queues_an_rnic_has_not();
+	addresses_an_rnic_has_not();
+}
+
+/* The same by librdmacm: what ids of a connection make for themselves. */
+static void what_ids_have_not(void)
+{
+	struct ibv_qp_init_attr attr = { .cap = { 1, 1, 1, 1, 0 } };
+	struct ibv_srq_init_attr_ex srq = {
+		.attr = { .max_wr = 1, .max_sge = 1 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE,
+		.srq_type = IBV_SRQT_XRC,
+	};
+	static const enum ibv_qp_type types[] = { IBV_QPT_UD, IBV_QPT_XRC_SEND,
+						  IBV_QPT_XRC_RECV };
+	struct rdma_cm_id *id;
+	char what[32];
+
+	must(!rdma_create_id(channel, &id, NULL, RDMA_PS_TCP),
+	     "rdma_create_id");
+	must(!rdma_resolve_addr(id, NULL, (struct sockaddr *)&address, 1000),
+	     "rdma_resolve_addr");
+	expect_event(RDMA_CM_EVENT_ADDR_RESOLVED);
+	for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		attr.qp_type = types[i];
+		snprintf(what, sizeof(what), "an id's type %d", types[i]);
+		refuses(!rdma_create_qp(id, NULL, &attr), what);
+	}
+	refuses(!rdma_create_srq_ex(id, &srq), "an id's XRC shared queue");
+	if (!rdma_join_multicast(id, (struct sockaddr *)&address, NULL) ||
+	    errno != EINVAL)
+		wrong("an id's group: errno %d", errno);
+	must(!rdma_destroy_id(id), "rdma_destroy_id");
+}
+
+/* Datagrams are for a RoCE device on the same interface, if there is one. */
+static void try_datagrams(enum rdma_port_space space)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET }, at = address;
+	bool roce = getenv("ROCE_DEVICE");
+	struct rdma_cm_id *id[3];
+
+	at.sin_port = 0;
+	for (int i = 0; i < 3; i++)
+		must(!rdma_create_id(channel, &id[i], NULL, space),
+		     "rdma_create_id");
+	if (roce) {
+		must(!rdma_bind_addr(id[0], (struct sockaddr *)&at) &&
+			     !rdma_bind_addr(id[1], (struct sockaddr *)&any) &&
+			     !rdma_resolve_addr(id[2], NULL,
+						(struct sockaddr *)&address,
+						1000),
+		     "datagrams by RoCE");
+		expect_event(RDMA_CM_EVENT_ADDR_RESOLVED);
+	} else {
+		refuses(!rdma_bind_addr(id[0], (struct sockaddr *)&at),
+			"to bind for datagrams");
+		refuses(!rdma_bind_addr(id[1], (struct sockaddr *)&any),
+			"to bind anywhere for datagrams");
+		refuses(!rdma_resolve_addr(id[2], NULL,
+					   (struct sockaddr *)&address, 1000),
+			"to resolve for datagrams");
+	}
+	for (int i = 0; i < 3; i++)
+		must(!rdma_destroy_id(id[i]), "rdma_destroy_id");
+}
+
+static void datagrams_by_librdmacm(void)
+{
+	try_datagrams(RDMA_PS_UDP);
+	try_datagrams(RDMA_PS_IPOIB);
 }
 
 static const struct {
@@ -1017,29 +1138,18 @@ static const struct {
 	{                                                                      \
 #name, name                                                    \
 	}
-	CASE(write_with_a_wrong_key),
-	CASE(read_with_a_wrong_key),
-	CASE(write_from_a_wrong_key),
-	CASE(send_without_a_receive),
-	CASE(send_too_long),
-	CASE(disconnect_after_sends),
-	CASE(destroyed_without_a_word),
-	CASE(private_data_and_depths),
-	CASE(rejected),
-	CASE(connects_that_cross),
-	CASE(memory_that_changes),
-	CASE(callers_that_are_no_mpa),
-	CASE(stranger_of_this_host),
-	CASE(stranger_that_pretends),
-	CASE(what_an_rnic_has_not),
-	CASE(roce_device_opened_later),
-	CASE(ids_inherited_by_fork),
-	CASE(ports_inherited_by_fork),
-	CASE(more_callers_than_backlog),
-	CASE(silent_callers),
-	CASE(callers_that_close_half),
-	CASE(called_without_an_answer),
-	CASE(peer_that_reads_nothing),
+	CASE(write_with_a_wrong_key),	CASE(read_with_a_wrong_key),
+	CASE(write_from_a_wrong_key),	CASE(send_without_a_receive),	CASE(send_too_long),
+	CASE(disconnect_after_sends),	CASE(destroyed_without_a_word),
+	CASE(private_data_and_depths),	CASE(rejected),
+	CASE(connects_that_cross),	CASE(memory_that_changes),
+	CASE(callers_that_are_no_mpa),	CASE(stranger_of_this_host),
+	CASE(stranger_that_pretends),	CASE(what_an_rnic_has_not),
+	CASE(what_ids_have_not),	CASE(datagrams_by_librdmacm),
+	CASE(roce_device_opened_later), CASE(ids_inherited_by_fork),
+	CASE(ports_inherited_by_fork),	CASE(more_callers_than_backlog),
+	CASE(silent_callers),		CASE(callers_that_close_half),
+	CASE(called_without_an_answer), CASE(peer_that_reads_nothing),
 	CASE(listener_that_comes_back),
 #undef CASE
 };
