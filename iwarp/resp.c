@@ -240,7 +240,7 @@ static enum vb_iw_fault check_ask(const struct vb_iw *s,
 		return fault;
 	if (!seg->last)
 		return IWF_TOO_LONG;
-	return has_answer_room(s) ? IWF_NONE : IWF_NO_BUFFER;
+	return has_answer_room(s) ? IWF_NONE : IWF_TOO_MANY_READS;
 }
 
 static enum vb_iw_fault take_read(struct vb_qp *qp,

@@ -39,6 +39,8 @@ ROW(WRITE_WRAP,     TERM_DDP,   1, 0x03, REM_ACCESS_ERR,        LOC_ACCESS_ERR, 
 ROW(TAGGED_VERSION, TERM_DDP,   1, 0x04, REM_INV_REQ_ERR,       REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_NAK_INVALID),
 ROW(QUEUE,          TERM_DDP,   2, 0x01, REM_INV_REQ_ERR,       REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_NAK_INVALID),
 ROW(NO_BUFFER,      TERM_DDP,   2, 0x02, RNR_RETRY_EXC_ERR,     REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_SEND_RNR_ERR),
+/* The same of the queue that READs and atomics arrive at: more than the depth. */
+ROW(TOO_MANY_READS, TERM_DDP,   2, 0x02, REM_INV_REQ_ERR,       REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_NAK_INVALID),
 ROW(MSN,            TERM_DDP,   2, 0x03, REM_INV_REQ_ERR,       REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_NAK_INVALID),
 ROW(MO,             TERM_DDP,   2, 0x04, REM_INV_REQ_ERR,       REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_NAK_INVALID),
 ROW(TOO_LONG,       TERM_DDP,   2, 0x05, REM_INV_REQ_ERR,       LOC_LEN_ERR,     EVENT_QP_REQ_ERR,    CNT_NAK_INVALID),
@@ -59,8 +61,19 @@ const struct vb_iw_fault_row *vb_iw_fault_row(enum vb_iw_fault fault)
 	return &rows[fault];
 }
 
+static bool is_of_requests(const struct vb_term *t)
+{
+	return t->has_segment && !t->segment.tagged &&
+	       t->segment.queue == DDP_QUEUE_REQUEST;
+}
+
 static const struct vb_iw_fault_row *find_row(const struct vb_term *t)
 {
+	const struct vb_iw_fault_row *many = &rows[IWF_TOO_MANY_READS];
+
+	if (is_of_requests(t) && t->layer == many->layer &&
+	    t->etype == many->etype && t->code == many->code)
+		return many;
 	for (unsigned i = IWF_NONE + 1; i < IWF_COUNT; i++)
 		if (rows[i].layer == t->layer && rows[i].etype == t->etype &&
 		    rows[i].code == t->code)
@@ -142,8 +155,7 @@ static void flush_before(struct vb_qp *qp, const struct vb_term *t)
 	struct vb_iw *s = vb_iw(qp);
 	uint32_t i = s->asked_head;
 
-	if (!t->has_segment || t->segment.tagged ||
-	    t->segment.queue != DDP_QUEUE_REQUEST)
+	if (!is_of_requests(t))
 		return;
 	while (i != s->tx.asked &&
 	       s->asked[i % VB_MAX_RD_ATOM].msn != t->segment.msn)

@@ -285,6 +285,27 @@ static void read_with_a_wrong_key(void)
 	faulty(rdma(IBV_WR_RDMA_READ, 0x12345600), IBV_WC_REM_ACCESS_ERR);
 }
 
+/* Of revision 1, in which nobody says how many READs he bears: none here. */
+static void read_where_none_is_taken(void)
+{
+	struct rdma_conn_param p = params(NULL);
+
+	setenv("VERBENA_IWARP", "revision-1", 1);
+	begin_connect(&a, &address, &p);
+	unsetenv("VERBENA_IWARP");
+	if (!expect_event(RDMA_CM_EVENT_CONNECT_REQUEST))
+		return;
+	b.id = event.id;
+	equip(&b);
+	p.responder_resources = 0;
+	must(!rdma_accept(b.id, &p), "rdma_accept");
+	expect_event(RDMA_CM_EVENT_ESTABLISHED);
+	expect_event(RDMA_CM_EVENT_ESTABLISHED);
+	post(&a, rdma(IBV_WR_RDMA_READ, b.mr->rkey), 1);
+	expect_status(&a, 1, IBV_WC_REM_INV_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
+	expect_end();
+}
+
 static void send_without_a_receive(void)
 {
 	faulty((struct ibv_send_wr){ .opcode = IBV_WR_SEND },
@@ -1139,7 +1160,8 @@ static const struct {
 #name, name                                                    \
 	}
 	CASE(write_with_a_wrong_key),	CASE(read_with_a_wrong_key),
-	CASE(write_from_a_wrong_key),	CASE(send_without_a_receive),	CASE(send_too_long),
+	CASE(write_from_a_wrong_key),	CASE(read_where_none_is_taken),
+	CASE(send_without_a_receive),	CASE(send_too_long),
 	CASE(disconnect_after_sends),	CASE(destroyed_without_a_word),
 	CASE(private_data_and_depths),	CASE(rejected),
 	CASE(connects_that_cross),	CASE(memory_that_changes),
