@@ -224,8 +224,8 @@ static int join_network(struct vb_engine *e)
 	vb_service_stop(e);
 	atomic_store(&e->stop, false);
 	rc = open_link(e);
-	if (rc == 0 && !e->near)
-		vb_paths_open(e);
+	if (rc == 0)
+		vb_paths_join(e);
 	again = vb_service_start(e);
 	return rc ? rc : again;
 }

@@ -179,6 +179,8 @@ extern const struct vb_transport_ops vb_paths_transport;
 extern const struct vb_transport_ops vb_paths_stream_transport;
 extern const struct vb_key_ops vb_paths_keys;
 void vb_paths_open(struct vb_engine *e);
+/* There is a slot now. */
+void vb_paths_join(struct vb_engine *e);
 void vb_paths_close(struct vb_engine *e);
 
 /* engine/far.c: XRC between processes. serve: the thread; and destroy, when it

@@ -322,7 +322,8 @@ static void soon(void *arg)
 /*
  * Without a RoCE device there is no broker to give us a slot, and packets need
  * none. One of those that it never gives is taken: whoever binds the name has
- * it. Many programs do not look for the same one first.
+ * it. Many programs do not look for the same one first. It stays the one that
+ * peers know us by when there is a RoCE device later (near/intro.c).
  */
 
 static int take_slot(struct vb_engine *e, unsigned *slot)
@@ -374,6 +375,20 @@ void vb_paths_open(struct vb_engine *e)
 		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	/* Last: who sees it uses the timer, too. */
 	atomic_store(&e->near, near);
+}
+
+void vb_paths_join(struct vb_engine *e)
+{
+	int rc;
+
+	if (!e->near) {
+		vb_paths_open(e);
+		return;
+	}
+	rc = vb_near_also(e->near, e->lease.slot, e->lease.name_fd);
+	if (rc)
+		vb_log(LOG_INFO, "near: packets from slot %u: %s",
+		       e->lease.slot, strerror(-rc));
 }
 
 void vb_paths_close(struct vb_engine *e)

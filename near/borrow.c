@@ -12,7 +12,7 @@ int vb_near_befriend(struct vb_near *n, unsigned slot, uint32_t *since)
 {
 	struct vb_peer *p = NULL;
 
-	if (slot == 0 || slot >= VB_SLOTS || slot == n->c.slot)
+	if (slot == 0 || slot >= VB_SLOTS || vb_near_is_own(n, slot))
 		return -EACCES;
 	if (*since == 0)
 		*since = vb_intro_want(n, slot) + 1;

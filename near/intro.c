@@ -12,6 +12,12 @@
  * Both call at once: the call from the lower slot counts, and the other is
  * told so by CROSSED. When one cannot reach the other, both keep the session,
  * and use packets until it ends.
+ *
+ * A program whose first device is an iWARP one takes a slot of its own making,
+ * and gets one from the broker with its first RoCE device (engine/paths.c). Its
+ * sessions are those of the first. Each message says which the other is, ALSO
+ * says so to who knew it before, and who calls that one is sent to the first by
+ * ELSEWHERE, and calls again.
  */
 #include "near/near_priv.h"
 
@@ -32,13 +38,21 @@
 #define MOST_FDS    4
 #define MEET_EVENTS 64 /* a turn: others have theirs */
 
-enum intro_kind { INTRO_HELLO, INTRO_WELCOME, INTRO_READY, INTRO_CROSSED };
+enum intro_kind {
+	INTRO_HELLO,
+	INTRO_WELCOME,
+	INTRO_READY,
+	INTRO_CROSSED,
+	INTRO_ELSEWHERE,
+	INTRO_ALSO,
+};
 
 struct intro {
 	uint32_t magic;
 	uint16_t version, kind;
-	uint16_t slot;
-	uint16_t reaches; /* WELCOME, READY */
+	uint16_t slot, also; /* 0: no other */
+	uint16_t reaches;    /* WELCOME, READY */
+	uint16_t zero;
 };
 
 /* What came in one message. */
@@ -52,8 +66,14 @@ static int send_intro(struct vb_near *n, const struct vb_peer *p,
 		      enum intro_kind kind, bool reaches, const int *fds,
 		      unsigned count)
 {
-	const struct intro m = { INTRO_MAGIC, VB_NEAR_VERSION, kind,
-				 (uint16_t)n->c.slot, reaches };
+	const struct intro m = {
+		.magic = INTRO_MAGIC,
+		.version = VB_NEAR_VERSION,
+		.kind = kind,
+		.slot = (uint16_t)n->c.slot,
+		.also = (uint16_t)atomic_load(&n->also),
+		.reaches = reaches,
+	};
 
 	return vb_fdmail_send(p->session, &m, sizeof(m), fds, count,
 			      MSG_DONTWAIT);
@@ -114,10 +134,29 @@ static void enter_table(struct vb_near *n, struct vb_peer *p)
 
 static void leave_table(struct vb_near *n, struct vb_peer *p)
 {
+	unsigned also;
+
 	vb_mutex_lock(&n->lock);
+	also = atomic_load(&p->also);
+	if (also && n->peers[also] == p)
+		n->peers[also] = NULL;
 	if (n->peers[p->slot] == p) {
 		n->peers[p->slot] = NULL;
 		n->known[p->slot / 64] &= ~(UINT64_C(1) << p->slot % 64);
+	}
+	vb_mutex_unlock(&n->lock);
+}
+
+/* It is in the table: there by its other slot, too, unless that is taken. */
+static void note_also(struct vb_near *n, struct vb_peer *p, unsigned also)
+{
+	if (also == 0 || also >= VB_SLOTS || vb_near_is_own(n, also) ||
+	    atomic_load(&p->also))
+		return;
+	vb_mutex_lock(&n->lock);
+	if (!n->peers[also] && n->peers[p->slot] == p) {
+		atomic_store(&p->also, also);
+		n->peers[also] = p;
 	}
 	vb_mutex_unlock(&n->lock);
 }
@@ -270,7 +309,7 @@ static bool next_wanted(struct vb_near *n, unsigned *slot)
  * Being called.
  */
 
-static void take_caller(struct vb_near *n, int fd)
+static void take_caller(struct vb_near *n, int fd, bool strayed)
 {
 	struct vb_peer *p = vb_peer_create(0, n->hand);
 
@@ -279,6 +318,7 @@ static void take_caller(struct vb_near *n, int fd)
 		return;
 	}
 	p->session = fd;
+	p->strayed = strayed;
 	atomic_store(&p->state, PEER_CALLING);
 	if (!is_ours(fd, &p->pid) || watch_session(n, p)) {
 		vb_peer_put(p);
@@ -298,9 +338,22 @@ static void accept_callers(struct vb_near *n)
 	}
 	fd = accept4(n->c.name_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0)
-		take_caller(n, fd);
+		take_caller(n, fd, false);
 	else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
 		listen_no_more(n);
+}
+
+/* Whoever calls our other slot. */
+static void accept_strays(struct vb_near *n)
+{
+	int fd = accept4(n->also_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd >= 0 && n->sessions < n->max_sessions)
+		take_caller(n, fd, true);
+	else if (fd >= 0)
+		close(fd);
+	else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+		epoll_ctl(n->epoll_fd, EPOLL_CTL_DEL, n->also_fd, NULL);
 }
 
 /* It is written to by whoever has something for its owner, and must not make
@@ -397,8 +450,12 @@ static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 
 	if (in->m.kind != INTRO_HELLO || in->count != MOST_FDS ||
 	    in->m.slot == 0 || in->m.slot >= VB_SLOTS ||
-	    in->m.slot == n->c.slot)
+	    vb_near_is_own(n, in->m.slot))
 		return -EPROTO;
+	if (p->strayed) {
+		(void)send_intro(n, p, INTRO_ELSEWHERE, false, NULL, 0);
+		return -EXDEV;
+	}
 	p->slot = in->m.slot;
 	rc = take_yard(p, in);
 	if (rc == 0)
@@ -411,6 +468,7 @@ static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 	reach = vb_yard_is_open(p->yard, p->pid);
 	/* In the table before it can be at our memory. */
 	enter_table(n, p);
+	note_also(n, p, in->m.also);
 	(void)settle(n, p, reach, PEER_MET);
 	return send_intro(n, p, INTRO_WELCOME, reach, fds, VB_COUNT(fds));
 }
@@ -428,11 +486,34 @@ static int come_up(struct vb_near *n, struct vb_peer *p, bool reach)
 	return rc;
 }
 
+/* Who has the slot that we called is known by another, or will be: it says of
+ * itself that it has both. */
+static void call_elsewhere(struct vb_near *n, const struct intro *m)
+{
+	struct vb_peer *there = NULL;
+
+	if (m->slot == 0 || m->slot >= VB_SLOTS || vb_near_is_own(n, m->slot))
+		return;
+	vb_mutex_lock(&n->lock);
+	there = n->peers[m->slot];
+	if (!there)
+		n->calls[m->slot].wanted = n->any_wanted = true;
+	vb_mutex_unlock(&n->lock);
+	if (there) /* by the thread alone it is taken out */
+		note_also(n, there, m->also);
+}
+
 static int on_welcome(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		      vb_time now)
 {
 	bool reach;
 	int rc;
+
+	if (in->m.kind == INTRO_ELSEWHERE) {
+		drop(n, p, now);
+		call_elsewhere(n, &in->m);
+		return 0;
+	}
 
 	if (in->m.kind == INTRO_CROSSED) {
 		/* Its own call is on its way to us. */
@@ -445,6 +526,7 @@ static int on_welcome(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 	rc = take_yard(p, in);
 	if (rc)
 		return rc;
+	note_also(n, p, in->m.also);
 	reach = in->m.reaches && vb_yard_is_open(p->yard, p->pid);
 	rc = send_intro(n, p, INTRO_READY, reach, NULL, 0);
 	return rc ? rc : come_up(n, p, reach);
@@ -454,13 +536,20 @@ static int on_ready(struct vb_near *n, struct vb_peer *p, struct parcel *in)
 {
 	if (in->m.kind != INTRO_READY || in->m.slot != p->slot)
 		return -EPROTO;
+	note_also(n, p, in->m.also);
 	return come_up(n, p, in->m.reaches);
 }
 
 static int on_parcel(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		     vb_time now)
 {
-	switch (atomic_load(&p->state)) {
+	enum vb_peer_state state = atomic_load(&p->state);
+
+	if (in->m.kind == INTRO_ALSO && in->m.slot == p->slot) {
+		note_also(n, p, in->m.also);
+		return 0;
+	}
+	switch (state) {
 	case PEER_CALLED:
 		return on_welcome(n, p, in, now);
 	case PEER_CALLING:
@@ -503,10 +592,12 @@ void vb_near_meet(struct vb_near *n, vb_time now)
 		/* One at a time: serving one may end another. */
 		if (epoll_wait(n->epoll_fd, &ev, 1, 0) != 1)
 			break;
-		if (ev.data.ptr)
-			hear(n, ev.data.ptr, now);
-		else
+		if (!ev.data.ptr)
 			accept_callers(n);
+		else if (ev.data.ptr == &n->also_fd)
+			accept_strays(n);
+		else
+			hear(n, ev.data.ptr, now);
 	}
 	while (next_wanted(n, &slot))
 		call_slot(n, slot);
@@ -524,7 +615,8 @@ uint32_t vb_intro_want(struct vb_near *n, unsigned slot)
 
 	vb_mutex_lock(&n->lock);
 	refusals = n->calls[slot].refusals;
-	if (slot != n->c.slot && !n->peers[slot] && !n->calls[slot].wanted) {
+	if (!vb_near_is_own(n, slot) && !n->peers[slot] &&
+	    !n->calls[slot].wanted) {
 		n->calls[slot].wanted = true;
 		wake = !n->any_wanted;
 		n->any_wanted = true;
@@ -538,7 +630,8 @@ uint32_t vb_intro_want(struct vb_near *n, unsigned slot)
 static enum vb_intro standing(const struct vb_near *n, unsigned slot,
 			      uint32_t since, struct vb_peer **p)
 {
-	struct vb_peer *there = slot == n->c.slot ? n->self : n->peers[slot];
+	struct vb_peer *there =
+		vb_near_is_own(n, slot) ? n->self : n->peers[slot];
 
 	if (!there)
 		return n->calls[slot].refusals == since ? INTRO_PENDING
@@ -570,16 +663,42 @@ struct vb_peer *vb_intro_peer(struct vb_near *n, unsigned slot)
 	struct vb_peer *p;
 
 	vb_mutex_lock(&n->lock);
-	p = slot == n->c.slot ? n->self : n->peers[slot];
+	p = vb_near_is_own(n, slot) ? n->self : n->peers[slot];
 	if (p)
 		vb_peer_get(p);
 	vb_mutex_unlock(&n->lock);
 	return p;
 }
 
+static int begin_listening(int fd)
+{
+	if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0 || listen(fd, BACKLOG) < 0)
+		return -errno;
+	return 0;
+}
+
+/* There is no thread: the table is ours. */
+int vb_intro_also(struct vb_near *n)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = &n->also_fd };
+	int rc = begin_listening(n->also_fd);
+
+	if (rc)
+		return rc;
+	if (epoll_ctl(n->epoll_fd, EPOLL_CTL_ADD, n->also_fd, &ev) < 0)
+		return -errno;
+	for (unsigned i = 0; i < VB_SLOTS; i++)
+		if (n->peers[i] && n->peers[i]->slot == i &&
+		    atomic_load(&n->peers[i]->state) != PEER_CALLED)
+			(void)send_intro(n, n->peers[i], INTRO_ALSO, false,
+					 NULL, 0);
+	return 0;
+}
+
 int vb_intro_init(struct vb_near *n)
 {
 	struct rlimit limit = { .rlim_cur = 1024 };
+	int rc;
 
 	(void)getrlimit(RLIMIT_NOFILE, &limit);
 	/* Two descriptors a session: most are left to the program. */
@@ -587,10 +706,8 @@ int vb_intro_init(struct vb_near *n)
 	n->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (n->epoll_fd < 0)
 		return -errno;
-	if (fcntl(n->c.name_fd, F_SETFL, O_NONBLOCK) < 0 ||
-	    listen(n->c.name_fd, BACKLOG) < 0) {
-		int rc = -errno;
-
+	rc = begin_listening(n->c.name_fd);
+	if (rc) {
 		close(n->epoll_fd);
 		return rc;
 	}

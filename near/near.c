@@ -140,6 +140,23 @@ int vb_near_create(const struct vb_near_config *c, struct vb_near **out)
 	return 0;
 }
 
+int vb_near_also(struct vb_near *n, unsigned slot, int name_fd)
+{
+	int rc;
+
+	if (atomic_load(&n->also))
+		return -EEXIST;
+	n->also_fd = name_fd;
+	atomic_store(&n->also, slot);
+	atomic_store(&n->self->also, slot);
+	rc = vb_intro_also(n);
+	if (rc) {
+		atomic_store(&n->self->also, 0);
+		atomic_store(&n->also, 0);
+	}
+	return rc;
+}
+
 void vb_near_destroy(struct vb_near *n)
 {
 	vb_intro_fini(n, 0);
@@ -166,7 +183,7 @@ static void close_peer(const struct vb_peer *p)
 void vb_near_after_fork(struct vb_near *n)
 {
 	for (unsigned i = 0; i < VB_SLOTS; i++)
-		if (n->peers[i])
+		if (n->peers[i] && n->peers[i]->slot == i)
 			close_peer(n->peers[i]);
 	for (struct vb_peer *p = n->callers; p; p = p->next)
 		close_peer(p);
@@ -196,7 +213,7 @@ int vb_near_fd(const struct vb_near *n)
 
 struct vb_qp *vb_near_find_qp(struct vb_near *n, uint32_t qpn)
 {
-	if (qpn >> VB_QPN_BITS != n->c.slot)
+	if (!vb_near_is_own(n, qpn >> VB_QPN_BITS))
 		return NULL;
 	return vb_idtab_get(n->c.qps, qpn & ((1u << VB_QPN_BITS) - 1));
 }
@@ -716,11 +733,9 @@ static void get_ready(struct vb_near *n, struct vb_qp *qp, bool here)
 	struct vb_near_qp *nq = vb_nq(qp);
 
 	forget_peer(n, qp);
-	/* Another slot: one that the program had before its first RoCE
-	 * device. */
 	if (!here || qp->type != QPT_RC ||
 	    qp->adapter->number >= VB_YARD_ADAPTERS ||
-	    qp->adapter->qpn_base >> VB_QPN_BITS != n->c.slot)
+	    !vb_near_is_own(n, qp->adapter->qpn_base >> VB_QPN_BITS))
 		return;
 	nq->life = new_life();
 	nq->number = atomic_load(&qp->qpn);

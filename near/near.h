@@ -33,6 +33,9 @@ struct vb_near_config {
 /* -errno, the reason logged: then all is packets. */
 VB_MUST_CHECK int vb_near_create(const struct vb_near_config *c,
 				 struct vb_near **n);
+/* The program has another slot from now on, as well, for queue pairs made from
+ * now on; @name_fd as above. There is no thread. A second time: -EEXIST. */
+VB_MUST_CHECK int vb_near_also(struct vb_near *n, unsigned slot, int name_fd);
 /* The thread is gone, and all queue pairs and keys. */
 void vb_near_destroy(struct vb_near *n);
 /* In a forked child, instead of vb_near_destroy(): nothing of it is ours. */

@@ -102,6 +102,10 @@ struct vb_near_qp {
 
 struct vb_near {
 	struct vb_near_config c;
+	/* Another slot; 0: none. Peers are known by the first, and found by
+	 * either: who calls the other is sent there. */
+	_Atomic unsigned also;
+	int also_fd;
 	struct vb_yard *yard;
 	int yard_fd; /* for reading only */
 	struct vb_bell *bell;
@@ -149,6 +153,13 @@ static inline enum vb_qp_state vb_near_state(const struct vb_qp *qp)
 	return atomic_load_explicit(&qp->state, memory_order_relaxed);
 }
 
+static inline bool vb_near_is_own(const struct vb_near *n, unsigned slot)
+{
+	return slot == n->c.slot ||
+	       (slot != 0 &&
+		slot == atomic_load_explicit(&n->also, memory_order_relaxed));
+}
+
 /* Is it what peers call @number? */
 static inline bool vb_near_is_called(const struct vb_qp *qp, uint32_t number)
 {
@@ -157,6 +168,7 @@ static inline bool vb_near_is_called(const struct vb_qp *qp, uint32_t number)
 
 /* near/intro.c */
 VB_MUST_CHECK int vb_intro_init(struct vb_near *n);
+VB_MUST_CHECK int vb_intro_also(struct vb_near *n);
 void vb_intro_fini(struct vb_near *n, vb_time now);
 /* We shall want to talk to who has @slot. Returns what tells whether a later
  * refusal came after this. */

@@ -43,6 +43,8 @@ struct vb_peer {
 	_Atomic uint32_t refs;
 	_Atomic uint8_t state; /* enum vb_peer_state; near->lock to write */
 	unsigned slot;
+	_Atomic unsigned also; /* another; 0: none; near->lock to write */
+	bool strayed;	       /* it called our other slot */
 	pid_t pid;
 	int session;	      /* hang-up: it ended, or became another program */
 	int alarm;	      /* an eventfd: its engine's thread; -1: not yet */
@@ -77,6 +79,13 @@ static inline bool vb_peer_is_up(const struct vb_peer *p)
 	return atomic_load_explicit(&p->state, memory_order_acquire) ==
 		       PEER_UP &&
 	       vb_yard_is_alive(p->yard);
+}
+
+static inline bool vb_peer_has(const struct vb_peer *p, unsigned slot)
+{
+	return slot == p->slot ||
+	       (slot != 0 &&
+		slot == atomic_load_explicit(&p->also, memory_order_relaxed));
 }
 
 /* After something was put on the lane: wake it if it sleeps. */

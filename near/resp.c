@@ -43,7 +43,7 @@ static bool is_for(const struct job *j)
 
 	return nq && nq->life && j->r->life == nq->life &&
 	       takes_requests(j->qp) && nq->far_number == j->r->sqpn &&
-	       j->r->sqpn >> VB_QPN_BITS == j->peer->slot;
+	       vb_peer_has(j->peer, j->r->sqpn >> VB_QPN_BITS);
 }
 
 /*

@@ -184,7 +184,7 @@ near_port() {
 	local wanted=$1 before=$passed
 
 	shift
-	VERBENA_LOG=info on_port 18516 "$@"
+	VERBENA_LOG=info on_port "${near_at:-18516}" "$@"
 	[ "$passed" -gt "$before" ] || return
 	if grep -q 'no packets to slot' "$work/client"; then
 		[ "$wanted" = near ] && return
@@ -206,6 +206,16 @@ near_port stream "data_test, one host, one may not reach the other" a a \
 VERBENA_DEVICES=iw_veth0,roce_veth0 on_port 18516 "data_test, RoCE beside it" \
 	a b "$programs/data_test" -R -p 18515 -- \
 	"$programs/data_test" -R -p 18515 -n 100 -t 10 "$HOST_A"
+# With its first RoCE device a program gets a slot from the broker, and keeps
+# the one that it took before: peers find it by either.
+later="env VERBENA_DEVICES=iw_lo,roce_veth0"
+first="env VERBENA_DEVICES=roce_veth0,iw_lo"
+for who in "$later:$first" "$first:$later" "$later:$later"; do
+	# shellcheck disable=SC2086 # words
+	near_at=7174 near_port near "rping by RoCE, ${who//env VERBENA_/}" \
+		a a ${who%%:*} rping -s -a 0.0.0.0 -p 7174 -C 5 -- \
+		${who#*:} rping -c -a "$HOST_A" -p 7174 -C 5
+done
 # Whatever carries TCP: losses, a long way, an address translated, no cable.
 lossy() {
 	local host
@@ -426,7 +436,7 @@ cases() {
 	shift
 	a timeout -k 5 120 env VERBENA_DEVICES=iw_veth0,roce_veth0 "$@" \
 		"$verbena" run -- \
-		"$programs/iwarp_test" "$HOST_A" ${only:-} \
+		"$programs/iwarp_test" "$HOST_A" ${only:+"$only"} \
 		>"$work/faults" 2>&1
 	count=$(grep -c '^ok ' "$work/faults")
 	if [ "$count" -gt 0 ] && tail -n 1 "$work/faults" | grep -q ' 0 failed'; then
