@@ -52,6 +52,10 @@ if [ "$hosts" = yes ]; then
 	between "two hosts, IPv6" -d roce_veth0 -6
 	VERBENA_NEAR=off conformance "veth IPv6, packets" -d roce_veth0 -6
 	conformance "veth IPv4, no packets" -d roce_veth0 -4
+	export VERBENA_DEVICES=iw_veth0
+	VERBENA_NEAR=off conformance "iWARP, TCP" -d iw_veth0 "$HOST_A"
+	conformance "iWARP, no TCP" -d iw_veth0 "$HOST_A"
+	unset VERBENA_DEVICES
 else
 	HOSTS_PID_a=here
 fi

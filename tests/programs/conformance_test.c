@@ -10,7 +10,10 @@
  *
  *	conformance_test [-d DEVICE] [-4|-6] [-p PORT] [HOST | -]
  *
- * "-": this is the server.
+ * "-": this is the server. An RNIC's tables are others: a stream, and no
+ * program, leads to RTS, and what becomes of faults is what RFC 5040 and 5041
+ * name them, in words of the same statuses. HOST is then its own address: both
+ * ends are of this process.
  */
 #include <infiniband/tm_types.h>
 #include <endian.h>
@@ -21,8 +24,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "rc.h"
+#include "stream.h"
 
 #define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
 #define BYTES	  16384
@@ -79,7 +84,7 @@ static const char *const state_names[STATES] = { "RESET", "INIT", "RTR", "RTS",
 #define RETRIES (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY)
 #define ASK	(RETRIES | IBV_QP_MAX_QP_RD_ATOMIC)
 
-enum { RC = 1, UC = 2, UD = 4, INI = 8, TGT = 16, XRC = INI | TGT };
+enum { RC = 1, UC = 2, UD = 4, INI = 8, TGT = 16, IW = 32, XRC = INI | TGT };
 
 // clang-format off
 static const struct type {
@@ -92,6 +97,7 @@ static const struct type {
 	{ UD,  IBV_QPT_UD,	 "UD" },
 	{ INI, IBV_QPT_XRC_SEND, "XRC_SEND" },
 	{ TGT, IBV_QPT_XRC_RECV, "XRC_RECV" },
+	{ IW,  IBV_QPT_RC,	 "an RNIC" },
 };
 
 #define TO_INIT	(PKEY | IBV_QP_PORT)
@@ -132,6 +138,12 @@ static const struct move {
 	{ UD,		IBV_QPS_SQD, IBV_QPS_SQD, 0, PKEY | IBV_QP_QKEY },
 	{ UC,		IBV_QPS_SQE, IBV_QPS_RTS, 0, CUR | ACCESS },
 	{ UD,		IBV_QPS_SQE, IBV_QPS_RTS, 0, CUR | IBV_QP_QKEY },
+	/* What means something to InfiniBand alone may be given. */
+	{ IW,		IBV_QPS_RESET, IBV_QPS_INIT, 0, TO_INIT | ACCESS },
+	{ IW,		IBV_QPS_INIT, IBV_QPS_INIT, 0, TO_INIT | ACCESS },
+	{ IW,		IBV_QPS_RTS, IBV_QPS_RTS, 0, CUR | ACCESS },
+	{ IW,		IBV_QPS_RTS, IBV_QPS_SQD, 0,
+							IBV_QP_EN_SQD_ASYNC_NOTIFY },
 };
 
 /* In SQD a connection may change what only it knows the meaning of. */
@@ -273,6 +285,11 @@ static int try_move(struct ibv_qp *qp, int from, int to, int mask)
 	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | mask);
 }
 
+static bool is_rnic(void)
+{
+	return stream_is_for(device.context);
+}
+
 static int state_of(struct ibv_qp *qp)
 {
 	struct ibv_qp_init_attr init;
@@ -307,12 +324,37 @@ static void put_in_sqe(struct ibv_qp *qp)
 	must(rc_wait(cq_a, WAIT, &wc), "a completion");
 }
 
+/* The queue pair that those of an RNIC are connected to while their moves are
+ * judged. */
+static struct ibv_qp *other;
+
+static void bring_stream_to(struct ibv_qp *qp, int state)
+{
+	stream_drop();
+	must(!try_move(qp, 0, IBV_QPS_RESET, 0) &&
+		     !try_move(other, 0, IBV_QPS_RESET, 0),
+	     "to RESET");
+	if (state == IBV_QPS_RESET)
+		return;
+	must(!try_move(qp, 0, IBV_QPS_INIT, ACCESS) &&
+		     !try_move(other, 0, IBV_QPS_INIT, ACCESS),
+	     "to INIT");
+	if (state == IBV_QPS_RTS)
+		stream_connect(qp, other, 4);
+	if (state == IBV_QPS_ERR)
+		must(!try_move(qp, 0, IBV_QPS_ERR, 0), "to ERR");
+}
+
 static void bring_to(struct ibv_qp *qp, const struct type *t, int state)
 {
 	static const int path[] = { IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR,
 				    IBV_QPS_RTS };
 	int last = state < IBV_QPS_RTS ? state : IBV_QPS_RTS;
 
+	if (t->bit == IW) {
+		bring_stream_to(qp, state);
+		return;
+	}
 	must(!try_move(qp, 0, IBV_QPS_RESET, 0), "to RESET");
 	for (int i = 1; i <= last; i++)
 		must(!try_move(qp, path[i - 1], path[i],
@@ -324,6 +366,15 @@ static void bring_to(struct ibv_qp *qp, const struct type *t, int state)
 		must(!try_move(qp, IBV_QPS_RTS, state, 0), "from RTS");
 }
 
+/* An RNIC's first state is told as INIT; its stream ends when all is sent. */
+static bool is_seen(const struct type *t, int now, int state)
+{
+	if (t->bit == IW && state == IBV_QPS_RESET)
+		return now == IBV_QPS_INIT;
+	return now == state ||
+	       (t->bit == IW && state == IBV_QPS_SQD && now == IBV_QPS_ERR);
+}
+
 /* One try from @from; afterwards @qp is where it should be. */
 static void judge(struct ibv_qp *qp, const struct type *t, int from, int to,
 		  int mask, int want)
@@ -333,7 +384,7 @@ static void judge(struct ibv_qp *qp, const struct type *t, int from, int to,
 	bring_to(qp, t, from);
 	got = try_move(qp, from, to, mask);
 	now = state_of(qp);
-	verdict(got == want && now == (want ? from : to),
+	verdict(got == want && is_seen(t, now, want ? from : to),
 		"%s: %s to %s with 0x%x: %s, expected %s; then in %s", t->name,
 		state_names[from], state_names[to], mask, strerror(got),
 		strerror(want), state_names[now]);
@@ -399,7 +450,7 @@ static void judge_posts(struct ibv_qp *qp, const struct type *t, int state)
 static void judge_values(struct ibv_qp *qp, const struct type *t)
 {
 	struct ibv_qp_attr attr = good_values(qp->qp_num);
-	int to_init = find_move(t, IBV_QPS_RESET, IBV_QPS_INIT)->need;
+	int to_init = TO_INIT | find_move(t, IBV_QPS_RESET, IBV_QPS_INIT)->need;
 
 	bring_to(qp, t, IBV_QPS_RESET);
 	attr.qp_state = IBV_QPS_INIT;
@@ -410,7 +461,8 @@ static void judge_values(struct ibv_qp *qp, const struct type *t)
 	attr.pkey_index = 1;
 	verdict(ibv_modify_qp(qp, &attr, IBV_QP_STATE | to_init) == EINVAL,
 		"%s: P_Key 1 of 1", t->name);
-	verdict(state_of(qp) == IBV_QPS_RESET, "%s: not in RESET", t->name);
+	verdict(is_seen(t, state_of(qp), IBV_QPS_RESET), "%s: not in RESET",
+		t->name);
 	attr.pkey_index = 0;
 	attr.qp_state = (enum ibv_qp_state)17;
 	verdict(ibv_modify_qp(qp, &attr, IBV_QP_STATE) == EINVAL,
@@ -428,7 +480,7 @@ static void judge_odd(struct ibv_qp *qp, const struct type *t, int bit,
 			 : IBV_QPS_RTS;
 	const struct move *m = find_move(t, to - 1, to);
 
-	if (!(m->need & bit))
+	if (!m || !(m->need & bit))
 		return;
 	bring_to(qp, t, to - 1);
 	attr.qp_state = (enum ibv_qp_state)to;
@@ -457,6 +509,15 @@ static void judge_odd_values(struct ibv_qp *qp, const struct type *t)
 #undef ODD
 }
 
+/* Those that RC, UC and UD have not, and those that a stream passes by. */
+static bool is_ever_in(const struct type *t, int state)
+{
+	if (t->bit == IW)
+		return state != IBV_QPS_RTR && state != IBV_QPS_SQD &&
+		       state != IBV_QPS_SQE;
+	return state != IBV_QPS_SQE || t->bit & (UC | UD);
+}
+
 static void judge_moves(const struct type *t)
 {
 	struct ibv_qp *qp = make_qp(t->type, cq_a);
@@ -466,16 +527,21 @@ static void judge_moves(const struct type *t)
 		       strerror(errno));
 		return;
 	}
+	if (t->bit == IW)
+		other = make_qp(t->type, cq_b);
+	must(other || t->bit != IW, "another queue pair");
 	for (int from = 0; from < STATES; from++) {
-		if (from == IBV_QPS_SQE && !(t->bit & (UC | UD)))
-			continue; /* they are never there */
+		if (!is_ever_in(t, from))
+			continue;
 		for (int to = 0; to < STATES; to++)
 			judge_pair(qp, t, from, to);
 		judge_posts(qp, t, from);
 	}
 	judge_values(qp, t);
 	judge_odd_values(qp, t);
-	must(!ibv_destroy_qp(qp), "ibv_destroy_qp");
+	stream_drop();
+	must(!ibv_destroy_qp(qp) && !(other && ibv_destroy_qp(other)),
+	     "ibv_destroy_qp");
 	line("moves of", t->name);
 }
 
@@ -558,6 +624,32 @@ static const struct row {
 { RC | XRC, SEND,	 LOCAL_PAGE,	 END(LOC_PROT_ERR),	NONE, IBV_QPS_RTS, NO_EVENT, "SEND of a page that is gone" },
 { RC | XRC, READ,	 LOCAL_RIGHT,	 END(LOC_PROT_ERR),	NONE, IBV_QPS_RTS, NO_EVENT, "READ to a read-only region" },
 
+/* Whatever is wrong at one end ends the stream, and the other with it. */
+{ IW, WRITE,	 NOTHING,	 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "nothing" },
+{ IW, WRITE,	 RKEY,		 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "WRITE, no such rkey" },
+{ IW, READ,	 RKEY,		 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "READ, no such rkey" },
+{ IW, ATOMIC,	 RKEY,		 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "atomic, no such rkey" },
+{ IW, WRITE,	 RANGE,		 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "WRITE beyond the region" },
+{ IW, READ,	 RANGE,		 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "READ beyond the region" },
+{ IW, WRITE,	 RIGHT,		 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "WRITE to a read-only region" },
+{ IW, ATOMIC,	 RIGHT,		 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "atomic on a read-only region" },
+{ IW, WRITE,	 REMOTE_PAGE,	 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "WRITE to a page that is gone" },
+{ IW, READ,	 REMOTE_PAGE,	 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "READ of a page that is gone" },
+{ IW, WRITE,	 QP_RIGHT,	 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "WRITE, not for this queue pair" },
+{ IW, READ,	 QP_RIGHT,	 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "READ, not for this queue pair" },
+{ IW, ATOMIC,	 QP_RIGHT,	 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "atomic, not for this queue pair" },
+{ IW, ATOMIC,	 ALIGNMENT,	 END(REM_INV_REQ_ERR),	NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "atomic, not aligned" },
+{ IW, READ,	 NO_READS,	 END(LOC_QP_OP_ERR),	NONE, IBV_QPS_ERR, EVENT(FATAL), "READ, none were promised" },
+{ IW, SEND,	 SHORT,		 END(REM_INV_REQ_ERR),	IBV_WC_LOC_LEN_ERR, IBV_QPS_ERR, NO_EVENT, "SEND longer than the receive" },
+{ IW, SEND,	 RECV_KEY,	 END(REM_OP_ERR),	IBV_WC_LOC_PROT_ERR, IBV_QPS_ERR, NO_EVENT, "SEND, receive without a key" },
+{ IW, SEND_INV,	 INV_KEY,	 END(REM_ACCESS_ERR),	IBV_WC_REM_INV_REQ_ERR, IBV_QPS_ERR, NO_EVENT, "SEND, invalidates nothing" },
+{ IW, SEND,	 NO_RECV,	 END(RNR_RETRY_EXC_ERR), NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "SEND, no receive" },
+{ IW, WRITE_IMM, NO_RECV,	 END(RNR_RETRY_EXC_ERR), NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "WRITE with immediate, no receive" },
+{ IW, SEND,	 LKEY,		 END(LOC_PROT_ERR),	NONE, IBV_QPS_ERR, EVENT(FATAL), "SEND, no such lkey" },
+{ IW, SEND,	 LOCAL_RANGE,	 END(LOC_PROT_ERR),	NONE, IBV_QPS_ERR, EVENT(FATAL), "SEND from beyond the region" },
+{ IW, SEND,	 LOCAL_PAGE,	 END(LOC_PROT_ERR),	NONE, IBV_QPS_ERR, EVENT(FATAL), "SEND of a page that is gone" },
+{ IW, READ,	 LOCAL_RIGHT,	 END(LOC_PROT_ERR),	NONE, IBV_QPS_ERR, EVENT(FATAL), "READ to a read-only region" },
+
 { UC, WRITE,	 NOTHING,	 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "nothing" },
 { UC, WRITE,	 RKEY,		 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "WRITE, no such rkey" },
 { UC, WRITE,	 RANGE,		 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "WRITE beyond the region" },
@@ -600,6 +692,17 @@ static void connect_to(struct ibv_qp *qp, const struct type *t,
 	move_to(qp, t, &attr, IBV_QPS_RESET, IBV_QPS_INIT);
 	move_to(qp, t, &attr, IBV_QPS_INIT, IBV_QPS_RTR);
 	move_to(qp, t, &attr, IBV_QPS_RTR, IBV_QPS_RTS);
+}
+
+static void connect_streams(const struct row *r, struct ibv_qp *a,
+			    struct ibv_qp *b)
+{
+	must(!rc_to_init(a, RC_ALL_ACCESS) &&
+		     !rc_to_init(b, r->wrong == QP_RIGHT
+					    ? IBV_ACCESS_LOCAL_WRITE
+					    : RC_ALL_ACCESS),
+	     "to INIT");
+	stream_connect(a, b, r->wrong == NO_READS ? 0 : 4);
 }
 
 static void connect_a(const struct row *r, const struct type *t,
@@ -827,6 +930,10 @@ static void set_up_row(const struct row *r, const struct type *ta,
 		make_srq();
 		must(!ibv_get_srq_num(srq, &to->srqn), "ibv_get_srq_num");
 	}
+	if (ta->bit == IW) {
+		connect_streams(r, *a, *b);
+		return;
+	}
 	if (wire >= 0 && is_a)
 		tcp_swap(wire, &from, to, sizeof(*to));
 	else if (wire >= 0)
@@ -837,13 +944,51 @@ static void set_up_row(const struct row *r, const struct type *ta,
 		connect_b(r, tb, *b, &from);
 }
 
+static bool has_packets(void)
+{
+	const char *near = getenv("VERBENA_NEAR");
+
+	return wire >= 0 || (near && !strcmp(near, "off"));
+}
+
+/* Over TCP what is sent is complete when it has left; then it is an event that
+ * tells of the end. */
+static int asked_status(const struct row *r, const struct type *t)
+{
+	bool leaves = r->op != READ && r->op != ATOMIC;
+
+	if (t->bit == IW && has_packets() && leaves &&
+	    r->a_status != IBV_WC_LOC_PROT_ERR)
+		return IBV_WC_SUCCESS;
+	return r->a_status;
+}
+
+/* The end of a stream is on its way to both. */
+static void await_state(struct ibv_qp *qp, int state)
+{
+	double until = seconds() + WAIT;
+
+	while (state_of(qp) != state && seconds() < until)
+		usleep(1000);
+}
+
+static int event_within(const struct ibv_qp *qp, double limit)
+{
+	double until = seconds() + limit;
+	int event;
+
+	while ((event = event_of(qp)) == NO_EVENT && seconds() < until)
+		usleep(1000);
+	return event;
+}
+
 static void judge_row(const struct row *r, const struct type *ta,
 		      const struct type *tb)
 {
 	bool flushed,
 		receives = r->wrong != NO_RECV && r->wrong != PEER_IN_RESET;
 	int a_status = r->a_status, a_state = r->a_state;
-	int b_status, b_state, event;
+	int b_status, b_state, event, asked = asked_status(r, ta);
 	struct ibv_qp *a, *b;
 	struct end to;
 
@@ -862,11 +1007,15 @@ static void judge_row(const struct row *r, const struct type *ta,
 		  r->b_state == IBV_QPS_ERR;
 	b_status =
 		status_at_b(flushed || r->b_status != NO_STATUS ? WAIT : QUIET);
+	if (ta->bit == IW) {
+		await_state(a, r->a_state);
+		await_state(b, r->b_state);
+	}
 	if (is_a)
 		a_state = state_of(a);
 	b_state = heard(is_b ? state_of(b) : 0);
-	event = heard(is_b ? event_of(b) : 0);
-	verdict(a_status == r->a_status && a_state == r->a_state,
+	event = heard(is_b ? event_within(b, r->event == NO_EVENT ? 0 : 1) : 0);
+	verdict(a_status == asked && a_state == r->a_state,
 		"%s: requester: %s, in %s", r->name,
 		a_status < 0 ? "nothing" : ibv_wc_status_str(a_status),
 		state_names[a_state]);
@@ -876,6 +1025,7 @@ static void judge_row(const struct row *r, const struct type *ta,
 		b_status < 0 ? "nothing" : ibv_wc_status_str(b_status),
 		state_names[b_state], event);
 	judge_next(r, a, b, &to);
+	stream_drop();
 	must((!a || !ibv_destroy_qp(a)) && (!b || !ibv_destroy_qp(b)),
 	     "ibv_destroy_qp");
 	must(!is_b || tb->bit != TGT || !ibv_destroy_srq(srq),
@@ -885,8 +1035,7 @@ static void judge_row(const struct row *r, const struct type *ta,
 static void judge_faults(const struct type *ta, const struct type *tb,
 			 const char *name)
 {
-	const char *near = getenv("VERBENA_NEAR");
-	bool packets = wire >= 0 || (near && !strcmp(near, "off"));
+	bool packets = has_packets();
 
 	for (size_t i = 0; i < COUNT(rows); i++)
 		if (rows[i].type & ta->bit &&
@@ -1099,7 +1248,9 @@ static void get_to_know(void)
 /* The tables of moves are the client's, and one process's. */
 static void find_other(const char *host)
 {
-	if (!host)
+	if (is_rnic())
+		stream_begin(host);
+	if (!host || is_rnic())
 		return;
 	is_a = strcmp(host, "-") != 0;
 	is_b = !is_a;
@@ -1130,7 +1281,7 @@ static void set_up(void)
 	get_to_know();
 	to = way();
 	ah = ibv_create_ah(device.pd, &to);
-	must(ah, "ibv_create_ah");
+	must(ah || is_rnic(), "ibv_create_ah");
 	cq_a = ibv_create_cq(device.context, 64, NULL, NULL, 0);
 	cq_b = ibv_create_cq(device.context, 64, NULL, NULL, 0);
 	must(cq_a && cq_b, "ibv_create_cq");
@@ -1146,9 +1297,10 @@ int main(int argc, char **argv)
 	find_other(rest[0]);
 	set_up();
 	for (size_t i = 0; is_a && i < COUNT(types); i++)
-		judge_moves(&types[i]);
+		if ((types[i].bit == IW) == is_rnic())
+			judge_moves(&types[i]);
 	for (size_t i = 0; i < COUNT(types); i++)
-		if (!(types[i].bit & XRC))
+		if (!(types[i].bit & XRC) && (types[i].bit == IW) == is_rnic())
 			judge_faults(&types[i], &types[i], types[i].name);
 	if (xrcd)
 		judge_faults(&types[3], &types[4], "XRC");
