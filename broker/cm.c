@@ -485,6 +485,8 @@ static void on_happen(void *arg, struct vb_cm_conn *c,
 		attach_private(&e, m->private_data,
 			       vb_cm_private_bytes(CM_REJ));
 	}
+	if (what == CM_IS_UNREACHABLE)
+		e.status = c->returned ? -c->returned : -ETIMEDOUT;
 	tell(id->client, &e);
 }
 
@@ -969,6 +971,13 @@ static void take_mad(void *arg, const struct vb_mad_path *back,
 	vb_cm_recv(cm->engine, back, bytes, len, cm->now);
 }
 
+static void take_return(void *arg, const uint8_t *bytes, size_t len, int error)
+{
+	struct vb_host_cm *cm = arg;
+
+	vb_cm_returned(cm->engine, bytes, len, error, cm->now);
+}
+
 int vb_host_cm_fd(const struct vb_host_cm *cm)
 {
 	return cm->gsi ? vb_gsi_fd(cm->gsi) : -1;
@@ -989,6 +998,9 @@ vb_time vb_host_cm_deadline(const struct vb_host_cm *cm)
 void vb_host_cm_tick(struct vb_host_cm *cm, vb_time now)
 {
 	cm->now = now;
+	/* Before anything is said again. */
+	if (cm->gsi && now >= vb_cm_deadline(cm->engine))
+		vb_gsi_returns(cm->gsi, take_return, cm);
 	vb_cm_tick(cm->engine, now);
 }
 

@@ -37,6 +37,7 @@ int vb_gsi_open(int rx_fd, struct vb_gsi **gsi)
 		free(g);
 		return rc;
 	}
+	vb_udp_want_returns(g->link);
 	*gsi = g;
 	return 0;
 }
@@ -88,14 +89,13 @@ void vb_gsi_send(struct vb_gsi *g, const struct vb_mad_path *path,
 	g->link->ops->send(g->link, &g->txq);
 }
 
-static bool is_mad(const struct vb_frame *f, struct vb_ib_pkt *pkt)
+static bool is_mad(const uint8_t *bytes, uint32_t len, struct vb_ib_pkt *pkt)
 {
-	return vb_ib_parse(f->bytes, f->len, pkt) == PARSE_OK &&
+	return vb_ib_parse(bytes, len, pkt) == PARSE_OK &&
 	       pkt->bth.opcode == UD_SEND_ONLY && pkt->bth.dqpn == VB_GSI_QPN &&
 	       (pkt->bth.pkey & 0x7fff) == (DEFAULT_PKEY & 0x7fff) &&
 	       pkt->deth.sqpn == VB_GSI_QPN && pkt->deth.qkey == VB_GSI_QKEY &&
-	       pkt->payload_bytes == VB_MAD_BYTES &&
-	       !vb_gid_is_multicast(f->dst);
+	       pkt->payload_bytes == VB_MAD_BYTES;
 }
 
 void vb_gsi_recv(struct vb_gsi *g,
@@ -113,7 +113,27 @@ void vb_gsi_recv(struct vb_gsi *g,
 						  .dgid = *f->src,
 						  .ifindex = f->ifindex };
 
-		if (is_mad(f, &pkt))
+		if (!vb_gid_is_multicast(f->dst) &&
+		    is_mad(f->bytes, f->len, &pkt))
 			take(arg, &back, pkt.payload, pkt.payload_bytes);
 	}
+}
+
+/* Routers quote 8 bytes at least (RFC 792), hosts and those of today as much as
+ * fits 576 (RFC 1812 4.3.2.3), or 1280 (RFC 4443): that is all of a MAD. */
+void vb_gsi_returns(struct vb_gsi *g,
+		    void (*take)(void *arg, const uint8_t *bytes, size_t len,
+				 int error),
+		    void *arg)
+{
+	uint8_t bytes[VB_IB_MAX_HDR_BYTES + VB_MAD_BYTES + VB_ICRC_BYTES];
+	struct vb_ib_pkt pkt;
+	size_t len;
+	int error;
+
+	while ((len = vb_udp_next_return(g->link, bytes, sizeof(bytes),
+					 &error)))
+		if (len > VB_ICRC_BYTES &&
+		    is_mad(bytes, (uint32_t)len - VB_ICRC_BYTES, &pkt))
+			take(arg, pkt.payload, pkt.payload_bytes, error);
 }

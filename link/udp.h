@@ -36,4 +36,17 @@ bool vb_udp_is_roce(int fd);
 /* @rx_fd is taken over. */
 VB_MUST_CHECK int vb_udp_open(int rx_fd, struct vb_link **link);
 
+/*
+ * For who sends packet by packet, to slot 0, and would know which of them
+ * nobody takes: hosts and routers say so, by ICMP, and quote what they mean.
+ */
+void vb_udp_want_returns(struct vb_link *link);
+/*
+ * The next one that came back: how many of its bytes, from the BTH on, or 0:
+ * no more. *@error: ECONNREFUSED: no such port there; EHOSTUNREACH: no such
+ * host; or another. Whoever can send to us may have made it up.
+ */
+VB_MUST_CHECK size_t vb_udp_next_return(struct vb_link *link, uint8_t *bytes,
+					size_t room, int *error);
+
 #endif

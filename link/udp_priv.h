@@ -61,7 +61,8 @@ struct vb_udp {
 	struct vb_link link;
 
 	/* constant after open */
-	int family; /* of every socket here */
+	int family;	    /* of every socket here */
+	bool wants_returns; /* of channel 0 */
 
 	struct vb_mutex open_lock; /* opening a channel */
 	struct vb_udp_channel channels[VB_SLOTS];

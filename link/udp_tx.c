@@ -9,6 +9,7 @@
 #include "link/udp_priv.h"
 
 #include <errno.h>
+#include <linux/errqueue.h>
 #include <linux/filter.h>
 #include <netinet/udp.h>
 #include <poll.h>
@@ -472,9 +473,18 @@ static bool wait_for_room(struct tx_batch *b, int error)
 	return true;
 }
 
+/* Not of this packet: the socket tells its next sender of one before. */
+static bool is_return(int error)
+{
+	return error == ECONNREFUSED || error == EHOSTUNREACH ||
+	       error == ENETUNREACH || error == EPROTO || error == ENOPROTOOPT;
+}
+
 /* Messages sent from @from on (at least 1), or -errno of the first. */
 static int push(struct vb_udp *u, struct tx_batch *b, unsigned from)
 {
+	bool told = false;
+
 	for (;;) {
 		int n = sendmmsg(b->fd, b->headers + from, b->count - from,
 				 MSG_DONTWAIT);
@@ -488,6 +498,10 @@ static int push(struct vb_udp *u, struct tx_batch *b, unsigned from)
 		if (errno == EINTR)
 			continue;
 		error = errno;
+		if (u->wants_returns && !told && is_return(error)) {
+			told = true;
+			continue;
+		}
 		if (!is_full(error) || !wait_for_room(b, error))
 			return -error;
 	}
@@ -578,6 +592,55 @@ void vb_udp_send(struct vb_link *l, struct vb_txq *q)
 		transmit(u, &b, q);
 	}
 	vb_txq_reset(q);
+}
+
+void vb_udp_want_returns(struct vb_link *l)
+{
+	static const int on = 1;
+	struct vb_udp *u = vb_udp_of(l);
+	int fd = atomic_load_explicit(&u->channels[0].fd, memory_order_relaxed);
+
+	u->wants_returns = true;
+	if (setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on)) < 0 ||
+	    (u->family == AF_INET6 &&
+	     setsockopt(fd, IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof(on)) < 0))
+		vb_log(LOG_DEBUG, "udp: returns: %s", strerror(errno));
+}
+
+static const struct sock_extended_err *why_returned(struct msghdr *h)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(h);
+
+	while (c &&
+	       !((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) ||
+		 (c->cmsg_level == IPPROTO_IPV6 &&
+		  c->cmsg_type == IPV6_RECVERR)))
+		c = CMSG_NXTHDR(h, c);
+	return c && c->cmsg_len >= CMSG_LEN(sizeof(struct sock_extended_err))
+		       ? (const struct sock_extended_err *)CMSG_DATA(c)
+		       : NULL;
+}
+
+size_t vb_udp_next_return(struct vb_link *l, uint8_t *bytes, size_t room,
+			  int *error)
+{
+	_Alignas(struct cmsghdr) uint8_t control[256];
+	const struct sock_extended_err *why;
+	struct iovec v = { bytes, room };
+	struct msghdr h = { .msg_iov = &v, .msg_iovlen = 1 };
+	ssize_t n;
+
+	do {
+		h.msg_control = control;
+		h.msg_controllen = sizeof(control);
+		n = recvmsg(vb_udp_of(l)->channels[0].fd, &h,
+			    MSG_ERRQUEUE | MSG_DONTWAIT);
+		why = n < 0 ? NULL : why_returned(&h);
+	} while (n >= 0 && (n == 0 || !why));
+	if (n < 0)
+		return 0;
+	*error = (int)why->ee_errno;
+	return (size_t)n;
 }
 
 static bool can_cut(int fd)

@@ -157,15 +157,23 @@ bool vb_cm_is_pausing(struct vb_cm_conn *c)
 	return true;
 }
 
+/* One whose number we drew. */
+struct vb_cm_conn *vb_cm_find_number(struct vb_cm *cm, uint32_t local_id)
+{
+	uint32_t index = (local_id ^ cm->secret) & (VB_CM_MAX_CONNS - 1);
+	struct vb_cm_conn *c = vb_idtab_get(cm->ids, index);
+
+	return c && c->local_id == local_id ? c : NULL;
+}
+
 /* The connection that a peer means by our number, if it is that peer. */
 struct vb_cm_conn *vb_cm_find_ours(struct vb_cm *cm,
 				   const struct vb_mad_path *path,
 				   uint32_t local_id)
 {
-	uint32_t index = (local_id ^ cm->secret) & (VB_CM_MAX_CONNS - 1);
-	struct vb_cm_conn *c = vb_idtab_get(cm->ids, index);
+	struct vb_cm_conn *c = vb_cm_find_number(cm, local_id);
 
-	if (c && c->local_id == local_id && vb_cm_is_on(c, path))
+	if (c && vb_cm_is_on(c, path))
 		return c;
 	return vb_cm_find_resumed(cm, path, local_id);
 }
@@ -260,6 +268,7 @@ void vb_cm_send_until_answered(struct vb_cm_conn *c, struct vb_cm_msg *m,
 	c->tries_left = c->max_tries;
 	c->pause = VB_MIN(FIRST_PAUSE, c->patience);
 	c->begun_at = c->sent_at = now;
+	c->returns = 0;
 	vb_cm_send_mad(c, c->mad);
 	vb_cm_set_timer(c, now + c->pause);
 }

@@ -11,6 +11,10 @@
 #define RASH	    (150 * VB_MSEC)
 #define DOUBT	    (500 * VB_MSEC)
 #define DOUBT_PAUSE (100 * VB_MSEC)
+/* What came back so often, and is not news any more, is meant: a program that
+ * is just starting over there is not given up. */
+#define RETURNS_MEAN 3
+#define RETURNS_LAST VB_SEC
 
 static void send_plain(struct vb_cm_conn *c, enum vb_cm_attr attr, uint64_t tid)
 {
@@ -458,6 +462,33 @@ static void run_out(struct vb_cm_conn *c, vb_time now)
 	default:
 		break;
 	}
+}
+
+/* Who sees our requests can answer them, too; who only knows of them knows no
+ * transaction. So nobody ends by this what he could not have refused. */
+static bool is_what_we_ask(const struct vb_cm_conn *c,
+			   const struct vb_cm_msg *m)
+{
+	return m->tid == c->tid &&
+	       ((m->attr == CM_REQ && c->state == CM_REQ_SENT) ||
+		(m->attr == CM_SIDR_REQ && c->state == CM_SIDR_SENT));
+}
+
+void vb_cm_returned(struct vb_cm *cm, const uint8_t *bytes, size_t len,
+		    int error, vb_time now)
+{
+	struct vb_cm_conn *c;
+	struct vb_cm_msg m;
+
+	if ((error != ECONNREFUSED && error != EHOSTUNREACH) ||
+	    !vb_cm_get(bytes, len, &m))
+		return;
+	c = vb_cm_find_number(cm, m.local_id);
+	if (!c || !is_what_we_ask(c, &m) || ++c->returns < RETURNS_MEAN ||
+	    now - c->begun_at < RETURNS_LAST)
+		return;
+	c->returned = error;
+	run_out(c, now);
 }
 
 static void expire(struct vb_cm_conn *c, vb_time now)

@@ -46,7 +46,7 @@ enum vb_cm_happening {
 	CM_HAS_REPLY,	    /* REP: establish or reject it */
 	CM_IS_ESTABLISHED,  /* RTU */
 	CM_IS_REJECTED,	    /* REJ */
-	CM_IS_UNREACHABLE,  /* no answer */
+	CM_IS_UNREACHABLE,  /* no answer; @c->returned: and how we know */
 	CM_IS_DISCONNECTED, /* by either side, DREP or no DREP */
 	CM_IS_OVER,	    /* time wait has ended */
 	CM_HAS_ADDRESS,	    /* SIDR REP: says yes or no; closed */
@@ -68,6 +68,8 @@ struct vb_cm_conn {
 	uint64_t tid, disconnect_tid;
 	uint32_t index;
 	unsigned tries_left, max_tries;
+	unsigned returns; /* of what is sent now */
+	int returned;	  /* errno; 0: none was, or too few */
 	vb_time pause, patience, linger;
 	vb_time begun_at, sent_at; /* REQ */
 	struct vb_timer timer;
@@ -103,6 +105,13 @@ void vb_cm_destroy(struct vb_cm *cm);
 /* A MAD to queue pair 1; @path: the way back. Anything may be in it. */
 void vb_cm_recv(struct vb_cm *cm, const struct vb_mad_path *path,
 		const uint8_t *bytes, size_t len, vb_time now);
+/*
+ * A MAD of ours came back: ECONNREFUSED, nobody there takes any, EHOSTUNREACH,
+ * there is no such host. Anything may be in it. Connections that are being made
+ * heed it, when it comes again.
+ */
+void vb_cm_returned(struct vb_cm *cm, const uint8_t *bytes, size_t len,
+		    int error, vb_time now);
 /* When vb_cm_tick() has something to do. */
 vb_time vb_cm_deadline(const struct vb_cm *cm);
 void vb_cm_tick(struct vb_cm *cm, vb_time now);

@@ -45,6 +45,7 @@ bool vb_cm_is_on(const struct vb_cm_conn *c, const struct vb_mad_path *path);
 struct vb_cm_conn *vb_cm_find_ours(struct vb_cm *cm,
 				   const struct vb_mad_path *path,
 				   uint32_t local_id);
+struct vb_cm_conn *vb_cm_find_number(struct vb_cm *cm, uint32_t local_id);
 /* By the peer's: passive ones. */
 struct vb_cm_conn *vb_cm_find_peers(struct vb_cm *cm, uint64_t guid,
 				    uint32_t id);

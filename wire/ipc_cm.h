@@ -39,7 +39,7 @@ enum vb_ipc_cm_event {
 	IPC_CM_REPLY,
 	IPC_CM_ESTABLISHED,
 	IPC_CM_REJECTED, /* status: the reason */
-	IPC_CM_UNREACHABLE,
+	IPC_CM_UNREACHABLE, /* status: -errno */
 	IPC_CM_DISCONNECTED,
 	IPC_CM_OVER,
 	IPC_CM_FAILED,	/* status: positive errno: it did not even begin */

@@ -513,7 +513,8 @@ static bool digest(struct rcm_event *e)
 		fill_connection(e);
 		return true;
 	case IPC_CM_UNREACHABLE:
-		take_failure(e, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+		take_failure(e, RDMA_CM_EVENT_UNREACHABLE,
+			     e->m.status < 0 ? e->m.status : -ETIMEDOUT);
 		return true;
 	case IPC_CM_DISCONNECTED:
 		e->pub.event = RDMA_CM_EVENT_DISCONNECTED;

@@ -91,7 +91,7 @@ static int step(struct rs_sock *rs, const struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 		return event->status < 0 ? event->status : -EHOSTUNREACH;
 	case RDMA_CM_EVENT_UNREACHABLE:
-		return -ETIMEDOUT;
+		return event->status < 0 ? event->status : -ETIMEDOUT;
 	case RDMA_CM_EVENT_REJECTED:
 		return -refusal(event->status);
 	default:

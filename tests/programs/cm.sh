@@ -135,6 +135,34 @@ sees() {
 	fi
 }
 
+# nobody_at NAME ADDRESS STATUS: who takes no requests is not waited for. It is
+# told in seconds, and was in two minutes.
+nobody_at() {
+	local begun=$SECONDS
+
+	b timeout -k 5 60 "$verbena" run -- rping -c -a "$2" -C 1 \
+		</dev/null >"$work/client" 2>&1
+	echo "after $((SECONDS - begun)) s" >>"$work/client"
+	if grep -q "UNREACHABLE, error $3" "$work/client" &&
+		[ $((SECONDS - begun)) -lt 30 ]; then
+		ok "nobody there: $1"
+	else
+		not_ok "nobody there: $1" "$work/client"
+	fi
+}
+
+# Before anything of Verbena's runs on host a.
+nobody() {
+	if ! command -v rping >/dev/null; then
+		skip "nobody there" "no rping here"
+		return
+	fi
+	nobody_at "a host without Verbena" "$HOST_A" -111
+	nobody_at "a host without Verbena, IPv6" "$HOST_A6" -111
+	nobody_at "no such host" "${HOST_A%.*}.99" -113
+	nobody_at "no such host, IPv6" "${HOST_A6%::*}::99" -113
+}
+
 # Few ports, and one of them reserved; and options that are seen outside.
 rules() {
 	local range
@@ -184,6 +212,7 @@ else
 	skip "options, seen outside" "no tshark"
 fi
 
+nobody
 everything a b "$HOST_A" "$HOST_A6" "two hosts"
 everything a a "$HOST_A" "$HOST_A6" "one host"
 

@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <net/if.h>
 #include <poll.h>
 
@@ -119,6 +120,82 @@ static void gsi__no_way(void **state)
 	assert_int_equal(heard, 0);
 }
 
+static unsigned returned;
+static int why;
+
+static void take_back(void *arg, const uint8_t *bytes, size_t len, int error)
+{
+	assert_int_equal(len, VB_MAD_BYTES);
+	assert_ptr_equal(arg, &returned);
+	memcpy(last, bytes, len);
+	why = error;
+	returned++;
+}
+
+/* What comes back, in a moment. */
+static void await_return(struct vb_gsi *g)
+{
+	returned = 0;
+	why = 0;
+	for (unsigned i = 0; i < 100 && returned == 0; i++) {
+		poll(NULL, 0, 10);
+		vb_gsi_returns(g, take_back, &returned);
+	}
+}
+
+static struct vb_gsi *open_without_port(void)
+{
+	struct vb_gsi *g = NULL;
+	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(vb_gsi_open(fd, &g), 0);
+	return g;
+}
+
+static void gsi__hears_that_nobody_is_there(void **state)
+{
+	const struct vb_gid lo = { { [15] = 1 } };
+	const struct vb_mad_path paths[] = {
+		{ .sgid = host(1), .dgid = host(2) },
+		{ .sgid = lo, .dgid = lo },
+	};
+	struct vb_gsi *g = open_without_port();
+	uint8_t mad[VB_MAD_BYTES];
+
+	for (unsigned i = 0; i < VB_COUNT(paths); i++) {
+		fill(mad, (uint8_t)(7 + i));
+		vb_gsi_send(g, &paths[i], mad);
+		await_return(g);
+		assert_int_equal(returned, 1);
+		assert_int_equal(why, ECONNREFUSED);
+		assert_memory_equal(last, mad, sizeof(mad));
+		vb_gsi_returns(g, take_back, &returned);
+		assert_int_equal(returned, 1);
+	}
+	vb_gsi_close(g);
+}
+
+/* What came back says nothing of what is sent next. */
+static void gsi__sends_after_a_return(void **state)
+{
+	const struct vb_mad_path path = { .sgid = host(1), .dgid = host(2) };
+	struct vb_gsi *g = open_without_port();
+	uint8_t mad[VB_MAD_BYTES];
+	int fd;
+
+	fill(mad, 9);
+	vb_gsi_send(g, &path, mad);
+	poll(NULL, 0, 50);
+	assert_int_equal(vb_udp_socket(&fd), 0);
+	assert_int_equal(vb_gsi_open(fd, &gsi), 0);
+	heard = 0;
+	vb_gsi_send(g, &path, mad);
+	hear();
+	assert_int_equal(heard, 1);
+	vb_gsi_close(gsi);
+	vb_gsi_close(g);
+}
+
 static void gsi__what_is_no_datagram_of_ours(void **state)
 {
 	static struct vb_txq q;
@@ -179,6 +256,8 @@ int main(void)
 		CASE(gsi__ipv6),
 		CASE(gsi__no_way),
 		CASE(gsi__what_is_no_datagram_of_ours),
+		cmocka_unit_test(gsi__hears_that_nobody_is_there),
+		cmocka_unit_test(gsi__sends_after_a_return),
 	};
 
 	if (!netns_enter())

@@ -578,6 +578,79 @@ static void active__repeats_and_gives_up(void **state)
 	vb_cm_release(conn, now);
 }
 
+/* What was sent last comes back. */
+static void come_back(int error)
+{
+	uint8_t mad[VB_MAD_BYTES];
+
+	happened = -1;
+	vb_cm_put(mad, &sent);
+	vb_cm_returned(cm, mad, sizeof(mad), error, now);
+}
+
+static void expect_given_up(enum vb_cm_attr attr, int error)
+{
+	const vb_time begun = now;
+
+	for (unsigned i = 0; i < 3; i++) {
+		come_back(error);
+		assert_int_equal(happened, -1);
+		run_timer();
+		expect_sent(attr);
+	}
+	assert_true(now - begun > VB_SEC);
+	come_back(error);
+	assert_int_equal(happened, CM_IS_UNREACHABLE);
+	assert_int_equal(conn->returned, error);
+	vb_cm_release(conn, now);
+	assert_int_equal(vb_cm_count(cm), 0);
+}
+
+static void active__gives_up_soon_where_nobody_is(void **state)
+{
+	connect_it();
+	expect_given_up(CM_REQ, ECONNREFUSED);
+	sent_count = 0;
+	connect_it();
+	expect_given_up(CM_REQ, EHOSTUNREACH);
+	look_it_up();
+	expect_given_up(CM_SIDR_REQ, ECONNREFUSED);
+}
+
+static void active__heeds_no_other_returns(void **state)
+{
+	uint8_t mad[VB_MAD_BYTES] = { 0 };
+	struct vb_cm_msg req;
+
+	connect_it();
+	req = sent;
+	now += 2 * VB_SEC;
+	for (unsigned i = 0; i < 10; i++) {
+		come_back(EACCES);
+		sent.tid++; /* somebody's guess */
+		come_back(ECONNREFUSED);
+		sent = req;
+		sent.local_id++;
+		come_back(ECONNREFUSED);
+		sent = req;
+		sent.attr = CM_SIDR_REQ;
+		come_back(ECONNREFUSED);
+		sent = req;
+		vb_cm_returned(cm, mad, sizeof(mad), ECONNREFUSED, now);
+		vb_cm_returned(cm, mad, 8, ECONNREFUSED, now);
+	}
+	assert_int_equal(conn->returns, 0);
+	assert_int_equal(conn->state, CM_REQ_SENT);
+	say(CM_REP, req.tid);
+	assert_int_equal(vb_cm_establish(conn, now), 0);
+	sent = req;
+	for (unsigned i = 0; i < 10; i++)
+		come_back(ECONNREFUSED);
+	assert_int_equal(conn->state, CM_ESTABLISHED);
+	assert_int_equal(happened, -1);
+	vb_cm_release(conn, now);
+}
+
 static void active__is_patient_when_asked(void **state)
 {
 	struct vb_cm_msg m = { .attr = CM_MRA, .local_id = PEER_ID };
@@ -779,6 +852,8 @@ int main(void)
 		TEST(sidr__is_answered_once),
 		TEST(passive__hears_that_the_peer_gave_up),
 		TEST(active__repeats_and_gives_up),
+		TEST(active__gives_up_soon_where_nobody_is),
+		TEST(active__heeds_no_other_returns),
 		TEST(active__is_patient_when_asked),
 		TEST(active__repeats_its_rtu),
 		TEST(active__is_rejected),
