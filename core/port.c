@@ -145,16 +145,27 @@ static unsigned update_state(struct vb_port *p, bool up)
 	return up ? PORT_UP : PORT_WENT_DOWN;
 }
 
+/* It may have been made anew. */
+static unsigned update_interface(struct vb_port *p,
+				 const struct vb_port_news *news)
+{
+	bool gone = p->present && p->ifindex != news->ifindex;
+
+	p->present = news->ifindex;
+	if (p->present) {
+		p->ifindex = news->ifindex;
+		memcpy(p->mac, news->mac, sizeof(p->mac));
+	}
+	return gone ? PORT_GONE : PORT_SAME;
+}
+
 unsigned vb_port_update(struct vb_port *p, const struct vb_port_news *news)
 {
 	unsigned change;
 
 	vb_mutex_lock(&p->lock);
-	if (news->ifindex) { /* it may have been made anew */
-		p->ifindex = news->ifindex;
-		memcpy(p->mac, news->mac, sizeof(p->mac));
-	}
-	change = update_state(p, news->up);
+	change = update_interface(p, news);
+	change |= update_state(p, news->up);
 	if (update_gids(p, news))
 		change |= PORT_GIDS;
 	if (p->netdev_mtu != news->mtu)

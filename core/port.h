@@ -28,8 +28,9 @@ struct vb_port {
 	enum vb_port_state state;
 	uint8_t active_mtu, max_mtu; /* enum ibv_mtu */
 	uint32_t netdev_mtu;	     /* bytes */
-	uint32_t ifindex;
-	uint32_t mbits; /* link speed; 0 unknown */
+	uint32_t ifindex;	     /* of the last that there was */
+	bool present;		     /* there is one now */
+	uint32_t mbits;		     /* link speed; 0 unknown */
 	char netdev[16];
 	uint8_t mac[6];
 };
@@ -53,7 +54,8 @@ enum vb_port_change {
 	PORT_GIDS = 1,
 	PORT_UP = 2,
 	PORT_WENT_DOWN = 4,
-	PORT_MTU = 8
+	PORT_MTU = 8,
+	PORT_GONE = 16 /* the interface; another may have its name by now */
 };
 
 /*

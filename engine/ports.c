@@ -27,6 +27,7 @@ static void tell_watchers(struct vb_open_adapter *oa, unsigned changes)
 		enum vb_event_type event;
 	} says[] = {
 		{ PORT_WENT_DOWN, EVENT_PORT_ERR },
+		{ PORT_GONE, EVENT_DEVICE_FATAL },
 		{ PORT_UP, EVENT_PORT_ACTIVE },
 		{ PORT_GIDS, EVENT_GID_CHANGE },
 	};

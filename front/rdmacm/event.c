@@ -240,7 +240,8 @@ void rcm_event_iwarp(const struct vb_ipc_cm *m, uint32_t stream,
 	put_arrived(m, e);
 }
 
-static int push_local(struct rcm_id *id, const struct rdma_cm_event *pub)
+/* With the lock. */
+static int push_made(struct rcm_id *id, const struct rdma_cm_event *pub)
 {
 	struct rcm_event *e = calloc(1, sizeof(*e));
 
@@ -249,10 +250,28 @@ static int push_local(struct rcm_id *id, const struct rdma_cm_event *pub)
 	e->id = id;
 	e->local = true;
 	e->pub = *pub;
-	pthread_mutex_lock(&rcm.lock);
 	push(channel_of(id->pub.channel), e);
-	pthread_mutex_unlock(&rcm.lock);
 	return 0;
+}
+
+static int push_local(struct rcm_id *id, const struct rdma_cm_event *pub)
+{
+	int rc;
+
+	pthread_mutex_lock(&rcm.lock);
+	rc = push_made(id, pub);
+	pthread_mutex_unlock(&rcm.lock);
+	return rc;
+}
+
+void rcm_event_removed(struct rcm_id *id)
+{
+	const struct rdma_cm_event pub = {
+		.event = RDMA_CM_EVENT_DEVICE_REMOVAL,
+	};
+
+	if (push_made(id, &pub))
+		vb_log(LOG_WARN, "rdmacm: no memory to tell of a removal");
 }
 
 int rcm_event_local(struct rcm_id *id, enum rdma_cm_event_type what, int status)

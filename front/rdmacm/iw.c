@@ -17,6 +17,9 @@
 #define SAID_LIVE (1u << STREAM_LIVE)
 #define SAID_OVER (1u << STREAM_OVER)
 
+/* Instead of a stream, in the set. */
+static struct rcm_stream removal;
+
 struct iw iw = { .lock = PTHREAD_MUTEX_INITIALIZER, .set = -1, .bell = -1 };
 
 static void serve(struct rcm_stream *s)
@@ -138,7 +141,9 @@ static void *iw_main(void *arg)
 		for (int i = 0; i < n; i++) {
 			struct rcm_stream *s = ready[i].data.ptr;
 
-			if (!s)
+			if (s == &removal)
+				rcm_removals_take();
+			else if (!s)
 				(void)!eventfd_read(iw.bell, &drop);
 			else if (s->at) /* not buried since */
 				serve(s);
@@ -176,6 +181,7 @@ static void close_set(void)
 int iw_begin(void)
 {
 	struct epoll_event bell = { .events = EPOLLIN };
+	struct epoll_event gone = { .events = EPOLLIN, .data.ptr = &removal };
 	int rc = 0;
 
 	if (iw.set >= 0)
@@ -184,6 +190,9 @@ int iw_begin(void)
 	iw.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (iw.set < 0 || iw.bell < 0 ||
 	    epoll_ctl(iw.set, EPOLL_CTL_ADD, iw.bell, &bell) < 0)
+		rc = -errno;
+	if (rc == 0 && rcm_removals_fd() >= 0 &&
+	    epoll_ctl(iw.set, EPOLL_CTL_ADD, rcm_removals_fd(), &gone) < 0)
 		rc = -errno;
 	if (rc == 0)
 		rc = start_thread();

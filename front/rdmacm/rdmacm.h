@@ -52,6 +52,7 @@ enum rcm_state {
 
 struct rcm_device {
 	struct ibv_context *verbs;
+	struct ibv_context *watch; /* removal.c; NULL: none */
 	bool iwarp;
 	uint32_t ifindex;
 	struct ibv_pd *pd;
@@ -201,6 +202,8 @@ int rcm_event_group(struct rcm_id *id, const struct rdma_ud_param *ud);
 void rcm_event_forget(struct rcm_id *id);
 void rcm_event_after_fork(void);
 void rcm_event_move(struct rcm_id *id, struct rcm_channel *to);
+/* With rcm.lock: its device is gone. */
+void rcm_event_removed(struct rcm_id *id);
 /* Synchronous ids wait for what they asked; others return. */
 int rcm_event_complete(struct rcm_id *id);
 
@@ -265,6 +268,12 @@ bool rcm_iw_is_handed_over(const struct rcm_id *id);
 /* The program takes the news: joined, or -errno. */
 int rcm_group_joined(struct rcm_id *id, const struct ibv_ah_attr *ah);
 void rcm_groups_forget(struct rcm_id *id);
+
+/* removal.c */
+void rcm_removals_watch(void); /* all devices; with rcm.lock */
+int rcm_removals_fd(void);     /* readable: call the next; -1: never */
+void rcm_removals_take(void);
+void rcm_removals_after_fork(void);
 
 /* qp.c */
 /* The way to the peer, or, @dgid, to a group. */

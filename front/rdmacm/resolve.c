@@ -59,6 +59,7 @@ int rcm_devices_open(void)
 		rcm.device_count++;
 	}
 	ibv_free_device_list(list);
+	rcm_removals_watch();
 	if (rcm.device_count == 0) {
 		free(rcm.devices);
 		rcm.devices = NULL;

@@ -2,6 +2,7 @@
 /* The session with the broker, and the thread that listens to it. */
 #include "front/rdmacm/rdmacm.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -44,6 +45,7 @@ static void begin_again(void)
 	rcm.lost = false;
 	rcm.life++;
 	rcm_iw_after_fork();
+	rcm_removals_after_fork();
 	rcm.devices = NULL;
 	rcm.device_count = 0;
 	rcm.has_roce = rcm.has_iwarp = false;
@@ -99,6 +101,21 @@ static void set_session(int fd, bool lost)
 	pthread_mutex_unlock(&rcm.lock);
 }
 
+/* For what the broker says, and meanwhile for devices that go. */
+static void await_word(int fd)
+{
+	struct pollfd fds[] = { { .fd = fd, .events = POLLIN },
+				{ .fd = rcm_removals_fd(), .events = POLLIN } };
+
+	do {
+		fds[1].revents = 0;
+		if (poll(fds, VB_COUNT(fds), -1) < 0 && errno != EINTR)
+			return;
+		if (fds[1].revents)
+			rcm_removals_take();
+	} while (!fds[0].revents);
+}
+
 /* Until the session ends. */
 static void serve_session(int fd)
 {
@@ -106,6 +123,7 @@ static void serve_session(int fd)
 	int rc;
 
 	do {
+		await_word(fd);
 		done.kind = 0;
 		rc = rcm_session_hear(fd, &done);
 		if (rc == 0 && done.kind)

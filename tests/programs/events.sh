@@ -65,6 +65,50 @@ watch_sees "an address more" GID_CHANGE ip addr add 10.88.0.1/24 dev veth0
 watch_sees "an address less" GID_CHANGE ip addr del 10.88.0.1/24 dev veth0
 watch_sees "the link goes" PORT_ERR ip link set veth0 down
 watch_sees "the link comes" PORT_ACTIVE ip link set veth0 up
+
+# An adapter that is pulled out: its interface goes, and with it the other end
+# of the cable. Ids that are connected hear of it, and one that only listens, at
+# a given address.
+# removal_seen WHO: rping says so, and ends.
+removal_seen() {
+	local tries=0
+
+	until grep -q 'device removal' "$work/rping.$1"; do
+		tries=$((tries + 1))
+		[ $tries -lt 100 ] || break
+		sleep 0.05
+	done
+	if [ $tries -lt 100 ]; then
+		ok "rdma_cm: the device goes, $1"
+	else
+		not_ok "rdma_cm: the device goes, $1" "$work/rping.$1"
+	fi
+}
+if command -v rping >/dev/null; then
+	become a timeout -k 5 60 "$verbena" run -- rping -s -a "$HOST_A" \
+		>"$work/rping.server" 2>&1 </dev/null &
+	server=$!
+	sleep 1
+	become b timeout -k 5 60 "$verbena" run -- rping -c -v -a "$HOST_A" \
+		>"$work/rping.client" 2>&1 </dev/null &
+	client=$!
+	become a timeout -k 5 60 "$verbena" run -- rping -s -p 7999 \
+		-a "$HOST_A" >"$work/rping.listener" 2>&1 </dev/null &
+	listener=$!
+	tries=0
+	until grep -q 'ping data' "$work/rping.client" || [ $tries -eq 100 ]; do
+		tries=$((tries + 1))
+		sleep 0.05
+	done
+fi
+watch_sees "the interface is gone" FATAL ip link del veth0
+if command -v rping >/dev/null; then
+	removal_seen server
+	removal_seen client
+	removal_seen listener
+	kill $server $client $listener 2>/dev/null
+	wait $server $client $listener 2>/dev/null
+fi
 kill $watch 2>/dev/null
 wait $watch 2>/dev/null
 summary

@@ -94,6 +94,25 @@ static void update__default_gid_first(void **state)
 	assert_false(vb_port_gid(&port, UINT32_MAX, &e));
 }
 
+static void update__an_interface_goes(void **state)
+{
+	const struct vb_port_news none = { 0 };
+
+	assert_false(vb_port_update(&port, &none) & PORT_GONE);
+	SAY(1);
+	news.ifindex = 4;
+	assert_false(vb_port_update(&port, &news) & PORT_GONE);
+	assert_int_equal(vb_port_update(&port, &none),
+			 PORT_GONE | PORT_WENT_DOWN | PORT_GIDS | PORT_MTU);
+	assert_int_equal(vb_port_update(&port, &none), PORT_SAME);
+	assert_int_equal(vb_port_update(&port, &news),
+			 PORT_UP | PORT_GIDS | PORT_MTU);
+	/* Gone and made anew while nobody looked. */
+	news.ifindex++;
+	assert_int_equal(vb_port_update(&port, &news), PORT_GONE | PORT_GIDS);
+	assert_int_equal(vb_port_update(&port, &news), PORT_SAME);
+}
+
 static void update__idempotent(void **state)
 {
 	SAY(1, 2);
@@ -203,6 +222,7 @@ int main(void)
 		cmocka_unit_test(mtu__fits_with_headers),
 		PORT_TEST(init__is_down_and_empty),
 		PORT_TEST(update__default_gid_first),
+		PORT_TEST(update__an_interface_goes),
 		PORT_TEST(update__idempotent),
 		PORT_TEST(update__hole_stays_and_is_taken_first),
 		PORT_TEST(update__count_shrinks_with_the_last),

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Devices that go: their interface was taken away. Each is opened once more, as
+ * its program reads the asynchronous events of the other context itself. Every
+ * id that has chosen the device is told once, as rdma_cm tells it (listeners
+ * at any address have chosen none).
+ */
+#include "front/rdmacm/rdmacm.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+/* A set, readable while a device has said something; -1: none yet. */
+static int removals = -1;
+
+int rcm_removals_fd(void)
+{
+	return removals;
+}
+
+/* With rcm.lock. */
+static struct ibv_context *open_watch(struct rcm_device *d)
+{
+	struct epoll_event e = { .events = EPOLLIN, .data.ptr = d };
+	struct ibv_context *verbs = ibv_open_device(d->verbs->device);
+
+	if (!verbs)
+		return NULL;
+	if (fcntl(verbs->async_fd, F_SETFL, O_NONBLOCK) == 0 &&
+	    epoll_ctl(removals, EPOLL_CTL_ADD, verbs->async_fd, &e) == 0)
+		return verbs;
+	ibv_close_device(verbs);
+	return NULL;
+}
+
+void rcm_removals_watch(void)
+{
+	if (removals < 0)
+		removals = epoll_create1(EPOLL_CLOEXEC);
+	for (unsigned i = 0; i < rcm.device_count; i++) {
+		struct rcm_device *d = &rcm.devices[i];
+
+		d->watch = removals < 0 ? NULL : open_watch(d);
+		if (!d->watch)
+			vb_log(LOG_INFO,
+			       "rdmacm: nobody will hear when device "
+			       "%s goes",
+			       ibv_get_device_name(d->verbs->device));
+	}
+}
+
+void rcm_removals_after_fork(void)
+{
+	if (removals >= 0)
+		close(removals);
+	removals = -1;
+}
+
+/* With the lock. */
+static void tell_all_of(const struct rcm_device *d)
+{
+	for (unsigned i = 0; i < VB_COUNT(rcm.ids); i++)
+		for (struct rcm_id *id = rcm.ids[i]; id; id = id->next)
+			if (id->device == d && id->pub.channel)
+				rcm_event_removed(id);
+}
+
+static void take(struct rcm_device *d)
+{
+	struct ibv_async_event e;
+
+	while (ibv_get_async_event(d->watch, &e) == 0) {
+		if (e.event_type == IBV_EVENT_DEVICE_FATAL)
+			tell_all_of(d);
+		ibv_ack_async_event(&e);
+	}
+}
+
+void rcm_removals_take(void)
+{
+	struct epoll_event said[8];
+	int n;
+
+	pthread_mutex_lock(&rcm.lock);
+	n = epoll_wait(removals, said, VB_COUNT(said), 0);
+	for (int i = 0; i < n; i++)
+		take(said[i].data.ptr);
+	pthread_mutex_unlock(&rcm.lock);
+}
