@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define PORT "7478"
@@ -646,6 +647,99 @@ static bool waits(const char *ip)
 	return well && HOLDS(destroyed);
 }
 
+/*
+ * An answer that another thread takes before rdma_connect() has come back: who
+ * lags stays away for a while after it has told the broker.
+ */
+static __thread bool lags, told;
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT ssize_t sendmsg(int fd, const struct msghdr *h, int flags)
+{
+	told = lags;
+	return syscall(SYS_sendmsg, fd, h, flags);
+}
+
+EXPORT int pthread_mutex_unlock(pthread_mutex_t *m)
+{
+	static int (*unlock)(pthread_mutex_t *);
+	int rc;
+
+	if (!unlock)
+		unlock = (int (*)(pthread_mutex_t *))dlsym(
+			RTLD_NEXT, "pthread_mutex_unlock");
+	rc = unlock(m);
+	if (told) {
+		told = false;
+		usleep(300000);
+	}
+	return rc;
+}
+
+static void *accept_one(void *listener)
+{
+	struct rdma_conn_param p = { .rnr_retry_count = 7 };
+	struct rdma_cm_id *id;
+
+	if (rdma_get_request(listener, &id))
+		return NULL;
+	(void)rdma_accept(id, &p);
+	rdma_destroy_ep(id);
+	return NULL;
+}
+
+static void *take_answer(void *of)
+{
+	struct rdma_cm_event *e;
+	intptr_t what = next_event(of, &e);
+
+	if (e)
+		rdma_ack_cm_event(e);
+	return (void *)what;
+}
+
+static bool connect_late(struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr attr = { .cap = { 4, 4, 1, 1, 16 },
+					 .qp_type = IBV_QPT_RC };
+	struct rdma_conn_param p = { .retry_count = 7, .rnr_retry_count = 7 };
+	pthread_t taker;
+	void *what;
+	bool well;
+
+	if (!HOLDS(id) || !HOLDS(!rdma_resolve_route(id, 1000)) ||
+	    !HOLDS(hears(RDMA_CM_EVENT_ROUTE_RESOLVED)) ||
+	    !HOLDS(!rdma_create_qp(id, NULL, &attr)) ||
+	    pthread_create(&taker, NULL, take_answer, channel))
+		return false;
+	lags = true;
+	well = HOLDS(!rdma_connect(id, &p));
+	lags = false;
+	pthread_join(taker, &what);
+	return HOLDS((intptr_t)what == RDMA_CM_EVENT_ESTABLISHED) && well;
+}
+
+static bool answered_early(const char *ip)
+{
+	const struct place here = { ip,		 PORT,	      AF_INET,
+				    RAI_PASSIVE, RDMA_PS_TCP, IBV_QPT_RC };
+	struct rdma_cm_id *listener = end_point(&here), *id;
+	pthread_t thread;
+	bool well;
+
+	if (!HOLDS(listener) || !HOLDS(!rdma_listen(listener, 1)) ||
+	    pthread_create(&thread, NULL, accept_one, listener))
+		return false;
+	id = resolved(ip, atoi(PORT));
+	well = connect_late(id);
+	if (id)
+		rdma_destroy_ep(id);
+	pthread_join(thread, NULL);
+	rdma_destroy_ep(listener);
+	return well;
+}
+
 /* A channel that is not to block. */
 static bool does_not_block(void)
 {
@@ -730,6 +824,8 @@ int main(int argc, char **argv)
 	    own_qp(argv[1]));
 	say("ids and their events move between channels", migrate(argv[1]));
 	say("an id with an event that is not acknowledged", waits(argv[1]));
+	say("an answer comes before rdma_connect() returns",
+	    answered_early(argv[1]));
 	say("a channel that does not block", does_not_block());
 	say("rdma_resolve_addrinfo()", addrinfo_by_event(argv[1]));
 	say("what no group is", join_corners(argv[1]));
