@@ -127,6 +127,7 @@ struct rcm {
 	unsigned life;	   /* a child of fork begins another */
 	struct rcm_id *ids[1024];
 	struct rcm_event *unseen; /* requests; the broker has ids for them */
+	uint32_t known_qpn; /* of ours; a broker knew whose; 0: none yet */
 	uint32_t next_number;
 	bool asked, answered; /* BIND or LISTEN is under way */
 	struct vb_ipc_cm answer;

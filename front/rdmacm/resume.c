@@ -210,6 +210,8 @@ static void write_script(struct script *s)
 				hello.qpn = id->record.said.qpn;
 			add_id(s, id);
 		}
+	if (rcm.known_qpn)
+		hello.qpn = rcm.known_qpn;
 	for (const struct rcm_event *e = rcm.unseen; e; e = e->next_unseen)
 		add_unseen(s, e);
 	pthread_mutex_unlock(&rcm.lock);

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -13,6 +14,8 @@
 #include "wire/ipc.h"
 
 #define ANSWER_SECONDS 10
+#define KNOWN_SOON     (2 * VB_SEC)
+#define NAP	       (2 * VB_MSEC)
 
 struct rcm rcm = { .lock = PTHREAD_MUTEX_INITIALIZER,
 		   .fd = -1,
@@ -50,6 +53,7 @@ static void begin_again(void)
 	rcm.device_count = 0;
 	rcm.has_roce = rcm.has_iwarp = false;
 	rcm.asked = false;
+	rcm.known_qpn = 0;
 	memset(rcm.ids, 0, sizeof(rcm.ids));
 	rcm_event_after_fork();
 	pthread_mutex_init(&rcm.lock, NULL);
@@ -267,10 +271,48 @@ static int say(const struct vb_ipc_cm *m)
 	return rc;
 }
 
+/*
+ * The broker knows whose a queue pair is by its engine's session. Where one
+ * broker has just followed another that may come later than ours, and who asks
+ * for a connection meanwhile would be refused as a stranger. From then on it is
+ * resume.c that waits for it.
+ */
+static void become_known(uint32_t qpn)
+{
+	const vb_time until = vb_clock_read() + KNOWN_SOON;
+	const struct vb_ipc_cm hello = { .kind = IPC_CM_HELLO,
+					 .version = VB_IPC_CM_VERSION,
+					 .qpn = qpn };
+	struct vb_ipc_cm answer;
+	int rc;
+
+	while ((rc = rcm_session_ask(&hello, &answer)) == -EAGAIN &&
+	       vb_clock_read() < until)
+		nanosleep(&(struct timespec){ 0, (long)NAP }, NULL);
+	if (rc)
+		return;
+	pthread_mutex_lock(&rcm.lock);
+	rcm.known_qpn = qpn;
+	pthread_mutex_unlock(&rcm.lock);
+}
+
+static bool is_by_stranger(const struct vb_ipc_cm *m)
+{
+	bool known;
+
+	pthread_mutex_lock(&rcm.lock);
+	known = rcm.known_qpn;
+	pthread_mutex_unlock(&rcm.lock);
+	return !known && m->qpn &&
+	       (m->kind == IPC_CM_CONNECT || m->kind == IPC_CM_ACCEPT);
+}
+
 int rcm_session_tell(const struct vb_ipc_cm *m)
 {
 	int rc;
 
+	if (is_by_stranger(m))
+		become_known(m->qpn);
 	pthread_mutex_lock(&rcm.lock);
 	rc = say(m);
 	pthread_mutex_unlock(&rcm.lock);
@@ -292,7 +334,7 @@ static int ask(const struct vb_ipc_cm *m, struct vb_ipc_cm *answer)
 	if (rc)
 		return rc;
 	if (!rcm.answered)
-		return -EAGAIN; /* the broker left: the next one is asked */
+		return -ESTALE; /* the broker left: the next one is asked */
 	if (rcm.answer.id != m->id)
 		return -ECONNRESET;
 	*answer = rcm.answer;
@@ -310,7 +352,7 @@ int rcm_session_ask(const struct vb_ipc_cm *m, struct vb_ipc_cm *answer)
 	rcm.asked = true;
 	do
 		rc = ask(m, answer);
-	while (rc == -EAGAIN);
+	while (rc == -ESTALE);
 	rcm.asked = false;
 	pthread_cond_broadcast(&rcm.answers);
 	pthread_mutex_unlock(&rcm.lock);

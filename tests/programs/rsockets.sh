@@ -345,6 +345,21 @@ alive() {
 	stop
 }
 
+# A broker that has just come does not know yet whose queue pairs are whose:
+# half of these were told ECONNABORTED.
+first_calls() {
+	local _
+
+	for _ in {1..6}; do
+		on a timeout -k 5 40 "$verbena" run --rsockets -- \
+			/usr/bin/python3 "$here/rsockets_first.py" "$HOST_A" \
+			</dev/null >"$work/client" 2>&1 || break
+		grep -q '^ok' "$work/client" || break
+	done
+	grep -q '^ok' "$work/client"
+	verdict "the first connection, while one broker follows another"
+}
+
 # What each of its lines says.
 expectations() {
 	local word rest said=0
@@ -369,5 +384,6 @@ for from in b a; do
 done
 killed
 alive
+first_calls
 expectations
 summary
