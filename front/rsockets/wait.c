@@ -19,10 +19,16 @@
 #include "base/defs.h"
 #include "front/rsockets/fdset.h"
 
+/*
+ * Two wake-ups lie between a packet and a program that sleeps, the engine's
+ * thread's and its own, of up to 50 us each. Where the wait is for the peer to
+ * read half a ring, or to write as much, it lasts 100 to 300 us: who sleeps
+ * there loses half of his time, or more on one host (docs/RDMACM.md).
+ */
 enum {
 	SPIN_LEAST_NS = 10000, /* before it sleeps */
-	SPIN_MOST_NS = 50000,
-	SHORT_NS = 100000,
+	SPIN_MOST_NS = 400000,
+	SHORT_NS = 600000,
 	LOOK_NS = 1000000, /* a connected socket's manager is asked so often */
 	LOW_WATER = 2048,  /* what makes a socket writable */
 };
