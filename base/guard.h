@@ -23,6 +23,9 @@ VB_MUST_CHECK int vb_guard_install(void);
 /* Bytes not copied because a page was missing, or some more: 0 is success. */
 VB_MUST_CHECK size_t vb_guard_copy(void *dst, const void *src, size_t len);
 
+/* The same towards memory that nobody else looks at, in any order. */
+VB_MUST_CHECK size_t vb_guard_fetch(void *dst, const void *src, size_t len);
+
 /* 8-byte aligned; atomic towards the processors too. 0 or -EFAULT. */
 VB_MUST_CHECK int vb_guard_cas64(uint64_t *at, uint64_t expect, uint64_t swap,
 				 uint64_t *old);

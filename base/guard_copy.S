@@ -163,6 +163,44 @@
 	door_end vb_guard_copy
 
 /*
+ * size_t vb_guard_fetch(void *dst (rdi), const void *src (rsi),
+ *			 size_t len (rdx))
+ * Pieces that overlap; what is shorter or longer goes the other way.
+ */
+	door	vb_guard_fetch
+	cmp	$32, %rdx
+	jb	vb_guard_copy
+	cmp	$128, %rdx
+	ja	vb_guard_copy
+.Lfetch_begin:
+	movups	(%rsi), %xmm0
+	movups	16(%rsi), %xmm1
+	movups	-32(%rsi, %rdx), %xmm2
+	movups	-16(%rsi, %rdx), %xmm3
+	cmp	$64, %rdx
+	jbe	.Lfetch_ends
+	movups	32(%rsi), %xmm4
+	movups	48(%rsi), %xmm5
+	movups	-64(%rsi, %rdx), %xmm6
+	movups	-48(%rsi, %rdx), %xmm7
+	movups	%xmm4, 32(%rdi)
+	movups	%xmm5, 48(%rdi)
+	movups	%xmm6, -64(%rdi, %rdx)
+	movups	%xmm7, -48(%rdi, %rdx)
+.Lfetch_ends:
+	movups	%xmm0, (%rdi)
+	movups	%xmm1, 16(%rdi)
+	movups	%xmm2, -32(%rdi, %rdx)
+	movups	%xmm3, -16(%rdi, %rdx)
+	xor	%eax, %eax
+	ret
+.Lfetch_end:
+.Lfetch_fixup:
+	mov	%rdx, %rax
+	ret
+	door_end vb_guard_fetch
+
+/*
  * int vb_guard_cas64(uint64_t *at (rdi), uint64_t expect (rsi),
  *		      uint64_t swap (rdx), uint64_t *old (rcx))
  */
@@ -316,6 +354,14 @@
 	ret
 	door_end vb_guard_copy
 
+/* Here it gains nothing to go by another order. */
+	door	vb_guard_fetch
+	b	vb_guard_copy
+.Lfetch_begin:
+.Lfetch_end:
+.Lfetch_fixup:
+	door_end vb_guard_fetch
+
 /* (at x0, expect x1, swap x2, old x3) */
 	door	vb_guard_cas64
 .Lcas_begin:
@@ -360,6 +406,7 @@
 	.type	vb_guard_ranges, %object
 vb_guard_ranges:
 	WORD	.Lcopy_begin, .Lcopy_end, .Lcopy_fixup
+	WORD	.Lfetch_begin, .Lfetch_end, .Lfetch_fixup
 	WORD	.Lcas_begin, .Lcas_end, .Latomic_fixup
 	WORD	.Ladd_begin, .Ladd_end, .Latomic_fixup
 	.size	vb_guard_ranges, . - vb_guard_ranges

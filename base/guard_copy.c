@@ -19,7 +19,7 @@ struct guard_range {
 	uintptr_t fixup;      /* ... goes on here */
 };
 
-extern const struct guard_range vb_guard_ranges[3]
+extern const struct guard_range vb_guard_ranges[4]
 	__attribute__((visibility("hidden")));
 
 #ifdef __x86_64__
@@ -149,6 +149,11 @@ size_t vb_guard_copy(void *dst, const void *src, size_t len)
 	}
 	leave();
 	return 0;
+}
+
+size_t vb_guard_fetch(void *dst, const void *src, size_t len)
+{
+	return vb_guard_copy(dst, src, len);
 }
 
 ANY_ADDRESS

@@ -429,6 +429,13 @@ static void explain(const struct vb_mr *mr, const struct vb_pd *pd,
 		       key, need, mr->access);
 }
 
+static bool opens(const struct vb_mr *mr, const struct vb_pd *pd, uint32_t qpn,
+		  uint64_t iova, uint64_t len, uint32_t need)
+{
+	return mr->pd == pd && is_inside(mr, iova, len) &&
+	       (mr->access & need) == need && may_come_by(mr, need, qpn);
+}
+
 enum vb_fault vb_mr_begin(struct vb_adapter *a, const struct vb_pd *pd,
 			  uint32_t qpn, uint32_t key, uint64_t iova,
 			  uint64_t len, uint32_t need, struct vb_mr_use *use)
@@ -439,9 +446,7 @@ enum vb_fault vb_mr_begin(struct vb_adapter *a, const struct vb_pd *pd,
 	if (len == 0) /* IBA 9.7.4.1.1 */
 		return FAULT_NONE;
 	mr = vb_mr_hold(a, key);
-	if (VB_LIKELY(mr && mr->pd == pd && is_inside(mr, iova, len) &&
-		      (mr->access & need) == need &&
-		      may_come_by(mr, need, qpn))) {
+	if (VB_LIKELY(mr && opens(mr, pd, qpn, iova, len, need))) {
 		*use = (struct vb_mr_use){ mr, at_iova(mr, iova, need) };
 		return FAULT_NONE;
 	}
@@ -457,6 +462,23 @@ void vb_mr_end(struct vb_mr_use *use)
 	if (use->mr)
 		vb_mr_drop(use->mr);
 	use->mr = NULL;
+}
+
+/* While it is held its fields stay as they are, but its key may be taken away:
+ * what comes after that is refused. 0 is the key of none. */
+bool vb_mr_begin_next(const struct vb_adapter *a, const struct vb_pd *pd,
+		      uint32_t qpn, uint32_t key, uint64_t iova, uint64_t len,
+		      uint32_t need, struct vb_mr_use *use)
+{
+	if (!use->mr || key == 0 ||
+	    atomic_load_explicit(&use->mr->key, memory_order_relaxed) != key) {
+		vb_mr_end(use);
+		use->mr = vb_mr_hold(a, key);
+	}
+	if (!use->mr || !opens(use->mr, pd, qpn, iova, len, need))
+		return false;
+	use->at = at_iova(use->mr, iova, need);
+	return true;
 }
 
 enum vb_fault vb_mr_reach(const struct vb_pd *pd, const struct vb_mr_range *r,

@@ -147,6 +147,16 @@ enum vb_fault vb_mr_begin(struct vb_adapter *a, const struct vb_pd *pd,
 void vb_mr_end(struct vb_mr_use *use);
 
 /*
+ * The same for a run of accesses, which mostly go by one key: @use is what the
+ * last call left, or zeros, and may hold another key's region, so that nothing
+ * in between may wait for one to go. False: not allowed, and nobody is told.
+ * To be ended either way. @len is not 0.
+ */
+bool vb_mr_begin_next(const struct vb_adapter *a, const struct vb_pd *pd,
+		      uint32_t qpn, uint32_t key, uint64_t iova, uint64_t len,
+		      uint32_t need, struct vb_mr_use *use);
+
+/*
  * A key of a domain that is far, which vb_mr_begin() did not know: copied
  * through the kernel. FAULT_RKEY also where the domain is not far. For what
  * needs whole words there is no such way.

@@ -11,6 +11,7 @@
 #include "base/timer.h"
 #include "core/ah.h"
 #include "core/cq.h"
+#include "core/mr.h"
 #include "core/tag.h"
 #include "core/wq.h"
 #include "core/xrc.h"
@@ -120,6 +121,8 @@ struct vb_qp {
 	struct vb_rq rq;
 	struct vb_recv_wqe recv; /* the message being received into */
 	bool recv_busy;		 /* recv holds one */
+	bool in_run; /* packets are taken in a row, and at its end... */
+	struct vb_mr_use run; /* ...this region is let go */
 	struct vb_tag_note tagged; /* with tags: the message */
 	uint32_t recv_srqn;	 /* XRC: from here... */
 	uint64_t recv_life;	 /* ...if it still is the same */

@@ -251,6 +251,16 @@ static void hand_in_order(struct vb_engine *e, struct vb_qp *qp,
 			hand_over(e, qp, &frames[i], now);
 }
 
+/* What the next may ask for again is kept until the last. */
+static void hand_run(struct vb_engine *e, struct vb_qp *qp,
+		     const struct vb_frame *frames, unsigned count, vb_time now)
+{
+	qp->in_run = count > 1;
+	hand_in_order(e, qp, frames, count, now);
+	qp->in_run = false;
+	vb_mr_end(&qp->run);
+}
+
 /* Frames for one queue pair: one lock, one step for all of them. @qp was found
  * a moment ago, and may be another by now. */
 static void serve(struct vb_engine *e, struct vb_qp *qp, uint32_t qpn,
@@ -262,7 +272,7 @@ static void serve(struct vb_engine *e, struct vb_qp *qp, uint32_t qpn,
 	vb_mutex_lock(&qp->drive);
 	if (atomic_load(&qp->qpn) == qpn) {
 		vb_count(qp->adapter, CNT_RCVD_PKTS, count);
-		hand_in_order(e, qp, frames, count, now);
+		hand_run(e, qp, frames, count, now);
 		step_or_wait(e, qp, now);
 	}
 	vb_drive_release(e, qp);

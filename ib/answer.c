@@ -195,6 +195,9 @@ static void put_ack(struct vb_qp *qp, struct vb_txq *out)
 
 	resp->ack_due = false;
 	resp->unacked = 0;
+	if (resp->deferred)
+		vb_count(qp->adapter, CNT_ACK_DEFERRED, resp->deferred);
+	resp->deferred = 0;
 	put_aeth(qp, VB_SYN_ACK, resp->ack_psn, out);
 }
 

@@ -107,6 +107,7 @@ struct vb_resp {
 	 * times in a row it did post then, before it polled again. */
 	bool shown;
 	uint8_t replies;
+	uint32_t deferred; /* ACKs that are one with the next; to be counted */
 	bool dying; /* in ERR by its own doing: the NAK is still to be sent */
 	struct vb_replay replay;
 	struct vb_early early; /* requests that came before their turn */
@@ -178,6 +179,10 @@ void vb_req_repair(struct vb_qp *qp, vb_time now);
 void vb_req_heard(struct vb_qp *qp, vb_time now);
 /* The probe is acknowledged, and no more than that: wait a little. */
 void vb_req_probe_acked(struct vb_qp *qp, vb_time now);
+/* How many packets more may be under way. */
+uint32_t vb_req_room(const struct vb_req *req);
+/* Some were sent: what is to be noted of that. */
+void vb_req_sent(struct vb_qp *qp, vb_time now);
 /* Start the timers afresh, or stop them when nothing is outstanding. */
 void vb_req_rearm(struct vb_qp *qp, vb_time now);
 /* Does this WQE ask for an answer: READ, atomic? */
@@ -209,6 +214,10 @@ enum vb_fault vb_req_put(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 /* The SEND or WRITE packet at @psn, on a connection. */
 enum vb_fault vb_req_put_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			      uint32_t psn, bool ack_req, struct vb_txq *out);
+
+/* ib/plain.c: a run of small messages from where the cursor stands, if it
+ * begins with one. False: it does not, or it may not go now. */
+bool vb_plain_send(struct vb_qp *qp, vb_time now, struct vb_txq *out);
 
 /* ib/comp.c: acknowledgements and answers. */
 void vb_comp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now);

@@ -365,6 +365,25 @@ static uint32_t reach(const struct vb_req *req)
 	return VB_MIN(req->window.pkts + req->repair.held, VB_EARLY_PSNS);
 }
 
+uint32_t vb_req_room(const struct vb_req *req)
+{
+	uint32_t most = reach(req), now = in_flight(req);
+
+	return most > now ? most - now : 0;
+}
+
+void vb_req_sent(struct vb_qp *qp, vb_time now)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+
+	if (in_flight(req) >= STREAM_PKTS) {
+		req->streaming = true;
+		req->stream_at = now;
+	}
+	if (req->ack_at == VB_NEVER && req->probe_at == VB_NEVER)
+		vb_req_rearm(qp, now);
+}
+
 /* Step over @count PSNs of @wqe that were sent. */
 static void step(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		 uint32_t count, vb_time now)
@@ -379,12 +398,7 @@ static void step(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	req->send = vb_psn_add(req->send, count);
 	if (req->send == end)
 		req->cur++;
-	if (in_flight(req) >= STREAM_PKTS) {
-		req->streaming = true;
-		req->stream_at = now;
-	}
-	if (req->ack_at == VB_NEVER && req->probe_at == VB_NEVER)
-		vb_req_rearm(qp, now);
+	vb_req_sent(qp, now);
 }
 
 /* Note the next request of a READ or atomic. NULL: it must wait. */
@@ -842,7 +856,7 @@ bool vb_req_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	while (vb_rc_sends(qp) && req->rnr_at == VB_NEVER) {
 		if (!vb_txq_has_room(out))
 			return true;
-		if (!send_next(qp, now, out))
+		if (!vb_plain_send(qp, now, out) && !send_next(qp, now, out))
 			break;
 	}
 	if (vb_rc_sends(qp) && stopped_at(req, qp->sq.done))

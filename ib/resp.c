@@ -4,6 +4,7 @@
  * - PSN, sequence of operations, permission, length, key - and the first
  * fault ends it. Then its data is placed, and what to answer is noted.
  */
+#include "base/guard.h"
 #include "core/mw.h"
 #include "core/sge.h"
 #include "ib/far.h"
@@ -140,6 +141,8 @@ static enum vb_fault take_send(struct vb_qp *qp, struct vb_inbound *in,
 	in->offset += len;
 	if (!(pkt->op->place & PLACE_LAST))
 		return FAULT_NONE;
+	/* What waits for accesses to end must not wait for ours. */
+	vb_mr_end(&qp->run);
 	if (pkt->op->headers & HDR_IETH &&
 	    !vb_mw_invalidate(qp, pkt->ieth_rkey))
 		return FAULT_INV_RKEY;
@@ -177,6 +180,23 @@ static bool payload_fits_write(const struct vb_inbound *in,
 					   : pkt->payload_bytes < left;
 }
 
+/* Of a run most go by the same key. */
+static enum vb_fault place_write(struct vb_qp *qp, const struct vb_inbound *in,
+				 const struct vb_ib_pkt *pkt)
+{
+	uint64_t va = in->va + in->offset;
+	uint32_t len = pkt->payload_bytes;
+
+	if (!qp->in_run || len == 0 ||
+	    !vb_mr_begin_next(qp->adapter, qp->pd, vb_rc_qpn(qp), in->rkey, va,
+			      len, ACCESS_REMOTE_WRITE, &qp->run))
+		return vb_mr_write(qp->adapter, qp->pd, vb_rc_qpn(qp), in->rkey,
+				   va, pkt->payload, len);
+	return vb_guard_copy(qp->run.at, pkt->payload, len)
+		       ? FAULT_REMOTE_MEMORY
+		       : FAULT_NONE;
+}
+
 static enum vb_fault take_write(struct vb_qp *qp, struct vb_inbound *in,
 				const struct vb_ib_pkt *pkt)
 {
@@ -193,9 +213,7 @@ static enum vb_fault take_write(struct vb_qp *qp, struct vb_inbound *in,
 		return FAULT_LENGTH;
 	if (with_imm && !qp->recv_busy && !vb_qp_recv_begin(qp))
 		return FAULT_NO_RQE;
-	fault = vb_mr_write(qp->adapter, qp->pd, vb_rc_qpn(qp), in->rkey,
-			    in->va + in->offset, pkt->payload,
-			    pkt->payload_bytes);
+	fault = place_write(qp, in, pkt);
 	if (fault)
 		return fault;
 	in->offset += pkt->payload_bytes;
@@ -362,8 +380,7 @@ static void want_ack(struct vb_qp *qp)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 
-	if (resp->ack_due)
-		vb_count(qp->adapter, CNT_ACK_DEFERRED, 1);
+	resp->deferred += resp->ack_due;
 	resp->ack_due = true;
 }
 

@@ -211,6 +211,17 @@ size_t vb_ib_put_headers(uint8_t *bytes, const struct vb_ib_pkt *pkt)
 	return (size_t)(w.at - bytes);
 }
 
+size_t vb_ib_put_plain(uint8_t *bytes, const struct vb_bth *bth,
+		       const struct vb_reth *reth)
+{
+	struct vb_writer w = { bytes };
+
+	vb_bth_put(&w, bth);
+	if (reth)
+		vb_reth_put(&w, reth);
+	return (size_t)(w.at - bytes);
+}
+
 vb_time vb_rnr_ns(uint8_t code)
 {
 	static const uint32_t units[32] = {

@@ -95,6 +95,10 @@ enum vb_parse vb_ib_parse(const uint8_t *bytes, size_t len,
  */
 size_t vb_ib_put_headers(uint8_t *bytes, const struct vb_ib_pkt *pkt);
 
+/* The same of a packet that has these headers and no others; @reth: or NULL. */
+size_t vb_ib_put_plain(uint8_t *bytes, const struct vb_bth *bth,
+		       const struct vb_reth *reth);
+
 /* The pairs, for tests and tracing. */
 bool vb_bth_get(struct vb_reader *r, struct vb_bth *h);
 void vb_bth_put(struct vb_writer *w, const struct vb_bth *h);

@@ -669,6 +669,124 @@ static void requester__headers_are_right(void **state)
  * States.
  */
 
+/*
+ * Runs of small messages.
+ */
+
+static void post_piece(struct bench *b, uint32_t lkey, uint32_t at,
+		       uint32_t len, uint8_t op, uint8_t flags)
+{
+	struct vb_qp *qp = b->pair.qp[0];
+	struct vb_sge sge = { (uintptr_t)b->mem[0] + at, len, lkey };
+	struct vb_send_wqe wqe = {
+		.wr_id = atomic_load(&qp->sq.posted),
+		.op = op,
+		.flags = flags | SEND_SIGNALED,
+		.length = len,
+		.num_sge = 1,
+		.remote_addr = (uintptr_t)b->mem[1] + at,
+		.rkey = b->mr[1]->key,
+	};
+
+	if (flags & SEND_INLINE)
+		sim_post_inline(qp, &wqe, b->mem[0] + at);
+	else
+		sim_post_send(qp, &wqe, &sge);
+}
+
+/* Kinds, lengths and keys that change from one to the next. */
+static void requester__a_run_is_what_each_would_be(void **state)
+{
+	static const uint32_t lens[] = { 1, 64, 3, 0, MTU, 8, 31, 200, 5 };
+	static const uint8_t ops[] = { WR_WRITE, WR_WRITE, WR_SEND, WR_WRITE,
+				       WR_WRITE_IMM };
+	static const uint8_t flags[] = { 0, SEND_INLINE, SEND_SOLICITED,
+					 SEND_FENCE };
+	struct bench *b = bench_open();
+	struct vb_mr *inner;
+	uint32_t at = 0;
+	struct vb_cqe e;
+
+	for (uint32_t i = 0; i < BENCH_MEM; i++)
+		b->mem[0][i] = (uint8_t)(i * 7 + i / 251);
+	assert_int_equal(vb_mr_register(b->sim.side[0].pd, b->mem[0] + 100,
+					BENCH_MEM - 100,
+					(uintptr_t)b->mem[0] + 100, 0, &inner),
+			 0);
+	for (unsigned i = 0; i < 48; i++)
+		bench_post_recv(b, 1, i, BENCH_MEM - 4096, 4096);
+	for (unsigned i = 0; i < 48; i++) {
+		uint32_t len = lens[i % VB_COUNT(lens)];
+		uint8_t flag = flags[i % VB_COUNT(flags)];
+
+		if (len > 64)
+			flag &= (uint8_t)~SEND_INLINE;
+		post_piece(b, at >= 100 && i % 3 ? inner->key : b->mr[0]->key,
+			   at, len, ops[i % VB_COUNT(ops)], flag);
+		at += len;
+	}
+	bench_wait(b, 1000);
+	for (unsigned i = 0; i < 48; i++)
+		bench_expect_wc(b->pair.send_cq[0], i, WC_SUCCESS);
+	/* All but what was sent went to the same place. */
+	at = 0;
+	for (unsigned i = 0; i < 48; i++) {
+		uint32_t len = lens[i % VB_COUNT(lens)];
+		const struct vb_ib_pkt *pkt = bench_next(b, 0);
+
+		assert_non_null(pkt);
+		assert_true(pkt->bth.ack_req);
+		assert_int_equal(pkt->bth.psn, vb_psn_add(b->attr.sq_psn, i));
+		assert_int_equal(pkt->bth.pad, -len & 3);
+		assert_int_equal(pkt->bth.solicited,
+				 flags[i % VB_COUNT(flags)] == SEND_SOLICITED &&
+					 ops[i % VB_COUNT(ops)] != WR_WRITE);
+		if (ops[i % VB_COUNT(ops)] != WR_SEND)
+			assert_memory_equal(b->mem[0] + at, b->mem[1] + at,
+					    len);
+		at += len;
+	}
+	while (sim_poll(b->pair.recv_cq[1], &e))
+		assert_int_equal(e.status, WC_SUCCESS);
+	assert_int_equal(vb_mr_deregister(inner), 0);
+	bench_close(b);
+}
+
+/* The one whose key is wrong ends it, after all before it. */
+static void requester__a_bad_key_in_a_run(void **state)
+{
+	for (unsigned bad = 0; bad < 4; bad++) {
+		struct bench *b = bench_open();
+		struct vb_mr *mr;
+		uint32_t key;
+
+		assert_int_equal(vb_mr_register(b->sim.side[0].pd, b->mem[0],
+						64, (uintptr_t)b->mem[0], 0,
+						&mr),
+				 0);
+		key = mr->key;
+		for (unsigned i = 0; i < 6; i++)
+			post_piece(b,
+				   i == 3 ? bad == 0   ? 0
+					    : bad == 1 ? NOT_OUR_KEY
+						       : key
+					  : b->mr[0]->key,
+				   i == 3 && bad == 2 ? 60 : 8 * i, 8, WR_WRITE,
+				   0);
+		if (bad == 3) /* it was right when it was posted */
+			assert_int_equal(vb_mr_deregister(mr), 0);
+		bench_wait(b, 100);
+		for (unsigned i = 0; i < 3; i++)
+			bench_expect_wc(b->pair.send_cq[0], i, WC_SUCCESS);
+		bench_expect_wc(b->pair.send_cq[0], 3, WC_LOC_PROT_ERR);
+		bench_expect_wc(b->pair.send_cq[0], 4, WC_FLUSH_ERR);
+		assert_int_equal(bench_count(b, 0, CODE_WRITE_ONLY), 3);
+		if (bad != 3)
+			assert_int_equal(vb_mr_deregister(mr), 0);
+		bench_close(b);
+	}
+}
+
 static void requester__sqd_finishes_what_has_begun(void **state)
 {
 	struct bench *b = open_alone();
@@ -864,6 +982,8 @@ int main(void)
 		cmocka_unit_test(requester__asks_for_acks_often_enough),
 		cmocka_unit_test(requester__fence_waits_for_reads),
 		cmocka_unit_test(requester__headers_are_right),
+		cmocka_unit_test(requester__a_run_is_what_each_would_be),
+		cmocka_unit_test(requester__a_bad_key_in_a_run),
 		cmocka_unit_test(requester__sqd_finishes_what_has_begun),
 		cmocka_unit_test(
 			requester__sqd_with_nothing_begun_is_drained_at_once),

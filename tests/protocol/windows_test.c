@@ -231,6 +231,39 @@ static void send_inv__the_receive_tells_which(void **state)
 	close_window(&w);
 }
 
+/* In the midst of a run that goes by the window: it is let go for that, and
+ * what follows is refused. */
+static void send_inv__in_a_run(void **state)
+{
+	struct vb_ib_pkt write, inv;
+	struct window w;
+	struct vb_qp *qp;
+
+	open_window(&w, 2);
+	qp = w.b->pair.qp[1];
+	post(&w, WR_BIND_MW, 64, 8, 0);
+	bench_post_recv(w.b, 1, 5, 1024, 64);
+	bench_wait(w.b, 10);
+	write = bench_request(w.b, CODE_WRITE_ONLY, 0);
+	write.reth = (struct vb_reth){ (uintptr_t)w.b->mem[1] + 64, w.key, 8 };
+	qp->in_run = true;
+	bench_inject(w.b, 1, &write, 8, 7);
+	bench_expect_aeth(w.b, 1, VB_SYN_ACK, 0);
+	assert_int_equal(w.b->mem[1][64], 7);
+	assert_ptr_equal(qp->run.mr, w.mw);
+	inv = send_inv(&w, 1);
+	bench_inject(w.b, 1, &inv, 8, 1);
+	bench_expect_aeth(w.b, 1, VB_SYN_ACK, 1);
+	assert_int_equal(w.mw->key, 0);
+	write.bth.psn = vb_psn_add(write.bth.psn, 2);
+	bench_inject(w.b, 1, &write, 8, 9);
+	bench_expect_aeth(w.b, 1, VB_SYN_NAK_ACCESS, 2);
+	assert_int_equal(w.b->mem[1][64], 7);
+	qp->in_run = false;
+	vb_mr_end(&qp->run);
+	close_window(&w);
+}
+
 static void send_inv__of_what_is_not_its_own(void **state)
 {
 	for (unsigned type = 1; type <= 2; type++) {
@@ -316,6 +349,7 @@ int main(void)
 		cmocka_unit_test(local__between_messages_on_a_bad_wire),
 		cmocka_unit_test(local__fence_waits_for_the_answer),
 		cmocka_unit_test(send_inv__the_receive_tells_which),
+		cmocka_unit_test(send_inv__in_a_run),
 		cmocka_unit_test(send_inv__of_what_is_not_its_own),
 		cmocka_unit_test(send_inv__from_a_work_request),
 		cmocka_unit_test(unreliable__bind_use_invalidate),

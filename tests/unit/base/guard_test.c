@@ -63,6 +63,41 @@ static void copy__every_length_and_alignment(void **state)
 		}
 }
 
+static void fetch__every_length_and_alignment(void **state)
+{
+	uint8_t src[400], dst[400], want[400];
+
+	fill(src, sizeof(src), 2);
+	for (size_t len = 0; len < 200; len++)
+		for (size_t at = 0; at < 256; at++) {
+			size_t from = at % 16, to = at / 16;
+
+			memset(dst, 0xa5, sizeof(dst));
+			memset(want, 0xa5, sizeof(want));
+			memcpy(want + 8 + to, src + from, len);
+			assert_int_equal(
+				vb_guard_fetch(dst + 8 + to, src + from, len),
+				0);
+			assert_memory_equal(dst, want, sizeof(dst));
+		}
+}
+
+/* Whatever is missing, some of it or all. */
+static void fetch__out_of_a_hole(void **state)
+{
+	uint8_t *p = page_before_hole(PROT_NONE), dst[300];
+
+	put_guard_back();
+	for (size_t len = 1; len < 200; len++)
+		for (size_t have = 0; have <= len; have++) {
+			bool whole =
+				vb_guard_fetch(dst, p + page - have, len) == 0;
+
+			assert_int_equal(whole, have == len);
+		}
+	munmap(p, page);
+}
+
 /* With @len bytes of which @have exist at the end of a page. */
 static void copy_into_hole(uint8_t *p, size_t len, size_t have)
 {
@@ -510,6 +545,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(copy__every_length_and_alignment),
+		cmocka_unit_test(fetch__every_length_and_alignment),
+		cmocka_unit_test(fetch__out_of_a_hole),
 		cmocka_unit_test(copy__fails_at_an_unmapped_page),
 		cmocka_unit_test(copy__fails_at_a_read_only_page),
 		cmocka_unit_test(copy__fails_behind_a_truncated_file),

@@ -456,6 +456,70 @@ static void deregister__not_before_the_use_ends(void **state)
 	assert_int_equal(atomic_load(&f->a.n_mr), 0);
 }
 
+/* Each is asked for by its own key, whatever the one before it opened. */
+static void begin_next__as_begin_each_time(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_mr_use use = { 0 };
+	uint8_t bytes[64], other[64];
+	struct vb_mr *all = reg(f, bytes, 64, 0, ALL);
+	struct vb_mr *half = reg(f, bytes + 16, 32, 16, 0);
+	struct vb_mr *elsewhere = reg(f, other, 64, 0, ALL);
+	const struct {
+		uint32_t key;
+		uint64_t iova, len;
+		uint32_t need;
+		uint8_t *at; /* NULL: refused */
+	} rows[] = {
+		{ all->key, 0, 64, ACCESS_REMOTE_WRITE, bytes },
+		{ all->key, 60, 4, ACCESS_REMOTE_WRITE, bytes + 60 },
+		{ all->key, 60, 5, ACCESS_REMOTE_WRITE, NULL },
+		{ half->key, 16, 8, 0, bytes + 16 },
+		{ half->key, 15, 8, 0, NULL },
+		{ half->key, 16, 8, ACCESS_REMOTE_WRITE, NULL },
+		{ all->key, 15, 8, ACCESS_REMOTE_WRITE, bytes + 15 },
+		{ elsewhere->key, 15, 8, ACCESS_REMOTE_WRITE, other + 15 },
+		{ 0, 15, 8, 0, NULL },
+		{ half->key, 47, 1, 0, bytes + 47 },
+		{ half->key ^ 1, 47, 1, 0, NULL },
+		{ half->key, 47, 2, 0, NULL },
+	};
+
+	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
+		bool opens = vb_mr_begin_next(&f->a, f->pd, 0, rows[i].key,
+					      rows[i].iova, rows[i].len,
+					      rows[i].need, &use);
+
+		assert_int_equal(opens, rows[i].at != NULL);
+		if (opens)
+			assert_ptr_equal(use.at, rows[i].at);
+	}
+	vb_mr_end(&use);
+	assert_int_equal(vb_mr_deregister(elsewhere), 0);
+	assert_int_equal(vb_mr_deregister(half), 0);
+	assert_int_equal(vb_mr_deregister(all), 0);
+}
+
+static void begin_next__of_a_region_that_is_about_to_go(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_mr_use use = { 0 };
+	char byte;
+	struct vb_mr *mr = reg(f, &byte, 1, 0, 0);
+	uint32_t key = mr->key;
+	pthread_t thread;
+
+	assert_true(vb_mr_begin_next(&f->a, f->pd, 0, key, 0, 1, 0, &use));
+	assert_int_equal(pthread_create(&thread, NULL, deregister_it, mr), 0);
+	while (atomic_load(&mr->key))
+		sched_yield();
+	assert_int_equal(atomic_load(&f->a.n_mr), 1); /* it waits */
+	assert_false(vb_mr_begin_next(&f->a, f->pd, 0, 0, 0, 1, 0, &use));
+	pthread_join(thread, NULL); /* and not for the end of the run */
+	assert_false(vb_mr_begin_next(&f->a, f->pd, 0, key, 0, 1, 0, &use));
+	vb_mr_end(&use);
+}
+
 static struct {
 	struct vb_grant granted;
 	uint32_t revoked_index, revoked_key;
@@ -569,6 +633,8 @@ int main(void)
 		TEST(atomic__alignment_and_bounds),
 		TEST(deregister__waits_for_a_thread_that_copies),
 		TEST(deregister__not_before_the_use_ends),
+		TEST(begin_next__as_begin_each_time),
+		TEST(begin_next__of_a_region_that_is_about_to_go),
 		TEST(key_ops__hear_of_a_life),
 		TEST(change__everything_but_the_key),
 	};
