@@ -288,15 +288,39 @@ static int fill_wqe(const struct vb_front_qp *qp, struct vb_send_wqe *wqe,
 	return err;
 }
 
+/* Most are: nothing is asked of them but what stands here. */
+static bool is_plain(const struct vb_front_qp *qp, const struct ibv_send_wr *wr)
+{
+	return (wr->opcode == IBV_WR_RDMA_WRITE || wr->opcode == IBV_WR_SEND) &&
+	       !(wr->send_flags & ~(SEND_SIGNALED | SEND_SOLICITED)) &&
+	       wr->num_sge == 1 && wr->sg_list->length <= VB_MAX_MSG &&
+	       qp->core->type == QPT_RC && qp->core->sq.max_sge;
+}
+
+static void fill_plain(struct vb_send_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	const struct ibv_sge *sge = wr->sg_list;
+
+	begin_wqe(wqe, wr->wr_id, wr->opcode, wr->send_flags);
+	wqe->remote_addr = wr->wr.rdma.remote_addr; /* a SEND looks at none */
+	wqe->rkey = wr->wr.rdma.rkey;
+	wqe->length = sge->length;
+	wqe->num_sge = 1;
+	wqe->sge[0] = (struct vb_sge){ sge->addr, sge->length, sge->lkey };
+}
+
 static int post_one(const struct vb_front_qp *qp, struct vb_sq *sq,
 		    const struct ibv_send_wr *wr) VB_REQUIRES(sq->lock)
 {
 	struct vb_send_wqe *wqe = vb_sq_begin(sq);
-	int err;
+	int err = 0;
 
 	if (!wqe)
 		return refuse(qp, ENOMEM, "the send queue is full");
-	err = fill_wqe(qp, wqe, wr);
+	if (VB_LIKELY(is_plain(qp, wr)))
+		fill_plain(wqe, wr);
+	else
+		err = fill_wqe(qp, wqe, wr);
 	if (!err)
 		vb_sq_commit(sq);
 	return err;
