@@ -533,6 +533,7 @@ static void empty_queues(struct vb_qp *qp)
 	struct vb_rq *rq = &qp->rq;
 
 	vb_mutex_lock(&sq->lock);
+	vb_sq_unhush(sq);
 	sq->done = atomic_load(&sq->posted);
 	atomic_store(&sq->released, sq->done);
 	vb_mutex_unlock(&sq->lock);

@@ -64,6 +64,13 @@ struct vb_transport_ops {
 
 	/* When send() must be called though nothing arrives; VB_NEVER. */
 	vb_time (*deadline)(const struct vb_qp *qp);
+
+	/*
+	 * NULL, or, when can_wait() is true: it will be for short work requests
+	 * up to this index of the send queue as well, until the next recv() or
+	 * send(), or state.
+	 */
+	uint32_t (*waits_until)(const struct vb_qp *qp);
 };
 
 #endif

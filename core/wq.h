@@ -55,6 +55,7 @@ struct vb_sq {
 	_Atomic uint32_t posted;   /* lock to write */
 	_Atomic uint32_t released; /* CQ lock to write */
 	uint32_t done;		   /* drive: all before it are completed */
+	_Atomic uint64_t quiet;	   /* drive to write: vb_sq_hush() */
 };
 
 struct vb_recv_wqe {
@@ -131,6 +132,44 @@ static inline uint32_t vb_sq_end(const struct vb_sq *sq)
 {
 	/* Pairs with the release in vb_sq_commit(): the slot is written. */
 	return atomic_load_explicit(&sq->posted, memory_order_acquire);
+}
+
+/*
+ * Short work requests that are posted while many packets are under way need
+ * nobody who looks at them at once: the answers will make somebody look. So,
+ * under drive, up to an index that is quiet; whoever looks, or changes what
+ * that rests on, ends it first, and then asks for vb_sq_end(). A poster asks
+ * when his slot is published: a slot that its poster left alone is seen by who
+ * ended the quiet.
+ */
+#define VB_QUIET_BYTES 256
+#define VB_IS_QUIET    (1ull << 32)
+
+static inline void vb_sq_hush(struct vb_sq *sq, uint32_t until)
+{
+	/* What the promise rests on is only looked at under drive. */
+	atomic_store_explicit(&sq->quiet, VB_IS_QUIET | until,
+			      memory_order_relaxed);
+}
+
+static inline void vb_sq_unhush(struct vb_sq *sq)
+{
+	/* Not mere stores: who comes second reads what the first has written,
+	 * and sees what it did before. */
+	if (atomic_load_explicit(&sq->quiet, memory_order_relaxed))
+		(void)atomic_exchange(&sq->quiet, 0);
+}
+
+/* Of who has just posted one of VB_QUIET_BYTES at most. A first look spares
+ * the others the second. */
+static inline bool vb_sq_is_quiet(struct vb_sq *sq)
+{
+	uint32_t end = atomic_load_explicit(&sq->posted, memory_order_relaxed);
+	uint64_t quiet = atomic_load_explicit(&sq->quiet, memory_order_relaxed);
+
+	if (!(quiet & VB_IS_QUIET) || (int32_t)((uint32_t)quiet - end) < 0)
+		return false;
+	return atomic_fetch_add(&sq->quiet, 0) == quiet;
 }
 
 /* Takes the lock. -ENOMEM: full; -EINVAL: too many entries. */

@@ -212,7 +212,7 @@ static void step_or_wait(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	const struct vb_transport_ops *ops = qp->adapter->transport;
 	enum vb_owes owes = OWES_NOTHING;
 
-	if (ops->can_wait(qp))
+	if (vb_drive_can_wait(qp))
 		return;
 	if (atomic_load_explicit(&e->attentive, memory_order_relaxed) &&
 	    ops->owes)
@@ -272,6 +272,7 @@ static void serve(struct vb_engine *e, struct vb_qp *qp, uint32_t qpn,
 	vb_mutex_lock(&qp->drive);
 	if (atomic_load(&qp->qpn) == qpn) {
 		vb_count(qp->adapter, CNT_RCVD_PKTS, count);
+		vb_sq_unhush(&qp->sq);
 		hand_run(e, qp, frames, count, now);
 		step_or_wait(e, qp, now);
 	}

@@ -146,6 +146,7 @@ void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	struct vb_txq *q;
 	bool more = true, work = false;
 
+	vb_sq_unhush(&qp->sq);
 	if (qp->adapter->rnic) {
 		step_stream(e, qp, now);
 		return;
@@ -187,6 +188,24 @@ void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
 		vb_drive(qp);
 }
 
+/* A hint, ordered by nothing. */
+static void note_gathers(struct vb_engine *e, struct vb_qp *qp)
+{
+	if (atomic_load_explicit(&e->gathers, memory_order_relaxed) != qp)
+		atomic_store_explicit(&e->gathers, qp, memory_order_relaxed);
+}
+
+bool vb_drive_can_wait(struct vb_qp *qp)
+{
+	const struct vb_transport_ops *ops = qp->adapter->transport;
+
+	if (!ops->can_wait(qp))
+		return false;
+	if (ops->waits_until)
+		vb_sq_hush(&qp->sq, ops->waits_until(qp));
+	return true;
+}
+
 static void step_or_gather(struct vb_engine *e, struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
@@ -197,12 +216,13 @@ static void step_or_gather(struct vb_engine *e, struct vb_qp *qp)
 	 * queued sees to what depends on time. */
 	if (ops->quick && qp->timer_at != VB_NEVER && ops->quick(qp))
 		return;
-	if (!ops->can_wait(qp)) {
-		cancel = vb_cancel_off();
-		vb_drive_step(e, qp, vb_now());
-		vb_cancel_back(cancel);
-	} else /* a hint, ordered by nothing */
-		atomic_store_explicit(&e->gathers, qp, memory_order_relaxed);
+	if (vb_drive_can_wait(qp)) {
+		note_gathers(e, qp);
+		return;
+	}
+	cancel = vb_cancel_off();
+	vb_drive_step(e, qp, vb_now());
+	vb_cancel_back(cancel);
 }
 
 /* Most often it is free. Else whoever has it is told, and asked once more:
@@ -230,6 +250,18 @@ void vb_drive(struct vb_qp *qp)
 		if (VB_LIKELY(!is_kicked(qp)))
 			return;
 	}
+}
+
+/* In other states than RTS it may be that nothing makes anybody look. */
+void vb_drive_short(struct vb_qp *qp)
+{
+	struct vb_engine *e = vb_engine_running();
+
+	if (e && vb_sq_is_quiet(&qp->sq) &&
+	    atomic_load_explicit(&qp->state, memory_order_relaxed) == QPS_RTS)
+		note_gathers(e, qp);
+	else
+		vb_drive(qp);
 }
 
 /* An ACK that waited for a reply waits no longer. */

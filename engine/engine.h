@@ -32,6 +32,8 @@ unsigned vb_engine_forks(void);
  * queue pair now. Call without qp->drive.
  */
 void vb_drive(struct vb_qp *qp);
+/* The same after a single post of at most VB_QUIET_BYTES. */
+void vb_drive_short(struct vb_qp *qp);
 
 /* @qp is about to be destroyed: forget its timer. */
 void vb_drive_forget(struct vb_qp *qp);

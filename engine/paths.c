@@ -128,6 +128,13 @@ static bool can_wait(const struct vb_qp *qp)
 	return qp->way == WAY_PACKETS && vb_ib_transport.can_wait(qp);
 }
 
+/* Near, posters ask each time. */
+static uint32_t waits_until(const struct vb_qp *qp)
+{
+	return qp->way == WAY_PACKETS ? vb_ib_transport.waits_until(qp)
+				      : qp->sq.done;
+}
+
 static enum vb_owes owes(struct vb_qp *qp, bool polls)
 {
 	return qp->way == WAY_PACKETS ? vb_ib_transport.owes(qp, polls)
@@ -156,6 +163,7 @@ const struct vb_transport_ops vb_paths_transport = {
 	.owes = owes,
 	.unreplied = unreplied,
 	.deadline = deadline,
+	.waits_until = waits_until,
 };
 
 /*

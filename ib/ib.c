@@ -212,6 +212,7 @@ static const struct vb_transport_ops rc_ops = {
 	.owes = rc_owes,
 	.unreplied = rc_unreplied,
 	.deadline = rc_deadline,
+	.waits_until = vb_req_waits_until,
 };
 
 /*
@@ -287,6 +288,12 @@ static vb_time deadline(const struct vb_qp *qp)
 	return ops_of(qp)->deadline(qp);
 }
 
+/* Of others can_wait() is never true. */
+static uint32_t waits_until(const struct vb_qp *qp)
+{
+	return ops_of(qp)->waits_until(qp);
+}
+
 const struct vb_transport_ops vb_ib_transport = {
 	.name = "ib",
 	.attach = attach,
@@ -298,4 +305,5 @@ const struct vb_transport_ops vb_ib_transport = {
 	.owes = owes,
 	.unreplied = unreplied,
 	.deadline = deadline,
+	.waits_until = waits_until,
 };

@@ -162,6 +162,8 @@ void vb_req_reset(struct vb_qp *qp);
 bool vb_req_send(struct vb_qp *qp, vb_time now, struct vb_txq *out);
 /* May what was posted wait for the answers that are on their way? */
 bool vb_req_can_wait(const struct vb_qp *qp);
+/* Then: short ones may up to this index. */
+uint32_t vb_req_waits_until(const struct vb_qp *qp);
 /* Has it nothing to send, and nothing soon to wait for? */
 bool vb_req_is_idle(const struct vb_qp *qp);
 vb_time vb_req_deadline(const struct vb_qp *qp);

@@ -50,6 +50,8 @@ ROW(LOCAL_INV,    SEND,    0,               LOCAL),
 #define STREAM_LASTS  (100 * VB_USEC)
 #define WAIT_MESSAGES 64u
 #define WAIT_BYTES    (16u << 10)
+_Static_assert(WAIT_MESSAGES * VB_QUIET_BYTES <= WAIT_BYTES,
+	       "who may post without asking posts no more than that");
 
 static const struct request_row *row_of(const struct vb_send_wqe *wqe)
 {
@@ -832,6 +834,11 @@ bool vb_req_can_wait(const struct vb_qp *qp)
 	    !vb_window_is_near(&req->window))
 		return false;
 	return unsent * wqe_at(qp, end - 1)->length < WAIT_BYTES;
+}
+
+uint32_t vb_req_waits_until(const struct vb_qp *qp)
+{
+	return vb_rc(qp)->req.cur + WAIT_MESSAGES - 1;
 }
 
 bool vb_req_is_idle(const struct vb_qp *qp)

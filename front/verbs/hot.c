@@ -326,6 +326,12 @@ static int post_one(const struct vb_front_qp *qp, struct vb_sq *sq,
 	return err;
 }
 
+static bool is_short(const struct ibv_send_wr *wr)
+{
+	return !wr->next && wr->num_sge == 1 &&
+	       wr->sg_list->length <= VB_QUIET_BYTES;
+}
+
 int vb_front_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr,
 		       struct ibv_send_wr **bad_wr)
 {
@@ -347,7 +353,9 @@ int vb_front_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr,
 	vb_mutex_unlock(&sq->lock);
 	if (VB_UNLIKELY(err))
 		*bad_wr = wr;
-	if (wr != first)
+	if (wr != first && is_short(first))
+		vb_drive_short(qp->core);
+	else if (wr != first)
 		vb_drive(qp->core);
 	return err;
 }

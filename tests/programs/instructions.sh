@@ -56,6 +56,6 @@ limit() {
 	fi
 }
 
-limit b 1130 "the wire"
-limit a 285 "one host"
+limit b 650 "the wire"
+limit a 220 "one host"
 summary

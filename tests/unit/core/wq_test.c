@@ -1,3 +1,5 @@
+#include <pthread.h>
+#include <sched.h>
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* core/wq: rings that fill, wrap and empty; shared receive queues. */
 #include "fixture.h"
@@ -106,6 +108,84 @@ static void sq__fills_and_frees_across_the_wrap(void **state)
 		atomic_fetch_add(&sq.released, 3);
 	}
 	vb_sq_fini(&sq);
+}
+
+static void sq__quiet_up_to_an_index(void **state)
+{
+	struct vb_sq sq;
+
+	assert_int_equal(vb_sq_init(&sq, 8, 1, 0, false, false, NULL), 0);
+	atomic_store(&sq.posted, 3);
+	assert_false(vb_sq_is_quiet(&sq));
+	vb_sq_hush(&sq, 5);
+	for (uint32_t posted = 3; posted < 9; posted++) {
+		atomic_store(&sq.posted, posted);
+		assert_int_equal(vb_sq_is_quiet(&sq), posted <= 5);
+	}
+	vb_sq_unhush(&sq);
+	/* Across the wrap; and long after. */
+	vb_sq_hush(&sq, 1);
+	atomic_store(&sq.posted, UINT32_MAX);
+	assert_true(vb_sq_is_quiet(&sq));
+	vb_sq_unhush(&sq);
+	for (uint32_t i = 0; i < 32; i++) {
+		atomic_store(&sq.posted, 1u << i);
+		assert_false(vb_sq_is_quiet(&sq));
+	}
+	vb_sq_fini(&sq);
+}
+
+/* What a poster left alone is seen by who ended the quiet. */
+#define QUIET_ROUNDS 3000
+#define QUIET_POSTS  200
+static struct {
+	struct vb_sq sq;
+	_Atomic unsigned round, done;
+	_Atomic uint32_t left; /* the last that was left alone */
+} quiet;
+
+static void *post_quietly(void *arg)
+{
+	struct vb_sq *sq = &quiet.sq;
+
+	for (unsigned round = 1; round <= QUIET_ROUNDS; round++) {
+		while (atomic_load(&quiet.round) != round)
+			;
+		for (uint32_t i = 1; i <= QUIET_POSTS; i++) {
+			vb_sq_commit(sq);
+			if (vb_sq_is_quiet(sq))
+				atomic_store_explicit(&quiet.left, i,
+						      memory_order_relaxed);
+		}
+		atomic_store(&quiet.done, round);
+	}
+	return NULL;
+}
+
+static void sq__what_is_left_alone_is_seen(void **state)
+{
+	struct vb_sq *sq = &quiet.sq;
+	pthread_t thread;
+
+	assert_int_equal(vb_sq_init(sq, 256, 1, 0, false, false, NULL), 0);
+	assert_int_equal(pthread_create(&thread, NULL, post_quietly, NULL), 0);
+	for (unsigned round = 1; round <= QUIET_ROUNDS; round++) {
+		uint32_t end;
+
+		atomic_store(&sq->posted, 0);
+		atomic_store(&quiet.left, 0);
+		vb_sq_hush(sq, QUIET_POSTS);
+		atomic_store(&quiet.round, round);
+		for (unsigned i = 0; i < round % 64; i++)
+			(void)vb_sq_end(sq);
+		vb_sq_unhush(sq);
+		end = vb_sq_end(sq);
+		while (atomic_load(&quiet.done) != round)
+			sched_yield();
+		assert_true(atomic_load(&quiet.left) <= end);
+	}
+	pthread_join(thread, NULL);
+	vb_sq_fini(sq);
 }
 
 static void rq__fills_and_frees_across_the_wrap(void **state)
@@ -267,6 +347,8 @@ int main(void)
 		cmocka_unit_test(caps__rounded_up_to_powers_of_two),
 		cmocka_unit_test(sq__of_none_is_always_full),
 		cmocka_unit_test(sq__fills_and_frees_across_the_wrap),
+		cmocka_unit_test(sq__quiet_up_to_an_index),
+		cmocka_unit_test(sq__what_is_left_alone_is_seen),
 		cmocka_unit_test(rq__fills_and_frees_across_the_wrap),
 		cmocka_unit_test(rq__too_many_entries),
 		TEST(srq__create_checks),

@@ -5,8 +5,9 @@
 #include "engine/engine_priv.h"
 
 static struct {
-	unsigned received, steps;
-	bool grh; /* the last one's */
+	unsigned received, steps, in_run;
+	bool grh;     /* the last one's */
+	uint32_t key; /* hear_in_run() */
 	uint8_t codes[4];
 } heard;
 
@@ -120,6 +121,68 @@ static void dispatch__a_run_is_one_step(void **state)
 	rig_down(r);
 }
 
+static bool can_wait_now(const struct vb_qp *qp)
+{
+	return true;
+}
+
+static uint32_t waits_until_7(const struct vb_qp *qp)
+{
+	return 7;
+}
+
+/* Posters are told, and no more once somebody looks. */
+static void dispatch__quiet_while_it_can_wait(void **state)
+{
+	struct rig *r = rig_up(*state, QPS_RTS);
+	struct vb_sq *sq = &r->qp->sq;
+
+	r->ops.waits_until = waits_until_7;
+	r->ops.can_wait = can_wait_now;
+	add_frame(r, CODE_ACK);
+	assert_int_equal(dispatch(r, 0), 1);
+	assert_int_equal(heard.steps, 0);
+	assert_true(vb_sq_is_quiet(sq));
+	r->ops.can_wait = cannot_wait;
+	add_frame(r, CODE_ACK);
+	assert_int_equal(dispatch(r, 0), 1);
+	assert_int_equal(heard.steps, 1);
+	assert_false(vb_sq_is_quiet(sq));
+	rig_down(r);
+}
+
+static void hear_in_run(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+			vb_time now)
+{
+	heard.in_run += qp->in_run;
+	assert_true(vb_mr_begin_next(qp->adapter, qp->pd, 0, heard.key, 0, 1, 0,
+				     &qp->run));
+}
+
+/* What is held for it is let go at its end. */
+static void dispatch__a_run_ends(void **state)
+{
+	struct fixture *f = *state;
+	struct rig *r = rig_up(f, QPS_RTS);
+	struct vb_mr *mr;
+	char byte;
+
+	assert_int_equal(vb_mr_register(f->pd, &byte, 1, 0, 0, &mr), 0);
+	heard.key = mr->key;
+	r->ops.recv = hear_in_run;
+	for (int i = 0; i < 3; i++)
+		add_frame(r, CODE_WRITE_ONLY);
+	(void)dispatch(r, 0);
+	assert_int_equal(heard.in_run, 3);
+	assert_false(r->qp->in_run);
+	assert_int_equal(mr->users, 0);
+	add_frame(r, CODE_WRITE_ONLY);
+	(void)dispatch(r, 0);
+	assert_int_equal(heard.in_run, 3);
+	assert_int_equal(vb_mr_deregister(mr), 0);
+	rig_down(r);
+}
+
 /* An ACK travels behind the reply; who sees that must see both. */
 static void dispatch__answers_come_first(void **state)
 {
@@ -161,9 +224,11 @@ static void dispatch__an_ack_waits_once(void **state)
 	dispatch(r, 0);
 	assert_int_equal(heard.steps, 1); /* nobody would look after it */
 	atomic_store(&r->e.attentive, true);
+	vb_sq_hush(&r->qp->sq, 7);
 	add_frame(r, CODE_SEND_ONLY);
 	dispatch(r, 0);
 	assert_int_equal(heard.steps, 1);
+	assert_false(vb_sq_is_quiet(&r->qp->sq)); /* a reply is looked at */
 	vb_mutex_lock(&r->e.rx);
 	vb_drive_owing(&r->e, 0);
 	assert_int_equal(heard.steps, 2);
@@ -435,6 +500,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(dispatch__a_run_is_one_step),
+		TEST(dispatch__quiet_while_it_can_wait),
+		TEST(dispatch__a_run_ends),
 		TEST(dispatch__answers_come_first),
 		TEST(dispatch__an_ack_waits_once),
 		TEST(dispatch__what_gathers_leaves_with_the_second_empty_poll),
