@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A program's poll that finds the link taken: by a clock, a scheduler and
+ * another thread that do what a test says. */
+#include <errno.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "base/rand.h"
+#include "engine/engine_priv.h"
+#include "engine/tally.h"
+#include "link/udp.h"
+
+static struct {
+	vb_time now, yield_takes;
+	unsigned yields, slept, looked;
+	struct vb_engine e;
+} fake;
+
+static vb_time fake_now(void)
+{
+	return fake.now;
+}
+
+static int fake_yield(void)
+{
+	fake.yields++;
+	fake.now += fake.yield_takes;
+	return 0;
+}
+
+/* Who has the lock learns that it is waited for, and gives it up. */
+static void VB_UNCHECKED fake_lock(struct vb_mutex *m) VB_ACQUIRE(m)
+{
+	if (vb_mutex_trylock(m))
+		return;
+	assert_true(atomic_load(&fake.e.awaited));
+	fake.slept++;
+	vb_mutex_unlock(m);
+	assert_true(vb_mutex_trylock(m));
+}
+
+#define vb_now	      fake_now
+#define sched_yield   fake_yield
+#define vb_mutex_lock fake_lock
+#include "engine/engine.c"
+
+static int recv_none(struct vb_link *l, struct vb_rxq *q)
+{
+	fake.looked++;
+	q->count = 0;
+	return 0;
+}
+
+static const struct vb_link_ops quiet_ops = { .recv = recv_none };
+static struct vb_link quiet = { &quiet_ops };
+
+/* Another thread is at the link. */
+static int VB_UNCHECKED set_up(void **state)
+{
+	struct vb_engine *e = &fake.e;
+
+	memset(&fake, 0, sizeof(fake));
+	atomic_store(&e->pace, 1);
+	e->link = &quiet;
+	fake.now = VB_SEC;
+	assert_true(vb_mutex_trylock(&e->rx));
+	*state = e;
+	return 0;
+}
+
+/* A yield to nobody: to spin on harms nobody. */
+static void taken__alone(void **state)
+{
+	struct vb_engine *e = *state;
+
+	fake.yield_takes = ALONE - 1;
+	assert_false(drain_for_program(e));
+	assert_int_equal(fake.yields, 1);
+	assert_int_equal(fake.slept, 0);
+	assert_int_equal(fake.looked, 0);
+	assert_false(atomic_load(&e->awaited));
+}
+
+static void VB_UNCHECKED taken__others_want_the_processor(void **state)
+{
+	struct vb_engine *e = *state;
+
+	fake.yield_takes = ALONE;
+	(void)drain_for_program(e);
+	assert_int_equal(fake.slept, 1);
+	assert_int_equal(fake.looked, 1);
+	assert_false(atomic_load(&e->awaited));
+	assert_true(vb_mutex_trylock(&e->rx));
+}
+
+/* What a peer of this host sent is for the program, at once. */
+static void taken__near_found_something(void **state)
+{
+	struct vb_engine *e = *state;
+
+	fake.yield_takes = ALONE;
+	assert_false(await_turn(e, true, fake.now));
+	assert_int_equal(fake.yields, 0);
+	assert_int_equal(fake.slept, 0);
+}
+
+/* It is at it all the same, if it polled in vain before. */
+static void taken__counts_as_a_poll(void **state)
+{
+	struct vb_engine *e = *state;
+
+	(void)drain_for_program(e);
+	assert_int_equal(atomic_load(&e->last_poll), 0);
+	atomic_store(&e->looping, true);
+	(void)drain_for_program(e);
+	assert_int_equal(atomic_load(&e->last_poll), fake.now);
+}
+
+static void VB_UNCHECKED not_taken(void **state)
+{
+	struct vb_engine *e = *state;
+
+	vb_mutex_unlock(&e->rx);
+	(void)drain_for_program(e);
+	assert_int_equal(fake.looked, 1);
+	assert_int_equal(fake.yields, 0);
+	assert_true(atomic_load(&e->looping));
+	assert_true(vb_mutex_trylock(&e->rx));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(taken__alone, set_up),
+		cmocka_unit_test_setup(taken__others_want_the_processor,
+				       set_up),
+		cmocka_unit_test_setup(taken__near_found_something, set_up),
+		cmocka_unit_test_setup(taken__counts_as_a_poll, set_up),
+		cmocka_unit_test_setup(not_taken, set_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the engine's thread does beside programs that poll, and for peers that
+ * stream: by a clock that only moves when a test says so.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/engine_priv.h"
+#include "link/netif.h"
+
+#define LOOK_TAKES (1 * VB_USEC)
+
+static struct {
+	vb_time now, yield_takes;
+	bool wanted;	      /* a peer has called */
+	unsigned finds;	      /* so many looks at the lanes find something */
+	unsigned looks, busy; /* at which look a program begins to spin */
+	unsigned stood_by, went;
+	unsigned batches;
+	struct vb_engine *e;
+} fake;
+
+static vb_time fake_now(void)
+{
+	return fake.now;
+}
+
+static int fake_yield(void)
+{
+	fake.now += fake.yield_takes;
+	return 0;
+}
+
+static bool fake_poll(struct vb_near *n, vb_time now)
+{
+	fake.now += LOOK_TAKES;
+	if (++fake.looks == fake.busy)
+		atomic_store(&fake.e->spinning, true);
+	return fake.finds && fake.finds--;
+}
+
+static bool fake_is_wanted(struct vb_near *n)
+{
+	return fake.wanted;
+}
+
+static void fake_stand_by(struct vb_near *n, bool yes)
+{
+	fake.stood_by += yes;
+	fake.went += !yes;
+}
+
+static void fake_dispatch(struct vb_engine *e, vb_time now)
+{
+	fake.batches++;
+}
+
+#define vb_now		  fake_now
+#define sched_yield	  fake_yield
+#define vb_near_poll	  fake_poll
+#define vb_near_is_wanted fake_is_wanted
+#define vb_near_stand_by  fake_stand_by
+#define vb_dispatch	  fake_dispatch
+#include "engine/service.c"
+
+/* Always one frame more. */
+static int recv_one(struct vb_link *l, struct vb_rxq *q)
+{
+	q->count = 1;
+	return 0;
+}
+
+static const struct vb_link_ops full_ops = { .recv = recv_one };
+static struct vb_link full = { &full_ops };
+
+static struct rig {
+	struct vb_engine e;
+	struct service s;
+} rig;
+
+static int set_up(void **state)
+{
+	memset(&rig, 0, sizeof(rig));
+	memset(&fake, 0, sizeof(fake));
+	atomic_store(&rig.e.pace, 1);
+	rig.e.link = &full;
+	rig.s.e = fake.e = &rig.e;
+	fake.now = VB_SEC;
+	*state = &rig.s;
+	return 0;
+}
+
+/* A program that polled in vain polls again: for a millisecond the thread
+ * believes it while that was right, for a moment else. */
+static void loops__while_trusted(void **state)
+{
+	struct service *s = *state;
+
+	vb_engine_at_work(s->e, fake.now);
+	atomic_store(&s->e->looping, true);
+	s->trust = 1;
+	assert_true(program_loops(s, fake.now + LOOP_LASTS - 1));
+	assert_false(program_loops(s, fake.now + LOOP_LASTS));
+	s->trust = 0;
+	assert_true(program_loops(s, fake.now + POLL_IS_RECENT - 1));
+	assert_false(program_loops(s, fake.now + POLL_IS_RECENT));
+}
+
+static void loops__that_found_something(void **state)
+{
+	struct service *s = *state;
+
+	vb_engine_at_work(s->e, fake.now);
+	s->trust = 1;
+	assert_true(program_loops(s, fake.now + POLL_IS_RECENT - 1));
+	assert_false(program_loops(s, fake.now + POLL_IS_RECENT));
+	s->trust = 0;
+	assert_false(program_loops(s, fake.now + 1));
+}
+
+/* With more threads than processors a program's poll sleeps for the lock. */
+static void VB_UNCHECKED drain__leaves_to_who_waits(void **state)
+{
+	struct service *s = *state;
+
+	assert_int_equal(drain_link(s->e), DRAINED_SOME);
+	assert_int_equal(fake.batches, DRAIN_BATCHES);
+	atomic_store(&s->e->awaited, true);
+	assert_int_equal(drain_link(s->e), DRAINED_SOME);
+	assert_int_equal(fake.batches, DRAIN_BATCHES + 1);
+	assert_true(vb_mutex_trylock(&s->e->rx));
+	assert_int_equal(drain_link(s->e), DRAINED_BUSY);
+	vb_mutex_unlock(&s->e->rx);
+}
+
+static void attend__until_nothing_comes(void **state)
+{
+	struct service *s = *state;
+	unsigned turn = ATTEND_TURN / LOOK_TAKES;
+
+	fake.wanted = true;
+	fake.finds = turn + 1;
+	attend(s, true, fake.now);
+	assert_true(s->attends);
+	assert_in_range(fake.looks, turn, turn + ATTEND_LOOKS);
+	/* It stays, though nobody calls again. */
+	fake.wanted = false;
+	fake.finds = 1;
+	attend(s, false, fake.now);
+	assert_true(s->attends);
+	assert_int_equal(fake.stood_by, 1);
+	assert_int_equal(fake.went, 0);
+	attend(s, false, fake.now);
+	assert_false(s->attends);
+	assert_int_equal(fake.went, 1);
+	/* It went because nothing came: it may be called at once. */
+	fake.wanted = true;
+	attend(s, true, fake.now);
+	assert_int_equal(fake.stood_by, 2);
+}
+
+static void attend__only_who_is_called(void **state)
+{
+	struct service *s = *state;
+
+	attend(s, true, fake.now);
+	fake.wanted = true;
+	attend(s, false, fake.now);
+	atomic_store(&s->e->spinning, true);
+	attend(s, true, fake.now);
+	atomic_store(&s->e->spinning, false);
+	atomic_store(&s->e->watched, true);
+	attend(s, true, fake.now);
+	atomic_store(&s->e->watched, false);
+	assert_int_equal(fake.stood_by, 0);
+	assert_int_equal(fake.looks, 0);
+	attend(s, true, fake.now);
+	assert_int_equal(fake.stood_by, 1);
+}
+
+static void attend__until_a_program_spins(void **state)
+{
+	struct service *s = *state;
+
+	fake.wanted = true;
+	fake.finds = -1u;
+	fake.busy = 3;
+	attend(s, true, fake.now);
+	assert_false(s->attends);
+	assert_int_equal(fake.looks, ATTEND_LOOKS);
+	assert_int_equal(fake.went, 1);
+}
+
+/* One turn in which a yield took that long; was it there at all? */
+static bool disturbed(struct service *s, vb_time yield_takes)
+{
+	unsigned before = fake.stood_by;
+
+	fake.wanted = true;
+	fake.finds = -1u;
+	fake.yield_takes = yield_takes;
+	attend(s, true, fake.now);
+	return fake.stood_by > before;
+}
+
+static void attend__somebody_wants_the_processor(void **state)
+{
+	struct service *s = *state;
+	vb_time went, away = AWAY;
+
+	assert_true(disturbed(s, ATTEND_TURN));
+	assert_false(s->attends);
+	assert_int_equal(fake.went, 1);
+	/* For longer each time, where it is soon disturbed again. */
+	for (; away < AWAY_MOST; away = VB_MIN(2 * away, AWAY_MOST)) {
+		assert_int_equal(s->away, away);
+		went = s->away_until - away;
+		fake.now = s->away_until - 1;
+		assert_false(disturbed(s, ATTEND_TURN));
+		assert_int_equal(s->away_until - away, went);
+		fake.now = s->away_until;
+		assert_true(disturbed(s, ATTEND_TURN));
+	}
+	assert_int_equal(s->away, AWAY_MOST);
+	fake.now = s->away_until + 2 * IS_RARE;
+	assert_true(disturbed(s, ATTEND_TURN));
+	assert_int_equal(s->away, AWAY);
+}
+
+/* An interrupt is nobody who wants it. */
+static void attend__a_yield_takes_a_moment(void **state)
+{
+	struct service *s = *state;
+
+	assert_true(disturbed(s, ATTEND_TURN - 1));
+	assert_true(s->attends);
+	assert_int_equal(fake.went, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(loops__while_trusted, set_up),
+		cmocka_unit_test_setup(loops__that_found_something, set_up),
+		cmocka_unit_test_setup(drain__leaves_to_who_waits, set_up),
+		cmocka_unit_test_setup(attend__until_nothing_comes, set_up),
+		cmocka_unit_test_setup(attend__only_who_is_called, set_up),
+		cmocka_unit_test_setup(attend__until_a_program_spins, set_up),
+		cmocka_unit_test_setup(attend__somebody_wants_the_processor,
+				       set_up),
+		cmocka_unit_test_setup(attend__a_yield_takes_a_moment, set_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
