@@ -19,6 +19,7 @@ need() {
 have() { PATH=$PATH:/usr/sbin:/sbin command -v "$1"; }
 library() { have pkg-config && pkg-config --exists "$1"; }
 compiles() { echo "#include <$1>" | gcc -E -; }
+loads() { PATH=$PATH:/usr/sbin:/sbin ldconfig -p | grep -q "^[[:space:]]$1 "; }
 clang_links() {
 	echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
 		clang -x c -fsanitize=fuzzer,address -o /dev/null -
@@ -56,6 +57,7 @@ need_test() {
 	need rdmacm-utils have rping
 	need curl have curl
 	need openssh-client have ssh
+	need libwrap0 loads libwrap.so.0 # its server's, which is only unpacked
 	need redis-tools have redis-benchmark
 	need clang have clang
 	have clang >/dev/null || missing+=(libclang-rt-14-dev)
