@@ -17,6 +17,8 @@ passed=0
 failed=0
 skipped=0
 failures=()
+skips=()
+builder=
 
 [ "${1:-}" = --full ] && full=--full && shift
 wanted=("$@")
@@ -47,6 +49,9 @@ layer() {
 	passed=$((passed + ok))
 	failed=$((failed + bad))
 	skipped=$((skipped + skip))
+	[ "$skip" -eq 0 ] || mapfile -t -O ${#skips[@]} skips < <(
+		sed -n "s/^skip /$name: /p" "$log"
+	)
 	[ "$bad" -eq 0 ] || failures+=("$log")
 	echo "== $name: $ok passed, $bad failed, $skip skipped" \
 		"($((SECONDS - start)) s)"
@@ -73,7 +78,80 @@ build() {
 		meson configure "$dir" "$@"
 	else
 		meson setup "$dir" "$@"
-	fi && ninja -C "$dir"
+	fi && ninja -C "$dir" "${targets[@]}"
+}
+targets=() # none: all
+
+build_clang() {
+	CC=clang build "$VERBENA_BUILD-clang" -Dwerror=true -Dfuzz=true \
+		-Db_lundef=false
+}
+build_asan() {
+	local targets=(meson-test-prereq)
+
+	build "$VERBENA_BUILD-asan" -Db_lundef=false \
+		-Db_sanitize=address,undefined
+}
+build_tsan() {
+	local targets=(meson-test-prereq tests/programs/threads_test)
+
+	build "$VERBENA_BUILD-tsan" -Db_lundef=false -Db_sanitize=thread
+}
+
+# Three more builds, on what is left of the processors by programs that mostly
+# wait; who needs one asks for it by built(). With one processor there is
+# nothing left.
+build_beside() {
+	local names=(asan tsan) name
+
+	! command -v clang >/dev/null || names=(clang "${names[@]}")
+	[ $failed -eq 0 ] && [ ${#wanted[@]} -eq 0 ] && [ "$(nproc)" -gt 1 ] ||
+		return 0
+	rm -f "$logs"/build-*
+	set -m
+	(
+		renice -n 19 -p $BASHPID >/dev/null
+		for name in "${names[@]}"; do
+			"build_$name" >"$logs/build-$name.log" 2>&1
+			echo $? >"$logs/build-$name.status"
+		done
+	) </dev/null &
+	set +m
+	builder=$!
+	trap 'kill -- -$builder 2>/dev/null' EXIT
+}
+
+# built NAME: its build, made beside or now.
+built() {
+	[ -n "$builder" ] || {
+		"build_$1"
+		return
+	}
+	while ! [ -s "$logs/build-$1.status" ] &&
+		kill -0 "$builder" 2>/dev/null; do
+		sleep 0.2
+	done
+	cat "$logs/build-$1.log"
+	return "$(cat "$logs/build-$1.status" || echo 1)"
+}
+
+# What a test says of itself behind "# ", of what it was or why it was not.
+remarks() {
+	python3 - "$1/meson-logs/testlog.json" <<-'END'
+		import json, sys
+		for test in map(json.loads, open(sys.argv[1])):
+		    name = test['name'].replace('verbena:', '')
+		    lines = test.get('stdout', '').splitlines()
+		    said = [line[2:] for line in lines if line.startswith('# ')]
+		    said += sorted({'not run here: ' + line.split()[-1] for line in lines
+		                    if line.startswith('[  SKIPPED ]') and
+		                    'test(s)' not in line})
+		    if test['result'] == 'SKIP':
+		        print('skip', name, '#', ' '.join(said) or 'it does not say why')
+		    else:
+		        for line in said:
+		            print('# %s: %s' % (name, line))
+	END
 }
 
 # meson_tests DIRECTORY [OPTIONS]: its tests, one line each. A list that is
@@ -86,9 +164,9 @@ meson_tests() {
 		>"$dir/tests.txt" 2>&1 || status=$?
 	sed -nE -e '/^Summary of Failures/q' \
 		-e 's,^ *[0-9]+/[0-9]+ (verbena:)?([^ ].*[^ ]) +OK .*,ok \2,p' \
-		-e 's,^ *[0-9]+/[0-9]+ (verbena:)?([^ ].*[^ ]) +SKIP .*,skip \2 # says so,p' \
 		-e 's,^ *[0-9]+/[0-9]+ (verbena:)?([^ ].*[^ ]) +(FAIL|TIMEOUT|ERROR|INTERRUPT) .*,not ok \2 (\3),p' \
 		"$dir/tests.txt"
+	remarks "$dir"
 	[ $status -eq 0 ] || sed 's/^/    | /' "$dir/tests.txt"
 	return $status
 }
@@ -99,8 +177,7 @@ unit() {
 
 sanitized() {
 	one "build with AddressSanitizer and UndefinedBehaviorSanitizer" \
-		build "$VERBENA_BUILD-asan" -Db_lundef=false \
-		-Db_sanitize=address,undefined || return
+		built asan || return
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 		meson_tests "$VERBENA_BUILD-asan" --no-suite abi \
 		--timeout-multiplier 5
@@ -112,8 +189,7 @@ threads() {
 	local names
 
 	one "build with ThreadSanitizer" \
-		build "$VERBENA_BUILD-tsan" -Db_lundef=false \
-		-Db_sanitize=thread || return
+		built tsan || return
 	names=$(meson test -C "$VERBENA_BUILD-tsan" --no-rebuild --list \
 		--no-suite abi --no-suite fuzz 2>/dev/null |
 		sed -n 's,.* / ,,p' | grep -v guard)
@@ -131,32 +207,41 @@ clang_build() {
 		echo "skip clang # not installed"
 		return
 	}
-	CC=clang one "build with clang, lock annotations checked" \
-		build "$VERBENA_BUILD-clang" -Dwerror=true -Dfuzz=true \
-		-Db_lundef=false
+	one "build with clang, lock annotations checked" built clang
 }
 
+# A target is busy on one processor; as many of them run at a time as there are.
 fuzz() {
-	local target name seconds=15 status=0
+	local targets=() target
 
-	[ -z "$full" ] || seconds=600
 	for target in "$VERBENA_BUILD"-clang/tests/fuzz/fuzz_*; do
-		[ -f "$target" ] && [ -x "$target" ] || continue
-		name=${target##*/fuzz_}
-		fuzz_one "$target" "$name" $seconds || status=1
+		[ -f "$target" ] && [ -x "$target" ] && targets+=("$target")
 	done
-	[ -n "${name:-}" ] || echo "skip fuzz # no targets were built"
-	return $status
+	if [ ${#targets[@]} -eq 0 ]; then
+		echo "skip fuzz # no targets were built"
+		return
+	fi
+	export -f one fuzz_one
+	# shellcheck disable=SC2016 # that is bash's to expand
+	seconds=$([ -z "$full" ] && echo 15 || echo 600) \
+		xargs -P "$(nproc)" -n 1 bash -c 'fuzz_one "$1"' fuzz \
+		< <(printf '%s\n' "${targets[@]}")
 }
 
+# Their words are told apart by coming all at once, when it has ended.
 fuzz_one() {
-	local corpus=tests/fuzz/corpus/$2 found=$VERBENA_BUILD-clang/found/$2
+	local name=${1##*/fuzz_} said
+	local corpus=tests/fuzz/corpus/$name found=$VERBENA_BUILD-clang/found/$name
 
 	mkdir -p "$found"
 	[ -d "$corpus" ] || corpus=
-	# shellcheck disable=SC2086 # there may be no corpus
-	one "fuzz $2 ($3 s)" "$1" -max_total_time="$3" -timeout=10 \
-		-rss_limit_mb=2048 -artifact_prefix="$found/" "$found" $corpus
+	# shellcheck disable=SC2086,SC2154 # there may be no corpus; of fuzz()
+	said=$(one "fuzz $name ($seconds s)" "$1" -max_total_time="$seconds" \
+		-timeout=10 -rss_limit_mb=2048 -artifact_prefix="$found/" \
+		"$found" $corpus 2>&1)
+	set -- $?
+	echo "$said"
+	return "$1"
 }
 
 program() {
@@ -180,10 +265,7 @@ layer build "gcc, warnings are errors" \
 # All others stand on it.
 [ $failed -eq 0 ] || wanted=(none)
 layer unit "each room alone, the protocol in virtual time, the ABI" unit
-layer clang "the other compiler" clang_build
-layer fuzz "every mouth, briefly" fuzz
-layer asan "the same tests, memory and arithmetic watched" sanitized
-layer tsan "the same tests, races watched" threads
+build_beside
 layer matrix "unmodified programs" program matrix
 layer pyverbs "rdma-core's own test suite" program pyverbs
 layer events "asynchronous events by their causes" program events
@@ -198,6 +280,10 @@ layer churn "crowds and crashes of those that connect" program churn
 layer iwarp "iWARP between two hosts and on one" program iwarp
 layer rsockets "sockets that become RDMA" program rsockets
 layer misuse "wrong use ends in the error it should" program misuse
+layer clang "the other compiler" clang_build
+layer fuzz "every mouth, briefly" fuzz
+layer asan "unit's tests, memory and arithmetic watched" sanitized
+layer tsan "unit's tests, races watched" threads
 layer conformance "the tables of moves and faults, row by row" program conformance
 layer passive "targets that never call verbs" program passive
 layer refused "what cannot work says why" program refused
@@ -211,6 +297,7 @@ layer lab "the Linux kernel's Soft-RoCE as a peer" lab
 layer sysfs "what programs read in /sys/class/infiniband" program sysfs
 layer install "from an installed prefix" program install
 
+[ ${#skips[@]} -eq 0 ] || printf 'skipped: %s\n' "${skips[@]}"
 [ ${#failures[@]} -eq 0 ] || printf 'see %s\n' "${failures[@]}"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ]
