@@ -5,15 +5,16 @@
 # In the guest it takes an interpreted processor to start a program; its kernel
 # tells who listens. Nothing tells it of ours, nor of a group's members.
 cm_ready() {
-	local tries
-
-	sleep 2
-	for tries in 1 2 3 4; do
-		# shellcheck disable=SC2154 # at: of cm_pair
-		[ "$at" = host ] || run_at guest rdma resource show cm_id \
-			2>/dev/null | grep -q LISTEN && break
-		sleep 0.5
-	done
+	# shellcheck disable=SC2154 # at, server: of cm_pair
+	if [ "$at" = host ] || [ "${server[0]}" = mckey ]; then
+		sleep 1.5 # its peer takes longer to begin
+	else
+		for _ in {1..8}; do
+			run_at guest rdma resource show cm_id 2>/dev/null |
+				grep -q LISTEN && break
+			sleep 0.3
+		done
+	fi
 	kill -0 "$1" 2>/dev/null
 }
 cm_serve() {

@@ -54,22 +54,25 @@ declare -A host_gid guest_gid
 
 # run_at SIDE PROGRAM...: this shell becomes it.
 run_at() {
-	local side=$1
+	local side=$1 hurried
 
 	shift
+	hurry "$1"
 	if [ "$side" = guest ]; then
-		guest_become timeout -k 5 $patience "$@"
+		guest_become timeout -k 5 $patience "${hurried[@]}" "$@"
 	else
-		become a timeout -k 5 $patience "$verbena" run -- "$@"
+		become a timeout -k 5 $patience "${hurried[@]}" \
+			"$verbena" run -- "$@"
 	fi
 }
 
 serve_at() {
-	local side=$1
+	local side=$1 hurried
 
 	shift
+	hurry "$1"
 	if [ "$side" = guest ]; then
-		guest_serve "$port" timeout -k 5 $patience "$@"
+		guest_serve "$port" timeout -k 5 $patience "${hurried[@]}" "$@"
 	else
 		run_at host "$@"
 	fi

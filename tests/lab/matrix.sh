@@ -39,6 +39,7 @@ done
 # shellcheck source=tests/lab/siw.sh
 . "$here/siw.sh" || exit
 
+[ $full = yes ] || hurry_perftest
 lab_begin "$0" "${arguments[@]}"
 programs_matrix
 data_matrix

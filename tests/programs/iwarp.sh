@@ -10,6 +10,7 @@ tests_begin "$0" "$@"
 need_hosts 9000
 export VERBENA_DEVICES=iw_veth0
 full=${1:-}
+[ -n "$full" ] || hurry_perftest
 
 # on_port PORT NAME SERVER_HOST CLIENT_HOST SERVER... -- CLIENT...
 on_port() {
