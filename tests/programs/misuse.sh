@@ -29,6 +29,10 @@ if [ "$hosts" = yes ]; then
 	need_hosts 1500
 	VERBENA_NEAR=off misuse "veth IPv6, packets" -d roce_veth0 -6
 	misuse "veth IPv6" -d roce_veth0 -6
+	export VERBENA_DEVICES=iw_veth0
+	VERBENA_NEAR=off misuse "iWARP, TCP" -d iw_veth0 -a "$HOST_A"
+	misuse "iWARP, no TCP" -d iw_veth0 -a "$HOST_A"
+	unset VERBENA_DEVICES
 else
 	HOSTS_PID_a=here
 	skip "misuse on veth" "no network namespaces here"
