@@ -161,20 +161,35 @@ static void note_also(struct vb_near *n, struct vb_peer *p, unsigned also)
 	vb_mutex_unlock(&n->lock);
 }
 
+/* Of a call: who waits for the slot that sent us there waits in vain, too. */
 static void note_refusal(struct vb_near *n, unsigned slot)
 {
+	unsigned first;
+
 	vb_mutex_lock(&n->lock);
+	first = n->calls[slot].sent_from;
+	n->calls[slot].sent_from = 0;
 	n->calls[slot].refusals++;
+	if (first)
+		n->calls[first].refusals++;
 	vb_mutex_unlock(&n->lock);
+}
+
+static bool watch_name(struct vb_near *n, int fd, void *as)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = as };
+
+	return epoll_ctl(n->epoll_fd, EPOLL_CTL_ADD, fd, &ev) == 0;
 }
 
 static void listen_again(struct vb_near *n)
 {
-	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = NULL };
-
-	if (!n->listens && n->sessions < n->max_sessions)
-		n->listens = epoll_ctl(n->epoll_fd, EPOLL_CTL_ADD, n->c.name_fd,
-				       &ev) == 0;
+	if (n->sessions >= n->max_sessions)
+		return;
+	if (!n->listens)
+		n->listens = watch_name(n, n->c.name_fd, NULL);
+	if (!n->also_listens && atomic_load(&n->also))
+		n->also_listens = watch_name(n, n->also_fd, &n->also_fd);
 }
 
 /* Enough programs, or no descriptors: those that come later use packets. */
@@ -182,7 +197,9 @@ static void listen_no_more(struct vb_near *n)
 {
 	if (n->listens)
 		epoll_ctl(n->epoll_fd, EPOLL_CTL_DEL, n->c.name_fd, NULL);
-	n->listens = false;
+	if (n->also_listens)
+		epoll_ctl(n->epoll_fd, EPOLL_CTL_DEL, n->also_fd, NULL);
+	n->listens = n->also_listens = false;
 }
 
 static int watch_session(struct vb_near *n, struct vb_peer *p)
@@ -328,7 +345,8 @@ static void take_caller(struct vb_near *n, int fd, bool strayed)
 	n->callers = p;
 }
 
-static void accept_callers(struct vb_near *n)
+/* @strayed: they call our other slot. */
+static void accept_callers(struct vb_near *n, bool strayed)
 {
 	int fd;
 
@@ -336,24 +354,12 @@ static void accept_callers(struct vb_near *n)
 		listen_no_more(n);
 		return;
 	}
-	fd = accept4(n->c.name_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	fd = accept4(strayed ? n->also_fd : n->c.name_fd, NULL, NULL,
+		     SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0)
-		take_caller(n, fd, false);
+		take_caller(n, fd, strayed);
 	else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
 		listen_no_more(n);
-}
-
-/* Whoever calls our other slot. */
-static void accept_strays(struct vb_near *n)
-{
-	int fd = accept4(n->also_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-	if (fd >= 0 && n->sessions < n->max_sessions)
-		take_caller(n, fd, true);
-	else if (fd >= 0)
-		close(fd);
-	else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-		epoll_ctl(n->epoll_fd, EPOLL_CTL_DEL, n->also_fd, NULL);
 }
 
 /* It is written to by whoever has something for its owner, and must not make
@@ -486,35 +492,45 @@ static int come_up(struct vb_near *n, struct vb_peer *p, bool reach)
 	return rc;
 }
 
-/* Who has the slot that we called is known by another, or will be: it says of
- * itself that it has both. */
-static void call_elsewhere(struct vb_near *n, const struct intro *m)
+/* Who has the slot @first, that we called, is known by another, or will be: it
+ * says of itself that it has both. */
+static void call_elsewhere(struct vb_near *n, unsigned first,
+			   const struct intro *m)
 {
 	struct vb_peer *there = NULL;
 
-	if (m->slot == 0 || m->slot >= VB_SLOTS || vb_near_is_own(n, m->slot))
+	if (m->slot == 0 || m->slot >= VB_SLOTS || m->also != first ||
+	    vb_near_is_own(n, m->slot)) {
+		note_refusal(n, first);
 		return;
+	}
 	vb_mutex_lock(&n->lock);
 	there = n->peers[m->slot];
-	if (!there)
+	if (!there) {
+		n->calls[m->slot].sent_from = (uint16_t)first;
 		n->calls[m->slot].wanted = n->any_wanted = true;
+	}
 	vb_mutex_unlock(&n->lock);
-	if (there) /* by the thread alone it is taken out */
-		note_also(n, there, m->also);
+	if (!there)
+		return;
+	/* By the thread alone it is taken out. */
+	note_also(n, there, first);
+	if (n->peers[first] != there)
+		note_refusal(n, first);
 }
 
 static int on_welcome(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		      vb_time now)
 {
+	unsigned first = p->slot;
 	bool reach;
 	int rc;
 
 	if (in->m.kind == INTRO_ELSEWHERE) {
 		drop(n, p, now);
-		call_elsewhere(n, &in->m);
+		call_elsewhere(n, first, &in->m);
 		return 0;
 	}
-
 	if (in->m.kind == INTRO_CROSSED) {
 		/* Its own call is on its way to us. */
 		drop(n, p, now);
@@ -593,9 +609,9 @@ void vb_near_meet(struct vb_near *n, vb_time now)
 		if (epoll_wait(n->epoll_fd, &ev, 1, 0) != 1)
 			break;
 		if (!ev.data.ptr)
-			accept_callers(n);
+			accept_callers(n, false);
 		else if (ev.data.ptr == &n->also_fd)
-			accept_strays(n);
+			accept_callers(n, true);
 		else
 			hear(n, ev.data.ptr, now);
 	}
@@ -680,13 +696,11 @@ static int begin_listening(int fd)
 /* There is no thread: the table is ours. */
 int vb_intro_also(struct vb_near *n)
 {
-	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = &n->also_fd };
 	int rc = begin_listening(n->also_fd);
 
 	if (rc)
 		return rc;
-	if (epoll_ctl(n->epoll_fd, EPOLL_CTL_ADD, n->also_fd, &ev) < 0)
-		return -errno;
+	listen_again(n);
 	for (unsigned i = 0; i < VB_SLOTS; i++)
 		if (n->peers[i] && n->peers[i]->slot == i &&
 		    atomic_load(&n->peers[i]->state) != PEER_CALLED)

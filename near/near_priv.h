@@ -121,12 +121,13 @@ struct vb_near {
 	struct {
 		bool wanted;
 		uint32_t refusals; /* of our calls */
+		uint16_t sent_from; /* the slot that sent us there, or 0 */
 	} calls[VB_SLOTS];
 	bool any_wanted;
 	/* the thread's */
 	struct vb_peer *callers; /* who connected, and has not said who it is */
 	unsigned sessions, max_sessions;
-	bool listens;
+	bool listens, also_listens;
 
 	struct vb_mutex lazy_lock; /* leaf */
 	struct vb_qp

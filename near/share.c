@@ -81,7 +81,7 @@ enum vb_share_end vb_share_end(struct vb_share *s)
 		return end;
 	stay_away(s);
 	return atomic_compare_exchange_strong(&s->offer->word, &taken,
-					      turned(made, OFFER_AWAITED))
+					      turned(s->word, OFFER_AWAITED))
 		       ? SHARE_SLOW
 		       : vb_share_look(s);
 }

@@ -168,6 +168,51 @@ static void session__two_slots_at_once(void **state)
 	end(&b);
 }
 
+/* Full is not for ever, by neither slot. */
+static void session__one_more_when_another_has_ended(void **state)
+{
+	struct program called, one, more;
+
+	begin(&called, 300);
+	begin_also(&called, 2);
+	begin(&one, 1);
+	begin(&more, 3);
+	called.near->max_sessions = 1;
+	(void)vb_intro_want(one.near, 300);
+	meet(&one, &called);
+	(void)vb_intro_want(more.near, 2);
+	meet(&more, &called);
+	assert_null(vb_intro_peer(called.near, 3));
+	end(&one);
+	meet(&called, &more);
+	assert_one_session(&more, 300, 2);
+	end(&called);
+	end(&more);
+}
+
+/* Who waits for a second slot hears that the first cannot be called. */
+static void session__sent_elsewhere_in_vain(void **state)
+{
+	struct program caller, called;
+	struct vb_peer *p;
+	uint32_t since;
+
+	begin(&caller, 1);
+	begin(&called, 300);
+	begin_also(&called, 2);
+	since = vb_intro_want(caller.near, 2);
+	vb_near_meet(caller.near, 0); /* HELLO */
+	vb_near_meet(called.near, 0); /* the caller, */
+	vb_near_meet(called.near, 0); /* and ELSEWHERE */
+	caller.near->max_sessions = 0;
+	assert_int_equal(vb_intro_find(caller.near, 2, since, &p),
+			 INTRO_PENDING);
+	vb_near_meet(caller.near, 0);
+	assert_int_equal(vb_intro_find(caller.near, 2, since, &p), INTRO_NO);
+	end(&caller);
+	end(&called);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -176,6 +221,8 @@ int main(void)
 			session__who_has_two_slots_is_found_by_the_second),
 		cmocka_unit_test(session__hears_of_a_second_slot),
 		cmocka_unit_test(session__two_slots_at_once),
+		cmocka_unit_test(session__one_more_when_another_has_ended),
+		cmocka_unit_test(session__sent_elsewhere_in_vain),
 	};
 
 	if (!netns_enter())
