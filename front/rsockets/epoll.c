@@ -118,7 +118,7 @@ static struct member *find_member(const struct set *s, int fd)
 static void take_out(struct set *s, struct member *m)
 {
 	if (m->rs) {
-		pthread_mutex_lock(&m->rs->lock);
+		rs_lock(m->rs);
 		rs_get_up(&m->bed);
 		pthread_mutex_unlock(&m->rs->lock);
 		drain_rung(s);
@@ -293,7 +293,7 @@ static int add(struct set *s, int fd, const struct epoll_event *event)
 	if (!rs)
 		return 0;
 	heat(s, m);
-	pthread_mutex_lock(&rs->lock);
+	rs_lock(rs);
 	rs_lie_down(rs, &m->bed, s->bell, &s->rung);
 	pthread_mutex_unlock(&rs->lock);
 	(void)eventfd_write(s->bell, 1);
@@ -379,7 +379,7 @@ static uint32_t ready_now(struct member *m)
 	const short asked = (short)(m->asked.events & 0x7fff);
 	uint32_t ready;
 
-	pthread_mutex_lock(&rs->lock);
+	rs_lock(rs);
 	rs_conduit_woken(rs);
 	rs->looked = 0;
 	rs_look(rs);

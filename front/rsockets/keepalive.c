@@ -58,7 +58,7 @@ static uint64_t due(const struct rs_sock *rs)
 
 static void visit(struct rs_sock *rs)
 {
-	pthread_mutex_lock(&rs->lock);
+	rs_lock(rs);
 	if (is_kept(rs) && vb_clock_read() >= due(rs)) {
 		rs_look(rs); /* the program may not have */
 		if (is_kept(rs) && vb_clock_read() >= due(rs))

@@ -70,6 +70,7 @@ struct rs_sock {
 	_Atomic unsigned refs;
 	struct rs_sock *departing; /* table.c's; &this at the end */
 	pthread_mutex_t lock;
+	_Atomic unsigned callers; /* who wait for it */
 	/* lock */
 	enum rs_state state;
 	bool reads, writes; /* what is still open */
@@ -119,6 +120,9 @@ struct rs_sock *rs_find(int fd);
 /* Most doors: take, which finds and locks it, work, done, which lets it go and
  * gives the program -1 and errno for a -errno. */
 struct rs_sock *rs_take(int fd);
+/* Always by this: who looks for long, with the lock, gives way to who waits for
+ * it. */
+void rs_lock(struct rs_sock *rs);
 ssize_t rs_done(struct rs_sock *rs, ssize_t rc);
 int rs_enter(struct rs_sock *rs);
 bool rs_leave(struct rs_sock *rs);

@@ -100,7 +100,7 @@ static int hand_out(struct rs_sock *rs)
 {
 	int fd = rs->fd, rc;
 
-	pthread_mutex_lock(&rs->lock);
+	rs_lock(rs);
 	rc = rs_enter(rs);
 	if (rc == 0)
 		rs_keep_alive(rs);
@@ -247,7 +247,7 @@ static int take(struct rs_sock *rs, struct rs_sock **taken)
 
 	if (rs->dgram)
 		return -EOPNOTSUPP;
-	pthread_mutex_lock(&rs->lock);
+	rs_lock(rs);
 	if (rs->state == RS_LISTENING)
 		rc = rs_wait(rs, has_waiting, block_for(rs, 0));
 	if (rc == 0 && rs->state != RS_LISTENING)
@@ -433,7 +433,7 @@ int rs_close(int socket, bool number)
 		return rs_fail(EBADF);
 	}
 	rs_leave_sets(socket);
-	pthread_mutex_lock(&rs->lock);
+	rs_lock(rs);
 	if (rs->dgram)
 		(void)wait_out(rs, rs_all_sent, PATIENCE_MS);
 	else if (rs->state == RS_CONNECTED)

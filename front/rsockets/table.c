@@ -190,7 +190,7 @@ static bool hold(struct rs_sock *rs)
 /* Who sleeps by a number that leads elsewhere now, had better look again. */
 static void wake(struct rs_sock *rs)
 {
-	pthread_mutex_lock(&rs->lock);
+	rs_lock(rs);
 	rs_ring(rs);
 	pthread_mutex_unlock(&rs->lock);
 	rs_put(rs);
@@ -228,12 +228,21 @@ bool rs_is_taken(int fd)
 	return taken;
 }
 
+void rs_lock(struct rs_sock *rs)
+{
+	if (pthread_mutex_trylock(&rs->lock) == 0)
+		return;
+	atomic_fetch_add(&rs->callers, 1);
+	pthread_mutex_lock(&rs->lock);
+	atomic_fetch_sub(&rs->callers, 1);
+}
+
 struct rs_sock *rs_take(int fd)
 {
 	struct rs_sock *rs = rs_find(fd);
 
 	if (rs)
-		pthread_mutex_lock(&rs->lock);
+		rs_lock(rs);
 	return rs;
 }
 

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <rdma/rsocket.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@
 enum {
 	SPIN_LEAST_NS = 10000, /* before it sleeps */
 	SPIN_MOST_NS = 400000,
-	SHORT_NS = 600000,
+	SHORT_NS = 450000,
 	LOOK_NS = 1000000, /* a connected socket's manager is asked so often */
 	LOW_WATER = 2048,  /* what makes a socket writable */
 };
@@ -61,9 +62,10 @@ static int own_bell(void)
 	return (int)bell;
 }
 
-/* Who was woken soon had better look for a while longer the next time. */
 static __thread uint64_t spin = SPIN_LEAST_NS;
 
+/* Who was woken soon had better look for longer the next time; who had looked
+ * for long, and in vain, had better not. */
 static int nap(struct pollfd *fds, nfds_t count, int timeout)
 {
 	uint64_t then = vb_clock_read();
@@ -71,8 +73,10 @@ static int nap(struct pollfd *fds, nfds_t count, int timeout)
 
 	rc = rc < 0 ? -errno : rc;
 	if (timeout)
-		spin = vb_clock_read() - then < SHORT_NS ? SPIN_MOST_NS
-							 : SPIN_LEAST_NS;
+		spin = spin == SPIN_LEAST_NS &&
+				       vb_clock_read() - then < SHORT_NS
+			       ? SPIN_MOST_NS
+			       : SPIN_LEAST_NS;
 	return rc;
 }
 
@@ -251,7 +255,7 @@ static int doze(struct rs_sock *rs, uint64_t deadline)
 	pthread_mutex_unlock(&rs->lock);
 	rc = nap(fds, VB_COUNT(fds), rs_until(deadline));
 	rc = rc < 0 ? rc : rc == 0 ? -EAGAIN : 0;
-	pthread_mutex_lock(&rs->lock);
+	rs_lock(rs);
 	rs_get_up(&me);
 	silence(me.bell);
 	if (fds[1].revents) {
@@ -259,6 +263,19 @@ static int doze(struct rs_sock *rs, uint64_t deadline)
 		rs->looked = 0;
 	}
 	return rc;
+}
+
+/* To whoever waits for the lock: what we wait for may be the answer to what he
+ * is about to send. */
+static void give_way(struct rs_sock *rs, uint64_t until)
+{
+	if (!atomic_load_explicit(&rs->callers, memory_order_relaxed))
+		return;
+	pthread_mutex_unlock(&rs->lock);
+	do
+		sched_yield();
+	while (atomic_load(&rs->callers) && vb_clock_read() < until);
+	rs_lock(rs);
 }
 
 int rs_wait(struct rs_sock *rs, rs_test *test, int timeout)
@@ -276,8 +293,8 @@ int rs_wait(struct rs_sock *rs, rs_test *test, int timeout)
 		if (!spun)
 			spun = now + spin;
 		if ((rs->state == RS_CONNECTED || rs->dgram) && now < spun)
-			continue;
-		if (!rs_conduit_arm(rs))
+			give_way(rs, spun);
+		else if (!rs_conduit_arm(rs))
 			rc = doze(rs, deadline);
 	}
 }
@@ -368,7 +385,7 @@ static int look_at_socks(struct polling *p)
 		rs = p->socks[i];
 		if (!rs)
 			continue;
-		pthread_mutex_lock(&rs->lock);
+		rs_lock(rs);
 		if (p->watched[i].revents) {
 			rs_conduit_woken(rs);
 			rs->looked = 0;
@@ -391,7 +408,7 @@ static bool lie_down_at_all(struct polling *p)
 		rs = p->socks[i];
 		if (!rs)
 			continue;
-		pthread_mutex_lock(&rs->lock);
+		rs_lock(rs);
 		rs_lie_down(rs, &p->beds[i], p->watched[p->count].fd, NULL);
 		p->watched[i].fd = rs->fd; /* it may have been moved */
 		if (rs_conduit_arm(rs))
@@ -408,7 +425,7 @@ static void get_up_from_all(struct polling *p)
 	for (nfds_t i = 0; i < p->count; i++) {
 		if (!p->socks[i])
 			continue;
-		pthread_mutex_lock(&p->socks[i]->lock);
+		rs_lock(p->socks[i]);
 		rs_get_up(&p->beds[i]);
 		pthread_mutex_unlock(&p->socks[i]->lock);
 	}

@@ -70,7 +70,7 @@ verdict() {
 # both PROGRAM OPTIONS...: one that is its own peer, with -s ADDRESS.
 both() {
 	serve a "$@" && call "$from" "$@" -s "$HOST_A" && wait "$server"
-	verdict "$*, $where"
+	verdict "${*##*/}, $where"
 	stop
 }
 
@@ -136,6 +136,7 @@ own_programs() {
 	both rstream -S 100000 -I 50 -C 10 -T v -T n
 	both rstream -S 100000 -I 50 -C 10 -T v -T a
 	as_it_comes
+	both "$programs/duplex_test"
 	both riostream -S 64 -I 200 -C 1 -T v
 	both riostream -S 1000000 -I 5 -C 5 -T v
 	copies
