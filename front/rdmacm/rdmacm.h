@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 
+#include "base/clock.h"
 #include "base/defs.h"
 #include "wire/ipc_cm.h"
 
@@ -123,6 +124,7 @@ struct rcm {
 	/* lock */
 	int fd;		   /* the session; -1: none */
 	uint64_t sessions; /* so far, this one included */
+	vb_time begun;	   /* when the last one did */
 	bool lost;	   /* and its thread looks for another */
 	unsigned life;	   /* a child of fork begins another */
 	struct rcm_id *ids[1024];

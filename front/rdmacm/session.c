@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fdmail.h"
 #include "base/log.h"
+#include "base/sync.h"
 #include "wire/ipc.h"
 
 #define ANSWER_SECONDS 10
@@ -99,7 +100,10 @@ static void set_session(int fd, bool lost)
 {
 	pthread_mutex_lock(&rcm.lock);
 	rcm.fd = fd;
-	rcm.sessions += fd >= 0;
+	if (fd >= 0) {
+		rcm.sessions++;
+		rcm.begun = vb_clock_read();
+	}
 	rcm.lost = lost;
 	pthread_cond_broadcast(&rcm.answers);
 	pthread_mutex_unlock(&rcm.lock);
@@ -211,6 +215,7 @@ static int start_session(void)
 	}
 	rcm.fd = fd;
 	rcm.sessions++;
+	rcm.begun = vb_clock_read();
 	rcm.lost = false;
 	return 0;
 }
@@ -271,15 +276,25 @@ static int say(const struct vb_ipc_cm *m)
 	return rc;
 }
 
+static bool is_session_young(void)
+{
+	bool young;
+
+	pthread_mutex_lock(&rcm.lock);
+	young = vb_clock_read() - rcm.begun < KNOWN_SOON;
+	pthread_mutex_unlock(&rcm.lock);
+	return young;
+}
+
 /*
  * The broker knows whose a queue pair is by its engine's session. Where one
  * broker has just followed another that may come later than ours, and who asks
  * for a connection meanwhile would be refused as a stranger. From then on it is
- * resume.c that waits for it.
+ * resume.c that waits for it. To ask also finds out whether the session is
+ * still the one it was; a true stranger is not held up by an old one.
  */
 static void become_known(uint32_t qpn)
 {
-	const vb_time until = vb_clock_read() + KNOWN_SOON;
 	const struct vb_ipc_cm hello = { .kind = IPC_CM_HELLO,
 					 .version = VB_IPC_CM_VERSION,
 					 .qpn = qpn };
@@ -287,7 +302,7 @@ static void become_known(uint32_t qpn)
 	int rc;
 
 	while ((rc = rcm_session_ask(&hello, &answer)) == -EAGAIN &&
-	       vb_clock_read() < until)
+	       is_session_young())
 		nanosleep(&(struct timespec){ 0, (long)NAP }, NULL);
 	if (rc)
 		return;
@@ -296,26 +311,37 @@ static void become_known(uint32_t qpn)
 	pthread_mutex_unlock(&rcm.lock);
 }
 
-static bool is_by_stranger(const struct vb_ipc_cm *m)
+/* With the lock. Who looks a queue pair up, for datagrams, says nothing of his
+ * own. */
+static bool must_own(const struct vb_ipc_cm *m)
 {
-	bool known;
+	const struct rcm_id *id = rcm_id_find(m->id);
 
-	pthread_mutex_lock(&rcm.lock);
-	known = rcm.known_qpn;
-	pthread_mutex_unlock(&rcm.lock);
-	return !known && m->qpn &&
-	       (m->kind == IPC_CM_CONNECT || m->kind == IPC_CM_ACCEPT);
+	return m->kind == IPC_CM_ACCEPT ||
+	       (m->kind == IPC_CM_CONNECT && id && !rcm_is_ud(id));
 }
 
+static bool is_by_stranger(const struct vb_ipc_cm *m)
+{
+	bool stranger;
+
+	pthread_mutex_lock(&rcm.lock);
+	stranger = !rcm.known_qpn && m->qpn && must_own(m);
+	pthread_mutex_unlock(&rcm.lock);
+	return stranger;
+}
+
+/* rdma_connect() and its like are no cancellation points. */
 int rcm_session_tell(const struct vb_ipc_cm *m)
 {
-	int rc;
+	int cancel = vb_cancel_off(), rc;
 
 	if (is_by_stranger(m))
 		become_known(m->qpn);
 	pthread_mutex_lock(&rcm.lock);
 	rc = say(m);
 	pthread_mutex_unlock(&rcm.lock);
+	vb_cancel_back(cancel);
 	return rc;
 }
 
@@ -344,7 +370,7 @@ static int ask(const struct vb_ipc_cm *m, struct vb_ipc_cm *answer)
 
 int rcm_session_ask(const struct vb_ipc_cm *m, struct vb_ipc_cm *answer)
 {
-	int rc;
+	int cancel = vb_cancel_off(), rc;
 
 	pthread_mutex_lock(&rcm.lock);
 	while (rcm.asked)
@@ -356,5 +382,6 @@ int rcm_session_ask(const struct vb_ipc_cm *m, struct vb_ipc_cm *answer)
 	rcm.asked = false;
 	pthread_cond_broadcast(&rcm.answers);
 	pthread_mutex_unlock(&rcm.lock);
+	vb_cancel_back(cancel);
 	return rc;
 }

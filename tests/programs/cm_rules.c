@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PORT "7478"
@@ -359,9 +360,10 @@ static bool hears(enum rdma_cm_event_type wanted)
 	return well;
 }
 
-static struct rdma_cm_id *resolved(const char *ip, int port)
+static struct rdma_cm_id *resolved_in(enum rdma_port_space ps, const char *ip,
+				      int port)
 {
-	struct rdma_cm_id *id = new_id(RDMA_PS_TCP);
+	struct rdma_cm_id *id = new_id(ps);
 	struct sockaddr_storage a = address_of(ip, port);
 
 	if (!rdma_resolve_addr(id, NULL, (struct sockaddr *)&a, 1000) &&
@@ -369,6 +371,50 @@ static struct rdma_cm_id *resolved(const char *ip, int port)
 		return id;
 	rdma_destroy_id(id);
 	return NULL;
+}
+
+static struct rdma_cm_id *resolved(const char *ip, int port)
+{
+	return resolved_in(RDMA_PS_TCP, ip, port);
+}
+
+/* With a queue pair that is no program's. Told at once, or not at all. */
+static bool call_as_stranger(enum rdma_port_space ps, const char *ip)
+{
+	struct rdma_conn_param p = { .qp_num = 0xfffffe };
+	struct rdma_cm_id *id = resolved_in(ps, ip, 7520);
+	struct timespec begun, ended;
+	bool well = HOLDS(id) && HOLDS(!rdma_resolve_route(id, 1000)) &&
+		    HOLDS(hears(RDMA_CM_EVENT_ROUTE_RESOLVED));
+	struct rdma_cm_event *e;
+
+	clock_gettime(CLOCK_MONOTONIC, &begun);
+	well = well && HOLDS(!rdma_connect(id, &p));
+	clock_gettime(CLOCK_MONOTONIC, &ended);
+	well = well && HOLDS((ended.tv_sec - begun.tv_sec) * 1000 +
+				     (ended.tv_nsec - begun.tv_nsec) / 1000000 <
+			     1000);
+	if (well && ps == RDMA_PS_TCP) {
+		well = HOLDS(next_event(channel, &e) ==
+			     RDMA_CM_EVENT_CONNECT_ERROR) &&
+		       HOLDS(e->status == -EPERM);
+		if (e)
+			rdma_ack_cm_event(e);
+	}
+	if (id)
+		rdma_destroy_id(id);
+	return well;
+}
+
+/* Of a program that has connected nothing yet: the broker may only just have
+ * begun to know it, for 2 s, and in the first of them too for datagrams, which
+ * anybody may look up. */
+static bool strangers(const char *ip)
+{
+	if (!call_as_stranger(RDMA_PS_UDP, ip))
+		return false;
+	nanosleep(&(struct timespec){ 2, 100000000 }, NULL);
+	return call_as_stranger(RDMA_PS_TCP, ip);
 }
 
 static bool refuses_path(struct rdma_cm_id *id, void *value, size_t len)
@@ -813,6 +859,7 @@ int main(int argc, char **argv)
 	channel = rdma_create_event_channel();
 	if (!channel)
 		return 1;
+	say("another's queue pair is no reason to wait", strangers(argv[1]));
 	gids(argv[1], argv[2]);
 	say("REUSEADDR", reuse(argv[1]));
 	say("AFONLY", afonly(argv[1]));
