@@ -971,11 +971,12 @@ static void take_mad(void *arg, const struct vb_mad_path *back,
 	vb_cm_recv(cm->engine, back, bytes, len, cm->now);
 }
 
-static void take_return(void *arg, const uint8_t *bytes, size_t len, int error)
+static void take_return(void *arg, const struct vb_gid *to,
+			const uint8_t *bytes, size_t len, int error)
 {
 	struct vb_host_cm *cm = arg;
 
-	vb_cm_returned(cm->engine, bytes, len, error, cm->now);
+	vb_cm_returned(cm->engine, to, bytes, len, error, cm->now);
 }
 
 int vb_host_cm_fd(const struct vb_host_cm *cm)

@@ -17,6 +17,7 @@
 
 #define UD_SEND_ONLY 0x64
 #define DEFAULT_PKEY 0xffff
+#define MOST_RETURNS 64 /* at once */
 
 struct vb_gsi {
 	struct vb_link *link;
@@ -122,18 +123,20 @@ void vb_gsi_recv(struct vb_gsi *g,
 /* Routers quote 8 bytes at least (RFC 792), hosts and those of today as much as
  * fits 576 (RFC 1812 4.3.2.3), or 1280 (RFC 4443): that is all of a MAD. */
 void vb_gsi_returns(struct vb_gsi *g,
-		    void (*take)(void *arg, const uint8_t *bytes, size_t len,
-				 int error),
+		    void (*take)(void *arg, const struct vb_gid *to,
+				 const uint8_t *bytes, size_t len, int error),
 		    void *arg)
 {
 	uint8_t bytes[VB_IB_MAX_HDR_BYTES + VB_MAD_BYTES + VB_ICRC_BYTES];
 	struct vb_ib_pkt pkt;
-	size_t len;
-	int error;
+	struct vb_udp_return r;
 
-	while ((len = vb_udp_next_return(g->link, bytes, sizeof(bytes),
-					 &error)))
-		if (len > VB_ICRC_BYTES &&
-		    is_mad(bytes, (uint32_t)len - VB_ICRC_BYTES, &pkt))
-			take(arg, pkt.payload, pkt.payload_bytes, error);
+	for (unsigned i = 0;
+	     i < MOST_RETURNS &&
+	     vb_udp_next_return(g->link, bytes, sizeof(bytes), &r);
+	     i++)
+		if (r.len > VB_ICRC_BYTES &&
+		    is_mad(bytes, (uint32_t)r.len - VB_ICRC_BYTES, &pkt))
+			take(arg, &r.to, pkt.payload, pkt.payload_bytes,
+			     r.error);
 }

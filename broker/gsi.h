@@ -18,11 +18,11 @@ void vb_gsi_recv(struct vb_gsi *g,
 		 void (*take)(void *arg, const struct vb_mad_path *back,
 			      const uint8_t *bytes, size_t len),
 		 void *arg);
-/* What was sent and came back since the last time; nothing vouches for it.
+/* Some of what was sent @to somebody and came back; nothing vouches for it.
  * @error: ECONNREFUSED, EHOSTUNREACH, or another. */
 void vb_gsi_returns(struct vb_gsi *g,
-		    void (*take)(void *arg, const uint8_t *bytes, size_t len,
-				 int error),
+		    void (*take)(void *arg, const struct vb_gid *to,
+				 const uint8_t *bytes, size_t len, int error),
 		    void *arg);
 
 #endif

@@ -41,12 +41,15 @@ VB_MUST_CHECK int vb_udp_open(int rx_fd, struct vb_link **link);
  * nobody takes: hosts and routers say so, by ICMP, and quote what they mean.
  */
 void vb_udp_want_returns(struct vb_link *link);
-/*
- * The next one that came back: how many of its bytes, from the BTH on, or 0:
- * no more. *@error: ECONNREFUSED: no such port there; EHOSTUNREACH: no such
- * host; or another. Whoever can send to us may have made it up.
- */
-VB_MUST_CHECK size_t vb_udp_next_return(struct vb_link *link, uint8_t *bytes,
-					size_t room, int *error);
+struct vb_udp_return {
+	struct vb_gid to;
+	size_t len; /* of its bytes, from the BTH on; 0: none is quoted */
+	/* ECONNREFUSED: no such port there; EHOSTUNREACH, no such host; ... */
+	int error;
+};
+/* The next one that came back; false: no more. Whoever can send to us may have
+ * made it up. */
+VB_MUST_CHECK bool vb_udp_next_return(struct vb_link *link, uint8_t *bytes,
+				      size_t room, struct vb_udp_return *r);
 
 #endif

@@ -26,6 +26,7 @@
 #define TX_PATIENCE (20 * VB_MSEC) /* for the whole of a send() */
 #define TX_NAP	    (1 * VB_MSEC)
 #define TX_MSGS	    16
+#define MOST_TOLD   16
 
 _Static_assert(VB_TRAIN_FRAMES <= 64,
 	       "UDP_MAX_SEGMENTS; prefixes know as many");
@@ -473,17 +474,18 @@ static bool wait_for_room(struct tx_batch *b, int error)
 	return true;
 }
 
-/* Not of this packet: the socket tells its next sender of one before. */
-static bool is_return(int error)
+/* What came back the socket tells its next sender, whatever that one sends,
+ * and anybody can make something come back. What is wrong with the packet
+ * itself is so again. */
+static bool may_be_of_another(const struct vb_udp *u, unsigned told)
 {
-	return error == ECONNREFUSED || error == EHOSTUNREACH ||
-	       error == ENETUNREACH || error == EPROTO || error == ENOPROTOOPT;
+	return u->wants_returns && told < MOST_TOLD;
 }
 
 /* Messages sent from @from on (at least 1), or -errno of the first. */
 static int push(struct vb_udp *u, struct tx_batch *b, unsigned from)
 {
-	bool told = false;
+	unsigned told = 0;
 
 	for (;;) {
 		int n = sendmmsg(b->fd, b->headers + from, b->count - from,
@@ -498,11 +500,8 @@ static int push(struct vb_udp *u, struct tx_batch *b, unsigned from)
 		if (errno == EINTR)
 			continue;
 		error = errno;
-		if (u->wants_returns && !told && is_return(error)) {
-			told = true;
-			continue;
-		}
-		if (!is_full(error) || !wait_for_room(b, error))
+		if (is_full(error) ? !wait_for_room(b, error)
+				   : !may_be_of_another(u, told++))
 			return -error;
 	}
 }
@@ -601,10 +600,11 @@ void vb_udp_want_returns(struct vb_link *l)
 	int fd = atomic_load_explicit(&u->channels[0].fd, memory_order_relaxed);
 
 	u->wants_returns = true;
-	if (setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on)) < 0 ||
-	    (u->family == AF_INET6 &&
-	     setsockopt(fd, IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof(on)) < 0))
+	if (setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on)) < 0)
 		vb_log(LOG_DEBUG, "udp: returns: %s", strerror(errno));
+	if (u->family == AF_INET6 &&
+	    setsockopt(fd, IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof(on)) < 0)
+		vb_log(LOG_DEBUG, "udp: returns, IPv6: %s", strerror(errno));
 }
 
 static const struct sock_extended_err *why_returned(struct msghdr *h)
@@ -621,26 +621,36 @@ static const struct sock_extended_err *why_returned(struct msghdr *h)
 		       : NULL;
 }
 
-size_t vb_udp_next_return(struct vb_link *l, uint8_t *bytes, size_t room,
-			  int *error)
+static struct vb_gid gid_of(const union vb_udp_addr *a)
+{
+	struct vb_gid gid;
+
+	if (a->any.sa_family == AF_INET)
+		return vb_gid_from_ipv4((const uint8_t *)&a->v4.sin_addr);
+	memcpy(gid.raw, &a->v6.sin6_addr, sizeof(gid.raw));
+	return gid;
+}
+
+bool vb_udp_next_return(struct vb_link *l, uint8_t *bytes, size_t room,
+			struct vb_udp_return *r)
 {
 	_Alignas(struct cmsghdr) uint8_t control[256];
-	const struct sock_extended_err *why;
+	union vb_udp_addr to = { 0 };
 	struct iovec v = { bytes, room };
-	struct msghdr h = { .msg_iov = &v, .msg_iovlen = 1 };
-	ssize_t n;
-
-	do {
-		h.msg_control = control;
-		h.msg_controllen = sizeof(control);
-		n = recvmsg(vb_udp_of(l)->channels[0].fd, &h,
+	struct msghdr h = { .msg_name = &to,
+			    .msg_namelen = sizeof(to),
+			    .msg_iov = &v,
+			    .msg_iovlen = 1,
+			    .msg_control = control,
+			    .msg_controllen = sizeof(control) };
+	ssize_t n = recvmsg(vb_udp_of(l)->channels[0].fd, &h,
 			    MSG_ERRQUEUE | MSG_DONTWAIT);
-		why = n < 0 ? NULL : why_returned(&h);
-	} while (n >= 0 && (n == 0 || !why));
-	if (n < 0)
-		return 0;
-	*error = (int)why->ee_errno;
-	return (size_t)n;
+	const struct sock_extended_err *why = n < 0 ? NULL : why_returned(&h);
+
+	r->to = gid_of(&to);
+	r->len = why ? (size_t)n : 0;
+	r->error = why ? (int)why->ee_errno : 0;
+	return n >= 0;
 }
 
 static bool can_cut(int fd)

@@ -196,6 +196,11 @@ struct vb_cm_conn *vb_cm_make(struct vb_cm *cm, const struct vb_mad_path *path)
 	return c;
 }
 
+uint64_t vb_cm_new_tid(const struct vb_cm_conn *c)
+{
+	return (uint64_t)c->local_id << 32 | c->cm->ops.random();
+}
+
 int vb_cm_begin(struct vb_cm *cm, const struct vb_mad_path *path, void *owner,
 		struct vb_cm_conn **conn)
 {
@@ -205,7 +210,7 @@ int vb_cm_begin(struct vb_cm *cm, const struct vb_mad_path *path, void *owner,
 		return vb_idtab_used(cm->ids) == VB_CM_MAX_CONNS ? -EAGAIN
 								 : -ENOMEM;
 	c->owner = owner;
-	c->tid = (uint64_t)c->local_id << 32 | cm->next_tid++;
+	c->tid = vb_cm_new_tid(c);
 	*conn = c;
 	return 0;
 }
@@ -269,6 +274,7 @@ void vb_cm_send_until_answered(struct vb_cm_conn *c, struct vb_cm_msg *m,
 	c->pause = VB_MIN(FIRST_PAUSE, c->patience);
 	c->begun_at = c->sent_at = now;
 	c->returns = 0;
+	c->came_back = false;
 	vb_cm_send_mad(c, c->mad);
 	vb_cm_set_timer(c, now + c->pause);
 }

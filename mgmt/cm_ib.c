@@ -11,8 +11,9 @@
 #define RASH	    (150 * VB_MSEC)
 #define DOUBT	    (500 * VB_MSEC)
 #define DOUBT_PAUSE (100 * VB_MSEC)
-/* What came back so often, and is not news any more, is meant: a program that
- * is just starting over there is not given up. */
+/* What came back so often, and for so long, is meant: a program that is just
+ * starting over there is not given up. One failure to find a host returns all
+ * requests that waited for it, and counts once. */
 #define RETURNS_MEAN 3
 #define RETURNS_LAST VB_SEC
 
@@ -67,7 +68,7 @@ static void send_dreq(struct vb_cm_conn *c, vb_time now)
 	vb_cm_enter(c, CM_DREQ_SENT);
 	c->max_tries = DREQ_RETRIES;
 	c->patience = vb_cm_code_ns(VB_CM_TIMEOUT_CODE);
-	c->disconnect_tid = (uint64_t)c->local_id << 32 | c->cm->next_tid++;
+	c->disconnect_tid = vb_cm_new_tid(c);
 	vb_cm_send_until_answered(c, &m, c->disconnect_tid, now);
 }
 
@@ -464,30 +465,49 @@ static void run_out(struct vb_cm_conn *c, vb_time now)
 	}
 }
 
-/* Who sees our requests can answer them, too; who only knows of them knows no
- * transaction. So nobody ends by this what he could not have refused. */
-static bool is_what_we_ask(const struct vb_cm_conn *c,
+/* Who sees our requests can answer them, too; who only knows of them, or has
+ * seen others, does not know this transaction. So nobody ends by this what he
+ * could not have refused. */
+static bool is_what_we_ask(const struct vb_cm_conn *c, const struct vb_gid *to,
 			   const struct vb_cm_msg *m)
 {
-	return m->tid == c->tid &&
+	return m->tid == c->tid && vb_gid_equal(to, &c->path.dgid) &&
 	       ((m->attr == CM_REQ && c->state == CM_REQ_SENT) ||
 		(m->attr == CM_SIDR_REQ && c->state == CM_SIDR_SENT));
 }
 
-void vb_cm_returned(struct vb_cm *cm, const uint8_t *bytes, size_t len,
-		    int error, vb_time now)
+static bool is_no_such_host(int error)
 {
+	return error == EHOSTUNREACH || error == ENETUNREACH ||
+	       error == EHOSTDOWN ||
+	       error == EACCES; /* ICMPv6: prohibited, or no route */
+}
+
+/* Has it come back for good? */
+static bool count_return(struct vb_cm_conn *c, vb_time now)
+{
+	if (c->came_back)
+		return false;
+	c->came_back = true;
+	if (c->returns++ == 0)
+		c->returns_since = now;
+	return c->returns >= RETURNS_MEAN &&
+	       now - c->returns_since >= RETURNS_LAST;
+}
+
+void vb_cm_returned(struct vb_cm *cm, const struct vb_gid *to,
+		    const uint8_t *bytes, size_t len, int error, vb_time now)
+{
+	bool host = is_no_such_host(error);
 	struct vb_cm_conn *c;
 	struct vb_cm_msg m;
 
-	if ((error != ECONNREFUSED && error != EHOSTUNREACH) ||
-	    !vb_cm_get(bytes, len, &m))
+	if ((error != ECONNREFUSED && !host) || !vb_cm_get(bytes, len, &m))
 		return;
 	c = vb_cm_find_number(cm, m.local_id);
-	if (!c || !is_what_we_ask(c, &m) || ++c->returns < RETURNS_MEAN ||
-	    now - c->begun_at < RETURNS_LAST)
+	if (!c || !is_what_we_ask(c, to, &m) || !count_return(c, now))
 		return;
-	c->returned = error;
+	c->returned = host ? EHOSTUNREACH : error;
 	run_out(c, now);
 }
 
@@ -505,6 +525,7 @@ static void expire(struct vb_cm_conn *c, vb_time now)
 		return;
 	}
 	c->sent_at = now;
+	c->came_back = false;
 	vb_cm_send_mad(c, c->mad);
 	vb_cm_set_timer(c, now + c->pause);
 }
@@ -643,7 +664,6 @@ struct vb_cm *vb_cm_create(const struct vb_cm_ops *ops)
 		cm->keys[i] = (uint64_t)ops->random() << 32 | ops->random();
 	cm->secret = ops->random();
 	cm->generation = ops->random();
-	cm->next_tid = ops->random();
 	cm->last_held = &cm->held;
 	vb_timers_init(&cm->timers);
 	return cm;

@@ -68,10 +68,12 @@ struct vb_cm_conn {
 	uint64_t tid, disconnect_tid;
 	uint32_t index;
 	unsigned tries_left, max_tries;
-	unsigned returns; /* of what is sent now */
+	unsigned returns; /* of what is sent now: at most one each time */
+	bool came_back;	  /* what was sent last did */
 	int returned;	  /* errno; 0: none was, or too few */
 	vb_time pause, patience, linger;
 	vb_time begun_at, sent_at; /* REQ */
+	vb_time returns_since;
 	struct vb_timer timer;
 	struct vb_cm_conn *next_by_id, *next_by_qpn, *next_held;
 	struct vb_cm_conn *next_fading, **prev_fading_at, *next_resumed;
@@ -106,12 +108,12 @@ void vb_cm_destroy(struct vb_cm *cm);
 void vb_cm_recv(struct vb_cm *cm, const struct vb_mad_path *path,
 		const uint8_t *bytes, size_t len, vb_time now);
 /*
- * A MAD of ours came back: ECONNREFUSED, nobody there takes any, EHOSTUNREACH,
- * there is no such host. Anything may be in it. Connections that are being made
- * heed it, when it comes again.
+ * A MAD of ours @to somebody came back: ECONNREFUSED, nobody there takes any,
+ * EHOSTUNREACH and its like, there is no such host. Anything may be in it.
+ * Connections that are being made heed it, when it comes again.
  */
-void vb_cm_returned(struct vb_cm *cm, const uint8_t *bytes, size_t len,
-		    int error, vb_time now);
+void vb_cm_returned(struct vb_cm *cm, const struct vb_gid *to,
+		    const uint8_t *bytes, size_t len, int error, vb_time now);
 /* When vb_cm_tick() has something to do. */
 vb_time vb_cm_deadline(const struct vb_cm *cm);
 void vb_cm_tick(struct vb_cm *cm, vb_time now);

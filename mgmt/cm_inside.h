@@ -16,7 +16,6 @@ struct vb_cm {
 	uint32_t secret, generation; /* numbers are hard to guess */
 	uint64_t keys[2];	     /* and who shares a bucket */
 	unsigned busy;
-	uint32_t next_tid;
 	struct vb_cm_conn *by_id[VB_CM_BUCKETS], *by_qpn[VB_CM_BUCKETS];
 	struct vb_cm_conn *resumed[VB_CM_BUCKETS];
 	struct vb_cm_conn *held, **last_held;
@@ -53,6 +52,8 @@ struct vb_cm_conn *vb_cm_find_qpn(struct vb_cm *cm, uint64_t guid,
 				  uint32_t qpn);
 void vb_cm_send_mad(struct vb_cm_conn *c, const uint8_t mad[VB_MAD_BYTES]);
 void vb_cm_send(struct vb_cm_conn *c, struct vb_cm_msg *m, uint64_t tid);
+/* A transaction that who knows of another of ours cannot guess. */
+uint64_t vb_cm_new_tid(const struct vb_cm_conn *c);
 /* Send, and again until something comes. */
 void vb_cm_send_until_answered(struct vb_cm_conn *c, struct vb_cm_msg *m,
 			       uint64_t tid, vb_time now);

@@ -9,6 +9,9 @@
 
 #include <errno.h>
 #include <net/if.h>
+#include <netinet/ip.h>
+#include <netinet/ip_icmp.h>
+#include <netinet/udp.h>
 #include <poll.h>
 
 #include "link/udp.h"
@@ -122,13 +125,16 @@ static void gsi__no_way(void **state)
 
 static unsigned returned;
 static int why;
+static struct vb_gid from;
 
-static void take_back(void *arg, const uint8_t *bytes, size_t len, int error)
+static void take_back(void *arg, const struct vb_gid *to, const uint8_t *bytes,
+		      size_t len, int error)
 {
 	assert_int_equal(len, VB_MAD_BYTES);
 	assert_ptr_equal(arg, &returned);
 	memcpy(last, bytes, len);
 	why = error;
+	from = *to;
 	returned++;
 }
 
@@ -168,6 +174,7 @@ static void gsi__hears_that_nobody_is_there(void **state)
 		await_return(g);
 		assert_int_equal(returned, 1);
 		assert_int_equal(why, ECONNREFUSED);
+		assert_true(vb_gid_equal(&from, &paths[i].dgid));
 		assert_memory_equal(last, mad, sizeof(mad));
 		vb_gsi_returns(g, take_back, &returned);
 		assert_int_equal(returned, 1);
@@ -194,6 +201,98 @@ static void gsi__sends_after_a_return(void **state)
 	assert_int_equal(heard, 1);
 	vb_gsi_close(gsi);
 	vb_gsi_close(g);
+}
+
+static uint16_t sum(const void *bytes, size_t len)
+{
+	const uint8_t *b = bytes;
+	uint32_t s = 0;
+
+	for (size_t i = 0; i < len; i += 2)
+		s += (uint32_t)b[i] << 8 | b[i + 1];
+	while (s >> 16)
+		s = (s & 0xffff) + (s >> 16);
+	return (uint16_t)~s;
+}
+
+/* Host 2 says, by ICMP, why it does not take what host 1 sent from @port. */
+static void say_why(uint16_t port, uint8_t code)
+{
+	struct {
+		struct icmphdr icmp;
+		struct iphdr ip;
+		struct udphdr udp;
+	} m = {
+		.icmp = { .type = ICMP_DEST_UNREACH, .code = code },
+		.ip = { .version = 4,
+			.ihl = 5,
+			.ttl = 64,
+			.protocol = IPPROTO_UDP,
+			.tot_len = htons(sizeof(m.ip) + sizeof(m.udp)),
+			.saddr = htonl(0x7f000001),
+			.daddr = htonl(0x7f000002) },
+		.udp = { .source = htons(port),
+			 .dest = htons(4791),
+			 .len = htons(sizeof(m.udp)) },
+	};
+	const struct sockaddr_in to = { .sin_family = AF_INET,
+					.sin_addr.s_addr = m.ip.saddr };
+	int fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP);
+
+	m.icmp.checksum = htons(sum(&m, sizeof(m)));
+	assert_int_equal(sendto(fd, &m, sizeof(m), 0,
+				(const struct sockaddr *)&to, sizeof(to)),
+			 sizeof(m));
+	close(fd);
+}
+
+static int open_host2(void)
+{
+	const struct sockaddr_in at = { .sin_family = AF_INET,
+					.sin_port = htons(4791),
+					.sin_addr.s_addr = htonl(0x7f000002) };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(fd, (const struct sockaddr *)&at, sizeof(at)), 0);
+	return fd;
+}
+
+/* From which port; 0: nothing has come. */
+static uint16_t take_datagram(int fd)
+{
+	struct pollfd p = { fd, POLLIN, 0 };
+	struct sockaddr_in who;
+	socklen_t len = sizeof(who);
+	char byte;
+
+	if (poll(&p, 1, 200) != 1 ||
+	    recvfrom(fd, &byte, 1, 0, (struct sockaddr *)&who, &len) < 0)
+		return 0;
+	return ntohs(who.sin_port);
+}
+
+/* Whoever makes something come back, and of whatever kind, loses nobody's. */
+static void gsi__sends_after_returns_of_any_kind(void **state)
+{
+	const struct vb_mad_path path = { .sgid = host(1), .dgid = host(2) };
+	struct vb_gsi *g = open_without_port();
+	int fd = open_host2();
+	uint8_t mad[VB_MAD_BYTES];
+	uint16_t port;
+
+	fill(mad, 10);
+	vb_gsi_send(g, &path, mad);
+	port = take_datagram(fd);
+	assert_int_not_equal(port, 0);
+	for (uint8_t code = 0; code <= ICMP_PREC_CUTOFF; code++) {
+		say_why(port, ICMP_HOST_UNREACH);
+		say_why(port, code);
+		vb_gsi_send(g, &path, mad);
+		if (take_datagram(fd) != port)
+			fail_msg("lost after code %u", code);
+	}
+	vb_gsi_close(g);
+	close(fd);
 }
 
 static void gsi__what_is_no_datagram_of_ours(void **state)
@@ -258,6 +357,7 @@ int main(void)
 		CASE(gsi__what_is_no_datagram_of_ours),
 		cmocka_unit_test(gsi__hears_that_nobody_is_there),
 		cmocka_unit_test(gsi__sends_after_a_return),
+		cmocka_unit_test(gsi__sends_after_returns_of_any_kind),
 	};
 
 	if (!netns_enter())

@@ -585,10 +585,10 @@ static void come_back(int error)
 
 	happened = -1;
 	vb_cm_put(mad, &sent);
-	vb_cm_returned(cm, mad, sizeof(mad), error, now);
+	vb_cm_returned(cm, &path.dgid, mad, sizeof(mad), error, now);
 }
 
-static void expect_given_up(enum vb_cm_attr attr, int error)
+static void expect_given_up(enum vb_cm_attr attr, int error, int told)
 {
 	const vb_time begun = now;
 
@@ -601,20 +601,75 @@ static void expect_given_up(enum vb_cm_attr attr, int error)
 	assert_true(now - begun > VB_SEC);
 	come_back(error);
 	assert_int_equal(happened, CM_IS_UNREACHABLE);
-	assert_int_equal(conn->returned, error);
+	assert_int_equal(conn->returned, told);
 	vb_cm_release(conn, now);
 	assert_int_equal(vb_cm_count(cm), 0);
 }
 
 static void active__gives_up_soon_where_nobody_is(void **state)
 {
+	static const int no_host[] = { EHOSTUNREACH, ENETUNREACH, EHOSTDOWN,
+				       EACCES };
+
 	connect_it();
-	expect_given_up(CM_REQ, ECONNREFUSED);
-	sent_count = 0;
-	connect_it();
-	expect_given_up(CM_REQ, EHOSTUNREACH);
+	expect_given_up(CM_REQ, ECONNREFUSED, ECONNREFUSED);
+	for (unsigned i = 0; i < VB_COUNT(no_host); i++) {
+		sent_count = 0;
+		connect_it();
+		expect_given_up(CM_REQ, no_host[i], EHOSTUNREACH);
+	}
 	look_it_up();
-	expect_given_up(CM_SIDR_REQ, ECONNREFUSED);
+	expect_given_up(CM_SIDR_REQ, ECONNREFUSED, ECONNREFUSED);
+}
+
+/* A host is looked for for 3 s, and then all that waited for it come back. */
+static void active__outlasts_a_burst_of_returns(void **state)
+{
+	connect_it();
+	for (unsigned burst = 0; burst < 2; burst++) {
+		for (unsigned i = 0; i < 3; i++)
+			run_timer();
+		for (unsigned i = 0; i < 10; i++)
+			come_back(EHOSTUNREACH);
+		assert_int_equal(conn->state, CM_REQ_SENT);
+		assert_int_equal(conn->returns, burst + 1);
+	}
+	run_timer();
+	come_back(EHOSTUNREACH);
+	assert_int_equal(happened, CM_IS_UNREACHABLE);
+	vb_cm_release(conn, now);
+}
+
+/* However late it is: it is the returns that must last. */
+static void active__outlasts_a_second_of_returns(void **state)
+{
+	connect_it();
+	for (unsigned i = 0; i < 3; i++)
+		run_timer();
+	for (unsigned i = 0; i < 10; i++) {
+		come_back(ECONNREFUSED);
+		conn->came_back = false; /* sent again at once, say */
+		assert_int_equal(happened, -1);
+	}
+	now += VB_SEC;
+	come_back(ECONNREFUSED);
+	assert_int_equal(happened, CM_IS_UNREACHABLE);
+	vb_cm_release(conn, now);
+}
+
+/* Who was sent one knows nothing of the next. */
+static void active__transactions_are_no_sequence(void **state)
+{
+	uint32_t tids[3];
+
+	for (unsigned i = 0; i < VB_COUNT(tids); i++) {
+		sent_count = 0;
+		connect_it();
+		tids[i] = (uint32_t)conn->tid;
+		vb_cm_release(conn, now);
+	}
+	assert_int_not_equal(tids[1], tids[0] + 1);
+	assert_int_not_equal(tids[2], tids[1] + 1);
 }
 
 static void active__heeds_no_other_returns(void **state)
@@ -626,7 +681,7 @@ static void active__heeds_no_other_returns(void **state)
 	req = sent;
 	now += 2 * VB_SEC;
 	for (unsigned i = 0; i < 10; i++) {
-		come_back(EACCES);
+		come_back(EMSGSIZE);
 		sent.tid++; /* somebody's guess */
 		come_back(ECONNREFUSED);
 		sent = req;
@@ -636,8 +691,13 @@ static void active__heeds_no_other_returns(void **state)
 		sent.attr = CM_SIDR_REQ;
 		come_back(ECONNREFUSED);
 		sent = req;
-		vb_cm_returned(cm, mad, sizeof(mad), ECONNREFUSED, now);
-		vb_cm_returned(cm, mad, 8, ECONNREFUSED, now);
+		vb_cm_put(mad, &req);
+		vb_cm_returned(cm, &path.sgid, mad, sizeof(mad), ECONNREFUSED,
+			       now);
+		memset(mad, 0, sizeof(mad));
+		vb_cm_returned(cm, &path.dgid, mad, sizeof(mad), ECONNREFUSED,
+			       now);
+		vb_cm_returned(cm, &path.dgid, mad, 8, ECONNREFUSED, now);
 	}
 	assert_int_equal(conn->returns, 0);
 	assert_int_equal(conn->state, CM_REQ_SENT);
@@ -853,6 +913,9 @@ int main(void)
 		TEST(passive__hears_that_the_peer_gave_up),
 		TEST(active__repeats_and_gives_up),
 		TEST(active__gives_up_soon_where_nobody_is),
+		TEST(active__outlasts_a_burst_of_returns),
+		TEST(active__outlasts_a_second_of_returns),
+		TEST(active__transactions_are_no_sequence),
 		TEST(active__heeds_no_other_returns),
 		TEST(active__is_patient_when_asked),
 		TEST(active__repeats_its_rtu),
