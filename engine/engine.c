@@ -97,6 +97,7 @@ static void at_exit(void)
 		return;
 	vb_drive_last(e);
 	vb_mutex_unlock(&e->rx);
+	vb_stream_settle(e);
 }
 
 static void watch_program(void)

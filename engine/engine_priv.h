@@ -213,6 +213,8 @@ void vb_stream_orphan(struct vb_engine *e, struct vb_qp *qp);
 /* Close what nobody else does. */
 void vb_stream_sweep(struct vb_engine *e, vb_time now);
 void vb_stream_close_all(struct vb_engine *e);
+/* The program ends: let what was sent arrive, for a while. */
+void vb_stream_settle(struct vb_engine *e);
 void vb_stream_after_fork(struct vb_engine *e);
 
 /* engine/wait.c: in a moment the thread calls vb_near_settle(). */

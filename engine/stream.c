@@ -17,7 +17,9 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/sockios.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -676,6 +678,40 @@ void vb_stream_sweep(struct vb_engine *e, vb_time now)
 			serve(e, s, EPOLLIN, now);
 	}
 	vb_mutex_unlock(&e->rx);
+}
+
+/* Is there something that a peer's TCP has not said it has? */
+static bool is_on_its_way(struct vb_engine *e) VB_REQUIRES(e->rx)
+{
+	for (const struct vb_stream *s = e->streams; s; s = s->next) {
+		int bytes;
+
+		if (ioctl(s->fd, SIOCOUTQ, &bytes) == 0 && bytes > 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A socket that hears something after its process is gone, or was left with
+ * something unread, is reset, and what was still to be sent is lost. So who
+ * exits stays until the peers have it all, while the thread throws away what
+ * comes.
+ */
+void vb_stream_settle(struct vb_engine *e)
+{
+	vb_time until = vb_now() + FIN_WAIT;
+	bool left = true;
+
+	while (left && vb_now() < until) {
+		if (vb_mutex_trylock(&e->rx)) {
+			left = is_on_its_way(e);
+			vb_mutex_unlock(&e->rx);
+		}
+		if (left)
+			nanosleep(&(struct timespec){ .tv_nsec = 200000 },
+				  NULL);
+	}
 }
 
 void vb_stream_close_all(struct vb_engine *e)

@@ -266,6 +266,25 @@ far_away() {
 	kill $pid
 }
 
+# A program that has sent all and exits, long before the cable has carried it.
+slow() {
+	local host
+
+	for host in a b; do
+		on $host tc qdisc add dev veth0 root tbf rate 20mbit \
+			burst 32kb latency 50ms 2>/dev/null || {
+			skip "a slow cable" "tc has no tbf here"
+			return
+		}
+	done
+	VERBENA_TIMEOUT=20 on_port 7471 "rstream to its last byte, 20 Mbit/s" \
+		a b rstream -S 1000000 -I 1 -C 2 -T v -- \
+		rstream -s "$HOST_A" -S 1000000 -I 1 -C 2 -T v
+	for host in a b; do
+		on $host tc qdisc del dev veth0 root
+	done
+}
+
 # c, behind b, has an address that a cannot reach.
 translated() {
 	hold_namespace c && HOSTS_PID_c=$REPLY
@@ -305,6 +324,7 @@ loopback() {
 	done
 }
 lossy
+slow
 if [ -w /dev/net/tun ]; then
 	far_away
 else
