@@ -149,10 +149,10 @@ static unsigned update_state(struct vb_port *p, bool up)
 static unsigned update_interface(struct vb_port *p,
 				 const struct vb_port_news *news)
 {
-	bool gone = p->present && p->ifindex != news->ifindex;
+	bool gone = p->present && p->ifindex != news->ifindex && !news->stays;
 
-	p->present = news->ifindex;
-	if (p->present) {
+	p->present = news->ifindex || (p->present && news->stays);
+	if (news->ifindex) {
 		p->ifindex = news->ifindex;
 		memcpy(p->mac, news->mac, sizeof(p->mac));
 	}

@@ -29,7 +29,7 @@ struct vb_port {
 	uint8_t active_mtu, max_mtu; /* enum ibv_mtu */
 	uint32_t netdev_mtu;	     /* bytes */
 	uint32_t ifindex;	     /* of the last that there was */
-	bool present;		     /* there is one now */
+	bool present;		     /* it is there now */
 	uint32_t mbits;		     /* link speed; 0 unknown */
 	char netdev[16];
 	uint8_t mac[6];
@@ -41,6 +41,7 @@ void vb_port_fini(struct vb_port *p);
 /* What the system says of the interface now. */
 struct vb_port_news {
 	uint32_t ifindex; /* 0: there is no such interface now */
+	bool stays;	  /* the one before is still there, if not listed */
 	uint8_t mac[6];
 	bool up;
 	uint32_t mtu, mbits;

@@ -3,6 +3,7 @@
 #include "engine/engine_priv.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,13 +44,36 @@ struct netif_list {
 	unsigned count;
 };
 
+/* By its name, or, since it may have got another, as the one it was. */
+static const struct vb_netif *interface_of(const struct vb_open_adapter *oa,
+					   const struct netif_list *l)
+{
+	const struct vb_netif *n =
+		find_netif(l->list, l->count, oa->device.netdev);
+	const struct vb_port *p = &oa->adapter.port;
+
+	for (unsigned i = 0; !n && p->present && i < l->count; i++)
+		if (l->list[i].ifindex == p->ifindex)
+			n = &l->list[i];
+	return n;
+}
+
+/* The list may be without those that have no address (netif_ioctl.c). */
+static bool stays(const struct vb_port *p, const struct vb_netif *now)
+{
+	char name[IF_NAMESIZE];
+
+	return p->present && (!now || now->ifindex != p->ifindex) &&
+	       if_indextoname(p->ifindex, name);
+}
+
 static void refresh_one(struct vb_open_adapter *oa, void *arg)
 {
-	const struct netif_list *l = arg;
+	const struct vb_netif *n = interface_of(oa, arg);
 	struct vb_port_news news;
 
-	vb_news_gather(&oa->device,
-		       find_netif(l->list, l->count, oa->device.netdev), &news);
+	vb_news_gather(&oa->device, n, &news);
+	news.stays = stays(&oa->adapter.port, n);
 	tell_watchers(oa, vb_port_update(&oa->adapter.port, &news));
 }
 

@@ -96,7 +96,7 @@ static void update__default_gid_first(void **state)
 
 static void update__an_interface_goes(void **state)
 {
-	const struct vb_port_news none = { 0 };
+	const struct vb_port_news none = { 0 }, unlisted = { .stays = true };
 
 	assert_false(vb_port_update(&port, &none) & PORT_GONE);
 	SAY(1);
@@ -105,6 +105,14 @@ static void update__an_interface_goes(void **state)
 	assert_int_equal(vb_port_update(&port, &none),
 			 PORT_GONE | PORT_WENT_DOWN | PORT_GIDS | PORT_MTU);
 	assert_int_equal(vb_port_update(&port, &none), PORT_SAME);
+	assert_int_equal(vb_port_update(&port, &news),
+			 PORT_UP | PORT_GIDS | PORT_MTU);
+	/* It is not listed, without an address, but is there. */
+	assert_int_equal(vb_port_update(&port, &unlisted),
+			 PORT_WENT_DOWN | PORT_GIDS | PORT_MTU);
+	assert_int_equal(vb_port_update(&port, &unlisted), PORT_SAME);
+	assert_int_equal(vb_port_update(&port, &none), PORT_GONE);
+	assert_int_equal(vb_port_update(&port, &unlisted), PORT_SAME);
 	assert_int_equal(vb_port_update(&port, &news),
 			 PORT_UP | PORT_GIDS | PORT_MTU);
 	/* Gone and made anew while nobody looked. */
