@@ -270,6 +270,9 @@ void rcm_event_removed(struct rcm_id *id)
 		.event = RDMA_CM_EVENT_DEVICE_REMOVAL,
 	};
 
+	if (id->removed)
+		return;
+	id->removed = true;
 	if (push_made(id, &pub))
 		vb_log(LOG_WARN, "rdmacm: no memory to tell of a removal");
 }
@@ -387,8 +390,7 @@ static struct rcm_id *adopt(struct rcm_id *listener, const struct rcm_event *e)
 		return NULL;
 	}
 	if (!e->stream) {
-		rcm_id_leave(id);
-		rcm_id_enter(id, m->id);
+		rcm_id_renumber(id, m->id);
 		id->in_broker = true;
 	}
 	id->peer = *m;
@@ -624,6 +626,9 @@ int rcm_event_complete(struct rcm_id *id)
 	status = id->pub.event->status;
 	if (id->pub.event->event == RDMA_CM_EVENT_REJECTED)
 		return rcm_fail(ECONNREFUSED);
+	/* No answer to what was asked, and none comes. */
+	if (id->pub.event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		return rcm_fail(ENODEV);
 	return status ? rcm_fail(status < 0 ? -status : status) : 0;
 }
 

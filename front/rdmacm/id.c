@@ -32,9 +32,9 @@ struct rcm_id *rcm_id_find(uint32_t number)
 	return id;
 }
 
-void rcm_id_enter(struct rcm_id *id, uint32_t number)
+/* With the lock. */
+static void enter(struct rcm_id *id, uint32_t number)
 {
-	pthread_mutex_lock(&rcm.lock);
 	if (number == 0) {
 		do
 			number = rcm.next_number++ & ~VB_IPC_CM_INCOMING;
@@ -43,19 +43,24 @@ void rcm_id_enter(struct rcm_id *id, uint32_t number)
 	id->number = number;
 	id->next = *bucket(number);
 	*bucket(number) = id;
-	pthread_mutex_unlock(&rcm.lock);
 }
 
-void rcm_id_leave(struct rcm_id *id)
+/* With the lock. */
+static void leave(struct rcm_id *id)
 {
-	struct rcm_id **at;
+	struct rcm_id **at = bucket(id->number);
 
-	pthread_mutex_lock(&rcm.lock);
-	at = bucket(id->number);
 	while (*at && *at != id)
 		at = &(*at)->next;
 	if (*at)
 		*at = id->next;
+}
+
+void rcm_id_renumber(struct rcm_id *id, uint32_t number)
+{
+	pthread_mutex_lock(&rcm.lock);
+	leave(id);
+	enter(id, number);
 	pthread_mutex_unlock(&rcm.lock);
 }
 
@@ -80,7 +85,9 @@ struct rcm_id *rcm_id_create(struct rdma_event_channel *channel, void *context,
 	id->psn = vb_rand32() & PSN_MASK;
 	id->tcp = -1;
 	pthread_cond_init(&id->acks, NULL);
-	rcm_id_enter(id, 0);
+	pthread_mutex_lock(&rcm.lock);
+	enter(id, 0);
+	pthread_mutex_unlock(&rcm.lock);
 	return id;
 }
 
@@ -138,7 +145,9 @@ VB_EXPORT int rdma_destroy_id(struct rdma_cm_id *pub)
 	if (pub->event)
 		(void)rdma_ack_cm_event(pub->event);
 	rcm_iw_close(id);
-	rcm_id_leave(id);
+	pthread_mutex_lock(&rcm.lock);
+	leave(id);
+	pthread_mutex_unlock(&rcm.lock);
 	rcm_event_forget(id);
 	rcm_groups_forget(id);
 	if (id->in_broker)

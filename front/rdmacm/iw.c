@@ -12,6 +12,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/log.h"
+
 #define EVENTS 64
 
 #define SAID_LIVE (1u << STREAM_LIVE)
@@ -199,6 +201,14 @@ int iw_begin(void)
 	if (rc)
 		close_set();
 	return rc;
+}
+
+void rcm_iw_watch(void)
+{
+	pthread_mutex_lock(&iw.lock);
+	if (iw_begin())
+		vb_log(LOG_WARN, "rdmacm: nobody will hear when a device goes");
+	pthread_mutex_unlock(&iw.lock);
 }
 
 /* By number only: the lock may be held by a thread that is not here, which may

@@ -12,6 +12,7 @@
 #include <infiniband/ib.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
+#include <stdatomic.h>
 
 #include "base/clock.h"
 #include "base/defs.h"
@@ -55,7 +56,7 @@ struct rcm_device {
 	struct ibv_context *verbs;
 	struct ibv_context *watch; /* removal.c; NULL: none */
 	bool iwarp;
-	uint32_t ifindex;
+	atomic_uint removals; /* so far; set with rcm.lock */
 	struct ibv_pd *pd;
 	struct ibv_xrcd *xrcd; /* made when first wanted; rcm.lock */
 	uint64_t guid;
@@ -91,8 +92,8 @@ struct rcm_id {
 	bool in_broker; /* to be closed there */
 	int tcp;	/* a bound socket that nothing has begun on; -1 */
 	struct rcm_stream *stream; /* iWARP: what was; iw.h */
-	struct rcm_device *device;
-	uint16_t port, space; /* AF_IB may say another than pub.ps */
+	struct rcm_device *device; /* set with rcm.lock, by its own thread */
+	uint16_t port, space;	   /* AF_IB may say another than pub.ps */
 	uint8_t flags, tos;
 	uint64_t ticket;     /* for a child of fork to listen there as well */
 	uint8_t ack_timeout; /* of RDMA_OPTION_ID_ACK_TIMEOUT, if set */
@@ -108,6 +109,7 @@ struct rcm_id {
 	/* rcm.lock */
 	struct rcm_id *next;
 	struct rcm_record record;
+	bool removed; /* it was told that its device is gone */
 	unsigned delivered, acked;
 	pthread_cond_t acks;
 	struct ibv_qp_init_attr *ep_attr; /* of a listener from create_ep */
@@ -205,7 +207,7 @@ int rcm_event_group(struct rcm_id *id, const struct rdma_ud_param *ud);
 void rcm_event_forget(struct rcm_id *id);
 void rcm_event_after_fork(void);
 void rcm_event_move(struct rcm_id *id, struct rcm_channel *to);
-/* With rcm.lock: its device is gone. */
+/* With rcm.lock: its device is gone. It is told once. */
 void rcm_event_removed(struct rcm_id *id);
 /* Synchronous ids wait for what they asked; others return. */
 int rcm_event_complete(struct rcm_id *id);
@@ -217,8 +219,7 @@ int rcm_id_make(struct rdma_event_channel *channel, struct rdma_cm_id **pub,
 struct rcm_id *rcm_id_create(struct rdma_event_channel *channel, void *context,
 			     enum rdma_port_space ps, enum ibv_qp_type type);
 struct rcm_id *rcm_id_find(uint32_t number); /* with rcm.lock */
-void rcm_id_enter(struct rcm_id *id, uint32_t number);
-void rcm_id_leave(struct rcm_id *id);
+void rcm_id_renumber(struct rcm_id *id, uint32_t number);
 
 /* address.c */
 socklen_t rcm_address_bytes(const struct sockaddr *a); /* 0: none of ours */
@@ -258,6 +259,8 @@ int rcm_iw_disconnect(struct rcm_id *id);
 void rcm_iw_close(struct rcm_id *id);
 /* @e, a request, is for @id from now on; -ENOENT: it is gone. */
 int rcm_iw_adopt(const struct rcm_event *e, struct rcm_id *id);
+/* Begin to listen for what becomes of devices. */
+void rcm_iw_watch(void);
 /* In the child: ports and connections are the parent's. */
 void rcm_iw_after_fork(void);
 /* Nobody wants it. */

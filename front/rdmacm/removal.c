@@ -61,8 +61,9 @@ void rcm_removals_after_fork(void)
 }
 
 /* With the lock. */
-static void tell_all_of(const struct rcm_device *d)
+static void tell_all_of(struct rcm_device *d)
 {
+	atomic_fetch_add(&d->removals, 1);
 	for (unsigned i = 0; i < VB_COUNT(rcm.ids); i++)
 		for (struct rcm_id *id = rcm.ids[i]; id; id = id->next)
 			if (id->device == d && id->pub.channel)

@@ -21,7 +21,6 @@ static void describe(struct rcm_device *d)
 {
 	struct ibv_device_attr a = { 0 };
 	struct ibv_port_attr p = { 0 };
-	struct ibv_gid_entry e;
 
 	if (ibv_query_device(d->verbs, &a) == 0) {
 		d->max_resources = (uint8_t)VB_MIN(a.max_qp_rd_atom, 255);
@@ -31,8 +30,6 @@ static void describe(struct rcm_device *d)
 						      : IBV_MTU_1024;
 	d->guid = be64toh(ibv_get_device_guid(d->verbs->device));
 	d->iwarp = d->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
-	if (ibv_query_gid_ex(d->verbs, 1, 0, &e, 0) == 0)
-		d->ifindex = e.ndev_ifindex;
 	rcm.has_iwarp |= d->iwarp;
 	rcm.has_roce |= !d->iwarp;
 }
@@ -96,18 +93,23 @@ static bool is_address(const struct ifaddrs *i, const struct vb_gid *address)
 	return vb_gid_equal(&gid, address);
 }
 
+/* It says which interface is the device's; that may have been made anew. */
+static bool has_first_gid(const struct rcm_device *d, struct ibv_gid_entry *e)
+{
+	return ibv_query_gid_ex(d->verbs, 1, 0, e, 0) == 0;
+}
+
 /* An RNIC's GIDs say nothing of addresses: its interface does. */
 static bool has_interface(const struct rcm_device *d, const struct vb_gid *gid,
 			  struct ibv_gid_entry *found)
 {
 	struct ifaddrs *list, *i;
 
-	*found = (struct ibv_gid_entry){ .ndev_ifindex = d->ifindex };
-	if (getifaddrs(&list))
+	if (!has_first_gid(d, found) || getifaddrs(&list))
 		return false;
 	for (i = list; i; i = i->ifa_next)
 		if (is_address(i, gid) &&
-		    if_nametoindex(i->ifa_name) == d->ifindex)
+		    if_nametoindex(i->ifa_name) == found->ndev_ifindex)
 			break;
 	freeifaddrs(list);
 	return i;
@@ -127,6 +129,21 @@ static bool serves(const struct rcm_device *d, const struct rcm_id *id)
 	return !d->iwarp || id->pub.qp_type == IBV_QPT_RC;
 }
 
+/* Whoever chooses a device hears of its going, or does not choose it: it may
+ * have gone (removal.c) since its addresses were looked at. */
+static bool take_device(struct rcm_id *id, struct rcm_device *d,
+			unsigned removals)
+{
+	bool stays;
+
+	pthread_mutex_lock(&rcm.lock);
+	stays = atomic_load(&d->removals) == removals;
+	if (stays)
+		id->device = d;
+	pthread_mutex_unlock(&rcm.lock);
+	return stays;
+}
+
 /* Of two devices on one interface the first is taken: the program's user says
  * which that is. */
 int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src,
@@ -137,6 +154,7 @@ int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src,
 
 	for (unsigned i = 0; i < rcm.device_count; i++) {
 		struct rcm_device *d = &rcm.devices[i];
+		unsigned removals = atomic_load(&d->removals);
 
 		if (!has_address(d, src, kind, &e))
 			continue;
@@ -144,9 +162,12 @@ int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src,
 			rc = -EOPNOTSUPP;
 			continue;
 		}
+		if (!take_device(id, d, removals))
+			continue;
+		if (!rcm.has_roce) /* there is no session, which would hear */
+			rcm_iw_watch();
 		if (!d->pd)
 			d->pd = ibv_alloc_pd(d->verbs);
-		id->device = d;
 		id->gid_index = (uint8_t)e.gid_index;
 		id->way.ifindex = e.ndev_ifindex;
 		id->way.src = *src;
@@ -219,6 +240,13 @@ static enum rcm_kind kind_of(const struct sockaddr *a)
 	return a->sa_family == AF_IB ? RCM_ROCE : RCM_ANY;
 }
 
+/* Datagrams at any address of an RNIC's, which has connections only; or what
+ * AF_IB wants, for which there is no device at all. */
+static int nowhere(const struct sockaddr *a)
+{
+	return rcm.has_iwarp && kind_of(a) == RCM_ANY ? -EOPNOTSUPP : -ENODEV;
+}
+
 int rcm_bind(struct rcm_id *id, const struct sockaddr *a)
 {
 	int rc = rcm_space_of(a, id->pub.ps);
@@ -234,7 +262,7 @@ int rcm_bind(struct rcm_id *id, const struct sockaddr *a)
 	if (rc)
 		return rc;
 	if (!id->in_broker && id->tcp < 0 && !id->stream)
-		return rcm.has_iwarp ? -EOPNOTSUPP : -ENODEV;
+		return nowhere(a);
 	id->state = RCM_BOUND;
 	memcpy(&id->pub.route.addr.src_storage, a, rcm_address_bytes(a));
 	if (a->sa_family == AF_IB) {
@@ -289,10 +317,12 @@ static int find_source_of_gid(const struct sockaddr_ib *dst,
 	struct vb_gid gid = rcm_gid_of((const struct sockaddr *)dst);
 	struct sockaddr_storage ip;
 	uint32_t link = (uint32_t)dst->sib_scope_id;
+	struct ibv_gid_entry e;
 	int rc;
 
-	if (!link && rcm.device_count) /* a child of fork has none */
-		link = rcm.devices[0].ifindex;
+	/* A child of fork has no device. */
+	if (!link && rcm.device_count && has_first_gid(&rcm.devices[0], &e))
+		link = e.ndev_ifindex;
 	rcm_address_of((struct sockaddr *)&ip, &gid, ANY_UDP_PORT, link);
 	rc = find_source((struct sockaddr *)&ip, src);
 	if (rc)
@@ -385,8 +415,7 @@ VB_EXPORT int rdma_resolve_addr(struct rdma_cm_id *pub,
 	if (id->state != RCM_NEW && id->state != RCM_BOUND)
 		return rcm_fail(EINVAL);
 	rc = resolve(id, src_addr, dst_addr);
-	if (rc == -EADDRINUSE || rc == -EINVAL || rc == -EPROTONOSUPPORT ||
-	    rc == -EOPNOTSUPP)
+	if (rc == -EADDRINUSE || rc == -EINVAL || rc == -EPROTONOSUPPORT)
 		return rcm_fail(-rc);
 	rc = rcm_event_local(
 		id, rc ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED,

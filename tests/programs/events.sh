@@ -101,6 +101,23 @@ if command -v rping >/dev/null; then
 		sleep 0.05
 	done
 fi
+# What only comes near to that is nothing of the kind.
+watch_sees "its address goes" GID_CHANGE ip addr del "$HOST_A/24" dev veth0
+watch_sees "its address comes" GID_CHANGE ip addr add "$HOST_A/24" dev veth0
+for name in "veth0 lan0" "lan0 veth0"; do
+	watch_sees "down, to be renamed to ${name#* }" PORT_ERR \
+		ip link set "${name% *}" down
+	on a ip link set "${name% *}" name "${name#* }"
+	watch_sees "up as ${name#* }" PORT_ACTIVE ip link set "${name#* }" up
+done
+sleep 0.2
+if grep -q FATAL "$work/watch" || cat "$work"/rping.* 2>/dev/null |
+	grep -q 'device removal'; then
+	not_ok "an interface that stays is no device that goes" "$work/watch" \
+		"$work"/rping.*
+else
+	ok "an interface that stays is no device that goes"
+fi
 watch_sees "the interface is gone" FATAL ip link del veth0
 if command -v rping >/dev/null; then
 	removal_seen server
@@ -108,7 +125,24 @@ if command -v rping >/dev/null; then
 	removal_seen listener
 	kill $server $client $listener 2>/dev/null
 	wait $server $client $listener 2>/dev/null
+else
+	skip "rdma_cm: the device goes" "no rping here"
 fi
 kill $watch 2>/dev/null
 wait $watch 2>/dev/null
+
+# And comes again, and goes: with one end of the cable on the same host.
+on a sh -c "ip link add veth0 type veth peer name veth9 &&
+	ip addr add $HOST_A/24 dev veth0 && ip link set veth9 up &&
+	ip link set veth0 up" || not_ok "an interface anew"
+for device in roce_veth0 iw_veth0; do
+	on a timeout -k 5 40 env VERBENA_DEVICES=$device "$verbena" run -- \
+		"$programs/removal_test" "$HOST_A" >"$work/removal" 2>&1 ||
+		not_ok "removal_test $device" "$work/removal"
+	while read -r line; do
+		case $line in
+		"ok "*) ok "$device: ${line#ok }" ;;
+		esac
+	done <"$work/removal"
+done
 summary

@@ -469,5 +469,7 @@ cases() {
 }
 cases "" ROCE_DEVICE=roce_veth0
 cases ", over TCP" VERBENA_NEAR=off ROCE_DEVICE=roce_veth0
-only=datagrams_by_librdmacm cases ", without RoCE" VERBENA_DEVICES=iw_veth0
+for only in datagrams_by_librdmacm addresses_of_infiniband; do
+	cases ", without RoCE" VERBENA_DEVICES=iw_veth0
+done
 summary

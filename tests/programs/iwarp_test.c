@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <infiniband/ib.h>
 #include <poll.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
@@ -1137,9 +1138,12 @@ static void try_datagrams(enum rdma_port_space space)
 			"to bind for datagrams");
 		refuses(!rdma_bind_addr(id[1], (struct sockaddr *)&any),
 			"to bind anywhere for datagrams");
-		refuses(!rdma_resolve_addr(id[2], NULL,
-					   (struct sockaddr *)&address, 1000),
-			"to resolve for datagrams");
+		must(!rdma_resolve_addr(id[2], NULL,
+					(struct sockaddr *)&address, 1000),
+		     "rdma_resolve_addr");
+		if (expect_event(RDMA_CM_EVENT_ADDR_ERROR) &&
+		    event.status != -EOPNOTSUPP)
+			wrong("to resolve for datagrams: %d", event.status);
 	}
 	for (int i = 0; i < 3; i++)
 		must(!rdma_destroy_id(id[i]), "rdma_destroy_id");
@@ -1151,6 +1155,21 @@ static void datagrams_by_librdmacm(void)
 	try_datagrams(RDMA_PS_IPOIB);
 }
 
+/* They are InfiniBand's. */
+static void addresses_of_infiniband(void)
+{
+	struct sockaddr_ib any = { .sib_family = AF_IB };
+	struct rdma_cm_id *id;
+	int rc;
+
+	must(!rdma_create_id(channel, &id, NULL, RDMA_PS_TCP),
+	     "rdma_create_id");
+	rc = rdma_bind_addr(id, (struct sockaddr *)&any);
+	if (getenv("ROCE_DEVICE") ? rc : !rc || errno != ENODEV)
+		wrong("to bind: errno %d", rc ? errno : 0);
+	must(!rdma_destroy_id(id), "rdma_destroy_id");
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -1159,20 +1178,20 @@ static const struct {
 	{                                                                      \
 #name, name                                                    \
 	}
-	CASE(write_with_a_wrong_key),	CASE(read_with_a_wrong_key),
-	CASE(write_from_a_wrong_key),	CASE(read_where_none_is_taken),
-	CASE(send_without_a_receive),	CASE(send_too_long),
-	CASE(disconnect_after_sends),	CASE(destroyed_without_a_word),
-	CASE(private_data_and_depths),	CASE(rejected),
-	CASE(connects_that_cross),	CASE(memory_that_changes),
-	CASE(callers_that_are_no_mpa),	CASE(stranger_of_this_host),
-	CASE(stranger_that_pretends),	CASE(what_an_rnic_has_not),
-	CASE(what_ids_have_not),	CASE(datagrams_by_librdmacm),
-	CASE(roce_device_opened_later), CASE(ids_inherited_by_fork),
-	CASE(ports_inherited_by_fork),	CASE(more_callers_than_backlog),
-	CASE(silent_callers),		CASE(callers_that_close_half),
-	CASE(called_without_an_answer), CASE(peer_that_reads_nothing),
-	CASE(listener_that_comes_back),
+	CASE(write_with_a_wrong_key),	 CASE(read_with_a_wrong_key),
+	CASE(write_from_a_wrong_key),	 CASE(read_where_none_is_taken),
+	CASE(send_without_a_receive),	 CASE(send_too_long),
+	CASE(disconnect_after_sends),	 CASE(destroyed_without_a_word),
+	CASE(private_data_and_depths),	 CASE(rejected),
+	CASE(connects_that_cross),	 CASE(memory_that_changes),
+	CASE(callers_that_are_no_mpa),	 CASE(stranger_of_this_host),
+	CASE(stranger_that_pretends),	 CASE(what_an_rnic_has_not),
+	CASE(what_ids_have_not),	 CASE(datagrams_by_librdmacm),
+	CASE(addresses_of_infiniband),	 CASE(roce_device_opened_later),
+	CASE(ids_inherited_by_fork),	 CASE(ports_inherited_by_fork),
+	CASE(more_callers_than_backlog), CASE(silent_callers),
+	CASE(callers_that_close_half),	 CASE(called_without_an_answer),
+	CASE(peer_that_reads_nothing),	 CASE(listener_that_comes_back),
 #undef CASE
 };
 
