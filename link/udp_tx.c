@@ -500,6 +500,10 @@ static int push(struct vb_udp *u, struct tx_batch *b, unsigned from)
 		if (errno == EINTR)
 			continue;
 		error = errno;
+		/* What a queue drops only such a socket is told of. A wire says
+		 * nothing, and who is flooded must not wait. */
+		if (error == ENOBUFS && u->wants_returns)
+			return -error;
 		if (is_full(error) ? !wait_for_room(b, error)
 				   : !may_be_of_another(u, told++))
 			return -error;
