@@ -210,6 +210,7 @@ rules_captured() {
 		ip.dsfield -- 0x68
 }
 
+nobody
 lines_of "$programs/cm_corners" "$HOST_A"
 if command -v dumpcap >/dev/null && command -v tshark >/dev/null; then
 	rules_captured
@@ -218,7 +219,6 @@ else
 	skip "options, seen outside" "no tshark"
 fi
 
-nobody
 everything a b "$HOST_A" "$HOST_A6" "two hosts"
 everything a a "$HOST_A" "$HOST_A6" "one host"
 

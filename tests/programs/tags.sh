@@ -34,7 +34,7 @@ if [ "$hosts" = yes ]; then
 			}
 		END
 	done
-	tags "veth IPv4, 2 % lost" b "$HOST_A" -d roce_veth0 -4
+	tags "veth IPv4, 2 % lost" b "$HOST_A" -d roce_veth0 -4 -l
 else
 	HOSTS_PID_a=here
 	skip "tags between two hosts" "no network namespaces here"
