@@ -155,9 +155,9 @@ static inline void vb_engine_at_work(struct vb_engine *e, vb_time at)
 /* Send what @qp may send and arm its timer. */
 void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive);
-/* Give up qp->drive, and serve who asked meanwhile. */
 /* Need it not be stepped yet? Then short posts need not ask, for a while. */
 bool vb_drive_can_wait(struct vb_qp *qp) VB_REQUIRES(qp->drive);
+/* Give up qp->drive, and serve who asked meanwhile. */
 void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
 	VB_RELEASE(qp->drive);
 /* The program has not replied to what it saw: see to the ACK. */
