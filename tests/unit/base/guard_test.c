@@ -44,42 +44,34 @@ static void fill(uint8_t *p, size_t len, unsigned seed)
 		*p++ = (uint8_t)((seed = seed * 1103515245 + 12345) >> 16);
 }
 
-static void copy__every_length_and_alignment(void **state)
+typedef size_t copy_way(void *dst, const void *src, size_t len);
+
+static void assert_copies(copy_way *copy, size_t lengths, unsigned seed)
 {
 	uint8_t src[400], dst[400], want[400];
 
-	fill(src, sizeof(src), 1);
-	for (size_t len = 0; len < 330; len++)
+	fill(src, sizeof(src), seed);
+	for (size_t len = 0; len < lengths; len++)
 		for (size_t at = 0; at < 256; at++) {
 			size_t from = at % 16, to = at / 16;
 
 			memset(dst, 0xa5, sizeof(dst));
 			memset(want, 0xa5, sizeof(want));
 			memcpy(want + 8 + to, src + from, len);
-			assert_int_equal(
-				vb_guard_copy(dst + 8 + to, src + from, len),
-				0);
+			assert_int_equal(copy(dst + 8 + to, src + from, len),
+					 0);
 			assert_memory_equal(dst, want, sizeof(dst));
 		}
 }
 
+static void copy__every_length_and_alignment(void **state)
+{
+	assert_copies(vb_guard_copy, 330, 1);
+}
+
 static void fetch__every_length_and_alignment(void **state)
 {
-	uint8_t src[400], dst[400], want[400];
-
-	fill(src, sizeof(src), 2);
-	for (size_t len = 0; len < 200; len++)
-		for (size_t at = 0; at < 256; at++) {
-			size_t from = at % 16, to = at / 16;
-
-			memset(dst, 0xa5, sizeof(dst));
-			memset(want, 0xa5, sizeof(want));
-			memcpy(want + 8 + to, src + from, len);
-			assert_int_equal(
-				vb_guard_fetch(dst + 8 + to, src + from, len),
-				0);
-			assert_memory_equal(dst, want, sizeof(dst));
-		}
+	assert_copies(vb_guard_fetch, 200, 2);
 }
 
 /* Whatever is missing, some of it or all. */
