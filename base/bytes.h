@@ -136,4 +136,18 @@ static inline uint32_t vb_load_le32(const uint8_t *p)
 	return le32toh(v);
 }
 
+static inline void vb_store_le64(uint8_t *p, uint64_t v)
+{
+	v = htole64(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+static inline uint64_t vb_load_le64(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return le64toh(v);
+}
+
 #endif

@@ -13,6 +13,9 @@
 #include <isa-l/crc.h>
 #include <libdeflate.h>
 #include <pthread.h>
+#include <string.h>
+
+#include "base/bytes.h"
 
 #define POLY	  0xedb88320u
 #define ONE	  0x80000000u /* x^0 */
@@ -73,8 +76,73 @@ static uint32_t shift(const struct powers *p, uint32_t v, uint64_t bytes)
 	return v;
 }
 
+/*
+ * x^300 + x^155 + x^117 + x^89 + 1 is a multiple of P, so a word may be taken
+ * out of a message and added again 145, 183, 211 and 300 bits further on. Of
+ * the five words that this reaches, @w0 is the word's own turn, and then that
+ * of the fifth behind it, which nothing has reached yet.
+ */
+#define FOLD_WORDS 5
+#define FOLD_BYTES (FOLD_WORDS * sizeof(uint64_t))
+
+static inline void fold(const uint8_t *at, uint64_t *w0, uint64_t *w2,
+			uint64_t *w3, uint64_t *w4)
+{
+	uint64_t v = vb_load_le64(at) ^ *w0;
+
+	*w2 ^= v << 17 ^ v << 55;
+	*w3 ^= v >> 47 ^ v >> 9 ^ v << 19;
+	*w4 ^= v >> 45 ^ v << 44;
+	*w0 = v >> 20;
+}
+
+/* What is left when the words have been added to the last bytes: no fewer of
+ * these than of the words', and not twice as many. */
+static uint32_t fold_end(const uint64_t *words, const uint8_t *at, size_t len)
+{
+	uint8_t end[2 * FOLD_BYTES];
+
+	memcpy(end, at, len);
+	for (unsigned i = 0; i < FOLD_WORDS; i++) {
+		uint8_t *to = end + i * sizeof(*words);
+
+		vb_store_le64(to, vb_load_le64(to) ^ words[i]);
+	}
+	return libdeflate_crc32(~0u, end, len);
+}
+
+uint32_t vb_crc32_folded(uint32_t crc, const void *bytes, size_t len)
+{
+	uint64_t w[FOLD_WORDS] = { ~crc };
+	const uint8_t *at = bytes;
+
+	if (len < 2 * FOLD_BYTES)
+		return libdeflate_crc32(crc, bytes, len);
+	for (; len >= 2 * FOLD_BYTES; at += FOLD_BYTES, len -= FOLD_BYTES) {
+		fold(at, &w[0], &w[2], &w[3], &w[4]);
+		fold(at + 8, &w[1], &w[3], &w[4], &w[0]);
+		fold(at + 16, &w[2], &w[4], &w[0], &w[1]);
+		fold(at + 24, &w[3], &w[0], &w[1], &w[2]);
+		fold(at + 32, &w[4], &w[1], &w[2], &w[3]);
+	}
+	return fold_end(w, at, len);
+}
+
+/* libdeflate multiplies polynomials, and where the processor cannot, or a
+ * hypervisor does not tell that it can, looks up a table for every byte. */
+static bool multiplies(void)
+{
+#ifdef __x86_64__
+	return __builtin_cpu_supports("pclmul");
+#else
+	return true;
+#endif
+}
+
 uint32_t vb_crc32(uint32_t crc, const void *bytes, size_t len)
 {
+	if (VB_UNLIKELY(!multiplies()))
+		return vb_crc32_folded(crc, bytes, len);
 	return libdeflate_crc32(crc, bytes, len);
 }
 

@@ -9,6 +9,10 @@
 /* Continue @crc (0 to begin) over @len bytes; zlib's crc32() convention. */
 uint32_t vb_crc32(uint32_t crc, const void *bytes, size_t len);
 
+/* The same by shifts and exclusive-ors alone: how the other does it where the
+ * processor has no instruction that multiplies polynomials. */
+uint32_t vb_crc32_folded(uint32_t crc, const void *bytes, size_t len);
+
 /* The same for CRC-32C, as iSCSI and iWARP have it. */
 uint32_t vb_crc32c(uint32_t crc, const void *bytes, size_t len);
 

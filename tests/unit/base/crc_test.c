@@ -49,6 +49,27 @@ static void crc32__every_length_in_two_parts(void **state)
 	}
 }
 
+static void check_folded(const uint8_t *bytes, size_t len)
+{
+	uint32_t slow = slow_crc32(0x12345678, bytes, len);
+
+	assert_int_equal(vb_crc32_folded(0x12345678, bytes, len), slow);
+}
+
+static void folded__every_length_at_every_alignment(void **state)
+{
+	uint8_t *bytes = malloc(9000);
+
+	fill(bytes, 9000, 2);
+	for (size_t len = 0; len <= 400; len++)
+		for (size_t at = 0; at < 8; at++)
+			check_folded(bytes + at, len);
+	for (size_t len = 4000; len < 4130; len++)
+		check_folded(bytes, len);
+	check_folded(bytes, 9000);
+	free(bytes);
+}
+
 /* Every d, by brute force over a message with @tail bytes behind the field. */
 static void solve_every_d(size_t tail)
 {
@@ -155,6 +176,7 @@ int main(void)
 		cmocka_unit_test(crc32c__vectors),
 		cmocka_unit_test(crc32__the_check_value),
 		cmocka_unit_test(crc32__every_length_in_two_parts),
+		cmocka_unit_test(folded__every_length_at_every_alignment),
 		cmocka_unit_test(solve16__every_d_at_some_tails),
 		cmocka_unit_test(solve16__some_d_at_every_tail),
 		cmocka_unit_test(diff16__agrees_with_appended_zeros),
