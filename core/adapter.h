@@ -7,6 +7,7 @@
 
 #include "base/idtab.h"
 #include "base/rows.h"
+#include "base/stash.h"
 #include "core/port.h"
 
 struct vb_transport_ops;
@@ -55,6 +56,7 @@ struct vb_adapter {
 	struct vb_flow *flows; /* the engine's receive lock */
 	unsigned number; /* among those of this process, from 0 */
 	_Atomic uint64_t early_bytes; /* in packets that wait for their turn */
+	struct vb_stash early;	      /* what they are kept in */
 	/* objects alive */
 	_Atomic uint32_t n_qp, n_cq, n_mr, n_mw, n_pd, n_srq, n_ah;
 	_Atomic uint64_t *counters; /* enum vb_counter */

@@ -2,11 +2,12 @@
 /* Packets kept by PSN, within bounds. */
 #include "ib/early.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* All queue pairs of an adapter together. */
 #define BYTES_MAX (64u << 20)
+
+#define SLOTS_BYTES (VB_EARLY_PSNS * sizeof(struct vb_early_pkt *))
 
 static struct vb_early_pkt **slot(const struct vb_early *e, uint32_t psn)
 {
@@ -44,7 +45,7 @@ static struct vb_early_pkt *copy_of(struct vb_adapter *a,
 
 	if (!take_budget(a, size_of(pkt)))
 		return NULL;
-	p = malloc(size_of(pkt));
+	p = vb_stash_take(&a->early, size_of(pkt));
 	if (!p) {
 		atomic_fetch_sub_explicit(&a->early_bytes, size_of(pkt),
 					  memory_order_relaxed);
@@ -58,9 +59,10 @@ static struct vb_early_pkt *copy_of(struct vb_adapter *a,
 
 void vb_early_free(struct vb_adapter *a, struct vb_early_pkt *p)
 {
-	atomic_fetch_sub_explicit(&a->early_bytes, size_of(&p->pkt),
-				  memory_order_relaxed);
-	free(p);
+	uint64_t bytes = size_of(&p->pkt);
+
+	atomic_fetch_sub_explicit(&a->early_bytes, bytes, memory_order_relaxed);
+	vb_stash_give(&a->early, p, bytes);
 }
 
 static void drop(struct vb_adapter *a, struct vb_early *e, uint32_t psn)
@@ -74,15 +76,21 @@ static void drop(struct vb_adapter *a, struct vb_early *e, uint32_t psn)
 	e->count--;
 }
 
+static bool make_slots(struct vb_adapter *a, struct vb_early *e)
+{
+	e->slots = vb_stash_take(&a->early, SLOTS_BYTES);
+	if (e->slots)
+		memset(e->slots, 0, SLOTS_BYTES);
+	return e->slots;
+}
+
 bool vb_early_keep(struct vb_adapter *a, struct vb_early *e,
 		   const struct vb_ib_pkt *pkt)
 {
 	uint32_t psn = pkt->bth.psn;
 	struct vb_early_pkt *p;
 
-	if (!e->slots)
-		e->slots = calloc(VB_EARLY_PSNS, sizeof(struct vb_early_pkt *));
-	if (!e->slots)
+	if (!e->slots && !make_slots(a, e))
 		return false;
 	if (is_there(e, psn))
 		return true;
@@ -134,6 +142,7 @@ void vb_early_clear(struct vb_adapter *a, struct vb_early *e)
 {
 	for (uint32_t i = 0; e->count && i < VB_EARLY_PSNS; i++)
 		drop(a, e, i);
-	free(e->slots);
+	if (e->slots)
+		vb_stash_give(&a->early, e->slots, SLOTS_BYTES);
 	e->slots = NULL;
 }
