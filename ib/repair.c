@@ -26,7 +26,7 @@ void vb_repair_reset(struct vb_repair *r, uint32_t una)
 		memset(r->again, 0, sizeof(r->again));
 	}
 	r->held = 0;
-	r->from = r->top = r->round = una;
+	r->from = r->top = r->round[0] = r->round[1] = una;
 	r->due = false;
 }
 
@@ -40,7 +40,8 @@ void vb_repair_acked(struct vb_repair *r, uint32_t una)
 	     r->from = vb_psn_add(r->from, 1)) {
 		r->held -= get(r->has, r->from);
 		unset(r->has, r->from);
-		unset(r->again, r->from);
+		unset(r->again[0], r->from);
+		unset(r->again[1], r->from);
 	}
 }
 
@@ -53,6 +54,15 @@ static void note(struct vb_repair *r, uint32_t psn)
 		r->top = vb_psn_add(psn, 1);
 }
 
+/* The older repeats have had their time. */
+static void turn(struct vb_repair *r)
+{
+	memcpy(r->again[0], r->again[1], sizeof(r->again[0]));
+	memset(r->again[1], 0, sizeof(r->again[1]));
+	r->round[0] = r->round[1];
+	r->round[1] = r->top;
+}
+
 void vb_repair_told(struct vb_repair *r, uint32_t psn, const uint8_t *bits,
 		    uint32_t bytes, uint32_t next)
 {
@@ -61,15 +71,13 @@ void vb_repair_told(struct vb_repair *r, uint32_t psn, const uint8_t *bits,
 	if (vb_psn_diff(psn, r->from) < 0)
 		return; /* overtaken by a later one */
 	vb_repair_acked(r, psn);
-	if (r->top == r->from)
-		r->round = next;
 	/* What was never sent, nobody can have. */
 	known = VB_MIN(VB_MIN(known, VB_EARLY_PSNS), bytes * 8 + 1);
 	for (uint32_t i = 1; i < known; i++)
 		if (bits[(i - 1) / 8] & 0x80 >> (i - 1) % 8)
 			note(r, vb_psn_add(psn, i));
-	if (vb_psn_diff(r->top, r->round) > 0)
-		vb_repair_restart(r, next);
+	for (int i = 0; i < 2 && vb_psn_diff(r->top, r->round[0]) > 0; i++)
+		turn(r);
 	r->due = true;
 }
 
@@ -78,21 +86,23 @@ uint32_t vb_repair_missing(const struct vb_repair *r)
 	return ((r->top - r->from) & VB_PSN_MASK) - r->held;
 }
 
-void vb_repair_restart(struct vb_repair *r, uint32_t next)
+void vb_repair_restart(struct vb_repair *r)
 {
 	if (r->top == r->from)
 		return;
 	memset(r->again, 0, sizeof(r->again));
-	r->round = next;
+	r->round[0] = r->round[1] = r->top;
 	r->due = true;
 }
 
 bool vb_repair_wants(const struct vb_repair *r, uint32_t psn)
 {
-	return !get(r->has, psn) && !get(r->again, psn);
+	return !get(r->has, psn) && !get(r->again[0], psn) &&
+	       !get(r->again[1], psn);
 }
 
-void vb_repair_sent(struct vb_repair *r, uint32_t psn)
+void vb_repair_sent(struct vb_repair *r, uint32_t psn, uint32_t next)
 {
-	set(r->again, psn);
+	set(r->again[1], psn);
+	r->round[1] = next;
 }

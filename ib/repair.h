@@ -9,16 +9,17 @@
 #include "ib/early.h"
 
 struct vb_repair {
-	uint64_t has[VB_EARLY_PSNS / 64];   /* by PSN, from <= PSN < top */
-	uint64_t again[VB_EARLY_PSNS / 64]; /* sent again in this round */
-	uint32_t held;			    /* bits in @has */
+	uint64_t has[VB_EARLY_PSNS / 64]; /* by PSN, from <= PSN < top */
+	uint32_t held;			  /* bits in @has */
 	uint32_t from, top; /* the first it lacks; after the last it has */
 	/*
-	 * PSNs before @round had been sent when this round of repeats began:
-	 * once the peer has one that was sent later, a repeat that it still
-	 * lacks is lost, too.
+	 * Repeats, in the order of time: those before, and those of late.
+	 * PSNs before @round had been sent when the last of them was: once the
+	 * peer has one that was sent later, a repeat that it still lacks is
+	 * lost, too. Of one that was sent meanwhile that says nothing.
 	 */
-	uint32_t round;
+	uint64_t again[2][VB_EARLY_PSNS / 64];
+	uint32_t round[2];
 	bool due; /* there may be something to send again */
 };
 
@@ -33,9 +34,10 @@ void vb_repair_told(struct vb_repair *r, uint32_t psn, const uint8_t *bits,
 /* How many the peer lacks of those before the last it has. */
 uint32_t vb_repair_missing(const struct vb_repair *r);
 /* Silence: what is missing goes out once more. */
-void vb_repair_restart(struct vb_repair *r, uint32_t next);
+void vb_repair_restart(struct vb_repair *r);
 /* Is @psn to be sent again now? */
 bool vb_repair_wants(const struct vb_repair *r, uint32_t psn);
-void vb_repair_sent(struct vb_repair *r, uint32_t psn);
+/* It was; @next was never sent. */
+void vb_repair_sent(struct vb_repair *r, uint32_t psn, uint32_t next);
 
 #endif

@@ -643,7 +643,7 @@ static void probe(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	if (req->send == req->una || stopped_at(req, qp->sq.done))
 		return; /* it is to go anyway, or cannot */
 	vb_window_untime(&req->window);
-	vb_repair_restart(&req->repair, req->next);
+	vb_repair_restart(&req->repair);
 	forget_gap(req);
 	vb_rc(qp)->offers = true;
 	if (vb_req_asks(wqe))
@@ -679,7 +679,7 @@ static uint32_t repeat(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	struct vb_req *req = &vb_rc(qp)->req;
 	const struct vb_asked *asked;
 
-	vb_repair_sent(&req->repair, psn);
+	vb_repair_sent(&req->repair, psn, req->next);
 	if (!vb_req_asks(wqe)) {
 		if (vb_req_put_data(qp, wqe, psn, true, out) != FAULT_NONE)
 			return 0;

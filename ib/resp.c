@@ -498,16 +498,16 @@ static bool keep(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 }
 
 /* IBA 9.7.5.1.4: say it once, then wait for what is missing. One who repeats
- * selectively hears of what was kept when he asks. */
+ * selectively hears of what was kept when he asks, and when more is missing. */
 static void take_early(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
-	bool kept = keep(qp, pkt);
+	int32_t past = vb_psn_diff(pkt->bth.psn, resp->gap_psn);
+	bool first = resp->quiet == QUIET_NOT, kept = keep(qp, pkt);
 
-	if (resp->quiet == QUIET_NOT ||
-	    vb_psn_diff(pkt->bth.psn, resp->gap_psn) > 0)
+	if (first || past > 0)
 		resp->gap_psn = pkt->bth.psn;
-	if (resp->quiet == QUIET_NOT || (kept && pkt->bth.ack_req))
+	if (first || (kept && (pkt->bth.ack_req || past > 1)))
 		note_gap(qp);
 }
 
