@@ -580,14 +580,16 @@ static bool drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 static void note_spinning(struct vb_engine *e, bool found, vb_time from,
 			  vb_time now, bool late)
 {
-	vb_time gap = from - e->polled_at;
+	/* A moment in which others ran does not count. */
+	vb_time back =
+		VB_MAX(e->polled_at,
+		       atomic_load_explicit(&e->back_at, memory_order_relaxed));
+	bool close = from - back < vb_engine_span(e, POLLS_ARE_CLOSE);
 
 	vb_engine_at_work(e, now);
 	atomic_store_explicit(&e->looping, !found, memory_order_relaxed);
 	if (!late) /* else one in between is not known of */
-		e->streak = gap < vb_engine_span(e, POLLS_ARE_CLOSE)
-				    ? e->streak + 1
-				    : 0;
+		e->streak = close ? e->streak + 1 : 0;
 	e->polled_at = now;
 	if (VB_LIKELY(e->streak < SPINS || !e->near ||
 		      atomic_load_explicit(&e->spinning, memory_order_relaxed)))
@@ -701,12 +703,24 @@ void vb_engine_armed(void)
 	vb_cancel_back(cancel);
 }
 
+/* It will be back: until then the thread need not take its place. */
+static void give_way(struct vb_engine *e)
+{
+	vb_time now = vb_now();
+
+	vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));
+	sched_yield();
+	now = vb_now();
+	atomic_store_explicit(&e->back_at, now, memory_order_relaxed);
+	vb_engine_at_work(e, now);
+}
+
 void vb_engine_poll(void)
 {
 	struct vb_engine *e = vb_engine_running();
 	int cancel = vb_cancel_off();
 
 	if (e && drain_for_program(e))
-		sched_yield();
+		give_way(e);
 	vb_cancel_back(cancel);
 }

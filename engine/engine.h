@@ -77,6 +77,10 @@ VB_MUST_CHECK int vb_engine_meet(unsigned slot);
 /* Frame entrance for pollers: take what has arrived, serve it, return. */
 void vb_engine_poll(void);
 
+/* Before a poll takes completions that are there: is an answer to come at once,
+ * which nobody would look for (engine/await.c)? */
+void vb_engine_await(void);
+
 /* vb_channel_take(), but who sleeps there is woken by peers of this host
  * themselves, and serves them. */
 VB_MUST_CHECK int vb_engine_wait(struct vb_channel *ch, struct vb_cq **cq);

@@ -81,6 +81,12 @@ struct vb_engine {
 	_Atomic unsigned stream_ending; /* that a time-out waits for */
 	_Atomic unsigned stream_near;	/* whose peers are of this host */
 	vb_time stream_look;		/* rx: at those, not before */
+	/* engine/await.c, hints: when a program last sent, and when something
+	 * last came; a poll that has a completion looks for the answer first;
+	 * answers that came soon in a row, and how many must have. */
+	_Atomic vb_time stream_sent, stream_came;
+	_Atomic bool awaits;
+	_Atomic unsigned answers, answers_wary;
 	struct vb_sender senders[1u << VB_SENDER_BITS]; /* rx */
 	vb_time found_at; /* rx: when it last found something */
 	/* When a program's thread last drained the link, or sent much; while
@@ -89,8 +95,9 @@ struct vb_engine {
 	_Atomic bool unbooked; /* a poll found something and hurried back */
 	_Atomic bool looping;  /* its last poll found nothing: it will again */
 	vb_time polled_at;     /* rx: the end of a program's last poll */
-	vb_time patience;      /* rx: how long to spin before yielding */
-	bool yielded;	       /* rx: and just did */
+	_Atomic vb_time back_at; /* from giving way after one; a hint */
+	vb_time patience;	 /* rx: how long to spin before yielding */
+	bool yielded;		 /* rx: and just did */
 	/* rx: the queue pair whose packets' completions the program has yet to
 	 * see, or to answer. */
 	struct vb_qp *owing;
@@ -216,6 +223,10 @@ void vb_stream_close_all(struct vb_engine *e);
 /* The program ends: let what was sent arrive, for a while. */
 void vb_stream_settle(struct vb_engine *e);
 void vb_stream_after_fork(struct vb_engine *e);
+
+/* engine/await.c: something was sent on a stream; something came on one. */
+void vb_await_sent(struct vb_engine *e, vb_time now);
+void vb_await_came(struct vb_engine *e, vb_time now);
 
 /* engine/wait.c: in a moment the thread calls vb_near_settle(). */
 void vb_wait_soon(struct vb_engine *e);

@@ -33,10 +33,12 @@
 #define NAP	       (20 * VB_USEC) /* a program polls: look again soon */
 #define REST_MIN       (50 * VB_USEC)
 #define REST_MAX       (1 * VB_MSEC)
+#define REST_LEEWAY    (200 * VB_USEC) /* an interrupt takes 50 on some */
 #define POLL_IS_RECENT (50 * VB_USEC)
 #define LOOP_LASTS     (1 * VB_MSEC)
 #define TRUST_MOST     8 /* naps in a row that were right... */
 #define TRUST_LOST     4 /* ...and what one that was not takes away */
+#define WARY	       (1 * VB_MSEC) /* after one that was not */
 #define DRAIN_BATCHES  16
 #define REFRESH_EVERY  (2 * VB_SEC)    /* of addresses, where nobody tells */
 #define SLICE	       (100 * VB_USEC) /* the least that Linux takes */
@@ -75,6 +77,7 @@ struct service {
 	vb_time rest; /* away from the socket for this long; 0: watching */
 	vb_time rest_until; /* when @rest */
 	unsigned idle_wakes, rest_after, trust, eager;
+	vb_time wary_until;	      /* a nap was wrong: of who spins */
 	vb_time crowd, crowded_until; /* no lingering; for how long, last */
 	vb_time rejoin_at;
 	bool attends; /* stands by for small messages of peers */
@@ -268,6 +271,7 @@ static void on_napped(struct service *s, vb_time now)
 		return;
 	}
 	s->trust -= VB_MIN(s->trust, TRUST_LOST);
+	s->wary_until = now + vb_engine_span(s->e, WARY);
 	if (drain_link(s->e) != DRAINED_SOME)
 		s->idle_wakes = idle_wakes;
 }
@@ -279,7 +283,8 @@ static void on_rested(struct service *s, vb_time now)
 		on_napped(s, now);
 		return;
 	}
-	if (program_polls(s->e, now)) {
+	if (program_loops(s, now) ||
+	    last_poll(s->e) + vb_engine_span(s->e, REST_LEEWAY) > now) {
 		rest(s, VB_MIN(s->rest * 2, vb_engine_span(s->e, REST_MAX)),
 		     now);
 		s->rest_after = VB_MAX(s->rest_after / 2, REST_AFTER);
@@ -350,11 +355,9 @@ static vb_time plan_sleep(struct service *s, vb_time now)
 static vb_time plan_near(struct service *s, vb_time until, vb_time now)
 {
 	struct vb_engine *e = s->e;
-	vb_time last =
-		atomic_load_explicit(&e->last_poll, memory_order_relaxed);
 
 	if (atomic_load(&e->spinning) &&
-	    last + vb_engine_span(e, REST_MIN) > now) {
+	    (program_polls(e, now) || program_loops(s, now))) {
 		/* Another thread that waited may have asked to be rung. */
 		vb_near_awake(e->near);
 		s->near_rest = VB_MIN(
@@ -369,6 +372,27 @@ static vb_time plan_near(struct service *s, vb_time until, vb_time now)
 	if (vb_wait_attends(e))
 		return until;
 	return vb_near_sleep(e->near) ? until : now;
+}
+
+/*
+ * A thread that sleeps by a socket is woken for each packet, and if a program
+ * has taken that meanwhile the kernel puts it to sleep again: it never hears of
+ * it, and yet takes a processor that others need. So it does not watch the
+ * socket of a program that spins.
+ */
+static void leave_to_spinner(struct service *s, vb_time now)
+{
+	if (s->rest ||
+	    !atomic_load_explicit(&s->e->spinning, memory_order_relaxed))
+		return;
+	if (!s->trust && now >= s->wary_until)
+		trust(s);
+	if (!program_loops(s, now))
+		return;
+	if (s->trust > TRUST_LOST)
+		rest(s, vb_engine_span(s->e, REST_MIN), now);
+	else
+		was_not_needed(s, true, now);
 }
 
 /* An ACK that has waited for the program's reply for long enough. */
@@ -530,9 +554,11 @@ static void loop(struct service *s)
 	struct vb_engine *e = s->e;
 
 	while (!atomic_load(&e->stop)) {
-		vb_time now = vb_now(), until = plan_sleep(s, now);
+		vb_time now = vb_now(), until;
 		int ready;
 
+		leave_to_spinner(s, now);
+		until = plan_sleep(s, now);
 		until = plan_debts(s, until, now);
 		if (e->near)
 			until = plan_near(s, until, now);

@@ -172,6 +172,7 @@ static bool send_batch(struct vb_engine *e, struct vb_stream *s,
 	n = VB_MAX(n, 0);
 	more |= vb_iw_sent(qp, q, (size_t)n, now);
 	watch(e, s, (size_t)n < bytes, s->eof);
+	vb_await_sent(e, now);
 	return more && !s->blocked;
 }
 
@@ -458,15 +459,18 @@ static bool serve_ready(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 
 bool vb_stream_drain(struct vb_engine *e, vb_time now)
 {
-	bool silent = now >= e->stream_look;
+	bool silent = now >= e->stream_look, found;
 
 	if (silent)
 		e->stream_look = now + vb_engine_span(e, NEAR_LOOKS);
 	else if (atomic_load_explicit(&e->stream_near, memory_order_relaxed) ==
 		 e->stream_count)
 		return false;
-	return e->stream_count <= FEW ? serve_all(e, silent, now)
-				      : serve_ready(e, now);
+	found = e->stream_count <= FEW ? serve_all(e, silent, now)
+				       : serve_ready(e, now);
+	if (found)
+		vb_await_came(e, now);
+	return found;
 }
 
 /*

@@ -542,12 +542,14 @@ int vb_front_post_srq_ops(struct ibv_srq *ibv, struct ibv_ops_wr *wr,
  * Completion queues.
  */
 
-/* Waiting entries are taken without a system call; an empty queue is the
- * reason to look at the link, and then once more. */
+/* Waiting entries are taken without a system call, most often; an empty queue
+ * is the reason to look at the link, and then once more. */
 static int poll_core(struct vb_cq *cq, int n, struct vb_cqe *e)
 {
 	if (atomic_load_explicit(&cq->count, memory_order_relaxed) == 0)
 		vb_engine_poll();
+	else
+		vb_engine_await();
 	return vb_cq_poll(cq, n, e);
 }
 

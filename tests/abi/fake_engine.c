@@ -139,6 +139,10 @@ void vb_engine_poll(void)
 		fake.on_poll();
 }
 
+void vb_engine_await(void)
+{
+}
+
 void vb_engine_moderate(struct vb_cq *cq, uint32_t count, vb_time period)
 {
 	fake.moderate_count = count;

@@ -16,6 +16,7 @@
 #include "link/netif.h"
 
 #define LOOK_TAKES (1 * VB_USEC)
+#define SOME_FD	   1000
 
 static struct {
 	vb_time now, yield_takes;
@@ -77,7 +78,12 @@ static int recv_one(struct vb_link *l, struct vb_rxq *q)
 	return 0;
 }
 
-static const struct vb_link_ops full_ops = { .recv = recv_one };
+static int some_fd(const struct vb_link *l)
+{
+	return SOME_FD;
+}
+
+static const struct vb_link_ops full_ops = { .recv = recv_one, .fd = some_fd };
 static struct vb_link full = { &full_ops };
 
 static struct rig {
@@ -123,6 +129,84 @@ static void loops__that_found_something(void **state)
 	assert_false(program_loops(s, fake.now + POLL_IS_RECENT));
 	s->trust = 0;
 	assert_false(program_loops(s, fake.now + 1));
+}
+
+/* Watching the socket would wake the thread for each packet, unheard. */
+static void spinner__is_left_alone(void **state)
+{
+	struct service *s = *state;
+
+	vb_engine_at_work(s->e, fake.now);
+	atomic_store(&s->e->looping, true);
+	s->trust = TRUST_MOST;
+	watch_link(s);
+	leave_to_spinner(s, fake.now);
+	assert_int_equal(s->rest, 0);
+	assert_int_equal(s->fds[FD_LINK].fd, SOME_FD);
+	atomic_store(&s->e->spinning, true);
+	leave_to_spinner(s, fake.now);
+	assert_int_equal(s->rest, REST_MIN);
+	assert_int_equal(s->fds[FD_LINK].fd, -1);
+	assert_true(atomic_load(&s->e->resting));
+}
+
+/* First for moments, until that has been right a few times. */
+static void spinner__is_not_known_yet(void **state)
+{
+	struct service *s = *state;
+
+	s->rest_after = REST_AFTER;
+	atomic_store(&s->e->spinning, true);
+	atomic_store(&s->e->looping, true);
+	for (unsigned naps = 0; naps < TRUST_LOST; naps++) {
+		vb_engine_at_work(s->e, fake.now);
+		leave_to_spinner(s, fake.now);
+		assert_int_equal(s->rest, NAP);
+		fake.now = s->rest_until;
+		vb_engine_at_work(s->e, fake.now);
+		on_rested(s, fake.now);
+		assert_int_equal(s->rest, 0);
+	}
+	leave_to_spinner(s, fake.now);
+	assert_int_equal(s->rest, REST_MIN);
+}
+
+/* It polls many times and then spins on memory: the thread is needed. */
+static void spinner__that_stops(void **state)
+{
+	struct service *s = *state;
+
+	s->rest_after = REST_AFTER;
+	atomic_store(&s->e->spinning, true);
+	atomic_store(&s->e->looping, true);
+	atomic_store(&s->e->awaited, true); /* to see one batch of frames */
+	vb_engine_at_work(s->e, fake.now);
+	leave_to_spinner(s, fake.now);
+	assert_int_equal(s->rest, NAP);
+	fake.now = s->rest_until;
+	on_rested(s, fake.now);
+	assert_int_equal(fake.batches, 1);
+	atomic_store(&s->e->looping, false); /* it found its completion */
+	vb_engine_at_work(s->e, fake.now + WARY - 1);
+	leave_to_spinner(s, fake.now + WARY - 1);
+	assert_int_equal(s->trust, 0);
+	leave_to_spinner(s, fake.now + WARY);
+	assert_int_equal(s->trust, 1);
+}
+
+/* A program may be kept from its processor by the very interrupt that ended
+ * the rest. */
+static void rested__with_leeway(void **state)
+{
+	struct service *s = *state;
+
+	vb_engine_at_work(s->e, fake.now);
+	rest(s, REST_MIN, fake.now);
+	on_rested(s, fake.now + REST_LEEWAY - 1);
+	assert_int_equal(s->rest, 2 * REST_MIN);
+	on_rested(s, fake.now + REST_LEEWAY);
+	assert_int_equal(s->rest, 0);
+	assert_int_equal(s->fds[FD_LINK].fd, SOME_FD);
 }
 
 /* With more threads than processors a program's poll sleeps for the lock. */
@@ -249,6 +333,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(loops__while_trusted, set_up),
 		cmocka_unit_test_setup(loops__that_found_something, set_up),
+		cmocka_unit_test_setup(spinner__is_left_alone, set_up),
+		cmocka_unit_test_setup(spinner__is_not_known_yet, set_up),
+		cmocka_unit_test_setup(spinner__that_stops, set_up),
+		cmocka_unit_test_setup(rested__with_leeway, set_up),
 		cmocka_unit_test_setup(drain__leaves_to_who_waits, set_up),
 		cmocka_unit_test_setup(attend__until_nothing_comes, set_up),
 		cmocka_unit_test_setup(attend__only_who_is_called, set_up),
