@@ -75,7 +75,14 @@ bool vb_drive_wakes(struct vb_engine *e, vb_time at)
 	return true;
 }
 
-static void arm_timer(struct vb_engine *e, struct vb_qp *qp, vb_time at)
+static void note_due(struct vb_engine *e) VB_REQUIRES(e->timer_lock)
+{
+	atomic_store_explicit(&e->due, vb_timers_next(&e->timers),
+			      memory_order_relaxed);
+}
+
+static void arm_timer(struct vb_engine *e, struct vb_qp *qp, vb_time at,
+		      vb_time now)
 {
 	const uint64_t one = 1;
 	bool wake;
@@ -92,7 +99,10 @@ static void arm_timer(struct vb_engine *e, struct vb_qp *qp, vb_time at)
 		return;
 	}
 	qp->timer_at = at;
-	wake = vb_drive_wakes(e, at);
+	note_due(e);
+	/* While a program polls, it looks at the timers. */
+	wake = (at <= now || !atomic_load(&e->attentive)) &&
+	       vb_drive_wakes(e, at);
 	vb_mutex_unlock(&e->timer_lock);
 	if (wake && write(e->wake_fd, &one, sizeof(one)) < 0)
 		vb_log(LOG_DEBUG, "engine: wake refused");
@@ -136,7 +146,7 @@ static void step_stream(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 		next = program_polls(e, now) ? now + SOON : now;
 	else
 		next = stream_deadline(qp, now);
-	arm_timer(e, qp, next);
+	arm_timer(e, qp, next, now);
 }
 
 void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
@@ -153,7 +163,7 @@ void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	}
 	q = my_txq();
 	if (!q) { /* try again soon: nothing is lost but time */
-		arm_timer(e, qp, now + 10 * VB_MSEC);
+		arm_timer(e, qp, now + 10 * VB_MSEC, now);
 		return;
 	}
 	for (unsigned i = 0; more && i < STEP_BATCHES; i++) {
@@ -166,7 +176,7 @@ void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 		if (q->count)
 			link->ops->send(link, q);
 	}
-	arm_timer(e, qp, more ? now : coarse(ops->deadline(qp), now));
+	arm_timer(e, qp, more ? now : coarse(ops->deadline(qp), now), now);
 	if (work)
 		vb_engine_at_work(e, vb_now());
 }
@@ -376,6 +386,7 @@ static struct vb_qp *VB_UNCHECKED next_due(struct vb_engine *e, vb_time now)
 		if (!take_due(e, qp, now))
 			qp = NULL;
 	}
+	note_due(e);
 	vb_mutex_unlock(&e->timer_lock);
 	return qp;
 }

@@ -256,6 +256,7 @@ static int start_engine(bool in_network)
 	vb_mutex_init(&e->rx);
 	vb_mutex_init(&e->timer_lock);
 	vb_timers_init(&e->timers);
+	atomic_init(&e->due, VB_NEVER);
 	vb_mutex_init(&e->moderation);
 	vb_timers_init(&e->cq_timers);
 	stand_alone(e);
@@ -609,6 +610,14 @@ static bool can_be_booked_later(struct vb_engine *e)
 	return true;
 }
 
+/* Who has found something may reply to it, and what is due would go before. */
+static void wait_for_more(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
+{
+	vb_drive_gathered(e, now);
+	if (VB_UNLIKELY(vb_drive_is_due(e, now)))
+		vb_drive_due(e, now);
+}
+
 /* True: give way, as above. */
 static bool drain_locked(struct vb_engine *e, bool near, vb_time from)
 	VB_RELEASE(e->rx)
@@ -626,7 +635,7 @@ static bool drain_locked(struct vb_engine *e, bool near, vb_time from)
 	if (found)
 		now = vb_now();
 	else
-		vb_drive_gathered(e, now);
+		wait_for_more(e, now);
 	note_spinning(e, found, from, now, late);
 	yield = has_spun_long(e, found || late, now);
 	vb_mutex_unlock(&e->rx);

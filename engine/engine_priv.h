@@ -136,6 +136,8 @@ struct vb_engine {
 	struct vb_mutex moderation; /* who signals what is due; outside cq */
 	struct vb_timers cq_timers; /* timer_lock */
 	vb_time sleep_until; /* timer_lock: when the thread wakes anyway */
+	/* When the first of @timers is due, a hint: who polls sees to it. */
+	_Atomic vb_time due;
 
 	_Atomic bool stop;
 };
@@ -176,6 +178,10 @@ void vb_drive_last(struct vb_engine *e) VB_REQUIRES(e->rx);
 void vb_drive_gathered(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 /* Step every queue pair whose deadline has come. */
 void vb_drive_due(struct vb_engine *e, vb_time now);
+static inline bool vb_drive_is_due(struct vb_engine *e, vb_time now)
+{
+	return atomic_load_explicit(&e->due, memory_order_relaxed) <= now;
+}
 
 /* With timer_lock held: the thread is to wake at @at. True: wake it now. */
 bool vb_drive_wakes(struct vb_engine *e, vb_time at);

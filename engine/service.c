@@ -330,6 +330,12 @@ static void refresh_ports(struct service *s, vb_time now)
 		vb_ports_refresh(s->e);
 }
 
+/* A program polls now and then, and we come back to see. */
+static bool is_attentive(struct vb_engine *e, vb_time now)
+{
+	return last_poll(e) + vb_engine_span(e, REST_MAX) > now;
+}
+
 /* How long to sleep; also tells arm_timer() when we wake by ourselves. */
 static vb_time plan_sleep(struct service *s, vb_time now)
 {
@@ -337,8 +343,9 @@ static vb_time plan_sleep(struct service *s, vb_time now)
 	vb_time until;
 
 	vb_mutex_lock(&e->timer_lock);
-	until = VB_MIN(vb_timers_next(&e->timers), s->rejoin_at);
-	until = VB_MIN(until, vb_timers_next(&e->cq_timers));
+	until = VB_MIN(s->rejoin_at, vb_timers_next(&e->cq_timers));
+	if (!is_attentive(e, now)) /* else who polls sees to them */
+		until = VB_MIN(until, vb_timers_next(&e->timers));
 	until = VB_MIN(until, s->refresh_at);
 	if (s->rest)
 		until = VB_MIN(until, s->rest_until);
@@ -424,7 +431,7 @@ static vb_time plan_debts(struct service *s, vb_time until, vb_time now)
 	bool attentive =
 		atomic_load_explicit(&e->attentive, memory_order_relaxed);
 
-	if (last_poll(e) + vb_engine_span(e, REST_MAX) > now) {
+	if (is_attentive(e, now)) {
 		atomic_store_explicit(&e->attentive, true,
 				      memory_order_relaxed);
 		return VB_MIN(until, now + vb_engine_span(e, REST_MAX));

@@ -63,6 +63,17 @@ static int recv_none(struct vb_link *l, struct vb_rxq *q)
 static const struct vb_link_ops quiet_ops = { .recv = recv_none };
 static struct vb_link quiet = { &quiet_ops };
 
+/* A packet for nobody. */
+static int recv_some(struct vb_link *l, struct vb_rxq *q)
+{
+	q->count = 1;
+	q->frames[0] = (struct vb_frame){ .len = 0 };
+	return 0;
+}
+
+static const struct vb_link_ops busy_ops = { .recv = recv_some };
+static struct vb_link busy = { &busy_ops };
+
 /* Another thread is at the link. */
 static int VB_UNCHECKED set_up(void **state)
 {
@@ -71,6 +82,8 @@ static int VB_UNCHECKED set_up(void **state)
 	memset(&fake, 0, sizeof(fake));
 	atomic_store(&e->pace, 1);
 	e->link = &quiet;
+	e->lease.slot = 1;
+	atomic_store(&e->due, VB_NEVER);
 	fake.now = VB_SEC;
 	assert_true(vb_mutex_trylock(&e->rx));
 	*state = e;
@@ -137,6 +150,26 @@ static void VB_UNCHECKED not_taken(void **state)
 	assert_true(vb_mutex_trylock(&e->rx));
 }
 
+/* That timers were looked at is seen by the hint, which is right again. */
+static void VB_UNCHECKED timers__are_looked_at_by_who_waits(void **state)
+{
+	struct vb_engine *e = *state;
+
+	vb_mutex_unlock(&e->rx);
+	atomic_store(&e->due, fake.now + 1);
+	(void)drain_for_program(e);
+	assert_true(atomic_load(&e->due) == fake.now + 1);
+	atomic_store(&e->due, fake.now);
+	e->link = &busy;
+	(void)drain_for_program(e);
+	assert_int_equal(e->strays, 1);
+	assert_true(atomic_load(&e->due) == fake.now);
+	e->link = &quiet;
+	(void)drain_for_program(e);
+	assert_true(atomic_load(&e->due) == VB_NEVER);
+	assert_true(vb_mutex_trylock(&e->rx));
+}
+
 /* Polls one behind the other, but for a moment in which others ran. */
 static void VB_UNCHECKED close_polls__but_for_a_yield(void **state)
 {
@@ -176,6 +209,8 @@ int main(void)
 		cmocka_unit_test_setup(taken__near_found_something, set_up),
 		cmocka_unit_test_setup(taken__counts_as_a_poll, set_up),
 		cmocka_unit_test_setup(not_taken, set_up),
+		cmocka_unit_test_setup(timers__are_looked_at_by_who_waits,
+				       set_up),
 		cmocka_unit_test_setup(close_polls__but_for_a_yield, set_up),
 		cmocka_unit_test_setup(give_way__counts_as_a_poll, set_up),
 	};
