@@ -10,9 +10,7 @@ command -v perf >/dev/null || bench_cannot "no perf"
 [ "$hosts" = yes ] || bench_cannot "no network namespaces here"
 hosts_up 9000 || bench_cannot "network namespaces cannot be made"
 most=8
-# Not how perftest begins, by filling buffers and finding out what the clock is.
 [ $span -eq 0 ] || span=4
-export delay=$((span > 0 ? 1000 : 0))
 
 # record FILE PROGRAM...: under perf, by the clock, since a virtual machine may
 # count no cycles.
@@ -20,7 +18,7 @@ record() {
 	local file=$1
 
 	shift
-	set -- perf record -q -e cpu-clock -F 1999 -D "$delay" -o "$file" -- \
+	set -- perf record -q -e cpu-clock -F 1999 -o "$file" -- \
 		"$verbena" run -- "$@"
 	timeout -k 5 60 "$@" </dev/null
 }
@@ -50,10 +48,23 @@ record_at() {
 	on "$host" bash -c 'record "$@"' record "$@"
 }
 
+# From when to when the client's work was done: perftest begins by filling
+# buffers and finding out what its clock is, and ends so, for seconds, and takes
+# no time of ours meanwhile.
+find_window() {
+	window=$(perf script -i "$work/client.perf" -F comm,time,ip,sym,dso \
+		2>/dev/null |
+		awk '/libibverbs/ && $1 != "verbena" { sub(":", "", $2); print $2 }' |
+		sort -n | awk '{ at[NR] = $1 }
+		END { if (NR >= 20) print at[int(NR / 10)] "," at[int(NR * .9)] }')
+	[ -n "$window" ]
+}
+
 # top_of SIDE: what took most, and then the sums by where it is; share, symbol,
 # place.
 top_of() {
-	perf report -i "$work/$1.perf" --stdio -F overhead,dso,symbol -t '	' \
+	perf report -i "$work/$1.perf" --time "$window" --stdio \
+		-F overhead,dso,symbol -t '	' \
 		2>/dev/null | grep -E '^ *[0-9.]+%' | sort -rn |
 		awk -F '\t' -v most="$most" '{
 			gsub(/[ %]/, "", $1)
@@ -80,7 +91,7 @@ path() {
 
 	shift
 	printf '  %s\n' "$what"
-	if ! pair_recorded "$@" || ! top_of client >"$work/client.top" ||
+	if ! pair_recorded "$@" || ! find_window || ! top_of client >"$work/client.top" ||
 		! top_of server >"$work/server.top" ||
 		[ ! -s "$work/client.top" ]; then
 		echo "    failed"
