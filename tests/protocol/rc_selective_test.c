@@ -252,6 +252,26 @@ static void selective__keeps_for_who_asks(void **state)
 	bench_close(b);
 }
 
+/* That more is missing he is told when it shows, though he did not ask. */
+static void selective__tells_of_a_further_hole(void **state)
+{
+	static const int nths[] = { 1, 2, 4, 5 };
+	struct bench *b = bench_open();
+	struct vb_ib_pkt pkt;
+
+	for (unsigned i = 0; i < VB_COUNT(nths); i++) {
+		pkt = bench_request(b, CODE_WRITE_ONLY, nths[i]);
+		pkt.reth.length = 8;
+		pkt.bth.selective = true;
+		pkt.bth.ack_req = false;
+		bench_inject(b, 1, &pkt, 8, 0);
+		if (nths[i] == 1 || nths[i] == 4)
+			bench_expect_aeth(b, 1, VB_SYN_NAK_PSN, 0);
+		bench_expect_silence(b, 1);
+	}
+	bench_close(b);
+}
+
 /* Behind an RNR NAK all is sent again: nothing is kept for it. */
 static void selective__a_missing_receive_empties_it(void **state)
 {
@@ -279,6 +299,7 @@ int main(void)
 		cmocka_unit_test(selective__places_in_order),
 		cmocka_unit_test(selective__others_get_plain_naks),
 		cmocka_unit_test(selective__keeps_for_who_asks),
+		cmocka_unit_test(selective__tells_of_a_further_hole),
 		cmocka_unit_test(selective__a_missing_receive_empties_it),
 	};
 

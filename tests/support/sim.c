@@ -117,15 +117,17 @@ static void put_on_wire(struct sim *s, unsigned to, const uint8_t *bytes,
 	const struct sim_wire *w = &s->wire;
 	vb_time late =
 		w->delay + (w->jitter ? sim_below(&s->rand, w->jitter) : 0);
-	struct sim_frame f = { s->now + w->delay, s->order++, to, len, NULL };
+	struct sim_frame f = { s->now, s->order++, to, len, NULL };
 
 	if (w->room && s->to_come[to] >= w->room) {
 		s->traces[(s->traced - 1) % SIM_TRACES].fate = "no room";
 		return;
 	}
 	s->to_come[to]++;
-	if (sim_maybe(&s->rand, w->swap))
-		f.at = s->now + late;
+	if (w->pace)
+		f.at = s->free_at[to] =
+			VB_MAX(s->now, s->free_at[to]) + w->pace;
+	f.at += sim_maybe(&s->rand, w->swap) ? late : w->delay;
 	f.bytes = malloc(len);
 	MUST(f.bytes);
 	memcpy(f.bytes, bytes, len);

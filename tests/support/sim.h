@@ -32,6 +32,7 @@ struct sim_wire {
 	/* Packets that may be under way to one side; 0: any number. */
 	unsigned room;
 	vb_time delay, jitter;
+	vb_time pace; /* of one behind the other; 0: any number at once */
 };
 
 enum sim_fate { SIM_PASS, SIM_DROP };
@@ -73,6 +74,7 @@ struct sim {
 	struct sim_frame *heap;
 	unsigned used, room, to_come[SIM_SIDES];
 	uint64_t order, sent;
+	vb_time free_at[SIM_SIDES]; /* the wire to that side, by its pace */
 	struct sim_trace traces[SIM_TRACES];
 	uint64_t traced;
 	/* Sees every packet as it is sent, and may lose it. */
