@@ -8,6 +8,8 @@
 #include "base/log.h"
 #include "core/qp.h"
 
+#define FEW 16 /* entries that are looked through for a hint */
+
 static uint32_t ring_cap(uint32_t asked)
 {
 	return asked <= 1 ? 1 : 1u << (32 - __builtin_clz(asked - 1));
@@ -211,6 +213,31 @@ static uint32_t poll_locked(struct vb_cq *cq, uint32_t most, struct vb_cqe *out)
 	cq->head += n;
 	set_waiting(cq, have - n);
 	return n;
+}
+
+static struct vb_qp *sender_locked(struct vb_cq *cq)
+{
+	struct vb_qp *qp = NULL;
+	uint32_t n = waiting(cq);
+
+	if (n > FEW)
+		return NULL;
+	for (uint32_t i = 0; i < n; i++) {
+		if (entry(cq, i)->is_recv)
+			return NULL;
+		qp = entry(cq, i)->qp;
+	}
+	return qp;
+}
+
+struct vb_qp *vb_cq_sender(struct vb_cq *cq)
+{
+	struct vb_qp *qp;
+
+	vb_mutex_lock(&cq->lock);
+	qp = sender_locked(cq);
+	vb_mutex_unlock(&cq->lock);
+	return qp;
 }
 
 int vb_cq_poll(struct vb_cq *cq, int n, struct vb_cqe *out)

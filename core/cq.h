@@ -63,6 +63,10 @@ struct vb_cq {
 	_Atomic int spare;	/* events not to be held back (engine/wait.c) */
 };
 
+/* The queue pair whose send completions wait here, if nothing else does and
+ * they are few; NULL. It may be gone by the time it is looked at. */
+struct vb_qp *vb_cq_sender(struct vb_cq *cq);
+
 /* @m: where the ring comes from, or NULL.
  * @cap: at least this many entries; cq->cap tells. -EINVAL for 0 or too many,
  * -ENOMEM. */

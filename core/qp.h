@@ -61,7 +61,8 @@ struct vb_qp_attr {
 /* Which way the requests of a queue pair go, from its first until RESET. */
 enum vb_qp_way {
 	WAY_PACKETS,
-	WAY_OPEN, /* to another program of this host, perhaps: see near/near.h */
+	WAY_OPEN, /* to another program of this host, perhaps: see near/near.h
+		   */
 	WAY_NEAR,
 };
 
@@ -89,6 +90,15 @@ struct vb_peer_id {
 	uint8_t doubts; /* up with each refused, down with each good */
 	vb_time at;
 	bool known, has_rejected, any;
+};
+
+/* When something was last sent and came on a stream; whether a poll that has
+ * completions looks for an answer first; answers in a row that came soon, and
+ * how many must have (engine/await.c). Outlives the queue pair. */
+struct vb_await {
+	_Atomic vb_time sent, came;
+	_Atomic bool looks;
+	_Atomic unsigned answers, wary;
 };
 
 struct vb_qp {
@@ -122,15 +132,16 @@ struct vb_qp {
 	struct vb_recv_wqe recv; /* the message being received into */
 	bool recv_busy;		 /* recv holds one */
 	bool in_run; /* packets are taken in a row, and at its end... */
-	struct vb_mr_use run; /* ...this region is let go */
-	struct vb_tag_note tagged; /* with tags: the message */
-	uint32_t recv_srqn;	 /* XRC: from here... */
-	uint64_t recv_life;	 /* ...if it still is the same */
+	struct vb_mr_use run;	    /* ...this region is let go */
+	struct vb_tag_note tagged;  /* with tags: the message */
+	uint32_t recv_srqn;	    /* XRC: from here... */
+	uint64_t recv_life;	    /* ...if it still is the same */
 	struct vb_qp_share *shares; /* XRC: its holders */
-	void *tp;		 /* the transport's state */
-	void *near;		 /* what it needs to do without packets */
-	void *stream;		 /* RNIC: the engine's, to send on; rx, too */
-	uint8_t way;		 /* enum vb_qp_way */
+	void *tp;		    /* the transport's state */
+	void *near;		    /* what it needs to do without packets */
+	void *stream;	       /* RNIC: the engine's, to send on; rx, too */
+	struct vb_await await; /* RNIC: the engine's */
+	uint8_t way;	       /* enum vb_qp_way */
 	/* drive: the peer's, of a connection */
 	struct vb_peer_id peer_id;
 

@@ -6,28 +6,48 @@
  * thread, which is to be woken on a processor that the program keeps busy: 50
  * to 70 us. RoCE has not that, as the completion comes with the answer.
  *
- * So, where answers came to the thread soon after what a program had sent, many
- * times in a row, a poll that has a completion looks for the answer first. For
- * as long as such answers may take: as long as the peer does not look, too, its
- * thread has to be woken. Looking in vain makes wary: twice as many are asked
- * for the next time.
+ * So, where a queue pair's answers came to the thread soon after what was sent,
+ * many times in a row, a poll that would only return such completions looks for
+ * the answer first. For as long as such answers may take: as long as the peer
+ * does not look, too, its thread has to be woken. Looking in vain makes wary:
+ * twice as many are asked for the next time.
+ *
+ * All in struct vb_await is hints, ordered by nothing, and not exact where many
+ * threads poll. It lies in a queue pair's memory, which stays.
  */
 #include "engine/engine_priv.h"
 
+#include <sched.h>
+
 #define IS_SOON	   (200 * VB_USEC) /* with what both threads take to wake */
+#define ALONE	   (30 * VB_USEC)  /* then others may want the processor */
 #define WARY_LEAST 4
 #define WARY_MOST  256
 
-/* Hints, ordered by nothing. */
-static vb_time sent_at(struct vb_engine *e)
+static vb_time sent_at(struct vb_await *a)
 {
-	return atomic_load_explicit(&e->stream_sent, memory_order_relaxed);
+	return atomic_load_explicit(&a->sent, memory_order_relaxed);
 }
 
-static bool is_answered(struct vb_engine *e)
+static bool is_answered(struct vb_await *a)
 {
-	return atomic_load_explicit(&e->stream_came, memory_order_relaxed) >=
-	       sent_at(e);
+	return atomic_load_explicit(&a->came, memory_order_relaxed) >=
+	       sent_at(a);
+}
+
+static unsigned wary_of(struct vb_await *a)
+{
+	return atomic_load_explicit(&a->wary, memory_order_relaxed);
+}
+
+static void look_for(struct vb_engine *e, struct vb_await *a, bool yes)
+{
+	if (atomic_exchange(&a->looks, yes) == yes)
+		return;
+	if (yes)
+		atomic_fetch_add(&e->awaiting, 1);
+	else
+		atomic_fetch_sub(&e->awaiting, 1);
 }
 
 static bool is_thread(const struct vb_engine *e)
@@ -35,22 +55,41 @@ static bool is_thread(const struct vb_engine *e)
 	return pthread_equal(pthread_self(), e->thread);
 }
 
-void vb_await_sent(struct vb_engine *e, vb_time now)
+void vb_await_sent(struct vb_engine *e, struct vb_await *a, vb_time now)
 {
 	if (!is_thread(e))
-		atomic_store_explicit(&e->stream_sent, now,
-				      memory_order_relaxed);
+		atomic_store_explicit(&a->sent, now, memory_order_relaxed);
 }
 
-void vb_await_came(struct vb_engine *e, vb_time now)
+/* What comes when nothing was asked is no answer. */
+static void count_answer(struct vb_engine *e, struct vb_await *a, vb_time now)
 {
-	atomic_store_explicit(&e->stream_came, now, memory_order_relaxed);
-	if (!is_thread(e))
+	unsigned answers;
+
+	if (now - sent_at(a) > vb_engine_span(e, IS_SOON)) {
+		atomic_store_explicit(&a->answers, 0, memory_order_relaxed);
 		return;
-	if (now - sent_at(e) > vb_engine_span(e, IS_SOON))
-		e->answers = 0;
-	else if (++e->answers >= VB_MAX(e->answers_wary, WARY_LEAST))
-		atomic_store_explicit(&e->awaits, true, memory_order_relaxed);
+	}
+	answers =
+		atomic_fetch_add_explicit(&a->answers, 1, memory_order_relaxed);
+	if (answers + 1 >= VB_MAX(wary_of(a), WARY_LEAST))
+		look_for(e, a, true);
+}
+
+void vb_await_came(struct vb_engine *e, struct vb_await *a, vb_time now)
+{
+	if (is_thread(e) && !is_answered(a))
+		count_answer(e, a, now);
+	atomic_store_explicit(&a->came, now, memory_order_relaxed);
+}
+
+void vb_await_begin(struct vb_engine *e, struct vb_await *a)
+{
+	look_for(e, a, false);
+	atomic_store_explicit(&a->sent, 0, memory_order_relaxed);
+	atomic_store_explicit(&a->came, 0, memory_order_relaxed);
+	atomic_store_explicit(&a->answers, 0, memory_order_relaxed);
+	atomic_store_explicit(&a->wary, 0, memory_order_relaxed);
 }
 
 /* Another thread that has the lock may be the one that finds it. */
@@ -63,41 +102,54 @@ static void look(struct vb_engine *e, vb_time now)
 	vb_mutex_unlock(&e->rx);
 }
 
-/* What is written to here is not exact where many threads poll, and need not
- * be. */
-static void note(struct vb_engine *e, bool found)
+static void note(struct vb_engine *e, struct vb_await *a, bool found)
 {
-	unsigned wary =
-		atomic_load_explicit(&e->answers_wary, memory_order_relaxed);
+	unsigned wary = wary_of(a);
 
 	if (found) {
-		wary /= 2;
+		wary -= wary > 0;
 	} else {
 		wary = VB_MIN(VB_MAX(wary, WARY_LEAST) * 2, WARY_MOST);
-		atomic_store_explicit(&e->answers, 0, memory_order_relaxed);
-		atomic_store_explicit(&e->awaits, false, memory_order_relaxed);
+		atomic_store_explicit(&a->answers, 0, memory_order_relaxed);
+		look_for(e, a, false);
 	}
-	atomic_store_explicit(&e->answers_wary, wary, memory_order_relaxed);
+	atomic_store_explicit(&a->wary, wary, memory_order_relaxed);
 }
 
-static void await(struct vb_engine *e)
+static uint32_t waiting(struct vb_cq *cq)
 {
-	vb_time now = vb_now(), until = now + vb_engine_span(e, IS_SOON);
+	return atomic_load_explicit(&cq->count, memory_order_relaxed);
+}
 
-	for (; now < until && !is_answered(e); now = vb_now())
+/* Until there is more for the program than its completions. */
+static void await(struct vb_engine *e, struct vb_await *a, struct vb_cq *cq)
+{
+	vb_time from = vb_now(), now = from;
+	vb_time until = from + vb_engine_span(e, IS_SOON);
+	uint32_t there = waiting(cq);
+
+	while (now < until && !is_answered(a) && waiting(cq) == there) {
 		look(e, now);
-	note(e, now < until);
+		if (now - from > vb_engine_span(e, ALONE))
+			sched_yield();
+		now = vb_now();
+	}
+	note(e, a, now < until);
 	vb_engine_at_work(e, now);
 }
 
-void vb_engine_await(void)
+void vb_engine_await(struct vb_cq *cq)
 {
 	struct vb_engine *e = vb_engine_running();
+	struct vb_qp *qp;
 	int cancel;
 
-	if (!e || !atomic_load_explicit(&e->awaits, memory_order_relaxed))
+	if (!e || !atomic_load_explicit(&e->awaiting, memory_order_relaxed))
+		return;
+	qp = vb_cq_sender(cq);
+	if (!qp || !atomic_load(&qp->await.looks) || is_answered(&qp->await))
 		return;
 	cancel = vb_cancel_off();
-	await(e);
+	await(e, &qp->await, cq);
 	vb_cancel_back(cancel);
 }

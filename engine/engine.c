@@ -157,20 +157,30 @@ static void stand_alone(struct vb_engine *e)
 	e->patience = SPIN_MOST;
 }
 
+/* Without a link at what nobody has written to yet. */
+static bool looks_in_vain(struct vb_engine *e) VB_REQUIRES(e->rx)
+{
+	uint64_t none;
+
+	if (e->link == &no_link)
+		return read(e->wake_fd, &none, sizeof(none)) < 0;
+	return e->link->ops->recv(e->link, &e->rxq) >= 0;
+}
+
 /*
  * How slow this machine is, in empty looks at the link: where processors are
  * interpreted, or slow, everything takes many times as long, and what is
  * "recent", "close" and "soon" must be too. The quickest of some, since what
  * disturbs one only makes it longer.
  */
-static unsigned measure_pace(struct vb_link *link, struct vb_rxq *q)
+static unsigned measure_pace(struct vb_engine *e) VB_REQUIRES(e->rx)
 {
 	vb_time best = LOOK_MOST;
 
 	for (unsigned i = 0; i < LOOKS; i++) {
 		vb_time from = vb_now();
 
-		if (link->ops->recv(link, q) < 0)
+		if (!looks_in_vain(e))
 			break;
 		best = VB_MIN(best, vb_now() - from);
 	}
@@ -179,7 +189,7 @@ static unsigned measure_pace(struct vb_link *link, struct vb_rxq *q)
 
 static void set_pace(struct vb_engine *e) VB_REQUIRES(e->rx)
 {
-	unsigned pace = measure_pace(e->link, &e->rxq);
+	unsigned pace = measure_pace(e);
 
 	atomic_store_explicit(&e->pace, pace, memory_order_relaxed);
 	e->patience = vb_engine_span(e, SPIN_MOST);
@@ -260,7 +270,14 @@ static int start_engine(bool in_network)
 	vb_mutex_init(&e->moderation);
 	vb_timers_init(&e->cq_timers);
 	stand_alone(e);
-	rc = in_network ? open_link(e) : 0;
+	if (in_network) {
+		rc = open_link(e);
+	} else {
+		vb_mutex_lock(&e->rx);
+		set_pace(e);
+		vb_mutex_unlock(&e->rx);
+		rc = 0;
+	}
 	if (rc)
 		goto close_wake;
 	vb_paths_open(e);
@@ -671,6 +688,7 @@ static bool drain_for_program(struct vb_engine *e)
 
 	if (near && can_be_booked_later(e)) {
 		vb_engine_at_work(e, now);
+		atomic_store_explicit(&e->looping, false, memory_order_relaxed);
 		return false;
 	}
 	if (VB_UNLIKELY(!vb_mutex_trylock(&e->rx)))
@@ -712,16 +730,10 @@ void vb_engine_armed(void)
 	vb_cancel_back(cancel);
 }
 
-/* It will be back: until then the thread need not take its place. */
-static void give_way(struct vb_engine *e)
+static void let_others_run(struct vb_engine *e)
 {
-	vb_time now = vb_now();
-
-	vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));
 	sched_yield();
-	now = vb_now();
-	atomic_store_explicit(&e->back_at, now, memory_order_relaxed);
-	vb_engine_at_work(e, now);
+	atomic_store_explicit(&e->back_at, vb_now(), memory_order_relaxed);
 }
 
 void vb_engine_poll(void)
@@ -730,6 +742,6 @@ void vb_engine_poll(void)
 	int cancel = vb_cancel_off();
 
 	if (e && drain_for_program(e))
-		give_way(e);
+		let_others_run(e);
 	vb_cancel_back(cancel);
 }

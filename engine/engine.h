@@ -79,7 +79,7 @@ void vb_engine_poll(void);
 
 /* Before a poll takes completions that are there: is an answer to come at once,
  * which nobody would look for (engine/await.c)? */
-void vb_engine_await(void);
+void vb_engine_await(struct vb_cq *cq);
 
 /* vb_channel_take(), but who sleeps there is woken by peers of this host
  * themselves, and serves them. */

@@ -81,12 +81,8 @@ struct vb_engine {
 	_Atomic unsigned stream_ending; /* that a time-out waits for */
 	_Atomic unsigned stream_near;	/* whose peers are of this host */
 	vb_time stream_look;		/* rx: at those, not before */
-	/* engine/await.c, hints: when a program last sent, and when something
-	 * last came; a poll that has a completion looks for the answer first;
-	 * answers that came soon in a row, and how many must have. */
-	_Atomic vb_time stream_sent, stream_came;
-	_Atomic bool awaits;
-	_Atomic unsigned answers, answers_wary;
+	_Atomic unsigned
+		awaiting; /* queue pairs whose answers are looked for */
 	struct vb_sender senders[1u << VB_SENDER_BITS]; /* rx */
 	vb_time found_at; /* rx: when it last found something */
 	/* When a program's thread last drained the link, or sent much; while
@@ -230,9 +226,11 @@ void vb_stream_close_all(struct vb_engine *e);
 void vb_stream_settle(struct vb_engine *e);
 void vb_stream_after_fork(struct vb_engine *e);
 
-/* engine/await.c: something was sent on a stream; something came on one. */
-void vb_await_sent(struct vb_engine *e, vb_time now);
-void vb_await_came(struct vb_engine *e, vb_time now);
+/* engine/await.c: on a stream that begins, or ends; something was sent on it;
+ * something came. */
+void vb_await_begin(struct vb_engine *e, struct vb_await *a);
+void vb_await_sent(struct vb_engine *e, struct vb_await *a, vb_time now);
+void vb_await_came(struct vb_engine *e, struct vb_await *a, vb_time now);
 
 /* engine/wait.c: in a moment the thread calls vb_near_settle(). */
 void vb_wait_soon(struct vb_engine *e);

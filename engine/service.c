@@ -33,12 +33,10 @@
 #define NAP	       (20 * VB_USEC) /* a program polls: look again soon */
 #define REST_MIN       (50 * VB_USEC)
 #define REST_MAX       (1 * VB_MSEC)
-#define REST_LEEWAY    (200 * VB_USEC) /* an interrupt takes 50 on some */
 #define POLL_IS_RECENT (50 * VB_USEC)
 #define LOOP_LASTS     (1 * VB_MSEC)
 #define TRUST_MOST     8 /* naps in a row that were right... */
 #define TRUST_LOST     4 /* ...and what one that was not takes away */
-#define WARY	       (1 * VB_MSEC) /* after one that was not */
 #define DRAIN_BATCHES  16
 #define REFRESH_EVERY  (2 * VB_SEC)    /* of addresses, where nobody tells */
 #define SLICE	       (100 * VB_USEC) /* the least that Linux takes */
@@ -77,7 +75,7 @@ struct service {
 	vb_time rest; /* away from the socket for this long; 0: watching */
 	vb_time rest_until; /* when @rest */
 	unsigned idle_wakes, rest_after, trust, eager;
-	vb_time wary_until;	      /* a nap was wrong: of who spins */
+	long switches; /* ours so far, beside a program that spins; 0: none */
 	vb_time crowd, crowded_until; /* no lingering; for how long, last */
 	vb_time rejoin_at;
 	bool attends; /* stands by for small messages of peers */
@@ -271,7 +269,6 @@ static void on_napped(struct service *s, vb_time now)
 		return;
 	}
 	s->trust -= VB_MIN(s->trust, TRUST_LOST);
-	s->wary_until = now + vb_engine_span(s->e, WARY);
 	if (drain_link(s->e) != DRAINED_SOME)
 		s->idle_wakes = idle_wakes;
 }
@@ -283,14 +280,14 @@ static void on_rested(struct service *s, vb_time now)
 		on_napped(s, now);
 		return;
 	}
-	if (program_loops(s, now) ||
-	    last_poll(s->e) + vb_engine_span(s->e, REST_LEEWAY) > now) {
+	if (program_polls(s->e, now)) {
 		rest(s, VB_MIN(s->rest * 2, vb_engine_span(s->e, REST_MAX)),
 		     now);
 		s->rest_after = VB_MAX(s->rest_after / 2, REST_AFTER);
 		return;
 	}
 	watch_link(s);
+	s->near_rest = 0; /* look soon whether it was for nothing */
 	if (drain_link(s->e) == DRAINED_SOME) /* rested too eagerly */
 		s->rest_after = VB_MIN(s->rest_after * 2, REST_AFTER_MAX);
 	else
@@ -364,7 +361,7 @@ static vb_time plan_near(struct service *s, vb_time until, vb_time now)
 	struct vb_engine *e = s->e;
 
 	if (atomic_load(&e->spinning) &&
-	    (program_polls(e, now) || program_loops(s, now))) {
+	    last_poll(e) + vb_engine_span(e, REST_MIN) > now) {
 		/* Another thread that waited may have asked to be rung. */
 		vb_near_awake(e->near);
 		s->near_rest = VB_MIN(
@@ -383,23 +380,26 @@ static vb_time plan_near(struct service *s, vb_time until, vb_time now)
 
 /*
  * A thread that sleeps by a socket is woken for each packet, and if a program
- * has taken that meanwhile the kernel puts it to sleep again: it never hears of
- * it, and yet takes a processor that others need. So it does not watch the
- * socket of a program that spins.
+ * has taken that meanwhile the kernel puts it to sleep again, in the midst of
+ * ppoll: a processor is taken from others each time, and it hears of nothing.
+ * How often it has gone to sleep tells; once was its own will.
  */
-static void leave_to_spinner(struct service *s, vb_time now)
+static void count_unheard(struct service *s, vb_time now)
 {
+	long before = s->switches;
+	struct rusage use;
+
+	s->switches = 0;
 	if (s->rest ||
-	    !atomic_load_explicit(&s->e->spinning, memory_order_relaxed))
+	    !atomic_load_explicit(&s->e->spinning, memory_order_relaxed) ||
+	    getrusage(RUSAGE_THREAD, &use) < 0)
 		return;
-	if (!s->trust && now >= s->wary_until)
-		trust(s);
-	if (!program_loops(s, now))
+	s->switches = use.ru_nvcsw;
+	if (!before || use.ru_nvcsw - before <= 1)
 		return;
-	if (s->trust > TRUST_LOST)
+	s->idle_wakes += (unsigned)(use.ru_nvcsw - before - 1);
+	if (s->idle_wakes >= s->rest_after && program_polls(s->e, now))
 		rest(s, vb_engine_span(s->e, REST_MIN), now);
-	else
-		was_not_needed(s, true, now);
 }
 
 /* An ACK that has waited for the program's reply for long enough. */
@@ -564,7 +564,7 @@ static void loop(struct service *s)
 		vb_time now = vb_now(), until;
 		int ready;
 
-		leave_to_spinner(s, now);
+		count_unheard(s, now);
 		until = plan_sleep(s, now);
 		until = plan_debts(s, until, now);
 		if (e->near)

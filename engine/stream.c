@@ -172,7 +172,8 @@ static bool send_batch(struct vb_engine *e, struct vb_stream *s,
 	n = VB_MAX(n, 0);
 	more |= vb_iw_sent(qp, q, (size_t)n, now);
 	watch(e, s, (size_t)n < bytes, s->eof);
-	vb_await_sent(e, now);
+	if (n > 0)
+		vb_await_sent(e, &qp->await, now);
 	return more && !s->blocked;
 }
 
@@ -359,6 +360,7 @@ static void end_stream(struct vb_engine *e, struct vb_stream *s, vb_time now)
 {
 	give_notice(e, s, now);
 	if (s->qp) {
+		vb_await_begin(e, &s->qp->await);
 		vb_iw_closed(s->qp, now);
 		s->qp->stream = NULL;
 	}
@@ -412,6 +414,8 @@ static bool serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
 		watch(e, s, false, s->eof);
 		found = true;
 	}
+	if (found)
+		vb_await_came(e, &qp->await, now);
 	if (found || s->more)
 		vb_drive_step(e, qp, now);
 	if (is_done(s, now))
@@ -459,18 +463,15 @@ static bool serve_ready(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 
 bool vb_stream_drain(struct vb_engine *e, vb_time now)
 {
-	bool silent = now >= e->stream_look, found;
+	bool silent = now >= e->stream_look;
 
 	if (silent)
 		e->stream_look = now + vb_engine_span(e, NEAR_LOOKS);
 	else if (atomic_load_explicit(&e->stream_near, memory_order_relaxed) ==
 		 e->stream_count)
 		return false;
-	found = e->stream_count <= FEW ? serve_all(e, silent, now)
-				       : serve_ready(e, now);
-	if (found)
-		vb_await_came(e, now);
-	return found;
+	return e->stream_count <= FEW ? serve_all(e, silent, now)
+				      : serve_ready(e, now);
 }
 
 /*
@@ -526,6 +527,7 @@ static void leave_behind(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	begin_close(e, s, now);
 	if (vb_iw_is_started(qp))
 		vb_iw_closed(qp, now);
+	vb_await_begin(e, &qp->await);
 	s->qp = NULL;
 	s->ear.tell = NULL;
 	qp->stream = NULL;
@@ -565,6 +567,7 @@ static int bind_stream(struct vb_engine *e, struct vb_qp *qp,
 			  NULL);
 		return rc;
 	}
+	vb_await_begin(e, &qp->await);
 	s->qp = qp;
 	qp->stream = s;
 	if (terms->near && e->near)

@@ -268,6 +268,9 @@ static int wait_event(struct vb_channel *ch, struct vb_cq **cq)
 
 	if (w.e && w.e->near)
 		settle(w.e);
+	/* It may have spun since it armed its queue. */
+	if (!vb_channel_has_events(ch))
+		vb_engine_armed();
 	if (!begin_watch(w.e, ch))
 		return vb_channel_take(ch, cq);
 	rc = watch(&w, cq);

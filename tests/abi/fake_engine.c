@@ -139,7 +139,7 @@ void vb_engine_poll(void)
 		fake.on_poll();
 }
 
-void vb_engine_await(void)
+void vb_engine_await(struct vb_cq *cq)
 {
 }
 

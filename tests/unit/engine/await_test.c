@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Polls that look for an answer first: by a clock of the test's, and a stream
  * that answers when it says. */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +16,12 @@
 static struct {
 	vb_time now, answer_at, answer_by_other;
 	unsigned looks;
+	bool receives; /* there is something else in the completion queue */
 	struct vb_engine e;
+	struct vb_qp qp;
+	struct vb_cq cq;
 } fake;
+static struct vb_await *const hints = &fake.qp.await;
 
 static void came_to_thread(vb_time now);
 
@@ -34,19 +39,31 @@ static struct vb_engine *fake_running(void)
 	return &fake.e;
 }
 
+static struct vb_qp *fake_sender(struct vb_cq *cq)
+{
+	return fake.receives ? NULL : &fake.qp;
+}
+
+static int fake_yield(void)
+{
+	return 0;
+}
+
 static bool fake_drain(struct vb_engine *e, vb_time now)
 {
 	fake.looks++;
 	fake.now += LOOK_TAKES;
 	if (now < fake.answer_at)
 		return false;
-	vb_await_came(e, now);
+	vb_await_came(e, hints, now);
 	return true;
 }
 
 #define vb_now		  fake_now
 #define vb_engine_running fake_running
 #define vb_stream_drain	  fake_drain
+#define vb_cq_sender	  fake_sender
+#define sched_yield	  fake_yield
 #include "engine/await.c"
 
 static int set_up(void **state)
@@ -63,14 +80,14 @@ static int set_up(void **state)
 static void came_to_thread(vb_time now)
 {
 	fake.e.thread = pthread_self();
-	vb_await_came(&fake.e, now);
+	vb_await_came(&fake.e, hints, now);
 	fake.e.thread = 0;
 }
 
 /* The thread brought an answer so long after what was sent. */
 static void answered_after(vb_time t)
 {
-	vb_await_sent(&fake.e, fake.now);
+	vb_await_sent(&fake.e, hints, ++fake.now);
 	fake.now += t;
 	came_to_thread(fake.now);
 }
@@ -79,64 +96,60 @@ static void answered_after(vb_time t)
 static void send_next(void)
 {
 	fake.now++;
-	vb_await_sent(&fake.e, fake.now);
+	vb_await_sent(&fake.e, hints, fake.now);
 }
 
-static void earn(struct vb_engine *e)
+static void earn(void)
 {
-	while (!atomic_load(&e->awaits))
+	while (!atomic_load(&hints->looks))
 		answered_after(IS_SOON);
 }
 
 static void at_first__nothing_is_looked_at(void **state)
 {
-	vb_engine_await();
+	vb_engine_await(&fake.cq);
 	assert_int_equal(fake.looks, 0);
 }
 
 static void answers_in_a_row(void **state)
 {
-	struct vb_engine *e = *state;
-
 	for (int i = 0; i < WARY_LEAST - 1; i++)
 		answered_after(IS_SOON);
-	assert_false(atomic_load(&e->awaits));
+	assert_false(atomic_load(&hints->looks));
 	answered_after(IS_SOON);
-	assert_true(atomic_load(&e->awaits));
+	assert_true(atomic_load(&hints->looks));
 }
 
 static void late_answer__begins_anew(void **state)
 {
-	struct vb_engine *e = *state;
-
 	for (int i = 0; i < WARY_LEAST - 1; i++)
 		answered_after(IS_SOON);
 	answered_after(IS_SOON + 1);
 	answered_after(IS_SOON);
-	assert_false(atomic_load(&e->awaits));
+	assert_false(atomic_load(&hints->looks));
 }
 
 static void VB_UNCHECKED answer_comes__is_found_at_once(void **state)
 {
 	struct vb_engine *e = *state;
 
-	earn(e);
+	earn();
 	send_next();
 	fake.answer_at = fake.now + 5 * LOOK_TAKES;
-	vb_engine_await();
+	vb_engine_await(&fake.cq);
 	assert_in_range(fake.looks, 2, 6);
 	assert_true(fake.now < fake.answer_at + 2 * LOOK_TAKES);
-	assert_true(atomic_load(&e->awaits));
+	assert_true(atomic_load(&hints->looks));
 	assert_true(vb_mutex_trylock(&e->rx));
 }
 
 static void answer_is_there__nothing_is_looked_at(void **state)
 {
-	earn(*state);
+	earn();
 	send_next();
 	fake.now++;
 	came_to_thread(fake.now);
-	vb_engine_await();
+	vb_engine_await(&fake.cq);
 	assert_int_equal(fake.looks, 0);
 }
 
@@ -145,32 +158,67 @@ static void VB_UNCHECKED in_vain__for_so_long_and_not_again(void **state)
 	struct vb_engine *e = *state;
 	vb_time from;
 
-	earn(e);
+	earn();
 	send_next();
 	from = fake.now;
-	vb_engine_await();
+	vb_engine_await(&fake.cq);
 	assert_in_range(fake.now - from, IS_SOON, IS_SOON + 2 * LOOK_TAKES);
-	assert_false(atomic_load(&e->awaits));
+	assert_false(atomic_load(&hints->looks));
 	/* The thread need not wait for us. */
 	assert_true(atomic_load(&e->last_poll) <= fake.now);
 	fake.looks = 0;
-	vb_engine_await();
+	vb_engine_await(&fake.cq);
 	assert_int_equal(fake.looks, 0);
 }
 
-/* Who is never answered soon pays less and less for it. */
+/* Who is never answered soon pays less and less for it, whatever he polls
+ * between. */
 static void in_vain__wary(void **state)
 {
-	struct vb_engine *e = *state;
 	unsigned answers;
 
 	for (unsigned asked = WARY_LEAST; asked < 4 * WARY_MOST; asked *= 2) {
-		for (answers = 0; !atomic_load(&e->awaits); answers++)
+		for (answers = 0; !atomic_load(&hints->looks); answers++)
 			answered_after(IS_SOON);
 		assert_int_equal(answers, VB_MIN(asked, WARY_MOST));
+		for (unsigned i = 0; i < 10; i++)
+			vb_engine_await(&fake.cq); /* nothing to wait for */
 		send_next();
-		vb_engine_await();
+		vb_engine_await(&fake.cq);
 	}
+}
+
+/* What has been received is not kept back. */
+static void received__is_not_waited_with(void **state)
+{
+	earn();
+	send_next();
+	fake.receives = true;
+	vb_engine_await(&fake.cq);
+	assert_int_equal(fake.looks, 0);
+}
+
+/* What nobody asked for is no answer. */
+static void unasked__earns_nothing(void **state)
+{
+	vb_await_sent(&fake.e, hints, fake.now);
+	for (int i = 0; i < 2 * WARY_LEAST; i++)
+		came_to_thread(++fake.now);
+	assert_false(atomic_load(&hints->looks));
+}
+
+static void stream_ends__nothing_is_left(void **state)
+{
+	struct vb_engine *e = *state;
+
+	earn();
+	assert_int_equal(atomic_load(&e->awaiting), 1);
+	vb_await_begin(e, hints);
+	vb_await_begin(e, hints);
+	assert_int_equal(atomic_load(&e->awaiting), 0);
+	send_next();
+	vb_engine_await(&fake.cq);
+	assert_int_equal(fake.looks, 0);
 }
 
 /* Another is at it, and finds it. */
@@ -178,14 +226,14 @@ static void VB_UNCHECKED taken__another_finds_it(void **state)
 {
 	struct vb_engine *e = *state;
 
-	earn(e);
+	earn();
 	send_next();
 	fake.answer_by_other = fake.now + 3 * LOOK_TAKES;
 	assert_true(vb_mutex_trylock(&e->rx));
-	vb_engine_await();
+	vb_engine_await(&fake.cq);
 	assert_int_equal(fake.looks, 0);
 	assert_true(fake.now < fake.answer_by_other + 2 * LOOK_TAKES);
-	assert_true(atomic_load(&e->awaits));
+	assert_true(atomic_load(&hints->looks));
 }
 
 int main(void)
@@ -200,6 +248,9 @@ int main(void)
 		cmocka_unit_test_setup(in_vain__for_so_long_and_not_again,
 				       set_up),
 		cmocka_unit_test_setup(in_vain__wary, set_up),
+		cmocka_unit_test_setup(received__is_not_waited_with, set_up),
+		cmocka_unit_test_setup(unasked__earns_nothing, set_up),
+		cmocka_unit_test_setup(stream_ends__nothing_is_left, set_up),
 		cmocka_unit_test_setup(taken__another_finds_it, set_up),
 	};
 

@@ -20,7 +20,6 @@
 static struct {
 	vb_time now, yield_takes;
 	unsigned yields, slept, looked;
-	bool polls_on; /* while it yields, the thread is told */
 	struct vb_engine e;
 } fake;
 
@@ -32,7 +31,6 @@ static vb_time fake_now(void)
 static int fake_yield(void)
 {
 	fake.yields++;
-	fake.polls_on = atomic_load(&fake.e.last_poll) >= fake.now;
 	fake.now += fake.yield_takes;
 	return 0;
 }
@@ -178,26 +176,14 @@ static void VB_UNCHECKED close_polls__but_for_a_yield(void **state)
 	vb_mutex_unlock(&e->rx);
 	e->polled_at = fake.now;
 	fake.yield_takes = VB_MSEC;
-	give_way(e);
+	let_others_run(e);
 	(void)drain_for_program(e);
 	assert_int_equal(e->streak, 1);
 	/* But not who slept after it. */
-	give_way(e);
+	let_others_run(e);
 	fake.now += POLLS_ARE_CLOSE;
 	(void)drain_for_program(e);
 	assert_int_equal(e->streak, 0);
-}
-
-/* Who has given way for long is still at it, and no more when it is back. */
-static void VB_UNCHECKED give_way__counts_as_a_poll(void **state)
-{
-	struct vb_engine *e = *state;
-
-	fake.yield_takes = VB_WORK_LASTS;
-	give_way(e);
-	assert_int_equal(fake.yields, 1);
-	assert_true(fake.polls_on);
-	assert_int_equal(atomic_load(&e->last_poll), fake.now);
 }
 
 int main(void)
@@ -212,7 +198,6 @@ int main(void)
 		cmocka_unit_test_setup(timers__are_looked_at_by_who_waits,
 				       set_up),
 		cmocka_unit_test_setup(close_polls__but_for_a_yield, set_up),
-		cmocka_unit_test_setup(give_way__counts_as_a_poll, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -25,6 +26,7 @@ static struct {
 	unsigned looks, busy; /* at which look a program begins to spin */
 	unsigned stood_by, went;
 	unsigned batches;
+	long switches;
 	struct vb_engine *e;
 } fake;
 
@@ -63,7 +65,15 @@ static void fake_dispatch(struct vb_engine *e, vb_time now)
 	fake.batches++;
 }
 
+static int fake_usage(int who, struct rusage *use)
+{
+	assert_int_equal(who, RUSAGE_THREAD);
+	use->ru_nvcsw = fake.switches;
+	return 0;
+}
+
 #define vb_now		  fake_now
+#define getrusage	  fake_usage
 #define sched_yield	  fake_yield
 #define vb_near_poll	  fake_poll
 #define vb_near_is_wanted fake_is_wanted
@@ -131,82 +141,79 @@ static void loops__that_found_something(void **state)
 	assert_false(program_loops(s, fake.now + 1));
 }
 
-/* Watching the socket would wake the thread for each packet, unheard. */
-static void spinner__is_left_alone(void **state)
+/* The kernel has put the thread to sleep so many times since it looked. */
+static void slept(struct service *s, long times)
+{
+	fake.switches += times;
+	count_unheard(s, fake.now);
+}
+
+/* Each packet wakes the thread, which does not hear of it. */
+static void unheard__many_are_a_reason_to_rest(void **state)
 {
 	struct service *s = *state;
 
-	vb_engine_at_work(s->e, fake.now);
-	atomic_store(&s->e->looping, true);
-	s->trust = TRUST_MOST;
+	s->rest_after = REST_AFTER;
 	watch_link(s);
-	leave_to_spinner(s, fake.now);
+	vb_engine_at_work(s->e, fake.now);
+	slept(s, 1000); /* before a program spun */
+	atomic_store(&s->e->spinning, true);
+	slept(s, 1000); /* from here on */
+	assert_int_equal(s->rest, 0);
+	slept(s, 1); /* as it wanted to */
+	slept(s, REST_AFTER);
 	assert_int_equal(s->rest, 0);
 	assert_int_equal(s->fds[FD_LINK].fd, SOME_FD);
-	atomic_store(&s->e->spinning, true);
-	leave_to_spinner(s, fake.now);
+	slept(s, 2);
 	assert_int_equal(s->rest, REST_MIN);
 	assert_int_equal(s->fds[FD_LINK].fd, -1);
 	assert_true(atomic_load(&s->e->resting));
 }
 
-/* First for moments, until that has been right a few times. */
-static void spinner__is_not_known_yet(void **state)
+/* Something was to be served in between: a program that stops now and then. */
+static void unheard__not_in_a_row(void **state)
 {
 	struct service *s = *state;
 
 	s->rest_after = REST_AFTER;
 	atomic_store(&s->e->spinning, true);
-	atomic_store(&s->e->looping, true);
-	for (unsigned naps = 0; naps < TRUST_LOST; naps++) {
+	slept(s, 1);
+	for (unsigned i = 0; i < 3; i++) {
 		vb_engine_at_work(s->e, fake.now);
-		leave_to_spinner(s, fake.now);
-		assert_int_equal(s->rest, NAP);
-		fake.now = s->rest_until;
-		vb_engine_at_work(s->e, fake.now);
-		on_rested(s, fake.now);
+		slept(s, REST_AFTER);
 		assert_int_equal(s->rest, 0);
+		fake.now += LOOP_LASTS;
+		on_link(s, fake.now);
 	}
-	leave_to_spinner(s, fake.now);
-	assert_int_equal(s->rest, REST_MIN);
+	assert_true(fake.batches > 0);
 }
 
-/* It polls many times and then spins on memory: the thread is needed. */
-static void spinner__that_stops(void **state)
+/* Nor when it does not poll any more. */
+static void unheard__no_program_polls(void **state)
 {
 	struct service *s = *state;
 
 	s->rest_after = REST_AFTER;
 	atomic_store(&s->e->spinning, true);
-	atomic_store(&s->e->looping, true);
-	atomic_store(&s->e->awaited, true); /* to see one batch of frames */
 	vb_engine_at_work(s->e, fake.now);
-	leave_to_spinner(s, fake.now);
-	assert_int_equal(s->rest, NAP);
-	fake.now = s->rest_until;
-	on_rested(s, fake.now);
-	assert_int_equal(fake.batches, 1);
-	atomic_store(&s->e->looping, false); /* it found its completion */
-	vb_engine_at_work(s->e, fake.now + WARY - 1);
-	leave_to_spinner(s, fake.now + WARY - 1);
-	assert_int_equal(s->trust, 0);
-	leave_to_spinner(s, fake.now + WARY);
-	assert_int_equal(s->trust, 1);
+	slept(s, 1);
+	fake.now += POLL_IS_RECENT;
+	slept(s, 100);
+	assert_int_equal(s->rest, 0);
 }
 
-/* A program may be kept from its processor by the very interrupt that ended
- * the rest. */
-static void rested__with_leeway(void **state)
+/* Who was right to rest looks soon whether it is to rest again. */
+static void rested__the_program_has_stopped(void **state)
 {
 	struct service *s = *state;
 
-	vb_engine_at_work(s->e, fake.now);
-	rest(s, REST_MIN, fake.now);
-	on_rested(s, fake.now + REST_LEEWAY - 1);
-	assert_int_equal(s->rest, 2 * REST_MIN);
-	on_rested(s, fake.now + REST_LEEWAY);
+	s->near_rest = REST_MAX;
+	rest(s, REST_MAX, fake.now);
+	on_rested(s, fake.now + POLL_IS_RECENT);
 	assert_int_equal(s->rest, 0);
+	assert_int_equal(s->near_rest, 0);
 	assert_int_equal(s->fds[FD_LINK].fd, SOME_FD);
+	assert_true(fake.batches > 0);
 }
 
 /* With more threads than processors a program's poll sleeps for the lock. */
@@ -333,10 +340,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(loops__while_trusted, set_up),
 		cmocka_unit_test_setup(loops__that_found_something, set_up),
-		cmocka_unit_test_setup(spinner__is_left_alone, set_up),
-		cmocka_unit_test_setup(spinner__is_not_known_yet, set_up),
-		cmocka_unit_test_setup(spinner__that_stops, set_up),
-		cmocka_unit_test_setup(rested__with_leeway, set_up),
+		cmocka_unit_test_setup(unheard__many_are_a_reason_to_rest,
+				       set_up),
+		cmocka_unit_test_setup(unheard__not_in_a_row, set_up),
+		cmocka_unit_test_setup(unheard__no_program_polls, set_up),
+		cmocka_unit_test_setup(rested__the_program_has_stopped, set_up),
 		cmocka_unit_test_setup(drain__leaves_to_who_waits, set_up),
 		cmocka_unit_test_setup(attend__until_nothing_comes, set_up),
 		cmocka_unit_test_setup(attend__only_who_is_called, set_up),
