@@ -46,9 +46,15 @@ VB_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 VB_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
 	struct rcm_channel *c = channel_of(channel);
+	bool last;
 
+	pthread_mutex_lock(&rcm.lock);
 	close(c->pub.fd);
-	free(c);
+	c->closed = true;
+	last = c->waiting == 0;
+	pthread_mutex_unlock(&rcm.lock);
+	if (last)
+		free(c);
 }
 
 /* With the lock, all of these. The descriptor is readable exactly while
@@ -551,28 +557,72 @@ static bool digest(struct rcm_event *e)
 	}
 }
 
-/* 0: an event; -EAGAIN: the program does not want to wait. */
-static int wait_event(struct rcm_channel *c, struct rcm_event **e)
+/* With the lock. 0: *@e, or nothing yet: wait by @fd. */
+static int look(struct rcm_channel *c, struct rcm_event **e, int *fd)
 {
-	for (;;) {
-		struct pollfd p = { c->pub.fd, POLLIN, 0 };
-		int flags;
+	int flags;
+
+	*fd = -1;
+	if (c->closed)
+		return 0;
+	*e = pop(c);
+	if (*e) {
+		(*e)->id->delivered++;
+		return 0;
+	}
+	*fd = c->pub.fd;
+	flags = fcntl(*fd, F_GETFL);
+	if (flags < 0)
+		return -errno;
+	return flags & O_NONBLOCK ? -EAGAIN : 0;
+}
+
+static void leave(void *arg)
+{
+	struct rcm_channel *c = arg;
+	bool last;
+
+	pthread_mutex_lock(&rcm.lock);
+	last = --c->waiting == 0 && c->closed;
+	pthread_mutex_unlock(&rcm.lock);
+	if (last)
+		free(c);
+}
+
+static int look_and_sleep(struct rcm_channel *c, struct rcm_event **e)
+{
+	int rc = 0;
+
+	while (rc == 0 && !*e) {
+		struct pollfd p = { .events = POLLIN };
 
 		pthread_mutex_lock(&rcm.lock);
-		*e = pop(c);
-		if (*e)
-			(*e)->id->delivered++;
+		rc = look(c, e, &p.fd);
 		pthread_mutex_unlock(&rcm.lock);
-		if (*e)
-			return 0;
-		flags = fcntl(c->pub.fd, F_GETFL);
-		if (flags < 0)
-			return -errno;
-		if (flags & O_NONBLOCK)
-			return -EAGAIN;
-		if (poll(&p, 1, -1) < 0)
-			return -errno;
+		if (rc == 0 && !*e && poll(&p, 1, -1) < 0)
+			rc = -errno;
 	}
+	return rc;
+}
+
+/*
+ * 0: an event; -EAGAIN: the program does not want to wait. Whoever waits while
+ * the channel is destroyed hears of nothing any more: so it is with the
+ * kernel's, where the call keeps the file open, and programs count on it: rping
+ * ends so, and an error would be its exit status.
+ */
+static int wait_event(struct rcm_channel *c, struct rcm_event **e)
+{
+	int rc;
+
+	*e = NULL;
+	pthread_mutex_lock(&rcm.lock);
+	c->waiting++;
+	pthread_mutex_unlock(&rcm.lock);
+	pthread_cleanup_push(leave, c);
+	rc = look_and_sleep(c, e);
+	pthread_cleanup_pop(1);
+	return rc;
 }
 
 VB_EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)

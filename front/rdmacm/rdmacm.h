@@ -42,6 +42,8 @@ struct rcm_channel {
 	struct rdma_event_channel pub;
 	/* rcm.lock */
 	struct rcm_event *first, **last;
+	unsigned waiting; /* threads in rdma_get_cm_event() */
+	bool closed;	  /* the last of them frees it */
 };
 
 enum rcm_state {

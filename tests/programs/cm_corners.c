@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * librdmacm's corners: what is refused and with which errno, a program's own
- * events, and unreliable connections by rdma_create_ep(). Both ends in one
- * process. usage: cm_corners ADDRESS
+ * events, a channel that goes while a thread waits, and unreliable connections
+ * by rdma_create_ep(). Both ends in one process. usage: cm_corners ADDRESS
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -10,9 +10,11 @@
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PORT "7477"
 
@@ -128,6 +130,69 @@ static void corners(const char *name)
 	freeaddrinfo(found);
 }
 
+/*
+ * A thread waits for events until the program ends, as rping's. The last one
+ * wakes it, and is withdrawn with its id before it has it: it hears of nothing,
+ * and not of a bad descriptor. Only a signal ends that, with EINTR.
+ */
+
+#define TURNS 200
+
+static _Atomic int heard_of; /* errno; 0: still waits */
+
+static void *listen_on(void *channel)
+{
+	struct rdma_cm_event *e;
+
+	while (rdma_get_cm_event(channel, &e) == 0)
+		rdma_ack_cm_event(e);
+	heard_of = errno;
+	return NULL;
+}
+
+static void wake_only(int number)
+{
+}
+
+static bool goes(write_event *write)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id;
+	pthread_t thread;
+	int before_signal;
+
+	heard_of = 0;
+	if (!channel || rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) ||
+	    pthread_create(&thread, NULL, listen_on, channel))
+		return false;
+	usleep(200); /* it sleeps */
+	write(id, (enum rdma_cm_event_type)EVENT_USER, 0, 0);
+	rdma_destroy_id(id);
+	rdma_destroy_event_channel(channel);
+	usleep(500);
+	before_signal = heard_of;
+	while (!heard_of) {
+		pthread_kill(thread, SIGUSR1);
+		usleep(100);
+	}
+	pthread_join(thread, NULL);
+	if (before_signal || heard_of != EINTR)
+		printf("    errno %d, after the signal %d\n", before_signal,
+		       heard_of);
+	return !before_signal && heard_of == EINTR;
+}
+
+static void channel_goes(void)
+{
+	write_event *write = dlsym(RTLD_DEFAULT, "rdma_write_cm_event");
+	const struct sigaction act = { .sa_handler = wake_only };
+	bool well = write && sigaction(SIGUSR1, &act, NULL) == 0;
+
+	for (unsigned i = 0; well && i < TURNS; i++)
+		well = goes(write);
+	say("a channel that goes while a thread waits", well);
+}
+
 /* Unreliable connections. */
 
 static struct rdma_cm_id *end_point(const char *name, int flags)
@@ -217,6 +282,7 @@ int main(int argc, char **argv)
 	if (argc != 2)
 		return 2;
 	corners(argv[1]);
+	channel_goes();
 	unreliable(argv[1]);
 	return failures != 0;
 }
