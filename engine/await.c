@@ -20,7 +20,7 @@
 #include <sched.h>
 
 #define IS_SOON	   (200 * VB_USEC) /* with what both threads take to wake */
-#define ALONE	   (30 * VB_USEC)  /* then others may want the processor */
+#define SPIN	   (30 * VB_USEC)  /* then others may want the processor */
 #define WARY_LEAST 4
 #define WARY_MOST  256
 
@@ -66,7 +66,7 @@ static void count_answer(struct vb_engine *e, struct vb_await *a, vb_time now)
 {
 	unsigned answers;
 
-	if (now - sent_at(a) > vb_engine_span(e, IS_SOON)) {
+	if (now > sent_at(a) + vb_engine_span(e, IS_SOON)) {
 		atomic_store_explicit(&a->answers, 0, memory_order_relaxed);
 		return;
 	}
@@ -130,7 +130,7 @@ static void await(struct vb_engine *e, struct vb_await *a, struct vb_cq *cq)
 
 	while (now < until && !is_answered(a) && waiting(cq) == there) {
 		look(e, now);
-		if (now - from > vb_engine_span(e, ALONE))
+		if (now - from > vb_engine_span(e, SPIN))
 			sched_yield();
 		now = vb_now();
 	}

@@ -81,6 +81,30 @@ static void note_due(struct vb_engine *e) VB_REQUIRES(e->timer_lock)
 			      memory_order_relaxed);
 }
 
+/* For who is not done. Not now, or whoever steps what is due would never be. */
+static vb_time at_once(vb_time now)
+{
+	return now + 1;
+}
+
+/*
+ * A program that polls looks at the timers, and the thread looks within a
+ * millisecond whether it still does. What is not done is left to one that
+ * polled in vain a moment ago, and so will again.
+ */
+static bool is_for_polls(struct vb_engine *e, vb_time at, vb_time now)
+	VB_REQUIRES(e->timer_lock)
+{
+	vb_time last = /* hints, ordered by nothing */
+		atomic_load_explicit(&e->last_poll, memory_order_relaxed);
+
+	if (!e->polls_look)
+		return false;
+	return at > at_once(now) ||
+	       (last + SOON > now &&
+		atomic_load_explicit(&e->looping, memory_order_relaxed));
+}
+
 static void arm_timer(struct vb_engine *e, struct vb_qp *qp, vb_time at,
 		      vb_time now)
 {
@@ -100,9 +124,7 @@ static void arm_timer(struct vb_engine *e, struct vb_qp *qp, vb_time at,
 	}
 	qp->timer_at = at;
 	note_due(e);
-	/* While a program polls, it looks at the timers. */
-	wake = (at <= now || !atomic_load(&e->attentive)) &&
-	       vb_drive_wakes(e, at);
+	wake = !is_for_polls(e, at, now) && vb_drive_wakes(e, at);
 	vb_mutex_unlock(&e->timer_lock);
 	if (wake && write(e->wake_fd, &one, sizeof(one)) < 0)
 		vb_log(LOG_DEBUG, "engine: wake refused");
@@ -143,7 +165,7 @@ static void step_stream(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 
 	/* A program that polls goes on by itself. */
 	if (vb_stream_step(e, qp, now))
-		next = program_polls(e, now) ? now + SOON : now;
+		next = program_polls(e, now) ? now + SOON : at_once(now);
 	else
 		next = stream_deadline(qp, now);
 	arm_timer(e, qp, next, now);
@@ -176,7 +198,8 @@ void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 		if (q->count)
 			link->ops->send(link, q);
 	}
-	arm_timer(e, qp, more ? now : coarse(ops->deadline(qp), now), now);
+	arm_timer(e, qp, more ? at_once(now) : coarse(ops->deadline(qp), now),
+		  now);
 	if (work)
 		vb_engine_at_work(e, vb_now());
 }
@@ -391,11 +414,11 @@ static struct vb_qp *VB_UNCHECKED next_due(struct vb_engine *e, vb_time now)
 	return qp;
 }
 
-void VB_UNCHECKED vb_drive_due(struct vb_engine *e, vb_time now)
+void VB_UNCHECKED vb_drive_due(struct vb_engine *e, vb_time now, unsigned most)
 {
 	struct vb_qp *qp;
 
-	while ((qp = next_due(e, now))) {
+	while (most-- > 0 && (qp = next_due(e, now))) {
 		qp->timer_at = VB_NEVER;
 		/* Queue pairs are type-stable: a timer that outlived its
 		 * queue pair meets qpn 0, or steps its successor for

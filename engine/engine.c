@@ -23,6 +23,7 @@
 #define LOOK_AT_LINK	(4 * VB_USEC)
 #define POLLS_ARE_CLOSE (20 * VB_USEC)
 #define SPINS		32 /* as many close polls */
+#define DUE_A_POLL	4  /* queue pairs stepped by an empty one */
 
 /* An empty look at the link takes at most this on today's processors... */
 #define LOOK	  ((vb_time)300)
@@ -157,39 +158,48 @@ static void stand_alone(struct vb_engine *e)
 	e->patience = SPIN_MOST;
 }
 
-/* Without a link at what nobody has written to yet. */
-static bool looks_in_vain(struct vb_engine *e) VB_REQUIRES(e->rx)
-{
-	uint64_t none;
-
-	if (e->link == &no_link)
-		return read(e->wake_fd, &none, sizeof(none)) < 0;
-	return e->link->ops->recv(e->link, &e->rxq) >= 0;
-}
-
 /*
  * How slow this machine is, in empty looks at the link: where processors are
  * interpreted, or slow, everything takes many times as long, and what is
  * "recent", "close" and "soon" must be too. The quickest of some, since what
  * disturbs one only makes it longer.
  */
-static unsigned measure_pace(struct vb_engine *e) VB_REQUIRES(e->rx)
+static unsigned measure_pace(struct vb_engine *e, struct vb_link *link)
+	VB_REQUIRES(e->rx)
 {
 	vb_time best = LOOK_MOST;
 
 	for (unsigned i = 0; i < LOOKS; i++) {
 		vb_time from = vb_now();
 
-		if (!looks_in_vain(e))
+		if (link->ops->recv(link, &e->rxq) < 0)
 			break;
 		best = VB_MIN(best, vb_now() - from);
 	}
 	return (unsigned)VB_MAX(best / LOOK, 1u);
 }
 
+/* Who has no link looks at a socket as a link's that nobody sends to. */
+static unsigned measure_alone(struct vb_engine *e) VB_REQUIRES(e->rx)
+{
+	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	struct vb_link *link;
+	unsigned pace;
+
+	if (fd < 0 || vb_udp_open(fd, &link) != 0) {
+		if (fd >= 0)
+			close(fd);
+		return 1;
+	}
+	pace = measure_pace(e, link);
+	link->ops->close(link);
+	return pace;
+}
+
 static void set_pace(struct vb_engine *e) VB_REQUIRES(e->rx)
 {
-	unsigned pace = measure_pace(e);
+	unsigned pace = e->link == &no_link ? measure_alone(e)
+					    : measure_pace(e, e->link);
 
 	atomic_store_explicit(&e->pace, pace, memory_order_relaxed);
 	e->patience = vb_engine_span(e, SPIN_MOST);
@@ -602,7 +612,7 @@ static void note_spinning(struct vb_engine *e, bool found, vb_time from,
 	vb_time back =
 		VB_MAX(e->polled_at,
 		       atomic_load_explicit(&e->back_at, memory_order_relaxed));
-	bool close = from - back < vb_engine_span(e, POLLS_ARE_CLOSE);
+	bool close = from < back + vb_engine_span(e, POLLS_ARE_CLOSE);
 
 	vb_engine_at_work(e, now);
 	atomic_store_explicit(&e->looping, !found, memory_order_relaxed);
@@ -632,7 +642,7 @@ static void wait_for_more(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 {
 	vb_drive_gathered(e, now);
 	if (VB_UNLIKELY(vb_drive_is_due(e, now)))
-		vb_drive_due(e, now);
+		vb_drive_due(e, now, DUE_A_POLL);
 }
 
 /* True: give way, as above. */

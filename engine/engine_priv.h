@@ -3,8 +3,9 @@
  * The engine's inside, shared by its files only.
  *
  * Lock order, outermost first: open_lock > list_lock > rx > qp.drive >
- * sq/rq/srq > cq > channel; leaves: timer_lock, port.lock, async.lock. The
- * thread never takes open_lock: who stops the engine holds it and waits.
+ * sq/rq/srq > cq > channel; leaves: timer_lock, port.lock, async.lock, a
+ * stash's lock. The thread never takes open_lock: who stops the engine holds it
+ * and waits.
  */
 #ifndef ENGINE_ENGINE_PRIV_H
 #define ENGINE_ENGINE_PRIV_H
@@ -104,8 +105,8 @@ struct vb_engine {
 	 * the one that an empty poll has seen since. */
 	struct vb_qp *_Atomic gathers;
 	struct vb_qp *gathered;
-	/* The thread will look within a millisecond. To set, it is the thread;
-	 * to clear, it holds rx. */
+	/* The thread will look within a millisecond: ACKs may wait for
+	 * replies. To set, it is the thread; to clear, it holds rx. */
 	_Atomic bool attentive;
 	/* The thread looks at the clock instead of the link, for long. */
 	_Atomic bool resting;
@@ -132,6 +133,7 @@ struct vb_engine {
 	struct vb_mutex moderation; /* who signals what is due; outside cq */
 	struct vb_timers cq_timers; /* timer_lock */
 	vb_time sleep_until; /* timer_lock: when the thread wakes anyway */
+	bool polls_look; /* timer_lock: it leaves @timers to who polls */
 	/* When the first of @timers is due, a hint: who polls sees to it. */
 	_Atomic vb_time due;
 
@@ -172,8 +174,8 @@ void vb_drive_last(struct vb_engine *e) VB_REQUIRES(e->rx);
 /* A poll found nothing: what gathers on a queue pair leaves with the second
  * in a row, as the program waits. */
 void vb_drive_gathered(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
-/* Step every queue pair whose deadline has come. */
-void vb_drive_due(struct vb_engine *e, vb_time now);
+/* Step queue pairs whose deadline has come, so many at most. */
+void vb_drive_due(struct vb_engine *e, vb_time now, unsigned most);
 static inline bool vb_drive_is_due(struct vb_engine *e, vb_time now)
 {
 	return atomic_load_explicit(&e->due, memory_order_relaxed) <= now;

@@ -16,6 +16,7 @@
 #include "engine/engine_priv.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -75,7 +76,6 @@ struct service {
 	vb_time rest; /* away from the socket for this long; 0: watching */
 	vb_time rest_until; /* when @rest */
 	unsigned idle_wakes, rest_after, trust, eager;
-	long switches; /* ours so far, beside a program that spins; 0: none */
 	vb_time crowd, crowded_until; /* no lingering; for how long, last */
 	vb_time rejoin_at;
 	bool attends; /* stands by for small messages of peers */
@@ -333,20 +333,23 @@ static bool is_attentive(struct vb_engine *e, vb_time now)
 	return last_poll(e) + vb_engine_span(e, REST_MAX) > now;
 }
 
-/* How long to sleep; also tells arm_timer() when we wake by ourselves. */
-static vb_time plan_sleep(struct service *s, vb_time now)
+/* How long to sleep; also tells arm_timer() when we wake by ourselves, and
+ * whether who polls sees to the timers meanwhile. */
+static vb_time plan_sleep(struct service *s, bool attentive, vb_time now)
 {
 	struct vb_engine *e = s->e;
 	vb_time until;
 
 	vb_mutex_lock(&e->timer_lock);
 	until = VB_MIN(s->rejoin_at, vb_timers_next(&e->cq_timers));
-	if (!is_attentive(e, now)) /* else who polls sees to them */
-		until = VB_MIN(until, vb_timers_next(&e->timers));
+	until = VB_MIN(until, attentive
+				      ? now + vb_engine_span(e, REST_MAX)
+				      : vb_timers_next(&e->timers));
 	until = VB_MIN(until, s->refresh_at);
 	if (s->rest)
 		until = VB_MIN(until, s->rest_until);
 	e->sleep_until = until;
+	e->polls_look = attentive;
 	vb_mutex_unlock(&e->timer_lock);
 	return until;
 }
@@ -382,23 +385,34 @@ static vb_time plan_near(struct service *s, vb_time until, vb_time now)
  * A thread that sleeps by a socket is woken for each packet, and if a program
  * has taken that meanwhile the kernel puts it to sleep again, in the midst of
  * ppoll: a processor is taken from others each time, and it hears of nothing.
- * How often it has gone to sleep tells; once was its own will.
+ * How often it has gone to sleep in there tells; once was its own will.
  */
-static void count_unheard(struct service *s, vb_time now)
+
+/* So far; 0: nobody spins beside us, or nothing wakes us. */
+static long count_sleeps(const struct service *s)
 {
-	long before = s->switches;
 	struct rusage use;
 
-	s->switches = 0;
 	if (s->rest ||
 	    !atomic_load_explicit(&s->e->spinning, memory_order_relaxed) ||
 	    getrusage(RUSAGE_THREAD, &use) < 0)
-		return;
-	s->switches = use.ru_nvcsw;
-	if (!before || use.ru_nvcsw - before <= 1)
-		return;
-	s->idle_wakes += (unsigned)(use.ru_nvcsw - before - 1);
-	if (s->idle_wakes >= s->rest_after && program_polls(s->e, now))
+		return 0;
+	return use.ru_nvcsw;
+}
+
+static void note_unheard(struct service *s, long before)
+{
+	long sleeps = before ? count_sleeps(s) - before : 0;
+
+	if (sleeps > 1)
+		s->idle_wakes += (unsigned)(sleeps - 1);
+}
+
+static void rest_if_unheard(struct service *s, vb_time now)
+{
+	if (!s->rest && s->idle_wakes >= s->rest_after &&
+	    atomic_load_explicit(&s->e->spinning, memory_order_relaxed) &&
+	    program_polls(s->e, now))
 		rest(s, vb_engine_span(s->e, REST_MIN), now);
 }
 
@@ -425,18 +439,16 @@ static bool settle_all(struct vb_engine *e, vb_time now)
 
 /* While a program polls now and then, ACKs may wait for its replies, and we
  * come back to see. Returns until when to sleep. */
-static vb_time plan_debts(struct service *s, vb_time until, vb_time now)
+static vb_time plan_debts(struct service *s, bool attentive, vb_time until,
+			  vb_time now)
 {
 	struct vb_engine *e = s->e;
-	bool attentive =
-		atomic_load_explicit(&e->attentive, memory_order_relaxed);
+	bool was = atomic_load_explicit(&e->attentive, memory_order_relaxed);
 
-	if (is_attentive(e, now)) {
+	if (attentive)
 		atomic_store_explicit(&e->attentive, true,
 				      memory_order_relaxed);
-		return VB_MIN(until, now + vb_engine_span(e, REST_MAX));
-	}
-	if (attentive && !settle_all(e, now))
+	else if (was && !settle_all(e, now))
 		return VB_MIN(until, now + vb_engine_span(e, NAP));
 	return until;
 }
@@ -562,18 +574,22 @@ static void loop(struct service *s)
 
 	while (!atomic_load(&e->stop)) {
 		vb_time now = vb_now(), until;
+		bool attentive = is_attentive(e, now); /* it changes */
+		long sleeps;
 		int ready;
 
-		count_unheard(s, now);
-		until = plan_sleep(s, now);
-		until = plan_debts(s, until, now);
+		rest_if_unheard(s, now);
+		until = plan_sleep(s, attentive, now);
+		until = plan_debts(s, attentive, until, now);
 		if (e->near)
 			until = plan_near(s, until, now);
 		if (atomic_load(&e->stream_ending))
 			until = VB_MIN(until, now + SWEEP_EVERY);
 		if (s->fds[FD_FAR].fd < 0 && atomic_load(&e->far))
 			s->fds[FD_FAR].fd = vb_far_fd(atomic_load(&e->far));
+		sleeps = count_sleeps(s);
 		ready = sleep_until(s, until, now);
+		note_unheard(s, sleeps);
 		slept_since(s, now, ready);
 		now = vb_now();
 		if (e->near && !atomic_load(&e->spinning) &&
@@ -581,7 +597,7 @@ static void loop(struct service *s)
 			(void)vb_near_poll(e->near, now);
 		if (e->near)
 			attend(s, ready > 0 && s->fds[FD_WAKE].revents, now);
-		vb_drive_due(e, now);
+		vb_drive_due(e, now, UINT_MAX);
 		vb_moderate_due(e, now);
 		if (atomic_load(&e->stream_ending))
 			vb_stream_sweep(e, now);

@@ -398,7 +398,7 @@ static bool serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
 		  vb_time now) VB_REQUIRES(e->rx)
 {
 	struct vb_qp *qp = s->qp;
-	bool found = false;
+	bool found = false, came = false;
 
 	if (!qp)
 		return serve_orphan(e, s, now);
@@ -409,12 +409,13 @@ static bool serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
 	if (s->phase == CLOSING || !vb_iw_is_started(qp))
 		throw_away(e, s, &found);
 	else if (ready & ~(uint32_t)EPOLLOUT)
-		read_stream(e, s, qp, now, &found);
+		read_stream(e, s, qp, now, &came);
+	found |= came;
 	if (s->blocked && ready & (EPOLLOUT | EPOLLERR | EPOLLHUP)) {
 		watch(e, s, false, s->eof);
 		found = true;
 	}
-	if (found)
+	if (came) /* and not only room */
 		vb_await_came(e, &qp->await, now);
 	if (found || s->more)
 		vb_drive_step(e, qp, now);

@@ -261,6 +261,13 @@ static int watch(struct watch *w, struct vb_cq **cq)
 	return rc;
 }
 
+/* Since it armed its queue: others leave work to it that it will not do. */
+static bool has_spun(struct vb_engine *e)
+{
+	return atomic_load_explicit(&e->looping, memory_order_relaxed) ||
+	       atomic_load(&e->resting) || atomic_load(&e->spinning);
+}
+
 static int wait_event(struct vb_channel *ch, struct vb_cq **cq)
 {
 	struct watch w = { vb_engine_running(), ch };
@@ -268,8 +275,8 @@ static int wait_event(struct vb_channel *ch, struct vb_cq **cq)
 
 	if (w.e && w.e->near)
 		settle(w.e);
-	/* It may have spun since it armed its queue. */
-	if (!vb_channel_has_events(ch))
+	if (w.e && has_spun(w.e) && !vb_channel_has_events(ch) &&
+	    blocks(ch->fd))
 		vb_engine_armed();
 	if (!begin_watch(w.e, ch))
 		return vb_channel_take(ch, cq);

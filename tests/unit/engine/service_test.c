@@ -141,11 +141,14 @@ static void loops__that_found_something(void **state)
 	assert_false(program_loops(s, fake.now + 1));
 }
 
-/* The kernel has put the thread to sleep so many times since it looked. */
+/* The kernel has put the thread to sleep so many times in one of its own. */
 static void slept(struct service *s, long times)
 {
+	long before = count_sleeps(s);
+
 	fake.switches += times;
-	count_unheard(s, fake.now);
+	note_unheard(s, before);
+	rest_if_unheard(s, fake.now);
 }
 
 /* Each packet wakes the thread, which does not hear of it. */
@@ -155,12 +158,13 @@ static void unheard__many_are_a_reason_to_rest(void **state)
 
 	s->rest_after = REST_AFTER;
 	watch_link(s);
+	fake.switches = 1;
 	vb_engine_at_work(s->e, fake.now);
 	slept(s, 1000); /* before a program spun */
 	atomic_store(&s->e->spinning, true);
-	slept(s, 1000); /* from here on */
+	fake.switches += 1000; /* elsewhere, for a lock */
+	slept(s, 1);	       /* as it wanted to */
 	assert_int_equal(s->rest, 0);
-	slept(s, 1); /* as it wanted to */
 	slept(s, REST_AFTER);
 	assert_int_equal(s->rest, 0);
 	assert_int_equal(s->fds[FD_LINK].fd, SOME_FD);
@@ -175,9 +179,9 @@ static void unheard__not_in_a_row(void **state)
 {
 	struct service *s = *state;
 
+	fake.switches = 1;
 	s->rest_after = REST_AFTER;
 	atomic_store(&s->e->spinning, true);
-	slept(s, 1);
 	for (unsigned i = 0; i < 3; i++) {
 		vb_engine_at_work(s->e, fake.now);
 		slept(s, REST_AFTER);
@@ -193,13 +197,36 @@ static void unheard__no_program_polls(void **state)
 {
 	struct service *s = *state;
 
+	fake.switches = 1;
 	s->rest_after = REST_AFTER;
 	atomic_store(&s->e->spinning, true);
 	vb_engine_at_work(s->e, fake.now);
-	slept(s, 1);
 	fake.now += POLL_IS_RECENT;
 	slept(s, 100);
 	assert_int_equal(s->rest, 0);
+}
+
+/* By one look at when it polled last, though it may poll meanwhile. */
+static void timers__whose_they_are(void **state)
+{
+	struct service *s = *state;
+	struct vb_timer t;
+	vb_time due = fake.now + 10 * REST_MAX;
+
+	s->rejoin_at = s->refresh_at = VB_NEVER;
+	vb_mutex_init(&s->e->timer_lock);
+	vb_timers_init(&s->e->timers);
+	vb_timers_init(&s->e->cq_timers);
+	vb_timer_init(&t);
+	assert_int_equal(vb_timer_set(&s->e->timers, &t, due), 0);
+	assert_int_equal(plan_sleep(s, false, fake.now), due);
+	assert_false(s->e->polls_look);
+	assert_int_equal(plan_sleep(s, true, fake.now), fake.now + REST_MAX);
+	assert_true(s->e->polls_look);
+	assert_int_equal(s->e->sleep_until, fake.now + REST_MAX);
+	vb_timer_cancel(&s->e->timers, &t);
+	vb_timers_fini(&s->e->timers);
+	vb_timers_fini(&s->e->cq_timers);
 }
 
 /* Who was right to rest looks soon whether it is to rest again. */
@@ -344,6 +371,7 @@ int main(void)
 				       set_up),
 		cmocka_unit_test_setup(unheard__not_in_a_row, set_up),
 		cmocka_unit_test_setup(unheard__no_program_polls, set_up),
+		cmocka_unit_test_setup(timers__whose_they_are, set_up),
 		cmocka_unit_test_setup(rested__the_program_has_stopped, set_up),
 		cmocka_unit_test_setup(drain__leaves_to_who_waits, set_up),
 		cmocka_unit_test_setup(attend__until_nothing_comes, set_up),

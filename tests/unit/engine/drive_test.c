@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Deadlines: who sees to them, and how many at a time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "engine/engine_priv.h"
+
+#define QPS 3
+
+static struct {
+	vb_time now, deadline;
+	unsigned steps, batches; /* sent so far; that are to be sent */
+	struct vb_engine e;
+	struct vb_adapter adapter;
+	struct vb_qp qp[QPS];
+} fake;
+
+static vb_time fake_now(void)
+{
+	return fake.now;
+}
+
+#define vb_now fake_now
+#include "engine/drive.c"
+
+static bool send_one(struct vb_qp *qp, vb_time now, struct vb_txq *q)
+{
+	fake.steps++;
+	fake.batches -= fake.batches > 0;
+	return fake.batches > 0;
+}
+
+static vb_time deadline(const struct vb_qp *qp)
+{
+	return fake.deadline;
+}
+
+static const struct vb_transport_ops ops = { .send = send_one,
+					     .deadline = deadline };
+
+static int set_up(void **state)
+{
+	struct vb_engine *e = &fake.e;
+
+	memset(&fake, 0, sizeof(fake));
+	fake.now = VB_SEC;
+	fake.deadline = VB_NEVER;
+	fake.adapter.transport = &ops;
+	for (unsigned i = 0; i < QPS; i++) {
+		fake.qp[i].adapter = &fake.adapter;
+		fake.qp[i].timer_at = VB_NEVER;
+		atomic_store(&fake.qp[i].qpn, i + 1);
+		vb_mutex_init(&fake.qp[i].drive);
+		vb_timer_init(&fake.qp[i].timer);
+	}
+	atomic_store(&e->pace, 1);
+	vb_mutex_init(&e->timer_lock);
+	vb_timers_init(&e->timers);
+	e->sleep_until = VB_NEVER;
+	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	*state = e;
+	return e->wake_fd < 0;
+}
+
+static int tear_down(void **state)
+{
+	struct vb_engine *e = *state;
+
+	while (vb_timers_pop(&e->timers, VB_NEVER - 1))
+		;
+	vb_timers_fini(&e->timers);
+	close(e->wake_fd);
+	return 0;
+}
+
+/* Was the thread woken, since it was asked last? */
+static bool is_woken(void)
+{
+	uint64_t n;
+
+	return read(fake.e.wake_fd, &n, sizeof(n)) == sizeof(n);
+}
+
+static bool wakes(vb_time at)
+{
+	fake.e.sleep_until = VB_NEVER;
+	fake.qp[0].timer_at = VB_NEVER;
+	arm_timer(&fake.e, &fake.qp[0], at, fake.now);
+	assert_int_equal(fake.qp[0].timer_at, at);
+	return is_woken();
+}
+
+static void timer__of_one_that_polls(void **state)
+{
+	struct vb_engine *e = *state;
+
+	assert_true(wakes(fake.now + SOON + 1)); /* nobody polls */
+	e->polls_look = true;
+	assert_false(wakes(fake.now + SOON + 1));
+	assert_false(wakes(fake.now + 2));
+	/* The thread may be a millisecond late. */
+	assert_true(wakes(at_once(fake.now)));
+	vb_engine_at_work(e, fake.now);
+	/* It found something, and perhaps stays away with it. */
+	assert_true(wakes(at_once(fake.now)));
+	atomic_store(&e->looping, true);
+	assert_false(wakes(at_once(fake.now)));
+	fake.now += SOON;
+	assert_true(wakes(at_once(fake.now)));
+	assert_false(wakes(fake.now + 2));
+	e->polls_look = false;
+	assert_true(wakes(fake.now + SOON + 1));
+}
+
+static void timer__the_thread_wakes_anyway(void **state)
+{
+	struct vb_engine *e = *state;
+
+	e->sleep_until = fake.now + 5;
+	arm_timer(e, &fake.qp[0], fake.now + 5, fake.now);
+	assert_false(is_woken());
+	arm_timer(e, &fake.qp[0], fake.now + 4, fake.now);
+	assert_true(is_woken());
+	assert_int_equal(e->sleep_until, fake.now + 4);
+}
+
+static void make_all_due(struct vb_engine *e)
+{
+	for (unsigned i = 0; i < QPS; i++)
+		arm_timer(e, &fake.qp[i], fake.now, fake.now - 1);
+}
+
+static void due__so_many_at_most(void **state)
+{
+	struct vb_engine *e = *state;
+
+	make_all_due(e);
+	assert_true(vb_drive_is_due(e, fake.now));
+	vb_drive_due(e, fake.now, QPS - 1);
+	assert_int_equal(fake.steps, QPS - 1);
+	assert_true(vb_drive_is_due(e, fake.now));
+	vb_drive_due(e, fake.now, QPS);
+	assert_int_equal(fake.steps, QPS);
+	assert_false(vb_drive_is_due(e, fake.now));
+}
+
+/* One that has much to send does not keep whoever steps it. */
+static void due__others_get_a_turn(void **state)
+{
+	struct vb_engine *e = *state;
+
+	fake.batches = 10 * STEP_BATCHES;
+	arm_timer(e, &fake.qp[0], fake.now, fake.now - 1);
+	vb_drive_due(e, fake.now, -1u);
+	assert_int_equal(fake.steps, STEP_BATCHES);
+	assert_false(vb_drive_is_due(e, fake.now));
+	fake.now++;
+	assert_true(vb_drive_is_due(e, fake.now));
+	vb_drive_due(e, fake.now, -1u);
+	assert_int_equal(fake.steps, 2 * STEP_BATCHES);
+}
+
+/* One that a program drives is looked at again soon. */
+static void VB_UNCHECKED due__one_that_is_driven(void **state)
+{
+	struct vb_engine *e = *state;
+
+	make_all_due(e);
+	assert_true(vb_mutex_trylock(&fake.qp[1].drive));
+	vb_drive_due(e, fake.now, -1u);
+	assert_int_equal(fake.steps, QPS - 1);
+	assert_false(vb_drive_is_due(e, fake.now));
+	vb_mutex_unlock(&fake.qp[1].drive);
+	vb_drive_due(e, fake.now + BUSY, -1u);
+	assert_int_equal(fake.steps, QPS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(timer__of_one_that_polls,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(timer__the_thread_wakes_anyway,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(due__so_many_at_most, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(due__others_get_a_turn, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(due__one_that_is_driven, set_up,
+						tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
