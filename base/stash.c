@@ -23,6 +23,13 @@ static unsigned list_for(size_t bytes)
 	return i;
 }
 
+size_t vb_stash_room(size_t bytes)
+{
+	unsigned i = list_for(bytes);
+
+	return i < VB_STASH_SIZES ? sizes[i] : bytes;
+}
+
 void *vb_stash_take(struct vb_stash *s, size_t bytes)
 {
 	unsigned i = list_for(bytes);

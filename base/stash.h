@@ -25,6 +25,8 @@ struct vb_stash {
 
 /* @bytes of memory, not zeroed. NULL: there is none. */
 void *vb_stash_take(struct vb_stash *s, size_t bytes);
+/* So many bytes that many take. */
+size_t vb_stash_room(size_t bytes);
 /* With as many @bytes as it was taken with. */
 void vb_stash_give(struct vb_stash *s, void *p, size_t bytes);
 /* What is kept goes back. */

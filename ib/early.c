@@ -21,34 +21,39 @@ static bool is_there(const struct vb_early *e, uint32_t psn)
 	return p && p->pkt.bth.psn == psn;
 }
 
-static uint64_t size_of(const struct vb_ib_pkt *pkt)
+static size_t size_of(const struct vb_ib_pkt *pkt)
 {
 	return sizeof(struct vb_early_pkt) + pkt->payload_bytes;
 }
 
-static bool take_budget(struct vb_adapter *a, uint64_t bytes)
+/* A bound, ordered by nothing. */
+static void give_budget(struct vb_adapter *a, size_t bytes)
 {
-	/* A bound, ordered by nothing. */
+	atomic_fetch_sub_explicit(&a->early_bytes, bytes, memory_order_relaxed);
+}
+
+static bool take_budget(struct vb_adapter *a, size_t bytes)
+{
 	if (atomic_fetch_add_explicit(&a->early_bytes, bytes,
 				      memory_order_relaxed) +
 		    bytes <=
 	    BYTES_MAX)
 		return true;
-	atomic_fetch_sub_explicit(&a->early_bytes, bytes, memory_order_relaxed);
+	give_budget(a, bytes);
 	return false;
 }
 
 static struct vb_early_pkt *copy_of(struct vb_adapter *a,
 				    const struct vb_ib_pkt *pkt)
 {
+	size_t room = vb_stash_room(size_of(pkt));
 	struct vb_early_pkt *p;
 
-	if (!take_budget(a, size_of(pkt)))
+	if (!take_budget(a, room))
 		return NULL;
 	p = vb_stash_take(&a->early, size_of(pkt));
 	if (!p) {
-		atomic_fetch_sub_explicit(&a->early_bytes, size_of(pkt),
-					  memory_order_relaxed);
+		give_budget(a, room);
 		return NULL;
 	}
 	p->pkt = *pkt;
@@ -59,9 +64,9 @@ static struct vb_early_pkt *copy_of(struct vb_adapter *a,
 
 void vb_early_free(struct vb_adapter *a, struct vb_early_pkt *p)
 {
-	uint64_t bytes = size_of(&p->pkt);
+	size_t bytes = size_of(&p->pkt);
 
-	atomic_fetch_sub_explicit(&a->early_bytes, bytes, memory_order_relaxed);
+	give_budget(a, vb_stash_room(bytes));
 	vb_stash_give(&a->early, p, bytes);
 }
 

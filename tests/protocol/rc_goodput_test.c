@@ -20,7 +20,6 @@ struct run {
 	unsigned lose; /* chance in 10000, both ways */
 	unsigned swap; /* the same to be overtaken */
 	unsigned room; /* in the wire's queue */
-	bool reads;
 	/* what came of it */
 	double goodput; /* of what the wire takes */
 	uint64_t sent, lost, repeats, duplicates;
@@ -38,8 +37,7 @@ static void transfer(struct bench *b, const struct run *r)
 
 	while (done < MESSAGES) {
 		for (; posted < MESSAGES && posted < done + UNDERWAY; posted++)
-			bench_post(b, 0, r->reads ? WR_READ : WR_WRITE, 0,
-				   PKTS * MTU, 0);
+			bench_post(b, 0, WR_WRITE, 0, PKTS * MTU, 0);
 		bench_wait(b, 10);
 		for (; sim_poll(b->pair.send_cq[0], &e); done++)
 			assert_int_equal(e.status, WC_SUCCESS);
@@ -51,7 +49,7 @@ static struct run *tapped;
 static struct sim_rand dice;
 static enum sim_fate tap(void *arg, unsigned from, const struct vb_ib_pkt *pkt)
 {
-	bool data = from == tapped->reads;
+	bool data = from == 0;
 	bool lost = sim_maybe(&dice, tapped->lose);
 
 	tapped->sent += data;
@@ -81,9 +79,9 @@ static void play(struct run *r)
 		(double)MESSAGES * PKTS * PACE / (double)(b->sim.now - begin);
 	r->repeats = counter(b, 0, CNT_RETRANSMITS);
 	r->duplicates = counter(b, 1, CNT_DUPLICATE_REQUEST);
-	printf("%u of 10000 lost, %u overtaken%s: goodput %.3f; %llu packets, "
+	printf("%u of 10000 lost, %u overtaken: goodput %.3f; %llu packets, "
 	       "%llu lost, %llu repeats, %llu for nothing\n",
-	       r->lose, r->swap, r->reads ? ", READ" : "", r->goodput,
+	       r->lose, r->swap, r->goodput,
 	       (unsigned long long)r->sent, (unsigned long long)r->lost,
 	       (unsigned long long)r->repeats,
 	       (unsigned long long)r->duplicates);

@@ -60,6 +60,14 @@ static void stash__keeps_no_giants(void **state)
 	assert_int_equal(s.kept, 0);
 }
 
+static void stash__says_what_it_takes(void **state)
+{
+	assert_int_equal(vb_stash_room(1), 512);
+	assert_int_equal(vb_stash_room(512), 512);
+	assert_int_equal(vb_stash_room(1537), 4608);
+	assert_int_equal(vb_stash_room(4609), 4609);
+}
+
 #define MANY (VB_STASH_KEEPS / 4608 + 10)
 
 static void stash__keeps_so_much_and_no_more(void **state)
@@ -84,6 +92,7 @@ int main(void)
 					  empty),
 		cmocka_unit_test_teardown(stash__keeps_sizes_apart, empty),
 		cmocka_unit_test_teardown(stash__keeps_no_giants, empty),
+		cmocka_unit_test_teardown(stash__says_what_it_takes, empty),
 		cmocka_unit_test_teardown(stash__keeps_so_much_and_no_more,
 					  empty),
 	};

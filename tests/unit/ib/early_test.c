@@ -91,6 +91,19 @@ static void early__stays_within_its_budget(void **state)
 	assert_true(keep(2, 4096));
 }
 
+/* Small ones take a whole buffer each. */
+static void early__charges_what_memory_it_takes(void **state)
+{
+	size_t small = vb_stash_room(sizeof(struct vb_early_pkt) + 1);
+
+	assert_true(keep(1, 1));
+	assert_int_equal(atomic_load(&a->early_bytes), small);
+	assert_true(keep(2, 2));
+	assert_int_equal(atomic_load(&a->early_bytes), 2 * small);
+	vb_early_free(a, vb_early_take(&e, 1));
+	assert_int_equal(atomic_load(&a->early_bytes), small);
+}
+
 /* Losses come again and again: what they were kept in is not got from the
  * kernel each time. */
 static void early__keeps_its_memory_for_the_next(void **state)
@@ -117,6 +130,7 @@ int main(void)
 		CASE(early__a_later_turn_displaces),
 		CASE(early__maps_across_the_wrap),
 		CASE(early__stays_within_its_budget),
+		CASE(early__charges_what_memory_it_takes),
 		CASE(early__keeps_its_memory_for_the_next),
 	};
 
