@@ -88,7 +88,7 @@ for program in ib_write_bw ib_read_bw ib_send_bw; do
 	row "$program -s 1048576" GB/s "UCX put, CMA" ">= 0.95x" ">= 1.0x" \
 		verbs_bandwidth a $program -s 1048576 -- ucx_cma_at 1048576
 done
-row "ib_write_bw -s 1048576" GB/s "UCX put, its own memory" ">= 0.95x" \
+row "ib_write_bw -s 1048576 (a memcpy)" GB/s "UCX put, its own memory" ">= 0.95x" \
 	">= 1.0x" verbs_bandwidth a ib_write_bw -s 1048576 -- ucx_put_at 1048576
 row "ib_write_bw -s 8, messages" M/s "UCX put" ">= 5" ">= 10" \
 	verbs_rate a ib_write_bw -s 8 -- ucx_put_rate

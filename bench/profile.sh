@@ -57,13 +57,13 @@ find_window() {
 		awk '/libibverbs/ && $1 != "verbena" { sub(":", "", $2); print $2 }' |
 		sort -n | awk '{ at[NR] = $1 }
 		END { if (NR >= 20) print at[int(NR / 10)] "," at[int(NR * .9)] }')
-	[ -n "$window" ]
+	[ -n "$window" ] || [ "$effort" = smoke ] # then all of it
 }
 
 # top_of SIDE: what took most, and then the sums by where it is; share, symbol,
 # place.
 top_of() {
-	perf report -i "$work/$1.perf" --time "$window" --stdio \
+	perf report -i "$work/$1.perf" ${window:+--time "$window"} --stdio \
 		-F overhead,dso,symbol -t '	' \
 		2>/dev/null | grep -E '^ *[0-9.]+%' | sort -rn |
 		awk -F '\t' -v most="$most" '{

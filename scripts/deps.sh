@@ -83,6 +83,7 @@ need_bench() {
 	need_lab
 	need iperf3 have iperf3
 	need qperf have qperf
+	need rdmacm-utils have cmtime
 	need ucx-utils have ucx_perftest
 }
 
