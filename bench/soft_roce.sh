@@ -45,19 +45,21 @@ ready() {
 }
 # By number and not by the clock, which an interpreted guest keeps badly. So
 # many that the first half second, in which the interpreter meets most
-# instructions for the first time, does not count for much.
+# instructions for the first time, does not count for much: a few seconds.
+span_bytes=500000000 most=100000
+[ "$effort" != smoke ] || span_bytes=64000000 most=20000
 bandwidth() {
 	local bytes=${!#} n
 
-	n=$((128000000 / bytes))
-	n=$((n > 4000 ? 4000 : n))
+	n=$((span_bytes / bytes))
+	n=$((n > most ? most : n))
 	inside "$@" -n $n && column 4 0.001048576
 }
 rate() {
-	inside "$@" -n 40000 && column 5
+	inside "$@" -n $most && column 5
 }
 latency() {
-	inside "$@" -n 2000 && column 5
+	inside "$@" -n $((most / (${!#} > 4096 ? 100 : 10))) && column 5
 }
 verbena_write_at() { bandwidth verbena cable ib_write_bw -s "$1"; }
 rxe_write_at() { bandwidth rxe cable ib_write_bw -s "$1"; }
