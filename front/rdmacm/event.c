@@ -4,13 +4,14 @@
 
 #include <endian.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/bell.h"
 #include "base/log.h"
+#include "base/sync.h"
 
 static struct rcm_channel *channel_of(struct rdma_event_channel *c)
 {
@@ -43,35 +44,26 @@ VB_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 	return &c->pub;
 }
 
-VB_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
-{
-	struct rcm_channel *c = channel_of(channel);
-	bool last;
-
-	pthread_mutex_lock(&rcm.lock);
-	close(c->pub.fd);
-	c->closed = true;
-	last = c->waiting == 0;
-	pthread_mutex_unlock(&rcm.lock);
-	if (last)
-		free(c);
-}
-
-/* With the lock, all of these. The descriptor is readable exactly while
- * events wait: so neither call here blocks. */
+/* With the lock, all of these, and so no cancellation points. The descriptor is
+ * readable exactly while events wait: so neither call here blocks. */
 
 static void mark_full(struct rcm_channel *c)
 {
+	int cancel = vb_cancel_off();
+
 	if (eventfd_write(c->pub.fd, 1) < 0)
 		vb_log(LOG_WARN, "rdmacm: an event channel is closed");
+	vb_cancel_back(cancel);
 }
 
 static void mark_empty(struct rcm_channel *c)
 {
+	int cancel = vb_cancel_off();
 	eventfd_t n;
 
 	if (!c->first && eventfd_read(c->pub.fd, &n) < 0)
 		vb_log(LOG_WARN, "rdmacm: an event channel is closed");
+	vb_cancel_back(cancel);
 }
 
 static void push(struct rcm_channel *c, struct rcm_event *e)
@@ -83,6 +75,8 @@ static void push(struct rcm_channel *c, struct rcm_event *e)
 	c->last = &e->next;
 	if (was_empty)
 		mark_full(c);
+	atomic_fetch_add(&c->turn, 1);
+	vb_word_wake(&c->turn);
 }
 
 static struct rcm_event *pop(struct rcm_channel *c)
@@ -160,23 +154,78 @@ static void sift(struct rcm_channel *c, struct rcm_id *id,
 		mark_empty(c);
 }
 
-/* A request that nobody will see is refused by closing it. */
+/* A request that nobody will see is refused by closing it: one of @id's, or of
+ * any. */
 static void refuse_unseen(struct rcm_channel *c, const struct rcm_id *id)
 {
 	uint8_t bytes[VB_IPC_CM_BYTES];
+	int cancel = vb_cancel_off();
 
 	for (struct rcm_event *e = c->first; e; e = e->next) {
 		struct vb_ipc_cm m = { .kind = IPC_CM_CLOSE,
 				       .version = VB_IPC_CM_VERSION,
 				       .id = e->m.id };
 
-		if (e->id != id || e->local || e->stream ||
+		if ((id && e->id != id) || e->local || e->stream ||
 		    e->m.event != IPC_CM_REQUEST)
 			continue;
 		(void)vb_ipc_cm_put(bytes, &m);
 		if (rcm.fd >= 0 && write(rcm.fd, bytes, sizeof(bytes)) < 0)
 			vb_log(LOG_DEBUG, "rdmacm: the broker is gone");
 	}
+	vb_cancel_back(cancel);
+}
+
+/* With the lock, as its channel is closed. */
+static void throw_away(struct rcm_channel *c)
+{
+	struct rcm_event *e, *next;
+
+	refuse_unseen(c, NULL);
+	for (e = c->first; e; e = next) {
+		next = e->next;
+		take_out_of_unseen(e);
+		drop(e);
+	}
+	c->first = NULL;
+	c->last = &c->first;
+}
+
+/* With the lock: ids that outlive their channel hear of nothing. */
+static void forget_channel(const struct rdma_event_channel *channel)
+{
+	for (unsigned i = 0; i < VB_COUNT(rcm.ids); i++)
+		for (struct rcm_id *id = rcm.ids[i]; id; id = id->next)
+			if (id->pub.channel == channel)
+				id->pub.channel = NULL;
+}
+
+VB_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+	struct rcm_channel *c = channel_of(channel);
+	int cancel = vb_cancel_off();
+	bool last;
+
+	pthread_mutex_lock(&rcm.lock);
+	forget_channel(channel);
+	throw_away(c);
+	close(c->pub.fd);
+	c->closed = true;
+	last = c->inside == 0;
+	pthread_mutex_unlock(&rcm.lock);
+	if (last)
+		free(c);
+	vb_cancel_back(cancel);
+}
+
+/* With the lock: the program has acknowledged what it was given. */
+static void await_acks(struct rcm_id *id)
+{
+	int cancel = vb_cancel_off();
+
+	while (id->delivered != id->acked)
+		pthread_cond_wait(&id->acks, &rcm.lock);
+	vb_cancel_back(cancel);
 }
 
 void rcm_event_forget(struct rcm_id *id)
@@ -186,17 +235,16 @@ void rcm_event_forget(struct rcm_id *id)
 		refuse_unseen(channel_of(id->pub.channel), id);
 		sift(channel_of(id->pub.channel), id, NULL);
 	}
-	while (id->delivered != id->acked)
-		pthread_cond_wait(&id->acks, &rcm.lock);
+	await_acks(id);
 	pthread_mutex_unlock(&rcm.lock);
 }
 
 void rcm_event_move(struct rcm_id *id, struct rcm_channel *to)
 {
 	pthread_mutex_lock(&rcm.lock);
-	while (id->delivered != id->acked)
-		pthread_cond_wait(&id->acks, &rcm.lock);
-	sift(channel_of(id->pub.channel), id, to);
+	await_acks(id);
+	if (id->pub.channel)
+		sift(channel_of(id->pub.channel), id, to);
 	id->pub.channel = &to->pub;
 	pthread_mutex_unlock(&rcm.lock);
 }
@@ -249,8 +297,11 @@ void rcm_event_iwarp(const struct vb_ipc_cm *m, uint32_t stream,
 /* With the lock. */
 static int push_made(struct rcm_id *id, const struct rdma_cm_event *pub)
 {
-	struct rcm_event *e = calloc(1, sizeof(*e));
+	struct rcm_event *e;
 
+	if (!id->pub.channel)
+		return -EINVAL;
+	e = calloc(1, sizeof(*e));
 	if (!e)
 		return -ENOMEM;
 	e->id = id;
@@ -557,72 +608,43 @@ static bool digest(struct rcm_event *e)
 	}
 }
 
-/* With the lock. 0: *@e, or nothing yet: wait by @fd. */
-static int look(struct rcm_channel *c, struct rcm_event **e, int *fd)
+/* With the lock. 0: *@e, or nothing yet. */
+static int look(struct rcm_channel *c, struct rcm_event **e)
 {
 	int flags;
 
-	*fd = -1;
-	if (c->closed)
-		return 0;
-	*e = pop(c);
-	if (*e) {
+	*e = c->closed ? NULL : pop(c);
+	if (*e)
 		(*e)->id->delivered++;
+	if (*e || c->closed)
 		return 0;
-	}
-	*fd = c->pub.fd;
-	flags = fcntl(*fd, F_GETFL);
+	flags = fcntl(c->pub.fd, F_GETFL);
 	if (flags < 0)
 		return -errno;
 	return flags & O_NONBLOCK ? -EAGAIN : 0;
 }
 
-static void leave(void *arg)
+/* 0: an event; -EAGAIN: the program does not want to wait. The sleep alone is a
+ * cancellation point, if it was one for the caller; after a signal it goes on
+ * where read(2) would. */
+static int wait_event(struct rcm_channel *c, struct rcm_event **e, int cancel)
 {
-	struct rcm_channel *c = arg;
-	bool last;
-
-	pthread_mutex_lock(&rcm.lock);
-	last = --c->waiting == 0 && c->closed;
-	pthread_mutex_unlock(&rcm.lock);
-	if (last)
-		free(c);
-}
-
-static int look_and_sleep(struct rcm_channel *c, struct rcm_event **e)
-{
-	int rc = 0;
-
-	while (rc == 0 && !*e) {
-		struct pollfd p = { .events = POLLIN };
-
-		pthread_mutex_lock(&rcm.lock);
-		rc = look(c, e, &p.fd);
-		pthread_mutex_unlock(&rcm.lock);
-		if (rc == 0 && !*e && poll(&p, 1, -1) < 0)
-			rc = -errno;
-	}
-	return rc;
-}
-
-/*
- * 0: an event; -EAGAIN: the program does not want to wait. Whoever waits while
- * the channel is destroyed hears of nothing any more: so it is with the
- * kernel's, where the call keeps the file open, and programs count on it: rping
- * ends so, and an error would be its exit status.
- */
-static int wait_event(struct rcm_channel *c, struct rcm_event **e)
-{
+	uint32_t turn;
 	int rc;
 
-	*e = NULL;
-	pthread_mutex_lock(&rcm.lock);
-	c->waiting++;
-	pthread_mutex_unlock(&rcm.lock);
-	pthread_cleanup_push(leave, c);
-	rc = look_and_sleep(c, e);
-	pthread_cleanup_pop(1);
-	return rc;
+	for (;;) {
+		pthread_mutex_lock(&rcm.lock);
+		turn = atomic_load(&c->turn);
+		rc = look(c, e);
+		pthread_mutex_unlock(&rcm.lock);
+		if (rc || *e)
+			return rc;
+		vb_cancel_back(cancel);
+		rc = vb_word_wait(&c->turn, turn);
+		(void)vb_cancel_off();
+		if (rc)
+			return rc;
+	}
 }
 
 VB_EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)
@@ -640,25 +662,65 @@ VB_EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)
 	return 0;
 }
 
+static int next_event(struct rcm_channel *c, struct rdma_cm_event **event)
+{
+	int cancel = vb_cancel_off(), rc;
+	bool done = false;
+	struct rcm_event *e;
+
+	do {
+		rc = wait_event(c, &e, cancel);
+		if (rc)
+			break;
+		e->pub.id = &e->id->pub;
+		done = digest(e);
+		if (done)
+			*event = &e->pub;
+		else
+			(void)rdma_ack_cm_event(&e->pub);
+	} while (!done);
+	vb_cancel_back(cancel);
+	return rc;
+}
+
+static void enter(struct rcm_channel *c)
+{
+	pthread_mutex_lock(&rcm.lock);
+	c->inside++;
+	pthread_mutex_unlock(&rcm.lock);
+}
+
+static void leave(void *arg)
+{
+	struct rcm_channel *c = arg;
+	bool last;
+
+	pthread_mutex_lock(&rcm.lock);
+	last = --c->inside == 0 && c->closed;
+	pthread_mutex_unlock(&rcm.lock);
+	if (last)
+		free(c);
+}
+
+/*
+ * Whoever waits while the channel is destroyed hears of nothing any more: so it
+ * is with the kernel's, where the call keeps the file open, and programs count
+ * on it: rping ends so, and an error would be its exit status.
+ */
 VB_EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel,
 				struct rdma_cm_event **event)
 {
-	struct rcm_event *e;
+	struct rcm_channel *c;
 	int rc;
 
 	if (!channel || !event)
 		return rcm_fail(EINVAL);
-	for (;;) {
-		rc = wait_event(channel_of(channel), &e);
-		if (rc)
-			return rcm_fail(-rc);
-		e->pub.id = &e->id->pub;
-		if (digest(e)) {
-			*event = &e->pub;
-			return 0;
-		}
-		(void)rdma_ack_cm_event(&e->pub);
-	}
+	c = channel_of(channel);
+	enter(c);
+	pthread_cleanup_push(leave, c);
+	rc = next_event(c, event);
+	pthread_cleanup_pop(1);
+	return rc ? rcm_fail(-rc) : 0;
 }
 
 int rcm_event_complete(struct rcm_id *id)

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define PORT "7477"
@@ -139,11 +140,13 @@ static void corners(const char *name)
 #define TURNS 200
 
 static _Atomic int heard_of; /* errno; 0: still waits */
+static _Atomic long tid; /* of who waits */
 
 static void *listen_on(void *channel)
 {
 	struct rdma_cm_event *e;
 
+	tid = syscall(SYS_gettid);
 	while (rdma_get_cm_event(channel, &e) == 0)
 		rdma_ack_cm_event(e);
 	heard_of = errno;
@@ -154,43 +157,139 @@ static void wake_only(int number)
 {
 }
 
-static bool goes(write_event *write)
+static void on_signal(int flags)
 {
-	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct sigaction act = { .sa_handler = wake_only, .sa_flags = flags };
+
+	sigaction(SIGUSR1, &act, NULL);
+}
+
+static bool sleeps(void)
+{
+	char name[64], state = '?';
+	FILE *f;
+
+	snprintf(name, sizeof(name), "/proc/self/task/%ld/stat", tid);
+	f = fopen(name, "r");
+	if (!f)
+		return false;
+	if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = '?';
+	fclose(f);
+	return state == 'S';
+}
+
+static void until_it_sleeps(void)
+{
+	while (!tid || !sleeps())
+		usleep(50);
+}
+
+struct waiting {
+	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
 	pthread_t thread;
-	int before_signal;
+};
 
+static bool begin_waiting(struct waiting *w)
+{
 	heard_of = 0;
-	if (!channel || rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) ||
-	    pthread_create(&thread, NULL, listen_on, channel))
+	tid = 0;
+	w->channel = rdma_create_event_channel();
+	if (!w->channel ||
+	    rdma_create_id(w->channel, &w->id, NULL, RDMA_PS_TCP) ||
+	    pthread_create(&w->thread, NULL, listen_on, w->channel))
 		return false;
-	usleep(200); /* it sleeps */
-	write(id, (enum rdma_cm_event_type)EVENT_USER, 0, 0);
-	rdma_destroy_id(id);
-	rdma_destroy_event_channel(channel);
+	until_it_sleeps();
+	return true;
+}
+
+/* A signal whose handler restarts calls, and one whose does not. */
+static bool ends_with_a_signal(struct waiting *w)
+{
+	int before;
+
+	on_signal(SA_RESTART);
+	pthread_kill(w->thread, SIGUSR1);
 	usleep(500);
-	before_signal = heard_of;
+	before = heard_of;
+	on_signal(0);
 	while (!heard_of) {
-		pthread_kill(thread, SIGUSR1);
+		pthread_kill(w->thread, SIGUSR1);
 		usleep(100);
 	}
-	pthread_join(thread, NULL);
-	if (before_signal || heard_of != EINTR)
-		printf("    errno %d, after the signal %d\n", before_signal,
-		       heard_of);
-	return !before_signal && heard_of == EINTR;
+	pthread_join(w->thread, NULL);
+	if (before || heard_of != EINTR)
+		printf("    errno %d, after the signal %d\n", before, heard_of);
+	return !before && heard_of == EINTR;
+}
+
+static bool goes(write_event *write)
+{
+	struct waiting w;
+
+	if (!begin_waiting(&w))
+		return false;
+	write(w.id, (enum rdma_cm_event_type)EVENT_USER, 0, 0);
+	rdma_destroy_id(w.id);
+	rdma_destroy_event_channel(w.channel);
+	return ends_with_a_signal(&w);
 }
 
 static void channel_goes(void)
 {
 	write_event *write = dlsym(RTLD_DEFAULT, "rdma_write_cm_event");
-	const struct sigaction act = { .sa_handler = wake_only };
-	bool well = write && sigaction(SIGUSR1, &act, NULL) == 0;
+	bool well = write;
 
 	for (unsigned i = 0; well && i < TURNS; i++)
 		well = goes(write);
 	say("a channel that goes while a thread waits", well);
+}
+
+/* One that is cancelled leaves nothing locked, and the channel works on. */
+static void cancelled(void)
+{
+	write_event *write = dlsym(RTLD_DEFAULT, "rdma_write_cm_event");
+	bool well = write;
+
+	for (unsigned i = 0; well && i < TURNS; i++) {
+		struct rdma_cm_event *e;
+		struct waiting w;
+
+		well = begin_waiting(&w);
+		if (i % 2) /* on its way to the event, or still asleep */
+			write(w.id, (enum rdma_cm_event_type)EVENT_USER, 0, 0);
+		pthread_cancel(w.thread);
+		pthread_join(w.thread, NULL);
+		write(w.id, (enum rdma_cm_event_type)EVENT_USER, 0, 0);
+		well &= rdma_get_cm_event(w.channel, &e) == 0 &&
+			rdma_ack_cm_event(e) == 0;
+		rdma_destroy_id(w.id);
+		rdma_destroy_event_channel(w.channel);
+	}
+	say("a thread that is cancelled while it waits", well);
+}
+
+/* An id may outlive its channel; it hears of nothing. */
+static void outlived(const char *name)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct addrinfo *found = NULL;
+	struct sockaddr *a = address_of(name, &found);
+	struct rdma_cm_id *id, *other;
+	bool well = channel && a &&
+		    rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) == 0 &&
+		    rdma_create_id(channel, &other, NULL, RDMA_PS_TCP) == 0 &&
+		    rdma_bind_addr(id, a) == 0 && rdma_listen(id, 1) == 0 &&
+		    rdma_resolve_addr(other, NULL, a, 1000) == 0;
+
+	if (well) {
+		rdma_destroy_event_channel(channel);
+		usleep(2000); /* the address is known meanwhile */
+		well = rdma_destroy_id(other) == 0 && rdma_destroy_id(id) == 0;
+	}
+	say("ids that outlive their channel", well);
+	freeaddrinfo(found);
 }
 
 /* Unreliable connections. */
@@ -283,6 +382,8 @@ int main(int argc, char **argv)
 		return 2;
 	corners(argv[1]);
 	channel_goes();
+	cancelled();
+	outlived(argv[1]);
 	unreliable(argv[1]);
 	return failures != 0;
 }
