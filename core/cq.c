@@ -223,7 +223,7 @@ static struct vb_qp *sender_locked(struct vb_cq *cq)
 	if (n > FEW)
 		return NULL;
 	for (uint32_t i = 0; i < n; i++) {
-		if (entry(cq, i)->is_recv)
+		if (entry(cq, i)->is_recv || (qp && entry(cq, i)->qp != qp))
 			return NULL;
 		qp = entry(cq, i)->qp;
 	}

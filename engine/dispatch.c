@@ -270,6 +270,7 @@ static void serve(struct vb_engine *e, struct vb_qp *qp, uint32_t qpn,
 	if (e->owing && e->owing != qp)
 		vb_drive_owing(e, now);
 	vb_mutex_lock(&qp->drive);
+	now = vb_engine_time(qp, now);
 	if (atomic_load(&qp->qpn) == qpn) {
 		vb_count(qp->adapter, CNT_RCVD_PKTS, count);
 		vb_sq_unhush(&qp->sq);

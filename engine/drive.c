@@ -89,11 +89,10 @@ static vb_time at_once(vb_time now)
 
 /*
  * A program that polls looks at the timers, and the thread looks within a
- * millisecond whether it still does. What is not done is left to one that
- * polled in vain a moment ago, and so will again.
+ * millisecond (times pace) whether it still does. What is not done is left to
+ * one that polled in vain a moment ago, and so will again.
  */
-static bool is_for_polls(struct vb_engine *e, vb_time at, vb_time now)
-	VB_REQUIRES(e->timer_lock)
+bool vb_drive_is_for_polls(struct vb_engine *e, vb_time at, vb_time now)
 {
 	vb_time last = /* hints, ordered by nothing */
 		atomic_load_explicit(&e->last_poll, memory_order_relaxed);
@@ -124,7 +123,7 @@ static void arm_timer(struct vb_engine *e, struct vb_qp *qp, vb_time at,
 	}
 	qp->timer_at = at;
 	note_due(e);
-	wake = !is_for_polls(e, at, now) && vb_drive_wakes(e, at);
+	wake = !vb_drive_is_for_polls(e, at, now) && vb_drive_wakes(e, at);
 	vb_mutex_unlock(&e->timer_lock);
 	if (wake && write(e->wake_fd, &one, sizeof(one)) < 0)
 		vb_log(LOG_DEBUG, "engine: wake refused");
@@ -178,6 +177,7 @@ void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	struct vb_txq *q;
 	bool more = true, work = false;
 
+	now = vb_engine_time(qp, now);
 	vb_sq_unhush(&qp->sq);
 	if (qp->adapter->rnic) {
 		step_stream(e, qp, now);

@@ -158,48 +158,47 @@ static void stand_alone(struct vb_engine *e)
 	e->patience = SPIN_MOST;
 }
 
+/* Who has no link looks at a socket as a link's, that nobody sends to. */
+static int a_socket(void)
+{
+	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	return fd >= 0 ? fd : socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
+
+static vb_time time_look(struct vb_engine *e, int alone) VB_REQUIRES(e->rx)
+{
+	vb_time from = vb_now();
+	char byte;
+
+	if (alone >= 0)
+		(void)!recv(alone, &byte, sizeof(byte), MSG_DONTWAIT);
+	else if (e->link->ops->recv(e->link, &e->rxq) < 0)
+		return LOOK_MOST;
+	return vb_now() - from;
+}
+
 /*
  * How slow this machine is, in empty looks at the link: where processors are
  * interpreted, or slow, everything takes many times as long, and what is
  * "recent", "close" and "soon" must be too. The quickest of some, since what
  * disturbs one only makes it longer.
  */
-static unsigned measure_pace(struct vb_engine *e, struct vb_link *link)
-	VB_REQUIRES(e->rx)
+static unsigned measure_pace(struct vb_engine *e) VB_REQUIRES(e->rx)
 {
+	int alone = e->link == &no_link ? a_socket() : -1;
 	vb_time best = LOOK_MOST;
 
-	for (unsigned i = 0; i < LOOKS; i++) {
-		vb_time from = vb_now();
-
-		if (link->ops->recv(link, &e->rxq) < 0)
-			break;
-		best = VB_MIN(best, vb_now() - from);
-	}
+	for (unsigned i = 0; i < LOOKS; i++)
+		best = VB_MIN(best, time_look(e, alone));
+	if (alone >= 0)
+		close(alone);
 	return (unsigned)VB_MAX(best / LOOK, 1u);
-}
-
-/* Who has no link looks at a socket as a link's that nobody sends to. */
-static unsigned measure_alone(struct vb_engine *e) VB_REQUIRES(e->rx)
-{
-	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	struct vb_link *link;
-	unsigned pace;
-
-	if (fd < 0 || vb_udp_open(fd, &link) != 0) {
-		if (fd >= 0)
-			close(fd);
-		return 1;
-	}
-	pace = measure_pace(e, link);
-	link->ops->close(link);
-	return pace;
 }
 
 static void set_pace(struct vb_engine *e) VB_REQUIRES(e->rx)
 {
-	unsigned pace = e->link == &no_link ? measure_alone(e)
-					    : measure_pace(e, e->link);
+	unsigned pace = measure_pace(e);
 
 	atomic_store_explicit(&e->pace, pace, memory_order_relaxed);
 	e->patience = vb_engine_span(e, SPIN_MOST);
@@ -561,7 +560,7 @@ static bool has_spun_long(struct vb_engine *e, bool found, vb_time now)
 					     vb_engine_span(e, SPIN_MOST));
 	if (found)
 		e->found_at = now;
-	e->yielded = now - e->found_at > e->patience;
+	e->yielded = now > e->found_at + e->patience;
 	return e->yielded;
 }
 
@@ -599,7 +598,8 @@ static bool drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 		return found;
 	vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));
 	e->polled = true;
-	vb_dispatch(e, now);
+	/* When it came, which is after what others have sent meanwhile. */
+	vb_dispatch(e, vb_now());
 	e->polled = false;
 	return true;
 }

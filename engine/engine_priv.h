@@ -105,8 +105,9 @@ struct vb_engine {
 	 * the one that an empty poll has seen since. */
 	struct vb_qp *_Atomic gathers;
 	struct vb_qp *gathered;
-	/* The thread will look within a millisecond: ACKs may wait for
-	 * replies. To set, it is the thread; to clear, it holds rx. */
+	/* The thread will look within a millisecond (times pace): ACKs may
+	 * wait for replies. To set, it is the thread; to clear, it holds
+	 * rx. */
 	_Atomic bool attentive;
 	/* The thread looks at the clock instead of the link, for long. */
 	_Atomic bool resting;
@@ -158,6 +159,13 @@ static inline void vb_engine_at_work(struct vb_engine *e, vb_time at)
 	atomic_store_explicit(&e->last_poll, at, memory_order_relaxed);
 }
 
+/* A queue pair's time never runs back, though who drives it next may have read
+ * the clock before who drove it last. With drive. */
+static inline vb_time vb_engine_time(const struct vb_qp *qp, vb_time now)
+{
+	return VB_MAX(now, qp->now);
+}
+
 /* engine/drive.c */
 /* Send what @qp may send and arm its timer. */
 void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
@@ -174,6 +182,8 @@ void vb_drive_last(struct vb_engine *e) VB_REQUIRES(e->rx);
 /* A poll found nothing: what gathers on a queue pair leaves with the second
  * in a row, as the program waits. */
 void vb_drive_gathered(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
+/* With timer_lock held: is what is due @at left to a program that polls? */
+bool vb_drive_is_for_polls(struct vb_engine *e, vb_time at, vb_time now);
 /* Step queue pairs whose deadline has come, so many at most. */
 void vb_drive_due(struct vb_engine *e, vb_time now, unsigned most);
 static inline bool vb_drive_is_due(struct vb_engine *e, vb_time now)

@@ -338,18 +338,21 @@ static bool is_attentive(struct vb_engine *e, vb_time now)
 static vb_time plan_sleep(struct service *s, bool attentive, vb_time now)
 {
 	struct vb_engine *e = s->e;
-	vb_time until;
+	vb_time until, due;
 
 	vb_mutex_lock(&e->timer_lock);
 	until = VB_MIN(s->rejoin_at, vb_timers_next(&e->cq_timers));
-	until = VB_MIN(until, attentive
-				      ? now + vb_engine_span(e, REST_MAX)
-				      : vb_timers_next(&e->timers));
+	e->polls_look = attentive;
+	due = vb_timers_next(&e->timers);
+	/* Those to come, and not what we have just left undone. */
+	if (attentive &&
+	    (due > now || vb_drive_is_for_polls(e, due, now)))
+		due = now + vb_engine_span(e, REST_MAX);
+	until = VB_MIN(until, due);
 	until = VB_MIN(until, s->refresh_at);
 	if (s->rest)
 		until = VB_MIN(until, s->rest_until);
 	e->sleep_until = until;
-	e->polls_look = attentive;
 	vb_mutex_unlock(&e->timer_lock);
 	return until;
 }

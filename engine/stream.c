@@ -405,6 +405,7 @@ static bool serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
 	if (s->met && !is_its_turn(e, s, now))
 		return false;
 	vb_mutex_lock(&qp->drive);
+	now = vb_engine_time(qp, now);
 	qp->now = now;
 	if (s->phase == CLOSING || !vb_iw_is_started(qp))
 		throw_away(e, s, &found);

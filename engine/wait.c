@@ -262,9 +262,10 @@ static int watch(struct watch *w, struct vb_cq **cq)
 }
 
 /* Since it armed its queue: others leave work to it that it will not do. */
-static bool has_spun(struct vb_engine *e)
+static bool has_polled(struct vb_engine *e)
 {
 	return atomic_load_explicit(&e->looping, memory_order_relaxed) ||
+	       atomic_load_explicit(&e->attentive, memory_order_relaxed) ||
 	       atomic_load(&e->resting) || atomic_load(&e->spinning);
 }
 
@@ -275,7 +276,7 @@ static int wait_event(struct vb_channel *ch, struct vb_cq **cq)
 
 	if (w.e && w.e->near)
 		settle(w.e);
-	if (w.e && has_spun(w.e) && !vb_channel_has_events(ch) &&
+	if (w.e && has_polled(w.e) && !vb_channel_has_events(ch) &&
 	    blocks(ch->fd))
 		vb_engine_armed();
 	if (!begin_watch(w.e, ch))

@@ -90,7 +90,6 @@ static void sample(struct vb_window *w, vb_time rtt)
 	else
 		w->best_rtt += (rtt - w->best_rtt) / 64;
 	w->srtt = w->srtt ? w->srtt - w->srtt / 8 + rtt / 8 : rtt;
-	w->timing = false;
 }
 
 static void grow(struct vb_window *w, uint32_t count)
@@ -110,8 +109,11 @@ static void grow(struct vb_window *w, uint32_t count)
 void vb_window_acked(struct vb_window *w, uint32_t count, uint32_t una,
 		     vb_time now)
 {
-	if (w->timing && vb_psn_diff(una, w->rtt_psn) > 0)
-		sample(w, now - w->rtt_at);
+	if (w->timing && vb_psn_diff(una, w->rtt_psn) > 0) {
+		if (now > w->rtt_at)
+			sample(w, now - w->rtt_at);
+		w->timing = false;
+	}
 	if (w->recovering && vb_psn_diff(una, w->recover) >= 0)
 		w->recovering = false;
 	w->lossy -= VB_MIN(w->lossy, count);

@@ -104,6 +104,32 @@ static void poll__oldest_first_many_times_round(void **state)
 	assert_int_equal(vb_cq_destroy(cq), 0);
 }
 
+static void push_of(struct vb_cq *cq, struct vb_qp *qp, bool is_recv)
+{
+	const struct vb_cqe e = { .qp = qp, .is_recv = is_recv };
+
+	assert_true(vb_cq_push(cq, &e, false));
+}
+
+static void sender__of_all_that_waits(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_qp one = { 0 }, other = { 0 };
+	struct vb_cqe out[4];
+
+	assert_null(vb_cq_sender(f->cq));
+	push_of(f->cq, &one, false);
+	push_of(f->cq, &one, false);
+	assert_ptr_equal(vb_cq_sender(f->cq), &one);
+	push_of(f->cq, &other, false);
+	assert_null(vb_cq_sender(f->cq));
+	assert_int_equal(vb_cq_poll(f->cq, 2, out), 2);
+	assert_ptr_equal(vb_cq_sender(f->cq), &other);
+	push_of(f->cq, &other, true);
+	assert_null(vb_cq_sender(f->cq));
+	assert_int_equal(vb_cq_poll(f->cq, 4, out), 2);
+}
+
 static void poll__releases_slots(void **state)
 {
 	struct fixture *f = *state;
@@ -392,6 +418,7 @@ int main(void)
 		TEST(destroy__busy),
 		TEST(destroy__takes_its_events_along),
 		TEST(poll__oldest_first_many_times_round),
+		TEST(sender__of_all_that_waits),
 		TEST(poll__releases_slots),
 		TEST(overrun__once_told_then_dead),
 		TEST(overrun__wakes_a_sleeper),

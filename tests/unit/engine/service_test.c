@@ -224,6 +224,12 @@ static void timers__whose_they_are(void **state)
 	assert_int_equal(plan_sleep(s, true, fake.now), fake.now + REST_MAX);
 	assert_true(s->e->polls_look);
 	assert_int_equal(s->e->sleep_until, fake.now + REST_MAX);
+	/* What was left undone, a program does that polls in vain, or we. */
+	assert_int_equal(vb_timer_set(&s->e->timers, &t, fake.now), 0);
+	assert_int_equal(plan_sleep(s, true, fake.now), fake.now);
+	vb_engine_at_work(s->e, fake.now);
+	atomic_store(&s->e->looping, true);
+	assert_int_equal(plan_sleep(s, true, fake.now), fake.now + REST_MAX);
 	vb_timer_cancel(&s->e->timers, &t);
 	vb_timers_fini(&s->e->timers);
 	vb_timers_fini(&s->e->cq_timers);

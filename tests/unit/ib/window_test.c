@@ -44,6 +44,25 @@ static void window__doubles_then_adds(void **state)
 	assert_int_equal(w.pkts, start + 1);
 }
 
+/* Who receives read the clock before who sent: that is no round trip. */
+static void window__an_answer_before_its_time(void **state)
+{
+	vb_time unknown;
+
+	vb_window_init(&w, 4096);
+	unknown = vb_window_patience(&w, 0);
+	vb_window_time(&w, 7, 1000);
+	vb_window_acked(&w, 1, 8, 999);
+	assert_int_equal(vb_window_patience(&w, 0), unknown);
+	vb_window_time(&w, 9, 2000);
+	vb_window_acked(&w, 1, 10, 2500);
+	assert_int_equal(w.srtt, 500);
+	vb_window_time(&w, 11, 4000);
+	vb_window_acked(&w, 1, 12, 3000);
+	assert_int_equal(w.srtt, 500);
+	assert_int_equal(w.best_rtt, 500);
+}
+
 static void window__does_not_grow_unused(void **state)
 {
 	uint32_t start;
@@ -171,6 +190,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(window__fits_a_small_socket_buffer),
 		cmocka_unit_test(window__doubles_then_adds),
+		cmocka_unit_test(window__an_answer_before_its_time),
 		cmocka_unit_test(window__does_not_grow_unused),
 		cmocka_unit_test(window__one_loss_is_paid_for_once),
 		cmocka_unit_test(window__never_below_two),
