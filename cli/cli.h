@@ -3,6 +3,8 @@
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
+#include <stdbool.h>
+
 /* As env(1) has them. */
 #define EXIT_USAGE     125
 #define EXIT_NOT_RUN   126
@@ -10,6 +12,10 @@
 
 /* verbena run [--device SPEC]... [--] PROGRAM [ARG]... */
 int vb_cli_run(int argc, char **argv);
+
+/* The options that `run` and others have: --device SPEC, into *@devices, which
+ * is for VERBENA_DEVICES; false: no memory. */
+bool vb_cli_add_device(char **devices, const char *spec);
 
 /* verbena counters [DEVICE] */
 int vb_cli_counters(int argc, char **argv);

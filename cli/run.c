@@ -150,7 +150,7 @@ static bool set_up(const char *rsockets)
 	return true;
 }
 
-static bool add_device(char **devices, const char *spec)
+bool vb_cli_add_device(char **devices, const char *spec)
 {
 	char *more = *devices ? join(*devices, ',', spec) : strdup(spec);
 
@@ -191,7 +191,7 @@ int vb_cli_run(int argc, char **argv)
 	while ((o = getopt_long(argc, argv, "+d:", options, NULL)) != -1) {
 		if (o == 'r' && (!optarg || strcmp(optarg, "all") == 0))
 			rsockets = optarg ? optarg : "tcp";
-		else if (o != 'd' || !add_device(&devices, optarg))
+		else if (o != 'd' || !vb_cli_add_device(&devices, optarg))
 			return usage();
 	}
 	if (optind == argc)

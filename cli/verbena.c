@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,13 +50,37 @@ static void print_device(const struct vb_device *d, const struct vb_netif *list,
 	}
 }
 
+/* Which ones: NULL for all, or a string of specs. */
+static bool choose(int argc, char **argv, char **which)
+{
+	static const struct option options[] = {
+		{ "device", required_argument, NULL, 'd' },
+		{ 0 },
+	};
+	int o;
+
+	while ((o = getopt_long(argc, argv, "d:", options, NULL)) != -1)
+		if (o != 'd' || !vb_cli_add_device(which, optarg))
+			return false;
+	return optind == argc;
+}
+
 static int show_devices(int argc, char **argv)
 {
 	struct vb_device *devices;
 	struct vb_netif *list;
 	unsigned count, links;
-	int rc = vb_devices_list(getenv(DEVICES_VARIABLE), &devices, &count);
+	char *which = NULL;
+	int rc;
 
+	if (!choose(argc, argv, &which)) {
+		fprintf(stderr, "usage: verbena devices [--device SPEC]...\n");
+		free(which);
+		return EXIT_USAGE;
+	}
+	rc = vb_devices_list(which ? which : getenv(DEVICES_VARIABLE), &devices,
+			     &count);
+	free(which);
 	if (rc) {
 		fprintf(stderr, "verbena devices: %s\n", strerror(-rc));
 		return EXIT_FAILURE;
@@ -91,7 +116,8 @@ static const struct {
 } commands[] = {
 	{ "run", vb_cli_run, "[--device SPEC]... [--] PROGRAM [ARG]...",
 	  "run a program with this adapter" },
-	{ "devices", show_devices, "", "list the devices and their addresses" },
+	{ "devices", show_devices, "[--device SPEC]...",
+	  "list the devices and their addresses" },
 	{ "counters", vb_cli_counters, "[DEVICE]",
 	  "what your programs have counted: packets, errors, drops" },
 	{ "status", show_status, "", "say how many programs use the adapter" },

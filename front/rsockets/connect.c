@@ -32,11 +32,13 @@ static void connected(struct rs_sock *rs)
 	rs_keep_alive(rs);
 }
 
-/* The IB connection manager's reasons of a refusal (IBA 12.6.7.2). */
+/* The IB connection manager's reasons of a refusal (IBA 12.6.7.2), or TCP's. */
 static int refusal(int reason)
 {
 	enum { NO_SUCH_SERVICE = 8, CONSUMER = 28 };
 
+	if (reason < 0)
+		return -reason;
 	return reason == NO_SUCH_SERVICE || reason == CONSUMER ? ECONNREFUSED
 							       : ECONNRESET;
 }
