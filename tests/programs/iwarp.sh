@@ -449,6 +449,12 @@ done
 b timeout 10 "$verbena" run -- ucmatose -s "$HOST_A" -c 1 \
 	</dev/null >"$work/client" 2>&1
 told "nobody listens: refused" "REJECTED, error: -111" "$work/client"
+b timeout 10 "$verbena" run -- rcopy "$0" "$HOST_A:$work/copy" \
+	</dev/null >"$work/client" 2>&1
+told "nobody listens: a socket, too" "Connection refused" "$work/client"
+(unset VERBENA_DEVICES && a "$verbena" devices --device iwarp:veth0) \
+	>"$work/client" 2>&1
+told "verbena devices --device" "^iw_veth0" "$work/client"
 
 # cases NAME ENVIRONMENT...
 cases() {
