@@ -3,7 +3,6 @@
 #include "base/bell.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -23,7 +22,7 @@ void vb_bell_clear(struct vb_bell *b)
 /* No timeout: the kernel restarts it after a signal just when it would restart
  * a read(2). The C library does not know this call for a cancellation point;
  * nothing is held in it. */
-int vb_word_wait(_Atomic uint32_t *word, uint32_t seen)
+int vb_bell_wait(struct vb_bell *b)
 {
 	/* Not on the stack, which a cancelled thread leaves without clearing
 	 * up: AddressSanitizer takes that amiss. */
@@ -31,24 +30,14 @@ int vb_word_wait(_Atomic uint32_t *word, uint32_t seen)
 	int rc;
 
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
-	rc = (int)syscall(SYS_futex, word, FUTEX_WAIT, seen, NULL, NULL, 0);
+	rc = (int)syscall(SYS_futex, &b->sleeps, FUTEX_WAIT, 1, NULL, NULL, 0);
 	pthread_setcanceltype(type, NULL);
 	return rc < 0 && errno == EINTR ? -EINTR : 0;
 }
 
-static void wake(_Atomic uint32_t *word, int most)
+static void wake(struct vb_bell *b)
 {
-	(void)syscall(SYS_futex, word, FUTEX_WAKE, most, NULL, NULL, 0);
-}
-
-void vb_word_wake(_Atomic uint32_t *word)
-{
-	wake(word, INT_MAX);
-}
-
-int vb_bell_wait(struct vb_bell *b)
-{
-	return vb_word_wait(&b->sleeps, 1);
+	(void)syscall(SYS_futex, &b->sleeps, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 bool vb_bell_ring(struct vb_bell *b)
@@ -57,12 +46,12 @@ bool vb_bell_ring(struct vb_bell *b)
 	if (!atomic_load_explicit(&b->sleeps, memory_order_relaxed))
 		return false;
 	if (atomic_exchange(&b->sleeps, 0))
-		wake(&b->sleeps, 1);
+		wake(b);
 	return true;
 }
 
 void vb_bell_wake(struct vb_bell *b)
 {
 	vb_bell_clear(b);
-	wake(&b->sleeps, 1);
+	wake(b);
 }

@@ -25,11 +25,6 @@ void vb_bell_clear(struct vb_bell *b);
  * -EINTR, as read(2) says it. A cancellation point. */
 VB_MUST_CHECK int vb_bell_wait(struct vb_bell *b);
 
-/* The calls beneath, for words that mean something else: sleep while it is
- * @seen, -EINTR and cancellation as above; wake as many as sleep there. */
-VB_MUST_CHECK int vb_word_wait(_Atomic uint32_t *word, uint32_t seen);
-void vb_word_wake(_Atomic uint32_t *word);
-
 /* After something was put there. True: somebody sleeps by it, or did. */
 bool vb_bell_ring(struct vb_bell *b);
 /* Whoever sleeps there looks up, whatever the word says. */

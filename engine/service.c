@@ -345,8 +345,7 @@ static vb_time plan_sleep(struct service *s, bool attentive, vb_time now)
 	e->polls_look = attentive;
 	due = vb_timers_next(&e->timers);
 	/* Those to come, and not what we have just left undone. */
-	if (attentive &&
-	    (due > now || vb_drive_is_for_polls(e, due, now)))
+	if (vb_drive_is_for_polls(e, due, now))
 		due = now + vb_engine_span(e, REST_MAX);
 	until = VB_MIN(until, due);
 	until = VB_MIN(until, s->refresh_at);

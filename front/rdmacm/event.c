@@ -4,12 +4,12 @@
 
 #include <endian.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/bell.h"
 #include "base/log.h"
 #include "base/sync.h"
 
@@ -75,8 +75,6 @@ static void push(struct rcm_channel *c, struct rcm_event *e)
 	c->last = &e->next;
 	if (was_empty)
 		mark_full(c);
-	atomic_fetch_add(&c->turn, 1);
-	vb_word_wake(&c->turn);
 }
 
 static struct rcm_event *pop(struct rcm_channel *c)
@@ -128,7 +126,7 @@ void rcm_event_after_fork(void)
 	rcm.unseen = NULL;
 }
 
-/* Take out what is of @id: into @kept, or thrown away. */
+/* Take out what is of @id, or of any: into @to, or thrown away. */
 static void sift(struct rcm_channel *c, struct rcm_id *id,
 		 struct rcm_channel *to)
 {
@@ -140,7 +138,7 @@ static void sift(struct rcm_channel *c, struct rcm_id *id,
 	for (; e; e = next) {
 		next = e->next;
 		e->next = NULL;
-		if (e->id != id) {
+		if (id && e->id != id) {
 			*c->last = e;
 			c->last = &e->next;
 		} else if (to) {
@@ -176,21 +174,6 @@ static void refuse_unseen(struct rcm_channel *c, const struct rcm_id *id)
 	vb_cancel_back(cancel);
 }
 
-/* With the lock, as its channel is closed. */
-static void throw_away(struct rcm_channel *c)
-{
-	struct rcm_event *e, *next;
-
-	refuse_unseen(c, NULL);
-	for (e = c->first; e; e = next) {
-		next = e->next;
-		take_out_of_unseen(e);
-		drop(e);
-	}
-	c->first = NULL;
-	c->last = &c->first;
-}
-
 /* With the lock: ids that outlive their channel hear of nothing. */
 static void forget_channel(const struct rdma_event_channel *channel)
 {
@@ -208,7 +191,8 @@ VB_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 
 	pthread_mutex_lock(&rcm.lock);
 	forget_channel(channel);
-	throw_away(c);
+	refuse_unseen(c, NULL);
+	sift(c, NULL, NULL);
 	close(c->pub.fd);
 	c->closed = true;
 	last = c->inside == 0;
@@ -625,22 +609,21 @@ static int look(struct rcm_channel *c, struct rcm_event **e)
 }
 
 /* 0: an event; -EAGAIN: the program does not want to wait. The sleep alone is a
- * cancellation point, if it was one for the caller; after a signal it goes on
- * where read(2) would. */
+ * cancellation point, if it was one for the caller. */
 static int wait_event(struct rcm_channel *c, struct rcm_event **e, int cancel)
 {
-	uint32_t turn;
+	struct pollfd p = { .events = POLLIN };
 	int rc;
 
 	for (;;) {
 		pthread_mutex_lock(&rcm.lock);
-		turn = atomic_load(&c->turn);
 		rc = look(c, e);
+		p.fd = c->closed ? -1 : c->pub.fd;
 		pthread_mutex_unlock(&rcm.lock);
 		if (rc || *e)
 			return rc;
 		vb_cancel_back(cancel);
-		rc = vb_word_wait(&c->turn, turn);
+		rc = poll(&p, 1, -1) < 0 ? -errno : 0;
 		(void)vb_cancel_off();
 		if (rc)
 			return rc;

@@ -42,7 +42,6 @@ struct rcm_channel {
 	struct rdma_event_channel pub;
 	/* rcm.lock */
 	struct rcm_event *first, **last;
-	_Atomic uint32_t turn; /* changes with each event: who waits sleeps */
 	unsigned inside;       /* threads in rdma_get_cm_event() */
 	bool closed;	       /* the last of them frees it */
 };
