@@ -27,7 +27,7 @@ perftest() {
 
 	shift 2
 	# shellcheck disable=SC2046 # words
-	again_if_noisy lab_pair "$at" "$program" $(options_at "$at") "$@" -- \
+	lab_pair "$at" "$program" $(options_at "$at") "$@" -- \
 		"$program" $(options_at "$(other "$at")") "$@" \
 		"$(address_of "$at")"
 }

@@ -20,7 +20,7 @@ siw_pair() {
 
 	port=$(port_of "$2")
 	for tries in 1 2 3 4 5; do
-		again_if_noisy lab_pair "$@" && return
+		lab_pair "$@" && return
 		grep -qs "CM_EVENT_REJECTED; error: -111" "$work/client" ||
 			return
 	done

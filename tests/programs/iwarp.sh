@@ -21,7 +21,7 @@ on_port() {
 		skip "$name" "no $3 here"
 		return
 	}
-	if again_if_noisy pair root "$@"; then
+	if pair root "$@"; then
 		ok "$name"
 	elif [ "${again:-0}" -lt 3 ] &&
 		grep -q 'get_cm_event: Bad file' "$work/server" \

@@ -88,8 +88,8 @@ summary() {
 }
 
 # again_if_noisy COMMAND...: perftest samples the processor's clock and ends
-# with status 1 where the load of other machines disturbs that. It says
-# nothing of us: try again.
+# with status 1 where other work on the machine disturbs that. It says nothing
+# of us: try again.
 again_if_noisy() {
 	local tries
 
@@ -151,6 +151,9 @@ ends() {
 # as it listens, CALL runs the client. True: both ended with 0. What they wrote
 # is in $work/server and $work/client.
 play() {
+	again_if_noisy play_once "$@"
+}
+play_once() {
 	local pid status=0
 
 	: >"$work/client"

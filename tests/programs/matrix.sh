@@ -119,7 +119,7 @@ one() {
 	# Left by XRC's programs at fixed places, for nobody but their user.
 	rm -f /tmp/xrc_domain{,_server,_client}
 	start=$EPOCHREALTIME
-	if again_if_noisy pair $who a $from "$program" -d "$device" $x "$server_gid" "$@" -- \
+	if pair $who a $from "$program" -d "$device" $x "$server_gid" "$@" -- \
 		"$program" -d "$device" $x "$client_gid" "$@" "$HOST_A"; then
 		ok "$name ($(seconds_since "$start") s)"
 	else

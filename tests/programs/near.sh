@@ -23,7 +23,7 @@ try() {
 	local name=$1 way=$2
 
 	shift 2
-	if again_if_noisy pair root a a "$@" && went "$way"; then
+	if pair root a a "$@" && went "$way"; then
 		ok "$name: $(grep -v '^verbena:' "$work/${show:-client}" |
 			tail -n 1)"
 	else

@@ -32,7 +32,7 @@ starved() {
 		bash -c 'while :; do :; done' &
 		spinners+=($!)
 	done
-	again_if_noisy pair root a b "$@" "${how[@]}" -- \
+	pair root a b "$@" "${how[@]}" -- \
 		"$@" "${how[@]}" "$address" || status=1
 	kill "${spinners[@]}"
 	wait "${spinners[@]}" 2>/dev/null

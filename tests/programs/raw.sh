@@ -52,7 +52,7 @@ if command -v raw_ethernet_bw >/dev/null; then
 		"raw_ethernet_bw -D 1 -s 64 -j $HOST_B -J $HOST_A -k 7 -K 8" \
 		"raw_ethernet_lat -n 200 -s 64"; do
 		# shellcheck disable=SC2086 # words they are
-		if perftest_pair $options; then
+		if again_if_noisy perftest_pair $options; then
 			ok "$options"
 		else
 			not_ok "$options" "$work/server" "$work/client"
