@@ -19,6 +19,21 @@ void vb_bell_clear(struct vb_bell *b)
 	atomic_store(&b->sleeps, 0);
 }
 
+/*
+ * pthread_cancel() first notes that the thread is to be cancelled, as it may be
+ * at any instruction, and then sends the signal for it. glibc (2.36) heeds that
+ * signal even when it comes after the thread has forbidden cancellation: in the
+ * next cancellation point, with whatever lock it holds there. Its own
+ * cancellation points await such a signal before they return. Here is one that
+ * does nothing else.
+ */
+static void await_cancellation_on_its_way(void)
+{
+	char byte;
+
+	(void)!read(-1, &byte, 1);
+}
+
 /* No timeout: the kernel restarts it after a signal just when it would restart
  * a read(2). The C library does not know this call for a cancellation point;
  * nothing is held in it. */
@@ -30,9 +45,12 @@ int vb_bell_wait(struct vb_bell *b)
 	int rc;
 
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
-	rc = (int)syscall(SYS_futex, &b->sleeps, FUTEX_WAIT, 1, NULL, NULL, 0);
+	rc = syscall(SYS_futex, &b->sleeps, FUTEX_WAIT, 1, NULL, NULL, 0) < 0
+		     ? -errno
+		     : 0;
 	pthread_setcanceltype(type, NULL);
-	return rc < 0 && errno == EINTR ? -EINTR : 0;
+	await_cancellation_on_its_way();
+	return rc == -EINTR ? rc : 0;
 }
 
 static void wake(struct vb_bell *b)

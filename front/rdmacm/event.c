@@ -4,7 +4,6 @@
 
 #include <endian.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -41,6 +40,7 @@ VB_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 		free(c);
 		return NULL;
 	}
+	(void)sem_init(&c->pushed, 0, 0);
 	return &c->pub;
 }
 
@@ -75,6 +75,7 @@ static void push(struct rcm_channel *c, struct rcm_event *e)
 	c->last = &e->next;
 	if (was_empty)
 		mark_full(c);
+	(void)sem_post(&c->pushed);
 }
 
 static struct rcm_event *pop(struct rcm_channel *c)
@@ -183,6 +184,12 @@ static void forget_channel(const struct rdma_event_channel *channel)
 				id->pub.channel = NULL;
 }
 
+static void release(struct rcm_channel *c)
+{
+	(void)sem_destroy(&c->pushed);
+	free(c);
+}
+
 VB_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
 	struct rcm_channel *c = channel_of(channel);
@@ -198,7 +205,7 @@ VB_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 	last = c->inside == 0;
 	pthread_mutex_unlock(&rcm.lock);
 	if (last)
-		free(c);
+		release(c);
 	vb_cancel_back(cancel);
 }
 
@@ -592,42 +599,57 @@ static bool digest(struct rcm_event *e)
 	}
 }
 
-/* With the lock. 0: *@e, or nothing yet. */
-static int look(struct rcm_channel *c, struct rcm_event **e)
+/* 0: the channel blocks, or is gone and never has anything again; -EAGAIN. */
+static int blocks(struct rcm_channel *c)
 {
-	int flags;
+	int flags = 0;
 
-	*e = c->closed ? NULL : pop(c);
-	if (*e)
-		(*e)->id->delivered++;
-	if (*e || c->closed)
-		return 0;
-	flags = fcntl(c->pub.fd, F_GETFL);
+	pthread_mutex_lock(&rcm.lock);
+	if (!c->closed)
+		flags = fcntl(c->pub.fd, F_GETFL);
+	pthread_mutex_unlock(&rcm.lock);
 	if (flags < 0)
 		return -errno;
 	return flags & O_NONBLOCK ? -EAGAIN : 0;
 }
 
-/* 0: an event; -EAGAIN: the program does not want to wait. The sleep alone is a
- * cancellation point, if it was one for the caller. */
-static int wait_event(struct rcm_channel *c, struct rcm_event **e, int cancel)
+/*
+ * Until something was pushed. The sleep alone is a cancellation point, if it
+ * was one for the caller. By a semaphore, as that goes on after a signal where
+ * read(2) would and poll(2) does not, and as the C library sees to it that a
+ * cancellation on its way does not come later (base/bell.c).
+ */
+static int await_push(struct rcm_channel *c, int cancel)
 {
-	struct pollfd p = { .events = POLLIN };
 	int rc;
 
-	for (;;) {
-		pthread_mutex_lock(&rcm.lock);
-		rc = look(c, e);
-		p.fd = c->closed ? -1 : c->pub.fd;
-		pthread_mutex_unlock(&rcm.lock);
-		if (rc || *e)
-			return rc;
-		vb_cancel_back(cancel);
-		rc = poll(&p, 1, -1) < 0 ? -errno : 0;
-		(void)vb_cancel_off();
+	if (sem_trywait(&c->pushed) == 0)
+		return 0;
+	rc = blocks(c);
+	if (rc)
+		return rc;
+	vb_cancel_back(cancel);
+	rc = sem_wait(&c->pushed) < 0 ? -errno : 0;
+	(void)vb_cancel_off();
+	return rc;
+}
+
+/* 0: an event; -EAGAIN: the program does not want to wait; -EINTR. */
+static int wait_event(struct rcm_channel *c, struct rcm_event **e, int cancel)
+{
+	int rc;
+
+	do {
+		rc = await_push(c, cancel);
 		if (rc)
 			return rc;
-	}
+		pthread_mutex_lock(&rcm.lock);
+		*e = c->closed ? NULL : pop(c);
+		if (*e)
+			(*e)->id->delivered++;
+		pthread_mutex_unlock(&rcm.lock);
+	} while (!*e);
+	return 0;
 }
 
 VB_EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)
@@ -682,7 +704,7 @@ static void leave(void *arg)
 	last = --c->inside == 0 && c->closed;
 	pthread_mutex_unlock(&rcm.lock);
 	if (last)
-		free(c);
+		release(c);
 }
 
 /*

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <infiniband/ib.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <rdma/rdma_cma.h>
 #include <stdatomic.h>
 
@@ -40,10 +41,11 @@ struct rcm_private {
 
 struct rcm_channel {
 	struct rdma_event_channel pub;
+	sem_t pushed; /* one for each event, and some for those thrown away */
 	/* rcm.lock */
 	struct rcm_event *first, **last;
-	unsigned inside;       /* threads in rdma_get_cm_event() */
-	bool closed;	       /* the last of them frees it */
+	unsigned inside; /* threads in rdma_get_cm_event() */
+	bool closed;	 /* the last of them frees it */
 };
 
 enum rcm_state {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* base/bell: who sleeps is woken, interrupted and cancelled as in read(2). */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -12,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/bell.h"
+#include "base/sync.h"
 
 static struct vb_bell *bell; /* in memory that a child shares */
 
@@ -149,6 +151,61 @@ static void cancelled(void **state)
 	assert_ptr_equal(ended(t), PTHREAD_CANCELED);
 }
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* What verbs do after the sleep: uncancelled, with a lock, calls that a thread
+ * may be cancelled in. */
+static void *sleep_and_lock(void *arg)
+{
+	const int *fd = arg;
+
+	for (;;) {
+		int cancel;
+
+		vb_bell_set(bell);
+		atomic_store(&is_set, true);
+		(void)!vb_bell_wait(bell);
+		cancel = vb_cancel_off();
+		pthread_mutex_lock(&lock);
+		for (int i = 0; i < 20; i++)
+			(void)!write(*fd, "", 1);
+		pthread_mutex_unlock(&lock);
+		vb_cancel_back(cancel);
+	}
+	return NULL;
+}
+
+static void spin(unsigned turns)
+{
+	for (volatile unsigned i = 0; i < turns; i++)
+		;
+}
+
+/* So that it wakes between the cancellation's beginning and its signal, now and
+ * then. */
+static void cancelled_while_it_is_rung__no_lock_is_left(void **state)
+{
+	int fd = open("/dev/null", O_WRONLY);
+
+	for (unsigned i = 0; i < 3000; i++) {
+		pthread_t t;
+
+		atomic_store(&is_set, false);
+		assert_int_equal(pthread_create(&t, NULL, sleep_and_lock, &fd),
+				 0);
+		while (!atomic_load(&is_set))
+			;
+		spin(20000);
+		vb_bell_ring(bell);
+		spin(i % 100 * 200);
+		pthread_cancel(t);
+		assert_ptr_equal(ended(t), PTHREAD_CANCELED);
+		assert_int_equal(pthread_mutex_trylock(&lock), 0);
+		pthread_mutex_unlock(&lock);
+	}
+	close(fd);
+}
+
 #define BELL_TEST(name) cmocka_unit_test_setup_teardown(name, make, drop)
 
 int main(void)
@@ -159,6 +216,7 @@ int main(void)
 		BELL_TEST(wake__whatever_the_word_says),
 		BELL_TEST(interrupted__unless_restarted),
 		BELL_TEST(cancelled),
+		BELL_TEST(cancelled_while_it_is_rung__no_lock_is_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
