@@ -50,14 +50,9 @@ static void look_for(struct vb_engine *e, struct vb_await *a, bool yes)
 		atomic_fetch_sub(&e->awaiting, 1);
 }
 
-static bool is_thread(const struct vb_engine *e)
-{
-	return pthread_equal(pthread_self(), e->thread);
-}
-
 void vb_await_sent(struct vb_engine *e, struct vb_await *a, vb_time now)
 {
-	if (!is_thread(e))
+	if (!vb_service_is_me(e))
 		atomic_store_explicit(&a->sent, now, memory_order_relaxed);
 }
 
@@ -78,7 +73,7 @@ static void count_answer(struct vb_engine *e, struct vb_await *a, vb_time now)
 
 void vb_await_came(struct vb_engine *e, struct vb_await *a, vb_time now)
 {
-	if (is_thread(e) && !is_answered(a))
+	if (vb_service_is_me(e) && !is_answered(a))
 		count_answer(e, a, now);
 	atomic_store_explicit(&a->came, now, memory_order_relaxed);
 }

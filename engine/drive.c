@@ -132,8 +132,7 @@ static void arm_timer(struct vb_engine *e, struct vb_qp *qp, vb_time at,
 /* The engine's thread need not look while a program's thread sends much. */
 static bool is_work(const struct vb_engine *e, const struct vb_txq *q)
 {
-	return q->used >= MUCH_BYTES &&
-	       !pthread_equal(pthread_self(), e->thread);
+	return q->used >= MUCH_BYTES && !vb_service_is_me(e);
 }
 
 static bool program_polls(struct vb_engine *e, vb_time now)
@@ -141,7 +140,7 @@ static bool program_polls(struct vb_engine *e, vb_time now)
 	vb_time last = /* a hint, ordered by nothing */
 		atomic_load_explicit(&e->last_poll, memory_order_relaxed);
 
-	return !pthread_equal(pthread_self(), e->thread) && last + SOON > now;
+	return !vb_service_is_me(e) && last + SOON > now;
 }
 
 /* Of one that has just been tried: never in the past, or the engine's thread

@@ -62,9 +62,9 @@ struct vb_engine {
 	struct vb_far *_Atomic far; /* made with the first inode's domain */
 	struct vb_idtab *qps;
 	int wake_fd;
-	_Atomic unsigned pace; /* see vb_engine_span() */
-	pthread_t thread;
-	bool serving; /* there is a thread; open_lock */
+	_Atomic unsigned pace;	  /* see vb_engine_span() */
+	_Atomic pthread_t thread; /* another one when a network is joined */
+	bool serving;		  /* there is a thread; open_lock */
 
 	struct vb_mutex list_lock;
 	struct vb_open_adapter *adapters; /* list_lock */
@@ -134,7 +134,7 @@ struct vb_engine {
 	struct vb_mutex moderation; /* who signals what is due; outside cq */
 	struct vb_timers cq_timers; /* timer_lock */
 	vb_time sleep_until; /* timer_lock: when the thread wakes anyway */
-	bool polls_look; /* timer_lock: it leaves @timers to who polls */
+	bool polls_look;     /* timer_lock: it leaves @timers to who polls */
 	/* When the first of @timers is due, a hint: who polls sees to it. */
 	_Atomic vb_time due;
 
@@ -259,6 +259,12 @@ void vb_wait_stop(struct vb_engine *e);
 /* engine/service.c: the thread. */
 VB_MUST_CHECK int vb_service_start(struct vb_engine *e);
 void vb_service_stop(struct vb_engine *e);
+static inline bool vb_service_is_me(const struct vb_engine *e)
+{
+	return pthread_equal(
+		pthread_self(),
+		atomic_load_explicit(&e->thread, memory_order_relaxed));
+}
 /* engine/ports.c: bring an adapter's port to what the system says. */
 void vb_ports_refresh(struct vb_engine *e);
 VB_MUST_CHECK int vb_ports_setup(struct vb_open_adapter *oa);

@@ -645,6 +645,7 @@ static void *service_main(void *arg)
 			     .rejoin_at = VB_NEVER,
 			     .refresh_at = VB_NEVER };
 
+	atomic_store(&e->thread, pthread_self()); /* as who started it will */
 	prctl(PR_SET_NAME, "verbena");
 	prctl(PR_SET_TIMERSLACK, 1ul);
 	ask_for_short_slices();
@@ -679,6 +680,7 @@ static void *service_main(void *arg)
 int vb_service_start(struct vb_engine *e)
 {
 	sigset_t all, old;
+	pthread_t thread;
 	int rc;
 
 	/* The program's signals are for the program's threads. Faults stay
@@ -687,9 +689,11 @@ int vb_service_start(struct vb_engine *e)
 	sigdelset(&all, SIGSEGV);
 	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&e->thread, NULL, service_main, e);
+	rc = pthread_create(&thread, NULL, service_main, e);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	e->serving = rc == 0;
+	if (e->serving)
+		atomic_store(&e->thread, thread);
 	return -rc;
 }
 
@@ -702,6 +706,6 @@ void vb_service_stop(struct vb_engine *e)
 	atomic_store(&e->stop, true);
 	if (write(e->wake_fd, &one, sizeof(one)) < 0)
 		vb_log(LOG_ERROR, "engine: cannot wake its thread");
-	pthread_join(e->thread, NULL);
+	pthread_join(atomic_load(&e->thread), NULL);
 	e->serving = false;
 }
