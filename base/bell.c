@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -21,17 +22,15 @@ void vb_bell_clear(struct vb_bell *b)
 
 /*
  * pthread_cancel() first notes that the thread is to be cancelled, as it may be
- * at any instruction, and then sends the signal for it. glibc (2.36) heeds that
- * signal even when it comes after the thread has forbidden cancellation: in the
- * next cancellation point, with whatever lock it holds there. Its own
- * cancellation points await such a signal before they return. Here is one that
- * does nothing else.
+ * at any instruction, and then sends the signal for it. glibc before 2.41 heeds
+ * that signal even when the thread has forbidden cancellation meanwhile, if it
+ * comes while the thread sleeps in a cancellation point: with whatever lock it
+ * holds there. Cancellation points themselves await such a signal before they
+ * return. Here is one that does nothing else.
  */
 static void await_cancellation_on_its_way(void)
 {
-	char byte;
-
-	(void)!read(-1, &byte, 1);
+	(void)poll(NULL, 0, 0);
 }
 
 /* No timeout: the kernel restarts it after a signal just when it would restart

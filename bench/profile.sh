@@ -91,7 +91,7 @@ path() {
 
 	shift
 	printf '  %s\n' "$what"
-	if ! pair_recorded "$@" || ! find_window || ! top_of client >"$work/client.top" ||
+	if ! again_if_noisy pair_recorded "$@" || ! find_window || ! top_of client >"$work/client.top" ||
 		! top_of server >"$work/server.top" ||
 		[ ! -s "$work/client.top" ]; then
 		echo "    failed"

@@ -33,6 +33,9 @@ set_up || bench_cannot "the guest cannot be set up"
 
 # inside WHOSE PLACE PROGRAM OPTIONS...: what the client wrote.
 inside() {
+	again_if_noisy in_guest "$@"
+}
+in_guest() {
 	lab_patience=70 guest env VERBENA="$verbena" timeout -k 2 60 \
 		bash "$helper" pair "$@" >"$work/client" 2>&1
 }

@@ -707,5 +707,6 @@ void vb_service_stop(struct vb_engine *e)
 	if (write(e->wake_fd, &one, sizeof(one)) < 0)
 		vb_log(LOG_ERROR, "engine: cannot wake its thread");
 	pthread_join(atomic_load(&e->thread), NULL);
+	atomic_store(&e->thread, (pthread_t)0); /* the next one may have it */
 	e->serving = false;
 }

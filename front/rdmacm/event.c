@@ -613,6 +613,17 @@ static int blocks(struct rcm_channel *c)
 	return flags & O_NONBLOCK ? -EAGAIN : 0;
 }
 
+/* Who is cancelled may have been woken for an event that it does not take. */
+static void wake_another(void *arg)
+{
+	struct rcm_channel *c = arg;
+
+	pthread_mutex_lock(&rcm.lock);
+	if (!c->closed && c->first)
+		(void)sem_post(&c->pushed);
+	pthread_mutex_unlock(&rcm.lock);
+}
+
 /*
  * Until something was pushed. The sleep alone is a cancellation point, if it
  * was one for the caller. By a semaphore, as that goes on after a signal where
@@ -628,9 +639,11 @@ static int await_push(struct rcm_channel *c, int cancel)
 	rc = blocks(c);
 	if (rc)
 		return rc;
+	pthread_cleanup_push(wake_another, c);
 	vb_cancel_back(cancel);
 	rc = sem_wait(&c->pushed) < 0 ? -errno : 0;
 	(void)vb_cancel_off();
+	pthread_cleanup_pop(0);
 	return rc;
 }
 

@@ -41,7 +41,7 @@ struct rcm_private {
 
 struct rcm_channel {
 	struct rdma_event_channel pub;
-	sem_t pushed; /* one for each event, and some for those thrown away */
+	sem_t pushed; /* one for each event, and some to spare */
 	/* rcm.lock */
 	struct rcm_event *first, **last;
 	unsigned inside; /* threads in rdma_get_cm_event() */

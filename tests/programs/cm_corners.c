@@ -141,6 +141,7 @@ static void corners(const char *name)
 #define HAD_IT (-1)
 
 static _Atomic int heard_of; /* errno, or HAD_IT; 0: still waits */
+static _Atomic unsigned had; /* events, by listen_on() */
 static _Atomic long tid;     /* of who waits */
 
 static void *listen_on(void *channel)
@@ -148,8 +149,10 @@ static void *listen_on(void *channel)
 	struct rdma_cm_event *e;
 
 	tid = syscall(SYS_gettid);
-	while (rdma_get_cm_event(channel, &e) == 0)
+	while (rdma_get_cm_event(channel, &e) == 0) {
+		had++;
 		rdma_ack_cm_event(e);
+	}
 	heard_of = errno;
 	return NULL;
 }
@@ -207,17 +210,29 @@ struct waiting {
 	pthread_t thread;
 };
 
-static bool begin_waiting(struct waiting *w, void *(*listen)(void *))
+static bool begin_listening(pthread_t *thread, void *(*listen)(void *),
+			    struct rdma_event_channel *channel)
 {
 	heard_of = 0;
 	tid = 0;
-	w->channel = rdma_create_event_channel();
-	if (!w->channel ||
-	    rdma_create_id(w->channel, &w->id, NULL, RDMA_PS_TCP) ||
-	    pthread_create(&w->thread, NULL, listen, w->channel))
+	if (pthread_create(thread, NULL, listen, channel))
 		return false;
 	until_it_sleeps();
 	return true;
+}
+
+static bool begin_waiting(struct waiting *w, void *(*listen)(void *))
+{
+	w->channel = rdma_create_event_channel();
+	return w->channel &&
+	       rdma_create_id(w->channel, &w->id, NULL, RDMA_PS_TCP) == 0 &&
+	       begin_listening(&w->thread, listen, w->channel);
+}
+
+static void end_waiting(struct waiting *w)
+{
+	rdma_destroy_id(w->id);
+	rdma_destroy_event_channel(w->channel);
 }
 
 /* A signal whose handler restarts calls, and one whose does not. */
@@ -248,8 +263,7 @@ static bool goes(write_event *write, unsigned *turns)
 	if (!begin_waiting(&w, listen_once))
 		return false;
 	write(w.id, (enum rdma_cm_event_type)EVENT_USER, 0, 0);
-	rdma_destroy_id(w.id);
-	rdma_destroy_event_channel(w.channel);
+	end_waiting(&w);
 	if (heard_of == HAD_IT)
 		return pthread_join(w.thread, NULL) == 0;
 	++*turns;
@@ -262,7 +276,7 @@ static void channel_goes(void)
 	bool well = write;
 	unsigned turns = 0;
 
-	for (unsigned i = 0; well && i < TURNS; i++)
+	for (unsigned i = 0; well && turns < TURNS && i < 20 * TURNS; i++)
 		well = goes(write, &turns);
 	say("a channel that goes while a thread waits", well && turns);
 }
@@ -289,6 +303,39 @@ static void cancelled(void)
 		rdma_destroy_event_channel(w.channel);
 	}
 	say("a thread that is cancelled while it waits", well);
+}
+
+/* Two wait; who was woken is cancelled on its way: the other one has it. */
+static bool is_passed_on(write_event *write)
+{
+	pthread_t other;
+	struct waiting w;
+	bool well;
+
+	had = 0;
+	if (!begin_waiting(&w, listen_on) ||
+	    !begin_listening(&other, listen_on, w.channel))
+		return false;
+	write(w.id, (enum rdma_cm_event_type)EVENT_USER, 0, 0);
+	pthread_cancel(w.thread);
+	pthread_join(w.thread, NULL);
+	for (unsigned ms = 0; !had && ms < 2000; ms++)
+		usleep(1000);
+	well = had == 1;
+	pthread_cancel(other);
+	pthread_join(other, NULL);
+	end_waiting(&w);
+	return well;
+}
+
+static void passed_on(void)
+{
+	write_event *write = dlsym(RTLD_DEFAULT, "rdma_write_cm_event");
+	bool well = write;
+
+	for (unsigned i = 0; well && i < TURNS; i++)
+		well = is_passed_on(write);
+	say("one of two that wait is cancelled", well);
 }
 
 /* An id may outlive its channel; it hears of nothing. */
@@ -404,6 +451,7 @@ int main(int argc, char **argv)
 	corners(argv[1]);
 	channel_goes();
 	cancelled();
+	passed_on();
 	outlived(argv[1]);
 	unreliable(argv[1]);
 	return failures != 0;
