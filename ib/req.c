@@ -46,11 +46,13 @@ ROW(LOCAL_INV,    SEND,    0,               LOCAL),
 #define TIMEOUT_SLACK (250 * VB_MSEC)
 
 /* With so many packets under way, small messages gather into trains. */
-#define STREAM_PKTS   8
-#define STREAM_LASTS  (100 * VB_USEC)
-#define WAIT_MESSAGES 64u
-#define WAIT_BYTES    (16u << 10)
-_Static_assert(WAIT_MESSAGES * VB_QUIET_BYTES <= WAIT_BYTES,
+#define STREAM_PKTS  8
+#define STREAM_LASTS (100 * VB_USEC)
+#define WAIT_LEAST   64u
+#define WAIT_MOST    128u
+#define WAIT_LENGTH  (16u << 10) /* a longer one is a train by itself */
+#define WAIT_BYTES   (128u << 10)
+_Static_assert(WAIT_LEAST *VB_QUIET_BYTES <= WAIT_BYTES,
 	       "who may post without asking posts no more than that");
 
 static const struct request_row *row_of(const struct vb_send_wqe *wqe)
@@ -818,6 +820,22 @@ void vb_req_drain(struct vb_qp *qp)
 }
 
 /*
+ * Do the messages from req->cur to @end make a batch? A signalled one is what
+ * the program will wait for, and so ends it: with what comes behind, its answer
+ * would come when nothing is under way any more.
+ */
+static bool is_batch(const struct vb_qp *qp, uint32_t end)
+{
+	const struct vb_send_wqe *last = wqe_at(qp, end - 1);
+	uint32_t count = end - vb_rc(qp)->req.cur;
+
+	if (last->length >= WAIT_LENGTH || count * last->length >= WAIT_BYTES)
+		return true;
+	return count >= WAIT_MOST ||
+	       (count >= WAIT_LEAST && last->flags & SEND_SIGNALED);
+}
+
+/*
  * A packet a call costs several times what a packet in a train does, so small
  * messages of a program that has many under way gather until an answer comes
  * (RFC 896 has it for TCP). One that has few under way waits for each answer,
@@ -826,19 +844,19 @@ void vb_req_drain(struct vb_qp *qp)
 bool vb_req_can_wait(const struct vb_qp *qp)
 {
 	const struct vb_req *req = &vb_rc(qp)->req;
-	uint32_t end = vb_sq_end(&qp->sq), unsent = end - req->cur;
+	uint32_t end = vb_sq_end(&qp->sq);
 
-	if (!req->streaming || !in_flight(req) || unsent >= WAIT_MESSAGES ||
-	    req->send != req->next || req->rnr_at != VB_NEVER ||
-	    req->repair.due || req->gap_due || req->probe_acked ||
-	    !vb_window_is_near(&req->window))
+	if (!req->streaming || !in_flight(req) || req->send != req->next ||
+	    req->rnr_at != VB_NEVER || req->repair.due || req->gap_due ||
+	    req->probe_acked || !vb_window_is_near(&req->window))
 		return false;
-	return unsent * wqe_at(qp, end - 1)->length < WAIT_BYTES;
+	return end == req->cur || !is_batch(qp, end);
 }
 
+/* From there on each is asked for, as it may be a signalled one. */
 uint32_t vb_req_waits_until(const struct vb_qp *qp)
 {
-	return vb_rc(qp)->req.cur + WAIT_MESSAGES - 1;
+	return vb_rc(qp)->req.cur + WAIT_LEAST - 1;
 }
 
 bool vb_req_is_idle(const struct vb_qp *qp)

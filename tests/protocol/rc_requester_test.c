@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The requester and completer: loss, time, order, errors. */
+#include "ib/rc.h"
 #include "tests/support/bench.h"
 
 #include <string.h>
@@ -694,6 +695,63 @@ static void post_piece(struct bench *b, uint32_t lkey, uint32_t at,
 		sim_post_send(qp, &wqe, &sge);
 }
 
+static uint32_t unsent(const struct bench *b)
+{
+	const struct vb_qp *qp = b->pair.qp[0];
+
+	return vb_sq_end(&qp->sq) - vb_rc(qp)->req.cur;
+}
+
+static void post_write(struct bench *b, uint32_t len, uint8_t flags)
+{
+	const struct vb_sge sge = { (uintptr_t)b->mem[0], len, b->mr[0]->key };
+	const struct vb_send_wqe wqe = {
+		.op = WR_WRITE,
+		.flags = flags,
+		.length = len,
+		.num_sge = 1,
+		.remote_addr = (uintptr_t)b->mem[1],
+		.rkey = b->mr[1]->key,
+	};
+
+	sim_post_send(b->pair.qp[0], &wqe, &sge);
+	sim_drive(&b->sim);
+}
+
+/* With eight under way: up to 64, or to the signalled one behind them. */
+static void requester__small_messages_gather(void **state)
+{
+	static const struct {
+		uint32_t len, signal_every, leave;
+	} rows[] = {
+		{ 8, 1, 64 },	    { 8, 100, 100 },	{ 8, 1000, 128 },
+		{ 256, 16, 64 },    { 256, 40, 80 },	{ 2000, 1000, 66 },
+		{ 15000, 1000, 9 }, { 20000, 1000, 1 },
+	};
+	struct sim_caps caps = sim_caps;
+
+	caps.wr = 256;
+	caps.cqe = 1024;
+	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
+		struct bench *b = bench_open_as(&sim_attr, &caps);
+
+		post_write(b, 8, 0); /* how near the peer is */
+		bench_wait(b, 1000);
+		for (unsigned n = 0; n < 8; n++) {
+			post_write(b, 8, 0);
+			assert_int_equal(unsent(b), 0);
+		}
+		for (uint32_t n = 1; n <= rows[i].leave; n++) {
+			assert_int_equal(unsent(b), n - 1);
+			post_write(b, rows[i].len,
+				   n % rows[i].signal_every ? 0
+							    : SEND_SIGNALED);
+		}
+		assert_true(unsent(b) < rows[i].leave);
+		bench_close(b);
+	}
+}
+
 /* Kinds, lengths and keys that change from one to the next. */
 static void requester__a_run_is_what_each_would_be(void **state)
 {
@@ -982,6 +1040,7 @@ int main(void)
 		cmocka_unit_test(requester__asks_for_acks_often_enough),
 		cmocka_unit_test(requester__fence_waits_for_reads),
 		cmocka_unit_test(requester__headers_are_right),
+		cmocka_unit_test(requester__small_messages_gather),
 		cmocka_unit_test(requester__a_run_is_what_each_would_be),
 		cmocka_unit_test(requester__a_bad_key_in_a_run),
 		cmocka_unit_test(requester__sqd_finishes_what_has_begun),
