@@ -50,9 +50,10 @@ ROW(LOCAL_INV,    SEND,    0,               LOCAL),
 #define STREAM_LASTS (100 * VB_USEC)
 #define WAIT_LEAST   64u
 #define WAIT_MOST    128u
+#define WAIT_SHORT   2048u	 /* of one that is shorter many make a batch */
 #define WAIT_LENGTH  (16u << 10) /* a longer one is a train by itself */
 #define WAIT_BYTES   (128u << 10)
-_Static_assert(WAIT_LEAST *VB_QUIET_BYTES <= WAIT_BYTES,
+_Static_assert(WAIT_LEAST *VB_QUIET_BYTES <= WAIT_LENGTH,
 	       "who may post without asking posts no more than that");
 
 static const struct request_row *row_of(const struct vb_send_wqe *wqe)
@@ -819,27 +820,39 @@ void vb_req_drain(struct vb_qp *qp)
 		vb_qp_drained(qp);
 }
 
+/* The program will wait for it. */
+static bool is_awaited(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
+{
+	return qp->sq.sig_all || wqe->flags & SEND_SIGNALED;
+}
+
 /*
- * Do the messages from req->cur to @end make a batch? A signalled one is what
- * the program will wait for, and so ends it: with what comes behind, its answer
- * would come when nothing is under way any more.
+ * Do the messages from req->cur to @end make a batch? A signalled one ends it:
+ * with what comes behind, its answer would come when nothing is under way any
+ * more. And so would the answer to a batch larger than what is under way; but
+ * of short ones it takes more than that to be worth a call.
  */
 static bool is_batch(const struct vb_qp *qp, uint32_t end)
 {
+	const struct vb_req *req = &vb_rc(qp)->req;
 	const struct vb_send_wqe *last = wqe_at(qp, end - 1);
-	uint32_t count = end - vb_rc(qp)->req.cur;
+	uint32_t count = end - req->cur, bytes = count * last->length;
 
-	if (last->length >= WAIT_LENGTH || count * last->length >= WAIT_BYTES)
+	if (last->length >= WAIT_LENGTH || bytes >= WAIT_BYTES)
+		return true;
+	if (last->length >= WAIT_SHORT && bytes >= WAIT_LENGTH &&
+	    count * vb_req_psns(qp, last) >= in_flight(req))
 		return true;
 	return count >= WAIT_MOST ||
-	       (count >= WAIT_LEAST && last->flags & SEND_SIGNALED);
+	       (count >= WAIT_LEAST && is_awaited(qp, last));
 }
 
 /*
  * A packet a call costs several times what a packet in a train does, so small
- * messages of a program that has many under way gather until an answer comes
- * (RFC 896 has it for TCP). One that has few under way waits for each answer,
- * and is not kept waiting; nor is one whose peer is far.
+ * messages of a program that has many under way gather until they are a batch,
+ * or nothing is under way any more (RFC 896 has it for TCP). One that has few
+ * under way waits for each answer, and is not kept waiting; nor is one whose
+ * peer is far, nor what stands behind a long one that the window has cut.
  */
 bool vb_req_can_wait(const struct vb_qp *qp)
 {
@@ -847,8 +860,9 @@ bool vb_req_can_wait(const struct vb_qp *qp)
 	uint32_t end = vb_sq_end(&qp->sq);
 
 	if (!req->streaming || !in_flight(req) || req->send != req->next ||
-	    req->rnr_at != VB_NEVER || req->repair.due || req->gap_due ||
-	    req->probe_acked || !vb_window_is_near(&req->window))
+	    req->cur != req->begun || req->rnr_at != VB_NEVER ||
+	    req->repair.due || req->gap_due || req->probe_acked ||
+	    !vb_window_is_near(&req->window))
 		return false;
 	return end == req->cur || !is_batch(qp, end);
 }

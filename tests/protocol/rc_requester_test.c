@@ -718,15 +718,20 @@ static void post_write(struct bench *b, uint32_t len, uint8_t flags)
 	sim_drive(&b->sim);
 }
 
-/* With eight under way: up to 64, or to the signalled one behind them. */
+/* Up to 64, or to the signalled one behind them; longer ones up to as much as
+ * is under way. */
 static void requester__small_messages_gather(void **state)
 {
 	static const struct {
-		uint32_t len, signal_every, leave;
+		uint32_t len, signal_every, leave, under_way;
+		bool sig_all;
 	} rows[] = {
-		{ 8, 1, 64 },	    { 8, 100, 100 },	{ 8, 1000, 128 },
-		{ 256, 16, 64 },    { 256, 40, 80 },	{ 2000, 1000, 66 },
-		{ 15000, 1000, 9 }, { 20000, 1000, 1 },
+		{ 8, 1, 64, 8, false },	       { 8, 100, 100, 8, false },
+		{ 8, 1000, 128, 8, false },    { 8, 1000, 64, 8, true },
+		{ 256, 16, 64, 8, false },     { 256, 40, 80, 8, false },
+		{ 2000, 1000, 66, 8, false },  { 2048, 1000, 8, 8, false },
+		{ 2048, 1000, 12, 24, false }, { 15000, 1000, 2, 8, false },
+		{ 20000, 1000, 1, 8, false },
 	};
 	struct sim_caps caps = sim_caps;
 
@@ -735,12 +740,12 @@ static void requester__small_messages_gather(void **state)
 	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
 		struct bench *b = bench_open_as(&sim_attr, &caps);
 
+		b->pair.qp[0]->sq.sig_all = rows[i].sig_all;
 		post_write(b, 8, 0); /* how near the peer is */
 		bench_wait(b, 1000);
-		for (unsigned n = 0; n < 8; n++) {
+		for (unsigned n = 0; n < 7; n++)
 			post_write(b, 8, 0);
-			assert_int_equal(unsent(b), 0);
-		}
+		post_write(b, (rows[i].under_way - 7) * MTU, 0);
 		for (uint32_t n = 1; n <= rows[i].leave; n++) {
 			assert_int_equal(unsent(b), n - 1);
 			post_write(b, rows[i].len,
@@ -750,6 +755,38 @@ static void requester__small_messages_gather(void **state)
 		assert_true(unsent(b) < rows[i].leave);
 		bench_close(b);
 	}
+}
+
+static unsigned us_until_done(struct bench *b)
+{
+	unsigned us = 0;
+
+	while (b->pair.qp[0]->sq.done != vb_sq_end(&b->pair.qp[0]->sq)) {
+		bench_wait(b, 1);
+		assert_true(++us < 100000);
+	}
+	return us;
+}
+
+/* A long one that the window has cut, and a short one behind it. */
+static void requester__a_short_one_holds_up_nothing(void **state)
+{
+	unsigned us[2];
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct bench *b = bench_open();
+
+		b->sim.wire = (struct sim_wire){ .delay = 20 * VB_USEC,
+						 .pace = VB_USEC };
+		post_write(b, 8, 0);
+		bench_wait(b, 1000);
+		post_write(b, BENCH_MEM, 0);
+		if (i)
+			post_write(b, 8, 0);
+		us[i] = us_until_done(b);
+		bench_close(b);
+	}
+	assert_true(us[1] <= us[0] + us[0] / 20);
 }
 
 /* Kinds, lengths and keys that change from one to the next. */
@@ -1041,6 +1078,7 @@ int main(void)
 		cmocka_unit_test(requester__fence_waits_for_reads),
 		cmocka_unit_test(requester__headers_are_right),
 		cmocka_unit_test(requester__small_messages_gather),
+		cmocka_unit_test(requester__a_short_one_holds_up_nothing),
 		cmocka_unit_test(requester__a_run_is_what_each_would_be),
 		cmocka_unit_test(requester__a_bad_key_in_a_run),
 		cmocka_unit_test(requester__sqd_finishes_what_has_begun),
