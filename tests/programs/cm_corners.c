@@ -299,8 +299,7 @@ static void cancelled(void)
 		write(w.id, (enum rdma_cm_event_type)EVENT_USER, 0, 0);
 		well &= rdma_get_cm_event(w.channel, &e) == 0 &&
 			rdma_ack_cm_event(e) == 0;
-		rdma_destroy_id(w.id);
-		rdma_destroy_event_channel(w.channel);
+		end_waiting(&w);
 	}
 	say("a thread that is cancelled while it waits", well);
 }
