@@ -414,8 +414,7 @@ void vb_qp_send_done(struct vb_qp *qp, enum vb_wc_status status)
 		vb_tag_sent(qp, wqe, status);
 		return;
 	}
-	if (status == WC_SUCCESS && !qp->sq.sig_all &&
-	    !(wqe->flags & SEND_SIGNALED))
+	if (status == WC_SUCCESS && !vb_sq_signals(&qp->sq, wqe))
 		return;
 	e = (struct vb_cqe){
 		.wr_id = wqe->wr_id,

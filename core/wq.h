@@ -127,6 +127,13 @@ struct vb_send_wqe *vb_sq_peek(struct vb_sq *sq, uint32_t ahead);
 /* With sq->lock held: publish what vb_sq_begin() gave. */
 void vb_sq_commit(struct vb_sq *sq);
 
+/* Whether its success makes an entry. */
+static inline bool vb_sq_signals(const struct vb_sq *sq,
+				 const struct vb_send_wqe *wqe)
+{
+	return sq->sig_all || wqe->flags & SEND_SIGNALED;
+}
+
 /* Posted and not yet completed, as the driver sees it. */
 static inline uint32_t vb_sq_end(const struct vb_sq *sq)
 {

@@ -820,17 +820,12 @@ void vb_req_drain(struct vb_qp *qp)
 		vb_qp_drained(qp);
 }
 
-/* The program will wait for it. */
-static bool is_awaited(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
-{
-	return qp->sq.sig_all || wqe->flags & SEND_SIGNALED;
-}
-
 /*
- * Do the messages from req->cur to @end make a batch? A signalled one ends it:
- * with what comes behind, its answer would come when nothing is under way any
- * more. And so would the answer to a batch larger than what is under way; but
- * of short ones it takes more than that to be worth a call.
+ * Do the messages from req->cur to @end make a batch? A signalled one, for
+ * which the program will wait, ends it: with what comes behind, its answer
+ * would come when nothing is under way any more. And so would the answer to a
+ * batch larger than what is under way; but of short ones it takes more than
+ * that to be worth a call.
  */
 static bool is_batch(const struct vb_qp *qp, uint32_t end)
 {
@@ -844,7 +839,7 @@ static bool is_batch(const struct vb_qp *qp, uint32_t end)
 	    count * vb_req_psns(qp, last) >= in_flight(req))
 		return true;
 	return count >= WAIT_MOST ||
-	       (count >= WAIT_LEAST && is_awaited(qp, last));
+	       (count >= WAIT_LEAST && vb_sq_signals(&qp->sq, last));
 }
 
 /*

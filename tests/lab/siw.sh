@@ -154,13 +154,13 @@ siw_data() {
 # crosses a page siw splits it at the wrong place (siw_try_1seg): what it SENDs,
 # WRITEs or gives us to READ is wrong on the wire already. Other operations then.
 siw_split_a_page() {
-	local ours=client by='(SEND|WRITE)[^ ]* of SMALL bytes .* by the other side'
-	local small='([0-9]|1[0-9]|2[0-8])'
+	local ours=client small='([0-9]|1[0-9]|2[0-8]) bytes'
 
 	[ "$1" = guest ] || ours=server
-	by="$by|READ of SMALL bytes .* by the this side"
-	grep -qE "${by//SMALL/$small}" "$work/$ours"
+	grep -qE -e "(SEND|WRITE)[^ ]* of $small .* by the other side" \
+		-e "READ of $small .* by the this side" "$work/$ours"
 }
+
 siw_data_pair() {
 	local tries
 

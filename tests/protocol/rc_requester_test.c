@@ -682,7 +682,7 @@ static void post_piece(struct bench *b, uint32_t lkey, uint32_t at,
 	struct vb_send_wqe wqe = {
 		.wr_id = atomic_load(&qp->sq.posted),
 		.op = op,
-		.flags = flags | SEND_SIGNALED,
+		.flags = flags,
 		.length = len,
 		.num_sge = 1,
 		.remote_addr = (uintptr_t)b->mem[1] + at,
@@ -704,17 +704,7 @@ static uint32_t unsent(const struct bench *b)
 
 static void post_write(struct bench *b, uint32_t len, uint8_t flags)
 {
-	const struct vb_sge sge = { (uintptr_t)b->mem[0], len, b->mr[0]->key };
-	const struct vb_send_wqe wqe = {
-		.op = WR_WRITE,
-		.flags = flags,
-		.length = len,
-		.num_sge = 1,
-		.remote_addr = (uintptr_t)b->mem[1],
-		.rkey = b->mr[1]->key,
-	};
-
-	sim_post_send(b->pair.qp[0], &wqe, &sge);
+	post_piece(b, b->mr[0]->key, 0, len, WR_WRITE, flags);
 	sim_drive(&b->sim);
 }
 
@@ -817,7 +807,8 @@ static void requester__a_run_is_what_each_would_be(void **state)
 		if (len > 64)
 			flag &= (uint8_t)~SEND_INLINE;
 		post_piece(b, at >= 100 && i % 3 ? inner->key : b->mr[0]->key,
-			   at, len, ops[i % VB_COUNT(ops)], flag);
+			   at, len, ops[i % VB_COUNT(ops)],
+			   flag | SEND_SIGNALED);
 		at += len;
 	}
 	bench_wait(b, 1000);
@@ -867,7 +858,7 @@ static void requester__a_bad_key_in_a_run(void **state)
 						       : key
 					  : b->mr[0]->key,
 				   i == 3 && bad == 2 ? 60 : 8 * i, 8, WR_WRITE,
-				   0);
+				   SEND_SIGNALED);
 		if (bad == 3) /* it was right when it was posted */
 			assert_int_equal(vb_mr_deregister(mr), 0);
 		bench_wait(b, 100);
