@@ -111,6 +111,15 @@ bool rcm_address_is_any(const struct sockaddr *a)
 	       (a->sa_family != AF_INET6 && vb_gid_equal(&gid, &any4));
 }
 
+bool rcm_address_is_loopback(const struct sockaddr *a)
+{
+	static const struct vb_gid loopback6 = { { [15] = 1 } };
+	struct vb_gid gid = rcm_gid_of(a);
+
+	return vb_gid_equal(&gid, &loopback6) ||
+	       (vb_gid_is_ipv4(&gid) && gid.raw[12] == 127);
+}
+
 /* Ids of port space IB go to any; others to their own. */
 int rcm_space_of(const struct sockaddr *a, enum rdma_port_space own)
 {

@@ -231,6 +231,7 @@ struct vb_gid rcm_gid_of(const struct sockaddr *a);
 uint16_t rcm_port_of(const struct sockaddr *a);
 void rcm_port_set(struct sockaddr *a, uint16_t port);
 bool rcm_address_is_any(const struct sockaddr *a);
+bool rcm_address_is_loopback(const struct sockaddr *a); /* 127/8, ::1 */
 /* An IPv4 or IPv6 address. */
 void rcm_address_of(struct sockaddr *a, const struct vb_gid *gid, uint16_t port,
 		    uint32_t ifindex);

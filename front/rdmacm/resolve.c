@@ -275,6 +275,13 @@ int rcm_bind(struct rcm_id *id, const struct sockaddr *a)
 	return 0;
 }
 
+/* As in Linux, an id at a loopback address has no device until it resolves an
+ * address. libfabric binds to "localhost" to be told of all devices. */
+static bool names_device(const struct sockaddr *a)
+{
+	return !rcm_address_is_any(a) && !rcm_address_is_loopback(a);
+}
+
 VB_EXPORT int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
 {
 	struct rcm_id *id = rcm_id_of(pub);
@@ -284,7 +291,7 @@ VB_EXPORT int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
 	if (rcm_address_bytes(addr) == 0 || id->state != RCM_NEW)
 		return rcm_fail(EINVAL);
 	gid = rcm_gid_of(addr);
-	if (!rcm_address_is_any(addr)) {
+	if (names_device(addr)) {
 		rc = rcm_device_choose(id, &gid, kind_of(addr));
 		if (rc)
 			return rcm_fail(-rc);

@@ -17,6 +17,7 @@ enum {
 	RECEIVE = 1,
 	HOPS = 64,
 	MOST = 4096, /* slots each way */
+	OPEN_MS = 2000,
 };
 _Static_assert(SLOT >= RS_LETTER_BYTES + GRH, "room for a GRH");
 
@@ -48,14 +49,17 @@ static int post_receive(struct rs_ud *ud, uint32_t slot)
 	return ibv_post_recv(ud->id->qp, &wr, &bad) ? -EIO : 0;
 }
 
-/* Of the device whose address @own is; any port of the adapter's will do. */
+/* Of the device whose address @own is; any port of the adapter's will do. The
+ * way to oneself leads through it, also where @own is a loopback address, which
+ * chooses no device when it is bound. */
 static int open_id(struct rs_ud *ud)
 {
 	struct sockaddr_storage a = ud->own;
+	struct sockaddr *own = (struct sockaddr *)&a;
 
 	((struct sockaddr_in *)&a)->sin_port = 0; /* same place in IPv6 */
 	if (rdma_create_id(NULL, &ud->id, NULL, RDMA_PS_UDP) ||
-	    rdma_bind_addr(ud->id, (struct sockaddr *)&a))
+	    rdma_resolve_addr(ud->id, own, own, OPEN_MS))
 		return -errno;
 	return ud->id->verbs ? 0 : -ENODEV;
 }

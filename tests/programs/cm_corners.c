@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * librdmacm's corners: what is refused and with which errno, a program's own
- * events, a channel that goes while a thread waits, and unreliable connections
- * by rdma_create_ep(). Both ends in one process. usage: cm_corners ADDRESS
+ * events, a channel that goes while a thread waits, loopback addresses, and
+ * unreliable connections by rdma_create_ep(). Both ends in one process.
+ * usage: cm_corners ADDRESS
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -359,14 +360,15 @@ static void outlived(const char *name)
 	freeaddrinfo(found);
 }
 
-/* Unreliable connections. */
+/* Connections by rdma_create_ep(). */
 
-static struct rdma_cm_id *end_point(const char *name, int flags)
+static struct rdma_cm_id *end_point(const char *name, int flags,
+				    enum ibv_qp_type type)
 {
 	const struct rdma_addrinfo hints = {
 		.ai_flags = flags,
-		.ai_port_space = RDMA_PS_IB,
-		.ai_qp_type = IBV_QPT_UC,
+		.ai_port_space = type == IBV_QPT_RC ? RDMA_PS_TCP : RDMA_PS_IB,
+		.ai_qp_type = type,
 	};
 	struct ibv_qp_init_attr attr = {
 		.cap = { 4, 4, 1, 1, 16 },
@@ -397,7 +399,8 @@ static bool hear(struct rdma_cm_id *listener)
 	mr = rdma_reg_msgs(id, heard, sizeof(heard));
 	well = mr && rdma_post_recv(id, NULL, heard, sizeof(heard), mr) == 0 &&
 	       rdma_accept(id, NULL) == 0 && rdma_get_recv_comp(id, &wc) == 1 &&
-	       wc.status == IBV_WC_SUCCESS && id->qp->qp_type == IBV_QPT_UC;
+	       wc.status == IBV_WC_SUCCESS &&
+	       id->qp->qp_type == listener->qp_type;
 	rdma_disconnect(id);
 	if (mr)
 		rdma_dereg_mr(mr);
@@ -410,10 +413,10 @@ static void *server(void *listener)
 	return hear(listener) ? listener : NULL;
 }
 
-static bool talk(const char *name)
+static bool talk(const char *name, enum ibv_qp_type type)
 {
-	static char word[] = "unreliable";
-	struct rdma_cm_id *id = end_point(name, 0);
+	static char word[] = "a word";
+	struct rdma_cm_id *id = end_point(name, 0, type);
 	struct ibv_wc wc;
 	bool well;
 
@@ -426,20 +429,71 @@ static bool talk(const char *name)
 	return well;
 }
 
-static void unreliable(const char *name)
+static bool connects(const char *name, struct rdma_cm_id *listener)
 {
-	struct rdma_cm_id *listener = end_point(name, RAI_PASSIVE);
 	pthread_t thread;
 	void *heard_it = NULL;
-	bool well = listener && rdma_listen(listener, 1) == 0 &&
-		    pthread_create(&thread, NULL, server, listener) == 0;
+	bool well;
 
-	if (well) {
-		well = talk(name);
-		pthread_join(thread, &heard_it);
-	}
-	say("UC by rdma_create_ep()",
-	    well && heard_it && strcmp(heard, "unreliable") == 0);
+	memset(heard, 0, sizeof(heard));
+	if (rdma_listen(listener, 1) ||
+	    pthread_create(&thread, NULL, server, listener))
+		return false;
+	well = talk(name, listener->qp_type);
+	pthread_join(thread, &heard_it);
+	return well && heard_it && strcmp(heard, "a word") == 0;
+}
+
+static void unreliable(const char *name)
+{
+	struct rdma_cm_id *id = end_point(name, RAI_PASSIVE, IBV_QPT_UC);
+
+	say("UC by rdma_create_ep()", id && connects(name, id));
+	if (id)
+		rdma_destroy_ep(id);
+}
+
+/* As Linux: loopback addresses choose no device, though one may have them; a
+ * request brings one. */
+static bool chooses_none(const char *name)
+{
+	struct rdma_cm_id *id = end_point(name, RAI_PASSIVE, IBV_QPT_RC);
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC,
+					 .cap = { 1, 1, 1, 1, 0 } };
+	bool well;
+
+	if (!id)
+		return false;
+	well = !id->verbs && !id->pd && ntohs(rdma_get_src_port(id)) == 7477 &&
+	       fails(rdma_create_qp(id, NULL, &attr), EINVAL) &&
+	       connects(name, id);
+	rdma_destroy_ep(id);
+	return well;
+}
+
+static bool chosen_later(const char *name)
+{
+	struct addrinfo *found = NULL;
+	struct sockaddr *a = address_of(name, &found);
+	struct rdma_cm_id *id;
+	bool well = a && rdma_create_id(NULL, &id, NULL, RDMA_PS_UDP) == 0;
+
+	if (!well)
+		return false;
+	well = rdma_bind_addr(id, a) == 0 && !id->verbs &&
+	       fails(rdma_join_multicast(id, a, NULL), EINVAL) &&
+	       rdma_resolve_addr(id, NULL, a, 1000) == 0 && id->verbs && id->pd;
+	rdma_destroy_id(id);
+	freeaddrinfo(found);
+	return well;
+}
+
+static void loopback(void)
+{
+	say("127.0.0.1 chooses no device", chooses_none("127.0.0.1"));
+	say("::1 chooses no device", chooses_none("::1"));
+	say("127.0.0.1, bound and resolved", chosen_later("127.0.0.1"));
+	say("::1, bound and resolved", chosen_later("::1"));
 }
 
 int main(int argc, char **argv)
@@ -453,5 +507,6 @@ int main(int argc, char **argv)
 	passed_on();
 	outlived(argv[1]);
 	unreliable(argv[1]);
+	loopback();
 	return failures != 0;
 }
