@@ -275,28 +275,35 @@ int rcm_bind(struct rcm_id *id, const struct sockaddr *a)
 	return 0;
 }
 
-/* As in Linux, an id at a loopback address has no device until it resolves an
- * address. libfabric binds to "localhost" to be told of all devices. */
-static bool names_device(const struct sockaddr *a)
+/*
+ * As in Linux, a loopback address chooses no device: libfabric binds to
+ * "localhost" to be told of all devices. Where loopback's is the only one, as
+ * in a container without a network, it is chosen: libfabric looks for no
+ * addresses on such an interface and would find none.
+ */
+static int choose_for(struct rcm_id *id, const struct sockaddr *a)
 {
-	return !rcm_address_is_any(a) && !rcm_address_is_loopback(a);
+	const struct vb_gid gid = rcm_gid_of(a);
+
+	if (rcm_address_is_any(a))
+		return 0;
+	if (!rcm_address_is_loopback(a))
+		return rcm_device_choose(id, &gid, kind_of(a));
+	if (rcm.device_count == 1)
+		(void)rcm_device_choose(id, &gid, kind_of(a));
+	return 0;
 }
 
 VB_EXPORT int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
 {
 	struct rcm_id *id = rcm_id_of(pub);
-	struct vb_gid gid;
 	int rc;
 
 	if (rcm_address_bytes(addr) == 0 || id->state != RCM_NEW)
 		return rcm_fail(EINVAL);
-	gid = rcm_gid_of(addr);
-	if (names_device(addr)) {
-		rc = rcm_device_choose(id, &gid, kind_of(addr));
-		if (rc)
-			return rcm_fail(-rc);
-	}
-	rc = rcm_bind(id, addr);
+	rc = choose_for(id, addr);
+	if (rc == 0)
+		rc = rcm_bind(id, addr);
 	return rc ? rcm_fail(-rc) : 0;
 }
 
