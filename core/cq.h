@@ -18,7 +18,7 @@ struct vb_cqe {
 	uint8_t opcode;	  /* enum vb_wc_op */
 	uint8_t wc_flags; /* enum vb_wc_flags */
 	bool is_recv;
-	uint32_t vendor_err;
+	uint8_t sl; /* of a datagram: core/qp.h, struct vb_recv_done */
 	uint32_t byte_len;
 	uint32_t imm; /* as on the wire, or the invalidated rkey */
 	uint32_t qpn, src_qp;

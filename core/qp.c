@@ -446,6 +446,7 @@ static void finish_recv(struct vb_qp *qp, const struct vb_recv_done *d)
 		.opcode = (uint8_t)d->opcode,
 		.wc_flags = d->wc_flags,
 		.is_recv = true,
+		.sl = d->sl,
 		.byte_len = d->byte_len,
 		.imm = d->imm,
 		.src_qp = d->src_qp,

@@ -92,6 +92,16 @@ enum vb_wc_flags {
 	WC_TM_DATA_VALID = 1 << 6,
 };
 
+/*
+ * What a datagram came in. RoCE has no service level in packets, and mlx5
+ * reports this in its place: bit 3 says UDP, the low bits which IP. Programs
+ * that must find the network header go by it.
+ */
+enum vb_wc_l3 {
+	WC_L3_UDP_IPV6 = 0x9,
+	WC_L3_UDP_IPV4 = 0xa,
+};
+
 enum vb_access {
 	ACCESS_LOCAL_WRITE = 1,
 	ACCESS_REMOTE_WRITE = 2,

@@ -167,6 +167,13 @@ static enum vb_fault take_datagram(struct vb_qp *qp,
 			      pkt->payload_bytes);
 }
 
+static uint8_t l3_of(const struct vb_grh *grh)
+{
+	if (!grh)
+		return 0;
+	return vb_gid_is_ipv4(&grh->dgid) ? WC_L3_UDP_IPV4 : WC_L3_UDP_IPV6;
+}
+
 static void complete(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 {
 	bool imm = pkt->op->headers & HDR_IMM;
@@ -177,6 +184,7 @@ static void complete(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 		.imm = imm ? pkt->imm : 0,
 		.src_qp = pkt->deth.sqpn,
 		.wc_flags = WC_GRH | (imm ? WC_WITH_IMM : 0),
+		.sl = l3_of(pkt->grh),
 		.solicited = pkt->bth.solicited,
 	};
 

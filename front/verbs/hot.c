@@ -559,12 +559,12 @@ static void wc_out(const struct vb_cqe *e, struct ibv_wc *wc)
 		.wr_id = e->wr_id,
 		.status = (enum ibv_wc_status)e->status,
 		.opcode = (enum ibv_wc_opcode)e->opcode,
-		.vendor_err = e->vendor_err,
 		.byte_len = e->byte_len,
 		.imm_data = e->imm,
 		.qp_num = e->qpn,
 		.src_qp = e->src_qp,
 		.wc_flags = e->wc_flags,
+		.sl = e->sl,
 	};
 }
 
@@ -649,11 +649,6 @@ static enum ibv_wc_opcode cq_read_opcode(struct ibv_cq_ex *ex)
 	return (enum ibv_wc_opcode)cq_of(ex)->at.opcode;
 }
 
-static uint32_t cq_read_vendor_err(struct ibv_cq_ex *ex)
-{
-	return cq_of(ex)->at.vendor_err;
-}
-
 static uint32_t cq_read_byte_len(struct ibv_cq_ex *ex)
 {
 	return cq_of(ex)->at.byte_len;
@@ -679,12 +674,18 @@ static unsigned int cq_read_wc_flags(struct ibv_cq_ex *ex)
 	return cq_of(ex)->at.wc_flags;
 }
 
+static uint8_t cq_read_sl(struct ibv_cq_ex *ex)
+{
+	return cq_of(ex)->at.sl;
+}
+
 static uint32_t cq_read_flow_tag(struct ibv_cq_ex *ex)
 {
 	return cq_of(ex)->at.flow_tag;
 }
 
-/* RoCE has no LIDs, and this adapter takes no VLAN tags off: zeros. */
+/* RoCE has no LIDs, this adapter takes no VLAN tags off, and the status says
+ * all there is to say about an error: zeros. */
 static uint32_t cq_read_zero32(struct ibv_cq_ex *ex)
 {
 	return 0;
@@ -728,14 +729,14 @@ void vb_front_cq_ex_init(struct vb_front_cq *cq)
 	ex->next_poll = cq_next_poll;
 	ex->end_poll = cq_end_poll;
 	ex->read_opcode = cq_read_opcode;
-	ex->read_vendor_err = cq_read_vendor_err;
+	ex->read_vendor_err = cq_read_zero32;
 	ex->read_byte_len = cq_read_byte_len;
 	ex->read_imm_data = cq_read_imm_data;
 	ex->read_qp_num = cq_read_qp_num;
 	ex->read_src_qp = cq_read_src_qp;
 	ex->read_wc_flags = cq_read_wc_flags;
 	ex->read_slid = cq_read_zero32;
-	ex->read_sl = cq_read_zero8;
+	ex->read_sl = cq_read_sl;
 	ex->read_dlid_path_bits = cq_read_zero8;
 	ex->read_completion_ts = cq_read_completion_ts;
 	ex->read_cvlan = cq_read_zero16;

@@ -165,6 +165,12 @@ static void is_in(struct ibv_qp *qp, enum ibv_qp_state state)
 	expect(attr.qp_state == state, "the queue pair's state");
 }
 
+/* What mlx5 says of RoCE v2, and UCX goes by: bit 3 is UDP, then which IP. */
+static uint8_t l3_type(void)
+{
+	return options.family == 6 ? 0x9 : 0xa;
+}
+
 /*
  * Cases. Each gets a sender, a receiver and a handle to this host.
  */
@@ -183,9 +189,61 @@ static void what_arrives(void)
 	expect(ntohl(wc.imm_data) == 0xabcd, "imm_data");
 	expect(wc.src_qp == from->qp_num, "src_qp");
 	expect(wc.qp_num == to->qp_num, "qp_num");
-	expect(!wc.slid && !wc.sl && !wc.pkey_index && !wc.dlid_path_bits,
-	       "slid, sl, pkey_index, dlid_path_bits");
+	expect(!wc.slid && !wc.pkey_index && !wc.dlid_path_bits,
+	       "slid, pkey_index, dlid_path_bits");
+	expect(wc.sl == l3_type(), "sl: what the datagram came in");
 	expect(!memcmp(memory + 2 * ROOM + GRH, memory, 500), "the bytes");
+}
+
+/* Programs find the header by its first bytes, too: 6 or 4 is the version. */
+static void where_the_header_lies(void)
+{
+	const uint8_t *at = memory + 2 * ROOM;
+	const uint8_t *to_gid = device.gid.raw;
+
+	memset(memory + 2 * ROOM, 0xff, GRH);
+	receive(to, 0, ROOM);
+	expect(!send_as(from, ah, to->qp_num, QKEY, 8), "post");
+	arrives();
+	if (options.family == 6) {
+		expect(at[0] >> 4 == 6, "version");
+		expect(!memcmp(at + 24, to_gid, 16), "dgid");
+	} else {
+		expect(at[0] >> 4 != 6 && at[20] == 0x45, "version");
+		expect(!memcmp(at + 36, to_gid + 12, 4), "IPv4 address");
+	}
+}
+
+static void of_an_extended_queue(void)
+{
+	struct ibv_cq_init_attr_ex init = { .cqe = DEPTH,
+					    .wc_flags = IBV_WC_STANDARD_FLAGS };
+	struct ibv_poll_cq_attr none = { 0 };
+	struct ibv_cq_ex *ex = ibv_create_cq_ex(device.context, &init);
+	struct ibv_cq *usual = cq;
+	struct ibv_qp *qp;
+	double end = seconds() + WAIT;
+
+	must(ex, "ibv_create_cq_ex");
+	cq = ibv_cq_ex_to_cq(ex);
+	qp = make_qp();
+	cq = usual;
+	receive(qp, 0, ROOM);
+	expect(!send_as(from, ah, qp->qp_num, QKEY, 8), "post");
+	completes(IBV_WC_SUCCESS);
+	while (ibv_start_poll(ex, &none))
+		must(seconds() < end, "a completion");
+	expect(ex->status == IBV_WC_SUCCESS, "status");
+	expect(ibv_wc_read_sl(ex) == l3_type(), "sl");
+	expect(ibv_wc_read_src_qp(ex) == from->qp_num, "src_qp");
+	expect(ibv_wc_read_wc_flags(ex) == (IBV_WC_GRH | IBV_WC_WITH_IMM),
+	       "wc_flags");
+	expect(!ibv_wc_read_slid(ex) && !ibv_wc_read_dlid_path_bits(ex) &&
+		       !ibv_wc_read_vendor_err(ex),
+	       "slid, dlid_path_bits, vendor_err");
+	ibv_end_poll(ex);
+	must(!ibv_destroy_qp(qp), "ibv_destroy_qp");
+	must(!ibv_destroy_cq(ibv_cq_ex_to_cq(ex)), "ibv_destroy_cq");
 }
 
 static void reply_by_its_header(void)
@@ -204,6 +262,7 @@ static void reply_by_its_header(void)
 	expect(!memcmp(&attr.grh.dgid, &device.gid, 16), "dgid");
 	expect(attr.grh.sgid_index == device.gid_index, "sgid_index");
 	expect(attr.grh.traffic_class == 0x20, "traffic_class");
+	expect(attr.sl == wc.sl, "sl");
 	back = ibv_create_ah_from_wc(device.pd, &wc, grh, 1);
 	must(back, "ibv_create_ah_from_wc");
 	receive(from, 1, ROOM);
@@ -444,6 +503,8 @@ static const struct {
 	void (*run)(void);
 } cases[] = {
 	CASE(what_arrives),
+	CASE(where_the_header_lies),
+	CASE(of_an_extended_queue),
 	CASE(reply_by_its_header),
 	CASE(handle_may_go_at_once),
 	CASE(qkeys),

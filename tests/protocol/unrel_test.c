@@ -124,6 +124,9 @@ static void check_message(struct run *r, const struct vb_cqe *e)
 	assert_int_equal(e->wc_flags, WC_WITH_IMM | (ud ? WC_GRH : 0));
 	assert_int_equal(e->src_qp, r->b->pair.qp[0]->qpn);
 	assert_int_equal(ud, ud && vb_grh_get(bytes, &grh));
+	assert_int_equal(e->sl, !ud			    ? 0
+				: vb_gid_is_ipv4(&grh.dgid) ? 0xa
+							    : 0x9);
 	for (uint32_t i = 0; i < r->lengths[e->imm]; i++)
 		assert_int_equal(bytes[skip + i], byte_of(e->imm, i));
 	r->seen[e->imm]++;
