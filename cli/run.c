@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 #include "base/defs.h"
-#include "engine/mirror.h"
+#include "engine/sysfs_tree.h"
 
 #define LIBRARY	 "libibverbs.so.1"
-#define SYSFS	 "libverbena-sysfs.so"
+#define FILES	 "libverbena-files.so"
 #define RSOCKETS "librspreload.so"
 
 /* From the directory this command is in; they hold our libraries only. */
@@ -102,18 +102,18 @@ static bool find_beside(const char *directory, const char *room,
 	return n >= 0 && n < PATH_MAX && access(path, R_OK) == 0;
 }
 
-/* Programs that look into /sys/class/infiniband themselves are led to a tree
- * of ours (front/sysfs). Where there is none, or no such library, they see the
- * host's, as they did. */
+/* Programs that look into /sys/class/infiniband or /dev/infiniband themselves
+ * are led to a tree of ours (front/files). Where there is none, or no such
+ * library, they see the host's, as they did. */
 static bool lead_to_tree(const char *directory)
 {
 	char path[PATH_MAX], root[PATH_MAX];
 
-	if (!find_beside(directory, "sysfs", SYSFS, path) ||
-	    !vb_mirror_write(root))
+	if (!find_beside(directory, "files", FILES, path) ||
+	    !vb_sysfs_tree_write(root))
 		return true;
 	return put_first("LD_PRELOAD", path, ':') &&
-	       setenv("VERBENA_SYSFS", root, 1) == 0;
+	       setenv("VERBENA_TREE", root, 1) == 0;
 }
 
 /* The program's TCP sockets become rsockets (front/rsockets/preload.c), and if

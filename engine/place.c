@@ -19,46 +19,74 @@ int vb_place_enter(int at, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-static bool is_private(int fd)
+static bool is_ours(int fd, mode_t others)
 {
 	struct stat s;
 
 	return fstat(fd, &s) == 0 && s.st_uid == geteuid() &&
-	       !(s.st_mode & 077);
+	       !(s.st_mode & others);
 }
 
-/* @path made if need be, and opened, if only we may enter it. */
-static int open_private(const char *path)
+/* A directory of ours that no other user may change by @others' bits. */
+static int open_ours(const char *path, mode_t others)
 {
-	int fd;
+	int fd = vb_place_enter(AT_FDCWD, path);
 
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	fd = vb_place_enter(AT_FDCWD, path);
-	if (fd >= 0 && !is_private(fd)) {
+	if (fd >= 0 && !is_ours(fd, others)) {
 		close(fd);
 		fd = -EPERM;
 	}
 	return fd;
 }
 
-int vb_place_open(char path[PATH_MAX])
+/* Made if need be. Others may pass, whatever the umask is, and not list. */
+static int make_ours(const char *path)
+{
+	int fd;
+
+	if (mkdir(path, 0711) < 0 && errno != EEXIST)
+		return -errno;
+	fd = open_ours(path, 022);
+	if (fd >= 0)
+		(void)fchmod(fd, 0711);
+	return fd;
+}
+
+/* Root's is not in $XDG_RUNTIME_DIR, where nobody else may pass: a program that
+ * root starts and that becomes another user reads on what it knows. */
+static int open_system(char path[PATH_MAX])
+{
+	if (geteuid() != 0)
+		return -EPERM;
+	snprintf(path, PATH_MAX, "/run/verbena");
+	return make_ours(path);
+}
+
+static int open_runtime(char path[PATH_MAX])
 {
 	const char *run = getenv("XDG_RUNTIME_DIR");
-	int fd = -ENOENT;
+	int fd;
 
-	if (run && run[0] == '/' && strlen(run) < 128) {
-		fd = open_private(run); /* it should be there, and ours */
-		if (fd >= 0)
-			close(fd);
-		snprintf(path, PATH_MAX, "%s/verbena", run);
-		if (fd >= 0)
-			fd = open_private(path);
-	}
+	if (!run || run[0] != '/' || strlen(run) >= 128)
+		return -ENOENT;
+	fd = open_ours(run, 077);
+	if (fd < 0)
+		return fd;
+	close(fd);
+	snprintf(path, PATH_MAX, "%s/verbena", run);
+	return make_ours(path);
+}
+
+int vb_place_open(char path[PATH_MAX])
+{
+	int fd = open_system(path);
+
+	if (fd < 0)
+		fd = open_runtime(path);
 	if (fd >= 0)
 		return fd;
 	snprintf(path, PATH_MAX, "/tmp/verbena-%u", geteuid());
-	return open_private(path);
+	return make_ours(path);
 }
 
 /* The number in "net:[4026531840]". */

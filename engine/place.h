@@ -7,8 +7,10 @@
 
 #include "base/defs.h"
 
-/* The directory $XDG_RUNTIME_DIR/verbena or /tmp/verbena-UID, made if need be,
- * that nobody else may enter; @path says which. An fd, or -errno. */
+/* The first that can be had of /run/verbena (root's), $XDG_RUNTIME_DIR/verbena
+ * and /tmp/verbena-UID, made if need be. It is the user's, and nobody else may
+ * write it or list it; files in it have a mode that says who reads them. @path
+ * says which. An fd, or -errno. */
 int vb_place_open(char path[PATH_MAX]);
 
 /* A directory that is no symbolic link. An fd, or -errno. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "engine/mirror.h"
+#include "engine/sysfs_tree.h"
 #include "engine/news.h"
 #include "link/netif.h"
 
@@ -90,7 +90,7 @@ void vb_ports_refresh(struct vb_engine *e)
 	}
 	vb_engine_with_adapters(e, refresh_one, &l);
 	vb_netif_free(l.list, l.count);
-	(void)vb_mirror_write(root); /* without it nothing of ours stops */
+	(void)vb_sysfs_tree_write(root); /* without it nothing of ours stops */
 }
 
 int vb_ports_setup(struct vb_open_adapter *oa)

@@ -11,7 +11,7 @@
 #include "base/guard.h"
 #include "base/log.h"
 #include "core/rss.h"
-#include "engine/mirror.h"
+#include "engine/sysfs_tree.h"
 
 #ifndef VB_VERSION
 #define VB_VERSION "unknown"
@@ -35,8 +35,7 @@
 /* IB_UVERBS_DEVICE_ATOMIC_WRITE of newer headers. */
 #define DEVICE_ATOMIC_WRITE (1ull << 40)
 
-/* Where a device's files are when there is no tree of ours (engine/mirror.h).
- */
+/* Below the tree's root (engine/sysfs_tree.h), or the host's. */
 #define SYSFS_CLASS "/sys/class"
 
 static struct {
@@ -76,12 +75,13 @@ static void put_paths(struct ibv_device *ibv, const char *root)
 {
 	const size_t room = sizeof(ibv->dev_path);
 
-	if (snprintf(ibv->dev_path, room, "%s/infiniband_verbs/%s", root,
+	if (snprintf(ibv->dev_path, room,
+		     "%s" SYSFS_CLASS "/infiniband_verbs/%s", root,
 		     ibv->dev_name) < (int)room &&
-	    snprintf(ibv->ibdev_path, room, "%s/infiniband/%s", root,
-		     ibv->name) < (int)room)
+	    snprintf(ibv->ibdev_path, room, "%s" SYSFS_CLASS "/infiniband/%s",
+		     root, ibv->name) < (int)room)
 		return;
-	put_paths(ibv, SYSFS_CLASS); /* its place is too deep for the ABI */
+	put_paths(ibv, ""); /* its place is too deep for the ABI */
 }
 
 /* With the registry's lock: the device's one object, made when new. */
@@ -156,7 +156,7 @@ static void warn_no_device(void)
 
 static struct ibv_device **list_devices(int *num_devices)
 {
-	char root[PATH_MAX] = SYSFS_CLASS;
+	char root[PATH_MAX];
 	struct vb_device *found = NULL;
 	struct ibv_device **list;
 	unsigned count = 0;
@@ -169,7 +169,8 @@ static struct ibv_device **list_devices(int *num_devices)
 		return vb_front_null(rc);
 	if (count == 0)
 		warn_no_device();
-	(void)vb_mirror_write(root);
+	if (!vb_sysfs_tree_write(root))
+		root[0] = '\0'; /* the host's files, for what they are */
 	list = calloc((size_t)count + 1, sizeof(*list));
 	rc = -ENOMEM;
 	if (list) {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "core/transport.h"
-#include "engine/mirror.h"
+#include "engine/sysfs_tree.h"
 #include "link/neigh.h"
 
 struct fake_engine fake;
@@ -153,11 +153,11 @@ void vb_engine_forget_cq(struct vb_cq *cq)
 {
 }
 
-bool vb_mirror_write(char root[PATH_MAX])
+bool vb_sysfs_tree_write(char root[PATH_MAX])
 {
-	if (fake.mirror)
-		snprintf(root, PATH_MAX, "%s", fake.mirror);
-	return fake.mirror;
+	if (fake.tree)
+		snprintf(root, PATH_MAX, "%s", fake.tree);
+	return fake.tree;
 }
 
 void vb_engine_armed(void)

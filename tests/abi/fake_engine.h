@@ -11,7 +11,7 @@ struct fake_engine {
 	unsigned drives;  /* vb_drive() calls */
 	unsigned polls;	  /* vb_engine_poll() calls */
 	vb_time now;
-	const char *mirror;	 /* where a tree is; or NULL */
+	const char *tree;	 /* where a tree is; or NULL */
 	uint32_t moderate_count; /* as asked last */
 	vb_time moderate_period;
 	void (*on_poll)(void);	  /* or NULL */

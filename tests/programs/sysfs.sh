@@ -51,7 +51,7 @@ fi
 
 # What stands in ibdev_path is there for programs without the preload, too.
 sees "ibdev_path" "1: CA" bash -c 'unset LD_PRELOAD
-	cat "$VERBENA_SYSFS/infiniband/roce_veth0/node_type"'
+	cat "$VERBENA_TREE/sys/class/infiniband/roce_veth0/node_type"'
 
 # What programs count: while they run, and when they have ended.
 count() {
@@ -96,7 +96,7 @@ print(open(os.environ["counter"]).read(), end="")'
 fi
 # There nobody answers: better nothing than an old number.
 sees "hw_counters: empty in ibdev_path" 0 bash -c 'unset LD_PRELOAD
-	wc -c <"$VERBENA_SYSFS/${counter#/sys/class/}"'
+	cat "$VERBENA_TREE$counter" | wc -c'
 become a timeout 20 "$verbena" run -- ibv_rc_pingpong -d roce_veth0 -g 1 \
 	-n 100000000 >"$work/server" 2>&1 </dev/null &
 server=$!

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Names, formats and numbers are those that Linux 6 shows for an adapter
+ * whose parent is a virtual device. */
+#include "engine/sysfs_text.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/adapter.h"
+#include "core/port.h"
+#include "engine/devices.h"
+#include "engine/news.h"
+#include "link/netif.h"
+
+#ifndef VB_VERSION
+#define VB_VERSION "unknown"
+#endif
+
+#define CLASS	"sys/class"
+#define DEVICES "sys/devices/virtual/verbena"
+#define BUS	"sys/bus/verbena"
+
+/* Of include/uapi/rdma: what programs compare with. */
+#define VERBS_ABI	 6
+#define VERBS_DRIVER_ABI 1
+#define MAD_ABI		 5
+#define CM_ABI		 4
+
+/* Linux's numbers of /dev/infiniband's nodes. It gives later ones a major of
+ * their own; here they stay in one range each. */
+#define MAJOR_IB   231
+#define FIRST_UMAD 0
+#define MAX_UMAD   64
+#define MORE_UMADS (1u << 19)
+#define FIRST_VERB 192
+
+/* rdma_cm is a misc device with a number that Linux chooses when it starts. */
+#define MAJOR_MISC 10
+#define MINOR_CM   58
+
+/* Linux's words. */
+static const struct kind {
+	const char *node_type, *gid_type, *capabilities;
+	bool has_pkeys, has_mads;
+} kinds[] = {
+	[DEVICE_ROCE] = { "1: CA", "RoCE v2", "0x04010000", true, true },
+	[DEVICE_IWARP] = { "4: RNIC", "IB/RoCE v1", "0x00010000", false,
+			   false },
+};
+
+/* A device, and where its lines go. */
+struct page {
+	FILE *f;
+	const struct vb_device *device;
+	const struct kind *kind;
+	const struct vb_port *port;
+	char parent[96]; /* its directory, whose child is infiniband/NAME */
+	char at[192];	 /* infiniband/NAME */
+};
+
+VB_PRINTF(3, 4)
+static void put(FILE *f, const char *directory, const char *format, ...)
+{
+	va_list ap;
+
+	fprintf(f, "%s/", directory);
+	va_start(ap, format);
+	vfprintf(f, format, ap);
+	va_end(ap);
+	fputc('\n', f);
+}
+
+static void put_gids(struct page *g, const char *at)
+{
+	const struct vb_port *p = g->port;
+
+	for (unsigned i = 0; i < p->gid_count; i++) {
+		const uint8_t *raw = p->gids[i].gid.raw;
+
+		if (vb_gid_is_zero(&p->gids[i].gid))
+			continue;
+		fprintf(g->f, "%s/gids/%u\t", at, i);
+		for (unsigned k = 0; k < 16; k += 2)
+			fprintf(g->f, "%s%02x%02x", k ? ":" : "", raw[k],
+				raw[k + 1]);
+		fputc('\n', g->f);
+		put(g->f, at, "gid_attrs/types/%u\t%s", i, g->kind->gid_type);
+		put(g->f, at, "gid_attrs/ndevs/%u\t%s", i, p->netdev);
+	}
+}
+
+/* Empty: what is counted is told when the file is opened, by front/files; a
+ * number that stood here would be an old one. */
+static void put_counters(struct page *g, const char *at)
+{
+	for (unsigned i = 0; i < CNT_COUNT; i++)
+		put(g->f, at, "hw_counters/%s\t", vb_counter_name(i));
+}
+
+static void put_port(struct page *g)
+{
+	bool up = g->port->state == PORT_ACTIVE;
+	char at[256];
+
+	snprintf(at, sizeof(at), "%s/ports/1", g->at);
+	put(g->f, at, "state\t%s", up ? "4: ACTIVE" : "1: DOWN");
+	put(g->f, at, "phys_state\t%s", up ? "5: LinkUp" : "3: Disabled");
+	put(g->f, at, "link_layer\tEthernet");
+	put(g->f, at, "rate\t%s", vb_port_rate(g->port->mbits)->text);
+	put(g->f, at, "lid\t0x0");
+	put(g->f, at, "lid_mask_count\t0");
+	put(g->f, at, "sm_lid\t0x0");
+	put(g->f, at, "sm_sl\t0");
+	put(g->f, at, "cap_mask\t%s", g->kind->capabilities);
+	if (g->kind->has_pkeys)
+		put(g->f, at, "pkeys/0\t0xffff");
+	put_gids(g, at);
+	put_counters(g, at);
+}
+
+static void put_guid(struct page *g, const char *name)
+{
+	uint64_t guid = g->device->guid;
+
+	put(g->f, g->at, "%s\t%04x:%04x:%04x:%04x", name,
+	    (unsigned)(guid >> 48), (unsigned)(guid >> 32 & 0xffff),
+	    (unsigned)(guid >> 16 & 0xffff), (unsigned)(guid & 0xffff));
+}
+
+/* A directory and no link: /sys may be another network namespace's. */
+static void put_netdev(struct page *g)
+{
+	const struct vb_port *p = g->port;
+	const uint8_t *m = p->mac;
+	char at[160];
+
+	snprintf(at, sizeof(at), "%s/net/%s", g->parent, p->netdev);
+	put(g->f, at, "ifindex\t%u", p->ifindex);
+	put(g->f, at, "mtu\t%u", p->netdev_mtu);
+	put(g->f, at, "address\t%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1],
+	    m[2], m[3], m[4], m[5]);
+	put(g->f, at, "operstate\t%s", p->state == PORT_ACTIVE ? "up" : "down");
+	put(g->f, at, "dev_id\t0x0");
+	put(g->f, at, "dev_port\t0");
+	put(g->f, at, "device" SYSFS_TEXT_LINK "../../../%s", g->device->name);
+}
+
+/* As the kernel's bitmaps are printed: 32 bits a group, the highest first. */
+static void put_processors(struct page *g)
+{
+	long count = sysconf(_SC_NPROCESSORS_CONF);
+	unsigned last = count > 1 ? (unsigned)count - 1 : 0;
+
+	fprintf(g->f, "%s/local_cpus\t%x", g->parent,
+		0xffffffffu >> (31 - last % 32));
+	for (unsigned i = 0; i < last / 32; i++)
+		fprintf(g->f, ",ffffffff");
+	fputc('\n', g->f);
+	put(g->f, g->parent, last ? "local_cpulist\t0-%u" : "local_cpulist\t%u",
+	    last);
+}
+
+/* The device that Linux would show on a bus. */
+static void put_parent(struct page *g)
+{
+	const char *name = g->device->name;
+
+	put(g->f, g->parent,
+	    "driver" SYSFS_TEXT_LINK "../../../../bus/verbena/drivers/verbena");
+	put(g->f, g->parent,
+	    "subsystem" SYSFS_TEXT_LINK "../../../../bus/verbena");
+	put(g->f, g->parent, "uevent\tDRIVER=verbena");
+	put(g->f, g->parent, "numa_node\t-1");
+	put_processors(g);
+	put(g->f, BUS,
+	    "devices/%s" SYSFS_TEXT_LINK "../../../devices/virtual/verbena/%s",
+	    name, name);
+	put(g->f, BUS,
+	    "drivers/verbena/%s" SYSFS_TEXT_LINK
+	    "../../../../devices/virtual/verbena/%s",
+	    name, name);
+}
+
+/* What each directory of a class has: @name in @class. */
+static void put_class(struct page *g, const char *class, const char *name)
+{
+	char at[256];
+
+	snprintf(at, sizeof(at), "%s/%s/%s", g->parent, class, name);
+	put(g->f, at, "device" SYSFS_TEXT_LINK "../../../%s", g->device->name);
+	put(g->f, at, "subsystem" SYSFS_TEXT_LINK "../../../../../../class/%s",
+	    class);
+	put(g->f, CLASS,
+	    "%s/%s" SYSFS_TEXT_LINK "../../devices/virtual/verbena/%s/%s/%s",
+	    class, name, g->device->name, class, name);
+}
+
+/* A character device's: @at is its directory, @name that in /dev. Making one
+ * takes a privilege; /dev/null stands there, and front/files says of it what
+ * its file "dev" does. */
+static void put_node(FILE *f, const char *at, const char *name, unsigned major,
+		     unsigned minor)
+{
+	put(f, at, "dev\t%u:%u", major, minor);
+	put(f, at, "uevent\tMAJOR=%u", major);
+	put(f, at, "uevent\tMINOR=%u", minor);
+	put(f, at, "uevent\tDEVNAME=infiniband/%s", name);
+	put(f, at, "uevent\tDEVMODE=0666");
+	put(f, "dev/infiniband", "%s" SYSFS_TEXT_LINK "/dev/null", name);
+}
+
+static void put_verbs(struct page *g)
+{
+	unsigned number = vb_device_number(g->device);
+	char name[32], at[256];
+
+	snprintf(name, sizeof(name), "uverbs%u", number);
+	snprintf(at, sizeof(at), "%s/infiniband_verbs/%s", g->parent, name);
+	put(g->f, at, "ibdev\t%s", g->device->name);
+	put(g->f, at, "abi_version\t%u", VERBS_DRIVER_ABI);
+	put_node(g->f, at, name, MAJOR_IB, FIRST_VERB + number);
+	put_class(g, "infiniband_verbs", name);
+}
+
+/* @number: counted, for libibumad tries no high ones. */
+static void put_mad(struct page *g, unsigned number)
+{
+	unsigned first = number < MAX_UMAD ? FIRST_UMAD : MORE_UMADS;
+	char name[32], at[256];
+
+	snprintf(name, sizeof(name), "umad%u", number);
+	snprintf(at, sizeof(at), "%s/infiniband_mad/%s", g->parent, name);
+	put(g->f, at, "ibdev\t%s", g->device->name);
+	put(g->f, at, "port\t1");
+	put_node(g->f, at, name, MAJOR_IB, first + number);
+	put_class(g, "infiniband_mad", name);
+}
+
+static void put_device(struct page *g)
+{
+	const struct vb_device *d = g->device;
+
+	snprintf(g->parent, sizeof(g->parent), DEVICES "/%s", d->name);
+	snprintf(g->at, sizeof(g->at), "%s/infiniband/%s", g->parent, d->name);
+	put_parent(g);
+	put_netdev(g);
+	put_class(g, "infiniband", d->name);
+	put(g->f, g->at, "node_type\t%s", g->kind->node_type);
+	put(g->f, g->at, "node_desc\t%s", d->name);
+	put(g->f, g->at, "fw_ver\t%s", VB_VERSION);
+	put(g->f, g->at, "parent\t%s", d->netdev);
+	put(g->f, g->at, "uevent\tNAME=%s", d->name);
+	put_guid(g, "node_guid");
+	put_guid(g, "sys_image_guid");
+	put_port(g);
+	put_verbs(g);
+}
+
+/* The table of a port that is opened now; others may have holes. */
+static void describe(FILE *f, const struct vb_device *d,
+		     const struct vb_netif *n, unsigned *umads)
+{
+	struct vb_port_news news;
+	struct vb_port p;
+	struct page page = {
+		.f = f, .device = d, .kind = &kinds[d->kind], .port = &p
+	};
+
+	vb_news_gather(d, n, &news);
+	vb_port_init(&p);
+	(void)vb_port_update(&p, &news);
+	snprintf(p.netdev, sizeof(p.netdev), "%s", d->netdev);
+	put_device(&page);
+	if (page.kind->has_mads)
+		put_mad(&page, (*umads)++);
+	vb_port_fini(&p);
+}
+
+static void put_manager(FILE *f)
+{
+	const char *at = "sys/devices/virtual/misc/rdma_cm";
+
+	put(f, CLASS,
+	    "misc/rdma_cm" SYSFS_TEXT_LINK
+	    "../../devices/virtual/misc/rdma_cm");
+	put(f, at, "abi_version\t%u", CM_ABI);
+	put(f, at, "subsystem" SYSFS_TEXT_LINK "../../../../class/misc");
+	put_node(f, at, "rdma_cm", MAJOR_MISC, MINOR_CM);
+}
+
+/* What there is without a device, too. */
+static void put_host(FILE *f)
+{
+	put(f, CLASS, "infiniband/");
+	put(f, BUS, "devices/");
+	put(f, BUS, "drivers/verbena/");
+	put(f, "sys/devices/virtual", "verbena/");
+	put(f, CLASS, "infiniband_verbs/abi_version\t%u", VERBS_ABI);
+	put(f, CLASS, "infiniband_mad/abi_version\t%u", MAD_ABI);
+	put_manager(f);
+}
+
+static char *write_down(const struct vb_device *devices, unsigned count,
+			const struct vb_netif *list, unsigned links)
+{
+	unsigned umads = 0;
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	if (!f)
+		return NULL;
+	put_host(f);
+	for (unsigned i = 0; i < count; i++)
+		for (unsigned k = 0; k < links; k++)
+			if (list[k].ifindex == devices[i].ifindex)
+				describe(f, &devices[i], &list[k], &umads);
+	if (fclose(f) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+int vb_sysfs_text(char **text)
+{
+	struct vb_device *devices;
+	struct vb_netif *list;
+	unsigned count, links;
+	int rc = vb_devices_list(getenv("VERBENA_DEVICES"), &devices, &count);
+
+	if (rc)
+		return rc;
+	rc = vb_netif_list(&list, &links);
+	if (rc == 0) {
+		*text = write_down(devices, count, list, links);
+		vb_netif_free(list, links);
+		rc = *text ? 0 : -ENOMEM;
+	}
+	free(devices);
+	return rc;
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The tree is made of a text (engine/sysfs_text.h), which stays in it: a
+ * program that finds the same text there has nothing to do. Else a new tree
+ * takes the old one's place as a whole, so that no reader sees half of one.
+ */
+#include "engine/sysfs_tree.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "engine/place.h"
+#include "engine/sysfs_text.h"
+
+#define CONTENTS ".contents"
+#define TREE	 "tree"
+
+/* A tree's name: the namespace, and which devices are wanted. */
+static void name_tree(uint64_t space, char name[64])
+{
+	const char *specs = getenv("VERBENA_DEVICES");
+	uint64_t hash = 0xcbf29ce484222325; /* FNV-1a */
+
+	for (const char *c = specs ? specs : ""; *c; c++)
+		hash = (hash ^ (uint8_t)*c) * 0x100000001b3;
+	snprintf(name, 64, specs ? "%llu.%016llx" : "%llu",
+		 (unsigned long long)space, (unsigned long long)hash);
+}
+
+/*
+ * Trees.
+ */
+
+static void remove_entry(int at, const char *name, unsigned depth)
+{
+	struct dirent *e;
+	DIR *d;
+	int fd;
+
+	if (unlinkat(at, name, 0) == 0 || depth == 0)
+		return;
+	fd = vb_place_enter(at, name);
+	d = fd < 0 ? NULL : fdopendir(fd);
+	while (d && (e = readdir(d)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			remove_entry(fd, e->d_name, depth - 1);
+	if (d)
+		closedir(d);
+	else if (fd >= 0)
+		close(fd);
+	unlinkat(at, name, AT_REMOVEDIR);
+}
+
+#define DEEPEST 16
+static void remove_tree(int at, const char *name)
+{
+	remove_entry(at, name, DEEPEST);
+}
+
+/* Others may read, whatever the program's umask is: a program that gives up
+ * being root must find what it found before. */
+static int make_directory(int at, const char *path)
+{
+	if (mkdirat(at, path, 0755) == 0)
+		return fchmodat(at, path, 0755, 0) < 0 ? -errno : 0;
+	return errno == EEXIST ? 0 : -errno;
+}
+
+static int make_parents(int at, char *path)
+{
+	for (char *slash = strchr(path, '/'); slash;
+	     slash = strchr(slash + 1, '/')) {
+		int rc;
+
+		*slash = '\0';
+		rc = make_directory(at, path);
+		*slash = '/';
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int write_file(int at, const char *path, const char *text, size_t length)
+{
+	int fd = openat(at, path,
+			O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC,
+			0644);
+	int rc = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, length) != (ssize_t)length)
+		rc = -EIO;
+	else if (fchmod(fd, 0644) < 0)
+		rc = -errno;
+	close(fd);
+	return rc;
+}
+
+/* One line: what follows the tab with its newline, as the kernel's files have
+ * it; of no more than that, an empty file. */
+static int make_entry(int at, const char *line, size_t length)
+{
+	char path[512], *tab, *link;
+	size_t rest;
+	int rc;
+
+	if (length > sizeof(path))
+		return -ENAMETOOLONG;
+	snprintf(path, sizeof(path), "%.*s", (int)length - 1, line);
+	tab = strchr(path, '\t');
+	link = strstr(path, SYSFS_TEXT_LINK);
+	if (tab)
+		*tab = '\0';
+	else if (link)
+		*link = '\0';
+	rc = make_parents(at, path);
+	if (rc)
+		return rc;
+	if (tab) {
+		rest = length - (size_t)(tab + 1 - path);
+		return write_file(at, path, line + length - rest,
+				  rest == 1 ? 0 : rest);
+	}
+	if (link && symlinkat(link + strlen(SYSFS_TEXT_LINK), at, path) < 0)
+		return -errno;
+	return 0;
+}
+
+static int fill_tree(int tree, const char *text)
+{
+	int rc = 0;
+
+	for (const char *line = text; !rc && *line;) {
+		size_t length = (size_t)(strchr(line, '\n') + 1 - line);
+
+		rc = make_entry(tree, line, length);
+		line += length;
+	}
+	return rc ? rc : write_file(tree, CONTENTS, text, strlen(text));
+}
+
+static bool is_current(int space, const char *text)
+{
+	int fd = openat(space, TREE "/" CONTENTS, O_RDONLY | O_CLOEXEC);
+	size_t size = strlen(text);
+	char *have = malloc(size + 1);
+	bool same = fd >= 0 && have &&
+		    read(fd, have, size + 1) == (ssize_t)size &&
+		    memcmp(have, text, size) == 0;
+
+	free(have);
+	if (fd >= 0)
+		close(fd);
+	return same;
+}
+
+/* With the namespace's directory locked. */
+static int replace_tree(int space, const char *text)
+{
+	int tree, rc;
+
+	remove_tree(space, "new"); /* of one that was killed */
+	remove_tree(space, "old");
+	rc = make_directory(space, "new");
+	if (rc)
+		return rc;
+	tree = vb_place_enter(space, "new");
+	if (tree < 0)
+		return tree;
+	rc = fill_tree(tree, text);
+	close(tree);
+	if (rc)
+		return rc;
+	if (renameat2(space, "new", space, TREE, RENAME_EXCHANGE) == 0) {
+		remove_tree(space, "new");
+		return 0;
+	}
+	/* There is none, or the file system cannot exchange. */
+	(void)renameat(space, TREE, space, "old");
+	rc = renameat(space, "new", space, TREE) < 0 ? -errno : 0;
+	remove_tree(space, "old");
+	return rc;
+}
+
+/*
+ * Trees of namespaces that are gone.
+ */
+
+static bool is_used(int proc, const char *tree)
+{
+	uint64_t space = strtoull(tree, NULL, 10);
+	DIR *d = fdopendir(dup(proc));
+	bool used = !d; /* one who cannot look removes nothing */
+	struct dirent *e;
+
+	if (d)
+		rewinddir(d);
+	while (!used && (e = readdir(d)))
+		used = isdigit((unsigned char)e->d_name[0]) &&
+		       vb_place_namespace(proc, e->d_name) == space;
+	if (d)
+		closedir(d);
+	return used;
+}
+
+static void sweep(int base, int proc)
+{
+	DIR *d = fdopendir(dup(base));
+	struct dirent *e;
+
+	if (!d)
+		return;
+	rewinddir(d);
+	while ((e = readdir(d)))
+		if (isdigit((unsigned char)e->d_name[0]) &&
+		    !is_used(proc, e->d_name))
+			remove_tree(base, e->d_name);
+	closedir(d);
+}
+
+static int update_space(int base, int proc, const char *name, const char *text)
+{
+	int space, rc;
+
+	if (faccessat(base, name, F_OK, 0) < 0)
+		sweep(base, proc);
+	rc = make_directory(base, name);
+	if (rc)
+		return rc;
+	space = vb_place_enter(base, name);
+	if (space < 0)
+		return space;
+	if (!is_current(space, text)) {
+		while (flock(space, LOCK_EX) < 0 && errno == EINTR)
+			;
+		if (!is_current(space, text))
+			rc = replace_tree(space, text);
+	}
+	close(space);
+	return rc;
+}
+
+static int write_below(int proc, const char *text, char root[PATH_MAX])
+{
+	uint64_t space = vb_place_namespace(proc, "self");
+	char path[PATH_MAX], name[64], tree[PATH_MAX];
+	int base, rc;
+
+	if (!space)
+		return -ENOENT;
+	base = vb_place_open(path);
+	if (base < 0)
+		return base;
+	name_tree(space, name);
+	rc = update_space(base, proc, name, text);
+	close(base);
+	if (rc)
+		return rc;
+	/* Without links on the way, so that front/files knows its names. */
+	snprintf(tree, sizeof(tree), "%.200s/%s/" TREE, path, name);
+	return realpath(tree, root) ? 0 : -errno;
+}
+
+static int write_for_us(const char *text, char root[PATH_MAX])
+{
+	int proc = vb_place_enter(AT_FDCWD, "/proc"), rc;
+
+	if (proc < 0)
+		return proc;
+	rc = write_below(proc, text, root);
+	close(proc);
+	return rc;
+}
+
+bool vb_sysfs_tree_write(char root[PATH_MAX])
+{
+	char *text = NULL;
+	int rc = vb_sysfs_text(&text);
+
+	if (rc == 0)
+		rc = write_for_us(text, root);
+	free(text);
+	if (rc)
+		vb_log(LOG_INFO, "no tree of sysfs files: %s", strerror(-rc));
+	return rc == 0;
+}

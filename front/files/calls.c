@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Preloaded by `verbena run`: calls of the C library that name a file of an
+ * RDMA device in /sys or in /dev/infiniband get the one in our tree
+ * (engine/sysfs_tree.h), whose place is in VERBENA_TREE. All other names pass
+ * untouched. It stays over exec, for it is in the environment.
+ *
+ * Here are the calls that take a name and tell nothing about it.
+ */
+#include "front/files/files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+/* A function whose argument @path is a name: the same with the name led. */
+#define LED(type, name, parameters, path, ...)                                 \
+	EXPORTED type name parameters                                          \
+	{                                                                      \
+		char to[PATH_MAX];                                             \
+                                                                               \
+		path = vb_files_lead(path, to);                                \
+		return NEXT(name)(__VA_ARGS__);                                \
+	}
+
+/* A node's stand-in is behind a link, which the program does not see. */
+static int see_through(int at, const char *path, int flags)
+{
+	return flags & O_NOFOLLOW && vb_files_node(at, path)
+		       ? flags & ~O_NOFOLLOW
+		       : flags;
+}
+
+/* open() and its like have a mode only when they make a file. */
+#define OPENS(name, parameters, at, ...)                                       \
+	EXPORTED int name parameters                                           \
+	{                                                                      \
+		char to[PATH_MAX];                                             \
+		mode_t mode = 0;                                               \
+		va_list ap;                                                    \
+		int fd;                                                        \
+                                                                               \
+		va_start(ap, flags);                                           \
+		if (flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE)       \
+			mode = va_arg(ap, mode_t);                             \
+		va_end(ap);                                                    \
+		path = vb_files_lead(path, to);                                \
+		fd = vb_files_open_counter(path, flags);                       \
+		if (fd >= 0)                                                   \
+			return fd;                                             \
+		flags = see_through(at, path, flags);                          \
+		return NEXT(name)(__VA_ARGS__, flags, mode);                   \
+	}
+
+/* What programs call that were compiled with _FORTIFY_SOURCE. */
+#define OPENS_2(name, parameters, at, ...)                                     \
+	int name parameters;                                                   \
+	EXPORTED int name parameters                                           \
+	{                                                                      \
+		char to[PATH_MAX];                                             \
+		int fd;                                                        \
+                                                                               \
+		path = vb_files_lead(path, to);                                \
+		fd = vb_files_open_counter(path, flags);                       \
+		if (fd >= 0)                                                   \
+			return fd;                                             \
+		flags = see_through(at, path, flags);                          \
+		return NEXT(name)(__VA_ARGS__);                                \
+	}
+
+#define FOPENS(name)                                                           \
+	EXPORTED FILE *name(const char *path, const char *mode)                \
+	{                                                                      \
+		char to[PATH_MAX];                                             \
+		FILE *f;                                                       \
+                                                                               \
+		path = vb_files_lead(path, to);                                \
+		f = vb_files_fopen_counter(path, mode);                        \
+		return f ? f : NEXT(name)(path, mode);                         \
+	}
+
+// clang-format off
+OPENS(open, (const char *path, int flags, ...), AT_FDCWD, path)
+OPENS(open64, (const char *path, int flags, ...), AT_FDCWD, path)
+OPENS(openat, (int at, const char *path, int flags, ...), at, at, path)
+OPENS(openat64, (int at, const char *path, int flags, ...), at, at, path)
+OPENS_2(__open_2, (const char *path, int flags), AT_FDCWD, path, flags)
+OPENS_2(__open64_2, (const char *path, int flags), AT_FDCWD, path, flags)
+OPENS_2(__openat_2, (int at, const char *path, int flags), at, at, path, flags)
+OPENS_2(__openat64_2, (int at, const char *path, int flags), at, at, path,
+	flags)
+
+FOPENS(fopen)
+FOPENS(fopen64)
+
+LED(int, chdir, (const char *path), path, path)
+LED(int, access, (const char *path, int mode), path, path, mode)
+int eaccess(const char *path, int mode);
+int euidaccess(const char *path, int mode);
+LED(int, eaccess, (const char *path, int mode), path, path, mode)
+LED(int, euidaccess, (const char *path, int mode), path, path, mode)
+LED(int, inotify_add_watch, (int fd, const char *path, uint32_t mask), path,
+    fd, path, mask)
+
+/* ls(1) asks */
+LED(ssize_t, getxattr, (const char *path, const char *name, void *out,
+			size_t size), path, path, name, out, size)
+LED(ssize_t, lgetxattr, (const char *path, const char *name, void *out,
+			 size_t size), path, path, name, out, size)
+LED(ssize_t, listxattr, (const char *path, char *out, size_t size), path, path,
+    out, size)
+LED(ssize_t, llistxattr, (const char *path, char *out, size_t size), path,
+    path, out, size)
+// clang-format on
+
+EXPORTED int faccessat(int at, const char *path, int mode, int flags)
+{
+	char to[PATH_MAX];
+
+	path = vb_files_lead(path, to);
+	if (vb_files_node(at, path))
+		flags &= ~AT_SYMLINK_NOFOLLOW;
+	return NEXT(faccessat)(at, path, mode, flags);
+}

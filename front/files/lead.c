@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which names are ours, and where they are. */
+#include "front/files/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/defs.h"
+
+#define NODES "/dev/infiniband"
+
+/* Directories of the tree that stand for the host's. */
+static const char *const tops[] = {
+	"/sys/class/infiniband",
+	"/sys/class/infiniband_verbs",
+	"/sys/class/infiniband_mad",
+	"/sys/class/misc/rdma_cm",
+	"/sys/bus/verbena",
+	"/sys/devices/virtual/verbena",
+	"/sys/devices/virtual/misc/rdma_cm",
+	NODES,
+};
+
+enum { ELSEWHERE, ABOVE, TOP };
+
+/* A name without dots or doubled slashes; room for every top. */
+struct name {
+	size_t length;
+	char text[64];
+};
+
+static int place_of(const struct name *n)
+{
+	int place = ELSEWHERE;
+
+	for (unsigned i = 0; i < VB_COUNT(tops); i++) {
+		if (strncmp(tops[i], n->text, n->length) != 0)
+			continue;
+		if (!tops[i][n->length])
+			return TOP;
+		if (tops[i][n->length] == '/')
+			place = ABOVE;
+	}
+	return place;
+}
+
+/* Past slashes and components "." to the next one; its length, or 0. */
+static size_t next_component(const char **path)
+{
+	size_t length;
+
+	do {
+		*path += strspn(*path, "/");
+		length = strcspn(*path, "/");
+		if (length != 1 || **path != '.')
+			return length;
+		*path += 1;
+	} while (true);
+}
+
+static bool is_up(const char *component, size_t length)
+{
+	return length == 2 && memcmp(component, "..", 2) == 0;
+}
+
+static void drop_last(struct name *n)
+{
+	while (n->length && n->text[--n->length] != '/')
+		;
+	n->text[n->length] = '\0';
+}
+
+static bool append(struct name *n, const char *component, size_t length)
+{
+	if (n->length + 1 + length >= sizeof(n->text))
+		return false;
+	n->text[n->length++] = '/';
+	memcpy(n->text + n->length, component, length);
+	n->length += length;
+	n->text[n->length] = '\0';
+	return true;
+}
+
+/* Follow @path as far as it is above a top or is one: the tops and what is
+ * above them are no links, so ".." there is what it seems. Anywhere else it is
+ * the kernel's to judge. @rest: where we are, at a component's begin or the
+ * end. @turned: @path left a top by "..". */
+static int follow(const char *path, struct name *n, const char **rest,
+		  bool *turned)
+{
+	int place = ABOVE;
+	size_t length;
+
+	*turned = false;
+	while ((length = next_component(&path))) {
+		if (place == ELSEWHERE)
+			break;
+		if (is_up(path, length)) {
+			drop_last(n);
+			*turned |= place == TOP;
+		} else if (place == TOP || !append(n, path, length)) {
+			break;
+		}
+		path += length;
+		place = n->length ? place_of(n) : ABOVE;
+	}
+	*rest = path;
+	return place;
+}
+
+/* @rest's components behind @to, which has @used bytes; a slash at its end
+ * stays, for it says "a directory". */
+static bool copy_rest(char to[PATH_MAX], size_t used, const char *rest,
+		      bool slash)
+{
+	size_t length;
+
+	while ((length = next_component(&rest))) {
+		if (used + 1 + length >= PATH_MAX)
+			return false;
+		to[used++] = '/';
+		memcpy(to + used, rest, length);
+		used += length;
+		rest += length;
+	}
+	if (slash && used + 1 < PATH_MAX)
+		to[used++] = '/';
+	to[used] = '\0';
+	return used < PATH_MAX - 1;
+}
+
+static bool ends_in_slash(const char *path)
+{
+	size_t n = strlen(path);
+
+	return path[n - 1] == '/' || (n > 1 && strcmp(path + n - 2, "/.") == 0);
+}
+
+const char *vb_files_lead(const char *path, char to[PATH_MAX])
+{
+	struct name n = { 0 };
+	const char *rest, *root;
+	bool turned;
+	int place, used;
+
+	/* Callers' NULL is the C library's to judge, hence the test. */
+	if (!path || path[0] != '/')
+		return path;
+	place = follow(path, &n, &rest, &turned);
+	if (place != TOP && !turned)
+		return path;
+	root = getenv("VERBENA_TREE");
+	if (!root)
+		return path;
+	used = snprintf(to, PATH_MAX, "%s%s", place == TOP ? root : "", n.text);
+	if (used >= PATH_MAX ||
+	    !copy_rest(to, (size_t)used, rest, ends_in_slash(path)))
+		return path;
+	return to;
+}
+
+const char *vb_files_inside(const char *path, const char *below)
+{
+	const char *root = getenv("VERBENA_TREE");
+	size_t length = root ? strlen(root) : 0;
+
+	if (!length || !path || strncmp(path, root, length) != 0 ||
+	    strncmp(path + length, below, strlen(below)) != 0)
+		return NULL;
+	return path + length + strlen(below);
+}
+
+/*
+ * Nodes.
+ */
+
+static const struct node_class {
+	const char *prefix, *class;
+} node_classes[] = {
+	{ "uverbs", "infiniband_verbs" },
+	{ "umad", "infiniband_mad" },
+	{ "rdma_cm", "misc" },
+};
+
+/* The class of a node of that name; NULL: no node has such a name. */
+static const char *class_of(const char *name)
+{
+	for (unsigned i = 0; i < VB_COUNT(node_classes); i++)
+		if (strncmp(name, node_classes[i].prefix,
+			    strlen(node_classes[i].prefix)) == 0)
+			return node_classes[i].class;
+	return NULL;
+}
+
+static bool is_nodes_directory(const struct stat *s)
+{
+	const char *root = getenv("VERBENA_TREE");
+	char path[PATH_MAX];
+	struct stat ours;
+
+	if (!root || snprintf(path, sizeof(path), "%s" NODES, root) >= PATH_MAX)
+		return false;
+	return NEXT(stat)(path, &ours) == 0 && ours.st_ino == s->st_ino &&
+	       ours.st_dev == s->st_dev;
+}
+
+/* The directory part of the relative name @path, which ends before @name. */
+static bool is_in_nodes(int at, const char *path, const char *name)
+{
+	size_t length = (size_t)(name - path);
+	char directory[PATH_MAX] = ".";
+	struct stat s;
+
+	if (length >= PATH_MAX)
+		return false;
+	if (length)
+		snprintf(directory, sizeof(directory), "%.*s", (int)length,
+			 path);
+	return NEXT(fstatat)(at, directory, &s, 0) == 0 &&
+	       is_nodes_directory(&s);
+}
+
+const char *vb_files_node(int at, const char *path)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+	const char *name = slash ? slash + 1 : path;
+	int error = errno;
+	bool ours;
+
+	/* Most names end here, before anything is asked. */
+	if (!name || !class_of(name))
+		return NULL;
+	if (path[0] == '/')
+		ours = vb_files_inside(path, NODES "/") == name;
+	else
+		ours = is_in_nodes(at, path, name);
+	errno = error;
+	return ours ? name : NULL;
+}
+
+bool vb_files_is_node_in(int fd, const char *name)
+{
+	int error = errno;
+	struct stat s;
+	bool ours = class_of(name) && NEXT(fstat)(fd, &s) == 0 &&
+		    is_nodes_directory(&s);
+
+	errno = error;
+	return ours;
+}
+
+bool vb_files_number(const char *node, unsigned *major, unsigned *minor)
+{
+	const char *root = getenv("VERBENA_TREE"), *class = class_of(node);
+	char path[PATH_MAX], text[32];
+	int error = errno, fd;
+	ssize_t n = -1;
+
+	if (!root || !class ||
+	    snprintf(path, sizeof(path), "%s/sys/class/%s/%s/dev", root, class,
+		     node) >= PATH_MAX)
+		return false;
+	fd = NEXT(open)(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, text, sizeof(text) - 1);
+		close(fd);
+	}
+	errno = error;
+	text[n > 0 ? n : 0] = '\0';
+	return sscanf(text, "%u:%u", major, minor) == 2;
+}

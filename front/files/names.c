@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Calls that answer with a name: it is one of the host's, not the tree's. */
+#include "front/files/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NODES "/dev/infiniband/"
+
+/* @path without the tree's root, if it was in there. */
+static void hide_tree(char *path)
+{
+	static const char *const below[] = { "/sys/", "/dev/" };
+
+	for (unsigned i = 0; i < 2; i++) {
+		const char *inside = vb_files_inside(path, below[i]);
+
+		if (!inside)
+			continue;
+		inside -= strlen(below[i]);
+		memmove(path, inside, strlen(inside) + 1);
+		return;
+	}
+}
+
+/*
+ * Where a link leads.
+ */
+
+/* A node is no link, as others see it. */
+#define READS_LINK(name, parameters, at, ...)                                  \
+	ssize_t name parameters;                                               \
+	EXPORTED ssize_t name parameters                                       \
+	{                                                                      \
+		char to[PATH_MAX];                                             \
+                                                                               \
+		path = vb_files_lead(path, to);                                \
+		if (vb_files_node(at, path) && access(path, F_OK) == 0)        \
+			return errno = EINVAL, -1;                             \
+		return NEXT(name)(__VA_ARGS__);                                \
+	}
+
+// clang-format off
+READS_LINK(readlink, (const char *path, char *out, size_t size), AT_FDCWD,
+	   path, out, size)
+READS_LINK(readlinkat, (int at, const char *path, char *out, size_t size), at,
+	   at, path, out, size)
+READS_LINK(__readlink_chk, (const char *path, char *out, size_t size,
+			    size_t room), AT_FDCWD, path, out, size, room)
+READS_LINK(__readlinkat_chk, (int at, const char *path, char *out, size_t size,
+			      size_t room), at, at, path, out, size, room)
+// clang-format on
+
+/*
+ * Names without links.
+ */
+
+/* As realpath() with @path led: @out, or what is to be freed. */
+static char *resolve(const char *path, char *out)
+{
+	const char *node = vb_files_node(AT_FDCWD, path);
+	char name[sizeof(NODES) + NAME_MAX];
+	char *found;
+
+	found = NEXT(realpath)(path, out);
+	if (!found)
+		return NULL;
+	if (!node) {
+		hide_tree(found);
+		return found;
+	}
+	snprintf(name, sizeof(name), NODES "%s", node);
+	if (out)
+		return strcpy(out, name); /* PATH_MAX bytes, by contract */
+	free(found);
+	return strdup(name);
+}
+
+EXPORTED char *realpath(const char *path, char *out)
+{
+	char to[PATH_MAX];
+
+	return resolve(vb_files_lead(path, to), out);
+}
+
+EXPORTED char *canonicalize_file_name(const char *path)
+{
+	return realpath(path, NULL);
+}
+
+char *__realpath_chk(const char *path, char *out, size_t room);
+EXPORTED char *__realpath_chk(const char *path, char *out, size_t room)
+{
+	if (room < PATH_MAX)
+		return NEXT(__realpath_chk)(path, out, room); /* it ends us */
+	return realpath(path, out);
+}
+
+/*
+ * The working directory, in which a program may be by a name of ours.
+ */
+
+EXPORTED char *getcwd(char *out, size_t size)
+{
+	char *found = NEXT(getcwd)(out, size);
+
+	if (found)
+		hide_tree(found);
+	return found;
+}
+
+char *__getcwd_chk(char *out, size_t size, size_t room);
+EXPORTED char *__getcwd_chk(char *out, size_t size, size_t room)
+{
+	char *found = NEXT(__getcwd_chk)(out, size, room);
+
+	if (found)
+		hide_tree(found);
+	return found;
+}
