@@ -111,7 +111,7 @@ static bool lead_to_tree(const char *directory)
 
 	if (!find_beside(directory, "files", FILES, path) ||
 	    !vb_sysfs_tree_write(root))
-		return true;
+		return unsetenv("VERBENA_TREE") == 0; /* of a run around us */
 	return put_first("LD_PRELOAD", path, ':') &&
 	       setenv("VERBENA_TREE", root, 1) == 0;
 }

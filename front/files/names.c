@@ -38,7 +38,8 @@ static void hide_tree(char *path)
 		char to[PATH_MAX];                                             \
                                                                                \
 		path = vb_files_lead(path, to);                                \
-		if (vb_files_node(at, path) && access(path, F_OK) == 0)        \
+		if (vb_files_node(at, path) &&                                 \
+		    faccessat(at, path, F_OK, 0) == 0)                         \
 			return errno = EINVAL, -1;                             \
 		return NEXT(name)(__VA_ARGS__);                                \
 	}
