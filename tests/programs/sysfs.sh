@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Programs that look into /sys/class/infiniband themselves find our devices
-# there, and what stands there follows the host. tests/programs/sysfs.sh
+# Programs that look into /sys/class/infiniband and /dev/infiniband themselves
+# find our devices there, and what stands there follows the host.
+# tests/programs/sysfs.sh
 # shellcheck disable=SC2016 # the inner shell expands
 here=$(dirname "$(readlink -f "$0")")
 # shellcheck source=tests/programs/lib.sh
@@ -53,6 +54,46 @@ fi
 sees "ibdev_path" "1: CA" bash -c 'unset LD_PRELOAD
 	cat "$VERBENA_TREE/sys/class/infiniband/roce_veth0/node_type"'
 
+# Each call of the C library, in C.
+number=$(on a ip -o link show veth0 | cut -d : -f 1)
+node=/dev/infiniband/uverbs$number
+export node
+mapfile -t lines < <(on a timeout 20 "$verbena" run -- \
+	"$programs/files_test" "uverbs$number" roce_veth0 2>&1)
+cases=0
+for line in "${lines[@]}"; do
+	case $line in
+	"ok "*) ok "sysfs: ${line#ok }" ;;
+	"not ok "*) not_ok "sysfs: ${line#not ok }" ;;
+	*) echo "$line" && continue ;;
+	esac
+	cases=$((cases + 1))
+done
+[ $cases -eq 13 ] || not_ok "sysfs: files_test came to its end"
+
+# The same names as commands and interpreters have them.
+sees "/dev/infiniband: ls -l" "crw-rw-rw- 231, $((192 + number)) $node" \
+	sh -c 'ls -l $node | sed -E "s/ +/ /g" | cut -d " " -f 1,5,6,10'
+sees "/dev/infiniband: the shell's tests" "yes $node" bash -c \
+	'test -c $node -a -r $node -a -w $node -a ! -L $node &&
+	echo yes /dev/infiniband/uverbs$1*' sh "$number"
+sees "/dev/infiniband: find" $'rdma_cm\numad0\numad1\nuverbs1\n'"uverbs$number" \
+	sh -c 'find /dev/infiniband/ -type c -printf "%f\n" | sort'
+sees "/dev/infiniband: from the working directory" "character special file" \
+	sh -c 'cd /dev/infiniband/../infiniband && stat -c %F ./${node##*/}'
+sees "realpath(1)" "/sys/devices/virtual/verbena/roce_lo
+$node" realpath $class/roce_lo/device "$node"
+sees "a name that passes by the tree" \
+	"$(on a stat -c %i /sys/class/net)" stat -c %i $class/../net
+if [ -x /usr/bin/python3 ]; then
+	sees "/dev/infiniband: python" "True (231, $((192 + number))) True $node" \
+		/usr/bin/python3 -c '
+import glob, os, stat
+n = os.environ["node"]
+s = os.stat(n)
+print(stat.S_ISCHR(s.st_mode), (os.major(s.st_rdev), os.minor(s.st_rdev)),
+      n in glob.glob("/dev/infiniband/uverbs*"), os.path.realpath(n))'
+fi
 # What programs count: while they run, and when they have ended.
 count() {
 	on a "$verbena" counters roce_veth0 | sed -n 's/.*sent_pkts *//p'
@@ -115,6 +156,63 @@ else
 fi
 kill $server $!
 wait $server $! 2>/dev/null
+
+# Tools that other packages bring.
+if command -v ibstat >/dev/null; then
+	sees "ibstat" "Active LinkUp Ethernet" bash -c "ibstat roce_veth0 2>&1 |
+		sed -nE 's/^\s*(State|Physical state|Link layer): //p' | xargs"
+	sees "ibstat says nothing odd" "" \
+		bash -c 'ibstat 2>&1 >/dev/null; ibstat -l | grep -v ^roce_'
+	sees "ibstatus" "4: ACTIVE 5: LinkUp" bash -c "ibstatus roce_veth0 2>&1 |
+		sed -nE 's/^\s*(state|phys state):\s*//p' | xargs"
+else
+	skip "sysfs: ibstat, ibstatus" "they are not installed"
+fi
+# As the adapters' makers write it: by the device's interfaces.
+sees "ibdev2netdev" "roce_lo port 1 ==> lo (Up)
+roce_veth0 port 1 ==> veth0 (Up)" bash -c 'for port in $class/*/ports/*; do
+	device=${port%/ports/*}
+	for net in "$device"/device/net/*; do
+		[ $(($(<"$net/dev_id"))) = $((${port##*/} - 1)) ] || continue
+		[ "$(<"$port/gid_attrs/ndevs/0")" = "${net##*/}" ] || continue
+		state=$(<"$net/operstate")
+		echo "${device##*/} port ${port##*/} ==> ${net##*/} (${state^})"
+	done
+done'
+if command -v ucx_info >/dev/null; then
+	sees "ucx_info -d lists the devices, without a warning" \
+		"rc_verbs roce_lo:1 rc_verbs roce_veth0:1 ud_verbs roce_lo:1$(
+		) ud_verbs roce_veth0:1" bash -c 'ucx_info -d 2>&1 | awk "
+		!/^#/ { print } /Transport:/ { t = \$3 }
+		/Device: roce_/ { print t, \$3 }" | sort | xargs'
+else
+	skip "sysfs: ucx_info" "it is not installed"
+fi
+
+# A daemon that root starts, and that goes on as another user.
+if setpriv --reuid=65534 --regid=65534 --clear-groups test -r "$verbena" \
+	2>/dev/null && [ -x /usr/bin/python3 ]; then
+	sees "after setuid()" "roce_lo roce_veth0 4: ACTIVE True
+2 True" /usr/bin/python3 -c '
+import ctypes, os
+os.umask(0o077)
+verbs = ctypes.CDLL("libibverbs.so.1")
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+c = os.environ["class"]
+with open(c + "/roce_veth0/ports/1/state") as f:
+    print(*sorted(os.listdir(c)), f.read().strip(),
+          os.access(os.environ["node"], os.R_OK | os.W_OK))
+verbs.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p)
+verbs.ibv_open_device.restype = ctypes.c_void_p
+verbs.ibv_open_device.argtypes = [ctypes.c_void_p]
+count = ctypes.c_int()
+devices = verbs.ibv_get_device_list(ctypes.byref(count))
+print(count.value, bool(verbs.ibv_open_device(devices[0])))'
+else
+	skip "sysfs: after setuid()" "this user can become no other"
+fi
 
 # A new address: a program that runs tells it, or the next one that is run.
 on a ip addr add 192.0.2.99/32 dev veth0
