@@ -57,6 +57,8 @@ need_test() {
 	need rdmacm-utils have rping
 	need curl have curl
 	need openssh-client have ssh
+	need infiniband-diags have ibstat
+	need ucx-utils have ucx_info
 	need libwrap0 loads libwrap.so.0 # its server's, which is only unpacked
 	need redis-tools have redis-benchmark
 	need clang have clang
