@@ -278,6 +278,7 @@ layer raw "whole Ethernet frames, and what steers them" program raw
 layer cm "programs that find each other through librdmacm" program cm
 layer churn "crowds and crashes of those that connect" program churn
 layer iwarp "iWARP between two hosts and on one" program iwarp
+layer libfabric "libfabric's verbs provider" program libfabric
 layer rsockets "sockets that become RDMA" program rsockets
 layer misuse "wrong use ends in the error it should" program misuse
 layer clang "the other compiler" clang_build

@@ -55,6 +55,7 @@ need_test() {
 	need valgrind have valgrind
 	need python3-pyverbs pyverbs
 	need rdmacm-utils have rping
+	need libfabric-bin have fi_pingpong
 	need curl have curl
 	need openssh-client have ssh
 	need infiniband-diags have ibstat
