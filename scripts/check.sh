@@ -279,6 +279,7 @@ layer cm "programs that find each other through librdmacm" program cm
 layer churn "crowds and crashes of those that connect" program churn
 layer iwarp "iWARP between two hosts and on one" program iwarp
 layer libfabric "libfabric's verbs provider" program libfabric
+layer mpi "Open MPI and MPICH, over UCX and libfabric" program mpi
 layer rsockets "sockets that become RDMA" program rsockets
 layer misuse "wrong use ends in the error it should" program misuse
 layer clang "the other compiler" clang_build

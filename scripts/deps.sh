@@ -56,6 +56,10 @@ need_test() {
 	need python3-pyverbs pyverbs
 	need rdmacm-utils have rping
 	need libfabric-bin have fi_pingpong
+	need openmpi-bin have mpirun.openmpi
+	need libopenmpi-dev have mpicc.openmpi
+	need mpich have mpirun.mpich
+	need libmpich-dev have mpicc.mpich
 	need curl have curl
 	need openssh-client have ssh
 	need infiniband-diags have ibstat
