@@ -217,8 +217,9 @@ static void step_near(struct vb_engine *e, struct vb_stream *s,
 {
 	struct vb_near *n = e->near;
 	struct vb_rdmap_card card;
+	enum vb_qp_way way = qp->way;
 
-	if (!n || qp->way == WAY_PACKETS)
+	if (!n || way == WAY_PACKETS)
 		return;
 	if (VB_UNLIKELY(!s->met) && vb_iw_has_card(qp, &card)) {
 		const struct vb_near_card peer = { card.number, card.life };
@@ -227,6 +228,8 @@ static void step_near(struct vb_engine *e, struct vb_stream *s,
 		vb_near_recognize(n, qp, &peer);
 	}
 	(void)vb_near_send(n, qp, now);
+	if (VB_UNLIKELY(way == WAY_NEAR && qp->way == WAY_PACKETS))
+		vb_iw_take_over(qp);
 	note_way(e, s, qp);
 }
 

@@ -150,6 +150,13 @@ int vb_iw_start(struct vb_qp *qp, const struct vb_mpa_terms *terms, vb_time now)
 	return 0;
 }
 
+void vb_iw_take_over(struct vb_qp *qp)
+{
+	struct vb_iw *s = vb_iw(qp);
+
+	s->tx.cur = s->taken.cur = s->begun = qp->sq.done;
+}
+
 bool vb_iw_is_started(const struct vb_qp *qp)
 {
 	return vb_iw(qp)->phase != IW_IDLE;

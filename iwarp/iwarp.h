@@ -41,6 +41,9 @@ bool vb_iw_is_started(const struct vb_qp *qp);
  * that a stream is for stays: how it begins, ends, and what the peer asks for.
  */
 void vb_iw_show_card(struct vb_qp *qp, const struct vb_rdmap_card *card);
+/* Requests went another way until now, and none of them is under way: the
+ * stream has those that are not done. */
+void vb_iw_take_over(struct vb_qp *qp);
 /* True: the peer's has come. */
 bool vb_iw_has_card(const struct vb_qp *qp, struct vb_rdmap_card *card);
 /* There is nothing to vb_iw_send(). */

@@ -41,6 +41,7 @@ enum vb_answer_kind {
 	ANSWER_PASSED, /* not executed, since one before it was not */
 	ANSWER_SOURCE, /* the requester's own memory cannot be read */
 	ANSWER_PART,   /* of NEAR_MANY: done up to here, what follows is not */
+	ANSWER_DENIED, /* the requester's memory is out of reach by now */
 	ANSWER_LATER,  /* never sent: it is not carried out yet */
 };
 
@@ -82,6 +83,8 @@ struct vb_near_qp {
 	uint32_t atomics; /* among them */
 	uint32_t intro;	  /* vb_intro_want() */
 	uint8_t rnr_retries, silences;
+	bool denied; /* packets from now on, which nothing must be under way for
+		      */
 	bool clock_owed; /* vb_near_quick() has not looked at the time */
 	vb_time decide_at, decide_by; /* way is open: look again; packets */
 	vb_time rnr_at, retry_at, give_up_at;
@@ -120,7 +123,7 @@ struct vb_near {
 	uint64_t known[VB_SLOTS / 64]; /* a bit for each that is there */
 	struct {
 		bool wanted;
-		uint32_t refusals; /* of our calls */
+		uint32_t refusals;  /* of our calls */
 		uint16_t sent_from; /* the slot that sent us there, or 0 */
 	} calls[VB_SLOTS];
 	bool any_wanted;

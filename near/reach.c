@@ -102,7 +102,7 @@ static enum vb_reach copy_alone(pid_t pid, const struct hold *h, uint64_t at,
 	if (VB_LIKELY(n >= 0 && (uint64_t)n == len))
 		return REACH_OK;
 	if (n < 0 && errno != EFAULT)
-		return REACH_GONE;
+		return errno == EPERM ? REACH_DENIED : REACH_GONE;
 	return is_ours_missing(h, n < 0 ? 0 : (uint64_t)n, put) ? REACH_LOCAL
 								: REACH_REMOTE;
 }

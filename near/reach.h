@@ -13,7 +13,8 @@ enum vb_reach {
 	REACH_OK,
 	REACH_LOCAL,  /* our key or our page */
 	REACH_REMOTE, /* theirs */
-	REACH_GONE,   /* there is nobody any more, or we may not */
+	REACH_GONE,   /* there is nobody any more */
+	REACH_DENIED, /* we may not: one of us has become another user */
 };
 
 /* Our side: a list of the program's memory from @offset on, or bytes of our

@@ -6,6 +6,7 @@
  * (IBA 9.5). A peer's queue pair that is not there, or not ready, is silence,
  * as on a wire: tried again, until the time is over.
  */
+#include "base/log.h"
 #include "core/fault.h"
 #include "core/mw.h"
 #include "core/sge.h"
@@ -515,6 +516,9 @@ static enum next do_here(struct vb_qp *qp, struct vb_send_wqe *wqe, vb_time now)
 	case REACH_REMOTE:
 		(void)put_on_lane(qp, wqe, NEAR_FAULT, FAULT_RKEY, now);
 		return NEXT_WAITS;
+	case REACH_DENIED:
+		vb_nq(qp)->denied = true;
+		return NEXT_WAITS;
 	case REACH_GONE:
 		be_silent(qp, now);
 		return NEXT_WAITS;
@@ -879,6 +883,22 @@ bool vb_near_quick(struct vb_qp *qp)
 	return true;
 }
 
+/*
+ * What could be reached no longer can: a program has become another user
+ * meanwhile. All that is done was done by here, and nothing is under way (what
+ * stands on the lane behind a SEND that was not fetched is passed over), so the
+ * rest can go by packets, of which the peer has seen none.
+ */
+static void leave_near(struct vb_qp *qp)
+{
+	vb_log(LOG_INFO,
+	       "near: packets from queue pair %#x: memory is out of "
+	       "reach by now",
+	       qp->qpn);
+	qp->way = WAY_PACKETS;
+	vb_near_req_reset(qp);
+}
+
 bool vb_near_run(struct vb_near *n, struct vb_qp *qp, vb_time now)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
@@ -887,9 +907,12 @@ bool vb_near_run(struct vb_near *n, struct vb_qp *qp, vb_time now)
 	keep_time(qp, now);
 	if (gathers(n, qp, now))
 		return false;
-	while (sends(qp) && nq->rnr_at == VB_NEVER && nq->retry_at == VB_NEVER)
+	while (sends(qp) && !nq->denied && nq->rnr_at == VB_NEVER &&
+	       nq->retry_at == VB_NEVER)
 		if (go_on(qp, now) == NEXT_WAITS)
 			break;
+	if (VB_UNLIKELY(nq->denied) && sends(qp))
+		leave_near(qp);
 	return false;
 }
 
@@ -905,6 +928,7 @@ void vb_near_req_reset(struct vb_qp *qp)
 	nq->rnr_at = nq->retry_at = nq->give_up_at = VB_NEVER;
 	nq->gathered = nq->sent;
 	nq->flush_at = nq->tick_at = VB_NEVER;
+	nq->denied = false;
 }
 
 void vb_near_drain(struct vb_qp *qp)
@@ -999,6 +1023,10 @@ static void take_verdict(struct vb_qp *qp, const struct vb_answer_note *a,
 		break;
 	case ANSWER_SOURCE:
 		fail_oldest(qp, WC_LOC_PROT_ERR);
+		break;
+	case ANSWER_DENIED:
+		go_back(qp);
+		vb_nq(qp)->denied = true;
 		break;
 	default:
 		take_silence(qp, now);

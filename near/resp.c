@@ -352,6 +352,9 @@ static enum vb_fault end_pull(const struct job *j, enum vb_reach result,
 	case REACH_REMOTE:
 		j->a->kind = ANSWER_SOURCE;
 		return FAULT_NONE;
+	case REACH_DENIED:
+		j->a->kind = ANSWER_DENIED;
+		return FAULT_NONE;
 	case REACH_GONE:
 		return FAULT_NONE; /* answered as nobody's */
 	}

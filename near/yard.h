@@ -16,7 +16,7 @@
 #include "core/qp.h"
 #include "wire/ipc.h"
 
-#define VB_NEAR_VERSION	   5
+#define VB_NEAR_VERSION	   6
 #define VB_YARD_ADAPTERS   4 /* more devices than that: packets */
 #define VB_YARD_NO_ADAPTER VB_YARD_ADAPTERS /* a queue pair's: packets */
 #define VB_YARD_KEYS	   (9u << 20)	    /* max_mr and max_mw of vb_limits */
