@@ -36,8 +36,7 @@
 
 struct session {
 	int fd;
-	pid_t pid;
-	uid_t uid;
+	struct vb_process who;
 	struct vb_cm_client *cm; /* it speaks of connections */
 	bool trusted;		 /* our own user, or root */
 	unsigned slot;		 /* granted or rejoined with; 0: none */
@@ -260,7 +259,7 @@ static void attach_cm(struct broker *b)
 }
 
 /* A queue pair's number says whose it is: of a session of the same process. */
-static bool owns_qpn(void *arg, pid_t pid, uid_t uid, uint32_t qpn)
+static bool owns_qpn(void *arg, const struct vb_process *who, uint32_t qpn)
 {
 	const struct broker *b = arg;
 	unsigned slot = qpn >> VB_QPN_BITS;
@@ -268,7 +267,7 @@ static bool owns_qpn(void *arg, pid_t pid, uid_t uid, uint32_t qpn)
 	for (unsigned i = 0; slot && i < b->count; i++) {
 		const struct session *s = &b->sessions[i];
 
-		if (s->slot == slot && s->pid == pid && s->uid == uid)
+		if (s->slot == slot && vb_process_is(&s->who, who))
 			return true;
 	}
 	return false;
@@ -283,7 +282,7 @@ static int on_connections(struct broker *b, struct session *s,
 	if (b->slots.vault < 0 && vb_slots_create(&b->slots) == 0)
 		attach_cm(b);
 	if (!s->cm)
-		s->cm = vb_host_cm_join(b->cm, s->fd, s->pid, s->uid);
+		s->cm = vb_host_cm_join(b->cm, s->fd, &s->who);
 	if (!s->cm)
 		return -ENOMEM;
 	return vb_host_cm_take(s->cm, mail->bytes, mail->len, now);
@@ -351,16 +350,6 @@ static void rest_slots(struct broker *b, vb_time now)
 	}
 }
 
-static pid_t pid_of_peer(int fd)
-{
-	struct ucred peer = { 0 };
-	socklen_t len = sizeof(peer);
-
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0
-		       ? 0
-		       : peer.pid;
-}
-
 static void accept_one(struct broker *b, vb_time now)
 {
 	struct session s = { .claim_by = VB_NEVER, .heard = now };
@@ -371,8 +360,8 @@ static void accept_one(struct broker *b, vb_time now)
 			b->accept_after = now + ACCEPT_NAP;
 		return;
 	}
-	s.trusted = vb_fdmail_trusts_peer(s.fd, &s.uid);
-	s.pid = pid_of_peer(s.fd);
+	vb_process_of(s.fd, &s.who);
+	s.trusted = vb_fdmail_trusts_peer(s.fd, &s.who.uid);
 	if (b->count < MAX_SESSIONS) {
 		b->sessions[b->count++] = s;
 		return;

@@ -54,8 +54,7 @@ struct letter {
 struct vb_cm_client {
 	struct vb_host_cm *cm;
 	int fd;
-	pid_t pid;
-	uid_t uid;
+	struct vb_process who;
 	unsigned ids;
 	struct cm_id *own;
 	struct letter *first, **last;
@@ -64,7 +63,7 @@ struct vb_cm_client {
 };
 
 struct vb_host_cm {
-	bool (*owns)(void *arg, pid_t pid, uid_t uid, uint32_t qpn);
+	bool (*owns)(void *arg, const struct vb_process *who, uint32_t qpn);
 	void *owns_arg;
 	struct vb_cm *engine;
 	struct vb_gsi *gsi;
@@ -522,7 +521,7 @@ static int bind_id(struct vb_cm_client *c, const struct vb_ipc_cm *m,
 	int rc;
 
 	/* A ticket stands for the right that its first holder had. */
-	if (m->src_port && m->src_port < PRIVILEGED && c->uid != 0 &&
+	if (m->src_port && m->src_port < PRIVILEGED && c->who.uid != 0 &&
 	    !(m->flags & IPC_CM_JOIN))
 		return -EACCES;
 	id = make_id(c, m->id);
@@ -641,7 +640,7 @@ static int begin(struct vb_cm_client *c, struct cm_id *id, struct vb_ipc_cm *m)
 	struct vb_cm_msg msg = { 0 };
 	int rc;
 
-	if (!ud && !c->cm->owns(c->cm->owns_arg, c->pid, c->uid, m->qpn))
+	if (!ud && !c->cm->owns(c->cm->owns_arg, &c->who, m->qpn))
 		return -EPERM;
 	m->src_port = id->port.number;
 	if (ud)
@@ -753,7 +752,7 @@ static int on_accept(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 	}
 	if (!id ||
 	    m->private_bytes > vb_cm_private_bytes(ud ? CM_SIDR_REP : CM_REP) ||
-	    !c->cm->owns(c->cm->owns_arg, c->pid, c->uid, m->qpn))
+	    !c->cm->owns(c->cm->owns_arg, &c->who, m->qpn))
 		return -EPROTO;
 	if (ud)
 		fill_address(&msg, id, m);
@@ -820,7 +819,7 @@ static int on_close(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 /* A queue pair's owner may come back a little later than who speaks for it. */
 static int on_hello(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 {
-	bool known = c->cm->owns(c->cm->owns_arg, c->pid, c->uid, m->qpn);
+	bool known = c->cm->owns(c->cm->owns_arg, &c->who, m->qpn);
 
 	answer(c, m, NULL, known && c->cm->gsi ? 0 : -EAGAIN);
 	return 0;
@@ -834,7 +833,7 @@ static bool may_resume(const struct vb_cm_client *c, const struct vb_ipc_cm *m)
 	const struct vb_host_cm *cm = c->cm;
 	bool owns = m->status == IPC_CM_AT_REQUEST
 			    ? m->qpn == 0
-			    : cm->owns(cm->owns_arg, c->pid, c->uid, m->qpn);
+			    : cm->owns(cm->owns_arg, &c->who, m->qpn);
 
 	return owns && cm->now - cm->begun < RESUME_TIME &&
 	       vb_udp_owns(&m->src, m->ifindex);
@@ -872,7 +871,7 @@ static int resume(struct vb_cm_client *c, struct cm_id *id,
 static void resume_port(struct cm_id *id, const struct vb_ipc_cm *m)
 {
 	if (m->src_port == 0 || m->id >= VB_IPC_CM_INCOMING ||
-	    (m->src_port < PRIVILEGED && id->client->uid != 0))
+	    (m->src_port < PRIVILEGED && id->client->who.uid != 0))
 		return;
 	id->port.space = m->space;
 	id->port.number = m->src_port;
@@ -932,8 +931,8 @@ int vb_host_cm_take(struct vb_cm_client *client, const uint8_t *bytes,
 	return handlers[m.kind - IPC_CM_BIND](client, &m);
 }
 
-struct vb_cm_client *vb_host_cm_join(struct vb_host_cm *cm, int fd, pid_t pid,
-				     uid_t uid)
+struct vb_cm_client *vb_host_cm_join(struct vb_host_cm *cm, int fd,
+				     const struct vb_process *who)
 {
 	struct vb_cm_client *c = calloc(1, sizeof(*c));
 
@@ -941,8 +940,7 @@ struct vb_cm_client *vb_host_cm_join(struct vb_host_cm *cm, int fd, pid_t pid,
 		return NULL;
 	c->cm = cm;
 	c->fd = fd;
-	c->pid = pid;
-	c->uid = uid;
+	c->who = *who;
 	c->last = &c->first;
 	return c;
 }
@@ -1027,7 +1025,7 @@ int vb_host_cm_attach(struct vb_host_cm *cm, int rx_fd)
 	return rc;
 }
 
-int vb_host_cm_create(bool (*owns)(void *arg, pid_t pid, uid_t uid,
+int vb_host_cm_create(bool (*owns)(void *arg, const struct vb_process *who,
 				   uint32_t qpn),
 		      void *arg, vb_time now, struct vb_host_cm **made)
 {

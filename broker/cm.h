@@ -8,17 +8,16 @@
 #ifndef BROKER_CM_H
 #define BROKER_CM_H
 
-#include <sys/types.h>
-
+#include "broker/process.h"
 #include "wire/ipc_cm.h"
 
 struct vb_host_cm;
 struct vb_cm_client; /* a program's session */
 
 /* @owns: may that process speak for this queue pair? -errno. */
-VB_MUST_CHECK int
-vb_host_cm_create(bool (*owns)(void *arg, pid_t pid, uid_t uid, uint32_t qpn),
-		  void *arg, vb_time now, struct vb_host_cm **cm);
+VB_MUST_CHECK int vb_host_cm_create(
+	bool (*owns)(void *arg, const struct vb_process *who, uint32_t qpn),
+	void *arg, vb_time now, struct vb_host_cm **cm);
 void vb_host_cm_destroy(struct vb_host_cm *cm);
 
 /* Slot 0's socket; duplicated. Without it nobody is reached. -errno */
@@ -35,7 +34,7 @@ unsigned vb_host_cm_count(const struct vb_host_cm *cm);
 
 /* @fd stays the caller's. NULL: no memory. */
 VB_MUST_CHECK struct vb_cm_client *
-vb_host_cm_join(struct vb_host_cm *cm, int fd, pid_t pid, uid_t uid);
+vb_host_cm_join(struct vb_host_cm *cm, int fd, const struct vb_process *who);
 /* The session ended, or the program did. */
 void vb_host_cm_leave(struct vb_cm_client *client, vb_time now);
 /* A message of its. -errno: nonsense, end the session. */

@@ -18,19 +18,21 @@ static struct vb_host_cm *cm;
 static struct vb_cm_client *client;
 static int ends[2];
 
-static bool owns(void *arg, pid_t pid, uid_t uid, uint32_t qpn)
+static bool owns(void *arg, const struct vb_process *who, uint32_t qpn)
 {
-	(void)arg, (void)pid, (void)uid;
+	(void)arg, (void)who;
 	return qpn == OWN_QPN;
 }
 
 static int begin(void **state)
 {
+	const struct vb_process self = { .pid = getpid(), .uid = getuid() };
+
 	(void)state;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) ||
 	    vb_host_cm_create(owns, NULL, VB_SEC, &cm))
 		return -1;
-	client = vb_host_cm_join(cm, ends[0], getpid(), getuid());
+	client = vb_host_cm_join(cm, ends[0], &self);
 	return client ? 0 : -1;
 }
 

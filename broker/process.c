@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A process number alone names nobody: a session outlives its process where a
+ * child has it, and the number comes back. With the user it is enough, since a
+ * user may harm himself. A program that becomes another user between two
+ * sessions is known by when it was born: asked at once, and believed only if
+ * whoever has the number then is the user who connected.
+ */
+#include "broker/process.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define STATUS_BYTES 4096
+#define BORN_FIELD   22 /* proc(5) */
+
+static bool read_file(pid_t pid, const char *name, char text[STATUS_BYTES])
+{
+	char path[64];
+	size_t n;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	n = fread(text, 1, STATUS_BYTES - 1, f);
+	text[n] = '\0';
+	fclose(f);
+	return n > 0;
+}
+
+static bool is_users(pid_t pid, uid_t uid)
+{
+	char text[STATUS_BYTES];
+	const char *line;
+	unsigned real, effective;
+
+	if (!read_file(pid, "status", text))
+		return false;
+	line = strstr(text, "\nUid:");
+	return line && sscanf(line, "\nUid: %u %u", &real, &effective) == 2 &&
+	       effective == uid;
+}
+
+/* The name, in parentheses, may have anything in it but the last one. */
+static uint64_t birth_of(pid_t pid)
+{
+	char text[STATUS_BYTES];
+	uint64_t born = 0;
+	char *at;
+
+	if (!read_file(pid, "stat", text))
+		return 0;
+	at = strrchr(text, ')');
+	for (unsigned field = 2; at && field < BORN_FIELD; field++)
+		at = strchr(at + 1, ' ');
+	return at && sscanf(at, " %" SCNu64, &born) == 1 ? born : 0;
+}
+
+void vb_process_of(int fd, struct vb_process *p)
+{
+	struct ucred peer = { 0 };
+	socklen_t len = sizeof(peer);
+
+	*p = (struct vb_process){ .uid = (uid_t)-1 };
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return;
+	p->pid = peer.pid;
+	p->uid = peer.uid;
+	if (p->pid <= 0)
+		return;
+	/* In this order: who is born afterwards is not believed. */
+	p->born = birth_of(p->pid);
+	if (!is_users(p->pid, p->uid) || birth_of(p->pid) != p->born)
+		p->born = 0;
+}
+
+bool vb_process_is(const struct vb_process *a, const struct vb_process *b)
+{
+	return a->pid == b->pid &&
+	       (a->uid == b->uid || (a->born && a->born == b->born));
+}
