@@ -10,8 +10,19 @@
 #define EXIT_NOT_RUN   126
 #define EXIT_NOT_FOUND 127
 
-/* verbena run [--device SPEC]... [--] PROGRAM [ARG]... */
+/* verbena run [--device SPEC]... [--rsockets[=all]] [--namespace] [--]
+ * PROGRAM [ARG]... */
 int vb_cli_run(int argc, char **argv);
+
+/*
+ * This process, which has one thread, enters a mount namespace of its own, in
+ * which a copy of the tree at @root (engine/sysfs_tree.h) is at the real paths:
+ * /sys/class/infiniband, /dev/infiniband and so on. *@as_user: it was allowed
+ * in a user namespace only, in which other users have no numbers. User, group,
+ * working directory and descriptors stay. False: stderr says why; the process
+ * is good for nothing but to exit.
+ */
+bool vb_cli_enter_namespace(const char *root, bool *as_user);
 
 /* The options that `run` and others have: --device SPEC, into *@devices, which
  * is for VERBENA_DEVICES; false: no memory. */

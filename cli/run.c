@@ -2,7 +2,7 @@
 /*
  * `verbena run`: put our libibverbs.so.1 and librdmacm.so.1 first on the
  * library path and become the program. The path works for what a program links
- * and for what it opens by dlopen(); the loader ignores it for setuid programs.
+ * and for what it opens by dlopen(). Where it does not work, we say so.
  */
 #include "cli/cli.h"
 
@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/defs.h"
+#include "cli/program.h"
 #include "engine/sysfs_tree.h"
 
 #define LIBRARY	 "libibverbs.so.1"
@@ -103,15 +104,14 @@ static bool find_beside(const char *directory, const char *room,
 }
 
 /* Programs that look into /sys/class/infiniband or /dev/infiniband themselves
- * are led to a tree of ours (front/files). Where there is none, or no such
- * library, they see the host's, as they did. */
-static bool lead_to_tree(const char *directory)
+ * are led to @root, a tree of ours (front/files); empty: there is none, and
+ * they see the host's, as they did. */
+static bool lead_to_tree(const char *directory, const char *root)
 {
-	char path[PATH_MAX], root[PATH_MAX];
+	char path[PATH_MAX];
 
-	if (!find_beside(directory, "files", FILES, path) ||
-	    !vb_sysfs_tree_write(root))
-		return unsetenv("VERBENA_TREE") == 0; /* of a run around us */
+	if (!root[0] || !find_beside(directory, "files", FILES, path))
+		return true;
 	return put_first("LD_PRELOAD", path, ':') &&
 	       setenv("VERBENA_TREE", root, 1) == 0;
 }
@@ -129,24 +129,116 @@ static bool turn_sockets(const char *directory, const char *which)
 	return false;
 }
 
-/* @rsockets: which; NULL: none. */
-static bool set_up(const char *rsockets)
-{
-	char self[PATH_MAX], directory[PATH_MAX];
+/* What was asked for. */
+struct wish {
+	const char *rsockets; /* which; NULL: none */
+	bool namespace;
+};
 
-	if (!find_self(self) || !find_library(self, directory)) {
+/* Where we are, and what there is. */
+struct findings {
+	char self[PATH_MAX], directory[PATH_MAX];
+	char root[PATH_MAX]; /* empty: there is no tree */
+	struct vb_program program;
+};
+
+static bool find_all(const char *program, struct findings *f)
+{
+	if (!find_self(f->self) || !find_library(f->self, f->directory)) {
 		fprintf(stderr, "verbena run: " LIBRARY
 				" of verbena is not found: neither built nor "
 				"installed\n");
 		return false;
 	}
-	if (!add_neighbour(directory) ||
-	    !put_first("LD_LIBRARY_PATH", directory, ':') ||
-	    setenv("VERBENA_BROKER", self, 1) < 0 || !lead_to_tree(directory) ||
-	    (rsockets && !turn_sockets(directory, rsockets))) {
+	if (!vb_sysfs_tree_write(f->root))
+		f->root[0] = '\0';
+	vb_program_look(program, &f->program);
+	return true;
+}
+
+/* Another loader would end the program, or complain, over our libraries. */
+static bool can_load(const struct vb_program *p)
+{
+	return p->kind != PROGRAM_MUSL && p->kind != PROGRAM_FOREIGN;
+}
+
+static bool put_libraries(const struct findings *f, const struct wish *w)
+{
+	return add_neighbour(f->directory) &&
+	       put_first("LD_LIBRARY_PATH", f->directory, ':') &&
+	       lead_to_tree(f->directory, f->root) &&
+	       (!w->rsockets || turn_sockets(f->directory, w->rsockets));
+}
+
+/* In a user namespace of ours there is no other user to become; capabilities of
+ * files are given there, too. */
+static bool is_privileged(const struct vb_program *p, bool as_user)
+{
+	return p->privilege == PRIVILEGE_CAPABILITIES ||
+	       (p->privilege != PRIVILEGE_NONE && !as_user);
+}
+
+static void warn(const struct vb_program *p, bool as_user)
+{
+	static const char *const kinds[] = {
+		[PROGRAM_STATIC] =
+			"is statically linked and cannot load "
+			"Verbena's " LIBRARY "; programs that it starts can",
+		[PROGRAM_MUSL] = "is linked for musl, and Verbena's " LIBRARY
+				 " for glibc: it runs without that",
+		[PROGRAM_FOREIGN] =
+			"is no 64-bit program for this processor, "
+			"as Verbena's " LIBRARY " is: it runs without that",
+	};
+	static const char *const privileges[] = {
+		[PRIVILEGE_USER] = "is set-user-ID",
+		[PRIVILEGE_GROUP] = "is set-group-ID",
+		[PRIVILEGE_CAPABILITIES] = "has file capabilities",
+	};
+
+	if (p->kind != PROGRAM_PLAIN)
+		fprintf(stderr, "verbena run: warning: %s %s\n", p->path,
+			kinds[p->kind]);
+	else if (is_privileged(p, as_user))
+		fprintf(stderr,
+			"verbena run: warning: %s %s, so the loader ignores "
+			"Verbena's library path; run it as a user who needs "
+			"no such privilege (root, say), or install Verbena's "
+			"libraries in the system's path\n",
+			p->path, privileges[p->privilege]);
+}
+
+static bool enter_namespace(const struct findings *f, bool *as_user)
+{
+	if (f->root[0])
+		return vb_cli_enter_namespace(f->root, as_user);
+	fprintf(stderr, "verbena run: --namespace: no tree of files could be "
+			"written: set XDG_RUNTIME_DIR to a directory of yours, "
+			"or VERBENA_LOG=info to hear more\n");
+	return false;
+}
+
+/* The namespace first: a run around us may have preloaded the library that
+ * leads names into us, too, and what is mounted is to be at the real ones. */
+static bool set_up(const char *program, const struct wish *w)
+{
+	struct findings f;
+	bool as_user = false;
+
+	if (!find_all(program, &f))
+		return false;
+	if (setenv("VERBENA_BROKER", f.self, 1) < 0 ||
+	    unsetenv("VERBENA_TREE") < 0) {
 		perror("verbena run");
 		return false;
 	}
+	if (w->namespace && !enter_namespace(&f, &as_user))
+		return false;
+	if (can_load(&f.program) && !put_libraries(&f, w)) {
+		perror("verbena run");
+		return false;
+	}
+	warn(&f.program, as_user);
 	return true;
 }
 
@@ -172,7 +264,8 @@ static int become(char **argv)
 static int usage(void)
 {
 	fprintf(stderr, "usage: verbena run [--device SPEC]... "
-			"[--rsockets[=all]] [--] PROGRAM [ARG]...\n");
+			"[--rsockets[=all]] [--namespace] [--] "
+			"PROGRAM [ARG]...\n");
 	return EXIT_USAGE;
 }
 
@@ -181,16 +274,19 @@ int vb_cli_run(int argc, char **argv)
 	static const struct option options[] = {
 		{ "device", required_argument, NULL, 'd' },
 		{ "rsockets", optional_argument, NULL, 'r' },
+		{ "namespace", no_argument, NULL, 'n' },
 		{ 0 },
 	};
 	char *devices = NULL;
-	const char *rsockets = NULL;
+	struct wish w = { 0 };
 	int o;
 
 	/* +: what follows the program's name is the program's. */
 	while ((o = getopt_long(argc, argv, "+d:", options, NULL)) != -1) {
 		if (o == 'r' && (!optarg || strcmp(optarg, "all") == 0))
-			rsockets = optarg ? optarg : "tcp";
+			w.rsockets = optarg ? optarg : "tcp";
+		else if (o == 'n')
+			w.namespace = true;
 		else if (o != 'd' || !vb_cli_add_device(&devices, optarg))
 			return usage();
 	}
@@ -200,7 +296,7 @@ int vb_cli_run(int argc, char **argv)
 		perror("verbena run");
 		return EXIT_USAGE;
 	}
-	if (!set_up(rsockets))
+	if (!set_up(argv[optind], &w))
 		return EXIT_USAGE;
 	return become(argv + optind);
 }

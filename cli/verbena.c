@@ -114,7 +114,8 @@ static const struct {
 	int (*main)(int argc, char **argv);
 	const char *arguments, *summary;
 } commands[] = {
-	{ "run", vb_cli_run, "[--device SPEC]... [--] PROGRAM [ARG]...",
+	{ "run", vb_cli_run,
+	  "[--device SPEC]... [--namespace] [--] PROGRAM [ARG]...",
 	  "run a program with this adapter" },
 	{ "devices", show_devices, "[--device SPEC]...",
 	  "list the devices and their addresses" },
@@ -145,6 +146,9 @@ static void list_commands(FILE *to)
 		"  VERBENA_LOG      quiet, error, warn, info or debug\n"
 		"  VERBENA_BROKER   this command, for starting the broker; "
 		"`run` sets it\n"
+		"`run --namespace` puts the adapter's files at their real "
+		"names, for programs\nthat make system calls themselves "
+		"(Go, static ones).\n"
 		"A setuid program ignores the library path that `run` sets: "
 		"the loader's rule.\n");
 }
