@@ -62,6 +62,7 @@ need_test() {
 	need libmpich-dev have mpicc.mpich
 	need curl have curl
 	need openssh-client have ssh
+	need musl-tools have musl-gcc
 	need infiniband-diags have ibstat
 	need ucx-utils have ucx_info
 	need libwrap0 loads libwrap.so.0 # its server's, which is only unpacked
