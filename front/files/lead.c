@@ -85,10 +85,10 @@ static bool append(struct name *n, const char *component, size_t length)
 	return true;
 }
 
-/* Follow @path as far as it is above a top or is one: the tops and what is
- * above them are no links, so ".." there is what it seems. Anywhere else it is
- * the kernel's to judge. @rest: where we are, at a component's begin or the
- * end. @turned: @path left a top by "..". */
+/* Follow @path as far as it is above a top or is one: what is above the tops
+ * is no link, nor are they (but rdma_cm in class/misc), so ".." there is what
+ * it seems. Anywhere else it is the kernel's to judge. @rest: where we are, at
+ * a component's begin or the end. @turned: @path left a top by "..". */
 static int follow(const char *path, struct name *n, const char **rest,
 		  bool *turned)
 {
@@ -127,7 +127,7 @@ static bool copy_rest(char to[PATH_MAX], size_t used, const char *rest,
 		used += length;
 		rest += length;
 	}
-	if (slash && used + 1 < PATH_MAX)
+	if ((slash || !used) && used + 1 < PATH_MAX)
 		to[used++] = '/';
 	to[used] = '\0';
 	return used < PATH_MAX - 1;
