@@ -103,6 +103,7 @@ int vb_adapter_init(struct vb_adapter *a, const char *name)
 	a->xrc_lives = (uint64_t)vb_rand32() << 32;
 	vb_mutex_init(&a->mr_lock);
 	vb_mutex_init(&a->xrc_lock);
+	vb_mutex_init(&a->roster.lock);
 	vb_port_init(&a->port);
 	return 0;
 }
@@ -118,6 +119,7 @@ void vb_adapter_fini(struct vb_adapter *a)
 		vb_idtab_destroy(a->xrc_srqs);
 	vb_mutex_fini(&a->mr_lock);
 	vb_mutex_fini(&a->xrc_lock);
+	vb_mutex_fini(&a->roster.lock);
 	vb_port_fini(&a->port);
 }
 
@@ -176,12 +178,15 @@ int vb_pd_create(struct vb_adapter *a, struct vb_pd **out)
 	}
 	pd->adapter = a;
 	pd->id = new_pd_id();
+	pd->row = vb_roster_add(&a->roster,
+				&(struct vb_roster_row){ .kind = ROSTER_PD });
 	*out = pd;
 	return 0;
 }
 
 static void end(struct vb_pd *pd)
 {
+	vb_roster_del(&pd->adapter->roster, ROSTER_PD, pd->row);
 	vb_limit_give(&pd->adapter->n_pd);
 	free(pd);
 }

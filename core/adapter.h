@@ -9,6 +9,7 @@
 #include "base/rows.h"
 #include "base/stash.h"
 #include "core/port.h"
+#include "core/roster.h"
 
 struct vb_transport_ops;
 struct vb_key_ops;
@@ -57,6 +58,7 @@ struct vb_adapter {
 	unsigned number; /* among those of this process, from 0 */
 	_Atomic uint64_t early_bytes; /* in packets that wait for their turn */
 	struct vb_stash early;	      /* what they are kept in */
+	struct vb_roster roster; /* which objects are alive */
 	/* objects alive */
 	_Atomic uint32_t n_qp, n_cq, n_mr, n_mw, n_pd, n_srq, n_ah;
 	_Atomic uint64_t *counters; /* enum vb_counter */
@@ -109,6 +111,7 @@ struct vb_pd {
 	/* Keys that are not known here are asked for there. */
 	struct vb_pd_origin origin;
 	void *owner;
+	uint32_t row; /* in the roster */
 };
 
 /* -ENOMEM. */

@@ -55,6 +55,9 @@ int vb_cq_create_in(struct vb_adapter *a, uint32_t cap, struct vb_channel *ch,
 	cq->async = async;
 	vb_mutex_init(&cq->lock);
 	vb_timer_init(&cq->timer);
+	cq->row = vb_roster_add(
+		&a->roster,
+		&(struct vb_roster_row){ .kind = ROSTER_CQ, .size = cq->cap });
 	*out = cq;
 	return 0;
 
@@ -73,6 +76,7 @@ int vb_cq_destroy(struct vb_cq *cq)
 		vb_channel_forget(cq->channel, cq);
 	if (cq->async && cq->owner)
 		vb_async_forget(cq->async, cq->owner);
+	vb_roster_del(&cq->adapter->roster, ROSTER_CQ, cq->row);
 	vb_limit_give(&cq->adapter->n_cq);
 	vb_mutex_fini(&cq->lock);
 	vb_memory_give(cq->memory, cq->ring);
@@ -111,8 +115,10 @@ int vb_cq_resize(struct vb_cq *cq, uint32_t asked)
 		return -ENOMEM;
 	vb_mutex_lock(&cq->lock);
 	rc = move_to(cq, &ring, cap);
-	if (rc == 0)
+	if (rc == 0) {
 		cq->memory = m;
+		vb_roster_resize(&cq->adapter->roster, cq->row, cap);
+	}
 	vb_mutex_unlock(&cq->lock);
 	/* The old one, or the new one that was too small. */
 	vb_memory_give(rc ? m : was, ring);

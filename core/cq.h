@@ -40,6 +40,7 @@ struct vb_cq {
 	struct vb_channel *channel; /* NULL: polled only */
 	struct vb_async *async;	    /* where CQ_ERR goes */
 	void *owner;
+	uint32_t row;		/* in the roster */
 	_Atomic uint32_t refs;	/* queue pairs that use it */
 	_Atomic uint32_t count; /* entries waiting: a hint for pollers */
 	struct vb_mutex lock;

@@ -208,6 +208,27 @@ static int take_region(struct vb_pd *pd, struct vb_mr **mr)
 	return rc;
 }
 
+static struct vb_roster_row row_of(const struct vb_mr *mr, uint32_t key)
+{
+	return (struct vb_roster_row){
+		.kind = ROSTER_MR,
+		.number = key,
+		.pd = mr->pd->row,
+		.size = mr->length,
+		.iova = mr->iova,
+	};
+}
+
+/* A new region's first opening. */
+static void begin_region(struct vb_mr *mr)
+{
+	uint32_t key = vb_mr_next_key(mr->pd->adapter, mr);
+	struct vb_roster_row row = row_of(mr, key);
+
+	mr->row = vb_roster_add(&mr->pd->adapter->roster, &row);
+	vb_mr_open(mr, key);
+}
+
 int vb_mr_register(struct vb_pd *pd, void *base, uint64_t length, uint64_t iova,
 		   uint32_t access, struct vb_mr **out)
 {
@@ -219,7 +240,7 @@ int vb_mr_register(struct vb_pd *pd, void *base, uint64_t length, uint64_t iova,
 	if (rc)
 		return rc;
 	fill(mr, pd, base, length, iova, access);
-	vb_mr_open(mr, vb_mr_next_key(pd->adapter, mr));
+	begin_region(mr);
 	*out = mr;
 	return 0;
 }
@@ -242,7 +263,7 @@ int vb_mr_register_null(struct vb_pd *pd, struct vb_mr **out)
 		return rc;
 	fill(mr, pd, NULL, UINT64_MAX, 0, ACCESS_LOCAL_WRITE);
 	vb_mr_become(mr, MR_NULL);
-	vb_mr_open(mr, vb_mr_next_key(pd->adapter, mr));
+	begin_region(mr);
 	*out = mr;
 	return 0;
 }
@@ -343,6 +364,7 @@ int vb_mr_deregister(struct vb_mr *mr)
 		return rc;
 	if (mr->kind != MR_REGION)
 		vb_mr_become(mr, MR_REGION);
+	vb_roster_del(&a->roster, ROSTER_MR, mr->row);
 	vb_mr_give(mr);
 	vb_limit_give(&a->n_mr);
 	return 0;
@@ -362,6 +384,7 @@ int vb_mr_change(struct vb_mr *mr, const struct vb_mr_change *to)
 	uint64_t iova = to->place ? to->iova : mr->iova;
 	uint32_t access = to->rights ? to->access : mr->access;
 	uint32_t key = atomic_load(&mr->key);
+	struct vb_roster_row row;
 	int rc = check_register(base, length, iova, access);
 
 	if (rc == 0)
@@ -371,6 +394,8 @@ int vb_mr_change(struct vb_mr *mr, const struct vb_mr_change *to)
 	if (to->pd)
 		move_to_pd(mr, to->pd);
 	fill(mr, mr->pd, base, length, iova, access);
+	row = row_of(mr, key);
+	vb_roster_set(&mr->pd->adapter->roster, mr->row, &row);
 	vb_mr_open(mr, key);
 	return 0;
 }

@@ -43,6 +43,7 @@ struct vb_mr {
 	struct vb_mr *next_window, **at_window;
 	/* for the object's life */
 	uint32_t index;		 /* in adapter->mrs */
+	uint32_t row;		 /* a region's in the roster */
 	uint8_t variant;	 /* of the last key */
 	uint8_t step;		 /* odd: the variant's, at each registration */
 	struct vb_mr *next_free; /* adapter->mr_lock */

@@ -230,6 +230,7 @@ static void init_fields(struct vb_qp *qp, struct vb_adapter *a,
 	qp->shares = NULL;
 	qp->windows = NULL;
 	qp->tp = qp->near = qp->stream = NULL;
+	qp->row = 0;
 	qp->timer_at = VB_NEVER;
 	atomic_store(&qp->state, QPS_RESET);
 	forget_peer(qp);
@@ -256,6 +257,52 @@ static void purge(struct vb_qp *qp)
 		vb_cq_purge(qp->recv_cq, qp);
 }
 
+static struct vb_roster_row row_of(const struct vb_qp *qp)
+{
+	const struct vb_qp_attr *a = &qp->attr;
+
+	return (struct vb_roster_row){
+		.kind = ROSTER_QP,
+		.type = (uint8_t)qp->type,
+		.state = (uint8_t)state_of(qp),
+		.port = a->port_num,
+		.number = atomic_load(&qp->qpn),
+		.peer = a->dest_qp_num,
+		.sq_psn = a->sq_psn,
+		.rq_psn = a->rq_psn,
+		.pd = qp->pd ? qp->pd->row : 0,
+		.send_cq = qp->send_cq ? qp->send_cq->row : 0,
+		.recv_cq = qp->recv_cq ? qp->recv_cq->row : 0,
+		.srq = qp->srq ? qp->srq->row : 0,
+	};
+}
+
+void vb_qp_note(const struct vb_qp *qp)
+{
+	struct vb_roster_row row;
+
+	if (qp->row == 0)
+		return;
+	row = row_of(qp);
+	vb_roster_set(&qp->adapter->roster, qp->row, &row);
+}
+
+/* A work queue is none of the ABI's queue pairs. */
+static void enter_roster(struct vb_qp *qp)
+{
+	struct vb_roster_row row = row_of(qp);
+
+	if (qp->type != QPT_WQ)
+		qp->row = vb_roster_add(&qp->adapter->roster, &row);
+}
+
+static void leave_roster(struct vb_qp *qp)
+{
+	if (qp->type != QPT_WQ)
+		vb_roster_del(&qp->adapter->roster, ROSTER_QP, qp->row);
+	qp->row = 0;
+}
+
 /* Under drive. The table comes last, and the number after it: whoever finds
  * the queue pair before it has its number sees 0, a free one. */
 static int bring_up(struct vb_qp *qp, struct vb_qp_share *share)
@@ -274,6 +321,7 @@ static int bring_up(struct vb_qp *qp, struct vb_qp_share *share)
 	if (share)
 		vb_qp_share(qp, share);
 	atomic_store(&qp->qpn, a->qpn_base | qp->index);
+	enter_roster(qp);
 	return 0;
 }
 
@@ -332,6 +380,7 @@ void vb_qp_destroy(struct vb_qp *qp)
 	struct vb_adapter *a = qp->adapter;
 
 	vb_mutex_lock(&qp->drive);
+	leave_roster(qp);
 	if (qp->srq && qp->srq->tags)
 		vb_tag_cancel(qp);
 	vb_mw_shut_all(qp); /* their owner's number may come back */
@@ -514,6 +563,7 @@ void vb_qp_fail(struct vb_qp *qp, int event)
 	if (state_of(qp) == QPS_ERR)
 		return;
 	atomic_store(&qp->state, QPS_ERR);
+	vb_qp_note(qp);
 	vb_qp_flush(qp);
 	if (event >= 0)
 		vb_qp_event(qp, (enum vb_event_type)event);
@@ -524,6 +574,7 @@ void vb_qp_stop_sends(struct vb_qp *qp)
 	if (state_of(qp) == QPS_ERR)
 		return;
 	atomic_store(&qp->state, QPS_SQE);
+	vb_qp_note(qp);
 	flush_sends(qp);
 }
 

@@ -115,6 +115,7 @@ struct vb_qp {
 	void *owner;
 	enum vb_qp_type type;
 	uint32_t index; /* in adapter->qps */
+	uint32_t row;	/* in the roster */
 
 	struct vb_mutex drive; /* outlives the queue pair */
 	_Atomic uint32_t kick; /* work came while another thread drove */
@@ -211,6 +212,8 @@ void vb_qp_flush(struct vb_qp *qp);
 void vb_qp_event(struct vb_qp *qp, enum vb_event_type type);
 /* In SQD, all that had begun is complete: SQ_DRAINED, when asked for. Once. */
 void vb_qp_drained(struct vb_qp *qp);
+/* With drive held: the roster is to tell the state, and what was last set. */
+void vb_qp_note(const struct vb_qp *qp);
 /* Queues, completions and attributes as after create: core/qp_state.c's. */
 void vb_qp_clear(struct vb_qp *qp);
 

@@ -467,6 +467,7 @@ static void carry_out(const struct change *c, vb_time now)
 	qp->adapter->transport->enter(qp, c->from, c->to, now);
 	if (c->to == QPS_RESET)
 		vb_qp_clear(qp);
+	vb_qp_note(qp);
 	if (c->to == QPS_ERR)
 		vb_qp_flush(qp);
 }

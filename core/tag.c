@@ -229,6 +229,7 @@ int vb_tag_join(struct vb_srq *srq, struct vb_cq *cq, uint32_t max)
 		return -ENOMEM;
 	srq->cq = cq;
 	atomic_fetch_add(&cq->refs, 1);
+	vb_srq_note(srq);
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/cq.h"
 #include "core/sge.h"
 #include "core/tag.h"
 #include "core/xrc.h"
@@ -183,11 +184,32 @@ bool vb_rq_take(struct vb_rq *rq, struct vb_recv_wqe *out)
 	return true;
 }
 
+/* IBV_SRQT_*: basic, XRC, tag matching. */
+static struct vb_roster_row row_of(const struct vb_srq *srq)
+{
+	return (struct vb_roster_row){
+		.kind = ROSTER_SRQ,
+		.type = srq->xrcd   ? 1
+			: srq->tags ? 2
+				    : 0,
+		.pd = srq->pd->row,
+		.recv_cq = srq->cq ? srq->cq->row : 0,
+	};
+}
+
+void vb_srq_note(const struct vb_srq *srq)
+{
+	struct vb_roster_row row = row_of(srq);
+
+	vb_roster_set(&srq->pd->adapter->roster, srq->row, &row);
+}
+
 int vb_srq_create(struct vb_pd *pd, uint32_t cap, uint32_t max_sge,
 		  struct vb_async *async, struct vb_memory *m,
 		  struct vb_srq **out)
 {
 	struct vb_adapter *a = pd->adapter;
+	struct vb_roster_row row;
 	struct vb_srq *srq;
 
 	if (cap == 0 || cap > vb_limits.max_srq_wr ||
@@ -204,6 +226,8 @@ int vb_srq_create(struct vb_pd *pd, uint32_t cap, uint32_t max_sge,
 	srq->pd = pd;
 	srq->async = async;
 	vb_pd_get(pd);
+	row = row_of(srq);
+	srq->row = vb_roster_add(&a->roster, &row);
 	*out = srq;
 	return 0;
 }
@@ -218,6 +242,7 @@ int vb_srq_destroy(struct vb_srq *srq)
 		vb_tag_leave(srq);
 	if (srq->async && srq->owner)
 		vb_async_forget(srq->async, srq->owner);
+	vb_roster_del(&srq->pd->adapter->roster, ROSTER_SRQ, srq->row);
 	vb_limit_give(&srq->pd->adapter->n_srq);
 	vb_pd_put(srq->pd);
 	vb_rq_fini(&srq->rq);

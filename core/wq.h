@@ -94,6 +94,7 @@ struct vb_srq {
 	void *owner;
 	uint32_t limit; /* rq.lock; 0: not armed */
 	_Atomic uint32_t refs;
+	uint32_t row; /* in the roster */
 };
 
 /* Caps are rounded up: what was given stands in the queue. @m: where the slots
@@ -192,6 +193,8 @@ VB_MUST_CHECK int vb_srq_create(struct vb_pd *pd, uint32_t cap,
 /* To @cap or more, keeping what waits; -EINVAL when that would not fit. */
 VB_MUST_CHECK int vb_srq_resize(struct vb_srq *srq, uint32_t cap);
 VB_MUST_CHECK int vb_srq_destroy(struct vb_srq *srq); /* -EBUSY */
+/* The roster is to tell what it has become. */
+void vb_srq_note(const struct vb_srq *srq);
 /* Arms @limit (0: not); raises EVENT_SRQ_LIMIT once when fewer are left. */
 void vb_srq_set_limit(struct vb_srq *srq, uint32_t limit);
 bool vb_srq_take(struct vb_srq *srq, struct vb_recv_wqe *out);

@@ -136,6 +136,7 @@ int vb_xrc_srq_join(struct vb_srq *srq, struct vb_xrcd *x, struct vb_cq *cq)
 		srq->cq = cq;
 		atomic_fetch_add(&x->refs, 1);
 		atomic_fetch_add(&cq->refs, 1);
+		vb_srq_note(srq);
 	}
 	vb_mutex_unlock(&a->xrc_lock);
 	return rc;

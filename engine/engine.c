@@ -70,6 +70,8 @@ static void after_fork_in_child(void)
 	close(e->link->ops->fd(e->link));
 	vb_raw_after_fork(e);
 	vb_stream_after_fork(e);
+	for (struct vb_open_adapter *oa = e->adapters; oa; oa = oa->next)
+		vb_tally_after_fork(&oa->adapter);
 	if (e->soon_fd >= 0)
 		close(e->soon_fd);
 	if (e->slot_fd >= 0)

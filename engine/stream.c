@@ -634,6 +634,7 @@ static void fail(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	enum vb_qp_state from = atomic_load(&qp->state);
 
 	atomic_store(&qp->state, QPS_ERR);
+	vb_qp_note(qp);
 	qp->now = now;
 	qp->adapter->transport->enter(qp, from, QPS_ERR, now);
 	vb_qp_flush(qp);

@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,13 +27,20 @@
 #define LINK_NAME "/memfd:" NAME
 
 /* The layout changes with the counters that there are. */
-#define MAGIC (0x7662636e74000000u + CNT_COUNT)
+#define MAGIC (0x7662636e74010000u + CNT_COUNT)
 
-/* Of the memfd, and of the file. */
+/* Of the memfd's beginning, and of the file. */
 struct record {
 	uint64_t magic;
 	char device[64];
+	int64_t maker;
 	_Atomic uint64_t counts[CNT_COUNT];
+};
+
+/* The memfd. */
+struct memory {
+	struct record record;
+	_Alignas(4096) struct vb_roster_sheet sheet;
 };
 
 /*
@@ -103,9 +111,9 @@ static void add_to_totals(struct vb_adapter *a)
  * The program's.
  */
 
-static struct record *record_of(struct vb_adapter *a)
+static struct memory *memory_of(struct vb_adapter *a)
 {
-	return VB_CONTAINER_OF(a->counters, struct record, counts[0]);
+	return VB_CONTAINER_OF(a->counters, struct memory, record.counts[0]);
 }
 
 static bool counts_in_itself(const struct vb_adapter *a)
@@ -116,21 +124,23 @@ static bool counts_in_itself(const struct vb_adapter *a)
 void vb_tally_open(struct vb_adapter *a)
 {
 	int fd = memfd_create(NAME, MFD_CLOEXEC);
-	struct record *r = MAP_FAILED;
+	struct memory *m = MAP_FAILED;
 
-	if (fd >= 0 && ftruncate(fd, sizeof(*r)) == 0)
-		r = mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_SHARED,
+	if (fd >= 0 && ftruncate(fd, sizeof(*m)) == 0)
+		m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_SHARED,
 			 fd, 0);
-	if (r == MAP_FAILED) {
+	if (m == MAP_FAILED) {
 		if (fd >= 0)
 			close(fd);
 		vb_log(LOG_DEBUG, "%s: nobody else sees its counts", a->name);
 		return;
 	}
-	snprintf(r->device, sizeof(r->device), "%s", a->name);
-	r->magic = MAGIC;
-	a->counters = r->counts;
+	snprintf(m->record.device, sizeof(m->record.device), "%s", a->name);
+	m->record.maker = getpid();
+	m->record.magic = MAGIC;
+	a->counters = m->record.counts;
 	a->counters_fd = fd;
+	vb_roster_use(&a->roster, &m->sheet);
 }
 
 void vb_tally_save(struct vb_adapter *a)
@@ -141,27 +151,130 @@ void vb_tally_save(struct vb_adapter *a)
 
 void vb_tally_close(struct vb_adapter *a)
 {
-	struct record *r = record_of(a);
+	struct memory *m = memory_of(a);
 
 	if (counts_in_itself(a))
 		return;
 	add_to_totals(a);
+	vb_roster_use(&a->roster, NULL);
 	a->counters = a->own_counters;
-	munmap(r, sizeof(*r));
+	munmap(m, sizeof(*m));
 	close(a->counters_fd);
+}
+
+void vb_tally_after_fork(struct vb_adapter *a)
+{
+	if (!counts_in_itself(a))
+		close(a->counters_fd);
 }
 
 /*
  * The reader's.
  */
 
+struct walk {
+	void (*look)(void *arg, const struct vb_tally_found *found);
+	void *arg;
+	uint64_t space;
+	int proc;
+};
+
+/* Another process wrote it: anything may be in it. */
+static bool is_record(struct record *r)
+{
+	r->device[sizeof(r->device) - 1] = '\0';
+	for (char *c = r->device; *c; c++)
+		if (!isgraph((unsigned char)*c))
+			*c = '?';
+	return r->magic == MAGIC && r->device[0];
+}
+
+static void look_closer(const struct walk *w, int fd, int holder)
+{
+	struct vb_tally_found found = {
+		.fd = fd,
+		.holder = holder,
+		.sheet = offsetof(struct memory, sheet),
+	};
+	struct record r;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || pread(fd, &r, sizeof(r), 0) != sizeof(r) ||
+	    !is_record(&r))
+		return;
+	found.ino = st.st_ino;
+	found.maker = (int)r.maker;
+	memcpy(found.device, r.device, sizeof(found.device));
+	w->look(w->arg, &found);
+}
+
+static void look_at(const struct walk *w, int fds, const char *name, int holder)
+{
+	char link[64] = "";
+	int fd;
+
+	if (readlinkat(fds, name, link, sizeof(link) - 1) <= 0 ||
+	    strncmp(link, LINK_NAME, strlen(LINK_NAME)) != 0)
+		return;
+	fd = openat(fds, name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	look_closer(w, fd, holder);
+	close(fd);
+}
+
+/* Processes that come, go or are another's are passed over. */
+static void look_into(const struct walk *w, const char *pid)
+{
+	char path[NAME_MAX + 8];
+	const struct dirent *e;
+	DIR *d;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/fd", pid);
+	fd = vb_place_enter(w->proc, path);
+	d = fd < 0 ? NULL : fdopendir(fd);
+	while (d && (e = readdir(d)))
+		look_at(w, fd, e->d_name, atoi(pid));
+	if (d)
+		closedir(d);
+	else if (fd >= 0)
+		close(fd);
+}
+
+static void walk(const struct walk *w)
+{
+	DIR *d = fdopendir(dup(w->proc));
+	const struct dirent *e;
+
+	while (d && (e = readdir(d)))
+		if (isdigit((unsigned char)e->d_name[0]) &&
+		    vb_place_namespace(w->proc, e->d_name) == w->space)
+			look_into(w, e->d_name);
+	if (d)
+		closedir(d);
+}
+
+int vb_tally_each(void (*look)(void *arg, const struct vb_tally_found *found),
+		  void *arg)
+{
+	struct walk w = { .look = look, .arg = arg };
+
+	w.proc = vb_place_enter(AT_FDCWD, "/proc");
+	if (w.proc < 0)
+		return w.proc;
+	w.space = vb_place_namespace(w.proc, "self");
+	walk(&w);
+	close(w.proc);
+	return 0;
+}
+
 struct sums {
 	struct vb_tally *rows;
 	unsigned count;
 	ino_t seen[4096]; /* a child has its parent's descriptors */
 	unsigned seen_count;
-	uint64_t space;
-	int proc, rc;
+	int rc;
 };
 
 static struct vb_tally *row_of(struct sums *s, const char *device)
@@ -183,80 +296,33 @@ static struct vb_tally *row_of(struct sums *s, const char *device)
 	return more;
 }
 
-/* Another process wrote it: anything may be in it. */
 static void add_record(struct sums *s, struct record *r)
 {
-	struct vb_tally *row;
+	struct vb_tally *row = is_record(r) ? row_of(s, r->device) : NULL;
 
-	r->device[sizeof(r->device) - 1] = '\0';
-	for (char *c = r->device; *c; c++)
-		if (!isgraph((unsigned char)*c))
-			*c = '?';
-	row = r->magic == MAGIC && r->device[0] ? row_of(s, r->device) : NULL;
 	for (unsigned i = 0; row && i < CNT_COUNT; i++)
 		row->counts[i] += r->counts[i];
 }
 
-static bool is_new(struct sums *s, int fd)
+static bool is_new(struct sums *s, ino_t ino)
 {
-	struct stat st;
-
-	if (fstat(fd, &st) < 0 || s->seen_count == VB_COUNT(s->seen))
+	if (s->seen_count == VB_COUNT(s->seen))
 		return false;
 	for (unsigned i = 0; i < s->seen_count; i++)
-		if (s->seen[i] == st.st_ino)
+		if (s->seen[i] == ino)
 			return false;
-	s->seen[s->seen_count++] = st.st_ino;
+	s->seen[s->seen_count++] = ino;
 	return true;
 }
 
-static void look_at(struct sums *s, int fds, const char *name)
+static void add_found(void *arg, const struct vb_tally_found *found)
 {
-	char link[64] = "";
+	struct sums *s = arg;
 	struct record r;
-	int fd;
 
-	if (readlinkat(fds, name, link, sizeof(link) - 1) <= 0 ||
-	    strncmp(link, LINK_NAME, strlen(LINK_NAME)) != 0)
-		return;
-	fd = openat(fds, name, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	if (is_new(s, fd) && pread(fd, &r, sizeof(r), 0) == sizeof(r))
+	if (is_new(s, found->ino) &&
+	    pread(found->fd, &r, sizeof(r), 0) == sizeof(r))
 		add_record(s, &r);
-	close(fd);
-}
-
-/* Processes that come, go or are another's are passed over. */
-static void look_into(struct sums *s, const char *pid)
-{
-	char path[NAME_MAX + 8];
-	const struct dirent *e;
-	DIR *d;
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/fd", pid);
-	fd = vb_place_enter(s->proc, path);
-	d = fd < 0 ? NULL : fdopendir(fd);
-	while (d && (e = readdir(d)))
-		look_at(s, fd, e->d_name);
-	if (d)
-		closedir(d);
-	else if (fd >= 0)
-		close(fd);
-}
-
-static void add_programs(struct sums *s)
-{
-	DIR *d = fdopendir(dup(s->proc));
-	const struct dirent *e;
-
-	while (d && (e = readdir(d)))
-		if (isdigit((unsigned char)e->d_name[0]) &&
-		    vb_place_namespace(s->proc, e->d_name) == s->space)
-			look_into(s, e->d_name);
-	if (d)
-		closedir(d);
 }
 
 static void add_totals(struct sums *s, int fd)
@@ -272,9 +338,10 @@ static void add_totals(struct sums *s, int fd)
 static void add_all(struct sums *s)
 {
 	int fd = open_totals();
+	int rc = vb_tally_each(add_found, s);
 
-	s->space = vb_place_namespace(s->proc, "self");
-	add_programs(s);
+	if (s->rc == 0)
+		s->rc = rc;
 	if (fd < 0)
 		return;
 	add_totals(s, fd);
@@ -288,12 +355,7 @@ int vb_tally_read(struct vb_tally **rows, unsigned *count)
 
 	if (!s)
 		return -ENOMEM;
-	s->proc = vb_place_enter(AT_FDCWD, "/proc");
-	s->rc = VB_MIN(s->proc, 0);
-	if (s->proc >= 0) {
-		add_all(s);
-		close(s->proc);
-	}
+	add_all(s);
 	rc = s->rc;
 	if (rc == 0) {
 		*rows = s->rows;

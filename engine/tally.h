@@ -3,10 +3,13 @@
  * The counters of a device, as others see them: a program counts into memory
  * that the user's other programs can read, and when it closes the device, what
  * it counted is added to a file, as it is when it exits. One that is killed
- * takes its counts along.
+ * takes its counts along. The same memory has the device's roster
+ * (core/roster.h), which goes with the program however it ends.
  */
 #ifndef ENGINE_TALLY_H
 #define ENGINE_TALLY_H
+
+#include <sys/types.h>
 
 #include "core/adapter.h"
 
@@ -16,6 +19,8 @@ void vb_tally_open(struct vb_adapter *a);
 void vb_tally_close(struct vb_adapter *a);
 /* The program ends without closing: what it counted so far goes to the file. */
 void vb_tally_save(struct vb_adapter *a);
+/* In the child of a fork: it does not keep its parent's memory alive. */
+void vb_tally_after_fork(struct vb_adapter *a);
 
 struct vb_tally {
 	char device[64];
@@ -25,5 +30,22 @@ struct vb_tally {
 /* The sums for this network namespace and user, a row a device, to free().
  * -errno. */
 VB_MUST_CHECK int vb_tally_read(struct vb_tally **rows, unsigned *count);
+
+/* A program's memory, found at one process that has it; a child may have its
+ * parent's. */
+struct vb_tally_found {
+	int fd; /* to read, and not to keep */
+	ino_t ino;
+	int holder;	 /* the process */
+	int maker;	 /* the program, in its own PID namespace */
+	char device[64]; /* printable */
+	off_t sheet;	 /* where the vb_roster_sheet is */
+};
+
+/* Each there is in this network namespace, of processes the user may look
+ * into, in the order of their numbers. -errno. */
+VB_MUST_CHECK int
+vb_tally_each(void (*look)(void *arg, const struct vb_tally_found *found),
+	      void *arg);
 
 #endif

@@ -147,6 +147,7 @@ int vb_iw_start(struct vb_qp *qp, const struct vb_mpa_terms *terms, vb_time now)
 	qp->now = now;
 	begin_stream(qp, terms, now);
 	atomic_store(&qp->state, QPS_RTS);
+	vb_qp_note(qp);
 	return 0;
 }
 

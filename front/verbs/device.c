@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "core/rss.h"
 #include "engine/sysfs_tree.h"
+#include "front/verbs/caps.h"
 
 #ifndef VB_VERSION
 #define VB_VERSION "unknown"
@@ -31,9 +32,6 @@
 /* enum ibv_gid_type_sysfs of rdma-core's private header. */
 #define SYSFS_GID_IB	  0
 #define SYSFS_GID_ROCE_V2 1
-
-/* IB_UVERBS_DEVICE_ATOMIC_WRITE of newer headers. */
-#define DEVICE_ATOMIC_WRITE (1ull << 40)
 
 /* Below the tree's root (engine/sysfs_tree.h), or the host's. */
 #define SYSFS_CLASS "/sys/class"
@@ -374,6 +372,8 @@ static int open_context(struct vb_front_context *c, struct ibv_device *device,
 	c->v.context.cmd_fd = fd;
 	vb_front_file_map(c);
 	c->forks = vb_engine_forks();
+	c->row = vb_roster_add(&c->adapter->roster,
+			       &(struct vb_roster_row){ .kind = ROSTER_CTX });
 	return 0;
 }
 
@@ -483,6 +483,7 @@ void vb_front_context_put(struct ibv_context *context)
 
 	if (atomic_fetch_sub(&c->refs, 1) != 1)
 		return;
+	vb_roster_del(&c->adapter->roster, ROSTER_CTX, c->row);
 	vb_engine_close(c->adapter, &c->async);
 	vb_async_fini(&c->async);
 	vb_front_file_unmap(c->file);
@@ -551,9 +552,6 @@ static void fill_limits(struct ibv_device_attr *a)
 
 static void take_what_rnics_lack(struct ibv_device_attr *a)
 {
-	a->device_cap_flags &=
-		~(unsigned)(IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_XRC |
-			    IBV_DEVICE_MANAGED_FLOW_STEERING);
 	a->max_ah = 0;
 	a->max_raw_ethy_qp = 0;
 	a->max_mcast_grp = 0;
@@ -573,14 +571,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.sys_image_guid = htobe64(adapter->guid),
 		.page_size_cap = 0xfffff000, /* 4 KiB and all above */
 		.vendor_id = NO_VENDOR,
-		.device_cap_flags =
-			IBV_DEVICE_CURR_QP_STATE_MOD |
-			IBV_DEVICE_PORT_ACTIVE_EVENT |
-			IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_SRQ_RESIZE |
-			IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-			IBV_DEVICE_MEM_MGT_EXTENSIONS |
-			IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_XRC |
-			IBV_DEVICE_MANAGED_FLOW_STEERING,
+		.device_cap_flags = (unsigned)vb_device_caps(adapter->rnic),
 		/* Atomics are the processor's own locked instructions, which
 		 * would be IBV_ATOMIC_GLOB. But most adapters say HCA, and
 		 * programs that know only that (UCX 1.13, rdma-core's tests)
@@ -641,7 +632,7 @@ static int query_device_ex(struct ibv_context *context,
 	if ((input && input->comp_mask) || size < sizeof(all.orig_attr))
 		return EINVAL;
 	(void)ibv_query_device(context, &all.orig_attr);
-	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
+	all.device_cap_flags_ex = vb_device_caps(vb_front_is_rnic(context));
 	all.completion_timestamp_mask = UINT64_MAX;
 	all.hca_core_clock = 1000000; /* kHz: the clock counts nanoseconds */
 	all.max_dm_size = VB_FRONT_DM_BYTES;
@@ -652,7 +643,6 @@ static int query_device_ex(struct ibv_context *context,
 		all.odp_caps.per_transport_caps.uc_odp_caps = 0;
 		all.odp_caps.per_transport_caps.ud_odp_caps = 0;
 	} else {
-		all.device_cap_flags_ex |= DEVICE_ATOMIC_WRITE;
 		all.xrc_odp_caps = all.odp_caps.per_transport_caps.rc_odp_caps;
 		all.tm_caps = tag_matching;
 		fill_rss(&all);

@@ -92,6 +92,8 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 		return vb_front_null(rc);
 	pd = wrap(context, core, core->id);
 	if (pd) {
+		vb_roster_own(&core->adapter->roster, core->row,
+			      vb_front_context(context)->row);
 		vb_front_pd(pd)->place = vb_front_file_add_pd(
 			vb_front_context(context), core->id);
 		return pd;

@@ -41,6 +41,7 @@ struct vb_front_context {
 	 * closes first and destroys later finds its objects intact. */
 	_Atomic unsigned refs;
 	unsigned forks;		/* vb_engine_forks() when it was opened */
+	uint32_t row;		/* in the adapter's roster */
 	struct verbs_context v; /* last: programs measure it by its own sz */
 };
 

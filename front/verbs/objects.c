@@ -261,6 +261,8 @@ struct ibv_cq_ex *vb_front_create_cq_ex(struct ibv_context *context,
 		return vb_front_null(rc);
 	}
 	cq->core->owner = cq;
+	vb_roster_own(&cq->core->adapter->roster, cq->core->row,
+		      vb_front_context(context)->row);
 	cq->ibv.context = context;
 	cq->ibv.channel = attr->channel;
 	cq->ibv.cq_context = attr->cq_context;

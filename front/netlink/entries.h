@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The attributes of one device, port or object, as the kernel's nldev puts
+ * them. */
+#ifndef FRONT_NETLINK_ENTRIES_H
+#define FRONT_NETLINK_ENTRIES_H
+
+#include "front/netlink/facts.h"
+#include "front/netlink/put.h"
+
+void vb_nl_put_handle(struct vb_nl_out *o, const struct vb_nl_device *d);
+void vb_nl_put_device(struct vb_nl_out *o, const struct vb_nl_device *d);
+void vb_nl_put_port(struct vb_nl_out *o, const struct vb_nl_device *d);
+void vb_nl_put_summary(struct vb_nl_out *o, const struct vb_nl_facts *f,
+		       const struct vb_nl_device *d);
+void vb_nl_put_counters(struct vb_nl_out *o, const struct vb_nl_facts *f,
+			const struct vb_nl_device *d);
+void vb_nl_put_switches(struct vb_nl_out *o, const struct vb_nl_facts *f,
+			const struct vb_nl_device *d);
+void vb_nl_put_system(struct vb_nl_out *o);
+
+/* How objects of a kind are asked for and told. */
+struct vb_nl_kind {
+	uint16_t command;      /* RDMA_NLDEV_CMD_RES_*_GET */
+	uint16_t table, entry; /* RDMA_NLDEV_ATTR_RES_* */
+	uint16_t id;	       /* the attribute that names one */
+	bool by_port;	       /* else by device */
+	enum vb_roster_kind kind;
+	void (*put)(struct vb_nl_out *o, const struct vb_nl_facts *f,
+		    const struct vb_census_row *row);
+};
+extern const struct vb_nl_kind vb_nl_kinds[];
+extern const unsigned vb_nl_kind_count;
+
+/* What names @row on its device. */
+static inline uint32_t vb_nl_id(const struct vb_census_row *row)
+{
+	return row->kind == ROSTER_QP ? row->number : row->id;
+}
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Gathering what is asked for: the tree, the census, the counters. */
+#include "front/netlink/facts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LONGEST (64u << 20)
+
+/* The whole file as text, to free(); NULL and errno. */
+static char *read_text(int fd)
+{
+	struct stat s;
+	char *text;
+	ssize_t n;
+
+	if (fstat(fd, &s) < 0)
+		return NULL;
+	if (s.st_size > LONGEST) {
+		errno = EFBIG;
+		return NULL;
+	}
+	text = malloc((size_t)s.st_size + 1);
+	if (!text)
+		return NULL;
+	n = pread(fd, text, (size_t)s.st_size, 0);
+	text[n > 0 ? n : 0] = '\0';
+	return text;
+}
+
+static int read_tree(const char *tree, struct vb_nl_facts *facts)
+{
+	char path[PATH_MAX], *text;
+	int n = snprintf(path, sizeof(path), "%s/.contents", tree);
+	int fd, rc;
+
+	if (n >= PATH_MAX)
+		return -ENAMETOOLONG;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	text = read_text(fd);
+	rc = text ? vb_nl_read(text, facts) : -errno;
+	close(fd);
+	free(text);
+	return rc;
+}
+
+int vb_nl_gather(const char *tree, unsigned need, struct vb_nl_facts *facts)
+{
+	int rc = 0;
+
+	*facts = (struct vb_nl_facts){ 0 };
+	if (need & NEED_DEVICES)
+		rc = read_tree(tree, facts);
+	if (rc == 0 && need & (NEED_SUMS | NEED_ROWS))
+		rc = vb_census_take(&facts->census, need & NEED_ROWS);
+	if (rc == 0 && need & NEED_COUNTERS)
+		rc = vb_tally_read(&facts->tallies, &facts->tally_count);
+	return rc;
+}
+
+void vb_nl_forget(struct vb_nl_facts *facts)
+{
+	free(facts->devices);
+	vb_census_free(&facts->census);
+	free(facts->tallies);
+	*facts = (struct vb_nl_facts){ 0 };
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What NETLINK_RDMA tells of: this user's devices, their counters, and the
+ * objects on them. */
+#ifndef FRONT_NETLINK_FACTS_H
+#define FRONT_NETLINK_FACTS_H
+
+#include "engine/census.h"
+#include "engine/tally.h"
+
+struct vb_nl_device {
+	char name[64], netdev[16], firmware[32];
+	uint32_t index, ifindex;
+	uint64_t guid, image_guid; /* host order */
+	uint8_t node_type;	   /* enum ibv_node_type */
+	uint8_t state, phys_state; /* as in sysfs */
+};
+
+struct vb_nl_facts {
+	struct vb_nl_device *devices;
+	unsigned count;
+	struct vb_census census;
+	struct vb_tally *tallies;
+	unsigned tally_count;
+};
+
+/* What a question needs: gathering it costs something. */
+enum vb_nl_need {
+	NEED_DEVICES = 1 << 0,
+	NEED_SUMS = 1 << 1,
+	NEED_ROWS = 1 << 2,
+	NEED_COUNTERS = 1 << 3,
+};
+
+/* To vb_nl_forget(), also when it fails. @tree: where the files of
+ * /sys/class are. -errno. */
+VB_MUST_CHECK int vb_nl_gather(const char *tree, unsigned need,
+			       struct vb_nl_facts *facts);
+void vb_nl_forget(struct vb_nl_facts *facts);
+
+/* Devices from the text that lies in the tree (engine/mirror.c), whatever it
+ * says. -ENOMEM. */
+VB_MUST_CHECK int vb_nl_read(const char *text, struct vb_nl_facts *facts);
+
+#endif
