@@ -20,7 +20,6 @@ enum vb_roster_kind {
 	ROSTER_MR,
 	ROSTER_QP,
 	ROSTER_SRQ,
-	ROSTER_CM_ID,
 	ROSTER_KINDS,
 };
 

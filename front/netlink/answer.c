@@ -8,6 +8,9 @@
 #include "front/netlink/entries.h"
 
 #define PORTS 1
+/* As in the files of the tree. */
+#define VERBS_DRIVER_ABI 1
+#define MAD_ABI		 5
 
 struct asked {
 	struct nlmsghdr head;
@@ -58,10 +61,12 @@ static struct asked read_asked(const struct vb_nl_request *r)
 	return a;
 }
 
-/* The 32-bit attribute @type. The last one of several counts. */
-static bool get32(const struct asked *a, uint16_t type, uint32_t *value)
+/* The attribute @type, the last of several, and its value's @length; NULL:
+ * there is none. */
+static const uint8_t *find(const struct asked *a, uint16_t type,
+			   uint32_t *length)
 {
-	bool found = false;
+	const uint8_t *found = NULL;
 	struct nlattr attr;
 
 	for (uint32_t at = 0; a->length - at >= sizeof(attr);) {
@@ -69,15 +74,34 @@ static bool get32(const struct asked *a, uint16_t type, uint32_t *value)
 		if (attr.nla_len < sizeof(attr) ||
 		    attr.nla_len > a->length - at)
 			break;
-		if ((attr.nla_type & NLA_TYPE_MASK) == type &&
-		    attr.nla_len >= sizeof(attr) + sizeof(*value)) {
-			memcpy(value, a->attrs + at + NLA_HDRLEN,
-			       sizeof(*value));
-			found = true;
+		if ((attr.nla_type & NLA_TYPE_MASK) == type) {
+			found = a->attrs + at + NLA_HDRLEN;
+			*length = attr.nla_len - NLA_HDRLEN;
 		}
 		at += VB_MIN(vb_nl_align(attr.nla_len), a->length - at);
 	}
 	return found;
+}
+
+static bool get32(const struct asked *a, uint16_t type, uint32_t *value)
+{
+	uint32_t length = 0;
+	const uint8_t *at = find(a, type, &length);
+
+	if (!at || length < sizeof(*value))
+		return false;
+	memcpy(value, at, sizeof(*value));
+	return true;
+}
+
+static bool has_text(const struct asked *a, uint16_t type, const char *text)
+{
+	uint32_t length = 0;
+	const uint8_t *at = find(a, type, &length);
+
+	return at && length >= strlen(text) &&
+	       memcmp(at, text, strlen(text)) == 0 &&
+	       (length == strlen(text) || at[strlen(text)] == '\0');
 }
 
 static const struct vb_nl_device *device_of(const struct answer *a)
@@ -152,6 +176,8 @@ static const char *reason(const struct answer *a, int error)
 	case RDMA_NLDEV_CMD_DELLINK:
 		return "Verbena's devices follow the interfaces; "
 		       "VERBENA_DEVICES chooses among them.";
+	case RDMA_NLDEV_CMD_RES_CM_ID_GET:
+		return "Verbena does not list the ids of librdmacm.";
 	default:
 		return "Verbena's devices cannot be changed.";
 	}
@@ -407,10 +433,29 @@ static int get_switches(struct answer *a)
 	return put_one(a, device_of(a), vb_nl_put_switches);
 }
 
-/* The files of character devices are not ours to name. */
+/* The node that a program of a client's would open. That of the connection
+ * manager belongs to no device, and is not told. */
 static int get_chardev(struct answer *a)
 {
-	return -ENOENT;
+	const struct vb_nl_device *d = device_of(a);
+	bool verbs =
+		has_text(&a->asked, RDMA_NLDEV_ATTR_CHARDEV_TYPE, "uverbs");
+	const struct vb_nl_node *node;
+	uint32_t at;
+
+	if (!d)
+		return -EINVAL;
+	node = verbs ? &d->verbs : &d->mad;
+	if (!node->name[0] ||
+	    (!verbs &&
+	     !has_text(&a->asked, RDMA_NLDEV_ATTR_CHARDEV_TYPE, "umad")))
+		return -ENOENT;
+	at = begin_reply(a);
+	vb_nl_put64(&a->out, RDMA_NLDEV_ATTR_CHARDEV, node->number);
+	vb_nl_put64(&a->out, RDMA_NLDEV_ATTR_CHARDEV_ABI,
+		    verbs ? VERBS_DRIVER_ABI : MAD_ABI);
+	vb_nl_puts(&a->out, RDMA_NLDEV_ATTR_CHARDEV_NAME, node->name);
+	return end(a, at) ? 0 : -EMSGSIZE;
 }
 
 static int refuse(struct answer *a)
@@ -431,12 +476,11 @@ static const struct command {
 	[RDMA_NLDEV_CMD_SYS_SET] = { refuse },
 	[RDMA_NLDEV_CMD_RES_GET] = { get_summary, NEED_DEVICES | NEED_SUMS },
 	[RDMA_NLDEV_CMD_RES_QP_GET] = { get_objects, NEED_DEVICES | NEED_ROWS },
-	[RDMA_NLDEV_CMD_RES_CM_ID_GET] = { get_objects,
-					   NEED_DEVICES | NEED_ROWS },
+	[RDMA_NLDEV_CMD_RES_CM_ID_GET] = { refuse },
 	[RDMA_NLDEV_CMD_RES_CQ_GET] = { get_objects, NEED_DEVICES | NEED_ROWS },
 	[RDMA_NLDEV_CMD_RES_MR_GET] = { get_objects, NEED_DEVICES | NEED_ROWS },
 	[RDMA_NLDEV_CMD_RES_PD_GET] = { get_objects, NEED_DEVICES | NEED_ROWS },
-	[RDMA_NLDEV_CMD_GET_CHARDEV] = { get_chardev },
+	[RDMA_NLDEV_CMD_GET_CHARDEV] = { get_chardev, NEED_DEVICES },
 	[RDMA_NLDEV_CMD_STAT_SET] = { refuse },
 	[RDMA_NLDEV_CMD_STAT_GET] = { get_statistics,
 				      NEED_DEVICES | NEED_COUNTERS },

@@ -11,10 +11,8 @@
  * UNIX sockets, say what was set. It allocates only while a request is
  * answered, takes no lock and starts no thread.
  */
-/* Fortified calls are wanted as themselves. */
-#undef _FORTIFY_SOURCE
+#include "front/files/files.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
@@ -30,31 +28,17 @@
 
 #include "front/netlink/answer.h"
 
-#define EXPORTED __attribute__((visibility("default")))
-#define PREFIX	 "verbena-netlink-rdma-"
+#define PREFIX "verbena-netlink-rdma-"
 
 /* Flags of the socket in which NETLINK_CAP_ACK and NETLINK_EXT_ACK are kept. */
 #define KEEPS_CAP_ACK SO_BROADCAST
 #define KEEPS_EXT_ACK SO_KEEPALIVE
 
-/* The next function of that name. Two threads that look it up at a time find
- * the same. */
-#define NEXT(name)                                                             \
-	({                                                                     \
-		static __typeof__(&name) next;                                 \
-		if (!__atomic_load_n(&next, __ATOMIC_RELAXED))                 \
-			__atomic_store_n(                                      \
-				&next,                                         \
-				(__typeof__(&name))dlsym(RTLD_NEXT, #name),    \
-				__ATOMIC_RELAXED);                             \
-		next;                                                          \
-	})
-
 static atomic_bool any; /* this program has opened one of ours */
 
 static const char *tree(void)
 {
-	return getenv("VERBENA_SYSFS");
+	return getenv("VERBENA_TREE");
 }
 
 /*

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From lines "infiniband/DEVICE/FILE<TAB>TEXT" to devices. */
+/* From lines "sys/devices/virtual/verbena/DEVICE/FILE<TAB>TEXT" to devices. */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 
 #include "front/netlink/facts.h"
 
+#define DEVICES	     "sys/devices/virtual/verbena/"
 #define MOST_DEVICES 4096
 
 struct line {
@@ -44,8 +45,6 @@ static struct vb_nl_device *device_of(struct vb_nl_facts *f, const char *name,
 		if (strlen(f->devices[i].name) == length &&
 		    memcmp(f->devices[i].name, name, length) == 0)
 			return &f->devices[i];
-	if (f->count == MOST_DEVICES)
-		return NULL;
 	more = reallocarray(f->devices, f->count + 1, sizeof(*more));
 	if (!more)
 		return NULL;
@@ -54,11 +53,6 @@ static struct vb_nl_device *device_of(struct vb_nl_facts *f, const char *name,
 	*more = (struct vb_nl_device){ 0 };
 	memcpy(more->name, name, length);
 	return more;
-}
-
-static void copy_text(char *to, size_t room, const char *text)
-{
-	snprintf(to, room, "%s", text);
 }
 
 /* Four times four digits. */
@@ -72,27 +66,25 @@ static uint64_t guid_of(const char *text)
 	       (uint64_t)a[2] << 16 | a[3];
 }
 
-/* "device/net/NAME/ifindex" */
-static void note_netdev(struct vb_nl_device *d, const char *file,
-			const char *text)
+/* Linux's numbers, as dev_t has them. */
+static void note_number(struct vb_nl_node *node, const char *class,
+			unsigned number, const char *text)
 {
-	char name[16];
-	int end = 0;
+	unsigned major, minor;
 
-	if (sscanf(file, "device/net/%15[^/]/ifindex%n", name, &end) != 1 ||
-	    end == 0 || file[end])
+	if (sscanf(text, "%u:%u", &major, &minor) != 2)
 		return;
-	memcpy(d->netdev, name, sizeof(name));
-	d->ifindex = (uint32_t)strtoul(text, NULL, 10);
+	snprintf(node->name, sizeof(node->name), "%s%u", class, number);
+	node->number = makedev(major, minor);
 }
 
-static void note_file(struct vb_nl_device *d, const char *file,
-		      const char *text)
+static void note_attribute(struct vb_nl_device *d, const char *file,
+			   const char *text)
 {
 	if (strcmp(file, "node_type") == 0)
 		d->node_type = (uint8_t)atoi(text);
 	else if (strcmp(file, "fw_ver") == 0)
-		copy_text(d->firmware, sizeof(d->firmware), text);
+		snprintf(d->firmware, sizeof(d->firmware), "%.31s", text);
 	else if (strcmp(file, "node_guid") == 0)
 		d->guid = guid_of(text);
 	else if (strcmp(file, "sys_image_guid") == 0)
@@ -101,49 +93,45 @@ static void note_file(struct vb_nl_device *d, const char *file,
 		d->state = (uint8_t)atoi(text);
 	else if (strcmp(file, "ports/1/phys_state") == 0)
 		d->phys_state = (uint8_t)atoi(text);
-	else
-		note_netdev(d, file, text);
 }
 
-/* "infiniband/DEVICE/FILE" */
-static int note_infiniband(struct vb_nl_facts *f, const char *path,
-			   const char *text)
+/* Does @path have the form @format, to its end? It has one conversion, into
+ * @value, and ends with %n. */
+static bool has_form(const char *path, const char *format, void *value)
 {
-	const char *name = path + strlen("infiniband/");
-	size_t length = strcspn(name, "/");
-	struct vb_nl_device *d;
-
-	if (length == 0 || length >= sizeof(d->name) || name[length] != '/')
-		return 0;
-	d = device_of(f, name, length);
-	if (!d)
-		return -ENOMEM;
-	note_file(d, name + length + 1, text);
-	return 0;
-}
-
-/* "infiniband_verbs/uverbsNUMBER/ibdev": the device's number. */
-static int note_verbs(struct vb_nl_facts *f, const char *path, const char *text)
-{
-	size_t length = strlen(text);
-	struct vb_nl_device *d;
-	uint32_t index;
 	int end = 0;
 
-	if (sscanf(path, "infiniband_verbs/uverbs%" SCNu32 "/ibdev%n", &index,
-		   &end) != 1 ||
-	    end == 0 || path[end] || length == 0 || length >= sizeof(d->name))
-		return 0;
-	d = device_of(f, text, length);
-	if (!d)
-		return -ENOMEM;
-	d->index = index;
-	return 0;
+	return sscanf(path, format, value, &end) == 1 && end && !path[end];
+}
+
+/* @path: below the device's parent. */
+static void note_file(struct vb_nl_device *d, const char *path,
+		      const char *text)
+{
+	char netdev[sizeof(d->netdev)];
+	size_t length = strlen(d->name);
+	unsigned number;
+
+	if (strncmp(path, "infiniband/", 11) == 0 &&
+	    strncmp(path + 11, d->name, length) == 0 &&
+	    path[11 + length] == '/') {
+		note_attribute(d, path + 11 + length + 1, text);
+	} else if (has_form(path, "net/%15[^/]/ifindex%n", netdev)) {
+		memcpy(d->netdev, netdev, sizeof(netdev));
+		d->ifindex = (uint32_t)strtoul(text, NULL, 10);
+	} else if (has_form(path, "infiniband_verbs/uverbs%u/dev%n", &number)) {
+		d->index = number;
+		note_number(&d->verbs, "uverbs", number, text);
+	} else if (has_form(path, "infiniband_mad/umad%u/dev%n", &number)) {
+		note_number(&d->mad, "umad", number, text);
+	}
 }
 
 static int note_line(struct vb_nl_facts *f, const struct line *line)
 {
-	char path[256], text[128];
+	char path[256], text[128], *name = path + sizeof(DEVICES) - 1;
+	struct vb_nl_device *d;
+	size_t length;
 
 	if (line->path_length >= sizeof(path) || line->length >= sizeof(text))
 		return 0;
@@ -151,9 +139,17 @@ static int note_line(struct vb_nl_facts *f, const struct line *line)
 	path[line->path_length] = '\0';
 	memcpy(text, line->text, line->length);
 	text[line->length] = '\0';
-	if (strncmp(path, "infiniband/", strlen("infiniband/")) == 0)
-		return note_infiniband(f, path, text);
-	return note_verbs(f, path, text);
+	if (strncmp(path, DEVICES, sizeof(DEVICES) - 1) != 0)
+		return 0;
+	length = strcspn(name, "/");
+	if (length == 0 || length >= sizeof(d->name) || !name[length] ||
+	    f->count == MOST_DEVICES)
+		return 0;
+	d = device_of(f, name, length);
+	if (!d)
+		return -ENOMEM;
+	note_file(d, name + length + 1, text);
+	return 0;
 }
 
 int vb_nl_read(const char *text, struct vb_nl_facts *facts)

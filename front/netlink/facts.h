@@ -7,12 +7,19 @@
 #include "engine/census.h"
 #include "engine/tally.h"
 
+/* A character device. */
+struct vb_nl_node {
+	char name[32]; /* empty: there is none */
+	uint64_t number;
+};
+
 struct vb_nl_device {
 	char name[64], netdev[16], firmware[32];
 	uint32_t index, ifindex;
 	uint64_t guid, image_guid; /* host order */
 	uint8_t node_type;	   /* enum ibv_node_type */
 	uint8_t state, phys_state; /* as in sysfs */
+	struct vb_nl_node verbs, mad;
 };
 
 struct vb_nl_facts {
@@ -31,14 +38,14 @@ enum vb_nl_need {
 	NEED_COUNTERS = 1 << 3,
 };
 
-/* To vb_nl_forget(), also when it fails. @tree: where the files of
- * /sys/class are. -errno. */
+/* To vb_nl_forget(), also when it fails. @tree: its root
+ * (engine/sysfs_tree.h). -errno. */
 VB_MUST_CHECK int vb_nl_gather(const char *tree, unsigned need,
 			       struct vb_nl_facts *facts);
 void vb_nl_forget(struct vb_nl_facts *facts);
 
-/* Devices from the text that lies in the tree (engine/mirror.c), whatever it
- * says. -ENOMEM. */
+/* Devices from the text that lies in the tree (engine/sysfs_text.c), whatever
+ * it says. -ENOMEM. */
 VB_MUST_CHECK int vb_nl_read(const char *text, struct vb_nl_facts *facts);
 
 #endif
