@@ -3,8 +3,8 @@
  * The engine's inside, shared by its files only.
  *
  * Lock order, outermost first: open_lock > list_lock > rx > qp.drive >
- * sq/rq/srq > cq > channel; leaves: timer_lock, port.lock, async.lock, a
- * stash's lock. The thread never takes open_lock: who stops the engine holds it
+ * sq/rq/srq > cq > channel; leaves: timer_lock, port.lock, roster.lock,
+ * async.lock, a stash's lock. The thread never takes open_lock: who stops the engine holds it
  * and waits.
  */
 #ifndef ENGINE_ENGINE_PRIV_H
