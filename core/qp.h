@@ -115,7 +115,6 @@ struct vb_qp {
 	void *owner;
 	enum vb_qp_type type;
 	uint32_t index; /* in adapter->qps */
-	uint32_t row;	/* in the roster */
 
 	struct vb_mutex drive; /* outlives the queue pair */
 	_Atomic uint32_t kick; /* work came while another thread drove */
@@ -143,6 +142,7 @@ struct vb_qp {
 	void *stream;	       /* RNIC: the engine's, to send on; rx, too */
 	struct vb_await await; /* RNIC: the engine's */
 	uint8_t way;	       /* enum vb_qp_way */
+	uint32_t row;	       /* in the roster */
 	/* drive: the peer's, of a connection */
 	struct vb_peer_id peer_id;
 
