@@ -33,6 +33,7 @@ int vb_av_route(struct vb_adapter *a, const struct vb_av *av, uint32_t sqpn,
 		uint32_t dqpn, struct vb_route *r, const char **why)
 {
 	struct vb_gid_entry source;
+	int rc;
 
 	*why = av_fault(av);
 	if (!*why && !vb_port_gid(&a->port, av->sgid_index, &source))
@@ -49,8 +50,12 @@ int vb_av_route(struct vb_adapter *a, const struct vb_av *av, uint32_t sqpn,
 		.dqpn = dqpn,
 		.sqpn = sqpn,
 	};
-	*why = "the link has no route";
-	return a->link ? a->link->ops->route(a->link, r) : 0;
+	rc = a->link ? a->link->ops->route(a->link, r) : 0;
+	*why = rc == -EADDRNOTAVAIL
+		       ? "no interface of this host has the source GID's "
+			 "address; choose another GID index"
+		       : "the link has no route";
+	return rc;
 }
 
 static int make_ah(struct vb_pd *pd, const struct vb_av *av, struct vb_ah **out)

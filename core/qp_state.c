@@ -420,8 +420,11 @@ static int apply_av(struct change *c)
 	int rc = vb_av_route(c->qp->adapter, av, qpn, c->attr.dest_qp_num,
 			     &c->route, &why);
 
+	/* GID 0 often is such a one, and a program's default: its user should
+	 * know. Address handles are made to find out (UCX): no word there. */
 	if (rc)
-		vb_log(LOG_INFO, "qp 0x%x: %s to %s: no way to %s: %s: %s", qpn,
+		vb_log(rc == -EADDRNOTAVAIL ? LOG_WARN : LOG_INFO,
+		       "qp 0x%x: %s to %s: no way to %s: %s: %s", qpn,
 		       vb_qp_state_name(c->from), vb_qp_state_name(c->to),
 		       vb_gid_text(&av->dgid, text), why, strerror(-rc));
 	return rc;

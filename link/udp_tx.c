@@ -209,18 +209,12 @@ bool vb_udp_owns(const struct vb_gid *gid, uint32_t ifindex)
  */
 static int check_source(const struct vb_route *r)
 {
-	char text[VB_GID_TEXT];
 	int fd = open_for(&r->sgid), rc;
 
 	if (fd < 0)
 		return no_channel(-errno);
 	rc = bind_to(fd, &r->sgid, r->ifindex);
 	close(fd);
-	if (rc == -EADDRNOTAVAIL)
-		vb_log(LOG_WARN,
-		       "udp: no interface of this host has the address of GID "
-		       "%s: choose another GID index",
-		       vb_gid_text(&r->sgid, text));
 	return rc == -EADDRNOTAVAIL ? rc : 0;
 }
 
