@@ -28,6 +28,8 @@ static uint32_t waiting(const struct vb_cq *cq)
 
 static void set_waiting(struct vb_cq *cq, uint32_t n)
 {
+	if (n == 0)
+		cq->untold = CQ_UNARMED;
 	/* A hint for those without the lock: it orders nothing. */
 	atomic_store_explicit(&cq->count, n, memory_order_relaxed);
 }
@@ -129,6 +131,7 @@ int vb_cq_resize(struct vb_cq *cq, uint32_t asked)
 static void signal_now(struct vb_cq *cq)
 {
 	cq->armed = CQ_UNARMED;
+	cq->untold = CQ_UNARMED;
 	cq->held = 0;
 	if (cq->channel)
 		vb_channel_signal(cq->channel, cq);
@@ -138,6 +141,15 @@ static bool wants_event(const struct vb_cq *cq, bool noteworthy)
 {
 	return cq->armed == CQ_ARMED_ANY ||
 	       (cq->armed == CQ_ARMED_SOLICITED && noteworthy);
+}
+
+/* With the lock held: an entry came, and no event tells of it. */
+static void note_untold(struct vb_cq *cq, bool noteworthy)
+{
+	if (noteworthy)
+		cq->untold = CQ_ARMED_SOLICITED;
+	else if (cq->untold == CQ_UNARMED)
+		cq->untold = CQ_ARMED_ANY;
 }
 
 /* With the lock held: may the event of this entry wait for others? */
@@ -166,6 +178,7 @@ static bool note_overrun(struct vb_cq *cq)
 
 bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *e, bool solicited)
 {
+	bool noteworthy = solicited || e->status != WC_SUCCESS;
 	bool room, first_loss = false;
 	uint32_t n;
 
@@ -176,8 +189,9 @@ bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *e, bool solicited)
 	if (VB_LIKELY(room)) {
 		*entry(cq, n) = *e;
 		set_waiting(cq, n + 1);
-		if (wants_event(cq, solicited || e->status != WC_SUCCESS) &&
-		    !can_be_put_off(cq, e))
+		if (!wants_event(cq, noteworthy))
+			note_untold(cq, noteworthy);
+		else if (!can_be_put_off(cq, e))
 			signal_now(cq);
 	} else {
 		first_loss = note_overrun(cq);
@@ -268,6 +282,8 @@ void vb_cq_arm(struct vb_cq *cq, bool solicited_only)
 
 	vb_mutex_lock(&cq->lock);
 	cq->armed = VB_MAX(cq->armed, arm);
+	if (cq->untold != CQ_UNARMED && cq->untold <= cq->armed)
+		signal_now(cq);
 	vb_mutex_unlock(&cq->lock);
 }
 

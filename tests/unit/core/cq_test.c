@@ -238,22 +238,53 @@ static bool event_came(struct fixture *f)
 	return true;
 }
 
-static void arm__next_entry_only(void **state)
+static void arm__one_event(void **state)
 {
 	struct fixture *f = *state;
 
+	vb_cq_arm(f->cq, false);
+	assert_false(event_came(f));
+	assert_true(push(f->cq, 1));
+	assert_true(push(f->cq, 2));
+	assert_true(event_came(f));
+	assert_false(event_came(f));
+	assert_true(push(f->cq, 3));
+	assert_false(event_came(f));
+}
+
+/* As mlx5 does: who arms and sleeps without another look misses nothing. */
+static void arm__tells_of_what_waits(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_cqe out[4];
+
 	assert_true(push(f->cq, 1));
 	vb_cq_arm(f->cq, false);
-	assert_false(event_came(f)); /* it was there before */
+	assert_true(event_came(f));
+	vb_cq_arm(f->cq, false);
+	assert_false(event_came(f)); /* it was told of */
 	assert_true(push(f->cq, 2));
 	assert_true(event_came(f));
 	assert_true(push(f->cq, 3));
+	assert_int_equal(vb_cq_poll(f->cq, 4, out), 3);
+	vb_cq_arm(f->cq, false);
+	assert_false(event_came(f)); /* it was taken */
+}
+
+static void arm__solicited_tells_of_what_is(void **state)
+{
+	const struct vb_cqe good = { 0 };
+	struct fixture *f = *state;
+
+	assert_true(vb_cq_push(f->cq, &good, false));
+	vb_cq_arm(f->cq, true);
 	assert_false(event_came(f));
 	vb_cq_arm(f->cq, false);
-	assert_true(push(f->cq, 4));
-	assert_true(push(f->cq, 5));
 	assert_true(event_came(f));
-	assert_false(event_came(f));
+	assert_true(vb_cq_push(f->cq, &good, true));
+	assert_true(vb_cq_push(f->cq, &good, false));
+	vb_cq_arm(f->cq, true);
+	assert_true(event_came(f));
 }
 
 static void arm__solicited(void **state)
@@ -296,10 +327,12 @@ static void moderate__count_period_error(void **state)
 {
 	const struct vb_cqe bad = { .status = WC_FLUSH_ERR };
 	struct fixture *f = *state;
+	struct vb_cqe out[8];
 
 	alarms.calls = 0;
 	vb_cq_moderate(f->cq, 3, 100, fake_alarm);
 	assert_true(push(f->cq, 0)); /* nobody waits: nothing is counted */
+	assert_int_equal(vb_cq_poll(f->cq, 8, out), 1);
 	vb_cq_arm(f->cq, false);
 	assert_true(push(f->cq, 1));
 	assert_int_equal(alarms.calls, 1);
@@ -320,6 +353,7 @@ static void moderate__count_period_error(void **state)
 	assert_true(push(f->cq, 5)); /* not armed */
 	vb_cq_due(f->cq);
 	assert_false(event_came(f));
+	assert_int_equal(vb_cq_poll(f->cq, 8, out), 5);
 
 	vb_cq_arm(f->cq, false);
 	assert_true(push(f->cq, 6));
@@ -424,7 +458,9 @@ int main(void)
 		TEST(overrun__wakes_a_sleeper),
 		TEST(overrun__nobody_to_tell),
 		TEST(resize__keeps_what_waits),
-		TEST(arm__next_entry_only),
+		TEST(arm__one_event),
+		TEST(arm__tells_of_what_waits),
+		TEST(arm__solicited_tells_of_what_is),
 		TEST(arm__solicited),
 		TEST(moderate__count_period_error),
 		TEST(moderate__off_again),
