@@ -276,6 +276,7 @@ layer xrc "extended reliable connections between several programs" program xrc
 layer datagrams "datagrams, address handles, groups" program datagrams
 layer raw "whole Ethernet frames, and what steers them" program raw
 layer cm "programs that find each other through librdmacm" program cm
+layer ucx "UCX: its perftest over RC and UD, its examples over rdma_cm" program ucx
 layer churn "crowds and crashes of those that connect" program churn
 layer iwarp "iWARP between two hosts and on one" program iwarp
 layer libfabric "libfabric's verbs provider" program libfabric

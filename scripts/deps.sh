@@ -67,6 +67,8 @@ need_test() {
 	need ucx-utils have ucx_info
 	need libwrap0 loads libwrap.so.0 # its server's, which is only unpacked
 	need redis-tools have redis-benchmark
+	need ucx-utils have ucx_perftest
+	need libucx-dev compiles ucp/api/ucp.h
 	need clang have clang
 	have clang >/dev/null || missing+=(libclang-rt-14-dev)
 	need libclang-rt-14-dev clang_links
