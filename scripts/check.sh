@@ -300,6 +300,7 @@ layer lab "the Linux kernel's Soft-RoCE as a peer" lab
 layer sysfs "what programs read in /sys and find in /dev/infiniband" program sysfs
 layer users "programs that fork, change users, or load nothing" program users
 layer netlink "what programs hear by NETLINK_RDMA" program netlink
+layer ceph "a cluster whose messages go by RDMA" program ceph
 layer install "from an installed prefix" program install
 
 [ ${#skips[@]} -eq 0 ] || printf 'skipped: %s\n' "${skips[@]}"

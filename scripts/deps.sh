@@ -69,6 +69,9 @@ need_test() {
 	need redis-tools have redis-benchmark
 	need ucx-utils have ucx_perftest
 	need libucx-dev compiles ucp/api/ucp.h
+	need ceph-mon have ceph-mon
+	need ceph-osd have ceph-osd
+	need ceph-common have rados
 	need clang have clang
 	have clang >/dev/null || missing+=(libclang-rt-14-dev)
 	need libclang-rt-14-dev clang_links
