@@ -278,6 +278,7 @@ layer raw "whole Ethernet frames, and what steers them" program raw
 layer cm "programs that find each other through librdmacm" program cm
 layer ucx "UCX: its perftest over RC and UD, its examples over rdma_cm" program ucx
 layer churn "crowds and crashes of those that connect" program churn
+layer apps "applications that stand on verbs, as packaged" program apps
 layer iwarp "iWARP between two hosts and on one" program iwarp
 layer libfabric "libfabric's verbs provider" program libfabric
 layer mpi "Open MPI and MPICH, over UCX and libfabric" program mpi

@@ -19,6 +19,7 @@ need() {
 have() { PATH=$PATH:/usr/sbin:/sbin command -v "$1"; }
 library() { have pkg-config && pkg-config --exists "$1"; }
 compiles() { echo "#include <$1>" | gcc -E -; }
+compiles_cpp() { echo "#include <$1>" | g++ -x c++ -E -; }
 loads() { PATH=$PATH:/usr/sbin:/sbin ldconfig -p | grep -q "^[[:space:]]$1 "; }
 clang_links() {
 	echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
@@ -72,6 +73,17 @@ need_test() {
 	need ceph-mon have ceph-mon
 	need ceph-osd have ceph-osd
 	need ceph-common have rados
+	need fio have fio
+	need qperf have qperf
+	need dapl2-utils have dtest
+	need tgt have tgtd
+	need libiscsi-bin have iscsi-inq
+	need qemu-utils have qemu-img
+	need qemu-block-extra iscsi_blocks
+	need qemu-system-x86 have qemu-system-x86_64
+	need librpma-dev library librpma
+	need g++ have g++
+	need libgloo-dev compiles_cpp gloo/transport/ibverbs/device.h
 	need clang have clang
 	have clang >/dev/null || missing+=(libclang-rt-14-dev)
 	need libclang-rt-14-dev clang_links
@@ -89,6 +101,7 @@ need_lab() {
 	need nftables have nft
 	need tshark have tshark
 }
+iscsi_blocks() { compgen -G "/usr/lib/*/qemu/block-iscsi.so"; }
 pyverbs() { /usr/bin/python3 -c 'import pyverbs.device'; }
 static_busybox() { have busybox && ! ldd "$(command -v busybox)"; }
 
