@@ -22,6 +22,8 @@
 #define CLASS	"sys/class"
 #define DEVICES "sys/devices/virtual/verbena"
 #define BUS	"sys/bus/verbena"
+/* Which devices are wanted: engine/devices.h has the words. */
+#define DEVICES_VARIABLE "VERBENA_DEVICES"
 
 /* Of include/uapi/rdma: what programs compare with. */
 #define VERBS_ABI	 6
@@ -57,6 +59,7 @@ struct page {
 	const struct vb_device *device;
 	const struct kind *kind;
 	const struct vb_port *port;
+	bool has_nodes;	 /* in /dev/infiniband */
 	char parent[96]; /* its directory, whose child is infiniband/NAME */
 	char at[192];	 /* infiniband/NAME */
 };
@@ -198,17 +201,21 @@ static void put_class(struct page *g, const char *class, const char *name)
 	    class, name, g->device->name, class, name);
 }
 
-/* A character device's: @at is its directory, @name that in /dev. Making one
- * takes a privilege; /dev/null stands there, and front/files says of it what
- * its file "dev" does. */
-static void put_node(FILE *f, const char *at, const char *name, unsigned major,
-		     unsigned minor)
+/* A character device's: @at is its directory, @name that in /dev. */
+static void put_number(FILE *f, const char *at, const char *name,
+		       unsigned major, unsigned minor)
 {
 	put(f, at, "dev\t%u:%u", major, minor);
 	put(f, at, "uevent\tMAJOR=%u", major);
 	put(f, at, "uevent\tMINOR=%u", minor);
 	put(f, at, "uevent\tDEVNAME=infiniband/%s", name);
 	put(f, at, "uevent\tDEVMODE=0666");
+}
+
+/* Making a character device takes a privilege; /dev/null stands there, and
+ * front/files says of it what its file "dev" does. */
+static void put_node(FILE *f, const char *name)
+{
 	put(f, "dev/infiniband", "%s" SYSFS_TEXT_LINK "/dev/null", name);
 }
 
@@ -221,7 +228,9 @@ static void put_verbs(struct page *g)
 	snprintf(at, sizeof(at), "%s/infiniband_verbs/%s", g->parent, name);
 	put(g->f, at, "ibdev\t%s", g->device->name);
 	put(g->f, at, "abi_version\t%u", VERBS_DRIVER_ABI);
-	put_node(g->f, at, name, MAJOR_IB, FIRST_VERB + number);
+	put_number(g->f, at, name, MAJOR_IB, FIRST_VERB + number);
+	if (g->has_nodes)
+		put_node(g->f, name);
 	put_class(g, "infiniband_verbs", name);
 }
 
@@ -235,7 +244,9 @@ static void put_mad(struct page *g, unsigned number)
 	snprintf(at, sizeof(at), "%s/infiniband_mad/%s", g->parent, name);
 	put(g->f, at, "ibdev\t%s", g->device->name);
 	put(g->f, at, "port\t1");
-	put_node(g->f, at, name, MAJOR_IB, first + number);
+	put_number(g->f, at, name, MAJOR_IB, first + number);
+	if (g->has_nodes)
+		put_node(g->f, name);
 	put_class(g, "infiniband_mad", name);
 }
 
@@ -259,14 +270,31 @@ static void put_device(struct page *g)
 	put_verbs(g);
 }
 
+/*
+ * UCX takes every device that has a node for a way to every host, and connects
+ * loopback's with another host's. So loopback's device has a node only where it
+ * is alone, or where VERBENA_DEVICES asks for it: other programs find it
+ * without.
+ */
+static bool has_nodes(const struct vb_netif *n, unsigned devices)
+{
+	const char *specs = getenv(DEVICES_VARIABLE);
+
+	return !n->loopback || devices == 1 || (specs && *specs);
+}
+
 /* The table of a port that is opened now; others may have holes. */
 static void describe(FILE *f, const struct vb_device *d,
-		     const struct vb_netif *n, unsigned *umads)
+		     const struct vb_netif *n, bool nodes, unsigned *umads)
 {
 	struct vb_port_news news;
 	struct vb_port p;
 	struct page page = {
-		.f = f, .device = d, .kind = &kinds[d->kind], .port = &p
+		.f = f,
+		.device = d,
+		.kind = &kinds[d->kind],
+		.port = &p,
+		.has_nodes = nodes,
 	};
 
 	vb_news_gather(d, n, &news);
@@ -288,7 +316,8 @@ static void put_manager(FILE *f)
 	    "../../devices/virtual/misc/rdma_cm");
 	put(f, at, "abi_version\t%u", CM_ABI);
 	put(f, at, "subsystem" SYSFS_TEXT_LINK "../../../../class/misc");
-	put_node(f, at, "rdma_cm", MAJOR_MISC, MINOR_CM);
+	put_number(f, at, "rdma_cm", MAJOR_MISC, MINOR_CM);
+	put_node(f, "rdma_cm");
 }
 
 /* What there is without a device, too. */
@@ -317,7 +346,8 @@ static char *write_down(const struct vb_device *devices, unsigned count,
 	for (unsigned i = 0; i < count; i++)
 		for (unsigned k = 0; k < links; k++)
 			if (list[k].ifindex == devices[i].ifindex)
-				describe(f, &devices[i], &list[k], &umads);
+				describe(f, &devices[i], &list[k],
+					 has_nodes(&list[k], count), &umads);
 	if (fclose(f) == 0)
 		return text;
 	free(text);
@@ -329,7 +359,7 @@ int vb_sysfs_text(char **text)
 	struct vb_device *devices;
 	struct vb_netif *list;
 	unsigned count, links;
-	int rc = vb_devices_list(getenv("VERBENA_DEVICES"), &devices, &count);
+	int rc = vb_devices_list(getenv(DEVICES_VARIABLE), &devices, &count);
 
 	if (rc)
 		return rc;
