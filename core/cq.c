@@ -29,7 +29,7 @@ static uint32_t waiting(const struct vb_cq *cq)
 static void set_waiting(struct vb_cq *cq, uint32_t n)
 {
 	if (n == 0)
-		cq->untold = CQ_UNARMED;
+		cq->untold = cq->strongest = CQ_UNARMED;
 	/* A hint for those without the lock: it orders nothing. */
 	atomic_store_explicit(&cq->count, n, memory_order_relaxed);
 }
@@ -143,13 +143,12 @@ static bool wants_event(const struct vb_cq *cq, bool noteworthy)
 	       (cq->armed == CQ_ARMED_SOLICITED && noteworthy);
 }
 
-/* With the lock held: an entry came, and no event tells of it. */
-static void note_untold(struct vb_cq *cq, bool noteworthy)
+/* The least arming that one entry more, or one of those before, would meet. */
+static enum vb_cq_arm least(enum vb_cq_arm before, bool noteworthy)
 {
 	if (noteworthy)
-		cq->untold = CQ_ARMED_SOLICITED;
-	else if (cq->untold == CQ_UNARMED)
-		cq->untold = CQ_ARMED_ANY;
+		return CQ_ARMED_SOLICITED;
+	return before == CQ_UNARMED ? CQ_ARMED_ANY : before;
 }
 
 /* With the lock held: may the event of this entry wait for others? */
@@ -189,8 +188,9 @@ bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *e, bool solicited)
 	if (VB_LIKELY(room)) {
 		*entry(cq, n) = *e;
 		set_waiting(cq, n + 1);
+		cq->strongest = least(cq->strongest, noteworthy);
 		if (!wants_event(cq, noteworthy))
-			note_untold(cq, noteworthy);
+			cq->untold = least(cq->untold, noteworthy);
 		else if (!can_be_put_off(cq, e))
 			signal_now(cq);
 	} else {
@@ -232,6 +232,9 @@ static uint32_t poll_locked(struct vb_cq *cq, uint32_t most, struct vb_cqe *out)
 	}
 	cq->head += n;
 	set_waiting(cq, have - n);
+	/* The program left some: the event that told of them is used up. */
+	if (have > n)
+		cq->untold = cq->strongest;
 	return n;
 }
 

@@ -49,9 +49,10 @@ struct vb_cq {
 	struct vb_memory *memory; /* the ring's */
 	uint32_t cap, head;	  /* a power of two; head: oldest */
 	enum vb_cq_arm armed;
-	/* The least arming that an entry waiting would have met, had the queue
-	 * been armed; CQ_UNARMED: there is none that no event has told of. */
-	enum vb_cq_arm untold;
+	/* The least arming that meets one of the entries waiting, and one of
+	 * those that the program does not know of: no event has told of them,
+	 * or a poll since has left them. CQ_UNARMED: there are none. */
+	enum vb_cq_arm strongest, untold;
 	_Atomic bool overrun; /* an entry was lost: nothing is added any more */
 	/* Moderation. @alarm: vb_cq_due() is to be called at that time, in
 	 * place of any before; false: that cannot be. */
@@ -102,10 +103,10 @@ VB_MUST_CHECK bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *e,
  * Returns how many, or -EIO once the queue has overrun and is empty. */
 int vb_cq_poll(struct vb_cq *cq, int n, struct vb_cqe *out);
 
-/* One event for the first entry added from now on, or at once for one that came
- * while the queue was not armed and waits still: as mlx5 does, whose programs
- * (UCX) arm and sleep without another look. A solicited arming does not weaken a
- * full one that is outstanding (IBA 11.4.2.2). */
+/* One event for the first entry added from now on, or at once for one that
+ * waits and came while the queue was not armed, or was left by a poll: as mlx5
+ * does, whose programs (UCX) arm and sleep without another look. A solicited
+ * arming does not weaken a full one that is outstanding (IBA 11.4.2.2). */
 void vb_cq_arm(struct vb_cq *cq, bool solicited_only);
 /* From now on one event for @count entries, or @period after the first of
  * them; an error is an event at once. Up to 1, or no time: each is one. */

@@ -167,6 +167,8 @@ uct ud_verbs "am_lat 8 short" "am_bw 1000 zcopy"
 for tls in rc_v ud_verbs; do
 	perf "tag_lat that sleeps, UCX_TLS=$tls" a b "$HOST_A" \
 		"UCX_TLS=$tls" -t tag_lat -E sleep -s 1024 -n 100
+	perf "tag_bw that sleeps, UCX_TLS=$tls" a b "$HOST_A" \
+		"UCX_TLS=$tls" -t tag_bw -E sleep -s 1024 -n 2000
 	perf "tag_lat in 3 threads, UCX_TLS=$tls" a b "$HOST_A" \
 		"UCX_TLS=$tls" -t tag_lat -T 3 -s 1024 -n 100
 	perf "tag_lat, an IPv6 GID by index, UCX_TLS=$tls" a b "$HOST_A" \

@@ -271,6 +271,26 @@ static void arm__tells_of_what_waits(void **state)
 	assert_false(event_came(f)); /* it was taken */
 }
 
+/* UCX polls some, arms, polls some more, arms and sleeps. */
+static void arm__tells_of_what_a_poll_left(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_cqe out[4];
+
+	vb_cq_arm(f->cq, false);
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(push(f->cq, i));
+	assert_true(event_came(f));
+	for (unsigned left = 2; left; left--) {
+		assert_int_equal(vb_cq_poll(f->cq, 1, out), 1);
+		vb_cq_arm(f->cq, false);
+		assert_true(event_came(f));
+	}
+	assert_int_equal(vb_cq_poll(f->cq, 1, out), 1);
+	vb_cq_arm(f->cq, false);
+	assert_false(event_came(f));
+}
+
 static void arm__solicited_tells_of_what_is(void **state)
 {
 	const struct vb_cqe good = { 0 };
@@ -460,6 +480,7 @@ int main(void)
 		TEST(resize__keeps_what_waits),
 		TEST(arm__one_event),
 		TEST(arm__tells_of_what_waits),
+		TEST(arm__tells_of_what_a_poll_left),
 		TEST(arm__solicited_tells_of_what_is),
 		TEST(arm__solicited),
 		TEST(moderate__count_period_error),
