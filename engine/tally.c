@@ -199,8 +199,8 @@ static void look_closer(const struct walk *w, int fd, int holder)
 	struct record r;
 	struct stat st;
 
-	if (fstat(fd, &st) < 0 || pread(fd, &r, sizeof(r), 0) != sizeof(r) ||
-	    !is_record(&r))
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    pread(fd, &r, sizeof(r), 0) != sizeof(r) || !is_record(&r))
 		return;
 	found.ino = st.st_ino;
 	found.maker = (int)r.maker;
@@ -216,7 +216,8 @@ static void look_at(const struct walk *w, int fds, const char *name, int holder)
 	if (readlinkat(fds, name, link, sizeof(link) - 1) <= 0 ||
 	    strncmp(link, LINK_NAME, strlen(LINK_NAME)) != 0)
 		return;
-	fd = openat(fds, name, O_RDONLY | O_CLOEXEC);
+	/* Any file may have that name; a FIFO must not make us wait. */
+	fd = openat(fds, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return;
 	look_closer(w, fd, holder);

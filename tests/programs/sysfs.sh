@@ -129,6 +129,33 @@ if [ "$(naks)" -gt "${refused:-0}" ]; then
 else
 	not_ok "verbena counters: of a program that did not close its device"
 fi
+# Any file may have the name of what counters lie in: here a FIFO, which nobody
+# writes to.
+if [ -x /usr/bin/python3 ]; then
+	on a unshare -m /usr/bin/python3 -c '
+import os, subprocess, sys, time
+subprocess.run(["mount", "-t", "tmpfs", "none", "/mnt"], check=True)
+os.mkfifo("/mnt/memfd:verbena-counters")
+os.open("/mnt/memfd:verbena-counters", os.O_PATH)
+subprocess.run(["umount", "-l", "/mnt"], check=True)
+print("ready", flush=True)
+time.sleep(30)' >"$work/fifo" 2>&1 &
+	fifo=$!
+	tries=0
+	until grep -q ready "$work/fifo" || [ $tries -eq 100 ]; do
+		tries=$((tries + 1))
+		sleep 0.05
+	done
+	if grep -q ready "$work/fifo" &&
+		on a timeout 10 "$verbena" counters >/dev/null; then
+		ok "verbena counters: a FIFO with the name of counters"
+	else
+		not_ok "verbena counters: a FIFO with the name of counters" \
+			"$work/fifo"
+	fi
+	kill $fifo 2>/dev/null
+	wait $fifo 2>/dev/null
+fi
 counter=$class/roce_veth0/ports/1/hw_counters/sent_pkts
 export counter
 ended=$(count)
