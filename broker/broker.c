@@ -53,6 +53,7 @@ struct broker {
 	bool restless[VB_SLOTS_MADE]; /* its session ended, its name did not */
 	struct vb_slots slots;
 	struct vb_host_cm *cm;
+	uint64_t accepted; /* sessions so far */
 	unsigned count;
 	struct session sessions[MAX_SESSIONS];
 };
@@ -267,7 +268,7 @@ static bool owns_qpn(void *arg, const struct vb_process *who, uint32_t qpn)
 	for (unsigned i = 0; slot && i < b->count; i++) {
 		const struct session *s = &b->sessions[i];
 
-		if (s->slot == slot && vb_process_is(&s->who, who))
+		if (s->slot == slot && vb_process_speaks_for(who, &s->who))
 			return true;
 	}
 	return false;
@@ -361,6 +362,7 @@ static void accept_one(struct broker *b, vb_time now)
 		return;
 	}
 	vb_process_of(s.fd, &s.who);
+	s.who.order = ++b->accepted;
 	s.trusted = vb_fdmail_trusts_peer(s.fd, &s.who.uid);
 	if (b->count < MAX_SESSIONS) {
 		b->sessions[b->count++] = s;

@@ -72,14 +72,20 @@ void vb_process_of(int fd, struct vb_process *p)
 	p->uid = peer.uid;
 	if (p->pid <= 0)
 		return;
-	/* In this order: who is born afterwards is not believed. */
+	/* In this order: a process that took over the number meanwhile was born
+	 * later, and its time is not believed. */
 	p->born = birth_of(p->pid);
 	if (!is_users(p->pid, p->uid) || birth_of(p->pid) != p->born)
 		p->born = 0;
 }
 
-bool vb_process_is(const struct vb_process *a, const struct vb_process *b)
+bool vb_process_speaks_for(const struct vb_process *speaker,
+			   const struct vb_process *owner)
 {
-	return a->pid == b->pid &&
-	       (a->uid == b->uid || (a->born && a->born == b->born));
+	if (speaker->pid != owner->pid)
+		return false;
+	if (speaker->uid == owner->uid)
+		return true;
+	return speaker->born && speaker->born == owner->born &&
+	       (speaker->uid == 0 || speaker->order > owner->order);
 }
