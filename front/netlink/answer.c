@@ -188,7 +188,8 @@ static void put_error(struct answer *a, int error)
 {
 	const struct vb_nl_request *r = a->request;
 	const char *why = r->ext_ack ? reason(a, error) : NULL;
-	bool capped = r->cap_ack || error == 0;
+	/* A longer request has no room behind the error. */
+	bool capped = r->cap_ack || error == 0 || r->length > VB_NL_REQUEST;
 	uint32_t echo = capped ? NLMSG_HDRLEN : r->length, at;
 	uint8_t *to;
 

@@ -257,6 +257,24 @@ static void says_what_is_wrong(void **state)
 	assert_int_equal(only_error(), -EINVAL);
 }
 
+/* There is no room to show it behind the error. */
+static void refuses_a_long_request(void **state)
+{
+	static uint8_t bytes[2 * VB_NL_ANSWER];
+	const uint32_t length = sizeof(bytes);
+	uint8_t to[VB_NL_ANSWER];
+	struct vb_nl_cursor c = { 0 };
+
+	ask(RDMA_NLDEV_CMD_GET, 0);
+	memcpy(bytes, asked.bytes, NLMSG_HDRLEN);
+	memcpy(bytes, &length, sizeof(length));
+	assert_int_equal(vb_nl_split(bytes, sizeof(bytes), &asked.request),
+			 sizeof(bytes));
+	assert_true(hear(&c, to) > 0);
+	assert_int_equal(error_of(to), -EMSGSIZE);
+	assert_true(c.done);
+}
+
 static void explains_a_refusal(void **state)
 {
 	struct vb_nl_cursor c = { 0 };
@@ -391,6 +409,7 @@ int main(void)
 		cmocka_unit_test(tells_a_port_and_acknowledges),
 		cmocka_unit_test(no_acknowledgement_unasked),
 		cmocka_unit_test(says_what_is_wrong),
+		cmocka_unit_test(refuses_a_long_request),
 		cmocka_unit_test(explains_a_refusal),
 		cmocka_unit_test(lists_many_queue_pairs),
 		cmocka_unit_test(tells_one_object),
