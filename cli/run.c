@@ -156,6 +156,11 @@ static bool find_all(const char *program, struct findings *f)
 	return true;
 }
 
+#define NO_TREE                                                                \
+	"no files of the devices could be written in /run/verbena, "           \
+	"$XDG_RUNTIME_DIR or /tmp (VERBENA_LOG=info says why); set "           \
+	"XDG_RUNTIME_DIR to a directory of yours"
+
 /* Another loader would end the program, or complain, over our libraries. */
 static bool can_load(const struct vb_program *p)
 {
@@ -178,8 +183,9 @@ static bool is_privileged(const struct vb_program *p, bool as_user)
 	       (p->privilege != PRIVILEGE_NONE && !as_user);
 }
 
-static void warn(const struct vb_program *p, bool as_user)
+static void warn(const struct findings *f, bool as_user)
 {
+	const struct vb_program *p = &f->program;
 	static const char *const kinds[] = {
 		[PROGRAM_STATIC] =
 			"is statically linked and cannot load "
@@ -196,6 +202,10 @@ static void warn(const struct vb_program *p, bool as_user)
 		[PRIVILEGE_CAPABILITIES] = "has file capabilities",
 	};
 
+	if (!f->root[0])
+		fprintf(stderr,
+			"verbena run: warning: UCX and others that look into "
+			"/dev/infiniband will find no device: " NO_TREE "\n");
 	if (p->kind != PROGRAM_PLAIN)
 		fprintf(stderr, "verbena run: warning: %s %s\n", p->path,
 			kinds[p->kind]);
@@ -212,9 +222,7 @@ static bool enter_namespace(const struct findings *f, bool *as_user)
 {
 	if (f->root[0])
 		return vb_cli_enter_namespace(f->root, as_user);
-	fprintf(stderr, "verbena run: --namespace: no tree of files could be "
-			"written: set XDG_RUNTIME_DIR to a directory of yours, "
-			"or VERBENA_LOG=info to hear more\n");
+	fprintf(stderr, "verbena run: --namespace: " NO_TREE "\n");
 	return false;
 }
 
@@ -238,7 +246,7 @@ static bool set_up(const char *program, const struct wish *w)
 		perror("verbena run");
 		return false;
 	}
-	warn(&f.program, as_user);
+	warn(&f, as_user);
 	return true;
 }
 
