@@ -23,9 +23,7 @@
 #define LED(type, name, parameters, path, ...)                                 \
 	EXPORTED type name parameters                                          \
 	{                                                                      \
-		char to[PATH_MAX];                                             \
-                                                                               \
-		path = vb_files_lead(path, to);                                \
+		path = LEAD(path);                                             \
 		return NEXT(name)(__VA_ARGS__);                                \
 	}
 
@@ -41,7 +39,7 @@ static int see_through(int at, const char *path, int flags)
 #define OPENS(name, parameters, at, ...)                                       \
 	EXPORTED int name parameters                                           \
 	{                                                                      \
-		char to[PATH_MAX];                                             \
+		const char *asked = path;                                      \
 		mode_t mode = 0;                                               \
 		va_list ap;                                                    \
 		int fd;                                                        \
@@ -50,7 +48,9 @@ static int see_through(int at, const char *path, int flags)
 		if (flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE)       \
 			mode = va_arg(ap, mode_t);                             \
 		va_end(ap);                                                    \
-		path = vb_files_lead(path, to);                                \
+		path = LEAD(path);                                             \
+		if (path != asked && vb_files_forbids(path, flags))            \
+			return -1;                                             \
 		fd = vb_files_open_counter(path, flags);                       \
 		if (fd >= 0)                                                   \
 			return fd;                                             \
@@ -63,10 +63,12 @@ static int see_through(int at, const char *path, int flags)
 	int name parameters;                                                   \
 	EXPORTED int name parameters                                           \
 	{                                                                      \
-		char to[PATH_MAX];                                             \
+		const char *asked = path;                                      \
 		int fd;                                                        \
                                                                                \
-		path = vb_files_lead(path, to);                                \
+		path = LEAD(path);                                             \
+		if (path != asked && vb_files_forbids(path, flags))            \
+			return -1;                                             \
 		fd = vb_files_open_counter(path, flags);                       \
 		if (fd >= 0)                                                   \
 			return fd;                                             \
@@ -77,10 +79,12 @@ static int see_through(int at, const char *path, int flags)
 #define FOPENS(name)                                                           \
 	EXPORTED FILE *name(const char *path, const char *mode)                \
 	{                                                                      \
-		char to[PATH_MAX];                                             \
+		const char *asked = path;                                      \
 		FILE *f;                                                       \
                                                                                \
-		path = vb_files_lead(path, to);                                \
+		path = LEAD(path);                                             \
+		if (path != asked && vb_files_fopen_forbids(path, mode))       \
+			return NULL;                                           \
 		f = vb_files_fopen_counter(path, mode);                        \
 		return f ? f : NEXT(name)(path, mode);                         \
 	}
@@ -121,9 +125,7 @@ LED(ssize_t, llistxattr, (const char *path, char *out, size_t size), path,
 
 EXPORTED int faccessat(int at, const char *path, int mode, int flags)
 {
-	char to[PATH_MAX];
-
-	path = vb_files_lead(path, to);
+	path = LEAD(path);
 	if (vb_files_node(at, path))
 		flags &= ~AT_SYMLINK_NOFOLLOW;
 	return NEXT(faccessat)(at, path, mode, flags);

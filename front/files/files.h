@@ -18,22 +18,45 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* The next function of that name; each is looked up once. Two threads that do
- * so at a time find the same. */
+/* The next function of a name. They are all looked up before the program runs,
+ * as its first call may be in a signal handler, on a small stack; NEXT() looks
+ * up only for constructors before ours. Two threads at it find the same. */
+struct vb_next {
+	const char *name;
+	void *function;
+} __attribute__((aligned(16)));
+
 #define NEXT(name)                                                             \
 	({                                                                     \
-		static __typeof__(&name) next;                                 \
-		if (!__atomic_load_n(&next, __ATOMIC_RELAXED))                 \
-			__atomic_store_n(                                      \
-				&next,                                         \
-				(__typeof__(&name))dlsym(RTLD_NEXT, #name),    \
-				__ATOMIC_RELAXED);                             \
-		next;                                                          \
+		static struct vb_next next                                     \
+			__attribute__((section("vb_next"))) = { #name, NULL }; \
+		void *known =                                                  \
+			__atomic_load_n(&next.function, __ATOMIC_RELAXED);     \
+		(__typeof__(&name))(known ? known : vb_files_look_up(&next));  \
 	})
 
-/* The name to use for @path: itself, or one in the tree, or, when @path only
- * passes by the tree, the one it comes to; written to @to. NULL for NULL. */
+void *vb_files_look_up(struct vb_next *next);
+
+/* @path is in the tree or passes by it. False for NULL. */
+bool vb_files_is_ours(const char *path);
+
+/* The name to use for @path, which is ours: one in the tree, or, when it only
+ * passes by the tree, the one it comes to, written to @to; or @path itself,
+ * where there is no tree or the name is too long. */
 const char *vb_files_lead(const char *path, char to[PATH_MAX]);
+
+/* The name to use for any @path. What it is written to is the stack of the
+ * function that asks, and is taken for names of ours only: other names may
+ * come from a signal handler on a small stack. */
+#define LEAD(path)                                                             \
+	(vb_files_is_ours(path)                                                \
+		 ? vb_files_lead(path, (char *)__builtin_alloca(PATH_MAX))     \
+		 : (path))
+
+/* To open @path, which was led, with @flags would write to the tree, which is
+ * no program's to change; errno is what sysfs would say. */
+bool vb_files_forbids(const char *path, int flags);
+bool vb_files_fopen_forbids(const char *path, const char *mode);
 
 /* What follows VERBENA_TREE and @below in @path; NULL: it is elsewhere. */
 const char *vb_files_inside(const char *path, const char *below);

@@ -140,6 +140,17 @@ static bool ends_in_slash(const char *path)
 	return path[n - 1] == '/' || (n > 1 && strcmp(path + n - 2, "/.") == 0);
 }
 
+bool vb_files_is_ours(const char *path)
+{
+	struct name n = { 0 };
+	const char *rest;
+	bool turned;
+
+	/* Callers' NULL is the C library's to judge, hence the test. */
+	return path && path[0] == '/' &&
+	       (follow(path, &n, &rest, &turned) == TOP || turned);
+}
+
 const char *vb_files_lead(const char *path, char to[PATH_MAX])
 {
 	struct name n = { 0 };
@@ -147,12 +158,7 @@ const char *vb_files_lead(const char *path, char to[PATH_MAX])
 	bool turned;
 	int place, used;
 
-	/* Callers' NULL is the C library's to judge, hence the test. */
-	if (!path || path[0] != '/')
-		return path;
 	place = follow(path, &n, &rest, &turned);
-	if (place != TOP && !turned)
-		return path;
 	root = getenv("VERBENA_TREE");
 	if (!root)
 		return path;
@@ -196,7 +202,7 @@ static const char *class_of(const char *name)
 	return NULL;
 }
 
-static bool is_nodes_directory(const struct stat *s)
+static __attribute__((noinline)) bool is_nodes_directory(const struct stat *s)
 {
 	const char *root = getenv("VERBENA_TREE");
 	char path[PATH_MAX];
@@ -208,8 +214,10 @@ static bool is_nodes_directory(const struct stat *s)
 	       ours.st_dev == s->st_dev;
 }
 
-/* The directory part of the relative name @path, which ends before @name. */
-static bool is_in_nodes(int at, const char *path, const char *name)
+/* The directory part of the relative name @path, which ends before @name. Its
+ * room is not for the stack of callers that ask of other names. */
+static __attribute__((noinline)) bool is_in_nodes(int at, const char *path,
+						  const char *name)
 {
 	size_t length = (size_t)(name - path);
 	char directory[PATH_MAX] = ".";

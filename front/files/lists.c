@@ -11,9 +11,8 @@
 
 EXPORTED DIR *opendir(const char *path)
 {
-	char to[PATH_MAX];
-
-	return NEXT(opendir)(vb_files_lead(path, to));
+	path = LEAD(path);
+	return NEXT(opendir)(path);
 }
 
 /* A node's entry is a link's; what it is said to be is another thing. */
@@ -37,10 +36,9 @@ READS(readdir64, dirent64)
 		int (*filter)(const struct entry *),                           \
 		int (*compare)(const struct entry **, const struct entry **))  \
 	{                                                                      \
-		char to[PATH_MAX];                                             \
 		int n;                                                         \
                                                                                \
-		path = vb_files_lead(path, to);                                \
+		path = LEAD(path);                                             \
 		n = NEXT(name)(path, list, filter, compare);                   \
 		mark_##entry(path, n < 0 ? NULL : *list, n);                   \
 		return n;                                                      \

@@ -35,9 +35,7 @@ static void hide_tree(char *path)
 	ssize_t name parameters;                                               \
 	EXPORTED ssize_t name parameters                                       \
 	{                                                                      \
-		char to[PATH_MAX];                                             \
-                                                                               \
-		path = vb_files_lead(path, to);                                \
+		path = LEAD(path);                                             \
 		if (vb_files_node(at, path) &&                                 \
 		    faccessat(at, path, F_OK, 0) == 0)                         \
 			return errno = EINVAL, -1;                             \
@@ -82,9 +80,8 @@ static char *resolve(const char *path, char *out)
 
 EXPORTED char *realpath(const char *path, char *out)
 {
-	char to[PATH_MAX];
-
-	return resolve(vb_files_lead(path, to), out);
+	path = LEAD(path);
+	return resolve(path, out);
 }
 
 EXPORTED char *canonicalize_file_name(const char *path)

@@ -30,10 +30,9 @@
 	int name parameters;                                                   \
 	EXPORTED int name parameters                                           \
 	{                                                                      \
-		char to[PATH_MAX];                                             \
 		int rc;                                                        \
                                                                                \
-		path = vb_files_lead(path, to);                                \
+		path = LEAD(path);                                             \
 		rc = NEXT(name)(__VA_ARGS__);                                  \
 		if (rc == 0)                                                   \
 			DISGUISE(at, path, s);                                 \
@@ -69,11 +68,10 @@ EXPORTED int statx(int at, const char *path, int flags, unsigned mask,
 		   struct statx *s)
 {
 	unsigned major, minor;
-	char to[PATH_MAX];
 	const char *node;
 	int rc;
 
-	path = vb_files_lead(path, to);
+	path = LEAD(path);
 	rc = NEXT(statx)(at, path, flags, mask, s);
 	if (rc)
 		return rc;

@@ -296,6 +296,61 @@ static bool is_watched(void)
 	return watched;
 }
 
+/* What programs call that were compiled with _FORTIFY_SOURCE. */
+int __open_2(const char *path, int flags);
+int __openat_2(int at, const char *path, int flags);
+
+static bool refused(long result, const char *call)
+{
+	return (result == -1 && errno == EACCES) || same(NULL, call);
+}
+
+static bool refuses_descriptors(const char *path)
+{
+	bool right = refused(open(path, O_WRONLY), "O_WRONLY");
+
+	right &= refused(open(path, O_RDWR | O_CLOEXEC), "O_RDWR");
+	right &= refused(open(path, O_RDONLY | O_TRUNC), "O_TRUNC");
+	right &= refused(open(path, O_WRONLY | O_CREAT, 0600), "O_CREAT");
+	right &= refused(openat(-1, path, O_WRONLY | O_APPEND), "openat");
+	right &= refused(__open_2(path, O_WRONLY | O_TRUNC), "__open_2");
+	return right & refused(__openat_2(-1, path, O_RDWR), "__openat_2");
+}
+
+static bool refuses_streams(const char *path)
+{
+	static const char *const modes[] = { "w", "a", "r+", "we", "a+b" };
+	bool right = true;
+
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
+		right &= refused(fopen(path, modes[i]) ? 0 : -1, modes[i]);
+	return right;
+}
+
+/* Every program sees what one would write. */
+static bool is_read_only(void)
+{
+	char path[PATH_MAX], none[PATH_MAX], text[8];
+	int fd;
+	bool right;
+
+	put(path, CLASS "/%s/node_type", device);
+	put(none, NODES "/%sx", verb);
+	right = refuses_descriptors(path) && refuses_streams(path) &&
+		refused(open(none, O_WRONLY | O_CREAT, 0600), none) &&
+		refused(open(NODES, O_RDWR | O_TMPFILE, 0600), "O_TMPFILE") &&
+		open(none, O_WRONLY) == -1 && errno == ENOENT &&
+		access(none, F_OK) == -1;
+	fd = open(path, O_RDONLY | O_CREAT, 0600);
+	right &= read(fd, text, sizeof(text)) == 6 &&
+		 memcmp(text, "1: CA\n", 6) == 0;
+	close(fd);
+	fd = open(node, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	right &= fd >= 0;
+	close(fd);
+	return right;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -316,6 +371,7 @@ int main(int argc, char **argv)
 		{ "names that are ours, and not", reads_names },
 		{ "names that pass by", passes_by },
 		{ "inotify_add_watch", is_watched },
+		{ "the tree is read-only", is_read_only },
 	};
 
 	if (argc != 3)

@@ -69,7 +69,7 @@ for line in "${lines[@]}"; do
 	esac
 	cases=$((cases + 1))
 done
-[ $cases -eq 13 ] || not_ok "sysfs: files_test came to its end"
+[ $cases -eq 14 ] || not_ok "sysfs: files_test came to its end"
 
 # The same names as commands and interpreters have them.
 sees "/dev/infiniband: ls -l" "crw-rw-rw- 231, $((192 + number)) $node" \
