@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A process number alone names nobody: a session outlives its process where a
- * child has it, and the number comes back. With the user it is enough, since a
- * user may harm himself. A program that becomes another user between two
- * sessions is known by when it was born: asked at once, and believed only if
- * whoever has the number then is the user who connected.
+ * A process number alone identifies no process: a session outlives its process
+ * where a child holds it, and the number is used again. Number and user
+ * together suffice, since users can harm only themselves that way. A program
+ * that becomes another user between two sessions is recognized by its start
+ * time. The broker reads that when it accepts the session, and uses it only if
+ * the process of that number then belongs to the user who connected.
  */
 #include "broker/process.h"
 

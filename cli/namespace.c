@@ -490,7 +490,7 @@ static bool show(int tree)
  * All of it.
  */
 
-/* Whoever replaces the tree locks the directory above it. */
+/* A process that replaces the tree holds a lock on the directory above it. */
 static int lock_tree(const char *root)
 {
 	char above[PATH_MAX], *slash;

@@ -18,8 +18,8 @@
 #define HEAD  offsetof(struct vb_roster_sheet, rows)
 #define TRIES 3
 
-/* Whose memory is whose. A child of the program that has not closed its
- * parent's yet holds it, too. */
+/* Which process a memory belongs to. A child of the program that has not closed
+ * its parent's yet holds it, too. */
 struct source {
 	ino_t ino;
 	int holder;
@@ -65,8 +65,8 @@ static struct vb_census_sum *sum_of(struct taking *t, const char *device)
 	return more;
 }
 
-/* The id of what a program's row @row is: its memory's number in 15 bits or
- * more, and the row's in 15. */
+/* The id of what a program's row @row is: 16 bits of its memory's inode number,
+ * and the row's number in 15. */
 static uint32_t id_of(const struct vb_tally_found *found, uint32_t row)
 {
 	if (row == 0 || row > VB_ROSTER_ROWS)

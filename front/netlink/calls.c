@@ -452,7 +452,7 @@ static bool go_on(int fd, uint32_t portid, int flags)
 	return false;
 }
 
-/* The kernel is who sent it. */
+/* The answer's sender is the kernel: port 0. */
 static ssize_t receive(int fd, uint32_t portid, struct msghdr *m, int flags)
 {
 	struct sockaddr *name = m->msg_name;

@@ -181,7 +181,8 @@ static void put_cq(struct vb_nl_out *o, const struct vb_nl_facts *f,
 	vb_nl_put32(o, RDMA_NLDEV_ATTR_RES_PID, (uint32_t)row->pid);
 }
 
-/* Keys are for who may see them: it is the user's own memory. */
+/* Linux shows keys to privileged users only. Here every region is the
+ * caller's own, or another process's of the same user. */
 static void put_mr(struct vb_nl_out *o, const struct vb_nl_facts *f,
 		   const struct vb_census_row *row)
 {

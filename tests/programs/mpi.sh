@@ -96,8 +96,8 @@ compiled() {
 	"mpicc.$1" -O2 -o "$work/$1" "$here/mpi_test.c" >"$work/out" 2>&1
 }
 
-# Debian's /etc/openmpi/openmpi-mca-params.conf switches these off; who wants
-# them asks for them. Without them Open MPI has no window between two hosts at
+# Debian's /etc/openmpi/openmpi-mca-params.conf switches these off, so
+# a user has to ask for them. Without them Open MPI has no window between two hosts at
 # all (MPI_ERR_WIN), whatever the network.
 ucx=(--mca pml ucx --mca osc ucx)
 ofi=(--mca pml cm --mca mtl ofi --mca osc pt2pt)

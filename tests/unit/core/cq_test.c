@@ -252,7 +252,8 @@ static void arm__one_event(void **state)
 	assert_false(event_came(f));
 }
 
-/* As mlx5 does: who arms and sleeps without another look misses nothing. */
+/* As mlx5 does: a program that arms and sleeps without another look misses
+ * nothing. */
 static void arm__tells_of_what_waits(void **state)
 {
 	struct fixture *f = *state;
