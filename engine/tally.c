@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_limit.h"
 #include "base/log.h"
 #include "engine/place.h"
 
@@ -121,12 +122,27 @@ static bool counts_in_itself(const struct vb_adapter *a)
 	return a->counters == a->own_counters;
 }
 
+/* Other processes of the user may open it: none can cut it off. */
+static int make_memory(void)
+{
+	int fd = vb_file_may_have(sizeof(struct memory))
+			 ? memfd_create(NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING)
+			 : -1;
+
+	if (fd >= 0 && ftruncate(fd, sizeof(struct memory)) == 0 &&
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
 void vb_tally_open(struct vb_adapter *a)
 {
-	int fd = memfd_create(NAME, MFD_CLOEXEC);
+	int fd = make_memory();
 	struct memory *m = MAP_FAILED;
 
-	if (fd >= 0 && ftruncate(fd, sizeof(*m)) == 0)
+	if (fd >= 0)
 		m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_SHARED,
 			 fd, 0);
 	if (m == MAP_FAILED) {

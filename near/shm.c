@@ -6,20 +6,12 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_limit.h"
+
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
-
-/* Beyond RLIMIT_FSIZE there is a signal, which the program does not expect. */
-static bool may_be_as_large(size_t bytes)
-{
-	struct rlimit limit;
-
-	return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
-	       (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes);
-}
 
 static int map(int fd, size_t bytes, bool writable, void **at)
 {
@@ -39,7 +31,7 @@ int vb_shm_create(const char *name, size_t bytes, int *out, void **at)
 {
 	int fd, rc = 0;
 
-	if (!may_be_as_large(bytes))
+	if (!vb_file_may_have(bytes))
 		return -EFBIG;
 	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)

@@ -11,9 +11,9 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/file_limit.h"
 #include "base/log.h"
 #include "base/rand.h"
 #include "wire/ipc.h"
@@ -77,15 +77,6 @@ bool vb_front_file_is_ours(const struct vb_front_context *c)
 	return c->maker == who_we_are();
 }
 
-/* Beyond RLIMIT_FSIZE there is a signal, which the program does not expect. */
-static bool may_be_as_large(uint64_t bytes)
-{
-	struct rlimit limit;
-
-	return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
-	       (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes);
-}
-
 /* As large as it will ever be: to touch what was cut off is SIGBUS. */
 static int make_large(int fd)
 {
@@ -110,7 +101,7 @@ int vb_front_file_make(const struct vb_device *d)
 					   .ifindex = d->ifindex,
 					   .kind = d->kind };
 	int fd = memfd_create("verbena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	bool large = fd >= 0 && may_be_as_large(MEMORY_ENDS);
+	bool large = fd >= 0 && vb_file_may_have(MEMORY_ENDS);
 
 	if (fd < 0) /* by whom it may be denied: then it cannot be imported */
 		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
