@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who is at the other end of a session. */
+/* The process at the other end of a session. */
 #ifndef BROKER_PROCESS_H
 #define BROKER_PROCESS_H
 

@@ -6,8 +6,8 @@
  *
  * What is there is a copy, of the moment of the start: the tree is replaced as
  * a whole when the host changes, and a mount would go on showing the old one,
- * empty. A copy is also for programs that become another user, who may not
- * enter the tree.
+ * empty. A program that becomes another user, and may not enter the tree, can
+ * read the copy, too.
  *
  * Directories are missing that nobody can make: sysfs has none of ours, and
  * /dev is the whole host's. So a file system in memory takes the place of the

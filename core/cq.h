@@ -105,8 +105,9 @@ int vb_cq_poll(struct vb_cq *cq, int n, struct vb_cqe *out);
 
 /* One event for the first entry added from now on, or at once for one that
  * waits and came while the queue was not armed, or was left by a poll: as mlx5
- * does, whose programs (UCX) arm and sleep without another look. A solicited
- * arming does not weaken a full one that is outstanding (IBA 11.4.2.2). */
+ * does. Programs written for that (UCX) arm and sleep without another look.
+ * A solicited arming does not weaken a full one that is outstanding (IBA
+ * 11.4.2.2). */
 void vb_cq_arm(struct vb_cq *cq, bool solicited_only);
 /* From now on one event for @count entries, or @period after the first of
  * them; an error is an event at once. Up to 1, or no time: each is one. */

@@ -4,8 +4,8 @@
  *
  * Lock order, outermost first: open_lock > list_lock > rx > qp.drive >
  * sq/rq/srq > cq > channel; leaves: timer_lock, port.lock, roster.lock,
- * async.lock, a stash's lock. The thread never takes open_lock: who stops the engine holds it
- * and waits.
+ * async.lock, a stash's lock. The engine thread never takes open_lock: the
+ * caller that stops the engine holds it and waits for the thread.
  */
 #ifndef ENGINE_ENGINE_PRIV_H
 #define ENGINE_ENGINE_PRIV_H

@@ -201,7 +201,7 @@ static bool is_used(int proc, const char *tree)
 {
 	uint64_t space = strtoull(tree, NULL, 10);
 	DIR *d = fdopendir(dup(proc));
-	bool used = !d; /* one who cannot look removes nothing */
+	bool used = !d; /* without a list of processes nothing goes */
 	struct dirent *e;
 
 	if (d)

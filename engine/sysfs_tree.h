@@ -3,7 +3,7 @@
  * The files that Linux shows in /sys and in /dev/infiniband for RDMA devices,
  * as a tree of our own: some programs read them and not the verbs. There is one
  * for each user, network namespace and choice of devices. Only the user may
- * write it; who enters it is not restricted, for it says no secret and a
+ * write it; any user may enter it, for it says no secret and a
  * program may change its user.
  */
 #ifndef ENGINE_SYSFS_TREE_H

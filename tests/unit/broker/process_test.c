@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who is at the other end of a session, and for whose queue pairs it speaks. */
+/* The process at the other end of a session, and the queue pairs that it may
+ * speak for. */
 #include "broker/process.h"
 
 #include <stdarg.h>
