@@ -1,12 +1,75 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/clock.h"
 
+#include <stdatomic.h>
 #include <time.h>
 
-vb_time vb_clock_read(void)
+/* The two clocks run alike, so that a difference beyond what reading them costs
+ * means that somebody has set one. Less than this is not seen. */
+#define SLACK (10 * VB_USEC)
+#define CLOSE VB_USEC /* between two readings, of a good sample */
+#define TRIES 8
+
+static vb_time read_clock(clockid_t id)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(id, &t);
 	return (vb_time)t.tv_sec * VB_SEC + (vb_time)t.tv_nsec;
+}
+
+vb_time vb_clock_read(void)
+{
+	return read_clock(CLOCK_MONOTONIC);
+}
+
+static struct vb_clock_sample take_sample(void)
+{
+	struct vb_clock_sample s;
+
+	s.before = vb_clock_read();
+	s.wall = read_clock(CLOCK_REALTIME);
+	s.behind = vb_clock_read();
+	return s;
+}
+
+/* One that nobody broke into, if there is one. */
+static struct vb_clock_sample take_good_sample(void)
+{
+	struct vb_clock_sample best = take_sample(), s;
+
+	for (int i = 1; i < TRIES && best.behind - best.before > CLOSE; i++) {
+		s = take_sample();
+		if (s.behind - s.before < best.behind - best.before)
+			best = s;
+	}
+	return best;
+}
+
+int64_t vb_clock_ahead(int64_t kept, const struct vb_clock_sample *s)
+{
+	int64_t least = (int64_t)(s->wall - s->behind);
+	int64_t most = (int64_t)(s->wall - s->before);
+
+	if (kept && kept >= least - (int64_t)SLACK &&
+	    kept <= most + (int64_t)SLACK)
+		return kept;
+	return least + (most - least) / 2;
+}
+
+vb_time vb_clock_wall(vb_time at)
+{
+	static _Atomic int64_t ahead; /* 0: not known yet */
+	int64_t kept = atomic_load_explicit(&ahead, memory_order_relaxed);
+	struct vb_clock_sample s = take_sample();
+	int64_t now = vb_clock_ahead(kept, &s);
+
+	if (VB_LIKELY(now == kept))
+		return at + (uint64_t)kept;
+	s = take_good_sample();
+	now = vb_clock_ahead(kept, &s);
+	/* Of several threads that find out, one decides for all. */
+	if (atomic_compare_exchange_strong(&ahead, &kept, now))
+		kept = now;
+	return at + (uint64_t)kept;
 }

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How large the program's files may be. */
+/*
+ * How large the program's files may be (RLIMIT_FSIZE). Past that the kernel
+ * sends SIGXFSZ, which ends a program that does not expect it, and it cannot
+ * expect it of a library that writes a file of its own.
+ */
 #ifndef BASE_FILE_LIMIT_H
 #define BASE_FILE_LIMIT_H
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/resource.h>
+#include <sys/types.h>
 
 /* May a file, also one of memfd_create(), have so many bytes? The caller asks
- * before ftruncate() or write(): past RLIMIT_FSIZE the kernel sends SIGXFSZ,
- * which ends a program that does not expect it. */
-static inline bool vb_file_may_have(uint64_t bytes)
-{
-	struct rlimit limit;
+ * before ftruncate() and fallocate(). */
+bool vb_file_may_have(uint64_t bytes);
 
-	return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
-	       (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes);
-}
+/* Like pwrite(), or like write() where @at is negative, but past the limit
+ * there is no signal: EFBIG, or fewer bytes. */
+ssize_t vb_file_write(int fd, const void *bytes, size_t count, off_t at);
 
 #endif

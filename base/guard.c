@@ -9,6 +9,7 @@
  */
 #include "base/guard.h"
 
+#include "base/fork.h"
 #include "base/guard_copy.h"
 #include "base/sync.h"
 
@@ -33,6 +34,13 @@ struct watched {
 static struct vb_mutex lock = VB_MUTEX_INITIALIZER;
 static struct watched watched[] = { { SIGSEGV }, { SIGBUS } };
 static const struct action system_default; /* all zero is SIG_DFL */
+
+/* What is kept is complete at any time. */
+static void forget_lock(void)
+{
+	vb_mutex_init(&lock);
+}
+VB_FORGET_AT_FORK(forget_lock)
 
 /* The program's handler that this thread is in, and from which signal. The
  * model makes room at load time: a handler must not allocate. */

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file_limit.h"
 #include "base/sync.h"
 
 #define LINE_BYTES 1024
@@ -60,7 +61,7 @@ void vb_log(enum vb_log_level level, const char *format, ...)
 		line[end++] = '\n';
 		cancel = vb_cancel_off();
 		/* Nobody can be told that standard error is closed. */
-		if (write(STDERR_FILENO, line, end) < 0)
+		if (vb_file_write(STDERR_FILENO, line, end, -1) < 0)
 			errno = saved;
 		vb_cancel_back(cancel);
 	}

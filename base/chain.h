@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A doubly linked list. The link is a member of the listed object, which leaves
+ * the list in one step, however long that is. The head is a pointer, NULL for
+ * an empty list. The caller holds the lock that guards the list.
+ */
+#ifndef BASE_CHAIN_H
+#define BASE_CHAIN_H
+
+#include "base/defs.h"
+
+struct vb_chain {
+	struct vb_chain *next;
+	struct vb_chain **at; /* the pointer to this link: a head, or a next */
+};
+
+/* Insert @l as the first. */
+static inline void vb_chain_add(struct vb_chain **head, struct vb_chain *l)
+{
+	l->next = *head;
+	l->at = head;
+	if (l->next)
+		l->next->at = &l->next;
+	*head = l;
+}
+
+static inline void vb_chain_del(struct vb_chain *l)
+{
+	*l->at = l->next;
+	if (l->next)
+		l->next->at = l->at;
+	l->next = NULL;
+	l->at = NULL;
+}
+
+#endif
