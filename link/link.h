@@ -45,6 +45,7 @@ struct vb_tx_frame {
 #define VB_TRAIN_BYTES	65000
 
 struct vb_txq {
+	unsigned first; /* those before it have been sent: see send() */
 	unsigned count;
 	uint32_t used;
 	uint32_t train_len;  /* of each packet of the last train */
@@ -84,7 +85,7 @@ static inline void vb_txq_commit(struct vb_txq *q, uint32_t len,
 
 static inline void vb_txq_reset(struct vb_txq *q)
 {
-	q->count = 0;
+	q->first = q->count = 0;
 	q->used = 0;
 	q->train_len = q->train_room = 0;
 }
@@ -130,10 +131,15 @@ struct vb_link_ops {
 		    uint32_t ifindex);
 	void (*leave)(struct vb_link *l, int member);
 
-	/* Seal (ICRC) and send every frame of @q, then reset it. Blocks for a
-	 * short time when the kernel is full; what it refuses is lost, as on
-	 * a wire, and counted. Any thread, many at a time. */
-	void (*send)(struct vb_link *l, struct vb_txq *q);
+	/* Seal (ICRC) and send the frames of @q, then reset it. Never blocks:
+	 * false when the kernel has no room, and then the frames from
+	 * @q->first on are left, for another send() or a drop(). What the
+	 * kernel refuses for another reason is lost, as on a wire, and
+	 * counted. Any thread, many at a time. */
+	bool (*send)(struct vb_link *l, struct vb_txq *q);
+
+	/* What is left of @q is lost, and counted; @q is reset. */
+	void (*drop)(struct vb_link *l, struct vb_txq *q);
 
 	/* Take what has arrived, at most what @q holds; never blocks.
 	 * One thread at a time: the caller's receive lock. -errno. */

@@ -3,14 +3,13 @@
 #include "link/neigh.h"
 
 #include <errno.h>
+#include <linux/if_link.h>
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
-#include <netlink/route/link.h>
-#include <netlink/route/link/vlan.h>
 #include <netlink/route/neighbour.h>
 #include <netlink/route/nexthop.h>
 #include <netlink/route/route.h>
@@ -20,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "link/netif_priv.h"
 
 /* As long as the kernel asks: thrice, a second apart. */
 #define TRIES  150
@@ -212,17 +212,39 @@ static void map_group(const struct vb_gid *to, uint8_t mac[6])
 	memcpy(mac + 2, to->raw + 12, 4);
 }
 
+/* Read here and not by libnl: see link/netif.c. */
+static int take_vlan(struct nl_msg *m, void *arg)
+{
+	struct nlmsghdr *h = nlmsg_hdr(m);
+	struct nlattr *info, *kind, *data, *id;
+	uint16_t *vlan = arg;
+
+	info = nlmsg_find_attr(h, sizeof(struct ifinfomsg), IFLA_LINKINFO);
+	kind = info ? nla_find(nla_data(info), nla_len(info), IFLA_INFO_KIND)
+		    : NULL;
+	data = info ? nla_find(nla_data(info), nla_len(info), IFLA_INFO_DATA)
+		    : NULL;
+	if (!kind || !data || nla_strcmp(kind, "vlan") != 0)
+		return NL_OK;
+	id = nla_find(nla_data(data), nla_len(data), IFLA_VLAN_ID);
+	if (id && nla_len(id) >= (int)sizeof(*vlan))
+		*vlan = nla_get_u16(id);
+	return NL_OK;
+}
+
 static int find_vlan(struct search *s, uint16_t *vlan)
 {
-	struct rtnl_link *link;
+	struct ifinfomsg which = { .ifi_index = (int)s->ifindex };
+	int rc;
 
 	*vlan = VB_NO_VLAN;
-	if (rtnl_link_get_kernel(s->nl, (int)s->ifindex, NULL, &link) < 0)
-		return -ENODEV;
-	if (rtnl_link_is_vlan(link))
-		*vlan = (uint16_t)rtnl_link_vlan_get_id(link);
-	rtnl_link_put(link);
-	return 0;
+	rc = nl_send_simple(s->nl, RTM_GETLINK, 0, &which, sizeof(which));
+	if (rc >= 0)
+		rc = nl_socket_modify_cb(s->nl, NL_CB_VALID, NL_CB_CUSTOM,
+					 take_vlan, vlan);
+	if (rc >= 0)
+		rc = nl_recvmsgs_default(s->nl);
+	return rc < 0 ? -ENODEV : 0;
 }
 
 static int search(struct search *s, const struct vb_gid *to, uint8_t mac[6],
@@ -255,7 +277,7 @@ int vb_neigh_resolve(const struct vb_neigh_from *from, const struct vb_gid *to,
 		return -ENOMEM;
 	/* An answer to a question is one message here. */
 	nl_socket_disable_auto_ack(s.nl);
-	if (nl_connect(s.nl, NETLINK_ROUTE) == 0)
+	if (vb_netif_connect(s.nl) == 0)
 		rc = search(&s, to, mac, vlan);
 	nl_socket_free(s.nl);
 	return rc;

@@ -7,15 +7,18 @@
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <netlink/errno.h>
+#include <netlink/msg.h>
 #include <netlink/netlink.h>
-#include <netlink/route/addr.h>
-#include <netlink/route/link.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "base/log.h"
+#include "base/rand.h"
 
 #define DRAIN_BYTES 4096
+#define PORT_TRIES  16
+#define DUMP_TRIES  16 /* of lists that changed while they came */
 
 struct vb_netif_watch {
 	struct nl_sock *nl;
@@ -36,6 +39,22 @@ static int errno_of(int nl_error)
 	}
 }
 
+/*
+ * libnl finds a port with a lock of its own held, and a child of fork may find
+ * that held by a thread that is not there: so the port is ours to choose. Who
+ * else chooses takes process IDs or, as the kernel does, negative numbers.
+ */
+int vb_netif_connect(struct nl_sock *nl)
+{
+	int rc = -NLE_EXIST;
+
+	for (int i = 0; i < PORT_TRIES && rc == -NLE_EXIST; i++) {
+		nl_socket_set_local_port(nl, vb_rand32() | 1);
+		rc = nl_connect(nl, NETLINK_ROUTE);
+	}
+	return rc;
+}
+
 static int open_netlink(struct nl_sock **nl)
 {
 	int rc;
@@ -43,7 +62,7 @@ static int open_netlink(struct nl_sock **nl)
 	*nl = nl_socket_alloc();
 	if (!*nl)
 		return -ENOMEM;
-	rc = nl_connect(*nl, NETLINK_ROUTE);
+	rc = vb_netif_connect(*nl);
 	if (rc == 0)
 		return 0;
 	nl_socket_free(*nl);
@@ -51,138 +70,169 @@ static int open_netlink(struct nl_sock **nl)
 	return errno_of(rc);
 }
 
-static void read_mac(struct vb_netif *n, struct rtnl_link *link)
+/*
+ * The answers are read here and not by libnl's caches: looking up what kinds of
+ * interfaces there are, those take a lock of the whole process, too.
+ */
+
+struct listing {
+	struct vb_netif *links;
+	unsigned count;
+	int rc;
+};
+
+static void read_link(struct vb_netif *n, struct nlmsghdr *h)
 {
-	struct nl_addr *mac = rtnl_link_get_addr(link);
+	const struct ifinfomsg *info = nlmsg_data(h);
+	struct nlattr *name, *mtu, *mac;
 
-	if (mac && nl_addr_get_len(mac) == sizeof(n->mac))
-		memcpy(n->mac, nl_addr_get_binary_addr(mac), sizeof(n->mac));
-}
-
-static void read_link(struct vb_netif *n, struct rtnl_link *link)
-{
-	unsigned flags = rtnl_link_get_flags(link);
-	const char *name = rtnl_link_get_name(link);
-
-	memset(n, 0, sizeof(*n));
+	name = nlmsg_find_attr(h, sizeof(*info), IFLA_IFNAME);
+	mtu = nlmsg_find_attr(h, sizeof(*info), IFLA_MTU);
+	mac = nlmsg_find_attr(h, sizeof(*info), IFLA_ADDRESS);
 	if (name)
-		memcpy(n->name, name, strnlen(name, sizeof(n->name) - 1));
-	n->ifindex = (uint32_t)rtnl_link_get_ifindex(link);
-	n->mtu = rtnl_link_get_mtu(link);
-	n->loopback = flags & IFF_LOOPBACK;
+		nla_strlcpy(n->name, name, sizeof(n->name));
+	n->ifindex = (uint32_t)info->ifi_index;
+	n->mtu = mtu && nla_len(mtu) >= (int)sizeof(uint32_t) ? nla_get_u32(mtu)
+							      : 0;
+	n->loopback = info->ifi_flags & IFF_LOOPBACK;
 	/* Running is the carrier, which loopback always has. */
-	n->up = flags & IFF_UP && (n->loopback || flags & IFF_RUNNING);
+	n->up = info->ifi_flags & IFF_UP &&
+		(n->loopback || info->ifi_flags & IFF_RUNNING);
 	n->mbits = vb_netif_mbits(n->name);
-	read_mac(n, link);
+	if (mac && nla_len(mac) == sizeof(n->mac))
+		memcpy(n->mac, nla_data(mac), sizeof(n->mac));
 }
 
-static bool is_usable(struct rtnl_addr *a)
+static int take_link(struct nl_msg *m, void *arg)
 {
-	unsigned flags = rtnl_addr_get_flags(a);
+	struct listing *l = arg;
+	struct nlmsghdr *h = nlmsg_hdr(m);
+	struct vb_netif *more;
 
+	if (h->nlmsg_type != RTM_NEWLINK ||
+	    !nlmsg_valid_hdr(h, sizeof(struct ifinfomsg)))
+		return NL_OK;
+	more = reallocarray(l->links, l->count + 1, sizeof(*more));
+	if (!more) {
+		l->rc = -ENOMEM;
+		return NL_OK;
+	}
+	l->links = more;
+	more += l->count++;
+	*more = (struct vb_netif){ 0 };
+	read_link(more, h);
+	return NL_OK;
+}
+
+static bool is_usable(struct nlmsghdr *h)
+{
+	const struct ifaddrmsg *a = nlmsg_data(h);
+	struct nlattr *more = nlmsg_find_attr(h, sizeof(*a), IFA_FLAGS);
+	uint32_t flags = a->ifa_flags;
+
+	if (more && nla_len(more) >= (int)sizeof(flags))
+		flags = nla_get_u32(more);
 	if (flags & IFA_F_DADFAILED)
 		return false;
 	return !(flags & IFA_F_TENTATIVE) || flags & IFA_F_OPTIMISTIC;
 }
 
-static bool read_gid(struct rtnl_addr *a, int family, struct vb_gid *gid)
+/* Of a point-to-point interface the other one is the peer's. */
+static bool read_gid(struct nlmsghdr *h, struct vb_gid *gid)
 {
-	struct nl_addr *local = rtnl_addr_get_local(a);
-	const uint8_t *raw;
+	const struct ifaddrmsg *a = nlmsg_data(h);
+	struct nlattr *local = nlmsg_find_attr(h, sizeof(*a), IFA_LOCAL);
 
-	if (!local || nl_addr_get_family(local) != family)
-		return false;
-	raw = nl_addr_get_binary_addr(local);
-	if (family == AF_INET && nl_addr_get_len(local) == 4) {
-		*gid = vb_gid_from_ipv4(raw);
+	if (!local)
+		local = nlmsg_find_attr(h, sizeof(*a), IFA_ADDRESS);
+	if (local && a->ifa_family == AF_INET && nla_len(local) == 4) {
+		*gid = vb_gid_from_ipv4(nla_data(local));
 		return true;
 	}
-	if (family != AF_INET6 || nl_addr_get_len(local) != 16)
+	if (!local || a->ifa_family != AF_INET6 || nla_len(local) != 16)
 		return false;
-	memcpy(gid->raw, raw, 16);
+	memcpy(gid->raw, nla_data(local), 16);
 	return true;
 }
 
-static int read_addresses(struct vb_netif *n, struct nl_cache *addrs,
-			  int family)
+static int take_address(struct nl_msg *m, void *arg)
 {
-	struct nl_object *o;
+	struct listing *l = arg;
+	struct nlmsghdr *h = nlmsg_hdr(m);
+	const struct ifaddrmsg *a = nlmsg_data(h);
 	struct vb_gid gid;
-	int rc = 0;
+	unsigned i = 0;
 
-	for (o = nl_cache_get_first(addrs); o && !rc;
-	     o = nl_cache_get_next(o)) {
-		struct rtnl_addr *a = (struct rtnl_addr *)o; /* libnl's way */
+	if (h->nlmsg_type != RTM_NEWADDR || !nlmsg_valid_hdr(h, sizeof(*a)) ||
+	    !is_usable(h) || !read_gid(h, &gid))
+		return NL_OK;
+	while (i < l->count && l->links[i].ifindex != a->ifa_index)
+		i++;
+	if (i < l->count && vb_netif_add_address(&l->links[i], &gid))
+		l->rc = -ENOMEM;
+	return NL_OK;
+}
 
-		if ((uint32_t)rtnl_addr_get_ifindex(a) == n->ifindex &&
-		    is_usable(a) && read_gid(a, family, &gid))
-			rc = vb_netif_add_address(n, &gid);
-	}
+/* Hand each answer to @take. -NLE_DUMP_INTR: something changed meanwhile. */
+static int ask_all(struct nl_sock *nl, int type, int family,
+		   nl_recvmsg_msg_cb_t take, struct listing *l)
+{
+	struct ifinfomsg all = { .ifi_family = (unsigned char)family };
+	int rc = nl_send_simple(nl, type, NLM_F_DUMP, &all, sizeof(all));
+
+	if (rc >= 0)
+		rc = nl_socket_modify_cb(nl, NL_CB_VALID, NL_CB_CUSTOM, take,
+					 l);
+	return rc < 0 ? rc : nl_recvmsgs_default(nl);
+}
+
+static int ask(struct nl_sock *nl, struct listing *l)
+{
+	int rc = ask_all(nl, RTM_GETLINK, AF_UNSPEC, take_link, l);
+
+	if (rc >= 0)
+		rc = ask_all(nl, RTM_GETADDR, AF_INET, take_address, l);
+	if (rc >= 0)
+		rc = ask_all(nl, RTM_GETADDR, AF_INET6, take_address, l);
 	return rc;
 }
 
-/* One pass takes the loopback interface, the other the rest. */
-static int read_links(struct vb_netif *list, unsigned *count,
-		      struct nl_cache *links, struct nl_cache *addrs,
-		      bool loopback)
+/* Loopback last; the others as they came. */
+static int put_in_order(struct listing *l)
 {
-	int rc = 0;
+	struct vb_netif *sorted = calloc((size_t)l->count + 1, sizeof(*sorted));
+	unsigned at = 0;
 
-	for (struct nl_object *o = nl_cache_get_first(links); o && !rc;
-	     o = nl_cache_get_next(o)) {
-		struct rtnl_link *link = (struct rtnl_link *)o;
-		struct vb_netif *n = &list[*count];
-
-		if (!!(rtnl_link_get_flags(link) & IFF_LOOPBACK) != loopback)
-			continue;
-		read_link(n, link);
-		++*count;
-		rc = read_addresses(n, addrs, AF_INET);
-		if (rc == 0)
-			rc = read_addresses(n, addrs, AF_INET6);
-	}
-	return rc;
-}
-
-static int build_list(struct nl_cache *links, struct nl_cache *addrs,
-		      struct vb_netif **list, unsigned *count)
-{
-	int room = nl_cache_nitems(links), rc;
-	struct vb_netif *l;
-	unsigned used = 0;
-
-	l = calloc((size_t)room + 1, sizeof(*l));
-	if (!l)
+	if (!sorted)
 		return -ENOMEM;
-	rc = read_links(l, &used, links, addrs, false);
-	if (rc == 0)
-		rc = read_links(l, &used, links, addrs, true);
-	if (rc) {
-		vb_netif_free(l, used);
-		return rc;
-	}
-	*list = l;
-	*count = used;
+	for (int loopback = 0; loopback < 2; loopback++)
+		for (unsigned i = 0; i < l->count; i++)
+			if (l->links[i].loopback == loopback)
+				sorted[at++] = l->links[i];
+	free(l->links);
+	l->links = sorted;
 	return 0;
 }
 
 static int list_by_netlink(struct nl_sock *nl, struct vb_netif **list,
 			   unsigned *count)
 {
-	struct nl_cache *links, *addrs;
-	int rc = rtnl_link_alloc_cache(nl, AF_UNSPEC, &links);
+	struct listing l;
+	int rc, tries = 0;
 
-	if (rc < 0)
-		return errno_of(rc);
-	rc = rtnl_addr_alloc_cache(nl, &addrs);
-	if (rc < 0) {
-		nl_cache_free(links);
-		return errno_of(rc);
-	}
-	rc = build_list(links, addrs, list, count);
-	nl_cache_free(addrs);
-	nl_cache_free(links);
-	return rc;
+	do {
+		l = (struct listing){ 0 };
+		rc = ask(nl, &l);
+		if (rc < 0)
+			l.rc = errno_of(rc);
+		if (l.rc == 0)
+			l.rc = put_in_order(&l);
+		if (l.rc)
+			vb_netif_free(l.links, l.count);
+	} while (rc == -NLE_DUMP_INTR && ++tries < DUMP_TRIES);
+	*list = l.links;
+	*count = l.count;
+	return l.rc;
 }
 
 int vb_netif_list(struct vb_netif **list, unsigned *count)

@@ -12,6 +12,10 @@ VB_MUST_CHECK int vb_netif_add_address(struct vb_netif *n,
 /* Any user may ask; 0 where a driver does not know. */
 uint32_t vb_netif_mbits(const char *name);
 
+/* nl_connect() to NETLINK_ROUTE, without libnl's lock. Its errors. */
+struct nl_sock;
+VB_MUST_CHECK int vb_netif_connect(struct nl_sock *nl);
+
 /* Like vb_netif_list(), where netlink sockets are denied (a systemd unit's
  * RestrictAddressFamilies, a seccomp filter): by ioctl and /proc. */
 VB_MUST_CHECK int vb_netif_list_by_ioctl(struct vb_netif **list,

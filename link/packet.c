@@ -8,7 +8,6 @@
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
-#include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +24,6 @@
 
 #define RX_QUEUE_BYTES (4 << 20)
 /* An interface that is busy gets this long to make room for a batch. */
-#define TX_PATIENCE_MS 100
 
 #define FILTER_HEAD  9
 #define FILTER_WANT  13
@@ -243,51 +241,54 @@ void vb_packet_leave(struct vb_link *l, enum vb_packet_member m,
  * Sending.
  */
 
-/* Send @count messages; the first that the kernel does not take is lost, unless
- * it only has no room. */
-static unsigned send_some(struct packet *p, struct mmsghdr *m, unsigned n,
-			  int *patience_ms)
+/* Send @n messages; the first that the kernel does not take is lost. 0: it only
+ * has no room. */
+static unsigned send_some(struct packet *p, struct mmsghdr *m, unsigned n)
 {
-	struct pollfd room = { p->fd, POLLOUT, 0 };
 	int sent = sendmmsg(p->fd, m, n, MSG_DONTWAIT);
 
 	count(&p->stats.tx_calls, 1);
 	if (sent > 0)
 		return (unsigned)sent;
-	if ((errno == EAGAIN || errno == ENOBUFS) && *patience_ms > 0) {
-		/* ENOBUFS is the interface's queue, which poll() does not
-		 * look at. */
-		*patience_ms -= 1;
-		if (errno == EAGAIN)
-			(void)poll(&room, 1, 1);
-		else
-			usleep(1000);
+	if (errno == EAGAIN || errno == ENOBUFS)
 		return 0;
-	}
 	count(&p->stats.tx_lost, 1);
 	return 1;
 }
 
-static void send_frames(struct vb_link *l, struct vb_txq *q)
+static void drop_frames(struct vb_link *l, struct vb_txq *q)
+{
+	count(&packet_of(l)->stats.tx_lost, q->count - q->first);
+	vb_txq_reset(q);
+}
+
+static bool send_frames(struct vb_link *l, struct vb_txq *q)
 {
 	struct packet *p = packet_of(l);
 	struct mmsghdr msgs[VB_TXQ_FRAMES];
 	struct iovec iov[VB_TXQ_FRAMES];
-	int patience_ms = TX_PATIENCE_MS;
 	uint64_t bytes = 0;
+	unsigned sent, i;
 
-	for (unsigned i = 0; i < q->count; i++) {
+	for (i = q->first; i < q->count; i++) {
 		iov[i] = (struct iovec){ q->bytes + q->frames[i].at,
 					 q->frames[i].len };
 		msgs[i] = (struct mmsghdr){ .msg_hdr = { .msg_iov = &iov[i],
 							 .msg_iovlen = 1 } };
-		bytes += q->frames[i].len;
 	}
-	for (unsigned i = 0; i < q->count;)
-		i += send_some(p, msgs + i, q->count - i, &patience_ms);
-	count(&p->stats.tx_frames, q->count);
+	for (i = q->first; i < q->count; i += sent) {
+		sent = send_some(p, msgs + i, q->count - i);
+		if (!sent)
+			break;
+	}
+	count(&p->stats.tx_frames, i - q->first);
+	for (; q->first < i; q->first++)
+		bytes += q->frames[q->first].len;
 	count(&p->stats.tx_bytes, bytes);
+	if (i < q->count)
+		return false;
 	vb_txq_reset(q);
+	return true;
 }
 
 /*
@@ -410,6 +411,7 @@ static void packet_close(struct vb_link *l)
 static const struct vb_link_ops packet_ops = {
 	.name = "packet",
 	.send = send_frames,
+	.drop = drop_frames,
 	.recv = recv_frames,
 	.fd = packet_fd,
 	.stats = packet_stats,

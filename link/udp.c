@@ -273,6 +273,7 @@ static const struct vb_link_ops udp_ops = {
 	.join = udp_join,
 	.leave = udp_leave,
 	.send = vb_udp_send,
+	.drop = vb_udp_drop,
 	.recv = vb_udp_recv,
 	.fd = udp_fd,
 	.stats = udp_stats,

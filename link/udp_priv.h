@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "base/sync.h"
 #include "link/udp.h"
 #include "wire/icrc.h"
@@ -24,11 +25,22 @@ struct vb_udp_stats {
 		rx_malformed;
 };
 
-/* One sending socket; @fd is -1 until the first route needs it, and then
- * published with @port behind it. */
-struct vb_udp_channel {
+/* One sending socket; @fd is -1 until it is first needed, and then published
+ * with @port behind it. */
+struct vb_udp_out {
 	_Atomic int fd;
 	uint16_t port;
+};
+
+/* To one slot, on whichever host. */
+struct vb_udp_channel {
+	struct vb_udp_out whole;
+	/* Of which the kernel makes fragments: for what has become too long for
+	 * its interface. */
+	struct vb_udp_out pieces;
+	/* Joined messages were refused: one packet a call until then, as long
+	 * as that lasts; 0: they are joined. */
+	_Atomic vb_time apart_until, apart_for;
 };
 
 /* What one datagram's addresses say about every frame cut from it. */
@@ -68,7 +80,8 @@ struct vb_udp {
 	struct vb_udp_channel channels[VB_SLOTS];
 
 	/* atomic */
-	atomic_bool gso;		/* UDP_SEGMENT works here */
+	atomic_bool gso;		/* the kernel knows UDP_SEGMENT */
+	atomic_bool told_apart;		/* that it refused joined messages */
 	_Atomic uint64_t complained[3]; /* bit errno: said so once */
 	struct vb_udp_stats stats;
 
@@ -90,7 +103,8 @@ VB_MUST_CHECK int vb_udp_tx_init(struct vb_udp *u);
 void vb_udp_tx_fini(struct vb_udp *u);
 int vb_udp_route(struct vb_link *l, struct vb_route *r);
 int vb_udp_aim(struct vb_link *l, struct vb_route *r);
-void vb_udp_send(struct vb_link *l, struct vb_txq *q);
+bool vb_udp_send(struct vb_link *l, struct vb_txq *q);
+void vb_udp_drop(struct vb_link *l, struct vb_txq *q);
 
 VB_MUST_CHECK int vb_udp_rx_init(struct vb_udp *u, int fd);
 void vb_udp_rx_fini(struct vb_udp *u);

@@ -9,22 +9,19 @@
 #include "link/udp_priv.h"
 
 #include <errno.h>
-#include <linux/errqueue.h>
 #include <linux/filter.h>
 #include <netinet/udp.h>
-#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/rand.h"
 
 #define PORT_FIRST  0xc000 /* WIRE 1.2 */
 #define PORT_TRIES  64
 #define TX_QUEUE    (1 << 20)
-#define TX_PATIENCE (20 * VB_MSEC) /* for the whole of a send() */
-#define TX_NAP	    (1 * VB_MSEC)
+#define APART_FIRST (100 * VB_MSEC)
+#define APART_MOST  (10 * VB_SEC)
 #define TX_MSGS	    16
 #define MOST_TOLD   16
 
@@ -32,8 +29,9 @@ _Static_assert(VB_TRAIN_FRAMES <= 64,
 	       "UDP_MAX_SEGMENTS; prefixes know as many");
 
 struct tx_batch {
-	int fd;
-	vb_time give_up; /* when waiting for room ends; 0: none waited yet */
+	struct vb_udp_channel *channel;
+	const struct vb_udp_out *out; /* of the channel's */
+	int fd;			      /* its */
 	unsigned count;
 	unsigned first[TX_MSGS], frames[TX_MSGS];
 	struct mmsghdr headers[TX_MSGS];
@@ -69,33 +67,34 @@ static int bind_random_port(int fd, int family, uint16_t *port)
 	return -errno;
 }
 
-static int set_tx_options(int fd, int family)
+static int set_tx_options(int fd, int family, bool in_pieces)
 {
-	static const int off, probe = IP_PMTUDISC_PROBE, queue = TX_QUEUE;
-	static const int probe6 = IPV6_PMTUDISC_PROBE;
+	static const int off, queue = TX_QUEUE;
+	int mode = in_pieces ? IP_PMTUDISC_DONT : IP_PMTUDISC_PROBE;
+	int mode6 = in_pieces ? IPV6_PMTUDISC_DONT : IPV6_PMTUDISC_PROBE;
 
-	if (setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof(probe)) <
+	if (setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &mode, sizeof(mode)) <
 		    0 ||
 	    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &queue, sizeof(queue)) < 0)
 		return -errno;
 	if (family != AF_INET6)
 		return 0;
-	if (setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &probe6,
-		       sizeof(probe6)) < 0 ||
+	if (setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &mode6,
+		       sizeof(mode6)) < 0 ||
 	    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0)
 		return -errno;
 	return 0;
 }
 
 /* A file descriptor, or -errno. */
-static int open_tx_socket(int family, uint16_t *port)
+static int open_tx_socket(int family, bool in_pieces, uint16_t *port)
 {
 	int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
 
 	if (fd < 0)
 		return -errno;
 	drop_arrivals(fd);
-	rc = set_tx_options(fd, family);
+	rc = set_tx_options(fd, family, in_pieces);
 	if (rc == 0)
 		rc = bind_random_port(fd, family, port);
 	if (rc) {
@@ -105,20 +104,23 @@ static int open_tx_socket(int family, uint16_t *port)
 	return fd;
 }
 
-static int open_channel(struct vb_udp *u, struct vb_udp_channel *c)
+/* The descriptor, opened at need, or -errno. */
+static int open_out(struct vb_udp *u, struct vb_udp_out *o, bool in_pieces)
 {
-	int fd;
+	/* acquire, release: the port is behind the descriptor */
+	int fd = atomic_load_explicit(&o->fd, memory_order_acquire);
 
+	if (fd >= 0)
+		return fd;
 	vb_mutex_lock(&u->open_lock);
-	fd = atomic_load_explicit(&c->fd, memory_order_relaxed);
+	fd = atomic_load_explicit(&o->fd, memory_order_relaxed);
 	if (fd < 0) {
-		fd = open_tx_socket(u->family, &c->port);
-		/* release: the port is behind the descriptor */
+		fd = open_tx_socket(u->family, in_pieces, &o->port);
 		if (fd >= 0)
-			atomic_store_explicit(&c->fd, fd, memory_order_release);
+			atomic_store_explicit(&o->fd, fd, memory_order_release);
 	}
 	vb_mutex_unlock(&u->open_lock);
-	return fd < 0 ? fd : 0;
+	return fd;
 }
 
 static bool can_go(const struct vb_udp *u, const struct vb_route *r)
@@ -215,6 +217,9 @@ static int check_source(const struct vb_route *r)
 		return no_channel(-errno);
 	rc = bind_to(fd, &r->sgid, r->ifindex);
 	close(fd);
+	/* Where any address can be bound to (ip_nonlocal_bind). */
+	if (rc == 0 && !vb_udp_owns(&r->sgid, r->ifindex))
+		rc = -EADDRNOTAVAIL;
 	return rc == -EADDRNOTAVAIL ? rc : 0;
 }
 
@@ -223,17 +228,14 @@ int vb_udp_aim(struct vb_link *l, struct vb_route *r)
 	struct vb_udp *u = vb_udp_of(l);
 	uint32_t slot = (r->dqpn & VB_QPN_MULTICAST) >> VB_QPN_BITS;
 	struct vb_udp_channel *c = &u->channels[slot];
-	int rc;
-
 	/* A channel that serves two slots would let a receiver's GRO join
 	 * packets for two of its processes. */
-	if (atomic_load_explicit(&c->fd, memory_order_acquire) < 0) {
-		rc = open_channel(u, c);
-		if (rc)
-			return no_channel(rc);
-	}
+	int fd = open_out(u, &c->whole, false);
+
+	if (fd < 0)
+		return no_channel(fd);
 	r->channel = (uint16_t)(c - u->channels);
-	r->src_port = c->port;
+	r->src_port = c->whole.port;
 	return 0;
 }
 
@@ -278,10 +280,11 @@ static unsigned count_joinable(const struct vb_txq *q, unsigned first)
 	return n;
 }
 
-static void seal_message(struct vb_txq *q, unsigned first, unsigned count)
+static void seal_message(struct vb_txq *q, unsigned first, unsigned count,
+			 uint16_t port)
 {
 	const struct vb_route *r = q->frames[first].route;
-	const struct vb_icrc_path path = { r->sgid, r->dgid, r->src_port,
+	const struct vb_icrc_path path = { r->sgid, r->dgid, port,
 					   VB_ROCE_PORT };
 	struct vb_icrc_prefix prefix = { 0 };
 
@@ -367,7 +370,7 @@ static void add_message(const struct vb_udp *u, struct tx_batch *b,
 	struct msghdr *h = &b->headers[i].msg_hdr;
 	uint16_t segment = (uint16_t)(head->len + VB_ICRC_BYTES);
 
-	seal_message(q, first, count);
+	seal_message(q, first, count, b->out->port);
 	b->first[i] = first;
 	b->frames[i] = count;
 	b->vectors[i].iov_base = q->bytes + head->at;
@@ -410,9 +413,10 @@ static void complain(struct vb_udp *u, const struct vb_tx_frame *f, int error)
 	vb_gid_text(&f->route->dgid, to);
 	if (error == EMSGSIZE)
 		vb_log(LOG_WARN,
-		       "udp: packets of %u bytes do not pass from %s to %s: "
-		       "the interface's MTU is smaller; choose a smaller "
-		       "path MTU",
+		       "udp: the interface's MTU is too small for packets of "
+		       "%u bytes from %s to %s: they go in fragments, which "
+		       "is slower, and a peer that is not Verbena takes none "
+		       "over IPv4",
 		       f->len + VB_ICRC_BYTES, from, to);
 	else
 		vb_log(is_lasting(error) ? LOG_WARN : LOG_INFO,
@@ -445,27 +449,11 @@ static bool is_full(int error)
 	return error == EAGAIN || error == ENOBUFS || error == ENOMEM;
 }
 
-/*
- * False: this send() has waited for long enough. One interface that is
- * congested must not hold up the packets for the others, or the timers.
- */
-static bool wait_for_room(struct tx_batch *b, int error)
+/* What a queue drops only such a socket is told of. A wire says nothing, and
+ * who is flooded must not try again. */
+static bool is_left(const struct vb_udp *u, int error)
 {
-	struct pollfd room = { b->fd, POLLOUT, 0 };
-	vb_time now = vb_clock_read(), nap;
-	struct timespec ts = { 0 };
-
-	if (b->give_up == 0)
-		b->give_up = now + TX_PATIENCE;
-	if (now >= b->give_up)
-		return false;
-	nap = b->give_up - now;
-	/* Of the other queues nobody tells when they have room. */
-	if (error != EAGAIN)
-		nap = VB_MIN(nap, TX_NAP);
-	ts.tv_nsec = (long)nap;
-	(void)ppoll(&room, error == EAGAIN, &ts, NULL);
-	return true;
+	return is_full(error) && !(error == ENOBUFS && u->wants_returns);
 }
 
 /* What came back the socket tells its next sender, whatever that one sends,
@@ -494,12 +482,7 @@ static int push(struct vb_udp *u, struct tx_batch *b, unsigned from)
 		if (errno == EINTR)
 			continue;
 		error = errno;
-		/* What a queue drops only such a socket is told of. A wire says
-		 * nothing, and who is flooded must not wait. */
-		if (error == ENOBUFS && u->wants_returns)
-			return -error;
-		if (is_full(error) ? !wait_for_room(b, error)
-				   : !may_be_of_another(u, told++))
+		if (is_full(error) || !may_be_of_another(u, told++))
 			return -error;
 	}
 }
@@ -512,143 +495,161 @@ static bool may_refuse_joined(int error)
 	       error == ENOPROTOOPT;
 }
 
-/* The kernel would not cut a message: send its frames one by one, and when
- * that works never try again. */
-static void send_apart(struct vb_udp *u, struct tx_batch *joined,
-		       struct vb_txq *q, unsigned first, unsigned count,
-		       int error)
+/*
+ * It may be for good, or for a moment only, as an interface or a route changes:
+ * try again in a while, and each time that is in vain wait for twice as long.
+ */
+static void stay_apart(struct vb_udp *u, struct vb_udp_channel *c, int error)
 {
-	bool sent = false;
+	vb_time pause = atomic_load(&c->apart_for);
 
-	for (unsigned i = first; i < first + count; i++) {
-		struct tx_batch b = { .fd = joined->fd,
-				      .give_up = joined->give_up };
-		int rc;
-
-		add_message(u, &b, q, i, 1);
-		rc = push(u, &b, 0);
-		joined->give_up = b.give_up;
-		if (rc < 0)
-			lose(u, q, i, 1, -rc);
-		else
-			sent = true;
-	}
-	if (sent && atomic_exchange(&u->gso, false))
+	pause = VB_MIN(VB_MAX(2 * pause, APART_FIRST), APART_MOST);
+	atomic_store(&c->apart_for, pause);
+	atomic_store(&c->apart_until, vb_clock_read() + pause);
+	if (!atomic_exchange(&u->told_apart, true))
 		vb_log(LOG_INFO,
 		       "udp: the kernel does not cut packets here (%s): "
-		       "one packet a call from now on, which is slower",
+		       "one packet a call for a while, which is slower",
 		       strerror(error));
 }
 
-static void transmit(struct vb_udp *u, struct tx_batch *b, struct vb_txq *q)
+static bool joins(struct vb_udp *u, struct vb_udp_channel *c)
+{
+	vb_time until =
+		atomic_load_explicit(&c->apart_until, memory_order_relaxed);
+
+	if (!atomic_load_explicit(&u->gso, memory_order_relaxed))
+		return false;
+	return VB_LIKELY(until == 0) || vb_clock_read() >= until;
+}
+
+/* The kernel has cut a message. */
+static void note_joined(struct vb_udp_channel *c)
+{
+	if (VB_LIKELY(atomic_load_explicit(&c->apart_until,
+					   memory_order_relaxed) == 0))
+		return;
+	atomic_store(&c->apart_until, 0);
+	atomic_store(&c->apart_for, 0);
+}
+
+/*
+ * One whose interface has become too small for it goes as IP fragments. Their
+ * Identification is not 0, but the kernel's choice: a receiver behind a socket
+ * does not see it, others find the ICRC wrong. As push().
+ */
+static int push_pieces(struct vb_udp *u, struct vb_udp_channel *c,
+		       struct vb_txq *q)
+{
+	struct tx_batch b = { .channel = c,
+			      .out = &c->pieces,
+			      .fd = open_out(u, &c->pieces, true) };
+
+	if (b.fd < 0)
+		return b.fd;
+	complain(u, &q->frames[q->first], EMSGSIZE);
+	add_message(u, &b, q, q->first, 1);
+	return push(u, &b, 0);
+}
+
+/* The kernel would not take a message as a whole: send its frames one by one.
+ * Where it would not cut it, and that works, leave it at that for a while.
+ * False: no room, as below. */
+static bool send_apart(struct vb_udp *u, struct tx_batch *joined,
+		       struct vb_txq *q, unsigned count, int error)
+{
+	bool sent = false, too_long = false;
+
+	for (; count-- > 0; q->first++) {
+		struct tx_batch b = { .channel = joined->channel,
+				      .out = joined->out,
+				      .fd = joined->fd };
+		int rc;
+
+		add_message(u, &b, q, q->first, 1);
+		rc = push(u, &b, 0);
+		if (rc == -EMSGSIZE) {
+			too_long = true;
+			rc = push_pieces(u, joined->channel, q);
+		}
+		if (rc < 0 && is_left(u, -rc))
+			return false;
+		if (rc < 0)
+			lose(u, q, q->first, 1, -rc);
+		else
+			sent = true;
+	}
+	if (sent && !too_long)
+		stay_apart(u, joined->channel, error);
+	return true;
+}
+
+/* @q->first goes as far as its frames have gone. False: there is no room. */
+static bool transmit(struct vb_udp *u, struct tx_batch *b, struct vb_txq *q)
 {
 	for (unsigned done = 0; done < b->count;) {
 		int n = push(u, b, done);
-		unsigned first = b->first[done], frames = b->frames[done];
+		unsigned frames = b->frames[done];
 
-		if (n > 0) {
-			done += (unsigned)n;
-			continue;
+		for (; n > 0; n--, done++) {
+			if (b->frames[done] > 1)
+				note_joined(b->channel);
+			q->first = b->first[done] + b->frames[done];
 		}
-		if (frames > 1 && may_refuse_joined(-n))
-			send_apart(u, b, q, first, frames, -n);
-		else
-			lose(u, q, first, frames, -n);
+		if (n == 0)
+			continue;
+		if (is_left(u, -n))
+			return false;
+		if (n != -EMSGSIZE && (frames == 1 || !may_refuse_joined(-n))) {
+			lose(u, q, b->first[done], frames, -n);
+			q->first = b->first[done] + frames;
+		} else if (!send_apart(u, b, q, frames, -n)) {
+			return false;
+		}
 		done++;
 	}
+	return true;
 }
 
-/* Frames of one channel, as many as a batch holds. Returns the next frame. */
-static unsigned fill(struct vb_udp *u, struct tx_batch *b, struct vb_txq *q,
-		     unsigned next)
+/* Frames of one channel, as many as a batch holds, from @q->first on. */
+static void fill(struct vb_udp *u, struct tx_batch *b, struct vb_txq *q)
 {
-	unsigned channel = q->frames[next].route->channel;
-	bool gso = atomic_load_explicit(&u->gso, memory_order_relaxed);
+	unsigned next = q->first, channel = q->frames[next].route->channel;
+	bool joined;
 
 	b->count = 0;
-	b->fd = atomic_load_explicit(&u->channels[channel].fd,
-				     memory_order_acquire);
+	b->channel = &u->channels[channel];
+	b->out = &b->channel->whole;
+	b->fd = atomic_load_explicit(&b->out->fd, memory_order_acquire);
+	joined = joins(u, b->channel);
 	while (next < q->count && b->count < TX_MSGS &&
 	       q->frames[next].route->channel == channel) {
-		unsigned n = gso ? count_joinable(q, next) : 1;
+		unsigned n = joined ? count_joinable(q, next) : 1;
 
 		add_message(u, b, q, next, n);
 		next += n;
 	}
-	return next;
 }
 
-void vb_udp_send(struct vb_link *l, struct vb_txq *q)
+bool vb_udp_send(struct vb_link *l, struct vb_txq *q)
 {
 	struct vb_udp *u = vb_udp_of(l);
 	struct tx_batch b;
 
-	b.give_up = 0;
-	for (unsigned next = 0; next < q->count;) {
-		next = fill(u, &b, q, next);
-		transmit(u, &b, q);
+	while (q->first < q->count) {
+		fill(u, &b, q);
+		if (!transmit(u, &b, q))
+			return false;
 	}
 	vb_txq_reset(q);
+	return true;
 }
 
-void vb_udp_want_returns(struct vb_link *l)
+void vb_udp_drop(struct vb_link *l, struct vb_txq *q)
 {
-	static const int on = 1;
-	struct vb_udp *u = vb_udp_of(l);
-	int fd = atomic_load_explicit(&u->channels[0].fd, memory_order_relaxed);
-
-	u->wants_returns = true;
-	if (setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on)) < 0)
-		vb_log(LOG_DEBUG, "udp: returns: %s", strerror(errno));
-	if (u->family == AF_INET6 &&
-	    setsockopt(fd, IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof(on)) < 0)
-		vb_log(LOG_DEBUG, "udp: returns, IPv6: %s", strerror(errno));
-}
-
-static const struct sock_extended_err *why_returned(struct msghdr *h)
-{
-	struct cmsghdr *c = CMSG_FIRSTHDR(h);
-
-	while (c &&
-	       !((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) ||
-		 (c->cmsg_level == IPPROTO_IPV6 &&
-		  c->cmsg_type == IPV6_RECVERR)))
-		c = CMSG_NXTHDR(h, c);
-	return c && c->cmsg_len >= CMSG_LEN(sizeof(struct sock_extended_err))
-		       ? (const struct sock_extended_err *)CMSG_DATA(c)
-		       : NULL;
-}
-
-static struct vb_gid gid_of(const union vb_udp_addr *a)
-{
-	struct vb_gid gid;
-
-	if (a->any.sa_family == AF_INET)
-		return vb_gid_from_ipv4((const uint8_t *)&a->v4.sin_addr);
-	memcpy(gid.raw, &a->v6.sin6_addr, sizeof(gid.raw));
-	return gid;
-}
-
-bool vb_udp_next_return(struct vb_link *l, uint8_t *bytes, size_t room,
-			struct vb_udp_return *r)
-{
-	_Alignas(struct cmsghdr) uint8_t control[256];
-	union vb_udp_addr to = { 0 };
-	struct iovec v = { bytes, room };
-	struct msghdr h = { .msg_name = &to,
-			    .msg_namelen = sizeof(to),
-			    .msg_iov = &v,
-			    .msg_iovlen = 1,
-			    .msg_control = control,
-			    .msg_controllen = sizeof(control) };
-	ssize_t n = recvmsg(vb_udp_of(l)->channels[0].fd, &h,
-			    MSG_ERRQUEUE | MSG_DONTWAIT);
-	const struct sock_extended_err *why = n < 0 ? NULL : why_returned(&h);
-
-	r->to = gid_of(&to);
-	r->len = why ? (size_t)n : 0;
-	r->error = why ? (int)why->ee_errno : 0;
-	return n >= 0;
+	if (q->first < q->count)
+		lose(vb_udp_of(l), q, q->first, q->count - q->first, EAGAIN);
+	vb_txq_reset(q);
 }
 
 static bool can_cut(int fd)
@@ -660,20 +661,29 @@ static bool can_cut(int fd)
 
 int vb_udp_tx_init(struct vb_udp *u)
 {
-	int rc;
+	int fd;
 
-	for (unsigned i = 0; i < VB_SLOTS; i++)
-		atomic_init(&u->channels[i].fd, -1);
-	rc = open_channel(u, &u->channels[0]);
-	if (rc)
-		return rc;
-	atomic_init(&u->gso, can_cut(u->channels[0].fd));
+	for (unsigned i = 0; i < VB_SLOTS; i++) {
+		atomic_init(&u->channels[i].whole.fd, -1);
+		atomic_init(&u->channels[i].pieces.fd, -1);
+	}
+	fd = open_out(u, &u->channels[0].whole, false);
+	if (fd < 0)
+		return fd;
+	atomic_init(&u->gso, can_cut(fd));
 	return 0;
+}
+
+static void close_out(const struct vb_udp_out *o)
+{
+	if (o->fd >= 0)
+		close(o->fd);
 }
 
 void vb_udp_tx_fini(struct vb_udp *u)
 {
-	for (unsigned i = 0; i < VB_SLOTS; i++)
-		if (u->channels[i].fd >= 0)
-			close(u->channels[i].fd);
+	for (unsigned i = 0; i < VB_SLOTS; i++) {
+		close_out(&u->channels[i].whole);
+		close_out(&u->channels[i].pieces);
+	}
 }
