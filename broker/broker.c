@@ -13,13 +13,16 @@
 #include "base/fdmail.h"
 #include "base/log.h"
 #include "broker/cm.h"
+#include "broker/quota.h"
 #include "broker/slots.h"
 #include "link/udp.h"
 
 #define MAX_SESSIONS 768 /* a program has up to two */
 #define BACKLOG	     1024
 #define FIRST_FD     2 /* behind the listener's and queue pair 1's */
-#define FDS_A_MSG    3 /* what IPC_GRANT carries */
+/* Descriptors that are no session's: the slots' and some more. */
+#define OTHER_FDS	(VB_SLOTS_MADE + 64)
+#define FEWEST_SESSIONS 128
 
 /* How long a claim waits for a program that holds the sockets of an earlier
  * broker to rejoin, and how often that is looked at. */
@@ -38,9 +41,10 @@ struct session {
 	int fd;
 	struct vb_process who;
 	struct vb_cm_client *cm; /* it speaks of connections */
-	bool trusted;		 /* our own user, or root */
-	unsigned slot;		 /* granted or rejoined with; 0: none */
-	vb_time heard;		 /* connected, or said something */
+	struct vb_user *user;
+	bool trusted;	  /* our own user, or root */
+	unsigned slot;	  /* granted or rejoined with; 0: none */
+	vb_time heard;	  /* connected, or said something */
 	vb_time claim_by; /* a claim waits until then; VB_NEVER: none waits */
 };
 
@@ -51,10 +55,14 @@ struct broker {
 	vb_time accept_after;	      /* out of descriptors until then */
 	vb_time rest_at;	      /* VB_NEVER: no slot is restless */
 	bool restless[VB_SLOTS_MADE]; /* its session ended, its name did not */
+	/* The user whose program holds each slot. NULL: the slot is free, or
+	 * an earlier broker gave it away and the program has not rejoined. */
+	struct vb_user *holders[VB_SLOTS_MADE];
+	struct vb_users users;
 	struct vb_slots slots;
 	struct vb_host_cm *cm;
-	uint64_t accepted; /* sessions so far */
-	unsigned count;
+	uint64_t accepted;    /* sessions so far */
+	unsigned count, most; /* sessions */
 	struct session sessions[MAX_SESSIONS];
 };
 
@@ -66,7 +74,7 @@ struct mail {
 	size_t len;
 	struct vb_ipc m; /* unless it is of connections */
 	unsigned fd_count;
-	int fds[FDS_A_MSG];
+	int fds[IPC_FDS];
 };
 
 static void close_mail(struct mail *mail)
@@ -130,6 +138,7 @@ static void word_refusal(int error, char text[VB_IPC_TEXT])
 			  "RLIMIT_NOFILE" },
 		{ EBUSY, "the broker has all the sessions it can serve" },
 		{ EEXIST, "another set of sockets is in use" },
+		{ EPERM, "this process does not hold that slot" },
 		{ EAGAIN, "no program has brought the sockets yet" },
 	};
 	// clang-format on
@@ -142,34 +151,125 @@ static void word_refusal(int error, char text[VB_IPC_TEXT])
 	snprintf(text, VB_IPC_TEXT, "the broker: %s", strerror(error));
 }
 
+static int refuse_with(const struct session *s, struct vb_ipc *m, int error)
+{
+	m->error = error;
+	vb_log(LOG_INFO, "broker: a program is refused: %s", m->text);
+	return reply(s, m, NULL, 0);
+}
+
 static int refuse_program(const struct session *s, int error)
 {
 	struct vb_ipc m = message(IPC_REFUSE);
 
-	m.error = error;
 	word_refusal(error, m.text);
-	vb_log(LOG_INFO, "broker: a program is refused: %s", m.text);
-	return reply(s, &m, NULL, 0);
+	return refuse_with(s, &m, error);
+}
+
+static struct session *find_holder(struct broker *b, unsigned slot)
+{
+	for (unsigned i = 0; i < b->count; i++)
+		if (b->sessions[i].slot == slot)
+			return &b->sessions[i];
+	return NULL;
+}
+
+/* The program that held @slot has closed the slot's name: it holds the slot no
+ * longer, though its session may live. */
+static void disown(struct broker *b, unsigned slot)
+{
+	struct session *before = find_holder(b, slot);
+
+	if (before)
+		before->slot = 0;
+}
+
+static void drop_holder(struct broker *b, unsigned slot)
+{
+	struct vb_user *u = b->holders[slot];
+
+	b->holders[slot] = NULL;
+	if (!u)
+		return;
+	vb_user_give(u, VB_QUOTA_SLOTS, 1);
+	vb_user_leave(u);
+}
+
+static void hold(struct broker *b, struct session *s, unsigned slot)
+{
+	struct vb_user *u = vb_user_enter(&b->users, s->who.uid, s->trusted);
+
+	disown(b, slot);
+	drop_holder(b, slot);
+	b->restless[slot] = false;
+	b->holders[slot] = u;
+	if (u)
+		vb_user_count(u, VB_QUOTA_SLOTS, 1);
+	s->slot = slot;
+}
+
+/* Names that are free again by now. True: all are looked at. */
+static bool rest_all(struct broker *b)
+{
+	bool all = true;
+
+	for (unsigned i = 1; i < VB_SLOTS_MADE; i++) {
+		if (!b->restless[i])
+			continue;
+		if (vb_slots_rest(&b->slots, i)) {
+			b->restless[i] = false;
+			drop_holder(b, i);
+		} else {
+			all = false;
+		}
+	}
+	return all;
+}
+
+/* Is there a slot for @s by its user's quota? If not, why. */
+static bool has_share(struct broker *b, const struct session *s,
+		      char text[VB_IPC_TEXT])
+{
+	unsigned taken;
+
+	if (s->trusted)
+		return true;
+	(void)rest_all(b);
+	taken = vb_slots_taken(&b->slots);
+	if (!vb_user_may_have_last(s->user, VB_QUOTA_SLOTS,
+				   VB_MAX_PROGRAMS - taken)) {
+		vb_user_word_reserve(VB_QUOTA_SLOTS, text, VB_IPC_TEXT);
+		return false;
+	}
+	if (vb_user_may_have(s->user, VB_QUOTA_SLOTS, 1))
+		return true;
+	vb_user_word_quota(s->user, VB_QUOTA_SLOTS, text, VB_IPC_TEXT);
+	return false;
 }
 
 /* The vault opens every program's socket: it is for who might read them
  * anyway. */
 static int grant(struct broker *b, struct session *s)
 {
-	struct vb_ipc m = message(IPC_GRANT);
+	struct vb_ipc m = message(IPC_GRANT), no = message(IPC_REFUSE);
 	unsigned slot;
-	int name, rc = vb_slots_claim(&b->slots, &slot, &name);
+	int name, rc;
 
 	s->claim_by = VB_NEVER;
+	if (!has_share(b, s, no.text))
+		return refuse_with(s, &no, EUSERS);
+	rc = vb_slots_claim(&b->slots, &slot, &name);
 	if (rc)
 		return refuse_program(s, -rc);
 	m.slot = (uint16_t)slot;
-	rc = reply(s, &m, (int[]){ b->slots.fds[slot], name, b->slots.vault },
-		   s->trusted ? FDS_A_MSG : FDS_A_MSG - 1);
+	rc = reply(s, &m,
+		   (int[]){ [IPC_FD_SOCKET] = b->slots.fds[slot],
+			    [IPC_FD_NAME] = name,
+			    [IPC_FD_VAULT] = b->slots.vault },
+		   s->trusted ? IPC_FDS : IPC_FD_VAULT);
 	close(name);
-	b->restless[slot] = false;
 	if (rc == 0)
-		s->slot = slot;
+		hold(b, s, slot);
 	return rc;
 }
 
@@ -196,22 +296,49 @@ static int on_claim(struct broker *b, struct session *s, struct mail *mail,
 	return try_claim(b, s, now);
 }
 
-/* 0: @s holds the sockets that we have, or now have from it; or why not. */
+/*
+ * The broker takes a vault from a trusted program only, because it gave none to
+ * any other. 0: the broker has sockets, and they are those of the vault that @s
+ * sent, if it sent one. -EAGAIN: the broker has none yet. -EEXIST: they are
+ * others; or what adopting the vault failed with.
+ */
 static int match_vault(struct broker *b, const struct session *s,
 		       struct mail *mail)
 {
+	bool has = s->trusted && mail->fd_count == IPC_FDS;
 	int rc;
 
-	if (!s->trusted) /* it was given none, and we take none from it */
+	if (!has)
 		return b->slots.vault >= 0 ? 0 : -EAGAIN;
-	if (mail->fd_count != 1)
-		return -EPROTO;
 	if (b->slots.vault >= 0)
-		return vb_slots_is_ours(&b->slots, mail->fds[0]) ? 0 : -EEXIST;
-	rc = vb_slots_adopt(&b->slots, mail->fds[0]);
+		return vb_slots_is_ours(&b->slots, mail->fds[IPC_FD_VAULT])
+			       ? 0
+			       : -EEXIST;
+	rc = vb_slots_adopt(&b->slots, mail->fds[IPC_FD_VAULT]);
 	if (rc == 0)
-		mail->fd_count = 0;
+		mail->fd_count = IPC_FD_VAULT;
 	return rc;
+}
+
+/*
+ * A new broker does not know to which program an earlier one gave a slot. The
+ * program proves it by the slot's socket and name, which no other user's
+ * program can have, also when the program itself has become another user since.
+ * A child that the program made with clone(2), past the library, has both as
+ * well; but it is not the process that listens at the name.
+ */
+static int check_holder(struct broker *b, const struct session *s,
+			const struct mail *mail)
+{
+	const struct session *before = find_holder(b, mail->m.slot);
+
+	if (!vb_slots_is_held(&b->slots, mail->m.slot, mail->fds[IPC_FD_NAME],
+			      mail->fds[IPC_FD_SOCKET]) ||
+	    !vb_process_may_listen(&s->who, mail->fds[IPC_FD_NAME]))
+		return -EPERM;
+	if (before && !vb_process_speaks_for(&s->who, &before->who))
+		return -EPERM;
+	return 0;
 }
 
 static int on_rejoin(struct broker *b, struct session *s, struct mail *mail,
@@ -220,16 +347,16 @@ static int on_rejoin(struct broker *b, struct session *s, struct mail *mail,
 	struct vb_ipc m = message(IPC_WELCOME);
 	int rc;
 
-	if (s->slot || mail->m.slot == 0)
+	if (s->slot || s->claim_by != VB_NEVER || mail->fd_count < IPC_FD_VAULT)
 		return -EPROTO;
 	rc = match_vault(b, s, mail);
-	if (rc == -EEXIST || rc == -EAGAIN)
+	if (rc == 0)
+		rc = check_holder(b, s, mail);
+	if (rc == -EEXIST || rc == -EAGAIN || rc == -EPERM)
 		return refuse_program(s, -rc);
 	if (rc)
 		return rc;
-	if (mail->m.slot < VB_SLOTS_MADE)
-		b->restless[mail->m.slot] = false;
-	s->slot = mail->m.slot;
+	hold(b, s, mail->m.slot);
 	m.slot = mail->m.slot;
 	return reply(s, &m, NULL, 0);
 }
@@ -283,7 +410,7 @@ static int on_connections(struct broker *b, struct session *s,
 	if (b->slots.vault < 0 && vb_slots_create(&b->slots) == 0)
 		attach_cm(b);
 	if (!s->cm)
-		s->cm = vb_host_cm_join(b->cm, s->fd, &s->who);
+		s->cm = vb_host_cm_join(b->cm, s->fd, &s->who, s->user);
 	if (!s->cm)
 		return -ENOMEM;
 	return vb_host_cm_take(s->cm, mail->bytes, mail->len, now);
@@ -331,29 +458,59 @@ static void end_session(struct broker *b, unsigned i, vb_time now)
 	if (s.cm)
 		vb_host_cm_leave(s.cm, now);
 	close(s.fd);
-	if (!s.slot || vb_slots_rest(&b->slots, s.slot))
+	vb_user_give(s.user, VB_QUOTA_SESSIONS, 1);
+	vb_user_leave(s.user);
+	if (!s.slot)
 		return;
 	/* The name may be closed after the session, or held by a child. */
 	b->restless[s.slot] = true;
-	b->rest_at = now + REST_RETRY;
+	if (!rest_all(b))
+		b->rest_at = VB_MIN(b->rest_at, now + REST_RETRY);
 }
 
 static void rest_slots(struct broker *b, vb_time now)
 {
-	if (now < b->rest_at)
-		return;
-	b->rest_at = VB_NEVER;
-	for (unsigned i = 1; i < VB_SLOTS_MADE; i++) {
-		if (b->restless[i] && !vb_slots_rest(&b->slots, i))
-			b->rest_at = now + REST_RETRY;
-		else
-			b->restless[i] = false;
-	}
+	if (now >= b->rest_at)
+		b->rest_at = rest_all(b) ? VB_NEVER : now + REST_RETRY;
+}
+
+static int refuse_session(const struct broker *b, const struct session *s)
+{
+	const unsigned left = b->most - b->count;
+	struct vb_ipc m = message(IPC_REFUSE);
+
+	if (left == 0)
+		return refuse_program(s, EBUSY);
+	if (!vb_user_may_have_last(s->user, VB_QUOTA_SESSIONS, left))
+		vb_user_word_reserve(VB_QUOTA_SESSIONS, m.text, VB_IPC_TEXT);
+	else
+		vb_user_word_quota(s->user, VB_QUOTA_SESSIONS, m.text,
+				   VB_IPC_TEXT);
+	return refuse_with(s, &m, EBUSY);
+}
+
+/* Of @s there are its descriptor and its user. */
+static bool admit(struct broker *b, struct session *s)
+{
+	if (vb_user_may_have_last(s->user, VB_QUOTA_SESSIONS,
+				  b->most - b->count) &&
+	    vb_user_take(s->user, VB_QUOTA_SESSIONS, 1))
+		return true;
+	(void)!refuse_session(b, s);
+	return false;
+}
+
+static void begin_session(struct broker *b, struct session *s)
+{
+	vb_process_of(s->fd, &s->who);
+	s->who.order = ++b->accepted;
+	b->sessions[b->count++] = *s;
 }
 
 static void accept_one(struct broker *b, vb_time now)
 {
 	struct session s = { .claim_by = VB_NEVER, .heard = now };
+	uid_t uid;
 
 	s.fd = accept4(b->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (s.fd < 0) {
@@ -361,14 +518,14 @@ static void accept_one(struct broker *b, vb_time now)
 			b->accept_after = now + ACCEPT_NAP;
 		return;
 	}
-	vb_process_of(s.fd, &s.who);
-	s.who.order = ++b->accepted;
-	s.trusted = vb_fdmail_trusts_peer(s.fd, &s.who.uid);
-	if (b->count < MAX_SESSIONS) {
-		b->sessions[b->count++] = s;
+	s.trusted = vb_fdmail_trusts_peer(s.fd, &uid);
+	s.user = vb_user_enter(&b->users, uid, s.trusted);
+	if (s.user && admit(b, &s)) {
+		begin_session(b, &s);
 		return;
 	}
-	(void)refuse_program(&s, EBUSY);
+	if (s.user)
+		vb_user_leave(s.user);
 	close(s.fd);
 }
 
@@ -377,7 +534,9 @@ static vb_time patience_with(const struct session *s, vb_time now)
 {
 	if (s->claim_by != VB_NEVER)
 		return now + REJOIN_TICK;
-	return s->slot || s->cm ? VB_NEVER : s->heard + SILENCE;
+	if (s->cm)
+		return vb_host_cm_error(s->cm) ? now : VB_NEVER;
+	return s->slot ? VB_NEVER : s->heard + SILENCE;
 }
 
 static vb_time plan_wait(const struct broker *b, vb_time now)
@@ -423,7 +582,9 @@ static void serve_all(struct broker *b, const struct pollfd *fds, vb_time now)
 		int rc = 0;
 
 		if (fds[i + FIRST_FD].revents & POLLOUT)
-			rc = vb_host_cm_flush(s->cm);
+			vb_host_cm_flush(s->cm);
+		if (s->cm)
+			rc = vb_host_cm_error(s->cm);
 		if (rc == 0 && fds[i + FIRST_FD].revents & ~POLLOUT)
 			rc = serve_session(b, s, now);
 		else if (s->claim_by != VB_NEVER)
@@ -474,15 +635,21 @@ static void serve_until_idle(struct broker *b)
 	} while (!is_over(b, now));
 }
 
-static void raise_limit(void)
+/* How many sessions there are descriptors for, beside those of all slots. */
+static unsigned raise_limit(void)
 {
-	struct rlimit r;
+	struct rlimit r, more;
 
 	if (getrlimit(RLIMIT_NOFILE, &r) < 0)
-		return;
-	r.rlim_cur = r.rlim_max;
-	if (setrlimit(RLIMIT_NOFILE, &r) < 0)
+		return MAX_SESSIONS;
+	more = (struct rlimit){ r.rlim_max, r.rlim_max };
+	if (setrlimit(RLIMIT_NOFILE, &more) < 0)
 		vb_log(LOG_INFO, "broker: RLIMIT_NOFILE: %s", strerror(errno));
+	else
+		r = more;
+	if (r.rlim_cur < OTHER_FDS + FEWEST_SESSIONS)
+		return FEWEST_SESSIONS;
+	return (unsigned)VB_MIN(r.rlim_cur - OTHER_FDS, MAX_SESSIONS + 0u);
 }
 
 int vb_broker_listen(void)
@@ -513,7 +680,7 @@ int vb_broker_run(int listener, vb_time linger)
 		close(listener);
 		return -ENOMEM;
 	}
-	raise_limit();
+	b->most = raise_limit();
 	b->listener = listener;
 	b->rest_at = VB_NEVER;
 	b->linger = VB_MAX(linger, LEAST_LINGER);
@@ -529,6 +696,8 @@ int vb_broker_run(int listener, vb_time linger)
 	 * next broker, which waits for the port until we are gone. */
 	close(b->listener);
 	vb_host_cm_destroy(b->cm);
+	for (unsigned i = 0; i < VB_SLOTS_MADE; i++)
+		drop_holder(b, i);
 	vb_slots_fini(&b->slots);
 	free(b);
 	return 0;

@@ -7,20 +7,20 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/fdmail.h"
+#include "base/hash.h"
 #include "base/rand.h"
 #include "broker/cm_ports.h"
 #include "broker/gsi.h"
+#include "broker/outbox.h"
+#include "broker/place.h"
 #include "link/udp.h"
 #include "mgmt/cm_ib.h"
 
-#define BUCKETS	       4096
+#define BUCKETS	       16384
 #define MAX_IDS	       65536 /* of one program */
 #define MAX_BACKLOG    1024
 #define PRIVILEGED     1024
-#define MAX_WAITING    8192 /* messages for one program, */
-#define MAX_OF_AN_ID   4    /* and these for each id that it has */
-#define HEADER_BYTES   36   /* rdma_cm's, before a REQ's private data */
+#define HEADER_BYTES   36 /* rdma_cm's, before a REQ's private data */
 #define PERMISSIVE_LID 0xffff
 #define ACK_DELAY      15
 #define HOP_LIMIT      64
@@ -46,20 +46,13 @@ struct cm_id {
 	struct cm_id *next_own, **prev_own_at; /* of the client's */
 };
 
-struct letter {
-	struct letter *next;
-	uint8_t bytes[VB_IPC_CM_BYTES];
-};
-
 struct vb_cm_client {
 	struct vb_host_cm *cm;
-	int fd;
 	struct vb_process who;
+	struct vb_user *user;
 	unsigned ids;
 	struct cm_id *own;
-	struct letter *first, **last;
-	unsigned waiting;
-	int broken; /* -errno: it does not read, or there was no memory */
+	struct vb_outbox out;
 };
 
 struct vb_host_cm {
@@ -69,80 +62,44 @@ struct vb_host_cm {
 	struct vb_gsi *gsi;
 	vb_time begun, now; /* now: of the call that is under way */
 	uint32_t next_number;
+	uint64_t key; /* secret: of vb_hash() over ids */
 	struct vb_cm_ports ports;
+	struct vb_places places;
 	struct cm_id *buckets[BUCKETS];
 };
 
 /* Letters to programs. */
 
-static int post(struct vb_cm_client *c, const uint8_t bytes[VB_IPC_CM_BYTES])
-{
-	return vb_fdmail_send(c->fd, bytes, VB_IPC_CM_BYTES, NULL, 0,
-			      MSG_DONTWAIT);
-}
-
-static void keep_letter(struct vb_cm_client *c,
-			const uint8_t bytes[VB_IPC_CM_BYTES])
-{
-	const unsigned most = MAX_WAITING + c->ids * MAX_OF_AN_ID;
-	struct letter *l = c->waiting < most ? malloc(sizeof(*l)) : NULL;
-
-	if (!l) {
-		c->broken = -ENOBUFS;
-		return;
-	}
-	memcpy(l->bytes, bytes, VB_IPC_CM_BYTES);
-	l->next = NULL;
-	*c->last = l;
-	c->last = &l->next;
-	c->waiting++;
-}
-
-/* In order: behind those that wait. */
 static void tell(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 {
 	uint8_t bytes[VB_IPC_CM_BYTES];
-	int rc = -EAGAIN;
 
 	(void)vb_ipc_cm_put(bytes, m);
-	if (!c->first)
-		rc = post(c, bytes);
-	if (rc == -EAGAIN)
-		keep_letter(c, bytes);
-	else if (rc)
-		c->broken = rc;
+	vb_outbox_put(&c->out, bytes, sizeof(bytes));
 }
 
 bool vb_host_cm_is_waiting(const struct vb_cm_client *client)
 {
-	return client->first || client->broken;
+	return client->out.first;
 }
 
-int vb_host_cm_flush(struct vb_cm_client *client)
+void vb_host_cm_flush(struct vb_cm_client *client)
 {
-	struct letter *l;
-	int rc = 0;
+	vb_outbox_flush(&client->out);
+}
 
-	while (rc == 0 && (l = client->first)) {
-		rc = post(client, l->bytes);
-		if (rc)
-			break;
-		client->first = l->next;
-		client->waiting--;
-		free(l);
-	}
-	if (!client->first)
-		client->last = &client->first;
-	return rc && rc != -EAGAIN ? rc : client->broken;
+int vb_host_cm_error(const struct vb_cm_client *client)
+{
+	return client->out.error;
 }
 
 /* Ids. */
 
 static struct cm_id **id_bucket(const struct vb_cm_client *c, uint32_t number)
 {
-	uint32_t h = (uint32_t)((uintptr_t)c >> 4) * 0x9e3779b1u + number;
+	uint64_t h = vb_hash(c->cm->key, (uintptr_t)c);
 
-	return &c->cm->buckets[h % BUCKETS];
+	return &c->cm->buckets[vb_hash(h, number) % BUCKETS];
 }
 
 static struct cm_id *find_id(const struct vb_cm_client *c, uint32_t number)
@@ -154,13 +111,18 @@ static struct cm_id *find_id(const struct vb_cm_client *c, uint32_t number)
 	return id;
 }
 
-static struct cm_id *make_id(struct vb_cm_client *c, uint32_t number)
+/* -ENOBUFS: the program, or its user, has as many as it may; -ENOMEM. */
+static int make_id(struct vb_cm_client *c, uint32_t number, struct cm_id **made)
 {
-	struct cm_id **at = id_bucket(c, number);
-	struct cm_id *id = c->ids < MAX_IDS ? calloc(1, sizeof(*id)) : NULL;
+	struct cm_id **at = id_bucket(c, number), *id;
 
-	if (!id)
-		return NULL;
+	if (c->ids >= MAX_IDS || !vb_user_take(c->user, VB_QUOTA_IDS, 1))
+		return -ENOBUFS;
+	id = calloc(1, sizeof(*id));
+	if (!id) {
+		vb_user_give(c->user, VB_QUOTA_IDS, 1);
+		return -ENOMEM;
+	}
 	id->client = c;
 	id->number = number;
 	id->next = *at;
@@ -171,7 +133,31 @@ static struct cm_id *make_id(struct vb_cm_client *c, uint32_t number)
 		c->own->prev_own_at = &id->next_own;
 	c->own = id;
 	c->ids++;
-	return id;
+	*made = id;
+	return 0;
+}
+
+/* With number 0: any, which it has then. */
+static int bind_port(struct cm_id *id)
+{
+	struct vb_user *user = id->client->user;
+	int rc = -ENOBUFS;
+
+	if (vb_user_may_have(user, VB_QUOTA_PORTS, 1))
+		rc = vb_cm_ports_bind(&id->client->cm->ports, &id->port);
+	if (rc)
+		id->port.number = 0;
+	else
+		vb_user_count(user, VB_QUOTA_PORTS, 1);
+	return rc;
+}
+
+static void free_port(struct cm_id *id)
+{
+	if (!id->port.number)
+		return;
+	vb_cm_ports_free(&id->client->cm->ports, &id->port);
+	vb_user_give(id->client->user, VB_QUOTA_PORTS, 1);
 }
 
 /* A request was answered, or is gone: its listener has room again. */
@@ -196,11 +182,11 @@ static void free_id(struct cm_id *id)
 	*id->prev_own_at = id->next_own;
 	if (id->next_own)
 		id->next_own->prev_own_at = id->prev_own_at;
-	if (id->port.number)
-		vb_cm_ports_free(&id->client->cm->ports, &id->port);
+	free_port(id);
 	if (id->conn)
 		vb_cm_release(id->conn, id->client->cm->now);
 	id->client->ids--;
+	vb_user_give(id->client->user, VB_QUOTA_IDS, 1);
 	free(id);
 }
 
@@ -400,9 +386,9 @@ static bool is_on_its_way(const struct vb_cm_conn *c, const struct vb_cm_msg *m)
 
 static struct cm_id *make_incoming(struct cm_id *l, struct vb_cm_conn *c)
 {
-	struct cm_id *id = make_id(l->client, new_number(l->client));
+	struct cm_id *id;
 
-	if (!id)
+	if (make_id(l->client, new_number(l->client), &id))
 		return NULL;
 	id->state = ID_CONN;
 	id->type = l->type;
@@ -475,8 +461,10 @@ static void on_happen(void *arg, struct vb_cm_conn *c,
 
 	leave_backlog(id);
 	attach_ticket(&e, c);
-	if (what == CM_HAS_REPLY)
+	if (what == CM_HAS_REPLY) {
 		describe_reply(&e, m);
+		e.mtu = c->mtu;
+	}
 	if (what == CM_HAS_ADDRESS)
 		describe_address(&e, m);
 	if (what == CM_IS_REJECTED) {
@@ -507,6 +495,7 @@ static void answer(struct vb_cm_client *c, const struct vb_ipc_cm *m,
 	struct vb_ipc_cm done = { .kind = IPC_CM_DONE,
 				  .version = VB_IPC_CM_VERSION,
 				  .id = m->id,
+				  .tid = m->tid,
 				  .status = -rc };
 
 	if (id)
@@ -524,18 +513,19 @@ static int bind_id(struct vb_cm_client *c, const struct vb_ipc_cm *m,
 	if (m->src_port && m->src_port < PRIVILEGED && c->who.uid != 0 &&
 	    !(m->flags & IPC_CM_JOIN))
 		return -EACCES;
-	id = make_id(c, m->id);
-	if (!id)
-		return -ENOMEM;
+	if (!vb_places_has(&c->cm->places, &m->src, m->ifindex))
+		return -EADDRNOTAVAIL;
+	rc = make_id(c, m->id, &id);
+	if (rc)
+		return rc;
 	id->type = (enum vb_ipc_cm_type)m->type;
 	id->port.space = m->space;
 	id->port.number = m->src_port;
 	id->port.address = m->src;
 	id->port.flags = m->flags;
 	id->port.ticket = m->guid;
-	rc = vb_cm_ports_bind(&c->cm->ports, &id->port);
+	rc = bind_port(id);
 	if (rc) {
-		id->port.number = 0;
 		free_id(id);
 		return rc;
 	}
@@ -642,6 +632,8 @@ static int begin(struct vb_cm_client *c, struct cm_id *id, struct vb_ipc_cm *m)
 
 	if (!ud && !c->cm->owns(c->cm->owns_arg, &c->who, m->qpn))
 		return -EPERM;
+	if (!vb_places_has(&c->cm->places, &m->src, m->ifindex))
+		return -EADDRNOTAVAIL;
 	m->src_port = id->port.number;
 	if (ud)
 		fill_look_up(&msg, id, m);
@@ -774,11 +766,12 @@ static int is_unknown(const struct vb_cm_client *c, const struct vb_ipc_cm *m)
 static int on_reject(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 {
 	struct vb_cm_conn *conn = find_conn(c, m->id);
-	unsigned reason = m->status == CM_REJ_VENDOR_OPTION
-				  ? CM_REJ_VENDOR_OPTION
-				  : CM_REJ_CONSUMER;
+	bool known = m->status == CM_REJ_VENDOR_OPTION ||
+		     m->status == CM_REJ_INVALID_MTU;
+	unsigned reason = known ? (unsigned)m->status : CM_REJ_CONSUMER;
 
-	if (m->private_bytes > vb_cm_private_bytes(CM_REJ))
+	if (m->private_bytes > vb_cm_private_bytes(CM_REJ) ||
+	    (reason == CM_REJ_INVALID_MTU && m->private_bytes != 1))
 		return -EPROTO;
 	if (!conn)
 		return is_unknown(c, m);
@@ -877,26 +870,35 @@ static void resume_port(struct cm_id *id, const struct vb_ipc_cm *m)
 	id->port.number = m->src_port;
 	id->port.address = m->src;
 	id->port.flags = m->flags;
-	if (vb_cm_ports_bind(&id->client->cm->ports, &id->port))
-		id->port.number = 0;
+	(void)!bind_port(id);
+}
+
+/* A broker before us knew it, and we do not. */
+static void tell_gone(struct vb_cm_client *c, uint32_t number)
+{
+	const struct vb_ipc_cm e = { .kind = IPC_CM_EVENT,
+				     .version = VB_IPC_CM_VERSION,
+				     .event = IPC_CM_DISCONNECTED,
+				     .id = number };
+
+	tell(c, &e);
 }
 
 static int on_resume(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 {
-	struct vb_ipc_cm e;
 	struct cm_id *id;
 
 	if (m->id == 0 || find_id(c, m->id) || m->type == IPC_CM_UD ||
 	    m->status < 0 || m->status >= IPC_CM_AT_STAGES)
 		return -EPROTO;
-	id = make_id(c, m->id);
-	if (!id)
-		return -ENOMEM;
+	if (make_id(c, m->id, &id)) {
+		tell_gone(c, m->id);
+		return 0;
+	}
 	id->type = (enum vb_ipc_cm_type)m->type;
 	id->state = ID_CONN;
 	if (resume(c, id, m)) {
-		e = event(id, IPC_CM_DISCONNECTED);
-		tell(c, &e);
+		tell_gone(c, m->id);
 		free_id(id);
 		return 0;
 	}
@@ -932,30 +934,26 @@ int vb_host_cm_take(struct vb_cm_client *client, const uint8_t *bytes,
 }
 
 struct vb_cm_client *vb_host_cm_join(struct vb_host_cm *cm, int fd,
-				     const struct vb_process *who)
+				     const struct vb_process *who,
+				     struct vb_user *user)
 {
 	struct vb_cm_client *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return NULL;
 	c->cm = cm;
-	c->fd = fd;
 	c->who = *who;
-	c->last = &c->first;
+	c->user = user;
+	vb_outbox_init(&c->out, fd, user);
 	return c;
 }
 
 void vb_host_cm_leave(struct vb_cm_client *client, vb_time now)
 {
-	struct letter *l;
-
 	client->cm->now = now;
 	while (client->own)
 		free_id(client->own);
-	while ((l = client->first)) {
-		client->first = l->next;
-		free(l);
-	}
+	vb_outbox_fini(&client->out);
 	free(client);
 }
 
@@ -1047,6 +1045,7 @@ int vb_host_cm_create(bool (*owns)(void *arg, const struct vb_process *who,
 	cm->owns = owns;
 	cm->owns_arg = arg;
 	cm->next_number = vb_rand32();
+	cm->key = (uint64_t)vb_rand32() << 32 | vb_rand32();
 	vb_cm_ports_init(&cm->ports);
 	*made = cm;
 	return 0;
@@ -1056,6 +1055,7 @@ void vb_host_cm_destroy(struct vb_host_cm *cm)
 {
 	vb_cm_destroy(cm->engine);
 	vb_cm_ports_close(&cm->ports);
+	vb_places_fini(&cm->places);
 	if (cm->gsi)
 		vb_gsi_close(cm->gsi);
 	free(cm);

@@ -9,6 +9,7 @@
 #define BROKER_CM_H
 
 #include "broker/process.h"
+#include "broker/quota.h"
 #include "wire/ipc_cm.h"
 
 struct vb_host_cm;
@@ -32,9 +33,11 @@ bool vb_host_cm_is_busy(const struct vb_host_cm *cm);
 /* Connections, those included that only wait for late packets to die out. */
 unsigned vb_host_cm_count(const struct vb_host_cm *cm);
 
-/* @fd stays the caller's. NULL: no memory. */
-VB_MUST_CHECK struct vb_cm_client *
-vb_host_cm_join(struct vb_host_cm *cm, int fd, const struct vb_process *who);
+/* @fd and @user stay the caller's. NULL: no memory. */
+VB_MUST_CHECK struct vb_cm_client *vb_host_cm_join(struct vb_host_cm *cm,
+						   int fd,
+						   const struct vb_process *who,
+						   struct vb_user *user);
 /* The session ended, or the program did. */
 void vb_host_cm_leave(struct vb_cm_client *client, vb_time now);
 /* A message of its. -errno: nonsense, end the session. */
@@ -43,7 +46,9 @@ VB_MUST_CHECK int vb_host_cm_take(struct vb_cm_client *client,
 				  vb_time now);
 /* Messages wait for room in its socket. */
 bool vb_host_cm_is_waiting(const struct vb_cm_client *client);
-/* There may be room. -errno: end the session. */
-VB_MUST_CHECK int vb_host_cm_flush(struct vb_cm_client *client);
+/* There may be room. */
+void vb_host_cm_flush(struct vb_cm_client *client);
+/* 0; -errno: end the session, whether it can be written to or not. */
+int vb_host_cm_error(const struct vb_cm_client *client);
 
 #endif

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Ports are counted, not listed: at each number, those bound to each kind of
+ * address together, and those at each single address; and once more those that
+ * have a ticket, by ticket. What is asked of a port is then a few sums, however
+ * many are bound.
+ */
 #include "broker/cm_ports.h"
 
 #include <errno.h>
@@ -7,6 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/rand.h"
 
 #define RANGE	     "/proc/sys/net/ipv4/ip_local_port_range"
@@ -19,16 +26,9 @@
 void vb_cm_ports_init(struct vb_cm_ports *t)
 {
 	memset(t, 0, sizeof(*t));
+	t->key = (uint64_t)vb_rand32() << 32 | vb_rand32();
 	t->range_fd = open(RANGE, O_RDONLY | O_CLOEXEC);
 	t->reserved_fd = open(RESERVED, O_RDONLY | O_CLOEXEC);
-}
-
-void vb_cm_ports_close(struct vb_cm_ports *t)
-{
-	if (t->range_fd >= 0)
-		close(t->range_fd);
-	if (t->reserved_fd >= 0)
-		close(t->reserved_fd);
 }
 
 /* Empty where it cannot be read. */
@@ -68,55 +68,288 @@ static bool is_reserved(const char *text, unsigned number)
 	return false;
 }
 
-static struct vb_cm_port **bucket(struct vb_cm_ports *t, uint16_t number)
+/* Where a port is bound. */
+enum kind { ONE4, ONE6, ANY4, ANY6, ANY, KINDS };
+
+// clang-format off
+/* Does a port of one kind meet one of the other? Two of ONE4, or of ONE6, do at
+ * the same address. */
+static const bool meets[KINDS][KINDS] = {
+	[ONE4] = { [ONE4] = true, [ANY4] = true, [ANY] = true },
+	[ONE6] = { [ONE6] = true, [ANY6] = true, [ANY] = true },
+	[ANY4] = { [ONE4] = true, [ANY4] = true, [ANY] = true },
+	[ANY6] = { [ONE6] = true, [ANY6] = true, [ANY] = true },
+	[ANY]  = { true, true, true, true, true },
+};
+// clang-format on
+
+struct key {
+	uint16_t space, number;
+	enum kind kind;
+	bool whole;	       /* the whole kind; else @address only */
+	struct vb_gid address; /* zero, if so */
+	uint64_t ticket;       /* 0: with any, or none */
+};
+
+struct sums {
+	unsigned bound;
+	unsigned firm;	    /* of these: they share with nobody */
+	unsigned listening; /* and these */
+	unsigned joined;    /* of those: have joined another */
+};
+
+/* Those that listen at one place, in the order of their turns. */
+struct turns {
+	struct vb_cm_port *first, **end;
+};
+
+struct vb_port_tally {
+	struct key key;
+	struct sums sums;
+	struct turns turns[2]; /* of IP, and of AF_IB; without ticket */
+	struct vb_port_tally *next;
+};
+
+static enum kind kind_of(const struct vb_gid *a, uint8_t flags)
 {
-	return &t->buckets[number % VB_PORT_BUCKETS];
+	if (vb_gid_is_zero(a))
+		return flags & IPC_CM_V6ONLY ? ANY6 : ANY;
+	if (!vb_gid_is_ipv4(a))
+		return ONE6;
+	return vb_load_be(a->raw + 12, 4) == 0 ? ANY4 : ONE4;
 }
 
-static bool is_any4(const struct vb_gid *a)
+static struct key key_of(uint16_t space, uint16_t number, enum kind kind)
 {
-	return vb_gid_is_ipv4(a) && vb_load_be(a->raw + 12, 4) == 0;
+	return (struct key){
+		.space = space, .number = number, .kind = kind, .whole = true
+	};
 }
 
-/* Does a port bound so take what comes for @address? */
-static bool covers(const struct vb_cm_port *p, const struct vb_gid *address)
+/* The same, but of one address. */
+static struct key narrowed(struct key k, const struct vb_gid *address)
 {
-	if (vb_gid_is_zero(&p->address))
-		return !(p->flags & IPC_CM_V6ONLY) || !vb_gid_is_ipv4(address);
-	if (is_any4(&p->address))
-		return vb_gid_is_ipv4(address);
-	return vb_gid_equal(&p->address, address);
+	k.whole = false;
+	k.address = *address;
+	return k;
 }
 
-static bool meet(const struct vb_cm_port *a, const struct vb_cm_port *b)
+static bool is_single(enum kind kind)
 {
-	return a != b && a->space == b->space && a->number == b->number &&
-	       (covers(a, &b->address) || covers(b, &a->address));
+	return kind == ONE4 || kind == ONE6;
 }
 
-/* Whoever has the ticket was given the port, by fork. */
-static bool joins(const struct vb_cm_port *p, const struct vb_cm_port *q)
+static bool is_same(const struct key *a, const struct key *b)
 {
-	return p->flags & IPC_CM_JOIN && p->ticket && p->ticket == q->ticket;
+	return a->space == b->space && a->number == b->number &&
+	       a->kind == b->kind && a->whole == b->whole &&
+	       a->ticket == b->ticket && vb_gid_equal(&a->address, &b->address);
 }
 
+static struct vb_port_tally **bucket(struct vb_cm_ports *t, const struct key *k)
+{
+	uint64_t h = vb_hash(t->key, (uint64_t)k->number << 32 |
+					     (uint64_t)k->space << 16 |
+					     (uint64_t)k->kind << 1 | k->whole);
+
+	h = vb_hash(h, vb_load_be(k->address.raw, 8));
+	h = vb_hash(h, vb_load_be(k->address.raw + 8, 8));
+	return &t->buckets[vb_hash(h, k->ticket) % VB_PORT_BUCKETS];
+}
+
+static struct vb_port_tally *find(struct vb_cm_ports *t, const struct key *k)
+{
+	struct vb_port_tally *y = *bucket(t, k);
+
+	while (y && !is_same(&y->key, k))
+		y = y->next;
+	return y;
+}
+
+static struct vb_port_tally *make(struct vb_cm_ports *t, const struct key *k)
+{
+	struct vb_port_tally **at = bucket(t, k), *y = calloc(1, sizeof(*y));
+
+	if (!y)
+		return NULL;
+	y->key = *k;
+	for (unsigned i = 0; i < VB_COUNT(y->turns); i++)
+		y->turns[i].end = &y->turns[i].first;
+	y->next = *at;
+	*at = y;
+	return y;
+}
+
+static void drop(struct vb_cm_ports *t, struct vb_port_tally *y)
+{
+	struct vb_port_tally **at = bucket(t, &y->key);
+
+	while (*at != y)
+		at = &(*at)->next;
+	*at = y->next;
+	free(y);
+}
+
+static void drop_all(struct vb_port_tally **at)
+{
+	while (*at) {
+		struct vb_port_tally *y = *at;
+
+		*at = y->next;
+		free(y);
+	}
+}
+
+void vb_cm_ports_close(struct vb_cm_ports *t)
+{
+	if (t->range_fd >= 0)
+		close(t->range_fd);
+	if (t->reserved_fd >= 0)
+		close(t->reserved_fd);
+	for (unsigned i = 0; i < VB_PORT_BUCKETS; i++)
+		drop_all(&t->buckets[i]);
+}
+
+#define MOST_KEYS 4
+
+/* What @p counts in; the last without a ticket is its place. */
+static unsigned keys_of(const struct vb_cm_port *p, struct key keys[MOST_KEYS])
+{
+	enum kind kind = kind_of(&p->address, p->flags);
+	unsigned count = 0, plain;
+
+	keys[count++] = key_of(p->space, p->number, kind);
+	if (is_single(kind)) {
+		keys[count] = narrowed(keys[0], &p->address);
+		count++;
+	}
+	plain = count;
+	for (unsigned i = 0; p->ticket && i < plain; i++) {
+		keys[count] = keys[i];
+		keys[count++].ticket = p->ticket;
+	}
+	return count;
+}
+
+static struct vb_port_tally *place_of(struct vb_cm_ports *t,
+				      const struct vb_cm_port *p)
+{
+	enum kind kind = kind_of(&p->address, p->flags);
+	struct key k = key_of(p->space, p->number, kind);
+
+	if (is_single(kind))
+		k = narrowed(k, &p->address);
+	return find(t, &k);
+}
+
+/* What @p adds to each. */
+static struct sums part_of(const struct vb_cm_port *p)
+{
+	return (struct sums){
+		.bound = 1,
+		.firm = p->listening || !(p->flags & IPC_CM_REUSE),
+		.listening = p->listening,
+		.joined = p->listening && p->flags & IPC_CM_JOIN,
+	};
+}
+
+static void add(struct sums *to, const struct sums *s)
+{
+	to->bound += s->bound;
+	to->firm += s->firm;
+	to->listening += s->listening;
+	to->joined += s->joined;
+}
+
+static void subtract(struct sums *from, const struct sums *s)
+{
+	from->bound -= s->bound;
+	from->firm -= s->firm;
+	from->listening -= s->listening;
+	from->joined -= s->joined;
+}
+
+static void count_out(struct vb_cm_ports *t, const struct vb_cm_port *p,
+		      const struct key *keys, unsigned count)
+{
+	const struct sums part = part_of(p);
+
+	for (unsigned i = 0; i < count; i++) {
+		struct vb_port_tally *y = find(t, &keys[i]);
+
+		subtract(&y->sums, &part);
+		if (y->sums.bound == 0)
+			drop(t, y);
+	}
+}
+
+/* 0 or -ENOMEM. */
+static int count_in(struct vb_cm_ports *t, const struct vb_cm_port *p)
+{
+	const struct sums part = part_of(p);
+	struct key keys[MOST_KEYS];
+	unsigned count = keys_of(p, keys);
+
+	for (unsigned i = 0; i < count; i++) {
+		struct vb_port_tally *y = find(t, &keys[i]);
+
+		if (!y)
+			y = make(t, &keys[i]);
+		if (!y) {
+			count_out(t, p, keys, i);
+			return -ENOMEM;
+		}
+		add(&y->sums, &part);
+	}
+	return 0;
+}
+
+/* Those that @p meets, itself included; with @ticket, unless that is 0. */
+static struct sums sum_met(struct vb_cm_ports *t, const struct vb_cm_port *p,
+			   uint64_t ticket)
+{
+	enum kind kind = kind_of(&p->address, p->flags);
+	struct sums all = { 0 };
+
+	for (enum kind k = 0; k < KINDS; k++) {
+		struct key key = key_of(p->space, p->number, k);
+		struct vb_port_tally *y;
+
+		if (!meets[kind][k])
+			continue;
+		if (is_single(kind) && k == kind)
+			key = narrowed(key, &p->address);
+		key.ticket = ticket;
+		y = find(t, &key);
+		if (y)
+			add(&all, &y->sums);
+	}
+	return all;
+}
+
+static bool may_join(const struct vb_cm_port *p)
+{
+	return p->flags & IPC_CM_JOIN && p->ticket;
+}
+
+/* A process that shows the port's ticket is the one that bound the port, or a
+ * child of its: the library passes tickets on by fork only. */
 static bool has_host(struct vb_cm_ports *t, const struct vb_cm_port *p)
 {
-	for (const struct vb_cm_port *q = *bucket(t, p->number); q; q = q->next)
-		if (meet(p, q) && joins(p, q))
-			return true;
-	return false;
+	return may_join(p) && sum_met(t, p, p->ticket).bound > 0;
 }
 
+/* @p is not bound yet. */
 static bool is_taken(struct vb_cm_ports *t, const struct vb_cm_port *p)
 {
-	const struct vb_cm_port *q;
+	struct sums others = sum_met(t, p, 0);
 
-	for (q = *bucket(t, p->number); q; q = q->next)
-		if (meet(p, q) && !joins(p, q) &&
-		    !(p->flags & q->flags & IPC_CM_REUSE && !q->listening))
-			return true;
-	return false;
+	if (may_join(p)) {
+		const struct sums own = sum_met(t, p, p->ticket);
+
+		subtract(&others, &own);
+	}
+	return (p->flags & IPC_CM_REUSE ? others.firm : others.bound) > 0;
 }
 
 static int pick(struct vb_cm_ports *t, struct vb_cm_port *p)
@@ -139,74 +372,131 @@ static int pick(struct vb_cm_ports *t, struct vb_cm_port *p)
 
 int vb_cm_ports_bind(struct vb_cm_ports *t, struct vb_cm_port *p)
 {
-	int rc = 0;
-
+	p->listening = false;
 	if (p->flags & IPC_CM_JOIN && !has_host(t, p))
-		rc = -EACCES;
-	else if (p->number == 0)
-		rc = pick(t, p);
-	else if (is_taken(t, p))
-		rc = -EADDRINUSE;
-	if (rc)
-		return rc;
-	p->next = *bucket(t, p->number);
-	*bucket(t, p->number) = p;
-	return 0;
+		return -EACCES;
+	if (p->number && is_taken(t, p))
+		return -EADDRINUSE;
+	if (!p->number && pick(t, p))
+		return -EADDRINUSE;
+	return count_in(t, p);
+}
+
+static void append(struct turns *turns, struct vb_cm_port *p)
+{
+	p->next = NULL;
+	p->at = turns->end;
+	*turns->end = p;
+	turns->end = &p->next;
+}
+
+static void take_out(struct turns *turns, struct vb_cm_port *p)
+{
+	*p->at = p->next;
+	if (p->next)
+		p->next->at = p->at;
+	else
+		turns->end = p->at;
+}
+
+static struct turns *turns_of(struct vb_cm_ports *t, const struct vb_cm_port *p)
+{
+	return &place_of(t, p)->turns[!!(p->flags & IPC_CM_PLAIN)];
 }
 
 void vb_cm_ports_free(struct vb_cm_ports *t, struct vb_cm_port *p)
 {
-	struct vb_cm_port **q = bucket(t, p->number);
+	struct key keys[MOST_KEYS];
 
-	while (*q && *q != p)
-		q = &(*q)->next;
-	if (*q)
-		*q = p->next;
+	if (p->listening)
+		take_out(turns_of(t, p), p);
+	count_out(t, p, keys, keys_of(p, keys));
+}
+
+/*
+ * Does a listener stand in the way of @p? Listeners that have the ticket of @p
+ * do not if @p has joined the port (IPC_CM_JOIN). If @p has not, only those of
+ * them that have joined do not.
+ */
+static bool is_listened_at(struct vb_cm_ports *t, const struct vb_cm_port *p)
+{
+	unsigned all = sum_met(t, p, 0).listening;
+	struct sums own = { 0 };
+
+	if (p->ticket)
+		own = sum_met(t, p, p->ticket);
+	return all > (p->flags & IPC_CM_JOIN ? own.listening : own.joined);
 }
 
 int vb_cm_ports_listen(struct vb_cm_ports *t, struct vb_cm_port *p)
 {
-	const struct vb_cm_port *q;
+	struct key keys[MOST_KEYS];
+	unsigned count = keys_of(p, keys);
+	const struct sums before = part_of(p);
+	struct sums now;
 
-	for (q = *bucket(t, p->number); q; q = q->next)
-		if (meet(p, q) && q->listening && !joins(p, q) && !joins(q, p))
-			return -EADDRINUSE;
+	if (p->listening)
+		return 0;
+	if (is_listened_at(t, p))
+		return -EADDRINUSE;
 	p->listening = true;
+	now = part_of(p);
+	for (unsigned i = 0; i < count; i++) {
+		struct vb_port_tally *y = find(t, &keys[i]);
+
+		subtract(&y->sums, &before);
+		add(&y->sums, &now);
+	}
+	append(turns_of(t, p), p);
 	return 0;
 }
 
-static unsigned rank(const struct vb_cm_port *p, const struct vb_gid *address)
+/* Whose turn it is at a place, rather one that has joined: at most one has
+ * not, so that two looks are enough. */
+static struct vb_cm_port *find_turn(struct vb_cm_ports *t, const struct key *k,
+				    bool plain)
 {
-	return (vb_gid_equal(&p->address, address) ? 2u : 0u) +
-	       (p->flags & IPC_CM_JOIN ? 1u : 0u);
+	struct vb_port_tally *y = find(t, k);
+	struct vb_cm_port *p = y ? y->turns[plain].first : NULL;
+
+	if (p && !(p->flags & IPC_CM_JOIN) && p->next)
+		return p->next;
+	return p;
 }
 
-/* Behind all others of its bucket: the next is another's turn. */
-static void put_last(struct vb_cm_ports *t, struct vb_cm_port *p)
+/* The next is another's turn. */
+static struct vb_cm_port *take_turn(struct vb_cm_ports *t, struct vb_cm_port *p)
 {
-	struct vb_cm_port **at = bucket(t, p->number);
+	struct turns *turns = turns_of(t, p);
 
-	vb_cm_ports_free(t, p);
-	while (*at)
-		at = &(*at)->next;
-	p->next = NULL;
-	*at = p;
+	take_out(turns, p);
+	append(turns, p);
+	return p;
 }
 
 struct vb_cm_port *vb_cm_ports_find(struct vb_cm_ports *t, uint16_t space,
 				    uint16_t number,
 				    const struct vb_gid *address, bool plain)
 {
-	struct vb_cm_port *p, *best = NULL;
+	enum kind own = kind_of(address, 0);
+	const enum kind any[] = { own == ONE4 || own == ANY4 ? ANY4 : ANY6,
+				  ANY };
+	struct key k = key_of(space, number, own);
+	struct vb_cm_port *best = NULL;
 
-	for (p = *bucket(t, number); p; p = p->next) {
-		if (!p->listening || p->space != space || p->number != number ||
-		    plain != !!(p->flags & IPC_CM_PLAIN) || !covers(p, address))
-			continue;
-		if (!best || rank(p, address) > rank(best, address))
+	if (is_single(own)) {
+		k = narrowed(k, address);
+		best = find_turn(t, &k, plain);
+	}
+	if (best)
+		return take_turn(t, best);
+	for (unsigned i = 0; i < VB_COUNT(any); i++) {
+		struct vb_cm_port *p;
+
+		k = key_of(space, number, any[i]);
+		p = find_turn(t, &k, plain);
+		if (p && (!best || p->flags & IPC_CM_JOIN))
 			best = p;
 	}
-	if (best && best->flags & IPC_CM_JOIN)
-		put_last(t, best);
-	return best;
+	return best ? take_turn(t, best) : NULL;
 }

@@ -6,7 +6,7 @@
 
 #include "wire/ipc_cm.h"
 
-#define VB_PORT_BUCKETS 4096
+#define VB_PORT_BUCKETS 16384
 
 struct vb_cm_port {
 	uint16_t space, number;
@@ -14,19 +14,25 @@ struct vb_cm_port {
 	uint8_t flags;	       /* enum vb_ipc_cm_flag */
 	uint64_t ticket;       /* who knows it may join; 0: nobody */
 	bool listening;
-	struct vb_cm_port *next;
+	struct vb_cm_port *next, **at; /* of those that listen there */
 };
 
+struct vb_port_tally;
+
+/* No call takes longer for ports that are bound: programs choose how many, and
+ * at which addresses. Zeros but for the keys and descriptors. */
 struct vb_cm_ports {
 	/* Which are for who does not care, and which of them are not: the
 	 * kernel's settings, which may change at any time. */
 	int range_fd, reserved_fd;
-	struct vb_cm_port *buckets[VB_PORT_BUCKETS];
+	uint64_t key; /* secret: of vb_hash() over ports */
+	struct vb_port_tally *buckets[VB_PORT_BUCKETS];
 };
 
 void vb_cm_ports_init(struct vb_cm_ports *t);
+/* No port is bound any more. */
 void vb_cm_ports_close(struct vb_cm_ports *t);
-/* @p->number 0: any. -EADDRINUSE; -EACCES: there is nobody to join. */
+/* @p->number 0: any. -EADDRINUSE; -EACCES: there is nobody to join; -ENOMEM. */
 VB_MUST_CHECK int vb_cm_ports_bind(struct vb_cm_ports *t, struct vb_cm_port *p);
 void vb_cm_ports_free(struct vb_cm_ports *t, struct vb_cm_port *p);
 /* -EADDRINUSE: another listens there. */

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "link/link.h"
 #include "link/udp.h"
@@ -18,6 +19,8 @@
 #define UD_SEND_ONLY 0x64
 #define DEFAULT_PKEY 0xffff
 #define MOST_RETURNS 64 /* at once */
+#define SEND_TRIES   20 /* where the kernel has no room */
+#define SEND_NAP     1000000
 
 struct vb_gsi {
 	struct vb_link *link;
@@ -87,7 +90,12 @@ void vb_gsi_send(struct vb_gsi *g, const struct vb_mad_path *path,
 	if (g->link->ops->route(g->link, &route))
 		return;
 	put_frame(g, &route, mad);
-	g->link->ops->send(g->link, &g->txq);
+	for (int i = 0; i < SEND_TRIES; i++) {
+		if (g->link->ops->send(g->link, &g->txq))
+			return;
+		nanosleep(&(struct timespec){ .tv_nsec = SEND_NAP }, NULL);
+	}
+	g->link->ops->drop(g->link, &g->txq); /* the state machine repeats it */
 }
 
 static bool is_mad(const uint8_t *bytes, uint32_t len, struct vb_ib_pkt *pkt)

@@ -80,6 +80,16 @@ void vb_process_of(int fd, struct vb_process *p)
 		p->born = 0;
 }
 
+bool vb_process_may_listen(const struct vb_process *p, int fd)
+{
+	struct ucred who = { 0 };
+	socklen_t len = sizeof(who);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0)
+		return false;
+	return who.pid <= 0 || who.pid == p->pid;
+}
+
 bool vb_process_speaks_for(const struct vb_process *speaker,
 			   const struct vb_process *owner)
 {

@@ -17,6 +17,9 @@ struct vb_process {
 
 /* Of a connected local socket that was just accepted. */
 void vb_process_of(int fd, struct vb_process *p);
+/* Is it @p that listens at the local socket @fd? False is certain: another
+ * process does. Nobody may, or one that the kernel does not tell us of. */
+bool vb_process_may_listen(const struct vb_process *p, int fd);
 /*
  * May the session @speaker speak for the queue pairs of the session @owner?
  * They must be one process, and not two that had one number after each other. A

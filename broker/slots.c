@@ -201,8 +201,8 @@ static bool all_differ(const struct vb_slots *s)
 	return true;
 }
 
-/* @vault is not asked: it may have been made anywhere. */
-static bool all_here(const struct vb_slots *s)
+/* Are all of them of this network namespace? */
+static bool are_here(const int *fds, unsigned count)
 {
 	int here = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	uint64_t cookie;
@@ -211,8 +211,8 @@ static bool all_here(const struct vb_slots *s)
 		return false;
 	cookie = cookie_of(here, SO_NETNS_COOKIE);
 	close(here);
-	for (unsigned i = 0; i < s->count; i++)
-		if (cookie_of(s->fds[i], SO_NETNS_COOKIE) != cookie)
+	for (unsigned i = 0; i < count; i++)
+		if (cookie_of(fds[i], SO_NETNS_COOKIE) != cookie)
 			return false;
 	return true;
 }
@@ -260,7 +260,8 @@ int vb_slots_adopt(struct vb_slots *s, int vault)
 	do
 		rc = peek_group(s, vault);
 	while (rc > 0);
-	if (rc == 0 && !(all_differ(s) && all_here(s)))
+	/* @vault itself is not asked: it may have been made anywhere. */
+	if (rc == 0 && !(all_differ(s) && are_here(s->fds, s->count)))
 		rc = -EINVAL;
 	/* The earlier broker may have died between growing and steering. */
 	if (rc == 0)
@@ -280,6 +281,32 @@ bool vb_slots_is_ours(const struct vb_slots *s, int vault)
 	return s->vault >= 0 && fstat(s->vault, &a) == 0 &&
 	       fstat(vault, &b) == 0 && a.st_dev == b.st_dev &&
 	       a.st_ino == b.st_ino;
+}
+
+static bool has_name(int fd, unsigned slot)
+{
+	struct sockaddr_un wanted, own;
+	socklen_t len = sizeof(own);
+	socklen_t all = vb_ipc_slot_address(&wanted, slot);
+
+	return vb_fdmail_has_option(fd, SO_DOMAIN, AF_UNIX) &&
+	       vb_fdmail_has_option(fd, SO_TYPE, SOCK_SEQPACKET) &&
+	       getsockname(fd, (struct sockaddr *)&own, &len) == 0 &&
+	       len == all && memcmp(&own, &wanted, len) == 0;
+}
+
+static bool is_same_socket(int a, int b)
+{
+	uint64_t cookie = cookie_of(a, SO_COOKIE);
+
+	return cookie && cookie == cookie_of(b, SO_COOKIE);
+}
+
+bool vb_slots_is_held(const struct vb_slots *s, unsigned slot, int name,
+		      int socket)
+{
+	return slot > 0 && slot < s->count && has_name(name, slot) &&
+	       are_here(&name, 1) && is_same_socket(socket, s->fds[slot]);
 }
 
 /* A socket bound to the slot's name, or -errno: -EADDRINUSE when taken. */

@@ -38,6 +38,15 @@ bool vb_slots_is_ours(const struct vb_slots *s, int vault);
  */
 VB_MUST_CHECK int vb_slots_claim(struct vb_slots *s, unsigned *slot, int *name);
 
+/*
+ * Does who shows these two hold @slot? The name is the proof: it is one
+ * socket's in this network namespace, as long as the slot is taken, and another
+ * one's each time that the slot is given away. @socket must be the slot's own:
+ * so who has bound a free slot's name by himself is not believed.
+ */
+bool vb_slots_is_held(const struct vb_slots *s, unsigned slot, int name,
+		      int socket);
+
 /* A program left, perhaps: free the memory that waits in its queue. False:
  * the slot is taken still. */
 bool vb_slots_rest(struct vb_slots *s, unsigned slot);

@@ -49,7 +49,10 @@ static void send_rej(struct vb_cm_conn *c, unsigned reason, const void *data,
 
 	m.answer.message = (uint8_t)what_is_rejected(c);
 	m.answer.reason = (uint16_t)reason;
-	if (bytes)
+	if (reason == CM_REJ_INVALID_MTU) {
+		m.answer.info_bytes = 1;
+		m.answer.info[0] = *(const uint8_t *)data;
+	} else if (bytes)
 		memcpy(m.private_data, data,
 		       VB_MIN(bytes, vb_cm_private_bytes(CM_REJ)));
 	vb_cm_send(c, &m, c->tid);
@@ -248,9 +251,33 @@ static bool is_rash(const struct vb_cm_conn *c, const struct vb_cm_msg *m,
 	       now - c->sent_at < RASH && now - c->begun_at < DOUBT;
 }
 
+/*
+ * The peer's interface carries no packets of our path MTU, and it says of
+ * which: the REQ goes again with that. False: it says nothing of use. One that
+ * wants what it was asked for the second time answers the first.
+ */
+static bool ask_for_less(struct vb_cm_conn *c, const struct vb_cm_msg *m,
+			 vb_time now)
+{
+	struct vb_cm_msg req;
+	uint8_t most = m->answer.info[0];
+
+	if (c->state != CM_REQ_SENT || m->answer.reason != CM_REJ_INVALID_MTU ||
+	    !m->answer.info_bytes || most == 0 ||
+	    !vb_cm_get(c->mad, sizeof(c->mad), &req) || most > req.req.mtu)
+		return false;
+	if (most == req.req.mtu)
+		return c->mtu != 0;
+	c->mtu = req.req.mtu = most;
+	vb_cm_send_until_answered(c, &req, c->tid, now);
+	return true;
+}
+
 static void take_rejection(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 			   vb_time now)
 {
+	if (ask_for_less(c, m, now))
+		return;
 	if (is_rash(c, m, now)) {
 		vb_cm_set_timer(c, now + DOUBT_PAUSE);
 		return;

@@ -62,6 +62,7 @@ struct vb_cm_conn {
 	uint32_t local_id, remote_id;
 	uint64_t remote_guid;
 	uint32_t local_qpn, remote_qpn;
+	uint8_t mtu; /* of our REQ, after the peer wanted less; 0: as asked */
 	/* its own */
 	struct vb_cm *cm;
 	struct vb_mad_path path;
@@ -159,6 +160,8 @@ void vb_cm_insist(struct vb_cm_conn *c);
 /* After CM_HAS_REPLY; or, passive, data came though no RTU did. -EINVAL. */
 VB_MUST_CHECK int vb_cm_establish(struct vb_cm_conn *c, vb_time now);
 /* A request or a reply; @c is closed then. -EINVAL: neither was to answer. */
+/* CM_REJ_INVALID_MTU: its one byte is the largest path MTU (enum ibv_mtu) that
+ * would do, with which one of our kind asks again. */
 VB_MUST_CHECK int vb_cm_reject(struct vb_cm_conn *c, unsigned reason,
 			       const void *private_data, unsigned bytes);
 /* -EINVAL: it is not established. CM_IS_DISCONNECTED follows. */

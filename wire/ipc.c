@@ -40,6 +40,9 @@ bool vb_ipc_get(const uint8_t *bytes, size_t len, struct vb_ipc *m)
 	if (!text || !memchr(text, 0, VB_IPC_TEXT))
 		return false;
 	memcpy(m->text, text, VB_IPC_TEXT);
+	for (char *p = m->text; *p; p++)
+		if (*p < ' ' || *p > '~')
+			*p = '?';
 	return m->kind >= IPC_CLAIM && m->kind <= IPC_REPORT &&
 	       m->version == VB_IPC_VERSION && m->slot < VB_SLOTS;
 }

@@ -21,14 +21,21 @@
 
 enum vb_ipc_kind {
 	IPC_CLAIM = 1, /* program: give me a slot */
-	IPC_GRANT,     /* broker: slot; fds: 4791 socket, name socket, and the
-			* vault for who is trusted with it */
+	IPC_GRANT,     /* broker: slot; enum vb_ipc_fd */
 	IPC_REFUSE,    /* broker: error number and why */
-	IPC_REJOIN,    /* program, to a new broker: I hold slot; fd: vault,
-			* of who has it */
+	IPC_REJOIN,    /* program, to a new broker: I hold slot; the
+			* descriptors that came with it */
 	IPC_WELCOME,   /* broker: rejoined */
 	IPC_STATUS,    /* anybody: how are you */
 	IPC_REPORT,    /* broker: counts */
+};
+
+/* What a program has with its slot. */
+enum vb_ipc_fd {
+	IPC_FD_SOCKET, /* of port 4791 */
+	IPC_FD_NAME,   /* bound to the slot's name */
+	IPC_FD_VAULT,  /* for who is trusted with it */
+	IPC_FDS
 };
 
 #define VB_IPC_VERSION 1
@@ -46,7 +53,8 @@ struct vb_ipc {
 
 size_t vb_ipc_put(uint8_t bytes[VB_IPC_BYTES], const struct vb_ipc *m);
 /* False: too short, unknown kind or version, slot out of range, text without
- * end. */
+ * end. What cannot be printed in the text is a question mark: it comes from
+ * another process, and goes to a terminal. */
 bool vb_ipc_get(const uint8_t *bytes, size_t len, struct vb_ipc *m);
 
 /* The abstract name @name, like VB_IPC_BROKER: its address and length. */

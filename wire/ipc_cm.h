@@ -12,6 +12,11 @@
 
 #define VB_IPC_CM_INCOMING 0x80000000u
 
+/* What the broker gives all programs of one user together, but for root's and
+ * those of the user whose broker it is. Beyond: ENOBUFS. */
+#define VB_IPC_CM_USER_IDS   65536
+#define VB_IPC_CM_USER_PORTS 16384
+
 enum vb_ipc_cm_kind {			/* behind enum vb_ipc_kind's */
 		      IPC_CM_NONE = 0,	/* never sent */
 		      IPC_CM_BIND = 32, /* space, src, port (0: any), flags; to
@@ -28,7 +33,7 @@ enum vb_ipc_cm_kind {			/* behind enum vb_ipc_kind's */
 					answered: EAGAIN: not yet */
 		      IPC_CM_RESUME, /* a connection of a broker before this:
 					status: enum vb_ipc_cm_stage */
-		      IPC_CM_DONE, /* broker: to BIND and LISTEN: error, port */
+		      IPC_CM_DONE,   /* broker: the answer: error, port, tid */
 		      IPC_CM_EVENT, /* broker: event, status and what belongs to
 				       it */
 };
@@ -38,7 +43,7 @@ enum vb_ipc_cm_event {
 	IPC_CM_REQUEST = 1, /* id is new, of listener */
 	IPC_CM_REPLY,
 	IPC_CM_ESTABLISHED,
-	IPC_CM_REJECTED, /* status: the reason */
+	IPC_CM_REJECTED,    /* status: the reason */
 	IPC_CM_UNREACHABLE, /* status: -errno */
 	IPC_CM_DISCONNECTED,
 	IPC_CM_OVER,
@@ -71,7 +76,7 @@ enum vb_ipc_cm_stage {
 	IPC_CM_AT_STAGES
 };
 
-#define VB_IPC_CM_VERSION 2
+#define VB_IPC_CM_VERSION 3
 #define VB_IPC_CM_PRIVATE 224
 #define VB_IPC_CM_BYTES	  352
 
@@ -95,7 +100,7 @@ struct vb_ipc_cm {
 	/* By these a connection outlives its broker: events say them, RESUME
 	 * says them again. */
 	uint32_t local_id, remote_id, peer_qpn;
-	uint64_t tid;
+	uint64_t tid; /* of a question: its number, which DONE says again */
 	uint8_t private_bytes;
 	uint8_t private_data[VB_IPC_CM_PRIVATE];
 };

@@ -53,6 +53,7 @@ enum vb_cm_reason {
 	CM_REJ_INVALID_TRANSPORT = 9,
 	CM_REJ_STALE_CONN = 10,
 	CM_REJ_INVALID_GID = 12,
+	CM_REJ_INVALID_MTU = 26, /* info[0]: the largest that would do */
 	CM_REJ_CONSUMER = 28,
 	CM_REJ_DUPLICATE_COMM_ID = 30,
 	CM_REJ_VENDOR_OPTION = 35,

@@ -17,6 +17,7 @@
 #include "link/udp.h"
 #include "tests/unit/netns.h"
 #include "wire/ipc.h"
+#include "wire/ipc_cm.h"
 
 #define PATIENCE_MS 5000
 
@@ -67,28 +68,22 @@ static void expect_end(int fd)
 	assert_int_equal(recv(fd, &byte, 1, 0), 0);
 }
 
-static void say(int fd, enum vb_ipc_kind kind, unsigned slot, int enclosed)
+static void say_with(int fd, enum vb_ipc_kind kind, unsigned slot,
+		     const int *fds, unsigned count)
 {
 	struct vb_ipc m = { .kind = (uint8_t)kind,
 			    .version = VB_IPC_VERSION,
 			    .slot = (uint16_t)slot };
-	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr c;
-	} u = { 0 };
 	uint8_t bytes[VB_IPC_BYTES];
-	struct iovec iov = { bytes, vb_ipc_put(bytes, &m) };
-	struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1 };
 
-	if (enclosed >= 0) {
-		u.c.cmsg_level = SOL_SOCKET;
-		u.c.cmsg_type = SCM_RIGHTS;
-		u.c.cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(&u.c), &enclosed, sizeof(int));
-		h.msg_control = &u;
-		h.msg_controllen = sizeof(u);
-	}
-	assert_int_equal(sendmsg(fd, &h, MSG_NOSIGNAL), sizeof(bytes));
+	vb_ipc_put(bytes, &m);
+	assert_int_equal(
+		vb_fdmail_send(fd, bytes, sizeof(bytes), fds, count, 0), 0);
+}
+
+static void say(int fd, enum vb_ipc_kind kind, unsigned slot, int enclosed)
+{
+	say_with(fd, kind, slot, &enclosed, enclosed >= 0);
 }
 
 static bool hear(int fd, struct answer *a)
@@ -250,7 +245,7 @@ static void broker_run__nonsense_ends_a_session(void **state)
 		expect_end(fd);
 		close(fd);
 	}
-	for (unsigned count = 2; count <= VB_FDMAIL_FDS; count++)
+	for (unsigned count = IPC_FDS + 1; count <= VB_FDMAIL_FDS; count++)
 		too_many_descriptors(count);
 	fd = claim_slot(&a, 1);
 	close_answer(&a);
@@ -371,11 +366,11 @@ static void broker_run__the_next_one_takes_over(void **state)
 	say(third, IPC_CLAIM, 0, -1);
 	nap_ms(50);
 	first = connect_to_broker();
-	say(first, IPC_REJOIN, 1, a.fds[2]);
+	say_with(first, IPC_REJOIN, 1, a.fds, IPC_FDS);
 	assert_true(hear(first, &c));
 	assert_int_equal(c.m.kind, IPC_WELCOME);
 	second = connect_to_broker();
-	say(second, IPC_REJOIN, 2, b.fds[2]);
+	say_with(second, IPC_REJOIN, 2, b.fds, IPC_FDS);
 	assert_true(hear(second, &c));
 	assert_int_equal(c.m.kind, IPC_WELCOME);
 	assert_true(hear(third, &c));
@@ -390,6 +385,153 @@ static void broker_run__the_next_one_takes_over(void **state)
 	close_answer(&c);
 	kill_broker();
 	assert_false(vb_udp_port_taken());
+}
+
+/* 0: welcome; or why not. */
+static int rejoin(unsigned slot, int socket, int name, int vault)
+{
+	const int fds[IPC_FDS] = { socket, name, vault };
+	int fd = connect_to_broker();
+	struct answer a;
+
+	say_with(fd, IPC_REJOIN, slot, fds, vault >= 0 ? IPC_FDS : IPC_FDS - 1);
+	assert_true(hear(fd, &a));
+	close(fd);
+	return a.m.kind == IPC_WELCOME ? 0 : a.m.error;
+}
+
+/* The descriptors of that very slot are the proof, all of them. */
+static void broker_run__rejoin_needs_proof(void **state)
+{
+	struct answer a, b;
+	int first, second;
+
+	start_broker(60 * VB_SEC);
+	first = claim_slot(&a, 1);
+	second = claim_slot(&b, 2);
+	assert_int_equal(rejoin(1, STDERR_FILENO, STDERR_FILENO, -1), EPERM);
+	assert_int_equal(rejoin(1, b.fds[0], b.fds[1], b.fds[2]), EPERM);
+	assert_int_equal(rejoin(1, a.fds[0], b.fds[1], b.fds[2]), EPERM);
+	assert_int_equal(rejoin(1, b.fds[0], a.fds[1], b.fds[2]), EPERM);
+	assert_int_equal(rejoin(0, a.fds[0], a.fds[1], -1), EPERM);
+	assert_int_equal(rejoin(300, a.fds[0], a.fds[1], -1), EPERM);
+	assert_int_equal(rejoin(1, a.fds[0], a.fds[1], -1), 0);
+	close(first);
+	close(second);
+	close_answer(&a);
+	close_answer(&b);
+	kill_broker();
+}
+
+/* What @child says of a child process. */
+static int in_child(int (*child)(const struct answer *a),
+		    const struct answer *a)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0)
+		_exit(child(a));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* The name, bound where we are not. */
+static int bring_name_from_elsewhere(const struct answer *a)
+{
+	int fds[IPC_FDS] = { a->fds[0], -1, a->fds[2] };
+	int fd = connect_to_broker();
+	struct sockaddr_un name;
+	struct answer got;
+	socklen_t len;
+
+	if (!netns_next())
+		return 0;
+	len = vb_ipc_slot_address(&name, 1);
+	fds[IPC_FD_NAME] = vb_fdmail_bind(&name, len);
+	say_with(fd, IPC_REJOIN, 1, fds, IPC_FDS);
+	return hear(fd, &got) && got.m.error == EPERM;
+}
+
+static int bring_the_parents(const struct answer *a)
+{
+	return rejoin(1, a->fds[0], a->fds[1], a->fds[2]);
+}
+
+static void broker_run__rejoin_of_others(void **state)
+{
+	struct answer a;
+	int fd;
+
+	start_broker(60 * VB_SEC);
+	fd = claim_slot(&a, 1);
+	assert_int_equal(in_child(bring_the_parents, &a), EPERM);
+	assert_int_equal(in_child(bring_name_from_elsewhere, &a), 1);
+	/* Without a session the name says whose it is. */
+	assert_int_equal(listen(a.fds[IPC_FD_NAME], 1), 0);
+	close(fd);
+	nap_ms(50);
+	assert_int_equal(in_child(bring_the_parents, &a), EPERM);
+	assert_int_equal(rejoin(1, a.fds[0], a.fds[1], a.fds[2]), 0);
+	close_answer(&a);
+	kill_broker();
+}
+
+/* Does the broker believe that a queue pair of slot 1 is ours? */
+static bool speaks_for_slot_1(void)
+{
+	const struct vb_ipc_cm hello = { .kind = IPC_CM_HELLO,
+					 .version = VB_IPC_CM_VERSION,
+					 .qpn = 1u << VB_QPN_BITS | 5 };
+	uint8_t bytes[VB_IPC_CM_BYTES];
+	struct vb_ipc_cm answer;
+	int fd = connect_to_broker();
+
+	vb_ipc_cm_put(bytes, &hello);
+	assert_int_equal(send(fd, bytes, sizeof(bytes), 0), sizeof(bytes));
+	assert_int_equal(recv(fd, bytes, sizeof(bytes), 0), sizeof(bytes));
+	assert_true(vb_ipc_cm_get(bytes, sizeof(bytes), &answer));
+	close(fd);
+	return answer.status == 0;
+}
+
+/* A session that gave its slot's name up, and then looks who has the slot. */
+static int keep_session(int told, int tell)
+{
+	struct answer a;
+	bool before;
+	char byte;
+
+	(void)claim_slot(&a, 1);
+	before = speaks_for_slot_1();
+	close_answer(&a);
+	if (write(tell, "", 1) != 1 || read(told, &byte, 1) != 1)
+		return 2;
+	return before && !speaks_for_slot_1() ? 0 : 1;
+}
+
+static void broker_run__a_slot_has_one_holder(void **state)
+{
+	int status, fd, told[2], tell[2];
+	struct answer a;
+	pid_t child;
+	char byte;
+
+	start_broker(60 * VB_SEC);
+	assert_int_equal(pipe(told), 0);
+	assert_int_equal(pipe(tell), 0);
+	child = fork();
+	if (child == 0)
+		_exit(keep_session(told[0], tell[1]));
+	assert_int_equal(read(tell[0], &byte, 1), 1);
+	fd = claim_slot(&a, 1);
+	assert_int_equal(write(told[1], "", 1), 1);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_true(speaks_for_slot_1());
+	close(fd);
+	close_answer(&a);
+	kill_broker();
 }
 
 static void broker_run__leaves_when_idle(void **state)
@@ -422,6 +564,9 @@ int main(void)
 		cmocka_unit_test(broker_run__name_outlives_session),
 		cmocka_unit_test(broker_run__port_of_another_program),
 		cmocka_unit_test(broker_run__the_next_one_takes_over),
+		cmocka_unit_test(broker_run__rejoin_needs_proof),
+		cmocka_unit_test(broker_run__rejoin_of_others),
+		cmocka_unit_test(broker_run__a_slot_has_one_holder),
 		cmocka_unit_test(broker_run__leaves_when_idle),
 	};
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "broker/cm_ports.h"
@@ -86,7 +87,8 @@ static void ports__addresses_that_meet(void **state)
 			assert_int_equal(vb_cm_ports_bind(&table, first), 0);
 			assert_int_equal(vb_cm_ports_bind(&table, second),
 					 cases[i].meet ? -EADDRINUSE : 0);
-			vb_cm_ports_free(&table, second);
+			if (!cases[i].meet)
+				vb_cm_ports_free(&table, second);
 			vb_cm_ports_free(&table, first);
 		}
 }
@@ -121,12 +123,16 @@ static void ports__the_nearer_listener_is_found(void **state)
 
 	assert_int_equal(vb_cm_ports_bind(&table, &one), 0);
 	assert_null(vb_cm_ports_find(&table, TCP, 1, &a, false));
-	one.listening = true;
+	assert_int_equal(vb_cm_ports_listen(&table, &one), 0);
 	assert_ptr_equal(vb_cm_ports_find(&table, TCP, 1, &a, false), &one);
 	assert_null(vb_cm_ports_find(&table, TCP, 1, &b, false));
-	one.listening = false;
+	vb_cm_ports_free(&table, &one);
+	one.ticket = any.ticket = 7;
+	any.flags = IPC_CM_JOIN;
+	assert_int_equal(vb_cm_ports_bind(&table, &one), 0);
 	assert_int_equal(vb_cm_ports_bind(&table, &any), 0);
-	any.listening = one.listening = true;
+	assert_int_equal(vb_cm_ports_listen(&table, &one), 0);
+	assert_int_equal(vb_cm_ports_listen(&table, &any), 0);
 	assert_ptr_equal(vb_cm_ports_find(&table, TCP, 1, &a, false), &one);
 	assert_ptr_equal(vb_cm_ports_find(&table, TCP, 1, &b, false), &any);
 	assert_null(vb_cm_ports_find(&table, IB, 1, &a, false));
@@ -199,11 +205,155 @@ static void ports__of_gids(void **state)
 	assert_int_equal(vb_cm_ports_bind(&table, &ip), 0);
 	assert_int_equal(vb_cm_ports_bind(&table, &gid), 0);
 	assert_int_equal(vb_cm_ports_bind(&table, &same), -EADDRINUSE);
-	ip.listening = gid.listening = true;
+	assert_int_equal(vb_cm_ports_listen(&table, &ip), 0);
+	assert_int_equal(vb_cm_ports_listen(&table, &gid), 0);
 	assert_ptr_equal(vb_cm_ports_find(&table, TCP, 1, &a, false), &ip);
 	assert_null(vb_cm_ports_find(&table, TCP, 1, &a, true));
 	assert_ptr_equal(vb_cm_ports_find(&table, TCP, 1, &b, true), &gid);
 	assert_null(vb_cm_ports_find(&table, TCP, 1, &b, false));
+}
+
+/* The same question of all that are bound, as the rules say it, pair by pair.
+ */
+static bool is_any4(const struct vb_gid *a)
+{
+	return vb_gid_is_ipv4(a) && vb_load_be(a->raw + 12, 4) == 0;
+}
+
+static bool covers(const struct vb_cm_port *p, const struct vb_gid *address)
+{
+	if (vb_gid_is_zero(&p->address))
+		return !(p->flags & IPC_CM_V6ONLY) || !vb_gid_is_ipv4(address);
+	if (is_any4(&p->address))
+		return vb_gid_is_ipv4(address);
+	return vb_gid_equal(&p->address, address);
+}
+
+static bool joins(const struct vb_cm_port *p, const struct vb_cm_port *q)
+{
+	return p->flags & IPC_CM_JOIN && p->ticket && p->ticket == q->ticket;
+}
+
+static int expected_bind(const struct vb_cm_port *all, unsigned count,
+			 const struct vb_cm_port *p)
+{
+	bool host = false, taken = false;
+
+	for (const struct vb_cm_port *q = all; q < all + count; q++) {
+		if (!q->number || q == p || q->number != p->number ||
+		    q->space != p->space ||
+		    !(covers(p, &q->address) || covers(q, &p->address)))
+			continue;
+		host |= joins(p, q);
+		taken |= !joins(p, q) &&
+			 !(p->flags & q->flags & IPC_CM_REUSE && !q->listening);
+	}
+	if (p->flags & IPC_CM_JOIN && !host)
+		return -EACCES;
+	return taken ? -EADDRINUSE : 0;
+}
+
+static int expected_listen(const struct vb_cm_port *all, unsigned count,
+			   const struct vb_cm_port *p)
+{
+	for (const struct vb_cm_port *q = all; q < all + count; q++)
+		if (q != p && q->listening && q->number == p->number &&
+		    q->space == p->space &&
+		    (covers(p, &q->address) || covers(q, &p->address)) &&
+		    !joins(p, q) && !joins(q, p))
+			return -EADDRINUSE;
+	return 0;
+}
+
+static void begin_port(struct vb_cm_port *p)
+{
+	static const uint8_t flags[] = { 0, IPC_CM_REUSE, IPC_CM_V6ONLY,
+					 IPC_CM_JOIN,
+					 IPC_CM_JOIN | IPC_CM_REUSE };
+	const struct vb_gid addresses[] = { ipv4(1),	     ipv4(2),
+					    any4(),	     { { 0 } },
+					    { { 0xfd, 1 } }, { { 0xfd, 2 } } };
+
+	*p = port((uint16_t)(1 + rand() % 2),
+		  addresses[(unsigned)rand() % VB_COUNT(addresses)],
+		  flags[(unsigned)rand() % VB_COUNT(flags)]);
+	p->ticket = (uint64_t)rand() % 3;
+}
+
+static void ports__sums_say_what_pairs_do(void **state)
+{
+	static struct vb_cm_port all[12];
+	unsigned bound = 0, listening = 0;
+
+	srand(16);
+	memset(all, 0, sizeof(all));
+	for (unsigned step = 0; step < 200000; step++) {
+		struct vb_cm_port *p = &all[(unsigned)rand() % VB_COUNT(all)];
+		int rc, expected;
+
+		if (p->number && !p->listening && rand() % 2) {
+			expected = expected_listen(all, VB_COUNT(all), p);
+			rc = vb_cm_ports_listen(&table, p);
+			listening += rc == 0;
+		} else if (p->number) {
+			vb_cm_ports_free(&table, p);
+			memset(p, 0, sizeof(*p));
+			continue;
+		} else {
+			begin_port(p);
+			expected = expected_bind(all, VB_COUNT(all), p);
+			rc = vb_cm_ports_bind(&table, p);
+			bound += rc == 0;
+			if (rc)
+				memset(p, 0, sizeof(*p));
+		}
+		assert_int_equal(rc, expected);
+	}
+	assert_in_range(bound, 10000, 200000);
+	assert_in_range(listening, 1000, 200000);
+	for (unsigned i = 0; i < VB_COUNT(all); i++)
+		if (all[i].number)
+			vb_cm_ports_free(&table, &all[i]);
+	for (unsigned i = 0; i < VB_PORT_BUCKETS; i++)
+		assert_null(table.buckets[i]);
+}
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* One number at 65,000 addresses, which share it or do not; and at one. */
+static void ports__many_at_one_number(void **state)
+{
+	static struct vb_cm_port all[65000];
+	const struct vb_gid one = ipv4(1);
+	double begun = seconds();
+
+	for (unsigned turn = 0; turn < 3; turn++) {
+		for (unsigned i = 0; i < VB_COUNT(all); i++) {
+			const uint8_t a[] = { 127, 1, (uint8_t)(i >> 8),
+					      (uint8_t)i };
+
+			all[i] = port(7, turn < 2 ? vb_gid_from_ipv4(a) : one,
+				      turn ? IPC_CM_REUSE : 0);
+			assert_int_equal(vb_cm_ports_bind(&table, &all[i]), 0);
+		}
+		for (unsigned i = 0; i < VB_COUNT(all); i++) {
+			struct vb_cm_port wide = port(7, any4(), IPC_CM_REUSE);
+
+			assert_int_equal(vb_cm_ports_bind(&table, &wide),
+					 turn ? 0 : -EADDRINUSE);
+			if (turn)
+				vb_cm_ports_free(&table, &wide);
+		}
+		for (unsigned i = 0; i < VB_COUNT(all); i++)
+			vb_cm_ports_free(&table, &all[i]);
+	}
+	assert_true(seconds() - begun < 3);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -219,6 +369,8 @@ int main(void)
 		CASE(ports__any_number),
 		CASE(ports__reserved_for_who_asks),
 		CASE(ports__of_gids),
+		CASE(ports__sums_say_what_pairs_do),
+		CASE(ports__many_at_one_number),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the connection manager believes of programs that come back. */
 #include "broker/cm.h"
+#include "broker/outbox.h"
 
 #include <stdarg.h>
 #include <setjmp.h>
@@ -11,11 +12,14 @@
 
 #include "tests/unit/netns.h"
 
-#define OWN_QPN 0x1234
-#define ID	7
+#define OWN_QPN	 0x1234
+#define ID	 7
+#define STRANGER 1234 /* a user */
 
 static struct vb_host_cm *cm;
 static struct vb_cm_client *client;
+static struct vb_users users;
+static struct vb_user *user;
 static int ends[2];
 
 static bool owns(void *arg, const struct vb_process *who, uint32_t qpn)
@@ -32,7 +36,8 @@ static int begin(void **state)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) ||
 	    vb_host_cm_create(owns, NULL, VB_SEC, &cm))
 		return -1;
-	client = vb_host_cm_join(cm, ends[0], &self);
+	user = vb_user_enter(&users, STRANGER, false);
+	client = user ? vb_host_cm_join(cm, ends[0], &self, user) : NULL;
 	return client ? 0 : -1;
 }
 
@@ -41,6 +46,9 @@ static int end(void **state)
 	(void)state;
 	vb_host_cm_leave(client, VB_SEC);
 	vb_host_cm_destroy(cm);
+	for (unsigned i = 0; i < VB_QUOTAS; i++)
+		assert_int_equal(vb_user_has(user, i), 0);
+	vb_user_leave(user);
 	close(ends[0]);
 	close(ends[1]);
 	return 0;
@@ -131,6 +139,137 @@ static void resume__another_programs(void **state)
 	assert_false(is_believed(&m, VB_SEC));
 }
 
+/* What is answered. */
+static int ask(const struct vb_ipc_cm *m)
+{
+	uint8_t bytes[VB_IPC_CM_BYTES];
+	size_t len = vb_ipc_cm_put(bytes, m);
+	struct vb_ipc_cm done;
+	ssize_t n;
+
+	assert_int_equal(vb_host_cm_take(client, bytes, len, VB_SEC), 0);
+	n = recv(ends[1], bytes, sizeof(bytes), MSG_DONTWAIT);
+	assert_true(n > 0 && vb_ipc_cm_get(bytes, (size_t)n, &done));
+	assert_int_equal(done.kind, IPC_CM_DONE);
+	assert_int_equal(done.tid, m->tid);
+	return done.status;
+}
+
+static int bind_to(uint32_t id, uint16_t port, struct vb_gid address)
+{
+	const struct vb_ipc_cm m = { .kind = IPC_CM_BIND,
+				     .version = VB_IPC_CM_VERSION,
+				     .id = id,
+				     .tid = id + 1,
+				     .space = 0x106,
+				     .src = address,
+				     .src_port = port };
+
+	return ask(&m);
+}
+
+static struct vb_gid v4(uint8_t a, uint8_t b, uint8_t c, uint8_t d)
+{
+	return vb_gid_from_ipv4((const uint8_t[]){ a, b, c, d });
+}
+
+static void bind__addresses_of_the_host(void **state)
+{
+	static const struct vb_gid any = { { 0 } }, one = { { [15] = 1 } };
+	static const struct vb_gid other = { { 0x20, 1, 0x0d,
+					       0xb8, [15] = 1 } };
+	static const struct vb_gid near = { { 0xfe, 0x80, [15] = 9 } };
+
+	(void)state;
+	for (int nonlocal = 0; nonlocal < 2; nonlocal++) {
+		netns_write("/proc/sys/net/ipv4/ip_nonlocal_bind",
+			    nonlocal ? "1" : "0");
+		netns_write("/proc/sys/net/ipv6/ip_nonlocal_bind",
+			    nonlocal ? "1" : "0");
+		assert_int_equal(bind_to(1, 7000, v4(192, 0, 2, 1)),
+				 EADDRNOTAVAIL);
+		assert_int_equal(bind_to(1, 7000, v4(224, 0, 0, 1)),
+				 EADDRNOTAVAIL);
+		assert_int_equal(bind_to(1, 7000, other), EADDRNOTAVAIL);
+		assert_int_equal(bind_to(1, 7000, near), EADDRNOTAVAIL);
+	}
+	assert_int_equal(bind_to(2, 7002, any), 0);
+	assert_int_equal(bind_to(3, 7003, v4(0, 0, 0, 0)), 0);
+	assert_int_equal(bind_to(4, 7004, v4(127, 0, 0, 1)), 0);
+	assert_int_equal(bind_to(5, 7005, v4(127, 9, 8, 7)), 0);
+	assert_int_equal(bind_to(6, 7006, one), 0);
+}
+
+/* What is heard of a connection that is asked for; 0: nothing yet. */
+static int connect_from(uint32_t id, struct vb_gid address, uint32_t qpn)
+{
+	const struct vb_ipc_cm m = { .kind = IPC_CM_CONNECT,
+				     .version = VB_IPC_CM_VERSION,
+				     .id = id,
+				     .src = address,
+				     .dst = v4(127, 0, 0, 1),
+				     .dst_port = 7,
+				     .qpn = qpn };
+	uint8_t bytes[VB_IPC_CM_BYTES];
+	size_t len = vb_ipc_cm_put(bytes, &m);
+	struct vb_ipc_cm said;
+	ssize_t n;
+
+	assert_int_equal(vb_host_cm_take(client, bytes, len, VB_SEC), 0);
+	n = recv(ends[1], bytes, sizeof(bytes), MSG_DONTWAIT);
+	if (n < 0)
+		return 0;
+	assert_true(vb_ipc_cm_get(bytes, (size_t)n, &said));
+	assert_int_equal(said.event, IPC_CM_FAILED);
+	return said.status;
+}
+
+static void connect__in_its_own_name(void **state)
+{
+	const struct vb_gid here = v4(127, 0, 0, 1);
+
+	(void)state;
+	netns_write("/proc/sys/net/ipv4/ip_nonlocal_bind", "1");
+	assert_int_equal(bind_to(1, 7010, here), 0);
+	assert_int_equal(connect_from(1, v4(192, 0, 2, 1), OWN_QPN),
+			 EADDRNOTAVAIL);
+	assert_int_equal(connect_from(1, here, OWN_QPN + 1), EPERM);
+	assert_int_equal(connect_from(1, here, OWN_QPN), 0);
+}
+
+/* Another user than whose broker it is. */
+static void bind__a_users_ports(void **state)
+{
+	uint32_t id = 1;
+
+	(void)state;
+	for (unsigned i = 0; i < VB_IPC_CM_USER_PORTS; i++, id++)
+		assert_int_equal(
+			bind_to(id, (uint16_t)(2000 + i), v4(127, 0, 0, 1)), 0);
+	assert_int_equal(bind_to(id, 1999, v4(127, 0, 0, 1)), ENOBUFS);
+	assert_int_equal(vb_user_has(user, VB_QUOTA_PORTS),
+			 VB_IPC_CM_USER_PORTS);
+	assert_int_equal(vb_user_has(user, VB_QUOTA_IDS), VB_IPC_CM_USER_PORTS);
+}
+
+/* Who asks and does not read what is answered. */
+static void answers__that_nobody_reads(void **state)
+{
+	const struct vb_ipc_cm hello = { .kind = IPC_CM_HELLO,
+					 .version = VB_IPC_CM_VERSION };
+	uint8_t bytes[VB_IPC_CM_BYTES];
+	size_t len = vb_ipc_cm_put(bytes, &hello), asked = 0;
+
+	(void)state;
+	while (!vb_host_cm_error(client) && asked++ < 1000000)
+		assert_int_equal(vb_host_cm_take(client, bytes, len, VB_SEC),
+				 0);
+	assert_int_equal(vb_host_cm_error(client), -ENOBUFS);
+	assert_in_range(asked, VB_OUTBOX_BYTES / 1000, VB_OUTBOX_BYTES / 352);
+	assert_in_range(vb_user_has(user, VB_QUOTA_BYTES),
+			VB_OUTBOX_BYTES - 1000, VB_OUTBOX_BYTES);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
@@ -141,6 +280,10 @@ int main(void)
 		TEST(resume__too_late),
 		TEST(resume__another_hosts),
 		TEST(resume__another_programs),
+		TEST(bind__addresses_of_the_host),
+		TEST(connect__in_its_own_name),
+		TEST(bind__a_users_ports),
+		TEST(answers__that_nobody_reads),
 	};
 
 	if (!netns_enter())

@@ -173,6 +173,7 @@ static void connect_it(void)
 	m.req.ca_guid = 0x2222;
 	m.req.remote_timeout = VB_CM_TIMEOUT_CODE;
 	m.req.max_cm_retries = 2;
+	m.req.mtu = 5;
 	assert_int_equal(vb_cm_connect(cm, &m, &path, &owner, now, &conn), 0);
 	expect_sent(CM_REQ);
 }
@@ -339,6 +340,71 @@ static void refused__after_a_while(void **state)
 	now += VB_SEC / 5;
 	deliver(&m);
 	assert_int_equal(happened, CM_IS_REJECTED);
+	vb_cm_release(conn, now);
+}
+
+/* REJ 26: of what path MTU the peer's interface carries packets. */
+static void refuse_mtu(unsigned info_bytes, uint8_t most)
+{
+	struct vb_cm_msg m = { .attr = CM_REJ,
+			       .tid = conn->tid,
+			       .local_id = PEER_ID,
+			       .remote_id = conn->local_id };
+
+	m.answer.reason = CM_REJ_INVALID_MTU;
+	m.answer.info_bytes = (uint8_t)info_bytes;
+	m.answer.info[0] = most;
+	deliver(&m);
+}
+
+static void active__asks_for_less(void **state)
+{
+	connect_it();
+	assert_int_equal(sent.req.mtu, 5);
+	refuse_mtu(1, 3);
+	assert_int_equal(happened, -1);
+	expect_sent(CM_REQ);
+	assert_int_equal(sent.req.mtu, 3);
+	assert_int_equal(sent.req.qpn, OUR_QPN);
+	refuse_mtu(1, 3); /* a copy, late */
+	assert_int_equal(happened, -1);
+	assert_int_equal(sent_count, 0);
+	run_timer();
+	expect_sent(CM_REQ);
+	assert_int_equal(sent.req.mtu, 3);
+	say(CM_REP, sent.tid);
+	assert_int_equal(happened, CM_HAS_REPLY);
+	assert_int_equal(conn->mtu, 3);
+	vb_cm_release(conn, now);
+}
+
+static void active__cannot_ask_for_less(void **state)
+{
+	static const uint8_t most[] = { 0, 5, 6, 3 };
+
+	for (unsigned i = 0; i < VB_COUNT(most); i++) {
+		connect_it();
+		refuse_mtu(most[i] != 3, most[i]);
+		assert_int_equal(happened, CM_IS_REJECTED);
+		assert_int_equal(sent_count, 0);
+		vb_cm_release(conn, now);
+	}
+}
+
+static void passive__says_how_much(void **state)
+{
+	static const uint8_t most = 3;
+
+	request(PEER_ID, PEER_QPN);
+	sent_count = 0;
+	assert_int_equal(vb_cm_reject(conn, CM_REJ_INVALID_MTU, &most, 1), 0);
+	expect_sent(CM_REJ);
+	assert_int_equal(sent.answer.reason, CM_REJ_INVALID_MTU);
+	assert_int_equal(sent.answer.info_bytes, 1);
+	assert_int_equal(sent.answer.info[0], 3);
+	vb_cm_release(conn, now);
+	request(PEER_ID, PEER_QPN); /* it asks again */
+	assert_int_equal(conn->state, CM_REQ_RCVD);
 	vb_cm_release(conn, now);
 }
 
@@ -895,6 +961,9 @@ int main(void)
 		TEST(passive__gives_up),
 		TEST(resume__knows_its_peer),
 		TEST(resume__answers_a_request),
+		TEST(active__asks_for_less),
+		TEST(active__cannot_ask_for_less),
+		TEST(passive__says_how_much),
 		TEST(resume__insists),
 		TEST(refused__at_once),
 		TEST(refused__after_a_while),

@@ -39,6 +39,17 @@ static void ipc__round_trip(void **state)
 	}
 }
 
+static void ipc__text_for_a_terminal(void **state)
+{
+	struct vb_ipc a = sample(), b;
+	uint8_t bytes[VB_IPC_BYTES];
+
+	strcpy(a.text, "a\033[2Jb\n\377");
+	(void)vb_ipc_put(bytes, &a);
+	assert_true(vb_ipc_get(bytes, sizeof(bytes), &b));
+	assert_string_equal(b.text, "a?[2Jb??");
+}
+
 static void ipc__every_truncation(void **state)
 {
 	struct vb_ipc a = sample(), b;
@@ -93,6 +104,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ipc__round_trip),
+		cmocka_unit_test(ipc__text_for_a_terminal),
 		cmocka_unit_test(ipc__every_truncation),
 		cmocka_unit_test(ipc__refuses),
 		cmocka_unit_test(ipc__text),

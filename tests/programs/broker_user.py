@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What one user may cost the others of a host: an unprivileged program that
+speaks to the broker itself. broker_user.py CASE...; each prints "ok CASE" or
+"not ok CASE: why". Root's broker must be running, and root hold slot 1."""
+import errno
+import os
+import select
+import socket
+import struct
+import sys
+import time
+
+CLAIM, GRANT, REFUSE, REJOIN, WELCOME = 1, 2, 3, 4, 5
+BIND, LISTEN, HELLO = 32, 33, 40
+TCP = 0x106
+ROOTS_QPN = 1 << 15 | 5
+
+
+class Refused(Exception):
+    pass
+
+
+def connect():
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.settimeout(10)
+    s.connect(b"\0verbena/broker")
+    return s
+
+
+def ask(s, kind, slot=0, fds=()):
+    """The answer's kind, its error, its text and its descriptors."""
+    m = struct.pack(">BBHiII", kind, 1, slot, 0, 0, os.getpid()) + bytes(144)
+    try:
+        socket.send_fds(s, [m], fds)
+        m, fds, _, _ = socket.recv_fds(s, 160, 3)
+    except (BrokenPipeError, ConnectionResetError) as e:
+        raise Refused("the session is over") from e
+    if not m:
+        raise Refused("the session is over")
+    return m[0], struct.unpack(">i", m[4:8])[0], text(m), fds
+
+
+def text(m):
+    return m[16:136].split(b"\0")[0].decode()
+
+
+def ipv4(address):
+    return bytes(10) + b"\xff\xff" + socket.inet_aton(address)
+
+
+def say(s, kind, number=0, port=0, src=bytes(16), qpn=0, flags=0):
+    m = struct.pack(">BBBBHHHIIi", kind, VERSION, 0, flags, TCP, port, 0,
+                    number, 0, 0)
+    m += src + bytes(16) + struct.pack(">IQI", 0, 0, qpn)
+    s.send(m + bytes(352 - len(m)))
+
+
+def hear(s):
+    m = s.recv(352)
+    if len(m) != 352:
+        raise Refused("the session is over")
+    return struct.unpack(">i", m[18:22])[0]
+
+
+def believed():
+    """Does the broker take root's queue pair for ours?"""
+    with connect() as s:
+        say(s, HELLO, qpn=ROOTS_QPN)
+        return hear(s) == 0
+
+
+def sockets():
+    """Of the kinds that belong to a slot, and not of one."""
+    udp = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+    name = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    return udp, name
+
+
+def tries_to_rejoin():
+    udp, name = sockets()
+    for fds in (), (udp.fileno(),), (udp.fileno(), name.fileno()):
+        with connect() as s:
+            try:
+                kind, error, _, _ = ask(s, REJOIN, 1, fds)
+                if kind == WELCOME or believed():
+                    return f"root's slot is ours, by {len(fds)} descriptors"
+                if error not in (errno.EPERM, errno.EAGAIN):
+                    return f"error {error}"
+            except Refused:
+                pass
+    return None
+
+
+def rejoin():
+    """Root's slot, with nothing and with what is not it."""
+    return tries_to_rejoin()
+
+
+def rejoin_first():
+    """The same while one broker follows another, for 3 s."""
+    until = time.monotonic() + 3
+    while time.monotonic() < until:
+        try:
+            why = tries_to_rejoin()
+        except OSError:
+            why = None
+        if why:
+            return why
+        time.sleep(0.01)
+    return None
+
+
+def sessions():
+    held, refusal = [], None
+    while len(held) < 2000 and not refusal:
+        s = connect()
+        if select.select([s], [], [], 0.005)[0]:
+            refusal = s.recv(160)
+            refusal = text(refusal) if refusal else "nothing"
+        else:
+            say(s, HELLO)
+            hear(s)
+            held.append(s)
+    if not refusal or "one user may have 320" not in refusal:
+        return f"{len(held)} sessions, then {refusal}"
+    return others_work()
+
+
+def slots():
+    held, refusal = [], None
+    while len(held) < 300 and not refusal:
+        s = connect()
+        kind, _, why, fds = ask(s, CLAIM)
+        if kind == GRANT:
+            held.append((s, fds))
+        else:
+            refusal = why
+    if len(held) != 128 or "one user may have 128" not in refusal:
+        return f"{len(held)} slots, then {refusal}"
+    # What is kept without a session is held all the same.
+    for s, _ in held:
+        s.close()
+    time.sleep(0.3)
+    if ask(connect(), CLAIM)[0] == GRANT:
+        return "more without sessions"
+    return others_work()
+
+
+def binds():
+    """One port at as many addresses of loopback as may be; then more."""
+    s, refused, begun = connect(), 0, time.monotonic()
+    for i in range(25000):
+        say(s, BIND, i + 1, 7000, ipv4(f"127.1.{i >> 8}.{i & 255}"))
+        status = hear(s)
+        refused += status == errno.ENOBUFS
+        if status not in (0, errno.ENOBUFS):
+            return f"error {status}"
+    took = time.monotonic() - begun
+    if refused != 25000 - 16384 or took > 30:
+        return f"{refused} refused, after {took:.1f} s"
+    return others_work()
+
+
+def unread():
+    """Questions without end, of a session that reads no answer."""
+    s = connect()
+    s.settimeout(5)
+    asked = 0
+    try:
+        while asked < 400000:
+            say(s, HELLO)
+            asked += 1
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+    if asked == 400000:
+        return f"{asked} answers wait"
+    return others_work()
+
+
+def addresses():
+    """Of another host, of no host."""
+    s = connect()
+    for i, a in enumerate(("192.0.2.1", "224.0.0.1", "255.255.255.255")):
+        say(s, BIND, i + 1, 7100, ipv4(a))
+        status = hear(s)
+        if status != errno.EADDRNOTAVAIL:
+            return f"{a}: error {status}"
+    for i, a in enumerate(("127.0.0.1", "0.0.0.0")):
+        say(s, BIND, i + 11, 7200 + i, ipv4(a))
+        if hear(s):
+            return a
+    return None
+
+
+def others_work():
+    """While all of that is held: the tests' shell looks, and says so."""
+    print("look", flush=True)
+    if sys.stdin.readline().strip() != "well":
+        return "root is kept out"
+    return None
+
+
+def main():
+    failed = False
+    for name in sys.argv[2:]:
+        try:
+            why = globals()[name]()
+        except (OSError, Refused) as e:
+            why = repr(e)
+        print(f"not ok {name}: {why}" if why else f"ok {name}", flush=True)
+        failed |= bool(why)
+    sys.exit(failed)
+
+
+VERSION = int(sys.argv[1])
+main()

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What one user may have of the broker, and what is kept for root. */
+#include "broker/quota.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+
+static struct vb_users users;
+
+static void user__is_one_as_long_as_referred_to(void **state)
+{
+	struct vb_user *a = vb_user_enter(&users, 5, false);
+	struct vb_user *b = vb_user_enter(&users, 6, false);
+
+	assert_ptr_equal(vb_user_enter(&users, 5, false), a);
+	assert_ptr_not_equal(a, b);
+	assert_true(vb_user_take(a, VB_QUOTA_SLOTS, 7));
+	assert_int_equal(vb_user_has(b, VB_QUOTA_SLOTS), 0);
+	vb_user_leave(a);
+	assert_int_equal(vb_user_has(a, VB_QUOTA_SLOTS), 7);
+	vb_user_leave(a);
+	a = vb_user_enter(&users, 5, false);
+	assert_int_equal(vb_user_has(a, VB_QUOTA_SLOTS), 0);
+	vb_user_leave(b);
+	vb_user_leave(a);
+	assert_null(users.first);
+}
+
+static void user__takes_so_much(void **state)
+{
+	static const size_t most[VB_QUOTAS] = {
+		[VB_QUOTA_SESSIONS] = 320,   [VB_QUOTA_SLOTS] = 128,
+		[VB_QUOTA_IDS] = 65536,	     [VB_QUOTA_PORTS] = 16384,
+		[VB_QUOTA_BYTES] = 64 << 20,
+	};
+	struct vb_user *u = vb_user_enter(&users, 5, false);
+	struct vb_user *root = vb_user_enter(&users, 0, true);
+	char text[120];
+
+	for (enum vb_quota q = 0; q < VB_QUOTAS; q++) {
+		assert_false(vb_user_take(u, q, most[q] + 1));
+		assert_false(vb_user_take(u, q, SIZE_MAX / 2));
+		assert_true(vb_user_take(u, q, most[q]));
+		assert_false(vb_user_take(u, q, 1));
+		vb_user_give(u, q, 1);
+		assert_true(vb_user_take(u, q, 1));
+		assert_true(vb_user_take(root, q, most[q] * 4));
+		/* Had it before the broker. */
+		vb_user_count(u, q, 1);
+		assert_false(vb_user_may_have(u, q, 1));
+	}
+	vb_user_give(u, VB_QUOTA_SLOTS, 1);
+	vb_user_word_quota(u, VB_QUOTA_SLOTS, text, sizeof(text));
+	assert_string_equal(text, "user 5 has 128 programs with devices here "
+				  "already; one user may have 128");
+	vb_user_leave(u);
+	vb_user_leave(root);
+}
+
+static void user__leaves_some_to_root(void **state)
+{
+	struct vb_user *u = vb_user_enter(&users, 5, false);
+	struct vb_user *root = vb_user_enter(&users, 0, true);
+	char text[120];
+
+	assert_true(vb_user_may_have_last(u, VB_QUOTA_SLOTS, 17));
+	assert_false(vb_user_may_have_last(u, VB_QUOTA_SLOTS, 16));
+	assert_true(vb_user_may_have_last(root, VB_QUOTA_SLOTS, 1));
+	assert_false(vb_user_may_have_last(root, VB_QUOTA_SLOTS, 0));
+	assert_true(vb_user_may_have_last(u, VB_QUOTA_SESSIONS, 65));
+	assert_false(vb_user_may_have_last(u, VB_QUOTA_SESSIONS, 64));
+	vb_user_word_reserve(VB_QUOTA_SLOTS, text, sizeof(text));
+	assert_string_equal(text, "the last 16 programs with devices here are "
+				  "kept for root");
+	vb_user_leave(u);
+	vb_user_leave(root);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(user__is_one_as_long_as_referred_to),
+		cmocka_unit_test(user__takes_so_much),
+		cmocka_unit_test(user__leaves_some_to_root),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
