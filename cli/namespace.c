@@ -35,6 +35,7 @@
 #include <unistd.h>
 
 #include "base/defs.h"
+#include "base/file_limit.h"
 #include "base/log.h"
 #include "engine/spawn.h"
 
@@ -177,7 +178,8 @@ static bool write_copy(int to, const char *name, const char *text, size_t size)
 {
 	int fd =
 		openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
-	bool wrote = fd >= 0 && write(fd, text, size) == (ssize_t)size;
+	bool wrote =
+		fd >= 0 && vb_file_write(fd, text, size, -1) == (ssize_t)size;
 
 	if (fd >= 0)
 		close(fd);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "base/defs.h"
@@ -41,12 +42,15 @@ static char *join(const char *a, char between, const char *b)
 	return both;
 }
 
+/* Where /proc is not mounted, the kernel has told the name that was executed.
+ */
 static bool find_self(char self[PATH_MAX])
 {
 	ssize_t n = readlink("/proc/self/exe", self, PATH_MAX - 1);
+	const char *executed = (const char *)getauxval(AT_EXECFN);
 
 	if (n <= 0)
-		return false;
+		return executed && realpath(executed, self);
 	self[n] = '\0';
 	return true;
 }
@@ -129,6 +133,18 @@ static bool turn_sockets(const char *directory, const char *which)
 	return false;
 }
 
+/*
+ * gcc's AddressSanitizer ends a program when anything is loaded before it. It
+ * need not be first: what our preloads call next is its own, so it checks as
+ * much. To preload it would be worse: the shells and tools that the program
+ * starts would be checked, too. Who says otherwise behind this is obeyed.
+ */
+static bool calm_sanitizer(void)
+{
+	return !getenv("LD_PRELOAD") ||
+	       put_first("ASAN_OPTIONS", "verify_asan_link_order=0", ':');
+}
+
 /* What was asked for. */
 struct wish {
 	const char *rsockets; /* which; NULL: none */
@@ -172,7 +188,8 @@ static bool put_libraries(const struct findings *f, const struct wish *w)
 	return add_neighbour(f->directory) &&
 	       put_first("LD_LIBRARY_PATH", f->directory, ':') &&
 	       lead_to_tree(f->directory, f->root) &&
-	       (!w->rsockets || turn_sockets(f->directory, w->rsockets));
+	       (!w->rsockets || turn_sockets(f->directory, w->rsockets)) &&
+	       calm_sanitizer();
 }
 
 /* In a user namespace of ours there is no other user to become; capabilities of

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/rand.h"
 #include "core/mr.h"
@@ -152,6 +153,7 @@ void vb_pd_after_fork(void)
 {
 	atomic_store(&next_pd_id, 0);
 }
+VB_FORGET_AT_FORK(vb_pd_after_fork)
 
 int vb_pd_import(struct vb_adapter *a, uint32_t id,
 		 const struct vb_pd_origin *from, struct vb_pd **pd)

@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "base/chain.h"
 #include "base/idtab.h"
 #include "base/rows.h"
 #include "base/stash.h"
@@ -42,7 +43,7 @@ struct vb_adapter {
 	uint32_t mr_free_count;
 	struct vb_mutex xrc_lock;
 	/* xrc_lock: core/xrc.h */
-	struct vb_xrc_domain *xrc_domains;
+	struct vb_chain *xrc_domains; /* those with a key */
 	struct vb_idtab *xrc_srqs; /* made with the first */
 	uint64_t xrc_lives;
 	_Atomic uint64_t xrc_serial; /* of requests handed over */
@@ -64,6 +65,7 @@ struct vb_adapter {
 	_Atomic uint64_t *counters; /* enum vb_counter */
 	_Atomic uint64_t own_counters[32]; /* where they are, at first */
 	int counters_fd;		   /* engine/tally.c */
+	void *tally;			   /* its */
 };
 
 /* hw_counters, with Linux's names where it has one (vb_counter_name). */
@@ -110,7 +112,7 @@ struct vb_pd {
 	uint32_t id;
 	/* Keys that are not known here are asked for there. */
 	struct vb_pd_origin origin;
-	void *owner;
+	struct vb_chain *owners; /* the front end's, and under its lock */
 	uint32_t row; /* in the roster */
 };
 

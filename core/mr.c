@@ -318,12 +318,34 @@ bool vb_mr_is_null(const struct vb_pd *pd, uint32_t key)
 	return is_null;
 }
 
-void vb_mr_close(struct vb_mr *mr)
+uint32_t vb_mr_shut(struct vb_mr *mr)
 {
 	uint32_t key = atomic_exchange(&mr->key, 0);
 
 	if (key)
 		withdraw(mr, key);
+	return key;
+}
+
+bool vb_mr_is_quiet(const struct vb_mr *mr, uint32_t key, vb_time age)
+{
+	struct vb_adapter *a = mr->pd->adapter;
+
+	return atomic_load(&mr->users) == 0 &&
+	       (!a->key_ops || a->key_ops->is_quiet(a, key, age));
+}
+
+void vb_mr_await(const struct vb_mr *mr, uint32_t key)
+{
+	struct vb_adapter *a = mr->pd->adapter;
+
+	if (key && a->key_ops)
+		a->key_ops->await(a, key);
+	vb_mr_await_users(mr);
+}
+
+void vb_mr_await_users(const struct vb_mr *mr)
+{
 	/* An access is a copy, no more: it is over soon. */
 	for (unsigned turn = 0; atomic_load(&mr->users); turn++) {
 		if (turn < 100)
@@ -340,7 +362,7 @@ static int close_region(struct vb_mr *mr)
 
 	if (atomic_load(&mr->windows))
 		return -EBUSY;
-	vb_mr_close(mr);
+	vb_mr_await(mr, vb_mr_shut(mr));
 	if (VB_LIKELY(atomic_load(&mr->windows) == 0))
 		return 0;
 	vb_mr_open(mr, key); /* one was bound meanwhile */

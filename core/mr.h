@@ -9,6 +9,7 @@
 #ifndef CORE_MR_H
 #define CORE_MR_H
 
+#include "base/chain.h"
 #include "core/adapter.h"
 #include "core/types.h"
 
@@ -38,9 +39,12 @@ struct vb_mr {
 	uint32_t access; /* enum vb_access */
 	uint32_t qpn;	 /* only through this queue pair; 0: any */
 	/* a window's, adapter->mr_lock: what it is on, NULL: not bound; its
-	 * place in vb_qp.windows */
+	 * place in vb_qp.windows; the key that was taken away while it may
+	 * still be in use, 0: none, and when */
 	_Alignas(64) struct vb_mr *region;
-	struct vb_mr *next_window, **at_window;
+	struct vb_chain link;
+	uint32_t closing;
+	vb_time closed_at;
 	/* for the object's life */
 	uint32_t index;		 /* in adapter->mrs */
 	uint32_t row;		 /* a region's in the roster */
@@ -72,8 +76,12 @@ struct vb_mr_range {
 
 struct vb_key_ops {
 	void (*grant)(struct vb_adapter *a, const struct vb_grant *g);
-	/* After the return no access through it is under way there. */
+	/* No access through it begins there from now on. */
 	void (*revoke)(struct vb_adapter *a, uint32_t index, uint32_t key);
+	/* Is none under way any more, @age after that? Does not wait. */
+	bool (*is_quiet)(struct vb_adapter *a, uint32_t key, vb_time age);
+	/* Returns when none is. No lock is held. */
+	void (*await)(struct vb_adapter *a, uint32_t key);
 	/* What a key opens in the process that made the domain @pd, which is
 	 * far. False: nothing. */
 	bool (*find)(const struct vb_pd *pd, uint32_t key, struct vb_grant *g);

@@ -18,8 +18,16 @@ struct vb_mr *vb_mr_hold(const struct vb_adapter *a, uint32_t key);
 void vb_mr_drop(struct vb_mr *mr);
 /* Its fields are filled in: give it a key. */
 void vb_mr_open(struct vb_mr *mr, uint32_t key);
-/* Take its key away and wait until nobody uses it. */
-void vb_mr_close(struct vb_mr *mr);
+/* Take its key away: no access begins through it. Returns that key; 0: it had
+ * none. */
+uint32_t vb_mr_shut(struct vb_mr *mr);
+/* Is no access by @key under way any more, @age after it was taken away? */
+bool vb_mr_is_quiet(const struct vb_mr *mr, uint32_t key, vb_time age);
+/* Wait for that; mr_lock and drive are not held. */
+void vb_mr_await(const struct vb_mr *mr, uint32_t key);
+/* The same for accesses by threads of this program alone, which are copies and
+ * wait for no lock. */
+void vb_mr_await_users(const struct vb_mr *mr);
 /* A key that it did not have for long. */
 uint32_t vb_mr_next_key(const struct vb_adapter *a, struct vb_mr *mr);
 

@@ -8,8 +8,9 @@
 #include "core/mr_priv.h"
 #include "core/qp.h"
 
-#define WRITES (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC)
-#define REMOTE (WRITES | ACCESS_REMOTE_READ)
+#define WRITES	    (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC)
+#define REMOTE	    (WRITES | ACCESS_REMOTE_READ)
+#define AGAIN_AFTER (50 * VB_USEC)
 
 int vb_mw_alloc(struct vb_pd *pd, unsigned type, struct vb_mr **out,
 		uint32_t *key)
@@ -42,11 +43,7 @@ int vb_mw_alloc(struct vb_pd *pd, unsigned type, struct vb_mr **out,
 static void give_to(struct vb_mr *mw, struct vb_qp *qp)
 {
 	mw->qpn = atomic_load(&qp->qpn);
-	mw->next_window = qp->windows;
-	mw->at_window = &qp->windows;
-	if (qp->windows)
-		qp->windows->at_window = &mw->next_window;
-	qp->windows = mw;
+	vb_chain_add(&qp->windows, &mw->link);
 }
 
 /* With mr_lock held. */
@@ -54,20 +51,50 @@ static void take_back(struct vb_mr *mw)
 {
 	if (mw->qpn == 0)
 		return;
-	*mw->at_window = mw->next_window;
-	if (mw->next_window)
-		mw->next_window->at_window = mw->at_window;
+	vb_chain_del(&mw->link);
 	mw->qpn = 0;
 }
 
-/* With mr_lock held. */
-static void shut(struct vb_mr *mw)
+/* With mr_lock held. It opens nothing from now on, but accesses may still be
+ * under way. */
+static void shut(struct vb_mr *mw, vb_time now)
 {
-	vb_mr_close(mw);
+	uint32_t key = vb_mr_shut(mw);
+
+	if (key == 0)
+		return;
+	mw->closing = key;
+	mw->closed_at = now;
+}
+
+/* With mr_lock held. None is any more: it is on nothing. */
+static void detach(struct vb_mr *mw)
+{
+	mw->closing = 0;
 	take_back(mw);
 	if (mw->region)
 		atomic_fetch_sub(&mw->region->windows, 1);
 	mw->region = NULL;
+}
+
+/* How long ago it was shut; queue pairs may differ about the time. */
+static vb_time age_of(const struct vb_mr *mw, vb_time now)
+{
+	return now > mw->closed_at ? now - mw->closed_at : 0;
+}
+
+/* With mr_lock held. False: accesses are still under way. */
+static bool detach_if_quiet(struct vb_mr *mw, vb_time now)
+{
+	if (mw->closing && !vb_mr_is_quiet(mw, mw->closing, age_of(mw, now)))
+		return false;
+	detach(mw);
+	return true;
+}
+
+static struct vb_mr *window_of(struct vb_chain *link)
+{
+	return VB_CONTAINER_OF(link, struct vb_mr, link);
 }
 
 void vb_mw_shut_all(struct vb_qp *qp)
@@ -75,28 +102,44 @@ void vb_mw_shut_all(struct vb_qp *qp)
 	struct vb_adapter *a = qp->adapter;
 
 	vb_mutex_lock(&a->mr_lock);
+	for (struct vb_chain *l = qp->windows; l; l = l->next)
+		shut(window_of(l), qp->now);
+	vb_mutex_unlock(&a->mr_lock);
+}
+
+void vb_mw_detach_all(struct vb_qp *qp)
+{
+	struct vb_adapter *a = qp->adapter;
+
+	vb_mutex_lock(&a->mr_lock);
 	while (qp->windows)
-		shut(qp->windows);
+		detach(window_of(qp->windows));
 	vb_mutex_unlock(&a->mr_lock);
 }
 
 void vb_mw_free(struct vb_mr *mw)
 {
 	struct vb_adapter *a = mw->pd->adapter;
+	uint32_t key;
 
 	vb_mutex_lock(&a->mr_lock);
-	shut(mw);
+	shut(mw, 0);
+	key = mw->closing;
+	vb_mutex_unlock(&a->mr_lock);
+	vb_mr_await(mw, key);
+	vb_mutex_lock(&a->mr_lock);
+	detach(mw);
 	mw->kind = MR_REGION; /* what a recycled entry is */
 	vb_mutex_unlock(&a->mr_lock);
 	vb_mr_give(mw);
 	vb_limit_give(&a->n_mw);
 }
 
-uint32_t vb_mw_next_key(uint32_t key)
+uint32_t vb_mw_key(uint32_t window, uint32_t consumer)
 {
-	uint32_t next = (key & ~0xffu) | ((key + 1) & 0xff);
+	uint32_t key = (window & ~0xffu) | (consumer & 0xff);
 
-	return next ? next : 1; /* 0 means: not bound */
+	return key ? key : 1; /* 0 means: not bound */
 }
 
 /*
@@ -115,7 +158,7 @@ static const char *refuse_window(const struct vb_mr *mw, const struct vb_pd *pd,
 		return b->access & ACCESS_ZERO_BASED
 			       ? "windows of type 1 are not zero based"
 			       : NULL;
-	if (mw->region) /* o10-37.2.30 */
+	if (mw->region && !mw->closing) /* o10-37.2.30 */
 		return "a window of type 2 is invalidated before it is bound";
 	if (b->length == 0) /* o10-37.2.40 */
 		return "a window of type 2 is not empty";
@@ -163,71 +206,118 @@ static void open_window(struct vb_mr *mw, struct vb_mr *region,
 	vb_mr_open(mw, b->key);
 }
 
-/* With mr_lock held. */
-static const char *bind_locked(struct vb_qp *qp, const struct vb_mw_bind *b)
+/* With mr_lock held. One that was bound is shut first. */
+static enum vb_mw_end bind_to(struct vb_mr *mw, struct vb_mr *region,
+			      struct vb_qp *qp, const struct vb_mw_bind *b)
 {
-	struct vb_mr *mw = vb_mr_find(qp->adapter, b->key);
-	const char *why = refuse_window(mw, qp->pd, b);
-	struct vb_mr *region;
-
-	if (why)
-		return why;
-	if (b->length == 0) {
-		shut(mw);
-		return NULL;
-	}
-	region = vb_mr_hold(qp->adapter, b->region);
-	why = refuse_region(region, qp->pd, b);
-	if (!why) {
-		shut(mw);
+	shut(mw, qp->now);
+	if (!detach_if_quiet(mw, qp->now))
+		return MW_BUSY;
+	if (b->length > 0)
 		open_window(mw, region, qp, b);
-	}
-	if (region)
-		vb_mr_drop(region);
-	return why;
+	return MW_DONE;
 }
 
-bool vb_mw_bind(struct vb_qp *qp, const struct vb_mw_bind *b)
+/* With mr_lock held. */
+static enum vb_mw_end bind_locked(struct vb_qp *qp, const struct vb_mw_bind *b,
+				  const char **why)
 {
+	struct vb_mr *mw = vb_mr_find(qp->adapter, b->key), *region = NULL;
+	enum vb_mw_end end = MW_REFUSED;
+
+	*why = refuse_window(mw, qp->pd, b);
+	if (!*why && b->length > 0) {
+		region = vb_mr_hold(qp->adapter, b->region);
+		*why = refuse_region(region, qp->pd, b);
+	}
+	if (!*why)
+		end = bind_to(mw, region, qp, b);
+	if (region)
+		vb_mr_drop(region);
+	return end;
+}
+
+enum vb_mw_end vb_mw_bind(struct vb_qp *qp, const struct vb_mw_bind *b)
+{
+	enum vb_mw_end end;
 	const char *why;
 
 	vb_mutex_lock(&qp->adapter->mr_lock);
-	why = bind_locked(qp, b);
+	end = bind_locked(qp, b, &why);
 	vb_mutex_unlock(&qp->adapter->mr_lock);
-	if (why)
+	if (end == MW_REFUSED)
 		vb_log(LOG_INFO, "window 0x%x: not bound: %s", b->key, why);
-	return !why;
+	return end;
 }
 
 /* With mr_lock held. Regions are not a work request's to take away: they were
  * registered by the program (IBA 10.6.5). */
-static const char *invalidate_locked(const struct vb_qp *qp, uint32_t key)
+static const char *refuse_invalidate(const struct vb_mr *mw,
+				     const struct vb_qp *qp, uint32_t key)
 {
-	struct vb_mr *mw = vb_mr_find(qp->adapter, key);
-
-	if (!mw || key == 0 || atomic_load(&mw->key) != key)
+	if (!mw || key == 0 ||
+	    (atomic_load(&mw->key) != key && mw->closing != key))
 		return "there is no such key";
 	if (mw->kind != MR_WINDOW_2)
 		return "it is no window of type 2";
 	if (mw->pd != qp->pd || mw->qpn != atomic_load(&qp->qpn))
 		return "another queue pair bound it";
-	shut(mw);
 	return NULL;
 }
 
-bool vb_mw_invalidate(struct vb_qp *qp, uint32_t key)
+static void explain_key(uint32_t key, const char *why)
 {
+	if (why)
+		vb_log(LOG_INFO, "key 0x%x: not invalidated: %s", key, why);
+}
+
+/* By our own work request, which is complete when nobody is at the memory. */
+static enum vb_mw_end invalidate(struct vb_qp *qp, uint32_t key)
+{
+	struct vb_mr *mw = vb_mr_find(qp->adapter, key);
+	enum vb_mw_end end = MW_REFUSED;
 	const char *why;
 
 	vb_mutex_lock(&qp->adapter->mr_lock);
-	why = invalidate_locked(qp, key);
+	why = refuse_invalidate(mw, qp, key);
+	if (!why) {
+		shut(mw, qp->now);
+		end = detach_if_quiet(mw, qp->now) ? MW_DONE : MW_BUSY;
+	}
 	vb_mutex_unlock(&qp->adapter->mr_lock);
-	if (why)
-		vb_log(LOG_INFO, "key 0x%x: not invalidated: %s", key, why);
+	explain_key(key, why);
+	return end;
+}
+
+/* Nobody but the peer has used this window, and it asks only when it has
+ * finished: peers are not waited for. */
+bool vb_mw_invalidate(struct vb_qp *qp, uint32_t key)
+{
+	struct vb_mr *mw = vb_mr_find(qp->adapter, key);
+	const char *why;
+
+	vb_mutex_lock(&qp->adapter->mr_lock);
+	why = refuse_invalidate(mw, qp, key);
+	if (!why) {
+		shut(mw, qp->now);
+		vb_mr_await_users(mw);
+		detach(mw);
+	}
+	vb_mutex_unlock(&qp->adapter->mr_lock);
+	explain_key(key, why);
 	return !why;
 }
 
-bool vb_mw_run(struct vb_qp *qp, const struct vb_send_wqe *wqe)
+/* When to ask again: the longer it takes, the less often. */
+static vb_time again_at(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
+{
+	uint32_t key = wqe->op == WR_LOCAL_INV ? wqe->imm : wqe->rkey;
+	const struct vb_mr *mw = vb_mr_find(qp->adapter, key);
+
+	return qp->now + VB_MAX(AGAIN_AFTER, age_of(mw, qp->now) / 4);
+}
+
+enum vb_mw_end vb_mw_run(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
 	const struct vb_mw_bind bind = {
 		.key = wqe->rkey,
@@ -236,7 +326,9 @@ bool vb_mw_run(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 		.length = wqe->compare_add,
 		.access = wqe->imm,
 	};
+	enum vb_mw_end end = wqe->op == WR_LOCAL_INV ? invalidate(qp, wqe->imm)
+						     : vb_mw_bind(qp, &bind);
 
-	return wqe->op == WR_LOCAL_INV ? vb_mw_invalidate(qp, wqe->imm)
-				       : vb_mw_bind(qp, &bind);
+	qp->local_at = end == MW_BUSY ? again_at(qp, wqe) : VB_NEVER;
+	return end;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fork.h"
 #include "base/log.h"
 #include "core/mw.h"
 #include "core/transport.h"
@@ -150,11 +151,13 @@ static void give_memory(struct vb_qp *qp)
 	vb_mutex_unlock(&pool.lock);
 }
 
-void vb_qp_after_fork(void)
+/* What it holds may stand in the parent's timers. */
+static void forget_pool(void)
 {
 	vb_mutex_init(&pool.lock);
 	pool.first = NULL;
 }
+VB_FORGET_AT_FORK(forget_pool)
 
 static int init_sq(struct vb_qp *qp, const struct vb_qp_init *init)
 {
@@ -231,7 +234,7 @@ static void init_fields(struct vb_qp *qp, struct vb_adapter *a,
 	qp->windows = NULL;
 	qp->tp = qp->near = qp->stream = NULL;
 	qp->row = 0;
-	qp->timer_at = VB_NEVER;
+	qp->timer_at = qp->local_at = VB_NEVER;
 	atomic_store(&qp->state, QPS_RESET);
 	forget_peer(qp);
 }
@@ -393,6 +396,9 @@ void vb_qp_destroy(struct vb_qp *qp)
 	fini_queues(qp);
 	count_parts(qp, UINT32_MAX);
 	vb_mutex_unlock(&qp->drive);
+	if (a->transport->settle)
+		a->transport->settle(a, qp->index);
+	vb_mw_detach_all(qp);
 	if (qp->async && qp->owner)
 		vb_async_forget(qp->async, qp->owner);
 	give_memory(qp);

@@ -146,7 +146,11 @@ struct vb_qp {
 	/* drive: the peer's, of a connection */
 	struct vb_peer_id peer_id;
 
-	struct vb_mr *windows; /* adapter->mr_lock: that it has bound, type 2 */
+	/* adapter->mr_lock: of type 2, that it has bound: vb_mr.link */
+	struct vb_chain *windows;
+	/* drive: when a work request on a window asks again; VB_NEVER */
+	vb_time local_at;
+	void *held;	       /* drive: the engine's, what has no room yet */
 	vb_time timer_at;      /* drive: what the engine queued; VB_NEVER */
 	struct vb_timer timer; /* the engine's timer lock; initialised once */
 	struct vb_qp *next_free;
@@ -156,14 +160,15 @@ struct vb_qp {
  * On success init's caps hold what was given (at least what was asked). */
 VB_MUST_CHECK int vb_qp_create(struct vb_adapter *a, struct vb_qp_init *init,
 			       struct vb_qp **qp);
-/* In a forked child: the pool may be locked by a thread that is not here, and
- * what it holds may stand in the parent's timers. */
-void vb_qp_after_fork(void);
-/* Leaves the table, its completion queues and its slots' memory. */
+/* Leaves the table, its completion queues and its slots' memory. When it
+ * returns no peer accesses memory by way of it. Takes drive, and waits without
+ * it. */
 void vb_qp_destroy(struct vb_qp *qp);
 
 /* core/qp_state.c: the transition table. -EINVAL, or what the link's route()
- * says, with a logged reason; changes nothing when it fails. Takes drive. */
+ * says, with a logged reason; changes nothing when it fails. Takes drive. After
+ * a move to RESET or ERR no peer accesses memory by way of it: that is waited
+ * for, without drive. */
 VB_MUST_CHECK int vb_qp_modify(struct vb_qp *qp, const struct vb_qp_attr *attr,
 			       uint32_t mask, vb_time now);
 void vb_qp_query(struct vb_qp *qp, struct vb_qp_attr *attr);

@@ -389,10 +389,11 @@ static void apply(struct change *c)
 }
 
 /*
- * A path MTU that the interface cannot carry would make every full packet
- * undeliverable. Programs ask for one all the same, and on hardware get it;
- * here the queue pair uses what fits. The peer, on the other end of the same
- * link and under the same rule, clamps alike. 0: whatever fits.
+ * A path MTU that the interface cannot carry would send every full packet in
+ * fragments. Programs ask for one all the same; here the queue pair uses what
+ * fits. The peer, on the other end of the same link and under the same rule,
+ * clamps alike; one whose interface carries more cannot know, and both say so
+ * at the first packet that shows it (vb_rc_explain_length()). 0: whatever fits.
  */
 static uint32_t usable_mtu(struct vb_qp *qp, uint8_t path_mtu)
 {
@@ -405,7 +406,8 @@ static uint32_t usable_mtu(struct vb_qp *qp, uint8_t path_mtu)
 	if (path_mtu > active)
 		vb_log(LOG_WARN,
 		       "qp 0x%x: path MTU %u does not fit %s; using %u, which "
-		       "a peer that is not Verbena will refuse",
+		       "a peer refuses whose interface carries more, or that "
+		       "is not Verbena",
 		       atomic_load(&qp->qpn), vb_mtu_bytes(path_mtu), p->netdev,
 		       vb_mtu_bytes(active));
 	return vb_mtu_bytes(path_mtu ? VB_MIN(path_mtu, active) : active);
@@ -475,6 +477,14 @@ static void carry_out(const struct change *c, vb_time now)
 		vb_qp_flush(qp);
 }
 
+static void settle(struct vb_qp *qp)
+{
+	const struct vb_transport_ops *ops = qp->adapter->transport;
+
+	if (ops->settle)
+		ops->settle(qp->adapter, qp->index);
+}
+
 int vb_qp_modify(struct vb_qp *qp, const struct vb_qp_attr *attr, uint32_t mask,
 		 vb_time now)
 {
@@ -482,12 +492,14 @@ int vb_qp_modify(struct vb_qp *qp, const struct vb_qp_attr *attr, uint32_t mask,
 	int rc;
 
 	vb_mutex_lock(&qp->drive);
-	qp->now = now;
+	qp->now = VB_MAX(now, qp->now);
 	c.from = atomic_load(&qp->state);
 	c.to = mask & QPM_STATE ? attr->qp_state : c.from;
 	rc = plan(&c);
 	if (rc == 0)
 		carry_out(&c, now);
 	vb_mutex_unlock(&qp->drive);
+	if (rc == 0 && (c.to == QPS_RESET || c.to == QPS_ERR))
+		settle(qp);
 	return rc;
 }

@@ -2,7 +2,8 @@
 /*
  * The transport seam. A transport is a state machine without I/O: it is
  * handed frames and the time, and fills batches. It reads no clock, no
- * socket, no random source. Every function is called with qp->drive held.
+ * socket, no random source. Every function but settle() is called with
+ * qp->drive held.
  */
 #ifndef CORE_TRANSPORT_H
 #define CORE_TRANSPORT_H
@@ -31,6 +32,12 @@ struct vb_transport_ops {
 	 */
 	void (*recv)(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 		     vb_time now);
+	/*
+	 * NULL, or: a queue pair that had @index has entered RESET or ERR, or
+	 * was detached. Returns when no peer accesses memory by way of it any
+	 * more. Called without drive.
+	 */
+	void (*settle)(struct vb_adapter *a, uint32_t index);
 
 	/*
 	 * Put what may be sent now into @out while it has room: answers,

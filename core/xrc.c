@@ -12,12 +12,14 @@
 static struct vb_xrc_domain *find_domain(const struct vb_adapter *a,
 					 const struct vb_xrc_key *key)
 {
-	struct vb_xrc_domain *d = a->xrc_domains;
+	for (struct vb_chain *l = a->xrc_domains; l; l = l->next) {
+		struct vb_xrc_domain *d =
+			VB_CONTAINER_OF(l, struct vb_xrc_domain, link);
 
-	while (d && !(d->has_key && d->key.dev == key->dev &&
-		      d->key.ino == key->ino))
-		d = d->next;
-	return d;
+		if (d->key.dev == key->dev && d->key.ino == key->ino)
+			return d;
+	}
+	return NULL;
 }
 
 static struct vb_xrc_domain *make_domain(struct vb_adapter *a,
@@ -25,25 +27,20 @@ static struct vb_xrc_domain *make_domain(struct vb_adapter *a,
 {
 	struct vb_xrc_domain *d = calloc(1, sizeof(*d));
 
-	if (!d)
-		return NULL;
-	d->has_key = key;
-	if (key)
-		d->key = *key;
-	d->next = a->xrc_domains;
-	a->xrc_domains = d;
+	if (!d || !key)
+		return d;
+	d->has_key = true;
+	d->key = *key;
+	vb_chain_add(&a->xrc_domains, &d->link);
 	return d;
 }
 
-static void drop_domain(struct vb_adapter *a, struct vb_xrc_domain *d)
+static void drop_domain(struct vb_xrc_domain *d)
 {
-	struct vb_xrc_domain **at = &a->xrc_domains;
-
 	if (--d->opened)
 		return;
-	while (*at != d)
-		at = &(*at)->next;
-	*at = d->next;
+	if (d->has_key)
+		vb_chain_del(&d->link);
 	free(d);
 }
 
@@ -92,7 +89,7 @@ int vb_xrcd_close(struct vb_xrcd *x)
 	if (atomic_load(&x->refs))
 		return -EBUSY;
 	vb_mutex_lock(&x->adapter->xrc_lock);
-	drop_domain(x->adapter, x->domain);
+	drop_domain(x->domain);
 	vb_mutex_unlock(&x->adapter->xrc_lock);
 	free(x);
 	return 0;

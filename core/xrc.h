@@ -10,6 +10,7 @@
 #ifndef CORE_XRC_H
 #define CORE_XRC_H
 
+#include "base/chain.h"
 #include "core/wq.h"
 
 struct vb_qp;
@@ -24,7 +25,7 @@ struct vb_xrc_domain {
 	bool has_key; /* without: of one who opened it alone */
 	/* adapter->xrc_lock */
 	uint32_t opened;
-	struct vb_xrc_domain *next;
+	struct vb_chain link; /* with a key: others look for it */
 };
 
 struct vb_xrcd {

@@ -3,8 +3,10 @@
 #include "engine/engine_priv.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/fork.h"
 #include "base/log.h"
 
 /*
@@ -13,6 +15,8 @@
  * thread, between other work.
  */
 #define STEP_BATCHES 6
+
+#define POST_TURNS 16
 
 /* What a program's thread sends at once when it will poll soon. */
 #define MUCH_BYTES (32u << 10)
@@ -56,6 +60,30 @@ static struct vb_txq *my_txq(void)
 	if (have_txq_key)
 		pthread_setspecific(txq_key, thread_txq);
 	return thread_txq;
+}
+
+/* The thread's batch becomes another's. */
+static void give_txq(void)
+{
+	thread_txq = NULL;
+	if (have_txq_key)
+		pthread_setspecific(txq_key, NULL);
+}
+
+/* False: @qp holds it now, and makes no other. */
+static bool send_batch(struct vb_engine *e, struct vb_qp *qp, struct vb_txq *q,
+		       vb_time now) VB_REQUIRES(qp->drive)
+{
+	struct vb_link *link = vb_room_link(e, qp);
+
+	if (q->count == 0 || VB_LIKELY(link->ops->send(link, q)))
+		return true;
+	if (vb_room_hold(e, qp, q, now)) {
+		give_txq();
+		return false;
+	}
+	link->ops->drop(link, q);
+	return true;
 }
 
 /* Far deadlines fall together, so that the thread wakes for many at once and
@@ -156,36 +184,37 @@ static vb_time stream_deadline(const struct vb_qp *qp, vb_time now)
 	return at > now ? at : now + SOON;
 }
 
-static void step_stream(struct vb_engine *e, struct vb_qp *qp, vb_time now)
+static bool step_stream(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
-	vb_time next;
+	bool more = vb_stream_step(e, qp, now);
 
 	/* A program that polls goes on by itself. */
-	if (vb_stream_step(e, qp, now))
-		next = program_polls(e, now) ? now + SOON : at_once(now);
-	else
-		next = stream_deadline(qp, now);
-	arm_timer(e, qp, next, now);
+	if (more && qp->way != WAY_NEAR && program_polls(e, now)) {
+		arm_timer(e, qp, now + SOON, now);
+		return false;
+	}
+	if (!more)
+		arm_timer(e, qp, stream_deadline(qp, now), now);
+	return more;
 }
 
-void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
+/* True: there is more to do, at once. */
+static bool step_packets(struct vb_engine *e, struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	const struct vb_transport_ops *ops = qp->adapter->transport;
-	struct vb_link *link = qp->link ? qp->link : e->link;
 	struct vb_txq *q;
 	bool more = true, work = false;
 
-	now = vb_engine_time(qp, now);
-	vb_sq_unhush(&qp->sq);
-	if (qp->adapter->rnic) {
-		step_stream(e, qp, now);
-		return;
+	if (VB_UNLIKELY(qp->held != NULL) && !vb_room_send(e, qp, now)) {
+		arm_timer(e, qp, vb_room_at(qp), now);
+		return false;
 	}
 	q = my_txq();
 	if (!q) { /* try again soon: nothing is lost but time */
 		arm_timer(e, qp, now + 10 * VB_MSEC, now);
-		return;
+		return false;
 	}
 	for (unsigned i = 0; more && i < STEP_BATCHES; i++) {
 		more = ops->send(qp, now, q);
@@ -194,13 +223,35 @@ void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 				e, now + vb_engine_span(e, VB_WORK_LASTS));
 			work = true;
 		}
-		if (q->count)
-			link->ops->send(link, q);
+		if (VB_UNLIKELY(!send_batch(e, qp, q, now)))
+			break;
 	}
-	arm_timer(e, qp, more ? at_once(now) : coarse(ops->deadline(qp), now),
-		  now);
+	if (VB_UNLIKELY(qp->held != NULL)) {
+		arm_timer(e, qp, vb_room_at(qp), now);
+		more = false;
+	} else if (!more) {
+		arm_timer(e, qp, coarse(ops->deadline(qp), now), now);
+	}
 	if (work)
 		vb_engine_at_work(e, vb_now());
+	return more;
+}
+
+/* The same; who asks sees to what is more. */
+static bool step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive)
+{
+	qp->local_at = VB_NEVER;
+	vb_sq_unhush(&qp->sq);
+	return qp->adapter->rnic ? step_stream(e, qp, now)
+				 : step_packets(e, qp, now);
+}
+
+void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
+{
+	now = vb_engine_time(qp, now);
+	if (step(e, qp, now))
+		arm_timer(e, qp, at_once(now), now);
 }
 
 /*
@@ -238,23 +289,114 @@ bool vb_drive_can_wait(struct vb_qp *qp)
 	return true;
 }
 
-static void step_or_gather(struct vb_engine *e, struct vb_qp *qp)
+/*
+ * A program may post and then take its memory away at once (Gloo does): an
+ * adapter has most often fetched it by then. So each thread knows the queue
+ * pairs where it has posted lately and left the work to others, or to gather.
+ */
+#define LEFT_MOST 8
+
+static __thread struct {
+	struct vb_qp *at[LEFT_MOST]; /* type-stable; any of them may be gone */
+	unsigned next;
+} left;
+
+static void note_left(struct vb_qp *qp)
+{
+	if (VB_LIKELY(left.at[left.next] == qp))
+		return;
+	left.next = (left.next + 1) % LEFT_MOST;
+	left.at[left.next] = qp;
+}
+
+static void begin_queued(struct vb_engine *e, struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
+{
+	unsigned turn = 0;
+	vb_time now;
+	bool more;
+
+	if (qp->way == WAY_NEAR)
+		vb_near_hurry(qp);
+	do {
+		now = vb_engine_time(qp, vb_now());
+		more = step(e, qp, now);
+	} while (more && qp->way == WAY_NEAR && ++turn < POST_TURNS);
+	if (more)
+		arm_timer(e, qp, at_once(now), now);
+}
+
+static void begin_left(struct vb_engine *e, struct vb_qp *qp)
+{
+	vb_mutex_lock(&qp->drive);
+	if (atomic_load(&qp->qpn) && qp->sq.done != vb_sq_end(&qp->sq))
+		begin_queued(e, qp);
+	vb_drive_release(e, qp);
+}
+
+/* They are the parent's. */
+static void forget_left(void)
+{
+	memset(&left, 0, sizeof(left));
+}
+VB_FORGET_AT_FORK(forget_left)
+
+void vb_engine_begin_posted(void)
+{
+	struct vb_engine *e = vb_engine_running();
+	int cancel = vb_cancel_off();
+
+	for (unsigned i = 0; i < LEFT_MOST; i++) {
+		if (e && left.at[i])
+			begin_left(e, left.at[i]);
+		left.at[i] = NULL;
+	}
+	vb_cancel_back(cancel);
+}
+
+/* True: there is more to do, at once. */
+static bool step_or_gather(struct vb_engine *e, struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
 	const struct vb_transport_ops *ops = qp->adapter->transport;
 	int cancel;
+	bool more;
 
 	/* Reading a clock takes as long as the rest of it. The timer that is
 	 * queued sees to what depends on time. */
 	if (ops->quick && qp->timer_at != VB_NEVER && ops->quick(qp))
-		return;
+		return false;
 	if (vb_drive_can_wait(qp)) {
 		note_gathers(e, qp);
-		return;
+		note_left(qp);
+		return false;
 	}
 	cancel = vb_cancel_off();
-	vb_drive_step(e, qp, vb_now());
+	more = step(e, qp, vb_engine_time(qp, vb_now()));
 	vb_cancel_back(cancel);
+	return more;
+}
+
+/*
+ * What a poster copies to another program of this host it copies itself, but
+ * not all of it at once: in between others have the queue pair. Then, and after
+ * so many turns, the rest is left to polls and the engine's thread.
+ */
+static bool goes_on(struct vb_engine *e, struct vb_qp *qp, unsigned turn)
+	VB_REQUIRES(qp->drive)
+{
+	vb_time now;
+	int cancel;
+
+	if (qp->way == WAY_NEAR && turn < POST_TURNS &&
+	    !vb_near_is_awaited(e->near, qp))
+		return true;
+	note_left(qp);
+	cancel = vb_cancel_off();
+	now = vb_engine_time(qp, vb_now());
+	arm_timer(e, qp, at_once(now), now);
+	vb_cancel_back(cancel);
+	return false;
 }
 
 /* Most often it is free. Else whoever has it is told, and asked once more:
@@ -264,23 +406,59 @@ static bool take_or_kick(struct vb_qp *qp) VB_TRY_ACQUIRE(true, qp->drive)
 	if (VB_LIKELY(vb_mutex_trylock(&qp->drive)))
 		return true;
 	(void)atomic_exchange(&qp->kick, 1); /* see is_kicked() */
-	return vb_mutex_trylock(&qp->drive);
+	if (vb_mutex_trylock(&qp->drive))
+		return true;
+	note_left(qp);
+	return false;
 }
 
 void vb_drive(struct vb_qp *qp)
 {
 	struct vb_engine *e = vb_engine_running();
+	unsigned turn = 0;
+	bool more;
 
 	while (take_or_kick(qp)) {
 		/* Acquire: what was posted before it is seen. */
 		if (VB_UNLIKELY(atomic_load_explicit(&qp->kick,
 						     memory_order_acquire)))
 			atomic_store(&qp->kick, 0);
-		if (e && atomic_load(&qp->qpn))
-			step_or_gather(e, qp);
+		more = e && atomic_load(&qp->qpn) && step_or_gather(e, qp) &&
+		       goes_on(e, qp, turn++);
 		vb_mutex_unlock(&qp->drive);
-		if (VB_LIKELY(!is_kicked(qp)))
+		if (VB_LIKELY(!is_kicked(qp) && !more))
 			return;
+	}
+}
+
+/* After so many it is left to a timer: others wait for the lanes. */
+#define LIGHT_TURNS 8
+
+static void step_light(struct vb_engine *e, struct vb_qp *qp, unsigned turn)
+	VB_REQUIRES(qp->drive)
+{
+	vb_time now = vb_engine_time(qp, vb_now());
+
+	if (!atomic_load(&qp->qpn) || vb_drive_can_wait(qp))
+		return;
+	if (turn >= LIGHT_TURNS) {
+		arm_timer(e, qp, at_once(now), now);
+		return;
+	}
+	vb_near_set_light(qp, true);
+	vb_drive_step(e, qp, now);
+	vb_near_set_light(qp, false);
+}
+
+void vb_drive_release_light(struct vb_engine *e, struct vb_qp *qp)
+{
+	unsigned turn = 0;
+
+	vb_mutex_unlock(&qp->drive);
+	while (VB_UNLIKELY(is_kicked(qp)) && take_or_kick(qp)) {
+		atomic_store(&qp->kick, 0);
+		step_light(e, qp, turn++);
+		vb_mutex_unlock(&qp->drive);
 	}
 }
 
@@ -290,10 +468,12 @@ void vb_drive_short(struct vb_qp *qp)
 	struct vb_engine *e = vb_engine_running();
 
 	if (e && vb_sq_is_quiet(&qp->sq) &&
-	    atomic_load_explicit(&qp->state, memory_order_relaxed) == QPS_RTS)
+	    atomic_load_explicit(&qp->state, memory_order_relaxed) == QPS_RTS) {
 		note_gathers(e, qp);
-	else
+		note_left(qp);
+	} else {
 		vb_drive(qp);
+	}
 }
 
 /* An ACK that waited for a reply waits no longer. */
@@ -372,6 +552,10 @@ void vb_drive_forget(struct vb_qp *qp)
 		vb_stream_orphan(e, qp);
 	vb_mutex_lock(&qp->drive);
 	repay(e, qp, vb_now());
+	vb_mutex_unlock(&qp->drive);
+	vb_room_settle(e, qp);
+	vb_mutex_lock(&qp->drive);
+	vb_room_drop(e, qp);
 	vb_mutex_lock(&e->timer_lock);
 	vb_timer_cancel(&e->timers, &qp->timer);
 	vb_mutex_unlock(&e->timer_lock);

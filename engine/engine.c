@@ -3,12 +3,14 @@
 #include "engine/engine_priv.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/rand.h"
 #include "engine/tally.h"
@@ -47,40 +49,17 @@ struct vb_engine *vb_engine_running(void)
 
 /*
  * A child has none of its parent's threads, and RDMA objects do not cross a
- * fork. It forgets the engine, so that it may open devices of its own, and
- * lets go of the slot's sockets, so that the slot is free when the parent is
- * gone. Closing by number only: locks may be held by threads that are not
- * here.
+ * fork. It forgets the engine, so that it may open devices of its own. The
+ * slot's sockets are among the descriptors that it closes (base/fork.h), so
+ * that the slot is free when the parent is gone.
  */
-static void after_fork_in_child(void)
+static void begin_anew(void)
 {
-	struct vb_engine *e = vb_engine_running();
-
 	atomic_fetch_add(&forks, 1);
-	vb_qp_after_fork();
-	vb_pd_after_fork();
 	atomic_store(&engine, NULL);
 	vb_mutex_init(&open_lock);
-	if (!e)
-		return;
-	close(e->lease.name_fd);
-	close(e->lease.vault_fd);
-	close(e->lease.broker_fd);
-	close(e->wake_fd);
-	close(e->link->ops->fd(e->link));
-	vb_raw_after_fork(e);
-	vb_stream_after_fork(e);
-	for (struct vb_open_adapter *oa = e->adapters; oa; oa = oa->next)
-		vb_tally_after_fork(&oa->adapter);
-	if (e->soon_fd >= 0)
-		close(e->soon_fd);
-	if (e->slot_fd >= 0)
-		close(e->slot_fd);
-	if (e->near)
-		vb_near_after_fork(e->near);
-	if (atomic_load(&e->far))
-		vb_far_after_fork(atomic_load(&e->far));
 }
+VB_FORGET_AT_FORK(begin_anew)
 
 /* The program may not come back. */
 static void settle(struct vb_engine *e)
@@ -100,6 +79,7 @@ static void at_exit(void)
 		return;
 	vb_drive_last(e);
 	vb_mutex_unlock(&e->rx);
+	vb_room_settle_all(e);
 	vb_stream_settle(e);
 }
 
@@ -107,7 +87,7 @@ static void watch_program(void)
 {
 	static bool watching;
 
-	if (!watching && pthread_atfork(NULL, NULL, after_fork_in_child) == 0)
+	if (!watching)
 		watching = atexit(at_exit) == 0;
 }
 
@@ -132,13 +112,20 @@ static void drop_frames(struct vb_link *l, struct vb_txq *q)
 	vb_txq_reset(q);
 }
 
+static bool send_nowhere(struct vb_link *l, struct vb_txq *q)
+{
+	vb_txq_reset(q);
+	return true;
+}
+
 static void close_nothing(struct vb_link *l)
 {
 }
 
 static const struct vb_link_ops no_link_ops = {
 	.name = "none",
-	.send = drop_frames,
+	.send = send_nowhere,
+	.drop = drop_frames,
 	.recv = no_frames,
 	.fd = no_fd,
 	.close = close_nothing,
@@ -209,6 +196,21 @@ static void set_pace(struct vb_engine *e) VB_REQUIRES(e->rx)
 		       pace);
 }
 
+/* The link closes its descriptor, the lease another: that shows a broker whose
+ * slot it is. */
+static int open_udp(int rx_fd, struct vb_link **link)
+{
+	int fd = fcntl(rx_fd, F_DUPFD_CLOEXEC, 0), rc;
+
+	if (fd < 0)
+		return -errno;
+	vb_fork_closes(fd);
+	rc = vb_udp_open(fd, link);
+	if (rc)
+		close(fd);
+	return rc;
+}
+
 static int open_link(struct vb_engine *e)
 {
 	struct vb_lease lease;
@@ -217,12 +219,11 @@ static int open_link(struct vb_engine *e)
 
 	if (rc)
 		return rc;
-	rc = vb_udp_open(lease.rx_fd, &link);
+	rc = open_udp(lease.rx_fd, &link);
 	if (rc) {
 		vb_lease_release(&lease);
 		return rc;
 	}
-	lease.rx_fd = -1;
 	vb_mutex_lock(&e->rx); /* a program may poll for its iWARP device */
 	e->lease = lease;
 	e->link = link;
@@ -396,6 +397,8 @@ static int make_adapter(struct vb_engine *e, const struct vb_device *device,
 	if (rc)
 		goto fini_adapter;
 	vb_tally_open(&oa->adapter);
+	if (oa->adapter.counters != oa->adapter.own_counters)
+		vb_fork_closes(oa->adapter.counters_fd);
 	oa->next = e->adapters;
 	e->adapters = oa;
 	*out = oa;

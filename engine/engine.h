@@ -34,6 +34,12 @@ unsigned vb_engine_forks(void);
 void vb_drive(struct vb_qp *qp);
 /* The same after a single post of at most VB_QUIET_BYTES. */
 void vb_drive_short(struct vb_qp *qp);
+/*
+ * Before a region is taken away: what this thread has posted lately, and left
+ * to another that drives, or to gather, begins now, as far as it may. Takes
+ * drive of each such queue pair.
+ */
+void vb_engine_begin_posted(void);
 
 /* @qp is about to be destroyed: forget its timer. */
 void vb_drive_forget(struct vb_qp *qp);

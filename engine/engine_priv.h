@@ -75,7 +75,7 @@ struct vb_engine {
 	struct vb_group *groups; /* rx */
 	struct vb_raw *raws; /* rx: queue pairs with a socket of their own */
 	_Atomic int raw_fd;  /* readable while theirs are; -1: never any */
-	struct vb_stream *streams;	/* rx: iWARP's sockets */
+	struct vb_chain *streams;	/* rx: iWARP's sockets */
 	unsigned stream_count;		/* rx */
 	struct vb_iw_rxq *stream_rxq;	/* rx: where bytes arrive */
 	_Atomic int stream_fd;		/* as raw_fd */
@@ -138,6 +138,7 @@ struct vb_engine {
 	/* When the first of @timers is due, a hint: who polls sees to it. */
 	_Atomic vb_time due;
 
+	_Atomic unsigned held; /* batches that the kernel had no room for */
 	_Atomic bool stop;
 };
 
@@ -175,6 +176,10 @@ bool vb_drive_can_wait(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Give up qp->drive, and serve who asked meanwhile. */
 void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
 	VB_RELEASE(qp->drive);
+/* The same for who serves the lanes of peers: it copies little, and leaves the
+ * rest to a step of its own. */
+void vb_drive_release_light(struct vb_engine *e, struct vb_qp *qp)
+	VB_RELEASE(qp->drive);
 /* The program has not replied to what it saw: see to the ACK. */
 void vb_drive_owing(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 /* The same at the program's end, without waiting for anybody. */
@@ -193,6 +198,30 @@ static inline bool vb_drive_is_due(struct vb_engine *e, vb_time now)
 
 /* With timer_lock held: the thread is to wake at @at. True: wake it now. */
 bool vb_drive_wakes(struct vb_engine *e, vb_time at);
+
+/* engine/room.c: what the kernel has no room for. */
+#define VB_HELD_MOST  64 /* batches: each has the memory of a whole one */
+#define VB_HELD_LASTS (20 * VB_MSEC)
+#define VB_ROOM_SOON  (100 * VB_USEC) /* when it is looked for again, first */
+static inline struct vb_link *vb_room_link(struct vb_engine *e,
+					   const struct vb_qp *qp)
+{
+	return qp->link ? qp->link : e->link;
+}
+/* Takes @q, of which the link has left something; false: there is no memory. */
+bool vb_room_hold(struct vb_engine *e, struct vb_qp *qp, struct vb_txq *q,
+		  vb_time now) VB_REQUIRES(qp->drive);
+/* What @qp holds, if its time has come: true when it holds nothing any more. */
+bool vb_room_send(struct vb_engine *e, struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive);
+/* When that is to be called again. */
+vb_time vb_room_at(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
+void vb_room_drop(struct vb_engine *e, struct vb_qp *qp)
+	VB_REQUIRES(qp->drive);
+/* Wait for it to leave, VB_HELD_LASTS at most. Takes drive. */
+void vb_room_settle(struct vb_engine *e, struct vb_qp *qp);
+/* The program exits: the same for all, which the thread sees to. */
+void vb_room_settle_all(struct vb_engine *e);
 
 /* engine/moderate.c: events that were put off. */
 void vb_moderate_due(struct vb_engine *e, vb_time now);
@@ -213,7 +242,6 @@ VB_MUST_CHECK int vb_far_create(struct vb_engine *e, struct vb_far **far);
 void vb_far_destroy(struct vb_far *far);
 int vb_far_fd(const struct vb_far *far);
 void vb_far_serve(struct vb_far *far);
-void vb_far_after_fork(struct vb_far *far);
 
 /* engine/dispatch.c: hand over what rxq holds. */
 void vb_dispatch(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
@@ -221,7 +249,6 @@ void vb_dispatch(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 /* engine/raw.c: hand over what came to raw packet queue pairs. */
 bool vb_raw_drain(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 void vb_raw_close(struct vb_engine *e);
-void vb_raw_after_fork(struct vb_engine *e); /* in the child: by number */
 
 /* engine/stream.c: read what has come, answer, and go on writing. */
 bool vb_stream_drain(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
@@ -236,7 +263,6 @@ void vb_stream_sweep(struct vb_engine *e, vb_time now);
 void vb_stream_close_all(struct vb_engine *e);
 /* The program ends: let what was sent arrive, for a while. */
 void vb_stream_settle(struct vb_engine *e);
-void vb_stream_after_fork(struct vb_engine *e);
 
 /* engine/await.c: on a stream that begins, or ends; something was sent on it;
  * something came. */

@@ -25,6 +25,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/fork.h"
 #include "base/log.h"
 #include "core/xrc.h"
 #include "ib/far.h"
@@ -117,6 +118,7 @@ static struct session *add_session(struct vb_far *f, int fd, uint32_t slot)
 		return NULL;
 	}
 	s->fd = fd;
+	vb_fork_closes(fd);
 	s->slot = slot;
 	s->id = ++f->ids;
 	s->next = f->sessions;
@@ -524,6 +526,9 @@ static void close_session(struct vb_far *f, struct session *s)
 	*at = s->next;
 	vb_mutex_unlock(&f->lock);
 	end_guests(f->e, s);
+	/* A child of fork may have the socket for a moment, and the set then
+	 * would go on telling of it. */
+	(void)epoll_ctl(f->epoll_fd, EPOLL_CTL_DEL, s->fd, NULL);
 	close(s->fd);
 	free(s);
 }
@@ -600,6 +605,7 @@ static int listen_at(struct vb_far *f, uint32_t slot)
 			      SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (f->listen_fd < 0)
 		return -errno;
+	vb_fork_closes(f->listen_fd);
 	if (bind(f->listen_fd, (struct sockaddr *)&a, len) ||
 	    listen(f->listen_fd, BACKLOG) ||
 	    epoll_ctl(f->epoll_fd, EPOLL_CTL_ADD, f->listen_fd, &ev)) {
@@ -640,13 +646,4 @@ void vb_far_destroy(struct vb_far *f)
 	close(f->epoll_fd);
 	vb_mutex_fini(&f->lock);
 	free(f);
-}
-
-/* By number only: locks may be held by threads that are not here. */
-void vb_far_after_fork(struct vb_far *f)
-{
-	for (struct session *s = f->sessions; s; s = s->next)
-		close(s->fd);
-	close(f->listen_fd);
-	close(f->epoll_fd);
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fdmail.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "engine/engine.h"
 #include "engine/spawn.h"
@@ -23,13 +24,12 @@
 #define REJOIN_FIRST	(200 * VB_MSEC)
 #define REJOIN_LONGEST	(5 * VB_SEC)
 #define SPAWN_LOOK	(5 * VB_MSEC)
-#define GRANT_FDS	3
 
 /* What the broker answered. */
 struct answer {
 	struct vb_ipc m;
 	unsigned fd_count;
-	int fds[GRANT_FDS];
+	int fds[IPC_FDS];
 };
 
 static void nap(vb_time ns)
@@ -41,12 +41,9 @@ static void nap(vb_time ns)
 
 static void close_if_open(int *fd)
 {
-	int old = *fd;
-
-	/* A child forked by another thread just now closes what it sees. */
+	if (*fd >= 0)
+		close(*fd);
 	*fd = -1;
-	if (old >= 0)
-		close(old);
 }
 
 /* No call waits longer than @patience; 0: none waits. */
@@ -92,6 +89,7 @@ static int connect_broker(vb_time patience)
 
 	if (fd < 0)
 		return -errno;
+	vb_fork_closes(fd); /* the broker sees its end with the program's */
 	rc = limit_waiting(fd, patience);
 	if (rc == 0)
 		rc = connect_to(fd);
@@ -102,13 +100,13 @@ static int connect_broker(vb_time patience)
 	return fd;
 }
 
-/* @enclosed: a descriptor to send along, or -1. */
-static int put_question(int fd, const struct vb_ipc *m, int enclosed)
+static int put_question(int fd, const struct vb_ipc *m, const int *fds,
+			unsigned count)
 {
 	uint8_t bytes[VB_IPC_BYTES];
 	size_t len = vb_ipc_put(bytes, m);
 
-	return vb_fdmail_send(fd, bytes, len, &enclosed, enclosed >= 0, 0);
+	return vb_fdmail_send(fd, bytes, len, fds, count, 0);
 }
 
 static void drop_answer(struct answer *a)
@@ -124,7 +122,7 @@ static int get_answer(int fd, struct answer *a)
 	ssize_t n;
 
 	do {
-		a->fd_count = GRANT_FDS;
+		a->fd_count = IPC_FDS;
 		n = vb_fdmail_recv(fd, bytes, sizeof(bytes), a->fds,
 				   &a->fd_count, 0);
 	} while (n == -EINTR);
@@ -137,10 +135,9 @@ static int get_answer(int fd, struct answer *a)
 	return 0;
 }
 
-static int ask_broker(int fd, const struct vb_ipc *m, int enclosed,
-		      struct answer *a)
+static int ask_broker(int fd, const struct vb_ipc *m, struct answer *a)
 {
-	int rc = put_question(fd, m, enclosed);
+	int rc = put_question(fd, m, NULL, 0);
 
 	if (rc == 0)
 		rc = get_answer(fd, a);
@@ -165,18 +162,15 @@ static bool is_local_socket(int fd, int type)
 static bool is_grant(const struct answer *a)
 {
 	return a->m.kind == IPC_GRANT && a->m.slot != 0 &&
-	       a->fd_count >= GRANT_FDS - 1 && vb_udp_is_roce(a->fds[0]) &&
-	       is_local_socket(a->fds[1], SOCK_SEQPACKET) &&
-	       (a->fd_count < GRANT_FDS ||
-		is_local_socket(a->fds[2], SOCK_DGRAM));
+	       a->fd_count >= IPC_FD_VAULT &&
+	       vb_udp_is_roce(a->fds[IPC_FD_SOCKET]) &&
+	       is_local_socket(a->fds[IPC_FD_NAME], SOCK_SEQPACKET) &&
+	       (a->fd_count < IPC_FDS ||
+		is_local_socket(a->fds[IPC_FD_VAULT], SOCK_DGRAM));
 }
 
-/* The text comes from another process, and goes to a terminal. */
-static int log_refusal(enum vb_log_level level, struct answer *a)
+static int log_refusal(enum vb_log_level level, const struct answer *a)
 {
-	for (char *p = a->m.text; *p; p++)
-		if (*p < ' ' || *p > '~')
-			*p = '?';
 	vb_log(level, "lease: the broker refuses: %s", a->m.text);
 	return a->m.error > 0 && a->m.error < 4096 ? -a->m.error : -EPROTO;
 }
@@ -195,18 +189,21 @@ static int claim_on(int fd, struct vb_lease *l)
 {
 	struct vb_ipc m = question(IPC_CLAIM, 0);
 	struct answer a;
-	int rc = ask_broker(fd, &m, -1, &a);
+	int rc = ask_broker(fd, &m, &a);
 
 	if (rc == -ECONNRESET)
 		return rc;
 	if (rc) /* its silence is no reason to ask again */
 		return log_no_answer(rc == -EAGAIN ? ETIMEDOUT : -rc);
+	for (unsigned i = 0; i < a.fd_count; i++)
+		vb_fork_closes(a.fds[i]);
 	if (is_grant(&a)) {
 		*l = (struct vb_lease){
 			.slot = a.m.slot,
-			.rx_fd = a.fds[0],
-			.name_fd = a.fds[1],
-			.vault_fd = a.fd_count == GRANT_FDS ? a.fds[2] : -1,
+			.rx_fd = a.fds[IPC_FD_SOCKET],
+			.name_fd = a.fds[IPC_FD_NAME],
+			.vault_fd = a.fd_count == IPC_FDS ? a.fds[IPC_FD_VAULT]
+							  : -1,
 			.broker_fd = fd,
 			.retry_at = VB_NEVER,
 		};
@@ -312,9 +309,20 @@ static int start_next_broker(struct vb_lease *l)
 	return again_in(l, 0);
 }
 
+/* What came with the slot goes along: so the broker knows whose it is. */
+static int ask_to_rejoin(const struct vb_lease *l)
+{
+	const int fds[IPC_FDS] = { [IPC_FD_SOCKET] = l->rx_fd,
+				   [IPC_FD_NAME] = l->name_fd,
+				   [IPC_FD_VAULT] = l->vault_fd };
+	struct vb_ipc m = question(IPC_REJOIN, l->slot);
+
+	return put_question(l->broker_fd, &m, fds,
+			    l->vault_fd >= 0 ? IPC_FDS : IPC_FD_VAULT);
+}
+
 static int call_broker(struct vb_lease *l)
 {
-	struct vb_ipc m = question(IPC_REJOIN, l->slot);
 	int fd;
 
 	close_if_open(&l->broker_fd);
@@ -326,7 +334,7 @@ static int call_broker(struct vb_lease *l)
 	if (fd < 0)
 		return back_off(l);
 	l->broker_fd = fd;
-	if (put_question(fd, &m, l->vault_fd) < 0)
+	if (ask_to_rejoin(l) < 0)
 		return back_off(l);
 	l->asked = true;
 	return again_in(l, REJOIN_ANSWER);
@@ -376,7 +384,7 @@ int vb_lease_status(struct vb_ipc *report)
 
 	if (fd < 0)
 		return fd;
-	rc = ask_broker(fd, &m, -1, &a);
+	rc = ask_broker(fd, &m, &a);
 	close(fd);
 	if (rc)
 		return rc;

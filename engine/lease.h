@@ -8,7 +8,7 @@
 
 struct vb_lease {
 	unsigned slot;
-	int rx_fd;     /* the 4791 socket; -1 once the link took it over */
+	int rx_fd;     /* the 4791 socket; the link has a duplicate */
 	int name_fd;   /* bound to the slot's abstract name: we live */
 	int vault_fd;  /* keeps every slot's socket open (broker/broker.h);
 			* -1: the broker is root's, and we are not */

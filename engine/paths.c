@@ -7,8 +7,8 @@
  */
 #include "engine/engine_priv.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -17,9 +17,11 @@
 #include <unistd.h>
 
 #include "base/fdmail.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "ib/ib.h"
 #include "iwarp/iwarp.h"
+#include "link/udp.h"
 #include "wire/ipc.h"
 
 static struct vb_near *running_near(void)
@@ -27,38 +29,6 @@ static struct vb_near *running_near(void)
 	struct vb_engine *e = vb_engine_running();
 
 	return e ? e->near : NULL;
-}
-
-/*
- * Is an address one of this network namespace's? The host says so when asked
- * to bind to it.
- */
-
-static bool can_bind(const struct sockaddr *a, socklen_t len)
-{
-	int fd = socket(a->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	bool can = fd >= 0 && bind(fd, a, len) == 0;
-
-	if (fd >= 0)
-		close(fd);
-	return can;
-}
-
-static bool is_here(const struct vb_route *r)
-{
-	struct sockaddr_in v4 = { .sin_family = AF_INET };
-	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
-
-	if (vb_gid_is_multicast(&r->dgid))
-		return false;
-	if (vb_gid_is_ipv4(&r->dgid)) {
-		memcpy(&v4.sin_addr, r->dgid.raw + 12, 4);
-		return can_bind((const struct sockaddr *)&v4, sizeof(v4));
-	}
-	memcpy(&v6.sin6_addr, r->dgid.raw, 16);
-	if (vb_gid_is_link_local(&r->dgid))
-		v6.sin6_scope_id = r->ifindex;
-	return can_bind((const struct sockaddr *)&v6, sizeof(v6));
 }
 
 /*
@@ -88,7 +58,8 @@ static void enter(struct vb_qp *qp, enum vb_qp_state from, enum vb_qp_state to,
 {
 	struct vb_near *n = running_near();
 	bool here = n && to == QPS_RTR && from == QPS_INIT &&
-		    qp->type == QPT_RC && is_here(&qp->route);
+		    qp->type == QPT_RC &&
+		    vb_udp_owns(&qp->route.dgid, qp->route.ifindex);
 
 	vb_ib_transport.enter(qp, from, to, now);
 	if (n)
@@ -114,6 +85,14 @@ static bool send_all(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	if (VB_UNLIKELY(way == WAY_NEAR && qp->way == WAY_PACKETS))
 		vb_ib_transport.enter(qp, QPS_RTR, QPS_RTS, now);
 	return vb_ib_transport.send(qp, now, out) || more;
+}
+
+static void settle(struct vb_adapter *a, uint32_t index)
+{
+	struct vb_near *n = running_near();
+
+	if (n)
+		vb_near_settle_qp(n, a, index);
 }
 
 static bool quick(struct vb_qp *qp)
@@ -148,7 +127,8 @@ static bool unreplied(struct vb_qp *qp)
 
 static vb_time deadline(const struct vb_qp *qp)
 {
-	return VB_MIN(vb_ib_transport.deadline(qp), vb_near_deadline(qp));
+	return VB_MIN(qp->local_at, VB_MIN(vb_ib_transport.deadline(qp),
+					   vb_near_deadline(qp)));
 }
 
 const struct vb_transport_ops vb_paths_transport = {
@@ -157,6 +137,7 @@ const struct vb_transport_ops vb_paths_transport = {
 	.detach = detach,
 	.enter = enter,
 	.recv = recv_packet,
+	.settle = settle,
 	.send = send_all,
 	.quick = quick,
 	.can_wait = can_wait,
@@ -207,7 +188,8 @@ static bool stream_can_wait(const struct vb_qp *qp)
 
 static vb_time stream_deadline(const struct vb_qp *qp)
 {
-	return VB_MIN(vb_iwarp_transport.deadline(qp), vb_near_deadline(qp));
+	return VB_MIN(qp->local_at, VB_MIN(vb_iwarp_transport.deadline(qp),
+					   vb_near_deadline(qp)));
 }
 
 /* What is for packets is the stream's, which has none. */
@@ -228,6 +210,7 @@ const struct vb_transport_ops vb_paths_stream_transport = {
 	.detach = detach_stream,
 	.enter = enter_stream,
 	.recv = recv_nothing,
+	.settle = settle,
 	.send = send_nothing,
 	.can_wait = stream_can_wait,
 	.deadline = stream_deadline,
@@ -235,21 +218,22 @@ const struct vb_transport_ops vb_paths_stream_transport = {
 
 bool vb_stream_may_be_near(const struct sockaddr *peer)
 {
-	struct sockaddr_storage a = { .ss_family = peer->sa_family };
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)peer;
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)peer;
+	uint32_t ifindex = 0;
+	struct vb_gid gid;
 
 	if (!running_near())
 		return false;
 	if (peer->sa_family == AF_INET) {
-		memcpy(&a, peer, sizeof(struct sockaddr_in));
-		((struct sockaddr_in *)&a)->sin_port = 0;
-		return can_bind((struct sockaddr *)&a,
-				sizeof(struct sockaddr_in));
-	}
-	if (peer->sa_family != AF_INET6)
+		gid = vb_gid_from_ipv4((const uint8_t *)&v4->sin_addr);
+	} else if (peer->sa_family == AF_INET6) {
+		memcpy(gid.raw, &v6->sin6_addr, sizeof(gid.raw));
+		ifindex = v6->sin6_scope_id;
+	} else {
 		return false;
-	memcpy(&a, peer, sizeof(struct sockaddr_in6));
-	((struct sockaddr_in6 *)&a)->sin6_port = 0;
-	return can_bind((struct sockaddr *)&a, sizeof(struct sockaddr_in6));
+	}
+	return vb_udp_owns(&gid, ifindex);
 }
 
 /*
@@ -269,7 +253,22 @@ static void revoke_near(struct vb_adapter *a, uint32_t index, uint32_t key)
 	struct vb_near *n = running_near();
 
 	if (n)
-		vb_near_revoke(n, a, index, key);
+		vb_near_revoke(n, a, index);
+}
+
+static bool is_quiet_near(struct vb_adapter *a, uint32_t key, vb_time age)
+{
+	struct vb_near *n = running_near();
+
+	return !n || vb_near_is_quiet(n, key, age);
+}
+
+static void await_near(struct vb_adapter *a, uint32_t key)
+{
+	struct vb_near *n = running_near();
+
+	if (n)
+		vb_near_await(n, key);
 }
 
 static bool find_near(const struct vb_pd *pd, uint32_t key, struct vb_grant *g)
@@ -288,8 +287,14 @@ static enum vb_fault reach_near(const struct vb_pd *pd,
 	return n ? vb_near_borrow(n, pd, r, bytes, put) : FAULT_RKEY;
 }
 
-const struct vb_key_ops vb_paths_keys = { grant_near, revoke_near, find_near,
-					  reach_near };
+const struct vb_key_ops vb_paths_keys = {
+	.grant = grant_near,
+	.revoke = revoke_near,
+	.is_quiet = is_quiet_near,
+	.await = await_near,
+	.find = find_near,
+	.reach = reach_near,
+};
 
 /* How long another program may take to answer who it is. */
 #define MEET_WITHIN (2 * VB_SEC)
@@ -319,7 +324,7 @@ static void step(void *arg, struct vb_qp *qp, vb_time now)
 
 static void release(void *arg, struct vb_qp *qp) VB_RELEASE(qp->drive)
 {
-	vb_drive_release(arg, qp);
+	vb_drive_release_light(arg, qp);
 }
 
 static void soon(void *arg)
@@ -348,8 +353,10 @@ static int take_slot(struct vb_engine *e, unsigned *slot)
 		len = vb_ipc_slot_address(&a, *slot);
 		fd = vb_fdmail_bind(&a, len);
 	}
-	if (fd >= 0)
+	if (fd >= 0) {
 		e->slot_fd = fd;
+		vb_fork_closes(fd);
+	}
 	return fd;
 }
 

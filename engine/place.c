@@ -8,8 +8,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fork.h"
+
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71
+#endif
+
+#define LOCK_PATIENCE (2 * VB_SEC)
+#define LOCK_NAP      VB_MSEC
+#define BOOT_ID	      "/proc/sys/kernel/random/boot_id"
 
 int vb_place_enter(int at, const char *name)
 {
@@ -102,4 +116,50 @@ uint64_t vb_place_namespace(int proc, const char *pid)
 		return 0;
 	link[n] = '\0';
 	return sscanf(link, "net:[%llu]", &number) == 1 ? number : 0;
+}
+
+static uint64_t cookie(void)
+{
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	uint64_t value = 0;
+	socklen_t len = sizeof(value);
+
+	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &value, &len))
+		value = 0;
+	if (fd >= 0)
+		close(fd);
+	return value;
+}
+
+/* Cookies are counted from the host's start on. */
+uint64_t vb_place_life(void)
+{
+	uint64_t life = cookie();
+	int fd = life ? open(BOOT_ID, O_RDONLY | O_CLOEXEC) : -1;
+	char id[64];
+	ssize_t n;
+
+	if (fd < 0)
+		return life;
+	n = read(fd, id, sizeof(id));
+	for (ssize_t i = 0; i < n; i++)
+		life = (life ^ (uint8_t)id[i]) * 0x100000001b3; /* FNV-1a */
+	close(fd);
+	return life;
+}
+
+int vb_place_lock(int fd)
+{
+	static const struct timespec nap = { .tv_nsec = LOCK_NAP };
+	vb_time until = vb_clock_read() + LOCK_PATIENCE;
+
+	vb_fork_closes(fd);
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		if (vb_clock_read() >= until)
+			return -ETIMEDOUT;
+		nanosleep(&nap, NULL);
+	}
+	return 0;
 }

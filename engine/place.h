@@ -20,4 +20,12 @@ int vb_place_enter(int at, const char *name);
  * not to be known. */
 uint64_t vb_place_namespace(int proc, const char *pid);
 
+/* The same of ourselves, and of this life of the host: the number alone is given
+ * to another namespace when one is gone. 0 where the kernel does not say. */
+uint64_t vb_place_life(void);
+
+/* Lock @fd for us alone, as long as it is open here: a child of fork closes it.
+ * One who has it and does not go on is not waited for: -ETIMEDOUT after 2 s. */
+VB_MUST_CHECK int vb_place_lock(int fd);
+
 #endif

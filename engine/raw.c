@@ -12,6 +12,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/fork.h"
 #include "base/log.h"
 #include "core/flow.h"
 #include "core/rss.h"
@@ -95,7 +96,10 @@ static int open_link(struct vb_adapter *a, struct vb_link **link)
 	memcpy(mac, p->mac, sizeof(mac));
 	vb_mutex_unlock(&p->lock);
 	rc = vb_packet_open(ifindex, mac, link);
-	return rc ? no_socket(a, rc) : 0;
+	if (rc)
+		return no_socket(a, rc);
+	vb_fork_closes((*link)->ops->fd(*link));
+	return 0;
 }
 
 /* One descriptor for the thread to wait on; it stays. */
@@ -186,6 +190,10 @@ int vb_engine_raw_destroy(struct vb_qp *qp)
 		return -EBUSY;
 	vb_drive_forget(qp);
 	vb_qp_destroy(qp);
+	/* A child of fork may have the socket for a moment, and the set then
+	 * would go on watching it. */
+	(void)epoll_ctl(atomic_load(&e->raw_fd), EPOLL_CTL_DEL,
+			r->link->ops->fd(r->link), NULL);
 	/* Nobody sends by it any more: senders hold drive and look. */
 	r->link->ops->close(r->link);
 	free(r);
@@ -319,11 +327,4 @@ void vb_raw_close(struct vb_engine *e)
 {
 	if (atomic_load(&e->raw_fd) >= 0)
 		close(atomic_load(&e->raw_fd));
-}
-
-void vb_raw_after_fork(struct vb_engine *e)
-{
-	for (const struct vb_raw *r = e->raws; r; r = r->next)
-		close(r->link->ops->fd(r->link));
-	vb_raw_close(e);
 }

@@ -457,7 +457,7 @@ static vb_time plan_debts(struct service *s, bool attentive, vb_time until,
 
 /*
  * Standing by: a peer that streams small messages has asked for it, since what
- * it does without us costs the kernel's way to each page (near/req.c). As long
+ * it does without us costs the kernel's way to each page (near/here.c). As long
  * as more come, no program polls, and nobody else wants this processor; where
  * somebody did, we stay away, for longer each time.
  */

@@ -13,16 +13,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/file_limit.h"
 #include "base/log.h"
 #include "engine/place.h"
 #include "engine/sysfs_text.h"
 
 #define CONTENTS ".contents"
 #define TREE	 "tree"
+
+#define TOUCH_AFTER  3600 /* seconds */
+#define UNSEEN_LASTS 86400
 
 /* A tree's name: the namespace, and which devices are wanted. */
 static void name_tree(uint64_t space, char name[64])
@@ -99,7 +103,7 @@ static int write_file(int at, const char *path, const char *text, size_t length)
 
 	if (fd < 0)
 		return -errno;
-	if (write(fd, text, length) != (ssize_t)length)
+	if (vb_file_write(fd, text, length, -1) != (ssize_t)length)
 		rc = -EIO;
 	else if (fchmod(fd, 0644) < 0)
 		rc = -errno;
@@ -217,7 +221,7 @@ static bool is_used(int proc, const char *tree)
 /* Linux gives the first namespace of processes this number. */
 #define FIRST_PROCESSES "pid:[4026531836]"
 
-/* In another namespace of processes most users of a tree cannot be seen. */
+/* In another namespace of processes some users of a tree cannot be seen. */
 static bool sees_all_processes(int proc)
 {
 	char link[64];
@@ -227,9 +231,21 @@ static bool sees_all_processes(int proc)
 	       memcmp(link, FIRST_PROCESSES, (size_t)n) == 0;
 }
 
+/* Who lists devices touches the tree. */
+static bool is_old(int base, const char *name, time_t age)
+{
+	struct stat s;
+
+	return fstatat(base, name, &s, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       time(NULL) - s.st_mtime > age;
+}
+
+/* What is of a namespace in which no process of ours is; where there may be
+ * some that cannot be seen, only what nobody has asked for in a day. */
 static void sweep(int base, int proc)
 {
-	DIR *d = sees_all_processes(proc) ? fdopendir(dup(base)) : NULL;
+	time_t age = sees_all_processes(proc) ? -1 : UNSEEN_LASTS;
+	DIR *d = fdopendir(dup(base));
 	struct dirent *e;
 
 	if (!d)
@@ -237,6 +253,7 @@ static void sweep(int base, int proc)
 	rewinddir(d);
 	while ((e = readdir(d)))
 		if (isdigit((unsigned char)e->d_name[0]) &&
+		    (age < 0 || is_old(base, e->d_name, age)) &&
 		    !is_used(proc, e->d_name))
 			remove_tree(base, e->d_name);
 	closedir(d);
@@ -255,10 +272,11 @@ static int update_space(int base, int proc, const char *name, const char *text)
 	if (space < 0)
 		return space;
 	if (!is_current(space, text)) {
-		while (flock(space, LOCK_EX) < 0 && errno == EINTR)
-			;
-		if (!is_current(space, text))
+		rc = vb_place_lock(space);
+		if (rc == 0 && !is_current(space, text))
 			rc = replace_tree(space, text);
+	} else if (is_old(space, ".", TOUCH_AFTER)) {
+		(void)futimens(space, NULL);
 	}
 	close(space);
 	return rc;

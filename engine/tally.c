@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs count into a memfd, which has no name and goes with its program;
- * a reader finds it among the descriptors of the processes that it may look
- * into, which are the user's. What programs counted that have ended is in a
- * file of one record a device.
+ * A program has a memfd, which has no name and goes with it; a reader finds it
+ * among the descriptors of the processes that it may look into, which are the
+ * user's. What the program counts is in a file, of which the memfd says the
+ * descriptor: it stays when the program is killed, and then nobody has it
+ * locked. Whoever comes next adds it to the totals, another file of one record
+ * a device, to which programs that end well add theirs. Where there is no place
+ * for files, counts are in the memfd.
  */
 #include "engine/tally.h"
 
@@ -21,20 +24,25 @@
 #include <unistd.h>
 
 #include "base/file_limit.h"
+#include "base/fork.h"
 #include "base/log.h"
+#include "base/rand.h"
 #include "engine/place.h"
 
 #define NAME	  "verbena-counters"
 #define LINK_NAME "/memfd:" NAME
 
-/* The layout changes with the counters that there are. */
-#define MAGIC (0x7662636e74010000u + CNT_COUNT)
+#define SUFFIX ".counts"
 
-/* Of the memfd's beginning, and of the file. */
+/* The layout changes with the counters that there are. */
+#define MAGIC (0x7662636e74020000u + CNT_COUNT)
+
+/* Of the memfd's beginning, and of the files. */
 struct record {
 	uint64_t magic;
 	char device[64];
 	int64_t maker;
+	int64_t file; /* the maker's descriptor of its counts; -1: here */
 	_Atomic uint64_t counts[CNT_COUNT];
 };
 
@@ -44,33 +52,68 @@ struct memory {
 	_Alignas(4096) struct vb_roster_sheet sheet;
 };
 
+/* A program's, of one device. */
+struct vb_tally_own {
+	struct memory *memory;
+	struct record *file; /* NULL: there is none */
+	int fd;		     /* of that */
+	char name[80];
+};
+
 /*
- * The file.
+ * The files.
  */
 
-/* Opened and locked; -errno. */
-static int open_totals(void)
+/* The directory, and the totals in it, locked. */
+struct totals {
+	int base, fd;
+	char prefix[48]; /* of all names of this namespace */
+};
+
+static int name_namespace(struct totals *t)
 {
-	int proc = vb_place_enter(AT_FDCWD, "/proc"), base, fd;
-	char path[PATH_MAX], name[64];
+	int proc = vb_place_enter(AT_FDCWD, "/proc");
 	uint64_t space;
 
 	if (proc < 0)
 		return proc;
 	space = vb_place_namespace(proc, "self");
 	close(proc);
-	base = space ? vb_place_open(path) : -ENOENT;
-	if (base < 0)
-		return base;
-	snprintf(name, sizeof(name), "%llu.totals", (unsigned long long)space);
-	fd = openat(base, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
-		    0600);
-	if (fd < 0)
-		fd = -errno;
-	close(base);
-	while (fd >= 0 && flock(fd, LOCK_EX) < 0 && errno == EINTR)
-		;
-	return fd;
+	if (!space)
+		return -ENOENT;
+	snprintf(t->prefix, sizeof(t->prefix), "%llu.%016llx",
+		 (unsigned long long)space,
+		 (unsigned long long)vb_place_life());
+	return 0;
+}
+
+static void close_totals(const struct totals *t)
+{
+	close(t->fd);
+	close(t->base);
+}
+
+static int open_totals(struct totals *t)
+{
+	char path[PATH_MAX], name[64];
+	int rc = name_namespace(t);
+
+	if (rc)
+		return rc;
+	t->base = vb_place_open(path);
+	if (t->base < 0)
+		return t->base;
+	snprintf(name, sizeof(name), "%s.totals", t->prefix);
+	t->fd = openat(t->base, name,
+		       O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK,
+		       0600);
+	rc = t->fd < 0 ? -errno : vb_place_lock(t->fd);
+	if (rc == 0)
+		return 0;
+	if (t->fd >= 0)
+		close(t->fd);
+	close(t->base);
+	return rc;
 }
 
 /* Where @device's record is, or where the next one goes. */
@@ -89,33 +132,93 @@ static off_t find_total(int fd, const char *device, struct record *r)
 	return at;
 }
 
+static bool write_total(const struct totals *t, const struct record *total,
+			off_t at)
+{
+	return vb_file_write(t->fd, total, sizeof(*total), at) ==
+	       (ssize_t)sizeof(*total);
+}
+
 static void add_to_totals(struct vb_adapter *a)
 {
-	int fd = open_totals();
 	struct record total;
+	struct totals t;
+	int rc = open_totals(&t);
 	off_t at;
 
-	if (fd < 0) {
+	if (rc) {
 		vb_log(LOG_INFO, "%s: its counts are lost: %s", a->name,
-		       strerror(-fd));
+		       strerror(-rc));
 		return;
 	}
-	at = find_total(fd, a->name, &total);
+	at = find_total(t.fd, a->name, &total);
 	for (unsigned i = 0; i < CNT_COUNT; i++)
 		total.counts[i] += atomic_exchange(&a->counters[i], 0);
-	if (pwrite(fd, &total, sizeof(total), at) != sizeof(total))
+	if (!write_total(&t, &total, at))
 		vb_log(LOG_INFO, "%s: its counts are lost", a->name);
+	close_totals(&t);
+}
+
+/* Another process wrote it: anything may be in it. */
+static bool is_record(struct record *r)
+{
+	r->device[sizeof(r->device) - 1] = '\0';
+	for (char *c = r->device; *c; c++)
+		if (!isgraph((unsigned char)*c))
+			*c = '?';
+	return r->magic == MAGIC && r->device[0];
+}
+
+/* Of one that was killed, if nobody has it locked. True: it may go. */
+static bool take_over(const struct totals *t, int fd)
+{
+	struct record r, total;
+	off_t at;
+
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return false;
+	if (pread(fd, &r, sizeof(r), 0) != sizeof(r) || !is_record(&r))
+		return true;
+	at = find_total(t->fd, r.device, &total);
+	for (unsigned i = 0; i < CNT_COUNT; i++)
+		total.counts[i] += r.counts[i];
+	return write_total(t, &total, at);
+}
+
+static void look_at_counts(const struct totals *t, const char *name)
+{
+	size_t length = strlen(name), tail = strlen(SUFFIX);
+	int fd;
+
+	if (strncmp(name, t->prefix, strlen(t->prefix)) != 0 || length < tail ||
+	    strcmp(name + length - tail, SUFFIX) != 0)
+		return;
+	fd = openat(t->base, name,
+		    O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return;
+	if (take_over(t, fd))
+		unlinkat(t->base, name, 0);
 	close(fd);
+}
+
+/* What programs have left that were killed. */
+static void gather_left(const struct totals *t)
+{
+	DIR *d = fdopendir(dup(t->base));
+	const struct dirent *e;
+
+	if (!d)
+		return;
+	rewinddir(d);
+	while ((e = readdir(d)))
+		look_at_counts(t, e->d_name);
+	closedir(d);
 }
 
 /*
  * The program's.
  */
-
-static struct memory *memory_of(struct vb_adapter *a)
-{
-	return VB_CONTAINER_OF(a->counters, struct memory, record.counts[0]);
-}
 
 static bool counts_in_itself(const struct vb_adapter *a)
 {
@@ -137,26 +240,117 @@ static int make_memory(void)
 	return -1;
 }
 
-void vb_tally_open(struct vb_adapter *a)
+/* With its room: a page that a full file system cannot give would be SIGBUS. */
+static int make_file(const struct totals *t, struct vb_tally_own *own)
 {
-	int fd = make_memory();
+	int fd, rc;
+
+	snprintf(own->name, sizeof(own->name), "%s.%08x" SUFFIX, t->prefix,
+		 vb_rand32());
+	if (!vb_file_may_have(sizeof(struct record)))
+		return -EFBIG;
+	fd = openat(t->base, own->name,
+		    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	vb_fork_closes(fd);
+	rc = -posix_fallocate(fd, 0, sizeof(struct record));
+	if (rc == 0 && flock(fd, LOCK_SH | LOCK_NB) < 0)
+		rc = -errno;
+	if (rc == 0)
+		return fd;
+	unlinkat(t->base, own->name, 0);
+	close(fd);
+	return rc;
+}
+
+static void map_file(const struct totals *t, struct vb_tally_own *own)
+{
+	own->file = NULL;
+	own->fd = make_file(t, own);
+	if (own->fd < 0)
+		return;
+	own->file = mmap(NULL, sizeof(*own->file), PROT_READ | PROT_WRITE,
+			 MAP_SHARED, own->fd, 0);
+	if (own->file != MAP_FAILED)
+		return;
+	own->file = NULL;
+	unlinkat(t->base, own->name, 0);
+	close(own->fd);
+}
+
+/* With the totals locked, so that nobody takes it for one that was left. */
+static void open_file(struct vb_tally_own *own)
+{
+	struct totals t;
+
+	own->file = NULL;
+	if (open_totals(&t))
+		return;
+	gather_left(&t);
+	map_file(&t, own);
+	close_totals(&t);
+}
+
+static void close_file(const struct vb_tally_own *own)
+{
+	char path[PATH_MAX];
+	int base;
+
+	if (!own->file)
+		return;
+	base = vb_place_open(path);
+	if (base >= 0) {
+		unlinkat(base, own->name, 0);
+		close(base);
+	}
+	munmap(own->file, sizeof(*own->file));
+	close(own->fd);
+}
+
+static void sign(struct record *r, const struct vb_adapter *a, int file)
+{
+	snprintf(r->device, sizeof(r->device), "%s", a->name);
+	r->maker = getpid();
+	r->file = file;
+	r->magic = MAGIC;
+}
+
+static struct vb_tally_own *make_own(const struct vb_adapter *a, int fd)
+{
+	struct vb_tally_own *own = malloc(sizeof(*own));
 	struct memory *m = MAP_FAILED;
 
-	if (fd >= 0)
+	if (own && fd >= 0)
 		m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_SHARED,
 			 fd, 0);
 	if (m == MAP_FAILED) {
+		free(own);
+		return NULL;
+	}
+	own->memory = m;
+	open_file(own);
+	if (own->file)
+		sign(own->file, a, -1);
+	sign(&m->record, a, own->file ? own->fd : -1);
+	return own;
+}
+
+void vb_tally_open(struct vb_adapter *a)
+{
+	int fd = make_memory();
+	struct vb_tally_own *own = make_own(a, fd);
+
+	if (!own) {
 		if (fd >= 0)
 			close(fd);
 		vb_log(LOG_DEBUG, "%s: nobody else sees its counts", a->name);
 		return;
 	}
-	snprintf(m->record.device, sizeof(m->record.device), "%s", a->name);
-	m->record.maker = getpid();
-	m->record.magic = MAGIC;
-	a->counters = m->record.counts;
+	a->tally = own;
+	a->counters = (own->file ? own->file : &own->memory->record)->counts;
 	a->counters_fd = fd;
-	vb_roster_use(&a->roster, &m->sheet);
+	vb_roster_use(&a->roster, &own->memory->sheet);
 }
 
 void vb_tally_save(struct vb_adapter *a)
@@ -167,21 +361,17 @@ void vb_tally_save(struct vb_adapter *a)
 
 void vb_tally_close(struct vb_adapter *a)
 {
-	struct memory *m = memory_of(a);
+	struct vb_tally_own *own = a->tally;
 
 	if (counts_in_itself(a))
 		return;
 	add_to_totals(a);
 	vb_roster_use(&a->roster, NULL);
 	a->counters = a->own_counters;
-	munmap(m, sizeof(*m));
+	close_file(own);
+	munmap(own->memory, sizeof(*own->memory));
+	free(own);
 	close(a->counters_fd);
-}
-
-void vb_tally_after_fork(struct vb_adapter *a)
-{
-	if (!counts_in_itself(a))
-		close(a->counters_fd);
 }
 
 /*
@@ -194,16 +384,6 @@ struct walk {
 	uint64_t space;
 	int proc;
 };
-
-/* Another process wrote it: anything may be in it. */
-static bool is_record(struct record *r)
-{
-	r->device[sizeof(r->device) - 1] = '\0';
-	for (char *c = r->device; *c; c++)
-		if (!isgraph((unsigned char)*c))
-			*c = '?';
-	return r->magic == MAGIC && r->device[0];
-}
 
 static void look_closer(const struct walk *w, int fd, int holder)
 {
@@ -332,13 +512,32 @@ static bool is_new(struct sums *s, ino_t ino)
 	return true;
 }
 
+/* Where the counts themselves are: among the holder's descriptors. */
+static bool read_file(int holder, struct record *r)
+{
+	char path[64];
+	int fd;
+	bool got;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%lld", holder,
+		 (long long)r->file);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return false;
+	got = pread(fd, r, sizeof(*r), 0) == sizeof(*r);
+	close(fd);
+	return got;
+}
+
 static void add_found(void *arg, const struct vb_tally_found *found)
 {
 	struct sums *s = arg;
 	struct record r;
 
-	if (is_new(s, found->ino) &&
-	    pread(found->fd, &r, sizeof(r), 0) == sizeof(r))
+	if (!is_new(s, found->ino) ||
+	    pread(found->fd, &r, sizeof(r), 0) != sizeof(r))
+		return;
+	if (r.file < 0 || read_file(found->holder, &r))
 		add_record(s, &r);
 }
 
@@ -354,15 +553,19 @@ static void add_totals(struct sums *s, int fd)
 /* With the file locked no program moves its counts there meanwhile. */
 static void add_all(struct sums *s)
 {
-	int fd = open_totals();
-	int rc = vb_tally_each(add_found, s);
+	struct totals t;
+	bool open = open_totals(&t) == 0;
+	int rc;
 
+	if (open)
+		gather_left(&t);
+	rc = vb_tally_each(add_found, s);
 	if (s->rc == 0)
 		s->rc = rc;
-	if (fd < 0)
+	if (!open)
 		return;
-	add_totals(s, fd);
-	close(fd);
+	add_totals(s, t.fd);
+	close_totals(&t);
 }
 
 int vb_tally_read(struct vb_tally **rows, unsigned *count)

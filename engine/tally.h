@@ -2,8 +2,8 @@
 /*
  * The counters of a device, as others see them: a program counts into memory
  * that the user's other programs can read, and when it closes the device, what
- * it counted is added to a file, as it is when it exits. One that is killed
- * takes its counts along. The same memory has the device's roster
+ * it counted is added to a file, as it is when it exits, and by who comes next
+ * when it was killed. Memory of the same kind has the device's roster
  * (core/roster.h), which goes with the program however it ends.
  */
 #ifndef ENGINE_TALLY_H
@@ -19,8 +19,6 @@ void vb_tally_open(struct vb_adapter *a);
 void vb_tally_close(struct vb_adapter *a);
 /* The program ends without closing: what it counted so far goes to the file. */
 void vb_tally_save(struct vb_adapter *a);
-/* In the child of a fork: it does not keep its parent's memory alive. */
-void vb_tally_after_fork(struct vb_adapter *a);
 
 struct vb_tally {
 	char device[64];

@@ -198,8 +198,10 @@ static enum vb_wc_status take_read(struct vb_qp *qp,
 	if (wqe->op != WR_READ || (!is_last && pkt->bth.psn == last) ||
 	    (is_last && pkt->bth.psn != last && !vb_rc(qp)->selective))
 		return WC_BAD_RESP_ERR;
-	if (pkt->payload_bytes != VB_MIN(qp->mtu, wqe->length - offset))
+	if (pkt->payload_bytes != VB_MIN(qp->mtu, wqe->length - offset)) {
+		vb_rc_explain_length(qp, pkt->payload_bytes);
 		return WC_LOC_LEN_ERR;
+	}
 	return place(qp, offset, pkt->payload, pkt->payload_bytes);
 }
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "ib/raw.h"
 #include "ib/rc.h"
 #include "ib/unrel.h"
@@ -25,6 +26,26 @@ enum vb_ib_class vb_ib_class(enum vb_qp_type type)
 	};
 
 	return (enum vb_ib_class)classes[type];
+}
+
+static bool is_mtu(uint32_t bytes)
+{
+	return bytes >= vb_mtu_bytes(1) && bytes <= vb_mtu_bytes(5) &&
+	       (bytes & (bytes - 1)) == 0;
+}
+
+void vb_rc_explain_length(const struct vb_qp *qp, uint32_t bytes)
+{
+	uint32_t asked = vb_mtu_bytes(qp->attr.path_mtu);
+
+	if (bytes > qp->mtu && bytes <= asked)
+		vb_log(LOG_WARN,
+		       "qp 0x%x: the peer sends packets of %u bytes; our interface carries %u: give both ends path MTU %u",
+		       vb_rc_qpn(qp), bytes, qp->mtu, qp->mtu);
+	else if (bytes < qp->mtu && is_mtu(bytes))
+		vb_log(LOG_WARN,
+		       "qp 0x%x: the peer sends packets of %u bytes, not of %u; its interface may carry no more: give both ends path MTU %u",
+		       vb_rc_qpn(qp), bytes, qp->mtu, bytes);
 }
 
 struct vb_bth vb_rc_bth(const struct vb_qp *qp, uint8_t opcode, uint32_t psn)

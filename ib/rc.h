@@ -154,6 +154,11 @@ static inline bool vb_rc_sends(const struct vb_qp *qp)
 	return s == QPS_RTS || s == QPS_SQD;
 }
 
+/* A packet of @bytes is refused for its length: is that because the ends'
+ * interfaces carry packets of different sizes, which each has found out for
+ * itself (core/qp_state.c)? Then a sentence says so. */
+void vb_rc_explain_length(const struct vb_qp *qp, uint32_t bytes);
+
 /* The fields of every BTH that this queue pair sends. */
 struct vb_bth vb_rc_bth(const struct vb_qp *qp, uint8_t opcode, uint32_t psn);
 
@@ -206,9 +211,8 @@ struct vb_part {
 };
 enum vb_wc_status vb_req_judge(const struct vb_qp *qp,
 			       const struct vb_send_wqe *wqe);
-/* Windows: nothing is sent. run: false: WC_MW_BIND_ERR. */
+/* Windows: nothing is sent. */
 bool vb_req_is_local(const struct vb_send_wqe *wqe);
-bool vb_req_run_local(struct vb_qp *qp, const struct vb_send_wqe *wqe);
 uint32_t vb_req_psns(const struct vb_qp *qp, const struct vb_send_wqe *wqe);
 enum vb_fault vb_req_put(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			 const struct vb_part *part, struct vb_ib_pkt *pkt,

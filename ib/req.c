@@ -147,13 +147,6 @@ uint32_t vb_req_psns(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 	return (wqe->length + qp->mtu - 1) / qp->mtu;
 }
 
-/* Windows (IBA 10.8.3.3): before what follows begins, and not to be taken back
- * when what came before fails. */
-bool vb_req_run_local(struct vb_qp *qp, const struct vb_send_wqe *wqe)
-{
-	return vb_mw_run(qp, wqe);
-}
-
 /* The word of an ATOMIC WRITE is read once, and sent again as it was. */
 static enum vb_wc_status fetch_word(const struct vb_qp *qp,
 				    struct vb_send_wqe *wqe)
@@ -181,9 +174,16 @@ static bool begin_next(struct vb_qp *qp)
 	if (wqe->flags & SEND_FENCE && vb_req_asked(req))
 		return false;
 	status = vb_req_judge(qp, wqe);
-	if (status == WC_SUCCESS && vb_req_is_local(wqe) &&
-	    !vb_req_run_local(qp, wqe))
-		status = WC_MW_BIND_ERR;
+	/* Windows (IBA 10.8.3.3): before what follows begins, and not to be
+	 * taken back when what came before fails. */
+	if (status == WC_SUCCESS && vb_req_is_local(wqe)) {
+		enum vb_mw_end end = vb_mw_run(qp, wqe);
+
+		if (end == MW_BUSY)
+			return false;
+		if (end == MW_REFUSED)
+			status = WC_MW_BIND_ERR;
+	}
 	if (status == WC_SUCCESS && wqe->op == WR_ATOMIC_WRITE)
 		status = fetch_word(qp, wqe);
 	if (status != WC_SUCCESS) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The responder: a request is judged, step by step, in the order of IBA 9.7.4
- * - PSN, sequence of operations, permission, length, key - and the first
- * fault ends it. Then its data is placed, and what to answer is noted.
+ * - PSN, sequence of operations, permission, a receive, length, key - and the
+ * first fault ends it. Then its data is placed, and what to answer is noted.
  */
 #include "base/guard.h"
 #include "core/mw.h"
@@ -163,8 +163,7 @@ static enum vb_fault begin_write(struct vb_qp *qp, struct vb_inbound *in,
 	in->rkey = reth->rkey;
 	in->length = reth->length;
 	in->offset = 0;
-	if (pkt->op->place == PLACE_ONLY && !(pkt->op->headers & HDR_IMM) &&
-	    pkt->payload_bytes == reth->length)
+	if (pkt->op->place == PLACE_ONLY && pkt->payload_bytes == reth->length)
 		return FAULT_NONE;
 	return vb_mr_check(qp->adapter, qp->pd, vb_rc_qpn(qp), reth->rkey,
 			   reth->va, reth->length, ACCESS_REMOTE_WRITE);
@@ -205,14 +204,15 @@ static enum vb_fault take_write(struct vb_qp *qp, struct vb_inbound *in,
 
 	if (!payload_fits_place(qp, pkt))
 		return FAULT_LENGTH;
+	/* IBA 9.7.4: before the key is asked, which ends it. */
+	if (with_imm && !qp->recv_busy && !vb_qp_recv_begin(qp))
+		return FAULT_NO_RQE;
 	if (pkt->op->place & PLACE_FIRST)
 		fault = begin_write(qp, in, pkt);
 	if (fault)
 		return fault;
 	if (!payload_fits_write(in, pkt))
 		return FAULT_LENGTH;
-	if (with_imm && !qp->recv_busy && !vb_qp_recv_begin(qp))
-		return FAULT_NO_RQE;
 	fault = place_write(qp, in, pkt);
 	if (fault)
 		return fault;
@@ -467,6 +467,8 @@ static void take_next(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 		return;
 	if (fault == FAULT_NONE)
 		fault = judge(qp, pkt);
+	if (VB_UNLIKELY(fault == FAULT_LENGTH))
+		vb_rc_explain_length(qp, pkt->payload_bytes);
 	if (fault)
 		refuse(qp, fault, pkt->bth.psn);
 	else

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "core/mw.h"
 #include "ib/unrel.h"
 
 struct vb_uc {
@@ -63,7 +64,23 @@ static void uc_enter(struct vb_qp *qp, enum vb_qp_state from,
  * Requester.
  */
 
-/* False: not in this state, or it cannot be sent at all. */
+/* Windows. False: it must wait. */
+static bool run_local(struct vb_qp *qp, const struct vb_send_wqe *wqe)
+{
+	switch (vb_mw_run(qp, wqe)) {
+	case MW_DONE:
+		vb_qp_send_done(qp, WC_SUCCESS);
+		return true;
+	case MW_REFUSED:
+		vb_unrel_fail(qp, WC_MW_BIND_ERR);
+		return true;
+	case MW_BUSY:
+		break;
+	}
+	return false;
+}
+
+/* False: not in this state, or it must wait, or cannot be sent at all. */
 static bool begin_message(struct vb_qp *qp)
 {
 	struct vb_uc *uc = uc_of(qp);
@@ -77,13 +94,8 @@ static bool begin_message(struct vb_qp *qp)
 		vb_unrel_fail(qp, status);
 		return false;
 	}
-	if (vb_req_is_local(wqe)) {
-		if (vb_req_run_local(qp, wqe))
-			vb_qp_send_done(qp, WC_SUCCESS);
-		else
-			vb_unrel_fail(qp, WC_MW_BIND_ERR);
-		return true;
-	}
+	if (vb_req_is_local(wqe))
+		return run_local(qp, wqe);
 	wqe->first_psn = uc->common.pace.next;
 	wqe->psn_count = vb_req_psns(qp, wqe);
 	uc->begun = true;

@@ -139,11 +139,14 @@ static bool may_go(struct vb_qp *qp, struct vb_send_wqe *wqe)
 static bool run_local(struct vb_qp *qp, struct vb_send_wqe *wqe)
 {
 	struct vb_iw *s = vb_iw(qp);
+	enum vb_mw_end end = MW_DONE;
 
-	if (!(wqe->first_psn & WQE_RAN) && !vb_mw_run(qp, wqe)) {
+	if (!(wqe->first_psn & WQE_RAN))
+		end = vb_mw_run(qp, wqe);
+	if (end == MW_REFUSED)
 		stop(s, WC_MW_BIND_ERR);
+	if (end != MW_DONE)
 		return false;
-	}
 	wqe->first_psn |= WQE_RAN;
 	s->tx.cur++;
 	return true;

@@ -347,6 +347,8 @@ static enum vb_iw_fault take_atomic(struct vb_qp *qp,
 		return IWF_RIGHTS;
 	if (wraps(q.to, ATOMIC_BYTES))
 		return IWF_READ_WRAP;
+	if (q.to % ATOMIC_BYTES)
+		return IWF_UNSPECIFIED;
 	fault = run_atomic(qp, &q, &old);
 	if (fault)
 		return refusal(qp, fault,

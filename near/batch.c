@@ -93,10 +93,11 @@ static void gather(struct batch *b, const struct vb_qp *qp,
 }
 
 /* How many of them are there in whole. */
-static unsigned place(const struct batch *b, pid_t pid)
+static unsigned place(const struct batch *b, const struct vb_permit *permit,
+		      pid_t pid)
 {
-	ssize_t n =
-		process_vm_writev(pid, b->near, b->count, b->far, b->count, 0);
+	ssize_t n = vb_permit_copy(permit, pid, true, b->near, b->count, b->far,
+				   b->count);
 	unsigned done = 0;
 
 	while (done < b->count && n >= (ssize_t)b->near[done].iov_len)
@@ -107,14 +108,11 @@ static unsigned place(const struct batch *b, pid_t pid)
 unsigned vb_near_batch(struct vb_qp *qp)
 {
 	const struct vb_near_qp *nq = vb_nq(qp);
-	const struct vb_far_side far = {
-		.adapter = nq->view.adapter,
-		.pd = nq->view.pd,
-		.qpn = nq->view.qpn,
-		.key = vb_sq_at(&qp->sq, nq->sent)->rkey,
-		.need = ACCESS_REMOTE_WRITE,
-	};
+	const struct vb_far_side far =
+		vb_far_side_by(&nq->view, vb_sq_at(&qp->sq, nq->sent)->rkey, 0,
+			       ACCESS_REMOTE_WRITE);
 	struct vb_peer *p = nq->peer;
+	struct vb_permit permit;
 	struct vb_cell *cell;
 	unsigned done = 0;
 	struct vb_grant g;
@@ -123,12 +121,12 @@ unsigned vb_near_batch(struct vb_qp *qp)
 	if (!(nq->view.access & ACCESS_REMOTE_WRITE))
 		return 0;
 	b.count = b.holds = 0;
-	cell = vb_cell_take(p->our_cells, far.key, far.qpn);
-	if (vb_yard_open(p->yard, &far, &g))
+	cell = vb_cell_take(&p->ours, far.key, far.qpn);
+	if (vb_yard_open(p->yard, &far, &g, &permit))
 		gather(&b, qp, &g);
 	if (b.count > 1 && vb_peer_is_up(p))
-		done = place(&b, p->pid);
-	vb_cell_give(cell);
+		done = place(&b, &permit, p->pid);
+	vb_cell_give(&p->ours, cell);
 	let_go(&b);
 	return done;
 }

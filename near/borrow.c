@@ -54,7 +54,8 @@ bool vb_near_find(struct vb_near *n, const struct vb_pd *pd, uint32_t key,
 	const struct vb_far_side far =
 		far_side(pd, &(struct vb_mr_range){ .key = key });
 	struct vb_peer *p = origin_of(n, pd);
-	bool found = p && vb_yard_open(p->yard, &far, g);
+	struct vb_permit permit;
+	bool found = p && vb_yard_open(p->yard, &far, g, &permit);
 
 	vb_peer_put(p);
 	return found;
@@ -64,10 +65,11 @@ static enum vb_fault borrow(struct vb_peer *p, const struct vb_far_side *far,
 			    uint64_t len, void *bytes, bool put)
 {
 	const struct vb_near_side near = { .plain = bytes };
+	struct vb_permit permit;
 	struct vb_grant g;
 	uint64_t at;
 
-	if (!vb_yard_open(p->yard, far, &g) ||
+	if (!vb_yard_open(p->yard, far, &g, &permit) ||
 	    !vb_yard_covers(&g, far->iova, len, &at))
 		return FAULT_RKEY;
 	if (!bytes || vb_reach(p, &near, far, len, put) == REACH_OK)

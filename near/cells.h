@@ -18,12 +18,18 @@ struct vb_cell {
 	_Atomic uint64_t what; /* key << 32 | QPN; 0: free */
 } __attribute__((aligned(64)));
 
-/* Announce @key, to be used by way of the other's queue pair @qpn. */
-struct vb_cell *vb_cell_take(struct vb_cell cells[VB_CELLS], uint32_t key,
+/* Cells where this program announces. The other program can write there, too;
+ * which of them are taken is known here only. */
+struct vb_announcer {
+	struct vb_cell *cells;	/* VB_CELLS of them, in shared memory */
+	_Atomic uint32_t taken; /* a bit for each */
+};
+
+/* Announce @key, to be used by way of the other's queue pair @qpn. Waits for
+ * threads of this program only, while all cells are taken. */
+struct vb_cell *vb_cell_take(struct vb_announcer *a, uint32_t key,
 			     uint32_t qpn);
-/* The same cell for another key. */
-void vb_cell_turn(struct vb_cell *cell, uint32_t key, uint32_t qpn);
-void vb_cell_give(struct vb_cell *cell);
+void vb_cell_give(struct vb_announcer *a, struct vb_cell *cell);
 
 /* Is anybody at @key (0: any), by way of @qpn (0: any)? */
 bool vb_cells_name(const struct vb_cell cells[VB_CELLS], uint32_t key,

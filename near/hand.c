@@ -69,10 +69,8 @@ struct vb_hand {
 static bool copy(const struct vb_copy *c)
 {
 	struct iovec there = { (void *)(uintptr_t)c->far, c->len };
-	ssize_t n = c->put ? process_vm_writev(c->pid, c->near, c->count,
-					       &there, 1, 0)
-			   : process_vm_readv(c->pid, c->near, c->count, &there,
-					      1, 0);
+	ssize_t n = vb_permit_copy(&c->permit, c->pid, c->put, c->near,
+				   c->count, &there, 1);
 
 	return n >= 0 && (uint64_t)n == c->len;
 }

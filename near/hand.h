@@ -13,6 +13,7 @@
 #include <sys/uio.h>
 
 #include "base/defs.h"
+#include "near/permit.h"
 
 struct vb_hand;
 
@@ -23,6 +24,7 @@ struct vb_copy {
 	const struct iovec *near;
 	unsigned count;
 	uint64_t far, len;
+	struct vb_permit permit;
 };
 
 /* NULL: no memory. The thread is started when it is first called. */

@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "base/fdmail.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "near/shm.h"
 
@@ -209,6 +210,7 @@ static int watch_session(struct vb_near *n, struct vb_peer *p)
 
 	if (epoll_ctl(n->epoll_fd, EPOLL_CTL_ADD, p->session, &ev) < 0)
 		return -errno;
+	vb_fork_closes(p->session); /* it ends with the program */
 	n->sessions++;
 	return 0;
 }

@@ -25,7 +25,7 @@ struct vb_near_config {
 	void (*step)(void *arg, struct vb_qp *qp, vb_time now);
 	/* The thread is to call vb_near_settle() soon. */
 	void (*soon)(void *arg);
-	/* Gives up qp->drive. */
+	/* Gives up qp->drive; rx is held. */
 	void (*release)(void *arg, struct vb_qp *qp);
 	void *arg;
 };
@@ -38,8 +38,6 @@ VB_MUST_CHECK int vb_near_create(const struct vb_near_config *c,
 VB_MUST_CHECK int vb_near_also(struct vb_near *n, unsigned slot, int name_fd);
 /* The thread is gone, and all queue pairs and keys. */
 void vb_near_destroy(struct vb_near *n);
-/* In a forked child, instead of vb_near_destroy(): nothing of it is ours. */
-void vb_near_after_fork(struct vb_near *n);
 
 /*
  * The engine's thread.
@@ -83,7 +81,9 @@ bool vb_near_poll(struct vb_near *n, vb_time now);
 void vb_near_grant(struct vb_near *n, const struct vb_adapter *a,
 		   const struct vb_grant *g);
 void vb_near_revoke(struct vb_near *n, const struct vb_adapter *a,
-		    uint32_t index, uint32_t key);
+		    uint32_t index);
+bool vb_near_is_quiet(struct vb_near *n, uint32_t key, vb_time age);
+void vb_near_await(struct vb_near *n, uint32_t key);
 
 /*
  * Domains of another process (vb_pd.origin), and vb_key_ops.
@@ -108,6 +108,9 @@ void vb_near_detach(struct vb_near *n, struct vb_qp *qp);
 /* @here: its destination is an address of this host. */
 void vb_near_enter(struct vb_near *n, struct vb_qp *qp, enum vb_qp_state from,
 		   enum vb_qp_state to, bool here);
+/* vb_transport_ops.settle. */
+void vb_near_settle_qp(struct vb_near *n, const struct vb_adapter *a,
+		       uint32_t index);
 /*
  * The two ends of a stream (iWARP) do not know each other's numbers. Each shows
  * a card over it, and its requests wait for the peer's: then they go near, when
@@ -128,10 +131,16 @@ bool vb_near_is_heard(const struct vb_qp *qp);
  * visible is done before that. False: another thread is at it. */
 bool vb_near_catch_up(struct vb_near *n, vb_time now);
 
-/* True: there is more to do. */
+/* Its next steps are made with the lanes locked, and copy little. */
+void vb_near_set_light(struct vb_qp *qp, bool yes);
+/* Who serves the lanes waits for its drive, which the caller gives up. */
+bool vb_near_is_awaited(struct vb_near *n, const struct vb_qp *qp);
+/* True: there is more to do, at once. */
 bool vb_near_send(struct vb_near *n, struct vb_qp *qp, vb_time now);
 /* vb_transport_ops.quick, for one that goes near. */
 bool vb_near_quick(struct vb_qp *qp);
+/* What gathers goes with the next vb_near_send(). */
+void vb_near_hurry(struct vb_qp *qp);
 /* vb_transport_ops.can_wait, for one that goes near. */
 bool vb_near_can_wait(const struct vb_qp *qp);
 vb_time vb_near_deadline(const struct vb_qp *qp);

@@ -87,7 +87,15 @@ struct vb_near_qp {
 		      */
 	bool clock_owed; /* vb_near_quick() has not looked at the time */
 	vb_time decide_at, decide_by; /* way is open: look again; packets */
-	vb_time rnr_at, retry_at, give_up_at;
+	/* Try again; and look whether the peer lives that is to answer. */
+	vb_time rnr_at, retry_at, look_at;
+	/* The last try that nobody took, and how long that goes on. */
+	vb_time silent_at, silent_for;
+	/* Of the request that is copied from here, so much is done; of this
+	 * step, so much may still be; light: the lanes are locked meanwhile. */
+	uint32_t placed, step_left;
+	vb_time step_at;
+	bool light;
 	/* Small WRITEs that gather, to go with one call: up to this index;
 	 * when they go at the latest, VB_NEVER: none gather. */
 	uint32_t gathered;
@@ -137,10 +145,12 @@ struct vb_near {
 		*_Atomic lazy; /* lazy_lock to write: where WRITEs gather */
 
 	struct vb_mutex rx;
+	struct vb_qp *_Atomic awaits; /* who has rx waits for its drive */
 	/* rx */
 	struct vb_peer *active[VB_SLOTS];
 	unsigned active_count;
-	bool unhurried; /* who serves will return to his program at once */
+	bool unhurried;	    /* who serves will return to his program at once */
+	uint32_t pull_left; /* bytes that this peer's turn may still fetch */
 
 	/* Who is to be rung soon, or has been since; a reference. */
 	struct vb_peer *_Atomic creditor;
@@ -189,6 +199,13 @@ struct vb_qp *vb_near_find_qp(struct vb_near *n, uint32_t qpn); /* or NULL */
 /* The thread: serve the lane's rest, and no more. */
 void vb_near_add(struct vb_near *n, struct vb_peer *p);
 void vb_near_remove(struct vb_near *n, struct vb_peer *p, vb_time now);
+
+/* near/serve.c; rx is held */
+/* Serve each lane once. True: there was something. */
+bool vb_serve_all(struct vb_near *n, vb_time now);
+bool vb_serve_has_something(const struct vb_peer *p);
+/* @p has a part of a message in hand that it cannot go on with. */
+void vb_serve_abandon(struct vb_near *n, struct vb_peer *p);
 
 /* near/req.c */
 void vb_near_req_reset(struct vb_qp *qp);

@@ -26,7 +26,7 @@ void vb_peer_join(struct vb_peer *p, struct vb_lane *lane, unsigned end)
 	unsigned other = p->is_self ? end : !end;
 
 	p->lane = lane;
-	p->our_cells = lane->half[end].cells;
+	p->ours.cells = lane->half[end].cells;
 	p->their_cells = lane->half[other].cells;
 	p->writer = (struct vb_ring_writer){ .ring = &lane->half[end].ring };
 	p->reader = (struct vb_ring_reader){ .ring = &lane->half[other].ring };

@@ -55,7 +55,7 @@ struct vb_peer {
 	struct vb_hand *hand; /* helps with large copies */
 	_Atomic bool owed;    /* there are answers that it was not rung for */
 	struct vb_peer *next; /* near->callers */
-	struct vb_cell *our_cells; /* where we announce */
+	struct vb_announcer ours; /* where we announce */
 	struct vb_cell *their_cells;
 	struct vb_mutex tx;	      /* leaf */
 	struct vb_ring_writer writer; /* tx */

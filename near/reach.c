@@ -3,7 +3,6 @@
 #include "near/reach.h"
 
 #include <errno.h>
-#include <sys/uio.h>
 
 #include "base/guard.h"
 #include "near/hand.h"
@@ -92,36 +91,28 @@ static bool is_ours_missing(const struct hold *h, uint64_t done, bool put)
 			      &drop) != 0;
 }
 
-static enum vb_reach copy_alone(pid_t pid, const struct hold *h, uint64_t at,
-				uint64_t len, bool put)
+static enum vb_reach copy_alone(const struct vb_copy *c, const struct hold *h)
 {
-	struct iovec there = { (void *)(uintptr_t)at, len };
-	ssize_t n = put ? process_vm_writev(pid, h->iov, h->count, &there, 1, 0)
-			: process_vm_readv(pid, h->iov, h->count, &there, 1, 0);
+	struct iovec there = { (void *)(uintptr_t)c->far, c->len };
+	ssize_t n = vb_permit_copy(&c->permit, c->pid, c->put, c->near,
+				   c->count, &there, 1);
 
-	if (VB_LIKELY(n >= 0 && (uint64_t)n == len))
+	if (VB_LIKELY(n >= 0 && (uint64_t)n == c->len))
 		return REACH_OK;
-	if (n < 0 && errno != EFAULT)
-		return errno == EPERM ? REACH_DENIED : REACH_GONE;
-	return is_ours_missing(h, n < 0 ? 0 : (uint64_t)n, put) ? REACH_LOCAL
-								: REACH_REMOTE;
+	if (n == -ECANCELED)
+		return REACH_LAPSED;
+	if (n < 0 && n != -EFAULT)
+		return n == -EPERM ? REACH_DENIED : REACH_GONE;
+	return is_ours_missing(h, n < 0 ? 0 : (uint64_t)n, c->put)
+		       ? REACH_LOCAL
+		       : REACH_UNSEEN;
 }
 
-static enum vb_reach copy(const struct vb_peer *p, const struct hold *h,
-			  uint64_t at, uint64_t len, bool put, bool helped)
+static enum vb_reach copy(const struct vb_peer *p, const struct vb_copy *c,
+			  const struct hold *h, bool helped)
 {
-	const struct vb_copy c = {
-		.pid = p->pid,
-		.put = put,
-		.near = h->iov,
-		.count = h->count,
-		.far = at,
-		.len = len,
-	};
-
-	return !helped && vb_hand_copy(p->hand, &c)
-		       ? REACH_OK
-		       : copy_alone(p->pid, h, at, len, put);
+	return !helped && vb_hand_copy(p->hand, c) ? REACH_OK
+						   : copy_alone(c, h);
 }
 
 static enum vb_reach reach_chunk(struct vb_peer *p,
@@ -129,18 +120,28 @@ static enum vb_reach reach_chunk(struct vb_peer *p,
 				 const struct vb_far_side *far, uint64_t offset,
 				 uint64_t len, bool put)
 {
+	struct vb_copy c = { .pid = p->pid, .put = put, .len = len };
 	enum vb_reach result = REACH_LOCAL;
 	struct vb_grant g;
-	uint64_t at;
 	struct hold h;
 
-	if (!vb_yard_open(p->yard, far, &g) ||
-	    !vb_yard_covers(&g, far->iova + offset, len, &at))
+	if (!vb_yard_open(p->yard, far, &g, &c.permit) ||
+	    !vb_yard_covers(&g, far->iova + offset, len, &c.far))
 		return REACH_REMOTE;
-	if (hold_side(&h, near, offset, len, put))
-		result = copy(p, &h, at, len, put, near->helped);
+	if (hold_side(&h, near, offset, len, put)) {
+		c.near = h.iov;
+		c.count = h.count;
+		result = copy(p, &c, &h, near->helped);
+	}
 	let_go(&h);
 	return result;
+}
+
+/* Has the queue pair changed, by way of which this comes? */
+static bool has_moved(const struct vb_peer *p, const struct vb_far_side *far)
+{
+	return far->view &&
+	       !vb_yard_is_current(p->yard, far->view->qpn, far->view);
 }
 
 enum vb_reach vb_reach(struct vb_peer *p, const struct vb_near_side *near,
@@ -152,14 +153,17 @@ enum vb_reach vb_reach(struct vb_peer *p, const struct vb_near_side *near,
 	while (offset < len && result == REACH_OK) {
 		uint64_t part = VB_MIN(len - offset, CHUNK);
 		struct vb_cell *cell =
-			vb_cell_take(p->our_cells, far->key, far->qpn);
+			vb_cell_take(&p->ours, far->key, far->qpn);
 
 		/* Whoever died has no memory; its number may be another's. */
 		result = vb_peer_is_up(p)
 				 ? reach_chunk(p, near, far, offset, part, put)
 				 : REACH_GONE;
-		vb_cell_give(cell);
-		offset += part;
+		vb_cell_give(&p->ours, cell);
+		if (result == REACH_LAPSED && !has_moved(p, far))
+			result = REACH_OK; /* the key: look again */
+		else
+			offset += part;
 	}
 	return result;
 }

@@ -14,7 +14,10 @@ enum vb_reach {
 	REACH_LOCAL,  /* our key or our page */
 	REACH_REMOTE, /* theirs */
 	REACH_GONE,   /* there is nobody any more */
+	REACH_LAPSED, /* the queue pair there has changed meanwhile */
 	REACH_DENIED, /* we may not: one of us has become another user */
+	REACH_UNSEEN, /* their page, which is not there, or is memory that only
+		       * its owner's processor touches: a device's */
 };
 
 /* Our side: a list of the program's memory from @offset on, or bytes of our

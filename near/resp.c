@@ -13,10 +13,11 @@
 #include "wire/ib_hdr.h"
 
 #define SHARE_LEAST (128u * 1024) /* of a message; less is quickly fetched */
-#define SHARE_SLAB  (1u << 20)	  /* so much at a time */
+#define SLAB	    (1u << 20)	  /* so much at a time */
 
 /* What is being carried out. */
 struct job {
+	struct vb_near *near;
 	struct vb_peer *peer;
 	struct vb_qp *qp;
 	const struct vb_request *r;
@@ -155,11 +156,8 @@ static enum vb_reach pull_piece(const struct job *j, const struct source *s,
 				const struct vb_near_side *near, unsigned i,
 				uint64_t skip, uint64_t len)
 {
-	const struct vb_far_side far = { .adapter = s->view.adapter,
-					 .pd = s->view.pd,
-					 .qpn = s->view.qpn,
-					 .key = s->pieces[i].lkey,
-					 .iova = s->pieces[i].addr + skip };
+	const struct vb_far_side far = vb_far_side_by(
+		&s->view, s->pieces[i].lkey, s->pieces[i].addr + skip, 0);
 
 	if (far.key != NEAR_ZEROS)
 		return vb_reach(j->peer, near, &far, len, false);
@@ -229,6 +227,7 @@ static void go_on_later(const struct job *j, uint64_t if_done, uint64_t if_not)
 	struct vb_qp *qp = j->qp;
 
 	sh->waits = true;
+	sh->since = qp->now;
 	sh->qpn = j->r->dqpn;
 	sh->life = vb_nq(qp)->life;
 	sh->if_done = if_done;
@@ -275,16 +274,41 @@ static enum vb_reach pull_half(const struct job *j, const struct source *s,
 	}
 }
 
-static enum vb_reach pull_shared(const struct job *j, const struct source *s,
-				 const struct vb_near_side *near)
+/* Others have their turn, then it goes on from @at. Nobody is at it meanwhile,
+ * and the receive stays the queue pair's. */
+static void put_off(const struct job *j, uint64_t at)
 {
+	j->peer->share.at = at;
+	j->a->kind = ANSWER_LATER;
+}
+
+static enum vb_reach pull_slab(const struct job *j, const struct source *s,
+			       struct vb_near_side near, uint64_t from,
+			       uint64_t end)
+{
+	if (is_shareable(j))
+		return pull_half(j, s, near, from, end);
+	near.offset = from;
+	return pull(j, s, near, from, end);
+}
+
+/* From where it was left on, as much as there is time for. */
+static enum vb_reach pull_slabs(const struct job *j, const struct source *s,
+				const struct vb_near_side *near)
+{
+	uint32_t *left = &j->near->pull_left;
 	enum vb_reach result = REACH_OK;
 	uint64_t at = j->peer->share.at, end;
 
 	for (; at < j->r->length && !result && j->a->kind != ANSWER_LATER;
 	     at = end) {
-		end = VB_MIN(at + SHARE_SLAB, j->r->length);
-		result = pull_half(j, s, *near, at, end);
+		end = VB_MIN(at + SLAB, j->r->length);
+		if (*left == 0) {
+			put_off(j, at);
+			break;
+		}
+		result = pull_slab(j, s, *near, at, end);
+		*left -= VB_MIN(*left, end - at);
 	}
 	return result;
 }
@@ -308,6 +332,7 @@ static void give_back_recv(const struct vb_share *sh, struct vb_qp *qp)
 
 void vb_near_abandon(struct vb_peer *p, struct vb_qp *qp)
 {
+	vb_share_drop(&p->share);
 	p->share.waits = false;
 	give_back_recv(&p->share, qp);
 }
@@ -334,8 +359,9 @@ static enum vb_reach pull_message(const struct job *j, const struct source *s,
 					   .sge = recv->sge,
 					   .count = recv->num_sge };
 
-	return is_shareable(j) ? pull_shared(j, s, &near)
-			       : pull(j, s, near, skip, j->r->length);
+	/* One that was found by its tag cannot be found again. */
+	return is_tagged(j->qp) ? pull(j, s, near, skip, j->r->length)
+				: pull_slabs(j, s, &near);
 }
 
 static enum vb_fault end_pull(const struct job *j, enum vb_reach result,
@@ -352,10 +378,15 @@ static enum vb_fault end_pull(const struct job *j, enum vb_reach result,
 	case REACH_REMOTE:
 		j->a->kind = ANSWER_SOURCE;
 		return FAULT_NONE;
+	case REACH_UNSEEN:
+		j->a->kind =
+			j->qp->adapter->rnic ? ANSWER_SOURCE : ANSWER_DENIED;
+		return FAULT_NONE;
 	case REACH_DENIED:
 		j->a->kind = ANSWER_DENIED;
 		return FAULT_NONE;
 	case REACH_GONE:
+	case REACH_LAPSED:
 		return FAULT_NONE; /* answered as nobody's */
 	}
 	return FAULT_NONE;
@@ -402,9 +433,21 @@ static enum vb_fault take_pull(const struct job *j)
 
 static enum vb_fault finish_write(const struct job *j)
 {
-	if (j->r->flags & REQUEST_IMM)
-		complete_recv(j, WC_OP_RECV_WRITE_IMM, j->r->length);
+	if (!(j->r->flags & REQUEST_IMM))
+		return FAULT_NONE;
+	if (!has_recv(j->qp))
+		return FAULT_NO_RQE;
+	complete_recv(j, WC_OP_RECV_WRITE_IMM, j->r->length);
 	return FAULT_NONE;
+}
+
+/* As packets would: one packet takes the receive before its key is asked (IBA
+ * 9.7.4), of several only the last says that there is immediate data, and
+ * on a stream that is a message of its own, behind the WRITE (RFC 7306 s6). */
+static bool takes_recv_first(const struct job *j)
+{
+	return j->r->flags & REQUEST_IMM && !j->qp->adapter->rnic &&
+	       j->r->length <= j->qp->mtu;
 }
 
 static enum vb_fault take_write(const struct job *j)
@@ -414,20 +457,19 @@ static enum vb_fault take_write(const struct job *j)
 	enum vb_fault fault;
 
 	if (!(qp->attr.access_flags & ACCESS_REMOTE_WRITE) &&
-	    !(qp->adapter->rnic && r->length == 0)) /* as in near/req.c */
+	    !(qp->adapter->rnic && r->length == 0)) /* as in near/here.c */
 		return FAULT_ACCESS_FLAGS;
 	if (r->length > VB_MAX_MSG ||
 	    (r->op == NEAR_WRITE && r->bytes != r->length))
 		return FAULT_LENGTH;
-	fault = vb_mr_check(qp->adapter, qp->pd, own_qpn(qp), r->rkey, r->va,
-			    r->length, ACCESS_REMOTE_WRITE);
-	if (fault)
-		return fault;
-	if (r->flags & REQUEST_IMM && !has_recv(qp))
+	if (takes_recv_first(j) && !has_recv(qp))
 		return FAULT_NO_RQE;
 	if (r->op == NEAR_WRITE)
 		fault = vb_mr_write(qp->adapter, qp->pd, own_qpn(qp), r->rkey,
 				    r->va, j->data, r->length);
+	else
+		fault = vb_mr_check(qp->adapter, qp->pd, own_qpn(qp), r->rkey,
+				    r->va, r->length, ACCESS_REMOTE_WRITE);
 	return fault ? fault : finish_write(j);
 }
 
@@ -526,6 +568,8 @@ static enum vb_fault take_atomic(const struct job *j)
 		return FAULT_LENGTH;
 	if (qp->attr.max_dest_rd_atomic == 0)
 		return FAULT_TOO_MANY_READS;
+	if (j->r->va & 7)
+		return FAULT_ALIGNMENT;
 	memcpy(&op, j->data, sizeof(op));
 	fault = vb_mr_atomic(qp->adapter, qp->pd, own_qpn(qp), j->r->rkey,
 			     j->r->va, j->r->op == NEAR_CMP_SWAP, op.swap_add,
@@ -679,7 +723,7 @@ void vb_near_request(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,
 		     const struct vb_request *r, const uint8_t *data,
 		     struct vb_answer_note *a)
 {
-	const struct job j = { p, qp, r, data, a };
+	const struct job j = { n, p, qp, r, data, a };
 	enum vb_fault fault;
 
 	if (!is_for(&j))

@@ -52,6 +52,11 @@ enum vb_share_end vb_share_look(const struct vb_share *s)
 	return word == turned(s->word, OFFER_DONE) ? SHARE_DONE : SHARE_OURS;
 }
 
+void vb_share_drop(struct vb_share *s)
+{
+	atomic_store(&s->offer->word, turned(s->word, OFFER_NONE));
+}
+
 /* Something has taken its processor from it. */
 static void stay_away(struct vb_share *s)
 {
@@ -102,6 +107,9 @@ bool vb_offer_take(struct vb_offer *o, struct vb_part *part, uint32_t *word)
 bool vb_offer_end(struct vb_offer *o, uint32_t word, bool done)
 {
 	uint32_t end = turned(word, done ? OFFER_DONE : OFFER_FAILED);
+	uint32_t taken = turned(word, OFFER_TAKEN);
+	uint32_t awaited = turned(word, OFFER_AWAITED);
 
-	return atomic_exchange(&o->word, end) != turned(word, OFFER_TAKEN);
+	return !atomic_compare_exchange_strong(&o->word, &taken, end) &&
+	       atomic_compare_exchange_strong(&o->word, &awaited, end);
 }

@@ -35,6 +35,7 @@ struct vb_share {
 	/* The other was slow: it has a part of the message that stands first
 	 * on the lane, and we shall go on later. */
 	bool waits;
+	vb_time since;
 	uint32_t qpn, life;	  /* our queue pair, ... */
 	struct vb_recv_wqe recv;  /* ... and what it received into */
 	uint64_t at;		  /* go on from here, ... */
@@ -55,6 +56,9 @@ enum vb_share_end vb_share_end(struct vb_share *s);
 /* The same after SHARE_SLOW, without waiting. */
 enum vb_share_end vb_share_look(const struct vb_share *s);
 
+/* After SHARE_SLOW: the other cannot begin any more, and has not begun. */
+void vb_share_drop(struct vb_share *s);
+
 /* Who may take it. */
 static inline bool vb_offer_is_there(const struct vb_offer *o)
 {
@@ -63,7 +67,8 @@ static inline bool vb_offer_is_there(const struct vb_offer *o)
 }
 /* False: it was taken back. *@word is for vb_offer_end(). */
 bool vb_offer_take(struct vb_offer *o, struct vb_part *part, uint32_t *word);
-/* True: who made it did not wait so long, and is to be told. */
+/* True: who made it did not wait so long, and is to be told. False also where
+ * it was dropped. */
 VB_MUST_CHECK bool vb_offer_end(struct vb_offer *o, uint32_t word, bool done);
 
 #endif

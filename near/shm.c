@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file_limit.h"
+#include "base/fork.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 
@@ -20,9 +21,10 @@ static int map(int fd, size_t bytes, bool writable, void **at)
 
 	if (p == MAP_FAILED)
 		return -errno;
-	/* Neither is vital: a core file is larger, a child could write. */
 	(void)madvise(p, bytes, MADV_DONTDUMP);
-	(void)madvise(p, bytes, MADV_DONTFORK);
+	/* Not MADV_DONTFORK: valgrind does not know that, and its leak check
+	 * would look at each word of a child's gigabytes that are not there. */
+	vb_fork_unmaps(p, bytes);
 	*at = p;
 	return 0;
 }
@@ -36,6 +38,7 @@ int vb_shm_create(const char *name, size_t bytes, int *out, void **at)
 	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -errno;
+	vb_fork_closes(fd);
 	if (ftruncate(fd, (off_t)bytes) < 0 ||
 	    fcntl(fd, F_ADD_SEALS, SEALS) < 0)
 		rc = -errno;
@@ -58,6 +61,7 @@ int vb_shm_share_readable(int fd, int *readable)
 	copy = open(path, O_RDONLY | O_CLOEXEC);
 	if (copy < 0)
 		return -errno;
+	vb_fork_closes(copy);
 	*readable = copy;
 	return 0;
 }
@@ -75,5 +79,6 @@ int vb_shm_map(int fd, size_t bytes, bool writable, void **at)
 
 void vb_shm_unmap(void *at, size_t bytes)
 {
+	vb_fork_keeps(at);
 	munmap(at, bytes);
 }

@@ -45,6 +45,7 @@ int vb_yard_create(unsigned slot, struct vb_yard **out, int *out_fd)
 		return rc;
 	}
 	y->version = VB_NEAR_VERSION;
+	y->is_exact = vb_permit_is_exact();
 	y->slot = slot;
 	y->nonce = (uint64_t)vb_rand32() << 32 | vb_rand32();
 	y->nonce_at = (uintptr_t)&y->nonce;
@@ -204,7 +205,8 @@ void vb_yard_revoke(struct vb_yard *y, const struct vb_adapter *a,
 	end_write(&k->seq);
 }
 
-static bool copy_key(const struct vb_yard_key *k, struct vb_grant *g)
+static bool copy_key(const struct vb_yard_key *k, struct vb_grant *g,
+		     struct vb_permit *permit)
 {
 	for (unsigned i = 0; i < READ_TRIES; i++) {
 		/* Sequentially consistent: after the announcement. */
@@ -217,6 +219,7 @@ static bool copy_key(const struct vb_yard_key *k, struct vb_grant *g)
 		g->base = get_long(&k->base);
 		g->iova = get_long(&k->iova);
 		g->length = get_long(&k->length);
+		permit->is[0] = permit->is[1] = seq;
 		if (seq % 2 == 0 && is_unchanged(&k->seq, seq))
 			return true;
 	}
@@ -224,16 +227,25 @@ static bool copy_key(const struct vb_yard_key *k, struct vb_grant *g)
 }
 
 bool vb_yard_open(const struct vb_yard *y, const struct vb_far_side *far,
-		  struct vb_grant *g)
+		  struct vb_grant *g, struct vb_permit *permit)
 {
+	const struct vb_yard_key *k;
 	uint32_t index;
 
 	if (far->adapter >= VB_YARD_ADAPTERS || far->key == 0)
 		return false;
 	index = vb_yard_index(y, far->adapter, far->key);
-	return index < VB_YARD_KEYS &&
-	       copy_key(&y->keys[far->adapter][index], g) &&
-	       g->key == far->key && g->pd == far->pd &&
+	if (index >= VB_YARD_KEYS)
+		return false;
+	k = &y->keys[far->adapter][index];
+	if (!copy_key(k, g, permit))
+		return false;
+	permit->word[0] = permit->word[1] = &k->seq;
+	if (far->view) {
+		permit->word[1] = &y->qps[far->view->qpn % VB_YARD_QPS].seq;
+		permit->is[1] = far->view->seq;
+	}
+	return g->key == far->key && g->pd == far->pd &&
 	       (g->access & far->need) == far->need &&
 	       (g->qpn == 0 || g->qpn % VB_YARD_QPS == far->qpn % VB_YARD_QPS);
 }

@@ -14,9 +14,10 @@
 
 #include "core/mr.h"
 #include "core/qp.h"
+#include "near/permit.h"
 #include "wire/ipc.h"
 
-#define VB_NEAR_VERSION	   6
+#define VB_NEAR_VERSION	   7
 #define VB_YARD_ADAPTERS   4 /* more devices than that: packets */
 #define VB_YARD_NO_ADAPTER VB_YARD_ADAPTERS /* a queue pair's: packets */
 #define VB_YARD_KEYS	   (9u << 20)	    /* max_mr and max_mw of vb_limits */
@@ -52,6 +53,9 @@ struct vb_yard {
 	/* A thread stands by for streams of small messages, on a processor
 	 * that nobody else wants. */
 	_Atomic uint32_t attends;
+	/* No thread of the owner begins a copy after its permit has lapsed,
+	 * however long it was stopped: vb_permit_is_exact(). */
+	uint32_t is_exact;
 	struct {
 		_Atomic uint32_t key_mask, key_inv; /* vb_key_index() */
 	} adapters[VB_YARD_ADAPTERS] __attribute__((aligned(64)));
@@ -112,13 +116,28 @@ struct vb_far_side {
 	uint32_t adapter, pd, qpn;
 	uint32_t key;
 	uint64_t iova;
-	uint32_t need; /* enum vb_access */
+	uint32_t need;			 /* enum vb_access */
+	const struct vb_yard_view *view; /* of that queue pair; or NULL */
 };
 
+/* By way of the queue pair that @v shows, which is where it is. */
+static inline struct vb_far_side vb_far_side_by(const struct vb_yard_view *v,
+						uint32_t key, uint64_t iova,
+						uint32_t need)
+{
+	return (struct vb_far_side){ .adapter = v->adapter,
+				     .pd = v->pd,
+				     .qpn = v->qpn,
+				     .key = key,
+				     .iova = iova,
+				     .need = need,
+				     .view = v };
+}
+
 /* Does the key open it? Announced before (near/cells.h), so that the answer
- * holds until withdrawn. */
+ * holds as long as the permit, and the owner waits for who has begun. */
 bool vb_yard_open(const struct vb_yard *y, const struct vb_far_side *far,
-		  struct vb_grant *g);
+		  struct vb_grant *g, struct vb_permit *permit);
 
 /* They change once, from nothing, before the first queue pair is shown. */
 static inline uint32_t vb_yard_index(const struct vb_yard *y, uint32_t adapter,

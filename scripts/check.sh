@@ -260,6 +260,9 @@ scripts/deps.sh build || {
 }
 scripts/deps.sh test || echo "== some tests will be skipped for want of these"
 
+# A layer that is asked for alone stands on the build, too.
+[ ${#wanted[@]} -eq 0 ] || [ -f "$VERBENA_BUILD/build.ninja" ] ||
+	wanted+=(build)
 layer build "gcc, warnings are errors" \
 	one "build with gcc" build "$VERBENA_BUILD" -Dwerror=true
 # All others stand on it.
@@ -289,6 +292,7 @@ layer fuzz "every mouth, briefly" fuzz
 layer asan "unit's tests, memory and arithmetic watched" sanitized
 layer tsan "unit's tests, races watched" threads
 layer conformance "the tables of moves and faults, row by row" program conformance
+layer mtu "interfaces that do not carry packets of the same size" program mtu
 layer passive "targets that never call verbs" program passive
 layer refused "what cannot work says why" program refused
 layer many "many programs at a time, and kill -9" program many
@@ -300,6 +304,7 @@ layer instructions "what a small message costs, counted" program instructions
 layer lab "the Linux kernel's Soft-RoCE as a peer" lab
 layer sysfs "what programs read in /sys and find in /dev/infiniband" program sysfs
 layer users "programs that fork, change users, or load nothing" program users
+layer broker "what one user may cost the others of a host" program broker
 layer netlink "what programs hear by NETLINK_RDMA" program netlink
 layer ceph "a cluster whose messages go by RDMA" program ceph
 layer install "from an installed prefix" program install

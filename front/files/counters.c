@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/file_limit.h"
 #include "engine/tally.h"
 
 /* The name behind the tree's root: the counter, or -1. Its device is a link in
@@ -70,7 +71,7 @@ int vb_files_open_counter(const char *path, int flags)
 	n = snprintf(text, sizeof(text), "%" PRIu64 "\n",
 		     read_counter(counter, device));
 	fd = memfd_create("hw_counters", flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
-	if (fd >= 0 && pwrite(fd, text, (size_t)n, 0) == n)
+	if (fd >= 0 && vb_file_write(fd, text, (size_t)n, 0) == n)
 		return fd;
 	if (fd >= 0)
 		close(fd);

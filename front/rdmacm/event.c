@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/sync.h"
+#include "wire/mad.h"
 
 static struct rcm_channel *channel_of(struct rdma_event_channel *c)
 {
@@ -463,12 +464,39 @@ static void note_seen(struct rcm_event *e, struct rcm_id *id)
 	pthread_mutex_unlock(&rcm.lock);
 }
 
+/* Both ends of a connection cut their messages alike: one who asks for more
+ * than this interface carries is told how much that is, and asks again or
+ * knows why not (IBA 12.6.7.2, reason 26). */
+static bool is_too_long_for(const struct rcm_event *e, const struct rcm_id *id)
+{
+	return !e->stream && !rcm_is_ud(id) && e->m.mtu > id->device->mtu;
+}
+
+static void ask_for_less(struct rcm_id *id)
+{
+	struct vb_ipc_cm m = rcm_message(id, IPC_CM_REJECT);
+
+	vb_log(LOG_INFO,
+	       "rdmacm: a request for path MTU %u, of which %s carries %u: refused as such",
+	       128u << id->way.mtu, id->device->verbs->device->name,
+	       128u << id->device->mtu);
+	m.status = CM_REJ_INVALID_MTU;
+	m.private_bytes = 1;
+	m.private_data[0] = id->device->mtu;
+	(void)!rcm_session_tell(&m);
+}
+
 /* False: the program is not to see it. */
 static bool take_request(struct rcm_event *e)
 {
 	struct rcm_id *id = adopt(e->id, e);
 
 	note_seen(e, id);
+	if (id && is_too_long_for(e, id)) {
+		ask_for_less(id);
+		(void)rdma_destroy_id(&id->pub);
+		return false;
+	}
 	if (!id) {
 		if (e->stream)
 			rcm_iw_refuse(e);
@@ -518,6 +546,11 @@ static bool take_reply(struct rcm_event *e)
 	id->peer = e->m;
 	if (e->stream)
 		return take_stream(e);
+	if (e->m.mtu) { /* the peer wanted less than was asked for */
+		id->way.mtu = e->m.mtu;
+		if (id->pub.route.path_rec)
+			id->pub.route.path_rec->mtu = e->m.mtu;
+	}
 	fill_connection(e);
 	e->pub.event = RDMA_CM_EVENT_CONNECT_RESPONSE;
 	if (!id->pub.qp)

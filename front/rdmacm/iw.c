@@ -211,14 +211,10 @@ void rcm_iw_watch(void)
 	pthread_mutex_unlock(&iw.lock);
 }
 
-/* By number only: the lock may be held by a thread that is not here, which may
- * have been at any place of the list. */
+/* The sockets are closed by base/fork.h. */
 void rcm_iw_after_fork(void)
 {
-	for (const struct rcm_stream *s = iw.first; s; s = s->next)
-		if (s->fd >= 0)
-			close(s->fd);
-	close_set();
+	iw.set = iw.bell = -1;
 	iw.first = iw.open = iw.dead = NULL;
 	atomic_store(&iw.said, NULL);
 	pthread_mutex_init(&iw.lock, NULL);

@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/fork.h"
 #include "base/log.h"
 
 vb_time iw_now(void)
@@ -48,6 +49,7 @@ struct rcm_stream *iw_make(int fd, uint32_t number)
 	if (!s)
 		return NULL;
 	s->fd = fd;
+	vb_fork_closes(fd);
 	s->number = number;
 	s->until = VB_NEVER;
 	do

@@ -137,8 +137,8 @@ struct rcm {
 	struct rcm_event *unseen; /* requests; the broker has ids for them */
 	uint32_t known_qpn; /* of ours; a broker knew whose; 0: none yet */
 	uint32_t next_number;
-	bool asked, answered; /* BIND or LISTEN is under way */
-	struct vb_ipc_cm answer;
+	bool asked, answered; /* BIND, LISTEN or HELLO is under way */
+	struct vb_ipc_cm question, answer; /* question.tid: one more each */
 	pthread_cond_t answers;
 	struct rcm_device *devices;
 	unsigned device_count;
@@ -187,6 +187,8 @@ int rcm_session_start(void);
 int rcm_session_connect(void); /* a descriptor; with no lock */
 /* One message. 0: handled, or DONE, if @done; -errno: the session is over. */
 int rcm_session_hear(int fd, struct vb_ipc_cm *done);
+/* Is @done the answer to this question, and not to an earlier one? */
+bool rcm_is_answer(const struct vb_ipc_cm *asked, const struct vb_ipc_cm *done);
 int rcm_session_tell(const struct vb_ipc_cm *m);
 int rcm_session_ask(const struct vb_ipc_cm *m, struct vb_ipc_cm *answer);
 struct vb_ipc_cm rcm_message(const struct rcm_id *id, enum vb_ipc_cm_kind kind);

@@ -55,8 +55,6 @@ void rcm_removals_watch(void)
 
 void rcm_removals_after_fork(void)
 {
-	if (removals >= 0)
-		close(removals);
 	removals = -1;
 }
 

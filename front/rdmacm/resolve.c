@@ -198,6 +198,7 @@ static uint8_t type_of(const struct rcm_id *id)
 static int bind_in_broker(struct rcm_id *id, const struct sockaddr *a,
 			  uint16_t *port)
 {
+	const struct vb_ipc_cm close = rcm_message(id, IPC_CM_CLOSE);
 	struct vb_ipc_cm m = rcm_message(id, IPC_CM_BIND), answer;
 	int rc;
 
@@ -207,7 +208,15 @@ static int bind_in_broker(struct rcm_id *id, const struct sockaddr *a,
 	m.src_port = *port;
 	m.flags = id->flags;
 	m.guid = id->ticket;
+	m.ifindex = id->way.ifindex;
 	rc = rcm_session_ask(&m, &answer);
+	if (rc == -ETIMEDOUT) /* the broker may bind it yet */
+		(void)!rcm_session_tell(&close);
+	if (rc == -ENOBUFS)
+		vb_log(LOG_WARN,
+		       "rdmacm: this user's programs have all that the broker "
+		       "gives one user: %u ports or %u ids",
+		       VB_IPC_CM_USER_PORTS, VB_IPC_CM_USER_IDS);
 	if (rc)
 		return rc;
 	id->in_broker = true;
@@ -275,38 +284,6 @@ int rcm_bind(struct rcm_id *id, const struct sockaddr *a)
 	return 0;
 }
 
-/*
- * As in Linux, a loopback address chooses no device: libfabric binds to
- * "localhost" to be told of all devices. Where loopback's is the only one, as
- * in a container without a network, it is chosen: libfabric looks for no
- * addresses on such an interface and would find none.
- */
-static int choose_for(struct rcm_id *id, const struct sockaddr *a)
-{
-	const struct vb_gid gid = rcm_gid_of(a);
-
-	if (rcm_address_is_any(a))
-		return 0;
-	if (!rcm_address_is_loopback(a))
-		return rcm_device_choose(id, &gid, kind_of(a));
-	if (rcm.device_count == 1)
-		(void)rcm_device_choose(id, &gid, kind_of(a));
-	return 0;
-}
-
-VB_EXPORT int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
-{
-	struct rcm_id *id = rcm_id_of(pub);
-	int rc;
-
-	if (rcm_address_bytes(addr) == 0 || id->state != RCM_NEW)
-		return rcm_fail(EINVAL);
-	rc = choose_for(id, addr);
-	if (rc == 0)
-		rc = rcm_bind(id, addr);
-	return rc ? rcm_fail(-rc) : 0;
-}
-
 /* What the host's routing says: the address to send from. -errno */
 static int find_source(const struct sockaddr *dst, struct sockaddr_storage *src)
 {
@@ -357,6 +334,64 @@ static int route_to(const struct sockaddr *dst, struct sockaddr_storage *src)
 	return find_source((struct sockaddr *)&to, src);
 }
 
+/* Is it no address of this host's? The routes know: bind() takes any address
+ * where net.ipv4.ip_nonlocal_bind is set. */
+static bool is_strange(const struct sockaddr *a)
+{
+	const struct vb_gid gid = rcm_gid_of(a);
+	struct sockaddr_storage own;
+	struct vb_gid from;
+
+	if (a->sa_family == AF_IB)
+		return false;
+	if (route_to(a, &own))
+		return true;
+	from = rcm_gid_of((struct sockaddr *)&own);
+	return !vb_gid_equal(&from, &gid);
+}
+
+/* -EADDRNOTAVAIL: there is no such address here; -ENODEV: no device has it. */
+static int choose_at(struct rcm_id *id, const struct sockaddr *a,
+		     enum rcm_kind kind)
+{
+	const struct vb_gid gid = rcm_gid_of(a);
+	int rc = rcm_device_choose(id, &gid, kind);
+
+	return rc == -ENODEV && is_strange(a) ? -EADDRNOTAVAIL : rc;
+}
+
+/*
+ * As in Linux, a loopback address chooses no device: libfabric binds to
+ * "localhost" to be told of all devices. Where loopback's is the only one, as
+ * in a container without a network, it is chosen: libfabric looks for no
+ * addresses on such an interface and would find none.
+ */
+static int choose_for(struct rcm_id *id, const struct sockaddr *a)
+{
+	const struct vb_gid gid = rcm_gid_of(a);
+
+	if (rcm_address_is_any(a))
+		return 0;
+	if (!rcm_address_is_loopback(a))
+		return choose_at(id, a, kind_of(a));
+	if (rcm.device_count == 1)
+		(void)rcm_device_choose(id, &gid, kind_of(a));
+	return 0;
+}
+
+VB_EXPORT int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
+{
+	struct rcm_id *id = rcm_id_of(pub);
+	int rc;
+
+	if (rcm_address_bytes(addr) == 0 || id->state != RCM_NEW)
+		return rcm_fail(EINVAL);
+	rc = choose_for(id, addr);
+	if (rc == 0)
+		rc = rcm_bind(id, addr);
+	return rc ? rcm_fail(-rc) : 0;
+}
+
 /* Where we send from: as the caller says, as bound before, or as routing
  * says. */
 static int choose_source(struct rcm_id *id, const struct sockaddr *src,
@@ -392,7 +427,7 @@ static int resolve(struct rcm_id *id, const struct sockaddr *src,
 	if (rc)
 		return rc;
 	gid = rcm_gid_of((struct sockaddr *)&from);
-	rc = rcm_device_choose(id, &gid, kind_of(dst));
+	rc = choose_at(id, (struct sockaddr *)&from, kind_of(dst));
 	if (rc == 0 && id->state == RCM_NEW)
 		rc = rcm_bind(id, (struct sockaddr *)&from);
 	if (rc)

@@ -235,7 +235,8 @@ static int say_line(int fd, const struct vb_ipc_cm *m, struct vb_ipc_cm *done)
 	int rc = vb_fdmail_send(fd, bytes, len, NULL, 0, 0);
 
 	*done = (struct vb_ipc_cm){ 0 };
-	while (rc == 0 && is_answered(m) && done->kind == 0)
+	while (rc == 0 && is_answered(m) &&
+	       !(done->kind && rcm_is_answer(m, done)))
 		rc = rcm_session_hear(fd, done);
 	return rc;
 }

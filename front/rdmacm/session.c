@@ -10,13 +10,16 @@
 
 #include "base/clock.h"
 #include "base/fdmail.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/sync.h"
 #include "wire/ipc.h"
 
-#define ANSWER_SECONDS 10
-#define KNOWN_SOON     (2 * VB_SEC)
-#define NAP	       (2 * VB_MSEC)
+#define ANSWER_WAIT  (10 * VB_SEC)
+#define SESSION_WAIT (10 * VB_SEC)
+#define ROOM_WAIT    (10 * VB_SEC) /* for a broker that does not read */
+#define KNOWN_SOON   (2 * VB_SEC)
+#define NAP	     (2 * VB_MSEC)
 
 struct rcm rcm = { .lock = PTHREAD_MUTEX_INITIALIZER,
 		   .fd = -1,
@@ -32,7 +35,6 @@ struct vb_ipc_cm rcm_message(const struct rcm_id *id, enum vb_ipc_cm_kind kind)
 				   .id = id->number };
 }
 
-#define WAIT_SECONDS  10
 #define SHORTEST_LIFE VB_SEC
 #define MOST_SHORT    5 /* sessions; then it is we who are wrong */
 
@@ -43,8 +45,6 @@ struct vb_ipc_cm rcm_message(const struct rcm_id *id, enum vb_ipc_cm_kind kind)
  */
 static void begin_again(void)
 {
-	if (rcm.fd >= 0)
-		close(rcm.fd);
 	rcm.fd = -1;
 	rcm.lost = false;
 	rcm.life++;
@@ -60,19 +60,48 @@ static void begin_again(void)
 	pthread_mutex_init(&rcm.lock, NULL);
 	pthread_cond_init(&rcm.answers, NULL);
 }
+VB_FORGET_AT_FORK(begin_again)
 
-static void watch_forks(void)
-{
-	pthread_atfork(NULL, NULL, begin_again);
-}
-
+/* The answer to a question that was given up may come late: it is skipped. */
 static void take_answer(const struct vb_ipc_cm *m)
 {
 	pthread_mutex_lock(&rcm.lock);
-	rcm.answer = *m;
-	rcm.answered = true;
-	pthread_cond_broadcast(&rcm.answers);
+	if (rcm_is_answer(&rcm.question, m)) {
+		rcm.answer = *m;
+		rcm.answered = true;
+		pthread_cond_broadcast(&rcm.answers);
+	}
 	pthread_mutex_unlock(&rcm.lock);
+}
+
+static struct timespec at(vb_time then)
+{
+	return (struct timespec){ (time_t)(then / VB_SEC),
+				  (long)(then % VB_SEC) };
+}
+
+/* With the lock; @until is the monotonic clock's: somebody may set the other
+ * one. 0, or an error number. */
+static int await_news(vb_time until)
+{
+	const struct timespec then = at(until);
+
+	return pthread_cond_clockwait(&rcm.answers, &rcm.lock, CLOCK_MONOTONIC,
+				      &then);
+}
+
+bool rcm_is_answer(const struct vb_ipc_cm *asked, const struct vb_ipc_cm *done)
+{
+	return done->id == asked->id && done->tid == asked->tid;
+}
+
+/* It may have been the broker's, that this session is one too many. */
+static void log_refusal(const uint8_t *bytes, size_t len)
+{
+	struct vb_ipc m;
+
+	if (vb_ipc_get(bytes, len, &m) && m.kind == IPC_REFUSE)
+		vb_log(LOG_WARN, "rdmacm: the broker refuses: %s", m.text);
 }
 
 int rcm_session_hear(int fd, struct vb_ipc_cm *done)
@@ -87,8 +116,10 @@ int rcm_session_hear(int fd, struct vb_ipc_cm *done)
 	while (n == -EINTR);
 	if (n <= 0)
 		return n < 0 ? (int)n : -ECONNRESET;
-	if (!vb_ipc_cm_get(bytes, (size_t)n, &m))
+	if (!vb_ipc_cm_get(bytes, (size_t)n, &m)) {
+		log_refusal(bytes, (size_t)n);
 		return -EPROTO;
+	}
 	if (m.kind == IPC_CM_DONE)
 		*done = m;
 	else if (m.kind == IPC_CM_EVENT)
@@ -160,16 +191,21 @@ static void *listen_to_broker(void *arg)
 	return NULL;
 }
 
+/* A broker that is stopped holds nobody up for ever. */
 int rcm_session_connect(void)
 {
+	static const struct timeval patience = { ROOM_WAIT / VB_SEC, 0 };
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	struct sockaddr_un a;
 	socklen_t len = vb_ipc_address(&a, VB_IPC_BROKER);
 
 	if (fd < 0)
 		return -errno;
-	if (connect(fd, (struct sockaddr *)&a, len) < 0) {
-		int rc = -errno;
+	vb_fork_closes(fd); /* it ends with the parent */
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience,
+		       sizeof(patience)) < 0 ||
+	    connect(fd, (struct sockaddr *)&a, len) < 0) {
+		int rc = errno == EAGAIN ? -ETIMEDOUT : -errno;
 
 		close(fd);
 		return rc;
@@ -197,12 +233,10 @@ static int start_thread(int fd)
 /* With the lock. Opening a device has started a broker. */
 static int start_session(void)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int rc = rcm_devices_open(), fd;
 
 	if (rc)
 		return rc;
-	pthread_once(&once, watch_forks);
 	if (!rcm.has_roce || rcm.fd >= 0 || rcm.lost)
 		return 0;
 	fd = rcm_session_connect();
@@ -235,13 +269,11 @@ int rcm_session_start(void)
  * session may well have the descriptor of the one that is @gone. */
 static bool wait_for_session(uint64_t gone)
 {
-	struct timespec until;
+	const vb_time until = vb_clock_read() + SESSION_WAIT;
 	int rc = 0;
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += WAIT_SECONDS;
 	while (rc == 0 && (rcm.lost || (rcm.fd >= 0 && rcm.sessions == gone)))
-		rc = pthread_cond_timedwait(&rcm.answers, &rcm.lock, &until);
+		rc = await_news(until);
 	return rc == 0 && rcm.fd >= 0;
 }
 
@@ -254,7 +286,7 @@ static int put_message(const struct vb_ipc_cm *m)
 	do
 		rc = vb_fdmail_send(rcm.fd, bytes, len, NULL, 0, 0);
 	while (rc == -EINTR);
-	return rc;
+	return rc == -EAGAIN ? -ETIMEDOUT : rc;
 }
 
 /* With the lock, so that messages stay whole and in order. */
@@ -345,24 +377,36 @@ int rcm_session_tell(const struct vb_ipc_cm *m)
 	return rc;
 }
 
+/* With the lock. The answer, the end of the session that was asked, or the end
+ * of patience. */
+static int await_answer(void)
+{
+	const vb_time until = vb_clock_read() + ANSWER_WAIT;
+	const uint64_t session = rcm.sessions;
+	int rc = 0;
+
+	while (rc == 0 && !rcm.answered && rcm.fd >= 0 &&
+	       rcm.sessions == session)
+		rc = -await_news(until);
+	if (rcm.answered)
+		return 0;
+	return rc ? rc : -ESTALE; /* the next broker is asked */
+}
+
 /* With the lock, and no other question under way. */
 static int ask(const struct vb_ipc_cm *m, struct vb_ipc_cm *answer)
 {
-	struct timespec until;
+	uint64_t number = rcm.question.tid + 1;
 	int rc;
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += ANSWER_SECONDS;
+	rcm.question = *m;
+	rcm.question.tid = number;
 	rcm.answered = false;
-	rc = say(m);
-	while (rc == 0 && !rcm.answered && rcm.fd >= 0)
-		rc = -pthread_cond_timedwait(&rcm.answers, &rcm.lock, &until);
+	rc = say(&rcm.question);
+	if (rc == 0)
+		rc = await_answer();
 	if (rc)
 		return rc;
-	if (!rcm.answered)
-		return -ESTALE; /* the broker left: the next one is asked */
-	if (rcm.answer.id != m->id)
-		return -ECONNRESET;
 	*answer = rcm.answer;
 	rcm_note_done(m, answer);
 	return answer->status > 0 ? -answer->status : 0;

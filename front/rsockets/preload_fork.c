@@ -39,6 +39,8 @@ static int control = -1; /* the child's end */
 static struct rsp_target *connections;
 static unsigned connection_count;
 static int parents_end = -1, childs_end = -1;
+/* One thread at a time asks the parent. */
+static pthread_mutex_t inheriting = PTHREAD_MUTEX_INITIALIZER;
 
 static int number(int target, int level, int option)
 {
@@ -148,6 +150,7 @@ static void in_parent(void)
 
 static void in_child(void)
 {
+	pthread_mutex_init(&inheriting, NULL);
 	rsp_stdio_go_on();
 	rsp_relay_forget();
 	if (control >= 0)
@@ -259,10 +262,9 @@ static int dead_end(void)
 
 void rsp_inherit(int fd, bool reads)
 {
-	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
 	int target = rsp_target(fd), error = errno, end;
 
-	pthread_mutex_lock(&one);
+	pthread_mutex_lock(&inheriting);
 	rsp_inside++;
 	if (rsp_kind(fd) == RSP_INHERITED && !inherit_listener(target)) {
 		end = claim(target, reads);
@@ -273,7 +275,7 @@ void rsp_inherit(int fd, bool reads)
 			(void)close(end);
 	}
 	rsp_inside--;
-	pthread_mutex_unlock(&one);
+	pthread_mutex_unlock(&inheriting);
 	errno = error;
 }
 

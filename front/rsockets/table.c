@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fork.h"
+
 enum { CHUNK = 1024, CHUNKS = 1024 };
 
 static struct rs_sock **chunks[CHUNKS];
@@ -27,11 +29,7 @@ static void forget_all(void)
 	rs_forget_sets();
 	rs_keeper_forget();
 }
-
-static void watch_forks(void)
-{
-	pthread_atfork(NULL, NULL, forget_all);
-}
+VB_FORGET_AT_FORK(forget_all)
 
 /* With the lock; NULL: no such place. */
 static struct rs_sock **place(int fd, bool make)
@@ -64,11 +62,9 @@ struct rs_sock *rs_find(int fd)
 /* -errno */
 int rs_enter(struct rs_sock *rs)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct rs_sock **at;
 	int rc = -EMFILE;
 
-	pthread_once(&once, watch_forks);
 	pthread_rwlock_wrlock(&table_lock);
 	at = place(rs->fd, true);
 	if (at) {

@@ -10,9 +10,12 @@
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	const struct vb_av av = vb_front_av_in(attr);
-	struct vb_front_ah *ah = calloc(1, sizeof(*ah));
-	int rc;
+	struct vb_front_ah *ah;
+	int rc = vb_front_live(FRONT_PD, pd);
 
+	if (rc)
+		return vb_front_null(rc);
+	ah = calloc(1, sizeof(*ah));
 	if (!ah)
 		return vb_front_null(-ENOMEM);
 	rc = vb_ah_create(vb_front_pd(pd)->core, &av, &ah->core);
@@ -23,6 +26,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah->ibv.context = pd->context;
 	ah->ibv.pd = pd;
 	ah->ibv.handle = vb_front_handle();
+	vb_front_live_add(&ah->live, FRONT_AH, &ah->ibv, &ah->ibv.handle);
 	vb_front_context_get(pd->context);
 	return &ah->ibv;
 }
@@ -30,9 +34,13 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 int ibv_destroy_ah(struct ibv_ah *ibv)
 {
 	struct vb_front_ah *ah = vb_front_ah(ibv);
+	int rc = vb_front_unknown(FRONT_AH, ibv);
 
+	if (rc)
+		return rc;
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
+	vb_front_live_del(&ah->live);
 	vb_ah_destroy(ah->core);
 	vb_front_context_put(ibv->context);
 	free(ah);
@@ -133,8 +141,10 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
 int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	struct vb_gid group;
-	int cancel, rc;
+	int cancel, rc = vb_front_unknown(FRONT_QP, qp);
 
+	if (rc)
+		return rc;
 	if (vb_front_is_rnic(qp->context))
 		return vb_front_errno(-EOPNOTSUPP);
 	cancel = vb_cancel_off();
@@ -147,8 +157,10 @@ int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	struct vb_gid group;
-	int cancel, rc;
+	int cancel, rc = vb_front_unknown(FRONT_QP, qp);
 
+	if (rc)
+		return rc;
 	if (vb_front_is_rnic(qp->context))
 		return vb_front_errno(-EOPNOTSUPP);
 	cancel = vb_cancel_off();

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/fork.h"
 #include "base/guard.h"
 #include "base/log.h"
 #include "core/rss.h"
@@ -41,6 +42,14 @@ static struct {
 	/* lock */
 	struct vb_front_device *first;
 } registry = { .lock = VB_MUTEX_INITIALIZER };
+
+/* Devices that the parent has listed stay where they are, for who has them. */
+static void forget_registry(void)
+{
+	vb_mutex_init(&registry.lock);
+	registry.first = NULL;
+}
+VB_FORGET_AT_FORK(forget_registry)
 
 static struct vb_front_device *make_device(const struct vb_device *found)
 {
@@ -393,6 +402,7 @@ static struct ibv_context *make_context(struct ibv_device *device, int fd)
 	fill_context(c, device);
 	atomic_init(&c->refs, 1);
 	hold_device(device, 1);
+	vb_front_live_add(&c->live, FRONT_CONTEXT, &c->v.context, NULL);
 	return &c->v.context;
 }
 
@@ -496,12 +506,15 @@ void vb_front_context_put(struct ibv_context *context)
 int ibv_close_device(struct ibv_context *context)
 {
 	struct vb_front_context *c = vb_front_context(context);
-	unsigned left = atomic_load(&c->refs) - 1;
+	unsigned left;
 	int cancel;
 
+	if (vb_front_unknown(FRONT_CONTEXT, context))
+		return -1;
 	if (vb_front_is_inherited(context))
 		return 0;
-
+	vb_front_live_del(&c->live);
+	left = atomic_load(&c->refs) - 1;
 	/* The manual page puts no duty on close: it does not release what was
 	 * made on the context. */
 	if (left)

@@ -8,35 +8,40 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fork.h"
 #include "base/log.h"
 
-/* All of this process, so that one can be found by its handle. */
+/* All of this process, so that one can be found by its handle; those of one of
+ * core begin at its owner. */
+#define BUCKETS 1024
 static struct {
 	struct vb_mutex lock;
-	struct vb_front_pd *first; /* lock */
+	struct vb_chain *buckets[BUCKETS]; /* lock */
 } domains = { .lock = VB_MUTEX_INITIALIZER };
 
-static bool is_anybodys(const struct vb_pd *core) VB_REQUIRES(domains.lock)
+static void forget_domains(void)
 {
-	struct vb_front_pd *pd = domains.first;
+	vb_mutex_init(&domains.lock);
+	memset(domains.buckets, 0, sizeof(domains.buckets));
+}
+VB_FORGET_AT_FORK(forget_domains)
 
-	while (pd && pd->core != core)
-		pd = pd->next;
-	return pd;
+static struct vb_chain **bucket_of(uint32_t handle) VB_REQUIRES(domains.lock)
+{
+	return &domains.buckets[handle % BUCKETS];
 }
 
 /* The last who has imported a domain of another process takes what stands for
  * it here along, or leaves that to the last object on it. */
 static void leave_pd(struct vb_front_pd *pd)
 {
-	struct vb_front_pd **at = &domains.first;
-
 	vb_mutex_lock(&domains.lock);
-	while (*at != pd)
-		at = &(*at)->next;
-	*at = pd->next;
-	if (pd->is_far && !is_anybodys(pd->core))
-		vb_pd_abandon(pd->core);
+	vb_chain_del(&pd->neighbor);
+	if (pd->core) { /* else it is gone */
+		vb_chain_del(&pd->same);
+		if (pd->is_far && !pd->core->owners)
+			vb_pd_abandon(pd->core);
+	}
 	vb_mutex_unlock(&domains.lock);
 }
 
@@ -53,8 +58,9 @@ static struct ibv_pd *enter_pd(struct ibv_context *context, struct vb_pd *core,
 	pd->is_far = core->origin.is_far;
 	pd->ibv.context = context;
 	pd->ibv.handle = handle;
-	pd->next = domains.first;
-	domains.first = pd;
+	vb_chain_add(&core->owners, &pd->same);
+	vb_chain_add(bucket_of(handle), &pd->neighbor);
+	vb_front_live_add(&pd->live, FRONT_PD, &pd->ibv, &pd->ibv.handle);
 	vb_front_context_get(context);
 	return &pd->ibv;
 }
@@ -73,8 +79,8 @@ static struct ibv_pd *wrap(struct ibv_context *context, struct vb_pd *core,
 
 static void unwrap(struct vb_front_pd *pd)
 {
-	vb_front_file_drop_pd(vb_front_context(pd->ibv.context)->file,
-			      pd->place);
+	vb_front_live_del(&pd->live);
+	vb_front_file_drop_pd(vb_front_context(pd->ibv.context), pd->place);
 	leave_pd(pd);
 	if (pd->td)
 		atomic_fetch_sub(&pd->td->refs, 1);
@@ -105,14 +111,14 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 /* Who has imported it can do no more with it than unimport. */
 static int destroy_plain(struct vb_pd *core)
 {
-	const uintptr_t gone = (uintptr_t)core;
+	struct vb_chain *l;
 	int rc;
 
 	vb_mutex_lock(&domains.lock);
+	l = core->owners;
 	rc = vb_pd_destroy(core);
-	for (struct vb_front_pd *p = domains.first; !rc && p; p = p->next)
-		if ((uintptr_t)p->core == gone)
-			p->core = NULL;
+	for (; rc == 0 && l; l = l->next)
+		VB_CONTAINER_OF(l, struct vb_front_pd, same)->core = NULL;
 	vb_mutex_unlock(&domains.lock);
 	return rc;
 }
@@ -134,8 +140,10 @@ static int destroy_core(struct vb_front_pd *pd)
 int ibv_dealloc_pd(struct ibv_pd *ibv)
 {
 	struct vb_front_pd *pd = vb_front_pd(ibv);
-	int rc;
+	int rc = vb_front_unknown(FRONT_PD, ibv);
 
+	if (rc)
+		return rc;
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
 	rc = destroy_core(pd);
@@ -157,18 +165,27 @@ static bool is_from(const struct vb_pd *core, const struct vb_pd_origin *from)
 		(o->slot == from->slot && o->adapter == from->adapter));
 }
 
+static bool is_domain(const struct vb_front_pd *pd, const struct vb_adapter *a,
+		      uint32_t handle, const struct vb_pd_origin *from)
+{
+	return pd->ibv.handle == handle && !pd->is_parent && pd->core &&
+	       pd->core->adapter == a && is_from(pd->core, from);
+}
+
 /* A domain that this process has: of its own, or by an earlier import from the
  * same process. */
 static struct vb_pd *find_core(const struct vb_adapter *a, uint32_t handle,
 			       const struct vb_pd_origin *from)
 	VB_REQUIRES(domains.lock)
 {
-	struct vb_front_pd *pd = domains.first;
+	for (struct vb_chain *l = *bucket_of(handle); l; l = l->next) {
+		struct vb_front_pd *pd =
+			VB_CONTAINER_OF(l, struct vb_front_pd, neighbor);
 
-	while (pd && (pd->ibv.handle != handle || pd->is_parent || !pd->core ||
-		      pd->core->adapter != a || !is_from(pd->core, from)))
-		pd = pd->next;
-	return pd ? pd->core : NULL;
+		if (is_domain(pd, a, handle, from))
+			return pd->core;
+	}
+	return NULL;
 }
 
 static int make_core(struct ibv_context *context, uint32_t handle,
@@ -230,7 +247,8 @@ struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t handle)
 
 void ibv_unimport_pd(struct ibv_pd *ibv)
 {
-	if (!vb_front_is_inherited(ibv->context))
+	if (!vb_front_unknown(FRONT_PD, ibv) &&
+	    !vb_front_is_inherited(ibv->context))
 		unwrap(vb_front_pd(ibv));
 }
 
@@ -250,6 +268,7 @@ struct ibv_td *vb_front_alloc_td(struct ibv_context *context,
 	if (!td)
 		return vb_front_null(-ENOMEM);
 	td->ibv.context = context;
+	vb_front_live_add(&td->live, FRONT_TD, &td->ibv, NULL);
 	vb_front_context_get(context);
 	return &td->ibv;
 }
@@ -257,11 +276,15 @@ struct ibv_td *vb_front_alloc_td(struct ibv_context *context,
 int vb_front_dealloc_td(struct ibv_td *ibv)
 {
 	struct vb_front_td *td = VB_CONTAINER_OF(ibv, struct vb_front_td, ibv);
+	int rc = vb_front_unknown(FRONT_TD, ibv);
 
+	if (rc)
+		return rc;
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
 	if (atomic_load(&td->refs))
 		return vb_front_errno(-EBUSY);
+	vb_front_live_del(&td->live);
 	vb_front_context_put(ibv->context);
 	free(td);
 	return 0;
@@ -297,7 +320,12 @@ static int check_parent(const struct ibv_context *context,
 
 	if (attr->comp_mask & ~known)
 		return -EOPNOTSUPP;
-	if (!attr->pd || attr->pd->context->device != context->device ||
+	if (!attr->pd)
+		return -EINVAL;
+	if (vb_front_live(FRONT_PD, attr->pd) ||
+	    (attr->td && vb_front_live(FRONT_TD, attr->td)))
+		return -ENOENT;
+	if (attr->pd->context->device != context->device ||
 	    VB_CONTAINER_OF(attr->pd, const struct vb_front_pd, ibv)->is_parent)
 		return -EINVAL;
 	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS &&

@@ -10,10 +10,12 @@
 
 struct vb_front_flow {
 	struct ibv_flow ibv;
+	struct vb_front_live live;
 	struct vb_flow *core;
 };
 
 struct vb_front_counters {
+	struct vb_front_live live;
 	struct ibv_counters ibv;
 	struct vb_counters *core;
 };
@@ -228,10 +230,14 @@ static int take_rule(struct vb_flow_rule *rule, const struct ibv_flow_attr *a)
 struct ibv_flow *vb_front_create_flow(struct ibv_qp *qp,
 				      struct ibv_flow_attr *attr)
 {
-	struct vb_front_flow *flow = calloc(1, sizeof(*flow));
 	struct vb_flow_rule rule = { 0 };
-	int rc = -ENOMEM;
+	struct vb_front_flow *flow;
+	int rc = vb_front_live(FRONT_QP, qp);
 
+	if (rc)
+		return vb_front_null(rc);
+	flow = calloc(1, sizeof(*flow));
+	rc = -ENOMEM;
 	if (flow)
 		rc = take_rule(&rule, attr);
 	if (!rc)
@@ -246,6 +252,8 @@ struct ibv_flow *vb_front_create_flow(struct ibv_qp *qp,
 	}
 	flow->ibv.context = qp->context;
 	flow->ibv.handle = vb_front_handle();
+	vb_front_live_add(&flow->live, FRONT_FLOW, &flow->ibv,
+			  &flow->ibv.handle);
 	return &flow->ibv;
 }
 
@@ -253,10 +261,13 @@ int vb_front_destroy_flow(struct ibv_flow *ibv)
 {
 	struct vb_front_flow *flow =
 		VB_CONTAINER_OF(ibv, struct vb_front_flow, ibv);
-	int cancel;
+	int cancel, rc = vb_front_unknown(FRONT_FLOW, ibv);
 
+	if (rc)
+		return rc;
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
+	vb_front_live_del(&flow->live);
 	cancel = vb_cancel_off();
 	vb_engine_flow_destroy(flow->core);
 	vb_cancel_back(cancel);
@@ -285,19 +296,23 @@ struct ibv_counters *vb_front_create_counters(struct ibv_context *context,
 		return vb_front_null(rc);
 	}
 	c->ibv.context = context;
+	vb_front_live_add(&c->live, FRONT_COUNTERS, &c->ibv, NULL);
 	vb_front_context_get(context);
 	return &c->ibv;
 }
 
 int vb_front_destroy_counters(struct ibv_counters *ibv)
 {
-	int rc;
+	int rc = vb_front_unknown(FRONT_COUNTERS, ibv);
 
+	if (rc)
+		return rc;
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
 	rc = vb_counters_destroy(counters_of(ibv)->core);
 	if (rc)
 		return vb_front_errno(rc);
+	vb_front_live_del(&counters_of(ibv)->live);
 	vb_front_context_put(ibv->context);
 	free(counters_of(ibv));
 	return 0;

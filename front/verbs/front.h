@@ -13,11 +13,44 @@
 #include <infiniband/verbs.h>
 #pragma GCC visibility pop
 
+#include "base/chain.h"
 #include "core/mw.h"
 #include "engine/engine.h"
 
 /* For exported names that the public header does not declare. */
 #define VB_EXPORT __attribute__((visibility("default")))
+
+/* live.c: an object's entry in the list of those that are there. */
+enum vb_front_kind {
+	FRONT_CONTEXT,
+	FRONT_PD,
+	FRONT_TD,
+	FRONT_MR,
+	FRONT_MW,
+	FRONT_DM,
+	FRONT_AH,
+	FRONT_CHANNEL,
+	FRONT_CQ,
+	FRONT_SRQ,
+	FRONT_XRCD,
+	FRONT_QP,
+	FRONT_WQ,
+	FRONT_TABLE,
+	FRONT_FLOW,
+	FRONT_COUNTERS,
+};
+
+/* Where the public header's own functions call through the object's context, it
+ * stands in front of the public struct: an allocator writes into the first
+ * bytes of what was freed, and a program that destroys twice gets as far as to
+ * us. */
+struct vb_front_live {
+	struct vb_chain chain;
+	const void *object;
+	const uint32_t *shown; /* its public handle, or NULL */
+	uint32_t handle;       /* what that is */
+	enum vb_front_kind kind;
+};
 
 struct vb_front_device {
 	struct ibv_device ibv;
@@ -33,9 +66,11 @@ struct vb_front_device {
 };
 
 struct vb_front_context {
+	struct vb_front_live live; /* until it is closed */
 	struct vb_adapter *adapter;
 	struct vb_front_file *file; /* NULL: none, nothing can be imported */
 	uint64_t maker;		    /* of cmd_fd: vb_front_file_is_ours() */
+	unsigned free_domain;	    /* in the file: the lock of shared.c */
 	struct vb_async async;
 	/* One for the program's open, one for each object: a program that
 	 * closes first and destroys later finds its objects intact. */
@@ -46,6 +81,7 @@ struct vb_front_context {
 };
 
 struct vb_front_td {
+	struct vb_front_live live; /* in front: above */
 	struct ibv_td ibv;
 	_Atomic uint32_t refs; /* parental domains */
 };
@@ -53,6 +89,7 @@ struct vb_front_td {
 /* Several may share one of core: a parental domain, or an imported one. */
 struct vb_front_pd {
 	struct ibv_pd ibv;
+	struct vb_front_live live;
 	struct vb_pd *core; /* a plain one's goes before it */
 	bool is_far;	    /* another process made it */
 	unsigned place;	    /* in the context's file; 0: not there */
@@ -61,7 +98,9 @@ struct vb_front_pd {
 	struct vb_front_td *td;	 /* or NULL */
 	struct vb_memory memory; /* by the program's allocators */
 	struct ibv_parent_domain_init_attr attr;
-	struct vb_front_pd *next;
+	/* the lock of all domains */
+	struct vb_chain same;	  /* others of the same of core */
+	struct vb_chain neighbor; /* whose handles have the same hash */
 };
 
 /* What a dmabuf's descriptor gave, mapped. */
@@ -84,13 +123,14 @@ struct vb_front_memory {
 	unsigned place;		       /* there */
 	bool is_far;		       /* another process made it */
 	_Atomic uint32_t refs;	       /* regions; is_far: and handles */
-	struct vb_front_memory *next;
+	struct vb_chain link;	       /* those of this process */
 };
 
 /* Most of it that there is, for all devices of a process. */
 #define VB_FRONT_DM_BYTES (64u << 20)
 
 struct vb_front_dm {
+	struct vb_front_live live; /* in front: above */
 	struct ibv_dm ibv;
 	struct vb_front_memory *memory;
 	bool is_far; /* memory may be gone when it is unimported */
@@ -106,6 +146,7 @@ enum vb_front_mr_kind {
 
 struct vb_front_mr {
 	struct ibv_mr ibv;
+	struct vb_front_live live;
 	struct vb_mr *core;
 	enum vb_front_mr_kind kind;
 	struct vb_front_map map;	/* FRONT_MR_MAPPED */
@@ -113,17 +154,20 @@ struct vb_front_mr {
 };
 
 struct vb_front_mw {
+	struct vb_front_live live; /* in front: above */
 	struct ibv_mw ibv;
 	struct vb_mr *core;
 };
 
 struct vb_front_ah {
 	struct ibv_ah ibv;
+	struct vb_front_live live;
 	struct vb_ah *core;
 };
 
 struct vb_front_channel {
 	struct ibv_comp_channel ibv;
+	struct vb_front_live live;
 	struct vb_channel core;
 };
 
@@ -132,6 +176,7 @@ struct vb_front_cq {
 		struct ibv_cq ibv;
 		struct ibv_cq_ex ex;
 	};
+	struct vb_front_live live;
 	struct vb_cq *core;
 	uint32_t async_taken; /* the context's async.lock */
 	struct vb_mutex poll; /* held from start_poll to end_poll */
@@ -139,6 +184,7 @@ struct vb_front_cq {
 };
 
 struct vb_front_xrcd {
+	struct vb_front_live live; /* in front: above */
 	struct ibv_xrcd ibv;
 	struct vb_xrcd *core;
 	int lock_fd; /* of its inode; -1: none */
@@ -146,11 +192,13 @@ struct vb_front_xrcd {
 
 struct vb_front_srq {
 	struct ibv_srq ibv;
+	struct vb_front_live live;
 	struct vb_srq *core;
 	uint32_t async_taken; /* the context's async.lock */
 };
 
 struct vb_front_wq {
+	struct vb_front_live live; /* in front: above */
 	struct ibv_wq ibv;
 	struct vb_qp *core;    /* QPT_WQ */
 	_Atomic uint32_t refs; /* tables' entries */
@@ -174,6 +222,7 @@ struct vb_front_qp {
 	/* The member that newer headers have behind wr_atomic_write. */
 	void (*wr_flush)(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr,
 			 size_t len, uint8_t type, uint8_t level);
+	struct vb_front_live live;
 	struct vb_qp *core;
 	struct vb_qp_share share;	 /* of an XRC target */
 	struct ibv_rwq_ind_table *table; /* receives go there, or NULL */
@@ -271,6 +320,21 @@ static inline void *vb_front_null(int rc)
 	return NULL;
 }
 
+/* live.c: the object, complete, is the program's from now on, and until then.
+ * @handle: where its public struct has one, or NULL. */
+void vb_front_live_add(struct vb_front_live *l, enum vb_front_kind kind,
+		       const void *object, const uint32_t *handle);
+void vb_front_live_del(struct vb_front_live *l);
+/* Any address: 0 when such an object is there. -ENOENT: none is, or its handle
+ * was overwritten; -EINVAL: it is of another kind. */
+int vb_front_live(enum vb_front_kind kind, const void *object);
+
+/* The same for calls that return an errno, and set it. */
+static inline int vb_front_unknown(enum vb_front_kind kind, const void *object)
+{
+	return vb_front_errno(vb_front_live(kind, object));
+}
+
 /*
  * shared.c: what a context's cmd_fd holds, for contexts that are imported from
  * it, perhaps in another process.
@@ -297,7 +361,7 @@ void vb_front_file_unmap(struct vb_front_file *f);
 
 /* A domain: its place, 0: there is none. */
 unsigned vb_front_file_add_pd(struct vb_front_context *c, uint32_t handle);
-void vb_front_file_drop_pd(struct vb_front_file *f, unsigned place);
+void vb_front_file_drop_pd(struct vb_front_context *c, unsigned place);
 /* -ENOENT: no such domain of another process, which vb_engine_meet() met. */
 int vb_front_file_find_pd(struct vb_front_context *c, uint32_t handle,
 			  struct vb_pd_origin *from);

@@ -6,8 +6,7 @@
  */
 #include "front/verbs/front.h"
 
-#include <time.h>
-
+#include "base/clock.h"
 #include "base/guard.h"
 #include "base/log.h"
 #include "core/sge.h"
@@ -215,17 +214,19 @@ static void begin_wqe(struct vb_send_wqe *wqe, uint64_t wr_id, unsigned op,
 	(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ |       \
 	 ACCESS_REMOTE_ATOMIC | ACCESS_ZERO_BASED)
 
-/* What the bind's rules are about is asked when its turn comes (core/mw.c):
- * the region may come and go until then, and is named by its key. */
+/*
+ * What the bind's rules are about is asked when its turn comes (core/mw.c):
+ * the region may come and go until then, and is named by its key. The program
+ * finds the whole key in mw->rkey: programs give a key of which they mean the
+ * low 8 bits, and adapters (irdma) give back what it comes to.
+ */
 static int put_bind(const struct vb_front_qp *qp, struct vb_send_wqe *wqe,
-		    const struct ibv_mw *mw, uint32_t key,
+		    struct ibv_mw *mw, uint32_t key,
 		    const struct ibv_mw_bind_info *info)
 {
-	if ((key ^ mw->rkey) & ~0xffu)
-		return refuse(qp, EINVAL, "a key of another window");
 	if (info->mw_access_flags & ~WINDOW_ACCESS)
 		return refuse(qp, EINVAL, "unknown access flags");
-	wqe->rkey = key;
+	wqe->rkey = mw->rkey = vb_mw_key(mw->rkey, key);
 	wqe->swap = info->mr ? info->mr->rkey : 0;
 	wqe->remote_addr = info->addr;
 	wqe->compare_add = info->length;
@@ -365,7 +366,6 @@ int vb_front_bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw,
 {
 	struct vb_front_qp *qp = vb_front_qp(ibv);
 	struct vb_sq *sq = &qp->core->sq;
-	uint32_t key = vb_mw_next_key(mw->rkey);
 	struct vb_send_wqe *wqe;
 	int err;
 
@@ -381,16 +381,14 @@ int vb_front_bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw,
 	err = wqe ? 0 : refuse(qp, ENOMEM, "the send queue is full");
 	if (!err) {
 		begin_wqe(wqe, bind->wr_id, WR_BIND_MW, bind->send_flags);
-		err = put_bind(qp, wqe, mw, key, &bind->bind_info);
+		err = put_bind(qp, wqe, mw, mw->rkey + 1, &bind->bind_info);
 	}
 	if (!err)
 		vb_sq_commit(sq);
 	vb_mutex_unlock(&sq->lock);
-	if (err)
-		return err;
-	mw->rkey = key;
-	vb_drive(qp->core);
-	return 0;
+	if (!err)
+		vb_drive(qp->core);
+	return err;
 }
 
 static int post_receives(struct vb_rq *rq, const char *object, uint32_t number,
@@ -714,11 +712,7 @@ static uint64_t cq_read_completion_ts(struct ibv_cq_ex *ex)
 
 static uint64_t cq_read_wallclock(struct ibv_cq_ex *ex)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * VB_SEC + (uint64_t)ts.tv_nsec -
-	       (vb_now() - cq_of(ex)->at.timestamp);
+	return vb_clock_wall(cq_of(ex)->at.timestamp);
 }
 
 void vb_front_cq_ex_init(struct vb_front_cq *cq)

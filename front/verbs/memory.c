@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/fork.h"
 #include "base/guard.h"
 #include "base/log.h"
 
@@ -42,6 +43,7 @@ static struct ibv_mr *wrap(struct ibv_pd *pd, struct vb_mr *core,
 		.lkey = key,
 		.rkey = kind == FRONT_MR_NULL ? 0 : key,
 	};
+	vb_front_live_add(&mr->live, FRONT_MR, &mr->ibv, &mr->ibv.handle);
 	vb_front_context_get(pd->context);
 	return &mr->ibv;
 }
@@ -66,10 +68,13 @@ struct ibv_mr *vb_front_register(struct ibv_pd *pd, void *addr, size_t length,
 {
 	uint32_t rights = known_access(access);
 	struct vb_mr *core = NULL;
-	int rc = vb_mr_register(vb_front_pd(pd)->core, addr, length,
-				rights & ACCESS_ZERO_BASED ? 0 : iova, rights,
-				&core);
+	int rc = vb_front_live(FRONT_PD, pd);
 
+	if (rc)
+		return vb_front_null(rc);
+	rc = vb_mr_register(vb_front_pd(pd)->core, addr, length,
+			    rights & ACCESS_ZERO_BASED ? 0 : iova, rights,
+			    &core);
 	if (rc)
 		vb_log(LOG_INFO,
 		       "pd %u: no region of %zu bytes at %p, access 0x%x: %s",
@@ -176,6 +181,8 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 static int check_rereg(struct ibv_mr *mr, int flags, const struct ibv_pd *pd,
 		       const void *addr, size_t length)
 {
+	if (vb_front_live(FRONT_MR, mr))
+		return -ENOENT;
 	if (flags & ~REREG_FLAGS || !flags)
 		return -EINVAL;
 	if (vb_front_mr(mr)->kind != FRONT_MR_PLAIN)
@@ -183,9 +190,24 @@ static int check_rereg(struct ibv_mr *mr, int flags, const struct ibv_pd *pd,
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION && (!addr || !length))
 		return -EINVAL;
 	if (flags & IBV_REREG_MR_CHANGE_PD &&
-	    (!pd || pd->context->device != mr->context->device))
+	    (!pd || vb_front_live(FRONT_PD, pd) ||
+	     pd->context->device != mr->context->device))
 		return -EINVAL;
 	return 0;
+}
+
+/* @pd: another, or NULL. Offsets of a region that is zero based stay offsets.
+ */
+static int change_core(struct vb_mr *core, struct vb_mr_change *to,
+		       struct ibv_pd *pd)
+{
+	uint32_t access = to->rights ? to->access : core->access;
+
+	to->iova = access & ACCESS_ZERO_BASED ? 0 : (uintptr_t)to->base;
+	if (pd)
+		to->pd = vb_front_pd(pd)->core;
+	vb_engine_begin_posted();
+	return vb_mr_change(core, to);
 }
 
 static int rereg(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr,
@@ -198,20 +220,13 @@ static int rereg(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr,
 		.length = length,
 		.access = known_access((unsigned)access),
 	};
-	struct vb_mr *core = vb_front_mr(ibv)->core;
 	int rc = check_rereg(ibv, flags, pd, addr, length);
 
-	/* Offsets of a region that is zero based stay offsets. */
-	to.iova = rc ? 0
-		  : (to.rights ? to.access : core->access) & ACCESS_ZERO_BASED
-			  ? 0
-			  : (uintptr_t)addr;
-	if (flags & IBV_REREG_MR_CHANGE_PD && pd)
-		to.pd = vb_front_pd(pd)->core;
 	if (rc == 0)
-		rc = vb_mr_change(core, &to);
+		rc = change_core(vb_front_mr(ibv)->core, &to,
+				 flags & IBV_REREG_MR_CHANGE_PD ? pd : NULL);
 	if (rc) {
-		vb_log(LOG_INFO, "mr 0x%x: not registered anew: %s", ibv->lkey,
+		vb_log(LOG_INFO, "mr %p: not registered anew: %s", (void *)ibv,
 		       strerror(-rc));
 		errno = -rc;
 		return IBV_REREG_MR_ERR_INPUT;
@@ -248,6 +263,7 @@ static void put_memory(struct vb_front_memory *m)
 
 static void free_mr(struct vb_front_mr *mr)
 {
+	vb_front_live_del(&mr->live);
 	if (mr->map.at)
 		munmap(mr->map.at, mr->map.length);
 	if (mr->memory)
@@ -259,14 +275,17 @@ static void free_mr(struct vb_front_mr *mr)
 int ibv_dereg_mr(struct ibv_mr *ibv)
 {
 	struct vb_front_mr *mr = vb_front_mr(ibv);
-	int cancel, rc;
+	int cancel, rc = vb_front_unknown(FRONT_MR, ibv);
 
+	if (rc)
+		return rc;
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
 	/* Whose memory it is, he alone deregisters it. */
 	if (mr->kind == FRONT_MR_FAR)
 		return vb_front_errno(-EOPNOTSUPP);
 	cancel = vb_cancel_off();
+	vb_engine_begin_posted();
 	rc = vb_mr_deregister(mr->core);
 	if (rc == 0)
 		free_mr(mr);
@@ -295,6 +314,7 @@ static struct ibv_mr *import_far(struct ibv_pd *pd, uint32_t key)
 		.lkey = key,
 		.rkey = key,
 	};
+	vb_front_live_add(&mr->live, FRONT_MR, &mr->ibv, &mr->ibv.handle);
 	vb_front_context_get(pd->context);
 	return &mr->ibv;
 }
@@ -312,7 +332,8 @@ struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 
 void ibv_unimport_mr(struct ibv_mr *ibv)
 {
-	if (!vb_front_is_inherited(ibv->context))
+	if (!vb_front_unknown(FRONT_MR, ibv) &&
+	    !vb_front_is_inherited(ibv->context))
 		free_mr(vb_front_mr(ibv));
 }
 
@@ -358,9 +379,12 @@ int vb_front_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
 
 struct ibv_mw *vb_front_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 {
-	struct vb_front_mw *mw = calloc(1, sizeof(*mw));
-	int rc;
+	struct vb_front_mw *mw;
+	int rc = vb_front_live(FRONT_PD, pd);
 
+	if (rc)
+		return vb_front_null(rc);
+	mw = calloc(1, sizeof(*mw));
 	if (!mw)
 		return vb_front_null(-ENOMEM);
 	rc = vb_mw_alloc(vb_front_pd(pd)->core, (unsigned)type, &mw->core,
@@ -375,6 +399,7 @@ struct ibv_mw *vb_front_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	mw->ibv.pd = pd;
 	mw->ibv.handle = vb_front_handle();
 	mw->ibv.type = type;
+	vb_front_live_add(&mw->live, FRONT_MW, &mw->ibv, &mw->ibv.handle);
 	vb_front_context_get(pd->context);
 	return &mw->ibv;
 }
@@ -382,10 +407,13 @@ struct ibv_mw *vb_front_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 int vb_front_dealloc_mw(struct ibv_mw *ibv)
 {
 	struct vb_front_mw *mw = VB_CONTAINER_OF(ibv, struct vb_front_mw, ibv);
-	int cancel;
+	int cancel, rc = vb_front_unknown(FRONT_MW, ibv);
 
+	if (rc)
+		return rc;
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
+	vb_front_live_del(&mw->live);
 	cancel = vb_cancel_off();
 	vb_mw_free(mw->core);
 	vb_cancel_back(cancel);
@@ -404,9 +432,17 @@ int vb_front_dealloc_mw(struct ibv_mw *ibv)
 static struct {
 	struct vb_mutex lock;
 	/* lock */
-	struct vb_front_memory *first;
+	struct vb_chain *first;
 	uint64_t used; /* bytes */
 } memories = { .lock = VB_MUTEX_INITIALIZER };
+
+static void forget_memories(void)
+{
+	vb_mutex_init(&memories.lock);
+	memories.first = NULL;
+	memories.used = 0;
+}
+VB_FORGET_AT_FORK(forget_memories)
 
 static int check_dm_range(const struct vb_front_memory *m, uint64_t offset,
 			  uint64_t length)
@@ -477,8 +513,7 @@ static int enter_memory(struct vb_front_memory *m)
 	vb_mutex_lock(&memories.lock);
 	if (m->length <= VB_FRONT_DM_BYTES - memories.used) {
 		memories.used += m->length;
-		m->next = memories.first;
-		memories.first = m;
+		vb_chain_add(&memories.first, &m->link);
 		rc = 0;
 	}
 	vb_mutex_unlock(&memories.lock);
@@ -487,12 +522,8 @@ static int enter_memory(struct vb_front_memory *m)
 
 static void leave_memory(struct vb_front_memory *m)
 {
-	struct vb_front_memory **at = &memories.first;
-
 	vb_mutex_lock(&memories.lock);
-	while (*at != m)
-		at = &(*at)->next;
-	*at = m->next;
+	vb_chain_del(&m->link);
 	memories.used -= m->length;
 	vb_mutex_unlock(&memories.lock);
 	munmap(m->map, m->mapped);
@@ -548,6 +579,7 @@ static struct ibv_dm *wrap_dm(struct ibv_context *context,
 				   .memcpy_to_dm = copy_to_dm,
 				   .memcpy_from_dm = copy_from_dm,
 				   .handle = m->handle };
+	vb_front_live_add(&dm->live, FRONT_DM, &dm->ibv, &dm->ibv.handle);
 	vb_front_context_get(context);
 	return &dm->ibv;
 }
@@ -573,16 +605,21 @@ struct ibv_dm *vb_front_alloc_dm(struct ibv_context *context,
 
 static void free_dm(struct ibv_dm *dm)
 {
+	vb_front_live_del(&vb_front_dm(dm)->live);
 	vb_front_context_put(dm->context);
 	free(vb_front_dm(dm));
 }
 
 int vb_front_free_dm(struct ibv_dm *ibv)
 {
-	struct vb_front_memory *m = vb_front_dm(ibv)->memory;
+	struct vb_front_memory *m;
+	int rc = vb_front_unknown(FRONT_DM, ibv);
 
+	if (rc)
+		return rc;
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
+	m = vb_front_dm(ibv)->memory;
 	if (atomic_load(&m->refs) > m->is_far)
 		return vb_front_errno(-EBUSY);
 	if (m->is_far)
@@ -620,6 +657,20 @@ static struct ibv_dm *import_far_dm(struct ibv_context *context,
 	return dm ? dm : vb_front_null(-ENOMEM);
 }
 
+static struct vb_front_memory *find_memory(const struct ibv_device *device,
+					   uint32_t handle)
+	VB_REQUIRES(memories.lock)
+{
+	for (struct vb_chain *l = memories.first; l; l = l->next) {
+		struct vb_front_memory *m =
+			VB_CONTAINER_OF(l, struct vb_front_memory, link);
+
+		if (m->handle == handle && m->device == device)
+			return m;
+	}
+	return NULL;
+}
+
 struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle)
 {
 	struct vb_front_memory *m;
@@ -628,9 +679,7 @@ struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle)
 	if (!vb_front_file_is_ours(vb_front_context(context)))
 		return import_far_dm(context, handle);
 	vb_mutex_lock(&memories.lock);
-	m = memories.first;
-	while (m && (m->handle != handle || m->device != context->device))
-		m = m->next;
+	m = find_memory(context->device, handle);
 	if (m)
 		dm = wrap_dm(context, m);
 	vb_mutex_unlock(&memories.lock);

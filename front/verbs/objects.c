@@ -22,7 +22,7 @@ static uint32_t *taken_counter(enum vb_event_type type, void *owner)
 	case EVENT_SRQ_LIMIT:
 		return &((struct vb_front_srq *)owner)->async_taken;
 	case EVENT_WQ_FATAL:
-		return &((struct vb_front_wq *)owner)->async_taken;
+		return &vb_front_wq(owner)->async_taken;
 	default:
 		return &((struct vb_front_qp *)owner)->async_taken;
 	}
@@ -137,6 +137,7 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 	}
 	ch->ibv.context = context;
 	ch->ibv.fd = ch->core.fd;
+	vb_front_live_add(&ch->live, FRONT_CHANNEL, &ch->ibv, NULL);
 	vb_front_context_get(context);
 	return &ch->ibv;
 }
@@ -157,7 +158,10 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 {
 	struct vb_front_channel *ch =
 		VB_CONTAINER_OF(ibv, struct vb_front_channel, ibv);
+	int rc = vb_front_unknown(FRONT_CHANNEL, ibv);
 
+	if (rc)
+		return rc;
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
 	if (hold_channel(ibv, 0) != 0) {
@@ -165,6 +169,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 		       ibv->fd);
 		return EBUSY;
 	}
+	vb_front_live_del(&ch->live);
 	vb_channel_fini(&ch->core);
 	vb_front_context_put(ibv->context);
 	free(ch);
@@ -209,12 +214,15 @@ static int check_cq_attr(struct ibv_context *context,
 		IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
 	const uint32_t flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
 
+	if (attr->channel && vb_front_live(FRONT_CHANNEL, attr->channel))
+		return -ENOENT;
 	if (attr->comp_vector >= (uint32_t)context->num_comp_vectors)
 		return -EINVAL;
 	if (attr->comp_mask & ~masks || attr->wc_flags & ~CQ_WC_FLAGS)
 		return -EOPNOTSUPP;
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
 	    (!attr->parent_domain ||
+	     vb_front_live(FRONT_PD, attr->parent_domain) ||
 	     !vb_front_pd(attr->parent_domain)->is_parent))
 		return -EINVAL;
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
@@ -274,6 +282,7 @@ struct ibv_cq_ex *vb_front_create_cq_ex(struct ibv_context *context,
 	vb_front_cq_ex_init(cq);
 	if (attr->channel)
 		hold_channel(attr->channel, 1);
+	vb_front_live_add(&cq->live, FRONT_CQ, &cq->ibv, &cq->ibv.handle);
 	vb_front_context_get(context);
 	return &cq->ex;
 }
@@ -296,9 +305,13 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe,
 
 int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 {
-	struct vb_cq *core = vb_front_cq(ibv)->core;
-	int rc = cqe <= 0 ? -EINVAL : vb_cq_resize(core, (uint32_t)cqe);
+	struct vb_cq *core;
+	int rc = vb_front_unknown(FRONT_CQ, ibv);
 
+	if (rc)
+		return rc;
+	core = vb_front_cq(ibv)->core;
+	rc = cqe <= 0 ? -EINVAL : vb_cq_resize(core, (uint32_t)cqe);
 	if (rc) {
 		vb_log(LOG_INFO, "cq %u: not resized to %d entries: %s",
 		       ibv->handle, cqe, strerror(-rc));
@@ -310,6 +323,10 @@ int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 
 int vb_front_modify_cq(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
 {
+	int rc = vb_front_unknown(FRONT_CQ, ibv);
+
+	if (rc)
+		return rc;
 	if (!attr->attr_mask || attr->attr_mask & ~IBV_CQ_ATTR_MODERATE)
 		return vb_front_errno(-EINVAL);
 	vb_engine_moderate(vb_front_cq(ibv)->core, attr->moderate.cq_count,
@@ -344,8 +361,10 @@ static void free_cq(struct vb_front_cq *cq)
 int ibv_destroy_cq(struct ibv_cq *ibv)
 {
 	struct vb_front_cq *cq = vb_front_cq(ibv);
-	int rc;
+	int rc = vb_front_unknown(FRONT_CQ, ibv);
 
+	if (rc)
+		return rc;
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
 	if (atomic_load(&cq->core->refs)) {
@@ -353,6 +372,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 		       ibv->handle);
 		return vb_front_errno(-EBUSY);
 	}
+	vb_front_live_del(&cq->live);
 	vb_engine_forget_cq(cq->core);
 	wait_acked(&ibv->mutex, &ibv->cond, &ibv->comp_events_completed,
 		   drain_channel(cq->core));
@@ -372,9 +392,12 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
 			       struct ibv_srq_init_attr *init)
 {
-	struct vb_front_srq *srq = calloc(1, sizeof(*srq));
-	int rc;
+	struct vb_front_srq *srq;
+	int rc = vb_front_live(FRONT_PD, pd);
 
+	if (rc)
+		return vb_front_null(rc);
+	srq = calloc(1, sizeof(*srq));
 	if (!srq)
 		return vb_front_null(-ENOMEM);
 	rc = vb_srq_create(vb_front_pd(pd)->core, init->attr.max_wr,
@@ -398,6 +421,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
 	pthread_cond_init(&srq->ibv.cond, NULL);
 	init->attr.max_wr = srq->core->rq.cap;
 	init->attr.max_sge = srq->core->rq.max_sge;
+	vb_front_live_add(&srq->live, FRONT_SRQ, &srq->ibv, &srq->ibv.handle);
 	vb_front_context_get(pd->context);
 	return &srq->ibv;
 }
@@ -423,6 +447,8 @@ static struct ibv_srq *create_tagged(struct ibv_srq_init_attr_ex *attr)
 	if ((attr->comp_mask & needs) != needs || !attr->cq ||
 	    attr->tm_cap.max_ops > VB_TAG_MAX_OPS)
 		return vb_front_null(-EINVAL);
+	if (vb_front_live(FRONT_CQ, attr->cq))
+		return vb_front_null(-ENOENT);
 	srq = create_plain(attr);
 	if (!srq)
 		return NULL;
@@ -448,8 +474,11 @@ struct ibv_srq *vb_front_create_srq_ex(struct ibv_context *context,
 
 	if (attr->comp_mask & ~known || type > IBV_SRQT_TM)
 		return vb_front_null(-EOPNOTSUPP);
-	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd ||
-	    attr->pd->context != context)
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd)
+		return vb_front_null(-EINVAL);
+	if (vb_front_live(FRONT_PD, attr->pd))
+		return vb_front_null(-ENOENT);
+	if (attr->pd->context != context)
 		return vb_front_null(-EINVAL);
 	switch (type) {
 	case IBV_SRQT_XRC:
@@ -463,11 +492,14 @@ struct ibv_srq *vb_front_create_srq_ex(struct ibv_context *context,
 
 int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 {
-	struct vb_srq *core = vb_front_srq(ibv)->core;
+	int rc = vb_front_unknown(FRONT_SRQ, ibv);
+	struct vb_srq *core;
+	uint32_t cap;
 
-	uint32_t cap = mask & IBV_SRQ_MAX_WR ? attr->max_wr : core->rq.cap;
-	int rc = 0;
-
+	if (rc)
+		return rc;
+	core = vb_front_srq(ibv)->core;
+	cap = mask & IBV_SRQ_MAX_WR ? attr->max_wr : core->rq.cap;
 	if (mask & ~(IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR))
 		return vb_front_errno(-EINVAL);
 	if (mask & IBV_SRQ_LIMIT && attr->srq_limit > cap)
@@ -487,8 +519,12 @@ int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 
 int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 {
-	struct vb_srq *core = vb_front_srq(ibv)->core;
+	int rc = vb_front_unknown(FRONT_SRQ, ibv);
+	struct vb_srq *core;
 
+	if (rc)
+		return rc;
+	core = vb_front_srq(ibv)->core;
 	attr->max_sge = core->rq.max_sge;
 	vb_mutex_lock(&core->rq.lock);
 	attr->max_wr = core->rq.cap;
@@ -500,8 +536,10 @@ int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 int ibv_destroy_srq(struct ibv_srq *ibv)
 {
 	struct vb_front_srq *srq = vb_front_srq(ibv);
-	int rc;
+	int rc = vb_front_unknown(FRONT_SRQ, ibv);
 
+	if (rc)
+		return rc;
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
 	rc = vb_srq_destroy(srq->core);
@@ -510,6 +548,7 @@ int ibv_destroy_srq(struct ibv_srq *ibv)
 		       ibv->handle);
 		return vb_front_errno(rc);
 	}
+	vb_front_live_del(&srq->live);
 	vb_front_drain_async(ibv->context, srq, &srq->async_taken, &ibv->mutex,
 			     &ibv->cond, &ibv->events_completed);
 	vb_front_context_put(ibv->context);

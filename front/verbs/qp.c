@@ -60,15 +60,40 @@ static bool parts_are_there(const struct ibv_qp_init_attr_ex *a)
 	return a->qp_type == IBV_QPT_XRC_SEND || a->recv_cq;
 }
 
+static int known(enum vb_front_kind kind, const void *object)
+{
+	return object ? vb_front_live(kind, object) : 0;
+}
+
+/* What it would stand on is there. Without its bit in the mask a member may be
+ * anything. */
+static int check_parts(const struct ibv_qp_init_attr_ex *a)
+{
+	int rc = known(FRONT_CQ, a->send_cq);
+
+	if (rc == 0)
+		rc = known(FRONT_CQ, a->recv_cq);
+	if (rc == 0)
+		rc = known(FRONT_SRQ, a->srq);
+	if (rc == 0 && a->comp_mask & IBV_QP_INIT_ATTR_PD)
+		rc = known(FRONT_PD, a->pd);
+	if (rc == 0 && a->comp_mask & IBV_QP_INIT_ATTR_XRCD)
+		rc = known(FRONT_XRCD, a->xrcd);
+	if (rc == 0 && a->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE)
+		rc = known(FRONT_TABLE, a->rwq_ind_tbl);
+	return rc;
+}
+
 static int check_init(struct ibv_context *context,
 		      const struct ibv_qp_init_attr_ex *a)
 {
-	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
+	const uint32_t masks = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS |
 			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | RSS_ATTRS;
 	const uint64_t ops = ops_of(context, a->qp_type);
+	int rc;
 
-	if (a->comp_mask & ~known)
+	if (a->comp_mask & ~masks)
 		return -EOPNOTSUPP;
 	if (a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && a->create_flags)
 		return -EOPNOTSUPP;
@@ -80,6 +105,9 @@ static int check_init(struct ibv_context *context,
 		return -EOPNOTSUPP;
 	if (!parts_are_there(a))
 		return -EINVAL;
+	rc = check_parts(a);
+	if (rc)
+		return rc;
 	return a->comp_mask & RSS_ATTRS ? vb_front_rss_check(a) : 0;
 }
 
@@ -191,6 +219,7 @@ struct ibv_qp *vb_front_create_qp_ex(struct ibv_context *context,
 		goto refuse;
 	}
 	fill_qp(qp, context, a);
+	vb_front_live_add(&qp->live, FRONT_QP, &qp->ibv, &qp->ibv.handle);
 	vb_front_context_get(qp->ibv.context);
 	return &qp->ibv;
 
@@ -208,7 +237,10 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	struct ibv_qp_init_attr_ex a = { .comp_mask = IBV_QP_INIT_ATTR_PD,
 					 .pd = pd };
 	struct ibv_qp *qp;
+	int rc = vb_front_live(FRONT_PD, pd);
 
+	if (rc)
+		return vb_front_null(rc);
 	/* The old struct is how the extended one begins. */
 	memcpy(&a, init, offsetof(struct ibv_qp_init_attr_ex, comp_mask));
 	qp = vb_front_create_qp_ex(pd->context, &a);
@@ -339,10 +371,13 @@ static uint32_t mask_in(enum ibv_qp_type type, uint32_t mask)
 
 int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 {
-	struct vb_qp *core = vb_front_qp(ibv)->core;
 	struct vb_qp_attr a = attr_in(attr);
-	int cancel, rc;
+	int cancel, rc = vb_front_unknown(FRONT_QP, ibv);
+	struct vb_qp *core;
 
+	if (rc)
+		return rc;
+	core = vb_front_qp(ibv)->core;
 	/* Over a table of work queues: those have states. */
 	if (core->rss)
 		return vb_front_errno(-EOPNOTSUPP);
@@ -384,8 +419,11 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 		 struct ibv_qp_init_attr *init_attr)
 {
 	struct vb_front_qp *qp = vb_front_qp(ibv);
+	int rc = vb_front_unknown(FRONT_QP, ibv);
 	struct vb_qp_attr a;
 
+	if (rc)
+		return rc;
 	vb_qp_query(qp->core, &a);
 	vb_drive(qp->core); /* as above */
 	attr_out(&a, attr);
@@ -434,8 +472,10 @@ static int destroy_core_qp(struct vb_front_qp *qp)
 int ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	struct vb_front_qp *qp = vb_front_qp(ibv);
-	int cancel, rc;
+	int cancel, rc = vb_front_unknown(FRONT_QP, ibv);
 
+	if (rc)
+		return rc;
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
 	if (ibv->qp_type == IBV_QPT_UD && vb_engine_is_attached(qp->core)) {
@@ -448,6 +488,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	vb_cancel_back(cancel);
 	if (rc)
 		return vb_front_errno(rc);
+	vb_front_live_del(&qp->live);
 	vb_front_drain_async(ibv->context, qp, &qp->async_taken, &ibv->mutex,
 			     &ibv->cond, &ibv->events_completed);
 	vb_front_context_put(ibv->context);
@@ -463,12 +504,13 @@ int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op,
 	return 0; /* no promise, though packets are placed in order */
 }
 
-/* Enhanced connection establishment is between adapters of one vendor. */
+/*
+ * Enhanced connection establishment is between adapters of one vendor. Setting
+ * nobody's options fails: programs find out so whether the adapter has any.
+ */
 int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	if (ece->vendor_id || ece->options || ece->comp_mask)
-		return vb_front_errno(-EINVAL);
-	return 0;
+	return vb_front_errno(ece->vendor_id ? -EINVAL : -EOPNOTSUPP);
 }
 
 int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)

@@ -12,6 +12,7 @@ _Static_assert(1u << MAX_LOG_TABLE == VB_RSS_MAX_TABLE, "the same");
 
 struct vb_front_rwq_table {
 	struct ibv_rwq_ind_table ibv;
+	struct vb_front_live live;
 	_Atomic uint32_t refs; /* queue pairs */
 	uint32_t count;
 	struct vb_front_wq *queues[];
@@ -34,7 +35,9 @@ static int check_wq(const struct ibv_wq_init_attr *a)
 		return -EOPNOTSUPP;
 	if (a->wq_type != IBV_WQT_RQ || !a->pd || !a->cq || a->max_wr == 0)
 		return -EINVAL;
-	return 0;
+	return vb_front_live(FRONT_PD, a->pd) || vb_front_live(FRONT_CQ, a->cq)
+		       ? -ENOENT
+		       : 0;
 }
 
 static int create_core_wq(struct vb_front_wq *wq, struct ibv_context *context,
@@ -50,7 +53,7 @@ static int create_core_wq(struct vb_front_wq *wq, struct ibv_context *context,
 		.max_recv_sge = a->max_sge,
 		.memory = vb_front_memory(a->pd),
 		.async = &c->async,
-		.owner = wq,
+		.owner = &wq->ibv,
 	};
 	int rc = vb_qp_create(c->adapter, &init, &wq->core);
 
@@ -87,6 +90,7 @@ struct ibv_wq *vb_front_create_wq(struct ibv_context *context,
 	wq->ibv.post_recv = vb_front_post_wq_recv;
 	pthread_mutex_init(&wq->ibv.mutex, NULL);
 	pthread_cond_init(&wq->ibv.cond, NULL);
+	vb_front_live_add(&wq->live, FRONT_WQ, &wq->ibv, &wq->ibv.handle);
 	vb_front_context_get(context);
 	return &wq->ibv;
 }
@@ -130,8 +134,10 @@ int vb_front_modify_wq(struct ibv_wq *ibv, struct ibv_wq_attr *a)
 	};
 	struct vb_front_wq *wq = vb_front_wq(ibv);
 	struct vb_qp_attr to = { 0 };
-	int cancel, rc = check_wq_attr(wq, a);
+	int cancel, rc = vb_front_live(FRONT_WQ, ibv);
 
+	if (rc == 0)
+		rc = check_wq_attr(wq, a);
 	if (rc || !(a->attr_mask & IBV_WQ_ATTR_STATE))
 		return vb_front_errno(rc);
 	to.qp_state = states[a->wq_state];
@@ -148,17 +154,20 @@ int vb_front_modify_wq(struct ibv_wq *ibv, struct ibv_wq_attr *a)
 int vb_front_destroy_wq(struct ibv_wq *ibv)
 {
 	struct vb_front_wq *wq = vb_front_wq(ibv);
-	int cancel;
+	int cancel, rc = vb_front_unknown(FRONT_WQ, ibv);
 
+	if (rc)
+		return rc;
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
 	if (atomic_load(&wq->refs))
 		return vb_front_errno(-EBUSY);
+	vb_front_live_del(&wq->live);
 	cancel = vb_cancel_off();
 	vb_drive_forget(wq->core);
 	vb_qp_destroy(wq->core);
 	vb_cancel_back(cancel);
-	vb_front_drain_async(ibv->context, wq, &wq->async_taken, &ibv->mutex,
+	vb_front_drain_async(ibv->context, ibv, &wq->async_taken, &ibv->mutex,
 			     &ibv->cond, &ibv->events_completed);
 	vb_front_context_put(ibv->context);
 	pthread_mutex_destroy(&ibv->mutex);
@@ -177,7 +186,8 @@ static int check_table(struct ibv_context *context,
 	if (a->comp_mask || !a->ind_tbl || a->log_ind_tbl_size > MAX_LOG_TABLE)
 		return -EINVAL;
 	for (uint32_t i = 0; i < 1u << a->log_ind_tbl_size; i++)
-		if (!a->ind_tbl[i] || a->ind_tbl[i]->context != context)
+		if (!a->ind_tbl[i] || vb_front_live(FRONT_WQ, a->ind_tbl[i]) ||
+		    a->ind_tbl[i]->context != context)
 			return -EINVAL;
 	return 0;
 }
@@ -203,6 +213,8 @@ vb_front_create_rwq_table(struct ibv_context *context,
 	}
 	t->ibv.context = context;
 	t->ibv.ind_tbl_handle = t->ibv.ind_tbl_num = (int)vb_front_handle();
+	vb_front_live_add(&t->live, FRONT_TABLE, &t->ibv,
+			  (const uint32_t *)&t->ibv.ind_tbl_handle);
 	vb_front_context_get(context);
 	return &t->ibv;
 }
@@ -210,11 +222,15 @@ vb_front_create_rwq_table(struct ibv_context *context,
 int vb_front_destroy_rwq_table(struct ibv_rwq_ind_table *ibv)
 {
 	struct vb_front_rwq_table *t = table_of(ibv);
+	int rc = vb_front_unknown(FRONT_TABLE, ibv);
 
+	if (rc)
+		return rc;
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
 	if (atomic_load(&t->refs))
 		return vb_front_errno(-EBUSY);
+	vb_front_live_del(&t->live);
 	for (uint32_t i = 0; i < t->count; i++)
 		atomic_fetch_sub(&t->queues[i]->refs, 1);
 	vb_front_context_put(ibv->context);

@@ -9,11 +9,11 @@
 #include "front/verbs/front.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/file_limit.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/rand.h"
 #include "wire/ipc.h"
@@ -53,18 +53,12 @@ static void forget_self(void)
 {
 	atomic_store(&self, 0);
 }
-
-static void watch_forks(void)
-{
-	pthread_atfork(NULL, NULL, forget_self);
-}
+VB_FORGET_AT_FORK(forget_self)
 
 static uint64_t who_we_are(void)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	uint64_t none = 0;
 
-	pthread_once(&once, watch_forks);
 	if (atomic_load(&self) == 0)
 		atomic_compare_exchange_strong(&self, &none,
 					       (uint64_t)vb_rand32() << 32 |
@@ -100,15 +94,18 @@ int vb_front_file_make(const struct vb_device *d)
 					   .maker = who_we_are(),
 					   .ifindex = d->ifindex,
 					   .kind = d->kind };
-	int fd = memfd_create("verbena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fd = vb_file_may_have(sizeof(head))
+			 ? memfd_create("verbena",
+					MFD_CLOEXEC | MFD_ALLOW_SEALING)
+			 : -1;
 	bool large = fd >= 0 && vb_file_may_have(MEMORY_ENDS);
 
-	if (fd < 0) /* by whom it may be denied: then it cannot be imported */
+	if (fd < 0) /* it may be denied: then it cannot be imported */
 		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	memcpy(head.magic, magic, sizeof(head.magic));
-	if (write(fd, &head, sizeof(head)) != sizeof(head) ||
+	if (vb_file_write(fd, &head, sizeof(head), -1) != sizeof(head) ||
 	    (large && make_large(fd))) {
 		close(fd);
 		return -EIO;
@@ -161,26 +158,49 @@ void vb_front_file_unmap(struct vb_front_file *f)
  * Domains.
  */
 
-unsigned vb_front_file_add_pd(struct vb_front_context *c, uint32_t handle)
+/* No place before c->free_domain is free. */
+static struct vb_mutex places = VB_MUTEX_INITIALIZER;
+
+static void forget_places(void)
 {
-	struct vb_front_file *f = c->file;
+	vb_mutex_init(&places);
+}
+VB_FORGET_AT_FORK(forget_places)
 
-	if (!f || !vb_front_file_is_ours(c))
-		return 0;
-	for (unsigned i = 1; i < DOMAINS; i++) {
-		uint32_t none = 0;
+static unsigned take_place(struct vb_front_context *c, uint32_t handle)
+	VB_REQUIRES(places)
+{
+	unsigned i = VB_MAX(c->free_domain, 1u);
 
-		if (atomic_compare_exchange_strong(&f->domains[i], &none,
-						   handle))
-			return i;
-	}
-	return 0; /* so many are not imported */
+	while (i < DOMAINS && atomic_load(&c->file->domains[i]))
+		i++;
+	c->free_domain = VB_MIN(i + 1, (unsigned)DOMAINS);
+	if (i == DOMAINS)
+		return 0; /* so many are not imported */
+	atomic_store(&c->file->domains[i], handle);
+	return i;
 }
 
-void vb_front_file_drop_pd(struct vb_front_file *f, unsigned place)
+unsigned vb_front_file_add_pd(struct vb_front_context *c, uint32_t handle)
 {
-	if (place)
-		atomic_store(&f->domains[place], 0);
+	unsigned place;
+
+	if (!c->file || !vb_front_file_is_ours(c))
+		return 0;
+	vb_mutex_lock(&places);
+	place = take_place(c, handle);
+	vb_mutex_unlock(&places);
+	return place;
+}
+
+void vb_front_file_drop_pd(struct vb_front_context *c, unsigned place)
+{
+	if (!place)
+		return;
+	vb_mutex_lock(&places);
+	atomic_store(&c->file->domains[place], 0);
+	c->free_domain = VB_MIN(c->free_domain, place);
+	vb_mutex_unlock(&places);
 }
 
 int vb_front_file_find_pd(struct vb_front_context *c, uint32_t handle,

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fork.h"
 #include "base/log.h"
 
 /*
@@ -45,6 +46,7 @@ static int lock_inode(int fd, off_t at, bool *elsewhere)
 	own = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (own < 0)
 		return -1;
+	vb_fork_closes(own); /* the lock is not the child's either */
 	if (fcntl(own, F_OFD_SETLK, &lock)) {
 		close(own);
 		return -1;
@@ -110,6 +112,7 @@ struct ibv_xrcd *vb_front_open_xrcd(struct ibv_context *context,
 		return vb_front_null(rc);
 	}
 	x->ibv.context = context;
+	vb_front_live_add(&x->live, FRONT_XRCD, &x->ibv, NULL);
 	vb_front_context_get(context);
 	return &x->ibv;
 }
@@ -117,8 +120,10 @@ struct ibv_xrcd *vb_front_open_xrcd(struct ibv_context *context,
 int vb_front_close_xrcd(struct ibv_xrcd *ibv)
 {
 	struct vb_front_xrcd *x = vb_front_xrcd(ibv);
-	int rc;
+	int rc = vb_front_unknown(FRONT_XRCD, ibv);
 
+	if (rc)
+		return rc;
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
 	rc = vb_xrcd_close(x->core);
@@ -127,6 +132,7 @@ int vb_front_close_xrcd(struct ibv_xrcd *ibv)
 		       ibv->context->device->name);
 		return vb_front_errno(rc);
 	}
+	vb_front_live_del(&x->live);
 	if (x->lock_fd >= 0) {
 		struct flock none = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
 
@@ -154,6 +160,9 @@ struct ibv_srq *vb_front_create_xrc_srq(struct ibv_srq_init_attr_ex *attr)
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !attr->xrcd ||
 	    !(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !attr->cq)
 		return vb_front_null(-EINVAL);
+	if (vb_front_live(FRONT_XRCD, attr->xrcd) ||
+	    vb_front_live(FRONT_CQ, attr->cq))
+		return vb_front_null(-ENOENT);
 	ibv = ibv_create_srq(attr->pd, &init);
 	if (!ibv)
 		return NULL;
@@ -216,6 +225,8 @@ struct ibv_qp *vb_front_open_qp(struct ibv_context *context,
 	if ((attr->comp_mask & needs) != needs || !attr->xrcd ||
 	    attr->qp_type != IBV_QPT_XRC_RECV)
 		return vb_front_null(-EINVAL);
+	if (vb_front_live(FRONT_XRCD, attr->xrcd))
+		return vb_front_null(-ENOENT);
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return vb_front_null(-ENOMEM);
@@ -233,6 +244,7 @@ struct ibv_qp *vb_front_open_qp(struct ibv_context *context,
 	qp->ibv.state = (enum ibv_qp_state)atomic_load(&qp->core->state);
 	pthread_mutex_init(&qp->ibv.mutex, NULL);
 	pthread_cond_init(&qp->ibv.cond, NULL);
+	vb_front_live_add(&qp->live, FRONT_QP, &qp->ibv, &qp->ibv.handle);
 	vb_front_context_get(context);
 	return &qp->ibv;
 }

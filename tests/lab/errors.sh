@@ -9,7 +9,7 @@
 errors_expected="
 write_rkey         REM_ACCESS_ERR    WR_FLUSH_ERR WR_FLUSH_ERR ERR intact QP_ACCESS_ERR
 read_rkey          REM_ACCESS_ERR    WR_FLUSH_ERR WR_FLUSH_ERR ERR intact QP_ACCESS_ERR
-imm_rkey           REM_ACCESS_ERR    WR_FLUSH_ERR WR_FLUSH_ERR ERR intact QP_ACCESS_ERR
+imm_rkey           REM_ACCESS_ERR    WR_FLUSH_ERR LOC_ACCESS_ERR ERR intact none
 atomic_rkey        REM_ACCESS_ERR    WR_FLUSH_ERR WR_FLUSH_ERR ERR intact QP_ACCESS_ERR
 write_beyond       REM_ACCESS_ERR    WR_FLUSH_ERR WR_FLUSH_ERR ERR intact QP_ACCESS_ERR
 read_before        REM_ACCESS_ERR    WR_FLUSH_ERR WR_FLUSH_ERR ERR intact QP_ACCESS_ERR

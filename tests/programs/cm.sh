@@ -212,6 +212,7 @@ rules_captured() {
 
 nobody
 lines_of "$programs/cm_corners" "$HOST_A"
+lines_of "$programs/cm_late" "$HOST_A"
 if command -v dumpcap >/dev/null && command -v tshark >/dev/null; then
 	rules_captured
 else

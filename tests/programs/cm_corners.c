@@ -488,8 +488,26 @@ static bool chosen_later(const char *name)
 	return well;
 }
 
+/* No host has it (RFC 5737). */
+static bool anothers_address(void)
+{
+	struct addrinfo *found = NULL;
+	struct sockaddr *a = address_of("192.0.2.77", &found);
+	struct rdma_cm_id *id;
+	bool well = a && rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP) == 0;
+
+	if (!well)
+		return false;
+	well = fails(rdma_bind_addr(id, a), EADDRNOTAVAIL) &&
+	       fails(rdma_resolve_addr(id, a, a, 1000), EADDRNOTAVAIL);
+	rdma_destroy_id(id);
+	freeaddrinfo(found);
+	return well;
+}
+
 static void loopback(void)
 {
+	say("an address of another host's", anothers_address());
 	say("127.0.0.1 chooses no device", chooses_none("127.0.0.1"));
 	say("::1 chooses no device", chooses_none("::1"));
 	say("127.0.0.1, bound and resolved", chosen_later("127.0.0.1"));

@@ -47,7 +47,7 @@ static struct ibv_cq *cq_a, *cq_b;
 static struct ibv_ah *ah;
 static uint8_t *memory;
 static struct ibv_mr *mr, *read_only, *gone;
-static struct ibv_xrcd *xrcd;
+static struct ibv_xrcd *xrcd, *other_xrcd;
 static struct ibv_srq *srq; /* of XRC, its completions in cq_b */
 
 /* Who asks, a, and who answers, b: which of them is in this process; a TCP
@@ -549,36 +549,42 @@ static void judge_moves(const struct type *t)
  * Faults.
  */
 
+/* What is wrong: of a row, several things may be. */
 enum wrong {
-	NOTHING,
-	RKEY,	     /* no such key */
-	RANGE,	     /* beyond the region */
-	RIGHT,	     /* the region does not allow it */
-	QP_RIGHT,    /* the queue pair does not */
-	ALIGNMENT,   /* of an atomic */
-	REMOTE_PAGE, /* the region is there, its page is not */
-	SHORT,	     /* the receive is too small */
-	RECV_KEY,    /* the receive's key is none */
-	NO_RECV,
-	LKEY,
-	LOCAL_RANGE,
-	LOCAL_RIGHT, /* data comes to a region that is read only */
-	LOCAL_PAGE,
-	PEER_IN_RESET,
-	INV_KEY, /* SEND with invalidate of what cannot be */
-	PSN_AHEAD,
-	MTU,	  /* more in a packet than the responder's path MTU */
-	NO_READS, /* the responder promised none */
-	WRONG_QKEY,
-	TOO_LONG, /* for a datagram */
+	NOTHING = 0,
+	RKEY = 1 << 0,	      /* no such key */
+	RANGE = 1 << 1,	      /* beyond the region */
+	RIGHT = 1 << 2,	      /* the region does not allow it */
+	QP_RIGHT = 1 << 3,    /* the queue pair does not */
+	ALIGNMENT = 1 << 4,   /* of an atomic */
+	REMOTE_PAGE = 1 << 5, /* the region is there, its page is not */
+	SHORT = 1 << 6,	      /* the receive is too small */
+	RECV_KEY = 1 << 7,    /* the receive's key is none */
+	NO_RECV = 1 << 8,
+	LKEY = 1 << 9,
+	LOCAL_RANGE = 1 << 10,
+	LOCAL_RIGHT = 1 << 11, /* data comes to a region that is read only */
+	LOCAL_PAGE = 1 << 12,
+	PEER_THERE = 1 << 13, /* no fault: b goes to b_state only */
+	INV_KEY = 1 << 14,    /* SEND with invalidate of what cannot be */
+	PSN_AHEAD = 1 << 15,
+	MTU = 1 << 16,	    /* more in a packet than the responder's path MTU */
+	NO_READS = 1 << 17, /* the responder promised none */
+	WRONG_QKEY = 1 << 18,
+	TOO_LONG = 1 << 19,   /* for a datagram */
+	MANY = 1 << 20,	      /* no fault: more than one packet */
+	LONG = 1 << 21,	      /* no fault: more than a record of near/ */
+	NO_SRQ = 1 << 22,     /* of XRC: no such shared queue */
+	OTHER_XRCD = 1 << 23, /* of XRC: that of another domain */
 };
 
-enum op { WRITE, WRITE_IMM, READ, ATOMIC, SEND, SEND_INV };
+enum op { WRITE, WRITE_IMM, READ, ATOMIC, STORE, SEND, SEND_INV };
 
 // clang-format off
 static const enum ibv_wr_opcode opcodes[] = {
 	IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
-	IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_SEND, IBV_WR_SEND_WITH_INV,
+	IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_WRITE, IBV_WR_SEND,
+	IBV_WR_SEND_WITH_INV,
 };
 
 #define OK(s)	IBV_WC_SUCCESS, IBV_QPS_##s
@@ -586,10 +592,11 @@ static const enum ibv_wr_opcode opcodes[] = {
 #define STOP(s)	IBV_WC_##s, IBV_QPS_SQE
 #define NONE	NO_STATUS
 #define EVENT(e) IBV_EVENT_QP_##e
+#define DONE	IBV_WC_SUCCESS
 static const struct row {
 	unsigned type;
 	enum op op;
-	enum wrong wrong;
+	unsigned wrong; /* enum wrong */
 	int a_status, a_state; /* of who asks */
 	int b_status, b_state; /* of its peer: its receive, if it ends */
 	int event;	       /* at the peer */
@@ -618,7 +625,54 @@ static const struct row {
 { RC | XRC, SEND,	 NO_RECV,	 END(RNR_RETRY_EXC_ERR), NONE, IBV_QPS_RTS, NO_EVENT, "SEND, no receive" },
 { RC | XRC, WRITE_IMM, NO_RECV,	 END(RNR_RETRY_EXC_ERR), NONE, IBV_QPS_RTS, NO_EVENT, "WRITE with immediate, no receive" },
 { RC | XRC, SEND,	 PSN_AHEAD,	 END(RETRY_EXC_ERR),	NONE, IBV_QPS_RTS, NO_EVENT, "SEND, PSN ahead" },
-{ RC | XRC, SEND,	 PEER_IN_RESET,	 END(RETRY_EXC_ERR),	NONE, IBV_QPS_RESET, NO_EVENT, "SEND to one in RESET" },
+{ RC | XRC, SEND,	 PEER_THERE,	 END(RETRY_EXC_ERR),	NONE, IBV_QPS_RESET, NO_EVENT, "SEND to one in RESET" },
+{ RC | XRC, STORE,	 NOTHING,	 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "atomic WRITE" },
+{ RC | XRC, STORE,	 RKEY,		 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "atomic WRITE, no such rkey" },
+{ RC | XRC, STORE,	 QP_RIGHT,	 END(REM_INV_REQ_ERR),	NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "atomic WRITE, not for this queue pair" },
+{ RC | XRC, STORE,	 ALIGNMENT,	 END(REM_INV_REQ_ERR),	NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "atomic WRITE, not aligned" },
+{ RC | XRC, STORE,	 NO_READS,	 END(REM_INV_REQ_ERR),	NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "atomic WRITE, none were promised" },
+{ RC | XRC, ATOMIC,	 NO_READS,	 END(REM_INV_REQ_ERR),	NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "atomic, none were promised" },
+{ RC | XRC, ATOMIC,	 REMOTE_PAGE,	 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "atomic on a page that is gone" },
+/* The receive is taken before the key is asked (IBA 9.7.4), where a packet
+ * says that there is one: the last. */
+{ RC | XRC, WRITE_IMM, NOTHING,	 OK(RTS),		DONE, IBV_QPS_RTS, NO_EVENT, "WRITE with immediate" },
+{ RC | XRC, WRITE_IMM, RECV_KEY,	 OK(RTS),		DONE, IBV_QPS_RTS, NO_EVENT, "WRITE with immediate, receive without a key" },
+{ RC | XRC, WRITE_IMM, RKEY,	 END(REM_ACCESS_ERR),	IBV_WC_LOC_ACCESS_ERR, IBV_QPS_ERR, NO_EVENT, "WRITE with immediate, no such rkey" },
+{ RC | XRC, WRITE_IMM, RANGE,	 END(REM_ACCESS_ERR),	IBV_WC_LOC_ACCESS_ERR, IBV_QPS_ERR, NO_EVENT, "WRITE with immediate beyond the region" },
+{ RC | XRC, WRITE_IMM, RIGHT,	 END(REM_ACCESS_ERR),	IBV_WC_LOC_ACCESS_ERR, IBV_QPS_ERR, NO_EVENT, "WRITE with immediate to a read-only region" },
+{ RC | XRC, WRITE_IMM, REMOTE_PAGE, END(REM_ACCESS_ERR),	IBV_WC_LOC_ACCESS_ERR, IBV_QPS_ERR, NO_EVENT, "WRITE with immediate to a page that is gone" },
+{ RC | XRC, WRITE_IMM, QP_RIGHT,	 END(REM_INV_REQ_ERR),	NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "WRITE with immediate, not for this queue pair" },
+{ RC | XRC, WRITE_IMM, RKEY | NO_RECV, END(RNR_RETRY_EXC_ERR), NONE, IBV_QPS_RTS, NO_EVENT, "WRITE with immediate, no receive nor such rkey" },
+{ RC | XRC, WRITE_IMM, QP_RIGHT | NO_RECV, END(REM_INV_REQ_ERR), NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "WRITE with immediate, no receive, not for this queue pair" },
+{ RC | XRC, WRITE_IMM, RKEY | MANY, END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "WRITE with immediate of some packets, no such rkey" },
+{ RC | XRC, WRITE_IMM, RKEY | LONG, END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "WRITE with immediate of many packets, no such rkey" },
+{ RC | XRC, WRITE_IMM, NO_RECV | MANY, END(RNR_RETRY_EXC_ERR), NONE, IBV_QPS_RTS, NO_EVENT, "WRITE with immediate of some packets, no receive" },
+{ RC | XRC, WRITE_IMM, NO_RECV | LONG, END(RNR_RETRY_EXC_ERR), NONE, IBV_QPS_RTS, NO_EVENT, "WRITE with immediate of many packets, no receive" },
+/* Two at a time: which is asked first. */
+{ RC | XRC, ATOMIC,	 ALIGNMENT | RKEY, END(REM_INV_REQ_ERR), NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "atomic, not aligned, no such rkey" },
+{ RC | XRC, ATOMIC,	 ALIGNMENT | RIGHT, END(REM_INV_REQ_ERR), NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "atomic, not aligned, on a read-only region" },
+{ RC | XRC, STORE,	 ALIGNMENT | RKEY, END(REM_INV_REQ_ERR), NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "atomic WRITE, not aligned, no such rkey" },
+{ RC | XRC, WRITE,	 QP_RIGHT | RKEY, END(REM_INV_REQ_ERR),	NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "WRITE, not for this queue pair, no such rkey" },
+{ RC | XRC, READ,	 QP_RIGHT | RKEY, END(REM_INV_REQ_ERR),	NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "READ, not for this queue pair, no such rkey" },
+{ RC | XRC, READ,	 NO_READS | RKEY, END(REM_INV_REQ_ERR),	NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "READ, none were promised, no such rkey" },
+{ RC | XRC, ATOMIC,	 NO_READS | RKEY, END(REM_INV_REQ_ERR),	NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "atomic, none were promised, no such rkey" },
+{ RC | XRC, SEND,	 SHORT | RECV_KEY, END(REM_INV_REQ_ERR), IBV_WC_LOC_LEN_ERR, IBV_QPS_ERR, NO_EVENT, "SEND longer than the receive, without a key" },
+{ RC | XRC, SEND,	 SHORT | LONG,	 END(REM_INV_REQ_ERR),	IBV_WC_LOC_LEN_ERR, IBV_QPS_ERR, NO_EVENT, "long SEND longer than the receive" },
+{ RC | XRC, SEND,	 RECV_KEY | LONG, END(REM_OP_ERR),	IBV_WC_LOC_PROT_ERR, IBV_QPS_ERR, NO_EVENT, "long SEND, receive without a key" },
+{ RC | XRC, SEND,	 NO_RECV | LONG, END(RNR_RETRY_EXC_ERR), NONE, IBV_QPS_RTS, NO_EVENT, "long SEND, no receive" },
+{ RC | XRC, WRITE,	 RKEY | LONG,	 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "long WRITE, no such rkey" },
+{ RC | XRC, READ,	 RKEY | LONG,	 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "long READ, no such rkey" },
+{ XRC, SEND,	 NO_SRQ,	 END(REM_INV_REQ_ERR),	NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "SEND, no such shared queue" },
+{ XRC, SEND,	 OTHER_XRCD,	 END(REM_INV_REQ_ERR),	NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "SEND to a shared queue of another domain" },
+/* What a peer's state comes to. */
+{ RC | XRC, SEND,	 PEER_THERE,	 OK(RTS),		DONE, IBV_QPS_RTR, IBV_EVENT_COMM_EST, "SEND to one in RTR" },
+{ RC | XRC, WRITE,	 PEER_THERE,	 OK(RTS),		NONE, IBV_QPS_RTR, IBV_EVENT_COMM_EST, "WRITE to one in RTR" },
+{ RC | XRC, SEND,	 PEER_THERE,	 OK(RTS),		DONE, IBV_QPS_SQD, NO_EVENT, "SEND to one in SQD" },
+{ RC | XRC, READ,	 PEER_THERE,	 OK(RTS),		NONE, IBV_QPS_SQD, NO_EVENT, "READ from one in SQD" },
+{ RC | XRC, SEND,	 PEER_THERE,	 END(RETRY_EXC_ERR),	NONE, IBV_QPS_INIT, NO_EVENT, "SEND to one in INIT" },
+{ RC | XRC, WRITE,	 PEER_THERE,	 END(RETRY_EXC_ERR),	NONE, IBV_QPS_INIT, NO_EVENT, "WRITE to one in INIT" },
+{ RC | XRC, SEND,	 PEER_THERE,	 END(RETRY_EXC_ERR),	NONE, IBV_QPS_ERR, NO_EVENT, "SEND to one in ERR" },
+{ RC | XRC, WRITE,	 PEER_THERE,	 END(RETRY_EXC_ERR),	NONE, IBV_QPS_ERR, NO_EVENT, "WRITE to one in ERR" },
 { RC | XRC, SEND,	 LKEY,		 END(LOC_PROT_ERR),	NONE, IBV_QPS_RTS, NO_EVENT, "SEND, no such lkey" },
 { RC | XRC, SEND,	 LOCAL_RANGE,	 END(LOC_PROT_ERR),	NONE, IBV_QPS_RTS, NO_EVENT, "SEND from beyond the region" },
 { RC | XRC, SEND,	 LOCAL_PAGE,	 END(LOC_PROT_ERR),	NONE, IBV_QPS_RTS, NO_EVENT, "SEND of a page that is gone" },
@@ -645,6 +699,25 @@ static const struct row {
 { IW, SEND_INV,	 INV_KEY,	 END(REM_ACCESS_ERR),	IBV_WC_REM_INV_REQ_ERR, IBV_QPS_ERR, NO_EVENT, "SEND, invalidates nothing" },
 { IW, SEND,	 NO_RECV,	 END(RNR_RETRY_EXC_ERR), NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "SEND, no receive" },
 { IW, WRITE_IMM, NO_RECV,	 END(RNR_RETRY_EXC_ERR), NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "WRITE with immediate, no receive" },
+{ IW, WRITE_IMM, NOTHING,	 OK(RTS),		DONE, IBV_QPS_RTS, NO_EVENT, "WRITE with immediate" },
+{ IW, WRITE_IMM, RECV_KEY,	 OK(RTS),		DONE, IBV_QPS_RTS, NO_EVENT, "WRITE with immediate, receive without a key" },
+/* RFC 7306: a WRITE, and behind it a message that takes the receive. */
+{ IW, WRITE_IMM, RKEY,	 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "WRITE with immediate, no such rkey" },
+{ IW, WRITE_IMM, RIGHT,	 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "WRITE with immediate to a read-only region" },
+{ IW, WRITE_IMM, REMOTE_PAGE, END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "WRITE with immediate to a page that is gone" },
+{ IW, WRITE_IMM, QP_RIGHT,	 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "WRITE with immediate, not for this queue pair" },
+{ IW, WRITE_IMM, RKEY | NO_RECV, END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "WRITE with immediate, no receive nor such rkey" },
+{ IW, WRITE_IMM, RKEY | LONG, END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "long WRITE with immediate, no such rkey" },
+{ IW, ATOMIC,	 ALIGNMENT | RKEY, END(REM_INV_REQ_ERR), NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "atomic, not aligned, no such rkey" },
+{ IW, ATOMIC,	 ALIGNMENT | RIGHT, END(REM_INV_REQ_ERR), NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "atomic, not aligned, on a read-only region" },
+{ IW, ATOMIC,	 REMOTE_PAGE,	 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "atomic on a page that is gone" },
+{ IW, ATOMIC,	 NO_READS,	 END(LOC_QP_OP_ERR),	NONE, IBV_QPS_ERR, EVENT(FATAL), "atomic, none were promised" },
+{ IW, SEND,	 SHORT | RECV_KEY, END(REM_INV_REQ_ERR), IBV_WC_LOC_LEN_ERR, IBV_QPS_ERR, NO_EVENT, "SEND longer than the receive, without a key" },
+{ IW, SEND,	 SHORT | LONG,	 END(REM_INV_REQ_ERR),	IBV_WC_LOC_LEN_ERR, IBV_QPS_ERR, NO_EVENT, "long SEND longer than the receive" },
+{ IW, SEND,	 RECV_KEY | LONG, END(REM_OP_ERR),	IBV_WC_LOC_PROT_ERR, IBV_QPS_ERR, NO_EVENT, "long SEND, receive without a key" },
+{ IW, SEND,	 NO_RECV | LONG, END(RNR_RETRY_EXC_ERR), NONE, IBV_QPS_ERR, EVENT(REQ_ERR), "long SEND, no receive" },
+{ IW, WRITE,	 RKEY | LONG,	 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "long WRITE, no such rkey" },
+{ IW, READ,	 RKEY | LONG,	 END(REM_ACCESS_ERR),	NONE, IBV_QPS_ERR, EVENT(ACCESS_ERR), "long READ, no such rkey" },
 { IW, SEND,	 LKEY,		 END(LOC_PROT_ERR),	NONE, IBV_QPS_ERR, EVENT(FATAL), "SEND, no such lkey" },
 { IW, SEND,	 LOCAL_RANGE,	 END(LOC_PROT_ERR),	NONE, IBV_QPS_ERR, EVENT(FATAL), "SEND from beyond the region" },
 { IW, SEND,	 LOCAL_PAGE,	 END(LOC_PROT_ERR),	NONE, IBV_QPS_ERR, EVENT(FATAL), "SEND of a page that is gone" },
@@ -660,8 +733,14 @@ static const struct row {
 { UC, SEND,	 SHORT,		 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "SEND longer than the receive" },
 { UC, SEND,	 NO_RECV,	 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "SEND, no receive" },
 { UC, WRITE_IMM, NO_RECV,	 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "WRITE with immediate, no receive" },
+{ UC, WRITE_IMM, NOTHING,	 OK(RTS),		DONE, IBV_QPS_RTS, NO_EVENT, "WRITE with immediate" },
+{ UC, WRITE_IMM, RKEY,	 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "WRITE with immediate, no such rkey" },
+{ UC, WRITE_IMM, QP_RIGHT,	 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "WRITE with immediate, not for this queue pair" },
+{ UC, SEND,	 PEER_THERE,	 OK(RTS),		DONE, IBV_QPS_RTR, IBV_EVENT_COMM_EST, "SEND to one in RTR" },
+{ UC, SEND,	 PEER_THERE,	 OK(RTS),		NONE, IBV_QPS_INIT, NO_EVENT, "SEND to one in INIT" },
+{ UC, SEND,	 PEER_THERE,	 OK(RTS),		NONE, IBV_QPS_ERR, NO_EVENT, "SEND to one in ERR" },
 { UC, SEND,	 RECV_KEY,	 OK(RTS),		IBV_WC_LOC_PROT_ERR, IBV_QPS_ERR, NO_EVENT, "SEND, receive without a key" },
-{ UC, SEND,	 PEER_IN_RESET,	 OK(RTS),		NONE, IBV_QPS_RESET, NO_EVENT, "SEND to one in RESET" },
+{ UC, SEND,	 PEER_THERE,	 OK(RTS),		NONE, IBV_QPS_RESET, NO_EVENT, "SEND to one in RESET" },
 { UC, SEND,	 LKEY,		 STOP(LOC_PROT_ERR),	NONE, IBV_QPS_RTS, NO_EVENT, "SEND, no such lkey" },
 { UC, SEND,	 LOCAL_RANGE,	 STOP(LOC_PROT_ERR),	NONE, IBV_QPS_RTS, NO_EVENT, "SEND from beyond the region" },
 { UC, SEND,	 LOCAL_PAGE,	 STOP(LOC_PROT_ERR),	NONE, IBV_QPS_RTS, NO_EVENT, "SEND of a page that is gone" },
@@ -670,7 +749,7 @@ static const struct row {
 { UD, SEND,	 SHORT,		 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "longer than the receive" },
 { UD, SEND,	 NO_RECV,	 OK(RTS),		NONE, IBV_QPS_RTS, NO_EVENT, "no receive" },
 { UD, SEND,	 RECV_KEY,	 OK(RTS),		IBV_WC_LOC_PROT_ERR, IBV_QPS_ERR, NO_EVENT, "receive without a key" },
-{ UD, SEND,	 PEER_IN_RESET,	 OK(RTS),		NONE, IBV_QPS_RESET, NO_EVENT, "to one in RESET" },
+{ UD, SEND,	 PEER_THERE,	 OK(RTS),		NONE, IBV_QPS_RESET, NO_EVENT, "to one in RESET" },
 { UD, SEND,	 LKEY,		 STOP(LOC_PROT_ERR),	NONE, IBV_QPS_RTS, NO_EVENT, "no such lkey" },
 { UD, SEND,	 LOCAL_PAGE,	 STOP(LOC_PROT_ERR),	NONE, IBV_QPS_RTS, NO_EVENT, "a page that is gone" },
 { UD, SEND,	 TOO_LONG,	 STOP(LOC_LEN_ERR),	NONE, IBV_QPS_RTS, NO_EVENT, "beyond the MTU" },
@@ -686,23 +765,32 @@ static void move_to(struct ibv_qp *qp, const struct type *t,
 	     "ibv_modify_qp");
 }
 
+/* From RESET as far as @state, by the moves between. */
+static void bring_along(struct ibv_qp *qp, const struct type *t,
+			struct ibv_qp_attr attr, int state)
+{
+	int last = state == IBV_QPS_ERR ? IBV_QPS_RTS : state;
+
+	for (int from = IBV_QPS_RESET; from < last; from++)
+		move_to(qp, t, &attr, from, from + 1);
+	if (state == IBV_QPS_ERR)
+		must(!try_move(qp, last, state, 0), "to ERR");
+}
+
 static void connect_to(struct ibv_qp *qp, const struct type *t,
 		       struct ibv_qp_attr attr)
 {
-	move_to(qp, t, &attr, IBV_QPS_RESET, IBV_QPS_INIT);
-	move_to(qp, t, &attr, IBV_QPS_INIT, IBV_QPS_RTR);
-	move_to(qp, t, &attr, IBV_QPS_RTR, IBV_QPS_RTS);
+	bring_along(qp, t, attr, IBV_QPS_RTS);
 }
 
 static void connect_streams(const struct row *r, struct ibv_qp *a,
 			    struct ibv_qp *b)
 {
 	must(!rc_to_init(a, RC_ALL_ACCESS) &&
-		     !rc_to_init(b, r->wrong == QP_RIGHT
-					    ? IBV_ACCESS_LOCAL_WRITE
-					    : RC_ALL_ACCESS),
+		     !rc_to_init(b, r->wrong & QP_RIGHT ? IBV_ACCESS_LOCAL_WRITE
+							: RC_ALL_ACCESS),
 	     "to INIT");
-	stream_connect(a, b, r->wrong == NO_READS ? 0 : 4);
+	stream_connect(a, b, r->wrong & NO_READS ? 0 : 4);
 }
 
 static void connect_a(const struct row *r, const struct type *t,
@@ -710,7 +798,7 @@ static void connect_a(const struct row *r, const struct type *t,
 {
 	struct ibv_qp_attr attr = good_values(b->qpn);
 
-	if (r->wrong == PSN_AHEAD)
+	if (r->wrong & PSN_AHEAD)
 		attr.sq_psn = 5;
 	connect_to(a, t, attr);
 }
@@ -720,14 +808,21 @@ static void connect_b(const struct row *r, const struct type *t,
 {
 	struct ibv_qp_attr attr = good_values(a->qpn);
 
-	if (r->wrong == QP_RIGHT)
+	if (r->wrong & QP_RIGHT)
 		attr.qp_access_flags = IBV_ACCESS_LOCAL_WRITE;
-	if (r->wrong == NO_READS)
+	if (r->wrong & NO_READS)
 		attr.max_dest_rd_atomic = 0;
-	if (r->wrong == MTU)
+	if (r->wrong & MTU)
 		attr.path_mtu = IBV_MTU_512;
-	if (r->wrong != PEER_IN_RESET)
+	if (!(r->wrong & PEER_THERE))
 		connect_to(b, t, attr);
+	else
+		bring_along(b, t, attr, r->b_state);
+}
+
+static bool has_recv(const struct row *r)
+{
+	return !(r->wrong & NO_RECV) && r->b_state != IBV_QPS_RESET;
 }
 
 static void post_recv(struct ibv_qp *b, const struct row *r)
@@ -736,9 +831,9 @@ static void post_recv(struct ibv_qp *b, const struct row *r)
 	struct ibv_recv_wr *bad,
 		wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1 };
 
-	if (r->wrong == SHORT)
+	if (r->wrong & SHORT)
 		sge.length = GRH;
-	if (r->wrong == RECV_KEY)
+	if (r->wrong & RECV_KEY)
 		sge.lkey = 0;
 	must(!(b->qp_type == IBV_QPT_XRC_RECV
 		       ? ibv_post_srq_recv(srq, &wr, &bad)
@@ -747,7 +842,7 @@ static void post_recv(struct ibv_qp *b, const struct row *r)
 }
 
 /* A shared queue of XRC, empty, for each row. */
-static void make_srq(void)
+static void make_srq(const struct row *r)
 {
 	struct ibv_srq_init_attr_ex init = {
 		.attr = { .max_wr = 16, .max_sge = 2 },
@@ -755,7 +850,7 @@ static void make_srq(void)
 			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
 		.srq_type = IBV_SRQT_XRC,
 		.pd = device.pd,
-		.xrcd = xrcd,
+		.xrcd = r->wrong & OTHER_XRCD ? other_xrcd : xrcd,
 		.cq = cq_b,
 	};
 
@@ -768,19 +863,23 @@ static struct ibv_sge local_piece(const struct row *r)
 {
 	struct ibv_sge sge = { (uintptr_t)memory + BYTES, 64, mr->lkey };
 
-	if (r->op == ATOMIC)
+	if (r->op == ATOMIC || r->op == STORE)
 		sge.length = 8;
-	if (r->wrong == MTU)
+	if (r->wrong & MTU)
 		sge.length = 1024;
-	if (r->wrong == LKEY)
+	if (r->wrong & MANY)
+		sge.length = 3000;
+	if (r->wrong & LONG)
+		sge.length = 8000;
+	if (r->wrong & LKEY)
 		sge.lkey = 0;
-	if (r->wrong == LOCAL_RANGE)
+	if (r->wrong & LOCAL_RANGE)
 		sge.addr = (uintptr_t)memory + 2 * BYTES - 8;
-	if (r->wrong == LOCAL_RIGHT)
+	if (r->wrong & LOCAL_RIGHT)
 		sge.lkey = read_only->lkey;
-	if (r->wrong == LOCAL_PAGE)
+	if (r->wrong & LOCAL_PAGE)
 		sge = (struct ibv_sge){ (uintptr_t)gone->addr, 64, gone->lkey };
-	if (r->wrong == TOO_LONG)
+	if (r->wrong & TOO_LONG)
 		sge.length = 8192;
 	return sge;
 }
@@ -789,15 +888,15 @@ static void remote_place(const struct row *r, uint64_t *addr, uint32_t *rkey)
 {
 	*addr = far.memory;
 	*rkey = far.rkey;
-	if (r->wrong == RKEY)
+	if (r->wrong & RKEY)
 		*rkey = 0;
-	if (r->wrong == RANGE)
+	if (r->wrong & RANGE)
 		*addr = far.memory + 2 * BYTES - 8;
-	if (r->wrong == RIGHT)
+	if (r->wrong & RIGHT)
 		*rkey = far.read_only;
-	if (r->wrong == ALIGNMENT)
+	if (r->wrong & ALIGNMENT)
 		*addr += 4;
-	if (r->wrong == REMOTE_PAGE) {
+	if (r->wrong & REMOTE_PAGE) {
 		*addr = far.gone;
 		*rkey = far.gone_rkey;
 	}
@@ -818,7 +917,7 @@ static void ask(struct ibv_qp *a, const struct end *b, const struct row *r)
 	if (a->qp_type == IBV_QPT_UD) {
 		wr.wr.ud.ah = ah;
 		wr.wr.ud.remote_qpn = b->qpn;
-		wr.wr.ud.remote_qkey = QKEY + (r->wrong == WRONG_QKEY);
+		wr.wr.ud.remote_qkey = QKEY + (r->wrong & WRONG_QKEY);
 	} else if (r->op == ATOMIC) {
 		wr.wr.atomic.remote_addr = addr;
 		wr.wr.atomic.rkey = rkey;
@@ -829,19 +928,23 @@ static void ask(struct ibv_qp *a, const struct end *b, const struct row *r)
 	if (r->op == SEND_INV)
 		wr.invalidate_rkey = 0;
 	if (a->qp_type == IBV_QPT_XRC_SEND)
-		wr.qp_type.xrc.remote_srqn = b->srqn;
+		wr.qp_type.xrc.remote_srqn =
+			b->srqn ^ (r->wrong & NO_SRQ ? 1 : 0);
 	must(!ibv_post_send(a, &wr, &bad), "ibv_post_send");
 }
 
-/* The event about @qp that waits, if any; others are taken and forgotten. */
-static int event_of(const struct ibv_qp *qp)
+/* The event about @qp that waits, if any; others are taken and forgotten, and
+ * so is that a message came before RTS, unless it is looked for. */
+static int event_of(const struct ibv_qp *qp, int wanted)
 {
 	struct ibv_async_event e;
 	int found = NO_EVENT;
 
 	while (ibv_get_async_event(device.context, &e) == 0) {
-		if (e.element.qp == qp && e.event_type != IBV_EVENT_COMM_EST &&
-		    e.event_type != IBV_EVENT_QP_LAST_WQE_REACHED)
+		if (e.element.qp == qp &&
+		    e.event_type != IBV_EVENT_QP_LAST_WQE_REACHED &&
+		    (e.event_type != IBV_EVENT_COMM_EST ||
+		     wanted == IBV_EVENT_COMM_EST))
 			found = e.event_type;
 		ibv_ack_async_event(&e);
 	}
@@ -885,15 +988,15 @@ static void judge_next(const struct row *r, struct ibv_qp *a, struct ibv_qp *b,
 		       const struct end *to)
 {
 	static const struct row good = { .op = SEND };
-	bool had = r->wrong != NO_RECV && r->wrong != SHORT &&
-		   r->wrong != PEER_IN_RESET;
+	bool had =
+		has_recv(r) && !(r->wrong & SHORT) && r->b_status == NO_STATUS;
 	/* It is still there, and too short still. */
-	bool is_short = r->wrong == SHORT;
+	bool is_short = r->wrong & SHORT;
 	int a_status = IBV_WC_SUCCESS, b_status;
 
 	if (r->a_state != IBV_QPS_RTS || r->b_state != IBV_QPS_RTS)
 		return;
-	if (r->wrong == MTU)
+	if (r->wrong & MTU)
 		return;
 	if (!had && is_b)
 		post_recv(b, is_short ? r : &good);
@@ -927,7 +1030,7 @@ static void set_up_row(const struct row *r, const struct type *ta,
 	if (is_b)
 		to->qpn = (*b)->qp_num;
 	if (is_b && tb->bit == TGT) {
-		make_srq();
+		make_srq(r);
 		must(!ibv_get_srq_num(srq, &to->srqn), "ibv_get_srq_num");
 	}
 	if (ta->bit == IW) {
@@ -972,12 +1075,12 @@ static void await_state(struct ibv_qp *qp, int state)
 		usleep(1000);
 }
 
-static int event_within(const struct ibv_qp *qp, double limit)
+static int event_within(const struct ibv_qp *qp, int wanted)
 {
-	double until = seconds() + limit;
+	double until = seconds() + (wanted == NO_EVENT ? 0 : 1);
 	int event;
 
-	while ((event = event_of(qp)) == NO_EVENT && seconds() < until)
+	while ((event = event_of(qp, wanted)) == NO_EVENT && seconds() < until)
 		usleep(1000);
 	return event;
 }
@@ -985,8 +1088,7 @@ static int event_within(const struct ibv_qp *qp, double limit)
 static void judge_row(const struct row *r, const struct type *ta,
 		      const struct type *tb)
 {
-	bool flushed,
-		receives = r->wrong != NO_RECV && r->wrong != PEER_IN_RESET;
+	bool flushed, receives = has_recv(r);
 	int a_status = r->a_status, a_state = r->a_state;
 	int b_status, b_state, event, asked = asked_status(r, ta);
 	struct ibv_qp *a, *b;
@@ -1014,7 +1116,7 @@ static void judge_row(const struct row *r, const struct type *ta,
 	if (is_a)
 		a_state = state_of(a);
 	b_state = heard(is_b ? state_of(b) : 0);
-	event = heard(is_b ? event_within(b, r->event == NO_EVENT ? 0 : 1) : 0);
+	event = heard(is_b ? event_within(b, r->event) : 0);
 	verdict(a_status == asked && a_state == r->a_state,
 		"%s: requester: %s, in %s", r->name,
 		a_status < 0 ? "nothing" : ibv_wc_status_str(a_status),
@@ -1040,7 +1142,7 @@ static void judge_faults(const struct type *ta, const struct type *tb,
 	for (size_t i = 0; i < COUNT(rows); i++)
 		if (rows[i].type & ta->bit &&
 		    /* Without packets there is none that is too large. */
-		    (packets || rows[i].wrong != MTU || ta->bit != RC))
+		    (packets || !(rows[i].wrong & MTU) || ta->bit != RC))
 			judge_row(&rows[i], ta, tb);
 	line("faults of", name);
 }
@@ -1286,6 +1388,7 @@ static void set_up(void)
 	cq_b = ibv_create_cq(device.context, 64, NULL, NULL, 0);
 	must(cq_a && cq_b, "ibv_create_cq");
 	xrcd = ibv_open_xrcd(device.context, &no_file);
+	other_xrcd = ibv_open_xrcd(device.context, &no_file);
 	must(!fcntl(device.context->async_fd, F_SETFL, O_NONBLOCK), "fcntl");
 }
 

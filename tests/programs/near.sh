@@ -73,6 +73,18 @@ if on a timeout -k 2 60 "$verbena" run -- "$programs/wait_test" -d roce_lo \
 else
 	not_ok "who waits for an event is woken, and always again" "$work/client"
 fi
+hasty=("$verbena" run -- "$programs/hasty_test" -d roce_lo)
+for way in on off; do
+	name="ibv_dereg_mr right behind ibv_post_send, VERBENA_NEAR=$way"
+	if VERBENA_NEAR=$way on a timeout -k 5 60 "${hasty[@]}" \
+		>"$work/client" 2>&1; then
+		ok "$name: $(tail -n 1 "$work/client")"
+	else
+		not_ok "$name" "$work/client"
+	fi
+done
+lines "a neighbour that stops, lies or is busy" "$verbena" run -- \
+	"$programs/neighbour_test" -d roce_lo
 lines "objects of another process" "$verbena" run -- "$programs/import_test" \
 	roce_lo
 if ! VERBENA_NEAR=off on a timeout -k 5 60 "$verbena" run -- \
@@ -86,4 +98,41 @@ burst=("$programs/burst_test" -d roce_lo)
 try "many small WRITEs at a time" near "${burst[@]}" -- "${burst[@]}" 127.0.0.1
 export VERBENA_NEAR=off
 try "the same, packets" packets "${burst[@]}" -- "${burst[@]}" 127.0.0.1
+unset VERBENA_NEAR
+
+# Where any address can be bound to, another host's is still not this one's,
+# though its programs have the same slots.
+nonlocal() {
+	for version in 4 6; do
+		for host in a b; do
+			echo "$1" | on $host tee >/dev/null \
+				/proc/sys/net/ipv$version/ip_nonlocal_bind
+		done
+	done
+}
+if [ "$hosts" = no ]; then
+	skip "two hosts that bind to any address" "no network namespaces here"
+else
+	show=client
+	nonlocal 1
+	if pair root a b "$programs/data_test" -d roce_veth0 -- \
+		"$programs/data_test" -d roce_veth0 -n 100 "$HOST_A" &&
+		went packets; then
+		ok "two hosts that bind to any address"
+	else
+		not_ok "two hosts that bind to any address" \
+			"$work/server" "$work/client"
+	fi
+	try "one host that binds to any address" near "${data[@]}" -- \
+		"${again[@]}"
+	export VERBENA_DEVICES=iwarp:veth0
+	if pair root a b "$programs/users_test" -- \
+		"$programs/users_test" "$HOST_A" && went packets; then
+		ok "the same, iWARP"
+	else
+		not_ok "the same, iWARP" "$work/server" "$work/client"
+	fi
+	unset VERBENA_DEVICES
+	nonlocal 0
+fi
 summary

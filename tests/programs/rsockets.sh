@@ -46,7 +46,7 @@ call() {
 		on "$from" timeout -k 5 $limit "$verbena" run "${sockets[@]}" -- \
 			"$@" </dev/null >"$work/client" 2>&1 && return
 		status=$?
-		grep -qi refused "$work/client" || break
+		grep -qiE "refused|couldn't connect" "$work/client" || break
 		sleep 0.2
 	done
 	echo "(client: exit status $status, try $tries)" >>"$work/client"

@@ -108,6 +108,11 @@ naks() {
 	on a "$verbena" counters roce_lo | sed -n 's/.*nak_remote_access *//p'
 }
 # A namespace may have the number of one that was counted before.
+if [ -z "$(count)" ]; then
+	ok "verbena counters: a new namespace begins with nothing"
+else
+	not_ok "verbena counters: a new namespace begins with nothing"
+fi
 began=$(count)
 refused=$(naks)
 if pair root a b ibv_rc_pingpong -d roce_veth0 -g 1 -n 100 -- \
@@ -193,8 +198,15 @@ if [ $tries -lt 100 ]; then
 else
 	not_ok "verbena counters: what a program counts that runs"
 fi
-kill $server $!
+before=$(count)
+# shellcheck disable=SC2046 # the programs, and not what stops them in time
+kill -9 $(pgrep -P "$server,$!")
 wait $server $! 2>/dev/null
+if [ "$(count)" -ge "$before" ] && [ "$(count)" = "$(count)" ]; then
+	ok "verbena counters: of programs that were killed"
+else
+	not_ok "verbena counters: of programs that were killed"
+fi
 
 # Tools that other packages bring.
 if command -v ibstat >/dev/null; then

@@ -61,6 +61,18 @@ changes() {
 
 changes none none
 changes fork fork
+says "children while threads are inside verbs" "^done$" "$verbena" run -- \
+	"$programs/fork_test"
+says "a child of one that replaced all descriptors" "^done$" "$verbena" run -- \
+	"$programs/fork_test" replaced
+says "a child has no socket of its parent's slot" "^done$" "$verbena" run -- \
+	"$programs/fork_test" slot
+if command -v valgrind >/dev/null; then
+	says "a child, in valgrind" "^done$" "$verbena" run -- \
+		valgrind -q "$programs/fork_test" inherited
+else
+	skip "users: a child, in valgrind" "no valgrind"
+fi
 changes close-first close-first
 if [ -n "${VERBENA_USERNS:-}" ]; then
 	skip "users: programs that become another user" "not root"
@@ -69,6 +81,9 @@ else
 	changes drop-first none
 	changes none drop-opened
 	changes drop-opened drop-opened
+	changes drop-broker none
+	changes none drop-broker
+	changes drop-broker drop-opened
 	# Once they can no longer reach each other's memory, they send packets.
 	changes drop-connected none
 	changes none drop-connected
@@ -80,6 +95,17 @@ else
 		setpriv --reuid=65534 --regid=65534 --clear-groups \
 		cat $class/roce_lo/node_type
 fi
+
+#
+# Programs for which something is missing.
+#
+
+says "without /proc" "^hca_id:.*roce_veth0" unshare -m sh -c \
+	'mount -t tmpfs none /proc && exec "$@"' sh "$verbena" run -- ibv_devinfo
+# Another choice of devices, so that there is a tree to be written.
+says "files may have no bytes" "^hca_id:.*roce_veth0" bash -c \
+	'(ulimit -f 0; "$@") 2>&1 | cat; exit ${PIPESTATUS[0]}' bash \
+	env VERBENA_LOG=debug "$verbena" run --device veth0 -- ibv_devinfo
 
 #
 # Files that cannot load our libraries.
@@ -133,6 +159,41 @@ if [ -x "$work/static" ]; then
 	says "a script's interpreter" "/static is statically linked" \
 		"$verbena" run -- "$work/script"
 fi
+
+# Sanitizers, which would be loaded first, and what a script starts.
+sanitized() {
+	local name="$1, $3"
+
+	if ! "$1" -fsanitize="$2" -x c -o "$work/sanitized" - -libverbs \
+		2>"$work/errors" <<-'END'
+			#include <infiniband/verbs.h>
+			#include <stdio.h>
+			int main(void)
+			{
+				int n = 0;
+				struct ibv_device **l = ibv_get_device_list(&n);
+				struct ibv_context *c = ibv_open_device(l[0]);
+
+				printf("%d devices, %s\n", n,
+				       c ? "opened" : "none opened");
+				if (c)
+					ibv_close_device(c);
+				ibv_free_device_list(l);
+				return 0;
+			}
+		END
+	then
+		skip "users: $name" "$1 does not make one"
+		return
+	fi
+	says "$name" "^2 devices, opened$" "$verbena" run -- "$work/sanitized"
+	says "$name, in a script" "^2 devices, opened$" "$verbena" run -- \
+		sh -c '"$@"; exit $?' sh "$work/sanitized"
+}
+sanitized gcc address AddressSanitizer
+sanitized gcc thread ThreadSanitizer
+sanitized clang address AddressSanitizer
+sanitized clang thread ThreadSanitizer
 
 # Files of hostile shape are exec()'s to refuse.
 head -c 100 /bin/sh >"$work/short"

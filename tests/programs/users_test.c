@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <rdma/rdma_cma.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include "rc.h"
+#include "wire/ipc.h"
 
 #define NOBODY	 65534
 #define ROOM	 (1 << 20)
@@ -29,6 +31,7 @@ static const char *const modes[] = {
 	"none",		  "drop-first", /* before it looks for devices */
 	"drop-opened",			/* with a device open */
 	"drop-connected",		/* in the middle of a connection */
+	"drop-broker",	 /* drop-opened; and the host's broker is killed */
 	"fork",		 /* the child does the work, its parent has a device */
 	"chroot-opened", /* to an empty directory, with a device open */
 	"close-first",	 /* closes all descriptors */
@@ -49,6 +52,55 @@ static void drop(void)
 	must(!setgroups(0, NULL), "setgroups");
 	must(!setresgid(NOBODY, NOBODY, NOBODY), "setresgid");
 	must(!setresuid(NOBODY, NOBODY, NOBODY), "setresuid");
+}
+
+/* It says who it is. */
+static pid_t broker(void)
+{
+	struct vb_ipc m = { .kind = IPC_STATUS, .version = VB_IPC_VERSION };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	uint8_t bytes[VB_IPC_BYTES];
+	struct sockaddr_un a;
+	socklen_t len = vb_ipc_address(&a, VB_IPC_BROKER);
+
+	must(!connect(fd, (struct sockaddr *)&a, len), "connect");
+	vb_ipc_put(bytes, &m);
+	must(send(fd, bytes, sizeof(bytes), 0) == sizeof(bytes) &&
+		     recv(fd, bytes, sizeof(bytes), 0) == sizeof(bytes) &&
+		     vb_ipc_get(bytes, sizeof(bytes), &m),
+	     "the broker's status");
+	close(fd);
+	return (pid_t)m.pid;
+}
+
+/* Who may still kill it when we no longer may. */
+static int killer = -1;
+
+static void hire_killer(void)
+{
+	pid_t victim = broker();
+	int ends[2];
+	char byte;
+
+	must(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends),
+	     "socketpair");
+	if (fork() == 0) {
+		close(ends[1]);
+		if (read(ends[0], &byte, 1) == 1 && victim > 1 &&
+		    kill(victim, SIGKILL) == 0)
+			(void)!write(ends[0], "", 1);
+		_exit(0);
+	}
+	close(ends[0]);
+	killer = ends[1];
+}
+
+static void kill_broker(void)
+{
+	char byte;
+
+	must(write(killer, "", 1) == 1 && read(killer, &byte, 1) == 1,
+	     "the broker is killed");
 }
 
 static void lock_up(void)
@@ -314,7 +366,7 @@ static void exchange_on(struct line *l)
 /* Before, in the same connection, in a new one, and by the manager. */
 static void work(void)
 {
-	struct line first, second, met;
+	struct line first, second, met, again;
 
 	begin_line(&first);
 	exchange_on(&first);
@@ -326,6 +378,11 @@ static void work(void)
 	exchange_on(&second);
 	meet(&met);
 	exchange_on(&met);
+	if (killer >= 0)
+		kill_broker();
+	meet(&again);
+	exchange_on(&again);
+	end_line(&again);
 	end_line(&met);
 	end_line(&second);
 	end_line(&first);
@@ -341,7 +398,9 @@ int main(int argc, char **argv)
 	if (is_mode("fork"))
 		let_child();
 	rc_open(&device, &options);
-	if (is_mode("drop-opened"))
+	if (is_mode("drop-broker"))
+		hire_killer();
+	if (is_mode("drop-opened") || is_mode("drop-broker"))
 		drop();
 	if (is_mode("chroot-opened"))
 		lock_up();

@@ -90,8 +90,10 @@ static void post(enum ibv_wr_opcode op, const struct window *w, uint64_t shift,
  * The owner.
  */
 
+/* Of the key that a bind gives only the low 8 bits are the program's. */
 static void bind_window(struct ibv_mw *mw, uint64_t length, struct window *w)
 {
+	uint32_t key = ibv_inc_rkey(mw->rkey);
 	struct ibv_mw_bind bind = {
 		.send_flags = IBV_SEND_SIGNALED,
 		.bind_info = { mr, (uintptr_t)memory + AT, length,
@@ -102,7 +104,7 @@ static void bind_window(struct ibv_mw *mw, uint64_t length, struct window *w)
 					.send_flags = IBV_SEND_SIGNALED };
 
 	wr.bind_mw.mw = mw;
-	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	wr.bind_mw.rkey = key & 0xff;
 	wr.bind_mw.bind_info = bind.bind_info;
 	if (mw->type == IBV_MW_TYPE_1)
 		must(!ibv_bind_mw(qp, mw, &bind), "ibv_bind_mw");
@@ -112,7 +114,7 @@ static void bind_window(struct ibv_mw *mw, uint64_t length, struct window *w)
 		die("the bind completes as something else");
 	w->addr = bind.bind_info.addr;
 	if (mw->type == IBV_MW_TYPE_2)
-		mw->rkey = wr.bind_mw.rkey; /* the next differs from it */
+		mw->rkey = key; /* not all adapters write it */
 	w->key = mw->rkey;
 }
 

@@ -523,6 +523,7 @@ static void open_far_as(struct xrc *t, const struct vb_qp_attr *attr)
 	d = t->b->pair.xrcd->domain;
 	d->has_key = true;
 	d->key = (struct vb_xrc_key){ 1, 2 };
+	vb_chain_add(&t->b->sim.side[1].adapter.xrc_domains, &d->link);
 	t->b->sim.side[1].adapter.far_ops = &far_ops;
 	vb_mutex_init(&far.guest.qp.drive);
 	far.guest.qp.adapter = &t->b->sim.side[1].adapter;

@@ -64,13 +64,14 @@ static inline bool netns_next(void)
 	return unshare(CLONE_NEWNET) == 0 && netns_loopback_up();
 }
 
-/* Once, before any thread. False, and why on stderr: skip the test. */
+/* Once, before any thread. False, and why as meson_tests of scripts/check.sh
+ * reads it: skip the test. Root needs no user namespace, which a chroot or a
+ * container may refuse. */
 static inline bool netns_enter(void)
 {
-	if (netns_own_user() && netns_next())
+	if ((netns_own_user() || geteuid() == 0) && netns_next())
 		return true;
-	fprintf(stderr, "skipped: no namespace of our own: %s\n",
-		strerror(errno));
+	printf("# no namespace of our own: %s\n", strerror(errno));
 	return false;
 }
 

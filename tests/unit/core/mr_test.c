@@ -523,7 +523,8 @@ static void begin_next__of_a_region_that_is_about_to_go(void **state)
 static struct {
 	struct vb_grant granted;
 	uint32_t revoked_index, revoked_key;
-	uint32_t key_when_revoked;
+	uint32_t key_when_revoked, awaited_key;
+	bool is_locked;
 	const struct vb_mr *mr;
 } watched;
 
@@ -539,11 +540,24 @@ static void note_revoke(struct vb_adapter *a, uint32_t index, uint32_t key)
 	watched.key_when_revoked = atomic_load(&watched.mr->key);
 }
 
+/* Who waits holds nothing that others need. */
+static void note_await(struct vb_adapter *a, uint32_t key)
+{
+	watched.awaited_key = key;
+	watched.is_locked = true;
+	if (vb_mutex_trylock(&a->mr_lock)) {
+		watched.is_locked = false;
+		vb_mutex_unlock(&a->mr_lock);
+	}
+}
+
 /* Others hear of a key when it opens something, and of its end after it is
  * refused here and before its memory is the program's again. */
 static void key_ops__hear_of_a_life(void **state)
 {
-	static const struct vb_key_ops ops = { note_grant, note_revoke };
+	static const struct vb_key_ops ops = { .grant = note_grant,
+					       .revoke = note_revoke,
+					       .await = note_await };
 	struct fixture *f = *state;
 	uint32_t key, index;
 	struct vb_mr *mr;
@@ -568,6 +582,8 @@ static void key_ops__hear_of_a_life(void **state)
 	assert_int_equal(watched.revoked_index, index);
 	assert_int_equal(watched.revoked_key, key);
 	assert_int_equal(watched.key_when_revoked, 0);
+	assert_int_equal(watched.awaited_key, key);
+	assert_false(watched.is_locked);
 }
 
 static void change__everything_but_the_key(void **state)

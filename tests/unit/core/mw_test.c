@@ -50,7 +50,7 @@ static bool bind(struct window *w, uint64_t addr, uint64_t length,
 {
 	struct vb_mw_bind b = bind_of(w, addr, length, access);
 
-	return vb_mw_bind(&w->qp, &b);
+	return vb_mw_bind(&w->qp, &b) == MW_DONE;
 }
 
 static enum vb_fault check(struct window *w, uint32_t qp, uint64_t at,
@@ -116,17 +116,17 @@ static void bind__names_that_are_none(void **state)
 	open_window(&w, f, 2, ACCESS_MW_BIND);
 	b = bind_of(&w, IOVA, 8, 0);
 	w.qp.pd = other;
-	assert_false(vb_mw_bind(&w.qp, &b));
+	assert_int_equal(vb_mw_bind(&w.qp, &b), MW_REFUSED);
 	w.qp.pd = f->pd;
 	b.key = w.region->key; /* a region is no window */
-	assert_false(vb_mw_bind(&w.qp, &b));
+	assert_int_equal(vb_mw_bind(&w.qp, &b), MW_REFUSED);
 	b.key = w.key ^ 1u << 31;
-	assert_false(vb_mw_bind(&w.qp, &b));
+	assert_int_equal(vb_mw_bind(&w.qp, &b), MW_REFUSED);
 	b = bind_of(&w, IOVA, 8, 0);
 	b.region ^= 1;
-	assert_false(vb_mw_bind(&w.qp, &b));
+	assert_int_equal(vb_mw_bind(&w.qp, &b), MW_REFUSED);
 	b.region = 0;
-	assert_false(vb_mw_bind(&w.qp, &b));
+	assert_int_equal(vb_mw_bind(&w.qp, &b), MW_REFUSED);
 	close_window(&w);
 	assert_int_equal(vb_pd_destroy(other), 0);
 }
@@ -142,7 +142,7 @@ static void bind__windows_are_no_regions(void **state)
 	assert_true(bind(&w, IOVA, MEM, ACCESS_MW_BIND));
 	b = bind_of(&on, IOVA, 8, 0);
 	b.region = w.key;
-	assert_false(vb_mw_bind(&w.qp, &b));
+	assert_int_equal(vb_mw_bind(&w.qp, &b), MW_REFUSED);
 	close_window(&on);
 	close_window(&w);
 }
@@ -214,7 +214,7 @@ static void rebind__type_1_at_any_time(void **state)
 	open_window(&w, *state, 1, ACCESS_MW_BIND);
 	assert_true(bind(&w, IOVA, 8, ACCESS_REMOTE_READ));
 	old = w.key;
-	w.key = vb_mw_next_key(old);
+	w.key = vb_mw_key(old, old + 1);
 	assert_int_equal(w.key >> 8, old >> 8);
 	assert_int_not_equal(w.key, old);
 	assert_true(bind(&w, IOVA + 8, 8, ACCESS_REMOTE_READ));
@@ -291,6 +291,84 @@ static void region__stays_while_a_window_is_bound(void **state)
 	close_window(&w);
 }
 
+/* Another program is at it still: what follows waits, and nobody waits for
+ * that with a lock held. */
+static struct {
+	uint32_t key;
+	bool is_quiet, is_locked;
+} other;
+
+static void note_grant(struct vb_adapter *a, const struct vb_grant *g)
+{
+}
+
+static void note_revoke(struct vb_adapter *a, uint32_t index, uint32_t key)
+{
+	other.key = key;
+}
+
+static bool is_quiet(struct vb_adapter *a, uint32_t key, vb_time age)
+{
+	return other.is_quiet || key != other.key;
+}
+
+static void await(struct vb_adapter *a, uint32_t key)
+{
+	other.is_locked = true;
+	if (vb_mutex_trylock(&a->mr_lock)) {
+		other.is_locked = false;
+		vb_mutex_unlock(&a->mr_lock);
+	}
+	other.is_quiet = true;
+}
+
+static const struct vb_key_ops others_ops = {
+	.grant = note_grant,
+	.revoke = note_revoke,
+	.is_quiet = is_quiet,
+	.await = await,
+};
+
+static void window__that_is_in_use_makes_its_work_request_wait(void **state)
+{
+	struct fixture *f = *state;
+	struct vb_send_wqe inv = { .op = WR_LOCAL_INV };
+	struct window w;
+
+	f->a.key_ops = &others_ops;
+	other.is_quiet = false;
+	open_window(&w, f, 2, ACCESS_MW_BIND);
+	assert_true(bind(&w, IOVA, 8, ACCESS_REMOTE_READ));
+	inv.imm = w.key;
+	w.qp.now = 1000;
+	assert_int_equal(vb_mw_run(&w.qp, &inv), MW_BUSY);
+	assert_true(w.qp.local_at > 1000 && w.qp.local_at != VB_NEVER);
+	/* Shut all the same, and the region stays until it is let go. */
+	assert_int_equal(check(&w, QP, IOVA, 8, ACCESS_REMOTE_READ),
+			 FAULT_RKEY);
+	assert_int_equal(vb_mr_deregister(w.region), -EBUSY);
+	assert_int_equal(vb_mw_run(&w.qp, &inv), MW_BUSY);
+	other.is_quiet = true;
+	assert_int_equal(vb_mw_run(&w.qp, &inv), MW_DONE);
+	assert_int_equal(w.qp.local_at, VB_NEVER);
+	assert_int_equal(vb_mw_run(&w.qp, &inv), MW_REFUSED);
+	close_window(&w);
+	/* One of type 1 that is bound anew; and freed while in use. */
+	other.is_quiet = false;
+	open_window(&w, f, 1, ACCESS_MW_BIND);
+	assert_true(bind(&w, IOVA, 8, ACCESS_REMOTE_READ));
+	w.key = vb_mw_key(w.key, w.key + 1);
+	assert_false(bind(&w, IOVA, 16, ACCESS_REMOTE_READ));
+	other.is_quiet = true;
+	assert_true(bind(&w, IOVA, 16, ACCESS_REMOTE_READ));
+	other.is_quiet = false;
+	other.is_locked = true;
+	vb_mw_free(w.mw);
+	assert_false(other.is_locked);
+	assert_int_equal(vb_mr_deregister(w.region), 0);
+	f->a.key_ops = NULL;
+}
+
 /* Its number may be another's next. */
 static void queue_pair__takes_its_windows_along(void **state)
 {
@@ -330,7 +408,7 @@ static void next_key__is_never_0(void **state)
 	uint32_t key = 0x80;
 
 	for (int i = 0; i < 1000; i++) {
-		key = vb_mw_next_key(key);
+		key = vb_mw_key(key, key + 1);
 		assert_int_not_equal(key, 0);
 		assert_int_equal(key >> 8, 0);
 	}
@@ -348,6 +426,7 @@ int main(void)
 		TEST(rebind__type_1_at_any_time),
 		TEST(invalidate__rules),
 		TEST(region__stays_while_a_window_is_bound),
+		TEST(window__that_is_in_use_makes_its_work_request_wait),
 		TEST(queue_pair__takes_its_windows_along),
 		TEST(alloc__types_and_number),
 		TEST(next_key__is_never_0),

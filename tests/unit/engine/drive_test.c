@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Deadlines: who sees to them, and how many at a time. */
+/* Deadlines: who sees to them, and how many at a time; and packets for which
+ * the kernel has no room. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,6 +20,10 @@ static struct {
 	struct vb_engine e;
 	struct vb_adapter adapter;
 	struct vb_qp qp[QPS];
+	struct vb_link link;
+	unsigned frames; /* in a batch */
+	unsigned room;	 /* frames that the link takes */
+	unsigned sent, lost;
 } fake;
 
 static vb_time fake_now(void)
@@ -31,10 +36,36 @@ static vb_time fake_now(void)
 
 static bool send_one(struct vb_qp *qp, vb_time now, struct vb_txq *q)
 {
+	static struct vb_route route;
+
 	fake.steps++;
 	fake.batches -= fake.batches > 0;
+	for (unsigned i = 0; i < fake.frames; i++)
+		vb_txq_commit(q, 16, &route);
 	return fake.batches > 0;
 }
+
+static bool take_frames(struct vb_link *l, struct vb_txq *q)
+{
+	unsigned n = VB_MIN(fake.room, q->count - q->first);
+
+	fake.room -= n;
+	fake.sent += n;
+	q->first += n;
+	if (q->first < q->count)
+		return false;
+	vb_txq_reset(q);
+	return true;
+}
+
+static void lose_frames(struct vb_link *l, struct vb_txq *q)
+{
+	fake.lost += q->count - q->first;
+	vb_txq_reset(q);
+}
+
+static const struct vb_link_ops link_ops = { .send = take_frames,
+					     .drop = lose_frames };
 
 static vb_time deadline(const struct vb_qp *qp)
 {
@@ -52,6 +83,8 @@ static int set_up(void **state)
 	fake.now = VB_SEC;
 	fake.deadline = VB_NEVER;
 	fake.adapter.transport = &ops;
+	fake.link.ops = &link_ops;
+	e->link = &fake.link;
 	for (unsigned i = 0; i < QPS; i++) {
 		fake.qp[i].adapter = &fake.adapter;
 		fake.qp[i].timer_at = VB_NEVER;
@@ -181,6 +214,96 @@ static void VB_UNCHECKED due__one_that_is_driven(void **state)
 	assert_int_equal(fake.steps, QPS);
 }
 
+static void step_now(struct vb_engine *e, struct vb_qp *qp)
+{
+	vb_mutex_lock(&qp->drive);
+	vb_drive_step(e, qp, fake.now);
+	vb_mutex_unlock(&qp->drive);
+}
+
+/* What has no room waits, and nothing new is made meanwhile. */
+static void room__what_has_none_goes_first(void **state)
+{
+	struct vb_engine *e = *state;
+	struct vb_qp *qp = &fake.qp[0];
+
+	fake.frames = 8;
+	fake.batches = 3;
+	fake.room = 10;
+	step_now(e, qp);
+	assert_int_equal(fake.steps, 2);
+	assert_int_equal(fake.sent, 10);
+	assert_int_equal(atomic_load(&e->held), 1);
+	assert_int_equal(qp->timer_at, fake.now + VB_ROOM_SOON);
+	step_now(e, qp); /* posts are not made for nothing */
+	fake.now += VB_ROOM_SOON;
+	step_now(e, qp);
+	assert_int_equal(fake.steps, 2);
+	fake.room = 100;
+	fake.now += 2 * VB_ROOM_SOON;
+	step_now(e, qp);
+	assert_int_equal(fake.steps, 3);
+	assert_int_equal(fake.sent, 24);
+	assert_int_equal(fake.lost, 0);
+	assert_int_equal(atomic_load(&e->held), 0);
+}
+
+/* But not for ever. */
+static void room__there_is_none(void **state)
+{
+	struct vb_engine *e = *state;
+	struct vb_qp *qp = &fake.qp[0];
+	vb_time since = fake.now;
+
+	fake.frames = 8;
+	while (fake.lost == 0 && fake.now < since + VB_SEC) {
+		step_now(e, qp);
+		fake.now += VB_ROOM_SOON;
+	}
+	assert_int_equal(fake.lost, 8);
+	assert_in_range(fake.now - since, VB_HELD_LASTS,
+			VB_HELD_LASTS + 2 * VB_MSEC);
+	assert_int_equal(fake.sent, 0);
+	vb_mutex_lock(&qp->drive);
+	vb_room_drop(e, qp);
+	vb_mutex_unlock(&qp->drive);
+	fake.lost = 0;
+	fake.room = 100;
+	step_now(e, qp);
+	assert_int_equal(fake.sent, 8);
+	assert_int_equal(fake.lost, 0);
+}
+
+/* One that holds something, and goes. */
+static void room__none_for_one_that_goes(void **state)
+{
+	struct vb_engine *e = *state;
+	struct vb_qp *qp = &fake.qp[0];
+
+	fake.frames = 8;
+	step_now(e, qp);
+	assert_non_null(qp->held);
+	vb_mutex_lock(&qp->drive);
+	vb_room_drop(e, qp);
+	vb_mutex_unlock(&qp->drive);
+	assert_null(qp->held);
+	assert_int_equal(fake.lost, 8);
+	assert_int_equal(atomic_load(&e->held), 0);
+}
+
+/* Each holds the memory of a batch: so many, and no more. */
+static void room__for_so_many_batches(void **state)
+{
+	struct vb_engine *e = *state;
+
+	atomic_store(&e->held, VB_HELD_MOST);
+	fake.frames = 8;
+	step_now(e, &fake.qp[0]);
+	assert_null(fake.qp[0].held);
+	assert_int_equal(fake.lost, 8);
+	assert_int_equal(atomic_load(&e->held), VB_HELD_MOST);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -194,6 +317,14 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(due__one_that_is_driven, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(room__what_has_none_goes_first,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(room__there_is_none, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(room__none_for_one_that_goes,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(room__for_so_many_batches,
+						set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

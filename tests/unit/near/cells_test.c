@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -13,27 +14,49 @@
 static void cells__name_what_is_announced(void **state)
 {
 	struct vb_cell cells[VB_CELLS] = { 0 }, *a, *b;
+	struct vb_announcer us = { .cells = cells };
 
 	assert_false(vb_cells_name(cells, 0, 0));
-	a = vb_cell_take(cells, 0xabc, 5);
-	b = vb_cell_take(cells, 0xdef, 6);
+	a = vb_cell_take(&us, 0xabc, 5);
+	b = vb_cell_take(&us, 0xdef, 6);
 	assert_ptr_not_equal(a, b);
 	assert_true(vb_cells_name(cells, 0xabc, 0));
 	assert_true(vb_cells_name(cells, 0xdef, 6));
 	assert_true(vb_cells_name(cells, 0, 5));
 	assert_false(vb_cells_name(cells, 0xabc, 6));
 	assert_false(vb_cells_name(cells, 0x111, 0));
-	vb_cell_give(a);
+	vb_cell_give(&us, a);
 	assert_false(vb_cells_name(cells, 0xabc, 0));
 	assert_true(vb_cells_name(cells, 0xdef, 0));
-	vb_cell_give(b);
+	vb_cell_give(&us, b);
 	assert_false(vb_cells_name(cells, 0, 0));
+}
+
+/* The other program writes where we announce: which cells are ours to take, we
+ * do not learn from there. */
+static void cells__scribbled_on_are_taken_all_the_same(void **state)
+{
+	struct vb_cell cells[VB_CELLS], *taken[VB_CELLS];
+	struct vb_announcer us = { .cells = cells };
+
+	for (unsigned round = 0; round < 3; round++) {
+		memset(cells, 0xff, sizeof(cells));
+		for (unsigned i = 0; i < VB_CELLS; i++) {
+			taken[i] = vb_cell_take(&us, 7, 1);
+			for (unsigned j = 0; j < i; j++)
+				assert_ptr_not_equal(taken[i], taken[j]);
+		}
+		memset(cells, 0, sizeof(cells));
+		for (unsigned i = 0; i < VB_CELLS; i++)
+			vb_cell_give(&us, taken[i]);
+	}
 }
 
 /* One takes the key away, one uses it: memory that is no more the other's is
  * never touched. */
 static struct {
 	struct vb_cell cells[VB_CELLS];
+	struct vb_announcer us;
 	_Atomic uint32_t key;	 /* 0: revoked */
 	_Atomic uint32_t ours;	 /* the owner has it for itself */
 	_Atomic uint32_t broken; /* how often it was touched then */
@@ -43,12 +66,12 @@ static struct {
 static void *touch(void *arg)
 {
 	while (!atomic_load(&meet.stop)) {
-		struct vb_cell *cell = vb_cell_take(meet.cells, 7, 1);
+		struct vb_cell *cell = vb_cell_take(&meet.us, 7, 1);
 
 		if (atomic_load(&meet.key) == 7 &&
 		    atomic_load_explicit(&meet.ours, memory_order_relaxed))
 			atomic_fetch_add(&meet.broken, 1);
-		vb_cell_give(cell);
+		vb_cell_give(&meet.us, cell);
 	}
 	return NULL;
 }
@@ -57,6 +80,7 @@ static void cells__after_revocation_nobody_is_at_it(void **state)
 {
 	pthread_t threads[2];
 
+	meet.us.cells = meet.cells;
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, touch, NULL),
 				 0);
@@ -80,6 +104,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cells__name_what_is_announced),
+		cmocka_unit_test(cells__scribbled_on_are_taken_all_the_same),
 		cmocka_unit_test(cells__after_revocation_nobody_is_at_it),
 	};
 

@@ -54,6 +54,8 @@ static int teardown(void **state)
 	return 0;
 }
 
+static _Atomic uint32_t word = 4; /* what the permit is on */
+
 /* From three pieces, none of which ends where a part does. */
 static bool move(struct field *f, bool put, uint64_t at, uint64_t len)
 {
@@ -69,7 +71,8 @@ static bool move(struct field *f, bool put, uint64_t at, uint64_t len)
 				   .near = list,
 				   .count = 3,
 				   .far = (uint64_t)(uintptr_t)theirs + at,
-				   .len = len };
+				   .len = len,
+				   .permit = { { &word, &word }, { 4, 4 } } };
 
 	return vb_hand_copy(f->h, &c);
 }

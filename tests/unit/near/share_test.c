@@ -113,9 +113,14 @@ static void numbered(void **state)
 	assert_true(vb_offer_take(&b->offer, &part, &word));
 	assert_false(vb_offer_end(&b->offer, word, true));
 	assert_int_equal(vb_share_end(&b->share), SHARE_DONE);
+	/* What is late is not said of the next one, nor of one that was taken
+	 * from it. */
 	assert_true(make(b, 2));
-	assert_true(vb_offer_end(&b->offer, word, true));
-	assert_int_equal(vb_share_end(&b->share), SHARE_OURS);
+	assert_false(vb_offer_end(&b->offer, word, true));
+	assert_true(vb_offer_take(&b->offer, &part, &word));
+	vb_share_drop(&b->share);
+	assert_false(vb_offer_end(&b->offer, word, true));
+	assert_int_equal(vb_share_look(&b->share), SHARE_OURS);
 }
 
 static void nonsense(void **state)

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -87,9 +88,10 @@ static bool opens(const struct yards *t, uint32_t adapter, uint32_t pd,
 					 .qpn = qpn,
 					 .key = key,
 					 .need = need };
+	struct vb_permit permit;
 	struct vb_grant g;
 
-	return vb_yard_open(t->seen, &far, &g);
+	return vb_yard_open(t->seen, &far, &g, &permit);
 }
 
 static bool covers(struct yards *t, const struct vb_grant *granted,
@@ -99,9 +101,10 @@ static bool covers(struct yards *t, const struct vb_grant *granted,
 					 .pd = 9,
 					 .key = granted->key,
 					 .need = ACCESS_REMOTE_READ };
+	struct vb_permit permit;
 	struct vb_grant g;
 
-	assert_true(vb_yard_open(t->seen, &far, &g));
+	assert_true(vb_yard_open(t->seen, &far, &g, &permit));
 	return vb_yard_covers(&g, iova, len, at);
 }
 
@@ -200,7 +203,7 @@ static void map__readers_cannot_write(void **state)
 /* As the owner's thread: until it is killed. */
 static pid_t live_elsewhere(struct yards *t)
 {
-	int ready[2];
+	int ready[2], fd = fcntl(t->fd, F_DUPFD, 100);
 	pid_t child;
 	char byte;
 
@@ -209,17 +212,18 @@ static pid_t live_elsewhere(struct yards *t)
 	if (child == 0) {
 		void *at;
 
-		/* A child does not have its parent's. */
-		if (vb_shm_map(t->fd, sizeof(struct vb_yard), true, &at))
+		/* A child has neither its parent's mapping nor its file. */
+		if (vb_shm_map(fd, sizeof(struct vb_yard), true, &at))
 			_exit(1);
 		vb_yard_live(at);
 		if (write(ready[1], "", 1) == 1)
 			pause();
 		_exit(1);
 	}
+	close(ready[1]);
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	close(ready[0]);
-	close(ready[1]);
+	close(fd);
 	return child;
 }
 

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A batch that the kernel has no room for is held, with its queue pair, which
+ * makes no other before it has gone. Nobody waits for room with a lock held: it
+ * is looked for again in a while. Where nothing of a batch has gone for
+ * VB_HELD_LASTS the rest is lost, as on a wire.
+ */
+#include "engine/engine_priv.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#define ROOM_LATE VB_MSEC
+
+struct held {
+	struct vb_txq *q;
+	vb_time at, nap; /* when it is tried again */
+	vb_time until;
+	struct vb_route routes[]; /* the frames': others may go meanwhile */
+};
+
+static void keep_routes(struct held *h)
+{
+	const struct vb_route *last = NULL;
+	unsigned kept = 0;
+
+	for (unsigned i = h->q->first; i < h->q->count; i++) {
+		struct vb_tx_frame *f = &h->q->frames[i];
+
+		if (f->route != last) {
+			last = f->route;
+			h->routes[kept++] = *last;
+		}
+		f->route = &h->routes[kept - 1];
+	}
+}
+
+bool vb_room_hold(struct vb_engine *e, struct vb_qp *qp, struct vb_txq *q,
+		  vb_time now)
+{
+	struct held *h = NULL;
+
+	if (atomic_fetch_add(&e->held, 1) < VB_HELD_MOST)
+		h = malloc(sizeof(*h) +
+			   (q->count - q->first) * sizeof(*h->routes));
+	if (!h) {
+		atomic_fetch_sub(&e->held, 1);
+		return false;
+	}
+	*h = (struct held){ q, now + VB_ROOM_SOON, VB_ROOM_SOON,
+			    now + VB_HELD_LASTS };
+	keep_routes(h);
+	qp->held = h;
+	return true;
+}
+
+static void let_go(struct vb_engine *e, struct vb_qp *qp) VB_REQUIRES(qp->drive)
+{
+	struct held *h = qp->held;
+
+	qp->held = NULL;
+	free(h->q);
+	free(h);
+	atomic_fetch_sub(&e->held, 1);
+}
+
+bool vb_room_send(struct vb_engine *e, struct vb_qp *qp, vb_time now)
+{
+	struct vb_link *link = vb_room_link(e, qp);
+	struct held *h = qp->held;
+	unsigned first = h->q->first;
+
+	if (now < h->at)
+		return false;
+	if (!link->ops->send(link, h->q)) {
+		bool some = h->q->first != first;
+
+		if (some)
+			h->until = now + VB_HELD_LASTS;
+		h->nap = some ? VB_ROOM_SOON : VB_MIN(2 * h->nap, ROOM_LATE);
+		h->at = now + h->nap;
+		if (now < h->until)
+			return false;
+		link->ops->drop(link, h->q);
+	}
+	let_go(e, qp);
+	return true;
+}
+
+vb_time vb_room_at(const struct vb_qp *qp)
+{
+	return ((const struct held *)qp->held)->at;
+}
+
+void vb_room_drop(struct vb_engine *e, struct vb_qp *qp)
+{
+	struct vb_link *link = vb_room_link(e, qp);
+	struct held *h = qp->held;
+
+	if (!h)
+		return;
+	link->ops->drop(link, h->q);
+	let_go(e, qp);
+}
+
+static bool has_settled(struct vb_engine *e, struct vb_qp *qp)
+{
+	bool settled;
+
+	vb_mutex_lock(&qp->drive);
+	settled = !qp->held || vb_room_send(e, qp, vb_now());
+	vb_mutex_unlock(&qp->drive);
+	return settled;
+}
+
+static void nap(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = VB_ROOM_SOON }, NULL);
+}
+
+void vb_room_settle(struct vb_engine *e, struct vb_qp *qp)
+{
+	vb_time until = vb_now() + VB_HELD_LASTS;
+
+	while (!has_settled(e, qp) && vb_now() < until)
+		nap();
+}
+
+void vb_room_settle_all(struct vb_engine *e)
+{
+	vb_time until = vb_now() + VB_HELD_LASTS;
+
+	while (atomic_load(&e->held) && vb_now() < until)
+		nap();
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How sockets of iWARP's queue pairs begin and end (engine/stream.c). */
+#include "engine/stream_priv.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fork.h"
+#include "base/log.h"
+#include "iwarp/iwarp.h"
+
+#define FIN_WAIT   (5 * VB_SEC) /* for the peer's, after ours */
+#define SINK_BYTES (64u << 10)
+#define THROWS	   16 /* of so much before others have their turn */
+
+void vb_stream_tell(struct vb_stream *s, enum vb_stream_news news)
+{
+	if (s->ear.tell)
+		s->ear.tell(s->ear.arg, news);
+}
+
+/* From now on it is only to end, and does in a while. */
+void vb_stream_give_notice(struct vb_engine *e, struct vb_stream *s,
+			   vb_time now)
+{
+	if (s->over)
+		return;
+	s->over = true;
+	s->close_at = now + FIN_WAIT;
+	vb_stream_tell(s, STREAM_OVER);
+	if (atomic_fetch_add(&e->stream_ending, 1) == 0)
+		vb_engine_wake(e);
+}
+
+void vb_stream_watch(struct vb_engine *e, struct vb_stream *s, bool blocked,
+		     bool eof)
+{
+	struct epoll_event want = { .data.ptr = s };
+
+	if (s->blocked == blocked && s->eof == eof)
+		return;
+	s->blocked = blocked;
+	s->eof = eof;
+	want.events = (blocked ? EPOLLOUT : 0) | (eof ? 0 : EPOLLIN);
+	if (epoll_ctl(atomic_load(&e->stream_fd), EPOLL_CTL_MOD, s->fd, &want) <
+	    0)
+		vb_log(LOG_ERROR, "engine: a stream is not watched: %s",
+		       strerror(errno));
+}
+
+/* FIN: the peer reads what was sent, and then that this was all. */
+void vb_stream_begin_close(struct vb_engine *e, struct vb_stream *s,
+			   vb_time now)
+{
+	vb_stream_give_notice(e, s, now);
+	if (s->phase == CLOSING)
+		return;
+	s->phase = CLOSING;
+	if (shutdown(s->fd, SHUT_WR) < 0) /* reset meanwhile */
+		s->close_at = now;
+}
+
+void vb_stream_throw_away(struct vb_engine *e, struct vb_stream *s, bool *found)
+{
+	static uint8_t sink[SINK_BYTES];
+	ssize_t n = 1;
+
+	/* MSG_TRUNC: TCP counts the bytes and copies none. */
+	for (unsigned i = 0; n > 0 && i < THROWS; i++)
+		n = recv(s->fd, sink, SINK_BYTES, MSG_DONTWAIT | MSG_TRUNC);
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+		vb_stream_watch(e, s, s->blocked, true);
+		*found = true;
+	}
+}
+
+static void leave_list(struct vb_engine *e, struct vb_stream *s)
+	VB_REQUIRES(e->rx)
+{
+	vb_chain_del(&s->link);
+	e->stream_count--;
+}
+
+static void remove_stream(struct vb_engine *e, struct vb_stream *s)
+	VB_REQUIRES(e->rx)
+{
+	leave_list(e, s);
+	/* A child of fork may have the socket for a moment, and the set then
+	 * would go on telling of it. */
+	(void)epoll_ctl(atomic_load(&e->stream_fd), EPOLL_CTL_DEL, s->fd, NULL);
+	if (s->over)
+		atomic_fetch_sub(&e->stream_ending, 1);
+	if (s->near)
+		atomic_fetch_sub(&e->stream_near, 1);
+	close(s->fd);
+	free(s);
+}
+
+bool vb_stream_is_done(const struct vb_stream *s, vb_time now)
+{
+	return (s->phase == CLOSING && s->eof) || now >= s->close_at;
+}
+
+/* The socket is left; its queue pair, if any, may be reset and start anew. */
+void vb_stream_end(struct vb_engine *e, struct vb_stream *s, vb_time now)
+	VB_REQUIRES(e->rx)
+{
+	vb_stream_give_notice(e, s, now);
+	if (s->qp) {
+		vb_await_begin(e, &s->qp->await);
+		vb_iw_closed(s->qp, now);
+		s->qp->stream = NULL;
+	}
+	remove_stream(e, s);
+}
+
+/*
+ * Birth, and end.
+ */
+
+static int open_set(struct vb_engine *e) VB_REQUIRES(e->rx)
+{
+	int fd;
+
+	if (!e->stream_rxq)
+		e->stream_rxq = malloc(sizeof(*e->stream_rxq));
+	if (!e->stream_rxq)
+		return -ENOMEM;
+	if (atomic_load(&e->stream_fd) >= 0)
+		return 0;
+	fd = epoll_create1(EPOLL_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	atomic_store(&e->stream_fd, fd);
+	vb_engine_wake(e); /* it is to sleep on this */
+	return 0;
+}
+
+static int enter_stream(struct vb_engine *e, struct vb_stream *s)
+	VB_REQUIRES(e->rx)
+{
+	struct epoll_event want = { .events = EPOLLIN, .data.ptr = s };
+	int rc = open_set(e);
+
+	if (rc)
+		return rc;
+	if (epoll_ctl(atomic_load(&e->stream_fd), EPOLL_CTL_ADD, s->fd, &want) <
+	    0)
+		return -errno;
+	vb_chain_add(&e->streams, &s->link);
+	e->stream_count++;
+	return 0;
+}
+
+/* It closes by itself. */
+static void leave_behind(struct vb_engine *e, struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(e->rx)
+{
+	struct vb_stream *s = qp->stream;
+	bool found;
+
+	vb_stream_watch(e, s, false, s->eof);
+	vb_stream_begin_close(e, s, now);
+	if (vb_iw_is_started(qp))
+		vb_iw_closed(qp, now);
+	vb_await_begin(e, &qp->await);
+	s->qp = NULL;
+	s->ear.tell = NULL;
+	qp->stream = NULL;
+	vb_stream_throw_away(e, s, &found);
+	if (vb_stream_is_done(s, now))
+		remove_stream(e, s);
+}
+
+static void show_card(struct vb_near *n, struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
+{
+	struct vb_near_card ours;
+
+	if (vb_near_expect(n, qp, &ours))
+		vb_iw_show_card(
+			qp, &(struct vb_rdmap_card){ ours.number, ours.life });
+}
+
+static int bind_stream(struct vb_engine *e, struct vb_qp *qp,
+		       struct vb_stream *s, const struct vb_mpa_terms *terms)
+	VB_REQUIRES(e->rx) VB_REQUIRES(qp->drive)
+{
+	vb_time now = vb_now();
+	int rc;
+
+	if (atomic_load(&qp->state) != QPS_INIT)
+		return -EINVAL;
+	if (qp->stream) /* of before it was reset */
+		leave_behind(e, qp, now);
+	rc = enter_stream(e, s);
+	if (rc)
+		return rc;
+	rc = vb_iw_start(qp, terms, now);
+	if (rc) {
+		leave_list(e, s);
+		epoll_ctl(atomic_load(&e->stream_fd), EPOLL_CTL_DEL, s->fd,
+			  NULL);
+		return rc;
+	}
+	vb_await_begin(e, &qp->await);
+	s->qp = qp;
+	qp->stream = s;
+	if (terms->near && e->near)
+		show_card(e->near, qp);
+	vb_drive_step(e, qp, now);
+	return 0;
+}
+
+static struct vb_qp *find_qp(struct vb_engine *e, uint32_t qpn)
+{
+	return e ? vb_idtab_get(e->qps, qpn & ((1u << VB_QPN_BITS) - 1)) : NULL;
+}
+
+/* Its memory may be another's by now. */
+static bool is_it(const struct vb_qp *qp, const struct vb_adapter *a,
+		  uint32_t qpn)
+{
+	return atomic_load(&qp->qpn) == qpn && qp->adapter == a;
+}
+
+int vb_stream_start(struct vb_adapter *a, uint32_t qpn, int fd,
+		    const struct vb_mpa_terms *terms,
+		    const struct vb_stream_ear *ear)
+{
+	struct vb_engine *e = vb_engine_running();
+	struct vb_qp *qp = find_qp(e, qpn);
+	struct vb_stream *s = calloc(1, sizeof(*s));
+	int rc = -EINVAL;
+
+	if (!s || !qp) {
+		free(s);
+		return qp ? -ENOMEM : -EINVAL;
+	}
+	s->fd = fd;
+	vb_fork_closes(fd);
+	s->close_at = VB_NEVER;
+	s->ear = *ear;
+	vb_mutex_lock(&e->rx);
+	vb_mutex_lock(&qp->drive);
+	if (is_it(qp, a, qpn))
+		rc = bind_stream(e, qp, s, terms);
+	vb_drive_release(e, qp);
+	vb_mutex_unlock(&e->rx);
+	if (rc)
+		free(s);
+	return rc;
+}
+
+static bool hears(const struct vb_qp *qp, const void *arg)
+{
+	const struct vb_stream *s = qp->stream;
+
+	return s && s->ear.arg == arg;
+}
+
+/* As by ibv_modify_qp(). */
+static void fail(struct vb_engine *e, struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive)
+{
+	enum vb_qp_state from = atomic_load(&qp->state);
+
+	atomic_store(&qp->state, QPS_ERR);
+	vb_qp_note(qp);
+	qp->now = now;
+	qp->adapter->transport->enter(qp, from, QPS_ERR, now);
+	vb_qp_flush(qp);
+	vb_drive_step(e, qp, now);
+}
+
+void vb_stream_finish(struct vb_adapter *a, uint32_t qpn, void *arg)
+{
+	struct vb_engine *e = vb_engine_running();
+	struct vb_qp *qp = find_qp(e, qpn);
+
+	if (!qp)
+		return;
+	vb_mutex_lock(&qp->drive);
+	if (is_it(qp, a, qpn) && hears(qp, arg) && vb_stream_is_up(qp))
+		fail(e, qp, vb_now());
+	vb_drive_release(e, qp);
+}
+
+void vb_stream_forget(struct vb_adapter *a, uint32_t qpn, void *arg)
+{
+	struct vb_engine *e = vb_engine_running();
+	struct vb_qp *qp = find_qp(e, qpn);
+
+	if (!qp)
+		return;
+	vb_mutex_lock(&qp->drive);
+	if (is_it(qp, a, qpn) && hears(qp, arg))
+		((struct vb_stream *)qp->stream)->ear.tell = NULL;
+	vb_drive_release(e, qp);
+}
+
+/* @qp is about to go. */
+void vb_stream_orphan(struct vb_engine *e, struct vb_qp *qp)
+{
+	vb_mutex_lock(&e->rx);
+	vb_mutex_lock(&qp->drive);
+	if (qp->stream)
+		leave_behind(e, qp, vb_now());
+	vb_mutex_unlock(&qp->drive);
+	vb_mutex_unlock(&e->rx);
+}
+
+/* Peers that do not close their side are not waited for for ever. */
+void vb_stream_sweep(struct vb_engine *e, vb_time now)
+{
+	struct vb_chain *next;
+
+	if (!vb_mutex_trylock(&e->rx))
+		return;
+	for (struct vb_chain *l = e->streams; l; l = next) {
+		struct vb_stream *s = vb_stream_of(l);
+
+		next = l->next;
+		if (s->close_at <= now)
+			vb_stream_serve(e, s, EPOLLIN, now);
+	}
+	vb_mutex_unlock(&e->rx);
+}
+
+/* Is there something that a peer's TCP has not said it has? */
+static bool is_on_its_way(struct vb_engine *e) VB_REQUIRES(e->rx)
+{
+	for (struct vb_chain *l = e->streams; l; l = l->next) {
+		int bytes;
+
+		if (ioctl(vb_stream_of(l)->fd, SIOCOUTQ, &bytes) == 0 &&
+		    bytes > 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A socket that hears something after its process is gone, or was left with
+ * something unread, is reset, and what was still to be sent is lost. So who
+ * exits stays until the peers have it all, while the thread throws away what
+ * comes.
+ */
+void vb_stream_settle(struct vb_engine *e)
+{
+	vb_time until = vb_now() + FIN_WAIT;
+	bool left = true;
+
+	while (left && vb_now() < until) {
+		if (vb_mutex_trylock(&e->rx)) {
+			left = is_on_its_way(e);
+			vb_mutex_unlock(&e->rx);
+		}
+		if (left)
+			nanosleep(&(struct timespec){ .tv_nsec = 200000 },
+				  NULL);
+	}
+}
+
+void vb_stream_close_all(struct vb_engine *e)
+{
+	vb_mutex_lock(&e->rx);
+	while (e->streams)
+		remove_stream(e, vb_stream_of(e->streams));
+	vb_mutex_unlock(&e->rx);
+	if (atomic_load(&e->stream_fd) >= 0)
+		close(atomic_load(&e->stream_fd));
+	free(e->stream_rxq);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which objects are there. A program may hand in one that it has destroyed, one
+ * that it has made up or one whose handle it has overwritten; the kernel of an
+ * adapter, which knows objects by their handles, says ENOENT then. Here an
+ * object is an address, which is looked for before anything is read there.
+ * Control calls ask; posting and polling do not.
+ */
+#include "front/verbs/front.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+
+#define SHARDS	  32
+#define FIRST_FEW 16 /* buckets of a shard, at first */
+
+struct shard {
+	struct vb_mutex lock;
+	/* lock */
+	struct vb_chain **buckets; /* NULL: few, those here */
+	size_t mask;		   /* one less than there are */
+	size_t count;		   /* objects */
+	struct vb_chain *few[FIRST_FEW];
+};
+static struct shard shards[SHARDS] = {
+	[0 ... SHARDS - 1] = { .mask = FIRST_FEW - 1 },
+};
+
+static const char *const names[] = {
+	[FRONT_CONTEXT] = "context",	 [FRONT_PD] = "protection domain",
+	[FRONT_TD] = "thread domain",	 [FRONT_MR] = "memory region",
+	[FRONT_MW] = "memory window",	 [FRONT_DM] = "device memory",
+	[FRONT_AH] = "address handle",	 [FRONT_CHANNEL] = "completion channel",
+	[FRONT_CQ] = "completion queue", [FRONT_SRQ] = "shared receive queue",
+	[FRONT_XRCD] = "XRC domain",	 [FRONT_QP] = "queue pair",
+	[FRONT_WQ] = "work queue",	 [FRONT_TABLE] = "table of work queues",
+	[FRONT_FLOW] = "flow",		 [FRONT_COUNTERS] = "set of counters",
+};
+
+/* A child has what its parent's other threads were about to change as it was
+ * before or as it is after. */
+static void lock_all(void) VB_UNCHECKED
+{
+	for (unsigned i = 0; i < SHARDS; i++)
+		vb_mutex_lock(&shards[i].lock);
+}
+
+static void unlock_all(void) VB_UNCHECKED
+{
+	for (unsigned i = 0; i < SHARDS; i++)
+		vb_mutex_unlock(&shards[i].lock);
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(lock_all, unlock_all, unlock_all);
+}
+
+static uint64_t hash_of(const void *object)
+{
+	/* Fibonacci hashing: its upper bits are the good ones. */
+	return ((uintptr_t)object >> 4) * 0x9e3779b97f4a7c15u;
+}
+
+static struct shard *shard_of(const void *object)
+{
+	return &shards[hash_of(object) >> 59];
+}
+_Static_assert(SHARDS == 1u << (64 - 59), "as many as the hash tells apart");
+
+static struct vb_chain **bucket_of(struct shard *s, const void *object)
+	VB_REQUIRES(s->lock)
+{
+	size_t nth = (size_t)(hash_of(object) >> 24) & s->mask;
+
+	return s->buckets ? &s->buckets[nth] : &s->few[nth];
+}
+
+static struct vb_front_live *live_at(struct vb_chain *c)
+{
+	return VB_CONTAINER_OF(c, struct vb_front_live, chain);
+}
+
+/* To twice as many buckets; where there is no memory it stays as it is. */
+static void grow(struct shard *s) VB_REQUIRES(s->lock)
+{
+	struct vb_chain **old = s->buckets ? s->buckets : s->few, *c;
+	size_t was = s->mask + 1;
+	struct vb_chain **buckets = calloc(2 * was, sizeof(*buckets));
+
+	if (!buckets)
+		return;
+	s->buckets = buckets;
+	s->mask = 2 * was - 1;
+	for (size_t i = 0; i < was; i++) {
+		while ((c = old[i])) {
+			vb_chain_del(c);
+			vb_chain_add(bucket_of(s, live_at(c)->object), c);
+		}
+	}
+	if (old != s->few)
+		free(old);
+}
+
+void vb_front_live_add(struct vb_front_live *l, enum vb_front_kind kind,
+		       const void *object, const uint32_t *handle)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct shard *s = shard_of(object);
+
+	pthread_once(&once, watch_forks);
+	l->object = object;
+	l->kind = kind;
+	l->shown = handle;
+	l->handle = handle ? *handle : 0;
+	vb_mutex_lock(&s->lock);
+	if (s->count++ > s->mask)
+		grow(s);
+	vb_chain_add(bucket_of(s, object), &l->chain);
+	vb_mutex_unlock(&s->lock);
+}
+
+void vb_front_live_del(struct vb_front_live *l)
+{
+	struct shard *s = shard_of(l->object);
+
+	vb_mutex_lock(&s->lock);
+	vb_chain_del(&l->chain);
+	s->count--;
+	vb_mutex_unlock(&s->lock);
+}
+
+static int judge(struct shard *s, enum vb_front_kind kind, const void *object)
+	VB_REQUIRES(s->lock)
+{
+	struct vb_chain *c = *bucket_of(s, object);
+	const struct vb_front_live *l;
+
+	while (c && live_at(c)->object != object)
+		c = c->next;
+	if (!c)
+		return -ENOENT;
+	l = live_at(c);
+	if (l->kind != kind)
+		return -EINVAL;
+	return l->shown && *l->shown != l->handle ? -ENOENT : 0;
+}
+
+int vb_front_live(enum vb_front_kind kind, const void *object)
+{
+	struct shard *s = shard_of(object);
+	int rc;
+
+	vb_mutex_lock(&s->lock);
+	rc = judge(s, kind, object);
+	vb_mutex_unlock(&s->lock);
+	if (VB_UNLIKELY(rc))
+		vb_log(LOG_INFO,
+		       "%p is no %s of this process, or was destroyed, or its handle was overwritten",
+		       object, names[kind]);
+	return rc;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Work requests that are carried out here and now, in the peer's memory. */
+#include "near/reach.h"
+#include "near/req_priv.h"
+
+#define CALL_AFTER    16 /* batches, each close behind the last */
+#define IS_CLOSE      (300 * VB_USEC)
+#define CALL_GAP      (1 * VB_MSEC)
+#define CALL_GAP_MOST (4 * VB_MSEC)
+
+static enum vb_fault may_reach(const struct vb_qp *qp,
+			       const struct vb_send_wqe *wqe)
+{
+	const struct vb_yard_view *v = &vb_nq(qp)->view;
+	uint32_t need = vb_near_rule(wqe)->need;
+
+	if (qp->adapter->rnic && wqe->length == 0)
+		return FAULT_NONE; /* streams begin with such (RFC 6581 s5) */
+	if ((v->access & need) != need)
+		return FAULT_ACCESS_FLAGS;
+	if (wqe->op == WR_READ && v->reads == 0)
+		return FAULT_TOO_MANY_READS;
+	return FAULT_NONE;
+}
+
+/* Our bytes of @wqe, from @offset on. */
+static struct vb_near_side own_side(const struct vb_qp *qp,
+				    struct vb_send_wqe *wqe, uint32_t offset)
+{
+	bool plain = wqe->flags & SEND_INLINE;
+
+	return (struct vb_near_side){
+		.pd = qp->pd,
+		.sge = wqe->sge,
+		.count = wqe->num_sge,
+		.offset = plain ? 0 : offset,
+		.plain = plain ? wqe->inline_data + offset : NULL,
+	};
+}
+
+static struct vb_far_side
+far_side(const struct vb_qp *qp, const struct vb_send_wqe *wqe, uint32_t offset)
+{
+	return vb_far_side_by(&vb_nq(qp)->view, wqe->rkey,
+			      wqe->remote_addr + offset,
+			      vb_near_rule(wqe)->need);
+}
+
+/* The next @len bytes of it. */
+static enum vb_reach reach(struct vb_qp *qp, struct vb_send_wqe *wqe,
+			   uint32_t len)
+{
+	const struct vb_near_qp *nq = vb_nq(qp);
+	const struct vb_near_side near = own_side(qp, wqe, nq->placed);
+	const struct vb_far_side far = far_side(qp, wqe, nq->placed);
+
+	return vb_reach(nq->peer, &near, &far, len, wqe->op != WR_READ);
+}
+
+/* Before the first part of one that is copied in several: is the range as a
+ * whole allowed? */
+static enum vb_fault covers_all(const struct vb_qp *qp,
+				const struct vb_send_wqe *wqe)
+{
+	const struct vb_far_side far = far_side(qp, wqe, 0);
+	struct vb_permit permit;
+	struct vb_grant g;
+	uint64_t at;
+
+	return vb_yard_open(vb_nq(qp)->peer->yard, &far, &g, &permit) &&
+			       vb_yard_covers(&g, wqe->remote_addr, wqe->length,
+					      &at)
+		       ? FAULT_NONE
+		       : FAULT_RKEY;
+}
+
+/* Told to the peer, whose queue pair ends as it would have. */
+static enum vb_next fail_there(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+			       vb_time now)
+{
+	(void)vb_lane_put(qp, wqe, NEAR_FAULT, FAULT_RKEY, now);
+	return NEXT_WAITS;
+}
+
+static enum vb_next go_elsewhere(struct vb_qp *qp)
+{
+	vb_nq(qp)->denied = true;
+	return NEXT_WAITS;
+}
+
+/* What follows from what became of a part. */
+static enum vb_next end_part(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+			     enum vb_reach result, vb_time now)
+{
+	switch (result) {
+	case REACH_OK:
+		return NEXT_GOES;
+	case REACH_LOCAL:
+		return vb_near_fail_here(qp, WC_LOC_PROT_ERR);
+	case REACH_REMOTE:
+		return fail_there(qp, wqe, now);
+	case REACH_UNSEEN:
+		/* Packets carry it, or are refused. A stream would have said
+		 * that it is done before it knew. */
+		return qp->adapter->rnic ? fail_there(qp, wqe, now)
+					 : go_elsewhere(qp);
+	case REACH_DENIED:
+		return go_elsewhere(qp);
+	case REACH_LAPSED:
+	case REACH_GONE:
+		vb_near_be_silent(qp, now);
+		return NEXT_WAITS;
+	}
+	return NEXT_WAITS;
+}
+
+/* Place or fetch it, so much in one step. NEXT_WAITS: it could not be done, and
+ * what follows from that is done. */
+enum vb_next vb_here_do(struct vb_qp *qp, struct vb_send_wqe *wqe, vb_time now)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+	enum vb_fault fault = may_reach(qp, wqe);
+	enum vb_next next;
+	uint32_t part;
+
+	if (!fault && nq->placed == 0 && wqe->length > nq->step_left)
+		fault = covers_all(qp, wqe);
+	if (fault) {
+		(void)vb_lane_put(qp, wqe, NEAR_FAULT, fault, now);
+		return NEXT_WAITS;
+	}
+	while (nq->placed < wqe->length) {
+		if (nq->step_left == 0)
+			return NEXT_LATER;
+		part = VB_MIN(wqe->length - nq->placed, nq->step_left);
+		next = end_part(qp, wqe, reach(qp, wqe, part), now);
+		if (next != NEXT_GOES)
+			return next;
+		nq->placed += part;
+		nq->step_left -= part;
+	}
+	vb_lane_tell_news(qp);
+	return NEXT_GOES;
+}
+
+/*
+ * What many small WRITEs cost is the kernel's way to each of their pages. The
+ * target's own thread needs none: where they stream, it is asked to stand by,
+ * which it does on a processor that nobody else wants. Until then, and where it
+ * does not, they are placed from here.
+ */
+static void note_batch(struct vb_qp *qp, unsigned done, vb_time now)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+	bool close = now - nq->streak_at < IS_CLOSE;
+
+	nq->streak_at = now;
+	nq->streak = close ? nq->streak + (done >= VB_MANY_LEAST) : 0;
+	if (nq->streak < CALL_AFTER || now < nq->call_at || nq->peer->is_self)
+		return;
+	nq->call_gap =
+		VB_MIN(VB_MAX(2 * nq->call_gap, CALL_GAP), CALL_GAP_MOST);
+	nq->call_at = now + nq->call_gap;
+	vb_peer_call(nq->peer);
+}
+
+/* So many bytes of this step are copied. */
+static void take_off(struct vb_near_qp *nq, uint32_t bytes)
+{
+	nq->step_left -= VB_MIN(bytes, nq->step_left);
+}
+
+/* Several small WRITEs at once. False: not even one. */
+bool vb_here_do_many(struct vb_qp *qp, vb_time now)
+{
+	unsigned done = vb_near_batch(qp);
+
+	if (done == 0)
+		return false;
+	note_batch(qp, done, now);
+	vb_lane_tell_news(qp);
+	vb_near_progress(qp);
+	while (done-- && vb_near_sends(qp)) {
+		take_off(vb_nq(qp), vb_sq_at(&qp->sq, vb_nq(qp)->sent)->length);
+		vb_near_finish_here(qp);
+	}
+	return true;
+}
+
+/*
+ * Who fetches a long message may offer a part of it: near/share.h.
+ */
+
+/* Ours, on the lane, and there is that much of it; or NULL. */
+static struct vb_send_wqe *find_asked(const struct vb_qp *qp,
+				      const struct vb_part *part)
+{
+	const struct vb_near_qp *nq = vb_nq(qp);
+	uint32_t nth = part->seq - nq->acked;
+	struct vb_send_wqe *wqe;
+
+	if (qp->way != WAY_NEAR || part->life != nq->life ||
+	    !vb_near_sends(qp) || nth >= vb_near_outstanding(qp))
+		return NULL;
+	wqe = vb_sq_at(&qp->sq, qp->sq.done + nth);
+	if (vb_near_rule(wqe)->op != NEAR_SEND || part->offset > wqe->length ||
+	    part->len > wqe->length - part->offset)
+		return NULL;
+	return wqe;
+}
+
+static bool copy_part(struct vb_qp *qp, struct vb_send_wqe *wqe,
+		      const struct vb_part *part)
+{
+	const struct vb_near_qp *nq = vb_nq(qp);
+	const struct vb_far_side far = vb_far_side_by(
+		&nq->view, part->key, part->iova, ACCESS_LOCAL_WRITE);
+	struct vb_near_side near = own_side(qp, wqe, part->offset);
+
+	near.helped = true;
+	return vb_reach(nq->peer, &near, &far, part->len, true) == REACH_OK;
+}
+
+/* The receive is theirs to take away again with the queue pair: so that is the
+ * one we are connected to, and stays it (struct vb_permit). */
+static bool lend_hand(struct vb_qp *qp, const struct vb_part *part)
+{
+	struct vb_send_wqe *wqe = find_asked(qp, part);
+
+	return wqe && vb_near_is_there(qp) && copy_part(qp, wqe, part);
+}
+
+/* (Unchecked: the lock is given up behind a function pointer.) */
+bool vb_near_help(struct vb_near *n, struct vb_peer *p) VB_UNCHECKED
+{
+	struct vb_part part;
+	struct vb_qp *qp;
+	uint32_t word;
+	bool done;
+
+	if (!vb_offer_take(p->offered, &part, &word))
+		return false;
+	qp = vb_near_find_qp(n, part.qpn);
+	done = false;
+	if (qp && vb_mutex_trylock(&qp->drive)) {
+		done = vb_near_is_called(qp, part.qpn) &&
+		       vb_nq(qp)->peer == p && lend_hand(qp, &part);
+		n->c.release(n->c.arg, qp);
+	}
+	/* It has left the message where it is, and perhaps gone to sleep. */
+	if (vb_offer_end(p->offered, word, done))
+		vb_peer_ring(p);
+	return true;
+}

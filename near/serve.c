@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What peers have put on their lanes: requests, and answers to ours. */
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "base/log.h"
+#include "near/hold.h"
+#include "near/near_priv.h"
+
+#define TURN_REQUESTS 64	 /* of one peer, before others have theirs */
+#define TURN_BYTES    (1u << 20) /* fetched for them */
+#define MOST_ANSWERED 32	 /* by one answer */
+
+struct vb_qp *vb_near_find_qp(struct vb_near *n, uint32_t qpn)
+{
+	if (!vb_near_is_own(n, qpn >> VB_QPN_BITS))
+		return NULL;
+	return vb_idtab_get(n->c.qps, qpn & ((1u << VB_QPN_BITS) - 1));
+}
+
+static void send_answer(struct vb_peer *p, const struct vb_answer_note *a)
+{
+	vb_mutex_lock(&p->tx);
+	vb_ring_answer(&p->writer, a);
+	vb_mutex_unlock(&p->tx);
+}
+
+/*
+ * A program that is told of a message most often answers it, and its answer
+ * rings, too: one wake instead of two. Until then, but not for long, the peer
+ * need not hear that its message has arrived.
+ */
+static void owe(struct vb_near *n, struct vb_peer *p)
+{
+	struct vb_peer *before;
+
+	atomic_store(&p->owed, true);
+	n->c.soon(n->c.arg);
+	before = atomic_load(&n->creditor);
+	if (before == p)
+		return;
+	before = atomic_exchange(&n->creditor, vb_peer_get(p));
+	if (before && atomic_exchange(&before->owed, false))
+		vb_peer_ring(before);
+	vb_peer_put(before);
+}
+
+void vb_near_settle(struct vb_near *n)
+{
+	struct vb_peer *p;
+
+	if (VB_LIKELY(
+		    !atomic_load_explicit(&n->creditor, memory_order_relaxed)))
+		return;
+	p = atomic_exchange(&n->creditor, NULL);
+	if (p && atomic_exchange(&p->owed, false))
+		vb_peer_ring(p);
+	vb_peer_put(p);
+}
+
+/* @next says the same of one request more. False: it does not. */
+static bool join_answers(struct vb_answer_note *a,
+			 const struct vb_answer_note *next)
+{
+	if (a->kind != ANSWER_DONE || next->kind != ANSWER_DONE ||
+	    a->qpn != next->qpn || a->life != next->life ||
+	    a->count >= MOST_ANSWERED)
+		return false;
+	a->seq = next->seq;
+	a->count++;
+	return true;
+}
+
+static void carry_out(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,
+		      const struct vb_request *r, const uint8_t *data,
+		      struct vb_answer_note *a)
+{
+	*a = (struct vb_answer_note){ .qpn = r->sqpn,
+				      .life = r->src_life,
+				      .seq = r->seq,
+				      .count = 1,
+				      .kind = ANSWER_NOBODY };
+	if (VB_UNLIKELY(p->share.waits) && !vb_near_resume(p, qp)) {
+		a->kind = ANSWER_LATER;
+		return;
+	}
+	if (qp && vb_near_is_called(qp, r->dqpn))
+		vb_near_request(n, p, qp, r, data, a);
+	/* What was half fetched may be refused by now; the next message on the
+	 * lane is another, and begins at 0. */
+	if (VB_LIKELY(a->kind != ANSWER_LATER))
+		p->share.at = 0;
+}
+
+/* What a peer said may have made something due. */
+static void step_if_due(struct vb_near *n, struct vb_qp *qp, vb_time now)
+{
+	enum vb_qp_state s = vb_near_state(qp);
+	bool is_well = s == QPS_RTS || s == QPS_RTR;
+
+	if (is_well && !qp->adapter->rnic && qp->sq.done == vb_sq_end(&qp->sq))
+		return;
+	/* The lanes wait for us: what is long is left to a step of its own. */
+	vb_near_set_light(qp, true);
+	n->c.step(n->c.arg, qp, now);
+	vb_near_set_light(qp, false);
+}
+
+/* The last of a run of answers. */
+static void tell(struct vb_near *n, struct vb_peer *p,
+		 const struct vb_answer_note *a)
+{
+	send_answer(p, a);
+	if (n->unhurried)
+		owe(n, p);
+	else
+		vb_peer_ring(p);
+}
+
+/* A poster that copies much for @qp gives drive up when it sees that the thread
+ * which serves the lanes waits for it (vb_near_is_awaited()). */
+static void take_drive(struct vb_near *n, struct vb_qp *qp)
+	VB_ACQUIRE(qp->drive)
+{
+	if (VB_LIKELY(vb_mutex_trylock(&qp->drive)))
+		return;
+	atomic_store(&n->awaits, qp);
+	vb_mutex_lock(&qp->drive);
+	atomic_store(&n->awaits, NULL);
+}
+
+bool vb_near_is_awaited(struct vb_near *n, const struct vb_qp *qp)
+{
+	return atomic_load(&n->awaits) == qp;
+}
+
+/* Requests in a row for one queue pair: one lock, one step. *@left: how many
+ * more there may be in this turn. (Unchecked: the lock is given up behind a
+ * function pointer.) */
+static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
+		     vb_time now) VB_UNCHECKED
+{
+	struct vb_answer_note a, next;
+	struct vb_request r;
+	const uint8_t *data;
+	int rc = vb_ring_look(&p->reader, &r, &data);
+	struct vb_qp *qp;
+	uint32_t dqpn;
+	bool fetched = false;
+
+	if (rc <= 0)
+		return rc;
+	vb_ring_expect_answer(&p->writer);
+	dqpn = r.dqpn;
+	qp = vb_near_find_qp(n, dqpn);
+	if (qp) {
+		take_drive(n, qp);
+		qp->now = VB_MAX(now, qp->now);
+	}
+	a.count = 0;
+	do {
+		carry_out(n, p, qp, &r, data, &next);
+		if (VB_UNLIKELY(next.kind == ANSWER_LATER)) {
+			*left = 0; /* its turn is over */
+			fetched = !p->share.waits;
+			break;
+		}
+		vb_ring_done(&p->reader);
+		if (a.count == 0) {
+			a = next;
+		} else if (!join_answers(&a, &next)) {
+			send_answer(p, &a);
+			a = next;
+		}
+		rc = vb_ring_look(&p->reader, &r, &data);
+	} while (--*left && rc > 0 && r.dqpn == dqpn &&
+		 !vb_ring_has_answer(&p->reader));
+	if (VB_LIKELY(a.count))
+		tell(n, p, &a);
+	if (qp) {
+		/* Between finding and locking it, it may have been destroyed.
+		 */
+		if (vb_near_is_called(qp, dqpn))
+			step_if_due(n, qp, now);
+		n->c.release(n->c.arg, qp);
+	}
+	return rc < 0 ? rc : a.count > 0 || fetched;
+}
+
+static int hear_answer(struct vb_near *n, struct vb_peer *p,
+		       vb_time now) VB_UNCHECKED /* as above */
+{
+	struct vb_answer_note a;
+	struct vb_qp *qp;
+	int rc = vb_ring_hear(&p->reader, &a);
+
+	if (rc <= 0)
+		return rc;
+	/* It answers what it was never asked. */
+	if (!vb_ring_discount(&p->writer, a.count))
+		return -EPROTO;
+	qp = vb_near_find_qp(n, a.qpn);
+	if (!qp)
+		return 1;
+	take_drive(n, qp);
+	qp->now = VB_MAX(now, qp->now);
+	if (vb_near_is_called(qp, a.qpn)) {
+		vb_near_answered(n, qp, &a, now);
+		step_if_due(n, qp, now);
+	}
+	n->c.release(n->c.arg, qp);
+	return 1;
+}
+
+static int hear_answers(struct vb_near *n, struct vb_peer *p, vb_time now)
+{
+	int rc, found = 0;
+
+	while ((rc = hear_answer(n, p, now)) > 0)
+		found = 1;
+	return rc < 0 ? rc : found;
+}
+
+/*
+ * One turn. 1: there was something; 0; -EPROTO: nonsense. The peer answers
+ * before it asks for more, so answers are heard after a request was seen and
+ * before it is carried out: a program that hears back from its peer finds its
+ * own request complete.
+ */
+static int serve_peer(struct vb_near *n, struct vb_peer *p, vb_time now)
+{
+	unsigned left = TURN_REQUESTS;
+	int found = 0, rc = 1;
+
+	n->pull_left = TURN_BYTES;
+	while (left && rc > 0) {
+		bool asked = vb_ring_has_request(&p->reader);
+
+		rc = hear_answers(n, p, now);
+		found |= rc > 0;
+		if (rc >= 0 && asked)
+			rc = serve_run(n, p, &left, now);
+		found |= rc > 0;
+	}
+	return rc < 0 ? rc : found;
+}
+
+/* It writes nonsense: its session ends, by its thread's own doing when that
+ * sees the end of it. */
+static void expel(struct vb_near *n, unsigned at)
+{
+	struct vb_peer *p = n->active[at];
+
+	vb_log(LOG_WARN, "near: slot %u writes nonsense: packets", p->slot);
+	n->active[at] = n->active[--n->active_count];
+	shutdown(p->session, SHUT_RDWR);
+	vb_peer_put(p);
+}
+
+/* One that has a part of its message in hand, and is slow, rings. */
+static bool is_held_up(const struct vb_peer *p)
+{
+	return p->share.waits && vb_share_look(&p->share) == SHARE_SLOW;
+}
+
+bool vb_serve_has_something(const struct vb_peer *p)
+{
+	return vb_ring_has_answer(&p->reader) ||
+	       (vb_ring_has_request(&p->reader) && !is_held_up(p));
+}
+
+/* Its receive is flushed when the queue pair has failed meanwhile, and the peer
+ * cannot begin any more. */
+static void look_after_share(struct vb_near *n, struct vb_peer *p, vb_time now)
+{
+	const struct vb_share *sh = &p->share;
+	const struct vb_qp *qp = vb_near_find_qp(n, sh->qpn);
+	vb_time age = now > sh->since ? now - sh->since : 0;
+
+	if (qp && atomic_load(&qp->state) == QPS_ERR &&
+	    vb_hold_is_over(p, 0, sh->qpn, age))
+		vb_serve_abandon(n, p);
+}
+
+bool vb_serve_all(struct vb_near *n, vb_time now)
+{
+	bool found = false;
+
+	for (unsigned i = n->active_count; i-- > 0;) {
+		int rc;
+
+		if (vb_offer_is_there(n->active[i]->offered))
+			found |= vb_near_help(n, n->active[i]);
+		if (VB_UNLIKELY(n->active[i]->share.waits))
+			look_after_share(n, n->active[i], now);
+		if (!vb_serve_has_something(n->active[i]))
+			continue;
+		rc = serve_peer(n, n->active[i], now);
+		if (rc < 0)
+			expel(n, i);
+		found |= rc != 0;
+	}
+	return found;
+}
+
+bool vb_near_poll(struct vb_near *n, vb_time now)
+{
+	bool found = vb_near_flush(n, now);
+
+	vb_near_settle(n);
+	if (!vb_mutex_trylock(&n->rx))
+		return found;
+	found |= vb_serve_all(n, now);
+	vb_mutex_unlock(&n->rx);
+	return found;
+}
+
+bool vb_near_catch_up(struct vb_near *n, vb_time now)
+{
+	if (!vb_mutex_trylock(&n->rx))
+		return false;
+	(void)vb_serve_all(n, now);
+	vb_mutex_unlock(&n->rx);
+	return true;
+}
+
+void vb_near_add(struct vb_near *n, struct vb_peer *p)
+{
+	vb_mutex_lock(&n->rx);
+	if (n->active_count < VB_COUNT(n->active))
+		n->active[n->active_count++] = vb_peer_get(p);
+	vb_mutex_unlock(&n->rx);
+}
+
+/* What it said before it ended stands, as what a dead host sent stands. */
+static void serve_rest(struct vb_near *n, struct vb_peer *p, vb_time now)
+{
+	unsigned turns = 2 * VB_RING_SLOTS / TURN_REQUESTS;
+
+	while (turns-- && serve_peer(n, p, now) > 0)
+		;
+}
+
+/* It is gone with a part of a message in hand. (Unchecked: as above.) */
+void vb_serve_abandon(struct vb_near *n, struct vb_peer *p) VB_UNCHECKED
+{
+	struct vb_qp *qp = vb_near_find_qp(n, p->share.qpn);
+
+	if (!p->share.waits)
+		return;
+	if (qp)
+		vb_mutex_lock(&qp->drive);
+	vb_near_abandon(p, qp);
+	if (qp)
+		n->c.release(n->c.arg, qp);
+}
+
+void vb_near_remove(struct vb_near *n, struct vb_peer *p, vb_time now)
+{
+	unsigned i = 0;
+
+	vb_mutex_lock(&n->rx);
+	while (i < n->active_count && n->active[i] != p)
+		i++;
+	if (i < n->active_count) {
+		n->active[i] = n->active[--n->active_count];
+		/* A message that it had a part of is not to be had any more,
+		 * and what stands behind it is. */
+		vb_serve_abandon(n, p);
+		serve_rest(n, p, now);
+		vb_peer_put(p);
+	}
+	vb_serve_abandon(n, p);
+	vb_mutex_unlock(&n->rx);
+}

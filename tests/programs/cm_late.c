@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A broker's answer that comes late, to a question that was given up, is not
+ * taken for the answer to the next one; and a wall clock that is wrong ends no
+ * patience. This program stands between librdmacm and the C library, and puts
+ * a late answer in front of each true one.
+ * usage: cm_late ADDRESS
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <rdma/rdma_cma.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "wire/ipc_cm.h"
+
+#define PORT	7478
+#define BEHIND	3600	 /* seconds */
+#define BETWEEN 20000000 /* nanoseconds */
+
+enum late { NOTHING, OF_ANOTHER_ID, OF_THE_SAME_ID };
+
+static enum late late;
+static bool shown; /* the late one was read in this one's place */
+static bool clock_is_wrong;
+static int failures;
+
+static void say(const char *what, bool well)
+{
+	printf("%s cm late: %s\n", well ? "ok" : "not ok", what);
+	failures += !well;
+}
+
+static bool make_late(uint8_t *bytes, size_t len)
+{
+	struct vb_ipc_cm m;
+
+	if (!vb_ipc_cm_get(bytes, len, &m) || m.kind != IPC_CM_DONE)
+		return false;
+	m.status = ECONNREFUSED;
+	if (late == OF_ANOTHER_ID)
+		m.id++;
+	m.tid--;
+	vb_ipc_cm_put(bytes, &m);
+	return true;
+}
+
+__attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *h,
+						       int flags)
+{
+	struct msghdr kept = *h;
+	ssize_t n;
+
+	if (late != NOTHING && !shown) {
+		n = syscall(SYS_recvmsg, fd, h, flags | MSG_PEEK);
+		shown = n == VB_IPC_CM_BYTES &&
+			make_late(h->msg_iov->iov_base, (size_t)n);
+		if (shown)
+			return n;
+		*h = kept;
+	}
+	if (shown) /* who waits for an answer is to see the late one */
+		nanosleep(&(struct timespec){ 0, BETWEEN }, NULL);
+	shown = false;
+	return syscall(SYS_recvmsg, fd, h, flags);
+}
+
+__attribute__((visibility("default"))) int clock_gettime(clockid_t id,
+							 struct timespec *t)
+{
+	int rc = (int)syscall(SYS_clock_gettime, id, t);
+
+	if (id == CLOCK_REALTIME && clock_is_wrong)
+		t->tv_sec -= BEHIND;
+	return rc;
+}
+
+/* A port, and what listens there. */
+static bool listens(struct rdma_event_channel *channel, const char *address)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET,
+				 .sin_port = htons(PORT) };
+	struct rdma_cm_id *id;
+	bool well;
+
+	if (inet_pton(AF_INET, address, &a.sin_addr) != 1 ||
+	    rdma_create_id(channel, &id, NULL, RDMA_PS_TCP))
+		return false;
+	well = rdma_bind_addr(id, (struct sockaddr *)&a) == 0;
+	if (!well)
+		printf("    rdma_bind_addr: %s\n", strerror(errno));
+	if (well && rdma_listen(id, 4)) {
+		printf("    rdma_listen: %s\n", strerror(errno));
+		well = false;
+	}
+	rdma_destroy_id(id);
+	return well;
+}
+
+int main(int argc, char **argv)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc != 2 || !channel)
+		return 2;
+	say("nothing is wrong", listens(channel, argv[1]));
+	late = OF_ANOTHER_ID;
+	say("another id's answer is skipped", listens(channel, argv[1]));
+	late = OF_THE_SAME_ID;
+	say("an earlier question's answer is skipped",
+	    listens(channel, argv[1]));
+	late = NOTHING;
+	clock_is_wrong = true;
+	say("a wall clock an hour behind", listens(channel, argv[1]));
+	rdma_destroy_event_channel(channel);
+	return failures != 0;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* near/hold: who is waited for, and for how long. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "near/hold.h"
+
+#define KEY 0xabc
+#define QPN 5
+
+struct world {
+	struct vb_peer p;
+	struct vb_yard *yard;
+	struct vb_cell cells[VB_CELLS];
+	int far_end;
+};
+
+/* A process that runs, or sleeps, until it is killed. */
+static pid_t begin(const struct world *w, bool runs)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	close(w->far_end);
+	for (;;)
+		if (!runs)
+			pause();
+}
+
+static int setup(void **state)
+{
+	struct world *w = calloc(1, sizeof(*w));
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+	w->yard = mmap(NULL, sizeof(*w->yard), PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	assert_ptr_not_equal(w->yard, MAP_FAILED);
+	w->yard->is_exact = 1;
+	w->p.yard = w->yard;
+	w->p.their_cells = w->cells;
+	w->p.session = ends[0];
+	w->far_end = ends[1];
+	atomic_store(&w->p.state, PEER_UP);
+	atomic_store(&w->cells[3].what, (uint64_t)KEY << 32 | QPN);
+	*state = w;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+
+	if (w->p.pid) {
+		kill(w->p.pid, SIGKILL);
+		waitpid(w->p.pid, NULL, 0);
+	}
+	close(w->p.session);
+	if (w->far_end >= 0)
+		close(w->far_end);
+	munmap(w->yard, sizeof(*w->yard));
+	free(w);
+	return 0;
+}
+
+static bool is_over(struct world *w, vb_time age)
+{
+	return vb_hold_is_over(&w->p, KEY, 0, age);
+}
+
+static void nobody_is_at_another_key(void **state)
+{
+	struct world *w = *state;
+
+	assert_true(vb_hold_is_over(&w->p, KEY + 1, 0, 0));
+	assert_true(vb_hold_is_over(&w->p, 0, QPN + 1, 0));
+	assert_false(vb_hold_is_over(&w->p, 0, QPN, 0));
+	assert_false(is_over(w, 0));
+}
+
+/* It has a moment to be through; it is in no copy, says the kernel. */
+static void who_is_stopped_is_not_waited_for(void **state)
+{
+	struct world *w = *state;
+	int status;
+
+	w->p.pid = begin(w, true);
+	assert_int_equal(kill(w->p.pid, SIGSTOP), 0);
+	waitpid(w->p.pid, &status, WUNTRACED);
+	assert_false(is_over(w, 1 * VB_MSEC));
+	assert_true(is_over(w, 3 * VB_MSEC));
+	/* Unless it could begin one all the same. */
+	w->yard->is_exact = 0;
+	assert_false(is_over(w, 5 * VB_SEC));
+}
+
+static void who_sleeps_is_not_waited_for(void **state)
+{
+	struct world *w = *state;
+
+	w->p.pid = begin(w, false);
+	for (unsigned i = 0; i < 1000 && !is_over(w, 3 * VB_MSEC); i++)
+		usleep(1000);
+	assert_true(is_over(w, 3 * VB_MSEC));
+}
+
+/* No copy takes ten seconds. */
+static void who_runs_is_waited_for_and_then_expelled(void **state)
+{
+	struct world *w = *state;
+	char byte;
+
+	w->p.pid = begin(w, true);
+	assert_false(is_over(w, 3 * VB_MSEC));
+	assert_false(is_over(w, VB_HOLD_UNSEEN + 1));
+	assert_true(is_over(w, VB_HOLD_RUNS + 1));
+	assert_int_equal(recv(w->far_end, &byte, 1, MSG_DONTWAIT), 0);
+}
+
+/* The engine's thread, which ends its session, may wait for us. */
+static void who_has_hung_up_is_not_waited_for(void **state)
+{
+	struct world *w = *state;
+
+	w->p.pid = begin(w, true);
+	close(w->far_end);
+	w->far_end = -1;
+	/* The child closes its copy in a moment. */
+	for (unsigned i = 0; i < 1000 && !is_over(w, 3 * VB_MSEC); i++)
+		usleep(1000);
+	assert_true(is_over(w, 3 * VB_MSEC));
+}
+
+/* Its number says nothing: of a process that is not shown to us. */
+static void who_is_not_shown_is_waited_for(void **state)
+{
+	struct world *w = *state;
+
+	w->p.pid = begin(w, false);
+	kill(w->p.pid, SIGKILL);
+	waitpid(w->p.pid, NULL, 0);
+	assert_false(is_over(w, 3 * VB_MSEC));
+	assert_true(is_over(w, VB_HOLD_UNSEEN + 1));
+	w->p.pid = 0;
+}
+
+static void waiting_ends_with_the_stop(void **state)
+{
+	struct world *w = *state;
+	vb_time then = vb_clock_read();
+	int status;
+
+	w->p.pid = begin(w, true);
+	kill(w->p.pid, SIGSTOP);
+	waitpid(w->p.pid, &status, WUNTRACED);
+	vb_hold_await(&w->p, KEY, QPN);
+	assert_true(vb_clock_read() - then < 1 * VB_SEC);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(nobody_is_at_another_key),
+		TEST(who_is_stopped_is_not_waited_for),
+		TEST(who_sleeps_is_not_waited_for),
+		TEST(who_runs_is_waited_for_and_then_expelled),
+		TEST(who_has_hung_up_is_not_waited_for),
+		TEST(who_is_not_shown_is_waited_for),
+		TEST(waiting_ends_with_the_stop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* near/permit: what has lapsed copies nothing, whenever the thread that holds
+ * it is stopped. */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "near/permit.h"
+
+#define BYTES 512
+#define FIRE  0xc3
+#define MARK  0x5a
+
+static _Atomic uint32_t words[2];
+
+static ssize_t copy(const struct vb_permit *permit, bool put, void *here,
+		    const void *there, size_t len)
+{
+	const struct iovec near = { here, len };
+	const struct iovec far = { (void *)(uintptr_t)there, len };
+
+	return vb_permit_copy(permit, getpid(), put, &near, 1, &far, 1);
+}
+
+static void permit__that_holds_copies(void **state)
+{
+	const struct vb_permit permit = { { &words[0], &words[1] }, { 4, 6 } };
+	char from[] = "some bytes", to[sizeof(from)] = "";
+
+	atomic_store(&words[0], 4);
+	atomic_store(&words[1], 6);
+	assert_int_equal(copy(&permit, true, from, to, sizeof(from)),
+			 sizeof(from));
+	assert_string_equal(from, to);
+	memset(to, 0, sizeof(to));
+	assert_int_equal(copy(&permit, false, to, from, sizeof(from)),
+			 sizeof(from));
+	assert_string_equal(from, to);
+	assert_int_equal(copy(&permit, true, from, NULL, 1), -EFAULT);
+}
+
+static void permit__that_has_lapsed_copies_nothing(void **state)
+{
+	char from[] = "some bytes", to[sizeof(from)] = "";
+
+	atomic_store(&words[0], 4);
+	atomic_store(&words[1], 6);
+	for (unsigned i = 0; i < 2; i++) {
+		const struct vb_permit permit = { { &words[0], &words[1] },
+						  { 4 + !i * 2, 6 + i * 2 } };
+
+		assert_int_equal(copy(&permit, true, from, to, sizeof(from)),
+				 -ECANCELED);
+		assert_string_equal(to, "");
+	}
+}
+
+#ifdef __x86_64__
+/*
+ * Another process has looked at its permit, and stands before the system call
+ * itself: its very next instruction. Then it loses the permit, and the memory
+ * is marked as ours: when it goes on, the mark stays.
+ */
+struct sequence { /* linux/rseq.h */
+	uint32_t version, flags;
+	uint64_t start, length, on_abort;
+};
+extern const struct sequence __start___rseq_cs[];
+
+struct field {
+	_Atomic uint32_t word;
+	_Atomic int64_t result;
+	uint8_t memory[BYTES] __attribute__((aligned(64)));
+};
+
+/* The last instruction of the sequence. */
+static uint64_t call_at(void)
+{
+	return __start___rseq_cs->start + __start___rseq_cs->length - 2;
+}
+
+static void write_once(struct field *f, pid_t owner)
+{
+	const struct vb_permit permit = { { &f->word, &f->word }, { 4, 4 } };
+	const struct iovec far = { f->memory, BYTES };
+	uint8_t fire[BYTES];
+	const struct iovec near = { fire, BYTES };
+
+	memset(fire, FIRE, sizeof(fire));
+	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
+		_exit(1);
+	raise(SIGSTOP);
+	atomic_store(&f->result,
+		     vb_permit_copy(&permit, owner, true, &near, 1, &far, 1));
+	_exit(0);
+}
+
+/* True: it stands there; and nothing of ours is left in its code. */
+static bool go_to_call(pid_t pid)
+{
+	void *at = (void *)(uintptr_t)call_at();
+	struct user_regs_struct regs;
+	int status;
+	long code;
+
+	if (waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status))
+		return false;
+	code = ptrace(PTRACE_PEEKTEXT, pid, at, NULL);
+	assert_int_equal(code & 0xffff, 0x050f); /* syscall */
+	ptrace(PTRACE_POKETEXT, pid, at, (code & ~0xffL) | 0xcc);
+	ptrace(PTRACE_CONT, pid, NULL, NULL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
+	ptrace(PTRACE_POKETEXT, pid, at, code);
+	ptrace(PTRACE_GETREGS, pid, NULL, &regs);
+	assert_int_equal(regs.rip, call_at() + 1);
+	regs.rip--;
+	ptrace(PTRACE_SETREGS, pid, NULL, &regs);
+	return true;
+}
+
+static void permit__lapses_before_the_very_call(void **state)
+{
+	struct field *f = mmap(NULL, sizeof(*f), PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t owner = getpid(), other;
+
+	if (!vb_permit_is_exact())
+		skip();
+	assert_ptr_not_equal(f, MAP_FAILED);
+	atomic_store(&f->word, 4);
+	other = fork();
+	assert_true(other >= 0);
+	if (other == 0)
+		write_once(f, owner);
+	if (!go_to_call(other))
+		skip(); /* who may not trace its own child */
+	atomic_store(&f->word, 6);
+	memset(f->memory, MARK, BYTES);
+	ptrace(PTRACE_DETACH, other, NULL, NULL);
+	waitpid(other, NULL, 0);
+	assert_int_equal(atomic_load(&f->result), -ECANCELED);
+	for (unsigned i = 0; i < BYTES; i++)
+		assert_int_equal(f->memory[i], MARK);
+	munmap(f, sizeof(*f));
+}
+#else
+static void permit__lapses_before_the_very_call(void **state)
+{
+	skip(); /* there are no sequences here: near/permit.c */
+}
+#endif
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(permit__that_holds_copies),
+		cmocka_unit_test(permit__that_has_lapsed_copies_nothing),
+		cmocka_unit_test(permit__lapses_before_the_very_call),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
