@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fork.h"
@@ -294,7 +295,8 @@ bool vb_drive_can_wait(struct vb_qp *qp)
  * adapter has most often fetched it by then. So each thread knows the queue
  * pairs where it has posted lately and left the work to others, or to gather.
  */
-#define LEFT_MOST 8
+#define LEFT_MOST    8
+#define BEGIN_WITHIN (2 * VB_MSEC)
 
 static __thread struct {
 	struct vb_qp *at[LEFT_MOST]; /* type-stable; any of them may be gone */
@@ -326,12 +328,33 @@ static void begin_queued(struct vb_engine *e, struct vb_qp *qp)
 		arm_timer(e, qp, at_once(now), now);
 }
 
+/* True: the requests wait for the introduction to the peer's program. */
+static bool begin_by(struct vb_engine *e, struct vb_qp *qp, vb_time by)
+{
+	bool waits = false;
+
+	vb_mutex_lock(&qp->drive);
+	if (atomic_load(&qp->qpn) && qp->sq.done != vb_sq_end(&qp->sq)) {
+		/* First its way, without which nothing can be hurried. */
+		if (vb_near_decide_by(qp, by))
+			begin_queued(e, qp);
+		waits = vb_near_decide_by(qp, by);
+		if (!waits)
+			begin_queued(e, qp);
+	}
+	vb_drive_release(e, qp);
+	return waits;
+}
+
+/* The introduction takes a moment on a host that is not busy. After that the
+ * requests go by packets: the caller is not to wait for another program. */
 static void begin_left(struct vb_engine *e, struct vb_qp *qp)
 {
-	vb_mutex_lock(&qp->drive);
-	if (atomic_load(&qp->qpn) && qp->sq.done != vb_sq_end(&qp->sq))
-		begin_queued(e, qp);
-	vb_drive_release(e, qp);
+	const struct timespec moment = { .tv_nsec = 50000 };
+	vb_time by = vb_now() + BEGIN_WITHIN;
+
+	while (begin_by(e, qp, by) && vb_now() < by + BEGIN_WITHIN)
+		nanosleep(&moment, NULL);
 }
 
 /* They are the parent's. */
@@ -374,6 +397,8 @@ static bool step_or_gather(struct vb_engine *e, struct vb_qp *qp)
 	cancel = vb_cancel_off();
 	more = step(e, qp, vb_engine_time(qp, vb_now()));
 	vb_cancel_back(cancel);
+	if (VB_UNLIKELY(qp->way == WAY_OPEN))
+		note_left(qp);
 	return more;
 }
 

@@ -543,6 +543,15 @@ static void decide(struct vb_near *n, struct vb_qp *qp, vb_time now)
 		qp->way = WAY_PACKETS;
 }
 
+bool vb_near_decide_by(struct vb_qp *qp, vb_time by)
+{
+	struct vb_near_qp *nq = vb_nq(qp);
+
+	if (qp->way == WAY_OPEN)
+		nq->decide_by = VB_MIN(nq->decide_by, by);
+	return qp->way == WAY_OPEN;
+}
+
 bool vb_near_send(struct vb_near *n, struct vb_qp *qp, vb_time now)
 {
 	bool sends = vb_near_state(qp) == QPS_RTS ||

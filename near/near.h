@@ -141,6 +141,10 @@ bool vb_near_send(struct vb_near *n, struct vb_qp *qp, vb_time now);
 bool vb_near_quick(struct vb_qp *qp);
 /* What gathers goes with the next vb_near_send(). */
 void vb_near_hurry(struct vb_qp *qp);
+/* Under drive. While the introduction to the peer's program is under way, the
+ * requests of @qp wait for it. They go by packets unless it ends before @by.
+ * Returns whether they still wait. */
+bool vb_near_decide_by(struct vb_qp *qp, vb_time by);
 /* vb_transport_ops.can_wait, for one that goes near. */
 bool vb_near_can_wait(const struct vb_qp *qp);
 vb_time vb_near_deadline(const struct vb_qp *qp);

@@ -4,7 +4,7 @@
  * complete, as Gloo does: an adapter has fetched it by then. Two threads poll
  * meanwhile, so that the queue pair is most often driven by another.
  *
- *	hasty_test [options]
+ *	hasty_test [options] [rounds]
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -79,10 +79,12 @@ int main(int argc, char **argv)
 	pthread_t pollers[POLLERS];
 	struct ibv_mr *kept, *target;
 	struct ibv_qp *qp;
-	unsigned posted = 0, rounds = 0;
+	unsigned posted = 0, rounds = 0, most = ROUNDS;
 	double then = seconds();
+	char **args = rc_read_options(&options, argc, argv);
 
-	(void)rc_read_options(&options, argc, argv);
+	if (args[0])
+		most = (unsigned)strtoul(args[0], NULL, 0);
 	rc_open(&device, &options);
 	cq = ibv_create_cq(device.context, 64, NULL, NULL, 0);
 	must(cq, "ibv_create_cq");
@@ -93,7 +95,7 @@ int main(int argc, char **argv)
 		must(!pthread_create(&pollers[i], NULL, poll_on, NULL),
 		     "pthread_create");
 	for (;
-	     rounds < ROUNDS && !atomic_load(&bad) && seconds() - then < LASTS;
+	     rounds < most && !atomic_load(&bad) && seconds() - then < LASTS;
 	     rounds++) {
 		struct ibv_mr *hasty = lend(&here, IBV_ACCESS_LOCAL_WRITE);
 

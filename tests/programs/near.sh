@@ -83,6 +83,21 @@ for way in on off; do
 		not_ok "$name" "$work/client"
 	fi
 done
+# The first post of a connection waits until the programs have met.
+first() {
+	local i
+
+	for ((i = 0; i < 25; i++)); do
+		on a timeout -k 5 60 "${hasty[@]}" 1 >"$work/client" 2>&1 ||
+			return 1
+	done
+}
+name="the same at once after the connection, 25 times"
+if first; then
+	ok "$name"
+else
+	not_ok "$name" "$work/client"
+fi
 lines "a neighbour that stops, lies or is busy" "$verbena" run -- \
 	"$programs/neighbour_test" -d roce_lo
 lines "objects of another process" "$verbena" run -- "$programs/import_test" \
