@@ -135,7 +135,17 @@ wait $watch 2>/dev/null
 on a sh -c "ip link add veth0 type veth peer name veth9 &&
 	ip addr add $HOST_A/24 dev veth0 && ip link set veth9 up &&
 	ip link set veth0 up" || not_ok "an interface anew"
+# The kernel finds the carrier a moment after the interface is made.
+carrier() {
+	local tries
+
+	for ((tries = 0; tries < 100; tries++)); do
+		on a ip -o link show veth0 | grep -q 'state UP' && return
+		sleep 0.05
+	done
+}
 for device in roce_veth0 iw_veth0; do
+	carrier
 	on a timeout -k 5 40 env VERBENA_DEVICES=$device "$verbena" run -- \
 		"$programs/removal_test" "$HOST_A" >"$work/removal" 2>&1 ||
 		not_ok "removal_test $device" "$work/removal"
