@@ -98,8 +98,9 @@ siw_perftest() {
 # by itself, having heard. A client whose server is to die does not end the
 # connection: siw's word that it is closed may overtake the one that it is
 # established, which its kernel takes for impossible (iwcm.c,
-# cm_disconnect_handler: BUG). For the same reason a client that is to die when
-# it ends the connection waits a second before it does.
+# cm_disconnect_handler: BUG). For the same reason a client that is to die once
+# it is established, or when it ends the connection, waits a second before it
+# does.
 siw_killed() {
 	local at=$1 port=7471 pid called=0 served=0 other
 	local server client
@@ -113,7 +114,7 @@ siw_killed() {
 		;;
 	client)
 		client+=(-k "$3")
-		[ "$3" != disconnect ] || client+=(-z 1)
+		client+=(-z 1)
 		;;
 	esac
 	(lab_serve) </dev/null >"$work/server" 2>&1 &

@@ -7,12 +7,13 @@
  *	cm_many -c ADDRESS [-m KIND] [-n COUNT] [-w WINDOW] [-z SECONDS] [-p]
  *		[-v] [-k MOMENT]
  *
- * The client connects all, WINDOW at a time, sleeps, then ends all; -p: it
- * leaves the ending to its peer; -b: the server does so, too, and at the same
- * time; -t: it goes on for ever, whatever fails. -v says when what was heard.
- * MOMENT: resolve, connect, request, accept, established, disconnect or
- * timewait. KIND: rc, xrc, or ud, of which there is nothing to end. Says how the
- * connections ended; 0: all were established and ended by a DISCONNECTED.
+ * The client connects all, WINDOW at a time, sleeps, then ends all (or dies,
+ *where it is to die established); -p: it leaves the ending to its peer; -b: the
+ *server does so, too, and at the same time; -t: it goes on for ever, whatever
+ *fails. -v says when what was heard. MOMENT: resolve, connect, request, accept,
+ *established, disconnect or timewait. KIND: rc, xrc, or ud, of which there is
+ *nothing to end. Says how the connections ended; 0: all were established and
+ *ended by a DISCONNECTED.
  */
 #include <netdb.h>
 #include <rdma/rdma_cma.h>
@@ -55,6 +56,8 @@ static void at(const char *now)
 {
 	if (strcmp(moment, now) != 0)
 		return;
+	if (nap && strcmp(now, "established") == 0)
+		sleep(nap);
 	printf("dies %.6f\n", seconds());
 	fflush(stdout);
 	raise(SIGKILL);
