@@ -7,21 +7,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define VB_LIKELY(x)   __builtin_expect(!!(x), 1)
-#define VB_UNLIKELY(x) __builtin_expect(!!(x), 0)
-#define VB_MUST_CHECK  __attribute__((warn_unused_result))
+#define VB_LIKELY(x)	__builtin_expect(!!(x), 1)
+#define VB_UNLIKELY(x)	__builtin_expect(!!(x), 0)
+#define VB_MUST_CHECK	__attribute__((warn_unused_result))
 #define VB_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #define VB_COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define VB_CONTAINER_OF(ptr, type, member) \
-	((type *)((char *)(ptr) - offsetof(type, member)))
+#define VB_CONTAINER_OF(ptr, type, member)                                     \
+	((type *)((char *)(ptr)-offsetof(type, member)))
 #define VB_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define VB_MAX(a, b) ((a) > (b) ? (a) : (b))
 
 /* Nanoseconds of a clock that only goes forward; the caller supplies it. */
 typedef uint64_t vb_time;
 #define VB_NEVER UINT64_MAX
-#define VB_USEC  ((vb_time)1000)
-#define VB_MSEC  ((vb_time)1000000)
-#define VB_SEC   ((vb_time)1000000000)
+#define VB_USEC	 ((vb_time)1000)
+#define VB_MSEC	 ((vb_time)1000000)
+#define VB_SEC	 ((vb_time)1000000000)
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The registry of what a child of fork forgets. It takes no lock: another thread
- * may be changing it when the program forks, and the child must be able to read
- * what that thread has left. So lists grow at their head only and lose nothing,
- * and an entry of a table is valid after any single store.
+ * The registry of what a child of fork forgets. It takes no lock: another
+ * thread may be changing it when the program forks, and the child must be able
+ * to read what that thread has left. So lists grow at their head only and lose
+ * nothing, and an entry of a table is valid after any single store.
  */
 #include "base/fork.h"
 

@@ -12,7 +12,7 @@
 #include "broker/cm_ports.h"
 #include "broker/gsi.h"
 #include "broker/outbox.h"
-#include "broker/place.h"
+#include "broker/local_addr.h"
 #include "link/udp.h"
 #include "mgmt/cm_ib.h"
 
@@ -64,7 +64,7 @@ struct vb_host_cm {
 	uint32_t next_number;
 	uint64_t key; /* secret: of vb_hash() over ids */
 	struct vb_cm_ports ports;
-	struct vb_places places;
+	struct vb_local_addrs places;
 	struct cm_id *buckets[BUCKETS];
 };
 
@@ -513,7 +513,7 @@ static int bind_id(struct vb_cm_client *c, const struct vb_ipc_cm *m,
 	if (m->src_port && m->src_port < PRIVILEGED && c->who.uid != 0 &&
 	    !(m->flags & IPC_CM_JOIN))
 		return -EACCES;
-	if (!vb_places_has(&c->cm->places, &m->src, m->ifindex))
+	if (!vb_local_addrs_has(&c->cm->places, &m->src, m->ifindex))
 		return -EADDRNOTAVAIL;
 	rc = make_id(c, m->id, &id);
 	if (rc)
@@ -632,7 +632,7 @@ static int begin(struct vb_cm_client *c, struct cm_id *id, struct vb_ipc_cm *m)
 
 	if (!ud && !c->cm->owns(c->cm->owns_arg, &c->who, m->qpn))
 		return -EPERM;
-	if (!vb_places_has(&c->cm->places, &m->src, m->ifindex))
+	if (!vb_local_addrs_has(&c->cm->places, &m->src, m->ifindex))
 		return -EADDRNOTAVAIL;
 	m->src_port = id->port.number;
 	if (ud)
@@ -1055,7 +1055,7 @@ void vb_host_cm_destroy(struct vb_host_cm *cm)
 {
 	vb_cm_destroy(cm->engine);
 	vb_cm_ports_close(&cm->ports);
-	vb_places_fini(&cm->places);
+	vb_local_addrs_fini(&cm->places);
 	if (cm->gsi)
 		vb_gsi_close(cm->gsi);
 	free(cm);

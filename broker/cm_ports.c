@@ -103,11 +103,11 @@ struct turns {
 	struct vb_cm_port *first, **end;
 };
 
-struct vb_port_tally {
+struct vb_port_counters {
 	struct key key;
 	struct sums sums;
 	struct turns turns[2]; /* of IP, and of AF_IB; without ticket */
-	struct vb_port_tally *next;
+	struct vb_port_counters *next;
 };
 
 static enum kind kind_of(const struct vb_gid *a, uint8_t flags)
@@ -146,7 +146,8 @@ static bool is_same(const struct key *a, const struct key *b)
 	       a->ticket == b->ticket && vb_gid_equal(&a->address, &b->address);
 }
 
-static struct vb_port_tally **bucket(struct vb_cm_ports *t, const struct key *k)
+static struct vb_port_counters **bucket(struct vb_cm_ports *t,
+					const struct key *k)
 {
 	uint64_t h = vb_hash(t->key, (uint64_t)k->number << 32 |
 					     (uint64_t)k->space << 16 |
@@ -157,18 +158,18 @@ static struct vb_port_tally **bucket(struct vb_cm_ports *t, const struct key *k)
 	return &t->buckets[vb_hash(h, k->ticket) % VB_PORT_BUCKETS];
 }
 
-static struct vb_port_tally *find(struct vb_cm_ports *t, const struct key *k)
+static struct vb_port_counters *find(struct vb_cm_ports *t, const struct key *k)
 {
-	struct vb_port_tally *y = *bucket(t, k);
+	struct vb_port_counters *y = *bucket(t, k);
 
 	while (y && !is_same(&y->key, k))
 		y = y->next;
 	return y;
 }
 
-static struct vb_port_tally *make(struct vb_cm_ports *t, const struct key *k)
+static struct vb_port_counters *make(struct vb_cm_ports *t, const struct key *k)
 {
-	struct vb_port_tally **at = bucket(t, k), *y = calloc(1, sizeof(*y));
+	struct vb_port_counters **at = bucket(t, k), *y = calloc(1, sizeof(*y));
 
 	if (!y)
 		return NULL;
@@ -180,9 +181,9 @@ static struct vb_port_tally *make(struct vb_cm_ports *t, const struct key *k)
 	return y;
 }
 
-static void drop(struct vb_cm_ports *t, struct vb_port_tally *y)
+static void drop(struct vb_cm_ports *t, struct vb_port_counters *y)
 {
-	struct vb_port_tally **at = bucket(t, &y->key);
+	struct vb_port_counters **at = bucket(t, &y->key);
 
 	while (*at != y)
 		at = &(*at)->next;
@@ -190,10 +191,10 @@ static void drop(struct vb_cm_ports *t, struct vb_port_tally *y)
 	free(y);
 }
 
-static void drop_all(struct vb_port_tally **at)
+static void drop_all(struct vb_port_counters **at)
 {
 	while (*at) {
-		struct vb_port_tally *y = *at;
+		struct vb_port_counters *y = *at;
 
 		*at = y->next;
 		free(y);
@@ -231,8 +232,8 @@ static unsigned keys_of(const struct vb_cm_port *p, struct key keys[MOST_KEYS])
 	return count;
 }
 
-static struct vb_port_tally *place_of(struct vb_cm_ports *t,
-				      const struct vb_cm_port *p)
+static struct vb_port_counters *place_of(struct vb_cm_ports *t,
+					 const struct vb_cm_port *p)
 {
 	enum kind kind = kind_of(&p->address, p->flags);
 	struct key k = key_of(p->space, p->number, kind);
@@ -275,7 +276,7 @@ static void count_out(struct vb_cm_ports *t, const struct vb_cm_port *p,
 	const struct sums part = part_of(p);
 
 	for (unsigned i = 0; i < count; i++) {
-		struct vb_port_tally *y = find(t, &keys[i]);
+		struct vb_port_counters *y = find(t, &keys[i]);
 
 		subtract(&y->sums, &part);
 		if (y->sums.bound == 0)
@@ -291,7 +292,7 @@ static int count_in(struct vb_cm_ports *t, const struct vb_cm_port *p)
 	unsigned count = keys_of(p, keys);
 
 	for (unsigned i = 0; i < count; i++) {
-		struct vb_port_tally *y = find(t, &keys[i]);
+		struct vb_port_counters *y = find(t, &keys[i]);
 
 		if (!y)
 			y = make(t, &keys[i]);
@@ -313,7 +314,7 @@ static struct sums sum_met(struct vb_cm_ports *t, const struct vb_cm_port *p,
 
 	for (enum kind k = 0; k < KINDS; k++) {
 		struct key key = key_of(p->space, p->number, k);
-		struct vb_port_tally *y;
+		struct vb_port_counters *y;
 
 		if (!meets[kind][k])
 			continue;
@@ -442,7 +443,7 @@ int vb_cm_ports_listen(struct vb_cm_ports *t, struct vb_cm_port *p)
 	p->listening = true;
 	now = part_of(p);
 	for (unsigned i = 0; i < count; i++) {
-		struct vb_port_tally *y = find(t, &keys[i]);
+		struct vb_port_counters *y = find(t, &keys[i]);
 
 		subtract(&y->sums, &before);
 		add(&y->sums, &now);
@@ -456,7 +457,7 @@ int vb_cm_ports_listen(struct vb_cm_ports *t, struct vb_cm_port *p)
 static struct vb_cm_port *find_turn(struct vb_cm_ports *t, const struct key *k,
 				    bool plain)
 {
-	struct vb_port_tally *y = find(t, k);
+	struct vb_port_counters *y = find(t, k);
 	struct vb_cm_port *p = y ? y->turns[plain].first : NULL;
 
 	if (p && !(p->flags & IPC_CM_JOIN) && p->next)

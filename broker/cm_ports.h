@@ -17,7 +17,7 @@ struct vb_cm_port {
 	struct vb_cm_port *next, **at; /* of those that listen there */
 };
 
-struct vb_port_tally;
+struct vb_port_counters;
 
 /* No call takes longer for ports that are bound: programs choose how many, and
  * at which addresses. Zeros but for the keys and descriptors. */
@@ -26,7 +26,7 @@ struct vb_cm_ports {
 	 * kernel's settings, which may change at any time. */
 	int range_fd, reserved_fd;
 	uint64_t key; /* secret: of vb_hash() over ports */
-	struct vb_port_tally *buckets[VB_PORT_BUCKETS];
+	struct vb_port_counters *buckets[VB_PORT_BUCKETS];
 };
 
 void vb_cm_ports_init(struct vb_cm_ports *t);

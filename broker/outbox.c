@@ -14,7 +14,7 @@ struct vb_letter {
 	uint8_t bytes[];
 };
 
-/* What a letter costs. */
+/* What a message costs. */
 static size_t weight(size_t len)
 {
 	return sizeof(struct vb_letter) + len;

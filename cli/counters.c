@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/tally.h"
+#include "engine/counters.h"
 
-static void print_row(const struct vb_tally *t)
+static void print_row(const struct vb_counter_file *t)
 {
 	printf("%s\n", t->device);
 	for (unsigned i = 0; i < CNT_COUNT; i++)
@@ -21,7 +21,7 @@ static void print_row(const struct vb_tally *t)
 int vb_cli_counters(int argc, char **argv)
 {
 	const char *device = argc > 1 ? argv[1] : NULL;
-	struct vb_tally *rows = NULL;
+	struct vb_counter_file *rows = NULL;
 	unsigned count = 0, printed = 0;
 	int rc;
 
@@ -29,7 +29,7 @@ int vb_cli_counters(int argc, char **argv)
 		fprintf(stderr, "usage: verbena counters [DEVICE]\n");
 		return EXIT_USAGE;
 	}
-	rc = vb_tally_read(&rows, &count);
+	rc = vb_counter_file_read(&rows, &count);
 	if (rc) {
 		fprintf(stderr, "verbena counters: %s\n", strerror(-rc));
 		return EXIT_FAILURE;

@@ -100,7 +100,8 @@ int vb_adapter_init(struct vb_adapter *a, const char *name)
 	a->key_mask = vb_rand32() & 0xffffff;
 	a->key_mul = (vb_rand32() & 0xffffff) | 1;
 	a->key_inv = inverse24(a->key_mul);
-	/* Not as when the device was open before: engine/far.c may remember. */
+	/* Not as when the device was open before: engine/xrc_forward.c may
+	 * remember. */
 	a->xrc_lives = (uint64_t)vb_rand32() << 32;
 	vb_mutex_init(&a->mr_lock);
 	vb_mutex_init(&a->xrc_lock);

@@ -17,7 +17,7 @@ struct vb_key_ops;
 struct vb_link;
 struct vb_flow;
 struct vb_xrc_domain;
-struct vb_far_ops;
+struct vb_forward_ops;
 
 /* What ibv_query_device answers and create functions enforce. */
 struct vb_limits {
@@ -44,10 +44,10 @@ struct vb_adapter {
 	struct vb_mutex xrc_lock;
 	/* xrc_lock: core/xrc.h */
 	struct vb_chain *xrc_domains; /* those with a key */
-	struct vb_idtab *xrc_srqs; /* made with the first */
+	struct vb_idtab *xrc_srqs;    /* made with the first */
 	uint64_t xrc_lives;
-	_Atomic uint64_t xrc_serial; /* of requests handed over */
-	const struct vb_far_ops *far_ops; /* or NULL: to nobody */
+	_Atomic uint64_t xrc_serial;		  /* of requests handed over */
+	const struct vb_forward_ops *forward_ops; /* or NULL: to nobody */
 	struct vb_idtab *qps; /* borrowed from the engine: low QPN bits */
 	uint32_t qpn_base;    /* high QPN bits: this process's slot */
 	struct vb_link *link; /* borrowed */
@@ -55,30 +55,50 @@ struct vb_adapter {
 	bool rnic; /* iWARP: reliable connections, and nothing else */
 	/* Who else is told of keys, or NULL; before the first key is made. */
 	const struct vb_key_ops *key_ops;
-	struct vb_flow *flows; /* the engine's receive lock */
-	unsigned number; /* among those of this process, from 0 */
-	_Atomic uint64_t early_bytes; /* in packets that wait for their turn */
-	struct vb_stash early;	      /* what they are kept in */
-	struct vb_roster roster; /* which objects are alive */
+	struct vb_flow *flows;	    /* the engine's receive lock */
+	unsigned number;	    /* among those of this process, from 0 */
+	_Atomic uint64_t ooo_bytes; /* in packets that wait for their turn */
+	struct vb_stash early;	    /* what they are kept in */
+	struct vb_roster roster;    /* which objects are alive */
 	/* objects alive */
 	_Atomic uint32_t n_qp, n_cq, n_mr, n_mw, n_pd, n_srq, n_ah;
-	_Atomic uint64_t *counters; /* enum vb_counter */
+	_Atomic uint64_t *counters;	   /* enum vb_counter */
 	_Atomic uint64_t own_counters[32]; /* where they are, at first */
-	int counters_fd;		   /* engine/tally.c */
-	void *tally;			   /* its */
+	int counters_fd;		   /* engine/counters.c */
+	void *counter_rows;		   /* its */
 };
 
 /* hw_counters, with Linux's names where it has one (vb_counter_name). */
 enum vb_counter {
-	CNT_DUPLICATE_REQUEST, CNT_OUT_OF_SEQUENCE, CNT_RCVD_RNR_ERR,
-	CNT_SEND_RNR_ERR, CNT_RCVD_SEQ_ERR, CNT_ACK_DEFERRED,
-	CNT_RETRY_EXCEEDED, CNT_RNR_RETRY_EXCEEDED, CNT_SEND_ERR,
-	CNT_RETRANSMITS, CNT_TIMEOUTS, CNT_SENT_PKTS, CNT_RCVD_PKTS,
-	CNT_NAK_INVALID, CNT_NAK_ACCESS, CNT_NAK_OP, CNT_DROP_MALFORMED,
-	CNT_DROP_TRANSPORT, CNT_DROP_STATE, CNT_DROP_ADDRESS, CNT_DROP_PKEY,
-	CNT_DROP_IP_ID, CNT_DROP_BAD_RESPONSE, CNT_DROP_QKEY,
-	CNT_DROP_NO_RECV, CNT_DROP_TOO_LONG, CNT_DROP_BROKEN,
-	CNT_DROP_REFUSED, CNT_COUNT,
+	CNT_DUPLICATE_REQUEST,
+	CNT_OUT_OF_SEQUENCE,
+	CNT_RCVD_RNR_ERR,
+	CNT_SEND_RNR_ERR,
+	CNT_RCVD_SEQ_ERR,
+	CNT_ACK_DEFERRED,
+	CNT_RETRY_EXCEEDED,
+	CNT_RNR_RETRY_EXCEEDED,
+	CNT_SEND_ERR,
+	CNT_RETRANSMITS,
+	CNT_TIMEOUTS,
+	CNT_SENT_PKTS,
+	CNT_RCVD_PKTS,
+	CNT_NAK_INVALID,
+	CNT_NAK_ACCESS,
+	CNT_NAK_OP,
+	CNT_DROP_MALFORMED,
+	CNT_DROP_TRANSPORT,
+	CNT_DROP_STATE,
+	CNT_DROP_ADDRESS,
+	CNT_DROP_PKEY,
+	CNT_DROP_IP_ID,
+	CNT_DROP_BAD_RESPONSE,
+	CNT_DROP_QKEY,
+	CNT_DROP_NO_RECV,
+	CNT_DROP_TOO_LONG,
+	CNT_DROP_BROKEN,
+	CNT_DROP_REFUSED,
+	CNT_COUNT,
 };
 const char *vb_counter_name(enum vb_counter c);
 
@@ -113,7 +133,7 @@ struct vb_pd {
 	/* Keys that are not known here are asked for there. */
 	struct vb_pd_origin origin;
 	struct vb_chain *owners; /* the front end's, and under its lock */
-	uint32_t row; /* in the roster */
+	uint32_t row;		 /* in the roster */
 };
 
 /* -ENOMEM. */

@@ -21,7 +21,7 @@ static struct vb_cqe *entry(const struct vb_cq *cq, uint32_t i)
 }
 
 /* Exact with the lock held, since then it stands still; else a hint. */
-static uint32_t waiting(const struct vb_cq *cq)
+static uint32_t core_waiting(const struct vb_cq *cq)
 {
 	return atomic_load_explicit(&cq->count, memory_order_relaxed);
 }
@@ -90,7 +90,7 @@ int vb_cq_destroy(struct vb_cq *cq)
 static int move_to(struct vb_cq *cq, struct vb_cqe **ring, uint32_t cap)
 {
 	struct vb_cqe *old = cq->ring;
-	uint32_t n = waiting(cq);
+	uint32_t n = core_waiting(cq);
 
 	if (n > cap)
 		return -EINVAL;
@@ -182,7 +182,7 @@ bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *e, bool solicited)
 	uint32_t n;
 
 	vb_mutex_lock(&cq->lock);
-	n = waiting(cq);
+	n = core_waiting(cq);
 	/* After a loss the program could not tell which entry is missing. */
 	room = n < cq->cap && !atomic_load(&cq->overrun);
 	if (VB_LIKELY(room)) {
@@ -224,7 +224,7 @@ static void release_slots(const struct vb_cqe *e)
 
 static uint32_t poll_locked(struct vb_cq *cq, uint32_t most, struct vb_cqe *out)
 {
-	uint32_t have = waiting(cq), n = VB_MIN(most, have);
+	uint32_t have = core_waiting(cq), n = VB_MIN(most, have);
 
 	for (uint32_t i = 0; i < n; i++) {
 		out[i] = *entry(cq, i);
@@ -241,7 +241,7 @@ static uint32_t poll_locked(struct vb_cq *cq, uint32_t most, struct vb_cqe *out)
 static struct vb_qp *sender_locked(struct vb_cq *cq)
 {
 	struct vb_qp *qp = NULL;
-	uint32_t n = waiting(cq);
+	uint32_t n = core_waiting(cq);
 
 	if (n > FEW)
 		return NULL;
@@ -269,12 +269,13 @@ int vb_cq_poll(struct vb_cq *cq, int n, struct vb_cqe *out)
 
 	if (n <= 0)
 		return 0;
-	if (waiting(cq)) {
+	if (core_waiting(cq)) {
 		vb_mutex_lock(&cq->lock);
 		got = poll_locked(cq, (uint32_t)n, out);
 		vb_mutex_unlock(&cq->lock);
 	}
-	if (VB_UNLIKELY(got == 0 && atomic_load(&cq->overrun) && !waiting(cq)))
+	if (VB_UNLIKELY(got == 0 && atomic_load(&cq->overrun) &&
+			!core_waiting(cq)))
 		return -EIO;
 	return (int)got;
 }
@@ -315,7 +316,7 @@ void vb_cq_purge(struct vb_cq *cq, const struct vb_qp *qp)
 	uint32_t n, kept = 0;
 
 	vb_mutex_lock(&cq->lock);
-	n = waiting(cq);
+	n = core_waiting(cq);
 	for (uint32_t i = 0; i < n; i++)
 		if (entry(cq, i)->qp != qp)
 			*entry(cq, kept++) = *entry(cq, i);

@@ -70,7 +70,7 @@ static bool is_same_rule(const struct vb_flow_rule *a,
 	       memcmp(&a->mask, &b->mask, sizeof(a->mask)) == 0;
 }
 
-static void count(struct vb_counters *c, uint32_t bytes)
+static void core_count(struct vb_counters *c, uint32_t bytes)
 {
 	if (!c)
 		return;
@@ -99,7 +99,7 @@ bool vb_flow_steer(const struct vb_flow *f, const struct vb_qp *qp,
 			winner = r;
 		if (f->qp != qp)
 			continue;
-		count(r->counters, bytes);
+		core_count(r->counters, bytes);
 		if (r->drop || wanted)
 			continue;
 		wanted = true;

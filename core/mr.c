@@ -110,7 +110,7 @@ static int take_mr(struct vb_adapter *a, struct vb_mr **out)
 }
 
 /* @length bytes from @first go past the last address, 2^64 - 1. */
-static bool wraps(uint64_t first, uint64_t length)
+static bool core_wraps(uint64_t first, uint64_t length)
 {
 	return length > 0 && first > UINT64_MAX - (length - 1);
 }
@@ -134,8 +134,8 @@ static int check_register(const void *base, uint64_t length, uint64_t iova,
 		return -EINVAL;
 	if (is_implicit(base, length, iova, access))
 		return 0;
-	if (length > vb_limits.max_mr_size || wraps(iova, length) ||
-	    wraps((uintptr_t)base, length))
+	if (length > vb_limits.max_mr_size || core_wraps(iova, length) ||
+	    core_wraps((uintptr_t)base, length))
 		return -EINVAL;
 	return 0;
 }
@@ -174,8 +174,8 @@ void vb_mr_open(struct vb_mr *mr, uint32_t key)
 		announce(mr, key);
 }
 
-static void fill(struct vb_mr *mr, struct vb_pd *pd, void *base,
-		 uint64_t length, uint64_t iova, uint32_t access)
+static void core_fill(struct vb_mr *mr, struct vb_pd *pd, void *base,
+		      uint64_t length, uint64_t iova, uint32_t access)
 {
 	mr->pd = pd;
 	mr->base = base;
@@ -208,7 +208,7 @@ static int take_region(struct vb_pd *pd, struct vb_mr **mr)
 	return rc;
 }
 
-static struct vb_roster_row row_of(const struct vb_mr *mr, uint32_t key)
+static struct vb_roster_row core_mr_row_of(const struct vb_mr *mr, uint32_t key)
 {
 	return (struct vb_roster_row){
 		.kind = ROSTER_MR,
@@ -223,7 +223,7 @@ static struct vb_roster_row row_of(const struct vb_mr *mr, uint32_t key)
 static void begin_region(struct vb_mr *mr)
 {
 	uint32_t key = vb_mr_next_key(mr->pd->adapter, mr);
-	struct vb_roster_row row = row_of(mr, key);
+	struct vb_roster_row row = core_mr_row_of(mr, key);
 
 	mr->row = vb_roster_add(&mr->pd->adapter->roster, &row);
 	vb_mr_open(mr, key);
@@ -239,7 +239,7 @@ int vb_mr_register(struct vb_pd *pd, void *base, uint64_t length, uint64_t iova,
 		rc = take_region(pd, &mr);
 	if (rc)
 		return rc;
-	fill(mr, pd, base, length, iova, access);
+	core_fill(mr, pd, base, length, iova, access);
 	begin_region(mr);
 	*out = mr;
 	return 0;
@@ -261,7 +261,7 @@ int vb_mr_register_null(struct vb_pd *pd, struct vb_mr **out)
 
 	if (rc)
 		return rc;
-	fill(mr, pd, NULL, UINT64_MAX, 0, ACCESS_LOCAL_WRITE);
+	core_fill(mr, pd, NULL, UINT64_MAX, 0, ACCESS_LOCAL_WRITE);
 	vb_mr_become(mr, MR_NULL);
 	begin_region(mr);
 	*out = mr;
@@ -415,15 +415,16 @@ int vb_mr_change(struct vb_mr *mr, const struct vb_mr_change *to)
 		return rc;
 	if (to->pd)
 		move_to_pd(mr, to->pd);
-	fill(mr, mr->pd, base, length, iova, access);
-	row = row_of(mr, key);
+	core_fill(mr, mr->pd, base, length, iova, access);
+	row = core_mr_row_of(mr, key);
 	vb_roster_set(&mr->pd->adapter->roster, mr->row, &row);
 	vb_mr_open(mr, key);
 	return 0;
 }
 
 /* No sum that could pass 2^64: below iova, the difference is enormous. */
-static bool is_inside(const struct vb_mr *mr, uint64_t iova, uint64_t len)
+static bool core_mr_is_inside(const struct vb_mr *mr, uint64_t iova,
+			      uint64_t len)
 {
 	uint64_t offset = iova - mr->iova;
 
@@ -464,7 +465,7 @@ static void explain(const struct vb_mr *mr, const struct vb_pd *pd,
 		vb_log(LOG_INFO, "key 0x%x: a window that %s", key,
 		       need & REMOTE ? "another queue pair bound"
 				     : "is for remote access only");
-	else if (!is_inside(mr, iova, len))
+	else if (!core_mr_is_inside(mr, iova, len))
 		vb_log(LOG_INFO,
 		       "key 0x%x: %llu bytes at 0x%llx are not inside the "
 		       "region of %llu bytes at 0x%llx",
@@ -479,7 +480,7 @@ static void explain(const struct vb_mr *mr, const struct vb_pd *pd,
 static bool opens(const struct vb_mr *mr, const struct vb_pd *pd, uint32_t qpn,
 		  uint64_t iova, uint64_t len, uint32_t need)
 {
-	return mr->pd == pd && is_inside(mr, iova, len) &&
+	return mr->pd == pd && core_mr_is_inside(mr, iova, len) &&
 	       (mr->access & need) == need && may_come_by(mr, need, qpn);
 }
 
@@ -567,7 +568,7 @@ static enum vb_refusal classify(const struct vb_mr *mr, const struct vb_pd *pd,
 {
 	if (mr->pd != pd || !may_come_by(mr, need, qpn))
 		return REFUSED_DOMAIN;
-	if (!is_inside(mr, iova, len))
+	if (!core_mr_is_inside(mr, iova, len))
 		return REFUSED_BOUNDS;
 	return (mr->access & need) == need ? REFUSED_NOT : REFUSED_RIGHTS;
 }
@@ -690,7 +691,7 @@ static int judge_prefetch(const struct vb_mr *mr, const struct vb_pd *pd,
 		return -ENOENT;
 	if (mr->pd != pd || (write && !(mr->access & ACCESS_LOCAL_WRITE)))
 		return -EPERM;
-	return is_inside(mr, range->addr, range->length) ? 0 : -EFAULT;
+	return core_mr_is_inside(mr, range->addr, range->length) ? 0 : -EFAULT;
 }
 
 int vb_mr_prefetch(const struct vb_pd *pd, const struct vb_sge *range,

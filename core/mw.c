@@ -47,7 +47,7 @@ static void give_to(struct vb_mr *mw, struct vb_qp *qp)
 }
 
 /* With mr_lock held. */
-static void take_back(struct vb_mr *mw)
+static void core_take_back(struct vb_mr *mw)
 {
 	if (mw->qpn == 0)
 		return;
@@ -68,10 +68,10 @@ static void shut(struct vb_mr *mw, vb_time now)
 }
 
 /* With mr_lock held. None is any more: it is on nothing. */
-static void detach(struct vb_mr *mw)
+static void core_detach(struct vb_mr *mw)
 {
 	mw->closing = 0;
-	take_back(mw);
+	core_take_back(mw);
 	if (mw->region)
 		atomic_fetch_sub(&mw->region->windows, 1);
 	mw->region = NULL;
@@ -88,7 +88,7 @@ static bool detach_if_quiet(struct vb_mr *mw, vb_time now)
 {
 	if (mw->closing && !vb_mr_is_quiet(mw, mw->closing, age_of(mw, now)))
 		return false;
-	detach(mw);
+	core_detach(mw);
 	return true;
 }
 
@@ -113,7 +113,7 @@ void vb_mw_detach_all(struct vb_qp *qp)
 
 	vb_mutex_lock(&a->mr_lock);
 	while (qp->windows)
-		detach(window_of(qp->windows));
+		core_detach(window_of(qp->windows));
 	vb_mutex_unlock(&a->mr_lock);
 }
 
@@ -128,7 +128,7 @@ void vb_mw_free(struct vb_mr *mw)
 	vb_mutex_unlock(&a->mr_lock);
 	vb_mr_await(mw, key);
 	vb_mutex_lock(&a->mr_lock);
-	detach(mw);
+	core_detach(mw);
 	mw->kind = MR_REGION; /* what a recycled entry is */
 	vb_mutex_unlock(&a->mr_lock);
 	vb_mr_give(mw);
@@ -165,7 +165,8 @@ static const char *refuse_window(const struct vb_mr *mw, const struct vb_pd *pd,
 	return NULL;
 }
 
-static bool is_inside(const struct vb_mr *region, const struct vb_mw_bind *b)
+static bool core_mw_is_inside(const struct vb_mr *region,
+			      const struct vb_mw_bind *b)
 {
 	uint64_t offset = b->addr - region->iova;
 
@@ -186,7 +187,7 @@ static const char *refuse_region(const struct vb_mr *region,
 		return "the region was registered without MW_BIND";
 	if (b->access & WRITES && !(region->access & ACCESS_LOCAL_WRITE))
 		return "the region is not writable"; /* C10-74 */
-	if (!is_inside(region, b))		     /* C10-75 */
+	if (!core_mw_is_inside(region, b))	     /* C10-75 */
 		return "the range is not inside the region";
 	return NULL;
 }
@@ -207,8 +208,8 @@ static void open_window(struct vb_mr *mw, struct vb_mr *region,
 }
 
 /* With mr_lock held. One that was bound is shut first. */
-static enum vb_mw_end bind_to(struct vb_mr *mw, struct vb_mr *region,
-			      struct vb_qp *qp, const struct vb_mw_bind *b)
+static enum vb_mw_end core_bind_to(struct vb_mr *mw, struct vb_mr *region,
+				   struct vb_qp *qp, const struct vb_mw_bind *b)
 {
 	shut(mw, qp->now);
 	if (!detach_if_quiet(mw, qp->now))
@@ -231,7 +232,7 @@ static enum vb_mw_end bind_locked(struct vb_qp *qp, const struct vb_mw_bind *b,
 		*why = refuse_region(region, qp->pd, b);
 	}
 	if (!*why)
-		end = bind_to(mw, region, qp, b);
+		end = core_bind_to(mw, region, qp, b);
 	if (region)
 		vb_mr_drop(region);
 	return end;
@@ -301,7 +302,7 @@ bool vb_mw_invalidate(struct vb_qp *qp, uint32_t key)
 	if (!why) {
 		shut(mw, qp->now);
 		vb_mr_await_users(mw);
-		detach(mw);
+		core_detach(mw);
 	}
 	vb_mutex_unlock(&qp->adapter->mr_lock);
 	explain_key(key, why);

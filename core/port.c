@@ -50,7 +50,7 @@ void vb_port_fini(struct vb_port *p)
 	vb_mutex_fini(&p->lock);
 }
 
-static int find(const struct vb_port *p, const struct vb_gid *gid)
+static int core_find(const struct vb_port *p, const struct vb_gid *gid)
 {
 	for (unsigned i = 0; i < p->gid_count; i++)
 		if (vb_gid_equal(&p->gids[i].gid, gid))
@@ -58,7 +58,7 @@ static int find(const struct vb_port *p, const struct vb_gid *gid)
 	return -1;
 }
 
-static bool is_listed(const struct vb_port_news *news, unsigned count,
+static bool is_listed(const struct vb_port_update *news, unsigned count,
 		      const struct vb_gid *gid)
 {
 	for (unsigned i = 0; i < count; i++)
@@ -67,7 +67,8 @@ static bool is_listed(const struct vb_port_news *news, unsigned count,
 	return false;
 }
 
-static bool put_gid(struct vb_port *p, unsigned index, const struct vb_gid *gid)
+static bool core_put_gid(struct vb_port *p, unsigned index,
+			 const struct vb_gid *gid)
 {
 	struct vb_gid_entry *e = &p->gids[index];
 
@@ -82,10 +83,10 @@ static bool put_default_gid(struct vb_port *p)
 {
 	struct vb_gid gid = vb_gid_from_mac(p->mac);
 
-	return put_gid(p, 0, &gid);
+	return core_put_gid(p, 0, &gid);
 }
 
-static bool drop_gone(struct vb_port *p, const struct vb_port_news *news,
+static bool drop_gone(struct vb_port *p, const struct vb_port_update *news,
 		      unsigned count)
 {
 	bool changed = false;
@@ -114,20 +115,20 @@ static bool add_gid(struct vb_port *p, const struct vb_gid *gid)
 {
 	unsigned hole = 1;
 
-	if (vb_gid_is_zero(gid) || find(p, gid) >= 0)
+	if (vb_gid_is_zero(gid) || core_find(p, gid) >= 0)
 		return false;
 	while (hole < VB_MAX_GIDS && !vb_gid_is_zero(&p->gids[hole].gid))
 		hole++;
-	return hole < VB_MAX_GIDS && put_gid(p, hole, gid);
+	return hole < VB_MAX_GIDS && core_put_gid(p, hole, gid);
 }
 
-static bool update_gids(struct vb_port *p, const struct vb_port_news *news)
+static bool update_gids(struct vb_port *p, const struct vb_port_update *news)
 {
 	unsigned count = VB_MIN(news->count, VB_COUNT(news->addresses));
 	bool changed;
 
 	if (!vb_gid_is_zero(&news->only))
-		return put_gid(p, 0, &news->only);
+		return core_put_gid(p, 0, &news->only);
 	changed = put_default_gid(p);
 	changed |= drop_gone(p, news, count);
 	for (unsigned i = 0; i < count; i++)
@@ -147,7 +148,7 @@ static unsigned update_state(struct vb_port *p, bool up)
 
 /* It may have been made anew. */
 static unsigned update_interface(struct vb_port *p,
-				 const struct vb_port_news *news)
+				 const struct vb_port_update *news)
 {
 	bool gone = p->present && p->ifindex != news->ifindex && !news->stays;
 
@@ -159,7 +160,7 @@ static unsigned update_interface(struct vb_port *p,
 	return gone ? PORT_GONE : PORT_SAME;
 }
 
-unsigned vb_port_update(struct vb_port *p, const struct vb_port_news *news)
+unsigned vb_port_update(struct vb_port *p, const struct vb_port_update *news)
 {
 	unsigned change;
 
@@ -198,7 +199,7 @@ int vb_port_find_gid(struct vb_port *p, const struct vb_gid *gid)
 	if (vb_gid_is_zero(gid))
 		return -1;
 	vb_mutex_lock(&p->lock);
-	index = find(p, gid);
+	index = core_find(p, gid);
 	vb_mutex_unlock(&p->lock);
 	return index;
 }

@@ -39,7 +39,7 @@ void vb_port_init(struct vb_port *p);
 void vb_port_fini(struct vb_port *p);
 
 /* What the system says of the interface now. */
-struct vb_port_news {
+struct vb_port_update {
 	uint32_t ifindex; /* 0: there is no such interface now */
 	bool stays;	  /* the one before is still there, if not listed */
 	uint8_t mac[6];
@@ -64,7 +64,7 @@ enum vb_port_change {
  * address that stays keeps its index, one that goes leaves a hole, a new one
  * takes the lowest hole. Returns enum vb_port_change bits. Idempotent.
  */
-unsigned vb_port_update(struct vb_port *p, const struct vb_port_news *news);
+unsigned vb_port_update(struct vb_port *p, const struct vb_port_update *news);
 
 /* False: no such index, or empty. */
 bool vb_port_gid(struct vb_port *p, unsigned index, struct vb_gid_entry *out);

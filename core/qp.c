@@ -201,7 +201,7 @@ static void fini_queues(struct vb_qp *qp)
 	vb_rq_fini(&qp->rq);
 }
 
-static void forget_peer(struct vb_qp *qp)
+static void core_forget_peer(struct vb_qp *qp)
 {
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	memset(&qp->route, 0, sizeof(qp->route));
@@ -236,7 +236,7 @@ static void init_fields(struct vb_qp *qp, struct vb_adapter *a,
 	qp->row = 0;
 	qp->timer_at = qp->local_at = VB_NEVER;
 	atomic_store(&qp->state, QPS_RESET);
-	forget_peer(qp);
+	core_forget_peer(qp);
 }
 
 /* By one more, or by -1. */
@@ -260,7 +260,7 @@ static void purge(struct vb_qp *qp)
 		vb_cq_purge(qp->recv_cq, qp);
 }
 
-static struct vb_roster_row row_of(const struct vb_qp *qp)
+static struct vb_roster_row core_qp_row_of(const struct vb_qp *qp)
 {
 	const struct vb_qp_attr *a = &qp->attr;
 
@@ -286,14 +286,14 @@ void vb_qp_note(const struct vb_qp *qp)
 
 	if (qp->row == 0)
 		return;
-	row = row_of(qp);
+	row = core_qp_row_of(qp);
 	vb_roster_set(&qp->adapter->roster, qp->row, &row);
 }
 
 /* A work queue is none of the ABI's queue pairs. */
 static void enter_roster(struct vb_qp *qp)
 {
-	struct vb_roster_row row = row_of(qp);
+	struct vb_roster_row row = core_qp_row_of(qp);
 
 	if (qp->type != QPT_WQ)
 		qp->row = vb_roster_add(&qp->adapter->roster, &row);
@@ -435,8 +435,8 @@ void vb_qp_drained(struct vb_qp *qp)
 
 /* An entry lost is a queue pair lost (IBA 10.10.2.3: an unaffiliated error
  * would leave the program waiting for a completion that never comes). */
-static void complete(struct vb_qp *qp, struct vb_cq *cq, struct vb_cqe *e,
-		     bool solicited)
+static void core_complete(struct vb_qp *qp, struct vb_cq *cq, struct vb_cqe *e,
+			  bool solicited)
 {
 	bool stays = qp->type == QPT_XRC_RECV ||
 		     (e->is_recv && qp->srq && qp->srq->tags);
@@ -479,7 +479,7 @@ void vb_qp_send_done(struct vb_qp *qp, enum vb_wc_status status)
 		/* The slots of unsignalled ones before it, too. */
 		.release = qp->sq.done,
 	};
-	complete(qp, qp->send_cq, &e, false);
+	core_complete(qp, qp->send_cq, &e, false);
 }
 
 bool vb_qp_recv_begin(struct vb_qp *qp)
@@ -516,7 +516,7 @@ static void finish_recv(struct vb_qp *qp, const struct vb_recv_done *d)
 	    d->opcode != WC_OP_RECV_WRITE_IMM)
 		vb_tag_fill(qp, &e);
 	if (qp->recv_cq) /* else an XRC queue that is gone */
-		complete(qp, qp->recv_cq, &e, d->solicited);
+		core_complete(qp, qp->recv_cq, &e, d->solicited);
 }
 
 void vb_qp_recv_done(struct vb_qp *qp, const struct vb_recv_done *d)
@@ -590,7 +590,7 @@ static void empty_queues(struct vb_qp *qp)
 	struct vb_rq *rq = &qp->rq;
 
 	vb_mutex_lock(&sq->lock);
-	vb_sq_unhush(sq);
+	vb_sq_resume_doorbell(sq);
 	sq->done = atomic_load(&sq->posted);
 	atomic_store(&sq->released, sq->done);
 	vb_mutex_unlock(&sq->lock);
@@ -607,5 +607,5 @@ void vb_qp_clear(struct vb_qp *qp)
 	/* Purged first: a poller must not move the released index after. */
 	purge(qp);
 	empty_queues(qp);
-	forget_peer(qp);
+	core_forget_peer(qp);
 }

@@ -94,8 +94,8 @@ struct vb_peer_id {
 
 /* When something was last sent and came on a stream; whether a poll that has
  * completions looks for an answer first; answers in a row that came soon, and
- * how many must have (engine/await.c). Outlives the queue pair. */
-struct vb_await {
+ * how many must have (engine/poll_hint.c). Outlives the queue pair. */
+struct vb_poll_hint {
 	_Atomic vb_time sent, came;
 	_Atomic bool looks;
 	_Atomic unsigned answers, wary;
@@ -139,10 +139,10 @@ struct vb_qp {
 	struct vb_qp_share *shares; /* XRC: its holders */
 	void *tp;		    /* the transport's state */
 	void *near;		    /* what it needs to do without packets */
-	void *stream;	       /* RNIC: the engine's, to send on; rx, too */
-	struct vb_await await; /* RNIC: the engine's */
-	uint8_t way;	       /* enum vb_qp_way */
-	uint32_t row;	       /* in the roster */
+	void *stream;		   /* RNIC: the engine's, to send on; rx, too */
+	struct vb_poll_hint await; /* RNIC: the engine's */
+	uint8_t way;		   /* enum vb_qp_way */
+	uint32_t row;		   /* in the roster */
 	/* drive: the peer's, of a connection */
 	struct vb_peer_id peer_id;
 

@@ -302,7 +302,7 @@ static const char *mask_text(uint32_t mask, char *text, size_t room)
 }
 
 /* Programs may try things out: no warning, but a reason for who asks. */
-static int refuse(const struct change *c, const char *what, uint32_t mask)
+static int core_refuse(const struct change *c, const char *what, uint32_t mask)
 {
 	char text[320];
 
@@ -324,10 +324,10 @@ static int check_mask(const struct change *c)
 		return -EINVAL;
 	}
 	if (m->required & ~given)
-		return refuse(c, "needs", m->required & ~given);
+		return core_refuse(c, "needs", m->required & ~given);
 	if (given & ~(m->required | m->optional))
-		return refuse(c, "does not take",
-			      given & ~(m->required | m->optional));
+		return core_refuse(c, "does not take",
+				   given & ~(m->required | m->optional));
 	return 0;
 }
 
@@ -357,12 +357,12 @@ static int check_values(const struct change *c)
 		if (!(c->mask & f->bit))
 			continue;
 		if (f->bytes == 0)
-			return refuse(c, "not supported here:", f->bit);
+			return core_refuse(c, "not supported here:", f->bit);
 		if (value < f->min || value > f->max)
-			return refuse(c, "out of range:", f->bit);
+			return core_refuse(c, "out of range:", f->bit);
 	}
 	if (c->mask & QPM_CUR_STATE && c->asked->cur_qp_state != c->from)
-		return refuse(c, "state is not", QPM_CUR_STATE);
+		return core_refuse(c, "state is not", QPM_CUR_STATE);
 	return 0;
 }
 
@@ -461,7 +461,7 @@ static int plan(struct change *c)
 }
 
 /* Nothing fails from here on. */
-static void carry_out(const struct change *c, vb_time now)
+static void core_carry_out(const struct change *c, vb_time now)
 {
 	struct vb_qp *qp = c->qp;
 
@@ -477,7 +477,7 @@ static void carry_out(const struct change *c, vb_time now)
 		vb_qp_flush(qp);
 }
 
-static void settle(struct vb_qp *qp)
+static void core_qp_state_settle(struct vb_qp *qp)
 {
 	const struct vb_transport_ops *ops = qp->adapter->transport;
 
@@ -497,9 +497,9 @@ int vb_qp_modify(struct vb_qp *qp, const struct vb_qp_attr *attr, uint32_t mask,
 	c.to = mask & QPM_STATE ? attr->qp_state : c.from;
 	rc = plan(&c);
 	if (rc == 0)
-		carry_out(&c, now);
+		core_carry_out(&c, now);
 	vb_mutex_unlock(&qp->drive);
 	if (rc == 0 && (c.to == QPS_RESET || c.to == QPS_ERR))
-		settle(qp);
+		core_qp_state_settle(qp);
 	return rc;
 }

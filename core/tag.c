@@ -69,7 +69,7 @@ static struct entry *entry_at(const struct vb_tags *t, uint32_t name)
 	return name ? &t->entries[name - 1] : NULL;
 }
 
-static uint32_t name_of(const struct vb_tags *t, const struct entry *e)
+static uint32_t core_name_of(const struct vb_tags *t, const struct entry *e)
 {
 	return (uint32_t)(e - t->entries) + 1;
 }
@@ -119,7 +119,7 @@ static void link_last(struct vb_tags *t, struct entry *e)
 
 	e->next = 0;
 	e->prev = c->last;
-	c->last = name_of(t, e);
+	c->last = core_name_of(t, e);
 	if (last)
 		last->next = c->last;
 	else
@@ -149,7 +149,7 @@ static void drop_entry(struct vb_tags *t, struct entry *e)
 	e->used = false;
 	e->life++;
 	e->next = t->free;
-	t->free = name_of(t, e);
+	t->free = core_name_of(t, e);
 }
 
 static struct entry *find_in_class(const struct vb_tags *t, uint64_t tag,
@@ -287,7 +287,7 @@ static int add_entry(struct vb_tags *t, struct vb_tag_op *op)
 	if (op->count)
 		memcpy(e->sge, op->sge, op->count * sizeof(e->sge[0]));
 	link_last(t, e);
-	op->handle = e->life << INDEX_BITS | (name_of(t, e) - 1);
+	op->handle = e->life << INDEX_BITS | (core_name_of(t, e) - 1);
 	return 0;
 }
 
@@ -344,7 +344,7 @@ void vb_tag_sync(struct vb_srq *srq, const struct vb_tag_op *op)
 
 /* False: it is lost, and the queue pair must die. Theirs are not purged with
  * it: the buffers are not its own. */
-static bool tell(struct vb_qp *qp, struct vb_cqe e)
+static bool core_tell(struct vb_qp *qp, struct vb_cqe e)
 {
 	e.opcode = WC_OP_TM_RECV;
 	e.is_recv = true;
@@ -359,13 +359,13 @@ static bool tell_match(struct vb_qp *qp, const struct message *m,
 {
 	bool rndv = m->tmh.op == TM_OP_RNDV;
 
-	return tell(qp, (struct vb_cqe){
-				.wr_id = wr_id,
-				.wc_flags = WC_TM_MATCH,
-				.byte_len = rndv ? m->rvh.length : 0,
-				.tm_tag = m->tmh.tag,
-				.tm_app_ctx = m->tmh.app_ctx,
-			});
+	return core_tell(qp, (struct vb_cqe){
+				     .wr_id = wr_id,
+				     .wc_flags = WC_TM_MATCH,
+				     .byte_len = rndv ? m->rvh.length : 0,
+				     .tm_tag = m->tmh.tag,
+				     .tm_app_ctx = m->tmh.app_ctx,
+			     });
 }
 
 /* A message that will not come needs no counting by the program. */
@@ -430,7 +430,7 @@ static void give_up_message(struct vb_qp *qp)
 		return;
 	qp->recv_busy = false;
 	vb_tag_fill(qp, &e);
-	(void)!tell(qp, e);
+	(void)!core_tell(qp, e);
 }
 
 void vb_tag_cancel(struct vb_qp *qp)
@@ -441,8 +441,8 @@ void vb_tag_cancel(struct vb_qp *qp)
 		const struct vb_send_wqe *wqe = vb_sq_at(sq, sq->done++);
 
 		if (wqe->op == WR_READ)
-			(void)!tell(qp,
-				    (struct vb_cqe){ .wr_id = wqe->wr_id,
+			(void)!core_tell(
+				qp, (struct vb_cqe){ .wr_id = wqe->wr_id,
 						     .status = WC_FLUSH_ERR });
 	}
 	give_up_message(qp);
@@ -502,10 +502,11 @@ void vb_tag_sent(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	atomic_store_explicit(&qp->sq.released, qp->sq.done,
 			      memory_order_relaxed);
 	if (wqe->op == WR_READ &&
-	    !tell(qp, (struct vb_cqe){ .wr_id = wqe->wr_id,
-				       .status = (uint8_t)status,
-				       .wc_flags = good ? WC_TM_DATA_VALID : 0,
-				       .byte_len = wqe->length }))
+	    !core_tell(qp,
+		       (struct vb_cqe){ .wr_id = wqe->wr_id,
+					.status = (uint8_t)status,
+					.wc_flags = good ? WC_TM_DATA_VALID : 0,
+					.byte_len = wqe->length }))
 		vb_qp_fail(qp, EVENT_QP_FATAL);
 }
 

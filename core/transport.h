@@ -11,7 +11,7 @@
 #include "core/qp.h"
 #include "link/link.h"
 
-enum vb_owes { OWES_NOTHING, OWES_NOW, OWES_LATER };
+enum vb_delayed_ack { ACK_NONE, ACK_NOW, ACK_DELAYED };
 
 struct vb_transport_ops {
 	const char *name;
@@ -59,13 +59,13 @@ struct vb_transport_ops {
 
 	/*
 	 * Packets were received, by a program that @polls or for one that may
-	 * spin on its memory. Other than OWES_NOTHING: nothing is due but an
+	 * spin on its memory. Other than ACK_NONE: nothing is due but an
 	 * acknowledgement, and unreplied() is to tell when more is received,
-	 * or time has passed, without the program having posted. OWES_LATER:
+	 * or time has passed, without the program having posted. ACK_DELAYED:
 	 * it has replied each time lately, so send() may wait for that. NULL:
 	 * never.
 	 */
-	enum vb_owes (*owes)(struct vb_qp *qp, bool polls);
+	enum vb_delayed_ack (*delayed_ack)(struct vb_qp *qp, bool polls);
 	/* True: the acknowledgement is still due. */
 	bool (*unreplied)(struct vb_qp *qp);
 

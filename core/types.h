@@ -9,9 +9,15 @@
 #include "base/defs.h"
 #include "wire/gid.h"
 
-enum vb_qp_type { QPT_RC = 2, QPT_UC = 3, QPT_UD = 4, QPT_RAW_PACKET = 8,
-		  QPT_XRC_SEND = 9, QPT_XRC_RECV = 10,
-		  QPT_WQ = 16 /* none of the ABI's: core/rss.h */ };
+enum vb_qp_type {
+	QPT_RC = 2,
+	QPT_UC = 3,
+	QPT_UD = 4,
+	QPT_RAW_PACKET = 8,
+	QPT_XRC_SEND = 9,
+	QPT_XRC_RECV = 10,
+	QPT_WQ = 16 /* none of the ABI's: core/rss.h */
+};
 
 /* Is it answered: a connection that loses nothing? */
 static inline bool vb_qp_type_is_reliable(enum vb_qp_type type)
@@ -19,8 +25,15 @@ static inline bool vb_qp_type_is_reliable(enum vb_qp_type type)
 	return type == QPT_RC || type == QPT_XRC_SEND || type == QPT_XRC_RECV;
 }
 
-enum vb_qp_state { QPS_RESET, QPS_INIT, QPS_RTR, QPS_RTS, QPS_SQD, QPS_SQE,
-		   QPS_ERR };
+enum vb_qp_state {
+	QPS_RESET,
+	QPS_INIT,
+	QPS_RTR,
+	QPS_RTS,
+	QPS_SQD,
+	QPS_SQE,
+	QPS_ERR
+};
 #define QPS_COUNT 7
 
 enum vb_wr_op {
@@ -152,19 +165,19 @@ enum vb_fault {
 	FAULT_ALIGNMENT,    /* an atomic's address */
 	FAULT_NO_RQE,	    /* nothing posted to receive into */
 	FAULT_RQE_TOO_SMALL,
-	FAULT_RQE_LKEY,	    /* the receive's own lkey or memory */
+	FAULT_RQE_LKEY, /* the receive's own lkey or memory */
 	FAULT_TOO_MANY_READS,
-	FAULT_INV_RKEY,	    /* SEND with invalidate of what cannot be */
-	FAULT_XRC_SRQ,	    /* no such shared queue */
-	FAULT_XRC_DOMAIN,   /* one of another domain than the queue pair's */
-	FAULT_XRC_FAR,	    /* one of another process: this cannot be had */
+	FAULT_INV_RKEY,	  /* SEND with invalidate of what cannot be */
+	FAULT_XRC_SRQ,	  /* no such shared queue */
+	FAULT_XRC_DOMAIN, /* one of another domain than the queue pair's */
+	FAULT_XRC_FAR,	  /* one of another process: this cannot be had */
 	FAULT_COUNT,
 };
 
-#define VB_MAX_SGE	32
-#define VB_MAX_INLINE	1024
-#define VB_MAX_MSG	(1u << 30) /* bytes in one message; 1 GiB */
-#define VB_MAX_RD_ATOM	128
+#define VB_MAX_SGE     32
+#define VB_MAX_INLINE  1024
+#define VB_MAX_MSG     (1u << 30) /* bytes in one message; 1 GiB */
+#define VB_MAX_RD_ATOM 128
 
 struct vb_sge {
 	uint64_t addr;

@@ -33,8 +33,8 @@ static uint32_t round_up_pow2(uint32_t n)
 
 /* @slots stays NULL, with success, for a queue of none. The heap's are zeroed:
  * what is never posted to is never touched, hence costs no memory. */
-static int make_slots(struct vb_memory **m, uint32_t cap, uint32_t stride,
-		      uint8_t **slots)
+static int core_make_slots(struct vb_memory **m, uint32_t cap, uint32_t stride,
+			   uint8_t **slots)
 {
 	*slots = cap ? vb_memory_take(m, cap, stride) : NULL;
 	return cap && !*slots ? -ENOMEM : 0;
@@ -56,7 +56,7 @@ int vb_sq_init(struct vb_sq *sq, uint32_t cap, uint32_t max_sge,
 	if (datagrams)
 		sq->stride += sizeof(struct vb_send_dest);
 	sq->memory = m;
-	if (make_slots(&sq->memory, sq->cap, sq->stride, &sq->slots))
+	if (core_make_slots(&sq->memory, sq->cap, sq->stride, &sq->slots))
 		return -ENOMEM;
 	vb_mutex_init(&sq->lock);
 	return 0;
@@ -78,7 +78,7 @@ int vb_rq_init(struct vb_rq *rq, uint32_t cap, uint32_t max_sge,
 	rq->stride = (uint32_t)(sizeof(struct recv_slot) +
 				max_sge * sizeof(struct vb_sge));
 	rq->memory = m;
-	if (make_slots(&rq->memory, rq->cap, rq->stride, &rq->slots))
+	if (core_make_slots(&rq->memory, rq->cap, rq->stride, &rq->slots))
 		return -ENOMEM;
 	vb_mutex_init(&rq->lock);
 	return 0;
@@ -185,7 +185,7 @@ bool vb_rq_take(struct vb_rq *rq, struct vb_recv_wqe *out)
 }
 
 /* IBV_SRQT_*: basic, XRC, tag matching. */
-static struct vb_roster_row row_of(const struct vb_srq *srq)
+static struct vb_roster_row core_wq_row_of(const struct vb_srq *srq)
 {
 	return (struct vb_roster_row){
 		.kind = ROSTER_SRQ,
@@ -199,7 +199,7 @@ static struct vb_roster_row row_of(const struct vb_srq *srq)
 
 void vb_srq_note(const struct vb_srq *srq)
 {
-	struct vb_roster_row row = row_of(srq);
+	struct vb_roster_row row = core_wq_row_of(srq);
 
 	vb_roster_set(&srq->pd->adapter->roster, srq->row, &row);
 }
@@ -226,7 +226,7 @@ int vb_srq_create(struct vb_pd *pd, uint32_t cap, uint32_t max_sge,
 	srq->pd = pd;
 	srq->async = async;
 	vb_pd_get(pd);
-	row = row_of(srq);
+	row = core_wq_row_of(srq);
 	srq->row = vb_roster_add(&a->roster, &row);
 	*out = srq;
 	return 0;
@@ -279,7 +279,7 @@ int vb_srq_resize(struct vb_srq *srq, uint32_t asked)
 
 	if (asked == 0 || asked > vb_limits.max_srq_wr)
 		return -EINVAL;
-	if (make_slots(&m, cap, rq->stride, &slots))
+	if (core_make_slots(&m, cap, rq->stride, &slots))
 		return -ENOMEM;
 	vb_mutex_lock(&rq->lock);
 	rc = move_slots(rq, &slots, cap);

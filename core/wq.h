@@ -55,7 +55,7 @@ struct vb_sq {
 	_Atomic uint32_t posted;   /* lock to write */
 	_Atomic uint32_t released; /* CQ lock to write */
 	uint32_t done;		   /* drive: all before it are completed */
-	_Atomic uint64_t quiet;	   /* drive to write: vb_sq_hush() */
+	_Atomic uint64_t quiet;	   /* drive to write: vb_sq_defer_doorbell() */
 };
 
 struct vb_recv_wqe {
@@ -153,14 +153,14 @@ static inline uint32_t vb_sq_end(const struct vb_sq *sq)
 #define VB_QUIET_BYTES 256
 #define VB_IS_QUIET    (1ull << 32)
 
-static inline void vb_sq_hush(struct vb_sq *sq, uint32_t until)
+static inline void vb_sq_defer_doorbell(struct vb_sq *sq, uint32_t until)
 {
 	/* What the promise rests on is only looked at under drive. */
 	atomic_store_explicit(&sq->quiet, VB_IS_QUIET | until,
 			      memory_order_relaxed);
 }
 
-static inline void vb_sq_unhush(struct vb_sq *sq)
+static inline void vb_sq_resume_doorbell(struct vb_sq *sq)
 {
 	/* Not mere stores: who comes second reads what the first has written,
 	 * and sees what it did before. */
@@ -170,7 +170,7 @@ static inline void vb_sq_unhush(struct vb_sq *sq)
 
 /* Of who has just posted one of VB_QUIET_BYTES at most. A first look spares
  * the others the second. */
-static inline bool vb_sq_is_quiet(struct vb_sq *sq)
+static inline bool vb_sq_is_deferred(struct vb_sq *sq)
 {
 	uint32_t end = atomic_load_explicit(&sq->posted, memory_order_relaxed);
 	uint64_t quiet = atomic_load_explicit(&sq->quiet, memory_order_relaxed);

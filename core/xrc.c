@@ -170,8 +170,8 @@ static enum vb_fault find_srq(const struct vb_adapter *a,
 }
 
 /* @key: instead of the queue pair's own domain. */
-static enum vb_fault enter(struct vb_qp *qp, const struct vb_xrc_key *key,
-			   uint32_t srqn)
+static enum vb_fault core_enter(struct vb_qp *qp, const struct vb_xrc_key *key,
+				uint32_t srqn)
 {
 	struct vb_adapter *a = qp->adapter;
 	struct vb_srq *srq;
@@ -194,19 +194,19 @@ static enum vb_fault enter(struct vb_qp *qp, const struct vb_xrc_key *key,
 
 enum vb_fault vb_xrc_enter(struct vb_qp *qp, uint32_t srqn)
 {
-	return enter(qp, NULL, srqn);
+	return core_enter(qp, NULL, srqn);
 }
 
 enum vb_fault vb_xrc_enter_by_key(struct vb_qp *qp,
 				  const struct vb_xrc_key *domain,
 				  uint32_t srqn)
 {
-	return enter(qp, domain, srqn);
+	return core_enter(qp, domain, srqn);
 }
 
-bool vb_xrc_is_far(const struct vb_qp *qp, uint32_t srqn)
+bool vb_xrc_is_forwarded(const struct vb_qp *qp, uint32_t srqn)
 {
-	return qp->adapter->far_ops && qp->xrc_domain->has_key &&
+	return qp->adapter->forward_ops && qp->xrc_domain->has_key &&
 	       (srqn ^ qp->adapter->qpn_base) >= vb_limits.max_srq;
 }
 

@@ -62,7 +62,7 @@ void vb_xrc_srq_leave(struct vb_srq *srq);
  */
 enum vb_fault vb_xrc_enter(struct vb_qp *qp, uint32_t srqn);
 void vb_xrc_leave(struct vb_qp *qp);
-/* The same for one that stands for another process's (ib/far.c). */
+/* The same for one that stands for another process's (ib/xrc_forward.c). */
 enum vb_fault vb_xrc_enter_by_key(struct vb_qp *qp,
 				  const struct vb_xrc_key *domain,
 				  uint32_t srqn);
@@ -94,27 +94,27 @@ VB_MUST_CHECK bool vb_qp_unshare(struct vb_qp *qp, struct vb_qp_share *share);
  * domain: a seam that the engine fills.
  */
 struct vb_ib_pkt;
-#define VB_FAR_BYTES (4u * 4096) /* whole packets of every MTU */
-struct vb_far_piece {
+#define VB_FORWARD_BYTES (4u * 4096) /* whole packets of every MTU */
+struct vb_forward_piece {
 	uint32_t srqn, rkey; /* the key is of the shared queue's domain */
 	uint64_t va;
-	uint32_t length; /* at most VB_FAR_BYTES */
+	uint32_t length; /* at most VB_FORWARD_BYTES */
 };
-struct vb_far_ops {
+struct vb_forward_ops {
 	/* @session: what it is under way by. FAULT_XRC_SRQ: nobody is there;
-	 * FAULT_NO_RQE: not now. A verdict follows (ib/far.h). */
+	 * FAULT_NO_RQE: not now. A verdict follows (ib/xrc_forward.h). */
 	enum vb_fault (*hand_over)(struct vb_qp *qp,
 				   const struct vb_ib_pkt *pkt, uint64_t serial,
 				   uint64_t *session);
 	/* Bytes for the answer to a READ that was judged; they follow, too.
 	 * FAULT_NO_RQE: not now. */
 	enum vb_fault (*fetch)(struct vb_qp *qp,
-			       const struct vb_far_piece *piece,
+			       const struct vb_forward_piece *piece,
 			       uint64_t serial, uint64_t *session);
 	/* False: nothing will come by it any more. */
 	bool (*is_up)(uint64_t session);
 };
 /* Is it another process's number, and may a request for it go there? */
-bool vb_xrc_is_far(const struct vb_qp *qp, uint32_t srqn);
+bool vb_xrc_is_forwarded(const struct vb_qp *qp, uint32_t srqn);
 
 #endif

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/tally.h"
+#include "engine/counters.h"
 
 #define HEAD  offsetof(struct vb_roster_sheet, rows)
 #define TRIES 3
@@ -34,7 +34,8 @@ struct taking {
 	int rc;
 };
 
-static void *grow(struct taking *t, void *array, unsigned count, size_t size)
+static void *eng_grow(struct taking *t, void *array, unsigned count,
+		      size_t size)
 {
 	void *more;
 
@@ -55,7 +56,7 @@ static struct vb_census_sum *sum_of(struct taking *t, const char *device)
 	for (unsigned i = 0; i < c->sum_count; i++)
 		if (strcmp(c->sums[i].device, device) == 0)
 			return &c->sums[i];
-	more = grow(t, c->sums, c->sum_count, sizeof(*more));
+	more = eng_grow(t, c->sums, c->sum_count, sizeof(*more));
 	if (!more)
 		return NULL;
 	c->sums = more;
@@ -67,14 +68,14 @@ static struct vb_census_sum *sum_of(struct taking *t, const char *device)
 
 /* The id of what a program's row @row is: 16 bits of its memory's inode number,
  * and the row's number in 15. */
-static uint32_t id_of(const struct vb_tally_found *found, uint32_t row)
+static uint32_t id_of(const struct vb_counter_file_found *found, uint32_t row)
 {
 	if (row == 0 || row > VB_ROSTER_ROWS)
 		return 0;
 	return ((uint32_t)found->ino & 0xffff) << 15 | (row - 1);
 }
 
-static bool read_rows(const struct vb_tally_found *found, uint32_t first,
+static bool read_rows(const struct vb_counter_file_found *found, uint32_t first,
 		      uint32_t count, struct vb_roster_row *to)
 {
 	size_t size = count * sizeof(*to);
@@ -85,7 +86,7 @@ static bool read_rows(const struct vb_tally_found *found, uint32_t first,
 }
 
 /* @row has been read once. */
-static bool is_whole(const struct vb_tally_found *found, uint32_t at,
+static bool is_whole(const struct vb_counter_file_found *found, uint32_t at,
 		     struct vb_roster_row *row)
 {
 	struct vb_roster_row again;
@@ -101,11 +102,11 @@ static bool is_whole(const struct vb_tally_found *found, uint32_t at,
 	return false;
 }
 
-static void add_row(struct taking *t, const struct vb_tally_found *found,
+static void add_row(struct taking *t, const struct vb_counter_file_found *found,
 		    const struct vb_roster_row *r, uint32_t at)
 {
 	struct vb_census *c = t->c;
-	struct vb_census_row *to = grow(t, c->rows, c->count, sizeof(*to));
+	struct vb_census_row *to = eng_grow(t, c->rows, c->count, sizeof(*to));
 
 	if (!to)
 		return;
@@ -134,8 +135,8 @@ static void add_row(struct taking *t, const struct vb_tally_found *found,
 }
 
 #define ROWS_AT_ONCE 64
-static void add_rows(struct taking *t, const struct vb_tally_found *found,
-		     uint32_t end)
+static void add_rows(struct taking *t,
+		     const struct vb_counter_file_found *found, uint32_t end)
 {
 	struct vb_roster_row rows[ROWS_AT_ONCE];
 
@@ -152,7 +153,8 @@ static void add_rows(struct taking *t, const struct vb_tally_found *found,
 	}
 }
 
-static void add_source(struct taking *t, const struct vb_tally_found *found)
+static void add_source(struct taking *t,
+		       const struct vb_counter_file_found *found)
 {
 	struct {
 		uint32_t alive[ROSTER_KINDS], end;
@@ -180,7 +182,8 @@ static void know_better(struct taking *t, const struct source *s, int pid)
 			t->c->rows[i].pid = pid;
 }
 
-static void look(void *arg, const struct vb_tally_found *found)
+static void eng_census_look(void *arg,
+			    const struct vb_counter_file_found *found)
 {
 	struct taking *t = arg;
 	bool is_maker = found->holder == found->maker;
@@ -196,7 +199,7 @@ static void look(void *arg, const struct vb_tally_found *found)
 		s->is_maker |= is_maker;
 		return;
 	}
-	more = t->rc ? NULL : grow(t, t->sources, t->count, sizeof(*more));
+	more = t->rc ? NULL : eng_grow(t, t->sources, t->count, sizeof(*more));
 	if (!more)
 		return;
 	t->sources = more;
@@ -217,9 +220,9 @@ static int compare(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-static struct vb_census_row *find(const struct vb_census *c,
-				  enum vb_roster_kind kind, uint32_t id,
-				  const char *device)
+static struct vb_census_row *eng_census_find(const struct vb_census *c,
+					     enum vb_roster_kind kind,
+					     uint32_t id, const char *device)
 {
 	const struct vb_census_row wanted = { .kind = (uint8_t)kind, .id = id };
 	struct vb_census_row *row =
@@ -233,7 +236,7 @@ static struct vb_census_row *find(const struct vb_census *c,
 static void use(const struct vb_census *c, const struct vb_census_row *user,
 		enum vb_roster_kind kind, uint32_t id)
 {
-	struct vb_census_row *row = find(c, kind, id, user->device);
+	struct vb_census_row *row = eng_census_find(c, kind, id, user->device);
 
 	if (row)
 		row->users++;
@@ -256,7 +259,7 @@ int vb_census_take(struct vb_census *c, bool rows)
 	int rc;
 
 	*c = (struct vb_census){ 0 };
-	rc = vb_tally_each(look, &t);
+	rc = vb_counter_file_each(eng_census_look, &t);
 	free(t.sources);
 	if (rc == 0)
 		rc = t.rc;

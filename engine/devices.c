@@ -117,8 +117,10 @@ static void name_device(struct vb_device *d, const struct interfaces *h,
 }
 
 /* @n: in @h. */
-static void describe(struct vb_device *d, const struct interfaces *h,
-		     const struct vb_netif *n, enum vb_device_kind kind)
+static void eng_devices_describe(struct vb_device *d,
+				 const struct interfaces *h,
+				 const struct vb_netif *n,
+				 enum vb_device_kind kind)
 {
 	memset(d, 0, sizeof(*d));
 	d->kind = kind;
@@ -133,13 +135,15 @@ static bool is_device(const struct vb_netif *n)
 	return n->up && n->count > 0;
 }
 
-static unsigned add_all(const struct interfaces *h, struct vb_device *list)
+static unsigned eng_devices_add_all(const struct interfaces *h,
+				    struct vb_device *list)
 {
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < h->count; i++)
 		if (is_device(&h->list[i]))
-			describe(&list[count++], h, &h->list[i], DEVICE_ROCE);
+			eng_devices_describe(&list[count++], h, &h->list[i],
+					     DEVICE_ROCE);
 	return count;
 }
 
@@ -164,7 +168,7 @@ static const struct vb_netif *find_name(const struct interfaces *h,
 	struct vb_device d;
 
 	for (unsigned i = 0; i < h->count; i++) {
-		describe(&d, h, &h->list[i], kind);
+		eng_devices_describe(&d, h, &h->list[i], kind);
 		if (strcmp(d.name, name) == 0)
 			return &h->list[i];
 	}
@@ -220,7 +224,7 @@ static int add_spec(const struct interfaces *h, const char *spec,
 		return -ENODEV;
 	}
 	if (!has_device(list, *count, n->ifindex, kind))
-		describe(&list[(*count)++], h, n, kind);
+		eng_devices_describe(&list[(*count)++], h, n, kind);
 	return 0;
 }
 
@@ -287,7 +291,7 @@ static int build_devices(const struct interfaces *h, const char *specs,
 	if (specs && *specs)
 		rc = add_specs(h, specs, l, &used);
 	else
-		used = add_all(h, l);
+		used = eng_devices_add_all(h, l);
 	if (rc) {
 		free(l);
 		return rc;

@@ -142,9 +142,9 @@ static bool side_fits(const struct vb_qp *qp, bool response)
 }
 
 /* CNT_COUNT: it may come in; else why not. */
-static enum vb_counter refusal(struct vb_engine *e, struct vb_qp *qp,
-			       const struct vb_frame *f,
-			       const struct vb_ib_pkt *pkt, vb_time now)
+static enum vb_counter eng_refusal(struct vb_engine *e, struct vb_qp *qp,
+				   const struct vb_frame *f,
+				   const struct vb_ib_pkt *pkt, vb_time now)
 {
 	if (!class_fits(qp, pkt->bth.opcode) ||
 	    !side_fits(qp, pkt->op->response))
@@ -189,14 +189,14 @@ static void hand_datagram(struct vb_qp *qp, const struct vb_frame *f,
 	qp->adapter->transport->recv(qp, pkt, now);
 }
 
-static void hand_over(struct vb_engine *e, struct vb_qp *qp,
-		      const struct vb_frame *f, vb_time now)
+static void eng_dispatch_hand_over(struct vb_engine *e, struct vb_qp *qp,
+				   const struct vb_frame *f, vb_time now)
 {
 	enum vb_counter why = CNT_DROP_MALFORMED;
 	struct vb_ib_pkt pkt;
 
 	if (vb_ib_parse(f->bytes, f->len, &pkt) == PARSE_OK)
-		why = refusal(e, qp, f, &pkt, now);
+		why = eng_refusal(e, qp, f, &pkt, now);
 	if (why != CNT_COUNT)
 		vb_count(qp->adapter, why, 1);
 	else if (qp->type == QPT_UD)
@@ -210,18 +210,18 @@ static void step_or_wait(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
 	const struct vb_transport_ops *ops = qp->adapter->transport;
-	enum vb_owes owes = OWES_NOTHING;
+	enum vb_delayed_ack delayed_ack = ACK_NONE;
 
 	if (vb_drive_can_wait(qp))
 		return;
 	if (atomic_load_explicit(&e->attentive, memory_order_relaxed) &&
-	    ops->owes)
-		owes = ops->owes(qp, e->polled);
-	if (owes != OWES_NOTHING) {
-		e->owing = qp;
+	    ops->delayed_ack)
+		delayed_ack = ops->delayed_ack(qp, e->polled);
+	if (delayed_ack != ACK_NONE) {
+		e->delayed_ack_qp = qp;
 		e->owing_at = now;
 	}
-	if (owes != OWES_LATER)
+	if (delayed_ack != ACK_DELAYED)
 		vb_drive_step(e, qp, now);
 }
 
@@ -245,15 +245,16 @@ static void hand_in_order(struct vb_engine *e, struct vb_qp *qp,
 
 	for (unsigned i = 0; mixed && i < count; i++)
 		if (is_response(&frames[i]))
-			hand_over(e, qp, &frames[i], now);
+			eng_dispatch_hand_over(e, qp, &frames[i], now);
 	for (unsigned i = 0; i < count; i++)
 		if (!mixed || !is_response(&frames[i]))
-			hand_over(e, qp, &frames[i], now);
+			eng_dispatch_hand_over(e, qp, &frames[i], now);
 }
 
 /* What the next may ask for again is kept until the last. */
-static void hand_run(struct vb_engine *e, struct vb_qp *qp,
-		     const struct vb_frame *frames, unsigned count, vb_time now)
+static void helper_run(struct vb_engine *e, struct vb_qp *qp,
+		       const struct vb_frame *frames, unsigned count,
+		       vb_time now)
 {
 	qp->in_run = count > 1;
 	hand_in_order(e, qp, frames, count, now);
@@ -263,18 +264,18 @@ static void hand_run(struct vb_engine *e, struct vb_qp *qp,
 
 /* Frames for one queue pair: one lock, one step for all of them. @qp was found
  * a moment ago, and may be another by now. */
-static void serve(struct vb_engine *e, struct vb_qp *qp, uint32_t qpn,
-		  const struct vb_frame *frames, unsigned count, vb_time now)
-	VB_REQUIRES(e->rx)
+static void eng_dispatch_serve(struct vb_engine *e, struct vb_qp *qp,
+			       uint32_t qpn, const struct vb_frame *frames,
+			       unsigned count, vb_time now) VB_REQUIRES(e->rx)
 {
-	if (e->owing && e->owing != qp)
+	if (e->delayed_ack_qp && e->delayed_ack_qp != qp)
 		vb_drive_owing(e, now);
 	vb_mutex_lock(&qp->drive);
 	now = vb_engine_time(qp, now);
 	if (atomic_load(&qp->qpn) == qpn) {
 		vb_count(qp->adapter, CNT_RCVD_PKTS, count);
-		vb_sq_unhush(&qp->sq);
-		hand_run(e, qp, frames, count, now);
+		vb_sq_resume_doorbell(&qp->sq);
+		helper_run(e, qp, frames, count, now);
 		step_or_wait(e, qp, now);
 	}
 	vb_drive_release(e, qp);
@@ -286,7 +287,7 @@ static void serve_group(struct vb_engine *e, const struct vb_frame *f,
 {
 	for (const struct vb_group *g = e->groups; g; g = g->next)
 		if (vb_gid_equal(&g->gid, f->dst) && g->ifindex == f->ifindex)
-			serve(e, g->qp, g->qpn, f, 1, now);
+			eng_dispatch_serve(e, g->qp, g->qpn, f, 1, now);
 }
 
 /* Frames in a row for one destination. Returns the next. */
@@ -308,7 +309,7 @@ static unsigned dispatch_run(struct vb_engine *e, unsigned first, vb_time now)
 		     ? vb_idtab_get(e->qps, dqpn & ((1u << VB_QPN_BITS) - 1))
 		     : NULL;
 	if (qp)
-		serve(e, qp, dqpn, f, end - first, now);
+		eng_dispatch_serve(e, qp, dqpn, f, end - first, now);
 	else
 		e->strays += end - first;
 	return end;

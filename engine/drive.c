@@ -33,15 +33,15 @@ static pthread_once_t txq_once = PTHREAD_ONCE_INIT;
 static __thread struct vb_txq *thread_txq;
 
 /* Another library's destructor may run after this one, and post. */
-static void drop_txq(void *q)
+static void eng_drive_drop_txq(void *q)
 {
 	thread_txq = NULL;
 	free(q);
 }
 
-static void make_txq_key(void)
+static void eng_drive_make_txq_key(void)
 {
-	have_txq_key = pthread_key_create(&txq_key, drop_txq) == 0;
+	have_txq_key = pthread_key_create(&txq_key, eng_drive_drop_txq) == 0;
 	if (!have_txq_key)
 		vb_log(LOG_WARN, "engine: no key for per-thread batches: they "
 				 "stay until the process ends");
@@ -49,11 +49,11 @@ static void make_txq_key(void)
 
 /* Each thread that sends has a batch of its own, so that none waits for one
  * and none is allocated per packet. NULL: no memory now. */
-static struct vb_txq *my_txq(void)
+static struct vb_txq *eng_drive_my_txq(void)
 {
 	if (VB_LIKELY(thread_txq))
 		return thread_txq;
-	pthread_once(&txq_once, make_txq_key);
+	pthread_once(&txq_once, eng_drive_make_txq_key);
 	thread_txq = malloc(sizeof(*thread_txq));
 	if (!thread_txq)
 		return NULL;
@@ -72,8 +72,9 @@ static void give_txq(void)
 }
 
 /* False: @qp holds it now, and makes no other. */
-static bool send_batch(struct vb_engine *e, struct vb_qp *qp, struct vb_txq *q,
-		       vb_time now) VB_REQUIRES(qp->drive)
+static bool eng_drive_send_batch(struct vb_engine *e, struct vb_qp *qp,
+				 struct vb_txq *q, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_link *link = vb_room_link(e, qp);
 
@@ -164,7 +165,7 @@ static bool is_work(const struct vb_engine *e, const struct vb_txq *q)
 	return q->used >= MUCH_BYTES && !vb_service_is_me(e);
 }
 
-static bool program_polls(struct vb_engine *e, vb_time now)
+static bool eng_drive_program_polls(struct vb_engine *e, vb_time now)
 {
 	vb_time last = /* a hint, ordered by nothing */
 		atomic_load_explicit(&e->last_poll, memory_order_relaxed);
@@ -174,7 +175,7 @@ static bool program_polls(struct vb_engine *e, vb_time now)
 
 /* Of one that has just been tried: never in the past, or the engine's thread
  * would do nothing else any more. */
-static vb_time stream_deadline(const struct vb_qp *qp, vb_time now)
+static vb_time eng_drive_stream_deadline(const struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
 	vb_time at;
@@ -191,12 +192,12 @@ static bool step_stream(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	bool more = vb_stream_step(e, qp, now);
 
 	/* A program that polls goes on by itself. */
-	if (more && qp->way != WAY_NEAR && program_polls(e, now)) {
+	if (more && qp->way != WAY_NEAR && eng_drive_program_polls(e, now)) {
 		arm_timer(e, qp, now + SOON, now);
 		return false;
 	}
 	if (!more)
-		arm_timer(e, qp, stream_deadline(qp, now), now);
+		arm_timer(e, qp, eng_drive_stream_deadline(qp, now), now);
 	return more;
 }
 
@@ -212,7 +213,7 @@ static bool step_packets(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 		arm_timer(e, qp, vb_room_at(qp), now);
 		return false;
 	}
-	q = my_txq();
+	q = eng_drive_my_txq();
 	if (!q) { /* try again soon: nothing is lost but time */
 		arm_timer(e, qp, now + 10 * VB_MSEC, now);
 		return false;
@@ -224,7 +225,7 @@ static bool step_packets(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 				e, now + vb_engine_span(e, VB_WORK_LASTS));
 			work = true;
 		}
-		if (VB_UNLIKELY(!send_batch(e, qp, q, now)))
+		if (VB_UNLIKELY(!eng_drive_send_batch(e, qp, q, now)))
 			break;
 	}
 	if (VB_UNLIKELY(qp->held != NULL)) {
@@ -239,11 +240,11 @@ static bool step_packets(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 }
 
 /* The same; who asks sees to what is more. */
-static bool step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
+static bool eng_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
 	qp->local_at = VB_NEVER;
-	vb_sq_unhush(&qp->sq);
+	vb_sq_resume_doorbell(&qp->sq);
 	return qp->adapter->rnic ? step_stream(e, qp, now)
 				 : step_packets(e, qp, now);
 }
@@ -251,7 +252,7 @@ static bool step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 {
 	now = vb_engine_time(qp, now);
-	if (step(e, qp, now))
+	if (eng_drive_step(e, qp, now))
 		arm_timer(e, qp, at_once(now), now);
 }
 
@@ -286,7 +287,7 @@ bool vb_drive_can_wait(struct vb_qp *qp)
 	if (!ops->can_wait(qp))
 		return false;
 	if (ops->waits_until)
-		vb_sq_hush(&qp->sq, ops->waits_until(qp));
+		vb_sq_defer_doorbell(&qp->sq, ops->waits_until(qp));
 	return true;
 }
 
@@ -322,7 +323,7 @@ static void begin_queued(struct vb_engine *e, struct vb_qp *qp)
 		vb_near_hurry(qp);
 	do {
 		now = vb_engine_time(qp, vb_now());
-		more = step(e, qp, now);
+		more = eng_drive_step(e, qp, now);
 	} while (more && qp->way == WAY_NEAR && ++turn < POST_TURNS);
 	if (more)
 		arm_timer(e, qp, at_once(now), now);
@@ -395,7 +396,7 @@ static bool step_or_gather(struct vb_engine *e, struct vb_qp *qp)
 		return false;
 	}
 	cancel = vb_cancel_off();
-	more = step(e, qp, vb_engine_time(qp, vb_now()));
+	more = eng_drive_step(e, qp, vb_engine_time(qp, vb_now()));
 	vb_cancel_back(cancel);
 	if (VB_UNLIKELY(qp->way == WAY_OPEN))
 		note_left(qp);
@@ -492,7 +493,7 @@ void vb_drive_short(struct vb_qp *qp)
 {
 	struct vb_engine *e = vb_engine_running();
 
-	if (e && vb_sq_is_quiet(&qp->sq) &&
+	if (e && vb_sq_is_deferred(&qp->sq) &&
 	    atomic_load_explicit(&qp->state, memory_order_relaxed) == QPS_RTS) {
 		note_gathers(e, qp);
 		note_left(qp);
@@ -502,8 +503,8 @@ void vb_drive_short(struct vb_qp *qp)
 }
 
 /* An ACK that waited for a reply waits no longer. */
-static void repay(struct vb_engine *e, struct vb_qp *qp, vb_time now)
-	VB_REQUIRES(qp->drive)
+static void send_delayed_acks(struct vb_engine *e, struct vb_qp *qp,
+			      vb_time now) VB_REQUIRES(qp->drive)
 {
 	const struct vb_transport_ops *ops = qp->adapter->transport;
 
@@ -513,15 +514,15 @@ static void repay(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 
 void vb_drive_owing(struct vb_engine *e, vb_time now)
 {
-	struct vb_qp *qp = e->owing;
+	struct vb_qp *qp = e->delayed_ack_qp;
 
 	if (!qp)
 		return;
-	e->owing = NULL;
+	e->delayed_ack_qp = NULL;
 	vb_mutex_lock(&qp->drive);
 	/* Type-stable, as above. */
 	if (atomic_load(&qp->qpn))
-		repay(e, qp, now);
+		send_delayed_acks(e, qp, now);
 	vb_drive_release(e, qp);
 }
 
@@ -529,12 +530,12 @@ void vb_drive_owing(struct vb_engine *e, vb_time now)
  * carries the ACK, and call exit(): that lock is never given back. */
 void vb_drive_last(struct vb_engine *e)
 {
-	struct vb_qp *qp = e->owing;
+	struct vb_qp *qp = e->delayed_ack_qp;
 
 	if (!qp || !vb_mutex_trylock(&qp->drive))
 		return;
 	if (atomic_load(&qp->qpn))
-		repay(e, qp, vb_now());
+		send_delayed_acks(e, qp, vb_now());
 	vb_mutex_unlock(&qp->drive);
 }
 
@@ -545,7 +546,7 @@ void vb_drive_settle(struct vb_qp *qp)
 	if (!e)
 		return;
 	vb_mutex_lock(&qp->drive);
-	repay(e, qp, vb_now());
+	send_delayed_acks(e, qp, vb_now());
 	vb_drive_release(e, qp);
 }
 
@@ -576,7 +577,7 @@ void vb_drive_forget(struct vb_qp *qp)
 	if (qp->adapter->rnic)
 		vb_stream_orphan(e, qp);
 	vb_mutex_lock(&qp->drive);
-	repay(e, qp, vb_now());
+	send_delayed_acks(e, qp, vb_now());
 	vb_mutex_unlock(&qp->drive);
 	vb_room_settle(e, qp);
 	vb_mutex_lock(&qp->drive);
@@ -606,7 +607,8 @@ static bool take_due(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 }
 
 /* With its lock held. */
-static struct vb_qp *VB_UNCHECKED next_due(struct vb_engine *e, vb_time now)
+static struct vb_qp *VB_UNCHECKED eng_drive_next_due(struct vb_engine *e,
+						     vb_time now)
 {
 	struct vb_qp *qp = NULL;
 	struct vb_timer *t;
@@ -626,7 +628,7 @@ void VB_UNCHECKED vb_drive_due(struct vb_engine *e, vb_time now, unsigned most)
 {
 	struct vb_qp *qp;
 
-	while (most-- > 0 && (qp = next_due(e, now))) {
+	while (most-- > 0 && (qp = eng_drive_next_due(e, now))) {
 		qp->timer_at = VB_NEVER;
 		/* Queue pairs are type-stable: a timer that outlived its
 		 * queue pair meets qpn 0, or steps its successor for

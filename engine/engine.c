@@ -13,7 +13,7 @@
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/rand.h"
-#include "engine/tally.h"
+#include "engine/counters.h"
 #include "link/udp.h"
 
 /* A round trip on a good network: who waits for longer, waits for a while. */
@@ -62,7 +62,7 @@ static void begin_anew(void)
 VB_FORGET_AT_FORK(begin_anew)
 
 /* The program may not come back. */
-static void settle(struct vb_engine *e)
+static void eng_settle(struct vb_engine *e)
 {
 	if (!vb_mutex_trylock(&e->rx))
 		return;
@@ -107,7 +107,7 @@ static int no_frames(struct vb_link *l, struct vb_rxq *q)
 	return 0;
 }
 
-static void drop_frames(struct vb_link *l, struct vb_txq *q)
+static void eng_drop_frames(struct vb_link *l, struct vb_txq *q)
 {
 	vb_txq_reset(q);
 }
@@ -125,7 +125,7 @@ static void close_nothing(struct vb_link *l)
 static const struct vb_link_ops no_link_ops = {
 	.name = "none",
 	.send = send_nowhere,
-	.drop = drop_frames,
+	.drop = eng_drop_frames,
 	.recv = no_frames,
 	.fd = no_fd,
 	.close = close_nothing,
@@ -211,7 +211,7 @@ static int open_udp(int rx_fd, struct vb_link **link)
 	return rc;
 }
 
-static int open_link(struct vb_engine *e)
+static int eng_open_link(struct vb_engine *e)
 {
 	struct vb_lease lease;
 	struct vb_link *link;
@@ -246,9 +246,9 @@ static int join_network(struct vb_engine *e)
 
 	vb_service_stop(e);
 	atomic_store(&e->stop, false);
-	rc = open_link(e);
+	rc = eng_open_link(e);
 	if (rc == 0)
-		vb_paths_join(e);
+		vb_mux_join(e);
 	again = vb_service_start(e);
 	return rc ? rc : again;
 }
@@ -283,7 +283,7 @@ static int start_engine(bool in_network)
 	vb_timers_init(&e->cq_timers);
 	stand_alone(e);
 	if (in_network) {
-		rc = open_link(e);
+		rc = eng_open_link(e);
 	} else {
 		vb_mutex_lock(&e->rx);
 		set_pace(e);
@@ -292,7 +292,7 @@ static int start_engine(bool in_network)
 	}
 	if (rc)
 		goto close_wake;
-	vb_paths_open(e);
+	vb_mux_open(e);
 	rc = vb_service_start(e);
 	if (rc)
 		goto close_paths;
@@ -301,7 +301,7 @@ static int start_engine(bool in_network)
 	return 0;
 
 close_paths:
-	vb_paths_close(e);
+	vb_mux_close(e);
 	close_link(e);
 close_wake:
 	close(e->wake_fd);
@@ -321,9 +321,9 @@ static void stop_engine(struct vb_engine *e)
 	atomic_store(&engine, NULL);
 	vb_log(LOG_INFO, "engine: %llu frames came for no queue pair of ours",
 	       (unsigned long long)e->strays);
-	if (atomic_load(&e->far))
-		vb_far_destroy(atomic_load(&e->far));
-	vb_paths_close(e);
+	if (atomic_load(&e->forward))
+		vb_forward_destroy(atomic_load(&e->forward));
+	vb_mux_close(e);
 	close_link(e);
 	vb_raw_close(e);
 	vb_stream_close_all(e);
@@ -385,18 +385,18 @@ static int make_adapter(struct vb_engine *e, const struct vb_device *device,
 	oa->adapter.rnic = device->kind == DEVICE_IWARP;
 	oa->adapter.link = e->link;
 	if (oa->adapter.rnic) {
-		oa->adapter.transport = &vb_paths_stream_transport;
-		oa->adapter.key_ops = &vb_paths_keys;
+		oa->adapter.transport = &vb_mux_stream_transport;
+		oa->adapter.key_ops = &vb_mux_keys;
 	} else {
-		oa->adapter.transport = &vb_paths_transport;
-		oa->adapter.key_ops = &vb_paths_keys;
-		oa->adapter.far_ops = &vb_engine_far_ops;
+		oa->adapter.transport = &vb_mux_transport;
+		oa->adapter.key_ops = &vb_mux_keys;
+		oa->adapter.forward_ops = &vb_engine_forward_ops;
 	}
 	oa->adapter.number = free_number(e);
 	rc = vb_ports_setup(oa);
 	if (rc)
 		goto fini_adapter;
-	vb_tally_open(&oa->adapter);
+	vb_counter_file_open(&oa->adapter);
 	if (oa->adapter.counters != oa->adapter.own_counters)
 		vb_fork_closes(oa->adapter.counters_fd);
 	oa->next = e->adapters;
@@ -418,7 +418,7 @@ static void drop_adapter(struct vb_engine *e, struct vb_open_adapter *oa)
 	while (*at != oa)
 		at = &(*at)->next;
 	*at = oa->next;
-	vb_tally_close(&oa->adapter);
+	vb_counter_file_close(&oa->adapter);
 	vb_adapter_fini(&oa->adapter);
 	free(oa);
 }
@@ -480,19 +480,19 @@ int vb_engine_open(const struct vb_device *device, struct vb_async *async,
 void vb_engine_share_xrc(void)
 {
 	struct vb_engine *e;
-	struct vb_far *far;
+	struct vb_forward *forward;
 	int rc;
 
 	vb_mutex_lock(&open_lock);
 	e = vb_engine_running();
-	if (e && !atomic_load(&e->far)) {
-		rc = vb_far_create(e, &far);
+	if (e && !atomic_load(&e->forward)) {
+		rc = vb_forward_create(e, &forward);
 		if (rc)
 			vb_log(LOG_INFO,
 			       "xrc: shared with no other process: %s",
 			       strerror(-rc));
 		else
-			atomic_store(&e->far, far);
+			atomic_store(&e->forward, forward);
 		vb_engine_wake(e);
 	}
 	vb_mutex_unlock(&open_lock);
@@ -536,7 +536,7 @@ static void __attribute__((destructor)) save_counts(void)
 	if (!e || !vb_mutex_trylock(&e->list_lock))
 		return;
 	for (struct vb_open_adapter *oa = e->adapters; oa; oa = oa->next)
-		vb_tally_save(&oa->adapter);
+		vb_counter_file_save(&oa->adapter);
 	vb_mutex_unlock(&e->list_lock);
 }
 
@@ -589,7 +589,7 @@ static bool drain_streams(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 	return found;
 }
 
-static bool drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
+static bool eng_drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 {
 	bool found = VB_UNLIKELY(e->raws != NULL) && vb_raw_drain(e, now);
 
@@ -663,7 +663,7 @@ static bool drain_locked(struct vb_engine *e, bool near, vb_time from)
 				      memory_order_relaxed);
 	if (near || late)
 		e->near_at = now;
-	found = drain_link(e, now) || near;
+	found = eng_drain_link(e, now) || near;
 	if (found)
 		now = vb_now();
 	else
@@ -723,7 +723,7 @@ static void armed(struct vb_engine *e)
 {
 	atomic_store_explicit(&e->looping, false, memory_order_relaxed);
 	if (atomic_load_explicit(&e->attentive, memory_order_relaxed))
-		settle(e);
+		eng_settle(e);
 	/* Who is about to sleep polls no more. */
 	if (atomic_load(&e->resting) && atomic_exchange(&e->resting, false))
 		vb_engine_wake(e);

@@ -84,8 +84,8 @@ VB_MUST_CHECK int vb_engine_meet(unsigned slot);
 void vb_engine_poll(void);
 
 /* Before a poll takes completions that are there: is an answer to come at once,
- * which nobody would look for (engine/await.c)? */
-void vb_engine_await(struct vb_cq *cq);
+ * which nobody would look for (engine/poll_hint.c)? */
+void vb_engine_poll_hint(struct vb_cq *cq);
 
 /* vb_channel_take(), but who sleeps there is woken by peers of this host
  * themselves, and serves them. */

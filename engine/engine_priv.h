@@ -58,8 +58,9 @@ struct vb_engine {
 	/* NULL: packets to everybody. It may come while a program polls for
 	 * its iWARP device. */
 	struct vb_near *_Atomic near;
-	int slot_fd; /* a slot of our own making (engine/paths.c); -1 */
-	struct vb_far *_Atomic far; /* made with the first inode's domain */
+	int slot_fd; /* a slot of our own making (engine/transport_mux.c); -1 */
+	struct vb_forward
+		*_Atomic forward; /* made with the first inode's domain */
 	struct vb_idtab *qps;
 	int wake_fd;
 	_Atomic unsigned pace;	  /* see vb_engine_span() */
@@ -97,7 +98,7 @@ struct vb_engine {
 	bool yielded;		 /* rx: and just did */
 	/* rx: the queue pair whose packets' completions the program has yet to
 	 * see, or to answer. */
-	struct vb_qp *owing;
+	struct vb_qp *delayed_ack_qp;
 	vb_time owing_at;     /* rx */
 	bool polled;	      /* rx: it is a program that drains */
 	_Atomic bool awaited; /* one that polls sleeps for rx; a hint */
@@ -216,8 +217,7 @@ bool vb_room_send(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive);
 /* When that is to be called again. */
 vb_time vb_room_at(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
-void vb_room_drop(struct vb_engine *e, struct vb_qp *qp)
-	VB_REQUIRES(qp->drive);
+void vb_room_drop(struct vb_engine *e, struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Wait for it to leave, VB_HELD_LASTS at most. Takes drive. */
 void vb_room_settle(struct vb_engine *e, struct vb_qp *qp);
 /* The program exits: the same for all, which the thread sees to. */
@@ -226,22 +226,23 @@ void vb_room_settle_all(struct vb_engine *e);
 /* engine/moderate.c: events that were put off. */
 void vb_moderate_due(struct vb_engine *e, vb_time now);
 
-/* engine/paths.c: packets, or a stream, or neither. */
-extern const struct vb_transport_ops vb_paths_transport;
-extern const struct vb_transport_ops vb_paths_stream_transport;
-extern const struct vb_key_ops vb_paths_keys;
-void vb_paths_open(struct vb_engine *e);
+/* engine/transport_mux.c: packets, or a stream, or neither. */
+extern const struct vb_transport_ops vb_mux_transport;
+extern const struct vb_transport_ops vb_mux_stream_transport;
+extern const struct vb_key_ops vb_mux_keys;
+void vb_mux_open(struct vb_engine *e);
 /* There is a slot now. */
-void vb_paths_join(struct vb_engine *e);
-void vb_paths_close(struct vb_engine *e);
+void vb_mux_join(struct vb_engine *e);
+void vb_mux_close(struct vb_engine *e);
 
-/* engine/far.c: XRC between processes. serve: the thread; and destroy, when it
- * has ended. */
-extern const struct vb_far_ops vb_engine_far_ops;
-VB_MUST_CHECK int vb_far_create(struct vb_engine *e, struct vb_far **far);
-void vb_far_destroy(struct vb_far *far);
-int vb_far_fd(const struct vb_far *far);
-void vb_far_serve(struct vb_far *far);
+/* engine/xrc_forward.c: XRC between processes. serve: the thread; and destroy,
+ * when it has ended. */
+extern const struct vb_forward_ops vb_engine_forward_ops;
+VB_MUST_CHECK int vb_forward_create(struct vb_engine *e,
+				    struct vb_forward **forward);
+void vb_forward_destroy(struct vb_forward *forward);
+int vb_forward_fd(const struct vb_forward *forward);
+void vb_forward_serve(struct vb_forward *forward);
 
 /* engine/dispatch.c: hand over what rxq holds. */
 void vb_dispatch(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
@@ -264,11 +265,13 @@ void vb_stream_close_all(struct vb_engine *e);
 /* The program ends: let what was sent arrive, for a while. */
 void vb_stream_settle(struct vb_engine *e);
 
-/* engine/await.c: on a stream that begins, or ends; something was sent on it;
- * something came. */
-void vb_await_begin(struct vb_engine *e, struct vb_await *a);
-void vb_await_sent(struct vb_engine *e, struct vb_await *a, vb_time now);
-void vb_await_came(struct vb_engine *e, struct vb_await *a, vb_time now);
+/* engine/poll_hint.c: on a stream that begins, or ends; something was sent on
+ * it; something came. */
+void vb_poll_hint_begin(struct vb_engine *e, struct vb_poll_hint *a);
+void vb_poll_hint_sent(struct vb_engine *e, struct vb_poll_hint *a,
+		       vb_time now);
+void vb_poll_hint_came(struct vb_engine *e, struct vb_poll_hint *a,
+		       vb_time now);
 
 /* engine/wait.c: in a moment the thread calls vb_near_settle(). */
 void vb_wait_soon(struct vb_engine *e);

@@ -32,14 +32,14 @@ struct answer {
 	int fds[IPC_FDS];
 };
 
-static void nap(vb_time ns)
+static void eng_lease_nap(vb_time ns)
 {
 	struct timespec ts = { (time_t)(ns / VB_SEC), (long)(ns % VB_SEC) };
 
 	nanosleep(&ts, NULL);
 }
 
-static void close_if_open(int *fd)
+static void eng_close_if_open(int *fd)
 {
 	if (*fd >= 0)
 		close(*fd);
@@ -67,7 +67,7 @@ static int limit_waiting(int fd, vb_time patience)
  * user's program started it. That user can disturb the others' traffic; who
  * minds has root run `verbena broker` first.
  */
-static int connect_to(int fd)
+static int eng_lease_connect_to(int fd)
 {
 	struct sockaddr_un a;
 	socklen_t len = vb_ipc_address(&a, VB_IPC_BROKER);
@@ -92,7 +92,7 @@ static int connect_broker(vb_time patience)
 	vb_fork_closes(fd); /* the broker sees its end with the program's */
 	rc = limit_waiting(fd, patience);
 	if (rc == 0)
-		rc = connect_to(fd);
+		rc = eng_lease_connect_to(fd);
 	if (rc) {
 		close(fd);
 		return rc;
@@ -259,7 +259,7 @@ int vb_lease_claim(struct vb_lease *l)
 		if (vb_now() >= give_up)
 			break;
 		if (rc != -ECONNREFUSED || spawned)
-			nap(CLAIM_RETRY);
+			eng_lease_nap(CLAIM_RETRY);
 	}
 	vb_log(LOG_ERROR, "lease: no broker: %s",
 	       spawned == -ECANCELED ? "verbena broker --daemon fails"
@@ -278,7 +278,7 @@ static int back_off(struct vb_lease *l)
 {
 	vb_time delay = REJOIN_FIRST << VB_MIN(l->failures, 8u);
 
-	close_if_open(&l->broker_fd);
+	eng_close_if_open(&l->broker_fd);
 	l->asked = false;
 	l->turn = TURN_NONE;
 	l->failures++;
@@ -325,7 +325,7 @@ static int call_broker(struct vb_lease *l)
 {
 	int fd;
 
-	close_if_open(&l->broker_fd);
+	eng_close_if_open(&l->broker_fd);
 	if (l->spawn.busy)
 		return start_next_broker(l);
 	fd = connect_broker(0);
@@ -370,10 +370,10 @@ void vb_lease_release(struct vb_lease *l)
 {
 	vb_spawn_finish(&l->spawn);
 	/* The name last: the slot is free when all else is given back. */
-	close_if_open(&l->rx_fd);
-	close_if_open(&l->vault_fd);
-	close_if_open(&l->broker_fd);
-	close_if_open(&l->name_fd);
+	eng_close_if_open(&l->rx_fd);
+	eng_close_if_open(&l->vault_fd);
+	eng_close_if_open(&l->broker_fd);
+	eng_close_if_open(&l->name_fd);
 }
 
 int vb_lease_status(struct vb_ipc *report)

@@ -42,7 +42,7 @@ void vb_engine_forget_cq(struct vb_cq *cq)
 	vb_mutex_unlock(&e->moderation);
 }
 
-static struct vb_cq *next_due(struct vb_engine *e, vb_time now)
+static struct vb_cq *eng_moderate_next_due(struct vb_engine *e, vb_time now)
 {
 	struct vb_timer *t;
 
@@ -57,7 +57,7 @@ void vb_moderate_due(struct vb_engine *e, vb_time now)
 	struct vb_cq *cq;
 
 	vb_mutex_lock(&e->moderation);
-	while ((cq = next_due(e, now)))
+	while ((cq = eng_moderate_next_due(e, now)))
 		vb_cq_due(cq);
 	vb_mutex_unlock(&e->moderation);
 }

@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "engine/sysfs_tree.h"
-#include "engine/news.h"
+#include "engine/port_update.h"
 #include "link/netif.h"
 
 static const struct vb_netif *find_netif(const struct vb_netif *list,
@@ -70,9 +70,9 @@ static bool stays(const struct vb_port *p, const struct vb_netif *now)
 static void refresh_one(struct vb_open_adapter *oa, void *arg)
 {
 	const struct vb_netif *n = interface_of(oa, arg);
-	struct vb_port_news news;
+	struct vb_port_update news;
 
-	vb_news_gather(&oa->device, n, &news);
+	vb_port_update_gather(&oa->device, n, &news);
 	news.stays = stays(&oa->adapter.port, n);
 	tell_watchers(oa, vb_port_update(&oa->adapter.port, &news));
 }

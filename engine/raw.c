@@ -84,7 +84,7 @@ static int no_socket(const struct vb_adapter *a, int rc)
 	return rc == -EACCES ? -EPERM : rc;
 }
 
-static int open_link(struct vb_adapter *a, struct vb_link **link)
+static int eng_raw_open_link(struct vb_adapter *a, struct vb_link **link)
 {
 	struct vb_port *p = &a->port;
 	uint8_t mac[sizeof(p->mac)];
@@ -103,7 +103,7 @@ static int open_link(struct vb_adapter *a, struct vb_link **link)
 }
 
 /* One descriptor for the thread to wait on; it stays. */
-static int watch(struct vb_engine *e, const struct vb_link *l)
+static int eng_raw_watch(struct vb_engine *e, const struct vb_link *l)
 {
 	struct epoll_event readable = { .events = EPOLLIN };
 	int fd = atomic_load(&e->raw_fd);
@@ -119,12 +119,12 @@ static int watch(struct vb_engine *e, const struct vb_link *l)
 		       : 0;
 }
 
-static int enter(struct vb_engine *e, struct vb_raw *r)
+static int eng_raw_enter(struct vb_engine *e, struct vb_raw *r)
 {
 	int rc;
 
 	vb_mutex_lock(&e->rx);
-	rc = watch(e, r->link);
+	rc = eng_raw_watch(e, r->link);
 	if (rc == 0) {
 		r->next = e->raws;
 		e->raws = r;
@@ -142,14 +142,14 @@ int vb_engine_raw_create(struct vb_adapter *a, struct vb_qp_init *init,
 
 	if (!r)
 		return -ENOMEM;
-	rc = open_link(a, &r->link);
+	rc = eng_raw_open_link(a, &r->link);
 	if (rc)
 		goto free_raw;
 	init->link = r->link;
 	rc = vb_qp_create(a, init, &r->qp);
 	if (rc)
 		goto close_link;
-	rc = enter(vb_engine_running(), r);
+	rc = eng_raw_enter(vb_engine_running(), r);
 	if (rc)
 		goto destroy_qp;
 	*qp = r->qp;
@@ -164,7 +164,7 @@ free_raw:
 	return rc;
 }
 
-static struct vb_raw **find(struct vb_engine *e, const struct vb_qp *qp)
+static struct vb_raw **eng_raw_find(struct vb_engine *e, const struct vb_qp *qp)
 {
 	struct vb_raw **at = &e->raws;
 
@@ -180,7 +180,7 @@ int vb_engine_raw_destroy(struct vb_qp *qp)
 	unsigned flows;
 
 	vb_mutex_lock(&e->rx);
-	at = find(e, qp);
+	at = eng_raw_find(e, qp);
 	r = *at;
 	flows = r->flows;
 	if (flows == 0)
@@ -287,7 +287,7 @@ int vb_engine_flow_create(struct vb_qp *qp, const struct vb_flow_rule *rule,
 	rc = vb_flow_check(&f->rule);
 	if (rc == 0) {
 		vb_mutex_lock(&e->rx);
-		rc = add_flow(*find(e, qp), f);
+		rc = add_flow(*eng_raw_find(e, qp), f);
 		vb_mutex_unlock(&e->rx);
 	}
 	if (rc) {
@@ -306,7 +306,7 @@ void vb_engine_flow_destroy(struct vb_flow *f)
 	struct vb_raw *r;
 
 	vb_mutex_lock(&e->rx);
-	r = *find(e, f->qp);
+	r = *eng_raw_find(e, f->qp);
 	r->flows--;
 	vb_flow_remove(&f->qp->adapter->flows, f);
 	vb_packet_leave(r->link, member_of(&f->rule), f->rule.value.dst);

@@ -54,7 +54,8 @@ bool vb_room_hold(struct vb_engine *e, struct vb_qp *qp, struct vb_txq *q,
 	return true;
 }
 
-static void let_go(struct vb_engine *e, struct vb_qp *qp) VB_REQUIRES(qp->drive)
+static void eng_let_go(struct vb_engine *e, struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	struct held *h = qp->held;
 
@@ -83,7 +84,7 @@ bool vb_room_send(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 			return false;
 		link->ops->drop(link, h->q);
 	}
-	let_go(e, qp);
+	eng_let_go(e, qp);
 	return true;
 }
 
@@ -100,7 +101,7 @@ void vb_room_drop(struct vb_engine *e, struct vb_qp *qp)
 	if (!h)
 		return;
 	link->ops->drop(link, h->q);
-	let_go(e, qp);
+	eng_let_go(e, qp);
 }
 
 static bool has_settled(struct vb_engine *e, struct vb_qp *qp)
@@ -113,7 +114,7 @@ static bool has_settled(struct vb_engine *e, struct vb_qp *qp)
 	return settled;
 }
 
-static void nap(void)
+static void eng_room_nap(void)
 {
 	nanosleep(&(struct timespec){ .tv_nsec = VB_ROOM_SOON }, NULL);
 }
@@ -123,7 +124,7 @@ void vb_room_settle(struct vb_engine *e, struct vb_qp *qp)
 	vb_time until = vb_now() + VB_HELD_LASTS;
 
 	while (!has_settled(e, qp) && vb_now() < until)
-		nap();
+		eng_room_nap();
 }
 
 void vb_room_settle_all(struct vb_engine *e)
@@ -131,5 +132,5 @@ void vb_room_settle_all(struct vb_engine *e)
 	vb_time until = vb_now() + VB_HELD_LASTS;
 
 	while (atomic_load(&e->held) && vb_now() < until)
-		nap();
+		eng_room_nap();
 }

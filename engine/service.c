@@ -65,7 +65,7 @@ enum {
 	FD_RAW,
 	FD_STREAM,
 	FD_SOON,
-	FD_FAR,
+	FD_FORWARD,
 	FD_COUNT
 };
 
@@ -88,7 +88,7 @@ enum drained { DRAINED_NOTHING, DRAINED_SOME, DRAINED_BUSY };
 
 /* Serve what has arrived, but not for ever: timers and the rest of the loop
  * have their turn, and the socket stays readable. */
-static enum drained drain_link(struct vb_engine *e)
+static enum drained eng_service_drain_link(struct vb_engine *e)
 {
 	enum drained got = DRAINED_NOTHING;
 
@@ -125,7 +125,7 @@ static vb_time last_poll(struct vb_engine *e)
 	return atomic_load_explicit(&e->last_poll, memory_order_relaxed);
 }
 
-static bool program_polls(struct vb_engine *e, vb_time now)
+static bool eng_service_program_polls(struct vb_engine *e, vb_time now)
 {
 	return last_poll(e) + vb_engine_span(e, POLL_IS_RECENT) > now;
 }
@@ -139,7 +139,7 @@ static bool program_loops(struct service *s, vb_time now)
 							     : POLL_IS_RECENT) >
 		       now;
 	if (s->trust)
-		return program_polls(s->e, now);
+		return eng_service_program_polls(s->e, now);
 	return last_poll(s->e) > now;
 }
 
@@ -202,7 +202,7 @@ static void note_crowd(struct service *s, vb_time now)
  * behind each other lately, look again for a while: as long as nobody else
  * wants this processor, and no program polls. False: in vain.
  */
-static bool linger(struct service *s)
+static bool eng_service_linger(struct service *s)
 {
 	vb_time start = vb_now(), since = start, now = start, then;
 
@@ -216,8 +216,8 @@ static bool linger(struct service *s)
 			note_crowd(s, now);
 		if (now - then > vb_engine_span(s->e, ALONE))
 			return since != start;
-		got = drain_link(s->e);
-		if (got == DRAINED_BUSY || program_polls(s->e, now))
+		got = eng_service_drain_link(s->e);
+		if (got == DRAINED_BUSY || eng_service_program_polls(s->e, now))
 			return true;
 		if (got == DRAINED_SOME)
 			since = now = vb_now();
@@ -229,7 +229,7 @@ static bool linger(struct service *s)
 
 static void linger_if_busy(struct service *s)
 {
-	if (s->eager && vb_now() >= s->crowded_until && !linger(s))
+	if (s->eager && vb_now() >= s->crowded_until && !eng_service_linger(s))
 		s->eager--;
 }
 
@@ -240,7 +240,7 @@ static void on_link(struct service *s, vb_time now)
 		was_not_needed(s, true, now);
 		return;
 	}
-	switch (drain_link(s->e)) {
+	switch (eng_service_drain_link(s->e)) {
 	case DRAINED_SOME:
 		s->idle_wakes = 0;
 		linger_if_busy(s);
@@ -269,7 +269,7 @@ static void on_napped(struct service *s, vb_time now)
 		return;
 	}
 	s->trust -= VB_MIN(s->trust, TRUST_LOST);
-	if (drain_link(s->e) != DRAINED_SOME)
+	if (eng_service_drain_link(s->e) != DRAINED_SOME)
 		s->idle_wakes = idle_wakes;
 }
 
@@ -280,7 +280,7 @@ static void on_rested(struct service *s, vb_time now)
 		on_napped(s, now);
 		return;
 	}
-	if (program_polls(s->e, now)) {
+	if (eng_service_program_polls(s->e, now)) {
 		rest(s, VB_MIN(s->rest * 2, vb_engine_span(s->e, REST_MAX)),
 		     now);
 		s->rest_after = VB_MAX(s->rest_after / 2, REST_AFTER);
@@ -288,7 +288,8 @@ static void on_rested(struct service *s, vb_time now)
 	}
 	watch_link(s);
 	s->near_rest = 0; /* look soon whether it was for nothing */
-	if (drain_link(s->e) == DRAINED_SOME) /* rested too eagerly */
+	if (eng_service_drain_link(s->e) ==
+	    DRAINED_SOME) /* rested too eagerly */
 		s->rest_after = VB_MIN(s->rest_after * 2, REST_AFTER_MAX);
 	else
 		s->rest_after = VB_MAX(s->rest_after / 2, REST_AFTER);
@@ -414,7 +415,7 @@ static void rest_if_unheard(struct service *s, vb_time now)
 {
 	if (!s->rest && s->idle_wakes >= s->rest_after &&
 	    atomic_load_explicit(&s->e->spinning, memory_order_relaxed) &&
-	    program_polls(s->e, now))
+	    eng_service_program_polls(s->e, now))
 		rest(s, vb_engine_span(s->e, REST_MIN), now);
 }
 
@@ -472,7 +473,7 @@ static bool give_way(const struct service *s)
 	return vb_now() - then < vb_engine_span(s->e, ATTEND_TURN);
 }
 
-static void stay_away(struct service *s, vb_time now)
+static void eng_stay_away(struct service *s, vb_time now)
 {
 	s->away = now > s->away_until + IS_RARE
 			  ? AWAY
@@ -498,13 +499,13 @@ static bool attend_turn(struct service *s)
 	} while (now - start < vb_engine_span(s->e, ATTEND_TURN) &&
 		 !others_serve(s->e));
 	if (!give_way(s)) {
-		stay_away(s, now);
+		eng_stay_away(s, now);
 		return false;
 	}
 	return found && !others_serve(s->e);
 }
 
-static void attend(struct service *s, bool woken, vb_time now)
+static void eng_service_attend(struct service *s, bool woken, vb_time now)
 {
 	struct vb_near *n = s->e->near;
 
@@ -526,7 +527,7 @@ static int sleep_until(struct service *s, vb_time until, vb_time now)
 	return ppoll(s->fds, FD_COUNT, until == VB_NEVER ? NULL : &ts, NULL);
 }
 
-static void serve(struct service *s, vb_time now)
+static void eng_service_serve(struct service *s, vb_time now)
 {
 	struct pollfd *fds = s->fds;
 	uint64_t drop;
@@ -555,8 +556,8 @@ static void serve(struct service *s, vb_time now)
 	/* Who wants to be introduced woke us, or a peer has news. */
 	if (s->e->near && (fds[FD_WAKE].revents || fds[FD_NEAR].revents))
 		vb_near_meet(s->e->near, now);
-	if (fds[FD_FAR].revents)
-		vb_far_serve(atomic_load(&s->e->far));
+	if (fds[FD_FORWARD].revents)
+		vb_forward_serve(atomic_load(&s->e->forward));
 	if (fds[FD_BROKER].revents || now >= s->rejoin_at)
 		on_broker(s);
 }
@@ -587,8 +588,9 @@ static void loop(struct service *s)
 			until = plan_near(s, until, now);
 		if (atomic_load(&e->stream_ending))
 			until = VB_MIN(until, now + SWEEP_EVERY);
-		if (s->fds[FD_FAR].fd < 0 && atomic_load(&e->far))
-			s->fds[FD_FAR].fd = vb_far_fd(atomic_load(&e->far));
+		if (s->fds[FD_FORWARD].fd < 0 && atomic_load(&e->forward))
+			s->fds[FD_FORWARD].fd =
+				vb_forward_fd(atomic_load(&e->forward));
 		sleeps = count_sleeps(s);
 		ready = sleep_until(s, until, now);
 		note_unheard(s, sleeps);
@@ -598,7 +600,8 @@ static void loop(struct service *s)
 		    !vb_wait_attends(e))
 			(void)vb_near_poll(e->near, now);
 		if (e->near)
-			attend(s, ready > 0 && s->fds[FD_WAKE].revents, now);
+			eng_service_attend(
+				s, ready > 0 && s->fds[FD_WAKE].revents, now);
 		vb_drive_due(e, now, UINT_MAX);
 		vb_moderate_due(e, now);
 		if (atomic_load(&e->stream_ending))
@@ -608,7 +611,7 @@ static void loop(struct service *s)
 			for (int i = 0; i < FD_COUNT; i++)
 				s->fds[i].revents = 0;
 		}
-		serve(s, now);
+		eng_service_serve(s, now);
 	}
 }
 
@@ -666,7 +669,7 @@ static void *service_main(void *arg)
 	s.fds[FD_STREAM] =
 		(struct pollfd){ atomic_load(&e->stream_fd), POLLIN, 0 };
 	s.fds[FD_SOON] = (struct pollfd){ e->soon_fd, POLLIN, 0 };
-	s.fds[FD_FAR] = (struct pollfd){ -1, POLLIN, 0 };
+	s.fds[FD_FORWARD] = (struct pollfd){ -1, POLLIN, 0 };
 	if (e->near)
 		vb_near_begin(e->near);
 	loop(&s);

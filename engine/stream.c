@@ -34,26 +34,26 @@ static pthread_key_t txq_key;
 static bool have_txq_key;
 static pthread_once_t txq_once = PTHREAD_ONCE_INIT;
 
-static void drop_txq(void *q)
+static void eng_stream_drop_txq(void *q)
 {
 	thread_txq = NULL;
 	free(q);
 }
 
-static void make_txq_key(void)
+static void eng_stream_make_txq_key(void)
 {
-	have_txq_key = pthread_key_create(&txq_key, drop_txq) == 0;
+	have_txq_key = pthread_key_create(&txq_key, eng_stream_drop_txq) == 0;
 	if (!have_txq_key)
 		vb_log(LOG_WARN, "engine: no key for per-thread batches: they "
 				 "stay until the process ends");
 }
 
 /* As of packets (engine/drive.c): each thread has its own. */
-static struct vb_iw_txq *my_txq(void)
+static struct vb_iw_txq *eng_stream_my_txq(void)
 {
 	if (VB_LIKELY(thread_txq))
 		return thread_txq;
-	pthread_once(&txq_once, make_txq_key);
+	pthread_once(&txq_once, eng_stream_make_txq_key);
 	thread_txq = malloc(sizeof(*thread_txq));
 	if (thread_txq && have_txq_key)
 		pthread_setspecific(txq_key, thread_txq);
@@ -85,7 +85,7 @@ static void follow_mss(struct vb_stream *s, struct vb_qp *qp, vb_time now)
  * Out.
  */
 
-static ssize_t put(const struct vb_stream *s, struct vb_iw_txq *q)
+static ssize_t eng_stream_put(const struct vb_stream *s, struct vb_iw_txq *q)
 {
 	struct msghdr m = { .msg_iov = q->iov, .msg_iovlen = q->count };
 
@@ -93,12 +93,13 @@ static ssize_t put(const struct vb_stream *s, struct vb_iw_txq *q)
 }
 
 /* True: go on. */
-static bool send_batch(struct vb_engine *e, struct vb_stream *s,
-		       struct vb_qp *qp, struct vb_iw_txq *q, vb_time now)
+static bool eng_stream_send_batch(struct vb_engine *e, struct vb_stream *s,
+				  struct vb_qp *qp, struct vb_iw_txq *q,
+				  vb_time now)
 {
 	bool more = vb_iw_send(qp, now, q);
 	size_t bytes = q->bytes;
-	ssize_t n = q->count ? put(s, q) : 0;
+	ssize_t n = q->count ? eng_stream_put(s, q) : 0;
 
 	if (n < 0 && errno == EFAULT) {
 		vb_iw_send_fault(qp, q, now);
@@ -113,7 +114,7 @@ static bool send_batch(struct vb_engine *e, struct vb_stream *s,
 	more |= vb_iw_sent(qp, q, (size_t)n, now);
 	vb_stream_watch(e, s, (size_t)n < bytes, s->eof);
 	if (n > 0)
-		vb_await_sent(e, &qp->await, now);
+		vb_poll_hint_sent(e, &qp->await, now);
 	return more && !s->blocked;
 }
 
@@ -160,7 +161,7 @@ static bool step_near(struct vb_engine *e, struct vb_stream *s,
 bool vb_stream_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 {
 	struct vb_stream *s = qp->stream;
-	struct vb_iw_txq *q = my_txq();
+	struct vb_iw_txq *q = eng_stream_my_txq();
 	bool more, more_near;
 
 	qp->now = now;
@@ -176,7 +177,7 @@ bool vb_stream_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	follow_mss(s, qp, now);
 	more = !s->blocked && !vb_iw_is_quiet(qp, now);
 	for (unsigned i = 0; more && i < STEP_CALLS; i++)
-		more = send_batch(e, s, qp, q, now);
+		more = eng_stream_send_batch(e, s, qp, q, now);
 	vb_qp_flush(qp);
 	tell_live(s, qp);
 	if (!vb_stream_is_up(qp))
@@ -291,7 +292,7 @@ bool vb_stream_serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
 		found = true;
 	}
 	if (came) /* and not only room */
-		vb_await_came(e, &qp->await, now);
+		vb_poll_hint_came(e, &qp->await, now);
 	if (found || s->more)
 		vb_drive_step(e, qp, now);
 	if (vb_stream_is_done(s, now))

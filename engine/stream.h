@@ -12,14 +12,14 @@
 #include "core/adapter.h"
 #include "iwarp/setup.h"
 
-enum vb_stream_news {
+enum vb_stream_event {
 	STREAM_LIVE, /* the peer is there: it may be used */
 	STREAM_OVER, /* the queue pair has none any more */
 };
 
 /* Who is told, with locks held: it calls nothing of the engine's. */
-struct vb_stream_ear {
-	void (*tell)(void *arg, enum vb_stream_news news);
+struct vb_stream_listener {
+	void (*tell)(void *arg, enum vb_stream_event news);
 	void *arg;
 };
 
@@ -29,7 +29,7 @@ struct vb_stream_ear {
  */
 VB_MUST_CHECK int vb_stream_start(struct vb_adapter *a, uint32_t qpn, int fd,
 				  const struct vb_mpa_terms *terms,
-				  const struct vb_stream_ear *ear);
+				  const struct vb_stream_listener *listener);
 
 /* Is @peer an address of this host, so that terms.near makes sense? */
 bool vb_stream_may_be_near(const struct sockaddr *peer);

@@ -20,10 +20,10 @@
 #define SINK_BYTES (64u << 10)
 #define THROWS	   16 /* of so much before others have their turn */
 
-void vb_stream_tell(struct vb_stream *s, enum vb_stream_news news)
+void vb_stream_tell(struct vb_stream *s, enum vb_stream_event news)
 {
-	if (s->ear.tell)
-		s->ear.tell(s->ear.arg, news);
+	if (s->listener.tell)
+		s->listener.tell(s->listener.arg, news);
 }
 
 /* From now on it is only to end, and does in a while. */
@@ -114,7 +114,7 @@ void vb_stream_end(struct vb_engine *e, struct vb_stream *s, vb_time now)
 {
 	vb_stream_give_notice(e, s, now);
 	if (s->qp) {
-		vb_await_begin(e, &s->qp->await);
+		vb_poll_hint_begin(e, &s->qp->await);
 		vb_iw_closed(s->qp, now);
 		s->qp->stream = NULL;
 	}
@@ -143,8 +143,8 @@ static int open_set(struct vb_engine *e) VB_REQUIRES(e->rx)
 	return 0;
 }
 
-static int enter_stream(struct vb_engine *e, struct vb_stream *s)
-	VB_REQUIRES(e->rx)
+static int eng_stream_life_enter_stream(struct vb_engine *e,
+					struct vb_stream *s) VB_REQUIRES(e->rx)
 {
 	struct epoll_event want = { .events = EPOLLIN, .data.ptr = s };
 	int rc = open_set(e);
@@ -170,9 +170,9 @@ static void leave_behind(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	vb_stream_begin_close(e, s, now);
 	if (vb_iw_is_started(qp))
 		vb_iw_closed(qp, now);
-	vb_await_begin(e, &qp->await);
+	vb_poll_hint_begin(e, &qp->await);
 	s->qp = NULL;
-	s->ear.tell = NULL;
+	s->listener.tell = NULL;
 	qp->stream = NULL;
 	vb_stream_throw_away(e, s, &found);
 	if (vb_stream_is_done(s, now))
@@ -200,7 +200,7 @@ static int bind_stream(struct vb_engine *e, struct vb_qp *qp,
 		return -EINVAL;
 	if (qp->stream) /* of before it was reset */
 		leave_behind(e, qp, now);
-	rc = enter_stream(e, s);
+	rc = eng_stream_life_enter_stream(e, s);
 	if (rc)
 		return rc;
 	rc = vb_iw_start(qp, terms, now);
@@ -210,7 +210,7 @@ static int bind_stream(struct vb_engine *e, struct vb_qp *qp,
 			  NULL);
 		return rc;
 	}
-	vb_await_begin(e, &qp->await);
+	vb_poll_hint_begin(e, &qp->await);
 	s->qp = qp;
 	qp->stream = s;
 	if (terms->near && e->near)
@@ -233,7 +233,7 @@ static bool is_it(const struct vb_qp *qp, const struct vb_adapter *a,
 
 int vb_stream_start(struct vb_adapter *a, uint32_t qpn, int fd,
 		    const struct vb_mpa_terms *terms,
-		    const struct vb_stream_ear *ear)
+		    const struct vb_stream_listener *listener)
 {
 	struct vb_engine *e = vb_engine_running();
 	struct vb_qp *qp = find_qp(e, qpn);
@@ -247,7 +247,7 @@ int vb_stream_start(struct vb_adapter *a, uint32_t qpn, int fd,
 	s->fd = fd;
 	vb_fork_closes(fd);
 	s->close_at = VB_NEVER;
-	s->ear = *ear;
+	s->listener = *listener;
 	vb_mutex_lock(&e->rx);
 	vb_mutex_lock(&qp->drive);
 	if (is_it(qp, a, qpn))
@@ -263,7 +263,7 @@ static bool hears(const struct vb_qp *qp, const void *arg)
 {
 	const struct vb_stream *s = qp->stream;
 
-	return s && s->ear.arg == arg;
+	return s && s->listener.arg == arg;
 }
 
 /* As by ibv_modify_qp(). */
@@ -302,7 +302,7 @@ void vb_stream_forget(struct vb_adapter *a, uint32_t qpn, void *arg)
 		return;
 	vb_mutex_lock(&qp->drive);
 	if (is_it(qp, a, qpn) && hears(qp, arg))
-		((struct vb_stream *)qp->stream)->ear.tell = NULL;
+		((struct vb_stream *)qp->stream)->listener.tell = NULL;
 	vb_drive_release(e, qp);
 }
 

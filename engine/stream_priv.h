@@ -25,8 +25,8 @@ struct vb_stream {
 	bool eof, over, live;
 	_Atomic bool met;  /* the peer's card has been looked at */
 	_Atomic bool near; /* requests go another way: little comes here */
-	struct vb_stream_ear ear; /* drive */
-	struct vb_chain link;	  /* rx */
+	struct vb_stream_listener listener; /* drive */
+	struct vb_chain link;		    /* rx */
 };
 
 /* One of struct vb_engine's. */
@@ -48,7 +48,7 @@ bool vb_stream_serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
 		     vb_time now) VB_REQUIRES(e->rx);
 
 /* engine/stream_life.c */
-void vb_stream_tell(struct vb_stream *s, enum vb_stream_news news);
+void vb_stream_tell(struct vb_stream *s, enum vb_stream_event news);
 /* From now on it is only to end, and does in a while. */
 void vb_stream_give_notice(struct vb_engine *e, struct vb_stream *s,
 			   vb_time now);

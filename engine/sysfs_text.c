@@ -12,7 +12,7 @@
 #include "core/adapter.h"
 #include "core/port.h"
 #include "engine/devices.h"
-#include "engine/news.h"
+#include "engine/port_update.h"
 #include "link/netif.h"
 
 #ifndef VB_VERSION
@@ -65,7 +65,8 @@ struct page {
 };
 
 VB_PRINTF(3, 4)
-static void put(FILE *f, const char *directory, const char *format, ...)
+static void eng_sysfs_text_put(FILE *f, const char *directory,
+			       const char *format, ...)
 {
 	va_list ap;
 
@@ -90,8 +91,10 @@ static void put_gids(struct page *g, const char *at)
 			fprintf(g->f, "%s%02x%02x", k ? ":" : "", raw[k],
 				raw[k + 1]);
 		fputc('\n', g->f);
-		put(g->f, at, "gid_attrs/types/%u\t%s", i, g->kind->gid_type);
-		put(g->f, at, "gid_attrs/ndevs/%u\t%s", i, p->netdev);
+		eng_sysfs_text_put(g->f, at, "gid_attrs/types/%u\t%s", i,
+				   g->kind->gid_type);
+		eng_sysfs_text_put(g->f, at, "gid_attrs/ndevs/%u\t%s", i,
+				   p->netdev);
 	}
 }
 
@@ -100,7 +103,8 @@ static void put_gids(struct page *g, const char *at)
 static void put_counters(struct page *g, const char *at)
 {
 	for (unsigned i = 0; i < CNT_COUNT; i++)
-		put(g->f, at, "hw_counters/%s\t", vb_counter_name(i));
+		eng_sysfs_text_put(g->f, at, "hw_counters/%s\t",
+				   vb_counter_name(i));
 }
 
 static void put_port(struct page *g)
@@ -109,17 +113,19 @@ static void put_port(struct page *g)
 	char at[256];
 
 	snprintf(at, sizeof(at), "%s/ports/1", g->at);
-	put(g->f, at, "state\t%s", up ? "4: ACTIVE" : "1: DOWN");
-	put(g->f, at, "phys_state\t%s", up ? "5: LinkUp" : "3: Disabled");
-	put(g->f, at, "link_layer\tEthernet");
-	put(g->f, at, "rate\t%s", vb_port_rate(g->port->mbits)->text);
-	put(g->f, at, "lid\t0x0");
-	put(g->f, at, "lid_mask_count\t0");
-	put(g->f, at, "sm_lid\t0x0");
-	put(g->f, at, "sm_sl\t0");
-	put(g->f, at, "cap_mask\t%s", g->kind->capabilities);
+	eng_sysfs_text_put(g->f, at, "state\t%s", up ? "4: ACTIVE" : "1: DOWN");
+	eng_sysfs_text_put(g->f, at, "phys_state\t%s",
+			   up ? "5: LinkUp" : "3: Disabled");
+	eng_sysfs_text_put(g->f, at, "link_layer\tEthernet");
+	eng_sysfs_text_put(g->f, at, "rate\t%s",
+			   vb_port_rate(g->port->mbits)->text);
+	eng_sysfs_text_put(g->f, at, "lid\t0x0");
+	eng_sysfs_text_put(g->f, at, "lid_mask_count\t0");
+	eng_sysfs_text_put(g->f, at, "sm_lid\t0x0");
+	eng_sysfs_text_put(g->f, at, "sm_sl\t0");
+	eng_sysfs_text_put(g->f, at, "cap_mask\t%s", g->kind->capabilities);
 	if (g->kind->has_pkeys)
-		put(g->f, at, "pkeys/0\t0xffff");
+		eng_sysfs_text_put(g->f, at, "pkeys/0\t0xffff");
 	put_gids(g, at);
 	put_counters(g, at);
 }
@@ -128,9 +134,10 @@ static void put_guid(struct page *g, const char *name)
 {
 	uint64_t guid = g->device->guid;
 
-	put(g->f, g->at, "%s\t%04x:%04x:%04x:%04x", name,
-	    (unsigned)(guid >> 48), (unsigned)(guid >> 32 & 0xffff),
-	    (unsigned)(guid >> 16 & 0xffff), (unsigned)(guid & 0xffff));
+	eng_sysfs_text_put(
+		g->f, g->at, "%s\t%04x:%04x:%04x:%04x", name,
+		(unsigned)(guid >> 48), (unsigned)(guid >> 32 & 0xffff),
+		(unsigned)(guid >> 16 & 0xffff), (unsigned)(guid & 0xffff));
 }
 
 /* A directory and no link: /sys may be another network namespace's. */
@@ -141,14 +148,16 @@ static void put_netdev(struct page *g)
 	char at[160];
 
 	snprintf(at, sizeof(at), "%s/net/%s", g->parent, p->netdev);
-	put(g->f, at, "ifindex\t%u", p->ifindex);
-	put(g->f, at, "mtu\t%u", p->netdev_mtu);
-	put(g->f, at, "address\t%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1],
-	    m[2], m[3], m[4], m[5]);
-	put(g->f, at, "operstate\t%s", p->state == PORT_ACTIVE ? "up" : "down");
-	put(g->f, at, "dev_id\t0x0");
-	put(g->f, at, "dev_port\t0");
-	put(g->f, at, "device" SYSFS_TEXT_LINK "../../../%s", g->device->name);
+	eng_sysfs_text_put(g->f, at, "ifindex\t%u", p->ifindex);
+	eng_sysfs_text_put(g->f, at, "mtu\t%u", p->netdev_mtu);
+	eng_sysfs_text_put(g->f, at, "address\t%02x:%02x:%02x:%02x:%02x:%02x",
+			   m[0], m[1], m[2], m[3], m[4], m[5]);
+	eng_sysfs_text_put(g->f, at, "operstate\t%s",
+			   p->state == PORT_ACTIVE ? "up" : "down");
+	eng_sysfs_text_put(g->f, at, "dev_id\t0x0");
+	eng_sysfs_text_put(g->f, at, "dev_port\t0");
+	eng_sysfs_text_put(g->f, at, "device" SYSFS_TEXT_LINK "../../../%s",
+			   g->device->name);
 }
 
 /* As the kernel's bitmaps are printed: 32 bits a group, the highest first. */
@@ -162,8 +171,9 @@ static void put_processors(struct page *g)
 	for (unsigned i = 0; i < last / 32; i++)
 		fprintf(g->f, ",ffffffff");
 	fputc('\n', g->f);
-	put(g->f, g->parent, last ? "local_cpulist\t0-%u" : "local_cpulist\t%u",
-	    last);
+	eng_sysfs_text_put(g->f, g->parent,
+			   last ? "local_cpulist\t0-%u" : "local_cpulist\t%u",
+			   last);
 }
 
 /* The device that Linux would show on a bus. */
@@ -171,20 +181,23 @@ static void put_parent(struct page *g)
 {
 	const char *name = g->device->name;
 
-	put(g->f, g->parent,
-	    "driver" SYSFS_TEXT_LINK "../../../../bus/verbena/drivers/verbena");
-	put(g->f, g->parent,
-	    "subsystem" SYSFS_TEXT_LINK "../../../../bus/verbena");
-	put(g->f, g->parent, "uevent\tDRIVER=verbena");
-	put(g->f, g->parent, "numa_node\t-1");
+	eng_sysfs_text_put(g->f, g->parent,
+			   "driver" SYSFS_TEXT_LINK
+			   "../../../../bus/verbena/drivers/verbena");
+	eng_sysfs_text_put(g->f, g->parent,
+			   "subsystem" SYSFS_TEXT_LINK
+			   "../../../../bus/verbena");
+	eng_sysfs_text_put(g->f, g->parent, "uevent\tDRIVER=verbena");
+	eng_sysfs_text_put(g->f, g->parent, "numa_node\t-1");
 	put_processors(g);
-	put(g->f, BUS,
-	    "devices/%s" SYSFS_TEXT_LINK "../../../devices/virtual/verbena/%s",
-	    name, name);
-	put(g->f, BUS,
-	    "drivers/verbena/%s" SYSFS_TEXT_LINK
-	    "../../../../devices/virtual/verbena/%s",
-	    name, name);
+	eng_sysfs_text_put(g->f, BUS,
+			   "devices/%s" SYSFS_TEXT_LINK
+			   "../../../devices/virtual/verbena/%s",
+			   name, name);
+	eng_sysfs_text_put(g->f, BUS,
+			   "drivers/verbena/%s" SYSFS_TEXT_LINK
+			   "../../../../devices/virtual/verbena/%s",
+			   name, name);
 }
 
 /* What each directory of a class has: @name in @class. */
@@ -193,30 +206,35 @@ static void put_class(struct page *g, const char *class, const char *name)
 	char at[256];
 
 	snprintf(at, sizeof(at), "%s/%s/%s", g->parent, class, name);
-	put(g->f, at, "device" SYSFS_TEXT_LINK "../../../%s", g->device->name);
-	put(g->f, at, "subsystem" SYSFS_TEXT_LINK "../../../../../../class/%s",
-	    class);
-	put(g->f, CLASS,
-	    "%s/%s" SYSFS_TEXT_LINK "../../devices/virtual/verbena/%s/%s/%s",
-	    class, name, g->device->name, class, name);
+	eng_sysfs_text_put(g->f, at, "device" SYSFS_TEXT_LINK "../../../%s",
+			   g->device->name);
+	eng_sysfs_text_put(g->f, at,
+			   "subsystem" SYSFS_TEXT_LINK
+			   "../../../../../../class/%s",
+			   class);
+	eng_sysfs_text_put(g->f, CLASS,
+			   "%s/%s" SYSFS_TEXT_LINK
+			   "../../devices/virtual/verbena/%s/%s/%s",
+			   class, name, g->device->name, class, name);
 }
 
 /* A character device's: @at is its directory, @name that in /dev. */
 static void put_number(FILE *f, const char *at, const char *name,
 		       unsigned major, unsigned minor)
 {
-	put(f, at, "dev\t%u:%u", major, minor);
-	put(f, at, "uevent\tMAJOR=%u", major);
-	put(f, at, "uevent\tMINOR=%u", minor);
-	put(f, at, "uevent\tDEVNAME=infiniband/%s", name);
-	put(f, at, "uevent\tDEVMODE=0666");
+	eng_sysfs_text_put(f, at, "dev\t%u:%u", major, minor);
+	eng_sysfs_text_put(f, at, "uevent\tMAJOR=%u", major);
+	eng_sysfs_text_put(f, at, "uevent\tMINOR=%u", minor);
+	eng_sysfs_text_put(f, at, "uevent\tDEVNAME=infiniband/%s", name);
+	eng_sysfs_text_put(f, at, "uevent\tDEVMODE=0666");
 }
 
 /* Making a character device takes a privilege; /dev/null stands there, and
  * front/files says of it what its file "dev" does. */
 static void put_node(FILE *f, const char *name)
 {
-	put(f, "dev/infiniband", "%s" SYSFS_TEXT_LINK "/dev/null", name);
+	eng_sysfs_text_put(f, "dev/infiniband",
+			   "%s" SYSFS_TEXT_LINK "/dev/null", name);
 }
 
 static void put_verbs(struct page *g)
@@ -226,8 +244,8 @@ static void put_verbs(struct page *g)
 
 	snprintf(name, sizeof(name), "uverbs%u", number);
 	snprintf(at, sizeof(at), "%s/infiniband_verbs/%s", g->parent, name);
-	put(g->f, at, "ibdev\t%s", g->device->name);
-	put(g->f, at, "abi_version\t%u", VERBS_DRIVER_ABI);
+	eng_sysfs_text_put(g->f, at, "ibdev\t%s", g->device->name);
+	eng_sysfs_text_put(g->f, at, "abi_version\t%u", VERBS_DRIVER_ABI);
 	put_number(g->f, at, name, MAJOR_IB, FIRST_VERB + number);
 	if (g->has_nodes)
 		put_node(g->f, name);
@@ -242,8 +260,8 @@ static void put_mad(struct page *g, unsigned number)
 
 	snprintf(name, sizeof(name), "umad%u", number);
 	snprintf(at, sizeof(at), "%s/infiniband_mad/%s", g->parent, name);
-	put(g->f, at, "ibdev\t%s", g->device->name);
-	put(g->f, at, "port\t1");
+	eng_sysfs_text_put(g->f, at, "ibdev\t%s", g->device->name);
+	eng_sysfs_text_put(g->f, at, "port\t1");
 	put_number(g->f, at, name, MAJOR_IB, first + number);
 	if (g->has_nodes)
 		put_node(g->f, name);
@@ -259,11 +277,11 @@ static void put_device(struct page *g)
 	put_parent(g);
 	put_netdev(g);
 	put_class(g, "infiniband", d->name);
-	put(g->f, g->at, "node_type\t%s", g->kind->node_type);
-	put(g->f, g->at, "node_desc\t%s", d->name);
-	put(g->f, g->at, "fw_ver\t%s", VB_VERSION);
-	put(g->f, g->at, "parent\t%s", d->netdev);
-	put(g->f, g->at, "uevent\tNAME=%s", d->name);
+	eng_sysfs_text_put(g->f, g->at, "node_type\t%s", g->kind->node_type);
+	eng_sysfs_text_put(g->f, g->at, "node_desc\t%s", d->name);
+	eng_sysfs_text_put(g->f, g->at, "fw_ver\t%s", VB_VERSION);
+	eng_sysfs_text_put(g->f, g->at, "parent\t%s", d->netdev);
+	eng_sysfs_text_put(g->f, g->at, "uevent\tNAME=%s", d->name);
 	put_guid(g, "node_guid");
 	put_guid(g, "sys_image_guid");
 	put_port(g);
@@ -284,10 +302,11 @@ static bool has_nodes(const struct vb_netif *n, unsigned devices)
 }
 
 /* The table of a port that is opened now; others may have holes. */
-static void describe(FILE *f, const struct vb_device *d,
-		     const struct vb_netif *n, bool nodes, unsigned *umads)
+static void eng_sysfs_text_describe(FILE *f, const struct vb_device *d,
+				    const struct vb_netif *n, bool nodes,
+				    unsigned *umads)
 {
-	struct vb_port_news news;
+	struct vb_port_update news;
 	struct vb_port p;
 	struct page page = {
 		.f = f,
@@ -297,7 +316,7 @@ static void describe(FILE *f, const struct vb_device *d,
 		.has_nodes = nodes,
 	};
 
-	vb_news_gather(d, n, &news);
+	vb_port_update_gather(d, n, &news);
 	vb_port_init(&p);
 	(void)vb_port_update(&p, &news);
 	snprintf(p.netdev, sizeof(p.netdev), "%s", d->netdev);
@@ -311,11 +330,12 @@ static void put_manager(FILE *f)
 {
 	const char *at = "sys/devices/virtual/misc/rdma_cm";
 
-	put(f, CLASS,
-	    "misc/rdma_cm" SYSFS_TEXT_LINK
-	    "../../devices/virtual/misc/rdma_cm");
-	put(f, at, "abi_version\t%u", CM_ABI);
-	put(f, at, "subsystem" SYSFS_TEXT_LINK "../../../../class/misc");
+	eng_sysfs_text_put(f, CLASS,
+			   "misc/rdma_cm" SYSFS_TEXT_LINK
+			   "../../devices/virtual/misc/rdma_cm");
+	eng_sysfs_text_put(f, at, "abi_version\t%u", CM_ABI);
+	eng_sysfs_text_put(
+		f, at, "subsystem" SYSFS_TEXT_LINK "../../../../class/misc");
 	put_number(f, at, "rdma_cm", MAJOR_MISC, MINOR_CM);
 	put_node(f, "rdma_cm");
 }
@@ -323,12 +343,13 @@ static void put_manager(FILE *f)
 /* What there is without a device, too. */
 static void put_host(FILE *f)
 {
-	put(f, CLASS, "infiniband/");
-	put(f, BUS, "devices/");
-	put(f, BUS, "drivers/verbena/");
-	put(f, "sys/devices/virtual", "verbena/");
-	put(f, CLASS, "infiniband_verbs/abi_version\t%u", VERBS_ABI);
-	put(f, CLASS, "infiniband_mad/abi_version\t%u", MAD_ABI);
+	eng_sysfs_text_put(f, CLASS, "infiniband/");
+	eng_sysfs_text_put(f, BUS, "devices/");
+	eng_sysfs_text_put(f, BUS, "drivers/verbena/");
+	eng_sysfs_text_put(f, "sys/devices/virtual", "verbena/");
+	eng_sysfs_text_put(f, CLASS, "infiniband_verbs/abi_version\t%u",
+			   VERBS_ABI);
+	eng_sysfs_text_put(f, CLASS, "infiniband_mad/abi_version\t%u", MAD_ABI);
 	put_manager(f);
 }
 
@@ -346,8 +367,9 @@ static char *write_down(const struct vb_device *devices, unsigned count,
 	for (unsigned i = 0; i < count; i++)
 		for (unsigned k = 0; k < links; k++)
 			if (list[k].ifindex == devices[i].ifindex)
-				describe(f, &devices[i], &list[k],
-					 has_nodes(&list[k], count), &umads);
+				eng_sysfs_text_describe(
+					f, &devices[i], &list[k],
+					has_nodes(&list[k], count), &umads);
 	if (fclose(f) == 0)
 		return text;
 	free(text);

@@ -19,7 +19,7 @@
 
 #include "base/file_limit.h"
 #include "base/log.h"
-#include "engine/place.h"
+#include "engine/runtime_dir.h"
 #include "engine/sysfs_text.h"
 
 #define CONTENTS ".contents"
@@ -52,7 +52,7 @@ static void remove_entry(int at, const char *name, unsigned depth)
 
 	if (unlinkat(at, name, 0) == 0 || depth == 0)
 		return;
-	fd = vb_place_enter(at, name);
+	fd = vb_runtime_dir_enter(at, name);
 	d = fd < 0 ? NULL : fdopendir(fd);
 	while (d && (e = readdir(d)))
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
@@ -179,7 +179,7 @@ static int replace_tree(int space, const char *text)
 	rc = make_directory(space, "new");
 	if (rc)
 		return rc;
-	tree = vb_place_enter(space, "new");
+	tree = vb_runtime_dir_enter(space, "new");
 	if (tree < 0)
 		return tree;
 	rc = fill_tree(tree, text);
@@ -212,7 +212,7 @@ static bool is_used(int proc, const char *tree)
 		rewinddir(d);
 	while (!used && (e = readdir(d)))
 		used = isdigit((unsigned char)e->d_name[0]) &&
-		       vb_place_namespace(proc, e->d_name) == space;
+		       vb_runtime_dir_namespace(proc, e->d_name) == space;
 	if (d)
 		closedir(d);
 	return used;
@@ -268,11 +268,11 @@ static int update_space(int base, int proc, const char *name, const char *text)
 	rc = make_directory(base, name);
 	if (rc)
 		return rc;
-	space = vb_place_enter(base, name);
+	space = vb_runtime_dir_enter(base, name);
 	if (space < 0)
 		return space;
 	if (!is_current(space, text)) {
-		rc = vb_place_lock(space);
+		rc = vb_runtime_dir_lock(space);
 		if (rc == 0 && !is_current(space, text))
 			rc = replace_tree(space, text);
 	} else if (is_old(space, ".", TOUCH_AFTER)) {
@@ -284,13 +284,13 @@ static int update_space(int base, int proc, const char *name, const char *text)
 
 static int write_below(int proc, const char *text, char root[PATH_MAX])
 {
-	uint64_t space = vb_place_namespace(proc, "self");
+	uint64_t space = vb_runtime_dir_namespace(proc, "self");
 	char path[PATH_MAX], name[64], tree[PATH_MAX];
 	int base, rc;
 
 	if (!space)
 		return -ENOENT;
-	base = vb_place_open(path);
+	base = vb_runtime_dir_open(path);
 	if (base < 0)
 		return base;
 	name_tree(space, name);
@@ -305,7 +305,7 @@ static int write_below(int proc, const char *text, char root[PATH_MAX])
 
 static int write_for_us(const char *text, char root[PATH_MAX])
 {
-	int proc = vb_place_enter(AT_FDCWD, "/proc"), rc;
+	int proc = vb_runtime_dir_enter(AT_FDCWD, "/proc"), rc;
 
 	if (proc < 0)
 		return proc;

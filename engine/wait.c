@@ -74,7 +74,7 @@ void vb_wait_over(struct vb_engine *e)
 }
 
 /* Who is owed a ring gets it, whoever cancels us. */
-static void settle(struct vb_engine *e)
+static void eng_wait_settle(struct vb_engine *e)
 {
 	int cancel = vb_cancel_off();
 
@@ -156,7 +156,7 @@ static bool is_over(struct vb_engine *e)
  * first, as long as nobody else wants this processor. Looking in vain makes
  * wary: twice as many short sleeps are asked for the next time.
  */
-static bool yield_alone(const struct vb_engine *e)
+static bool eng_yield_alone(const struct vb_engine *e)
 {
 	vb_time then = vb_now();
 
@@ -164,7 +164,7 @@ static bool yield_alone(const struct vb_engine *e)
 	return vb_now() - then < vb_engine_span(e, ALONE);
 }
 
-static bool look(struct watch *w)
+static bool eng_wait_look(struct watch *w)
 {
 	bool found = false;
 
@@ -179,8 +179,8 @@ static bool finds(struct watch *w)
 	bool found, alone;
 
 	do {
-		alone = yield_alone(w->e);
-		found = look(w);
+		alone = eng_yield_alone(w->e);
+		found = eng_wait_look(w);
 	} while (!found && alone && vb_now() < until);
 	return found;
 }
@@ -190,7 +190,7 @@ static bool is_eager(const struct vb_engine *e)
 	return e->short_sleeps >= VB_MAX(e->wary, WARY_LEAST);
 }
 
-static void linger(struct watch *w)
+static void eng_wait_linger(struct watch *w)
 {
 	struct vb_engine *e = w->e;
 
@@ -215,7 +215,7 @@ static int sleep_by(struct vb_engine *e, struct vb_bell *bell)
 
 /* What peers have sent, until there is an event for this channel: that is
  * taken at once, and the program will poll for what is left. */
-static struct vb_cq *attend(struct watch *w)
+static struct vb_cq *eng_wait_attend(struct watch *w)
 {
 	int cancel = vb_cancel_off();
 	struct vb_cq *cq;
@@ -231,7 +231,7 @@ static struct vb_cq *attend(struct watch *w)
 }
 
 /* 0: *@cq, or it is for vb_channel_take() now; -EINTR. */
-static int watch(struct watch *w, struct vb_cq **cq)
+static int eng_wait_watch(struct watch *w, struct vb_cq **cq)
 {
 	struct vb_bell *bell = vb_near_bell(w->e->near);
 	int rc = 0;
@@ -244,18 +244,18 @@ static int watch(struct watch *w, struct vb_cq **cq)
 		if (!looks) /* else nobody need ring */
 			vb_bell_set(bell);
 		vb_near_awake(w->e->near);
-		*cq = attend(w);
+		*cq = eng_wait_attend(w);
 		if (*cq || vb_channel_has_events(w->ch) || is_over(w->e))
 			break;
 		if (!blocks(w->ch->fd)) { /* it will sleep elsewhere */
 			w->e->prompt = 0;
 			break;
 		}
-		settle(w->e);
+		eng_wait_settle(w->e);
 		if (!looks)
 			rc = sleep_by(w->e, bell);
 		else
-			linger(w);
+			eng_wait_linger(w);
 	}
 	pthread_cleanup_pop(1);
 	return rc;
@@ -275,13 +275,13 @@ static int wait_event(struct vb_channel *ch, struct vb_cq **cq)
 	int rc;
 
 	if (w.e && w.e->near)
-		settle(w.e);
+		eng_wait_settle(w.e);
 	if (w.e && has_polled(w.e) && !vb_channel_has_events(ch) &&
 	    blocks(ch->fd))
 		vb_engine_armed();
 	if (!begin_watch(w.e, ch))
 		return vb_channel_take(ch, cq);
-	rc = watch(&w, cq);
+	rc = eng_wait_watch(&w, cq);
 	return rc || *cq ? rc : vb_channel_take(ch, cq);
 }
 

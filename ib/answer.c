@@ -45,8 +45,8 @@ static enum vb_fault read_memory(struct vb_qp *qp, const struct vb_answer *a,
 
 	if (len == 0)
 		return FAULT_NONE;
-	if (vb_fetch_is_far(qp, a))
-		return vb_fetch_take(qp, to, len);
+	if (vb_xrc_read_is_forwarded(qp, a))
+		return vb_xrc_read_take(qp, to, len);
 	fault = xrc ? vb_xrc_enter(qp, a->srqn) : FAULT_NONE;
 	if (fault == FAULT_NONE)
 		fault = vb_mr_read(qp->adapter, qp->pd, vb_rc_qpn(qp), a->rkey,
@@ -105,8 +105,8 @@ static void finish(struct vb_qp *qp, const struct vb_answer *a)
  * for a PSN that it acknowledged long ago is nothing to that requester, and
  * this side goes on.
  */
-static void give_up(struct vb_qp *qp, const struct vb_answer *a,
-		    enum vb_fault fault)
+static void ib_answer_give_up(struct vb_qp *qp, const struct vb_answer *a,
+			      enum vb_fault fault)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 	uint32_t psn = vb_psn_add(a->run_psn, a->sent);
@@ -140,7 +140,7 @@ static void answer_next(struct vb_qp *qp, struct vb_answer *a,
 	else
 		fault = put_response(qp, a, out);
 	if (fault)
-		give_up(qp, a, fault);
+		ib_answer_give_up(qp, a, fault);
 	else if (++a->sent == a->run_count)
 		finish(qp, a);
 }
@@ -160,7 +160,7 @@ static void put_gap(struct vb_qp *qp, struct vb_txq *out)
 	rc->offers = pkt.bth.selective = true;
 	hdr = vb_ib_put_headers(bytes, &pkt);
 	if (rc->selective)
-		len = vb_early_map(&rc->resp.early, rc->resp.epsn, bytes + hdr);
+		len = vb_ooo_map(&rc->resp.early, rc->resp.epsn, bytes + hdr);
 	/* The map is zero behind its end: whole words, no pad to mind. */
 	vb_txq_commit(out, (uint32_t)hdr + ((len + 3) & ~3u), &qp->route);
 }
@@ -205,7 +205,7 @@ bool vb_answer_is_due(const struct vb_qp *qp)
 {
 	const struct vb_resp *resp = &vb_rc(qp)->resp;
 
-	return resp->fetch.state != FETCH_ASKED &&
+	return resp->fetch.state != XRC_READ_ASKED &&
 	       (resp->ack_due || resp->nak_due ||
 		resp->replay.due != resp->replay.end);
 }
@@ -226,7 +226,8 @@ bool vb_answer_send(struct vb_qp *qp, struct vb_txq *out)
 	while ((a = vb_replay_due(&resp->replay))) {
 		if (!vb_txq_has_room(out))
 			return true;
-		if (VB_UNLIKELY(vb_fetch_is_far(qp, a)) && !vb_fetch_has(qp, a))
+		if (VB_UNLIKELY(vb_xrc_read_is_forwarded(qp, a)) &&
+		    !vb_xrc_read_has(qp, a))
 			return false;
 		answer_next(qp, a, out);
 	}

@@ -43,7 +43,7 @@ static void advance(struct vb_qp *qp, uint32_t psn, vb_time now)
 	const struct vb_asked *asked;
 
 	req->una = psn;
-	vb_repair_acked(&req->repair, psn);
+	vb_sack_acked(&req->sack, psn);
 	while ((asked = vb_req_asked(req)) &&
 	       vb_psn_diff(psn, vb_psn_add(asked->psn, asked->count)) >= 0)
 		req->asked_head++;
@@ -89,18 +89,19 @@ static void take_ack(struct vb_qp *qp, uint32_t psn, vb_time now)
 	bool probed = req->probes && psn == req->una;
 
 	if (!acknowledge(qp, vb_psn_add(psn, 1), now))
-		vb_req_repair(qp, now);
+		vb_req_sack(qp, now);
 	else if (probed)
 		vb_req_probe_acked(qp, now);
 }
 
-static void take_rnr(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
+static void ib_take_rnr(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+			vb_time now)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 
 	vb_count(qp->adapter, CNT_RCVD_RNR_ERR, 1);
 	if (!acknowledge(qp, pkt->bth.psn, now)) {
-		vb_req_repair(qp, now);
+		vb_req_sack(qp, now);
 		return;
 	}
 	if (!vb_rc_sends(qp) || req->rnr_at != VB_NEVER)
@@ -149,7 +150,7 @@ static void take_nak(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 	if (pkt->payload_bytes && vb_rc(qp)->selective)
 		vb_req_mend(qp, pkt, now);
 	else
-		vb_req_repair(qp, now);
+		vb_req_sack(qp, now);
 }
 
 static void take_aeth(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
@@ -160,7 +161,7 @@ static void take_aeth(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 		take_ack(qp, pkt->bth.psn, now);
 		break;
 	case SYN_RNR:
-		take_rnr(qp, pkt, now);
+		ib_take_rnr(qp, pkt, now);
 		break;
 	case SYN_NAK:
 		take_nak(qp, pkt, now);
@@ -170,8 +171,8 @@ static void take_aeth(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 	}
 }
 
-static enum vb_wc_status place(struct vb_qp *qp, uint32_t offset,
-			       const void *bytes, uint32_t len)
+static enum vb_wc_status ib_place(struct vb_qp *qp, uint32_t offset,
+				  const void *bytes, uint32_t len)
 {
 	const struct vb_send_wqe *wqe = oldest(qp);
 
@@ -180,9 +181,9 @@ static enum vb_wc_status place(struct vb_qp *qp, uint32_t offset,
 	return WC_SUCCESS;
 }
 
-static enum vb_wc_status take_read(struct vb_qp *qp,
-				   const struct vb_ib_pkt *pkt,
-				   const struct vb_asked *asked)
+static enum vb_wc_status ib_comp_take_read(struct vb_qp *qp,
+					   const struct vb_ib_pkt *pkt,
+					   const struct vb_asked *asked)
 {
 	const struct vb_send_wqe *wqe = oldest(qp);
 	uint32_t nth = (pkt->bth.psn - wqe->first_psn) & VB_PSN_MASK;
@@ -202,17 +203,17 @@ static enum vb_wc_status take_read(struct vb_qp *qp,
 		vb_rc_explain_length(qp, pkt->payload_bytes);
 		return WC_LOC_LEN_ERR;
 	}
-	return place(qp, offset, pkt->payload, pkt->payload_bytes);
+	return ib_place(qp, offset, pkt->payload, pkt->payload_bytes);
 }
 
-static enum vb_wc_status take_atomic(struct vb_qp *qp,
-				     const struct vb_ib_pkt *pkt)
+static enum vb_wc_status ib_comp_take_atomic(struct vb_qp *qp,
+					     const struct vb_ib_pkt *pkt)
 {
 	unsigned op = oldest(qp)->op;
 
 	if (op != WR_CMP_SWAP && op != WR_FETCH_ADD)
 		return WC_BAD_RESP_ERR;
-	return place(qp, 0, &pkt->atomic_ack, sizeof(pkt->atomic_ack));
+	return ib_place(qp, 0, &pkt->atomic_ack, sizeof(pkt->atomic_ack));
 }
 
 static bool asked_for(const struct vb_req *req, uint32_t psn)
@@ -227,14 +228,14 @@ static bool asked_for(const struct vb_req *req, uint32_t psn)
 	return false;
 }
 
-static bool keep(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+static bool ib_comp_keep(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 {
 	struct vb_rc *rc = vb_rc(qp);
 	int32_t ahead = vb_psn_diff(pkt->bth.psn, rc->req.una);
 
 	return rc->selective && vb_rc_sends(qp) && ahead > 0 &&
-	       (uint32_t)ahead < VB_EARLY_PSNS &&
-	       vb_early_keep(qp->adapter, &rc->req.early, pkt);
+	       (uint32_t)ahead < VB_OOO_PSNS &&
+	       vb_ooo_keep(qp->adapter, &rc->req.early, pkt);
 }
 
 static void take_answer(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
@@ -258,16 +259,17 @@ static void take_answer(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 	acknowledge(qp, asked->psn, now);
 	if (psn != req->una) {
 		/* One before it is lost (IBA 9.7.5.1.2). */
-		if (keep(qp, pkt))
+		if (ib_comp_keep(qp, pkt))
 			vb_req_ask_again(qp, now);
 		else
-			vb_req_repair(qp, now);
+			vb_req_sack(qp, now);
 		vb_req_heard(qp, now);
 	}
 	if (psn != req->una || !vb_rc_sends(qp))
 		return;
-	status = pkt->op->kind == KIND_READ_RESP ? take_read(qp, pkt, asked)
-						 : take_atomic(qp, pkt);
+	status = pkt->op->kind == KIND_READ_RESP
+			 ? ib_comp_take_read(qp, pkt, asked)
+			 : ib_comp_take_atomic(qp, pkt);
 	if (status != WC_SUCCESS)
 		vb_comp_fail(qp, status);
 	else
@@ -275,19 +277,19 @@ static void take_answer(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 }
 
 /* The turn of those kept may have come. */
-static void take_kept(struct vb_qp *qp, vb_time now)
+static void ib_comp_take_kept(struct vb_qp *qp, vb_time now)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
-	struct vb_early_pkt *p;
+	struct vb_ooo_pkt *p;
 
-	while (vb_rc_sends(qp) && (p = vb_early_take(&req->early, req->una))) {
+	while (vb_rc_sends(qp) && (p = vb_ooo_take(&req->early, req->una))) {
 		take_answer(qp, &p->pkt, now);
-		vb_early_free(qp->adapter, p);
+		vb_ooo_free(qp->adapter, p);
 	}
-	if (vb_rc_sends(qp) && vb_early_gap(&req->early, req->una))
+	if (vb_rc_sends(qp) && vb_ooo_gap(&req->early, req->una))
 		vb_req_ask_again(qp, now);
 	else
-		vb_early_clear(qp->adapter, &req->early);
+		vb_ooo_clear(qp->adapter, &req->early);
 }
 
 void vb_comp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
@@ -305,5 +307,5 @@ void vb_comp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 	else
 		take_answer(qp, pkt, now);
 	if (VB_UNLIKELY(req->early.count))
-		take_kept(qp, now);
+		ib_comp_take_kept(qp, now);
 }

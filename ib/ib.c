@@ -73,10 +73,10 @@ static int rc_attach(struct vb_qp *qp)
 
 static void rc_detach(struct vb_qp *qp)
 {
-	vb_early_clear(qp->adapter, &vb_rc(qp)->req.early);
-	vb_early_clear(qp->adapter, &vb_rc(qp)->resp.early);
+	vb_ooo_clear(qp->adapter, &vb_rc(qp)->req.early);
+	vb_ooo_clear(qp->adapter, &vb_rc(qp)->resp.early);
 	vb_replay_fini(&vb_rc(qp)->resp.replay);
-	vb_fetch_reset(qp);
+	vb_xrc_read_reset(qp);
 	free(qp->tp);
 	qp->tp = NULL;
 }
@@ -118,7 +118,7 @@ static bool send_last_words(struct vb_qp *qp, struct vb_txq *out)
 
 	if (resp->dying && vb_answer_send(qp, out))
 		return true;
-	resp->dying &= resp->fetch.state == FETCH_ASKED;
+	resp->dying &= resp->fetch.state == XRC_READ_ASKED;
 	return false;
 }
 
@@ -193,18 +193,18 @@ static bool has_completions(const struct vb_qp *qp)
 }
 
 /* Who polls and is given nothing polls again. */
-static enum vb_owes rc_owes(struct vb_qp *qp, bool polls)
+static enum vb_delayed_ack rc_delayed_ack(struct vb_qp *qp, bool polls)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 
 	/* XRC: whoever replies does it on another queue pair. */
 	if (qp->type != QPT_RC)
-		return OWES_NOTHING;
+		return ACK_NONE;
 	if ((polls && !has_completions(qp)) || vb_rc_state(qp) != QPS_RTS ||
 	    !vb_answer_is_ack(qp) || !vb_req_is_idle(qp))
-		return OWES_NOTHING;
+		return ACK_NONE;
 	resp->shown = true;
-	return resp->replies < REPLIES ? OWES_NOW : OWES_LATER;
+	return resp->replies < REPLIES ? ACK_NOW : ACK_DELAYED;
 }
 
 static bool rc_unreplied(struct vb_qp *qp)
@@ -231,7 +231,7 @@ static const struct vb_transport_ops rc_ops = {
 	.recv = rc_recv,
 	.send = rc_send,
 	.can_wait = rc_can_wait,
-	.owes = rc_owes,
+	.delayed_ack = rc_delayed_ack,
 	.unreplied = rc_unreplied,
 	.deadline = rc_deadline,
 	.waits_until = vb_req_waits_until,
@@ -253,79 +253,79 @@ static const struct vb_transport_ops *ops_of(const struct vb_qp *qp)
 	return types[qp->type];
 }
 
-static int attach(struct vb_qp *qp)
+static int ib_attach(struct vb_qp *qp)
 {
 	if (qp->type >= VB_COUNT(types) || !types[qp->type])
 		return -EOPNOTSUPP;
 	return ops_of(qp)->attach(qp);
 }
 
-static void detach(struct vb_qp *qp)
+static void ib_detach(struct vb_qp *qp)
 {
 	ops_of(qp)->detach(qp);
 }
 
-static void enter(struct vb_qp *qp, enum vb_qp_state from, enum vb_qp_state to,
-		  vb_time now)
+static void ib_enter(struct vb_qp *qp, enum vb_qp_state from,
+		     enum vb_qp_state to, vb_time now)
 {
 	ops_of(qp)->enter(qp, from, to, now);
 }
 
-static void recv_packet(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
-			vb_time now)
+static void ib_recv_packet(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+			   vb_time now)
 {
 	qp->now = now;
 	ops_of(qp)->recv(qp, pkt, now);
 }
 
-static bool send_packets(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+static bool ib_send_packets(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 {
 	qp->now = now;
 	return ops_of(qp)->send(qp, now, out);
 }
 
-static bool can_wait(const struct vb_qp *qp)
+static bool ib_can_wait(const struct vb_qp *qp)
 {
 	const struct vb_transport_ops *ops = ops_of(qp);
 
 	return ops->can_wait && ops->can_wait(qp);
 }
 
-static enum vb_owes owes(struct vb_qp *qp, bool polls)
+static enum vb_delayed_ack ib_delayed_ack(struct vb_qp *qp, bool polls)
 {
 	const struct vb_transport_ops *ops = ops_of(qp);
 
-	return ops->owes ? ops->owes(qp, polls) : OWES_NOTHING;
+	return ops->delayed_ack ? ops->delayed_ack(qp, polls) : ACK_NONE;
 }
 
-static bool unreplied(struct vb_qp *qp)
+static bool ib_unreplied(struct vb_qp *qp)
 {
 	const struct vb_transport_ops *ops = ops_of(qp);
 
 	return ops->unreplied && ops->unreplied(qp);
 }
 
-static vb_time deadline(const struct vb_qp *qp)
+static vb_time ib_deadline(const struct vb_qp *qp)
 {
 	return ops_of(qp)->deadline(qp);
 }
 
-/* Of others can_wait() is never true. */
-static uint32_t waits_until(const struct vb_qp *qp)
+/* Of others ib_can_wait() is never true. */
+static uint32_t ib_waits_until(const struct vb_qp *qp)
 {
 	return ops_of(qp)->waits_until(qp);
 }
 
 const struct vb_transport_ops vb_ib_transport = {
 	.name = "ib",
-	.attach = attach,
-	.detach = detach,
-	.enter = enter,
-	.recv = recv_packet,
-	.send = send_packets,
-	.can_wait = can_wait,
-	.owes = owes,
-	.unreplied = unreplied,
-	.deadline = deadline,
-	.waits_until = waits_until,
+	.attach = ib_attach,
+	.detach = ib_detach,
+	.enter = ib_enter,
+	.recv = ib_recv_packet,
+	.send = ib_send_packets,
+	.can_wait = ib_can_wait,
+	.delayed_ack = ib_delayed_ack,
+	.unreplied = ib_unreplied,
+	.deadline = ib_deadline,
+	.waits_until = ib_waits_until,
 };

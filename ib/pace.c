@@ -19,7 +19,7 @@
 #define PATIENCE_KNOWN (50 * VB_MSEC)
 #define SILENCES       10
 
-static uint32_t in_flight(const struct vb_pace *p)
+static uint32_t ib_pace_in_flight(const struct vb_pace *p)
 {
 	return (p->next - p->heard) & VB_PSN_MASK;
 }
@@ -29,7 +29,7 @@ static bool has_given_up(const struct vb_pace *p)
 	return p->silences >= SILENCES;
 }
 
-static vb_time patience(const struct vb_pace *p)
+static vb_time ib_pace_patience(const struct vb_pace *p)
 {
 	if (p->known)
 		return PATIENCE_KNOWN;
@@ -51,7 +51,7 @@ void vb_pace_init(struct vb_pace *p, uint32_t psn, uint32_t mtu,
 }
 
 /* What is under way is not waited for any longer. */
-static void give_up(struct vb_pace *p)
+static void ib_pace_give_up(struct vb_pace *p)
 {
 	p->heard = p->next;
 	if (has_given_up(p))
@@ -64,10 +64,11 @@ static void give_up(struct vb_pace *p)
  * never held. */
 bool vb_pace_may_send(struct vb_pace *p, vb_time now)
 {
-	bool full = in_flight(p) >= p->window;
+	bool full = ib_pace_in_flight(p) >= p->window;
 
-	if (full && (has_given_up(p) || now - p->since >= patience(p))) {
-		give_up(p);
+	if (full &&
+	    (has_given_up(p) || now - p->since >= ib_pace_patience(p))) {
+		ib_pace_give_up(p);
 		full = false;
 	}
 	p->held = full;
@@ -84,9 +85,10 @@ bool vb_pace_asks(const struct vb_pace *p)
 
 void vb_pace_sent(struct vb_pace *p, vb_time now)
 {
-	bool old = now - p->since >= patience(p);
+	bool old = now - p->since >= ib_pace_patience(p);
 
-	if (in_flight(p) == 0 || (old && in_flight(p) < p->window)) {
+	if (ib_pace_in_flight(p) == 0 ||
+	    (old && ib_pace_in_flight(p) < p->window)) {
 		p->heard = p->next;
 		p->since = now;
 	}
@@ -109,5 +111,5 @@ void vb_pace_heard(struct vb_pace *p, uint32_t psn, vb_time now)
 
 vb_time vb_pace_deadline(const struct vb_pace *p)
 {
-	return p->held ? p->since + patience(p) : VB_NEVER;
+	return p->held ? p->since + ib_pace_patience(p) : VB_NEVER;
 }

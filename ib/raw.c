@@ -34,8 +34,8 @@ static uint32_t longest(const struct vb_qp *qp)
 		      VB_TXQ_BYTES - VB_ICRC_BYTES);
 }
 
-static enum vb_fault gather(const struct vb_qp *qp,
-			    const struct vb_send_wqe *wqe, uint8_t *to)
+static enum vb_fault ib_gather(const struct vb_qp *qp,
+			       const struct vb_send_wqe *wqe, uint8_t *to)
 {
 	if (!(wqe->flags & SEND_INLINE))
 		return vb_sge_gather(qp->pd, wqe->sge, wqe->num_sge, 0, to,
@@ -51,13 +51,13 @@ put_frame(struct vb_qp *qp, const struct vb_send_wqe *wqe, struct vb_txq *out)
 		return WC_LOC_QP_OP_ERR;
 	if (wqe->length < VB_ETH_BYTES || wqe->length > longest(qp))
 		return WC_LOC_LEN_ERR;
-	if (gather(qp, wqe, vb_txq_begin(out)))
+	if (ib_gather(qp, wqe, vb_txq_begin(out)))
 		return WC_LOC_PROT_ERR;
 	vb_txq_commit(out, wqe->length, NULL);
 	return WC_SUCCESS;
 }
 
-static bool has_room(const struct vb_txq *out, const struct vb_send_wqe *wqe)
+static bool ib_has_room(const struct vb_txq *out, const struct vb_send_wqe *wqe)
 {
 	return out->count < VB_TXQ_FRAMES &&
 	       (out->count == 0 ||
@@ -74,7 +74,7 @@ static bool raw_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 		const struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, qp->sq.done);
 		enum vb_wc_status status;
 
-		more = !has_room(out, wqe);
+		more = !ib_has_room(out, wqe);
 		if (more)
 			break;
 		status = put_frame(qp, wqe, out);
@@ -94,7 +94,8 @@ static vb_time raw_deadline(const struct vb_qp *qp)
 	return VB_NEVER;
 }
 
-static enum vb_fault take_frame(struct vb_qp *qp, const struct vb_raw_frame *f)
+static enum vb_fault ib_take_frame(struct vb_qp *qp,
+				   const struct vb_raw_frame *f)
 {
 	if (!qp->recv_busy && !vb_qp_recv_begin(qp))
 		return FAULT_NO_RQE;
@@ -117,7 +118,7 @@ void vb_raw_recv(struct vb_qp *qp, const struct vb_raw_frame *f, vb_time now)
 		return;
 	qp->now = now;
 	vb_count(qp->adapter, CNT_RCVD_PKTS, 1);
-	fault = take_frame(qp, f);
+	fault = ib_take_frame(qp, f);
 	if (fault)
 		vb_unrel_refuse(qp, fault);
 	else

@@ -9,7 +9,7 @@
 #include "core/transport.h"
 #include "core/fault.h"
 #include "ib/ib.h"
-#include "ib/repair.h"
+#include "ib/sack.h"
 #include "ib/replay.h"
 #include "ib/window.h"
 
@@ -48,10 +48,10 @@ struct vb_req {
 	bool probe_acked; /* probe_at: how long to wait for more than that */
 	vb_time rnr_at;	  /* silent until then; VB_NEVER: not waiting */
 	struct vb_window window;
-	struct vb_repair repair;
+	struct vb_sack sack;
 	/* Answers that came before their turn; what is missing before them
 	 * has been asked for again when gap_at is una. */
-	struct vb_early early;
+	struct vb_ooo early;
 	bool gap_due;
 	uint32_t gap_at;
 };
@@ -76,15 +76,15 @@ struct vb_away {
 	struct vb_ib_pkt pkt; /* its payload is gone */
 };
 
-/* And the bytes that answer a READ of its memory (ib/fetch.c). */
-enum vb_fetch_state { FETCH_NOT, FETCH_ASKED, FETCH_THERE };
-struct vb_fetch {
-	enum vb_fetch_state state;
+/* And the bytes that answer a READ of its memory (ib/xrc_read.c). */
+enum vb_xrc_read_state { XRC_READ_NOT, XRC_READ_ASKED, XRC_READ_THERE };
+struct vb_xrc_read {
+	enum vb_xrc_read_state state;
 	uint64_t serial, session;
 	enum vb_fault fault;   /* what came instead */
 	uint32_t psn;	       /* of the next answer of them */
 	uint32_t length, used; /* of bytes */
-	uint8_t *bytes;	       /* VB_FAR_BYTES, or NULL */
+	uint8_t *bytes;	       /* VB_FORWARD_BYTES, or NULL */
 };
 
 struct vb_resp {
@@ -95,7 +95,7 @@ struct vb_resp {
 	struct vb_inbound in;
 	uint32_t srqn; /* XRC: the message's */
 	struct vb_away away;
-	struct vb_fetch fetch;
+	struct vb_xrc_read fetch;
 	/* what to answer once the READ and atomic answers before it are out */
 	enum vb_quiet quiet;
 	uint32_t gap_psn; /* the highest PSN that came too early */
@@ -110,7 +110,7 @@ struct vb_resp {
 	uint32_t deferred; /* ACKs that are one with the next; to be counted */
 	bool dying; /* in ERR by its own doing: the NAK is still to be sent */
 	struct vb_replay replay;
-	struct vb_early early; /* requests that came before their turn */
+	struct vb_ooo early; /* requests that came before their turn */
 };
 
 /*
@@ -180,7 +180,7 @@ void vb_req_ask_again(struct vb_qp *qp, vb_time now);
 void vb_req_go_back(struct vb_qp *qp, vb_time now);
 /* What is at una is lost: send again, once for being told so. What else of
  * the repeat is lost, the timers see. */
-void vb_req_repair(struct vb_qp *qp, vb_time now);
+void vb_req_sack(struct vb_qp *qp, vb_time now);
 /* Answers are coming, though not the next: a probe would ask for all of them
  * again. */
 void vb_req_heard(struct vb_qp *qp, vb_time now);
@@ -221,9 +221,9 @@ enum vb_fault vb_req_put(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 enum vb_fault vb_req_put_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			      uint32_t psn, bool ack_req, struct vb_txq *out);
 
-/* ib/plain.c: a run of small messages from where the cursor stands, if it
+/* ib/req_fast.c: a run of small messages from where the cursor stands, if it
  * begins with one. False: it does not, or it may not go now. */
-bool vb_plain_send(struct vb_qp *qp, vb_time now, struct vb_txq *out);
+bool vb_req_fast_send(struct vb_qp *qp, vb_time now, struct vb_txq *out);
 
 /* ib/comp.c: acknowledgements and answers. */
 void vb_comp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now);
@@ -248,16 +248,17 @@ enum vb_fault vb_resp_take(struct vb_qp *qp, struct vb_inbound *in,
 /* May it be answered, but for how many there are already? */
 enum vb_fault vb_resp_judge_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt);
 
-/* ib/fetch.c: answers of another process's memory. */
-bool vb_fetch_is_far(const struct vb_qp *qp, const struct vb_answer *a);
+/* ib/xrc_read.c: answers of another process's memory. */
+bool vb_xrc_read_is_forwarded(const struct vb_qp *qp,
+			      const struct vb_answer *a);
 /* Have the bytes of its next packet come, or a fault? Else they are asked for,
- * and vb_far_bytes() will bring them. */
-bool vb_fetch_has(struct vb_qp *qp, const struct vb_answer *a);
+ * and vb_forward_bytes() will bring them. */
+bool vb_xrc_read_has(struct vb_qp *qp, const struct vb_answer *a);
 /* Only then. */
-enum vb_fault vb_fetch_take(struct vb_qp *qp, uint8_t *to, uint32_t len);
+enum vb_fault vb_xrc_read_take(struct vb_qp *qp, uint8_t *to, uint32_t len);
 /* The requester asks again: will they ever come? */
-void vb_fetch_check(struct vb_qp *qp);
-void vb_fetch_reset(struct vb_qp *qp);
+void vb_xrc_read_check(struct vb_qp *qp);
+void vb_xrc_read_reset(struct vb_qp *qp);
 
 /* ib/answer.c: answers that leave, in order. True: there are more. */
 bool vb_answer_send(struct vb_qp *qp, struct vb_txq *out);

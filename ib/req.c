@@ -56,7 +56,7 @@ ROW(LOCAL_INV,    SEND,    0,               LOCAL),
 _Static_assert(WAIT_LEAST *VB_QUIET_BYTES <= WAIT_LENGTH,
 	       "who may post without asking posts no more than that");
 
-static const struct request_row *row_of(const struct vb_send_wqe *wqe)
+static const struct request_row *ib_row_of(const struct vb_send_wqe *wqe)
 {
 	return &requests[wqe->op];
 }
@@ -68,12 +68,12 @@ static struct vb_send_wqe *wqe_at(const struct vb_qp *qp, uint32_t index)
 
 bool vb_req_asks(const struct vb_send_wqe *wqe)
 {
-	return row_of(wqe)->traits & ASKS;
+	return ib_row_of(wqe)->traits & ASKS;
 }
 
 bool vb_req_is_local(const struct vb_send_wqe *wqe)
 {
-	return row_of(wqe)->traits & LOCAL;
+	return ib_row_of(wqe)->traits & LOCAL;
 }
 
 const struct vb_asked *vb_req_asked(const struct vb_req *req)
@@ -88,7 +88,7 @@ static bool stopped_at(const struct vb_req *req, uint32_t index)
 	return req->stop_status != WC_SUCCESS && req->stop == index;
 }
 
-static void stop(struct vb_req *req, enum vb_wc_status status)
+static void ib_stop(struct vb_req *req, enum vb_wc_status status)
 {
 	req->stop = req->cur;
 	req->stop_status = status;
@@ -101,7 +101,7 @@ static void stop(struct vb_req *req, enum vb_wc_status status)
 /* All of its memory, so that a bad key never sends half a message. One of a
  * single packet is asked for when it is gathered, by which it is all or nothing
  * as well. */
-static bool keys_allow(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
+static bool ib_keys_allow(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
 	bool fetches = vb_req_asks(wqe) && wqe->op != WR_ATOMIC_WRITE;
 	uint32_t need = fetches ? ACCESS_LOCAL_WRITE : 0;
@@ -117,9 +117,9 @@ enum vb_wc_status vb_req_judge(const struct vb_qp *qp,
 {
 	const struct request_row *row;
 
-	if (wqe->op >= VB_COUNT(requests) || !row_of(wqe)->valid)
+	if (wqe->op >= VB_COUNT(requests) || !ib_row_of(wqe)->valid)
 		return WC_LOC_QP_OP_ERR;
-	row = row_of(wqe);
+	row = ib_row_of(wqe);
 	/* What is answered, or names a key, is RC's (IBA 9.2, table 38). */
 	if (row->traits & (ASKS | HAS_INV) && !vb_qp_type_is_reliable(qp->type))
 		return WC_LOC_QP_OP_ERR;
@@ -134,15 +134,15 @@ enum vb_wc_status vb_req_judge(const struct vb_qp *qp,
 		return WC_LOC_LEN_ERR;
 	if (row->traits & LOCAL)
 		return WC_SUCCESS;
-	return keys_allow(qp, wqe) ? WC_SUCCESS : WC_LOC_PROT_ERR;
+	return ib_keys_allow(qp, wqe) ? WC_SUCCESS : WC_LOC_PROT_ERR;
 }
 
 uint32_t vb_req_psns(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
 	if (vb_req_is_local(wqe))
 		return 0;
-	if (row_of(wqe)->kind == KIND_ATOMIC ||
-	    row_of(wqe)->kind == KIND_ATOMIC_WRITE || wqe->length == 0)
+	if (ib_row_of(wqe)->kind == KIND_ATOMIC ||
+	    ib_row_of(wqe)->kind == KIND_ATOMIC_WRITE || wqe->length == 0)
 		return 1;
 	return (wqe->length + qp->mtu - 1) / qp->mtu;
 }
@@ -162,7 +162,7 @@ static enum vb_wc_status fetch_word(const struct vb_qp *qp,
 }
 
 /* Give the next WQE its PSNs. False: there is none, or it must wait. */
-static bool begin_next(struct vb_qp *qp)
+static bool ib_begin_next(struct vb_qp *qp)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	struct vb_send_wqe *wqe = wqe_at(qp, req->begun);
@@ -187,7 +187,7 @@ static bool begin_next(struct vb_qp *qp)
 	if (status == WC_SUCCESS && wqe->op == WR_ATOMIC_WRITE)
 		status = fetch_word(qp, wqe);
 	if (status != WC_SUCCESS) {
-		stop(req, status);
+		ib_stop(req, status);
 		return false;
 	}
 	wqe->first_psn = req->next;
@@ -200,8 +200,8 @@ static bool begin_next(struct vb_qp *qp)
  * Packets.
  */
 
-static void put(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
-		struct vb_txq *out)
+static void ib_put(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+		   struct vb_txq *out)
 {
 	size_t len = vb_ib_put_headers(vb_txq_begin(out), pkt);
 
@@ -239,7 +239,7 @@ enum vb_fault vb_req_put(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			 const struct vb_part *part, struct vb_ib_pkt *pkt,
 			 struct vb_txq *out)
 {
-	const struct request_row *row = row_of(wqe);
+	const struct request_row *row = ib_row_of(wqe);
 	uint8_t *bytes = vb_txq_begin(out);
 	uint32_t len = part->len;
 	enum vb_fault fault;
@@ -282,10 +282,10 @@ enum vb_fault vb_req_put_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	return vb_req_put(qp, wqe, &part, &pkt, out);
 }
 
-static void put_atomic(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-		       struct vb_txq *out)
+static void ib_put_atomic(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+			  struct vb_txq *out)
 {
-	const struct request_row *row = row_of(wqe);
+	const struct request_row *row = ib_row_of(wqe);
 	bool swap = row->code == CODE_CMP_SWAP;
 	struct vb_ib_pkt pkt = {
 		.bth = vb_rc_bth(qp, opcode_of(qp, row->code), wqe->first_psn),
@@ -299,12 +299,12 @@ static void put_atomic(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	};
 
 	pkt.bth.ack_req = true;
-	put(qp, &pkt, out);
+	ib_put(qp, &pkt, out);
 }
 
 /* Ask for the @count responses from @psn on. */
-static void put_read(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-		     uint32_t psn, uint32_t count, struct vb_txq *out)
+static void ib_put_read(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+			uint32_t psn, uint32_t count, struct vb_txq *out)
 {
 	uint32_t offset = ((psn - wqe->first_psn) & VB_PSN_MASK) * qp->mtu;
 	uint64_t room = (uint64_t)count * qp->mtu;
@@ -319,7 +319,7 @@ static void put_read(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	};
 
 	pkt.bth.ack_req = true;
-	put(qp, &pkt, out);
+	ib_put(qp, &pkt, out);
 }
 
 static void put_atomic_write(struct vb_qp *qp, const struct vb_send_wqe *wqe,
@@ -346,33 +346,33 @@ static void put_ask(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 {
 	uint32_t done = (psn - asked->psn) & VB_PSN_MASK;
 
-	if (row_of(wqe)->kind == KIND_ATOMIC)
-		put_atomic(qp, wqe, out);
-	else if (row_of(wqe)->kind == KIND_ATOMIC_WRITE)
+	if (ib_row_of(wqe)->kind == KIND_ATOMIC)
+		ib_put_atomic(qp, wqe, out);
+	else if (ib_row_of(wqe)->kind == KIND_ATOMIC_WRITE)
 		put_atomic_write(qp, wqe, out);
 	else
-		put_read(qp, wqe, psn, asked->count - done, out);
+		ib_put_read(qp, wqe, psn, asked->count - done, out);
 }
 
 /*
  * The send cursor.
  */
 
-static uint32_t in_flight(const struct vb_req *req)
+static uint32_t ib_req_in_flight(const struct vb_req *req)
 {
 	return (req->send - req->una) & VB_PSN_MASK;
 }
 
 /* How many PSNs from una on may be sent. What the peer has, though not all
  * before it, is not under way any more. */
-static uint32_t reach(const struct vb_req *req)
+static uint32_t ib_reach(const struct vb_req *req)
 {
-	return VB_MIN(req->window.pkts + req->repair.held, VB_EARLY_PSNS);
+	return VB_MIN(req->window.pkts + req->sack.held, VB_OOO_PSNS);
 }
 
 uint32_t vb_req_room(const struct vb_req *req)
 {
-	uint32_t most = reach(req), now = in_flight(req);
+	uint32_t most = ib_reach(req), now = ib_req_in_flight(req);
 
 	return most > now ? most - now : 0;
 }
@@ -381,7 +381,7 @@ void vb_req_sent(struct vb_qp *qp, vb_time now)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 
-	if (in_flight(req) >= STREAM_PKTS) {
+	if (ib_req_in_flight(req) >= STREAM_PKTS) {
 		req->streaming = true;
 		req->stream_at = now;
 	}
@@ -390,8 +390,8 @@ void vb_req_sent(struct vb_qp *qp, vb_time now)
 }
 
 /* Step over @count PSNs of @wqe that were sent. */
-static void step(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-		 uint32_t count, vb_time now)
+static void ib_step(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+		    uint32_t count, vb_time now)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	uint32_t end = vb_psn_add(wqe->first_psn, wqe->psn_count);
@@ -422,7 +422,7 @@ static const struct vb_asked *ask_more(struct vb_qp *qp,
 		return NULL;
 	/* The responses use the window: a READ waits rather than ask for a
 	 * packet at a time. */
-	if (in_flight(req) && in_flight(req) + count > w->pkts) {
+	if (ib_req_in_flight(req) && ib_req_in_flight(req) + count > w->pkts) {
 		w->limited = true;
 		return NULL;
 	}
@@ -450,7 +450,7 @@ static bool send_ask(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	put_ask(qp, wqe, asked, req->send, out);
 	req->since_ack_req = 0;
 	done = (req->send - asked->psn) & VB_PSN_MASK;
-	step(qp, wqe, asked->count - done, now);
+	ib_step(qp, wqe, asked->count - done, now);
 	return true;
 }
 
@@ -462,7 +462,7 @@ static bool wants_ack(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 
 	return after == vb_psn_add(wqe->first_psn, wqe->psn_count) ||
 	       req->since_ack_req + 1 >= vb_window_ack_every(w) ||
-	       in_flight(req) + 1 >= reach(req);
+	       ib_req_in_flight(req) + 1 >= ib_reach(req);
 }
 
 static bool send_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
@@ -472,13 +472,13 @@ static bool send_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	bool ack_req = wants_ack(qp, wqe);
 
 	if (vb_req_put_data(qp, wqe, req->send, ack_req, out) != FAULT_NONE) {
-		stop(req, WC_LOC_PROT_ERR);
+		ib_stop(req, WC_LOC_PROT_ERR);
 		return false;
 	}
 	if (ack_req && req->send == req->next)
 		vb_window_time(&req->window, req->send, now);
 	req->since_ack_req = ack_req ? 0 : req->since_ack_req + 1;
-	step(qp, wqe, 1, now);
+	ib_step(qp, wqe, 1, now);
 	return true;
 }
 
@@ -490,14 +490,14 @@ static bool send_next(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 
 	if (stopped_at(req, req->cur))
 		return false;
-	if (req->cur == req->begun && !begin_next(qp))
+	if (req->cur == req->begun && !ib_begin_next(qp))
 		return false;
 	if (vb_req_is_local(wqe_at(qp, req->cur))) {
 		req->cur++;
 		vb_comp_retire(qp);
 		return true;
 	}
-	if (in_flight(req) >= reach(req)) {
+	if (ib_req_in_flight(req) >= ib_reach(req)) {
 		req->window.limited = true;
 		return false;
 	}
@@ -552,14 +552,14 @@ void vb_req_go_back(struct vb_qp *qp, vb_time now)
 	req->asked_at = req->asked_head;
 	req->since_ack_req = 0;
 	vb_rc(qp)->offers = true;
-	vb_repair_reset(&req->repair, req->una);
-	vb_early_clear(qp->adapter, &req->early);
+	vb_sack_reset(&req->sack, req->una);
+	vb_ooo_clear(qp->adapter, &req->early);
 	forget_gap(req);
 	vb_window_untime(&req->window);
 	vb_req_rearm(qp, now);
 }
 
-void vb_req_repair(struct vb_qp *qp, vb_time now)
+void vb_req_sack(struct vb_qp *qp, vb_time now)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 
@@ -576,9 +576,9 @@ void vb_req_mend(struct vb_qp *qp, const struct vb_ib_pkt *nak, vb_time now)
 
 	if (!vb_rc_sends(qp) || req->rnr_at != VB_NEVER)
 		return;
-	vb_repair_told(&req->repair, nak->bth.psn, nak->payload,
-		       nak->payload_bytes, req->next);
-	vb_window_lost_some(&req->window, vb_repair_missing(&req->repair),
+	vb_sack_told(&req->sack, nak->bth.psn, nak->payload, nak->payload_bytes,
+		     req->next);
+	vb_window_lost_some(&req->window, vb_sack_missing(&req->sack),
 			    req->next);
 	vb_window_untime(&req->window);
 	vb_req_heard(qp, now);
@@ -591,7 +591,7 @@ void vb_req_ask_again(struct vb_qp *qp, vb_time now)
 	if (req->gap_due || req->gap_at == req->una)
 		return;
 	req->gap_due = true;
-	vb_window_lost_some(&req->window, vb_early_gap(&req->early, req->una),
+	vb_window_lost_some(&req->window, vb_ooo_gap(&req->early, req->una),
 			    req->next);
 	vb_window_untime(&req->window);
 }
@@ -646,7 +646,7 @@ static void probe(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	if (req->send == req->una || stopped_at(req, qp->sq.done))
 		return; /* it is to go anyway, or cannot */
 	vb_window_untime(&req->window);
-	vb_repair_restart(&req->repair);
+	vb_sack_restart(&req->sack);
 	forget_gap(req);
 	vb_rc(qp)->offers = true;
 	if (vb_req_asks(wqe))
@@ -682,7 +682,7 @@ static uint32_t repeat(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	struct vb_req *req = &vb_rc(qp)->req;
 	const struct vb_asked *asked;
 
-	vb_repair_sent(&req->repair, psn, req->next);
+	vb_sack_sent(&req->sack, psn, req->next);
 	if (!vb_req_asks(wqe)) {
 		if (vb_req_put_data(qp, wqe, psn, true, out) != FAULT_NONE)
 			return 0;
@@ -704,14 +704,14 @@ static uint32_t repeat(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 static bool send_repeats(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
-	struct vb_repair *r = &req->repair;
+	struct vb_sack *r = &req->sack;
 	uint32_t psn = r->from, cur = qp->sq.done, count = 1;
 
 	for (; vb_psn_diff(psn, r->top) < 0; psn = vb_psn_add(psn, count)) {
 		const struct vb_send_wqe *wqe = wqe_at(qp, cur);
 
 		count = 1;
-		if (!vb_repair_wants(r, psn))
+		if (!vb_sack_wants(r, psn))
 			continue;
 		while (cur != req->begun &&
 		       ((psn - wqe->first_psn) & VB_PSN_MASK) >= wqe->psn_count)
@@ -736,7 +736,7 @@ static void send_gap(struct vb_qp *qp, struct vb_txq *out)
 	struct vb_req *req = &vb_rc(qp)->req;
 	const struct vb_asked *asked = vb_req_asked(req);
 	const struct vb_send_wqe *wqe = wqe_at(qp, qp->sq.done);
-	uint32_t gap = vb_early_gap(&req->early, req->una), done;
+	uint32_t gap = vb_ooo_gap(&req->early, req->una), done;
 
 	req->gap_due = false;
 	if (!asked || !gap || !vb_req_asks(wqe))
@@ -747,8 +747,8 @@ static void send_gap(struct vb_qp *qp, struct vb_txq *out)
 	req->gap_at = req->una;
 	vb_count(qp->adapter, CNT_RETRANSMITS, 1);
 	if (wqe->op == WR_READ)
-		put_read(qp, wqe, req->una, VB_MIN(gap, asked->count - done),
-			 out);
+		ib_put_read(qp, wqe, req->una, VB_MIN(gap, asked->count - done),
+			    out);
 	else
 		put_ask(qp, wqe, asked, req->una, out);
 }
@@ -764,10 +764,10 @@ static bool mend(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 		return true;
 	if (req->gap_due)
 		send_gap(qp, out);
-	return req->repair.due && send_repeats(qp, now, out);
+	return req->sack.due && send_repeats(qp, now, out);
 }
 
-static void check_time(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+static void ib_check_time(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 
@@ -776,7 +776,7 @@ static void check_time(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	if (now >= req->ack_at)
 		time_out(qp, now);
 	else if (now >= req->probe_at && req->probe_acked)
-		vb_req_repair(qp, now);
+		vb_req_sack(qp, now);
 	else if (now >= req->probe_at && vb_txq_has_room(out))
 		probe(qp, now, out);
 }
@@ -797,7 +797,7 @@ void vb_req_reset(struct vb_qp *qp)
 	struct vb_req *req = &vb_rc(qp)->req;
 	uint32_t psn = qp->attr.sq_psn & VB_PSN_MASK;
 
-	vb_early_clear(qp->adapter, &req->early);
+	vb_ooo_clear(qp->adapter, &req->early);
 	*req = (struct vb_req){
 		.una = psn,
 		.send = psn,
@@ -809,7 +809,7 @@ void vb_req_reset(struct vb_qp *qp)
 		.rnr_at = VB_NEVER,
 	};
 	forget_gap(req);
-	vb_repair_reset(&req->repair, psn);
+	vb_sack_reset(&req->sack, psn);
 	vb_window_init(&req->window, qp->mtu);
 }
 
@@ -836,7 +836,7 @@ static bool is_batch(const struct vb_qp *qp, uint32_t end)
 	if (last->length >= WAIT_LENGTH || bytes >= WAIT_BYTES)
 		return true;
 	if (last->length >= WAIT_SHORT && bytes >= WAIT_LENGTH &&
-	    count * vb_req_psns(qp, last) >= in_flight(req))
+	    count * vb_req_psns(qp, last) >= ib_req_in_flight(req))
 		return true;
 	return count >= WAIT_MOST ||
 	       (count >= WAIT_LEAST && vb_sq_signals(&qp->sq, last));
@@ -854,10 +854,10 @@ bool vb_req_can_wait(const struct vb_qp *qp)
 	const struct vb_req *req = &vb_rc(qp)->req;
 	uint32_t end = vb_sq_end(&qp->sq);
 
-	if (!req->streaming || !in_flight(req) || req->send != req->next ||
-	    req->cur != req->begun || req->rnr_at != VB_NEVER ||
-	    req->repair.due || req->gap_due || req->probe_acked ||
-	    !vb_window_is_near(&req->window))
+	if (!req->streaming || !ib_req_in_flight(req) ||
+	    req->send != req->next || req->cur != req->begun ||
+	    req->rnr_at != VB_NEVER || req->sack.due || req->gap_due ||
+	    req->probe_acked || !vb_window_is_near(&req->window))
 		return false;
 	return end == req->cur || !is_batch(qp, end);
 }
@@ -873,9 +873,8 @@ bool vb_req_is_idle(const struct vb_qp *qp)
 	const struct vb_req *req = &vb_rc(qp)->req;
 
 	return req->cur == vb_sq_end(&qp->sq) && req->send == req->next &&
-	       req->rnr_at == VB_NEVER && !req->probe_acked &&
-	       !req->repair.due && !req->gap_due &&
-	       req->stop_status == WC_SUCCESS;
+	       req->rnr_at == VB_NEVER && !req->probe_acked && !req->sack.due &&
+	       !req->gap_due && req->stop_status == WC_SUCCESS;
 }
 
 bool vb_req_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
@@ -884,13 +883,13 @@ bool vb_req_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 
 	if (now - req->stream_at > VB_MAX(STREAM_LASTS, req->window.best_rtt))
 		req->streaming = false;
-	check_time(qp, now, out);
-	if (VB_UNLIKELY(req->repair.due || req->gap_due) && mend(qp, now, out))
+	ib_check_time(qp, now, out);
+	if (VB_UNLIKELY(req->sack.due || req->gap_due) && mend(qp, now, out))
 		return true;
 	while (vb_rc_sends(qp) && req->rnr_at == VB_NEVER) {
 		if (!vb_txq_has_room(out))
 			return true;
-		if (!vb_plain_send(qp, now, out) && !send_next(qp, now, out))
+		if (!vb_req_fast_send(qp, now, out) && !send_next(qp, now, out))
 			break;
 	}
 	if (vb_rc_sends(qp) && stopped_at(req, qp->sq.done))

@@ -7,7 +7,7 @@
 #include "base/guard.h"
 #include "core/mw.h"
 #include "core/sge.h"
-#include "ib/far.h"
+#include "ib/xrc_forward.h"
 #include "ib/rc.h"
 
 /* A requester that asks for no acknowledgement gets one now and then. */
@@ -55,7 +55,7 @@ void vb_resp_die(struct vb_qp *qp, enum vb_fault fault, uint32_t psn)
 	vb_qp_fail(qp, event);
 }
 
-static void refuse(struct vb_qp *qp, enum vb_fault fault, uint32_t psn)
+static void ib_refuse(struct vb_qp *qp, enum vb_fault fault, uint32_t psn)
 {
 	const struct vb_fault_row *row = vb_fault_rc(fault);
 
@@ -83,8 +83,8 @@ static bool payload_fits_place(const struct vb_qp *qp,
 	       (pkt->payload_bytes || pkt->op->place == PLACE_ONLY);
 }
 
-static void complete_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
-			  uint32_t byte_len)
+static void ib_complete_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+			     uint32_t byte_len)
 {
 	bool imm = pkt->op->headers & HDR_IMM;
 	bool inv = pkt->op->headers & HDR_IETH;
@@ -117,8 +117,8 @@ static enum vb_fault begin_send(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 						     : FAULT_NO_RQE;
 }
 
-static enum vb_fault take_send(struct vb_qp *qp, struct vb_inbound *in,
-			       const struct vb_ib_pkt *pkt)
+static enum vb_fault ib_take_send(struct vb_qp *qp, struct vb_inbound *in,
+				  const struct vb_ib_pkt *pkt)
 {
 	struct vb_pd *pd = qp->srq ? qp->srq->pd : qp->pd;
 	uint32_t len = pkt->payload_bytes, skip = 0;
@@ -146,14 +146,14 @@ static enum vb_fault take_send(struct vb_qp *qp, struct vb_inbound *in,
 	if (pkt->op->headers & HDR_IETH &&
 	    !vb_mw_invalidate(qp, pkt->ieth_rkey))
 		return FAULT_INV_RKEY;
-	complete_recv(qp, pkt, (uint32_t)in->offset);
+	ib_complete_recv(qp, pkt, (uint32_t)in->offset);
 	return FAULT_NONE;
 }
 
 /* IBA 9.7.4.1.7: the whole of the range, before its first byte. Of one packet
  * vb_mr_write() asks for just that. */
-static enum vb_fault begin_write(struct vb_qp *qp, struct vb_inbound *in,
-				 const struct vb_ib_pkt *pkt)
+static enum vb_fault ib_begin_write(struct vb_qp *qp, struct vb_inbound *in,
+				    const struct vb_ib_pkt *pkt)
 {
 	const struct vb_reth *reth = &pkt->reth;
 
@@ -196,8 +196,8 @@ static enum vb_fault place_write(struct vb_qp *qp, const struct vb_inbound *in,
 		       : FAULT_NONE;
 }
 
-static enum vb_fault take_write(struct vb_qp *qp, struct vb_inbound *in,
-				const struct vb_ib_pkt *pkt)
+static enum vb_fault ib_take_write(struct vb_qp *qp, struct vb_inbound *in,
+				   const struct vb_ib_pkt *pkt)
 {
 	bool with_imm = pkt->op->headers & HDR_IMM;
 	enum vb_fault fault = FAULT_NONE;
@@ -208,7 +208,7 @@ static enum vb_fault take_write(struct vb_qp *qp, struct vb_inbound *in,
 	if (with_imm && !qp->recv_busy && !vb_qp_recv_begin(qp))
 		return FAULT_NO_RQE;
 	if (pkt->op->place & PLACE_FIRST)
-		fault = begin_write(qp, in, pkt);
+		fault = ib_begin_write(qp, in, pkt);
 	if (fault)
 		return fault;
 	if (!payload_fits_write(in, pkt))
@@ -218,7 +218,7 @@ static enum vb_fault take_write(struct vb_qp *qp, struct vb_inbound *in,
 		return fault;
 	in->offset += pkt->payload_bytes;
 	if (with_imm)
-		complete_recv(qp, pkt, in->length);
+		ib_complete_recv(qp, pkt, in->length);
 	return FAULT_NONE;
 }
 
@@ -232,8 +232,8 @@ enum vb_fault vb_resp_take(struct vb_qp *qp, struct vb_inbound *in,
 		return FAULT_ORDER;
 	if ((qp->attr.access_flags & need) != need)
 		return FAULT_ACCESS_FLAGS;
-	return pkt->op->kind == KIND_SEND ? take_send(qp, in, pkt)
-					  : take_write(qp, in, pkt);
+	return pkt->op->kind == KIND_SEND ? ib_take_send(qp, in, pkt)
+					  : ib_take_write(qp, in, pkt);
 }
 
 /*
@@ -282,7 +282,8 @@ static void add_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	set_run(a, a->psn, a->va, a->length, a->count);
 }
 
-static enum vb_fault take_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+static enum vb_fault ib_resp_take_read(struct vb_qp *qp,
+				       const struct vb_ib_pkt *pkt)
 {
 	enum vb_fault fault;
 
@@ -296,8 +297,8 @@ static enum vb_fault take_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 }
 
 /* One packet without data from memory: what has been done is not done again. */
-static struct vb_answer *add_answer(struct vb_resp *resp,
-				    const struct vb_ib_pkt *pkt)
+static struct vb_answer *ib_add_answer(struct vb_resp *resp,
+				       const struct vb_ib_pkt *pkt)
 {
 	struct vb_answer *a = vb_replay_add(&resp->replay);
 
@@ -309,7 +310,8 @@ static struct vb_answer *add_answer(struct vb_resp *resp,
 	return a;
 }
 
-static enum vb_fault take_atomic(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+static enum vb_fault ib_resp_take_atomic(struct vb_qp *qp,
+					 const struct vb_ib_pkt *pkt)
 {
 	const struct vb_atomic_eth *eth = &pkt->atomic;
 	bool swap = (pkt->bth.opcode & 0x1f) == CODE_CMP_SWAP;
@@ -327,7 +329,7 @@ static enum vb_fault take_atomic(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 			     eth->va, swap, eth->swap_add, eth->compare, &old);
 	if (fault)
 		return fault;
-	add_answer(resp, pkt)->value = old;
+	ib_add_answer(resp, pkt)->value = old;
 	return FAULT_NONE;
 }
 
@@ -347,7 +349,7 @@ static enum vb_fault take_atomic_write(struct vb_qp *qp,
 	fault = vb_mr_store64(qp->adapter, qp->pd, vb_rc_qpn(qp),
 			      pkt->reth.rkey, pkt->reth.va, pkt->payload);
 	if (fault == FAULT_NONE)
-		add_answer(resp, pkt);
+		ib_add_answer(resp, pkt);
 	return fault;
 }
 
@@ -355,7 +357,8 @@ static enum vb_fault take_atomic_write(struct vb_qp *qp,
  * In order.
  */
 
-static enum vb_fault judge(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+static enum vb_fault ib_resp_judge(struct vb_qp *qp,
+				   const struct vb_ib_pkt *pkt)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 	uint32_t need = needs[pkt->op->kind];
@@ -368,9 +371,9 @@ static enum vb_fault judge(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 		return FAULT_ACCESS_FLAGS;
 	switch (pkt->op->kind) {
 	case KIND_READ:
-		return take_read(qp, pkt);
+		return ib_resp_take_read(qp, pkt);
 	case KIND_ATOMIC:
-		return take_atomic(qp, pkt);
+		return ib_resp_take_atomic(qp, pkt);
 	default:
 		return take_atomic_write(qp, pkt);
 	}
@@ -413,7 +416,7 @@ static void accept(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 }
 
 /* To where the shared queue is. What can be judged here is. */
-static enum vb_fault hand_over(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+static enum vb_fault ib_hand_over(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 	struct vb_adapter *a = qp->adapter;
@@ -427,8 +430,8 @@ static enum vb_fault hand_over(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	if (!is_acked(pkt->op->kind) && !vb_replay_has_room(&resp->replay))
 		return FAULT_TOO_MANY_READS;
 	resp->away.serial = atomic_fetch_add(&a->xrc_serial, 1) + 1;
-	fault = a->far_ops->hand_over(qp, pkt, resp->away.serial,
-				      &resp->away.session);
+	fault = a->forward_ops->hand_over(qp, pkt, resp->away.serial,
+					  &resp->away.session);
 	if (fault)
 		return fault;
 	resp->away.pending = true;
@@ -448,8 +451,8 @@ static enum vb_fault enter_srq(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 		resp->srqn = pkt->xrc_srqn;
 	if (pkt->xrc_srqn != resp->srqn)
 		return FAULT_ORDER;
-	if (!qp->recv_busy && vb_xrc_is_far(qp, pkt->xrc_srqn))
-		return hand_over(qp, pkt);
+	if (!qp->recv_busy && vb_xrc_is_forwarded(qp, pkt->xrc_srqn))
+		return ib_hand_over(qp, pkt);
 	fault = vb_xrc_enter(qp, pkt->xrc_srqn);
 	if (!qp->recv_busy || vb_xrc_is_home(qp))
 		return fault;
@@ -466,11 +469,11 @@ static void take_next(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	if (fault == FAULT_NONE && vb_rc(qp)->resp.away.pending)
 		return;
 	if (fault == FAULT_NONE)
-		fault = judge(qp, pkt);
+		fault = ib_resp_judge(qp, pkt);
 	if (VB_UNLIKELY(fault == FAULT_LENGTH))
 		vb_rc_explain_length(qp, pkt->payload_bytes);
 	if (fault)
-		refuse(qp, fault, pkt->bth.psn);
+		ib_refuse(qp, fault, pkt->bth.psn);
 	else
 		accept(qp, pkt);
 	if (xrc)
@@ -489,23 +492,23 @@ static void note_gap(struct vb_qp *qp)
 }
 
 /* Behind an RNR NAK all is sent again. */
-static bool keep(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+static bool ib_resp_keep(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 {
 	struct vb_rc *rc = vb_rc(qp);
 	int32_t ahead = vb_psn_diff(pkt->bth.psn, rc->resp.epsn);
 
 	return rc->selective && rc->resp.quiet != QUIET_RNR &&
-	       (uint32_t)ahead < VB_EARLY_PSNS &&
-	       vb_early_keep(qp->adapter, &rc->resp.early, pkt);
+	       (uint32_t)ahead < VB_OOO_PSNS &&
+	       vb_ooo_keep(qp->adapter, &rc->resp.early, pkt);
 }
 
 /* IBA 9.7.5.1.4: say it once, then wait for what is missing. One who repeats
  * selectively hears of what was kept when he asks, and when more is missing. */
-static void take_early(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+static void take_ooo(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 	int32_t past = vb_psn_diff(pkt->bth.psn, resp->gap_psn);
-	bool first = resp->quiet == QUIET_NOT, kept = keep(qp, pkt);
+	bool first = resp->quiet == QUIET_NOT, kept = ib_resp_keep(qp, pkt);
 
 	if (first || past > 0)
 		resp->gap_psn = pkt->bth.psn;
@@ -514,25 +517,25 @@ static void take_early(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 }
 
 /* The turn of those kept may have come. */
-static void take_kept(struct vb_qp *qp)
+static void ib_resp_take_kept(struct vb_qp *qp)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
-	struct vb_early_pkt *p;
+	struct vb_ooo_pkt *p;
 
 	while (resp->quiet == QUIET_NOT &&
-	       (p = vb_early_take(&resp->early, resp->epsn))) {
+	       (p = vb_ooo_take(&resp->early, resp->epsn))) {
 		take_next(qp, &p->pkt);
-		vb_early_free(qp->adapter, p);
+		vb_ooo_free(qp->adapter, p);
 		if (resp->dying || resp->away.pending)
 			break;
 	}
 	if (resp->away.pending)
 		return;
 	if (resp->quiet == QUIET_NOT && !resp->dying &&
-	    vb_early_gap(&resp->early, resp->epsn))
+	    vb_ooo_gap(&resp->early, resp->epsn))
 		note_gap(qp);
 	else
-		vb_early_clear(qp->adapter, &resp->early);
+		vb_ooo_clear(qp->adapter, &resp->early);
 }
 
 /* While one is away. What follows it waits for its turn; that it comes again
@@ -542,15 +545,15 @@ static void wait_for_verdict(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 
-	if (ahead == 0 && !qp->adapter->far_ops->is_up(resp->away.session))
-		vb_far_verdict(qp, resp->away.serial, FAULT_XRC_SRQ, 0);
-	else if (ahead > 0 && (uint32_t)ahead < VB_EARLY_PSNS)
+	if (ahead == 0 && !qp->adapter->forward_ops->is_up(resp->away.session))
+		vb_forward_verdict(qp, resp->away.serial, FAULT_XRC_SRQ, 0);
+	else if (ahead > 0 && (uint32_t)ahead < VB_OOO_PSNS)
 		/* Without room it will come again. */
-		(void)vb_early_keep(qp->adapter, &resp->early, pkt);
+		(void)vb_ooo_keep(qp->adapter, &resp->early, pkt);
 }
 
-void vb_far_verdict(struct vb_qp *qp, uint64_t serial, enum vb_fault fault,
-		    uint64_t value)
+void vb_forward_verdict(struct vb_qp *qp, uint64_t serial, enum vb_fault fault,
+			uint64_t value)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 	const struct vb_ib_pkt *pkt = &resp->away.pkt;
@@ -560,16 +563,16 @@ void vb_far_verdict(struct vb_qp *qp, uint64_t serial, enum vb_fault fault,
 		return;
 	resp->away.pending = false;
 	if (fault) {
-		refuse(qp, fault, pkt->bth.psn);
+		ib_refuse(qp, fault, pkt->bth.psn);
 	} else {
 		if (pkt->op->kind == KIND_READ)
 			add_read(qp, pkt);
 		else if (!is_acked(pkt->op->kind))
-			add_answer(resp, pkt)->value = value;
+			ib_add_answer(resp, pkt)->value = value;
 		accept(qp, pkt);
 	}
 	if (resp->early.count)
-		take_kept(qp);
+		ib_resp_take_kept(qp);
 }
 
 /*
@@ -624,7 +627,7 @@ static void take_again(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 		want_ack(qp);
 		return;
 	}
-	vb_fetch_check(qp);
+	vb_xrc_read_check(qp);
 	a = vb_replay_find(&resp->replay, pkt->bth.psn);
 	if (!a || a->kind != pkt->op->kind)
 		return; /* too old to be needed */
@@ -646,9 +649,9 @@ void vb_resp_reset(struct vb_qp *qp)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 
-	vb_early_clear(qp->adapter, &resp->early);
+	vb_ooo_clear(qp->adapter, &resp->early);
 	vb_replay_fini(&resp->replay);
-	vb_fetch_reset(qp);
+	vb_xrc_read_reset(qp);
 	*resp = (struct vb_resp){
 		.epsn = qp->attr.rq_psn & VB_PSN_MASK,
 		.ack_psn = vb_psn_add(qp->attr.rq_psn, VB_PSN_MASK),
@@ -667,11 +670,11 @@ void vb_resp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 		return;
 	}
 	if (ahead > 0)
-		take_early(qp, pkt);
+		take_ooo(qp, pkt);
 	else if (ahead < 0)
 		take_again(qp, pkt);
 	else
 		take_next(qp, pkt);
 	if (VB_UNLIKELY(ahead == 0 && resp->early.count))
-		take_kept(qp);
+		ib_resp_take_kept(qp);
 }

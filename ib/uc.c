@@ -65,7 +65,7 @@ static void uc_enter(struct vb_qp *qp, enum vb_qp_state from,
  */
 
 /* Windows. False: it must wait. */
-static bool run_local(struct vb_qp *qp, const struct vb_send_wqe *wqe)
+static bool ib_run_local(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
 	switch (vb_mw_run(qp, wqe)) {
 	case MW_DONE:
@@ -95,7 +95,7 @@ static bool begin_message(struct vb_qp *qp)
 		return false;
 	}
 	if (vb_req_is_local(wqe))
-		return run_local(qp, wqe);
+		return ib_run_local(qp, wqe);
 	wqe->first_psn = uc->common.pace.next;
 	wqe->psn_count = vb_req_psns(qp, wqe);
 	uc->begun = true;
@@ -127,7 +127,7 @@ static bool send_packet(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	return true;
 }
 
-static void put_heard(struct vb_qp *qp, struct vb_txq *out)
+static void ib_uc_put_heard(struct vb_qp *qp, struct vb_txq *out)
 {
 	struct vb_uc *uc = uc_of(qp);
 	const struct vb_ib_pkt pkt = {
@@ -142,7 +142,7 @@ static void put_heard(struct vb_qp *qp, struct vb_txq *out)
 static bool uc_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 {
 	if (uc_of(qp)->heard_due && vb_txq_has_room(out))
-		put_heard(qp, out);
+		ib_uc_put_heard(qp, out);
 	return vb_unrel_send(qp, now, out, send_packet);
 }
 

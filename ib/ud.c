@@ -59,8 +59,8 @@ static void ud_enter(struct vb_qp *qp, enum vb_qp_state from,
  * Requester.
  */
 
-static enum vb_wc_status judge(const struct vb_qp *qp,
-			       const struct vb_send_wqe *wqe)
+static enum vb_wc_status ib_ud_judge(const struct vb_qp *qp,
+				     const struct vb_send_wqe *wqe)
 {
 	if (wqe->op != WR_SEND && wqe->op != WR_SEND_IMM)
 		return WC_LOC_QP_OP_ERR;
@@ -109,7 +109,7 @@ static bool send_datagram(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 
 	if (vb_rc_state(qp) != QPS_RTS)
 		return false;
-	status = judge(qp, wqe);
+	status = ib_ud_judge(qp, wqe);
 	if (status == WC_SUCCESS && put_datagram(qp, wqe, out) != FAULT_NONE)
 		status = WC_LOC_PROT_ERR;
 	if (status != WC_SUCCESS) {
@@ -121,8 +121,8 @@ static bool send_datagram(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	return true;
 }
 
-static void put_heard(struct vb_qp *qp, const struct heard *h,
-		      struct vb_txq *out)
+static void ib_ud_put_heard(struct vb_qp *qp, const struct heard *h,
+			    struct vb_txq *out)
 {
 	struct vb_ib_pkt pkt = { .bth = vb_rc_bth(qp, VB_OP_HEARD, h->psn) };
 	size_t len;
@@ -137,7 +137,7 @@ static bool ud_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	struct vb_ud *ud = ud_of(qp);
 
 	while (ud->heard_due && vb_txq_has_room(out))
-		put_heard(qp, &ud->heard[--ud->heard_due], out);
+		ib_ud_put_heard(qp, &ud->heard[--ud->heard_due], out);
 	return vb_unrel_send(qp, now, out, send_datagram);
 }
 
@@ -174,7 +174,7 @@ static uint8_t l3_of(const struct vb_grh *grh)
 	return vb_gid_is_ipv4(&grh->dgid) ? WC_L3_UDP_IPV4 : WC_L3_UDP_IPV6;
 }
 
-static void complete(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+static void ib_complete(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 {
 	bool imm = pkt->op->headers & HDR_IMM;
 	const struct vb_recv_done done = {
@@ -225,7 +225,7 @@ static void ud_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 	if (fault)
 		vb_unrel_refuse(qp, fault);
 	else
-		complete(qp, pkt);
+		ib_complete(qp, pkt);
 }
 
 const struct vb_transport_ops vb_ud_ops = {

@@ -92,7 +92,7 @@ static void sample(struct vb_window *w, vb_time rtt)
 	w->srtt = w->srtt ? w->srtt - w->srtt / 8 + rtt / 8 : rtt;
 }
 
-static void grow(struct vb_window *w, uint32_t count)
+static void ib_grow(struct vb_window *w, uint32_t count)
 {
 	if (w->pkts < w->threshold) {
 		w->pkts = VB_MIN(w->pkts + count, w->max);
@@ -120,7 +120,7 @@ void vb_window_acked(struct vb_window *w, uint32_t count, uint32_t una,
 	if (!w->limited)
 		return; /* what was not tried is not known to fit */
 	w->limited = false;
-	grow(w, count);
+	ib_grow(w, count);
 }
 
 static void shrink(struct vb_window *w, uint32_t cut, uint32_t next)
@@ -173,7 +173,7 @@ uint32_t vb_window_chunk(const struct vb_window *w, uint32_t mtu)
 	return VB_MAX(VB_MIN(CHUNK_BYTES / mtu, w->pkts / 2), 1u);
 }
 
-static vb_time patience(const struct vb_window *w)
+static vb_time ib_window_patience(const struct vb_window *w)
 {
 	if (w->srtt == 0)
 		return PATIENCE_UNKNOWN;
@@ -182,7 +182,7 @@ static vb_time patience(const struct vb_window *w)
 
 vb_time vb_window_patience(const struct vb_window *w, unsigned probes)
 {
-	vb_time base = patience(w);
+	vb_time base = ib_window_patience(w);
 
 	if (w->lossy && w->srtt)
 		base = VB_MAX(LOSSY_RTTS * w->srtt, PATIENCE_LOSSY);
@@ -191,7 +191,7 @@ vb_time vb_window_patience(const struct vb_window *w, unsigned probes)
 
 vb_time vb_window_grace(const struct vb_window *w)
 {
-	return patience(w) / 16;
+	return ib_window_patience(w) / 16;
 }
 
 bool vb_window_is_near(const struct vb_window *w)

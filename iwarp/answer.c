@@ -40,8 +40,8 @@ static enum vb_iw_fault read_fault(enum vb_fault fault)
 	return fault == FAULT_REMOTE_MEMORY ? IWF_MEMORY : IWF_READ_STAG;
 }
 
-static bool put_data(struct vb_qp *qp, const struct vb_iw_answer *a,
-		     struct vb_iw_txq *out)
+static bool iw_answer_put_data(struct vb_qp *qp, const struct vb_iw_answer *a,
+			       struct vb_iw_txq *out)
 {
 	struct vb_iw *s = vb_iw(qp);
 	uint32_t offset = s->tx.answer_offset;
@@ -83,7 +83,8 @@ bool vb_iw_put_answer(struct vb_qp *qp, struct vb_iw_txq *out)
 	const struct vb_iw_answer *a =
 		&s->answers[s->tx.answer % VB_IW_ANSWERS];
 
-	return a->atomic ? put_value(qp, a, out) : put_data(qp, a, out);
+	return a->atomic ? put_value(qp, a, out)
+			 : iw_answer_put_data(qp, a, out);
 }
 
 bool vb_iw_has_answers(const struct vb_iw *s)

@@ -13,7 +13,7 @@
 
 #define MSS_UNKNOWN 1220 /* what any path carries with IPv6 */
 
-static int attach(struct vb_qp *qp)
+static int iw_attach(struct vb_qp *qp)
 {
 	if (qp->type != QPT_RC)
 		return -EOPNOTSUPP;
@@ -28,15 +28,15 @@ static void forget(struct vb_iw *s)
 	*s = (struct vb_iw){ .phase = IW_IDLE };
 }
 
-static void detach(struct vb_qp *qp)
+static void iw_detach(struct vb_qp *qp)
 {
 	forget(vb_iw(qp));
 	free(qp->tp);
 	qp->tp = NULL;
 }
 
-static void enter(struct vb_qp *qp, enum vb_qp_state from, enum vb_qp_state to,
-		  vb_time now)
+static void iw_enter(struct vb_qp *qp, enum vb_qp_state from,
+		     enum vb_qp_state to, vb_time now)
 {
 	struct vb_iw *s = vb_iw(qp);
 
@@ -49,29 +49,29 @@ static void enter(struct vb_qp *qp, enum vb_qp_state from, enum vb_qp_state to,
 		vb_iw_retire(qp);
 }
 
-static void recv_packet(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
-			vb_time now)
+static void iw_recv_packet(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+			   vb_time now)
 {
 }
 
-static bool send_packets(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+static bool iw_send_packets(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 {
 	vb_qp_flush(qp);
 	return false;
 }
 
-static bool gathers(const struct vb_iw *s)
+static bool iw_gathers(const struct vb_iw *s)
 {
 	return s->phase == IW_OPEN && s->unheard >= VB_IW_UNHEARD;
 }
 
-static bool can_wait(const struct vb_qp *qp)
+static bool iw_can_wait(const struct vb_qp *qp)
 {
 	uint32_t end = vb_sq_end(&qp->sq);
 	const struct vb_iw *s = vb_iw(qp);
 	uint32_t unsent = end - s->tx.cur;
 
-	if (!gathers(s) || s->tx.stage != STAGE_NONE ||
+	if (!iw_gathers(s) || s->tx.stage != STAGE_NONE ||
 	    s->tx.answer != s->answer_tail || s->cut_at != s->cut_end ||
 	    s->stop_status != WC_SUCCESS || unsent == 0 ||
 	    unsent >= VB_IW_GATHER_COUNT)
@@ -80,11 +80,11 @@ static bool can_wait(const struct vb_qp *qp)
 	       VB_IW_GATHER_BYTES;
 }
 
-static vb_time deadline(const struct vb_qp *qp)
+static vb_time iw_deadline(const struct vb_qp *qp)
 {
 	const struct vb_iw *s = vb_iw(qp);
 
-	if (gathers(s))
+	if (iw_gathers(s))
 		return s->sent_at + VB_IW_GATHER_LASTS;
 	if (s->phase == IW_OPEN && s->terms.initiator)
 		return vb_iw_nudge_time(s);
@@ -96,13 +96,13 @@ static vb_time deadline(const struct vb_qp *qp)
 
 const struct vb_transport_ops vb_iwarp_transport = {
 	.name = "iwarp",
-	.attach = attach,
-	.detach = detach,
-	.enter = enter,
-	.recv = recv_packet,
-	.send = send_packets,
-	.can_wait = can_wait,
-	.deadline = deadline,
+	.attach = iw_attach,
+	.detach = iw_detach,
+	.enter = iw_enter,
+	.recv = iw_recv_packet,
+	.send = iw_send_packets,
+	.can_wait = iw_can_wait,
+	.deadline = iw_deadline,
 };
 
 void vb_iw_set_mss(struct vb_qp *qp, uint32_t mss)

@@ -47,7 +47,7 @@ static const struct request_row requests[] = {
 #define ATOMIC_BYTES 8
 #define RTR_STAG     1 /* what Chelsio's adapters want to see there */
 
-static const struct request_row *row_of(const struct vb_send_wqe *wqe)
+static const struct request_row *iw_row_of(const struct vb_send_wqe *wqe)
 {
 	static const struct request_row none;
 
@@ -56,8 +56,8 @@ static const struct request_row *row_of(const struct vb_send_wqe *wqe)
 
 bool vb_iw_asks(const struct vb_send_wqe *wqe)
 {
-	return row_of(wqe)->kind == REQUEST_READ ||
-	       row_of(wqe)->kind == REQUEST_ATOMIC;
+	return iw_row_of(wqe)->kind == REQUEST_READ ||
+	       iw_row_of(wqe)->kind == REQUEST_ATOMIC;
 }
 
 /*
@@ -65,7 +65,7 @@ bool vb_iw_asks(const struct vb_send_wqe *wqe)
  */
 
 /* All of its memory, so that a bad key never sends half a message. */
-static bool keys_allow(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
+static bool iw_keys_allow(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
 	uint32_t need = vb_iw_asks(wqe) ? ACCESS_LOCAL_WRITE : 0;
 
@@ -74,10 +74,10 @@ static bool keys_allow(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 	return vb_sge_is_allowed(qp->pd, wqe->sge, wqe->num_sge, need);
 }
 
-static enum vb_wc_status judge(const struct vb_qp *qp,
-			       const struct vb_send_wqe *wqe)
+static enum vb_wc_status iw_req_judge(const struct vb_qp *qp,
+				      const struct vb_send_wqe *wqe)
 {
-	uint8_t kind = row_of(wqe)->kind;
+	uint8_t kind = iw_row_of(wqe)->kind;
 
 	if (kind == REQUEST_NONE)
 		return WC_LOC_QP_OP_ERR;
@@ -90,10 +90,10 @@ static enum vb_wc_status judge(const struct vb_qp *qp,
 	if (kind == REQUEST_ATOMIC &&
 	    vb_sge_total(wqe->sge, wqe->num_sge) < ATOMIC_BYTES)
 		return WC_LOC_LEN_ERR;
-	return keys_allow(qp, wqe) ? WC_SUCCESS : WC_LOC_PROT_ERR;
+	return iw_keys_allow(qp, wqe) ? WC_SUCCESS : WC_LOC_PROT_ERR;
 }
 
-static void stop(struct vb_iw *s, enum vb_wc_status status)
+static void iw_stop(struct vb_iw *s, enum vb_wc_status status)
 {
 	s->stop = s->tx.cur;
 	s->stop_status = status;
@@ -124,9 +124,9 @@ static bool may_go(struct vb_qp *qp, struct vb_send_wqe *wqe)
 	if (s->tx.cur == s->begun) {
 		if (vb_iw_state(qp) != QPS_RTS)
 			return false;
-		status = judge(qp, wqe);
+		status = iw_req_judge(qp, wqe);
 		if (status != WC_SUCCESS) {
-			stop(s, status);
+			iw_stop(s, status);
 			return false;
 		}
 		wqe->first_psn = 0;
@@ -136,7 +136,7 @@ static bool may_go(struct vb_qp *qp, struct vb_send_wqe *wqe)
 }
 
 /* Windows: when their turn comes, and not twice. */
-static bool run_local(struct vb_qp *qp, struct vb_send_wqe *wqe)
+static bool iw_run_local(struct vb_qp *qp, struct vb_send_wqe *wqe)
 {
 	struct vb_iw *s = vb_iw(qp);
 	enum vb_mw_end end = MW_DONE;
@@ -144,7 +144,7 @@ static bool run_local(struct vb_qp *qp, struct vb_send_wqe *wqe)
 	if (!(wqe->first_psn & WQE_RAN))
 		end = vb_mw_run(qp, wqe);
 	if (end == MW_REFUSED)
-		stop(s, WC_MW_BIND_ERR);
+		iw_stop(s, WC_MW_BIND_ERR);
 	if (end != MW_DONE)
 		return false;
 	wqe->first_psn |= WQE_RAN;
@@ -153,7 +153,7 @@ static bool run_local(struct vb_qp *qp, struct vb_send_wqe *wqe)
 }
 
 /* The request whose message is to begin, or NULL. */
-static struct vb_send_wqe *begin_next(struct vb_qp *qp)
+static struct vb_send_wqe *iw_begin_next(struct vb_qp *qp)
 {
 	struct vb_iw *s = vb_iw(qp);
 
@@ -162,9 +162,9 @@ static struct vb_send_wqe *begin_next(struct vb_qp *qp)
 
 		if (is_stopped(s) || must_wait(s, wqe) || !may_go(qp, wqe))
 			return NULL;
-		if (row_of(wqe)->kind != REQUEST_LOCAL)
+		if (iw_row_of(wqe)->kind != REQUEST_LOCAL)
 			return wqe;
-		if (!run_local(qp, wqe))
+		if (!iw_run_local(qp, wqe))
 			return NULL;
 	}
 	return NULL;
@@ -174,7 +174,7 @@ void vb_iw_run_local(struct vb_qp *qp)
 {
 	if (vb_iw_sends(qp) && vb_iw(qp)->tx.stage == STAGE_NONE &&
 	    qp->way == WAY_PACKETS)
-		(void)begin_next(qp);
+		(void)iw_begin_next(qp);
 }
 
 /*
@@ -194,7 +194,7 @@ static struct vb_ddp_seg segment(uint8_t opcode)
 static struct vb_ddp_seg data_segment(const struct vb_iw *s,
 				      const struct vb_send_wqe *wqe)
 {
-	const struct request_row *row = row_of(wqe);
+	const struct request_row *row = iw_row_of(wqe);
 	struct vb_ddp_seg seg = segment(
 		wqe->flags & SEND_SOLICITED ? row->solicited : row->opcode);
 
@@ -215,7 +215,7 @@ static struct vb_ddp_seg data_segment(const struct vb_iw *s,
 
 static void end_data(struct vb_iw *s, const struct vb_send_wqe *wqe)
 {
-	const struct request_row *row = row_of(wqe);
+	const struct request_row *row = iw_row_of(wqe);
 
 	s->tx.offset = 0;
 	if (row->has_imm) {
@@ -228,8 +228,8 @@ static void end_data(struct vb_iw *s, const struct vb_send_wqe *wqe)
 	s->tx.answered = false;
 }
 
-static bool put_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-		     struct vb_iw_txq *out)
+static bool iw_req_put_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+			    struct vb_iw_txq *out)
 {
 	struct vb_iw *s = vb_iw(qp);
 	struct vb_ddp_seg seg = data_segment(s, wqe);
@@ -245,7 +245,7 @@ static bool put_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	seg.last = src.len == left;
 	vb_ddp_seg_put(&w, &seg);
 	if (vb_iw_fpdu_end(qp, out, w, &src)) {
-		stop(s, WC_LOC_PROT_ERR);
+		iw_stop(s, WC_LOC_PROT_ERR);
 		return false;
 	}
 	s->tx.stage = STAGE_REQUEST;
@@ -315,8 +315,8 @@ static struct vb_iw_asked *next_asked(struct vb_iw *s)
  * the request: so one request fills many entries, and the sink's key need not
  * be good for peers, which RFC 5040 asks for and programs do not provide.
  */
-static bool put_read(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-		     struct vb_iw_txq *out)
+static bool iw_put_read(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+			struct vb_iw_txq *out)
 {
 	struct vb_iw *s = vb_iw(qp);
 	struct vb_iw_asked *a = next_asked(s);
@@ -337,8 +337,8 @@ static bool put_read(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	return true;
 }
 
-static bool put_atomic(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-		       struct vb_iw_txq *out)
+static bool iw_put_atomic(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+			  struct vb_iw_txq *out)
 {
 	struct vb_iw *s = vb_iw(qp);
 	bool swap = wqe->op == WR_CMP_SWAP;
@@ -367,19 +367,19 @@ bool vb_iw_put_request(struct vb_qp *qp, struct vb_iw_txq *out)
 
 	if (qp->way != WAY_PACKETS || !vb_iw_sends(qp) || is_stopped(s))
 		return false;
-	wqe = s->tx.stage == STAGE_NONE ? begin_next(qp)
+	wqe = s->tx.stage == STAGE_NONE ? iw_begin_next(qp)
 					: vb_sq_at(&qp->sq, s->tx.cur);
 	if (!wqe)
 		return false;
 	if (s->tx.stage == STAGE_IMM)
 		return put_imm(qp, wqe, out);
-	switch (row_of(wqe)->kind) {
+	switch (iw_row_of(wqe)->kind) {
 	case REQUEST_READ:
-		return put_read(qp, wqe, out);
+		return iw_put_read(qp, wqe, out);
 	case REQUEST_ATOMIC:
-		return put_atomic(qp, wqe, out);
+		return iw_put_atomic(qp, wqe, out);
 	default:
-		return put_data(qp, wqe, out);
+		return iw_req_put_data(qp, wqe, out);
 	}
 }
 

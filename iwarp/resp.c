@@ -19,7 +19,7 @@ static enum vb_iw_fault check_untagged(const struct vb_ddp_seg *seg,
 	return seg->mo == mo ? IWF_NONE : IWF_MO;
 }
 
-static bool wraps(uint64_t to, uint64_t len)
+static bool iw_wraps(uint64_t to, uint64_t len)
 {
 	return len && to + len - 1 < to;
 }
@@ -90,8 +90,8 @@ static enum vb_iw_fault place_send(struct vb_qp *qp,
 	return IWF_NONE;
 }
 
-static enum vb_iw_fault take_send(struct vb_qp *qp,
-				  const struct vb_ddp_seg *seg)
+static enum vb_iw_fault iw_take_send(struct vb_qp *qp,
+				     const struct vb_ddp_seg *seg)
 {
 	struct vb_iw *s = vb_iw(qp);
 	struct vb_iw_inbound *in = &s->in;
@@ -173,8 +173,9 @@ struct target {
 	uint32_t need; /* rights */
 };
 
-static enum vb_iw_fault refusal(struct vb_qp *qp, enum vb_fault fault,
-				const struct target *t, const uint8_t *faults)
+static enum vb_iw_fault iw_refusal(struct vb_qp *qp, enum vb_fault fault,
+				   const struct target *t,
+				   const uint8_t *faults)
 {
 	if (fault == FAULT_REMOTE_MEMORY)
 		return IWF_MEMORY;
@@ -184,8 +185,8 @@ static enum vb_iw_fault refusal(struct vb_qp *qp, enum vb_fault fault,
 				    t->to, t->len, t->need)];
 }
 
-static enum vb_iw_fault take_write(struct vb_qp *qp,
-				   const struct vb_ddp_seg *seg)
+static enum vb_iw_fault iw_take_write(struct vb_qp *qp,
+				      const struct vb_ddp_seg *seg)
 {
 	struct vb_iw_inbound *in = &vb_iw(qp)->in;
 	uint32_t len = seg->payload_bytes;
@@ -194,15 +195,15 @@ static enum vb_iw_fault take_write(struct vb_qp *qp,
 	/* None of nothing is looked at: peer-to-peer mode begins so. */
 	if (len && !(qp->attr.access_flags & ACCESS_REMOTE_WRITE))
 		return IWF_RIGHTS;
-	if (wraps(seg->to, len))
+	if (iw_wraps(seg->to, len))
 		return IWF_WRITE_WRAP;
 	fault = vb_mr_write(qp->adapter, qp->pd, vb_iw_qpn(qp), seg->stag,
 			    seg->to, seg->payload, len);
 	if (fault)
-		return refusal(qp, fault,
-			       &(struct target){ seg->stag, len, seg->to,
-						 ACCESS_REMOTE_WRITE },
-			       write_faults);
+		return iw_refusal(qp, fault,
+				  &(struct target){ seg->stag, len, seg->to,
+						    ACCESS_REMOTE_WRITE },
+				  write_faults);
 	in->write_bytes += len;
 	if (seg->last) {
 		in->written = in->write_bytes;
@@ -223,7 +224,7 @@ static bool has_answer_room(const struct vb_iw *s)
 	return s->answer_tail - s->taken.answer < s->terms.ird + rtr;
 }
 
-static struct vb_iw_answer *add_answer(struct vb_iw *s)
+static struct vb_iw_answer *iw_add_answer(struct vb_iw *s)
 {
 	struct vb_iw_answer *a = &s->answers[s->answer_tail++ % VB_IW_ANSWERS];
 
@@ -243,8 +244,8 @@ static enum vb_iw_fault check_ask(const struct vb_iw *s,
 	return has_answer_room(s) ? IWF_NONE : IWF_TOO_MANY_READS;
 }
 
-static enum vb_iw_fault take_read(struct vb_qp *qp,
-				  const struct vb_ddp_seg *seg)
+static enum vb_iw_fault iw_take_read(struct vb_qp *qp,
+				     const struct vb_ddp_seg *seg)
 {
 	struct vb_reader r = vb_reader(seg->payload, seg->payload_bytes);
 	struct vb_iw *s = vb_iw(qp);
@@ -259,17 +260,17 @@ static enum vb_iw_fault take_read(struct vb_qp *qp,
 		return IWF_UNSPECIFIED;
 	if (q.length && !(qp->attr.access_flags & ACCESS_REMOTE_READ))
 		return IWF_RIGHTS;
-	if (wraps(q.source_to, q.length))
+	if (iw_wraps(q.source_to, q.length))
 		return IWF_READ_WRAP;
 	fault = vb_mr_check(qp->adapter, qp->pd, vb_iw_qpn(qp), q.source_stag,
 			    q.source_to, q.length, ACCESS_REMOTE_READ);
 	if (fault)
-		return refusal(qp, fault,
-			       &(struct target){ q.source_stag, q.length,
-						 q.source_to,
-						 ACCESS_REMOTE_READ },
-			       ask_faults);
-	a = add_answer(s);
+		return iw_refusal(qp, fault,
+				  &(struct target){ q.source_stag, q.length,
+						    q.source_to,
+						    ACCESS_REMOTE_READ },
+				  ask_faults);
+	a = iw_add_answer(s);
 	*a = (struct vb_iw_answer){ .stag = q.source_stag,
 				    .to = q.source_to,
 				    .length = q.length,
@@ -327,8 +328,8 @@ static enum vb_fault run_atomic(struct vb_qp *qp,
 	return fault;
 }
 
-static enum vb_iw_fault take_atomic(struct vb_qp *qp,
-				    const struct vb_ddp_seg *seg)
+static enum vb_iw_fault iw_take_atomic(struct vb_qp *qp,
+				       const struct vb_ddp_seg *seg)
 {
 	struct vb_reader r = vb_reader(seg->payload, seg->payload_bytes);
 	struct vb_iw *s = vb_iw(qp);
@@ -345,17 +346,17 @@ static enum vb_iw_fault take_atomic(struct vb_qp *qp,
 		return IWF_UNSPECIFIED;
 	if (!(qp->attr.access_flags & ACCESS_REMOTE_ATOMIC))
 		return IWF_RIGHTS;
-	if (wraps(q.to, ATOMIC_BYTES))
+	if (iw_wraps(q.to, ATOMIC_BYTES))
 		return IWF_READ_WRAP;
 	if (q.to % ATOMIC_BYTES)
 		return IWF_UNSPECIFIED;
 	fault = run_atomic(qp, &q, &old);
 	if (fault)
-		return refusal(qp, fault,
-			       &(struct target){ q.stag, ATOMIC_BYTES, q.to,
-						 ACCESS_REMOTE_ATOMIC },
-			       ask_faults);
-	a = add_answer(s);
+		return iw_refusal(qp, fault,
+				  &(struct target){ q.stag, ATOMIC_BYTES, q.to,
+						    ACCESS_REMOTE_ATOMIC },
+				  ask_faults);
+	a = iw_add_answer(s);
 	*a = (struct vb_iw_answer){ .atomic = true, .id = q.id, .value = old };
 	return IWF_NONE;
 }
@@ -428,8 +429,8 @@ static enum vb_iw_fault take_data(struct vb_qp *qp,
 	return IWF_NONE;
 }
 
-static enum vb_iw_fault take_value(struct vb_qp *qp,
-				   const struct vb_ddp_seg *seg)
+static enum vb_iw_fault iw_take_value(struct vb_qp *qp,
+				      const struct vb_ddp_seg *seg)
 {
 	struct vb_reader r = vb_reader(seg->payload, seg->payload_bytes);
 	struct vb_iw *s = vb_iw(qp);
@@ -498,27 +499,27 @@ struct op_row {
 // clang-format off
 static const struct op_row ops[RDMAP_OP_COUNT] = {
 	/*			    take	  tagged queue */
-	[RDMAP_WRITE]		= { take_write,	  true,	 0 },
-	[RDMAP_READ_REQUEST]	= { take_read,	  false, DDP_QUEUE_REQUEST },
+	[RDMAP_WRITE]		= { iw_take_write,	  true,	 0 },
+	[RDMAP_READ_REQUEST]	= { iw_take_read,	  false, DDP_QUEUE_REQUEST },
 	[RDMAP_READ_RESPONSE]	= { take_data,	  true,	 0 },
-	[RDMAP_SEND]		= { take_send,	  false, DDP_QUEUE_SEND },
-	[RDMAP_SEND_INV]	= { take_send,	  false, DDP_QUEUE_SEND },
-	[RDMAP_SEND_SE]		= { take_send,	  false, DDP_QUEUE_SEND },
-	[RDMAP_SEND_SE_INV]	= { take_send,	  false, DDP_QUEUE_SEND },
+	[RDMAP_SEND]		= { iw_take_send,	  false, DDP_QUEUE_SEND },
+	[RDMAP_SEND_INV]	= { iw_take_send,	  false, DDP_QUEUE_SEND },
+	[RDMAP_SEND_SE]		= { iw_take_send,	  false, DDP_QUEUE_SEND },
+	[RDMAP_SEND_SE_INV]	= { iw_take_send,	  false, DDP_QUEUE_SEND },
 	[RDMAP_TERMINATE]	= { take_term,	  false, DDP_QUEUE_TERMINATE },
 	[RDMAP_IMM]		= { take_imm,	  false, DDP_QUEUE_SEND },
 	[RDMAP_IMM_SE]		= { take_imm,	  false, DDP_QUEUE_SEND },
-	[RDMAP_ATOMIC_REQUEST]	= { take_atomic,  false, DDP_QUEUE_REQUEST },
-	[RDMAP_ATOMIC_RESPONSE] = { take_value,	  false, DDP_QUEUE_ATOMIC },
-	[RDMAP_SEND_IMM]	= { take_send,	  false, DDP_QUEUE_SEND },
-	[RDMAP_SEND_IMM_SE]	= { take_send,	  false, DDP_QUEUE_SEND },
+	[RDMAP_ATOMIC_REQUEST]	= { iw_take_atomic,  false, DDP_QUEUE_REQUEST },
+	[RDMAP_ATOMIC_RESPONSE] = { iw_take_value,	  false, DDP_QUEUE_ATOMIC },
+	[RDMAP_SEND_IMM]	= { iw_take_send,	  false, DDP_QUEUE_SEND },
+	[RDMAP_SEND_IMM_SE]	= { iw_take_send,	  false, DDP_QUEUE_SEND },
 	[RDMAP_CARD]		= { take_card,	  false, DDP_QUEUE_CARD },
 };
 // clang-format on
 
 /* RFC 5041 s7, RFC 5040 s7: DDP's checks first. */
-static enum vb_iw_fault judge(const struct vb_iw *s,
-			      const struct vb_ddp_seg *seg)
+static enum vb_iw_fault iw_resp_judge(const struct vb_iw *s,
+				      const struct vb_ddp_seg *seg)
 {
 	const struct op_row *row;
 
@@ -555,7 +556,7 @@ void vb_iw_take(struct vb_qp *qp, const uint8_t *ulpdu, uint32_t len)
 		vb_iw_refuse(qp, IWF_DDP, NULL);
 		return;
 	}
-	fault = judge(s, &seg);
+	fault = iw_resp_judge(s, &seg);
 	if (fault == IWF_NONE)
 		fault = ops[seg.opcode].take(qp, &seg);
 	if (fault)

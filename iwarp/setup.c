@@ -174,8 +174,8 @@ static enum vb_mpa_state conclude(struct vb_mpa_setup *m,
 	return m->state;
 }
 
-static enum vb_mpa_state take_request(struct vb_mpa_setup *m,
-				      const struct vb_mpa_depths *d)
+static enum vb_mpa_state iw_take_request(struct vb_mpa_setup *m,
+					 const struct vb_mpa_depths *d)
 {
 	m->terms.crc = m->offer.crc || m->peer.crc;
 	m->terms.tx_markers = m->peer.markers;
@@ -185,7 +185,7 @@ static enum vb_mpa_state take_request(struct vb_mpa_setup *m,
 	return m->state;
 }
 
-static enum vb_mpa_state take_frame(struct vb_mpa_setup *m)
+static enum vb_mpa_state iw_take_frame(struct vb_mpa_setup *m)
 {
 	struct vb_reader r =
 		vb_reader(m->in + VB_MPA_HDR_BYTES, m->peer.private_bytes);
@@ -201,7 +201,7 @@ static enum vb_mpa_state take_frame(struct vb_mpa_setup *m)
 		at_most(m->offer.ird, m->peer.enhanced ? d.ord : m->offer.ird);
 	m->out_bytes = 0;
 	if (m->state == MPA_WAITING)
-		return take_request(m, &d);
+		return iw_take_request(m, &d);
 	if (m->peer.reject) {
 		m->state = MPA_REFUSED;
 		return m->state;
@@ -238,7 +238,7 @@ enum vb_mpa_state vb_mpa_got(struct vb_mpa_setup *m, const void *bytes,
 		return break_off(m, CODE_FRAME);
 	if (m->in_bytes < VB_MPA_HDR_BYTES || vb_mpa_want(m))
 		return m->state;
-	return take_frame(m);
+	return iw_take_frame(m);
 }
 
 static int reply(struct vb_mpa_setup *m, bool reject,

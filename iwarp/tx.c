@@ -334,7 +334,7 @@ bool vb_iw_send(struct vb_qp *qp, vb_time now, struct vb_iw_txq *out)
 	return more;
 }
 
-static bool grow(uint8_t **at, uint32_t *room, uint32_t need)
+static bool iw_grow(uint8_t **at, uint32_t *room, uint32_t need)
 {
 	uint8_t *more;
 
@@ -355,7 +355,7 @@ static bool keep_cut(struct vb_iw *s, const struct vb_iw_txq *out, size_t from,
 	uint32_t len = (uint32_t)(to - from);
 	uint8_t *at;
 
-	if (!grow(&s->cut, &s->cut_room, len))
+	if (!iw_grow(&s->cut, &s->cut_room, len))
 		return false;
 	s->cut_at = 0;
 	s->cut_end = len;
@@ -387,7 +387,7 @@ static void end_uses(struct vb_iw_txq *out)
 
 /* @bytes of the batch's FPDUs and @lead, which is all, are gone: the cursor
  * stands behind the one that is cut, if one is. False: it cannot be kept. */
-static bool settle(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes)
+static bool iw_settle(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes)
 {
 	struct vb_iw *s = vb_iw(qp);
 	unsigned whole = 0;
@@ -437,7 +437,7 @@ bool vb_iw_sent(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes,
 	if (bytes < out->lead) {
 		s->cut_at += (uint32_t)bytes;
 		s->tx = out->before;
-	} else if (!settle(qp, out, bytes)) {
+	} else if (!iw_settle(qp, out, bytes)) {
 		/* Half an FPDU is out, and the rest will not come. */
 		vb_iw_lost(qp, now);
 	}

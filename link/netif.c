@@ -186,7 +186,7 @@ static int ask_all(struct nl_sock *nl, int type, int family,
 	return rc < 0 ? rc : nl_recvmsgs_default(nl);
 }
 
-static int ask(struct nl_sock *nl, struct listing *l)
+static int link_ask(struct nl_sock *nl, struct listing *l)
 {
 	int rc = ask_all(nl, RTM_GETLINK, AF_UNSPEC, take_link, l);
 
@@ -222,7 +222,7 @@ static int list_by_netlink(struct nl_sock *nl, struct vb_netif **list,
 
 	do {
 		l = (struct listing){ 0 };
-		rc = ask(nl, &l);
+		rc = link_ask(nl, &l);
 		if (rc < 0)
 			l.rc = errno_of(rc);
 		if (l.rc == 0)

@@ -48,7 +48,7 @@ static struct packet *packet_of(const struct vb_link *l)
 	return VB_CONTAINER_OF(l, struct packet, link);
 }
 
-static void count(_Atomic uint64_t *c, uint64_t n)
+static void link_count(_Atomic uint64_t *c, uint64_t n)
 {
 	/* Statistics: no order with anything else is needed. */
 	atomic_fetch_add_explicit(c, n, memory_order_relaxed);
@@ -63,31 +63,32 @@ struct filter {
 	unsigned count;
 };
 
-static void add(struct filter *f, uint16_t code, uint32_t k, uint8_t yes,
-		uint8_t no)
+static void link_add(struct filter *f, uint16_t code, uint32_t k, uint8_t yes,
+		     uint8_t no)
 {
 	f->insns[f->count++] = (struct sock_filter){ code, yes, no, k };
 }
 
 static void add_return(struct filter *f, bool take)
 {
-	add(f, BPF_RET | BPF_K, take ? UINT32_MAX : 0, 0, 0);
+	link_add(f, BPF_RET | BPF_K, take ? UINT32_MAX : 0, 0, 0);
 }
 
 /* The outgoing ones are for us when an adapter would loop them back. */
 static void add_head(struct filter *f, const struct packet *p)
 {
-	add(f, BPF_LD | BPF_B | BPF_ABS, SKF_AD_OFF + SKF_AD_PKTTYPE, 0, 0);
-	add(f, BPF_JMP | BPF_JEQ | BPF_K, PACKET_OUTGOING, 0, 7);
+	link_add(f, BPF_LD | BPF_B | BPF_ABS, SKF_AD_OFF + SKF_AD_PKTTYPE, 0,
+		 0);
+	link_add(f, BPF_JMP | BPF_JEQ | BPF_K, PACKET_OUTGOING, 0, 7);
 	if (!p->loops) {
-		add(f, BPF_LD | BPF_B | BPF_ABS, 0, 0, 0);
-		add(f, BPF_JMP | BPF_JSET | BPF_K, 1, 5, 0);
-		add(f, BPF_LD | BPF_W | BPF_ABS, 0, 0, 0);
-		add(f, BPF_JMP | BPF_JEQ | BPF_K,
-		    (uint32_t)vb_load_be(p->mac, 4), 0, 2);
-		add(f, BPF_LD | BPF_H | BPF_ABS, 4, 0, 0);
-		add(f, BPF_JMP | BPF_JEQ | BPF_K,
-		    (uint32_t)vb_load_be(p->mac + 4, 2), 1, 0);
+		link_add(f, BPF_LD | BPF_B | BPF_ABS, 0, 0, 0);
+		link_add(f, BPF_JMP | BPF_JSET | BPF_K, 1, 5, 0);
+		link_add(f, BPF_LD | BPF_W | BPF_ABS, 0, 0, 0);
+		link_add(f, BPF_JMP | BPF_JEQ | BPF_K,
+			 (uint32_t)vb_load_be(p->mac, 4), 0, 2);
+		link_add(f, BPF_LD | BPF_H | BPF_ABS, 4, 0, 0);
+		link_add(f, BPF_JMP | BPF_JEQ | BPF_K,
+			 (uint32_t)vb_load_be(p->mac + 4, 2), 1, 0);
 		add_return(f, false);
 		return;
 	}
@@ -106,11 +107,11 @@ static void add_compare(struct filter *f, const struct vb_packet_want *w,
 
 	if (m == 0)
 		return;
-	add(f, BPF_LD | BPF_ABS | (bytes == 4 ? BPF_W : BPF_H), at, 0, 0);
-	add(f, BPF_ALU | BPF_AND | BPF_K, m, 0, 0);
-	add(f, BPF_JMP | BPF_JEQ | BPF_K,
-	    (uint32_t)vb_load_be(value, bytes) & m, 0,
-	    (uint8_t)(end - f->count - 1));
+	link_add(f, BPF_LD | BPF_ABS | (bytes == 4 ? BPF_W : BPF_H), at, 0, 0);
+	link_add(f, BPF_ALU | BPF_AND | BPF_K, m, 0, 0);
+	link_add(f, BPF_JMP | BPF_JEQ | BPF_K,
+		 (uint32_t)vb_load_be(value, bytes) & m, 0,
+		 (uint8_t)(end - f->count - 1));
 }
 
 static unsigned want_insns(const struct vb_packet_want *w)
@@ -132,7 +133,7 @@ static void add_want(struct filter *f, const struct vb_packet_want *w)
 	add_return(f, true);
 }
 
-static int attach(int fd, struct filter *f)
+static int link_attach(int fd, struct filter *f)
 {
 	const struct sock_fprog prog = { (uint16_t)f->count, f->insns };
 
@@ -153,10 +154,10 @@ static int set_filter(const struct packet *p,
 	for (unsigned i = 0; n <= VB_PACKET_WANTS && i < n; i++)
 		add_want(&f, &wants[i]);
 	add_return(&f, both_ways || n > VB_PACKET_WANTS);
-	return attach(p->fd, &f);
+	return link_attach(p->fd, &f);
 }
 
-static int bind_to(const struct packet *p, uint16_t protocol)
+static int link_packet_bind_to(const struct packet *p, uint16_t protocol)
 {
 	const struct sockaddr_ll a = {
 		.sll_family = AF_PACKET,
@@ -184,7 +185,7 @@ static int start_listening(struct packet *p)
 		       sizeof(bytes)) < 0 &&
 	    setsockopt(p->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)) < 0)
 		vb_log(LOG_DEBUG, "packet: receive queue: %s", strerror(errno));
-	return bind_to(p, ETH_P_ALL);
+	return link_packet_bind_to(p, ETH_P_ALL);
 }
 
 int vb_packet_listen(struct vb_link *l, const struct vb_packet_want *wants,
@@ -247,18 +248,18 @@ static unsigned send_some(struct packet *p, struct mmsghdr *m, unsigned n)
 {
 	int sent = sendmmsg(p->fd, m, n, MSG_DONTWAIT);
 
-	count(&p->stats.tx_calls, 1);
+	link_count(&p->stats.tx_calls, 1);
 	if (sent > 0)
 		return (unsigned)sent;
 	if (errno == EAGAIN || errno == ENOBUFS)
 		return 0;
-	count(&p->stats.tx_lost, 1);
+	link_count(&p->stats.tx_lost, 1);
 	return 1;
 }
 
-static void drop_frames(struct vb_link *l, struct vb_txq *q)
+static void link_drop_frames(struct vb_link *l, struct vb_txq *q)
 {
-	count(&packet_of(l)->stats.tx_lost, q->count - q->first);
+	link_count(&packet_of(l)->stats.tx_lost, q->count - q->first);
 	vb_txq_reset(q);
 }
 
@@ -281,10 +282,10 @@ static bool send_frames(struct vb_link *l, struct vb_txq *q)
 		if (!sent)
 			break;
 	}
-	count(&p->stats.tx_frames, i - q->first);
+	link_count(&p->stats.tx_frames, i - q->first);
 	for (; q->first < i; q->first++)
 		bytes += q->frames[q->first].len;
-	count(&p->stats.tx_bytes, bytes);
+	link_count(&p->stats.tx_bytes, bytes);
 	if (i < q->count)
 		return false;
 	vb_txq_reset(q);
@@ -334,8 +335,8 @@ static void restore_tag(struct vb_frame *f, uint8_t *start, struct msghdr *h)
 	f->len += VLAN_BYTES;
 }
 
-static void take_frame(struct packet *p, struct mmsghdr *m, uint8_t *start,
-		       struct vb_rxq *q)
+static void link_take_frame(struct packet *p, struct mmsghdr *m, uint8_t *start,
+			    struct vb_rxq *q)
 {
 	struct vb_frame *f = &q->frames[q->count];
 
@@ -345,7 +346,7 @@ static void take_frame(struct packet *p, struct mmsghdr *m, uint8_t *start,
 				.len = m->msg_len,
 				.ifindex = p->ifindex };
 	restore_tag(f, start, &m->msg_hdr);
-	count(&p->stats.rx_bytes, f->len);
+	link_count(&p->stats.rx_bytes, f->len);
 	q->count++;
 }
 
@@ -371,10 +372,10 @@ static int recv_frames(struct vb_link *l, struct vb_rxq *q)
 		};
 	}
 	n = recvmmsg(p->fd, msgs, RX_MSGS, MSG_DONTWAIT, NULL);
-	count(&p->stats.rx_calls, 1);
+	link_count(&p->stats.rx_calls, 1);
 	for (int i = 0; i < n; i++)
-		take_frame(p, &msgs[i], buffer_at(p, (unsigned)i), q);
-	count(&p->stats.rx_frames, q->count);
+		link_take_frame(p, &msgs[i], buffer_at(p, (unsigned)i), q);
+	link_count(&p->stats.rx_frames, q->count);
 	return n < 0 && errno != EAGAIN ? -errno : 0;
 }
 
@@ -411,14 +412,14 @@ static void packet_close(struct vb_link *l)
 static const struct vb_link_ops packet_ops = {
 	.name = "packet",
 	.send = send_frames,
-	.drop = drop_frames,
+	.drop = link_drop_frames,
 	.recv = recv_frames,
 	.fd = packet_fd,
 	.stats = packet_stats,
 	.close = packet_close,
 };
 
-static int open_socket(struct packet *p)
+static int link_packet_open_socket(struct packet *p)
 {
 	int rc;
 
@@ -426,7 +427,7 @@ static int open_socket(struct packet *p)
 	p->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (p->fd < 0)
 		return -errno;
-	rc = bind_to(p, 0);
+	rc = link_packet_bind_to(p, 0);
 	if (rc)
 		close(p->fd);
 	return rc;
@@ -445,7 +446,7 @@ int vb_packet_open(uint32_t ifindex, const uint8_t mac[6],
 	p->ifindex = ifindex;
 	memcpy(p->mac, mac, sizeof(p->mac));
 	p->loops = memcmp(mac, none, sizeof(none)) == 0;
-	rc = open_socket(p);
+	rc = link_packet_open_socket(p);
 	if (rc) {
 		free(p);
 		return rc;

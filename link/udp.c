@@ -16,7 +16,7 @@
 #define RX_QUEUE_ASKED	(4 << 20)
 
 /* A socket, dual-stack if the host has IPv6; or -errno. */
-static int open_socket(int *family)
+static int link_udp_open_socket(int *family)
 {
 	static const int off;
 	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -111,7 +111,7 @@ static int share_roce_port(int fd, int family)
 
 int vb_udp_socket(int *fd)
 {
-	int family, s = open_socket(&family), rc;
+	int family, s = link_udp_open_socket(&family), rc;
 
 	if (s < 0)
 		return s;
@@ -126,7 +126,7 @@ int vb_udp_socket(int *fd)
 
 bool vb_udp_port_taken(void)
 {
-	int family, fd = open_socket(&family), rc;
+	int family, fd = link_udp_open_socket(&family), rc;
 
 	if (fd < 0)
 		return false;

@@ -128,7 +128,7 @@ static void read_origin(struct vb_udp_origin *o, struct mmsghdr *m)
 }
 
 /* Errors that say something about the socket and not about a datagram. */
-static bool is_lasting(int error)
+static bool link_udp_rx_is_lasting(int error)
 {
 	return error == EBADF || error == ENOTSOCK || error == EFAULT ||
 	       error == EINVAL;
@@ -144,7 +144,7 @@ static int take_datagrams(struct vb_udp *u)
 	lay_out(rx, &b);
 	n = recvmmsg(rx->fd, b.headers, VB_UDP_RX_MSGS, MSG_DONTWAIT, NULL);
 	if (n < 0)
-		return is_lasting(errno) ? -errno : 0;
+		return link_udp_rx_is_lasting(errno) ? -errno : 0;
 	for (int i = 0; i < n; i++)
 		read_origin(&rx->origins[i], &b.headers[i]);
 	rx->count = (unsigned)n;
@@ -211,7 +211,7 @@ static void cut_frame(struct vb_udp *u, struct vb_rxq *q)
 }
 
 /* Once a call and not once a frame; the counters are others' to read. */
-static void tally(struct vb_udp *u, const struct vb_rxq *q)
+static void link_udp_rx_tally(struct vb_udp *u, const struct vb_rxq *q)
 {
 	struct vb_udp_rx *rx = &u->rx;
 
@@ -240,7 +240,7 @@ int vb_udp_recv(struct vb_link *l, struct vb_rxq *q)
 			cut_frame(u, q);
 	}
 	if (n > 0 || rx->seen.malformed || rx->seen.icrc_errors)
-		tally(u, q);
+		link_udp_rx_tally(u, q);
 	return VB_MIN(n, 0);
 }
 

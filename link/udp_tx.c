@@ -153,7 +153,8 @@ static socklen_t put_address(union vb_udp_addr *a, const struct vb_gid *gid,
 	return sizeof(a->v6);
 }
 
-static int bind_to(int fd, const struct vb_gid *gid, uint32_t ifindex)
+static int link_udp_tx_bind_to(int fd, const struct vb_gid *gid,
+			       uint32_t ifindex)
 {
 	union vb_udp_addr a;
 	socklen_t len = put_address(&a, gid, ifindex);
@@ -215,7 +216,7 @@ static int check_source(const struct vb_route *r)
 
 	if (fd < 0)
 		return no_channel(-errno);
-	rc = bind_to(fd, &r->sgid, r->ifindex);
+	rc = link_udp_tx_bind_to(fd, &r->sgid, r->ifindex);
 	close(fd);
 	/* Where any address can be bound to (ip_nonlocal_bind). */
 	if (rc == 0 && !vb_udp_owns(&r->sgid, r->ifindex))
@@ -392,7 +393,7 @@ static void add_message(const struct vb_udp *u, struct tx_batch *b,
 }
 
 /* Will the next packet fare alike? */
-static bool is_lasting(int error)
+static bool link_udp_tx_is_lasting(int error)
 {
 	return error == EINVAL || error == EADDRNOTAVAIL ||
 	       error == ENETUNREACH || error == EPERM;
@@ -419,7 +420,7 @@ static void complain(struct vb_udp *u, const struct vb_tx_frame *f, int error)
 		       "over IPv4",
 		       f->len + VB_ICRC_BYTES, from, to);
 	else
-		vb_log(is_lasting(error) ? LOG_WARN : LOG_INFO,
+		vb_log(link_udp_tx_is_lasting(error) ? LOG_WARN : LOG_INFO,
 		       "udp: packets from %s to %s are lost: %s", from, to,
 		       strerror(error));
 }
@@ -431,8 +432,8 @@ static void lose(struct vb_udp *u, const struct vb_txq *q, unsigned first,
 	complain(u, &q->frames[first], error);
 }
 
-static void tally(struct vb_udp *u, const struct tx_batch *b, unsigned from,
-		  unsigned to)
+static void link_udp_tx_tally(struct vb_udp *u, const struct tx_batch *b,
+			      unsigned from, unsigned to)
 {
 	uint64_t frames = 0, bytes = 0;
 
@@ -476,7 +477,7 @@ static int push(struct vb_udp *u, struct tx_batch *b, unsigned from)
 
 		vb_udp_count(&u->stats.tx_calls, 1);
 		if (n > 0) {
-			tally(u, b, from, from + (unsigned)n);
+			link_udp_tx_tally(u, b, from, from + (unsigned)n);
 			return n;
 		}
 		if (errno == EINTR)
@@ -612,7 +613,7 @@ static bool transmit(struct vb_udp *u, struct tx_batch *b, struct vb_txq *q)
 }
 
 /* Frames of one channel, as many as a batch holds, from @q->first on. */
-static void fill(struct vb_udp *u, struct tx_batch *b, struct vb_txq *q)
+static void link_fill(struct vb_udp *u, struct tx_batch *b, struct vb_txq *q)
 {
 	unsigned next = q->first, channel = q->frames[next].route->channel;
 	bool joined;
@@ -637,7 +638,7 @@ bool vb_udp_send(struct vb_link *l, struct vb_txq *q)
 	struct tx_batch b;
 
 	while (q->first < q->count) {
-		fill(u, &b, q);
+		link_fill(u, &b, q);
 		if (!transmit(u, &b, q))
 			return false;
 	}

@@ -21,7 +21,7 @@ static void retire_some(struct vb_qp *qp, uint32_t count)
 		retire(qp);
 }
 
-static void take_value(struct vb_qp *qp, uint64_t value)
+static void near_take_value(struct vb_qp *qp, uint64_t value)
 {
 	const struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, qp->sq.done);
 
@@ -34,7 +34,7 @@ static void take_value(struct vb_qp *qp, uint64_t value)
 		retire(qp);
 }
 
-static void take_rnr(struct vb_qp *qp, uint8_t syndrome, vb_time now)
+static void near_take_rnr(struct vb_qp *qp, uint8_t syndrome, vb_time now)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
@@ -75,10 +75,10 @@ static void take_verdict(struct vb_qp *qp, const struct vb_answer_note *a,
 		vb_near_go_back(qp);
 		break;
 	case ANSWER_VALUE:
-		take_value(qp, a->value);
+		near_take_value(qp, a->value);
 		break;
 	case ANSWER_RNR:
-		take_rnr(qp, a->syndrome, now);
+		near_take_rnr(qp, a->syndrome, now);
 		break;
 	case ANSWER_NAK:
 		vb_near_fail_oldest(qp, vb_fault_nak_status(a->syndrome));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Work requests that are carried out here and now, in the peer's memory. */
-#include "near/reach.h"
+#include "near/cma.h"
 #include "near/req_priv.h"
 
 #define CALL_AFTER    16 /* batches, each close behind the last */
@@ -11,7 +11,7 @@
 static enum vb_fault may_reach(const struct vb_qp *qp,
 			       const struct vb_send_wqe *wqe)
 {
-	const struct vb_yard_view *v = &vb_nq(qp)->view;
+	const struct vb_registry_view *v = &vb_nq(qp)->view;
 	uint32_t need = vb_near_rule(wqe)->need;
 
 	if (qp->adapter->rnic && wqe->length == 0)
@@ -47,14 +47,14 @@ far_side(const struct vb_qp *qp, const struct vb_send_wqe *wqe, uint32_t offset)
 }
 
 /* The next @len bytes of it. */
-static enum vb_reach reach(struct vb_qp *qp, struct vb_send_wqe *wqe,
-			   uint32_t len)
+static enum vb_cma near_reach(struct vb_qp *qp, struct vb_send_wqe *wqe,
+			      uint32_t len)
 {
 	const struct vb_near_qp *nq = vb_nq(qp);
 	const struct vb_near_side near = own_side(qp, wqe, nq->placed);
 	const struct vb_far_side far = far_side(qp, wqe, nq->placed);
 
-	return vb_reach(nq->peer, &near, &far, len, wqe->op != WR_READ);
+	return vb_cma(nq->peer, &near, &far, len, wqe->op != WR_READ);
 }
 
 /* Before the first part of one that is copied in several: is the range as a
@@ -67,9 +67,9 @@ static enum vb_fault covers_all(const struct vb_qp *qp,
 	struct vb_grant g;
 	uint64_t at;
 
-	return vb_yard_open(vb_nq(qp)->peer->yard, &far, &g, &permit) &&
-			       vb_yard_covers(&g, wqe->remote_addr, wqe->length,
-					      &at)
+	return vb_registry_open(vb_nq(qp)->peer->registry, &far, &g, &permit) &&
+			       vb_registry_covers(&g, wqe->remote_addr,
+						  wqe->length, &at)
 		       ? FAULT_NONE
 		       : FAULT_RKEY;
 }
@@ -90,24 +90,24 @@ static enum vb_next go_elsewhere(struct vb_qp *qp)
 
 /* What follows from what became of a part. */
 static enum vb_next end_part(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-			     enum vb_reach result, vb_time now)
+			     enum vb_cma result, vb_time now)
 {
 	switch (result) {
-	case REACH_OK:
+	case CMA_OK:
 		return NEXT_GOES;
-	case REACH_LOCAL:
+	case CMA_LOCAL:
 		return vb_near_fail_here(qp, WC_LOC_PROT_ERR);
-	case REACH_REMOTE:
+	case CMA_REMOTE:
 		return fail_there(qp, wqe, now);
-	case REACH_UNSEEN:
+	case CMA_UNSEEN:
 		/* Packets carry it, or are refused. A stream would have said
 		 * that it is done before it knew. */
 		return qp->adapter->rnic ? fail_there(qp, wqe, now)
 					 : go_elsewhere(qp);
-	case REACH_DENIED:
+	case CMA_DENIED:
 		return go_elsewhere(qp);
-	case REACH_LAPSED:
-	case REACH_GONE:
+	case CMA_LAPSED:
+	case CMA_GONE:
 		vb_near_be_silent(qp, now);
 		return NEXT_WAITS;
 	}
@@ -133,7 +133,7 @@ enum vb_next vb_here_do(struct vb_qp *qp, struct vb_send_wqe *wqe, vb_time now)
 		if (nq->step_left == 0)
 			return NEXT_LATER;
 		part = VB_MIN(wqe->length - nq->placed, nq->step_left);
-		next = end_part(qp, wqe, reach(qp, wqe, part), now);
+		next = end_part(qp, wqe, near_reach(qp, wqe, part), now);
 		if (next != NEXT_GOES)
 			return next;
 		nq->placed += part;
@@ -173,7 +173,7 @@ static void take_off(struct vb_near_qp *nq, uint32_t bytes)
 /* Several small WRITEs at once. False: not even one. */
 bool vb_here_do_many(struct vb_qp *qp, vb_time now)
 {
-	unsigned done = vb_near_batch(qp);
+	unsigned done = vb_near_coalesce(qp);
 
 	if (done == 0)
 		return false;
@@ -188,12 +188,12 @@ bool vb_here_do_many(struct vb_qp *qp, vb_time now)
 }
 
 /*
- * Who fetches a long message may offer a part of it: near/share.h.
+ * Who fetches a long message may offer a part of it: near/split_copy.h.
  */
 
 /* Ours, on the lane, and there is that much of it; or NULL. */
 static struct vb_send_wqe *find_asked(const struct vb_qp *qp,
-				      const struct vb_part *part)
+				      const struct vb_copy_part *part)
 {
 	const struct vb_near_qp *nq = vb_nq(qp);
 	uint32_t nth = part->seq - nq->acked;
@@ -210,7 +210,7 @@ static struct vb_send_wqe *find_asked(const struct vb_qp *qp,
 }
 
 static bool copy_part(struct vb_qp *qp, struct vb_send_wqe *wqe,
-		      const struct vb_part *part)
+		      const struct vb_copy_part *part)
 {
 	const struct vb_near_qp *nq = vb_nq(qp);
 	const struct vb_far_side far = vb_far_side_by(
@@ -218,12 +218,12 @@ static bool copy_part(struct vb_qp *qp, struct vb_send_wqe *wqe,
 	struct vb_near_side near = own_side(qp, wqe, part->offset);
 
 	near.helped = true;
-	return vb_reach(nq->peer, &near, &far, part->len, true) == REACH_OK;
+	return vb_cma(nq->peer, &near, &far, part->len, true) == CMA_OK;
 }
 
 /* The receive is theirs to take away again with the queue pair: so that is the
  * one we are connected to, and stays it (struct vb_permit). */
-static bool lend_hand(struct vb_qp *qp, const struct vb_part *part)
+static bool lend_hand(struct vb_qp *qp, const struct vb_copy_part *part)
 {
 	struct vb_send_wqe *wqe = find_asked(qp, part);
 
@@ -233,7 +233,7 @@ static bool lend_hand(struct vb_qp *qp, const struct vb_part *part)
 /* (Unchecked: the lock is given up behind a function pointer.) */
 bool vb_near_help(struct vb_near *n, struct vb_peer *p) VB_UNCHECKED
 {
-	struct vb_part part;
+	struct vb_copy_part part;
 	struct vb_qp *qp;
 	uint32_t word;
 	bool done;

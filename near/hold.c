@@ -70,7 +70,7 @@ static char state_in(const char *stat)
 }
 
 /* A thread stops (T) on its way out of the kernel only. */
-static enum whereabouts judge(const char *call, char state)
+static enum whereabouts near_hold_judge(const char *call, char state)
 {
 	if (strncmp(call, "running", 7) == 0)
 		return MAY_COPY;
@@ -94,7 +94,7 @@ static enum whereabouts find_thread(int tasks, const char *tid)
 	snprintf(name, sizeof(name), "%.20s/stat", tid);
 	if (is_none(read_text(tasks, name, stat, sizeof(stat))))
 		return IS_ELSEWHERE; /* it has ended */
-	return rc ? IS_UNSEEN : judge(call, state_in(stat));
+	return rc ? IS_UNSEEN : near_hold_judge(call, state_in(stat));
 }
 
 /* Not the /proc of another namespace of processes. */
@@ -139,7 +139,7 @@ static bool has_hung_up(const struct vb_peer *p)
 	       session.revents & (POLLHUP | POLLRDHUP | POLLERR);
 }
 
-static void expel(const struct vb_peer *p)
+static void near_hold_expel(const struct vb_peer *p)
 {
 	vb_log(LOG_WARN,
 	       "near: slot %u: process %d holds on to memory that it was "
@@ -151,9 +151,10 @@ static void expel(const struct vb_peer *p)
 static bool is_too_long(const struct vb_peer *p, enum whereabouts where,
 			vb_time age)
 {
-	if (where == IS_ELSEWHERE && p->yard->is_exact)
+	if (where == IS_ELSEWHERE && p->registry->is_exact)
 		return true;
-	if (where == IS_UNSEEN && p->yard->is_exact && age >= VB_HOLD_UNSEEN) {
+	if (where == IS_UNSEEN && p->registry->is_exact &&
+	    age >= VB_HOLD_UNSEEN) {
 		vb_log(LOG_INFO,
 		       "near: slot %u: process %d stands still in a copy: not "
 		       "waited for",
@@ -162,14 +163,14 @@ static bool is_too_long(const struct vb_peer *p, enum whereabouts where,
 	}
 	if (age < VB_HOLD_RUNS)
 		return false;
-	expel(p);
+	near_hold_expel(p);
 	return true;
 }
 
 static bool is_at(const struct vb_peer *p, uint32_t key, uint32_t qpn)
 {
-	return p->their_cells && atomic_load(&p->state) != PEER_GONE &&
-	       vb_cells_name(p->their_cells, key, qpn);
+	return p->peer_hazards && atomic_load(&p->state) != PEER_GONE &&
+	       vb_hazards_name(p->peer_hazards, key, qpn);
 }
 
 bool vb_hold_is_over(struct vb_peer *p, uint32_t key, uint32_t qpn, vb_time age)

@@ -49,7 +49,7 @@ static uint32_t bytes_along(const struct vb_send_wqe *wqe, enum vb_near_op op)
 	}
 }
 
-/* A null region is in nobody's yard: what is read there needs no key. */
+/* A null region is in nobody's registry: what is read there needs no key. */
 static void put_pieces(const struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		       uint8_t *to)
 {
@@ -65,8 +65,8 @@ static void put_pieces(const struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	}
 }
 
-static enum vb_fault put_data(const struct vb_qp *qp,
-			      const struct vb_send_wqe *wqe, uint8_t *to)
+static enum vb_fault near_put_data(const struct vb_qp *qp,
+				   const struct vb_send_wqe *wqe, uint8_t *to)
 {
 	bool is_word = wqe->op == WR_ATOMIC_WRITE;
 
@@ -92,7 +92,7 @@ static enum vb_fault put_along(const struct vb_qp *qp,
 	case NEAR_SEND:
 	case NEAR_WRITE:
 	case NEAR_STORE:
-		return put_data(qp, wqe, to);
+		return near_put_data(qp, wqe, to);
 	case NEAR_PULL:
 		put_pieces(qp, wqe, to);
 		return FAULT_NONE;

@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "base/rand.h"
-#include "near/hand.h"
+#include "near/copy_helper.h"
 #include "near/hold.h"
 #include "near/shm.h"
 
@@ -36,7 +36,7 @@ static int make_self(struct vb_near *n)
 	}
 	p->is_self = true;
 	p->pid = getpid();
-	p->yard = n->yard;
+	p->registry = n->registry;
 	p->alarm = n->c.wake_fd;
 	p->bell = n->bell;
 	vb_peer_join(p, lane, 0);
@@ -45,19 +45,19 @@ static int make_self(struct vb_near *n)
 	return 0;
 }
 
-static int make_yard(struct vb_near *n)
+static int make_registry(struct vb_near *n)
 {
-	int fd, rc = vb_yard_create(n->c.slot, &n->yard, &fd);
+	int fd, rc = vb_registry_create(n->c.slot, &n->registry, &fd);
 
 	if (rc)
 		return rc;
-	rc = vb_shm_share_readable(fd, &n->yard_fd);
-	if (rc == 0 && !vb_yard_is_open(n->yard, getpid())) {
-		close(n->yard_fd);
+	rc = vb_shm_share_readable(fd, &n->registry_fd);
+	if (rc == 0 && !vb_registry_is_open(n->registry, getpid())) {
+		close(n->registry_fd);
 		rc = -EPERM;
 	}
 	if (rc) {
-		vb_yard_destroy(n->yard, fd);
+		vb_registry_destroy(n->registry, fd);
 		return rc;
 	}
 	close(fd); /* mapped */
@@ -85,19 +85,19 @@ static int make_parts(struct vb_near *n)
 {
 	int rc;
 
-	n->hand = vb_hand_create();
+	n->hand = vb_copy_helper_create();
 	if (!n->hand)
 		return -ENOMEM;
-	rc = make_yard(n);
+	rc = make_registry(n);
 	if (rc)
-		goto destroy_hand;
+		goto destroy_helper;
 	rc = make_bell(n);
 	if (rc)
-		goto destroy_yard;
+		goto destroy_registry;
 	rc = make_self(n);
 	if (rc)
 		goto destroy_bell;
-	rc = vb_intro_init(n);
+	rc = vb_session_init(n);
 	if (rc)
 		goto put_self;
 	vb_near_add(n, n->self);
@@ -107,10 +107,10 @@ put_self:
 	vb_peer_put(n->self);
 destroy_bell:
 	destroy_bell(n);
-destroy_yard:
-	vb_yard_destroy(n->yard, n->yard_fd);
-destroy_hand:
-	vb_hand_destroy(n->hand);
+destroy_registry:
+	vb_registry_destroy(n->registry, n->registry_fd);
+destroy_helper:
+	vb_copy_helper_destroy(n->hand);
 	return rc;
 }
 
@@ -124,7 +124,7 @@ int vb_near_create(const struct vb_near_config *c, struct vb_near **out)
 	n->c = *c;
 	vb_mutex_init(&n->lock);
 	vb_mutex_init(&n->rx);
-	vb_mutex_init(&n->lazy_lock);
+	vb_mutex_init(&n->coalesce_lock);
 	rc = make_parts(n);
 	if (rc) {
 		vb_log(LOG_INFO, "near: packets to everybody: %s",
@@ -145,7 +145,7 @@ int vb_near_also(struct vb_near *n, unsigned slot, int name_fd)
 	n->also_fd = name_fd;
 	atomic_store(&n->also, slot);
 	atomic_store(&n->self->also, slot);
-	rc = vb_intro_also(n);
+	rc = vb_session_also(n);
 	if (rc) {
 		atomic_store(&n->self->also, 0);
 		atomic_store(&n->also, 0);
@@ -155,27 +155,27 @@ int vb_near_also(struct vb_near *n, unsigned slot, int name_fd)
 
 void vb_near_destroy(struct vb_near *n)
 {
-	vb_intro_fini(n, 0);
+	vb_session_fini(n, 0);
 	vb_near_remove(n, n->self, 0);
 	vb_peer_put(atomic_load(&n->creditor));
 	vb_peer_put(n->self);
 	destroy_bell(n);
-	vb_yard_destroy(n->yard, n->yard_fd);
-	vb_hand_destroy(n->hand);
+	vb_registry_destroy(n->registry, n->registry_fd);
+	vb_copy_helper_destroy(n->hand);
 	vb_mutex_fini(&n->lock);
 	vb_mutex_fini(&n->rx);
-	vb_mutex_fini(&n->lazy_lock);
+	vb_mutex_fini(&n->coalesce_lock);
 	free(n);
 }
 
 void vb_near_begin(struct vb_near *n)
 {
-	vb_yard_live(n->yard);
+	vb_registry_live(n->registry);
 }
 
 void vb_near_end(struct vb_near *n)
 {
-	vb_yard_die(n->yard);
+	vb_registry_die(n->registry);
 }
 
 int vb_near_fd(const struct vb_near *n)
@@ -200,7 +200,7 @@ bool vb_near_has_something(struct vb_near *n)
 
 bool vb_near_sleep(struct vb_near *n)
 {
-	atomic_store_explicit(&n->yard->asleep, 1, memory_order_relaxed);
+	atomic_store_explicit(&n->registry->asleep, 1, memory_order_relaxed);
 	/* Pairs with vb_peer_ring(). */
 	atomic_thread_fence(memory_order_seq_cst);
 	return !vb_near_has_something(n);
@@ -208,7 +208,7 @@ bool vb_near_sleep(struct vb_near *n)
 
 void vb_near_awake(struct vb_near *n)
 {
-	atomic_store_explicit(&n->yard->asleep, 0, memory_order_relaxed);
+	atomic_store_explicit(&n->registry->asleep, 0, memory_order_relaxed);
 }
 
 bool vb_near_is_wanted(struct vb_near *n)
@@ -228,7 +228,7 @@ void vb_near_stand_by(struct vb_near *n, bool yes)
 {
 	if (yes)
 		vb_near_awake(n);
-	atomic_store_explicit(&n->yard->attends, yes, memory_order_relaxed);
+	atomic_store_explicit(&n->registry->attends, yes, memory_order_relaxed);
 }
 
 struct vb_bell *vb_near_bell(const struct vb_near *n)
@@ -256,7 +256,7 @@ bool vb_near_attend(struct vb_near *n, vb_time now, bool unhurried)
 void vb_near_grant(struct vb_near *n, const struct vb_adapter *a,
 		   const struct vb_grant *g)
 {
-	vb_yard_grant(n->yard, a, g);
+	vb_registry_grant(n->registry, a, g);
 }
 
 /* The peer in this slot, when it is at @key by way of @qpn; or NULL. In slot 0,
@@ -266,7 +266,8 @@ static struct vb_peer *find_at(struct vb_near *n, unsigned slot, uint32_t key,
 {
 	struct vb_peer *p = slot ? n->peers[slot] : n->self;
 
-	return p && p->their_cells && vb_cells_name(p->their_cells, key, qpn)
+	return p && p->peer_hazards &&
+			       vb_hazards_name(p->peer_hazards, key, qpn)
 		       ? p
 		       : NULL;
 }
@@ -292,7 +293,7 @@ static struct vb_peer *next_at(struct vb_near *n, unsigned *slot, uint32_t key,
 }
 
 /* No access by @key begins any more, so each peer is waited for once: one that
- * vb_hold_await() gave up on still has its cell. */
+ * vb_hold_await() gave up on still has its hazard. */
 static void await_all(struct vb_near *n, uint32_t key, uint32_t qpn)
 {
 	struct vb_peer *p;
@@ -307,7 +308,7 @@ static void await_all(struct vb_near *n, uint32_t key, uint32_t qpn)
 void vb_near_revoke(struct vb_near *n, const struct vb_adapter *a,
 		    uint32_t index)
 {
-	vb_yard_revoke(n->yard, a, index);
+	vb_registry_revoke(n->registry, a, index);
 }
 
 void vb_near_await(struct vb_near *n, uint32_t key)
@@ -349,22 +350,22 @@ static void hide(struct vb_near *n, struct vb_qp *qp)
 	if (!nq->shown)
 		return;
 	nq->shown = false;
-	vb_yard_hide(n->yard, qp->index);
+	vb_registry_hide(n->registry, qp->index);
 }
 
 static void show(struct vb_near *n, struct vb_qp *qp)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
-	const struct vb_yard_name name = { nq->number, nq->far_number,
-					   nq->life };
+	const struct vb_registry_name name = { nq->number, nq->far_number,
+					       nq->life };
 
 	if (nq->life == 0 || (qp->adapter->rnic && !nq->far_number))
 		return;
 	nq->shown = true;
-	vb_yard_show(n->yard, qp, &name);
+	vb_registry_show(n->registry, qp, &name);
 }
 
-static void forget_peer(struct vb_near *n, struct vb_qp *qp)
+static void near_forget_peer(struct vb_near *n, struct vb_qp *qp)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
@@ -378,7 +379,7 @@ void vb_near_detach(struct vb_near *n, struct vb_qp *qp)
 {
 	if (n) {
 		hide(n, qp);
-		forget_peer(n, qp);
+		near_forget_peer(n, qp);
 	}
 	free(qp->near);
 	qp->near = NULL;
@@ -401,7 +402,7 @@ static void get_ready(struct vb_near *n, struct vb_qp *qp, bool here)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
-	forget_peer(n, qp);
+	near_forget_peer(n, qp);
 	if (!here || qp->type != QPT_RC ||
 	    qp->adapter->number >= VB_YARD_ADAPTERS ||
 	    !vb_near_is_own(n, qp->adapter->qpn_base >> VB_QPN_BITS))
@@ -413,7 +414,7 @@ static void get_ready(struct vb_near *n, struct vb_qp *qp, bool here)
 	 * packets get to. */
 	if (qp->pd->origin.is_far)
 		return;
-	nq->intro = vb_intro_want(n, qp->attr.dest_qp_num >> VB_QPN_BITS);
+	nq->intro = vb_session_want(n, qp->attr.dest_qp_num >> VB_QPN_BITS);
 	qp->way = WAY_OPEN;
 }
 
@@ -423,7 +424,7 @@ bool vb_near_expect(struct vb_near *n, struct vb_qp *qp,
 	struct vb_near_qp *nq = vb_nq(qp);
 
 	hide(n, qp);
-	forget_peer(n, qp);
+	near_forget_peer(n, qp);
 	if (qp->adapter->number >= VB_YARD_ADAPTERS || qp->pd->origin.is_far)
 		return false;
 	nq->life = new_life();
@@ -443,7 +444,7 @@ void vb_near_recognize(struct vb_near *n, struct vb_qp *qp,
 		return;
 	nq->far_number = peer->number;
 	nq->peer_life = peer->life;
-	nq->intro = vb_intro_want(n, slot);
+	nq->intro = vb_session_want(n, slot);
 	show(n, qp);
 }
 
@@ -464,13 +465,13 @@ void vb_near_enter(struct vb_near *n, struct vb_qp *qp, enum vb_qp_state from,
 	else
 		show(n, qp);
 	if (to == QPS_RESET)
-		forget_peer(n, qp);
+		near_forget_peer(n, qp);
 	if (to == QPS_SQD)
 		vb_near_drain(qp);
 }
 
 /* Take back the part of a message for queue pair @number that a peer has in
- * hand. The queue pair is hidden and its cells are quiet, so the peer has not
+ * hand. The queue pair is hidden and its hazards are quiet, so the peer has not
  * begun to copy it, and its permit has lapsed. */
 static void take_shares_back(struct vb_near *n, uint32_t number)
 {
@@ -497,27 +498,27 @@ void vb_near_settle_qp(struct vb_near *n, const struct vb_adapter *a,
 
 /* The peer may be another host's program, where addresses are translated or
  * streams relayed: one of ours may have its slot, but not its queue pair. */
-static enum vb_intro find_end(struct vb_qp *qp)
+static enum vb_session find_end(struct vb_qp *qp)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
 	if (vb_near_is_there(qp))
-		return INTRO_UP;
+		return SESSION_UP;
 	vb_peer_put(nq->peer);
 	nq->peer = NULL;
-	return INTRO_PENDING;
+	return SESSION_PENDING;
 }
 
-static enum vb_intro find_peer(struct vb_near *n, struct vb_qp *qp)
+static enum vb_session find_peer(struct vb_near *n, struct vb_qp *qp)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
-	enum vb_intro found;
+	enum vb_session found;
 
 	if (qp->adapter->rnic && !nq->far_number)
-		return INTRO_PENDING;
-	found = vb_intro_find(n, nq->far_number >> VB_QPN_BITS, nq->intro,
-			      &nq->peer);
-	return found == INTRO_UP ? find_end(qp) : found;
+		return SESSION_PENDING;
+	found = vb_session_find(n, nq->far_number >> VB_QPN_BITS, nq->intro,
+				&nq->peer);
+	return found == SESSION_UP ? find_end(qp) : found;
 }
 
 static void decide(struct vb_near *n, struct vb_qp *qp, vb_time now)
@@ -525,15 +526,15 @@ static void decide(struct vb_near *n, struct vb_qp *qp, vb_time now)
 	struct vb_near_qp *nq = vb_nq(qp);
 
 	switch (find_peer(n, qp)) {
-	case INTRO_UP:
+	case SESSION_UP:
 		qp->way = WAY_NEAR;
 		vb_log(LOG_INFO, "qp 0x%x: no packets to slot %u",
 		       atomic_load(&qp->qpn), nq->peer->slot);
 		return;
-	case INTRO_NO:
+	case SESSION_NO:
 		qp->way = WAY_PACKETS;
 		return;
-	case INTRO_PENDING:
+	case SESSION_PENDING:
 		break;
 	}
 	if (nq->decide_by == VB_NEVER)

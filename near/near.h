@@ -90,13 +90,14 @@ void vb_near_await(struct vb_near *n, uint32_t key);
  */
 /* Get to know who has @slot: 0: done; -EAGAIN: ask again, with the same
  * *@since, at first 0; -EACCES: we cannot reach its memory, or it is not. */
-VB_MUST_CHECK int vb_near_befriend(struct vb_near *n, unsigned slot,
-				   uint32_t *since);
-bool vb_near_find(struct vb_near *n, const struct vb_pd *pd, uint32_t key,
-		  struct vb_grant *g);
-enum vb_fault vb_near_borrow(struct vb_near *n, const struct vb_pd *pd,
-			     const struct vb_mr_range *r, void *bytes,
-			     bool put);
+VB_MUST_CHECK int vb_near_imported_pd_meet(struct vb_near *n, unsigned slot,
+					   uint32_t *since);
+bool vb_near_imported_pd_find(struct vb_near *n, const struct vb_pd *pd,
+			      uint32_t key, struct vb_grant *g);
+enum vb_fault vb_near_imported_pd_copy(struct vb_near *n,
+				       const struct vb_pd *pd,
+				       const struct vb_mr_range *r, void *bytes,
+				       bool put);
 
 /*
  * Queue pairs: beside the transport for packets, under drive. The way a queue

@@ -69,10 +69,11 @@ struct vb_near_qp {
 	 * connected to (0: not known yet): QPNs. Of a program that has no slot
 	 * from the broker a number has the slot here, and the QPN has none. */
 	uint32_t number, far_number;
-	bool shown; /* in the yard */
+	bool shown; /* in the registry */
 	/* requester */
 	struct vb_peer *peer;
-	struct vb_yard_view view; /* of who we talk to; life 0: not seen yet */
+	struct vb_registry_view
+		view;	    /* of who we talk to; life 0: not seen yet */
 	uint32_t peer_life; /* whom our requests are for; 0: nothing sent yet */
 	bool fits;	    /* the view is of who is connected to us */
 	bool told_news;
@@ -81,7 +82,7 @@ struct vb_near_qp {
 	uint32_t sent, begun;
 	uint32_t acked;
 	uint32_t atomics; /* among them */
-	uint32_t intro;	  /* vb_intro_want() */
+	uint32_t intro;	  /* vb_session_want() */
 	uint8_t rnr_retries, silences;
 	bool denied; /* packets from now on, which nothing must be under way for
 		      */
@@ -100,12 +101,12 @@ struct vb_near_qp {
 	 * when they go at the latest, VB_NEVER: none gather. */
 	uint32_t gathered;
 	vb_time flush_at, stream_until, tick_at;
-	bool listed; /* near->lazy_lock */
+	bool listed; /* near->coalesce_lock */
 	/* Batches in a row that we placed, and when to ask the peer again to
 	 * do so itself. */
 	uint32_t streak;
 	vb_time streak_at, call_at, call_gap;
-	struct vb_qp *lazy_next;
+	struct vb_qp *coalesce_next;
 	/* responder */
 	uint32_t src_life; /* of whose requests, and which is next */
 	uint32_t expected;
@@ -117,13 +118,13 @@ struct vb_near {
 	 * either: who calls the other is sent there. */
 	_Atomic unsigned also;
 	int also_fd;
-	struct vb_yard *yard;
-	int yard_fd; /* for reading only */
+	struct vb_registry *registry;
+	int registry_fd; /* for reading only */
 	struct vb_bell *bell;
 	int bell_fd;
 	int epoll_fd;
 	struct vb_peer *self;
-	struct vb_hand *hand;
+	struct vb_copy_helper *hand;
 
 	struct vb_mutex lock;
 	/* lock */
@@ -140,9 +141,9 @@ struct vb_near {
 	unsigned sessions, max_sessions;
 	bool listens, also_listens;
 
-	struct vb_mutex lazy_lock; /* leaf */
-	struct vb_qp
-		*_Atomic lazy; /* lazy_lock to write: where WRITEs gather */
+	struct vb_mutex coalesce_lock; /* leaf */
+	struct vb_qp *_Atomic
+		coalescing; /* coalesce_lock to write: where WRITEs gather */
 
 	struct vb_mutex rx;
 	struct vb_qp *_Atomic awaits; /* who has rx waits for its drive */
@@ -180,19 +181,19 @@ static inline bool vb_near_is_called(const struct vb_qp *qp, uint32_t number)
 	return atomic_load(&qp->qpn) && qp->near && vb_nq(qp)->number == number;
 }
 
-/* near/intro.c */
-VB_MUST_CHECK int vb_intro_init(struct vb_near *n);
-VB_MUST_CHECK int vb_intro_also(struct vb_near *n);
-void vb_intro_fini(struct vb_near *n, vb_time now);
+/* near/session.c */
+VB_MUST_CHECK int vb_session_init(struct vb_near *n);
+VB_MUST_CHECK int vb_session_also(struct vb_near *n);
+void vb_session_fini(struct vb_near *n, vb_time now);
 /* We shall want to talk to who has @slot. Returns what tells whether a later
  * refusal came after this. */
-uint32_t vb_intro_want(struct vb_near *n, unsigned slot);
-enum vb_intro { INTRO_UP, INTRO_PENDING, INTRO_NO };
-/* INTRO_UP: *@p is a reference to it. */
-enum vb_intro vb_intro_find(struct vb_near *n, unsigned slot, uint32_t since,
-			    struct vb_peer **p);
+uint32_t vb_session_want(struct vb_near *n, unsigned slot);
+enum vb_session { SESSION_UP, SESSION_PENDING, SESSION_NO };
+/* SESSION_UP: *@p is a reference to it. */
+enum vb_session vb_session_find(struct vb_near *n, unsigned slot,
+				uint32_t since, struct vb_peer **p);
 /* A reference to whoever has @slot and may be at our memory; or NULL. */
-struct vb_peer *vb_intro_peer(struct vb_near *n, unsigned slot);
+struct vb_peer *vb_session_peer(struct vb_near *n, unsigned slot);
 
 /* near/near.c */
 struct vb_qp *vb_near_find_qp(struct vb_near *n, uint32_t qpn); /* or NULL */
@@ -218,12 +219,12 @@ void vb_near_answered(struct vb_near *n, struct vb_qp *qp,
 
 /* Copy a part of a message of ours that @p fetches, if it offers one. */
 bool vb_near_help(struct vb_near *n, struct vb_peer *p);
-/* Whom we are connected to is in the yard that we see. */
+/* Whom we are connected to is in the registry that we see. */
 bool vb_near_is_there(struct vb_qp *qp);
 
-/* near/batch.c: small WRITEs from nq->sent on, with one call. How many were
+/* near/coalesce.c: small WRITEs from nq->sent on, with one call. How many were
  * done; with 0 it must be seen singly what is wrong with the first. */
-unsigned vb_near_batch(struct vb_qp *qp);
+unsigned vb_near_coalesce(struct vb_qp *qp);
 /* A WRITE that may be one of them. */
 bool vb_near_is_small(const struct vb_send_wqe *wqe);
 /* The same, to be placed by @r's reader: fills in @data, of @room bytes.
@@ -231,7 +232,7 @@ bool vb_near_is_small(const struct vb_send_wqe *wqe);
 unsigned vb_near_pack(struct vb_qp *qp, uint8_t *data, uint32_t room,
 		      uint32_t *bytes);
 
-/* near/lazy.c: whose WRITEs gather. */
+/* near/coalesce_list.c: whose WRITEs gather. */
 void vb_near_list(struct vb_near *n, struct vb_qp *qp);
 void vb_near_unlist(struct vb_near *n, struct vb_qp *qp);
 /* They go now. True: some did. */

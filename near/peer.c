@@ -7,7 +7,7 @@
 
 #include "near/shm.h"
 
-struct vb_peer *vb_peer_create(unsigned slot, struct vb_hand *hand)
+struct vb_peer *vb_peer_create(unsigned slot, struct vb_copy_helper *hand)
 {
 	struct vb_peer *p = calloc(1, sizeof(*p));
 
@@ -26,14 +26,14 @@ void vb_peer_join(struct vb_peer *p, struct vb_lane *lane, unsigned end)
 	unsigned other = p->is_self ? end : !end;
 
 	p->lane = lane;
-	p->ours.cells = lane->half[end].cells;
-	p->their_cells = lane->half[other].cells;
+	p->ours.hazards = lane->half[end].hazards;
+	p->peer_hazards = lane->half[other].hazards;
 	p->writer = (struct vb_ring_writer){ .ring = &lane->half[end].ring };
 	p->reader = (struct vb_ring_reader){ .ring = &lane->half[other].ring };
 	p->our_calls = &lane->half[end].calls;
 	p->their_calls = &lane->half[other].calls;
 	p->offered = &lane->half[other].offer;
-	p->share = (struct vb_share){ .offer = &lane->half[end].offer };
+	p->share = (struct vb_split_copy){ .offer = &lane->half[end].offer };
 }
 
 struct vb_peer *vb_peer_get(struct vb_peer *p)
@@ -42,7 +42,7 @@ struct vb_peer *vb_peer_get(struct vb_peer *p)
 	return p;
 }
 
-static void close_if_open(int fd)
+static void near_close_if_open(int fd)
 {
 	if (fd >= 0)
 		close(fd);
@@ -54,11 +54,11 @@ void vb_peer_put(struct vb_peer *p)
 		return;
 	if (p->lane)
 		vb_shm_unmap(p->lane, sizeof(*p->lane));
-	if (p->yard && !p->is_self)
-		vb_yard_unmap(p->yard);
-	close_if_open(p->session);
+	if (p->registry && !p->is_self)
+		vb_registry_unmap(p->registry);
+	near_close_if_open(p->session);
 	if (!p->is_self)
-		close_if_open(p->alarm);
+		near_close_if_open(p->alarm);
 	if (p->bell && !p->is_self)
 		vb_shm_unmap(p->bell, sizeof(*p->bell));
 	vb_mutex_fini(&p->tx);
@@ -83,7 +83,7 @@ void vb_peer_ring(struct vb_peer *p)
 	/* It says that it sleeps, then looks at the lane; we put something
 	 * there, then look whether it sleeps. */
 	if (!vb_bell_ring(p->bell) &&
-	    atomic_load_explicit(&p->yard->asleep, memory_order_relaxed))
+	    atomic_load_explicit(&p->registry->asleep, memory_order_relaxed))
 		wake(p);
 }
 

@@ -11,24 +11,25 @@
 
 #include "base/bell.h"
 #include "base/sync.h"
-#include "near/cells.h"
+#include "near/hazard.h"
 #include "near/ring.h"
-#include "near/share.h"
-#include "near/yard.h"
+#include "near/split_copy.h"
+#include "near/registry.h"
 
 /* What both map: each end writes its own half, and in the other's only how far
  * it has read, and what became of an offer. */
 struct vb_lane_half {
 	struct vb_ring ring;
-	struct vb_cell cells[VB_CELLS];
-	struct vb_offer offer;	/* to the other end, who answers in it */
-	_Atomic uint32_t calls; /* for a thread that stands by: yard.attends */
+	struct vb_hazard hazards[VB_HAZARDS];
+	struct vb_offer offer; /* to the other end, who answers in it */
+	_Atomic uint32_t
+		calls; /* for a thread that stands by: registry.attends */
 };
 struct vb_lane {
 	struct vb_lane_half half[2];
 };
 
-struct vb_hand;
+struct vb_copy_helper;
 
 enum vb_peer_state {
 	PEER_CALLED,  /* we connected, and said who we are */
@@ -49,19 +50,19 @@ struct vb_peer {
 	int session;	      /* hang-up: it ended, or became another program */
 	int alarm;	      /* an eventfd: its engine's thread; -1: not yet */
 	struct vb_bell *bell; /* a program's thread that watches its lanes */
-	const struct vb_yard *yard;
+	const struct vb_registry *registry;
 	struct vb_lane *lane;
 	bool is_self;
-	struct vb_hand *hand; /* helps with large copies */
+	struct vb_copy_helper *hand; /* helps with large copies */
 	_Atomic bool owed;    /* there are answers that it was not rung for */
 	struct vb_peer *next; /* near->callers */
 	struct vb_announcer ours; /* where we announce */
-	struct vb_cell *their_cells;
+	struct vb_hazard *peer_hazards;
 	struct vb_mutex tx;	      /* leaf */
 	struct vb_ring_writer writer; /* tx */
 	struct vb_ring_reader reader; /* near->rx */
 	struct vb_offer *offered;     /* to us */
-	struct vb_share share;	      /* near->rx */
+	struct vb_split_copy share;   /* near->rx */
 	_Atomic uint32_t *our_calls, *their_calls;
 };
 
@@ -69,7 +70,7 @@ struct vb_peer {
 void vb_peer_join(struct vb_peer *p, struct vb_lane *lane, unsigned end);
 
 /* @hand outlives it. */
-struct vb_peer *vb_peer_create(unsigned slot, struct vb_hand *hand);
+struct vb_peer *vb_peer_create(unsigned slot, struct vb_copy_helper *hand);
 struct vb_peer *vb_peer_get(struct vb_peer *p);
 void vb_peer_put(struct vb_peer *p); /* NULL: nothing */
 
@@ -78,7 +79,7 @@ static inline bool vb_peer_is_up(const struct vb_peer *p)
 	/* Acquire: up after all else of it is set. */
 	return atomic_load_explicit(&p->state, memory_order_acquire) ==
 		       PEER_UP &&
-	       vb_yard_is_alive(p->yard);
+	       vb_registry_is_alive(p->registry);
 }
 
 static inline bool vb_peer_has(const struct vb_peer *p, unsigned slot)
@@ -95,7 +96,8 @@ void vb_peer_call(struct vb_peer *p);
 /* It does. A hint. */
 static inline bool vb_peer_attends(const struct vb_peer *p)
 {
-	return atomic_load_explicit(&p->yard->attends, memory_order_relaxed);
+	return atomic_load_explicit(&p->registry->attends,
+				    memory_order_relaxed);
 }
 
 #endif

@@ -134,7 +134,7 @@ bool vb_permit_is_exact(void)
 	return my_area() != NULL;
 }
 
-/* Sequentially consistent: after the announcement (near/cells.h). */
+/* Sequentially consistent: after the announcement (near/hazard.h). */
 static bool holds(const struct vb_permit *p)
 {
 	return atomic_load(p->word[0]) == p->is[0] &&

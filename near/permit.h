@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A copy into another program's memory, or out of it, that begins only while
- * its permit holds. A permit is two words of the owner's yard (near/yard.h)
- * that must still be what they were: the versions of a key and of a queue pair.
+ * its permit holds. A permit is two words of the owner's registry
+ * (near/registry.h) that must still be what they were: the versions of a key
+ * and of a queue pair.
  *
  * The copying thread may be stopped between its look at the words and the
  * system call, for hours, and the owner may have taken the key away meanwhile.

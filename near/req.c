@@ -51,7 +51,7 @@ const unsigned vb_near_rule_count = VB_COUNT(vb_near_rules);
 /* How long a peer may be silent before packets would have given up: retry_cnt
  * times after the first, the local ACK timeout (IBA 9.7.6.1.3). A stream says
  * itself when it ends. */
-static vb_time patience(const struct vb_qp *qp)
+static vb_time near_patience(const struct vb_qp *qp)
 {
 	vb_time t = vb_ack_timeout_ns(qp->attr.timeout);
 
@@ -65,7 +65,7 @@ static vb_time patience(const struct vb_qp *qp)
 void vb_near_start_clock(struct vb_qp *qp, vb_time now)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
-	vb_time t = patience(qp);
+	vb_time t = near_patience(qp);
 
 	if (nq->look_at == VB_NEVER && t != VB_NEVER)
 		nq->look_at = now + t;
@@ -97,7 +97,7 @@ void vb_near_fail_oldest(struct vb_qp *qp, enum vb_wc_status status)
 	vb_qp_fail(qp, -1);
 }
 
-static void give_up(struct vb_qp *qp)
+static void near_give_up(struct vb_qp *qp)
 {
 	vb_count(qp->adapter, CNT_RETRY_EXCEEDED, 1);
 	vb_near_fail_oldest(qp, WC_RETRY_EXC_ERR);
@@ -125,13 +125,13 @@ void vb_near_back_off(struct vb_qp *qp, vb_time now)
 void vb_near_be_silent(struct vb_qp *qp, vb_time now)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
-	vb_time t = patience(qp);
+	vb_time t = near_patience(qp);
 
 	if (nq->silences)
 		nq->silent_for +=
 			VB_MIN(now - nq->silent_at, backoff(nq) + LATE_MOST);
 	if (t != VB_NEVER && nq->silent_for >= t) {
-		give_up(qp);
+		near_give_up(qp);
 		return;
 	}
 	vb_near_back_off(qp, now);
@@ -147,10 +147,10 @@ static void look_after_peer(struct vb_qp *qp, vb_time now)
 	if (vb_peer_is_up(nq->peer))
 		vb_near_start_clock(qp, now);
 	else
-		give_up(qp);
+		near_give_up(qp);
 }
 
-static void check_time(struct vb_qp *qp, vb_time now)
+static void near_check_time(struct vb_qp *qp, vb_time now)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
@@ -169,7 +169,8 @@ static void check_time(struct vb_qp *qp, vb_time now)
  * What is wrong on this side.
  */
 
-static bool keys_allow(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
+static bool near_keys_allow(const struct vb_qp *qp,
+			    const struct vb_send_wqe *wqe)
 {
 	uint32_t need =
 		vb_near_rule(wqe)->traits & FETCHES ? ACCESS_LOCAL_WRITE : 0;
@@ -177,8 +178,8 @@ static bool keys_allow(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 	return vb_sge_is_allowed(qp->pd, wqe->sge, wqe->num_sge, need);
 }
 
-static enum vb_wc_status judge(const struct vb_qp *qp,
-			       const struct vb_send_wqe *wqe)
+static enum vb_wc_status near_req_judge(const struct vb_qp *qp,
+					const struct vb_send_wqe *wqe)
 {
 	const struct vb_near_rule *rule;
 
@@ -196,7 +197,7 @@ static enum vb_wc_status judge(const struct vb_qp *qp,
 		return WC_LOC_LEN_ERR;
 	if (wqe->flags & SEND_INLINE || rule->traits & LOCAL)
 		return WC_SUCCESS;
-	return keys_allow(qp, wqe) ? WC_SUCCESS : WC_LOC_PROT_ERR;
+	return near_keys_allow(qp, wqe) ? WC_SUCCESS : WC_LOC_PROT_ERR;
 }
 
 /* It fails here, once all before it has ended. */
@@ -218,7 +219,8 @@ static bool same_gid(const uint64_t halves[2], const struct vb_gid *gid)
 
 /* Is it connected to us, and since we began the same? A stream's addresses are
  * TCP's. */
-static bool is_our_peer(const struct vb_qp *qp, const struct vb_yard_view *v)
+static bool is_our_peer(const struct vb_qp *qp,
+			const struct vb_registry_view *v)
 {
 	const struct vb_near_qp *nq = vb_nq(qp);
 
@@ -238,10 +240,10 @@ bool vb_near_is_there(struct vb_qp *qp)
 
 	if (VB_UNLIKELY(!vb_peer_is_up(nq->peer)))
 		return false;
-	if (VB_LIKELY(nq->fits &&
-		      vb_yard_is_current(nq->peer->yard, qpn, &nq->view)))
+	if (VB_LIKELY(nq->fits && vb_registry_is_current(nq->peer->registry,
+							 qpn, &nq->view)))
 		return true;
-	nq->fits = vb_yard_view(nq->peer->yard, qpn, &nq->view) &&
+	nq->fits = vb_registry_view(nq->peer->registry, qpn, &nq->view) &&
 		   is_our_peer(qp, &nq->view);
 	if (nq->fits && nq->view.adapter >= VB_YARD_NO_ADAPTER) {
 		/* As from its first request on: nothing was sent by here. */
@@ -353,8 +355,8 @@ static enum vb_next go_on(struct vb_qp *qp, vb_time now)
 	if (nq->step_left == 0)
 		return NEXT_LATER;
 	/* Fetched while we look at our own. */
-	vb_yard_expect(nq->peer->yard, nq->view.adapter, wqe->rkey);
-	status = judge(qp, wqe);
+	vb_registry_expect(nq->peer->registry, nq->view.adapter, wqe->rkey);
+	status = near_req_judge(qp, wqe);
 	if (status != WC_SUCCESS)
 		return vb_near_fail_here(qp, status);
 	/* IBA 10.8.3.3: behind every READ and atomic before it. */
@@ -399,7 +401,7 @@ static bool may_gather(const struct vb_qp *qp)
 	return nq->sent != end;
 }
 
-static bool gathers(struct vb_near *n, struct vb_qp *qp, vb_time now)
+static bool near_gathers(struct vb_near *n, struct vb_qp *qp, vb_time now)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
@@ -451,7 +453,7 @@ bool vb_near_quick(struct vb_qp *qp)
 		return false;
 	wqe = vb_sq_at(&qp->sq, nq->sent);
 	if (wqe->op != WR_SEND || wqe->length > VB_REQUEST_MAX ||
-	    wqe->flags & SEND_FENCE || judge(qp, wqe) != WC_SUCCESS ||
+	    wqe->flags & SEND_FENCE || near_req_judge(qp, wqe) != WC_SUCCESS ||
 	    !vb_near_is_there(qp) || qp->way != WAY_NEAR ||
 	    !vb_lane_put_quick(qp, wqe))
 		return false;
@@ -495,9 +497,9 @@ bool vb_near_run(struct vb_near *n, struct vb_qp *qp, vb_time now)
 	struct vb_near_qp *nq = vb_nq(qp);
 	enum vb_next next = NEXT_GOES;
 
-	check_time(qp, now);
+	near_check_time(qp, now);
 	keep_time(qp, now);
-	if (gathers(n, qp, now))
+	if (near_gathers(n, qp, now))
 		return false;
 	begin_step(nq, now);
 	while (next == NEXT_GOES && vb_near_sends(qp) && !nq->denied &&

@@ -9,10 +9,10 @@
 #include "core/mw.h"
 #include "core/sge.h"
 #include "near/near_priv.h"
-#include "near/reach.h"
+#include "near/cma.h"
 #include "wire/ib_hdr.h"
 
-#define SHARE_LEAST (128u * 1024) /* of a message; less is quickly fetched */
+#define SPLIT_LEAST (128u * 1024) /* of a message; less is quickly fetched */
 #define SLAB	    (1u << 20)	  /* so much at a time */
 
 /* What is being carried out. */
@@ -51,8 +51,8 @@ static bool is_for(const struct job *j)
  * SEND.
  */
 
-static void complete_recv(const struct job *j, enum vb_wc_op opcode,
-			  uint32_t byte_len)
+static void near_complete_recv(const struct job *j, enum vb_wc_op opcode,
+			       uint32_t byte_len)
 {
 	bool imm = j->r->flags & REQUEST_IMM;
 	bool inv = j->r->flags & REQUEST_INV;
@@ -111,11 +111,11 @@ static enum vb_fault end_send(const struct job *j, uint32_t byte_len)
 {
 	if (j->r->flags & REQUEST_INV && !vb_mw_invalidate(j->qp, j->r->imm))
 		return FAULT_INV_RKEY;
-	complete_recv(j, WC_OP_RECV, byte_len);
+	near_complete_recv(j, WC_OP_RECV, byte_len);
 	return FAULT_NONE;
 }
 
-static enum vb_fault take_send(const struct job *j)
+static enum vb_fault near_take_send(const struct job *j)
 {
 	const struct vb_recv_wqe *recv = &j->qp->recv;
 	enum vb_fault fault;
@@ -132,7 +132,7 @@ static enum vb_fault take_send(const struct job *j)
 	return end_send(j, j->r->length - skip);
 }
 
-static enum vb_reach put_zeros(const struct vb_near_side *near, uint64_t len)
+static enum vb_cma put_zeros(const struct vb_near_side *near, uint64_t len)
 {
 	static const uint8_t zeros[4096];
 
@@ -140,42 +140,42 @@ static enum vb_reach put_zeros(const struct vb_near_side *near, uint64_t len)
 		part = VB_MIN(len - done, sizeof(zeros));
 		if (vb_sge_place(near->pd, near->sge, near->count,
 				 near->offset + done, zeros, (uint32_t)part))
-			return REACH_LOCAL;
+			return CMA_LOCAL;
 	}
-	return REACH_OK;
+	return CMA_OK;
 }
 
 /* Where the data of a message is. */
 struct source {
 	struct vb_sge pieces[VB_MAX_SGE];
 	unsigned count;
-	struct vb_yard_view view; /* of whose it is */
+	struct vb_registry_view view; /* of whose it is */
 };
 
-static enum vb_reach pull_piece(const struct job *j, const struct source *s,
-				const struct vb_near_side *near, unsigned i,
-				uint64_t skip, uint64_t len)
+static enum vb_cma pull_piece(const struct job *j, const struct source *s,
+			      const struct vb_near_side *near, unsigned i,
+			      uint64_t skip, uint64_t len)
 {
 	const struct vb_far_side far = vb_far_side_by(
 		&s->view, s->pieces[i].lkey, s->pieces[i].addr + skip, 0);
 
 	if (far.key != NEAR_ZEROS)
-		return vb_reach(j->peer, near, &far, len, false);
+		return vb_cma(j->peer, near, &far, len, false);
 	if (!near->plain)
 		return put_zeros(near, len);
 	memset(near->plain, 0, len);
-	return REACH_OK;
+	return CMA_OK;
 }
 
 /* The bytes of the message from @from on and before @end: from their memory,
  * by their own keys. */
-static enum vb_reach pull(const struct job *j, const struct source *s,
-			  struct vb_near_side near, uint64_t from, uint64_t end)
+static enum vb_cma pull(const struct job *j, const struct source *s,
+			struct vb_near_side near, uint64_t from, uint64_t end)
 {
-	enum vb_reach result = REACH_OK;
+	enum vb_cma result = CMA_OK;
 	uint64_t at = 0;
 
-	for (unsigned i = 0; i < s->count && result == REACH_OK; i++) {
+	for (unsigned i = 0; i < s->count && result == CMA_OK; i++) {
 		uint64_t first = VB_MAX(at, from);
 		uint64_t behind = VB_MIN(at + s->pieces[i].length, end);
 
@@ -190,11 +190,11 @@ static enum vb_reach pull(const struct job *j, const struct source *s,
 }
 
 /* What the message begins with, where that has to be looked at. */
-static enum vb_reach pull_head(const struct job *j, const struct source *s,
-			       uint8_t *head)
+static enum vb_cma pull_head(const struct job *j, const struct source *s,
+			     uint8_t *head)
 {
 	uint32_t len = VB_MIN(j->r->length, VB_RNDV_BYTES), done = 0;
-	enum vb_reach result = REACH_OK;
+	enum vb_cma result = CMA_OK;
 
 	for (unsigned i = 0; i < s->count && done < len && !result; i++) {
 		uint32_t part = VB_MIN(len - done, s->pieces[i].length);
@@ -208,14 +208,14 @@ static enum vb_reach pull_head(const struct job *j, const struct source *s,
 }
 
 /*
- * Together with the sender (near/share.h).
+ * Together with the sender (near/split_copy.h).
  */
 
 static bool is_shareable(const struct job *j)
 {
 	const struct vb_recv_wqe *recv = &j->qp->recv;
 
-	return j->r->length >= SHARE_LEAST && recv->num_sge == 1 &&
+	return j->r->length >= SPLIT_LEAST && recv->num_sge == 1 &&
 	       !is_tagged(j->qp) && recv_pd(j->qp) == j->qp->pd &&
 	       !j->peer->is_self;
 }
@@ -223,7 +223,7 @@ static bool is_shareable(const struct job *j)
 /* What the sender has now is all of it from @from on, or what is behind. */
 static void go_on_later(const struct job *j, uint64_t if_done, uint64_t if_not)
 {
-	struct vb_share *sh = &j->peer->share;
+	struct vb_split_copy *sh = &j->peer->share;
 	struct vb_qp *qp = j->qp;
 
 	sh->waits = true;
@@ -240,12 +240,12 @@ static void go_on_later(const struct job *j, uint64_t if_done, uint64_t if_not)
 }
 
 /* The bytes from @from on and before @end: the sender copies one half. */
-static enum vb_reach pull_half(const struct job *j, const struct source *s,
-			       struct vb_near_side near, uint64_t from,
-			       uint64_t end)
+static enum vb_cma pull_half(const struct job *j, const struct source *s,
+			     struct vb_near_side near, uint64_t from,
+			     uint64_t end)
 {
 	uint64_t middle = from + (end - from) / 2;
-	const struct vb_part part = {
+	const struct vb_copy_part part = {
 		.qpn = j->r->sqpn,
 		.life = j->r->src_life,
 		.seq = j->r->seq,
@@ -254,18 +254,18 @@ static enum vb_reach pull_half(const struct job *j, const struct source *s,
 		.key = near.sge->lkey,
 		.iova = near.sge->addr + middle,
 	};
-	bool shared = vb_share_make(&j->peer->share, &part);
-	enum vb_reach result;
+	bool shared = vb_split_copy_make(&j->peer->share, &part);
+	enum vb_cma result;
 
 	near.helped = shared;
 	near.offset = from;
 	result = pull(j, s, near, from, shared ? middle : end);
 	if (!shared)
 		return result;
-	switch (vb_share_end(&j->peer->share)) {
-	case SHARE_DONE:
+	switch (vb_split_copy_end(&j->peer->share)) {
+	case SPLIT_DONE:
 		return result;
-	case SHARE_OURS:
+	case SPLIT_OURS:
 		near.offset = middle;
 		return result ? result : pull(j, s, near, middle, end);
 	default:
@@ -282,9 +282,9 @@ static void put_off(const struct job *j, uint64_t at)
 	j->a->kind = ANSWER_LATER;
 }
 
-static enum vb_reach pull_slab(const struct job *j, const struct source *s,
-			       struct vb_near_side near, uint64_t from,
-			       uint64_t end)
+static enum vb_cma pull_slab(const struct job *j, const struct source *s,
+			     struct vb_near_side near, uint64_t from,
+			     uint64_t end)
 {
 	if (is_shareable(j))
 		return pull_half(j, s, near, from, end);
@@ -293,11 +293,11 @@ static enum vb_reach pull_slab(const struct job *j, const struct source *s,
 }
 
 /* From where it was left on, as much as there is time for. */
-static enum vb_reach pull_slabs(const struct job *j, const struct source *s,
-				const struct vb_near_side *near)
+static enum vb_cma pull_slabs(const struct job *j, const struct source *s,
+			      const struct vb_near_side *near)
 {
 	uint32_t *left = &j->near->pull_left;
-	enum vb_reach result = REACH_OK;
+	enum vb_cma result = CMA_OK;
 	uint64_t at = j->peer->share.at, end;
 
 	for (; at < j->r->length && !result && j->a->kind != ANSWER_LATER;
@@ -314,7 +314,7 @@ static enum vb_reach pull_slabs(const struct job *j, const struct source *s,
 }
 
 /* The receive is the queue pair's again; or it had to do without. */
-static void give_back_recv(const struct vb_share *sh, struct vb_qp *qp)
+static void give_back_recv(const struct vb_split_copy *sh, struct vb_qp *qp)
 {
 	static const struct vb_recv_done flushed = { .status = WC_FLUSH_ERR,
 						     .opcode = WC_OP_RECV };
@@ -332,27 +332,27 @@ static void give_back_recv(const struct vb_share *sh, struct vb_qp *qp)
 
 void vb_near_abandon(struct vb_peer *p, struct vb_qp *qp)
 {
-	vb_share_drop(&p->share);
+	vb_split_copy_drop(&p->share);
 	p->share.waits = false;
 	give_back_recv(&p->share, qp);
 }
 
 bool vb_near_resume(struct vb_peer *p, struct vb_qp *qp)
 {
-	struct vb_share *sh = &p->share;
-	enum vb_share_end end = vb_share_look(sh);
+	struct vb_split_copy *sh = &p->share;
+	enum vb_split_copy_end end = vb_split_copy_look(sh);
 
-	if (end == SHARE_SLOW)
+	if (end == SPLIT_SLOW)
 		return false;
 	sh->waits = false;
-	sh->at = end == SHARE_DONE ? sh->if_done : sh->if_not;
+	sh->at = end == SPLIT_DONE ? sh->if_done : sh->if_not;
 	give_back_recv(sh, qp);
 	return true;
 }
 
 /* Into what was posted here. */
-static enum vb_reach pull_message(const struct job *j, const struct source *s,
-				  uint32_t skip)
+static enum vb_cma pull_message(const struct job *j, const struct source *s,
+				uint32_t skip)
 {
 	const struct vb_recv_wqe *recv = &j->qp->recv;
 	const struct vb_near_side near = { .pd = recv_pd(j->qp),
@@ -364,29 +364,29 @@ static enum vb_reach pull_message(const struct job *j, const struct source *s,
 				: pull_slabs(j, s, &near);
 }
 
-static enum vb_fault end_pull(const struct job *j, enum vb_reach result,
+static enum vb_fault end_pull(const struct job *j, enum vb_cma result,
 			      uint32_t byte_len)
 {
 	if (VB_UNLIKELY(j->a->kind == ANSWER_LATER))
 		return FAULT_NONE;
 	switch (result) {
-	case REACH_OK:
+	case CMA_OK:
 		j->a->kind = ANSWER_DONE;
 		return end_send(j, byte_len);
-	case REACH_LOCAL:
+	case CMA_LOCAL:
 		return FAULT_RQE_LKEY;
-	case REACH_REMOTE:
+	case CMA_REMOTE:
 		j->a->kind = ANSWER_SOURCE;
 		return FAULT_NONE;
-	case REACH_UNSEEN:
+	case CMA_UNSEEN:
 		j->a->kind =
 			j->qp->adapter->rnic ? ANSWER_SOURCE : ANSWER_DENIED;
 		return FAULT_NONE;
-	case REACH_DENIED:
+	case CMA_DENIED:
 		j->a->kind = ANSWER_DENIED;
 		return FAULT_NONE;
-	case REACH_GONE:
-	case REACH_LAPSED:
+	case CMA_GONE:
+	case CMA_LAPSED:
 		return FAULT_NONE; /* answered as nobody's */
 	}
 	return FAULT_NONE;
@@ -406,7 +406,7 @@ static enum vb_fault read_pieces(const struct job *j, struct source *s)
 
 static enum vb_fault take_pull(const struct job *j)
 {
-	enum vb_reach result = REACH_OK;
+	enum vb_cma result = CMA_OK;
 	uint8_t head[VB_RNDV_BYTES];
 	struct source s;
 	enum vb_fault fault = read_pieces(j, &s);
@@ -414,12 +414,12 @@ static enum vb_fault take_pull(const struct job *j)
 
 	if (fault)
 		return fault;
-	if (!vb_yard_view(j->peer->yard, j->r->sqpn, &s.view) ||
+	if (!vb_registry_view(j->peer->registry, j->r->sqpn, &s.view) ||
 	    s.view.life != j->r->src_life)
 		return FAULT_NONE; /* answered as nobody's */
 	if (is_tagged(j->qp))
 		result = pull_head(j, &s, head);
-	if (result != REACH_OK)
+	if (result != CMA_OK)
 		return end_pull(j, result, 0);
 	fault = begin_recv(j, head, &skip);
 	if (fault)
@@ -437,7 +437,7 @@ static enum vb_fault finish_write(const struct job *j)
 		return FAULT_NONE;
 	if (!has_recv(j->qp))
 		return FAULT_NO_RQE;
-	complete_recv(j, WC_OP_RECV_WRITE_IMM, j->r->length);
+	near_complete_recv(j, WC_OP_RECV_WRITE_IMM, j->r->length);
 	return FAULT_NONE;
 }
 
@@ -450,7 +450,7 @@ static bool takes_recv_first(const struct job *j)
 	       j->r->length <= j->qp->mtu;
 }
 
-static enum vb_fault take_write(const struct job *j)
+static enum vb_fault near_take_write(const struct job *j)
 {
 	const struct vb_request *r = j->r;
 	struct vb_qp *qp = j->qp;
@@ -483,7 +483,8 @@ struct many {
 	uint32_t rkey;
 };
 
-static uint8_t *find_held(const struct many *m, const struct vb_near_write *w)
+static uint8_t *near_resp_find_held(const struct many *m,
+				    const struct vb_near_write *w)
 {
 	const struct vb_mr *mr = m->use.mr;
 
@@ -494,11 +495,11 @@ static uint8_t *find_held(const struct many *m, const struct vb_near_write *w)
 	return mr->base + (w->va - mr->iova);
 }
 
-static uint8_t *hold(const struct job *j, struct many *m,
-		     const struct vb_near_write *w)
+static uint8_t *near_resp_hold(const struct job *j, struct many *m,
+			       const struct vb_near_write *w)
 {
 	struct vb_qp *qp = j->qp;
-	uint8_t *at = find_held(m, w);
+	uint8_t *at = near_resp_find_held(m, w);
 
 	if (VB_LIKELY(at))
 		return at;
@@ -511,7 +512,7 @@ static uint8_t *hold(const struct job *j, struct many *m,
 		       : NULL;
 }
 
-static enum vb_fault take_one(const struct job *j, struct many *m)
+static enum vb_fault near_resp_take_one(const struct job *j, struct many *m)
 {
 	struct vb_near_write w;
 	uint8_t *to;
@@ -524,7 +525,7 @@ static enum vb_fault take_one(const struct job *j, struct many *m)
 	if (w.length == 0 || w.length > VB_REQUEST_MAX ||
 	    vb_near_write_size(w.length) > (size_t)(m->end - m->at))
 		return FAULT_LENGTH;
-	to = hold(j, m, &w);
+	to = near_resp_hold(j, m, &w);
 	if (!to)
 		return FAULT_RKEY;
 	if (vb_guard_copy(to, m->at + sizeof(w), w.length))
@@ -544,7 +545,7 @@ static enum vb_fault take_many(const struct job *j)
 	if (!(j->qp->attr.access_flags & ACCESS_REMOTE_WRITE))
 		return FAULT_ACCESS_FLAGS;
 	while (m.at != m.end && !fault) {
-		fault = take_one(j, &m);
+		fault = near_resp_take_one(j, &m);
 		done += !fault;
 	}
 	vb_mr_end(&m.use);
@@ -556,7 +557,7 @@ static enum vb_fault take_many(const struct job *j)
 	return FAULT_NONE;
 }
 
-static enum vb_fault take_atomic(const struct job *j)
+static enum vb_fault near_take_atomic(const struct job *j)
 {
 	struct vb_qp *qp = j->qp;
 	struct vb_near_atomic op;
@@ -615,19 +616,19 @@ static enum vb_fault execute(const struct job *j)
 	switch (j->r->op) {
 	case NEAR_SEND:
 		j->a->kind = ANSWER_DONE;
-		return take_send(j);
+		return near_take_send(j);
 	case NEAR_PULL:
 		return take_pull(j);
 	case NEAR_WRITE:
 	case NEAR_PLACED:
 		j->a->kind = ANSWER_DONE;
-		return take_write(j);
+		return near_take_write(j);
 	case NEAR_MANY:
 		j->a->kind = ANSWER_DONE;
 		return take_many(j);
 	case NEAR_CMP_SWAP:
 	case NEAR_FETCH_ADD:
-		return take_atomic(j);
+		return near_take_atomic(j);
 	case NEAR_STORE:
 		j->a->kind = ANSWER_DONE;
 		return take_store(j);
@@ -678,7 +679,7 @@ static const struct vb_fault_row *stream_row(enum vb_fault fault)
 	}
 }
 
-static void refuse(const struct job *j, enum vb_fault fault)
+static void near_refuse(const struct job *j, enum vb_fault fault)
 {
 	struct vb_qp *qp = j->qp;
 	const struct vb_fault_row *row =
@@ -735,7 +736,7 @@ void vb_near_request(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,
 	}
 	fault = execute(&j);
 	if (fault)
-		refuse(&j, fault);
+		near_refuse(&j, fault);
 	else if (a->kind == ANSWER_DONE || a->kind == ANSWER_VALUE ||
 		 a->kind == ANSWER_PART)
 		vb_nq(qp)->expected = a->seq + 1;

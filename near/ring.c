@@ -45,7 +45,7 @@ static bool find_data(const struct vb_ring_writer *w, uint32_t bytes,
 	return *from + bytes - w->data_head <= VB_RING_DATA;
 }
 
-static bool has_room(const struct vb_ring_writer *w, uint32_t bytes)
+static bool near_has_room(const struct vb_ring_writer *w, uint32_t bytes)
 {
 	uint32_t from;
 
@@ -61,9 +61,9 @@ struct vb_request *vb_ring_begin(struct vb_ring_writer *w, uint32_t bytes,
 
 	if (bytes > VB_REQUEST_MAX || vb_ring_unanswered(w) >= VB_RING_SLOTS)
 		return NULL;
-	if (!has_room(w, bytes)) {
+	if (!near_has_room(w, bytes)) {
 		look_at_reader(w);
-		if (!has_room(w, bytes))
+		if (!near_has_room(w, bytes))
 			return NULL;
 	}
 	*data = slot->room;

@@ -28,7 +28,7 @@ struct vb_request {
 	uint8_t flags;	/* enum vb_request_flags */
 	uint16_t bytes; /* that go along: data, or what it says it is */
 	uint32_t dqpn, sqpn;
-	uint32_t life, src_life; /* of the queue pairs: near/yard.h */
+	uint32_t life, src_life; /* of the queue pairs: near/registry.h */
 	uint32_t seq;
 	uint32_t length; /* of the message */
 	uint32_t imm;

@@ -71,9 +71,9 @@ static bool join_answers(struct vb_answer_note *a,
 	return true;
 }
 
-static void carry_out(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,
-		      const struct vb_request *r, const uint8_t *data,
-		      struct vb_answer_note *a)
+static void near_carry_out(struct vb_near *n, struct vb_peer *p,
+			   struct vb_qp *qp, const struct vb_request *r,
+			   const uint8_t *data, struct vb_answer_note *a)
 {
 	*a = (struct vb_answer_note){ .qpn = r->sqpn,
 				      .life = r->src_life,
@@ -107,8 +107,8 @@ static void step_if_due(struct vb_near *n, struct vb_qp *qp, vb_time now)
 }
 
 /* The last of a run of answers. */
-static void tell(struct vb_near *n, struct vb_peer *p,
-		 const struct vb_answer_note *a)
+static void near_tell(struct vb_near *n, struct vb_peer *p,
+		      const struct vb_answer_note *a)
 {
 	send_answer(p, a);
 	if (n->unhurried)
@@ -159,7 +159,7 @@ static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
 	}
 	a.count = 0;
 	do {
-		carry_out(n, p, qp, &r, data, &next);
+		near_carry_out(n, p, qp, &r, data, &next);
 		if (VB_UNLIKELY(next.kind == ANSWER_LATER)) {
 			*left = 0; /* its turn is over */
 			fetched = !p->share.waits;
@@ -176,7 +176,7 @@ static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
 	} while (--*left && rc > 0 && r.dqpn == dqpn &&
 		 !vb_ring_has_answer(&p->reader));
 	if (VB_LIKELY(a.count))
-		tell(n, p, &a);
+		near_tell(n, p, &a);
 	if (qp) {
 		/* Between finding and locking it, it may have been destroyed.
 		 */
@@ -247,7 +247,7 @@ static int serve_peer(struct vb_near *n, struct vb_peer *p, vb_time now)
 
 /* It writes nonsense: its session ends, by its thread's own doing when that
  * sees the end of it. */
-static void expel(struct vb_near *n, unsigned at)
+static void near_serve_expel(struct vb_near *n, unsigned at)
 {
 	struct vb_peer *p = n->active[at];
 
@@ -260,7 +260,7 @@ static void expel(struct vb_near *n, unsigned at)
 /* One that has a part of its message in hand, and is slow, rings. */
 static bool is_held_up(const struct vb_peer *p)
 {
-	return p->share.waits && vb_share_look(&p->share) == SHARE_SLOW;
+	return p->share.waits && vb_split_copy_look(&p->share) == SPLIT_SLOW;
 }
 
 bool vb_serve_has_something(const struct vb_peer *p)
@@ -273,7 +273,7 @@ bool vb_serve_has_something(const struct vb_peer *p)
  * cannot begin any more. */
 static void look_after_share(struct vb_near *n, struct vb_peer *p, vb_time now)
 {
-	const struct vb_share *sh = &p->share;
+	const struct vb_split_copy *sh = &p->share;
 	const struct vb_qp *qp = vb_near_find_qp(n, sh->qpn);
 	vb_time age = now > sh->since ? now - sh->since : 0;
 
@@ -297,7 +297,7 @@ bool vb_serve_all(struct vb_near *n, vb_time now)
 			continue;
 		rc = serve_peer(n, n->active[i], now);
 		if (rc < 0)
-			expel(n, i);
+			near_serve_expel(n, i);
 		found |= rc != 0;
 	}
 	return found;

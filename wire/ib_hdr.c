@@ -211,8 +211,8 @@ size_t vb_ib_put_headers(uint8_t *bytes, const struct vb_ib_pkt *pkt)
 	return (size_t)(w.at - bytes);
 }
 
-size_t vb_ib_put_plain(uint8_t *bytes, const struct vb_bth *bth,
-		       const struct vb_reth *reth)
+size_t vb_ib_put_fast(uint8_t *bytes, const struct vb_bth *bth,
+		      const struct vb_reth *reth)
 {
 	struct vb_writer w = { bytes };
 

@@ -8,16 +8,17 @@
 
 #define VB_BTH_BYTES	    12
 #define VB_RETH_BYTES	    16
-#define VB_IB_MAX_HDR_BYTES 64 /* BTH and every extended header of one packet */
-#define VB_ICRC_BYTES	    4
-#define VB_QPN_MULTICAST    0xffffffu
+#define VB_IB_MAX_HDR_BYTES 64 /* BTH and every extended header of one packet  \
+				*/
+#define VB_ICRC_BYTES	 4
+#define VB_QPN_MULTICAST 0xffffffu
 
 struct vb_bth {
 	uint8_t opcode;
 	bool solicited, migrated, fecn, becn, ack_req;
 	/* the lowest of the reserved bits beside ack_req: ib/rc.h */
 	bool selective;
-	uint8_t pad;   /* bytes, 0..3 */
+	uint8_t pad; /* bytes, 0..3 */
 	uint16_t pkey;
 	uint32_t dqpn; /* 24 bits */
 	uint32_t psn;  /* 24 bits */
@@ -45,13 +46,13 @@ struct vb_deth {
 };
 
 /* AETH syndromes (IBA 9.7.5.2.1). */
-#define VB_SYN_ACK	    0x1f /* 0x00 | credit code 31: credits unused */
-#define VB_SYN_RNR	    0x20 /* | timer code */
-#define VB_SYN_NAK_PSN	    0x60
-#define VB_SYN_NAK_INVALID  0x61
-#define VB_SYN_NAK_ACCESS   0x62
-#define VB_SYN_NAK_OP	    0x63
-#define VB_SYN_NAK_INV_RD   0x64
+#define VB_SYN_ACK	   0x1f /* 0x00 | credit code 31: credits unused */
+#define VB_SYN_RNR	   0x20 /* | timer code */
+#define VB_SYN_NAK_PSN	   0x60
+#define VB_SYN_NAK_INVALID 0x61
+#define VB_SYN_NAK_ACCESS  0x62
+#define VB_SYN_NAK_OP	   0x63
+#define VB_SYN_NAK_INV_RD  0x64
 enum vb_syn_type { SYN_ACK = 0, SYN_RNR = 1, SYN_NAK = 3 }; /* bits 6:5 */
 static inline unsigned vb_syn_type(uint8_t syndrome)
 {
@@ -62,18 +63,18 @@ static inline unsigned vb_syn_type(uint8_t syndrome)
 struct vb_ib_pkt {
 	const struct vb_ib_op *op;
 	struct vb_bth bth;
-	struct vb_reth reth;	   /* HDR_RETH */
+	struct vb_reth reth;	     /* HDR_RETH */
 	struct vb_atomic_eth atomic; /* HDR_ATOMIC */
-	struct vb_aeth aeth;	   /* HDR_AETH */
-	uint64_t atomic_ack;	   /* HDR_ATOMIC_ACK */
-	uint32_t imm;		   /* HDR_IMM: bytes as on the wire, uninterpreted:
-				    * a memory copy, like ibv imm_data */
-	uint32_t ieth_rkey;	   /* HDR_IETH */
-	struct vb_deth deth;	   /* CLASS_UD */
-	const struct vb_grh *grh;  /* CLASS_UD, received: what it came in; who
-				    * parses does not know it */
-	uint32_t xrc_srqn;	   /* CLASS_XRC requests */
-	const uint8_t *payload;	   /* into the frame; pad not counted */
+	struct vb_aeth aeth;	     /* HDR_AETH */
+	uint64_t atomic_ack;	     /* HDR_ATOMIC_ACK */
+	uint32_t imm;	     /* HDR_IMM: bytes as on the wire, uninterpreted:
+			      * a memory copy, like ibv imm_data */
+	uint32_t ieth_rkey;  /* HDR_IETH */
+	struct vb_deth deth; /* CLASS_UD */
+	const struct vb_grh *grh; /* CLASS_UD, received: what it came in; who
+				   * parses does not know it */
+	uint32_t xrc_srqn;	  /* CLASS_XRC requests */
+	const uint8_t *payload;	  /* into the frame; pad not counted */
 	uint32_t payload_bytes;
 };
 
@@ -96,8 +97,8 @@ enum vb_parse vb_ib_parse(const uint8_t *bytes, size_t len,
 size_t vb_ib_put_headers(uint8_t *bytes, const struct vb_ib_pkt *pkt);
 
 /* The same of a packet that has these headers and no others; @reth: or NULL. */
-size_t vb_ib_put_plain(uint8_t *bytes, const struct vb_bth *bth,
-		       const struct vb_reth *reth);
+size_t vb_ib_put_fast(uint8_t *bytes, const struct vb_bth *bth,
+		      const struct vb_reth *reth);
 
 /* The pairs, for tests and tracing. */
 bool vb_bth_get(struct vb_reader *r, struct vb_bth *h);

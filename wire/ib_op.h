@@ -9,41 +9,41 @@
 #include "base/defs.h"
 
 enum vb_ib_class { /* opcode[7:5] */
-	CLASS_RC = 0,
-	CLASS_UC = 1,
-	CLASS_RD = 2,
-	CLASS_UD = 3,
-	CLASS_CNP = 4,
-	CLASS_XRC = 5,
-	CLASS_OWN = 6, /* the manufacturer's */
-	CLASS_NONE = 8, /* no packet's */
+		   CLASS_RC = 0,
+		   CLASS_UC = 1,
+		   CLASS_RD = 2,
+		   CLASS_UD = 3,
+		   CLASS_CNP = 4,
+		   CLASS_XRC = 5,
+		   CLASS_OWN = 6,  /* the manufacturer's */
+		   CLASS_NONE = 8, /* no packet's */
 };
 
 enum vb_ib_code { /* opcode[4:0] */
-	CODE_SEND_FIRST = 0x00,
-	CODE_SEND_MIDDLE = 0x01,
-	CODE_SEND_LAST = 0x02,
-	CODE_SEND_LAST_IMM = 0x03,
-	CODE_SEND_ONLY = 0x04,
-	CODE_SEND_ONLY_IMM = 0x05,
-	CODE_WRITE_FIRST = 0x06,
-	CODE_WRITE_MIDDLE = 0x07,
-	CODE_WRITE_LAST = 0x08,
-	CODE_WRITE_LAST_IMM = 0x09,
-	CODE_WRITE_ONLY = 0x0a,
-	CODE_WRITE_ONLY_IMM = 0x0b,
-	CODE_READ_REQUEST = 0x0c,
-	CODE_READ_RESP_FIRST = 0x0d,
-	CODE_READ_RESP_MIDDLE = 0x0e,
-	CODE_READ_RESP_LAST = 0x0f,
-	CODE_READ_RESP_ONLY = 0x10,
-	CODE_ACK = 0x11,
-	CODE_ATOMIC_ACK = 0x12,
-	CODE_CMP_SWAP = 0x13,
-	CODE_FETCH_ADD = 0x14,
-	CODE_SEND_LAST_INV = 0x16,
-	CODE_SEND_ONLY_INV = 0x17,
-	CODE_ATOMIC_WRITE = 0x1d, /* annex A19 */
+		  CODE_SEND_FIRST = 0x00,
+		  CODE_SEND_MIDDLE = 0x01,
+		  CODE_SEND_LAST = 0x02,
+		  CODE_SEND_LAST_IMM = 0x03,
+		  CODE_SEND_ONLY = 0x04,
+		  CODE_SEND_ONLY_IMM = 0x05,
+		  CODE_WRITE_FIRST = 0x06,
+		  CODE_WRITE_MIDDLE = 0x07,
+		  CODE_WRITE_LAST = 0x08,
+		  CODE_WRITE_LAST_IMM = 0x09,
+		  CODE_WRITE_ONLY = 0x0a,
+		  CODE_WRITE_ONLY_IMM = 0x0b,
+		  CODE_READ_REQUEST = 0x0c,
+		  CODE_READ_RESP_FIRST = 0x0d,
+		  CODE_READ_RESP_MIDDLE = 0x0e,
+		  CODE_READ_RESP_LAST = 0x0f,
+		  CODE_READ_RESP_ONLY = 0x10,
+		  CODE_ACK = 0x11,
+		  CODE_ATOMIC_ACK = 0x12,
+		  CODE_CMP_SWAP = 0x13,
+		  CODE_FETCH_ADD = 0x14,
+		  CODE_SEND_LAST_INV = 0x16,
+		  CODE_SEND_ONLY_INV = 0x17,
+		  CODE_ATOMIC_WRITE = 0x1d, /* annex A19 */
 };
 
 /* Our own: a packet of UC or UD that asked (AckReq) has arrived; BTH only, its
@@ -61,18 +61,23 @@ enum vb_ib_kind {
 	KIND_ATOMIC_ACK,
 };
 
-enum vb_ib_place { PLACE_MIDDLE = 0, PLACE_FIRST = 1, PLACE_LAST = 2,
-		   PLACE_ONLY = 3 };
+enum vb_ib_place {
+	PLACE_MIDDLE = 0,
+	PLACE_FIRST = 1,
+	PLACE_LAST = 2,
+	PLACE_ONLY = 3
+};
 
 enum vb_ib_header { /* extended headers after the BTH, in wire order */
-	HDR_RETH = 1 << 0,
-	HDR_ATOMIC = 1 << 1,
-	HDR_AETH = 1 << 2,
-	HDR_ATOMIC_ACK = 1 << 3,
-	HDR_IMM = 1 << 4,
-	HDR_IETH = 1 << 5,
-	HDR_DETH = 1 << 6,   /* follows from CLASS_UD: not in rows */
-	HDR_XRCETH = 1 << 7, /* follows from CLASS_XRC requests: not in rows */
+		    HDR_RETH = 1 << 0,
+		    HDR_ATOMIC = 1 << 1,
+		    HDR_AETH = 1 << 2,
+		    HDR_ATOMIC_ACK = 1 << 3,
+		    HDR_IMM = 1 << 4,
+		    HDR_IETH = 1 << 5,
+		    HDR_DETH = 1 << 6, /* follows from CLASS_UD: not in rows */
+		    HDR_XRCETH = 1 << 7, /* follows from CLASS_XRC requests: not
+					    in rows */
 };
 
 struct vb_ib_op {

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/file_limit.h"
-#include "engine/tally.h"
+#include "engine/counters.h"
 
 /* The name behind the tree's root: the counter, or -1. Its device is a link in
  * the class and a directory of its parent. */
@@ -41,11 +41,11 @@ static int counter_of(const char *path, char device[64])
 
 static uint64_t read_counter(int counter, const char *device)
 {
-	struct vb_tally *rows = NULL;
+	struct vb_counter_file *rows = NULL;
 	unsigned count = 0;
 	uint64_t value = 0;
 
-	if (vb_tally_read(&rows, &count))
+	if (vb_counter_file_read(&rows, &count))
 		return 0;
 	for (unsigned i = 0; i < count; i++)
 		if (strcmp(rows[i].device, device) == 0)

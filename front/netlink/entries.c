@@ -90,13 +90,13 @@ void vb_nl_put_summary(struct vb_nl_out *o, const struct vb_nl_facts *f,
 void vb_nl_put_counters(struct vb_nl_out *o, const struct vb_nl_facts *f,
 			const struct vb_nl_device *d)
 {
-	static const struct vb_tally none;
-	const struct vb_tally *tally = &none;
+	static const struct vb_counter_file none;
+	const struct vb_counter_file *counters = &none;
 	uint32_t table, entry;
 
-	for (unsigned i = 0; i < f->tally_count; i++)
-		if (strcmp(f->tallies[i].device, d->name) == 0)
-			tally = &f->tallies[i];
+	for (unsigned i = 0; i < f->counter_of; i++)
+		if (strcmp(f->files[i].device, d->name) == 0)
+			counters = &f->files[i];
 	vb_nl_put_handle(o, d);
 	vb_nl_put32(o, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
 	table = vb_nl_open(o, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
@@ -105,7 +105,7 @@ void vb_nl_put_counters(struct vb_nl_out *o, const struct vb_nl_facts *f,
 		vb_nl_puts(o, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_NAME,
 			   vb_counter_name((enum vb_counter)i));
 		vb_nl_put64(o, RDMA_NLDEV_ATTR_STAT_HWCOUNTER_ENTRY_VALUE,
-			    tally->counts[i]);
+			    counters->counts[i]);
 		vb_nl_close(o, entry);
 	}
 	vb_nl_close(o, table);

@@ -61,7 +61,7 @@ int vb_nl_gather(const char *tree, unsigned need, struct vb_nl_facts *facts)
 	if (rc == 0 && need & (NEED_SUMS | NEED_ROWS))
 		rc = vb_census_take(&facts->census, need & NEED_ROWS);
 	if (rc == 0 && need & NEED_COUNTERS)
-		rc = vb_tally_read(&facts->tallies, &facts->tally_count);
+		rc = vb_counter_file_read(&facts->files, &facts->counter_of);
 	return rc;
 }
 
@@ -69,6 +69,6 @@ void vb_nl_forget(struct vb_nl_facts *facts)
 {
 	free(facts->devices);
 	vb_census_free(&facts->census);
-	free(facts->tallies);
+	free(facts->files);
 	*facts = (struct vb_nl_facts){ 0 };
 }

@@ -5,7 +5,7 @@
 #define FRONT_NETLINK_FACTS_H
 
 #include "engine/census.h"
-#include "engine/tally.h"
+#include "engine/counters.h"
 
 /* A character device. */
 struct vb_nl_node {
@@ -26,8 +26,8 @@ struct vb_nl_facts {
 	struct vb_nl_device *devices;
 	unsigned count;
 	struct vb_census census;
-	struct vb_tally *tallies;
-	unsigned tally_count;
+	struct vb_counter_file *files;
+	unsigned counter_of;
 };
 
 /* What a question needs: gathering it costs something. */

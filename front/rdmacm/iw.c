@@ -67,7 +67,7 @@ static void pass_on(struct rcm_stream *s)
 	uint32_t said = atomic_exchange(&s->said, 0);
 
 	if (said & SAID_LIVE && !s->live && s->adopted) {
-		struct vb_ipc_cm m = iw_news(s, IPC_CM_ESTABLISHED, 0);
+		struct vb_ipc_cm m = iw_cm_event(s, IPC_CM_ESTABLISHED, 0);
 
 		iw_fill_depths(&m, s->setup.terms.ird, s->setup.terms.ord);
 		s->live = true;
@@ -221,7 +221,7 @@ void rcm_iw_after_fork(void)
 }
 
 /* Under the engine's locks: only to be noted here. */
-void iw_hear(void *arg, enum vb_stream_news news)
+void iw_hear(void *arg, enum vb_stream_event news)
 {
 	struct rcm_stream *s = arg;
 

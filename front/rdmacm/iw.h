@@ -84,8 +84,8 @@ void iw_bury(struct rcm_stream *s);
 struct rcm_stream *iw_find(uint32_t serial);
 /* NULL: no memory. */
 struct rcm_private *iw_private(const struct rcm_stream *s);
-struct vb_ipc_cm iw_news(const struct rcm_stream *s, enum vb_ipc_cm_event event,
-			 int status);
+struct vb_ipc_cm iw_cm_event(const struct rcm_stream *s,
+			     enum vb_ipc_cm_event event, int status);
 void iw_say(const struct rcm_stream *s, enum vb_ipc_cm_event event, int status);
 void iw_fill_depths(struct vb_ipc_cm *m, uint16_t ird, uint16_t ord);
 void iw_say_failed(struct rcm_stream *s, int error);
@@ -114,7 +114,7 @@ void iw_hear_again(const struct rcm_stream *listener);
 /* iw.c: with the lock; but for iw_hear() */
 /* The thread, if there is none. -errno */
 int iw_begin(void);
-/* An ear (engine/stream.h): under the engine's locks, and only noted. */
-void iw_hear(void *arg, enum vb_stream_news news);
+/* A listener (engine/stream.h): under the engine's locks, and only noted. */
+void iw_hear(void *arg, enum vb_stream_event news);
 
 #endif

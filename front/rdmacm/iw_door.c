@@ -177,9 +177,9 @@ int rcm_iw_connect(struct rcm_id *id, const struct rdma_conn_param *p)
 /* With the lock. The socket is the queue pair's then. */
 static int hand_over(struct rcm_stream *s)
 {
-	const struct vb_stream_ear ear = { iw_hear, s };
+	const struct vb_stream_listener listener = { iw_hear, s };
 	int rc = vb_verbs_streams.start(s->verbs, s->qpn, s->fd,
-					&s->setup.terms, &ear);
+					&s->setup.terms, &listener);
 
 	if (rc)
 		return rc;

@@ -125,13 +125,13 @@ void iw_on_reply(struct rcm_stream *s)
 		s->step = REPLIED;
 		iw.reached = s->peer;
 		iw.reached_at = iw_now();
-		m = iw_news(s, IPC_CM_REPLY, 0);
+		m = iw_cm_event(s, IPC_CM_REPLY, 0);
 		iw_fill_depths(&m, s->setup.terms.ird, s->setup.terms.ord);
 		rcm_event_iwarp(&m, s->serial, iw_private(s));
 		return;
 	}
 	if (s->setup.state == MPA_REFUSED) {
-		m = iw_news(s, IPC_CM_REJECTED, -ECONNRESET);
+		m = iw_cm_event(s, IPC_CM_REJECTED, -ECONNRESET);
 		iw_close_fd(s);
 		s->step = OVER;
 		rcm_event_iwarp(&m, s->serial, iw_private(s));
@@ -163,7 +163,7 @@ static void fill_addresses(const struct rcm_stream *s, struct vb_ipc_cm *m)
 
 void iw_say_request(const struct rcm_stream *s)
 {
-	struct vb_ipc_cm m = iw_news(s, IPC_CM_REQUEST, 0);
+	struct vb_ipc_cm m = iw_cm_event(s, IPC_CM_REQUEST, 0);
 
 	fill_addresses(s, &m);
 	iw_fill_depths(&m, s->setup.peer_ord, s->setup.peer_ird);

@@ -141,8 +141,8 @@ struct rcm_private *iw_private(const struct rcm_stream *s)
 	return p;
 }
 
-struct vb_ipc_cm iw_news(const struct rcm_stream *s, enum vb_ipc_cm_event event,
-			 int status)
+struct vb_ipc_cm iw_cm_event(const struct rcm_stream *s,
+			     enum vb_ipc_cm_event event, int status)
 {
 	return (struct vb_ipc_cm){ .event = (uint8_t)event,
 				   .id = s->number,
@@ -152,7 +152,7 @@ struct vb_ipc_cm iw_news(const struct rcm_stream *s, enum vb_ipc_cm_event event,
 
 void iw_say(const struct rcm_stream *s, enum vb_ipc_cm_event event, int status)
 {
-	const struct vb_ipc_cm m = iw_news(s, event, status);
+	const struct vb_ipc_cm m = iw_cm_event(s, event, status);
 
 	rcm_event_iwarp(&m, s->serial, NULL);
 }

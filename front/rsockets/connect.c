@@ -28,7 +28,7 @@ static void connected(struct rs_sock *rs)
 {
 	rs->state = RS_CONNECTED;
 	rs->reads = rs->writes = true;
-	rs_conduit_work(rs);
+	rs_qp_work(rs);
 	rs_keep_alive(rs);
 }
 
@@ -53,11 +53,11 @@ static int ask(struct rs_sock *rs)
 		.retry_count = RETRIES,
 		.rnr_retry_count = RETRIES,
 	};
-	int rc = rs_conduit_open(rs);
+	int rc = rs_qp_open(rs);
 
 	if (rc)
 		return rc;
-	/* siw and others begin with a READ; and see rs_conduit_probe(). */
+	/* siw and others begin with a READ; and see rs_qp_probe(). */
 	if (rs->room.by_send)
 		param.initiator_depth = param.responder_resources = 1;
 	rs_stream_hello(&rs->stream, &rs->room, &hello);
@@ -114,7 +114,7 @@ static void connection_event(struct rs_sock *rs,
 		   (event->event == RDMA_CM_EVENT_DISCONNECTED ||
 		    event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)) {
 		/* What has come before it counts. */
-		rs_conduit_work(rs);
+		rs_qp_work(rs);
 		if (rs->state == RS_CONNECTED)
 			rs->state = RS_GONE;
 		rs->reads = rs->writes = false;
@@ -125,7 +125,7 @@ static int answer(struct rs_sock *rs, const struct rdma_conn_param *asked)
 {
 	struct rs_hello hello;
 	struct rdma_conn_param param = *asked;
-	int rc = rs_conduit_open(rs);
+	int rc = rs_qp_open(rs);
 
 	if (rc == 0)
 		rc = meet(rs, asked);

@@ -18,14 +18,14 @@
 
 #include "base/clock.h"
 #include "base/defs.h"
-#include "front/rsockets/letter.h"
+#include "front/rsockets/dgram_header.h"
 #include "front/rsockets/rs.h"
 #include "front/rsockets/ud.h"
 
 enum {
 	BUCKETS = 64,
 	WAYS = 64,	/* in a bucket; a flood of senders costs no more */
-	UDP_KEPT = 256, /* letters that came so, unread */
+	UDP_KEPT = 256, /* headers that came so, unread */
 	PIECES = 16,	/* of a message */
 };
 
@@ -51,7 +51,7 @@ struct rs_dgram {
 	struct sockaddr_storage peer;
 	struct rs_ud *uds;
 	struct way *ways[BUCKETS];
-	struct rs_letter *first, **last;
+	struct rs_dgram_header *first, **last;
 	unsigned waiting, by_udp;
 };
 
@@ -282,12 +282,12 @@ static void learn(struct way *w, uint32_t qpn)
 /* Over UDP. */
 
 static ssize_t send_udp(const struct rs_sock *rs, const struct way *w,
-			enum rs_letter_op op, const struct iovec *iov,
+			enum rs_dgram_header_op op, const struct iovec *iov,
 			unsigned count, int flags)
 {
 	struct sockaddr_storage to = as_seen(rs, &w->to);
-	const struct rs_letter_udp h = { op, w->ud->id->qp->qp_num };
-	uint8_t header[RS_LETTER_UDP_MOST];
+	const struct rs_dgram_header_udp h = { op, w->ud->id->qp->qp_num };
+	uint8_t header[RS_DGRAM_UDP_MOST];
 	struct iovec all[PIECES + 1] = { { .iov_base = header } };
 	struct msghdr msg = {
 		.msg_name = &to,
@@ -296,15 +296,15 @@ static ssize_t send_udp(const struct rs_sock *rs, const struct way *w,
 		.msg_iovlen = count + 1,
 	};
 
-	all[0].iov_len =
-		rs_letter_put_udp(header, &h, (struct sockaddr *)&w->ud->own);
+	all[0].iov_len = rs_dgram_header_put_udp(
+		header, &h, (struct sockaddr *)&w->ud->own);
 	if (count)
 		memcpy(&all[1], iov, count * sizeof(*iov));
 	return sendmsg(rs->dgram->udp, &msg, flags | MSG_NOSIGNAL) < 0 ? -errno
 								       : 0;
 }
 
-static void enqueue(struct rs_dgram *d, struct rs_letter *l)
+static void enqueue(struct rs_dgram *d, struct rs_dgram_header *l)
 {
 	l->next = NULL;
 	*d->last = l;
@@ -317,7 +317,7 @@ static void enqueue(struct rs_dgram *d, struct rs_letter *l)
 static void keep_udp(struct rs_dgram *d, const struct sockaddr_storage *from,
 		     const uint8_t *bytes, size_t n)
 {
-	struct rs_letter *l;
+	struct rs_dgram_header *l;
 
 	if (d->by_udp == UDP_KEPT)
 		return;
@@ -334,8 +334,8 @@ static void keep_udp(struct rs_dgram *d, const struct sockaddr_storage *from,
 static void take_udp(struct rs_sock *rs, const struct sockaddr_storage *from,
 		     const uint8_t *bytes, size_t n)
 {
-	struct rs_letter_udp h;
-	int header = rs_letter_get_udp(bytes, n, from->ss_family, &h);
+	struct rs_dgram_header_udp h;
+	int header = rs_dgram_header_get_udp(bytes, n, from->ss_family, &h);
 	struct way *w;
 
 	if (header < 0)
@@ -344,16 +344,16 @@ static void take_udp(struct rs_sock *rs, const struct sockaddr_storage *from,
 	if (!w)
 		return;
 	learn(w, h.qpn);
-	if (h.op != RS_LETTER_DATA)
+	if (h.op != RS_DGRAM_DATA)
 		return;
-	(void)send_udp(rs, w, RS_LETTER_CONTROL, NULL, 0, MSG_DONTWAIT);
+	(void)send_udp(rs, w, RS_DGRAM_CONTROL, NULL, 0, MSG_DONTWAIT);
 	keep_udp(rs->dgram, from, bytes + header, n - (size_t)header);
 }
 
 static void drain_udp(struct rs_sock *rs)
 {
 	enum { AT_ONCE = 64 };
-	uint8_t bytes[RS_LETTER_BYTES];
+	uint8_t bytes[RS_DGRAM_BYTES];
 	struct sockaddr_storage from;
 	socklen_t length;
 	ssize_t n;
@@ -373,14 +373,14 @@ static void drain_udp(struct rs_sock *rs)
 	}
 }
 
-static bool is_wanted(const struct rs_dgram *d, const struct rs_letter *l)
+static bool is_wanted(const struct rs_dgram *d, const struct rs_dgram_header *l)
 {
 	return !d->connected || same_place(&d->peer, &l->from);
 }
 
 static void drain_ud(struct rs_dgram *d, struct rs_ud *ud)
 {
-	struct rs_letter *l;
+	struct rs_dgram_header *l;
 
 	while ((l = rs_ud_next(ud))) {
 		to_plain(&l->from);
@@ -483,7 +483,7 @@ static int send_letter(struct rs_sock *rs, struct way *w,
 	int rc;
 
 	if (!by_ud(w, bytes))
-		return (int)send_udp(rs, w, RS_LETTER_DATA, msg->msg_iov, count,
+		return (int)send_udp(rs, w, RS_DGRAM_DATA, msg->msg_iov, count,
 				     timeout ? 0 : MSG_DONTWAIT);
 	for (;;) {
 		rc = rs_ud_send(w->ud, w->ah, w->qpn, msg->msg_iov, count,
@@ -508,12 +508,12 @@ static ssize_t measure(const struct msghdr *msg)
 	if (msg->msg_iovlen > PIECES)
 		return -EMSGSIZE;
 	for (size_t i = 0; i < msg->msg_iovlen; i++) {
-		if (msg->msg_iov[i].iov_len > RS_LETTER_BYTES)
+		if (msg->msg_iov[i].iov_len > RS_DGRAM_BYTES)
 			return -EMSGSIZE;
 		total += msg->msg_iov[i].iov_len;
 	}
-	return total > RS_LETTER_BYTES - RS_LETTER_UDP_MOST ? -EMSGSIZE
-							    : (ssize_t)total;
+	return total > RS_DGRAM_BYTES - RS_DGRAM_UDP_MOST ? -EMSGSIZE
+							  : (ssize_t)total;
 }
 
 ssize_t rs_dgram_send(struct rs_sock *rs, const struct msghdr *asked, int flags,
@@ -553,7 +553,7 @@ ssize_t rs_dgram_send(struct rs_sock *rs, const struct msghdr *asked, int flags,
 
 static void dequeue(struct rs_dgram *d)
 {
-	struct rs_letter *l = d->first;
+	struct rs_dgram_header *l = d->first;
 
 	d->first = l->next;
 	if (!d->first)
@@ -564,8 +564,8 @@ static void dequeue(struct rs_dgram *d)
 	rs_ud_give_back(l);
 }
 
-static size_t copy_out(const struct rs_sock *rs, const struct rs_letter *l,
-		       struct msghdr *msg)
+static size_t copy_out(const struct rs_sock *rs,
+		       const struct rs_dgram_header *l, struct msghdr *msg)
 {
 	const struct sockaddr_storage from = as_seen(rs, &l->from);
 	size_t done = 0, n;

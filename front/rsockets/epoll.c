@@ -380,12 +380,12 @@ static uint32_t ready_now(struct member *m)
 	uint32_t ready;
 
 	rs_lock(rs);
-	rs_conduit_woken(rs);
+	rs_qp_woken(rs);
 	rs->looked = 0;
 	rs_look(rs);
 	ready = (uint16_t)rs_ready(rs, asked);
 	/* What came before it was armed does not wake anybody. */
-	if ((!ready || m->asked.events & EPOLLET) && rs_conduit_arm(rs)) {
+	if ((!ready || m->asked.events & EPOLLET) && rs_qp_arm(rs)) {
 		rs_look(rs);
 		ready = (uint16_t)rs_ready(rs, asked);
 	}

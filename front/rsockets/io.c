@@ -87,7 +87,7 @@ static ssize_t send_all(struct rs_sock *rs, struct cursor *c, int flags,
 			rc = rs_wait(rs, rs_can_write, timeout);
 			continue;
 		}
-		rc = rs_conduit_send(rs, here(c), (uint32_t)n);
+		rc = rs_qp_send(rs, here(c), (uint32_t)n);
 		c->offset += n;
 		sent += (ssize_t)n;
 	}
@@ -134,7 +134,7 @@ static ssize_t receive(struct rs_sock *rs, struct cursor *c, int flags,
 			rc = rs_wait(rs, rs_can_read, timeout);
 	}
 	/* The peer may be waiting for the space. */
-	rs_conduit_work(rs);
+	rs_qp_work(rs);
 	return got ? got : rc;
 }
 

@@ -152,7 +152,7 @@ int rs_iomaps_send(struct rs_sock *rs, int timeout)
 		if (!m->mr || m->told) /* another thread, meanwhile */
 			continue;
 		entry = entry_of(rs, m);
-		rc = rs_conduit_iomap(rs, i, &entry);
+		rc = rs_qp_iomap(rs, i, &entry);
 		m->told = true;
 	}
 	rs->iomaps_wait = has_untold(rs); /* another thread's, meanwhile */
@@ -202,8 +202,8 @@ static int write_piece(struct rs_sock *rs, const uint8_t *bytes, size_t left,
 	n = VB_MIN(n, s->out_size - s->out_used);
 	if (n == 0)
 		return 0;
-	rc = rs_conduit_place(rs, bytes, (uint32_t)n,
-			      e.area.addr + (offset - e.offset), e.area.key);
+	rc = rs_qp_place(rs, bytes, (uint32_t)n,
+			 e.area.addr + (offset - e.offset), e.area.key);
 	return rc ? rc : (int)n;
 }
 

@@ -43,7 +43,7 @@ static void probe(struct rs_sock *rs)
 	if (rs->probes++ >= (unsigned)count)
 		rc = -ETIMEDOUT;
 	else if (rs->stream.controls == 0)
-		rc = rs_conduit_probe(rs);
+		rc = rs_qp_probe(rs);
 	if (rc)
 		rs_connection_end(rs, -rc);
 	if (rc)

@@ -18,7 +18,7 @@
 #include <sys/time.h>
 
 #include "base/defs.h"
-#include "front/rsockets/ticket.h"
+#include "front/rsockets/private_options.h"
 
 /* Whole numbers; @id: what the connection manager is told, or -1;
  * @usual: of who has not set it; @most: beyond it is EINVAL, or 0: none. */
@@ -188,7 +188,7 @@ static int set_structure(struct rs_sock *rs, int level, int name,
 {
 	if (level == IPPROTO_TCP && name == TCP_CONGESTION)
 		return 0; /* the adapter's own */
-	if (level == SOL_RDMA && name == RS_TICKET)
+	if (level == SOL_RDMA && name == RS_PORT_TICKET)
 		return join(rs, value, bytes);
 	if (level == SOL_RDMA && name == RS_LATER)
 		return announce_later(rs);
@@ -319,7 +319,7 @@ static int get(struct rs_sock *rs, int level, int name, void *value,
 	i = size_of(level, name);
 	if (i >= 0)
 		return answer_number(value, bytes, (int)get_size(rs, i));
-	if (level == SOL_RDMA && name == RS_TICKET)
+	if (level == SOL_RDMA && name == RS_PORT_TICKET)
 		return answer(value, bytes, &rs->ticket, sizeof(rs->ticket));
 	if (level == SOL_SOCKET)
 		return get_socket_option(rs, name, value, bytes);

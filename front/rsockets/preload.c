@@ -22,7 +22,7 @@
 
 #include "base/defs.h"
 #include "front/rsockets/preload_relay.h"
-#include "front/rsockets/ticket.h"
+#include "front/rsockets/private_options.h"
 
 static pid_t own_pid;
 

@@ -18,7 +18,7 @@
 
 #include "base/defs.h"
 #include "front/rsockets/preload_relay.h"
-#include "front/rsockets/ticket.h"
+#include "front/rsockets/private_options.h"
 
 enum { BACKLOG = 511 };
 
@@ -65,7 +65,7 @@ static void note_listener(int target)
 	*l = (struct listener){ .target = target,
 				.length = sizeof(l->address) };
 	if (rgetsockname(target, (struct sockaddr *)&l->address, &l->length) ||
-	    rgetsockopt(target, SOL_RDMA, RS_TICKET, &l->ticket, &n))
+	    rgetsockopt(target, SOL_RDMA, RS_PORT_TICKET, &l->ticket, &n))
 		return;
 	if (l->address.ss_family == AF_INET6)
 		l->v6only = number(target, IPPROTO_IPV6, IPV6_V6ONLY);
@@ -197,7 +197,7 @@ static int open_listener(const struct listener *l)
 		(void)rsetsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on,
 				  sizeof(on));
 	if (fd < RSP_DESCRIPTORS &&
-	    rsetsockopt(fd, SOL_RDMA, RS_TICKET, &l->ticket,
+	    rsetsockopt(fd, SOL_RDMA, RS_PORT_TICKET, &l->ticket,
 			sizeof(l->ticket)) == 0 &&
 	    rbind(fd, (const struct sockaddr *)&l->address, l->length) == 0 &&
 	    rlisten(fd, BACKLOG) == 0) {

@@ -161,7 +161,7 @@ typedef bool rs_test(struct rs_sock *rs);
 int rs_queue_open(struct rs_queue *q, int epoll, struct ibv_context *verbs,
 		  int depth);
 void rs_queue_close(struct rs_queue *q);
-bool rs_queue_arm(struct rs_queue *q); /* as rs_conduit_arm() */
+bool rs_queue_arm(struct rs_queue *q); /* as rs_qp_arm() */
 bool rs_queue_woken(struct rs_queue *q);
 
 /* dgram.c: a socket of datagrams; with the lock, -errno. */
@@ -185,23 +185,22 @@ ssize_t rs_dgram_send(struct rs_sock *rs, const struct msghdr *msg, int flags,
 ssize_t rs_dgram_receive(struct rs_sock *rs, struct msghdr *msg, int flags,
 			 int timeout);
 
-/* conduit.c: a connection's queue pair and memory; with the lock. */
-int rs_conduit_open(struct rs_sock *rs);
-void rs_conduit_close(struct rs_sock *rs);
+/* rs_qp.c: a connection's queue pair and memory; with the lock. */
+int rs_qp_open(struct rs_sock *rs);
+void rs_qp_close(struct rs_sock *rs);
 /* Work off what has completed, and give the peer what it is due. */
-void rs_conduit_work(struct rs_sock *rs);
+void rs_qp_work(struct rs_sock *rs);
 /* True: armed just now, so look once more before sleeping. */
-bool rs_conduit_arm(struct rs_sock *rs);
-void rs_conduit_woken(struct rs_sock *rs);
+bool rs_qp_arm(struct rs_sock *rs);
+void rs_qp_woken(struct rs_sock *rs);
 /* -errno. Up to rs_stream_room() bytes. */
-int rs_conduit_send(struct rs_sock *rs, const void *bytes, uint32_t length);
-int rs_conduit_place(struct rs_sock *rs, const void *bytes, uint32_t length,
-		     uint64_t addr, uint32_t key);
-int rs_conduit_control(struct rs_sock *rs, enum rs_control what);
+int rs_qp_send(struct rs_sock *rs, const void *bytes, uint32_t length);
+int rs_qp_place(struct rs_sock *rs, const void *bytes, uint32_t length,
+		uint64_t addr, uint32_t key);
+int rs_qp_control(struct rs_sock *rs, enum rs_control what);
 /* Does the peer answer? */
-int rs_conduit_probe(struct rs_sock *rs);
-int rs_conduit_iomap(struct rs_sock *rs, unsigned i,
-		     const struct rs_iomap *entry);
+int rs_qp_probe(struct rs_sock *rs);
+int rs_qp_iomap(struct rs_sock *rs, unsigned i, const struct rs_iomap *entry);
 
 /* wait.c */
 /* Whatever has happened to it; with the lock. */

@@ -83,7 +83,7 @@ void rs_unmake(struct rs_sock *rs)
 	rs_dgram_unmake(rs);
 	if (rs->id && rs->state >= RS_CONNECTED)
 		rdma_disconnect(rs->id);
-	rs_conduit_close(rs);
+	rs_qp_close(rs);
 	if (rs->id)
 		rdma_destroy_id(rs->id);
 	if (rs->channel)
@@ -286,7 +286,7 @@ static int renew(struct rs_sock *rs)
 	struct rdma_cm_id *id = rs->id;
 	int rc;
 
-	rs_conduit_close(rs);
+	rs_qp_close(rs);
 	rc = new_id(rs);
 	if (rc) {
 		if (rs->channel && rs->channel != channel)
@@ -377,7 +377,7 @@ static int tell(struct rs_sock *rs, enum rs_control what, int timeout)
 	int rc = wait_out(rs, rs_can_control, timeout);
 
 	if (rc == 0 && rs->state == RS_CONNECTED)
-		rc = rs_conduit_control(rs, what);
+		rc = rs_qp_control(rs, what);
 	if (rc == 0)
 		rc = wait_out(rs, rs_all_sent, timeout);
 	return rc;

@@ -12,14 +12,14 @@
 
 enum {
 	GRH = sizeof(struct ibv_grh),
-	SLOT = RS_LETTER_BYTES + 64, /* a receive's has a GRH in front */
-	SEND = 0,		     /* work_id()'s */
+	SLOT = RS_DGRAM_BYTES + 64, /* a receive's has a GRH in front */
+	SEND = 0,		    /* work_id()'s */
 	RECEIVE = 1,
 	HOPS = 64,
 	MOST = 4096, /* slots each way */
 	OPEN_MS = 2000,
 };
-_Static_assert(SLOT >= RS_LETTER_BYTES + GRH, "room for a GRH");
+_Static_assert(SLOT >= RS_DGRAM_BYTES + GRH, "room for a GRH");
 
 static uint64_t work_id(unsigned what, uint32_t slot)
 {
@@ -124,9 +124,9 @@ static int open_memory(struct rs_ud *ud)
 		ud->memory = NULL;
 		return -ENOMEM;
 	}
-	ud->letters = calloc(ud->receives, sizeof(*ud->letters));
+	ud->headers = calloc(ud->receives, sizeof(*ud->headers));
 	ud->free = calloc(ud->sends, sizeof(*ud->free));
-	if (!ud->letters || !ud->free)
+	if (!ud->headers || !ud->free)
 		return -ENOMEM;
 	ud->mr = ibv_reg_mr(ud->id->pd, ud->memory, ud->bytes,
 			    IBV_ACCESS_LOCAL_WRITE);
@@ -154,9 +154,9 @@ struct rs_ud *rs_ud_open(struct rs_sock *rs, const struct sockaddr *own)
 	memcpy(&ud->own, own,
 	       own->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
 					  : sizeof(struct sockaddr_in));
-	ud->header_bytes = rs_letter_put_ud(ud->header, own);
-	ud->sends = VB_MIN(rs->wishes.send_bytes / RS_LETTER_BYTES, MOST);
-	ud->receives = VB_MIN(rs->wishes.receive_bytes / RS_LETTER_BYTES, MOST);
+	ud->header_bytes = rs_dgram_header_put_ud(ud->header, own);
+	ud->sends = VB_MIN(rs->wishes.send_bytes / RS_DGRAM_BYTES, MOST);
+	ud->receives = VB_MIN(rs->wishes.receive_bytes / RS_DGRAM_BYTES, MOST);
 	rc = open_id(ud);
 	if (rc == 0)
 		rc = find_gid(ud);
@@ -184,7 +184,7 @@ void rs_ud_close(struct rs_ud *ud)
 		munmap(ud->memory, ud->bytes);
 	if (ud->id)
 		rdma_destroy_id(ud->id);
-	free(ud->letters);
+	free(ud->headers);
 	free(ud->free);
 	free(ud);
 }
@@ -233,10 +233,11 @@ int rs_ud_send(struct rs_ud *ud, struct ibv_ah *ah, uint32_t qpn,
 }
 
 /* NULL: it goes back at once, or the queue pair is dead. */
-static struct rs_letter *open_letter(struct rs_ud *ud, const struct ibv_wc *wc)
+static struct rs_dgram_header *open_letter(struct rs_ud *ud,
+					   const struct ibv_wc *wc)
 {
 	uint32_t slot = (uint32_t)wc->wr_id;
-	struct rs_letter *l = &ud->letters[slot];
+	struct rs_dgram_header *l = &ud->headers[slot];
 	uint8_t *at = receive_slot(ud, slot) + GRH;
 	uint32_t bytes = wc->byte_len;
 	int header;
@@ -246,7 +247,7 @@ static struct rs_letter *open_letter(struct rs_ud *ud, const struct ibv_wc *wc)
 	bytes = bytes < GRH ? 0 : bytes - GRH;
 	header = wc->status != IBV_WC_SUCCESS
 			 ? -EIO
-			 : rs_letter_get_ud(at, bytes, &l->from);
+			 : rs_dgram_header_get_ud(at, bytes, &l->from);
 	l->ud = ud;
 	l->slot = slot;
 	if (header < 0) {
@@ -258,9 +259,9 @@ static struct rs_letter *open_letter(struct rs_ud *ud, const struct ibv_wc *wc)
 	return l;
 }
 
-struct rs_letter *rs_ud_next(struct rs_ud *ud)
+struct rs_dgram_header *rs_ud_next(struct rs_ud *ud)
 {
-	struct rs_letter *l = NULL;
+	struct rs_dgram_header *l = NULL;
 	struct ibv_wc wc;
 
 	while (!l && ibv_poll_cq(ud->queue.cq, 1, &wc) > 0) {
@@ -272,10 +273,10 @@ struct rs_letter *rs_ud_next(struct rs_ud *ud)
 	return l;
 }
 
-void rs_ud_give_back(struct rs_letter *letter)
+void rs_ud_give_back(struct rs_dgram_header *header)
 {
-	if (letter->ud)
-		(void)post_receive(letter->ud, letter->slot);
+	if (header->ud)
+		(void)post_receive(header->ud, header->slot);
 	else
-		free(letter);
+		free(header);
 }

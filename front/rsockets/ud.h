@@ -9,12 +9,12 @@
 
 #include <sys/uio.h>
 
-#include "front/rsockets/letter.h"
+#include "front/rsockets/dgram_header.h"
 #include "front/rsockets/rs.h"
 
 /* A datagram that came. */
-struct rs_letter {
-	struct rs_letter *next;
+struct rs_dgram_header {
+	struct rs_dgram_header *next;
 	struct rs_ud *ud; /* whose buffer it is in; NULL: malloc's */
 	struct sockaddr_storage from;
 	uint8_t *bytes; /* behind the header */
@@ -29,14 +29,14 @@ struct rs_ud {
 	struct rs_queue queue;
 	uint8_t gid_index;
 	uint32_t mtu; /* bytes */
-	uint8_t header[RS_LETTER_UD_MOST];
+	uint8_t header[RS_DGRAM_UD_MOST];
 	unsigned header_bytes;
 	unsigned sends, receives; /* slots */
 	size_t bytes;		  /* of memory */
 	uint8_t *memory;	  /* sends, then receives */
 	struct ibv_mr *mr;
-	struct rs_letter *letters; /* of the receives */
-	uint16_t *free;		   /* stack of slots to send from */
+	struct rs_dgram_header *headers; /* of the receives */
+	uint16_t *free;			 /* stack of slots to send from */
 	unsigned frees;
 };
 
@@ -49,8 +49,8 @@ struct ibv_ah *rs_ud_way(struct rs_ud *ud, const struct sockaddr *to);
 int rs_ud_send(struct rs_ud *ud, struct ibv_ah *ah, uint32_t qpn,
 	       const struct iovec *iov, unsigned count, uint32_t bytes);
 /* What has come, one after the other; NULL: no more. */
-struct rs_letter *rs_ud_next(struct rs_ud *ud);
-void rs_ud_give_back(struct rs_letter *letter);
+struct rs_dgram_header *rs_ud_next(struct rs_ud *ud);
+void rs_ud_give_back(struct rs_dgram_header *header);
 
 static inline bool rs_ud_fits(const struct rs_ud *ud, uint32_t bytes)
 {

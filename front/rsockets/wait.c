@@ -133,7 +133,7 @@ struct sight {
 	uint32_t ready, kept;
 	unsigned sends, controls, targets;
 	int waiting;
-	unsigned letters, leaving;
+	unsigned headers, leaving;
 };
 
 static struct sight sight(const struct rs_sock *rs)
@@ -161,7 +161,7 @@ static bool same(const struct sight *a, const struct sight *b)
 	       a->ready == b->ready && a->kept == b->kept &&
 	       a->sends == b->sends && a->controls == b->controls &&
 	       a->targets == b->targets && a->waiting == b->waiting &&
-	       a->letters == b->letters && a->leaving == b->leaving;
+	       a->headers == b->headers && a->leaving == b->leaving;
 }
 
 static void work(struct rs_sock *rs)
@@ -172,7 +172,7 @@ static void work(struct rs_sock *rs)
 		rs_dgram_work(rs);
 		return;
 	}
-	rs_conduit_work(rs);
+	rs_qp_work(rs);
 	now = vb_clock_read();
 	if (rs->state == RS_CONNECTED && now - rs->looked < LOOK_NS)
 		return;
@@ -259,7 +259,7 @@ static int doze(struct rs_sock *rs, uint64_t deadline)
 	rs_get_up(&me);
 	silence(me.bell);
 	if (fds[1].revents) {
-		rs_conduit_woken(rs);
+		rs_qp_woken(rs);
 		rs->looked = 0;
 	}
 	return rc;
@@ -294,7 +294,7 @@ int rs_wait(struct rs_sock *rs, rs_test *test, int timeout)
 			spun = now + spin;
 		if ((rs->state == RS_CONNECTED || rs->dgram) && now < spun)
 			give_way(rs, spun);
-		else if (!rs_conduit_arm(rs))
+		else if (!rs_qp_arm(rs))
 			rc = doze(rs, deadline);
 	}
 }
@@ -387,7 +387,7 @@ static int look_at_socks(struct polling *p)
 			continue;
 		rs_lock(rs);
 		if (p->watched[i].revents) {
-			rs_conduit_woken(rs);
+			rs_qp_woken(rs);
 			rs->looked = 0;
 		}
 		rs_look(rs);
@@ -411,7 +411,7 @@ static bool lie_down_at_all(struct polling *p)
 		rs_lock(rs);
 		rs_lie_down(rs, &p->beds[i], p->watched[p->count].fd, NULL);
 		p->watched[i].fd = rs->fd; /* it may have been moved */
-		if (rs_conduit_arm(rs))
+		if (rs_qp_arm(rs))
 			rs_look(rs);
 		if (rs_ready(rs, p->asked[i].events))
 			quiet = false;

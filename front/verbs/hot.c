@@ -547,7 +547,7 @@ static int poll_core(struct vb_cq *cq, int n, struct vb_cqe *e)
 	if (atomic_load_explicit(&cq->count, memory_order_relaxed) == 0)
 		vb_engine_poll();
 	else
-		vb_engine_await(cq);
+		vb_engine_poll_hint(cq);
 	return vb_cq_poll(cq, n, e);
 }
 

@@ -3,7 +3,7 @@
  * What a context's cmd_fd holds: whose the context is, which protection domains
  * are on it, and its device memory itself. A process that was given the
  * descriptor imports from it. Memory regions are not in it: they are where
- * every process of the host looks for keys (near/yard.h). Who has the
+ * every process of the host looks for keys (near/registry.h). Who has the
  * descriptor may write here; nothing is believed.
  */
 #include "front/verbs/front.h"

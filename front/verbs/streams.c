@@ -6,12 +6,12 @@
 
 static int start(struct ibv_context *context, uint32_t qpn, int fd,
 		 const struct vb_mpa_terms *terms,
-		 const struct vb_stream_ear *ear)
+		 const struct vb_stream_listener *listener)
 {
 	int cancel = vb_cancel_off(), rc;
 
 	rc = vb_stream_start(vb_front_context(context)->adapter, qpn, fd, terms,
-			     ear);
+			     listener);
 	vb_cancel_back(cancel);
 	return rc;
 }

@@ -14,7 +14,7 @@
 struct vb_verbs_streams {
 	int (*start)(struct ibv_context *context, uint32_t qpn, int fd,
 		     const struct vb_mpa_terms *terms,
-		     const struct vb_stream_ear *ear);
+		     const struct vb_stream_listener *listener);
 	void (*finish)(struct ibv_context *context, uint32_t qpn, void *arg);
 	void (*forget)(struct ibv_context *context, uint32_t qpn, void *arg);
 	bool (*may_be_near)(const struct sockaddr *peer);

@@ -149,7 +149,7 @@ void vb_engine_poll(void)
 		fake.on_poll();
 }
 
-void vb_engine_await(struct vb_cq *cq)
+void vb_engine_poll_hint(struct vb_cq *cq)
 {
 }
 

@@ -15,7 +15,7 @@
 
 static struct vb_census_row rows[QPS];
 static struct vb_census_sum sum = { .device = "roce_a" };
-static struct vb_tally tally = { .device = "roce_a" };
+static struct vb_counter_file counters = { .device = "roce_a" };
 
 static void fill_rows(void)
 {
@@ -81,8 +81,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	memcpy(text, bytes, len);
 	MUST(vb_nl_read(text, &read) == 0);
 	facts.census = read.census = (struct vb_census){ rows, QPS, &sum, 1 };
-	facts.tallies = read.tallies = &tally;
-	facts.tally_count = read.tally_count = 1;
+	facts.files = read.files = &counters;
+	facts.counter_of = read.counter_of = 1;
 	for (size_t at = 0; (n = vb_nl_split(bytes + at, len - at, &r)) > 0;
 	     at += n) {
 		check_answer(&r, &facts);

@@ -94,8 +94,7 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < POLLERS; i++)
 		must(!pthread_create(&pollers[i], NULL, poll_on, NULL),
 		     "pthread_create");
-	for (;
-	     rounds < most && !atomic_load(&bad) && seconds() - then < LASTS;
+	for (; rounds < most && !atomic_load(&bad) && seconds() - then < LASTS;
 	     rounds++) {
 		struct ibv_mr *hasty = lend(&here, IBV_ACCESS_LOCAL_WRITE);
 

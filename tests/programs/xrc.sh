@@ -51,6 +51,6 @@ done
 rm -f $shared
 
 # Three programs: who asks, whose target it comes to, whose memory it is.
-lines "xrc far: ends well" "$verbena" run -- "$programs/xrc_far_test" \
+lines "xrc far: ends well" "$verbena" run -- "$programs/xrc_forward_test" \
 	-d $device
 summary

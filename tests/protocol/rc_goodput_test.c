@@ -81,9 +81,8 @@ static void play(struct run *r)
 	r->duplicates = counter(b, 1, CNT_DUPLICATE_REQUEST);
 	printf("%u of 10000 lost, %u overtaken: goodput %.3f; %llu packets, "
 	       "%llu lost, %llu repeats, %llu for nothing\n",
-	       r->lose, r->swap, r->goodput,
-	       (unsigned long long)r->sent, (unsigned long long)r->lost,
-	       (unsigned long long)r->repeats,
+	       r->lose, r->swap, r->goodput, (unsigned long long)r->sent,
+	       (unsigned long long)r->lost, (unsigned long long)r->repeats,
 	       (unsigned long long)r->duplicates);
 	bench_close(b);
 }

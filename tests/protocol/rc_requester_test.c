@@ -913,7 +913,7 @@ static void requester__sqd_with_nothing_begun_is_drained_at_once(void **state)
 static void requester__packets_keep_their_size(void **state)
 {
 	struct bench *b = open_alone();
-	struct vb_port_news news = { .up = true, .mtu = 600, .count = 1 };
+	struct vb_port_update news = { .up = true, .mtu = 600, .count = 1 };
 	struct vb_qp_attr attr;
 
 	bench_post(b, 0, WR_WRITE, 0, BENCH_MEM / 2, 0);

@@ -314,18 +314,18 @@ static void responder__one_ack_for_a_run(void **state)
 }
 
 /* A WRITE arrives, and nothing is sent yet. What becomes of its ACK? */
-static enum vb_owes write_arrives(struct bench *b, int nth, bool polls)
+static enum vb_delayed_ack write_arrives(struct bench *b, int nth, bool polls)
 {
 	struct vb_ib_pkt pkt = bench_request(b, CODE_WRITE_ONLY, nth);
 	const struct vb_transport_ops *ops = b->sim.side[1].adapter.transport;
 	struct vb_qp *qp = b->pair.qp[1];
-	enum vb_owes owes;
+	enum vb_delayed_ack delayed_ack;
 
 	vb_mutex_lock(&qp->drive);
 	ops->recv(qp, &pkt, b->sim.now);
-	owes = ops->owes(qp, polls);
+	delayed_ack = ops->delayed_ack(qp, polls);
 	vb_mutex_unlock(&qp->drive);
-	return owes;
+	return delayed_ack;
 }
 
 static bool polled_again(struct bench *b)
@@ -355,7 +355,7 @@ static int always_replies(struct bench *b)
 	int n = 0;
 
 	for (; n < 8; n++) {
-		assert_int_equal(write_arrives(b, n, false), OWES_NOW);
+		assert_int_equal(write_arrives(b, n, false), ACK_NOW);
 		replies(b);
 	}
 	return n;
@@ -366,22 +366,22 @@ static void responder__ack_waits_for_who_always_replies(void **state)
 	struct bench *b = bench_open();
 	int n = always_replies(b);
 
-	assert_int_equal(write_arrives(b, n++, false), OWES_LATER);
+	assert_int_equal(write_arrives(b, n++, false), ACK_DELAYED);
 	b->read = b->logged;
 	replies(b);
 	/* One train, whose receiver looks at the ACK first. */
 	assert_int_equal(bench_next(b, 1)->op->kind, KIND_WRITE);
 	bench_expect_aeth(b, 1, VB_SYN_ACK, n - 1);
 	/* Who polls again has not replied, and is not waited for any more. */
-	assert_int_equal(write_arrives(b, n++, false), OWES_LATER);
+	assert_int_equal(write_arrives(b, n++, false), ACK_DELAYED);
 	assert_true(polled_again(b));
 	assert_false(polled_again(b));
 	/* Until it has again. */
 	for (int i = 0; i < 4; i++) {
-		assert_int_equal(write_arrives(b, n++, false), OWES_NOW);
+		assert_int_equal(write_arrives(b, n++, false), ACK_NOW);
 		replies(b);
 	}
-	assert_int_equal(write_arrives(b, n++, false), OWES_LATER);
+	assert_int_equal(write_arrives(b, n++, false), ACK_DELAYED);
 	bench_close(b);
 }
 
@@ -393,7 +393,7 @@ static void responder__ack_survives_a_reply_that_fails(void **state)
 	int n = always_replies(b);
 	struct vb_cqe e;
 
-	assert_int_equal(write_arrives(b, n++, false), OWES_LATER);
+	assert_int_equal(write_arrives(b, n++, false), ACK_DELAYED);
 	b->read = b->logged;
 	bench_post(b, 1, WR_WRITE, 1u << 30, 8, SEND_SIGNALED);
 	bench_wait(b, 100);
@@ -409,10 +409,10 @@ static void responder__ack_does_not_wait_for_nothing(void **state)
 
 	always_replies(b);
 	/* A poll that brings no completion is followed by the next. */
-	assert_int_equal(write_arrives(b, 8, true), OWES_NOTHING);
+	assert_int_equal(write_arrives(b, 8, true), ACK_NONE);
 	/* More than an ACK is due. */
 	write_arrives(b, 10, false);
-	assert_int_equal(write_arrives(b, 11, false), OWES_NOTHING);
+	assert_int_equal(write_arrives(b, 11, false), ACK_NONE);
 	bench_close(b);
 }
 

@@ -47,7 +47,7 @@ static uint64_t repeats(const struct bench *b)
 
 static uint64_t kept_bytes(const struct bench *b, unsigned side)
 {
-	return atomic_load(&b->sim.side[side].adapter.early_bytes);
+	return atomic_load(&b->sim.side[side].adapter.ooo_bytes);
 }
 
 static unsigned marked(const struct bench *b, unsigned from)

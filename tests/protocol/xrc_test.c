@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "ib/far.h"
+#include "ib/xrc_forward.h"
 #include "tests/support/bench.h"
 
 struct xrc {
@@ -458,9 +458,9 @@ static void err__flushes_the_message_under_way(void **state)
 #define FAR_AWAY 0x10000u
 
 static struct {
-	struct vb_far_qp guest;
+	struct vb_forward_qp guest;
 	struct vb_qp *qp;
-	uint64_t serial, fetch_serial;
+	uint64_t serial, xrc_read_serial;
 	unsigned count;
 	bool under_way, is_down;
 	enum vb_fault refusal;
@@ -468,7 +468,7 @@ static struct {
 	uint8_t payload[4096];
 	bool fetching;
 	unsigned fetches;
-	struct vb_far_piece piece;
+	struct vb_forward_piece piece;
 } far;
 
 static enum vb_fault hand_over(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
@@ -491,7 +491,8 @@ static enum vb_fault hand_over(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 	return FAULT_NONE;
 }
 
-static enum vb_fault fetch(struct vb_qp *qp, const struct vb_far_piece *piece,
+static enum vb_fault fetch(struct vb_qp *qp,
+			   const struct vb_forward_piece *piece,
 			   uint64_t serial, uint64_t *session)
 {
 	if (far.refusal)
@@ -499,7 +500,7 @@ static enum vb_fault fetch(struct vb_qp *qp, const struct vb_far_piece *piece,
 	assert_false(far.fetching);
 	far.fetching = true;
 	far.fetches++;
-	far.fetch_serial = serial;
+	far.xrc_read_serial = serial;
 	far.piece = *piece;
 	far.piece.srqn ^= FAR_AWAY;
 	*session = 5;
@@ -512,7 +513,7 @@ static bool is_up(uint64_t session)
 	return !far.is_down;
 }
 
-static const struct vb_far_ops far_ops = { hand_over, fetch, is_up };
+static const struct vb_forward_ops forward_ops = { hand_over, fetch, is_up };
 
 static void open_far_as(struct xrc *t, const struct vb_qp_attr *attr)
 {
@@ -524,7 +525,7 @@ static void open_far_as(struct xrc *t, const struct vb_qp_attr *attr)
 	d->has_key = true;
 	d->key = (struct vb_xrc_key){ 1, 2 };
 	vb_chain_add(&t->b->sim.side[1].adapter.xrc_domains, &d->link);
-	t->b->sim.side[1].adapter.far_ops = &far_ops;
+	t->b->sim.side[1].adapter.forward_ops = &forward_ops;
 	vb_mutex_init(&far.guest.qp.drive);
 	far.guest.qp.adapter = &t->b->sim.side[1].adapter;
 	far.guest.qp.type = QPT_XRC_RECV;
@@ -543,7 +544,7 @@ static void say(enum vb_fault fault, uint64_t value)
 {
 	far.under_way = false;
 	vb_mutex_lock(&far.qp->drive);
-	vb_far_verdict(far.qp, far.serial, fault, value);
+	vb_forward_verdict(far.qp, far.serial, fault, value);
 	vb_mutex_unlock(&far.qp->drive);
 }
 
@@ -554,7 +555,7 @@ static void judge_far(void)
 	uint64_t value = 0;
 
 	vb_mutex_lock(&far.guest.qp.drive);
-	fault = vb_far_take(&far.guest, &key, &far.pkt, &value);
+	fault = vb_forward_take(&far.guest, &key, &far.pkt, &value);
 	vb_mutex_unlock(&far.guest.qp.drive);
 	say(fault, value);
 }
@@ -565,18 +566,19 @@ static void give(struct bench *b, enum vb_fault fault, const uint8_t *bytes)
 
 	far.fetching = false;
 	vb_mutex_lock(&qp->drive);
-	vb_far_bytes(qp, far.fetch_serial, fault, bytes, far.piece.length);
+	vb_forward_bytes(qp, far.xrc_read_serial, fault, bytes,
+			 far.piece.length);
 	vb_mutex_unlock(&qp->drive);
 }
 
 static void fetch_far(struct bench *b)
 {
 	const struct vb_xrc_key key = { 1, 2 };
-	uint8_t bytes[VB_FAR_BYTES];
+	uint8_t bytes[VB_FORWARD_BYTES];
 	enum vb_fault fault;
 
 	vb_mutex_lock(&far.guest.qp.drive);
-	fault = vb_far_read(&far.guest, &key, &far.piece, bytes);
+	fault = vb_forward_read(&far.guest, &key, &far.piece, bytes);
 	vb_mutex_unlock(&far.guest.qp.drive);
 	give(b, fault, bytes);
 }
@@ -718,7 +720,7 @@ static void far__a_message_broken_off_is_flushed(void **state)
 	for (unsigned i = 0; i < 2; i++) { /* the first packet, twice anew */
 		vb_mutex_lock(&far.guest.qp.drive);
 		assert_int_equal(
-			vb_far_take(&far.guest, &key, &far.pkt, &value),
+			vb_forward_take(&far.guest, &key, &far.pkt, &value),
 			FAULT_NONE);
 		vb_mutex_unlock(&far.guest.qp.drive);
 	}
@@ -726,7 +728,7 @@ static void far__a_message_broken_off_is_flushed(void **state)
 	assert_int_equal(e.wr_id, 8);
 	assert_int_equal(e.status, WC_FLUSH_ERR);
 	vb_mutex_lock(&far.guest.qp.drive);
-	vb_far_end(&far.guest);
+	vb_forward_end(&far.guest);
 	vb_mutex_unlock(&far.guest.qp.drive);
 	bench_expect_wc(t.cq, 9, WC_FLUSH_ERR);
 	close_xrc(&t);
@@ -762,7 +764,10 @@ static void far__a_message_goes_on_elsewhere(void **state)
 /* Longer than what is asked for at once; and one of nothing. */
 static void far__reads_come_piece_by_piece(void **state)
 {
-	enum { LEN = 100000, PIECES = (LEN + VB_FAR_BYTES - 1) / VB_FAR_BYTES };
+	enum {
+		LEN = 100000,
+		PIECES = (LEN + VB_FORWARD_BYTES - 1) / VB_FORWARD_BYTES
+	};
 	struct xrc t;
 
 	for (unsigned bad = 0; bad < 2; bad++) {
@@ -845,7 +850,7 @@ static void far__a_read_that_fails_in_the_middle(void **state)
 		struct xrc t;
 
 		open_far(&t);
-		post_far(&t, 0, WR_READ, 0, 0, 3 * VB_FAR_BYTES);
+		post_far(&t, 0, WR_READ, 0, 0, 3 * VB_FORWARD_BYTES);
 		while (far.fetches < 2)
 			wait_far(t.b, 20);
 		while (!far.fetching)
@@ -853,10 +858,10 @@ static void far__a_read_that_fails_in_the_middle(void **state)
 		t.b->logged = t.b->read = 0;
 		give(t.b, rows[i].fault, NULL);
 		bench_wait(t.b, 100);
-		bench_expect_aeth(t.b, 1, rows[i].syndrome,
-				  far.fetches * VB_FAR_BYTES /
-						  t.b->pair.qp[1]->mtu -
-					  VB_FAR_BYTES / t.b->pair.qp[1]->mtu);
+		bench_expect_aeth(
+			t.b, 1, rows[i].syndrome,
+			far.fetches * VB_FORWARD_BYTES / t.b->pair.qp[1]->mtu -
+				VB_FORWARD_BYTES / t.b->pair.qp[1]->mtu);
 		bench_expect_wc(t.b->pair.send_cq[0], 0, rows[i].status);
 		assert_int_equal(sim_event(&t.b->sim, 1), rows[i].event);
 		close_xrc(&t);

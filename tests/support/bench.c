@@ -179,9 +179,8 @@ void bench_post_recv(struct bench *b, unsigned side, uint64_t wr_id,
 			      b->mr[side]->key };
 
 	if (b->pair.xrcd)
-		assert_int_equal(vb_rq_post(&b->pair.srq[1]->rq, wr_id, &sge,
-					    1),
-				 0);
+		assert_int_equal(
+			vb_rq_post(&b->pair.srq[1]->rq, wr_id, &sge, 1), 0);
 	else
 		sim_post_recv(b->pair.qp[side], wr_id, &sge, 1);
 }

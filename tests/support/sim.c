@@ -322,13 +322,13 @@ static int route(struct vb_link *l, struct vb_route *r)
 }
 
 static const struct vb_link_ops link_ops = { .name = "sim",
-					       .route = route,
-					       .aim = route };
+					     .route = route,
+					     .aim = route };
 
 static void open_side(struct sim *s, unsigned number)
 {
 	struct sim_side *side = &s->side[number];
-	struct vb_port_news news = { .up = true, .mtu = 9000, .count = 1 };
+	struct vb_port_update news = { .up = true, .mtu = 9000, .count = 1 };
 	struct vb_adapter *a = &side->adapter;
 
 	side->sim = s;
@@ -434,8 +434,8 @@ static void create_side(struct sim *s, struct sim_pair *p, unsigned i,
 
 	p->srq[i] = NULL;
 	if (caps->srq || target || tagged)
-		MUST(vb_srq_create(side->pd, caps->wr, caps->sge, &side->async, NULL,
-				   &p->srq[i]) == 0);
+		MUST(vb_srq_create(side->pd, caps->wr, caps->sge, &side->async,
+				   NULL, &p->srq[i]) == 0);
 	init.srq = p->srq[i];
 	if (tagged)
 		init.max_send_wr = init.max_send_sge = init.max_inline = 0;

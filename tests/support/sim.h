@@ -88,8 +88,9 @@ void sim_open(struct sim *s, uint64_t seed);
 void sim_close(struct sim *s);
 
 /* A connection between the sides, or two queue pairs of datagrams: what is
- * posted to one goes to the other (with attr's Q_Key); attr's PSNs, depths, timers and
- * access flags are taken from @attr (state, AV and QPN are filled in). */
+ * posted to one goes to the other (with attr's Q_Key); attr's PSNs, depths,
+ * timers and access flags are taken from @attr (state, AV and QPN are filled
+ * in). */
 struct sim_pair {
 	struct vb_qp *qp[SIM_SIDES];
 	struct vb_cq *send_cq[SIM_SIDES], *recv_cq[SIM_SIDES];
@@ -102,7 +103,7 @@ struct sim_caps {
 	uint32_t wr, sge, inline_bytes, cqe;
 	/* 0: RC. QPT_XRC_SEND: side 0's, which sends to side 1's target. */
 	enum vb_qp_type type;
-	bool srq; /* receives come from a shared queue, one a side */
+	bool srq;      /* receives come from a shared queue, one a side */
 	uint32_t tags; /* side 1's has a list of so many, and its queue pair
 			* no send queue */
 };

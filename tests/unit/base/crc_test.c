@@ -165,9 +165,9 @@ static void crc32c__vectors(void **state)
 	assert_int_equal(vb_crc32c(0, "123456789", 9), 0xe3069283);
 	/* Continued wherever, and not aligned. */
 	for (unsigned n = 0; n <= 32; n++)
-		assert_int_equal(vb_crc32c(vb_crc32c(0, bytes, n), bytes + n,
-					   32 - n),
-				 0x46dd794e);
+		assert_int_equal(
+			vb_crc32c(vb_crc32c(0, bytes, n), bytes + n, 32 - n),
+			0x46dd794e);
 }
 
 int main(void)

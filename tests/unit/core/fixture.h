@@ -19,9 +19,11 @@
 #include "core/transport.h"
 
 #define QPN_BASE (3u << 15)
-#define IPV4_GID                                                          \
-	{                                                                 \
-		{ 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1 } \
+#define IPV4_GID                                                               \
+	{                                                                      \
+		{                                                              \
+			0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1  \
+		}                                                              \
 	}
 
 struct fixture {
@@ -75,10 +77,10 @@ static const struct vb_transport_ops fake_transport __attribute__((unused)) = {
 
 static inline void set_up_port(struct vb_port *p)
 {
-	static struct vb_port_news news;
+	static struct vb_port_update news;
 	const struct vb_gid gid = IPV4_GID;
 
-	news = (struct vb_port_news){ .up = true, .mtu = 9000, .count = 1 };
+	news = (struct vb_port_update){ .up = true, .mtu = 9000, .count = 1 };
 	news.addresses[0] = gid;
 	memcpy(p->mac, "\x02\x00\x00\x00\x00\x01", 6);
 	p->ifindex = 7;

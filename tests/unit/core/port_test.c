@@ -3,7 +3,7 @@
 #include "fixture.h"
 
 static struct vb_port port;
-static struct vb_port_news news;
+static struct vb_port_update news;
 
 static int fresh(void **state)
 {
@@ -35,8 +35,8 @@ static void say(unsigned count, const uint8_t *numbers)
 	for (unsigned i = 0; i < count; i++)
 		news.addresses[i] = address(numbers[i]);
 }
-#define SAY(...)                                                \
-	say(sizeof((uint8_t[]){ __VA_ARGS__ }),                 \
+#define SAY(...)                                                               \
+	say(sizeof((uint8_t[]){ __VA_ARGS__ }),                                \
 	    (const uint8_t[]){ __VA_ARGS__ })
 
 static int index_of(uint8_t n)
@@ -52,9 +52,9 @@ static void mtu__fits_with_headers(void **state)
 		uint32_t netdev;
 		uint8_t code;
 	} rows[] = {
-		{ 0, 1 },    { 100, 1 },  { 607, 1 },  { 608, 2 },
-		{ 1119, 2 }, { 1120, 3 }, { 1500, 3 }, { 2143, 3 },
-		{ 2144, 4 }, { 4191, 4 }, { 4192, 5 }, { 9000, 5 },
+		{ 0, 1 },     { 100, 1 },	 { 607, 1 },  { 608, 2 },
+		{ 1119, 2 },  { 1120, 3 },	 { 1500, 3 }, { 2143, 3 },
+		{ 2144, 4 },  { 4191, 4 },	 { 4192, 5 }, { 9000, 5 },
 		{ 65536, 5 }, { UINT32_MAX, 5 },
 	};
 
@@ -96,7 +96,7 @@ static void update__default_gid_first(void **state)
 
 static void update__an_interface_goes(void **state)
 {
-	const struct vb_port_news none = { 0 }, unlisted = { .stays = true };
+	const struct vb_port_update none = { 0 }, unlisted = { .stays = true };
 
 	assert_false(vb_port_update(&port, &none) & PORT_GONE);
 	SAY(1);
@@ -171,7 +171,8 @@ static void update__one_goes_while_one_comes(void **state)
 	assert_int_equal(index_of(2), 2);
 }
 
-static void update__default_zero_and_double_addresses_take_no_place(void **state)
+static void
+update__default_zero_and_double_addresses_take_no_place(void **state)
 {
 	SAY(1, 1, 2);
 	news.count = 5;

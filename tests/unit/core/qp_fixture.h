@@ -5,19 +5,19 @@
 
 #include "fixture.h"
 
-#define TO_INIT	 (QPM_STATE | QPM_PKEY_INDEX | QPM_PORT | QPM_ACCESS_FLAGS)
-#define TO_RTR                                                        \
-	(QPM_STATE | QPM_AV | QPM_PATH_MTU | QPM_DEST_QPN | QPM_RQ_PSN | \
+#define TO_INIT (QPM_STATE | QPM_PKEY_INDEX | QPM_PORT | QPM_ACCESS_FLAGS)
+#define TO_RTR                                                                 \
+	(QPM_STATE | QPM_AV | QPM_PATH_MTU | QPM_DEST_QPN | QPM_RQ_PSN |       \
 	 QPM_MAX_DEST_RD_ATOMIC | QPM_MIN_RNR_TIMER)
-#define TO_RTS                                                \
-	(QPM_STATE | QPM_TIMEOUT | QPM_RETRY_CNT | QPM_RNR_RETRY | \
+#define TO_RTS                                                                 \
+	(QPM_STATE | QPM_TIMEOUT | QPM_RETRY_CNT | QPM_RNR_RETRY |             \
 	 QPM_SQ_PSN | QPM_MAX_QP_RD_ATOMIC)
 
-#define UC_TO_RTR \
+#define UC_TO_RTR                                                              \
 	(TO_RTR & ~(uint32_t)(QPM_MAX_DEST_RD_ATOMIC | QPM_MIN_RNR_TIMER))
-#define UC_TO_RTS   (QPM_STATE | QPM_SQ_PSN)
-#define XRC_TO_RTS  (QPM_STATE | QPM_TIMEOUT | QPM_SQ_PSN)
-#define UD_TO_INIT  (QPM_STATE | QPM_PKEY_INDEX | QPM_PORT | QPM_QKEY)
+#define UC_TO_RTS  (QPM_STATE | QPM_SQ_PSN)
+#define XRC_TO_RTS (QPM_STATE | QPM_TIMEOUT | QPM_SQ_PSN)
+#define UD_TO_INIT (QPM_STATE | QPM_PKEY_INDEX | QPM_PORT | QPM_QKEY)
 
 static inline struct vb_qp_init init_of(struct fixture *f)
 {
@@ -104,9 +104,8 @@ static inline void bring_to(struct vb_qp *qp, enum vb_qp_state to)
 		return;
 	}
 	for (size_t i = 0; i < VB_COUNT(steps) && steps[i] <= to; i++)
-		assert_int_equal(modify(qp, steps[i],
-					way_up(qp->type, steps[i])),
-				 0);
+		assert_int_equal(
+			modify(qp, steps[i], way_up(qp->type, steps[i])), 0);
 	if (to == QPS_SQD)
 		assert_int_equal(modify(qp, QPS_SQD, QPM_STATE), 0);
 	if (to == QPS_SQE) {

@@ -422,7 +422,7 @@ static void route__filled_and_completed_by_the_link(void **state)
 
 static void mtu__no_more_than_the_interface_carries(void **state)
 {
-	static struct vb_port_news news;
+	static struct vb_port_update news;
 	static const struct {
 		uint32_t netdev;
 		uint8_t path;
@@ -432,7 +432,7 @@ static void mtu__no_more_than_the_interface_carries(void **state)
 	struct fixture *f = *state;
 	struct vb_qp *qp = make(f, init_of(f));
 
-	news = (struct vb_port_news){ .up = true, .count = 1 };
+	news = (struct vb_port_update){ .up = true, .count = 1 };
 	news.addresses[0] = (struct vb_gid)IPV4_GID;
 	for (size_t i = 0; i < VB_COUNT(rows); i++) {
 		struct vb_qp_attr attr = good_attr(QPS_RTR);

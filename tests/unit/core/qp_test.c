@@ -14,11 +14,11 @@ static void create__refusals(void **state)
 	struct vb_qp *qp = NULL;
 	struct vb_qp_init i;
 
-#define REFUSED(rc, ...)                                             \
-	do {                                                         \
-		i = init_of(f);                                      \
-		__VA_ARGS__;                                         \
-		assert_int_equal(vb_qp_create(&f->a, &i, &qp), (rc)); \
+#define REFUSED(rc, ...)                                                       \
+	do {                                                                   \
+		i = init_of(f);                                                \
+		__VA_ARGS__;                                                   \
+		assert_int_equal(vb_qp_create(&f->a, &i, &qp), (rc));          \
 	} while (0)
 	REFUSED(-EINVAL, i.type = QPT_XRC_SEND, i.send_cq = NULL);
 	REFUSED(-EINVAL, i.type = QPT_XRC_SEND, i.pd = NULL);
@@ -118,7 +118,8 @@ static void create__references(void **state)
 	struct vb_qp_init i = init_of(f);
 	struct vb_qp *qp;
 
-	assert_int_equal(vb_srq_create(f->pd, 4, 1, &f->async, NULL, &i.srq), 0);
+	assert_int_equal(vb_srq_create(f->pd, 4, 1, &f->async, NULL, &i.srq),
+			 0);
 	i.max_recv_wr = UINT32_MAX; /* not looked at */
 	assert_int_equal(vb_qp_create(&f->a, &i, &qp), 0);
 	assert_int_equal(i.max_recv_wr, 0);
@@ -492,9 +493,9 @@ static void drained__event_only_when_asked(void **state)
 				   .sqd_async_notify = true };
 
 	bring_to(qp, QPS_RTS);
-	assert_int_equal(vb_qp_modify(qp, &attr,
-				      QPM_STATE | QPM_EN_SQD_ASYNC_NOTIFY, 0),
-			 0);
+	assert_int_equal(
+		vb_qp_modify(qp, &attr, QPM_STATE | QPM_EN_SQD_ASYNC_NOTIFY, 0),
+		0);
 	vb_qp_query(qp, &attr);
 	assert_true(attr.sq_draining);
 	vb_qp_drained(qp);

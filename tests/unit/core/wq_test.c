@@ -116,21 +116,21 @@ static void sq__quiet_up_to_an_index(void **state)
 
 	assert_int_equal(vb_sq_init(&sq, 8, 1, 0, false, false, NULL), 0);
 	atomic_store(&sq.posted, 3);
-	assert_false(vb_sq_is_quiet(&sq));
-	vb_sq_hush(&sq, 5);
+	assert_false(vb_sq_is_deferred(&sq));
+	vb_sq_defer_doorbell(&sq, 5);
 	for (uint32_t posted = 3; posted < 9; posted++) {
 		atomic_store(&sq.posted, posted);
-		assert_int_equal(vb_sq_is_quiet(&sq), posted <= 5);
+		assert_int_equal(vb_sq_is_deferred(&sq), posted <= 5);
 	}
-	vb_sq_unhush(&sq);
+	vb_sq_resume_doorbell(&sq);
 	/* Across the wrap; and long after. */
-	vb_sq_hush(&sq, 1);
+	vb_sq_defer_doorbell(&sq, 1);
 	atomic_store(&sq.posted, UINT32_MAX);
-	assert_true(vb_sq_is_quiet(&sq));
-	vb_sq_unhush(&sq);
+	assert_true(vb_sq_is_deferred(&sq));
+	vb_sq_resume_doorbell(&sq);
 	for (uint32_t i = 0; i < 32; i++) {
 		atomic_store(&sq.posted, 1u << i);
-		assert_false(vb_sq_is_quiet(&sq));
+		assert_false(vb_sq_is_deferred(&sq));
 	}
 	vb_sq_fini(&sq);
 }
@@ -153,7 +153,7 @@ static void *post_quietly(void *arg)
 			;
 		for (uint32_t i = 1; i <= QUIET_POSTS; i++) {
 			vb_sq_commit(sq);
-			if (vb_sq_is_quiet(sq))
+			if (vb_sq_is_deferred(sq))
 				atomic_store_explicit(&quiet.left, i,
 						      memory_order_relaxed);
 		}
@@ -174,11 +174,11 @@ static void sq__what_is_left_alone_is_seen(void **state)
 
 		atomic_store(&sq->posted, 0);
 		atomic_store(&quiet.left, 0);
-		vb_sq_hush(sq, QUIET_POSTS);
+		vb_sq_defer_doorbell(sq, QUIET_POSTS);
 		atomic_store(&quiet.round, round);
 		for (unsigned i = 0; i < round % 64; i++)
 			(void)vb_sq_end(sq);
-		vb_sq_unhush(sq);
+		vb_sq_resume_doorbell(sq);
 		end = vb_sq_end(sq);
 		while (atomic_load(&quiet.done) != round)
 			sched_yield();

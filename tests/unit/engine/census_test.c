@@ -17,7 +17,7 @@
 #include "core/cq.h"
 #include "core/mr.h"
 #include "engine/census.h"
-#include "engine/tally.h"
+#include "engine/counters.h"
 
 #define NAME "census_test"
 
@@ -33,7 +33,7 @@ static int set_up(void **state)
 	adapter = calloc(1, sizeof(*adapter));
 	assert_non_null(adapter);
 	assert_int_equal(vb_adapter_init(adapter, NAME), 0);
-	vb_tally_open(adapter);
+	vb_counter_file_open(adapter);
 	return 0;
 }
 
@@ -41,7 +41,7 @@ static int tear_down(void **state)
 {
 	char command[128];
 
-	vb_tally_close(adapter);
+	vb_counter_file_close(adapter);
 	vb_adapter_fini(adapter);
 	free(adapter);
 	snprintf(command, sizeof(command), "rm -r '%s'", (char *)*state);

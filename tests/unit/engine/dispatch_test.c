@@ -142,12 +142,12 @@ static void dispatch__quiet_while_it_can_wait(void **state)
 	add_frame(r, CODE_ACK);
 	assert_int_equal(dispatch(r, 0), 1);
 	assert_int_equal(heard.steps, 0);
-	assert_true(vb_sq_is_quiet(sq));
+	assert_true(vb_sq_is_deferred(sq));
 	r->ops.can_wait = cannot_wait;
 	add_frame(r, CODE_ACK);
 	assert_int_equal(dispatch(r, 0), 1);
 	assert_int_equal(heard.steps, 1);
-	assert_false(vb_sq_is_quiet(sq));
+	assert_false(vb_sq_is_deferred(sq));
 	rig_down(r);
 }
 
@@ -199,14 +199,14 @@ static void dispatch__answers_come_first(void **state)
 	rig_down(r);
 }
 
-static enum vb_owes owes_later(struct vb_qp *qp, bool polls)
+static enum vb_delayed_ack delayed_ack_later(struct vb_qp *qp, bool polls)
 {
-	return OWES_LATER;
+	return ACK_DELAYED;
 }
 
-static enum vb_owes owes_now(struct vb_qp *qp, bool polls)
+static enum vb_delayed_ack delayed_ack_now(struct vb_qp *qp, bool polls)
 {
-	return OWES_NOW;
+	return ACK_NOW;
 }
 
 static bool unreplied(struct vb_qp *qp)
@@ -218,28 +218,28 @@ static void dispatch__an_ack_waits_once(void **state)
 {
 	struct rig *r = rig_up(*state, QPS_RTS);
 
-	r->ops.owes = owes_later;
+	r->ops.delayed_ack = delayed_ack_later;
 	r->ops.unreplied = unreplied;
 	add_frame(r, CODE_SEND_ONLY);
 	dispatch(r, 0);
 	assert_int_equal(heard.steps, 1); /* nobody would look after it */
 	atomic_store(&r->e.attentive, true);
-	vb_sq_hush(&r->qp->sq, 7);
+	vb_sq_defer_doorbell(&r->qp->sq, 7);
 	add_frame(r, CODE_SEND_ONLY);
 	dispatch(r, 0);
 	assert_int_equal(heard.steps, 1);
-	assert_false(vb_sq_is_quiet(&r->qp->sq)); /* a reply is looked at */
+	assert_false(vb_sq_is_deferred(&r->qp->sq)); /* a reply is looked at */
 	vb_mutex_lock(&r->e.rx);
 	vb_drive_owing(&r->e, 0);
 	assert_int_equal(heard.steps, 2);
 	vb_drive_owing(&r->e, 0);
 	vb_mutex_unlock(&r->e.rx);
 	assert_int_equal(heard.steps, 2);
-	r->ops.owes = owes_now;
+	r->ops.delayed_ack = delayed_ack_now;
 	add_frame(r, CODE_SEND_ONLY);
 	dispatch(r, 0);
 	assert_int_equal(heard.steps, 3);
-	assert_ptr_equal(r->e.owing, r->qp);
+	assert_ptr_equal(r->e.delayed_ack_qp, r->qp);
 	rig_down(r);
 }
 

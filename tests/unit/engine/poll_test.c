@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/rand.h"
 #include "engine/engine_priv.h"
-#include "engine/tally.h"
+#include "engine/counters.h"
 #include "link/udp.h"
 
 static struct {

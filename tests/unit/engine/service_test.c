@@ -254,13 +254,13 @@ static void VB_UNCHECKED drain__leaves_to_who_waits(void **state)
 {
 	struct service *s = *state;
 
-	assert_int_equal(drain_link(s->e), DRAINED_SOME);
+	assert_int_equal(eng_service_drain_link(s->e), DRAINED_SOME);
 	assert_int_equal(fake.batches, DRAIN_BATCHES);
 	atomic_store(&s->e->awaited, true);
-	assert_int_equal(drain_link(s->e), DRAINED_SOME);
+	assert_int_equal(eng_service_drain_link(s->e), DRAINED_SOME);
 	assert_int_equal(fake.batches, DRAIN_BATCHES + 1);
 	assert_true(vb_mutex_trylock(&s->e->rx));
-	assert_int_equal(drain_link(s->e), DRAINED_BUSY);
+	assert_int_equal(eng_service_drain_link(s->e), DRAINED_BUSY);
 	vb_mutex_unlock(&s->e->rx);
 }
 
@@ -271,22 +271,22 @@ static void attend__until_nothing_comes(void **state)
 
 	fake.wanted = true;
 	fake.finds = turn + 1;
-	attend(s, true, fake.now);
+	eng_service_attend(s, true, fake.now);
 	assert_true(s->attends);
 	assert_in_range(fake.looks, turn, turn + ATTEND_LOOKS);
 	/* It stays, though nobody calls again. */
 	fake.wanted = false;
 	fake.finds = 1;
-	attend(s, false, fake.now);
+	eng_service_attend(s, false, fake.now);
 	assert_true(s->attends);
 	assert_int_equal(fake.stood_by, 1);
 	assert_int_equal(fake.went, 0);
-	attend(s, false, fake.now);
+	eng_service_attend(s, false, fake.now);
 	assert_false(s->attends);
 	assert_int_equal(fake.went, 1);
 	/* It went because nothing came: it may be called at once. */
 	fake.wanted = true;
-	attend(s, true, fake.now);
+	eng_service_attend(s, true, fake.now);
 	assert_int_equal(fake.stood_by, 2);
 }
 
@@ -294,18 +294,18 @@ static void attend__only_who_is_called(void **state)
 {
 	struct service *s = *state;
 
-	attend(s, true, fake.now);
+	eng_service_attend(s, true, fake.now);
 	fake.wanted = true;
-	attend(s, false, fake.now);
+	eng_service_attend(s, false, fake.now);
 	atomic_store(&s->e->spinning, true);
-	attend(s, true, fake.now);
+	eng_service_attend(s, true, fake.now);
 	atomic_store(&s->e->spinning, false);
 	atomic_store(&s->e->watched, true);
-	attend(s, true, fake.now);
+	eng_service_attend(s, true, fake.now);
 	atomic_store(&s->e->watched, false);
 	assert_int_equal(fake.stood_by, 0);
 	assert_int_equal(fake.looks, 0);
-	attend(s, true, fake.now);
+	eng_service_attend(s, true, fake.now);
 	assert_int_equal(fake.stood_by, 1);
 }
 
@@ -316,7 +316,7 @@ static void attend__until_a_program_spins(void **state)
 	fake.wanted = true;
 	fake.finds = -1u;
 	fake.busy = 3;
-	attend(s, true, fake.now);
+	eng_service_attend(s, true, fake.now);
 	assert_false(s->attends);
 	assert_int_equal(fake.looks, ATTEND_LOOKS);
 	assert_int_equal(fake.went, 1);
@@ -330,7 +330,7 @@ static bool disturbed(struct service *s, vb_time yield_takes)
 	fake.wanted = true;
 	fake.finds = -1u;
 	fake.yield_takes = yield_takes;
-	attend(s, true, fake.now);
+	eng_service_attend(s, true, fake.now);
 	return fake.stood_by > before;
 }
 

@@ -29,10 +29,10 @@ static int count_value(pthread_key_t key, const void *value)
 
 static void batch__without_a_key(void **state)
 {
-	struct vb_iw_txq *q = my_txq();
+	struct vb_iw_txq *q = eng_stream_my_txq();
 
 	assert_non_null(q);
-	assert_ptr_equal(my_txq(), q);
+	assert_ptr_equal(eng_stream_my_txq(), q);
 	assert_int_equal(values_set, 0);
 	free(q);
 }

@@ -20,8 +20,8 @@
 
 struct world {
 	struct vb_peer p;
-	struct vb_yard *yard;
-	struct vb_cell cells[VB_CELLS];
+	struct vb_registry *registry;
+	struct vb_hazard hazards[VB_HAZARDS];
 	int far_end;
 };
 
@@ -45,16 +45,16 @@ static int setup(void **state)
 	int ends[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
-	w->yard = mmap(NULL, sizeof(*w->yard), PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	assert_ptr_not_equal(w->yard, MAP_FAILED);
-	w->yard->is_exact = 1;
-	w->p.yard = w->yard;
-	w->p.their_cells = w->cells;
+	w->registry = mmap(NULL, sizeof(*w->registry), PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	assert_ptr_not_equal(w->registry, MAP_FAILED);
+	w->registry->is_exact = 1;
+	w->p.registry = w->registry;
+	w->p.peer_hazards = w->hazards;
 	w->p.session = ends[0];
 	w->far_end = ends[1];
 	atomic_store(&w->p.state, PEER_UP);
-	atomic_store(&w->cells[3].what, (uint64_t)KEY << 32 | QPN);
+	atomic_store(&w->hazards[3].what, (uint64_t)KEY << 32 | QPN);
 	*state = w;
 	return 0;
 }
@@ -70,7 +70,7 @@ static int teardown(void **state)
 	close(w->p.session);
 	if (w->far_end >= 0)
 		close(w->far_end);
-	munmap(w->yard, sizeof(*w->yard));
+	munmap(w->registry, sizeof(*w->registry));
 	free(w);
 	return 0;
 }
@@ -102,7 +102,7 @@ static void who_is_stopped_is_not_waited_for(void **state)
 	assert_false(is_over(w, 1 * VB_MSEC));
 	assert_true(is_over(w, 3 * VB_MSEC));
 	/* Unless it could begin one all the same. */
-	w->yard->is_exact = 0;
+	w->registry->is_exact = 0;
 	assert_false(is_over(w, 5 * VB_SEC));
 }
 

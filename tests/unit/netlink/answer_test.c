@@ -39,8 +39,9 @@ static struct vb_census_row rows[QPS + 1];
 static struct vb_census_sum sums[] = {
 	{ .device = "roce_a", .alive = { [ROSTER_QP] = QPS, [ROSTER_PD] = 1 } },
 };
-static struct vb_tally tallies[] = { { .device = "roce_a",
-				       .counts = { [CNT_SENT_PKTS] = 99 } } };
+static struct vb_counter_file files[] = {
+	{ .device = "roce_a", .counts = { [CNT_SENT_PKTS] = 99 } }
+};
 static struct vb_nl_facts facts = {
 	.devices = devices,
 	.count = 2,
@@ -48,8 +49,8 @@ static struct vb_nl_facts facts = {
 		    .count = QPS + 1,
 		    .sums = sums,
 		    .sum_count = 1 },
-	.tallies = tallies,
-	.tally_count = 1,
+	.files = files,
+	.counter_of = 1,
 };
 
 static struct {

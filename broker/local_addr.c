@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The routes are asked first (link/udp.h): bind() would say yes to every
+ * address where net.ipv4.ip_nonlocal_bind is set. They do not know what a
+ * program may have all the same: GID 0, which is made from the MAC and may be
+ * no address of the interface (AF_IB has it), a link-local address without its
+ * interface, and addresses of another routing table (VRF).
+ */
+#include "broker/local_addr.h"
+
+#include "link/udp.h"
+
+static bool is_any(const struct vb_gid *gid)
+{
+	static const struct vb_gid any4 = { { [10] = 0xff, [11] = 0xff } };
+
+	return vb_gid_is_zero(gid) || vb_gid_equal(gid, &any4);
+}
+
+static void forget(struct vb_local_addrs *p)
+{
+	if (p->list)
+		vb_netif_free(p->list, p->count);
+	p->list = NULL;
+	p->count = 0;
+	p->listed = false;
+	p->known = (struct vb_gid){ { 0 } };
+}
+
+void vb_local_addrs_fini(struct vb_local_addrs *p)
+{
+	forget(p);
+	if (p->watch)
+		vb_netif_watch_close(p->watch);
+	p->watch = NULL;
+}
+
+/* What may have changed is asked for anew, and nothing else: a host may have a
+ * thousand interfaces, and a program may ask a thousand times. */
+static void notice_changes(struct vb_local_addrs *p)
+{
+	bool first = !p->watch;
+
+	if (first && vb_netif_watch_open(&p->watch))
+		p->watch = NULL; /* no netlink here */
+	if (first || vb_netif_watch_drain(p->watch))
+		forget(p);
+}
+
+static bool is_routed_here(struct vb_local_addrs *p, const struct vb_gid *gid,
+			   uint32_t ifindex)
+{
+	if (vb_gid_equal(&p->known, gid) && p->known_ifindex == ifindex)
+		return true;
+	if (!vb_udp_owns(gid, ifindex))
+		return false;
+	p->known = *gid;
+	p->known_ifindex = ifindex;
+	return true;
+}
+
+static bool has_address(const struct vb_netif *i, const struct vb_gid *gid)
+{
+	const struct vb_gid first = vb_gid_from_mac(i->mac);
+
+	for (unsigned k = 0; k < i->count; k++)
+		if (vb_gid_equal(&i->addresses[k], gid))
+			return true;
+	return vb_gid_equal(&first, gid);
+}
+
+bool vb_local_addrs_has(struct vb_local_addrs *p, const struct vb_gid *gid,
+			uint32_t ifindex)
+{
+	if (is_any(gid))
+		return true;
+	notice_changes(p);
+	if (is_routed_here(p, gid, ifindex))
+		return true;
+	if (!p->listed)
+		p->listed = vb_netif_list(&p->list, &p->count) == 0;
+	for (unsigned i = 0; i < p->count; i++)
+		if (has_address(&p->list[i], gid))
+			return true;
+	return false;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "engine/port_update.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+
+/* As Linux has it: the MAC, or what stands for one, and zeros. Its addresses
+ * are those of TCP, and no GIDs. */
+static struct vb_gid rnic_gid(const struct vb_device *d,
+			      const struct vb_netif *n)
+{
+	static const uint8_t none[6];
+	struct vb_gid gid = { { 0 } };
+
+	if (n && memcmp(n->mac, none, sizeof(none)) != 0)
+		memcpy(gid.raw, n->mac, sizeof(n->mac));
+	else
+		vb_store_be(gid.raw, d->guid & 0xffffffffffffull, 6);
+	return gid;
+}
+
+void vb_port_update_gather(const struct vb_device *d, const struct vb_netif *n,
+			   struct vb_port_update *news)
+{
+	memset(news, 0, sizeof(*news));
+	if (d->kind == DEVICE_IWARP)
+		news->only = rnic_gid(d, n);
+	if (!n)
+		return;
+	news->ifindex = n->ifindex;
+	memcpy(news->mac, n->mac, sizeof(news->mac));
+	news->up = n->up;
+	news->mtu = n->mtu;
+	news->mbits = n->mbits;
+	news->count = VB_MIN(n->count, VB_COUNT(news->addresses));
+	memcpy(news->addresses, n->addresses,
+	       news->count * sizeof(news->addresses[0]));
+}

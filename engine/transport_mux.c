@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The two ways of a queue pair's messages: packets (ib/), and, between two
+ * programs of one host, none (near/). To core this is one transport. Answers
+ * to a peer's packets always leave as packets; it is the requests whose way
+ * is chosen.
+ */
+#include "engine/engine_priv.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fdmail.h"
+#include "base/fork.h"
+#include "base/log.h"
+#include "ib/ib.h"
+#include "iwarp/iwarp.h"
+#include "link/udp.h"
+#include "wire/ipc.h"
+
+static struct vb_near *running_near(void)
+{
+	struct vb_engine *e = vb_engine_running();
+
+	return e ? e->near : NULL;
+}
+
+/*
+ * The transport.
+ */
+
+static int mux_attach(struct vb_qp *qp)
+{
+	int rc = vb_ib_transport.attach(qp);
+
+	if (rc)
+		return rc;
+	rc = vb_near_attach(qp);
+	if (rc)
+		vb_ib_transport.detach(qp);
+	return rc;
+}
+
+static void mux_detach(struct vb_qp *qp)
+{
+	vb_near_detach(running_near(), qp);
+	vb_ib_transport.detach(qp);
+}
+
+static void mux_enter(struct vb_qp *qp, enum vb_qp_state from,
+		      enum vb_qp_state to, vb_time now)
+{
+	struct vb_near *n = running_near();
+	bool here = n && to == QPS_RTR && from == QPS_INIT &&
+		    qp->type == QPT_RC &&
+		    vb_udp_owns(&qp->route.dgid, qp->route.ifindex);
+
+	vb_ib_transport.enter(qp, from, to, now);
+	if (n)
+		vb_near_enter(n, qp, from, to, here);
+}
+
+static void mux_recv_packet(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+			    vb_time now)
+{
+	vb_ib_transport.recv(qp, pkt, now);
+}
+
+static bool send_all(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+{
+	struct vb_near *n = running_near();
+	bool more;
+
+	enum vb_qp_way way = qp->way;
+
+	qp->now = now;
+	more = n && vb_near_send(n, qp, now);
+	/* Local requests may be done already, which it is told so. */
+	if (VB_UNLIKELY(way == WAY_NEAR && qp->way == WAY_PACKETS))
+		vb_ib_transport.enter(qp, QPS_RTR, QPS_RTS, now);
+	return vb_ib_transport.send(qp, now, out) || more;
+}
+
+static void mux_settle(struct vb_adapter *a, uint32_t index)
+{
+	struct vb_near *n = running_near();
+
+	if (n)
+		vb_near_settle_qp(n, a, index);
+}
+
+static bool quick(struct vb_qp *qp)
+{
+	return qp->way == WAY_NEAR && vb_near_quick(qp);
+}
+
+static bool mux_can_wait(const struct vb_qp *qp)
+{
+	if (qp->way == WAY_NEAR)
+		return vb_near_can_wait(qp);
+	return qp->way == WAY_PACKETS && vb_ib_transport.can_wait(qp);
+}
+
+/* Near, posters ask each time. */
+static uint32_t mux_waits_until(const struct vb_qp *qp)
+{
+	return qp->way == WAY_PACKETS ? vb_ib_transport.waits_until(qp)
+				      : qp->sq.done;
+}
+
+static enum vb_delayed_ack mux_delayed_ack(struct vb_qp *qp, bool polls)
+{
+	return qp->way == WAY_PACKETS ? vb_ib_transport.delayed_ack(qp, polls)
+				      : ACK_NONE;
+}
+
+static bool mux_unreplied(struct vb_qp *qp)
+{
+	return vb_ib_transport.unreplied(qp);
+}
+
+static vb_time mux_deadline(const struct vb_qp *qp)
+{
+	return VB_MIN(qp->local_at, VB_MIN(vb_ib_transport.deadline(qp),
+					   vb_near_deadline(qp)));
+}
+
+const struct vb_transport_ops vb_mux_transport = {
+	.name = "paths",
+	.attach = mux_attach,
+	.detach = mux_detach,
+	.enter = mux_enter,
+	.recv = mux_recv_packet,
+	.settle = mux_settle,
+	.send = send_all,
+	.quick = quick,
+	.can_wait = mux_can_wait,
+	.delayed_ack = mux_delayed_ack,
+	.unreplied = mux_unreplied,
+	.deadline = mux_deadline,
+	.waits_until = mux_waits_until,
+};
+
+/*
+ * The same for streams, which the engine drives (engine/stream.c).
+ */
+
+static int attach_stream(struct vb_qp *qp)
+{
+	int rc = vb_iwarp_transport.attach(qp);
+
+	if (rc)
+		return rc;
+	rc = vb_near_attach(qp);
+	if (rc)
+		vb_iwarp_transport.detach(qp);
+	return rc;
+}
+
+static void detach_stream(struct vb_qp *qp)
+{
+	vb_near_detach(running_near(), qp);
+	vb_iwarp_transport.detach(qp);
+}
+
+static void mux_enter_stream(struct vb_qp *qp, enum vb_qp_state from,
+			     enum vb_qp_state to, vb_time now)
+{
+	struct vb_near *n = running_near();
+
+	vb_iwarp_transport.enter(qp, from, to, now);
+	if (n)
+		vb_near_enter(n, qp, from, to, false);
+}
+
+static bool stream_can_wait(const struct vb_qp *qp)
+{
+	if (qp->way == WAY_NEAR)
+		return vb_near_can_wait(qp);
+	return qp->way == WAY_PACKETS && vb_iwarp_transport.can_wait(qp);
+}
+
+static vb_time mux_stream_deadline(const struct vb_qp *qp)
+{
+	return VB_MIN(qp->local_at, VB_MIN(vb_iwarp_transport.deadline(qp),
+					   vb_near_deadline(qp)));
+}
+
+/* What is for packets is the stream's, which has none. */
+static void recv_nothing(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+			 vb_time now)
+{
+	vb_iwarp_transport.recv(qp, pkt, now);
+}
+
+static bool send_nothing(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+{
+	return vb_iwarp_transport.send(qp, now, out);
+}
+
+const struct vb_transport_ops vb_mux_stream_transport = {
+	.name = "streams",
+	.attach = attach_stream,
+	.detach = detach_stream,
+	.enter = mux_enter_stream,
+	.recv = recv_nothing,
+	.settle = mux_settle,
+	.send = send_nothing,
+	.can_wait = stream_can_wait,
+	.deadline = mux_stream_deadline,
+};
+
+bool vb_stream_may_be_near(const struct sockaddr *peer)
+{
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)peer;
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)peer;
+	uint32_t ifindex = 0;
+	struct vb_gid gid;
+
+	if (!running_near())
+		return false;
+	if (peer->sa_family == AF_INET) {
+		gid = vb_gid_from_ipv4((const uint8_t *)&v4->sin_addr);
+	} else if (peer->sa_family == AF_INET6) {
+		memcpy(gid.raw, &v6->sin6_addr, sizeof(gid.raw));
+		ifindex = v6->sin6_scope_id;
+	} else {
+		return false;
+	}
+	return vb_udp_owns(&gid, ifindex);
+}
+
+/*
+ * Keys.
+ */
+
+static void grant_near(struct vb_adapter *a, const struct vb_grant *g)
+{
+	struct vb_near *n = running_near();
+
+	if (n)
+		vb_near_grant(n, a, g);
+}
+
+static void revoke_near(struct vb_adapter *a, uint32_t index, uint32_t key)
+{
+	struct vb_near *n = running_near();
+
+	if (n)
+		vb_near_revoke(n, a, index);
+}
+
+static bool is_quiet_near(struct vb_adapter *a, uint32_t key, vb_time age)
+{
+	struct vb_near *n = running_near();
+
+	return !n || vb_near_is_quiet(n, key, age);
+}
+
+static void await_near(struct vb_adapter *a, uint32_t key)
+{
+	struct vb_near *n = running_near();
+
+	if (n)
+		vb_near_await(n, key);
+}
+
+static bool find_near(const struct vb_pd *pd, uint32_t key, struct vb_grant *g)
+{
+	struct vb_near *n = running_near();
+
+	return n && vb_near_imported_pd_find(n, pd, key, g);
+}
+
+static enum vb_fault reach_near(const struct vb_pd *pd,
+				const struct vb_mr_range *r, void *bytes,
+				bool put)
+{
+	struct vb_near *n = running_near();
+
+	return n ? vb_near_imported_pd_copy(n, pd, r, bytes, put) : FAULT_RKEY;
+}
+
+const struct vb_key_ops vb_mux_keys = {
+	.grant = grant_near,
+	.revoke = revoke_near,
+	.is_quiet = is_quiet_near,
+	.await = await_near,
+	.find = find_near,
+	.reach = reach_near,
+};
+
+/* How long another program may take to answer who it is. */
+#define MEET_WITHIN (2 * VB_SEC)
+
+int vb_engine_meet(unsigned slot)
+{
+	struct vb_near *n = running_near();
+	vb_time until = vb_now() + MEET_WITHIN;
+	uint32_t since = 0;
+	int rc = -EOPNOTSUPP;
+
+	while (n &&
+	       (rc = vb_near_imported_pd_meet(n, slot, &since)) == -EAGAIN &&
+	       vb_now() < until)
+		nanosleep(&(struct timespec){ .tv_nsec = 500000 }, NULL);
+	return rc;
+}
+
+/*
+ * The near path's life.
+ */
+
+static void mux_step(void *arg, struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive)
+{
+	vb_drive_step(arg, qp, now);
+}
+
+static void release(void *arg, struct vb_qp *qp) VB_RELEASE(qp->drive)
+{
+	vb_drive_release_light(arg, qp);
+}
+
+static void soon(void *arg)
+{
+	vb_wait_soon(arg);
+}
+
+/*
+ * Without a RoCE device there is no broker to give us a slot, and packets need
+ * none. One of those that it never gives is taken: whoever binds the name has
+ * it. Many programs do not look for the same one first. It stays the one that
+ * peers know us by when there is a RoCE device later (near/session.c).
+ */
+
+static int take_slot(struct vb_engine *e, unsigned *slot)
+{
+	const unsigned count = VB_SLOTS - VB_SLOT_ALONE;
+	unsigned first = (unsigned)getpid();
+	int fd = -EADDRINUSE;
+
+	for (unsigned i = 0; i < count && fd == -EADDRINUSE; i++) {
+		struct sockaddr_un a;
+		socklen_t len;
+
+		*slot = VB_SLOT_ALONE + (first + i) % count;
+		len = vb_ipc_slot_address(&a, *slot);
+		fd = vb_fdmail_bind(&a, len);
+	}
+	if (fd >= 0) {
+		e->slot_fd = fd;
+		vb_fork_closes(fd);
+	}
+	return fd;
+}
+
+void vb_mux_open(struct vb_engine *e)
+{
+	struct vb_near_config c = {
+		.slot = e->lease.slot,
+		.name_fd = e->lease.name_fd,
+		.wake_fd = e->wake_fd,
+		.qps = e->qps,
+		.step = mux_step,
+		.release = release,
+		.soon = soon,
+		.arg = e,
+	};
+	const char *wanted = getenv("VERBENA_NEAR");
+	struct vb_near *near;
+
+	if (wanted && strcmp(wanted, "off") == 0)
+		return;
+	if (c.name_fd < 0)
+		c.name_fd = take_slot(e, &c.slot);
+	if (c.name_fd < 0) {
+		vb_log(LOG_INFO, "near: no slot: %s", strerror(-c.name_fd));
+		return;
+	}
+	/* The reason is in the log; packets go everywhere. */
+	if (vb_near_create(&c, &near))
+		return;
+	e->soon_fd =
+		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	/* Last: who sees it uses the timer, too. */
+	atomic_store(&e->near, near);
+}
+
+void vb_mux_join(struct vb_engine *e)
+{
+	int rc;
+
+	if (!e->near) {
+		vb_mux_open(e);
+		return;
+	}
+	rc = vb_near_also(e->near, e->lease.slot, e->lease.name_fd);
+	if (rc)
+		vb_log(LOG_INFO, "near: packets from slot %u: %s",
+		       e->lease.slot, strerror(-rc));
+}
+
+void vb_mux_close(struct vb_engine *e)
+{
+	if (e->near)
+		vb_near_destroy(e->near);
+	if (e->soon_fd >= 0)
+		close(e->soon_fd);
+	if (e->slot_fd >= 0)
+		close(e->slot_fd);
+	e->near = NULL;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * XRC between processes that share a domain: a request came to another's target
+ * queue pair, which hands it over here, where the shared queue is. It is judged
+ * and placed as if it had come to a target of this process; the other answers.
+ */
+#include "core/mr.h"
+#include "ib/xrc_forward.h"
+#include "ib/rc.h"
+
+static bool ib_is_ours(const struct vb_forward_qp *f)
+{
+	return !f->qp.recv_busy || vb_xrc_is_home(&f->qp);
+}
+
+static enum vb_fault take_word(struct vb_forward_qp *f,
+			       const struct vb_ib_pkt *pkt, uint64_t *value)
+{
+	const struct vb_atomic_eth *eth = &pkt->atomic;
+	bool swap = (pkt->bth.opcode & 0x1f) == CODE_CMP_SWAP;
+	struct vb_qp *qp = &f->qp;
+	bool store = pkt->op->kind == KIND_ATOMIC_WRITE;
+
+	if (store ? pkt->payload_bytes != 8 || pkt->reth.length != 8
+		  : pkt->payload_bytes != 0)
+		return FAULT_LENGTH;
+	if ((store ? pkt->reth.va : eth->va) & 7)
+		return FAULT_ALIGNMENT;
+	if (store)
+		return vb_mr_store64(qp->adapter, qp->pd, vb_rc_qpn(qp),
+				     pkt->reth.rkey, pkt->reth.va,
+				     pkt->payload);
+	return vb_mr_atomic(qp->adapter, qp->pd, vb_rc_qpn(qp), eth->rkey,
+			    eth->va, swap, eth->swap_add, eth->compare, value);
+}
+
+static enum vb_fault take(struct vb_forward_qp *f, const struct vb_ib_pkt *pkt,
+			  uint64_t *value)
+{
+	switch (pkt->op->kind) {
+	case KIND_SEND:
+	case KIND_WRITE:
+		return vb_resp_take(&f->qp, &f->in, f->prev, pkt);
+	case KIND_READ:
+		return vb_resp_judge_read(&f->qp, pkt);
+	case KIND_ATOMIC:
+	case KIND_ATOMIC_WRITE:
+		return take_word(f, pkt, value);
+	default:
+		return FAULT_XRC_FAR;
+	}
+}
+
+/* As a responder's end, but that the queue pair is not here. */
+static void end_recv(struct vb_forward_qp *f, enum vb_wc_status status)
+{
+	const struct vb_recv_done done = { .status = status,
+					   .opcode = WC_OP_RECV };
+
+	f->prev = NULL;
+	vb_qp_recv_done(&f->qp, &done);
+}
+
+void vb_forward_end(struct vb_forward_qp *f)
+{
+	end_recv(f, WC_FLUSH_ERR);
+}
+
+enum vb_fault vb_forward_read(struct vb_forward_qp *f,
+			      const struct vb_xrc_key *domain,
+			      const struct vb_forward_piece *piece, uint8_t *to)
+{
+	struct vb_qp *qp = &f->qp;
+	enum vb_fault fault = vb_xrc_enter_by_key(qp, domain, piece->srqn);
+
+	if (fault == FAULT_NONE)
+		fault = vb_mr_read(qp->adapter, qp->pd, vb_rc_qpn(qp),
+				   piece->rkey, piece->va, to, piece->length);
+	vb_xrc_leave(qp);
+	return fault;
+}
+
+enum vb_fault vb_forward_take(struct vb_forward_qp *f,
+			      const struct vb_xrc_key *domain,
+			      const struct vb_ib_pkt *pkt, uint64_t *value)
+{
+	struct vb_qp *qp = &f->qp;
+	enum vb_fault fault;
+
+	/* One that began and was broken off by the other's RESET. */
+	if (pkt->op->place & PLACE_FIRST && qp->recv_busy)
+		vb_forward_end(f);
+	fault = vb_xrc_enter_by_key(qp, domain, pkt->xrc_srqn);
+	if (fault == FAULT_NONE)
+		fault = ib_is_ours(f) ? take(f, pkt, value) : FAULT_ORDER;
+	/* The completion queue was full. */
+	if (vb_rc_state(qp) == QPS_ERR) {
+		atomic_store(&qp->state, QPS_RTS);
+		fault = FAULT_XRC_FAR;
+	}
+	if (fault == FAULT_NONE)
+		f->prev = pkt->op;
+	if (!ib_is_ours(f))
+		vb_xrc_leave(qp); /* it ends where it came from */
+	if (fault && vb_fault_rc(fault)->action != ACT_NAK_ONCE)
+		end_recv(f, (enum vb_wc_status)vb_fault_rc(fault)->status);
+	vb_xrc_leave(qp);
+	return fault;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Copies between two programs' memories. */
+#include "near/cma.h"
+
+#include <errno.h>
+
+#include "base/guard.h"
+#include "near/copy_helper.h"
+
+/* No longer at a time, so that who takes a key away need not wait long. */
+#define CHUNK (1u << 20)
+_Static_assert(CHUNK <= VB_MR_NULL_BYTES, "so much may be read of nothing");
+
+/* Our side of one copy, held. */
+struct hold {
+	struct iovec iov[VB_MAX_SGE];
+	struct vb_mr_use use[VB_MAX_SGE];
+	unsigned count;
+};
+
+static void near_cma_let_go(struct hold *h)
+{
+	for (unsigned i = 0; i < h->count; i++)
+		vb_mr_end(&h->use[i]);
+}
+
+static bool hold_piece(struct hold *h, struct vb_pd *pd, const struct vb_sge *s,
+		       uint64_t skip, uint64_t len, uint32_t need)
+{
+	struct vb_mr_use *use = &h->use[h->count];
+
+	if (vb_mr_begin(pd->adapter, pd, 0, s->lkey, s->addr + skip, len, need,
+			use) != FAULT_NONE)
+		return false;
+	h->iov[h->count++] = (struct iovec){ use->at, len };
+	return true;
+}
+
+static bool hold_list(struct hold *h, const struct vb_near_side *near,
+		      uint64_t offset, uint64_t len, uint32_t need)
+{
+	uint64_t skip = near->offset + offset;
+
+	for (unsigned i = 0; i < near->count && len; i++) {
+		const struct vb_sge *s = &near->sge[i];
+		uint64_t part;
+
+		if (skip >= s->length) {
+			skip -= s->length;
+			continue;
+		}
+		part = VB_MIN(len, s->length - skip);
+		if (!hold_piece(h, near->pd, s, skip, part, need))
+			return false;
+		len -= part;
+		skip = 0;
+	}
+	return len == 0;
+}
+
+static bool hold_side(struct hold *h, const struct vb_near_side *near,
+		      uint64_t offset, uint64_t len, bool put)
+{
+	h->count = 0;
+	if (!near->plain)
+		return hold_list(h, near, offset, len,
+				 put ? 0 : ACCESS_LOCAL_WRITE);
+	h->iov[0] = (struct iovec){ (char *)near->plain + offset, len };
+	h->use[0] = (struct vb_mr_use){ NULL, NULL };
+	h->count = 1;
+	return true;
+}
+
+/* Of a copy that stopped after @done bytes: is it our page that is not there,
+ * or may not be written? */
+static bool is_ours_missing(const struct hold *h, uint64_t done, bool put)
+{
+	uint64_t drop;
+	unsigned i = 0;
+	char *at;
+
+	while (i < h->count && done >= h->iov[i].iov_len)
+		done -= h->iov[i++].iov_len;
+	if (i == h->count)
+		return false;
+	at = (char *)h->iov[i].iov_base + done;
+	if (put)
+		return vb_guard_copy(&drop, at, 1) != 0;
+	/* Adding nothing writes, and harms nobody who writes there too. */
+	return vb_guard_add64((uint64_t *)((uintptr_t)at & ~(uintptr_t)7), 0,
+			      &drop) != 0;
+}
+
+static enum vb_cma copy_alone(const struct vb_copy *c, const struct hold *h)
+{
+	struct iovec there = { (void *)(uintptr_t)c->far, c->len };
+	ssize_t n = vb_permit_copy(&c->permit, c->pid, c->put, c->near,
+				   c->count, &there, 1);
+
+	if (VB_LIKELY(n >= 0 && (uint64_t)n == c->len))
+		return CMA_OK;
+	if (n == -ECANCELED)
+		return CMA_LAPSED;
+	if (n < 0 && n != -EFAULT)
+		return n == -EPERM ? CMA_DENIED : CMA_GONE;
+	return is_ours_missing(h, n < 0 ? 0 : (uint64_t)n, c->put) ? CMA_LOCAL
+								   : CMA_UNSEEN;
+}
+
+static enum vb_cma near_cma_copy(const struct vb_peer *p,
+				 const struct vb_copy *c, const struct hold *h,
+				 bool helped)
+{
+	return !helped && vb_copy_helper_copy(p->hand, c) ? CMA_OK
+							  : copy_alone(c, h);
+}
+
+static enum vb_cma reach_chunk(struct vb_peer *p,
+			       const struct vb_near_side *near,
+			       const struct vb_far_side *far, uint64_t offset,
+			       uint64_t len, bool put)
+{
+	struct vb_copy c = { .pid = p->pid, .put = put, .len = len };
+	enum vb_cma result = CMA_LOCAL;
+	struct vb_grant g;
+	struct hold h;
+
+	if (!vb_registry_open(p->registry, far, &g, &c.permit) ||
+	    !vb_registry_covers(&g, far->iova + offset, len, &c.far))
+		return CMA_REMOTE;
+	if (hold_side(&h, near, offset, len, put)) {
+		c.near = h.iov;
+		c.count = h.count;
+		result = near_cma_copy(p, &c, &h, near->helped);
+	}
+	near_cma_let_go(&h);
+	return result;
+}
+
+/* Has the queue pair changed, by way of which this comes? */
+static bool has_moved(const struct vb_peer *p, const struct vb_far_side *far)
+{
+	return far->view &&
+	       !vb_registry_is_current(p->registry, far->view->qpn, far->view);
+}
+
+enum vb_cma vb_cma(struct vb_peer *p, const struct vb_near_side *near,
+		   const struct vb_far_side *far, uint64_t len, bool put)
+{
+	enum vb_cma result = CMA_OK;
+	uint64_t offset = 0;
+
+	while (offset < len && result == CMA_OK) {
+		uint64_t part = VB_MIN(len - offset, CHUNK);
+		struct vb_hazard *hazard =
+			vb_hazard_announce(&p->ours, far->key, far->qpn);
+
+		/* Whoever died has no memory; its number may be another's. */
+		result = vb_peer_is_up(p)
+				 ? reach_chunk(p, near, far, offset, part, put)
+				 : CMA_GONE;
+		vb_hazard_withdraw(&p->ours, hazard);
+		if (result == CMA_LAPSED && !has_moved(p, far))
+			result = CMA_OK; /* the key: look again */
+		else
+			offset += part;
+	}
+	return result;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Announced accesses. */
+#include "near/hazard.h"
+
+#include <sched.h>
+
+static uint64_t word(uint32_t key, uint32_t qpn)
+{
+	return (uint64_t)key << 32 | qpn;
+}
+
+static bool take_bit(_Atomic uint32_t *taken, unsigned i)
+{
+	return !(atomic_fetch_or(taken, 1u << i) & 1u << i);
+}
+
+/* Which one: hardly ever more than one thread is at it. */
+static unsigned near_hazard_take_one(_Atomic uint32_t *taken)
+{
+	for (unsigned i = 0;; i = (i + 1) % VB_HAZARDS) {
+		if (take_bit(taken, i))
+			return i;
+		/* More threads than hazards: each is through in a moment. */
+		if (i == VB_HAZARDS - 1)
+			sched_yield();
+	}
+}
+
+struct vb_hazard *vb_hazard_announce(struct vb_announcer *a, uint32_t key,
+				     uint32_t qpn)
+{
+	struct vb_hazard *hazard = &a->hazards[near_hazard_take_one(&a->taken)];
+
+	/* Sequentially consistent: before what follows is looked at. */
+	atomic_store(&hazard->what, word(key, qpn));
+	return hazard;
+}
+
+void vb_hazard_withdraw(struct vb_announcer *a, struct vb_hazard *hazard)
+{
+	/* Release: the access is over for whoever sees this. */
+	atomic_store_explicit(&hazard->what, 0, memory_order_release);
+	atomic_fetch_and_explicit(&a->taken, ~(1u << (hazard - a->hazards)),
+				  memory_order_release);
+}
+
+bool vb_hazards_name(const struct vb_hazard hazards[VB_HAZARDS], uint32_t key,
+		     uint32_t qpn)
+{
+	for (unsigned i = 0; i < VB_HAZARDS; i++) {
+		uint64_t what = atomic_load(&hazards[i].what);
+
+		if (what && (key == 0 || what >> 32 == key) &&
+		    (qpn == 0 || (uint32_t)what == qpn))
+			return true;
+	}
+	return false;
+}

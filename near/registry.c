@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a program shows to others: written by one, read by all. */
+#include "near/registry.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/rand.h"
+#include "near/shm.h"
+
+#define READ_TRIES 1000 /* an entry is written in nanoseconds */
+
+static int init_alive(pthread_mutex_t *m)
+{
+	pthread_mutexattr_t attr;
+	int rc = pthread_mutexattr_init(&attr);
+
+	if (rc)
+		return -rc;
+	rc = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	if (rc == 0)
+		rc = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	if (rc == 0)
+		rc = pthread_mutex_init(m, &attr);
+	pthread_mutexattr_destroy(&attr);
+	return -rc;
+}
+
+int vb_registry_create(unsigned slot, struct vb_registry **out, int *out_fd)
+{
+	struct vb_registry *y;
+	void *at;
+	int fd, rc = vb_shm_create("verbena-registry", sizeof(*y), &fd, &at);
+
+	if (rc)
+		return rc;
+	y = at;
+	rc = init_alive(&y->alive);
+	if (rc) {
+		vb_registry_destroy(y, fd);
+		return rc;
+	}
+	y->version = VB_NEAR_VERSION;
+	y->is_exact = vb_permit_is_exact();
+	y->slot = slot;
+	y->nonce = (uint64_t)vb_rand32() << 32 | vb_rand32();
+	y->nonce_at = (uintptr_t)&y->nonce;
+	atomic_store(&y->asleep, 1);
+	*out = y;
+	*out_fd = fd;
+	return 0;
+}
+
+void vb_registry_destroy(struct vb_registry *y, int fd)
+{
+	vb_shm_unmap(y, sizeof(*y));
+	close(fd);
+}
+
+void vb_registry_live(struct vb_registry *y)
+{
+	if (pthread_mutex_lock(&y->alive) != 0)
+		vb_log(LOG_INFO, "near: no robust mutex: peers use packets");
+}
+
+void vb_registry_die(struct vb_registry *y)
+{
+	pthread_mutex_unlock(&y->alive);
+}
+
+int vb_registry_map(int fd, unsigned slot, const struct vb_registry **out)
+{
+	const struct vb_registry *y;
+	void *at;
+	int rc = vb_shm_map(fd, sizeof(*y), false, &at);
+
+	if (rc)
+		return rc;
+	y = at;
+	if (y->version != VB_NEAR_VERSION || y->slot != slot) {
+		vb_registry_unmap(y);
+		return -EPROTO;
+	}
+	*out = y;
+	return 0;
+}
+
+void vb_registry_unmap(const struct vb_registry *y)
+{
+	vb_shm_unmap((void *)y, sizeof(*y));
+}
+
+bool vb_registry_is_open(const struct vb_registry *y, pid_t owner)
+{
+	uint64_t seen = 0;
+	struct iovec here = { &seen, sizeof(seen) };
+	struct iovec there = { (void *)(uintptr_t)y->nonce_at, sizeof(seen) };
+
+	return process_vm_readv(owner, &here, 1, &there, 1, 0) ==
+		       (ssize_t)sizeof(seen) &&
+	       seen == y->nonce;
+}
+
+/*
+ * The first word of a mutex is the futex, with the holder's thread number;
+ * the kernel sets a bit in it when a robust one's holder ends. Nobody asks for
+ * the mutex.
+ */
+bool vb_registry_is_alive(const struct vb_registry *y)
+{
+	const _Atomic uint32_t *word = (const _Atomic uint32_t *)&y->alive;
+	uint32_t holder = atomic_load_explicit(word, memory_order_relaxed);
+
+	return holder & FUTEX_TID_MASK && !(holder & FUTEX_OWNER_DIED);
+}
+
+/*
+ * Writing and reading an entry. Each has one writer at a time: who holds the
+ * region or the queue pair.
+ */
+
+static void near_begin_write(_Atomic uint32_t *seq)
+{
+	atomic_fetch_add_explicit(seq, 1, memory_order_relaxed);
+	/* The odd number is seen before anything that follows. */
+	atomic_thread_fence(memory_order_release);
+}
+
+static void end_write(_Atomic uint32_t *seq)
+{
+	/* Sequentially consistent: a look at the hazards may follow. */
+	atomic_fetch_add(seq, 1);
+}
+
+static void near_put(_Atomic uint32_t *at, uint32_t value)
+{
+	atomic_store_explicit(at, value, memory_order_relaxed);
+}
+
+static void put_long(_Atomic uint64_t *at, uint64_t value)
+{
+	atomic_store_explicit(at, value, memory_order_relaxed);
+}
+
+static uint32_t near_get(const _Atomic uint32_t *at)
+{
+	return atomic_load_explicit(at, memory_order_relaxed);
+}
+
+static uint64_t get_long(const _Atomic uint64_t *at)
+{
+	return atomic_load_explicit(at, memory_order_relaxed);
+}
+
+static bool is_unchanged(const _Atomic uint32_t *seq, uint32_t before)
+{
+	/* What was read before is not read later. */
+	atomic_thread_fence(memory_order_acquire);
+	return near_get(seq) == before;
+}
+
+static void show_adapter(struct vb_registry *y, const struct vb_adapter *a)
+{
+	/* Once: peers read the line at each access. */
+	if (near_get(&y->adapters[a->number].key_inv) == a->key_inv)
+		return;
+	near_put(&y->adapters[a->number].key_mask, a->key_mask);
+	near_put(&y->adapters[a->number].key_inv, a->key_inv);
+}
+
+void vb_registry_grant(struct vb_registry *y, const struct vb_adapter *a,
+		       const struct vb_grant *g)
+{
+	struct vb_registry_key *k;
+
+	if (a->number >= VB_YARD_ADAPTERS || g->index >= VB_YARD_KEYS)
+		return;
+	k = &y->keys[a->number][g->index];
+	show_adapter(y, a);
+	near_begin_write(&k->seq);
+	near_put(&k->key, g->key);
+	near_put(&k->pd, g->pd);
+	near_put(&k->access, g->access);
+	near_put(&k->qpn, g->qpn);
+	put_long(&k->base, g->base);
+	put_long(&k->iova, g->iova);
+	put_long(&k->length, g->length);
+	end_write(&k->seq);
+}
+
+void vb_registry_revoke(struct vb_registry *y, const struct vb_adapter *a,
+			uint32_t index)
+{
+	struct vb_registry_key *k;
+
+	if (a->number >= VB_YARD_ADAPTERS || index >= VB_YARD_KEYS)
+		return;
+	k = &y->keys[a->number][index];
+	near_begin_write(&k->seq);
+	near_put(&k->key, 0);
+	end_write(&k->seq);
+}
+
+static bool copy_key(const struct vb_registry_key *k, struct vb_grant *g,
+		     struct vb_permit *permit)
+{
+	for (unsigned i = 0; i < READ_TRIES; i++) {
+		/* Sequentially consistent: after the announcement. */
+		uint32_t seq = atomic_load(&k->seq);
+
+		g->key = near_get(&k->key);
+		g->pd = near_get(&k->pd);
+		g->access = near_get(&k->access);
+		g->qpn = near_get(&k->qpn);
+		g->base = get_long(&k->base);
+		g->iova = get_long(&k->iova);
+		g->length = get_long(&k->length);
+		permit->is[0] = permit->is[1] = seq;
+		if (seq % 2 == 0 && is_unchanged(&k->seq, seq))
+			return true;
+	}
+	return false;
+}
+
+bool vb_registry_open(const struct vb_registry *y,
+		      const struct vb_far_side *far, struct vb_grant *g,
+		      struct vb_permit *permit)
+{
+	const struct vb_registry_key *k;
+	uint32_t index;
+
+	if (far->adapter >= VB_YARD_ADAPTERS || far->key == 0)
+		return false;
+	index = vb_registry_index(y, far->adapter, far->key);
+	if (index >= VB_YARD_KEYS)
+		return false;
+	k = &y->keys[far->adapter][index];
+	if (!copy_key(k, g, permit))
+		return false;
+	permit->word[0] = permit->word[1] = &k->seq;
+	if (far->view) {
+		permit->word[1] = &y->qps[far->view->qpn % VB_YARD_QPS].seq;
+		permit->is[1] = far->view->seq;
+	}
+	return g->key == far->key && g->pd == far->pd &&
+	       (g->access & far->need) == far->need &&
+	       (g->qpn == 0 || g->qpn % VB_YARD_QPS == far->qpn % VB_YARD_QPS);
+}
+
+static void near_put_gid(_Atomic uint64_t at[2], const struct vb_gid *gid)
+{
+	uint64_t halves[2];
+
+	memcpy(halves, gid->raw, sizeof(halves));
+	put_long(&at[0], halves[0]);
+	put_long(&at[1], halves[1]);
+}
+
+void vb_registry_show(struct vb_registry *y, const struct vb_qp *qp,
+		      const struct vb_registry_name *name)
+{
+	struct vb_registry_qp *e = &y->qps[qp->index % VB_YARD_QPS];
+	unsigned adapter = qp->adapter->number;
+
+	if (adapter >= VB_YARD_ADAPTERS)
+		return;
+	near_begin_write(&e->seq);
+	show_adapter(y, qp->adapter);
+	near_put(&e->qpn, name->number);
+	near_put(&e->life, name->life);
+	near_put(&e->dest_qpn, name->dest);
+	near_put(&e->access, qp->attr.access_flags);
+	near_put(&e->pd, qp->pd->id);
+	near_put(&e->adapter,
+		 qp->pd->origin.is_far ? VB_YARD_NO_ADAPTER : adapter);
+	near_put(&e->rq_psn, qp->attr.rq_psn);
+	near_put(&e->reads, qp->attr.max_dest_rd_atomic);
+	near_put(&e->rtr, atomic_load_explicit(
+				  &qp->state, memory_order_relaxed) == QPS_RTR);
+	near_put_gid(e->sgid, &qp->route.sgid);
+	near_put_gid(e->dgid, &qp->route.dgid);
+	end_write(&e->seq);
+}
+
+void vb_registry_hide(struct vb_registry *y, uint32_t index)
+{
+	struct vb_registry_qp *e = &y->qps[index % VB_YARD_QPS];
+
+	near_begin_write(&e->seq);
+	near_put(&e->qpn, 0);
+	end_write(&e->seq);
+}
+
+bool vb_registry_view(const struct vb_registry *y, uint32_t qpn,
+		      struct vb_registry_view *v)
+{
+	const struct vb_registry_qp *e = &y->qps[qpn % VB_YARD_QPS];
+
+	for (unsigned i = 0; i < READ_TRIES; i++) {
+		v->seq = atomic_load(&e->seq);
+		v->qpn = near_get(&e->qpn);
+		v->life = near_get(&e->life);
+		v->dest_qpn = near_get(&e->dest_qpn);
+		v->access = near_get(&e->access);
+		v->pd = near_get(&e->pd);
+		v->adapter = near_get(&e->adapter);
+		v->rq_psn = near_get(&e->rq_psn);
+		v->reads = near_get(&e->reads);
+		v->rtr = near_get(&e->rtr);
+		for (unsigned half = 0; half < 2; half++) {
+			v->sgid[half] = get_long(&e->sgid[half]);
+			v->dgid[half] = get_long(&e->dgid[half]);
+		}
+		if (v->seq % 2 == 0 && is_unchanged(&e->seq, v->seq))
+			return v->qpn == qpn;
+	}
+	return false;
+}

@@ -1,0 +1,743 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Introductions: a session between the engines' threads of two programs, over
+ * the name of a slot (broker/slots.c), which its owner listens on. Who calls
+ * brings the lane:
+ *
+ *	HELLO	its registry, its alarm, its bell, the lane
+ *	WELCOME	registry, alarm and bell of who was called; whether it can reach
+ *		the caller's memory
+ *	READY	whether the caller can reach its
+ *
+ * Both call at once: the call from the lower slot counts, and the other is
+ * told so by CROSSED. When one cannot reach the other, both keep the session,
+ * and use packets until it ends.
+ *
+ * A program whose first device is an iWARP one takes a slot of its own making,
+ * and gets one from the broker with its first RoCE device
+ *(engine/transport_mux.c). Its sessions are those of the first. Each message
+ *says which the other is, ALSO says so to who knew it before, and who calls
+ *that one is sent to the first by ELSEWHERE, and calls again.
+ */
+#include "near/near_priv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/fdmail.h"
+#include "base/fork.h"
+#include "base/log.h"
+#include "near/shm.h"
+
+#define SESSION_MAGIC 0x76626e72 /* "vbnr" */
+#define BACKLOG	      64
+#define MOST_FDS      4
+#define MEET_EVENTS   64 /* a turn: others have theirs */
+
+enum session_msg_kind {
+	SESSION_HELLO,
+	SESSION_WELCOME,
+	SESSION_READY,
+	SESSION_CROSSED,
+	SESSION_ELSEWHERE,
+	SESSION_ALSO,
+};
+
+struct intro {
+	uint32_t magic;
+	uint16_t version, kind;
+	uint16_t slot, also; /* 0: no other */
+	uint16_t reaches;    /* WELCOME, READY */
+	uint16_t zero;
+};
+
+/* What came in one message. */
+struct parcel {
+	struct intro m;
+	int fds[MOST_FDS];
+	unsigned count;
+};
+
+static int send_session_msg(struct vb_near *n, const struct vb_peer *p,
+			    enum session_msg_kind kind, bool reaches,
+			    const int *fds, unsigned count)
+{
+	const struct intro m = {
+		.magic = SESSION_MAGIC,
+		.version = VB_NEAR_VERSION,
+		.kind = kind,
+		.slot = (uint16_t)n->c.slot,
+		.also = (uint16_t)atomic_load(&n->also),
+		.reaches = reaches,
+	};
+
+	return vb_fdmail_send(p->session, &m, sizeof(m), fds, count,
+			      MSG_DONTWAIT);
+}
+
+/* 1, 0: nothing yet, or -errno: it is over. */
+static int get_parcel(const struct vb_peer *p, struct parcel *in)
+{
+	ssize_t n;
+
+	in->count = MOST_FDS;
+	n = vb_fdmail_recv(p->session, &in->m, sizeof(in->m), in->fds,
+			   &in->count, MSG_DONTWAIT);
+	if (n == -EAGAIN || n == -EINTR)
+		return 0;
+	if (n <= 0)
+		return n < 0 ? (int)n : -EPIPE;
+	if (n == (ssize_t)sizeof(in->m) && in->m.magic == SESSION_MAGIC &&
+	    in->m.version == VB_NEAR_VERSION)
+		return 1;
+	vb_fdmail_close(in->fds, in->count);
+	return -EPROTO;
+}
+
+/* Our own user's, and in our namespace of process numbers. */
+static bool near_is_ours(int fd, pid_t *pid)
+{
+	struct ucred who;
+	socklen_t len = sizeof(who);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0 ||
+	    who.uid != geteuid() || who.pid <= 0)
+		return false;
+	*pid = who.pid;
+	return true;
+}
+
+/*
+ * The table.
+ */
+
+static void set_state(struct vb_near *n, struct vb_peer *p,
+		      enum vb_peer_state state)
+{
+	vb_mutex_lock(&n->lock);
+	/* Release pairs with vb_peer_is_up(). */
+	atomic_store_explicit(&p->state, state, memory_order_release);
+	vb_mutex_unlock(&n->lock);
+}
+
+static void enter_table(struct vb_near *n, struct vb_peer *p)
+{
+	vb_mutex_lock(&n->lock);
+	n->peers[p->slot] = p;
+	n->known[p->slot / 64] |= UINT64_C(1) << p->slot % 64;
+	vb_mutex_unlock(&n->lock);
+}
+
+static void leave_table(struct vb_near *n, struct vb_peer *p)
+{
+	unsigned also;
+
+	vb_mutex_lock(&n->lock);
+	also = atomic_load(&p->also);
+	if (also && n->peers[also] == p)
+		n->peers[also] = NULL;
+	if (n->peers[p->slot] == p) {
+		n->peers[p->slot] = NULL;
+		n->known[p->slot / 64] &= ~(UINT64_C(1) << p->slot % 64);
+	}
+	vb_mutex_unlock(&n->lock);
+}
+
+/* It is in the table: there by its other slot, too, unless that is taken. */
+static void note_also(struct vb_near *n, struct vb_peer *p, unsigned also)
+{
+	if (also == 0 || also >= VB_SLOTS || vb_near_is_own(n, also) ||
+	    atomic_load(&p->also))
+		return;
+	vb_mutex_lock(&n->lock);
+	if (!n->peers[also] && n->peers[p->slot] == p) {
+		atomic_store(&p->also, also);
+		n->peers[also] = p;
+	}
+	vb_mutex_unlock(&n->lock);
+}
+
+/* Of a call: who waits for the slot that sent us there waits in vain, too. */
+static void note_refusal(struct vb_near *n, unsigned slot)
+{
+	unsigned first;
+
+	vb_mutex_lock(&n->lock);
+	first = n->calls[slot].sent_from;
+	n->calls[slot].sent_from = 0;
+	n->calls[slot].refusals++;
+	if (first)
+		n->calls[first].refusals++;
+	vb_mutex_unlock(&n->lock);
+}
+
+static bool watch_name(struct vb_near *n, int fd, void *as)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = as };
+
+	return epoll_ctl(n->epoll_fd, EPOLL_CTL_ADD, fd, &ev) == 0;
+}
+
+static void listen_again(struct vb_near *n)
+{
+	if (n->sessions >= n->max_sessions)
+		return;
+	if (!n->listens)
+		n->listens = watch_name(n, n->c.name_fd, NULL);
+	if (!n->also_listens && atomic_load(&n->also))
+		n->also_listens = watch_name(n, n->also_fd, &n->also_fd);
+}
+
+/* Enough programs, or no descriptors: those that come later use packets. */
+static void listen_no_more(struct vb_near *n)
+{
+	if (n->listens)
+		epoll_ctl(n->epoll_fd, EPOLL_CTL_DEL, n->c.name_fd, NULL);
+	if (n->also_listens)
+		epoll_ctl(n->epoll_fd, EPOLL_CTL_DEL, n->also_fd, NULL);
+	n->listens = n->also_listens = false;
+}
+
+static int watch_session(struct vb_near *n, struct vb_peer *p)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLRDHUP,
+				  .data.ptr = p };
+
+	if (epoll_ctl(n->epoll_fd, EPOLL_CTL_ADD, p->session, &ev) < 0)
+		return -errno;
+	vb_fork_closes(p->session); /* it ends with the program */
+	n->sessions++;
+	return 0;
+}
+
+static void forget_caller(struct vb_near *n, struct vb_peer *p)
+{
+	struct vb_peer **at = &n->callers;
+
+	while (*at && *at != p)
+		at = &(*at)->next;
+	if (*at)
+		*at = p->next;
+}
+
+/* The session ends here; what the peer has put on the lane is still served.
+ * Gives up the table's reference. */
+static void near_drop(struct vb_near *n, struct vb_peer *p, vb_time now)
+{
+	forget_caller(n, p);
+	vb_near_remove(n, p, now);
+	set_state(n, p, PEER_GONE);
+	leave_table(n, p);
+	if (epoll_ctl(n->epoll_fd, EPOLL_CTL_DEL, p->session, NULL) == 0)
+		n->sessions--;
+	shutdown(p->session, SHUT_RDWR);
+	vb_peer_put(p);
+	listen_again(n);
+}
+
+/*
+ * Calling.
+ */
+
+static int connect_slot(unsigned slot, int *out)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
+			0);
+	struct sockaddr_un a;
+	socklen_t len = vb_ipc_slot_address(&a, slot);
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (struct sockaddr *)&a, len) < 0) {
+		int rc = -errno;
+
+		close(fd);
+		return rc;
+	}
+	*out = fd;
+	return 0;
+}
+
+static int say_hello(struct vb_near *n, struct vb_peer *p)
+{
+	int fds[MOST_FDS] = { n->registry_fd, n->c.wake_fd, n->bell_fd, -1 };
+	void *lane;
+	int rc = vb_shm_create("verbena-lane", sizeof(struct vb_lane), &fds[3],
+			       &lane);
+
+	if (rc)
+		return rc;
+	vb_peer_join(p, lane, 0);
+	rc = send_session_msg(n, p, SESSION_HELLO, false, fds, MOST_FDS);
+	close(fds[3]);
+	return rc;
+}
+
+static int call_peer(struct vb_near *n, struct vb_peer *p)
+{
+	int rc = connect_slot(p->slot, &p->session);
+
+	if (rc == 0 && !near_is_ours(p->session, &p->pid))
+		rc = -EPERM;
+	if (rc == 0)
+		rc = say_hello(n, p);
+	return rc ? rc : watch_session(n, p);
+}
+
+static void call_slot(struct vb_near *n, unsigned slot)
+{
+	struct vb_peer *p = NULL;
+	int rc = -EMFILE;
+
+	if (n->sessions < n->max_sessions) {
+		p = vb_peer_create(slot, n->hand);
+		rc = p ? call_peer(n, p) : -ENOMEM;
+	}
+	if (rc == 0) {
+		atomic_store(&p->state, PEER_CALLED);
+		enter_table(n, p);
+		return;
+	}
+	vb_log(LOG_INFO, "near: packets to slot %u: %s", slot, strerror(-rc));
+	note_refusal(n, slot);
+	vb_peer_put(p);
+}
+
+/* False: no more. */
+static bool next_wanted(struct vb_near *n, unsigned *slot)
+{
+	bool found = false;
+
+	vb_mutex_lock(&n->lock);
+	for (unsigned i = 0; n->any_wanted && i < VB_SLOTS && !found; i++) {
+		found = n->calls[i].wanted && !n->peers[i];
+		n->calls[i].wanted = false;
+		*slot = i;
+	}
+	n->any_wanted = found;
+	vb_mutex_unlock(&n->lock);
+	return found;
+}
+
+/*
+ * Being called.
+ */
+
+static void take_caller(struct vb_near *n, int fd, bool strayed)
+{
+	struct vb_peer *p = vb_peer_create(0, n->hand);
+
+	if (!p) {
+		close(fd);
+		return;
+	}
+	p->session = fd;
+	p->strayed = strayed;
+	atomic_store(&p->state, PEER_CALLING);
+	if (!near_is_ours(fd, &p->pid) || watch_session(n, p)) {
+		vb_peer_put(p);
+		return;
+	}
+	p->next = n->callers;
+	n->callers = p;
+}
+
+/* @strayed: they call our other slot. */
+static void accept_callers(struct vb_near *n, bool strayed)
+{
+	int fd;
+
+	if (n->sessions >= n->max_sessions) {
+		listen_no_more(n);
+		return;
+	}
+	fd = accept4(strayed ? n->also_fd : n->c.name_fd, NULL, NULL,
+		     SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0)
+		take_caller(n, fd, strayed);
+	else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+		listen_no_more(n);
+}
+
+/* It is written to by whoever has something for its owner, and must not make
+ * him wait. */
+static bool is_alarm(int fd)
+{
+	char path[40], what[40];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = readlink(path, what, sizeof(what) - 1);
+	if (n < 0)
+		return false;
+	what[n] = '\0';
+	return strcmp(what, "anon_inode:[eventfd]") == 0 &&
+	       fcntl(fd, F_GETFL) & O_NONBLOCK;
+}
+
+/* Yard, alarm and bell, the first three of what came. The alarm stays open. */
+static int take_registry(struct vb_peer *p, struct parcel *in)
+{
+	void *bell;
+	int rc;
+
+	if (!is_alarm(in->fds[1]))
+		return -EPROTO;
+	rc = vb_registry_map(in->fds[0], p->slot, &p->registry);
+	if (rc)
+		return rc;
+	p->alarm = in->fds[1];
+	in->fds[1] = -1;
+	rc = vb_shm_map(in->fds[2], sizeof(*p->bell), true, &bell);
+	if (rc == 0)
+		p->bell = bell;
+	return rc;
+}
+
+static int take_lane(struct vb_peer *p, int fd)
+{
+	void *lane;
+	int rc = vb_shm_map(fd, sizeof(struct vb_lane), true, &lane);
+
+	if (rc == 0)
+		vb_peer_join(p, lane, 1);
+	return rc;
+}
+
+/* The same program as in that session, whose own call comes after ours was
+ * taken; or ours is to be taken. */
+static bool is_crossed(const struct vb_near *n, const struct vb_peer *p,
+		       const struct vb_peer *other)
+{
+	if (atomic_load(&other->state) == PEER_CALLED)
+		return n->c.slot < p->slot;
+	return other->registry->nonce == p->registry->nonce;
+}
+
+/* Is there another session with it? False: that one stays. */
+static bool takes_its_slot(struct vb_near *n, struct vb_peer *p, vb_time now)
+{
+	struct vb_peer *other = n->peers[p->slot];
+
+	if (!other)
+		return true;
+	if (is_crossed(n, p, other)) {
+		(void)send_session_msg(n, p, SESSION_CROSSED, false, NULL, 0);
+		return false;
+	}
+	/* Ours was the call that does not count, or an earlier program's. */
+	near_drop(n, other, now);
+	return true;
+}
+
+static int near_settle(struct vb_near *n, struct vb_peer *p, bool reach,
+		       enum vb_peer_state if_so)
+{
+	if (!reach) {
+		vb_log(LOG_INFO,
+		       "near: packets to slot %u: memory is out of reach",
+		       p->slot);
+		set_state(n, p, PEER_DENIED);
+		return 0;
+	}
+	set_state(n, p, if_so);
+	return 0;
+}
+
+static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
+		    vb_time now)
+{
+	const int fds[] = { n->registry_fd, n->c.wake_fd, n->bell_fd };
+	bool reach;
+	int rc;
+
+	if (in->m.kind != SESSION_HELLO || in->count != MOST_FDS ||
+	    in->m.slot == 0 || in->m.slot >= VB_SLOTS ||
+	    vb_near_is_own(n, in->m.slot))
+		return -EPROTO;
+	if (p->strayed) {
+		(void)send_session_msg(n, p, SESSION_ELSEWHERE, false, NULL, 0);
+		return -EXDEV;
+	}
+	p->slot = in->m.slot;
+	rc = take_registry(p, in);
+	if (rc == 0)
+		rc = take_lane(p, in->fds[3]);
+	if (rc)
+		return rc;
+	if (!takes_its_slot(n, p, now))
+		return -EALREADY;
+	forget_caller(n, p);
+	reach = vb_registry_is_open(p->registry, p->pid);
+	/* In the table before it can be at our memory. */
+	enter_table(n, p);
+	note_also(n, p, in->m.also);
+	(void)near_settle(n, p, reach, PEER_MET);
+	return send_session_msg(n, p, SESSION_WELCOME, reach, fds,
+				VB_COUNT(fds));
+}
+
+static int come_up(struct vb_near *n, struct vb_peer *p, bool reach)
+{
+	int rc;
+
+	if (reach)
+		vb_near_add(n, p);
+	rc = near_settle(n, p, reach, PEER_UP);
+	/* The peer may have put something on its lane, and rung, before this
+	 * was told: whoever woke and saw no lane sleeps again by now. */
+	vb_bell_wake(vb_near_bell(n));
+	return rc;
+}
+
+/* Who has the slot @first, that we called, is known by another, or will be: it
+ * says of itself that it has both. */
+static void call_elsewhere(struct vb_near *n, unsigned first,
+			   const struct intro *m)
+{
+	struct vb_peer *there = NULL;
+
+	if (m->slot == 0 || m->slot >= VB_SLOTS || m->also != first ||
+	    vb_near_is_own(n, m->slot)) {
+		note_refusal(n, first);
+		return;
+	}
+	vb_mutex_lock(&n->lock);
+	there = n->peers[m->slot];
+	if (!there) {
+		n->calls[m->slot].sent_from = (uint16_t)first;
+		n->calls[m->slot].wanted = n->any_wanted = true;
+	}
+	vb_mutex_unlock(&n->lock);
+	if (!there)
+		return;
+	/* By the thread alone it is taken out. */
+	note_also(n, there, first);
+	if (n->peers[first] != there)
+		note_refusal(n, first);
+}
+
+static int on_welcome(struct vb_near *n, struct vb_peer *p, struct parcel *in,
+		      vb_time now)
+{
+	unsigned first = p->slot;
+	bool reach;
+	int rc;
+
+	if (in->m.kind == SESSION_ELSEWHERE) {
+		near_drop(n, p, now);
+		call_elsewhere(n, first, &in->m);
+		return 0;
+	}
+	if (in->m.kind == SESSION_CROSSED) {
+		/* Its own call is on its way to us. */
+		near_drop(n, p, now);
+		return 0;
+	}
+	if (in->m.kind != SESSION_WELCOME || in->count != MOST_FDS - 1 ||
+	    in->m.slot != p->slot)
+		return -EPROTO;
+	rc = take_registry(p, in);
+	if (rc)
+		return rc;
+	note_also(n, p, in->m.also);
+	reach = in->m.reaches && vb_registry_is_open(p->registry, p->pid);
+	rc = send_session_msg(n, p, SESSION_READY, reach, NULL, 0);
+	return rc ? rc : come_up(n, p, reach);
+}
+
+static int on_ready(struct vb_near *n, struct vb_peer *p, struct parcel *in)
+{
+	if (in->m.kind != SESSION_READY || in->m.slot != p->slot)
+		return -EPROTO;
+	note_also(n, p, in->m.also);
+	return come_up(n, p, in->m.reaches);
+}
+
+static int on_parcel(struct vb_near *n, struct vb_peer *p, struct parcel *in,
+		     vb_time now)
+{
+	enum vb_peer_state state = atomic_load(&p->state);
+
+	if (in->m.kind == SESSION_ALSO && in->m.slot == p->slot) {
+		note_also(n, p, in->m.also);
+		return 0;
+	}
+	switch (state) {
+	case PEER_CALLED:
+		return on_welcome(n, p, in, now);
+	case PEER_CALLING:
+		return on_hello(n, p, in, now);
+	case PEER_MET:
+		return on_ready(n, p, in);
+	default: /* all has been said */
+		return -EPROTO;
+	}
+}
+
+static void hear(struct vb_near *n, struct vb_peer *p, vb_time now)
+{
+	bool ours = atomic_load(&p->state) == PEER_CALLED;
+	unsigned slot = p->slot;
+	struct parcel in;
+	int rc = get_parcel(p, &in);
+
+	if (rc > 0) {
+		rc = on_parcel(n, p, &in, now);
+		for (unsigned i = 0; i < in.count; i++)
+			if (in.fds[i] >= 0)
+				close(in.fds[i]);
+	}
+	if (rc == 0)
+		return;
+	vb_log(LOG_DEBUG, "near: slot %u: session over: %s", slot,
+	       strerror(-rc));
+	near_drop(n, p, now);
+	if (ours)
+		note_refusal(n, slot);
+}
+
+void vb_near_meet(struct vb_near *n, vb_time now)
+{
+	struct epoll_event ev;
+	unsigned slot;
+
+	for (unsigned i = 0; i < MEET_EVENTS; i++) {
+		/* One at a time: serving one may end another. */
+		if (epoll_wait(n->epoll_fd, &ev, 1, 0) != 1)
+			break;
+		if (!ev.data.ptr)
+			accept_callers(n, false);
+		else if (ev.data.ptr == &n->also_fd)
+			accept_callers(n, true);
+		else
+			hear(n, ev.data.ptr, now);
+	}
+	while (next_wanted(n, &slot))
+		call_slot(n, slot);
+}
+
+/*
+ * Doors for queue pairs.
+ */
+
+uint32_t vb_session_want(struct vb_near *n, unsigned slot)
+{
+	const uint64_t one = 1;
+	uint32_t refusals;
+	bool wake = false;
+
+	vb_mutex_lock(&n->lock);
+	refusals = n->calls[slot].refusals;
+	if (!vb_near_is_own(n, slot) && !n->peers[slot] &&
+	    !n->calls[slot].wanted) {
+		n->calls[slot].wanted = true;
+		wake = !n->any_wanted;
+		n->any_wanted = true;
+	}
+	vb_mutex_unlock(&n->lock);
+	if (wake && write(n->c.wake_fd, &one, sizeof(one)) < 0)
+		vb_log(LOG_DEBUG, "near: wake refused");
+	return refusals;
+}
+
+static enum vb_session standing(const struct vb_near *n, unsigned slot,
+				uint32_t since, struct vb_peer **p)
+{
+	struct vb_peer *there =
+		vb_near_is_own(n, slot) ? n->self : n->peers[slot];
+
+	if (!there)
+		return n->calls[slot].refusals == since ? SESSION_PENDING
+							: SESSION_NO;
+	switch (atomic_load(&there->state)) {
+	case PEER_UP:
+		*p = vb_peer_get(there);
+		return SESSION_UP;
+	case PEER_DENIED:
+		return SESSION_NO;
+	default:
+		return SESSION_PENDING;
+	}
+}
+
+enum vb_session vb_session_find(struct vb_near *n, unsigned slot,
+				uint32_t since, struct vb_peer **p)
+{
+	enum vb_session found;
+
+	vb_mutex_lock(&n->lock);
+	found = standing(n, slot, since, p);
+	vb_mutex_unlock(&n->lock);
+	return found;
+}
+
+struct vb_peer *vb_session_peer(struct vb_near *n, unsigned slot)
+{
+	struct vb_peer *p;
+
+	vb_mutex_lock(&n->lock);
+	p = vb_near_is_own(n, slot) ? n->self : n->peers[slot];
+	if (p)
+		vb_peer_get(p);
+	vb_mutex_unlock(&n->lock);
+	return p;
+}
+
+static int begin_listening(int fd)
+{
+	if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0 || listen(fd, BACKLOG) < 0)
+		return -errno;
+	return 0;
+}
+
+/* There is no thread: the table is ours. */
+int vb_session_also(struct vb_near *n)
+{
+	int rc = begin_listening(n->also_fd);
+
+	if (rc)
+		return rc;
+	listen_again(n);
+	for (unsigned i = 0; i < VB_SLOTS; i++)
+		if (n->peers[i] && n->peers[i]->slot == i &&
+		    atomic_load(&n->peers[i]->state) != PEER_CALLED)
+			(void)send_session_msg(n, n->peers[i], SESSION_ALSO,
+					       false, NULL, 0);
+	return 0;
+}
+
+int vb_session_init(struct vb_near *n)
+{
+	struct rlimit limit = { .rlim_cur = 1024 };
+	int rc;
+
+	(void)getrlimit(RLIMIT_NOFILE, &limit);
+	/* Two descriptors a session: most are left to the program. */
+	n->max_sessions = (unsigned)VB_MIN(limit.rlim_cur / 8, VB_SLOTS);
+	n->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (n->epoll_fd < 0)
+		return -errno;
+	rc = begin_listening(n->c.name_fd);
+	if (rc) {
+		close(n->epoll_fd);
+		return rc;
+	}
+	listen_again(n);
+	return 0;
+}
+
+void vb_session_fini(struct vb_near *n, vb_time now)
+{
+	for (unsigned i = 0; i < VB_SLOTS; i++)
+		if (n->peers[i])
+			near_drop(n, n->peers[i], now);
+	while (n->callers)
+		near_drop(n, n->callers, now);
+	close(n->epoll_fd);
+}

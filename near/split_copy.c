@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A part of a message, offered to who sent it. */
+#include "near/split_copy.h"
+
+#include "base/clock.h"
+
+#define IS_SLOW	  (200 * VB_USEC)
+#define AWAY	  (4 * VB_MSEC)
+#define AWAY_MOST (1 * VB_SEC)
+
+/* The low bits of an offer's word; the rest counts them. */
+enum offer_state {
+	OFFER_NONE = 0,
+	OFFER_MADE = 1, /* the only odd one: vb_offer_is_there() */
+	OFFER_TAKEN = 2,
+	OFFER_DONE = 4,
+	OFFER_FAILED = 6,
+	OFFER_AWAITED = 8, /* taken, and who made it may sleep until its end */
+	OFFER_STATES = 16,
+};
+
+static uint32_t turned(uint32_t word, enum offer_state to)
+{
+	return (word & ~(uint32_t)(OFFER_STATES - 1)) | to;
+}
+
+bool vb_split_copy_make(struct vb_split_copy *s,
+			const struct vb_copy_part *part)
+{
+	if (s->away_until && vb_clock_read() < s->away_until)
+		return false;
+	s->word = turned(s->word + OFFER_STATES, OFFER_MADE);
+	s->offer->part = *part;
+	/* Release: who sees it sees what it says. */
+	atomic_store_explicit(&s->offer->word, s->word, memory_order_release);
+	return true;
+}
+
+static uint32_t word_of(const struct vb_split_copy *s)
+{
+	/* Acquire: what the other has copied is there. */
+	return atomic_load_explicit(&s->offer->word, memory_order_acquire);
+}
+
+/* What is none of these was never promised to us. */
+enum vb_split_copy_end vb_split_copy_look(const struct vb_split_copy *s)
+{
+	uint32_t word = word_of(s);
+
+	if (word == turned(s->word, OFFER_TAKEN) ||
+	    word == turned(s->word, OFFER_AWAITED))
+		return SPLIT_SLOW;
+	return word == turned(s->word, OFFER_DONE) ? SPLIT_DONE : SPLIT_OURS;
+}
+
+void vb_split_copy_drop(struct vb_split_copy *s)
+{
+	atomic_store(&s->offer->word, turned(s->word, OFFER_NONE));
+}
+
+/* Something has taken its processor from it. */
+static void near_split_copy_stay_away(struct vb_split_copy *s)
+{
+	vb_time now = vb_clock_read();
+
+	/* Long ago: it is rare. */
+	if (s->away_until && now - s->away_until > AWAY_MOST)
+		s->away = 0;
+	s->away = VB_MIN(VB_MAX(2 * s->away, AWAY), AWAY_MOST);
+	s->away_until = now + s->away;
+}
+
+enum vb_split_copy_end vb_split_copy_end(struct vb_split_copy *s)
+{
+	uint32_t made = s->word, taken = turned(made, OFFER_TAKEN);
+	enum vb_split_copy_end end;
+	vb_time then;
+
+	if (atomic_compare_exchange_strong(&s->offer->word, &made,
+					   turned(s->word, OFFER_NONE)))
+		return SPLIT_OURS;
+	then = vb_clock_read();
+	do
+		end = vb_split_copy_look(s);
+	while (end == SPLIT_SLOW && vb_clock_read() - then < IS_SLOW);
+	if (end != SPLIT_SLOW)
+		return end;
+	near_split_copy_stay_away(s);
+	return atomic_compare_exchange_strong(&s->offer->word, &taken,
+					      turned(s->word, OFFER_AWAITED))
+		       ? SPLIT_SLOW
+		       : vb_split_copy_look(s);
+}
+
+bool vb_offer_take(struct vb_offer *o, struct vb_copy_part *part,
+		   uint32_t *word)
+{
+	*word = atomic_load_explicit(&o->word, memory_order_relaxed);
+	if (*word % OFFER_STATES != OFFER_MADE ||
+	    !atomic_compare_exchange_strong(&o->word, word,
+					    turned(*word, OFFER_TAKEN)))
+		return false;
+	*part = o->part;
+	/* What was copied stays what it is, whatever the other writes. */
+	__asm__ volatile("" : : "r"(part) : "memory");
+	return true;
+}
+
+bool vb_offer_end(struct vb_offer *o, uint32_t word, bool done)
+{
+	uint32_t end = turned(word, done ? OFFER_DONE : OFFER_FAILED);
+	uint32_t taken = turned(word, OFFER_TAKEN);
+	uint32_t awaited = turned(word, OFFER_AWAITED);
+
+	return !atomic_compare_exchange_strong(&o->word, &taken, end) &&
+	       atomic_compare_exchange_strong(&o->word, &awaited, end);
+}

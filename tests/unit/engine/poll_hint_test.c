@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Polls that look for an answer first: by a clock of the test's, and a stream
+ * that answers when it says. */
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/engine_priv.h"
+
+#define LOOK_TAKES VB_USEC
+
+static struct {
+	vb_time now, answer_at, answer_by_other;
+	unsigned looks;
+	bool receives; /* there is something else in the completion queue */
+	struct vb_engine e;
+	struct vb_qp qp;
+	struct vb_cq cq;
+} fake;
+static struct vb_poll_hint *const hints = &fake.qp.await;
+
+static void came_to_thread(vb_time now);
+
+/* Time passes, or nobody would ever be done with looking in vain. */
+static vb_time fake_now(void)
+{
+	fake.now += LOOK_TAKES / 2;
+	if (fake.now >= fake.answer_by_other)
+		came_to_thread(fake.now);
+	return fake.now;
+}
+
+static struct vb_engine *fake_running(void)
+{
+	return &fake.e;
+}
+
+static struct vb_qp *fake_sender(struct vb_cq *cq)
+{
+	return fake.receives ? NULL : &fake.qp;
+}
+
+static int fake_yield(void)
+{
+	return 0;
+}
+
+static bool fake_drain(struct vb_engine *e, vb_time now)
+{
+	fake.looks++;
+	fake.now += LOOK_TAKES;
+	if (now < fake.answer_at)
+		return false;
+	vb_poll_hint_came(e, hints, now);
+	return true;
+}
+
+#define vb_now		  fake_now
+#define vb_engine_running fake_running
+#define vb_stream_drain	  fake_drain
+#define vb_cq_sender	  fake_sender
+#define sched_yield	  fake_yield
+#include "engine/poll_hint.c"
+
+static int set_up(void **state)
+{
+	memset(&fake, 0, sizeof(fake));
+	atomic_store(&fake.e.pace, 1);
+	fake.now = VB_SEC;
+	fake.answer_at = fake.answer_by_other = VB_NEVER;
+	/* No engine's thread: ours is the program's. */
+	*state = &fake.e;
+	return 0;
+}
+
+static void came_to_thread(vb_time now)
+{
+	fake.e.thread = pthread_self();
+	vb_poll_hint_came(&fake.e, hints, now);
+	fake.e.thread = 0;
+}
+
+/* The thread brought an answer so long after what was sent. */
+static void answered_after(vb_time t)
+{
+	vb_poll_hint_sent(&fake.e, hints, ++fake.now);
+	fake.now += t;
+	came_to_thread(fake.now);
+}
+
+/* And the next one is sent. */
+static void send_next(void)
+{
+	fake.now++;
+	vb_poll_hint_sent(&fake.e, hints, fake.now);
+}
+
+static void earn(void)
+{
+	while (!atomic_load(&hints->looks))
+		answered_after(IS_SOON);
+}
+
+static void at_first__nothing_is_looked_at(void **state)
+{
+	vb_engine_poll_hint(&fake.cq);
+	assert_int_equal(fake.looks, 0);
+}
+
+static void answers_in_a_row(void **state)
+{
+	for (int i = 0; i < WARY_LEAST - 1; i++)
+		answered_after(IS_SOON);
+	assert_false(atomic_load(&hints->looks));
+	answered_after(IS_SOON);
+	assert_true(atomic_load(&hints->looks));
+}
+
+static void late_answer__begins_anew(void **state)
+{
+	for (int i = 0; i < WARY_LEAST - 1; i++)
+		answered_after(IS_SOON);
+	answered_after(IS_SOON + 1);
+	answered_after(IS_SOON);
+	assert_false(atomic_load(&hints->looks));
+}
+
+static void VB_UNCHECKED answer_comes__is_found_at_once(void **state)
+{
+	struct vb_engine *e = *state;
+
+	earn();
+	send_next();
+	fake.answer_at = fake.now + 5 * LOOK_TAKES;
+	vb_engine_poll_hint(&fake.cq);
+	assert_in_range(fake.looks, 2, 6);
+	assert_true(fake.now < fake.answer_at + 2 * LOOK_TAKES);
+	assert_true(atomic_load(&hints->looks));
+	assert_true(vb_mutex_trylock(&e->rx));
+}
+
+static void answer_is_there__nothing_is_looked_at(void **state)
+{
+	earn();
+	send_next();
+	fake.now++;
+	came_to_thread(fake.now);
+	vb_engine_poll_hint(&fake.cq);
+	assert_int_equal(fake.looks, 0);
+}
+
+static void VB_UNCHECKED in_vain__for_so_long_and_not_again(void **state)
+{
+	struct vb_engine *e = *state;
+	vb_time from;
+
+	earn();
+	send_next();
+	from = fake.now;
+	vb_engine_poll_hint(&fake.cq);
+	assert_in_range(fake.now - from, IS_SOON, IS_SOON + 2 * LOOK_TAKES);
+	assert_false(atomic_load(&hints->looks));
+	/* The thread need not wait for us. */
+	assert_true(atomic_load(&e->last_poll) <= fake.now);
+	fake.looks = 0;
+	vb_engine_poll_hint(&fake.cq);
+	assert_int_equal(fake.looks, 0);
+}
+
+/* Who is never answered soon pays less and less for it, whatever he polls
+ * between. */
+static void in_vain__wary(void **state)
+{
+	unsigned answers;
+
+	for (unsigned asked = WARY_LEAST; asked < 4 * WARY_MOST; asked *= 2) {
+		for (answers = 0; !atomic_load(&hints->looks); answers++)
+			answered_after(IS_SOON);
+		assert_int_equal(answers, VB_MIN(asked, WARY_MOST));
+		for (unsigned i = 0; i < 10; i++)
+			vb_engine_poll_hint(&fake.cq); /* nothing to wait for */
+		send_next();
+		vb_engine_poll_hint(&fake.cq);
+	}
+}
+
+/* What has been received is not kept back. */
+static void received__is_not_waited_with(void **state)
+{
+	earn();
+	send_next();
+	fake.receives = true;
+	vb_engine_poll_hint(&fake.cq);
+	assert_int_equal(fake.looks, 0);
+}
+
+/* What nobody asked for is no answer. */
+static void unasked__earns_nothing(void **state)
+{
+	vb_poll_hint_sent(&fake.e, hints, fake.now);
+	for (int i = 0; i < 2 * WARY_LEAST; i++)
+		came_to_thread(++fake.now);
+	assert_false(atomic_load(&hints->looks));
+}
+
+static void stream_ends__nothing_is_left(void **state)
+{
+	struct vb_engine *e = *state;
+
+	earn();
+	assert_int_equal(atomic_load(&e->awaiting), 1);
+	vb_poll_hint_begin(e, hints);
+	vb_poll_hint_begin(e, hints);
+	assert_int_equal(atomic_load(&e->awaiting), 0);
+	send_next();
+	vb_engine_poll_hint(&fake.cq);
+	assert_int_equal(fake.looks, 0);
+}
+
+/* Another is at it, and finds it. */
+static void VB_UNCHECKED taken__another_finds_it(void **state)
+{
+	struct vb_engine *e = *state;
+
+	earn();
+	send_next();
+	fake.answer_by_other = fake.now + 3 * LOOK_TAKES;
+	assert_true(vb_mutex_trylock(&e->rx));
+	vb_engine_poll_hint(&fake.cq);
+	assert_int_equal(fake.looks, 0);
+	assert_true(fake.now < fake.answer_by_other + 2 * LOOK_TAKES);
+	assert_true(atomic_load(&hints->looks));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(at_first__nothing_is_looked_at, set_up),
+		cmocka_unit_test_setup(answers_in_a_row, set_up),
+		cmocka_unit_test_setup(late_answer__begins_anew, set_up),
+		cmocka_unit_test_setup(answer_comes__is_found_at_once, set_up),
+		cmocka_unit_test_setup(answer_is_there__nothing_is_looked_at,
+				       set_up),
+		cmocka_unit_test_setup(in_vain__for_so_long_and_not_again,
+				       set_up),
+		cmocka_unit_test_setup(in_vain__wary, set_up),
+		cmocka_unit_test_setup(received__is_not_waited_with, set_up),
+		cmocka_unit_test_setup(unasked__earns_nothing, set_up),
+		cmocka_unit_test_setup(stream_ends__nothing_is_left, set_up),
+		cmocka_unit_test_setup(taken__another_finds_it, set_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Whom a packet for another process's shared queue reaches, and who is kept in
+ * mind there. It looks inside: what is wrong here shows late, or to others. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#define vb_engine_running the_engine
+#include "engine/xrc_forward.c"
+
+#define GUID 0x4711
+
+static struct vb_engine engine;
+static struct vb_open_adapter device;
+static struct vb_xrc_domain domain;
+static struct vb_qp target;
+static struct session session;
+
+struct vb_engine *the_engine(void)
+{
+	return &engine;
+}
+
+static int begin(void **state)
+{
+	struct vb_forward *f;
+
+	/* Names are the host's: not any process's slot, nor another test's. */
+	engine.lease.slot = 0x10000u | ((unsigned)getpid() & 0xffff);
+	vb_mutex_init(&engine.list_lock);
+	if (vb_adapter_init(&device.adapter, "test") ||
+	    vb_forward_create(&engine, &f))
+		return -1;
+	device.adapter.guid = GUID;
+	engine.adapters = &device;
+	atomic_store(&engine.forward, f);
+	target.adapter = &device.adapter;
+	target.xrc_domain = &domain;
+	memset(&session, 0, sizeof(session));
+	return 0;
+}
+
+static int finish(void **state)
+{
+	end_guests(&engine, &session);
+	vb_forward_destroy(atomic_load(&engine.forward));
+	vb_adapter_fini(&device.adapter);
+	vb_mutex_fini(&engine.list_lock);
+	return 0;
+}
+
+static enum vb_fault send_to(uint32_t slot)
+{
+	struct vb_ib_pkt pkt = { .bth = { .opcode = CODE_SEND_ONLY },
+				 .xrc_srqn = slot << VB_QPN_BITS | 5 };
+	uint64_t id;
+
+	return eng_xrc_forward_hand_over(&target, &pkt, 1, &id);
+}
+
+static void slot__of_nobody_reaches_no_caller(void **state)
+{
+	struct vb_forward *f = atomic_load(&engine.forward);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+	struct forward_msg l;
+
+	assert_int_equal(eng_xrc_forward_connect_to(fd, engine.lease.slot), 0);
+	vb_forward_serve(f);
+	assert_non_null(f->sessions);
+	assert_int_equal(send_to(0), FAULT_XRC_SRQ);
+	assert_true(recv(fd, &l, sizeof(l), 0) < 0 && errno == EAGAIN);
+	close(fd);
+}
+
+static void slot__of_its_own_is_not_called(void **state)
+{
+	assert_int_equal(send_to(engine.lease.slot), FAULT_XRC_SRQ);
+	assert_null(
+		((struct vb_forward *)atomic_load(&engine.forward))->sessions);
+}
+
+static struct guest *guest(uint32_t tqpn)
+{
+	const struct forward_msg l = { .tqpn = tqpn, .guid = GUID };
+
+	return guest_of(&session, &l);
+}
+
+static bool is_known(uint32_t tqpn)
+{
+	const struct forward_msg l = { .tqpn = tqpn, .guid = GUID };
+	struct guest *g = session.guests;
+
+	while (g && !is_of(g, &l))
+		g = g->next;
+	return g;
+}
+
+static const struct vb_ib_op *op(uint8_t code)
+{
+	return vb_ib_op(CLASS_XRC << 5 | code);
+}
+
+static void guests__the_oldest_makes_room(void **state)
+{
+	for (uint32_t i = 1; i <= MOST_GUESTS; i++)
+		guest(i)->forward.prev = op(CODE_SEND_LAST);
+	guest(1); /* lately used */
+	guest(2)->forward.qp.recv_busy = true;
+	guest(3)->forward.prev = op(CODE_WRITE_FIRST);
+	for (uint32_t i = 5; i <= MOST_GUESTS; i++)
+		guest(i);
+	guest(4);
+	assert_non_null(guest(MOST_GUESTS + 1));
+	assert_false(is_known(1));
+	assert_non_null(guest(MOST_GUESTS + 2));
+	assert_true(is_known(2));
+	assert_true(is_known(3));
+	assert_true(is_known(4));
+	assert_false(is_known(5));
+	assert_int_equal(session.guest_count, MOST_GUESTS);
+}
+
+static void guests__in_the_midst_of_a_message_stay(void **state)
+{
+	for (uint32_t i = 1; i <= MOST_GUESTS; i++)
+		guest(i)->forward.prev = op(CODE_SEND_FIRST);
+	assert_null(guest(MOST_GUESTS + 1));
+	assert_int_equal(session.guest_count, MOST_GUESTS);
+	assert_true(is_known(1));
+}
+
+/* Closed and opened again while a message was under way. */
+static void guests__end_with_the_device_that_is_there(void **state)
+{
+	struct guest *g = guest(1);
+
+	g->forward.qp.adapter = (struct vb_adapter *)(uintptr_t)8;
+	g->forward.qp.recv_busy = true;
+	end_guests(&engine, &session);
+	assert_null(session.guests);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, finish)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(slot__of_nobody_reaches_no_caller),
+		TEST(slot__of_its_own_is_not_called),
+		TEST(guests__the_oldest_makes_room),
+		TEST(guests__in_the_midst_of_a_message_stay),
+		TEST(guests__end_with_the_device_that_is_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

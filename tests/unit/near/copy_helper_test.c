@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The second hand, between this process and itself. */
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "near/copy_helper.h"
+
+#define BYTES (1u << 20)
+#define TURNS 1000
+
+struct field {
+	struct vb_copy_helper *h;
+	uint8_t *here, *there;
+};
+
+static uint8_t *map(void)
+{
+	void *at = mmap(NULL, BYTES, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(at, MAP_FAILED);
+	return at;
+}
+
+static int setup(void **state)
+{
+	struct field *f = calloc(1, sizeof(*f));
+
+	f->h = vb_copy_helper_create();
+	f->here = map();
+	f->there = map();
+	for (unsigned i = 0; i < BYTES; i++)
+		f->here[i] = (uint8_t)(i * 2654435761u >> 13);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct field *f = *state;
+
+	vb_copy_helper_destroy(f->h);
+	munmap(f->here, BYTES);
+	munmap(f->there, BYTES);
+	free(f);
+	return 0;
+}
+
+static _Atomic uint32_t word = 4; /* what the permit is on */
+
+/* From three pieces, none of which ends where a part does. */
+static bool move(struct field *f, bool put, uint64_t at, uint64_t len)
+{
+	uint8_t *ours = put ? f->here : f->there;
+	uint8_t *theirs = put ? f->there : f->here;
+	const struct iovec list[] = {
+		{ ours + at, 1001 },
+		{ ours + at + 1001, 300000 },
+		{ ours + at + 301001, len - 301001 },
+	};
+	const struct vb_copy c = { .pid = getpid(),
+				   .put = put,
+				   .near = list,
+				   .count = 3,
+				   .far = (uint64_t)(uintptr_t)theirs + at,
+				   .len = len,
+				   .permit = { { &word, &word }, { 4, 4 } } };
+
+	return vb_copy_helper_copy(f->h, &c);
+}
+
+static bool has_processors(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) == 0 &&
+	       CPU_COUNT(&set) > 1;
+}
+
+/* Many in a row, which it is called for, and every byte of the last. */
+static void move_many(struct field *f, bool put, uint64_t at, uint64_t len)
+{
+	memset(f->there, 0, BYTES);
+	for (unsigned i = 0; i < 32; i++)
+		(void)move(f, put, at, len - i);
+	if (!move(f, put, at, len))
+		return;
+	assert_int_equal(memcmp(f->there + at, f->here + at, len), 0);
+	assert_int_equal(f->there[at + len], 0);
+}
+
+/* Until it has taken part in @more. On a machine that others keep busy that may
+ * never be. */
+static void until_helped(struct field *f, bool put, uint64_t more)
+{
+	uint64_t before = vb_copy_helper_parts(f->h);
+
+	for (unsigned i = 0;
+	     i < TURNS && vb_copy_helper_parts(f->h) - before < more; i++)
+		move_many(f, put, i % 5000, 600000 + i);
+	if (vb_copy_helper_parts(f->h) - before < more)
+		skip();
+}
+
+static void it_puts(void **state)
+{
+	if (!has_processors())
+		skip();
+	until_helped(*state, true, 200);
+}
+
+static void it_gets(void **state)
+{
+	if (!has_processors())
+		skip();
+	until_helped(*state, false, 200);
+}
+
+/* Whoever's part it is in: it says so, and can go on. */
+static void what_is_missing_is_noticed(void **state)
+{
+	struct field *f = *state;
+	uint64_t before, pages[] = { 0, BYTES / 2, BYTES - 4096 };
+
+	if (!has_processors())
+		skip();
+	for (unsigned i = 0; i < VB_COUNT(pages); i++) {
+		until_helped(f, true, 2);
+		mprotect(f->there + pages[i], 4096, PROT_NONE);
+		before = vb_copy_helper_parts(f->h);
+		for (unsigned n = 0; n < 50; n++)
+			assert_false(move(f, true, 0, BYTES));
+		if (vb_copy_helper_parts(f->h) == before) /* it was away */
+			skip();
+		mprotect(f->there + pages[i], 4096, PROT_READ | PROT_WRITE);
+	}
+}
+
+static void what_is_small_is_not_its(void **state)
+{
+	struct field *f = *state;
+
+	for (unsigned i = 0; i < 100; i++)
+		assert_false(move(f, true, 0, 400000));
+	assert_int_equal(vb_copy_helper_parts(f->h), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(it_puts, setup, teardown),
+		cmocka_unit_test_setup_teardown(it_gets, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_missing_is_noticed,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_small_is_not_its, setup,
+						teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How two programs get to know each other: here both are this one. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "near/near_priv.h"
+#include "tests/unit/netns.h"
+#include "wire/ipc.h"
+
+struct program {
+	struct vb_near *near;
+	int name_fd, also_fd, wake_fd;
+};
+
+static int name_of(unsigned slot)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct sockaddr_un a;
+	char name[32];
+	socklen_t len;
+
+	snprintf(name, sizeof(name), "verbena/slot/%u", slot);
+	len = vb_ipc_address(&a, name);
+	assert_int_equal(bind(fd, (void *)&a, len), 0);
+	return fd;
+}
+
+static void begin(struct program *p, unsigned slot)
+{
+	struct vb_near_config c = { .slot = 0 };
+
+	p->name_fd = name_of(slot);
+	p->also_fd = -1;
+	p->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	c.slot = slot;
+	c.name_fd = p->name_fd;
+	c.wake_fd = p->wake_fd;
+	assert_int_equal(vb_near_create(&c, &p->near), 0);
+	vb_near_begin(p->near);
+}
+
+static void end(struct program *p)
+{
+	vb_near_end(p->near);
+	vb_near_destroy(p->near);
+	close(p->name_fd);
+	if (p->also_fd >= 0)
+		close(p->also_fd);
+	close(p->wake_fd);
+}
+
+static void begin_also(struct program *p, unsigned slot)
+{
+	p->also_fd = name_of(slot);
+	assert_int_equal(vb_near_also(p->near, slot, p->also_fd), 0);
+}
+
+static void meet(struct program *a, struct program *b)
+{
+	for (int i = 0; i < 5; i++) {
+		vb_near_meet(a->near, 0);
+		vb_near_meet(b->near, 0);
+	}
+}
+
+/* Who calls may use the lane, and rings, before the other side takes its last
+ * word: who waits there looked in vain, and is to look again. */
+static void session__comes_up_and_wakes_who_waits(void **state)
+{
+	struct program caller, called;
+	struct vb_bell *bell;
+
+	begin(&caller, 1);
+	begin(&called, 2);
+	bell = vb_near_bell(called.near);
+	(void)vb_session_want(caller.near, 2);
+	vb_near_meet(caller.near, 0); /* HELLO */
+	vb_near_meet(called.near, 0); /* WELCOME */
+	vb_near_meet(caller.near, 0); /* READY */
+	assert_true(vb_peer_is_up(caller.near->peers[2]));
+	assert_false(vb_peer_is_up(called.near->peers[1]));
+	vb_bell_set(bell);
+	vb_near_meet(called.near, 0);
+	assert_true(vb_peer_is_up(called.near->peers[1]));
+	assert_int_equal(atomic_load(&bell->sleeps), 0);
+	end(&caller);
+	end(&called);
+}
+
+/* By whichever of its slots a program is looked for, the session is one. */
+static void assert_one_session(struct program *p, unsigned slot, unsigned also)
+{
+	struct vb_peer *one = vb_session_peer(p->near, slot),
+		       *other = vb_session_peer(p->near, also);
+
+	assert_non_null(one);
+	assert_true(one == other);
+	assert_true(vb_peer_is_up(one));
+	assert_true(vb_peer_has(one, slot) && vb_peer_has(one, also));
+	vb_peer_put(one);
+	vb_peer_put(other);
+}
+
+static void session__who_has_two_slots_is_found_by_the_second(void **state)
+{
+	struct program caller, called;
+
+	begin(&caller, 1);
+	begin(&called, 300);
+	begin_also(&called, 2);
+	(void)vb_session_want(caller.near, 2);
+	meet(&caller, &called);
+	assert_one_session(&caller, 300, 2);
+	assert_int_equal(caller.near->sessions, 1);
+	assert_int_equal(called.near->sessions, 1);
+	end(&called);
+	meet(&caller, &caller); /* hangs up: gone from both */
+	assert_null(vb_session_peer(caller.near, 300));
+	assert_null(vb_session_peer(caller.near, 2));
+	end(&caller);
+}
+
+/* The second comes when there is a session already; who has it may be the one
+ * that called. */
+static void session__hears_of_a_second_slot(void **state)
+{
+	struct program a, b;
+
+	begin(&a, 1);
+	begin(&b, 300);
+	(void)vb_session_want(b.near, 1);
+	meet(&a, &b);
+	begin_also(&b, 2);
+	assert_int_equal(vb_near_also(b.near, 3, b.also_fd), -EEXIST);
+	assert_true(vb_near_is_own(b.near, 2) && !vb_near_is_own(b.near, 3));
+	meet(&a, &b);
+	assert_one_session(&a, 300, 2);
+	assert_true(vb_session_peer(b.near, 2) == b.near->self);
+	vb_peer_put(b.near->self);
+	end(&a);
+	end(&b);
+}
+
+/* One that is called by its second slot while it tells of it. */
+static void session__two_slots_at_once(void **state)
+{
+	struct program a, b;
+
+	begin(&a, 300);
+	begin_also(&a, 2);
+	begin(&b, 301);
+	begin_also(&b, 3);
+	(void)vb_session_want(a.near, 3);
+	(void)vb_session_want(b.near, 2);
+	meet(&a, &b);
+	meet(&b, &a);
+	assert_one_session(&a, 301, 3);
+	assert_one_session(&b, 300, 2);
+	assert_int_equal(a.near->sessions, 1);
+	assert_int_equal(b.near->sessions, 1);
+	end(&a);
+	end(&b);
+}
+
+/* Full is not for ever, by neither slot. */
+static void session__one_more_when_another_has_ended(void **state)
+{
+	struct program called, one, more;
+
+	begin(&called, 300);
+	begin_also(&called, 2);
+	begin(&one, 1);
+	begin(&more, 3);
+	called.near->max_sessions = 1;
+	(void)vb_session_want(one.near, 300);
+	meet(&one, &called);
+	(void)vb_session_want(more.near, 2);
+	meet(&more, &called);
+	assert_null(vb_session_peer(called.near, 3));
+	end(&one);
+	meet(&called, &more);
+	assert_one_session(&more, 300, 2);
+	end(&called);
+	end(&more);
+}
+
+/* Who waits for a second slot hears that the first cannot be called. */
+static void session__sent_elsewhere_in_vain(void **state)
+{
+	struct program caller, called;
+	struct vb_peer *p;
+	uint32_t since;
+
+	begin(&caller, 1);
+	begin(&called, 300);
+	begin_also(&called, 2);
+	since = vb_session_want(caller.near, 2);
+	vb_near_meet(caller.near, 0); /* HELLO */
+	vb_near_meet(called.near, 0); /* the caller, */
+	vb_near_meet(called.near, 0); /* and ELSEWHERE */
+	caller.near->max_sessions = 0;
+	assert_int_equal(vb_session_find(caller.near, 2, since, &p),
+			 SESSION_PENDING);
+	vb_near_meet(caller.near, 0);
+	assert_int_equal(vb_session_find(caller.near, 2, since, &p),
+			 SESSION_NO);
+	end(&caller);
+	end(&called);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(session__comes_up_and_wakes_who_waits),
+		cmocka_unit_test(
+			session__who_has_two_slots_is_found_by_the_second),
+		cmocka_unit_test(session__hears_of_a_second_slot),
+		cmocka_unit_test(session__two_slots_at_once),
+		cmocka_unit_test(session__one_more_when_another_has_ended),
+		cmocka_unit_test(session__sent_elsewhere_in_vain),
+	};
+
+	if (!netns_enter())
+		return NETNS_SKIP;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* near/share: a part is copied by one of the two, and both know by which. */
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "near/split_copy.h"
+
+#define TURNS 20000
+
+struct both {
+	struct vb_offer offer;
+	struct vb_split_copy share;
+	_Atomic bool stop;
+	_Atomic uint32_t copied; /* by the other */
+};
+
+static int set_up(void **state)
+{
+	struct both *b = aligned_alloc(64, sizeof(*b));
+
+	memset(b, 0, sizeof(*b));
+	b->share.offer = &b->offer;
+	*state = b;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	free(*state);
+	return 0;
+}
+
+static struct vb_copy_part part_of(uint32_t seq)
+{
+	return (struct vb_copy_part){ .qpn = 7, .seq = seq, .len = ~seq };
+}
+
+static bool make(struct both *b, uint32_t seq)
+{
+	const struct vb_copy_part part = part_of(seq);
+
+	return vb_split_copy_make(&b->share, &part);
+}
+
+static void taken_back(void **state)
+{
+	struct both *b = *state;
+	struct vb_copy_part part;
+	uint32_t word;
+
+	assert_false(vb_offer_is_there(&b->offer));
+	assert_true(make(b, 1));
+	assert_true(vb_offer_is_there(&b->offer));
+	assert_int_equal(vb_split_copy_end(&b->share), SPLIT_OURS);
+	assert_false(vb_offer_is_there(&b->offer));
+	assert_false(vb_offer_take(&b->offer, &part, &word));
+}
+
+static void taken(void **state)
+{
+	struct both *b = *state;
+	struct vb_copy_part part;
+	uint32_t word;
+
+	assert_true(make(b, 5));
+	assert_true(vb_offer_take(&b->offer, &part, &word));
+	assert_int_equal(part.seq, 5);
+	assert_int_equal(part.len, ~5u);
+	assert_false(vb_offer_is_there(&b->offer));
+	assert_false(vb_offer_end(&b->offer, word, true));
+	assert_int_equal(vb_split_copy_end(&b->share), SPLIT_DONE);
+
+	assert_true(make(b, 6));
+	assert_true(vb_offer_take(&b->offer, &part, &word));
+	assert_false(vb_offer_end(&b->offer, word, false));
+	assert_int_equal(vb_split_copy_end(&b->share), SPLIT_OURS);
+}
+
+/* It may come to an end later, which is told; and meanwhile nothing more is
+ * offered. */
+static void slow(void **state)
+{
+	struct both *b = *state;
+	struct vb_copy_part part;
+	uint32_t word;
+
+	assert_true(make(b, 1));
+	assert_true(vb_offer_take(&b->offer, &part, &word));
+	assert_int_equal(vb_split_copy_end(&b->share), SPLIT_SLOW);
+	assert_int_equal(vb_split_copy_look(&b->share), SPLIT_SLOW);
+	assert_false(make(b, 2));
+	assert_true(vb_offer_end(&b->offer, word, true));
+	assert_int_equal(vb_split_copy_look(&b->share), SPLIT_DONE);
+	while (!make(b, 3))
+		sched_yield();
+}
+
+/* What is left of an earlier one is not taken for the end of this. */
+static void numbered(void **state)
+{
+	struct both *b = *state;
+	struct vb_copy_part part;
+	uint32_t word;
+
+	assert_true(make(b, 1));
+	assert_true(vb_offer_take(&b->offer, &part, &word));
+	assert_false(vb_offer_end(&b->offer, word, true));
+	assert_int_equal(vb_split_copy_end(&b->share), SPLIT_DONE);
+	/* What is late is not said of the next one, nor of one that was taken
+	 * from it. */
+	assert_true(make(b, 2));
+	assert_false(vb_offer_end(&b->offer, word, true));
+	assert_true(vb_offer_take(&b->offer, &part, &word));
+	vb_split_copy_drop(&b->share);
+	assert_false(vb_offer_end(&b->offer, word, true));
+	assert_int_equal(vb_split_copy_look(&b->share), SPLIT_OURS);
+}
+
+static void nonsense(void **state)
+{
+	struct both *b = *state;
+
+	assert_true(make(b, 1));
+	for (uint32_t i = 0; i < 64; i++) {
+		atomic_store(&b->offer.word, i * 0x9e3779b9u & ~1u);
+		assert_int_not_equal(vb_split_copy_end(&b->share), SPLIT_SLOW);
+	}
+}
+
+static void *other(void *arg)
+{
+	struct both *b = arg;
+	struct vb_copy_part part;
+	uint32_t word;
+
+	while (!atomic_load(&b->stop)) {
+		if (!vb_offer_is_there(&b->offer) ||
+		    !vb_offer_take(&b->offer, &part, &word))
+			continue;
+		assert_int_equal(part.len, ~part.seq);
+		atomic_fetch_add(&b->copied, 1);
+		(void)!vb_offer_end(&b->offer, word, true);
+	}
+	return NULL;
+}
+
+static void each_once(void **state)
+{
+	struct both *b = *state;
+	uint32_t copied = 0;
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, other, b), 0);
+	for (uint32_t i = 0; i < TURNS; i++) {
+		enum vb_split_copy_end end;
+
+		if (!make(b, i))
+			continue;
+		for (unsigned spin = i % 64; spin; spin--)
+			__asm__ volatile("");
+		end = vb_split_copy_end(&b->share);
+		while (end == SPLIT_SLOW)
+			end = vb_split_copy_look(&b->share);
+		copied += end == SPLIT_DONE;
+		assert_int_equal(atomic_load(&b->copied), copied);
+	}
+	atomic_store(&b->stop, true);
+	pthread_join(thread, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(taken_back, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(taken, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(slow, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(numbered, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(nonsense, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(each_once, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
