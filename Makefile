@@ -7,7 +7,7 @@ ROOM ?=
 MESONFLAGS ?=
 export VERBENA_BUILD = $(abspath $(BUILD))
 
-.PHONY: all build demo check check-room lab lab-guest install clean help
+.PHONY: all build demo check check-all check-room lab lab-guest install clean help
 .PHONY: deps bench
 
 all: build
@@ -15,8 +15,9 @@ all: build
 help:
 	@echo 'make                     install what the build needs, build'
 	@echo 'make demo                two hosts, five programs, a table'
-	@echo 'make check               all tests (.ci/run does the same)'
-	@echo 'make check-room ROOM=ib  the unit tests of one room, in seconds'
+	@echo 'make check               tests of every layer, in minutes'
+	@echo 'make check-all           all tests (.ci/run does the same)'
+	@echo 'make check-room ROOM=ib  the tests of one room, in seconds'
 	@echo 'make bench               speed, against other ways: docs/PERFORMANCE.md'
 	@echo 'make lab                 the Linux kernel as a peer: docs/LAB.md'
 	@echo 'make install PREFIX=$(PREFIX) DESTDIR='
@@ -36,6 +37,9 @@ demo: build
 	@demo/demo.sh
 
 check: deps
+	@scripts/check.sh --quick
+
+check-all: deps
 	@scripts/check.sh
 
 check-room: build

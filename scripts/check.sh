@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# All tests: `make check`. Layer by layer, from what links one room to whole
-# programs; the last line is "N passed, N failed, N skipped" over all of them.
+# Tests, layer by layer, from what links one room to whole programs; the last
+# line is "N passed, N failed, N skipped" over all of them.
 #
-#	scripts/check.sh [--full] [LAYER...]
+#	scripts/check.sh [--quick | --full] [LAYER...]
 #
-# --full runs what is judged at its full length (hours); without it the same
-# cases are fewer or shorter. Layers: see the list at the end of this file.
+# --quick (`make check`) touches every layer in minutes: the long ones play a
+# part of their cases. Without it (`make check-all`) all cases are played.
+# --full plays what is judged at its full length (hours). Layers: see the list
+# at the end of this file. Layers that do not depend on each other run side by
+# side, VERBENA_LANES of them at a time; what a layer says is printed when it
+# has ended.
 set -u
 
 cd "$(dirname "$(readlink -f "$0")")/.." || exit
@@ -18,32 +22,75 @@ failed=0
 skipped=0
 failures=()
 skips=()
-builder=
 
-[ "${1:-}" = --full ] && full=--full && shift
+case ${1:-} in
+--full) full=--full && shift ;;
+--quick) export VERBENA_QUICK=yes && shift ;;
+esac
+quick=${VERBENA_QUICK:-no}
 wanted=("$@")
+# One more than processors: many layers wait most of the time.
+lanes=${VERBENA_LANES:-$(($(nproc) + 1))}
 
 is_wanted() {
 	[ ${#wanted[@]} -eq 0 ] || [[ " ${wanted[*]} " == *" $1 "* ]]
 }
 
 # layer NAME "WHAT" COMMAND...: the command prints "ok", "not ok" and "skip"
-# lines. One that ends badly without a "not ok" counts as a failure too.
+# lines. It waits for a free lane, and runs there while others do.
 layer() {
-	local name=$1 what=$2 log=$logs/$1.log start=$SECONDS status ok bad skip
+	local name=$1 what=$2
 
 	is_wanted "$name" || return 0
 	shift 2
-	echo "== $name: $what"
-	"$@" 2>&1 | tee "$log" |
-		grep --line-buffered -E '^(ok |not ok |skip |# |    [|-])'
-	status=${PIPESTATUS[0]}
+	while [ ${#running[@]} -ge "$lanes" ]; do
+		next_ended
+	done
+	echo ".. $name: $what"
+	(
+		start=$SECONDS
+		"$@" >"$logs/$name.log" 2>&1
+		echo "$? $((SECONDS - start))" >"$logs/$name.ended"
+	) </dev/null &
+	running[$!]=$name
+}
+declare -A running=() # layers, by their processes
+
+# Print what the next layer that ends has said.
+next_ended() {
+	local pid
+
+	wait -n -p pid "${!running[@]}"
+	count "${running[$pid]}"
+	unset "running[$pid]"
+}
+
+all_ended() {
+	while [ ${#running[@]} -gt 0 ]; do
+		next_ended
+	done
+}
+
+# alone NAME "WHAT" COMMAND...: a layer beside which no other runs.
+alone() {
+	all_ended
+	layer "$@"
+	all_ended
+}
+
+# count NAME: a layer that has ended. One that ended badly without a "not ok"
+# counts as a failure too.
+count() {
+	local name=$1 log=$logs/$1.log status took ok bad skip
+
+	read -r status took <"$logs/$name.ended"
+	grep -E '^(ok |not ok |skip |# |    [|-])' "$log"
 	ok=$(grep -c '^ok ' "$log")
 	bad=$(grep -c '^not ok ' "$log")
 	skip=$(grep -c '^skip ' "$log")
-	if [ "$status" -ne 0 ] && [ "$bad" -eq 0 ]; then
+	if [ "${status:-1}" -ne 0 ] && [ "$bad" -eq 0 ]; then
 		bad=1
-		echo "not ok $name: exit status $status"
+		echo "not ok $name: exit status ${status:-unknown}"
 		tail -n 40 "$log" | sed 's/^/    | /'
 	fi
 	passed=$((passed + ok))
@@ -54,7 +101,7 @@ layer() {
 	)
 	[ "$bad" -eq 0 ] || failures+=("$log")
 	echo "== $name: $ok passed, $bad failed, $skip skipped" \
-		"($((SECONDS - start)) s)"
+		"(${took:-?} s)"
 }
 
 # One line: the work as a whole passes or fails.
@@ -82,10 +129,13 @@ build() {
 }
 targets=() # none: all
 
-build_clang() {
+# Two layers need it, perhaps at the same time.
+build_clang() (
+	exec {lock}>"$logs/clang.lock"
+	flock "$lock"
 	CC=clang build "$VERBENA_BUILD-clang" -Dwerror=true -Dfuzz=true \
 		-Db_lundef=false
-}
+)
 build_asan() {
 	local targets=(meson-test-prereq)
 
@@ -96,43 +146,6 @@ build_tsan() {
 	local targets=(meson-test-prereq tests/programs/threads_test)
 
 	build "$VERBENA_BUILD-tsan" -Db_lundef=false -Db_sanitize=thread
-}
-
-# Three more builds, on what is left of the processors by programs that mostly
-# wait; who needs one asks for it by built(). With one processor there is
-# nothing left.
-build_beside() {
-	local names=(asan tsan) name
-
-	! command -v clang >/dev/null || names=(clang "${names[@]}")
-	[ $failed -eq 0 ] && [ ${#wanted[@]} -eq 0 ] && [ "$(nproc)" -gt 1 ] ||
-		return 0
-	rm -f "$logs"/build-*
-	set -m
-	(
-		renice -n 19 -p $BASHPID >/dev/null
-		for name in "${names[@]}"; do
-			"build_$name" >"$logs/build-$name.log" 2>&1
-			echo $? >"$logs/build-$name.status"
-		done
-	) </dev/null &
-	set +m
-	builder=$!
-	trap 'kill -- -$builder 2>/dev/null' EXIT
-}
-
-# built NAME: its build, made beside or now.
-built() {
-	[ -n "$builder" ] || {
-		"build_$1"
-		return
-	}
-	while ! [ -s "$logs/build-$1.status" ] &&
-		kill -0 "$builder" 2>/dev/null; do
-		sleep 0.2
-	done
-	cat "$logs/build-$1.log"
-	return "$(cat "$logs/build-$1.status" || echo 1)"
 }
 
 # What a test says of itself behind "# ", of what it was or why it was not.
@@ -177,7 +190,7 @@ unit() {
 
 sanitized() {
 	one "build with AddressSanitizer and UndefinedBehaviorSanitizer" \
-		built asan || return
+		build_asan || return
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 		meson_tests "$VERBENA_BUILD-asan" --no-suite abi \
 		--timeout-multiplier 5
@@ -189,7 +202,7 @@ threads() {
 	local names
 
 	one "build with ThreadSanitizer" \
-		built tsan || return
+		build_tsan || return
 	names=$(meson test -C "$VERBENA_BUILD-tsan" --no-rebuild --list \
 		--no-suite abi --no-suite fuzz 2>/dev/null |
 		sed -n 's,.* / ,,p' | grep -v guard)
@@ -207,13 +220,24 @@ clang_build() {
 		echo "skip clang # not installed"
 		return
 	}
-	one "build with clang, lock annotations checked" built clang
+	one "build with clang, lock annotations checked" build_clang
+}
+
+fuzz_seconds() {
+	if [ -n "$full" ]; then
+		echo 600
+	elif [ "$quick" = yes ]; then
+		echo 3
+	else
+		echo 15
+	fi
 }
 
 # A target is busy on one processor; as many of them run at a time as there are.
 fuzz() {
 	local targets=() target
 
+	! command -v clang >/dev/null || build_clang
 	for target in "$VERBENA_BUILD"-clang/tests/fuzz/fuzz_*; do
 		[ -f "$target" ] && [ -x "$target" ] && targets+=("$target")
 	done
@@ -223,7 +247,7 @@ fuzz() {
 	fi
 	export -f one fuzz_one
 	# shellcheck disable=SC2016 # that is bash's to expand
-	seconds=$([ -z "$full" ] && echo 15 || echo 600) \
+	seconds=$(fuzz_seconds) \
 		xargs -P "$(nproc)" -n 1 bash -c 'fuzz_one "$1"' fuzz \
 		< <(printf '%s\n' "${targets[@]}")
 }
@@ -249,7 +273,6 @@ program() {
 }
 
 lab() {
-	scripts/deps.sh lab || echo "# some of the lab's needs are missing"
 	tests/lab/matrix.sh ${full:+--full}
 }
 
@@ -259,55 +282,57 @@ scripts/deps.sh build || {
 	exit 1
 }
 scripts/deps.sh test || echo "== some tests will be skipped for want of these"
+! is_wanted lab || scripts/deps.sh lab ||
+	echo "== some of the lab's needs are missing"
 
 # A layer that is asked for alone stands on the build, too.
 [ ${#wanted[@]} -eq 0 ] || [ -f "$VERBENA_BUILD/build.ninja" ] ||
 	wanted+=(build)
-layer build "gcc, warnings are errors" \
+alone build "gcc, warnings are errors" \
 	one "build with gcc" build "$VERBENA_BUILD" -Dwerror=true
-# All others stand on it.
+# All others stand on it. The longest come first.
 [ $failed -eq 0 ] || wanted=(none)
-layer unit "each room alone, the protocol in virtual time, the ABI" unit
-build_beside
+layer lab "the Linux kernel's Soft-RoCE as a peer" lab
+layer tsan "unit's tests, races watched" threads
 layer matrix "unmodified programs" program matrix
-layer pyverbs "rdma-core's own test suite" program pyverbs
-layer events "asynchronous events by their causes" program events
-layer data "every byte compared, with losses too" program data
-layer near "two programs of one host, without packets" program near
-layer tags "tag matching as message passing uses it" program tags
-layer xrc "extended reliable connections between several programs" program xrc
-layer datagrams "datagrams, address handles, groups" program datagrams
-layer raw "whole Ethernet frames, and what steers them" program raw
-layer cm "programs that find each other through librdmacm" program cm
-layer ucx "UCX: its perftest over RC and UD, its examples over rdma_cm" program ucx
-layer churn "crowds and crashes of those that connect" program churn
-layer apps "applications that stand on verbs, as packaged" program apps
 layer iwarp "iWARP between two hosts and on one" program iwarp
-layer libfabric "libfabric's verbs provider" program libfabric
-layer mpi "Open MPI and MPICH, over UCX and libfabric" program mpi
-layer rsockets "sockets that become RDMA" program rsockets
-layer misuse "wrong use ends in the error it should" program misuse
+layer data "every byte compared, with losses too" program data
 layer clang "the other compiler" clang_build
 layer fuzz "every mouth, briefly" fuzz
-layer asan "unit's tests, memory and arithmetic watched" sanitized
-layer tsan "unit's tests, races watched" threads
-layer conformance "the tables of moves and faults, row by row" program conformance
 layer mtu "interfaces that do not carry packets of the same size" program mtu
-layer passive "targets that never call verbs" program passive
-layer refused "what cannot work says why" program refused
-layer many "many programs at a time, and kill -9" program many
+layer cm "programs that find each other through librdmacm" program cm
+layer apps "applications that stand on verbs, as packaged" program apps
+layer rsockets "sockets that become RDMA" program rsockets
+layer asan "unit's tests, memory and arithmetic watched" sanitized
+layer unit "each room alone, the protocol in virtual time, the ABI" unit
+layer install "from an installed prefix" program install
+layer near "two programs of one host, without packets" program near
 layer garbage "hostile datagrams while traffic runs" program garbage
-layer capture "what tshark and a second ICRC say" program capture
-layer container "what a container denies" program container
+layer ceph "a cluster whose messages go by RDMA" program ceph
+layer pyverbs "rdma-core's own test suite" program pyverbs
+layer libfabric "libfabric's verbs provider" program libfabric
+layer churn "crowds and crashes of those that connect" program churn
+layer conformance "the tables of moves and faults, row by row" program conformance
+layer passive "targets that never call verbs" program passive
 layer bench "that make bench measures" program bench
-layer instructions "what a small message costs, counted" program instructions
-layer lab "the Linux kernel's Soft-RoCE as a peer" lab
+layer many "many programs at a time, and kill -9" program many
+layer datagrams "datagrams, address handles, groups" program datagrams
+layer ucx "UCX: its perftest over RC and UD, its examples over rdma_cm" program ucx
+layer tags "tag matching as message passing uses it" program tags
+layer events "asynchronous events by their causes" program events
 layer sysfs "what programs read in /sys and find in /dev/infiniband" program sysfs
 layer users "programs that fork, change users, or load nothing" program users
+layer mpi "Open MPI and MPICH, over UCX and libfabric" program mpi
+layer raw "whole Ethernet frames, and what steers them" program raw
+layer capture "what tshark and a second ICRC say" program capture
 layer broker "what one user may cost the others of a host" program broker
+layer misuse "wrong use ends in the error it should" program misuse
 layer netlink "what programs hear by NETLINK_RDMA" program netlink
-layer ceph "a cluster whose messages go by RDMA" program ceph
-layer install "from an installed prefix" program install
+layer container "what a container denies" program container
+layer instructions "what a small message costs, counted" program instructions
+layer refused "what cannot work says why" program refused
+layer xrc "extended reliable connections between several programs" program xrc
+all_ended
 
 [ ${#skips[@]} -eq 0 ] || printf 'skipped: %s\n' "${skips[@]}"
 [ ${#failures[@]} -eq 0 ] || printf 'see %s\n' "${failures[@]}"

@@ -169,7 +169,7 @@ lab_case() {
 	local name=$1 start=$EPOCHREALTIME
 
 	shift
-	[[ $name =~ $only ]] || return 0
+	[[ $name =~ $only ]] && sometimes "${lab_each:-8}" || return 0
 	REPLY= # what the case says of itself
 	capture_start
 	if "$@"; then

@@ -351,11 +351,11 @@ everything() {
 	}
 }
 everything b "two hosts" cma scm
-everything a "one host" cma
+[ "$quick" = yes ] || everything a "one host" cma
 if have tgtd "tgt, iSER" && have iscsi-inq "libiscsi"; then
 	if target_up; then
 		iser_runs b "two hosts"
-		iser_runs a "one host"
+		[ "$quick" = yes ] || iser_runs a "one host"
 	else
 		not_ok "tgtd, a target over iSER" "$work/server"
 	fi

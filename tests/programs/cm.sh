@@ -41,6 +41,7 @@ meet() {
 		shift
 	done
 	shift
+	sometimes 3 || return 0
 	command -v "$1" >/dev/null || {
 		skip "$name" "no $1 here"
 		return

@@ -10,6 +10,7 @@ here=$(dirname "$(readlink -f "$0")")
 
 # Half of them over each address family.
 count=150000
+[ "${VERBENA_QUICK:-no}" = no ] || count=40000
 [ "${1:-}" != --full ] || count=5000000
 export VERBENA_TIMEOUT=$((60 + count / 10000))
 tests_begin "$0" "$@"

@@ -17,6 +17,7 @@ on_port() {
 	local port=$1 name=$2
 
 	shift 2
+	sometimes 3 || return 0
 	command -v "$3" >/dev/null || {
 		skip "$name" "no $3 here"
 		return

@@ -87,6 +87,16 @@ summary() {
 	[ "$failed" -eq 0 ]
 }
 
+# sometimes N: in a short run (`make check`) each Nth case, beginning with the
+# first; in a whole one (`make check-all`) all.
+sometimes() {
+	[ "$quick" = yes ] || return 0
+	cases_met=$((cases_met + 1))
+	[ $(((cases_met - 1) % $1)) -eq 0 ]
+}
+cases_met=0
+quick=${VERBENA_QUICK:-no}
+
 # again_if_noisy COMMAND...: perftest samples the processor's clock and ends
 # with status 1 where other work on the machine disturbs that. It says nothing
 # of us: try again.

@@ -98,7 +98,7 @@ one() {
 
 	shift 2
 	name=$(name_of "$program" "$@" "[$where $family mtu $mtu $who]")
-	[[ $name =~ $only ]] || return
+	[[ $name =~ $only ]] && sometimes 4 || return
 	can_be $who || {
 		skip "$name" "$REPLY"
 		return
