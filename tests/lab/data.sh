@@ -107,6 +107,6 @@ loss_matrix() {
 	}
 	lossy_programs
 	lossy_data
-	[ "$only" != . ] || were_lost
+	[ "$only" != . ] || [ "$quick" = yes ] || were_lost
 	lose_no_more
 }

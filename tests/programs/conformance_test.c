@@ -800,6 +800,12 @@ static void connect_a(const struct row *r, const struct type *t,
 
 	if (r->wrong & PSN_AHEAD)
 		attr.sq_psn = 5;
+	/* On a full machine the responder's thread may get no processor for
+	 * longer than all retries of 4 ms take. */
+	if (r->a_status != IBV_WC_RETRY_EXC_ERR) {
+		attr.timeout = 16; /* 268 ms */
+		attr.retry_cnt = 7;
+	}
 	connect_to(a, t, attr);
 }
 
