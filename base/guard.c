@@ -31,14 +31,14 @@ struct watched {
 	_Atomic(const struct action *) top;
 };
 
-static struct vb_mutex lock = VB_MUTEX_INITIALIZER;
+static struct vb_mutex lock = VB_MUTEX_INITIALIZER(VB_RANK_LEAF);
 static struct watched watched[] = { { SIGSEGV }, { SIGBUS } };
 static const struct action system_default; /* all zero is SIG_DFL */
 
 /* What is kept is complete at any time. */
 static void forget_lock(void)
 {
-	vb_mutex_init(&lock);
+	vb_mutex_init(&lock, VB_RANK_LEAF);
 }
 VB_FORGET_AT_FORK(forget_lock)
 

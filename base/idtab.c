@@ -49,7 +49,7 @@ struct vb_idtab *vb_idtab_create(uint32_t count, uint32_t first)
 	t = calloc(1, sizeof(*t) + leaves(count) * sizeof(t->root[0]));
 	if (!t)
 		return NULL;
-	vb_mutex_init(&t->lock);
+	vb_mutex_init(&t->lock, VB_RANK_LEAF);
 	t->count = count;
 	t->first = first % count;
 	t->oldest_free = NO_INDEX;

@@ -35,7 +35,7 @@ void vb_mutex_wait(struct vb_mutex *m)
 	for (unsigned i = 0; i < TRIES; i++, pause_briefly())
 		if (atomic_load_explicit(&m->word, memory_order_relaxed) ==
 			    VB_MUTEX_FREE &&
-		    vb_mutex_trylock(m))
+		    vb_mutex_grab(m))
 			return;
 	while (atomic_exchange_explicit(&m->word, VB_MUTEX_WANTED,
 					memory_order_acquire) != VB_MUTEX_FREE)

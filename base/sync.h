@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "base/defs.h"
+#include "base/lock_rank.h"
 
 #if defined(__clang__)
 #define VB_CAPABILITY(x)    __attribute__((capability(x)))
@@ -52,6 +53,9 @@ static inline void vb_cancel_back(int before)
  */
 struct VB_CAPABILITY("mutex") vb_mutex {
 	_Atomic uint32_t word; /* enum vb_mutex_word */
+#ifdef VB_LOCK_RANKS
+	unsigned rank;
+#endif
 };
 
 enum vb_mutex_word {
@@ -60,18 +64,33 @@ enum vb_mutex_word {
 	VB_MUTEX_WANTED, /* held, and somebody may sleep */
 };
 
-#define VB_MUTEX_INITIALIZER                                                   \
+#ifdef VB_LOCK_RANKS
+#define VB_MUTEX_INITIALIZER(rank)                                             \
+	{                                                                      \
+		VB_MUTEX_FREE, rank                                            \
+	}
+#define VB_MUTEX_RANK(m) ((m)->rank)
+#else
+#define VB_MUTEX_INITIALIZER(rank)                                             \
 	{                                                                      \
 		VB_MUTEX_FREE                                                  \
 	}
+#define VB_MUTEX_RANK(m) VB_RANK_LEAF
+#endif
 
 /* base/sync.c */
 void vb_mutex_wait(struct vb_mutex *m) VB_UNCHECKED;
 void vb_mutex_wake(struct vb_mutex *m);
 
-static inline void vb_mutex_init(struct vb_mutex *m)
+/* @rank: of core/lock_order.h, or VB_RANK_LEAF. */
+static inline void vb_mutex_init(struct vb_mutex *m, unsigned rank)
 {
 	atomic_init(&m->word, VB_MUTEX_FREE);
+#ifdef VB_LOCK_RANKS
+	m->rank = rank;
+#else
+	(void)rank;
+#endif
 }
 
 static inline void vb_mutex_fini(struct vb_mutex *m)
@@ -79,8 +98,8 @@ static inline void vb_mutex_fini(struct vb_mutex *m)
 	(void)m;
 }
 
-static inline bool VB_UNCHECKED vb_mutex_trylock(struct vb_mutex *m)
-	VB_TRY_ACQUIRE(true, m)
+/* base/sync.c waits by it. */
+static inline bool vb_mutex_grab(struct vb_mutex *m)
 {
 	uint32_t is_free = VB_MUTEX_FREE;
 
@@ -89,15 +108,36 @@ static inline bool VB_UNCHECKED vb_mutex_trylock(struct vb_mutex *m)
 		memory_order_relaxed);
 }
 
+static inline bool VB_UNCHECKED vb_mutex_trylock(struct vb_mutex *m)
+	VB_TRY_ACQUIRE(true, m)
+{
+	if (!vb_mutex_grab(m))
+		return false;
+	vb_rank_take(m, VB_MUTEX_RANK(m), true);
+	return true;
+}
+
 static inline void VB_UNCHECKED vb_mutex_lock(struct vb_mutex *m) VB_ACQUIRE(m)
 {
-	if (VB_UNLIKELY(!vb_mutex_trylock(m)))
+	vb_rank_take(m, VB_MUTEX_RANK(m), false);
+	if (VB_UNLIKELY(!vb_mutex_grab(m)))
+		vb_mutex_wait(m);
+}
+
+/* One of several mutexes of the same rank, which all threads wait for in the
+ * order of their addresses. */
+static inline void VB_UNCHECKED vb_mutex_lock_next(struct vb_mutex *m)
+	VB_ACQUIRE(m)
+{
+	vb_rank_take(m, VB_MUTEX_RANK(m), true);
+	if (VB_UNLIKELY(!vb_mutex_grab(m)))
 		vb_mutex_wait(m);
 }
 
 static inline void VB_UNCHECKED vb_mutex_unlock(struct vb_mutex *m)
 	VB_RELEASE(m)
 {
+	vb_rank_give(m);
 	if (VB_UNLIKELY(atomic_load_explicit(&m->word, memory_order_relaxed) !=
 			VB_MUTEX_HELD))
 		vb_mutex_wake(m);

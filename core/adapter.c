@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* One device: its limits and counters, its tables' birth and end, PDs. */
+#include "core/lock_order.h"
 #include "core/adapter.h"
 
 #include <errno.h>
@@ -103,9 +104,9 @@ int vb_adapter_init(struct vb_adapter *a, const char *name)
 	/* Not as when the device was open before: engine/xrc_forward.c may
 	 * remember. */
 	a->xrc_lives = (uint64_t)vb_rand32() << 32;
-	vb_mutex_init(&a->mr_lock);
-	vb_mutex_init(&a->xrc_lock);
-	vb_mutex_init(&a->roster.lock);
+	vb_mutex_init(&a->mr_lock, RANK_MR);
+	vb_mutex_init(&a->xrc_lock, RANK_XRC);
+	vb_mutex_init(&a->roster.lock, VB_RANK_LEAF);
 	vb_port_init(&a->port);
 	return 0;
 }

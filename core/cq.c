@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues: a ring of entries under one lock. */
+#include "core/lock_order.h"
 #include "core/cq.h"
 
 #include <errno.h>
@@ -55,7 +56,7 @@ int vb_cq_create_in(struct vb_adapter *a, uint32_t cap, struct vb_channel *ch,
 	cq->adapter = a;
 	cq->channel = ch;
 	cq->async = async;
-	vb_mutex_init(&cq->lock);
+	vb_mutex_init(&cq->lock, RANK_CQ);
 	vb_timer_init(&cq->timer);
 	cq->row = vb_roster_add(
 		&a->roster,

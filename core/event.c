@@ -13,6 +13,7 @@
  * waiter that finds no event had a surplus count; and once no waiter is inside
  * read(2), the surplus is read away, so that poll(2) says no more than is true.
  */
+#include "core/lock_order.h"
 #include "core/event.h"
 
 #include <errno.h>
@@ -118,7 +119,7 @@ int vb_channel_init(struct vb_channel *ch)
 	*ch = (struct vb_channel){ .fd = open_counter() };
 	if (ch->fd < 0)
 		return ch->fd;
-	vb_mutex_init(&ch->lock);
+	vb_mutex_init(&ch->lock, RANK_CHANNEL);
 	return 0;
 }
 
@@ -259,7 +260,7 @@ int vb_async_init(struct vb_async *a)
 	*a = (struct vb_async){ .fd = open_counter() };
 	if (a->fd < 0)
 		return a->fd;
-	vb_mutex_init(&a->lock);
+	vb_mutex_init(&a->lock, VB_RANK_LEAF);
 	return 0;
 }
 

@@ -114,7 +114,7 @@ int vb_counters_create(struct vb_counters **out)
 
 	if (!c)
 		return -ENOMEM;
-	vb_mutex_init(&c->lock);
+	vb_mutex_init(&c->lock, VB_RANK_LEAF);
 	*out = c;
 	return 0;
 }

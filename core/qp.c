@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs: birth, completions, flush, end. */
+#include "core/lock_order.h"
 #include "core/qp.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@
 static struct {
 	struct vb_mutex lock;
 	struct vb_qp *first;
-} pool = { .lock = VB_MUTEX_INITIALIZER };
+} pool = { .lock = VB_MUTEX_INITIALIZER(VB_RANK_LEAF) };
 
 /* Types that there are; the rest is for core/qp_state.c's table to say. */
 static const enum vb_qp_type known_types[] = { QPT_RC,	     QPT_UC,
@@ -137,7 +138,7 @@ static struct vb_qp *take_memory(void)
 		return qp;
 	qp = calloc(1, sizeof(*qp));
 	if (qp) {
-		vb_mutex_init(&qp->drive);
+		vb_mutex_init(&qp->drive, RANK_DRIVE);
 		vb_timer_init(&qp->timer);
 	}
 	return qp;
@@ -154,7 +155,7 @@ static void give_memory(struct vb_qp *qp)
 /* What it holds may stand in the parent's timers. */
 static void forget_pool(void)
 {
-	vb_mutex_init(&pool.lock);
+	vb_mutex_init(&pool.lock, VB_RANK_LEAF);
 	pool.first = NULL;
 }
 VB_FORGET_AT_FORK(forget_pool)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rings of work requests: one poster at a time, one taker. */
+#include "core/lock_order.h"
 #include "core/wq.h"
 
 #include <errno.h>
@@ -58,7 +59,7 @@ int vb_sq_init(struct vb_sq *sq, uint32_t cap, uint32_t max_sge,
 	sq->memory = m;
 	if (core_make_slots(&sq->memory, sq->cap, sq->stride, &sq->slots))
 		return -ENOMEM;
-	vb_mutex_init(&sq->lock);
+	vb_mutex_init(&sq->lock, RANK_WQ);
 	return 0;
 }
 
@@ -80,7 +81,7 @@ int vb_rq_init(struct vb_rq *rq, uint32_t cap, uint32_t max_sge,
 	rq->memory = m;
 	if (core_make_slots(&rq->memory, rq->cap, rq->stride, &rq->slots))
 		return -ENOMEM;
-	vb_mutex_init(&rq->lock);
+	vb_mutex_init(&rq->lock, RANK_WQ);
 	return 0;
 }
 

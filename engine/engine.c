@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The process's one engine: start and stop in order, adapters it serves. */
+#include "core/lock_order.h"
 #include "engine/engine_priv.h"
 
 #include <errno.h>
@@ -32,7 +33,7 @@
 #define LOOK_MOST (10 * VB_USEC) /* ...and no more than this anywhere */
 #define LOOKS	  32
 
-static struct vb_mutex open_lock = VB_MUTEX_INITIALIZER;
+static struct vb_mutex open_lock = VB_MUTEX_INITIALIZER(RANK_OPEN);
 static struct vb_engine *_Atomic engine; /* open_lock to write */
 static _Atomic unsigned forks;		 /* between the first process and us */
 
@@ -57,7 +58,7 @@ static void begin_anew(void)
 {
 	atomic_fetch_add(&forks, 1);
 	atomic_store(&engine, NULL);
-	vb_mutex_init(&open_lock);
+	vb_mutex_init(&open_lock, RANK_OPEN);
 }
 VB_FORGET_AT_FORK(begin_anew)
 
@@ -274,12 +275,12 @@ static int start_engine(bool in_network)
 		rc = -errno;
 		goto destroy_qps;
 	}
-	vb_mutex_init(&e->list_lock);
-	vb_mutex_init(&e->rx);
-	vb_mutex_init(&e->timer_lock);
+	vb_mutex_init(&e->list_lock, RANK_LIST);
+	vb_mutex_init(&e->rx, RANK_RX);
+	vb_mutex_init(&e->timer_lock, VB_RANK_LEAF);
 	vb_timers_init(&e->timers);
 	atomic_init(&e->due, VB_NEVER);
-	vb_mutex_init(&e->moderation);
+	vb_mutex_init(&e->moderation, RANK_MODERATION);
 	vb_timers_init(&e->cq_timers);
 	stand_alone(e);
 	if (in_network) {

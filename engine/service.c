@@ -13,6 +13,7 @@
  * until the polling stops. A program that polls now and spins on memory then
  * leaves work for the thread each time round, and so never sends it to rest.
  */
+#include "core/lock_order.h"
 #include "engine/engine_priv.h"
 
 #include <errno.h>
@@ -709,6 +710,7 @@ void vb_service_stop(struct vb_engine *e)
 	atomic_store(&e->stop, true);
 	if (write(e->wake_fd, &one, sizeof(one)) < 0)
 		vb_log(LOG_ERROR, "engine: cannot wake its thread");
+	vb_may_wait();
 	pthread_join(atomic_load(&e->thread), NULL);
 	atomic_store(&e->thread, (pthread_t)0); /* the next one may have it */
 	e->serving = false;

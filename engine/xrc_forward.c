@@ -10,6 +10,7 @@
  * holders. Sessions are with processes of the same user only. Letters that ask
  * are taken by the engine's thread alone.
  */
+#include "core/lock_order.h"
 #include "engine/engine_priv.h"
 
 #include <errno.h>
@@ -357,7 +358,7 @@ static struct guest *make_guest(struct session *s, const struct forward_msg *l)
 	g->guid = l->guid;
 	g->forward.qp.type = QPT_XRC_RECV;
 	g->forward.qp.attr.access_flags = UINT32_MAX; /* the target's count */
-	vb_mutex_init(&g->forward.qp.drive);
+	vb_mutex_init(&g->forward.qp.drive, RANK_DRIVE);
 	atomic_store(&g->forward.qp.state, QPS_RTS);
 	atomic_store(&g->forward.qp.qpn, l->tqpn);
 	return g;
@@ -632,7 +633,7 @@ int vb_forward_create(struct vb_engine *e, struct vb_forward **out)
 	if (!f)
 		return -ENOMEM;
 	f->e = e;
-	vb_mutex_init(&f->lock);
+	vb_mutex_init(&f->lock, VB_RANK_LEAF);
 	f->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	rc = f->epoll_fd < 0 ? -errno : listen_at(f, e->lease.slot);
 	if (rc) {

@@ -307,7 +307,7 @@ int vb_udp_open(int rx_fd, struct vb_link **link)
 	if (!u)
 		return -ENOMEM;
 	u->link.ops = &udp_ops;
-	vb_mutex_init(&u->open_lock);
+	vb_mutex_init(&u->open_lock, VB_RANK_LEAF);
 	rc = init_parts(u, rx_fd);
 	if (rc) {
 		vb_mutex_fini(&u->open_lock);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Is a peer still at our memory? */
+#include "core/lock_order.h"
 #include "near/hold.h"
 
 #include <dirent.h>
@@ -189,6 +190,7 @@ void vb_hold_await(struct vb_peer *p, uint32_t key, uint32_t qpn)
 				     longer = { .tv_nsec = 1000000 };
 	vb_time last = vb_clock_read(), age = 0, now;
 
+	vb_may_wait();
 	for (unsigned turn = 0; !vb_hold_is_over(p, key, qpn, age); turn++) {
 		if (turn < YIELDS)
 			sched_yield();

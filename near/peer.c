@@ -17,7 +17,7 @@ struct vb_peer *vb_peer_create(unsigned slot, struct vb_copy_helper *hand)
 	p->hand = hand;
 	p->session = p->alarm = -1;
 	atomic_store(&p->refs, 1);
-	vb_mutex_init(&p->tx);
+	vb_mutex_init(&p->tx, VB_RANK_LEAF);
 	return p;
 }
 

@@ -140,12 +140,13 @@ build_asan() {
 	local targets=(meson-test-prereq)
 
 	build "$VERBENA_BUILD-asan" -Db_lundef=false \
-		-Db_sanitize=address,undefined
+		-Db_sanitize=address,undefined -Dlock_ranks=true
 }
 build_tsan() {
 	local targets=(meson-test-prereq tests/programs/threads_test)
 
-	build "$VERBENA_BUILD-tsan" -Db_lundef=false -Db_sanitize=thread
+	build "$VERBENA_BUILD-tsan" -Db_lundef=false \
+		-Db_sanitize=thread -Dlock_ranks=true
 }
 
 # What a test says of itself behind "# ", of what it was or why it was not.

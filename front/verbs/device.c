@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The device list, contexts, and what a program asks of device and port. */
+#include "core/lock_order.h"
 #include "front/verbs/front.h"
 
 #include <endian.h>
@@ -41,12 +42,12 @@ static struct {
 	struct vb_mutex lock;
 	/* lock */
 	struct vb_front_device *first;
-} registry = { .lock = VB_MUTEX_INITIALIZER };
+} registry = { .lock = VB_MUTEX_INITIALIZER(RANK_DEVICES) };
 
 /* Devices that the parent has listed stay where they are, for who has them. */
 static void forget_registry(void)
 {
-	vb_mutex_init(&registry.lock);
+	vb_mutex_init(&registry.lock, RANK_DEVICES);
 	registry.first = NULL;
 }
 VB_FORGET_AT_FORK(forget_registry)

@@ -3,6 +3,7 @@
  * Protection domains: plain ones, parental ones, and those that another context
  * has made, of this process or of another; thread domains.
  */
+#include "core/lock_order.h"
 #include "front/verbs/front.h"
 
 #include <stdlib.h>
@@ -17,11 +18,11 @@
 static struct {
 	struct vb_mutex lock;
 	struct vb_chain *buckets[BUCKETS]; /* lock */
-} domains = { .lock = VB_MUTEX_INITIALIZER };
+} domains = { .lock = VB_MUTEX_INITIALIZER(RANK_DOMAINS) };
 
 static void forget_domains(void)
 {
-	vb_mutex_init(&domains.lock);
+	vb_mutex_init(&domains.lock, RANK_DOMAINS);
 	memset(domains.buckets, 0, sizeof(domains.buckets));
 }
 VB_FORGET_AT_FORK(forget_domains)

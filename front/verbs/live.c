@@ -44,7 +44,7 @@ static const char *const names[] = {
 static void lock_all(void) VB_UNCHECKED
 {
 	for (unsigned i = 0; i < SHARDS; i++)
-		vb_mutex_lock(&shards[i].lock);
+		vb_mutex_lock_next(&shards[i].lock);
 }
 
 static void unlock_all(void) VB_UNCHECKED

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory: regions of every kind, windows, device memory. The binding of a
  * window is a work request: front/verbs/hot.c. */
+#include "core/lock_order.h"
 #include "front/verbs/front.h"
 
 #include <stdlib.h>
@@ -434,11 +435,11 @@ static struct {
 	/* lock */
 	struct vb_chain *first;
 	uint64_t used; /* bytes */
-} memories = { .lock = VB_MUTEX_INITIALIZER };
+} memories = { .lock = VB_MUTEX_INITIALIZER(RANK_MEMORIES) };
 
 static void forget_memories(void)
 {
-	vb_mutex_init(&memories.lock);
+	vb_mutex_init(&memories.lock, RANK_MEMORIES);
 	memories.first = NULL;
 	memories.used = 0;
 }

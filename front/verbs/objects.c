@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* CQ, SRQ, channels and events: translate, call core, wait for what
  * the program has not acknowledged. */
+#include "core/lock_order.h"
 #include "front/verbs/front.h"
 
 #include <stdlib.h>
@@ -39,6 +40,7 @@ static void wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond,
 {
 	int cancel = vb_cancel_off();
 
+	vb_may_wait();
 	pthread_mutex_lock(mutex);
 	while (*acked != taken)
 		pthread_cond_wait(cond, mutex);
@@ -278,7 +280,7 @@ struct ibv_cq_ex *vb_front_create_cq_ex(struct ibv_context *context,
 	cq->ibv.cqe = (int)cq->core->cap;
 	pthread_mutex_init(&cq->ibv.mutex, NULL);
 	pthread_cond_init(&cq->ibv.cond, NULL);
-	vb_mutex_init(&cq->poll);
+	vb_mutex_init(&cq->poll, RANK_POLL);
 	vb_front_cq_ex_init(cq);
 	if (attr->channel)
 		hold_channel(attr->channel, 1);

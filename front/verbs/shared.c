@@ -6,6 +6,7 @@
  * every process of the host looks for keys (near/registry.h). Who has the
  * descriptor may write here; nothing is believed.
  */
+#include "core/lock_order.h"
 #include "front/verbs/front.h"
 
 #include <fcntl.h>
@@ -159,11 +160,11 @@ void vb_front_file_unmap(struct vb_front_file *f)
  */
 
 /* No place before c->free_domain is free. */
-static struct vb_mutex places = VB_MUTEX_INITIALIZER;
+static struct vb_mutex places = VB_MUTEX_INITIALIZER(RANK_PLACES);
 
 static void forget_places(void)
 {
-	vb_mutex_init(&places);
+	vb_mutex_init(&places, RANK_PLACES);
 }
 VB_FORGET_AT_FORK(forget_places)
 

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "core/lock_order.h"
 #include "ib/xrc_forward.h"
 #include "tests/support/bench.h"
 
@@ -526,7 +527,7 @@ static void open_far_as(struct xrc *t, const struct vb_qp_attr *attr)
 	d->key = (struct vb_xrc_key){ 1, 2 };
 	vb_chain_add(&t->b->sim.side[1].adapter.xrc_domains, &d->link);
 	t->b->sim.side[1].adapter.forward_ops = &forward_ops;
-	vb_mutex_init(&far.guest.qp.drive);
+	vb_mutex_init(&far.guest.qp.drive, RANK_DRIVE);
 	far.guest.qp.adapter = &t->b->sim.side[1].adapter;
 	far.guest.qp.type = QPT_XRC_RECV;
 	far.guest.qp.mtu = t->b->pair.qp[1]->mtu;

@@ -16,12 +16,12 @@
 #include "base/fork.h"
 #include "base/sync.h"
 
-static struct vb_mutex lock = VB_MUTEX_INITIALIZER;
+static struct vb_mutex lock = VB_MUTEX_INITIALIZER(VB_RANK_LEAF);
 static int begun;
 
 static void begin_anew(void)
 {
-	vb_mutex_init(&lock);
+	vb_mutex_init(&lock, VB_RANK_LEAF);
 	begun++;
 }
 VB_FORGET_AT_FORK(begin_anew)

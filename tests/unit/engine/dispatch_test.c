@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Who gets an arrived frame, and who does not. */
+#include "core/lock_order.h"
 #include "tests/unit/core/qp_fixture.h"
 
 #include "engine/engine_priv.h"
@@ -61,6 +62,7 @@ static struct rig *rig_of(struct fixture *f, enum vb_qp_type type,
 	init.type = type;
 	r->qp = make(f, init);
 	bring_to(r->qp, state);
+	vb_mutex_init(&r->e.rx, RANK_RX);
 	r->e.qps = f->a.qps;
 	r->e.lease.slot = QPN_BASE >> VB_QPN_BITS;
 	return r;

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "core/lock_order.h"
 #include "engine/engine_priv.h"
 
 #define QPS 3
@@ -89,11 +90,11 @@ static int set_up(void **state)
 		fake.qp[i].adapter = &fake.adapter;
 		fake.qp[i].timer_at = VB_NEVER;
 		atomic_store(&fake.qp[i].qpn, i + 1);
-		vb_mutex_init(&fake.qp[i].drive);
+		vb_mutex_init(&fake.qp[i].drive, RANK_DRIVE);
 		vb_timer_init(&fake.qp[i].timer);
 	}
 	atomic_store(&e->pace, 1);
-	vb_mutex_init(&e->timer_lock);
+	vb_mutex_init(&e->timer_lock, VB_RANK_LEAF);
 	vb_timers_init(&e->timers);
 	e->sleep_until = VB_NEVER;
 	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

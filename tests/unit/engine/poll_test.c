@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "core/lock_order.h"
 #include "base/log.h"
 #include "base/rand.h"
 #include "engine/engine_priv.h"
@@ -83,6 +84,7 @@ static int VB_UNCHECKED set_up(void **state)
 	e->lease.slot = 1;
 	atomic_store(&e->due, VB_NEVER);
 	fake.now = VB_SEC;
+	vb_mutex_init(&e->rx, RANK_RX);
 	assert_true(vb_mutex_trylock(&e->rx));
 	*state = e;
 	return 0;

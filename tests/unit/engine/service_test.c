@@ -214,7 +214,7 @@ static void timers__whose_they_are(void **state)
 	vb_time due = fake.now + 10 * REST_MAX;
 
 	s->rejoin_at = s->refresh_at = VB_NEVER;
-	vb_mutex_init(&s->e->timer_lock);
+	vb_mutex_init(&s->e->timer_lock, VB_RANK_LEAF);
 	vb_timers_init(&s->e->timers);
 	vb_timers_init(&s->e->cq_timers);
 	vb_timer_init(&t);

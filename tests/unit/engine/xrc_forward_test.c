@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #define vb_engine_running the_engine
+#include "core/lock_order.h"
 #include "engine/xrc_forward.c"
 
 #define GUID 0x4711
@@ -29,7 +30,7 @@ static int begin(void **state)
 
 	/* Names are the host's: not any process's slot, nor another test's. */
 	engine.lease.slot = 0x10000u | ((unsigned)getpid() & 0xffff);
-	vb_mutex_init(&engine.list_lock);
+	vb_mutex_init(&engine.list_lock, RANK_LIST);
 	if (vb_adapter_init(&device.adapter, "test") ||
 	    vb_forward_create(&engine, &f))
 		return -1;

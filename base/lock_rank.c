@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which ranked mutexes each thread holds: see lock_rank.h. */
+#include "base/lock_rank.h"
+
+#ifdef VB_LOCK_RANKS
+#include <stdio.h>
+#include <stdlib.h>
+
+#define HELD_MOST 32
+
+static __thread struct {
+	const void *mutex;
+	unsigned rank;
+} held[HELD_MOST];
+static __thread unsigned held_count;
+
+static _Noreturn void refuse(const char *what, unsigned wanted, unsigned has)
+{
+	fprintf(stderr,
+		"verbena: lock order: %s rank %u while rank %u is held "
+		"(core/lock_order.h)\n",
+		what, wanted, has);
+	abort();
+}
+
+/* A leaf stands above all others. */
+static unsigned height(unsigned rank)
+{
+	return rank - 1;
+}
+
+void vb_rank_take(const void *mutex, unsigned rank, bool tried)
+{
+	for (unsigned i = 0; !tried && i < held_count; i++)
+		if (height(rank) <= height(held[i].rank))
+			refuse("wait for", rank, held[i].rank);
+	if (held_count == HELD_MOST)
+		refuse("hold no more than 32 locks:", rank, rank);
+	held[held_count].mutex = mutex;
+	held[held_count++].rank = rank;
+}
+
+void vb_rank_give(const void *mutex)
+{
+	for (unsigned i = held_count; i-- > 0;) {
+		if (held[i].mutex != mutex)
+			continue;
+		for (held_count--; i < held_count; i++)
+			held[i] = held[i + 1];
+		return;
+	}
+	/* Taken before fork, or by a thread that gave it to this one. */
+}
+
+void vb_rank_may_wait(unsigned first, unsigned last)
+{
+	for (unsigned i = 0; i < held_count; i++)
+		if (held[i].rank >= first && held[i].rank <= last)
+			refuse("wait without a bound at", last, held[i].rank);
+}
+#endif

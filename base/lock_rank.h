@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The order of locks, checked while tests run (meson option lock_ranks). Each
+ * mutex has a rank; a thread waits only for a mutex of a higher rank than all
+ * that it holds. A program that breaks this aborts at once, with both ranks on
+ * stderr, whether or not another thread makes a deadlock of it. The ranks of
+ * this project are in core/lock_order.h, the reasons in docs/LOCKING.md.
+ */
+#ifndef BASE_LOCK_RANK_H
+#define BASE_LOCK_RANK_H
+
+#include <stdbool.h>
+
+/* A thread that holds a leaf waits for no other mutex. Also the rank of a
+ * mutex that was never initialised: zeros are a free leaf. */
+#define VB_RANK_LEAF 0
+
+#ifdef VB_LOCK_RANKS
+/* The calling thread is about to wait for @mutex, or (@tried) has it without
+ * having waited, which no order forbids. */
+void vb_rank_take(const void *mutex, unsigned rank, bool tried);
+/* The calling thread gives @mutex up. */
+void vb_rank_give(const void *mutex);
+/* The calling thread is about to wait, without a bound, for another thread or
+ * process: it holds nothing of a rank from @first to @last. */
+void vb_rank_may_wait(unsigned first, unsigned last);
+#else
+static inline void vb_rank_take(const void *mutex, unsigned rank, bool tried)
+{
+	(void)mutex;
+	(void)rank;
+	(void)tried;
+}
+static inline void vb_rank_give(const void *mutex)
+{
+	(void)mutex;
+}
+static inline void vb_rank_may_wait(unsigned first, unsigned last)
+{
+	(void)first;
+	(void)last;
+}
+#endif
+
+#endif
