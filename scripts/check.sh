@@ -117,6 +117,26 @@ one() {
 	fi
 }
 
+# Findings are shown as what a case says of its failure.
+found_none() {
+	"$@" 2>&1 | sed '/^#/!s/^/    | /'
+	return "${PIPESTATUS[0]}"
+}
+
+# The sources and the documents by themselves; nothing is built.
+style() {
+	one "includes are as the table of rooms permits" \
+		found_none scripts/rooms.py includes
+	one "no source file is too long" found_none scripts/rooms.py lines
+	one "ARCHITECTURE.md is short" found_none scripts/docs.py size
+	one "files and functions that documents name exist" \
+		found_none scripts/docs.py names
+	one "the checks of includes and lines fail where they must" \
+		found_none scripts/rooms.py self-test
+	one "the checks of documents fail where they must" \
+		found_none scripts/docs.py self-test
+}
+
 build() {
 	local dir=$1
 
@@ -293,6 +313,7 @@ alone build "gcc, warnings are errors" \
 	one "build with gcc" build "$VERBENA_BUILD" -Dwerror=true
 # All others stand on it. The longest come first.
 [ $failed -eq 0 ] || wanted=(none)
+layer style "rooms, lengths, and what documents say of the sources" style
 layer lab "the Linux kernel's Soft-RoCE as a peer" lab
 layer tsan "unit's tests, races watched" threads
 layer matrix "unmodified programs" program matrix

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Check what the documents say about the sources.
+
+    scripts/docs.py size        ARCHITECTURE.md has at most 2,500 words
+    scripts/docs.py names       files and functions that documents name exist
+    scripts/docs.py self-test   both checks fail where they must
+
+Each finding is one line, FILE:LINE: what is wrong. The exit status is 1 when
+there is one. Of a document only words in backquotes count: `room/file.c` must
+be there, `vb_name` must be a word of some source file, and of
+`room/file.c:name` the file must have a line with name( in it. CHANGELOG.md may
+name what is gone.
+"""
+import os
+import re
+import sys
+import tempfile
+
+MOST_WORDS = 2500
+DOCUMENTS = ('ARCHITECTURE.md', 'CONTRIBUTING.md', 'README.md', 'docs')
+WORD = re.compile(r'`([^`]+)`')
+PATH = re.compile(r'([a-z][\w-]*(?:/[\w.-]+)*/[\w.-]+\.(?:c|h|sh|py|md))'
+                  r'(?::(\w+))?(?:\(\))?$')
+NAME = re.compile(r'(vb_\w+)(?:\(\))?$')
+
+
+def documents(root):
+    for name in DOCUMENTS:
+        full = os.path.join(root, name)
+        if os.path.isdir(full):
+            yield from (os.path.join(name, n) for n in sorted(os.listdir(full))
+                        if n.endswith('.md'))
+        elif os.path.exists(full):
+            yield name
+
+
+def read(root, path):
+    with open(os.path.join(root, path), encoding='utf-8') as f:
+        return f.read()
+
+
+def names_in_sources(root):
+    names = set()
+    for where, dirs, files in os.walk(root):
+        if where == root:
+            dirs[:] = [d for d in dirs if not d.startswith(('.', 'build'))]
+        for name in files:
+            if name.endswith(('.c', '.h')):
+                names.update(re.findall(r'\bvb_\w+', read(where, name)))
+    return names
+
+
+def is_ours(root, path):
+    """Other projects' files, and LAYER.sh for any layer, are not looked for."""
+    placeholder = re.search(r'/[A-Z]+\.(c|h|sh|py)$', path)
+    return not placeholder and os.path.isdir(
+        os.path.join(root, path.split('/')[0]))
+
+
+def check_word(root, word, names):
+    """Return what is wrong with @word of a document, or None."""
+    path, name = PATH.match(word), NAME.match(word)
+    if name and name[1] not in names:
+        return f'no source file has {name[1]}'
+    if not path or not is_ours(root, path[1]):
+        return None
+    if not os.path.exists(os.path.join(root, path[1])):
+        return f'there is no {path[1]}'
+    if path[2] and not re.search(rf'\b{path[2]}\s*\(', read(root, path[1])):
+        return f'{path[1]} has no {path[2]}()'
+    return None
+
+
+def check_names(root):
+    names = names_in_sources(root)
+    for document in documents(root):
+        for number, line in enumerate(read(root, document).split('\n'), 1):
+            for word in WORD.findall(line):
+                why = check_word(root, word, names)
+                if why:
+                    yield f'{document}:{number}: {why}'
+
+
+def check_size(root):
+    text = read(root, 'ARCHITECTURE.md')
+    words = len(text.split())
+    if words > MOST_WORDS:
+        last = text.count('\n')
+        yield f'ARCHITECTURE.md:{last}: {words} words, {MOST_WORDS} at most'
+
+
+def self_test():
+    """Yield what the checks say that they should not, or do not say."""
+    good = {'ARCHITECTURE.md': '`a/b.c` `vb_b()` `a/b.c:turn` `x.c` `vb_`\n',
+            'a/b.c': 'static int turn(void);\nint vb_b(void);\n'}
+    cases = [
+        ({}, None),
+        ({'ARCHITECTURE.md': 'word ' * (MOST_WORDS + 1)},
+         'ARCHITECTURE.md:0: 2501 words'),
+        ({'docs/X.md': '\n`a/c.c`\n'}, 'docs/X.md:2: there is no a/c.c'),
+        ({'docs/X.md': '`vb_gone()`\n'}, 'docs/X.md:1: no source file has'),
+        ({'docs/X.md': '`a/b.c:gone`\n'}, 'docs/X.md:1: a/b.c has no gone()'),
+    ]
+    for change, expected in cases:
+        with tempfile.TemporaryDirectory() as root:
+            for path, text in {**good, **change}.items():
+                full = os.path.join(root, path)
+                os.makedirs(os.path.dirname(full), exist_ok=True)
+                with open(full, 'w', encoding='utf-8') as f:
+                    f.write(text)
+            said = [*check_size(root), *check_names(root)]
+        if expected is None and said:
+            yield f'self-test: good documents are refused: {said[0]}'
+        elif expected and not any(s.startswith(expected) for s in said):
+            yield f'self-test: nothing says {expected!r}, but {said}'
+
+
+def main():
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..')
+    checks = {
+        'size': lambda: check_size(root),
+        'names': lambda: check_names(root),
+        'self-test': self_test,
+    }
+    if len(sys.argv) != 2 or sys.argv[1] not in checks:
+        sys.exit(__doc__)
+    findings = list(checks[sys.argv[1]]())
+    for finding in findings:
+        print(finding)
+    sys.exit(bool(findings))
+
+
+if __name__ == '__main__':
+    main()
