@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The engine's inside, shared by its files only.
- *
- * Lock order, outermost first: open_lock > list_lock > rx > qp.drive >
- * sq/rq/srq > cq > channel; leaves: timer_lock, port.lock, roster.lock,
- * async.lock, a stash's lock. The engine thread never takes open_lock: the
- * caller that stops the engine holds it and waits for the thread.
+ * The engine's inside, shared by its files only. docs/LOCKING.md has the lock
+ * order.
  */
 #ifndef ENGINE_ENGINE_PRIV_H
 #define ENGINE_ENGINE_PRIV_H

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The inside of near/, shared by its files only.
- *
- * Locks: near->rx > qp.drive > near->lock > peer->tx; the thread alone takes
- * near->lock to change the table.
+ * The inside of near/, shared by its files only. docs/LOCKING.md has the lock
+ * order. Only the engine's thread changes the table of peers.
  */
 #ifndef NEAR_NEAR_PRIV_H
 #define NEAR_NEAR_PRIV_H
