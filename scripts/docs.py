@@ -9,8 +9,8 @@
 Each finding is one line, FILE:LINE: what is wrong. The exit status is 1 when
 there is one. Of a document only words in backquotes count: `room/file.c` must
 be there, `vb_name` must be a word of some source file, and of
-`room/file.c:name` the file must have a line with name( in it. CHANGELOG.md may
-name what is gone.
+`room/file.c:name` the file must define or declare name(). CHANGELOG.md may name
+what is gone.
 """
 import os
 import re
@@ -67,7 +67,9 @@ def check_word(root, word, names):
         return None
     if not os.path.exists(os.path.join(root, path[1])):
         return f'there is no {path[1]}'
-    if path[2] and not re.search(rf'\b{path[2]}\s*\(', read(root, path[1])):
+    # A definition, or a declaration, begins in the first column.
+    if path[2] and not re.search(rf'^(?:\w.*\W)?{path[2]}\(',
+                                 read(root, path[1]), re.MULTILINE):
         return f'{path[1]} has no {path[2]}()'
     return None
 
@@ -93,7 +95,8 @@ def check_size(root):
 def self_test():
     """Yield what the checks say that they should not, or do not say."""
     good = {'ARCHITECTURE.md': '`a/b.c` `vb_b()` `a/b.c:turn` `x.c` `vb_`\n',
-            'a/b.c': 'static int turn(void);\nint vb_b(void);\n'}
+            'a/b.c': 'static int turn(void)\n{\n\tcalled();\n}\n'
+                     'int vb_b(void);\n'}
     cases = [
         ({}, None),
         ({'ARCHITECTURE.md': 'word ' * (MOST_WORDS + 1)},
@@ -101,6 +104,8 @@ def self_test():
         ({'docs/X.md': '\n`a/c.c`\n'}, 'docs/X.md:2: there is no a/c.c'),
         ({'docs/X.md': '`vb_gone()`\n'}, 'docs/X.md:1: no source file has'),
         ({'docs/X.md': '`a/b.c:gone`\n'}, 'docs/X.md:1: a/b.c has no gone()'),
+        ({'docs/X.md': '`a/b.c:called`\n'},
+         'docs/X.md:1: a/b.c has no called()'),
     ]
     for change, expected in cases:
         with tempfile.TemporaryDirectory() as root:
