@@ -473,7 +473,7 @@ struct ibv_mr *vb_front_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm,
 struct ibv_mw *vb_front_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int vb_front_dealloc_mw(struct ibv_mw *mw);
 
-/* hot.c */
+/* post.c, poll.c; wr_builder.c, cq_ex.c */
 int vb_front_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		       struct ibv_send_wr **bad_wr);
 int vb_front_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw,

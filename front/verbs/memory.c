@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory: regions of every kind, windows, device memory. The binding of a
- * window is a work request: front/verbs/hot.c. */
+ * window is a work request: front/verbs/post.c. */
 #include "core/lock_order.h"
 #include "front/verbs/front.h"
 

@@ -1040,7 +1040,7 @@ static void modify_query_qp__round_trip(void **state)
 }
 
 /*
- * hot.c
+ * post.c, poll.c, cq_ex.c, wr_builder.c
  */
 
 static void post_send__wrong_state(void **state)

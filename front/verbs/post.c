@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Posting: sends, receives, binds of windows, and the operations on a shared
+ * queue's tagged buffers. A request is checked and translated straight into its
+ * slot of the queue (wqe.h); a list is followed by one vb_drive(), in which the
+ * caller's thread sends what may go out.
+ */
+#include "front/verbs/wqe.h"
+
+static int put_inline_list(const struct vb_front_qp *qp,
+			   struct vb_send_wqe *wqe, const struct ibv_sge *list,
+			   int count, uint64_t *total)
+{
+	*total = 0;
+	for (int i = 0; i < count; i++) {
+		int err = vb_wqe_put_inline(qp, wqe, (const void *)list[i].addr,
+					    list[i].length, total);
+
+		if (err)
+			return err;
+	}
+	wqe->num_sge = 0;
+	return 0;
+}
+
+static void put_remote(struct vb_send_wqe *wqe, const struct ibv_send_wr *wr,
+		       enum send_remote remote)
+{
+	switch (remote) {
+	case NO_REMOTE:
+	case WINDOW:
+		return;
+	case REMOTE_RDMA:
+	case REMOTE_WORD:
+		wqe->remote_addr = wr->wr.rdma.remote_addr;
+		wqe->rkey = wr->wr.rdma.rkey;
+		return;
+	case REMOTE_ATOMIC:
+		wqe->remote_addr = wr->wr.atomic.remote_addr;
+		wqe->rkey = wr->wr.atomic.rkey;
+		wqe->compare_add = wr->wr.atomic.compare_add;
+		wqe->swap = wr->wr.atomic.swap;
+		return;
+	}
+}
+
+static int fill_window_wqe(const struct vb_front_qp *qp,
+			   struct vb_send_wqe *wqe,
+			   const struct ibv_send_wr *wr)
+{
+	wqe->length = 0;
+	if (wr->opcode == IBV_WR_LOCAL_INV)
+		return 0;
+	if (!wr->bind_mw.mw || wr->bind_mw.mw->type != IBV_MW_TYPE_2)
+		return vb_wqe_refuse(qp, EINVAL,
+				     "ibv_post_send binds windows of type 2 "
+				     "only");
+	return vb_wqe_put_bind(qp, wqe, wr->bind_mw.mw, wr->bind_mw.rkey,
+			       &wr->bind_mw.bind_info);
+}
+
+static int fill_wqe(const struct vb_front_qp *qp, struct vb_send_wqe *wqe,
+		    const struct ibv_send_wr *wr)
+{
+	const struct send_rule *r = vb_wqe_rule(qp, wr->opcode);
+	uint64_t total;
+	int err;
+
+	if (!r)
+		return vb_wqe_refuse(qp, EINVAL,
+				     "operation not supported by the queue "
+				     "pair's type");
+	if (wr->send_flags & ~SEND_FLAGS)
+		return vb_wqe_refuse(qp, EINVAL, "unknown send flags");
+	if (wr->num_sge < 0)
+		return vb_wqe_refuse(qp, EINVAL, "negative num_sge");
+	if (wr->send_flags & SEND_INLINE && !r->inline_ok)
+		return vb_wqe_refuse(qp, EINVAL,
+				     "IBV_SEND_INLINE with an operation that "
+				     "sends no data");
+	vb_wqe_begin(wqe, wr->wr_id, wr->opcode, wr->send_flags);
+	put_remote(wqe, wr, r->remote);
+	if (r->imm)
+		wqe->imm = wr->imm_data;
+	if (r->remote == WINDOW)
+		return fill_window_wqe(qp, wqe, wr);
+	if (wr->send_flags & SEND_INLINE)
+		err = put_inline_list(qp, wqe, wr->sg_list, wr->num_sge,
+				      &total);
+	else
+		err = vb_wqe_put_sges(qp, wqe, wr->sg_list, (size_t)wr->num_sge,
+				      &total);
+	if (!err && qp->core->type == QPT_UD)
+		err = vb_wqe_put_dest(qp, wqe, wr->wr.ud.ah,
+				      wr->wr.ud.remote_qpn,
+				      wr->wr.ud.remote_qkey);
+	if (qp->core->type == QPT_XRC_SEND)
+		wqe->srqn = wr->qp_type.xrc.remote_srqn;
+	if (!err)
+		err = vb_wqe_set_length(qp, wqe, total);
+	if (!err && r->remote == REMOTE_WORD && wr->send_flags & SEND_INLINE)
+		memcpy(&wqe->swap, wqe->inline_data, ATOMIC_BYTES);
+	return err;
+}
+
+/* A WRITE or a SEND on a reliable connection, with one buffer and no special
+ * flag: most work requests are, and the checks here are all that they need. */
+static bool is_plain(const struct vb_front_qp *qp, const struct ibv_send_wr *wr)
+{
+	return (wr->opcode == IBV_WR_RDMA_WRITE || wr->opcode == IBV_WR_SEND) &&
+	       !(wr->send_flags & ~(SEND_SIGNALED | SEND_SOLICITED)) &&
+	       wr->num_sge == 1 && wr->sg_list->length <= VB_MAX_MSG &&
+	       qp->core->type == QPT_RC && qp->core->sq.max_sge;
+}
+
+static void fill_plain(struct vb_send_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	const struct ibv_sge *sge = wr->sg_list;
+
+	vb_wqe_begin(wqe, wr->wr_id, wr->opcode, wr->send_flags);
+	wqe->remote_addr = wr->wr.rdma.remote_addr; /* a SEND ignores it */
+	wqe->rkey = wr->wr.rdma.rkey;
+	wqe->length = sge->length;
+	wqe->num_sge = 1;
+	wqe->sge[0] = (struct vb_sge){ sge->addr, sge->length, sge->lkey };
+}
+
+static int post_one(const struct vb_front_qp *qp, struct vb_sq *sq,
+		    const struct ibv_send_wr *wr) VB_REQUIRES(sq->lock)
+{
+	struct vb_send_wqe *wqe = vb_sq_begin(sq);
+	int err = 0;
+
+	if (!wqe)
+		return vb_wqe_refuse(qp, ENOMEM, "the send queue is full");
+	if (VB_LIKELY(is_plain(qp, wr)))
+		fill_plain(wqe, wr);
+	else
+		err = fill_wqe(qp, wqe, wr);
+	if (!err)
+		vb_sq_commit(sq);
+	return err;
+}
+
+static bool is_short(const struct ibv_send_wr *wr)
+{
+	return !wr->next && wr->num_sge == 1 &&
+	       wr->sg_list->length <= VB_QUIET_BYTES;
+}
+
+int vb_front_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr,
+		       struct ibv_send_wr **bad_wr)
+{
+	struct vb_front_qp *qp = vb_front_qp(ibv);
+	struct vb_sq *sq = &qp->core->sq;
+	struct ibv_send_wr *first = wr;
+	int err = 0;
+
+	if (VB_UNLIKELY(!vb_wqe_may_post(qp->core))) {
+		*bad_wr = wr;
+		return vb_wqe_refuse_state(qp, "post_send");
+	}
+	vb_mutex_lock(&sq->lock);
+	for (; wr; wr = wr->next) {
+		err = post_one(qp, sq, wr);
+		if (VB_UNLIKELY(err))
+			break;
+	}
+	vb_mutex_unlock(&sq->lock);
+	if (VB_UNLIKELY(err))
+		*bad_wr = wr;
+	if (wr != first && is_short(first))
+		vb_drive_short(qp->core);
+	else if (wr != first)
+		vb_drive(qp->core);
+	return err;
+}
+
+int vb_front_bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw,
+		     struct ibv_mw_bind *bind)
+{
+	struct vb_front_qp *qp = vb_front_qp(ibv);
+	struct vb_sq *sq = &qp->core->sq;
+	struct vb_send_wqe *wqe;
+	int err;
+
+	if (!vb_wqe_may_post(qp->core))
+		return vb_wqe_refuse_state(qp, "bind_mw");
+	if (!vb_wqe_rule(qp, WR_BIND_MW) ||
+	    bind->send_flags & ~(SEND_FENCE | SEND_SIGNALED))
+		return vb_wqe_refuse(qp, EINVAL,
+				     "ibv_bind_mw on a queue pair that has no "
+				     "windows, or with flags other than "
+				     "IBV_SEND_FENCE and IBV_SEND_SIGNALED");
+	vb_mutex_lock(&sq->lock);
+	wqe = vb_sq_begin(sq);
+	err = wqe ? 0 : vb_wqe_refuse(qp, ENOMEM, "the send queue is full");
+	if (!err) {
+		vb_wqe_begin(wqe, bind->wr_id, WR_BIND_MW, bind->send_flags);
+		err = vb_wqe_put_bind(qp, wqe, mw, mw->rkey + 1,
+				      &bind->bind_info);
+	}
+	if (!err)
+		vb_sq_commit(sq);
+	vb_mutex_unlock(&sq->lock);
+	if (!err)
+		vb_drive(qp->core);
+	return err;
+}
+
+static int post_receives(struct vb_rq *rq, const char *object, uint32_t number,
+			 struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	for (; wr; wr = wr->next) {
+		int rc =
+			wr->num_sge < 0
+				? -EINVAL
+				: vb_rq_post(rq, wr->wr_id,
+					     (const struct vb_sge *)wr->sg_list,
+					     (unsigned)wr->num_sge);
+
+		if (VB_LIKELY(rc == 0))
+			continue;
+		*bad_wr = wr;
+		vb_log(LOG_INFO, "%s 0x%x: receive of %d SGEs refused: %s",
+		       object, number, wr->num_sge,
+		       rc == -ENOMEM ? "the queue is full"
+				     : "the count is negative or above "
+				       "max_recv_sge");
+		return -rc;
+	}
+	return 0;
+}
+
+/* Queue pairs of XRC have no receive queue. */
+static bool is_xrc(enum vb_qp_type type)
+{
+	return type == QPT_XRC_SEND || type == QPT_XRC_RECV;
+}
+
+int vb_front_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr,
+		       struct ibv_recv_wr **bad_wr)
+{
+	struct vb_front_qp *qp = vb_front_qp(ibv);
+	uint8_t state =
+		atomic_load_explicit(&qp->core->state, memory_order_relaxed);
+	int err;
+
+	if (VB_UNLIKELY(state == QPS_RESET)) {
+		*bad_wr = wr;
+		return vb_wqe_refuse_state(qp, "post_recv");
+	}
+	if (VB_UNLIKELY(qp->ibv.srq || is_xrc(qp->core->type))) {
+		*bad_wr = wr;
+		return vb_wqe_refuse(qp, EINVAL,
+				     "the queue pair's receives come from a "
+				     "shared receive queue");
+	}
+	err = post_receives(&qp->core->rq, "qp", ibv->qp_num, wr, bad_wr);
+	/* Read the state again: a thread that moved the queue pair to ERR
+	 * meanwhile may have flushed the queue before these entries were in
+	 * it. vb_drive() flushes what is left. */
+	if (VB_UNLIKELY(atomic_load(&qp->core->state) == QPS_ERR))
+		vb_drive(qp->core);
+	return err;
+}
+
+int vb_front_post_wq_recv(struct ibv_wq *ibv, struct ibv_recv_wr *wr,
+			  struct ibv_recv_wr **bad_wr)
+{
+	struct vb_qp *core = vb_front_wq(ibv)->core;
+	int err;
+
+	if (VB_UNLIKELY(atomic_load(&core->state) == QPS_RESET)) {
+		*bad_wr = wr;
+		vb_log(LOG_INFO,
+		       "wq 0x%x: receive refused: the work queue is in RESET",
+		       ibv->wq_num);
+		return EINVAL;
+	}
+	err = post_receives(&core->rq, "wq", ibv->wq_num, wr, bad_wr);
+	/* As in vb_front_post_recv(). */
+	if (VB_UNLIKELY(atomic_load(&core->state) == QPS_ERR))
+		vb_drive(core);
+	return err;
+}
+
+int vb_front_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr,
+			   struct ibv_recv_wr **bad_wr)
+{
+	return post_receives(&vb_front_srq(ibv)->core->rq, "srq", ibv->handle,
+			     wr, bad_wr);
+}
+
+/*
+ * Tag matching: a shared queue's list of tagged buffers (core/tag.h).
+ */
+
+static struct vb_tag_op op_in(const struct ibv_ops_wr *wr)
+{
+	return (struct vb_tag_op){
+		.wr_id = wr->wr_id,
+		.now = vb_now(),
+		.signaled = wr->flags & IBV_OPS_SIGNALED,
+		.sync = wr->flags & IBV_OPS_TM_SYNC ||
+			wr->opcode == IBV_WR_TAG_SYNC,
+		.seen = wr->tm.unexpected_cnt,
+		.handle = wr->tm.handle,
+		.recv_wr_id = wr->tm.add.recv_wr_id,
+		.tag = wr->tm.add.tag,
+		.mask = wr->tm.add.mask,
+		.sge = (const struct vb_sge *)wr->tm.add.sg_list,
+		.count = (unsigned)wr->tm.add.num_sge,
+	};
+}
+
+static int run_op(struct vb_srq *srq, struct ibv_ops_wr *wr)
+{
+	struct vb_tag_op op = op_in(wr);
+	int rc;
+
+	if (wr->flags & ~(IBV_OPS_SIGNALED | IBV_OPS_TM_SYNC))
+		return -EINVAL;
+	switch (wr->opcode) {
+	case IBV_WR_TAG_ADD:
+		rc = vb_tag_add(srq, &op);
+		wr->tm.handle = op.handle;
+		return rc;
+	case IBV_WR_TAG_DEL:
+		return vb_tag_del(srq, &op);
+	case IBV_WR_TAG_SYNC:
+		vb_tag_sync(srq, &op);
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+int vb_front_post_srq_ops(struct ibv_srq *ibv, struct ibv_ops_wr *wr,
+			  struct ibv_ops_wr **bad_wr)
+{
+	if (!vb_front_srq(ibv)->core->tags) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+	for (; wr; wr = wr->next) {
+		int rc = run_op(vb_front_srq(ibv)->core, wr);
+
+		if (VB_LIKELY(rc == 0))
+			continue;
+		*bad_wr = wr;
+		vb_log(LOG_INFO, "srq %u: operation %d on tags refused: %s",
+		       ibv->handle, (int)wr->opcode,
+		       rc == -ENOMEM ? "the list is full"
+				     : "invalid flags, opcode or arguments");
+		return -rc;
+	}
+	return 0;
+}
