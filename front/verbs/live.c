@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which objects are there. A program may hand in one that it has destroyed, one
- * that it has made up or one whose handle it has overwritten; the kernel of an
- * adapter, which knows objects by their handles, says ENOENT then. Here an
- * object is an address, which is looked for before anything is read there.
- * Control calls ask; posting and polling do not.
+ * The set of objects that exist. A program may pass an object that it has
+ * destroyed, a wrong pointer, or an object whose handle it has overwritten.
+ * With a hardware adapter the kernel looks the handle up and returns ENOENT.
+ * Here the object's address is looked up before anything is read there. The
+ * calls that create, change and destroy objects do so; posting and polling do
+ * not, for speed.
  */
 #include "front/verbs/front.h"
 
@@ -19,8 +20,8 @@
 struct shard {
 	struct vb_mutex lock;
 	/* lock */
-	struct vb_chain **buckets; /* NULL: few, those here */
-	size_t mask;		   /* one less than there are */
+	struct vb_chain **buckets; /* NULL: those in few[] */
+	size_t mask;		   /* the number of buckets, less one */
 	size_t count;		   /* objects */
 	struct vb_chain *few[FIRST_FEW];
 };
@@ -39,8 +40,8 @@ static const char *const names[] = {
 	[FRONT_FLOW] = "flow",		 [FRONT_COUNTERS] = "set of counters",
 };
 
-/* A child has what its parent's other threads were about to change as it was
- * before or as it is after. */
+/* fork() runs with all shards locked, so that the child's copy of the set is
+ * not one that another thread of the parent has half changed. */
 static void lock_all(void) VB_UNCHECKED
 {
 	for (unsigned i = 0; i < SHARDS; i++)
@@ -60,7 +61,7 @@ static void watch_forks(void)
 
 static uint64_t hash_of(const void *object)
 {
-	/* Fibonacci hashing: its upper bits are the good ones. */
+	/* Fibonacci hashing: the upper bits are the well distributed ones. */
 	return ((uintptr_t)object >> 4) * 0x9e3779b97f4a7c15u;
 }
 
@@ -68,7 +69,7 @@ static struct shard *shard_of(const void *object)
 {
 	return &shards[hash_of(object) >> 59];
 }
-_Static_assert(SHARDS == 1u << (64 - 59), "as many as the hash tells apart");
+_Static_assert(SHARDS == 1u << (64 - 59), "5 bits of the hash choose a shard");
 
 static struct vb_chain **bucket_of(struct shard *s, const void *object)
 	VB_REQUIRES(s->lock)
@@ -83,7 +84,8 @@ static struct vb_front_live *live_at(struct vb_chain *c)
 	return VB_CONTAINER_OF(c, struct vb_front_live, chain);
 }
 
-/* To twice as many buckets; where there is no memory it stays as it is. */
+/* Double the buckets. Without memory for them the shard stays as it is, only
+ * slower. */
 static void grow(struct shard *s) VB_REQUIRES(s->lock)
 {
 	struct vb_chain **old = s->buckets ? s->buckets : s->few, *c;
@@ -158,7 +160,15 @@ int vb_front_live(enum vb_front_kind kind, const void *object)
 	vb_mutex_unlock(&s->lock);
 	if (VB_UNLIKELY(rc))
 		vb_log(LOG_INFO,
-		       "%p is no %s of this process, or was destroyed, or its handle was overwritten",
+		       "%p is not a %s of this process, or was destroyed, or its handle was overwritten",
 		       object, names[kind]);
 	return rc;
+}
+
+/* Unlike a handle, an address is used again, so handles are simply counted. */
+uint32_t vb_front_handle(void)
+{
+	static _Atomic uint32_t last;
+
+	return atomic_fetch_add(&last, 1) + 1;
 }

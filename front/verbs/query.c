@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a program reads from an open device and its one port: attributes, GIDs,
+ * P_Keys, the clock. */
+#include "front/verbs/front.h"
+
+#include <endian.h>
+#include <limits.h>
+
+#include "core/rss.h"
+#include "front/verbs/caps.h"
+
+#ifndef VB_VERSION
+#define VB_VERSION "unknown"
+#endif
+
+#define PORT	       1
+#define DEFAULT_PKEY   0xffff
+#define PHYS_DISABLED  3
+#define PHYS_LINK_UP   5
+#define MAX_GROUPS     512
+#define ACK_DELAY_CODE 15 /* 4.096 us * 2^15, as other software adapters */
+
+/* A vendor_id that no company has. Programs take 0 for a failed query. */
+#define NO_VENDOR 0xffffff
+
+/* enum ibv_gid_type_sysfs of rdma-core's private header. */
+#define SYSFS_GID_IB	  0
+#define SYSFS_GID_ROCE_V2 1
+
+static int as_int(uint64_t v)
+{
+	return (int)VB_MIN(v, (uint64_t)INT_MAX);
+}
+
+static void fill_limits(struct ibv_device_attr *a)
+{
+	const struct vb_limits *l = &vb_limits;
+
+	a->max_mr_size = l->max_mr_size;
+	a->max_qp = as_int(l->max_qp);
+	a->max_qp_wr = as_int(l->max_qp_wr);
+	a->max_sge = as_int(l->max_sge);
+	a->max_sge_rd = as_int(l->max_sge);
+	a->max_cq = as_int(l->max_cq);
+	a->max_cqe = as_int(l->max_cqe);
+	a->max_mr = as_int(l->max_mr);
+	a->max_mw = as_int(l->max_mw);
+	a->max_pd = as_int(l->max_pd);
+	a->max_ah = as_int(l->max_ah);
+	a->max_raw_ethy_qp = as_int(l->max_qp);
+	/* Each group takes a socket, so the process's limit of open files may
+	 * be reached before. */
+	a->max_mcast_grp = MAX_GROUPS;
+	a->max_mcast_qp_attach = MAX_GROUPS;
+	a->max_total_mcast_qp_attach = MAX_GROUPS;
+	a->max_qp_rd_atom = as_int(l->max_rd_atom);
+	a->max_qp_init_rd_atom = as_int(l->max_init_rd_atom);
+	a->max_res_rd_atom = as_int((uint64_t)l->max_qp * l->max_rd_atom);
+	a->max_srq = as_int(l->max_srq);
+	a->max_srq_wr = as_int(l->max_srq_wr);
+	a->max_srq_sge = as_int(l->max_srq_sge);
+}
+
+/* iWARP has no address handles, raw packets, multicast, P_Keys or ACK delay. */
+static void clear_what_rnics_lack(struct ibv_device_attr *a)
+{
+	a->max_ah = 0;
+	a->max_raw_ethy_qp = 0;
+	a->max_mcast_grp = 0;
+	a->max_mcast_qp_attach = 0;
+	a->max_total_mcast_qp_attach = 0;
+	a->max_pkeys = 0;
+	a->local_ca_ack_delay = 0;
+}
+
+int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	const struct vb_adapter *adapter = vb_front_context(context)->adapter;
+
+	*attr = (struct ibv_device_attr){
+		.fw_ver = VB_VERSION,
+		.node_guid = htobe64(adapter->guid),
+		.sys_image_guid = htobe64(adapter->guid),
+		.page_size_cap = 0xfffff000, /* 4 KiB and all above */
+		.vendor_id = NO_VENDOR,
+		.device_cap_flags = (unsigned)vb_device_caps(adapter->rnic),
+		/* Atomic operations are the processor's locked instructions,
+		 * which would allow IBV_ATOMIC_GLOB. Most adapters say HCA,
+		 * and some programs (UCX 1.13, rdma-core's tests) accept
+		 * nothing else. */
+		.atomic_cap = IBV_ATOMIC_HCA,
+		.max_pkeys = 1,
+		.local_ca_ack_delay = ACK_DELAY_CODE,
+		.phys_port_cnt = 1,
+	};
+	fill_limits(attr);
+	if (adapter->rnic)
+		clear_what_rnics_lack(attr);
+	return 0;
+}
+
+/* No region's memory is pinned, so every region behaves as if it were
+ * registered with IBV_ACCESS_ON_DEMAND. */
+static void fill_odp(struct ibv_odp_caps *caps)
+{
+	const uint32_t uc = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
+			    IBV_ODP_SUPPORT_SRQ_RECV | IBV_ODP_SUPPORT_WRITE;
+
+	caps->general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+	caps->per_transport_caps.rc_odp_caps =
+		uc | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
+	caps->per_transport_caps.uc_odp_caps = uc;
+	caps->per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND |
+					       IBV_ODP_SUPPORT_RECV |
+					       IBV_ODP_SUPPORT_SRQ_RECV;
+}
+
+static void fill_rss(struct ibv_device_attr_ex *a)
+{
+	a->max_wq_type_rq = vb_limits.max_qp;
+	a->rss_caps = (struct ibv_rss_caps){
+		.supported_qpts = 1u << IBV_QPT_RAW_PACKET,
+		.max_rwq_indirection_tables = vb_limits.max_qp,
+		.max_rwq_indirection_table_size = VB_RSS_MAX_TABLE,
+		.rx_hash_fields_mask = VB_RSS_FIELDS,
+		.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ,
+	};
+}
+
+static const struct ibv_tm_caps tag_matching = {
+	.max_rndv_hdr_size = VB_TAG_RNDV_MAX,
+	.max_num_tags = VB_TAG_MAX,
+	.flags = IBV_TM_CAP_RC,
+	.max_ops = VB_TAG_MAX_OPS,
+	.max_sge = VB_TAG_MAX_SGE,
+};
+
+int vb_front_query_device_ex(struct ibv_context *context,
+			     const struct ibv_query_device_ex_input *input,
+			     struct ibv_device_attr_ex *attr, size_t size)
+{
+	struct ibv_device_attr_ex all = { 0 };
+
+	if ((input && input->comp_mask) || size < sizeof(all.orig_attr))
+		return EINVAL;
+	(void)ibv_query_device(context, &all.orig_attr);
+	all.device_cap_flags_ex = vb_device_caps(vb_front_is_rnic(context));
+	all.completion_timestamp_mask = UINT64_MAX;
+	all.hca_core_clock = 1000000; /* kHz: the clock counts nanoseconds */
+	all.max_dm_size = VB_FRONT_DM_BYTES;
+	all.cq_mod_caps.max_cq_count = UINT16_MAX;
+	all.cq_mod_caps.max_cq_period = UINT16_MAX;
+	fill_odp(&all.odp_caps);
+	if (vb_front_is_rnic(context)) {
+		all.odp_caps.per_transport_caps.uc_odp_caps = 0;
+		all.odp_caps.per_transport_caps.ud_odp_caps = 0;
+	} else {
+		all.xrc_odp_caps = all.odp_caps.per_transport_caps.rc_odp_caps;
+		all.tm_caps = tag_matching;
+		fill_rss(&all);
+	}
+	all.phys_port_cnt_ex = 1;
+	/* The struct of a newer program is longer: members that this library
+	 * does not know are 0. */
+	memset(attr, 0, size);
+	memcpy(attr, &all, VB_MIN(size, sizeof(all)));
+	return 0;
+}
+
+int vb_front_query_rt_values(struct ibv_context *context,
+			     struct ibv_values_ex *values)
+{
+	uint32_t asked = values->comp_mask;
+	vb_time now = vb_now();
+
+	values->comp_mask = 0;
+	if (!(asked & IBV_VALUES_MASK_RAW_CLOCK))
+		return 0;
+	values->raw_clock.tv_sec = (time_t)(now / VB_SEC);
+	values->raw_clock.tv_nsec = (long)(now % VB_SEC);
+	values->comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
+	return 0;
+}
+
+static void fill_port(struct vb_adapter *adapter, struct ibv_port_attr *a)
+{
+	struct vb_port *p = &adapter->port;
+
+	a->port_cap_flags = IBV_PORT_CM_SUP;
+	a->gid_tbl_len = 1;
+	if (!adapter->rnic) {
+		a->port_cap_flags |= IBV_PORT_IP_BASED_GIDS;
+		a->gid_tbl_len = VB_MAX_GIDS;
+		a->pkey_tbl_len = 1;
+	}
+	a->max_msg_sz = VB_MAX_MSG;
+	a->max_vl_num = 1;
+	a->link_layer = IBV_LINK_LAYER_ETHERNET;
+	vb_mutex_lock(&p->lock);
+	a->state = (enum ibv_port_state)p->state;
+	a->max_mtu = p->max_mtu;
+	a->active_mtu = p->active_mtu;
+	a->active_width = vb_port_rate(p->mbits)->width;
+	a->active_speed = vb_port_rate(p->mbits)->speed;
+	vb_mutex_unlock(&p->lock);
+	a->phys_state =
+		a->state == IBV_PORT_ACTIVE ? PHYS_LINK_UP : PHYS_DISABLED;
+}
+
+int vb_front_query_port(struct ibv_context *context, uint8_t port_num,
+			struct ibv_port_attr *attr, size_t size)
+{
+	struct ibv_port_attr all = { 0 };
+
+	if (port_num != PORT)
+		return vb_front_errno(-EINVAL);
+	fill_port(vb_front_context(context)->adapter, &all);
+	memset(attr, 0, size);
+	memcpy(attr, &all, VB_MIN(size, sizeof(all)));
+	return 0;
+}
+
+int vb_front_query_port_compat(struct ibv_context *context, uint8_t port_num,
+			       struct _compat_ibv_port_attr *attr)
+{
+	return vb_front_query_port(
+		context, port_num, (struct ibv_port_attr *)attr,
+		offsetof(struct ibv_port_attr, port_cap_flags2));
+}
+
+int(ibv_query_port)(struct ibv_context *context, uint8_t port_num,
+		    struct _compat_ibv_port_attr *attr)
+{
+	return vb_front_query_port_compat(context, port_num, attr);
+}
+
+uint32_t vb_front_port_mbits(struct ibv_context *context)
+{
+	struct vb_port *p = &vb_front_context(context)->adapter->port;
+	uint32_t mbits;
+
+	vb_mutex_lock(&p->lock);
+	mbits = p->mbits;
+	vb_mutex_unlock(&p->lock);
+	return mbits;
+}
+
+/* Returns 0; EINVAL: the table has no such index; ENODATA: the entry is empty.
+ */
+static int find_gid(struct ibv_context *context, uint32_t port_num,
+		    uint32_t index, struct ibv_gid_entry *out)
+{
+	struct vb_port *p = &vb_front_context(context)->adapter->port;
+	struct vb_gid_entry e;
+
+	if (port_num != PORT || index >= VB_MAX_GIDS)
+		return EINVAL;
+	if (!vb_port_gid(p, index, &e))
+		return ENODATA;
+	memcpy(out->gid.raw, e.gid.raw, sizeof(out->gid.raw));
+	out->gid_index = index;
+	out->port_num = port_num;
+	out->gid_type = vb_front_is_rnic(context) ? IBV_GID_TYPE_IB
+						  : IBV_GID_TYPE_ROCE_V2;
+	out->ndev_ifindex = e.ifindex;
+	return 0;
+}
+
+int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index,
+		  union ibv_gid *gid)
+{
+	struct ibv_gid_entry e;
+	int rc = find_gid(context, port_num, (uint32_t)index, &e);
+
+	/* An empty entry reads as the zero GID; ibv_query_gid_ex() fails. */
+	if (rc == ENODATA)
+		memset(&e.gid, 0, sizeof(e.gid));
+	else if (rc)
+		return errno = rc, -1;
+	*gid = e.gid;
+	return 0;
+}
+
+int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
+		      uint32_t gid_index, struct ibv_gid_entry *entry,
+		      uint32_t flags, size_t entry_size)
+{
+	struct ibv_gid_entry e;
+	int rc;
+
+	if (flags || entry_size < sizeof(e))
+		return EINVAL;
+	rc = find_gid(context, port_num, gid_index, &e);
+	if (rc)
+		return rc;
+	memset(entry, 0, entry_size);
+	memcpy(entry, &e, sizeof(e));
+	return 0;
+}
+
+ssize_t _ibv_query_gid_table(struct ibv_context *context,
+			     struct ibv_gid_entry *entries, size_t max_entries,
+			     uint32_t flags, size_t entry_size)
+{
+	struct ibv_gid_entry e;
+	size_t n = 0;
+
+	if (flags || max_entries == 0 || entry_size < sizeof(e))
+		return -EINVAL;
+	for (uint32_t i = 0; i < VB_MAX_GIDS; i++) {
+		char *to = (char *)entries + n * entry_size;
+
+		if (find_gid(context, PORT, i, &e) != 0)
+			continue;
+		if (n == max_entries)
+			return -EINVAL;
+		memset(to, 0, entry_size);
+		memcpy(to, &e, sizeof(e));
+		n++;
+	}
+	return (ssize_t)n;
+}
+
+int vb_front_gid_type(struct ibv_context *context, uint8_t port_num,
+		      unsigned index, int *type)
+{
+	struct ibv_gid_entry e;
+	int rc = find_gid(context, port_num, index, &e);
+
+	if (rc)
+		return errno = rc, -1;
+	*type = vb_front_is_rnic(context) ? SYSFS_GID_IB : SYSFS_GID_ROCE_V2;
+	return 0;
+}
+
+int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index,
+		   __be16 *pkey)
+{
+	if (port_num != PORT || index != 0 || vb_front_is_rnic(context))
+		return errno = EINVAL, -1;
+	*pkey = htobe16(DEFAULT_PKEY);
+	return 0;
+}
+
+int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num,
+		       __be16 pkey)
+{
+	if (port_num != PORT || pkey != htobe16(DEFAULT_PKEY) ||
+	    vb_front_is_rnic(context))
+		return errno = EINVAL, -1;
+	return 0;
+}
