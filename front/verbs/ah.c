@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Address handles, and what else only datagrams have: multicast groups. */
+/* What only datagrams have: address handles and multicast groups. */
 #include "front/verbs/front.h"
 
 #include <stdlib.h>
@@ -47,7 +47,8 @@ int ibv_destroy_ah(struct ibv_ah *ibv)
 	return 0;
 }
 
-/* The header lies in the program's buffer: any bytes may be there. */
+/* Make @av the way back to the sender of the packet with that network header.
+ * The header is in the program's buffer, so it may hold any bytes. */
 static int reply_to(struct ibv_context *context, const struct ibv_grh *header,
 		    struct vb_av *av)
 {
@@ -72,14 +73,16 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,
 	else if (wc->wc_flags & IBV_WC_GRH)
 		rc = reply_to(context, grh, &av);
 	if (rc) {
-		vb_log(LOG_INFO, "%s: no way back to qp 0x%x: %s",
+		vb_log(LOG_INFO,
+		       "%s: cannot make an address handle for qp 0x%x: %s",
 		       context->device->name, wc->src_qp,
-		       rc == -ENOENT ? "it did not come to a GID of ours"
-				     : "no port 1, or no network header");
+		       rc == -ENOENT
+			       ? "its packet was sent to a GID that this device does not have"
+			       : "the port is not 1, or the buffer has no network header");
 		return errno = -rc, -1;
 	}
 	av.dlid = wc->slid;
-	av.sl = wc->sl; /* as rdma-core does; no packet of ours carries it */
+	av.sl = wc->sl; /* as rdma-core does; packets here carry no SL */
 	av.src_path_bits = wc->dlid_path_bits;
 	*ah_attr = vb_front_av_out(&av);
 	return 0;
@@ -95,6 +98,7 @@ struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc,
 	return ibv_create_ah(pd, &attr);
 }
 
+/* Returns 0 or -errno. @vid may be NULL. */
 static int resolve(struct ibv_context *context, const struct ibv_ah_attr *attr,
 		   uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {
@@ -120,7 +124,8 @@ static int resolve(struct ibv_context *context, const struct ibv_ah_attr *attr,
 	return rc;
 }
 
-/* For programs that make frames: this adapter leaves them to the kernel. */
+/* For programs that build Ethernet frames themselves. This library does not
+ * need it: the kernel resolves what its sockets send. */
 int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
 				struct ibv_ah_attr *attr,
 				uint8_t eth_mac[ETHERNET_LL_SIZE],
@@ -128,7 +133,8 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
 {
 	int cancel, rc;
 
-	/* The GID of an iWARP device is no address. */
+	/* The GID of an iWARP device is made from its MAC address, so it names
+	 * no IP address to resolve. */
 	if (vb_front_is_rnic(context))
 		return vb_front_errno(-EOPNOTSUPP);
 	cancel = vb_cancel_off();
@@ -137,7 +143,7 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
 	return vb_front_errno(rc);
 }
 
-/* RoCE has no LIDs: @lid may be anything. */
+/* @lid is ignored, since RoCE has no LIDs. */
 int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	struct vb_gid group;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a device can, as ibv_query_device_ex() and NETLINK_RDMA tell it. */
+/* The capability flags of a device, which ibv_query_device_ex() and
+ * NETLINK_RDMA both report. */
 #ifndef FRONT_VERBS_CAPS_H
 #define FRONT_VERBS_CAPS_H
 

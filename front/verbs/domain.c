@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Protection domains: plain ones, parental ones, and those that another context
- * has made, of this process or of another; thread domains.
+ * Protection domains: those of a context, parent domains over them, and domains
+ * that are imported from another context, of this process or of another one;
+ * thread domains.
  */
 #include "core/lock_order.h"
 #include "front/verbs/front.h"
@@ -12,8 +13,8 @@
 #include "base/fork.h"
 #include "base/log.h"
 
-/* All of this process, so that one can be found by its handle; those of one of
- * core begin at its owner. */
+/* All protection domains of this process, by handle. The wrappers of one domain
+ * of core form a second list, which begins at core->owners. */
 #define BUCKETS 1024
 static struct {
 	struct vb_mutex lock;
@@ -32,13 +33,14 @@ static struct vb_chain **bucket_of(uint32_t handle) VB_REQUIRES(domains.lock)
 	return &domains.buckets[handle % BUCKETS];
 }
 
-/* The last who has imported a domain of another process takes what stands for
- * it here along, or leaves that to the last object on it. */
+/* Take the wrapper out of its lists. When the last import of another process's
+ * domain goes, so does the domain of core that stands for it here: at once, or
+ * with the last object on it. */
 static void leave_pd(struct vb_front_pd *pd)
 {
 	vb_mutex_lock(&domains.lock);
 	vb_chain_del(&pd->neighbor);
-	if (pd->core) { /* else it is gone */
+	if (pd->core) { /* else its owner has deallocated it */
 		vb_chain_del(&pd->same);
 		if (pd->is_far && !pd->core->owners)
 			vb_pd_abandon(pd->core);
@@ -46,8 +48,9 @@ static void leave_pd(struct vb_front_pd *pd)
 	vb_mutex_unlock(&domains.lock);
 }
 
-/* With the lock, since @core was found or made: who finds it may be about to
- * be the only one to have it. */
+/* Make a wrapper of @core. The lock is held since @core was found or made:
+ * otherwise its last other wrapper could go in between, and @core with it.
+ * NULL: no memory. */
 static struct ibv_pd *enter_pd(struct ibv_context *context, struct vb_pd *core,
 			       uint32_t handle) VB_REQUIRES(domains.lock)
 {
@@ -66,7 +69,7 @@ static struct ibv_pd *enter_pd(struct ibv_context *context, struct vb_pd *core,
 	return &pd->ibv;
 }
 
-/* One of core that is the caller's. */
+/* Make a wrapper of @core, which the caller keeps alive. NULL: no memory. */
 static struct ibv_pd *wrap(struct ibv_context *context, struct vb_pd *core,
 			   uint32_t handle)
 {
@@ -105,11 +108,12 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 			vb_front_context(context), core->id);
 		return pd;
 	}
-	rc = vb_pd_destroy(core); /* nothing stands on it */
+	rc = vb_pd_destroy(core); /* no object uses it yet */
 	return vb_front_null(rc ? rc : -ENOMEM);
 }
 
-/* Who has imported it can do no more with it than unimport. */
+/* Destroy the domain. Its imports stay as objects that can only be unimported
+ * (ibv_import_pd(3)). */
 static int destroy_plain(struct vb_pd *core)
 {
 	struct vb_chain *l;
@@ -124,8 +128,8 @@ static int destroy_plain(struct vb_pd *core)
 	return rc;
 }
 
-/* A parental domain is a reference to the plain one, and its end is one less
- * for that. */
+/* Deallocate what the wrapper stands for. A parent domain only gives up its
+ * reference to the domain below it. */
 static int destroy_core(struct vb_front_pd *pd)
 {
 	if (!pd->is_parent && pd->is_far)
@@ -133,7 +137,7 @@ static int destroy_core(struct vb_front_pd *pd)
 	if (!pd->is_parent)
 		return destroy_plain(pd->core);
 	if (atomic_load(&pd->memory.refs))
-		return -EBUSY; /* queues whose memory is the allocators' */
+		return -EBUSY; /* queues still have its allocators' memory */
 	vb_pd_put(pd->core);
 	return 0;
 }
@@ -149,7 +153,7 @@ int ibv_dealloc_pd(struct ibv_pd *ibv)
 		return 0;
 	rc = destroy_core(pd);
 	if (rc) {
-		vb_log(LOG_INFO, "pd %u: objects still stand on it",
+		vb_log(LOG_INFO, "pd %u: not deallocated: objects still use it",
 		       ibv->handle);
 		return vb_front_errno(rc);
 	}
@@ -173,8 +177,8 @@ static bool is_domain(const struct vb_front_pd *pd, const struct vb_adapter *a,
 	       pd->core->adapter == a && is_from(pd->core, from);
 }
 
-/* A domain that this process has: of its own, or by an earlier import from the
- * same process. */
+/* Find a domain that this process has made, or has imported from the process
+ * @from before. */
 static struct vb_pd *find_core(const struct vb_adapter *a, uint32_t handle,
 			       const struct vb_pd_origin *from)
 	VB_REQUIRES(domains.lock)
@@ -205,7 +209,7 @@ static int make_core(struct ibv_context *context, uint32_t handle,
 	*out = enter_pd(context, core, handle);
 	if (*out)
 		return 0;
-	vb_pd_abandon(core); /* nothing stands on it */
+	vb_pd_abandon(core); /* no object uses it yet */
 	return -ENOMEM;
 }
 
@@ -222,8 +226,8 @@ static int import_pd(struct ibv_context *context, uint32_t handle,
 	return *out ? 0 : -ENOMEM;
 }
 
-/* Only a domain's own context has it as long as it needs it; what is imported
- * is for its users to keep (ibv_import_pd(3)). */
+/* The program must keep the domain alive while its imports are used: an import
+ * does not (ibv_import_pd(3)). */
 struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t handle)
 {
 	struct vb_front_context *c = vb_front_context(context);
@@ -239,7 +243,7 @@ struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t handle)
 		vb_mutex_unlock(&domains.lock);
 	}
 	if (rc) {
-		vb_log(LOG_INFO, "%s: no domain %u to import: %s",
+		vb_log(LOG_INFO, "%s: cannot import protection domain %u: %s",
 		       context->device->name, handle, strerror(-rc));
 		return vb_front_null(rc);
 	}
@@ -254,8 +258,9 @@ void ibv_unimport_pd(struct ibv_pd *ibv)
 }
 
 /*
- * Thread domains promise that one thread at a time uses what is in them. The
- * locks that this could spare are free while nobody waits for them.
+ * Thread domains. The program promises that only one thread at a time uses the
+ * objects in a thread domain. Nothing is gained from that here: a lock without
+ * contention costs almost nothing.
  */
 
 struct ibv_td *vb_front_alloc_td(struct ibv_context *context,
@@ -292,8 +297,9 @@ int vb_front_dealloc_td(struct ibv_td *ibv)
 }
 
 /*
- * The program's allocators (ibv_alloc_parent_domain(3)). The kind of resource
- * is for it to interpret; one word does for all queues, of no known driver.
+ * The program's allocators (ibv_alloc_parent_domain(3)). They are told a
+ * resource type, whose meaning each driver defines. This one uses a single type
+ * for all queues.
  */
 #define RESOURCE_QUEUE 1
 

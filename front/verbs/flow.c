@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Flow steering and counters: ibv_flow_attr in, rules of core/flow.h out. */
+/* Flow steering (ibv_create_flow(3)): struct ibv_flow_attr becomes a rule of
+ * core/flow.h. And the counters that count a flow's packets. */
 #include "front/verbs/front.h"
 
 #include <stdlib.h>
@@ -26,8 +27,8 @@ static struct vb_front_counters *counters_of(struct ibv_counters *c)
 }
 
 /*
- * Specs. Each says which layer a frame must have, and where its fields are in
- * a key (wire/eth.h).
+ * Specs: the layer that a frame must have, and where a spec's fields are in
+ * struct vb_eth_key (wire/eth.h), with which frames are compared.
  */
 
 struct field {
@@ -42,7 +43,8 @@ struct field {
 	  sizeof(((struct ibv_flow_##filter *)0)->member) }
 static const struct spec {
 	uint32_t type;
-	uint16_t layer, size, value, mask; /* where they are */
+	uint16_t layer, size;
+	uint16_t value, mask; /* their offsets in the spec, in bytes */
 	struct field fields[MAX_FIELDS];
 } specs[] = {
 #define ROW(type, layer, spec) \
@@ -84,12 +86,12 @@ static const struct spec {
 
 static const struct {
 	uint32_t kind, layers;
-} layer_groups[] = { /* one spec of each */
+} layer_groups[] = { /* a flow has at most one spec of each group */
 	{ 2, LAYER_ETH }, { 3, LAYER_IPV4 | LAYER_IPV6 },
 	{ 4, LAYER_TCP | LAYER_UDP },
 };
 
-/* What adapters with tunnels and cryptography have. */
+/* Specs for adapters that decapsulate tunnels or decrypt. */
 static const uint32_t unsupported[] = {
 	IBV_FLOW_SPEC_ESP, IBV_FLOW_SPEC_VXLAN_TUNNEL, IBV_FLOW_SPEC_GRE,
 	IBV_FLOW_SPEC_MPLS, IBV_FLOW_SPEC_ACTION_HANDLE,
@@ -130,7 +132,7 @@ static int take_match(struct vb_flow_rule *rule, const struct spec *s,
 	copy_fields(s, bytes + s->mask, &rule->mask);
 	rule->mask.layers |= s->layer;
 	rule->value.layers |= s->layer;
-	/* A rule for a tag is for tagged frames. */
+	/* A rule that names a VLAN tag matches tagged frames only. */
 	if (rule->mask.vlan_tag[0] || rule->mask.vlan_tag[1]) {
 		rule->mask.layers |= LAYER_VLAN;
 		rule->value.layers |= LAYER_VLAN;
@@ -174,7 +176,7 @@ static int take_spec(struct vb_flow_rule *rule, const struct ibv_flow_spec *in)
 	if (!s)
 		return take_action(rule, in);
 	if (type != (uint32_t)in->hdr.type)
-		return -EOPNOTSUPP; /* of a packet in a packet */
+		return -EOPNOTSUPP; /* a layer inside a tunnel */
 	return take_match(rule, s, in);
 }
 
@@ -198,8 +200,9 @@ static int take_kind(struct vb_flow_rule *rule, const struct ibv_flow_attr *a)
 	return 0;
 }
 
-/* Programs pack their specs (ibv_create_flow(3) shows how): they may lie at any
- * address. */
+/* Programs put the specs behind each other without padding
+ * (ibv_create_flow(3)), so a spec is copied before it is read: it may not be
+ * aligned. */
 static int take_packed_spec(struct vb_flow_rule *rule, const uint8_t *at,
 			    uint16_t *size)
 {
@@ -244,7 +247,8 @@ struct ibv_flow *vb_front_create_flow(struct ibv_qp *qp,
 		rc = vb_engine_flow_create(vb_front_qp(qp)->core, &rule,
 					   &flow->core);
 	if (rc) {
-		vb_log(LOG_INFO, "qp 0x%x: no flow of type %d, %u specs: %s",
+		vb_log(LOG_INFO,
+		       "qp 0x%x: cannot create a flow of type %d with %u specs: %s",
 		       qp->qp_num, (int)attr->type, attr->num_of_specs,
 		       strerror(-rc));
 		free(flow);
@@ -318,8 +322,8 @@ int vb_front_destroy_counters(struct ibv_counters *ibv)
 	return 0;
 }
 
-/* Only for flows that will be created: what begins in the middle of a flow's
- * life says nothing that a reader can use. */
+/* Counters are attached to flows that are created afterwards. An existing @flow
+ * is refused: its count would begin at an unknown moment. */
 int vb_front_attach_counters(struct ibv_counters *ibv,
 			     struct ibv_counter_attach_attr *a,
 			     struct ibv_flow *flow)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names of enumerators, rates, the sysfs helpers, and the calls that have
- * nothing to do here because memory is not pinned. */
+/* Calls that need no device: the names of enumerators, rates, reading sysfs,
+ * and the preparation for fork. */
 #include "front/verbs/front.h"
 
 #include <fcntl.h>
@@ -126,8 +126,8 @@ const char *vb_front_wr_name(unsigned opcode)
 }
 
 /*
- * Rates. @mult is in units of 2.5 Gbit/s, 0 where the rate has none (rates
- * with 64b/66b coding are no multiple).
+ * Rates. mult is in units of 2.5 Gbit/s. It is 0 for rates with 64b/66b coding,
+ * which are not a multiple of that.
  */
 // clang-format off
 static const struct {
@@ -193,7 +193,8 @@ enum ibv_rate mbps_to_ibv_rate(int mbps)
 }
 
 /*
- * Sysfs, for rdma-core's other libraries; not in the public header.
+ * Functions for rdma-core's other libraries, which the public header does not
+ * declare.
  */
 
 const char *ibv_get_sysfs_path(void);
@@ -202,8 +203,9 @@ VB_EXPORT const char *ibv_get_sysfs_path(void)
 	return "/sys";
 }
 
-/* Bytes read, one newline at the end cut off, terminated when there is room;
- * -1 and errno. */
+/* Read a file into @buf, of @size bytes, without one newline at its end. The
+ * text is terminated by 0 if it is shorter than @size. Returns its length in
+ * bytes, or -1 and errno. */
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf,
 			size_t size);
 VB_EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf,
@@ -231,7 +233,8 @@ VB_EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf,
 }
 
 /*
- * Fork. Registered pages are neither pinned nor handed to a device, so a fork
+ * Fork. An adapter that writes to pinned pages loses them when fork copies them
+ * for the parent. Here the process itself accesses registered memory, so a fork
  * needs no preparation.
  */
 

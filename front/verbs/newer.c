@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Public functions newer than the headers this is compiled against (nodes
- * IBVERBS_1.15 to 1.18), so that programs built on newer distributions load
- * and run. They are defined under names of our own and exported by symbol
- * version only: a header that does declare them cannot disagree.
+ * Public functions that are newer than the headers this is compiled with
+ * (versions IBVERBS_1.15 to 1.18), so that programs built on newer
+ * distributions load and run. They are defined under other names and exported
+ * by symbol version only, so their definitions cannot conflict with the
+ * declarations of a newer header.
  */
 #include "front/verbs/front.h"
 
@@ -15,7 +16,8 @@
 #define NAME(body, name, node)                                                 \
 	__asm__(".symver vb_newer_" #body ", " #name "@@IBVERBS_" #node);
 
-/* Steering tags, device memory and completion counters: no such thing. */
+/* This adapter has no DMA handles (steering tags), cannot export device memory
+ * as a dmabuf, and has no completion counters. */
 VB_EXPORT int vb_newer_refuse(void);
 int vb_newer_refuse(void)
 {
@@ -45,7 +47,7 @@ int vb_newer_port_speed(struct ibv_context *context, uint32_t port_num,
 	return 0;
 }
 
-/* A program's struct ibv_buf is opaque. */
+/* Programs see struct ibv_buf as an incomplete type. */
 struct vb_newer_buf {
 	struct ibv_pd *pd;
 	uint8_t *addr;
@@ -102,7 +104,7 @@ struct ibv_mr *vb_newer_reg_buf(struct ibv_pd *pd, struct vb_newer_buf *buf,
 				 (unsigned)access);
 }
 
-/* The public layout of struct ibv_mr_init_attr. */
+/* The layout of struct ibv_mr_init_attr in newer headers. */
 struct vb_newer_mr_init {
 	size_t length;
 	int access;

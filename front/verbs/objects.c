@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* CQ, SRQ, channels and events: translate, call core, wait for what
- * the program has not acknowledged. */
-#include "core/lock_order.h"
+/* Completion queues, shared receive queues, completion channels and
+ * asynchronous events. Destroying an object waits until the program has
+ * acknowledged the events that it has taken about it (ibv_get_async_event(3)).
+ */
 #include "front/verbs/front.h"
 
 #include <stdlib.h>
@@ -9,9 +10,9 @@
 #include "base/log.h"
 
 /*
- * Asynchronous events. Those about an object are counted when the program
- * takes them, under the queue's lock, so that destroy can wait for the
- * acknowledgement of each.
+ * Asynchronous events. An event about an object is counted, under async.lock,
+ * when the program takes it; destroying the object waits until as many have
+ * been acknowledged.
  */
 
 static uint32_t *taken_counter(enum vb_event_type type, void *owner)
@@ -40,7 +41,6 @@ static void wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond,
 {
 	int cancel = vb_cancel_off();
 
-	vb_may_wait();
 	pthread_mutex_lock(mutex);
 	while (*acked != taken)
 		pthread_cond_wait(cond, mutex);
@@ -80,7 +80,7 @@ int ibv_get_async_event(struct ibv_context *context,
 	if (rc)
 		return errno = -rc, -1;
 	event->event_type = (enum ibv_event_type)e.type;
-	/* An owner begins with its public struct, whichever it is. */
+	/* The owner's first member is its public struct, whatever its kind. */
 	if (e.object)
 		event->element.qp = e.object;
 	else
@@ -116,7 +116,7 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 	case IBV_EVENT_WQ_FATAL:
 		ack(&wq->mutex, &wq->cond, &wq->events_completed, 1);
 		return;
-	default: /* the port's and the device's: nobody waits */
+	default: /* about the port or the device: nothing waits for those */
 		return;
 	}
 }
@@ -144,7 +144,9 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 	return &ch->ibv;
 }
 
-/* Count a queue in or out; the field is public, its lock the context's. */
+/* A completion queue begins (1) or ends (-1) to use the channel. Returns how
+ * many use it now. The member is public, and the context's public mutex guards
+ * it. */
 static int hold_channel(struct ibv_comp_channel *ch, int by)
 {
 	int left;
@@ -167,7 +169,8 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
 	if (hold_channel(ibv, 0) != 0) {
-		vb_log(LOG_INFO, "completion channel %d: queues still use it",
+		vb_log(LOG_INFO,
+		       "completion channel of fd %d: not destroyed: completion queues still use it",
 		       ibv->fd);
 		return EBUSY;
 	}
@@ -252,7 +255,8 @@ static int create_core_cq(struct ibv_context *context,
 			vb_front_context(context)->adapter, attr->cqe, ch,
 			&vb_front_context(context)->async, m, core);
 	if (rc)
-		vb_log(LOG_INFO, "%s: no completion queue of %u entries: %s",
+		vb_log(LOG_INFO,
+		       "%s: cannot create a completion queue of %u entries: %s",
 		       context->device->name, attr->cqe, strerror(-rc));
 	return rc;
 }
@@ -280,7 +284,7 @@ struct ibv_cq_ex *vb_front_create_cq_ex(struct ibv_context *context,
 	cq->ibv.cqe = (int)cq->core->cap;
 	pthread_mutex_init(&cq->ibv.mutex, NULL);
 	pthread_cond_init(&cq->ibv.cond, NULL);
-	vb_mutex_init(&cq->poll, RANK_POLL);
+	vb_mutex_init(&cq->poll);
 	vb_front_cq_ex_init(cq);
 	if (attr->channel)
 		hold_channel(attr->channel, 1);
@@ -315,7 +319,7 @@ int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 	core = vb_front_cq(ibv)->core;
 	rc = cqe <= 0 ? -EINVAL : vb_cq_resize(core, (uint32_t)cqe);
 	if (rc) {
-		vb_log(LOG_INFO, "cq %u: not resized to %d entries: %s",
+		vb_log(LOG_INFO, "cq %u: cannot resize to %d entries: %s",
 		       ibv->handle, cqe, strerror(-rc));
 		return vb_front_errno(rc);
 	}
@@ -336,6 +340,8 @@ int vb_front_modify_cq(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
 	return 0;
 }
 
+/* Drop the queue's completion events that the program has not taken. Returns
+ * how many it has taken. */
 static uint32_t drain_channel(struct vb_cq *core)
 {
 	uint32_t taken;
@@ -370,7 +376,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
 	if (atomic_load(&cq->core->refs)) {
-		vb_log(LOG_INFO, "cq %u: queue pairs still use it",
+		vb_log(LOG_INFO, "cq %u: not destroyed: queues still use it",
 		       ibv->handle);
 		return vb_front_errno(-EBUSY);
 	}
@@ -408,7 +414,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
 			   vb_front_memory(pd), &srq->core);
 	if (rc) {
 		vb_log(LOG_INFO,
-		       "pd %u: no shared receive queue of %u by %u: %s",
+		       "pd %u: cannot create a shared receive queue of %u entries of %u SGEs: %s",
 		       pd->handle, init->attr.max_wr, init->attr.max_sge,
 		       strerror(-rc));
 		free(srq);
@@ -458,9 +464,9 @@ static struct ibv_srq *create_tagged(struct ibv_srq_init_attr_ex *attr)
 			 attr->tm_cap.max_num_tags);
 	if (rc == 0)
 		return srq;
-	vb_log(LOG_INFO, "srq %u: no list of %u tags: %s", srq->handle,
-	       attr->tm_cap.max_num_tags, strerror(-rc));
-	(void)ibv_destroy_srq(srq); /* nothing uses it */
+	vb_log(LOG_INFO, "srq %u: cannot make a list of %u tags: %s",
+	       srq->handle, attr->tm_cap.max_num_tags, strerror(-rc));
+	(void)ibv_destroy_srq(srq); /* cannot fail: nothing uses it yet */
 	return vb_front_null(rc);
 }
 
@@ -510,7 +516,7 @@ int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 		rc = vb_srq_resize(core, cap);
 	if (rc) {
 		vb_log(LOG_INFO,
-		       "srq %u: not changed to %u entries with limit %u: %s",
+		       "srq %u: cannot change to %u entries with limit %u: %s",
 		       ibv->handle, cap, attr->srq_limit, strerror(-rc));
 		return vb_front_errno(rc);
 	}
@@ -546,7 +552,8 @@ int ibv_destroy_srq(struct ibv_srq *ibv)
 		return 0;
 	rc = vb_srq_destroy(srq->core);
 	if (rc) {
-		vb_log(LOG_INFO, "srq %u: queue pairs still use it",
+		vb_log(LOG_INFO,
+		       "srq %u: not destroyed: queue pairs still use it",
 		       ibv->handle);
 		return vb_front_errno(rc);
 	}

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Names that the public header does not declare.
+ * Exported functions that the public header does not declare.
  *
- * IBVERBS_PRIVATE_n is what rdma-core's own libraries use of libibverbs: its
- * hardware providers (libmlx5, libefa, which programs link for their direct
- * verbs) and librdmacm. n changes between rdma-core's releases; a loader that
- * does not find the node or a name in it refuses the library, and with it the
- * program. There is no kernel device to command here: a provider registers
- * itself, is never asked to open anything, and would be refused whatever it
- * asked.
+ * The version IBVERBS_PRIVATE_n has the functions that rdma-core's own
+ * libraries use: its hardware providers (libmlx5, libefa, which programs link
+ * for their direct verbs) and librdmacm. n differs between rdma-core's
+ * releases. If the loader misses a version or one of its names, it refuses the
+ * library and the program with it. There is no kernel device here: a provider
+ * registers itself, is never asked to open a device, and every command of it is
+ * refused.
  *
- * IBVERBS_1.0 is for programs of before 2007. Most of its names meant structs
- * of another layout and are absent (tests/abi/absent.txt); the ones below
- * treat a device as a word.
+ * The version IBVERBS_1.0 is for programs from before 2007. Most of its names
+ * used structs of another layout and are absent (tests/abi/absent.txt). The
+ * names below only pass pointers to devices.
  */
 #include "front/verbs/front.h"
 
@@ -23,8 +23,8 @@
 #include "front/verbs/private.h"
 
 /*
- * Bodies. Each stands behind many names, whose arguments it does not look at;
- * all of the ABIs this is built for pass arguments so that this is allowed.
+ * Bodies. One body serves many names with different arguments, which it
+ * ignores; the calling conventions of all supported processors allow that.
  */
 
 VB_EXPORT int vb_private_refuse(void);
@@ -98,9 +98,9 @@ __be64 vb_private_get_device_guid(struct ibv_device *device)
 }
 
 /*
- * The names. A node has those of the releases that have the node; one
- * definition of a name is the default (@@), the others (@) are for programs
- * linked elsewhere.
+ * Names. A version has the names of the rdma-core releases that define it. Of
+ * several definitions of a name one is the default (@@), which the linker binds
+ * new programs to; the others (@) are for programs linked with other releases.
  */
 #define NAME(body, name, node)                                                 \
 	__asm__(".symver vb_private_" #body ", " #name node);
@@ -132,7 +132,7 @@ NAME(get_device_name, ibv_get_device_name, "@IBVERBS_1.0")
 NAME(get_device_guid, ibv_get_device_guid, "@IBVERBS_1.0")
 
 /*
- * Between the kernel's structs and the public ones, for librdmacm.
+ * Conversions between the kernel's structs and the public ones, for librdmacm.
  */
 
 void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *dst,
@@ -157,8 +157,8 @@ VB_EXPORT void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *dst,
 	memcpy(dst->grh.dgid.raw, src->grh.dgid, sizeof(dst->grh.dgid.raw));
 }
 
-/* The kernel's struct has no rate limit, and its state is the current one:
- * the members of @dst for those keep what they have. */
+/* The kernel's struct has no rate limit and no new state (its state is the
+ * current one), so those members of @dst stay as they are. */
 void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst,
 				struct ib_uverbs_qp_attr *src);
 VB_EXPORT void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst,
@@ -202,8 +202,8 @@ VB_EXPORT void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst,
 	*dst = a;
 }
 
-/* The two path records differ in order and in the width of some members, not
- * in names nor in byte order. */
+/* The two path records have members of the same names and byte order, but in
+ * another order and some of another width. */
 #define COPY_PATH(dst, src)                                                    \
 	do {                                                                   \
 		(dst)->dlid = (src)->dlid;                                     \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The names of rdma-core's private nodes, by the first node that has them;
- * each node has those of the nodes before it. X(body, name, node): the body
- * is vb_private_<body> in private.c.
+ * The names of rdma-core's private symbol versions, by the first version that
+ * has them; each version also has the names of the versions before it.
+ * X(body, name, node): the body is vb_private_<body> in private.c, and node is
+ * the version.
  */
 #ifndef FRONT_VERBS_PRIVATE_H
 #define FRONT_VERBS_PRIVATE_H

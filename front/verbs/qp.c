@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pairs: create, modify, query, destroy; attributes both ways. */
+/* Queue pairs: create, modify, query and destroy. Attributes are converted
+ * between the public structs and those of core. */
 #include "front/verbs/front.h"
 
 #include <stdlib.h>
 
 #include "base/log.h"
 
-/* What the ibv_wr_* calls of this device can build. */
+/* The operations that the ibv_wr_* calls of this device support. */
 #define SEND_OPS                                                               \
 	((uint64_t)IBV_QP_EX_WITH_RDMA_WRITE |                                 \
 	 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |            \
@@ -46,14 +47,15 @@ static uint64_t ops_of(struct ibv_context *context, enum ibv_qp_type type)
 
 #define RSS_ATTRS (IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH)
 
-/* What a queue pair of its type stands on. */
+/* Has the program named all the objects that a queue pair of this type needs?
+ */
 static bool parts_are_there(const struct ibv_qp_init_attr_ex *a)
 {
 	if (a->qp_type == IBV_QPT_XRC_RECV)
 		return a->comp_mask & IBV_QP_INIT_ATTR_XRCD && a->xrcd;
 	if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd)
 		return false;
-	if (a->comp_mask & RSS_ATTRS) /* it has no queues of its own */
+	if (a->comp_mask & RSS_ATTRS) /* completions go to the table's queues */
 		return true;
 	if (!a->send_cq)
 		return false;
@@ -65,8 +67,8 @@ static int known(enum vb_front_kind kind, const void *object)
 	return object ? vb_front_live(kind, object) : 0;
 }
 
-/* What it would stand on is there. Without its bit in the mask a member may be
- * anything. */
+/* Do the objects exist that the program has named? A member whose bit is not in
+ * comp_mask may have any value. Returns 0 or -errno. */
 static int check_parts(const struct ibv_qp_init_attr_ex *a)
 {
 	int rc = known(FRONT_CQ, a->send_cq);
@@ -120,7 +122,8 @@ static void take_caps(struct ibv_qp_cap *cap, const struct vb_qp_init *init)
 	cap->max_inline_data = init->max_inline;
 }
 
-/* Where completions go. */
+/* Set the queues that the queue pair's completions go to. Returns 0 or -errno.
+ */
 static int take_queues(const struct ibv_qp_init_attr_ex *a,
 		       struct vb_qp_init *init)
 {
@@ -135,7 +138,7 @@ static int create_core_qp(struct vb_front_qp *qp, struct ibv_context *context,
 			  struct ibv_qp_init_attr_ex *a)
 {
 	struct vb_front_context *c = vb_front_context(context);
-	/* Without its bit in the mask a member may be anything. */
+	/* A member whose bit is not in comp_mask may have any value. */
 	bool has_pd = a->comp_mask & IBV_QP_INIT_ATTR_PD && a->pd;
 	bool has_xrcd = a->comp_mask & IBV_QP_INIT_ATTR_XRCD && a->xrcd;
 	struct vb_qp_init init = {
@@ -225,7 +228,7 @@ struct ibv_qp *vb_front_create_qp_ex(struct ibv_context *context,
 
 refuse:
 	vb_log(LOG_INFO,
-	       "%s: no queue pair of type %d, send %u by %u, receive %u by %u, inline %u: %s",
+	       "%s: cannot create a queue pair of type %d with a send queue of %u entries of %u SGEs, a receive queue of %u entries of %u SGEs and %u inline bytes: %s",
 	       context->device->name, (int)a->qp_type, a->cap.max_send_wr,
 	       a->cap.max_send_sge, a->cap.max_recv_wr, a->cap.max_recv_sge,
 	       a->cap.max_inline_data, strerror(-rc));
@@ -241,7 +244,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 
 	if (rc)
 		return vb_front_null(rc);
-	/* The old struct is how the extended one begins. */
+	/* The extended struct begins with the members of the old one. */
 	memcpy(&a, init, offsetof(struct ibv_qp_init_attr_ex, comp_mask));
 	qp = vb_front_create_qp_ex(pd->context, &a);
 	if (qp)
@@ -294,8 +297,8 @@ struct ibv_ah_attr vb_front_av_out(const struct vb_av *av)
 	return a;
 }
 
-/* A program sets only what its mask names: the rest may be anything, so
- * nothing here may depend on it. */
+/* The program sets only the members that its mask names. The others may hold
+ * any value, so no conversion here may fail. */
 static struct vb_qp_attr attr_in(const struct ibv_qp_attr *a)
 {
 	return (struct vb_qp_attr){
@@ -353,8 +356,9 @@ static void attr_out(const struct vb_qp_attr *from, struct ibv_qp_attr *a)
 	};
 }
 
-/* Programs give both sides of XRC what RC takes (perftest does), and adapters
- * do not look at what is the other side's. */
+/* An XRC initiator has no responder's attributes, and a target no requester's.
+ * Programs (perftest) set all of those that RC has, and adapters ignore the
+ * ones that do not apply; so does this. */
 static uint32_t mask_in(enum ibv_qp_type type, uint32_t mask)
 {
 	switch (type) {
@@ -378,15 +382,16 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 	if (rc)
 		return rc;
 	core = vb_front_qp(ibv)->core;
-	/* Over a table of work queues: those have states. */
+	/* A queue pair over a table has no state; its work queues have. */
 	if (core->rss)
 		return vb_front_errno(-EOPNOTSUPP);
 	cancel = vb_cancel_off();
-	/* An ACK may wait for what the program does next: it does this. */
+	/* Send an ACK that was held back until the program's next call. */
 	vb_drive_settle(core);
 	rc = vb_qp_modify(core, &a, mask_in(ibv->qp_type, (uint32_t)attr_mask),
 			  vb_now());
-	/* Also after a refusal: a poster that met the lock left us its work. */
+	/* Even after a failure: a poster that found the lock held meanwhile has
+	 * left its work request to this thread. */
 	vb_drive(core);
 	vb_cancel_back(cancel);
 	if (rc)
@@ -401,12 +406,13 @@ static void query_caps(const struct vb_qp *core, struct ibv_qp_cap *cap)
 	cap->max_send_wr = core->sq.open;
 	cap->max_send_sge = core->sq.max_sge;
 	cap->max_inline_data = core->sq.max_inline;
-	/* With a shared queue, or none, there are none. */
+	/* 0 when receives come from a shared queue. */
 	cap->max_recv_wr = core->rq.cap;
 	cap->max_recv_sge = core->rq.max_sge;
 }
 
-/* An RNIC's first state, idle, is told as INIT; RESET it has none. */
+/* iWARP has no RESET state: an iWARP device reports the first state, idle, as
+ * INIT. */
 static void tell_idle(const struct ibv_qp *ibv, struct ibv_qp_attr *attr)
 {
 	if (attr->qp_state == IBV_QPS_RESET &&
@@ -414,7 +420,7 @@ static void tell_idle(const struct ibv_qp *ibv, struct ibv_qp_attr *attr)
 		attr->qp_state = attr->cur_qp_state = IBV_QPS_INIT;
 }
 
-/* Every attribute is given, whatever the mask asks for: it is a hint. */
+/* Fills in every attribute: the mask is only a hint (ibv_query_qp(3)). */
 int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 		 struct ibv_qp_init_attr *init_attr)
 {
@@ -425,7 +431,7 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 	if (rc)
 		return rc;
 	vb_qp_query(qp->core, &a);
-	vb_drive(qp->core); /* as above */
+	vb_drive(qp->core); /* as in ibv_modify_qp() */
 	attr_out(&a, attr);
 	query_caps(qp->core, &attr->cap);
 	ibv->state = attr->qp_state;
@@ -449,7 +455,7 @@ static int destroy_core_qp(struct vb_front_qp *qp)
 
 	if (qp->ibv.qp_type == IBV_QPT_XRC_RECV &&
 	    !vb_qp_unshare(qp->core, &qp->share)) {
-		vb_drive(qp->core); /* a poster may have met the lock */
+		vb_drive(qp->core); /* as in ibv_modify_qp() */
 		return 0;
 	}
 	if (qp->ibv.qp_type != IBV_QPT_RAW_PACKET) {
@@ -460,7 +466,8 @@ static int destroy_core_qp(struct vb_front_qp *qp)
 	rss = qp->core->rss;
 	rc = vb_engine_raw_destroy(qp->core);
 	if (rc) {
-		vb_log(LOG_INFO, "qp 0x%x: it has flows", qp->ibv.qp_num);
+		vb_log(LOG_INFO, "qp 0x%x: not destroyed: it still has flows",
+		       qp->ibv.qp_num);
 		return rc;
 	}
 	if (qp->table)
@@ -479,7 +486,8 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	if (vb_front_is_inherited(ibv->context))
 		return 0;
 	if (ibv->qp_type == IBV_QPT_UD && vb_engine_is_attached(qp->core)) {
-		vb_log(LOG_INFO, "qp 0x%x: still in a multicast group",
+		vb_log(LOG_INFO,
+		       "qp 0x%x: not destroyed: it is attached to a multicast group",
 		       ibv->qp_num);
 		return vb_front_errno(-EBUSY);
 	}
@@ -501,12 +509,13 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op,
 			       uint32_t flags)
 {
-	return 0; /* no promise, though packets are placed in order */
+	return 0; /* packets are placed in order, but that is not promised */
 }
 
 /*
- * Enhanced connection establishment is between adapters of one vendor. Setting
- * nobody's options fails: programs find out so whether the adapter has any.
+ * Enhanced connection establishment exchanges options between adapters of one
+ * vendor, and this adapter has none. EOPNOTSUPP for vendor 0 tells a program
+ * so.
  */
 int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {

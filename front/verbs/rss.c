@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Work queues, tables of them, and the queue pairs that spread over a table. */
+/* Receive-side scaling: work queues, indirection tables of work queues, and the
+ * queue pairs that spread arriving packets over a table. */
 #include "front/verbs/front.h"
 
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 #include "core/rss.h"
 
 #define MAX_LOG_TABLE 9
-_Static_assert(1u << MAX_LOG_TABLE == VB_RSS_MAX_TABLE, "the same");
+_Static_assert(1u << MAX_LOG_TABLE == VB_RSS_MAX_TABLE, "core's limit");
 
 struct vb_front_rwq_table {
 	struct ibv_rwq_ind_table ibv;
@@ -73,7 +74,8 @@ struct ibv_wq *vb_front_create_wq(struct ibv_context *context,
 	if (!rc)
 		rc = create_core_wq(wq, context, a);
 	if (rc) {
-		vb_log(LOG_INFO, "%s: no work queue of %u by %u: %s",
+		vb_log(LOG_INFO,
+		       "%s: cannot create a work queue of %u entries of %u SGEs: %s",
 		       context->device->name, a->max_wr, a->max_sge,
 		       strerror(-rc));
 		free(wq);
@@ -177,7 +179,7 @@ int vb_front_destroy_wq(struct ibv_wq *ibv)
 }
 
 /*
- * Tables.
+ * Indirection tables.
  */
 
 static int check_table(struct ibv_context *context,
@@ -239,7 +241,7 @@ int vb_front_destroy_rwq_table(struct ibv_rwq_ind_table *ibv)
 }
 
 /*
- * Queue pairs over a table: they only receive, and have no queue of their own.
+ * Queue pairs over a table: they receive only, into the table's work queues.
  */
 
 int vb_front_rss_check(const struct ibv_qp_init_attr_ex *a)
@@ -274,7 +276,7 @@ int vb_front_rss_take(const struct ibv_qp_init_attr_ex *a,
 	for (uint32_t i = 0; i < t->count; i++)
 		rss->queues[i] = t->queues[i]->core;
 	init->rss = rss;
-	/* It has no completions; core wants to be told where they go. */
+	/* The queue pair itself has no completions; core needs some queue. */
 	init->send_cq = init->recv_cq = rss->queues[0]->recv_cq;
 	return 0;
 }

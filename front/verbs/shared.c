@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a context's cmd_fd holds: whose the context is, which protection domains
- * are on it, and its device memory itself. A process that was given the
- * descriptor imports from it. Memory regions are not in it: they are where
- * every process of the host looks for keys (near/registry.h). Who has the
- * descriptor may write here; nothing is believed.
+ * The file behind a context's cmd_fd: the device and process of the context,
+ * the handles of its protection domains, and the bytes of its device memory. A
+ * process that is given the descriptor imports from it. Memory regions are not
+ * in the file: their keys are looked up in the host's registry
+ * (near/registry.h).
+ *
+ * Every process that has the descriptor can write to the file, so each value is
+ * checked before it is used.
  */
-#include "core/lock_order.h"
 #include "front/verbs/front.h"
 
 #include <fcntl.h>
@@ -22,8 +24,9 @@
 #define DOMAINS	 4096
 #define MEMORIES 256
 
-/* Where device memory begins, and how much of it there can be in a file's
- * life: a range is given out once. Only what is touched costs anything. */
+/* Device memory begins at byte MEMORY_AT and ends before MEMORY_ENDS. A range
+ * is used only once in the file's life, which the large end allows: pages that
+ * were never touched take no memory. */
 #define MEMORY_AT   (1ull << 20)
 #define MEMORY_ENDS (1ull << 40)
 
@@ -32,20 +35,22 @@ struct shared_memory {
 	_Atomic uint64_t offset, length;
 };
 
-/* Index 0 of the tables is nobody's. */
+/* Index 0 of the tables is not used, since a place 0 means "none". */
 struct vb_front_file {
 	struct vb_front_file_head head;
 	_Atomic uint64_t next_offset;
 	_Atomic uint32_t domains[DOMAINS];
 	struct shared_memory memories[MEMORIES];
 };
-_Static_assert(sizeof(struct vb_front_file) <= MEMORY_AT, "before the memory");
+_Static_assert(sizeof(struct vb_front_file) <= MEMORY_AT,
+	       "device memory lies behind the tables");
 
 static const char magic[8] = "verbena";
 
 /*
- * Whose a file is. Numbers of processes come back, and every namespace has its
- * own: a random one, another one in the child of a fork.
+ * The process that made a file. Process numbers are used again and differ
+ * between namespaces, so a process draws a random number; a child of fork draws
+ * its own.
  */
 
 static _Atomic uint64_t self; /* 0: none yet */
@@ -72,7 +77,8 @@ bool vb_front_file_is_ours(const struct vb_front_context *c)
 	return c->maker == who_we_are();
 }
 
-/* As large as it will ever be: to touch what was cut off is SIGBUS. */
+/* Give the file its final size and seal it: if another process could truncate
+ * it, touching its mapping here would raise SIGBUS. */
 static int make_large(int fd)
 {
 	if (ftruncate(fd, (off_t)MEMORY_ENDS))
@@ -101,7 +107,7 @@ int vb_front_file_make(const struct vb_device *d)
 			 : -1;
 	bool large = fd >= 0 && vb_file_may_have(MEMORY_ENDS);
 
-	if (fd < 0) /* it may be denied: then it cannot be imported */
+	if (fd < 0) /* memfd_create() may be forbidden: nothing to import */
 		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -122,6 +128,7 @@ int vb_front_file_read(int fd, struct vb_front_file_head *head)
 	return 0;
 }
 
+/* Note where the importing process finds this one (vb_engine_meet()). */
 static void say_where(struct vb_front_file *f, const struct vb_adapter *a)
 {
 	uint64_t none = 0;
@@ -137,7 +144,8 @@ void vb_front_file_map(struct vb_front_context *c)
 	struct vb_front_file_head head;
 	struct vb_front_file *f;
 
-	/* What cannot be read has not come from anybody. */
+	/* /dev/null has no head: this process made it, as nothing is imported
+	 * from a file without a head. */
 	c->maker = vb_front_file_read(fd, &head) ? who_we_are() : head.maker;
 	if (!may_be_mapped(fd))
 		return;
@@ -156,15 +164,15 @@ void vb_front_file_unmap(struct vb_front_file *f)
 }
 
 /*
- * Domains.
+ * Protection domains.
  */
 
-/* No place before c->free_domain is free. */
-static struct vb_mutex places = VB_MUTEX_INITIALIZER(RANK_PLACES);
+/* Guards the free_domain of all contexts: no place before it is free. */
+static struct vb_mutex places = VB_MUTEX_INITIALIZER;
 
 static void forget_places(void)
 {
-	vb_mutex_init(&places, RANK_PLACES);
+	vb_mutex_init(&places);
 }
 VB_FORGET_AT_FORK(forget_places)
 
@@ -177,7 +185,7 @@ static unsigned take_place(struct vb_front_context *c, uint32_t handle)
 		i++;
 	c->free_domain = VB_MIN(i + 1, (unsigned)DOMAINS);
 	if (i == DOMAINS)
-		return 0; /* so many are not imported */
+		return 0; /* the table is full: this one cannot be imported */
 	atomic_store(&c->file->domains[i], handle);
 	return i;
 }
@@ -283,7 +291,7 @@ void vb_front_file_drop_dm(struct vb_front_context *c, unsigned place)
 {
 	struct shared_memory *m = &c->file->memories[place];
 
-	/* Its pages go now, whoever else still maps them. */
+	/* Free the pages at once, even if other processes still map them. */
 	(void)fallocate(c->v.context.cmd_fd,
 			FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 			(off_t)atomic_load(&m->offset),
@@ -328,7 +336,8 @@ int vb_front_file_find_dm(struct vb_front_context *c, uint32_t handle,
 		return -ENOENT;
 	*length = atomic_load(&m->length);
 	offset = atomic_load(&m->offset);
-	/* Else it went meanwhile, and this may be the next one's. */
+	/* If the handle has changed, the memory was freed meanwhile, and length
+	 * and offset may be those of the next one. */
 	if (atomic_load(&m->handle) != handle)
 		return -ENOENT;
 	if (*length == 0 || *length > VB_FRONT_DM_BYTES)

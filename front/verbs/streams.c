@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connections of iWARP's queue pairs, for librdmacm. */
+/* Connections of iWARP queue pairs, for librdmacm: engine/stream.h with
+ * contexts of the public ABI in the place of adapters. */
 #include "front/verbs/front.h"
 
 #include "front/verbs/streams.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What librdmacm asks of libibverbs and no program does: a queue pair of an
- * iWARP device gets its connection. One name, of a version of its own.
+ * The interface between Verbena's librdmacm and libibverbs that programs do not
+ * use: it gives a connection to the queue pair of an iWARP device. It is one
+ * exported name with a symbol version of its own.
  */
 #ifndef FRONT_VERBS_STREAMS_H
 #define FRONT_VERBS_STREAMS_H
@@ -10,7 +11,8 @@
 
 #include "engine/stream.h"
 
-/* As in engine/stream.h. */
+/* Each member does what vb_stream_start(), vb_stream_finish(),
+ * vb_stream_forget() and vb_stream_may_be_near() do (engine/stream.h). */
 struct vb_verbs_streams {
 	int (*start)(struct ibv_context *context, uint32_t qpn, int fd,
 		     const struct vb_mpa_terms *terms,

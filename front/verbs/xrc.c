@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* XRC: domains, their shared receive queues, and target queue pairs opened once
- * more. */
+/* XRC: domains, their shared receive queues, and opening a target queue pair
+ * once more in the process that made it (ibv_open_qp(3)). */
 #include "front/verbs/front.h"
 
 #include <fcntl.h>
@@ -13,9 +13,10 @@
 #include "base/log.h"
 
 /*
- * Whether another process has a domain is asked of the inode itself: each that
- * has one holds a lock on a byte far behind any file's end, one byte for each
- * device of each network namespace. The kernel drops it with its holder.
+ * A domain is named by an inode, and it exists as long as any process has it
+ * open. Each such process holds a read lock on one byte of the inode, far
+ * behind the end of any file, one byte for each device of each network
+ * namespace. The kernel drops the lock when the process ends.
  */
 
 static off_t byte_of(const struct ibv_device *device)
@@ -30,7 +31,9 @@ static off_t byte_of(const struct ibv_device *device)
 					(ifindex & 0xfffff));
 }
 
-/* Takes the lock. A descriptor, or -1: it cannot be told. */
+/* Take the lock; *@elsewhere: another process has it too. Returns a descriptor
+ * that holds it and is the caller's, or -1: the inode cannot be locked, and
+ * other processes are not known. */
 static int lock_inode(int fd, off_t at, bool *elsewhere)
 {
 	struct flock lock = { .l_type = F_RDLCK,
@@ -42,16 +45,18 @@ static int lock_inode(int fd, off_t at, bool *elsewhere)
 
 	*elsewhere = false;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	/* A file description of our own: the lock is not the program's. */
+	/* Open the file again: the lock must not be the program's, which may
+	 * close its descriptor. */
 	own = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (own < 0)
 		return -1;
-	vb_fork_closes(own); /* the lock is not the child's either */
+	vb_fork_closes(own); /* a child of fork must not keep the lock */
 	if (fcntl(own, F_OFD_SETLK, &lock)) {
 		close(own);
 		return -1;
 	}
-	lock.l_type = F_WRLCK; /* would it meet another's? */
+	/* A write lock conflicts with every other process's read lock. */
+	lock.l_type = F_WRLCK;
 	*elsewhere =
 		fcntl(own, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 	return own;
@@ -105,7 +110,8 @@ struct ibv_xrcd *vb_front_open_xrcd(struct ibv_context *context,
 	rc = open_core(context, attr, x);
 	vb_cancel_back(cancel);
 	if (rc) {
-		vb_log(LOG_INFO, "%s: no XRC domain of fd %d, flags 0x%x: %s",
+		vb_log(LOG_INFO,
+		       "%s: cannot open an XRC domain for fd %d with flags 0x%x: %s",
 		       context->device->name, attr->fd, attr->oflags,
 		       strerror(-rc));
 		free(x);
@@ -128,7 +134,8 @@ int vb_front_close_xrcd(struct ibv_xrcd *ibv)
 		return 0;
 	rc = vb_xrcd_close(x->core);
 	if (rc) {
-		vb_log(LOG_INFO, "%s: an XRC domain is still used",
+		vb_log(LOG_INFO,
+		       "%s: XRC domain not closed: queues still use it",
 		       ibv->context->device->name);
 		return vb_front_errno(rc);
 	}
@@ -136,7 +143,8 @@ int vb_front_close_xrcd(struct ibv_xrcd *ibv)
 	if (x->lock_fd >= 0) {
 		struct flock none = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
 
-		/* A forked child may share the file description. */
+		/* Closing alone would not unlock while a child of fork still
+		 * has the descriptor. */
 		(void)fcntl(x->lock_fd, F_OFD_SETLK, &none);
 		close(x->lock_fd);
 	}
@@ -170,7 +178,7 @@ struct ibv_srq *vb_front_create_xrc_srq(struct ibv_srq_init_attr_ex *attr)
 			     vb_front_xrcd(attr->xrcd)->core,
 			     vb_front_cq(attr->cq)->core);
 	if (rc) {
-		(void)ibv_destroy_srq(ibv); /* nothing uses it */
+		(void)ibv_destroy_srq(ibv); /* cannot fail: it is unused yet */
 		return vb_front_null(rc);
 	}
 	attr->attr = init.attr;
@@ -204,10 +212,11 @@ static int open_core_qp(struct vb_front_qp *qp, struct ibv_context *context,
 	rc = vb_qp_open(&qp->share, attr->qp_num, &qp->core);
 	if (rc)
 		vb_log(LOG_INFO,
-		       "%s: 0x%x is no XRC target of this domain that a program can open which is not the one that made it",
+		       "%s: cannot open qp 0x%x: it is not an XRC target that this process made in this domain",
 		       context->device->name, attr->qp_num);
 	else
-		vb_drive(qp->core); /* a poster may have met the lock */
+		/* A poster that found the lock held has left its work. */
+		vb_drive(qp->core);
 	return rc;
 }
 
