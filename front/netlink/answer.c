@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests, what they ask for, and the order of an answer's datagrams. */
+/* Reads a NETLINK_RDMA request, finds the command's handler, and writes the
+ * answer's datagrams in order. */
 #include "front/netlink/answer.h"
 
 #include <errno.h>
@@ -8,7 +9,7 @@
 #include "front/netlink/entries.h"
 
 #define PORTS 1
-/* As in the files of the tree. */
+/* The numbers that the files in sysfs state, too (engine/sysfs_text.c). */
 #define VERBS_DRIVER_ABI 1
 #define MAD_ABI		 5
 
@@ -20,7 +21,7 @@ struct asked {
 	uint32_t length; /* of the attributes */
 };
 
-/* What one answer is made from and into. */
+/* The state of making one datagram of an answer. */
 struct answer {
 	const struct vb_nl_request *request;
 	const struct vb_nl_facts *facts;
@@ -61,8 +62,8 @@ static struct asked read_asked(const struct vb_nl_request *r)
 	return a;
 }
 
-/* The attribute @type, the last of several, and its value's @length; NULL:
- * there is none. */
+/* Find the attribute @type; of several the last one counts. Returns its value,
+ * which has @length bytes, or NULL. */
 static const uint8_t *find(const struct asked *a, uint16_t type,
 			   uint32_t *length)
 {
@@ -117,7 +118,8 @@ static const struct vb_nl_device *device_of(const struct answer *a)
 	return NULL;
 }
 
-/* 0: none was given. False: there is no such port. */
+/* Read the request's port; *@port is 0 when it names none. False: the device
+ * has no such port. */
 static bool port_of(const struct answer *a, uint32_t *port)
 {
 	*port = 0;
@@ -129,7 +131,7 @@ static bool port_of(const struct answer *a, uint32_t *port)
  * Messages.
  */
 
-/* Begin one; where it began. */
+/* Begin a message. Returns its offset in the datagram, for end(). */
 static uint32_t begin(struct answer *a, uint16_t type, uint16_t flags)
 {
 	const struct nlmsghdr head = {
@@ -152,7 +154,8 @@ static uint32_t begin_reply(struct answer *a)
 		     a->asked.dump ? NLM_F_MULTI : 0);
 }
 
-/* End it, or take it back when there was no room for all of it. */
+/* End the message that began at @at: write its length. False: the datagram had
+ * no room for all of it, and the message is removed. */
 static bool end(struct answer *a, uint32_t at)
 {
 	const uint32_t length = a->out.used - at;
@@ -165,8 +168,8 @@ static bool end(struct answer *a, uint32_t at)
 	return true;
 }
 
-/* What the kernel would not do either, and why, in the words that iproute2
- * prints after "Error: ". */
+/* A sentence for the user about EOPNOTSUPP, which iproute2 prints after
+ * "Error: "; NULL for other errors. */
 static const char *reason(const struct answer *a, int error)
 {
 	if (error != -EOPNOTSUPP)
@@ -174,21 +177,24 @@ static const char *reason(const struct answer *a, int error)
 	switch (a->asked.command) {
 	case RDMA_NLDEV_CMD_NEWLINK:
 	case RDMA_NLDEV_CMD_DELLINK:
-		return "Verbena's devices follow the interfaces; "
-		       "VERBENA_DEVICES chooses among them.";
+		return "Verbena makes a device for each network interface; "
+		       "set VERBENA_DEVICES to choose among them.";
 	case RDMA_NLDEV_CMD_RES_CM_ID_GET:
-		return "Verbena does not list the ids of librdmacm.";
+		return "Verbena does not list connections of librdmacm "
+		       "(cm_id).";
 	default:
-		return "Verbena's devices cannot be changed.";
+		return "The names and settings of Verbena's devices cannot "
+		       "be changed.";
 	}
 }
 
-/* NLMSG_ERROR, which is also the acknowledgement: @error is 0 then. */
+/* Write NLMSG_ERROR, with @error a negative errno, or 0 for an acknowledgement.
+ */
 static void put_error(struct answer *a, int error)
 {
 	const struct vb_nl_request *r = a->request;
 	const char *why = r->ext_ack ? reason(a, error) : NULL;
-	/* A longer request has no room behind the error. */
+	/* The error repeats the request, if that is short enough. */
 	bool capped = r->cap_ack || error == 0 || r->length > VB_NL_REQUEST;
 	uint32_t echo = capped ? NLMSG_HDRLEN : r->length, at;
 	uint8_t *to;
@@ -207,7 +213,8 @@ static void put_error(struct answer *a, int error)
 	a->cursor->done = true;
 }
 
-/* Where it has no room any more, the next datagram is it. */
+/* End a list. Without room for NLMSG_DONE the list stays unfinished, and the
+ * next datagram has nothing but NLMSG_DONE. */
 static void put_done(struct answer *a)
 {
 	const int32_t status = 0;
@@ -220,8 +227,8 @@ static void put_done(struct answer *a)
 }
 
 /*
- * Commands. Each puts its one message, or a list's messages from cursor->next
- * on, as far as there is room. 0, or -errno.
+ * Handlers of commands. Each writes its one message, or of a list as many
+ * messages as there is room for, from cursor->next on. Returns 0 or -errno.
  */
 
 typedef void (*put_device)(struct vb_nl_out *o, const struct vb_nl_facts *f,
@@ -251,7 +258,8 @@ static int put_one(struct answer *a, const struct vb_nl_device *d,
 	return end(a, at) ? 0 : -EMSGSIZE;
 }
 
-/* Of all devices; those that are listed stay in their order. */
+/* A message for each device. cursor->next is an index of facts->devices, whose
+ * order is the same at each call. */
 static int put_all(struct answer *a, put_device put)
 {
 	const struct vb_nl_facts *f = a->facts;
@@ -276,7 +284,7 @@ static int get_summary(struct answer *a)
 			     : put_one(a, device_of(a), vb_nl_put_summary);
 }
 
-/* A list is of one device's ports: one. */
+/* A list has the ports of one device, which is one port. */
 static int get_port(struct answer *a)
 {
 	uint32_t port;
@@ -301,8 +309,8 @@ static int get_system(struct answer *a)
 	return 0;
 }
 
-/* Neither the counters of single queue pairs nor of regions are kept: their
- * lists are empty, and none is bound to anything. */
+/* The counters of a port. Counters of single queue pairs or regions do not
+ * exist: their lists are empty, and their mode is 0, not bound. */
 static int get_statistics(struct answer *a)
 {
 	uint32_t port, of, at;
@@ -364,7 +372,7 @@ static int get_object(struct answer *a, const struct vb_nl_kind *k,
 	return -ENOENT;
 }
 
-/* As many entries as there is room for; true: those were all. */
+/* Write as many entries as there is room for. True: the list is complete. */
 static bool put_entries(struct answer *a, const struct vb_nl_kind *k,
 			const struct vb_nl_device *d, uint32_t port)
 {
@@ -401,7 +409,7 @@ static void list_objects(struct answer *a, const struct vb_nl_kind *k,
 	table = vb_nl_open(&a->out, k->table);
 	all = put_entries(a, k, d, port);
 	vb_nl_close(&a->out, table);
-	/* No entry, no message. */
+	/* Remove a message without entries. */
 	if (a->cursor->next == from)
 		vb_nl_back(&a->out, at);
 	else
@@ -424,7 +432,7 @@ static int get_objects(struct answer *a)
 	return 0;
 }
 
-/* Which counters can be switched: none. */
+/* Which counters can be switched on and off: none can. */
 static int get_switches(struct answer *a)
 {
 	uint32_t port;
@@ -434,8 +442,8 @@ static int get_switches(struct answer *a)
 	return put_one(a, device_of(a), vb_nl_put_switches);
 }
 
-/* The node that a program of a client's would open. That of the connection
- * manager belongs to no device, and is not told. */
+/* The character device for the client (uverbs, umad) that the request names.
+ * The connection manager's belongs to no RDMA device and is not reported. */
 static int get_chardev(struct answer *a)
 {
 	const struct vb_nl_device *d = device_of(a);
@@ -509,8 +517,8 @@ unsigned vb_nl_needs(const struct vb_nl_request *request)
 	return c ? c->need : 0;
 }
 
-/* Netlink's own messages, and those that ask for nothing, are acknowledged if
- * they want to be. */
+/* Does the message ask the RDMA subsystem for something? Others, and netlink's
+ * own message types, are only acknowledged. */
 static bool is_for_us(const struct asked *a)
 {
 	return a->head.nlmsg_flags & NLM_F_REQUEST &&
@@ -548,8 +556,8 @@ static int carry_out(struct answer *a)
 	return c ? c->answer(a) : -EINVAL;
 }
 
-/* What was asked for is one datagram and its acknowledgement another; a list's
- * end acknowledges it. */
+/* The answer to a single request is one datagram, and its acknowledgement a
+ * second one. A list is acknowledged by its NLMSG_DONE. */
 size_t vb_nl_answer(const struct vb_nl_request *request,
 		    const struct vb_nl_facts *facts,
 		    struct vb_nl_cursor *cursor, uint8_t *to)

@@ -1,49 +1,55 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the kernel's RDMA subsystem answers to a NETLINK_RDMA request, from
- * facts: no socket, no allocation, no clock.
+ * Answers to NETLINK_RDMA requests, as the kernel's RDMA subsystem gives them,
+ * made from facts that the caller has gathered (facts.h). These functions use
+ * no socket, no allocation and no clock.
  */
 #ifndef FRONT_NETLINK_ANSWER_H
 #define FRONT_NETLINK_ANSWER_H
 
 #include "front/netlink/facts.h"
 
-/* No answer is longer: programs read into 4096 bytes, as the kernel knows. */
+/* The longest datagram of an answer, in bytes: programs read into 4096 bytes,
+ * and the kernel stays below that, too. */
 #define VB_NL_ANSWER 3776
-/* No request that is answered is longer. */
+/* The longest request that is answered, in bytes; a longer one gets -EMSGSIZE.
+ */
 #define VB_NL_REQUEST 1024
 
 /* One request: a netlink message with its header. */
 struct vb_nl_request {
 	const uint8_t *bytes;
-	uint32_t length;
+	uint32_t length;       /* bytes */
 	uint32_t portid;       /* of the socket */
-	bool cap_ack, ext_ack; /* what it has set: NETLINK_CAP_ACK, _EXT_ACK */
+	bool cap_ack, ext_ack; /* the socket's NETLINK_CAP_ACK, _EXT_ACK */
 };
 
-/* The first request of @length bytes that were sent, and how many of them it
- * takes up; 0: there is no further one. */
+/* Find the first request in @length bytes that the program has sent. Returns
+ * how many bytes it takes up, with padding; 0: there is no further request. */
 size_t vb_nl_split(const uint8_t *bytes, size_t length,
 		   struct vb_nl_request *request);
 
-/* enum vb_nl_need */
+/* The facts that answering the request takes: bits of enum vb_nl_need. */
 unsigned vb_nl_needs(const struct vb_nl_request *request);
 
-/* How far the answer to a request has come; zeros: nowhere. */
+/* How much of the answer to a request has been written; zeros at first. */
 struct vb_nl_cursor {
-	uint64_t next; /* a list's: entries from this number on */
-	uint32_t step; /* datagrams of an answer that is no list */
-	bool done;
+	uint64_t
+		next; /* list: the next entry has this number or a higher one */
+	uint32_t step; /* no list: datagrams written */
+	bool done;     /* nothing is left */
 };
 
 /*
- * The next datagram of the answer into @to, which has VB_NL_ANSWER bytes:
- * its length; 0: there is none. @facts may have changed since the last call.
+ * Write the next datagram of the answer to @to, which has VB_NL_ANSWER bytes.
+ * Returns its length in bytes; 0: the answer is complete. @facts may differ
+ * from those of the last call: a list then goes on by its entries' numbers.
  */
 size_t vb_nl_answer(const struct vb_nl_request *request,
 		    const struct vb_nl_facts *facts,
 		    struct vb_nl_cursor *cursor, uint8_t *to);
-/* For want of facts: the datagram that says @error, a negative errno. */
+/* The same, for a request whose facts could not be gathered: the datagram that
+ * reports @error, a negative errno. */
 size_t vb_nl_refuse(const struct vb_nl_request *request, int error,
 		    struct vb_nl_cursor *cursor, uint8_t *to);
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Preloaded by `verbena run`: a socket of NETLINK_RDMA is a UNIX datagram
- * socket connected to itself, and what is sent to it is a request: its answer
- * is put there in its place, for the program to read. So poll, epoll, dup and
- * close are the kernel's own. All other sockets pass at the cost of one
- * comparison, until a program has opened one of ours; then of a system call.
+ * The socket calls that `verbena run` preloads. A program that opens a socket
+ * of NETLINK_RDMA gets a UNIX datagram socket that is connected to itself. A
+ * request sent to it is not delivered: its answer is sent there instead, where
+ * the program reads it. So poll, epoll, dup and close are the kernel's own.
  *
- * Nothing is kept but what the kernel keeps with the socket: its name says
- * that it is ours and its port ID, and two of its flags, which mean nothing to
- * UNIX sockets, say what was set. It allocates only while a request is
- * answered, takes no lock and starts no thread.
+ * Other sockets cost one comparison a call until the program has opened such a
+ * socket, and one system call afterwards.
+ *
+ * All state is in the kernel's socket: its name marks it and has its port ID,
+ * and two of its options, which do nothing for UNIX sockets, keep
+ * NETLINK_CAP_ACK and NETLINK_EXT_ACK. The code allocates only while it answers
+ * a request, takes no lock and starts no thread.
  */
 #include "front/files/files.h"
 
@@ -30,11 +32,11 @@
 
 #define PREFIX "verbena-netlink-rdma-"
 
-/* Flags of the socket in which NETLINK_CAP_ACK and NETLINK_EXT_ACK are kept. */
+/* The socket options that keep NETLINK_CAP_ACK and NETLINK_EXT_ACK. */
 #define KEEPS_CAP_ACK SO_BROADCAST
 #define KEEPS_EXT_ACK SO_KEEPALIVE
 
-static atomic_bool any; /* this program has opened one of ours */
+static atomic_bool any; /* this program has opened a NETLINK_RDMA socket */
 
 static const char *tree(void)
 {
@@ -48,14 +50,15 @@ static const char *tree(void)
 static socklen_t name_socket(struct sockaddr_un *name, uint32_t portid)
 {
 	*name = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	/* The first byte stays 0: the name goes with the socket. */
+	/* The first byte stays 0, for the abstract namespace: such a name ends
+	 * with its socket. */
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
 			   (size_t)snprintf(name->sun_path + 1,
 					    sizeof(name->sun_path) - 1,
 					    PREFIX "%08x", portid));
 }
 
-/* Ours? Then its port ID. errno stays. */
+/* Is the socket one of NETLINK_RDMA? Then read its port ID. errno is kept. */
 static bool is_named(int fd, uint32_t *portid)
 {
 	struct sockaddr_un name = { 0 };
@@ -79,8 +82,8 @@ static bool is_ours(int fd, uint32_t *portid)
 	       is_named(fd, portid);
 }
 
-/* A socket of that port ID, connected to itself; -1 and errno: EADDRINUSE when
- * somebody has it. */
+/* Open a socket of that port ID, connected to itself. Returns -1 and errno;
+ * EADDRINUSE: another socket has that port ID. */
 static int open_port(uint32_t portid, int flags)
 {
 	struct sockaddr_un name;
@@ -92,7 +95,8 @@ static int open_port(uint32_t portid, int flags)
 		return -1;
 	if (NEXT(bind)(fd, (struct sockaddr *)&name, length) == 0 &&
 	    NEXT(connect)(fd, (struct sockaddr *)&name, length) == 0) {
-		/* What a stranger sent in between. */
+		/* Drop what another process has sent before connect(): since
+		 * then the socket receives from itself only. */
 		while (NEXT(recv)(fd, &drop, 1, MSG_DONTWAIT) >= 0)
 			;
 		return fd;
@@ -103,8 +107,8 @@ static int open_port(uint32_t portid, int flags)
 	return -1;
 }
 
-/* As the kernel: the process's number, or if that is taken, another one that no
- * process has. */
+/* Choose the port ID as the kernel does: the process's number, or, when that is
+ * in use, a number that no process can have. */
 static int open_any(int flags)
 {
 	uint32_t portid = (uint32_t)getpid();
@@ -154,7 +158,8 @@ static int set_flag(int fd, int option, int value)
 	return NEXT(setsockopt)(fd, SOL_SOCKET, option, &value, sizeof(value));
 }
 
-/* Another socket of the name wanted takes the number of this one. */
+/* A socket's name cannot be changed, so a new socket of the new name replaces
+ * the old one under its descriptor. */
 static int rename_socket(int fd, uint32_t portid)
 {
 	int status = fcntl(fd, F_GETFL);
@@ -187,13 +192,13 @@ EXPORTED int bind(int fd, const struct sockaddr *addr, socklen_t length)
 		errno = EINVAL;
 		return -1;
 	}
-	/* Groups are joined, and nothing is ever told to them. */
+	/* Multicast groups are accepted; there are no notifications. */
 	return to.nl_pid == 0 || to.nl_pid == portid
 		       ? 0
 		       : rename_socket(fd, to.nl_pid);
 }
 
-/* It talks to the kernel from the beginning. */
+/* A netlink socket talks to the kernel without connect(). */
 EXPORTED int connect(int fd, const struct sockaddr *addr, socklen_t length)
 {
 	uint32_t portid;
@@ -250,7 +255,7 @@ EXPORTED int setsockopt(int fd, int level, int option, const void *value,
 		return set_flag(fd, KEEPS_CAP_ACK, on);
 	if (option == NETLINK_EXT_ACK)
 		return set_flag(fd, KEEPS_EXT_ACK, on);
-	return 0; /* of no consequence for what is answered */
+	return 0; /* the other options change nothing in an answer */
 }
 
 EXPORTED int getsockopt(int fd, int level, int option, void *value,
@@ -281,15 +286,16 @@ EXPORTED int getsockopt(int fd, int level, int option, void *value,
 }
 
 /*
- * Answers. A list that is longer than the socket holds goes on when what is
- * there has been read: a message that says nothing to a program, NLMSG_NOOP,
- * keeps its place.
+ * Answers. A list may have more datagrams than the socket's queue holds. Then a
+ * bookmark is queued behind the first of them: an NLMSG_NOOP, which means
+ * nothing to a program, with the request and the cursor. When the program has
+ * read up to it, the bookmark is replaced by the next part of the list.
  */
 
-#define AT_ONCE	    16 /* datagrams, of which a socket holds more */
-#define PLACE_MAGIC 0x76626e6c63757273u
+#define AT_ONCE	       16 /* datagrams; a socket's queue holds more */
+#define BOOKMARK_MAGIC 0x76626e6c63757273u
 
-struct place {
+struct bookmark {
 	struct nlmsghdr head;
 	uint64_t magic;
 	struct vb_nl_cursor cursor;
@@ -304,14 +310,14 @@ static int send_self(int fd, const void *bytes, size_t length)
 		       : 0;
 }
 
-static int keep_place(int fd, const struct vb_nl_request *r,
-		      const struct vb_nl_cursor *cursor)
+static int put_bookmark(int fd, const struct vb_nl_request *r,
+			const struct vb_nl_cursor *cursor)
 {
-	struct place p = {
+	struct bookmark p = {
 		.head = { .nlmsg_type = NLMSG_NOOP,
 			  .nlmsg_len = sizeof(p),
 			  .nlmsg_pid = r->portid },
-		.magic = PLACE_MAGIC,
+		.magic = BOOKMARK_MAGIC,
 		.cursor = *cursor,
 		.length = r->length,
 	};
@@ -334,7 +340,7 @@ static int send_answer(int fd, const struct vb_nl_request *r,
 			return 0;
 		rc = send_self(fd, bytes, length);
 	}
-	return rc || cursor->done ? rc : keep_place(fd, r, cursor);
+	return rc || cursor->done ? rc : put_bookmark(fd, r, cursor);
 }
 
 static int play(int fd, const struct vb_nl_request *r,
@@ -353,7 +359,7 @@ static int play(int fd, const struct vb_nl_request *r,
 	return rc;
 }
 
-/* A program may send several requests in one. */
+/* Answer the requests in @length bytes: a program may send several at once. */
 static ssize_t ask(int fd, uint32_t portid, const uint8_t *bytes, size_t length)
 {
 	struct vb_nl_request r = {
@@ -372,7 +378,8 @@ static ssize_t ask(int fd, uint32_t portid, const uint8_t *bytes, size_t length)
 			break;
 		rc = play(fd, &r, &cursor);
 	}
-	/* The program has read nothing for long: as with the kernel's. */
+	/* The queue is full of answers that the program has not read: the
+	 * kernel reports ENOBUFS, too. */
 	errno = rc ? ENOBUFS : error;
 	return rc ? -1 : (ssize_t)length;
 }
@@ -422,18 +429,19 @@ EXPORTED ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
 				    : NEXT(sendmsg)(fd, m, flags);
 }
 
-static bool is_place(const struct place *p, ssize_t length)
+static bool is_bookmark(const struct bookmark *p, ssize_t length)
 {
 	return length == sizeof(*p) && p->head.nlmsg_type == NLMSG_NOOP &&
-	       p->magic == PLACE_MAGIC && p->length >= NLMSG_HDRLEN &&
+	       p->magic == BOOKMARK_MAGIC && p->length >= NLMSG_HDRLEN &&
 	       p->length <= sizeof(p->request);
 }
 
-/* Where a place is next, put the rest of the list there. False: errno. */
+/* While the next datagram is a bookmark, replace it by the next part of its
+ * list. Returns false and errno when nothing can be received. */
 static bool go_on(int fd, uint32_t portid, int flags)
 {
 	const int wait = flags & MSG_DONTWAIT;
-	struct place p;
+	struct bookmark p;
 	ssize_t n;
 
 	while ((n = NEXT(recv)(fd, &p, sizeof(p), MSG_PEEK | wait)) >= 0) {
@@ -443,7 +451,7 @@ static bool go_on(int fd, uint32_t portid, int flags)
 			.portid = portid,
 		};
 
-		if (!is_place(&p, n))
+		if (!is_bookmark(&p, n))
 			return true;
 		if (NEXT(recv)(fd, &p, sizeof(p), MSG_DONTWAIT) < 0 ||
 		    play(fd, &r, &p.cursor))
@@ -452,7 +460,7 @@ static bool go_on(int fd, uint32_t portid, int flags)
 	return false;
 }
 
-/* The answer's sender is the kernel: port 0. */
+/* Receive an answer. Its sender is the kernel, whose port ID is 0. */
 static ssize_t receive(int fd, uint32_t portid, struct msghdr *m, int flags)
 {
 	struct sockaddr *name = m->msg_name;
@@ -517,7 +525,7 @@ EXPORTED ssize_t recv(int fd, void *bytes, size_t length, int flags)
 				    : NEXT(recv)(fd, bytes, length, flags);
 }
 
-/* What programs call that were compiled with _FORTIFY_SOURCE. */
+/* Programs that were compiled with _FORTIFY_SOURCE call these. */
 ssize_t __recv_chk(int fd, void *bytes, size_t length, size_t room, int flags);
 ssize_t __recvfrom_chk(int fd, void *bytes, size_t length, size_t room,
 		       int flags, struct sockaddr *from,

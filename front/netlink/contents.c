@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From lines "sys/devices/virtual/verbena/DEVICE/FILE<TAB>TEXT" to devices. */
+/* Reads the devices from the text form of the tree of sysfs files, whose lines
+ * are "sys/devices/virtual/verbena/DEVICE/FILE<TAB>TEXT". */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,9 @@ struct line {
 	size_t path_length, length;
 };
 
-/* The next line, and where the one after it begins; NULL: there is none. */
+/* Read the next line that has a tab. Returns where to go on, or NULL at the
+ * end.
+ */
 static const char *next_line(const char *at, struct line *line)
 {
 	for (;;) {
@@ -55,7 +58,7 @@ static struct vb_nl_device *device_of(struct vb_nl_facts *f, const char *name,
 	return more;
 }
 
-/* Four times four digits. */
+/* The text has four groups of four hexadecimal digits. */
 static uint64_t guid_of(const char *text)
 {
 	unsigned a[4] = { 0 };
@@ -66,7 +69,7 @@ static uint64_t guid_of(const char *text)
 	       (uint64_t)a[2] << 16 | a[3];
 }
 
-/* Linux's numbers, as dev_t has them. */
+/* Note a character device: @text is "MAJOR:MINOR". */
 static void note_number(struct vb_nl_node *node, const char *class,
 			unsigned number, const char *text)
 {
@@ -95,8 +98,8 @@ static void note_attribute(struct vb_nl_device *d, const char *file,
 		d->phys_state = (uint8_t)atoi(text);
 }
 
-/* Does @path have the form @format, to its end? It has one conversion, into
- * @value, and ends with %n. */
+/* Does all of @path match @format, which has one conversion, into @value, and
+ * ends with %n? */
 static bool has_form(const char *path, const char *format, void *value)
 {
 	int end = 0;
@@ -104,7 +107,7 @@ static bool has_form(const char *path, const char *format, void *value)
 	return sscanf(path, format, value, &end) == 1 && end && !path[end];
 }
 
-/* @path: below the device's parent. */
+/* @path is relative to sys/devices/virtual/verbena/DEVICE. */
 static void note_file(struct vb_nl_device *d, const char *path,
 		      const char *text)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Attributes: which there are, and from which facts. */
+/* The attributes of devices, ports, counters and objects, in the kernel's order
+ * (nldev), and the facts that they are made from. */
 #include "front/netlink/entries.h"
 
 #include <infiniband/verbs.h>
@@ -21,14 +22,16 @@ void vb_nl_put_handle(struct vb_nl_out *o, const struct vb_nl_device *d)
 void vb_nl_put_device(struct vb_nl_out *o, const struct vb_nl_device *d)
 {
 	vb_nl_put_handle(o, d);
-	vb_nl_put32(o, RDMA_NLDEV_ATTR_PORT_INDEX, 1); /* the last one */
+	/* the highest port number */
+	vb_nl_put32(o, RDMA_NLDEV_ATTR_PORT_INDEX, 1);
 	vb_nl_put64(o, RDMA_NLDEV_ATTR_CAP_FLAGS, vb_device_caps(is_rnic(d)));
 	if (d->firmware[0])
 		vb_nl_puts(o, RDMA_NLDEV_ATTR_FW_VERSION, d->firmware);
 	vb_nl_put64(o, RDMA_NLDEV_ATTR_NODE_GUID, d->guid);
 	vb_nl_put64(o, RDMA_NLDEV_ATTR_SYS_IMAGE_GUID, d->image_guid);
 	vb_nl_put8(o, RDMA_NLDEV_ATTR_DEV_NODE_TYPE, d->node_type);
-	/* No completion queue is moderated that does not ask for it. */
+	/* Dynamic interrupt moderation is off: only a program moderates its
+	 * completion queues. */
 	vb_nl_put8(o, RDMA_NLDEV_ATTR_DEV_DIM, 0);
 	vb_nl_puts(o, RDMA_NLDEV_ATTR_DEV_PROTOCOL, is_rnic(d) ? "iw" : "roce");
 }
@@ -46,8 +49,8 @@ void vb_nl_put_port(struct vb_nl_out *o, const struct vb_nl_device *d)
 	vb_nl_puts(o, RDMA_NLDEV_ATTR_NDEV_NAME, d->netdev);
 }
 
-/* Each network namespace has its own devices, and a fork leaves memory regions
- * as they are. */
+/* Each network namespace has its own devices (exclusive mode), and a fork does
+ * not disturb registered memory. */
 void vb_nl_put_system(struct vb_nl_out *o)
 {
 	vb_nl_put8(o, RDMA_NLDEV_SYS_ATTR_NETNS_MODE, 0); /* exclusive */
@@ -57,8 +60,8 @@ void vb_nl_put_system(struct vb_nl_out *o)
 void vb_nl_put_summary(struct vb_nl_out *o, const struct vb_nl_facts *f,
 		       const struct vb_nl_device *d)
 {
-	/* In the kernel's order. Its "cm_id" is left out: librdmacm's ids stand
-	 * in no roster, and a 0 would be a lie. */
+	/* In the kernel's order. "cm_id" is left out: rosters have no ids of
+	 * librdmacm, and a 0 would claim that there are none. */
 	static const struct {
 		const char *name;
 		enum vb_roster_kind kind;
@@ -162,7 +165,7 @@ static void put_qp(struct vb_nl_out *o, const struct vb_nl_facts *f,
 		vb_nl_put32(o, RDMA_NLDEV_ATTR_RES_RQ_PSN, row->rq_psn);
 	}
 	vb_nl_put32(o, RDMA_NLDEV_ATTR_RES_SQ_PSN, row->sq_psn);
-	if (has_paths(row->type)) /* none is on its way to another */
+	if (has_paths(row->type)) /* no path is being migrated */
 		vb_nl_put8(o, RDMA_NLDEV_ATTR_RES_PATH_MIG_STATE,
 			   IBV_MIG_MIGRATED);
 	vb_nl_put8(o, RDMA_NLDEV_ATTR_RES_TYPE, row->type);
@@ -181,8 +184,8 @@ static void put_cq(struct vb_nl_out *o, const struct vb_nl_facts *f,
 	vb_nl_put32(o, RDMA_NLDEV_ATTR_RES_PID, (uint32_t)row->pid);
 }
 
-/* Linux shows keys to privileged users only. Here every region is the
- * caller's own, or another process's of the same user. */
+/* The kernel shows keys to privileged users only. Here every region belongs to
+ * the caller's user, so the keys are shown. */
 static void put_mr(struct vb_nl_out *o, const struct vb_nl_facts *f,
 		   const struct vb_census_row *row)
 {
@@ -211,7 +214,8 @@ static void put_ctx(struct vb_nl_out *o, const struct vb_nl_facts *f,
 	vb_nl_put32(o, RDMA_NLDEV_ATTR_RES_PID, (uint32_t)row->pid);
 }
 
-/* What has a number of its own is a line; as many as a message can take. */
+/* The queue pairs that use a shared receive queue, as many as fit into one
+ * message. */
 #define MOST_QPS 200
 static void put_users(struct vb_nl_out *o, const struct vb_nl_facts *f,
 		      const struct vb_census_row *srq)

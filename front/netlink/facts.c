@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Gathering what is asked for: the tree, the census, the counters. */
+/* Gathers the facts for an answer: devices from the tree of sysfs files,
+ * objects from the census of all programs' rosters, counters from their files.
+ */
 #include "front/netlink/facts.h"
 
 #include <errno.h>
@@ -12,7 +14,7 @@
 
 #define LONGEST (64u << 20)
 
-/* The whole file as text, to free(); NULL and errno. */
+/* Read the whole file as text, which the caller frees. NULL and errno. */
 static char *read_text(int fd)
 {
 	struct stat s;

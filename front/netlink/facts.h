@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What NETLINK_RDMA tells of: this user's devices, their counters, and the
- * objects on them. */
+/* The facts that NETLINK_RDMA reports: the user's devices, their counters, and
+ * the objects on them. */
 #ifndef FRONT_NETLINK_FACTS_H
 #define FRONT_NETLINK_FACTS_H
 
@@ -30,22 +30,23 @@ struct vb_nl_facts {
 	unsigned counter_of;
 };
 
-/* What a question needs: gathering it costs something. */
+/* The facts that a request needs. Only those are gathered, since each takes
+ * system calls. */
 enum vb_nl_need {
 	NEED_DEVICES = 1 << 0,
-	NEED_SUMS = 1 << 1,
-	NEED_ROWS = 1 << 2,
+	NEED_SUMS = 1 << 1, /* how many objects of each kind a device has */
+	NEED_ROWS = 1 << 2, /* the objects */
 	NEED_COUNTERS = 1 << 3,
 };
 
-/* To vb_nl_forget(), also when it fails. @tree: its root
- * (engine/sysfs_tree.h). -errno. */
+/* Gather facts, which the caller gives to vb_nl_forget(), even after a failure.
+ * @tree: the root of the tree (engine/sysfs_tree.h). Returns 0 or -errno. */
 VB_MUST_CHECK int vb_nl_gather(const char *tree, unsigned need,
 			       struct vb_nl_facts *facts);
 void vb_nl_forget(struct vb_nl_facts *facts);
 
-/* Devices from the text that lies in the tree (engine/sysfs_text.c), whatever
- * it says. -ENOMEM. */
+/* Read the devices from the text of the tree (engine/sysfs_text.c). The text
+ * may be anything: lines of another form are skipped. Returns 0 or -ENOMEM. */
 VB_MUST_CHECK int vb_nl_read(const char *text, struct vb_nl_facts *facts);
 
 #endif

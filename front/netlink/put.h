@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Netlink messages and attributes into a buffer with an end. */
+/* Writes netlink messages and attributes into a buffer of limited size. */
 #ifndef FRONT_NETLINK_PUT_H
 #define FRONT_NETLINK_PUT_H
 
@@ -11,7 +11,7 @@
 struct vb_nl_out {
 	uint8_t *bytes;
 	uint32_t used, room;
-	bool full; /* something had no room; all that follows has none */
+	bool full; /* something did not fit: nothing is written any more */
 };
 
 static inline uint32_t vb_nl_align(uint32_t length)
@@ -19,7 +19,8 @@ static inline uint32_t vb_nl_align(uint32_t length)
 	return (length + 3) & ~3u;
 }
 
-/* Room for @length bytes, made a multiple of 4 by zeros; NULL: full. */
+/* Reserve @length bytes, rounded up to a multiple of 4 and zeroed. NULL: full.
+ */
 static inline void *vb_nl_room(struct vb_nl_out *o, uint32_t length)
 {
 	uint8_t *at = o->bytes + o->used;
@@ -70,7 +71,8 @@ static inline void vb_nl_puts(struct vb_nl_out *o, uint16_t type,
 	vb_nl_put(o, type, text, (uint32_t)strlen(text) + 1);
 }
 
-/* An attribute of attributes: what follows, until vb_nl_close(). */
+/* Begin a nested attribute: what is written until vb_nl_close() is inside it.
+ * Returns its offset. */
 static inline uint32_t vb_nl_open(struct vb_nl_out *o, uint16_t type)
 {
 	uint32_t at = o->used;
@@ -87,7 +89,7 @@ static inline void vb_nl_close(struct vb_nl_out *o, uint32_t at)
 		memcpy(o->bytes + at, &length, sizeof(length));
 }
 
-/* As if nothing had been put since @used was that. */
+/* Remove everything that was written since o->used was @used. */
 static inline void vb_nl_back(struct vb_nl_out *o, uint32_t used)
 {
 	o->used = used;

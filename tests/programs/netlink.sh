@@ -58,10 +58,11 @@ says "link show of one" "link roce_lo/1 state ACTIVE physical_state LINK_UP$(
 ) netdev lo" link show roce_lo/1
 says "no such device" "Wrong device name" link show nothing/1
 says "system" "netns exclusive copy-on-fork on" system
-says "dev set says why not" "Error: Verbena's devices cannot be changed.
+says "dev set says why not" "Error: The names and settings of Verbena's devices $(
+)cannot be changed.
 error: Operation not supported" dev set roce_lo name other
-says "link add says why not" "Error: Verbena's devices follow the interfaces; $(
-)VERBENA_DEVICES chooses among them.
+says "link add says why not" "Error: Verbena makes a device for each network $(
+)interface; set VERBENA_DEVICES to choose among them.
 error: Operation not supported" link add other type rxe netdev lo
 
 if [ -x /usr/bin/python3 ]; then
