@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Preloaded by `verbena run`: calls of the C library that name a file of an
- * RDMA device in /sys or in /dev/infiniband get the one in our tree
- * (engine/sysfs_tree.h), whose place is in VERBENA_TREE. All other names pass
- * untouched. It stays over exec, for it is in the environment.
+ * The file calls that `verbena run` preloads. A path that names a file of an
+ * RDMA device in /sys or /dev/infiniband is redirected to Verbena's tree of
+ * such files (engine/sysfs_tree.h), whose root is in VERBENA_TREE. Other paths
+ * pass unchanged. The preload is set in the environment, so it persists over
+ * exec.
  *
- * Here are the calls that take a name and tell nothing about it.
+ * This file has the calls that take a path and return nothing about the file
+ * that the program could compare with the path it asked for.
  */
 #include "front/files/files.h"
 
@@ -19,7 +21,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* A function whose argument @path is a name: the same with the name led. */
+/* Define a function that redirects its argument @path. */
 #define LED(type, name, parameters, path, ...)                                 \
 	EXPORTED type name parameters                                          \
 	{                                                                      \
@@ -27,7 +29,8 @@
 		return NEXT(name)(__VA_ARGS__);                                \
 	}
 
-/* A node's stand-in is behind a link, which the program does not see. */
+/* In the tree a device node is a link to /dev/null. The program takes it for a
+ * node, so O_NOFOLLOW must not make its open() fail. */
 static int see_through(int at, const char *path, int flags)
 {
 	return flags & O_NOFOLLOW && vb_files_node(at, path)
@@ -35,7 +38,7 @@ static int see_through(int at, const char *path, int flags)
 		       : flags;
 }
 
-/* open() and its like have a mode only when they make a file. */
+/* Define a call like open(), which has a mode only when it creates a file. */
 #define OPENS(name, parameters, at, ...)                                       \
 	EXPORTED int name parameters                                           \
 	{                                                                      \
@@ -58,7 +61,7 @@ static int see_through(int at, const char *path, int flags)
 		return NEXT(name)(__VA_ARGS__, flags, mode);                   \
 	}
 
-/* What programs call that were compiled with _FORTIFY_SOURCE. */
+/* The same for calls of programs that were compiled with _FORTIFY_SOURCE. */
 #define OPENS_2(name, parameters, at, ...)                                     \
 	int name parameters;                                                   \
 	EXPORTED int name parameters                                           \
@@ -112,7 +115,7 @@ LED(int, euidaccess, (const char *path, int mode), path, path, mode)
 LED(int, inotify_add_watch, (int fd, const char *path, uint32_t mask), path,
     fd, path, mask)
 
-/* ls(1) asks */
+/* ls(1) uses these. */
 LED(ssize_t, getxattr, (const char *path, const char *name, void *out,
 			size_t size), path, path, name, out, size)
 LED(ssize_t, lgetxattr, (const char *path, const char *name, void *out,

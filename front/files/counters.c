@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The files of hw_counters are empty in the tree: a number there would be an
- * old one. A program that opens one by its whole name gets a file of its own
- * with the number of that moment. */
+/* The files of hw_counters are empty in the tree, since a number written there
+ * would be outdated. A program that opens one by its full path gets a memory
+ * file with the counter's value at that moment. */
 #include "front/files/files.h"
 
 #include <fcntl.h>
@@ -14,8 +14,9 @@
 #include "base/file_limit.h"
 #include "engine/counters.h"
 
-/* The name behind the tree's root: the counter, or -1. Its device is a link in
- * the class and a directory of its parent. */
+/* Parse a path relative to the tree's /sys. Returns the counter (enum
+ * vb_counter) and its device, or -1. A device appears as a link in its class
+ * and as a directory of its parent. */
 static int counter_of(const char *path, char device[64])
 {
 	static const char *const forms[] = {
@@ -61,7 +62,7 @@ int vb_files_open_counter(const char *path, int flags)
 	int counter, n, fd;
 
 	if (!path || !strstr(path, "/hw_counters/"))
-		return -1; /* most names, before the environment is asked */
+		return -1; /* most paths: do not search the environment */
 	inside = vb_files_inside(path, "/sys/");
 	if (!inside || (flags & O_ACCMODE) != O_RDONLY || flags & O_DIRECTORY)
 		return -1;

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the calls of the preload share. It allocates nothing, takes no lock and
- * starts no thread, since it is in every program that is run, whatever that is.
+ * What the calls of the preload share. The preload is loaded into every program
+ * that is run, and its calls may come from signal handlers. So, except for
+ * counters.c and realpath(), it allocates nothing, and it takes no lock and
+ * starts no thread.
  */
 #ifndef FRONT_FILES_H
 #define FRONT_FILES_H
 
-/* Both kinds of names are wanted, each as itself. */
+/* The preload defines open() and open64() and so on as separate functions, so
+ * the headers must not rename or replace any. */
 #undef _FILE_OFFSET_BITS
 #undef _FORTIFY_SOURCE
 
@@ -18,9 +21,11 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* The next function of a name. They are all looked up before the program runs,
- * as its first call may be in a signal handler, on a small stack; NEXT() looks
- * up only for constructors before ours. Two threads at it find the same. */
+/* The function that the preload's function of the same name hides: the C
+ * library's, or that of another preload. All are looked up before main(), since
+ * the first call may come from a signal handler on a small stack. Constructors
+ * that run before this library's look up their own with NEXT(); if two threads
+ * do so at the same time, both find the same. */
 struct vb_next {
 	const char *name;
 	void *function;
@@ -37,42 +42,48 @@ struct vb_next {
 
 void *vb_files_look_up(struct vb_next *next);
 
-/* @path is in the tree or passes by it. False for NULL. */
+/* Does @path name a file that the tree has, or pass through a directory of the
+ * tree (by "..")? False for NULL. */
 bool vb_files_is_ours(const char *path);
 
-/* The name to use for @path, which is ours: one in the tree, or, when it only
- * passes by the tree, the one it comes to, written to @to; or @path itself,
- * where there is no tree or the name is too long. */
+/* Redirect @path, for which vb_files_is_ours() is true. Returns @to with the
+ * path in the tree, or, when @path leaves the tree by "..", the path that it
+ * ends at;
+ * @path itself if there is no tree or the new path is too long. */
 const char *vb_files_lead(const char *path, char to[PATH_MAX]);
 
-/* The name to use for any @path. What it is written to is the stack of the
- * function that asks, and is taken for names of ours only: other names may
- * come from a signal handler on a small stack. */
+/* The path to use for any @path. A redirected path lies on the stack of the
+ * calling function. That room is only taken when it is needed, since a signal
+ * handler on a small stack may open other files. */
 #define LEAD(path)                                                             \
 	(vb_files_is_ours(path)                                                \
 		 ? vb_files_lead(path, (char *)__builtin_alloca(PATH_MAX))     \
 		 : (path))
 
-/* To open @path, which was led, with @flags would write to the tree, which is
- * no program's to change; errno is what sysfs would say. */
+/* Would opening @path, which was redirected, with @flags write to the tree? No
+ * program may; errno is then that of sysfs. */
 bool vb_files_forbids(const char *path, int flags);
 bool vb_files_fopen_forbids(const char *path, const char *mode);
 
-/* What follows VERBENA_TREE and @below in @path; NULL: it is elsewhere. */
+/* The part of @path behind the tree's root and @below; NULL: @path is not
+ * there.
+ */
 const char *vb_files_inside(const char *path, const char *below);
 
-/* @path, led already, as seen from the directory @at: the name of a node in
- * /dev/infiniband, or NULL. Its last component says so, and is returned. */
+/* If @path, redirected already and relative to the directory @at, names a
+ * device node in /dev/infiniband: its last component, else NULL. errno is kept.
+ */
 const char *vb_files_node(int at, const char *path);
 
-/* The same of a name @name in the directory @fd. */
+/* Is @name a device node in the directory @fd, that is, in /dev/infiniband? */
 bool vb_files_is_node_in(int fd, const char *name);
 
-/* The number that sysfs states of a node. False: none. */
+/* Read a node's device number from the tree's sysfs. False: it has none. */
 bool vb_files_number(const char *node, unsigned *major, unsigned *minor);
 
-/* A descriptor that reads as the counter's file @path, led already, would; -1:
- * it is no counter, or is to be written, and is the C library's. */
+/* If @path, redirected already, is a counter's file that is opened for reading:
+ * a descriptor with the counter's value, which is the caller's. -1, or NULL: it
+ * is not; open the file itself. */
 int vb_files_open_counter(const char *path, int flags);
 FILE *vb_files_fopen_counter(const char *path, const char *mode);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which names are ours, and where they are. */
+/* Which paths are redirected to the tree, and to where. A path is followed as
+ * text, component by component, as long as it is above the tree's directories
+ * or names one of them. */
 #include "front/files/files.h"
 
 #include <errno.h>
@@ -13,7 +15,7 @@
 
 #define NODES "/dev/infiniband"
 
-/* Directories of the tree that stand for the host's. */
+/* The tops: directories of the host in whose place the tree has its own. */
 static const char *const tops[] = {
 	"/sys/class/infiniband",
 	"/sys/class/infiniband_verbs",
@@ -25,9 +27,10 @@ static const char *const tops[] = {
 	NODES,
 };
 
+/* Where a path is: not related to the tops, above one of them, or at one. */
 enum { ELSEWHERE, ABOVE, TOP };
 
-/* A name without dots or doubled slashes; room for every top. */
+/* A path without ".", ".." and double slashes; room for every top. */
 struct name {
 	size_t length;
 	char text[64];
@@ -48,7 +51,8 @@ static int place_of(const struct name *n)
 	return place;
 }
 
-/* Past slashes and components "." to the next one; its length, or 0. */
+/* Move *path past slashes and components "." to the next component. Returns its
+ * length; 0: there is none. */
 static size_t next_component(const char **path)
 {
 	size_t length;
@@ -85,10 +89,15 @@ static bool append(struct name *n, const char *component, size_t length)
 	return true;
 }
 
-/* Follow @path as far as it is above a top or is one: what is above the tops
- * is no link, nor are they (but rdma_cm in class/misc), so ".." there is what
- * it seems. Anywhere else it is the kernel's to judge. @rest: where we are, at
- * a component's begin or the end. @turned: @path left a top by "..". */
+/*
+ * Follow @path while it is above a top or at one. The directories above the
+ * tops are not symbolic links, and neither are the tops (except rdma_cm in
+ * class/misc), so ".." there can be resolved as text. Everywhere else only the
+ * kernel can resolve it.
+ *
+ * Returns where @path is then. @rest: what was not followed, from the beginning
+ * of a component, or the end. @turned: @path has left a top by "..".
+ */
 static int follow(const char *path, struct name *n, const char **rest,
 		  bool *turned)
 {
@@ -112,8 +121,8 @@ static int follow(const char *path, struct name *n, const char **rest,
 	return place;
 }
 
-/* @rest's components behind @to, which has @used bytes; a slash at its end
- * stays, for it says "a directory". */
+/* Append the components of @rest to @to, which has @used bytes. A slash at the
+ * end is kept: it demands a directory. False: too long. */
 static bool copy_rest(char to[PATH_MAX], size_t used, const char *rest,
 		      bool slash)
 {
@@ -146,7 +155,7 @@ bool vb_files_is_ours(const char *path)
 	const char *rest;
 	bool turned;
 
-	/* Callers' NULL is the C library's to judge, hence the test. */
+	/* A program's NULL is passed on: the C library sets EFAULT. */
 	return path && path[0] == '/' &&
 	       (follow(path, &n, &rest, &turned) == TOP || turned);
 }
@@ -181,7 +190,7 @@ const char *vb_files_inside(const char *path, const char *below)
 }
 
 /*
- * Nodes.
+ * Device nodes: /dev/infiniband.
  */
 
 static const struct node_class {
@@ -192,7 +201,7 @@ static const struct node_class {
 	{ "rdma_cm", "misc" },
 };
 
-/* The class of a node of that name; NULL: no node has such a name. */
+/* The sysfs class of a node of that name; NULL: no node has such a name. */
 static const char *class_of(const char *name)
 {
 	for (unsigned i = 0; i < VB_COUNT(node_classes); i++)
@@ -214,8 +223,9 @@ static __attribute__((noinline)) bool is_nodes_directory(const struct stat *s)
 	       ours.st_dev == s->st_dev;
 }
 
-/* The directory part of the relative name @path, which ends before @name. Its
- * room is not for the stack of callers that ask of other names. */
+/* Is the directory part of the relative path @path, which ends before @name,
+ * the tree's /dev/infiniband? Not inlined, so that callers with other names do
+ * not take the room for a path on their stack. */
 static __attribute__((noinline)) bool is_in_nodes(int at, const char *path,
 						  const char *name)
 {
@@ -239,7 +249,7 @@ const char *vb_files_node(int at, const char *path)
 	int error = errno;
 	bool ours;
 
-	/* Most names end here, before anything is asked. */
+	/* Most paths end here, without a system call. */
 	if (!name || !class_of(name))
 		return NULL;
 	if (path[0] == '/')

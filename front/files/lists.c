@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Calls that list a directory. */
+/* The file calls that list directories: opendir(), readdir(), scandir(),
+ * glob().
+ */
 #include "front/files/files.h"
 
 #include <dirent.h>
@@ -15,7 +17,7 @@ EXPORTED DIR *opendir(const char *path)
 	return NEXT(opendir)(path);
 }
 
-/* A node's entry is a link's; what it is said to be is another thing. */
+/* In the tree a device node is a symbolic link; report it as a device. */
 #define READS(name, entry)                                                     \
 	EXPORTED struct entry *name(DIR *d)                                    \
 	{                                                                      \
@@ -61,9 +63,9 @@ SCANS(scandir, dirent)
 MARKS(dirent64)
 SCANS(scandir64, dirent64)
 
-/* glob() calls no function of ours unless it is told to. A pattern that can
- * match a name of ours has one of these words in it: their directories are the
- * host's, and do not list ours. */
+/* Can the pattern match a path in the tree? Such a pattern has one of these
+ * words in it, since the host's own directories, in which wildcards would
+ * match, do not list the tree's. */
 static bool may_be_ours(const char *pattern)
 {
 	return pattern &&
@@ -71,6 +73,8 @@ static bool may_be_ours(const char *pattern)
 		strstr(pattern, "rdma_cm"));
 }
 
+/* The C library's glob() calls its own opendir() and stat(), unless the caller
+ * passes functions with GLOB_ALTDIRFUNC: pass those of the preload. */
 #define GLOBS(name, type, reads, state, lstate)                                \
 	static void *opens_for_##name(const char *path)                        \
 	{                                                                      \

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Calls that answer with a name: it is one of the host's, not the tree's. */
+/* The file calls that return a path: readlink(), realpath(), getcwd(). The
+ * program gets the path that it knows, in /sys or /dev, not the one in the
+ * tree.
+ */
 #include "front/files/files.h"
 
 #include <errno.h>
@@ -10,7 +13,7 @@
 
 #define NODES "/dev/infiniband/"
 
-/* @path without the tree's root, if it was in there. */
+/* Remove the tree's root from the beginning of @path. */
 static void hide_tree(char *path)
 {
 	static const char *const below[] = { "/sys/", "/dev/" };
@@ -27,10 +30,11 @@ static void hide_tree(char *path)
 }
 
 /*
- * Where a link leads.
+ * Targets of links.
  */
 
-/* A node is no link, as others see it. */
+/* In the tree a device node is a link, which the program must not see: EINVAL,
+ * as for every file that is not a link. */
 #define READS_LINK(name, parameters, at, ...)                                  \
 	ssize_t name parameters;                                               \
 	EXPORTED ssize_t name parameters                                       \
@@ -54,10 +58,11 @@ READS_LINK(__readlinkat_chk, (int at, const char *path, char *out, size_t size,
 // clang-format on
 
 /*
- * Names without links.
+ * Paths without links.
  */
 
-/* As realpath() with @path led: @out, or what is to be freed. */
+/* realpath() with @path redirected. Returns @out, or, if that is NULL, memory
+ * that the caller frees. */
 static char *resolve(const char *path, char *out)
 {
 	const char *node = vb_files_node(AT_FDCWD, path);
@@ -73,7 +78,7 @@ static char *resolve(const char *path, char *out)
 	}
 	snprintf(name, sizeof(name), NODES "%s", node);
 	if (out)
-		return strcpy(out, name); /* PATH_MAX bytes, by contract */
+		return strcpy(out, name); /* has PATH_MAX bytes: realpath(3) */
 	free(found);
 	return strdup(name);
 }
@@ -93,12 +98,13 @@ char *__realpath_chk(const char *path, char *out, size_t room);
 EXPORTED char *__realpath_chk(const char *path, char *out, size_t room)
 {
 	if (room < PATH_MAX)
-		return NEXT(__realpath_chk)(path, out, room); /* it ends us */
+		/* it ends the program */
+		return NEXT(__realpath_chk)(path, out, room);
 	return realpath(path, out);
 }
 
 /*
- * The working directory, in which a program may be by a name of ours.
+ * The working directory, which chdir() may have redirected.
  */
 
 EXPORTED char *getcwd(char *out, size_t size)

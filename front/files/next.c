@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The C library's own functions, behind ours. */
+/* Finds the functions behind the preload's own (NEXT() in files.h). */
 #include "front/files/files.h"
 
-/* The linker's names for the first of all NEXT()s and for their end. */
+/* The linker's symbols for the begin and the end of the section that has all
+ * entries of NEXT(). */
 #define HIDDEN __attribute__((visibility("hidden")))
 extern struct vb_next __start_vb_next[] HIDDEN, __stop_vb_next[] HIDDEN;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a node of /dev/infiniband is: /dev/null stands there (engine/
- * sysfs_text.c), and programs are told of a character device with the number
- * that sysfs states and that everybody may read and write. */
+/* stat() and its like. In the tree a node of /dev/infiniband is a link to
+ * /dev/null (engine/sysfs_text.c). Programs are told that it is a character
+ * device, readable and writable by all, with the number that sysfs states. */
 #include "front/files/files.h"
 
 #include <fcntl.h>
@@ -25,7 +25,7 @@
 		(s)->st_blocks = 0;                                            \
 	} while (0)
 
-/* A function that tells of @path, seen from @at, in @s. */
+/* Define a function that describes @path, relative to @at, in @s. */
 #define STATS(name, parameters, at, ...)                                       \
 	int name parameters;                                                   \
 	EXPORTED int name parameters                                           \
@@ -49,7 +49,7 @@ STATS(fstatat, (int at, const char *path, struct stat *s, int flags),
 STATS(fstatat64, (int at, const char *path, struct stat64 *s, int flags),
       at, at, path, s, flags)
 
-/* What programs call that were linked before glibc 2.33. */
+/* Programs that were linked with a glibc before 2.33 call these. */
 STATS(__xstat, (int version, const char *path, struct stat *s),
       AT_FDCWD, version, path, s)
 STATS(__xstat64, (int version, const char *path, struct stat64 *s),

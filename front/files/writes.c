@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names that a program would write to. The tree is shared by the user's
- * programs, none of which heeds or mends what another writes there, so it is
- * read-only, as sysfs' attributes are. */
+/* Refuses to open files of the tree for writing. The user's programs share the
+ * tree, and nothing in it has an effect or would be repaired, so it is
+ * read-only, as most attributes of sysfs are. */
 #include "front/files/files.h"
 
 #include <errno.h>
@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A node is a link to a device and an interface's directory one to the host's:
- * what is behind links is on another file system than the tree. */
+/* Is the file itself in the tree? Nodes, and the directories of network
+ * interfaces, are links out of the tree, to files on another file system. */
 static bool is_of_tree(const struct stat *s)
 {
 	const char *root = getenv("VERBENA_TREE");
@@ -35,7 +35,7 @@ bool vb_files_forbids(const char *path, int flags)
 		error = EEXIST;
 	else if (writes && is_of_tree(&s) &&
 		 (S_ISREG(s.st_mode) || (flags & O_TMPFILE) == O_TMPFILE))
-		error = EACCES; /* of other directories the kernel's EISDIR */
+		error = EACCES; /* for directories the kernel says EISDIR */
 	errno = error ? error : before;
 	return error;
 }
