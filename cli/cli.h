@@ -15,17 +15,19 @@
 int vb_cli_run(int argc, char **argv);
 
 /*
- * This process, which has one thread, enters a mount namespace of its own, in
- * which a copy of the tree at @root (engine/sysfs_tree.h) is at the real paths:
- * /sys/class/infiniband, /dev/infiniband and so on. *@as_user: it was allowed
- * in a user namespace only, in which other users have no numbers. User, group,
- * working directory and descriptors stay. False: stderr says why; the process
- * is good for nothing but to exit.
+ * Move this process, which must have one thread, into a mount namespace of its
+ * own, in which a copy of the tree at @root (engine/sysfs_tree.h) is at the
+ * real paths: /sys/class/infiniband, /dev/infiniband and so on. *@as_user: it
+ * had to enter a user namespace as well, in which all other users appear as
+ * nobody. User, group, working directory and descriptors stay.
+ *
+ * False: it failed, and stderr says why. The namespace may be incomplete, so
+ * the process must exit.
  */
 bool vb_cli_enter_namespace(const char *root, bool *as_user);
 
-/* The options that `run` and others have: --device SPEC, into *@devices, which
- * is for VERBENA_DEVICES; false: no memory. */
+/* Append the argument of an option --device SPEC to *@devices, the value for
+ * VERBENA_DEVICES, which the caller frees. False: no memory. */
 bool vb_cli_add_device(char **devices, const char *spec);
 
 /* verbena counters [DEVICE] */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* `verbena counters`: what the user's programs have counted here, by device. */
+/* `verbena counters`: the counters of the user's programs in this network
+ * namespace, by device. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -31,7 +32,9 @@ int vb_cli_counters(int argc, char **argv)
 	}
 	rc = vb_counter_file_read(&rows, &count);
 	if (rc) {
-		fprintf(stderr, "verbena counters: %s\n", strerror(-rc));
+		fprintf(stderr,
+			"verbena counters: cannot read the counters: %s\n",
+			strerror(-rc));
 		return EXIT_FAILURE;
 	}
 	for (unsigned i = 0; i < count; i++) {
@@ -42,6 +45,8 @@ int vb_cli_counters(int argc, char **argv)
 	}
 	free(rows);
 	if (printed == 0)
-		puts("no program of yours has used it here");
+		printf("no program of yours has used %s in this network "
+		       "namespace\n",
+		       device ? device : "a device");
 	return EXIT_SUCCESS;
 }

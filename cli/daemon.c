@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* `verbena broker`: stand apart from whoever started us, then serve. */
+/*
+ * `verbena broker`: leave what belongs to the program that started the broker
+ * (descriptors, signals, terminal, session), then serve. Programs start it by
+ * this command (engine/spawn.h).
+ */
 #include "cli/cli.h"
 
 #include <dirent.h>
@@ -31,7 +35,7 @@ static bool parse_linger(const char *text, double *seconds)
 	       *seconds <= LONGEST_LINGER;
 }
 
-/* The highest descriptor that is open, -1 when /proc does not tell. */
+/* The highest open descriptor, or -1 without /proc. */
 static int highest_fd(void)
 {
 	DIR *d = opendir("/proc/self/fd");
@@ -45,8 +49,9 @@ static int highest_fd(void)
 	return highest;
 }
 
-/* Where close_range() is not known, or not let through. RLIMIT_NOFILE may be
- * 2^30: that many calls are no way. */
+/* Close all descriptors from @first on. Where close_range() is missing or
+ * forbidden, only those up to the highest open one are closed one by one:
+ * RLIMIT_NOFILE may be 2^30, too many for that. */
 static void close_from(int first)
 {
 	int last;
@@ -60,7 +65,7 @@ static void close_from(int first)
 		close(fd);
 }
 
-/* A program's signal mask and ignored signals came through exec. */
+/* exec() has kept the starting program's signal mask and ignored signals. */
 static void reset_signals(void)
 {
 	sigset_t none;
@@ -71,7 +76,8 @@ static void reset_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Descriptors 0 to 2 must be something before a socket is one of them. */
+/* Open the descriptors 0 to 2 if they are closed: otherwise a socket could get
+ * one of these numbers, and output be written to it. */
 static void fill_standard_fds(void)
 {
 	int fd;
@@ -93,7 +99,8 @@ static void leave_terminal(void)
 		close(null);
 }
 
-/* The parent's exit tells whoever started us that we listen. */
+/* Fork and let the parent exit. Its exit tells the program that started the
+ * broker that the broker listens. */
 static int enter_background(void)
 {
 	pid_t pid = fork();
@@ -107,22 +114,33 @@ static int enter_background(void)
 	return chdir("/") < 0 ? -errno : 0;
 }
 
-static int become_broker_here(bool daemon, double linger)
+static int fail(const char *what, int rc)
+{
+	fprintf(stderr, "verbena broker: %s: %s\n", what, strerror(-rc));
+	return EXIT_FAILURE;
+}
+
+static int serve(bool daemon, double linger)
 {
 	int listener, rc;
 
 	listener = vb_broker_listen();
-	/* Another was faster: there is a broker, which is what was wanted. */
 	if (listener == -EADDRINUSE && daemon)
-		return 0;
+		return EXIT_SUCCESS; /* two programs started one: one serves */
+	if (listener == -EADDRINUSE) {
+		fprintf(stderr, "verbena broker: a broker is already running "
+				"in this network namespace\n");
+		return EXIT_FAILURE;
+	}
 	if (listener < 0)
-		return listener;
+		return fail("cannot open the socket for programs", listener);
 	rc = daemon ? enter_background() : 0;
 	if (rc) {
 		close(listener);
-		return rc;
+		return fail("cannot enter the background", rc);
 	}
-	return vb_broker_run(listener, (vb_time)(linger * VB_SEC));
+	rc = vb_broker_run(listener, (vb_time)(linger * VB_SEC));
+	return rc ? fail("cannot serve programs", rc) : EXIT_SUCCESS;
 }
 
 int vb_cli_broker(int argc, char **argv)
@@ -134,7 +152,7 @@ int vb_cli_broker(int argc, char **argv)
 	};
 	double linger = DEFAULT_LINGER;
 	bool daemon = false;
-	int o, rc;
+	int o;
 
 	while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (o == 'd') {
@@ -148,10 +166,5 @@ int vb_cli_broker(int argc, char **argv)
 	fill_standard_fds();
 	close_from(STDERR_FILENO + 1);
 	reset_signals();
-	rc = become_broker_here(daemon, linger);
-	if (rc)
-		fprintf(stderr, "verbena broker: %s\n",
-			rc == -EADDRINUSE ? "one is running here already"
-					  : strerror(-rc));
-	return rc ? EXIT_FAILURE : EXIT_SUCCESS;
+	return serve(daemon, linger);
 }

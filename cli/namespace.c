@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `verbena run --namespace`: a mount namespace in which our tree of files is
- * at the real paths, for programs that make system calls themselves and so
- * pass by the preload.
+ * `verbena run --namespace`: a mount namespace in which Verbena's tree of
+ * device files is at the real paths. It is for programs that make system calls
+ * without the C library, which the preload (front/files) does not see.
  *
- * What is there is a copy, of the moment of the start: the tree is replaced as
- * a whole when the host changes, and a mount would go on showing the old one,
- * empty. A program that becomes another user, and may not enter the tree, can
- * read the copy, too.
+ * The files are a copy of the tree at the moment of the start. A bind mount of
+ * the tree would not do: when the host's devices change the whole tree is
+ * replaced, and the mount would keep showing the old one, which is emptied. And
+ * a program that becomes another user can read the copy, but may not be able
+ * to enter the tree.
  *
- * Directories are missing that nobody can make: sysfs has none of ours, and
- * /dev is the whole host's. So a file system in memory takes the place of the
- * directory above, with everything of the old one mounted in it.
+ * The directories for the copy cannot be made, since sysfs allows no mkdir and
+ * /dev belongs to the whole host. So a tmpfs is mounted over the directory
+ * above, and each of the old directory's entries is mounted into it.
  *
- * Nothing has to be undone: what is mounted goes with the process that fails.
+ * After a failure nothing has to be undone: the mounts end with the process.
  */
 #include "cli/cli.h"
 
@@ -39,15 +40,16 @@
 #include "base/log.h"
 #include "engine/spawn.h"
 
-#define MOST_TEXT (64 * 1024) /* of one file of the tree */
-#define DEEPEST	  16
+#define MOST_TEXT (64 * 1024) /* bytes of one file of the tree */
+#define DEEPEST	  16	      /* levels of directories */
 #define WHOLE	  ".host"
 #define SELF	  "verbena run: --namespace: "
 
-/* What is ours of each directory of the host. */
+/* The host's directories, and the entries of the tree that are put into each.
+ */
 static const struct place {
 	const char *above, *ours[3];
-	bool may_lack; /* the host need not have that directory */
+	bool may_lack; /* skipped when the host has no such directory */
 } places[] = {
 	{ "/sys/class",
 	  { "infiniband", "infiniband_verbs", "infiniband_mad" } },
@@ -58,29 +60,33 @@ static const struct place {
 	{ "/dev", { "infiniband" } },
 };
 
-/* A call that failed, with errno, told on stderr. */
+/* Report on stderr that @call on @about has failed with errno. Returns false.
+ */
 static bool refuse(const char *call, const char *about)
 {
-	fprintf(stderr, SELF "%s %s: %s\n", call, about, strerror(errno));
+	fprintf(stderr,
+		SELF "cannot put the devices' files in place: %s %s: %s\n",
+		call, about, strerror(errno));
 	return false;
 }
 
 /*
- * Entering.
+ * Entering the namespaces.
  */
 
+/* The sentence for the user about a namespace that is refused. */
 static const char *what_to_do(int error)
 {
 	if (error == ENOSPC || error == EUSERS)
-		return "there are as many namespaces as "
-		       "/proc/sys/user/max_user_namespaces and "
-		       "max_mnt_namespaces allow";
+		return "a limit on namespaces is reached: raise "
+		       "/proc/sys/user/max_user_namespaces or "
+		       "/proc/sys/user/max_mnt_namespaces";
 	if (error == ENOSYS || error == EINVAL)
 		return "this kernel has no user namespaces: run it as root";
-	return "run it as root with CAP_SYS_ADMIN, or allow user namespaces "
-	       "(the sysctls kernel.unprivileged_userns_clone=1 and "
-	       "kernel.apparmor_restrict_unprivileged_userns=0; a container's "
-	       "seccomp profile)";
+	return "run it as root with CAP_SYS_ADMIN, or allow user namespaces: "
+	       "set the sysctls kernel.unprivileged_userns_clone=1 and "
+	       "kernel.apparmor_restrict_unprivileged_userns=0, and let a "
+	       "container's seccomp profile permit unshare and mount";
 }
 
 static bool refuse_entry(const char *call)
@@ -115,8 +121,10 @@ static bool map_self(const char *path, unsigned id)
 	return write_text(path, text) || refuse_entry(path);
 }
 
-/* A new user namespace has all capabilities; the program gets none that it
- * would not have got outside. (exec() takes them from anybody but root.) */
+/* In a new user namespace the process has all capabilities. Drop those from the
+ * bounding set that were not in it before, so that the program gets no
+ * capability that it would not have outside. (Those that remain are lost at
+ * exec(), except for root.) */
 static void keep_bounds(uint64_t bounds)
 {
 	for (unsigned c = 0; c <= CAP_LAST_CAP; c++)
@@ -134,15 +142,15 @@ static uint64_t capability_bounds(void)
 	return bounds;
 }
 
-/* The numbers stay what they are; groups that the user is in besides count
- * still, but have no number. */
+/* Enter a user namespace that maps the user and the group to themselves. The
+ * supplementary groups keep their effect, but appear as nogroup. */
 static bool enter_as_user(void)
 {
 	unsigned uid = geteuid(), gid = getegid();
 
 	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
 		return refuse_entry("unshare(CLONE_NEWUSER | CLONE_NEWNS)");
-	/* Older kernels have no such file, and ask for nothing. */
+	/* Linux before 3.19 has no such file and does not need it. */
 	if (!write_text("/proc/self/setgroups", "deny") && errno != ENOENT)
 		return refuse_entry("/proc/self/setgroups");
 	return map_self("/proc/self/gid_map", gid) &&
@@ -154,14 +162,15 @@ static bool enter(bool *as_user)
 	*as_user = unshare(CLONE_NEWNS) < 0;
 	if (*as_user && !enter_as_user())
 		return false;
-	/* From here on nothing that is mounted is seen outside. */
+	/* From here on no mount is seen outside. */
 	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) == 0)
 		return true;
 	if (errno != EINVAL)
 		return refuse_entry("mount(\"/\", MS_SLAVE)");
-	fprintf(stderr, SELF "/ is not a mount point (a chroot?), so mounts "
-			     "cannot be kept from others; bind-mount it on "
-			     "itself before chroot\n");
+	fprintf(stderr, SELF "the root directory is not a mount point "
+			     "(probably a chroot), so other programs would see "
+			     "the mounts; bind-mount the directory on itself "
+			     "before chroot\n");
 	return false;
 }
 
@@ -286,7 +295,7 @@ static bool copy_entries(int from, int to, unsigned depth)
 }
 
 /*
- * Taking the host's directories' place.
+ * Covering the host's directories.
  */
 
 static bool cover(const char *path, unsigned mode)
@@ -306,8 +315,8 @@ static bool is_ours(const struct place *p, const char *name)
 	return false;
 }
 
-/* One directory that is covered: what it was, also with all that is mounted
- * in it, and what it is now. */
+/* A directory that is covered. The descriptors: the old directory, a copy of it
+ * with everything that is mounted in it, and the tmpfs that covers it. */
 struct shadow {
 	const struct place *place;
 	int old, whole, new;
@@ -336,8 +345,10 @@ static bool make_mount_point(int new, const char *name, const struct stat *s)
 	return fd >= 0;
 }
 
-/* Opened, it looks for pts beside itself, by the mount that it is on: not by
- * one of its own. So the covered directory is there once more as a whole. */
+/* /dev/ptmx, the terminal multiplexer. When it is opened the kernel looks for
+ * the directory pts beside it, in the mount that it is on, so a mount of ptmx
+ * alone would not work. The whole old directory is mounted as .host, and ptmx
+ * becomes a link into that. */
 static bool keep_multiplexer(const struct shadow *s, const char *name)
 {
 	char target[PATH_MAX];
@@ -356,15 +367,15 @@ static bool is_multiplexer(const struct stat *s)
 	return S_ISCHR(s->st_mode) && s->st_rdev == makedev(5, 2);
 }
 
-/* @name of the covered directory, which is the working directory, comes back
- * into the one that covers it. */
+/* Mount the entry @name of the old directory, which is the working directory,
+ * into the new one. */
 static bool keep_entry(const struct shadow *s, const char *name)
 {
 	char path[PATH_MAX];
 	struct stat st;
 
 	if (fstatat(s->old, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return true; /* it has just gone */
+		return true; /* it was removed since readdir() */
 	if (S_ISLNK(st.st_mode))
 		return keep_link(s, name);
 	if (is_multiplexer(&st))
@@ -415,8 +426,8 @@ static bool fill_shadow(struct shadow *s)
 	return filled;
 }
 
-/* The host's directory, covered by one of the same entries that we may add
- * to. */
+/* Cover the host's directory by a tmpfs with the same entries, to which entries
+ * can be added. */
 static bool shadow(const struct place *p)
 {
 	struct shadow s = { p, enter_directory(AT_FDCWD, p->above), -1, -1 };
@@ -429,7 +440,8 @@ static bool shadow(const struct place *p)
 	return filled;
 }
 
-/* All there, as where the kernel has RDMA devices: each is covered. */
+/* Does the host have all the entries itself, because the kernel has RDMA
+ * devices? Then each is covered, and the directory above stays. */
 static bool have_all(const struct place *p)
 {
 	char path[PATH_MAX];
@@ -489,10 +501,11 @@ static bool show(int tree)
 }
 
 /*
- * All of it.
+ * The steps in order.
  */
 
-/* A process that replaces the tree holds a lock on the directory above it. */
+/* Keep other processes from replacing the tree: they lock the directory above
+ * it meanwhile. Returns the descriptor that holds the lock, or -1. */
 static int lock_tree(const char *root)
 {
 	char above[PATH_MAX], *slash;
@@ -520,8 +533,9 @@ static bool show_tree(const char *root)
 	return shown;
 }
 
-/* Where we were: by its name if that may be covered now, else the directory
- * itself, which may have no name, or one that we may not walk. */
+/* Return to the former working directory. If it may be covered now, it is
+ * entered by its path, so that the program sees the new files. Otherwise its
+ * descriptor is used, since its path may be unknown or not accessible. */
 static bool go_back(int here, const char *name)
 {
 	bool covered =
@@ -532,14 +546,15 @@ static bool go_back(int here, const char *name)
 	return here < 0 || fchdir(here) == 0 || refuse("fchdir", name);
 }
 
-/* A broker that the program started would be in the namespace, and everybody
- * else a stranger to it: there is one already when it needs it. */
+/* Start the broker before the namespace is entered. A broker that the program
+ * started in a user namespace would take all other users for one stranger. */
 static void have_broker(void)
 {
 	int rc = vb_spawn_broker();
 
 	if (rc)
-		vb_log(LOG_INFO, "run: no broker before the namespace: %s",
+		vb_log(LOG_INFO,
+		       "run: cannot start the broker outside the namespace: %s",
 		       strerror(-rc));
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What kind of file a program is, before it is run: some cannot load our
- * libraries, and their users would see no device and no reason. The file is
- * anybody's: all that is read of it has a bound.
+ * Examines a program's file before `verbena run` executes it. Some programs
+ * cannot load Verbena's libraries, and without a warning their users would only
+ * see that there is no device. The file may have any content, so the amount
+ * that is read of it is bounded.
  */
 #include "cli/program.h"
 
@@ -23,13 +24,13 @@
 
 #define MOST_HEADERS	128
 #define MOST_DYNAMIC	4096
-#define MOST_SCRIPTS	4 /* of scripts of scripts: the kernel's limit, too */
+#define MOST_SCRIPTS	4 /* nested interpreters: the kernel's limit, too */
 #define SCRIPT_LINE	256
 #define DEFAULT_PATH	"/bin:/usr/bin" /* execvp's */
 #define MUSL		"ld-musl"
 #define CAPABILITY_NAME "security.capability"
 
-/* What we were built for. */
+/* The machine that this command and the libraries were built for. */
 #if defined(__x86_64__)
 #define OUR_MACHINE EM_X86_64
 #elif defined(__aarch64__)
@@ -46,7 +47,7 @@ static bool is_program(const char *path)
 	       S_ISREG(s.st_mode);
 }
 
-/* As execvp() does. */
+/* Find the program as execvp() does. */
 static bool find(const char *name, char path[PATH_MAX])
 {
 	const char *list = getenv("PATH");
@@ -89,8 +90,8 @@ static bool is_env(const char *interpreter)
 	return strcmp(slash ? slash + 1 : interpreter, "env") == 0;
 }
 
-/* The line that begins with #! names another program: into @path. False: it
- * is no script. */
+/* If the file is a script, set @path to its interpreter, or, if that is env(1),
+ * to the program that env runs. False: not a script. */
 static bool follow_script(int fd, char path[PATH_MAX])
 {
 	char line[SCRIPT_LINE + 1], *rest = line + 2, *program, *argument;
@@ -110,8 +111,8 @@ static bool follow_script(int fd, char path[PATH_MAX])
 	return true;
 }
 
-/* The file that the kernel executes in the end; -1: there is none, which
- * exec() says better. */
+/* Open the file that the kernel executes in the end: @name itself, or a
+ * script's interpreter. -1: not found; exec() will report why. */
 static int open_program(const char *name, char path[PATH_MAX])
 {
 	if (!find(name, path))
@@ -119,7 +120,8 @@ static int open_program(const char *name, char path[PATH_MAX])
 	for (unsigned i = 0; i < MOST_SCRIPTS; i++) {
 		int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
-		/* May be run and not read: its mode can still be known. */
+		/* The user may execute the file but not read it. Its mode and
+		 * owner can still be examined. */
 		if (fd < 0)
 			return open(path, O_PATH | O_CLOEXEC);
 		if (!follow_script(fd, path))
@@ -151,7 +153,8 @@ static bool is_musl(int fd, const Elf64_Phdr *h)
 	return strncmp(slash ? slash + 1 : name, MUSL, strlen(MUSL)) == 0;
 }
 
-/* Shared objects have one; such a one that is run is a loader, most often. */
+/* Does the dynamic section have a DT_SONAME? Then the file is a shared object,
+ * and one that can be executed is most often a dynamic loader. */
 static bool has_soname(int fd, const Elf64_Phdr *h)
 {
 	Elf64_Dyn entry;
@@ -206,7 +209,7 @@ static enum vb_program_kind judge(int fd)
 }
 
 /*
- * Privileges that come with the file.
+ * Privileges that the file gives.
  */
 
 static bool has_capabilities(int fd)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What kind of file a program is: whether it can load our libraries. */
+/* Examines a program's file: can it load Verbena's libraries? */
 #ifndef CLI_PROGRAM_H
 #define CLI_PROGRAM_H
 
@@ -8,14 +8,14 @@
 #include "base/defs.h"
 
 enum vb_program_kind {
-	PROGRAM_PLAIN,	 /* or nothing is known of it */
-	PROGRAM_STATIC,	 /* has no loader */
-	PROGRAM_MUSL,	 /* musl's loader, which cannot load what needs glibc */
-	PROGRAM_FOREIGN, /* of another machine, or 32 bits */
+	PROGRAM_PLAIN,	 /* loads them, as far as is known */
+	PROGRAM_STATIC,	 /* statically linked: loads no library */
+	PROGRAM_MUSL,	 /* its loader, musl's, cannot load what needs glibc */
+	PROGRAM_FOREIGN, /* for another machine, or 32 bits */
 };
 
-/* What the file gives that the caller has not: the loader then ignores paths
- * in the environment. */
+/* A privilege that the file gives and the user does not have. The loader then
+ * ignores the library paths in the environment. */
 enum vb_privilege {
 	PRIVILEGE_NONE,
 	PRIVILEGE_USER,
@@ -29,8 +29,9 @@ struct vb_program {
 	enum vb_privilege privilege;
 };
 
-/* @name as execvp() finds it. A file that cannot be read is PROGRAM_PLAIN, and
- * a @path of one that is not is not to be looked at. */
+/* Examine the program @name as execvp() would find it. A file that is not found
+ * or cannot be read is PROGRAM_PLAIN without privilege; p->path is undefined
+ * then. */
 void vb_program_look(const char *name, struct vb_program *p);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `verbena run`: put our libibverbs.so.1 and librdmacm.so.1 first on the
- * library path and become the program. The path works for what a program links
- * and for what it opens by dlopen(). Where it does not work, we say so.
+ * `verbena run`: put Verbena's libibverbs.so.1 and librdmacm.so.1 first on the
+ * library path and execute the program. The path works for libraries that a
+ * program is linked with and for those that it opens by dlopen(). A program for
+ * which it does not work is warned about.
  */
 #include "cli/cli.h"
 
@@ -24,14 +25,16 @@
 #define FILES	 "libverbena-files.so"
 #define RSOCKETS "librspreload.so"
 
-/* From the directory this command is in; they hold our libraries only. */
+/* Where the libraries are, relative to this command's directory. These
+ * directories have Verbena's libraries only. */
 static const char *const places[] = {
 	"../front/verbs", /* the build tree */
 	"../" VB_LIBDIR "/verbena",
 	"../lib/verbena",
 };
 
-/* "A:B", or what there is of them. */
+/* Returns "A:B", or A alone when @b is NULL or empty, which the caller frees.
+ */
 static char *join(const char *a, char between, const char *b)
 {
 	size_t room = strlen(a) + (b ? strlen(b) : 0) + 2;
@@ -42,8 +45,8 @@ static char *join(const char *a, char between, const char *b)
 	return both;
 }
 
-/* Where /proc is not mounted, the kernel has told the name that was executed.
- */
+/* Find this command's own path. Where /proc is not mounted, the auxiliary
+ * vector has the name that was executed. */
 static bool find_self(char self[PATH_MAX])
 {
 	ssize_t n = readlink("/proc/self/exe", self, PATH_MAX - 1);
@@ -66,8 +69,8 @@ static bool find_library(const char *self, char directory[PATH_MAX])
 
 		if (n < 0 || n >= PATH_MAX || access(path, R_OK) < 0)
 			continue;
-		/* The name is a link to a version: only the directory is
-		 * resolved. */
+		/* Resolve links in the directory only: the library's name
+		 * itself is a link to a version of it. */
 		*strrchr(path, '/') = '\0';
 		if (realpath(path, directory))
 			return true;
@@ -75,16 +78,26 @@ static bool find_library(const char *self, char directory[PATH_MAX])
 	return false;
 }
 
+static bool set_variable(const char *variable, const char *value)
+{
+	if (value && setenv(variable, value, 1) == 0)
+		return true;
+	fprintf(stderr, "verbena run: cannot set %s in the environment: %s\n",
+		variable, strerror(errno));
+	return false;
+}
+
+/* Put @value before what the variable has. */
 static bool put_first(const char *variable, const char *value, char between)
 {
 	char *both = join(value, between, getenv(variable));
-	bool set = both && setenv(variable, both, 1) == 0;
+	bool set = set_variable(variable, both);
 
 	free(both);
 	return set;
 }
 
-/* In a build tree each library has a directory of its own. */
+/* In the build tree librdmacm.so.1 has a directory of its own. */
 static bool add_neighbour(const char *directory)
 {
 	char path[PATH_MAX];
@@ -95,7 +108,8 @@ static bool add_neighbour(const char *directory)
 	return put_first("LD_LIBRARY_PATH", path, ':');
 }
 
-/* Installed, it is beside the others; in a build tree it has its @room. */
+/* Find the library @name: when installed it is in @directory with the others,
+ * in the build tree in the directory of its @room. */
 static bool find_beside(const char *directory, const char *room,
 			const char *name, char path[PATH_MAX])
 {
@@ -107,9 +121,9 @@ static bool find_beside(const char *directory, const char *room,
 	return n >= 0 && n < PATH_MAX && access(path, R_OK) == 0;
 }
 
-/* Programs that look into /sys/class/infiniband or /dev/infiniband themselves
- * are led to @root, a tree of ours (front/files); empty: there is none, and
- * they see the host's, as they did. */
+/* Preload the library that redirects paths in /sys/class/infiniband and
+ * /dev/infiniband to the tree at @root (front/files). If @root is empty there
+ * is no tree, and programs see the host's files. */
 static bool lead_to_tree(const char *directory, const char *root)
 {
 	char path[PATH_MAX];
@@ -117,27 +131,30 @@ static bool lead_to_tree(const char *directory, const char *root)
 	if (!root[0] || !find_beside(directory, "files", FILES, path))
 		return true;
 	return put_first("LD_PRELOAD", path, ':') &&
-	       setenv("VERBENA_TREE", root, 1) == 0;
+	       set_variable("VERBENA_TREE", root);
 }
 
-/* The program's TCP sockets become rsockets (front/rsockets/preload.c), and if
- * all are to, its UDP sockets too. */
+/* Preload the library that turns the program's TCP sockets into rsockets
+ * (front/rsockets/preload.c); @which "all": its UDP sockets, too. */
 static bool turn_sockets(const char *directory, const char *which)
 {
 	char path[PATH_MAX];
 
 	if (find_beside(directory, "rdmacm", RSOCKETS, path))
 		return put_first("LD_PRELOAD", path, ':') &&
-		       setenv("VERBENA_RSOCKETS", which, 1) == 0;
-	errno = ENOENT;
+		       set_variable("VERBENA_RSOCKETS", which);
+	fprintf(stderr, "verbena run: --rsockets: Verbena's " RSOCKETS
+			" is missing: it is neither in the build tree nor "
+			"installed\n");
 	return false;
 }
 
 /*
- * gcc's AddressSanitizer ends a program when anything is loaded before it. It
- * need not be first: what our preloads call next is its own, so it checks as
- * much. To preload it would be worse: the shells and tools that the program
- * starts would be checked, too. Who says otherwise behind this is obeyed.
+ * gcc's AddressSanitizer ends a program when a library is loaded before it. It
+ * need not be the first one: the functions that the preloads call next are its
+ * own, so it checks as much. Preloading the sanitizer before them would check
+ * the shells and tools that the program starts, too. A value that the user has
+ * set stands behind this one, and so overrides it.
  */
 static bool calm_sanitizer(void)
 {
@@ -145,25 +162,26 @@ static bool calm_sanitizer(void)
 	       put_first("ASAN_OPTIONS", "verify_asan_link_order=0", ':');
 }
 
-/* What was asked for. */
+/* What the user has asked for. */
 struct wish {
-	const char *rsockets; /* which; NULL: none */
+	const char *rsockets; /* "tcp" or "all"; NULL: none */
 	bool namespace;
 };
 
-/* Where we are, and what there is. */
+/* What this command has found. */
 struct findings {
-	char self[PATH_MAX], directory[PATH_MAX];
-	char root[PATH_MAX]; /* empty: there is no tree */
+	char self[PATH_MAX];	  /* this command */
+	char directory[PATH_MAX]; /* of libibverbs.so.1 */
+	char root[PATH_MAX];	  /* of the tree; empty: there is none */
 	struct vb_program program;
 };
 
 static bool find_all(const char *program, struct findings *f)
 {
 	if (!find_self(f->self) || !find_library(f->self, f->directory)) {
-		fprintf(stderr, "verbena run: " LIBRARY
-				" of verbena is not found: neither built nor "
-				"installed\n");
+		fprintf(stderr, "verbena run: Verbena's " LIBRARY
+				" is missing: it is neither in the build tree "
+				"nor installed with this command\n");
 		return false;
 	}
 	if (!vb_sysfs_tree_write(f->root))
@@ -173,11 +191,12 @@ static bool find_all(const char *program, struct findings *f)
 }
 
 #define NO_TREE                                                                \
-	"no files of the devices could be written in /run/verbena, "           \
+	"the devices' files could not be written to /run/verbena, "            \
 	"$XDG_RUNTIME_DIR or /tmp (VERBENA_LOG=info says why); set "           \
-	"XDG_RUNTIME_DIR to a directory of yours"
+	"XDG_RUNTIME_DIR to a directory that you own"
 
-/* Another loader would end the program, or complain, over our libraries. */
+/* The loader of a musl or foreign program would end the program, or complain,
+ * when it met Verbena's libraries. */
 static bool can_load(const struct vb_program *p)
 {
 	return p->kind != PROGRAM_MUSL && p->kind != PROGRAM_FOREIGN;
@@ -192,8 +211,9 @@ static bool put_libraries(const struct findings *f, const struct wish *w)
 	       calm_sanitizer();
 }
 
-/* In a user namespace of ours there is no other user to become; capabilities of
- * files are given there, too. */
+/* Does the file give a privilege when it is executed? In a user namespace that
+ * this command has made there is no other user or group to become, but files'
+ * capabilities are given there, too. */
 static bool is_privileged(const struct vb_program *p, bool as_user)
 {
 	return p->privilege == PRIVILEGE_CAPABILITIES ||
@@ -207,11 +227,14 @@ static void warn(const struct findings *f, bool as_user)
 		[PROGRAM_STATIC] =
 			"is statically linked and cannot load "
 			"Verbena's " LIBRARY "; programs that it starts can",
-		[PROGRAM_MUSL] = "is linked for musl, and Verbena's " LIBRARY
-				 " for glibc: it runs without that",
+		[PROGRAM_MUSL] =
+			"is linked for musl and cannot load Verbena's " LIBRARY
+			", which needs glibc; it runs without "
+			"that library",
 		[PROGRAM_FOREIGN] =
-			"is no 64-bit program for this processor, "
-			"as Verbena's " LIBRARY " is: it runs without that",
+			"is not a 64-bit program for this "
+			"processor and cannot load Verbena's " LIBRARY
+			"; it runs without that library",
 	};
 	static const char *const privileges[] = {
 		[PRIVILEGE_USER] = "is set-user-ID",
@@ -221,17 +244,19 @@ static void warn(const struct findings *f, bool as_user)
 
 	if (!f->root[0])
 		fprintf(stderr,
-			"verbena run: warning: UCX and others that look into "
-			"/dev/infiniband will find no device: " NO_TREE "\n");
+			"verbena run: warning: programs that look into "
+			"/dev/infiniband or /sys/class/infiniband (UCX, for "
+			"one) will find no device: " NO_TREE "\n");
 	if (p->kind != PROGRAM_PLAIN)
 		fprintf(stderr, "verbena run: warning: %s %s\n", p->path,
 			kinds[p->kind]);
 	else if (is_privileged(p, as_user))
 		fprintf(stderr,
 			"verbena run: warning: %s %s, so the loader ignores "
-			"Verbena's library path; run it as a user who needs "
-			"no such privilege (root, say), or install Verbena's "
-			"libraries in the system's path\n",
+			"Verbena's library path and the program finds no "
+			"device of Verbena; run it as a user to whom the file "
+			"gives no privilege (root, for example), or install "
+			"Verbena's libraries in the system's library path\n",
 			p->path, privileges[p->privilege]);
 }
 
@@ -243,8 +268,9 @@ static bool enter_namespace(const struct findings *f, bool *as_user)
 	return false;
 }
 
-/* The namespace first: a run around us may have preloaded the library that
- * leads names into us, too, and what is mounted is to be at the real ones. */
+/* Prepare the environment. VERBENA_TREE is cleared first: if this command was
+ * started by another `verbena run`, the preloaded library would redirect its
+ * own paths, and the namespace needs the real ones. */
 static bool set_up(const char *program, const struct wish *w)
 {
 	struct findings f;
@@ -252,17 +278,13 @@ static bool set_up(const char *program, const struct wish *w)
 
 	if (!find_all(program, &f))
 		return false;
-	if (setenv("VERBENA_BROKER", f.self, 1) < 0 ||
-	    unsetenv("VERBENA_TREE") < 0) {
-		perror("verbena run");
+	if (!set_variable("VERBENA_BROKER", f.self))
 		return false;
-	}
+	unsetenv("VERBENA_TREE");
 	if (w->namespace && !enter_namespace(&f, &as_user))
 		return false;
-	if (can_load(&f.program) && !put_libraries(&f, w)) {
-		perror("verbena run");
+	if (can_load(&f.program) && !put_libraries(&f, w))
 		return false;
-	}
 	warn(&f, as_user);
 	return true;
 }
@@ -282,7 +304,8 @@ static int become(char **argv)
 
 	execvp(argv[0], argv);
 	error = errno;
-	fprintf(stderr, "verbena run: %s: %s\n", argv[0], strerror(error));
+	fprintf(stderr, "verbena run: cannot execute %s: %s\n", argv[0],
+		strerror(error));
 	return error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
 }
 
@@ -306,7 +329,7 @@ int vb_cli_run(int argc, char **argv)
 	struct wish w = { 0 };
 	int o;
 
-	/* +: what follows the program's name is the program's. */
+	/* +: options behind the program's name are the program's. */
 	while ((o = getopt_long(argc, argv, "+d:", options, NULL)) != -1) {
 		if (o == 'r' && (!optarg || strcmp(optarg, "all") == 0))
 			w.rsockets = optarg ? optarg : "tcp";
@@ -317,10 +340,8 @@ int vb_cli_run(int argc, char **argv)
 	}
 	if (optind == argc)
 		return usage();
-	if (devices && setenv("VERBENA_DEVICES", devices, 1) < 0) {
-		perror("verbena run");
+	if (devices && !set_variable("VERBENA_DEVICES", devices))
 		return EXIT_USAGE;
-	}
 	if (!set_up(argv[optind], &w))
 		return EXIT_USAGE;
 	return become(argv + optind);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The verbena command: a table of subcommands. */
+/* The verbena command: the table of its subcommands, and the short ones. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -13,8 +13,15 @@
 #include "engine/lease.h"
 #include "link/netif.h"
 
-/* Where programs and we look for the devices that are wanted. */
+/* The environment variable that chooses devices, for programs and this command.
+ */
 #define DEVICES_VARIABLE "VERBENA_DEVICES"
+
+static int fail(const char *command, const char *what, int rc)
+{
+	fprintf(stderr, "verbena %s: %s: %s\n", command, what, strerror(-rc));
+	return EXIT_FAILURE;
+}
 
 static int show_status(int argc, char **argv)
 {
@@ -22,15 +29,15 @@ static int show_status(int argc, char **argv)
 	int rc = vb_lease_status(&report);
 
 	if (rc == -ECONNREFUSED) {
-		puts("no broker is running here");
+		puts("no broker is running in this network namespace; the "
+		     "first program with a RoCE device starts one");
 		return EXIT_SUCCESS;
 	}
-	if (rc) {
-		fprintf(stderr, "verbena status: %s\n", strerror(-rc));
-		return EXIT_FAILURE;
-	}
-	printf("broker %u: %u program%s (%s)\n", report.pid, report.programs,
-	       report.programs == 1 ? "" : "s", report.text);
+	if (rc)
+		return fail("status", "cannot ask the broker", rc);
+	printf("broker (process %u): %u program%s with RoCE devices (%s)\n",
+	       report.pid, report.programs, report.programs == 1 ? "" : "s",
+	       report.text);
 	return EXIT_SUCCESS;
 }
 
@@ -50,7 +57,7 @@ static void print_device(const struct vb_device *d, const struct vb_netif *list,
 	}
 }
 
-/* Which ones: NULL for all, or a string of specs. */
+/* Read the options --device. *@which: the specs, or NULL for all devices. */
 static bool choose(int argc, char **argv, char **which)
 {
 	static const struct option options[] = {
@@ -81,18 +88,17 @@ static int show_devices(int argc, char **argv)
 	rc = vb_devices_list(which ? which : getenv(DEVICES_VARIABLE), &devices,
 			     &count);
 	free(which);
-	if (rc) {
-		fprintf(stderr, "verbena devices: %s\n", strerror(-rc));
-		return EXIT_FAILURE;
-	}
+	if (rc)
+		return fail("devices", "cannot list the devices", rc);
 	rc = vb_netif_list(&list, &links);
 	if (rc) {
 		free(devices);
-		fprintf(stderr, "verbena devices: %s\n", strerror(-rc));
-		return EXIT_FAILURE;
+		return fail("devices", "cannot list the network interfaces",
+			    rc);
 	}
 	if (count == 0)
-		puts("no interface is up and has an address");
+		puts("no device: no network interface is up and has an IP "
+		     "address");
 	for (unsigned i = 0; i < count; i++)
 		print_device(&devices[i], list, links);
 	vb_netif_free(list, links);
@@ -115,17 +121,18 @@ static const struct {
 	const char *arguments, *summary;
 } commands[] = {
 	{ "run", vb_cli_run,
-	  "[--device SPEC]... [--namespace] [--] PROGRAM [ARG]...",
+	  "[--device SPEC]... [--rsockets[=all]] [--namespace] [--]\n"
+	  "\tPROGRAM [ARG]...",
 	  "run a program with this adapter" },
 	{ "devices", show_devices, "[--device SPEC]...",
 	  "list the devices and their addresses" },
 	{ "counters", vb_cli_counters, "[DEVICE]",
-	  "what your programs have counted: packets, errors, drops" },
-	{ "status", show_status, "", "say how many programs use the adapter" },
+	  "print your programs' counters: packets, errors, drops" },
+	{ "status", show_status, "", "say how many programs use RoCE devices" },
 	{ "broker", vb_cli_broker, "[--daemon] [--linger SECONDS]",
 	  "share the adapter among programs (starts by itself)" },
 	{ "--version", show_version, "", "print the version" },
-	{ "--help", show_help, "", "print this" },
+	{ "--help", show_help, "", "print this text" },
 };
 // clang-format on
 
@@ -140,17 +147,20 @@ static void list_commands(FILE *to)
 		"iwarp:INTERFACE\nfor iWARP, or a device's name (roce_eth0, "
 		"iw_eth0). Without any there is a\nRoCE device for each "
 		"interface, and no iWARP device.\n"
-		"Programs look at:\n"
+		"Environment variables:\n"
 		"  " DEVICES_VARIABLE "  comma-separated specs; "
 		"`run --device` sets it\n"
 		"  VERBENA_LOG      quiet, error, warn, info or debug\n"
-		"  VERBENA_BROKER   this command, for starting the broker; "
-		"`run` sets it\n"
+		"  VERBENA_BROKER   the path of this command, with which "
+		"programs start the\n                   broker; `run` sets "
+		"it\n"
+		"`run --rsockets` turns the program's TCP sockets into "
+		"rsockets, with =all its\nUDP sockets, too.\n"
 		"`run --namespace` puts the adapter's files at their real "
-		"names, for programs\nthat make system calls themselves "
-		"(Go, static ones).\n"
-		"A setuid program ignores the library path that `run` sets: "
-		"the loader's rule.\n");
+		"paths, for programs\nthat make system calls without the C "
+		"library (Go, static ones).\n"
+		"For a setuid program the loader ignores the library path "
+		"that `run` sets.\n");
 }
 
 static int show_help(int argc, char **argv)
@@ -165,8 +175,7 @@ int main(int argc, char **argv)
 		if (strcmp(argv[1], commands[i].name) == 0)
 			return commands[i].main(argc - 1, argv + 1);
 	if (argc > 1)
-		fprintf(stderr, "verbena: there is no command \"%s\"\n",
-			argv[1]);
+		fprintf(stderr, "verbena: unknown command \"%s\"\n", argv[1]);
 	list_commands(stderr);
 	return EXIT_USAGE;
 }

@@ -150,7 +150,7 @@ file static "is statically linked" gcc -static
 file static-pie "is statically linked" gcc -static-pie -fPIE
 file musl "is linked for musl" musl-gcc
 no_namespace=
-file 32-bit "is no 64-bit program" gcc -m32
+file 32-bit "is not a 64-bit program" gcc -m32
 says "a plain program: no sentence" "^none$" sh -c \
 	'"$@" 2>&1 | tr "\n" " " | sed "s/ $//"' sh "$verbena" run -- echo none
 if [ -x "$work/static" ]; then
