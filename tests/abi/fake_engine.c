@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The engine's functions, as the front end's tests need them. */
 #include "tests/abi/fake_engine.h"
 
 #include <errno.h>

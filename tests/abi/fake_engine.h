@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* An engine without link, thread or broker, that counts what it is asked. */
+/* An engine for tests, without link, thread or broker. It counts the calls that
+ * the front end makes. */
 #ifndef TESTS_ABI_FAKE_ENGINE_H
 #define TESTS_ABI_FAKE_ENGINE_H
 
@@ -11,12 +12,13 @@ struct fake_engine {
 	unsigned drives;  /* vb_drive() calls */
 	unsigned polls;	  /* vb_engine_poll() calls */
 	vb_time now;
-	const char *tree;	 /* where a tree is; or NULL */
-	uint32_t moderate_count; /* as asked last */
+	const char *tree; /* the root of the tree of files, or NULL */
+	uint32_t
+		moderate_count; /* arguments of the last vb_engine_moderate() */
 	vb_time moderate_period;
 	void (*on_poll)(void);	  /* or NULL */
-	struct vb_flow_rule rule; /* of the last flow */
-	unsigned flows;		  /* there are now */
+	struct vb_flow_rule rule; /* of the flow created last */
+	unsigned flows;		  /* exist now */
 };
 
 extern struct fake_engine fake;

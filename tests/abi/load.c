@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The libraries that need rdma-core's private symbols load with ours in the
- * place of libibverbs.so.1: every symbol bound at once. Those that are not
- * installed are passed over. usage: load LIBIBVERBS [LIBRARY]...
+ * Loads LIBIBVERBS, Verbena's, and then the libraries that use rdma-core's
+ * private symbols, binding every symbol at once. A library that is not
+ * installed is reported as absent. usage: load LIBIBVERBS [LIBRARY]...
  */
 #include <dlfcn.h>
 #include <glob.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Programs ask for these by version (NCCL's way). */
+/* Some programs (NCCL) look symbols up by version. */
 static const char *const wanted[][2] = {
 	{ "ibv_get_device_list", "IBVERBS_1.1" },
 	{ "ibv_get_device_list", "IBVERBS_1.0" },
@@ -67,7 +67,7 @@ static int load_providers(void)
 	return bad;
 }
 
-/* What the loader takes by its soname must be the library under test. */
+/* The loader must take the library under test for libibverbs.so.1. */
 static int check_identity(void *lib)
 {
 	void *by_soname = dlopen("libibverbs.so.1", RTLD_NOW);
@@ -84,7 +84,9 @@ int main(int argc, char **argv)
 	int bad;
 
 	if (!lib) {
-		fprintf(stderr, "%s\n", argc > 1 ? dlerror() : "which?");
+		fprintf(stderr, "%s\n",
+			argc > 1 ? dlerror()
+				 : "usage: load LIBIBVERBS [LIBRARY]...");
 		return EXIT_FAILURE;
 	}
 	bad = check_identity(lib) | check_versions(lib);

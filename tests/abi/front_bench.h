@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the tests of the verbs front end share: a device over the fake engine
+ * with one object of each common kind, and helpers that core would do in a real
+ * program. A test that needs the objects is entered with ON_BENCH().
+ */
+#ifndef TESTS_ABI_FRONT_BENCH_H
+#define TESTS_ABI_FRONT_BENCH_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <endian.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/guard.h"
+#include "core/rss.h"
+#include "core/sge.h"
+#include "core/transport.h"
+#include "front/verbs/front.h"
+#include "tests/abi/fake_engine.h"
+
+#define DEPTH 4 /* entries of the queue pair's queues */
+
+struct bench {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp; /* RC, in RESET */
+	struct ibv_qp_ex *ex;
+	struct vb_qp *core; /* of qp */
+};
+
+/* Open the first device of the list. */
+struct ibv_context *open_first(void);
+int set_up(void **state);
+int tear_down(void **state);
+#define ON_BENCH(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+/* Set the queue pair's state without a transition, whose rules are core's. */
+void put_in(struct bench *b, enum vb_qp_state s);
+/* How many work requests were ever posted to the send queue. */
+uint32_t posted(const struct bench *b);
+/* Add a receive's completion to the completion queue. */
+void push(struct bench *b, uint64_t wr_id);
+void sleep_ms(long ms);
+
+/* A program's allocators for a parent domain, and how they behave. */
+struct allocator {
+	unsigned taken, given;
+	enum { OWN, DEFAULT, NONE } how; /* NONE: out of memory */
+};
+extern struct allocator allocator;
+void *take(struct ibv_pd *pd, void *context, size_t size, size_t align,
+	   uint64_t type);
+void give(struct ibv_pd *pd, void *context, void *at, uint64_t type);
+
+/* The groups of tests, one a file. Returns how many tests failed. */
+int front_device_tests(void);
+int front_memory_tests(void);
+int front_queue_tests(void);
+int front_post_tests(void);
+int front_xrc_tests(void);
+int front_flow_tests(void);
+int front_pages_tests(void);
+
+#endif
