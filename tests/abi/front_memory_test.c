@@ -380,9 +380,9 @@ static void parent_domain__stands_for_its_domain(void **state)
 	assert_int_equal(ibv_dealloc_td(td), 0);
 }
 
-static void parent_domain__allocators_make_the_queues(void **state)
+/* A parent domain whose queues come from take() and give(). */
+static struct ibv_pd *alloc_parent(struct bench *b)
 {
-	struct bench *b = *state;
 	struct ibv_parent_domain_init_attr attr = {
 		.pd = b->pd,
 		.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
@@ -391,7 +391,15 @@ static void parent_domain__allocators_make_the_queues(void **state)
 		.free = give,
 		.pd_context = &allocator,
 	};
-	struct ibv_pd *pd = ibv_alloc_parent_domain(b->context, &attr);
+
+	memset(&allocator, 0, sizeof(allocator));
+	return ibv_alloc_parent_domain(b->context, &attr);
+}
+
+static void parent_domain__allocators_make_the_queues(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_pd *pd = alloc_parent(b);
 	struct ibv_cq_init_attr_ex cq_attr = { .cqe = 1,
 					       .comp_mask =
 						       IBV_CQ_INIT_ATTR_MASK_PD,
@@ -409,7 +417,6 @@ static void parent_domain__allocators_make_the_queues(void **state)
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 
-	memset(&allocator, 0, sizeof(allocator));
 	cq = ibv_cq_ex_to_cq(ibv_create_cq_ex(b->context, &cq_attr));
 	assert_int_equal(allocator.taken, 1);
 	srq = ibv_create_srq_ex(b->context, &srq_attr);
@@ -432,19 +439,31 @@ static void parent_domain__allocators_make_the_queues(void **state)
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	assert_int_equal(allocator.given, 6);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	srq_attr.comp_mask |= IBV_SRQ_INIT_ATTR_RESERVED;
+	assert_null(ibv_create_srq_ex(b->context, &srq_attr));
+	assert_int_equal(errno, EOPNOTSUPP);
+}
+
+static void parent_domain__allocators_decline_or_fail(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_pd *pd = alloc_parent(b);
+	struct ibv_cq_init_attr_ex cq_attr = { .cqe = 1,
+					       .comp_mask =
+						       IBV_CQ_INIT_ATTR_MASK_PD,
+					       .parent_domain = pd };
+	struct ibv_cq *cq;
 
 	allocator.how = DEFAULT;
 	cq = ibv_cq_ex_to_cq(ibv_create_cq_ex(b->context, &cq_attr));
 	assert_non_null(cq);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
-	assert_int_equal(allocator.given, 6);
+	assert_int_equal(allocator.given, 0);
 	allocator.how = NONE;
 	assert_null(ibv_create_cq_ex(b->context, &cq_attr));
 	assert_int_equal(errno, ENOMEM);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
-	srq_attr.comp_mask |= IBV_SRQ_INIT_ATTR_RESERVED;
-	assert_null(ibv_create_srq_ex(b->context, &srq_attr));
-	assert_int_equal(errno, EOPNOTSUPP);
 }
 
 static void mw__alloc_and_bind_are_posted(void **state)
@@ -543,6 +562,7 @@ int front_memory_tests(void)
 		ON_BENCH(import__owner_ends_first),
 		ON_BENCH(parent_domain__stands_for_its_domain),
 		ON_BENCH(parent_domain__allocators_make_the_queues),
+		ON_BENCH(parent_domain__allocators_decline_or_fail),
 		ON_BENCH(mw__alloc_and_bind_are_posted),
 		ON_BENCH(mw__type_2_is_bound_by_post_send),
 	};

@@ -255,13 +255,34 @@ static struct ibv_srq *make_xrc_srq(struct bench *b, struct ibv_xrcd *x)
 	return srq;
 }
 
-static void xrc__objects_and_who_stands_on_whom(void **state)
+static void xrc__shared_queue_has_a_number_and_a_size(void **state)
 {
 	struct bench *b = *state;
 	struct ibv_xrcd *x = open_xrcd(b->context, -1, O_CREAT);
 	struct ibv_srq *srq = make_xrc_srq(b, x), *plain;
 	struct ibv_srq_init_attr plain_attr = { .attr = { 1, 1, 0 } };
 	struct ibv_srq_attr attr = { .max_wr = 16, .srq_limit = 3 };
+	uint32_t number = 0;
+
+	assert_int_equal(ibv_get_srq_num(srq, &number), 0);
+	assert_int_equal(number, vb_front_srq(srq)->core->number);
+	plain = ibv_create_srq(b->pd, &plain_attr);
+	assert_int_equal(ibv_get_srq_num(plain, &number), EINVAL);
+	assert_int_equal(ibv_destroy_srq(plain), 0);
+	assert_int_equal(
+		ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), 0);
+	assert_int_equal(ibv_query_srq(srq, &attr), 0);
+	assert_int_equal(attr.max_wr, 16);
+	assert_int_equal(attr.srq_limit, 3);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	assert_int_equal(ibv_close_xrcd(x), 0);
+}
+
+static void xrc__objects_hold_what_they_use(void **state)
+{
+	struct bench *b = *state;
+	struct ibv_xrcd *x = open_xrcd(b->context, -1, O_CREAT);
+	struct ibv_srq *srq = make_xrc_srq(b, x);
 	struct ibv_qp_init_attr_ex init = {
 		.qp_type = IBV_QPT_XRC_RECV,
 		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
@@ -277,18 +298,6 @@ static void xrc__objects_and_who_stands_on_whom(void **state)
 	struct ibv_qp *target, *again;
 	struct ibv_qp_attr qp_attr;
 	struct ibv_recv_wr wr = { 0 }, *bad;
-	uint32_t number = 0;
-
-	assert_int_equal(ibv_get_srq_num(srq, &number), 0);
-	assert_int_equal(number, vb_front_srq(srq)->core->number);
-	plain = ibv_create_srq(b->pd, &plain_attr);
-	assert_int_equal(ibv_get_srq_num(plain, &number), EINVAL);
-	assert_int_equal(ibv_destroy_srq(plain), 0);
-	assert_int_equal(
-		ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), 0);
-	assert_int_equal(ibv_query_srq(srq, &attr), 0);
-	assert_int_equal(attr.max_wr, 16);
-	assert_int_equal(attr.srq_limit, 3);
 
 	target = ibv_create_qp_ex(b->context, &init);
 	assert_non_null(target);
@@ -374,7 +383,8 @@ int front_xrc_tests(void)
 		ON_BENCH(tags__what_makes_no_queue),
 		ON_BENCH(tags__operations),
 		ON_BENCH(tags__queue_pair_without_sends),
-		ON_BENCH(xrc__objects_and_who_stands_on_whom),
+		ON_BENCH(xrc__shared_queue_has_a_number_and_a_size),
+		ON_BENCH(xrc__objects_hold_what_they_use),
 		ON_BENCH(xrc__work_requests_name_a_shared_queue),
 	};
 
