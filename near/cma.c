@@ -111,8 +111,8 @@ static enum vb_cma near_cma_copy(const struct vb_peer *p,
 				 const struct vb_copy *c, const struct hold *h,
 				 bool helped)
 {
-	return !helped && vb_copy_helper_copy(p->hand, c) ? CMA_OK
-							  : copy_alone(c, h);
+	return !helped && vb_copy_helper_copy(p->helper, c) ? CMA_OK
+							    : copy_alone(c, h);
 }
 
 static enum vb_cma reach_chunk(struct vb_peer *p,

@@ -108,7 +108,7 @@ static struct vb_copy cut(const struct vb_copy *c, uint64_t from, uint64_t len,
  * The thread.
  */
 
-static bool move(struct vb_copy_helper *h, uint32_t from, uint32_t to)
+static bool move_state(struct vb_copy_helper *h, uint32_t from, uint32_t to)
 {
 	return atomic_compare_exchange_strong(&h->state, &from, to);
 }
@@ -126,7 +126,7 @@ static bool lend(struct vb_copy_helper *h)
 		return false;
 	while (is_offered(h) && vb_clock_read() < atomic_load(&h->begin_at))
 		;
-	if (!move(h, HELPER_OFFERED, HELPER_TAKEN))
+	if (!move_state(h, HELPER_OFFERED, HELPER_TAKEN))
 		return false;
 	h->whole = near_copy_helper_copy(&h->part);
 	atomic_fetch_add_explicit(&h->parts, 1, memory_order_relaxed);
@@ -179,7 +179,7 @@ static void *helper_main(void *arg)
 		atomic_store(&h->state, HELPER_READY);
 		stand_by(h);
 		/* What was offered meanwhile is taken back by who did. */
-		while (!move(h, HELPER_READY, HELPER_ASLEEP))
+		while (!move_state(h, HELPER_READY, HELPER_ASLEEP))
 			if (!lend(h))
 				sched_yield();
 		vb_bell_set(&h->bell);
@@ -190,7 +190,7 @@ static void *helper_main(void *arg)
 }
 
 /* What the program asked for its own threads is not for this one. */
-static int start(struct vb_copy_helper *h)
+static int start_helper(struct vb_copy_helper *h)
 {
 	struct sched_param param = { 0 };
 	pthread_attr_t attr;
@@ -231,7 +231,7 @@ static void near_call(struct vb_copy_helper *h)
 	if (!find_elsewhere(&set))
 		return;
 	if (!h->started)
-		h->started = start(h) == 0;
+		h->started = start_helper(h) == 0;
 	if (!h->started)
 		return;
 	(void)pthread_setaffinity_np(h->thread, sizeof(set), &set);
@@ -257,7 +257,7 @@ static bool offer(struct vb_copy_helper *h, const struct vb_copy *c,
 {
 	h->part = cut(c, from, len, h->list);
 	atomic_store(&h->begin_at, vb_clock_read() + from / 4096 * FINDS_PAGE);
-	return move(h, HELPER_READY, HELPER_OFFERED);
+	return move_state(h, HELPER_READY, HELPER_OFFERED);
 }
 
 static bool is_done(struct vb_copy_helper *h)
@@ -288,7 +288,7 @@ static bool near_take_back(struct vb_copy_helper *h, bool offered)
 {
 	bool whole;
 
-	if (!offered || move(h, HELPER_OFFERED, HELPER_READY))
+	if (!offered || move_state(h, HELPER_OFFERED, HELPER_READY))
 		return near_copy_helper_copy(&h->part);
 	near_await(h);
 	whole = h->whole;

@@ -38,8 +38,9 @@ static struct vb_near_side own_side(const struct vb_qp *qp,
 	};
 }
 
-static struct vb_far_side
-far_side(const struct vb_qp *qp, const struct vb_send_wqe *wqe, uint32_t offset)
+static struct vb_far_side target_side(const struct vb_qp *qp,
+				      const struct vb_send_wqe *wqe,
+				      uint32_t offset)
 {
 	return vb_far_side_by(&vb_nq(qp)->view, wqe->rkey,
 			      wqe->remote_addr + offset,
@@ -52,7 +53,7 @@ static enum vb_cma near_reach(struct vb_qp *qp, struct vb_send_wqe *wqe,
 {
 	const struct vb_near_qp *nq = vb_nq(qp);
 	const struct vb_near_side near = own_side(qp, wqe, nq->placed);
-	const struct vb_far_side far = far_side(qp, wqe, nq->placed);
+	const struct vb_far_side far = target_side(qp, wqe, nq->placed);
 
 	return vb_cma(nq->peer, &near, &far, len, wqe->op != WR_READ);
 }
@@ -62,7 +63,7 @@ static enum vb_cma near_reach(struct vb_qp *qp, struct vb_send_wqe *wqe,
 static enum vb_fault covers_all(const struct vb_qp *qp,
 				const struct vb_send_wqe *wqe)
 {
-	const struct vb_far_side far = far_side(qp, wqe, 0);
+	const struct vb_far_side far = target_side(qp, wqe, 0);
 	struct vb_permit permit;
 	struct vb_grant g;
 	uint64_t at;

@@ -28,8 +28,8 @@ int vb_near_imported_pd_meet(struct vb_near *n, unsigned slot, uint32_t *since)
 	}
 }
 
-static struct vb_far_side far_side(const struct vb_pd *pd,
-				   const struct vb_mr_range *r)
+static struct vb_far_side origin_side(const struct vb_pd *pd,
+				      const struct vb_mr_range *r)
 {
 	return (struct vb_far_side){ .adapter = pd->origin.adapter,
 				     .pd = pd->id,
@@ -53,7 +53,7 @@ bool vb_near_imported_pd_find(struct vb_near *n, const struct vb_pd *pd,
 			      uint32_t key, struct vb_grant *g)
 {
 	const struct vb_far_side far =
-		far_side(pd, &(struct vb_mr_range){ .key = key });
+		origin_side(pd, &(struct vb_mr_range){ .key = key });
 	struct vb_peer *p = origin_of(n, pd);
 	struct vb_permit permit;
 	bool found = p && vb_registry_open(p->registry, &far, g, &permit);
@@ -83,7 +83,7 @@ enum vb_fault vb_near_imported_pd_copy(struct vb_near *n,
 				       const struct vb_mr_range *r, void *bytes,
 				       bool put)
 {
-	const struct vb_far_side far = far_side(pd, r);
+	const struct vb_far_side far = origin_side(pd, r);
 	struct vb_peer *p = origin_of(n, pd);
 	enum vb_fault fault =
 		p ? borrow(p, &far, r->len, bytes, put) : FAULT_RKEY;

@@ -3,8 +3,9 @@
 #include "core/sge.h"
 #include "near/req_priv.h"
 
-static void fill_request(const struct vb_qp *qp, const struct vb_send_wqe *wqe,
-			 struct vb_request *r)
+static void fill_lane_request(const struct vb_qp *qp,
+			      const struct vb_send_wqe *wqe,
+			      struct vb_request *r)
 {
 	const struct vb_near_qp *nq = vb_nq(qp);
 	uint8_t traits = vb_near_rule(wqe)->traits;
@@ -130,9 +131,9 @@ enum put {
 };
 
 /* @fault: with NEAR_FAULT, what we may not do. */
-static enum put put_request(const struct vb_qp *qp,
-			    const struct vb_send_wqe *wqe, enum vb_near_op op,
-			    enum vb_fault fault)
+static enum put put_lane_request(const struct vb_qp *qp,
+				 const struct vb_send_wqe *wqe,
+				 enum vb_near_op op, enum vb_fault fault)
 {
 	struct vb_peer *p = vb_nq(qp)->peer;
 	enum vb_fault ours = FAULT_NONE;
@@ -142,7 +143,7 @@ static enum put put_request(const struct vb_qp *qp,
 	vb_mutex_lock(&p->tx);
 	r = vb_ring_begin(&p->writer, bytes_along(wqe, op), &data);
 	if (r) {
-		fill_request(qp, wqe, r);
+		fill_lane_request(qp, wqe, r);
 		r->op = (uint8_t)op;
 		if (op == NEAR_FAULT)
 			r->imm = fault;
@@ -159,7 +160,7 @@ static enum put put_request(const struct vb_qp *qp,
 enum vb_next vb_lane_put(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			 enum vb_near_op op, enum vb_fault fault, vb_time now)
 {
-	switch (put_request(qp, wqe, op, fault)) {
+	switch (put_lane_request(qp, wqe, op, fault)) {
 	case PUT_NO_ROOM:
 		return wait_for_room(qp, now);
 	case PUT_OURS:
@@ -175,7 +176,7 @@ enum vb_next vb_lane_put(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 
 bool vb_lane_put_quick(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
-	if (put_request(qp, wqe, NEAR_SEND, FAULT_NONE) != PUT_DONE)
+	if (put_lane_request(qp, wqe, NEAR_SEND, FAULT_NONE) != PUT_DONE)
 		return false;
 	note_sent(qp, wqe);
 	return true;
@@ -196,7 +197,7 @@ void vb_lane_tell_news(struct vb_qp *qp)
 	vb_mutex_lock(&p->tx);
 	r = vb_ring_begin(&p->writer, 0, &data);
 	if (r) {
-		fill_request(qp, &nothing, r);
+		fill_lane_request(qp, &nothing, r);
 		r->op = NEAR_NEWS;
 		vb_ring_commit(&p->writer);
 		nq->told_news = true;
@@ -222,7 +223,7 @@ static unsigned pack(struct vb_qp *qp)
 	if (r)
 		count = vb_near_pack(qp, data, VB_REQUEST_MAX, &bytes);
 	if (count >= VB_MANY_LEAST) {
-		fill_request(qp, wqe, r);
+		fill_lane_request(qp, wqe, r);
 		r->op = NEAR_MANY;
 		r->bytes = (uint16_t)bytes;
 		vb_ring_commit(&p->writer);

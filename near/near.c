@@ -24,7 +24,7 @@
 
 static int make_self(struct vb_near *n)
 {
-	struct vb_peer *p = vb_peer_create(n->c.slot, n->hand);
+	struct vb_peer *p = vb_peer_create(n->c.slot, n->helper);
 	void *lane;
 
 	if (!p)
@@ -86,8 +86,8 @@ static int make_parts(struct vb_near *n)
 {
 	int rc;
 
-	n->hand = vb_copy_helper_create();
-	if (!n->hand)
+	n->helper = vb_copy_helper_create();
+	if (!n->helper)
 		return -ENOMEM;
 	rc = make_registry(n);
 	if (rc)
@@ -111,7 +111,7 @@ destroy_bell:
 destroy_registry:
 	vb_registry_destroy(n->registry, n->registry_fd);
 destroy_helper:
-	vb_copy_helper_destroy(n->hand);
+	vb_copy_helper_destroy(n->helper);
 	return rc;
 }
 
@@ -162,7 +162,7 @@ void vb_near_destroy(struct vb_near *n)
 	vb_peer_put(n->self);
 	destroy_bell(n);
 	vb_registry_destroy(n->registry, n->registry_fd);
-	vb_copy_helper_destroy(n->hand);
+	vb_copy_helper_destroy(n->helper);
 	vb_mutex_fini(&n->lock);
 	vb_mutex_fini(&n->rx);
 	vb_mutex_fini(&n->coalesce_lock);
@@ -344,7 +344,7 @@ int vb_near_attach(struct vb_qp *qp)
 }
 
 /* No peer's access by way of it begins from now on. */
-static void hide(struct vb_near *n, struct vb_qp *qp)
+static void near_hide(struct vb_near *n, struct vb_qp *qp)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
@@ -354,7 +354,7 @@ static void hide(struct vb_near *n, struct vb_qp *qp)
 	vb_registry_hide(n->registry, qp->index);
 }
 
-static void show(struct vb_near *n, struct vb_qp *qp)
+static void near_show(struct vb_near *n, struct vb_qp *qp)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 	const struct vb_registry_name name = { nq->number, nq->far_number,
@@ -379,7 +379,7 @@ static void near_forget_peer(struct vb_near *n, struct vb_qp *qp)
 void vb_near_detach(struct vb_near *n, struct vb_qp *qp)
 {
 	if (n) {
-		hide(n, qp);
+		near_hide(n, qp);
 		near_forget_peer(n, qp);
 	}
 	free(qp->near);
@@ -393,8 +393,8 @@ static uint32_t new_life(void)
 }
 
 /* What peers call it: struct vb_near_qp. */
-static uint32_t number_of(const struct vb_near *n, const struct vb_adapter *a,
-			  uint32_t index)
+static uint32_t near_number_of(const struct vb_near *n,
+			       const struct vb_adapter *a, uint32_t index)
 {
 	return (a->rnic ? n->c.slot << VB_QPN_BITS : a->qpn_base) | index;
 }
@@ -405,11 +405,11 @@ static void get_ready(struct vb_near *n, struct vb_qp *qp, bool here)
 
 	near_forget_peer(n, qp);
 	if (!here || qp->type != QPT_RC ||
-	    qp->adapter->number >= VB_YARD_ADAPTERS ||
+	    qp->adapter->number >= VB_REGISTRY_ADAPTERS ||
 	    !vb_near_is_own(n, qp->adapter->qpn_base >> VB_QPN_BITS))
 		return;
 	nq->life = new_life();
-	nq->number = number_of(n, qp->adapter, qp->index);
+	nq->number = near_number_of(n, qp->adapter, qp->index);
 	nq->far_number = qp->attr.dest_qp_num;
 	/* Of an imported domain: what its keys open is another's, which only
 	 * packets get to. */
@@ -424,12 +424,13 @@ bool vb_near_expect(struct vb_near *n, struct vb_qp *qp,
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
-	hide(n, qp);
+	near_hide(n, qp);
 	near_forget_peer(n, qp);
-	if (qp->adapter->number >= VB_YARD_ADAPTERS || qp->pd->origin.is_far)
+	if (qp->adapter->number >= VB_REGISTRY_ADAPTERS ||
+	    qp->pd->origin.is_far)
 		return false;
 	nq->life = new_life();
-	nq->number = number_of(n, qp->adapter, qp->index);
+	nq->number = near_number_of(n, qp->adapter, qp->index);
 	qp->way = WAY_OPEN;
 	*card = (struct vb_near_card){ nq->number, nq->life };
 	return true;
@@ -446,7 +447,7 @@ void vb_near_recognize(struct vb_near *n, struct vb_qp *qp,
 	nq->far_number = peer->number;
 	nq->peer_life = peer->life;
 	nq->intro = vb_session_want(n, slot);
-	show(n, qp);
+	near_show(n, qp);
 }
 
 bool vb_near_is_heard(const struct vb_qp *qp)
@@ -462,9 +463,9 @@ void vb_near_enter(struct vb_near *n, struct vb_qp *qp, enum vb_qp_state from,
 	if (to == QPS_RTS && from == QPS_RTR)
 		vb_near_req_reset(qp);
 	if (to == QPS_RESET || to == QPS_INIT || to == QPS_ERR)
-		hide(n, qp);
+		near_hide(n, qp);
 	else
-		show(n, qp);
+		near_show(n, qp);
 	if (to == QPS_RESET)
 		near_forget_peer(n, qp);
 	if (to == QPS_SQD)
@@ -474,12 +475,12 @@ void vb_near_enter(struct vb_near *n, struct vb_qp *qp, enum vb_qp_state from,
 /* Take back the part of a message for queue pair @number that a peer has in
  * hand. The queue pair is hidden and its hazards are quiet, so the peer has not
  * begun to copy it, and its permit has lapsed. */
-static void take_shares_back(struct vb_near *n, uint32_t number)
+static void take_parts_back(struct vb_near *n, uint32_t number)
 {
 	vb_mutex_lock(&n->rx);
 	for (unsigned i = 0; i < n->active_count; i++)
-		if (n->active[i]->share.waits &&
-		    n->active[i]->share.qpn == number)
+		if (n->active[i]->split.waits &&
+		    n->active[i]->split.qpn == number)
 			vb_serve_abandon(n, n->active[i]);
 	vb_mutex_unlock(&n->rx);
 }
@@ -487,10 +488,10 @@ static void take_shares_back(struct vb_near *n, uint32_t number)
 void vb_near_settle_qp(struct vb_near *n, const struct vb_adapter *a,
 		       uint32_t index)
 {
-	uint32_t number = number_of(n, a, index);
+	uint32_t number = near_number_of(n, a, index);
 
 	await_all(n, 0, number);
-	take_shares_back(n, number);
+	take_parts_back(n, number);
 }
 
 /*
@@ -566,7 +567,7 @@ bool vb_near_send(struct vb_near *n, struct vb_qp *qp, vb_time now)
 	if (qp->way == WAY_NEAR && sends)
 		more = vb_near_run(n, qp, now);
 	if (VB_UNLIKELY(vb_near_state(qp) == QPS_ERR))
-		hide(n, qp);
+		near_hide(n, qp);
 	return more;
 }
 

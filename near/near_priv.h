@@ -122,7 +122,7 @@ struct vb_near {
 	int bell_fd;
 	int epoll_fd;
 	struct vb_peer *self;
-	struct vb_copy_helper *hand;
+	struct vb_copy_helper *helper;
 
 	struct vb_mutex lock;
 	/* lock */
@@ -242,8 +242,8 @@ void vb_near_request(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,
 		     struct vb_answer_note *a);
 /* @p had a part of what is first on its lane, for @qp, or NULL, and was slow.
  * False: it still has. */
-bool vb_near_resume(struct vb_peer *p, struct vb_qp *qp);
+bool vb_pull_resume(struct vb_peer *p, struct vb_qp *qp);
 /* Nobody is at it any more. */
-void vb_near_abandon(struct vb_peer *p, struct vb_qp *qp);
+void vb_pull_abandon(struct vb_peer *p, struct vb_qp *qp);
 
 #endif

@@ -7,14 +7,14 @@
 
 #include "near/shm.h"
 
-struct vb_peer *vb_peer_create(unsigned slot, struct vb_copy_helper *hand)
+struct vb_peer *vb_peer_create(unsigned slot, struct vb_copy_helper *helper)
 {
 	struct vb_peer *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
 	p->slot = slot;
-	p->hand = hand;
+	p->helper = helper;
 	p->session = p->alarm = -1;
 	atomic_store(&p->refs, 1);
 	vb_mutex_init(&p->tx, VB_RANK_LEAF);
@@ -33,7 +33,7 @@ void vb_peer_join(struct vb_peer *p, struct vb_lane *lane, unsigned end)
 	p->our_calls = &lane->half[end].calls;
 	p->their_calls = &lane->half[other].calls;
 	p->offered = &lane->half[other].offer;
-	p->share = (struct vb_split_copy){ .offer = &lane->half[end].offer };
+	p->split = (struct vb_split_copy){ .offer = &lane->half[end].offer };
 }
 
 struct vb_peer *vb_peer_get(struct vb_peer *p)
@@ -66,7 +66,7 @@ void vb_peer_put(struct vb_peer *p)
 }
 
 /* Its caller may hold locks. */
-static void wake(const struct vb_peer *p)
+static void wake_thread(const struct vb_peer *p)
 {
 	const uint64_t one = 1;
 	int cancel = vb_cancel_off();
@@ -84,11 +84,11 @@ void vb_peer_ring(struct vb_peer *p)
 	 * there, then look whether it sleeps. */
 	if (!vb_bell_ring(p->bell) &&
 	    atomic_load_explicit(&p->registry->asleep, memory_order_relaxed))
-		wake(p);
+		wake_thread(p);
 }
 
 void vb_peer_call(struct vb_peer *p)
 {
 	atomic_store(p->our_calls, 1);
-	wake(p);
+	wake_thread(p);
 }

@@ -53,7 +53,7 @@ struct vb_peer {
 	const struct vb_registry *registry;
 	struct vb_lane *lane;
 	bool is_self;
-	struct vb_copy_helper *hand; /* helps with large copies */
+	struct vb_copy_helper *helper; /* helps with large copies */
 	_Atomic bool owed;    /* there are answers that it was not rung for */
 	struct vb_peer *next; /* near->callers */
 	struct vb_announcer ours; /* where we announce */
@@ -62,7 +62,7 @@ struct vb_peer {
 	struct vb_ring_writer writer; /* tx */
 	struct vb_ring_reader reader; /* near->rx */
 	struct vb_offer *offered;     /* to us */
-	struct vb_split_copy share;   /* near->rx */
+	struct vb_split_copy split;   /* near->rx */
 	_Atomic uint32_t *our_calls, *their_calls;
 };
 
@@ -70,7 +70,7 @@ struct vb_peer {
 void vb_peer_join(struct vb_peer *p, struct vb_lane *lane, unsigned end);
 
 /* @hand outlives it. */
-struct vb_peer *vb_peer_create(unsigned slot, struct vb_copy_helper *hand);
+struct vb_peer *vb_peer_create(unsigned slot, struct vb_copy_helper *helper);
 struct vb_peer *vb_peer_get(struct vb_peer *p);
 void vb_peer_put(struct vb_peer *p); /* NULL: nothing */
 

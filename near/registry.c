@@ -32,77 +32,77 @@ static int init_alive(pthread_mutex_t *m)
 
 int vb_registry_create(unsigned slot, struct vb_registry **out, int *out_fd)
 {
-	struct vb_registry *y;
+	struct vb_registry *reg;
 	void *at;
-	int fd, rc = vb_shm_create("verbena-registry", sizeof(*y), &fd, &at);
+	int fd, rc = vb_shm_create("verbena-registry", sizeof(*reg), &fd, &at);
 
 	if (rc)
 		return rc;
-	y = at;
-	rc = init_alive(&y->alive);
+	reg = at;
+	rc = init_alive(&reg->alive);
 	if (rc) {
-		vb_registry_destroy(y, fd);
+		vb_registry_destroy(reg, fd);
 		return rc;
 	}
-	y->version = VB_NEAR_VERSION;
-	y->is_exact = vb_permit_is_exact();
-	y->slot = slot;
-	y->nonce = (uint64_t)vb_rand32() << 32 | vb_rand32();
-	y->nonce_at = (uintptr_t)&y->nonce;
-	atomic_store(&y->asleep, 1);
-	*out = y;
+	reg->version = VB_NEAR_VERSION;
+	reg->is_exact = vb_permit_is_exact();
+	reg->slot = slot;
+	reg->nonce = (uint64_t)vb_rand32() << 32 | vb_rand32();
+	reg->nonce_at = (uintptr_t)&reg->nonce;
+	atomic_store(&reg->asleep, 1);
+	*out = reg;
 	*out_fd = fd;
 	return 0;
 }
 
-void vb_registry_destroy(struct vb_registry *y, int fd)
+void vb_registry_destroy(struct vb_registry *reg, int fd)
 {
-	vb_shm_unmap(y, sizeof(*y));
+	vb_shm_unmap(reg, sizeof(*reg));
 	close(fd);
 }
 
-void vb_registry_live(struct vb_registry *y)
+void vb_registry_live(struct vb_registry *reg)
 {
-	if (pthread_mutex_lock(&y->alive) != 0)
+	if (pthread_mutex_lock(&reg->alive) != 0)
 		vb_log(LOG_INFO, "near: no robust mutex: peers use packets");
 }
 
-void vb_registry_die(struct vb_registry *y)
+void vb_registry_die(struct vb_registry *reg)
 {
-	pthread_mutex_unlock(&y->alive);
+	pthread_mutex_unlock(&reg->alive);
 }
 
 int vb_registry_map(int fd, unsigned slot, const struct vb_registry **out)
 {
-	const struct vb_registry *y;
+	const struct vb_registry *reg;
 	void *at;
-	int rc = vb_shm_map(fd, sizeof(*y), false, &at);
+	int rc = vb_shm_map(fd, sizeof(*reg), false, &at);
 
 	if (rc)
 		return rc;
-	y = at;
-	if (y->version != VB_NEAR_VERSION || y->slot != slot) {
-		vb_registry_unmap(y);
+	reg = at;
+	if (reg->version != VB_NEAR_VERSION || reg->slot != slot) {
+		vb_registry_unmap(reg);
 		return -EPROTO;
 	}
-	*out = y;
+	*out = reg;
 	return 0;
 }
 
-void vb_registry_unmap(const struct vb_registry *y)
+void vb_registry_unmap(const struct vb_registry *reg)
 {
-	vb_shm_unmap((void *)y, sizeof(*y));
+	vb_shm_unmap((void *)reg, sizeof(*reg));
 }
 
-bool vb_registry_is_open(const struct vb_registry *y, pid_t owner)
+bool vb_registry_is_open(const struct vb_registry *reg, pid_t owner)
 {
 	uint64_t seen = 0;
 	struct iovec here = { &seen, sizeof(seen) };
-	struct iovec there = { (void *)(uintptr_t)y->nonce_at, sizeof(seen) };
+	struct iovec there = { (void *)(uintptr_t)reg->nonce_at, sizeof(seen) };
 
 	return process_vm_readv(owner, &here, 1, &there, 1, 0) ==
 		       (ssize_t)sizeof(seen) &&
-	       seen == y->nonce;
+	       seen == reg->nonce;
 }
 
 /*
@@ -110,9 +110,9 @@ bool vb_registry_is_open(const struct vb_registry *y, pid_t owner)
  * the kernel sets a bit in it when a robust one's holder ends. Nobody asks for
  * the mutex.
  */
-bool vb_registry_is_alive(const struct vb_registry *y)
+bool vb_registry_is_alive(const struct vb_registry *reg)
 {
-	const _Atomic uint32_t *word = (const _Atomic uint32_t *)&y->alive;
+	const _Atomic uint32_t *word = (const _Atomic uint32_t *)&reg->alive;
 	uint32_t holder = atomic_load_explicit(word, memory_order_relaxed);
 
 	return holder & FUTEX_TID_MASK && !(holder & FUTEX_OWNER_DIED);
@@ -163,24 +163,24 @@ static bool is_unchanged(const _Atomic uint32_t *seq, uint32_t before)
 	return near_get(seq) == before;
 }
 
-static void show_adapter(struct vb_registry *y, const struct vb_adapter *a)
+static void show_adapter(struct vb_registry *reg, const struct vb_adapter *a)
 {
 	/* Once: peers read the line at each access. */
-	if (near_get(&y->adapters[a->number].key_inv) == a->key_inv)
+	if (near_get(&reg->adapters[a->number].key_inv) == a->key_inv)
 		return;
-	near_put(&y->adapters[a->number].key_mask, a->key_mask);
-	near_put(&y->adapters[a->number].key_inv, a->key_inv);
+	near_put(&reg->adapters[a->number].key_mask, a->key_mask);
+	near_put(&reg->adapters[a->number].key_inv, a->key_inv);
 }
 
-void vb_registry_grant(struct vb_registry *y, const struct vb_adapter *a,
+void vb_registry_grant(struct vb_registry *reg, const struct vb_adapter *a,
 		       const struct vb_grant *g)
 {
 	struct vb_registry_key *k;
 
-	if (a->number >= VB_YARD_ADAPTERS || g->index >= VB_YARD_KEYS)
+	if (a->number >= VB_REGISTRY_ADAPTERS || g->index >= VB_REGISTRY_KEYS)
 		return;
-	k = &y->keys[a->number][g->index];
-	show_adapter(y, a);
+	k = &reg->keys[a->number][g->index];
+	show_adapter(reg, a);
 	near_begin_write(&k->seq);
 	near_put(&k->key, g->key);
 	near_put(&k->pd, g->pd);
@@ -192,14 +192,14 @@ void vb_registry_grant(struct vb_registry *y, const struct vb_adapter *a,
 	end_write(&k->seq);
 }
 
-void vb_registry_revoke(struct vb_registry *y, const struct vb_adapter *a,
+void vb_registry_revoke(struct vb_registry *reg, const struct vb_adapter *a,
 			uint32_t index)
 {
 	struct vb_registry_key *k;
 
-	if (a->number >= VB_YARD_ADAPTERS || index >= VB_YARD_KEYS)
+	if (a->number >= VB_REGISTRY_ADAPTERS || index >= VB_REGISTRY_KEYS)
 		return;
-	k = &y->keys[a->number][index];
+	k = &reg->keys[a->number][index];
 	near_begin_write(&k->seq);
 	near_put(&k->key, 0);
 	end_write(&k->seq);
@@ -226,29 +226,31 @@ static bool copy_key(const struct vb_registry_key *k, struct vb_grant *g,
 	return false;
 }
 
-bool vb_registry_open(const struct vb_registry *y,
+bool vb_registry_open(const struct vb_registry *reg,
 		      const struct vb_far_side *far, struct vb_grant *g,
 		      struct vb_permit *permit)
 {
 	const struct vb_registry_key *k;
 	uint32_t index;
 
-	if (far->adapter >= VB_YARD_ADAPTERS || far->key == 0)
+	if (far->adapter >= VB_REGISTRY_ADAPTERS || far->key == 0)
 		return false;
-	index = vb_registry_index(y, far->adapter, far->key);
-	if (index >= VB_YARD_KEYS)
+	index = vb_registry_index(reg, far->adapter, far->key);
+	if (index >= VB_REGISTRY_KEYS)
 		return false;
-	k = &y->keys[far->adapter][index];
+	k = &reg->keys[far->adapter][index];
 	if (!copy_key(k, g, permit))
 		return false;
 	permit->word[0] = permit->word[1] = &k->seq;
 	if (far->view) {
-		permit->word[1] = &y->qps[far->view->qpn % VB_YARD_QPS].seq;
+		permit->word[1] =
+			&reg->qps[far->view->qpn % VB_REGISTRY_QPS].seq;
 		permit->is[1] = far->view->seq;
 	}
 	return g->key == far->key && g->pd == far->pd &&
 	       (g->access & far->need) == far->need &&
-	       (g->qpn == 0 || g->qpn % VB_YARD_QPS == far->qpn % VB_YARD_QPS);
+	       (g->qpn == 0 ||
+		g->qpn % VB_REGISTRY_QPS == far->qpn % VB_REGISTRY_QPS);
 }
 
 static void near_put_gid(_Atomic uint64_t at[2], const struct vb_gid *gid)
@@ -260,23 +262,23 @@ static void near_put_gid(_Atomic uint64_t at[2], const struct vb_gid *gid)
 	put_long(&at[1], halves[1]);
 }
 
-void vb_registry_show(struct vb_registry *y, const struct vb_qp *qp,
+void vb_registry_show(struct vb_registry *reg, const struct vb_qp *qp,
 		      const struct vb_registry_name *name)
 {
-	struct vb_registry_qp *e = &y->qps[qp->index % VB_YARD_QPS];
+	struct vb_registry_qp *e = &reg->qps[qp->index % VB_REGISTRY_QPS];
 	unsigned adapter = qp->adapter->number;
 
-	if (adapter >= VB_YARD_ADAPTERS)
+	if (adapter >= VB_REGISTRY_ADAPTERS)
 		return;
 	near_begin_write(&e->seq);
-	show_adapter(y, qp->adapter);
+	show_adapter(reg, qp->adapter);
 	near_put(&e->qpn, name->number);
 	near_put(&e->life, name->life);
 	near_put(&e->dest_qpn, name->dest);
 	near_put(&e->access, qp->attr.access_flags);
 	near_put(&e->pd, qp->pd->id);
 	near_put(&e->adapter,
-		 qp->pd->origin.is_far ? VB_YARD_NO_ADAPTER : adapter);
+		 qp->pd->origin.is_far ? VB_REGISTRY_NO_ADAPTER : adapter);
 	near_put(&e->rq_psn, qp->attr.rq_psn);
 	near_put(&e->reads, qp->attr.max_dest_rd_atomic);
 	near_put(&e->rtr, atomic_load_explicit(
@@ -286,19 +288,19 @@ void vb_registry_show(struct vb_registry *y, const struct vb_qp *qp,
 	end_write(&e->seq);
 }
 
-void vb_registry_hide(struct vb_registry *y, uint32_t index)
+void vb_registry_hide(struct vb_registry *reg, uint32_t index)
 {
-	struct vb_registry_qp *e = &y->qps[index % VB_YARD_QPS];
+	struct vb_registry_qp *e = &reg->qps[index % VB_REGISTRY_QPS];
 
 	near_begin_write(&e->seq);
 	near_put(&e->qpn, 0);
 	end_write(&e->seq);
 }
 
-bool vb_registry_view(const struct vb_registry *y, uint32_t qpn,
+bool vb_registry_view(const struct vb_registry *reg, uint32_t qpn,
 		      struct vb_registry_view *v)
 {
-	const struct vb_registry_qp *e = &y->qps[qpn % VB_YARD_QPS];
+	const struct vb_registry_qp *e = &reg->qps[qpn % VB_REGISTRY_QPS];
 
 	for (unsigned i = 0; i < READ_TRIES; i++) {
 		v->seq = atomic_load(&e->seq);

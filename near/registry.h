@@ -17,11 +17,12 @@
 #include "near/permit.h"
 #include "wire/ipc.h"
 
-#define VB_NEAR_VERSION	   7
-#define VB_YARD_ADAPTERS   4 /* more devices than that: packets */
-#define VB_YARD_NO_ADAPTER VB_YARD_ADAPTERS /* a queue pair's: packets */
-#define VB_YARD_KEYS	   (9u << 20)	    /* max_mr and max_mw of vb_limits */
-#define VB_YARD_QPS	   (1u << VB_QPN_BITS)
+#define VB_NEAR_VERSION	     7
+#define VB_REGISTRY_ADAPTERS 4 /* more devices than that: packets */
+#define VB_REGISTRY_NO_ADAPTER                                                 \
+	VB_REGISTRY_ADAPTERS	    /* a queue pair's: packets */
+#define VB_REGISTRY_KEYS (9u << 20) /* max_mr and max_mw of vb_limits */
+#define VB_REGISTRY_QPS	 (1u << VB_QPN_BITS)
 
 /* What peers read of one key: vb_grant, in atomics. */
 struct vb_registry_key {
@@ -58,9 +59,10 @@ struct vb_registry {
 	uint32_t is_exact;
 	struct {
 		_Atomic uint32_t key_mask, key_inv; /* vb_key_index() */
-	} adapters[VB_YARD_ADAPTERS] __attribute__((aligned(64)));
-	struct vb_registry_qp qps[VB_YARD_QPS] __attribute__((aligned(4096)));
-	struct vb_registry_key keys[VB_YARD_ADAPTERS][VB_YARD_KEYS];
+	} adapters[VB_REGISTRY_ADAPTERS] __attribute__((aligned(64)));
+	struct vb_registry_qp qps[VB_REGISTRY_QPS]
+		__attribute__((aligned(4096)));
+	struct vb_registry_key keys[VB_REGISTRY_ADAPTERS][VB_REGISTRY_KEYS];
 };
 
 /* A queue pair's number, its peer's, and its life. */
@@ -69,30 +71,30 @@ struct vb_registry_name {
 };
 
 /* A program's own. -errno: peers will talk packets. */
-VB_MUST_CHECK int vb_registry_create(unsigned slot, struct vb_registry **y,
+VB_MUST_CHECK int vb_registry_create(unsigned slot, struct vb_registry **reg,
 				     int *fd);
-void vb_registry_destroy(struct vb_registry *y, int fd);
+void vb_registry_destroy(struct vb_registry *reg, int fd);
 /* By the engine's thread. */
-void vb_registry_live(struct vb_registry *y);
-void vb_registry_die(struct vb_registry *y);
+void vb_registry_live(struct vb_registry *reg);
+void vb_registry_die(struct vb_registry *reg);
 
 /* A peer's, read-only; -EPROTO: of another version, or none. */
 VB_MUST_CHECK int vb_registry_map(int fd, unsigned slot,
-				  const struct vb_registry **y);
-void vb_registry_unmap(const struct vb_registry *y);
+				  const struct vb_registry **reg);
+void vb_registry_unmap(const struct vb_registry *reg);
 /* Can we read the owner's memory? */
-bool vb_registry_is_open(const struct vb_registry *y, pid_t owner);
-bool vb_registry_is_alive(const struct vb_registry *y);
+bool vb_registry_is_open(const struct vb_registry *reg, pid_t owner);
+bool vb_registry_is_alive(const struct vb_registry *reg);
 
-void vb_registry_grant(struct vb_registry *y, const struct vb_adapter *a,
+void vb_registry_grant(struct vb_registry *reg, const struct vb_adapter *a,
 		       const struct vb_grant *g);
 /* Only says so: who may be at it still is near/hazard.h's. */
-void vb_registry_revoke(struct vb_registry *y, const struct vb_adapter *a,
+void vb_registry_revoke(struct vb_registry *reg, const struct vb_adapter *a,
 			uint32_t index);
 /* One that takes no requests has no number there. */
-void vb_registry_show(struct vb_registry *y, const struct vb_qp *qp,
+void vb_registry_show(struct vb_registry *reg, const struct vb_qp *qp,
 		      const struct vb_registry_name *name);
-void vb_registry_hide(struct vb_registry *y, uint32_t index);
+void vb_registry_hide(struct vb_registry *reg, uint32_t index);
 
 /* A copy of a queue pair's entry, that need not be taken again while its seq
  * stays. */
@@ -102,14 +104,14 @@ struct vb_registry_view {
 	uint64_t sgid[2], dgid[2];
 };
 /* False: not to be had now. */
-bool vb_registry_view(const struct vb_registry *y, uint32_t qpn,
+bool vb_registry_view(const struct vb_registry *reg, uint32_t qpn,
 		      struct vb_registry_view *v);
-static inline bool vb_registry_is_current(const struct vb_registry *y,
+static inline bool vb_registry_is_current(const struct vb_registry *reg,
 					  uint32_t qpn,
 					  const struct vb_registry_view *v)
 {
 	/* Acquire: what is done for its sake comes after. */
-	return atomic_load_explicit(&y->qps[qpn & (VB_YARD_QPS - 1)].seq,
+	return atomic_load_explicit(&reg->qps[qpn & (VB_REGISTRY_QPS - 1)].seq,
 				    memory_order_acquire) == v->seq;
 }
 
@@ -139,32 +141,33 @@ vb_far_side_by(const struct vb_registry_view *v, uint32_t key, uint64_t iova,
 
 /* Does the key open it? Announced before (near/hazard.h), so that the answer
  * holds as long as the permit, and the owner waits for who has begun. */
-bool vb_registry_open(const struct vb_registry *y,
+bool vb_registry_open(const struct vb_registry *reg,
 		      const struct vb_far_side *far, struct vb_grant *g,
 		      struct vb_permit *permit);
 
 /* They change once, from nothing, before the first queue pair is shown. */
-static inline uint32_t vb_registry_index(const struct vb_registry *y,
+static inline uint32_t vb_registry_index(const struct vb_registry *reg,
 					 uint32_t adapter, uint32_t key)
 {
-	return vb_key_index(atomic_load_explicit(&y->adapters[adapter].key_mask,
-						 memory_order_relaxed),
-			    atomic_load_explicit(&y->adapters[adapter].key_inv,
-						 memory_order_relaxed),
-			    key);
+	return vb_key_index(
+		atomic_load_explicit(&reg->adapters[adapter].key_mask,
+				     memory_order_relaxed),
+		atomic_load_explicit(&reg->adapters[adapter].key_inv,
+				     memory_order_relaxed),
+		key);
 }
 
 /* The key will be asked for: among a million its entry is nowhere near. */
-static inline void vb_registry_expect(const struct vb_registry *y,
+static inline void vb_registry_expect(const struct vb_registry *reg,
 				      uint32_t adapter, uint32_t key)
 {
 	uint32_t index;
 
-	if (adapter >= VB_YARD_ADAPTERS)
+	if (adapter >= VB_REGISTRY_ADAPTERS)
 		return;
-	index = vb_registry_index(y, adapter, key);
-	if (index < VB_YARD_KEYS)
-		__builtin_prefetch(&y->keys[adapter][index]);
+	index = vb_registry_index(reg, adapter, key);
+	if (index < VB_REGISTRY_KEYS)
+		__builtin_prefetch(&reg->keys[adapter][index]);
 }
 
 /* Are @len bytes at @iova inside? *@at: where they are in the owner's memory.

@@ -245,7 +245,7 @@ bool vb_near_is_there(struct vb_qp *qp)
 		return true;
 	nq->fits = vb_registry_view(nq->peer->registry, qpn, &nq->view) &&
 		   is_our_peer(qp, &nq->view);
-	if (nq->fits && nq->view.adapter >= VB_YARD_NO_ADAPTER) {
+	if (nq->fits && nq->view.adapter >= VB_REGISTRY_NO_ADAPTER) {
 		/* As from its first request on: nothing was sent by here. */
 		qp->way = WAY_PACKETS;
 		nq->fits = false;
@@ -343,7 +343,7 @@ static enum vb_next do_next(struct vb_qp *qp, struct vb_send_wqe *wqe,
 }
 
 /* The next work request there is. */
-static enum vb_next go_on(struct vb_qp *qp, vb_time now)
+static enum vb_next run_next(struct vb_qp *qp, vb_time now)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 	struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, nq->sent);
@@ -504,7 +504,7 @@ bool vb_near_run(struct vb_near *n, struct vb_qp *qp, vb_time now)
 	begin_step(nq, now);
 	while (next == NEXT_GOES && vb_near_sends(qp) && !nq->denied &&
 	       nq->rnr_at == VB_NEVER && nq->retry_at == VB_NEVER)
-		next = go_on(qp, now);
+		next = run_next(qp, now);
 	if (VB_UNLIKELY(nq->denied) && vb_near_sends(qp))
 		leave_near(qp);
 	return next == NEXT_LATER;

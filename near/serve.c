@@ -18,7 +18,7 @@ struct vb_qp *vb_near_find_qp(struct vb_near *n, uint32_t qpn)
 	return vb_idtab_get(n->c.qps, qpn & ((1u << VB_QPN_BITS) - 1));
 }
 
-static void send_answer(struct vb_peer *p, const struct vb_answer_note *a)
+static void put_answer(struct vb_peer *p, const struct vb_answer_note *a)
 {
 	vb_mutex_lock(&p->tx);
 	vb_ring_answer(&p->writer, a);
@@ -80,7 +80,7 @@ static void near_carry_out(struct vb_near *n, struct vb_peer *p,
 				      .seq = r->seq,
 				      .count = 1,
 				      .kind = ANSWER_NOBODY };
-	if (VB_UNLIKELY(p->share.waits) && !vb_near_resume(p, qp)) {
+	if (VB_UNLIKELY(p->split.waits) && !vb_pull_resume(p, qp)) {
 		a->kind = ANSWER_LATER;
 		return;
 	}
@@ -89,7 +89,7 @@ static void near_carry_out(struct vb_near *n, struct vb_peer *p,
 	/* What was half fetched may be refused by now; the next message on the
 	 * lane is another, and begins at 0. */
 	if (VB_LIKELY(a->kind != ANSWER_LATER))
-		p->share.at = 0;
+		p->split.at = 0;
 }
 
 /* What a peer said may have made something due. */
@@ -110,7 +110,7 @@ static void step_if_due(struct vb_near *n, struct vb_qp *qp, vb_time now)
 static void near_tell(struct vb_near *n, struct vb_peer *p,
 		      const struct vb_answer_note *a)
 {
-	send_answer(p, a);
+	put_answer(p, a);
 	if (n->unhurried)
 		owe(n, p);
 	else
@@ -162,14 +162,14 @@ static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
 		near_carry_out(n, p, qp, &r, data, &next);
 		if (VB_UNLIKELY(next.kind == ANSWER_LATER)) {
 			*left = 0; /* its turn is over */
-			fetched = !p->share.waits;
+			fetched = !p->split.waits;
 			break;
 		}
 		vb_ring_done(&p->reader);
 		if (a.count == 0) {
 			a = next;
 		} else if (!join_answers(&a, &next)) {
-			send_answer(p, &a);
+			put_answer(p, &a);
 			a = next;
 		}
 		rc = vb_ring_look(&p->reader, &r, &data);
@@ -260,7 +260,7 @@ static void near_serve_expel(struct vb_near *n, unsigned at)
 /* One that has a part of its message in hand, and is slow, rings. */
 static bool is_held_up(const struct vb_peer *p)
 {
-	return p->share.waits && vb_split_copy_look(&p->share) == SPLIT_SLOW;
+	return p->split.waits && vb_split_copy_look(&p->split) == SPLIT_SLOW;
 }
 
 bool vb_serve_has_something(const struct vb_peer *p)
@@ -271,14 +271,14 @@ bool vb_serve_has_something(const struct vb_peer *p)
 
 /* Its receive is flushed when the queue pair has failed meanwhile, and the peer
  * cannot begin any more. */
-static void look_after_share(struct vb_near *n, struct vb_peer *p, vb_time now)
+static void look_after_part(struct vb_near *n, struct vb_peer *p, vb_time now)
 {
-	const struct vb_split_copy *sh = &p->share;
-	const struct vb_qp *qp = vb_near_find_qp(n, sh->qpn);
-	vb_time age = now > sh->since ? now - sh->since : 0;
+	const struct vb_split_copy *split = &p->split;
+	const struct vb_qp *qp = vb_near_find_qp(n, split->qpn);
+	vb_time age = now > split->since ? now - split->since : 0;
 
 	if (qp && atomic_load(&qp->state) == QPS_ERR &&
-	    vb_hold_is_over(p, 0, sh->qpn, age))
+	    vb_hold_is_over(p, 0, split->qpn, age))
 		vb_serve_abandon(n, p);
 }
 
@@ -291,8 +291,8 @@ bool vb_serve_all(struct vb_near *n, vb_time now)
 
 		if (vb_offer_is_there(n->active[i]->offered))
 			found |= vb_near_help(n, n->active[i]);
-		if (VB_UNLIKELY(n->active[i]->share.waits))
-			look_after_share(n, n->active[i], now);
+		if (VB_UNLIKELY(n->active[i]->split.waits))
+			look_after_part(n, n->active[i], now);
 		if (!vb_serve_has_something(n->active[i]))
 			continue;
 		rc = serve_peer(n, n->active[i], now);
@@ -344,13 +344,13 @@ static void serve_rest(struct vb_near *n, struct vb_peer *p, vb_time now)
 /* It is gone with a part of a message in hand. (Unchecked: as above.) */
 void vb_serve_abandon(struct vb_near *n, struct vb_peer *p) VB_UNCHECKED
 {
-	struct vb_qp *qp = vb_near_find_qp(n, p->share.qpn);
+	struct vb_qp *qp = vb_near_find_qp(n, p->split.qpn);
 
-	if (!p->share.waits)
+	if (!p->split.waits)
 		return;
 	if (qp)
 		vb_mutex_lock(&qp->drive);
-	vb_near_abandon(p, qp);
+	vb_pull_abandon(p, qp);
 	if (qp)
 		n->c.release(n->c.arg, qp);
 }

@@ -19,7 +19,7 @@
  *says which the other is, ALSO says so to who knew it before, and who calls
  *that one is sent to the first by ELSEWHERE, and calls again.
  */
-#include "near/near_priv.h"
+#include "near/session_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -112,70 +112,6 @@ static bool near_is_ours(int fd, pid_t *pid)
 	return true;
 }
 
-/*
- * The table.
- */
-
-static void set_state(struct vb_near *n, struct vb_peer *p,
-		      enum vb_peer_state state)
-{
-	vb_mutex_lock(&n->lock);
-	/* Release pairs with vb_peer_is_up(). */
-	atomic_store_explicit(&p->state, state, memory_order_release);
-	vb_mutex_unlock(&n->lock);
-}
-
-static void enter_table(struct vb_near *n, struct vb_peer *p)
-{
-	vb_mutex_lock(&n->lock);
-	n->peers[p->slot] = p;
-	n->known[p->slot / 64] |= UINT64_C(1) << p->slot % 64;
-	vb_mutex_unlock(&n->lock);
-}
-
-static void leave_table(struct vb_near *n, struct vb_peer *p)
-{
-	unsigned also;
-
-	vb_mutex_lock(&n->lock);
-	also = atomic_load(&p->also);
-	if (also && n->peers[also] == p)
-		n->peers[also] = NULL;
-	if (n->peers[p->slot] == p) {
-		n->peers[p->slot] = NULL;
-		n->known[p->slot / 64] &= ~(UINT64_C(1) << p->slot % 64);
-	}
-	vb_mutex_unlock(&n->lock);
-}
-
-/* It is in the table: there by its other slot, too, unless that is taken. */
-static void note_also(struct vb_near *n, struct vb_peer *p, unsigned also)
-{
-	if (also == 0 || also >= VB_SLOTS || vb_near_is_own(n, also) ||
-	    atomic_load(&p->also))
-		return;
-	vb_mutex_lock(&n->lock);
-	if (!n->peers[also] && n->peers[p->slot] == p) {
-		atomic_store(&p->also, also);
-		n->peers[also] = p;
-	}
-	vb_mutex_unlock(&n->lock);
-}
-
-/* Of a call: who waits for the slot that sent us there waits in vain, too. */
-static void note_refusal(struct vb_near *n, unsigned slot)
-{
-	unsigned first;
-
-	vb_mutex_lock(&n->lock);
-	first = n->calls[slot].sent_from;
-	n->calls[slot].sent_from = 0;
-	n->calls[slot].refusals++;
-	if (first)
-		n->calls[first].refusals++;
-	vb_mutex_unlock(&n->lock);
-}
-
 static bool watch_name(struct vb_near *n, int fd, void *as)
 {
 	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = as };
@@ -231,8 +167,8 @@ static void near_drop(struct vb_near *n, struct vb_peer *p, vb_time now)
 {
 	forget_caller(n, p);
 	vb_near_remove(n, p, now);
-	set_state(n, p, PEER_GONE);
-	leave_table(n, p);
+	vb_session_set_state(n, p, PEER_GONE);
+	vb_session_leave(n, p);
 	if (epoll_ctl(n->epoll_fd, EPOLL_CTL_DEL, p->session, NULL) == 0)
 		n->sessions--;
 	shutdown(p->session, SHUT_RDWR);
@@ -295,33 +231,17 @@ static void call_slot(struct vb_near *n, unsigned slot)
 	int rc = -EMFILE;
 
 	if (n->sessions < n->max_sessions) {
-		p = vb_peer_create(slot, n->hand);
+		p = vb_peer_create(slot, n->helper);
 		rc = p ? call_peer(n, p) : -ENOMEM;
 	}
 	if (rc == 0) {
 		atomic_store(&p->state, PEER_CALLED);
-		enter_table(n, p);
+		vb_session_enter(n, p);
 		return;
 	}
 	vb_log(LOG_INFO, "near: packets to slot %u: %s", slot, strerror(-rc));
-	note_refusal(n, slot);
+	vb_session_note_refusal(n, slot);
 	vb_peer_put(p);
-}
-
-/* False: no more. */
-static bool next_wanted(struct vb_near *n, unsigned *slot)
-{
-	bool found = false;
-
-	vb_mutex_lock(&n->lock);
-	for (unsigned i = 0; n->any_wanted && i < VB_SLOTS && !found; i++) {
-		found = n->calls[i].wanted && !n->peers[i];
-		n->calls[i].wanted = false;
-		*slot = i;
-	}
-	n->any_wanted = found;
-	vb_mutex_unlock(&n->lock);
-	return found;
 }
 
 /*
@@ -330,7 +250,7 @@ static bool next_wanted(struct vb_near *n, unsigned *slot)
 
 static void take_caller(struct vb_near *n, int fd, bool strayed)
 {
-	struct vb_peer *p = vb_peer_create(0, n->hand);
+	struct vb_peer *p = vb_peer_create(0, n->helper);
 
 	if (!p) {
 		close(fd);
@@ -435,17 +355,17 @@ static bool takes_its_slot(struct vb_near *n, struct vb_peer *p, vb_time now)
 	return true;
 }
 
-static int near_settle(struct vb_near *n, struct vb_peer *p, bool reach,
-		       enum vb_peer_state if_so)
+static int note_reach(struct vb_near *n, struct vb_peer *p, bool reach,
+		      enum vb_peer_state if_so)
 {
 	if (!reach) {
 		vb_log(LOG_INFO,
 		       "near: packets to slot %u: memory is out of reach",
 		       p->slot);
-		set_state(n, p, PEER_DENIED);
+		vb_session_set_state(n, p, PEER_DENIED);
 		return 0;
 	}
-	set_state(n, p, if_so);
+	vb_session_set_state(n, p, if_so);
 	return 0;
 }
 
@@ -475,9 +395,9 @@ static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 	forget_caller(n, p);
 	reach = vb_registry_is_open(p->registry, p->pid);
 	/* In the table before it can be at our memory. */
-	enter_table(n, p);
-	note_also(n, p, in->m.also);
-	(void)near_settle(n, p, reach, PEER_MET);
+	vb_session_enter(n, p);
+	vb_session_note_also(n, p, in->m.also);
+	(void)note_reach(n, p, reach, PEER_MET);
 	return send_session_msg(n, p, SESSION_WELCOME, reach, fds,
 				VB_COUNT(fds));
 }
@@ -488,7 +408,7 @@ static int come_up(struct vb_near *n, struct vb_peer *p, bool reach)
 
 	if (reach)
 		vb_near_add(n, p);
-	rc = near_settle(n, p, reach, PEER_UP);
+	rc = note_reach(n, p, reach, PEER_UP);
 	/* The peer may have put something on its lane, and rung, before this
 	 * was told: whoever woke and saw no lane sleeps again by now. */
 	vb_bell_wake(vb_near_bell(n));
@@ -504,7 +424,7 @@ static void call_elsewhere(struct vb_near *n, unsigned first,
 
 	if (m->slot == 0 || m->slot >= VB_SLOTS || m->also != first ||
 	    vb_near_is_own(n, m->slot)) {
-		note_refusal(n, first);
+		vb_session_note_refusal(n, first);
 		return;
 	}
 	vb_mutex_lock(&n->lock);
@@ -517,9 +437,9 @@ static void call_elsewhere(struct vb_near *n, unsigned first,
 	if (!there)
 		return;
 	/* By the thread alone it is taken out. */
-	note_also(n, there, first);
+	vb_session_note_also(n, there, first);
 	if (n->peers[first] != there)
-		note_refusal(n, first);
+		vb_session_note_refusal(n, first);
 }
 
 static int on_welcome(struct vb_near *n, struct vb_peer *p, struct parcel *in,
@@ -545,7 +465,7 @@ static int on_welcome(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 	rc = take_registry(p, in);
 	if (rc)
 		return rc;
-	note_also(n, p, in->m.also);
+	vb_session_note_also(n, p, in->m.also);
 	reach = in->m.reaches && vb_registry_is_open(p->registry, p->pid);
 	rc = send_session_msg(n, p, SESSION_READY, reach, NULL, 0);
 	return rc ? rc : come_up(n, p, reach);
@@ -555,7 +475,7 @@ static int on_ready(struct vb_near *n, struct vb_peer *p, struct parcel *in)
 {
 	if (in->m.kind != SESSION_READY || in->m.slot != p->slot)
 		return -EPROTO;
-	note_also(n, p, in->m.also);
+	vb_session_note_also(n, p, in->m.also);
 	return come_up(n, p, in->m.reaches);
 }
 
@@ -565,7 +485,7 @@ static int on_parcel(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 	enum vb_peer_state state = atomic_load(&p->state);
 
 	if (in->m.kind == SESSION_ALSO && in->m.slot == p->slot) {
-		note_also(n, p, in->m.also);
+		vb_session_note_also(n, p, in->m.also);
 		return 0;
 	}
 	switch (state) {
@@ -599,7 +519,7 @@ static void hear(struct vb_near *n, struct vb_peer *p, vb_time now)
 	       strerror(-rc));
 	near_drop(n, p, now);
 	if (ours)
-		note_refusal(n, slot);
+		vb_session_note_refusal(n, slot);
 }
 
 void vb_near_meet(struct vb_near *n, vb_time now)
@@ -618,76 +538,13 @@ void vb_near_meet(struct vb_near *n, vb_time now)
 		else
 			hear(n, ev.data.ptr, now);
 	}
-	while (next_wanted(n, &slot))
+	while (vb_session_next_wanted(n, &slot))
 		call_slot(n, slot);
 }
 
 /*
- * Doors for queue pairs.
+ * Beginning and end.
  */
-
-uint32_t vb_session_want(struct vb_near *n, unsigned slot)
-{
-	const uint64_t one = 1;
-	uint32_t refusals;
-	bool wake = false;
-
-	vb_mutex_lock(&n->lock);
-	refusals = n->calls[slot].refusals;
-	if (!vb_near_is_own(n, slot) && !n->peers[slot] &&
-	    !n->calls[slot].wanted) {
-		n->calls[slot].wanted = true;
-		wake = !n->any_wanted;
-		n->any_wanted = true;
-	}
-	vb_mutex_unlock(&n->lock);
-	if (wake && write(n->c.wake_fd, &one, sizeof(one)) < 0)
-		vb_log(LOG_DEBUG, "near: wake refused");
-	return refusals;
-}
-
-static enum vb_session standing(const struct vb_near *n, unsigned slot,
-				uint32_t since, struct vb_peer **p)
-{
-	struct vb_peer *there =
-		vb_near_is_own(n, slot) ? n->self : n->peers[slot];
-
-	if (!there)
-		return n->calls[slot].refusals == since ? SESSION_PENDING
-							: SESSION_NO;
-	switch (atomic_load(&there->state)) {
-	case PEER_UP:
-		*p = vb_peer_get(there);
-		return SESSION_UP;
-	case PEER_DENIED:
-		return SESSION_NO;
-	default:
-		return SESSION_PENDING;
-	}
-}
-
-enum vb_session vb_session_find(struct vb_near *n, unsigned slot,
-				uint32_t since, struct vb_peer **p)
-{
-	enum vb_session found;
-
-	vb_mutex_lock(&n->lock);
-	found = standing(n, slot, since, p);
-	vb_mutex_unlock(&n->lock);
-	return found;
-}
-
-struct vb_peer *vb_session_peer(struct vb_near *n, unsigned slot)
-{
-	struct vb_peer *p;
-
-	vb_mutex_lock(&n->lock);
-	p = vb_near_is_own(n, slot) ? n->self : n->peers[slot];
-	if (p)
-		vb_peer_get(p);
-	vb_mutex_unlock(&n->lock);
-	return p;
-}
 
 static int begin_listening(int fd)
 {

@@ -14,7 +14,7 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 
-static int map(int fd, size_t bytes, bool writable, void **at)
+static int map_shared(int fd, size_t bytes, bool writable, void **at)
 {
 	int prot = PROT_READ | (writable ? PROT_WRITE : 0);
 	void *p = mmap(NULL, bytes, prot, MAP_SHARED | MAP_NORESERVE, fd, 0);
@@ -43,7 +43,7 @@ int vb_shm_create(const char *name, size_t bytes, int *out, void **at)
 	    fcntl(fd, F_ADD_SEALS, SEALS) < 0)
 		rc = -errno;
 	if (rc == 0)
-		rc = map(fd, bytes, true, at);
+		rc = map_shared(fd, bytes, true, at);
 	if (rc) {
 		close(fd);
 		return rc;
@@ -74,7 +74,7 @@ int vb_shm_map(int fd, size_t bytes, bool writable, void **at)
 	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) < 0 ||
 	    st.st_size < 0 || (size_t)st.st_size < bytes)
 		return -EPROTO;
-	return map(fd, bytes, writable, at);
+	return map_shared(fd, bytes, writable, at);
 }
 
 void vb_shm_unmap(void *at, size_t bytes)

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The responder fetches long SENDs: the request brings the addresses and keys
+ * of the message's pieces, and the responder copies the bytes from the
+ * requester's memory into the posted receive. With messages of SPLIT_LEAST
+ * bytes and more the requester may copy a part (near/split_copy.h).
+ */
+#include "core/sge.h"
+#include "near/cma.h"
+#include "near/resp_priv.h"
+#include "wire/ib_hdr.h"
+
+#define SPLIT_LEAST (128u * 1024) /* of a message; less is quickly fetched */
+#define SLAB	    (1u << 20)	  /* so much at a time */
+
+static enum vb_cma place_zeros(const struct vb_near_side *near, uint64_t len)
+{
+	static const uint8_t zeros[4096];
+
+	for (uint64_t done = 0, part; done < len; done += part) {
+		part = VB_MIN(len - done, sizeof(zeros));
+		if (vb_sge_place(near->pd, near->sge, near->count,
+				 near->offset + done, zeros, (uint32_t)part))
+			return CMA_LOCAL;
+	}
+	return CMA_OK;
+}
+
+/* Where the data of a message is. */
+struct source {
+	struct vb_sge pieces[VB_MAX_SGE];
+	unsigned count;
+	struct vb_registry_view view; /* of whose it is */
+};
+
+static enum vb_cma pull_piece(const struct vb_near_job *j,
+			      const struct source *s,
+			      const struct vb_near_side *near, unsigned i,
+			      uint64_t skip, uint64_t len)
+{
+	const struct vb_far_side far = vb_far_side_by(
+		&s->view, s->pieces[i].lkey, s->pieces[i].addr + skip, 0);
+
+	if (far.key != NEAR_ZEROS)
+		return vb_cma(j->peer, near, &far, len, false);
+	if (!near->plain)
+		return place_zeros(near, len);
+	memset(near->plain, 0, len);
+	return CMA_OK;
+}
+
+/* The bytes of the message from @from on and before @end: from their memory,
+ * by their own keys. */
+static enum vb_cma pull(const struct vb_near_job *j, const struct source *s,
+			struct vb_near_side near, uint64_t from, uint64_t end)
+{
+	enum vb_cma result = CMA_OK;
+	uint64_t at = 0;
+
+	for (unsigned i = 0; i < s->count && result == CMA_OK; i++) {
+		uint64_t first = VB_MAX(at, from);
+		uint64_t behind = VB_MIN(at + s->pieces[i].length, end);
+
+		if (first < behind) {
+			result = pull_piece(j, s, &near, i, first - at,
+					    behind - first);
+			near.offset += behind - first;
+		}
+		at += s->pieces[i].length;
+	}
+	return result;
+}
+
+/* What the message begins with, where that has to be looked at. */
+static enum vb_cma pull_head(const struct vb_near_job *j,
+			     const struct source *s, uint8_t *head)
+{
+	uint32_t len = VB_MIN(j->r->length, VB_RNDV_BYTES), done = 0;
+	enum vb_cma result = CMA_OK;
+
+	for (unsigned i = 0; i < s->count && done < len && !result; i++) {
+		uint32_t part = VB_MIN(len - done, s->pieces[i].length);
+
+		result = pull_piece(
+			j, s, &(struct vb_near_side){ .plain = head + done }, i,
+			0, part);
+		done += part;
+	}
+	return result;
+}
+
+/*
+ * Together with the sender (near/split_copy.h).
+ */
+
+static bool is_shareable(const struct vb_near_job *j)
+{
+	const struct vb_recv_wqe *recv = &j->qp->recv;
+
+	return j->r->length >= SPLIT_LEAST && recv->num_sge == 1 &&
+	       !vb_resp_is_tagged(j->qp) &&
+	       vb_resp_recv_pd(j->qp) == j->qp->pd && !j->peer->is_self;
+}
+
+/* What the sender has now is all of it from @from on, or what is behind. */
+static void go_on_later(const struct vb_near_job *j, uint64_t if_done,
+			uint64_t if_not)
+{
+	struct vb_split_copy *split = &j->peer->split;
+	struct vb_qp *qp = j->qp;
+
+	split->waits = true;
+	split->since = qp->now;
+	split->qpn = j->r->dqpn;
+	split->life = vb_nq(qp)->life;
+	split->if_done = if_done;
+	split->if_not = if_not;
+	/* Nobody completes the receive, whatever befalls the queue pair, while
+	 * another program writes into it. */
+	split->recv = qp->recv;
+	qp->recv_busy = false;
+	j->a->kind = ANSWER_LATER;
+}
+
+/* The bytes from @from on and before @end: the sender copies one half. */
+static enum vb_cma pull_half(const struct vb_near_job *j,
+			     const struct source *s, struct vb_near_side near,
+			     uint64_t from, uint64_t end)
+{
+	uint64_t middle = from + (end - from) / 2;
+	const struct vb_copy_part part = {
+		.qpn = j->r->sqpn,
+		.life = j->r->src_life,
+		.seq = j->r->seq,
+		.offset = (uint32_t)middle,
+		.len = (uint32_t)(end - middle),
+		.key = near.sge->lkey,
+		.iova = near.sge->addr + middle,
+	};
+	bool shared = vb_split_copy_make(&j->peer->split, &part);
+	enum vb_cma result;
+
+	near.helped = shared;
+	near.offset = from;
+	result = pull(j, s, near, from, shared ? middle : end);
+	if (!shared)
+		return result;
+	switch (vb_split_copy_end(&j->peer->split)) {
+	case SPLIT_DONE:
+		return result;
+	case SPLIT_OURS:
+		near.offset = middle;
+		return result ? result : pull(j, s, near, middle, end);
+	default:
+		go_on_later(j, result ? from : end, result ? from : middle);
+		return result;
+	}
+}
+
+/* Others have their turn, then it goes on from @at. Nobody is at it meanwhile,
+ * and the receive stays the queue pair's. */
+static void put_off(const struct vb_near_job *j, uint64_t at)
+{
+	j->peer->split.at = at;
+	j->a->kind = ANSWER_LATER;
+}
+
+static enum vb_cma pull_slab(const struct vb_near_job *j,
+			     const struct source *s, struct vb_near_side near,
+			     uint64_t from, uint64_t end)
+{
+	if (is_shareable(j))
+		return pull_half(j, s, near, from, end);
+	near.offset = from;
+	return pull(j, s, near, from, end);
+}
+
+/* From where it was left on, as much as there is time for. */
+static enum vb_cma pull_slabs(const struct vb_near_job *j,
+			      const struct source *s,
+			      const struct vb_near_side *near)
+{
+	uint32_t *left = &j->near->pull_left;
+	enum vb_cma result = CMA_OK;
+	uint64_t at = j->peer->split.at, end;
+
+	for (; at < j->r->length && !result && j->a->kind != ANSWER_LATER;
+	     at = end) {
+		end = VB_MIN(at + SLAB, j->r->length);
+		if (*left == 0) {
+			put_off(j, at);
+			break;
+		}
+		result = pull_slab(j, s, *near, at, end);
+		*left -= VB_MIN(*left, end - at);
+	}
+	return result;
+}
+
+/* The receive is the queue pair's again; or it had to do without. */
+static void give_back_recv(const struct vb_split_copy *split, struct vb_qp *qp)
+{
+	static const struct vb_recv_done flushed = { .status = WC_FLUSH_ERR,
+						     .opcode = WC_OP_RECV };
+
+	if (!qp || !vb_near_is_called(qp, split->qpn) ||
+	    vb_nq(qp)->life != split->life)
+		return; /* it has begun anew, and its queues with it */
+	if (qp->recv_busy)
+		vb_qp_fail(qp, -1);
+	qp->recv = split->recv;
+	qp->recv_busy = true;
+	if (vb_near_state(qp) == QPS_ERR)
+		vb_qp_recv_done(qp, &flushed);
+}
+
+void vb_pull_abandon(struct vb_peer *p, struct vb_qp *qp)
+{
+	vb_split_copy_drop(&p->split);
+	p->split.waits = false;
+	give_back_recv(&p->split, qp);
+}
+
+bool vb_pull_resume(struct vb_peer *p, struct vb_qp *qp)
+{
+	struct vb_split_copy *split = &p->split;
+	enum vb_split_copy_end end = vb_split_copy_look(split);
+
+	if (end == SPLIT_SLOW)
+		return false;
+	split->waits = false;
+	split->at = end == SPLIT_DONE ? split->if_done : split->if_not;
+	give_back_recv(split, qp);
+	return true;
+}
+
+/* Into what was posted here. */
+static enum vb_cma pull_message(const struct vb_near_job *j,
+				const struct source *s, uint32_t skip)
+{
+	const struct vb_recv_wqe *recv = &j->qp->recv;
+	const struct vb_near_side near = { .pd = vb_resp_recv_pd(j->qp),
+					   .sge = recv->sge,
+					   .count = recv->num_sge };
+
+	/* One that was found by its tag cannot be found again. */
+	return vb_resp_is_tagged(j->qp) ? pull(j, s, near, skip, j->r->length)
+					: pull_slabs(j, s, &near);
+}
+
+static enum vb_fault end_pull(const struct vb_near_job *j, enum vb_cma result,
+			      uint32_t byte_len)
+{
+	if (VB_UNLIKELY(j->a->kind == ANSWER_LATER))
+		return FAULT_NONE;
+	switch (result) {
+	case CMA_OK:
+		j->a->kind = ANSWER_DONE;
+		return vb_resp_end_send(j, byte_len);
+	case CMA_LOCAL:
+		return FAULT_RQE_LKEY;
+	case CMA_REMOTE:
+		j->a->kind = ANSWER_SOURCE;
+		return FAULT_NONE;
+	case CMA_UNSEEN:
+		j->a->kind =
+			j->qp->adapter->rnic ? ANSWER_SOURCE : ANSWER_DENIED;
+		return FAULT_NONE;
+	case CMA_DENIED:
+		j->a->kind = ANSWER_DENIED;
+		return FAULT_NONE;
+	case CMA_GONE:
+	case CMA_LAPSED:
+		return FAULT_NONE; /* answered as nobody's */
+	}
+	return FAULT_NONE;
+}
+
+static enum vb_fault read_pieces(const struct vb_near_job *j, struct source *s)
+{
+	s->count = j->r->bytes / sizeof(struct vb_sge);
+	if (s->count > VB_MAX_SGE)
+		return FAULT_LENGTH;
+	memcpy(s->pieces, j->data, s->count * sizeof(s->pieces[0]));
+	/* What was copied stays what it is. */
+	__asm__ volatile("" : : "r"(s->pieces) : "memory");
+	return vb_sge_total(s->pieces, s->count) == j->r->length ? FAULT_NONE
+								 : FAULT_LENGTH;
+}
+
+enum vb_fault vb_pull_take(const struct vb_near_job *j)
+{
+	enum vb_cma result = CMA_OK;
+	uint8_t head[VB_RNDV_BYTES];
+	struct source s;
+	enum vb_fault fault = read_pieces(j, &s);
+	uint32_t skip;
+
+	if (fault)
+		return fault;
+	if (!vb_registry_view(j->peer->registry, j->r->sqpn, &s.view) ||
+	    s.view.life != j->r->src_life)
+		return FAULT_NONE; /* answered as nobody's */
+	if (vb_resp_is_tagged(j->qp))
+		result = pull_head(j, &s, head);
+	if (result != CMA_OK)
+		return end_pull(j, result, 0);
+	fault = vb_resp_begin_recv(j, head, &skip);
+	if (fault)
+		return fault;
+	return end_pull(j, pull_message(j, &s, skip), j->r->length - skip);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The sessions by slot: which programs this one has met, is meeting, or wants
+ * to meet. near->lock guards the table; only the engine thread enters and
+ * removes peers, so that thread may read the table without the lock.
+ */
+#include "near/session_priv.h"
+
+#include <unistd.h>
+
+#include "base/log.h"
+
+void vb_session_set_state(struct vb_near *n, struct vb_peer *p,
+			  enum vb_peer_state state)
+{
+	vb_mutex_lock(&n->lock);
+	/* Release pairs with vb_peer_is_up(). */
+	atomic_store_explicit(&p->state, state, memory_order_release);
+	vb_mutex_unlock(&n->lock);
+}
+
+void vb_session_enter(struct vb_near *n, struct vb_peer *p)
+{
+	vb_mutex_lock(&n->lock);
+	n->peers[p->slot] = p;
+	n->known[p->slot / 64] |= UINT64_C(1) << p->slot % 64;
+	vb_mutex_unlock(&n->lock);
+}
+
+void vb_session_leave(struct vb_near *n, struct vb_peer *p)
+{
+	unsigned also;
+
+	vb_mutex_lock(&n->lock);
+	also = atomic_load(&p->also);
+	if (also && n->peers[also] == p)
+		n->peers[also] = NULL;
+	if (n->peers[p->slot] == p) {
+		n->peers[p->slot] = NULL;
+		n->known[p->slot / 64] &= ~(UINT64_C(1) << p->slot % 64);
+	}
+	vb_mutex_unlock(&n->lock);
+}
+
+/* It is in the table: there by its other slot, too, unless that is taken. */
+void vb_session_note_also(struct vb_near *n, struct vb_peer *p, unsigned also)
+{
+	if (also == 0 || also >= VB_SLOTS || vb_near_is_own(n, also) ||
+	    atomic_load(&p->also))
+		return;
+	vb_mutex_lock(&n->lock);
+	if (!n->peers[also] && n->peers[p->slot] == p) {
+		atomic_store(&p->also, also);
+		n->peers[also] = p;
+	}
+	vb_mutex_unlock(&n->lock);
+}
+
+/* Of a call: who waits for the slot that sent us there waits in vain, too. */
+void vb_session_note_refusal(struct vb_near *n, unsigned slot)
+{
+	unsigned first;
+
+	vb_mutex_lock(&n->lock);
+	first = n->calls[slot].sent_from;
+	n->calls[slot].sent_from = 0;
+	n->calls[slot].refusals++;
+	if (first)
+		n->calls[first].refusals++;
+	vb_mutex_unlock(&n->lock);
+}
+
+/* False: no more. */
+bool vb_session_next_wanted(struct vb_near *n, unsigned *slot)
+{
+	bool found = false;
+
+	vb_mutex_lock(&n->lock);
+	for (unsigned i = 0; n->any_wanted && i < VB_SLOTS && !found; i++) {
+		found = n->calls[i].wanted && !n->peers[i];
+		n->calls[i].wanted = false;
+		*slot = i;
+	}
+	n->any_wanted = found;
+	vb_mutex_unlock(&n->lock);
+	return found;
+}
+
+uint32_t vb_session_want(struct vb_near *n, unsigned slot)
+{
+	const uint64_t one = 1;
+	uint32_t refusals;
+	bool wake = false;
+
+	vb_mutex_lock(&n->lock);
+	refusals = n->calls[slot].refusals;
+	if (!vb_near_is_own(n, slot) && !n->peers[slot] &&
+	    !n->calls[slot].wanted) {
+		n->calls[slot].wanted = true;
+		wake = !n->any_wanted;
+		n->any_wanted = true;
+	}
+	vb_mutex_unlock(&n->lock);
+	if (wake && write(n->c.wake_fd, &one, sizeof(one)) < 0)
+		vb_log(LOG_DEBUG, "near: wake refused");
+	return refusals;
+}
+
+static enum vb_session standing(const struct vb_near *n, unsigned slot,
+				uint32_t since, struct vb_peer **p)
+{
+	struct vb_peer *there =
+		vb_near_is_own(n, slot) ? n->self : n->peers[slot];
+
+	if (!there)
+		return n->calls[slot].refusals == since ? SESSION_PENDING
+							: SESSION_NO;
+	switch (atomic_load(&there->state)) {
+	case PEER_UP:
+		*p = vb_peer_get(there);
+		return SESSION_UP;
+	case PEER_DENIED:
+		return SESSION_NO;
+	default:
+		return SESSION_PENDING;
+	}
+}
+
+enum vb_session vb_session_find(struct vb_near *n, unsigned slot,
+				uint32_t since, struct vb_peer **p)
+{
+	enum vb_session found;
+
+	vb_mutex_lock(&n->lock);
+	found = standing(n, slot, since, p);
+	vb_mutex_unlock(&n->lock);
+	return found;
+}
+
+struct vb_peer *vb_session_peer(struct vb_near *n, unsigned slot)
+{
+	struct vb_peer *p;
+
+	vb_mutex_lock(&n->lock);
+	p = vb_near_is_own(n, slot) ? n->self : n->peers[slot];
+	if (p)
+		vb_peer_get(p);
+	vb_mutex_unlock(&n->lock);
+	return p;
+}
