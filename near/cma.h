@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Between this program's memory and another's, straight: announced, checked,
- * copied by the kernel, the last bytes last.
+ * A copy between this program's memory and a peer's: announce the key in a
+ * hazard, check it in the peer's registry, and let the kernel copy
+ * (process_vm_readv and process_vm_writev, "cross-memory attach").
  */
 #ifndef NEAR_CMA_H
 #define NEAR_CMA_H
@@ -11,28 +12,34 @@
 
 enum vb_cma {
 	CMA_OK,
-	CMA_LOCAL,  /* our key or our page */
-	CMA_REMOTE, /* theirs */
-	CMA_GONE,   /* there is nobody any more */
-	CMA_LAPSED, /* the queue pair there has changed meanwhile */
-	CMA_DENIED, /* we may not: one of us has become another user */
-	CMA_UNSEEN, /* their page, which is not there, or is memory that only
-		     * its owner's processor touches: a device's */
+	CMA_LOCAL,  /* our key is invalid, or our page is missing */
+	CMA_REMOTE, /* the peer's key is invalid */
+	CMA_GONE,   /* the peer's program has ended */
+	CMA_LAPSED, /* the peer's queue pair has changed */
+	/* The kernel forbids the access: one of the two programs has become
+	 * another user. */
+	CMA_DENIED,
+	/* The peer's page is missing, or is memory that only its owner's
+	 * processor can access (a device's registers). */
+	CMA_UNSEEN,
 };
 
-/* Our side: a list of the program's memory from @offset on, or bytes of our
- * own. */
+/* Our side of a copy: either a list of this program's registered memory from
+ * @offset bytes on, or plain bytes. */
 struct vb_near_side {
 	struct vb_pd *pd;
 	const struct vb_sge *sge;
 	unsigned count;
 	uint64_t offset;
-	void *plain; /* instead of the list, unless NULL */
-	bool helped; /* another copies a part already: no second hand */
+	void *plain; /* these bytes instead of the list, unless NULL */
+	/* The peer copies a part of the message already, so the copy helper
+	 * stays out. */
+	bool helped;
 };
 
-/* Copy @len bytes: @put: from our side to theirs. A part may have been copied
- * when it fails. */
+/* Copy @len bytes, in pieces of 1 MiB; @put: from our side to the peer's.
+ * Checks both sides' keys. When it fails, a part may have been copied. The
+ * caller holds the drive lock of its queue pair, if it has one. */
 enum vb_cma vb_cma(struct vb_peer *p, const struct vb_near_side *near,
 		   const struct vb_far_side *far, uint64_t len, bool put);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A second hand for large copies, as an adapter's engine would be: a thread
- * that copies one part while who posts copies the other, as long as it has a
- * processor to itself. It is called when large copies follow each other
- * closely, looks for more for a moment, and then sleeps. Where anybody else
- * wants its processor it leaves, and stays away for longer each time.
+ * The copy helper: a thread that copies one part of a large copy while the
+ * posting thread copies the other, as an adapter's DMA engine would. It starts
+ * when large copies follow each other closely, polls for the next one for a
+ * while, and then sleeps. When another thread wants its processor it pauses,
+ * each time for longer.
  */
 #ifndef NEAR_COPY_HELPER_H
 #define NEAR_COPY_HELPER_H
@@ -17,24 +17,25 @@
 
 struct vb_copy_helper;
 
-/* Between a list of our memory and one stretch of another program's. */
+/* A copy between a list of our memory and one range of another program's. */
 struct vb_copy {
 	pid_t pid;
-	bool put; /* from ours to theirs */
+	bool put; /* from our memory to the other program's */
 	const struct iovec *near;
 	unsigned count;
 	uint64_t far, len;
 	struct vb_permit permit;
 };
 
-/* NULL: no memory. The thread is started when it is first called. */
+/* NULL: no memory. The thread starts when it is first needed. */
 struct vb_copy_helper *vb_copy_helper_create(void);
 void vb_copy_helper_destroy(struct vb_copy_helper *h);
 
 /*
- * Copy with its help; the last bytes go last, for who spins on them. False: it
- * does not help now, or not all could be copied; then nothing is under way any
- * more, and copying alone will tell.
+ * Copy with the thread's help; the last 256 bytes are copied last, because
+ * programs poll the last byte. False: the thread does not help now, or
+ * something could not be copied. Then no copy is under way any more, a part may
+ * have been copied, and the caller copies everything alone to learn the error.
  */
 bool vb_copy_helper_copy(struct vb_copy_helper *h, const struct vb_copy *c);
 

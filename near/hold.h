@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who took a key away, or moved a queue pair, waits until no peer is at the
- * memory any more that it opened. A peer that runs is through in a moment. One
- * that is stopped (a debugger, job control, a freezer) is not waited for: none
- * of its threads begins a copy without its permit (near/permit.h), and whether
- * one has begun and is still at it, the kernel says (/proc).
+ * After a key was revoked, or a queue pair left its state, the owner waits
+ * until no peer accesses the memory any more. A running peer needs microseconds
+ * for that. A stopped peer (debugger, job control, freezer) is not waited for:
+ * none of its threads begins a copy after its permit has lapsed
+ * (near/permit.h), and /proc says whether a thread has begun one and is still
+ * in the kernel.
  */
 #ifndef NEAR_HOLD_H
 #define NEAR_HOLD_H
@@ -12,24 +13,25 @@
 #include "near/peer.h"
 
 /*
- * At the longest a peer is waited for that the kernel shows outside of a copy
- * as far as can be seen: a debugger may hold it at the entrance of the call, a
- * freezer in it, or /proc may be closed to us. And one that runs all the
- * time: then it is expelled, since no copy takes that long.
+ * How long a peer is waited for at most. VB_HOLD_UNSEEN: the kernel cannot say
+ * that it is outside of a copy, because a debugger holds it at the entrance of
+ * the system call, a freezer inside it, or /proc is not readable. VB_HOLD_RUNS:
+ * it runs all the time; no copy takes that long, so its session is ended.
  */
 #define VB_HOLD_UNSEEN (1 * VB_SEC)
 #define VB_HOLD_RUNS   (10 * VB_SEC)
 
 /*
- * Is @p no longer at our memory by @key (0: any), by way of our queue pair
- * @qpn (0: any), which was taken away @age ago? Any lock may be held: this does
- * not wait.
+ * Has @p stopped accessing our memory by @key (0: any), through our queue pair
+ * @qpn (0: any), which was revoked @age ago? Never blocks, so any lock may be
+ * held. True also when the peer has been waited for long enough; a peer that
+ * runs for VB_HOLD_RUNS loses its session.
  */
 bool vb_hold_is_over(struct vb_peer *p, uint32_t key, uint32_t qpn,
 		     vb_time age);
 
-/* Wait for it. No lock is held that a packet, a peer or another thread's
- * verb may need. */
+/* Wait until vb_hold_is_over(). The caller holds no lock that a packet, a peer
+ * or another thread's verb may need. */
 void vb_hold_await(struct vb_peer *p, uint32_t key, uint32_t qpn);
 
 #endif

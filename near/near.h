@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two programs of one host: their reliable connections exchange no packets.
- * Who writes or reads does it himself, in the other's memory, after the
- * checks; what consumes a receive or must be atomic goes through a ring that
- * both map, and the other carries it out. Whatever stands in the way of this
- * means packets, for that pair of programs.
+ * The transport between two programs of one host: their reliable connections
+ * exchange no packets. The requester checks the peer's keys and writes or reads
+ * the peer's memory itself (process_vm_writev, process_vm_readv). Requests that
+ * consume a receive or must be atomic go through a ring in memory that both
+ * programs map (the lane), and the peer's program carries them out. Where the
+ * kernel forbids any of this, that pair of programs uses packets.
+ *
+ * Terms: a slot is the number that the broker gave a program (broker/slots.c);
+ * a session is the UNIX socket between the engine threads of two programs
+ * (near/session.c); the engine thread is the one thread that the library starts
+ * in each program.
  */
 #ifndef NEAR_NEAR_H
 #define NEAR_NEAR_H
@@ -15,68 +21,88 @@
 
 struct vb_near;
 
-/* What the engine lends. */
+/* What the engine provides. All of it outlives the struct vb_near. */
 struct vb_near_config {
 	unsigned slot;
-	int name_fd;	      /* bound to the slot's name: listened on */
-	int wake_fd;	      /* an eventfd that wakes the thread */
-	struct vb_idtab *qps; /* low QPN bits */
-	/* After something happened to @qp, under drive: send, arm timers. */
+	/* A UNIX socket that is bound to the slot's name; near/ listens on it.
+	 */
+	int name_fd;
+	/* An eventfd. Writing to it wakes the engine thread. */
+	int wake_fd;
+	/* The program's queue pairs by the low VB_QPN_BITS of their numbers. */
+	struct vb_idtab *qps;
+	/* near/ calls this with qp->drive held after a request or an answer was
+	 * processed for @qp: the engine sends packets that are due and arms
+	 * timers. */
 	void (*step)(void *arg, struct vb_qp *qp, vb_time now);
-	/* The thread is to call vb_near_settle() soon. */
+	/* near/ calls this when a peer has not been woken for its answers yet:
+	 * the engine thread must call vb_near_settle() soon. */
 	void (*soon)(void *arg);
-	/* Gives up qp->drive; rx is held. */
+	/* near/ calls this, with rx held, to release qp->drive. */
 	void (*release)(void *arg, struct vb_qp *qp);
 	void *arg;
 };
 
-/* -errno, the reason logged: then all is packets. */
+/* Create the transport of this process. -errno: it cannot work here; the reason
+ * is logged and the program uses packets for everything. Ends with
+ * vb_near_destroy(). */
 VB_MUST_CHECK int vb_near_create(const struct vb_near_config *c,
 				 struct vb_near **n);
-/* The program has another slot from now on, as well, for queue pairs made from
- * now on; @name_fd as above. There is no thread. A second time: -EEXIST. */
+/* The program has a second slot, from now on and until the end, for queue pairs
+ * that are created after this call. @name_fd: as in struct vb_near_config. The
+ * engine thread must not run. -EEXIST: there is a second slot already; other
+ * -errno: the kernel refused to listen on @name_fd. */
 VB_MUST_CHECK int vb_near_also(struct vb_near *n, unsigned slot, int name_fd);
-/* The thread is gone, and all queue pairs and keys. */
+/* The engine thread has ended, and all queue pairs and keys are destroyed. */
 void vb_near_destroy(struct vb_near *n);
 
 /*
- * The engine's thread.
+ * For the engine thread only.
  */
 void vb_near_begin(struct vb_near *n);
 void vb_near_end(struct vb_near *n);
-int vb_near_fd(const struct vb_near *n); /* readable: sessions have news */
-/* Serve the sessions, and call who is to be called. Never blocks. */
+int vb_near_fd(const struct vb_near *n); /* readable when vb_near_meet() has
+					    something to do */
+/* Process messages of sessions, and connect to the programs that queue pairs
+ * asked for. Never blocks. */
 void vb_near_meet(struct vb_near *n, vb_time now);
-/* Before sleeping: peers are to ring from now on. False: do not sleep, there
- * is something to do. */
+/* The caller is about to sleep: from now on peers wake the engine thread.
+ * False: a lane has something to process, so the caller must not sleep. */
 bool vb_near_sleep(struct vb_near *n);
-/* A thread polls, and will again: peers need not ring. */
+/* A thread polls the lanes and will poll again: peers need not wake it. */
 void vb_near_awake(struct vb_near *n);
 
-/* Does a peer that streams small messages ask for a thread that stands by? */
+/* Has a peer that sends a stream of small messages asked since the last call
+ * that a thread of this program stands by (polls the lanes all the time)? */
 bool vb_near_is_wanted(struct vb_near *n);
-/* It does from now on, or no longer: then vb_near_sleep() follows. */
+/* Tell peers that a thread stands by (@yes), or no longer does; in the second
+ * case the caller calls vb_near_sleep() before it sleeps. */
 void vb_near_stand_by(struct vb_near *n, bool yes);
 
 /*
- * A program's thread that waits for a completion may do the thread's part: it
- * sets the bell, tells that peers need not ring the thread (vb_near_awake()),
- * attends, and sleeps by the bell; in the end vb_near_sleep() hands it back.
+ * A thread of the program that waits for a completion may take over the lanes
+ * from the engine thread: it calls vb_bell_set(vb_near_bell()), then
+ * vb_near_awake() so that peers do not wake the engine thread, then
+ * vb_near_attend() in a loop, sleeping by the bell in between. In the end
+ * vb_near_sleep() hands the lanes back.
  */
 struct vb_bell *vb_near_bell(const struct vb_near *n);
-/* Serve the lanes once. @unhurried: peers that sleep are not rung for answers
- * alone, and vb_near_settle() will follow. False: there was nothing. */
+/* Process each lane once. @unhurried: do not wake sleeping peers for answers
+ * alone; the caller calls vb_near_settle() later. Returns whether there was
+ * anything to process. Takes near->rx. */
 bool vb_near_attend(struct vb_near *n, vb_time now, bool unhurried);
-/* Is there anything to attend to? */
+/* Does any lane have something to process? Takes near->rx. */
 bool vb_near_has_something(struct vb_near *n);
-/* They are rung now. */
+/* Wake the peers that vb_near_attend() left asleep though it answered them. */
 void vb_near_settle(struct vb_near *n);
 
-/* Serve what peers have put on their lanes. True: there was something. */
+/* Process what peers have put on their lanes, unless another thread is doing
+ * so. Returns whether anything was done. Any thread, without locks. */
 bool vb_near_poll(struct vb_near *n, vb_time now);
 
 /*
- * Keys: vb_key_ops.
+ * Keys, as struct vb_key_ops (core/mr.h) describes them. Peers read the keys
+ * from this program's registry (near/registry.h).
  */
 void vb_near_grant(struct vb_near *n, const struct vb_adapter *a,
 		   const struct vb_grant *g);
@@ -86,10 +112,13 @@ bool vb_near_is_quiet(struct vb_near *n, uint32_t key, vb_time age);
 void vb_near_await(struct vb_near *n, uint32_t key);
 
 /*
- * Domains of another process (vb_pd.origin), and vb_key_ops.
+ * Protection domains that this process imported from another process:
+ * vb_pd.origin says from which. As struct vb_key_ops (core/mr.h) describes it.
  */
-/* Get to know who has @slot: 0: done; -EAGAIN: ask again, with the same
- * *@since, at first 0; -EACCES: we cannot reach its memory, or it is not. */
+/* Meet the program that has @slot, whose memory this process wants to access.
+ * 0: the session is up. -EAGAIN: not yet, call again with the same *@since,
+ * which is 0 at the first call. -EACCES: this process may not access that
+ * program's memory, or @slot is its own, or no program has it. */
 VB_MUST_CHECK int vb_near_imported_pd_meet(struct vb_near *n, unsigned slot,
 					   uint32_t *since);
 bool vb_near_imported_pd_find(struct vb_near *n, const struct vb_pd *pd,
@@ -100,53 +129,65 @@ enum vb_fault vb_near_imported_pd_copy(struct vb_near *n,
 				       bool put);
 
 /*
- * Queue pairs: beside the transport for packets, under drive. The way a queue
- * pair's requests take is decided at its first, and stays until RESET:
- * qp->way.
+ * Queue pairs, beside the transport for packets. qp->drive is held in all
+ * functions unless they say otherwise. The first request of a queue pair
+ * decides which way all its requests take until RESET: qp->way says it.
  */
 VB_MUST_CHECK int vb_near_attach(struct vb_qp *qp);
 void vb_near_detach(struct vb_near *n, struct vb_qp *qp);
-/* @here: its destination is an address of this host. */
+/* Follows a change of state. @here: the destination of @qp is an address of
+ * this host. */
 void vb_near_enter(struct vb_near *n, struct vb_qp *qp, enum vb_qp_state from,
 		   enum vb_qp_state to, bool here);
-/* vb_transport_ops.settle. */
+/* As vb_transport_ops.settle (core/transport.h): waits until no peer accesses
+ * memory through the queue pair that had @index. Called without locks. */
 void vb_near_settle_qp(struct vb_near *n, const struct vb_adapter *a,
 		       uint32_t index);
 /*
- * The two ends of a stream (iWARP) do not know each other's numbers. Each shows
- * a card over it, and its requests wait for the peer's: then they go near, when
- * there is such a peer, or over the stream.
+ * The two ends of an iWARP stream do not know each other's queue pair numbers.
+ * Each end sends a card over the stream, and its requests wait for the peer's
+ * card. Then the requests go near if the peer is a program of this host that
+ * near/ can reach, and over the stream otherwise.
  */
 struct vb_near_card {
-	uint32_t number; /* a QPN with our slot: near_priv.h */
+	/* The queue pair's number, with this program's slot in its upper bits
+	 * (struct vb_near_qp). */
+	uint32_t number;
 	uint32_t life;
 };
-/* @qp has just got its stream: the card to show. False: all goes over it. */
+/* @qp has just been given its stream. Fills in the card to send. False: there
+ * is none, and all requests go over the stream. */
 bool vb_near_expect(struct vb_near *n, struct vb_qp *qp,
 		    struct vb_near_card *card);
 void vb_near_recognize(struct vb_near *n, struct vb_qp *qp,
 		       const struct vb_near_card *peer);
-/* The peer's requests come this way, whatever becomes of ours. */
+/* Has a request of the peer arrived by the lane? (Requests of @qp itself may
+ * still take the other way.) */
 bool vb_near_is_heard(const struct vb_qp *qp);
-/* Serve all lanes, so that what was put there before something else became
- * visible is done before that. False: another thread is at it. */
+/* Process all lanes once: what a peer put on its lane before it did something
+ * else that this thread has seen is processed when this returns. False: nothing
+ * was done, because another thread is processing the lanes. */
 bool vb_near_catch_up(struct vb_near *n, vb_time now);
 
-/* Its next steps are made with the lanes locked, and copy little. */
+/* @yes: the next steps of @qp copy LIGHT_BYTES at most, since the caller holds
+ * near->rx. */
 void vb_near_set_light(struct vb_qp *qp, bool yes);
-/* Who serves the lanes waits for its drive, which the caller gives up. */
+/* Does the thread that processes the lanes wait for qp->drive? Then its holder
+ * should release it. */
 bool vb_near_is_awaited(struct vb_near *n, const struct vb_qp *qp);
-/* True: there is more to do, at once. */
+/* Carry out the next requests of @qp. True: more can be done at once, in
+ * another call. */
 bool vb_near_send(struct vb_near *n, struct vb_qp *qp, vb_time now);
-/* vb_transport_ops.quick, for one that goes near. */
+/* vb_transport_ops.quick (core/transport.h) for a queue pair with WAY_NEAR. */
 bool vb_near_quick(struct vb_qp *qp);
-/* What gathers goes with the next vb_near_send(). */
+/* The next vb_near_send() carries out the small WRITEs that gather. */
 void vb_near_hurry(struct vb_qp *qp);
-/* Under drive. While the introduction to the peer's program is under way, the
- * requests of @qp wait for it. They go by packets unless it ends before @by.
- * Returns whether they still wait. */
+/* While the introduction to the peer's program is under way, the requests of
+ * @qp wait for it; they go by packets unless it ends before @by. Returns
+ * whether they still wait. */
 bool vb_near_decide_by(struct vb_qp *qp, vb_time by);
-/* vb_transport_ops.can_wait, for one that goes near. */
+/* vb_transport_ops.can_wait (core/transport.h) for a queue pair with WAY_NEAR.
+ */
 bool vb_near_can_wait(const struct vb_qp *qp);
 vb_time vb_near_deadline(const struct vb_qp *qp);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The inside of near/, shared by its files only. docs/LOCKING.md has the lock
- * order. Only the engine's thread changes the table of peers.
+ * Declarations that only the files of near/ share. docs/LOCKING.md has the lock
+ * order. Only the engine thread takes near->lock to change the table of peers.
  */
 #ifndef NEAR_NEAR_PRIV_H
 #define NEAR_NEAR_PRIV_H
@@ -10,16 +10,23 @@
 #include "near/peer.h"
 
 enum vb_near_op {
-	NEAR_SEND,   /* the data goes along */
-	NEAR_PULL,   /* a SEND whose data is to be fetched: pieces go along */
-	NEAR_WRITE,  /* the data goes along */
-	NEAR_PLACED, /* a WRITE with immediate, whose data is there */
+	NEAR_SEND, /* the data follows the request */
+	/* A SEND of more than VB_REQUEST_MAX bytes: the responder fetches the
+	 * data; a struct vb_sge for each piece follows the request. */
+	NEAR_PULL,
+	NEAR_WRITE, /* the data follows the request */
+	/* A WRITE with immediate whose data the requester has placed already.
+	 */
+	NEAR_PLACED,
 	NEAR_CMP_SWAP,
 	NEAR_FETCH_ADD,
-	NEAR_STORE, /* a word, written at once */
-	NEAR_FAULT, /* what the requester may not do: imm names the fault */
-	NEAR_NEWS,  /* it is at work: the connection is established */
-	NEAR_MANY,  /* small WRITEs in a row: struct vb_near_write each */
+	NEAR_STORE, /* ATOMIC WRITE: the 8 bytes follow */
+	/* The requester found that it may not carry out this request: imm is
+	 * the enum vb_fault that the responder's queue pair fails with. */
+	NEAR_FAULT,
+	/* No request: the requester works, so the connection is established. */
+	NEAR_NEWS,
+	NEAR_MANY, /* small WRITEs: each a struct vb_near_write and bytes */
 	NEAR_OPS,
 };
 
@@ -31,26 +38,34 @@ enum vb_request_flags {
 
 enum vb_answer_kind {
 	ANSWER_DONE,
-	ANSWER_VALUE,  /* an atomic is done */
-	ANSWER_RNR,    /* syndrome: for how long */
-	ANSWER_NAK,    /* syndrome: why */
-	ANSWER_NOBODY, /* no such queue pair, or not in a state, or not with us
-			*/
-	ANSWER_PASSED, /* not executed, since one before it was not */
+	ANSWER_VALUE, /* an atomic is done: value is the old value */
+	ANSWER_RNR,   /* no receive is posted; syndrome: how long to wait */
+	ANSWER_NAK,   /* refused; syndrome: the reason */
+	/* No such queue pair, not in a state that takes requests, or connected
+	 * to another one. */
+	ANSWER_NOBODY,
+	ANSWER_PASSED, /* not executed, because an earlier one was not */
 	ANSWER_SOURCE, /* the requester's own memory cannot be read */
-	ANSWER_PART,   /* of NEAR_MANY: done up to here, what follows is not */
-	ANSWER_DENIED, /* the requester's memory is out of reach by now */
-	ANSWER_LATER,  /* never sent: it is not carried out yet */
+	/* NEAR_MANY: the WRITEs up to seq are done, the following ones are not.
+	 */
+	ANSWER_PART,
+	/* The kernel does not let the responder access the requester's memory.
+	 */
+	ANSWER_DENIED,
+	/* Never sent: the request stays on the lane and is carried out later.
+	 */
+	ANSWER_LATER,
 };
 
-#define NEAR_ZEROS 0 /* the key of a piece that is nothing but zeros */
+#define NEAR_ZEROS 0 /* the key of a piece that consists of zeros (null MR) */
 
-/* What an atomic brings along. */
+/* Follows a NEAR_CMP_SWAP or NEAR_FETCH_ADD. */
 struct vb_near_atomic {
 	uint64_t swap_add, compare;
 };
 
-/* One of many WRITEs, before its bytes; the next begins at a multiple of 8. */
+/* NEAR_MANY: stands before the bytes of each WRITE; the next one begins at a
+ * multiple of 8 bytes. */
 struct vb_near_write {
 	uint64_t va;
 	uint32_t rkey, length;
@@ -62,62 +77,81 @@ static inline uint32_t vb_near_write_size(uint32_t length)
 }
 
 struct vb_near_qp {
-	uint32_t life; /* since RTR; 0: not there */
-	/* What peers call this queue pair, and it calls the one it is
-	 * connected to (0: not known yet): QPNs. Of a program that has no slot
-	 * from the broker a number has the slot here, and the QPN has none. */
+	/* A random number, drawn anew each time the queue pair gets to RTR, so
+	 * that peers tell its connections apart; 0: not in RTR or later. */
+	uint32_t life;
+	/* The numbers that peers call this queue pair and the connected one by;
+	 * far_number is 0 while it is unknown (iWARP). They are QPNs, except
+	 * that queue pairs of iWARP devices have the program's slot in the
+	 * upper bits, where their QPN has none. */
 	uint32_t number, far_number;
-	bool shown; /* in the registry */
-	/* requester */
+	/* The registry of this program has an entry for it. */
+	bool shown;
+	/* Requester: */
 	struct vb_peer *peer;
-	struct vb_registry_view
-		view;	    /* of who we talk to; life 0: not seen yet */
-	uint32_t peer_life; /* whom our requests are for; 0: nothing sent yet */
-	bool fits;	    /* the view is of who is connected to us */
+	/* The copied registry entry of the connected queue pair. view.life is 0
+	 * before the first copy. */
+	struct vb_registry_view view;
+	/* The life of the queue pair that requests are for; 0: none was sent
+	 * yet. */
+	uint32_t peer_life;
+	/* The view shows the queue pair that is connected to this one. */
+	bool fits;
 	bool told_news;
-	/* Send queue indices, sq.done <= sent <= begun; what is between done
-	 * and sent stands in the ring, as requests from acked on. */
+	/* Send queue indices, with sq.done <= sent <= begun. Work requests from
+	 * done to sent are on the lane; their sequence numbers begin at acked.
+	 */
 	uint32_t sent, begun;
 	uint32_t acked;
-	uint32_t atomics; /* among them */
-	uint32_t intro;	  /* vb_session_want() */
+	uint32_t atomics; /* how many of those on the lane are atomic */
+	uint32_t intro;	  /* what vb_session_want() returned */
 	uint8_t rnr_retries, silences;
-	bool denied; /* packets from now on, which nothing must be under way for
-		      */
-	bool clock_owed; /* vb_near_quick() has not looked at the time */
-	vb_time decide_at, decide_by; /* way is open: look again; packets */
-	/* Try again; and look whether the peer lives that is to answer. */
+	/* The kernel denied access. Once no request is under way, all go by
+	 * packets. */
+	bool denied;
+	bool clock_owed; /* vb_near_quick() did not start the clock */
+	/* While qp->way is WAY_OPEN: when to look for a session again, and when
+	 * to give up and use packets. */
+	vb_time decide_at, decide_by;
+	/* When to try again after RNR, when to try again after silence, and
+	 * when to check that the peer's program, which has to answer, lives. */
 	vb_time rnr_at, retry_at, look_at;
-	/* The last try that nobody took, and how long that goes on. */
+	/* The time of the last try that the peer did not take, and for how long
+	 * it has taken none. */
 	vb_time silent_at, silent_for;
-	/* Of the request that is copied from here, so much is done; of this
-	 * step, so much may still be; light: the lanes are locked meanwhile. */
+	/* The bytes that are copied of the work request which the requester
+	 * carries out itself; the bytes that this step may still copy; light:
+	 * the caller holds near->rx, so a step is short. */
 	uint32_t placed, step_left;
 	vb_time step_at;
 	bool light;
-	/* Small WRITEs that gather, to go with one call: up to this index;
-	 * when they go at the latest, VB_NEVER: none gather. */
+	/* Small WRITEs that gather to go with one system call: the index up to
+	 * which they were checked, and the latest time when they go. VB_NEVER:
+	 * none gather. */
 	uint32_t gathered;
 	vb_time flush_at, stream_until, tick_at;
-	bool listed; /* near->coalesce_lock */
-	/* Batches in a row that we placed, and when to ask the peer again to
-	 * do so itself. */
+	bool listed; /* in near->coalescing; near->coalesce_lock */
+	/* The number of batches in a row that the requester placed itself, and
+	 * when to ask the peer again to stand by and place them. */
 	uint32_t streak;
 	vb_time streak_at, call_at, call_gap;
 	struct vb_qp *coalesce_next;
-	/* responder */
-	uint32_t src_life; /* of whose requests, and which is next */
+	/* Responder: */
+	/* The life of the requester's queue pair, and the sequence number of
+	 * the request that is next. */
+	uint32_t src_life;
 	uint32_t expected;
 };
 
 struct vb_near {
 	struct vb_near_config c;
-	/* Another slot; 0: none. Peers are known by the first, and found by
-	 * either: who calls the other is sent there. */
+	/* The second slot of this program; 0: none. Peers know this program by
+	 * its first slot, and find it by either: a call to the second is
+	 * redirected to the first. */
 	_Atomic unsigned also;
 	int also_fd;
 	struct vb_registry *registry;
-	int registry_fd; /* for reading only */
+	int registry_fd; /* a read-only descriptor, for peers */
 	struct vb_bell *bell;
 	int bell_fd;
 	int epoll_fd;
@@ -125,33 +159,43 @@ struct vb_near {
 	struct vb_copy_helper *helper;
 
 	struct vb_mutex lock;
-	/* lock */
+	/* Guarded by lock: */
 	struct vb_peer *peers[VB_SLOTS];
-	uint64_t known[VB_SLOTS / 64]; /* a bit for each that is there */
+	/* One bit for each slot that has a peer. */
+	uint64_t known[VB_SLOTS / 64];
 	struct {
 		bool wanted;
-		uint32_t refusals;  /* of our calls */
-		uint16_t sent_from; /* the slot that sent us there, or 0 */
+		/* How many introductions to this slot have failed. */
+		uint32_t refusals;
+		/* The slot whose call was redirected to this one; 0: none. */
+		uint16_t sent_from;
 	} calls[VB_SLOTS];
 	bool any_wanted;
-	/* the thread's */
-	struct vb_peer *callers; /* who connected, and has not said who it is */
+	/* For the engine thread only: */
+	struct vb_peer *callers; /* connected, and have not sent HELLO yet */
 	unsigned sessions, max_sessions;
 	bool listens, also_listens;
 
-	struct vb_mutex coalesce_lock; /* leaf */
-	struct vb_qp *_Atomic
-		coalescing; /* coalesce_lock to write: where WRITEs gather */
+	/* A leaf lock: nothing is taken under it. */
+	struct vb_mutex coalesce_lock;
+	/* The queue pairs where small WRITEs gather. Writers hold
+	 * coalesce_lock. */
+	struct vb_qp *_Atomic coalescing;
 
 	struct vb_mutex rx;
-	struct vb_qp *_Atomic awaits; /* who has rx waits for its drive */
-	/* rx */
+	/* The holder of rx waits for this queue pair's drive lock. */
+	struct vb_qp *_Atomic awaits;
+	/* Guarded by rx: */
 	struct vb_peer *active[VB_SLOTS];
 	unsigned active_count;
-	bool unhurried;	    /* who serves will return to his program at once */
-	uint32_t pull_left; /* bytes that this peer's turn may still fetch */
+	/* The thread that processes the lanes returns to its program at once,
+	 * so peers need not be woken for answers yet. */
+	bool unhurried;
+	/* The bytes that the responder may still fetch in this peer's turn. */
+	uint32_t pull_left;
 
-	/* Who is to be rung soon, or has been since; a reference. */
+	/* A reference to the one peer that may have to be woken for answers;
+	 * peer->owed says whether it still has to. */
 	struct vb_peer *_Atomic creditor;
 };
 
@@ -162,7 +206,7 @@ static inline struct vb_near_qp *vb_nq(const struct vb_qp *qp)
 
 static inline enum vb_qp_state vb_near_state(const struct vb_qp *qp)
 {
-	/* Written under drive, which the caller holds. */
+	/* Relaxed: the caller holds drive, under which the state is written. */
 	return atomic_load_explicit(&qp->state, memory_order_relaxed);
 }
 
@@ -173,77 +217,95 @@ static inline bool vb_near_is_own(const struct vb_near *n, unsigned slot)
 		slot == atomic_load_explicit(&n->also, memory_order_relaxed));
 }
 
-/* Is it what peers call @number? */
+/* Is @number the number that peers call @qp by? */
 static inline bool vb_near_is_called(const struct vb_qp *qp, uint32_t number)
 {
 	return atomic_load(&qp->qpn) && qp->near && vb_nq(qp)->number == number;
 }
 
-/* near/session.c */
+/* near/session.c and near/session_table.c */
 VB_MUST_CHECK int vb_session_init(struct vb_near *n);
 VB_MUST_CHECK int vb_session_also(struct vb_near *n);
 void vb_session_fini(struct vb_near *n, vb_time now);
-/* We shall want to talk to who has @slot. Returns what tells whether a later
- * refusal came after this. */
+/* A queue pair will need a session with the program that has @slot: the engine
+ * thread opens it. Returns the number of failures so far, for
+ * vb_session_find(). Takes near->lock. */
 uint32_t vb_session_want(struct vb_near *n, unsigned slot);
 enum vb_session { SESSION_UP, SESSION_PENDING, SESSION_NO };
-/* SESSION_UP: *@p is a reference to it. */
+/* Is there a session with the program that has @slot? SESSION_UP: *@p is a
+ * reference that the caller releases with vb_peer_put(). SESSION_NO: the
+ * introduction has failed since vb_session_want() returned @since, or one
+ * program cannot access the other's memory. Takes near->lock. */
 enum vb_session vb_session_find(struct vb_near *n, unsigned slot,
 				uint32_t since, struct vb_peer **p);
-/* A reference to whoever has @slot and may be at our memory; or NULL. */
+/* The peer that has @slot, in whatever state its session is: it may already
+ * access this program's memory. The caller releases the reference. NULL: none.
+ * Takes near->lock. */
 struct vb_peer *vb_session_peer(struct vb_near *n, unsigned slot);
 
-/* near/near.c */
-struct vb_qp *vb_near_find_qp(struct vb_near *n, uint32_t qpn); /* or NULL */
-/* The thread: serve the lane's rest, and no more. */
+/* near/serve.c */
+/* The queue pair that peers call @qpn, which may be destroyed at any time: the
+ * caller locks drive, then asks vb_near_is_called(). NULL: none. */
+struct vb_qp *vb_near_find_qp(struct vb_near *n, uint32_t qpn);
+/* By the engine thread: begin to process the lane of @p; and process what is
+ * left on it, and end. Both take near->rx. */
 void vb_near_add(struct vb_near *n, struct vb_peer *p);
 void vb_near_remove(struct vb_near *n, struct vb_peer *p, vb_time now);
 
-/* near/serve.c; rx is held */
-/* Serve each lane once. True: there was something. */
+/* near/serve.c; the caller holds near->rx */
+/* Process each lane once. True: there was something. */
 bool vb_serve_all(struct vb_near *n, vb_time now);
 bool vb_serve_has_something(const struct vb_peer *p);
-/* @p has a part of a message in hand that it cannot go on with. */
+/* Give up the message of which @p has taken a part to copy, if there is one:
+ * see vb_pull_abandon(). */
 void vb_serve_abandon(struct vb_near *n, struct vb_peer *p);
 
-/* near/req.c */
+/* near/req.c; the caller holds qp->drive */
 void vb_near_req_reset(struct vb_qp *qp);
 /* True: there is more to do. */
 bool vb_near_run(struct vb_near *n, struct vb_qp *qp, vb_time now);
-/* SQD: say so when what had begun is finished. */
+/* In SQD: tell the program once all work requests that had begun are complete.
+ */
 void vb_near_drain(struct vb_qp *qp);
 void vb_near_answered(struct vb_near *n, struct vb_qp *qp,
 		      const struct vb_answer_note *a, vb_time now);
 
-/* Copy a part of a message of ours that @p fetches, if it offers one. */
+/* near/here.c: @p, which fetches a long SEND of ours, may offer us a part of it
+ * (near/split_copy.h): copy that part. True: there was an offer. The caller
+ * holds near->rx. */
 bool vb_near_help(struct vb_near *n, struct vb_peer *p);
-/* Whom we are connected to is in the registry that we see. */
+/* near/req.c: does the peer's registry show the queue pair that @qp is
+ * connected to? Then nq->view is a current copy. May set qp->way to
+ * WAY_PACKETS. */
 bool vb_near_is_there(struct vb_qp *qp);
 
-/* near/coalesce.c: small WRITEs from nq->sent on, with one call. How many were
- * done; with 0 it must be seen singly what is wrong with the first. */
+/* near/coalesce.c: copy the small WRITEs from nq->sent on into the peer's
+ * memory with one system call. Returns how many were done. 0: the first one
+ * must be tried alone, which finds the error. */
 unsigned vb_near_coalesce(struct vb_qp *qp);
-/* A WRITE that may be one of them. */
+/* May this work request be copied together with others? */
 bool vb_near_is_small(const struct vb_send_wqe *wqe);
-/* The same, to be placed by @r's reader: fills in @data, of @room bytes.
- * Returns how many; *@bytes: so many bytes. */
+/* Pack the small WRITEs from nq->sent on into @data, which has @room bytes, as
+ * a NEAR_MANY record. Returns how many; *@bytes: the bytes used. */
 unsigned vb_near_pack(struct vb_qp *qp, uint8_t *data, uint32_t room,
 		      uint32_t *bytes);
 
-/* near/coalesce_list.c: whose WRITEs gather. */
+/* The list of queue pairs where small WRITEs gather. */
 void vb_near_list(struct vb_near *n, struct vb_qp *qp);
 void vb_near_unlist(struct vb_near *n, struct vb_qp *qp);
-/* They go now. True: some did. */
+/* Carry out the gathered WRITEs of the listed queue pairs. True: some were. */
 bool vb_near_flush(struct vb_near *n, vb_time now);
 
-/* near/resp.c: carry out @r, if it is for @qp now; fills in what @a says. */
+/* near/resp.c: carry out the request @r, with @data behind it, if @qp is the
+ * queue pair that it is for; fills in @a, the answer. The caller holds near->rx
+ * and qp->drive. */
 void vb_near_request(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,
 		     const struct vb_request *r, const uint8_t *data,
 		     struct vb_answer_note *a);
-/* @p had a part of what is first on its lane, for @qp, or NULL, and was slow.
- * False: it still has. */
+/* near/pull.c; the caller holds near->rx, and qp->drive unless @qp is NULL */
 bool vb_pull_resume(struct vb_peer *p, struct vb_qp *qp);
-/* Nobody is at it any more. */
+/* The message is given up: the peer cannot copy its part any more, and @qp has
+ * its receive back. */
 void vb_pull_abandon(struct vb_peer *p, struct vb_qp *qp);
 
 #endif

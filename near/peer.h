@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Another program of this host that we share a lane with, or this program
- * itself. It stays in memory while anybody refers to it, so that who found it
- * may go on using it; whether it is of use is vb_peer_is_up().
+ * Another program of this host that shares a lane with this one, or this
+ * program itself. A struct vb_peer stays allocated while a reference to it
+ * exists, so that a thread may go on using a peer that it found;
+ * vb_peer_is_up() says whether the peer still works.
  */
 #ifndef NEAR_PEER_H
 #define NEAR_PEER_H
@@ -16,14 +17,17 @@
 #include "near/split_copy.h"
 #include "near/registry.h"
 
-/* What both map: each end writes its own half, and in the other's only how far
- * it has read, and what became of an offer. */
+/* The memory that both programs map. Each program writes its own half; in the
+ * peer's half it writes only ring.head (how far it has read), offer.word (the
+ * end of an offer) and calls (to clear it). */
 struct vb_lane_half {
 	struct vb_ring ring;
 	struct vb_hazard hazards[VB_HAZARDS];
-	struct vb_offer offer; /* to the other end, who answers in it */
-	_Atomic uint32_t
-		calls; /* for a thread that stands by: registry.attends */
+	/* A part of a copy that the other program may take. */
+	struct vb_offer offer;
+	/* 1: the owner of this half asks that a thread of the other program
+	 * stands by. vb_near_is_wanted() reads and clears it there. */
+	_Atomic uint32_t calls;
 };
 struct vb_lane {
 	struct vb_lane_half half[2];
@@ -32,51 +36,61 @@ struct vb_lane {
 struct vb_copy_helper;
 
 enum vb_peer_state {
-	PEER_CALLED,  /* we connected, and said who we are */
-	PEER_CALLING, /* it connected, and has said nothing yet */
-	PEER_MET,     /* we answered; it says whether it can reach us */
+	PEER_CALLED,  /* we connected and sent HELLO */
+	PEER_CALLING, /* it connected and has sent nothing yet */
+	/* We sent WELCOME; READY will say whether it can access our memory. */
+	PEER_MET,
 	PEER_UP,
-	PEER_DENIED, /* packets, as long as it lives */
+	PEER_DENIED, /* packets, as long as the session lasts */
 	PEER_GONE,
 };
 
 struct vb_peer {
 	_Atomic uint32_t refs;
-	_Atomic uint8_t state; /* enum vb_peer_state; near->lock to write */
+	_Atomic uint8_t state; /* enum vb_peer_state; writers hold near->lock */
 	unsigned slot;
-	_Atomic unsigned also; /* another; 0: none; near->lock to write */
-	bool strayed;	       /* it called our other slot */
+	/* Its second slot; 0: none. Writers hold near->lock. */
+	_Atomic unsigned also;
+	bool strayed; /* it called our second slot */
 	pid_t pid;
-	int session;	      /* hang-up: it ended, or became another program */
-	int alarm;	      /* an eventfd: its engine's thread; -1: not yet */
-	struct vb_bell *bell; /* a program's thread that watches its lanes */
+	/* A socket. It hangs up when the program ends or executes another one.
+	 */
+	int session;
+	int alarm; /* an eventfd that wakes its engine thread; -1: none yet */
+	struct vb_bell *bell; /* wakes its thread that attends to the lanes */
 	const struct vb_registry *registry;
 	struct vb_lane *lane;
 	bool is_self;
-	struct vb_copy_helper *helper; /* helps with large copies */
-	_Atomic bool owed;    /* there are answers that it was not rung for */
-	struct vb_peer *next; /* near->callers */
-	struct vb_announcer ours; /* where we announce */
+	struct vb_copy_helper
+		*helper; /* copies a part of large copies; not owned */
+	/* It has answers that it was not woken for. */
+	_Atomic bool owed;
+	struct vb_peer *next;	  /* in near->callers */
+	struct vb_announcer ours; /* our hazard pointers, in our half */
 	struct vb_hazard *peer_hazards;
-	struct vb_mutex tx;	      /* leaf */
-	struct vb_ring_writer writer; /* tx */
-	struct vb_ring_reader reader; /* near->rx */
-	struct vb_offer *offered;     /* to us */
-	struct vb_split_copy split;   /* near->rx */
+	struct vb_mutex tx;	      /* leaf lock: nothing is taken under it */
+	struct vb_ring_writer writer; /* guarded by tx */
+	struct vb_ring_reader reader; /* guarded by near->rx */
+	struct vb_offer *offered;     /* the peer's offers to us */
+	struct vb_split_copy
+		split; /* our offers to the peer; guarded by near->rx */
 	_Atomic uint32_t *our_calls, *their_calls;
 };
 
-/* @end: which half of @lane is ours. For ourselves there is but one. */
+/* Use @lane, of which half @end is this program's. Takes over the mapping. A
+ * program's peer for itself has one half for both directions. */
 void vb_peer_join(struct vb_peer *p, struct vb_lane *lane, unsigned end);
 
-/* @hand outlives it. */
+/* NULL: no memory. The caller has one reference. @helper outlives the peer. */
 struct vb_peer *vb_peer_create(unsigned slot, struct vb_copy_helper *helper);
 struct vb_peer *vb_peer_get(struct vb_peer *p);
-void vb_peer_put(struct vb_peer *p); /* NULL: nothing */
+void vb_peer_put(
+	struct vb_peer *p); /* release a reference; NULL: does nothing */
 
 static inline bool vb_peer_is_up(const struct vb_peer *p)
 {
-	/* Acquire: up after all else of it is set. */
+	/* Acquire: all else of the peer was set before its state became
+	 * PEER_UP. */
 	return atomic_load_explicit(&p->state, memory_order_acquire) ==
 		       PEER_UP &&
 	       vb_registry_is_alive(p->registry);
@@ -89,11 +103,11 @@ static inline bool vb_peer_has(const struct vb_peer *p, unsigned slot)
 		slot == atomic_load_explicit(&p->also, memory_order_relaxed));
 }
 
-/* After something was put on the lane: wake it if it sleeps. */
+/* Something was put on the lane: wake the peer's program if it sleeps. */
 void vb_peer_ring(struct vb_peer *p);
-/* Ask its thread to stand by. */
+/* Ask the peer's program that a thread stands by. */
 void vb_peer_call(struct vb_peer *p);
-/* It does. A hint. */
+/* Does a thread of the peer stand by? Only a hint: it may change at once. */
 static inline bool vb_peer_attends(const struct vb_peer *p)
 {
 	return atomic_load_explicit(&p->registry->attends,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A copy into another program's memory, or out of it, that begins only while
- * its permit holds. A permit is two words of the owner's registry
- * (near/registry.h) that must still be what they were: the versions of a key
- * and of a queue pair.
+ * A copy to or from another program's memory that begins only while its permit
+ * holds. A permit names two words of the owner's registry (near/registry.h),
+ * the sequence numbers of a key and of a queue pair, and the values that they
+ * must still have.
  *
- * The copying thread may be stopped between its look at the words and the
- * system call, for hours, and the owner may have taken the key away meanwhile.
- * So look and call are one restartable sequence (rseq(2)): a thread that lost
- * its processor in between looks again. What has begun is in the kernel, where
- * the owner can see it (near/hold.h).
+ * The copying thread may be stopped for hours between its check of the words
+ * and the system call, and the owner may revoke the key meanwhile. Therefore
+ * check and call are one restartable sequence (rseq(2)): a thread that lost its
+ * processor in between checks again. A copy that has begun is inside the
+ * kernel, where the owner can see it (near/hold.h).
  */
 #ifndef NEAR_PERMIT_H
 #define NEAR_PERMIT_H
@@ -25,14 +25,16 @@ struct vb_permit {
 	uint32_t is[2];
 };
 
-/* Does look and call being one hold for the threads of this process? Not
- * where the C library or the processor has no restartable sequences. */
+/* Are check and call one restartable sequence in this thread? False with a C
+ * library older than glibc 2.35 and on processors other than x86-64: then a
+ * stopped thread may begin a copy after its permit has lapsed. */
 bool vb_permit_is_exact(void);
 
 /*
  * process_vm_writev(2) (@put) or process_vm_readv(2) between @count pieces of
- * our memory, @near, and @far_count of @pid's, @far. Returns the bytes copied
- * or -errno; -ECANCELED: the permit no longer held, and nothing was copied.
+ * our memory, @near, and @far_count pieces of the memory of process @pid, @far.
+ * Returns the bytes copied, which may be fewer than asked for, or -errno.
+ * -ECANCELED: the permit had lapsed, and nothing was copied.
  */
 ssize_t vb_permit_copy(const struct vb_permit *permit, pid_t pid, bool put,
 		       const struct iovec *near, unsigned count,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a program shows to the others of its host: which keys open which
- * memory, and what its queue pairs are. It alone writes; struct vb_mr and
- * struct vb_qp stay what decides for the program itself. Readers copy an
- * entry, and copy again when it changed meanwhile.
+ * The registry: memory in which a program shows the others of its host which
+ * keys open which of its memory, and what its queue pairs are. Only its owner
+ * writes it; peers map it read-only. Peers check their requests against it; the
+ * owner itself checks struct vb_mr and struct vb_qp. A reader copies an entry,
+ * and copies again when the entry changed meanwhile (a sequence lock).
  */
 #ifndef NEAR_REGISTRY_H
 #define NEAR_REGISTRY_H
@@ -17,26 +18,29 @@
 #include "near/permit.h"
 #include "wire/ipc.h"
 
-#define VB_NEAR_VERSION	     7
-#define VB_REGISTRY_ADAPTERS 4 /* more devices than that: packets */
-#define VB_REGISTRY_NO_ADAPTER                                                 \
-	VB_REGISTRY_ADAPTERS	    /* a queue pair's: packets */
-#define VB_REGISTRY_KEYS (9u << 20) /* max_mr and max_mw of vb_limits */
+#define VB_NEAR_VERSION 7
+/* Queue pairs of further devices use packets. */
+#define VB_REGISTRY_ADAPTERS 4
+/* For struct vb_registry_qp.adapter: requests to this queue pair go by
+ * packets. */
+#define VB_REGISTRY_NO_ADAPTER VB_REGISTRY_ADAPTERS
+/* max_mr and max_mw of struct vb_limits together. */
+#define VB_REGISTRY_KEYS (9u << 20)
 #define VB_REGISTRY_QPS	 (1u << VB_QPN_BITS)
 
-/* What peers read of one key: vb_grant, in atomics. */
+/* What peers read of one key: struct vb_grant, in atomics. */
 struct vb_registry_key {
-	_Atomic uint32_t seq; /* odd: it is being written */
-	_Atomic uint32_t key; /* 0: none */
+	_Atomic uint32_t seq; /* odd while the owner writes the entry */
+	_Atomic uint32_t key; /* 0: the entry is free */
 	_Atomic uint32_t pd, access, qpn;
 	_Atomic uint64_t base, iova, length;
 } __attribute__((aligned(64)));
 
-/* And of one queue pair. */
+/* What peers read of one queue pair. */
 struct vb_registry_qp {
 	_Atomic uint32_t seq;
-	_Atomic uint32_t qpn;  /* 0: takes no requests now */
-	_Atomic uint32_t life; /* differs each time it gets to RTR */
+	_Atomic uint32_t qpn;  /* 0: it takes no requests now */
+	_Atomic uint32_t life; /* a random number, new in each RTR */
 	_Atomic uint32_t dest_qpn, access, pd, adapter, rq_psn, reads, rtr;
 	_Atomic uint64_t sgid[2], dgid[2];
 } __attribute__((aligned(64)));
@@ -44,88 +48,98 @@ struct vb_registry_qp {
 struct vb_registry {
 	uint32_t version;
 	uint32_t slot;
-	uint64_t nonce, nonce_at; /* its address in the owner's memory */
-	/* Held by the owner's engine thread. When that ends, for whatever
-	 * reason, the kernel says so here, and before another process can
-	 * have its number or its memory. */
+	uint64_t nonce;
+	uint64_t nonce_at; /* the address of nonce in the owner's memory */
+	/* A robust mutex that the owner's engine thread holds as long as it
+	 * runs. When that thread ends, for whatever reason, the kernel marks
+	 * the mutex, and does so before another process can get its number or
+	 * its memory. */
 	pthread_mutex_t alive;
-	/* Nobody polls: who has something for us rings (near/peer.h). */
+	/* 1: no thread of the owner polls its lanes, so a peer that puts
+	 * something there has to wake one (vb_peer_ring()). */
 	_Atomic uint32_t asleep __attribute__((aligned(64)));
-	/* A thread stands by for streams of small messages, on a processor
-	 * that nobody else wants. */
+	/* 1: a thread of the owner polls the lanes for streams of small
+	 * messages. It uses a processor that no other thread wants. */
 	_Atomic uint32_t attends;
-	/* No thread of the owner begins a copy after its permit has lapsed,
-	 * however long it was stopped: vb_permit_is_exact(). */
+	/* 1: no thread of the owner begins a copy after its permit has lapsed,
+	 * however long that thread was stopped: vb_permit_is_exact(). */
 	uint32_t is_exact;
 	struct {
-		_Atomic uint32_t key_mask, key_inv; /* vb_key_index() */
+		_Atomic uint32_t key_mask, key_inv; /* for vb_key_index() */
 	} adapters[VB_REGISTRY_ADAPTERS] __attribute__((aligned(64)));
 	struct vb_registry_qp qps[VB_REGISTRY_QPS]
 		__attribute__((aligned(4096)));
 	struct vb_registry_key keys[VB_REGISTRY_ADAPTERS][VB_REGISTRY_KEYS];
 };
 
-/* A queue pair's number, its peer's, and its life. */
+/* The numbers that peers call a queue pair and the connected one by, and its
+ * life (struct vb_near_qp). */
 struct vb_registry_name {
 	uint32_t number, dest, life;
 };
 
-/* A program's own. -errno: peers will talk packets. */
+/* Create the registry of this program, which has @slot. The caller owns *@fd
+ * and *@reg, until vb_registry_destroy(). -errno: peers will use packets. */
 VB_MUST_CHECK int vb_registry_create(unsigned slot, struct vb_registry **reg,
 				     int *fd);
 void vb_registry_destroy(struct vb_registry *reg, int fd);
-/* By the engine's thread. */
+/* Called by the engine thread when it begins and before it ends. */
 void vb_registry_live(struct vb_registry *reg);
 void vb_registry_die(struct vb_registry *reg);
 
-/* A peer's, read-only; -EPROTO: of another version, or none. */
+/* Map the registry of a peer, which has @slot, read-only. @fd stays the
+ * caller's. -EPROTO: it is not a registry, or of another version or slot; or
+ * another -errno. */
 VB_MUST_CHECK int vb_registry_map(int fd, unsigned slot,
 				  const struct vb_registry **reg);
 void vb_registry_unmap(const struct vb_registry *reg);
-/* Can we read the owner's memory? */
+/* May this process read the memory of the process @owner, and is @reg the
+ * registry of that process? Reads the nonce there. */
 bool vb_registry_is_open(const struct vb_registry *reg, pid_t owner);
 bool vb_registry_is_alive(const struct vb_registry *reg);
 
 void vb_registry_grant(struct vb_registry *reg, const struct vb_adapter *a,
 		       const struct vb_grant *g);
-/* Only says so: who may be at it still is near/hazard.h's. */
+/* No access by the key begins after this. Accesses that have begun may still be
+ * under way: near/hazard.h and near/hold.h wait for them. */
 void vb_registry_revoke(struct vb_registry *reg, const struct vb_adapter *a,
 			uint32_t index);
-/* One that takes no requests has no number there. */
+/* Show @qp with its attributes, route and state; name->number 0: it takes no
+ * requests. The caller holds qp->drive. */
 void vb_registry_show(struct vb_registry *reg, const struct vb_qp *qp,
 		      const struct vb_registry_name *name);
 void vb_registry_hide(struct vb_registry *reg, uint32_t index);
 
-/* A copy of a queue pair's entry, that need not be taken again while its seq
- * stays. */
+/* A copy of a queue pair's entry. It is current while the entry's seq stays. */
 struct vb_registry_view {
 	uint32_t seq, qpn, life, dest_qpn, access, pd, adapter, rq_psn, reads;
 	uint32_t rtr;
 	uint64_t sgid[2], dgid[2];
 };
-/* False: not to be had now. */
+/* Copy the entry of the queue pair @qpn into *@v. False: there is no such queue
+ * pair, or the entry changed during each of 1000 tries. */
 bool vb_registry_view(const struct vb_registry *reg, uint32_t qpn,
 		      struct vb_registry_view *v);
 static inline bool vb_registry_is_current(const struct vb_registry *reg,
 					  uint32_t qpn,
 					  const struct vb_registry_view *v)
 {
-	/* Acquire: what is done for its sake comes after. */
+	/* Acquire: accesses that rest on this answer come after it. */
 	return atomic_load_explicit(&reg->qps[qpn & (VB_REGISTRY_QPS - 1)].seq,
 				    memory_order_acquire) == v->seq;
 }
 
-/* Memory of the owner: by which key, of which domain, by way of which of its
- * queue pairs. */
+/* The memory of the owner that one access is for. */
 struct vb_far_side {
 	uint32_t adapter, pd, qpn;
 	uint32_t key;
 	uint64_t iova;
-	uint32_t need;			     /* enum vb_access */
-	const struct vb_registry_view *view; /* of that queue pair; or NULL */
+	uint32_t need; /* the rights that the key must grant: enum vb_access */
+	/* The entry of the queue pair qpn, or NULL. */
+	const struct vb_registry_view *view;
 };
 
-/* By way of the queue pair that @v shows, which is where it is. */
+/* The access of a queue pair that is connected to the one that @v shows. */
 static inline struct vb_far_side
 vb_far_side_by(const struct vb_registry_view *v, uint32_t key, uint64_t iova,
 	       uint32_t need)
@@ -139,13 +153,16 @@ vb_far_side_by(const struct vb_registry_view *v, uint32_t key, uint64_t iova,
 				     .view = v };
 }
 
-/* Does the key open it? Announced before (near/hazard.h), so that the answer
- * holds as long as the permit, and the owner waits for who has begun. */
+/* Does the key give access with the rights far->need? Then *@g is what it
+ * opens, and *@permit lapses when the key or the queue pair changes. The caller
+ * has announced the key before (vb_hazard_announce()): then the owner, which
+ * revokes first and looks at the hazards afterwards, waits for this access. */
 bool vb_registry_open(const struct vb_registry *reg,
 		      const struct vb_far_side *far, struct vb_grant *g,
 		      struct vb_permit *permit);
 
-/* They change once, from nothing, before the first queue pair is shown. */
+/* Relaxed: the two words change once, from zero, before the first queue pair of
+ * the adapter is shown. */
 static inline uint32_t vb_registry_index(const struct vb_registry *reg,
 					 uint32_t adapter, uint32_t key)
 {
@@ -157,7 +174,8 @@ static inline uint32_t vb_registry_index(const struct vb_registry *reg,
 		key);
 }
 
-/* The key will be asked for: among a million its entry is nowhere near. */
+/* The key will be looked up soon: prefetch its entry, which is in no cache when
+ * there are a million keys. */
 static inline void vb_registry_expect(const struct vb_registry *reg,
 				      uint32_t adapter, uint32_t key)
 {
@@ -170,8 +188,9 @@ static inline void vb_registry_expect(const struct vb_registry *reg,
 		__builtin_prefetch(&reg->keys[adapter][index]);
 }
 
-/* Are @len bytes at @iova inside? *@at: where they are in the owner's memory.
- * No sum that could pass 2^64: below iova, the difference is enormous. */
+/* Are @len bytes at @iova inside the region? Then *@at is their address in the
+ * owner's memory. No sum can pass 2^64: with @iova below g->iova the unsigned
+ * difference exceeds every length. */
 static inline bool vb_registry_covers(const struct vb_grant *g, uint64_t iova,
 				      uint64_t len, uint64_t *at)
 {

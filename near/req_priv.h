@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The requester's inside: near/req.c takes work requests in order, near/lane.c
- * puts them on the lane, near/here.c carries them out, near/answer.c hears what
- * became of them. All under drive.
+ * The inside of the requester: near/req.c takes work requests in order,
+ * near/lane.c puts requests on the lane, near/here.c copies to and from the
+ * peer's memory itself, near/answer.c processes answers. The caller of each
+ * function holds qp->drive.
  */
 #ifndef NEAR_REQ_PRIV_H
 #define NEAR_REQ_PRIV_H
@@ -10,31 +11,34 @@
 #include "near/near_priv.h"
 
 enum rule_traits {
-	ASKS = 1 << 0, /* counts among max_rd_atomic */
+	ASKS = 1 << 0, /* needs max_rd_atomic to be above 0 */
 	HAS_IMM = 1 << 1,
 	HAS_INV = 1 << 2,
-	WRITES = 1 << 3, /* places data there */
+	WRITES = 1 << 3, /* places data in the peer's memory */
 	ATOMIC = 1 << 4,
-	LOCAL = 1 << 5,	  /* tells the peer nothing */
-	FETCHES = 1 << 6, /* brings data here */
+	LOCAL = 1 << 5,	  /* changes this program's windows and keys only */
+	FETCHES = 1 << 6, /* places data in this program's memory */
 };
 
 struct vb_near_rule {
 	bool valid;
-	uint8_t op;	/* enum vb_near_op, when its data goes along */
+	uint8_t op;	/* enum vb_near_op when the data fits on the lane */
 	uint8_t traits; /* enum rule_traits */
-	uint8_t need;	/* enum vb_access of queue pair and key */
+	/* The rights (enum vb_access) that the peer's queue pair and key must
+	 * grant. */
+	uint8_t need;
 };
 
-/* By enum vb_wr_op; what is not valid here is all zeros. */
+/* Indexed by enum vb_wr_op. Operations that near/ does not carry out have a row
+ * of zeros. */
 extern const struct vb_near_rule vb_near_rules[];
 extern const unsigned vb_near_rule_count;
 
 /* What became of the next work request. */
 enum vb_next {
-	NEXT_GOES, /* on: done, or on the lane */
+	NEXT_GOES, /* it is done or on the lane: go on with the next */
 	NEXT_WAITS,
-	NEXT_LATER, /* enough for this step */
+	NEXT_LATER, /* this step has copied enough: go on in another one */
 };
 
 static inline const struct vb_near_rule *
@@ -56,41 +60,48 @@ static inline uint32_t vb_near_outstanding(const struct vb_qp *qp)
 }
 
 /* near/req.c */
-/* Requests stand on the lane: look now and then whether the peer lives. */
+/* Requests stand on the lane: check from time to time that the peer lives. */
 void vb_near_start_clock(struct vb_qp *qp, vb_time now);
-/* The peer has done something for us. */
+/* The peer has done something for us: forget earlier silence and RNR. */
 void vb_near_progress(struct vb_qp *qp);
-/* All that is on the lane is to go again: it will be answered as not
+/* Send all requests that stand on the lane again: the peer answers them as not
  * executed. */
 void vb_near_go_back(struct vb_qp *qp);
-/* Try again, each time a little later. */
+/* Try again after a while that doubles each time, up to 10 ms. */
 void vb_near_back_off(struct vb_qp *qp, vb_time now);
-/* Tried in vain: the same, or it fails when that has gone on for too long. */
+/* The peer did not take the request: try again as vb_near_back_off() does, or
+ * fail the oldest work request when the peer has been silent for too long (IBA
+ * 9.7.6.1.3). */
 void vb_near_be_silent(struct vb_qp *qp, vb_time now);
 void vb_near_fail_oldest(struct vb_qp *qp, enum vb_wc_status status);
-/* The next one fails here, once all before it has ended. NEXT_WAITS. */
+/* The next work request fails on this side, once all earlier ones have ended.
+ * Returns NEXT_WAITS. */
 enum vb_next vb_near_fail_here(struct vb_qp *qp, enum vb_wc_status status);
-/* The next one is done. NEXT_GOES. */
+/* The next work request is done. Returns NEXT_GOES. */
 enum vb_next vb_near_finish_here(struct vb_qp *qp);
 
 /* near/lane.c */
-/* @fault: with NEAR_FAULT, what we may not do. */
+/* Put the work request on the lane as @op. @fault: with NEAR_FAULT, the reason
+ * why the requester may not carry it out itself. NEXT_WAITS: the lane is full,
+ * or the work request's own memory cannot be read. */
 enum vb_next vb_lane_put(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			 enum vb_near_op op, enum vb_fault fault, vb_time now);
-/* A SEND, without a look at the time. False: not now. */
+/* Put a SEND on the lane without reading the clock. False: not possible now. */
 bool vb_lane_put_quick(struct vb_qp *qp, const struct vb_send_wqe *wqe);
-/* Small WRITEs by one record. False: not now. */
+/* Put small WRITEs from nq->sent on on the lane as one NEAR_MANY record. False:
+ * not possible now. */
 bool vb_lane_put_many(struct vb_qp *qp, vb_time now);
-/* Tell the peer's program, which may wait for it, that the connection is
- * established. */
+/* Tell the peer's program that the connection is established: it may wait for
+ * that event, and accesses to its memory do not tell it. */
 void vb_lane_tell_news(struct vb_qp *qp);
-#define VB_MANY_LEAST 8 /* WRITEs that are worth a record of their own */
+#define VB_MANY_LEAST 8 /* the fewest WRITEs that a record pays off for */
 
 /* near/here.c */
-/* Place or fetch it, so much in one step. NEXT_WAITS: it could not be done, and
- * what follows from that is done. */
+/* Carry out a READ or WRITE by copying, at most nq->step_left bytes in this
+ * call. NEXT_WAITS: it failed, and the consequences are already drawn.
+ * NEXT_LATER: the step has copied enough. */
 enum vb_next vb_here_do(struct vb_qp *qp, struct vb_send_wqe *wqe, vb_time now);
-/* Several small WRITEs at once. False: not even one. */
+/* Carry out several small WRITEs with one system call. False: none was. */
 bool vb_here_do_many(struct vb_qp *qp, vb_time now);
 
 #endif

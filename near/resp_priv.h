@@ -42,7 +42,7 @@ static inline struct vb_pd *vb_resp_recv_pd(const struct vb_qp *qp)
 enum vb_fault vb_resp_begin_recv(const struct vb_near_job *j, const void *head,
 				 uint32_t *skip);
 /* All data of a SEND is placed: invalidate the key that it names (SEND with
- * invalidate, IBA 9.4.1.1.3), and complete the receive with @byte_len. */
+ * invalidate), and complete the receive with @byte_len. */
 enum vb_fault vb_resp_end_send(const struct vb_near_job *j, uint32_t byte_len);
 
 /* near/pull.c */

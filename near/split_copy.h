@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Both ends of a lane copy one long message: who fetches it offers a part to
- * who sent it, who most often spins meanwhile on a processor of its own. One
- * offer at a time, in memory that both map; neither believes the other. Who
- * does not take it in time finds it taken back.
+ * The two ends of a lane copy one long SEND together: the receiver, which
+ * fetches it, offers a part to the sender, which most often polls for the
+ * completion and has a processor of its own. There is one offer at a time, in
+ * memory that both map; neither side trusts the other. The receiver takes back
+ * an offer that the sender has not taken in time.
  */
 #ifndef NEAR_SPLIT_COPY_H
 #define NEAR_SPLIT_COPY_H
@@ -12,65 +13,71 @@
 
 #include "core/wq.h"
 
-/* A part of a SEND, and where it goes. */
+/* A part of a SEND, and its destination. */
 struct vb_copy_part {
 	uint32_t qpn, life; /* the sender's queue pair */
-	uint32_t seq;	    /* which of its messages */
+	uint32_t seq;	    /* the sequence number of the message */
 	uint32_t offset, len;
-	uint32_t key; /* of the receiver's memory */
+	uint32_t key; /* for the receiver's memory */
 	uint64_t iova;
 };
 
 struct vb_offer {
-	_Atomic uint32_t word; /* its number, and enum offer_state */
+	/* A running number, with enum offer_state in the low bits. */
+	_Atomic uint32_t word;
 	struct vb_copy_part part;
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct vb_offer) == 64, "one line");
 
-/* What who offers remembers. */
+/* What the offering side remembers. */
 struct vb_split_copy {
 	struct vb_offer *offer;
-	uint32_t word; /* when it was made */
+	uint32_t word; /* the word of the last offer */
 	vb_time away_until, away;
-	/* The other was slow: it has a part of the message that stands first
-	 * on the lane, and we shall go on later. */
+	/* The sender was too slow: it still has a part of the message, which
+	 * stays the first on the lane; the receiver goes on later. */
 	bool waits;
 	vb_time since;
-	uint32_t qpn, life;	  /* our queue pair, ... */
-	struct vb_recv_wqe recv;  /* ... and what it received into */
-	uint64_t at;		  /* go on from here, ... */
-	uint64_t if_done, if_not; /* ... which is one of these */
+	uint32_t qpn, life;	 /* the receiver's queue pair */
+	struct vb_recv_wqe recv; /* the receive that the message takes */
+	uint64_t at;		 /* how many bytes are copied already */
+	/* What `at` becomes when the sender has copied its part, or not. */
+	uint64_t if_done, if_not;
 };
 
-/* False: not now. */
+/* Offer @part. False: not now, because the sender was slow not long ago. */
 bool vb_split_copy_make(struct vb_split_copy *s,
 			const struct vb_copy_part *part);
 
 enum vb_split_copy_end {
-	SPLIT_OURS, /* not copied; nobody is at it */
+	SPLIT_OURS, /* nothing was copied, and nothing will be */
 	SPLIT_DONE,
-	SPLIT_SLOW, /* the other is at it, and has been for long */
+	SPLIT_SLOW, /* the sender has taken it and is still copying */
 };
-/* Take it back, or wait for a moment until it is done. After SPLIT_SLOW the
- * other tells when it is. */
+/* Take the offer back; if the sender has taken it, wait up to 200 us for its
+ * end. After SPLIT_SLOW the sender wakes this program at the end
+ * (vb_offer_end()). */
 enum vb_split_copy_end vb_split_copy_end(struct vb_split_copy *s);
-/* The same after SPLIT_SLOW, without waiting. */
+/* After SPLIT_SLOW: what vb_split_copy_end() would say now, without waiting. */
 enum vb_split_copy_end vb_split_copy_look(const struct vb_split_copy *s);
 
-/* After SPLIT_SLOW: the other cannot begin any more, and has not begun. */
+/* Give the offer up after SPLIT_SLOW. The caller knows that the sender has not
+ * begun to copy and cannot begin any more (its permit has lapsed). */
 void vb_split_copy_drop(struct vb_split_copy *s);
 
-/* Who may take it. */
+/* For the sender: is there an offer? */
 static inline bool vb_offer_is_there(const struct vb_offer *o)
 {
 	return VB_UNLIKELY(
 		atomic_load_explicit(&o->word, memory_order_relaxed) & 1);
 }
-/* False: it was taken back. *@word is for vb_offer_end(). */
+/* Take the offer, and copy it to *@part. False: it was taken back. *@word: for
+ * vb_offer_end(). */
 bool vb_offer_take(struct vb_offer *o, struct vb_copy_part *part,
 		   uint32_t *word);
-/* True: who made it did not wait so long, and is to be told. False also where
- * it was dropped. */
+/* The sender has copied the part (@done) or could not. True: the receiver no
+ * longer waits, so the caller must wake it. False: it still waits, or it has
+ * given the offer up. */
 VB_MUST_CHECK bool vb_offer_end(struct vb_offer *o, uint32_t word, bool done);
 
 #endif
