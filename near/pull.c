@@ -10,8 +10,10 @@
 #include "near/resp_priv.h"
 #include "wire/ib_hdr.h"
 
-#define SPLIT_LEAST (128u * 1024) /* of a message; less is quickly fetched */
-#define SLAB	    (1u << 20)	  /* so much at a time */
+/* bytes; a shorter message is copied by the receiver alone */
+#define SPLIT_LEAST (128u * 1024)
+/* bytes that are copied before the other lanes have a turn */
+#define SLAB (1u << 20)
 
 static enum vb_cma place_zeros(const struct vb_near_side *near, uint64_t len)
 {
@@ -26,11 +28,11 @@ static enum vb_cma place_zeros(const struct vb_near_side *near, uint64_t len)
 	return CMA_OK;
 }
 
-/* Where the data of a message is. */
+/* The data of a message, as the requester describes it. */
 struct source {
 	struct vb_sge pieces[VB_MAX_SGE];
 	unsigned count;
-	struct vb_registry_view view; /* of whose it is */
+	struct vb_registry_view view; /* of the requester's queue pair */
 };
 
 static enum vb_cma pull_piece(const struct vb_near_job *j,
@@ -49,8 +51,8 @@ static enum vb_cma pull_piece(const struct vb_near_job *j,
 	return CMA_OK;
 }
 
-/* The bytes of the message from @from on and before @end: from their memory,
- * by their own keys. */
+/* Copy the bytes from @from up to @end of the message from the requester's
+ * memory, which its own keys give access to. */
 static enum vb_cma pull(const struct vb_near_job *j, const struct source *s,
 			struct vb_near_side near, uint64_t from, uint64_t end)
 {
@@ -71,7 +73,8 @@ static enum vb_cma pull(const struct vb_near_job *j, const struct source *s,
 	return result;
 }
 
-/* What the message begins with, where that has to be looked at. */
+/* Copy the first bytes of the message, by which a tag-matching queue finds the
+ * receive. */
 static enum vb_cma pull_head(const struct vb_near_job *j,
 			     const struct source *s, uint8_t *head)
 {
@@ -90,7 +93,7 @@ static enum vb_cma pull_head(const struct vb_near_job *j,
 }
 
 /*
- * Together with the sender (near/split_copy.h).
+ * Copying together with the sender (near/split_copy.h).
  */
 
 static bool is_shareable(const struct vb_near_job *j)
@@ -102,7 +105,8 @@ static bool is_shareable(const struct vb_near_job *j)
 	       vb_resp_recv_pd(j->qp) == j->qp->pd && !j->peer->is_self;
 }
 
-/* What the sender has now is all of it from @from on, or what is behind. */
+/* The sender still has its part. When it ends, the copy goes on from @if_done
+ * if the sender has copied the part, and from @if_not otherwise. */
 static void go_on_later(const struct vb_near_job *j, uint64_t if_done,
 			uint64_t if_not)
 {
@@ -115,14 +119,14 @@ static void go_on_later(const struct vb_near_job *j, uint64_t if_done,
 	split->life = vb_nq(qp)->life;
 	split->if_done = if_done;
 	split->if_not = if_not;
-	/* Nobody completes the receive, whatever befalls the queue pair, while
-	 * another program writes into it. */
+	/* The receive leaves the queue pair: while the sender may write into
+	 * it, nothing may complete it, not even a queue pair that fails. */
 	split->recv = qp->recv;
 	qp->recv_busy = false;
 	j->a->kind = ANSWER_LATER;
 }
 
-/* The bytes from @from on and before @end: the sender copies one half. */
+/* Copy the bytes from @from up to @end; offer one half to the sender. */
 static enum vb_cma pull_half(const struct vb_near_job *j,
 			     const struct source *s, struct vb_near_side near,
 			     uint64_t from, uint64_t end)
@@ -157,8 +161,9 @@ static enum vb_cma pull_half(const struct vb_near_job *j,
 	}
 }
 
-/* Others have their turn, then it goes on from @at. Nobody is at it meanwhile,
- * and the receive stays the queue pair's. */
+/* The request stays on the lane, and goes on from @at after the other lanes had
+ * a turn. No copy is under way meanwhile, and the receive stays in the queue
+ * pair. */
 static void put_off(const struct vb_near_job *j, uint64_t at)
 {
 	j->peer->split.at = at;
@@ -175,7 +180,7 @@ static enum vb_cma pull_slab(const struct vb_near_job *j,
 	return pull(j, s, near, from, end);
 }
 
-/* From where it was left on, as much as there is time for. */
+/* Copy from the point that was reached before, as much as this turn allows. */
 static enum vb_cma pull_slabs(const struct vb_near_job *j,
 			      const struct source *s,
 			      const struct vb_near_side *near)
@@ -197,15 +202,18 @@ static enum vb_cma pull_slabs(const struct vb_near_job *j,
 	return result;
 }
 
-/* The receive is the queue pair's again; or it had to do without. */
+/* The queue pair gets its receive back. If it failed meanwhile, the receive is
+ * flushed. */
 static void give_back_recv(const struct vb_split_copy *split, struct vb_qp *qp)
 {
 	static const struct vb_recv_done flushed = { .status = WC_FLUSH_ERR,
 						     .opcode = WC_OP_RECV };
 
+	/* The queue pair has been reset since, and its receives are gone with
+	 * it. */
 	if (!qp || !vb_near_is_called(qp, split->qpn) ||
 	    vb_nq(qp)->life != split->life)
-		return; /* it has begun anew, and its queues with it */
+		return;
 	if (qp->recv_busy)
 		vb_qp_fail(qp, -1);
 	qp->recv = split->recv;
@@ -234,7 +242,7 @@ bool vb_pull_resume(struct vb_peer *p, struct vb_qp *qp)
 	return true;
 }
 
-/* Into what was posted here. */
+/* Copy the message into the posted receive. */
 static enum vb_cma pull_message(const struct vb_near_job *j,
 				const struct source *s, uint32_t skip)
 {
@@ -243,7 +251,8 @@ static enum vb_cma pull_message(const struct vb_near_job *j,
 					   .sge = recv->sge,
 					   .count = recv->num_sge };
 
-	/* One that was found by its tag cannot be found again. */
+	/* A receive that a tag found cannot be found again, so such a message
+	 * is copied without a pause. */
 	return vb_resp_is_tagged(j->qp) ? pull(j, s, near, skip, j->r->length)
 					: pull_slabs(j, s, &near);
 }
@@ -271,7 +280,7 @@ static enum vb_fault end_pull(const struct vb_near_job *j, enum vb_cma result,
 		return FAULT_NONE;
 	case CMA_GONE:
 	case CMA_LAPSED:
-		return FAULT_NONE; /* answered as nobody's */
+		return FAULT_NONE; /* answered as ANSWER_NOBODY */
 	}
 	return FAULT_NONE;
 }
@@ -282,7 +291,8 @@ static enum vb_fault read_pieces(const struct vb_near_job *j, struct source *s)
 	if (s->count > VB_MAX_SGE)
 		return FAULT_LENGTH;
 	memcpy(s->pieces, j->data, s->count * sizeof(s->pieces[0]));
-	/* What was copied stays what it is. */
+	/* The compiler must not read the peer's bytes again after the check:
+	 * they may have changed since. */
 	__asm__ volatile("" : : "r"(s->pieces) : "memory");
 	return vb_sge_total(s->pieces, s->count) == j->r->length ? FAULT_NONE
 								 : FAULT_LENGTH;
@@ -300,7 +310,7 @@ enum vb_fault vb_pull_take(const struct vb_near_job *j)
 		return fault;
 	if (!vb_registry_view(j->peer->registry, j->r->sqpn, &s.view) ||
 	    s.view.life != j->r->src_life)
-		return FAULT_NONE; /* answered as nobody's */
+		return FAULT_NONE; /* answered as ANSWER_NOBODY */
 	if (vb_resp_is_tagged(j->qp))
 		result = pull_head(j, &s, head);
 	if (result != CMA_OK)

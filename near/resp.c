@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The responder: requests that a peer has put on its lane, carried out in
- * order. Judged in the order of IBA 9.7.4, as packets are; the first fault
- * ends it, and core/fault.c says how.
+ * The responder: it carries out the requests that a peer has put on its lane,
+ * in order. It judges them in the order of IBA 9.7.4, as ib/resp.c judges
+ * packets. The first fault ends a request; core/fault.c says what follows.
  */
 #include "base/guard.h"
 #include "core/fault.h"
@@ -20,7 +20,7 @@ static bool takes_requests(const struct vb_qp *qp)
 
 static uint32_t own_qpn(const struct vb_qp *qp)
 {
-	/* Written under drive, which the caller holds. */
+	/* Relaxed: the caller holds drive, under which the QPN is written. */
 	return atomic_load_explicit(&qp->qpn, memory_order_relaxed);
 }
 
@@ -57,7 +57,8 @@ static void near_complete_recv(const struct vb_near_job *j,
 	vb_qp_recv_done(j->qp, &done);
 }
 
-/* One that a message had which never came whole is the next one's. */
+/* Is there a receive for the next message? A receive that was taken for a
+ * message which never arrived whole is used again. */
 static bool has_recv(struct vb_qp *qp)
 {
 	return qp->recv_busy || vb_qp_recv_begin(qp);
@@ -107,7 +108,7 @@ static enum vb_fault near_take_send(const struct vb_near_job *j)
 }
 
 /*
- * WRITE, and the end of one that the requester placed.
+ * WRITE, and the notification of a WRITE that the requester placed itself.
  */
 
 static enum vb_fault finish_write(const struct vb_near_job *j)
@@ -120,9 +121,11 @@ static enum vb_fault finish_write(const struct vb_near_job *j)
 	return FAULT_NONE;
 }
 
-/* As packets would: one packet takes the receive before its key is asked (IBA
- * 9.7.4), of several only the last says that there is immediate data, and
- * on a stream that is a message of its own, behind the WRITE (RFC 7306 s6). */
+/* When does a WRITE with immediate take its receive? A single packet takes it
+ * before the key is checked (IBA 9.7.4); of several packets only the last says
+ * that there is immediate data; on an iWARP stream the immediate data is a
+ * message of its own behind the WRITE (RFC 7306 s6). Requests on the lane
+ * behave the same. */
 static bool takes_recv_first(const struct vb_near_job *j)
 {
 	return j->r->flags & REQUEST_IMM && !j->qp->adapter->rnic &&
@@ -135,8 +138,9 @@ static enum vb_fault near_take_write(const struct vb_near_job *j)
 	struct vb_qp *qp = j->qp;
 	enum vb_fault fault;
 
+	/* an empty first message: see near/here.c */
 	if (!(qp->attr.access_flags & ACCESS_REMOTE_WRITE) &&
-	    !(qp->adapter->rnic && r->length == 0)) /* as in near/here.c */
+	    !(qp->adapter->rnic && r->length == 0))
 		return FAULT_ACCESS_FLAGS;
 	if (r->length > VB_MAX_MSG ||
 	    (r->op == NEAR_WRITE && r->bytes != r->length))
@@ -153,11 +157,12 @@ static enum vb_fault near_take_write(const struct vb_near_job *j)
 }
 
 /*
- * Many of them. A region is held for those in a row that are in it.
+ * Many small WRITEs in one record. The region of one WRITE stays referenced for
+ * the next one, which most often is in the same region.
  */
 
 struct many {
-	const uint8_t *at, *end; /* theirs to change */
+	const uint8_t *at, *end; /* the peer may still change these bytes */
 	struct vb_mr_use use;
 	uint32_t rkey;
 };
@@ -200,7 +205,8 @@ static enum vb_fault near_resp_take_one(const struct vb_near_job *j,
 	if ((size_t)(m->end - m->at) < sizeof(w))
 		return FAULT_LENGTH;
 	memcpy(&w, m->at, sizeof(w));
-	/* What was copied stays what it is. */
+	/* The compiler must not read the peer's bytes again after the check:
+	 * they may have changed since. */
 	__asm__ volatile("" : : "r"(&w) : "memory");
 	if (w.length == 0 || w.length > VB_REQUEST_MAX ||
 	    vb_near_write_size(w.length) > (size_t)(m->end - m->at))
@@ -214,8 +220,8 @@ static enum vb_fault near_resp_take_one(const struct vb_near_job *j,
 	return FAULT_NONE;
 }
 
-/* The first that may not be done ends it: of those before it the requester
- * hears, and that one comes again as the first. */
+/* Stop at the first WRITE that is refused. The requester is told of those
+ * before it, and sends that one again alone, at the front of the lane. */
 static enum vb_fault take_many(const struct vb_near_job *j)
 {
 	struct many m = { .at = j->data, .end = j->data + j->r->bytes };
@@ -260,7 +266,7 @@ static enum vb_fault near_take_atomic(const struct vb_near_job *j)
 	return fault;
 }
 
-/* IBA annex A19. */
+/* ATOMIC WRITE (IBA annex A19). */
 static enum vb_fault take_store(const struct vb_near_job *j)
 {
 	struct vb_qp *qp = j->qp;
@@ -279,8 +285,8 @@ static enum vb_fault take_store(const struct vb_near_job *j)
 			     j->r->va, &word);
 }
 
-/* What the requester found that it may not do. It is believed: it harms but
- * its own connection. */
+/* The requester reports what it may not do. The responder believes that: a
+ * false report harms only the requester's own connection. */
 static enum vb_fault take_fault(const struct vb_near_job *j)
 {
 	uint32_t fault = j->r->imm;
@@ -324,12 +330,13 @@ static void near_resp_die(struct vb_qp *qp, const struct vb_fault_row *row)
 
 	if (qp->recv_busy) {
 		vb_qp_recv_done(qp, &done);
-		event = -1; /* the completion tells */
+		event = -1; /* the flushed receive tells the program */
 	}
 	vb_qp_fail(qp, event);
 }
 
-/* What iwarp/term.c says: there is no second try. */
+/* A row for iWARP, where a fault always ends the stream, so that there is no
+ * second try (iwarp/term.c). */
 static const struct vb_fault_row *stream_row(enum vb_fault fault)
 {
 	static const struct vb_fault_row no_rqe = {
@@ -365,7 +372,8 @@ static void near_refuse(const struct vb_near_job *j, enum vb_fault fault)
 	const struct vb_fault_row *row =
 		qp->adapter->rnic ? stream_row(fault) : vb_fault_rc(fault);
 
-	j->a->kind = ANSWER_NOBODY; /* it goes into ERR without a word */
+	/* the queue pair enters ERR and sends no answer */
+	j->a->kind = ANSWER_NOBODY;
 	if (row->action != ACT_DIE) {
 		vb_count(qp->adapter, row->counter, 1);
 		j->a->kind =
@@ -388,7 +396,7 @@ static void note_established(struct vb_qp *qp)
 	vb_qp_event(qp, EVENT_COMM_EST);
 }
 
-/* Is it the next in its requester's order? */
+/* Is the request the next one in the requester's order? */
 static bool is_next(const struct vb_near_job *j)
 {
 	struct vb_near_qp *nq = vb_nq(j->qp);

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Introductions: a session between the engines' threads of two programs, over
- * the name of a slot (broker/slots.c), which its owner listens on. Who calls
- * brings the lane:
+ * Introductions: two programs open a session, a UNIX socket between their
+ * engine threads, and exchange what a lane needs. Each program listens on the
+ * abstract name of its slot (broker/slots.c). The calling program brings the
+ * lane:
  *
- *	HELLO	its registry, its alarm, its bell, the lane
- *	WELCOME	registry, alarm and bell of who was called; whether it can reach
- *		the caller's memory
- *	READY	whether the caller can reach its
+ * 	HELLO	from the caller: its registry, its alarm (an eventfd), its bell
+ * 		and the lane
+ * 	WELCOME	from the called program: registry, alarm and bell, and whether
+ * 		it can access the caller's memory
+ * 	READY	from the caller: whether it can access the other's memory
  *
- * Both call at once: the call from the lower slot counts, and the other is
- * told so by CROSSED. When one cannot reach the other, both keep the session,
- * and use packets until it ends.
+ * When both call at once, the call from the lower slot counts, and the other
+ * caller is answered with CROSSED. When one program cannot access the other's
+ * memory, both keep the session and use packets until it ends.
  *
  * A program whose first device is an iWARP one takes a slot of its own making,
- * and gets one from the broker with its first RoCE device
- *(engine/transport_mux.c). Its sessions are those of the first. Each message
- *says which the other is, ALSO says so to who knew it before, and who calls
- *that one is sent to the first by ELSEWHERE, and calls again.
+ * and gets a second one from the broker with its first RoCE device
+ * (engine/transport_mux.c). Its sessions are those of the first slot. Each
+ * message tells the sender's second slot; ALSO tells it to peers that have a
+ * session already; and a program that calls the second slot is answered with
+ * ELSEWHERE and calls the first.
  */
 #include "near/session_priv.h"
 
@@ -37,7 +40,8 @@
 #define SESSION_MAGIC 0x76626e72 /* "vbnr" */
 #define BACKLOG	      64
 #define MOST_FDS      4
-#define MEET_EVENTS   64 /* a turn: others have theirs */
+/* in one call, so that the engine thread does other work, too */
+#define MEET_EVENTS 64
 
 enum session_msg_kind {
 	SESSION_HELLO,
@@ -51,12 +55,14 @@ enum session_msg_kind {
 struct intro {
 	uint32_t magic;
 	uint16_t version, kind;
-	uint16_t slot, also; /* 0: no other */
-	uint16_t reaches;    /* WELCOME, READY */
+	uint16_t slot, also; /* the sender's second slot, or 0 */
+	/* WELCOME, READY: can the sender access the receiver's memory? */
+	uint16_t reaches;
 	uint16_t zero;
 };
 
-/* What came in one message. */
+/* A message as received. The receiver closes the descriptors that are not -1.
+ */
 struct parcel {
 	struct intro m;
 	int fds[MOST_FDS];
@@ -80,7 +86,8 @@ static int send_session_msg(struct vb_near *n, const struct vb_peer *p,
 			      MSG_DONTWAIT);
 }
 
-/* 1, 0: nothing yet, or -errno: it is over. */
+/* 1: a message is in *@in; 0: there is none yet; -errno: the session is over.
+ */
 static int get_parcel(const struct vb_peer *p, struct parcel *in)
 {
 	ssize_t n;
@@ -99,7 +106,8 @@ static int get_parcel(const struct vb_peer *p, struct parcel *in)
 	return -EPROTO;
 }
 
-/* Our own user's, and in our namespace of process numbers. */
+/* Is the peer a process of this program's user, in its PID namespace? Then
+ * *@pid is its number. */
 static bool near_is_ours(int fd, pid_t *pid)
 {
 	struct ucred who;
@@ -129,7 +137,8 @@ static void listen_again(struct vb_near *n)
 		n->also_listens = watch_name(n, n->also_fd, &n->also_fd);
 }
 
-/* Enough programs, or no descriptors: those that come later use packets. */
+/* There are enough sessions, or no descriptors are left: programs that call
+ * from now on use packets. */
 static void listen_no_more(struct vb_near *n)
 {
 	if (n->listens)
@@ -146,7 +155,7 @@ static int watch_session(struct vb_near *n, struct vb_peer *p)
 
 	if (epoll_ctl(n->epoll_fd, EPOLL_CTL_ADD, p->session, &ev) < 0)
 		return -errno;
-	vb_fork_closes(p->session); /* it ends with the program */
+	vb_fork_closes(p->session); /* a child of fork does not keep it open */
 	n->sessions++;
 	return 0;
 }
@@ -161,8 +170,8 @@ static void forget_caller(struct vb_near *n, struct vb_peer *p)
 		*at = p->next;
 }
 
-/* The session ends here; what the peer has put on the lane is still served.
- * Gives up the table's reference. */
+/* End the session. What the peer has put on the lane is still processed.
+ * Releases the table's reference. */
 static void near_drop(struct vb_near *n, struct vb_peer *p, vb_time now)
 {
 	forget_caller(n, p);
@@ -177,7 +186,7 @@ static void near_drop(struct vb_near *n, struct vb_peer *p, vb_time now)
 }
 
 /*
- * Calling.
+ * Calling another program.
  */
 
 static int connect_slot(unsigned slot, int *out)
@@ -245,7 +254,7 @@ static void call_slot(struct vb_near *n, unsigned slot)
 }
 
 /*
- * Being called.
+ * Being called by another program.
  */
 
 static void take_caller(struct vb_near *n, int fd, bool strayed)
@@ -267,7 +276,7 @@ static void take_caller(struct vb_near *n, int fd, bool strayed)
 	n->callers = p;
 }
 
-/* @strayed: they call our other slot. */
+/* @strayed: the callers connect to this program's second slot. */
 static void accept_callers(struct vb_near *n, bool strayed)
 {
 	int fd;
@@ -284,8 +293,8 @@ static void accept_callers(struct vb_near *n, bool strayed)
 		listen_no_more(n);
 }
 
-/* It is written to by whoever has something for its owner, and must not make
- * him wait. */
+/* Is @fd an eventfd that does not block? Threads of this program will write to
+ * it, and must not wait for the peer. */
 static bool is_alarm(int fd)
 {
 	char path[40], what[40];
@@ -300,7 +309,8 @@ static bool is_alarm(int fd)
 	       fcntl(fd, F_GETFL) & O_NONBLOCK;
 }
 
-/* Yard, alarm and bell, the first three of what came. The alarm stays open. */
+/* Take registry, alarm and bell, the first three descriptors of the message.
+ * The peer keeps the alarm's descriptor open; the others are mapped. */
 static int take_registry(struct vb_peer *p, struct parcel *in)
 {
 	void *bell;
@@ -329,8 +339,9 @@ static int take_lane(struct vb_peer *p, int fd)
 	return rc;
 }
 
-/* The same program as in that session, whose own call comes after ours was
- * taken; or ours is to be taken. */
+/* Does the call of @p not count? It does not if our own call is under way and
+ * our slot is lower, or if the session @other is with the same program: then
+ * ours was accepted before its call came. */
 static bool is_crossed(const struct vb_near *n, const struct vb_peer *p,
 		       const struct vb_peer *other)
 {
@@ -339,7 +350,8 @@ static bool is_crossed(const struct vb_near *n, const struct vb_peer *p,
 	return other->registry->nonce == p->registry->nonce;
 }
 
-/* Is there another session with it? False: that one stays. */
+/* True: no other session with the slot of @p is left. False: the other session
+ * stays, and @p has been told so. */
 static bool takes_its_slot(struct vb_near *n, struct vb_peer *p, vb_time now)
 {
 	struct vb_peer *other = n->peers[p->slot];
@@ -350,7 +362,8 @@ static bool takes_its_slot(struct vb_near *n, struct vb_peer *p, vb_time now)
 		(void)send_session_msg(n, p, SESSION_CROSSED, false, NULL, 0);
 		return false;
 	}
-	/* Ours was the call that does not count, or an earlier program's. */
+	/* Our own call does not count, or @other was an earlier program that
+	 * had this slot. */
 	near_drop(n, other, now);
 	return true;
 }
@@ -394,7 +407,8 @@ static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		return -EALREADY;
 	forget_caller(n, p);
 	reach = vb_registry_is_open(p->registry, p->pid);
-	/* In the table before it can be at our memory. */
+	/* First of all the table: from WELCOME on the peer may access our
+	 * memory, and revoking a key must find it. */
 	vb_session_enter(n, p);
 	vb_session_note_also(n, p, in->m.also);
 	(void)note_reach(n, p, reach, PEER_MET);
@@ -409,14 +423,16 @@ static int come_up(struct vb_near *n, struct vb_peer *p, bool reach)
 	if (reach)
 		vb_near_add(n, p);
 	rc = note_reach(n, p, reach, PEER_UP);
-	/* The peer may have put something on its lane, and rung, before this
-	 * was told: whoever woke and saw no lane sleeps again by now. */
+	/* The peer may have put something on its lane, and rung the bell,
+	 * before this program knew of the lane. A thread that woke up then saw
+	 * nothing and sleeps again: wake it once more. */
 	vb_bell_wake(vb_near_bell(n));
 	return rc;
 }
 
-/* Who has the slot @first, that we called, is known by another, or will be: it
- * says of itself that it has both. */
+/* The program that we called by slot @first answers that it is known by another
+ * slot. Believe it only if it says of itself that it has both; then use the
+ * session by that slot, or call it. */
 static void call_elsewhere(struct vb_near *n, unsigned first,
 			   const struct intro *m)
 {
@@ -436,7 +452,7 @@ static void call_elsewhere(struct vb_near *n, unsigned first,
 	vb_mutex_unlock(&n->lock);
 	if (!there)
 		return;
-	/* By the thread alone it is taken out. */
+	/* Without the lock: only this thread removes peers from the table. */
 	vb_session_note_also(n, there, first);
 	if (n->peers[first] != there)
 		vb_session_note_refusal(n, first);
@@ -455,7 +471,7 @@ static int on_welcome(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		return 0;
 	}
 	if (in->m.kind == SESSION_CROSSED) {
-		/* Its own call is on its way to us. */
+		/* The peer's own call is on its way to us. */
 		near_drop(n, p, now);
 		return 0;
 	}
@@ -495,7 +511,7 @@ static int on_parcel(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		return on_hello(n, p, in, now);
 	case PEER_MET:
 		return on_ready(n, p, in);
-	default: /* all has been said */
+	default: /* the introduction is over: no message may follow */
 		return -EPROTO;
 	}
 }
@@ -528,7 +544,8 @@ void vb_near_meet(struct vb_near *n, vb_time now)
 	unsigned slot;
 
 	for (unsigned i = 0; i < MEET_EVENTS; i++) {
-		/* One at a time: serving one may end another. */
+		/* One event at a time: serving one session may end another, and
+		 * its event would name freed memory. */
 		if (epoll_wait(n->epoll_fd, &ev, 1, 0) != 1)
 			break;
 		if (!ev.data.ptr)
@@ -553,7 +570,7 @@ static int begin_listening(int fd)
 	return 0;
 }
 
-/* There is no thread: the table is ours. */
+/* The engine thread does not run, so the table is read without the lock. */
 int vb_session_also(struct vb_near *n)
 {
 	int rc = begin_listening(n->also_fd);
@@ -575,7 +592,8 @@ int vb_session_init(struct vb_near *n)
 	int rc;
 
 	(void)getrlimit(RLIMIT_NOFILE, &limit);
-	/* Two descriptors a session: most are left to the program. */
+	/* A session takes two descriptors; leave most of them to the program.
+	 */
 	n->max_sessions = (unsigned)VB_MIN(limit.rlim_cur / 8, VB_SLOTS);
 	n->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (n->epoll_fd < 0)

@@ -14,7 +14,7 @@ void vb_session_set_state(struct vb_near *n, struct vb_peer *p,
 			  enum vb_peer_state state)
 {
 	vb_mutex_lock(&n->lock);
-	/* Release pairs with vb_peer_is_up(). */
+	/* Release pairs with the acquire in vb_peer_is_up(). */
 	atomic_store_explicit(&p->state, state, memory_order_release);
 	vb_mutex_unlock(&n->lock);
 }
@@ -42,7 +42,6 @@ void vb_session_leave(struct vb_near *n, struct vb_peer *p)
 	vb_mutex_unlock(&n->lock);
 }
 
-/* It is in the table: there by its other slot, too, unless that is taken. */
 void vb_session_note_also(struct vb_near *n, struct vb_peer *p, unsigned also)
 {
 	if (also == 0 || also >= VB_SLOTS || vb_near_is_own(n, also) ||
@@ -56,7 +55,6 @@ void vb_session_note_also(struct vb_near *n, struct vb_peer *p, unsigned also)
 	vb_mutex_unlock(&n->lock);
 }
 
-/* Of a call: who waits for the slot that sent us there waits in vain, too. */
 void vb_session_note_refusal(struct vb_near *n, unsigned slot)
 {
 	unsigned first;
@@ -70,7 +68,6 @@ void vb_session_note_refusal(struct vb_near *n, unsigned slot)
 	vb_mutex_unlock(&n->lock);
 }
 
-/* False: no more. */
 bool vb_session_next_wanted(struct vb_near *n, unsigned *slot)
 {
 	bool found = false;
