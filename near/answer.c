@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Answers to what stands on the lane. */
+/* The requester processes the answers to requests on the lane. */
 #include "core/fault.h"
 #include "core/sge.h"
 #include "near/req_priv.h"
 
-/* The oldest on the lane is done. */
+/* The oldest request on the lane is done. */
 static void retire(struct vb_qp *qp)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
@@ -39,7 +39,8 @@ static void near_take_rnr(struct vb_qp *qp, uint8_t syndrome, vb_time now)
 	struct vb_near_qp *nq = vb_nq(qp);
 
 	vb_count(qp->adapter, CNT_RCVD_RNR_ERR, 1);
-	/* 7: without end (IBA 9.7.5.2.8). With streams there is no second try
+	/* An RNR retry count of 7 means without limit (IBA 9.7.5.2.8). On iWARP
+	 * there is no second try: a stream ends when no receive is posted
 	 * (iwarp/term.c). */
 	if (qp->adapter->rnic ||
 	    (qp->attr.rnr_retry < 7 && nq->rnr_retries >= qp->attr.rnr_retry)) {
@@ -50,7 +51,8 @@ static void near_take_rnr(struct vb_qp *qp, uint8_t syndrome, vb_time now)
 	nq->rnr_retries += qp->attr.rnr_retry < 7;
 	vb_near_go_back(qp);
 	nq->rnr_at = now + vb_rnr_ns(syndrome & 0x1f);
-	/* It is there, and waits for its program. */
+	/* The peer's queue pair is there and waits for its program: no silence.
+	 */
 	nq->silences = 0;
 	nq->silent_for = 0;
 }
@@ -62,7 +64,7 @@ static void take_silence(struct vb_qp *qp, vb_time now)
 	vb_near_be_silent(qp, now);
 }
 
-/* Of the oldest that is not retired. */
+/* Act on an answer about the oldest request that is not complete. */
 static void take_verdict(struct vb_qp *qp, const struct vb_answer_note *a,
 			 vb_time now)
 {
@@ -105,8 +107,9 @@ void vb_near_answered(struct vb_near *n, struct vb_qp *qp,
 	if (qp->way != WAY_NEAR || a->life != nq->life || !vb_near_sends(qp) ||
 	    a->kind == ANSWER_PASSED || nth >= vb_near_outstanding(qp))
 		return;
-	/* Only success speaks of those before it. What else does not meet the
-	 * oldest is about one that has been sent again since. */
+	/* Only answers of success stand for earlier requests, too. Any other
+	 * answer that is not about the oldest request is about one that has
+	 * been sent again since. */
 	if (nth && a->kind != ANSWER_DONE && a->kind != ANSWER_PART)
 		return;
 	retire_some(qp, nth);

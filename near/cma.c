@@ -7,11 +7,12 @@
 #include "base/guard.h"
 #include "near/copy_helper.h"
 
-/* No longer at a time, so that who takes a key away need not wait long. */
+/* The bytes of one system call at most: a program that revokes a key waits for
+ * the call to end. */
 #define CHUNK (1u << 20)
 _Static_assert(CHUNK <= VB_MR_NULL_BYTES, "so much may be read of nothing");
 
-/* Our side of one copy, held. */
+/* Our side of one copy. References keep its regions from being deregistered. */
 struct hold {
 	struct iovec iov[VB_MAX_SGE];
 	struct vb_mr_use use[VB_MAX_SGE];
@@ -71,8 +72,8 @@ static bool hold_side(struct hold *h, const struct vb_near_side *near,
 	return true;
 }
 
-/* Of a copy that stopped after @done bytes: is it our page that is not there,
- * or may not be written? */
+/* A copy stopped after @done bytes. Is it because our own page is missing, or
+ * may not be written? */
 static bool is_ours_missing(const struct hold *h, uint64_t done, bool put)
 {
 	uint64_t drop;
@@ -86,7 +87,8 @@ static bool is_ours_missing(const struct hold *h, uint64_t done, bool put)
 	at = (char *)h->iov[i].iov_base + done;
 	if (put)
 		return vb_guard_copy(&drop, at, 1) != 0;
-	/* Adding nothing writes, and harms nobody who writes there too. */
+	/* Adding 0 tests for write permission. It changes nothing, and it is
+	 * atomic, so that another thread may write there at the same time. */
 	return vb_guard_add64((uint64_t *)((uintptr_t)at & ~(uintptr_t)7), 0,
 			      &drop) != 0;
 }
@@ -137,7 +139,7 @@ static enum vb_cma reach_chunk(struct vb_peer *p,
 	return result;
 }
 
-/* Has the queue pair changed, by way of which this comes? */
+/* Has the peer's queue pair changed, which this access goes through? */
 static bool has_moved(const struct vb_peer *p, const struct vb_far_side *far)
 {
 	return far->view &&
@@ -155,13 +157,15 @@ enum vb_cma vb_cma(struct vb_peer *p, const struct vb_near_side *near,
 		struct vb_hazard *hazard =
 			vb_hazard_announce(&p->ours, far->key, far->qpn);
 
-		/* Whoever died has no memory; its number may be another's. */
+		/* A program that has died has no memory, and its process number
+		 * may belong to another process by now. */
 		result = vb_peer_is_up(p)
 				 ? reach_chunk(p, near, far, offset, part, put)
 				 : CMA_GONE;
 		vb_hazard_withdraw(&p->ours, hazard);
+		/* The key has changed: check it again. */
 		if (result == CMA_LAPSED && !has_moved(p, far))
-			result = CMA_OK; /* the key: look again */
+			result = CMA_OK;
 		else
 			offset += part;
 	}

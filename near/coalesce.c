@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Many small WRITEs in a row, with one system call: that costs a fifth of what
- * one call for each does.
+ * Many small WRITEs in a row are copied with one system call, which takes a
+ * fifth of the time that one call for each would take. Or they are packed into
+ * one record, which the peer places.
  */
 #include <sys/uio.h>
 
 #include "base/guard.h"
 #include "near/near_priv.h"
 
-#define PIECES	64 /* WRITEs in one system call, or one record */
-#define AT_ONCE 16 /* queue pairs that one call of vb_near_flush() serves */
+#define PIECES	64 /* WRITEs in one system call or record */
+#define AT_ONCE 16 /* queue pairs in one round of vb_near_flush() */
 
 struct batch {
 	unsigned count;
 	struct iovec near[PIECES], far[PIECES];
-	/* local regions held, and the key of the last */
+	/* The local regions that are referenced, and the key of the last one.
+	 */
 	struct vb_mr_use held[PIECES];
 	unsigned holds;
 	uint32_t lkey;
@@ -33,7 +35,7 @@ bool vb_near_is_small(const struct vb_send_wqe *wqe)
 	       (wqe->flags & SEND_INLINE || wqe->num_sge == 1);
 }
 
-/* In the region that was held last? That is most often so. */
+/* Is @s in the region that was referenced last? It most often is. */
 static uint8_t *near_coalesce_find_held(const struct batch *b,
 					const struct vb_sge *s)
 {
@@ -95,7 +97,7 @@ static void near_gather(struct batch *b, const struct vb_qp *qp,
 	}
 }
 
-/* How many of them are there in whole. */
+/* Copy the batch. Returns how many WRITEs were copied whole. */
 static unsigned near_place(const struct batch *b,
 			   const struct vb_permit *permit, pid_t pid)
 {
@@ -134,7 +136,8 @@ unsigned vb_near_coalesce(struct vb_qp *qp)
 	return done;
 }
 
-/* False: it is not to be had; who looks at it singly says why. */
+/* False: the source cannot be read. A later attempt with this WRITE alone finds
+ * the error. */
 static bool pack_one(struct batch *b, const struct vb_qp *qp,
 		     struct vb_send_wqe *wqe, uint8_t *to)
 {
@@ -218,9 +221,10 @@ static unsigned take_some(struct vb_near *n, struct vb_qp *some[AT_ONCE])
 	return count;
 }
 
-/* Queue pairs are type-stable: one that is gone has no number. Whoever drives
- * it now may have left them to gather: then their time comes soon. (Unchecked:
- * the lock is given up behind a function pointer.) */
+/* Queue pairs are type-stable: the memory stays a queue pair's, and a destroyed
+ * one has no number. If another thread has drive, that thread may leave the
+ * WRITEs to gather; then the timer at flush_at sends them. (Unchecked: the lock
+ * is released behind a function pointer.) */
 static bool flush(struct vb_near *n, struct vb_qp *qp, vb_time now) VB_UNCHECKED
 {
 	bool done = false;

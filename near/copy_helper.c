@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The second hand. */
-#include "core/lock_order.h"
+/* The copy helper. */
 #include "near/copy_helper.h"
 
 #include <sched.h>
@@ -16,51 +15,57 @@
 #include "base/sync.h"
 #include "core/types.h"
 
-#define WORTH_IT  (512u * 1024) /* less is in the caches of one processor */
-#define LAST	  256u		/* bytes that go when all others are there */
-#define STREAK	  8 /* large copies, each close behind the last... */
-#define CLOSE	  (300 * VB_USEC)
-#define LINGER	  (100 * VB_USEC)
-#define LOOKS	  64
-#define ALONE	  (3 * VB_USEC) /* a yield to nobody takes less */
+/* bytes; less fits the caches of one processor */
+#define WORTH_IT (512u * 1024)
+#define LAST	 256u /* bytes that are copied after all others */
+#define STREAK	 8    /* large copies in a row, each close behind the last */
+#define CLOSE	 (300 * VB_USEC)
+#define LINGER	 (100 * VB_USEC)
+#define LOOKS	 64
+/* a sched_yield() that found no other thread takes less */
+#define ALONE	  (3 * VB_USEC)
 #define IS_SLOW	  (100 * VB_USEC)
 #define AWAY	  (4 * VB_MSEC)
 #define AWAY_MOST (1 * VB_SEC)
-#define MANY	  2000 /* parts between disturbances: they are rare */
+/* As many parts were copied since the last disturbance: disturbances are rare.
+ */
+#define MANY 2000
 
 /*
- * The kernel finds a part's pages first, then copies. Two that find pages of
- * the same 2 MiB take turns at one lock, for each page, which costs more than
- * half of what was won. So one begins when the other is through with that.
+ * The kernel first looks up the pages of a part, then copies. Two threads that
+ * look up pages of the same 2 MiB contend for one lock at each page, which
+ * costs more than half of the time that was gained. So the helper begins when
+ * the caller's lookups are over.
  */
-#define FINDS_PAGE 80 /* ns */
+#define FINDS_PAGE 80 /* ns for one page */
 
 enum helper_state {
 	HELPER_ASLEEP,
 	HELPER_READY,
-	HELPER_OFFERED, /* either may still take the part */
+	/* the helper may take the part, or the caller take it back */
+	HELPER_OFFERED,
 	HELPER_TAKEN,
 	HELPER_DONE,
 };
 
 struct vb_copy_helper {
 	_Atomic uint32_t state;
-	/* the part, for who has taken it */
+	/* The part that is offered, for the thread that takes it. */
 	struct vb_copy part __attribute__((aligned(64)));
 	struct iovec list[VB_MAX_SGE];
 	_Atomic vb_time begin_at;
-	bool whole; /* it was copied */
+	bool whole; /* the helper copied its part whole */
 
 	struct vb_bell bell __attribute__((aligned(64)));
 	_Atomic bool stop;
 	_Atomic vb_time away_until;
 	_Atomic uint64_t parts;
-	/* its own */
+	/* For the helper thread only: */
 	vb_time away;
 	uint64_t parts_before;
 
-	struct vb_mutex lock; /* of who is helped: trylock only */
-	/* lock */
+	struct vb_mutex lock; /* callers only try it */
+	/* Guarded by lock: */
 	bool started;
 	pthread_t thread;
 	unsigned streak;
@@ -76,7 +81,8 @@ static bool near_copy_helper_copy(const struct vb_copy *c)
 	return n >= 0 && (uint64_t)n == c->len;
 }
 
-/* @len bytes of @c from @from on; their list is put into @list. */
+/* The part of @c that has @len bytes from @from on. Its pieces are in @list,
+ * which must outlive the result. */
 static struct vb_copy cut(const struct vb_copy *c, uint64_t from, uint64_t len,
 			  struct iovec list[VB_MAX_SGE])
 {
@@ -105,7 +111,7 @@ static struct vb_copy cut(const struct vb_copy *c, uint64_t from, uint64_t len,
 }
 
 /*
- * The thread.
+ * The helper thread.
  */
 
 static bool move_state(struct vb_copy_helper *h, uint32_t from, uint32_t to)
@@ -119,7 +125,7 @@ static bool is_offered(struct vb_copy_helper *h)
 	       HELPER_OFFERED;
 }
 
-/* False: there was nothing, or it was taken back. */
+/* Copy the offered part. False: there was none, or the caller took it back. */
 static bool lend(struct vb_copy_helper *h)
 {
 	if (!is_offered(h))
@@ -153,13 +159,15 @@ static bool near_yield_alone(void)
 	return vb_clock_read() - then < ALONE;
 }
 
-/* Until nothing has come for a while, or somebody wants the processor. */
+/* Poll for parts until none has come for a while, or another thread wants the
+ * processor. */
 static void stand_by(struct vb_copy_helper *h)
 {
 	vb_time until = vb_clock_read() + LINGER;
 
 	while (!atomic_load(&h->stop) && vb_clock_read() < until) {
-		/* Twice: an interrupt is not somebody. */
+		/* Two slow yields in a row mean another thread; a single one
+		 * may have been an interrupt. */
 		if (!near_yield_alone() && !near_yield_alone()) {
 			near_copy_helper_stay_away(h);
 			return;
@@ -178,7 +186,8 @@ static void *helper_main(void *arg)
 	while (!atomic_load(&h->stop)) {
 		atomic_store(&h->state, HELPER_READY);
 		stand_by(h);
-		/* What was offered meanwhile is taken back by who did. */
+		/* A part that is offered meanwhile is copied here or taken back
+		 * by the caller. */
 		while (!move_state(h, HELPER_READY, HELPER_ASLEEP))
 			if (!lend(h))
 				sched_yield();
@@ -189,7 +198,8 @@ static void *helper_main(void *arg)
 	return NULL;
 }
 
-/* What the program asked for its own threads is not for this one. */
+/* The thread gets default scheduling and no signals: what the program chose for
+ * its own threads does not apply to this one. */
 static int start_helper(struct vb_copy_helper *h)
 {
 	struct sched_param param = { 0 };
@@ -210,10 +220,11 @@ static int start_helper(struct vb_copy_helper *h)
 }
 
 /*
- * Who is helped.
+ * The calling thread.
  */
 
-/* Where the caller may run and does not. */
+/* The processors that the caller may run on, without the one it runs on. False:
+ * there are no others. */
 static bool find_elsewhere(cpu_set_t *set)
 {
 	int cpu = sched_getcpu();
@@ -238,7 +249,8 @@ static void near_call(struct vb_copy_helper *h)
 	vb_bell_ring(&h->bell);
 }
 
-/* Large copies follow each other: is it there? Else it is called. */
+/* Is the helper ready? If not, start or wake it once large copies follow each
+ * other closely. */
 static bool helps(struct vb_copy_helper *h)
 {
 	vb_time now = vb_clock_read();
@@ -251,7 +263,7 @@ static bool helps(struct vb_copy_helper *h)
 	return false;
 }
 
-/* False: it has just gone to sleep. */
+/* Offer the helper a part of @c. False: it has just gone to sleep. */
 static bool offer(struct vb_copy_helper *h, const struct vb_copy *c,
 		  uint64_t from, uint64_t len)
 {
@@ -266,8 +278,8 @@ static bool is_done(struct vb_copy_helper *h)
 	       HELPER_DONE;
 }
 
-/* It has its part in hand, and something may have taken the processor from it:
- * it may want ours. */
+/* Wait until the helper has copied its part. If that takes long, the helper may
+ * have lost its processor and want ours, so sleep instead of polling. */
 static void near_await(struct vb_copy_helper *h)
 {
 	static const struct timespec moment = { .tv_nsec = 20000 };
@@ -278,12 +290,14 @@ static void near_await(struct vb_copy_helper *h)
 	if (is_done(h))
 		return;
 	atomic_store(&h->away_until, vb_clock_read() + AWAY);
-	/* A yield is no way out where we are of a higher priority. */
+	/* Not sched_yield(): if this thread has a higher priority, the helper
+	 * would not run. */
 	while (!is_done(h))
 		(void)nanosleep(&moment, NULL);
 }
 
-/* Was the part copied in whole? One that was not taken is ours. */
+/* Returns whether the part was copied whole. The caller copies a part that the
+ * helper has not taken. */
 static bool near_take_back(struct vb_copy_helper *h, bool offered)
 {
 	bool whole;
@@ -298,7 +312,7 @@ static bool near_take_back(struct vb_copy_helper *h, bool offered)
 
 static bool copy_together(struct vb_copy_helper *h, const struct vb_copy *c)
 {
-	/* It begins later. */
+	/* The helper begins later, so the caller's part is the larger one. */
 	uint64_t first = c->len / 16 * 9, second = c->len - LAST - first;
 	struct iovec list[VB_MAX_SGE];
 	struct vb_copy part = cut(c, 0, first, list);
@@ -329,7 +343,7 @@ struct vb_copy_helper *vb_copy_helper_create(void)
 	if (!h)
 		return NULL;
 	memset(h, 0, sizeof(*h));
-	vb_mutex_init(&h->lock, RANK_COPY_HELPER);
+	vb_mutex_init(&h->lock);
 	return h;
 }
 
@@ -342,9 +356,4 @@ void vb_copy_helper_destroy(struct vb_copy_helper *h)
 	}
 	vb_mutex_fini(&h->lock);
 	free(h);
-}
-
-uint64_t vb_copy_helper_parts(const struct vb_copy_helper *h)
-{
-	return atomic_load(&h->parts);
 }

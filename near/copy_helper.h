@@ -39,7 +39,4 @@ void vb_copy_helper_destroy(struct vb_copy_helper *h);
  */
 bool vb_copy_helper_copy(struct vb_copy_helper *h, const struct vb_copy *c);
 
-/* How many parts it has copied. */
-uint64_t vb_copy_helper_parts(const struct vb_copy_helper *h);
-
 #endif

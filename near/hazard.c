@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Announced accesses. */
+/* Hazard pointers. */
 #include "near/hazard.h"
 
 #include <sched.h>
@@ -14,13 +14,14 @@ static bool take_bit(_Atomic uint32_t *taken, unsigned i)
 	return !(atomic_fetch_or(taken, 1u << i) & 1u << i);
 }
 
-/* Which one: hardly ever more than one thread is at it. */
+/* Take a free hazard. Most often one thread at a time accesses a peer. */
 static unsigned near_hazard_take_one(_Atomic uint32_t *taken)
 {
 	for (unsigned i = 0;; i = (i + 1) % VB_HAZARDS) {
 		if (take_bit(taken, i))
 			return i;
-		/* More threads than hazards: each is through in a moment. */
+		/* More threads than hazards: each of them is done in
+		 * microseconds. */
 		if (i == VB_HAZARDS - 1)
 			sched_yield();
 	}
@@ -31,14 +32,16 @@ struct vb_hazard *vb_hazard_announce(struct vb_announcer *a, uint32_t key,
 {
 	struct vb_hazard *hazard = &a->hazards[near_hazard_take_one(&a->taken)];
 
-	/* Sequentially consistent: before what follows is looked at. */
+	/* Sequentially consistent: the hazard is visible before the caller
+	 * checks the key. */
 	atomic_store(&hazard->what, word(key, qpn));
 	return hazard;
 }
 
 void vb_hazard_withdraw(struct vb_announcer *a, struct vb_hazard *hazard)
 {
-	/* Release: the access is over for whoever sees this. */
+	/* Release: a thread that sees the hazard cleared sees the access
+	 * completed. */
 	atomic_store_explicit(&hazard->what, 0, memory_order_release);
 	atomic_fetch_and_explicit(&a->taken, ~(1u << (hazard - a->hazards)),
 				  memory_order_release);

@@ -34,6 +34,7 @@ struct vb_announcer {
  * hazards are taken it yields to the threads of this program that use them. */
 struct vb_hazard *vb_hazard_announce(struct vb_announcer *a, uint32_t key,
 				     uint32_t qpn);
+/* Clear @hazard: the access is over. */
 void vb_hazard_withdraw(struct vb_announcer *a, struct vb_hazard *hazard);
 
 /* Does any hazard name @key (0: any key) together with @qpn (0: any)? */

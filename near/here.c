@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Work requests that are carried out here and now, in the peer's memory. */
+/* The requester carries out work requests itself, by copying to or from the
+ * peer's memory. */
 #include "near/cma.h"
 #include "near/req_priv.h"
 
-#define CALL_AFTER    16 /* batches, each close behind the last */
+#define CALL_AFTER    16 /* batches in a row, each close behind the last */
 #define IS_CLOSE      (300 * VB_USEC)
 #define CALL_GAP      (1 * VB_MSEC)
 #define CALL_GAP_MOST (4 * VB_MSEC)
@@ -14,8 +15,9 @@ static enum vb_fault may_reach(const struct vb_qp *qp,
 	const struct vb_registry_view *v = &vb_nq(qp)->view;
 	uint32_t need = vb_near_rule(wqe)->need;
 
+	/* iWARP streams begin with an empty WRITE or READ (RFC 6581 s5) */
 	if (qp->adapter->rnic && wqe->length == 0)
-		return FAULT_NONE; /* streams begin with such (RFC 6581 s5) */
+		return FAULT_NONE;
 	if ((v->access & need) != need)
 		return FAULT_ACCESS_FLAGS;
 	if (wqe->op == WR_READ && v->reads == 0)
@@ -23,7 +25,7 @@ static enum vb_fault may_reach(const struct vb_qp *qp,
 	return FAULT_NONE;
 }
 
-/* Our bytes of @wqe, from @offset on. */
+/* Our side of @wqe, from @offset on. */
 static struct vb_near_side own_side(const struct vb_qp *qp,
 				    struct vb_send_wqe *wqe, uint32_t offset)
 {
@@ -47,7 +49,7 @@ static struct vb_far_side target_side(const struct vb_qp *qp,
 			      vb_near_rule(wqe)->need);
 }
 
-/* The next @len bytes of it. */
+/* Copy the next @len bytes of @wqe. */
 static enum vb_cma near_reach(struct vb_qp *qp, struct vb_send_wqe *wqe,
 			      uint32_t len)
 {
@@ -58,8 +60,8 @@ static enum vb_cma near_reach(struct vb_qp *qp, struct vb_send_wqe *wqe,
 	return vb_cma(nq->peer, &near, &far, len, wqe->op != WR_READ);
 }
 
-/* Before the first part of one that is copied in several: is the range as a
- * whole allowed? */
+/* A request that is copied in several steps: check the whole range before the
+ * first step, so that nothing is copied when a part of it is not allowed. */
 static enum vb_fault covers_all(const struct vb_qp *qp,
 				const struct vb_send_wqe *wqe)
 {
@@ -75,7 +77,8 @@ static enum vb_fault covers_all(const struct vb_qp *qp,
 		       : FAULT_RKEY;
 }
 
-/* Told to the peer, whose queue pair ends as it would have. */
+/* Tell the peer that the key was refused: its queue pair fails as with packets.
+ */
 static enum vb_next fail_there(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			       vb_time now)
 {
@@ -89,7 +92,7 @@ static enum vb_next go_elsewhere(struct vb_qp *qp)
 	return NEXT_WAITS;
 }
 
-/* What follows from what became of a part. */
+/* Draw the consequences of one part's result. */
 static enum vb_next end_part(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			     enum vb_cma result, vb_time now)
 {
@@ -101,8 +104,10 @@ static enum vb_next end_part(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	case CMA_REMOTE:
 		return fail_there(qp, wqe, now);
 	case CMA_UNSEEN:
-		/* Packets carry it, or are refused. A stream would have said
-		 * that it is done before it knew. */
+		/* The requests go by packets, which either carry the data or
+		 * are refused. With iWARP they cannot: a WRITE over the stream
+		 * completes before the peer has looked at it, so it is refused
+		 * here. */
 		return qp->adapter->rnic ? fail_there(qp, wqe, now)
 					 : go_elsewhere(qp);
 	case CMA_DENIED:
@@ -115,8 +120,9 @@ static enum vb_next end_part(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	return NEXT_WAITS;
 }
 
-/* Place or fetch it, so much in one step. NEXT_WAITS: it could not be done, and
- * what follows from that is done. */
+/* Carry out a READ or WRITE by copying, at most nq->step_left bytes in this
+ * call. NEXT_WAITS: it failed, and the consequences are already drawn.
+ * NEXT_LATER: the step has copied enough. */
 enum vb_next vb_here_do(struct vb_qp *qp, struct vb_send_wqe *wqe, vb_time now)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
@@ -145,10 +151,11 @@ enum vb_next vb_here_do(struct vb_qp *qp, struct vb_send_wqe *wqe, vb_time now)
 }
 
 /*
- * What many small WRITEs cost is the kernel's way to each of their pages. The
- * target's own thread needs none: where they stream, it is asked to stand by,
- * which it does on a processor that nobody else wants. Until then, and where it
- * does not, they are placed from here.
+ * Most of the cost of small WRITEs is the kernel's lookup of each page, which
+ * the peer's own threads do not need. When small WRITEs stream, the requester
+ * asks that a thread of the peer stands by and places them; the peer uses a
+ * processor for that which no other thread wants. Until a thread stands by, the
+ * requester copies them itself.
  */
 static void note_batch(struct vb_qp *qp, unsigned done, vb_time now)
 {
@@ -165,13 +172,13 @@ static void note_batch(struct vb_qp *qp, unsigned done, vb_time now)
 	vb_peer_call(nq->peer);
 }
 
-/* So many bytes of this step are copied. */
+/* @bytes bytes of this step have been copied. */
 static void take_off(struct vb_near_qp *nq, uint32_t bytes)
 {
 	nq->step_left -= VB_MIN(bytes, nq->step_left);
 }
 
-/* Several small WRITEs at once. False: not even one. */
+/* Carry out several small WRITEs with one system call. False: none was. */
 bool vb_here_do_many(struct vb_qp *qp, vb_time now)
 {
 	unsigned done = vb_near_coalesce(qp);
@@ -189,10 +196,12 @@ bool vb_here_do_many(struct vb_qp *qp, vb_time now)
 }
 
 /*
- * Who fetches a long message may offer a part of it: near/split_copy.h.
+ * The peer that fetches a long SEND may offer us a part of it
+ * (near/split_copy.h).
  */
 
-/* Ours, on the lane, and there is that much of it; or NULL. */
+/* The work request that @part belongs to. NULL: it is not on the lane, or is
+ * shorter than @part says. */
 static struct vb_send_wqe *find_asked(const struct vb_qp *qp,
 				      const struct vb_copy_part *part)
 {
@@ -222,8 +231,9 @@ static bool copy_part(struct vb_qp *qp, struct vb_send_wqe *wqe,
 	return vb_cma(nq->peer, &near, &far, part->len, true) == CMA_OK;
 }
 
-/* The receive is theirs to take away again with the queue pair: so that is the
- * one we are connected to, and stays it (struct vb_permit). */
+/* Copy @part into the peer's receive. The peer waits for this copy when its
+ * queue pair leaves RTS, so @qp must be connected to that queue pair, and the
+ * permit lapses when it changes. */
 static bool lend_hand(struct vb_qp *qp, const struct vb_copy_part *part)
 {
 	struct vb_send_wqe *wqe = find_asked(qp, part);
@@ -231,7 +241,7 @@ static bool lend_hand(struct vb_qp *qp, const struct vb_copy_part *part)
 	return wqe && vb_near_is_there(qp) && copy_part(qp, wqe, part);
 }
 
-/* (Unchecked: the lock is given up behind a function pointer.) */
+/* (Unchecked: the lock is released behind a function pointer.) */
 bool vb_near_help(struct vb_near *n, struct vb_peer *p) VB_UNCHECKED
 {
 	struct vb_copy_part part;
@@ -248,7 +258,8 @@ bool vb_near_help(struct vb_near *n, struct vb_peer *p) VB_UNCHECKED
 		       vb_nq(qp)->peer == p && lend_hand(qp, &part);
 		n->c.release(n->c.arg, qp);
 	}
-	/* It has left the message where it is, and perhaps gone to sleep. */
+	/* The peer no longer waits for the part, has left the message on the
+	 * lane, and may be asleep. */
 	if (vb_offer_end(p->offered, word, done))
 		vb_peer_ring(p);
 	return true;

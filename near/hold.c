@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Is a peer still at our memory? */
-#include "core/lock_order.h"
+/* Does a peer still access our memory? Asks the kernel by /proc. */
 #include "near/hold.h"
 
 #include <dirent.h>
@@ -19,23 +18,27 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define ASK_AFTER (2 * VB_MSEC)	 /* before that it is about to be through */
-#define LATE_MOST (10 * VB_MSEC) /* that a look may be, and count */
-#define YIELDS	  100
+#define ASK_AFTER                                                              \
+	(2 * VB_MSEC) /* earlier, the peer is just about to finish             \
+		       */
+#define LATE_MOST                                                              \
+	(10 * VB_MSEC) /* a late look counts for this much at most             \
+			*/
+#define YIELDS 100
 
-/* What the kernel says of a thread. Of a process's threads the greatest value
- * counts. */
+/* What the kernel says about a thread. For a process the greatest value of its
+ * threads counts. */
 enum whereabouts {
-	IS_ELSEWHERE, /* in none of our memory */
-	IS_UNSEEN,    /* perhaps in a copy, but held there; or we may not see */
-	MAY_COPY,     /* it runs, or waits for a page in the midst of a copy */
+	IS_ELSEWHERE, /* in no copy of our memory */
+	IS_UNSEEN, /* maybe in a copy but stopped there, or /proc is closed */
+	MAY_COPY,  /* it runs, or waits for a page inside a copy */
 };
 
 /*
- * The kernel's word.
+ * What /proc says.
  */
 
-/* The first bytes of a file, as text. -errno. */
+/* Read the first bytes of a file as text, at most @room - 1. -errno. */
 static int read_text(int dir, const char *name, char *text, size_t room)
 {
 	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
@@ -49,8 +52,9 @@ static int read_text(int dir, const char *name, char *text, size_t room)
 	return n < 0 ? -errno : 0;
 }
 
-/* "311 0x4d2 ...": a call and its arguments, of which the first is the process
- * whose memory it copies. "running"; or "-1 ...": in no call. */
+/* Does this line of /proc/PID/task/TID/syscall show a copy of our memory? "311
+ * 0x4d2 ..." is a system call and its arguments, the first of which is the
+ * process whose memory is copied; "running" or "-1 ..." is no system call. */
 static bool is_in_copy(const char *call)
 {
 	char *end;
@@ -62,7 +66,8 @@ static bool is_in_copy(const char *call)
 	       strtol(end, NULL, 16) == getpid();
 }
 
-/* "(name) S ...", where the name may be anything. */
+/* The state in a line of /proc/PID/task/TID/stat, "311 (name) S ...". The name
+ * may contain anything, also parentheses. */
 static char state_in(const char *stat)
 {
 	const char *behind = strrchr(stat, ')');
@@ -70,7 +75,8 @@ static char state_in(const char *stat)
 	return behind && behind[1] == ' ' ? behind[2] : '?';
 }
 
-/* A thread stops (T) on its way out of the kernel only. */
+/* A thread stops (T) only on its way out of the kernel, so it is not in a copy.
+ */
 static enum whereabouts near_hold_judge(const char *call, char state)
 {
 	if (strncmp(call, "running", 7) == 0)
@@ -94,11 +100,12 @@ static enum whereabouts find_thread(int tasks, const char *tid)
 	rc = read_text(tasks, name, call, sizeof(call));
 	snprintf(name, sizeof(name), "%.20s/stat", tid);
 	if (is_none(read_text(tasks, name, stat, sizeof(stat))))
-		return IS_ELSEWHERE; /* it has ended */
+		return IS_ELSEWHERE; /* the thread has ended */
 	return rc ? IS_UNSEEN : near_hold_judge(call, state_in(stat));
 }
 
-/* Not the /proc of another namespace of processes. */
+/* Is /proc mounted for our own PID namespace, so that process numbers mean the
+ * same there? */
 static bool shows_our_numbers(void)
 {
 	char text[24];
@@ -128,10 +135,10 @@ static enum whereabouts find_process(pid_t pid)
 }
 
 /*
- * The judgement.
+ * How long to wait.
  */
 
-/* Its last thread is gone, or it is another program by now. */
+/* Has the peer's last thread ended, or has it executed another program? */
 static bool has_hung_up(const struct vb_peer *p)
 {
 	struct pollfd session = { .fd = p->session, .events = POLLRDHUP };
@@ -143,8 +150,8 @@ static bool has_hung_up(const struct vb_peer *p)
 static void near_hold_expel(const struct vb_peer *p)
 {
 	vb_log(LOG_WARN,
-	       "near: slot %u: process %d holds on to memory that it was "
-	       "denied %llu s ago: packets",
+	       "near: slot %u: process %d still accesses memory whose key "
+	       "was revoked %llu s ago: the session ends, using packets",
 	       p->slot, p->pid, (unsigned long long)(VB_HOLD_RUNS / VB_SEC));
 	shutdown(p->session, SHUT_RDWR);
 }
@@ -157,8 +164,8 @@ static bool is_too_long(const struct vb_peer *p, enum whereabouts where,
 	if (where == IS_UNSEEN && p->registry->is_exact &&
 	    age >= VB_HOLD_UNSEEN) {
 		vb_log(LOG_INFO,
-		       "near: slot %u: process %d stands still in a copy: not "
-		       "waited for",
+		       "near: slot %u: process %d may be stopped inside a copy: "
+		       "not waiting for it",
 		       p->slot, p->pid);
 		return true;
 	}
@@ -178,7 +185,7 @@ bool vb_hold_is_over(struct vb_peer *p, uint32_t key, uint32_t qpn, vb_time age)
 {
 	if (VB_LIKELY(!is_at(p, key, qpn)))
 		return true;
-	/* Our own threads are always through in a moment. */
+	/* Our own threads always finish in microseconds. */
 	if (p->is_self || age < ASK_AFTER)
 		return false;
 	return has_hung_up(p) || is_too_long(p, find_process(p->pid), age);
@@ -190,13 +197,13 @@ void vb_hold_await(struct vb_peer *p, uint32_t key, uint32_t qpn)
 				     longer = { .tv_nsec = 1000000 };
 	vb_time last = vb_clock_read(), age = 0, now;
 
-	vb_may_wait();
 	for (unsigned turn = 0; !vb_hold_is_over(p, key, qpn, age); turn++) {
 		if (turn < YIELDS)
 			sched_yield();
 		else
 			nanosleep(age < ASK_AFTER ? &moment : &longer, NULL);
-		/* Time in which we were stopped ourselves is not the peer's. */
+		/* Time in which this thread itself was stopped does not count
+		 * against the peer. */
 		now = vb_clock_read();
 		age += VB_MIN(now - last, LATE_MOST);
 		last = now;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory of the process that made a protection domain, for one that imported
- * it: its registry says what a key opens. Rare, and slow: a system call a
- * packet.
+ * Access to memory of another process by way of a protection domain that was
+ * imported from it. That process's registry says what a key opens. Imports are
+ * rare, and this is slow: a system call for each packet.
  */
 #include <errno.h>
 
@@ -38,7 +38,8 @@ static struct vb_far_side origin_side(const struct vb_pd *pd,
 				     .need = r->need };
 }
 
-/* A reference to the process, if it is there and we can be at its memory. */
+/* A reference to the process that made @pd. NULL: there is none whose memory
+ * this process can access. */
 static struct vb_peer *origin_of(struct vb_near *n, const struct vb_pd *pd)
 {
 	struct vb_peer *p = vb_session_peer(n, pd->origin.slot);

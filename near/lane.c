@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests on the lane, which the peer carries out. */
+/* The requester puts requests on the lane; the peer carries them out. */
 #include "core/sge.h"
 #include "near/req_priv.h"
 
@@ -50,7 +50,8 @@ static uint32_t bytes_along(const struct vb_send_wqe *wqe, enum vb_near_op op)
 	}
 }
 
-/* A null region is in nobody's registry: what is read there needs no key. */
+/* No registry has a null region, so the pieces read from one need no key: the
+ * responder uses zeros. */
 static void put_pieces(const struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		       uint8_t *to)
 {
@@ -106,10 +107,12 @@ static enum vb_fault put_along(const struct vb_qp *qp,
 	}
 }
 
-/* The lane is full; others' answers may make room. */
+/* The lane is full. Answers make room; if none of them is for this queue pair,
+ * it has to come back by a timer. */
 static enum vb_next wait_for_room(struct vb_qp *qp, vb_time now)
 {
-	if (!vb_near_outstanding(qp)) /* else our own answers will */
+	/* otherwise its own answers bring it back */
+	if (!vb_near_outstanding(qp))
 		vb_near_back_off(qp, now);
 	return NEXT_WAITS;
 }
@@ -130,7 +133,8 @@ enum put {
 	PUT_OURS, /* our own memory cannot be read */
 };
 
-/* @fault: with NEAR_FAULT, what we may not do. */
+/* @fault: with NEAR_FAULT, the reason why the requester may not carry out the
+ * request. */
 static enum put put_lane_request(const struct vb_qp *qp,
 				 const struct vb_send_wqe *wqe,
 				 enum vb_near_op op, enum vb_fault fault)
@@ -182,8 +186,6 @@ bool vb_lane_put_quick(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 	return true;
 }
 
-/* Its program may wait to hear that the connection is established; what is
- * done without it does not tell it. */
 void vb_lane_tell_news(struct vb_qp *qp)
 {
 	static const struct vb_send_wqe nothing = { .op = WR_SEND };
@@ -207,8 +209,9 @@ void vb_lane_tell_news(struct vb_qp *qp)
 		vb_peer_ring(p);
 }
 
-/* WRITEs in a row with one record; they are not many when the end of what is
- * posted is near, or one of them is large, or cannot be read. */
+/* Put several WRITEs on the lane as one record. Returns how many. 0: there are
+ * fewer than VB_MANY_LEAST up to the end of the queue, the first large one, or
+ * the first one that cannot be read. */
 static unsigned pack(struct vb_qp *qp)
 {
 	struct vb_peer *p = vb_nq(qp)->peer;
@@ -232,7 +235,6 @@ static unsigned pack(struct vb_qp *qp)
 	return count >= VB_MANY_LEAST ? count : 0;
 }
 
-/* False: not now, by a record. */
 bool vb_lane_put_many(struct vb_qp *qp, vb_time now)
 {
 	struct vb_near_qp *nq = vb_nq(qp);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The near path as a whole: its birth and end, sleep, keys, queue pairs. */
-#include "core/lock_order.h"
+/* The transport as a whole: creation and destruction, sleep, keys, queue pairs.
+ */
 #include "near/near_priv.h"
 
 #include <errno.h>
@@ -15,11 +15,11 @@
 #include "near/hold.h"
 #include "near/shm.h"
 
-#define DECIDE_EVERY  (50 * VB_USEC) /* while being introduced */
+#define DECIDE_EVERY  (50 * VB_USEC) /* until the introduction ends */
 #define DECIDE_WITHIN (250 * VB_MSEC)
 
 /*
- * Birth and end.
+ * Creation and destruction.
  */
 
 static int make_self(struct vb_near *n)
@@ -61,7 +61,7 @@ static int make_registry(struct vb_near *n)
 		vb_registry_destroy(n->registry, fd);
 		return rc;
 	}
-	close(fd); /* mapped */
+	close(fd); /* the mapping stays */
 	return 0;
 }
 
@@ -123,12 +123,13 @@ int vb_near_create(const struct vb_near_config *c, struct vb_near **out)
 	if (!n)
 		return -ENOMEM;
 	n->c = *c;
-	vb_mutex_init(&n->lock, RANK_NEAR);
-	vb_mutex_init(&n->rx, RANK_NEAR_RX);
-	vb_mutex_init(&n->coalesce_lock, VB_RANK_LEAF);
+	vb_mutex_init(&n->lock);
+	vb_mutex_init(&n->rx);
+	vb_mutex_init(&n->coalesce_lock);
 	rc = make_parts(n);
 	if (rc) {
-		vb_log(LOG_INFO, "near: packets to everybody: %s",
+		vb_log(LOG_INFO,
+		       "near: using packets to all programs of this host: %s",
 		       strerror(-rc));
 		free(n);
 		return rc;
@@ -202,7 +203,8 @@ bool vb_near_has_something(struct vb_near *n)
 bool vb_near_sleep(struct vb_near *n)
 {
 	atomic_store_explicit(&n->registry->asleep, 1, memory_order_relaxed);
-	/* Pairs with vb_peer_ring(). */
+	/* Pairs with vb_peer_ring(), which puts something on a lane and then
+	 * reads asleep. */
 	atomic_thread_fence(memory_order_seq_cst);
 	return !vb_near_has_something(n);
 }
@@ -260,8 +262,8 @@ void vb_near_grant(struct vb_near *n, const struct vb_adapter *a,
 	vb_registry_grant(n->registry, a, g);
 }
 
-/* The peer in this slot, when it is at @key by way of @qpn; or NULL. In slot 0,
- * the broker's, we look at ourselves. */
+/* The peer in this slot, if one of its hazards names @key and @qpn; or NULL.
+ * Slot 0 is the broker's, so it stands for this program itself. */
 static struct vb_peer *find_at(struct vb_near *n, unsigned slot, uint32_t key,
 			       uint32_t qpn) VB_REQUIRES(n->lock)
 {
@@ -273,8 +275,9 @@ static struct vb_peer *find_at(struct vb_near *n, unsigned slot, uint32_t key,
 		       : NULL;
 }
 
-/* The first from *@slot on that is, and a reference to it; *@slot is behind it
- * then. NULL: none. */
+/* The first peer from *@slot on that has a hazard which names @key and @qpn,
+ * with a reference. *@slot becomes the next slot to look at. NULL: there is
+ * none. */
 static struct vb_peer *next_at(struct vb_near *n, unsigned *slot, uint32_t key,
 			       uint32_t qpn)
 {
@@ -293,8 +296,9 @@ static struct vb_peer *next_at(struct vb_near *n, unsigned *slot, uint32_t key,
 	return p;
 }
 
-/* No access by @key begins any more, so each peer is waited for once: one that
- * vb_hold_await() gave up on still has its hazard. */
+/* The key is revoked, so no access with it begins any more, and each peer is
+ * waited for once. A peer that vb_hold_await() gave up on still shows its
+ * hazard. */
 static void await_all(struct vb_near *n, uint32_t key, uint32_t qpn)
 {
 	struct vb_peer *p;
@@ -343,7 +347,7 @@ int vb_near_attach(struct vb_qp *qp)
 	return 0;
 }
 
-/* No peer's access by way of it begins from now on. */
+/* No peer's access through @qp begins after this. */
 static void near_hide(struct vb_near *n, struct vb_qp *qp)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
@@ -386,13 +390,14 @@ void vb_near_detach(struct vb_near *n, struct vb_qp *qp)
 	qp->near = NULL;
 }
 
-/* A number that no earlier connection of this queue pair had, but by chance. */
+/* A random number for a connection: an earlier connection of the same queue
+ * pair has the same one only by chance. */
 static uint32_t new_life(void)
 {
 	return vb_rand32() | 1;
 }
 
-/* What peers call it: struct vb_near_qp. */
+/* The number that peers call the queue pair by (struct vb_near_qp). */
 static uint32_t near_number_of(const struct vb_near *n,
 			       const struct vb_adapter *a, uint32_t index)
 {
@@ -411,8 +416,8 @@ static void get_ready(struct vb_near *n, struct vb_qp *qp, bool here)
 	nq->life = new_life();
 	nq->number = near_number_of(n, qp->adapter, qp->index);
 	nq->far_number = qp->attr.dest_qp_num;
-	/* Of an imported domain: what its keys open is another's, which only
-	 * packets get to. */
+	/* The keys of an imported domain open another process's memory, which
+	 * only packets reach. */
 	if (qp->pd->origin.is_far)
 		return;
 	nq->intro = vb_session_want(n, qp->attr.dest_qp_num >> VB_QPN_BITS);
@@ -472,9 +477,9 @@ void vb_near_enter(struct vb_near *n, struct vb_qp *qp, enum vb_qp_state from,
 		vb_near_drain(qp);
 }
 
-/* Take back the part of a message for queue pair @number that a peer has in
- * hand. The queue pair is hidden and its hazards are quiet, so the peer has not
- * begun to copy it, and its permit has lapsed. */
+/* Take back the part of a message for queue pair @number that a peer has taken
+ * to copy. The queue pair is hidden and no hazard names it, so the peer has not
+ * begun to copy, and its permit has lapsed. */
 static void take_parts_back(struct vb_near *n, uint32_t number)
 {
 	vb_mutex_lock(&n->rx);
@@ -495,11 +500,12 @@ void vb_near_settle_qp(struct vb_near *n, const struct vb_adapter *a,
 }
 
 /*
- * Which way.
+ * Which way requests take.
  */
 
-/* The peer may be another host's program, where addresses are translated or
- * streams relayed: one of ours may have its slot, but not its queue pair. */
+/* A slot may be that of another program here while the connected queue pair is
+ * on another host, if addresses are translated or streams relayed on the way.
+ * Therefore the registry must show that queue pair. */
 static enum vb_session find_end(struct vb_qp *qp)
 {
 	struct vb_near_qp *nq = vb_nq(qp);

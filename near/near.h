@@ -7,10 +7,11 @@
  * programs map (the lane), and the peer's program carries them out. Where the
  * kernel forbids any of this, that pair of programs uses packets.
  *
- * Terms: a slot is the number that the broker gave a program (broker/slots.c);
- * a session is the UNIX socket between the engine threads of two programs
- * (near/session.c); the engine thread is the one thread that the library starts
- * in each program.
+ * Terms: a request goes near when it takes the way of this room (WAY_NEAR)
+ * instead of packets or a stream; a slot is the number that the broker gave a
+ * program (broker/slots.c); a session is the UNIX socket between the engine
+ * threads of two programs (near/session.c); the engine thread is the one thread
+ * that the library starts in each program.
  */
 #ifndef NEAR_NEAR_H
 #define NEAR_NEAR_H
@@ -59,6 +60,8 @@ void vb_near_destroy(struct vb_near *n);
 /*
  * For the engine thread only.
  */
+/* The engine thread calls these when it begins and before it ends. Peers see in
+ * the registry whether it runs, and expect no answers when it does not. */
 void vb_near_begin(struct vb_near *n);
 void vb_near_end(struct vb_near *n);
 int vb_near_fd(const struct vb_near *n); /* readable when vb_near_meet() has
@@ -133,7 +136,9 @@ enum vb_fault vb_near_imported_pd_copy(struct vb_near *n,
  * functions unless they say otherwise. The first request of a queue pair
  * decides which way all its requests take until RESET: qp->way says it.
  */
+/* Give @qp its part of this transport. -ENOMEM. */
 VB_MUST_CHECK int vb_near_attach(struct vb_qp *qp);
+/* Take it away again; @n is NULL where there is no such transport. */
 void vb_near_detach(struct vb_near *n, struct vb_qp *qp);
 /* Follows a change of state. @here: the destination of @qp is an address of
  * this host. */
@@ -159,6 +164,9 @@ struct vb_near_card {
  * is none, and all requests go over the stream. */
 bool vb_near_expect(struct vb_near *n, struct vb_qp *qp,
 		    struct vb_near_card *card);
+/* The peer's card has come: the requests of @qp are for that queue pair, and
+ * the engine thread opens a session with its program. An invalid card is
+ * ignored. */
 void vb_near_recognize(struct vb_near *n, struct vb_qp *qp,
 		       const struct vb_near_card *peer);
 /* Has a request of the peer arrived by the lane? (Requests of @qp itself may
@@ -189,6 +197,7 @@ bool vb_near_decide_by(struct vb_qp *qp, vb_time by);
 /* vb_transport_ops.can_wait (core/transport.h) for a queue pair with WAY_NEAR.
  */
 bool vb_near_can_wait(const struct vb_qp *qp);
+/* When to call vb_near_send() though nothing arrives; VB_NEVER: not needed. */
 vb_time vb_near_deadline(const struct vb_qp *qp);
 
 #endif

@@ -210,6 +210,7 @@ static inline enum vb_qp_state vb_near_state(const struct vb_qp *qp)
 	return atomic_load_explicit(&qp->state, memory_order_relaxed);
 }
 
+/* Is @slot one of this program's slots? */
 static inline bool vb_near_is_own(const struct vb_near *n, unsigned slot)
 {
 	return slot == n->c.slot ||
@@ -224,6 +225,8 @@ static inline bool vb_near_is_called(const struct vb_qp *qp, uint32_t number)
 }
 
 /* near/session.c and near/session_table.c */
+/* Listen on the name of the first slot; the same for the second, telling all
+ * peers of it; end all sessions. -errno. The engine thread does not run. */
 VB_MUST_CHECK int vb_session_init(struct vb_near *n);
 VB_MUST_CHECK int vb_session_also(struct vb_near *n);
 void vb_session_fini(struct vb_near *n, vb_time now);
@@ -235,7 +238,7 @@ enum vb_session { SESSION_UP, SESSION_PENDING, SESSION_NO };
 /* Is there a session with the program that has @slot? SESSION_UP: *@p is a
  * reference that the caller releases with vb_peer_put(). SESSION_NO: the
  * introduction has failed since vb_session_want() returned @since, or one
- * program cannot access the other's memory. Takes near->lock. */
+ * program cannot access the memory of the other. Takes near->lock. */
 enum vb_session vb_session_find(struct vb_near *n, unsigned slot,
 				uint32_t since, struct vb_peer **p);
 /* The peer that has @slot, in whatever state its session is: it may already
@@ -255,18 +258,22 @@ void vb_near_remove(struct vb_near *n, struct vb_peer *p, vb_time now);
 /* near/serve.c; the caller holds near->rx */
 /* Process each lane once. True: there was something. */
 bool vb_serve_all(struct vb_near *n, vb_time now);
+/* Has the lane of @p something that can be processed now? */
 bool vb_serve_has_something(const struct vb_peer *p);
 /* Give up the message of which @p has taken a part to copy, if there is one:
  * see vb_pull_abandon(). */
 void vb_serve_abandon(struct vb_near *n, struct vb_peer *p);
 
 /* near/req.c; the caller holds qp->drive */
+/* No request of @qp is under way, and no timer runs. */
 void vb_near_req_reset(struct vb_qp *qp);
-/* True: there is more to do. */
+/* Carry out the next work requests. True: there is more to do in another step.
+ */
 bool vb_near_run(struct vb_near *n, struct vb_qp *qp, vb_time now);
 /* In SQD: tell the program once all work requests that had begun are complete.
  */
 void vb_near_drain(struct vb_qp *qp);
+/* near/answer.c: process the answer @a to requests of @qp. */
 void vb_near_answered(struct vb_near *n, struct vb_qp *qp,
 		      const struct vb_answer_note *a, vb_time now);
 
@@ -291,6 +298,8 @@ unsigned vb_near_pack(struct vb_qp *qp, uint8_t *data, uint32_t room,
 		      uint32_t *bytes);
 
 /* The list of queue pairs where small WRITEs gather. */
+/* Enter @qp in the list; take it out. Nothing happens if it is there already,
+ * or is not there. Both take near->coalesce_lock. */
 void vb_near_list(struct vb_near *n, struct vb_qp *qp);
 void vb_near_unlist(struct vb_near *n, struct vb_qp *qp);
 /* Carry out the gathered WRITEs of the listed queue pairs. True: some were. */

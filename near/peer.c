@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One peer: its memory, its end. */
+/* Creation and end of a peer, and waking it. */
 #include "near/peer.h"
 
 #include <stdlib.h>
@@ -65,13 +65,13 @@ void vb_peer_put(struct vb_peer *p)
 	free(p);
 }
 
-/* Its caller may hold locks. */
+/* No cancellation point: the caller may hold locks. */
 static void wake_thread(const struct vb_peer *p)
 {
 	const uint64_t one = 1;
 	int cancel = vb_cancel_off();
 
-	/* A full counter is readable, too. */
+	/* A write to a full eventfd fails, but then it is readable already. */
 	(void)!write(p->alarm, &one, sizeof(one));
 	vb_cancel_back(cancel);
 }
@@ -80,8 +80,9 @@ void vb_peer_ring(struct vb_peer *p)
 {
 	if (atomic_load_explicit(&p->owed, memory_order_relaxed))
 		atomic_store_explicit(&p->owed, false, memory_order_relaxed);
-	/* It says that it sleeps, then looks at the lane; we put something
-	 * there, then look whether it sleeps. */
+	/* A peer says that it sleeps and then looks at the lane; we put
+	 * something on the lane and then look whether it sleeps. So one of the
+	 * two notices. */
 	if (!vb_bell_ring(p->bell) &&
 	    atomic_load_explicit(&p->registry->asleep, memory_order_relaxed))
 		wake_thread(p);

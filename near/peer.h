@@ -83,10 +83,12 @@ void vb_peer_join(struct vb_peer *p, struct vb_lane *lane, unsigned end);
 
 /* NULL: no memory. The caller has one reference. @helper outlives the peer. */
 struct vb_peer *vb_peer_create(unsigned slot, struct vb_copy_helper *helper);
+/* One more reference. Returns @p. */
 struct vb_peer *vb_peer_get(struct vb_peer *p);
 void vb_peer_put(
 	struct vb_peer *p); /* release a reference; NULL: does nothing */
 
+/* Is the session complete, and does the peer's engine thread run? */
 static inline bool vb_peer_is_up(const struct vb_peer *p)
 {
 	/* Acquire: all else of the peer was set before its state became
@@ -96,6 +98,7 @@ static inline bool vb_peer_is_up(const struct vb_peer *p)
 	       vb_registry_is_alive(p->registry);
 }
 
+/* Is @slot one of the peer's slots? */
 static inline bool vb_peer_has(const struct vb_peer *p, unsigned slot)
 {
 	return slot == p->slot ||

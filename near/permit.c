@@ -9,22 +9,23 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The layout is the kernel's: linux/rseq.h, which not all systems have. */
+/* The kernel's struct rseq. Not every system has linux/rseq.h. */
 struct rseq_area {
 	uint32_t cpu_id_start;
-	int32_t cpu_id; /* negative: this thread is not registered */
+	int32_t cpu_id; /* negative: the thread is not registered */
 	uint64_t sequence;
 };
 _Static_assert(offsetof(struct rseq_area, sequence) == 8, "rseq(2)");
 _Static_assert(offsetof(struct vb_permit, is) == 16, "used below");
 
-/* Where the C library has registered each thread's area, from its thread
- * pointer on; 0: nowhere. */
+/* The offset from the thread pointer to the area that the C library has
+ * registered for each thread; 0: there is none. */
 static ptrdiff_t area_at;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 #ifdef __x86_64__
-/* Version 2.35 of glibc and later. Looked up, so that earlier ones load us. */
+/* glibc 2.35 and later have these symbols. They are looked up at run time, so
+ * that the library loads with an earlier one, too. */
 static void find_area(void)
 {
 	const ptrdiff_t *offset = dlsym(RTLD_DEFAULT, "__rseq_offset");
@@ -46,14 +47,14 @@ static struct rseq_area *my_area(void)
 	return area->cpu_id >= 0 ? area : NULL;
 }
 
-#define AGAIN  (-ERESTART) /* neither is an answer of these calls */
+#define AGAIN  (-ERESTART) /* These system calls return neither value. */
 #define LAPSED (-ECANCELED)
 
 /*
- * From 2 to 3 is the sequence, and 4 is where the kernel lets a thread go on
- * that lost its processor there, behind the signature that it was registered
- * with. Behind the call, at 3, the sequence is over: the kernel does not
- * restart what it has done.
+ * The restartable sequence lasts from label 2 to label 3. If the thread loses
+ * its processor in between, the kernel continues it at label 4, in front of
+ * which stands the signature that rseq was registered with. The sequence ends
+ * behind the system call, so the kernel never restarts a call that was made.
  */
 static long look_and_call(struct rseq_area *area,
 			  const struct vb_permit *permit, long number,
@@ -125,7 +126,7 @@ static ssize_t copy_exactly(struct rseq_area *area,
 			    pid_t pid, const struct iovec *near, unsigned count,
 			    const struct iovec *far, unsigned far_count)
 {
-	return -ENOSYS; /* never called: there is no area */
+	return -ENOSYS; /* never called: my_area() returns NULL */
 }
 #endif
 
@@ -134,7 +135,8 @@ bool vb_permit_is_exact(void)
 	return my_area() != NULL;
 }
 
-/* Sequentially consistent: after the announcement (near/hazard.h). */
+/* Sequentially consistent: the words are read after the key was announced
+ * (near/hazard.h). */
 static bool holds(const struct vb_permit *p)
 {
 	return atomic_load(p->word[0]) == p->is[0] &&

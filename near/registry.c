@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a program shows to others: written by one, read by all. */
+/* The registry of keys and queue pairs: one program writes it, its peers read
+ * it. */
 #include "near/registry.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include "base/rand.h"
 #include "near/shm.h"
 
-#define READ_TRIES 1000 /* an entry is written in nanoseconds */
+#define READ_TRIES 1000 /* writing an entry takes nanoseconds */
 
 static int init_alive(pthread_mutex_t *m)
 {
@@ -64,7 +65,8 @@ void vb_registry_destroy(struct vb_registry *reg, int fd)
 void vb_registry_live(struct vb_registry *reg)
 {
 	if (pthread_mutex_lock(&reg->alive) != 0)
-		vb_log(LOG_INFO, "near: no robust mutex: peers use packets");
+		vb_log(LOG_INFO,
+		       "near: cannot lock a robust mutex: peers use packets");
 }
 
 void vb_registry_die(struct vb_registry *reg)
@@ -106,9 +108,9 @@ bool vb_registry_is_open(const struct vb_registry *reg, pid_t owner)
 }
 
 /*
- * The first word of a mutex is the futex, with the holder's thread number;
- * the kernel sets a bit in it when a robust one's holder ends. Nobody asks for
- * the mutex.
+ * The first word of a mutex is a futex that contains the holder's thread
+ * number. When the holder of a robust mutex ends, the kernel sets
+ * FUTEX_OWNER_DIED in it. No thread ever waits for this mutex.
  */
 bool vb_registry_is_alive(const struct vb_registry *reg)
 {
@@ -119,20 +121,21 @@ bool vb_registry_is_alive(const struct vb_registry *reg)
 }
 
 /*
- * Writing and reading an entry. Each has one writer at a time: who holds the
- * region or the queue pair.
+ * Writing and reading an entry. An entry has one writer at a time: the thread
+ * that holds the region or the queue pair.
  */
 
 static void near_begin_write(_Atomic uint32_t *seq)
 {
 	atomic_fetch_add_explicit(seq, 1, memory_order_relaxed);
-	/* The odd number is seen before anything that follows. */
+	/* Release: the odd number is visible before the writes that follow. */
 	atomic_thread_fence(memory_order_release);
 }
 
 static void end_write(_Atomic uint32_t *seq)
 {
-	/* Sequentially consistent: a look at the hazards may follow. */
+	/* Sequentially consistent: the caller may look at the hazards next, and
+	 * a peer that it does not see there sees this. */
 	atomic_fetch_add(seq, 1);
 }
 
@@ -158,14 +161,14 @@ static uint64_t get_long(const _Atomic uint64_t *at)
 
 static bool is_unchanged(const _Atomic uint32_t *seq, uint32_t before)
 {
-	/* What was read before is not read later. */
+	/* Acquire: the entry was read before seq is read again. */
 	atomic_thread_fence(memory_order_acquire);
 	return near_get(seq) == before;
 }
 
 static void show_adapter(struct vb_registry *reg, const struct vb_adapter *a)
 {
-	/* Once: peers read the line at each access. */
+	/* Write only once: peers read this cache line at each access. */
 	if (near_get(&reg->adapters[a->number].key_inv) == a->key_inv)
 		return;
 	near_put(&reg->adapters[a->number].key_mask, a->key_mask);
@@ -209,7 +212,8 @@ static bool copy_key(const struct vb_registry_key *k, struct vb_grant *g,
 		     struct vb_permit *permit)
 {
 	for (unsigned i = 0; i < READ_TRIES; i++) {
-		/* Sequentially consistent: after the announcement. */
+		/* Sequentially consistent: this comes after the hazard was set.
+		 */
 		uint32_t seq = atomic_load(&k->seq);
 
 		g->key = near_get(&k->key);

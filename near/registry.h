@@ -83,6 +83,7 @@ struct vb_registry_name {
 VB_MUST_CHECK int vb_registry_create(unsigned slot, struct vb_registry **reg,
 				     int *fd);
 void vb_registry_destroy(struct vb_registry *reg, int fd);
+
 /* Called by the engine thread when it begins and before it ends. */
 void vb_registry_live(struct vb_registry *reg);
 void vb_registry_die(struct vb_registry *reg);
@@ -92,12 +93,16 @@ void vb_registry_die(struct vb_registry *reg);
  * another -errno. */
 VB_MUST_CHECK int vb_registry_map(int fd, unsigned slot,
 				  const struct vb_registry **reg);
+/* Unmaps what vb_registry_map() mapped. */
 void vb_registry_unmap(const struct vb_registry *reg);
 /* May this process read the memory of the process @owner, and is @reg the
  * registry of that process? Reads the nonce there. */
 bool vb_registry_is_open(const struct vb_registry *reg, pid_t owner);
+/* Does the owner's engine thread run? */
 bool vb_registry_is_alive(const struct vb_registry *reg);
 
+/* Show the key @g->key. Ignored for a device or an index beyond the limits
+ * above: peers use packets for those. */
 void vb_registry_grant(struct vb_registry *reg, const struct vb_adapter *a,
 		       const struct vb_grant *g);
 /* No access by the key begins after this. Accesses that have begun may still be
@@ -108,6 +113,7 @@ void vb_registry_revoke(struct vb_registry *reg, const struct vb_adapter *a,
  * requests. The caller holds qp->drive. */
 void vb_registry_show(struct vb_registry *reg, const struct vb_qp *qp,
 		      const struct vb_registry_name *name);
+/* Clear the entry of the queue pair with @index; as vb_registry_revoke(). */
 void vb_registry_hide(struct vb_registry *reg, uint32_t index);
 
 /* A copy of a queue pair's entry. It is current while the entry's seq stays. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The requester: work requests in order, each either done here and now in the
- * peer's memory, or put on the lane and answered. What is done here waits for
- * the answers to all before it, so that the peer sees the order of posting
- * (IBA 9.5). A peer's queue pair that is not there, or not ready, is silence,
- * as on a wire: tried again, until the time is over.
+ * The requester carries out work requests in order. It either copies to or from
+ * the peer's memory itself, or puts a request on the lane, which the peer
+ * answers. It copies only after all earlier requests were answered, so that the
+ * peer sees the order of posting (IBA 9.5). When the peer's queue pair is
+ * missing or not ready, that counts as silence, as on a wire: the requester
+ * tries again until its time is over.
  */
 #include "base/log.h"
 #include "core/mw.h"
@@ -14,7 +15,7 @@
 // clang-format off
 #define ROW(wr, op, traits, need) [WR_##wr] = { true, NEAR_##op, traits, need }
 const struct vb_near_rule vb_near_rules[] = {
-/*  work request | op       | traits            | right there */
+/*  work request | op       | traits            | right needed */
 ROW(WRITE,        WRITE,     WRITES,             ACCESS_REMOTE_WRITE),
 ROW(WRITE_IMM,    WRITE,     WRITES | HAS_IMM,   ACCESS_REMOTE_WRITE),
 ROW(SEND,         SEND,      0,                  0),
@@ -32,25 +33,28 @@ ROW(LOCAL_INV,    OPS,       LOCAL,              0),
 const unsigned vb_near_rule_count = VB_COUNT(vb_near_rules);
 
 #define ATOMIC_BYTES  8
-#define TIMEOUT_SLACK (250 * VB_MSEC) /* as for packets: ib/req.c */
+#define TIMEOUT_SLACK (250 * VB_MSEC) /* as with packets: ib/req.c */
 #define RETRY_FIRST   (20 * VB_USEC)
-#define RETRY_DOUBLES 9		     /* to 10 ms */
-#define LATE_MOST     (20 * VB_MSEC) /* that a try may be, and count */
-#define STEP_BYTES    (1u << 20)  /* copied here, before others have a turn */
-#define LIGHT_BYTES   (64u << 10) /* the same, where others wait for a lock */
-#define GATHER_BEHIND 16	  /* posted, and not known to be complete */
+#define RETRY_DOUBLES 9 /* up to 10 ms */
+/* A late try counts for this much more than its interval. */
+#define LATE_MOST (20 * VB_MSEC)
+/* bytes that one step copies, before others have a turn */
+#define STEP_BYTES (1u << 20)
+/* the same, while the caller holds near->rx */
+#define LIGHT_BYTES   (64u << 10)
+#define GATHER_BEHIND 16 /* work requests that are not known to be complete */
 #define GATHER_MOST   64
 #define GATHER_FOR    (100 * VB_USEC)
-#define GATHER_BESIDE 32 /* while others are under way */
+#define GATHER_BESIDE 32 /* if the peer's thread stands by */
 #define STREAM_LASTS  (2 * VB_MSEC)
 
 /*
- * Time.
+ * Timers.
  */
 
-/* How long a peer may be silent before packets would have given up: retry_cnt
- * times after the first, the local ACK timeout (IBA 9.7.6.1.3). A stream says
- * itself when it ends. */
+/* How long a peer may be silent before its requester gives up: (retry_cnt + 1)
+ * times the local ACK timeout, as with packets (IBA 9.7.6.1.3). VB_NEVER with
+ * iWARP, where the stream tells when the peer ends. */
 static vb_time near_patience(const struct vb_qp *qp)
 {
 	vb_time t = vb_ack_timeout_ns(qp->attr.timeout);
@@ -60,8 +64,6 @@ static vb_time near_patience(const struct vb_qp *qp)
 	return (qp->attr.retry_cnt + 1u) * VB_MIN(4 * t, t + TIMEOUT_SLACK);
 }
 
-/* Requests stand on the lane. A peer that lives will answer, as soon as its
- * program runs; whether it lives must be looked at now and then. */
 void vb_near_start_clock(struct vb_qp *qp, vb_time now)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
@@ -71,7 +73,6 @@ void vb_near_start_clock(struct vb_qp *qp, vb_time now)
 		nq->look_at = now + t;
 }
 
-/* The peer has done something for us. */
 void vb_near_progress(struct vb_qp *qp)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
@@ -80,8 +81,6 @@ void vb_near_progress(struct vb_qp *qp)
 	nq->silent_for = 0;
 }
 
-/* All that is on the lane is to go again: it will be answered as not
- * executed. */
 void vb_near_go_back(struct vb_qp *qp)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
@@ -118,9 +117,9 @@ void vb_near_back_off(struct vb_qp *qp, vb_time now)
 }
 
 /*
- * Tried in vain. What counts is the time between tries, and not more than
- * there should have been: a program that was stopped meanwhile, or had no
- * processor, has not tried.
+ * The requester tried in vain. Only the time between tries counts as silence,
+ * and of each interval not much more than planned: a program that was stopped,
+ * or had no processor, did not try meanwhile.
  */
 void vb_near_be_silent(struct vb_qp *qp, vb_time now)
 {
@@ -166,7 +165,7 @@ static void near_check_time(struct vb_qp *qp, vb_time now)
 }
 
 /*
- * What is wrong on this side.
+ * Errors on this side.
  */
 
 static bool near_keys_allow(const struct vb_qp *qp,
@@ -200,7 +199,6 @@ static enum vb_wc_status near_req_judge(const struct vb_qp *qp,
 	return near_keys_allow(qp, wqe) ? WC_SUCCESS : WC_LOC_PROT_ERR;
 }
 
-/* It fails here, once all before it has ended. */
 enum vb_next vb_near_fail_here(struct vb_qp *qp, enum vb_wc_status status)
 {
 	if (!vb_near_outstanding(qp))
@@ -209,7 +207,7 @@ enum vb_next vb_near_fail_here(struct vb_qp *qp, enum vb_wc_status status)
 }
 
 /*
- * Who is there.
+ * The connected queue pair.
  */
 
 static bool same_gid(const uint64_t halves[2], const struct vb_gid *gid)
@@ -217,8 +215,9 @@ static bool same_gid(const uint64_t halves[2], const struct vb_gid *gid)
 	return memcmp(halves, gid->raw, sizeof(gid->raw)) == 0;
 }
 
-/* Is it connected to us, and since we began the same? A stream's addresses are
- * TCP's. */
+/* Is @v the queue pair that is connected to @qp, and still the one of the first
+ * request? An iWARP stream has no GIDs to compare: its addresses are those of
+ * TCP. */
 static bool is_our_peer(const struct vb_qp *qp,
 			const struct vb_registry_view *v)
 {
@@ -246,7 +245,8 @@ bool vb_near_is_there(struct vb_qp *qp)
 	nq->fits = vb_registry_view(nq->peer->registry, qpn, &nq->view) &&
 		   is_our_peer(qp, &nq->view);
 	if (nq->fits && nq->view.adapter >= VB_REGISTRY_NO_ADAPTER) {
-		/* As from its first request on: nothing was sent by here. */
+		/* The peer's queue pair takes packets only. Nothing has been
+		 * sent near, so all requests of @qp can go by packets. */
 		qp->way = WAY_PACKETS;
 		nq->fits = false;
 	}
@@ -256,7 +256,7 @@ bool vb_near_is_there(struct vb_qp *qp)
 }
 
 /*
- * In order.
+ * Work requests in order.
  */
 
 enum vb_next vb_near_finish_here(struct vb_qp *qp)
@@ -270,7 +270,7 @@ enum vb_next vb_near_finish_here(struct vb_qp *qp)
 	return NEXT_GOES;
 }
 
-/* Windows (IBA 10.8.3.3). */
+/* Memory windows (IBA 10.8.3.3). */
 static enum vb_next do_local(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
 	if (vb_near_outstanding(qp))
@@ -297,8 +297,9 @@ static enum vb_next do_one_sided(struct vb_qp *qp, struct vb_send_wqe *wqe,
 	return vb_near_finish_here(qp);
 }
 
-/* How a WRITE goes. A small one may overtake nobody, and need not wait, on the
- * lane; a large one is placed from here. */
+/* Carry out a WRITE. A small one goes on the lane if earlier requests are not
+ * answered yet, because the lane keeps the order; a large one waits for them
+ * and is then copied. */
 static enum vb_next do_write(struct vb_qp *qp, struct vb_send_wqe *wqe,
 			     vb_time now)
 {
@@ -342,7 +343,7 @@ static enum vb_next do_next(struct vb_qp *qp, struct vb_send_wqe *wqe,
 		FAULT_NONE, now);
 }
 
-/* The next work request there is. */
+/* Carry out the next work request. */
 static enum vb_next run_next(struct vb_qp *qp, vb_time now)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
@@ -354,12 +355,13 @@ static enum vb_next run_next(struct vb_qp *qp, vb_time now)
 		return NEXT_WAITS;
 	if (nq->step_left == 0)
 		return NEXT_LATER;
-	/* Fetched while we look at our own. */
+	/* The cache line arrives while the work request is checked. */
 	vb_registry_expect(nq->peer->registry, nq->view.adapter, wqe->rkey);
 	status = near_req_judge(qp, wqe);
 	if (status != WC_SUCCESS)
 		return vb_near_fail_here(qp, status);
-	/* IBA 10.8.3.3: behind every READ and atomic before it. */
+	/* A fenced request waits for all earlier READs and atomics (IBA
+	 * 10.8.3.3). */
 	if (wqe->flags & SEND_FENCE && nq->atomics)
 		return NEXT_WAITS;
 	if (vb_near_rule(wqe)->traits & LOCAL)
@@ -376,9 +378,9 @@ static enum vb_next run_next(struct vb_qp *qp, vb_time now)
 }
 
 /*
- * A program that posts many small WRITEs without looking what became of the
- * earlier ones waits for none of them: they gather until there are enough, or
- * it polls and finds nothing, or for a short time.
+ * A program that posts many small WRITEs without polling for their completion
+ * waits for none of them. So they gather, until there are enough, the program
+ * polls in vain, or GATHER_FOR has passed.
  */
 static bool may_gather(const struct vb_qp *qp)
 {
@@ -423,8 +425,8 @@ void vb_near_hurry(struct vb_qp *qp)
 		vb_nq(qp)->flush_at = 0;
 }
 
-/* While they come in a stream the timer stays armed: starting it anew for
- * each batch would wake the thread each time. */
+/* The timer stays armed as long as small WRITEs stream: arming it again for
+ * each batch would wake the engine thread each time. */
 static void keep_time(struct vb_qp *qp, vb_time now)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
@@ -463,16 +465,17 @@ bool vb_near_quick(struct vb_qp *qp)
 }
 
 /*
- * What could be reached no longer can: a program has become another user
- * meanwhile. All that is done was done by here, and nothing is under way (what
- * stands on the lane behind a SEND that was not fetched is passed over), so the
- * rest can go by packets, of which the peer has seen none.
+ * The kernel no longer allows the access, because one of the two programs has
+ * become another user. All requests up to here were carried out near, and none
+ * is under way: the peer passes over what stands on the lane behind a SEND that
+ * it could not fetch. The peer has seen no packet of this queue pair, so the
+ * rest can go by packets.
  */
 static void leave_near(struct vb_qp *qp)
 {
 	vb_log(LOG_INFO,
-	       "near: packets from queue pair %#x: memory is out of "
-	       "reach by now",
+	       "near: queue pair %#x uses packets from now on: the kernel "
+	       "no longer lets it access the peer's memory",
 	       qp->qpn);
 	qp->way = WAY_PACKETS;
 	vb_near_req_reset(qp);
@@ -483,7 +486,8 @@ void vb_near_set_light(struct vb_qp *qp, bool yes)
 	vb_nq(qp)->light = yes;
 }
 
-/* A step is known by its time: whoever drives may come back in it. */
+/* All calls of one step pass the same @now. A new @now begins a new step, which
+ * may copy as many bytes again. */
 static void begin_step(struct vb_near_qp *nq, vb_time now)
 {
 	if (nq->step_at == now)

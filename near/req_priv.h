@@ -47,6 +47,7 @@ vb_near_rule(const struct vb_send_wqe *wqe)
 	return &vb_near_rules[wqe->op];
 }
 
+/* Is @qp in a state in which it sends? */
 static inline bool vb_near_sends(const struct vb_qp *qp)
 {
 	enum vb_qp_state s = vb_near_state(qp);
@@ -54,6 +55,7 @@ static inline bool vb_near_sends(const struct vb_qp *qp)
 	return s == QPS_RTS || s == QPS_SQD;
 }
 
+/* The number of requests on the lane that are not complete. */
 static inline uint32_t vb_near_outstanding(const struct vb_qp *qp)
 {
 	return vb_nq(qp)->sent - qp->sq.done;
@@ -73,6 +75,7 @@ void vb_near_back_off(struct vb_qp *qp, vb_time now);
  * fail the oldest work request when the peer has been silent for too long (IBA
  * 9.7.6.1.3). */
 void vb_near_be_silent(struct vb_qp *qp, vb_time now);
+/* The oldest work request completes with @status, and @qp enters ERR. */
 void vb_near_fail_oldest(struct vb_qp *qp, enum vb_wc_status status);
 /* The next work request fails on this side, once all earlier ones have ended.
  * Returns NEXT_WAITS. */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests and answers between two programs that do not believe each other. */
+/* Rings of requests and answers between two programs that do not trust each
+ * other. */
 #include "near/ring.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* What was copied stays what it is, whatever the other program writes. */
+/* Stop the compiler from reading the source again after the copy was checked:
+ * the other program may have changed it. */
 static void settle_copy(void *copy)
 {
 	__asm__ volatile("" : : "r"(copy) : "memory");
@@ -21,10 +23,10 @@ static uint32_t tail_of(const struct vb_ring_writer *w)
 	return atomic_load_explicit(&w->tail, memory_order_relaxed);
 }
 
-/* How far the reader says it is; what cannot be is not believed. */
+/* Read how far the reader has come. An impossible value is ignored. */
 static void look_at_reader(struct vb_ring_writer *w)
 {
-	/* Acquire: the reader is through with what it gives back. */
+	/* Acquire: the reader no longer reads the slots that it gives back. */
 	uint32_t head =
 		atomic_load_explicit(&w->ring->head, memory_order_acquire);
 
@@ -34,7 +36,8 @@ static void look_at_reader(struct vb_ring_writer *w)
 	w->data_head = w->data_end[(head - 1) % VB_RING_SLOTS];
 }
 
-/* Where @bytes go without a break at the end; false: not now. */
+/* *@from: where @bytes bytes fit without wrapping at the end of the data area.
+ * False: there is no room now. */
 static bool find_data(const struct vb_ring_writer *w, uint32_t bytes,
 		      uint32_t *from)
 {
@@ -83,9 +86,11 @@ void vb_ring_commit(struct vb_ring_writer *w)
 	uint32_t tail = tail_of(w);
 
 	w->data_tail = w->data_end[tail % VB_RING_SLOTS];
-	/* Who hears of its answer has seen what follows it. */
+	/* Relaxed is enough: a thread that reads the answer to a request has
+	 * seen all that was written before the request's stamp was. */
 	atomic_store_explicit(&w->tail, tail + 1, memory_order_relaxed);
-	/* Release: who sees the stamp sees what the slot says. */
+	/* Release: a reader that sees the stamp sees the contents of the slot.
+	 */
 	atomic_store_explicit(&request_at(w->ring, tail)->stamp, tail + 1,
 			      memory_order_release);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What peers have put on their lanes: requests, and answers to ours. */
+/* Processing the lanes: requests from peers, and answers to our requests. */
 #include <errno.h>
 #include <sys/socket.h>
 
@@ -7,9 +7,10 @@
 #include "near/hold.h"
 #include "near/near_priv.h"
 
-#define TURN_REQUESTS 64	 /* of one peer, before others have theirs */
-#define TURN_BYTES    (1u << 20) /* fetched for them */
-#define MOST_ANSWERED 32	 /* by one answer */
+/* requests of one peer before the other lanes have a turn */
+#define TURN_REQUESTS 64
+#define TURN_BYTES    (1u << 20) /* bytes that are fetched for them */
+#define MOST_ANSWERED 32	 /* requests that one answer stands for */
 
 struct vb_qp *vb_near_find_qp(struct vb_near *n, uint32_t qpn)
 {
@@ -26,9 +27,9 @@ static void put_answer(struct vb_peer *p, const struct vb_answer_note *a)
 }
 
 /*
- * A program that is told of a message most often answers it, and its answer
- * rings, too: one wake instead of two. Until then, but not for long, the peer
- * need not hear that its message has arrived.
+ * Do not wake the peer for an answer alone: a program that receives a message
+ * most often replies to it, and its reply wakes the peer, so one wake-up is
+ * saved. If no reply follows soon, vb_near_settle() wakes the peer.
  */
 static void owe(struct vb_near *n, struct vb_peer *p)
 {
@@ -58,7 +59,7 @@ void vb_near_settle(struct vb_near *n)
 	vb_peer_put(p);
 }
 
-/* @next says the same of one request more. False: it does not. */
+/* Add the answer @next to @a if both say the same. False: they do not. */
 static bool join_answers(struct vb_answer_note *a,
 			 const struct vb_answer_note *next)
 {
@@ -86,13 +87,13 @@ static void near_carry_out(struct vb_near *n, struct vb_peer *p,
 	}
 	if (qp && vb_near_is_called(qp, r->dqpn))
 		vb_near_request(n, p, qp, r, data, a);
-	/* What was half fetched may be refused by now; the next message on the
-	 * lane is another, and begins at 0. */
+	/* A message that was fetched in part may be refused by now. The next
+	 * message on the lane is another one and begins at 0. */
 	if (VB_LIKELY(a->kind != ANSWER_LATER))
 		p->split.at = 0;
 }
 
-/* What a peer said may have made something due. */
+/* A request or answer may have made something due for @qp. */
 static void step_if_due(struct vb_near *n, struct vb_qp *qp, vb_time now)
 {
 	enum vb_qp_state s = vb_near_state(qp);
@@ -100,13 +101,14 @@ static void step_if_due(struct vb_near *n, struct vb_qp *qp, vb_time now)
 
 	if (is_well && !qp->adapter->rnic && qp->sq.done == vb_sq_end(&qp->sq))
 		return;
-	/* The lanes wait for us: what is long is left to a step of its own. */
+	/* This thread holds rx, so the step is a short one; the rest is done in
+	 * a step of its own. */
 	vb_near_set_light(qp, true);
 	n->c.step(n->c.arg, qp, now);
 	vb_near_set_light(qp, false);
 }
 
-/* The last of a run of answers. */
+/* Send the last answer of a run of requests, and wake the peer. */
 static void near_tell(struct vb_near *n, struct vb_peer *p,
 		      const struct vb_answer_note *a)
 {
@@ -117,8 +119,8 @@ static void near_tell(struct vb_near *n, struct vb_peer *p,
 		vb_peer_ring(p);
 }
 
-/* A poster that copies much for @qp gives drive up when it sees that the thread
- * which serves the lanes waits for it (vb_near_is_awaited()). */
+/* A posting thread that copies much for @qp releases drive when it sees that
+ * the thread which processes the lanes waits for it (vb_near_is_awaited()). */
 static void take_drive(struct vb_near *n, struct vb_qp *qp)
 	VB_ACQUIRE(qp->drive)
 {
@@ -134,9 +136,9 @@ bool vb_near_is_awaited(struct vb_near *n, const struct vb_qp *qp)
 	return atomic_load(&n->awaits) == qp;
 }
 
-/* Requests in a row for one queue pair: one lock, one step. *@left: how many
- * more there may be in this turn. (Unchecked: the lock is given up behind a
- * function pointer.) */
+/* Process requests in a row for the same queue pair under one lock and with one
+ * step. *@left: how many more this turn may process. (Unchecked: the lock is
+ * released behind a function pointer.) */
 static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
 		     vb_time now) VB_UNCHECKED
 {
@@ -161,7 +163,7 @@ static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
 	do {
 		near_carry_out(n, p, qp, &r, data, &next);
 		if (VB_UNLIKELY(next.kind == ANSWER_LATER)) {
-			*left = 0; /* its turn is over */
+			*left = 0; /* the peer's turn is over */
 			fetched = !p->split.waits;
 			break;
 		}
@@ -178,7 +180,7 @@ static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
 	if (VB_LIKELY(a.count))
 		near_tell(n, p, &a);
 	if (qp) {
-		/* Between finding and locking it, it may have been destroyed.
+		/* The queue pair may have been destroyed before it was locked.
 		 */
 		if (vb_near_is_called(qp, dqpn))
 			step_if_due(n, qp, now);
@@ -188,7 +190,7 @@ static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
 }
 
 static int hear_answer(struct vb_near *n, struct vb_peer *p,
-		       vb_time now) VB_UNCHECKED /* as above */
+		       vb_time now) VB_UNCHECKED /* as serve_run() */
 {
 	struct vb_answer_note a;
 	struct vb_qp *qp;
@@ -196,7 +198,7 @@ static int hear_answer(struct vb_near *n, struct vb_peer *p,
 
 	if (rc <= 0)
 		return rc;
-	/* It answers what it was never asked. */
+	/* The peer answers more requests than it was sent. */
 	if (!vb_ring_discount(&p->writer, a.count))
 		return -EPROTO;
 	qp = vb_near_find_qp(n, a.qpn);
@@ -222,10 +224,10 @@ static int hear_answers(struct vb_near *n, struct vb_peer *p, vb_time now)
 }
 
 /*
- * One turn. 1: there was something; 0; -EPROTO: nonsense. The peer answers
- * before it asks for more, so answers are heard after a request was seen and
- * before it is carried out: a program that hears back from its peer finds its
- * own request complete.
+ * One turn of a peer's lane. 1: something was processed; 0: nothing; -EPROTO:
+ * the peer wrote invalid data. A peer answers before it sends further requests.
+ * So answers are read after a request was seen and before it is carried out: a
+ * program that receives its peer's reply finds its own request complete.
  */
 static int serve_peer(struct vb_near *n, struct vb_peer *p, vb_time now)
 {
@@ -245,19 +247,23 @@ static int serve_peer(struct vb_near *n, struct vb_peer *p, vb_time now)
 	return rc < 0 ? rc : found;
 }
 
-/* It writes nonsense: its session ends, by its thread's own doing when that
- * sees the end of it. */
+/* The peer wrote invalid data. Shut the session down: the engine thread sees
+ * that and ends it. */
 static void near_serve_expel(struct vb_near *n, unsigned at)
 {
 	struct vb_peer *p = n->active[at];
 
-	vb_log(LOG_WARN, "near: slot %u writes nonsense: packets", p->slot);
+	vb_log(LOG_WARN,
+	       "near: slot %u wrote invalid data to its lane: the session "
+	       "ends, using packets",
+	       p->slot);
 	n->active[at] = n->active[--n->active_count];
 	shutdown(p->session, SHUT_RDWR);
 	vb_peer_put(p);
 }
 
-/* One that has a part of its message in hand, and is slow, rings. */
+/* Does the sender of the first message still copy its part? It wakes this
+ * program when it ends. */
 static bool is_held_up(const struct vb_peer *p)
 {
 	return p->split.waits && vb_split_copy_look(&p->split) == SPLIT_SLOW;
@@ -269,8 +275,9 @@ bool vb_serve_has_something(const struct vb_peer *p)
 	       (vb_ring_has_request(&p->reader) && !is_held_up(p));
 }
 
-/* Its receive is flushed when the queue pair has failed meanwhile, and the peer
- * cannot begin any more. */
+/* The queue pair has failed and no access through it is under way: the sender
+ * cannot begin to copy its part any more, so take the receive back, which
+ * flushes it. */
 static void look_after_part(struct vb_near *n, struct vb_peer *p, vb_time now)
 {
 	const struct vb_split_copy *split = &p->split;
@@ -332,7 +339,8 @@ void vb_near_add(struct vb_near *n, struct vb_peer *p)
 	vb_mutex_unlock(&n->rx);
 }
 
-/* What it said before it ended stands, as what a dead host sent stands. */
+/* Process what the peer had put on the lane before it ended, as packets of a
+ * dead host are still received. */
 static void serve_rest(struct vb_near *n, struct vb_peer *p, vb_time now)
 {
 	unsigned turns = 2 * VB_RING_SLOTS / TURN_REQUESTS;
@@ -341,7 +349,8 @@ static void serve_rest(struct vb_near *n, struct vb_peer *p, vb_time now)
 		;
 }
 
-/* It is gone with a part of a message in hand. (Unchecked: as above.) */
+/* The peer has taken a part of a message, and that message is given up.
+ * (Unchecked: the lock is released behind a function pointer.) */
 void vb_serve_abandon(struct vb_near *n, struct vb_peer *p) VB_UNCHECKED
 {
 	struct vb_qp *qp = vb_near_find_qp(n, p->split.qpn);
@@ -364,8 +373,8 @@ void vb_near_remove(struct vb_near *n, struct vb_peer *p, vb_time now)
 		i++;
 	if (i < n->active_count) {
 		n->active[i] = n->active[--n->active_count];
-		/* A message that it had a part of is not to be had any more,
-		 * and what stands behind it is. */
+		/* A message of which the peer had taken a part cannot be
+		 * completed. The messages behind it can. */
 		vb_serve_abandon(n, p);
 		serve_rest(n, p, now);
 		vb_peer_put(p);

@@ -5,22 +5,23 @@
  * abstract name of its slot (broker/slots.c). The calling program brings the
  * lane:
  *
- * 	HELLO	from the caller: its registry, its alarm (an eventfd), its bell
- * 		and the lane
- * 	WELCOME	from the called program: registry, alarm and bell, and whether
- * 		it can access the caller's memory
- * 	READY	from the caller: whether it can access the other's memory
+ *	HELLO	from the caller: its registry, its alarm (an eventfd), its bell
+ *		and the lane
+ *	WELCOME	from the called program: registry, alarm and bell, and whether
+ *		it can access the caller's memory
+ *	READY	from the caller: whether it can access the called
+ *		program's memory
  *
  * When both call at once, the call from the lower slot counts, and the other
- * caller is answered with CROSSED. When one program cannot access the other's
- * memory, both keep the session and use packets until it ends.
+ * caller is answered with CROSSED. When one program cannot access the memory
+ * of the other, both keep the session and use packets until it ends.
  *
  * A program whose first device is an iWARP one takes a slot of its own making,
  * and gets a second one from the broker with its first RoCE device
  * (engine/transport_mux.c). Its sessions are those of the first slot. Each
  * message tells the sender's second slot; ALSO tells it to peers that have a
- * session already; and a program that calls the second slot is answered with
- * ELSEWHERE and calls the first.
+ * session already; and a call to the second slot is answered with ELSEWHERE,
+ * upon which the caller calls the first slot.
  */
 #include "near/session_priv.h"
 
@@ -248,7 +249,8 @@ static void call_slot(struct vb_near *n, unsigned slot)
 		vb_session_enter(n, p);
 		return;
 	}
-	vb_log(LOG_INFO, "near: packets to slot %u: %s", slot, strerror(-rc));
+	vb_log(LOG_INFO, "near: using packets to slot %u: %s", slot,
+	       strerror(-rc));
 	vb_session_note_refusal(n, slot);
 	vb_peer_put(p);
 }
@@ -373,7 +375,8 @@ static int note_reach(struct vb_near *n, struct vb_peer *p, bool reach,
 {
 	if (!reach) {
 		vb_log(LOG_INFO,
-		       "near: packets to slot %u: memory is out of reach",
+		       "near: using packets to slot %u: one of the two "
+		       "programs may not access the memory of the other",
 		       p->slot);
 		vb_session_set_state(n, p, PEER_DENIED);
 		return 0;
@@ -407,8 +410,8 @@ static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		return -EALREADY;
 	forget_caller(n, p);
 	reach = vb_registry_is_open(p->registry, p->pid);
-	/* First of all the table: from WELCOME on the peer may access our
-	 * memory, and revoking a key must find it. */
+	/* Enter the table before WELCOME is sent: from then on the peer may
+	 * access our memory, and revoking a key must find it. */
 	vb_session_enter(n, p);
 	vb_session_note_also(n, p, in->m.also);
 	(void)note_reach(n, p, reach, PEER_MET);
@@ -531,7 +534,7 @@ static void hear(struct vb_near *n, struct vb_peer *p, vb_time now)
 	}
 	if (rc == 0)
 		return;
-	vb_log(LOG_DEBUG, "near: slot %u: session over: %s", slot,
+	vb_log(LOG_DEBUG, "near: slot %u: the session has ended: %s", slot,
 	       strerror(-rc));
 	near_drop(n, p, now);
 	if (ours)

@@ -99,7 +99,7 @@ uint32_t vb_session_want(struct vb_near *n, unsigned slot)
 	}
 	vb_mutex_unlock(&n->lock);
 	if (wake && write(n->c.wake_fd, &one, sizeof(one)) < 0)
-		vb_log(LOG_DEBUG, "near: wake refused");
+		vb_log(LOG_DEBUG, "near: cannot wake the engine thread");
 	return refusals;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared memory: made, sealed, mapped. */
+/* Shared memory: create, seal, map. */
 #include "near/shm.h"
 
 #include <errno.h>
@@ -22,8 +22,9 @@ static int map_shared(int fd, size_t bytes, bool writable, void **at)
 	if (p == MAP_FAILED)
 		return -errno;
 	(void)madvise(p, bytes, MADV_DONTDUMP);
-	/* Not MADV_DONTFORK: valgrind does not know that, and its leak check
-	 * would look at each word of a child's gigabytes that are not there. */
+	/* Not MADV_DONTFORK: valgrind does not know it, and its leak check
+	 * would read every word of the mapping in a forked child, which does
+	 * not have it. */
 	vb_fork_unmaps(p, bytes);
 	*at = p;
 	return 0;

@@ -20,6 +20,7 @@ VB_MUST_CHECK int vb_shm_share_readable(int fd, int *readable);
  * -EPROTO: it is not sealed against shrinking, or has fewer than @bytes bytes;
  * other -errno. */
 VB_MUST_CHECK int vb_shm_map(int fd, size_t bytes, bool writable, void **at);
+/* Unmap what one of the functions above mapped; @bytes as there. */
 void vb_shm_unmap(void *at, size_t bytes);
 
 #endif

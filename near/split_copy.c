@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A part of a message, offered to who sent it. */
+/* A part of a message, offered to its sender. */
 #include "near/split_copy.h"
 
 #include "base/clock.h"
@@ -8,14 +8,15 @@
 #define AWAY	  (4 * VB_MSEC)
 #define AWAY_MOST (1 * VB_SEC)
 
-/* The low bits of an offer's word; the rest counts them. */
+/* The low bits of an offer's word; the higher bits count the offers. */
 enum offer_state {
 	OFFER_NONE = 0,
-	OFFER_MADE = 1, /* the only odd one: vb_offer_is_there() */
+	OFFER_MADE = 1, /* the only odd state: vb_offer_is_there() */
 	OFFER_TAKEN = 2,
 	OFFER_DONE = 4,
 	OFFER_FAILED = 6,
-	OFFER_AWAITED = 8, /* taken, and who made it may sleep until its end */
+	/* taken, and the receiver may sleep until the end */
+	OFFER_AWAITED = 8,
 	OFFER_STATES = 16,
 };
 
@@ -31,18 +32,18 @@ bool vb_split_copy_make(struct vb_split_copy *s,
 		return false;
 	s->word = turned(s->word + OFFER_STATES, OFFER_MADE);
 	s->offer->part = *part;
-	/* Release: who sees it sees what it says. */
+	/* Release: a sender that sees the word sees the part. */
 	atomic_store_explicit(&s->offer->word, s->word, memory_order_release);
 	return true;
 }
 
 static uint32_t word_of(const struct vb_split_copy *s)
 {
-	/* Acquire: what the other has copied is there. */
+	/* Acquire: the bytes that the sender has copied are visible. */
 	return atomic_load_explicit(&s->offer->word, memory_order_acquire);
 }
 
-/* What is none of these was never promised to us. */
+/* Any other value of the word means that the sender has not copied the part. */
 enum vb_split_copy_end vb_split_copy_look(const struct vb_split_copy *s)
 {
 	uint32_t word = word_of(s);
@@ -58,12 +59,13 @@ void vb_split_copy_drop(struct vb_split_copy *s)
 	atomic_store(&s->offer->word, turned(s->word, OFFER_NONE));
 }
 
-/* Something has taken its processor from it. */
+/* The sender was slow, because another thread took its processor: make no
+ * offers for a while, each time for longer. */
 static void near_split_copy_stay_away(struct vb_split_copy *s)
 {
 	vb_time now = vb_clock_read();
 
-	/* Long ago: it is rare. */
+	/* The last time was long ago: begin with the shortest pause again. */
 	if (s->away_until && now - s->away_until > AWAY_MOST)
 		s->away = 0;
 	s->away = VB_MIN(VB_MAX(2 * s->away, AWAY), AWAY_MOST);
@@ -101,7 +103,8 @@ bool vb_offer_take(struct vb_offer *o, struct vb_copy_part *part,
 					    turned(*word, OFFER_TAKEN)))
 		return false;
 	*part = o->part;
-	/* What was copied stays what it is, whatever the other writes. */
+	/* Stop the compiler from reading the offer again: the other program may
+	 * change it. */
 	__asm__ volatile("" : : "r"(part) : "memory");
 	return true;
 }

@@ -4,6 +4,7 @@
  * device without opening it. A device has one object per process, which stays
  * at its address as long as the device exists or is used.
  */
+#include "core/lock_order.h"
 #include "front/verbs/front.h"
 
 #include <endian.h>
@@ -23,13 +24,13 @@ static struct {
 	struct vb_mutex lock;
 	/* lock */
 	struct vb_front_device *first;
-} registry = { .lock = VB_MUTEX_INITIALIZER };
+} registry = { .lock = VB_MUTEX_INITIALIZER(RANK_DEVICES) };
 
 /* A child of fork begins with an empty registry. It does not free the parent's
  * objects, since the child may still hold the parent's lists. */
 static void forget_registry(void)
 {
-	vb_mutex_init(&registry.lock);
+	vb_mutex_init(&registry.lock, RANK_DEVICES);
 	registry.first = NULL;
 }
 VB_FORGET_AT_FORK(forget_registry)

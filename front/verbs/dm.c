@@ -4,6 +4,7 @@
  * the file behind its context's cmd_fd, so that contexts which were imported
  * from there, in this process or in another, can share it.
  */
+#include "core/lock_order.h"
 #include "front/verbs/front.h"
 
 #include <stdlib.h>
@@ -21,11 +22,11 @@ static struct {
 	/* lock */
 	struct vb_chain *first;
 	uint64_t used; /* bytes */
-} memories = { .lock = VB_MUTEX_INITIALIZER };
+} memories = { .lock = VB_MUTEX_INITIALIZER(RANK_MEMORIES) };
 
 static void forget_memories(void)
 {
-	vb_mutex_init(&memories.lock);
+	vb_mutex_init(&memories.lock, RANK_MEMORIES);
 	memories.first = NULL;
 	memories.used = 0;
 }

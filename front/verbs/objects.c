@@ -3,6 +3,7 @@
  * asynchronous events. Destroying an object waits until the program has
  * acknowledged the events that it has taken about it (ibv_get_async_event(3)).
  */
+#include "core/lock_order.h"
 #include "front/verbs/front.h"
 
 #include <stdlib.h>
@@ -284,7 +285,7 @@ struct ibv_cq_ex *vb_front_create_cq_ex(struct ibv_context *context,
 	cq->ibv.cqe = (int)cq->core->cap;
 	pthread_mutex_init(&cq->ibv.mutex, NULL);
 	pthread_cond_init(&cq->ibv.cond, NULL);
-	vb_mutex_init(&cq->poll);
+	vb_mutex_init(&cq->poll, RANK_POLL);
 	vb_front_cq_ex_init(cq);
 	if (attr->channel)
 		hold_channel(attr->channel, 1);

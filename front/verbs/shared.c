@@ -9,6 +9,7 @@
  * Every process that has the descriptor can write to the file, so each value is
  * checked before it is used.
  */
+#include "core/lock_order.h"
 #include "front/verbs/front.h"
 
 #include <fcntl.h>
@@ -168,11 +169,11 @@ void vb_front_file_unmap(struct vb_front_file *f)
  */
 
 /* Guards the free_domain of all contexts: no place before it is free. */
-static struct vb_mutex places = VB_MUTEX_INITIALIZER;
+static struct vb_mutex places = VB_MUTEX_INITIALIZER(RANK_PLACES);
 
 static void forget_places(void)
 {
-	vb_mutex_init(&places);
+	vb_mutex_init(&places, RANK_PLACES);
 }
 VB_FORGET_AT_FORK(forget_places)
 

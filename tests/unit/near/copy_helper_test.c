@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "near/copy_helper.h"
+#include "near/copy_helper.c"
 
 #define BYTES (1u << 20)
 #define TURNS 1000
@@ -101,12 +101,12 @@ static void move_many(struct field *f, bool put, uint64_t at, uint64_t len)
  * never be. */
 static void until_helped(struct field *f, bool put, uint64_t more)
 {
-	uint64_t before = vb_copy_helper_parts(f->h);
+	uint64_t before = atomic_load(&f->h->parts);
 
 	for (unsigned i = 0;
-	     i < TURNS && vb_copy_helper_parts(f->h) - before < more; i++)
+	     i < TURNS && atomic_load(&f->h->parts) - before < more; i++)
 		move_many(f, put, i % 5000, 600000 + i);
-	if (vb_copy_helper_parts(f->h) - before < more)
+	if (atomic_load(&f->h->parts) - before < more)
 		skip();
 }
 
@@ -135,10 +135,10 @@ static void what_is_missing_is_noticed(void **state)
 	for (unsigned i = 0; i < VB_COUNT(pages); i++) {
 		until_helped(f, true, 2);
 		mprotect(f->there + pages[i], 4096, PROT_NONE);
-		before = vb_copy_helper_parts(f->h);
+		before = atomic_load(&f->h->parts);
 		for (unsigned n = 0; n < 50; n++)
 			assert_false(move(f, true, 0, BYTES));
-		if (vb_copy_helper_parts(f->h) == before) /* it was away */
+		if (atomic_load(&f->h->parts) == before) /* it was away */
 			skip();
 		mprotect(f->there + pages[i], 4096, PROT_READ | PROT_WRITE);
 	}
@@ -150,7 +150,7 @@ static void what_is_small_is_not_its(void **state)
 
 	for (unsigned i = 0; i < 100; i++)
 		assert_false(move(f, true, 0, 400000));
-	assert_int_equal(vb_copy_helper_parts(f->h), 0);
+	assert_int_equal(atomic_load(&f->h->parts), 0);
 }
 
 int main(void)
