@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The second hand, between this process and itself. */
+/* near/copy_helper: copies between this process and itself. Includes the .c
+ * file to read how many parts the helper has copied. */
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,9 +55,9 @@ static int teardown(void **state)
 	return 0;
 }
 
-static _Atomic uint32_t word = 4; /* what the permit is on */
+static _Atomic uint32_t word = 4; /* the word that the permit names */
 
-/* From three pieces, none of which ends where a part does. */
+/* Copy from or to three pieces, none of which ends where a part ends. */
 static bool move(struct field *f, bool put, uint64_t at, uint64_t len)
 {
 	uint8_t *ours = put ? f->here : f->there;
@@ -85,7 +86,8 @@ static bool has_processors(void)
 	       CPU_COUNT(&set) > 1;
 }
 
-/* Many in a row, which it is called for, and every byte of the last. */
+/* Make many large copies in a row, so that the helper is woken; check every
+ * byte of the last one. */
 static void move_many(struct field *f, bool put, uint64_t at, uint64_t len)
 {
 	memset(f->there, 0, BYTES);
@@ -97,8 +99,8 @@ static void move_many(struct field *f, bool put, uint64_t at, uint64_t len)
 	assert_int_equal(f->there[at + len], 0);
 }
 
-/* Until it has taken part in @more. On a machine that others keep busy that may
- * never be. */
+/* Copy until the helper has copied @more parts. On a busy machine it may never
+ * do so: then the test is skipped. */
 static void until_helped(struct field *f, bool put, uint64_t more)
 {
 	uint64_t before = atomic_load(&f->h->parts);
@@ -110,22 +112,23 @@ static void until_helped(struct field *f, bool put, uint64_t more)
 		skip();
 }
 
-static void it_puts(void **state)
+static void copy_helper__puts(void **state)
 {
 	if (!has_processors())
 		skip();
 	until_helped(*state, true, 200);
 }
 
-static void it_gets(void **state)
+static void copy_helper__gets(void **state)
 {
 	if (!has_processors())
 		skip();
 	until_helped(*state, false, 200);
 }
 
-/* Whoever's part it is in: it says so, and can go on. */
-static void what_is_missing_is_noticed(void **state)
+/* A missing page makes the copy fail in whichever part it is, and the next copy
+ * works. */
+static void copy_helper__missing_page_is_noticed(void **state)
 {
 	struct field *f = *state;
 	uint64_t before, pages[] = { 0, BYTES / 2, BYTES - 4096 };
@@ -138,13 +141,13 @@ static void what_is_missing_is_noticed(void **state)
 		before = atomic_load(&f->h->parts);
 		for (unsigned n = 0; n < 50; n++)
 			assert_false(move(f, true, 0, BYTES));
-		if (atomic_load(&f->h->parts) == before) /* it was away */
+		if (atomic_load(&f->h->parts) == before) /* the helper paused */
 			skip();
 		mprotect(f->there + pages[i], 4096, PROT_READ | PROT_WRITE);
 	}
 }
 
-static void what_is_small_is_not_its(void **state)
+static void copy_helper__small_copies_are_left_alone(void **state)
 {
 	struct field *f = *state;
 
@@ -156,12 +159,15 @@ static void what_is_small_is_not_its(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(it_puts, setup, teardown),
-		cmocka_unit_test_setup_teardown(it_gets, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_is_missing_is_noticed,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(what_is_small_is_not_its, setup,
+		cmocka_unit_test_setup_teardown(copy_helper__puts, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(copy_helper__gets, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(
+			copy_helper__missing_page_is_noticed, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			copy_helper__small_copies_are_left_alone, setup,
+			teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

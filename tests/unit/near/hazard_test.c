@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* near/hazards: who announced what, and that one of two always sees the other.
- */
+/* near/hazard: hazards name what was announced, and a revoking owner never
+ * misses an access. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 
 #include "near/hazard.h"
 
-static void cells__name_what_is_announced(void **state)
+static void hazards__name_the_announced_keys(void **state)
 {
 	struct vb_hazard hazards[VB_HAZARDS] = { 0 }, *a, *b;
 	struct vb_announcer us = { .hazards = hazards };
@@ -33,9 +33,9 @@ static void cells__name_what_is_announced(void **state)
 	assert_false(vb_hazards_name(hazards, 0, 0));
 }
 
-/* The other program writes where we announce: which hazards are ours to take,
- * we do not learn from there. */
-static void cells__scribbled_on_are_taken_all_the_same(void **state)
+/* The peer may write into our hazards, so it must not decide which of them are
+ * free. */
+static void hazards__overwritten_by_the_peer_are_still_taken(void **state)
 {
 	struct vb_hazard hazards[VB_HAZARDS], *taken[VB_HAZARDS];
 	struct vb_announcer us = { .hazards = hazards };
@@ -53,14 +53,14 @@ static void cells__scribbled_on_are_taken_all_the_same(void **state)
 	}
 }
 
-/* One takes the key away, one uses it: memory that is no more the other's is
- * never touched. */
+/* One thread revokes the key, others use it: no access happens while the owner
+ * has the memory for itself. */
 static struct {
 	struct vb_hazard hazards[VB_HAZARDS];
 	struct vb_announcer us;
 	_Atomic uint32_t key;	 /* 0: revoked */
-	_Atomic uint32_t ours;	 /* the owner has it for itself */
-	_Atomic uint32_t broken; /* how often it was touched then */
+	_Atomic uint32_t ours;	 /* 1: the owner has the memory for itself */
+	_Atomic uint32_t broken; /* the accesses that happened then */
 	_Atomic bool stop;
 } meet;
 
@@ -77,7 +77,7 @@ static void *touch(void *arg)
 	return NULL;
 }
 
-static void cells__after_revocation_nobody_is_at_it(void **state)
+static void hazards__no_access_after_revocation(void **state)
 {
 	pthread_t threads[2];
 
@@ -104,9 +104,10 @@ static void cells__after_revocation_nobody_is_at_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cells__name_what_is_announced),
-		cmocka_unit_test(cells__scribbled_on_are_taken_all_the_same),
-		cmocka_unit_test(cells__after_revocation_nobody_is_at_it),
+		cmocka_unit_test(hazards__name_the_announced_keys),
+		cmocka_unit_test(
+			hazards__overwritten_by_the_peer_are_still_taken),
+		cmocka_unit_test(hazards__no_access_after_revocation),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* near/hold: who is waited for, and for how long. */
+/* near/hold: which peers an owner waits for, and for how long. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ struct world {
 	int far_end;
 };
 
-/* A process that runs, or sleeps, until it is killed. */
+/* Start a process that runs (@runs) or sleeps until it is killed. */
 static pid_t begin(const struct world *w, bool runs)
 {
 	pid_t pid = fork();
@@ -80,7 +80,7 @@ static bool is_over(struct world *w, vb_time age)
 	return vb_hold_is_over(&w->p, KEY, 0, age);
 }
 
-static void nobody_is_at_another_key(void **state)
+static void hold__only_the_named_key_and_queue_pair(void **state)
 {
 	struct world *w = *state;
 
@@ -90,8 +90,9 @@ static void nobody_is_at_another_key(void **state)
 	assert_false(is_over(w, 0));
 }
 
-/* It has a moment to be through; it is in no copy, says the kernel. */
-static void who_is_stopped_is_not_waited_for(void **state)
+/* A stopped process is given 2 ms. After that /proc says that it is in no copy,
+ * so the owner goes on. */
+static void hold__stopped_peer_is_not_waited_for(void **state)
 {
 	struct world *w = *state;
 	int status;
@@ -101,12 +102,12 @@ static void who_is_stopped_is_not_waited_for(void **state)
 	waitpid(w->p.pid, &status, WUNTRACED);
 	assert_false(is_over(w, 1 * VB_MSEC));
 	assert_true(is_over(w, 3 * VB_MSEC));
-	/* Unless it could begin one all the same. */
+	/* Without exact permits it could still begin a copy. */
 	w->registry->is_exact = 0;
 	assert_false(is_over(w, 5 * VB_SEC));
 }
 
-static void who_sleeps_is_not_waited_for(void **state)
+static void hold__sleeping_peer_is_not_waited_for(void **state)
 {
 	struct world *w = *state;
 
@@ -116,8 +117,8 @@ static void who_sleeps_is_not_waited_for(void **state)
 	assert_true(is_over(w, 3 * VB_MSEC));
 }
 
-/* No copy takes ten seconds. */
-static void who_runs_is_waited_for_and_then_expelled(void **state)
+/* No copy takes ten seconds: after that the session is shut down. */
+static void hold__running_peer_is_waited_for_then_expelled(void **state)
 {
 	struct world *w = *state;
 	char byte;
@@ -129,22 +130,24 @@ static void who_runs_is_waited_for_and_then_expelled(void **state)
 	assert_int_equal(recv(w->far_end, &byte, 1, MSG_DONTWAIT), 0);
 }
 
-/* The engine's thread, which ends its session, may wait for us. */
-static void who_has_hung_up_is_not_waited_for(void **state)
+/* A peer that has ended is not waited for: the engine thread, which ends its
+ * session, may be waiting for this very thread. */
+static void hold__ended_peer_is_not_waited_for(void **state)
 {
 	struct world *w = *state;
 
 	w->p.pid = begin(w, true);
 	close(w->far_end);
 	w->far_end = -1;
-	/* The child closes its copy in a moment. */
+	/* The child closes its copy of the socket after a moment. */
 	for (unsigned i = 0; i < 1000 && !is_over(w, 3 * VB_MSEC); i++)
 		usleep(1000);
 	assert_true(is_over(w, 3 * VB_MSEC));
 }
 
-/* Its number says nothing: of a process that is not shown to us. */
-static void who_is_not_shown_is_waited_for(void **state)
+/* /proc does not show the process, so it cannot say that the process is outside
+ * of a copy. */
+static void hold__hidden_peer_is_waited_for(void **state)
 {
 	struct world *w = *state;
 
@@ -156,7 +159,7 @@ static void who_is_not_shown_is_waited_for(void **state)
 	w->p.pid = 0;
 }
 
-static void waiting_ends_with_the_stop(void **state)
+static void hold__wait_ends_when_the_peer_is_stopped(void **state)
 {
 	struct world *w = *state;
 	vb_time then = vb_clock_read();
@@ -174,13 +177,13 @@ static void waiting_ends_with_the_stop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(nobody_is_at_another_key),
-		TEST(who_is_stopped_is_not_waited_for),
-		TEST(who_sleeps_is_not_waited_for),
-		TEST(who_runs_is_waited_for_and_then_expelled),
-		TEST(who_has_hung_up_is_not_waited_for),
-		TEST(who_is_not_shown_is_waited_for),
-		TEST(waiting_ends_with_the_stop),
+		TEST(hold__only_the_named_key_and_queue_pair),
+		TEST(hold__stopped_peer_is_not_waited_for),
+		TEST(hold__sleeping_peer_is_not_waited_for),
+		TEST(hold__running_peer_is_waited_for_then_expelled),
+		TEST(hold__ended_peer_is_not_waited_for),
+		TEST(hold__hidden_peer_is_waited_for),
+		TEST(hold__wait_ends_when_the_peer_is_stopped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

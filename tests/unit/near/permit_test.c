@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* near/permit: what has lapsed copies nothing, whenever the thread that holds
- * it is stopped. */
+/* near/permit: nothing is copied under a lapsed permit, wherever the copying
+ * thread was stopped. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -67,9 +67,9 @@ static void permit__that_has_lapsed_copies_nothing(void **state)
 
 #ifdef __x86_64__
 /*
- * Another process has looked at its permit, and stands before the system call
- * itself: its very next instruction. Then it loses the permit, and the memory
- * is marked as ours: when it goes on, the mark stays.
+ * Another process has checked its permit and is stopped in front of the system
+ * call, its very next instruction. Then the permit lapses, and the owner marks
+ * the memory. When the process goes on, the mark must stay.
  */
 struct sequence { /* linux/rseq.h */
 	uint32_t version, flags;
@@ -83,7 +83,7 @@ struct field {
 	uint8_t memory[BYTES] __attribute__((aligned(64)));
 };
 
-/* The last instruction of the sequence. */
+/* The address of the last instruction of the sequence, the system call. */
 static uint64_t call_at(void)
 {
 	return __start___rseq_cs->start + __start___rseq_cs->length - 2;
@@ -105,7 +105,8 @@ static void write_once(struct field *f, pid_t owner)
 	_exit(0);
 }
 
-/* True: it stands there; and nothing of ours is left in its code. */
+/* Let the traced process run up to the system call, by a breakpoint that is
+ * removed again. False: it cannot be traced. */
 static bool go_to_call(pid_t pid)
 {
 	void *at = (void *)(uintptr_t)call_at();
@@ -144,7 +145,7 @@ static void permit__lapses_before_the_very_call(void **state)
 	if (other == 0)
 		write_once(f, owner);
 	if (!go_to_call(other))
-		skip(); /* who may not trace its own child */
+		skip(); /* tracing is forbidden here */
 	atomic_store(&f->word, 6);
 	memset(f->memory, MARK, BYTES);
 	ptrace(PTRACE_DETACH, other, NULL, NULL);
@@ -157,7 +158,7 @@ static void permit__lapses_before_the_very_call(void **state)
 #else
 static void permit__lapses_before_the_very_call(void **state)
 {
-	skip(); /* there are no sequences here: near/permit.c */
+	skip(); /* no restartable sequences here: near/permit.c */
 }
 #endif
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* near/registry: what is shown is what may be done, and no more; whether who
- * shows it lives. */
+/* near/registry: peers may do what it shows and no more, and see whether its
+ * owner lives. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -74,7 +74,7 @@ static struct vb_grant grant(struct registries *t, uint32_t index, uint32_t qpn)
 
 	qp.adapter = &t->a;
 	qp.pd = &(struct vb_pd){ .id = 9 };
-	/* brings the adapter's scramble */
+	/* writes key_mask and key_inv of the adapter */
 	vb_registry_show(t->own, &qp, &(struct vb_registry_name){ .life = 1 });
 	vb_registry_grant(t->own, &t->a, &g);
 	return g;
@@ -166,7 +166,7 @@ static void view__follows_the_queue_pair(void **state)
 	assert_int_equal(v.pd, 4);
 	assert_memory_equal(v.sgid, qp.route.sgid.raw, 16);
 	assert_true(vb_registry_is_current(t->seen, qpn, &v));
-	/* Another slot's, with the same low bits. */
+	/* A queue pair of another slot, with the same low bits. */
 	assert_false(vb_registry_view(t->seen, qpn + (1u << VB_QPN_BITS), &v));
 	assert_true(vb_registry_view(t->seen, qpn, &v));
 	vb_registry_hide(t->own, 77);
@@ -201,7 +201,8 @@ static void map__readers_cannot_write(void **state)
 	close(readable);
 }
 
-/* As the owner's thread: until it is killed. */
+/* Start a process that holds the registry as the owner's engine thread does,
+ * until it is killed. */
 static pid_t live_elsewhere(struct registries *t)
 {
 	int ready[2], fd = fcntl(t->fd, F_DUPFD, 100);
@@ -213,7 +214,7 @@ static pid_t live_elsewhere(struct registries *t)
 	if (child == 0) {
 		void *at;
 
-		/* A child has neither its parent's mapping nor its file. */
+		/* A child inherits neither the mapping nor its descriptor. */
 		if (vb_shm_map(fd, sizeof(struct vb_registry), true, &at))
 			_exit(1);
 		vb_registry_live(at);
@@ -259,7 +260,7 @@ static void open__only_with_the_nonce(void **state)
 		skip(); /* process_vm_readv is denied here */
 	t->own->nonce_at = (uintptr_t)&t->fd;
 	assert_false(vb_registry_is_open(t->seen, getpid()));
-	t->own->nonce_at = 8; /* nothing is there */
+	t->own->nonce_at = 8; /* nothing is mapped at this address */
 	assert_false(vb_registry_is_open(t->seen, getpid()));
 }
 

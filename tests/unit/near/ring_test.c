@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* near/ring: what goes in comes out; what cannot be true is not believed. */
+/* near/ring: requests and answers arrive in order, and impossible values of the
+ * other side are refused. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -51,7 +52,7 @@ static bool put(struct pair *p, uint32_t seq, uint32_t bytes)
 	return true;
 }
 
-/* As the answer would. */
+/* Read the oldest request, check it, and count it as answered. */
 static void take(struct pair *p, uint32_t seq, uint32_t bytes)
 {
 	const uint8_t *data;
@@ -119,7 +120,7 @@ static void ring__full_of_data(void **state)
 	struct pair *p = *state;
 	uint32_t head = 0, tail = 0;
 
-	/* In and out at different places, all the way round. */
+	/* Write and read at different places, all round the ring. */
 	for (unsigned turn = 0; turn < 50; turn++) {
 		while (put(p, tail, 3000))
 			tail++;
@@ -162,7 +163,7 @@ static void ring__answers_in_order(void **state)
 	}
 }
 
-static void ring__nonsense_of_the_writer(void **state)
+static void ring__invalid_values_of_the_writer(void **state)
 {
 	static const struct {
 		uint32_t bytes, at;
@@ -174,7 +175,8 @@ static void ring__nonsense_of_the_writer(void **state)
 		{ 0xffff, 0, -EPROTO },
 		{ 100, 0xffffffff, -EPROTO },
 		{ 100, 0xffffffff - 50, -EPROTO },
-		{ 8, 0xffffffff, 1 }, /* in the slot: not looked at */
+		{ 8, 0xffffffff,
+		  1 }, /* data in the slot: data_at is not used */
 	};
 
 	for (size_t i = 0; i < VB_COUNT(rows); i++) {
@@ -192,9 +194,9 @@ static void ring__nonsense_of_the_writer(void **state)
 	}
 }
 
-/* A reader that claims to be ahead of the writer, or to have gone back, makes
- * no room where there is none. */
-static void ring__nonsense_of_the_reader(void **state)
+/* A reader that claims to be ahead of the writer, or to have gone back, does
+ * not make the writer overwrite anything. */
+static void ring__invalid_values_of_the_reader(void **state)
 {
 	struct pair *p = *state;
 	uint32_t i;
@@ -261,8 +263,8 @@ int main(void)
 		TEST(ring__full_of_data),
 		TEST(ring__answered_before_more_is_asked),
 		TEST(ring__answers_in_order),
-		TEST(ring__nonsense_of_the_writer),
-		TEST(ring__nonsense_of_the_reader),
+		TEST(ring__invalid_values_of_the_writer),
+		TEST(ring__invalid_values_of_the_reader),
 		TEST(ring__two_threads),
 	};
 

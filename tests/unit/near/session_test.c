@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How two programs get to know each other: here both are this one. */
+/* near/session: introductions between two programs; this process plays both. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,9 +69,10 @@ static void meet(struct program *a, struct program *b)
 	}
 }
 
-/* Who calls may use the lane, and rings, before the other side takes its last
- * word: who waits there looked in vain, and is to look again. */
-static void session__comes_up_and_wakes_who_waits(void **state)
+/* The caller may use the lane, and ring, before the called program has read
+ * READY. A thread of the called program that was woken by that ring found no
+ * lane, so coming up must wake it again. */
+static void session__comes_up_and_wakes_a_waiting_thread(void **state)
 {
 	struct program caller, called;
 	struct vb_bell *bell;
@@ -93,7 +94,7 @@ static void session__comes_up_and_wakes_who_waits(void **state)
 	end(&called);
 }
 
-/* By whichever of its slots a program is looked for, the session is one. */
+/* Both slots of a program lead to the same session. */
 static void assert_one_session(struct program *p, unsigned slot, unsigned also)
 {
 	struct vb_peer *one = vb_session_peer(p->near, slot),
@@ -107,7 +108,7 @@ static void assert_one_session(struct program *p, unsigned slot, unsigned also)
 	vb_peer_put(other);
 }
 
-static void session__who_has_two_slots_is_found_by_the_second(void **state)
+static void session__program_with_two_slots_is_found_by_the_second(void **state)
 {
 	struct program caller, called;
 
@@ -120,14 +121,14 @@ static void session__who_has_two_slots_is_found_by_the_second(void **state)
 	assert_int_equal(caller.near->sessions, 1);
 	assert_int_equal(called.near->sessions, 1);
 	end(&called);
-	meet(&caller, &caller); /* hangs up: gone from both */
+	meet(&caller, &caller); /* it hung up: removed from both slots */
 	assert_null(vb_session_peer(caller.near, 300));
 	assert_null(vb_session_peer(caller.near, 2));
 	end(&caller);
 }
 
-/* The second comes when there is a session already; who has it may be the one
- * that called. */
+/* A program that called gets its second slot when there is a session already,
+ * and tells its peer. */
 static void session__hears_of_a_second_slot(void **state)
 {
 	struct program a, b;
@@ -147,7 +148,7 @@ static void session__hears_of_a_second_slot(void **state)
 	end(&b);
 }
 
-/* One that is called by its second slot while it tells of it. */
+/* Two programs call each other by their second slots at the same time. */
 static void session__two_slots_at_once(void **state)
 {
 	struct program a, b;
@@ -168,7 +169,7 @@ static void session__two_slots_at_once(void **state)
 	end(&b);
 }
 
-/* Full is not for ever, by neither slot. */
+/* When all sessions were taken and one ends, both slots accept calls again. */
 static void session__one_more_when_another_has_ended(void **state)
 {
 	struct program called, one, more;
@@ -190,8 +191,9 @@ static void session__one_more_when_another_has_ended(void **state)
 	end(&more);
 }
 
-/* Who waits for a second slot hears that the first cannot be called. */
-static void session__sent_elsewhere_in_vain(void **state)
+/* A queue pair that waits for a second slot learns that the first slot, to
+ * which the call was redirected, cannot be called. */
+static void session__redirected_call_fails_for_both_slots(void **state)
 {
 	struct program caller, called;
 	struct vb_peer *p;
@@ -202,8 +204,8 @@ static void session__sent_elsewhere_in_vain(void **state)
 	begin_also(&called, 2);
 	since = vb_session_want(caller.near, 2);
 	vb_near_meet(caller.near, 0); /* HELLO */
-	vb_near_meet(called.near, 0); /* the caller, */
-	vb_near_meet(called.near, 0); /* and ELSEWHERE */
+	vb_near_meet(called.near, 0); /* accepts the call */
+	vb_near_meet(called.near, 0); /* answers ELSEWHERE */
 	caller.near->max_sessions = 0;
 	assert_int_equal(vb_session_find(caller.near, 2, since, &p),
 			 SESSION_PENDING);
@@ -217,13 +219,13 @@ static void session__sent_elsewhere_in_vain(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(session__comes_up_and_wakes_who_waits),
+		cmocka_unit_test(session__comes_up_and_wakes_a_waiting_thread),
 		cmocka_unit_test(
-			session__who_has_two_slots_is_found_by_the_second),
+			session__program_with_two_slots_is_found_by_the_second),
 		cmocka_unit_test(session__hears_of_a_second_slot),
 		cmocka_unit_test(session__two_slots_at_once),
 		cmocka_unit_test(session__one_more_when_another_has_ended),
-		cmocka_unit_test(session__sent_elsewhere_in_vain),
+		cmocka_unit_test(session__redirected_call_fails_for_both_slots),
 	};
 
 	if (!netns_enter())

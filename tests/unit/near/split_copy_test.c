@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* near/share: a part is copied by one of the two, and both know by which. */
+/* near/split_copy: exactly one side copies a part, and both know which one. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -16,9 +16,9 @@
 
 struct both {
 	struct vb_offer offer;
-	struct vb_split_copy share;
+	struct vb_split_copy split;
 	_Atomic bool stop;
-	_Atomic uint32_t copied; /* by the other */
+	_Atomic uint32_t copied; /* parts that the sender has copied */
 };
 
 static int set_up(void **state)
@@ -26,7 +26,7 @@ static int set_up(void **state)
 	struct both *b = aligned_alloc(64, sizeof(*b));
 
 	memset(b, 0, sizeof(*b));
-	b->share.offer = &b->offer;
+	b->split.offer = &b->offer;
 	*state = b;
 	return 0;
 }
@@ -46,10 +46,10 @@ static bool make(struct both *b, uint32_t seq)
 {
 	const struct vb_copy_part part = part_of(seq);
 
-	return vb_split_copy_make(&b->share, &part);
+	return vb_split_copy_make(&b->split, &part);
 }
 
-static void taken_back(void **state)
+static void offer__taken_back(void **state)
 {
 	struct both *b = *state;
 	struct vb_copy_part part;
@@ -58,12 +58,12 @@ static void taken_back(void **state)
 	assert_false(vb_offer_is_there(&b->offer));
 	assert_true(make(b, 1));
 	assert_true(vb_offer_is_there(&b->offer));
-	assert_int_equal(vb_split_copy_end(&b->share), SPLIT_OURS);
+	assert_int_equal(vb_split_copy_end(&b->split), SPLIT_OURS);
 	assert_false(vb_offer_is_there(&b->offer));
 	assert_false(vb_offer_take(&b->offer, &part, &word));
 }
 
-static void taken(void **state)
+static void offer__taken(void **state)
 {
 	struct both *b = *state;
 	struct vb_copy_part part;
@@ -75,17 +75,17 @@ static void taken(void **state)
 	assert_int_equal(part.len, ~5u);
 	assert_false(vb_offer_is_there(&b->offer));
 	assert_false(vb_offer_end(&b->offer, word, true));
-	assert_int_equal(vb_split_copy_end(&b->share), SPLIT_DONE);
+	assert_int_equal(vb_split_copy_end(&b->split), SPLIT_DONE);
 
 	assert_true(make(b, 6));
 	assert_true(vb_offer_take(&b->offer, &part, &word));
 	assert_false(vb_offer_end(&b->offer, word, false));
-	assert_int_equal(vb_split_copy_end(&b->share), SPLIT_OURS);
+	assert_int_equal(vb_split_copy_end(&b->split), SPLIT_OURS);
 }
 
-/* It may come to an end later, which is told; and meanwhile nothing more is
- * offered. */
-static void slow(void **state)
+/* A slow sender ends later and is told to wake the receiver; meanwhile nothing
+ * more is offered. */
+static void offer__slow_sender(void **state)
 {
 	struct both *b = *state;
 	struct vb_copy_part part;
@@ -93,17 +93,17 @@ static void slow(void **state)
 
 	assert_true(make(b, 1));
 	assert_true(vb_offer_take(&b->offer, &part, &word));
-	assert_int_equal(vb_split_copy_end(&b->share), SPLIT_SLOW);
-	assert_int_equal(vb_split_copy_look(&b->share), SPLIT_SLOW);
+	assert_int_equal(vb_split_copy_end(&b->split), SPLIT_SLOW);
+	assert_int_equal(vb_split_copy_look(&b->split), SPLIT_SLOW);
 	assert_false(make(b, 2));
 	assert_true(vb_offer_end(&b->offer, word, true));
-	assert_int_equal(vb_split_copy_look(&b->share), SPLIT_DONE);
+	assert_int_equal(vb_split_copy_look(&b->split), SPLIT_DONE);
 	while (!make(b, 3))
 		sched_yield();
 }
 
-/* What is left of an earlier one is not taken for the end of this. */
-static void numbered(void **state)
+/* The end of an earlier offer does not count as the end of a later one. */
+static void offer__numbered(void **state)
 {
 	struct both *b = *state;
 	struct vb_copy_part part;
@@ -112,29 +112,29 @@ static void numbered(void **state)
 	assert_true(make(b, 1));
 	assert_true(vb_offer_take(&b->offer, &part, &word));
 	assert_false(vb_offer_end(&b->offer, word, true));
-	assert_int_equal(vb_split_copy_end(&b->share), SPLIT_DONE);
-	/* What is late is not said of the next one, nor of one that was taken
-	 * from it. */
+	assert_int_equal(vb_split_copy_end(&b->split), SPLIT_DONE);
+	/* A late end of offer 1 does not end offer 2, and an end of offer 2
+	 * after the receiver has dropped it is ignored. */
 	assert_true(make(b, 2));
 	assert_false(vb_offer_end(&b->offer, word, true));
 	assert_true(vb_offer_take(&b->offer, &part, &word));
-	vb_split_copy_drop(&b->share);
+	vb_split_copy_drop(&b->split);
 	assert_false(vb_offer_end(&b->offer, word, true));
-	assert_int_equal(vb_split_copy_look(&b->share), SPLIT_OURS);
+	assert_int_equal(vb_split_copy_look(&b->split), SPLIT_OURS);
 }
 
-static void nonsense(void **state)
+static void offer__invalid_words(void **state)
 {
 	struct both *b = *state;
 
 	assert_true(make(b, 1));
 	for (uint32_t i = 0; i < 64; i++) {
 		atomic_store(&b->offer.word, i * 0x9e3779b9u & ~1u);
-		assert_int_not_equal(vb_split_copy_end(&b->share), SPLIT_SLOW);
+		assert_int_not_equal(vb_split_copy_end(&b->split), SPLIT_SLOW);
 	}
 }
 
-static void *other(void *arg)
+static void *sender_main(void *arg)
 {
 	struct both *b = arg;
 	struct vb_copy_part part;
@@ -151,13 +151,13 @@ static void *other(void *arg)
 	return NULL;
 }
 
-static void each_once(void **state)
+static void offer__each_part_copied_once(void **state)
 {
 	struct both *b = *state;
 	uint32_t copied = 0;
 	pthread_t thread;
 
-	assert_int_equal(pthread_create(&thread, NULL, other, b), 0);
+	assert_int_equal(pthread_create(&thread, NULL, sender_main, b), 0);
 	for (uint32_t i = 0; i < TURNS; i++) {
 		enum vb_split_copy_end end;
 
@@ -165,9 +165,9 @@ static void each_once(void **state)
 			continue;
 		for (unsigned spin = i % 64; spin; spin--)
 			__asm__ volatile("");
-		end = vb_split_copy_end(&b->share);
+		end = vb_split_copy_end(&b->split);
 		while (end == SPLIT_SLOW)
-			end = vb_split_copy_look(&b->share);
+			end = vb_split_copy_look(&b->split);
 		copied += end == SPLIT_DONE;
 		assert_int_equal(atomic_load(&b->copied), copied);
 	}
@@ -178,12 +178,18 @@ static void each_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(taken_back, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(taken, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(slow, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(numbered, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(nonsense, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(each_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(offer__taken_back, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(offer__taken, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(offer__slow_sender, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(offer__numbered, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(offer__invalid_words, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(offer__each_part_copied_once,
+						set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
