@@ -119,11 +119,11 @@ struct vb_near_qp {
 	/* The time of the last try that the peer did not take, and for how long
 	 * it has taken none. */
 	vb_time silent_at, silent_for;
-	/* The bytes that are copied of the work request which the requester
-	 * carries out itself; the bytes that this step may still copy; light:
-	 * the caller holds near->rx, so a step is short. */
+	/* How many bytes of the next work request the requester has copied
+	 * itself already, and how many this step may still copy. */
 	uint32_t placed, step_left;
 	vb_time step_at;
+	/* The caller holds near->rx, so that a step must be short. */
 	bool light;
 	/* Small WRITEs that gather to go with one system call: the index up to
 	 * which they were checked, and the latest time when they go. VB_NEVER:
@@ -225,10 +225,13 @@ static inline bool vb_near_is_called(const struct vb_qp *qp, uint32_t number)
 }
 
 /* near/session.c and near/session_table.c */
-/* Listen on the name of the first slot; the same for the second, telling all
- * peers of it; end all sessions. -errno. The engine thread does not run. */
+/* The engine thread does not run during these three calls. */
+/* Listen on the name of the first slot. -errno. */
 VB_MUST_CHECK int vb_session_init(struct vb_near *n);
+/* Listen on the name of the second slot, n->also, and tell all peers. -errno.
+ */
 VB_MUST_CHECK int vb_session_also(struct vb_near *n);
+/* End all sessions and stop listening. */
 void vb_session_fini(struct vb_near *n, vb_time now);
 /* A queue pair will need a session with the program that has @slot: the engine
  * thread opens it. Returns the number of failures so far, for
