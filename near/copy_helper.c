@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The copy helper. */
+#include "core/lock_order.h"
 #include "near/copy_helper.h"
 
 #include <sched.h>
@@ -343,7 +344,7 @@ struct vb_copy_helper *vb_copy_helper_create(void)
 	if (!h)
 		return NULL;
 	memset(h, 0, sizeof(*h));
-	vb_mutex_init(&h->lock);
+	vb_mutex_init(&h->lock, RANK_COPY_HELPER);
 	return h;
 }
 

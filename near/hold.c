@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Does a peer still access our memory? Asks the kernel by /proc. */
+#include "core/lock_order.h"
 #include "near/hold.h"
 
 #include <dirent.h>
@@ -197,6 +198,7 @@ void vb_hold_await(struct vb_peer *p, uint32_t key, uint32_t qpn)
 				     longer = { .tv_nsec = 1000000 };
 	vb_time last = vb_clock_read(), age = 0, now;
 
+	vb_may_wait();
 	for (unsigned turn = 0; !vb_hold_is_over(p, key, qpn, age); turn++) {
 		if (turn < YIELDS)
 			sched_yield();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The transport as a whole: creation and destruction, sleep, keys, queue pairs.
  */
+#include "core/lock_order.h"
 #include "near/near_priv.h"
 
 #include <errno.h>
@@ -123,9 +124,9 @@ int vb_near_create(const struct vb_near_config *c, struct vb_near **out)
 	if (!n)
 		return -ENOMEM;
 	n->c = *c;
-	vb_mutex_init(&n->lock);
-	vb_mutex_init(&n->rx);
-	vb_mutex_init(&n->coalesce_lock);
+	vb_mutex_init(&n->lock, RANK_NEAR);
+	vb_mutex_init(&n->rx, RANK_NEAR_RX);
+	vb_mutex_init(&n->coalesce_lock, VB_RANK_LEAF);
 	rc = make_parts(n);
 	if (rc) {
 		vb_log(LOG_INFO,

@@ -42,6 +42,7 @@ static void wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond,
 {
 	int cancel = vb_cancel_off();
 
+	vb_may_wait();
 	pthread_mutex_lock(mutex);
 	while (*acked != taken)
 		pthread_cond_wait(cond, mutex);

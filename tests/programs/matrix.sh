@@ -56,9 +56,9 @@ place() {
 
 # plan: "MTU PLACE PROGRAM ITERATIONS OPTIONS" lines, grouped by MTU.
 plan() {
-	local row=0 first second program quick options n
+	local row=0 first second program short options n
 
-	while read -r program quick options; do
+	while read -r program short options; do
 		case $program in '' | \#*) continue ;; esac
 		# A row's two places are each other's complement.
 		first=$((row * 5 % 16))
@@ -68,7 +68,7 @@ plan() {
 			[ $all = yes ] || [ "$n" -eq $first ] ||
 				[ "$n" -eq $second ] || continue
 			place "$n"
-			echo "$mtu $n $program $quick $options"
+			echo "$mtu $n $program $short $options"
 		done
 		row=$((row + 1))
 	done <"$here/matrix.txt" | sort -s -k1,1n
@@ -94,7 +94,7 @@ gid() {
 
 # one PROGRAM ITERATIONS OPTIONS...: run a case in the place that is set.
 one() {
-	local program=$1 quick=$2 from=a x=-x server_gid client_gid name start
+	local program=$1 short=$2 from=a x=-x server_gid client_gid name start
 
 	shift 2
 	name=$(name_of "$program" "$@" "[$where $family mtu $mtu $who]")
@@ -115,7 +115,7 @@ one() {
 		not_ok "$name (no such GID)"
 		return
 	}
-	[ $all = yes ] || [ "$quick" = - ] || set -- "$@" -n "$quick"
+	[ $all = yes ] || [ "$short" = - ] || set -- "$@" -n "$short"
 	# Left by XRC's programs at fixed places, for nobody but their user.
 	rm -f /tmp/xrc_domain{,_server,_client}
 	start=$EPOCHREALTIME
@@ -191,11 +191,11 @@ user=no
 user_can_reach_build 2>/dev/null && user=yes
 queries
 mtu_now=1500
-while read -r mtu n program quick options; do
+while read -r mtu n program short options; do
 	place "$n"
 	[ "$mtu" = "$mtu_now" ] || [ "$hosts" = no ] || hosts_mtu "$mtu"
 	mtu_now=$mtu
 	# shellcheck disable=SC2086 # options are words
-	one "$program" "$quick" $options
+	one "$program" "$short" $options
 done < <(plan)
 summary
