@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The thread that waits for what is slow in iWARP: connections to come, to be
- * made, requests and replies, and what the engine says of streams that stand.
- * What it finds are events for the program.
+ * The thread that sets up iWARP connections. It waits for incoming TCP
+ * connections, for connect() to finish, for MPA requests and replies, for
+ * timeouts, and for the engine's news of open streams; it turns each into an
+ * event for the program.
  */
 #include "front/rdmacm/iw.h"
 
@@ -19,7 +20,7 @@
 #define SAID_LIVE (1u << STREAM_LIVE)
 #define SAID_OVER (1u << STREAM_OVER)
 
-/* Instead of a stream, in the set. */
+/* In the epoll set its address marks the descriptor of removal.c. */
 static struct rcm_stream removal;
 
 struct iw iw = { .lock = PTHREAD_MUTEX_INITIALIZER, .set = -1, .bell = -1 };
@@ -61,7 +62,7 @@ static void time_out(struct rcm_stream *s)
 		iw_say_failed(s, ETIMEDOUT);
 }
 
-/* What the engine has said of streams that queue pairs have. */
+/* Tells the program the engine's news of a stream that a queue pair owns. */
 static void pass_on(struct rcm_stream *s)
 {
 	uint32_t said = atomic_exchange(&s->said, 0);
@@ -80,19 +81,22 @@ static void pass_on(struct rcm_stream *s)
 	}
 }
 
-/* What the dead said, they said before: none is left here when they go. */
+/* Runs before free_dead() in each turn: a buried stream gets no further news
+ * from the engine, so none that is freed is still listed in iw.said. */
 static void pass_on_all(void)
 {
 	struct rcm_stream *s = atomic_exchange(&iw.said, NULL), *next;
 
 	for (; s; s = next) {
-		next = s->next_said; /* until it is passed on, and says more */
+		/* Read it first: after pass_on() the engine may list the
+		 * stream again and overwrite the link. */
+		next = s->next_said;
 		if (s->at)
 			pass_on(s);
 	}
 }
 
-/* Returns the next time that one of them waits for. */
+/* Handles every timeout that is due. Returns the time of the next one. */
 static vb_time look_at_all(vb_time now)
 {
 	vb_time until = VB_NEVER;
@@ -102,7 +106,7 @@ static vb_time look_at_all(vb_time now)
 		next = s->next;
 		if (s->until <= now)
 			time_out(s);
-		until = VB_MIN(until, s->until); /* maybe another */
+		until = VB_MIN(until, s->until); /* time_out() may set it */
 	}
 	return until;
 }
@@ -147,7 +151,7 @@ static void *iw_main(void *arg)
 				rcm_removals_take();
 			else if (!s)
 				(void)!eventfd_read(iw.bell, &drop);
-			else if (s->at) /* not buried since */
+			else if (s->at) /* not buried while we waited */
 				serve(s);
 		}
 		pthread_mutex_unlock(&iw.lock);
@@ -179,7 +183,6 @@ static void close_set(void)
 	iw.set = iw.bell = -1;
 }
 
-/* With the lock. */
 int iw_begin(void)
 {
 	struct epoll_event bell = { .events = EPOLLIN };
@@ -207,11 +210,13 @@ void rcm_iw_watch(void)
 {
 	pthread_mutex_lock(&iw.lock);
 	if (iw_begin())
-		vb_log(LOG_WARN, "rdmacm: nobody will hear when a device goes");
+		vb_log(LOG_WARN, "rdmacm: no thread can report the removal of "
+				 "devices");
 	pthread_mutex_unlock(&iw.lock);
 }
 
-/* The sockets are closed by base/fork.h. */
+/* The child's copies of the sockets are closed by base/fork.h: iw_make()
+ * registered each one there. */
 void rcm_iw_after_fork(void)
 {
 	iw.set = iw.bell = -1;
@@ -220,7 +225,8 @@ void rcm_iw_after_fork(void)
 	pthread_mutex_init(&iw.lock, NULL);
 }
 
-/* Under the engine's locks: only to be noted here. */
+/* Only the first news since pass_on() puts the stream on the stack iw.said;
+ * later news sets a further bit of a stream that is listed already. */
 void iw_hear(void *arg, enum vb_stream_event news)
 {
 	struct rcm_stream *s = arg;
