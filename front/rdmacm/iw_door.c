@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What programs ask for of iWARP's connections. What can be done at once, such
- * as accepting, their own threads do here.
+ * The calls of a program on ids of iWARP devices: bind, listen, connect,
+ * accept, reject, disconnect, close. The program's own thread does here what
+ * needs no waiting; the thread of iw.c does the rest.
  */
 #include "front/rdmacm/iw.h"
 
@@ -12,15 +13,20 @@
 
 #include "front/verbs/streams.h"
 
-#define MOST_PRIVATE 252  /* siw takes 256 with the depths */
-#define MOST_BACKLOG 1024 /* and what 0 means: as Linux's rdma_ucm */
+/* Linux's siw accepts 256 bytes of private data, of which the READ depths of
+ * an MPA revision 2 frame use 4 (RFC 6581, 5). */
+#define MOST_PRIVATE 252
+/* The largest backlog, also used for a backlog of 0, as in Linux's rdma_ucm. */
+#define MOST_BACKLOG 1024
 
-/* A parent's are not its child's. */
+/* NULL for an id that a child inherited over fork(): the stream belongs to the
+ * parent. */
 static struct rcm_stream *stream_of(const struct rcm_id *id)
 {
 	return id->life == rcm.life ? id->stream : NULL;
 }
 
+/* Takes up a listener that lingers at @a; false: there is none. */
 static bool bind_again(struct rcm_id *id, const struct sockaddr *a)
 {
 	struct rcm_stream *s;
@@ -49,7 +55,9 @@ static int bind_socket(struct rcm_id *id, const struct sockaddr *a,
 	if (at.ss_family == AF_INET6)
 		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only,
 				 sizeof(only));
-	if (*port) /* of connections that are over: TIME_WAIT */
+	/* Without it, bind() to a given port fails while connections that
+	 * have ended there are in TIME_WAIT. */
+	if (*port)
 		(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	if (bind(fd, (struct sockaddr *)&at, len) < 0 ||
@@ -69,7 +77,7 @@ int rcm_iw_bind(struct rcm_id *id, const struct sockaddr *a, uint16_t *port)
 	return bind_again(id, a) ? 0 : bind_socket(id, a, port);
 }
 
-/* The bound socket becomes a stream. With the lock. */
+/* The bound socket becomes a stream. The caller holds iw.lock. */
 static struct rcm_stream *use_socket(struct rcm_id *id, enum step step)
 {
 	struct rcm_stream *s = iw_make(id->tcp, id->number);
@@ -162,7 +170,7 @@ int rcm_iw_connect(struct rcm_id *id, const struct rdma_conn_param *p)
 	if (p->private_data_len > MOST_PRIVATE ||
 	    (p->private_data_len && !p->private_data))
 		return -EINVAL;
-	if (id->tcp < 0) { /* it has a port where it listened before */
+	if (id->tcp < 0) { /* the id listened: its socket cannot connect */
 		rcm_iw_close(id);
 		rc = bind_socket(id, &id->pub.route.addr.src_addr, &id->port);
 		if (rc)
@@ -174,7 +182,7 @@ int rcm_iw_connect(struct rcm_id *id, const struct rdma_conn_param *p)
 	return rc;
 }
 
-/* With the lock. The socket is the queue pair's then. */
+/* Gives the socket to the queue pair. The caller holds iw.lock. -errno */
 static int hand_over(struct rcm_stream *s)
 {
 	const struct vb_stream_listener listener = { iw_hear, s };
@@ -199,7 +207,7 @@ int rcm_iw_establish(struct rcm_id *id)
 	if (s && s->step == REPLIED) {
 		id->responder_resources = (uint8_t)s->setup.terms.ird;
 		id->initiator_depth = (uint8_t)s->setup.terms.ord;
-		s->live = true; /* told by who called */
+		s->live = true; /* rdma_get_cm_event() reports it itself */
 		rc = hand_over(s);
 		if (rc)
 			iw_close_fd(s);
@@ -208,7 +216,7 @@ int rcm_iw_establish(struct rcm_id *id)
 	return rc;
 }
 
-/* With the lock. */
+/* The caller holds iw.lock. */
 static bool is_handed_over(const struct rcm_stream *s)
 {
 	return s->verbs && s->fd < 0;
@@ -265,7 +273,8 @@ static bool caller_may_be_near(const struct rcm_stream *s)
 	       vb_verbs_streams.may_be_near((struct sockaddr *)&a);
 }
 
-/* With the lock. */
+/* Sends the MPA reply and gives the socket to the queue pair. The caller holds
+ * iw.lock. -errno */
 static int answer(struct rcm_stream *s, struct rcm_id *id,
 		  const struct rdma_conn_param *p)
 {
@@ -329,7 +338,7 @@ int rcm_iw_disconnect(struct rcm_id *id)
 	if (s->step == OPEN) {
 		verbs = s->verbs;
 		qpn = s->qpn;
-	} else if (s->fd >= 0) { /* it never stood */
+	} else if (s->fd >= 0) { /* it was never connected */
 		iw_close_fd(s);
 		s->step = OVER;
 	}
@@ -339,8 +348,9 @@ int rcm_iw_disconnect(struct rcm_id *id)
 	return 0;
 }
 
-/* The queue pair goes on without us, until it is destroyed: then so does the
- * connection, and with our id. */
+/* Destroying the id ends an open connection; the queue pair itself lives until
+ * the program destroys it. finish() and forget() take the engine's locks, so
+ * iw.lock is released around them (lock order: ARCHITECTURE.md). */
 void rcm_iw_close(struct rcm_id *id)
 {
 	struct rcm_stream *s = stream_of(id);
