@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* iWARP's listeners, and who calls them. */
+/* Listeners of iWARP devices, and the connections that peers open to them. */
 #include "front/rdmacm/iw.h"
 
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define REQUEST_WAIT	(5 * VB_SEC)
-#define REQUEST_SOON	(100 * VB_MSEC)
+#define REQUEST_WAIT	(5 * VB_SEC)	/* for the MPA request, in all */
+#define REQUEST_SOON	(100 * VB_MSEC) /* then the connection is silent */
 #define SILENT_LEAST	16
 #define LINGER		(500 * VB_MSEC)
-#define ACCEPT_AGAIN	(100 * VB_MSEC) /* without a descriptor to be had */
+#define ACCEPT_AGAIN	(100 * VB_MSEC) /* after accept() lacked resources */
 #define ACCEPTS_AT_ONCE 64
 
 /*
- * A request is right behind the connection. Who says nothing is waited for, but
- * takes no place of the backlog's from others; of too many of those, the one
- * that has been silent for longest is hung up on.
+ * A peer sends its MPA request right after connecting. A connection without a
+ * request after REQUEST_SOON is silent: it no longer counts in the backlog, so
+ * that it cannot keep other peers out. When too many are silent, the one that
+ * has been silent for the longest time is closed.
  */
 
 void iw_count_silent(struct rcm_stream *s)
@@ -92,10 +93,10 @@ void iw_on_listener(struct rcm_stream *s)
 }
 
 /*
- * Programs leave a listener and listen again at once, on the same port, for
- * another connection (perftest does). Whoever calls meanwhile is not to be
- * refused: a listener that was left lingers, with those that have called, and
- * is taken up again.
+ * Some programs (perftest) close a listener and at once listen again on the
+ * same port for their next connection. A peer that connects between the two
+ * must not be refused. So a closed listener lingers for LINGER together with
+ * its connections, and the next bind to its address takes it up again.
  */
 
 void iw_end_listener(struct rcm_stream *listener)
@@ -142,7 +143,6 @@ struct rcm_stream *iw_find_lingering(const struct sockaddr *a)
 	return s;
 }
 
-/* @s, and who called it, are of id @number now. */
 void iw_take_up(struct rcm_stream *s, uint32_t number)
 {
 	for (struct rcm_stream *c = iw.first; c; c = c->next)
