@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What we ask of iWARP's peers: vb_mpa_usual, and what VERBENA_IWARP says. */
+/*
+ * The options that we ask an iWARP peer for: vb_mpa_usual, changed by the
+ * words of the environment variable VERBENA_IWARP, separated by commas.
+ */
 #include "front/rdmacm/iw.h"
 
 #include <stdlib.h>
@@ -66,8 +69,8 @@ static void apply_word(struct vb_mpa_offer *o, const char *text, size_t len)
 			words[i].does(o);
 			return;
 		}
-	vb_log(LOG_WARN, "VERBENA_IWARP: \"%.*s\" means nothing", (int)len,
-	       text);
+	vb_log(LOG_WARN, "VERBENA_IWARP: unknown word \"%.*s\" ignored",
+	       (int)len, text);
 }
 
 struct vb_mpa_offer iw_offer(void)
