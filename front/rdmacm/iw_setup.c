@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* MPA's request and reply, over a socket that does not block. */
+/* The MPA request and reply (RFC 5044, 7.1) over a non-blocking socket. */
 #include "front/rdmacm/iw.h"
 
 #include <string.h>
 #include <sys/epoll.h>
 
-#define REPLY_WAIT    (10 * VB_SEC) /* WIRE 4.1: as siw */
+#define REPLY_WAIT    (10 * VB_SEC) /* as long as Linux's siw waits */
 #define CONNECT_WAIT  (30 * VB_SEC)
-#define REACHED_LASTS (2 * VB_SEC)
-#define PATIENCE      (500 * VB_MSEC)
-#define ASK_AGAIN     (20 * VB_MSEC)
-#define ASKED_WAIT    (60 * VB_SEC) /* whoever calls has given up then */
+#define REACHED_LASTS (2 * VB_SEC)    /* a refusal after this is final */
+#define PATIENCE      (500 * VB_MSEC) /* for all repeated connects together */
+#define ASK_AGAIN     (20 * VB_MSEC)  /* from a refusal to the next connect */
+#define ASKED_WAIT    (60 * VB_SEC)   /* for accept; the peer gives up before */
 
-/* A frame is shorter than any send buffer that is empty. */
+/* The frame always fits the socket's empty send buffer, so a short write is an
+ * error. */
 int iw_send_frame(struct rcm_stream *s)
 {
 	ssize_t n = send(s->fd, s->setup.out, s->setup.out_bytes,
@@ -24,9 +25,10 @@ int iw_send_frame(struct rcm_stream *s)
 }
 
 /*
- * perftest's server leaves its listener between its two connections, and of a
- * kernel's TCP has refused the second that comes too early; the kernel's own
- * clients are slower. Who has just replied is asked again for a while.
+ * perftest's server closes its listener between its two connections. When the
+ * server runs on a kernel RNIC, its TCP refuses a second connection that comes
+ * in that gap; we connect faster than kernel clients do. So a refusal by the
+ * peer that replied to us less than REACHED_LASTS ago is retried for PATIENCE.
  */
 static bool may_ask_again(struct rcm_stream *s, int error)
 {
@@ -50,7 +52,8 @@ static void on_refused(struct rcm_stream *s, int error)
 		iw_say_failed(s, error);
 		return;
 	}
-	/* Linux's next connect() would say that of the last, otherwise. */
+	/* Without this, Linux lets the next connect() on the socket report the
+	 * previous refusal. */
 	(void)connect(s->fd, &none, sizeof(none));
 	iw_watch(s, 0);
 	s->until = iw_now() + ASK_AGAIN;
@@ -88,7 +91,8 @@ void iw_on_connected(struct rcm_stream *s)
 	iw_watch(s, EPOLLIN);
 }
 
-/* 0: MPA knows more than before, and says what; EAGAIN; else it is over. */
+/* Feeds the next bytes of a frame to s->setup. 0: s->setup.state says how far
+ * it is; EAGAIN: no bytes yet; another errno: the connection failed. */
 static int read_frame(struct rcm_stream *s)
 {
 	uint8_t bytes[VB_MPA_FRAME_MAX];
@@ -137,7 +141,7 @@ void iw_on_reply(struct rcm_stream *s)
 		rcm_event_iwarp(&m, s->serial, iw_private(s));
 		return;
 	}
-	if (s->setup.out_bytes) /* a Terminate */
+	if (s->setup.out_bytes) /* a Terminate message (RFC 5040, 4.8) */
 		(void)iw_send_frame(s);
 	iw_say_failed(s, EPROTO);
 }
