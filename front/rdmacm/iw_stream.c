@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* iWARP's streams: which there are, and what is told of them. */
+/* The lists of iWARP streams, their sockets, and the events about them. */
 #include "front/rdmacm/iw.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ vb_time iw_now(void)
 void iw_ring(void)
 {
 	if (eventfd_write(iw.bell, 1) < 0)
-		vb_log(LOG_DEBUG, "rdmacm: the iWARP thread is not rung");
+		vb_log(LOG_DEBUG, "rdmacm: the iWARP thread was not woken");
 }
 
 void iw_link(struct rcm_stream *s, struct rcm_stream **list)
@@ -83,8 +83,8 @@ void iw_close_fd(struct rcm_stream *s)
 	s->until = VB_NEVER;
 }
 
-/* Those that have called and that nobody has taken yet cost a descriptor each:
- * behind the backlog, they wait in TCP's. */
+/* Each accepted connection that no id has adopted costs a descriptor. Once the
+ * backlog is full, further connections wait in the kernel's accept queue. */
 void iw_attend(struct rcm_stream *listener)
 {
 	bool room = listener->callers < listener->most;
@@ -104,7 +104,6 @@ void iw_leave_caller(struct rcm_stream *s)
 	s->listener = NULL;
 }
 
-/* The thread may hold an event for it: that frees it. */
 void iw_bury(struct rcm_stream *s)
 {
 	iw_close_fd(s);
@@ -125,9 +124,7 @@ struct rcm_stream *iw_find(uint32_t serial)
 	return s;
 }
 
-/*
- * Events.
- */
+/* Events for the program. */
 
 struct rcm_private *iw_private(const struct rcm_stream *s)
 {
@@ -163,7 +160,9 @@ void iw_fill_depths(struct vb_ipc_cm *m, uint16_t ird, uint16_t ord)
 	m->initiator_depth = (uint8_t)VB_MIN(ord, UINT8_MAX);
 }
 
-/* As Linux says it: rejected, unreachable, or it failed (WIRE 4.5). */
+/* Linux's rdma_cm reports the same events for these errors: a refusal or reset
+ * is REJECTED, a timeout or missing route UNREACHABLE, the rest
+ * CONNECT_ERROR. */
 void iw_say_failed(struct rcm_stream *s, int error)
 {
 	iw_close_fd(s);
