@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Connections of iWARP devices. A connection is a TCP connection on which both
- * ends exchange the MPA request and reply frames (RFC 5044, 7.1;
+ * ends exchange the MPA request and reply frames (RFC 5044 s7.1;
  * iwarp/setup.h) before the socket passes to the queue pair. Ports are TCP
  * ports of the kernel, so the kernel shares them between programs and no
  * broker takes part.

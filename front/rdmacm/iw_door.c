@@ -14,7 +14,7 @@
 #include "front/verbs/streams.h"
 
 /* Linux's siw accepts 256 bytes of private data, of which the READ depths of
- * an MPA revision 2 frame use 4 (RFC 6581, 5). */
+ * an MPA revision 2 frame use 4 (RFC 6581). */
 #define MOST_PRIVATE 252
 /* The largest backlog, also used for a backlog of 0, as in Linux's rdma_ucm. */
 #define MOST_BACKLOG 1024

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The MPA request and reply (RFC 5044, 7.1) over a non-blocking socket. */
+/* The MPA request and reply (RFC 5044 s7.1) over a non-blocking socket. */
 #include "front/rdmacm/iw.h"
 
 #include <string.h>
@@ -141,7 +141,7 @@ void iw_on_reply(struct rcm_stream *s)
 		rcm_event_iwarp(&m, s->serial, iw_private(s));
 		return;
 	}
-	if (s->setup.out_bytes) /* a Terminate message (RFC 5040, 4.8) */
+	if (s->setup.out_bytes) /* a Terminate message (RFC 6581 s9.2) */
 		(void)iw_send_frame(s);
 	iw_say_failed(s, EPROTO);
 }
