@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names and numbers to addresses: at once, or by an event. */
+/* rdma_getaddrinfo() and its event-driven form rdma_resolve_addrinfo(): host
+ * names, service names and numeric addresses to struct rdma_addrinfo. */
 #include "front/rdmacm/rdmacm.h"
 
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Newer than the header: service records of an InfiniBand subnet's
- * administrator, which RoCE has none of. */
+/* A flag newer than the rdma_cm header: look up service records of the subnet
+ * administrator, which RoCE does not have. */
 #define RCM_RAI_SA 0x10
 
 int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
@@ -15,8 +16,9 @@ int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node,
 			  const char *service,
 			  const struct rdma_addrinfo *hints);
 
-/* GIDs have no names: rdma_getaddrinfo(3) has AF_IB by RAI_FAMILY, of numbers
- * alone; who asks for names is given IP addresses, which connect as well. */
+/* AF_IB addresses are GIDs, and GIDs have no names: as rdma_getaddrinfo(3)
+ * says, the caller gets AF_IB only for RAI_FAMILY with RAI_NUMERICHOST. A
+ * caller that gives a name gets IP addresses, which reach the same devices. */
 static bool is_gid(const struct rdma_addrinfo *hints)
 {
 	const int both = RAI_FAMILY | RAI_NUMERICHOST;
@@ -36,7 +38,7 @@ static int copy_address(const struct addrinfo *from, struct sockaddr **to,
 	return 0;
 }
 
-/* @a is an IPv6 address, which is a GID. */
+/* @a is an IPv6 address; its 16 bytes are the GID. */
 static int copy_gid(const struct addrinfo *a, int space, struct sockaddr **to,
 		    socklen_t *len)
 {
@@ -73,7 +75,7 @@ static bool is_passive(const struct rdma_addrinfo *hints)
 	return hints && hints->ai_flags & RAI_PASSIVE;
 }
 
-/* Either says so, and what the other says then follows from it. */
+/* The queue pair type of the hints decides; without one, their port space. */
 static bool wants_datagrams(const struct rdma_addrinfo *hints)
 {
 	if (!hints)
@@ -84,7 +86,7 @@ static bool wants_datagrams(const struct rdma_addrinfo *hints)
 	       hints->ai_port_space == RDMA_PS_IPOIB;
 }
 
-/* As getaddrinfo() says: 0, or an EAI_ number. */
+/* Returns what getaddrinfo() returns: 0, or an EAI_* number. */
 static int look_up(const char *node, const char *service,
 		   const struct rdma_addrinfo *hints, struct addrinfo **found)
 {
@@ -131,7 +133,9 @@ static int copy_hint(struct sockaddr *hint, socklen_t bytes,
 	return copy_address(&a, to, len);
 }
 
-/* @a: who was looked up; NULL: nobody, the hints are all there is. */
+/* One result: @a is an address that was found; NULL: the caller gave neither
+ * node nor service, and @hints alone make the result. NULL: no memory, or an
+ * address in @hints is too long. */
 static struct rdma_addrinfo *convert(const struct addrinfo *a,
 				     const struct rdma_addrinfo *hints)
 {
@@ -194,7 +198,8 @@ VB_EXPORT int rdma_getaddrinfo(const char *node, const char *service,
 	return *res ? 0 : rcm_fail(ENOMEM);
 }
 
-/* One at a time, until it is asked for. */
+/* Each id has one resolution at a time: it lasts until the program collects
+ * the result with rdma_query_addrinfo(). -EBUSY */
 static int begin_resolving(struct rcm_id *id)
 {
 	bool busy;
@@ -218,7 +223,8 @@ static void end_resolving(struct rcm_id *id)
 	rdma_freeaddrinfo(info);
 }
 
-/* getaddrinfo()'s numbers are none of errno's. */
+/* As rdma_getaddrinfo(), but -errno: an EAI_* number other than EAI_SYSTEM is
+ * no errno and becomes -ENODATA. */
 static int look_up_for(const char *node, const char *service,
 		       const struct rdma_addrinfo *hints,
 		       struct rdma_addrinfo **info)
