@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ids that are made in one call. */
+/* rdma_create_ep(), rdma_destroy_ep() and rdma_get_request(): an id, its
+ * addresses and its queue pair in one synchronous call. */
 #include "front/rdmacm/rdmacm.h"
 
 #include <rdma/rdma_verbs.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* For the queue pairs of the requests that rdma_get_request() takes. */
 static int keep_attributes(struct rcm_id *id, struct ibv_pd *pd,
 			   const struct ibv_qp_init_attr *attr)
 {
@@ -20,7 +22,8 @@ static int keep_attributes(struct rcm_id *id, struct ibv_pd *pd,
 	return 0;
 }
 
-/* What every request of it is to say first. */
+/* The private data of every later request begins with the bytes of
+ * ai_connect. */
 static int keep_connect(struct rcm_id *id, const struct rdma_addrinfo *res)
 {
 	if (res->ai_connect_len == 0)
@@ -32,7 +35,7 @@ static int keep_connect(struct rcm_id *id, const struct rdma_addrinfo *res)
 	return 0;
 }
 
-/* By the route that came with the addresses, if one did. */
+/* Uses the path record that came with the addresses, if there is one. */
 static int find_route(struct rcm_id *id, const struct rdma_addrinfo *res)
 {
 	if (res->ai_route_len == 0)
@@ -93,6 +96,8 @@ VB_EXPORT void rdma_destroy_ep(struct rdma_cm_id *id)
 	(void)rdma_destroy_id(id);
 }
 
+/* Makes a request's id synchronous, and gives it the queue pair that the
+ * listener's attributes describe. */
 static int equip(struct rcm_id *listener, struct rdma_cm_id *id)
 {
 	struct ibv_qp_init_attr attr;
