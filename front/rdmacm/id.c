@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ids: made, asked to listen and connect, taken away. */
+/* Ids: the calls that create and destroy them, listen, connect, accept, reject
+ * and disconnect, and the options of rdma_set_option(). */
 #include "front/rdmacm/rdmacm.h"
 
 #include <endian.h>
@@ -8,8 +9,11 @@
 
 #include "base/rand.h"
 
-#define PSN_MASK	      0xffffff
-#define HEADER_BYTES	      36 /* rdma_cm's, WIRE 3.3; none by AF_IB */
+#define PSN_MASK 0xffffff
+/* The IP addressing header of rdma_cm takes the first 36 bytes of a request's
+ * private data (IBA A11); requests of AF_IB addresses have none. */
+#define HEADER_BYTES 36
+/* Private data of each message, in bytes (IBA 12.6). */
 #define MOST_PRIVATE_REQ      92
 #define MOST_PRIVATE_REP      196
 #define MOST_PRIVATE_REJ      148
@@ -32,7 +36,8 @@ struct rcm_id *rcm_id_find(uint32_t number)
 	return id;
 }
 
-/* With the lock. */
+/* Puts @id into the table; 0: under the next free number. The caller holds
+ * rcm.lock. */
 static void enter(struct rcm_id *id, uint32_t number)
 {
 	if (number == 0) {
@@ -45,7 +50,7 @@ static void enter(struct rcm_id *id, uint32_t number)
 	*bucket(number) = id;
 }
 
-/* With the lock. */
+/* The caller holds rcm.lock. */
 static void leave(struct rcm_id *id)
 {
 	struct rcm_id **at = bucket(id->number);
@@ -81,7 +86,8 @@ struct rcm_id *rcm_id_create(struct rdma_event_channel *channel, void *context,
 	id->pub.context = context;
 	id->pub.ps = ps;
 	id->pub.qp_type = type;
-	/* A program may move its own queue pair before it accepts. */
+	/* Chosen now, because a program that makes its own queue pair may ask
+	 * for the RTR attributes before it accepts. */
 	id->psn = vb_rand32() & PSN_MASK;
 	id->tcp = -1;
 	pthread_cond_init(&id->acks, NULL);
@@ -91,7 +97,7 @@ struct rcm_id *rcm_id_create(struct rdma_event_channel *channel, void *context,
 	return id;
 }
 
-/* The port space says what is connected in it, but for one. */
+/* A port space allows one queue pair type; RDMA_PS_IB allows several. */
 static bool fits(enum rdma_port_space ps, enum ibv_qp_type type)
 {
 	switch (ps) {
@@ -205,12 +211,14 @@ VB_EXPORT int rdma_listen(struct rdma_cm_id *pub, int backlog)
 	return rc ? rcm_fail(-rc) : 0;
 }
 
-/* The most the caller can have, of what it asks for. */
+/* A program that asks for RDMA_MAX_RESP_RES gets what the peer offers, up to
+ * the device's limit; one that gives a number gets that number. */
 static uint8_t clamp(uint8_t wanted, uint8_t offered, uint8_t limit)
 {
 	return wanted == RDMA_MAX_RESP_RES ? VB_MIN(offered, limit) : wanted;
 }
 
+/* @most: the room in bytes. -EINVAL */
 static int put_private(struct vb_ipc_cm *m, const void *data, unsigned bytes,
 		       unsigned most)
 {
@@ -222,7 +230,8 @@ static int put_private(struct vb_ipc_cm *m, const void *data, unsigned bytes,
 	return 0;
 }
 
-/* Behind what its rdma_addrinfo has for every request. */
+/* The private data of a request: the bytes that rdma_create_ep() kept of the
+ * rdma_addrinfo, then the program's. -EINVAL: they do not fit. */
 static int put_request(struct vb_ipc_cm *m, const struct rcm_id *id,
 		       const struct rdma_conn_param *p)
 {
@@ -250,8 +259,8 @@ static const struct rdma_conn_param defaults = {
 	.rnr_retry_count = MOST_RETRIES,
 };
 
-/* rdma_connect(3), rdma_accept(3): no more than the device has, and somebody
- * says which queue pair it is. */
+/* rdma_connect(3) and rdma_accept(3) ask for no greater depths than the device
+ * has, and need a queue pair: the id's own, or the number in @p. */
 static bool is_possible(const struct rcm_id *id,
 			const struct rdma_conn_param *p)
 {
@@ -267,7 +276,7 @@ static bool is_possible(const struct rcm_id *id,
 		p->initiator_depth <= d->max_depth);
 }
 
-/* What both directions say of our queue pair. */
+/* The description of our queue pair, the same in CONNECT and ACCEPT. */
 static void put_qp(struct vb_ipc_cm *m, struct rcm_id *id,
 		   const struct rdma_conn_param *p)
 {
@@ -284,8 +293,8 @@ static void put_qp(struct vb_ipc_cm *m, struct rcm_id *id,
 	m->vendor_options = id->ece.options;
 }
 
-/* Its state is another before anybody is told: the answer may be another
- * thread's before this one goes on. */
+/* The state changes before the message leaves, because another thread may
+ * read the peer's answer before this thread continues. */
 static int begin_connect(struct rcm_id *id, const struct vb_ipc_cm *m,
 			 const struct rdma_conn_param *p)
 {
@@ -366,7 +375,7 @@ VB_EXPORT int rdma_accept(struct rdma_cm_id *pub, struct rdma_conn_param *param)
 		rcm_qp_fail(id);
 		return rcm_fail(-rc);
 	}
-	/* Nothing more comes of a datagram's answer. */
+	/* A SIDR exchange ends with our reply: no event follows it. */
 	return rcm_is_ud(id) ? 0 : rcm_event_complete(id);
 }
 
@@ -401,7 +410,8 @@ VB_EXPORT int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data,
 	return reject(id, private_data, private_data_len, REJECT_ECE);
 }
 
-/* Ours is for a queue pair that the program makes itself. */
+/* ECE options apply to a queue pair that the program makes itself; the ids'
+ * own queue pairs have none. */
 VB_EXPORT int rdma_set_local_ece(struct rdma_cm_id *pub, struct ibv_ece *ece)
 {
 	if (!pub || pub->qp || !ece || ece->vendor_id > PSN_MASK)
@@ -422,19 +432,20 @@ VB_EXPORT int rdma_get_remote_ece(struct rdma_cm_id *pub, struct ibv_ece *ece)
 	return 0;
 }
 
+/* Sends the broker a message that has only a kind and the id's number. */
 static int tell_plain(struct rcm_id *id, enum vb_ipc_cm_kind kind)
 {
 	struct vb_ipc_cm m = rcm_message(id, kind);
 	int rc = id->state == RCM_CONNECTING ? 0 : -EINVAL;
 
-	if (rc == 0 && !rcm_is_iwarp(id)) /* a stream sees for itself */
+	if (rc == 0 && !rcm_is_iwarp(id)) /* iWARP has no broker */
 		rc = rcm_session_tell(&m);
 	return rc ? rcm_fail(-rc) : 0;
 }
 
 VB_EXPORT int rdma_establish(struct rdma_cm_id *pub)
 {
-	if (pub->qp) /* done already */
+	if (pub->qp) /* reading the reply's event did it */
 		return rcm_fail(EINVAL);
 	return tell_plain(rcm_id_of(pub), IPC_CM_ESTABLISH);
 }
@@ -503,7 +514,7 @@ static int set_option(struct rcm_id *id, int name, const void *value,
 	case RDMA_OPTION_ID_AFONLY:
 		return set_flag(id, IPC_CM_V6ONLY, value, len);
 	case RDMA_OPTION_ID_ACK_TIMEOUT:
-		/* Who repeats nothing awaits no ACKs. */
+		/* Only a requester with retransmission awaits ACKs. */
 		if (len != 1 || *byte > 31 ||
 		    (id->pub.qp_type != IBV_QPT_RC &&
 		     id->pub.qp_type != IBV_QPT_XRC_SEND))
