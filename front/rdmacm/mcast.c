@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast. A group's GID is its address (WIRE 1.11), so nobody need be
- * asked; to join it on the network is a matter of the queue pair that is
- * attached, as verbs say it. It is attached when the program takes the event:
- * then it has its queue pair.
+ * Multicast groups of an id. In RoCEv2 the group's GID is its IP multicast
+ * address (IBA A17), so no subnet administrator has to be asked. Attaching the
+ * queue pair joins the group on the network (ibv_attach_mcast(3)). That
+ * happens when the program reads the event, because the program may create the
+ * queue pair after it asked to join.
  */
 #include "front/rdmacm/rdmacm.h"
 
@@ -11,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GROUP_QPN  0xffffff
-#define GROUP_LID  0xc000
+#define GROUP_QPN  0xffffff /* of every group (IBA 10.5.1) */
+#define GROUP_LID  0xc000   /* the lowest multicast LID */
 #define GROUP_HOPS 1
 #define KNOWN_ATTRS                                                            \
 	(RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS)
@@ -24,7 +25,8 @@ struct rcm_group {
 	struct ibv_qp *attached;
 };
 
-/* With the lock. */
+/* The link that leads to the group, or the NULL at the list's end. The caller
+ * holds rcm.lock. */
 static struct rcm_group **find(struct rcm_id *id, const void *gid)
 {
 	struct rcm_group **at = &id->groups;
