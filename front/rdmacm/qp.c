@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pairs of ids, and the moves that connecting them takes. */
+/* The queue pair of an id: its creation, the attributes of each state move
+ * that a connection needs, and the shared receive queue beside it. */
 #include "front/rdmacm/rdmacm.h"
 
 #include <fcntl.h>
@@ -9,7 +10,8 @@
 
 #include "base/rand.h"
 
-/* INIT: the peer may write; and read, if it was granted to. */
+/* INIT: the peer may always write. It may read and use atomics if this side
+ * granted responder resources; unconnected services have neither. */
 static void fill_init(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 {
 	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
@@ -21,7 +23,7 @@ static void fill_init(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 }
 
-/* Of datagrams there is nothing to negotiate. */
+/* A datagram queue pair passes INIT, RTR and RTS without a peer's numbers. */
 static void fill_datagram(const struct rcm_id *id, struct ibv_qp_attr *a,
 			  int *mask)
 {
@@ -47,7 +49,8 @@ void rcm_fill_ah(const struct rcm_id *id, struct ibv_ah_attr *ah,
 	ah->grh.flow_label = id->way.flow_label;
 }
 
-/* What only those have that answer, or are answered (IBA 10.2.5.2). */
+/* RTR attributes of a responder: only transports that acknowledge have them
+ * (IBA 10.2.5.2). */
 static int answers(const struct rcm_id *id)
 {
 	enum ibv_qp_type type = id->pub.qp_type;
@@ -57,6 +60,7 @@ static int answers(const struct rcm_id *id)
 		       : 0;
 }
 
+/* RTS attributes of a requester: only transports that retransmit have them. */
 static int repeats(const struct rcm_id *id)
 {
 	const int all = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
@@ -73,9 +77,10 @@ static int repeats(const struct rcm_id *id)
 	}
 }
 
-/* The stream brings its queue pair to RTS (rcm_iw_establish): the rest of what
- * a program does on its way there changes nothing. One that makes its own and
- * comes late, as `rping -c -q`, only gives it its rights. */
+/* rcm_iw_establish() brings an iWARP queue pair to RTS when it hands over the
+ * socket, so a program's own moves to RTR and RTS have an empty mask. A
+ * program that creates its queue pair itself may ask for INIT only afterwards
+ * (`rping -c -q` does): then INIT sets the access rights and no state. */
 static int fill_iwarp(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 {
 	const enum ibv_qp_state to = a->qp_state;
@@ -100,7 +105,7 @@ static void fill_rtr(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 		IBV_QP_RQ_PSN | answers(id);
 	a->path_mtu = id->way.mtu ? (enum ibv_mtu)id->way.mtu : IBV_MTU_1024;
 	a->dest_qp_num = id->peer.qpn;
-	a->rq_psn = id->psn; /* "at which the remote shall begin" (IBA 12.7) */
+	a->rq_psn = id->psn; /* the starting PSN we sent (IBA 12.7) */
 	a->max_dest_rd_atomic = id->responder_resources;
 	rcm_fill_ah(id, &a->ah_attr, &id->way.dst);
 }
@@ -182,7 +187,8 @@ static uint8_t least(uint8_t wanted, uint8_t limit)
 	return VB_MIN(wanted, limit);
 }
 
-/* Once more to INIT: only now is it known whether the peer may read. */
+/* The queue pair repeats the move to INIT because only the connection's depths
+ * decide whether the peer may read. */
 int rcm_qp_connect(struct rcm_id *id)
 {
 	static const enum ibv_qp_state moves[] = { IBV_QPS_INIT, IBV_QPS_RTR,
@@ -242,7 +248,8 @@ static void drop_cqs(struct rcm_id *id)
 	id->made_qp_cqs = false;
 }
 
-/* The device's own, of this process, for who names none. -errno */
+/* The XRC domain that this process keeps for the device, for programs that
+ * give none. -errno */
 static int default_xrcd(struct rcm_id *id, struct ibv_xrcd **xrcd)
 {
 	struct ibv_xrcd_init_attr none = {
@@ -260,8 +267,8 @@ static int default_xrcd(struct rcm_id *id, struct ibv_xrcd **xrcd)
 	return *xrcd ? 0 : -errno;
 }
 
-/* Those that the program does not give. A target's completions are its shared
- * queue's. */
+/* Makes the completion queues that the program does not give. An XRC target
+ * has none of its own: its shared receive queue names one. */
 static int make_cqs(struct rcm_id *id, struct ibv_qp_init_attr_ex *a)
 {
 	if (a->qp_type == IBV_QPT_XRC_RECV)
@@ -352,9 +359,10 @@ VB_EXPORT void rdma_destroy_qp(struct rdma_cm_id *pub)
 		drop_cqs(id);
 }
 
-/* Shared receive queues of ids. */
+/* Shared receive queues. */
 
-/* Its domain, and the queue that its completions go to. */
+/* Fills in the XRC domain and the completion queue if the program gives
+ * none. */
 static int prepare_xrc(struct rcm_id *id, struct ibv_srq_init_attr_ex *a)
 {
 	int rc = 0;
@@ -364,7 +372,7 @@ static int prepare_xrc(struct rcm_id *id, struct ibv_srq_init_attr_ex *a)
 	a->comp_mask |= IBV_SRQ_INIT_ATTR_XRCD;
 	if (rc || (a->comp_mask & IBV_SRQ_INIT_ATTR_CQ && a->cq))
 		return rc;
-	if (id->pub.recv_cq) /* of a queue pair that has its own */
+	if (id->pub.recv_cq) /* the id's queue pair made this one */
 		return -EINVAL;
 	if (make_cq(id, a->attr.max_wr, &id->pub.recv_cq_channel,
 		    &id->pub.recv_cq))
