@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Devices that go: their interface was taken away. Each is opened once more, as
- * its program reads the asynchronous events of the other context itself. Every
- * id that has chosen the device is told once, as rdma_cm tells it (listeners
- * at any address have chosen none).
+ * Removal of devices, which happens when their network interface goes away.
+ * Each device is opened a second time, because the program itself reads the
+ * asynchronous events of the first context. Every id that is bound to the
+ * device gets one DEVICE_REMOVAL event, as in Linux's rdma_cm. A listener at
+ * the wildcard address is bound to no device and gets none.
  */
 #include "front/rdmacm/rdmacm.h"
 
@@ -14,7 +15,7 @@
 
 #include "base/log.h"
 
-/* A set, readable while a device has said something; -1: none yet. */
+/* An epoll set of the second contexts' event descriptors; -1: none yet. */
 static int removals = -1;
 
 int rcm_removals_fd(void)
@@ -22,7 +23,7 @@ int rcm_removals_fd(void)
 	return removals;
 }
 
-/* With rcm.lock. */
+/* The caller holds rcm.lock. NULL: the removal cannot be noticed. */
 static struct ibv_context *open_watch(struct rcm_device *d)
 {
 	struct epoll_event e = { .events = EPOLLIN, .data.ptr = d };
@@ -47,8 +48,8 @@ void rcm_removals_watch(void)
 		d->watch = removals < 0 ? NULL : open_watch(d);
 		if (!d->watch)
 			vb_log(LOG_INFO,
-			       "rdmacm: nobody will hear when device "
-			       "%s goes",
+			       "rdmacm: the removal of device %s cannot be "
+			       "reported",
 			       ibv_get_device_name(d->verbs->device));
 	}
 }
@@ -58,7 +59,7 @@ void rcm_removals_after_fork(void)
 	removals = -1;
 }
 
-/* With the lock. */
+/* The caller holds rcm.lock. */
 static void tell_all_of(struct rcm_device *d)
 {
 	atomic_fetch_add(&d->removals, 1);
