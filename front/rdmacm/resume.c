@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * When the broker is gone: what it knew of our ids is written down as it is
- * said, and said again to the next one. Ports and listeners come back;
- * connections go on under the numbers that their peers know; those on their
- * way are asked or answered for once more, as if a datagram had been lost.
+ * Recovery from the loss of the broker. The broker process may end while
+ * connections are open; another process then becomes the broker and knows
+ * nothing of our ids. So each id keeps a record of what it told the broker and
+ * heard from it, and this file replays the records to the next broker: bound
+ * ports and listeners come back, open connections continue under the
+ * communication ids that their peers know, and half-open ones send their
+ * request or reply again, as if a datagram had been lost.
  */
 #include "front/rdmacm/rdmacm.h"
 
@@ -15,12 +18,12 @@
 #include "base/fdmail.h"
 #include "base/log.h"
 
-#define PATIENCE (10 * VB_SEC)
-#define NAP	 (5 * VB_MSEC)
-/* Whose port we join: it may not live any more. */
+#define PATIENCE (10 * VB_SEC) /* for the next broker to start */
+#define NAP	 (5 * VB_MSEC) /* between two attempts */
+/* For the process whose port we share to bind it again; it may have ended. */
 #define FOR_HOST (2 * VB_SEC)
 
-/* Writing down. */
+/* Keeping the records. */
 
 void rcm_note_said(const struct vb_ipc_cm *m)
 {
@@ -84,12 +87,13 @@ void rcm_note_heard(struct rcm_id *id, const struct vb_ipc_cm *m)
 	}
 }
 
-/* Saying it again. */
+/* Replaying the records. */
 
+/* The messages for the next broker, in order; lines[0] is the HELLO. */
 struct script {
 	struct vb_ipc_cm *lines;
 	size_t count, room;
-	int rc;
+	int rc; /* -ENOMEM: some are missing */
 };
 
 static void add(struct script *s, const struct vb_ipc_cm *m)
@@ -185,7 +189,7 @@ static void add_id(struct script *s, const struct rcm_id *id)
 	}
 }
 
-/* A request that the program has not seen: no id stands for it yet. */
+/* A request whose event the program has not read: no id stands for it yet. */
 static void add_unseen(struct script *s, const struct rcm_event *e)
 {
 	const struct rcm_id id = { .number = e->m.id,
@@ -196,7 +200,9 @@ static void add_unseen(struct script *s, const struct rcm_event *e)
 	add_resume(s, &id, IPC_CM_AT_REQUEST);
 }
 
-/* First whether the owner of our queue pairs' numbers is known again. */
+/* The HELLO names one of our queue pairs: the broker answers whether our
+ * engine has registered with it again. Without that it would refuse to
+ * connect our queue pairs. */
 static void write_script(struct script *s)
 {
 	struct vb_ipc_cm hello = { .kind = IPC_CM_HELLO,
@@ -218,16 +224,18 @@ static void write_script(struct script *s)
 	if (s->rc == 0 && hello.qpn)
 		s->lines[0] = hello;
 	else if (s->rc == 0)
-		s->lines[0].kind = 0; /* it need not be known */
+		s->lines[0].kind = 0; /* no queue pair, no question */
 }
 
+/* The broker answers these kinds with DONE. */
 static bool is_answered(const struct vb_ipc_cm *m)
 {
 	return m->kind == IPC_CM_BIND || m->kind == IPC_CM_LISTEN ||
 	       m->kind == IPC_CM_HELLO;
 }
 
-/* What the broker answers; -errno: the session. */
+/* Sends @m and waits for its answer, if it has one, in @done. -errno: the
+ * session failed; an error of the broker is in done->status. */
 static int say_line(int fd, const struct vb_ipc_cm *m, struct vb_ipc_cm *done)
 {
 	uint8_t bytes[VB_IPC_CM_BYTES];
@@ -246,7 +254,8 @@ static void nap(void)
 	nanosleep(&(struct timespec){ 0, (long)NAP }, NULL);
 }
 
-/* A child of fork may be here before the parent whose port it joins. */
+/* A child of fork() may reach the broker before the parent whose port it
+ * shares; then its BIND fails until the parent's has come. */
 static bool waits_for_host(const struct vb_ipc_cm *m,
 			   const struct vb_ipc_cm *done)
 {
@@ -267,8 +276,9 @@ static int say_patiently(int fd, const struct vb_ipc_cm *m, vb_time until,
 }
 
 /*
- * A port that another took meanwhile is lost, and its listener with it: of an
- * id that it does not know the broker would not hear.
+ * Another program may have bound our port in the meantime. Then the port is
+ * lost, and the id's LISTEN is left out, because the broker does not know the
+ * id.
  */
 static int say_lines(int fd, const struct script *s, vb_time until)
 {
@@ -287,13 +297,13 @@ static int say_lines(int fd, const struct script *s, vb_time until)
 		if (!done.status)
 			continue;
 		lost = m->id;
-		vb_log(LOG_WARN, "rdmacm: port %u is not ours any more: %s",
-		       m->src_port, strerror(done.status));
+		vb_log(LOG_WARN, "rdmacm: port %u is lost: %s", m->src_port,
+		       strerror(done.status));
 	}
 	return 0;
 }
 
-/* -EAGAIN: nobody is there, or not ready for us. */
+/* -EAGAIN: the broker went away, or does not know our engine yet. */
 static int tell_all(int fd, const struct script *s)
 {
 	const vb_time until = vb_clock_read() + FOR_HOST;
@@ -305,7 +315,9 @@ static int tell_all(int fd, const struct script *s)
 	return say_lines(fd, s, until) ? -EAGAIN : 0;
 }
 
-/* What is heard from one that does not stay changes what the next is told. */
+/* The script is written anew for each broker, because an event that one of
+ * them sent before it went away changed the records. Returns the session's
+ * descriptor or -errno. */
 static int try_once(void)
 {
 	struct script s = { 0 };
@@ -330,7 +342,7 @@ int rcm_resume(void)
 	int rc;
 
 	do {
-		nap(); /* our engine is about to start one, or a neighbour's */
+		nap(); /* some program's engine is about to start a broker */
 		rc = try_once();
 	} while (rc == -EAGAIN && vb_clock_read() < until);
 	return rc;
