@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The session with the broker, and the thread that listens to it. */
+/*
+ * The session with the broker: one UNIX socket and one thread a process. The
+ * thread reads events and answers; any thread sends. When the broker goes
+ * away, the thread connects to the next one (resume.c), and senders wait for
+ * that.
+ */
 #include "front/rdmacm/rdmacm.h"
 
 #include <poll.h>
@@ -15,18 +20,24 @@
 #include "base/sync.h"
 #include "wire/ipc.h"
 
-#define ANSWER_WAIT  (10 * VB_SEC)
-#define SESSION_WAIT (10 * VB_SEC)
-#define ROOM_WAIT    (10 * VB_SEC) /* for a broker that does not read */
-#define KNOWN_SOON   (2 * VB_SEC)
-#define NAP	     (2 * VB_MSEC)
+#define ANSWER_WAIT  (10 * VB_SEC) /* for the broker's answer */
+#define SESSION_WAIT (10 * VB_SEC) /* for the next broker */
+#define ROOM_WAIT    (10 * VB_SEC) /* for room in the socket's buffer */
+/* A session younger than this may have been opened before our engine's. */
+#define KNOWN_SOON (2 * VB_SEC)
+#define NAP	   (2 * VB_MSEC)
+/* After MOST_SHORT sessions in a row of less than SHORTEST_LIFE the fault is
+ * taken to be ours, and the thread gives up. */
+#define SHORTEST_LIFE VB_SEC
+#define MOST_SHORT    5
 
 struct rcm rcm = { .lock = PTHREAD_MUTEX_INITIALIZER,
 		   .fd = -1,
 		   .next_number = 1,
 		   .answers = PTHREAD_COND_INITIALIZER };
 
-/* What a child of fork inherited is its parent's, and says nothing. */
+/* An id that a child inherited over fork() belongs to the parent: its messages
+ * get kind IPC_CM_NONE, which say() does not send. */
 struct vb_ipc_cm rcm_message(const struct rcm_id *id, enum vb_ipc_cm_kind kind)
 {
 	return (struct vb_ipc_cm){ .kind = id->life == rcm.life ? (uint8_t)kind
@@ -35,13 +46,10 @@ struct vb_ipc_cm rcm_message(const struct rcm_id *id, enum vb_ipc_cm_kind kind)
 				   .id = id->number };
 }
 
-#define SHORTEST_LIFE VB_SEC
-#define MOST_SHORT    5 /* sessions; then it is we who are wrong */
-
 /*
- * A child of fork has neither its parent's session, which must end with the
- * parent, nor its devices. The numbers of its own ids go on where its
- * parent's ended.
+ * In a child of fork(): the session must end with the parent, and the devices
+ * are the parent's, so the child has neither. The child numbers its own ids
+ * from where the parent's numbers ended.
  */
 static void begin_again(void)
 {
@@ -62,7 +70,7 @@ static void begin_again(void)
 }
 VB_FORGET_AT_FORK(begin_again)
 
-/* The answer to a question that was given up may come late: it is skipped. */
+/* Skips an answer that comes after the asking thread gave up waiting. */
 static void take_answer(const struct vb_ipc_cm *m)
 {
 	pthread_mutex_lock(&rcm.lock);
@@ -80,8 +88,8 @@ static struct timespec at(vb_time then)
 				  (long)(then % VB_SEC) };
 }
 
-/* With the lock; @until is the monotonic clock's: somebody may set the other
- * one. 0, or an error number. */
+/* The caller holds rcm.lock. @until is CLOCK_MONOTONIC, because the wall clock
+ * may be set meanwhile. 0, or a positive errno. */
 static int await_news(vb_time until)
 {
 	const struct timespec then = at(until);
@@ -95,7 +103,8 @@ bool rcm_is_answer(const struct vb_ipc_cm *asked, const struct vb_ipc_cm *done)
 	return done->id == asked->id && done->tid == asked->tid;
 }
 
-/* It may have been the broker's, that this session is one too many. */
+/* A message that is none of ours may be the broker's refusal of one more
+ * session of this user. */
 static void log_refusal(const uint8_t *bytes, size_t len)
 {
 	struct vb_ipc m;
@@ -140,7 +149,8 @@ static void set_session(int fd, bool lost)
 	pthread_mutex_unlock(&rcm.lock);
 }
 
-/* For what the broker says, and meanwhile for devices that go. */
+/* Waits for a message of the broker, and handles the removal of devices
+ * meanwhile. */
 static void await_word(int fd)
 {
 	struct pollfd fds[] = { { .fd = fd, .events = POLLIN },
@@ -155,7 +165,7 @@ static void await_word(int fd)
 	} while (!fds[0].revents);
 }
 
-/* Until the session ends. */
+/* Reads messages until the session ends. */
 static void serve_session(int fd)
 {
 	struct vb_ipc_cm done;
@@ -186,12 +196,13 @@ static void *listen_to_broker(void *arg)
 		fd = hasty < MOST_SHORT ? rcm_resume() : -EPROTO;
 		set_session(fd < 0 ? -1 : fd, false);
 	}
-	vb_log(LOG_WARN, "rdmacm: no broker; connections stay, but nothing is "
-			 "heard of them any more");
+	vb_log(LOG_WARN, "rdmacm: no broker; connections stay open, but "
+			 "programs get no more events about them");
 	return NULL;
 }
 
-/* A broker that is stopped holds nobody up for ever. */
+/* The send timeout bounds the wait for a broker that does not read, for
+ * example because it is stopped. */
 int rcm_session_connect(void)
 {
 	static const struct timeval patience = { ROOM_WAIT / VB_SEC, 0 };
@@ -201,7 +212,7 @@ int rcm_session_connect(void)
 
 	if (fd < 0)
 		return -errno;
-	vb_fork_closes(fd); /* it ends with the parent */
+	vb_fork_closes(fd); /* the session must end with the parent */
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience,
 		       sizeof(patience)) < 0 ||
 	    connect(fd, (struct sockaddr *)&a, len) < 0) {
@@ -213,7 +224,8 @@ int rcm_session_connect(void)
 	return fd;
 }
 
-/* It takes no signal that the program waits for. */
+/* The thread blocks all signals, so that it takes none that the program waits
+ * for. */
 static int start_thread(int fd)
 {
 	sigset_t all, old;
@@ -230,7 +242,8 @@ static int start_thread(int fd)
 	return -rc;
 }
 
-/* With the lock. Opening a device has started a broker. */
+/* The caller holds rcm.lock. A broker runs by now: opening a device starts one
+ * if there is none. */
 static int start_session(void)
 {
 	int rc = rcm_devices_open(), fd;
@@ -264,9 +277,10 @@ int rcm_session_start(void)
 	return rc;
 }
 
-/* With the lock. A broker that goes is followed by another: that its thread
- * knows of it, and has told the next one what there is, is waited for. The next
- * session may well have the descriptor of the one that is @gone. */
+/* Waits until the thread has noticed that session number @gone ended and has
+ * replayed the records to the next broker; 0: no session has failed yet. The
+ * caller holds rcm.lock. Sessions are compared by number, because the next
+ * socket may have the same descriptor. False: there is no session. */
 static bool wait_for_session(uint64_t gone)
 {
 	const vb_time until = vb_clock_read() + SESSION_WAIT;
@@ -289,7 +303,8 @@ static int put_message(const struct vb_ipc_cm *m)
 	return rc == -EAGAIN ? -ETIMEDOUT : rc;
 }
 
-/* With the lock, so that messages stay whole and in order. */
+/* The caller holds rcm.lock, so that messages leave in the order of their
+ * records. -errno */
 static int say(const struct vb_ipc_cm *m)
 {
 	uint64_t gone = 0;
@@ -319,11 +334,14 @@ static bool is_session_young(void)
 }
 
 /*
- * The broker knows whose a queue pair is by its engine's session. Where one
- * broker has just followed another that may come later than ours, and who asks
- * for a connection meanwhile would be refused as a stranger. From then on it is
- * resume.c that waits for it. To ask also finds out whether the session is
- * still the one it was; a true stranger is not held up by an old one.
+ * The broker learns from the engine's own session which queue pairs belong to
+ * this process, and refuses to connect a queue pair that it does not know.
+ * After a change of brokers, the engine's session may open later than ours. So
+ * before the first connection this function asks (HELLO) until the broker
+ * knows @qpn; later changes of brokers are left to resume.c. It asks only
+ * while the session is young (asking also detects a session that has ended): in
+ * an older session the engine is registered, and a queue pair that is still
+ * unknown is not this process's.
  */
 static void become_known(uint32_t qpn)
 {
@@ -343,8 +361,8 @@ static void become_known(uint32_t qpn)
 	pthread_mutex_unlock(&rcm.lock);
 }
 
-/* With the lock. Who looks a queue pair up, for datagrams, says nothing of his
- * own. */
+/* Messages that name a queue pair of ours. A CONNECT for datagrams only looks
+ * up the peer's. The caller holds rcm.lock. */
 static bool must_own(const struct vb_ipc_cm *m)
 {
 	const struct rcm_id *id = rcm_id_find(m->id);
@@ -363,7 +381,8 @@ static bool is_by_stranger(const struct vb_ipc_cm *m)
 	return stranger;
 }
 
-/* rdma_connect() and its like are no cancellation points. */
+/* rdma_connect() and similar calls are no cancellation points, so cancellation
+ * is put off while the socket is in use. */
 int rcm_session_tell(const struct vb_ipc_cm *m)
 {
 	int cancel = vb_cancel_off(), rc;
@@ -377,8 +396,8 @@ int rcm_session_tell(const struct vb_ipc_cm *m)
 	return rc;
 }
 
-/* With the lock. The answer, the end of the session that was asked, or the end
- * of patience. */
+/* Waits for the answer. -ESTALE: the session ended first, so ask the next
+ * broker; -ETIMEDOUT. The caller holds rcm.lock. */
 static int await_answer(void)
 {
 	const vb_time until = vb_clock_read() + ANSWER_WAIT;
@@ -390,10 +409,11 @@ static int await_answer(void)
 		rc = -await_news(until);
 	if (rcm.answered)
 		return 0;
-	return rc ? rc : -ESTALE; /* the next broker is asked */
+	return rc ? rc : -ESTALE;
 }
 
-/* With the lock, and no other question under way. */
+/* The caller holds rcm.lock and has set rcm.asked, so that no other question
+ * is under way. -errno, also the broker's. */
 static int ask(const struct vb_ipc_cm *m, struct vb_ipc_cm *answer)
 {
 	uint64_t number = rcm.question.tid + 1;
