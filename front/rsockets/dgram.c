@@ -24,7 +24,8 @@
 
 enum {
 	BUCKETS = 64,
-	WAYS = 64,	/* in a bucket; a flood of senders costs no more */
+	DESTS_PER_BUCKET =
+		64,	/* in a bucket; a flood of senders costs no more */
 	UDP_KEPT = 256, /* headers that came so, unread */
 	PIECES = 16,	/* of a message */
 };
@@ -36,8 +37,8 @@ enum {
 #define IDLE ((uint64_t)1000000000)
 #define OLD  (10 * IDLE)
 
-struct way {
-	struct way *next;
+struct dest {
+	struct dest *next;
 	struct sockaddr_storage to;
 	struct rs_ud *ud;
 	struct ibv_ah *ah; /* NULL: not known */
@@ -50,7 +51,7 @@ struct rs_dgram {
 	bool connected;
 	struct sockaddr_storage peer;
 	struct rs_ud *uds;
-	struct way *ways[BUCKETS];
+	struct dest *dests[BUCKETS];
 	struct rs_dgram_header *first, **last;
 	unsigned waiting, by_udp;
 };
@@ -118,13 +119,13 @@ static struct sockaddr_storage as_seen(const struct rs_sock *rs,
 }
 
 /* What tells peers apart: 18 bytes. */
-struct place {
+struct peer_key {
 	uint8_t bytes[18];
 };
 
-static struct place place_of(const struct sockaddr_storage *a)
+static struct peer_key key_of(const struct sockaddr_storage *a)
 {
-	struct place p = {};
+	struct peer_key p = {};
 	uint16_t port = port_of(a);
 
 	memcpy(p.bytes, &port, 2);
@@ -137,17 +138,17 @@ static struct place place_of(const struct sockaddr_storage *a)
 	return p;
 }
 
-static bool same_place(const struct sockaddr_storage *a,
-		       const struct sockaddr_storage *b)
+static bool same_peer(const struct sockaddr_storage *a,
+		      const struct sockaddr_storage *b)
 {
-	struct place p = place_of(a), q = place_of(b);
+	struct peer_key p = key_of(a), q = key_of(b);
 
 	return memcmp(&p, &q, sizeof(p)) == 0;
 }
 
 static unsigned bucket_of(const struct sockaddr_storage *a)
 {
-	struct place p = place_of(a);
+	struct peer_key p = key_of(a);
 	uint32_t hash = 2166136261u; /* FNV-1a */
 
 	for (unsigned i = 0; i < sizeof(p.bytes); i++)
@@ -158,7 +159,7 @@ static unsigned bucket_of(const struct sockaddr_storage *a)
 static bool is_any(const struct sockaddr_storage *a)
 {
 	static const uint8_t zero[16];
-	struct place p = place_of(a);
+	struct peer_key p = key_of(a);
 
 	return memcmp(p.bytes + 2, zero, sizeof(zero)) == 0;
 }
@@ -198,14 +199,14 @@ static int own_address(struct rs_sock *rs, const struct sockaddr *to,
 
 /* Ways. */
 
-static void drop_way(struct way **at)
+static void drop_dest(struct dest **at)
 {
-	struct way *w = *at;
+	struct dest *dest = *at;
 
-	*at = w->next;
-	if (w->ah)
-		ibv_destroy_ah(w->ah);
-	free(w);
+	*at = dest->next;
+	if (dest->ah)
+		ibv_destroy_ah(dest->ah);
+	free(dest);
 }
 
 static struct rs_ud *find_ud(struct rs_sock *rs,
@@ -214,7 +215,7 @@ static struct rs_ud *find_ud(struct rs_sock *rs,
 	struct rs_ud *ud;
 
 	for (ud = rs->dgram->uds; ud; ud = ud->next)
-		if (same_place(&ud->own, own))
+		if (same_peer(&ud->own, own))
 			return ud;
 	ud = rs_ud_open(rs, (const struct sockaddr *)own);
 	if (!ud)
@@ -224,69 +225,69 @@ static struct rs_ud *find_ud(struct rs_sock *rs,
 	return ud;
 }
 
-static struct way *new_way(struct rs_sock *rs, const struct sockaddr *to)
+static struct dest *new_dest(struct rs_sock *rs, const struct sockaddr *to)
 {
-	struct way *w = calloc(1, sizeof(*w));
+	struct dest *dest = calloc(1, sizeof(*dest));
 	struct sockaddr_storage own;
 	int rc;
 
-	if (!w)
+	if (!dest)
 		return NULL;
 	rc = own_address(rs, to, &own);
 	if (rc == 0) {
-		memcpy(&w->to, to, bytes_of(to));
-		w->ud = find_ud(rs, &own);
-		if (w->ud)
-			return w;
+		memcpy(&dest->to, to, bytes_of(to));
+		dest->ud = find_ud(rs, &own);
+		if (dest->ud)
+			return dest;
 		rc = -errno;
 	}
-	free(w);
+	free(dest);
 	errno = -rc;
 	return NULL;
 }
 
 /* Who was used last stands first; the last goes when there are too many. */
-static struct way *find_way(struct rs_sock *rs, const struct sockaddr *to)
+static struct dest *find_dest(struct rs_sock *rs, const struct sockaddr *to)
 {
 	const struct sockaddr_storage *key = (const void *)to;
-	struct way **bucket = &rs->dgram->ways[bucket_of(key)], **at, *w;
+	struct dest **bucket = &rs->dgram->dests[bucket_of(key)], **at, *dest;
 	unsigned count = 0;
 
 	for (at = bucket; *at; at = &(*at)->next) {
-		if (same_place(&(*at)->to, key))
+		if (same_peer(&(*at)->to, key))
 			break;
-		if (++count == WAYS) {
-			drop_way(at);
+		if (++count == DESTS_PER_BUCKET) {
+			drop_dest(at);
 			break;
 		}
 	}
-	w = *at;
-	if (w)
-		*at = w->next;
+	dest = *at;
+	if (dest)
+		*at = dest->next;
 	else
-		w = new_way(rs, to);
-	if (!w)
+		dest = new_dest(rs, to);
+	if (!dest)
 		return NULL;
-	w->next = *bucket;
-	*bucket = w;
-	return w;
+	dest->next = *bucket;
+	*bucket = dest;
+	return dest;
 }
 
-static void learn(struct way *w, uint32_t qpn)
+static void learn(struct dest *dest, uint32_t qpn)
 {
-	if (!w->ah)
-		w->ah = rs_ud_way(w->ud, (struct sockaddr *)&w->to);
-	w->qpn = qpn;
+	if (!dest->ah)
+		dest->ah = rs_ud_way(dest->ud, (struct sockaddr *)&dest->to);
+	dest->qpn = qpn;
 }
 
 /* Over UDP. */
 
-static ssize_t send_udp(const struct rs_sock *rs, const struct way *w,
+static ssize_t send_udp(const struct rs_sock *rs, const struct dest *dest,
 			enum rs_dgram_header_op op, const struct iovec *iov,
 			unsigned count, int flags)
 {
-	struct sockaddr_storage to = as_seen(rs, &w->to);
-	const struct rs_dgram_header_udp h = { op, w->ud->id->qp->qp_num };
+	struct sockaddr_storage to = as_seen(rs, &dest->to);
+	const struct rs_dgram_header_udp h = { op, dest->ud->id->qp->qp_num };
 	uint8_t header[RS_DGRAM_UDP_MOST];
 	struct iovec all[PIECES + 1] = { { .iov_base = header } };
 	struct msghdr msg = {
@@ -297,38 +298,38 @@ static ssize_t send_udp(const struct rs_sock *rs, const struct way *w,
 	};
 
 	all[0].iov_len = rs_dgram_header_put_udp(
-		header, &h, (struct sockaddr *)&w->ud->own);
+		header, &h, (struct sockaddr *)&dest->ud->own);
 	if (count)
 		memcpy(&all[1], iov, count * sizeof(*iov));
 	return sendmsg(rs->dgram->udp, &msg, flags | MSG_NOSIGNAL) < 0 ? -errno
 								       : 0;
 }
 
-static void enqueue(struct rs_dgram *d, struct rs_dgram_header *l)
+static void enqueue(struct rs_dgram *d, struct rs_dgram_header *dg)
 {
-	l->next = NULL;
-	*d->last = l;
-	d->last = &l->next;
+	dg->next = NULL;
+	*d->last = dg;
+	d->last = &dg->next;
 	d->waiting++;
-	if (!l->ud)
+	if (!dg->ud)
 		d->by_udp++;
 }
 
 static void keep_udp(struct rs_dgram *d, const struct sockaddr_storage *from,
 		     const uint8_t *bytes, size_t n)
 {
-	struct rs_dgram_header *l;
+	struct rs_dgram_header *dg;
 
 	if (d->by_udp == UDP_KEPT)
 		return;
-	l = calloc(1, sizeof(*l) + n);
-	if (!l)
+	dg = calloc(1, sizeof(*dg) + n);
+	if (!dg)
 		return;
-	l->from = *from;
-	l->bytes = (uint8_t *)(l + 1);
-	l->length = (uint32_t)n;
-	memcpy(l->bytes, bytes, n);
-	enqueue(d, l);
+	dg->from = *from;
+	dg->bytes = (uint8_t *)(dg + 1);
+	dg->length = (uint32_t)n;
+	memcpy(dg->bytes, bytes, n);
+	enqueue(d, dg);
 }
 
 static void take_udp(struct rs_sock *rs, const struct sockaddr_storage *from,
@@ -336,17 +337,17 @@ static void take_udp(struct rs_sock *rs, const struct sockaddr_storage *from,
 {
 	struct rs_dgram_header_udp h;
 	int header = rs_dgram_header_get_udp(bytes, n, from->ss_family, &h);
-	struct way *w;
+	struct dest *dest;
 
 	if (header < 0)
 		return;
-	w = find_way(rs, (const struct sockaddr *)from);
-	if (!w)
+	dest = find_dest(rs, (const struct sockaddr *)from);
+	if (!dest)
 		return;
-	learn(w, h.qpn);
+	learn(dest, h.qpn);
 	if (h.op != RS_DGRAM_DATA)
 		return;
-	(void)send_udp(rs, w, RS_DGRAM_CONTROL, NULL, 0, MSG_DONTWAIT);
+	(void)send_udp(rs, dest, RS_DGRAM_CONTROL, NULL, 0, MSG_DONTWAIT);
 	keep_udp(rs->dgram, from, bytes + header, n - (size_t)header);
 }
 
@@ -373,21 +374,22 @@ static void drain_udp(struct rs_sock *rs)
 	}
 }
 
-static bool is_wanted(const struct rs_dgram *d, const struct rs_dgram_header *l)
+static bool is_wanted(const struct rs_dgram *d,
+		      const struct rs_dgram_header *dg)
 {
-	return !d->connected || same_place(&d->peer, &l->from);
+	return !d->connected || same_peer(&d->peer, &dg->from);
 }
 
 static void drain_ud(struct rs_dgram *d, struct rs_ud *ud)
 {
-	struct rs_dgram_header *l;
+	struct rs_dgram_header *dg;
 
-	while ((l = rs_ud_next(ud))) {
-		to_plain(&l->from);
-		if (is_wanted(d, l))
-			enqueue(d, l);
+	while ((dg = rs_ud_next(ud))) {
+		to_plain(&dg->from);
+		if (is_wanted(d, dg))
+			enqueue(d, dg);
 		else
-			rs_ud_give_back(l);
+			rs_ud_give_back(dg);
 	}
 }
 
@@ -462,40 +464,40 @@ static int take_error(struct rs_sock *rs)
 	return -error;
 }
 
-static bool by_ud(struct way *w, uint32_t bytes)
+static bool by_ud(struct dest *dest, uint32_t bytes)
 {
 	uint64_t now = vb_clock_read();
-	bool fresh = now - w->used < IDLE && now - w->asked < OLD;
+	bool fresh = now - dest->used < IDLE && now - dest->asked < OLD;
 
-	w->used = now;
-	if (w->ah && fresh && rs_ud_fits(w->ud, bytes))
+	dest->used = now;
+	if (dest->ah && fresh && rs_ud_fits(dest->ud, bytes))
 		return true;
-	w->asked = now;
+	dest->asked = now;
 	return false;
 }
 
 /* -errno */
-static int send_letter(struct rs_sock *rs, struct way *w,
-		       const struct msghdr *msg, uint32_t bytes, int flags,
-		       int timeout)
+static int send_datagram(struct rs_sock *rs, struct dest *dest,
+			 const struct msghdr *msg, uint32_t bytes, int flags,
+			 int timeout)
 {
 	unsigned count = (unsigned)msg->msg_iovlen;
 	int rc;
 
-	if (!by_ud(w, bytes))
-		return (int)send_udp(rs, w, RS_DGRAM_DATA, msg->msg_iov, count,
-				     timeout ? 0 : MSG_DONTWAIT);
+	if (!by_ud(dest, bytes))
+		return (int)send_udp(rs, dest, RS_DGRAM_DATA, msg->msg_iov,
+				     count, timeout ? 0 : MSG_DONTWAIT);
 	for (;;) {
-		rc = rs_ud_send(w->ud, w->ah, w->qpn, msg->msg_iov, count,
-				bytes);
+		rc = rs_ud_send(dest->ud, dest->ah, dest->qpn, msg->msg_iov,
+				count, bytes);
 		if (rc != -EAGAIN)
 			return rc;
 		/* Its way may go while nobody holds the lock. */
 		rc = rs_wait(rs, rs_dgram_can_write, timeout);
 		if (rc)
 			return rc;
-		w = find_way(rs, msg->msg_name);
-		if (!w || !w->ah)
+		dest = find_dest(rs, msg->msg_name);
+		if (!dest || !dest->ah)
 			return -ENOBUFS;
 	}
 }
@@ -523,7 +525,7 @@ ssize_t rs_dgram_send(struct rs_sock *rs, const struct msghdr *asked, int flags,
 	ssize_t bytes = measure(asked);
 	struct msghdr msg = *asked;
 	struct sockaddr_storage to = d->peer;
-	struct way *w;
+	struct dest *dest;
 	int rc;
 
 	if (bytes < 0)
@@ -544,38 +546,38 @@ ssize_t rs_dgram_send(struct rs_sock *rs, const struct msghdr *asked, int flags,
 	rc = take_error(rs);
 	if (rc)
 		return rc;
-	w = find_way(rs, msg.msg_name);
-	if (!w)
+	dest = find_dest(rs, msg.msg_name);
+	if (!dest)
 		return -errno;
-	rc = send_letter(rs, w, &msg, (uint32_t)bytes, flags, timeout);
+	rc = send_datagram(rs, dest, &msg, (uint32_t)bytes, flags, timeout);
 	return rc ? rc : bytes;
 }
 
 static void dequeue(struct rs_dgram *d)
 {
-	struct rs_dgram_header *l = d->first;
+	struct rs_dgram_header *dg = d->first;
 
-	d->first = l->next;
+	d->first = dg->next;
 	if (!d->first)
 		d->last = &d->first;
 	d->waiting--;
-	if (!l->ud)
+	if (!dg->ud)
 		d->by_udp--;
-	rs_ud_give_back(l);
+	rs_ud_give_back(dg);
 }
 
 static size_t copy_out(const struct rs_sock *rs,
-		       const struct rs_dgram_header *l, struct msghdr *msg)
+		       const struct rs_dgram_header *dg, struct msghdr *msg)
 {
-	const struct sockaddr_storage from = as_seen(rs, &l->from);
+	const struct sockaddr_storage from = as_seen(rs, &dg->from);
 	size_t done = 0, n;
 
-	for (size_t i = 0; i < msg->msg_iovlen && done < l->length; i++) {
-		n = VB_MIN(msg->msg_iov[i].iov_len, l->length - done);
-		memcpy(msg->msg_iov[i].iov_base, l->bytes + done, n);
+	for (size_t i = 0; i < msg->msg_iovlen && done < dg->length; i++) {
+		n = VB_MIN(msg->msg_iov[i].iov_len, dg->length - done);
+		memcpy(msg->msg_iov[i].iov_base, dg->bytes + done, n);
 		done += n;
 	}
-	msg->msg_flags = done < l->length ? MSG_TRUNC : 0;
+	msg->msg_flags = done < dg->length ? MSG_TRUNC : 0;
 	msg->msg_controllen = 0;
 	if (msg->msg_name) {
 		socklen_t all = bytes_of((const struct sockaddr *)&from);
@@ -637,8 +639,8 @@ void rs_dgram_unmake(struct rs_sock *rs)
 	while (d->first)
 		dequeue(d);
 	for (unsigned i = 0; i < BUCKETS; i++)
-		while (d->ways[i])
-			drop_way(&d->ways[i]);
+		while (d->dests[i])
+			drop_dest(&d->dests[i]);
 	while ((ud = d->uds)) {
 		d->uds = ud->next;
 		rs_ud_close(ud);
@@ -665,7 +667,7 @@ int rs_dgram_connect(struct rs_sock *rs, const struct sockaddr *a, socklen_t n)
 	if (!d->connected)
 		return 0;
 	d->peer = plain(a); /* the kernel has found it long enough */
-	return find_way(rs, (struct sockaddr *)&d->peer) ? 0 : -errno;
+	return find_dest(rs, (struct sockaddr *)&d->peer) ? 0 : -errno;
 }
 
 int rs_dgram_shut(struct rs_sock *rs, int how)

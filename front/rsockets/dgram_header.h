@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The headers of datagrams over RDMA, as rdma-core's librdmacm/docs/rsocket
- * states them. Who does not know his peer's queue pair yet sends over UDP,
- * with a header that names his own; from one queue pair to another goes a
- * shorter one, which says whose datagram it is. Nothing in them is believed.
+ * The two headers of datagram sockets, in the format of rdma-core's document
+ * librdmacm/docs/rsocket. A sender that does not know its peer's queue pair yet
+ * sends over UDP, and the header names the sender's queue pair. Between queue
+ * pairs a shorter header names the sender's address and port. All functions
+ * check every field, because the bytes come from the network.
  */
 #ifndef FRONT_RSOCKETS_DGRAM_HEADER_H
 #define FRONT_RSOCKETS_DGRAM_HEADER_H
@@ -13,27 +14,30 @@
 #include <sys/socket.h>
 
 enum rs_dgram_header_op {
-	RS_DGRAM_DATA = 0,    /* the rest is the program's; to be answered */
-	RS_DGRAM_CONTROL = 7, /* the answer: nothing but the header */
+	RS_DGRAM_DATA = 0,    /* a payload follows; answer with CONTROL */
+	RS_DGRAM_CONTROL = 7, /* the answer: a header alone */
 };
 
-#define RS_DGRAM_BYTES	  2048 /* with its header, whichever way it goes */
+#define RS_DGRAM_BYTES	  2048 /* the longest datagram, header included */
 #define RS_DGRAM_UDP_MOST 28
 #define RS_DGRAM_UD_MOST  24
 
 struct rs_dgram_header_udp {
 	enum rs_dgram_header_op op;
-	uint32_t qpn;
+	uint32_t qpn; /* the sender's, 24 bits */
 };
 
-/* The header's length. @own: IPv4 or IPv6, where it is sent from. */
+/* Write a header and return its length in bytes. @own: the IPv4 or IPv6
+ * address and port that the datagram is sent from. */
 unsigned rs_dgram_header_put_udp(uint8_t to[RS_DGRAM_UDP_MOST],
 				 const struct rs_dgram_header_udp *h,
 				 const struct sockaddr *own);
 unsigned rs_dgram_header_put_ud(uint8_t to[RS_DGRAM_UD_MOST],
 				const struct sockaddr *own);
 
-/* The header's length; -EPROTO: it is none. @family: of who sent it. */
+/* Read the header of a datagram of @n bytes and return the header's length.
+ * -EPROTO: it is no such header. @family: AF_INET or AF_INET6, of the sender's
+ * address. */
 int rs_dgram_header_get_udp(const uint8_t *bytes, size_t n, int family,
 			    struct rs_dgram_header_udp *h);
 int rs_dgram_header_get_ud(const uint8_t *bytes, size_t n,

@@ -29,7 +29,7 @@ struct member {
 	uint32_t serial;
 	struct rs_sock *rs; /* NULL: a descriptor like any other */
 	struct epoll_event asked;
-	struct rs_sleeper bed;
+	struct rs_waiter waiter;
 	bool hot;
 	struct member *next, **link; /* among the hot */
 };
@@ -38,8 +38,9 @@ struct set {
 	int fd;	  /* the program's, and the kernel's */
 	int bell; /* in it too, with no member */
 	_Atomic unsigned refs;
-	struct set *next;		   /* sets_lock */
-	_Atomic(struct rs_sleeper *) rung; /* members' beds; see drain_rung() */
+	struct set *next; /* sets_lock */
+	_Atomic(struct rs_waiter *)
+		rung; /* members' waiters; see drain_rung() */
 	pthread_mutex_t lock;
 	/* lock */
 	struct member **members; /* by descriptor */
@@ -98,15 +99,15 @@ static void cool(struct set *s, struct member *m)
 		s->last = m->link;
 }
 
-/* Whoever rings puts a bed here, once, with the lock of its socket only. */
+/* Whoever rings puts a waiter here, once, with the lock of its socket only. */
 static void drain_rung(struct set *s)
 {
-	struct rs_sleeper *bed = atomic_exchange(&s->rung, NULL), *next;
+	struct rs_waiter *waiter = atomic_exchange(&s->rung, NULL), *next;
 
-	for (; bed; bed = next) {
-		next = bed->rung_next;
-		atomic_store(&bed->rung, false);
-		heat(s, VB_CONTAINER_OF(bed, struct member, bed));
+	for (; waiter; waiter = next) {
+		next = waiter->rung_next;
+		atomic_store(&waiter->rung, false);
+		heat(s, VB_CONTAINER_OF(waiter, struct member, waiter));
 	}
 }
 
@@ -119,7 +120,7 @@ static void take_out(struct set *s, struct member *m)
 {
 	if (m->rs) {
 		rs_lock(m->rs);
-		rs_get_up(&m->bed);
+		rs_waiter_remove(&m->waiter);
 		pthread_mutex_unlock(&m->rs->lock);
 		drain_rung(s);
 		rs_put(m->rs);
@@ -294,7 +295,7 @@ static int add(struct set *s, int fd, const struct epoll_event *event)
 		return 0;
 	heat(s, m);
 	rs_lock(rs);
-	rs_lie_down(rs, &m->bed, s->bell, &s->rung);
+	rs_waiter_add(rs, &m->waiter, s->bell, &s->rung);
 	pthread_mutex_unlock(&rs->lock);
 	(void)eventfd_write(s->bell, 1);
 	return 0;

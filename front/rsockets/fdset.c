@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sets of descriptors as poll(2) has them. */
+/* The descriptor sets of select(2) as arrays of poll(2). */
 #include "front/rsockets/fdset.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ nfds_t rs_from_fdsets(int n, const fd_set *r, const fd_set *w, const fd_set *e,
 	return count;
 }
 
-/* Returns 1 if it stays in. */
+/* Returns 1 if the descriptor stays in the set, else 0. */
 static int leave_in_set(int fd, fd_set *set, bool ready)
 {
 	if (!in_set(fd, set))

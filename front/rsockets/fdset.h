@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* select(2) by poll(2): what is asked and what came, between the two. Of the
- * library and of the preload, each with a copy. */
+/* Conversion between the descriptor sets of select(2) and the array of
+ * poll(2). librdmacm and the preload library each link a copy. */
 #ifndef FRONT_RSOCKETS_FDSET_H
 #define FRONT_RSOCKETS_FDSET_H
 
@@ -8,14 +8,16 @@
 #include <sys/select.h>
 #include <sys/time.h>
 
-/* What the sets, any of which may be NULL, ask of descriptors below @n, which
- * is FD_SETSIZE at most: into @fds, with room for as many. Returns how many. */
+/* Fills @fds, which has room for @n entries, with the descriptors below @n
+ * <= FD_SETSIZE that are in any of the sets. A set may be NULL. Returns the
+ * number of entries. */
 nfds_t rs_from_fdsets(int n, const fd_set *r, const fd_set *w, const fd_set *e,
 		      struct pollfd *fds);
-/* What came of it. Returns how many bits are set now; -1 with EBADF. */
+/* Leaves in the sets the descriptors that poll() found ready. Returns the
+ * number of bits set; -1 with EBADF if poll() reported POLLNVAL. */
 int rs_to_fdsets(const struct pollfd *fds, nfds_t count, fd_set *r, fd_set *w,
 		 fd_set *e);
-/* Milliseconds, rounded up; NULL: -1, for ever. */
+/* Milliseconds, rounded up; -1 (no limit) for NULL. */
 int rs_select_timeout(const struct timeval *t);
 
 #endif

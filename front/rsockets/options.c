@@ -190,7 +190,7 @@ static int set_structure(struct rs_sock *rs, int level, int name,
 		return 0; /* the adapter's own */
 	if (level == SOL_RDMA && name == RS_PORT_TICKET)
 		return join(rs, value, bytes);
-	if (level == SOL_RDMA && name == RS_LATER)
+	if (level == SOL_RDMA && name == RS_LISTEN_LATER)
 		return announce_later(rs);
 	if (level != SOL_SOCKET)
 		return -ENOPROTOOPT;

@@ -136,7 +136,7 @@ EXPORT int listen(int fd, int backlog)
 
 	if (!rsp_is_ours(fd))
 		return REAL(listen)(fd, backlog);
-	(void)INSIDE(rsetsockopt(rsp_target(fd), SOL_RDMA, RS_LATER, &on,
+	(void)INSIDE(rsetsockopt(rsp_target(fd), SOL_RDMA, RS_LISTEN_LATER, &on,
 				 sizeof(on)));
 	return INSIDE(rlisten(rsp_target(fd), backlog));
 }

@@ -34,8 +34,8 @@ struct relay {
 };
 
 /* Who takes long to say good-bye. */
-struct farewell {
-	struct farewell *next;
+struct closing {
+	struct closing *next;
 	int target;
 	bool gone; /* altogether */
 };
@@ -51,12 +51,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* lock; the thread looks at its own work without. */
 static struct relay *relays;
 static struct child *children;
-static struct farewell *farewells;
+static struct closing *closings;
 static bool running;
 static int bell = -1;
 
 /* Its number, as it is now. */
-static int number_of(const struct farewell *f)
+static int number_of(const struct closing *f)
 {
 	int target;
 
@@ -66,9 +66,9 @@ static int number_of(const struct farewell *f)
 	return target;
 }
 
-static void strike_out(struct farewell *f)
+static void strike_out(struct closing *f)
 {
-	struct farewell **at = &farewells;
+	struct closing **at = &closings;
 
 	pthread_mutex_lock(&lock);
 	while (*at != f)
@@ -81,9 +81,9 @@ static void strike_out(struct farewell *f)
  * Whoever says good-bye waits until the peer's adapter has it, a minute long
  * where there is none any more; others are not to wait for that.
  */
-static void *say_farewell(void *arg)
+static void *run_closing(void *arg)
 {
-	struct farewell *f = arg;
+	struct closing *f = arg;
 
 	rsp_inside++;
 	if (!f->gone)
@@ -97,33 +97,33 @@ static void *say_farewell(void *arg)
 }
 
 /* With the lock. A thread has its maker's mask, and ours takes no signal. */
-static void bid_farewell(int target, bool gone)
+static void start_closing(int target, bool gone)
 {
-	struct farewell *f = malloc(sizeof(*f));
+	struct closing *f = malloc(sizeof(*f));
 	pthread_t thread;
 
 	if (!f)
 		return; /* it stays open until the program ends */
-	*f = (struct farewell){ farewells, target, gone };
-	farewells = f;
-	if (pthread_create(&thread, NULL, say_farewell, f) == 0) {
+	*f = (struct closing){ closings, target, gone };
+	closings = f;
+	if (pthread_create(&thread, NULL, run_closing, f) == 0) {
 		pthread_detach(thread);
 		return;
 	}
-	farewells = f->next;
+	closings = f->next;
 	free(f);
 }
 
 static void let_go(int target)
 {
 	if (rsp_let_go(target))
-		bid_farewell(target, true);
+		start_closing(target, true);
 }
 
 static void close_half(int target)
 {
 	rsp_hold(target);
-	bid_farewell(target, false);
+	start_closing(target, false);
 }
 
 static bool is_held_back(const struct relay *r)
@@ -326,11 +326,11 @@ static bool serve(struct child *c)
 	if (n != sizeof(q))
 		return false;
 	target = take(c, q.target);
-	if (q.wish == RSP_DROP && target >= 0)
+	if (q.kind == RSP_DROP && target >= 0)
 		let_go(target);
-	if (q.wish == RSP_CLAIM || q.wish == RSP_CLAIM_TO_WRITE)
+	if (q.kind == RSP_CLAIM || q.kind == RSP_CLAIM_TO_WRITE)
 		answer(c->control,
-		       target >= 0 ? begin(target, q.wish == RSP_CLAIM_TO_WRITE)
+		       target >= 0 ? begin(target, q.kind == RSP_CLAIM_TO_WRITE)
 				   : -1);
 	return true;
 }
@@ -534,7 +534,7 @@ void rsp_relay_moved(int from, int to)
 			rename_if(&c->targets[i].now, from, to);
 	for (struct relay *r = relays; r; r = r->next)
 		rename_if(&r->target, from, to);
-	for (struct farewell *f = farewells; f; f = f->next)
+	for (struct closing *f = closings; f; f = f->next)
 		rename_if(&f->target, from, to);
 }
 
@@ -552,7 +552,7 @@ void rsp_relay_forget(void)
 	rsp_inside--;
 	children = NULL;
 	relays = NULL;
-	farewells = NULL;
+	closings = NULL;
 	running = false;
 	bell = -1;
 	pthread_mutex_init(&lock, NULL);

@@ -14,14 +14,14 @@
 
 #include "front/rsockets/preload.h"
 
-enum rsp_wish {
+enum rsp_request_kind {
 	RSP_CLAIM, /* answered with a descriptor, or none */
 	RSP_CLAIM_TO_WRITE,
 	RSP_DROP, /* not answered */
 };
 
 struct rsp_request {
-	int32_t wish, target;
+	int32_t kind, target;
 };
 
 /* A UNIX socket's name that says whom its other end stands for. */

@@ -1,30 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the preload needs and rsockets have not.
+ * Socket options and rfcntl() commands beyond the public rsockets interface,
+ * for the preload library (preload.h).
  *
- * RS_PORT_TICKET: an option of level SOL_RDMA, 8 bytes. Who reads it of a
- * socket that is bound, and writes it to another of the same address before
- * that is bound, in a child of fork, shares its port.
+ * RS_PORT_TICKET, level SOL_RDMA, 8 bytes: a random number that a bound socket
+ * has. A child of fork() that sets the same number on another socket before it
+ * binds that to the same address shares the port with the first socket.
  *
- * RS_LATER: such an option, of 4 bytes: what rlisten() announces is announced
- * only when the program first asks for a connection. Who leaves that to its
- * children has none waiting that nobody will ever take.
+ * RS_LISTEN_LATER, level SOL_RDMA, 4 bytes: after rlisten() the socket accepts
+ * connections only from the first accept or poll on. A parent that leaves
+ * accepting to its children then holds no connections that nothing accepts.
  *
- * RS_MOVE: for rfcntl(). The socket, which may be in another thread's rclose(),
- * has another number, the answer, and its old one is a descriptor that is
- * nobody's. RS_MOVE_TO: as that, to a number that is a duplicate of it.
+ * RS_MOVE, rfcntl(): gives the socket another number and returns it, also
+ * while another thread is in rclose(). The old number stays an open descriptor
+ * that no socket uses. RS_MOVE_TO: the same, to a given number, which is a
+ * duplicate of the descriptor.
  *
- * RS_FORGET: as rclose(), also of a set of repoll_create(), but that its number
- * stays taken, by nobody.
+ * RS_FORGET, rfcntl(): as rclose(), also of a set of repoll_create(), but the
+ * descriptor stays open.
  *
- * RS_TAKEN: whether a socket has the number, in rclose() or not.
+ * RS_TAKEN, rfcntl(): 1 if a socket has the number, even one that another
+ * thread is closing; else 0.
  */
 #ifndef FRONT_RSOCKETS_PRIVATE_OPTIONS_H
 #define FRONT_RSOCKETS_PRIVATE_OPTIONS_H
 
 enum {
 	RS_PORT_TICKET = 0x7f01,
-	RS_LATER,
+	RS_LISTEN_LATER,
 	RS_MOVE,
 	RS_MOVE_TO,
 	RS_FORGET,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Completions and their channel, which is in a socket's epoll descriptor. */
+/* A completion queue and its channel, which is registered in the socket's
+ * epoll descriptor. */
 #include "front/rsockets/rs.h"
 
 #include <errno.h>

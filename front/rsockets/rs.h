@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rsockets: sockets whose bytes go by RDMA, over the public faces of
- * librdmacm and libibverbs. A socket's descriptor is an epoll descriptor that
- * is readable when its connection or its completions want attention; what
- * that means to the program, only rpoll() can say.
+ * rsockets: sockets whose bytes travel by RDMA, built on the public interfaces
+ * of librdmacm and libibverbs. A socket's descriptor is an epoll descriptor
+ * that becomes readable when the connection manager or a completion queue has
+ * news. It does not tell whether the socket is readable or writable to the
+ * program; rpoll() finds that out.
  *
- * One lock a socket, held while it is worked on, never while somebody sleeps.
- * Whoever changed something rings those who sleep on that socket.
+ * Each socket has one lock. A thread holds it while it works on the socket and
+ * releases it before it sleeps. A thread that changed the socket's state wakes
+ * the threads that sleep on the socket (rs_ring()).
  */
 #ifndef FRONT_RSOCKETS_RS_H
 #define FRONT_RSOCKETS_RS_H
@@ -24,31 +26,32 @@
 
 #define RS_EXPORT __attribute__((visibility("default")))
 
-enum { RS_NUMBERS = 17 }; /* options that are whole numbers */
+enum { RS_NUMBERS = 17 }; /* socket options that are integers: options.c */
 
 enum rs_state {
 	RS_NEW,
 	RS_BOUND,
 	RS_LISTENING,
-	RS_ADDRESS, /* asked for; the first of those that connect */
+	RS_ADDRESS, /* resolving the address: the first of three steps */
 	RS_ROUTE,
 	RS_CONNECTING,
 	RS_CONNECTED,
-	RS_GONE,   /* was connected */
-	RS_FAILED, /* to connect, or later: error says how */
+	RS_GONE,   /* was connected; either side closed it */
+	RS_FAILED, /* while connecting or later: `error` says why */
 };
 
-/* Somebody who sleeps until one of several sockets changes. */
-struct rs_sleeper {
-	int bell; /* an eventfd */
+/* A thread or an epoll set that waits for one socket to change. */
+struct rs_waiter {
+	int bell; /* an eventfd that wakes it */
 	_Atomic bool rung;
-	struct rs_sleeper *next, **link;
-	/* Where those who were rung gather, or NULL. */
-	_Atomic(struct rs_sleeper *) *all_rung;
-	struct rs_sleeper *rung_next;
+	struct rs_waiter *next, **link; /* in rs->waiters */
+	/* A lock-free stack of the rung waiters of one epoll set; or NULL. */
+	_Atomic(struct rs_waiter *) *all_rung;
+	struct rs_waiter *rung_next;
 };
 
-/* What a program may ask for before there is a connection. */
+/* Sizes that the program may set until it connects; sends, receives and iomaps
+ * are counts, the others bytes. */
 struct rs_wishes {
 	uint32_t send_bytes, receive_bytes;
 	uint16_t sends, receives, inline_bytes;
@@ -62,51 +65,56 @@ struct rs_queue {
 	struct ibv_comp_channel *comp;
 	struct ibv_cq *cq;
 	bool armed;
-	unsigned unacked;
+	unsigned unacked; /* events not yet given to ibv_ack_cq_events() */
 };
 
 struct rs_sock {
-	_Atomic int fd; /* others may move it: table.c */
+	_Atomic int fd; /* rs_move() may change it at any time */
 	_Atomic unsigned refs;
-	struct rs_sock *departing; /* table.c's; &this at the end */
+	struct rs_sock *departing; /* the next in table.c's list of sockets
+				      that are closing; the last points to
+				      itself */
 	pthread_mutex_t lock;
-	_Atomic unsigned callers; /* who wait for it */
-	/* lock */
+	_Atomic unsigned callers; /* threads that wait for the lock */
+	/* lock guards the rest */
 	enum rs_state state;
-	bool reads, writes; /* what is still open */
-	int error;	    /* SO_ERROR's, positive */
+	bool reads, writes; /* false: shut down in that direction */
+	int error;	    /* a positive errno, for SO_ERROR */
 	int domain;
-	int file_flags;		 /* O_NONBLOCK */
+	int file_flags;		 /* O_NONBLOCK or 0 */
 	int timeout[2];		 /* ms; receiving, sending; 0: none */
 	int numbers[RS_NUMBERS]; /* options.c */
 	struct linger linger;
 	struct rs_wishes wishes;
-	uint64_t ticket; /* ticket.h */
-	bool joins;
-	struct rs_sleeper *sleepers;
+	uint64_t ticket; /* RS_PORT_TICKET (private_options.h) */
+	bool joins;	 /* the program set the ticket: share that port */
+	struct rs_waiter *waiters;
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
-	struct sockaddr_storage peer; /* of a connection that is being made */
-	uint64_t looked;	      /* for news of the connection, ns */
-	/* A listener's. */
-	int backlog, waiting;
-	bool later, announced; /* ticket.h: RS_LATER */
-	struct rs_sock *first, **last;
-	struct rs_sock *next;
-	/* A connection's. */
+	struct sockaddr_storage peer; /* the destination while connecting */
+	uint64_t looked; /* ns: when the event channel, or a datagram socket's
+			    UDP socket, was last read; 0: read it now */
+	/* Of a listener. */
+	int backlog, waiting;  /* waiting: connections to accept */
+	bool later, announced; /* RS_LISTEN_LATER was set; rdma_listen() was
+				  called */
+	struct rs_sock *first, **last; /* the connections to accept */
+	struct rs_sock *next;	       /* in the listener's list */
+	/* Of a connection. */
 	struct rs_stream stream;
 	struct rs_room room;
 	struct rs_queue queue;
 	uint8_t *out;
 	struct ibv_mr *out_mr, *in_mr, *slots_mr;
-	uint32_t *words; /* by SEND: messages that come, one a receive */
+	uint32_t *words; /* iWARP: one buffer for each posted receive */
 	struct ibv_mr *words_mr;
 	unsigned receives, next_receive;
 	struct rs_iomapping *iomappings;
-	bool iomaps_wait;
-	uint64_t heard;	 /* when something last completed, ns */
-	unsigned probes; /* of keepalive.c since then */
-	/* Of datagrams: then nothing of a connection's is used. */
+	bool iomaps_wait; /* the peer must be told of some before more bytes */
+	uint64_t heard;	  /* ns: when the peer last showed life; 0: the socket
+			     has no keepalive */
+	unsigned probes;  /* keepalive messages since then */
+	/* A datagram socket: the fields of a connection are unused. */
 	struct rs_dgram *dgram;
 };
 
@@ -115,26 +123,38 @@ static inline bool rs_connecting(const struct rs_sock *rs)
 	return rs->state >= RS_ADDRESS && rs->state <= RS_CONNECTING;
 }
 
-/* table.c. NULL: EBADF in errno. */
+/* table.c: descriptors to sockets. It has a lock of its own. */
+
+/* The socket of @fd with a reference, which rs_put() gives back. NULL: errno
+ * is EBADF. */
 struct rs_sock *rs_find(int fd);
-/* Most doors: take, which finds and locks it, work, done, which lets it go and
- * gives the program -1 and errno for a -errno. */
+/* Most calls of the program begin with rs_take(), which is rs_find() and
+ * rs_lock(), and end with rs_done(), which unlocks and drops the reference. For
+ * an @rc of -errno rs_done() sets errno and returns -1, else it returns @rc. */
 struct rs_sock *rs_take(int fd);
-/* Always by this: who looks for long, with the lock, gives way to who waits for
- * it. */
-void rs_lock(struct rs_sock *rs);
 ssize_t rs_done(struct rs_sock *rs, ssize_t rc);
+/* Takes rs->lock. Every thread takes it here, because a thread that spins with
+ * the lock held (rs_wait()) yields it as soon as another thread is counted as
+ * waiting. */
+void rs_lock(struct rs_sock *rs);
+/* Puts the socket into the table under rs->fd. -EMFILE, -errno. */
 int rs_enter(struct rs_sock *rs);
-bool rs_leave(struct rs_sock *rs);
-/* As that, for good; its number is its own until rs_departed() tells it to who
- * closes it. */
+/* Takes a socket out of the table to close it. Its number stays known as taken
+ * (rs_is_taken()) until rs_departed() returns it for close(). False: another
+ * thread closes it already. */
 bool rs_depart(struct rs_sock *rs);
 int rs_departed(struct rs_sock *rs);
+/* Drops a reference; the last one destroys the socket. */
 void rs_put(struct rs_sock *rs);
-/* ticket.h; with the lock. @to: -1: any */
+/* RS_MOVE, RS_MOVE_TO (private_options.h): gives the socket another number,
+ * @to, or a free one if @to is -1. The caller holds rs->lock. Returns the
+ * number, or -errno. */
 int rs_move(struct rs_sock *rs, int to);
+/* The same for a socket that another thread is closing. -1: errno. */
 int rs_move_departing(int fd);
+/* Whether an open or closing socket has the number. */
 bool rs_is_taken(int fd);
+/* Calls @visit for every socket, without its lock, with a reference held. */
 void rs_for_each(void (*visit)(struct rs_sock *rs));
 static inline int rs_fail(int error)
 {
@@ -143,28 +163,41 @@ static inline int rs_fail(int error)
 }
 
 /* socket.c */
+
+/* A new socket that is in no table yet. NULL: errno. rs_unmake() frees it. */
 struct rs_sock *rs_make(int domain, int type, const struct rs_wishes *wishes);
 void rs_unmake(struct rs_sock *rs);
-const struct rs_wishes *rs_wishes(void);
-int rs_close(int fd, bool number); /* as rclose(); or all but its number */
+/* As rclose(); with @number false the descriptor itself stays open
+ * (RS_FORGET). */
+int rs_close(int fd, bool number);
 
-/* connect.c; with the lock. */
+/* connect.c; the caller holds rs->lock. */
+
+/* Calls rdma_listen() unless that was done. -errno */
 int rs_announce(struct rs_sock *rs);
-/* What the connection manager says. */
+/* Reads and handles all events of the socket's event channel. */
 void rs_connection_news(struct rs_sock *rs);
+/* Starts to connect to rs->peer. -errno */
 int rs_connection_begin(struct rs_sock *rs);
+/* The connection failed. @error: a positive errno. */
 void rs_connection_end(struct rs_sock *rs, int error);
 
+/* What a thread waits for; called with rs->lock held. */
 typedef bool rs_test(struct rs_sock *rs);
 
-/* queue.c; -errno. */
+/* queue.c: a completion queue and its channel. */
+
+/* @epoll: the socket's descriptor, which becomes readable when the channel
+ * does. -errno: the caller calls rs_queue_close(). */
 int rs_queue_open(struct rs_queue *q, int epoll, struct ibv_context *verbs,
 		  int depth);
 void rs_queue_close(struct rs_queue *q);
-bool rs_queue_arm(struct rs_queue *q); /* as rs_qp_arm() */
+/* As rs_qp_arm(), rs_qp_woken(). */
+bool rs_queue_arm(struct rs_queue *q);
 bool rs_queue_woken(struct rs_queue *q);
 
-/* dgram.c: a socket of datagrams; with the lock, -errno. */
+/* dgram.c: a datagram socket. The caller holds rs->lock. Functions that return
+ * int or ssize_t return -errno on failure. */
 int rs_dgram_make(struct rs_sock *rs);
 void rs_dgram_unmake(struct rs_sock *rs);
 int rs_dgram_bind(struct rs_sock *rs, const struct sockaddr *a, socklen_t n);
@@ -173,70 +206,98 @@ int rs_dgram_shut(struct rs_sock *rs, int how);
 int rs_dgram_name(struct rs_sock *rs, bool peer, struct sockaddr *a,
 		  socklen_t *n);
 int rs_dgram_option(struct rs_sock *rs, int level, int name, int value);
+/* Takes in the datagrams that have come. */
 void rs_dgram_work(struct rs_sock *rs);
+/* As rs_qp_arm(), rs_qp_woken(), for all queue pairs of the socket. */
 bool rs_dgram_arm(struct rs_dgram *d);
 bool rs_dgram_woken(struct rs_dgram *d);
-unsigned rs_dgram_waiting(const struct rs_dgram *d); /* to be read */
-unsigned rs_dgram_leaving(const struct rs_dgram *d); /* under way */
+/* Datagrams that the program can read; sends that have not completed. */
+unsigned rs_dgram_waiting(const struct rs_dgram *d);
+unsigned rs_dgram_leaving(const struct rs_dgram *d);
 rs_test rs_dgram_can_write;
+/* @timeout as for rs_wait(). Return the number of bytes. */
 ssize_t rs_dgram_send(struct rs_sock *rs, const struct msghdr *msg, int flags,
 		      int timeout);
-/* Sets what recvmsg() sets. */
+/* Sets in @msg the fields that recvmsg() sets. */
 ssize_t rs_dgram_receive(struct rs_sock *rs, struct msghdr *msg, int flags,
 			 int timeout);
 
-/* rs_qp.c: a connection's queue pair and memory; with the lock. */
+/* rs_qp.c: a connection's queue pair and memory. The caller holds rs->lock.
+ * int is 0 or -errno. */
 int rs_qp_open(struct rs_sock *rs);
 void rs_qp_close(struct rs_sock *rs);
-/* Work off what has completed, and give the peer what it is due. */
+/* Handles what has completed, and returns credits and ring space to the
+ * peer. */
 void rs_qp_work(struct rs_sock *rs);
-/* True: armed just now, so look once more before sleeping. */
+/* True: the queue was armed just now. The caller looks for completions once
+ * more before it sleeps, because one may have come before the arming. */
 bool rs_qp_arm(struct rs_sock *rs);
+/* Takes the completion channel's event; arms again for other waiters. */
 void rs_qp_woken(struct rs_sock *rs);
-/* -errno. Up to rs_stream_room() bytes. */
+/* Sends @length <= rs_stream_room() bytes of the stream; copies them. */
 int rs_qp_send(struct rs_sock *rs, const void *bytes, uint32_t length);
+/* riowrite(): copies @length bytes and writes them to @addr at the peer. The
+ * caller has checked that the ring and the send queue have room. */
 int rs_qp_place(struct rs_sock *rs, const void *bytes, uint32_t length,
 		uint64_t addr, uint32_t key);
 int rs_qp_control(struct rs_sock *rs, enum rs_control what);
-/* Does the peer answer? */
+/* Sends something that the peer's adapter must acknowledge (keepalive.c). */
 int rs_qp_probe(struct rs_sock *rs);
+/* Writes entry number @i of the peer's table of mappings. */
 int rs_qp_iomap(struct rs_sock *rs, unsigned i, const struct rs_iomap *entry);
 
-/* wait.c */
-/* Whatever has happened to it; with the lock. */
+/* wait.c; the caller holds rs->lock, except for rs_until(). */
+
+/* Handles whatever has happened to the socket, and wakes its waiters if
+ * something changed. */
 void rs_look(struct rs_sock *rs);
 /*
- * Until @test, with the lock, which is given up while asleep. @timeout: ms;
- * 0: look only; -1: for ever. -EAGAIN, -EINTR.
+ * Waits until @test is true. The lock is released while the thread sleeps.
+ * @timeout: ms; 0: look once; -1: no limit. 0, -EAGAIN (the time is over) or
+ * -EINTR.
  */
 int rs_wait(struct rs_sock *rs, rs_test *test, int timeout);
-/* Wake who sleeps on it; with the lock, as to lie down there and get up. */
+/* Wakes all waiters of the socket. */
 void rs_ring(struct rs_sock *rs);
-void rs_lie_down(struct rs_sock *rs, struct rs_sleeper *me, int bell,
-		 _Atomic(struct rs_sleeper *) *all_rung);
-void rs_get_up(struct rs_sleeper *me);
-/* poll()'s answer for @events, now. */
+/* @me waits for the socket: a change writes to the eventfd @bell. @all_rung:
+ * where to collect the rung waiters, or NULL. @me stays in place until
+ * rs_waiter_remove(). */
+void rs_waiter_add(struct rs_sock *rs, struct rs_waiter *me, int bell,
+		   _Atomic(struct rs_waiter *) *all_rung);
+void rs_waiter_remove(struct rs_waiter *me);
+/* The revents that poll() would set now for @events. */
 short rs_ready(struct rs_sock *rs, short events);
-/* ms from now, for poll(); -1: UINT64_MAX, for ever. */
+/* ms from now to @deadline (ns), rounded up; -1 for UINT64_MAX. */
 int rs_until(uint64_t deadline);
 rs_test rs_can_read, rs_can_write, rs_all_sent, rs_can_control, rs_settled;
 
-/* options.c; with the lock */
+/* options.c; the caller holds rs->lock. */
+
+/* Applies the options that were set to a new rs->id. */
 void rs_options_again(struct rs_sock *rs);
-/* Of one that is a whole number: as set, or as it is for who sets none. */
+/* The value of an integer option, or its default if the program set none. */
 int rs_number(const struct rs_sock *rs, int level, int name);
 
-/* keepalive.c: the socket is connected now, or its options are others; with
- * the lock. */
+/* keepalive.c */
+
+/* The socket became connected, or its options changed. The caller holds
+ * rs->lock. */
 void rs_keep_alive(struct rs_sock *rs);
+/* In a child of fork(). */
 void rs_keeper_forget(void);
 
 /* epoll.c: sets of repoll_create(). */
+
+/* In a child of fork(). */
 void rs_forget_sets(void);
+/* False: @fd is no set. With @number false, the descriptor stays open. */
 bool rs_close_set(int fd, bool number);
+/* Takes the socket @fd out of all sets. */
 void rs_leave_sets(int fd);
 
-/* iomap.c */
+/* iomap.c; the caller holds rs->lock. */
+
+/* Tells the peer of new mappings. 0, -errno; @timeout as for rs_wait(). */
 int rs_iomaps_send(struct rs_sock *rs, int timeout);
 void rs_iomaps_forget(struct rs_sock *rs);
 

@@ -481,6 +481,6 @@ void rs_qp_woken(struct rs_sock *rs)
 	bool came = rs->dgram ? rs_dgram_woken(rs->dgram)
 			      : rs_queue_woken(&rs->queue);
 
-	if (came && rs->sleepers)
+	if (came && rs->waiters)
 		(void)rs_qp_arm(rs);
 }

@@ -209,11 +209,6 @@ int rs_stream_arrived(struct rs_stream *s, uint32_t message, uint32_t length)
 	}
 }
 
-uint32_t rs_stream_ready(const struct rs_stream *s)
-{
-	return VB_MIN(s->in_ready, s->ring.length - s->in_at);
-}
-
 void rs_stream_read(struct rs_stream *s, uint32_t bytes)
 {
 	s->in_at = (s->in_at + bytes) % s->ring.length;

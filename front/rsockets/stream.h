@@ -158,8 +158,7 @@ struct rs_write rs_stream_send_iomap(struct rs_stream *s, unsigned i);
  * knows. -EPROTO: it cannot be true.
  */
 int rs_stream_arrived(struct rs_stream *s, uint32_t message, uint32_t length);
-/* How many unread bytes lie together at in_at. */
-uint32_t rs_stream_ready(const struct rs_stream *s);
+/* The program has read @bytes <= s->in_ready. */
 void rs_stream_read(struct rs_stream *s, uint32_t bytes);
 
 /*

@@ -75,27 +75,6 @@ int rs_enter(struct rs_sock *rs)
 	return rc;
 }
 
-int rs_move(struct rs_sock *rs, int number)
-{
-	int to = number < 0 ? fcntl(rs->fd, F_DUPFD_CLOEXEC, 0) : number;
-	int from = rs->fd, rc;
-
-	if (to < 0)
-		return -errno;
-	(void)rs_leave(rs);
-	rs->fd = to;
-	rc = rs_enter(rs);
-	if (rc == 0) {
-		rs_ring(rs);
-		return to;
-	}
-	rs->fd = from;
-	(void)!rs_enter(rs);
-	if (number < 0)
-		close(to);
-	return rc;
-}
-
 /* With the lock. */
 static bool take_out(struct rs_sock *rs)
 {
@@ -108,7 +87,7 @@ static bool take_out(struct rs_sock *rs)
 }
 
 /* False: somebody else did, and has the table's reference. */
-bool rs_leave(struct rs_sock *rs)
+static bool leave_table(struct rs_sock *rs)
 {
 	bool was_in;
 
@@ -116,6 +95,27 @@ bool rs_leave(struct rs_sock *rs)
 	was_in = take_out(rs);
 	pthread_rwlock_unlock(&table_lock);
 	return was_in;
+}
+
+int rs_move(struct rs_sock *rs, int number)
+{
+	int to = number < 0 ? fcntl(rs->fd, F_DUPFD_CLOEXEC, 0) : number;
+	int from = rs->fd, rc;
+
+	if (to < 0)
+		return -errno;
+	(void)leave_table(rs);
+	rs->fd = to;
+	rc = rs_enter(rs);
+	if (rc == 0) {
+		rs_ring(rs);
+		return to;
+	}
+	rs->fd = from;
+	(void)!rs_enter(rs);
+	if (number < 0)
+		close(to);
+	return rc;
 }
 
 bool rs_depart(struct rs_sock *rs)

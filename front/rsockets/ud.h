@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The queue pair of a datagram socket at one of the host's addresses: a
- * socket that is bound to none has as many as it has used. All with the
- * socket's lock.
+ * The queue pairs of a datagram socket: one for each local address that the
+ * socket has sent from, so a socket bound to the wildcard address may have
+ * several. The caller of each function holds the socket's lock.
  */
 #ifndef FRONT_RSOCKETS_UD_H
 #define FRONT_RSOCKETS_UD_H
@@ -12,14 +12,15 @@
 #include "front/rsockets/dgram_header.h"
 #include "front/rsockets/rs.h"
 
-/* A datagram that came. */
+/* A received datagram. */
 struct rs_dgram_header {
 	struct rs_dgram_header *next;
-	struct rs_ud *ud; /* whose buffer it is in; NULL: malloc's */
+	struct rs_ud *ud; /* owns the receive buffer; NULL: the datagram came
+			     over UDP and malloc() made this */
 	struct sockaddr_storage from;
-	uint8_t *bytes; /* behind the header */
-	uint32_t length;
-	uint32_t slot;
+	uint8_t *bytes;	 /* the payload, behind the header */
+	uint32_t length; /* of the payload */
+	uint32_t slot;	 /* number of the receive buffer */
 };
 
 struct rs_ud {
@@ -28,27 +29,29 @@ struct rs_ud {
 	struct rdma_cm_id *id;
 	struct rs_queue queue;
 	uint8_t gid_index;
-	uint32_t mtu; /* bytes */
+	uint32_t mtu; /* of the device, in bytes */
 	uint8_t header[RS_DGRAM_UD_MOST];
 	unsigned header_bytes;
-	unsigned sends, receives; /* slots */
-	size_t bytes;		  /* of memory */
-	uint8_t *memory;	  /* sends, then receives */
+	unsigned sends, receives; /* numbers of buffers */
+	size_t bytes;		  /* length of memory */
+	uint8_t *memory;	  /* send buffers, then receive buffers */
 	struct ibv_mr *mr;
-	struct rs_dgram_header *headers; /* of the receives */
-	uint16_t *free;			 /* stack of slots to send from */
+	struct rs_dgram_header *headers; /* one for each receive buffer */
+	uint16_t *free;			 /* a stack of free send buffers */
 	unsigned frees;
 };
 
-/* NULL: errno. */
+/* A queue pair at the local address @own. NULL: errno. */
 struct rs_ud *rs_ud_open(struct rs_sock *rs, const struct sockaddr *own);
 void rs_ud_close(struct rs_ud *ud);
-/* NULL: errno. */
+/* An address handle that leads to @to. NULL: errno. */
 struct ibv_ah *rs_ud_way(struct rs_ud *ud, const struct sockaddr *to);
-/* -errno; -EAGAIN: no slot is free. @bytes: of all pieces. */
+/* Copies the @count pieces, @bytes together, and sends them. -EAGAIN: no send
+ * buffer is free; -errno. */
 int rs_ud_send(struct rs_ud *ud, struct ibv_ah *ah, uint32_t qpn,
 	       const struct iovec *iov, unsigned count, uint32_t bytes);
-/* What has come, one after the other; NULL: no more. */
+/* The next datagram that came; NULL: there is none. The caller returns it with
+ * rs_ud_give_back(), which posts its buffer again. */
 struct rs_dgram_header *rs_ud_next(struct rs_ud *ud);
 void rs_ud_give_back(struct rs_dgram_header *header);
 

@@ -87,27 +87,27 @@ static void silence(int bell)
 	(void)eventfd_read(bell, &count);
 }
 
-void rs_lie_down(struct rs_sock *rs, struct rs_sleeper *me, int bell,
-		 _Atomic(struct rs_sleeper *) *all_rung)
+void rs_waiter_add(struct rs_sock *rs, struct rs_waiter *me, int bell,
+		   _Atomic(struct rs_waiter *) *all_rung)
 {
 	me->bell = bell;
 	me->rung = false;
 	me->all_rung = all_rung;
-	me->next = rs->sleepers;
-	me->link = &rs->sleepers;
+	me->next = rs->waiters;
+	me->link = &rs->waiters;
 	if (me->next)
 		me->next->link = &me->next;
-	rs->sleepers = me;
+	rs->waiters = me;
 }
 
-void rs_get_up(struct rs_sleeper *me)
+void rs_waiter_remove(struct rs_waiter *me)
 {
 	*me->link = me->next;
 	if (me->next)
 		me->next->link = me->link;
 }
 
-static void gather_rung(struct rs_sleeper *s)
+static void gather_rung(struct rs_waiter *s)
 {
 	s->rung_next = atomic_load(s->all_rung);
 	while (!atomic_compare_exchange_weak(s->all_rung, &s->rung_next, s))
@@ -116,7 +116,7 @@ static void gather_rung(struct rs_sleeper *s)
 
 void rs_ring(struct rs_sock *rs)
 {
-	for (struct rs_sleeper *s = rs->sleepers; s; s = s->next) {
+	for (struct rs_waiter *s = rs->waiters; s; s = s->next) {
 		if (atomic_exchange(&s->rung, true))
 			continue;
 		if (s->all_rung)
@@ -126,7 +126,7 @@ void rs_ring(struct rs_sock *rs)
 }
 
 /* What a sleeper may wait for, so that only changes ring. */
-struct sight {
+struct snapshot {
 	enum rs_state state;
 	bool reads, writes;
 	uint16_t may_send;
@@ -136,9 +136,9 @@ struct sight {
 	unsigned headers, leaving;
 };
 
-static struct sight sight(const struct rs_sock *rs)
+static struct snapshot take_snapshot(const struct rs_sock *rs)
 {
-	return (struct sight){
+	return (struct snapshot){
 		rs->state,
 		rs->reads,
 		rs->writes,
@@ -154,7 +154,7 @@ static struct sight sight(const struct rs_sock *rs)
 	};
 }
 
-static bool same(const struct sight *a, const struct sight *b)
+static bool same_snapshot(const struct snapshot *a, const struct snapshot *b)
 {
 	return a->state == b->state && a->reads == b->reads &&
 	       a->writes == b->writes && a->may_send == b->may_send &&
@@ -182,13 +182,13 @@ static void work(struct rs_sock *rs)
 
 void rs_look(struct rs_sock *rs)
 {
-	struct sight before = sight(rs), after;
+	struct snapshot before = take_snapshot(rs), after;
 
 	work(rs);
-	if (!rs->sleepers)
+	if (!rs->waiters)
 		return;
-	after = sight(rs);
-	if (!same(&before, &after))
+	after = take_snapshot(rs);
+	if (!same_snapshot(&before, &after))
 		rs_ring(rs);
 }
 
@@ -244,19 +244,19 @@ static uint64_t deadline_of(int timeout)
 /* Without the lock meanwhile. */
 static int doze(struct rs_sock *rs, uint64_t deadline)
 {
-	struct rs_sleeper me;
+	struct rs_waiter me;
 	struct pollfd fds[2] = { { .fd = own_bell(), .events = POLLIN },
 				 { .fd = rs->fd, .events = POLLIN } };
 	int rc;
 
 	if (fds[0].fd < 0)
 		return -errno;
-	rs_lie_down(rs, &me, fds[0].fd, NULL);
+	rs_waiter_add(rs, &me, fds[0].fd, NULL);
 	pthread_mutex_unlock(&rs->lock);
 	rc = nap(fds, VB_COUNT(fds), rs_until(deadline));
 	rc = rc < 0 ? rc : rc == 0 ? -EAGAIN : 0;
 	rs_lock(rs);
-	rs_get_up(&me);
+	rs_waiter_remove(&me);
 	silence(me.bell);
 	if (fds[1].revents) {
 		rs_qp_woken(rs);
@@ -343,7 +343,7 @@ struct polling {
 	struct pollfd *asked;	/* the program's */
 	struct pollfd *watched; /* the kernel's; the last is the bell */
 	struct rs_sock **socks; /* NULL: a descriptor like any other */
-	struct rs_sleeper *beds;
+	struct rs_waiter *waiters;
 };
 
 static void release(struct polling *p)
@@ -353,15 +353,15 @@ static void release(struct polling *p)
 			rs_put(p->socks[i]);
 	free(p->socks);
 	free(p->watched);
-	free(p->beds);
+	free(p->waiters);
 }
 
 static int gather(struct polling *p)
 {
 	p->socks = calloc(p->count + 1, sizeof(struct rs_sock *));
 	p->watched = calloc(p->count + 1, sizeof(*p->watched));
-	p->beds = calloc(p->count + 1, sizeof(*p->beds));
-	if (!p->socks || !p->watched || !p->beds)
+	p->waiters = calloc(p->count + 1, sizeof(*p->waiters));
+	if (!p->socks || !p->watched || !p->waiters)
 		return -ENOMEM;
 	for (nfds_t i = 0; i < p->count; i++) {
 		p->socks[i] = rs_find(p->asked[i].fd);
@@ -399,7 +399,7 @@ static int look_at_socks(struct polling *p)
 }
 
 /* True: none is ready, all are armed, and will ring. */
-static bool lie_down_at_all(struct polling *p)
+static bool add_waiters(struct polling *p)
 {
 	struct rs_sock *rs;
 	bool quiet = true;
@@ -409,7 +409,8 @@ static bool lie_down_at_all(struct polling *p)
 		if (!rs)
 			continue;
 		rs_lock(rs);
-		rs_lie_down(rs, &p->beds[i], p->watched[p->count].fd, NULL);
+		rs_waiter_add(rs, &p->waiters[i], p->watched[p->count].fd,
+			      NULL);
 		p->watched[i].fd = rs->fd; /* it may have been moved */
 		if (rs_qp_arm(rs))
 			rs_look(rs);
@@ -420,13 +421,13 @@ static bool lie_down_at_all(struct polling *p)
 	return quiet;
 }
 
-static void get_up_from_all(struct polling *p)
+static void remove_waiters(struct polling *p)
 {
 	for (nfds_t i = 0; i < p->count; i++) {
 		if (!p->socks[i])
 			continue;
 		rs_lock(p->socks[i]);
-		rs_get_up(&p->beds[i]);
+		rs_waiter_remove(&p->waiters[i]);
 		pthread_mutex_unlock(&p->socks[i]->lock);
 	}
 	silence(p->watched[p->count].fd);
@@ -462,9 +463,9 @@ static int glance(struct polling *p)
 
 static int sleep_once(struct polling *p, uint64_t deadline)
 {
-	int rc = watch(p, lie_down_at_all(p) ? rs_until(deadline) : 0);
+	int rc = watch(p, add_waiters(p) ? rs_until(deadline) : 0);
 
-	get_up_from_all(p);
+	remove_waiters(p);
 	return rc;
 }
 

@@ -129,7 +129,7 @@ static void post(struct end *e, uint32_t n, uint8_t *next)
 
 static uint32_t take(struct end *e, uint32_t n, uint8_t *next)
 {
-	n = VB_MIN(n, rs_stream_ready(&e->s));
+	n = VB_MIN(n, VB_MIN(e->s.in_ready, e->s.ring.length - e->s.in_at));
 	for (uint32_t i = 0; i < n; i++)
 		assert_int_equal(e->ring[e->s.in_at + i], (*next)++);
 	rs_stream_read(&e->s, n);
