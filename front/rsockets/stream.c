@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The stream protocol: see stream.h. */
+/* The protocol of stream sockets, without I/O: see stream.h. */
 #include "front/rsockets/stream.h"
 
 #include <endian.h>
@@ -23,14 +23,14 @@ void rs_stream_init(struct rs_stream *s, const struct rs_room *room)
 	s->credits = room->credits;
 	s->by_send = room->by_send;
 	s->sends_max = room->sends;
-	/* The hello gives the first half; the second is given at once. */
+	/* The private data gives the peer the first half of the ring; the
+	 * first rs_stream_give() gives it the second. */
 	s->in_promised = half(s);
 	s->in_free = half(s);
 	s->in_give = half(s);
 	memset(room->slots, 0, RS_SLOTS * sizeof(*room->slots));
 }
 
-/* Above 128, in steps of 256. */
 uint8_t rs_scale(unsigned value)
 {
 	if (value <= 0x80)
@@ -90,7 +90,7 @@ int rs_stream_meet(struct rs_stream *s, const struct rs_hello *h,
 			sizeof(struct rs_area) * (uint64_t)s->peer_slots.length;
 		s->peer_iomaps.length = rs_unscale(h->iomaps);
 	}
-	/* What the hello says stands for the first slot. */
+	/* The private data takes the place of the first slot's first use. */
 	s->target = area_from_net(h->data);
 	s->slot = 1;
 	s->peer_slot = 1 % s->peer_slots.length;
@@ -99,9 +99,9 @@ int rs_stream_meet(struct rs_stream *s, const struct rs_hello *h,
 }
 
 /*
- * A slot was written whole. It is looked at only when its message has come:
- * before, the peer's bytes may be there in part, or be on their way a second
- * time.
+ * Takes the half ring out of a slot. This happens only after the slot's
+ * message came: before, the peer's WRITE may have placed only a part of the
+ * slot, or a retransmission may write it again.
  */
 static int take_slot(struct rs_stream *s)
 {
@@ -113,8 +113,10 @@ static int take_slot(struct rs_stream *s)
 	return 0;
 }
 
-/* A peer that does not say by SEND whether it wrote its next slot has done so
- * if there is something in it: its length comes last. */
+/* Whether the peer wrote its next slot before this RS_CREDITS message. With
+ * immediate data the WRITE's length tells. Over iWARP a Verbena peer sets a
+ * flag; for other peers the slot's length field tells, which is the last of
+ * the slot's bytes. */
 static bool is_slot_new(const struct rs_stream *s, uint32_t value,
 			uint32_t length)
 {
@@ -234,8 +236,8 @@ static struct rs_area next_half(struct rs_stream *s)
 }
 
 /*
- * The number of credits is of 16 bits and wraps. Half of the receives may be
- * used up before that alone is worth a message.
+ * Message numbers have 16 bits and wrap. Without a free half ring, a message
+ * is due only after the peer has used half of its credits.
  */
 bool rs_stream_give(struct rs_stream *s, struct rs_area *area,
 		    struct rs_write *w)

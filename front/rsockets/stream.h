@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A stream over RDMA: the protocol that rdma-core's librdmacm/docs/rsocket
- * states, without I/O. Each end exposes a ring for the other's bytes, and
- * two slots in which the other says where its own next half ring is. Bytes
- * are written there by WRITE with immediate; the immediate is a message:
- * kind << 29 | value. A message uses up a receive, which a credit stands for.
- * iWARP has no WRITE with immediate in RFC 5040: there the message is a SEND of
- * its own behind the WRITE, in its sender's byte order (by_send).
+ * The protocol of stream sockets, without I/O, in the format of rdma-core's
+ * document librdmacm/docs/rsocket.
  *
- * Whoever calls does what the functions here say: posts, completes, copies.
- * Nothing that comes from the peer is believed to be in range.
+ * Each end has a ring buffer that the peer writes the stream's bytes into. The
+ * reader gives the writer half a ring at a time: it writes address, key and
+ * length of a free half into one of two slots in the writer's memory. The bytes
+ * travel by RDMA WRITE with immediate, and the immediate data is a message,
+ * kind << 29 | value. Each message consumes a posted receive of the peer; the
+ * peer announces its posted receives as credits. iWARP has no WRITE with
+ * immediate (RFC 5040): there the message is a SEND behind the WRITE, in the
+ * sender's byte order (by_send).
+ *
+ * The caller does the I/O: it posts what the functions return, reports what
+ * completed, and copies the bytes. The functions check every number that comes
+ * from the peer.
  */
 #ifndef FRONT_RSOCKETS_STREAM_H
 #define FRONT_RSOCKETS_STREAM_H
@@ -18,33 +23,36 @@
 #include <stdint.h>
 
 enum rs_kind {
-	RS_DATA = 0,	/* bytes were written */
-	RS_CREDITS = 4, /* may send up to this number; a slot may be new */
-	RS_IOMAP = 6,	/* index of an entry that is new */
-	RS_CONTROL = 7, /* enum rs_control */
+	RS_DATA = 0,	/* value: how many bytes the WRITE placed */
+	RS_CREDITS = 4, /* value: the number of the last message that may be
+			   sent, modulo 65536; a slot may have been written */
+	RS_IOMAP = 6,	/* value: the entry that was written (iomap.c) */
+	RS_CONTROL = 7, /* value: enum rs_control */
 };
 
 enum rs_control {
 	RS_DISCONNECT = 0,
 	RS_KEEPALIVE = 1,
-	RS_SHUTDOWN = 2, /* I write no more */
+	RS_SHUTDOWN = 2, /* the sender writes no more */
 };
 
 #define RS_SLOTS 2
 #define RS_CONTROLS                                                            \
 	4 /* control messages under way; the peer's RNR bears it               \
 	   */
-#define RS_MESSAGE 0x1fffffffu /* largest value */
+#define RS_MESSAGE 0x1fffffffu /* the largest value */
 /*
- * Of RS_CREDITS by SEND, which does not say by itself whether a slot was
- * written before it. Credits have 16 bits; rdma-core looks at no others, and
- * sets neither of these.
+ * Flags of RS_CREDITS over iWARP. A SEND does not show whether a WRITE of a
+ * slot came before it, so Verbena sets RS_SLOT_SAID, and RS_SLOT_NEW if one
+ * did. The credits use the low 16 bits; rdma-core ignores all others and sets
+ * neither flag.
  */
 #define RS_SLOT_SAID (1u << 28)
 #define RS_SLOT_NEW  (1u << 27)
 #define RS_VERSION   1
 
-/* In memory both ends share: in the reader's byte order. */
+/* A piece of registered memory. In a slot it is in the byte order of the end
+ * that reads the slot. length: bytes, or entries where a comment says so. */
 struct rs_area {
 	uint64_t addr;
 	uint32_t key;
@@ -56,66 +64,68 @@ struct rs_iomap {
 	struct rs_area area;
 };
 
-/* Private data of REQ and REP; numbers in network order. */
+/* The private data of REQ and REP; numbers in network order. */
 struct rs_hello {
 	uint8_t version;
 	uint8_t flags;
 	uint16_t credits;
 	uint8_t reserved[3];
-	uint8_t iomaps; /* as a scale: rs_scale() */
-	struct rs_area slots;
-	struct rs_area data;
+	uint8_t iomaps;	      /* a count, coded by rs_scale() */
+	struct rs_area slots; /* length: a count */
+	struct rs_area data;  /* the first half ring */
 };
 #define RS_HELLO_NET	1 /* the sender is big endian */
-#define RS_HELLO_IOMAPS 2 /* iomaps says something */
+#define RS_HELLO_IOMAPS 2 /* the field iomaps is valid */
 _Static_assert(sizeof(struct rs_hello) == 40, "private data");
 
 struct rs_stream {
-	bool swap; /* the peer's byte order is the other one */
+	bool swap; /* the peer has the other byte order */
 	bool by_send;
-	/* Out: where the peer wants bytes, and how many messages. */
-	struct rs_area *slots;	       /* RS_SLOTS; the peer writes them */
-	unsigned slot;		       /* that it writes next */
-	struct rs_area target;	       /* taken out of one */
-	struct rs_area next[RS_SLOTS]; /* those taken out behind it */
+	/* Sending: where in the peer's ring the bytes go, and how many
+	 * messages may be sent. */
+	struct rs_area *slots; /* RS_SLOTS of them; the peer writes them */
+	unsigned slot;	       /* the one that the peer writes next */
+	struct rs_area target; /* the peer's half ring in use */
+	struct rs_area next[RS_SLOTS]; /* the halves to use after it */
 	unsigned nexts;
-	uint16_t sent, may_send;
-	/* Our ring of bytes on their way. */
+	uint16_t sent, may_send; /* message numbers, modulo 65536 */
+	/* Our ring of bytes that were sent and may be sent again. */
 	uint32_t out_size, out_at, out_used;
-	unsigned sends, sends_max; /* under way */
-	unsigned controls;	   /* under way */
-	/* In: our ring, of which the peer is given halves. */
+	unsigned sends, sends_max; /* work requests under way, and the limit */
+	unsigned controls;	   /* control messages under way */
+	/* Receiving: our ring; the peer is given one half after the other. */
 	struct rs_area ring;
-	uint32_t in_at, in_ready; /* unread: where, how many */
-	uint32_t in_free;	  /* read, and not given back */
-	uint32_t in_promised;	  /* given, and not written */
-	uint32_t in_give;	  /* offset of the next half */
-	uint16_t credits;	  /* receives we keep posted */
-	uint16_t received, told;
-	/* Where we say so. */
+	uint32_t in_at, in_ready; /* unread bytes: where, how many */
+	uint32_t in_free;     /* bytes the program read, not yet given again */
+	uint32_t in_promised; /* bytes given to the peer and not yet written */
+	uint32_t in_give;     /* offset of the half to give next */
+	uint16_t credits;     /* receives that stay posted for messages */
+	uint16_t received, told; /* message numbers, modulo 65536 */
+	/* The peer's slots and table of mappings; length: entries. */
 	struct rs_area peer_slots, peer_iomaps;
-	unsigned peer_slot;
+	unsigned peer_slot; /* the one that we write next */
 };
 
-/*
- * @slots, @iomaps: memory under @key, for the peer to write; @ring: even
- * length. @sends: work requests there is room for, besides RS_CONTROLS.
- */
+/* The resources of one end. */
 struct rs_room {
-	struct rs_area *slots;
+	struct rs_area *slots; /* RS_SLOTS of them, then the iomaps; the peer
+				  writes this memory under slots_key */
 	uint32_t slots_key;
-	unsigned iomaps;
-	struct rs_area ring;
+	unsigned iomaps;     /* a count of struct rs_iomap */
+	struct rs_area ring; /* of an even length */
 	uint32_t out_size;
 	uint16_t credits;
-	unsigned sends;
+	unsigned sends; /* room in the send queue besides RS_CONTROLS */
 	bool by_send;
 };
+/* @s keeps pointers to the memory that @room names. */
 void rs_stream_init(struct rs_stream *s, const struct rs_room *room);
 
+/* Fills in the private data for the peer. */
 void rs_stream_hello(const struct rs_stream *s, const struct rs_room *room,
 		     struct rs_hello *h);
-/* The peer's. -EPROTO: no such protocol, or nothing to write to. */
+/* Takes the peer's private data of @length bytes. -EPROTO: too short, another
+ * version, or no slots. */
 int rs_stream_meet(struct rs_stream *s, const struct rs_hello *h,
 		   unsigned length);
 
@@ -132,43 +142,48 @@ static inline uint32_t rs_message_value(uint32_t m)
 	return m & RS_MESSAGE;
 }
 
-/* How many bytes may be sent at once now; 0: wait. */
+/* How many bytes one message may carry now; 0: wait for the peer or for
+ * completions. */
 uint32_t rs_stream_room(struct rs_stream *s);
-/* Whether a message may go that carries no bytes of the stream. */
+/* Whether a message without bytes of the stream may be sent. */
 bool rs_stream_may_send(const struct rs_stream *s);
 
-/* A write of @length bytes to the peer is to be posted. */
+/* A WRITE that the caller posts, with its message. */
 struct rs_write {
 	uint64_t addr;
 	uint32_t key;
 	uint32_t message;
 };
 /*
- * @length <= rs_stream_room(). @kept: the bytes lie in our ring until done,
- * at out_at before this call, going on at its start behind its end.
+ * Sends @length <= rs_stream_room() bytes. @kept: the caller has copied them
+ * to the out ring, at the out_at of before this call and wrapping at out_size;
+ * they stay there until rs_stream_sent(). Else the work request carries them
+ * inline.
  */
 struct rs_write rs_stream_send(struct rs_stream *s, uint32_t length, bool kept);
-/* It is done; @kept: as many bytes as that. */
+/* A send completed; @kept: how many bytes it kept in the out ring. */
 void rs_stream_sent(struct rs_stream *s, uint32_t kept);
-/* The peer's iomap number @i is to be written. */
+/* The WRITE of entry number @i in the peer's table of mappings. */
 struct rs_write rs_stream_send_iomap(struct rs_stream *s, unsigned i);
 
 /*
- * A message came, with @length bytes written before it, which by_send nobody
- * knows. -EPROTO: it cannot be true.
+ * A message came. @length: the bytes of its WRITE, from the completion; unknown
+ * and ignored if by_send. -EPROTO: the message contradicts the protocol.
  */
 int rs_stream_arrived(struct rs_stream *s, uint32_t message, uint32_t length);
 /* The program has read @bytes <= s->in_ready. */
 void rs_stream_read(struct rs_stream *s, uint32_t bytes);
 
 /*
- * Whether the peer should be told of credits or a half ring now; then @area
- * goes to w->addr (none if its length is 0). The control is counted.
+ * True: the peer should be told of credits or of a free half ring now. The
+ * caller posts a WRITE of @area to w->addr with the message w->message, or the
+ * message alone if area->length is 0. It counts in s->controls.
  */
 bool rs_stream_give(struct rs_stream *s, struct rs_area *area,
 		    struct rs_write *w);
 
-/* Counts of iomaps as hello carries them: five bits and a shift. */
+/* The coding of a count in struct rs_hello: up to 128 as it is; above, in
+ * units of 256, rounded down. */
 uint8_t rs_scale(unsigned value);
 unsigned rs_unscale(uint8_t scale);
 
