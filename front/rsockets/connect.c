@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a socket comes to its connection and loses it: the connection
- * manager's events, in order, are the state machine.
+ * The connection of a stream socket: the events of the connection manager, in
+ * the order in which they come, drive rs->state.
  */
 #include "front/rsockets/rs.h"
 
@@ -13,10 +13,9 @@
 
 enum {
 	RESOLVE_MS = 2000,
-	RETRIES = 7, /* as often as the fabric allows; RNR: for ever */
+	RETRIES = 7, /* the largest value; for RNR it means no limit */
 };
 
-/* For SO_ERROR, and for who waits. */
 void rs_connection_end(struct rs_sock *rs, int error)
 {
 	rs->state = RS_FAILED;
@@ -32,7 +31,8 @@ static void connected(struct rs_sock *rs)
 	rs_keep_alive(rs);
 }
 
-/* The IB connection manager's reasons of a refusal (IBA 12.6.7.2), or TCP's. */
+/* The errno for a rejection. @reason: the REJ reason of the InfiniBand
+ * connection manager (IBA 12.6.7.2), or -errno from an iWARP device's TCP. */
 static int refusal(int reason)
 {
 	enum { NO_SUCH_SERVICE = 8, CONSUMER = 28 };
@@ -43,6 +43,7 @@ static int refusal(int reason)
 							       : ECONNRESET;
 }
 
+/* Makes the queue pair and sends the connection request. -errno */
 static int ask(struct rs_sock *rs)
 {
 	struct rs_hello hello;
@@ -57,13 +58,15 @@ static int ask(struct rs_sock *rs)
 
 	if (rc)
 		return rc;
-	/* siw and others begin with a READ; and see rs_qp_probe(). */
+	/* iWARP: Linux's siw and others start the stream with a READ of no
+	 * bytes, and rs_qp_probe() uses one. */
 	if (rs->room.by_send)
 		param.initiator_depth = param.responder_resources = 1;
 	rs_stream_hello(&rs->stream, &rs->room, &hello);
 	return rdma_connect(rs->id, &param) ? -errno : 0;
 }
 
+/* Takes the peer's private data. -EPROTO */
 static int meet(struct rs_sock *rs, const struct rdma_conn_param *conn)
 {
 	if (!conn->private_data)
@@ -72,7 +75,7 @@ static int meet(struct rs_sock *rs, const struct rdma_conn_param *conn)
 			      conn->private_data_len);
 }
 
-/* The next step of a connection that we asked for; -errno. */
+/* The next step of a connection that this side started. -errno */
 static int step(struct rs_sock *rs, const struct rdma_cm_event *event)
 {
 	int rc = 0;
@@ -113,7 +116,7 @@ static void connection_event(struct rs_sock *rs,
 	} else if (rs->state == RS_CONNECTED &&
 		   (event->event == RDMA_CM_EVENT_DISCONNECTED ||
 		    event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)) {
-		/* What has come before it counts. */
+		/* Bytes that came before the disconnect stay readable. */
 		rs_qp_work(rs);
 		if (rs->state == RS_CONNECTED)
 			rs->state = RS_GONE;
@@ -137,7 +140,7 @@ static int answer(struct rs_sock *rs, const struct rdma_conn_param *asked)
 	return rdma_accept(rs->id, &param) ? -errno : 0;
 }
 
-/* A socket for who asks; NULL: refused. */
+/* The socket for a connection request; NULL: the request was rejected. */
 static struct rs_sock *welcome(struct rs_sock *listener,
 			       struct rdma_cm_event *event)
 {
@@ -174,8 +177,9 @@ static void request(struct rs_sock *listener, struct rdma_cm_event *event)
 }
 
 /*
- * rdma_migrate_id() waits until an id's events are acknowledged, so a
- * request is copied, and acknowledged, before it is looked at.
+ * Copies the next event and acknowledges it at once, because
+ * rdma_migrate_id(), which handling a request calls, waits until all events of
+ * the id are acknowledged. False: there is none.
  */
 static bool next_event(struct rs_sock *rs, struct rdma_cm_event *copy,
 		       uint8_t private_data[256])
