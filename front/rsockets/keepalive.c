@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * SO_KEEPALIVE: a connection of which nothing is heard for TCP_KEEPIDLE seconds
- * is asked by a message that means nothing (stream.h: RS_KEEPALIVE), as
- * rdma-core's does; over iWARP by a READ of no bytes. The peer's adapter
- * answers that, or the queue pair fails;
- * what takes that longer than TCP_KEEPCNT times TCP_KEEPINTVL is not waited
- * for. One thread does it for all sockets, begun by the first.
+ * SO_KEEPALIVE. When nothing has come on a connection for TCP_KEEPIDLE
+ * seconds, the socket sends an RS_KEEPALIVE message (stream.h), as rdma-core's
+ * does, or a READ of no bytes over iWARP. The peer's adapter acknowledges that
+ * or the queue pair fails. After TCP_KEEPCNT probes, TCP_KEEPINTVL apart, the
+ * connection ends with ETIMEDOUT. One thread serves all sockets; the first
+ * socket with the option starts it.
  */
 #include "front/rsockets/rs.h"
 
@@ -21,7 +21,7 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t news;
 	bool runs, changed;
-	uint64_t next; /* of all sockets; the thread's */
+	uint64_t next; /* ns: the earliest probe of all; the thread's own */
 } keeper = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static uint64_t seconds(const struct rs_sock *rs, int option)
@@ -35,7 +35,8 @@ static bool is_kept(const struct rs_sock *rs)
 	       rs_number(rs, SOL_SOCKET, SO_KEEPALIVE);
 }
 
-/* One that is under way is repeated by the adapter. */
+/* While a message is under way, no further one is sent: the adapter already
+ * retransmits that one. */
 static void probe(struct rs_sock *rs)
 {
 	int count = rs_number(rs, IPPROTO_TCP, TCP_KEEPCNT), rc = 0;
@@ -60,7 +61,8 @@ static void visit(struct rs_sock *rs)
 {
 	rs_lock(rs);
 	if (is_kept(rs) && vb_clock_read() >= due(rs)) {
-		rs_look(rs); /* the program may not have */
+		/* Something may have come that no thread has handled yet. */
+		rs_look(rs);
 		if (is_kept(rs) && vb_clock_read() >= due(rs))
 			probe(rs);
 	}
@@ -69,7 +71,7 @@ static void visit(struct rs_sock *rs)
 	pthread_mutex_unlock(&rs->lock);
 }
 
-/* With the lock. */
+/* The caller holds keeper.lock. @then: CLOCK_MONOTONIC in ns. */
 static void sleep_until(uint64_t then)
 {
 	struct timespec t = { (time_t)(then / VB_SEC), (long)(then % VB_SEC) };
@@ -130,7 +132,7 @@ void rs_keep_alive(struct rs_sock *rs)
 	pthread_mutex_unlock(&keeper.lock);
 }
 
-/* A child of fork has no such thread. */
+/* fork() does not copy the thread to the child. */
 void rs_keeper_forget(void)
 {
 	pthread_mutex_init(&keeper.lock, NULL);
