@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sockets of datagrams. Each has a UDP socket, which is its name, and a
- * queue pair for each of the host's addresses that it has sent from. What is
- * for somebody whose queue pair is not known goes over UDP, and is answered
- * with its number; what follows goes from queue pair to queue pair. So does
- * what is too long for the device's MTU.
+ * Datagram sockets. Each has a UDP socket, which gives it its address and
+ * port, and a queue pair for each local address that it has sent from. A
+ * datagram to a peer whose queue pair is unknown goes over UDP; the peer
+ * answers with the number of its queue pair, and later datagrams go from queue
+ * pair to queue pair. A datagram that is longer than the device's MTU goes over
+ * UDP, too.
  *
- * There is no thread: who wants to receive asks, and is then answered for.
+ * No thread serves the sockets: the UDP socket is read, and peers are
+ * answered, while the program is in a call on the socket.
  */
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -18,21 +19,22 @@
 
 #include "base/clock.h"
 #include "base/defs.h"
+#include "front/rsockets/dgram_addr.h"
 #include "front/rsockets/dgram_header.h"
 #include "front/rsockets/rs.h"
 #include "front/rsockets/ud.h"
 
 enum {
 	BUCKETS = 64,
-	DESTS_PER_BUCKET =
-		64,	/* in a bucket; a flood of senders costs no more */
-	UDP_KEPT = 256, /* headers that came so, unread */
-	PIECES = 16,	/* of a message */
+	DESTS_PER_BUCKET = 64, /* bounds what a flood of senders costs */
+	UDP_KEPT = 256,	       /* unread datagrams that came over UDP */
+	PIECES = 16,	       /* of a message */
 };
 
 /*
- * A peer may have ended, and another have its address: who has not been sent
- * to for a while is asked again, and who is sent to all the time, now and then.
+ * A peer may end and another program take its address. So a destination that
+ * the socket has not used for IDLE ns, and any destination every OLD ns, is
+ * sent one datagram over UDP, and the answer tells its queue pair again.
  */
 #define IDLE ((uint64_t)1000000000)
 #define OLD  (10 * IDLE)
@@ -41,9 +43,9 @@ struct dest {
 	struct dest *next;
 	struct sockaddr_storage to;
 	struct rs_ud *ud;
-	struct ibv_ah *ah; /* NULL: not known */
+	struct ibv_ah *ah; /* NULL: the peer's queue pair is not known */
 	uint32_t qpn;
-	uint64_t asked, used;
+	uint64_t asked, used; /* ns: when last sent to over UDP, and at all */
 };
 
 struct rs_dgram {
@@ -53,118 +55,11 @@ struct rs_dgram {
 	struct rs_ud *uds;
 	struct dest *dests[BUCKETS];
 	struct rs_dgram_header *first, **last;
-	unsigned waiting, by_udp;
+	unsigned waiting, by_udp; /* unread datagrams; those of UDP */
 };
 
-/* Addresses. */
-
-static socklen_t bytes_of(const struct sockaddr *a)
-{
-	return a->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-					: sizeof(struct sockaddr_in);
-}
-
-static uint16_t port_of(const struct sockaddr_storage *a)
-{
-	return ((const struct sockaddr_in *)a)->sin_port;
-}
-
-static void set_port(struct sockaddr_storage *a, uint16_t port)
-{
-	((struct sockaddr_in *)a)->sin_port = port;
-}
-
-/*
- * A socket of IPv6 may also have peers of IPv4, by addresses that stand for
- * theirs. Such a peer is told, and tells, an address of IPv4; so inside here it
- * has that, and the other one only where the program and UDP see it.
- */
-static void to_plain(struct sockaddr_storage *a)
-{
-	const struct sockaddr_in6 six = *(struct sockaddr_in6 *)a;
-	struct sockaddr_in four = { .sin_family = AF_INET,
-				    .sin_port = six.sin6_port };
-
-	if (a->ss_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&six.sin6_addr))
-		return;
-	memcpy(&four.sin_addr, six.sin6_addr.s6_addr + 12, 4);
-	memset(a, 0, sizeof(*a));
-	memcpy(a, &four, sizeof(four));
-}
-
-static struct sockaddr_storage plain(const struct sockaddr *a)
-{
-	struct sockaddr_storage p = {};
-
-	memcpy(&p, a, bytes_of(a));
-	to_plain(&p);
-	return p;
-}
-
-static struct sockaddr_storage as_seen(const struct rs_sock *rs,
-				       const struct sockaddr_storage *a)
-{
-	const struct sockaddr_in four = *(const struct sockaddr_in *)a;
-	struct sockaddr_in6 six = { .sin6_family = AF_INET6,
-				    .sin6_port = four.sin_port };
-	struct sockaddr_storage seen = *a;
-
-	if (a->ss_family != AF_INET || rs->domain != AF_INET6)
-		return seen;
-	memset(six.sin6_addr.s6_addr + 10, 0xff, 2);
-	memcpy(six.sin6_addr.s6_addr + 12, &four.sin_addr, 4);
-	memset(&seen, 0, sizeof(seen));
-	memcpy(&seen, &six, sizeof(six));
-	return seen;
-}
-
-/* What tells peers apart: 18 bytes. */
-struct peer_key {
-	uint8_t bytes[18];
-};
-
-static struct peer_key key_of(const struct sockaddr_storage *a)
-{
-	struct peer_key p = {};
-	uint16_t port = port_of(a);
-
-	memcpy(p.bytes, &port, 2);
-	if (a->ss_family == AF_INET6)
-		memcpy(p.bytes + 2,
-		       &((const struct sockaddr_in6 *)a)->sin6_addr, 16);
-	else
-		memcpy(p.bytes + 14, &((const struct sockaddr_in *)a)->sin_addr,
-		       4);
-	return p;
-}
-
-static bool same_peer(const struct sockaddr_storage *a,
-		      const struct sockaddr_storage *b)
-{
-	struct peer_key p = key_of(a), q = key_of(b);
-
-	return memcmp(&p, &q, sizeof(p)) == 0;
-}
-
-static unsigned bucket_of(const struct sockaddr_storage *a)
-{
-	struct peer_key p = key_of(a);
-	uint32_t hash = 2166136261u; /* FNV-1a */
-
-	for (unsigned i = 0; i < sizeof(p.bytes); i++)
-		hash = (hash ^ p.bytes[i]) * 16777619u;
-	return hash % BUCKETS;
-}
-
-static bool is_any(const struct sockaddr_storage *a)
-{
-	static const uint8_t zero[16];
-	struct peer_key p = key_of(a);
-
-	return memcmp(p.bytes + 2, zero, sizeof(zero)) == 0;
-}
-
-/* Where we send from to reach @to. A socket needs a port first. -errno */
+/* The local address and port from which datagrams to @to leave. A socket
+ * without a port is bound to one first. -errno */
 static int own_address(struct rs_sock *rs, const struct sockaddr *to,
 		       struct sockaddr_storage *own)
 {
@@ -175,29 +70,29 @@ static int own_address(struct rs_sock *rs, const struct sockaddr *to,
 
 	if (getsockname(rs->dgram->udp, (struct sockaddr *)own, &n))
 		return -errno;
-	if (port_of(own) == 0) {
-		n = bytes_of((struct sockaddr *)&any);
+	if (rs_addr_port(own) == 0) {
+		n = rs_addr_bytes((struct sockaddr *)&any);
 		if (bind(rs->dgram->udp, (struct sockaddr *)&any, n) ||
 		    getsockname(rs->dgram->udp, (struct sockaddr *)own, &n))
 			return -errno;
 	}
-	to_plain(own);
-	if (!is_any(own))
+	rs_addr_unmap(own);
+	if (!rs_addr_is_any(own))
 		return 0;
-	port = port_of(own);
+	port = rs_addr_port(own);
 	n = sizeof(*own);
 	fd = socket(to->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	if (connect(fd, to, bytes_of(to)) ||
+	if (connect(fd, to, rs_addr_bytes(to)) ||
 	    getsockname(fd, (struct sockaddr *)own, &n))
 		rc = -errno;
 	close(fd);
-	set_port(own, port);
+	rs_addr_set_port(own, port);
 	return rc;
 }
 
-/* Ways. */
+/* Destinations. */
 
 static void drop_dest(struct dest **at)
 {
@@ -215,7 +110,7 @@ static struct rs_ud *find_ud(struct rs_sock *rs,
 	struct rs_ud *ud;
 
 	for (ud = rs->dgram->uds; ud; ud = ud->next)
-		if (same_peer(&ud->own, own))
+		if (rs_addr_same(&ud->own, own))
 			return ud;
 	ud = rs_ud_open(rs, (const struct sockaddr *)own);
 	if (!ud)
@@ -235,7 +130,7 @@ static struct dest *new_dest(struct rs_sock *rs, const struct sockaddr *to)
 		return NULL;
 	rc = own_address(rs, to, &own);
 	if (rc == 0) {
-		memcpy(&dest->to, to, bytes_of(to));
+		memcpy(&dest->to, to, rs_addr_bytes(to));
 		dest->ud = find_ud(rs, &own);
 		if (dest->ud)
 			return dest;
@@ -246,15 +141,17 @@ static struct dest *new_dest(struct rs_sock *rs, const struct sockaddr *to)
 	return NULL;
 }
 
-/* Who was used last stands first; the last goes when there are too many. */
+/* Finds or makes the destination and moves it to the front of its bucket; a
+ * full bucket loses the one that was used least recently. NULL: errno. */
 static struct dest *find_dest(struct rs_sock *rs, const struct sockaddr *to)
 {
 	const struct sockaddr_storage *key = (const void *)to;
-	struct dest **bucket = &rs->dgram->dests[bucket_of(key)], **at, *dest;
+	struct dest **bucket = &rs->dgram->dests[rs_addr_hash(key) % BUCKETS],
+		    **at, *dest;
 	unsigned count = 0;
 
 	for (at = bucket; *at; at = &(*at)->next) {
-		if (same_peer(&(*at)->to, key))
+		if (rs_addr_same(&(*at)->to, key))
 			break;
 		if (++count == DESTS_PER_BUCKET) {
 			drop_dest(at);
@@ -286,13 +183,13 @@ static ssize_t send_udp(const struct rs_sock *rs, const struct dest *dest,
 			enum rs_dgram_header_op op, const struct iovec *iov,
 			unsigned count, int flags)
 {
-	struct sockaddr_storage to = as_seen(rs, &dest->to);
+	struct sockaddr_storage to = rs_addr_mapped(rs->domain, &dest->to);
 	const struct rs_dgram_header_udp h = { op, dest->ud->id->qp->qp_num };
 	uint8_t header[RS_DGRAM_UDP_MOST];
 	struct iovec all[PIECES + 1] = { { .iov_base = header } };
 	struct msghdr msg = {
 		.msg_name = &to,
-		.msg_namelen = bytes_of((const struct sockaddr *)&to),
+		.msg_namelen = rs_addr_bytes((const struct sockaddr *)&to),
 		.msg_iov = all,
 		.msg_iovlen = count + 1,
 	};
@@ -368,7 +265,7 @@ static void drain_udp(struct rs_sock *rs)
 			rs->error = errno;
 		if (n < 0)
 			return;
-		to_plain(&from);
+		rs_addr_unmap(&from);
 		if ((size_t)n <= sizeof(bytes))
 			take_udp(rs, &from, bytes, (size_t)n);
 	}
@@ -377,7 +274,7 @@ static void drain_udp(struct rs_sock *rs)
 static bool is_wanted(const struct rs_dgram *d,
 		      const struct rs_dgram_header *dg)
 {
-	return !d->connected || same_peer(&d->peer, &dg->from);
+	return !d->connected || rs_addr_same(&d->peer, &dg->from);
 }
 
 static void drain_ud(struct rs_dgram *d, struct rs_ud *ud)
@@ -385,7 +282,7 @@ static void drain_ud(struct rs_dgram *d, struct rs_ud *ud)
 	struct rs_dgram_header *dg;
 
 	while ((dg = rs_ud_next(ud))) {
-		to_plain(&dg->from);
+		rs_addr_unmap(&dg->from);
 		if (is_wanted(d, dg))
 			enqueue(d, dg);
 		else
@@ -393,8 +290,9 @@ static void drain_ud(struct rs_dgram *d, struct rs_ud *ud)
 	}
 }
 
-/* What has come by UDP wakes who sleeps; who does not sleep looks now and
- * then. */
+/* A thread that sleeps is woken by the UDP socket and sets rs->looked to 0; a
+ * thread that polls reads the UDP socket only every LOOK_NS, because each read
+ * is a system call. */
 void rs_dgram_work(struct rs_sock *rs)
 {
 	enum { LOOK_NS = 200000 };
@@ -454,7 +352,7 @@ static bool can_read(struct rs_sock *rs)
 	return rs->dgram->waiting || rs->error || !rs->reads;
 }
 
-/* From and to the program. */
+/* Sending and receiving. */
 
 static int take_error(struct rs_sock *rs)
 {
@@ -464,6 +362,7 @@ static int take_error(struct rs_sock *rs)
 	return -error;
 }
 
+/* True: the datagram goes from queue pair to queue pair; else over UDP. */
 static bool by_ud(struct dest *dest, uint32_t bytes)
 {
 	uint64_t now = vb_clock_read();
@@ -492,7 +391,8 @@ static int send_datagram(struct rs_sock *rs, struct dest *dest,
 				count, bytes);
 		if (rc != -EAGAIN)
 			return rc;
-		/* Its way may go while nobody holds the lock. */
+		/* rs_wait() released the lock, so another thread may have
+		 * dropped the destination. */
 		rc = rs_wait(rs, rs_dgram_can_write, timeout);
 		if (rc)
 			return rc;
@@ -502,7 +402,7 @@ static int send_datagram(struct rs_sock *rs, struct dest *dest,
 	}
 }
 
-/* -errno; bytes. */
+/* The length of all pieces; -EMSGSIZE. */
 static ssize_t measure(const struct msghdr *msg)
 {
 	size_t total = 0;
@@ -535,9 +435,9 @@ ssize_t rs_dgram_send(struct rs_sock *rs, const struct msghdr *asked, int flags,
 	if (msg.msg_name && msg.msg_namelen) {
 		if (((struct sockaddr *)msg.msg_name)->sa_family !=
 			    rs->domain ||
-		    msg.msg_namelen < bytes_of(msg.msg_name))
+		    msg.msg_namelen < rs_addr_bytes(msg.msg_name))
 			return -EAFNOSUPPORT;
-		to = plain(msg.msg_name);
+		to = rs_addr_plain(msg.msg_name);
 	} else if (!d->connected) {
 		return -EDESTADDRREQ;
 	}
@@ -569,7 +469,8 @@ static void dequeue(struct rs_dgram *d)
 static size_t copy_out(const struct rs_sock *rs,
 		       const struct rs_dgram_header *dg, struct msghdr *msg)
 {
-	const struct sockaddr_storage from = as_seen(rs, &dg->from);
+	const struct sockaddr_storage from =
+		rs_addr_mapped(rs->domain, &dg->from);
 	size_t done = 0, n;
 
 	for (size_t i = 0; i < msg->msg_iovlen && done < dg->length; i++) {
@@ -580,7 +481,7 @@ static size_t copy_out(const struct rs_sock *rs,
 	msg->msg_flags = done < dg->length ? MSG_TRUNC : 0;
 	msg->msg_controllen = 0;
 	if (msg->msg_name) {
-		socklen_t all = bytes_of((const struct sockaddr *)&from);
+		socklen_t all = rs_addr_bytes((const struct sockaddr *)&from);
 
 		memcpy(msg->msg_name, &from, VB_MIN(msg->msg_namelen, all));
 		msg->msg_namelen = all;
@@ -599,7 +500,7 @@ ssize_t rs_dgram_receive(struct rs_sock *rs, struct msghdr *msg, int flags,
 		rc = take_error(rs);
 	if (rc)
 		return rc;
-	if (!d->first) /* shut */
+	if (!d->first) /* the program shut down the reading side */
 		return 0;
 	got = (ssize_t)copy_out(rs, d->first, msg);
 	if (flags & MSG_TRUNC)
@@ -609,7 +510,7 @@ ssize_t rs_dgram_receive(struct rs_sock *rs, struct msghdr *msg, int flags,
 	return got;
 }
 
-/* Making, naming and leaving. */
+/* Creation, addresses and shutdown. */
 
 int rs_dgram_make(struct rs_sock *rs)
 {
@@ -666,7 +567,7 @@ int rs_dgram_connect(struct rs_sock *rs, const struct sockaddr *a, socklen_t n)
 	memset(&d->peer, 0, sizeof(d->peer));
 	if (!d->connected)
 		return 0;
-	d->peer = plain(a); /* the kernel has found it long enough */
+	d->peer = rs_addr_plain(a); /* connect() has checked its length */
 	return find_dest(rs, (struct sockaddr *)&d->peer) ? 0 : -errno;
 }
 
