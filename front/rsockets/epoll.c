@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * repoll: epoll's calls for sets in which there are sockets of ours as well.
+ * repoll_create(), repoll_ctl(), repoll_wait(): epoll for sets that may contain
+ * rsockets as well as other descriptors.
  *
- * All descriptors of a set are in one epoll of the kernel's. What that says
- * of one of ours is only that it wants attention; such a member, or one that
- * another thread rang for, is hot and is looked at. A member that turns out
- * to be quiet, or is edge-triggered and has been reported, is armed and is
- * looked at no more until one of the two happens. So what a wait costs does
- * not depend on how many are in the set, but on how many are hot.
+ * All descriptors of a set are in one epoll set of the kernel. For an rsocket
+ * the kernel only reports that it needs attention. An rsocket that the kernel
+ * reported, or that another thread rang for, becomes hot, and repoll_wait()
+ * examines the hot members only. A member that turns out not to be ready, or
+ * that is edge-triggered and was reported, is armed and cools down until one of
+ * the two happens again. So the cost of a wait depends on the number of hot
+ * members, not on the size of the set.
  */
 #include "front/rsockets/rs.h"
 
@@ -27,29 +29,28 @@ enum { AT_ONCE = 64 };
 struct member {
 	int fd;
 	uint32_t serial;
-	struct rs_sock *rs; /* NULL: a descriptor like any other */
-	struct epoll_event asked;
+	struct rs_sock *rs;	  /* NULL: the descriptor is no rsocket */
+	struct epoll_event asked; /* what the program gave repoll_ctl() */
 	struct rs_waiter waiter;
 	bool hot;
-	struct member *next, **link; /* among the hot */
+	struct member *next, **link; /* in the list of hot members */
 };
 
 struct set {
-	int fd;	  /* the program's, and the kernel's */
-	int bell; /* in it too, with no member */
+	int fd;	  /* the kernel's epoll set, which the program sees */
+	int bell; /* an eventfd in that set, under the name 0 */
 	_Atomic unsigned refs;
-	struct set *next; /* sets_lock */
-	_Atomic(struct rs_waiter *)
-		rung; /* members' waiters; see drain_rung() */
+	struct set *next;		  /* sets_lock */
+	_Atomic(struct rs_waiter *) rung; /* a stack; see drain_rung() */
 	pthread_mutex_t lock;
 	/* lock */
 	struct member **members; /* by descriptor */
 	unsigned size;
 	uint32_t serial;
-	struct member *hot, **last; /* who was reported last stands last */
+	struct member *hot, **last; /* the last reported member is last */
 };
 
-static struct set *sets; /* sets_lock; a program has one or two */
+static struct set *sets; /* sets_lock; programs have few of them */
 static pthread_mutex_t sets_lock = PTHREAD_MUTEX_INITIALIZER;
 
 int repoll_create(int flags);
@@ -99,7 +100,8 @@ static void cool(struct set *s, struct member *m)
 		s->last = m->link;
 }
 
-/* Whoever rings puts a waiter here, once, with the lock of its socket only. */
+/* rs_ring() pushes a member's waiter here, with the lock of the socket but not
+ * of the set. The caller holds the set's lock. */
 static void drain_rung(struct set *s)
 {
 	struct rs_waiter *waiter = atomic_exchange(&s->rung, NULL), *next;
@@ -200,7 +202,8 @@ RS_EXPORT int repoll_create(int flags)
 	return s->fd;
 }
 
-/* A member may have gone since the kernel named it, and another come. */
+/* The kernel returns this name with its reports. The serial number tells a
+ * member from an earlier one with the same descriptor. */
 static uint64_t name_of(const struct member *m)
 {
 	return (uint64_t)m->serial << 32 | (uint32_t)m->fd;
@@ -213,7 +216,7 @@ static struct member *named(const struct set *s, uint64_t name)
 	return m && m->serial == name >> 32 ? m : NULL;
 }
 
-/* What the kernel watches for it. */
+/* The events that the kernel's epoll set watches for the member. */
 static struct epoll_event watched(struct member *m)
 {
 	struct epoll_event e = { .events = m->asked.events,
@@ -242,7 +245,7 @@ static int make_room(struct set *s, int fd)
 	return 0;
 }
 
-/* Serial 0 is the bell's. */
+/* Never 0: the name 0 belongs to the bell. */
 static uint32_t next_serial(struct set *s)
 {
 	if (++s->serial == 0)
@@ -250,8 +253,9 @@ static uint32_t next_serial(struct set *s)
 	return s->serial;
 }
 
-/* NULL: errno. A descriptor that was closed may have left a member behind:
- * the kernel knows better who is in its set. */
+/* Adds a member. The kernel's set decides whether @fd is in it: if the kernel
+ * accepts @fd, then an old member with that number belongs to a descriptor that
+ * was closed, and goes. NULL: errno. */
 static struct member *enter(struct set *s, int fd, struct rs_sock *rs,
 			    const struct epoll_event *asked)
 {
@@ -364,7 +368,6 @@ static void leave_set(struct set *s, int fd)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* A socket that the program has closed leaves its sets. */
 void rs_leave_sets(int fd)
 {
 	pthread_mutex_lock(&sets_lock);
@@ -373,7 +376,8 @@ void rs_leave_sets(int fd)
 	pthread_mutex_unlock(&sets_lock);
 }
 
-/* poll's bits are epoll's, but for those that only epoll has. */
+/* The events of poll(2) have the same bits in epoll; 0x7fff masks the flags
+ * that only epoll has. */
 static uint32_t ready_now(struct member *m)
 {
 	struct rs_sock *rs = m->rs;
@@ -385,7 +389,8 @@ static uint32_t ready_now(struct member *m)
 	rs->looked = 0;
 	rs_look(rs);
 	ready = (uint16_t)rs_ready(rs, asked);
-	/* What came before it was armed does not wake anybody. */
+	/* A completion that came before the arming raises no event, so the
+	 * socket is examined once more afterwards. */
 	if ((!ready || m->asked.events & EPOLLET) && rs_qp_arm(rs)) {
 		rs_look(rs);
 		ready = (uint16_t)rs_ready(rs, asked);
@@ -394,7 +399,7 @@ static uint32_t ready_now(struct member *m)
 	return ready;
 }
 
-/* One that is to be reported, or else is not hot any more. */
+/* True: @event tells of the member. False: it is not ready. */
 static bool report(struct set *s, struct member *m, struct epoll_event *event)
 {
 	uint32_t ready = m->asked.events ? ready_now(m) : 0;
@@ -410,7 +415,8 @@ static bool report(struct set *s, struct member *m, struct epoll_event *event)
 	return true;
 }
 
-/* Who was reported goes behind the others, or they might never be. */
+/* A reported member that is level-triggered moves behind the other hot ones,
+ * so that a short @room does not starve those. */
 static int report_hot(struct set *s, struct epoll_event *events, int room)
 {
 	struct member *m, *end = NULL;
@@ -431,7 +437,8 @@ static int report_hot(struct set *s, struct epoll_event *events, int room)
 	return n;
 }
 
-/* Sorts what the kernel said; returns how many are the program's. */
+/* Handles the kernel's reports: heats rsockets, and copies the reports of
+ * other descriptors to @events. Returns how many it copied. */
 static int sort(struct set *s, const struct epoll_event *said, int count,
 		struct epoll_event *events)
 {
@@ -454,7 +461,8 @@ static int sort(struct set *s, const struct epoll_event *said, int count,
 	return n;
 }
 
-/* With the set's lock, which is given up while asleep; -errno. */
+/* The caller holds the set's lock, which is released while the thread sleeps.
+ * Returns the number of events, or -errno. */
 static int wait_in_set(struct set *s, struct epoll_event *events, int max,
 		       uint64_t deadline)
 {
