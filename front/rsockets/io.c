@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Bytes in and out: rsend() and rrecv() in all their shapes. */
+/* rsend(), rrecv() and their variants with vectors and messages. */
 #include "front/rsockets/rs.h"
 
 #include <errno.h>
@@ -12,14 +12,14 @@
 
 #include "base/defs.h"
 
-/* Where a vector's next byte is. */
+/* The position of the next byte in a vector of buffers. */
 struct cursor {
 	const struct iovec *at;
 	int left;
 	size_t offset;
 };
 
-/* What lies together there; 0: the end. */
+/* How many bytes are left in the current buffer; 0: the vector is used up. */
 static size_t piece(struct cursor *c)
 {
 	while (c->left && c->offset == c->at->iov_len) {
@@ -35,6 +35,7 @@ static uint8_t *here(const struct cursor *c)
 	return (uint8_t *)c->at->iov_base + c->offset;
 }
 
+/* The timeout of rs_wait() for a call; @which: 0 receives, 1 sends. */
 static int patience(const struct rs_sock *rs, int flags, int which)
 {
 	if ((rs->file_flags & O_NONBLOCK) || (flags & MSG_DONTWAIT))
@@ -42,7 +43,8 @@ static int patience(const struct rs_sock *rs, int flags, int which)
 	return rs->timeout[which] ? rs->timeout[which] : -1;
 }
 
-/* Whether there is, or will be, a connection to use. */
+/* Waits for a connection under way, and takes the socket's error. 0: the
+ * socket is or was connected. -errno */
 static int usable(struct rs_sock *rs, int timeout)
 {
 	int rc;
@@ -67,7 +69,8 @@ static int why_not_writable(const struct rs_sock *rs)
 	return rs->state == RS_CONNECTED ? -EPIPE : -ECONNRESET;
 }
 
-/* All of it, or as much as may be sent without waiting; -errno. */
+/* Sends everything; with a @timeout of 0, what fits without waiting. Returns
+ * how many bytes were sent, or -errno if none were. */
 static ssize_t send_all(struct rs_sock *rs, struct cursor *c, int flags,
 			int timeout)
 {
@@ -91,12 +94,13 @@ static ssize_t send_all(struct rs_sock *rs, struct cursor *c, int flags,
 		c->offset += n;
 		sent += (ssize_t)n;
 	}
-	/* Room is made as peers answer, not only when there is none left. */
+	/* Handles completions in each call, so that the ring does not first
+	 * have to fill up. */
 	rs_look(rs);
 	return sent ? sent : rc;
 }
 
-/* Up to what is there; the ring may end in the middle. */
+/* Copies what is unread and fits; the bytes may wrap at the ring's end. */
 static size_t copy_out(struct rs_sock *rs, struct cursor *c, bool peek)
 {
 	struct rs_stream *s = &rs->stream;
@@ -133,7 +137,7 @@ static ssize_t receive(struct rs_sock *rs, struct cursor *c, int flags,
 		if (piece(c))
 			rc = rs_wait(rs, rs_can_read, timeout);
 	}
-	/* The peer may be waiting for the space. */
+	/* Tells the peer of ring space that became free: it may wait for it. */
 	rs_qp_work(rs);
 	return got ? got : rc;
 }
@@ -154,7 +158,7 @@ static ssize_t send_any(struct rs_sock *rs, const struct msghdr *msg, int flags)
 	struct cursor c = { msg->msg_iov, (int)msg->msg_iovlen, 0 };
 	int timeout = patience(rs, flags, 1);
 
-	/* A stream knows where it goes. */
+	/* A stream ignores the address in @msg. */
 	return rs->dgram ? rs_dgram_send(rs, msg, flags, timeout)
 			 : send_all(rs, &c, flags, timeout);
 }
@@ -171,7 +175,7 @@ static ssize_t receive_any(struct rs_sock *rs, struct msghdr *msg, int flags)
 	return receive(rs, &c, flags, timeout);
 }
 
-/* 0, or why not; -errno. */
+/* 0, -EOPNOTSUPP or -EINVAL. */
 static int check(const struct msghdr *msg, int flags)
 {
 	if (flags & MSG_OOB)
@@ -193,7 +197,8 @@ static ssize_t send_message(int socket, const struct msghdr *msg, int flags)
 	return rs_done(rs, rc ? rc : send_any(rs, msg, flags));
 }
 
-/* Whom it is from is @msg's name; a stream's peer is not looked up here. */
+/* Sets the sender's address in @msg for datagrams only; for streams the caller
+ * asks rgetpeername(). */
 static ssize_t receive_message(int socket, struct msghdr *msg, int flags)
 {
 	struct rs_sock *rs = rs_take(socket);
