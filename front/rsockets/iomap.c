@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory that a program shows to its peer under an offset (riomap()), and
- * what the peer writes there without the stream (riowrite()). The peer is
- * told before the next bytes of the stream: it writes our entry, and a
- * message says which.
+ * riomap() gives the peer access to memory under an offset that the program
+ * chooses; riowrite() writes to such an offset of the peer, beside the stream.
+ * Each end has a table of the peer's mappings. Before it sends the next bytes
+ * of the stream, the end that mapped memory writes an entry into the peer's
+ * table, and a message names the entry (stream.h, RS_IOMAP).
  */
 #include "front/rsockets/rs.h"
 
@@ -18,12 +19,14 @@
 struct rs_iomapping {
 	struct ibv_mr *mr; /* NULL: free */
 	uint64_t offset;
-	bool remote, told;
+	bool remote; /* the peer may write; else only this side maps it */
+	bool told;   /* the peer's table has the entry */
 };
 
 /*
- * As many as the peer has room for are shown to it; behind them are as many
- * again of which it does not know.
+ * The first places correspond to the entries of the peer's table. Behind them
+ * are as many places, and one more, for mappings that the peer may not write
+ * and is not told of.
  */
 static unsigned shown(const struct rs_sock *rs)
 {
@@ -79,7 +82,8 @@ RS_EXPORT off_t riomap(int socket, void *buf, size_t len, int prot, int flags,
 	return rs ? (off_t)rs_done(rs, map(rs, buf, len, prot, offset)) : -1;
 }
 
-/* The peer is not told: what it writes then ends the connection. */
+/* The peer keeps its entry: if it writes there later, the key is invalid and
+ * the queue pair fails. */
 static int unmap(struct rs_sock *rs, const void *buf, size_t len)
 {
 	struct rs_iomapping *m;
@@ -149,13 +153,16 @@ int rs_iomaps_send(struct rs_sock *rs, int timeout)
 			return rc;
 		if (!rs->writes)
 			return -ECONNRESET;
-		if (!m->mr || m->told) /* another thread, meanwhile */
+		/* rs_wait() released the lock: another thread may have told
+		 * the peer, or unmapped the memory. */
+		if (!m->mr || m->told)
 			continue;
 		entry = entry_of(rs, m);
 		rc = rs_qp_iomap(rs, i, &entry);
 		m->told = true;
 	}
-	rs->iomaps_wait = has_untold(rs); /* another thread's, meanwhile */
+	/* Another thread may have mapped memory during the waits. */
+	rs->iomaps_wait = has_untold(rs);
 	return rc;
 }
 
@@ -166,10 +173,11 @@ void rs_iomaps_forget(struct rs_sock *rs)
 			ibv_dereg_mr(rs->iomappings[i].mr);
 	free(rs->iomappings);
 	rs->iomappings = NULL;
-	rs->iomaps_wait = false; /* it may be connected again */
+	rs->iomaps_wait = false; /* the socket may connect again */
 }
 
-/* The peer's entry that covers @offset, as it stands now. */
+/* Copies the entry of the peer's mappings that covers @offset. The peer may
+ * overwrite the table at any time. False: none does. */
 static bool find_target(const struct rs_sock *rs, uint64_t offset,
 			struct rs_iomap *found)
 {
@@ -185,7 +193,8 @@ static bool find_target(const struct rs_sock *rs, uint64_t offset,
 	return false;
 }
 
-/* How much may be written there at once; 0: no room in our ring yet. */
+/* Writes what one WRITE can carry. Returns the number of bytes; 0: the out
+ * ring or the send queue has no room yet; -errno. */
 static int write_piece(struct rs_sock *rs, const uint8_t *bytes, size_t left,
 		       uint64_t offset)
 {
