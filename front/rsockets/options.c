@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Options. Most of what TCP's mean has no meaning here and is remembered, so
- * that a program reads back what it set; which ones, and which do something,
- * is in the tables.
+ * Socket options and rfcntl(). Most TCP options have no effect on RDMA; the
+ * socket stores their values so that a program reads back what it set. The
+ * tables list all integer options and name those that have an effect.
  */
 #include "front/rsockets/rs.h"
 
@@ -20,8 +20,9 @@
 #include "base/defs.h"
 #include "front/rsockets/private_options.h"
 
-/* Whole numbers; @id: what the connection manager is told, or -1;
- * @usual: of who has not set it; @most: beyond it is EINVAL, or 0: none. */
+/* Options with an integer value. id: the option of rdma_set_option() that gets
+ * the value, or -1; usual: the default; most: the largest value, the least
+ * being 1, or 0: any value. */
 // clang-format off
 static const struct {
 	int level, name, id, usual, most;
@@ -47,7 +48,7 @@ static const struct {
 // clang-format on
 _Static_assert(VB_COUNT(numbers) <= RS_NUMBERS, "room in struct rs_sock");
 
-/* Before there is a connection; each in struct rs_wishes. */
+/* Sizes of struct rs_wishes, which may be set until the socket connects. */
 // clang-format off
 static const struct {
 	int level, name;
@@ -115,7 +116,6 @@ int rs_number(const struct rs_sock *rs, int level, int name)
 	return get_number(rs, number_of(level, name));
 }
 
-/* For a new id. */
 void rs_options_again(struct rs_sock *rs)
 {
 	for (unsigned i = 0; i < VB_COUNT(numbers); i++)
@@ -124,8 +124,9 @@ void rs_options_again(struct rs_sock *rs)
 }
 
 /*
- * A buffer is what it was asked to be, doubled, as Linux does; once there is
- * a connection, it stays as it is.
+ * A buffer gets twice the size that the program asks for, as in Linux. While
+ * the socket connects and afterwards a buffer's size is fixed, and setting it
+ * has no effect.
  */
 static int set_size(struct rs_sock *rs, int i, uint32_t value)
 {
@@ -187,7 +188,7 @@ static int set_structure(struct rs_sock *rs, int level, int name,
 			 const void *value, socklen_t bytes)
 {
 	if (level == IPPROTO_TCP && name == TCP_CONGESTION)
-		return 0; /* the adapter's own */
+		return 0; /* the adapter chooses the algorithm */
 	if (level == SOL_RDMA && name == RS_PORT_TICKET)
 		return join(rs, value, bytes);
 	if (level == SOL_RDMA && name == RS_LISTEN_LATER)
@@ -361,7 +362,7 @@ static int file_control(struct rs_sock *rs, int cmd, int value)
 	}
 }
 
-/* One that is there; ticket.h's may ask for others. */
+/* Commands on a socket in the table; RS_MOVE also finds closing sockets. */
 static int control(int socket, int cmd, int value)
 {
 	struct rs_sock *rs = rs_take(socket);
