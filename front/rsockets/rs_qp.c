@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What carries a stream: a queue pair, its completion queue, and the memory
- * that both ends write. One receive is posted for each credit, without memory
- * but for iWARP's messages; it is posted again as soon as its message has been
- * looked at.
+ * The I/O of a stream socket: its queue pair, its completion queue, and the
+ * memory that both ends write. One receive is posted for each credit. Receives
+ * have no buffer, because messages travel as immediate data; only over iWARP
+ * each has one of 4 bytes. A receive is posted again as soon as its message
+ * has been handled.
  */
 #include "front/rsockets/rs.h"
 
@@ -18,26 +19,29 @@
 #include "base/defs.h"
 
 enum {
+	/* Kinds of work requests: the upper half of wr_id. */
 	DONE_WRITE,
 	DONE_CONTROL,
 	DONE_RECEIVE,
 	DONE_PROBE,
-	DONE_PLACED, /* what a message by SEND is about */
-	/* By SEND no peer waits for receives: those for messages that no
-	 * credit is taken for. It frees two half rings of ours and tells of
-	 * credits twice before we look, and then ends. */
+	DONE_PLACED, /* iWARP: the WRITE before a message's SEND */
+	/* Control messages consume receives without credits. An InfiniBand
+	 * peer that finds no receive repeats (RNR); an iWARP connection ends.
+	 * So over iWARP as many receives more are posted as a peer can send
+	 * control messages before this end handles them. */
 	SPARE = 2 * RS_CONTROLS,
 	AT_ONCE = 16, /* completions, and receives posted together */
-	PIECES = 3,   /* of what is sent */
+	PIECES = 3,   /* scatter/gather elements of a send */
 	WORD = 8,
 };
 
+/* @kept: bytes in the out ring, or the number of a receive. */
 static uint64_t work_id(unsigned what, uint32_t kept)
 {
 	return (uint64_t)what << 32 | kept;
 }
 
-/* What the peer writes: slots, then iomaps. */
+/* The length of the memory that the peer writes: slots, then mappings. */
 static size_t shared_bytes(const struct rs_room *room)
 {
 	return RS_SLOTS * sizeof(struct rs_area) +
@@ -58,7 +62,8 @@ static void unmap(void *p, size_t bytes)
 		munmap(p, bytes);
 }
 
-/* They complete in the order in which they were posted. */
+/* Receives complete in the order in which they were posted, so the buffers are
+ * used in turn. */
 static struct ibv_recv_wr next_receive(struct rs_sock *rs, struct ibv_sge *sge)
 {
 	unsigned i = rs->next_receive;
@@ -202,6 +207,7 @@ void rs_qp_close(struct rs_sock *rs)
 	rs_queue_close(&rs->queue);
 }
 
+/* iWARP: the WRITE, if @count is not 0, then the message as a SEND. */
 static int post_both(struct rs_sock *rs, const struct rs_write *w, uint64_t id,
 		     struct ibv_sge *sge, int count, unsigned flags)
 {
@@ -228,7 +234,7 @@ static int post_both(struct rs_sock *rs, const struct rs_write *w, uint64_t id,
 								       : 0;
 }
 
-/* -errno */
+/* Posts a WRITE of the @count pieces with its message. -errno */
 static int post(struct rs_sock *rs, const struct rs_write *w, uint64_t id,
 		struct ibv_sge *sge, int count, unsigned flags)
 {
@@ -247,7 +253,7 @@ static int post(struct rs_sock *rs, const struct rs_write *w, uint64_t id,
 	return ibv_post_send(rs->id->qp, &wr, &bad) ? -EIO : 0;
 }
 
-/* Into our ring, which may end in the middle. */
+/* Copies to the out ring, wrapping at its end. Returns the number of pieces. */
 static int keep(struct rs_sock *rs, const uint8_t *bytes, uint32_t length,
 		struct ibv_sge sge[2])
 {
@@ -275,10 +281,12 @@ int rs_qp_send(struct rs_sock *rs, const void *bytes, uint32_t length)
 }
 
 /*
- * The last byte of riowrite()'s as a piece of its own. Programs spin on it, and
- * may write their answer over it; but where the bytes are copied by the kernel,
- * some processors store the bytes of a short copy twice when an interrupt meets
- * it. Not so one byte. Words stay whole.
+ * Makes the last byte of a riowrite() a piece of its own. A program that
+ * receives it may spin on that byte and then write its answer over it. When the
+ * kernel copies the bytes, an interrupt makes some processors store the end of
+ * a short copy a second time, which would overwrite the answer; a copy of a
+ * single byte is not stored twice. Up to WORD bytes stay one piece, because
+ * programs expect a word to arrive whole.
  */
 static int cut_last(struct ibv_sge sge[PIECES], int count, uint32_t length)
 {
@@ -291,7 +299,7 @@ static int cut_last(struct ibv_sge sge[PIECES], int count, uint32_t length)
 	return count + 1;
 }
 
-/* Of a riowrite(): no message, and so nothing that the peer counts. */
+/* A plain WRITE: it carries no message and consumes no credit of the peer. */
 int rs_qp_place(struct rs_sock *rs, const void *bytes, uint32_t length,
 		uint64_t addr, uint32_t key)
 {
@@ -322,8 +330,10 @@ int rs_qp_control(struct rs_sock *rs, enum rs_control what)
 }
 
 /*
- * iWARP's completions do not say that the peer has anything: a READ's, of no
- * bytes, does. rdma-core's client grants none; then TCP finds out.
+ * Over iWARP, the completion of a SEND does not show that the peer lives; the
+ * completion of a READ does, even of no bytes. A client of rdma-core grants no
+ * READs: then an empty WRITE makes TCP send a segment, and TCP notices if the
+ * peer is gone.
  */
 int rs_qp_probe(struct rs_sock *rs)
 {
@@ -352,7 +362,7 @@ int rs_qp_iomap(struct rs_sock *rs, unsigned i, const struct rs_iomap *entry)
 	return post(rs, &w, work_id(DONE_WRITE, 0), &sge, 1, IBV_SEND_INLINE);
 }
 
-/* The peer reads and writes no more. */
+/* The peer has closed both directions. */
 static void peer_left(struct rs_sock *rs)
 {
 	rs->reads = rs->writes = false;
@@ -367,6 +377,7 @@ static void control_arrived(struct rs_sock *rs, uint32_t what)
 		rs->reads = false;
 }
 
+/* The message of a completed receive. False: it has none. */
 static bool read_message(const struct rs_sock *rs, const struct ibv_wc *wc,
 			 uint32_t *message)
 {
@@ -391,7 +402,8 @@ static int received(struct rs_sock *rs, const struct ibv_wc *wc)
 	return rs_stream_arrived(&rs->stream, message, wc->byte_len);
 }
 
-/* For keepalive.c, which has asked only if it has begun to. */
+/* The peer has shown life. Costs a clock reading only if keepalive.c has
+ * started to watch the socket. */
 static void note_heard(struct rs_sock *rs)
 {
 	if (rs->heard == 0)
@@ -400,7 +412,8 @@ static void note_heard(struct rs_sock *rs)
 	rs->probes = 0;
 }
 
-/* Flushed receives say nothing new: a send or the peer's leave came before. */
+/* A flushed receive is ignored: the failed send or the disconnect that caused
+ * it has been reported before. -errno: the connection failed. */
 static int completed(struct rs_sock *rs, const struct ibv_wc *wc,
 		     unsigned *receives)
 {
@@ -425,6 +438,7 @@ static int completed(struct rs_sock *rs, const struct ibv_wc *wc,
 	return wc->status == IBV_WC_SUCCESS ? 0 : -EIO;
 }
 
+/* Handles all completions and posts the receives again. -errno */
 static int drain(struct rs_sock *rs)
 {
 	struct ibv_wc wc[AT_ONCE];
@@ -441,6 +455,7 @@ static int drain(struct rs_sock *rs)
 	return rc;
 }
 
+/* Tells the peer of credits and free half rings. -errno */
 static int give(struct rs_sock *rs)
 {
 	struct rs_area area;
@@ -475,7 +490,9 @@ bool rs_qp_arm(struct rs_sock *rs)
 	return rs->dgram ? rs_dgram_arm(rs->dgram) : rs_queue_arm(&rs->queue);
 }
 
-/* Others sleep by it. Whoever calls looks what has come afterwards. */
+/* The event that woke this thread disarmed the queue, but other waiters of the
+ * socket depend on the next event, so it is armed again. The caller looks for
+ * completions afterwards. */
 void rs_qp_woken(struct rs_sock *rs)
 {
 	bool came = rs->dgram ? rs_dgram_woken(rs->dgram)
