@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sockets from rsocket() to rclose(). */
+/* The life of a socket: rsocket(), rbind(), rlisten(), raccept(), rconnect(),
+ * rshutdown(), rclose(), and its names. */
 #include "front/rsockets/rs.h"
 
 #include <errno.h>
@@ -17,11 +18,14 @@
 #include "base/rand.h"
 #include "front/rdmacm/rdmacm.h"
 
-enum { PATIENCE_MS = 1000 }; /* of who goes, with what is under way */
+/* How long closing a datagram socket, or the program's end, waits for sends
+ * under way. */
+enum { PATIENCE_MS = 1000 };
 
 static const struct rs_wishes defaults = {
-	/* A quarter of it halves the speed: the peer's news of a free half
-	 * ring takes as long as many packets. Unused, they cost no memory. */
+	/* A quarter of the buffers halves the throughput, because the peer
+	 * waits for the message about a free half ring as long as many packets
+	 * take. Buffer pages that stay unused cost no memory. */
 	.send_bytes = 1024 * 1024, .receive_bytes = 1024 * 1024, .sends = 384,
 	.receives = 384,	   .inline_bytes = 64,
 };
@@ -39,7 +43,6 @@ static int new_id(struct rs_sock *rs)
 	return 0;
 }
 
-/* NULL: errno says why. It is in no table yet. */
 struct rs_sock *rs_make(int domain, int type, const struct rs_wishes *wishes)
 {
 	struct rs_sock *rs = calloc(1, sizeof(*rs));
@@ -64,7 +67,7 @@ struct rs_sock *rs_make(int domain, int type, const struct rs_wishes *wishes)
 	return NULL;
 }
 
-/* Those whom nobody has accepted go with their listener. */
+/* Connections that the program has not accepted end with their listener. */
 static void drop_waiting(struct rs_sock *rs)
 {
 	struct rs_sock *next;
@@ -95,7 +98,8 @@ void rs_unmake(struct rs_sock *rs)
 	free(rs);
 }
 
-/* A descriptor for the program; -1: errno, and @rs is gone. */
+/* Puts @rs into the table and returns its descriptor. -1: errno, and @rs is
+ * freed. */
 static int hand_out(struct rs_sock *rs)
 {
 	int fd = rs->fd, rc;
@@ -172,7 +176,8 @@ RS_EXPORT int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
 	return (int)rs_done(rs, rc);
 }
 
-/* TCP refuses who calls before, and nobody inherits an iWARP listener. */
+/* Not over iWARP: there a peer that connects before the listener is announced
+ * is refused by TCP, and a child of fork() cannot share the port anyway. */
 static bool listens_later(const struct rs_sock *rs)
 {
 	const struct ibv_context *verbs = rs->id->verbs;
@@ -240,7 +245,7 @@ static int block_for(const struct rs_sock *rs, int which)
 	return rs->timeout[which] ? rs->timeout[which] : -1;
 }
 
-/* The first in the queue; -errno. */
+/* Waits for the first connection of the listener's queue. -errno */
 static int take(struct rs_sock *rs, struct rs_sock **taken)
 {
 	int rc = -EINVAL;
@@ -279,7 +284,8 @@ RS_EXPORT int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
 	return hand_out(taken);
 }
 
-/* A socket may try again after it failed: with a new id. */
+/* A socket that failed to connect may connect again, which takes a new id. On
+ * failure the socket keeps the old one. -errno */
 static int renew(struct rs_sock *rs)
 {
 	struct rdma_event_channel *channel = rs->channel;
@@ -309,7 +315,7 @@ static int begin(struct rs_sock *rs, const struct sockaddr *a, socklen_t length)
 
 	if (rs_connecting(rs))
 		return -EALREADY;
-	if (rs->error) { /* of the last try, which nobody has asked for */
+	if (rs->error) { /* the last attempt's, not reported yet */
 		rc = -rs->error;
 		rs->error = 0;
 		return rc;
@@ -360,7 +366,8 @@ RS_EXPORT int rconnect(int socket, const struct sockaddr *addr,
 	return (int)rs_done(rs, rc);
 }
 
-/* close() is not interrupted. */
+/* As rs_wait(), but a signal does not end it: rshutdown() and rclose() never
+ * fail with EINTR. */
 static int wait_out(struct rs_sock *rs, rs_test *test, int timeout)
 {
 	int rc;
@@ -371,7 +378,8 @@ static int wait_out(struct rs_sock *rs, rs_test *test, int timeout)
 	return rc;
 }
 
-/* What was sent is on its way until the peer's adapter has it. */
+/* Sends a control message, and waits until the peer's adapter has acknowledged
+ * everything that was sent. -errno */
 static int tell(struct rs_sock *rs, enum rs_control what, int timeout)
 {
 	int rc = wait_out(rs, rs_can_control, timeout);
@@ -444,8 +452,8 @@ int rs_close(int socket, bool number)
 	if (!number)
 		rs->fd = -1;
 	pthread_mutex_unlock(&rs->lock);
-	rs_put(rs); /* ours */
-	rs_put(rs); /* the table's */
+	rs_put(rs); /* the reference of rs_find() */
+	rs_put(rs); /* the reference of the table */
 	return 0;
 }
 
@@ -455,8 +463,9 @@ RS_EXPORT int rclose(int socket)
 }
 
 /*
- * A program may end with sockets open, and trust that what it wrote arrives.
- * Who is at work on one in another thread keeps it.
+ * A program may end with open sockets and expect that what it wrote arrives. A
+ * socket that another thread has locked is skipped, because that thread may
+ * never release it.
  */
 static void leave_peer(struct rs_sock *rs)
 {
