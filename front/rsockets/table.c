@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which descriptor is which socket. */
+/*
+ * The table from descriptors to sockets, and the list of sockets that are
+ * closing. table_lock guards both. A socket that is closing is no longer in the
+ * table but still owns its number, until rs_departed().
+ */
 #include "front/rsockets/rs.h"
 
 #include <errno.h>
@@ -15,10 +19,9 @@ enum { CHUNK = 1024, CHUNKS = 1024 };
 
 static struct rs_sock **chunks[CHUNKS];
 static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
-/* In nobody's table any more, and still with their numbers. */
-static struct rs_sock *departing; /* table_lock */
+static struct rs_sock *departing; /* the list; table_lock */
 
-/* A child of fork has no adapter: its parent's sockets are none of its. */
+/* In a child of fork(): the adapter and the sockets are the parent's. */
 static void forget_all(void)
 {
 	pthread_rwlock_init(&table_lock, NULL);
@@ -31,7 +34,8 @@ static void forget_all(void)
 }
 VB_FORGET_AT_FORK(forget_all)
 
-/* With the lock; NULL: no such place. */
+/* The place of @fd; @make: allocate its chunk if it is missing. The caller
+ * holds table_lock. NULL: there is none. */
 static struct rs_sock **place(int fd, bool make)
 {
 	unsigned c = (unsigned)fd / CHUNK;
@@ -59,7 +63,6 @@ struct rs_sock *rs_find(int fd)
 	return rs;
 }
 
-/* -errno */
 int rs_enter(struct rs_sock *rs)
 {
 	struct rs_sock **at;
@@ -75,7 +78,7 @@ int rs_enter(struct rs_sock *rs)
 	return rc;
 }
 
-/* With the lock. */
+/* The caller holds table_lock. False: the socket was not in the table. */
 static bool take_out(struct rs_sock *rs)
 {
 	struct rs_sock **at = place(rs->fd, false);
@@ -86,7 +89,7 @@ static bool take_out(struct rs_sock *rs)
 	return was_in;
 }
 
-/* False: somebody else did, and has the table's reference. */
+/* False: another thread took it out, and owns the table's reference. */
 static bool leave_table(struct rs_sock *rs)
 {
 	bool was_in;
@@ -132,7 +135,7 @@ bool rs_depart(struct rs_sock *rs)
 	return was_in;
 }
 
-/* With the lock; NULL: the last. */
+/* The caller holds table_lock. NULL: @rs is the last. */
 static struct rs_sock *next_departing(const struct rs_sock *rs)
 {
 	return rs->departing == rs ? NULL : rs->departing;
@@ -172,7 +175,7 @@ int rs_departed(struct rs_sock *rs)
 	return fd;
 }
 
-/* False: nobody has it any more, but who unmakes it. */
+/* Takes a reference. False: the last was dropped, and rs_unmake() runs. */
 static bool hold(struct rs_sock *rs)
 {
 	unsigned refs = rs->refs;
@@ -183,7 +186,7 @@ static bool hold(struct rs_sock *rs)
 	return refs > 0;
 }
 
-/* Who sleeps by a number that leads elsewhere now, had better look again. */
+/* Threads that sleep in poll() on the old number must look up the new one. */
 static void wake(struct rs_sock *rs)
 {
 	rs_lock(rs);
