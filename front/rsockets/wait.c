@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Waiting. A thread that must sleep leaves its bell at each socket it waits
- * for and polls the bell together with the sockets' descriptors. Whoever
- * works something off a socket rings the others: what they waited for may
- * have come through him, and then no descriptor tells them.
+ * Waiting: rpoll(), rselect(), and the blocking of all other calls. A thread
+ * that must sleep adds a waiter to each socket and polls its eventfd (its bell)
+ * together with the sockets' descriptors. A thread that handles completions of
+ * a socket rings the other waiters, because it has consumed the event that
+ * would have made the descriptor readable for them.
  */
 #include "front/rsockets/rs.h"
 
@@ -21,23 +22,25 @@
 #include "front/rsockets/fdset.h"
 
 /*
- * Two wake-ups lie between a packet and a program that sleeps, the engine's
- * thread's and its own, of up to 50 us each. Where the wait is for the peer to
- * read half a ring, or to write as much, it lasts 100 to 300 us: who sleeps
- * there loses half of his time, or more on one host (docs/RDMACM.md).
+ * Between a packet and a sleeping program lie two wake-ups of up to 50 us each,
+ * of the engine's thread and of the program. A wait for the peer to read or
+ * write half a ring takes 100 to 300 us, so a program that sleeps in each of
+ * them loses half of its throughput or more (docs/RDMACM.md). A thread spins
+ * for that long before it sleeps if its last sleep was short.
  */
 enum {
-	SPIN_LEAST_NS = 10000, /* before it sleeps */
+	SPIN_LEAST_NS = 10000,
 	SPIN_MOST_NS = 400000,
-	SHORT_NS = 450000,
-	LOOK_NS = 1000000, /* a connected socket's manager is asked so often */
-	LOW_WATER = 2048,  /* what makes a socket writable */
+	SHORT_NS = 450000, /* a shorter sleep makes the next spin long */
+	LOOK_NS = 1000000, /* how often a connected socket reads its event
+			      channel */
+	LOW_WATER = 2048,  /* free bytes that make a socket writable */
 };
 
 static pthread_key_t bell_key;
 static pthread_once_t bell_once = PTHREAD_ONCE_INIT;
 
-/* Kept as one more, since NULL says that there is none. */
+/* The thread's key holds the descriptor plus 1, because NULL means none. */
 static void close_bell(void *bell)
 {
 	close((int)(intptr_t)bell - 1);
@@ -47,7 +50,7 @@ static void make_key(void)
 	pthread_key_create(&bell_key, close_bell);
 }
 
-/* This thread's; -1: no descriptor left. */
+/* The eventfd of this thread; -1: errno. */
 static int own_bell(void)
 {
 	intptr_t bell;
@@ -64,8 +67,8 @@ static int own_bell(void)
 
 static __thread uint64_t spin = SPIN_LEAST_NS;
 
-/* Who was woken soon had better look for longer the next time; who had looked
- * for long, and in vain, had better not. */
+/* poll(), and how long the thread spins the next time: long after a sleep that
+ * was short, unless it had just spun for long in vain. -errno */
 static int nap(struct pollfd *fds, nfds_t count, int timeout)
 {
 	uint64_t then = vb_clock_read();
@@ -125,7 +128,8 @@ void rs_ring(struct rs_sock *rs)
 	}
 }
 
-/* What a sleeper may wait for, so that only changes ring. */
+/* The fields of a socket that a waiter's test may depend on: waiters are rung
+ * only when one of them has changed. */
 struct snapshot {
 	enum rs_state state;
 	bool reads, writes;
@@ -241,7 +245,8 @@ static uint64_t deadline_of(int timeout)
 			   : vb_clock_read() + (uint64_t)timeout * 1000000;
 }
 
-/* Without the lock meanwhile. */
+/* Sleeps until the socket changes. The caller holds rs->lock, which is
+ * released meanwhile. 0, -EAGAIN, -EINTR. */
 static int doze(struct rs_sock *rs, uint64_t deadline)
 {
 	struct rs_waiter me;
@@ -265,8 +270,9 @@ static int doze(struct rs_sock *rs, uint64_t deadline)
 	return rc;
 }
 
-/* To whoever waits for the lock: what we wait for may be the answer to what he
- * is about to send. */
+/* Releases rs->lock while other threads wait for it, until @until at most: a
+ * thread that spins may be waiting for the answer to what another thread is
+ * about to send. */
 static void give_way(struct rs_sock *rs, uint64_t until)
 {
 	if (!atomic_load_explicit(&rs->callers, memory_order_relaxed))
@@ -336,13 +342,14 @@ short rs_ready(struct rs_sock *rs, short events)
 	return ready;
 }
 
-/* One rpoll(): its sockets are held, so that none goes while it sleeps. */
+/* One call of rpoll(). It holds a reference to each socket, so that none is
+ * freed while the thread sleeps. */
 struct polling {
 	nfds_t count;
-	bool others;		/* than sockets of ours are among them */
-	struct pollfd *asked;	/* the program's */
-	struct pollfd *watched; /* the kernel's; the last is the bell */
-	struct rs_sock **socks; /* NULL: a descriptor like any other */
+	bool others;		/* some descriptors are no rsockets */
+	struct pollfd *asked;	/* the program's array */
+	struct pollfd *watched; /* for the kernel; the last is the bell */
+	struct rs_sock **socks; /* NULL: the descriptor is no rsocket */
 	struct rs_waiter *waiters;
 };
 
@@ -375,7 +382,7 @@ static int gather(struct polling *p)
 	return p->watched[p->count].fd < 0 ? -errno : 0;
 }
 
-/* How many of the sockets are ready. */
+/* Returns how many of the rsockets are ready. */
 static int look_at_socks(struct polling *p)
 {
 	struct rs_sock *rs;
@@ -398,7 +405,8 @@ static int look_at_socks(struct polling *p)
 	return ready;
 }
 
-/* True: none is ready, all are armed, and will ring. */
+/* Adds a waiter to each socket and arms it. True: none is ready, so the thread
+ * may sleep. */
 static bool add_waiters(struct polling *p)
 {
 	struct rs_sock *rs;
@@ -433,7 +441,8 @@ static void remove_waiters(struct polling *p)
 	silence(p->watched[p->count].fd);
 }
 
-/* The other descriptors, as the kernel found them. */
+/* Copies the kernel's result for the other descriptors. Returns how many are
+ * ready. */
 static int copy_others(struct polling *p)
 {
 	int ready = 0;
@@ -447,7 +456,7 @@ static int copy_others(struct polling *p)
 	return ready;
 }
 
-/* The kernel's view of all for @timeout ms; -errno. */
+/* Asks the kernel about all descriptors, for @timeout ms. 0 or -errno. */
 static int watch(struct polling *p, int timeout)
 {
 	int rc = nap(p->watched, p->count + 1, timeout);
@@ -455,7 +464,8 @@ static int watch(struct polling *p, int timeout)
 	return rc < 0 ? rc : 0;
 }
 
-/* What is new at ours is found without the kernel. */
+/* Asks the kernel without waiting, but only if there are other descriptors:
+ * rsockets are examined without a system call. */
 static int glance(struct polling *p)
 {
 	return p->others ? watch(p, 0) : 0;
@@ -469,8 +479,8 @@ static int sleep_once(struct polling *p, uint64_t deadline)
 	return rc;
 }
 
-/* The last look is at the deadline or behind it: what came while others had the
- * processor came in time. */
+/* The last look happens at the deadline or later, so an event that came before
+ * the deadline is found even if the thread did not run then. */
 static int poll_all(struct polling *p, int timeout)
 {
 	uint64_t now = vb_clock_read(), spun = now + spin;
