@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the parts of librspreload.so share: which of the program's descriptors
- * are ours. A descriptor is a socket's own number, its target, or another
- * that was made by dup(); the socket is closed with the last of them.
+ * The shared parts of librspreload.so: the table of the program's descriptors
+ * that are rsockets. The target of a descriptor is the number that rsockets
+ * knows the socket by. It is the descriptor itself, or another number if dup()
+ * made the descriptor. The socket is closed with the last descriptor that has
+ * it for its target.
  */
 #ifndef FRONT_RSOCKETS_PRELOAD_H
 #define FRONT_RSOCKETS_PRELOAD_H
@@ -16,7 +18,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* A thread that is in one of ours calls the C library's. */
+/* Not 0 while the thread is inside this library or below it: its calls of
+ * read(), poll() and so on then go to the C library. */
 extern __thread unsigned rsp_inside;
 
 /* The C library's function of the same name, found once. */
@@ -28,6 +31,7 @@ extern __thread unsigned rsp_inside;
 		(__typeof__(&name))atomic_load(&found);                        \
 	})
 
+/* Evaluates @call with the thread marked as inside. */
 #define INSIDE(call)                                                           \
 	({                                                                     \
 		__typeof__(call) result_;                                      \
@@ -39,51 +43,67 @@ extern __thread unsigned rsp_inside;
 
 enum { RSP_DESCRIPTORS = 1 << 16 };
 enum rsp_kind {
-	RSP_OTHER,
-	RSP_SOCKET,
-	RSP_SET,       /* epoll's */
-	RSP_INHERITED, /* a parent's socket: fork.c knows more */
+	RSP_OTHER,     /* no rsocket */
+	RSP_SOCKET,    /* an rsocket */
+	RSP_SET,       /* a set of repoll_create() */
+	RSP_INHERITED, /* a socket of the parent, in a child of fork() that
+			  has not used it yet (preload_fork.c) */
 };
 
-/* preload_table.c */
+/* preload_table.c: no locks; each entry is a few atomic fields. */
+
 enum rsp_kind rsp_kind(int fd);
 int rsp_target(int fd);
-bool rsp_cloexec(int fd); /* the program wants it so */
+/* The program's FD_CLOEXEC; the kernel's own flag may differ. */
+bool rsp_cloexec(int fd);
+void rsp_set_cloexec(int fd, bool wants);
 void rsp_enter(int fd, enum rsp_kind kind, int target);
 void rsp_forget(int fd);
-/* A descriptor, or somebody else, needs the socket; and does no more. */
+/* Counts the descriptors and relays that need a socket. */
 void rsp_hold(int target);
+/* Counts one less, and closes the socket with the last. Returns what close()
+ * returns. */
 int rsp_release(int target);
-bool rsp_let_go(int target); /* the last: whoever calls closes it */
+/* Counts one less. True: it was the last, and the caller closes the socket. */
+bool rsp_let_go(int target);
+/* More than one needs the socket; at least one does. */
 bool rsp_shared(int target);
 bool rsp_is_held(int target);
-/* The socket has another number, by which its descriptors know it. */
+/* The socket's number changed from @target to @to: its descriptors follow. */
 void rsp_move(int target, int to);
-int rsp_abandon(int target); /* by all; how many they were */
-void rsp_set_cloexec(int fd, bool wants);
-/* In a child of fork: sockets are RSP_INHERITED, sets are nobody's. */
+/* Sets the count to 0 and returns what it was. */
+int rsp_abandon(int target);
+/* In a child of fork(): sockets become RSP_INHERITED and sets RSP_OTHER. */
 void rsp_inherit_all(void);
-/* What it is to this thread. */
+/* As rsp_kind(), but RSP_OTHER while the thread is inside this library. */
 enum rsp_kind rsp_kind_now(int fd);
-/* Whether it is a socket now; one of the parent's becomes what it can be.
- * @reads: as for rsp_inherit(). */
+/* Whether the call on @fd goes to rsockets. Makes an inherited socket usable
+ * first. @reads: as for rsp_inherit(). */
 bool rsp_is_socket(int fd, bool reads);
+/* As that, for a call that may read. */
 bool rsp_is_ours(int fd);
 
-/* preload.c: a new descriptor is a socket or a set; -1: errno. */
+/* preload.c: enters a new socket or set into the table. Returns @fd, or -1 and
+ * errno. */
 int rsp_now_ours(int fd, enum rsp_kind kind);
 
 /* preload_fork.c */
+
+/* Installs the handlers of pthread_atfork(). */
 void rsp_watch_forks(void);
-/* The program uses what its parent made: whatever it is then, it is not
- * RSP_INHERITED any more. @reads: it does not only write. */
+/* Makes an inherited socket usable in the child: a listener becomes a listener
+ * of its own, a connection a UNIX socket to the parent, and anything else a
+ * socket that has ended. @reads: the program may read, not only write. */
 void rsp_inherit(int fd, bool reads);
+/* The child closes an inherited socket without having used it. */
 void rsp_disown(int fd);
-/* Of a socket that stands for a parent's. */
+/* The TCP name of a UNIX socket that leads to the parent; @peer: of the peer,
+ * else its own. @addr may be NULL. False: @fd is no such socket. */
 bool rsp_relayed_name(int fd, bool peer, struct sockaddr *addr,
 		      socklen_t *length);
 
-/* preload_stdio.c: around fork(), and in the child. */
+/* preload_stdio.c: its lock is held across fork(), so that the child gets a
+ * consistent list. */
 void rsp_stdio_stop(void);
 void rsp_stdio_go_on(void);
 

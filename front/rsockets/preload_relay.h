@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A socket that a child of fork uses stays with its parent, where its adapter
- * is. The child has the other end of a UNIX socket, and a thread of the
- * parent's carries the bytes between. So the child may also exec, or pass it
- * on, as it may a TCP socket.
+ * Connections of a parent that a child of fork() uses. The connection stays
+ * with the parent, which has the adapter. The child gets one end of a UNIX
+ * socket pair, and a thread of the parent copies the bytes between the other
+ * end and the connection. So the child can call exec() or pass the descriptor
+ * on, as with a TCP socket.
  *
- * Parent and child talk over a pair of their own, made before the fork.
+ * The child asks for a connection over a control socket pair, which is made
+ * before the fork.
  */
 #ifndef FRONT_RSOCKETS_PRELOAD_RELAY_H
 #define FRONT_RSOCKETS_PRELOAD_RELAY_H
@@ -15,42 +17,45 @@
 #include "front/rsockets/preload.h"
 
 enum rsp_request_kind {
-	RSP_CLAIM, /* answered with a descriptor, or none */
-	RSP_CLAIM_TO_WRITE,
-	RSP_DROP, /* not answered */
+	RSP_CLAIM,	    /* the answer has a descriptor, or none */
+	RSP_CLAIM_TO_WRITE, /* the same; the child has only written so far */
+	RSP_DROP,	    /* the child does not need it; no answer */
 };
 
 struct rsp_request {
 	int32_t kind, target;
 };
 
-/* A UNIX socket's name that says whom its other end stands for. */
+/* The parent binds its end of the pair to this abstract name, so that the child
+ * finds the connection's addresses by getpeername(). */
 struct rsp_name {
-	char mark[16]; /* begins with 0: abstract */
-	uint32_t pid, number;
-	struct sockaddr_in6 peer, own; /* or IPv4's */
+	char mark[16];		       /* RSP_MARK */
+	uint32_t pid, number;	       /* make the name unique */
+	struct sockaddr_in6 peer, own; /* or struct sockaddr_in */
 };
 #define RSP_MARK "\0verbena-relay"
 
-/* A socket that a child may claim: by the number it had at the fork. */
+/* A socket that a child may claim. name: its number at the time of the fork,
+ * by which the child asks; now: its present number. */
 struct rsp_target {
 	int name, now;
 };
 
 /*
- * For a child with which the parent shares @control, and which may want
- * @count of its sockets; each is held for it already. @targets is malloc's,
- * and taken.
+ * Serves a new child over @control, the parent's end of the pair. The child may
+ * claim any of the @count sockets of @targets; the caller has called rsp_hold()
+ * for each. Takes over @control and @targets, which is from malloc(). The
+ * caller has called rsp_relay_stop().
  */
 void rsp_relay_child(int control, struct rsp_target *targets, unsigned count);
 
-/* Between stop and go_on: a socket's number is another. */
+/* A socket's number changed. The caller has called rsp_relay_stop(). */
 void rsp_relay_moved(int from, int to);
 
-/* Around fork(): nothing changes meanwhile; and in the child, nothing of it is
- * left. */
+/* Take and release the relay's lock, around fork() and changes of numbers. */
 void rsp_relay_stop(void);
 void rsp_relay_go_on(void);
+/* In a child of fork(): closes the parent's ends, and starts anew. */
 void rsp_relay_forget(void);
 
 #endif
