@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * librspreload.so: a program's TCP sockets become rsockets without its
- * knowing. socket() of such a kind makes one, and the other calls go where
- * their descriptor belongs. What this library and those below it call
- * themselves is the C library's: a thread that is inside stays there.
+ * librspreload.so, a library for LD_PRELOAD that turns a program's TCP sockets
+ * into rsockets. socket() creates an rsocket, and every other call on a
+ * descriptor goes to rsockets or to the C library, depending on the
+ * descriptor. Calls from inside this library and the libraries below it always
+ * go to the C library (rsp_inside).
  */
 /* Both names of a function are wanted, fcntl and fcntl64, each as itself. */
 #undef _FILE_OFFSET_BITS
@@ -26,13 +27,15 @@
 
 static pid_t own_pid;
 
-/* A child of vfork() has its parent's memory, but not its descriptors. */
+/* True in a child of vfork(), which runs in its parent's memory but has a
+ * descriptor table of its own: it must not change our table. */
 static bool is_visitor(void)
 {
 	return own_pid != getpid();
 }
 
-/* A child of fork has its parent's descriptors, and none of its sockets. */
+/* In a child of fork(): it has the descriptors, but the rsockets behind them
+ * are the parent's. */
 static void begin_again(void)
 {
 	own_pid = getpid();
@@ -64,8 +67,8 @@ int rsp_now_ours(int fd, enum rsp_kind kind)
 	return fd;
 }
 
-/* Datagrams go to whoever listens by UDP, who may know no rsockets (a name
- * server): they are turned only for who asks for it. */
+/* UDP peers, such as name servers, need not speak rsockets, so datagram sockets
+ * become rsockets only with VERBENA_RSOCKETS=all. */
 static bool is_turned(int type, int protocol)
 {
 	const char *which = getenv("VERBENA_RSOCKETS");
@@ -90,7 +93,7 @@ EXPORT int socket(int domain, int type, int protocol)
 	    !is_turned(plain, protocol))
 		return REAL(socket)(domain, type, protocol);
 	fd = INSIDE(rsocket(domain, type, protocol));
-	/* No device here: the program is better off with TCP. */
+	/* There is no RDMA device: the program gets a TCP socket. */
 	if (fd < 0)
 		return REAL(socket)(domain, type, protocol);
 	fd = rsp_now_ours(fd, RSP_SOCKET);
@@ -98,8 +101,9 @@ EXPORT int socket(int domain, int type, int protocol)
 	return fd;
 }
 
-/* A descriptor that is not the socket's own number goes at once; that one is
- * taken, and stays so, until the last is gone. */
+/* A descriptor other than the socket's own number is closed at once. The own
+ * number stays open until the last descriptor is closed, because rsockets
+ * knows the socket by it. */
 static int close_socket(int fd)
 {
 	int target = rsp_target(fd);
@@ -163,7 +167,7 @@ EXPORT int accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 	return taken;
 }
 
-/* A TCP socket like ours, as far as a program can tell; -1: errno. */
+/* A TCP socket with the options that the program has set on @fd; -1: errno. */
 static int tcp_like(int fd, int domain)
 {
 	static const int options[][2] = {
@@ -189,10 +193,10 @@ static int tcp_like(int fd, int domain)
 }
 
 /*
- * Where no listener speaks RDMA there may be one that speaks TCP. A program
- * that does not wait for its connection is told of the refusal later, when
- * there is nothing to put in its place; one that has bound its socket has
- * chosen how it wants to be seen.
+ * Whether a failed connect() is tried again over TCP, since the peer may listen
+ * there only. Not for a non-blocking socket, whose failure shows later, outside
+ * connect(). Nor for a socket with further descriptors, because only one number
+ * can be replaced.
  */
 static bool may_fall_back(int fd)
 {
@@ -209,7 +213,8 @@ static bool may_fall_back(int fd)
 	return may;
 }
 
-/* The number is never free meanwhile: another thread would be given it. */
+/* Puts a TCP socket in the place of the rsocket @fd. The number is never free
+ * in between, because another thread could be given it. */
 static int fall_back(int fd, const struct sockaddr *addr, socklen_t len)
 {
 	int tcp = tcp_like(fd, addr->sa_family);
@@ -240,7 +245,7 @@ EXPORT int connect(int fd, const struct sockaddr *addr, socklen_t len)
 	return fall_back(fd, addr, len);
 }
 
-/* @to: what the kernel has made of @fd, or -1. */
+/* @to: the kernel's duplicate of @fd, or -1. Enters it into the table. */
 static int alias(int fd, int to, bool cloexec)
 {
 	if (to < 0)
@@ -256,7 +261,7 @@ static int alias(int fd, int to, bool cloexec)
 	return to;
 }
 
-/* Of which a descriptor can be made another. */
+/* Whether a duplicate of @fd belongs into the table. */
 static bool has_aliases(int fd)
 {
 	return !is_visitor() && rsp_is_ours(fd);
@@ -268,7 +273,7 @@ EXPORT int dup(int fd)
 			       : REAL(dup)(fd);
 }
 
-/* A descriptor but @to itself that has the socket @to for its target; -1. */
+/* A descriptor other than @to whose target is @to; -1: none. */
 static int other_of(int to)
 {
 	for (int i = 0; i < RSP_DESCRIPTORS; i++)
@@ -277,7 +282,7 @@ static int other_of(int to)
 	return -1;
 }
 
-/* Somebody needs the socket besides its own number @to. */
+/* Whether the socket @to is in use beside the descriptor @to. */
 static bool is_needed(int to)
 {
 	bool own = rsp_kind(to) == RSP_SOCKET && rsp_target(to) == to;
@@ -285,8 +290,8 @@ static bool is_needed(int to)
 	return own ? rsp_shared(to) : rsp_is_held(to);
 }
 
-/* A socket whose own number that is goes on under another: one of its
- * descriptors', or a new one. Its children are told. False: there is none. */
+/* Gives the socket @to another number, one of its other descriptors or a new
+ * one, and tells the relay. False: errno. */
 static bool move_on(int to)
 {
 	int other = other_of(to), moved;
@@ -299,11 +304,12 @@ static bool move_on(int to)
 		rsp_relay_moved(to, moved);
 	}
 	rsp_relay_go_on();
-	return moved >= 0 || errno == EBADF; /* it was, once */
+	return moved >= 0 || errno == EBADF; /* EBADF: it was closed by now */
 }
 
-/* Where @to is nobody's descriptor, a socket may still have it that another
- * thread closes. False: errno. */
+/* Frees the number @to of sockets that go on without it. Even if @to is no
+ * descriptor of the program, a socket that another thread is closing may still
+ * own the number. False: errno. */
 static bool move_away(int to)
 {
 	if (to < 0 || to >= RSP_DESCRIPTORS)
@@ -315,7 +321,8 @@ static bool move_away(int to)
 	return INSIDE(rfcntl(to, RS_MOVE)) >= 0 || errno == EBADF;
 }
 
-/* What dup3() would refuse, so that nothing is closed for nothing. */
+/* The errno with which dup3() would fail, or 0. It is found out first, so that
+ * a failing dup3() does not close @to. */
 static int refused(int fd, int to, int flags)
 {
 	struct rlimit most;
@@ -328,7 +335,8 @@ static int refused(int fd, int to, int flags)
 	return 0;
 }
 
-/* Nobody needs it but the number @to, which is taken over next. */
+/* Ends what @to was, if nothing else uses it, and keeps the number open: dup3()
+ * replaces it next. */
 static void end_before(int to, enum rsp_kind was)
 {
 	if (was == RSP_OTHER)
@@ -338,7 +346,8 @@ static void end_before(int to, enum rsp_kind was)
 		(void)INSIDE(rfcntl(to, RS_FORGET));
 }
 
-/* @to is free at no time: another thread would be given it. */
+/* dup3(). @to is never free in between, because another thread could be given
+ * the number. */
 static int dup_over(int fd, int to, int flags)
 {
 	bool ours = has_aliases(fd);
@@ -376,8 +385,8 @@ EXPORT int dup3(int fd, int to, int flags)
 		       : dup_over(fd, to, flags);
 }
 
-/* It is no descriptor of the program's, but the number of a socket that is
- * needed, or that another thread closes. */
+/* The program has no descriptor @fd, but a socket still owns the number: it has
+ * other descriptors, or another thread is closing it. */
 static bool is_hidden(int fd)
 {
 	return rsp_kind_now(fd) == RSP_OTHER && !rsp_inside &&
@@ -407,7 +416,7 @@ EXPORT void closefrom(int first)
 	(void)close_range((unsigned)VB_MAX(first, 0), ~0u, 0);
 }
 
-/* How much is there, up to what one look shows. */
+/* FIONREAD: the number of unread bytes, up to the size of the buffer. */
 static int readable(int fd)
 {
 	char buf[16384];
@@ -454,7 +463,8 @@ EXPORT int shutdown(int fd, int how)
 			       : REAL(shutdown)(fd, how);
 }
 
-/* A set is an epoll of the kernel's, and a descriptor like others. */
+/* fcntl() of a socket. Sets need none: they are epoll descriptors of the
+ * kernel. */
 static int control_socket(int fd, int cmd, void *value)
 {
 	int number = (int)(intptr_t)value;
@@ -474,7 +484,7 @@ static int control_socket(int fd, int cmd, void *value)
 	}
 }
 
-/* Numbers and pointers alike fit the third argument. */
+/* The third argument is read as a pointer, which also holds an int. */
 #define CONTROL(name)                                                          \
 	EXPORT int name(int fd, int cmd, ...)                                  \
 	{                                                                      \
