@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a child of fork has of its parent's sockets. A listener, once used, is
- * another listener at the same port, over an adapter of the child's own, and
- * takes turns with its siblings; the parent's is asked no more as long as
- * there is one. A connection is carried by the parent (preload_relay.h).
- * Others it can only close.
+ * Sockets that a child of fork() inherits. When the child first uses a
+ * listener, it gets a listener of its own on the same port, on the child's own
+ * adapter; listeners of siblings take connections in turn, and the parent's
+ * listener gets none while there are others. A connection stays with the
+ * parent, which relays its bytes (preload_relay.h). Any other socket the child
+ * can only close.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,16 +31,17 @@ struct listener {
 	uint64_t ticket;
 };
 
-/* Of the fork under way, and in the child after it. */
+/* The parent's listeners at the time of the last fork(), for the child. */
 static struct listener *listeners;
 static unsigned listener_count;
-static int control = -1; /* the child's end */
+/* In a child: its end of the pair to the parent. */
+static int control = -1;
 
-/* Between the parent's handlers. */
+/* From prepare() to in_parent() or in_child(). */
 static struct rsp_target *connections;
 static unsigned connection_count;
 static int parents_end = -1, childs_end = -1;
-/* One thread at a time asks the parent. */
+/* Only one thread at a time asks the parent. */
 static pthread_mutex_t inheriting = PTHREAD_MUTEX_INITIALIZER;
 
 static int number(int target, int level, int option)
@@ -79,7 +81,7 @@ static void note_connection(int target)
 	socklen_t n = sizeof(peer);
 	struct rsp_target *more;
 
-	/* Between datagrams a stream keeps no bounds. */
+	/* A relay is a byte stream and would lose datagram boundaries. */
 	if (number(target, SOL_SOCKET, SO_TYPE) != SOCK_STREAM ||
 	    rgetpeername(target, (struct sockaddr *)&peer, &n))
 		return;
@@ -117,7 +119,8 @@ static void make_pair(void)
 
 static void prepare(void)
 {
-	/* A grandchild finds what its parent has made its own. */
+	/* This process is a child itself: it first makes its inherited sockets
+	 * its own, so that its child can inherit them in turn. */
 	for (int fd = 0; control >= 0 && fd < RSP_DESCRIPTORS; fd++)
 		if (rsp_kind(fd) == RSP_INHERITED)
 			rsp_inherit(fd, true);
@@ -169,9 +172,10 @@ void rsp_watch_forks(void)
 	pthread_atfork(prepare, in_parent, in_child);
 }
 
-/* The child. */
+/* In the child. */
 
-/* All descriptors of a socket become @fd, which is used up. */
+/* Replaces all descriptors of the inherited socket @target by duplicates of
+ * @fd. */
 static void replace(int target, int fd, enum rsp_kind kind)
 {
 	for (int i = 0; i < RSP_DESCRIPTORS; i++) {
@@ -224,7 +228,7 @@ static bool inherit_listener(int target)
 	return false;
 }
 
-/* -1: the parent does not give it. */
+/* Asks the parent for its end of a relayed connection. -1: it has none. */
 static int claim(int target, bool reads)
 {
 	struct rsp_request q = { reads ? RSP_CLAIM : RSP_CLAIM_TO_WRITE,
@@ -249,7 +253,7 @@ static int claim(int target, bool reads)
 	return fd;
 }
 
-/* What has ended: it reads as the end, and cannot be written. */
+/* A socket on which reads return end of file and writes fail. -1: errno. */
 static int dead_end(void)
 {
 	int ends[2];
@@ -279,7 +283,7 @@ void rsp_inherit(int fd, bool reads)
 	errno = error;
 }
 
-/* The last of its descriptors here says so. */
+/* The parent is told when the last descriptor of the socket is closed. */
 void rsp_disown(int fd)
 {
 	struct rsp_request q = { RSP_DROP, rsp_target(fd) };
@@ -294,8 +298,8 @@ void rsp_disown(int fd)
 	rsp_inside--;
 }
 
-/* Anybody may give a UNIX socket such a name; it is believed of the user's
- * own and of root's. */
+/* Any process may bind a UNIX socket to such a name; only a peer of the same
+ * user or of root is believed. */
 static bool is_trusted(int fd)
 {
 	struct ucred who;
