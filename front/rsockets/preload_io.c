@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Bytes in and out: each call goes where its descriptor belongs.
+ * The calls that read and write: each goes to rsockets or to the C library,
+ * depending on its descriptor.
  */
 /* Both names of a function are wanted, each as itself. */
 #undef _FILE_OFFSET_BITS
@@ -81,7 +82,8 @@ EXPORT ssize_t writev(int fd, const struct iovec *iov, int count)
 		       : REAL(writev)(fd, iov, count);
 }
 
-/* Through a buffer; what did not go is left in the file. */
+/* sendfile() through a buffer: the file's position advances only by what was
+ * sent. */
 static ssize_t send_from(int fd, int in, off_t *offset, size_t count)
 {
 	char buf[16384];
