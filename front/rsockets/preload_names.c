@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Names and options, also of those sockets of a child of fork that stand for
- * its parent's (preload_relay.h).
+ * getpeername(), getsockname(), setsockopt() and getsockopt(), also for the
+ * UNIX sockets with which a child of fork() uses its parent's connections
+ * (preload_relay.h).
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -28,7 +29,8 @@ EXPORT int getsockname(int fd, struct sockaddr *addr, socklen_t *len)
 		       : REAL(getsockname)(fd, addr, len);
 }
 
-/* TCP's and IP's of one that stands for a parent's are passed over. */
+/* The kernel refused an option of TCP or IP because the socket is really a UNIX
+ * socket to the parent: the program is told that it worked. */
 static bool is_passed_over(int fd, int level, int rc)
 {
 	int error = errno;
@@ -63,7 +65,7 @@ EXPORT int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
 	rc = REAL(getsockopt)(fd, level, name, value, len);
 	if (!is_passed_over(fd, level, rc))
 		return rc;
-	/* No IP option came with it; of others there is one number. */
+	/* IP_OPTIONS is empty; every other option reads as the integer 0. */
 	*len = level == IPPROTO_IP && name == IP_OPTIONS
 		       ? 0
 		       : VB_MIN(*len, (socklen_t)sizeof(int));
