@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The parent's side of sockets that children use: see preload_relay.h. */
+/* The parent's thread that relays connections for its children: see
+ * preload_relay.h. */
 #include "front/rsockets/preload_relay.h"
 
 #include <errno.h>
@@ -17,45 +18,46 @@
 
 enum { ROOM = 65536 };
 
-/* Bytes one way. */
+/* The bytes that travel in one direction. */
 struct flow {
-	size_t first, count;
-	bool ended; /* its source has no more */
-	bool told;  /* and its sink knows */
+	size_t first, count; /* unsent: where, how many */
+	bool ended;	     /* the source reported its end */
+	bool told;	     /* the end was passed on to the sink */
 	uint8_t bytes[ROOM];
 };
 
 struct relay {
 	struct relay *next;
-	int target, fd;
-	bool to_write; /* the parent reads, as long as it has it */
-	bool over;
-	struct flow in, out; /* to the child, from it */
+	int target, fd; /* the rsocket, and our end of the UNIX pair */
+	bool to_write;	/* the child has only written so far: the parent keeps
+			   reading the connection while it has it open */
+	bool over;	/* end() is due */
+	struct flow in, out; /* to the child, from the child */
 };
 
-/* Who takes long to say good-bye. */
+/* An rsocket that a thread of its own shuts down or closes. */
 struct closing {
 	struct closing *next;
 	int target;
-	bool gone; /* altogether */
+	bool gone; /* close it; else shut down only the writing side */
 };
 
 struct child {
 	struct child *next;
 	int control;
 	unsigned count;
-	struct rsp_target *targets; /* that it may still claim */
+	struct rsp_target *targets; /* those that it may still claim */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* lock; the thread looks at its own work without. */
+/* lock guards these. */
 static struct relay *relays;
 static struct child *children;
 static struct closing *closings;
 static bool running;
 static int bell = -1;
 
-/* Its number, as it is now. */
+/* The rsocket's present number, which rsp_relay_moved() may change. */
 static int number_of(const struct closing *f)
 {
 	int target;
@@ -78,8 +80,9 @@ static void strike_out(struct closing *f)
 }
 
 /*
- * Whoever says good-bye waits until the peer's adapter has it, a minute long
- * where there is none any more; others are not to wait for that.
+ * Shutting down an rsocket waits until the peer's adapter acknowledges, up to a
+ * minute if the peer is gone. A thread of its own does it, so that the relays
+ * of other connections do not wait.
  */
 static void *run_closing(void *arg)
 {
@@ -96,14 +99,15 @@ static void *run_closing(void *arg)
 	return NULL;
 }
 
-/* With the lock. A thread has its maker's mask, and ours takes no signal. */
+/* The caller holds the lock. The new thread inherits the signal mask of the
+ * relay's thread, which blocks all signals. */
 static void start_closing(int target, bool gone)
 {
 	struct closing *f = malloc(sizeof(*f));
 	pthread_t thread;
 
 	if (!f)
-		return; /* it stays open until the program ends */
+		return; /* no memory: the rsocket stays open */
 	*f = (struct closing){ closings, target, gone };
 	closings = f;
 	if (pthread_create(&thread, NULL, run_closing, f) == 0) {
@@ -131,8 +135,8 @@ static bool is_held_back(const struct relay *r)
 	return r->to_write && rsp_shared(r->target);
 }
 
-/* The child has closed its end, and not merely its half: what comes now is for
- * others. */
+/* The child has closed its end, not only shut down its writing side: bytes that
+ * come now are left to other readers of the connection. */
 static bool has_left(const struct relay *r)
 {
 	struct pollfd end = { r->fd, 0, 0 };
@@ -141,7 +145,7 @@ static bool has_left(const struct relay *r)
 	       end.revents & (POLLHUP | POLLERR);
 }
 
-/* One step each; what is not ready is tried again. */
+/* Each of these does one non-blocking step. */
 
 static void fill_in(struct relay *r)
 {
@@ -237,7 +241,7 @@ static void put_address(struct sockaddr_in6 *to, int target, bool peer)
 		(void)rgetsockname(target, (struct sockaddr *)to, &n);
 }
 
-/* Who asks the child's end for its peer's name gets this. */
+/* Binds our end to the name that the child's getpeername() shows. */
 static void name(int fd, int target)
 {
 	static uint32_t number;
@@ -255,7 +259,8 @@ static void name(int fd, int target)
 			       sizeof(n)));
 }
 
-/* The child's end; -1: it will have none. */
+/* Starts to relay @target. Returns the child's end; -1: the rsocket is let
+ * go. */
 static int begin(int target, bool to_write)
 {
 	struct relay *r = calloc(1, sizeof(*r));
@@ -277,6 +282,7 @@ static int begin(int target, bool to_write)
 	return ends[1];
 }
 
+/* Sends the child its end, and closes our copy of it; -1: sends none. */
 static void answer(int control, int fd)
 {
 	char word = fd >= 0;
@@ -299,7 +305,8 @@ static void answer(int control, int fd)
 		close(fd);
 }
 
-/* By the name it has for the child; -1: it may not have it, or has had it. */
+/* The rsocket that the child knows as @name, taken out of the child's list. -1:
+ * it is not in the list, or the child took it before. */
 static int take(struct child *c, int name)
 {
 	int target;
@@ -314,7 +321,7 @@ static int take(struct child *c, int name)
 	return -1;
 }
 
-/* False: the child is gone. */
+/* Handles one request of a child. False: the child has ended. */
 static bool serve(struct child *c)
 {
 	struct rsp_request q;
@@ -396,15 +403,15 @@ static short wants(const struct flow *from, const struct flow *to)
 	return from->count || from->ended ? events : (short)(events | POLLIN);
 }
 
-/* Whoever has nothing to wait for is not asked: its end would be news for
- * ever. */
+/* A descriptor without @events is left out of poll(), which would report its
+ * hang-up again and again. */
 static struct pollfd watch(int fd, short events)
 {
 	return (struct pollfd){ events ? fd : -1, events, 0 };
 }
 
-/* That a child has closed its end is news even then, unless what it said has
- * to be carried first. */
+/* The hang-up of a child's end is watched even without other events, unless
+ * bytes of the child are still to be sent. */
 static struct pollfd watch_child(const struct relay *r)
 {
 	short events = wants(&r->out, &r->in);
@@ -432,7 +439,8 @@ static nfds_t list(struct pollfd *fds)
 	return n;
 }
 
-/* A child that has closed its end, and not merely its half. */
+/* Ends relays whose child has closed its end. @fds is in the order of
+ * list(). */
 static void note_ends(const struct pollfd *fds)
 {
 	nfds_t n = 1;
@@ -469,7 +477,8 @@ static void *run(void *arg)
 	return arg;
 }
 
-/* With the lock. It takes no signal that the program waits for. */
+/* Starts the thread unless it runs. It blocks all signals, so that it takes
+ * none that the program waits for. The caller holds the lock. */
 static bool start(void)
 {
 	sigset_t all, old;
@@ -538,8 +547,8 @@ void rsp_relay_moved(int from, int to)
 		rename_if(&f->target, from, to);
 }
 
-/* The ends that the parent serves are closed with it only if nobody else has
- * them. */
+/* The child closes its copies of the parent's ends: otherwise they would stay
+ * open when the parent ends. */
 void rsp_relay_forget(void)
 {
 	rsp_inside++;
