@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sockets as FILEs: the C library's own read, write and close behind one are
- * calls that nobody else sees, so such a FILE is given ours.
+ * fdopen() of sockets. The C library reads and writes a FILE by internal calls,
+ * which a preload library cannot replace, so the FILE of a socket gets
+ * functions of this file (fopencookie(3)).
  */
 #include <errno.h>
 #include <pthread.h>
@@ -17,7 +18,7 @@ struct stream {
 	int fd;
 };
 
-static struct stream *_Atomic streams; /* to change: lock */
+static struct stream *_Atomic streams; /* changed with the lock held */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static ssize_t read_stream(void *cookie, char *buf, size_t size)
@@ -25,7 +26,7 @@ static ssize_t read_stream(void *cookie, char *buf, size_t size)
 	return read(((struct stream *)cookie)->fd, buf, size);
 }
 
-/* Here 0 is the error, as fopencookie(3) has it. */
+/* Returns 0, not -1, on an error, as fopencookie(3) demands. */
 static ssize_t write_stream(void *cookie, const char *buf, size_t size)
 {
 	ssize_t n = write(((struct stream *)cookie)->fd, buf, size);
@@ -92,7 +93,7 @@ void rsp_stdio_go_on(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* -1: it is none of ours. */
+/* The descriptor of a FILE of this file; -1: it is none. */
 static int number_of(const FILE *file)
 {
 	int fd = -1;
