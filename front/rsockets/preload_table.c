@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which descriptors are ours, and what they are. */
+/* The table of the program's descriptors: see preload.h. */
 #include "front/rsockets/preload.h"
 
 __thread unsigned rsp_inside;
@@ -8,7 +8,7 @@ static struct {
 	_Atomic uint8_t kind;
 	_Atomic bool cloexec;
 	_Atomic uint16_t target;
-	_Atomic uint16_t holds; /* of a target */
+	_Atomic uint16_t holds; /* of a target: the count of rsp_hold() */
 } table[RSP_DESCRIPTORS];
 
 enum rsp_kind rsp_kind(int fd)
@@ -50,7 +50,7 @@ bool rsp_let_go(int target)
 {
 	uint16_t before = atomic_load(&table[target].holds);
 
-	/* 0: somebody took its number, and it is closed */
+	/* 0: rsp_abandon() was called, and the socket is closed already. */
 	while (before && !atomic_compare_exchange_weak(&table[target].holds,
 						       &before, before - 1))
 		;
