@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * poll(), select() and epoll of sets that have some of ours. An epoll set is
- * rsockets' own from the start, since nothing says what it will watch.
+ * poll(), select() and epoll for descriptors that may be rsockets. Every epoll
+ * set is one of repoll_create(), because it may get rsockets later.
  */
 #include <errno.h>
 #include <poll.h>
@@ -27,7 +27,7 @@ static bool any_ours(const struct pollfd *fds, nfds_t count)
 	return false;
 }
 
-/* rpoll() of the targets. */
+/* rpoll() with each descriptor replaced by its target. */
 static int poll_targets(struct pollfd *fds, nfds_t count, int timeout)
 {
 	struct pollfd few[64], *targets = few;
@@ -64,7 +64,8 @@ static int milliseconds(const struct timespec *t)
 			   (long long)INT32_MAX);
 }
 
-/* The mask is in force while it waits, though not from the same instant. */
+/* Unlike ppoll(2), the mask is set before the wait and not atomically with
+ * it. */
 static int poll_masked(struct pollfd *fds, nfds_t count,
 		       const struct timespec *timeout, const sigset_t *mask)
 {
@@ -94,7 +95,7 @@ static bool set_has_ours(int n, const fd_set *set)
 	return false;
 }
 
-/* By poll(), since a target may have a number that fits no set. */
+/* select() by poll(), because a target may be larger than FD_SETSIZE. */
 static int select_targets(int n, fd_set *r, fd_set *w, fd_set *e, int timeout)
 {
 	struct pollfd fds[FD_SETSIZE];
