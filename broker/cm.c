@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/rand.h"
+#include "broker/cm_header.h"
 #include "broker/cm_ports.h"
 #include "broker/gsi.h"
 #include "broker/outbox.h"
@@ -20,7 +21,6 @@
 #define MAX_IDS	       65536 /* of one program */
 #define MAX_BACKLOG    1024
 #define PRIVILEGED     1024
-#define HEADER_BYTES   36 /* rdma_cm's, before a REQ's private data */
 #define PERMISSIVE_LID 0xffff
 #define ACK_DELAY      15
 #define HOP_LIMIT      64
@@ -190,45 +190,9 @@ static void free_id(struct cm_id *id)
 	free(id);
 }
 
-/* rdma_cm's header in a REQ's private data (WIRE 3.3). */
-
-static void put_address(uint8_t at[16], const struct vb_gid *gid)
-{
-	memset(at, 0, 16);
-	if (vb_gid_is_ipv4(gid))
-		memcpy(at + 12, gid->raw + 12, 4);
-	else
-		memcpy(at, gid->raw, 16);
-}
-
 static unsigned header_bytes(uint8_t flags)
 {
-	return flags & IPC_CM_PLAIN ? 0 : HEADER_BYTES;
-}
-
-static void put_header(uint8_t header[HEADER_BYTES], const struct vb_ipc_cm *m)
-{
-	header[0] = 0;
-	header[1] = vb_gid_is_ipv4(&m->dst) ? 0x40 : 0x60;
-	vb_store_be(header + 2, m->src_port, 2);
-	put_address(header + 4, &m->src);
-	put_address(header + 20, &m->dst);
-}
-
-/* False: another version. */
-static bool get_header(const uint8_t header[HEADER_BYTES], uint16_t *port,
-		       struct vb_gid *dst)
-{
-	unsigned version = header[1] >> 4;
-
-	if (header[0] != 0 || (version != 4 && version != 6))
-		return false;
-	*port = (uint16_t)vb_load_be(header + 2, 2);
-	if (version == 4)
-		*dst = vb_gid_from_ipv4(header + 32);
-	else
-		memcpy(dst->raw, header + 20, 16);
-	return true;
+	return flags & IPC_CM_PLAIN ? 0 : VB_CM_HEADER_BYTES;
 }
 
 /* What the engine tells. */
@@ -317,32 +281,63 @@ static void describe_reply(struct vb_ipc_cm *m, const struct vb_cm_msg *msg)
 	attach_private(m, msg->private_data, vb_cm_private_bytes(CM_REP));
 }
 
+static struct cm_id *listener_at(struct vb_host_cm *cm, uint64_t service,
+				 const struct vb_gid *address, bool plain)
+{
+	struct vb_cm_port *p =
+		vb_cm_ports_find(&cm->ports, (uint16_t)(service >> 16),
+				 (uint16_t)service, address, plain);
+
+	return p ? VB_CONTAINER_OF(p, struct cm_id, port) : NULL;
+}
+
+/*
+ * A listener at a loopback address is there for this host only, and a header
+ * may say anything: the call must be one of our own, or have come by loopback.
+ * One of our own that calls a loopback address finds who listens at the address
+ * that it was led to, too.
+ */
+static struct cm_id *find_by_header(struct vb_host_cm *cm,
+				    const struct vb_cm_msg *m, uint64_t service,
+				    const struct vb_gid *to,
+				    const struct vb_gid *named)
+{
+	struct cm_id *l;
+
+	if (!vb_gid_is_loopback(named) || vb_gid_equal(named, to))
+		return listener_at(cm, service, named, false);
+	if (!vb_cm_is_own(cm->engine, m))
+		return NULL;
+	l = listener_at(cm, service, named, false);
+	if (!l && !vb_gid_is_loopback(to) &&
+	    vb_gid_is_ipv4(named) == vb_gid_is_ipv4(to))
+		l = listener_at(cm, service, to, false);
+	return l;
+}
+
 /* A listener by AF_IB is found by the address @to which the request came, one
  * by IP by what rdma_cm's header says. */
 static struct cm_id *find_listener(struct vb_host_cm *cm,
 				   const struct vb_cm_msg *m,
-				   const struct vb_gid *to, uint16_t *peer_port,
+				   const struct vb_gid *to,
+				   struct vb_cm_header *header,
 				   unsigned *reason)
 {
 	uint64_t service =
 		m->attr == CM_REQ ? m->req.service_id : m->sidr.service_id;
-	struct vb_cm_port *p;
-	struct vb_gid dst;
+	struct cm_id *l;
 
 	*reason = CM_REJ_INVALID_SERVICE_ID;
 	if (service >> 32)
 		return NULL;
-	p = vb_cm_ports_find(&cm->ports, (uint16_t)(service >> 16),
-			     (uint16_t)service, to, true);
-	if (p)
-		return VB_CONTAINER_OF(p, struct cm_id, port);
-	if (!get_header(m->private_data, peer_port, &dst)) {
+	l = listener_at(cm, service, to, true);
+	if (l)
+		return l;
+	if (!vb_cm_header_get(m->private_data, header)) {
 		*reason = CM_REJ_CONSUMER;
 		return NULL;
 	}
-	p = vb_cm_ports_find(&cm->ports, (uint16_t)(service >> 16),
-			     (uint16_t)service, &dst, false);
-	return p ? VB_CONTAINER_OF(p, struct cm_id, port) : NULL;
+	return find_by_header(cm, m, service, to, &header->dst);
 }
 
 /* A program may have numbers of a broker before us. */
@@ -402,9 +397,9 @@ static struct cm_id *make_incoming(struct cm_id *l, struct vb_cm_conn *c)
 static unsigned on_request(void *arg, struct vb_cm_conn *c,
 			   const struct vb_cm_msg *m)
 {
-	uint16_t peer_port = 0;
+	struct vb_cm_header header = { 0 };
 	unsigned reason;
-	struct cm_id *l = find_listener(arg, m, &c->path.sgid, &peer_port,
+	struct cm_id *l = find_listener(arg, m, &c->path.sgid, &header,
 					&reason),
 		     *id;
 	struct vb_ipc_cm e;
@@ -426,7 +421,7 @@ static unsigned on_request(void *arg, struct vb_cm_conn *c,
 	e.space = l->port.space;
 	e.type = (uint8_t)l->type;
 	e.src_port = l->port.number;
-	e.dst_port = peer_port;
+	e.dst_port = header.port;
 	e.vendor_options = m->attr_mod;
 	if (c->sidr) {
 		id->service = m->sidr.service_id;
@@ -434,6 +429,7 @@ static unsigned on_request(void *arg, struct vb_cm_conn *c,
 	} else {
 		describe_request(&e, &m->req, c->path.ifindex);
 	}
+	vb_cm_header_name(&e, &header);
 	attach_ticket(&e, c);
 	skip = header_bytes(l->port.flags);
 	attach_private(&e, m->private_data + skip,
@@ -620,6 +616,13 @@ static void fill_look_up(struct vb_cm_msg *msg, const struct cm_id *id,
 	msg->sidr.pkey = 0xffff;
 }
 
+/* A way has names only from an address to itself: no other host hears them. */
+static bool is_named_rightly(const struct vb_ipc_cm *m)
+{
+	return vb_gid_equal(&m->src, &m->dst) ||
+	       (vb_gid_is_zero(&m->src_name) && vb_gid_is_zero(&m->dst_name));
+}
+
 static int begin(struct vb_cm_client *c, struct cm_id *id, struct vb_ipc_cm *m)
 {
 	const struct vb_mad_path path = { .sgid = m->src,
@@ -628,19 +631,23 @@ static int begin(struct vb_cm_client *c, struct cm_id *id, struct vb_ipc_cm *m)
 					  .tclass = m->tclass };
 	const bool ud = id->type == IPC_CM_UD;
 	struct vb_cm_msg msg = { 0 };
+	struct vb_cm_header header;
 	int rc;
 
 	if (!ud && !c->cm->owns(c->cm->owns_arg, &c->who, m->qpn))
 		return -EPERM;
 	if (!vb_local_addrs_has(&c->cm->places, &m->src, m->ifindex))
 		return -EADDRNOTAVAIL;
+	if (!is_named_rightly(m))
+		return -EADDRNOTAVAIL;
 	m->src_port = id->port.number;
+	header = vb_cm_header_of(m);
 	if (ud)
 		fill_look_up(&msg, id, m);
 	else
 		fill_request(&msg, id, m);
 	if (!(m->flags & IPC_CM_PLAIN))
-		put_header(msg.private_data, m);
+		vb_cm_header_put(msg.private_data, &header);
 	memcpy(msg.private_data + header_bytes(m->flags), m->private_data,
 	       m->private_bytes);
 	rc = (ud ? vb_cm_look_up : vb_cm_connect)(c->cm->engine, &msg, &path,
@@ -868,7 +875,7 @@ static void resume_port(struct cm_id *id, const struct vb_ipc_cm *m)
 		return;
 	id->port.space = m->space;
 	id->port.number = m->src_port;
-	id->port.address = m->src;
+	id->port.address = vb_gid_is_zero(&m->src_name) ? m->src : m->src_name;
 	id->port.flags = m->flags;
 	(void)!bind_port(id);
 }

@@ -135,15 +135,22 @@ static bool is_device(const struct vb_netif *n)
 	return n->up && n->count > 0;
 }
 
+/*
+ * Loopback's comes last, and is there where there is no other. Beside one it
+ * would be a device that leads to no other host, which an adapter's are not:
+ * UCX spreads messages over every device it sees. Who wants it names it.
+ */
 static unsigned eng_devices_add_all(const struct interfaces *h,
 				    struct vb_device *list)
 {
 	unsigned count = 0;
 
-	for (unsigned i = 0; i < h->count; i++)
-		if (is_device(&h->list[i]))
-			eng_devices_describe(&list[count++], h, &h->list[i],
-					     DEVICE_ROCE);
+	for (unsigned i = 0; i < h->count; i++) {
+		const struct vb_netif *n = &h->list[i];
+
+		if (is_device(n) && (!n->loopback || count == 0))
+			eng_devices_describe(&list[count++], h, n, DEVICE_ROCE);
+	}
 	return count;
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Which devices there are: one RoCEv2 device for every interface that is up
- * and has an address, loopback last; or those that a list of specs names. An
- * iWARP device is there for who asks for it: a program that takes the first
- * device of a list, or one for each address, had better not meet two.
+ * and has an address, or loopback's where there is no such interface; or those
+ * that a list of specs names. An iWARP device is there for who asks for it: a
+ * program that takes the first device of a list, or one for each address, had
+ * better not meet two.
  */
 #ifndef ENGINE_DEVICES_H
 #define ENGINE_DEVICES_H

@@ -59,7 +59,6 @@ struct page {
 	const struct vb_device *device;
 	const struct kind *kind;
 	const struct vb_port *port;
-	bool has_nodes;	 /* in /dev/infiniband */
 	char parent[96]; /* its directory, whose child is infiniband/NAME */
 	char at[192];	 /* infiniband/NAME */
 };
@@ -247,8 +246,7 @@ static void put_verbs(struct page *g)
 	eng_sysfs_text_put(g->f, at, "ibdev\t%s", g->device->name);
 	eng_sysfs_text_put(g->f, at, "abi_version\t%u", VERBS_DRIVER_ABI);
 	put_number(g->f, at, name, MAJOR_IB, FIRST_VERB + number);
-	if (g->has_nodes)
-		put_node(g->f, name);
+	put_node(g->f, name);
 	put_class(g, "infiniband_verbs", name);
 }
 
@@ -263,8 +261,7 @@ static void put_mad(struct page *g, unsigned number)
 	eng_sysfs_text_put(g->f, at, "ibdev\t%s", g->device->name);
 	eng_sysfs_text_put(g->f, at, "port\t1");
 	put_number(g->f, at, name, MAJOR_IB, first + number);
-	if (g->has_nodes)
-		put_node(g->f, name);
+	put_node(g->f, name);
 	put_class(g, "infiniband_mad", name);
 }
 
@@ -288,23 +285,9 @@ static void put_device(struct page *g)
 	put_verbs(g);
 }
 
-/*
- * UCX takes every device that has a node for a way to every host, and connects
- * loopback's with another host's. So loopback's device has a node only where it
- * is alone, or where VERBENA_DEVICES asks for it: other programs find it
- * without.
- */
-static bool has_nodes(const struct vb_netif *n, unsigned devices)
-{
-	const char *specs = getenv(DEVICES_VARIABLE);
-
-	return !n->loopback || devices == 1 || (specs && *specs);
-}
-
 /* The table of a port that is opened now; others may have holes. */
 static void eng_sysfs_text_describe(FILE *f, const struct vb_device *d,
-				    const struct vb_netif *n, bool nodes,
-				    unsigned *umads)
+				    const struct vb_netif *n, unsigned *umads)
 {
 	struct vb_port_update news;
 	struct vb_port p;
@@ -313,7 +296,6 @@ static void eng_sysfs_text_describe(FILE *f, const struct vb_device *d,
 		.device = d,
 		.kind = &kinds[d->kind],
 		.port = &p,
-		.has_nodes = nodes,
 	};
 
 	vb_port_update_gather(d, n, &news);
@@ -367,9 +349,8 @@ static char *write_down(const struct vb_device *devices, unsigned count,
 	for (unsigned i = 0; i < count; i++)
 		for (unsigned k = 0; k < links; k++)
 			if (list[k].ifindex == devices[i].ifindex)
-				eng_sysfs_text_describe(
-					f, &devices[i], &list[k],
-					has_nodes(&list[k], count), &umads);
+				eng_sysfs_text_describe(f, &devices[i],
+							&list[k], &umads);
 	if (fclose(f) == 0)
 		return text;
 	free(text);

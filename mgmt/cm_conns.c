@@ -166,6 +166,14 @@ struct vb_cm_conn *vb_cm_find_number(struct vb_cm *cm, uint32_t local_id)
 	return c && c->local_id == local_id ? c : NULL;
 }
 
+bool vb_cm_is_own(struct vb_cm *cm, const struct vb_cm_msg *m)
+{
+	const struct vb_cm_conn *c = vb_cm_find_number(cm, m->local_id);
+
+	return c && !c->passive && c->tid == m->tid &&
+	       c->state == (m->attr == CM_REQ ? CM_REQ_SENT : CM_SIDR_SENT);
+}
+
 /* The connection that a peer means by our number, if it is that peer. */
 struct vb_cm_conn *vb_cm_find_ours(struct vb_cm *cm,
 				   const struct vb_mad_path *path,

@@ -137,6 +137,9 @@ void vb_cm_listens(struct vb_cm *cm);
 VB_MUST_CHECK int vb_cm_look_up(struct vb_cm *cm, struct vb_cm_msg *req,
 				const struct vb_mad_path *path, void *owner,
 				vb_time now, struct vb_cm_conn **conn);
+/* Is @m, a REQ or SIDR REQ that came, one of those that we have sent and that
+ * wait for an answer? No other host can know the numbers of one that is. */
+bool vb_cm_is_own(struct vb_cm *cm, const struct vb_cm_msg *m);
 /* The owner's answer, a SIDR REP. -EINVAL: it is not the time for it. */
 VB_MUST_CHECK int vb_cm_answer(struct vb_cm_conn *c, struct vb_cm_msg *rep,
 			       vb_time now);

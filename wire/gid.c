@@ -25,6 +25,14 @@ bool vb_gid_is_link_local(const struct vb_gid *gid)
 	       0;
 }
 
+bool vb_gid_is_loopback(const struct vb_gid *gid)
+{
+	static const struct vb_gid one = { { [15] = 1 } };
+
+	return vb_gid_equal(gid, &one) ||
+	       (vb_gid_is_ipv4(gid) && gid->raw[12] == 127);
+}
+
 bool vb_gid_is_multicast(const struct vb_gid *gid)
 {
 	if (vb_gid_is_ipv4(gid))

@@ -24,6 +24,7 @@ static inline bool vb_gid_equal(const struct vb_gid *a, const struct vb_gid *b)
 bool vb_gid_is_zero(const struct vb_gid *gid);
 bool vb_gid_is_ipv4(const struct vb_gid *gid);	     /* ::ffff:a.b.c.d */
 bool vb_gid_is_link_local(const struct vb_gid *gid); /* fe80::/64 */
+bool vb_gid_is_loopback(const struct vb_gid *gid);   /* 127/8, ::1 */
 bool vb_gid_is_multicast(const struct vb_gid *gid);  /* ff00::/8, 224/4 */
 struct vb_gid vb_gid_from_ipv4(const uint8_t address[4]);
 /* fe80:: with the modified EUI-64 of a MAC address (WIRE: default GID). */

@@ -35,6 +35,8 @@ size_t vb_ipc_cm_put(uint8_t bytes[VB_IPC_CM_BYTES], const struct vb_ipc_cm *m)
 	vb_put_be(&w, (uint32_t)m->status, 4);
 	put_gid(&w, &m->src);
 	put_gid(&w, &m->dst);
+	put_gid(&w, &m->src_name);
+	put_gid(&w, &m->dst_name);
 	vb_put_be(&w, m->ifindex, 4);
 	vb_put_be(&w, m->guid, 8);
 	vb_put_be(&w, m->qpn, 4);
@@ -64,6 +66,11 @@ size_t vb_ipc_cm_put(uint8_t bytes[VB_IPC_CM_BYTES], const struct vb_ipc_cm *m)
 	return VB_IPC_CM_BYTES;
 }
 
+static bool is_name(const struct vb_gid *gid)
+{
+	return vb_gid_is_zero(gid) || vb_gid_is_loopback(gid);
+}
+
 static bool in_range(const struct vb_ipc_cm *m)
 {
 	return m->kind >= IPC_CM_BIND && m->kind <= IPC_CM_LAST &&
@@ -72,7 +79,8 @@ static bool in_range(const struct vb_ipc_cm *m)
 	       m->retry_count <= 7 && m->rnr_retry <= 7 && m->mtu <= MAX_MTU &&
 	       m->ack_timeout <= 31 && m->type < IPC_CM_TYPES &&
 	       m->vendor_id <= 0xffffff && m->peer_qpn <= 0xffffff &&
-	       m->private_bytes <= VB_IPC_CM_PRIVATE;
+	       m->private_bytes <= VB_IPC_CM_PRIVATE && is_name(&m->src_name) &&
+	       is_name(&m->dst_name);
 }
 
 bool vb_ipc_cm_get(const uint8_t *bytes, size_t len, struct vb_ipc_cm *m)
@@ -95,6 +103,8 @@ bool vb_ipc_cm_get(const uint8_t *bytes, size_t len, struct vb_ipc_cm *m)
 	m->status = (int32_t)vb_get_be32(&r);
 	get_gid(&r, &m->src);
 	get_gid(&r, &m->dst);
+	get_gid(&r, &m->src_name);
+	get_gid(&r, &m->dst_name);
 	m->ifindex = vb_get_be32(&r);
 	m->guid = vb_get_be64(&r);
 	m->qpn = vb_get_be32(&r);

@@ -76,9 +76,9 @@ enum vb_ipc_cm_stage {
 	IPC_CM_AT_STAGES
 };
 
-#define VB_IPC_CM_VERSION 3
+#define VB_IPC_CM_VERSION 4
 #define VB_IPC_CM_PRIVATE 224
-#define VB_IPC_CM_BYTES	  352
+#define VB_IPC_CM_BYTES	  384
 
 struct vb_ipc_cm {
 	uint8_t kind, version;
@@ -87,6 +87,9 @@ struct vb_ipc_cm {
 	uint32_t id, listener;
 	int32_t status;
 	struct vb_gid src, dst; /* the receiver's, the peer's */
+	/* Loopback addresses that the programs know these by, where the way
+	 * has others; zero: no other name. */
+	struct vb_gid src_name, dst_name;
 	uint32_t ifindex;
 	uint64_t guid; /* BIND: a ticket for those who may join; 0: none */
 	uint32_t qpn, psn, flow_label, backlog;

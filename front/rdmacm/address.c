@@ -113,11 +113,9 @@ bool rcm_address_is_any(const struct sockaddr *a)
 
 bool rcm_address_is_loopback(const struct sockaddr *a)
 {
-	static const struct vb_gid loopback6 = { { [15] = 1 } };
 	struct vb_gid gid = rcm_gid_of(a);
 
-	return vb_gid_equal(&gid, &loopback6) ||
-	       (vb_gid_is_ipv4(&gid) && gid.raw[12] == 127);
+	return vb_gid_is_loopback(&gid);
 }
 
 /* Ids of port space IB go to any; others to their own. */

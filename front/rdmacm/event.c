@@ -402,24 +402,44 @@ static void close_request(uint32_t number)
 	(void)!rcm_session_tell(&m);
 }
 
+static const struct vb_gid *name_of(const struct vb_gid *name,
+				    const struct vb_gid *way)
+{
+	return vb_gid_is_zero(name) ? way : name;
+}
+
 /* As its listener's. Who calls an AF_IB one says no port. */
 static void put_addresses(const struct rcm_id *listener, struct rcm_id *id,
 			  const struct vb_ipc_cm *m)
 {
 	struct rdma_addr *a = &id->pub.route.addr;
+	const struct vb_gid *src = name_of(&m->src_name, &m->src);
+	const struct vb_gid *dst = name_of(&m->dst_name, &m->dst);
 
 	if (listener->pub.route.addr.src_addr.sa_family == AF_IB) {
 		rcm_address_of_ib(&a->src_addr, &m->src, m->space, m->src_port);
 		rcm_address_of_ib(&a->dst_addr, &m->dst, 0, 0);
 	} else {
-		rcm_address_of(&a->src_addr, &m->src, m->src_port,
-			       id->way.ifindex);
-		rcm_address_of(&a->dst_addr, &m->dst, m->dst_port,
-			       id->way.ifindex);
+		rcm_address_of(&a->src_addr, src, m->src_port, id->way.ifindex);
+		rcm_address_of(&a->dst_addr, dst, m->dst_port, id->way.ifindex);
 	}
 	memcpy(a->addr.ibaddr.sgid.raw, m->src.raw, 16);
 	memcpy(a->addr.ibaddr.dgid.raw, m->dst.raw, 16);
 	a->addr.ibaddr.pkey = htobe16(0xffff);
+}
+
+/* TCP leads to 127.0.0.1 without a device: any that can have the stream. */
+static int choose_device(struct rcm_id *id, const struct rcm_event *e)
+{
+	const struct vb_gid *own = &e->m.src;
+	int rc;
+
+	if (!e->stream)
+		return rcm_device_choose(id, own, RCM_ROCE);
+	rc = rcm_device_choose(id, own, RCM_IWARP);
+	if (rc == -ENODEV && vb_gid_is_loopback(own))
+		rc = rcm_device_choose_home(id, own, RCM_IWARP);
+	return rc;
 }
 
 /* An id for who wants to connect. */
@@ -433,8 +453,7 @@ static struct rcm_id *adopt(struct rcm_id *listener, const struct rcm_event *e)
 	if (!id)
 		return NULL;
 	id->way = *m;
-	if (rcm_device_choose(id, &m->src, e->stream ? RCM_IWARP : RCM_ROCE) ||
-	    (e->stream && rcm_iw_adopt(e, id))) {
+	if (choose_device(id, e) || (e->stream && rcm_iw_adopt(e, id))) {
 		(void)rdma_destroy_id(&id->pub);
 		return NULL;
 	}

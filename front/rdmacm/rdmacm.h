@@ -250,6 +250,10 @@ int rcm_devices_open(void); /* with rcm.lock; -errno */
 enum rcm_kind { RCM_ANY, RCM_ROCE, RCM_IWARP };
 int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src,
 		      enum rcm_kind kind);
+/* The first that is up, for a way from @src, a loopback address that no device
+ * has, to this host itself: it leads from the device's address to the same. */
+int rcm_device_choose_home(struct rcm_id *id, const struct vb_gid *src,
+			   enum rcm_kind kind);
 int rcm_bind(struct rcm_id *id, const struct sockaddr *a);
 /* RDMA_OPTION_IB_PATH, which stands for rdma_resolve_route(). -errno */
 int rcm_path_set(struct rcm_id *id, const void *value, size_t len);

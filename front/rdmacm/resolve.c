@@ -144,10 +144,73 @@ static bool take_device(struct rcm_id *id, struct rcm_device *d,
 	return stays;
 }
 
+/*
+ * What address of a device's a way to this host itself is to have: one that
+ * the interface has, as GID 0 may be none; one that needs no interface beside
+ * it; one of the family that was asked for.
+ */
+static unsigned rate_gid(const struct ibv_gid_entry *e,
+			 const struct vb_gid *wanted)
+{
+	struct vb_gid gid;
+
+	memcpy(gid.raw, e->gid.raw, sizeof(gid.raw));
+	return 1u + 4u * (e->gid_index > 0) + 2u * !vb_gid_is_link_local(&gid) +
+	       (vb_gid_is_ipv4(&gid) == vb_gid_is_ipv4(wanted));
+}
+
+static bool leads_home(struct rcm_device *d, const struct vb_gid *wanted,
+		       enum rcm_kind kind, struct ibv_gid_entry *found)
+{
+	struct ibv_gid_entry e;
+	struct ibv_port_attr p;
+	unsigned best = 0, rate;
+
+	if ((kind != RCM_ANY && d->iwarp != (kind == RCM_IWARP)) ||
+	    ibv_query_port(d->verbs, 1, &p) || p.state != IBV_PORT_ACTIVE)
+		return false;
+	if (d->iwarp)
+		return has_first_gid(d, found);
+	for (uint32_t i = 0; i < (uint32_t)p.gid_tbl_len; i++) {
+		if (ibv_query_gid_ex(d->verbs, 1, i, &e, 0))
+			continue;
+		rate = rate_gid(&e, wanted);
+		if (rate <= best)
+			continue;
+		best = rate;
+		*found = e;
+	}
+	d->mtu = (uint8_t)p.active_mtu;
+	return best > 0;
+}
+
+static void settle(struct rcm_id *id, const struct ibv_gid_entry *e,
+		   const struct vb_gid *src)
+{
+	struct rcm_device *d = id->device;
+
+	if (!rcm.has_roce) /* there is no session, which would hear */
+		rcm_iw_watch();
+	if (!d->pd)
+		d->pd = ibv_alloc_pd(d->verbs);
+	id->gid_index = (uint8_t)e->gid_index;
+	id->way.ifindex = e->ndev_ifindex;
+	id->way.src = *src;
+	if (!d->iwarp) /* whose GIDs are no addresses */
+		memcpy(id->way.src.raw, e->gid.raw, sizeof(id->way.src.raw));
+	id->pub.verbs = d->verbs;
+	id->pub.port_num = 1;
+	if (!id->pub.pd)
+		id->pub.pd = d->pd;
+}
+
+typedef bool (*fitness)(struct rcm_device *d, const struct vb_gid *src,
+			enum rcm_kind kind, struct ibv_gid_entry *found);
+
 /* Of two devices on one interface the first is taken: the program's user says
  * which that is. */
-int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src,
-		      enum rcm_kind kind)
+static int choose(struct rcm_id *id, const struct vb_gid *src,
+		  enum rcm_kind kind, fitness fits)
 {
 	struct ibv_gid_entry e;
 	int rc = -ENODEV;
@@ -156,7 +219,7 @@ int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src,
 		struct rcm_device *d = &rcm.devices[i];
 		unsigned removals = atomic_load(&d->removals);
 
-		if (!has_address(d, src, kind, &e))
+		if (!fits(d, src, kind, &e))
 			continue;
 		if (!serves(d, id)) {
 			rc = -EOPNOTSUPP;
@@ -164,20 +227,22 @@ int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src,
 		}
 		if (!take_device(id, d, removals))
 			continue;
-		if (!rcm.has_roce) /* there is no session, which would hear */
-			rcm_iw_watch();
-		if (!d->pd)
-			d->pd = ibv_alloc_pd(d->verbs);
-		id->gid_index = (uint8_t)e.gid_index;
-		id->way.ifindex = e.ndev_ifindex;
-		id->way.src = *src;
-		id->pub.verbs = d->verbs;
-		id->pub.port_num = 1;
-		if (!id->pub.pd)
-			id->pub.pd = d->pd;
+		settle(id, &e, src);
 		return 0;
 	}
 	return rc;
+}
+
+int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src,
+		      enum rcm_kind kind)
+{
+	return choose(id, src, kind, has_address);
+}
+
+int rcm_device_choose_home(struct rcm_id *id, const struct vb_gid *src,
+			   enum rcm_kind kind)
+{
+	return choose(id, src, kind, leads_home);
 }
 
 static uint8_t type_of(const struct rcm_id *id)
@@ -413,11 +478,52 @@ static int choose_source(struct rcm_id *id, const struct sockaddr *src,
 	return 0;
 }
 
+/*
+ * As in Linux: a loopback address that no device has leads through a device
+ * all the same, to this host and nowhere else. To an address of a device it
+ * leads through that one.
+ */
+static int choose_way(struct rcm_id *id, const struct sockaddr *from,
+		      const struct sockaddr *dst)
+{
+	const struct vb_gid own = rcm_gid_of(from), to = rcm_gid_of(dst);
+	const enum rcm_kind kind = kind_of(dst);
+	int rc;
+
+	if (!vb_gid_is_loopback(&own))
+		return choose_at(id, from, kind);
+	rc = rcm_device_choose(id, &own, kind);
+	if (rc != -ENODEV)
+		return rc;
+	return vb_gid_is_loopback(&to) ? rcm_device_choose_home(id, &own, kind)
+				       : rcm_device_choose(id, &to, kind);
+}
+
+/* The device has been chosen. What the program calls the ends, the other's
+ * program shall call them, too. */
+static void name_ends(struct rcm_id *id, const struct vb_gid *from,
+		      const struct vb_gid *to)
+{
+	static const struct vb_gid none;
+	struct vb_ipc_cm *w = &id->way;
+
+	w->src_name = w->dst_name = none;
+	w->dst = *to;
+	if (id->device->iwarp)
+		return;
+	if (vb_gid_is_loopback(to))
+		w->dst = w->src;
+	if (!vb_gid_equal(to, &w->dst))
+		w->dst_name = *to;
+	if (!vb_gid_equal(from, &w->src))
+		w->src_name = *from;
+}
+
 static int resolve(struct rcm_id *id, const struct sockaddr *src,
 		   const struct sockaddr *dst)
 {
 	struct sockaddr_storage from;
-	struct vb_gid gid;
+	struct vb_gid gid, to;
 	int rc = rcm_space_of(dst, id->pub.ps);
 
 	if (rc < 0)
@@ -427,7 +533,7 @@ static int resolve(struct rcm_id *id, const struct sockaddr *src,
 	if (rc)
 		return rc;
 	gid = rcm_gid_of((struct sockaddr *)&from);
-	rc = choose_at(id, (struct sockaddr *)&from, kind_of(dst));
+	rc = choose_way(id, (struct sockaddr *)&from, dst);
 	if (rc == 0 && id->state == RCM_NEW)
 		rc = rcm_bind(id, (struct sockaddr *)&from);
 	if (rc)
@@ -440,7 +546,8 @@ static int resolve(struct rcm_id *id, const struct sockaddr *src,
 			       id->way.ifindex);
 	memcpy(&id->pub.route.addr.dst_storage, dst, rcm_address_bytes(dst));
 	id->way.flags = id->flags & IPC_CM_PLAIN;
-	id->way.dst = rcm_gid_of(dst);
+	to = rcm_gid_of(dst);
+	name_ends(id, &gid, &to);
 	id->way.dst_port = rcm_port_of(dst);
 	id->way.hop_limit = HOP_LIMIT;
 	id->way.flow_label = (id->port * 31u + id->way.dst_port) & 0xfffff;
