@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "base/defs.h"
+#include "wire/gid.h"
 
 enum {
 	GRH = sizeof(struct ibv_grh),
@@ -51,7 +52,7 @@ static int post_receive(struct rs_ud *ud, uint32_t slot)
 
 /* Of the device whose address @own is; any port of the adapter's will do. The
  * way to oneself leads through it, also where @own is a loopback address, which
- * chooses no device when it is bound. */
+ * chooses no device when it is bound, and may be an address of none. */
 static int open_id(struct rs_ud *ud)
 {
 	struct sockaddr_storage a = ud->own;
@@ -76,13 +77,18 @@ static void gid_of(const struct sockaddr_storage *a, union ibv_gid *gid)
 	memcpy(gid->raw + 12, &((const struct sockaddr_in *)a)->sin_addr, 4);
 }
 
+/* The device's, which need not be the socket's own address. */
+static union ibv_gid source(const struct rs_ud *ud)
+{
+	return ud->id->route.addr.addr.ibaddr.sgid;
+}
+
 static int find_gid(struct rs_ud *ud)
 {
 	struct ibv_gid_entry e;
 	struct ibv_port_attr port;
-	union ibv_gid own;
+	const union ibv_gid own = source(ud);
 
-	gid_of(&ud->own, &own);
 	if (ibv_query_port(ud->id->verbs, 1, &port))
 		return -ENODEV;
 	ud->mtu = 128u << port.active_mtu;
@@ -196,8 +202,13 @@ struct ibv_ah *rs_ud_way(struct rs_ud *ud, const struct sockaddr *to)
 		.port_num = 1,
 		.grh = { .sgid_index = ud->gid_index, .hop_limit = HOPS },
 	};
+	struct vb_gid gid;
 
 	gid_of((const struct sockaddr_storage *)to, &attr.grh.dgid);
+	/* A loopback address is this host's, whichever way leads there. */
+	memcpy(gid.raw, attr.grh.dgid.raw, sizeof(gid.raw));
+	if (vb_gid_is_loopback(&gid))
+		attr.grh.dgid = source(ud);
 	return ibv_create_ah(ud->id->pd, &attr);
 }
 
