@@ -12,6 +12,8 @@ else
 	export HOSTS_PID_a
 fi
 from=a
+# Beside an interface's it is there for who asks for it.
+export VERBENA_DEVICES=lo
 device=roce_lo
 address=127.0.0.1
 gid=$(gid_index a roce_lo ::ffff:127.0.0.1)

@@ -109,6 +109,7 @@ else
 	say "right to?), so only the second half is shown: one host, loopback."
 	HOSTS_PID_a=here
 	address=127.0.0.1
+	export VERBENA_DEVICES=lo
 	gid=$(gid_index a roce_lo "::ffff:127.0.0.1")
 	five "one host" a roce_lo "${gid:-1}"
 fi

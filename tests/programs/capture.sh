@@ -81,8 +81,8 @@ done
 # Errors have their packets too: NAKs of each kind, RNR, retries. Between the
 # queue pairs of one program they pass by loopback.
 misuse() {
-	VERBENA_NEAR=off a timeout 100 "$verbena" run -- "$programs/bad_input_test" \
-		-d roce_lo -4 </dev/null >"$work/misuse" 2>&1
+	VERBENA_NEAR=off a timeout 100 "$verbena" run --device lo -- \
+		"$programs/bad_input_test" -d roce_lo -4 </dev/null >"$work/misuse" 2>&1
 }
 # Whether each case ends as it should is misuse.sh's to say.
 record lo "$work/misuse.pcap" misuse || true

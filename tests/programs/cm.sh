@@ -224,6 +224,115 @@ fi
 everything a b "$HOST_A" "$HOST_A6" "two hosts"
 everything a a "$HOST_A" "$HOST_A6" "one host"
 
+# Loopback addresses are no device's: as on Linux, they lead through the
+# interface's, whichever address of this host's the server listens at.
+loopback() {
+	local at where=$1
+
+	for at in 0.0.0.0 127.0.0.1 "$HOST_A"; do
+		meet "rping to 127.0.0.1, listener at $at, $where" a a \
+			rping -s -a $at -C 5 -- rping -c -a 127.0.0.1 -C 5 -V
+	done
+	for at in :: ::1 "$HOST_A6"; do
+		meet "rping to ::1, listener at $at, $where" a a \
+			rping -s -a $at -C 5 -- rping -c -a ::1 -C 5 -V
+	done
+}
+loopback_all() {
+	loopback "$1"
+	meet "rping to 127.0.0.2, $1" a a \
+		rping -s -a 127.0.0.2 -C 5 -- rping -c -a 127.0.0.2 -C 5
+	meet "ucmatose to 127.0.0.1, $1" a a ucmatose -c 20 -C 5 -- \
+		ucmatose -s 127.0.0.1 -c 20 -C 5
+	meet "ucmatose from and to 127.0.0.1, $1" a a \
+		ucmatose -b 127.0.0.1 -C 5 -- \
+		ucmatose -b 127.0.0.1 -s 127.0.0.1 -C 5
+	meet "ucmatose from an interface to 127.0.0.1, $1" a a \
+		ucmatose -C 5 -- ucmatose -b "$HOST_A" -s 127.0.0.1 -C 5
+	meet "ucmatose from 127.0.0.1 to an interface, $1" a a \
+		ucmatose -C 5 -- ucmatose -b 127.0.0.1 -s "$HOST_A" -C 5
+	meet "udaddy to 127.0.0.1, $1" a a \
+		udaddy -c 5 -C 5 -- udaddy -s 127.0.0.1 -c 5 -C 5
+	meet "udaddy to ::1, $1" a a udaddy -b ::1 -- udaddy -s ::1
+	meet "rdma_xclient, XRC, to 127.0.0.1, $1" a a \
+		rdma_xserver -c x -- rdma_xclient -c x -s 127.0.0.1
+	meet "ib_send_bw -R to 127.0.0.1, $1" a a ib_send_bw -R -F -n 100 -- \
+		ib_send_bw -R -F -n 100 127.0.0.1
+}
+# refused_at NAME HOST PROGRAM...: by a server at 127.0.0.1 of host a's.
+refused_at() {
+	local name=$1 from=$2 server
+
+	shift 2
+	become a timeout -k 5 20 "$verbena" run -- rping -s -a 127.0.0.1 \
+		</dev/null >"$work/server" 2>&1 &
+	server=$!
+	sleep 1
+	if on "$from" timeout -k 5 20 "$verbena" run -- "$@" </dev/null \
+		>"$work/client" 2>&1 ||
+		! grep -q "REJECTED, error 8" "$work/client"; then
+		not_ok "$name" "$work/server" "$work/client"
+	else
+		ok "$name"
+	fi
+	kill $server
+	wait $server 2>/dev/null
+}
+# forged LISTENER NAMED: does a server there see another host's request whose
+# header names this address of its?
+forged() {
+	local tries=0 server status=1
+
+	become a timeout -k 5 20 "$verbena" run -- \
+		stdbuf -oL rping -s -d -a "$1" \
+		</dev/null >"$work/server" 2>&1 &
+	server=$!
+	until grep -q rdma_listen "$work/server" || [ $tries -eq 100 ]; do
+		tries=$((tries + 1))
+		sleep 0.05
+	done
+	b /usr/bin/python3 "$here/cm_forged.py" "$HOST_B" "$HOST_A" "$2" 7174 \
+		>"$work/client" 2>&1
+	for _ in {1..20}; do
+		! grep -q CONNECT_REQUEST "$work/server" || status=0
+		sleep 0.05
+	done
+	kill $server
+	wait $server 2>/dev/null
+	return $status
+}
+forgeries() {
+	if ! forged "$HOST_A" "$HOST_A"; then
+		not_ok "a request by hand arrives" "$work/server" "$work/client"
+	elif forged 127.0.0.1 127.0.0.1; then
+		not_ok "another host's request names 127.0.0.1: not heard" \
+			"$work/server"
+	else
+		ok "another host's request names 127.0.0.1: not heard"
+	fi
+}
+
+loopback_all "one device"
+if command -v rping >/dev/null && [ -x /usr/bin/python3 ]; then
+	forgeries
+fi
+if command -v rping >/dev/null; then
+	refused_at "a listener at 127.0.0.1 hears no other host" b \
+		rping -c -a "$HOST_A" -C 1
+	refused_at "a listener at 127.0.0.1 is not at the interface" a \
+		rping -c -a "$HOST_A" -C 1
+	refused_at "a listener at 127.0.0.1 is not at 127.0.0.2" a \
+		rping -c -a 127.0.0.2 -C 1
+fi
+for VERBENA_DEVICES in lo,veth0 veth0,lo iwarp:veth0 veth0,iwarp:veth0; do
+	export VERBENA_DEVICES
+	meet "rping to 127.0.0.1, --device $VERBENA_DEVICES" a a \
+		rping -s -a 127.0.0.1 -C 5 -- rping -c -a 127.0.0.1 -C 5
+	meet "rping to ::1, --device $VERBENA_DEVICES" a a \
+		rping -s -a :: -C 5 -- rping -c -a ::1 -C 5
+done
+unset VERBENA_DEVICES
+
 # perftest destroys its listener when it has accepted, and listens again for
 # its second connection: the client's request may be first, and has to wait.
 perftest() {

@@ -59,5 +59,6 @@ if [ "$hosts" = yes ]; then
 else
 	HOSTS_PID_a=here
 fi
-VERBENA_NEAR=off conformance "loopback IPv4, packets" -d roce_lo -4
+VERBENA_DEVICES=lo VERBENA_NEAR=off conformance "loopback IPv4, packets" \
+	-d roce_lo -4
 summary

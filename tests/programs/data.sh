@@ -63,6 +63,7 @@ dropped() {
 address=127.0.0.1
 if [ "$hosts" = no ]; then
 	HOSTS_PID_a=here
+	export VERBENA_DEVICES=lo
 	data "loopback IPv4" a -d roce_lo -4
 	data "loopback IPv6" a -d roce_lo -6
 	skip "data between two hosts" "no network namespaces here"
@@ -70,8 +71,9 @@ if [ "$hosts" = no ]; then
 	exit
 fi
 need_hosts 9000
-data "loopback IPv4" a -d roce_lo -4
-VERBENA_NEAR=off data "loopback IPv4, packets" a -d roce_lo -4
+VERBENA_DEVICES=lo data "loopback IPv4" a -d roce_lo -4
+VERBENA_DEVICES=lo VERBENA_NEAR=off data "loopback IPv4, packets" a \
+	-d roce_lo -4
 address=$HOST_A
 data "one host, IPv6" a -d roce_veth0 -6
 data "MTU 9000, IPv4" b -d roce_veth0 -4

@@ -74,5 +74,5 @@ else
 	HOSTS_PID_a=here
 	skip "datagrams on veth" "no network namespaces here"
 fi
-cases "loopback IPv4" -d roce_lo -4
+VERBENA_DEVICES=lo cases "loopback IPv4" -d roce_lo -4
 summary

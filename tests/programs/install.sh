@@ -46,6 +46,7 @@ fi
 
 verbena=$prefix/bin/verbena
 [ "$hosts" = no ] && HOSTS_PID_a=here || need_hosts 1500
+export VERBENA_DEVICES=lo
 if pair root a a ibv_rc_pingpong -d roce_lo -g 1 -- \
 	ibv_rc_pingpong -d roce_lo -g 1 127.0.0.1; then
 	ok "verbena run, installed"

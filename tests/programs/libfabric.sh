@@ -37,13 +37,13 @@ lists() {
 	fi
 }
 
-lists msg verbs FI_EP_MSG roce_veth0 roce_lo
-lists dgram verbs FI_EP_DGRAM roce_veth0-dgram roce_lo-dgram
-lists rxd "verbs;ofi_rxd" FI_EP_RDM roce_veth0-dgram roce_lo-dgram
+lists msg verbs FI_EP_MSG roce_veth0
+lists dgram verbs FI_EP_DGRAM roce_veth0-dgram
+lists rxd "verbs;ofi_rxd" FI_EP_RDM roce_veth0-dgram
 VERBENA_DEVICES=iw_veth0 lists "msg, iWARP" verbs FI_EP_MSG iw_veth0
 FI_VERBS_PREFER_XRC=1 FI_OFI_RXM_USE_SRX=1 \
 	lists "rxm over XRC" "verbs;ofi_rxm" FI_EP_RDM roce_veth0-xrc \
-	roce_veth0 roce_lo-xrc roce_lo
+	roce_veth0
 
 who=root
 # pingpong NAME FROM ADDRESS OPTION...
@@ -75,6 +75,8 @@ endpoints "two hosts" b "$HOST_A" -S all
 endpoints "two hosts, IPv6" b "$HOST_A6" -6
 endpoints "one host" a "$HOST_A"
 pingpong "msg, one host, 127.0.0.1" a 127.0.0.1 -p verbs -e msg
+pingpong "msg, one host, ::1" a ::1 -6 -p verbs -e msg
+pingpong "rxm, one host, 127.0.0.1" a 127.0.0.1 -p "verbs;ofi_rxm" -e rdm
 pingpong "msg, by its domain" b "$HOST_A" -p verbs -e msg -d roce_veth0
 pingpong "rxd, by its domain" b "$HOST_A" -p "verbs;ofi_rxd" -e rdm \
 	-d roce_veth0-dgram

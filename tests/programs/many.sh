@@ -10,6 +10,7 @@ here=$(dirname "$(readlink -f "$0")")
 . "$here/lib.sh"
 tests_begin "$0" "$@"
 need_hosts 1500
+export VERBENA_DEVICES=lo
 
 mkfifo "$work/go_on"
 exec {go_on}<>"$work/go_on"

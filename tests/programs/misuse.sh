@@ -48,5 +48,5 @@ else
 	HOSTS_PID_a=here
 	skip "misuse on veth" "no network namespaces here"
 fi
-misuse "loopback IPv4" -d roce_lo -4
+VERBENA_DEVICES=lo misuse "loopback IPv4" -d roce_lo -4
 summary

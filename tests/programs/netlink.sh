@@ -52,7 +52,11 @@ assert ($test)" "$work/got" 2>"$work/why"; then
 	fi
 }
 
-says "link" "link roce_veth0/1 state ACTIVE physical_state LINK_UP netdev veth0
+says "link" "link roce_veth0/1 state ACTIVE physical_state LINK_UP $(
+)netdev veth0" link
+export VERBENA_DEVICES=veth0,lo
+says "link, loopback's asked for" \
+	"link roce_veth0/1 state ACTIVE physical_state LINK_UP netdev veth0
 link roce_lo/1 state ACTIVE physical_state LINK_UP netdev lo" link
 says "link show of one" "link roce_lo/1 state ACTIVE physical_state LINK_UP$(
 ) netdev lo" link show roce_lo/1

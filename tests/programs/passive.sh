@@ -52,8 +52,8 @@ is_bounded() {
 
 address=127.0.0.1
 [ "$hosts" = no ] && HOSTS_PID_a=here || need_hosts 9000
-passive "sleeping, loopback" a pause -d roce_lo
-passive "spinning, loopback" a spin -d roce_lo
+VERBENA_DEVICES=lo passive "sleeping, loopback" a pause -d roce_lo
+VERBENA_DEVICES=lo passive "spinning, loopback" a spin -d roce_lo
 if [ "$hosts" = yes ]; then
 	address=$HOST_A
 	passive "sleeping, another host" b pause -d roce_veth0 -6

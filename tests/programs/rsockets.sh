@@ -126,6 +126,19 @@ datagrams() {
 	stop
 }
 
+# Of one host: nobody has these addresses but loopback, whose device is there
+# only for who asks for it.
+loopback_programs() {
+	local HOST_A
+
+	datagrams 127.0.0.1 -T b
+	datagrams ::1 -T b -T e
+	for HOST_A in 127.0.0.1 ::1; do
+		both rstream -S 64 -I 500 -C 1 -T v
+	done
+	copies
+}
+
 own_programs() {
 	datagrams "$HOST_A" -T b
 	datagrams "$HOST_A" -T b -T e

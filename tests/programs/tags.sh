@@ -39,6 +39,7 @@ else
 	HOSTS_PID_a=here
 	skip "tags between two hosts" "no network namespaces here"
 fi
+export VERBENA_DEVICES=lo
 tags "one host" a 127.0.0.1 -d roce_lo
 export VERBENA_NEAR=off
 tags "one host, packets wanted" a 127.0.0.1 -d roce_lo

@@ -26,7 +26,7 @@ crowd() {
 	fi
 }
 
-crowd "no packets" near -d roce_lo
-crowd "packets, IPv4" packets -d roce_lo
+VERBENA_DEVICES=lo crowd "no packets" near -d roce_lo
+VERBENA_DEVICES=lo crowd "packets, IPv4" packets -d roce_lo
 crowd "packets, IPv6" packets -d roce_veth0 -6
 summary

@@ -182,7 +182,12 @@ if gcc -w -O1 -o "$work/client_server" "$examples/ucp_client_server.c" \
 		by_rdmacm "two hosts" a b "$HOST_A" $kind
 	done
 	by_rdmacm "one host" a a "$HOST_A" tag
-	VERBENA_DEVICES=lo by_rdmacm "one host, loopback" a a 127.0.0.1 tag
+	for kind in tag stream am; do
+		by_rdmacm "one host, 127.0.0.1" a a 127.0.0.1 $kind
+	done
+	by_rdmacm "one host, ::1" a a ::1 tag
+	VERBENA_DEVICES=lo by_rdmacm "loopback alone" a a 127.0.0.1 tag
+	VERBENA_DEVICES=lo,veth0 by_rdmacm "both devices" a a 127.0.0.1 tag
 	by_rdmacm "two hosts, IPv6" a b "$HOST_A6" tag
 else
 	skip "ucp_client_server by rdma_cm" "no libucx-dev here"

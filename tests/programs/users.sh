@@ -93,7 +93,7 @@ else
 	unset VERBENA_DEVICES
 	says "the tree, by a user that root became" "1: CA" "$verbena" run -- \
 		setpriv --reuid=65534 --regid=65534 --clear-groups \
-		cat $class/roce_lo/node_type
+		cat $class/roce_veth0/node_type
 fi
 
 #
@@ -220,7 +220,7 @@ else
 	else
 		not_ok "users: set-user-ID: a sentence" "$work/out"
 	fi
-	says "set-user-ID of the caller: none" roce_lo bash -c \
+	says "set-user-ID of the caller: none" roce_veth0 bash -c \
 		'as user "$@" 2>&1' as "$verbena" run -- "$work/setuid"
 fi
 
@@ -231,8 +231,8 @@ fi
 says "--namespace: real names" "^1: CA$" "$verbena" run --namespace -- \
 	env -u LD_PRELOAD cat $class/roce_veth0/node_type
 says "--namespace: a device's place" \
-	"^/sys/devices/virtual/verbena/roce_lo/infiniband/roce_lo$" "$verbena" \
-	run --namespace -- env -u LD_PRELOAD realpath $class/roce_lo
+	"^/sys/devices/virtual/verbena/roce_veth0/infiniband/roce_veth0$" "$verbena" \
+	run --namespace -- env -u LD_PRELOAD realpath $class/roce_veth0
 says "--namespace: nodes are character devices" "^crw-rw-rw-" "$verbena" \
 	run --namespace -- env -u LD_PRELOAD sh -c \
 	'ls -l $nodes/uverbs* && for node in $nodes/uverbs*; do

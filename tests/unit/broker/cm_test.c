@@ -200,18 +200,23 @@ static void bind__addresses_of_the_host(void **state)
 	assert_int_equal(bind_to(6, 7006, one), 0);
 }
 
-/* What is heard of a connection that is asked for; 0: nothing yet. */
-static int connect_from(uint32_t id, struct vb_gid address, uint32_t qpn)
+static struct vb_ipc_cm call_from(uint32_t id, struct vb_gid address,
+				  uint32_t qpn)
 {
-	const struct vb_ipc_cm m = { .kind = IPC_CM_CONNECT,
-				     .version = VB_IPC_CM_VERSION,
-				     .id = id,
-				     .src = address,
-				     .dst = v4(127, 0, 0, 1),
-				     .dst_port = 7,
-				     .qpn = qpn };
+	return (struct vb_ipc_cm){ .kind = IPC_CM_CONNECT,
+				   .version = VB_IPC_CM_VERSION,
+				   .id = id,
+				   .src = address,
+				   .dst = v4(127, 0, 0, 1),
+				   .dst_port = 7,
+				   .qpn = qpn };
+}
+
+/* What is heard of a connection that is asked for; 0: nothing yet. */
+static int call(const struct vb_ipc_cm *m)
+{
 	uint8_t bytes[VB_IPC_CM_BYTES];
-	size_t len = vb_ipc_cm_put(bytes, &m);
+	size_t len = vb_ipc_cm_put(bytes, m);
 	struct vb_ipc_cm said;
 	ssize_t n;
 
@@ -222,6 +227,30 @@ static int connect_from(uint32_t id, struct vb_gid address, uint32_t qpn)
 	assert_true(vb_ipc_cm_get(bytes, (size_t)n, &said));
 	assert_int_equal(said.event, IPC_CM_FAILED);
 	return said.status;
+}
+
+static int connect_from(uint32_t id, struct vb_gid address, uint32_t qpn)
+{
+	const struct vb_ipc_cm m = call_from(id, address, qpn);
+
+	return call(&m);
+}
+
+static void connect__names_are_of_a_way_to_itself(void **state)
+{
+	const struct vb_gid here = v4(127, 0, 0, 1);
+	struct vb_ipc_cm m = call_from(1, here, OWN_QPN);
+
+	(void)state;
+	assert_int_equal(bind_to(1, 7010, here), 0);
+	m.dst_name = v4(127, 0, 0, 2);
+	m.dst = v4(127, 0, 0, 9);
+	assert_int_equal(call(&m), EADDRNOTAVAIL);
+	m.dst_name = (struct vb_gid){ { 0 } };
+	m.src_name = v4(127, 0, 0, 2);
+	assert_int_equal(call(&m), EADDRNOTAVAIL);
+	m.dst = here;
+	assert_int_equal(call(&m), 0);
 }
 
 static void connect__in_its_own_name(void **state)
@@ -282,6 +311,7 @@ int main(void)
 		TEST(resume__another_programs),
 		TEST(bind__addresses_of_the_host),
 		TEST(connect__in_its_own_name),
+		TEST(connect__names_are_of_a_way_to_itself),
 		TEST(bind__a_users_ports),
 		TEST(answers__that_nobody_reads),
 	};

@@ -42,10 +42,8 @@ static void expect(const char *specs, const char *first, const char *second)
 
 static void devices_list__all(void **state)
 {
-	expect(NULL, has_eth ? "roce_eth0" : "roce_lo",
-	       has_eth ? "roce_lo" : NULL);
-	expect("", has_eth ? "roce_eth0" : "roce_lo",
-	       has_eth ? "roce_lo" : NULL);
+	expect(NULL, has_eth ? "roce_eth0" : "roce_lo", NULL);
+	expect("", has_eth ? "roce_eth0" : "roce_lo", NULL);
 }
 
 static void devices_list__specs(void **state)
@@ -75,7 +73,7 @@ static void devices_list__names_that_collide(void **state)
 			       "ip link set a@b up && ip link set a#b up"))
 		skip();
 	/* The carrier comes a moment later. */
-	for (count = 0; count != 4; free(list)) {
+	for (count = 0; count != 3; free(list)) {
 		usleep(10000);
 		assert_int_equal(vb_devices_list(NULL, &list, &count), 0);
 	}

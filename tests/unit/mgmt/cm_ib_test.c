@@ -777,6 +777,38 @@ static void active__heeds_no_other_returns(void **state)
 	vb_cm_release(conn, now);
 }
 
+static void expect_own(enum vb_cm_attr attr, bool own)
+{
+	struct vb_cm_msg m = { .attr = (uint16_t)attr,
+			       .tid = sent.tid,
+			       .local_id = sent.local_id };
+
+	assert_int_equal(vb_cm_is_own(cm, &m), own);
+	m.tid++;
+	assert_false(vb_cm_is_own(cm, &m));
+	m.tid--;
+	m.local_id++;
+	assert_false(vb_cm_is_own(cm, &m));
+}
+
+static void active__knows_its_own_requests(void **state)
+{
+	connect_it();
+	expect_own(CM_REQ, true);
+	expect_own(CM_SIDR_REQ, false);
+	say(CM_REP, sent.tid);
+	expect_own(CM_REQ, false);
+	vb_cm_release(conn, now);
+	look_it_up();
+	expect_own(CM_SIDR_REQ, true);
+	expect_own(CM_REQ, false);
+	vb_cm_release(conn, now);
+	conn = NULL;
+	request(PEER_ID, PEER_QPN);
+	sent = (struct vb_cm_msg){ .tid = 9, .local_id = conn->local_id };
+	expect_own(CM_REQ, false);
+}
+
 static void active__is_patient_when_asked(void **state)
 {
 	struct vb_cm_msg m = { .attr = CM_MRA, .local_id = PEER_ID };
@@ -987,6 +1019,7 @@ int main(void)
 		TEST(active__transactions_are_no_sequence),
 		TEST(active__heeds_no_other_returns),
 		TEST(active__is_patient_when_asked),
+		TEST(active__knows_its_own_requests),
 		TEST(active__repeats_its_rtu),
 		TEST(active__is_rejected),
 		TEST(both__disconnect_at_once),

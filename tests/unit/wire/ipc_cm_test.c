@@ -24,6 +24,8 @@ static struct vb_ipc_cm sample(uint8_t kind)
 	m.status = -5;
 	memset(m.src.raw, 0x11, 16);
 	memset(m.dst.raw, 0x22, 16);
+	m.src_name = vb_gid_from_ipv4((const uint8_t[]){ 127, 0, 0, 1 });
+	m.dst_name.raw[15] = 1;
 	m.ifindex = 3;
 	m.guid = 0x1122334455667788;
 	m.qpn = 0xffffff;
@@ -102,6 +104,8 @@ static void ipc_cm__out_of_range(void **state)
 	REFUSES(mtu, 6);
 	REFUSES(ack_timeout, 32);
 	REFUSES(private_bytes, VB_IPC_CM_PRIVATE + 1);
+	REFUSES(src_name, vb_gid_from_ipv4((const uint8_t[]){ 128, 0, 0, 1 }));
+	REFUSES(dst_name, ((struct vb_gid){ { [15] = 2 } }));
 }
 
 int main(void)
