@@ -394,6 +394,15 @@ static struct cm_id *make_incoming(struct cm_id *l, struct vb_cm_conn *c)
 	return id;
 }
 
+/* Names for the ends are believed of a request of our own only: programs let in
+ * who calls from 127.0.0.1. */
+static void name_ends(const struct vb_host_cm *cm, const struct vb_cm_msg *m,
+		      const struct vb_cm_header *header, struct vb_ipc_cm *e)
+{
+	if (vb_cm_is_own(cm->engine, m))
+		vb_cm_header_name(e, header);
+}
+
 static unsigned on_request(void *arg, struct vb_cm_conn *c,
 			   const struct vb_cm_msg *m)
 {
@@ -429,7 +438,7 @@ static unsigned on_request(void *arg, struct vb_cm_conn *c,
 	} else {
 		describe_request(&e, &m->req, c->path.ifindex);
 	}
-	vb_cm_header_name(&e, &header);
+	name_ends(arg, m, &header, &e);
 	attach_ticket(&e, c);
 	skip = header_bytes(l->port.flags);
 	attach_private(&e, m->private_data + skip,

@@ -259,18 +259,18 @@ loopback_all() {
 	meet "ib_send_bw -R to 127.0.0.1, $1" a a ib_send_bw -R -F -n 100 -- \
 		ib_send_bw -R -F -n 100 127.0.0.1
 }
-# refused_at NAME HOST PROGRAM...: by a server at 127.0.0.1 of host a's.
+# refused_at NAME REASON HOST PROGRAM...: by a server at 127.0.0.1 of host a's.
 refused_at() {
-	local name=$1 from=$2 server
+	local name=$1 reason=$2 from=$3 server
 
-	shift 2
+	shift 3
 	become a timeout -k 5 20 "$verbena" run -- rping -s -a 127.0.0.1 \
 		</dev/null >"$work/server" 2>&1 &
 	server=$!
 	sleep 1
 	if on "$from" timeout -k 5 20 "$verbena" run -- "$@" </dev/null \
 		>"$work/client" 2>&1 ||
-		! grep -q "REJECTED, error 8" "$work/client"; then
+		! grep -q "REJECTED, error $reason\$" "$work/client"; then
 		not_ok "$name" "$work/server" "$work/client"
 	else
 		ok "$name"
@@ -278,51 +278,73 @@ refused_at() {
 	kill $server
 	wait $server 2>/dev/null
 }
-# forged LISTENER NAMED: does a server there see another host's request whose
-# header names this address of its?
-forged() {
-	local tries=0 server status=1
+# told NAME LISTENER WANTED COMMAND...: what a server there is told of who calls
+# it by the command.
+told() {
+	local name=$1 at=$2 wanted=$3 tries=0 server
 
-	become a timeout -k 5 20 "$verbena" run -- \
-		stdbuf -oL rping -s -d -a "$1" \
-		</dev/null >"$work/server" 2>&1 &
+	shift 3
+	become a timeout -k 5 20 "$verbena" run -- "$programs/cm_peer" "$at" \
+		7174 </dev/null >"$work/server" 2>&1 &
 	server=$!
-	until grep -q rdma_listen "$work/server" || [ $tries -eq 100 ]; do
+	until grep -q listening "$work/server" || [ $tries -eq 100 ]; do
 		tries=$((tries + 1))
 		sleep 0.05
 	done
-	b /usr/bin/python3 "$here/cm_forged.py" "$HOST_B" "$HOST_A" "$2" 7174 \
-		>"$work/client" 2>&1
+	"$@" </dev/null >"$work/client" 2>&1
 	for _ in {1..20}; do
-		! grep -q CONNECT_REQUEST "$work/server" || status=0
+		! grep -q from "$work/server" || break
 		sleep 0.05
 	done
 	kill $server
 	wait $server 2>/dev/null
-	return $status
-}
-forgeries() {
-	if ! forged "$HOST_A" "$HOST_A"; then
-		not_ok "a request by hand arrives" "$work/server" "$work/client"
-	elif forged 127.0.0.1 127.0.0.1; then
-		not_ok "another host's request names 127.0.0.1: not heard" \
-			"$work/server"
+	if [ "$(cat "$work/server")" = "listening${wanted:+
+$wanted}" ]; then
+		ok "$name"
 	else
-		ok "another host's request names 127.0.0.1: not heard"
+		not_ok "$name" "$work/server" "$work/client"
 	fi
+}
+names() {
+	local rping=(a timeout -k 5 20 "$verbena" run -- rping -c -C 1 -a)
+	local forged=(b /usr/bin/python3 "$here/cm_forged.py" "$HOST_B"
+		"$HOST_A")
+
+	told "who calls from and to 127.0.0.1" 0.0.0.0 \
+		"from 127.0.0.1 to 127.0.0.1 by ::ffff:$HOST_A" \
+		"${rping[@]}" 127.0.0.1
+	told "who calls from and to ::1" ::1 "from ::1 to ::1 by $HOST_A6" \
+		"${rping[@]}" ::1
+	told "who calls an interface" "$HOST_A" \
+		"from $HOST_A to $HOST_A by ::ffff:$HOST_A" \
+		"${rping[@]}" "$HOST_A"
+	told "a request by hand" "$HOST_A" \
+		"from $HOST_B to $HOST_A by ::ffff:$HOST_A" \
+		"${forged[@]}" "$HOST_B" "$HOST_A" 7174
+	told "another host's request that says it is from 127.0.0.1" "$HOST_A" \
+		"from $HOST_B to $HOST_A by ::ffff:$HOST_A" \
+		"${forged[@]}" 127.0.0.1 "$HOST_A" 7174
+	told "another host's request to 127.0.0.1 is not heard" 127.0.0.1 "" \
+		"${forged[@]}" "$HOST_B" 127.0.0.1 7174
+	told "another host's request to 127.0.0.1 is heard nowhere" 0.0.0.0 "" \
+		"${forged[@]}" "$HOST_B" 127.0.0.1 7174
 }
 
 loopback_all "one device"
 if command -v rping >/dev/null && [ -x /usr/bin/python3 ]; then
-	forgeries
+	names
 fi
 if command -v rping >/dev/null; then
-	refused_at "a listener at 127.0.0.1 hears no other host" b \
+	refused_at "a listener at 127.0.0.1 hears no other host" 8 b \
 		rping -c -a "$HOST_A" -C 1
-	refused_at "a listener at 127.0.0.1 is not at the interface" a \
+	refused_at "a listener at 127.0.0.1 is not at the interface" 8 a \
 		rping -c -a "$HOST_A" -C 1
-	refused_at "a listener at 127.0.0.1 is not at 127.0.0.2" a \
+	refused_at "a listener at 127.0.0.1 is not at 127.0.0.2" 8 a \
 		rping -c -a 127.0.0.2 -C 1
+	refused_at "a caller with loopback's device, a server without" 28 a \
+		env VERBENA_DEVICES=lo rping -c -a 127.0.0.1 -C 1
+	VERBENA_DEVICES=lo refused_at "the other way" 28 a \
+		env -u VERBENA_DEVICES rping -c -a 127.0.0.1 -C 1
 fi
 for VERBENA_DEVICES in lo,veth0 veth0,lo iwarp:veth0 veth0,iwarp:veth0; do
 	export VERBENA_DEVICES

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """One connection request (a CM REQ to queue pair 1) whose rdma_cm header names
-any listener: cm_forged.py FROM TO NAMED PORT, three IPv4 addresses."""
+any ends: cm_forged.py FROM TO CALLER LISTENER PORT, four IPv4 addresses."""
 import os
 import socket
 import struct
@@ -9,8 +9,8 @@ import zlib
 
 IP_MTU_DISCOVER, PROBE = 10, 3
 ROCE_PORT, SOURCE_PORT = 4791, 50001
-sender, to, named = map(socket.inet_aton, sys.argv[1:4])
-port = int(sys.argv[4])
+sender, to, caller, listener = map(socket.inet_aton, sys.argv[1:5])
+port = int(sys.argv[5])
 
 
 def mapped(address):
@@ -33,7 +33,7 @@ def request():
     mad[80:96], mad[96:112] = mapped(sender), mapped(to)
     mad[117], mad[119] = 64, 19 << 3
     mad[164:168] = bytes([0, 0x40]) + struct.pack(">H", SOURCE_PORT)
-    mad[180:184], mad[196:200] = sender, named
+    mad[180:184], mad[196:200] = caller, listener
     return bytes(mad)
 
 

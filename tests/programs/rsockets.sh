@@ -129,11 +129,11 @@ datagrams() {
 # Of one host: nobody has these addresses but loopback, whose device is there
 # only for who asks for it.
 loopback_programs() {
-	local HOST_A
+	local HOST_A from=a where
 
-	datagrams 127.0.0.1 -T b
-	datagrams ::1 -T b -T e
-	for HOST_A in 127.0.0.1 ::1; do
+	for HOST_A in ::1 127.0.0.1; do
+		where="to $HOST_A"
+		datagrams "$HOST_A" -T b -T e
 		both rstream -S 64 -I 500 -C 1 -T v
 	done
 	copies
@@ -404,6 +404,7 @@ for from in "${peers[@]}"; do
 	tcp_programs
 	all_sockets
 done
+loopback_programs
 killed
 alive
 first_calls
