@@ -134,7 +134,11 @@ loopback_programs() {
 	for HOST_A in ::1 127.0.0.1; do
 		where="to $HOST_A"
 		datagrams "$HOST_A" -T b -T e
-		both rstream -S 64 -I 500 -C 1 -T v
+		serve a rstream -b "$HOST_A" -S 64 -I 500 -C 1 -T v
+		call a rstream -s "$HOST_A" -S 64 -I 500 -C 1 -T v &&
+			wait "$server"
+		verdict "rstream, $where"
+		stop
 	done
 	copies
 }

@@ -141,7 +141,7 @@ file() {
 	says "$name: a sentence" "^verbena run: warning: .* $sentence" \
 		"$verbena" run -- "$work/$name"
 	[ -z "$no_namespace" ] ||
-		says "$name, with --namespace" "^2 devices$" \
+		says "$name, with --namespace" "^1 devices$" \
 			"$verbena" run --namespace -- "$work/$name"
 }
 
@@ -186,8 +186,8 @@ sanitized() {
 		skip "users: $name" "$1 does not make one"
 		return
 	fi
-	says "$name" "^2 devices, opened$" "$verbena" run -- "$work/sanitized"
-	says "$name, in a script" "^2 devices, opened$" "$verbena" run -- \
+	says "$name" "^1 devices, opened$" "$verbena" run -- "$work/sanitized"
+	says "$name, in a script" "^1 devices, opened$" "$verbena" run -- \
 		sh -c '"$@"; exit $?' sh "$work/sanitized"
 }
 sanitized gcc address AddressSanitizer
