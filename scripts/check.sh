@@ -131,6 +131,7 @@ style() {
 	one "ARCHITECTURE.md is short" found_none scripts/docs.py size
 	one "files and functions that documents name exist" \
 		found_none scripts/docs.py names
+	one "what documents link to exists" found_none scripts/docs.py links
 	one "the checks of includes and lines fail where they must" \
 		found_none scripts/rooms.py self-test
 	one "the checks of documents fail where they must" \

@@ -4,7 +4,8 @@
 
     scripts/docs.py size        ARCHITECTURE.md has at most 2,500 words
     scripts/docs.py names       files and functions that documents name exist
-    scripts/docs.py self-test   both checks fail where they must
+    scripts/docs.py links       files and headings that documents link to exist
+    scripts/docs.py self-test   the checks fail where they must
 
 Each finding is one line, FILE:LINE: what is wrong. The exit status is 1 when
 there is one. Of a document only words in backquotes count: `room/file.c` must
@@ -84,6 +85,35 @@ def check_names(root):
                     yield f'{document}:{number}: {why}'
 
 
+def anchor(heading):
+    """Return what a link to @heading has behind the #."""
+    return re.sub(r'[^\w\- ]', '', heading.strip().lower()).replace(' ', '-')
+
+
+def check_link(root, document, link):
+    """Return what is wrong with @link of @document, or None."""
+    path, _, heading = link.partition('#')
+    target = os.path.join(os.path.dirname(document), path) if path else document
+    if not os.path.exists(os.path.join(root, target)):
+        return f'there is no {path}'
+    if not heading:
+        return None
+    headings = re.findall(r'^#+ (.*)$', read(root, target), re.MULTILINE)
+    if heading not in map(anchor, headings):
+        return f'{target} has no heading {heading}'
+    return None
+
+
+def check_links(root):
+    for document in documents(root):
+        for number, line in enumerate(read(root, document).split('\n'), 1):
+            for link in re.findall(r'\]\(([^)]+)\)', line):
+                why = (not link.startswith('http') and
+                       check_link(root, document, link))
+                if why:
+                    yield f'{document}:{number}: {why}'
+
+
 def check_size(root):
     text = read(root, 'ARCHITECTURE.md')
     words = len(text.split())
@@ -106,6 +136,9 @@ def self_test():
         ({'docs/X.md': '`a/b.c:gone`\n'}, 'docs/X.md:1: a/b.c has no gone()'),
         ({'docs/X.md': '`a/b.c:called`\n'},
          'docs/X.md:1: a/b.c has no called()'),
+        ({'docs/X.md': '[x](Y.md)\n'}, 'docs/X.md:1: there is no Y.md'),
+        ({'docs/X.md': '# A `b`\n[x](#a-b)\n[x](#b)\n'},
+         'docs/X.md:3: docs/X.md has no heading b'),
     ]
     for change, expected in cases:
         with tempfile.TemporaryDirectory() as root:
@@ -114,7 +147,7 @@ def self_test():
                 os.makedirs(os.path.dirname(full), exist_ok=True)
                 with open(full, 'w', encoding='utf-8') as f:
                     f.write(text)
-            said = [*check_size(root), *check_names(root)]
+            said = [*check_size(root), *check_names(root), *check_links(root)]
         if expected is None and said:
             yield f'self-test: good documents are refused: {said[0]}'
         elif expected and not any(s.startswith(expected) for s in said):
@@ -126,6 +159,7 @@ def main():
     checks = {
         'size': lambda: check_size(root),
         'names': lambda: check_names(root),
+        'links': lambda: check_links(root),
         'self-test': self_test,
     }
     if len(sys.argv) != 2 or sys.argv[1] not in checks:

@@ -135,7 +135,8 @@ def check_includes(root):
     for name, room in rooms.items():
         for entry in room.allowed:
             if entry not in room.used:
-                yield f'{TABLE}:{room.line}: {name} includes nothing of `{entry}`'
+                yield (f'{TABLE}:{room.line}: {name} includes nothing of '
+                       f'`{entry}`')
 
 
 def check_lines(root, longer):
