@@ -27,18 +27,13 @@ MOST_LINES = 700
 # them grows. Remove an entry when its file has been split.
 LONGER = {
     'broker/broker.c': 704,
-    'broker/cm.c': 1062,
+    'broker/cm.c': 1069,
     'core/mr.c': 711,
-    'engine/engine.c': 762,
-    'engine/service.c': 715,
-    'front/rdmacm/event.c': 826,
-    'front/verbs/device.c': 843,
-    'front/verbs/hot.c': 1102,
-    'front/verbs/memory.c': 727,
+    'engine/engine.c': 763,
+    'engine/service.c': 717,
+    'front/rdmacm/event.c': 845,
     'ib/req.c': 898,
     'mgmt/cm_ib.c': 709,
-    'near/resp.c': 743,
-    'near/session.c': 743,
 }
 
 
