@@ -27,7 +27,7 @@ MOST_LINES = 700
 # them grows. Remove an entry when its file has been split.
 LONGER = {
     'broker/broker.c': 704,
-    'broker/cm.c': 1069,
+    'broker/cm.c': 1078,
     'core/mr.c': 711,
     'engine/engine.c': 763,
     'engine/service.c': 717,
