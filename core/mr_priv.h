@@ -1,34 +1,37 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What core/mr.c and core/mw.c share: entries of the table of keys. */
+/* What core/mr.c, core/mr_access.c and core/mw.c share: entries of the table of
+ * keys. */
 #ifndef CORE_MR_PRIV_H
 #define CORE_MR_PRIV_H
 
 #include "core/mr.h"
 
-/* An entry without a key, and a reference to @pd for it. -errno. */
+/* Allocate an entry without a key, and take a reference to @pd. 0 or -errno. */
 VB_MUST_CHECK int vb_mr_take(struct vb_pd *pd, struct vb_mr **mr);
-/* It has no key any more. */
+/* Recycle an entry that has no key, and drop its reference to its domain. */
 void vb_mr_give(struct vb_mr *mr);
-/* From a region to something else, without a key, and back. */
+/* Change the kind of an entry that has no key. Takes mr_lock. */
 void vb_mr_become(struct vb_mr *mr, enum vb_mr_kind kind);
-/* The entry that @key names, whatever its state and its key; or NULL. */
+/* The entry that @key names by its index, whatever key it has now; or NULL. */
 struct vb_mr *vb_mr_find(const struct vb_adapter *a, uint32_t key);
-/* Count a user of the region or window that has @key now; or NULL. */
+/* Count a user of the entry whose key is @key now, so that its fields stay and
+ * deregistration waits; NULL: no entry has that key. vb_mr_drop() ends it. */
 struct vb_mr *vb_mr_hold(const struct vb_adapter *a, uint32_t key);
 void vb_mr_drop(struct vb_mr *mr);
-/* Its fields are filled in: give it a key. */
+/* Publish @key for an entry whose fields are filled in. */
 void vb_mr_open(struct vb_mr *mr, uint32_t key);
-/* Take its key away: no access begins through it. Returns that key; 0: it had
- * none. */
+/* Revoke the entry's key: no access by it begins any more. Returns the key; 0:
+ * it had none. */
 uint32_t vb_mr_shut(struct vb_mr *mr);
-/* Is no access by @key under way any more, @age after it was taken away? */
+/* Has every access by @key ended, @age ns after its revocation? */
 bool vb_mr_is_quiet(const struct vb_mr *mr, uint32_t key, vb_time age);
-/* Wait for that; mr_lock and drive are not held. */
+/* Wait until every access by the revoked @key has ended. The caller holds
+ * neither mr_lock nor drive. */
 void vb_mr_await(const struct vb_mr *mr, uint32_t key);
-/* The same for accesses by threads of this program alone, which are copies and
- * wait for no lock. */
+/* The same for accesses by threads of this process alone: each is a copy that
+ * takes no lock, so the caller may hold locks. */
 void vb_mr_await_users(const struct vb_mr *mr);
-/* A key that it did not have for long. */
+/* A new key for the entry; a key comes back only after 255 others. */
 uint32_t vb_mr_next_key(const struct vb_adapter *a, struct vb_mr *mr);
 
 #endif

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Accesses through a memory key: may this one be made, and the copy itself.
+ * The life of a region is in core/mr.c.
+ */
+#include "core/mr.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/guard.h"
+#include "base/log.h"
+#include "core/mr_priv.h"
+
+#define REMOTE (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC)
+
+struct vb_mr *vb_mr_find(const struct vb_adapter *a, uint32_t key)
+{
+	return vb_rows_get(a->mrs, vb_key_index(a->key_mask, a->key_inv, key));
+}
+
+/*
+ * vb_mr_hold() counts itself, then looks at the key; deregister clears the key,
+ * then looks at the count. All four are sequentially consistent, so that at
+ * least one of two that meet sees the other (a store and a later load of
+ * another variable: acquire and release would not be enough).
+ */
+struct vb_mr *vb_mr_hold(const struct vb_adapter *a, uint32_t key)
+{
+	struct vb_mr *mr = vb_mr_find(a, key);
+
+	if (!mr || key == 0)
+		return NULL;
+	atomic_fetch_add(&mr->users, 1);
+	if (VB_LIKELY(atomic_load(&mr->key) == key))
+		return mr;
+	atomic_fetch_sub(&mr->users, 1);
+	return NULL;
+}
+
+void vb_mr_drop(struct vb_mr *mr)
+{
+	/* Release: the access is over for deregister's load. */
+	atomic_fetch_sub_explicit(&mr->users, 1, memory_order_release);
+}
+
+struct vb_mr *vb_mr_of(const struct vb_pd *pd, uint32_t key)
+{
+	struct vb_mr *mr = vb_mr_hold(pd->adapter, key);
+	bool is_its = mr && mr->pd == pd && mr->kind <= MR_NULL;
+
+	if (mr)
+		vb_mr_drop(mr);
+	return is_its ? mr : NULL;
+}
+
+bool vb_mr_is_null(const struct vb_pd *pd, uint32_t key)
+{
+	struct vb_mr *mr = vb_mr_hold(pd->adapter, key);
+	bool is_null = mr && mr->pd == pd && mr->kind == MR_NULL;
+
+	if (mr)
+		vb_mr_drop(mr);
+	return is_null;
+}
+
+/* No sum that could pass 2^64: below iova, the difference is enormous. */
+static bool core_mr_is_inside(const struct vb_mr *mr, uint64_t iova,
+			      uint64_t len)
+{
+	uint64_t offset = iova - mr->iova;
+
+	return offset <= mr->length && len <= mr->length - offset;
+}
+
+/* A window is for peers, and perhaps those of one queue pair only. */
+static bool may_come_by(const struct vb_mr *mr, uint32_t need, uint32_t qpn)
+{
+	return mr->kind <= MR_NULL ||
+	       ((need & REMOTE) && (mr->qpn == 0 || mr->qpn == qpn));
+}
+
+/* Where MR_NULL is read, and written. Untouched pages cost nothing; what the
+ * second holds is nobody's. */
+static uint8_t zeros[VB_MR_NULL_BYTES], drain[VB_MR_NULL_BYTES];
+
+/* In numbers, as a region of the whole address space begins at NULL. */
+static uint8_t *at_iova(const struct vb_mr *mr, uint64_t iova, uint32_t need)
+{
+	if (VB_UNLIKELY(mr->kind == MR_NULL))
+		return need & ACCESS_LOCAL_WRITE ? drain : zeros;
+	return (uint8_t *)((uintptr_t)mr->base + (iova - mr->iova));
+}
+
+/* For people: a key is refused at most once in a queue pair's life. */
+static void explain(const struct vb_mr *mr, const struct vb_pd *pd,
+		    uint32_t qpn, uint32_t key, uint64_t iova, uint64_t len,
+		    uint32_t need)
+{
+	if (!vb_log_wants(LOG_INFO))
+		return;
+	if (!mr)
+		vb_log(LOG_INFO, "key 0x%x: not registered", key);
+	else if (mr->pd != pd)
+		vb_log(LOG_INFO, "key 0x%x: of another protection domain", key);
+	else if (!may_come_by(mr, need, qpn))
+		vb_log(LOG_INFO, "key 0x%x: a window that %s", key,
+		       need & REMOTE ? "another queue pair bound"
+				     : "is for remote access only");
+	else if (!core_mr_is_inside(mr, iova, len))
+		vb_log(LOG_INFO,
+		       "key 0x%x: %llu bytes at 0x%llx are not inside the "
+		       "region of %llu bytes at 0x%llx",
+		       key, (unsigned long long)len, (unsigned long long)iova,
+		       (unsigned long long)mr->length,
+		       (unsigned long long)mr->iova);
+	else
+		vb_log(LOG_INFO, "key 0x%x: access 0x%x needed, 0x%x granted",
+		       key, need, mr->access);
+}
+
+static bool opens(const struct vb_mr *mr, const struct vb_pd *pd, uint32_t qpn,
+		  uint64_t iova, uint64_t len, uint32_t need)
+{
+	return mr->pd == pd && core_mr_is_inside(mr, iova, len) &&
+	       (mr->access & need) == need && may_come_by(mr, need, qpn);
+}
+
+enum vb_fault vb_mr_begin(struct vb_adapter *a, const struct vb_pd *pd,
+			  uint32_t qpn, uint32_t key, uint64_t iova,
+			  uint64_t len, uint32_t need, struct vb_mr_use *use)
+{
+	struct vb_mr *mr;
+
+	*use = (struct vb_mr_use){ NULL, NULL };
+	if (len == 0) /* IBA 9.7.4.1.1 */
+		return FAULT_NONE;
+	mr = vb_mr_hold(a, key);
+	if (VB_LIKELY(mr && opens(mr, pd, qpn, iova, len, need))) {
+		*use = (struct vb_mr_use){ mr, at_iova(mr, iova, need) };
+		return FAULT_NONE;
+	}
+	if (!pd->origin.is_far)
+		explain(mr, pd, qpn, key, iova, len, need);
+	if (mr)
+		vb_mr_drop(mr);
+	return FAULT_RKEY;
+}
+
+void vb_mr_end(struct vb_mr_use *use)
+{
+	if (use->mr)
+		vb_mr_drop(use->mr);
+	use->mr = NULL;
+}
+
+/* While it is held its fields stay as they are, but its key may be taken away:
+ * what comes after that is refused. 0 is the key of none. */
+bool vb_mr_begin_next(const struct vb_adapter *a, const struct vb_pd *pd,
+		      uint32_t qpn, uint32_t key, uint64_t iova, uint64_t len,
+		      uint32_t need, struct vb_mr_use *use)
+{
+	if (!use->mr || key == 0 ||
+	    atomic_load_explicit(&use->mr->key, memory_order_relaxed) != key) {
+		vb_mr_end(use);
+		use->mr = vb_mr_hold(a, key);
+	}
+	if (!use->mr || !opens(use->mr, pd, qpn, iova, len, need))
+		return false;
+	use->at = at_iova(use->mr, iova, need);
+	return true;
+}
+
+enum vb_fault vb_mr_reach(const struct vb_pd *pd, const struct vb_mr_range *r,
+			  void *bytes, bool put)
+{
+	const struct vb_key_ops *ops = pd->adapter->key_ops;
+
+	if (VB_LIKELY(!pd->origin.is_far) || !ops)
+		return FAULT_RKEY;
+	return ops->reach(pd, r, bytes, put);
+}
+
+bool vb_mr_find_far(const struct vb_pd *pd, uint32_t key, struct vb_grant *g)
+{
+	const struct vb_key_ops *ops = pd->adapter->key_ops;
+
+	return pd->origin.is_far && ops && ops->find(pd, key, g);
+}
+
+enum vb_fault vb_mr_check(struct vb_adapter *a, const struct vb_pd *pd,
+			  uint32_t qpn, uint32_t key, uint64_t iova,
+			  uint64_t len, uint32_t need)
+{
+	struct vb_mr_use use;
+	enum vb_fault fault =
+		vb_mr_begin(a, pd, qpn, key, iova, len, need, &use);
+
+	vb_mr_end(&use);
+	if (VB_UNLIKELY(fault))
+		return vb_mr_reach(
+			pd, &(struct vb_mr_range){ key, need, iova, len }, NULL,
+			false);
+	return fault;
+}
+
+static enum vb_refusal classify(const struct vb_mr *mr, const struct vb_pd *pd,
+				uint32_t qpn, uint64_t iova, uint64_t len,
+				uint32_t need)
+{
+	if (mr->pd != pd || !may_come_by(mr, need, qpn))
+		return REFUSED_DOMAIN;
+	if (!core_mr_is_inside(mr, iova, len))
+		return REFUSED_BOUNDS;
+	return (mr->access & need) == need ? REFUSED_NOT : REFUSED_RIGHTS;
+}
+
+enum vb_refusal vb_mr_refusal(struct vb_adapter *a, const struct vb_pd *pd,
+			      uint32_t qpn, uint32_t key, uint64_t iova,
+			      uint64_t len, uint32_t need)
+{
+	struct vb_mr *mr = vb_mr_hold(a, key);
+	enum vb_refusal why;
+
+	if (!mr)
+		return REFUSED_KEY;
+	why = classify(mr, pd, qpn, iova, len, need);
+	vb_mr_drop(mr);
+	return why;
+}
+
+enum vb_fault vb_mr_write(struct vb_adapter *a, const struct vb_pd *pd,
+			  uint32_t qpn, uint32_t rkey, uint64_t iova,
+			  const void *src, uint32_t len)
+{
+	struct vb_mr_use use;
+	enum vb_fault fault = vb_mr_begin(a, pd, qpn, rkey, iova, len,
+					  ACCESS_REMOTE_WRITE, &use);
+
+	if (fault)
+		return vb_mr_reach(pd,
+				   &(struct vb_mr_range){ rkey,
+							  ACCESS_REMOTE_WRITE,
+							  iova, len },
+				   (void *)src, true);
+	if (len && vb_guard_copy(use.at, src, len))
+		fault = FAULT_REMOTE_MEMORY;
+	vb_mr_end(&use);
+	return fault;
+}
+
+enum vb_fault vb_mr_read(struct vb_adapter *a, const struct vb_pd *pd,
+			 uint32_t qpn, uint32_t rkey, uint64_t iova, void *dst,
+			 uint32_t len)
+{
+	struct vb_mr_use use;
+	enum vb_fault fault = vb_mr_begin(a, pd, qpn, rkey, iova, len,
+					  ACCESS_REMOTE_READ, &use);
+
+	if (fault)
+		return vb_mr_reach(pd,
+				   &(struct vb_mr_range){ rkey,
+							  ACCESS_REMOTE_READ,
+							  iova, len },
+				   dst, false);
+	if (len && vb_guard_copy(dst, use.at, len))
+		fault = FAULT_REMOTE_MEMORY;
+	vb_mr_end(&use);
+	return fault;
+}
+
+enum vb_fault vb_mr_store64(struct vb_adapter *a, const struct vb_pd *pd,
+			    uint32_t qpn, uint32_t rkey, uint64_t va,
+			    const void *bytes)
+{
+	struct vb_mr_use use;
+	enum vb_fault fault =
+		vb_mr_begin(a, pd, qpn, rkey, va, 8, ACCESS_REMOTE_WRITE, &use);
+
+	if (fault)
+		return fault;
+	if ((uintptr_t)use.at % 8)
+		fault = FAULT_ALIGNMENT;
+	else if (vb_guard_copy(use.at, bytes, 8))
+		fault = FAULT_REMOTE_MEMORY;
+	vb_mr_end(&use);
+	return fault;
+}
+
+enum vb_fault vb_mr_atomic(struct vb_adapter *a, const struct vb_pd *pd,
+			   uint32_t qpn, uint32_t rkey, uint64_t va, bool swap,
+			   uint64_t swap_add, uint64_t compare, uint64_t *old)
+{
+	struct vb_mr_use use;
+	enum vb_fault fault = vb_mr_begin(a, pd, qpn, rkey, va, 8,
+					  ACCESS_REMOTE_ATOMIC, &use);
+	uint64_t *at = (uint64_t *)use.at; /* aligned, or not used */
+	int rc;
+
+	if (fault)
+		return fault;
+	if ((uintptr_t)at % 8) {
+		vb_mr_end(&use);
+		return FAULT_ALIGNMENT;
+	}
+	rc = swap ? vb_guard_cas64(at, compare, swap_add, old)
+		  : vb_guard_add64(at, swap_add, old);
+	vb_mr_end(&use);
+	return rc ? FAULT_REMOTE_MEMORY : FAULT_NONE;
+}
+
+/* Linux 5.14 has this; before it, pages come when they are touched. */
+static int populate(uint8_t *at, uint64_t len, bool write)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t first = (uintptr_t)at & ~(page - 1);
+	size_t bytes = (uintptr_t)at + len - first;
+	int advice = write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+
+	if (madvise((void *)first, bytes, advice) == 0)
+		return 0;
+	if (errno == EINVAL) /* an old kernel, or pages without the right */
+		return madvise((void *)first, 0, advice) ? 0 : -EFAULT;
+	return errno == EFAULT || errno == ENOMEM ? -EFAULT : -errno;
+}
+
+static int judge_prefetch(const struct vb_mr *mr, const struct vb_pd *pd,
+			  const struct vb_sge *range, bool write)
+{
+	if (mr->kind == MR_WINDOW_1 || mr->kind == MR_WINDOW_2)
+		return -EINVAL;
+	if (!(mr->access & ACCESS_ON_DEMAND))
+		return -ENOENT;
+	if (mr->pd != pd || (write && !(mr->access & ACCESS_LOCAL_WRITE)))
+		return -EPERM;
+	return core_mr_is_inside(mr, range->addr, range->length) ? 0 : -EFAULT;
+}
+
+int vb_mr_prefetch(const struct vb_pd *pd, const struct vb_sge *range,
+		   bool write, bool touch)
+{
+	struct vb_mr *mr = vb_mr_hold(pd->adapter, range->lkey);
+	int rc;
+
+	if (!mr)
+		return -ENOENT;
+	rc = judge_prefetch(mr, pd, range, write);
+	if (rc == 0 && touch && range->length)
+		rc = populate(at_iova(mr, range->addr, 0), range->length,
+			      write);
+	vb_mr_drop(mr);
+	return rc;
+}
