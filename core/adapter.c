@@ -117,7 +117,7 @@ void vb_adapter_fini(struct vb_adapter *a)
 		vb_log(LOG_ERROR, "adapter %s: closed with %u regions", a->name,
 		       atomic_load(&a->n_mr));
 	vb_rows_destroy(a->mrs);
-	vb_stash_fini(&a->early);
+	vb_stash_fini(&a->ooo_stash);
 	if (a->xrc_srqs)
 		vb_idtab_destroy(a->xrc_srqs);
 	vb_mutex_fini(&a->mr_lock);

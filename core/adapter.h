@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One device of this process: limits, tables, and what it stands on. */
+/* An adapter: one RDMA device of this process, with its limits, its tables of
+ * objects, and the link and transport it uses. */
 #ifndef CORE_ADAPTER_H
 #define CORE_ADAPTER_H
 
@@ -19,7 +20,8 @@ struct vb_flow;
 struct vb_xrc_domain;
 struct vb_forward_ops;
 
-/* What ibv_query_device answers and create functions enforce. */
+/* The limits that ibv_query_device() reports and the create functions
+ * enforce. */
 struct vb_limits {
 	uint32_t max_qp, max_qp_wr, max_sge, max_inline;
 	uint32_t max_cq, max_cqe, max_mr, max_mw, max_pd, max_ah;
@@ -31,44 +33,53 @@ extern const struct vb_limits vb_limits;
 
 struct vb_adapter {
 	char name[64];
-	uint64_t guid; /* host order of an EUI-64 */
+	uint64_t guid; /* an EUI-64, in host byte order */
 	struct vb_port port;
-	/* Memory key index -> region or window; mr_lock to add. */
+	/* Memory key index -> region or window. Adding needs mr_lock; lookups
+	 * need no lock. */
 	struct vb_rows *mrs;
-	/* random; they scramble key indices: core/mr.c */
+	/* Random values that scramble key indices (core/mr.c). */
 	uint32_t key_mask, key_mul, key_inv;
 	struct vb_mutex mr_lock;
-	/* mr_lock: regions to recycle, the longest unused first */
+	/* Under mr_lock: deregistered regions to recycle, the one unused for
+	 * longest first. */
 	struct vb_mr *mr_free, *mr_free_last;
 	uint32_t mr_free_count;
 	struct vb_mutex xrc_lock;
-	/* xrc_lock: core/xrc.h */
-	struct vb_chain *xrc_domains; /* those with a key */
-	struct vb_idtab *xrc_srqs;    /* made with the first */
+	/* Under xrc_lock (core/xrc.h). */
+	struct vb_chain *xrc_domains; /* the domains that have a key */
+	struct vb_idtab *xrc_srqs;    /* created with the first XRC SRQ */
 	uint64_t xrc_lives;
-	_Atomic uint64_t xrc_serial;		  /* of requests handed over */
-	const struct vb_forward_ops *forward_ops; /* or NULL: to nobody */
-	struct vb_idtab *qps; /* borrowed from the engine: low QPN bits */
-	uint32_t qpn_base;    /* high QPN bits: this process's slot */
-	struct vb_link *link; /* borrowed */
+	_Atomic uint64_t
+		xrc_serial; /* numbers the requests that are forwarded */
+	const struct vb_forward_ops
+		*forward_ops; /* NULL: forwards to no other process */
+	struct vb_idtab
+		*qps; /* borrowed from the engine; keyed by the low QPN bits */
+	uint32_t qpn_base;    /* high QPN bits: the slot of this process */
+	struct vb_link *link; /* borrowed from the engine */
 	const struct vb_transport_ops *transport;
-	bool rnic; /* iWARP: reliable connections, and nothing else */
-	/* Who else is told of keys, or NULL; before the first key is made. */
+	bool rnic; /* an iWARP device: RC queue pairs only */
+	/* Is told of every key granted or revoked; or NULL. Set before the
+	 * first key is made. */
 	const struct vb_key_ops *key_ops;
-	struct vb_flow *flows;	    /* the engine's receive lock */
-	unsigned number;	    /* among those of this process, from 0 */
-	_Atomic uint64_t ooo_bytes; /* in packets that wait for their turn */
-	struct vb_stash early;	    /* what they are kept in */
-	struct vb_roster roster;    /* which objects are alive */
-	/* objects alive */
+	struct vb_flow *flows; /* under the engine's receive lock */
+	unsigned number;       /* of this adapter within the process, from 0 */
+	_Atomic uint64_t ooo_bytes; /* held in out-of-order packets */
+	struct vb_stash ooo_stash;  /* memory of the out-of-order packets */
+	struct vb_roster roster; /* lists the objects alive, for other processes
+				    to read */
+	/* Objects alive, compared with vb_limits. */
 	_Atomic uint32_t n_qp, n_cq, n_mr, n_mw, n_pd, n_srq, n_ah;
-	_Atomic uint64_t *counters;	   /* enum vb_counter */
-	_Atomic uint64_t own_counters[32]; /* where they are, at first */
-	int counters_fd;		   /* engine/counters.c */
-	void *counter_rows;		   /* its */
+	_Atomic uint64_t *counters; /* indexed by enum vb_counter */
+	_Atomic uint64_t
+		own_counters[32]; /* the storage until the engine moves it */
+	int counters_fd;	  /* of engine/counters.c */
+	void *counter_rows;	  /* of engine/counters.c */
 };
 
-/* hw_counters, with Linux's names where it has one (vb_counter_name). */
+/* The device's hw_counters. vb_counter_name() returns Linux's name for a
+ * counter where Linux has one. */
 enum vb_counter {
 	CNT_DUPLICATE_REQUEST,
 	CNT_OUT_OF_SEQUENCE,
@@ -104,52 +115,60 @@ const char *vb_counter_name(enum vb_counter c);
 
 static inline void vb_count(struct vb_adapter *a, enum vb_counter c, uint64_t n)
 {
-	/* Statistics: no order with anything else is needed. */
+	/* Relaxed: a statistic orders nothing else. */
 	atomic_fetch_add_explicit(&a->counters[c], n, memory_order_relaxed);
 }
 
-/* Zeroes @a first; guid, qps, qpn_base, link, transport, key_ops and number
- * are the caller's to set. -ENOMEM. */
+/* Zero @a, then initialize it. The caller then sets guid, qps, qpn_base, link,
+ * transport, key_ops and number. 0 or -ENOMEM. */
 VB_MUST_CHECK int vb_adapter_init(struct vb_adapter *a, const char *name);
-/* Everything made on it is gone by now. */
+/* The caller has destroyed every object of the adapter before. */
 void vb_adapter_fini(struct vb_adapter *a);
 
-/* Count one more object alive; false when there are @max. */
+/* Count one more object alive. False: @max are alive already, nothing is
+ * counted. vb_limit_give() takes one back. Any thread, no lock. */
 VB_MUST_CHECK bool vb_limit_take(_Atomic uint32_t *alive, uint32_t max);
 void vb_limit_give(_Atomic uint32_t *alive);
 
-/* Where a domain was made: another process of this host. */
+/* The process of this host in which an imported protection domain was
+ * allocated. */
 struct vb_pd_origin {
-	bool is_far; /* else nothing below counts */
+	bool is_far; /* false: not imported; slot and adapter are unused */
 	unsigned slot, adapter;
 };
 
 struct vb_pd {
 	struct vb_adapter *adapter;
-	_Atomic uint32_t refs; /* objects that stand on it: vb_pd_get() */
-	/* Differs from that of all others alive; first a random one, so that
-	 * another process's differ, too. An imported one has its origin's. */
+	_Atomic uint32_t refs; /* objects that use the domain: vb_pd_get() */
+	/* Unique among the domains alive. Numbering starts at a random value so
+	 * that the ids of other processes differ, too. An imported domain has
+	 * the id of its original. */
 	uint32_t id;
-	/* Keys that are not known here are asked for there. */
+	/* The process that is asked about keys unknown in this one. */
 	struct vb_pd_origin origin;
-	struct vb_chain *owners; /* the front end's, and under its lock */
+	struct vb_chain *owners; /* the contexts that hold it; under the front
+				    end's lock */
 	uint32_t row;		 /* in the roster */
 };
 
-/* -ENOMEM. */
+/* Allocate a protection domain; the caller owns it. 0 or -ENOMEM.
+ * vb_pd_import() makes one that stands for domain @id of the process @from. */
 VB_MUST_CHECK int vb_pd_create(struct vb_adapter *a, struct vb_pd **pd);
 VB_MUST_CHECK int vb_pd_import(struct vb_adapter *a, uint32_t id,
 			       const struct vb_pd_origin *from,
 			       struct vb_pd **pd);
-VB_MUST_CHECK int vb_pd_destroy(struct vb_pd *pd); /* -EBUSY */
-/* Its end is that of the last object on it. */
+/* Free the domain. -EBUSY while an object uses it. */
+VB_MUST_CHECK int vb_pd_destroy(struct vb_pd *pd);
+/* Free the domain as soon as the last object that uses it is destroyed. */
 void vb_pd_abandon(struct vb_pd *pd);
 
-/* For an object that stands on it. After the put it may be gone. */
+/* Count, or stop counting, an object that uses the domain. vb_pd_put() frees an
+ * abandoned domain with its last object. Any thread, no lock. */
 void vb_pd_get(struct vb_pd *pd);
 void vb_pd_put(struct vb_pd *pd);
 
-/* In the child of a fork, whose domains are not to have its parent's ids. */
+/* Called in the child of a fork: choose a new random first id, so that the
+ * child's domains do not get the ids of the parent's. */
 void vb_pd_after_fork(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Completion queues: push, arm, poll, overrun. */
+/* Completion queues: add, poll, arm, moderate, overrun (IBA 11.4.2). */
 #ifndef CORE_CQ_H
 #define CORE_CQ_H
 
@@ -18,15 +18,19 @@ struct vb_cqe {
 	uint8_t opcode;	  /* enum vb_wc_op */
 	uint8_t wc_flags; /* enum vb_wc_flags */
 	bool is_recv;
-	uint8_t sl; /* of a datagram: core/qp.h, struct vb_recv_done */
+	/* of a datagram: see struct vb_recv_done in core/qp.h */
+	uint8_t sl;
 	uint32_t byte_len;
-	uint32_t imm; /* as on the wire, or the invalidated rkey */
+	uint32_t imm; /* in wire order; or the invalidated rkey */
 	uint32_t qpn, src_qp;
-	struct vb_qp *qp; /* for the release of queue slots, and purging */
-	uint32_t release; /* the queue's released index once this is polled */
+	struct vb_qp *qp; /* its queue slots are freed; RESET purges by it */
+	/* The poll that takes this entry sets the work queue's released index
+	 * to this. */
+	uint32_t release;
 	union {
-		uint32_t flow_tag;   /* of a raw packet */
-		uint32_t tm_app_ctx; /* of one that met a tagged buffer: */
+		uint32_t flow_tag; /* of a raw packet */
+		/* with tm_tag: of a message that matched a tagged buffer */
+		uint32_t tm_app_ctx;
 	};
 	uint64_t tm_tag;
 	vb_time timestamp;
@@ -37,44 +41,50 @@ enum vb_cq_arm { CQ_UNARMED, CQ_ARMED_SOLICITED, CQ_ARMED_ANY };
 
 struct vb_cq {
 	struct vb_adapter *adapter;
-	struct vb_channel *channel; /* NULL: polled only */
-	struct vb_async *async;	    /* where CQ_ERR goes */
+	struct vb_channel *channel; /* NULL: the program only polls */
+	struct vb_async *async;	    /* receives EVENT_CQ_ERR */
 	void *owner;
 	uint32_t row;		/* in the roster */
-	_Atomic uint32_t refs;	/* queue pairs that use it */
-	_Atomic uint32_t count; /* entries waiting: a hint for pollers */
+	_Atomic uint32_t refs;	/* queue pairs that complete to it */
+	_Atomic uint32_t count; /* entries waiting; a hint for pollers */
 	struct vb_mutex lock;
-	/* lock */
+	/* Under lock: */
 	struct vb_cqe *ring;
-	struct vb_memory *memory; /* the ring's */
-	uint32_t cap, head;	  /* a power of two; head: oldest */
+	struct vb_memory *memory; /* the ring comes from here, or NULL */
+	uint32_t cap, head; /* cap: a power of two; head: the oldest entry */
 	enum vb_cq_arm armed;
-	/* The least arming that meets one of the entries waiting, and one of
-	 * those that the program does not know of: no event has told of them,
-	 * or a poll since has left them. CQ_UNARMED: there are none. */
+	/* The weakest arming that an entry in the queue satisfies: `strongest`
+	 * over all entries, `untold` over those that no event has announced, or
+	 * that a poll has left in the queue since. CQ_UNARMED: there is no such
+	 * entry. */
 	enum vb_cq_arm strongest, untold;
-	_Atomic bool overrun; /* an entry was lost: nothing is added any more */
-	/* Moderation. @alarm: vb_cq_due() is to be called at that time, in
-	 * place of any before; false: that cannot be. */
-	uint32_t per_event; /* entries; up to 1: each is an event */
-	uint32_t held;	    /* whose event is put off */
-	vb_time patience;   /* how long it is, at most */
+	/* An entry was lost; no entry is added any more. */
+	_Atomic bool overrun;
+	/* Moderation (vb_cq_moderate). @alarm asks the engine to call
+	 * vb_cq_due() at time @at instead of at any earlier request; false: it
+	 * cannot. */
+	uint32_t per_event; /* entries for one event; 0 and 1: no moderation */
+	uint32_t held;	    /* entries whose event is delayed */
+	vb_time patience;   /* longest delay of an event, ns */
 	bool (*alarm)(struct vb_cq *cq, vb_time at);
-	struct vb_timer timer; /* the engine's timer lock */
-	/* channel->lock */
+	struct vb_timer timer; /* under the engine's timer lock */
+	/* Under channel->lock: */
 	struct vb_cq *event_next;
-	uint32_t events_queued; /* waiting in the channel */
-	uint32_t events_taken;	/* given to the program so far */
-	_Atomic int spare;	/* events not to be held back (engine/wait.c) */
+	uint32_t events_queued; /* in the channel, not yet taken */
+	uint32_t events_taken;	/* by the program, so far */
+	/* events that are delivered without delay (engine/wait.c) */
+	_Atomic int spare;
 };
 
-/* The queue pair whose send completions wait here, if nothing else does and
- * they are few; NULL. It may be gone by the time it is looked at. */
+/* A hint for the engine: the queue pair whose send completions wait here, if
+ * there are few entries and all are of that one. NULL: there is no such queue
+ * pair. The queue pair may have been destroyed when the caller looks at it; its
+ * memory is never freed. */
 struct vb_qp *vb_cq_sender(struct vb_cq *cq);
 
-/* @m: where the ring comes from, or NULL.
- * @cap: at least this many entries; cq->cap tells. -EINVAL for 0 or too many,
- * -ENOMEM. */
+/* Create a queue of at least @cap entries; cq->cap says how many. The ring's
+ * memory comes from @m, or from the heap when @m is NULL. The caller owns *@cq.
+ * 0, -EINVAL when @cap is 0 or above the limit, or -ENOMEM. */
 VB_MUST_CHECK int vb_cq_create_in(struct vb_adapter *a, uint32_t cap,
 				  struct vb_channel *ch, struct vb_async *async,
 				  struct vb_memory *m, struct vb_cq **cq);
@@ -85,37 +95,41 @@ VB_MUST_CHECK static inline int vb_cq_create(struct vb_adapter *a, uint32_t cap,
 {
 	return vb_cq_create_in(a, cap, ch, async, NULL, cq);
 }
-/* -EBUSY while a queue pair uses it. Waiting for acknowledged events is the
- * caller's (front/verbs). */
+/* -EBUSY while a queue pair uses the queue. The caller (front/verbs) first
+ * waits until the program has acknowledged all events. */
 VB_MUST_CHECK int vb_cq_destroy(struct vb_cq *cq);
-/* Keeps what waits; -EINVAL when that would not fit. */
+/* Change the capacity; entries stay. -EINVAL: the entries do not fit; -ENOMEM.
+ * Takes cq->lock. */
 VB_MUST_CHECK int vb_cq_resize(struct vb_cq *cq, uint32_t cap);
 
-/*
- * Add an entry; signals the channel when armed (a solicited arming takes
- * solicited entries and errors only). False: the queue is full; the entry is
- * lost, EVENT_CQ_ERR was posted once, and the queue pair must die.
- */
+/* Add an entry, and signal the channel if the queue is armed
+ * (CQ_ARMED_SOLICITED: only for @solicited entries and errors). False: the
+ * queue is full; the entry is lost, EVENT_CQ_ERR is posted once, and the caller
+ * must move the queue pair to ERR. Takes cq->lock. */
 VB_MUST_CHECK bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *e,
 			      bool solicited);
 
-/* Take up to @n entries, oldest first; releases the queue slots behind them.
- * Returns how many, or -EIO once the queue has overrun and is empty. */
+/* Take up to @n entries, oldest first, and free the queue slots they stand for.
+ * Returns how many, or -EIO when the queue is empty after an overrun. Takes
+ * cq->lock. */
 int vb_cq_poll(struct vb_cq *cq, int n, struct vb_cqe *out);
 
-/* One event for the first entry added from now on, or at once for one that
- * waits and came while the queue was not armed, or was left by a poll: as mlx5
- * does. Programs written for that (UCX) arm and sleep without another look.
- * A solicited arming does not weaken a full one that is outstanding (IBA
- * 11.4.2.2). */
+/*
+ * Request one event for the next entry added. If an entry waits that arrived
+ * while the queue was not armed, or that a poll left in the queue, the event
+ * comes at once: mlx5 does this, and programs written for it (UCX) arm and
+ * sleep without polling again. Arming for solicited entries does not weaken an
+ * outstanding arming for all (IBA 11.4.2.2).
+ */
 void vb_cq_arm(struct vb_cq *cq, bool solicited_only);
-/* From now on one event for @count entries, or @period after the first of
- * them; an error is an event at once. Up to 1, or no time: each is one. */
+/* From now on raise one event for @count entries, or @period ns after the first
+ * of them; an error raises its event at once. @count of 0 or 1, or @period of
+ * 0: each entry raises an event. */
 void vb_cq_moderate(struct vb_cq *cq, uint32_t count, vb_time period,
 		    bool (*alarm)(struct vb_cq *cq, vb_time at));
-/* The time that was asked for by alarm() has come. */
+/* The engine calls this at the time that alarm() asked for. */
 void vb_cq_due(struct vb_cq *cq);
-/* Drop @qp's entries (RESET, destroy: IBA 10.3.1, 10.2.4.4). */
+/* Remove @qp's entries: on RESET and destroy (IBA 10.3.1, 10.2.4.4). */
 void vb_cq_purge(struct vb_cq *cq, const struct vb_qp *qp);
 
 #endif

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Answers leave in the order of requests: READ responses and atomic results
- * first, then the one ACK or NAK that speaks of all before it. An ACK that
- * overtook a READ response would tell the requester that it is lost.
- */
+/* Responses leave in the order of the requests: READ responses and atomic
+ * results first, then one ACK or NAK for everything before it. If an ACK
+ * overtook a READ response, the requester would take the response for lost. */
 #include "core/mr.h"
 #include "ib/rc.h"
 
@@ -56,8 +54,8 @@ static enum vb_fault read_memory(struct vb_qp *qp, const struct vb_answer *a,
 	return fault;
 }
 
-/* The next packet of the run. The key is asked for every one: the region may
- * be gone since the last. */
+/* Send the next packet of a READ response. The key is checked for each packet,
+ * since the region may have been deregistered since the last. */
 static enum vb_fault put_response(struct vb_qp *qp, const struct vb_answer *a,
 				  struct vb_txq *out)
 {
@@ -90,7 +88,8 @@ static void finish(struct vb_qp *qp, const struct vb_answer *a)
 
 	uint32_t end = vb_psn_add(a->run_psn, a->run_count);
 
-	/* It acknowledges all before it: no ACK needs to follow. */
+	/* The last response acknowledges all before it: no ACK needs to
+	 * follow. */
 	if (vb_psn_diff(end, resp->ack_psn) > 0) {
 		resp->ack_due = false;
 		resp->unacked = 0;
@@ -99,11 +98,11 @@ static void finish(struct vb_qp *qp, const struct vb_answer *a)
 }
 
 /*
- * The memory to be read is not there any more. A requester that still needs
- * it must hear of it; but a repeat may well be for one that has it all, and
- * has told the program so, which then gave up the region rightfully: a NAK
- * for a PSN that it acknowledged long ago is nothing to that requester, and
- * this side goes on.
+ * The memory to be read is gone. A requester that still needs it must be told.
+ * But a duplicate request may come from one that has received everything and
+ * has told its program, which then deregistered the region rightfully: such a
+ * requester ignores a NAK for a PSN that it has passed, and this side does not
+ * move to ERR.
  */
 static void ib_answer_give_up(struct vb_qp *qp, const struct vb_answer *a,
 			      enum vb_fault fault)
@@ -111,7 +110,8 @@ static void ib_answer_give_up(struct vb_qp *qp, const struct vb_answer *a,
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 	uint32_t psn = vb_psn_add(a->run_psn, a->sent);
 
-	/* The other process has no time: it will be asked for again. */
+	/* The other process has no room now; the requester will repeat its
+	 * request. */
 	if (fault == FAULT_NO_RQE) {
 		vb_replay_done(&resp->replay);
 		return;
@@ -129,7 +129,7 @@ static void ib_answer_give_up(struct vb_qp *qp, const struct vb_answer *a,
 	resp->nak_psn = psn;
 }
 
-/* One packet of the oldest answer. */
+/* Send one packet of the oldest answer due. */
 static void answer_next(struct vb_qp *qp, struct vb_answer *a,
 			struct vb_txq *out)
 {
@@ -145,7 +145,8 @@ static void answer_next(struct vb_qp *qp, struct vb_answer *a,
 		finish(qp, a);
 }
 
-/* A NAK for a gap; to a peer that understands it, with what came after. */
+/* Send a NAK for a gap; a peer capable of selective repeat gets the bitmap of
+ * the packets after it. */
 static void put_gap(struct vb_qp *qp, struct vb_txq *out)
 {
 	struct vb_rc *rc = vb_rc(qp);
@@ -160,8 +161,8 @@ static void put_gap(struct vb_qp *qp, struct vb_txq *out)
 	rc->offers = pkt.bth.selective = true;
 	hdr = vb_ib_put_headers(bytes, &pkt);
 	if (rc->selective)
-		len = vb_ooo_map(&rc->resp.early, rc->resp.epsn, bytes + hdr);
-	/* The map is zero behind its end: whole words, no pad to mind. */
+		len = vb_ooo_map(&rc->resp.ooo, rc->resp.epsn, bytes + hdr);
+	/* The map is zeroed behind its end, so whole words need no pad. */
 	vb_txq_commit(out, (uint32_t)hdr + ((len + 3) & ~3u), &qp->route);
 }
 
@@ -171,7 +172,7 @@ static void put_nak(struct vb_qp *qp, struct vb_txq *out)
 
 	resp->nak_due = false;
 	if (resp->nak_syndrome == VB_SYN_NAK_PSN) {
-		/* The gap may have closed, or moved, while this waited. */
+		/* The gap may have closed or moved while the NAK waited. */
 		if (vb_psn_diff(resp->gap_psn, resp->epsn) < 0)
 			return;
 		resp->ack_due = false;
@@ -183,12 +184,10 @@ static void put_nak(struct vb_qp *qp, struct vb_txq *out)
 	put_aeth(qp, resp->nak_syndrome, resp->nak_psn, out);
 }
 
-/*
- * It names a SEND or WRITE, never a READ or atomic though one be the last
- * accepted: those only their own answers complete (IBA 9.7.5.1.2), and there
- * are requesters that take a plain ACK of a READ for its end (Linux rxe does)
- * and never miss the data.
- */
+/* Acknowledge a SEND or WRITE, never a READ or atomic even if that was accepted
+ * last: only its own response completes it (IBA 9.7.5.1.2), and some requesters
+ * (Linux rxe) take a plain ACK of a READ for its end and never notice that the
+ * data is missing. */
 static void put_ack(struct vb_qp *qp, struct vb_txq *out)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
@@ -205,7 +204,7 @@ bool vb_answer_is_due(const struct vb_qp *qp)
 {
 	const struct vb_resp *resp = &vb_rc(qp)->resp;
 
-	return resp->fetch.state != XRC_READ_ASKED &&
+	return resp->xrc_read.state != XRC_READ_ASKED &&
 	       (resp->ack_due || resp->nak_due ||
 		resp->replay.due != resp->replay.end);
 }

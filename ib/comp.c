@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The completer: acknowledgements and answers become completions. A response
- * for PSN n acknowledges all before it, except that a READ or an atomic is
- * complete by its own answer only (IBA 9.7.5.1.2).
- */
+/* The completer: acknowledgements and responses become completions. A response
+ * for PSN n acknowledges everything before n, but a READ or atomic is completed
+ * only by its own response (IBA 9.7.5.1.2). */
 #include "core/sge.h"
 #include "ib/rc.h"
 
@@ -35,7 +33,7 @@ void vb_comp_retire(struct vb_qp *qp)
 	}
 }
 
-/* Everything before @psn, which is after una, is done. */
+/* Everything before @psn is done; @psn is after una. */
 static void advance(struct vb_qp *qp, uint32_t psn, vb_time now)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
@@ -55,17 +53,15 @@ static void advance(struct vb_qp *qp, uint32_t psn, vb_time now)
 	if ((int32_t)(req->asked_at - req->asked_head) < 0)
 		req->asked_at = req->asked_head;
 	req->retries = req->rnr_retries = req->probes = 0;
-	req->repairing = false;
+	req->recovering = false;
 	req->rnr_at = VB_NEVER;
 	vb_window_acked(&req->window, count, psn, now);
 	vb_req_rearm(qp, now);
 	vb_req_drain(qp);
 }
 
-/*
- * The peer has seen everything before @psn. False: an answer before it is
- * missing, and una stands there now.
- */
+/* The peer has received everything before @psn. False: a READ or atomic
+ * response before it is missing, and una is now the PSN of that response. */
 static bool acknowledge(struct vb_qp *qp, uint32_t psn, vb_time now)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
@@ -83,13 +79,14 @@ static bool acknowledge(struct vb_qp *qp, uint32_t psn, vb_time now)
 static void take_ack(struct vb_qp *qp, uint32_t psn, vb_time now)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
-	/* Either the packet that went as a probe was the one missing, and
-	 * what followed it was thrown away; or the peer is slow, acknowledges
-	 * every packet that asks for it, and the next ACK is close behind. */
+	/* The peer acknowledged the probe alone. Either the probe was the
+	 * missing packet, and the peer dropped what followed it; or the peer is
+	 * slow, acknowledges each packet that asks, and the next ACK follows
+	 * soon. */
 	bool probed = req->probes && psn == req->una;
 
 	if (!acknowledge(qp, vb_psn_add(psn, 1), now))
-		vb_req_sack(qp, now);
+		vb_req_recover(qp, now);
 	else if (probed)
 		vb_req_probe_acked(qp, now);
 }
@@ -101,32 +98,32 @@ static void ib_take_rnr(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 
 	vb_count(qp->adapter, CNT_RCVD_RNR_ERR, 1);
 	if (!acknowledge(qp, pkt->bth.psn, now)) {
-		vb_req_sack(qp, now);
+		vb_req_recover(qp, now);
 		return;
 	}
 	if (!vb_rc_sends(qp) || req->rnr_at != VB_NEVER)
 		return;
-	/* 7: without end (IBA 9.7.5.2.8). */
+	/* 7 means: retry without limit (IBA 9.7.5.2.8). */
 	if (qp->attr.rnr_retry < 7 && req->rnr_retries >= qp->attr.rnr_retry) {
 		vb_count(qp->adapter, CNT_RNR_RETRY_EXCEEDED, 1);
 		vb_comp_fail(qp, WC_RNR_RETRY_EXC_ERR);
 		return;
 	}
 	req->rnr_retries += qp->attr.rnr_retry < 7;
-	/* It is there and hears us: what is lost in between must not add up
-	 * for as long as its program posts nothing. */
+	/* The peer is alive: losses between RNR NAKs must not add up to an
+	 * error while its program posts no receive. */
 	req->retries = req->probes = 0;
 	vb_req_go_back(qp, now);
 	req->rnr_at = now + vb_rnr_ns(pkt->aeth.syndrome & 0x1f);
 	req->ack_at = req->probe_at = VB_NEVER;
 }
 
-/* The peer has gone into ERR over the request at @psn. */
+/* The peer refused the request at @psn and has moved to ERR. */
 static void take_fatal_nak(struct vb_qp *qp, uint8_t syndrome, uint32_t psn,
 			   vb_time now)
 {
 	acknowledge(qp, psn, now);
-	/* Answers that were lost before it will never come. */
+	/* Responses that were lost before it will not be sent again. */
 	while (vb_rc_sends(qp)) {
 		const struct vb_send_wqe *wqe = oldest(qp);
 		uint32_t end = vb_psn_add(wqe->first_psn, wqe->psn_count);
@@ -148,9 +145,9 @@ static void take_nak(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 	vb_count(qp->adapter, CNT_RCVD_SEQ_ERR, 1);
 	acknowledge(qp, pkt->bth.psn, now);
 	if (pkt->payload_bytes && vb_rc(qp)->selective)
-		vb_req_mend(qp, pkt, now);
+		vb_req_take_sack(qp, pkt, now);
 	else
-		vb_req_sack(qp, now);
+		vb_req_recover(qp, now);
 }
 
 static void take_aeth(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
@@ -166,7 +163,7 @@ static void take_aeth(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 	case SYN_NAK:
 		take_nak(qp, pkt, now);
 		break;
-	default: /* reserved: IBA 9.7.5.2.1 */
+	default: /* reserved (IBA 9.7.5.2.1) */
 		vb_count(qp->adapter, CNT_DROP_BAD_RESPONSE, 1);
 	}
 }
@@ -194,8 +191,8 @@ static enum vb_wc_status ib_comp_take_read(struct vb_qp *qp,
 	if (wqe->op == WR_ATOMIC_WRITE)
 		return is_last && pkt->payload_bytes == 0 ? WC_SUCCESS
 							  : WC_BAD_RESP_ERR;
-	/* One who repeats selectively answers a part of a request as a whole.
-	 */
+	/* A peer that repeats selectively answers a request for a part of the
+	 * responses with First to Last packets of its own. */
 	if (wqe->op != WR_READ || (!is_last && pkt->bth.psn == last) ||
 	    (is_last && pkt->bth.psn != last && !vb_rc(qp)->selective))
 		return WC_BAD_RESP_ERR;
@@ -235,7 +232,7 @@ static bool ib_comp_keep(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 
 	return rc->selective && vb_rc_sends(qp) && ahead > 0 &&
 	       (uint32_t)ahead < VB_OOO_PSNS &&
-	       vb_ooo_keep(qp->adapter, &rc->req.early, pkt);
+	       vb_ooo_keep(qp->adapter, &rc->req.ooo, pkt);
 }
 
 static void take_answer(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
@@ -246,23 +243,21 @@ static void take_answer(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 	uint32_t psn = pkt->bth.psn;
 	enum vb_wc_status status;
 
-	/*
-	 * Nothing here asked for it. It may come from an earlier life of this
-	 * queue pair, under the same numbers, and acknowledges nothing then.
-	 * An answer that does not fit the request at its PSN is an error;
-	 * for this there is no request that could end with one.
-	 */
+	/* No request expects this PSN. The response may stem from an earlier
+	 * connection of this queue pair with the same numbers, so it
+	 * acknowledges nothing. A response that does not match the request at
+	 * its PSN is an error; here there is no request to fail. */
 	if (!asked_for(req, psn)) {
 		vb_count(qp->adapter, CNT_DROP_BAD_RESPONSE, 1);
 		return;
 	}
 	acknowledge(qp, asked->psn, now);
 	if (psn != req->una) {
-		/* One before it is lost (IBA 9.7.5.1.2). */
+		/* A response before it is lost (IBA 9.7.5.1.2). */
 		if (ib_comp_keep(qp, pkt))
-			vb_req_ask_again(qp, now);
+			vb_req_ask_gap(qp, now);
 		else
-			vb_req_sack(qp, now);
+			vb_req_recover(qp, now);
 		vb_req_heard(qp, now);
 	}
 	if (psn != req->una || !vb_rc_sends(qp))
@@ -276,20 +271,20 @@ static void take_answer(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 		advance(qp, vb_psn_add(psn, 1), now);
 }
 
-/* The turn of those kept may have come. */
+/* Handle the kept responses whose turn has come. */
 static void ib_comp_take_kept(struct vb_qp *qp, vb_time now)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	struct vb_ooo_pkt *p;
 
-	while (vb_rc_sends(qp) && (p = vb_ooo_take(&req->early, req->una))) {
+	while (vb_rc_sends(qp) && (p = vb_ooo_take(&req->ooo, req->una))) {
 		take_answer(qp, &p->pkt, now);
 		vb_ooo_free(qp->adapter, p);
 	}
-	if (vb_rc_sends(qp) && vb_ooo_gap(&req->early, req->una))
-		vb_req_ask_again(qp, now);
+	if (vb_rc_sends(qp) && vb_ooo_gap(&req->ooo, req->una))
+		vb_req_ask_gap(qp, now);
 	else
-		vb_ooo_clear(qp->adapter, &req->early);
+		vb_ooo_clear(qp->adapter, &req->ooo);
 }
 
 void vb_comp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
@@ -298,7 +293,7 @@ void vb_comp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 	uint32_t psn = pkt->bth.psn;
 
 	if (vb_psn_diff(psn, req->una) < 0 || vb_psn_diff(psn, req->next) >= 0)
-		return; /* a late copy: IBA 9.7.5.1.1, ghost */
+		return; /* a duplicate, or a ghost (IBA 9.7.5.1.1) */
 	if (pkt->op->kind == KIND_ACK)
 		take_aeth(qp, pkt, now);
 	else if (pkt->op->headers & HDR_AETH &&
@@ -306,6 +301,6 @@ void vb_comp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 		vb_count(qp->adapter, CNT_DROP_BAD_RESPONSE, 1);
 	else
 		take_answer(qp, pkt, now);
-	if (VB_UNLIKELY(req->early.count))
+	if (VB_UNLIKELY(req->ooo.count))
 		ib_comp_take_kept(qp, now);
 }

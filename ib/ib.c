@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Fills the transport seam. Each type of queue pair is a row of its own ops;
- * what stands here only looks up the row.
- */
+/* The InfiniBand implementation of core/transport.h. Each type of queue pair
+ * has a table of operations of its own; the functions at the end dispatch to
+ * it. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -11,8 +10,9 @@
 #include "ib/rc.h"
 #include "ib/unrel.h"
 
-/* An ACK waits for the reply of a program that replied so often in a row; who
- * did not once, as one that was kept from its processor, half as often. */
+/* After this many replies in a row the ACK waits for the program's next reply.
+ * One missed reply halves the count, since the program may just have lost its
+ * processor. */
 #define REPLIES	   8
 #define AETH_BYTES 4
 
@@ -52,7 +52,7 @@ struct vb_bth vb_rc_bth(const struct vb_qp *qp, uint8_t opcode, uint32_t psn)
 {
 	return (struct vb_bth){
 		.opcode = opcode,
-		.migrated = true, /* the state without path migration */
+		.migrated = true, /* this value means: no path migration */
 		.pkey = 0xffff,
 		.dqpn = qp->attr.dest_qp_num,
 		.psn = psn,
@@ -61,9 +61,7 @@ struct vb_bth vb_rc_bth(const struct vb_qp *qp, uint8_t opcode, uint32_t psn)
 	};
 }
 
-/*
- * RC; and XRC, whose queue pairs are one half of it each.
- */
+/* RC; and XRC, of which each queue pair is one half. */
 
 static int rc_attach(struct vb_qp *qp)
 {
@@ -73,8 +71,8 @@ static int rc_attach(struct vb_qp *qp)
 
 static void rc_detach(struct vb_qp *qp)
 {
-	vb_ooo_clear(qp->adapter, &vb_rc(qp)->req.early);
-	vb_ooo_clear(qp->adapter, &vb_rc(qp)->resp.early);
+	vb_ooo_clear(qp->adapter, &vb_rc(qp)->req.ooo);
+	vb_ooo_clear(qp->adapter, &vb_rc(qp)->resp.ooo);
 	vb_replay_fini(&vb_rc(qp)->resp.replay);
 	vb_xrc_read_reset(qp);
 	free(qp->tp);
@@ -95,8 +93,8 @@ static void rc_enter(struct vb_qp *qp, enum vb_qp_state from,
 				 qp->attr.max_dest_rd_atomic);
 		vb_req_drain(qp);
 	}
-	/* RESET, INIT: nothing is sent there, and RTR begins anew. ERR: see
-	 * rc_send(). */
+	/* RESET and INIT send nothing, and the move to RTR starts over. For ERR
+	 * see rc_send(). */
 }
 
 static void rc_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
@@ -111,14 +109,14 @@ static void rc_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 		vb_resp_recv(qp, pkt);
 }
 
-/* In ERR nothing is sent but the reason, when the fault was the peer's. */
+/* In ERR only the NAK of a fault in the peer's request is sent. */
 static bool send_last_words(struct vb_qp *qp, struct vb_txq *out)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 
 	if (resp->dying && vb_answer_send(qp, out))
 		return true;
-	resp->dying &= resp->fetch.state == XRC_READ_ASKED;
+	resp->dying &= resp->xrc_read.state == XRC_READ_ASKED;
 	return false;
 }
 
@@ -142,11 +140,9 @@ static bool answers(const struct vb_qp *qp)
 	return vb_rc_state(qp) == QPS_RTR || vb_rc_sends(qp);
 }
 
-/*
- * Behind a reply of one packet an ACK travels in the same train, of which only
- * the last packet may be shorter: half the system's work for each. Who takes
- * the train looks at the ACK first (engine/dispatch.c).
- */
+/* Send an ACK behind a reply of one packet: both fit in one train
+ * (UDP_SEGMENT), whose last packet may be shorter, and cost one system call.
+ * The receiver of a train handles its ACK first (engine/dispatch.c). */
 static bool ack_goes_last(const struct vb_qp *qp)
 {
 	uint32_t len;
@@ -167,7 +163,7 @@ static bool rc_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 		more = vb_answer_send(qp, out);
 	if (!more && vb_rc_sends(qp) && qp->way == WAY_PACKETS)
 		more = vb_req_send(qp, now, out);
-	if (last) /* though the reply may have failed */
+	if (last) /* even if the reply could not be sent */
 		more |= vb_answer_send(qp, out);
 	if (vb_rc_state(qp) == QPS_ERR) {
 		vb_qp_flush(qp);
@@ -184,7 +180,7 @@ static bool rc_can_wait(const struct vb_qp *qp)
 	       vb_req_can_wait(qp);
 }
 
-/* A hint: others may take them. */
+/* A hint: another thread may take the completions. */
 static bool has_completions(const struct vb_qp *qp)
 {
 	return atomic_load_explicit(&qp->recv_cq->count,
@@ -192,12 +188,13 @@ static bool has_completions(const struct vb_qp *qp)
 	       atomic_load_explicit(&qp->send_cq->count, memory_order_relaxed);
 }
 
-/* Who polls and is given nothing polls again. */
+/* A program that polls and gets nothing polls again, so only one that has
+ * completions can reply. */
 static enum vb_delayed_ack rc_delayed_ack(struct vb_qp *qp, bool polls)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 
-	/* XRC: whoever replies does it on another queue pair. */
+	/* XRC: the reply goes out on another queue pair. */
 	if (qp->type != QPT_RC)
 		return ACK_NONE;
 	if ((polls && !has_completions(qp)) || vb_rc_state(qp) != QPS_RTS ||
@@ -237,9 +234,7 @@ static const struct vb_transport_ops rc_ops = {
 	.waits_until = vb_req_waits_until,
 };
 
-/*
- * The seam.
- */
+/* Dispatch by type of queue pair. */
 
 static const struct vb_transport_ops *const types[] = {
 	[QPT_RC] = &rc_ops,	  [QPT_UC] = &vb_uc_ops,
@@ -310,7 +305,7 @@ static vb_time ib_deadline(const struct vb_qp *qp)
 	return ops_of(qp)->deadline(qp);
 }
 
-/* Of others ib_can_wait() is never true. */
+/* Called only after ib_can_wait() was true, hence for RC. */
 static uint32_t ib_waits_until(const struct vb_qp *qp)
 {
 	return ops_of(qp)->waits_until(qp);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Packets kept by PSN, within bounds. */
+/* Packets kept by PSN, within bounds per queue pair and adapter. */
 #include "ib/out_of_order.h"
 
 #include <string.h>
 
-/* All queue pairs of an adapter together. */
+/* for all queue pairs of an adapter together */
 #define BYTES_MAX (64u << 20)
 
 #define SLOTS_BYTES (VB_OOO_PSNS * sizeof(struct vb_ooo_pkt *))
@@ -26,7 +26,7 @@ static size_t size_of(const struct vb_ib_pkt *pkt)
 	return sizeof(struct vb_ooo_pkt) + pkt->payload_bytes;
 }
 
-/* A bound, ordered by nothing. */
+/* Relaxed: the budget is a bound and orders nothing else. */
 static void give_budget(struct vb_adapter *a, size_t bytes)
 {
 	atomic_fetch_sub_explicit(&a->ooo_bytes, bytes, memory_order_relaxed);
@@ -51,7 +51,7 @@ static struct vb_ooo_pkt *copy_of(struct vb_adapter *a,
 
 	if (!take_budget(a, room))
 		return NULL;
-	p = vb_stash_take(&a->early, size_of(pkt));
+	p = vb_stash_take(&a->ooo_stash, size_of(pkt));
 	if (!p) {
 		give_budget(a, room);
 		return NULL;
@@ -67,7 +67,7 @@ void vb_ooo_free(struct vb_adapter *a, struct vb_ooo_pkt *p)
 	size_t bytes = size_of(&p->pkt);
 
 	give_budget(a, vb_stash_room(bytes));
-	vb_stash_give(&a->early, p, bytes);
+	vb_stash_give(&a->ooo_stash, p, bytes);
 }
 
 static void ib_drop(struct vb_adapter *a, struct vb_ooo *e, uint32_t psn)
@@ -83,7 +83,7 @@ static void ib_drop(struct vb_adapter *a, struct vb_ooo *e, uint32_t psn)
 
 static bool ib_make_slots(struct vb_adapter *a, struct vb_ooo *e)
 {
-	e->slots = vb_stash_take(&a->early, SLOTS_BYTES);
+	e->slots = vb_stash_take(&a->ooo_stash, SLOTS_BYTES);
 	if (e->slots)
 		memset(e->slots, 0, SLOTS_BYTES);
 	return e->slots;
@@ -99,7 +99,7 @@ bool vb_ooo_keep(struct vb_adapter *a, struct vb_ooo *e,
 		return false;
 	if (is_there(e, psn))
 		return true;
-	ib_drop(a, e, psn); /* of an earlier turn: passed over */
+	ib_drop(a, e, psn); /* left over from an earlier use of the slot */
 	p = copy_of(a, pkt);
 	if (!p)
 		return false;
@@ -148,6 +148,6 @@ void vb_ooo_clear(struct vb_adapter *a, struct vb_ooo *e)
 	for (uint32_t i = 0; e->count && i < VB_OOO_PSNS; i++)
 		ib_drop(a, e, i);
 	if (e->slots)
-		vb_stash_give(&a->early, e->slots, SLOTS_BYTES);
+		vb_stash_give(&a->ooo_stash, e->slots, SLOTS_BYTES);
 	e->slots = NULL;
 }

@@ -1,40 +1,44 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Packets that came before their turn, kept until it comes: what selective
- * repeat needs of a receiver. They are taken out in the order of PSNs and
- * then go the way of every packet, so that nothing is judged or placed out of
- * order: programs that spin on the last byte of a message rely on it.
- */
+/* Packets that arrived before their turn, kept until it comes: the receiver's
+ * half of selective repeat. They are taken out in the order of PSNs and then
+ * handled like every packet, so that nothing is checked or placed out of order:
+ * programs that spin on the last byte of a message rely on that. */
 #ifndef IB_OUT_OF_ORDER_H
 #define IB_OUT_OF_ORDER_H
 
 #include "core/adapter.h"
 #include "wire/ib_hdr.h"
 
-/* PSNs ahead that are kept; a power of two. */
+/* Keep packets up to this many PSNs ahead; a power of two. */
 #define VB_OOO_PSNS  512u
 #define VB_OOO_BYTES (VB_OOO_PSNS / 8)
 
 struct vb_ooo_pkt {
-	struct vb_ib_pkt pkt; /* its payload is what follows */
+	struct vb_ib_pkt
+		pkt; /* its payload pointer points behind this header */
 	uint8_t payload[];
 };
 
 struct vb_ooo {
-	struct vb_ooo_pkt **slots; /* by PSN; NULL: never needed any */
+	struct vb_ooo_pkt **slots; /* by PSN; NULL: none was ever kept */
 	uint32_t count;
 };
 
-/* False: no room, or no memory, for @pkt. One that is there stays. */
+/* Copy @pkt and keep it. False: the queue pair or the adapter keeps too many
+ * bytes already, or memory is exhausted. A packet that is kept already stays.
+ */
 bool vb_ooo_keep(struct vb_adapter *a, struct vb_ooo *e,
 		 const struct vb_ib_pkt *pkt);
-/* The packet at @psn, or NULL; vb_ooo_free() is the caller's. */
+/* Take out the packet at @psn, or NULL. The caller frees it with
+ * vb_ooo_free(). */
 struct vb_ooo_pkt *vb_ooo_take(struct vb_ooo *e, uint32_t psn);
 void vb_ooo_free(struct vb_adapter *a, struct vb_ooo_pkt *p);
-/* How many PSNs from @psn on are missing before one is there; 0: none is. */
+/* How many PSNs from @psn on are missing before the first kept one; 0: no
+ * packet is kept. */
 uint32_t vb_ooo_gap(const struct vb_ooo *e, uint32_t psn);
-/* Which PSNs after @psn are there: the first in the highest bit. Returns how
- * many bytes say so, of VB_OOO_BYTES. */
+/* Write a bitmap of the PSNs after @psn that are kept; the first PSN is the
+ * highest bit of the first byte. Returns the bytes used, at most VB_OOO_BYTES.
+ * vb_ooo_clear() frees every kept packet. */
 uint32_t vb_ooo_map(const struct vb_ooo *e, uint32_t psn, uint8_t *bits);
 void vb_ooo_clear(struct vb_adapter *a, struct vb_ooo *e);
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A window for transports without acknowledgements. */
+/* A send window for transports without acknowledgements. */
 #include "ib/pace.h"
 
 #include "core/types.h"
 
-/* Half of what the smallest usual socket buffer holds, as the kernel counts,
- * for one, and twice that for all who may be sending to the same. */
+/* One sender may fill half of the smallest usual socket buffer, as the kernel
+ * accounts for it; all senders to one peer together twice that buffer. */
 #define WINDOW_BYTES (128 * 1024)
 #define SHARED_BYTES (512 * 1024)
 #define WINDOW_MIN   8
 #define WINDOW_MAX   256
-#define ASK_PARTS    4 /* of a window between questions */
+#define ASK_PARTS    4 /* questions per window */
 
-/* A peer that has answered answers again once it runs, which on a busy host
- * takes its time. One of another kind costs a tenth of a second, once. */
+/* A known peer answers once it runs, which may take long on a busy host. An
+ * unknown one costs at most SILENCES waits, a tenth of a second in all. */
 #define PATIENCE       (1 * VB_MSEC)
 #define PATIENCE_MAX   (16 * VB_MSEC)
 #define PATIENCE_KNOWN (50 * VB_MSEC)
@@ -50,7 +50,7 @@ void vb_pace_init(struct vb_pace *p, uint32_t psn, uint32_t mtu,
 	};
 }
 
-/* What is under way is not waited for any longer. */
+/* Stop to wait for the packets in flight. */
 static void ib_pace_give_up(struct vb_pace *p)
 {
 	p->heard = p->next;
@@ -60,8 +60,8 @@ static void ib_pace_give_up(struct vb_pace *p)
 	p->known &= !has_given_up(p);
 }
 
-/* Who sends slowly never fills a window before its age makes it void, and is
- * never held. */
+/* A slow sender is never held: its packets in flight age out before they fill
+ * the window. */
 bool vb_pace_may_send(struct vb_pace *p, vb_time now)
 {
 	bool full = ib_pace_in_flight(p) >= p->window;
@@ -79,7 +79,8 @@ bool vb_pace_asks(const struct vb_pace *p)
 {
 	uint32_t every = p->window / ASK_PARTS;
 
-	/* A peer that may yet turn up is asked from time to time. */
+	/* A Verbena may take the peer's address later: ask from time to
+	 * time. */
 	return p->unasked + 1 >= (has_given_up(p) ? 16 * every : every);
 }
 
@@ -102,7 +103,7 @@ void vb_pace_heard(struct vb_pace *p, uint32_t psn, vb_time now)
 
 	p->silences = 0;
 	p->known = true;
-	/* One that was given up already comes late. */
+	/* An answer to a packet that was given up already. */
 	if (vb_psn_diff(to, p->heard) <= 0 || vb_psn_diff(to, p->next) > 0)
 		return;
 	p->heard = to;

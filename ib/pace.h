@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * How fast UC and UD send. Programs that use them were written for networks
- * that lose next to nothing, as adapters hold each other back there (PFC).
+ * that hardly lose packets, because adapters there throttle each other (PFC).
  * Here the socket of a receiver that falls behind overflows within a
- * millisecond, and only it knows.
+ * millisecond, and only the receiver knows.
  *
- * So a sender keeps to a window, and asks now and then (AckReq, which has no
- * meaning on UC and UD) whether a packet has arrived. A peer of our kind says
- * so, by an opcode from the range that is the manufacturer's (IBA 9.2); any
- * other ignores the bit. Nobody is waited for for long: what is unreliable
- * stays so, and after some silences the sender stops to wait.
+ * So a sender keeps to a window, and now and then asks whether a packet has
+ * arrived: it sets AckReq, which means nothing on UC and UD. A peer that is a
+ * Verbena answers with an opcode of the range reserved for manufacturers (IBA
+ * 9.2); any other peer ignores the bit. The sender never waits long: the
+ * service stays unreliable, and after some unanswered questions it stops to
+ * wait at all.
  */
 #ifndef IB_PACE_H
 #define IB_PACE_H
@@ -17,28 +18,30 @@
 #include "wire/ib_hdr.h"
 
 struct vb_pace {
-	uint32_t next;	  /* PSN to send */
-	uint32_t heard;	  /* all before have arrived, or are given up */
-	uint32_t window;  /* packets */
-	uint32_t unasked; /* sent since the last that asked */
-	uint8_t silences; /* in a row */
-	bool known;	  /* it is of our kind, and alive */
-	bool held;	  /* next may not go before an answer, or the time */
-	vb_time since;	  /* when heard was next, or moved last */
+	uint32_t next;	  /* PSN to send next */
+	uint32_t heard;	  /* all before it have arrived, or are given up */
+	uint32_t window;  /* packets in flight, at most */
+	uint32_t unasked; /* packets sent since the last AckReq */
+	uint8_t silences; /* questions without an answer, in a row */
+	bool known;	  /* the peer is a Verbena and answers */
+	/* `next` waits for an answer or for the deadline */
+	bool held;
+	/* When `heard` moved last, or caught up with `next`. */
+	vb_time since;
 };
 
-/* @sharers: queue pairs that may be sending to the same peer. */
+/* Begin at @psn. @sharers: queue pairs that may be sending to the same peer. */
 void vb_pace_init(struct vb_pace *p, uint32_t psn, uint32_t mtu,
 		  uint32_t sharers);
-/* May packet @p->next go now? */
+/* May packet p->next be sent now? */
 bool vb_pace_may_send(struct vb_pace *p, vb_time now);
-/* Should it ask? */
+/* Should packet p->next ask for an answer (AckReq)? */
 bool vb_pace_asks(const struct vb_pace *p);
-/* It is gone. */
+/* Packet p->next was sent. */
 void vb_pace_sent(struct vb_pace *p, vb_time now);
-/* The peer has @psn. */
+/* The peer has answered that it received @psn. */
 void vb_pace_heard(struct vb_pace *p, uint32_t psn, vb_time now);
-/* When vb_pace_may_send() will say yes again; VB_NEVER: it does. */
+/* When vb_pace_may_send() will be true again; VB_NEVER: it is true now. */
 vb_time vb_pace_deadline(const struct vb_pace *p);
 
 #endif

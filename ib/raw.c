@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The transport of raw packets (ib/raw.h). */
 #include "ib/raw.h"
 
 #include "core/sge.h"
@@ -18,10 +19,10 @@ static void raw_enter(struct vb_qp *qp, enum vb_qp_state from,
 		      enum vb_qp_state to, vb_time now)
 {
 	if (to == QPS_SQD)
-		vb_qp_drained(qp); /* a frame is never half sent */
+		vb_qp_drained(qp); /* a frame is sent whole or not at all */
 }
 
-/* The longest frame that the interface takes: headers, a tag, its MTU. */
+/* The longest frame the interface accepts: Ethernet header, VLAN tag, MTU. */
 static uint32_t longest(const struct vb_qp *qp)
 {
 	struct vb_port *p = &qp->adapter->port;

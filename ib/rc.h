@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reliable connections: the state of one queue pair, and the doors between
- * the files that work on it. Everything here is under qp->drive.
+ * Reliable connections (IBA 9.7): the state of one queue pair, and the
+ * functions that the files of this directory offer each other. The caller of
+ * each holds qp->drive.
+ *
+ * Words: `una` is the oldest unacknowledged PSN. A READ or atomic request
+ * "asks": the responder answers it with response packets. A "gap" is a missing
+ * packet before one that has arrived.
  */
 #ifndef IB_RC_H
 #define IB_RC_H
@@ -9,125 +14,136 @@
 #include "core/transport.h"
 #include "core/fault.h"
 #include "ib/ib.h"
-#include "ib/sack.h"
 #include "ib/replay.h"
+#include "ib/req_packet.h"
+#include "ib/sack.h"
 #include "ib/window.h"
 
-/* One READ or atomic request sent and not wholly answered. A long READ is
- * asked for in several. Its PSNs stay what they are when it is repeated. */
+/* One READ or atomic request in flight: its first PSN and its number of
+ * responses. A long READ is asked for in several requests. A retransmission
+ * uses the same PSNs. */
 struct vb_asked {
 	uint32_t psn, count;
 };
 
 struct vb_req {
-	/*
-	 * PSNs, una <= send <= next. Before una everything is acknowledged;
-	 * [una, next) has been sent once at least; send is the next to go
-	 * out, and a repeat when it is not next.
-	 */
+	/* PSNs, una <= send <= next. Everything before una is acknowledged;
+	 * [una, next) was sent at least once; send is the PSN to send next,
+	 * which is a retransmission when it is not `next`. */
 	uint32_t una, send, next;
-	/*
-	 * Send queue indices, sq.done <= cur <= begun. WQEs before begun have
-	 * their PSNs; cur is the one that send points into.
-	 */
+	/* Send queue indices, sq.done <= cur <= begun. WQEs before begun have
+	 * PSNs; cur is the WQE that contains PSN send. */
 	uint32_t cur, begun;
-	/* The WQE that cannot go on here, when stop_status is no success. */
+	/* If stop_status is not WC_SUCCESS: the WQE that cannot be sent, and
+	 * the status it completes with once it is the oldest. */
 	uint32_t stop;
 	enum vb_wc_status stop_status;
-	/* Free-running indices, head <= at <= tail; at: the first that
-	 * reaches to send or past it. */
+	/* The requests in flight, a ring with free-running indices, head <= at
+	 * <= tail. `at`: the first one whose responses are not all before send.
+	 */
 	struct vb_asked asked[VB_MAX_RD_ATOM];
 	uint32_t asked_head, asked_at, asked_tail;
-	uint32_t since_ack_req; /* packets sent after it */
-	bool streaming;		/* many packets were under way... */
-	vb_time stream_at;	/* ...then */
-	bool repairing; /* went back to una already, on being told of a loss */
-	uint8_t retries, rnr_retries, probes; /* since una moved last */
-	vb_time ack_at;	  /* local ACK timeout; VB_NEVER: not running */
-	vb_time probe_at; /* the same for probes */
-	bool probe_acked; /* probe_at: how long to wait for more than that */
-	vb_time rnr_at;	  /* silent until then; VB_NEVER: not waiting */
+	uint32_t since_ack_req; /* packets sent since the last AckReq */
+	bool streaming;		/* many packets were in flight... */
+	vb_time stream_at;	/* ...at this time */
+	/* The requester has gone back to una already because of a loss. */
+	bool recovering;
+	/* Since una moved last. */
+	uint8_t retries, rnr_retries, probes;
+	vb_time ack_at;	  /* end of the local ACK timeout; or VB_NEVER */
+	vb_time probe_at; /* when to probe; VB_NEVER: not running */
+	/* The probe was acknowledged: probe_at is the end of the wait for
+	 * further acknowledgements. */
+	bool probe_acked;
+	/* The end of the wait after an RNR NAK; VB_NEVER: none. */
+	vb_time rnr_at;
 	struct vb_window window;
 	struct vb_sack sack;
-	/* Answers that came before their turn; what is missing before them
-	 * has been asked for again when gap_at is una. */
-	struct vb_ooo early;
+	/* READ responses that arrived before their turn. gap_due: the missing
+	 * ones are to be requested again. gap_at == una: that was done. */
+	struct vb_ooo ooo;
 	bool gap_due;
 	uint32_t gap_at;
 };
 
-/* Why a responder answers to no gap. */
+/* Why a responder sends no NAK for a PSN gap. */
 enum vb_quiet {
 	QUIET_NOT,
-	QUIET_GAP, /* one NAK for a gap, until the expected PSN arrives */
-	QUIET_RNR, /* the same behind an RNR NAK (IBA 9.7.5.2.8) */
+	/* It has sent one; the next follows when the expected PSN has
+	 * arrived. */
+	QUIET_GAP,
+	/* It has sent an RNR NAK (IBA 9.7.5.2.8). */
+	QUIET_RNR,
 };
 
-/* The SEND or WRITE being received. */
+/* The SEND or WRITE message being received. */
 struct vb_inbound {
-	uint64_t va, offset; /* offset: bytes placed */
+	uint64_t va, offset; /* offset: bytes placed so far */
 	uint32_t rkey, length;
 };
 
-/* XRC: the request at the expected PSN is with another process. */
-struct vb_away {
+/* XRC: the request at the expected PSN was forwarded to another process. */
+struct vb_forwarded {
 	bool pending;
 	uint64_t serial, session;
-	struct vb_ib_pkt pkt; /* its payload is gone */
+	struct vb_ib_pkt pkt; /* without its payload */
 };
 
-/* And the bytes that answer a READ of its memory (ib/xrc_read.c). */
+/* XRC: a READ of another process's memory, whose bytes that process sends
+ * (ib/xrc_read.c). */
 enum vb_xrc_read_state { XRC_READ_NOT, XRC_READ_ASKED, XRC_READ_THERE };
 struct vb_xrc_read {
 	enum vb_xrc_read_state state;
 	uint64_t serial, session;
-	enum vb_fault fault;   /* what came instead */
-	uint32_t psn;	       /* of the next answer of them */
-	uint32_t length, used; /* of bytes */
-	uint8_t *bytes;	       /* VB_FORWARD_BYTES, or NULL */
+	enum vb_fault fault;   /* why there are no bytes */
+	uint32_t psn;	       /* of the next response with these bytes */
+	uint32_t length, used; /* in bytes */
+	uint8_t *bytes;	       /* room for VB_FORWARD_BYTES; or NULL */
 };
 
 struct vb_resp {
-	uint32_t epsn;		     /* expected */
-	uint32_t ack_psn;	     /* the last SEND or WRITE accepted */
-	uint32_t msn;		     /* messages completed */
-	const struct vb_ib_op *prev; /* the last request accepted, or NULL */
+	uint32_t epsn;	  /* the expected PSN */
+	uint32_t ack_psn; /* PSN of the last SEND or WRITE accepted */
+	uint32_t msn;	  /* messages completed */
+	const struct vb_ib_op *prev; /* the last request accepted; or NULL */
 	struct vb_inbound in;
-	uint32_t srqn; /* XRC: the message's */
-	struct vb_away away;
-	struct vb_xrc_read fetch;
-	/* what to answer once the READ and atomic answers before it are out */
+	uint32_t srqn; /* XRC: destination of the message */
+	struct vb_forwarded forwarded;
+	struct vb_xrc_read xrc_read;
+	/* ACKs and NAKs that leave after the READ and atomic responses before
+	 * them: */
 	enum vb_quiet quiet;
-	uint32_t gap_psn; /* the highest PSN that came too early */
+	uint32_t gap_psn; /* the highest PSN that arrived too early */
 	bool ack_due, nak_due;
 	uint8_t nak_syndrome;
 	uint32_t nak_psn;
 	uint32_t unacked; /* packets accepted since the last ACK */
-	/* The program was shown completions, and has not posted yet; how many
-	 * times in a row it did post then, before it polled again. */
+	/* shown: the program was given completions and has not posted since.
+	 * replies: how often in a row it posted before it polled again. */
 	bool shown;
 	uint8_t replies;
-	uint32_t deferred; /* ACKs that are one with the next; to be counted */
-	bool dying; /* in ERR by its own doing: the NAK is still to be sent */
+	uint32_t deferred; /* ACKs merged into the next one; to be counted */
+	bool dying; /* in ERR because of a fault; its NAK is still to be sent */
 	struct vb_replay replay;
-	struct vb_ooo early; /* requests that came before their turn */
+	struct vb_ooo ooo; /* requests that arrived before their turn */
 };
 
 /*
- * Selective repeat. The specification's receivers throw away what follows a
- * gap. Two of us keep it: a NAK for a gap then carries, behind its AETH, which
- * packets after the missing one are there, and only the others are sent again.
+ * Selective repeat. Receivers of the specification drop what follows a gap. Two
+ * Verbenas keep it: a NAK for a gap then carries, behind its AETH, a bitmap of
+ * the packets after the missing one that have arrived, and the requester sends
+ * only the others again.
  *
- * Who knows of a loss says that it can do so in a bit of the BTH that others
- * send as 0 and do not look at: a responder in its NAKs for gaps, a requester
- * in whatever it sends after going back. Where nothing is lost the bit is
- * never set, and a peer that never sets it sees plain go-back-N.
+ * Each side announces this by a reserved bit of the BTH, which other
+ * implementations send as 0 and ignore: a responder in its NAKs for gaps, a
+ * requester in every packet after it has gone back. Without losses the bit is
+ * never set, and a peer that never sets it gets plain go-back-N.
  */
 struct vb_rc {
 	struct vb_req req;
 	struct vb_resp resp;
-	bool offers;	/* our packets have the bit */
-	bool selective; /* the peer's do: it can */
+	bool offers;	/* our packets carry the bit */
+	bool selective; /* the peer's packets carry the bit */
 };
 
 static inline struct vb_rc *vb_rc(const struct vb_qp *qp)
@@ -137,13 +153,13 @@ static inline struct vb_rc *vb_rc(const struct vb_qp *qp)
 
 static inline enum vb_qp_state vb_rc_state(const struct vb_qp *qp)
 {
-	/* Written under drive, which the caller holds. */
+	/* Relaxed: written under drive, which the caller holds. */
 	return atomic_load_explicit(&qp->state, memory_order_relaxed);
 }
 
 static inline uint32_t vb_rc_qpn(const struct vb_qp *qp)
 {
-	/* The same. */
+	/* Relaxed: written under drive, which the caller holds. */
 	return atomic_load_explicit(&qp->qpn, memory_order_relaxed);
 }
 
@@ -154,116 +170,108 @@ static inline bool vb_rc_sends(const struct vb_qp *qp)
 	return s == QPS_RTS || s == QPS_SQD;
 }
 
-/* A packet of @bytes is refused for its length: is that because the ends'
- * interfaces carry packets of different sizes, which each has found out for
- * itself (core/qp_state.c)? Then a sentence says so. */
+/* When the first of the requester's timers expires; VB_NEVER: none runs. */
+static inline vb_time vb_req_deadline(const struct vb_qp *qp)
+{
+	const struct vb_req *req = &vb_rc(qp)->req;
+
+	return VB_MIN(req->rnr_at, VB_MIN(req->ack_at, req->probe_at));
+}
+
+/* A packet of @bytes payload bytes is refused for its length. If the cause is
+ * that the two interfaces have different MTUs, which each end determines for
+ * itself (core/qp_state.c), log a sentence that says so. */
 void vb_rc_explain_length(const struct vb_qp *qp, uint32_t bytes);
 
-/* The fields of every BTH that this queue pair sends. */
+/* The BTH fields common to all packets of this queue pair. */
 struct vb_bth vb_rc_bth(const struct vb_qp *qp, uint8_t opcode, uint32_t psn);
 
-/* ib/req.c: requests. */
+/* ib/req.c: new requests. vb_req_send() sends what may go out now, runs the
+ * timers, and returns true when @out is full and more is to be sent. */
 void vb_req_reset(struct vb_qp *qp);
 bool vb_req_send(struct vb_qp *qp, vb_time now, struct vb_txq *out);
-/* May what was posted wait for the answers that are on their way? */
+/* May posted work wait for responses that are on their way? See can_wait in
+ * core/transport.h. */
 bool vb_req_can_wait(const struct vb_qp *qp);
-/* Then: short ones may up to this index. */
+/* If so: up to which send queue index short work requests may wait, too. */
 uint32_t vb_req_waits_until(const struct vb_qp *qp);
-/* Has it nothing to send, and nothing soon to wait for? */
+/* Has the requester nothing to send and no short wait in progress? */
 bool vb_req_is_idle(const struct vb_qp *qp);
-vb_time vb_req_deadline(const struct vb_qp *qp);
-/* The peer has said which packets it lacks. */
-void vb_req_mend(struct vb_qp *qp, const struct vb_ib_pkt *nak, vb_time now);
-/* Answers are missing before those in early: ask for them, once. */
-void vb_req_ask_again(struct vb_qp *qp, vb_time now);
+/* ib/req_retransmit.c. A NAK's bitmap says which packets the peer lacks:
+ * schedule their retransmission. */
+void vb_req_take_sack(struct vb_qp *qp, const struct vb_ib_pkt *nak,
+		      vb_time now);
+/* READ responses before those in req->ooo are missing: request them again, once
+ * for each una. */
+void vb_req_ask_gap(struct vb_qp *qp, vb_time now);
 /* Send again from una on. */
 void vb_req_go_back(struct vb_qp *qp, vb_time now);
-/* What is at una is lost: send again, once for being told so. What else of
- * the repeat is lost, the timers see. */
-void vb_req_sack(struct vb_qp *qp, vb_time now);
-/* Answers are coming, though not the next: a probe would ask for all of them
- * again. */
+/* The packet at una is lost: go back, at most once until una moves. Losses
+ * among the retransmitted packets are left to the timers. */
+void vb_req_recover(struct vb_qp *qp, vb_time now);
+/* ib/req_timer.c. Responses arrive, though not the next one: postpone the
+ * probe, which would ask for all of them again. */
 void vb_req_heard(struct vb_qp *qp, vb_time now);
-/* The probe is acknowledged, and no more than that: wait a little. */
+/* The probe was acknowledged and nothing after it: wait a little for more. */
 void vb_req_probe_acked(struct vb_qp *qp, vb_time now);
-/* How many packets more may be under way. */
+/* ib/req.c: how many more packets may be in flight. */
 uint32_t vb_req_room(const struct vb_req *req);
-/* Some were sent: what is to be noted of that. */
+/* Packets were sent: note the time and start the timers. */
 void vb_req_sent(struct vb_qp *qp, vb_time now);
-/* Start the timers afresh, or stop them when nothing is outstanding. */
+/* ib/req_timer.c: restart the timers; stop them when nothing is in flight. */
 void vb_req_rearm(struct vb_qp *qp, vb_time now);
-/* Does this WQE ask for an answer: READ, atomic? */
-bool vb_req_asks(const struct vb_send_wqe *wqe);
-/* The request whose answer is missing first; NULL when none is. */
+/* ib/req.c: the oldest request without all its responses; or NULL. */
 const struct vb_asked *vb_req_asked(const struct vb_req *req);
-/* SQD: say so when what had begun is finished. */
+/* In SQD: report when every request that had begun is complete. */
 void vb_req_drain(struct vb_qp *qp);
 
-/*
- * Of UC and UD, too. May this WQE be sent at all: operation, length, keys?
- * How many packets is it? vb_req_put() makes one of them: @pkt has the headers
- * but for what the WQE and @part say.
- */
-struct vb_part {
-	uint32_t offset, len; /* of the message */
-	uint8_t place;	      /* enum vb_ib_place */
-	const struct vb_route *route;
-};
-enum vb_wc_status vb_req_judge(const struct vb_qp *qp,
-			       const struct vb_send_wqe *wqe);
-/* Windows: nothing is sent. */
-bool vb_req_is_local(const struct vb_send_wqe *wqe);
-uint32_t vb_req_psns(const struct vb_qp *qp, const struct vb_send_wqe *wqe);
-enum vb_fault vb_req_put(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-			 const struct vb_part *part, struct vb_ib_pkt *pkt,
-			 struct vb_txq *out);
-/* The SEND or WRITE packet at @psn, on a connection. */
-enum vb_fault vb_req_put_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-			      uint32_t psn, bool ack_req, struct vb_txq *out);
-
-/* ib/req_fast.c: a run of small messages from where the cursor stands, if it
- * begins with one. False: it does not, or it may not go now. */
+/* ib/req_fast.c: send a run of small messages that begins at the cursor. False:
+ * the next WQE does not qualify, or nothing may be sent now. */
 bool vb_req_fast_send(struct vb_qp *qp, vb_time now, struct vb_txq *out);
 
-/* ib/comp.c: acknowledgements and answers. */
+/* ib/comp.c: an ACK, NAK or response packet has arrived. */
 void vb_comp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now);
-/* Complete what is acknowledged, or needs no acknowledgement. */
+/* Complete the WQEs that are acknowledged, or need no acknowledgement. */
 void vb_comp_retire(struct vb_qp *qp);
-/* The oldest WQE ends with @status and takes the queue pair with it. */
+/* Complete the oldest WQE with @status and move the queue pair to ERR. */
 void vb_comp_fail(struct vb_qp *qp, enum vb_wc_status status);
 
-/* ib/resp.c: requests that arrive. */
+/* ib/resp.c: a request packet has arrived. */
 void vb_resp_reset(struct vb_qp *qp);
 void vb_resp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt);
-/* Into ERR because of @fault in the request (or answer) at @psn. */
+/* Move to ERR because of @fault in the request or response at @psn. */
 void vb_resp_die(struct vb_qp *qp, enum vb_fault fault, uint32_t psn);
 
-/* Of UC, too: the first packet of a connection tells (IBA 11.6.3.1). */
+/* Also for UC: the first packet of a connection raises COMM_EST (IBA
+ * 11.6.3.1). */
 void vb_resp_established(struct vb_qp *qp);
-/* Of UC, too: judge and place the SEND or WRITE packet @pkt, which follows
- * @prev. A receive that a broken message left in qp->recv is used again. */
+/* Also for UC: check and place the SEND or WRITE packet @pkt, which follows the
+ * packet @prev. A receive that a broken message left in qp->recv is used again.
+ */
 enum vb_fault vb_resp_take(struct vb_qp *qp, struct vb_inbound *in,
 			   const struct vb_ib_op *prev,
 			   const struct vb_ib_pkt *pkt);
-/* May it be answered, but for how many there are already? */
+/* May this READ be answered? Does not check how many are in progress. */
 enum vb_fault vb_resp_judge_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt);
 
-/* ib/xrc_read.c: answers of another process's memory. */
+/* ib/xrc_read.c: is @a answered with the memory of another process? */
 bool vb_xrc_read_is_forwarded(const struct vb_qp *qp,
 			      const struct vb_answer *a);
-/* Have the bytes of its next packet come, or a fault? Else they are asked for,
- * and vb_forward_bytes() will bring them. */
+/* Have the bytes of @a's next response arrived, or a fault? If not, they are
+ * requested, and vb_forward_bytes() delivers them. */
 bool vb_xrc_read_has(struct vb_qp *qp, const struct vb_answer *a);
-/* Only then. */
+/* Copy @len of these bytes to @to. Only after vb_xrc_read_has() was true. */
 enum vb_fault vb_xrc_read_take(struct vb_qp *qp, uint8_t *to, uint32_t len);
-/* The requester asks again: will they ever come? */
+/* The requester has repeated its request: give up if the other process is
+ * gone. */
 void vb_xrc_read_check(struct vb_qp *qp);
 void vb_xrc_read_reset(struct vb_qp *qp);
 
-/* ib/answer.c: answers that leave, in order. True: there are more. */
+/* ib/answer.c: send responses and acknowledgements, in order. True: @out is
+ * full and more is to be sent. */
 bool vb_answer_send(struct vb_qp *qp, struct vb_txq *out);
 bool vb_answer_is_due(const struct vb_qp *qp);
-/* No more than an ACK is. */
+/* Is only an ACK due? */
 bool vb_answer_is_ack(const struct vb_qp *qp);
 
 #endif

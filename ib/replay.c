@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The responder's memory of READ and atomic requests. */
+/* The responder's memory of READ and atomic requests (ib/replay.h). */
 #include "ib/replay.h"
 
 #include <stdlib.h>
@@ -41,7 +41,8 @@ void vb_replay_reset(struct vb_replay *r, unsigned max_dest_rd_atomic)
 void vb_replay_resize(struct vb_replay *r, unsigned max_dest_rd_atomic)
 {
 	r->slots = max_dest_rd_atomic ? 1 : 0;
-	/* A peer may round its own number up (WIRE 2.8). */
+	/* A peer may round its number of outstanding requests up to a power of
+	 * two. */
 	while (r->slots && r->slots < max_dest_rd_atomic &&
 	       r->slots < VB_MAX_RD_ATOM)
 		r->slots *= 2;
@@ -49,7 +50,7 @@ void vb_replay_resize(struct vb_replay *r, unsigned max_dest_rd_atomic)
 		forget_oldest(r);
 }
 
-/* Room for as many as there are slots. False: no memory. */
+/* Make room for as many entries as there are slots. False: no memory. */
 static bool make_ring(struct vb_replay *r)
 {
 	struct vb_answer *ring, *old = r->ring;
@@ -78,8 +79,8 @@ struct vb_answer *vb_replay_add(struct vb_replay *r)
 {
 	struct vb_answer *a = at(r, r->end);
 
-	/* A repeat in its place is of no use: who sends a request more has
-	 * the answer. */
+	/* An answer due again in the dropped entry is not needed: a requester
+	 * that sends one request more has received it. */
 	if (r->held == r->slots)
 		forget_oldest(r);
 	else

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Runs of small messages: SENDs and WRITEs of one packet and one piece, or
- * inline, one behind the other. What ib/req.c asks of each is asked once for
- * all of them here. Whatever is not as it mostly is ends the run, and is left
- * to ib/req.c: nothing is refused here.
- */
+/* The fast path for runs of small messages: SENDs and WRITEs of one packet
+ * whose data is inline or in one piece. The checks that ib/req.c makes for each
+ * message are made here once for the run. An unusual WQE ends the run and is
+ * left to ib/req.c, which also handles every error. */
 #include "base/guard.h"
 #include "core/mr.h"
 #include "ib/rc.h"
@@ -13,7 +11,7 @@ struct run {
 	struct vb_qp *qp;
 	struct vb_txq *out;
 	struct vb_bth bth;
-	struct vb_mr_use use; /* of the last one's memory */
+	struct vb_mr_use use; /* the access to the last message's memory */
 };
 
 static bool is_plain(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
@@ -39,7 +37,7 @@ static bool ib_fetch(struct run *r, const struct vb_send_wqe *wqe, uint8_t *to)
 	       vb_guard_fetch(to, r->use.at, wqe->length) == 0;
 }
 
-/* The last packet of a message, hence it asks for an ACK. */
+/* One packet is also the last of its message, hence it asks for an ACK. */
 static size_t put_headers(struct run *r, const struct vb_send_wqe *wqe,
 			  uint8_t *bytes)
 {
@@ -68,7 +66,7 @@ static bool send_one(struct run *r, struct vb_req *req)
 	hdr = put_headers(r, wqe, bytes);
 	if (!ib_fetch(r, wqe, bytes + hdr))
 		return false;
-	/* The pad, and perhaps some of the room for the ICRC. */
+	/* Zero the pad; the rest of the word is overwritten by the ICRC. */
 	vb_store_le32(bytes + hdr + wqe->length, 0);
 	vb_txq_commit(r->out, (uint32_t)hdr + wqe->length + r->bth.pad,
 		      &r->qp->route);

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The responder: a request is judged, step by step, in the order of IBA 9.7.4
- * - PSN, sequence of operations, permission, a receive, length, key - and the
- * first fault ends it. Then its data is placed, and what to answer is noted.
- */
+/* The responder. It checks a request step by step in the order of IBA 9.7.4 -
+ * PSN, sequence of operations, permission, receive, length, key - and the first
+ * fault ends it. Then it places the data and notes what to answer. */
 #include "base/guard.h"
 #include "core/mw.h"
 #include "core/sge.h"
 #include "ib/xrc_forward.h"
 #include "ib/rc.h"
 
-/* A requester that asks for no acknowledgement gets one now and then. */
+/* Acknowledge after this many packets even if the requester does not ask. */
 #define ACK_AT_LEAST_EVERY 64u
 
 static const uint32_t needs[] = {
-	/* of qp_access_flags, by kind */
+	/* the qp_access_flags that each kind of request needs */
 	[KIND_SEND] = 0,
 	[KIND_WRITE] = ACCESS_REMOTE_WRITE,
 	[KIND_READ] = ACCESS_REMOTE_READ,
@@ -22,9 +20,7 @@ static const uint32_t needs[] = {
 	[KIND_ATOMIC_WRITE] = ACCESS_REMOTE_WRITE,
 };
 
-/*
- * Faults.
- */
+/* Faults. */
 
 static void note_nak(struct vb_qp *qp, uint8_t syndrome, uint32_t psn)
 {
@@ -50,7 +46,7 @@ void vb_resp_die(struct vb_qp *qp, enum vb_fault fault, uint32_t psn)
 	resp->dying = true;
 	if (qp->recv_busy) {
 		vb_qp_recv_done(qp, &done);
-		event = -1; /* the completion tells */
+		event = -1; /* the completion reports the fault */
 	}
 	vb_qp_fail(qp, event);
 }
@@ -68,12 +64,10 @@ static void ib_refuse(struct vb_qp *qp, enum vb_fault fault, uint32_t psn)
 	note_nak(qp, row->syndrome | (qp->attr.min_rnr_timer & 0x1f), psn);
 }
 
-/*
- * SEND and WRITE.
- */
+/* SEND and WRITE. */
 
-/* IBA 9.7.4.1.6: all but the last packet are full, only a message of one
- * packet may be empty. */
+/* All packets but the last are full, and only a message of one packet may be
+ * empty (IBA 9.7.4.1.6). */
 static bool payload_fits_place(const struct vb_qp *qp,
 			       const struct vb_ib_pkt *pkt)
 {
@@ -106,7 +100,7 @@ static void ib_complete_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 	vb_qp_recv_done(qp, &done);
 }
 
-/* *@skip: so many of its first bytes are for nobody. */
+/* *@skip: how many bytes at the beginning of the message are not delivered. */
 static enum vb_fault begin_send(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 				uint32_t *skip)
 {
@@ -141,7 +135,7 @@ static enum vb_fault ib_take_send(struct vb_qp *qp, struct vb_inbound *in,
 	in->offset += len;
 	if (!(pkt->op->place & PLACE_LAST))
 		return FAULT_NONE;
-	/* What waits for accesses to end must not wait for ours. */
+	/* Invalidation waits for accesses to end: end our own first. */
 	vb_mr_end(&qp->run);
 	if (pkt->op->headers & HDR_IETH &&
 	    !vb_mw_invalidate(qp, pkt->ieth_rkey))
@@ -150,8 +144,8 @@ static enum vb_fault ib_take_send(struct vb_qp *qp, struct vb_inbound *in,
 	return FAULT_NONE;
 }
 
-/* IBA 9.7.4.1.7: the whole of the range, before its first byte. Of one packet
- * vb_mr_write() asks for just that. */
+/* Check the whole range before placing its first byte (IBA 9.7.4.1.7). For a
+ * single packet vb_mr_write() makes the same check. */
 static enum vb_fault ib_begin_write(struct vb_qp *qp, struct vb_inbound *in,
 				    const struct vb_ib_pkt *pkt)
 {
@@ -169,7 +163,7 @@ static enum vb_fault ib_begin_write(struct vb_qp *qp, struct vb_inbound *in,
 			   reth->va, reth->length, ACCESS_REMOTE_WRITE);
 }
 
-/* The last packet brings what is left, the others leave some. */
+/* The last packet carries all remaining bytes; earlier ones leave some. */
 static bool payload_fits_write(const struct vb_inbound *in,
 			       const struct vb_ib_pkt *pkt)
 {
@@ -179,7 +173,7 @@ static bool payload_fits_write(const struct vb_inbound *in,
 					   : pkt->payload_bytes < left;
 }
 
-/* Of a run most go by the same key. */
+/* Most packets of a run use one key, which vb_mr_begin_next() exploits. */
 static enum vb_fault place_write(struct vb_qp *qp, const struct vb_inbound *in,
 				 const struct vb_ib_pkt *pkt)
 {
@@ -204,7 +198,8 @@ static enum vb_fault ib_take_write(struct vb_qp *qp, struct vb_inbound *in,
 
 	if (!payload_fits_place(qp, pkt))
 		return FAULT_LENGTH;
-	/* IBA 9.7.4: before the key is asked, which ends it. */
+	/* IBA 9.7.4 checks for a receive before the key, whose fault is
+	 * fatal. */
 	if (with_imm && !qp->recv_busy && !vb_qp_recv_begin(qp))
 		return FAULT_NO_RQE;
 	if (pkt->op->place & PLACE_FIRST)
@@ -236,9 +231,7 @@ enum vb_fault vb_resp_take(struct vb_qp *qp, struct vb_inbound *in,
 					  : ib_take_write(qp, in, pkt);
 }
 
-/*
- * READ and atomics.
- */
+/* READ and atomics. */
 
 static uint32_t responses_for(const struct vb_qp *qp, uint32_t length)
 {
@@ -296,7 +289,8 @@ static enum vb_fault ib_resp_take_read(struct vb_qp *qp,
 	return FAULT_NONE;
 }
 
-/* One packet without data from memory: what has been done is not done again. */
+/* Record an answer of one packet that needs no memory: an atomic is not
+ * executed again for a duplicate. */
 static struct vb_answer *ib_add_answer(struct vb_resp *resp,
 				       const struct vb_ib_pkt *pkt)
 {
@@ -333,7 +327,7 @@ static enum vb_fault ib_resp_take_atomic(struct vb_qp *qp,
 	return FAULT_NONE;
 }
 
-/* IBA annex A19: a word, written at once. */
+/* ATOMIC WRITE stores one 8-byte word at once (IBA annex A19). */
 static enum vb_fault take_atomic_write(struct vb_qp *qp,
 				       const struct vb_ib_pkt *pkt)
 {
@@ -353,9 +347,7 @@ static enum vb_fault take_atomic_write(struct vb_qp *qp,
 	return fault;
 }
 
-/*
- * In order.
- */
+/* Requests that arrive in order. */
 
 static enum vb_fault ib_resp_judge(struct vb_qp *qp,
 				   const struct vb_ib_pkt *pkt)
@@ -387,13 +379,13 @@ static void want_ack(struct vb_qp *qp)
 	resp->ack_due = true;
 }
 
-/* The others have answers of their own. */
+/* READs and atomics have responses instead of ACKs. */
 static bool is_acked(uint8_t kind)
 {
 	return kind == KIND_SEND || kind == KIND_WRITE;
 }
 
-/* The request at the expected PSN has been carried out. */
+/* The request at the expected PSN was carried out. */
 static void accept(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
@@ -402,7 +394,8 @@ static void accept(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	resp->prev = pkt->op;
 	resp->quiet = QUIET_NOT;
 	if (resp->nak_due && vb_syn_type(resp->nak_syndrome) == SYN_RNR)
-		resp->nak_due = false; /* not out yet, and no longer true */
+		resp->nak_due = false; /* an RNR NAK that was not sent yet is
+					  obsolete */
 	if (pkt->op->place & PLACE_LAST)
 		resp->msn = vb_psn_add(resp->msn, 1);
 	if (pkt->op->kind == KIND_READ) {
@@ -415,7 +408,8 @@ static void accept(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	resp->epsn = vb_psn_add(resp->epsn, psns);
 }
 
-/* To where the shared queue is. What can be judged here is. */
+/* Forward the request to the process of the shared receive queue. This side
+ * makes the checks that do not need that queue. */
 static enum vb_fault ib_hand_over(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
@@ -429,19 +423,19 @@ static enum vb_fault ib_hand_over(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 		return FAULT_ACCESS_FLAGS;
 	if (!is_acked(pkt->op->kind) && !vb_replay_has_room(&resp->replay))
 		return FAULT_TOO_MANY_READS;
-	resp->away.serial = atomic_fetch_add(&a->xrc_serial, 1) + 1;
-	fault = a->forward_ops->hand_over(qp, pkt, resp->away.serial,
-					  &resp->away.session);
+	resp->forwarded.serial = atomic_fetch_add(&a->xrc_serial, 1) + 1;
+	fault = a->forward_ops->hand_over(qp, pkt, resp->forwarded.serial,
+					  &resp->forwarded.session);
 	if (fault)
 		return fault;
-	resp->away.pending = true;
-	resp->away.pkt = *pkt;
-	resp->away.pkt.payload = NULL;
+	resp->forwarded.pending = true;
+	resp->forwarded.pkt = *pkt;
+	resp->forwarded.pkt.payload = NULL;
 	return FAULT_NONE;
 }
 
-/* XRC: to the shared queue that the packet names. A message is for one from its
- * beginning to its end. */
+/* XRC: enter the shared receive queue that the packet names. All packets of a
+ * message name the same one. */
 static enum vb_fault enter_srq(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
@@ -456,7 +450,7 @@ static enum vb_fault enter_srq(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	fault = vb_xrc_enter(qp, pkt->xrc_srqn);
 	if (!qp->recv_busy || vb_xrc_is_home(qp))
 		return fault;
-	/* Another has its number by now. */
+	/* The queue was destroyed, and another has its number now. */
 	vb_xrc_leave(qp);
 	return fault ? fault : FAULT_ORDER;
 }
@@ -466,7 +460,7 @@ static void take_next(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	bool xrc = qp->type == QPT_XRC_RECV;
 	enum vb_fault fault = xrc ? enter_srq(qp, pkt) : FAULT_NONE;
 
-	if (fault == FAULT_NONE && vb_rc(qp)->resp.away.pending)
+	if (fault == FAULT_NONE && vb_rc(qp)->resp.forwarded.pending)
 		return;
 	if (fault == FAULT_NONE)
 		fault = ib_resp_judge(qp, pkt);
@@ -491,7 +485,7 @@ static void note_gap(struct vb_qp *qp)
 	note_nak(qp, row->syndrome, resp->epsn);
 }
 
-/* Behind an RNR NAK all is sent again. */
+/* After an RNR NAK nothing is kept: the requester sends everything again. */
 static bool ib_resp_keep(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 {
 	struct vb_rc *rc = vb_rc(qp);
@@ -499,11 +493,12 @@ static bool ib_resp_keep(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 
 	return rc->selective && rc->resp.quiet != QUIET_RNR &&
 	       (uint32_t)ahead < VB_OOO_PSNS &&
-	       vb_ooo_keep(qp->adapter, &rc->resp.early, pkt);
+	       vb_ooo_keep(qp->adapter, &rc->resp.ooo, pkt);
 }
 
-/* IBA 9.7.5.1.4: say it once, then wait for what is missing. One who repeats
- * selectively hears of what was kept when he asks, and when more is missing. */
+/* Send one NAK, then wait for the missing packet (IBA 9.7.5.1.4). A peer
+ * capable of selective repeat gets a further NAK when it asks, and when another
+ * gap appears. */
 static void take_ooo(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
@@ -516,52 +511,55 @@ static void take_ooo(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 		note_gap(qp);
 }
 
-/* The turn of those kept may have come. */
+/* Handle the kept requests whose turn has come. */
 static void ib_resp_take_kept(struct vb_qp *qp)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 	struct vb_ooo_pkt *p;
 
 	while (resp->quiet == QUIET_NOT &&
-	       (p = vb_ooo_take(&resp->early, resp->epsn))) {
+	       (p = vb_ooo_take(&resp->ooo, resp->epsn))) {
 		take_next(qp, &p->pkt);
 		vb_ooo_free(qp->adapter, p);
-		if (resp->dying || resp->away.pending)
+		if (resp->dying || resp->forwarded.pending)
 			break;
 	}
-	if (resp->away.pending)
+	if (resp->forwarded.pending)
 		return;
 	if (resp->quiet == QUIET_NOT && !resp->dying &&
-	    vb_ooo_gap(&resp->early, resp->epsn))
+	    vb_ooo_gap(&resp->ooo, resp->epsn))
 		note_gap(qp);
 	else
-		vb_ooo_clear(qp->adapter, &resp->early);
+		vb_ooo_clear(qp->adapter, &resp->ooo);
 }
 
-/* While one is away. What follows it waits for its turn; that it comes again
- * is the time to see whether it will ever come back. */
+/* A request was forwarded and its verdict is outstanding. Later requests wait
+ * for their turn. When the requester repeats the forwarded one, check that the
+ * other process is still there. */
 static void wait_for_verdict(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 			     int32_t ahead)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 
-	if (ahead == 0 && !qp->adapter->forward_ops->is_up(resp->away.session))
-		vb_forward_verdict(qp, resp->away.serial, FAULT_XRC_SRQ, 0);
+	if (ahead == 0 &&
+	    !qp->adapter->forward_ops->is_up(resp->forwarded.session))
+		vb_forward_verdict(qp, resp->forwarded.serial, FAULT_XRC_SRQ,
+				   0);
 	else if (ahead > 0 && (uint32_t)ahead < VB_OOO_PSNS)
-		/* Without room it will come again. */
-		(void)vb_ooo_keep(qp->adapter, &resp->early, pkt);
+		/* Without room the requester will send it again. */
+		(void)vb_ooo_keep(qp->adapter, &resp->ooo, pkt);
 }
 
 void vb_forward_verdict(struct vb_qp *qp, uint64_t serial, enum vb_fault fault,
 			uint64_t value)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
-	const struct vb_ib_pkt *pkt = &resp->away.pkt;
+	const struct vb_ib_pkt *pkt = &resp->forwarded.pkt;
 
-	if (!resp->away.pending || resp->away.serial != serial ||
+	if (!resp->forwarded.pending || resp->forwarded.serial != serial ||
 	    !(vb_rc_state(qp) == QPS_RTR || vb_rc_sends(qp)))
 		return;
-	resp->away.pending = false;
+	resp->forwarded.pending = false;
 	if (fault) {
 		ib_refuse(qp, fault, pkt->bth.psn);
 	} else {
@@ -571,15 +569,14 @@ void vb_forward_verdict(struct vb_qp *qp, uint64_t serial, enum vb_fault fault,
 			ib_add_answer(resp, pkt)->value = value;
 		accept(qp, pkt);
 	}
-	if (resp->early.count)
+	if (resp->ooo.count)
 		ib_resp_take_kept(qp);
 }
 
-/*
- * Duplicates (IBA 9.7.5.1.3).
- */
+/* Duplicates (IBA 9.7.5.1.3). */
 
-/* It was asked for again before its turn came. */
+/* Will the answers requested again be sent anyway, because they are still
+ * due? */
 static bool still_to_come(const struct vb_answer *a, uint32_t psn,
 			  uint32_t count)
 {
@@ -604,7 +601,8 @@ static void repeat_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 		return;
 	if (still_to_come(a, pkt->bth.psn, count))
 		return;
-	/* What was asked for before, and is not out, goes out behind it. */
+	/* Extend the run so that it also covers what was requested before and
+	 * is not sent yet. */
 	if (a->due != DUE_NOT &&
 	    vb_psn_diff(vb_psn_add(a->run_psn, a->run_count),
 			vb_psn_add(pkt->bth.psn, count)) > 0) {
@@ -630,7 +628,7 @@ static void take_again(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	vb_xrc_read_check(qp);
 	a = vb_replay_find(&resp->replay, pkt->bth.psn);
 	if (!a || a->kind != pkt->op->kind)
-		return; /* too old to be needed */
+		return; /* too old: the requester has the answer */
 	if (a->kind == KIND_READ)
 		repeat_read(qp, pkt, a);
 	else
@@ -649,7 +647,7 @@ void vb_resp_reset(struct vb_qp *qp)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 
-	vb_ooo_clear(qp->adapter, &resp->early);
+	vb_ooo_clear(qp->adapter, &resp->ooo);
 	vb_replay_fini(&resp->replay);
 	vb_xrc_read_reset(qp);
 	*resp = (struct vb_resp){
@@ -665,7 +663,7 @@ void vb_resp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	int32_t ahead = vb_psn_diff(pkt->bth.psn, resp->epsn);
 
 	vb_resp_established(qp);
-	if (VB_UNLIKELY(resp->away.pending) && ahead >= 0) {
+	if (VB_UNLIKELY(resp->forwarded.pending) && ahead >= 0) {
 		wait_for_verdict(qp, pkt, ahead);
 		return;
 	}
@@ -675,6 +673,6 @@ void vb_resp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 		take_again(qp, pkt);
 	else
 		take_next(qp, pkt);
-	if (VB_UNLIKELY(ahead == 0 && resp->early.count))
+	if (VB_UNLIKELY(ahead == 0 && resp->ooo.count))
 		ib_resp_take_kept(qp);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the peer has, and what was sent again: a bit a packet. */
+/* Which packets the peer has, and which were sent again: bitmaps by PSN. */
 #include "ib/sack.h"
 
 #include <string.h>
@@ -54,7 +54,8 @@ static void ib_note(struct vb_sack *r, uint32_t psn)
 		r->top = vb_psn_add(psn, 1);
 }
 
-/* The older repeats have had their time. */
+/* The retransmissions of the earlier set have had their time: the later set
+ * becomes the earlier one. */
 static void turn(struct vb_sack *r)
 {
 	memcpy(r->again[0], r->again[1], sizeof(r->again[0]));
@@ -69,9 +70,9 @@ void vb_sack_told(struct vb_sack *r, uint32_t psn, const uint8_t *bits,
 	uint32_t known = (next - psn) & VB_PSN_MASK;
 
 	if (vb_psn_diff(psn, r->from) < 0)
-		return; /* overtaken by a later one */
+		return; /* overtaken by a later NAK */
 	vb_sack_acked(r, psn);
-	/* What was never sent, nobody can have. */
+	/* Ignore bits of packets that were never sent. */
 	known = VB_MIN(VB_MIN(known, VB_OOO_PSNS), bytes * 8 + 1);
 	for (uint32_t i = 1; i < known; i++)
 		if (bits[(i - 1) / 8] & 0x80 >> (i - 1) % 8)

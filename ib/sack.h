@@ -1,43 +1,40 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Selective repeat, the requester's half: which packets a peer has that does
- * not have all before them, and which of the missing were sent again.
- */
+/* Selective repeat, the requester's half: which packets the peer has although
+ * earlier ones are missing, and which missing ones were sent again. */
 #ifndef IB_SACK_H
 #define IB_SACK_H
 
 #include "ib/out_of_order.h"
 
 struct vb_sack {
-	uint64_t has[VB_OOO_PSNS / 64]; /* by PSN, from <= PSN < top */
-	uint32_t held;			/* bits in @has */
-	uint32_t from, top; /* the first it lacks; after the last it has */
-	/*
-	 * Repeats, in the order of time: those before, and those of late.
-	 * PSNs before @round had been sent when the last of them was: once the
-	 * peer has one that was sent later, a repeat that it still lacks is
-	 * lost, too. Of one that was sent meanwhile that says nothing.
-	 */
+	uint64_t has[VB_OOO_PSNS / 64]; /* a bit for each PSN in [from, top) */
+	uint32_t held;			/* bits set in @has */
+	uint32_t from,
+		top; /* the first PSN missing; behind the last one present */
+	/* Retransmissions in order of time: an earlier and a later set. All
+	 * PSNs before round[i] had been sent when the last packet of set i was.
+	 * Once the peer has a PSN at or after round[i], a packet of set i that
+	 * is still missing is lost again; a PSN before it proves nothing. */
 	uint64_t again[2][VB_OOO_PSNS / 64];
 	uint32_t round[2];
-	bool due; /* there may be something to send again */
+	bool due; /* a packet may have to be sent again */
 };
 
-/* The peer has everything before @una, and nothing else is known. */
+/* The peer has everything before @una; nothing else is known. */
 void vb_sack_reset(struct vb_sack *r, uint32_t una);
-/* The peer has everything before @una. */
+/* The peer has acknowledged everything before @una. */
 void vb_sack_acked(struct vb_sack *r, uint32_t una);
-/* The peer waits for @psn, and has of those after it what @bits say (as
- * vb_ooo_map() makes them); @next was never sent. */
+/* A NAK: the peer lacks @psn, and @bits (made by vb_ooo_map(), @bytes long) say
+ * which later ones it has. @next is the first PSN never sent. */
 void vb_sack_told(struct vb_sack *r, uint32_t psn, const uint8_t *bits,
 		  uint32_t bytes, uint32_t next);
-/* How many the peer lacks of those before the last it has. */
+/* How many PSNs the peer lacks before the last one it has. */
 uint32_t vb_sack_missing(const struct vb_sack *r);
-/* Silence: what is missing goes out once more. */
+/* A timer expired: send again all that is missing. */
 void vb_sack_restart(struct vb_sack *r);
 /* Is @psn to be sent again now? */
 bool vb_sack_wants(const struct vb_sack *r, uint32_t psn);
-/* It was; @next was never sent. */
+/* @psn was sent again. @next is the first PSN never sent. */
 void vb_sack_sent(struct vb_sack *r, uint32_t psn, uint32_t next);
 
 #endif

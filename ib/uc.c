@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Unreliable connections: messages of RC's packets, and no answers. What is
- * lost takes its message along (IBA 9.8.2).
- */
+/* Unreliable connections: messages in packets as with RC, without
+ * acknowledgements. A lost packet loses its message (IBA 9.8.2). */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -11,15 +9,15 @@
 
 struct vb_uc {
 	struct vb_unrel common;
-	/* requester */
+	/* requester: */
 	bool begun; /* the oldest WQE has its PSNs */
-	/* responder */
+	/* responder: */
 	uint32_t epsn;
-	/* The last packet of the message under way; NULL: there is none, or
-	 * it is broken and what is left of it is to be dropped. */
+	/* The last packet of the message in progress. NULL: no message is in
+	 * progress, or the rest of a broken one is to be dropped. */
 	const struct vb_ib_op *prev;
 	struct vb_inbound in;
-	bool heard_due; /* say that heard_psn is here */
+	bool heard_due; /* answer that heard_psn has arrived */
 	uint32_t heard_psn;
 };
 
@@ -60,11 +58,9 @@ static void uc_enter(struct vb_qp *qp, enum vb_qp_state from,
 		drain(qp);
 }
 
-/*
- * Requester.
- */
+/* Requester. */
 
-/* Windows. False: it must wait. */
+/* Carry out a work request on a window. False: it must wait. */
 static bool ib_run_local(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
 	switch (vb_mw_run(qp, wqe)) {
@@ -80,7 +76,8 @@ static bool ib_run_local(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 	return false;
 }
 
-/* False: not in this state, or it must wait, or cannot be sent at all. */
+/* Begin the oldest WQE. False: not in this state, it must wait, or it cannot be
+ * sent. */
 static bool begin_message(struct vb_qp *qp)
 {
 	struct vb_uc *uc = uc_of(qp);
@@ -110,10 +107,11 @@ static bool send_packet(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 
 	if (!uc->begun && !begin_message(qp))
 		return false;
-	if (!uc->begun) /* it was no message */
+	if (!uc->begun) /* a work request on a window was carried out */
 		return true;
 	if (vb_req_put_data(qp, wqe, pace->next, vb_pace_asks(pace), out)) {
-		/* The peer drops what it has when the next message begins. */
+		/* The peer drops the part it has when the next message
+		 * begins. */
 		uc->begun = false;
 		vb_unrel_fail(qp, WC_LOC_PROT_ERR);
 		return false;
@@ -146,14 +144,10 @@ static bool uc_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	return vb_unrel_send(qp, now, out, send_packet);
 }
 
-/*
- * Responder.
- */
+/* Responder. */
 
-/*
- * IBA 9.8.2.2: with a PSN missing, or a message cut short, the one under way
- * is lost. The first packet of another is where it goes on, whatever its PSN.
- */
+/* A missing PSN, or a message that is cut short, loses the message in progress.
+ * The first packet of a message starts over, whatever its PSN (IBA 9.8.2.2). */
 static void check_order(struct vb_uc *uc, const struct vb_ib_pkt *pkt)
 {
 	if (pkt->bth.psn != uc->epsn ||

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Unreliable datagrams: one packet is one message, to and from anybody (IBA
- * 9.8.3). The Q_Key is what keeps strangers out.
- */
+/* Unreliable datagrams: each message is one packet, to and from any queue pair.
+ * A packet is accepted only with the receiver's Q_Key. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "ib/unrel.h"
 
-/* IBA 10.2.5: such a key in a work request stands for the queue pair's own,
- * which a program without privileges cannot choose. */
+/* A Q_Key with this bit in a work request stands for the queue pair's own
+ * Q_Key, which an unprivileged program cannot choose (IBA 10.2.5). */
 #define QKEY_OF_QP 0x80000000u
 
-/* Senders to whom to say that a packet is here (ib/pace.h), at most. */
+/* How many senders can wait for an answer that their packet has arrived
+ * (ib/pace.h). */
 #define HEARD_MAX 16
 
 struct vb_ud {
@@ -22,9 +21,8 @@ struct vb_ud {
 		uint32_t psn;
 	} heard[HEARD_MAX];
 	unsigned heard_due;
-	/*
-	 * Of the packets in the batch being filled: they outlive their work
-	 * requests, whose slots the program may use again already.
+	/* The routes of the packets in the batch being filled. They must
+	 * outlive the work requests, whose slots the program may already reuse.
 	 */
 	struct vb_route routes[VB_TXQ_FRAMES];
 };
@@ -52,12 +50,10 @@ static void ud_enter(struct vb_qp *qp, enum vb_qp_state from,
 	if (to == QPS_RTS && from == QPS_RTR)
 		vb_unrel_start(qp);
 	else if (to == QPS_SQD)
-		vb_qp_drained(qp); /* a datagram is never half sent */
+		vb_qp_drained(qp); /* a datagram is sent whole or not at all */
 }
 
-/*
- * Requester.
- */
+/* Requester. */
 
 static enum vb_wc_status ib_ud_judge(const struct vb_qp *qp,
 				     const struct vb_send_wqe *wqe)
@@ -84,7 +80,7 @@ static enum vb_fault put_datagram(struct vb_qp *qp, struct vb_send_wqe *wqe,
 {
 	const struct vb_pace *pace = &ud_of(qp)->common.pace;
 	const struct vb_send_dest *to = vb_sq_dest(&qp->sq, wqe);
-	const struct vb_part whole = {
+	const struct vb_req_segment whole = {
 		.len = wqe->length,
 		.place = PLACE_ONLY,
 		.route = keep_route(qp, &to->route, out),
@@ -95,7 +91,7 @@ static enum vb_fault put_datagram(struct vb_qp *qp, struct vb_send_wqe *wqe,
 	};
 
 	pkt.bth.dqpn = to->route.dqpn;
-	/* A group would answer in chorus. */
+	/* Never ask a multicast group: all members would answer at once. */
 	pkt.bth.ack_req =
 		vb_pace_asks(pace) && to->route.dqpn != VB_QPN_MULTICAST;
 	pkt.deth.qkey = to->qkey & QKEY_OF_QP ? qp->attr.qkey : to->qkey;
@@ -141,9 +137,7 @@ static bool ud_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	return vb_unrel_send(qp, now, out, send_datagram);
 }
 
-/*
- * Responder.
- */
+/* Responder. */
 
 static enum vb_fault take_datagram(struct vb_qp *qp,
 				   const struct vb_ib_pkt *pkt)
@@ -153,7 +147,7 @@ static enum vb_fault take_datagram(struct vb_qp *qp,
 
 	if (pkt->payload_bytes > qp->mtu)
 		return FAULT_LENGTH;
-	/* One that was too small for the last may fit this. */
+	/* A receive that was too small for the last datagram takes this one. */
 	if (!qp->recv_busy && !vb_qp_recv_begin(qp))
 		return FAULT_NO_RQE;
 	if (sizeof(grh) + pkt->payload_bytes > qp->recv.length)
@@ -191,7 +185,8 @@ static void ib_complete(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	vb_qp_recv_done(qp, &done);
 }
 
-/* Whom there is no room for finds out that waiting does not help. */
+/* A sender for which there is no room gets no answer, and learns that it need
+ * not wait. */
 static void note_heard(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 {
 	struct vb_ud *ud = ud_of(qp);

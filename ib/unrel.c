@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What UC and UD share: sending without an answer, dropping without a word. */
+/* What UC and UD share: sending without acknowledgement, dropping without a
+ * NAK. */
 #include "ib/unrel.h"
 
 #include "core/sge.h"

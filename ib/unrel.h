@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * UC and UD: nothing is acknowledged, so a work request is complete when its
- * last packet is in a batch, and a fault of the peer's is a packet less.
- */
+/* What UC and UD share: nothing is acknowledged, so a work request is complete
+ * when its last packet is in a batch, and a faulty packet is merely dropped. */
 #ifndef IB_UNREL_H
 #define IB_UNREL_H
 
@@ -11,26 +9,26 @@
 
 extern const struct vb_transport_ops vb_uc_ops, vb_ud_ops;
 
-/* How UC's and UD's state begins. */
+/* The first member of UC's and of UD's state. */
 struct vb_unrel {
 	struct vb_pace pace;
 };
 
-/* To RTS: sending begins. */
+/* The queue pair has entered RTS: initialise the pace. */
 void vb_unrel_start(struct vb_qp *qp);
-/* Send packets of @next while there is room, the pace allows it, and @next
- * says true. */
+/* Call @next, which sends one packet, while there is room, the pace allows it,
+ * and @next returns true. Returns true when @out is full. */
 bool vb_unrel_send(struct vb_qp *qp, vb_time now, struct vb_txq *out,
 		   bool (*next)(struct vb_qp *qp, vb_time now,
 				struct vb_txq *out));
-/* The oldest WQE ends with @status, sending stops (IBA 10.3.1.7: SQE). */
+/* Complete the oldest WQE with @status and stop sending (SQE, IBA 10.3.1.7). */
 void vb_unrel_fail(struct vb_qp *qp, enum vb_wc_status status);
-/* In a state that takes packets? */
+/* Is the queue pair in a state that accepts packets? */
 bool vb_unrel_receives(const struct vb_qp *qp);
-/* Write to the receive that qp->recv holds. FAULT_RQE_LKEY. */
+/* Write to the receive in qp->recv. FAULT_NONE or FAULT_RQE_LKEY. */
 enum vb_fault vb_unrel_place(struct vb_qp *qp, uint64_t offset,
 			     const void *bytes, uint32_t len);
-/* What arrived is at @fault. */
+/* Act on @fault in a packet that has arrived (core/fault.h). */
 void vb_unrel_refuse(struct vb_qp *qp, enum vb_fault fault);
 vb_time vb_unrel_deadline(const struct vb_qp *qp);
 

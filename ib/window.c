@@ -1,47 +1,46 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* AIMD window, smoothed round-trip time, and every constant of both. */
+/* The congestion window (AIMD), the smoothed round trip time, and every
+ * constant of both. */
 #include "ib/window.h"
 
-/*
- * What the peer does not read in time waits in its UDP socket buffer, which
- * is 208 KiB to 4 MiB (net.core.rmem_max) and shared by all queue pairs of
- * its process; the kernel charges up to 2 KiB of it for a small packet.
- */
+/* What the peer does not read in time waits in the buffer of its UDP socket.
+ * That buffer has 208 KiB to 4 MiB (net.core.rmem_max), serves all queue pairs
+ * of the process, and a small packet occupies up to 2 KiB of it. */
 #define START_BYTES (128u << 10)
 #define MAX_BYTES   (512u << 10)
 #define START_PKTS  64u
 #define MAX_PKTS    512u
-#define FLOOR_PKTS  2u /* one to be lost and one to tell */
+#define FLOOR_PKTS  2u /* one packet may be lost, the other reveals it */
 
-/* Where nothing queues up, losses are errors of the path. */
-#define EASY_CUT  8 /* off by this part after a loss */
-#define EASY_STEP 4 /* packets more a round trip */
+/* Without a queue on the path, losses are errors of the path: */
+#define EASY_CUT  8 /* a loss reduces the window by 1/EASY_CUT */
+#define EASY_STEP 4 /* packets added per round trip */
 
-/*
- * A queue that overflows loses many packets in a row, the rest of a train at
- * least; what loses few among many is the path. That says nothing against
- * keeping as much under way as every connection begins with.
- */
-#define FEW_PART 16 /* of the window */
+/* A queue that overflows loses many packets in a row, at least the rest of a
+ * train. Few losses among many packets are errors of the path, which is no
+ * reason to keep less in flight than a new connection does. */
+#define FEW_PART 16 /* few: up to this part of the window */
 #define FEW_CUT	 32
 
-/* How long, in packets, a path is taken to lose some after it did. */
+/* After such a loss the path is taken to lose packets for this many more. */
 #define LOSSY_PKTS 8192u
 
-/* Long enough that a READ's turn-round does not show, short enough that a
- * lost response does not repeat much. */
+/* Bytes of one READ request: long enough to hide the time between requests,
+ * short enough that a lost response repeats little. */
 #define CHUNK_BYTES (256u << 10)
 
-/* A receiver that acknowledges on request only must be asked while half of
- * the window is still to be sent, or the window runs dry. */
+/* Packets between two AckReq. A receiver that acknowledges only on request must
+ * be asked while half of the window is still to be sent, or the window runs
+ * dry. */
 #define ACK_EVERY 32u
 
-/* The scheduler of a busy host may keep a peer from the processor for some
- * ms; a probe then costs one packet. */
+/* On a busy host the peer may wait some ms for its processor; a probe sent too
+ * early costs one packet. */
 #define PATIENCE_MIN	 (2 * VB_MSEC)
 #define PATIENCE_UNKNOWN (10 * VB_MSEC)
 #define PATIENCE_RTTS	 4
-#define PATIENCE_LOSSY	 (250 * VB_USEC) /* the one answer may be lost, too */
+/* Shorter, since the only answer may be lost, too. */
+#define PATIENCE_LOSSY	 (250 * VB_USEC)
 #define LOSSY_RTTS	 2
 #define PATIENCE_DOUBLES 10u
 
@@ -71,7 +70,7 @@ void vb_window_untime(struct vb_window *w)
 	w->timing = false;
 }
 
-/* Is what we send waiting in some queue? */
+/* Do packets wait in a queue of the path? Judged by the round trip time. */
 static bool is_queueing(const struct vb_window *w)
 {
 	return w->srtt == 0 || w->srtt > 2 * w->best_rtt;
@@ -84,7 +83,7 @@ static bool is_easy(const struct vb_window *w)
 
 static void sample(struct vb_window *w, vb_time rtt)
 {
-	/* A path may change: the best is forgotten slowly. */
+	/* The path may change, so the best round trip decays slowly. */
 	if (w->srtt == 0 || rtt < w->best_rtt)
 		w->best_rtt = rtt;
 	else
@@ -118,7 +117,7 @@ void vb_window_acked(struct vb_window *w, uint32_t count, uint32_t una,
 		w->recovering = false;
 	w->lossy -= VB_MIN(w->lossy, count);
 	if (!w->limited)
-		return; /* what was not tried is not known to fit */
+		return; /* the window was not used up: do not grow it */
 	w->limited = false;
 	ib_grow(w, count);
 }
@@ -136,7 +135,7 @@ void vb_window_lost(struct vb_window *w, uint32_t next)
 	if (w->recovering)
 		return;
 	w->lossy = 0;
-	/* A loss without a queue is no sign of sending too much. */
+	/* A loss without a queue does not mean that too much is in flight. */
 	shrink(w, is_queueing(w) ? (w->pkts + 1) / 2 : w->pkts / EASY_CUT,
 	       next);
 	w->pkts = w->threshold;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * XRC between processes that share a domain: a request came to another's target
- * queue pair, which hands it over here, where the shared queue is. It is judged
- * and placed as if it had come to a target of this process; the other answers.
+/* XRC between processes that share a domain. A request arrives at a target
+ * queue pair of another process, which forwards it to this one because the
+ * shared receive queue is here. It is checked and placed as if a target queue
+ * pair of this process had received it; the other process sends the response.
  */
 #include "core/mr.h"
 #include "ib/xrc_forward.h"
@@ -51,7 +51,8 @@ static enum vb_fault take(struct vb_forward_qp *f, const struct vb_ib_pkt *pkt,
 	}
 }
 
-/* As a responder's end, but that the queue pair is not here. */
+/* Complete the receive in progress, as a responder does; the queue pair itself
+ * belongs to the other process. */
 static void end_recv(struct vb_forward_qp *f, enum vb_wc_status status)
 {
 	const struct vb_recv_done done = { .status = status,
@@ -87,7 +88,8 @@ enum vb_fault vb_forward_take(struct vb_forward_qp *f,
 	struct vb_qp *qp = &f->qp;
 	enum vb_fault fault;
 
-	/* One that began and was broken off by the other's RESET. */
+	/* Flush a message that was cut off when the other queue pair was
+	 * reset. */
 	if (pkt->op->place & PLACE_FIRST && qp->recv_busy)
 		vb_forward_end(f);
 	fault = vb_xrc_enter_by_key(qp, domain, pkt->xrc_srqn);
@@ -101,7 +103,8 @@ enum vb_fault vb_forward_take(struct vb_forward_qp *f,
 	if (fault == FAULT_NONE)
 		f->prev = pkt->op;
 	if (!ib_is_ours(f))
-		vb_xrc_leave(qp); /* it ends where it came from */
+		vb_xrc_leave(
+			qp); /* undo the entry at the queue of the receive */
 	if (fault && vb_fault_rc(fault)->action != ACT_NAK_ONCE)
 		end_recv(f, (enum vb_wc_status)vb_fault_rc(fault)->status);
 	vb_xrc_leave(qp);

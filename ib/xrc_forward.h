@@ -1,37 +1,41 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* XRC between processes of one host: see ib/xrc_forward.c and
- * engine/xrc_forward.c. */
+/* XRC between processes of one host: ib/xrc_forward.c acts on requests,
+ * engine/xrc_forward.c carries them between the processes. */
 #ifndef IB_XRC_FORWARD_H
 #define IB_XRC_FORWARD_H
 
 #include "core/qp.h"
 #include "ib/rc.h"
 
-/* What stands here for a target queue pair of another process. Its owner sets
- * of @qp: adapter, type, qpn, state, mtu, attr.dest_qp_num, access flags. */
+/* Stands for a target queue pair of another process. Its owner sets these
+ * fields of @qp: adapter, type, qpn, state, mtu, attr.dest_qp_num and the
+ * access flags. */
 struct vb_forward_qp {
 	struct vb_qp qp;
 	struct vb_inbound in;
 	const struct vb_ib_op *prev;
 };
 
-/* Both under qp.drive. @value: an atomic's. */
+/* Carry out the forwarded request @pkt. *@value receives an atomic's result.
+ * The caller holds qp.drive. */
 enum vb_fault vb_forward_take(struct vb_forward_qp *f,
 			      const struct vb_xrc_key *domain,
 			      const struct vb_ib_pkt *pkt, uint64_t *value);
-/* Bytes of memory here, of which another process answers a READ. */
+/* Read memory of this process, with which another process answers a READ. The
+ * caller holds qp.drive. */
 enum vb_fault vb_forward_read(struct vb_forward_qp *f,
 			      const struct vb_xrc_key *domain,
 			      const struct vb_forward_piece *piece,
 			      uint8_t *to);
-/* A message that began is flushed. */
+/* Flush a message that has begun and will not be finished. */
 void vb_forward_end(struct vb_forward_qp *f);
 
-/* Of the process that has the target, under its drive: what became of the
- * request that was handed over as @serial. */
+/* In the process of the target queue pair, under its drive: the request
+ * forwarded as number @serial ended with @fault; @value is an atomic's result.
+ */
 void vb_forward_verdict(struct vb_qp *qp, uint64_t serial, enum vb_fault fault,
 			uint64_t value);
-/* And the bytes that were asked for as @serial. */
+/* The same for a READ: @len bytes have arrived, or @fault. */
 void vb_forward_bytes(struct vb_qp *qp, uint64_t serial, enum vb_fault fault,
 		      const uint8_t *bytes, uint32_t len);
 

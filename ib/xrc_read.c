@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * XRC: a READ of memory that another process has. Its answers are made here, of
- * bytes that are asked for piece by piece, each when its turn has come; until
- * it is there no answer leaves, as they leave in order.
- */
+/* XRC: a READ of another process's memory. The response packets are built here
+ * from bytes requested piece by piece from that process. While a piece is
+ * missing no response leaves, since responses leave in order. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +10,7 @@
 
 static struct vb_xrc_read *fetch_of(struct vb_qp *qp)
 {
-	return &vb_rc(qp)->resp.fetch;
+	return &vb_rc(qp)->resp.xrc_read;
 }
 
 static uint32_t next_psn(const struct vb_answer *a)
@@ -75,7 +73,7 @@ enum vb_fault vb_xrc_read_take(struct vb_qp *qp, uint8_t *to, uint32_t len)
 	memcpy(to, f->bytes + f->used, len);
 	f->used += len;
 	f->psn = vb_psn_add(f->psn, 1);
-	/* Nothing of it serves another READ: memory changes. */
+	/* The bytes serve no later READ: memory may change. */
 	if (f->used == f->length)
 		f->state = XRC_READ_NOT;
 	return FAULT_NONE;

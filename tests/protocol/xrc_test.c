@@ -940,7 +940,7 @@ static void far__a_late_verdict_is_nothing(void **state)
 	resp = &vb_rc(t.b->pair.qp[1])->resp;
 	far.serial++;
 	say(FAULT_NONE, 0);
-	assert_true(resp->away.pending);
+	assert_true(resp->forwarded.pending);
 	far.serial--;
 	sim_modify(&t.b->sim, t.b->pair.qp[1], QPS_RESET, 0, NULL);
 	say(FAULT_NONE, 0);

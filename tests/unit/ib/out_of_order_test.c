@@ -33,7 +33,7 @@ static int tear_down(void **state)
 {
 	vb_ooo_clear(a, &e);
 	assert_int_equal(atomic_load(&a->ooo_bytes), 0);
-	vb_stash_fini(&a->early);
+	vb_stash_fini(&a->ooo_stash);
 	free(a);
 	return 0;
 }

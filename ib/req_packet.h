@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a work request becomes: which packets, and how many. A packet is built
+ * from its work request (WQE) and its PSN alone, so a retransmission needs no
+ * copy of what was sent. RC, UC and UD share this. Everything here is under
+ * qp->drive.
+ */
+#ifndef IB_REQ_PACKET_H
+#define IB_REQ_PACKET_H
+
+#include "core/transport.h"
+#include "wire/ib_hdr.h"
+
+enum vb_req_traits {
+	REQ_ASKS = 1 << 0,     /* the responder answers with data */
+	REQ_HAS_IMM = 1 << 1,  /* immediate data, on the last packet */
+	REQ_HAS_INV = 1 << 2,  /* an R_Key to invalidate, on the last packet */
+	REQ_CONSUMES = 1 << 3, /* consumes a receive of the peer */
+	REQ_LOCAL = 1 << 4,    /* a memory window's: no packet is sent */
+};
+
+struct vb_req_row {
+	bool valid;
+	uint8_t kind;	/* enum vb_ib_kind */
+	uint8_t code;	/* enum vb_ib_code, of an atomic */
+	uint8_t traits; /* enum vb_req_traits */
+};
+
+/* By enum vb_wr_op. */
+#define VB_REQ_ROWS (WR_ATOMIC_WRITE + 1)
+extern const struct vb_req_row vb_req_rows[VB_REQ_ROWS];
+
+static inline const struct vb_req_row *
+vb_req_row_of(const struct vb_send_wqe *wqe)
+{
+	return &vb_req_rows[wqe->op];
+}
+
+/* Does the responder answer @wqe with data: READ, atomic, ATOMIC WRITE? */
+static inline bool vb_req_asks(const struct vb_send_wqe *wqe)
+{
+	return vb_req_row_of(wqe)->traits & REQ_ASKS;
+}
+
+/* Is @wqe carried out here, without a packet: bind or invalidate a window? */
+static inline bool vb_req_is_local(const struct vb_send_wqe *wqe)
+{
+	return vb_req_row_of(wqe)->traits & REQ_LOCAL;
+}
+
+/*
+ * May @wqe be sent at all? Checks the operation against the type of queue
+ * pair (IBA 9.2, table 38), the length, and the local keys. WC_SUCCESS, or
+ * the status that the work request completes with.
+ */
+enum vb_wc_status vb_req_judge(const struct vb_qp *qp,
+			       const struct vb_send_wqe *wqe);
+
+/* How many PSNs @wqe uses: its packets, or those of the responses to a READ. */
+uint32_t vb_req_psns(const struct vb_qp *qp, const struct vb_send_wqe *wqe);
+
+/* The part of a message that one packet carries. */
+struct vb_req_segment {
+	uint32_t offset, len; /* bytes, within the message */
+	uint8_t place;	      /* enum vb_ib_place: first, middle, last, only */
+	const struct vb_route *route;
+};
+
+/*
+ * Add one SEND or WRITE packet of @wqe to @out, which has room. The caller has
+ * filled in @pkt's headers except for what @wqe and @seg determine. FAULT_LKEY
+ * or FAULT_LOCAL_MEMORY when the payload cannot be read: nothing is added.
+ */
+enum vb_fault vb_req_put(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+			 const struct vb_req_segment *seg,
+			 struct vb_ib_pkt *pkt, struct vb_txq *out);
+
+/* The same for the packet of @wqe at @psn, on a connection. */
+enum vb_fault vb_req_put_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+			      uint32_t psn, bool ack_req, struct vb_txq *out);
+
+/* Add a READ request for the @count response packets from @psn on. */
+void vb_req_put_read(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+		     uint32_t psn, uint32_t count, struct vb_txq *out);
+
+/* Add the request of an atomic or an ATOMIC WRITE, which is one packet. */
+void vb_req_put_atomic(struct vb_qp *qp, const struct vb_send_wqe *wqe,
+		       struct vb_txq *out);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files of the requester share: ib/req*.c. Under qp->drive. */
+#ifndef IB_REQ_PRIV_H
+#define IB_REQ_PRIV_H
+
+#include "ib/rc.h"
+
+/* Is @index the send queue index of the WQE that cannot be sent? */
+static inline bool vb_req_stopped_at(const struct vb_req *req, uint32_t index)
+{
+	return req->stop_status != WC_SUCCESS && req->stop == index;
+}
+
+/* Forget which missing READ responses have been requested again. */
+static inline void vb_req_forget_gap(struct vb_req *req)
+{
+	req->gap_due = false;
+	req->gap_at = vb_psn_add(req->una, VB_PSN_MASK);
+}
+
+/* Add to @out the request @asked of @wqe from the response at @psn on. */
+static inline void vb_req_put_ask(struct vb_qp *qp,
+				  const struct vb_send_wqe *wqe,
+				  const struct vb_asked *asked, uint32_t psn,
+				  struct vb_txq *out)
+{
+	uint32_t done = (psn - asked->psn) & VB_PSN_MASK;
+
+	if (wqe->op == WR_READ)
+		vb_req_put_read(qp, wqe, psn, asked->count - done, out);
+	else
+		vb_req_put_atomic(qp, wqe, out);
+}
+
+/*
+ * ib/req_retransmit.c: send again what the peer's selective NAK reports
+ * missing (sack.due), and request missing READ responses again (gap_due).
+ * True: @out is full and more is to be sent.
+ */
+bool vb_req_repair(struct vb_qp *qp, vb_time now, struct vb_txq *out);
+
+/* ib/req_timer.c: act on the timers that have expired at @now. */
+void vb_req_run_timers(struct vb_qp *qp, vb_time now, struct vb_txq *out);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The requester's timers: the local ACK timeout (IBA 9.7.6.1.3), the wait
+ * after an RNR NAK, and probes, which find out about a loss much earlier.
+ */
+#include "ib/req_priv.h"
+
+#define TIMEOUT_SLACK (250 * VB_MSEC)
+
+/* IBA 9.7.6.1.3 allows the timer to expire after T to 4 T. A peer in software
+ * waits for its processor, on a busy host for hundreds of ms, so short timeouts
+ * use the upper bound; probes detect losses earlier. */
+static vb_time ack_timeout(const struct vb_qp *qp)
+{
+	vb_time t = vb_ack_timeout_ns(qp->attr.timeout);
+
+	return t == VB_NEVER ? t : VB_MIN(4 * t, t + TIMEOUT_SLACK);
+}
+
+void vb_req_rearm(struct vb_qp *qp, vb_time now)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+	vb_time timeout = ack_timeout(qp);
+
+	req->ack_at = req->probe_at = VB_NEVER;
+	req->probe_acked = false;
+	if (req->una == req->next)
+		return;
+	if (timeout != VB_NEVER)
+		req->ack_at = now + timeout;
+	req->probe_at = now + vb_window_patience(&req->window, req->probes);
+}
+
+void vb_req_probe_acked(struct vb_qp *qp, vb_time now)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+
+	if (!vb_rc_sends(qp) || req->una == req->next)
+		return;
+	req->probe_acked = true;
+	req->probe_at = now + vb_window_grace(&req->window);
+}
+
+void vb_req_heard(struct vb_qp *qp, vb_time now)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+
+	if (req->probe_at != VB_NEVER && !req->probe_acked)
+		req->probe_at =
+			now + vb_window_patience(&req->window, req->probes);
+}
+
+/* The local ACK timeout has expired: go back, or give up (IBA 9.7.6.1.3). */
+static void time_out(struct vb_qp *qp, vb_time now)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+
+	vb_count(qp->adapter, CNT_TIMEOUTS, 1);
+	if (req->retries >= qp->attr.retry_cnt) {
+		vb_count(qp->adapter, CNT_RETRY_EXCEEDED, 1);
+		vb_comp_fail(qp, WC_RETRY_EXC_ERR);
+		return;
+	}
+	req->retries++;
+	vb_window_collapse(&req->window, req->next);
+	vb_req_go_back(qp, now);
+}
+
+/* Silence has lasted longer than is normal: the last packets sent, or their
+ * acknowledgement, are lost. Send the oldest packet again. It is either the
+ * missing one or a duplicate, and either makes the responder acknowledge what
+ * it has. */
+static void probe(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+	const struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, qp->sq.done);
+
+	req->probes += req->probes < UINT8_MAX;
+	req->probe_at = now + vb_window_patience(&req->window, req->probes);
+	if (req->send == req->una || vb_req_stopped_at(req, qp->sq.done))
+		/* The cursor is going to send it anyway, or it cannot be
+		 * sent. */
+		return;
+	vb_window_untime(&req->window);
+	vb_sack_restart(&req->sack);
+	vb_req_forget_gap(req);
+	vb_rc(qp)->offers = true;
+	if (vb_req_asks(wqe))
+		vb_req_put_ask(qp, wqe, vb_req_asked(req), req->una, out);
+	else if (vb_req_put_data(qp, wqe, req->una, true, out) != FAULT_NONE)
+		/* The cursor meets the same error if it ever gets there. */
+		return;
+	vb_count(qp->adapter, CNT_RETRANSMITS, 1);
+}
+
+void vb_req_run_timers(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+
+	if (now >= req->rnr_at)
+		req->rnr_at = VB_NEVER;
+	if (now >= req->ack_at)
+		time_out(qp, now);
+	else if (now >= req->probe_at && req->probe_acked)
+		vb_req_recover(qp, now);
+	else if (now >= req->probe_at && vb_txq_has_room(out))
+		probe(qp, now, out);
+}
