@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Address vectors and address handles: the way to somewhere, resolved. */
+/* Address vectors and address handles: a destination and the route to it. */
 #ifndef CORE_AH_H
 #define CORE_AH_H
 
@@ -16,39 +16,41 @@ struct vb_av {
 	bool is_global;
 };
 
-/*
- * The route of @av from queue pair @sqpn to @dqpn (either may be 0: not known
- * yet). -EINVAL for a vector that says nothing here, or what the link's
- * route() says; *@why tells a person then.
- */
+/* Resolve @av to the route from queue pair @sqpn to queue pair @dqpn (0: not
+ * known yet). 0, -EINVAL when the vector is invalid on this adapter, or the
+ * error of the link's route(). On an error *@why is a static English sentence
+ * for the log. */
 VB_MUST_CHECK int vb_av_route(struct vb_adapter *a, const struct vb_av *av,
 			      uint32_t sqpn, uint32_t dqpn, struct vb_route *r,
 			      const char **why);
 
-/* Constant while it lives. A posted work request keeps a copy of the route,
- * so a handle may go as soon as nobody posts with it. */
+/* An address handle, immutable while it lives. A posted work request copies the
+ * route, so the program may destroy the handle before the request completes. */
 struct vb_ah {
 	struct vb_pd *pd;
 	struct vb_av av;
-	struct vb_route route; /* to no queue pair yet */
+	struct vb_route route; /* without a destination queue pair */
 };
 
-/* -EINVAL, -ENOMEM, and of the link; the reason is logged. */
+/* Resolve @av and allocate a handle, which the caller owns. 0, -EINVAL,
+ * -ENOMEM, or an error of the link; the reason is logged. */
 VB_MUST_CHECK int vb_ah_create(struct vb_pd *pd, const struct vb_av *av,
 			       struct vb_ah **ah);
 void vb_ah_destroy(struct vb_ah *ah);
-/* The route to queue pair @dqpn at @ah's address. -errno of the link. */
+/* The route from queue pair @sqpn to queue pair @dqpn at the handle's address.
+ * 0 or an error of the link. */
 VB_MUST_CHECK int vb_ah_aim(const struct vb_ah *ah, uint32_t sqpn,
 			    uint32_t dqpn, struct vb_route *r);
 
-/* The route back to queue pair @dqpn, which sent what came with @grh. Nothing
- * that is slow: for the packet path. -EINVAL: not to an address of ours. */
+/* The route from queue pair @sqpn back to queue pair @dqpn, the sender of a
+ * packet that arrived with @grh. Makes no system call: the packet path uses it.
+ * -EINVAL: the packet's destination is not an address of @a. */
 VB_MUST_CHECK int vb_route_back(struct vb_adapter *a, const struct vb_grh *grh,
 				uint32_t sqpn, uint32_t dqpn,
 				struct vb_route *r);
 
-/* The way back, from the header of what was received on @a: false when the
- * header's destination is no address of ours. */
+/* The address vector of the sender of a packet that arrived on @a with @grh.
+ * False: the packet's destination is not an address of @a. */
 bool vb_av_reply(struct vb_adapter *a, const struct vb_grh *grh,
 		 struct vb_av *av);
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Completion channels and asynchronous events: queues behind an eventfd in
- * semaphore mode, one count for each event queued.
- */
+/* Completion channels and asynchronous events: each is a queue of events behind
+ * an eventfd in semaphore mode, which holds one count per queued event. */
 #ifndef CORE_EVENT_H
 #define CORE_EVENT_H
 
@@ -12,54 +10,54 @@
 
 struct vb_cq;
 
-/* Whose the counts in an eventfd are (core/event.c). Under the queue's lock. */
+/* To which event the counts of an eventfd belong (core/event.c). Under the lock
+ * of the channel or event queue. */
 struct vb_tokens {
-	uint32_t readers; /* threads that may be inside read(2) */
-	uint32_t surplus; /* counts whose events have been forgotten */
+	uint32_t readers; /* threads that may be blocked in read(2) */
+	uint32_t surplus; /* counts whose events were forgotten */
 };
 
 struct vb_channel {
-	int fd; /* readable while an event waits; the program may poll it */
+	int fd; /* readable while an event waits; programs may poll(2) it */
 	struct vb_mutex lock;
 	struct vb_tokens tokens;
-	/* lock: completion queues with events waiting; each stands there once
-	 * (vb_cq.event_next), vb_cq.events_queued counts its events, and after
-	 * one is taken it goes behind the others */
+	/* Under lock: the completion queues with events, each once (linked by
+	 * vb_cq.event_next). vb_cq.events_queued counts its events. A queue
+	 * whose event is taken moves to the end if it has further ones. */
 	struct vb_cq *first, *last;
-	struct vb_bell *bell; /* lock: by which a waiter sleeps; or NULL */
+	struct vb_bell *bell; /* under lock: a waiter sleeps on it; or NULL */
 };
 
-VB_MUST_CHECK int vb_channel_init(struct vb_channel *ch); /* -errno */
+/* Creates the eventfd. 0 or -errno. */
+VB_MUST_CHECK int vb_channel_init(struct vb_channel *ch);
 void vb_channel_fini(struct vb_channel *ch);
 
-/* Queue an event for @cq and wake a waiter. Any thread. */
+/* Queue an event for @cq and wake one waiter. Any thread; takes ch->lock. */
 void vb_channel_signal(struct vb_channel *ch, struct vb_cq *cq);
 
-/* Wait for an event as read(2) on the fd does: blocks unless the program made
- * the fd non-blocking; -EAGAIN, -EINTR. Counts into cq->events_taken. */
+/* Take one event: like read(2) on the fd, this blocks unless the program made
+ * the fd non-blocking. 0, -EAGAIN or -EINTR. Increments the event's
+ * cq->events_taken. */
 VB_MUST_CHECK int vb_channel_take(struct vb_channel *ch, struct vb_cq **cq);
 
-/*
- * For a waiter that does not sleep in read(2), but by @bell (NULL: no longer):
- * whoever queues an event rings it, too.
- */
+/* Attach a waiter that sleeps on @bell instead of in read(2): each queued event
+ * rings the bell, too. NULL detaches it. */
 void vb_channel_watch(struct vb_channel *ch, struct vb_bell *bell);
-/* A hint. */
+/* A hint, read without a lock: does an event wait? */
 bool vb_channel_has_events(struct vb_channel *ch);
-/*
- * What this thread does between these two may queue events for @ch: the first
- * of them is for itself, and costs no system call. Returns the queue it is
- * for, as vb_channel_take() would, or NULL.
- */
+/* Bracket work of this thread that may queue events for @ch. The first such
+ * event is handed to this thread itself and costs no system call:
+ * vb_channel_end() returns its completion queue, as vb_channel_take() would, or
+ * NULL. */
 void vb_channel_begin(struct vb_channel *ch);
 struct vb_cq *vb_channel_end(struct vb_channel *ch);
 
-/* Forget the events still queued for @cq (it is being destroyed). The fd is no
- * longer readable for them. */
+/* Drop the events queued for @cq, which is being destroyed. The fd is no longer
+ * readable for them. */
 void vb_channel_forget(struct vb_channel *ch, struct vb_cq *cq);
 
-/* One asynchronous event. @object is the queue pair, CQ or SRQ (its owner
- * pointer), or NULL for the port. */
+/* One asynchronous event. @object is the `owner` pointer of the queue pair, CQ
+ * or SRQ, or NULL for an event of the port. */
 struct vb_event {
 	enum vb_event_type type;
 	void *object;
@@ -70,17 +68,20 @@ struct vb_async {
 	int fd;
 	struct vb_mutex lock;
 	struct vb_tokens tokens;
-	/* immutable: called with the lock held for each event handed out, so
-	 * that a destroyer can count what it must wait for; or NULL */
+	/* Immutable; or NULL. Called under lock for each event given to the
+	 * program, so that the destroyer of the object can count the events to
+	 * wait for. */
 	void (*taken)(const struct vb_event *e);
-	struct vb_event *first, *last; /* lock */
+	struct vb_event *first, *last; /* under lock; oldest first */
 };
 
 VB_MUST_CHECK int vb_async_init(struct vb_async *a);
 void vb_async_fini(struct vb_async *a);
-/* Without memory for it the event is lost, and the log says so. */
+/* Queue an event and wake one waiter. Any thread; takes a->lock. If memory is
+ * exhausted the event is lost and the log says so. */
 void vb_async_post(struct vb_async *a, enum vb_event_type type, void *object);
-/* Like vb_channel_take(); fills type and object. */
+/* Like vb_channel_take(); fills in type and object. vb_async_forget() drops the
+ * events of @object, which is being destroyed. */
 VB_MUST_CHECK int vb_async_take(struct vb_async *a, struct vb_event *out);
 void vb_async_forget(struct vb_async *a, const void *object);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What follows from a fault: the one place where faults become answers. */
+/* What follows from a fault (enum vb_fault): the one table that says which NAK,
+ * completion status, event and counter it leads to. */
 #ifndef CORE_FAULT_H
 #define CORE_FAULT_H
 
@@ -7,27 +8,34 @@
 #include "core/adapter.h"
 
 enum vb_fault_action {
-	ACT_DROP,	 /* what arrived, or its message; nobody is told */
-	ACT_NAK_ONCE,	 /* answer; the requester will try again */
-	ACT_NAK_AND_DIE, /* answer, then ERR */
-	ACT_DIE,	 /* ERR without an answer */
+	/* Drop the packet, or its message; send nothing. */
+	ACT_DROP,
+	/* Send the NAK; the requester tries again. */
+	ACT_NAK_ONCE,
+	/* Send the NAK, then move the queue pair to ERR. */
+	ACT_NAK_AND_DIE,
+	/* Move the queue pair to ERR; send nothing. */
+	ACT_DIE,
 };
 
 struct vb_fault_row {
 	uint8_t action;	  /* enum vb_fault_action */
-	uint8_t syndrome; /* of the NAK */
-	uint8_t status;	  /* enum vb_wc_status of the local WQE under way */
-	int8_t event;	  /* enum vb_event_type when no WQE can tell; -1 none */
-	int8_t counter;	  /* enum vb_counter of the NAK or drop; -1 none */
+	uint8_t syndrome; /* of the NAK's AETH */
+	uint8_t status;	  /* enum vb_wc_status of the WQE in progress */
+	/* enum vb_event_type if there is no WQE to report it; -1: none */
+	int8_t event;
+	int8_t counter; /* enum vb_counter to increment; -1: none */
 };
 
-/* @fault is what a request can be at fault for: FAULT_RKEY and after. */
+/* The row of @fault for RC and XRC (IBA 9.9.3). @fault is one that a
+ * request can cause: FAULT_RKEY or a later one. */
 const struct vb_fault_row *vb_fault_rc(enum vb_fault fault);
 
-/* The same for UC and UD, which answer nothing. */
+/* The row of @fault for UC and UD, which send no answers (IBA 9.8.2). */
 const struct vb_fault_row *vb_fault_unreliable(enum vb_fault fault);
 
-/* The requester's status for a NAK that ends a request (not PSN, not RNR). */
+/* The status of a request that a NAK with @syndrome ends. Not for the NAK of a
+ * PSN sequence error, nor RNR: these are retried. */
 enum vb_wc_status vb_fault_nak_status(uint8_t syndrome);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where the memory of queues comes from: the program may have its own idea. */
+/* Where the memory of queues comes from: the heap, or an allocator of the
+ * program (a parent domain's). */
 #ifndef CORE_MEMORY_H
 #define CORE_MEMORY_H
 
@@ -8,19 +9,19 @@
 
 #include "base/defs.h"
 
-#define VB_MEMORY_ALIGN 64 /* a cache line */
+#define VB_MEMORY_ALIGN 64 /* bytes: a cache line */
 
 struct vb_memory {
-	/* @bytes at a multiple of VB_MEMORY_ALIGN; NULL: there is none;
-	 * VB_MEMORY_DEFAULT: take the heap's. */
+	/* @take returns @bytes bytes at a multiple of VB_MEMORY_ALIGN; NULL:
+	 * out of memory; VB_MEMORY_DEFAULT: the caller shall use the heap. */
 	void *(*take)(struct vb_memory *m, size_t bytes);
 	void (*give)(struct vb_memory *m, void *at);
-	_Atomic uint32_t refs; /* blocks taken and not given back */
+	_Atomic uint32_t refs; /* blocks taken and not yet given back */
 };
 #define VB_MEMORY_DEFAULT ((void *)-1)
 
-/* NULL in *@m is the heap, and what the heap gave makes it so. Not zeroed but
- * by the heap. */
+/* Allocate @count * @size bytes. *@m NULL means the heap; *@m becomes NULL if
+ * the allocator left the block to the heap. Only the heap zeroes the block. */
 static inline void *vb_memory_take(struct vb_memory **m, uint32_t count,
 				   size_t size)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory windows: parts of a region that peers may access, with bounds and
- * rights of their own, opened and shut by work requests (IBA 10.6.6.2).
+ * Memory windows: parts of a region with bounds and rights of their own, which
+ * work requests bind and invalidate (IBA 10.6.6.2).
  *
- * A window is an entry of the same table as regions, with a key while it is
- * bound. Type 1 may be bound anew at any time, and every queue pair of its PD
- * serves it. Type 2 is 2B: the queue pair that bound it serves it, and it is
- * bound again only after it was invalidated.
+ * A window is an entry of the table of keys, as regions are, and has a key
+ * while it is bound. A window of type 1 may be bound again at any time and
+ * serves every queue pair of its domain. A window of type 2 (2B) serves the
+ * queue pair that bound it, and is bound again only after an invalidation.
  */
 #ifndef CORE_MW_H
 #define CORE_MW_H
@@ -15,46 +15,50 @@
 
 struct vb_qp;
 
-/* @type: 1 or 2, else -EINVAL. -ENOSPC, -ENOMEM. Bits 31:8 of *@key are the
- * window's for as long as it lives. */
+/* Allocate a window of @type 1 or 2. Bits 31:8 of *@key name the window for its
+ * whole life. 0; -EINVAL: another type; -ENOSPC: max_mw windows exist; -ENOMEM.
+ */
 VB_MUST_CHECK int vb_mw_alloc(struct vb_pd *pd, unsigned type,
 			      struct vb_mr **mw, uint32_t *key);
-/* Bound or not. After the return nobody accesses memory through it. */
+/* Free a window, bound or not. When it returns no access through it is in
+ * progress. Waits; the caller holds no lock. */
 void vb_mw_free(struct vb_mr *mw);
-/* The key to bind a window with that has had @window: bits 31:8 are the
- * window's, the consumer chooses the others (IBA 10.6.7.2), and of @consumer
- * nothing else counts. */
+/* The next key of a window whose key was @window: bits 31:8 stay, the consumer
+ * chooses bits 7:0 (IBA 10.6.7.2), which are those of @consumer. */
 uint32_t vb_mw_key(uint32_t window, uint32_t consumer);
 
 struct vb_send_wqe;
 
 struct vb_mw_bind {
-	uint32_t key;	 /* the new one; bits 31:8 name the window */
-	uint32_t region; /* its key */
+	uint32_t key;	 /* new; bits 31:8 name the window */
+	uint32_t region; /* the key of the region */
 	uint64_t addr, length;
 	uint32_t access; /* enum vb_access */
 };
 
 enum vb_mw_end {
 	MW_DONE,
-	MW_REFUSED, /* the rules forbid it (the log says which) */
-	MW_BUSY,    /* the window is shut, and another program's access by its
-		     * old key is still under way: ask again at qp->local_at */
+	/* A rule forbids it; the log says which. */
+	MW_REFUSED,
+	/* The window is closed, but another process's access by the old key is
+	 * still in progress: call again at qp->local_at. */
+	MW_BUSY,
 };
 
-/*
- * Carry out a work request of @qp, under its drive: a bind, or an invalidation
- * of our own. Does not wait. A bind of length 0 shuts a window of type 1.
- */
+/* Carry out a work request of @qp on a window: a bind, or a local invalidate.
+ * The caller holds qp->drive. Does not wait. Binding 0 bytes closes a window of
+ * type 1. */
 VB_MUST_CHECK enum vb_mw_end vb_mw_run(struct vb_qp *qp,
 				       const struct vb_send_wqe *wqe);
 VB_MUST_CHECK enum vb_mw_end vb_mw_bind(struct vb_qp *qp,
 					const struct vb_mw_bind *b);
-/* An invalidation by the peer. False: it is refused. */
+/* Invalidate @key for the peer (SEND with Invalidate). False: refused. The
+ * caller holds qp->drive. */
 VB_MUST_CHECK bool vb_mw_invalidate(struct vb_qp *qp, uint32_t key);
-/* @qp is being destroyed, under its drive: what it bound opens no more. */
+/* @qp is being destroyed: revoke the keys of the windows it bound. The caller
+ * holds qp->drive. */
 void vb_mw_shut_all(struct vb_qp *qp);
-/* Nobody accesses memory through that any more. */
+/* Unbind those windows after every access through them has ended. */
 void vb_mw_detach_all(struct vb_qp *qp);
 
 #endif

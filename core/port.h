@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A port: its GID table, P_Keys, MTU, state. */
+/* A port: its GID table, P_Keys, MTU and state. */
 #ifndef CORE_PORT_H
 #define CORE_PORT_H
 
@@ -16,21 +16,21 @@ enum vb_port_state {
 };
 
 struct vb_gid_entry {
-	struct vb_gid gid; /* all zero: empty */
+	struct vb_gid gid; /* all zero: unused */
 	uint32_t ifindex;
 };
 
 struct vb_port {
 	struct vb_mutex lock;
-	/* lock */
+	/* Under lock: */
 	struct vb_gid_entry gids[VB_MAX_GIDS];
 	unsigned gid_count; /* highest used index + 1 */
 	enum vb_port_state state;
 	uint8_t active_mtu, max_mtu; /* enum ibv_mtu */
-	uint32_t netdev_mtu;	     /* bytes */
-	uint32_t ifindex;	     /* of the last that there was */
-	bool present;		     /* it is there now */
-	uint32_t mbits;		     /* link speed; 0 unknown */
+	uint32_t netdev_mtu;	     /* of the interface, bytes */
+	uint32_t ifindex; /* of the interface, or of the last one seen */
+	bool present;	  /* the interface exists now */
+	uint32_t mbits;	  /* link speed; 0: unknown */
 	char netdev[16];
 	uint8_t mac[6];
 };
@@ -38,15 +38,17 @@ struct vb_port {
 void vb_port_init(struct vb_port *p);
 void vb_port_fini(struct vb_port *p);
 
-/* What the system says of the interface now. */
+/* What the system reports about the interface. */
 struct vb_port_update {
-	uint32_t ifindex; /* 0: there is no such interface now */
-	bool stays;	  /* the one before is still there, if not listed */
+	uint32_t ifindex; /* 0: no such interface exists */
+	/* the interface still exists, although it was not listed */
+	bool stays;
 	uint8_t mac[6];
 	bool up;
 	uint32_t mtu, mbits;
-	struct vb_gid only; /* an RNIC's GID, which has no other; or zero */
-	unsigned count;	    /* addresses, not the default GID */
+	/* of an RNIC, which has no other GID; or zero */
+	struct vb_gid only;
+	unsigned count; /* of addresses, without the default GID */
 	struct vb_gid addresses[VB_MAX_GIDS - 1];
 };
 
@@ -56,24 +58,23 @@ enum vb_port_change {
 	PORT_UP = 2,
 	PORT_WENT_DOWN = 4,
 	PORT_MTU = 8,
-	PORT_GONE = 16 /* the interface; another may have its name by now */
+	PORT_GONE = 16 /* The interface is gone; a new one may have its name. */
 };
 
-/*
- * Bring the table to what @news says: index 0 keeps the default GID, an
- * address that stays keeps its index, one that goes leaves a hole, a new one
- * takes the lowest hole. Returns enum vb_port_change bits. Idempotent.
+/* Apply @news to the table: index 0 keeps the default GID, an address that
+ * stays keeps its index, a removed one leaves a hole, a new one takes the
+ * lowest hole. Returns bits of enum vb_port_change. Idempotent. Takes p->lock.
  */
 unsigned vb_port_update(struct vb_port *p, const struct vb_port_update *news);
 
-/* False: no such index, or empty. */
+/* Copy out entry @index. False: out of range, or unused. Takes p->lock. */
 bool vb_port_gid(struct vb_port *p, unsigned index, struct vb_gid_entry *out);
-/* The index of @gid, or -1. */
+/* The index of @gid, or -1. Takes p->lock. */
 int vb_port_find_gid(struct vb_port *p, const struct vb_gid *gid);
 
-/* An Ethernet speed in the words of an InfiniBand port: codes of width (1 is
- * 1X, 2 is 4X) and speed (1 SDR, 2 DDR, 8 FDR10, 32 EDR), and as sysfs has it.
- * Unknown counts as slow. */
+/* An Ethernet speed as the attributes of an InfiniBand port: width code (1: 1X,
+ * 2: 4X), speed code (1: SDR, 2: DDR, 8: FDR10, 32: EDR), and sysfs's text. An
+ * unknown speed counts as the slowest. */
 struct vb_port_rate {
 	uint32_t up_to_mbits;
 	uint8_t width, speed;
@@ -81,8 +82,9 @@ struct vb_port_rate {
 };
 const struct vb_port_rate *vb_port_rate(uint32_t mbits);
 
-/* The largest IB MTU (enum) that fits an interface MTU with 96 bytes of
- * headers (as rdma_cm reckons); at least 256. */
+/* The largest IB MTU code whose packets fit into an interface MTU of
+ * @netdev_mtu bytes with 96 bytes of headers, which rdma_cm assumes; at least
+ * 256 bytes. */
 uint8_t vb_mtu_for_netdev(uint32_t netdev_mtu);
 
 #endif

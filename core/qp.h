@@ -2,8 +2,8 @@
 /*
  * Queue pairs: create, modify, complete, flush, destroy.
  *
- * Type-stable: a destroyed queue pair's memory is recycled, so that a thread
- * that found it in the table a moment ago can still lock it and look at qpn.
+ * The memory of a destroyed queue pair is recycled, never freed: a thread that
+ * found it in the table a moment ago can still lock it and compare its qpn.
  */
 #ifndef CORE_QP_H
 #define CORE_QP_H
@@ -16,7 +16,7 @@
 #include "core/wq.h"
 #include "core/xrc.h"
 
-/* IBV_QP_* mask bits of ibv_modify_qp, same values. */
+/* The IBV_QP_* mask bits of ibv_modify_qp(), with the same values. */
 enum vb_qp_mask {
 	QPM_STATE = 1 << 0,
 	QPM_CUR_STATE = 1 << 1,
@@ -53,30 +53,32 @@ struct vb_qp_attr {
 	uint8_t port_num, max_rd_atomic, max_dest_rd_atomic;
 	uint8_t min_rnr_timer, timeout, retry_cnt, rnr_retry;
 	bool sqd_async_notify;
-	bool sq_draining; /* set on the way to SQD; the transport clears it when
-			   * what had begun is complete (vb_qp_drained) */
+	/* Set on the way to SQD. The transport clears it when every request
+	 * that had begun is complete (vb_qp_drained). */
+	bool sq_draining;
 	uint32_t rate_limit;
 };
 
-/* Which way the requests of a queue pair go, from its first until RESET. */
+/* How the requests of a queue pair travel, from the first until RESET. */
 enum vb_qp_way {
 	WAY_PACKETS,
-	WAY_OPEN, /* to another program of this host, perhaps: see near/near.h
-		   */
+	/* The peer may be a process of this host: not decided yet
+	 * (near/near.h). */
+	WAY_OPEN,
 	WAY_NEAR,
 };
 
-/* XRC: what sends has no receiving side, and what receives has only @share,
- * for its first holder. */
+/* The parameters of vb_qp_create(). Of XRC, a sending queue pair has no
+ * receiving side, and a receiving one has only @share, its first holder. */
 struct vb_qp_init {
 	enum vb_qp_type type;
 	struct vb_pd *pd;
 	struct vb_cq *send_cq, *recv_cq;
 	struct vb_srq *srq; /* or NULL */
 	struct vb_qp_share *share;
-	struct vb_memory *memory; /* of its queues, or NULL */
-	struct vb_link *link;	  /* raw packets: its own */
-	struct vb_rss *rss;	  /* and where they go; or NULL */
+	struct vb_memory *memory; /* of its queues; or NULL: the heap */
+	struct vb_link *link;	  /* raw packets: the queue pair's own */
+	struct vb_rss *rss; /* receives are spread over its queues; or NULL */
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge;
 	uint32_t max_inline;
 	bool sig_all;
@@ -84,17 +86,21 @@ struct vb_qp_init {
 	void *owner;
 };
 
-/* The dispatcher's memory of a peer's IPv4 Identification. */
+/* IPv4 Identifications of the peer's packets. The ICRC covers this field, but a
+ * UDP socket does not report it: the link infers it, and the dispatcher checks
+ * that the value is plausible (engine/dispatch.c). */
 struct vb_peer_id {
 	uint16_t last, rejected;
-	uint8_t doubts; /* up with each refused, down with each good */
+	/* plus 1 for each refused packet, minus 1 for each good one */
+	uint8_t doubts;
 	vb_time at;
 	bool known, has_rejected, any;
 };
 
-/* When something was last sent and came on a stream; whether a poll that has
- * completions looks for an answer first; answers in a row that came soon, and
- * how many must have (engine/poll_hint.c). Outlives the queue pair. */
+/* iWARP (engine/poll_hint.c): when the stream last sent and received; whether a
+ * poll that finds completions shall look for an answer first; how many answers
+ * in a row came soon, and how many are needed for that. Kept when the queue
+ * pair is recycled. */
 struct vb_poll_hint {
 	_Atomic vb_time sent, came;
 	_Atomic bool looks;
@@ -102,91 +108,97 @@ struct vb_poll_hint {
 };
 
 struct vb_qp {
-	/* immutable while it lives; of an XRC target pd, recv_cq and srq are
-	 * those of the packet being taken (core/xrc.h), drive */
+	/* Immutable while the queue pair lives. Exception: an XRC target's pd,
+	 * recv_cq and srq are those of the packet in progress, under drive
+	 * (core/xrc.h). */
 	struct vb_adapter *adapter;
 	struct vb_pd *pd;
 	struct vb_cq *send_cq, *recv_cq;
 	struct vb_srq *srq;
 	struct vb_xrc_domain *xrc_domain;
 	struct vb_async *async;
-	struct vb_link *link; /* of its own, or NULL: the adapter's */
-	struct vb_rss *rss;   /* receives go to other queues, or NULL */
+	struct vb_link *link; /* its own; NULL: the adapter's */
+	struct vb_rss *rss;   /* spreads receives over other queues; or NULL */
 	void *owner;
 	enum vb_qp_type type;
 	uint32_t index; /* in adapter->qps */
 
-	struct vb_mutex drive; /* outlives the queue pair */
-	_Atomic uint32_t kick; /* work came while another thread drove */
-	_Atomic uint8_t state; /* enum vb_qp_state; drive to write */
-	_Atomic uint32_t qpn;  /* 0: free; drive to write */
+	/* Serializes all work on the queue pair. It outlives the queue pair. */
+	struct vb_mutex drive;
+	_Atomic uint32_t kick; /* work came while another thread held drive */
+	_Atomic uint8_t state; /* enum vb_qp_state; written under drive */
+	_Atomic uint32_t qpn;  /* 0: not in use; written under drive */
 
-	/* drive */
-	vb_time now; /* when it was last entered: completions carry it */
+	/* Under drive: */
+	vb_time now; /* time of the last entry; completions carry it */
 	struct vb_qp_attr attr;
-	struct vb_route route; /* from AV and GID table */
-	uint32_t mtu;	       /* bytes; min of path MTU and port's MTU */
+	struct vb_route route; /* resolved from the AV and the GID table */
+	uint32_t mtu;	       /* bytes; the smaller of path MTU and port MTU */
 	bool comm_est_sent, last_wqe_sent;
 	struct vb_sq sq;
 	struct vb_rq rq;
-	struct vb_recv_wqe recv; /* the message being received into */
-	bool recv_busy;		 /* recv holds one */
-	bool in_run; /* packets are taken in a row, and at its end... */
-	struct vb_mr_use run;	    /* ...this region is let go */
-	struct vb_tag_note tagged;  /* with tags: the message */
-	uint32_t recv_srqn;	    /* XRC: from here... */
-	uint64_t recv_life;	    /* ...if it still is the same */
-	struct vb_qp_share *shares; /* XRC: its holders */
-	void *tp;		    /* the transport's state */
-	void *near;		    /* what it needs to do without packets */
-	void *stream;		   /* RNIC: the engine's, to send on; rx, too */
-	struct vb_poll_hint await; /* RNIC: the engine's */
+	struct vb_recv_wqe recv; /* the receive of the message in progress */
+	bool recv_busy;		 /* recv holds a receive */
+	/* A run of packets is being taken; at its end the caller ends the
+	 * access `run`. */
+	bool in_run;
+	struct vb_mr_use run;	   /* memory access kept open during a run */
+	struct vb_tag_note tagged; /* tag matching of the message in progress */
+	uint32_t
+		recv_srqn; /* XRC: number of the SRQ that recv was taken from */
+	uint64_t recv_life; /* XRC: that SRQ's `life`, which detects reuse */
+	struct vb_qp_share *shares; /* XRC: holders of a target queue pair */
+	void *tp;		    /* state of the transport */
+	void *near;   /* state of the direct path on one host (near/) */
+	void *stream; /* RNIC: the engine's TCP stream */
+	struct vb_poll_hint await; /* RNIC: of the engine */
 	uint8_t way;		   /* enum vb_qp_way */
 	uint32_t row;		   /* in the roster */
-	/* drive: the peer's, of a connection */
+	/* Under drive: the peer of a connection. */
 	struct vb_peer_id peer_id;
 
-	/* adapter->mr_lock: of type 2, that it has bound: vb_mr.link */
+	/* Under adapter->mr_lock: the windows of type 2 it has bound
+	 * (vb_mr.link). */
 	struct vb_chain *windows;
-	/* drive: when a work request on a window asks again; VB_NEVER */
+	/* Under drive: when to retry a work request on a window; or
+	 * VB_NEVER. */
 	vb_time local_at;
-	void *held;	       /* drive: the engine's, what has no room yet */
-	vb_time timer_at;      /* drive: what the engine queued; VB_NEVER */
-	struct vb_timer timer; /* the engine's timer lock; initialised once */
+	/* under drive; of the engine: packets that the link had no room for */
+	void *held;
+	vb_time timer_at; /* under drive; queued deadline, or VB_NEVER */
+	struct vb_timer
+		timer; /* under the engine's timer lock; initialised once */
 	struct vb_qp *next_free;
 };
 
-/* -EINVAL, -ENOMEM, -EOPNOTSUPP (type); caps beyond vb_limits are -EINVAL.
- * On success init's caps hold what was given (at least what was asked). */
+/* Create a queue pair in RESET; the caller owns it. 0; -EINVAL: caps beyond
+ * vb_limits, or objects of different adapters; -ENOMEM; -EOPNOTSUPP: the
+ * adapter does not have this type. On success @init holds the caps given, which
+ * are at least those requested. */
 VB_MUST_CHECK int vb_qp_create(struct vb_adapter *a, struct vb_qp_init *init,
 			       struct vb_qp **qp);
-/* Leaves the table, its completion queues and its slots' memory. When it
- * returns no peer accesses memory by way of it. Takes drive, and waits without
- * it. */
+/* Remove the queue pair from the table and its entries from the completion
+ * queues, and free its queues. When it returns no peer's access through it is
+ * in progress. Takes drive, and waits without it. */
 void vb_qp_destroy(struct vb_qp *qp);
 
-/* core/qp_state.c: the transition table. -EINVAL, or what the link's route()
- * says, with a logged reason; changes nothing when it fails. Takes drive. After
- * a move to RESET or ERR no peer accesses memory by way of it: that is waited
- * for, without drive. */
+/* core/qp_state.c: move to another state (IBA 10.3.1). 0; -EINVAL or
+ * an error of the link's route(), with the reason in the log: then nothing has
+ * changed. Takes drive. After a move to RESET or ERR no peer's access through
+ * the queue pair is in progress: the call waits for that without drive. */
 VB_MUST_CHECK int vb_qp_modify(struct vb_qp *qp, const struct vb_qp_attr *attr,
 			       uint32_t mask, vb_time now);
 void vb_qp_query(struct vb_qp *qp, struct vb_qp_attr *attr);
 
-/*
- * What transports call, under drive.
- */
+/* What transports call, under drive. */
 
-/*
- * Complete the oldest send WQE (sq.done) and step past it. A successful one
- * makes an entry only when signalled. byte_len is for READ and atomics.
- * This and vb_qp_recv_done() may find the completion queue full: then the
- * queue pair is in ERR, all is flushed, when they return. With none to
- * complete they do nothing.
- */
+/* Complete the oldest WQE of the send queue (sq.done) and step past it. A
+ * success makes an entry only when the WQE is signaled. Of an empty queue,
+ * nothing happens. This and vb_qp_recv_done() may find the completion queue
+ * full: then the queue pair is in ERR and flushed when they return. */
 void vb_qp_send_done(struct vb_qp *qp, enum vb_wc_status status);
 
-/* Take the next receive into qp->recv. False: none. */
+/* Take the next receive into qp->recv. False: none is posted. */
 bool vb_qp_recv_begin(struct vb_qp *qp);
 
 struct vb_recv_done {
@@ -194,35 +206,37 @@ struct vb_recv_done {
 	enum vb_wc_op opcode;
 	uint32_t byte_len, imm, src_qp;
 	uint8_t wc_flags;
-	uint8_t sl; /* enum vb_wc_l3, of a datagram; else 0 */
+	uint8_t sl; /* enum vb_wc_l3 of a datagram; else 0 */
 	bool solicited;
 	uint32_t flow_tag;
 };
-/* Complete the receive that qp->recv holds. */
+/* Complete the receive in qp->recv. */
 void vb_qp_recv_done(struct vb_qp *qp, const struct vb_recv_done *d);
 
 /*
- * Into ERR: what is in progress and all that is queued completes with
- * FLUSH_ERR (IBA 10.3.1), LAST_WQE is raised with an SRQ. @event: an
- * enum vb_event_type to post, or -1. The transport completes the WQE that is
- * at fault with its own status first. In ERR already: nothing. The
- * transport's enter() is not called: it is the transport that asks.
+ * Move to ERR: the requests in progress and those queued complete with
+ * FLUSH_ERR (IBA 10.3.1), and with an SRQ LAST_WQE is raised. @event is an enum
+ * vb_event_type to post, or -1. The transport first completes the WQE at fault
+ * with its own status. In ERR nothing happens. The transport's enter() is not
+ * called, since the transport is the caller.
  */
 void vb_qp_fail(struct vb_qp *qp, int event);
-/* Into SQE: what is queued for sending completes with FLUSH_ERR, receiving
- * goes on (IBA 10.3.1.7: UC and UD). As above, but for enter(). */
+/* Move to SQE: queued sends complete with FLUSH_ERR, receiving goes on (IBA
+ * 10.3.1.7; UC and UD). The transport's enter() is not called. */
 void vb_qp_stop_sends(struct vb_qp *qp);
-/* Flush what was posted since, when in ERR or SQE. Cheap when there is none. */
+/* In ERR or SQE: flush what was posted since. Cheap when nothing was. */
 void vb_qp_flush(struct vb_qp *qp);
 void vb_qp_event(struct vb_qp *qp, enum vb_event_type type);
-/* In SQD, all that had begun is complete: SQ_DRAINED, when asked for. Once. */
+/* In SQD, when every request that had begun is complete: post SQ_DRAINED if the
+ * program asked for it. Once per stay in SQD. */
 void vb_qp_drained(struct vb_qp *qp);
-/* With drive held: the roster is to tell the state, and what was last set. */
+/* Update the queue pair's row in the roster. The caller holds drive. */
 void vb_qp_note(const struct vb_qp *qp);
-/* Queues, completions and attributes as after create: core/qp_state.c's. */
+/* Return queues, completions and attributes to their state after create (for
+ * core/qp_state.c). */
 void vb_qp_clear(struct vb_qp *qp);
 
-/* Names for messages. */
+/* The name of a state, for messages; a static string. */
 const char *vb_qp_state_name(enum vb_qp_state s);
 
 #endif

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Receive-side scaling: which of several work queues a frame goes to. A work
- * queue is the receiving half of a queue pair (QPT_WQ): RESET, RTR and ERR are
- * its states, INIT and RTS it does not have.
- */
+/* Receive-side scaling: which of several work queues receives a frame. A work
+ * queue is the receiving half of a queue pair (QPT_WQ); its states are RESET,
+ * RTR and ERR, it has neither INIT nor RTS. */
 #ifndef CORE_RSS_H
 #define CORE_RSS_H
 
@@ -11,7 +9,7 @@
 #include "wire/eth.h"
 #include "wire/toeplitz.h"
 
-/* enum ibv_rx_hash_fields, same values. */
+/* enum ibv_rx_hash_fields, with the same values. */
 enum vb_rss_field {
 	RSS_SRC_IPV4 = 1 << 0,
 	RSS_DST_IPV4 = 1 << 1,
@@ -28,15 +26,16 @@ enum vb_rss_field {
 struct vb_rss {
 	uint8_t key[VB_TOEPLITZ_KEY_BYTES];
 	uint32_t fields; /* enum vb_rss_field */
-	uint32_t count;	 /* a power of two */
+	uint32_t count;	 /* of queues; a power of two */
 	struct vb_qp *queues[];
 };
 
-/* IPv4 and IPv6, or TCP and UDP, exclude each other: -EINVAL. Unknown fields:
- * -EOPNOTSUPP. */
+/* May the hash use @fields? -EINVAL: IPv4 together with IPv6, or TCP with UDP;
+ * -EOPNOTSUPP: unknown fields. */
 VB_MUST_CHECK int vb_rss_check(uint64_t fields);
 
-/* What a frame does not have adds nothing to its hash. */
+/* The Toeplitz hash of a frame. Fields that the frame does not have are left
+ * out. */
 uint32_t vb_rss_hash(const struct vb_rss *rss, const struct vb_eth_key *key);
 
 static inline struct vb_qp *vb_rss_pick(const struct vb_rss *rss,

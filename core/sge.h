@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Scatter/gather lists: gather into a packet, place from a packet. */
+/* Scatter/gather lists: gather bytes into a packet, place bytes of a packet. */
 #ifndef CORE_SGE_H
 #define CORE_SGE_H
 
 #include "core/mr.h"
 
-/*
- * Copy @len bytes that begin @offset bytes into the list. The list covers
- * offset + len (the caller knows its total). An entry of length 0 is skipped
- * and its key not looked at. FAULT_LKEY or FAULT_LOCAL_MEMORY.
- */
+/* Copy @len bytes that begin @offset bytes into the list to @dst. The caller
+ * guarantees that the list covers offset + len. Entries of length 0 are skipped
+ * without a look at their key. FAULT_NONE, FAULT_LKEY or FAULT_LOCAL_MEMORY. */
 enum vb_fault vb_sge_gather(struct vb_pd *pd, const struct vb_sge *sge,
 			    unsigned count, uint64_t offset, void *dst,
 			    uint32_t len);
-/* The same towards the program's memory; needs ACCESS_LOCAL_WRITE. */
+/* The same from @src into the list's memory, which needs ACCESS_LOCAL_WRITE. */
 enum vb_fault vb_sge_place(struct vb_pd *pd, const struct vb_sge *sge,
 			   unsigned count, uint64_t offset, const void *src,
 			   uint32_t len);
 
-/* Sum of lengths; may pass 2^32. */
-/* Do the keys of the whole list open what they name? Checks no memory. */
+/* Do the keys permit the whole list, with the rights @need? Does not check
+ * whether the pages exist. */
 bool vb_sge_is_allowed(const struct vb_pd *pd, const struct vb_sge *sge,
 		       unsigned count, uint32_t need);
 

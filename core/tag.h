@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tag matching: a shared receive queue with a list of buffers that are each
- * for the first message whose tag, under the buffer's mask, is the buffer's
- * own. What matches none is unexpected: it takes an ordinary receive of the
- * queue, and the program looks for a buffer that it was meant for.
+ * Tag matching: a shared receive queue with a list of buffers. Each buffer
+ * takes the first message whose tag equals the buffer's under the buffer's
+ * mask. A message that matches none is unexpected: it takes an ordinary receive
+ * of the queue, and the program looks for its buffer.
  *
- * A message may arrive while the program is posting the very buffer for it.
- * So that nothing later overtakes it, buffers posted after an unexpected
- * message match nothing until the program has said how many it has seen to
- * (its count and ours agree in their low 16 bits, as adapters compare them).
+ * A message may arrive while the program is posting the very buffer for it. So
+ * that no later message overtakes it, a buffer posted after an unexpected
+ * message matches nothing until the program has reported how many unexpected
+ * messages it has handled; the program's count and the queue's are compared in
+ * their low 16 bits, as adapters do.
  *
- * Of a rendezvous the program's peer sends the header only. The queue pair
- * then reads the data itself and sends the header back (FIN); it does so
- * when it was made without a send queue, which is ours then.
+ * For a rendezvous the peer sends only the header. The queue pair then reads
+ * the data itself and sends the header back (FIN). It does so if it was created
+ * without a send queue: the send queue is then this file's.
  */
 #ifndef CORE_TAG_H
 #define CORE_TAG_H
@@ -24,19 +25,24 @@
 #define VB_TAG_MAX	  16384u /* buffers in a list */
 #define VB_TAG_MAX_OPS	  16384u
 #define VB_TAG_MAX_SGE	  4u
-#define VB_TAG_RNDV_MAX	  64u  /* bytes of a message that asks for one */
-#define VB_TAG_SEND_SLOTS 128u /* two of them for each rendezvous */
+#define VB_TAG_RNDV_MAX	  64u  /* bytes of a rendezvous request */
+#define VB_TAG_SEND_SLOTS 128u /* two for each rendezvous */
 
 struct vb_qp;
 struct vb_cqe;
 
-/* What became of the message that is being received. */
+/* What happens to the message that is being received. */
 enum vb_tag_kind {
-	TAG_NO_TAG,	/* not for the list: into an ordinary receive */
-	TAG_UNEXPECTED, /* the same */
-	TAG_WHOLE, /* into the tagged buffer; to be told when it is there */
-	TAG_LONG,  /* the same; that it matched has been told */
-	TAG_RNDV,  /* nothing is left to be done */
+	/* It is not for the list: an ordinary receive takes it. */
+	TAG_NO_TAG,
+	/* No buffer matched: an ordinary receive takes it. */
+	TAG_UNEXPECTED,
+	/* The tagged buffer takes it; one completion when it is whole. */
+	TAG_WHOLE,
+	/* The same, but the match has been reported already. */
+	TAG_LONG,
+	/* A rendezvous: nothing is left to do for the message itself. */
+	TAG_RNDV,
 };
 
 struct vb_tag_note {
@@ -45,57 +51,53 @@ struct vb_tag_note {
 	uint64_t tag;
 };
 
-/* Makes @srq, which is new, one with a list of @max buffers that completes to
- * @cq. -EINVAL: none, or too many, or parts of different adapters; -ENOMEM.
- * Its end is vb_srq_destroy() as ever. */
+/* Give the new @srq a list of @max buffers that completes to @cq. 0; -EINVAL:
+ * @max is 0 or too large, or objects of different adapters; -ENOMEM.
+ * vb_srq_destroy() ends it. */
 VB_MUST_CHECK int vb_tag_join(struct vb_srq *srq, struct vb_cq *cq,
 			      uint32_t max);
-/* Of vb_srq_destroy(). */
+/* Called by vb_srq_destroy(). */
 void vb_tag_leave(struct vb_srq *srq);
 
-/*
- * Operations on the list: carried out at once.
- */
+/* Operations on the list, which are carried out at once. */
 struct vb_tag_op {
 	uint64_t wr_id;
 	vb_time now;
 	bool signaled;
-	bool sync;	 /* @seen counts... */
-	uint32_t seen;	 /* ...the unexpected messages seen to */
-	uint32_t handle; /* of DEL; and what ADD gave */
+	bool sync;	 /* `seen` is valid */
+	uint32_t seen;	 /* unexpected messages the program has handled */
+	uint32_t handle; /* input of DEL, result of ADD */
 	uint64_t recv_wr_id, tag, mask;
 	const struct vb_sge *sge;
 	unsigned count;
 };
-/* -EINVAL: too many entries; -ENOMEM: the list is full. */
+/* Add a buffer. 0; -EINVAL: too many entries; -ENOMEM: the list is full. */
 VB_MUST_CHECK int vb_tag_add(struct vb_srq *srq, struct vb_tag_op *op);
-/* One that has been taken by a message completes with WC_TM_ERR. -EINVAL: not
- * such a handle at all. */
+/* Remove a buffer. If a message has taken it already, the operation completes
+ * with WC_TM_ERR. -EINVAL: the handle never existed. vb_tag_sync() only reports
+ * op->seen. */
 VB_MUST_CHECK int vb_tag_del(struct vb_srq *srq, const struct vb_tag_op *op);
 void vb_tag_sync(struct vb_srq *srq, const struct vb_tag_op *op);
 
-/*
- * What queue pairs and transports call, under drive of a queue pair that
- * stands on such a queue.
- */
+/* What queue pairs and transports call, under drive of a queue pair that uses
+ * such a queue. */
 
-/* May its send queue be ours? Of one that has none of its own. */
+/* May tag matching use the send queue of a queue pair with this @srq, @pd and
+ * @max_send_wr? Only if the program asked for no send queue. */
 bool vb_tag_owns_sends(const struct vb_srq *srq, const struct vb_pd *pd,
 		       uint32_t max_send_wr);
-/*
- * A message begins with the @len bytes at @head, which may change under us;
- * @whole: those are all. Finds where it goes: qp->recv, without the first
- * *@skip bytes, which may be all. FAULT_NO_RQE: nowhere now.
- */
+/* A message begins with the @len bytes at @head, which the sender may still
+ * change; @whole: these are all. Finds its destination: qp->recv, without the
+ * first *@skip bytes, which may be all. FAULT_NO_RQE: there is none now. */
 enum vb_fault vb_tag_begin(struct vb_qp *qp, const void *head, uint32_t len,
 			   bool whole, uint32_t *skip);
-/* How the receive of such a message completes. */
+/* Fill in the completion of the receive of such a message. */
 void vb_tag_fill(struct vb_qp *qp, struct vb_cqe *e);
-/* One of our own work requests has ended. */
+/* A work request of the tag matcher's own has ended with @status. */
 void vb_tag_sent(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		 enum vb_wc_status status);
-/* The queue pair forgets what it was about: those that wait for data are
- * told. */
+/* The queue pair is reset or failed: rendezvous that wait for data complete
+ * with an error. */
 void vb_tag_cancel(struct vb_qp *qp);
 
 #endif

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The transport seam. A transport is a state machine without I/O: it is
- * handed frames and the time, and fills batches. It reads no clock, no
- * socket, no random source. Every function but settle() is called with
- * qp->drive held.
- */
+/* The interface of a transport: a state machine without I/O, which is given
+ * packets and the time and fills batches. It reads no clock, socket or random
+ * source, so that a simulation can replay it. Every function but settle() is
+ * called with qp->drive held. */
 #ifndef CORE_TRANSPORT_H
 #define CORE_TRANSPORT_H
 
@@ -16,67 +14,60 @@ enum vb_delayed_ack { ACK_NONE, ACK_NOW, ACK_DELAYED };
 struct vb_transport_ops {
 	const char *name;
 
-	/* Protocol state for a new queue pair (qp->tp). -errno. */
+	/* Allocate, or free, the protocol state of a queue pair (qp->tp). 0 or
+	 * -errno. */
 	int (*attach)(struct vb_qp *qp);
 	void (*detach)(struct vb_qp *qp);
 
-	/* It has just entered @to (attributes are set): reset or start what
-	 * that means. From any state to RESET forgets everything. */
+	/* The queue pair has entered state @to, its attributes are set: reset
+	 * or start accordingly. A move to RESET forgets everything. */
 	void (*enter)(struct vb_qp *qp, enum vb_qp_state from,
 		      enum vb_qp_state to, vb_time now);
 
-	/*
-	 * One arrived packet, parsed; borrowed until return. Class, state,
-	 * addresses and P_Key have been checked by the dispatcher. Makes
-	 * completions and notes what to answer; sends nothing.
-	 */
+	/* A packet has arrived; @pkt is borrowed until return. The dispatcher
+	 * has checked class, state, addresses and P_Key. Makes completions and
+	 * records what to answer; sends nothing. */
 	void (*recv)(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 		     vb_time now);
-	/*
-	 * NULL, or: a queue pair that had @index has entered RESET or ERR, or
-	 * was detached. Returns when no peer accesses memory by way of it any
-	 * more. Called without drive.
-	 */
+	/* Optional. A queue pair with table index @index has entered RESET or
+	 * ERR, or was detached: return when no peer's access through it is in
+	 * progress. The caller does not hold drive. */
 	void (*settle)(struct vb_adapter *a, uint32_t index);
 
-	/*
-	 * Put what may be sent now into @out while it has room: answers,
-	 * requests, repeats. True: there is more, call again with an empty
-	 * batch. Handles deadlines that have come.
-	 */
+	/* Put what may be sent now into @out while it has room: responses,
+	 * requests, retransmissions. Acts on expired deadlines. True: more is
+	 * to be sent, call again with an empty batch. */
 	bool (*send)(struct vb_qp *qp, vb_time now, struct vb_txq *out);
 
-	/* NULL, or: after work was posted, while a timer is queued; do it, if
-	 * that takes no look at the time. False: nothing was done. */
+	/* Optional. Work was posted while a timer is queued: carry it out if
+	 * that needs no look at the clock. False: nothing was done. */
 	bool (*quick)(struct vb_qp *qp);
-	/*
-	 * After work was posted, or packets were received. True: send() need
-	 * not be called yet, since answers to what is under way will soon
-	 * come, and what is posted until then can leave in the same batch. An
-	 * earlier send() has said when it must be called anyway.
-	 */
+	/* Work was posted or packets were received. True: send() need not be
+	 * called yet, since responses will arrive soon and what is posted until
+	 * then can leave in one batch. The deadline of the last send() still
+	 * holds. */
 	bool (*can_wait)(const struct vb_qp *qp);
 
 	/*
-	 * Packets were received, by a program that @polls or for one that may
-	 * spin on its memory. Other than ACK_NONE: nothing is due but an
-	 * acknowledgement, and unreplied() is to tell when more is received,
-	 * or time has passed, without the program having posted. ACK_DELAYED:
-	 * it has replied each time lately, so send() may wait for that. NULL:
-	 * never.
+	 * Optional (NULL: never delays). Packets were received for a program
+	 * that polls (@polls) or may spin on its memory. ACK_NONE: more than an
+	 * acknowledgement is due, or nothing. ACK_NOW, ACK_DELAYED: only an
+	 * acknowledgement is due, and the caller calls unreplied() when further
+	 * packets arrive, or time passes, before the program posts.
+	 * ACK_DELAYED: the program has replied promptly so far, so send() may
+	 * wait for its reply.
 	 */
 	enum vb_delayed_ack (*delayed_ack)(struct vb_qp *qp, bool polls);
-	/* True: the acknowledgement is still due. */
+	/* The program has not replied. True: the acknowledgement is still
+	 * due. */
 	bool (*unreplied)(struct vb_qp *qp);
 
-	/* When send() must be called though nothing arrives; VB_NEVER. */
+	/* When send() must be called if nothing arrives; VB_NEVER: never. */
 	vb_time (*deadline)(const struct vb_qp *qp);
 
-	/*
-	 * NULL, or, when can_wait() is true: it will be for short work requests
-	 * up to this index of the send queue as well, until the next recv() or
-	 * send(), or state.
-	 */
+	/* Optional. Called when can_wait() is true: it stays true for short
+	 * work requests up to this send queue index, until the next recv(),
+	 * send() or change of state. */
 	uint32_t (*waits_until)(const struct vb_qp *qp);
 };
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The words a verbs user can say. Values equal the ABI's (infiniband/verbs.h);
- * front/verbs asserts it, so that no translation tables are needed.
- */
+/* The vocabulary of verbs: types, operations, statuses. The values equal those
+ * of the ABI (infiniband/verbs.h); front/verbs asserts it, so that no
+ * translation tables are needed. */
 #ifndef CORE_TYPES_H
 #define CORE_TYPES_H
 
@@ -16,10 +15,10 @@ enum vb_qp_type {
 	QPT_RAW_PACKET = 8,
 	QPT_XRC_SEND = 9,
 	QPT_XRC_RECV = 10,
-	QPT_WQ = 16 /* none of the ABI's: core/rss.h */
+	QPT_WQ = 16 /* internal, not of the ABI: core/rss.h */
 };
 
-/* Is it answered: a connection that loses nothing? */
+/* Is it a transport with acknowledgements, which loses nothing? */
 static inline bool vb_qp_type_is_reliable(enum vb_qp_type type)
 {
 	return type == QPT_RC || type == QPT_XRC_SEND || type == QPT_XRC_RECV;
@@ -105,11 +104,9 @@ enum vb_wc_flags {
 	WC_TM_DATA_VALID = 1 << 6,
 };
 
-/*
- * What a datagram came in. RoCE has no service level in packets, and mlx5
- * reports this in its place: bit 3 says UDP, the low bits which IP. Programs
- * that must find the network header go by it.
- */
+/* How a datagram was encapsulated. RoCE packets carry no service level, and
+ * like mlx5 Verbena reports this in its place: bit 3 says UDP, the low bits
+ * which IP version. Programs use it to find the network header. */
 enum vb_wc_l3 {
 	WC_L3_UDP_IPV6 = 0x9,
 	WC_L3_UDP_IPV4 = 0xa,
@@ -150,33 +147,34 @@ enum vb_event_type {
 	EVENT_WQ_FATAL = 19,
 };
 
-/* What is wrong with an access or a packet. A check names it and returns;
- * tables (core/fault.c) say what follows. */
+/* What is wrong with an access or a packet. A check returns it; the table in
+ * core/fault.c says what follows. */
 enum vb_fault {
 	FAULT_NONE = 0,
-	FAULT_LKEY,	    /* no such lkey, wrong PD, out of range, no right */
-	FAULT_LOCAL_MEMORY, /* the key is right, the page is not there */
-	FAULT_RKEY,	    /* no such rkey, wrong PD, out of range, no right */
-	FAULT_REMOTE_MEMORY, /* rkey right, page missing at the responder */
+	FAULT_LKEY, /* no such lkey, wrong PD, out of range, or no right */
+	FAULT_LOCAL_MEMORY, /* the lkey permits it, but a page is missing */
+	FAULT_RKEY, /* no such rkey, wrong PD, out of range, or no right */
+	FAULT_REMOTE_MEMORY, /* the rkey permits it, but a page is missing */
 	FAULT_PSN_GAP,
-	FAULT_ORDER,	    /* middle without first, first before last */
-	FAULT_ACCESS_FLAGS, /* qp_access_flags refuse the operation */
-	FAULT_LENGTH,	    /* payload does not fit its place in the message */
-	FAULT_ALIGNMENT,    /* an atomic's address */
-	FAULT_NO_RQE,	    /* nothing posted to receive into */
+	FAULT_ORDER, /* a middle packet without a first, a first before the last
+		      */
+	FAULT_ACCESS_FLAGS, /* qp_access_flags forbid the operation */
+	FAULT_LENGTH,	 /* the payload does not fit its place in the message */
+	FAULT_ALIGNMENT, /* of an atomic's address */
+	FAULT_NO_RQE,	 /* no receive is posted */
 	FAULT_RQE_TOO_SMALL,
-	FAULT_RQE_LKEY, /* the receive's own lkey or memory */
+	FAULT_RQE_LKEY, /* the receive's own lkey or memory is at fault */
 	FAULT_TOO_MANY_READS,
-	FAULT_INV_RKEY,	  /* SEND with invalidate of what cannot be */
-	FAULT_XRC_SRQ,	  /* no such shared queue */
-	FAULT_XRC_DOMAIN, /* one of another domain than the queue pair's */
-	FAULT_XRC_FAR,	  /* one of another process: this cannot be had */
+	FAULT_INV_RKEY,	  /* SEND with Invalidate of a key that must not be */
+	FAULT_XRC_SRQ,	  /* no such shared receive queue */
+	FAULT_XRC_DOMAIN, /* the SRQ is of another XRC domain */
+	FAULT_XRC_FAR, /* the SRQ is another process's; not possible for it */
 	FAULT_COUNT,
 };
 
 #define VB_MAX_SGE     32
 #define VB_MAX_INLINE  1024
-#define VB_MAX_MSG     (1u << 30) /* bytes in one message; 1 GiB */
+#define VB_MAX_MSG     (1u << 30) /* bytes: 1 GiB */
 #define VB_MAX_RD_ATOM 128
 
 struct vb_sge {
@@ -185,7 +183,7 @@ struct vb_sge {
 	uint32_t lkey;
 };
 
-/* enum ibv_mtu: 1..5 for 256..4096 bytes. */
+/* Bytes of an MTU code (enum ibv_mtu): 1..5 stand for 256..4096. */
 static inline uint32_t vb_mtu_bytes(unsigned code)
 {
 	return 128u << code;

@@ -2,10 +2,11 @@
 /*
  * Send queues, receive queues, shared receive queues.
  *
- * Indices run freely and wrap at 2^32; slot = index mod cap, and a cap is 0 or
- * a power of two, so that slots follow each other across the wrap. A slot is
- * taken when posted and free again when the program has polled a completion
- * at or after it, as adapters do (SRQ: when its message has begun).
+ * Indices run freely and wrap at 2^32; the slot is index mod cap. A cap is 0 or
+ * a power of two, so that consecutive indices use consecutive slots across the
+ * wrap. Posting takes a slot. The slot is free again when the program has
+ * polled a completion at or after it, as with adapters; of an SRQ, when its
+ * message begins.
  */
 #ifndef CORE_WQ_H
 #define CORE_WQ_H
@@ -18,19 +19,20 @@
 #include "link/link.h"
 
 struct vb_send_wqe {
-	/* written by the poster */
+	/* written by the poster: */
 	uint64_t wr_id;
 	uint64_t remote_addr;
-	uint64_t compare_add; /* compare, or the value to add */
-	uint64_t swap;	      /* or, inline, the word of an ATOMIC WRITE */
+	uint64_t compare_add; /* value to compare with, or to add */
+	/* value to swap in; or, copied in, the word of an ATOMIC WRITE */
+	uint64_t swap;
 	uint32_t rkey;
-	uint32_t imm;	 /* as on the wire; or the rkey to invalidate */
+	uint32_t imm;	 /* in wire order; or the rkey to invalidate */
 	uint32_t length; /* bytes of the message */
 	uint8_t op;	 /* enum vb_wr_op */
-	uint8_t flags;	 /* enum vb_send_flags; SEND_INLINE: data follows */
+	uint8_t flags;	 /* enum vb_send_flags; SEND_INLINE: inline_data */
 	uint8_t num_sge;
-	uint32_t srqn; /* XRC: the shared queue that it is for */
-	/* drive: the transport's */
+	uint32_t srqn; /* XRC: the destination SRQ */
+	/* the transport's, under drive: */
 	uint32_t first_psn; /* valid once begun */
 	uint32_t psn_count;
 	union {
@@ -39,41 +41,42 @@ struct vb_send_wqe {
 	};
 };
 
-/* Where a datagram goes; the end of a slot in a queue of datagrams. */
+/* Destination of a datagram, at the end of a slot in a queue of datagrams. */
 struct vb_send_dest {
-	_Alignas(8) struct vb_route route; /* dqpn: whose */
-	uint32_t qkey;			   /* as posted */
+	_Alignas(8) struct vb_route route; /* with the dqpn */
+	uint32_t qkey;			   /* as the program posted it */
 };
 
 struct vb_sq {
 	uint32_t cap, stride, max_sge, max_inline;
-	uint32_t open; /* cap; 0: the program posts nothing (core/tag.h) */
+	uint32_t open; /* cap; 0: the program may not post (core/tag.h) */
 	bool sig_all;
 	uint8_t *slots;
-	struct vb_memory *memory;  /* the slots' */
-	struct vb_mutex lock;	   /* posters */
-	_Atomic uint32_t posted;   /* lock to write */
-	_Atomic uint32_t released; /* CQ lock to write */
-	uint32_t done;		   /* drive: all before it are completed */
-	_Atomic uint64_t quiet;	   /* drive to write: vb_sq_defer_doorbell() */
+	struct vb_memory *memory;  /* the slots come from here; or NULL */
+	struct vb_mutex lock;	   /* taken to post */
+	_Atomic uint32_t posted;   /* written under lock */
+	_Atomic uint32_t released; /* written under the CQ's lock */
+	uint32_t done; /* under drive: all before it are completed */
+	_Atomic uint64_t
+		quiet; /* written under drive: vb_sq_defer_doorbell() */
 };
 
 struct vb_recv_wqe {
 	uint64_t wr_id;
 	uint32_t num_sge;
-	uint32_t index;	 /* its queue index */
-	uint64_t length; /* room, bytes */
+	uint32_t index;	 /* of the receive queue */
+	uint64_t length; /* bytes of all entries */
 	struct vb_sge sge[VB_MAX_SGE];
 };
 
 struct vb_rq {
-	uint32_t cap, stride, max_sge; /* SRQ: cap under the lock */
+	uint32_t cap, stride, max_sge; /* of an SRQ, cap is under lock */
 	uint8_t *slots;
-	struct vb_memory *memory;  /* the slots' */
-	struct vb_mutex lock;	   /* posters; SRQ: takers too */
-	_Atomic uint32_t posted;   /* lock to write */
-	_Atomic uint32_t released; /* CQ lock to write (SRQ: lock) */
-	_Atomic uint32_t taken;	   /* drive to write (SRQ: lock) */
+	struct vb_memory *memory;  /* the slots come from here; or NULL */
+	struct vb_mutex lock;	   /* taken to post; of an SRQ, also to take */
+	_Atomic uint32_t posted;   /* written under lock */
+	_Atomic uint32_t released; /* written under the CQ's lock (SRQ: lock) */
+	_Atomic uint32_t taken;	   /* written under drive (SRQ: lock) */
 };
 
 struct vb_xrcd;
@@ -83,22 +86,25 @@ struct vb_tags;
 struct vb_srq {
 	struct vb_rq rq;
 	struct vb_pd *pd;
-	struct vb_cq *cq;     /* of XRC and with tags, or NULL */
-	struct vb_tags *tags; /* or NULL: core/tag.h */
-	/* of XRC, or NULL, 0: core/xrc.h */
+	struct vb_cq *cq;     /* with XRC or tags; or NULL */
+	struct vb_tags *tags; /* core/tag.h; or NULL */
+	/* XRC (core/xrc.h); or NULL and 0: */
 	struct vb_xrcd *xrcd;
 	uint32_t number;
-	uint64_t life;		/* differs from all others with this number */
-	_Atomic uint32_t users; /* queue pairs that take a packet for it */
+	uint64_t life; /* unique among the SRQs with this number */
+	_Atomic uint32_t
+		users; /* queue pairs with a packet for it in progress */
 	struct vb_async *async;
 	void *owner;
-	uint32_t limit; /* rq.lock; 0: not armed */
+	uint32_t limit; /* under rq.lock; 0: not armed */
 	_Atomic uint32_t refs;
 	uint32_t row; /* in the roster */
 };
 
-/* Caps are rounded up: what was given stands in the queue. @m: where the slots
- * come from, or NULL. -ENOMEM. */
+/* Allocate a queue. Caps are rounded up to powers of two; the queue's fields
+ * say what was given. The slots' memory comes from @m, or from the heap when @m
+ * is NULL. @datagrams: each slot has room for a struct vb_send_dest. 0 or
+ * -ENOMEM. */
 VB_MUST_CHECK int vb_sq_init(struct vb_sq *sq, uint32_t cap, uint32_t max_sge,
 			     uint32_t max_inline, bool sig_all, bool datagrams,
 			     struct vb_memory *m);
@@ -113,7 +119,7 @@ static inline struct vb_send_wqe *vb_sq_at(const struct vb_sq *sq, uint32_t i)
 				      (size_t)(i & (sq->cap - 1)) * sq->stride);
 }
 
-/* With the queue made for datagrams. */
+/* Only with a queue initialised with @datagrams. */
 static inline struct vb_send_dest *vb_sq_dest(const struct vb_sq *sq,
 					      struct vb_send_wqe *wqe)
 {
@@ -121,55 +127,61 @@ static inline struct vb_send_dest *vb_sq_dest(const struct vb_sq *sq,
 				       sizeof(struct vb_send_dest));
 }
 
-/* With sq->lock held: the next free slot, or NULL when the queue is full. */
+/* The next free slot, or NULL when the queue is full. The caller holds
+ * sq->lock. */
 struct vb_send_wqe *vb_sq_begin(struct vb_sq *sq);
-/* The same for the slot @ahead places further on. */
+/* The free slot @ahead places behind that; or NULL. The caller holds
+ * sq->lock. */
 struct vb_send_wqe *vb_sq_peek(struct vb_sq *sq, uint32_t ahead);
-/* With sq->lock held: publish what vb_sq_begin() gave. */
+/* Publish the slot that vb_sq_begin() returned. The caller holds sq->lock. */
 void vb_sq_commit(struct vb_sq *sq);
 
-/* Whether its success makes an entry. */
+/* Does the WQE's success make a completion entry? */
 static inline bool vb_sq_signals(const struct vb_sq *sq,
 				 const struct vb_send_wqe *wqe)
 {
 	return sq->sig_all || wqe->flags & SEND_SIGNALED;
 }
 
-/* Posted and not yet completed, as the driver sees it. */
+/* The index behind the last WQE posted. The caller holds drive. */
 static inline uint32_t vb_sq_end(const struct vb_sq *sq)
 {
-	/* Pairs with the release in vb_sq_commit(): the slot is written. */
+	/* Pairs with the release in vb_sq_commit(): the slot's contents are
+	 * visible. */
 	return atomic_load_explicit(&sq->posted, memory_order_acquire);
 }
 
 /*
- * Short work requests that are posted while many packets are under way need
- * nobody who looks at them at once: the answers will make somebody look. So,
- * under drive, up to an index that is quiet; whoever looks, or changes what
- * that rests on, ends it first, and then asks for vb_sq_end(). A poster asks
- * when his slot is published: a slot that its poster left alone is seen by who
- * ended the quiet.
+ * Deferred doorbells. While many packets are in flight, a short work request
+ * need not be looked at when it is posted: the responses cause a look soon
+ * enough. The driver (the thread that holds drive) grants this up to a send
+ * queue index with vb_sq_defer_doorbell(). A driver that looks at the queue, or
+ * changes what the grant rests on, first revokes it with
+ * vb_sq_resume_doorbell() and then reads vb_sq_end(). A poster publishes its
+ * slot and then asks vb_sq_is_deferred(): if the answer is yes, the driver that
+ * revokes the grant sees the slot.
  */
 #define VB_QUIET_BYTES 256
 #define VB_IS_QUIET    (1ull << 32)
 
 static inline void vb_sq_defer_doorbell(struct vb_sq *sq, uint32_t until)
 {
-	/* What the promise rests on is only looked at under drive. */
+	/* Relaxed: only drivers read what the grant rests on, under drive. */
 	atomic_store_explicit(&sq->quiet, VB_IS_QUIET | until,
 			      memory_order_relaxed);
 }
 
 static inline void vb_sq_resume_doorbell(struct vb_sq *sq)
 {
-	/* Not mere stores: who comes second reads what the first has written,
-	 * and sees what it did before. */
+	/* A read-modify-write, as in vb_sq_is_deferred(): of the two, the later
+	 * one reads what the earlier one wrote, and so sees all that came
+	 * before it. */
 	if (atomic_load_explicit(&sq->quiet, memory_order_relaxed))
 		(void)atomic_exchange(&sq->quiet, 0);
 }
 
-/* Of who has just posted one of VB_QUIET_BYTES at most. A first look spares
- * the others the second. */
+/* Called by the poster of a work request of at most VB_QUIET_BYTES bytes. The
+ * plain load first keeps the cache line shared when the answer is no. */
 static inline bool vb_sq_is_deferred(struct vb_sq *sq)
 {
 	uint32_t end = atomic_load_explicit(&sq->posted, memory_order_relaxed);
@@ -180,26 +192,32 @@ static inline bool vb_sq_is_deferred(struct vb_sq *sq)
 	return atomic_fetch_add(&sq->quiet, 0) == quiet;
 }
 
-/* Takes the lock. -ENOMEM: full; -EINVAL: too many entries. */
+/* Post a receive. 0; -ENOMEM: the queue is full; -EINVAL: too many entries.
+ * Takes rq->lock. */
 VB_MUST_CHECK int vb_rq_post(struct vb_rq *rq, uint64_t wr_id,
 			     const struct vb_sge *sge, unsigned count);
-/* Copy out the oldest; false when there is none. RQ: under drive. */
+/* Copy out the oldest receive. False: none. Under drive; not for an SRQ. */
 bool vb_rq_take(struct vb_rq *rq, struct vb_recv_wqe *out);
 
-/* -EINVAL: no work requests, or more than vb_limits; -ENOMEM. */
+/* Create a shared receive queue, which the caller owns. 0; -EINVAL: @cap is 0
+ * or above vb_limits; -ENOMEM. */
 VB_MUST_CHECK int vb_srq_create(struct vb_pd *pd, uint32_t cap,
 				uint32_t max_sge, struct vb_async *async,
 				struct vb_memory *m, struct vb_srq **srq);
-/* To @cap or more, keeping what waits; -EINVAL when that would not fit. */
+/* Change the capacity to @cap or more; receives stay. -EINVAL: they do not fit;
+ * -ENOMEM. */
 VB_MUST_CHECK int vb_srq_resize(struct vb_srq *srq, uint32_t cap);
-VB_MUST_CHECK int vb_srq_destroy(struct vb_srq *srq); /* -EBUSY */
-/* The roster is to tell what it has become. */
+/* -EBUSY while a queue pair uses the queue. */
+VB_MUST_CHECK int vb_srq_destroy(struct vb_srq *srq);
+/* Write the SRQ's row in the roster. */
 void vb_srq_note(const struct vb_srq *srq);
-/* Arms @limit (0: not); raises EVENT_SRQ_LIMIT once when fewer are left. */
+/* Arm the limit (0: disarm): EVENT_SRQ_LIMIT is raised once when fewer receives
+ * are left (IBA 11.2.3.3). vb_srq_take() copies out the oldest receive; false:
+ * none. Both take rq.lock. */
 void vb_srq_set_limit(struct vb_srq *srq, uint32_t limit);
 bool vb_srq_take(struct vb_srq *srq, struct vb_recv_wqe *out);
-/* The same with rq.lock held. *@event: EVENT_SRQ_LIMIT is the caller's to
- * raise. */
+/* The same for a caller that holds rq.lock. *@event: the caller shall raise
+ * EVENT_SRQ_LIMIT after it has released the lock. */
 bool vb_srq_take_locked(struct vb_srq *srq, struct vb_recv_wqe *out,
 			bool *event);
 

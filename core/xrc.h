@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Extended reliable connections (IBA annex A14). A request names a shared
- * receive queue, which belongs to a domain, as the target queue pair does that
- * it came to; the shared queue's protection domain and completion queue count.
+ * receive queue. That queue and the target queue pair that receives the request
+ * belong to the same XRC domain; protection domain and completion queue are
+ * those of the shared receive queue.
  *
- * Who opens a domain holds a struct vb_xrcd; those who opened the same inode
- * share what is behind it. A target queue pair may have several holders, too.
+ * Each ibv_open_xrcd() makes a struct vb_xrcd; all that opened the same inode
+ * share one struct vb_xrc_domain. A target queue pair may have several holders,
+ * too.
  */
 #ifndef CORE_XRC_H
 #define CORE_XRC_H
@@ -15,106 +17,111 @@
 
 struct vb_qp;
 
-/* Of an inode. */
+/* The inode that names a domain. */
 struct vb_xrc_key {
 	uint64_t dev, ino;
 };
 
 struct vb_xrc_domain {
 	struct vb_xrc_key key;
-	bool has_key; /* without: of one who opened it alone */
-	/* adapter->xrc_lock */
+	bool has_key; /* false: opened without a file, shared with nobody */
+	/* Under adapter->xrc_lock: */
 	uint32_t opened;
-	struct vb_chain link; /* with a key: others look for it */
+	struct vb_chain link; /* with a key: in adapter->xrc_domains */
 };
 
 struct vb_xrcd {
 	struct vb_adapter *adapter;
 	struct vb_xrc_domain *domain;
-	_Atomic uint32_t refs; /* shared queues, holders of queue pairs */
+	_Atomic uint32_t
+		refs; /* shared receive queues, holders of queue pairs */
 };
 
 enum vb_xrcd_flags {
 	XRCD_CREATE = 1 << 0,
-	XRCD_EXCLUSIVE = 1 << 1, /* with CREATE: not when it is there */
-	XRCD_ELSEWHERE = 1 << 2, /* another process has it */
+	XRCD_EXCLUSIVE = 1 << 1, /* with CREATE: fail if it exists */
+	XRCD_ELSEWHERE = 1 << 2, /* another process has the domain open */
 };
 
-/* @key: NULL for a domain of one's own. -EAGAIN: it is not there and shall not
- * be made; -EINVAL: it is there and shall not be; -ENOMEM. */
+/* Open the domain named @key; NULL: a private one. The caller owns *@out. 0;
+ * -EAGAIN: it does not exist and XRCD_CREATE is not set; -EINVAL: it exists and
+ * XRCD_EXCLUSIVE is set; -ENOMEM. */
 VB_MUST_CHECK int vb_xrcd_open(struct vb_adapter *a,
 			       const struct vb_xrc_key *key, unsigned flags,
 			       struct vb_xrcd **out);
-VB_MUST_CHECK int vb_xrcd_close(struct vb_xrcd *x); /* -EBUSY */
+/* -EBUSY while a shared receive queue or queue pair uses it. */
+VB_MUST_CHECK int vb_xrcd_close(struct vb_xrcd *x);
 
-/* Make a shared queue that is new one of the domain's, which completes to @cq
- * and has a number. -EINVAL: parts of different adapters; -ENOMEM. Its end is
- * vb_srq_destroy() as ever. */
+/* Make the new @srq one of domain @x: it gets a number and completes to @cq. 0;
+ * -EINVAL: objects of different adapters; -ENOMEM. vb_srq_destroy() ends it. */
 VB_MUST_CHECK int vb_xrc_srq_join(struct vb_srq *srq, struct vb_xrcd *x,
 				  struct vb_cq *cq);
-/* Of vb_srq_destroy(): nobody finds it any more. */
+/* Called by vb_srq_destroy(): the number no longer finds the queue. */
 void vb_xrc_srq_leave(struct vb_srq *srq);
 
-/*
- * What transports call, under drive of a target queue pair. From enter to
- * leave its srq, pd and recv_cq are the shared queue's, which stays for as
- * long; at other times they are NULL. The shared queue's destroyer waits.
- */
+/* Called by transports under drive of a target queue pair. Between enter and
+ * leave the queue pair's srq, pd and recv_cq are those of shared receive queue
+ * @srqn, whose destroyer waits; at other times they are NULL. FAULT_NONE,
+ * FAULT_XRC_SRQ, FAULT_XRC_DOMAIN or FAULT_XRC_FAR. */
 enum vb_fault vb_xrc_enter(struct vb_qp *qp, uint32_t srqn);
 void vb_xrc_leave(struct vb_qp *qp);
-/* The same for one that stands for another process's (ib/xrc_forward.c). */
+/* The same for the queue pair that stands for one of another process
+ * (ib/xrc_forward.c). */
 enum vb_fault vb_xrc_enter_by_key(struct vb_qp *qp,
 				  const struct vb_xrc_key *domain,
 				  uint32_t srqn);
-/* To where the receive that qp->recv holds is from. False: it is gone, and the
- * receive with it. */
+/* Enter the shared receive queue that the receive in qp->recv came from. False:
+ * the queue was destroyed, and the receive with it. */
 bool vb_xrc_enter_home(struct vb_qp *qp);
-/* Has it entered where qp->recv is from? */
+/* Has the queue pair entered the queue that qp->recv came from? */
 bool vb_xrc_is_home(const struct vb_qp *qp);
 
-/* One holder of a target queue pair, who hears of its events. */
+/* One holder of a target queue pair; it receives the queue pair's events. */
 struct vb_qp_share {
 	struct vb_async *async;
 	void *owner;
 	struct vb_xrcd *xrcd;
-	struct vb_qp_share *next; /* the queue pair's drive */
+	struct vb_qp_share *next; /* under the queue pair's drive */
 };
 
-/* Under drive, or before anybody finds it. */
+/* Add a holder. The caller holds drive, or nobody can find the queue pair
+ * yet. */
 void vb_qp_share(struct vb_qp *qp, struct vb_qp_share *share);
-/* -EINVAL: no target queue pair of that number in this domain. */
+/* Add a holder to the target queue pair @qpn of the domain. -EINVAL: there is
+ * no such queue pair. */
 VB_MUST_CHECK int vb_qp_open(struct vb_qp_share *share, uint32_t qpn,
 			     struct vb_qp **out);
-/* True: that was the last. Nobody finds it any more; the caller is to destroy
- * it. */
+/* Remove a holder. True: it was the last; the queue pair can no longer be found
+ * and the caller destroys it. */
 VB_MUST_CHECK bool vb_qp_unshare(struct vb_qp *qp, struct vb_qp_share *share);
 
-/*
- * Requests for shared queues of other processes that have the same inode's
- * domain: a seam that the engine fills.
- */
+/* Requests for shared receive queues of other processes that have opened the
+ * same inode's domain: an interface that the engine implements. */
 struct vb_ib_pkt;
 #define VB_FORWARD_BYTES (4u * 4096) /* whole packets of every MTU */
 struct vb_forward_piece {
-	uint32_t srqn, rkey; /* the key is of the shared queue's domain */
+	uint32_t srqn, rkey; /* the rkey is of the SRQ's domain */
 	uint64_t va;
-	uint32_t length; /* at most VB_FORWARD_BYTES */
+	uint32_t length; /* bytes; at most VB_FORWARD_BYTES */
 };
 struct vb_forward_ops {
-	/* @session: what it is under way by. FAULT_XRC_SRQ: nobody is there;
-	 * FAULT_NO_RQE: not now. A verdict follows (ib/xrc_forward.h). */
+	/* Forward request @pkt to the process that owns the SRQ; *@session
+	 * names the connection used. FAULT_XRC_SRQ: no process has it;
+	 * FAULT_NO_RQE: not possible now. The verdict arrives later
+	 * (ib/xrc_forward.h). */
 	enum vb_fault (*hand_over)(struct vb_qp *qp,
 				   const struct vb_ib_pkt *pkt, uint64_t serial,
 				   uint64_t *session);
-	/* Bytes for the answer to a READ that was judged; they follow, too.
-	 * FAULT_NO_RQE: not now. */
+	/* Ask for the bytes of a READ response; they arrive later.
+	 * FAULT_NO_RQE: not possible now. */
 	enum vb_fault (*fetch)(struct vb_qp *qp,
 			       const struct vb_forward_piece *piece,
 			       uint64_t serial, uint64_t *session);
-	/* False: nothing will come by it any more. */
+	/* False: nothing will arrive by @session any more. */
 	bool (*is_up)(uint64_t session);
 };
-/* Is it another process's number, and may a request for it go there? */
+/* Is @srqn a number of another process, and may the request be forwarded
+ * there? */
 bool vb_xrc_is_forwarded(const struct vb_qp *qp, uint32_t srqn);
 
 #endif

@@ -1,105 +1,114 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a stream becomes iWARP: MPA's request and reply (RFC 5044 s7.1), with
- * what RFC 6581 adds: depths of READs, and who speaks first. A state machine
- * without I/O and without time-outs; it stands on wire and base alone.
+ * How a TCP connection becomes iWARP: MPA request and reply (RFC 5044 s7.1),
+ * with RFC 6581's negotiation of READ depths and of the first message. A state
+ * machine without I/O and without timeouts; it uses only wire and base.
  *
- *	initiator			responder
- *	vb_mpa_connect()		vb_mpa_listen()
- *	send out/out_bytes
- *					want(), got(): MPA_ASKED
- *					vb_mpa_accept(), or vb_mpa_reject()
- *					send out/out_bytes; MPA_OPEN,
- *					or MPA_SHUT
- *	want(), got(): MPA_OPEN,
- *	or MPA_REFUSED
+ * 	initiator			responder
+ * 	vb_mpa_connect()		vb_mpa_listen()
+ * 	send out/out_bytes
+ * 					want(), got(): MPA_ASKED
+ * 					vb_mpa_accept(), or vb_mpa_reject()
+ * 					send out/out_bytes; MPA_OPEN,
+ * 					or MPA_SHUT
+ * 	want(), got(): MPA_OPEN,
+ * 	or MPA_REFUSED
  *
- * MPA_OPEN: hand @terms to vb_iw_start(), with the socket.
+ * In MPA_OPEN the caller passes @terms and the socket to vb_iw_start().
  */
 #ifndef IWARP_SETUP_H
 #define IWARP_SETUP_H
 
 #include "wire/iwarp.h"
 
-/* What is sent first so that the responder may send: RFC 6581 s5. */
+/* The message that the initiator sends first, so that the responder may send
+ * (RTR, RFC 6581 s5). */
 enum vb_mpa_rtr {
 	RTR_NONE = 0,
-	RTR_SEND = 1 << 0, /* of no bytes, as the others */
+	RTR_SEND = 1 << 0, /* of 0 bytes, as the others */
 	RTR_WRITE = 1 << 1,
 	RTR_READ = 1 << 2,
 	RTR_ANY = RTR_SEND | RTR_WRITE | RTR_READ,
 };
 
-/* What a side asks for, or grants. */
+/* What one side requests or grants. */
 struct vb_mpa_offer {
-	uint8_t revision;  /* 1, or 2: enhanced */
-	bool crc;	   /* we insist on it; else what the peer says */
-	bool markers;	   /* we want them in what we receive */
-	bool near;	   /* the peer is of this host, and may be a Verbena */
-	uint8_t rtr;	   /* set of enum vb_mpa_rtr; none: not peer-to-peer */
-	uint16_t ird, ord; /* READs and atomics under way, from and to peer */
+	uint8_t revision; /* 1, or 2: enhanced */
+	bool crc;	  /* insist on CRCs; false: the peer decides */
+	bool markers;	  /* request markers in what we receive */
+	/* The peer is on this host and may be a Verbena. */
+	bool near;
+	uint8_t rtr; /* bits of enum vb_mpa_rtr; 0: not peer-to-peer */
+	/* READs and atomics in progress, from the peer (ird) and to it
+	 * (ord). */
+	uint16_t ird, ord;
 };
-/* Our usual: revision 2, CRC, no markers, peer-to-peer by WRITE or READ. */
+/* The default: revision 2, CRC, no markers, peer-to-peer by WRITE or READ. */
 extern const struct vb_mpa_offer vb_mpa_usual;
 
-/* What was agreed on. */
+/* What both sides agreed on. */
 struct vb_mpa_terms {
 	bool initiator;
 	bool crc;
 	bool tx_markers, rx_markers;
-	bool near;   /* both said so: cards are shown first */
-	uint8_t rtr; /* one enum vb_mpa_rtr: the initiator begins with it */
+	/* Both sides said near: they exchange cards first. */
+	bool near;
+	uint8_t rtr; /* the one enum vb_mpa_rtr the initiator begins with */
 	uint16_t ird, ord;
-	uint16_t mss; /* of the TCP connection, the caller's; 0: not known */
+	/* MSS of the TCP connection, set by the caller; 0: unknown. */
+	uint16_t mss;
 };
 
 enum vb_mpa_state {
-	MPA_ASKING,  /* initiator: the request is out, or is to be sent */
-	MPA_WAITING, /* responder: for a request */
-	MPA_ASKED,   /* responder: accept, or reject */
-	MPA_OPEN,    /* terms are agreed on; send out first, when there is */
-	MPA_REFUSED, /* initiator: by the peer, with its private data */
-	MPA_SHUT,    /* responder: we refuse, once out is sent */
-	MPA_BROKEN,  /* that was no MPA, or not to our terms: close */
+	MPA_ASKING,  /* initiator: the request is to be sent, or was */
+	MPA_WAITING, /* responder: no request yet */
+	MPA_ASKED,   /* responder: call vb_mpa_accept() or _reject() */
+	MPA_OPEN,    /* agreed; first send out, if it is not empty */
+	MPA_REFUSED, /* initiator: the peer rejected, with private data */
+	MPA_SHUT,    /* responder: rejected; close once out is sent */
+	MPA_BROKEN,  /* the peer violates MPA, or our terms: close */
 };
 
 struct vb_mpa_setup {
 	enum vb_mpa_state state;
-	struct vb_mpa_offer offer; /* ours */
+	struct vb_mpa_offer offer; /* our own */
 	struct vb_mpa_terms terms;
-	/* MPA_BROKEN: the Terminate's code of layer LLP (RFC 6581 s9.2), to
-	 * be sent as an FPDU in out when out_bytes is not 0. */
+	/* In MPA_BROKEN: the error code of a Terminate of layer LLP (RFC 6581
+	 * s9.2). If out_bytes is not 0, out holds it as an FPDU to be sent. */
 	uint8_t code;
-	/* The peer's frame: valid from MPA_ASKED, MPA_OPEN, MPA_REFUSED. */
+	/* The peer's frame; valid in MPA_ASKED, MPA_OPEN and MPA_REFUSED. */
 	struct vb_mpa_frame peer;
-	const uint8_t *private_data; /* the peer's, in in[] */
+	const uint8_t *private_data; /* the peer's; points into in[] */
 	uint16_t private_bytes;
-	/* What the peer would grant us: for the program that is asked. */
+	/* What the peer would grant; for the program that decides. */
 	uint16_t peer_ird, peer_ord;
-	/* to be sent now, all of it */
+	/* to be sent at once, all of it */
 	uint8_t out[VB_MPA_FRAME_MAX];
 	uint16_t out_bytes;
 	uint8_t in[VB_MPA_FRAME_MAX];
 	uint16_t in_bytes;
 };
 
-/* Most private data of the program's, with this revision. */
+/* The longest private data of the program, bytes, in this revision. */
 unsigned vb_mpa_private_max(unsigned revision);
 
-/* -EINVAL: too much private data, an unknown revision. */
+/* Begin as initiator, or, vb_mpa_listen(), as responder. 0; -EINVAL: too much
+ * private data, or an unknown revision. @private_data is copied. */
 VB_MUST_CHECK int vb_mpa_connect(struct vb_mpa_setup *m,
 				 const struct vb_mpa_offer *offer,
 				 const void *private_data, unsigned bytes);
 void vb_mpa_listen(struct vb_mpa_setup *m, const struct vb_mpa_offer *offer);
 
-/* How many bytes may be received now, so that none behind the frame is taken;
- * 0: none. */
+/* How many bytes may be received now without taking bytes behind the frame; 0:
+ * none. */
 unsigned vb_mpa_want(const struct vb_mpa_setup *m);
-/* They came: @bytes of @want or fewer. */
+/* @count bytes arrived, at most what vb_mpa_want() said. Returns the new
+ * state. */
 enum vb_mpa_state vb_mpa_got(struct vb_mpa_setup *m, const void *bytes,
 			     unsigned count);
 
-/* In MPA_ASKED. offer's ird and ord become these. -EINVAL as above. */
+/* Only in MPA_ASKED. offer.ird and offer.ord become @ird and @ord. 0 or -EINVAL
+ * as above. */
 VB_MUST_CHECK int vb_mpa_accept(struct vb_mpa_setup *m, uint16_t ird,
 				uint16_t ord, const void *private_data,
 				unsigned bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What ends a stream, and how each side is told. */
+/* The faults that end a stream, and how each side is told. */
 #ifndef IWARP_TERM_H
 #define IWARP_TERM_H
 
@@ -9,23 +9,23 @@
 
 enum vb_iw_fault {
 	IWF_NONE,
-	/* RDMAP: RFC 5040 s8.2 */
-	IWF_LOCAL, /* here, and not of the peer's doing */
+	/* RDMAP (RFC 5040 s8.2): */
+	IWF_LOCAL, /* a local fault, not caused by the peer */
 	IWF_RQE_LKEY,
 	IWF_READ_STAG,
 	IWF_READ_BOUNDS,
 	IWF_RIGHTS,
 	IWF_READ_DOMAIN,
 	IWF_READ_WRAP,
-	IWF_MEMORY, /* the key is right, the page is not there */
+	IWF_MEMORY, /* the key permits it, but a page is missing */
 	IWF_INVALIDATE,
 	IWF_RDMAP_VERSION,
 	IWF_OPCODE,
 	IWF_STREAM,
 	IWF_GLOBAL,
-	IWF_UNSPECIFIED, /* a message that makes no sense; an atomic's address
-			  */
-	/* DDP: RFC 5041 s8.2 */
+	/* a malformed message; or an atomic's unaligned address */
+	IWF_UNSPECIFIED,
+	/* DDP (RFC 5041 s8.2): */
 	IWF_DDP,
 	IWF_WRITE_STAG,
 	IWF_WRITE_BOUNDS,
@@ -39,7 +39,7 @@ enum vb_iw_fault {
 	IWF_MO,
 	IWF_TOO_LONG,
 	IWF_UNTAGGED_VERSION,
-	/* MPA: RFC 5044 s8, RFC 6581 s9.2 */
+	/* MPA (RFC 5044 s8, RFC 6581 s9.2): */
 	IWF_LOST,
 	IWF_CRC,
 	IWF_MARKER,
@@ -52,14 +52,16 @@ enum vb_iw_fault {
 
 struct vb_iw_fault_row {
 	const char *name;
-	uint8_t layer, etype, code; /* of the Terminate */
-	uint8_t told;	/* enum vb_wc_status, of the WQE it was sent for */
-	uint8_t status; /* ...of the local receive under way */
-	int8_t event;	/* enum vb_event_type when no WQE can tell; -1 none */
+	uint8_t layer, etype, code; /* of the Terminate sent */
+	/* enum vb_wc_status of the requester's WQE at fault */
+	uint8_t told;
+	uint8_t status; /* enum vb_wc_status of the receive in progress here */
+	/* enum vb_event_type if there is no WQE to report it; -1: none */
+	int8_t event;
 	int8_t counter; /* enum vb_counter */
 };
 const struct vb_iw_fault_row *vb_iw_fault_row(enum vb_iw_fault fault);
-/* What the requester's WQE ends with. */
+/* The status of the requester's WQE that the peer's Terminate @t refers to. */
 enum vb_wc_status vb_iw_told(const struct vb_term *t);
 
 #endif
