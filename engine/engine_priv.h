@@ -164,6 +164,18 @@ static inline vb_time vb_engine_time(const struct vb_qp *qp, vb_time now)
 	return VB_MAX(now, qp->now);
 }
 
+/* How long a program's poll looks in vain before it yields its processor: a
+ * round trip on a good network. struct vb_engine's @patience begins with it. */
+#define VB_SPIN_MOST (30 * VB_USEC)
+
+/* engine/adapters.c. With list_lock held. */
+VB_MUST_CHECK int vb_adapters_open(struct vb_engine *e,
+				   const struct vb_device *device,
+				   struct vb_async *async,
+				   struct vb_adapter **adapter);
+void vb_adapters_close(struct vb_engine *e, struct vb_adapter *adapter,
+		       struct vb_async *async);
+
 /* engine/drive.c */
 /* Send what @qp may send and arm its timer. */
 void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
@@ -293,7 +305,7 @@ static inline bool vb_service_is_me(const struct vb_engine *e)
 /* engine/ports.c: bring an adapter's port to what the system says. */
 void vb_ports_refresh(struct vb_engine *e);
 VB_MUST_CHECK int vb_ports_setup(struct vb_open_adapter *oa);
-/* Run @f with the list of adapters locked. */
+/* engine/adapters.c: run @f with the list of adapters locked. */
 void vb_engine_with_adapters(struct vb_engine *e,
 			     void (*f)(struct vb_open_adapter *oa, void *arg),
 			     void *arg);

@@ -54,7 +54,10 @@ static void unlock_all(void) VB_UNCHECKED
 		vb_mutex_unlock(&shards[i].lock);
 }
 
-static void watch_forks(void)
+/* Registered before the handlers of all libraries that stand on this one, and
+ * therefore run after theirs: a thread that holds a lock of librdmacm may wait
+ * for a shard, and the other way round would be a deadlock in fork(). */
+static void __attribute__((constructor)) watch_forks(void)
 {
 	pthread_atfork(lock_all, unlock_all, unlock_all);
 }
@@ -109,10 +112,8 @@ static void grow(struct shard *s) VB_REQUIRES(s->lock)
 void vb_front_live_add(struct vb_front_live *l, enum vb_front_kind kind,
 		       const void *object, const uint32_t *handle)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct shard *s = shard_of(object);
 
-	pthread_once(&once, watch_forks);
 	l->object = object;
 	l->kind = kind;
 	l->shown = handle;

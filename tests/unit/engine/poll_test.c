@@ -50,7 +50,7 @@ static void VB_UNCHECKED fake_lock(struct vb_mutex *m) VB_ACQUIRE(m)
 #define vb_now	      fake_now
 #define sched_yield   fake_yield
 #define vb_mutex_lock fake_lock
-#include "engine/engine.c"
+#include "engine/poll.c"
 
 static int recv_none(struct vb_link *l, struct vb_rxq *q)
 {

@@ -80,6 +80,8 @@ static int fake_usage(int who, struct rusage *use)
 #define vb_near_stand_by  fake_stand_by
 #define vb_dispatch	  fake_dispatch
 #include "engine/service.c"
+#include "engine/service_attend.c"
+#include "engine/service_rest.c"
 
 /* Always one frame more. */
 static int recv_one(struct vb_link *l, struct vb_rxq *q)
@@ -98,7 +100,7 @@ static struct vb_link full = { &full_ops };
 
 static struct rig {
 	struct vb_engine e;
-	struct service s;
+	struct vb_service s;
 } rig;
 
 static int set_up(void **state)
@@ -117,7 +119,7 @@ static int set_up(void **state)
  * believes it while that was right, for a moment else. */
 static void loops__while_trusted(void **state)
 {
-	struct service *s = *state;
+	struct vb_service *s = *state;
 
 	vb_engine_at_work(s->e, fake.now);
 	atomic_store(&s->e->looping, true);
@@ -131,7 +133,7 @@ static void loops__while_trusted(void **state)
 
 static void loops__that_found_something(void **state)
 {
-	struct service *s = *state;
+	struct vb_service *s = *state;
 
 	vb_engine_at_work(s->e, fake.now);
 	s->trust = 1;
@@ -142,22 +144,22 @@ static void loops__that_found_something(void **state)
 }
 
 /* The kernel has put the thread to sleep so many times in one of its own. */
-static void slept(struct service *s, long times)
+static void slept(struct vb_service *s, long times)
 {
-	long before = count_sleeps(s);
+	long before = vb_rest_count_sleeps(s);
 
 	fake.switches += times;
-	note_unheard(s, before);
-	rest_if_unheard(s, fake.now);
+	vb_rest_note_sleeps(s, before);
+	vb_rest_if_unheard(s, fake.now);
 }
 
 /* Each packet wakes the thread, which does not hear of it. */
 static void unheard__many_are_a_reason_to_rest(void **state)
 {
-	struct service *s = *state;
+	struct vb_service *s = *state;
 
 	s->rest_after = REST_AFTER;
-	watch_link(s);
+	vb_rest_end(s);
 	fake.switches = 1;
 	vb_engine_at_work(s->e, fake.now);
 	slept(s, 1000); /* before a program spun */
@@ -177,7 +179,7 @@ static void unheard__many_are_a_reason_to_rest(void **state)
 /* Something was to be served in between: a program that stops now and then. */
 static void unheard__not_in_a_row(void **state)
 {
-	struct service *s = *state;
+	struct vb_service *s = *state;
 
 	fake.switches = 1;
 	s->rest_after = REST_AFTER;
@@ -187,7 +189,7 @@ static void unheard__not_in_a_row(void **state)
 		slept(s, REST_AFTER);
 		assert_int_equal(s->rest, 0);
 		fake.now += LOOP_LASTS;
-		on_link(s, fake.now);
+		vb_rest_on_packets(s, fake.now);
 	}
 	assert_true(fake.batches > 0);
 }
@@ -195,7 +197,7 @@ static void unheard__not_in_a_row(void **state)
 /* Nor when it does not poll any more. */
 static void unheard__no_program_polls(void **state)
 {
-	struct service *s = *state;
+	struct vb_service *s = *state;
 
 	fake.switches = 1;
 	s->rest_after = REST_AFTER;
@@ -209,7 +211,7 @@ static void unheard__no_program_polls(void **state)
 /* By one look at when it polled last, though it may poll meanwhile. */
 static void timers__whose_they_are(void **state)
 {
-	struct service *s = *state;
+	struct vb_service *s = *state;
 	struct vb_timer t;
 	vb_time due = fake.now + 10 * REST_MAX;
 
@@ -238,11 +240,11 @@ static void timers__whose_they_are(void **state)
 /* Who was right to rest looks soon whether it is to rest again. */
 static void rested__the_program_has_stopped(void **state)
 {
-	struct service *s = *state;
+	struct vb_service *s = *state;
 
 	s->near_rest = REST_MAX;
 	rest(s, REST_MAX, fake.now);
-	on_rested(s, fake.now + POLL_IS_RECENT);
+	vb_rest_on_timeout(s, fake.now + POLL_IS_RECENT);
 	assert_int_equal(s->rest, 0);
 	assert_int_equal(s->near_rest, 0);
 	assert_int_equal(s->fds[FD_LINK].fd, SOME_FD);
@@ -252,7 +254,7 @@ static void rested__the_program_has_stopped(void **state)
 /* With more threads than processors a program's poll sleeps for the lock. */
 static void VB_UNCHECKED drain__leaves_to_who_waits(void **state)
 {
-	struct service *s = *state;
+	struct vb_service *s = *state;
 
 	assert_int_equal(eng_service_drain_link(s->e), DRAINED_SOME);
 	assert_int_equal(fake.batches, DRAIN_BATCHES);
@@ -266,77 +268,77 @@ static void VB_UNCHECKED drain__leaves_to_who_waits(void **state)
 
 static void attend__until_nothing_comes(void **state)
 {
-	struct service *s = *state;
+	struct vb_service *s = *state;
 	unsigned turn = ATTEND_TURN / LOOK_TAKES;
 
 	fake.wanted = true;
 	fake.finds = turn + 1;
-	eng_service_attend(s, true, fake.now);
+	vb_service_attend(s, true, fake.now);
 	assert_true(s->attends);
 	assert_in_range(fake.looks, turn, turn + ATTEND_LOOKS);
 	/* It stays, though nobody calls again. */
 	fake.wanted = false;
 	fake.finds = 1;
-	eng_service_attend(s, false, fake.now);
+	vb_service_attend(s, false, fake.now);
 	assert_true(s->attends);
 	assert_int_equal(fake.stood_by, 1);
 	assert_int_equal(fake.went, 0);
-	eng_service_attend(s, false, fake.now);
+	vb_service_attend(s, false, fake.now);
 	assert_false(s->attends);
 	assert_int_equal(fake.went, 1);
 	/* It went because nothing came: it may be called at once. */
 	fake.wanted = true;
-	eng_service_attend(s, true, fake.now);
+	vb_service_attend(s, true, fake.now);
 	assert_int_equal(fake.stood_by, 2);
 }
 
 static void attend__only_who_is_called(void **state)
 {
-	struct service *s = *state;
+	struct vb_service *s = *state;
 
-	eng_service_attend(s, true, fake.now);
+	vb_service_attend(s, true, fake.now);
 	fake.wanted = true;
-	eng_service_attend(s, false, fake.now);
+	vb_service_attend(s, false, fake.now);
 	atomic_store(&s->e->spinning, true);
-	eng_service_attend(s, true, fake.now);
+	vb_service_attend(s, true, fake.now);
 	atomic_store(&s->e->spinning, false);
 	atomic_store(&s->e->watched, true);
-	eng_service_attend(s, true, fake.now);
+	vb_service_attend(s, true, fake.now);
 	atomic_store(&s->e->watched, false);
 	assert_int_equal(fake.stood_by, 0);
 	assert_int_equal(fake.looks, 0);
-	eng_service_attend(s, true, fake.now);
+	vb_service_attend(s, true, fake.now);
 	assert_int_equal(fake.stood_by, 1);
 }
 
 static void attend__until_a_program_spins(void **state)
 {
-	struct service *s = *state;
+	struct vb_service *s = *state;
 
 	fake.wanted = true;
 	fake.finds = -1u;
 	fake.busy = 3;
-	eng_service_attend(s, true, fake.now);
+	vb_service_attend(s, true, fake.now);
 	assert_false(s->attends);
 	assert_int_equal(fake.looks, ATTEND_LOOKS);
 	assert_int_equal(fake.went, 1);
 }
 
 /* One turn in which a yield took that long; was it there at all? */
-static bool disturbed(struct service *s, vb_time yield_takes)
+static bool disturbed(struct vb_service *s, vb_time yield_takes)
 {
 	unsigned before = fake.stood_by;
 
 	fake.wanted = true;
 	fake.finds = -1u;
 	fake.yield_takes = yield_takes;
-	eng_service_attend(s, true, fake.now);
+	vb_service_attend(s, true, fake.now);
 	return fake.stood_by > before;
 }
 
 static void attend__somebody_wants_the_processor(void **state)
 {
-	struct service *s = *state;
+	struct vb_service *s = *state;
 	vb_time went, away = AWAY;
 
 	assert_true(disturbed(s, ATTEND_TURN));
@@ -361,7 +363,7 @@ static void attend__somebody_wants_the_processor(void **state)
 /* An interrupt is nobody who wants it. */
 static void attend__a_yield_takes_a_moment(void **state)
 {
-	struct service *s = *state;
+	struct vb_service *s = *state;
 
 	assert_true(disturbed(s, ATTEND_TURN - 1));
 	assert_true(s->attends);

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The adapters that the engine serves: one for each open device, shared by
+ * every context that opens it. */
+#include "engine/engine_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fork.h"
+#include "engine/counters.h"
+
+static struct vb_open_adapter *find_adapter(struct vb_engine *e,
+					    const char *name)
+{
+	struct vb_open_adapter *oa = e->adapters;
+
+	while (oa && strcmp(oa->device.name, name) != 0)
+		oa = oa->next;
+	return oa;
+}
+
+static bool has_number(const struct vb_engine *e, unsigned number)
+{
+	for (struct vb_open_adapter *oa = e->adapters; oa; oa = oa->next)
+		if (oa->adapter.number == number)
+			return true;
+	return false;
+}
+
+static unsigned free_number(const struct vb_engine *e)
+{
+	unsigned number = 0;
+
+	while (has_number(e, number))
+		number++;
+	return number;
+}
+
+static int make_adapter(struct vb_engine *e, const struct vb_device *device,
+			struct vb_open_adapter **out)
+{
+	struct vb_open_adapter *oa = calloc(1, sizeof(*oa));
+	int rc;
+
+	if (!oa)
+		return -ENOMEM;
+	rc = vb_adapter_init(&oa->adapter, device->name);
+	if (rc)
+		goto free_adapter;
+	oa->device = *device;
+	oa->adapter.guid = device->guid;
+	oa->adapter.qps = e->qps;
+	oa->adapter.qpn_base = e->lease.slot << VB_QPN_BITS;
+	oa->adapter.rnic = device->kind == DEVICE_IWARP;
+	oa->adapter.link = e->link;
+	if (oa->adapter.rnic) {
+		oa->adapter.transport = &vb_mux_stream_transport;
+		oa->adapter.key_ops = &vb_mux_keys;
+	} else {
+		oa->adapter.transport = &vb_mux_transport;
+		oa->adapter.key_ops = &vb_mux_keys;
+		oa->adapter.forward_ops = &vb_engine_forward_ops;
+	}
+	oa->adapter.number = free_number(e);
+	rc = vb_ports_setup(oa);
+	if (rc)
+		goto fini_adapter;
+	vb_counter_file_open(&oa->adapter);
+	if (oa->adapter.counters != oa->adapter.own_counters)
+		vb_fork_closes(oa->adapter.counters_fd);
+	oa->next = e->adapters;
+	e->adapters = oa;
+	*out = oa;
+	return 0;
+
+fini_adapter:
+	vb_adapter_fini(&oa->adapter);
+free_adapter:
+	free(oa);
+	return rc;
+}
+
+static void drop_adapter(struct vb_engine *e, struct vb_open_adapter *oa)
+{
+	struct vb_open_adapter **at = &e->adapters;
+
+	while (*at != oa)
+		at = &(*at)->next;
+	*at = oa->next;
+	vb_counter_file_close(&oa->adapter);
+	vb_adapter_fini(&oa->adapter);
+	free(oa);
+}
+
+int vb_adapters_open(struct vb_engine *e, const struct vb_device *device,
+		     struct vb_async *async, struct vb_adapter **adapter)
+{
+	struct vb_open_adapter *oa = find_adapter(e, device->name);
+	struct vb_watcher *w = malloc(sizeof(*w));
+	int rc = 0;
+
+	if (!w)
+		return -ENOMEM;
+	if (!oa)
+		rc = make_adapter(e, device, &oa);
+	if (rc) {
+		free(w);
+		return rc;
+	}
+	*w = (struct vb_watcher){ async, oa->watchers };
+	oa->watchers = w;
+	oa->refs++;
+	*adapter = &oa->adapter;
+	return 0;
+}
+
+static void stop_watching(struct vb_open_adapter *oa,
+			  const struct vb_async *async)
+{
+	struct vb_watcher **at = &oa->watchers, *w;
+
+	while ((*at)->async != async)
+		at = &(*at)->next;
+	w = *at;
+	*at = w->next;
+	free(w);
+}
+
+void vb_adapters_close(struct vb_engine *e, struct vb_adapter *adapter,
+		       struct vb_async *async)
+{
+	struct vb_open_adapter *oa =
+		VB_CONTAINER_OF(adapter, struct vb_open_adapter, adapter);
+
+	stop_watching(oa, async);
+	if (--oa->refs == 0)
+		drop_adapter(e, oa);
+}
+
+/* Many programs exit without closing what they opened. Whoever has the lock
+ * now may be a thread that is no more. */
+static void __attribute__((destructor)) save_counts(void)
+{
+	struct vb_engine *e = vb_engine_running();
+
+	if (!e || !vb_mutex_trylock(&e->list_lock))
+		return;
+	for (struct vb_open_adapter *oa = e->adapters; oa; oa = oa->next)
+		vb_counter_file_save(&oa->adapter);
+	vb_mutex_unlock(&e->list_lock);
+}
+
+void vb_engine_with_adapters(struct vb_engine *e,
+			     void (*f)(struct vb_open_adapter *oa, void *arg),
+			     void *arg)
+{
+	vb_mutex_lock(&e->list_lock);
+	for (struct vb_open_adapter *oa = e->adapters; oa; oa = oa->next)
+		f(oa, arg);
+	vb_mutex_unlock(&e->list_lock);
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A program's poll: its thread takes the frames that have arrived and serves
+ * them. */
+#include "engine/engine_priv.h"
+
+#include <sched.h>
+
+#define SPIN_LEAST (2 * VB_USEC)
+#define ALONE	   (3 * VB_USEC) /* a yield to nobody takes less */
+
+#define NEAR_IS_RECENT	(100 * VB_USEC)
+#define LOOK_AT_LINK	(4 * VB_USEC)
+#define POLLS_ARE_CLOSE (20 * VB_USEC)
+#define SPINS		32 /* as many close polls */
+#define DUE_A_POLL	4  /* queue pairs stepped by an empty one */
+
+/*
+ * Nothing came for long: let others have the processor, such as the peer that
+ * is to answer when there are more spinning programs than cores. Alone on its
+ * core a program loses nothing by it. Where giving way brought what was waited
+ * for, it is done sooner the next time.
+ */
+static bool has_spun_long(struct vb_engine *e, bool found, vb_time now)
+{
+	if (e->yielded)
+		e->patience = found ? VB_MAX(e->patience / 2,
+					     vb_engine_span(e, SPIN_LEAST))
+				    : VB_MIN(e->patience * 2,
+					     vb_engine_span(e, VB_SPIN_MOST));
+	if (found)
+		e->found_at = now;
+	e->yielded = now > e->found_at + e->patience;
+	return e->yielded;
+}
+
+/* Peers of this host talk to us: the link, which costs a system call, is
+ * looked at less often. */
+static bool leaves_link_alone(const struct vb_engine *e, vb_time now)
+{
+	return now - e->near_at < vb_engine_span(e, NEAR_IS_RECENT) &&
+	       now - e->looked_at < vb_engine_span(e, LOOK_AT_LINK);
+}
+
+/* As for packets: while it works, the thread stays away. */
+static bool drain_streams(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
+{
+	bool found;
+
+	vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));
+	found = vb_stream_drain(e, now);
+	if (found)
+		e->near_at = now; /* the link can wait for a moment */
+	return found;
+}
+
+static bool eng_drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
+{
+	bool found = VB_UNLIKELY(e->raws != NULL) && vb_raw_drain(e, now);
+
+	if (VB_UNLIKELY(e->streams != NULL) && drain_streams(e, now))
+		found = true;
+	if (leaves_link_alone(e, now))
+		return found;
+	e->looked_at = now;
+	vb_drive_owing(e, now);
+	if (e->link->ops->recv(e->link, &e->rxq) < 0 || e->rxq.count == 0)
+		return found;
+	vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));
+	e->polled = true;
+	/* When it came, which is after what others have sent meanwhile. */
+	vb_dispatch(e, vb_now());
+	e->polled = false;
+	return true;
+}
+
+/* Who polls all the time serves the lanes himself. */
+static void note_spinning(struct vb_engine *e, bool found, vb_time from,
+			  vb_time now, bool late)
+{
+	/* A moment in which others ran does not count. */
+	vb_time back =
+		VB_MAX(e->polled_at,
+		       atomic_load_explicit(&e->back_at, memory_order_relaxed));
+	bool close = from < back + vb_engine_span(e, POLLS_ARE_CLOSE);
+
+	vb_engine_at_work(e, now);
+	atomic_store_explicit(&e->looping, !found, memory_order_relaxed);
+	if (!late) /* else one in between is not known of */
+		e->streak = close ? e->streak + 1 : 0;
+	e->polled_at = now;
+	if (VB_LIKELY(e->streak < SPINS || !e->near ||
+		      atomic_load_explicit(&e->spinning, memory_order_relaxed)))
+		return;
+	atomic_store(&e->spinning, true);
+	vb_near_awake(e->near);
+	vb_engine_wake(e);
+}
+
+/* What a peer of this host has sent, the program gets at once: the books are
+ * kept by its next poll, which most often waits. */
+static bool can_be_booked_later(struct vb_engine *e)
+{
+	if (atomic_load_explicit(&e->unbooked, memory_order_relaxed))
+		return false;
+	atomic_store_explicit(&e->unbooked, true, memory_order_relaxed);
+	return true;
+}
+
+/* Who has found something may reply to it, and what is due would go before. */
+static void wait_for_more(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
+{
+	vb_drive_gathered(e, now);
+	if (VB_UNLIKELY(vb_drive_is_due(e, now)))
+		vb_drive_due(e, now, DUE_A_POLL);
+}
+
+/* True: give way, as above. */
+static bool drain_locked(struct vb_engine *e, bool near, vb_time from)
+	VB_RELEASE(e->rx)
+{
+	vb_time now = from;
+	bool late = atomic_load_explicit(&e->unbooked, memory_order_relaxed);
+	bool found, yield;
+
+	if (VB_UNLIKELY(late))
+		atomic_store_explicit(&e->unbooked, false,
+				      memory_order_relaxed);
+	if (near || late)
+		e->near_at = now;
+	found = eng_drain_link(e, now) || near;
+	if (found)
+		now = vb_now();
+	else
+		wait_for_more(e, now);
+	note_spinning(e, found, from, now, late);
+	yield = has_spun_long(e, found || late, now);
+	vb_mutex_unlock(&e->rx);
+	return yield;
+}
+
+/*
+ * Another thread drains, most often the engine's, which took over while others
+ * had our processor. Spinning would keep it from them, and perhaps from that
+ * very thread: so let them have it. If they want it, there are more threads
+ * than processors here, and we sleep until that one has done with its batch.
+ */
+static bool await_turn(struct vb_engine *e, bool near, vb_time from)
+{
+	if (atomic_load_explicit(&e->looping, memory_order_relaxed))
+		vb_engine_at_work(e, from);
+	if (near)
+		return false;
+	sched_yield();
+	if (vb_now() - from < vb_engine_span(e, ALONE))
+		return false;
+	atomic_store_explicit(&e->awaited, true, memory_order_relaxed);
+	vb_mutex_lock(&e->rx);
+	atomic_store_explicit(&e->awaited, false, memory_order_relaxed);
+	return drain_locked(e, false, vb_now());
+}
+
+/* True: give way, as above. */
+static bool drain_for_program(struct vb_engine *e)
+{
+	vb_time now = vb_now();
+	bool near = e->near && vb_near_poll(e->near, now);
+
+	if (near && can_be_booked_later(e)) {
+		vb_engine_at_work(e, now);
+		atomic_store_explicit(&e->looping, false, memory_order_relaxed);
+		return false;
+	}
+	if (VB_UNLIKELY(!vb_mutex_trylock(&e->rx)))
+		return await_turn(e, near, now);
+	return drain_locked(e, near, now);
+}
+
+/* The program may not come back. */
+static void eng_settle(struct vb_engine *e)
+{
+	if (!vb_mutex_trylock(&e->rx))
+		return;
+	vb_drive_owing(e, vb_now());
+	vb_mutex_unlock(&e->rx);
+}
+
+static void armed(struct vb_engine *e)
+{
+	atomic_store_explicit(&e->looping, false, memory_order_relaxed);
+	if (atomic_load_explicit(&e->attentive, memory_order_relaxed))
+		eng_settle(e);
+	/* Who is about to sleep polls no more. */
+	if (atomic_load(&e->resting) && atomic_exchange(&e->resting, false))
+		vb_engine_wake(e);
+	if (!e->near || !atomic_load(&e->spinning))
+		return;
+	atomic_store(&e->spinning, false);
+	(void)vb_near_sleep(e->near); /* who arms polls once more */
+}
+
+void vb_engine_armed(void)
+{
+	struct vb_engine *e = vb_engine_running();
+	int cancel;
+
+	if (!e)
+		return;
+	cancel = vb_cancel_off();
+	armed(e);
+	vb_cancel_back(cancel);
+}
+
+static void let_others_run(struct vb_engine *e)
+{
+	sched_yield();
+	atomic_store_explicit(&e->back_at, vb_now(), memory_order_relaxed);
+}
+
+void vb_engine_poll(void)
+{
+	struct vb_engine *e = vb_engine_running();
+	int cancel = vb_cancel_off();
+
+	if (e && drain_for_program(e))
+		let_others_run(e);
+	vb_cancel_back(cancel);
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The engine's thread: does it take packets, or leave them to a program that
+ * polls? A program that spins in ibv_poll_cq drains the link itself; a thread
+ * that woke for each packet would only take the processor and the caches from
+ * it. These rules decide. Times are scaled to the machine's speed
+ * (vb_engine_span()).
+ *
+ * 1. Leave packets to a program that loops. When a socket becomes readable
+ *    while a program loops in ibv_poll_cq, the thread does not read it but
+ * looks away for 20 us (a nap), because the program's next poll takes the
+ * packets.
+ * 2. Which program loops. A program whose last poll found nothing polls again:
+ *    the thread believes this for 1 ms after that poll while it trusts the
+ *    program, and for 50 us otherwise. A program whose last poll found
+ * something may be working on it for long: the thread believes that it comes
+ * back for 50 us while it trusts the program, and otherwise only while the
+ * program is inside a poll or a long send.
+ * 3. Trust. Each nap during which the program did poll, and each wake-up that
+ *    found nothing left to do, adds 1 to the trust, up to 8. A nap during which
+ *    the program did not poll takes 4 away, and the thread serves the packets.
+ *    So one delayed packet costs several that are served at once.
+ * 4. Rest. After 8 needless wake-ups in a row the thread stops watching the
+ *    sockets and only looks at the clock: for 50 us, then twice as long each
+ *    time, up to 1 ms, until the polling stops. Naps alone would still wake the
+ *    thread up to 50,000 times a second. When the thread comes back and finds packets
+ *    that nobody took, it rested too early: it wants twice as many needless
+ *    wake-ups before the next rest, up to 64; otherwise half as many, down to 8. A
+ *    program that polls now and then but spins on memory leaves packets for the
+ *    thread each time, and so never sends it to rest.
+ * 5. Call back. A program that arms a completion queue is about to sleep; it
+ *    ends a rest of 50 us or more (vb_engine_armed()).
+ * 6. Unheard wake-ups. The kernel wakes a thread that sleeps by a socket for
+ *    each packet, and puts it back to sleep inside ppoll() when a program has
+ *    taken the packet meanwhile: the thread loses the processor each time
+ *    without noticing. Therefore, beside a program that spins, the thread
+ * counts how often it went to sleep inside one ppoll() (getrusage()); all but
+ * the first count as needless wake-ups.
+ * 7. Linger. To sleep and to wake takes 5 to 10 us, which is longer than a peer
+ *    that waits for each answer needs for its next request. When packets came
+ *    less than 30 us after the thread had gone to sleep, it looks for the next
+ *    ones for 30 us after the last, and 200 us in all, before it sleeps again.
+ *    It yields before each look. A yield that takes more than 3 us ran another
+ *    thread, which wants this processor: the thread stops. A yield of more than
+ *    100 us ran a thread that spins, and not an interrupt: the thread does not
+ *    linger for 10 ms, twice as long each time, up to 640 ms, because Linux
+ * then lets that thread run for milliseconds before ours has its turn.
+ * 8. Fairness. The thread takes at most 16 batches before timers have their
+ *    turn, and fewer when a program's poll waits for the receive lock.
+ */
+#include "engine/service_priv.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+
+#define REST_AFTER_MAX 64
+#define LOOP_LASTS     (1 * VB_MSEC)
+#define TRUST_MOST     8
+#define DRAIN_BATCHES  16
+#define LINGER	       (30 * VB_USEC)
+#define LINGER_TURN    (200 * VB_USEC)
+#define ALONE	       (3 * VB_USEC) /* a yield takes less if nobody else runs */
+#define CROWDED	       (100 * VB_USEC) /* an interrupt takes less */
+#define EAGER_MOST     8
+#define CROWD_MIN      (10 * VB_MSEC)
+#define CROWD_MAX      (640 * VB_MSEC)
+
+enum drained { DRAINED_NOTHING, DRAINED_SOME, DRAINED_BUSY };
+
+/* Serve what has arrived, but not for ever: timers and the rest of the loop
+ * have their turn, and the socket stays readable. */
+static enum drained eng_service_drain_link(struct vb_engine *e)
+{
+	enum drained got = DRAINED_NOTHING;
+
+	for (unsigned i = 0; i < DRAIN_BATCHES; i++) {
+		vb_time now;
+		bool other;
+
+		if (!vb_mutex_trylock(&e->rx))
+			return DRAINED_BUSY;
+		other = e->raws && vb_raw_drain(e, vb_now());
+		if (e->streams)
+			other |= vb_stream_drain(e, vb_now());
+		if (e->link->ops->recv(e->link, &e->rxq) < 0)
+			e->rxq.count = 0;
+		if (e->rxq.count == 0 && !other) {
+			vb_mutex_unlock(&e->rx);
+			return got;
+		}
+		got = DRAINED_SOME;
+		now = vb_now();
+		vb_drive_owing(e, now);
+		vb_dispatch(e, now);
+		/* Between batches a program's poll may take over. */
+		vb_mutex_unlock(&e->rx);
+		if (atomic_load_explicit(&e->awaited, memory_order_relaxed))
+			break;
+	}
+	return got;
+}
+
+/* It does, and will again, or is at it. */
+static bool program_loops(struct vb_service *s, vb_time now)
+{
+	if (atomic_load_explicit(&s->e->looping, memory_order_relaxed))
+		return vb_service_last_poll(s->e) +
+			       vb_engine_span(s->e, s->trust ? LOOP_LASTS
+							     : POLL_IS_RECENT) >
+		       now;
+	if (s->trust)
+		return vb_service_program_polls(s->e, now);
+	return vb_service_last_poll(s->e) > now;
+}
+
+static void rest(struct vb_service *s, vb_time how_long, vb_time now)
+{
+	s->rest = how_long;
+	s->rest_until = now + how_long;
+	s->fds[FD_LINK].fd = -1;
+	s->fds[FD_RAW].fd = -1;
+	s->fds[FD_STREAM].fd = -1;
+	if (how_long >= vb_engine_span(s->e, REST_MIN))
+		atomic_store(&s->e->resting, true);
+}
+
+void vb_rest_end(struct vb_service *s)
+{
+	s->rest = 0;
+	atomic_store(&s->e->resting, false);
+	s->idle_wakes = 0;
+	s->fds[FD_LINK].fd = s->e->link->ops->fd(s->e->link);
+	s->fds[FD_RAW].fd = atomic_load(&s->e->raw_fd);
+	s->fds[FD_STREAM].fd = atomic_load(&s->e->stream_fd);
+}
+
+/* From a long rest: the program that polled is about to sleep. */
+bool vb_rest_is_called_back(const struct vb_service *s)
+{
+	return s->rest >= vb_engine_span(s->e, REST_MIN) &&
+	       !atomic_load(&s->e->resting);
+}
+
+static void trust(struct vb_service *s)
+{
+	s->trust = VB_MIN(s->trust + 1, TRUST_MOST);
+}
+
+/* Woken for something that a program's thread does as well. */
+static void was_not_needed(struct vb_service *s, bool still_there, vb_time now)
+{
+	if (++s->idle_wakes >= s->rest_after)
+		rest(s, vb_engine_span(s->e, REST_MIN), now);
+	else if (still_there) /* the socket stays readable: do not spin */
+		rest(s, vb_engine_span(s->e, NAP), now);
+}
+
+/*
+ * Others want this processor. Linux takes a yield for the end of our slice
+ * (since 6.18 even where it chose nobody else), and then lets a spinning thread
+ * run for milliseconds before it gives us the processor again.
+ */
+static void note_crowd(struct vb_service *s, vb_time now)
+{
+	s->crowd = VB_MIN(VB_MAX(2 * s->crowd, CROWD_MIN), CROWD_MAX);
+	s->crowded_until = now + s->crowd;
+}
+
+/*
+ * Going to sleep and waking up takes longer than what a peer that waits for
+ * our answer needs for its next request. So, where packets came that close
+ * behind each other lately, look again for a while: as long as nobody else
+ * wants this processor, and no program polls. False: in vain.
+ */
+static bool eng_service_linger(struct vb_service *s)
+{
+	vb_time start = vb_now(), since = start, now = start, then;
+
+	do {
+		enum drained got;
+
+		then = now;
+		sched_yield();
+		now = vb_now();
+		if (now - then > vb_engine_span(s->e, CROWDED))
+			note_crowd(s, now);
+		if (now - then > vb_engine_span(s->e, ALONE))
+			return since != start;
+		got = eng_service_drain_link(s->e);
+		if (got == DRAINED_BUSY || vb_service_program_polls(s->e, now))
+			return true;
+		if (got == DRAINED_SOME)
+			since = now = vb_now();
+	} while (now - since < vb_engine_span(s->e, LINGER) &&
+		 now - start < vb_engine_span(s->e, LINGER_TURN));
+	s->crowd /= 2;
+	return since != start;
+}
+
+static void linger_if_busy(struct vb_service *s)
+{
+	if (s->eager && vb_now() >= s->crowded_until && !eng_service_linger(s))
+		s->eager--;
+}
+
+/* The socket was readable. */
+void vb_rest_on_packets(struct vb_service *s, vb_time now)
+{
+	if (program_loops(s, now)) {
+		was_not_needed(s, true, now);
+		return;
+	}
+	switch (eng_service_drain_link(s->e)) {
+	case DRAINED_SOME:
+		s->idle_wakes = 0;
+		linger_if_busy(s);
+		break;
+	case DRAINED_NOTHING:
+		trust(s);
+		was_not_needed(s, false, now);
+		break;
+	case DRAINED_BUSY:
+		trust(s);
+		was_not_needed(s, true, now);
+		break;
+	}
+}
+
+/* Did the program see to what came? Else it is seen to now. */
+static void on_napped(struct vb_service *s, vb_time now)
+{
+	unsigned idle_wakes = s->idle_wakes;
+	bool right = vb_service_last_poll(s->e) > s->rest_until - s->rest;
+
+	vb_rest_end(s);
+	if (right) {
+		trust(s);
+		s->idle_wakes = idle_wakes;
+		return;
+	}
+	s->trust -= VB_MIN(s->trust, TRUST_LOST);
+	if (eng_service_drain_link(s->e) != DRAINED_SOME)
+		s->idle_wakes = idle_wakes;
+}
+
+/* The time away from the socket is over. */
+void vb_rest_on_timeout(struct vb_service *s, vb_time now)
+{
+	if (s->rest < vb_engine_span(s->e, REST_MIN)) {
+		on_napped(s, now);
+		return;
+	}
+	if (vb_service_program_polls(s->e, now)) {
+		rest(s, VB_MIN(s->rest * 2, vb_engine_span(s->e, REST_MAX)),
+		     now);
+		s->rest_after = VB_MAX(s->rest_after / 2, REST_AFTER);
+		return;
+	}
+	vb_rest_end(s);
+	s->near_rest = 0; /* look soon whether it was for nothing */
+	if (eng_service_drain_link(s->e) ==
+	    DRAINED_SOME) /* rested too eagerly */
+		s->rest_after = VB_MIN(s->rest_after * 2, REST_AFTER_MAX);
+	else
+		s->rest_after = VB_MAX(s->rest_after / 2, REST_AFTER);
+}
+
+/*
+ * A thread that sleeps by a socket is woken for each packet, and if a program
+ * has taken that meanwhile the kernel puts it to sleep again, in the midst of
+ * ppoll: a processor is taken from others each time, and it hears of nothing.
+ * How often it has gone to sleep in there tells; once was its own will.
+ */
+
+/* So far; 0: nobody spins beside us, or nothing wakes us. */
+long vb_rest_count_sleeps(const struct vb_service *s)
+{
+	struct rusage use;
+
+	if (s->rest ||
+	    !atomic_load_explicit(&s->e->spinning, memory_order_relaxed) ||
+	    getrusage(RUSAGE_THREAD, &use) < 0)
+		return 0;
+	return use.ru_nvcsw;
+}
+
+void vb_rest_note_sleeps(struct vb_service *s, long before)
+{
+	long sleeps = before ? vb_rest_count_sleeps(s) - before : 0;
+
+	if (sleeps > 1)
+		s->idle_wakes += (unsigned)(sleeps - 1);
+}
+
+void vb_rest_if_unheard(struct vb_service *s, vb_time now)
+{
+	if (!s->rest && s->idle_wakes >= s->rest_after &&
+	    atomic_load_explicit(&s->e->spinning, memory_order_relaxed) &&
+	    vb_service_program_polls(s->e, now))
+		rest(s, vb_engine_span(s->e, REST_MIN), now);
+}
+
+/* Packets that come so soon had better be waited for. */
+void vb_rest_note_packets(struct vb_service *s, vb_time then, int ready)
+{
+	if (ready > 0 &&
+	    (s->fds[FD_LINK].revents || s->fds[FD_STREAM].revents) &&
+	    vb_now() - then < vb_engine_span(s->e, LINGER))
+		s->eager = VB_MIN(s->eager + 1, EAGER_MOST);
+}
