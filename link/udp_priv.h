@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the three parts of the UDP link share: sockets, sending, receiving. */
+/* What the files of the UDP link share. */
 #ifndef LINK_UDP_PRIV_H
 #define LINK_UDP_PRIV_H
 
@@ -98,14 +98,21 @@ static inline void vb_udp_count(_Atomic uint64_t *counter, uint64_t n)
 	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
+/* link/udp_channel.c */
 /* Channel 0 opens now, the others with their first route. -errno. */
 VB_MUST_CHECK int vb_udp_tx_init(struct vb_udp *u);
 void vb_udp_tx_fini(struct vb_udp *u);
+/* The descriptor of @o, which is opened at the first call; or -errno. */
+VB_MUST_CHECK int vb_udp_out_open(struct vb_udp *u, struct vb_udp_out *o,
+				  bool in_pieces);
 int vb_udp_route(struct vb_link *l, struct vb_route *r);
 int vb_udp_aim(struct vb_link *l, struct vb_route *r);
+
+/* link/udp_tx.c */
 bool vb_udp_send(struct vb_link *l, struct vb_txq *q);
 void vb_udp_drop(struct vb_link *l, struct vb_txq *q);
 
+/* link/udp_rx.c */
 VB_MUST_CHECK int vb_udp_rx_init(struct vb_udp *u, int fd);
 void vb_udp_rx_fini(struct vb_udp *u);
 int vb_udp_recv(struct vb_link *l, struct vb_rxq *q);
