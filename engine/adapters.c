@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The adapters that the engine serves: one for each open device, shared by
- * every context that opens it. */
+/* The adapters that the engine serves: one for each open device, shared by all
+ * callers that open it. The caller of these functions holds list_lock. */
 #include "engine/engine_priv.h"
 
 #include <errno.h>
@@ -138,8 +138,9 @@ void vb_adapters_close(struct vb_engine *e, struct vb_adapter *adapter,
 		drop_adapter(e, oa);
 }
 
-/* Many programs exit without closing what they opened. Whoever has the lock
- * now may be a thread that is no more. */
+/* Many programs exit without closing their devices: save the counters. If the
+ * lock is taken, its holder may be a thread that does not run any more, so the
+ * lock is only tried. */
 static void __attribute__((destructor)) save_counts(void)
 {
 	struct vb_engine *e = vb_engine_running();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The process's one engine: joins links to transports, owns the thread, the
- * time, and the lease of a slot from the broker.
+ * A process has one engine. It joins links (frames) to transports (protocols),
+ * owns the engine thread and the clock, and holds the slot of port 4791 that
+ * the broker granted.
  */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
@@ -10,9 +11,12 @@
 #include "engine/devices.h"
 
 /*
- * Open a device: the first call of a process claims a slot and starts the
- * thread. An adapter is shared by all who open the same device; @async gets
- * its port's events until vb_engine_close(). -errno, the reason logged.
+ * Open a device. The first call of a process claims a slot and starts the
+ * engine thread. All callers that open the same device share one adapter, which
+ * stays until the last of them calls vb_engine_close(). The caller owns @async;
+ * the engine posts the port's events to it until vb_engine_close() with the
+ * same @async. Returns 0, or -errno after logging the reason. May block: the
+ * broker has to answer.
  */
 VB_MUST_CHECK int vb_engine_open(const struct vb_device *device,
 				 struct vb_async *async,
@@ -20,86 +24,106 @@ VB_MUST_CHECK int vb_engine_open(const struct vb_device *device,
 void vb_engine_close(struct vb_adapter *adapter, struct vb_async *async);
 
 /*
- * How many times this process has been forked since an ancestor first opened
- * a device. Objects made before the last time belong to the parent: its
- * locks, threads and sockets are not here.
+ * How often this process has been forked since an ancestor first opened a
+ * device. Objects made before the last fork belong to the parent process: its
+ * locks, threads and sockets do not exist here.
  */
 unsigned vb_engine_forks(void);
 
 /*
- * Work entrance: there is work on @qp (posted, or its state changed). Sends
- * what may be sent right here, or leaves it to the thread that is driving the
- * queue pair now. Call without qp->drive.
+ * There is work on @qp: a request was posted, or its state changed. Sends what
+ * may be sent in the calling thread; when another thread drives the queue pair
+ * now, that thread does it. The caller must not hold qp->drive.
  */
 void vb_drive(struct vb_qp *qp);
-/* The same after a single post of at most VB_QUIET_BYTES. */
+/* The same after one post of at most VB_QUIET_BYTES: while the send queue
+ * defers its doorbell (vb_sq_defer_doorbell()), it only notes the post, without
+ * qp->drive. */
 void vb_drive_short(struct vb_qp *qp);
 /*
- * Before a region is taken away: what this thread has posted lately, and left
- * to another that drives, or to gather, begins now, as far as it may. Takes
- * drive of each such queue pair.
+ * Before a memory region is deregistered: requests that this thread posted
+ * lately, and that another thread was to send or that wait to be sent in one
+ * batch, begin now as far as the protocol lets them. Takes qp->drive of each
+ * such queue pair; may wait 4 ms for a peer of this host to introduce itself.
  */
 void vb_engine_begin_posted(void);
 
-/* @qp is about to be destroyed: forget its timer. */
+/* @qp is about to be destroyed: send its delayed ACK, wait up to 20 ms for a
+ * batch that the kernel had no room for, and forget its timer and its stream.
+ * Takes qp->drive. */
 void vb_drive_forget(struct vb_qp *qp);
-/* An ACK that waits for the program's next reply goes now. */
+/* Send a delayed ACK, which waits for the program's next reply, at once. Takes
+ * qp->drive. */
 void vb_drive_settle(struct vb_qp *qp);
 
 /*
- * Multicast, for UD. Attaching joins the group on the port's interface (IGMP,
- * MLD); twice is once. -EINVAL: no such type, group or (detach) attachment;
- * else -errno of the system. A queue pair is to be detached before its end.
+ * Multicast, for UD (IBA 10.5). Attaching joins the group on the port's
+ * interface (IGMP, MLD); attaching a second time does nothing. -EINVAL: not UD,
+ * no multicast GID, or, when detaching, not attached; otherwise the system's
+ * -errno. The caller detaches a queue pair from all groups before destroying
+ * it.
  */
 VB_MUST_CHECK int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid);
 VB_MUST_CHECK int vb_engine_detach(struct vb_qp *qp, const struct vb_gid *gid);
 bool vb_engine_is_attached(struct vb_qp *qp);
 
 /*
- * Raw packets: as vb_qp_create() and vb_qp_destroy(), with a packet socket.
- * -EPERM: CAP_NET_RAW is missing, and the log says so. -EBUSY: it has rules.
+ * Like vb_qp_create() and vb_qp_destroy(), for a raw packet queue pair, which
+ * gets a packet socket of its own. -EPERM: the program lacks CAP_NET_RAW, which
+ * is logged. -EBUSY: flow rules still refer to the queue pair, which then
+ * stays.
  */
 VB_MUST_CHECK int vb_engine_raw_create(struct vb_adapter *a,
 				       struct vb_qp_init *init,
 				       struct vb_qp **qp);
 VB_MUST_CHECK int vb_engine_raw_destroy(struct vb_qp *qp);
 
-/* -EOPNOTSUPP: of another type; -EINVAL, -ENOMEM, the system's -errno. */
+/* Make a rule that steers frames to @qp; the caller frees *@flow with
+ * vb_engine_flow_destroy(). -EOPNOTSUPP: not a raw packet queue pair; -EINVAL:
+ * the rule makes no sense; -ENOMEM; the system's -errno. */
 VB_MUST_CHECK int vb_engine_flow_create(struct vb_qp *qp,
 					const struct vb_flow_rule *rule,
 					struct vb_flow **flow);
-/* After the return nothing is counted for it, or comes by it. */
+/* When this returns, the rule neither counts nor steers frames any more, and
+ * its memory is gone. */
 void vb_engine_flow_destroy(struct vb_flow *flow);
 
-/* An XRC domain of an inode was opened: other processes of the host may hand
- * requests over to its shared queues from now on. */
+/* A program opened an XRC domain that belongs to an inode: from now on other
+ * processes of this host may forward requests to its shared receive queues. A
+ * failure is logged, and the domain then serves this process alone. */
 void vb_engine_share_xrc(void);
 
-/* Another process of the host, whose domain is to be imported. -EOPNOTSUPP: no
- * way to others' memory here (VERBENA_NEAR=off); -EACCES: none to its; -EAGAIN:
- * it did not answer. */
+/* Meet the process of this host that holds @slot, so that its protection domain
+ * can be imported. Blocks for 2 s at most. -EOPNOTSUPP: this process has no
+ * path to others' memory (VERBENA_NEAR=off); -EACCES: the system denies access
+ * to that process's memory; -EAGAIN: that process did not answer. */
 VB_MUST_CHECK int vb_engine_meet(unsigned slot);
 
-/* Frame entrance for pollers: take what has arrived, serve it, return. */
+/* A program polls: take the frames that have arrived, serve them, and return.
+ * Never blocks, except to yield the processor (engine/poll.c). */
 void vb_engine_poll(void);
 
-/* Before a poll takes completions that are there: is an answer to come at once,
- * which nobody would look for (engine/poll_hint.c)? */
+/* Call this before a poll takes completions that are already in @cq. It looks
+ * for the peer's answer first when that is about to arrive and no thread would
+ * look for it (engine/poll_hint.c). Takes at most 200 us. */
 void vb_engine_poll_hint(struct vb_cq *cq);
 
-/* vb_channel_take(), but who sleeps there is woken by peers of this host
- * themselves, and serves them. */
+/* Like vb_channel_take(), but while the caller sleeps here, peers of this host
+ * wake it directly, and it serves their messages in place of the engine thread.
+ * A cancellation point. 0 and *@cq, or -errno as vb_channel_take(). */
 VB_MUST_CHECK int vb_engine_wait(struct vb_channel *ch, struct vb_cq **cq);
 
-/* A completion queue was armed: the program will sleep. */
+/* A program armed a completion queue and is about to sleep: the engine thread
+ * resumes watching the sockets. */
 void vb_engine_armed(void);
 
-/* One event for @count entries of @cq, or @period after the first of them
- * (vb_cq_moderate). A queue that goes is to be forgotten first. */
+/* Signal one event for every @count entries of @cq, or @period ns after the
+ * first of them (ibv_modify_cq()). The caller calls vb_engine_forget_cq()
+ * before it destroys @cq. */
 void vb_engine_moderate(struct vb_cq *cq, uint32_t count, vb_time period);
 void vb_engine_forget_cq(struct vb_cq *cq);
 
-/* The clock that everything here runs by. */
+/* The monotonic clock, in nanoseconds, that everything here runs by. */
 vb_time vb_now(void);
 
 #endif

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The engine's inside, shared by its files only. docs/LOCKING.md has the lock
- * order.
+ * Declarations that only the files of engine/ share. docs/LOCKING.md has the
+ * lock order. The engine thread never takes open_lock, because the caller that
+ * stops the engine holds it while it waits for the thread.
+ *
+ * "A hint" below is an atomic field that its readers use without any lock or
+ * memory order: a stale value costs time and never correctness.
  */
 #ifndef ENGINE_ENGINE_PRIV_H
 #define ENGINE_ENGINE_PRIV_H
@@ -14,7 +18,7 @@
 #include "engine/stream.h"
 #include "near/near.h"
 
-struct vb_watcher { /* a context that hears an adapter's port events */
+struct vb_watcher { /* a context that gets an adapter's port events */
 	struct vb_async *async;
 	struct vb_watcher *next;
 };
@@ -27,7 +31,8 @@ struct vb_open_adapter {
 	struct vb_open_adapter *next;
 };
 
-/* Who sent datagrams lately, by IPv4 address: IPv6 has no Identification. */
+/* The senders of recent datagrams, by IPv4 address. IPv6 has no Identification
+ * and needs no entry. */
 #define VB_SENDER_BITS 8
 struct vb_sender {
 	uint32_t ipv4;
@@ -39,8 +44,8 @@ struct vb_group {
 	struct vb_gid gid;
 	uint32_t ifindex;
 	struct vb_qp *qp;
-	uint32_t qpn; /* it is still this one */
-	int member;   /* the link's */
+	uint32_t qpn; /* to see that @qp was not destroyed and reused */
+	int member;   /* what the link's join() returned */
 	struct vb_group *next;
 };
 
@@ -48,124 +53,147 @@ struct vb_stream;
 struct vb_iw_rxq;
 
 struct vb_engine {
-	/* immutable while the thread runs */
+	/* constant while the engine thread runs */
 	struct vb_lease lease;
 	struct vb_link *link;
-	/* NULL: packets to everybody. It may come while a program polls for
-	 * its iWARP device. */
+	/* The path to peers of this host; NULL: packets to all of them. It may
+	 * be set while a program polls for its iWARP device. */
 	struct vb_near *_Atomic near;
-	int slot_fd; /* a slot of our own making (engine/transport_mux.c); -1 */
-	struct vb_forward
-		*_Atomic forward; /* made with the first inode's domain */
+	/* bound to a slot that this process took itself
+	 * (engine/transport_mux.c); -1 */
+	int slot_fd;
+	/* set when the first XRC domain with an inode is opened */
+	struct vb_forward *_Atomic forward;
 	struct vb_idtab *qps;
 	int wake_fd;
-	_Atomic unsigned pace;	  /* see vb_engine_span() */
-	_Atomic pthread_t thread; /* another one when a network is joined */
-	bool serving;		  /* there is a thread; open_lock */
+	_Atomic unsigned pace; /* how slow this machine is: vb_engine_span() */
+	_Atomic pthread_t
+		thread; /* restarted when the first RoCE device opens */
+	bool serving;	/* open_lock: the thread exists */
 
 	struct vb_mutex list_lock;
 	struct vb_open_adapter *adapters; /* list_lock */
 
 	struct vb_mutex rx;
-	struct vb_rxq rxq;	 /* rx */
-	uint64_t strays;	 /* rx: frames for no queue pair of ours */
-	struct vb_group *groups; /* rx */
-	struct vb_raw *raws; /* rx: queue pairs with a socket of their own */
-	_Atomic int raw_fd;  /* readable while theirs are; -1: never any */
-	struct vb_chain *streams;	/* rx: iWARP's sockets */
-	unsigned stream_count;		/* rx */
-	struct vb_iw_rxq *stream_rxq;	/* rx: where bytes arrive */
-	_Atomic int stream_fd;		/* as raw_fd */
-	_Atomic unsigned stream_ending; /* that a time-out waits for */
-	_Atomic unsigned stream_near;	/* whose peers are of this host */
-	vb_time stream_look;		/* rx: at those, not before */
+	struct vb_rxq rxq; /* rx */
+	uint64_t strays;   /* rx: frames for no queue pair of this process */
+	struct vb_group *groups;      /* rx */
+	struct vb_raw *raws;	      /* rx: raw packet queue pairs */
+	_Atomic int raw_fd;	      /* epoll of their sockets; -1: none yet */
+	struct vb_chain *streams;     /* rx: iWARP's sockets */
+	unsigned stream_count;	      /* rx */
+	struct vb_iw_rxq *stream_rxq; /* rx: where bytes arrive */
+	_Atomic int stream_fd;	      /* epoll of @streams; -1: none yet */
 	_Atomic unsigned
-		awaiting; /* queue pairs whose answers are looked for */
+		stream_ending;	      /* streams that close, with a deadline */
+	_Atomic unsigned stream_near; /* streams whose peer is of this host */
+	vb_time stream_look;	      /* rx: when to look at those again */
+	/* queue pairs whose answers polls look for (engine/poll_hint.c) */
+	_Atomic unsigned awaiting;
 	struct vb_sender senders[1u << VB_SENDER_BITS]; /* rx */
-	vb_time found_at; /* rx: when it last found something */
-	/* When a program's thread last drained the link, or sent much; while
-	 * it does, a time to come. A hint, ordered by nothing. */
+	vb_time found_at; /* rx: when a poll last found something */
+	/* When a program's thread last drained the link, or sent much; while it
+	 * is doing so, a time in the future. A hint. */
 	_Atomic vb_time last_poll;
-	_Atomic bool unbooked; /* a poll found something and hurried back */
-	_Atomic bool looping;  /* its last poll found nothing: it will again */
-	vb_time polled_at;     /* rx: the end of a program's last poll */
-	_Atomic vb_time back_at; /* from giving way after one; a hint */
-	vb_time patience;	 /* rx: how long to spin before yielding */
-	bool yielded;		 /* rx: and just did */
-	/* rx: the queue pair whose packets' completions the program has yet to
-	 * see, or to answer. */
+	/* a poll returned what a peer of this host sent, and left its
+	 * bookkeeping to the next */
+	_Atomic bool unbooked;
+	/* the last poll found nothing, so that the program will poll again */
+	_Atomic bool looping;
+	vb_time polled_at; /* rx: when a program's last poll ended */
+	/* when the program's last yield after a poll ended; a hint */
+	_Atomic vb_time back_at;
+	/* rx: how long polls find nothing before one yields */
+	vb_time patience;
+	bool yielded; /* rx: the last poll yielded */
+	/* rx: the queue pair with a delayed ACK: the program has not yet
+	 * replied to what arrived there. NULL: none. */
 	struct vb_qp *delayed_ack_qp;
-	vb_time owing_at;     /* rx */
-	bool polled;	      /* rx: it is a program that drains */
-	_Atomic bool awaited; /* one that polls sleeps for rx; a hint */
-	/* The queue pair whose messages a post has left to gather; and, rx,
-	 * the one that an empty poll has seen since. */
+	vb_time owing_at; /* rx */
+	bool polled;	  /* rx: a program drains, and not the engine thread */
+	_Atomic bool awaited; /* a program's poll sleeps for rx; a hint */
+	/* @gathers: the queue pair on which a post has left messages to gather
+	 * into a batch. @gathered (rx): the value of @gathers that the last
+	 * empty poll saw. */
 	struct vb_qp *_Atomic gathers;
 	struct vb_qp *gathered;
-	/* The thread will look within a millisecond (times pace): ACKs may
-	 * wait for replies. To set, it is the thread; to clear, it holds
-	 * rx. */
+	/* The engine thread looks within a millisecond (times pace) for ACKs
+	 * that were delayed too long, so that ACKs may be delayed. Only the
+	 * engine thread sets it; it is cleared with rx held. */
 	_Atomic bool attentive;
-	/* The thread looks at the clock instead of the link, for long. */
+	/* The engine thread rests for 50 us or more: it does not watch the
+	 * link. */
 	_Atomic bool resting;
-	vb_time near_at;   /* rx: when peers of this host last had something */
-	vb_time looked_at; /* rx: at the link */
-	unsigned streak;   /* rx: polls, each close behind the last */
-	/* A program polls all the time: it serves the lanes, and peers need
-	 * not ring. The thread looks whether that is still so. */
+	vb_time near_at;   /* rx: when peers of this host last sent something */
+	vb_time looked_at; /* rx: when a poll last looked at the link */
+	unsigned streak;   /* rx: polls in a row, each soon after the last */
+	/* A program polls all the time: it serves the lanes of peers of this
+	 * host, which need not ring the bell. The engine thread checks now and
+	 * then whether that is still so. */
 	_Atomic bool spinning;
-	/* Another sleeps in vb_engine_wait(), and serves them meanwhile. */
+	/* A program's thread sleeps in vb_engine_wait(), and serves the lanes
+	 * meanwhile. */
 	_Atomic bool watched;
-	int soon_fd;	   /* a timer: vb_wait_soon(); -1: none */
-	_Atomic bool soon; /* it is set */
+	int soon_fd;	   /* the timer of vb_wait_soon(); -1: none */
+	_Atomic bool soon; /* that timer is set */
 	_Atomic vb_time soon_set;
-	/* Who watches: when it last went, how often it was soon back. */
+	/* When the thread that had @watched last left vb_engine_wait(), and how
+	 * often in a row it was soon back (engine/wait.c). */
 	vb_time left_at;
 	unsigned prompt;
-	/* How many sleeps in a row were short, and how many must have been for
-	 * it to look before it sleeps. */
+	/* How many sleeps in vb_engine_wait() in a row were short, and how many
+	 * short ones the thread wants to see before it looks before it
+	 * sleeps. */
 	unsigned short_sleeps, wary;
 
 	struct vb_mutex timer_lock;
-	struct vb_timers timers;    /* timer_lock */
-	struct vb_mutex moderation; /* who signals what is due; outside cq */
+	struct vb_timers timers; /* timer_lock */
+	/* held while due events are signalled; taken before cq */
+	struct vb_mutex moderation;
 	struct vb_timers cq_timers; /* timer_lock */
-	vb_time sleep_until; /* timer_lock: when the thread wakes anyway */
-	bool polls_look;     /* timer_lock: it leaves @timers to who polls */
-	/* When the first of @timers is due, a hint: who polls sees to it. */
+	/* timer_lock: when the engine thread wakes by itself */
+	vb_time sleep_until;
+	/* timer_lock: the engine thread leaves @timers to polling programs */
+	bool polls_look;
+	/* When the first of @timers is due; a hint, by which polls see to
+	 * timers. */
 	_Atomic vb_time due;
 
-	_Atomic unsigned held; /* batches that the kernel had no room for */
+	/* batches that the kernel had no room for (engine/room.c) */
+	_Atomic unsigned held;
 	_Atomic bool stop;
 };
 
 /* engine/engine.c */
 struct vb_engine *vb_engine_running(void);
-void vb_engine_wake(struct vb_engine *e); /* its thread */
+void vb_engine_wake(struct vb_engine *e); /* wakes the engine thread */
 
-/* As long here as @t is on a processor of today. */
+/* @t, which is meant for a processor of usual speed, on this machine: where
+ * everything takes longer, so do "recent", "soon" and "close". */
 static inline vb_time vb_engine_span(const struct vb_engine *e, vb_time t)
 {
 	return t * atomic_load_explicit(&e->pace, memory_order_relaxed);
 }
 
-/* A program's thread works, for as long at most: the engine's would only wait
- * for its locks, and take the processor and the caches from it. */
+/* A program's thread is at work until @at (for VB_WORK_LASTS at most, if it
+ * does not return earlier). The engine thread stays away meanwhile: it would
+ * only wait for the program's locks and take the processor and its caches. */
 #define VB_WORK_LASTS (500 * VB_USEC)
 static inline void vb_engine_at_work(struct vb_engine *e, vb_time at)
 {
 	atomic_store_explicit(&e->last_poll, at, memory_order_relaxed);
 }
 
-/* A queue pair's time never runs back, though who drives it next may have read
- * the clock before who drove it last. With drive. */
+/* A queue pair's time never runs back: the thread that drives it next may have
+ * read the clock earlier than the one before. Call with qp->drive. */
 static inline vb_time vb_engine_time(const struct vb_qp *qp, vb_time now)
 {
 	return VB_MAX(now, qp->now);
 }
 
-/* How long a program's poll looks in vain before it yields its processor: a
- * round trip on a good network. struct vb_engine's @patience begins with it. */
+/* How long a program's polls find nothing before one of them yields the
+ * processor: a round trip on a good network. @patience in struct vb_engine
+ * begins with this value. */
 #define VB_SPIN_MOST (30 * VB_USEC)
 
 /* engine/adapters.c. With list_lock held. */
@@ -177,74 +205,86 @@ void vb_adapters_close(struct vb_engine *e, struct vb_adapter *adapter,
 		       struct vb_async *async);
 
 /* engine/drive.c */
-/* Send what @qp may send and arm its timer. */
+/* Send what @qp may send now and arm its timer. */
 void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive);
-/* Need it not be stepped yet? Then short posts need not ask, for a while. */
+/* True: what was posted on @qp may wait for more to make a batch. Then its
+ * doorbell is deferred, too: short posts need not call vb_drive() for a
+ * while. */
 bool vb_drive_can_wait(struct vb_qp *qp) VB_REQUIRES(qp->drive);
-/* Give up qp->drive, and serve who asked meanwhile. */
+/* Release qp->drive, and then serve posters that found it taken. */
 void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
 	VB_RELEASE(qp->drive);
-/* The same for who serves the lanes of peers: it copies little, and leaves the
- * rest to a step of its own. */
+/* The same in a thread that serves the lanes of peers of this host: it copies
+ * little, and leaves the rest to a step of its own, since other peers wait. */
 void vb_drive_release_light(struct vb_engine *e, struct vb_qp *qp)
 	VB_RELEASE(qp->drive);
-/* The program has not replied to what it saw: see to the ACK. */
+/* The program has not replied to what arrived, so that no reply will carry the
+ * delayed ACK: send the ACK now. */
 void vb_drive_owing(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
-/* The same at the program's end, without waiting for anybody. */
+/* The same when the program exits, without waiting for any lock. */
 void vb_drive_last(struct vb_engine *e) VB_REQUIRES(e->rx);
-/* A poll found nothing: what gathers on a queue pair leaves with the second
- * in a row, as the program waits. */
+/* A poll found nothing. After the second such poll in a row the program waits,
+ * and messages that gather for a batch on a queue pair are sent. */
 void vb_drive_gathered(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
-/* With timer_lock held: is what is due @at left to a program that polls? */
+/* With timer_lock held: is a deadline @at left to a program that polls? */
 bool vb_drive_is_for_polls(struct vb_engine *e, vb_time at, vb_time now);
-/* Step queue pairs whose deadline has come, so many at most. */
+/* Step queue pairs whose deadline has come, at most @most of them. */
 void vb_drive_due(struct vb_engine *e, vb_time now, unsigned most);
 static inline bool vb_drive_is_due(struct vb_engine *e, vb_time now)
 {
 	return atomic_load_explicit(&e->due, memory_order_relaxed) <= now;
 }
 
-/* With timer_lock held: the thread is to wake at @at. True: wake it now. */
+/* With timer_lock held: something is due @at. True: the caller wakes the engine
+ * thread, which would sleep longer. */
 bool vb_drive_wakes(struct vb_engine *e, vb_time at);
 
-/* engine/room.c: what the kernel has no room for. */
-#define VB_HELD_MOST  64 /* batches: each has the memory of a whole one */
+/* engine/room.c: batches that the kernel has no room for. */
+/* Batches in all queue pairs; each keeps the memory of a whole batch. */
+#define VB_HELD_MOST  64
 #define VB_HELD_LASTS (20 * VB_MSEC)
-#define VB_ROOM_SOON  (100 * VB_USEC) /* when it is looked for again, first */
+#define VB_ROOM_SOON  (100 * VB_USEC) /* until the first new try */
 static inline struct vb_link *vb_room_link(struct vb_engine *e,
 					   const struct vb_qp *qp)
 {
 	return qp->link ? qp->link : e->link;
 }
-/* Takes @q, of which the link has left something; false: there is no memory. */
+/* Take over @q, of which the link has sent only a part. False: too many are
+ * held, or there is no memory; @q stays the caller's. */
 bool vb_room_hold(struct vb_engine *e, struct vb_qp *qp, struct vb_txq *q,
 		  vb_time now) VB_REQUIRES(qp->drive);
-/* What @qp holds, if its time has come: true when it holds nothing any more. */
+/* Send what @qp holds, if it is time for a new try. True: @qp holds nothing any
+ * more. */
 bool vb_room_send(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive);
-/* When that is to be called again. */
+/* When to call vb_room_send() again; @qp holds something. */
 vb_time vb_room_at(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 void vb_room_drop(struct vb_engine *e, struct vb_qp *qp) VB_REQUIRES(qp->drive);
-/* Wait for it to leave, VB_HELD_LASTS at most. Takes drive. */
+/* Wait until what @qp holds has been sent, VB_HELD_LASTS at most. Takes
+ * qp->drive. */
 void vb_room_settle(struct vb_engine *e, struct vb_qp *qp);
-/* The program exits: the same for all, which the thread sees to. */
+/* The program exits: wait for all queue pairs, which the engine thread
+ * serves. */
 void vb_room_settle_all(struct vb_engine *e);
 
-/* engine/moderate.c: events that were put off. */
+/* engine/moderate.c: signal the completion events that were put off until
+ * @now. */
 void vb_moderate_due(struct vb_engine *e, vb_time now);
 
-/* engine/transport_mux.c: packets, or a stream, or neither. */
+/* engine/transport_mux.c: a queue pair's path is packets, a stream, or, to
+ * peers of this host, lanes. */
 extern const struct vb_transport_ops vb_mux_transport;
 extern const struct vb_transport_ops vb_mux_stream_transport;
 extern const struct vb_key_ops vb_mux_keys;
 void vb_mux_open(struct vb_engine *e);
-/* There is a slot now. */
+/* The broker has granted a slot, after vb_mux_open() without one. */
 void vb_mux_join(struct vb_engine *e);
 void vb_mux_close(struct vb_engine *e);
 
-/* engine/xrc_forward.c: XRC between processes. serve: the thread; and destroy,
- * when it has ended. */
+/* engine/xrc_forward.c: XRC between processes of a host. Only the engine thread
+ * calls vb_forward_serve(), and vb_forward_destroy() is called when that thread
+ * has ended. */
 extern const struct vb_forward_ops vb_engine_forward_ops;
 VB_MUST_CHECK int vb_forward_create(struct vb_engine *e,
 				    struct vb_forward **forward);
@@ -252,48 +292,52 @@ void vb_forward_destroy(struct vb_forward *forward);
 int vb_forward_fd(const struct vb_forward *forward);
 void vb_forward_serve(struct vb_forward *forward);
 
-/* engine/dispatch.c: hand over what rxq holds. */
+/* engine/dispatch.c: hand the frames in e->rxq to their queue pairs. */
 void vb_dispatch(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 
-/* engine/raw.c: hand over what came to raw packet queue pairs. */
+/* engine/raw.c: hand over the frames of raw packet queue pairs. True: there
+ * were some. */
 bool vb_raw_drain(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 void vb_raw_close(struct vb_engine *e);
 
-/* engine/stream.c: read what has come, answer, and go on writing. */
+/* engine/stream.c: read what arrived on the streams, answer it, and go on
+ * writing. True: something arrived. */
 bool vb_stream_drain(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
-/* True: more is to be sent, at once. With drive. */
+/* Send what @qp may send. True: call again at once, there is more. */
 bool vb_stream_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive);
-/* The socket is full: no time changes anything before it has room. */
+/* The socket is full: nothing can be sent before it has room, whatever the
+ * time. */
 bool vb_stream_is_blocked(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 void vb_stream_orphan(struct vb_engine *e, struct vb_qp *qp);
-/* Close what nobody else does. */
+/* Close streams whose deadline for closing has passed. */
 void vb_stream_sweep(struct vb_engine *e, vb_time now);
 void vb_stream_close_all(struct vb_engine *e);
-/* The program ends: let what was sent arrive, for a while. */
+/* The program exits: wait for up to 5 s until peers have what was sent. */
 void vb_stream_settle(struct vb_engine *e);
 
-/* engine/poll_hint.c: on a stream that begins, or ends; something was sent on
- * it; something came. */
+/* engine/poll_hint.c: a stream begins or ends; something was sent on it;
+ * something arrived on it. */
 void vb_poll_hint_begin(struct vb_engine *e, struct vb_poll_hint *a);
 void vb_poll_hint_sent(struct vb_engine *e, struct vb_poll_hint *a,
 		       vb_time now);
 void vb_poll_hint_came(struct vb_engine *e, struct vb_poll_hint *a,
 		       vb_time now);
 
-/* engine/wait.c: in a moment the thread calls vb_near_settle(). */
+/* engine/wait.c: let the engine thread call vb_near_settle() in 2 ms, unless
+ * this is called again before. */
 void vb_wait_soon(struct vb_engine *e);
-/* By the thread: the moment is over. */
+/* By the engine thread: these 2 ms are over. */
 void vb_wait_over(struct vb_engine *e);
-/* A program's thread looks after the lanes, or will in a moment. */
+/* A program's thread serves the lanes, or will be back within 2 ms. */
 static inline bool vb_wait_attends(struct vb_engine *e)
 {
 	return atomic_load(&e->watched) || atomic_load(&e->soon);
 }
-/* Nobody watches any more, nor will. The thread is gone. */
+/* End every wait in vb_engine_wait(). The engine thread has ended. */
 void vb_wait_stop(struct vb_engine *e);
 
-/* engine/service.c: the thread. */
+/* engine/service.c: the engine thread. */
 VB_MUST_CHECK int vb_service_start(struct vb_engine *e);
 void vb_service_stop(struct vb_engine *e);
 static inline bool vb_service_is_me(const struct vb_engine *e)
@@ -302,7 +346,8 @@ static inline bool vb_service_is_me(const struct vb_engine *e)
 		pthread_self(),
 		atomic_load_explicit(&e->thread, memory_order_relaxed));
 }
-/* engine/ports.c: bring an adapter's port to what the system says. */
+/* engine/ports.c: bring the ports of all adapters up to date with the host's
+ * interfaces. */
 void vb_ports_refresh(struct vb_engine *e);
 VB_MUST_CHECK int vb_ports_setup(struct vb_open_adapter *oa);
 /* engine/adapters.c: run @f with the list of adapters locked. */

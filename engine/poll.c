@@ -1,24 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A program's poll: its thread takes the frames that have arrived and serves
- * them. */
+/*
+ * A program's poll (vb_engine_poll(), below ibv_poll_cq): the program's own
+ * thread takes the frames that have arrived and serves them.
+ *
+ * Only one thread drains the link at a time, with the receive lock (rx). A poll
+ * that finds the lock taken does not spin for it: see await_turn(). A poll that
+ * finds nothing for long yields the processor: see has_spun_long().
+ */
 #include "engine/engine_priv.h"
 
 #include <sched.h>
 
 #define SPIN_LEAST (2 * VB_USEC)
-#define ALONE	   (3 * VB_USEC) /* a yield to nobody takes less */
+#define ALONE	   (3 * VB_USEC) /* a yield takes less if nobody else runs */
 
 #define NEAR_IS_RECENT	(100 * VB_USEC)
 #define LOOK_AT_LINK	(4 * VB_USEC)
 #define POLLS_ARE_CLOSE (20 * VB_USEC)
-#define SPINS		32 /* as many close polls */
-#define DUE_A_POLL	4  /* queue pairs stepped by an empty one */
+#define SPINS		32 /* so many polls close together: the program spins */
+#define DUE_A_POLL	4  /* due queue pairs that one empty poll steps */
 
 /*
- * Nothing came for long: let others have the processor, such as the peer that
- * is to answer when there are more spinning programs than cores. Alone on its
- * core a program loses nothing by it. Where giving way brought what was waited
- * for, it is done sooner the next time.
+ * True: nothing came for long, so the caller yields the processor. When there
+ * are more spinning programs than processors, the peer that is to answer may be
+ * waiting for this one; a program alone on its processor loses nothing by
+ * yielding. When a yield was followed by what the program waited for, the next
+ * one comes after half the time (2 us at least), otherwise after twice the time
+ * (30 us at most).
  */
 static bool has_spun_long(struct vb_engine *e, bool found, vb_time now)
 {
@@ -33,15 +41,16 @@ static bool has_spun_long(struct vb_engine *e, bool found, vb_time now)
 	return e->yielded;
 }
 
-/* Peers of this host talk to us: the link, which costs a system call, is
- * looked at less often. */
+/* While peers of this host send, the link is looked at only every 4 us, because
+ * each look costs a system call. */
 static bool leaves_link_alone(const struct vb_engine *e, vb_time now)
 {
 	return now - e->near_at < vb_engine_span(e, NEAR_IS_RECENT) &&
 	       now - e->looked_at < vb_engine_span(e, LOOK_AT_LINK);
 }
 
-/* As for packets: while it works, the thread stays away. */
+/* While the program reads its streams, the engine thread stays away from
+ * them. */
 static bool drain_streams(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 {
 	bool found;
@@ -49,7 +58,7 @@ static bool drain_streams(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 	vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));
 	found = vb_stream_drain(e, now);
 	if (found)
-		e->near_at = now; /* the link can wait for a moment */
+		e->near_at = now; /* look at the link less often */
 	return found;
 }
 
@@ -67,17 +76,21 @@ static bool eng_drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 		return found;
 	vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));
 	e->polled = true;
-	/* When it came, which is after what others have sent meanwhile. */
+	/* The time of arrival must not lie before the time at which other
+	 * threads sent meanwhile. */
 	vb_dispatch(e, vb_now());
 	e->polled = false;
 	return true;
 }
 
-/* Who polls all the time serves the lanes himself. */
+/* Notes a poll that began at @from and ends @now. @late: the poll before this
+ * one left its bookkeeping to this one. A program that polls SPINS times in a
+ * row, each soon after the last, spins: it serves the lanes of peers of this
+ * host from now on. */
 static void note_spinning(struct vb_engine *e, bool found, vb_time from,
 			  vb_time now, bool late)
 {
-	/* A moment in which others ran does not count. */
+	/* Time in which the program had yielded does not count. */
 	vb_time back =
 		VB_MAX(e->polled_at,
 		       atomic_load_explicit(&e->back_at, memory_order_relaxed));
@@ -85,7 +98,7 @@ static void note_spinning(struct vb_engine *e, bool found, vb_time from,
 
 	vb_engine_at_work(e, now);
 	atomic_store_explicit(&e->looping, !found, memory_order_relaxed);
-	if (!late) /* else one in between is not known of */
+	if (!late) /* the streak is not known: a poll between was not noted */
 		e->streak = close ? e->streak + 1 : 0;
 	e->polled_at = now;
 	if (VB_LIKELY(e->streak < SPINS || !e->near ||
@@ -96,8 +109,9 @@ static void note_spinning(struct vb_engine *e, bool found, vb_time from,
 	vb_engine_wake(e);
 }
 
-/* What a peer of this host has sent, the program gets at once: the books are
- * kept by its next poll, which most often waits. */
+/* A poll returns at once with what a peer of this host sent, and leaves its
+ * bookkeeping to the next poll, which most often only waits. False: the poll
+ * before did so already. */
 static bool can_be_booked_later(struct vb_engine *e)
 {
 	if (atomic_load_explicit(&e->unbooked, memory_order_relaxed))
@@ -106,7 +120,9 @@ static bool can_be_booked_later(struct vb_engine *e)
 	return true;
 }
 
-/* Who has found something may reply to it, and what is due would go before. */
+/* This poll found nothing, so the program waits: messages that gather for a
+ * batch and timers have their turn. A poll that found something does not come
+ * here, because the program's reply should go first. */
 static void wait_for_more(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 {
 	vb_drive_gathered(e, now);
@@ -114,7 +130,7 @@ static void wait_for_more(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 		vb_drive_due(e, now, DUE_A_POLL);
 }
 
-/* True: give way, as above. */
+/* True: nothing came for long, so the caller yields the processor. */
 static bool drain_locked(struct vb_engine *e, bool near, vb_time from)
 	VB_RELEASE(e->rx)
 {
@@ -139,10 +155,12 @@ static bool drain_locked(struct vb_engine *e, bool near, vb_time from)
 }
 
 /*
- * Another thread drains, most often the engine's, which took over while others
- * had our processor. Spinning would keep it from them, and perhaps from that
- * very thread: so let them have it. If they want it, there are more threads
- * than processors here, and we sleep until that one has done with its batch.
+ * Another thread drains the link, most often the engine thread, which took over
+ * while this program was kept from its processor. Spinning would keep that
+ * thread from the processor, so this one yields. A yield that takes 3 us or
+ * more ran another thread: there are more threads than processors here, and the
+ * poll sleeps for the lock, which that thread gives up after its batch. @near:
+ * lanes had something, which the program gets at once.
  */
 static bool await_turn(struct vb_engine *e, bool near, vb_time from)
 {
@@ -175,7 +193,7 @@ static bool drain_for_program(struct vb_engine *e)
 	return drain_locked(e, near, now);
 }
 
-/* The program may not come back. */
+/* Send the delayed ACK: the program may sleep for long. */
 static void eng_settle(struct vb_engine *e)
 {
 	if (!vb_mutex_trylock(&e->rx))
@@ -189,13 +207,14 @@ static void armed(struct vb_engine *e)
 	atomic_store_explicit(&e->looping, false, memory_order_relaxed);
 	if (atomic_load_explicit(&e->attentive, memory_order_relaxed))
 		eng_settle(e);
-	/* Who is about to sleep polls no more. */
+	/* The program is about to sleep and polls no more. */
 	if (atomic_load(&e->resting) && atomic_exchange(&e->resting, false))
 		vb_engine_wake(e);
 	if (!e->near || !atomic_load(&e->spinning))
 		return;
 	atomic_store(&e->spinning, false);
-	(void)vb_near_sleep(e->near); /* who arms polls once more */
+	(void)vb_near_sleep(
+		e->near); /* a program polls once more after arming */
 }
 
 void vb_engine_armed(void)

@@ -1,17 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The engine's thread: it sleeps in the kernel and serves what nobody polls:
+ * The engine thread: it sleeps in the kernel and serves what no program polls:
  * one-sided operations on a passive target, timers, completion channels,
  * address changes, a broker that went away.
  *
- * While a program spins in ibv_poll_cq it drains the link itself, and waking
- * this thread for each packet would only take the processor from it. So the
- * thread leaves packets to a program that polled a moment ago and found
- * nothing, for it will poll again; to one that found something as long as that
- * was right so far. After REST_AFTER wake-ups in a row that were not needed it
- * rests: it looks at the clock instead of the socket, for longer and longer,
- * until the polling stops. A program that polls now and spins on memory then
- * leaves work for the thread each time round, and so never sends it to rest.
+ * How long it sleeps follows from these rules; engine/service_rest.c has those
+ * for packets, engine/service_attend.c those for standing by.
+ *
+ * 1. Timers. While a program polls now and then (within the last millisecond),
+ *    the program's polls step queue pairs whose timers are due, and the thread
+ *    sleeps a millisecond at a time to see whether the polls go on: a wake-up
+ *    for each timer would take the processor from the program every 2 ms. A
+ *    timer that is already due is left only to a program that polled in vain
+ *    within 200 us.
+ *
+ * 2. Delayed ACKs. While a program polls now and then, ACKs may wait for its
+ *    replies, and the thread sends those that waited too long: after 20 us when
+ *    it wakes anyway, and all of them when the polling stops.
+ *
+ * 3. Lanes of peers of this host. A program that polls all the time serves
+ *    them, and peers need not ring. The thread checks whether it still polls
+ *    after 50 us, then after twice as long each time, up to 1 ms. Once the
+ *    program stops, the thread asks peers to ring and sleeps; it does not sleep
+ *    when something has arrived meanwhile.
+ *
+ * 4. Interfaces. Where the kernel tells of changes, the thread waits 50 ms
+ *    after the first one, since others follow, and then lists the interfaces
+ *    once; where it does not tell, the thread lists them every 2 s.
  */
 #include "core/lock_order.h"
 #include "engine/service_priv.h"
@@ -28,12 +43,12 @@
 
 #include "base/log.h"
 
-#define REFRESH_EVERY (2 * VB_SEC)    /* of addresses, without a watch */
-#define REFRESH_AFTER (50 * VB_MSEC)  /* a change, for others to follow */
-#define SWEEP_EVERY   (1 * VB_SEC)    /* of streams that end */
-#define SLICE	      (100 * VB_USEC) /* the least that Linux takes */
+#define REFRESH_EVERY (2 * VB_SEC)    /* where the kernel tells of no changes */
+#define REFRESH_AFTER (50 * VB_MSEC)  /* other changes follow the first */
+#define SWEEP_EVERY   (1 * VB_SEC)    /* streams that close have deadlines */
+#define SLICE	      (100 * VB_USEC) /* the shortest that Linux accepts */
 
-/* The session's end, or a step on the way to the next one. */
+/* The session with the broker ended, or rejoining can go a step further. */
 static void on_broker(struct vb_service *s)
 {
 	struct vb_lease *l = &s->e->lease;
@@ -44,8 +59,8 @@ static void on_broker(struct vb_service *s)
 	s->rejoin_at = l->retry_at;
 }
 
-/* Something changed, and others follow: list the interfaces once for all that
- * comes in a short time. */
+/* An interface changed. Others follow most often, so the interfaces are listed
+ * once, in a while. */
 static void on_watch(struct vb_service *s, vb_time now)
 {
 	s->fds[FD_WATCH].fd = -1;
@@ -66,14 +81,16 @@ static void refresh_ports(struct vb_service *s, vb_time now)
 		vb_ports_refresh(s->e);
 }
 
-/* A program polls now and then, and we come back to see. */
+/* A program has polled within the last millisecond; the thread comes back
+ * within the next one to see whether it still does. */
 static bool is_attentive(struct vb_engine *e, vb_time now)
 {
 	return vb_service_last_poll(e) + vb_engine_span(e, REST_MAX) > now;
 }
 
-/* How long to sleep; also tells arm_timer() when we wake by ourselves, and
- * whether who polls sees to the timers meanwhile. */
+/* Until when to sleep, by rules 1 and 4. Also tells arm_timer()
+ * (engine/drive.c) when the thread wakes by itself, and whether polls see to
+ * timers meanwhile. */
 static vb_time plan_sleep(struct vb_service *s, bool attentive, vb_time now)
 {
 	struct vb_engine *e = s->e;
@@ -83,7 +100,8 @@ static vb_time plan_sleep(struct vb_service *s, bool attentive, vb_time now)
 	until = VB_MIN(s->rejoin_at, vb_timers_next(&e->cq_timers));
 	e->polls_look = attentive;
 	due = vb_timers_next(&e->timers);
-	/* Those to come, and not what we have just left undone. */
+	/* Future timers are left to polls; one that is due already is not,
+	 * unless a program has just polled in vain. */
 	if (vb_drive_is_for_polls(e, due, now))
 		due = now + vb_engine_span(e, REST_MAX);
 	until = VB_MIN(until, due);
@@ -96,9 +114,8 @@ static vb_time plan_sleep(struct vb_service *s, bool attentive, vb_time now)
 }
 
 /*
- * Lanes of peers (near/): a program that polls all the time serves them, and
- * we look now and then whether it still does; else peers ring. Returns until
- * when to sleep.
+ * Rule 3 above: who serves the lanes of peers of this host? Returns until when
+ * to sleep, at most @until.
  */
 static vb_time plan_near(struct vb_service *s, vb_time until, vb_time now)
 {
@@ -106,7 +123,8 @@ static vb_time plan_near(struct vb_service *s, vb_time until, vb_time now)
 
 	if (atomic_load(&e->spinning) &&
 	    vb_service_last_poll(e) + vb_engine_span(e, REST_MIN) > now) {
-		/* Another thread that waited may have asked to be rung. */
+		/* A thread that waited for an event may have asked peers to
+		 * ring; the polling program needs no ring. */
 		vb_near_awake(e->near);
 		s->near_rest = VB_MIN(
 			VB_MAX(2 * s->near_rest, vb_engine_span(e, REST_MIN)),
@@ -122,7 +140,8 @@ static vb_time plan_near(struct vb_service *s, vb_time until, vb_time now)
 	return vb_near_sleep(e->near) ? until : now;
 }
 
-/* An ACK that has waited for the program's reply for long enough. */
+/* Send an ACK that was delayed for a reply of the program and has waited long
+ * enough. */
 static void settle_old(struct vb_engine *e, vb_time now)
 {
 	if (!vb_mutex_trylock(&e->rx))
@@ -132,7 +151,8 @@ static void settle_old(struct vb_engine *e, vb_time now)
 	vb_mutex_unlock(&e->rx);
 }
 
-/* False: a program drains, and may have left one behind. */
+/* Send the delayed ACK and let no other be delayed. False: a program drains the
+ * link, and may leave an ACK delayed. */
 static bool settle_all(struct vb_engine *e, vb_time now)
 {
 	if (!vb_mutex_trylock(&e->rx))
@@ -143,8 +163,8 @@ static bool settle_all(struct vb_engine *e, vb_time now)
 	return true;
 }
 
-/* While a program polls now and then, ACKs may wait for its replies, and we
- * come back to see. Returns until when to sleep. */
+/* Rule 2 above: may ACKs be delayed? Returns until when to sleep, at most
+ * @until. */
 static vb_time plan_debts(struct vb_service *s, bool attentive, vb_time until,
 			  vb_time now)
 {
@@ -179,7 +199,8 @@ static void eng_service_serve(struct vb_service *s, vb_time now)
 		vb_wait_over(s->e);
 	if (fds[FD_WAKE].revents && vb_rest_is_called_back(s))
 		vb_rest_end(s);
-	/* The first raw packet queue pair, or the first stream, woke us. */
+	/* The first raw packet queue pair, or the first stream, woke the thread
+	 * to watch it. */
 	if (fds[FD_WAKE].revents && !s->rest) {
 		fds[FD_RAW].fd = atomic_load(&s->e->raw_fd);
 		fds[FD_STREAM].fd = atomic_load(&s->e->stream_fd);
@@ -193,7 +214,8 @@ static void eng_service_serve(struct vb_service *s, vb_time now)
 		on_watch(s, now);
 	else if (now >= s->refresh_at)
 		refresh_ports(s, now);
-	/* Who wants to be introduced woke us, or a peer has news. */
+	/* A queue pair of this process asks for its peer, or a peer has
+	 * news. */
 	if (s->e->near && (fds[FD_WAKE].revents || fds[FD_NEAR].revents))
 		vb_near_meet(s->e->near, now);
 	if (fds[FD_FORWARD].revents)
@@ -208,7 +230,8 @@ static void loop(struct vb_service *s)
 
 	while (!atomic_load(&e->stop)) {
 		vb_time now = vb_now(), until;
-		bool attentive = is_attentive(e, now); /* it changes */
+		bool attentive = is_attentive(
+			e, now); /* read once: programs change it */
 		long sleeps;
 		int ready;
 
@@ -247,10 +270,10 @@ static void loop(struct vb_service *s)
 }
 
 /*
- * Linux 6.12 and later let a thread with a shorter slice preempt one with a
- * longer slice as soon as it wakes. Without that, a core whose other thread
- * spins gives us the processor milliseconds later. No privilege is needed;
- * older kernels ignore the value.
+ * Linux 6.12 and later let a thread with a shorter slice preempt a thread with
+ * a longer slice as soon as it wakes. Without that, a thread that spins on this
+ * processor keeps it for milliseconds. No privilege is needed; older kernels
+ * ignore the value.
  */
 static void ask_for_short_slices(void)
 {
@@ -263,7 +286,7 @@ static void ask_for_short_slices(void)
 	} attr = { .size = 48, .runtime = SLICE };
 
 	attr.nice = getpriority(PRIO_PROCESS, 0);
-	/* The program's real-time or batch policy stays what it is. */
+	/* A real-time or batch policy of the program stays as it is. */
 	if (sched_getscheduler(0) == SCHED_OTHER &&
 	    syscall(SYS_sched_setattr, 0, &attr, 0) != 0)
 		vb_log(LOG_DEBUG, "engine: slice unchanged: %s",
@@ -279,7 +302,8 @@ static void *service_main(void *arg)
 				.rejoin_at = VB_NEVER,
 				.refresh_at = VB_NEVER };
 
-	atomic_store(&e->thread, pthread_self()); /* as who started it will */
+	atomic_store(&e->thread,
+		     pthread_self()); /* the creator stores the same value */
 	prctl(PR_SET_NAME, "verbena");
 	prctl(PR_SET_TIMERSLACK, 1ul);
 	ask_for_short_slices();
@@ -317,8 +341,8 @@ int vb_service_start(struct vb_engine *e)
 	pthread_t thread;
 	int rc;
 
-	/* The program's signals are for the program's threads. Faults stay
-	 * deliverable: base/guard.h turns them into errors. */
+	/* Signals for the program must be handled by the program's threads.
+	 * Faults stay deliverable: base/guard.h turns them into errors. */
 	sigfillset(&all);
 	sigdelset(&all, SIGSEGV);
 	sigdelset(&all, SIGBUS);
@@ -342,6 +366,7 @@ void vb_service_stop(struct vb_engine *e)
 		vb_log(LOG_ERROR, "engine: cannot wake its thread");
 	vb_may_wait();
 	pthread_join(atomic_load(&e->thread), NULL);
-	atomic_store(&e->thread, (pthread_t)0); /* the next one may have it */
+	atomic_store(&e->thread,
+		     (pthread_t)0); /* another thread may get this id */
 	e->serving = false;
 }

@@ -25,8 +25,7 @@
 #define AWAY_MOST    (1 * VB_SEC)
 #define IS_RARE	     (20 * VB_MSEC)
 
-/* Give way to whoever waits for this processor. False: somebody wants it, and
- * not for a moment only, as an interrupt does. */
+/* Rule 3 above: yield the processor. False: another thread had work for it. */
 static bool give_way(const struct vb_service *s)
 {
 	vb_time then = vb_now();
@@ -48,7 +47,7 @@ static bool others_serve(struct vb_engine *e)
 	return atomic_load(&e->spinning) || vb_wait_attends(e);
 }
 
-/* One turn. False: it is over. */
+/* One turn of looking at the lanes. False: stop to stand by. */
 static bool attend_turn(struct vb_service *s)
 {
 	vb_time start = vb_now(), now = start;

@@ -23,11 +23,11 @@
  * 4. Rest. After 8 needless wake-ups in a row the thread stops watching the
  *    sockets and only looks at the clock: for 50 us, then twice as long each
  *    time, up to 1 ms, until the polling stops. Naps alone would still wake the
- *    thread up to 50,000 times a second. When the thread comes back and finds packets
- *    that nobody took, it rested too early: it wants twice as many needless
- *    wake-ups before the next rest, up to 64; otherwise half as many, down to 8. A
- *    program that polls now and then but spins on memory leaves packets for the
- *    thread each time, and so never sends it to rest.
+ *    thread up to 50,000 times a second. When the thread comes back and finds
+ * packets that nobody took, it rested too early: it wants twice as many
+ * needless wake-ups before the next rest, up to 64; otherwise half as many,
+ * down to 8. A program that polls now and then but spins on memory leaves
+ * packets for the thread each time, and so never sends it to rest.
  * 5. Call back. A program that arms a completion queue is about to sleep; it
  *    ends a rest of 50 us or more (vb_engine_armed()).
  * 6. Unheard wake-ups. The kernel wakes a thread that sleeps by a socket for
@@ -67,8 +67,8 @@
 
 enum drained { DRAINED_NOTHING, DRAINED_SOME, DRAINED_BUSY };
 
-/* Serve what has arrived, but not for ever: timers and the rest of the loop
- * have their turn, and the socket stays readable. */
+/* Rule 8 above: serve what has arrived, but not for ever. What is left keeps
+ * the socket readable, so that the next ppoll() returns at once. */
 static enum drained eng_service_drain_link(struct vb_engine *e)
 {
 	enum drained got = DRAINED_NOTHING;
@@ -92,7 +92,7 @@ static enum drained eng_service_drain_link(struct vb_engine *e)
 		now = vb_now();
 		vb_drive_owing(e, now);
 		vb_dispatch(e, now);
-		/* Between batches a program's poll may take over. */
+		/* Between two batches a program's poll may take over. */
 		vb_mutex_unlock(&e->rx);
 		if (atomic_load_explicit(&e->awaited, memory_order_relaxed))
 			break;
@@ -100,7 +100,8 @@ static enum drained eng_service_drain_link(struct vb_engine *e)
 	return got;
 }
 
-/* It does, and will again, or is at it. */
+/* Rule 2 above: does a program loop in ibv_poll_cq, and so take packets
+ * itself? */
 static bool program_loops(struct vb_service *s, vb_time now)
 {
 	if (atomic_load_explicit(&s->e->looping, memory_order_relaxed))
@@ -134,7 +135,8 @@ void vb_rest_end(struct vb_service *s)
 	s->fds[FD_STREAM].fd = atomic_load(&s->e->stream_fd);
 }
 
-/* From a long rest: the program that polled is about to sleep. */
+/* Rule 5 above: a program that is about to sleep has ended a rest of 50 us or
+ * more. */
 bool vb_rest_is_called_back(const struct vb_service *s)
 {
 	return s->rest >= vb_engine_span(s->e, REST_MIN) &&
@@ -146,19 +148,20 @@ static void trust(struct vb_service *s)
 	s->trust = VB_MIN(s->trust + 1, TRUST_MOST);
 }
 
-/* Woken for something that a program's thread does as well. */
+/* The thread was woken for packets that a program's thread takes as well.
+ * @still_there: they have not been taken yet. */
 static void was_not_needed(struct vb_service *s, bool still_there, vb_time now)
 {
 	if (++s->idle_wakes >= s->rest_after)
 		rest(s, vb_engine_span(s->e, REST_MIN), now);
-	else if (still_there) /* the socket stays readable: do not spin */
+	else if (still_there) /* a nap: a readable socket would end each sleep
+				 at once */
 		rest(s, vb_engine_span(s->e, NAP), now);
 }
 
 /*
- * Others want this processor. Linux takes a yield for the end of our slice
- * (since 6.18 even where it chose nobody else), and then lets a spinning thread
- * run for milliseconds before it gives us the processor again.
+ * Rule 7 above: another thread spins on this processor. Linux takes a yield for
+ * the end of our slice (since 6.18 even where it chose no other thread).
  */
 static void note_crowd(struct vb_service *s, vb_time now)
 {
@@ -167,10 +170,7 @@ static void note_crowd(struct vb_service *s, vb_time now)
 }
 
 /*
- * Going to sleep and waking up takes longer than what a peer that waits for
- * our answer needs for its next request. So, where packets came that close
- * behind each other lately, look again for a while: as long as nobody else
- * wants this processor, and no program polls. False: in vain.
+ * Rule 7 above: look for the next packets before sleeping. False: none came.
  */
 static bool eng_service_linger(struct vb_service *s)
 {
@@ -203,7 +203,6 @@ static void linger_if_busy(struct vb_service *s)
 		s->eager--;
 }
 
-/* The socket was readable. */
 void vb_rest_on_packets(struct vb_service *s, vb_time now)
 {
 	if (program_loops(s, now)) {
@@ -226,7 +225,8 @@ void vb_rest_on_packets(struct vb_service *s, vb_time now)
 	}
 }
 
-/* Did the program see to what came? Else it is seen to now. */
+/* Rule 3 above: a nap is over. If the program has not polled meanwhile, the
+ * thread serves the packets now. */
 static void on_napped(struct vb_service *s, vb_time now)
 {
 	unsigned idle_wakes = s->idle_wakes;
@@ -243,7 +243,6 @@ static void on_napped(struct vb_service *s, vb_time now)
 		s->idle_wakes = idle_wakes;
 }
 
-/* The time away from the socket is over. */
 void vb_rest_on_timeout(struct vb_service *s, vb_time now)
 {
 	if (s->rest < vb_engine_span(s->e, REST_MIN)) {
@@ -257,22 +256,16 @@ void vb_rest_on_timeout(struct vb_service *s, vb_time now)
 		return;
 	}
 	vb_rest_end(s);
-	s->near_rest = 0; /* look soon whether it was for nothing */
+	s->near_rest = 0; /* look soon at the lanes of peers, too */
 	if (eng_service_drain_link(s->e) ==
-	    DRAINED_SOME) /* rested too eagerly */
+	    DRAINED_SOME) /* nobody took them: rested too early */
 		s->rest_after = VB_MIN(s->rest_after * 2, REST_AFTER_MAX);
 	else
 		s->rest_after = VB_MAX(s->rest_after / 2, REST_AFTER);
 }
 
-/*
- * A thread that sleeps by a socket is woken for each packet, and if a program
- * has taken that meanwhile the kernel puts it to sleep again, in the midst of
- * ppoll: a processor is taken from others each time, and it hears of nothing.
- * How often it has gone to sleep in there tells; once was its own will.
- */
-
-/* So far; 0: nobody spins beside us, or nothing wakes us. */
+/* Rule 6 above: how often the kernel has put this thread to sleep so far. 0
+ * while no program spins, or while the thread rests and no packet wakes it. */
 long vb_rest_count_sleeps(const struct vb_service *s)
 {
 	struct rusage use;
@@ -300,7 +293,8 @@ void vb_rest_if_unheard(struct vb_service *s, vb_time now)
 		rest(s, vb_engine_span(s->e, REST_MIN), now);
 }
 
-/* Packets that come so soon had better be waited for. */
+/* Rule 7 above: packets that come this soon after the thread went to sleep are
+ * worth waiting for. */
 void vb_rest_note_packets(struct vb_service *s, vb_time then, int ready)
 {
 	if (ready > 0 &&
