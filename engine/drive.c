@@ -1,5 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Work entrance: who drives a queue pair, batches out, deadlines. */
+/*
+ * The work entrance: which thread drives a queue pair, what it sends, and when
+ * its timer is due.
+ *
+ * A post (vb_drive()) tries qp->drive. The thread that gets it steps the queue
+ * pair: it has the transport fill batches and sends them. A poster that does
+ * not get it sets @kick, and the thread that has the lock sees to the post
+ * after releasing it, so that no post waits for packets being processed.
+ *
+ * Two things may be delayed. Doorbells: while the transport gathers posts for a
+ * batch, vb_sq_defer_doorbell() tells posters up to which index they need not
+ * call vb_drive(); every step resumes the doorbell. ACKs: an ACK may wait to
+ * travel with the program's reply; @delayed_ack_qp names the queue pair, and
+ * send_delayed_acks() sends it when no reply comes.
+ */
 #include "engine/engine_priv.h"
 
 #include <stdlib.h>
@@ -11,28 +25,33 @@
 #include "base/log.h"
 
 /*
- * Batches that one step may send before others get a turn. A foreign peer may
- * ask for a READ of a gigabyte in one request; the rest follows from the
- * thread, between other work.
+ * Batches that one step may send before other queue pairs have their turn. A
+ * foreign peer may ask for a READ of a gigabyte in one request; the engine
+ * thread sends the rest between other work.
  */
 #define STEP_BATCHES 6
 
 #define POST_TURNS 16
 
-/* What a program's thread sends at once when it will poll soon. */
+/* Bytes in one batch after which a sending program counts as being at work
+ * (vb_engine_at_work()). */
 #define MUCH_BYTES (32u << 10)
 
-#define SOON  (200 * VB_USEC)
+#define SOON (200 * VB_USEC)
+/* Deadlines at least FAR ahead are rounded up to a multiple of GRAIN, which is
+ * about half a millisecond and a power of two. */
 #define FAR   (2 * VB_MSEC)
-#define GRAIN ((vb_time)1 << 19) /* half a ms; a power of two */
-#define BUSY  (100 * VB_USEC)	 /* when to look again at one that is driven */
+#define GRAIN ((vb_time)1 << 19)
+/* Until the next try for a queue pair that another thread drives. */
+#define BUSY (100 * VB_USEC)
 
 static pthread_key_t txq_key;
 static bool have_txq_key;
 static pthread_once_t txq_once = PTHREAD_ONCE_INIT;
 static __thread struct vb_txq *thread_txq;
 
-/* Another library's destructor may run after this one, and post. */
+/* A destructor of another library may run after this one and post: then the
+ * thread gets a new batch. */
 static void eng_drive_drop_txq(void *q)
 {
 	thread_txq = NULL;
@@ -47,8 +66,8 @@ static void eng_drive_make_txq_key(void)
 				 "stay until the process ends");
 }
 
-/* Each thread that sends has a batch of its own, so that none waits for one
- * and none is allocated per packet. NULL: no memory now. */
+/* Each thread that sends has a batch of its own: none waits for another's, and
+ * none is allocated for each packet. NULL: no memory now. */
 static struct vb_txq *eng_drive_my_txq(void)
 {
 	if (VB_LIKELY(thread_txq))
@@ -63,7 +82,8 @@ static struct vb_txq *eng_drive_my_txq(void)
 	return thread_txq;
 }
 
-/* The thread's batch becomes another's. */
+/* The thread's batch now belongs to a queue pair that holds it
+ * (engine/room.c). */
 static void give_txq(void)
 {
 	thread_txq = NULL;
@@ -71,7 +91,8 @@ static void give_txq(void)
 		pthread_setspecific(txq_key, NULL);
 }
 
-/* False: @qp holds it now, and makes no other. */
+/* False: the kernel had no room, and @qp holds the rest now; it sends no other
+ * batch before that has gone. */
 static bool eng_drive_send_batch(struct vb_engine *e, struct vb_qp *qp,
 				 struct vb_txq *q, vb_time now)
 	VB_REQUIRES(qp->drive)
@@ -88,8 +109,8 @@ static bool eng_drive_send_batch(struct vb_engine *e, struct vb_qp *qp,
 	return true;
 }
 
-/* Far deadlines fall together, so that the thread wakes for many at once and
- * not for each of thousands of queue pairs. */
+/* Round distant deadlines up so that they fall together: the engine thread then
+ * wakes once for many queue pairs, not once for each of thousands. */
 static vb_time coarse(vb_time at, vb_time now)
 {
 	if (at == VB_NEVER || at < now + FAR)
@@ -111,20 +132,22 @@ static void note_due(struct vb_engine *e) VB_REQUIRES(e->timer_lock)
 			      memory_order_relaxed);
 }
 
-/* For who is not done. Not now, or whoever steps what is due would never be. */
+/* The deadline of a queue pair that has more to do at once. It lies 1 ns ahead:
+ * with a deadline at @now, vb_drive_due() would pop the same timer for ever. */
 static vb_time at_once(vb_time now)
 {
 	return now + 1;
 }
 
 /*
- * A program that polls looks at the timers, and the thread looks within a
- * millisecond (times pace) whether it still does. What is not done is left to
- * one that polled in vain a moment ago, and so will again.
+ * Programs that poll step queue pairs whose timers are due, and the engine
+ * thread checks within a millisecond (times pace) whether they still poll. Work
+ * that is due at once is left only to a program that polled in vain within the
+ * last 200 us, because that one polls again.
  */
 bool vb_drive_is_for_polls(struct vb_engine *e, vb_time at, vb_time now)
 {
-	vb_time last = /* hints, ordered by nothing */
+	vb_time last = /* a hint */
 		atomic_load_explicit(&e->last_poll, memory_order_relaxed);
 
 	if (!e->polls_look)
@@ -140,8 +163,9 @@ static void arm_timer(struct vb_engine *e, struct vb_qp *qp, vb_time at,
 	const uint64_t one = 1;
 	bool wake;
 
-	/* A later deadline is left to the queued timer: when that fires, the
-	 * step it causes looks again. So an ACK costs no heap operation. */
+	/* A later deadline is left to the timer that is queued: when that
+	 * fires, the step which it causes looks again. So an ACK costs no heap
+	 * operation. */
 	if (at >= qp->timer_at)
 		return;
 	vb_mutex_lock(&e->timer_lock);
@@ -159,7 +183,7 @@ static void arm_timer(struct vb_engine *e, struct vb_qp *qp, vb_time at,
 		vb_log(LOG_DEBUG, "engine: wake refused");
 }
 
-/* The engine's thread need not look while a program's thread sends much. */
+/* The engine thread need not look while a program's thread sends much. */
 static bool is_work(const struct vb_engine *e, const struct vb_txq *q)
 {
 	return q->used >= MUCH_BYTES && !vb_service_is_me(e);
@@ -167,21 +191,22 @@ static bool is_work(const struct vb_engine *e, const struct vb_txq *q)
 
 static bool eng_drive_program_polls(struct vb_engine *e, vb_time now)
 {
-	vb_time last = /* a hint, ordered by nothing */
+	vb_time last = /* a hint */
 		atomic_load_explicit(&e->last_poll, memory_order_relaxed);
 
 	return !vb_service_is_me(e) && last + SOON > now;
 }
 
-/* Of one that has just been tried: never in the past, or the engine's thread
- * would do nothing else any more. */
+/* The deadline of a stream that has just been stepped. It must not lie in the
+ * past: the engine thread would step the stream again and do nothing else. */
 static vb_time eng_drive_stream_deadline(const struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
 	vb_time at;
 
 	if (vb_stream_is_blocked(qp) && qp->way == WAY_PACKETS)
-		return VB_NEVER; /* room in the socket wakes the thread */
+		/* room in the socket wakes the engine thread */
+		return VB_NEVER;
 	at = coarse(qp->adapter->transport->deadline(qp), now);
 	return at > now ? at : now + SOON;
 }
@@ -191,7 +216,7 @@ static bool step_stream(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 {
 	bool more = vb_stream_step(e, qp, now);
 
-	/* A program that polls goes on by itself. */
+	/* The polls of a program step the stream again. */
 	if (more && qp->way != WAY_NEAR && eng_drive_program_polls(e, now)) {
 		arm_timer(e, qp, now + SOON, now);
 		return false;
@@ -201,7 +226,8 @@ static bool step_stream(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	return more;
 }
 
-/* True: there is more to do, at once. */
+/* Send up to STEP_BATCHES batches of packets. True: there is more to send at
+ * once. */
 static bool step_packets(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
@@ -214,7 +240,7 @@ static bool step_packets(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 		return false;
 	}
 	q = eng_drive_my_txq();
-	if (!q) { /* try again soon: nothing is lost but time */
+	if (!q) { /* no memory: try again soon */
 		arm_timer(e, qp, now + 10 * VB_MSEC, now);
 		return false;
 	}
@@ -239,7 +265,8 @@ static bool step_packets(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	return more;
 }
 
-/* The same; who asks sees to what is more. */
+/* Step the queue pair, by packets or by a stream, and resume its doorbell.
+ * True: there is more to do at once, for which the caller arranges. */
 static bool eng_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
@@ -257,9 +284,10 @@ void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 }
 
 /*
- * After giving up the lock. Pairs with vb_drive(): whoever failed to take it
- * has set kick before trying, so either they got it or we see it here. Not a
- * mere load, which could come before the lock is seen to be free.
+ * Call after releasing qp->drive. A poster sets @kick before it tries the lock
+ * (take_or_kick()): either the poster gets the lock, or this function sees
+ * @kick. It is a read-modify-write because a plain load could be executed
+ * before the unlock is visible.
  */
 static bool is_kicked(struct vb_qp *qp)
 {
@@ -273,7 +301,7 @@ void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
 		vb_drive(qp);
 }
 
-/* A hint, ordered by nothing. */
+/* Remember the queue pair that gathers messages, for vb_drive_gathered(). */
 static void note_gathers(struct vb_engine *e, struct vb_qp *qp)
 {
 	if (atomic_load_explicit(&e->gathers, memory_order_relaxed) != qp)
@@ -292,15 +320,17 @@ bool vb_drive_can_wait(struct vb_qp *qp)
 }
 
 /*
- * A program may post and then take its memory away at once (Gloo does): an
- * adapter has most often fetched it by then. So each thread knows the queue
- * pairs where it has posted lately and left the work to others, or to gather.
+ * A program may post and then deregister the memory at once (Gloo does); a
+ * hardware adapter has most often read it by then. So each thread remembers the
+ * queue pairs on which it posted lately and left the sending to another thread,
+ * or to gather.
  */
 #define LEFT_MOST    8
 #define BEGIN_WITHIN (2 * VB_MSEC)
 
 static __thread struct {
-	struct vb_qp *at[LEFT_MOST]; /* type-stable; any of them may be gone */
+	/* type-stable; any of them may be destroyed */
+	struct vb_qp *at[LEFT_MOST];
 	unsigned next;
 } left;
 
@@ -329,14 +359,16 @@ static void begin_queued(struct vb_engine *e, struct vb_qp *qp)
 		arm_timer(e, qp, at_once(now), now);
 }
 
-/* True: the requests wait for the introduction to the peer's program. */
+/* Begin what is posted on @qp, by a path to the peer's program that must be
+ * decided at @by at the latest. True: the decision is still open, so the
+ * requests wait. */
 static bool begin_by(struct vb_engine *e, struct vb_qp *qp, vb_time by)
 {
 	bool waits = false;
 
 	vb_mutex_lock(&qp->drive);
 	if (atomic_load(&qp->qpn) && qp->sq.done != vb_sq_end(&qp->sq)) {
-		/* First its way, without which nothing can be hurried. */
+		/* Decide the path first: nothing can begin without one. */
 		if (vb_near_decide_by(qp, by))
 			begin_queued(e, qp);
 		waits = vb_near_decide_by(qp, by);
@@ -347,8 +379,9 @@ static bool begin_by(struct vb_engine *e, struct vb_qp *qp, vb_time by)
 	return waits;
 }
 
-/* The introduction takes a moment on a host that is not busy. After that the
- * requests go by packets: the caller is not to wait for another program. */
+/* A peer of this host introduces itself within a moment, unless the host is
+ * busy. After BEGIN_WITHIN the requests go by packets, because the caller must
+ * not wait for another program. */
 static void begin_left(struct vb_engine *e, struct vb_qp *qp)
 {
 	const struct timespec moment = { .tv_nsec = 50000 };
@@ -358,7 +391,7 @@ static void begin_left(struct vb_engine *e, struct vb_qp *qp)
 		nanosleep(&moment, NULL);
 }
 
-/* They are the parent's. */
+/* In a child of fork: the queue pairs belong to the parent. */
 static void forget_left(void)
 {
 	memset(&left, 0, sizeof(left));
@@ -378,7 +411,8 @@ void vb_engine_begin_posted(void)
 	vb_cancel_back(cancel);
 }
 
-/* True: there is more to do, at once. */
+/* Step @qp, unless what is posted may wait for more. True: there is more to do
+ * at once. */
 static bool step_or_gather(struct vb_engine *e, struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
@@ -386,8 +420,8 @@ static bool step_or_gather(struct vb_engine *e, struct vb_qp *qp)
 	int cancel;
 	bool more;
 
-	/* Reading a clock takes as long as the rest of it. The timer that is
-	 * queued sees to what depends on time. */
+	/* Reading the clock takes as long as the rest of a quick post. The
+	 * timer that is queued sees to everything that depends on time. */
 	if (ops->quick && qp->timer_at != VB_NEVER && ops->quick(qp))
 		return false;
 	if (vb_drive_can_wait(qp)) {
@@ -404,9 +438,10 @@ static bool step_or_gather(struct vb_engine *e, struct vb_qp *qp)
 }
 
 /*
- * What a poster copies to another program of this host it copies itself, but
- * not all of it at once: in between others have the queue pair. Then, and after
- * so many turns, the rest is left to polls and the engine's thread.
+ * True: the poster goes on. It copies itself what it sends to another program
+ * of this host, but in turns, between which other threads get the queue pair.
+ * When another thread waits for it, or after POST_TURNS turns, the rest is left
+ * to polls and the engine thread.
  */
 static bool goes_on(struct vb_engine *e, struct vb_qp *qp, unsigned turn)
 	VB_REQUIRES(qp->drive)
@@ -425,13 +460,14 @@ static bool goes_on(struct vb_engine *e, struct vb_qp *qp, unsigned turn)
 	return false;
 }
 
-/* Most often it is free. Else whoever has it is told, and asked once more:
- * either we get it or they see that. */
+/* The lock is most often free. Otherwise set @kick and try once more: either
+ * this thread gets the lock, or the holder sees @kick when it releases the
+ * lock. */
 static bool take_or_kick(struct vb_qp *qp) VB_TRY_ACQUIRE(true, qp->drive)
 {
 	if (VB_LIKELY(vb_mutex_trylock(&qp->drive)))
 		return true;
-	(void)atomic_exchange(&qp->kick, 1); /* see is_kicked() */
+	(void)atomic_exchange(&qp->kick, 1); /* pairs with is_kicked() */
 	if (vb_mutex_trylock(&qp->drive))
 		return true;
 	note_left(qp);
@@ -445,7 +481,7 @@ void vb_drive(struct vb_qp *qp)
 	bool more;
 
 	while (take_or_kick(qp)) {
-		/* Acquire: what was posted before it is seen. */
+		/* Acquire: the posts before @kick was set are visible. */
 		if (VB_UNLIKELY(atomic_load_explicit(&qp->kick,
 						     memory_order_acquire)))
 			atomic_store(&qp->kick, 0);
@@ -457,7 +493,7 @@ void vb_drive(struct vb_qp *qp)
 	}
 }
 
-/* After so many it is left to a timer: others wait for the lanes. */
+/* After so many turns the rest is left to a timer: other peers wait. */
 #define LIGHT_TURNS 8
 
 static void step_light(struct vb_engine *e, struct vb_qp *qp, unsigned turn)
@@ -488,7 +524,9 @@ void vb_drive_release_light(struct vb_engine *e, struct vb_qp *qp)
 	}
 }
 
-/* In other states than RTS it may be that nothing makes anybody look. */
+/* While the doorbell is deferred, a post is only noted. In states other than
+ * RTS nothing may come that makes a thread look at the queue, so the post steps
+ * it. */
 void vb_drive_short(struct vb_qp *qp)
 {
 	struct vb_engine *e = vb_engine_running();
@@ -502,7 +540,7 @@ void vb_drive_short(struct vb_qp *qp)
 	}
 }
 
-/* An ACK that waited for a reply waits no longer. */
+/* Send an ACK that was delayed to travel with a reply of the program. */
 static void send_delayed_acks(struct vb_engine *e, struct vb_qp *qp,
 			      vb_time now) VB_REQUIRES(qp->drive)
 {
@@ -520,14 +558,15 @@ void vb_drive_owing(struct vb_engine *e, vb_time now)
 		return;
 	e->delayed_ack_qp = NULL;
 	vb_mutex_lock(&qp->drive);
-	/* Type-stable, as above. */
+	/* It may have been destroyed: its memory is type-stable. */
 	if (atomic_load(&qp->qpn))
 		send_delayed_acks(e, qp, now);
 	vb_drive_release(e, qp);
 }
 
-/* A signal's handler may have left a thread in the midst of a reply, which
- * carries the ACK, and call exit(): that lock is never given back. */
+/* A signal handler that calls exit() may have interrupted a thread that holds
+ * the lock and is sending the reply with the ACK; that lock is never released,
+ * so it is only tried. */
 void vb_drive_last(struct vb_engine *e)
 {
 	struct vb_qp *qp = e->delayed_ack_qp;
@@ -563,7 +602,7 @@ void vb_drive_gathered(struct vb_engine *e, vb_time now)
 	}
 	if (!qp || !vb_mutex_trylock(&qp->drive))
 		return;
-	if (atomic_load(&qp->qpn)) /* type-stable, as above */
+	if (atomic_load(&qp->qpn)) /* it may have been destroyed */
 		vb_drive_step(e, qp, now);
 	vb_drive_release(e, qp);
 }
@@ -590,10 +629,12 @@ void vb_drive_forget(struct vb_qp *qp)
 }
 
 /*
- * True: its lock is held. A program that sends much holds it most of the time,
- * and the thread must not sleep for it while other timers run out: it looks
- * again soon. Until then timer_at is in the past, and nobody queues another.
- * All under timer_lock: who forgets a queue pair finds its timer queued.
+ * True: qp->drive is held. The lock is only tried: a program that sends much
+ * holds it most of the time, and the engine thread must not sleep for it while
+ * other timers run out; it tries again soon. Until then timer_at lies in the
+ * past, so that no thread queues the timer a second time. All this happens
+ * under timer_lock, so that vb_drive_forget() always finds the timer queued or
+ * the lock taken.
  */
 static bool take_due(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(e->timer_lock) VB_TRY_ACQUIRE(true, qp->drive)
@@ -606,7 +647,7 @@ static bool take_due(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	return false;
 }
 
-/* With its lock held. */
+/* The next queue pair that is due, with its drive lock held; NULL: none. */
 static struct vb_qp *VB_UNCHECKED eng_drive_next_due(struct vb_engine *e,
 						     vb_time now)
 {
@@ -630,9 +671,9 @@ void VB_UNCHECKED vb_drive_due(struct vb_engine *e, vb_time now, unsigned most)
 
 	while (most-- > 0 && (qp = eng_drive_next_due(e, now))) {
 		qp->timer_at = VB_NEVER;
-		/* Queue pairs are type-stable: a timer that outlived its
-		 * queue pair meets qpn 0, or steps its successor for
-		 * nothing. */
+		/* Queue pairs are type-stable: a timer that outlived its queue
+		 * pair finds qpn 0, or steps the successor, which does no
+		 * harm. */
 		if (atomic_load(&qp->qpn))
 			vb_drive_step(e, qp, now);
 		vb_drive_release(e, qp);

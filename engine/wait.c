@@ -1,11 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Waiting for a completion event. What comes from a peer of this host used to
- * wake the engine's thread, which woke the program's: a processor woken twice,
- * for one message. So one program's thread that waits here does the thread's
- * part at the lanes meanwhile. It sleeps by the bell that peers ring; whoever
- * queues an event for its channel rings it too. Others who wait sleep in
- * read(2), as do all whose descriptor does not block.
+ * A program waits for a completion event (vb_engine_wait(), below
+ * ibv_get_cq_event). A message from a peer of this host would wake the engine
+ * thread, which would wake the program's thread: two wake-ups for one message.
+ * These rules avoid the first one, and more. Times are scaled to the machine's
+ * speed (vb_engine_span()).
+ *
+ * 1. Watch. One program thread that waits serves the lanes of peers of this
+ *    host in place of the engine thread. It sleeps by the bell that peers ring; a
+ *    thread that queues an event for its channel rings that bell too. All other
+ *    waiting threads, and those whose channel does not block, sleep in read(2)
+ *    or poll(2), and the engine thread serves the lanes.
+ *
+ * 2. Prompt programs. A program that came back to wait within 50 us, 8 times in
+ *    a row, most often has answered in between, which wakes the peer. When such
+ *    a program leaves, the engine thread does not take the lanes at once but in
+ *    2 ms, and the peer is not woken just to hear that a message arrived. One
+ *    return after more than 50 us ends this.
+ *
+ * 3. Look before sleeping. To sleep and to be woken takes 1 to 3 us where the
+ *    peer shares the processor, and 10 to 20 us where a virtual machine has to
+ *    start an idle one. When 4 sleeps in a row took less than 100 us, the
+ *    thread looks for up to 30 us before it sleeps. It yields before each look,
+ *    and stops when a yield takes 3 us or more, since another thread wants this
+ *    processor. After a look in vain twice as many short sleeps are needed for
+ *    the next one, up to 256; after a successful one half as many.
+ *
+ * 4. Events that come too early. See hold_back().
  */
 #include "engine/engine_priv.h"
 
@@ -20,17 +41,18 @@
 #define PUT_OFF	      (500 * VB_USEC)
 #define IS_PROMPT     (50 * VB_USEC)
 #define MANY	      8
-/* Looking before sleeping: for how long, after how many sleeps in a row that
- * were as short or little more, and what a yield to nobody takes less than. */
+/* Rule 3: how long to look; what a short sleep is; how many short sleeps in a
+ * row are needed, at least and at most; looks between two yields; a yield takes
+ * less than ALONE if nobody else runs. */
 #define LINGER	   (30 * VB_USEC)
 #define IS_SHORT   (100 * VB_USEC)
 #define WARY_LEAST 4
 #define WARY_MOST  256
 #define LOOKS	   64
 #define ALONE	   (3 * VB_USEC)
-/* An event that came too early: for how long it is held back, how often one
- * looks, first in a row and then asleep; and how many are not, after one was in
- * vain. */
+/* An event that came too early (see hold_back()): how long it is held back at
+ * most; how many looks follow each other before the thread sleeps between them,
+ * and for how long; how many events are not held back after one was in vain. */
 #define HELD_MOST   (100 * VB_MSEC)
 #define HELD_LOOKS  50
 #define HELD_SLEEP  (50 * VB_USEC)
@@ -42,9 +64,10 @@ struct watch {
 };
 
 /*
- * A timer of the kernel's: setting it wakes nobody. A program that comes often
- * puts it off each time, so that the thread is not woken beside it, and does so
- * now and then only, since that is a system call.
+ * The kernel's timer wakes nobody when it is set, unlike the wake-up of a
+ * thread. A program that comes often puts it off each time, so that the engine
+ * thread is not woken beside it; at most every 500 us, since that is a system
+ * call.
  */
 void vb_wait_soon(struct vb_engine *e)
 {
@@ -73,7 +96,8 @@ void vb_wait_over(struct vb_engine *e)
 	vb_near_settle(e->near);
 }
 
-/* Who is owed a ring gets it, whoever cancels us. */
+/* Rings that peers are owed must not be lost, even if the program cancels this
+ * thread. */
 static void eng_wait_settle(struct vb_engine *e)
 {
 	int cancel = vb_cancel_off();
@@ -90,10 +114,7 @@ static bool blocks(int fd)
 }
 
 /*
- * A program that was back in a moment, many times in a row, will be again. It
- * has most often answered meanwhile, which wakes the peer; so for such a one
- * the thread need not be ready, and its peer is not woken only to hear that a
- * message has arrived. Once it is not back, that was the last time.
+ * Rule 2 above: the program came back within 50 us, 8 times in a row.
  */
 static bool is_prompt(const struct vb_engine *e)
 {
@@ -121,8 +142,9 @@ static bool begin_watch(struct vb_engine *e, struct vb_channel *ch)
 	return true;
 }
 
-/* The lanes are the thread's again, with what may have come to them; or they
- * are nobody's for a moment. */
+/* The wait is over: the engine thread serves the lanes again, with what may
+ * have arrived there; at once, or for a prompt program in 2 ms. Also runs when
+ * the thread is cancelled. */
 static void end_watch(void *arg)
 {
 	struct watch *w = arg;
@@ -135,26 +157,22 @@ static void end_watch(void *arg)
 	e->left_at = vb_now();
 	if (prompt)
 		vb_wait_soon(e);
-	/* Only then: the thread, if it was woken meanwhile, left the lanes to
-	 * us. */
+	/* Clear @watched only now: the engine thread, if it was woken
+	 * meanwhile, left the lanes to this one. */
 	atomic_store(&e->watched, false);
 	if (prompt ? !atomic_load(&e->soon) : !vb_near_sleep(e->near))
 		vb_engine_wake(e);
 	vb_cancel_back(cancel);
 }
 
-/* Others have taken the lanes, or nobody needs them. */
+/* Another thread serves the lanes now, or the engine ends. */
 static bool is_over(struct vb_engine *e)
 {
 	return atomic_load(&e->spinning) || atomic_load(&e->stop);
 }
 
 /*
- * Sleeping and being woken takes 1 to 3 us where the peer shares our processor,
- * and 10 to 20 where an idle one of a virtual machine has to be started for
- * us. So, when sleeps were that short many times in a row, look for a while
- * first, as long as nobody else wants this processor. Looking in vain makes
- * wary: twice as many short sleeps are asked for the next time.
+ * Rule 3 above. True: nobody else wants this processor.
  */
 static bool eng_yield_alone(const struct vb_engine *e)
 {
@@ -213,8 +231,8 @@ static int sleep_by(struct vb_engine *e, struct vb_bell *bell)
 	return rc;
 }
 
-/* What peers have sent, until there is an event for this channel: that is
- * taken at once, and the program will poll for what is left. */
+/* Serve what peers have sent until there is an event for this channel. The
+ * event is taken at once: the program polls for what is left. */
 static struct vb_cq *eng_wait_attend(struct watch *w)
 {
 	int cancel = vb_cancel_off();
@@ -230,7 +248,8 @@ static struct vb_cq *eng_wait_attend(struct watch *w)
 	return cq;
 }
 
-/* 0: *@cq, or it is for vb_channel_take() now; -EINTR. */
+/* 0: *@cq has an event, or it is NULL and the caller goes on with
+ * vb_channel_take(). -EINTR: a signal. */
 static int eng_wait_watch(struct watch *w, struct vb_cq **cq)
 {
 	struct vb_bell *bell = vb_near_bell(w->e->near);
@@ -241,13 +260,13 @@ static int eng_wait_watch(struct watch *w, struct vb_cq **cq)
 	while (rc == 0) {
 		bool looks = is_eager(w->e);
 
-		if (!looks) /* else nobody need ring */
+		if (!looks) /* while it looks, peers need not ring */
 			vb_bell_set(bell);
 		vb_near_awake(w->e->near);
 		*cq = eng_wait_attend(w);
 		if (*cq || vb_channel_has_events(w->ch) || is_over(w->e))
 			break;
-		if (!blocks(w->ch->fd)) { /* it will sleep elsewhere */
+		if (!blocks(w->ch->fd)) { /* the program sleeps elsewhere */
 			w->e->prompt = 0;
 			break;
 		}
@@ -261,7 +280,8 @@ static int eng_wait_watch(struct watch *w, struct vb_cq **cq)
 	return rc;
 }
 
-/* Since it armed its queue: others leave work to it that it will not do. */
+/* The program has polled since it armed its queue: others leave work to its
+ * polls, which will not come while it waits. */
 static bool has_polled(struct vb_engine *e)
 {
 	return atomic_load_explicit(&e->looping, memory_order_relaxed) ||
@@ -291,7 +311,7 @@ static bool is_empty(struct vb_cq *cq)
 	       !atomic_load(&cq->overrun);
 }
 
-/* False: the program is to have its event now. */
+/* False: the program gets its event now. */
 static bool holds_on(struct vb_cq *cq, struct vb_channel *ch, unsigned looks)
 {
 	static const struct timespec nap = { .tv_nsec = HELD_SLEEP };
@@ -305,12 +325,14 @@ static bool holds_on(struct vb_cq *cq, struct vb_channel *ch, unsigned looks)
 }
 
 /*
- * The entry behind an event may have been taken already, by a poll that began
- * just before it came (ibv_get_cq_event(3)). With an adapter that is hardly
- * ever seen: while its interrupt is under way the next entry comes, too, and
- * there are programs that take an empty queue for an error then
- * (ibv_rc_pingpong -e -t). So such an event waits for the next entry, but not
- * for long: a program that took the entry in another way may count on it.
+ * The completion behind an event may have been taken already, by a poll that
+ * began just before the event (ibv_get_cq_event(3)). With a hardware adapter
+ * that is rare: while its interrupt is under way the next completion arrives,
+ * too. Some programs take an empty queue for an error then (ibv_rc_pingpong -e
+ * -t). Therefore such an event is held back until the next completion comes,
+ * for up to 100 ms: a program that took the completion in another way may be
+ * counting on the event. After one such wait in vain the next 64 events are not
+ * held back.
  */
 static void hold_back(struct vb_channel *ch, struct vb_cq *cq)
 {
