@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Frame entrance: admit, find the queue pair, hand over. */
+/* The frame entrance: each frame that has arrived is checked and handed to its
+ * queue pair's transport (IBA 9.6). */
 #include "engine/engine_priv.h"
 
 #include "base/log.h"
 #include "ib/ib.h"
 #include "wire/grh.h"
 
-/* How far an IPv4 Identification may have moved since the last packet. */
+/* How far an IPv4 Identification may have moved forward since the last
+ * packet. */
 #define ID_STRIDE 1024
-#define ID_BEHIND 128 /* or back: packets overtake each other */
-#define ID_SMALL  64  /* more segments than this the kernel does not cut */
-#define ID_DOUBTS 16  /* errors alone do not come in such a row */
+#define ID_BEHIND 128 /* or backward: packets overtake each other */
+#define ID_SMALL  64  /* the kernel cuts a batch into 64 segments at most */
+#define ID_DOUBTS 16  /* random errors alone do not come in such a row */
 
-/* P_Key 0xffff, the only one in the table: the low 15 bits decide, and two
- * limited members do not talk (IBA 10.9.1); we are a full member. */
+/* The table's only P_Key is 0xffff, a full member: the low 15 bits decide. Two
+ * limited members must not communicate (IBA 10.9.1), which cannot happen with a
+ * full member. */
 static bool pkey_matches(uint16_t pkey)
 {
 	return (pkey & 0x7fff) == 0x7fff;
@@ -39,15 +42,15 @@ static bool id_is_behind(const struct vb_peer_id *p, uint16_t id)
 }
 
 /*
- * The ICRC covers the IPv4 Identification, which a UDP socket does not tell;
- * the link solved for the only value that makes the ICRC right. A random
- * error passes for some value once in 2^15, so the value must also be one
- * that this peer may use: a small one (a segment's index, as user-space
- * senders have), or a little after the last (a counter, as kernels have), or
- * a little before: Linux's Soft-RoCE numbers its requests and its answers from
- * one counter in two threads, and hands them to the network in any order. A
- * peer that jumps is believed the second time, and one that jumps nearly
- * every time is believed always: it draws its numbers at random.
+ * The ICRC covers the IPv4 Identification, which a UDP socket does not report.
+ * The link has solved for the only value that makes the ICRC right; a damaged
+ * packet has such a value once in 2^15. So the value must also be one that this
+ * peer may use: a small one (user-space senders put a segment's index there),
+ * or a little after the last one (kernels count), or a little before it
+ * (Linux's Soft-RoCE numbers requests and answers from one counter in two
+ * threads, which send in any order). A peer that jumps is believed the second
+ * time. A peer that jumps nearly every time draws its numbers at random, and is
+ * believed always.
  */
 static bool id_follows(const struct vb_peer_id *p, uint16_t id, vb_time now)
 {
@@ -89,9 +92,9 @@ static bool id_is_plausible(struct vb_peer_id *p, const struct vb_frame *f,
 }
 
 /*
- * A connection has one peer, and remembers it. Datagrams come from anybody: of
- * their senders as many are remembered as there is room for here, and one that
- * was forgotten is believed once.
+ * A connection has one peer, whose state the queue pair keeps. Datagrams come
+ * from anybody: the engine keeps a table of their senders, of limited size, and
+ * believes a sender once that is not in the table any more.
  */
 static struct vb_peer_id *peer_of(struct vb_engine *e, struct vb_qp *qp,
 				  const struct vb_gid *src)
@@ -108,15 +111,17 @@ static struct vb_peer_id *peer_of(struct vb_engine *e, struct vb_qp *qp,
 	return &s->id;
 }
 
-/* Sockets hear what comes to any address of the host; a datagram must have
- * come to one of its queue pair's port, or to a group that was joined. */
+/* A socket receives what comes to any address of the host; a datagram must have
+ * come to an address of its queue pair's port, or to a group that was
+ * joined. */
 static bool comes_to_port(const struct vb_qp *qp, const struct vb_frame *f)
 {
 	return vb_gid_is_multicast(f->dst) ||
 	       vb_port_find_gid(&qp->adapter->port, f->dst) >= 0;
 }
 
-/* A link-local address says nothing without its interface. */
+/* The packet must come from the connection's peer and to its own address (IBA
+ * 9.6.1). A link-local address says nothing without its interface. */
 static bool comes_from_peer(const struct vb_qp *qp, const struct vb_frame *f)
 {
 	if (qp->type == QPT_UD)
@@ -127,7 +132,8 @@ static bool comes_from_peer(const struct vb_qp *qp, const struct vb_frame *f)
 		!vb_gid_is_link_local(f->src));
 }
 
-/* UC and UD also hear what is our own (ib/pace.h). */
+/* The opcode must belong to the queue pair's transport. UC and UD also take
+ * Verbena's own acknowledgement (ib/pace.h). */
 static bool class_fits(const struct vb_qp *qp, uint8_t opcode)
 {
 	return opcode >> 5 == vb_ib_class(qp->type) ||
@@ -135,13 +141,15 @@ static bool class_fits(const struct vb_qp *qp, uint8_t opcode)
 		(qp->type == QPT_UC || qp->type == QPT_UD));
 }
 
-/* Of XRC one sends and the other is sent to. */
+/* Of two connected XRC queue pairs one only sends requests, the other only
+ * receives them. */
 static bool side_fits(const struct vb_qp *qp, bool response)
 {
 	return qp->type != (response ? QPT_XRC_RECV : QPT_XRC_SEND);
 }
 
-/* CNT_COUNT: it may come in; else why not. */
+/* CNT_COUNT: the packet may come in; otherwise the counter that says why
+ * not. */
 static enum vb_counter eng_refusal(struct vb_engine *e, struct vb_qp *qp,
 				   const struct vb_frame *f,
 				   const struct vb_ib_pkt *pkt, vb_time now)
@@ -179,7 +187,7 @@ static uint32_t frame_dqpn(const struct vb_frame *f)
 				     : (uint32_t)vb_load_be(f->bytes + 5, 3);
 }
 
-/* Only datagrams tell the program where they came from. */
+/* Only datagrams report to the program where they came from. */
 static void hand_datagram(struct vb_qp *qp, const struct vb_frame *f,
 			  struct vb_ib_pkt *pkt, vb_time now)
 {
@@ -205,7 +213,8 @@ static void eng_dispatch_hand_over(struct vb_engine *e, struct vb_qp *qp,
 		qp->adapter->transport->recv(qp, &pkt, now);
 }
 
-/* Send what the packets made due, if it must go now. */
+/* Send what the packets made due, unless it may wait: requests for a batch, an
+ * ACK for the program's reply. */
 static void step_or_wait(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
@@ -233,9 +242,10 @@ static bool is_response(const struct vb_frame *f)
 }
 
 /*
- * Answers before requests, though a train has the ACK behind the reply that it
- * travels with: who sees a reply counts on what it replies to being complete.
- * Between the two directions of a connection there is no order (IBA 9.5).
+ * Hand over responses before requests. A train carries the ACK behind the reply
+ * that it travels with, and a program that sees the reply counts on the request
+ * it answers being complete. Between the two directions of a connection there
+ * is no order (IBA 9.5).
  */
 static void hand_in_order(struct vb_engine *e, struct vb_qp *qp,
 			  const struct vb_frame *frames, unsigned count,
@@ -251,7 +261,8 @@ static void hand_in_order(struct vb_engine *e, struct vb_qp *qp,
 			eng_dispatch_hand_over(e, qp, &frames[i], now);
 }
 
-/* What the next may ask for again is kept until the last. */
+/* Hand over a run of frames. A region that several of them write to stays
+ * referenced until the run ends. */
 static void helper_run(struct vb_engine *e, struct vb_qp *qp,
 		       const struct vb_frame *frames, unsigned count,
 		       vb_time now)
@@ -262,8 +273,9 @@ static void helper_run(struct vb_engine *e, struct vb_qp *qp,
 	vb_mr_end(&qp->run);
 }
 
-/* Frames for one queue pair: one lock, one step for all of them. @qp was found
- * a moment ago, and may be another by now. */
+/* Frames in a row for one queue pair: the lock is taken once, and one step
+ * sends what all of them made due. @qp was looked up without a lock and may
+ * have been destroyed and reused since. */
 static void eng_dispatch_serve(struct vb_engine *e, struct vb_qp *qp,
 			       uint32_t qpn, const struct vb_frame *frames,
 			       unsigned count, vb_time now) VB_REQUIRES(e->rx)
@@ -281,7 +293,7 @@ static void eng_dispatch_serve(struct vb_engine *e, struct vb_qp *qp,
 	vb_drive_release(e, qp);
 }
 
-/* To a group: a copy for each queue pair in it (IBA 10.5.2). */
+/* To a multicast group: each queue pair in it gets a copy (IBA 10.5.2). */
 static void serve_group(struct vb_engine *e, const struct vb_frame *f,
 			vb_time now) VB_REQUIRES(e->rx)
 {
@@ -290,7 +302,8 @@ static void serve_group(struct vb_engine *e, const struct vb_frame *f,
 			eng_dispatch_serve(e, g->qp, g->qpn, f, 1, now);
 }
 
-/* Frames in a row for one destination. Returns the next. */
+/* Serve the frames in a row for one destination, from @first on. Returns the
+ * index of the next one. */
 static unsigned dispatch_run(struct vb_engine *e, unsigned first, vb_time now)
 	VB_REQUIRES(e->rx)
 {

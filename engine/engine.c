@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The process's one engine: start and stop in order, adapters it serves. */
+/* Starts and stops the process's one engine: the first vb_engine_open() starts
+ * it, the last vb_engine_close() stops it. */
 #include "core/lock_order.h"
 #include "engine/engine_priv.h"
 
@@ -15,14 +16,16 @@
 #include "base/rand.h"
 #include "link/udp.h"
 
-/* An empty look at the link takes at most this on today's processors... */
+/* An empty look at the link takes at most LOOK on a processor of usual
+ * speed... */
 #define LOOK	  ((vb_time)300)
-#define LOOK_MOST (10 * VB_USEC) /* ...and no more than this anywhere */
+#define LOOK_MOST (10 * VB_USEC) /* ...and this is the longest that counts */
 #define LOOKS	  32
 
 static struct vb_mutex open_lock = VB_MUTEX_INITIALIZER(RANK_OPEN);
 static struct vb_engine *_Atomic engine; /* open_lock to write */
-static _Atomic unsigned forks;		 /* between the first process and us */
+/* Forks between the first process and this one. */
+static _Atomic unsigned forks;
 
 unsigned vb_engine_forks(void)
 {
@@ -36,10 +39,10 @@ struct vb_engine *vb_engine_running(void)
 }
 
 /*
- * A child has none of its parent's threads, and RDMA objects do not cross a
- * fork. It forgets the engine, so that it may open devices of its own. The
- * slot's sockets are among the descriptors that it closes (base/fork.h), so
- * that the slot is free when the parent is gone.
+ * In a child of fork: the child has none of its parent's threads, and RDMA
+ * objects do not survive a fork. The child forgets the engine, so that it may
+ * open devices of its own. It closes the slot's sockets (base/fork.h), so that
+ * the slot is free once the parent is gone.
  */
 static void begin_anew(void)
 {
@@ -49,7 +52,7 @@ static void begin_anew(void)
 }
 VB_FORGET_AT_FORK(begin_anew)
 
-/* Nobody comes back after this. */
+/* The program exits: send what is still delayed or waiting for room. */
 static void at_exit(void)
 {
 	struct vb_engine *e = vb_engine_running();
@@ -71,8 +74,8 @@ static void watch_program(void)
 }
 
 /*
- * Before the first RoCE device there is no slot and no broker: TCP's ports are
- * enough for iWARP. This stands in for the link.
+ * The link of an engine that has no RoCE device and therefore no slot from the
+ * broker: TCP's ports are enough for iWARP.
  */
 
 static int no_fd(const struct vb_link *l)
@@ -126,7 +129,8 @@ static void stand_alone(struct vb_engine *e)
 	e->patience = VB_SPIN_MOST;
 }
 
-/* Who has no link looks at a socket as a link's, that nobody sends to. */
+/* Without a link, measure_pace() reads from this socket, to which nobody
+ * sends. */
 static int a_socket(void)
 {
 	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -147,10 +151,10 @@ static vb_time time_look(struct vb_engine *e, int alone) VB_REQUIRES(e->rx)
 }
 
 /*
- * How slow this machine is, in empty looks at the link: where processors are
- * interpreted, or slow, everything takes many times as long, and what is
- * "recent", "close" and "soon" must be too. The quickest of some, since what
- * disturbs one only makes it longer.
+ * How slow this machine is, measured in empty looks at the link: on a slow or
+ * emulated processor everything takes many times as long, so "recent", "close"
+ * and "soon" must last longer, too. The quickest of several looks counts, since
+ * a disturbance can only lengthen a look.
  */
 static unsigned measure_pace(struct vb_engine *e) VB_REQUIRES(e->rx)
 {
@@ -175,8 +179,8 @@ static void set_pace(struct vb_engine *e) VB_REQUIRES(e->rx)
 		       pace);
 }
 
-/* The link closes its descriptor, the lease another: that shows a broker whose
- * slot it is. */
+/* The link and the lease each close their own descriptor; the lease shows its
+ * descriptor to a new broker, to prove which slot it holds. */
 static int open_udp(int rx_fd, struct vb_link **link)
 {
 	int fd = fcntl(rx_fd, F_DUPFD_CLOEXEC, 0), rc;
@@ -203,7 +207,8 @@ static int eng_open_link(struct vb_engine *e)
 		vb_lease_release(&lease);
 		return rc;
 	}
-	vb_mutex_lock(&e->rx); /* a program may poll for its iWARP device */
+	/* A program may be polling for its iWARP device. */
+	vb_mutex_lock(&e->rx);
 	e->lease = lease;
 	e->link = link;
 	set_pace(e);
@@ -217,8 +222,9 @@ static void close_link(struct vb_engine *e)
 	vb_lease_release(&e->lease);
 }
 
-/* The first RoCE device, and not the first device. The thread looks at the
- * link's descriptors when it starts. */
+/* The first RoCE device opens while the engine runs without a link. The engine
+ * thread is restarted, because it reads the link's descriptors only when it
+ * starts. */
 static int join_network(struct vb_engine *e)
 {
 	int rc, again;
@@ -239,9 +245,10 @@ static int start_engine(bool in_network)
 
 	if (!e)
 		return -ENOMEM;
-	/* QPN 0 and 1 are the specification's, in slot 0: any index will do
-	 * here; a random first one keeps a restarted program from meeting its
-	 * predecessor's packets. */
+	/* QPN 0 and 1 are the management queue pairs, but they belong
+	 * to slot 0, so any index will do here. A random first index keeps
+	 * a restarted program from getting packets that peers still send to
+	 * its predecessor. */
 	e->qps = vb_idtab_create(1u << VB_QPN_BITS,
 				 vb_rand32() & ((1u << VB_QPN_BITS) - 1));
 	if (!e->qps)
@@ -291,8 +298,9 @@ free_engine:
 	return rc;
 }
 
-/* Everything made on it is gone; a timer may be left in the heap, of a queue
- * pair that was stepped while it was being destroyed (engine/drive.c). */
+/* All objects of the engine are destroyed. The heap may still hold the timer of
+ * a queue pair that was stepped while it was being destroyed
+ * (engine/drive.c). */
 static void stop_engine(struct vb_engine *e)
 {
 	vb_service_stop(e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast: which queue pairs of this process get a copy of what came to a
- * group. The kernel gives each process of the host a copy (link/udp.c).
+ * Multicast: which queue pairs of this process get a copy of what comes to a
+ * group. The kernel gives each process of the host its own copy (link/udp.c).
  */
 #include "engine/engine_priv.h"
 
@@ -52,7 +52,7 @@ int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid)
 	if (qp->type != QPT_UD || !vb_gid_is_multicast(gid))
 		return -EINVAL;
 	vb_mutex_lock(&e->rx);
-	if (!*find_group(e, qp, gid)) /* again: nothing more than once */
+	if (!*find_group(e, qp, gid)) /* attaching twice does nothing more */
 		rc = join(e, qp, gid);
 	vb_mutex_unlock(&e->rx);
 	if (rc)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Completion queues whose events are put off: their alarms. */
+/* Completion events that are put off (ibv_modify_cq()): the timers that signal
+ * them. */
 #include "engine/engine_priv.h"
 
-/* core's, under the queue's lock. */
+/* core/ calls this with the completion queue's lock held. */
 static bool set_alarm(struct vb_cq *cq, vb_time at)
 {
 	struct vb_engine *e = vb_engine_running();
@@ -34,7 +35,8 @@ void vb_engine_forget_cq(struct vb_cq *cq)
 
 	if (!e || !cq->alarm)
 		return;
-	/* Who took the alarm out may be about to look at the queue. */
+	/* A thread that has popped the timer may be about to look at the queue:
+	 * wait for it. */
 	vb_mutex_lock(&e->moderation);
 	vb_mutex_lock(&e->timer_lock);
 	vb_timer_cancel(&e->cq_timers, &cq->timer);

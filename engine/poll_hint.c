@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Answers to iWARP's WRITEs. A WRITE is complete when TCP has it, so a program
- * has its completion with the first poll; if it then spins on its memory until
- * the peer has written there, nobody looks at the socket but the engine's
- * thread, which is to be woken on a processor that the program keeps busy: 50
- * to 70 us. RoCE has not that, as the completion comes with the answer.
+ * Polls that look for the answer to an iWARP WRITE. TCP completes a WRITE when
+ * it takes the bytes, so a program gets its completion with its first poll.
+ * When it then spins on memory until the peer has written there, only the
+ * engine thread looks at the socket, and waking it on a processor that the
+ * program keeps busy takes 50 to 70 us. (RoCE completes a WRITE with the peer's
+ * answer, so the program keeps polling.)
  *
- * So, where a queue pair's answers came to the thread soon after what was sent,
- * many times in a row, a poll that would only return such completions looks for
- * the answer first. For as long as such answers may take: as long as the peer
- * does not look, too, its thread has to be woken. Looking in vain makes wary:
- * twice as many are asked for the next time.
+ * So, when a queue pair's answers reached the engine thread within 200 us of
+ * what was sent, 4 times in a row, a poll that would only return such
+ * completions looks for the answer first, for up to 200 us: the peer's thread
+ * may have to be woken, too. After a look in vain twice as many answers in a
+ * row are needed, up to 256.
  *
- * All in struct vb_poll_hint is hints, ordered by nothing, and not exact where
- * many threads poll. It lies in a queue pair's memory, which stays.
+ * All fields of struct vb_poll_hint are hints that are read and written without
+ * a lock, and not exact where many threads poll. They lie in the queue pair's
+ * memory, which is type-stable.
  */
 #include "engine/engine_priv.h"
 
 #include <sched.h>
 
-#define IS_SOON	   (200 * VB_USEC) /* with what both threads take to wake */
-#define SPIN	   (30 * VB_USEC)  /* then others may want the processor */
+#define IS_SOON (200 * VB_USEC) /* includes the wake-up of both threads */
+/* After that each look yields the processor. */
+#define SPIN	   (30 * VB_USEC)
 #define WARY_LEAST 4
 #define WARY_MOST  256
 
@@ -56,7 +59,7 @@ void vb_poll_hint_sent(struct vb_engine *e, struct vb_poll_hint *a, vb_time now)
 		atomic_store_explicit(&a->sent, now, memory_order_relaxed);
 }
 
-/* What comes when nothing was asked is no answer. */
+/* What arrives when nothing was sent is no answer. */
 static void count_answer(struct vb_engine *e, struct vb_poll_hint *a,
 			 vb_time now)
 {
@@ -88,7 +91,7 @@ void vb_poll_hint_begin(struct vb_engine *e, struct vb_poll_hint *a)
 	atomic_store_explicit(&a->wary, 0, memory_order_relaxed);
 }
 
-/* Another thread that has the lock may be the one that finds it. */
+/* When another thread holds the lock, that thread may find the answer. */
 static void eng_poll_hint_look(struct vb_engine *e, vb_time now)
 {
 	vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));
@@ -117,7 +120,7 @@ static uint32_t eng_waiting(struct vb_cq *cq)
 	return atomic_load_explicit(&cq->count, memory_order_relaxed);
 }
 
-/* Until there is more for the program than its completions. */
+/* Look until the answer came, or there are more completions for the program. */
 static void eng_await(struct vb_engine *e, struct vb_poll_hint *a,
 		      struct vb_cq *cq)
 {

@@ -5,8 +5,9 @@
 
 #include "base/bytes.h"
 
-/* As Linux has it: the MAC, or what stands for one, and zeros. Its addresses
- * are those of TCP, and no GIDs. */
+/* The only GID of an iWARP port is the interface's MAC, or the device's GUID
+ * where it has none, followed by zeros, as in Linux. Its IP addresses are TCP's
+ * and no GIDs. */
 static struct vb_gid rnic_gid(const struct vb_device *d,
 			      const struct vb_netif *n)
 {

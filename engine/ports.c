@@ -44,7 +44,8 @@ struct netif_list {
 	unsigned count;
 };
 
-/* By its name, or, since it may have got another, as the one it was. */
+/* The device's interface by its name; an interface that was renamed is found by
+ * its index. */
 static const struct vb_netif *interface_of(const struct vb_open_adapter *oa,
 					   const struct netif_list *l)
 {
@@ -58,7 +59,8 @@ static const struct vb_netif *interface_of(const struct vb_open_adapter *oa,
 	return n;
 }
 
-/* The list may be without those that have no address (netif_ioctl.c). */
+/* The interface exists although the list lacks it: the list made by ioctl
+ * leaves out interfaces without an address (link/netif_ioctl.c). */
 static bool stays(const struct vb_port *p, const struct vb_netif *now)
 {
 	char name[IF_NAMESIZE];
@@ -90,7 +92,8 @@ void vb_ports_refresh(struct vb_engine *e)
 	}
 	vb_engine_with_adapters(e, refresh_one, &l);
 	vb_netif_free(l.list, l.count);
-	(void)vb_sysfs_tree_write(root); /* without it nothing of ours stops */
+	/* Without the tree everything else goes on. */
+	(void)vb_sysfs_tree_write(root);
 }
 
 int vb_ports_setup(struct vb_open_adapter *oa)

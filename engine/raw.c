@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Raw packet queue pairs: each has a packet socket of its own, so that its own
- * frames do not come back to it and those of others do. What arrives there is
- * for it when the rules of the whole adapter say so (core/flow.h).
+ * Raw packet queue pairs. Each has a packet socket of its own, so that it does
+ * not receive its own frames but does receive those of others. Flow rules of
+ * the whole adapter decide which of the arriving frames it gets (core/flow.h).
  */
 #include "engine/engine_priv.h"
 
@@ -25,10 +25,6 @@ struct vb_raw {
 	unsigned flows; /* rx */
 	struct vb_raw *next;
 };
-
-/*
- * Frames.
- */
 
 static void give(struct vb_engine *e, struct vb_qp *qp,
 		 const struct vb_raw_frame *f, vb_time now)
@@ -55,8 +51,8 @@ bool vb_raw_drain(struct vb_engine *e, vb_time now)
 	bool found = false;
 
 	for (const struct vb_raw *r = e->raws; r; r = r->next) {
-		/* One without rules, too: what came before its last rule went
-		 * would keep the thread awake. */
+		/* Read sockets without rules, too: frames that came before the
+		 * last rule was removed would keep the engine thread awake. */
 		if (r->link->ops->recv(r->link, &e->rxq) < 0)
 			continue;
 		found |= e->rxq.count != 0;
@@ -66,10 +62,6 @@ bool vb_raw_drain(struct vb_engine *e, vb_time now)
 	e->rxq.count = 0;
 	return found;
 }
-
-/*
- * Queue pairs.
- */
 
 static int no_socket(const struct vb_adapter *a, int rc)
 {
@@ -102,7 +94,8 @@ static int eng_raw_open_link(struct vb_adapter *a, struct vb_link **link)
 	return 0;
 }
 
-/* One descriptor for the thread to wait on; it stays. */
+/* The engine thread sleeps on one epoll descriptor for all packet sockets. It
+ * is made with the first of them and stays. */
 static int eng_raw_watch(struct vb_engine *e, const struct vb_link *l)
 {
 	struct epoll_event readable = { .events = EPOLLIN };
@@ -190,19 +183,16 @@ int vb_engine_raw_destroy(struct vb_qp *qp)
 		return -EBUSY;
 	vb_drive_forget(qp);
 	vb_qp_destroy(qp);
-	/* A child of fork may have the socket for a moment, and the set then
-	 * would go on watching it. */
+	/* Remove the socket explicitly: a child of fork may hold it open for a
+	 * moment, and the epoll set would go on reporting it. */
 	(void)epoll_ctl(atomic_load(&e->raw_fd), EPOLL_CTL_DEL,
 			r->link->ops->fd(r->link), NULL);
-	/* Nobody sends by it any more: senders hold drive and look. */
+	/* No thread sends by the socket any more: senders hold qp->drive and
+	 * check that the queue pair exists. */
 	r->link->ops->close(r->link);
 	free(r);
 	return 0;
 }
-
-/*
- * Rules.
- */
 
 static enum vb_packet_member member_of(const struct vb_flow_rule *rule)
 {
@@ -235,10 +225,11 @@ static struct vb_packet_want want_of(const struct vb_flow_rule *rule)
 	return w;
 }
 
-/* Tell the socket what @r's rules ask for. */
+/* Set the socket's filter to what the rules of @r ask for. */
 static int listen_to(const struct vb_raw *r)
 {
-	struct vb_packet_want wants[VB_PACKET_WANTS + 1]; /* too many */
+	/* More than a filter holds: let all in. */
+	struct vb_packet_want wants[VB_PACKET_WANTS + 1];
 	bool both_ways = false;
 	unsigned n = 0;
 
@@ -318,10 +309,6 @@ void vb_engine_flow_destroy(struct vb_flow *f)
 		atomic_fetch_sub(&f->rule.counters->flows, 1);
 	free(f);
 }
-
-/*
- * The engine's life.
- */
 
 void vb_raw_close(struct vb_engine *e)
 {

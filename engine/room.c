@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A batch that the kernel has no room for is held, with its queue pair, which
- * makes no other before it has gone. Nobody waits for room with a lock held: it
- * is looked for again in a while. Where nothing of a batch has gone for
- * VB_HELD_LASTS the rest is lost, as on a wire.
+ * Batches that the kernel has no room for. The queue pair holds such a batch
+ * and makes no other before it has gone. No thread waits for room with a lock
+ * held: the batch is tried again after 100 us, later after up to 1 ms. When
+ * nothing of a batch has gone for VB_HELD_LASTS, the rest is lost, as on a
+ * wire, and the protocol repeats it.
  */
 #include "engine/engine_priv.h"
 
@@ -14,9 +15,10 @@
 
 struct held {
 	struct vb_txq *q;
-	vb_time at, nap; /* when it is tried again */
+	vb_time at, nap; /* when to try again */
 	vb_time until;
-	struct vb_route routes[]; /* the frames': others may go meanwhile */
+	/* Copies: the originals may be freed meanwhile. */
+	struct vb_route routes[];
 };
 
 static void keep_routes(struct held *h)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Another user may have made what has our name: then it is not ours, and what
- * we do not own we do not enter. */
+/* Directories and locks for a user's files. Another user may have created a
+ * directory of the same name: a directory that the user does not own is
+ * refused. */
 #include "engine/runtime_dir.h"
 
 #include <errno.h>
@@ -41,7 +42,8 @@ static bool eng_is_ours(int fd, mode_t others)
 	       !(s.st_mode & others);
 }
 
-/* A directory of ours that no other user may change by @others' bits. */
+/* Open a directory of this user that no other user may change, by the
+ * permission bits in @others. A descriptor, or -errno. */
 static int open_ours(const char *path, mode_t others)
 {
 	int fd = vb_runtime_dir_enter(AT_FDCWD, path);
@@ -53,7 +55,8 @@ static int open_ours(const char *path, mode_t others)
 	return fd;
 }
 
-/* Made if need be. Others may pass, whatever the umask is, and not list. */
+/* The same, created if necessary. Other users may pass through it, whatever the
+ * umask is, but not list it. */
 static int make_ours(const char *path)
 {
 	int fd;
@@ -66,8 +69,9 @@ static int make_ours(const char *path)
 	return fd;
 }
 
-/* Root's is not in $XDG_RUNTIME_DIR, where nobody else may pass: a program that
- * root starts and that becomes another user reads on what it knows. */
+/* Root's files are not in $XDG_RUNTIME_DIR, where no other user may pass: a
+ * program that root starts and that then becomes another user goes on reading
+ * them. */
 static int open_system(char path[PATH_MAX])
 {
 	if (geteuid() != 0)
@@ -103,7 +107,6 @@ int vb_runtime_dir_open(char path[PATH_MAX])
 	return make_ours(path);
 }
 
-/* The number in "net:[4026531840]". */
 uint64_t vb_runtime_dir_namespace(int proc, const char *pid)
 {
 	char path[NAME_MAX + 16], link[64];
@@ -131,7 +134,8 @@ static uint64_t cookie(void)
 	return value;
 }
 
-/* Cookies are counted from the host's start on. */
+/* A cookie is unique until the host restarts; the boot id makes it unique for
+ * ever. */
 uint64_t vb_runtime_dir_life(void)
 {
 	uint64_t life = cookie();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where a user's files are, and which network namespace somebody is in. */
+/* The directory of a user's files, and which network namespace a process is
+ * in. */
 #ifndef ENGINE_RUNTIME_DIR_H
 #define ENGINE_RUNTIME_DIR_H
 
@@ -7,26 +8,28 @@
 
 #include "base/defs.h"
 
-/* The first that can be had of /run/verbena (root's), $XDG_RUNTIME_DIR/verbena
- * and /tmp/verbena-UID, made if need be. It is the user's, and nobody else may
- * write it or list it; files in it have a mode that says who reads them. @path
- * says which. An fd, or -errno. */
+/* Open the directory of this user's files: the first usable one of /run/verbena
+ * (root only), $XDG_RUNTIME_DIR/verbena and /tmp/verbena-UID, created if
+ * necessary. Only the user may write or list it; each file's mode says who may
+ * read it. @path gets its name. Returns a descriptor that the caller closes, or
+ * -errno. */
 int vb_runtime_dir_open(char path[PATH_MAX]);
 
-/* A directory that is no symbolic link. An fd, or -errno. */
+/* Open the directory @name below @at, which must not be a symbolic link.
+ * Returns a descriptor that the caller closes, or -errno. */
 int vb_runtime_dir_enter(int at, const char *name);
 
-/* Of a process, "self" or a number, below @proc, which is /proc; 0: that is
- * not to be known. */
+/* The number of the network namespace of process @pid ("self" or a number);
+ * @proc is a descriptor of /proc. 0: not known. */
 uint64_t vb_runtime_dir_namespace(int proc, const char *pid);
 
-/* The same of ourselves, and of this life of the host: the number alone is
- * given to another namespace when one is gone. 0 where the kernel does not say.
- */
+/* A number for the calling process's network namespace that no other namespace
+ * ever gets; the number above is reused when a namespace is gone. 0 where the
+ * kernel does not say. */
 uint64_t vb_runtime_dir_life(void);
 
-/* Lock @fd for us alone, as long as it is open here: a child of fork closes it.
- * One who has it and does not go on is not waited for: -ETIMEDOUT after 2 s. */
+/* Lock @fd exclusively (flock()), as long as it is open in this process; a
+ * child of fork closes it. Waits for 2 s at most: -ETIMEDOUT; else -errno. */
 VB_MUST_CHECK int vb_runtime_dir_lock(int fd);
 
 #endif
