@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Another process wrote what is read here, and may be writing: counts and
- * names of rows are bounded, and a row counts when two reads of it are equal
- * and its version is even.
+ * Reads the rosters of other programs. They may be writing at the same time,
+ * and nothing they wrote is trusted: counts and names are bounded, and a row
+ * counts only when two reads of it are equal and its version is even.
  */
 #include "engine/census.h"
 
@@ -18,8 +18,8 @@
 #define HEAD  offsetof(struct vb_roster_sheet, rows)
 #define TRIES 3
 
-/* Which process a memory belongs to. A child of the program that has not closed
- * its parent's yet holds it, too. */
+/* The memory that holds a roster, and a process that has it open. A child of
+ * the program that has not closed its parent's memory yet has it open, too. */
 struct source {
 	ino_t ino;
 	int holder;
@@ -39,7 +39,7 @@ static void *eng_grow(struct taking *t, void *array, unsigned count,
 {
 	void *more;
 
-	/* By powers of two, which the count itself tells. */
+	/* Arrays grow by powers of two, so that the count itself tells when. */
 	if (count & (count - 1))
 		return array;
 	more = reallocarray(array, count ? 2 * (size_t)count : 1, size);
@@ -66,8 +66,8 @@ static struct vb_census_sum *sum_of(struct taking *t, const char *device)
 	return more;
 }
 
-/* The id of what a program's row @row is: 16 bits of its memory's inode number,
- * and the row's number in 15. */
+/* The id of the object in row @row of a program's roster: 16 bits of the
+ * memory's inode number, then the row's number in 15 bits. 0: no such row. */
 static uint32_t id_of(const struct vb_counter_file_found *found, uint32_t row)
 {
 	if (row == 0 || row > VB_ROSTER_ROWS)
@@ -85,7 +85,8 @@ static bool read_rows(const struct vb_counter_file_found *found, uint32_t first,
 			     (off_t)(first * sizeof(*to))) == (ssize_t)size;
 }
 
-/* @row has been read once. */
+/* Read row @at again until two reads agree; @row has been read once. False: it
+ * changes all the time, or is not there. */
 static bool is_whole(const struct vb_counter_file_found *found, uint32_t at,
 		     struct vb_roster_row *row)
 {
@@ -173,7 +174,8 @@ _Static_assert(offsetof(struct vb_roster_sheet, end) ==
 		       ROSTER_KINDS * sizeof(uint32_t),
 	       "as the head is read");
 
-/* Its maker is the program, where its number means the same to us. */
+/* The program that made the memory has been found: its rows get its process id
+ * in place of a child's. */
 static void know_better(struct taking *t, const struct source *s, int pid)
 {
 	for (unsigned i = 0; i < t->c->count; i++)

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The objects alive of the user's programs in this network namespace: what
- * their rosters tell (core/roster.h), read without asking any of them.
+ * Lists the live objects of all programs of this user in this network
+ * namespace. The programs' rosters tell (core/roster.h); no program is asked.
  */
 #ifndef ENGINE_CENSUS_H
 #define ENGINE_CENSUS_H
 
 #include "core/roster.h"
 
-/* One object. Numbers are the device's, among all programs: a row's own is
- * made of its program's memory and its place there. 0: none. */
+/* One object. Ids are unique per device among all programs: they are made of
+ * the program's memory and the row's place in it. 0: none. */
 struct vb_census_row {
 	char device[64];
 	int pid;
 	uint32_t id;
 	uint8_t kind, type, state, port;
-	uint32_t number, peer, sq_psn, rq_psn;	 /* as in the roster */
-	uint32_t pd, ctx, send_cq, recv_cq, srq; /* ids */
-	uint32_t users; /* PD, CQ: objects that stand on it */
+	/* As in struct vb_roster_row. */
+	uint32_t number, peer, sq_psn, rq_psn;
+	uint32_t pd, ctx, send_cq, recv_cq, srq; /* ids of other rows */
+	uint32_t users; /* PD, CQ: how many objects use it */
 	uint64_t size, iova;
 };
 
@@ -27,15 +28,17 @@ struct vb_census_sum {
 };
 
 struct vb_census {
-	/* By kind, and then by id; for queue pairs by number. */
+	/* sorted by kind, then by id; queue pairs by number */
 	struct vb_census_row *rows;
 	unsigned count;
-	/* A device each; they count also what had no room in a roster. */
+	/* one for each device; they also count objects that had no room in a
+	 * roster */
 	struct vb_census_sum *sums;
 	unsigned sum_count;
 };
 
-/* @rows: false leaves them out. To vb_census_free(). -errno. */
+/* Take a census; @rows false: only the sums. The caller frees it with
+ * vb_census_free(). -errno, and then there is nothing to free. */
 VB_MUST_CHECK int vb_census_take(struct vb_census *c, bool rows);
 void vb_census_free(struct vb_census *c);
 

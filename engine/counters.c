@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program has a memfd, which has no name and goes with it; a reader finds it
- * among the descriptors of the processes that it may look into, which are the
- * user's. What the program counts is in a file, of which the memfd says the
- * descriptor: it stays when the program is killed, and then nobody has it
- * locked. Whoever comes next adds it to the totals, another file of one record
- * a device, to which programs that end well add theirs. Where there is no place
- * for files, counts are in the memfd.
+ * A program's counters and roster, as other programs see them.
+ *
+ * The program has a memfd, which has no name and goes away with the program. A
+ * reader finds it among the descriptors of the processes that it may look into,
+ * which are those of its user. The counts themselves are in a file, whose
+ * descriptor the memfd names: the file stays when the program is killed, and is
+ * then locked by no process. The next program that comes along adds such a file
+ * to the totals, a file with one record for each device, to which programs that
+ * end normally add their counts themselves. Where there is no directory for
+ * files, the counts are in the memfd.
  */
 #include "engine/counters.h"
 
@@ -34,40 +37,38 @@
 
 #define SUFFIX ".counts"
 
-/* The layout changes with the counters that there are. */
+/* The layout depends on the number of counters. */
 #define MAGIC (0x7662636e74020000u + CNT_COUNT)
 
-/* Of the memfd's beginning, and of the files. */
+/* The beginning of the memfd, and each record of a file. */
 struct record {
 	uint64_t magic;
 	char device[64];
 	int64_t maker;
-	int64_t file; /* the maker's descriptor of its counts; -1: here */
+	/* The maker's descriptor of the file with its counts; -1: they are
+	 * here. */
+	int64_t file;
 	_Atomic uint64_t counts[CNT_COUNT];
 };
 
-/* The memfd. */
+/* The contents of the memfd. */
 struct memory {
 	struct record record;
 	_Alignas(4096) struct vb_roster_sheet sheet;
 };
 
-/* A program's, of one device. */
+/* What a program has for one of its devices. */
 struct vb_counter_file_own {
 	struct memory *memory;
-	struct record *file; /* NULL: there is none */
-	int fd;		     /* of that */
+	struct record *file; /* NULL: no file, the counts are in @memory */
+	int fd;		     /* of @file */
 	char name[80];
 };
 
-/*
- * The files.
- */
-
-/* The directory, and the totals in it, locked. */
+/* The directory of the files, and the totals in it, which are locked. */
 struct totals {
 	int base, fd;
-	char prefix[48]; /* of all names of this namespace */
+	char prefix[48]; /* of all file names of this network namespace */
 };
 
 static int name_namespace(struct totals *t)
@@ -116,7 +117,7 @@ static int open_totals(struct totals *t)
 	return rc;
 }
 
-/* Where @device's record is, or where the next one goes. */
+/* The offset of @device's record in the totals, or where to append it. */
 static off_t find_total(int fd, const char *device, struct record *r)
 {
 	off_t at = 0;
@@ -159,7 +160,8 @@ static void add_to_totals(struct vb_adapter *a)
 	close_totals(&t);
 }
 
-/* Another process wrote it: anything may be in it. */
+/* Is this a record, and is its device's name printable? Another process wrote
+ * it, so that it may contain anything. */
 static bool is_record(struct record *r)
 {
 	r->device[sizeof(r->device) - 1] = '\0';
@@ -169,7 +171,8 @@ static bool is_record(struct record *r)
 	return r->magic == MAGIC && r->device[0];
 }
 
-/* Of one that was killed, if nobody has it locked. True: it may go. */
+/* Add the counts in @fd to the totals, unless a living program has the file
+ * locked. True: the file may be deleted. */
 static bool take_over(const struct totals *t, int fd)
 {
 	struct record r, total;
@@ -202,7 +205,7 @@ static void look_at_counts(const struct totals *t, const char *name)
 	close(fd);
 }
 
-/* What programs have left that were killed. */
+/* Collect the files of programs that were killed. */
 static void gather_left(const struct totals *t)
 {
 	DIR *d = fdopendir(dup(t->base));
@@ -216,16 +219,13 @@ static void gather_left(const struct totals *t)
 	closedir(d);
 }
 
-/*
- * The program's.
- */
-
 static bool counts_in_itself(const struct vb_adapter *a)
 {
 	return a->counters == a->own_counters;
 }
 
-/* Other processes of the user may open it: none can cut it off. */
+/* Other processes of the user may open the memory: seals keep them from
+ * truncating it. */
 static int make_memory(void)
 {
 	int fd = vb_file_may_have(sizeof(struct memory))
@@ -240,7 +240,8 @@ static int make_memory(void)
 	return -1;
 }
 
-/* With its room: a page that a full file system cannot give would be SIGBUS. */
+/* Allocate the whole file at once: a page that a full file system cannot give
+ * later would raise SIGBUS. */
 static int make_file(const struct totals *t, struct vb_counter_file_own *own)
 {
 	int fd, rc;
@@ -279,7 +280,8 @@ static void map_file(const struct totals *t, struct vb_counter_file_own *own)
 	close(own->fd);
 }
 
-/* With the totals locked, so that nobody takes it for one that was left. */
+/* The totals are locked meanwhile, so that no other program takes the new file
+ * for one of a killed program. */
 static void open_file(struct vb_counter_file_own *own)
 {
 	struct totals t;
@@ -374,10 +376,6 @@ void vb_counter_file_close(struct vb_adapter *a)
 	close(a->counters_fd);
 }
 
-/*
- * The reader's.
- */
-
 struct walk {
 	void (*look)(void *arg, const struct vb_counter_file_found *found);
 	void *arg;
@@ -412,7 +410,7 @@ static void look_at(const struct walk *w, int fds, const char *name, int holder)
 	if (readlinkat(fds, name, link, sizeof(link) - 1) <= 0 ||
 	    strncmp(link, LINK_NAME, strlen(LINK_NAME)) != 0)
 		return;
-	/* Any file may have that name; a FIFO must not make us wait. */
+	/* Any file may have that name; opening a FIFO must not block. */
 	fd = openat(fds, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return;
@@ -420,7 +418,8 @@ static void look_at(const struct walk *w, int fds, const char *name, int holder)
 	close(fd);
 }
 
-/* Processes that come, go or are another's are passed over. */
+/* Processes that start or end meanwhile, or belong to another user, are
+ * skipped. */
 static void look_into(const struct walk *w, const char *pid)
 {
 	char path[NAME_MAX + 8];
@@ -470,7 +469,7 @@ int vb_counter_file_each(
 struct sums {
 	struct vb_counter_file *rows;
 	unsigned count;
-	ino_t seen[4096]; /* a child has its parent's descriptors */
+	ino_t seen[4096]; /* a child may have its parent's memory open */
 	unsigned seen_count;
 	int rc;
 };
@@ -514,7 +513,7 @@ static bool is_new(struct sums *s, ino_t ino)
 	return true;
 }
 
-/* Where the counts themselves are: among the holder's descriptors. */
+/* Read the file with the counts, through the holder's descriptor. */
 static bool read_file(int holder, struct record *r)
 {
 	char path[64];
@@ -552,7 +551,8 @@ static void add_totals(struct sums *s, int fd)
 		add_record(s, &r);
 }
 
-/* With the file locked no program moves its counts there meanwhile. */
+/* While the totals are locked, no program moves its counts into them, so that
+ * none is counted twice. */
 static void eng_counters_add_all(struct sums *s)
 {
 	struct totals t;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The counters of a device, as others see them: a program counts into memory
- * that the user's other programs can read, and when it closes the device, what
- * it counted is added to a file, as it is when it exits, and by who comes next
- * when it was killed. Memory of the same kind has the device's roster
- * (core/roster.h), which goes with the program however it ends.
+ * The counters of a device, as other programs of the user see them. A program
+ * counts into memory that they can read. When it closes the device or exits,
+ * its counts are added to a file of totals; when it was killed, the next
+ * program that comes along adds them. The same kind of memory holds the
+ * device's roster (core/roster.h), which disappears with the program however
+ * that ends.
  */
 #ifndef ENGINE_COUNTERS_H
 #define ENGINE_COUNTERS_H
@@ -13,11 +14,12 @@
 
 #include "core/adapter.h"
 
-/* From here on @a counts where others can read. Without that it counts in
- * itself, as it did. */
+/* From now on @a counts where others can read. If that fails, @a goes on
+ * counting in its own memory, which is logged. */
 void vb_counter_file_open(struct vb_adapter *a);
 void vb_counter_file_close(struct vb_adapter *a);
-/* The program ends without closing: what it counted so far goes to the file. */
+/* The program exits without closing @a: add what it counted so far to the
+ * totals. */
 void vb_counter_file_save(struct vb_adapter *a);
 
 struct vb_counter_file {
@@ -25,24 +27,26 @@ struct vb_counter_file {
 	uint64_t counts[CNT_COUNT];
 };
 
-/* The sums for this network namespace and user, a row a device, to free().
- * -errno. */
+/* Sum up the counters of this user's programs in this network namespace, one
+ * row for each device. The caller frees *@rows with free(). -errno. */
 VB_MUST_CHECK int vb_counter_file_read(struct vb_counter_file **rows,
 				       unsigned *count);
 
-/* A program's memory, found at one process that has it; a child may have its
- * parent's. */
+/* A program's memory, found among the descriptors of one process; a child may
+ * have its parent's. */
 struct vb_counter_file_found {
-	int fd; /* to read, and not to keep */
+	int fd; /* valid during the call, to read from */
 	ino_t ino;
-	int holder;	 /* the process */
-	int maker;	 /* the program, in its own PID namespace */
-	char device[64]; /* printable */
-	off_t sheet;	 /* where the vb_roster_sheet is */
+	int holder; /* the process that has it open */
+	/* The program that made it, as numbered in its own PID namespace. */
+	int maker;
+	char device[64]; /* printable, NUL-terminated */
+	off_t sheet;	 /* the offset of the struct vb_roster_sheet */
 };
 
-/* Each there is in this network namespace, of processes the user may look
- * into, in the order of their numbers. -errno. */
+/* Call @look for the memory of each device that a process of this network
+ * namespace has open, in the order of process numbers, as far as the user may
+ * look into them. -errno. */
 VB_MUST_CHECK int vb_counter_file_each(
 	void (*look)(void *arg, const struct vb_counter_file_found *found),
 	void *arg);

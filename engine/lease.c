@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Claiming, keeping and giving back a slot. */
+/* Claims a slot of port 4791 from the broker, keeps it while brokers change,
+ * and gives it back. */
 #include "engine/lease.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@
 #define REJOIN_LONGEST	(5 * VB_SEC)
 #define SPAWN_LOOK	(5 * VB_MSEC)
 
-/* What the broker answered. */
+/* An answer of the broker, with the descriptors that came with it. */
 struct answer {
 	struct vb_ipc m;
 	unsigned fd_count;
@@ -46,7 +47,7 @@ static void eng_close_if_open(int *fd)
 	*fd = -1;
 }
 
-/* No call waits longer than @patience; 0: none waits. */
+/* No call on @fd waits longer than @patience; 0: no call waits at all. */
 static int limit_waiting(int fd, vb_time patience)
 {
 	const struct timeval limit = { (time_t)(patience / VB_SEC),
@@ -64,8 +65,8 @@ static int limit_waiting(int fd, vb_time patience)
 
 /*
  * The programs of a host share one UDP port, and so one broker, whichever
- * user's program started it. That user can disturb the others' traffic; who
- * minds has root run `verbena broker` first.
+ * user's program started it. That user can disturb the others' traffic; an
+ * administrator who minds has root run `verbena broker` first.
  */
 static int eng_lease_connect_to(int fd)
 {
@@ -82,14 +83,15 @@ static int eng_lease_connect_to(int fd)
 	return 0;
 }
 
-/* A session, or -errno. */
+/* A socket connected to the broker, or -errno. */
 static int connect_broker(vb_time patience)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), rc;
 
 	if (fd < 0)
 		return -errno;
-	vb_fork_closes(fd); /* the broker sees its end with the program's */
+	/* The broker must see the session end with the program. */
+	vb_fork_closes(fd);
 	rc = limit_waiting(fd, patience);
 	if (rc == 0)
 		rc = eng_lease_connect_to(fd);
@@ -115,7 +117,7 @@ static void drop_answer(struct answer *a)
 	a->fd_count = 0;
 }
 
-/* -ECONNRESET: the broker left before it read the question. */
+/* -ECONNRESET: the broker ended before it read the question. */
 static int get_answer(int fd, struct answer *a)
 {
 	uint8_t bytes[VB_IPC_BYTES];
@@ -158,7 +160,8 @@ static bool is_local_socket(int fd, int type)
 	       vb_fdmail_has_option(fd, SO_TYPE, type);
 }
 
-/* The vault comes only from a broker of our own user's. */
+/* Is this a slot with all its descriptors? Only a broker of the same user hands
+ * out the vault. */
 static bool is_grant(const struct answer *a)
 {
 	return a->m.kind == IPC_GRANT && a->m.slot != 0 &&
@@ -193,7 +196,7 @@ static int claim_on(int fd, struct vb_lease *l)
 
 	if (rc == -ECONNRESET)
 		return rc;
-	if (rc) /* its silence is no reason to ask again */
+	if (rc) /* a broker that does not answer is not asked again */
 		return log_no_answer(rc == -EAGAIN ? ETIMEDOUT : -rc);
 	for (unsigned i = 0; i < a.fd_count; i++)
 		vb_fork_closes(a.fds[i]);
@@ -221,7 +224,8 @@ static bool may_come(int rc)
 	return rc == -ECONNREFUSED || rc == -ECONNRESET || rc == -EAGAIN;
 }
 
-/* -ECONNREFUSED: nobody is there; -ECONNRESET: the broker was just leaving. */
+/* -ECONNREFUSED: no broker is running; -ECONNRESET: the broker was just
+ * ending. */
 static int claim_once(struct vb_lease *l)
 {
 	int fd = connect_broker(CLAIM_PATIENCE), rc;
@@ -273,7 +277,8 @@ static int again_in(struct vb_lease *l, vb_time delay)
 	return -EAGAIN;
 }
 
-/* Whatever there is, it is no broker for us now. */
+/* There is no usable broker now: try again later, after twice as long each
+ * time. */
 static int back_off(struct vb_lease *l)
 {
 	vb_time delay = REJOIN_FIRST << VB_MIN(l->failures, 8u);
@@ -286,9 +291,9 @@ static int back_off(struct vb_lease *l)
 }
 
 /*
- * Nobody listens. Of many programs one is first to start the next broker: the
- * one in the lowest slot. Who has no vault leaves it to those that can hand
- * theirs over.
+ * No broker is running. Of many programs one should start the next broker: each
+ * waits half a millisecond for each slot below its own. A program without the
+ * vault leaves it to the programs that can hand their vault over.
  */
 static int start_next_broker(struct vb_lease *l)
 {
@@ -309,7 +314,8 @@ static int start_next_broker(struct vb_lease *l)
 	return again_in(l, 0);
 }
 
-/* What came with the slot goes along: so the broker knows whose it is. */
+/* Send the slot's descriptors along: they prove to the new broker that the slot
+ * is this program's. */
 static int ask_to_rejoin(const struct vb_lease *l)
 {
 	const int fds[IPC_FDS] = { [IPC_FD_SOCKET] = l->rx_fd,
@@ -369,7 +375,8 @@ int vb_lease_rejoin(struct vb_lease *l)
 void vb_lease_release(struct vb_lease *l)
 {
 	vb_spawn_finish(&l->spawn);
-	/* The name last: the slot is free when all else is given back. */
+	/* Close the name last: the broker may grant the slot again once the
+	 * name is free. */
 	eng_close_if_open(&l->rx_fd);
 	eng_close_if_open(&l->vault_fd);
 	eng_close_if_open(&l->broker_fd);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The broker's client: claim a slot, keep it, rejoin a new broker. */
+/* The broker's client: claims a slot of port 4791, keeps it, and rejoins a new
+ * broker. Not thread-safe: the engine starts and stops it under open_lock, and
+ * only the engine thread calls vb_lease_rejoin(). */
 #ifndef ENGINE_LEASE_H
 #define ENGINE_LEASE_H
 
@@ -8,34 +10,39 @@
 
 struct vb_lease {
 	unsigned slot;
-	int rx_fd;     /* the 4791 socket; the link has a duplicate */
-	int name_fd;   /* bound to the slot's abstract name: we live */
-	int vault_fd;  /* keeps every slot's socket open (broker/broker.h);
-			* -1: the broker is root's, and we are not */
-	int broker_fd; /* the session; end of file: the broker is gone */
+	int rx_fd; /* the socket of port 4791; the link has a duplicate */
+	/* Bound to the slot's abstract name, which shows that this program
+	 * lives. */
+	int name_fd;
+	/* Keeps every slot's socket open (broker/broker.h); -1: the broker is
+	 * root's and this program is not. */
+	int vault_fd;
+	int broker_fd; /* the session; end of file: the broker ended */
 
-	/* vb_lease_rejoin()'s own */
-	bool asked; /* on broker_fd, to be rejoined; no answer yet */
+	/* the state of vb_lease_rejoin() */
+	bool asked; /* has asked to rejoin on broker_fd and awaits the answer */
 	enum { TURN_NONE, TURN_WAITED, TURN_SPAWNED } turn;
 	unsigned failures;
 	struct vb_spawn spawn;
-	vb_time retry_at; /* VB_NEVER: there is a session */
+	vb_time retry_at; /* when to go on; VB_NEVER: there is a session */
 };
 
-/* Starts a broker when there is none. -errno, the reason logged. */
+/* Claim a slot. Starts a broker when none is running; may block for
+ * several seconds. 0, and the caller ends with vb_lease_release(); or -errno
+ * after logging the reason. */
 VB_MUST_CHECK int vb_lease_claim(struct vb_lease *l);
 
 /*
- * The broker went away: a step towards finding or starting another, and
- * rejoining it. Never blocks. -EAGAIN: call again when broker_fd (unless it is
- * -1) is readable, or it is l->retry_at. 0: there is a session again.
+ * The broker ended: go a step towards finding or starting another one and
+ * rejoining it. Never blocks. 0: there is a session again. -EAGAIN: call again
+ * when broker_fd (unless it is -1) is readable, or at l->retry_at.
  */
 VB_MUST_CHECK int vb_lease_rejoin(struct vb_lease *l);
 
 void vb_lease_release(struct vb_lease *l);
 
-/* Ask the broker how it is. -ECONNREFUSED: none is running here; -EPERM: it
- * is another user's (logged). */
+/* Ask the broker for its status; blocks for 1 s at most. -ECONNREFUSED: no
+ * broker is running; else -errno. */
 VB_MUST_CHECK int vb_lease_status(struct vb_ipc *report);
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A child made with CLONE_VM and no exit signal: the program's memory is not
- * copied, its fork handlers do not run, and only a wait that asks for such
- * children sees it. As exec() brings the exit signal back, it does not exec
- * but has a child of its own, which does, waits for that, and exits.
+ * Starts `verbena broker --daemon`, which ends once the broker listens, from
+ * within a program that must not notice.
  *
- * What runs is `verbena broker --daemon`, which ends once the broker listens.
+ * The child is made with CLONE_VM and without an exit signal: the program's
+ * memory is not copied, its fork handlers do not run, and only a wait that asks
+ * for such children sees it. Since exec() restores the exit signal, this child
+ * does not call exec: it makes a child of its own, which does, waits for that,
+ * and exits.
  */
 #include "engine/spawn.h"
 
@@ -24,28 +26,31 @@
 #include "base/log.h"
 
 #define STACK_BYTES (64 * 1024)
-#define LOOK	    (1 * VB_MSEC) /* has it ended? */
-#define LOOKS	    3000
-#define LOG_NAME    "VERBENA_LOG="
+/* Between two looks whether the child has ended. */
+#define LOOK	 (1 * VB_MSEC)
+#define LOOKS	 3000
+#define LOG_NAME "VERBENA_LOG="
 
-/* From the directory of the library that holds this code. */
+/* Where `verbena` is, relative to the directory of the library that holds this
+ * code. */
 static const char *const places[] = {
 	"../../cli/verbena",	/* build/front/verbs */
 	"../../bin/verbena",	/* PREFIX/lib/verbena */
 	"../../../bin/verbena", /* PREFIX/lib/x86_64-linux-gnu/verbena */
 };
 
-/* What execve() wants, which changes none of them. */
+/* execve() wants writable strings, and changes none. */
 static char arg_verbena[] = "verbena", arg_broker[] = "broker",
 	    arg_daemon[] = "--daemon";
 
-/* Both children write here: they share our memory, and we wait. */
+/* Shared with both children, which write here: they share the memory, and the
+ * caller waits for them. */
 struct errand {
 	const char *path;
 	char *argv[4], *env[2];
 	char *inner_stack;
 	int error;  /* why there is no `verbena` */
-	int status; /* how it ended */
+	int status; /* its exit status */
 };
 
 static bool is_program(const char *path)
@@ -74,7 +79,8 @@ static bool find_near_library(char path[PATH_MAX])
 	return false;
 }
 
-/* secure_getenv: a privileged program runs nothing its user names. */
+/* secure_getenv(): a program with raised privileges must not run what its user
+ * names. */
 static bool find_program(char path[PATH_MAX])
 {
 	const char *named = secure_getenv("VERBENA_BROKER");
@@ -87,17 +93,17 @@ static bool find_program(char path[PATH_MAX])
 }
 
 /*
- * The next two run in the children, each on a stack of its own, with the
- * program's memory around them: nothing but system calls. (waitpid() would
- * also be a place where the program's thread can be cancelled. And to
- * ThreadSanitizer they are that thread: what it follows and sees no end of,
- * a function or a call of the C library, it takes the thread to be in for
- * ever, and then sees none of its locks.) All signals are blocked, and
- * `verbena` unblocks them.
+ * The next three functions run in the children, each on a stack of its own, in
+ * the program's memory: they make system calls and nothing else. (waitpid()
+ * would also be a cancellation point of the program's thread. ThreadSanitizer
+ * takes the children for the program's thread, and whatever function or library
+ * call they do not return from as running in it for ever; so it must not follow
+ * them.) All signals are blocked; `verbena` unblocks them.
  */
 #define UNWATCHED __attribute__((no_sanitize("thread")))
 
-/* clone() by the name that sanitizers, to whom it is a fork, leave alone. */
+/* clone() by a name that sanitizers, which take clone() for a fork, leave
+ * alone. */
 int __clone(int (*fn)(void *), void *stack, int flags, void *arg, ...);
 
 static UNWATCHED int become_broker(void *arg)
@@ -110,8 +116,8 @@ static UNWATCHED int become_broker(void *arg)
 	return 0;
 }
 
-/* `verbena` listens or fails in a moment; one that hangs must not make the
- * program hang. */
+/* `verbena --daemon` ends in a moment; one that hangs is killed, so that the
+ * program does not hang. */
 static UNWATCHED void await_broker(struct errand *e, pid_t pid)
 {
 	const struct timespec nap = { 0, LOOK };
@@ -119,7 +125,7 @@ static UNWATCHED void await_broker(struct errand *e, pid_t pid)
 	for (int i = 0; i < LOOKS; i++) {
 		long rc = syscall(SYS_wait4, pid, &e->status, WNOHANG, NULL);
 
-		/* Where the program ignores SIGCHLD there is no status. */
+		/* No status exists where the program ignores SIGCHLD. */
 		if (rc < 0)
 			e->status = 0;
 		if (rc != 0)
@@ -157,7 +163,7 @@ static int run_errand(struct errand *e, char *stack)
 		      CLONE_VM | CLONE_VFORK, e);
 	if (pid < 0)
 		rc = -errno;
-	else /* it has exited: this does not sleep */
+	else /* the child has exited: this does not sleep */
 		syscall(SYS_wait4, pid, NULL, __WALL, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (rc)
@@ -213,7 +219,7 @@ static int begin(struct vb_spawn *s)
 	sigset_t all, old;
 	int rc;
 
-	/* The program's signals are for the program's threads. */
+	/* Signals for the program must be handled by the program's threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	atomic_store(&s->result, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Start a broker from within a program that must not notice. */
+/* Starts a broker from within a program that must not notice. */
 #ifndef ENGINE_SPAWN_H
 #define ENGINE_SPAWN_H
 
@@ -9,24 +9,26 @@
 #include "base/defs.h"
 
 /*
- * On 0 a broker listens, or another was faster. No SIGCHLD is raised, no
- * wait() of the program sees the child, and nothing of the program's is
- * inherited. -errno: -ENOENT when there is no verbena program to run;
- * -ETIMEDOUT: it came to no end and was killed.
+ * Start a broker and wait until it listens, for 3 s at most. 0: a broker
+ * listens, perhaps one that another program started. The program gets no
+ * SIGCHLD, none of its wait() calls sees the child, and the broker inherits
+ * nothing of the program. -ENOENT: there is no verbena program to run;
+ * -ECANCELED: it failed; -ETIMEDOUT: it did not end and was killed; else
+ * -errno.
  */
 VB_MUST_CHECK int vb_spawn_broker(void);
 
-/* The same for who must not wait: all zero at first. */
+/* The same for a caller that must not wait. All fields are zero at first. */
 struct vb_spawn {
 	bool busy;
 	pthread_t thread;
-	_Atomic int result; /* 1: not yet */
+	_Atomic int result; /* 1: still under way */
 };
 
-/* Begin, or look: -EAGAIN while it is under way; else as above, and the next
- * call begins another. */
+/* Begin, or look for the result. -EAGAIN: it is under way; otherwise as above,
+ * and the next call begins another. */
 VB_MUST_CHECK int vb_spawn_step(struct vb_spawn *s);
-/* Wait for what is under way. */
+/* Wait until nothing is under way. */
 void vb_spawn_finish(struct vb_spawn *s);
 
 #endif

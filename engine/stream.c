@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sockets of iWARP's queue pairs. Who polls reads his sockets himself: one or
- * a few directly, many through an epoll set, which the thread sleeps on.
- * Writing is the poster's, or of whoever reads what makes room.
+ * The TCP sockets of iWARP's queue pairs: reading and writing. A program that
+ * polls reads its sockets itself: up to four of them directly, more through an
+ * epoll set, on which the engine thread sleeps. A post writes in the poster's
+ * thread; when a socket was full, the thread that finds room in it goes on.
  *
- * A stream lives in three steps: open; closing, when its queue pair has no
- * more to say: FIN is sent and what still comes is thrown away, so that the
- * peer is not reset before it has read all; and gone. A queue pair that is
- * destroyed leaves its stream behind to close.
+ * A stream is in one of three states. Open. Closing: its queue pair has nothing
+ * more to send; FIN has been sent, and what still arrives is thrown away,
+ * because a socket closed with unread bytes would reset the connection before
+ * the peer has read everything. Gone. A queue pair that is destroyed leaves its
+ * stream behind to close by itself.
  */
 #include "engine/stream_priv.h"
 
@@ -22,12 +24,14 @@
 #include "base/log.h"
 #include "iwarp/iwarp.h"
 
-#define FEW	   4 /* streams: a system call each, and none for epoll */
+/* Up to so many streams are read one by one, without epoll. */
+#define FEW	   4
 #define EVENTS	   64
-#define STEP_CALLS 8 /* batches in one step, as of packets */
-#define READS	   4 /* of one stream before the next has its turn */
+#define STEP_CALLS 8 /* batches in one step, as for packets */
+#define READS	   4 /* of one stream before the next one has its turn */
 #define MSS_LASTS  (100 * VB_MSEC)
-#define NEAR_LOOKS (100 * VB_USEC) /* how often at streams that are silent */
+/* How often streams whose messages go by lanes are read. */
+#define NEAR_LOOKS (100 * VB_USEC)
 
 static __thread struct vb_iw_txq *thread_txq;
 static pthread_key_t txq_key;
@@ -48,7 +52,7 @@ static void eng_stream_make_txq_key(void)
 				 "stay until the process ends");
 }
 
-/* As of packets (engine/drive.c): each thread has its own. */
+/* Each thread has a batch of its own, as for packets (engine/drive.c). */
 static struct vb_iw_txq *eng_stream_my_txq(void)
 {
 	if (VB_LIKELY(thread_txq))
@@ -81,10 +85,6 @@ static void follow_mss(struct vb_stream *s, struct vb_qp *qp, vb_time now)
 		vb_iw_set_mss(qp, (uint32_t)mss);
 }
 
-/*
- * Out.
- */
-
 static ssize_t eng_stream_put(const struct vb_stream *s, struct vb_iw_txq *q)
 {
 	struct msghdr m = { .msg_iov = q->iov, .msg_iovlen = q->count };
@@ -92,7 +92,7 @@ static ssize_t eng_stream_put(const struct vb_stream *s, struct vb_iw_txq *q)
 	return sendmsg(s->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* True: go on. */
+/* Fill one batch and send it. True: there is more, and the socket has room. */
 static bool eng_stream_send_batch(struct vb_engine *e, struct vb_stream *s,
 				  struct vb_qp *qp, struct vb_iw_txq *q,
 				  vb_time now)
@@ -118,7 +118,9 @@ static bool eng_stream_send_batch(struct vb_engine *e, struct vb_stream *s,
 	return more && !s->blocked;
 }
 
-/* Who only receives has no request to find a way for: the peer's are heard. */
+/* Note whether the queue pair's messages go by lanes, so that its socket is
+ * read rarely. A queue pair that only receives has no request that would decide
+ * its path; it goes by what the peer sends. */
 static void note_way(struct vb_engine *e, struct vb_stream *s,
 		     const struct vb_qp *qp)
 {
@@ -134,7 +136,8 @@ static void note_way(struct vb_engine *e, struct vb_stream *s,
 		atomic_fetch_sub(&e->stream_near, 1);
 }
 
-/* The peer may be a program of this host: then there is a better way. */
+/* The peer may be a program of this host: then requests go by lanes. True:
+ * there is more to send by lanes. */
 static bool step_near(struct vb_engine *e, struct vb_stream *s,
 		      struct vb_qp *qp, vb_time now)
 {
@@ -195,11 +198,7 @@ bool vb_stream_is_blocked(const struct vb_qp *qp)
 	return s && s->blocked;
 }
 
-/*
- * In.
- */
-
-/* True: it was all there is; or what came is thrown away. */
+/* Read once. True: nothing more is there now. */
 static bool read_some(struct vb_engine *e, struct vb_stream *s,
 		      struct vb_qp *qp, vb_time now, bool *found)
 {
@@ -254,9 +253,10 @@ static bool serve_orphan(struct vb_engine *e, struct vb_stream *s, vb_time now)
 }
 
 /*
- * Of one whose peer may be of this host: is there anything? What the peer put
- * on its lane before it ended the stream, or said something here, comes first:
- * also where we have asked it for nothing yet.
+ * Is there anything to do on a stream whose peer may be of this host? What the
+ * peer put on its lane before it ended the stream, or before it sent something
+ * here, must be served first, also where this side has not requested anything
+ * of the peer yet.
  */
 static bool is_its_turn(struct vb_engine *e, const struct vb_stream *s,
 			vb_time now)
@@ -268,7 +268,8 @@ static bool is_its_turn(struct vb_engine *e, const struct vb_stream *s,
 	return poll(&p, 1, 0) == 1 && vb_near_catch_up(e->near, now);
 }
 
-/* What has come, or the room that there is, and what it makes due. */
+/* Serve one stream: read what arrived, write where there is room, and step the
+ * queue pair. */
 bool vb_stream_serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
 		     vb_time now) VB_REQUIRES(e->rx)
 {
@@ -291,7 +292,7 @@ bool vb_stream_serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
 		vb_stream_watch(e, s, false, s->eof);
 		found = true;
 	}
-	if (came) /* and not only room */
+	if (came) /* something arrived, not only room to write */
 		vb_poll_hint_came(e, &qp->await, now);
 	if (found || s->more)
 		vb_drive_step(e, qp, now);
@@ -301,7 +302,8 @@ bool vb_stream_serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
 	return found;
 }
 
-/* One that is not blocked is just read: that says whether there is anything. */
+/* What the socket is ready for. A stream that is not blocked is simply read,
+ * which shows whether something is there. */
 static uint32_t ready_for(const struct vb_stream *s)
 {
 	struct pollfd p = { s->fd, POLLIN | POLLOUT, 0 };
@@ -311,7 +313,7 @@ static uint32_t ready_for(const struct vb_stream *s)
 	return poll(&p, 1, 0) == 1 ? (uint32_t)p.revents : 0;
 }
 
-/* @silent: also those where hardly anything comes. */
+/* Serve all streams; @silent: also those whose messages go by lanes. */
 static bool serve_all(struct vb_engine *e, bool silent, vb_time now)
 	VB_REQUIRES(e->rx)
 {
@@ -328,7 +330,8 @@ static bool serve_all(struct vb_engine *e, bool silent, vb_time now)
 	return found;
 }
 
-/* Nothing but the call itself takes a stream away: each is there once. */
+/* Serve the streams that epoll reports. Each is reported once, and only serving
+ * a stream can free it, so the others stay valid. */
 static bool serve_ready(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 {
 	struct epoll_event ready[EVENTS];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Streams of an RNIC's queue pairs: a TCP socket each, connected, past MPA's
- * request and reply. Who made the connection (front/rdmacm) gives the socket
- * away and is told what becomes of it.
+ * The streams of iWARP's queue pairs: one connected TCP socket each, on which
+ * MPA's request and reply have been exchanged (RFC 5044). The caller that made
+ * the connection (front/rdmacm) hands the socket over and is told what becomes
+ * of it.
  */
 #ifndef ENGINE_STREAM_H
 #define ENGINE_STREAM_H
@@ -13,32 +14,36 @@
 #include "iwarp/setup.h"
 
 enum vb_stream_event {
-	STREAM_LIVE, /* the peer is there: it may be used */
-	STREAM_OVER, /* the queue pair has none any more */
+	STREAM_LIVE, /* the peer has shown that it uses the stream */
+	STREAM_OVER, /* the queue pair has no stream any more */
 };
 
-/* Who is told, with locks held: it calls nothing of the engine's. */
+/* @tell is called with rx and qp->drive held: it must call nothing of the
+ * engine. */
 struct vb_stream_listener {
 	void (*tell)(void *arg, enum vb_stream_event news);
 	void *arg;
 };
 
 /*
- * The queue pair @qpn, which is in INIT, gets the socket @fd, and is in RTS.
- * -EINVAL: there is none in that state; -errno. Then @fd stays the caller's.
+ * Give the queue pair @qpn, which must be in INIT, the connected socket @fd; it
+ * moves to RTS. On success the engine owns @fd. -EINVAL: there is no such queue
+ * pair, or not in INIT; else -errno; then @fd stays the caller's. The caller
+ * owns what @listener->arg points to until vb_stream_forget() or STREAM_OVER.
  */
 VB_MUST_CHECK int vb_stream_start(struct vb_adapter *a, uint32_t qpn, int fd,
 				  const struct vb_mpa_terms *terms,
 				  const struct vb_stream_listener *listener);
 
-/* Is @peer an address of this host, so that terms.near makes sense? */
+/* Is @peer an address of this host, so that it makes sense to offer
+ * terms.near? */
 bool vb_stream_may_be_near(const struct sockaddr *peer);
 
-/* Ends it, if @arg hears of it: what was posted is flushed, what was sent
- * arrives. */
+/* End the stream of @qpn, if @arg is its listener's: what was posted is
+ * flushed, and what was sent still arrives. */
 void vb_stream_finish(struct vb_adapter *a, uint32_t qpn, void *arg);
 
-/* @arg hears nothing any more after the return. */
+/* When this returns, the listener with @arg is not called any more. */
 void vb_stream_forget(struct vb_adapter *a, uint32_t qpn, void *arg);
 
 #endif

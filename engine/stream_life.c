@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How sockets of iWARP's queue pairs begin and end (engine/stream.c). */
+/* How the TCP sockets of iWARP's queue pairs begin and end; engine/stream.c
+ * reads and writes them. */
 #include "engine/stream_priv.h"
 
 #include <errno.h>
@@ -16,9 +17,9 @@
 #include "base/log.h"
 #include "iwarp/iwarp.h"
 
-#define FIN_WAIT   (5 * VB_SEC) /* for the peer's, after ours */
+#define FIN_WAIT   (5 * VB_SEC) /* for the peer's FIN after ours */
 #define SINK_BYTES (64u << 10)
-#define THROWS	   16 /* of so much before others have their turn */
+#define THROWS	   16 /* reads of one stream before others have their turn */
 
 void vb_stream_tell(struct vb_stream *s, enum vb_stream_event news)
 {
@@ -26,7 +27,6 @@ void vb_stream_tell(struct vb_stream *s, enum vb_stream_event news)
 		s->listener.tell(s->listener.arg, news);
 }
 
-/* From now on it is only to end, and does in a while. */
 void vb_stream_give_notice(struct vb_engine *e, struct vb_stream *s,
 			   vb_time now)
 {
@@ -55,7 +55,6 @@ void vb_stream_watch(struct vb_engine *e, struct vb_stream *s, bool blocked,
 		       strerror(errno));
 }
 
-/* FIN: the peer reads what was sent, and then that this was all. */
 void vb_stream_begin_close(struct vb_engine *e, struct vb_stream *s,
 			   vb_time now)
 {
@@ -63,7 +62,8 @@ void vb_stream_begin_close(struct vb_engine *e, struct vb_stream *s,
 	if (s->phase == CLOSING)
 		return;
 	s->phase = CLOSING;
-	if (shutdown(s->fd, SHUT_WR) < 0) /* reset meanwhile */
+	/* The peer has reset the connection. */
+	if (shutdown(s->fd, SHUT_WR) < 0)
 		s->close_at = now;
 }
 
@@ -92,8 +92,8 @@ static void remove_stream(struct vb_engine *e, struct vb_stream *s)
 	VB_REQUIRES(e->rx)
 {
 	leave_list(e, s);
-	/* A child of fork may have the socket for a moment, and the set then
-	 * would go on telling of it. */
+	/* Remove the socket explicitly: a child of fork may hold it open for a
+	 * moment, and the epoll set would go on reporting it. */
 	(void)epoll_ctl(atomic_load(&e->stream_fd), EPOLL_CTL_DEL, s->fd, NULL);
 	if (s->over)
 		atomic_fetch_sub(&e->stream_ending, 1);
@@ -108,7 +108,6 @@ bool vb_stream_is_done(const struct vb_stream *s, vb_time now)
 	return (s->phase == CLOSING && s->eof) || now >= s->close_at;
 }
 
-/* The socket is left; its queue pair, if any, may be reset and start anew. */
 void vb_stream_end(struct vb_engine *e, struct vb_stream *s, vb_time now)
 	VB_REQUIRES(e->rx)
 {
@@ -120,10 +119,6 @@ void vb_stream_end(struct vb_engine *e, struct vb_stream *s, vb_time now)
 	}
 	remove_stream(e, s);
 }
-
-/*
- * Birth, and end.
- */
 
 static int open_set(struct vb_engine *e) VB_REQUIRES(e->rx)
 {
@@ -139,7 +134,7 @@ static int open_set(struct vb_engine *e) VB_REQUIRES(e->rx)
 	if (fd < 0)
 		return -errno;
 	atomic_store(&e->stream_fd, fd);
-	vb_engine_wake(e); /* it is to sleep on this */
+	vb_engine_wake(e); /* the engine thread sleeps on this from now on */
 	return 0;
 }
 
@@ -159,7 +154,7 @@ static int eng_stream_life_enter_stream(struct vb_engine *e,
 	return 0;
 }
 
-/* It closes by itself. */
+/* Detach the stream from its queue pair; it closes by itself. */
 static void leave_behind(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(e->rx)
 {
@@ -198,7 +193,7 @@ static int bind_stream(struct vb_engine *e, struct vb_qp *qp,
 
 	if (atomic_load(&qp->state) != QPS_INIT)
 		return -EINVAL;
-	if (qp->stream) /* of before it was reset */
+	if (qp->stream) /* from before the queue pair was reset */
 		leave_behind(e, qp, now);
 	rc = eng_stream_life_enter_stream(e, s);
 	if (rc)
@@ -224,7 +219,8 @@ static struct vb_qp *find_qp(struct vb_engine *e, uint32_t qpn)
 	return e ? vb_idtab_get(e->qps, qpn & ((1u << VB_QPN_BITS) - 1)) : NULL;
 }
 
-/* Its memory may be another's by now. */
+/* Is this still the queue pair that was looked up? Its memory may have been
+ * reused. */
 static bool is_it(const struct vb_qp *qp, const struct vb_adapter *a,
 		  uint32_t qpn)
 {
@@ -266,7 +262,7 @@ static bool hears(const struct vb_qp *qp, const void *arg)
 	return s && s->listener.arg == arg;
 }
 
-/* As by ibv_modify_qp(). */
+/* Move the queue pair to the error state, as ibv_modify_qp() does. */
 static void fail(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
@@ -306,7 +302,7 @@ void vb_stream_forget(struct vb_adapter *a, uint32_t qpn, void *arg)
 	vb_drive_release(e, qp);
 }
 
-/* @qp is about to go. */
+/* @qp is about to be destroyed. */
 void vb_stream_orphan(struct vb_engine *e, struct vb_qp *qp)
 {
 	vb_mutex_lock(&e->rx);
@@ -317,7 +313,8 @@ void vb_stream_orphan(struct vb_engine *e, struct vb_qp *qp)
 	vb_mutex_unlock(&e->rx);
 }
 
-/* Peers that do not close their side are not waited for for ever. */
+/* A peer that does not close its side is not waited for longer than its
+ * deadline. */
 void vb_stream_sweep(struct vb_engine *e, vb_time now)
 {
 	struct vb_chain *next;
@@ -334,7 +331,7 @@ void vb_stream_sweep(struct vb_engine *e, vb_time now)
 	vb_mutex_unlock(&e->rx);
 }
 
-/* Is there something that a peer's TCP has not said it has? */
+/* Are there bytes that a peer's TCP has not acknowledged? */
 static bool is_on_its_way(struct vb_engine *e) VB_REQUIRES(e->rx)
 {
 	for (struct vb_chain *l = e->streams; l; l = l->next) {
@@ -348,10 +345,10 @@ static bool is_on_its_way(struct vb_engine *e) VB_REQUIRES(e->rx)
 }
 
 /*
- * A socket that hears something after its process is gone, or was left with
- * something unread, is reset, and what was still to be sent is lost. So who
- * exits stays until the peers have it all, while the thread throws away what
- * comes.
+ * TCP resets a socket that receives something after its process ended, or that
+ * was closed with unread bytes, and what was still to be sent is lost. So a
+ * program that exits waits until its peers have everything, while the engine
+ * thread throws away what arrives.
  */
 void vb_stream_settle(struct vb_engine *e)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The tree is made of a text (engine/sysfs_text.h), which stays in it: a
- * program that finds the same text there has nothing to do. Else a new tree
- * takes the old one's place as a whole, so that no reader sees half of one.
+ * The tree is made from a text (engine/sysfs_text.h), a copy of which lies in
+ * it: a program that finds the same text there has nothing to do. Otherwise a
+ * new tree replaces the old one as a whole, so that no reader sees half of one.
  */
 #include "engine/sysfs_tree.h"
 
@@ -28,7 +28,7 @@
 #define TOUCH_AFTER  3600 /* seconds */
 #define UNSEEN_LASTS 86400
 
-/* A tree's name: the namespace, and which devices are wanted. */
+/* A tree's name: the network namespace, and a hash of VERBENA_DEVICES. */
 static void name_tree(uint64_t space, char name[64])
 {
 	const char *specs = getenv("VERBENA_DEVICES");
@@ -39,10 +39,6 @@ static void name_tree(uint64_t space, char name[64])
 	snprintf(name, 64, specs ? "%llu.%016llx" : "%llu",
 		 (unsigned long long)space, (unsigned long long)hash);
 }
-
-/*
- * Trees.
- */
 
 static void remove_entry(int at, const char *name, unsigned depth)
 {
@@ -70,8 +66,8 @@ static void remove_tree(int at, const char *name)
 	remove_entry(at, name, DEEPEST);
 }
 
-/* Others may read, whatever the program's umask is: a program that gives up
- * being root must find what it found before. */
+/* Other users may read, whatever the program's umask is: a program that gives
+ * up root rights must find what it found before. */
 static int make_directory(int at, const char *path)
 {
 	if (mkdirat(at, path, 0755) == 0)
@@ -111,8 +107,9 @@ static int write_file(int at, const char *path, const char *text, size_t length)
 	return rc;
 }
 
-/* One line: what follows the tab with its newline, as the kernel's files have
- * it; of no more than that, an empty file. */
+/* Make the entry for one line. A file's contents follow the tab, with their
+ * newline, as the kernel's files have it; a newline alone makes an empty
+ * file. */
 static int make_entry(int at, const char *line, size_t length)
 {
 	char path[512], *tab, *link;
@@ -169,12 +166,12 @@ static bool is_current(int space, const char *text)
 	return same;
 }
 
-/* With the namespace's directory locked. */
+/* Replace the tree. The caller has the namespace's directory locked. */
 static int replace_tree(int space, const char *text)
 {
 	int tree, rc;
 
-	remove_tree(space, "new"); /* of one that was killed */
+	remove_tree(space, "new"); /* left by a program that was killed */
 	remove_tree(space, "old");
 	rc = make_directory(space, "new");
 	if (rc)
@@ -190,22 +187,18 @@ static int replace_tree(int space, const char *text)
 		remove_tree(space, "new");
 		return 0;
 	}
-	/* There is none, or the file system cannot exchange. */
+	/* There is no old tree, or the file system cannot exchange names. */
 	(void)renameat(space, TREE, space, "old");
 	rc = renameat(space, "new", space, TREE) < 0 ? -errno : 0;
 	remove_tree(space, "old");
 	return rc;
 }
 
-/*
- * Trees of namespaces that are gone.
- */
-
 static bool is_used(int proc, const char *tree)
 {
 	uint64_t space = strtoull(tree, NULL, 10);
 	DIR *d = fdopendir(dup(proc));
-	bool used = !d; /* without a list of processes nothing goes */
+	bool used = !d; /* without a list of processes no tree is removed */
 	struct dirent *e;
 
 	if (d)
@@ -218,10 +211,11 @@ static bool is_used(int proc, const char *tree)
 	return used;
 }
 
-/* Linux gives the first namespace of processes this number. */
+/* Linux gives this number to the first PID namespace. */
 #define FIRST_PROCESSES "pid:[4026531836]"
 
-/* In another namespace of processes some users of a tree cannot be seen. */
+/* Only the first PID namespace shows all processes, and so all users of a
+ * tree. */
 static bool sees_all_processes(int proc)
 {
 	char link[64];
@@ -231,7 +225,7 @@ static bool sees_all_processes(int proc)
 	       memcmp(link, FIRST_PROCESSES, (size_t)n) == 0;
 }
 
-/* Who lists devices touches the tree. */
+/* A program that lists devices touches the tree. */
 static bool is_old(int base, const char *name, time_t age)
 {
 	struct stat s;
@@ -240,8 +234,9 @@ static bool is_old(int base, const char *name, time_t age)
 	       time(NULL) - s.st_mtime > age;
 }
 
-/* What is of a namespace in which no process of ours is; where there may be
- * some that cannot be seen, only what nobody has asked for in a day. */
+/* Remove the trees of network namespaces without a process of this user; where
+ * some processes cannot be seen, only those that no program has touched in a
+ * day. */
 static void sweep(int base, int proc)
 {
 	time_t age = sees_all_processes(proc) ? -1 : UNSEEN_LASTS;
@@ -298,7 +293,7 @@ static int write_below(int proc, const char *text, char root[PATH_MAX])
 	close(base);
 	if (rc)
 		return rc;
-	/* Without links on the way, so that front/files knows its names. */
+	/* Resolve symbolic links: front/files compares names with this one. */
 	snprintf(tree, sizeof(tree), "%.200s/%s/" TREE, path, name);
 	return realpath(tree, root) ? 0 : -errno;
 }

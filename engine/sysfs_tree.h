@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The files that Linux shows in /sys and in /dev/infiniband for RDMA devices,
- * as a tree of our own: some programs read them and not the verbs. There is one
- * for each user, network namespace and choice of devices. Only the user may
- * write it; any user may enter it, for it says no secret and a
- * program may change its user.
+ * The files that Linux shows in /sys and /dev/infiniband for RDMA devices, as a
+ * tree of Verbena's own, because some programs read them instead of calling
+ * verbs. There is one tree for each user, network namespace and choice of
+ * devices. Only the user may write it. Any user may read it, since it holds no
+ * secret and a program may change its user.
  */
 #ifndef ENGINE_SYSFS_TREE_H
 #define ENGINE_SYSFS_TREE_H
@@ -13,10 +13,12 @@
 
 #include "base/defs.h"
 
-/* Bring the tree to what the host and VERBENA_DEVICES say now, and tell where
- * it is: @root/sys stands for /sys and @root/dev for /dev, and no symbolic link
- * leads to @root. False: there is none, @root is undefined. Trees of namespaces
- * without a process of the user go. */
+/* Bring the tree up to date with the host and VERBENA_DEVICES, and store its
+ * name in @root: @root/sys stands for /sys and @root/dev for /dev, and @root
+ * contains no symbolic link. Also removes trees of namespaces in which the user
+ * has no process. Takes no lock; blocks for 2 s at most for another program
+ * that writes the tree. False: there is no tree, the reason is logged, and
+ * @root is undefined. */
 bool vb_sysfs_tree_write(char root[PATH_MAX]);
 
 #endif
