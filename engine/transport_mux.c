@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The two ways of a queue pair's messages: packets (ib/), and, between two
- * programs of one host, none (near/). To core this is one transport. Answers
- * to a peer's packets always leave as packets; it is the requests whose way
- * is chosen.
+ * The multiplexer of a queue pair's paths: packets (ib/) or a stream (iwarp/),
+ * and lanes (near/) between two programs of one host. To core/ this is one
+ * transport. Only requests choose a path; answers to a peer's packets always
+ * leave as packets.
  */
 #include "engine/engine_priv.h"
 
@@ -30,10 +30,6 @@ static struct vb_near *running_near(void)
 
 	return e ? e->near : NULL;
 }
-
-/*
- * The transport.
- */
 
 static int mux_attach(struct vb_qp *qp)
 {
@@ -81,7 +77,8 @@ static bool send_all(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 
 	qp->now = now;
 	more = n && vb_near_send(n, qp, now);
-	/* Local requests may be done already, which it is told so. */
+	/* The path has just been decided: entering RTS tells the packet
+	 * transport which requests are done already. */
 	if (VB_UNLIKELY(way == WAY_NEAR && qp->way == WAY_PACKETS))
 		vb_ib_transport.enter(qp, QPS_RTR, QPS_RTS, now);
 	return vb_ib_transport.send(qp, now, out) || more;
@@ -107,7 +104,7 @@ static bool mux_can_wait(const struct vb_qp *qp)
 	return qp->way == WAY_PACKETS && vb_ib_transport.can_wait(qp);
 }
 
-/* Near, posters ask each time. */
+/* On lanes every post has to call vb_drive(). */
 static uint32_t mux_waits_until(const struct vb_qp *qp)
 {
 	return qp->way == WAY_PACKETS ? vb_ib_transport.waits_until(qp)
@@ -148,7 +145,7 @@ const struct vb_transport_ops vb_mux_transport = {
 };
 
 /*
- * The same for streams, which the engine drives (engine/stream.c).
+ * The same for streams, which engine/stream.c drives.
  */
 
 static int attach_stream(struct vb_qp *qp)
@@ -192,7 +189,7 @@ static vb_time mux_stream_deadline(const struct vb_qp *qp)
 					   vb_near_deadline(qp)));
 }
 
-/* What is for packets is the stream's, which has none. */
+/* The two functions for packets do nothing on a stream. */
 static void recv_nothing(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 			 vb_time now)
 {
@@ -235,10 +232,6 @@ bool vb_stream_may_be_near(const struct sockaddr *peer)
 	}
 	return vb_udp_owns(&gid, ifindex);
 }
-
-/*
- * Keys.
- */
 
 static void grant_near(struct vb_adapter *a, const struct vb_grant *g)
 {
@@ -296,7 +289,7 @@ const struct vb_key_ops vb_mux_keys = {
 	.reach = reach_near,
 };
 
-/* How long another program may take to answer who it is. */
+/* how long another program may take to introduce itself */
 #define MEET_WITHIN (2 * VB_SEC)
 
 int vb_engine_meet(unsigned slot)
@@ -312,10 +305,6 @@ int vb_engine_meet(unsigned slot)
 		nanosleep(&(struct timespec){ .tv_nsec = 500000 }, NULL);
 	return rc;
 }
-
-/*
- * The near path's life.
- */
 
 static void mux_step(void *arg, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
@@ -334,10 +323,11 @@ static void soon(void *arg)
 }
 
 /*
- * Without a RoCE device there is no broker to give us a slot, and packets need
- * none. One of those that it never gives is taken: whoever binds the name has
- * it. Many programs do not look for the same one first. It stays the one that
- * peers know us by when there is a RoCE device later (near/session.c).
+ * A slot for a program without a RoCE device. The broker gives such a program
+ * none, and it needs no port. It takes one of the slots that the broker never
+ * gives, by binding the slot's name; the search begins at the process id, so
+ * that programs do not all try the same slot first. Peers of this host know the
+ * program by this slot also when it opens a RoCE device later (near/session.c).
  */
 
 static int take_slot(struct vb_engine *e, unsigned *slot)
@@ -384,12 +374,12 @@ void vb_mux_open(struct vb_engine *e)
 		vb_log(LOG_INFO, "near: no slot: %s", strerror(-c.name_fd));
 		return;
 	}
-	/* The reason is in the log; packets go everywhere. */
+	/* The reason is logged. Packets reach every peer. */
 	if (vb_near_create(&c, &near))
 		return;
 	e->soon_fd =
 		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	/* Last: who sees it uses the timer, too. */
+	/* Last: a thread that sees @near also uses the timer. */
 	atomic_store(&e->near, near);
 }
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * XRC between processes of one host that have the same inode's domain. A packet
- * for a target queue pair comes to the process that made it; the shared queue
- * that it names may be another's. The packet goes there over a UNIX socket, and
- * a verdict comes back, upon which it is answered (ib/xrc_forward.h).
+ * XRC between processes of one host that share an inode's XRC domain. A packet
+ * for a target queue pair arrives at the process that made the queue pair; the
+ * shared receive queue that the packet names may belong to another process.
+ * Then the packet is forwarded there over a UNIX socket, and a verdict comes
+ * back, with which the packet is answered (ib/xrc_forward.h).
  *
- * A shared queue's number begins with its process's slot, and so does the
- * abstract name that the process listens at: names live as long as their
- * holders. Sessions are with processes of the same user only. Letters that ask
- * are taken by the engine's thread alone.
+ * The number of a shared queue begins with its process's slot, and so does the
+ * abstract name that the process listens at; names live as long as their
+ * holders. Sessions exist only between processes of the same user. Only the
+ * engine thread reads requests.
  */
 #include "core/lock_order.h"
 #include "engine/engine_priv.h"
@@ -33,9 +34,9 @@
 
 #define BACKLOG 64
 
-#define MOST_GUESTS 1024 /* of one session */
+#define MOST_GUESTS 1024 /* in one session */
 
-#define SEND_ROOM (1 << 20) /* or what the system allows */
+#define SEND_ROOM (1 << 20) /* bytes; or what the system allows */
 
 enum forward_kind {
 	FORWARD_REQUEST = 0x58524351,
@@ -44,22 +45,25 @@ enum forward_kind {
 	FORWARD_BYTES = 0x58524342,
 };
 
-/* Between processes of one host: as it lies in memory. */
+/* A message between processes of one host, as it lies in memory: both have the
+ * same layout and byte order. */
 struct forward_msg {
 	uint32_t kind;
-	uint32_t tqpn; /* the target */
+	uint32_t tqpn; /* the target queue pair */
 	uint64_t serial;
-	/* verdict */
-	uint32_t fault; /* enum vb_fault; behind those of bytes they follow */
-	/* request: the packet, from BTH to payload, follows; fetch: a struct
-	 * vb_forward_piece */
+	/* in verdicts */
+	/* enum vb_fault; in FORWARD_BYTES the bytes follow the message. */
+	uint32_t fault;
+	/* request: the packet, from BTH through pad, follows. Fetch: a struct
+	 * vb_forward_piece follows. */
 	uint32_t sqpn, mtu;
 	uint64_t value; /* verdict */
-	uint64_t guid;	/* the device's */
+	uint64_t guid;	/* of the device */
 	struct vb_xrc_key domain;
 };
 
-/* A target queue pair of another process. Its engine's thread's. */
+/* What this process knows of a target queue pair of another process. Only the
+ * engine thread uses it. */
 struct guest {
 	struct vb_forward_qp forward;
 	uint64_t guid;
@@ -69,8 +73,10 @@ struct guest {
 struct session {
 	int fd;
 	uint64_t id;
-	uint32_t slot;	      /* of who was called; 0: they called */
-	struct guest *guests; /* who came last is first */
+	/* The slot of the process that this one called; 0: the other process
+	 * called. */
+	uint32_t slot;
+	struct guest *guests; /* the one used last is first */
 	unsigned guest_count;
 	struct session *next;
 };
@@ -78,14 +84,11 @@ struct session {
 struct vb_forward {
 	struct vb_engine *e;
 	int listen_fd, epoll_fd;
-	struct vb_mutex lock;	  /* a leaf */
-	struct session *sessions; /* lock; only the thread takes away */
-	uint64_t ids;		  /* lock */
+	struct vb_mutex lock; /* a leaf lock */
+	/* Guarded by lock; only the engine thread removes one. */
+	struct session *sessions;
+	uint64_t ids; /* guarded by lock */
 };
-
-/*
- * Sessions.
- */
 
 static socklen_t eng_name_of(uint32_t slot, struct sockaddr_un *a)
 {
@@ -107,7 +110,7 @@ static bool is_same_user(int fd)
 	       who.uid == geteuid();
 }
 
-/* With the lock held. Takes @fd, whatever comes of it. */
+/* With the lock held. Owns @fd from now on, also if it fails. */
 static struct session *add_session(struct vb_forward *f, int fd, uint32_t slot)
 {
 	struct session *s = calloc(1, sizeof(*s));
@@ -175,7 +178,7 @@ static struct vb_forward *running_forward(void)
 }
 
 /*
- * The process that has the target.
+ * The next functions run in the process that has the target queue pair.
  */
 
 static enum vb_fault send_msg(int fd, struct iovec *v, unsigned count)
@@ -201,7 +204,7 @@ static struct forward_msg msg_of(const struct vb_qp *qp, enum forward_kind kind,
 	};
 }
 
-/* To the process that has this shared queue. */
+/* Send to the process that has the shared queue @srqn. */
 static enum vb_fault send_to_owner(uint32_t srqn, struct iovec *v,
 				   unsigned count, uint64_t *session)
 {
@@ -210,8 +213,9 @@ static enum vb_fault send_to_owner(uint32_t srqn, struct iovec *v,
 	struct vb_forward *f = running_forward();
 	struct session *s;
 
-	/* The packet says what it likes: slot 0 is nobody's, and would find
-	 * those who called us. */
+	/* The number comes from a packet and cannot be trusted. No program has
+	 * slot 0, which in the list of sessions stands for processes that
+	 * called this one. */
 	if (!f || slot == 0 || slot == f->e->lease.slot)
 		return FAULT_XRC_SRQ;
 	vb_mutex_lock(&f->lock);
@@ -277,7 +281,8 @@ static bool is_verdict(uint32_t fault)
 		fault != FAULT_PSN_GAP);
 }
 
-/* What was asked for, or why not: a verdict, or bytes. False: neither. */
+/* Handle the answer to a forwarded request: a verdict, or bytes. False: the
+ * message is neither. */
 static bool take_reply(struct vb_engine *e, const struct forward_msg *l,
 		       const uint8_t *bytes, size_t len)
 {
@@ -307,10 +312,10 @@ static bool take_reply(struct vb_engine *e, const struct forward_msg *l,
 }
 
 /*
- * The process that has the shared queue.
+ * The next functions run in the process that has the shared queue.
  */
 
-/* With list_lock held. */
+/* The adapter with this GUID, or NULL. With list_lock held. */
 static struct vb_adapter *adapter_of(struct vb_engine *e, uint64_t guid)
 {
 	for (struct vb_open_adapter *oa = e->adapters; oa; oa = oa->next)
@@ -326,8 +331,10 @@ static bool is_between_messages(const struct guest *g)
 	return !g->forward.qp.recv_busy && (!prev || prev->place & PLACE_LAST);
 }
 
-/* Nobody tells when a target queue pair is gone. Between two messages there is
- * nothing to remember of one: if it still is there, it is a new guest. */
+/* Forget the guest that was used least recently and is between two messages: a
+ * process does not tell when its target queue pair is destroyed. Between two
+ * messages there is nothing to remember, so a guest that is still alive simply
+ * becomes a new one. */
 static bool drop_oldest(struct session *s)
 {
 	struct guest **oldest = NULL, *g;
@@ -357,8 +364,9 @@ static struct guest *make_guest(struct session *s, const struct forward_msg *l)
 	s->guest_count++;
 	g->guid = l->guid;
 	g->forward.qp.type = QPT_XRC_RECV;
-	g->forward.qp.attr.access_flags = UINT32_MAX; /* the target's count */
-	vb_mutex_init(&g->forward.qp.drive, RANK_DRIVE);
+	/* The target's own flags have been checked. */
+	g->forward.qp.attr.access_flags = UINT32_MAX;
+	vb_mutex_init(&g->forward.qp.drive);
 	atomic_store(&g->forward.qp.state, QPS_RTS);
 	atomic_store(&g->forward.qp.qpn, l->tqpn);
 	return g;
@@ -387,7 +395,7 @@ static struct guest *guest_of(struct session *s, const struct forward_msg *l)
 	return g;
 }
 
-/* With list_lock held: its adapter stays. */
+/* With list_lock held, so that the adapter stays. */
 static enum vb_fault eng_take_request(struct vb_engine *e, struct session *s,
 				      struct forward_msg *l,
 				      const uint8_t *bytes, size_t len)
@@ -423,8 +431,9 @@ static void answer(struct vb_engine *e, struct session *s,
 	l->fault = eng_take_request(e, s, l, bytes, len);
 	vb_mutex_unlock(&e->list_lock);
 	l->kind = FORWARD_VERDICT;
-	/* Each request waits for its verdict, so that there is room; else it
-	 * is as if we had not been here. */
+	/* A process waits for the verdict before its next request, so there is
+	 * room for this one; if there is none after all, end the session, as if
+	 * this process had never been there. */
 	if (send(s->fd, l, sizeof(*l), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		shutdown(s->fd, SHUT_RDWR);
 }
@@ -448,8 +457,8 @@ static enum vb_fault read_piece(struct vb_engine *e, struct session *s,
 	return fault;
 }
 
-/* Many that ask at once may leave no room. Half of it is kept for verdicts, and
- * for saying so. */
+/* Is there room for bytes? Many processes that ask at once may fill the socket.
+ * Half of it is kept for verdicts and refusals. */
 static bool eng_has_room(int fd)
 {
 	int waiting, room;
@@ -478,7 +487,7 @@ static void give_bytes(struct vb_engine *e, struct session *s,
 		shutdown(s->fd, SHUT_RDWR);
 }
 
-/* False: it is none. */
+/* Handle a request. False: the message is none. */
 static bool take_question(struct vb_engine *e, struct session *s,
 			  struct forward_msg *l, const uint8_t *bytes,
 			  size_t len)
@@ -508,8 +517,8 @@ static void end_guests(struct vb_engine *e, struct session *s)
 		s->guests = g->next;
 		a = adapter_of(e, g->guid);
 		vb_mutex_lock(&g->forward.qp.drive);
-		/* With its adapter all shared queues are gone; the device may
-		 * have been opened again since. */
+		/* When the adapter is closed, its shared queues are destroyed;
+		 * the device may have been opened again since. */
 		g->forward.qp.adapter = a;
 		if (a)
 			vb_forward_end(&g->forward);
@@ -521,7 +530,7 @@ static void end_guests(struct vb_engine *e, struct session *s)
 }
 
 /*
- * The thread.
+ * The next functions run in the engine thread.
  */
 
 static void close_session(struct vb_forward *f, struct session *s)
@@ -534,14 +543,14 @@ static void close_session(struct vb_forward *f, struct session *s)
 	*at = s->next;
 	vb_mutex_unlock(&f->lock);
 	end_guests(f->e, s);
-	/* A child of fork may have the socket for a moment, and the set then
-	 * would go on telling of it. */
+	/* Remove the socket explicitly: a child of fork may hold it open for a
+	 * moment, and the epoll set would go on reporting it. */
 	(void)epoll_ctl(f->epoll_fd, EPOLL_CTL_DEL, s->fd, NULL);
 	close(s->fd);
 	free(s);
 }
 
-/* False: the session is over. */
+/* Read one message. False: the session is over. */
 static bool take_msg(struct vb_forward *f, struct session *s)
 {
 	struct {
@@ -598,10 +607,6 @@ int vb_forward_fd(const struct vb_forward *f)
 {
 	return f->epoll_fd;
 }
-
-/*
- * Birth and end.
- */
 
 static int listen_at(struct vb_forward *f, uint32_t slot)
 {
