@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The link seam: frames in and out of this machine, in batches. A link knows
- * bytes and addresses, and no queue pair.
+ * The interface between links and the rest: frames into and out of this
+ * machine, in batches. A link knows bytes and addresses; it knows no queue
+ * pair.
  */
 #ifndef LINK_LINK_H
 #define LINK_LINK_H
@@ -10,25 +11,28 @@
 #include "wire/ib_hdr.h"
 
 /*
- * Where frames go, resolved. Filled by its owner (a queue pair or an address
- * handle), completed by the link's route(); constant while it is in use.
+ * Where frames go. The owner (a queue pair or an address handle) fills it in,
+ * and the link's route() completes it; it must not change while a batch refers
+ * to it.
  */
 struct vb_route {
 	struct vb_gid sgid, dgid;
-	uint32_t ifindex;    /* of the source's interface */
+	uint32_t ifindex;    /* of the interface that has the source address */
 	uint8_t tclass;	     /* IP TOS / traffic class */
 	uint8_t hop_limit;   /* 0: the system's default */
-	uint32_t flow_label; /* 20 bits */
-	uint32_t dqpn, sqpn; /* entropy: stable for a queue pair's life */
+	uint32_t flow_label; /* 20 bits; IPv6 */
+	/* Choose channel and source port; stable for a queue pair's life. */
+	uint32_t dqpn, sqpn;
 	/* set by route() */
 	uint16_t src_port;
-	uint16_t channel; /* the link's own: which socket */
+	uint16_t channel; /* the link's own: which socket sends */
 };
 
 /*
- * A batch being built. Packets lie one behind the other, from BTH through
- * pad, each followed by VB_ICRC_BYTES of room that the link fills in.
- * A transport may begin one more packet whenever vb_txq_has_room().
+ * A batch that is being built. Packets lie one behind the other, each from BTH
+ * through pad, followed by VB_ICRC_BYTES of room that the link fills in. A
+ * transport may begin one more packet whenever vb_txq_has_room() is true. One
+ * thread at a time uses a batch.
  */
 #define VB_TXQ_FRAMES 192
 #define VB_TXQ_BYTES  (192 * 1024)
@@ -36,26 +40,28 @@ struct vb_route {
 
 struct vb_tx_frame {
 	const struct vb_route *route;
-	uint32_t at;  /* offset in bytes[] */
+	uint32_t at;  /* offset in @bytes */
 	uint32_t len; /* BTH through pad; a multiple of 4 */
 };
 
-/* Packets of equal length in a row travel as one train, at most this long. */
+/* Packets of equal length in a row travel as one train (one UDP_SEGMENT
+ * message), of at most so many packets and bytes. */
 #define VB_TRAIN_FRAMES 64
 #define VB_TRAIN_BYTES	65000
 
 struct vb_txq {
-	unsigned first; /* those before it have been sent: see send() */
+	unsigned first; /* frames before this one have been sent: see send() */
 	unsigned count;
 	uint32_t used;
-	uint32_t train_len;  /* of each packet of the last train */
-	uint32_t train_room; /* packets that it can still take */
+	/* Bytes of each packet of the last train, without ICRC. */
+	uint32_t train_len;
+	uint32_t train_room; /* packets that the last train can still take */
 	struct vb_tx_frame frames[VB_TXQ_FRAMES];
 	uint8_t bytes[VB_TXQ_BYTES + VB_FRAME_MAX];
 };
 
-/* A train costs much the same with one packet as with all: where the next
- * could not be a whole one, a batch is full. */
+/* A train costs nearly the same with one packet as with all of them: a batch is
+ * full where the next train could not be a whole one. */
 static inline bool vb_txq_has_room(const struct vb_txq *q)
 {
 	if (q->train_room == 0 && q->used > VB_TXQ_BYTES - VB_TRAIN_BYTES)
@@ -79,7 +85,7 @@ static inline void vb_txq_commit(struct vb_txq *q, uint32_t len,
 		q->train_room = VB_MIN(VB_TRAIN_FRAMES,
 				       VB_TRAIN_BYTES / (len + VB_ICRC_BYTES));
 	}
-	/* A shorter one is the last. */
+	/* A shorter packet ends its train. */
 	q->train_room = len < q->train_len ? 0 : q->train_room - 1;
 }
 
@@ -90,15 +96,19 @@ static inline void vb_txq_reset(struct vb_txq *q)
 	q->train_len = q->train_room = 0;
 }
 
-/* Arrived frames. Borrowed: valid until the next recv() on the link. */
+/* A frame that arrived. What it points to stays valid until the next recv() on
+ * the link. */
 struct vb_frame {
-	const uint8_t *bytes; /* BTH; ICRC already checked and cut off */
-	uint32_t len;	      /* BTH through pad */
+	/* From the BTH on; the ICRC has been checked and cut off. */
+	const uint8_t *bytes;
+	uint32_t len; /* BTH through pad */
 	const struct vb_gid *src, *dst;
 	uint16_t src_port;
 	uint8_t tclass, ttl;
-	/* The ICRC is right if the IPv4 Identification was this; -1: it is
-	 * right without a condition. The dispatcher decides (WIRE 1.5). */
+	/* The IPv4 Identification for which the ICRC is right; -1: the ICRC is
+	 * right in any case. A UDP socket does not report the Identification,
+	 * which the ICRC covers (Annex A17), so the dispatcher decides whether
+	 * this one is plausible. */
 	int32_t if_ip_id;
 	uint32_t ifindex;
 };
@@ -118,34 +128,36 @@ struct vb_link;
 struct vb_link_ops {
 	const char *name;
 
-	/* Complete @r: choose its source port and channel. -errno. */
+	/* Complete @r: check its addresses, and choose its source port and
+	 * channel. May block. 0 or -errno. */
 	int (*route)(struct vb_link *l, struct vb_route *r);
 
-	/* @r->dqpn is another than route() saw: what depends on it. Cheap,
-	 * mostly: there may be one for each packet. -errno. */
+	/* @r->dqpn has changed since route(): choose source port and channel
+	 * anew. Cheap in most cases: it may run for each packet. 0 or
+	 * -errno. */
 	int (*aim)(struct vb_link *l, struct vb_route *r);
 
-	/* Frames to @group that come in on an interface are wanted, until
-	 * leave() is told what join() returned. -errno. */
+	/* Let frames to the multicast group @group that arrive on @ifindex come
+	 * in. Returns a number for leave(), or -errno. */
 	int (*join)(struct vb_link *l, const struct vb_gid *group,
 		    uint32_t ifindex);
 	void (*leave)(struct vb_link *l, int member);
 
-	/* Seal (ICRC) and send the frames of @q, then reset it. Never blocks:
-	 * false when the kernel has no room, and then the frames from
-	 * @q->first on are left, for another send() or a drop(). What the
-	 * kernel refuses for another reason is lost, as on a wire, and
-	 * counted. Any thread, many at a time. */
+	/* Compute the ICRC of each frame in @q, send the frames, and reset @q.
+	 * Never blocks. False: the kernel has no room now; the frames from
+	 * @q->first on are left for another send() or a drop(). A frame that
+	 * the kernel refuses for another reason is lost, as on a wire, and
+	 * counted. Many threads may send at a time. */
 	bool (*send)(struct vb_link *l, struct vb_txq *q);
 
-	/* What is left of @q is lost, and counted; @q is reset. */
+	/* Drop the frames left in @q, count them as lost, and reset @q. */
 	void (*drop)(struct vb_link *l, struct vb_txq *q);
 
-	/* Take what has arrived, at most what @q holds; never blocks.
-	 * One thread at a time: the caller's receive lock. -errno. */
+	/* Take what has arrived, at most what @q holds. Never blocks. One
+	 * thread at a time: the caller holds its receive lock. 0 or -errno. */
 	int (*recv)(struct vb_link *l, struct vb_rxq *q);
 
-	/* Readable while frames may be waiting. */
+	/* A descriptor that is readable while frames may be waiting. */
 	int (*fd)(const struct vb_link *l);
 
 	void (*stats)(const struct vb_link *l, struct vb_link_stats *out);

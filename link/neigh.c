@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Routes and neighbours from rtnetlink. None of it needs a privilege. */
+/* Reads routes and neighbours by rtnetlink, which needs no privilege. */
 #include "link/neigh.h"
 
 #include <errno.h>
@@ -21,18 +21,19 @@
 #include "base/log.h"
 #include "link/netif_priv.h"
 
-/* As long as the kernel asks: thrice, a second apart. */
+/* The kernel asks for a neighbour three times, a second apart: wait for as
+ * long. */
 #define TRIES  150
 #define TRY_MS 20
 
-/* RFC 863: whatever arrives there is thrown away. */
+/* The discard service (RFC 863): a host throws away what arrives there. */
 #define DISCARD_PORT 9
 
 struct search {
 	const struct vb_neigh_from *from;
 	struct nl_sock *nl;
-	struct vb_gid hop; /* the neighbour: the target or a gateway */
-	uint32_t ifindex;  /* where it is */
+	struct vb_gid hop; /* the next hop: the target or a gateway */
+	uint32_t ifindex;  /* the interface that leads to @hop */
 	bool local;	   /* the target is this host */
 };
 
@@ -46,14 +47,15 @@ static size_t length_of(const struct vb_gid *gid)
 	return vb_gid_is_ipv4(gid) ? 4 : 16;
 }
 
-/* The address is the GID's end. */
+/* The IP address is the last 4 or 16 bytes of the GID. */
 static const uint8_t *address_of(const struct vb_gid *gid)
 {
 	return gid->raw + sizeof(gid->raw) - length_of(gid);
 }
 
-/* The route itself: without the flag, one that is not there is made up, as
- * there is an interface. */
+/* RTM_F_FIB_MATCH asks for the route as it is in the table; without it the
+ * kernel makes up a route where there is none, because RTA_OIF names an
+ * interface. */
 static int ask_route(struct search *s, const struct vb_gid *to)
 {
 	struct rtmsg rt = { .rtm_family = (uint8_t)family_of(to),
@@ -90,7 +92,7 @@ static int take_route(struct search *s, struct rtnl_route *route)
 	return 0;
 }
 
-/* The kernel's own verdict, such as ENETUNREACH, is "no route" here. */
+/* An error of the kernel, such as ENETUNREACH, means that there is no route. */
 static int find_hop(struct search *s, const struct vb_gid *to)
 {
 	struct rtnl_route *route;
@@ -114,7 +116,8 @@ static int find_hop(struct search *s, const struct vb_gid *to)
 	return rc;
 }
 
-/* 0; -EAGAIN: it is not known yet; -EHOSTUNREACH: it did not answer. */
+/* Read a neighbour's MAC address. -EAGAIN: the kernel does not know it yet;
+ * -EHOSTUNREACH: the neighbour did not answer. */
 static int read_entry(struct rtnl_neigh *n, uint8_t mac[6])
 {
 	const int valid = NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE |
@@ -154,7 +157,7 @@ static int look_up(struct search *s, uint8_t mac[6])
 	return rc;
 }
 
-/* The kernel asks for a neighbour when there is something for it. */
+/* Make the kernel ask for the neighbour, by sending it an empty datagram. */
 static void give_cause(const struct search *s)
 {
 	struct sockaddr_in v4 = { .sin_family = AF_INET,
@@ -170,7 +173,8 @@ static void give_cause(const struct search *s)
 		return;
 	memcpy(&v4.sin_addr, address_of(&s->hop), 4);
 	memcpy(&v6.sin6_addr, s->hop.raw, 16);
-	/* Old kernels want a privilege for it; routes alone are good, too. */
+	/* Old kernels demand a privilege for this; the routing table alone most
+	 * often leads to the same interface. */
 	if (if_indextoname(s->ifindex, name))
 		(void)setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name,
 				 sizeof(name));
@@ -186,7 +190,7 @@ static int find_mac(struct search *s, uint8_t mac[6])
 	const struct timespec pause = { .tv_nsec = TRY_MS * 1000000L };
 	int rc = look_up(s, mac);
 
-	/* That it failed once says nothing about now. */
+	/* A failure in the past says nothing about now. */
 	if (rc != -EAGAIN && rc != -EHOSTUNREACH)
 		return rc;
 	give_cause(s);
@@ -199,7 +203,7 @@ static int find_mac(struct search *s, uint8_t mac[6])
 	return -EHOSTUNREACH;
 }
 
-/* RFC 1112 6.4, RFC 2464 7. */
+/* The MAC address of a multicast group (RFC 1112 6.4, RFC 2464 7). */
 static void map_group(const struct vb_gid *to, uint8_t mac[6])
 {
 	if (vb_gid_is_ipv4(to)) {
@@ -212,7 +216,8 @@ static void map_group(const struct vb_gid *to, uint8_t mac[6])
 	memcpy(mac + 2, to->raw + 12, 4);
 }
 
-/* Read here and not by libnl: see link/netif.c. */
+/* The answer is parsed here and not by libnl, for the reason given in
+ * link/netif.c. */
 static int take_vlan(struct nl_msg *m, void *arg)
 {
 	struct nlmsghdr *h = nlmsg_hdr(m);
@@ -275,7 +280,8 @@ int vb_neigh_resolve(const struct vb_neigh_from *from, const struct vb_gid *to,
 
 	if (!s.nl)
 		return -ENOMEM;
-	/* An answer to a question is one message here. */
+	/* Each question here has an answer of one message, and no
+	 * acknowledgement behind it. */
 	nl_socket_disable_auto_ack(s.nl);
 	if (vb_netif_connect(s.nl) == 0)
 		rc = search(&s, to, mac, vlan);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where the kernel would send a frame: Ethernet addresses of neighbours. */
+/* Finds where the kernel would send a frame: the Ethernet address of the next
+ * hop. */
 #ifndef LINK_NEIGH_H
 #define LINK_NEIGH_H
 
@@ -7,16 +8,17 @@
 
 #define VB_NO_VLAN 0xffff
 
-/* An interface. */
+/* The interface that the frame leaves by. */
 struct vb_neigh_from {
 	uint32_t ifindex;
 	uint8_t mac[6];
 };
 
 /*
- * The address that frames from @from to @to have, and the VLAN that they are
- * in. A neighbour that the kernel does not know is asked for, which may take
- * seconds. -EHOSTUNREACH: no route, or nobody answers; else -errno.
+ * Find the destination MAC address of frames from @from to @to, and the VLAN
+ * that they travel in (VB_NO_VLAN: none). Asks the network for a neighbour that
+ * the kernel does not know: blocks for up to 3 s. -EHOSTUNREACH: no route, or
+ * the neighbour does not answer; else -errno.
  */
 VB_MUST_CHECK int vb_neigh_resolve(const struct vb_neigh_from *from,
 				   const struct vb_gid *to, uint8_t mac[6],

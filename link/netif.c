@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Interfaces and addresses from rtnetlink, which needs no privilege. */
+/* Reads interfaces and addresses by rtnetlink, which needs no privilege. */
 #include "link/netif_priv.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 #define DRAIN_BYTES 4096
 #define PORT_TRIES  16
-#define DUMP_TRIES  16 /* of lists that changed while they came */
+#define DUMP_TRIES  16 /* of lists that changed while they were read */
 
 struct vb_netif_watch {
 	struct nl_sock *nl;
@@ -40,9 +40,10 @@ static int errno_of(int nl_error)
 }
 
 /*
- * libnl finds a port with a lock of its own held, and a child of fork may find
- * that held by a thread that is not there: so the port is ours to choose. Who
- * else chooses takes process IDs or, as the kernel does, negative numbers.
+ * nl_connect() picks a free port under a lock of libnl's. In a child of fork
+ * that lock may be held for ever, by a thread that exists only in the parent.
+ * So the port is chosen here, at random and odd; other users of netlink take
+ * process IDs or, as the kernel does, negative numbers.
  */
 int vb_netif_connect(struct nl_sock *nl)
 {
@@ -71,8 +72,8 @@ static int open_netlink(struct nl_sock **nl)
 }
 
 /*
- * The answers are read here and not by libnl's caches: looking up what kinds of
- * interfaces there are, those take a lock of the whole process, too.
+ * The answers are parsed here and not by libnl's caches, which take a lock of
+ * the whole process to look up kinds of interfaces: see vb_netif_connect().
  */
 
 struct listing {
@@ -95,7 +96,8 @@ static void read_link(struct vb_netif *n, struct nlmsghdr *h)
 	n->mtu = mtu && nla_len(mtu) >= (int)sizeof(uint32_t) ? nla_get_u32(mtu)
 							      : 0;
 	n->loopback = info->ifi_flags & IFF_LOOPBACK;
-	/* Running is the carrier, which loopback always has. */
+	/* IFF_RUNNING means that there is a carrier, which loopback always
+	 * has. */
 	n->up = info->ifi_flags & IFF_UP &&
 		(n->loopback || info->ifi_flags & IFF_RUNNING);
 	n->mbits = vb_netif_mbits(n->name);
@@ -137,7 +139,8 @@ static bool is_usable(struct nlmsghdr *h)
 	return !(flags & IFA_F_TENTATIVE) || flags & IFA_F_OPTIMISTIC;
 }
 
-/* Of a point-to-point interface the other one is the peer's. */
+/* IFA_LOCAL is the interface's own address; on a point-to-point interface
+ * IFA_ADDRESS is the peer's. */
 static bool read_gid(struct nlmsghdr *h, struct vb_gid *gid)
 {
 	const struct ifaddrmsg *a = nlmsg_data(h);
@@ -173,7 +176,7 @@ static int take_address(struct nl_msg *m, void *arg)
 	return NL_OK;
 }
 
-/* Hand each answer to @take. -NLE_DUMP_INTR: something changed meanwhile. */
+/* Call @take for each answer. -NLE_DUMP_INTR: the list changed meanwhile. */
 static int ask_all(struct nl_sock *nl, int type, int family,
 		   nl_recvmsg_msg_cb_t take, struct listing *l)
 {
@@ -197,7 +200,7 @@ static int link_ask(struct nl_sock *nl, struct listing *l)
 	return rc;
 }
 
-/* Loopback last; the others as they came. */
+/* Sort: loopback last, the others as they came. */
 static int put_in_order(struct listing *l)
 {
 	struct vb_netif *sorted = calloc((size_t)l->count + 1, sizeof(*sorted));
@@ -247,7 +250,7 @@ int vb_netif_list(struct vb_netif **list, unsigned *count)
 	return rc;
 }
 
-/* The same address with two prefix lengths is one GID. */
+/* The same address with two prefix lengths is a single GID. */
 static bool has_address(const struct vb_netif *n, const struct vb_gid *gid)
 {
 	for (unsigned i = 0; i < n->count; i++)
@@ -305,8 +308,8 @@ int vb_netif_watch_fd(const struct vb_netif_watch *w)
 	return nl_socket_get_fd(w->nl);
 }
 
-/* What the messages say is not read: they may have been lost (ENOBUFS), and
- * the list is short. */
+/* The messages are not parsed: some may have been lost (ENOBUFS), and the
+ * caller lists everything anew. */
 bool vb_netif_watch_drain(struct vb_netif_watch *w)
 {
 	uint8_t bytes[DRAIN_BYTES];

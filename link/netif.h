@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The host's interfaces and addresses, by rtnetlink (libnl). */
+/* Lists the host's interfaces and addresses, by rtnetlink (libnl). */
 #ifndef LINK_NETIF_H
 #define LINK_NETIF_H
 
@@ -10,23 +10,26 @@ struct vb_netif {
 	uint32_t ifindex;
 	uint8_t mac[6];
 	uint32_t mtu;	/* bytes */
-	uint32_t mbits; /* link speed; 0 unknown */
+	uint32_t mbits; /* link speed in Mbit/s; 0: unknown */
 	bool up, loopback;
 	unsigned count;
-	struct vb_gid *addresses; /* usable ones: IPv4, and IPv6 that are not
-				   * tentative or failed; kernel's order,
-				   * IPv4 first */
+	/* Usable ones: IPv4, and IPv6 addresses that are not tentative or
+	 * failed; in the kernel's order, IPv4 first. */
+	struct vb_gid *addresses;
 };
 
-/* All interfaces, loopback last. Free with vb_netif_free(). -errno. */
+/* List all interfaces, loopback last. The caller frees *@list with
+ * vb_netif_free(). May block for the kernel's answer. 0 or -errno. */
 VB_MUST_CHECK int vb_netif_list(struct vb_netif **list, unsigned *count);
 void vb_netif_free(struct vb_netif *list, unsigned count);
 
-/* Tells when interfaces or addresses may have changed. */
+/* A watch tells when interfaces or addresses may have changed.
+ * vb_netif_watch_open() returns 0, or -errno where netlink is denied; the
+ * descriptor is readable after a change. */
 struct vb_netif_watch;
 VB_MUST_CHECK int vb_netif_watch_open(struct vb_netif_watch **w);
 int vb_netif_watch_fd(const struct vb_netif_watch *w);
-/* Drain; true: something changed, list again. */
+/* Read what has arrived. True: something changed, list again. */
 bool vb_netif_watch_drain(struct vb_netif_watch *w);
 void vb_netif_watch_close(struct vb_netif_watch *w);
 

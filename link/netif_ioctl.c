@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Interfaces and addresses without netlink: slower, and less is told. */
+/* Lists interfaces and addresses without netlink. It is slower, and finds only
+ * interfaces that have an address. */
 #include "link/netif_priv.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@
 struct table {
 	struct vb_netif *list;
 	unsigned count;
-	int fd; /* for ioctl() */
+	int fd; /* a socket for ioctl() */
 };
 
 uint32_t vb_netif_mbits(const char *name)
@@ -65,7 +66,8 @@ static void read_interface(const struct table *t, struct vb_netif *n)
 	n->mbits = vb_netif_mbits(n->name);
 }
 
-/* The row of the interface @name, made when it is new; NULL: no memory. */
+/* The row of the interface @name, which is added if it is new. NULL: no
+ * memory. */
 static struct vb_netif *interface_row(struct table *t, const char *name)
 {
 	struct vb_netif *more, *n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The packet socket: a filter that asks for little, frames in, frames out. */
+/* The packet socket: a filter that the kernel runs, frames in, frames out. */
 #include "link/packet.h"
 
 #include <arpa/inet.h>
@@ -17,13 +17,13 @@
 #include "base/bytes.h"
 #include "base/log.h"
 
-#define RX_MSGS	       32
-#define RX_FRAME_BYTES (64 * 1024 + 64) /* what GRO joins, too */
+#define RX_MSGS 32
+/* Frames that GRO has joined fit, too. */
+#define RX_FRAME_BYTES (64 * 1024 + 64)
 #define VLAN_BYTES     4
 #define MACS_BYTES     12
 
 #define RX_QUEUE_BYTES (4 << 20)
-/* An interface that is busy gets this long to make room for a batch. */
 
 #define FILTER_HEAD  9
 #define FILTER_WANT  13
@@ -34,7 +34,8 @@ struct packet {
 	int fd;
 	uint32_t ifindex;
 	uint8_t mac[6];
-	bool loops; /* what is sent arrives by itself: the loopback interface */
+	/* The loopback interface, on which all that is sent arrives. */
+	bool loops;
 	bool listening;
 	uint8_t *buffers; /* RX_MSGS of VLAN_BYTES + RX_FRAME_BYTES */
 	struct {
@@ -50,12 +51,11 @@ static struct packet *packet_of(const struct vb_link *l)
 
 static void link_count(_Atomic uint64_t *c, uint64_t n)
 {
-	/* Statistics: no order with anything else is needed. */
 	atomic_fetch_add_explicit(c, n, memory_order_relaxed);
 }
 
 /*
- * The filter: classic BPF. What it says no to is not copied to us.
+ * The filter is classic BPF. The kernel does not copy frames that it refuses.
  */
 
 struct filter {
@@ -74,7 +74,8 @@ static void add_return(struct filter *f, bool take)
 	link_add(f, BPF_RET | BPF_K, take ? UINT32_MAX : 0, 0, 0);
 }
 
-/* The outgoing ones are for us when an adapter would loop them back. */
+/* Accept an outgoing frame only if a hardware adapter would loop it back: one
+ * to a group or to the interface's own address. */
 static void add_head(struct filter *f, const struct packet *p)
 {
 	link_add(f, BPF_LD | BPF_B | BPF_ABS, SKF_AD_OFF + SKF_AD_PKTTYPE, 0,
@@ -96,8 +97,8 @@ static void add_head(struct filter *f, const struct packet *p)
 	add_return(f, false);
 }
 
-/* One word or half word of the addresses; jumps to the end of its want when it
- * is another, which is at instruction @end. */
+/* Compare one word or half word of the addresses; if it differs, jump to
+ * instruction @end, the end of this want. */
 static void add_compare(struct filter *f, const struct vb_packet_want *w,
 			unsigned at, unsigned bytes, unsigned end)
 {
@@ -169,8 +170,8 @@ static int link_packet_bind_to(const struct packet *p, uint16_t protocol)
 								       : 0;
 }
 
-/* Each packet socket that takes all costs the host for every packet: this one
- * begins when there is somebody to take them. */
+/* Start to receive. Each packet socket that takes all frames costs the host
+ * time for every frame, so this happens only once somebody wants frames. */
 static int start_listening(struct packet *p)
 {
 	static const int on = 1, bytes = RX_QUEUE_BYTES;
@@ -178,7 +179,7 @@ static int start_listening(struct packet *p)
 	p->buffers = malloc((size_t)RX_MSGS * (VLAN_BYTES + RX_FRAME_BYTES));
 	if (!p->buffers)
 		return -ENOMEM;
-	/* A tag that the interface took off is told beside the frame. */
+	/* Ask for VLAN tags that the interface removes from frames. */
 	if (setsockopt(p->fd, SOL_PACKET, PACKET_AUXDATA, &on, sizeof(on)) < 0)
 		return -errno;
 	if (setsockopt(p->fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes,
@@ -238,12 +239,8 @@ void vb_packet_leave(struct vb_link *l, enum vb_packet_member m,
 		vb_log(LOG_DEBUG, "packet: left what was not joined");
 }
 
-/*
- * Sending.
- */
-
-/* Send @n messages; the first that the kernel does not take is lost. 0: it only
- * has no room. */
+/* Send up to @n messages. Returns how many are done; a frame that the kernel
+ * refuses is lost and counts as done. 0: the kernel has no room. */
 static unsigned send_some(struct packet *p, struct mmsghdr *m, unsigned n)
 {
 	int sent = sendmmsg(p->fd, m, n, MSG_DONTWAIT);
@@ -292,10 +289,6 @@ static bool send_frames(struct vb_link *l, struct vb_txq *q)
 	return true;
 }
 
-/*
- * Receiving.
- */
-
 struct rx_control {
 	_Alignas(struct cmsghdr) char bytes[CMSG_SPACE(
 		sizeof(struct tpacket_auxdata))];
@@ -317,7 +310,8 @@ static const struct tpacket_auxdata *find_auxdata(struct msghdr *h)
 	return NULL;
 }
 
-/* Put a tag back where it was; there is room before the frame. */
+/* Put a VLAN tag back where it was; the buffer has room for it before the
+ * frame. */
 static void restore_tag(struct vb_frame *f, uint8_t *start, struct msghdr *h)
 {
 	const struct tpacket_auxdata *aux = find_auxdata(h);
@@ -408,7 +402,7 @@ static void packet_close(struct vb_link *l)
 	free(p);
 }
 
-/* Frames have no routes, and groups are vb_packet_join()'s. */
+/* Raw frames have no routes, and vb_packet_join() is for groups. */
 static const struct vb_link_ops packet_ops = {
 	.name = "packet",
 	.send = send_frames,
@@ -423,7 +417,7 @@ static int link_packet_open_socket(struct packet *p)
 {
 	int rc;
 
-	/* Protocol 0: nothing arrives until start_listening(). */
+	/* Protocol 0: nothing arrives before start_listening(). */
 	p->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (p->fd < 0)
 		return -errno;

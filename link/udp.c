@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The UDP link: the shared port 4791, and putting the parts together. */
+/* The UDP link: the shared port 4791, multicast groups, and the link's table of
+ * functions. */
 #include "link/udp_priv.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 #define RX_QUEUE_FORCED (8 << 20)
 #define RX_QUEUE_ASKED	(4 << 20)
 
-/* A socket, dual-stack if the host has IPv6; or -errno. */
+/* A UDP socket, dual-stack if the host has IPv6; or -errno. */
 static int link_udp_open_socket(int *family)
 {
 	static const int off;
@@ -39,16 +40,17 @@ static int bind_roce_port(int fd, int family)
 	union vb_udp_addr a = { .any.sa_family = (sa_family_t)family };
 	socklen_t len = family == AF_INET6 ? sizeof(a.v6) : sizeof(a.v4);
 
-	/* The port stands at the same place in both. */
+	/* The port lies at the same offset in both kinds of address. */
 	a.v4.sin_port = htons(VB_ROCE_PORT);
 	return bind(fd, &a.any, len) < 0 ? -errno : 0;
 }
 
 /*
- * What recv() needs told. A dual-stack socket reports IPv4 datagrams with a
- * mapped IPV6_PKTINFO, but with IP_TOS and IP_TTL, so both sets are asked
- * for (Linux 6.18: seen). Without UDP_GRO frames come one at a time; the
- * peer may send IPv6 without UDP checksums (A17).
+ * Ask for the header fields that recv() needs. A dual-stack socket reports the
+ * destination of IPv4 datagrams as a mapped IPV6_PKTINFO, but their TOS and TTL
+ * as IP_TOS and IP_TTL, so both sets are asked for (seen on Linux 6.18).
+ * Without UDP_GRO frames come one at a time. A peer may send IPv6 without UDP
+ * checksums (Annex A17).
  */
 static void ask_for_details(int fd, int family)
 {
@@ -77,7 +79,8 @@ static void ask_for_details(int fd, int family)
 	}
 }
 
-/* Every socket would get a copy of what comes to groups that others are in. */
+/* Off at first: otherwise every socket gets a copy of what comes to any group
+ * that some socket of the host has joined. */
 static void take_groups(int fd, int family, int yes)
 {
 	if (setsockopt(fd, IPPROTO_IP, IP_MULTICAST_ALL, &yes, sizeof(yes)) < 0)
@@ -136,8 +139,8 @@ bool vb_udp_port_taken(void)
 }
 
 /*
- * The kernel runs the program with the UDP payload at offset 0. A datagram
- * too short for the load ends the program with 0: slot 0's.
+ * The kernel runs this filter with the UDP payload at offset 0. A datagram too
+ * short for the load ends the filter with 0, which is slot 0.
  */
 int vb_udp_steer(int fd, unsigned slots)
 {
@@ -157,7 +160,7 @@ int vb_udp_steer(int fd, unsigned slots)
 		       : 0;
 }
 
-/* AF_INET, AF_INET6, or -1 for what is no UDP socket. */
+/* AF_INET or AF_INET6; -1: @fd is no UDP socket. */
 static int udp_family(int fd)
 {
 	if (!vb_fdmail_has_option(fd, SO_TYPE, SOCK_DGRAM) ||
@@ -194,9 +197,10 @@ static int add_membership(int fd, const struct vb_gid *group, uint32_t ifindex)
 }
 
 /*
- * The member is a socket of its own, which leaves with the process, kill -9
- * included; the shared socket lives on in the vault. That gets a copy of what
- * comes to any group that the host is in, once it is told to.
+ * The group member is a socket of its own, which the kernel closes with the
+ * process, even after kill -9; the shared socket lives on in the broker's
+ * vault. The shared socket receives the packets, once it is told to take those
+ * of all groups.
  */
 static int udp_join(struct vb_link *l, const struct vb_gid *group,
 		    uint32_t ifindex)

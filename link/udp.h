@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RoCEv2: UDP port 4791 over IPv4 and IPv6, in batches (UDP_SEGMENT, UDP_GRO)
- * where the kernel has them.
+ * RoCEv2 (IBA Annex A17): UDP port 4791 over IPv4 and IPv6, in batches
+ * (UDP_SEGMENT, UDP_GRO) where the kernel has them.
  *
- * Receiving is one dual-stack socket that the broker made (broker/broker.h).
- * Sending uses sockets of this process's own, unconnected, with
- * IP_MTU_DISCOVER = PROBE, so that the IPv4 Identification is known (segment
- * i of a batch carries i) and the ICRC can be computed before the call. Each
- * destination slot (the top bits of the destination QPN) gets a socket, hence
- * a source port, of its own: a receiver's GRO never joins packets for two of
- * its processes.
+ * Receiving uses one dual-stack socket that the broker made (broker/broker.h).
+ * Sending uses sockets of this process's own, unconnected, with IP_MTU_DISCOVER
+ * = PROBE, so that the IPv4 Identification is known (segment i of a batch
+ * carries i) and the ICRC, which covers it, can be computed beforehand. Each
+ * destination slot (the top bits of the destination QPN) gets a socket, and so
+ * a source port, of its own: a receiver's GRO then never joins packets for two
+ * of its processes.
  */
 #ifndef LINK_UDP_H
 #define LINK_UDP_H
@@ -19,36 +19,40 @@
 #define VB_ROCE_PORT 4791
 
 /*
- * Make the socket that shares port 4791 by SO_REUSEPORT, dual-stack when the
- * host has IPv6, else IPv4. *@fd. -EADDRINUSE: another program holds 4791.
+ * Make a socket that shares port 4791 by SO_REUSEPORT, dual-stack when the host
+ * has IPv6, else IPv4. The caller closes *@fd. 0 or -errno; -EADDRINUSE:
+ * another program holds the port.
  */
 VB_MUST_CHECK int vb_udp_socket(int *fd);
-/* Is somebody's socket on port 4791 of this network namespace? */
+/* Has any socket of this network namespace port 4791? */
 bool vb_udp_port_taken(void);
-/* Is it an address of this host's? @ifindex: of a link-local one. */
+/* Is @gid an address of this host? @ifindex: the interface of a link-local
+ * address. */
 bool vb_udp_owns(const struct vb_gid *gid, uint32_t ifindex);
-/* Attach to the SO_REUSEPORT group: the top bits of the BTH's destination QPN
- * pick the socket; what is not below @slots goes to slot 0. -errno. */
+/* Attach a filter to the SO_REUSEPORT group: the top bits of the BTH's
+ * destination QPN pick the socket; numbers not below @slots go to slot 0. 0 or
+ * -errno. */
 VB_MUST_CHECK int vb_udp_steer(int fd, unsigned slots);
-/* Is @fd a UDP socket bound to 4791? Nothing from outside is trusted. */
+/* Is @fd a UDP socket bound to port 4791? For descriptors that come from
+ * another process. */
 bool vb_udp_is_roce(int fd);
 
-/* @rx_fd is taken over. */
+/* Open the link; on success it owns @rx_fd. 0 or -errno. */
 VB_MUST_CHECK int vb_udp_open(int rx_fd, struct vb_link **link);
 
 /*
- * For who sends packet by packet, to slot 0, and would know which of them
- * nobody takes: hosts and routers say so, by ICMP, and quote what they mean.
+ * For a caller that sends single packets to slot 0 and wants to know which of
+ * them did not arrive: hosts and routers say so by ICMP and quote the packet.
  */
 void vb_udp_want_returns(struct vb_link *link);
 struct vb_udp_return {
 	struct vb_gid to;
-	size_t len; /* of its bytes, from the BTH on; 0: none is quoted */
-	/* ECONNREFUSED: no such port there; EHOSTUNREACH, no such host; ... */
+	size_t len; /* bytes quoted, from the BTH on; 0: none */
+	/* ECONNREFUSED: no such port there; EHOSTUNREACH: no such host; ... */
 	int error;
 };
-/* The next one that came back; false: no more. Whoever can send to us may have
- * made it up. */
+/* The next returned packet; false: no more. @bytes has @room bytes. It may be
+ * forged by anybody who can send to this host. */
 VB_MUST_CHECK bool vb_udp_next_return(struct vb_link *link, uint8_t *bytes,
 				      size_t room, struct vb_udp_return *r);
 

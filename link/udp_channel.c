@@ -14,11 +14,12 @@
 #include "base/log.h"
 #include "base/rand.h"
 
-#define PORT_FIRST 0xc000 /* WIRE 1.2 */
+#define PORT_FIRST 0xc000 /* RoCEv2 peers use source ports from here on */
 #define PORT_TRIES 64
 #define TX_QUEUE   (1 << 20)
 
-/* Nothing is to arrive here; what strangers send must not take memory. */
+/* Nothing should arrive at a sending socket: a filter drops what strangers
+ * send, so that it takes no memory. */
 static void drop_arrivals(int fd)
 {
 	struct sock_filter code = BPF_STMT(BPF_RET | BPF_K, 0);
@@ -64,7 +65,8 @@ static int set_tx_options(int fd, int family, bool in_pieces)
 	return 0;
 }
 
-/* A file descriptor, or -errno. */
+/* Open a sending socket. @in_pieces: the kernel may cut its packets into IP
+ * fragments. A descriptor, or -errno. */
 static int open_tx_socket(int family, bool in_pieces, uint16_t *port)
 {
 	int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0), rc;
@@ -82,10 +84,9 @@ static int open_tx_socket(int family, bool in_pieces, uint16_t *port)
 	return fd;
 }
 
-/* The descriptor, opened at need, or -errno. */
 int vb_udp_out_open(struct vb_udp *u, struct vb_udp_out *o, bool in_pieces)
 {
-	/* acquire, release: the port is behind the descriptor */
+	/* Acquire: a thread that sees the descriptor also sees the port. */
 	int fd = atomic_load_explicit(&o->fd, memory_order_acquire);
 
 	if (fd >= 0)
@@ -146,8 +147,8 @@ static int open_for(const struct vb_gid *gid)
 		      SOCK_DGRAM | SOCK_CLOEXEC, 0);
 }
 
-/* What goes there leaves with that very address: it does so from its owner
- * only, but for 127.0.0.0/8. */
+/* Do packets to this address leave with this very address as their source? They
+ * do only from the host that owns it, except for 127.0.0.0/8. */
 static bool is_its_own_source(int fd, const struct vb_gid *gid,
 			      const union vb_udp_addr *a)
 {
@@ -163,8 +164,9 @@ static bool is_its_own_source(int fd, const struct vb_gid *gid,
 }
 
 /*
- * The routes are asked: where net.ipv4.ip_nonlocal_bind is set, every address
- * can be bound to. Groups, and what stands for any address, lead somewhere.
+ * The routing table is asked, because every address can be bound to where
+ * net.ipv4.ip_nonlocal_bind is set. Multicast groups and the unspecified
+ * address do have routes, and are nobody's.
  */
 bool vb_udp_owns(const struct vb_gid *gid, uint32_t ifindex)
 {
@@ -176,7 +178,7 @@ bool vb_udp_owns(const struct vb_gid *gid, uint32_t ifindex)
 
 	if (fd < 0)
 		return false;
-	a.v4.sin_port = htons(VB_ROCE_PORT); /* same place in IPv6 */
+	a.v4.sin_port = htons(VB_ROCE_PORT); /* at the same offset in IPv6 */
 	owns = connect(fd, &a.any, len) == 0 && is_its_own_source(fd, gid, &a);
 	close(fd);
 	return owns && !vb_gid_is_zero(gid) && !vb_gid_equal(gid, &any) &&
@@ -184,9 +186,10 @@ bool vb_udp_owns(const struct vb_gid *gid, uint32_t ifindex)
 }
 
 /*
- * GID 0 is made from the MAC, and on many hosts no interface has it: that of
- * loopback, where IPv6 is off, where link-local addresses are stable-privacy.
- * The kernel would refuse each packet; better refuse the queue pair.
+ * Refuse a source address that the host does not have: the kernel would refuse
+ * each packet. GID 0 is made from the MAC, and often no interface has that
+ * address: on loopback, where IPv6 is off, or where link-local addresses are
+ * random (RFC 7217).
  */
 static int check_source(const struct vb_route *r)
 {
@@ -196,7 +199,7 @@ static int check_source(const struct vb_route *r)
 		return no_channel(-errno);
 	rc = link_udp_bind_source(fd, &r->sgid, r->ifindex);
 	close(fd);
-	/* Where any address can be bound to (ip_nonlocal_bind). */
+	/* Every address can be bound to where ip_nonlocal_bind is set. */
 	if (rc == 0 && !vb_udp_owns(&r->sgid, r->ifindex))
 		rc = -EADDRNOTAVAIL;
 	return rc == -EADDRNOTAVAIL ? rc : 0;
@@ -207,8 +210,8 @@ int vb_udp_aim(struct vb_link *l, struct vb_route *r)
 	struct vb_udp *u = vb_udp_of(l);
 	uint32_t slot = (r->dqpn & VB_QPN_MULTICAST) >> VB_QPN_BITS;
 	struct vb_udp_channel *c = &u->channels[slot];
-	/* A channel that serves two slots would let a receiver's GRO join
-	 * packets for two of its processes. */
+	/* Each slot needs a channel of its own: otherwise a receiver's GRO
+	 * could join packets for two of its processes. */
 	int fd = vb_udp_out_open(u, &c->whole, false);
 
 	if (fd < 0)

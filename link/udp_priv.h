@@ -25,31 +25,34 @@ struct vb_udp_stats {
 		rx_malformed;
 };
 
-/* One sending socket; @fd is -1 until it is first needed, and then published
- * with @port behind it. */
+/* One sending socket. @fd is -1 until it is first needed; a thread that sees
+ * the descriptor also sees @port. */
 struct vb_udp_out {
 	_Atomic int fd;
 	uint16_t port;
 };
 
-/* To one slot, on whichever host. */
+/* The sockets that send to one destination slot, on any host. */
 struct vb_udp_channel {
 	struct vb_udp_out whole;
-	/* Of which the kernel makes fragments: for what has become too long for
-	 * its interface. */
+	/* Its packets the kernel cuts into IP fragments: for packets that have
+	 * become too long for their interface. */
 	struct vb_udp_out pieces;
-	/* Joined messages were refused: one packet a call until then, as long
-	 * as that lasts; 0: they are joined. */
+	/* The kernel refused joined messages: send one packet a call until
+	 * @apart_until, which lies @apart_for ahead of the refusal. 0: messages
+	 * are joined. */
 	_Atomic vb_time apart_until, apart_for;
 };
 
-/* What one datagram's addresses say about every frame cut from it. */
+/* The headers of one received datagram, which hold for every frame cut from
+ * it. */
 struct vb_udp_origin {
 	struct vb_icrc_path path;
 	uint32_t ifindex;
 	uint32_t bytes;
-	uint32_t segment; /* bytes of each frame with its ICRC, the last less */
-	struct vb_icrc_prefix prefix; /* of a frame of @segment bytes */
+	/* Bytes of each frame with its ICRC; the last may be shorter. */
+	uint32_t segment;
+	struct vb_icrc_prefix prefix; /* for a frame of @segment bytes */
 	uint8_t tclass, ttl;
 };
 
@@ -60,29 +63,32 @@ struct vb_udp_rx {
 	int fd;
 	uint8_t *buffers; /* VB_UDP_RX_MSGS of VB_UDP_RX_BYTES */
 
-	/* the caller's receive lock: datagrams taken, frames not yet cut */
+	/* guarded by the caller's receive lock: datagrams taken, frames not yet
+	 * cut */
 	struct vb_udp_origin origins[VB_UDP_RX_MSGS];
 	unsigned count, next;
 	uint32_t offset, index; /* within datagram @next */
 	struct {
 		uint64_t bytes, icrc_errors, malformed;
-	} seen; /* in this call, for the statistics */
+	} seen; /* counted in this call, for the statistics */
 };
 
 struct vb_udp {
 	struct vb_link link;
 
 	/* constant after open */
-	int family;	    /* of every socket here */
-	bool wants_returns; /* of channel 0 */
+	int family;	    /* AF_INET6 or AF_INET, of every socket here */
+	bool wants_returns; /* vb_udp_want_returns(), on channel 0 */
 
-	struct vb_mutex open_lock; /* opening a channel */
+	struct vb_mutex open_lock; /* held while a socket is opened */
 	struct vb_udp_channel channels[VB_SLOTS];
 
 	/* atomic */
-	atomic_bool gso;		/* the kernel knows UDP_SEGMENT */
-	atomic_bool told_apart;		/* that it refused joined messages */
-	_Atomic uint64_t complained[3]; /* bit errno: said so once */
+	atomic_bool gso; /* the kernel knows UDP_SEGMENT */
+	/* The refusal of joined messages was logged. */
+	atomic_bool told_apart;
+	/* Bit number errno: this error was logged. */
+	_Atomic uint64_t complained[3];
 	struct vb_udp_stats stats;
 
 	struct vb_udp_rx rx;
@@ -99,7 +105,7 @@ static inline void vb_udp_count(_Atomic uint64_t *counter, uint64_t n)
 }
 
 /* link/udp_channel.c */
-/* Channel 0 opens now, the others with their first route. -errno. */
+/* Opens channel 0; the others open with their first route. 0 or -errno. */
 VB_MUST_CHECK int vb_udp_tx_init(struct vb_udp *u);
 void vb_udp_tx_fini(struct vb_udp *u);
 /* The descriptor of @o, which is opened at the first call; or -errno. */

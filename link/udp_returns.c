@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What hosts and routers say of packets that nobody takes, for those who want
- * to know. */
+/* Reports of hosts and routers (ICMP) that a packet did not arrive. */
 #include "link/udp_priv.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Receiving: datagrams that the kernel may have joined (UDP_GRO) are cut
- * back into frames, and each frame's ICRC is judged.
+ * Receives: datagrams that the kernel may have joined (UDP_GRO) are cut into
+ * frames again, and each frame's ICRC is checked.
  */
 #include "link/udp_priv.h"
 
@@ -11,10 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A call that met nothing but rubbish tries again, this often. */
+/* How often a call tries again that found only malformed frames. */
 #define ROUNDS 4
 
-/* What recvmmsg() fills besides the bytes; lives on the stack for a call. */
+/* What recvmmsg() fills in besides the bytes; on the stack during a call. */
 struct rx_batch {
 	struct mmsghdr headers[VB_UDP_RX_MSGS];
 	struct iovec vectors[VB_UDP_RX_MSGS];
@@ -127,14 +127,14 @@ static void read_origin(struct vb_udp_origin *o, struct mmsghdr *m)
 			    VB_MAX(o->segment, VB_ICRC_BYTES) - VB_ICRC_BYTES);
 }
 
-/* Errors that say something about the socket and not about a datagram. */
+/* Is this error about the socket, and not about one datagram? */
 static bool link_udp_rx_is_lasting(int error)
 {
 	return error == EBADF || error == ENOTSOCK || error == EFAULT ||
 	       error == EINVAL;
 }
 
-/* Datagrams taken, 0 when there are none, or -errno. */
+/* Returns the number of datagrams taken, 0 when there are none, or -errno. */
 static int take_datagrams(struct vb_udp *u)
 {
 	struct vb_udp_rx *rx = &u->rx;
@@ -154,7 +154,7 @@ static int take_datagrams(struct vb_udp *u)
 	return n;
 }
 
-/* @len includes the ICRC. True: @f is complete. */
+/* Check one frame; @len includes the ICRC. True: @f is filled in. */
 static bool admit_frame(struct vb_udp *u, const struct vb_udp_origin *o,
 			const uint8_t *bytes, uint32_t len, struct vb_frame *f)
 {
@@ -167,8 +167,9 @@ static bool admit_frame(struct vb_udp *u, const struct vb_udp_origin *o,
 		return false;
 	}
 	len -= VB_ICRC_BYTES;
-	/* A sender's GSO numbers the packets of a batch from 0 (WIRE 1.5),
-	 * and what arrives joined was most often sent joined. */
+	/* Sending by UDP_SEGMENT numbers the packets of a batch from 0 in the
+	 * IPv4 Identification, and packets that arrive joined were most often
+	 * sent joined. */
 	if (len != prefix.len)
 		vb_icrc_prefix_init(&prefix, &o->path, len);
 	verdict = vb_icrc_check(&prefix, bytes, u->rx.index & 63, &ip_id);
@@ -210,7 +211,8 @@ static void cut_frame(struct vb_udp *u, struct vb_rxq *q)
 	rx->offset = rx->index = 0;
 }
 
-/* Once a call and not once a frame; the counters are others' to read. */
+/* Update the counters once for each call and not for each frame: other threads
+ * read them. */
 static void link_udp_rx_tally(struct vb_udp *u, const struct vb_rxq *q)
 {
 	struct vb_udp_rx *rx = &u->rx;
@@ -232,7 +234,7 @@ int vb_udp_recv(struct vb_link *l, struct vb_rxq *q)
 
 	q->count = 0;
 	for (int round = 0; round < ROUNDS && q->count == 0; round++) {
-		/* Frames of the last call may still be uncut: a full queue. */
+		/* Frames of the last call may be left: the queue was full. */
 		n = rx->next < rx->count ? 1 : take_datagrams(u);
 		if (n <= 0)
 			break;

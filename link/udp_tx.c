@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sending: one socket for each destination slot, packets of one kind joined
- * into messages that the kernel cuts (UDP_SEGMENT).
+ * Sends: packets of one kind are joined into messages that the kernel cuts
+ * (UDP_SEGMENT).
  *
- * The ICRC covers the IPv4 Identification. An unconnected socket that forbids
- * fragments sends 0, and i in segment i of a joined message (WIRE 1.5).
+ * The ICRC covers the IPv4 Identification (IBA Annex A17). An unconnected
+ * socket that forbids fragments sends 0 there, and i in segment i of a joined
+ * message, so the ICRC can be computed before the call.
  */
 #include "link/udp_priv.h"
 
@@ -24,8 +25,8 @@ _Static_assert(VB_TRAIN_FRAMES <= 64,
 
 struct tx_batch {
 	struct vb_udp_channel *channel;
-	const struct vb_udp_out *out; /* of the channel's */
-	int fd;			      /* its */
+	const struct vb_udp_out *out; /* one of the two of @channel */
+	int fd;			      /* the descriptor of @out */
 	unsigned count;
 	unsigned first[TX_MSGS], frames[TX_MSGS];
 	struct mmsghdr headers[TX_MSGS];
@@ -34,7 +35,7 @@ struct tx_batch {
 	_Alignas(struct cmsghdr) uint8_t control[TX_MSGS][128];
 };
 
-/* Do packets of both routes fit in one message? */
+/* May packets of both routes travel in one message? */
 static bool is_same_way(const struct vb_route *a, const struct vb_route *b)
 {
 	if (a == b)
@@ -45,8 +46,8 @@ static bool is_same_way(const struct vb_route *a, const struct vb_route *b)
 	       vb_gid_equal(&a->sgid, &b->sgid);
 }
 
-/* How many frames from @first on make one message: of equal length, only the
- * last may be shorter. */
+/* How many frames from @first on make one message: all of equal length, only
+ * the last may be shorter. */
 static unsigned count_joinable(const struct vb_txq *q, unsigned first)
 {
 	const struct vb_tx_frame *head = &q->frames[first], *f = head;
@@ -94,7 +95,8 @@ static void add_control(struct msghdr *h, int level, int type, const void *data,
 	h->msg_controllen += CMSG_SPACE(len);
 }
 
-/* Other addresses are routed by the host, whatever interface they are on. */
+/* The interface to send by; 0: the host's routing table decides, which it does
+ * for all but link-local addresses and multicast. */
 static uint32_t bound_ifindex(const struct vb_route *r)
 {
 	if (vb_gid_is_link_local(&r->dgid) || vb_gid_is_link_local(&r->sgid) ||
@@ -116,7 +118,7 @@ static void address4(struct msghdr *h, const struct vb_route *r)
 	add_control(h, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
 }
 
-/* IPv4 too, by mapped addresses: a GID is one already. */
+/* Also for IPv4, by mapped addresses: an IPv4 GID is one already. */
 static void address6(struct msghdr *h, const struct vb_route *r)
 {
 	struct in6_pktinfo info = { .ipi6_ifindex = bound_ifindex(r) };
@@ -131,7 +133,8 @@ static void address6(struct msghdr *h, const struct vb_route *r)
 	add_control(h, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof(info));
 }
 
-/* What the route wants other than the system's default. */
+/* Fields of the IP header in which the route differs from the system's
+ * default. */
 static void add_ip_fields(struct msghdr *h, const struct vb_route *r)
 {
 	bool v4 = vb_gid_is_ipv4(&r->dgid);
@@ -145,7 +148,7 @@ static void add_ip_fields(struct msghdr *h, const struct vb_route *r)
 			    v4 ? IP_TTL : IPV6_HOPLIMIT, &hops, sizeof(hops));
 }
 
-/* Seal @count frames and make them the batch's next message. */
+/* Compute the ICRC of @count frames and make them the batch's next message. */
 static void add_message(const struct vb_udp *u, struct tx_batch *b,
 			struct vb_txq *q, unsigned first, unsigned count)
 {
@@ -176,14 +179,14 @@ static void add_message(const struct vb_udp *u, struct tx_batch *b,
 			    sizeof(segment));
 }
 
-/* Will the next packet fare alike? */
+/* Will the next packet fail in the same way? */
 static bool link_udp_tx_is_lasting(int error)
 {
 	return error == EINVAL || error == EADDRNOTAVAIL ||
 	       error == ENETUNREACH || error == EPERM;
 }
 
-/* One sentence for each kind of refusal. */
+/* Log each kind of refusal once. */
 static void complain(struct vb_udp *u, const struct vb_tx_frame *f, int error)
 {
 	char from[VB_GID_TEXT], to[VB_GID_TEXT];
@@ -234,22 +237,24 @@ static bool is_full(int error)
 	return error == EAGAIN || error == ENOBUFS || error == ENOMEM;
 }
 
-/* What a queue drops only such a socket is told of. A wire says nothing, and
- * who is flooded must not try again. */
+/* Are the frames left for a new try? ENOBUFS reports a packet that a queue of
+ * the host dropped, only to a socket with IP_RECVERR: for such a socket it is
+ * lost as on a wire, and a flooded host must not be tried again. */
 static bool is_left(const struct vb_udp *u, int error)
 {
 	return is_full(error) && !(error == ENOBUFS && u->wants_returns);
 }
 
-/* What came back the socket tells its next sender, whatever that one sends,
- * and anybody can make something come back. What is wrong with the packet
- * itself is so again. */
+/* May this error be of an earlier packet? A socket that wants returns reports
+ * an ICMP error to its next sender, whatever that one sends, and anybody can
+ * provoke one. An error of the packet itself comes again. */
 static bool may_be_of_another(const struct vb_udp *u, unsigned told)
 {
 	return u->wants_returns && told < MOST_TOLD;
 }
 
-/* Messages sent from @from on (at least 1), or -errno of the first. */
+/* Send messages from @from on. Returns how many were sent, at least 1, or
+ * -errno for the first. */
 static int push(struct vb_udp *u, struct tx_batch *b, unsigned from)
 {
 	unsigned told = 0;
@@ -272,8 +277,8 @@ static int push(struct vb_udp *u, struct tx_batch *b, unsigned from)
 	}
 }
 
-/* Does @error say that this message must not be joined? EINVAL also has
- * other causes; sending the packets one by one tells. */
+/* Does @error mean that this message must not be joined? EINVAL has other
+ * causes, too; sending the packets one by one tells. */
 static bool may_refuse_joined(int error)
 {
 	return error == EIO || error == EINVAL || error == EOPNOTSUPP ||
@@ -281,8 +286,9 @@ static bool may_refuse_joined(int error)
 }
 
 /*
- * It may be for good, or for a moment only, as an interface or a route changes:
- * try again in a while, and each time that is in vain wait for twice as long.
+ * Stop to join messages for a while: the refusal may be permanent, or brief
+ * while an interface or a route changes. Each further refusal doubles the
+ * pause.
  */
 static void stay_apart(struct vb_udp *u, struct vb_udp_channel *c, int error)
 {
@@ -308,7 +314,7 @@ static bool joins(struct vb_udp *u, struct vb_udp_channel *c)
 	return VB_LIKELY(until == 0) || vb_clock_read() >= until;
 }
 
-/* The kernel has cut a message. */
+/* The kernel has cut a joined message: go on joining. */
 static void note_joined(struct vb_udp_channel *c)
 {
 	if (VB_LIKELY(atomic_load_explicit(&c->apart_until,
@@ -319,9 +325,9 @@ static void note_joined(struct vb_udp_channel *c)
 }
 
 /*
- * One whose interface has become too small for it goes as IP fragments. Their
- * Identification is not 0, but the kernel's choice: a receiver behind a socket
- * does not see it, others find the ICRC wrong. As push().
+ * Send a packet that has become too long for its interface as IP fragments. The
+ * kernel chooses their Identification: a receiver behind a socket does not see
+ * it, any other finds the ICRC wrong. Returns as push().
  */
 static int push_pieces(struct vb_udp *u, struct vb_udp_channel *c,
 		       struct vb_txq *q)
@@ -337,9 +343,9 @@ static int push_pieces(struct vb_udp *u, struct vb_udp_channel *c,
 	return push(u, &b, 0);
 }
 
-/* The kernel would not take a message as a whole: send its frames one by one.
- * Where it would not cut it, and that works, leave it at that for a while.
- * False: no room, as below. */
+/* The kernel refused a joined message: send its frames one by one. If that
+ * works, stop to join messages for a while. False: the kernel has no room; the
+ * frames from @q->first on are left. */
 static bool send_apart(struct vb_udp *u, struct tx_batch *joined,
 		       struct vb_txq *q, unsigned count, int error)
 {
@@ -369,7 +375,8 @@ static bool send_apart(struct vb_udp *u, struct tx_batch *joined,
 	return true;
 }
 
-/* @q->first goes as far as its frames have gone. False: there is no room. */
+/* Send the batch. @q->first follows the frames that have gone. False: the
+ * kernel has no room. */
 static bool transmit(struct vb_udp *u, struct tx_batch *b, struct vb_txq *q)
 {
 	for (unsigned done = 0; done < b->count;) {
@@ -396,7 +403,8 @@ static bool transmit(struct vb_udp *u, struct tx_batch *b, struct vb_txq *q)
 	return true;
 }
 
-/* Frames of one channel, as many as a batch holds, from @q->first on. */
+/* Fill the batch with frames of one channel, from @q->first on, as many as it
+ * holds. */
 static void link_fill(struct vb_udp *u, struct tx_batch *b, struct vb_txq *q)
 {
 	unsigned next = q->first, channel = q->frames[next].route->channel;

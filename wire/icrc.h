@@ -42,9 +42,10 @@ enum vb_icrc_verdict {
 };
 
 /*
- * Judge a received packet whose IPv4 Identification the socket did not tell
- * (WIRE: the unknown 16 bits are solved from the CRC, with DF set or not).
- * @bytes: @p->len bytes and the 4 of the ICRC behind them. @guess: 0..63.
+ * Check a received packet whose IPv4 Identification the socket did not report:
+ * the unknown 16 bits are solved from the CRC, with DF set or not. @bytes:
+ * @p->len bytes and the 4 of the ICRC behind them. @guess: the Identification
+ * to try first, 0..63. *@ip_id is set for ICRC_GOOD_IF_ID.
  */
 enum vb_icrc_verdict vb_icrc_check(const struct vb_icrc_prefix *p,
 				   const uint8_t *bytes, unsigned guess,
