@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sleeping on a word, and waking who sleeps. */
+/* Sleeps on a word and wakes the sleeper, by futex(2). */
 #include "base/bell.h"
 
 #include <errno.h>
@@ -21,25 +21,27 @@ void vb_bell_clear(struct vb_bell *b)
 }
 
 /*
- * pthread_cancel() first notes that the thread is to be cancelled, as it may be
- * at any instruction, and then sends the signal for it. glibc before 2.41 heeds
- * that signal even when the thread has forbidden cancellation meanwhile, if it
- * comes while the thread sleeps in a cancellation point: with whatever lock it
- * holds there. Cancellation points themselves await such a signal before they
- * return. Here is one that does nothing else.
+ * Let a cancellation signal that is on its way arrive here. pthread_cancel()
+ * first marks the thread as cancelled, at any moment, and then sends it a
+ * signal. glibc before 2.41 obeys that signal even if the thread has disabled
+ * cancellation meanwhile, when it arrives while the thread sleeps in a
+ * cancellation point; locks that the thread holds there are then never
+ * released. A cancellation point waits for such a signal before it returns;
+ * poll() with no descriptors is one that does nothing else.
  */
 static void await_cancellation_on_its_way(void)
 {
 	(void)poll(NULL, 0, 0);
 }
 
-/* No timeout: the kernel restarts it after a signal just when it would restart
- * a read(2). The C library does not know this call for a cancellation point;
- * nothing is held in it. */
+/* There is no timeout, because the kernel then restarts this call after a
+ * signal exactly when it would restart a read(2). The C library does not treat
+ * this call as a cancellation point, so the cancellation type is asynchronous
+ * meanwhile; no lock is held here. */
 int vb_bell_wait(struct vb_bell *b)
 {
-	/* Not on the stack, which a cancelled thread leaves without clearing
-	 * up: AddressSanitizer takes that amiss. */
+	/* Not on the stack: AddressSanitizer complains about the stack that a
+	 * cancelled thread leaves behind. */
 	static __thread int type;
 	int rc;
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A word that one thread sleeps on, and that others, of this process or of
- * another that maps it, wake it by. Who has something for the sleeper puts it
- * where that will look and then rings; the sleeper says that it will sleep,
- * looks, and then sleeps. Both sides are sequentially consistent: of two that
- * meet, one at least sees the other. One ring wakes; the next ones cost a look
- * at the word.
+ * A word on which one thread sleeps until another rings. The ringing thread may
+ * be of this process or of another one that maps the word. A thread that has
+ * something for the sleeper stores it where the sleeper will look, and then
+ * rings. The sleeper sets the bell, looks, and then sleeps. Both sides are
+ * sequentially consistent, so that of a ring and a sleep at the same time at
+ * least one sees the other. The first ring wakes the sleeper; further rings
+ * only read the word.
  */
 #ifndef BASE_BELL_H
 #define BASE_BELL_H
@@ -15,19 +16,22 @@
 #include "base/defs.h"
 
 struct vb_bell {
-	_Atomic uint32_t sleeps; /* anybody may write anything here */
+	/* Not trusted: another process may write anything here. */
+	_Atomic uint32_t sleeps;
 };
 
-/* By who is about to sleep. */
+/* The sleeper sets the bell before it looks and sleeps, and clears it when it
+ * does not sleep any more. */
 void vb_bell_set(struct vb_bell *b);
 void vb_bell_clear(struct vb_bell *b);
-/* Sleep until rung, or not at all when that has happened since it was set.
- * -EINTR, as read(2) says it. A cancellation point. */
+/* Sleep until the bell rings; return at once if it has rung since it was set.
+ * 0; -EINTR after a signal, as read(2). A cancellation point. */
 VB_MUST_CHECK int vb_bell_wait(struct vb_bell *b);
 
-/* After something was put there. True: somebody sleeps by it, or did. */
+/* Ring, after storing something for the sleeper. True: a thread sleeps by the
+ * bell, or had set it. */
 bool vb_bell_ring(struct vb_bell *b);
-/* Whoever sleeps there looks up, whatever the word says. */
+/* Wake the sleeper, whatever the word says. */
 void vb_bell_wake(struct vb_bell *b);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Byte order, here and nowhere else. The reader is sticky: it remembers that
- * it ran out, so a parser tests once, after the last field.
+ * Reads and writes numbers in a given byte order; no other file converts byte
+ * order. The reader is sticky: it remembers that it ran out of bytes, so a
+ * parser tests once, after the last field.
  */
 #ifndef BASE_BYTES_H
 #define BASE_BYTES_H
@@ -28,7 +29,8 @@ static inline size_t vb_reader_left(const struct vb_reader *r)
 	return (size_t)(r->end - r->at);
 }
 
-/* @len bytes, or NULL and the reader is spent. */
+/* The next @len bytes. NULL: fewer are left, and the reader gives none any
+ * more. */
 static inline const uint8_t *vb_take(struct vb_reader *r, size_t len)
 {
 	const uint8_t *p = r->at;
@@ -42,8 +44,8 @@ static inline const uint8_t *vb_take(struct vb_reader *r, size_t len)
 	return p;
 }
 
-/* Whole words are one instruction where @bytes is a constant; compilers do not
- * make one of the loops. */
+/* A big-endian number of @bytes bytes. Where @bytes is a constant 4 or 8 this
+ * is one instruction; compilers do not make one of the loop. */
 static inline uint64_t vb_load_be(const uint8_t *p, unsigned bytes)
 {
 	uint64_t v = 0;
@@ -111,7 +113,8 @@ static inline uint64_t vb_get_be64(struct vb_reader *r)
 	return vb_get_be(r, 8);
 }
 
-/* The writer has no bound: its caller made room for the longest header. */
+/* The writer checks no bound: its caller provides room for the longest
+ * header. */
 struct vb_writer {
 	uint8_t *at;
 };

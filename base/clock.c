@@ -4,10 +4,11 @@
 #include <stdatomic.h>
 #include <time.h>
 
-/* The two clocks run alike, so that a difference beyond what reading them costs
- * means that somebody has set one. Less than this is not seen. */
+/* The two clocks run at the same rate, so that a difference beyond the time
+ * that reading them takes means that somebody has set the wall clock. A change
+ * smaller than SLACK is not noticed. */
 #define SLACK (10 * VB_USEC)
-#define CLOSE VB_USEC /* between two readings, of a good sample */
+#define CLOSE VB_USEC /* between the two readings of a good sample */
 #define TRIES 8
 
 static vb_time read_clock(clockid_t id)
@@ -33,7 +34,8 @@ static struct vb_clock_sample take_sample(void)
 	return s;
 }
 
-/* One that nobody broke into, if there is one. */
+/* The best of some samples: an interrupt between the readings makes a sample
+ * worse. */
 static struct vb_clock_sample take_good_sample(void)
 {
 	struct vb_clock_sample best = take_sample(), s;
@@ -68,7 +70,7 @@ vb_time vb_clock_wall(vb_time at)
 		return at + (uint64_t)kept;
 	s = take_good_sample();
 	now = vb_clock_ahead(kept, &s);
-	/* Of several threads that find out, one decides for all. */
+	/* Of several threads that notice a change, one decides for all. */
 	if (atomic_compare_exchange_strong(&ahead, &kept, now))
 		kept = now;
 	return at + (uint64_t)kept;

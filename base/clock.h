@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The one clock of this project: nanoseconds that never go back. */
+/* The clocks: monotonic time in nanoseconds, and its relation to the wall
+ * clock. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
@@ -7,17 +8,18 @@
 
 vb_time vb_clock_read(void);
 
-/* The moment @at of vb_clock_read() by the wall clock: nanoseconds since 1970.
- * What is between two moments is between these, too, unless somebody has set
- * the wall clock meanwhile. Any thread. */
+/* Convert @at, a time of vb_clock_read(), to the wall clock: nanoseconds since
+ * 1970. Distances between two times stay the same, unless somebody has set the
+ * wall clock meanwhile. Any thread. */
 vb_time vb_clock_wall(vb_time at);
 
-/* A reading of the wall clock between two of ours. */
+/* A reading of the wall clock between two of the monotonic clock. */
 struct vb_clock_sample {
 	vb_time before, wall, behind;
 };
-/* How far ahead the wall clock is: @kept (0: nothing is known yet) as long as
- * the sample allows it, and else what the sample says. */
+/* How far the wall clock is ahead of the monotonic one: @kept (0: not known
+ * yet) as long as the sample agrees with it, and otherwise what the sample
+ * says. */
 int64_t vb_clock_ahead(int64_t kept, const struct vb_clock_sample *s);
 
 #endif

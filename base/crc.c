@@ -23,7 +23,7 @@
 #define CRC_BYTES 4	      /* a CRC-32 appends x^32 to its message */
 #define ORDER	  0xffffffffu /* P is primitive: x^(2^32 - 1) = 1 */
 
-/* [k][n]: x^(8 * n * 256^k), and the same of x^-8. */
+/* @of[k][n] is x^(8 * n * 256^k), or the same power of x^-8. */
 struct powers {
 	uint32_t of[4][256];
 };
@@ -77,10 +77,11 @@ static uint32_t shift(const struct powers *p, uint32_t v, uint64_t bytes)
 }
 
 /*
- * x^300 + x^155 + x^117 + x^89 + 1 is a multiple of P, so a word may be taken
- * out of a message and added again 145, 183, 211 and 300 bits further on. Of
- * the five words that this reaches, @w0 is the word's own turn, and then that
- * of the fifth behind it, which nothing has reached yet.
+ * x^300 + x^155 + x^117 + x^89 + 1 is a multiple of P, so a word may be removed
+ * from a message and added again 145, 183, 211 and 300 bits further on. These
+ * places lie in five words: @w0 holds what has been added to the word at @at.
+ * Afterwards it holds what has been added to the fifth word behind it, which
+ * nothing else has reached yet.
  */
 #define FOLD_WORDS 5
 #define FOLD_BYTES (FOLD_WORDS * sizeof(uint64_t))
@@ -96,8 +97,8 @@ static inline void fold(const uint8_t *at, uint64_t *w0, uint64_t *w2,
 	*w0 = v >> 20;
 }
 
-/* What is left when the words have been added to the last bytes: no fewer of
- * these than of the words', and not twice as many. */
+/* Add the words to the last bytes of the message, at least as many as the words
+ * have and less than twice as many, and compute the CRC of these. */
 static uint32_t fold_end(const uint64_t *words, const uint8_t *at, size_t len)
 {
 	uint8_t end[2 * FOLD_BYTES];
@@ -128,8 +129,8 @@ uint32_t vb_crc32_folded(uint32_t crc, const void *bytes, size_t len)
 	return fold_end(w, at, len);
 }
 
-/* libdeflate multiplies polynomials, and where the processor cannot, or a
- * hypervisor does not tell that it can, looks up a table for every byte. */
+/* Does the processor multiply polynomials? Where it does not, or a hypervisor
+ * hides that it does, libdeflate looks up a table for every byte. */
 static bool multiplies(void)
 {
 #ifdef __x86_64__
@@ -146,8 +147,8 @@ uint32_t vb_crc32(uint32_t crc, const void *bytes, size_t len)
 	return libdeflate_crc32(crc, bytes, len);
 }
 
-/* ISA-L takes an int for a length, does not write, and leaves both inversions
- * to its caller. */
+/* ISA-L takes the length as an int, does not write to its non-const argument,
+ * and leaves both inversions to its caller. */
 #define CRC32C_PIECE (1u << 30)
 
 uint32_t vb_crc32c(uint32_t crc, const void *bytes, size_t len)
@@ -160,7 +161,8 @@ uint32_t vb_crc32c(uint32_t crc, const void *bytes, size_t len)
 	return ~crc32_iscsi(at, (int)len, r);
 }
 
-/* Big-endian: the high byte travels first, and each byte's low bit first. */
+/* The field is big-endian: its high byte comes first, and the lowest bit of
+ * each byte comes first. */
 uint32_t vb_crc32_diff16(uint16_t d, size_t tail)
 {
 	return shift(&forward, (uint32_t)__builtin_bswap16(d) << 16,

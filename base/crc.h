@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* CRC-32 (IEEE 802.3), and the algebra that undoes unknown bytes in it; CRC-32C
- * (Castagnoli). */
+/* CRC-32 (IEEE 802.3) and CRC-32C (Castagnoli), and the algebra that solves
+ * CRC-32 for unknown bytes. */
 #ifndef BASE_CRC_H
 #define BASE_CRC_H
 
 #include "base/defs.h"
 
-/* Continue @crc (0 to begin) over @len bytes; zlib's crc32() convention. */
+/* Continue @crc (0 to begin) over @len bytes, by the convention of zlib's
+ * crc32(). */
 uint32_t vb_crc32(uint32_t crc, const void *bytes, size_t len);
 
-/* The same by shifts and exclusive-ors alone: how the other does it where the
+/* The same by shifts and exclusive-ors alone; vb_crc32() uses it where the
  * processor has no instruction that multiplies polynomials. */
 uint32_t vb_crc32_folded(uint32_t crc, const void *bytes, size_t len);
 
-/* The same for CRC-32C, as iSCSI and iWARP have it. */
+/* The same for CRC-32C, which MPA uses (RFC 5044). */
 uint32_t vb_crc32c(uint32_t crc, const void *bytes, size_t len);
 
 /*
- * CRC-32 is linear: when a 16-bit field, @tail bytes before the end of the
- * covered bytes counted from the field's end, changes by exclusive-or of d
- * (big-endian), the CRC changes by a value that depends on d and @tail only.
- * Given that @diff of the CRC, find d. False when no 16-bit d explains it.
+ * CRC-32 is linear: when a 16-bit field changes by exclusive-or of d
+ * (big-endian), the CRC changes by a value that depends only on d and on @tail,
+ * the number of covered bytes behind the field. Given @diff, the change of the
+ * CRC, find d. False: no 16-bit d explains it.
  */
 bool vb_crc32_solve16(uint32_t diff, size_t tail, uint16_t *d);
 
-/* The other way: that change of the CRC, for a known @d. */
+/* The inverse: how the CRC changes, for a known @d. */
 uint32_t vb_crc32_diff16(uint16_t d, size_t tail);
 
 #endif

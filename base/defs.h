@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Every general macro and the one type for time. Knows no RDMA word. */
+/* General macros, and the type for time. */
 #ifndef BASE_DEFS_H
 #define BASE_DEFS_H
 
@@ -17,7 +17,8 @@
 #define VB_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define VB_MAX(a, b) ((a) > (b) ? (a) : (b))
 
-/* Nanoseconds of a clock that only goes forward; the caller supplies it. */
+/* Nanoseconds of a monotonic clock. Functions that need the time take it as an
+ * argument. */
 typedef uint64_t vb_time;
 #define VB_NEVER UINT64_MAX
 #define VB_USEC	 ((vb_time)1000)

@@ -6,7 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* In a user namespace: whoever has no number there. */
+/* In a user namespace, all users that have no number there appear as this
+ * one. */
 #define UID_OF_STRANGERS 65534
 
 union control {
@@ -77,8 +78,8 @@ ssize_t vb_fdmail_recv(int fd, void *bytes, size_t room, int *fds,
 			    .msg_control = &control };
 	ssize_t n;
 
-	/* CMSG_SPACE() is rounded up: the kernel would put a fourth descriptor
-	 * where there is room for three. */
+	/* CMSG_LEN() and not CMSG_SPACE(), which is rounded up: the kernel
+	 * would store a fourth descriptor where there is room for three. */
 	h.msg_controllen =
 		CMSG_LEN(VB_MIN(*count, VB_FDMAIL_FDS + 0u) * sizeof(int));
 	*count = 0;
@@ -102,7 +103,7 @@ bool vb_fdmail_has_option(int fd, int option, int value)
 	       got == value;
 }
 
-/* Does this user namespace give @uid to somebody? */
+/* Does this user namespace give the number @uid to a user? */
 static bool is_mapped(uid_t uid)
 {
 	unsigned inside, outside, count;

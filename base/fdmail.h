@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages with descriptors over UNIX sockets, and who is at the other end. */
+/* Messages with file descriptors over UNIX sockets, and the identity of the
+ * peer. */
 #ifndef BASE_FDMAIL_H
 #define BASE_FDMAIL_H
 
@@ -9,34 +10,38 @@
 
 #include "base/defs.h"
 
-/* The most descriptors that go with a message. */
+/* How many descriptors may accompany one message. */
 #define VB_FDMAIL_FDS 16
 
-/* A socket that has this name, or -errno: -EADDRINUSE is another's. */
+/* Bind a new SOCK_SEQPACKET socket to @name. A descriptor that the caller
+ * closes, or -errno; -EADDRINUSE: another socket has the name. */
 VB_MUST_CHECK int vb_fdmail_bind(const struct sockaddr_un *name, socklen_t len);
 
-/* @flags as for sendmsg(); a broken connection is -EPIPE and no signal. */
+/* Send one message with @count descriptors, which stay the caller's. @flags as
+ * for sendmsg(). 0 or -errno; a broken connection is -EPIPE and raises no
+ * signal. */
 VB_MUST_CHECK int vb_fdmail_send(int fd, const void *bytes, size_t len,
 				 const int *fds, unsigned count, int flags);
 
 /*
- * The length of what came, 0 at the end of file, or -errno with nothing left
- * open. *@count: how many descriptors @fds has room for, and then how many
- * came; they are close-on-exec. -EMSGSIZE: longer than @room. -EMFILE: more
- * descriptors than there is room for, in @fds or in this process.
+ * Receive one message. Returns its length in bytes, 0 at the end of file, or
+ * -errno, in which case no descriptor is left open. *@count: the room in @fds,
+ * and then how many descriptors came; they are close-on-exec and the caller's.
+ * -EMSGSIZE: the message is longer than @room. -EMFILE: more descriptors came
+ * than @fds, or this process, has room for.
  */
 VB_MUST_CHECK ssize_t vb_fdmail_recv(int fd, void *bytes, size_t room, int *fds,
 				     unsigned *count, int flags);
 
-/* Last to first. */
+/* Close descriptors, from the last to the first. */
 void vb_fdmail_close(const int *fds, unsigned count);
 
-/* Does a socket option that is an int have this value? */
+/* Does the socket option @option (SOL_SOCKET) have the int value @value? */
 bool vb_fdmail_has_option(int fd, int option, int value);
 
 /*
- * Is who connected, or who listens, at the other end of @fd our own user, or
- * root? *@uid is that user, (uid_t)-1 when the kernel does not say.
+ * Is the process at the other end of @fd, which connected or listens, of this
+ * user or root? *@uid is its user, (uid_t)-1 when the kernel does not say.
  */
 VB_MUST_CHECK bool vb_fdmail_trusts_peer(int fd, uid_t *uid);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Files that may be no longer than the program's user says. */
+/* Writes files within RLIMIT_FSIZE. */
 #include "base/file_limit.h"
 
 #include <errno.h>
@@ -22,8 +22,8 @@ static ssize_t write_at(int fd, const void *bytes, size_t count, off_t at)
 	return at < 0 ? write(fd, bytes, count) : pwrite(fd, bytes, count, at);
 }
 
-/* The signal is for the thread that writes: it is taken back, unless it was
- * there before. */
+/* The kernel sends the signal to the writing thread: take it back, unless it
+ * was pending before. */
 static void take_back(const sigset_t *set, const sigset_t *pending)
 {
 	static const struct timespec now;

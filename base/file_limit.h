@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How large the program's files may be (RLIMIT_FSIZE). Past that the kernel
- * sends SIGXFSZ, which ends a program that does not expect it, and it cannot
- * expect it of a library that writes a file of its own.
+ * Writes files within the program's limit on file sizes (RLIMIT_FSIZE). Past
+ * the limit the kernel sends SIGXFSZ, which ends a program that does not handle
+ * it, and no program expects that from a library's files.
  */
 #ifndef BASE_FILE_LIMIT_H
 #define BASE_FILE_LIMIT_H
@@ -11,12 +11,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* May a file, also one of memfd_create(), have so many bytes? The caller asks
+/* May a file, also one of memfd_create(), have @bytes bytes? The caller asks
  * before ftruncate() and fallocate(). */
 bool vb_file_may_have(uint64_t bytes);
 
-/* Like pwrite(), or like write() where @at is negative, but past the limit
- * there is no signal: EFBIG, or fewer bytes. */
+/* Like pwrite(), or like write() if @at is negative, but past the limit it
+ * raises no signal: it returns fewer bytes, or -1 with EFBIG in errno. */
 ssize_t vb_file_write(int fd, const void *bytes, size_t count, off_t at);
 
 #endif

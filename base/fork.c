@@ -2,8 +2,8 @@
 /*
  * The registry of what a child of fork forgets. It takes no lock: another
  * thread may be changing it when the program forks, and the child must be able
- * to read what that thread has left. So lists grow at their head only and lose
- * nothing, and an entry of a table is valid after any single store.
+ * to read what that thread has left. So lists only grow, at their head, and an
+ * entry is valid after each single store.
  */
 #include "base/fork.h"
 
@@ -18,12 +18,13 @@
 #define CHUNK  1024
 #define CHUNKS 1024 /* descriptors beyond are not closed */
 
-/* Which file a descriptor was; ino 0: none. */
+/* The file that a descriptor referred to; ino 0: none. */
 struct mark {
 	_Atomic uint64_t dev, ino;
 };
 
-/* at NULL: free, to be used again; itself: about to be. */
+/* A mapping. @at is NULL while the entry is free, and points to the entry
+ * itself while a thread fills it in. */
 struct range {
 	_Atomic(void *) at;
 	_Atomic size_t bytes;
@@ -100,7 +101,7 @@ static struct mark *mark_of(int fd)
 		return NULL;
 	if (!atomic_compare_exchange_strong(&marks[fd / CHUNK], &none, chunk)) {
 		free(chunk);
-		chunk = none; /* another thread's */
+		chunk = none; /* another thread has stored its chunk */
 	}
 	return &chunk[fd % CHUNK];
 }
@@ -117,7 +118,8 @@ void vb_fork_closes(int fd)
 	atomic_store(&m->ino, s.st_ino);
 }
 
-/* Takes the range over: nobody else sees it before its length is there. */
+/* Fill in a free entry. No other thread reads it before its length is
+ * stored. */
 static bool reuse(struct range *r, void *at, size_t bytes)
 {
 	void *none = NULL;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * SIGSEGV and SIGBUS: ours when a guarded routine raised them, the program's
- * otherwise. The program's handler runs as the kernel would have run it.
+ * The handlers of SIGSEGV and SIGBUS: a fault raised by a guarded routine is
+ * handled here, any other goes to the program's handler, which runs as the
+ * kernel would have run it.
  *
- * Every action that we ever displaced is kept, each with the one that was
- * below it at that time. So when the program's handler in turn calls the one
- * it displaced - us - the signal goes one step down instead of round and round.
+ * Every action that this handler has displaced is kept, each with the one below
+ * it at that time. So when the program's handler in turn calls the handler that
+ * it displaced, which is this one, the signal goes one step down instead of
+ * round in circles.
  */
 #include "base/guard.h"
 
@@ -22,12 +24,13 @@
 struct action {
 	struct sigaction sa;
 	const struct action *below; /* NULL: the system's default */
-	struct action *next;	    /* in kept[]; lock */
+	struct action *next;	    /* in @kept; guarded by lock */
 };
 
 struct watched {
 	int sig;
-	struct action *kept; /* lock; never freed: a handler may be reading */
+	/* Guarded by lock; never freed, as a handler may be reading. */
+	struct action *kept;
 	_Atomic(const struct action *) top;
 };
 
@@ -35,15 +38,17 @@ static struct vb_mutex lock = VB_MUTEX_INITIALIZER(VB_RANK_LEAF);
 static struct watched watched[] = { { SIGSEGV }, { SIGBUS } };
 static const struct action system_default; /* all zero is SIG_DFL */
 
-/* What is kept is complete at any time. */
+/* In a child of fork. The actions kept are complete at any time; only the lock
+ * is reset. */
 static void forget_lock(void)
 {
 	vb_mutex_init(&lock, VB_RANK_LEAF);
 }
 VB_FORGET_AT_FORK(forget_lock)
 
-/* The program's handler that this thread is in, and from which signal. The
- * model makes room at load time: a handler must not allocate. */
+/* The program's handler that runs in this thread, and the signal that it was
+ * passed. The TLS model allocates at load time, because a signal handler must
+ * not allocate. */
 struct passing {
 	const struct action *to;
 	const void *context;
@@ -59,8 +64,8 @@ static bool is_ours(const struct sigaction *sa)
 	return (sa->sa_flags & SA_SIGINFO) && sa->sa_sigaction == handle;
 }
 
-/* Raised by the instruction at the PC, not sent by somebody, and not the
- * news of a bad page elsewhere. */
+/* Was the signal raised by the instruction at the program counter? Not if a
+ * process sent it, or if it reports a bad page elsewhere (BUS_MCEERR_AO). */
 static bool is_fault(int sig, const siginfo_t *info)
 {
 	return info->si_code > 0 &&
@@ -75,7 +80,8 @@ static struct watched *watched_of(int sig)
 static void end_by_default(int sig, bool fault)
 {
 	sigaction(sig, &system_default.sa, NULL);
-	/* A fault comes again on return, and leaves a core that tells where. */
+	/* A fault happens again on return, and leaves a core dump that shows
+	 * where. */
 	if (!fault)
 		raise(sig);
 }
@@ -99,9 +105,11 @@ static void run(const struct action *a, int sig, siginfo_t *info, void *context)
 }
 
 /*
- * Called from within the handler we passed this very signal to: same context,
- * deeper in the stack. (A handler may have left by longjmp, so that @passing
- * is stale; but a new signal never stands deeper with the same context.)
+ * The action that gets the signal. When the program's handler, which got this
+ * very signal from here, calls this handler, that shows by the same context at
+ * a deeper stack frame, and the next action below gets the signal. (A handler
+ * may have left by longjmp(), so that @passing is stale; but a new signal never
+ * has the same context at a deeper frame.)
  */
 static const struct action *next_action(int sig, const void *context,
 					uintptr_t frame)
@@ -123,7 +131,8 @@ static void pass_on(int sig, siginfo_t *info, void *context, uintptr_t frame)
 	struct passing before = passing;
 	bool fault = is_fault(sig, info);
 
-	/* An ignored fault would repeat for ever: the kernel ends it too. */
+	/* An ignored fault would repeat for ever, so the program ends, as the
+	 * kernel would have it. */
 	if (a->sa.sa_handler == SIG_DFL ||
 	    (a->sa.sa_handler == SIG_IGN && fault)) {
 		end_by_default(sig, fault);
@@ -143,7 +152,8 @@ static void handle(int sig, siginfo_t *info, void *context)
 	pass_on(sig, info, context, (uintptr_t)__builtin_frame_address(0));
 }
 
-/* Member by member: the C library leaves the rest of a mask undefined. */
+/* Compare signal by signal: the C library leaves the rest of a mask
+ * undefined. */
 static bool is_same_mask(const sigset_t *a, const sigset_t *b)
 {
 	for (int sig = 1; sig < NSIG; sig++)
@@ -159,8 +169,8 @@ static bool is_same(const struct sigaction *a, const struct sigaction *b)
 	       is_same_mask(&a->sa_mask, &b->sa_mask);
 }
 
-/* Make @sa the one that gets what is not ours. One record per distinct
- * action, however often the program puts it back. */
+/* Make @sa the action that gets what is not handled here. There is one record
+ * for each distinct action, however often the program installs it. */
 static int keep(struct watched *w, const struct sigaction *sa)
 {
 	struct action *a = w->kept;
@@ -176,7 +186,7 @@ static int keep(struct watched *w, const struct sigaction *sa)
 		a->next = w->kept;
 		w->kept = a;
 	}
-	/* Release: the handler takes no lock. */
+	/* Release: the handler reads it without a lock. */
 	atomic_store_explicit(&w->top, a, memory_order_release);
 	return 0;
 }
@@ -198,7 +208,7 @@ static int take_over(struct watched *w)
 			(now.sa_flags & SA_RESTART);
 	if (sigaction(w->sig, &ours, &was) < 0)
 		return -errno;
-	/* Another thread may have replaced it in between. */
+	/* Another thread may have installed its own action in between. */
 	return is_ours(&was) ? 0 : keep(w, &was);
 }
 

@@ -1,32 +1,35 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Touching memory that belongs to the program, and may not be there.
+ * Touches memory that belongs to the program and may not be there.
  *
- * These routines sit in a code range of their own. A SIGSEGV or SIGBUS raised
- * inside it turns into an error return; every other fault goes to the handler
- * the program had. Bytes are written in address order: a program that spins
- * on the last byte (or on an aligned word of up to 8 bytes) sees everything
- * before it, and an aligned copy of 1, 2, 4 or 8 bytes is one access.
+ * These routines occupy a code range of their own. A SIGSEGV or SIGBUS raised
+ * inside it becomes an error return; any other fault goes to the handler that
+ * the program had. Bytes are written in address order: a program that spins on
+ * the last byte (or on an aligned word of up to 8 bytes) sees everything before
+ * it, and an aligned copy of 1, 2, 4 or 8 bytes is one access.
  *
- * A thread that runs them must not block SIGSEGV or SIGBUS: the kernel ends
- * a program whose fault cannot be delivered.
+ * A thread that calls them must not block SIGSEGV or SIGBUS, because the kernel
+ * ends a program whose fault cannot be delivered.
  */
 #ifndef BASE_GUARD_H
 #define BASE_GUARD_H
 
 #include "base/defs.h"
 
-/* Put the handlers in place, or back in place when the program replaced
- * them. Cheap enough for each registration. Keeps errno. -errno. */
+/* Install the signal handlers, again if the program has replaced them. Cheap
+ * enough to call at each registration of memory. Keeps errno. 0 or -errno. */
 VB_MUST_CHECK int vb_guard_install(void);
 
-/* Bytes not copied because a page was missing, or some more: 0 is success. */
+/* Copy @len bytes. Returns 0, or how many bytes were not copied because a page
+ * is missing; this number may be too high. */
 VB_MUST_CHECK size_t vb_guard_copy(void *dst, const void *src, size_t len);
 
-/* The same towards memory that nobody else looks at, in any order. */
+/* The same into memory that no other thread reads meanwhile: bytes are written
+ * in any order. */
 VB_MUST_CHECK size_t vb_guard_fetch(void *dst, const void *src, size_t len);
 
-/* 8-byte aligned; atomic towards the processors too. 0 or -EFAULT. */
+/* Compare and swap, or add, at an 8-byte aligned address; atomic also towards
+ * the program's own instructions. *@old is the value before. 0 or -EFAULT. */
 VB_MUST_CHECK int vb_guard_cas64(uint64_t *at, uint64_t expect, uint64_t swap,
 				 uint64_t *old);
 VB_MUST_CHECK int vb_guard_add64(uint64_t *at, uint64_t add, uint64_t *old);

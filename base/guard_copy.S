@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The routines of base/guard.h whose faults are caught, and the table that
- * tells guard.c where each goes on after a fault. No routine moves the stack
- * pointer, so a fixup only has to set the result and return.
+ * The routines of base/guard.h, whose faults are caught, and the table that
+ * tells guard_copy.c where each continues after a fault. No routine moves the
+ * stack pointer, so a fixup only has to set the result and return.
  *
  * A copy aligns its destination first, stores only naturally aligned pieces
  * in ascending order, and ends with the largest aligned pieces that are left:
- * every aligned word of up to 8 bytes appears at once, and last if it is last.
+ * every aligned word of up to 8 bytes appears at once, and the last one appears
+ * last.
  */
 #if defined(__x86_64__) && !defined(VB_GUARD_PORTABLE)
 
@@ -39,13 +40,13 @@
 /*
  * size_t vb_guard_copy(void *dst (rdi), const void *src (rsi),
  *			size_t len (rdx))
- * rdx is what remains. The processor keeps stores in order.
+ * rdx counts the bytes that remain. The processor keeps stores in order.
  */
 	door	vb_guard_copy
 .Lcopy_begin:
 	cmp	$64, %rdx
 	jae	.Lalign_1
-	/* One piece, aligned or not: the commonest small lengths. */
+	/* The most common small lengths: one piece, aligned or not. */
 	cmp	$8, %rdx
 	je	.Lone_8
 	cmp	$4, %rdx
@@ -81,9 +82,9 @@
 .Lbulk:
 	cmp	$64, %rdx
 	jb	.Lwords
-	/* What is long is rarely in cache, and goes on behind its end, in the
-	 * next packet. Only reading goes that far: lines there may be others'
-	 * to write. */
+	/* Long copies are rarely in cache: prefetch. Reads are prefetched
+	 * beyond the end, where the next packet's data lies most often; writes
+	 * are not, since other threads may be writing to those lines. */
 	cmp	$FAR, %rdx
 	jb	.Lbulk_loop
 	.p2align 4
@@ -165,7 +166,8 @@
 /*
  * size_t vb_guard_fetch(void *dst (rdi), const void *src (rsi),
  *			 size_t len (rdx))
- * Pieces that overlap; what is shorter or longer goes the other way.
+ * Copies of 32 to 128 bytes are done by overlapping pieces; shorter and
+ * longer ones by vb_guard_copy().
  */
 	door	vb_guard_fetch
 	cmp	$32, %rdx
@@ -251,9 +253,9 @@
 	.text
 /*
  * size_t vb_guard_copy(void *dst (x0), const void *src (x1), size_t len (x2))
- * x2 is what remains. The processor may reorder stores: a barrier stands
- * before each of the last words and pieces. The first one stands here, for
- * what earlier copies stored: a message comes in several.
+ * x2 counts the bytes that remain. The processor may reorder stores, so a
+ * barrier stands before each of the last words and pieces. The first barrier
+ * is for the stores of earlier copies: a message may take several.
  */
 	door	vb_guard_copy
 .Lcopy_begin:
@@ -302,7 +304,7 @@
 	sub	x2, x2, #64
 	b	.Lbulk
 
-	/* 64 bytes at most are left: one by one, the last word last. */
+	/* At most 64 bytes are left: store them one word after the other. */
 .Lwords:
 	cmp	x2, #8
 	b.lo	.Ltail
@@ -354,7 +356,7 @@
 	ret
 	door_end vb_guard_copy
 
-/* Here it gains nothing to go by another order. */
+/* vb_guard_fetch: on this processor another order gains nothing. */
 	door	vb_guard_fetch
 	b	vb_guard_copy
 .Lfetch_begin:

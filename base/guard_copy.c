@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a guarded routine goes on after a fault: by the table of guard_copy.S
- * where there is assembly, by siglongjmp where there is none.
+ * Makes a guarded routine return its error after a fault: by the table of
+ * guard_copy.S where there is assembly, by siglongjmp() elsewhere.
  */
 #include "base/guard_copy.h"
 
@@ -61,8 +61,8 @@ bool vb_guard_resume(void *context)
 
 #else
 
-/* Where this thread goes after a fault; NULL outside guarded routines.
- * Initial-exec: the handler must not allocate. */
+/* Where this thread continues after a fault; NULL outside guarded routines. The
+ * TLS model is initial-exec, because a signal handler must not allocate. */
 static _Thread_local sigjmp_buf *volatile way_out
 	__attribute__((tls_model("initial-exec")));
 
@@ -73,11 +73,13 @@ bool vb_guard_resume(void *context)
 	if (!to)
 		return false;
 	way_out = NULL;
-	/* The mask needs no restoring: guard.c blocks nothing before this. */
+	/* The signal mask need not be restored: guard.c blocks nothing before
+	 * this. */
 	siglongjmp(*to, 1);
 }
 
-/* The fences keep the compiler from moving accesses out of the protection. */
+/* The fences keep the compiler from moving accesses out of the protected
+ * stretch. */
 static void enter(sigjmp_buf *out)
 {
 	way_out = out;
@@ -90,10 +92,12 @@ static void leave(void)
 	way_out = NULL;
 }
 
-/* Addresses here are a program's, null ones included, and faults are meant. */
+/* Addresses here come from a program, null ones included, and may fault: the
+ * undefined-behaviour sanitizer must not complain. */
 #define ANY_ADDRESS __attribute__((no_sanitize("undefined")))
 
-/* One naturally aligned piece of @bytes at @dst; @src may be unaligned. */
+/* Store one naturally aligned piece of @bytes bytes at @dst; @src may be
+ * unaligned. */
 ANY_ADDRESS
 static void store_piece(uint8_t *dst, const uint8_t *src, size_t bytes)
 {

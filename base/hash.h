@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A hash for tables whose keys another program chooses. The caller passes a
- * random number as the first @h and keeps it secret: then the other program
+ * random number as the first @h and keeps it secret, so that the other program
  * cannot find keys that fall into one bucket.
  */
 #ifndef BASE_HASH_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two levels: a root of leaf pointers, made once, and leaves, made when their
- * first index is handed out and kept until the table dies. So a reader needs
- * two loads and no lock. Free indices form a queue through their own leaves.
+ * A table of two levels: a root of pointers to leaves, made once, and leaves,
+ * made when their first index is handed out and kept while the table lives. So
+ * a reader needs two loads and no lock. Free indices form a queue through their
+ * leaves.
  */
 #include "base/idtab.h"
 
@@ -20,11 +21,11 @@
 
 struct leaf {
 	_Atomic(void *) obj[LEAF_SLOTS];
-	uint32_t next_free[LEAF_SLOTS]; /* lock */
+	uint32_t next_free[LEAF_SLOTS]; /* guarded by the table's lock */
 };
 
 struct vb_idtab {
-	/* immutable after create */
+	/* constant after vb_idtab_create() */
 	uint32_t count, first;
 	struct vb_mutex lock;
 	/* lock */
@@ -125,9 +126,10 @@ int vb_idtab_add(struct vb_idtab *t, void *obj, uint32_t *index)
 	vb_mutex_lock(&t->lock);
 	err = t->fresh < t->count ? pick_fresh(t, &i) : pick_freed(t, &i);
 	if (!err) {
-		/* Before the store: a reader may know the index at once. */
+		/* Before the store below, since a reader may use the index at
+		 * once. */
 		*index = i;
-		/* Release: who finds @obj finds it initialised. */
+		/* Release: a thread that finds @obj sees it initialized. */
 		atomic_store_explicit(&leaf_of(t, i)->obj[i & LEAF_MASK], obj,
 				      memory_order_release);
 		atomic_fetch_add_explicit(&t->used, 1, memory_order_relaxed);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sentences for people: one write(2) a line, so that lines never mix. */
+/* Writes log messages: one write(2) for each line, so that lines do not mix. */
 #include "base/log.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ bool vb_log_wants(enum vb_log_level level)
 	static atomic_int chosen = -1;
 	int now = atomic_load_explicit(&chosen, memory_order_relaxed);
 
-	/* Relaxed: whoever races here finds the same answer. */
+	/* Relaxed: threads that race here find the same answer. */
 	if (now < 0) {
 		now = level_from_environment();
 		atomic_store_explicit(&chosen, now, memory_order_relaxed);
@@ -60,7 +60,7 @@ void vb_log(enum vb_log_level level, const char *format, ...)
 
 		line[end++] = '\n';
 		cancel = vb_cancel_off();
-		/* Nobody can be told that standard error is closed. */
+		/* A closed standard error cannot be reported. */
 		if (vb_file_write(STDERR_FILENO, line, end, -1) < 0)
 			errno = saved;
 		vb_cancel_back(cancel);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Numbers that a peer cannot guess, from the kernel and from nowhere else. */
+/* Random numbers from the kernel, and from nothing else. */
 #include "base/rand.h"
 
 #include "base/log.h"
@@ -11,7 +11,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* For a kernel or a seccomp filter without getrandom(). */
+/* For a kernel or a seccomp filter that denies getrandom(). */
 static bool read_urandom(void *bytes, size_t len)
 {
 	int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
@@ -37,7 +37,8 @@ uint32_t vb_rand32(void)
 	while (got < 0 && errno == EINTR);
 
 	if (got != sizeof(v) && !read_urandom(&v, sizeof(v))) {
-		/* Guessable keys and PSNs would open memory to strangers. */
+		/* Keys and PSNs that can be guessed would open memory to
+		 * strangers. */
 		vb_log(LOG_ERROR, "random: the kernel gives no random bytes");
 		abort();
 	}

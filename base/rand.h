@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Numbers that a peer cannot guess (getrandom). */
+/* Random numbers that a peer cannot guess. Aborts the program when the kernel
+ * gives none. Keeps errno; any thread. */
 #ifndef BASE_RAND_H
 #define BASE_RAND_H
 

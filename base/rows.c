@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Objects in chunks of pages, which the kernel fills in when they are
+/* Keeps objects in chunks of pages, which the kernel provides when they are
  * touched. */
 #include "base/rows.h"
 
@@ -49,8 +49,9 @@ static int add_chunk(struct vb_rows *t, uint32_t nth)
 
 	if (chunk == MAP_FAILED)
 		return -ENOMEM;
-	/* Where there are many, finding the page costs as much as the line.
-	 * A program with few does not pay for it with a huge page. */
+	/* With many objects, the lookup of a page costs as much as that of the
+	 * cache line, so use huge pages. The first chunk has none: a program
+	 * with few objects need not pay for a huge page. */
 	if (nth > 0)
 		(void)madvise(chunk, chunk_bytes(t), MADV_HUGEPAGE);
 	atomic_store_explicit(&t->chunks[nth], chunk, memory_order_relaxed);
@@ -68,7 +69,7 @@ int vb_rows_add(struct vb_rows *t, uint32_t *index, void **obj)
 		rc = add_chunk(t, i / CHUNK_ROWS);
 	if (rc)
 		return rc;
-	/* Release: who sees the count finds the chunk. */
+	/* Release: a thread that sees the count finds the chunk. */
 	atomic_store_explicit(&t->count, i + 1, memory_order_release);
 	*index = i;
 	*obj = vb_rows_get(t, i);

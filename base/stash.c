@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Idle buffers in lists, one a size; the last given is the first taken, since
- * that is in the cache. */
+/* Keeps idle buffers in lists, one for each size; the last one given is the
+ * first one taken, since it is in the cache. */
 #include "base/stash.h"
 
 #include <stdlib.h>
@@ -9,8 +9,8 @@ struct vb_stashed {
 	struct vb_stashed *next;
 };
 
-/* Packets of the usual path MTUs, with what is known of them. Whoever wants
- * more gets the C library's. */
+/* Room for packets of the usual path MTUs with their bookkeeping. Larger
+ * buffers come from the C library directly. */
 static const size_t sizes[] = { 512, 1536, 4608 };
 _Static_assert(VB_COUNT(sizes) == VB_STASH_SIZES, "a list for each");
 

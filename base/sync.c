@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Waiting for a mutex that another thread holds. */
+/* Waits for a mutex that another thread holds, by futex(2). */
 #include "base/sync.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TRIES	  100 /* most are held for less than a microsecond */
+#define TRIES	  100 /* most mutexes are held for less than a microsecond */
 #define MOMENT_NS 200000
 
 static void sleep_by(struct vb_mutex *m)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A mutex that clang's thread-safety analysis understands. */
+/* A mutex that clang's thread-safety analysis understands, and switching
+ * cancellation off. */
 #ifndef BASE_SYNC_H
 #define BASE_SYNC_H
 
@@ -27,9 +28,9 @@
 #endif
 
 /*
- * Verbs are no cancellation points: a thread cancelled inside one would leave
- * a lock behind for ever. Round every stretch that holds a lock and enters
- * the kernel.
+ * Verbs are no cancellation points: a thread cancelled inside one would never
+ * release its locks. Callers switch cancellation off around every stretch that
+ * holds a lock and enters the kernel, and back with the value returned.
  */
 static inline int vb_cancel_off(void)
 {
@@ -45,11 +46,12 @@ static inline void vb_cancel_back(int before)
 }
 
 /*
- * The C library's mutex takes an instruction that locks the bus to give it up,
- * too, and a call either way: half of what an 8-byte message between two
- * programs cost. Here who gives up only stores, after a look whether anybody
- * sleeps; who goes to sleep just between the two is not woken, and therefore
- * sleeps for a moment at a time. Zeros are one that is free.
+ * The C library's mutex takes a bus-locking instruction also to unlock, and a
+ * function call for each operation: half of what an 8-byte message between two
+ * programs cost. Here unlocking only checks whether a thread sleeps and then
+ * stores. A thread that goes to sleep between this check and the store is not
+ * woken, and therefore sleeps for 200 us at a time. All zeros is a free mutex.
+ * Not recursive.
  */
 struct VB_CAPABILITY("mutex") vb_mutex {
 	_Atomic uint32_t word; /* enum vb_mutex_word */
@@ -61,7 +63,7 @@ struct VB_CAPABILITY("mutex") vb_mutex {
 enum vb_mutex_word {
 	VB_MUTEX_FREE,
 	VB_MUTEX_HELD,
-	VB_MUTEX_WANTED, /* held, and somebody may sleep */
+	VB_MUTEX_WANTED, /* held, and a thread may sleep for it */
 };
 
 #ifdef VB_LOCK_RANKS

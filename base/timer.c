@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A binary heap of deadlines; each timer knows its place, to leave early. */
+/* A binary heap of deadlines. Each timer knows its place, so that it can be
+ * removed before its time. */
 #include "base/timer.h"
 
 #include <errno.h>
@@ -44,7 +45,7 @@ static void sift_down(struct vb_timers *ts, uint32_t pos, struct vb_timer *t)
 	place(ts, pos, t);
 }
 
-/* @t may be out of order at @pos in either direction. */
+/* Restore the order around @pos, where @t may be too early or too late. */
 static void settle(struct vb_timers *ts, uint32_t pos, struct vb_timer *t)
 {
 	if (pos > 0 && t->at < ts->heap[(pos - 1) / 2]->at)

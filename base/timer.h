@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A heap of deadlines over a time that the caller supplies. Not locked: the
- * owner's lock protects it. Nodes live in the objects they wake.
+ * A heap of deadlines, in a time that the caller supplies. It has no lock: the
+ * owner's lock guards it. Each struct vb_timer is a member of the object that
+ * it is for.
  */
 #ifndef BASE_TIMER_H
 #define BASE_TIMER_H
@@ -22,7 +23,7 @@ void vb_timers_init(struct vb_timers *ts);
 void vb_timers_fini(struct vb_timers *ts);
 void vb_timer_init(struct vb_timer *t);
 
-/* Queue @t for @at, or move it there. -ENOMEM leaves it unqueued. */
+/* Queue @t for the time @at, or move it there. 0; -ENOMEM: @t is not queued. */
 VB_MUST_CHECK int vb_timer_set(struct vb_timers *ts, struct vb_timer *t,
 			       vb_time at);
 void vb_timer_cancel(struct vb_timers *ts, struct vb_timer *t);
@@ -30,7 +31,7 @@ void vb_timer_cancel(struct vb_timers *ts, struct vb_timer *t);
 /* The earliest deadline, or VB_NEVER. */
 vb_time vb_timers_next(const struct vb_timers *ts);
 
-/* Take out one timer whose time has come; NULL when none has. */
+/* Remove and return one timer whose time has come; NULL when there is none. */
 struct vb_timer *vb_timers_pop(struct vb_timers *ts, vb_time now);
 
 #endif
