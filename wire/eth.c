@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ethernet, VLAN tags, IPv4, IPv6, ports: an arrived frame's key. */
+/* Reads the key of a received frame: Ethernet, VLAN tags, IPv4, IPv6, ports. */
 #include "wire/eth.h"
 
 #include "base/bytes.h"
@@ -24,7 +24,8 @@ static bool take_into(struct vb_reader *r, uint8_t *to, size_t len)
 	return from;
 }
 
-/* IEEE 802.1Q; several may follow each other. Returns the type behind them. */
+/* VLAN tags (IEEE 802.1Q), of which several may follow each other. Returns the
+ * type behind them. */
 static uint16_t get_tags(struct vb_reader *r, uint16_t type,
 			 struct vb_eth_key *key)
 {
@@ -59,7 +60,7 @@ static void get_ports(struct vb_reader *r, uint8_t proto,
 	key->layers |= proto == PROTO_TCP ? LAYER_TCP : LAYER_UDP;
 }
 
-/* RFC 791, 3.1. A fragment but the first has no ports. */
+/* RFC 791, 3.1. Only the first fragment of a datagram has ports. */
 static void get_ipv4(struct vb_reader *r, struct vb_eth_key *key)
 {
 	const uint8_t *h = vb_take(r, 20);
@@ -88,7 +89,8 @@ static bool is_extension(uint8_t next)
 	return next == 0 || next == 43 || next == 60; /* RFC 8200, 4 */
 }
 
-/* Past extension headers, to the ports. 59: nothing that one could name. */
+/* Skip IPv6 extension headers. Returns the protocol behind them; 59 (No Next
+ * Header): there are no ports. */
 static uint8_t skip_extensions(struct vb_reader *r, uint8_t next)
 {
 	for (unsigned i = 0; i < MAX_EXTENSIONS; i++) {
@@ -97,7 +99,7 @@ static uint8_t skip_extensions(struct vb_reader *r, uint8_t next)
 		if (next != 44 && !is_extension(next))
 			return next;
 		h = vb_take(r, 8);
-		/* 44, a fragment: only the first has ports. */
+		/* 44 is a fragment, of which only the first has ports */
 		if (!h || (next == 44 && vb_load_be(h + 2, 2) >> 3))
 			return 59;
 		if (next != 44 && !vb_take(r, h[1] * 8u))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What flow steering asks of an Ethernet frame: its addresses, tags and ports,
- * as bytes that can be compared under a mask.
+ * The fields of an Ethernet frame that flow steering compares: addresses, tags
+ * and ports, as bytes that can be compared under a mask.
  */
 #ifndef WIRE_ETH_H
 #define WIRE_ETH_H
@@ -20,16 +20,17 @@ enum vb_eth_layer {
 	LAYER_UDP = 1 << 5,
 };
 
-/* As on the wire; 0 where a frame has no such field. */
+/* Fields as on the wire; 0 where a frame has no such field. */
 struct vb_eth_key {
 	uint16_t layers; /* enum vb_eth_layer; host order */
 	uint8_t dst[6], src[6];
-	uint8_t ether_type[2]; /* behind the last tag (ibv_create_flow(3)) */
-	uint8_t vlan_tag[2];   /* of the first: priority, CFI, number */
+	/* The type behind the last VLAN tag (ibv_create_flow(3)). */
+	uint8_t ether_type[2];
+	uint8_t vlan_tag[2]; /* of the first tag: priority, CFI, number */
 	uint8_t sport[2], dport[2];
-	uint8_t proto; /* IPv6: the first Next Header */
+	uint8_t proto; /* IPv4: Protocol; IPv6: the first Next Header */
 	uint8_t tos;
-	uint8_t sip[16], dip[16]; /* IPv4: the first four bytes */
+	uint8_t sip[16], dip[16]; /* IPv4: in the first four bytes */
 	uint8_t flow_label[4];	  /* 20 bits */
 	uint8_t ttl;
 	uint8_t ip_flags; /* VB_IPV4_DF, VB_IPV4_MF */
@@ -41,10 +42,11 @@ _Static_assert(sizeof(struct vb_eth_key) == VB_ETH_KEY_BYTES, "no holes");
 #define VB_IPV4_DF 2
 #define VB_IPV4_MF 4
 
-/* Layers that are cut short, and what is behind them, are not there. */
+/* Fill @key from the @len bytes of a frame. A layer that is cut short, and all
+ * behind it, count as missing. */
 void vb_eth_key_get(const uint8_t *frame, size_t len, struct vb_eth_key *key);
 
-/* Does @key have what @value has, where @mask says? */
+/* Does @key equal @value in all bits that @mask has? */
 bool vb_eth_key_matches(const struct vb_eth_key *key,
 			const struct vb_eth_key *value,
 			const struct vb_eth_key *mask);

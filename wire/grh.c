@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The network header in front of a datagram: both families, both ways. */
+/* Writes and reads the network header in front of a datagram, for IPv4 and
+ * IPv6. */
 #include "wire/grh.h"
 
 #include "base/bytes.h"
@@ -11,7 +12,8 @@
 #define FLAG_DF	   0x4000
 #define UDP_PROTO  17
 
-/* RFC 1071: 0 over a header that holds its own checksum. */
+/* The checksum of RFC 1071; it is 0 over a header that contains a correct
+ * one. */
 static uint16_t ip_checksum(const uint8_t *header)
 {
 	uint32_t sum = 0;
@@ -96,7 +98,8 @@ static void get_ipv6(const uint8_t *at, struct vb_grh *h)
 	memcpy(h->dgid.raw, at + 24, 16);
 }
 
-/* An address of IPv6 may look like an IPv4 header; its checksum decides. */
+/* The end of an IPv6 address may look like an IPv4 header; the checksum
+ * decides. */
 bool vb_grh_get(const uint8_t bytes[VB_GRH_BYTES], struct vb_grh *h)
 {
 	const uint8_t *v4 = bytes + IPV4_AT;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The 40 bytes in front of a received datagram: a GRH on InfiniBand, and on
- * RoCEv2 the network header (Annex A17.4.5.1): IPv6's own, or 20 bytes that
- * mean nothing and IPv4's. Who replies reads the sender's address there.
+ * The 40 bytes in front of a received datagram: on InfiniBand a GRH, on RoCEv2
+ * the network header (Annex A17.4.5.1), which is IPv6's header, or 20 undefined
+ * bytes and IPv4's header. A program that replies reads the sender's address
+ * there.
  */
 #ifndef WIRE_GRH_H
 #define WIRE_GRH_H
@@ -14,13 +15,13 @@
 struct vb_grh {
 	struct vb_gid sgid, dgid; /* both IPv4-mapped, or both IPv6 */
 	uint32_t flow_label;	  /* IPv6, 20 bits */
-	uint16_t ip_id;		  /* IPv4; 0 when nobody told */
+	uint16_t ip_id;		  /* IPv4; 0 when it is not known */
 	uint16_t udp_bytes;	  /* UDP payload: BTH through ICRC */
 	uint8_t tclass, hop_limit;
 };
 
 void vb_grh_put(uint8_t bytes[VB_GRH_BYTES], const struct vb_grh *h);
-/* False: neither header is there. */
+/* False: the bytes hold neither header. */
 bool vb_grh_get(const uint8_t bytes[VB_GRH_BYTES], struct vb_grh *h);
 
 #endif

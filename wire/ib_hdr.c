@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Transport headers: each get with its put, then whole packets. */
+/* Transport headers: each getter with its putter, then whole packets. */
 #include "wire/ib_hdr.h"
 
-/* IBA 9.2: TVer is 0; reserved bits are sent as 0 and not looked at, but for
- * the one by which two of us know each other. */
+/* IBA 9.2: TVer must be 0. Reserved bits are sent as 0 and ignored, except for
+ * the one by which two Verbenas recognize each other. */
 bool vb_bth_get(struct vb_reader *r, struct vb_bth *h)
 {
 	const uint8_t *at = vb_take(r, VB_BTH_BYTES);
@@ -104,7 +104,8 @@ void vb_deth_put(struct vb_writer *w, const struct vb_deth *h)
 	vb_put_be(w, h->sqpn & 0xffffff, 4);
 }
 
-/* The row's headers, and those that the class adds (enum vb_ib_header). */
+/* The headers in the operation's row, and those that its class adds (enum
+ * vb_ib_header). */
 static unsigned headers_of(const struct vb_ib_op *op, uint8_t opcode)
 {
 	unsigned class = opcode >> 5;
@@ -116,13 +117,14 @@ static unsigned headers_of(const struct vb_ib_op *op, uint8_t opcode)
 	return op->headers;
 }
 
-/* The reader is sticky: a header cut short is seen after the last. */
+/* The reader is sticky: its caller sees after the last header whether one was
+ * cut short. */
 static void get_extended(struct vb_reader *r, unsigned headers,
 			 struct vb_ib_pkt *pkt)
 {
 	const uint8_t *imm;
 
-	if (!(headers & ~HDR_RETH)) { /* most have no other */
+	if (!(headers & ~HDR_RETH)) { /* most packets have no other header */
 		if (headers)
 			(void)vb_reth_get(r, &pkt->reth);
 		return;
@@ -151,7 +153,7 @@ static void get_extended(struct vb_reader *r, unsigned headers,
 static void put_extended(struct vb_writer *w, unsigned headers,
 			 const struct vb_ib_pkt *pkt)
 {
-	if (!(headers & ~HDR_RETH)) { /* as above */
+	if (!(headers & ~HDR_RETH)) { /* most packets have no other header */
 		if (headers)
 			vb_reth_put(w, &pkt->reth);
 		return;
@@ -183,7 +185,7 @@ enum vb_parse vb_ib_parse(const uint8_t *bytes, size_t len,
 	const struct vb_ib_op *op;
 
 	*pkt = (struct vb_ib_pkt){ 0 };
-	/* IBA 9.2: pad makes it whole words. */
+	/* IBA 9.2: with the pad, a packet is a multiple of 4 bytes. */
 	if (len < VB_BTH_BYTES || len % 4 != 0)
 		return PARSE_SHORT;
 	if (!vb_bth_get(&r, &pkt->bth))
@@ -225,7 +227,7 @@ size_t vb_ib_put_fast(uint8_t *bytes, const struct vb_bth *bth,
 vb_time vb_rnr_ns(uint8_t code)
 {
 	static const uint32_t units[32] = {
-		/* of 10 us */
+		/* in units of 10 us */
 		65536, 1,    2,	   3,	  4,	 6,	8,     12,
 		16,    24,   32,   48,	  64,	 96,	128,   192,
 		256,   384,  512,  768,	  1024,	 1536,	2048,  3072,
@@ -235,7 +237,6 @@ vb_time vb_rnr_ns(uint8_t code)
 	return units[code & 31] * 10 * VB_USEC;
 }
 
-/* IBA 9.7.6.1.3 */
 vb_time vb_ack_timeout_ns(uint8_t code)
 {
 	code &= 31;

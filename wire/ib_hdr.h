@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Transport headers: bytes to host-order structs and back (IBA 9.2, 9.3). */
+/* Transport headers: from bytes to structs in host byte order and back (IBA
+ * 9.2, 9.3). */
 #ifndef WIRE_IB_HDR_H
 #define WIRE_IB_HDR_H
 
 #include "base/bytes.h"
 #include "wire/ib_op.h"
 
-#define VB_BTH_BYTES	    12
-#define VB_RETH_BYTES	    16
-#define VB_IB_MAX_HDR_BYTES 64 /* BTH and every extended header of one packet  \
-				*/
-#define VB_ICRC_BYTES	 4
-#define VB_QPN_MULTICAST 0xffffffu
+#define VB_BTH_BYTES  12
+#define VB_RETH_BYTES 16
+/* The BTH and all extended headers of one packet. */
+#define VB_IB_MAX_HDR_BYTES 64
+#define VB_ICRC_BYTES	    4
+#define VB_QPN_MULTICAST    0xffffffu
 
 struct vb_bth {
 	uint8_t opcode;
 	bool solicited, migrated, fecn, becn, ack_req;
-	/* the lowest of the reserved bits beside ack_req: ib/rc.h */
+	/* Verbena's own: the lowest reserved bit beside ack_req (ib/rc.h). */
 	bool selective;
-	uint8_t pad; /* bytes, 0..3 */
+	uint8_t pad; /* pad bytes, 0..3 */
 	uint16_t pkey;
 	uint32_t dqpn; /* 24 bits */
 	uint32_t psn;  /* 24 bits */
@@ -46,8 +47,9 @@ struct vb_deth {
 };
 
 /* AETH syndromes (IBA 9.7.5.2.1). */
-#define VB_SYN_ACK	   0x1f /* 0x00 | credit code 31: credits unused */
-#define VB_SYN_RNR	   0x20 /* | timer code */
+/* 0x00 | credit code 31: credits are not used. */
+#define VB_SYN_ACK	   0x1f
+#define VB_SYN_RNR	   0x20 /* 0x20 | timer code */
 #define VB_SYN_NAK_PSN	   0x60
 #define VB_SYN_NAK_INVALID 0x61
 #define VB_SYN_NAK_ACCESS  0x62
@@ -59,7 +61,9 @@ static inline unsigned vb_syn_type(uint8_t syndrome)
 	return syndrome >> 5;
 }
 
-/* One packet from BTH to pad, parsed. @op is NULL in no valid packet. */
+/* One parsed packet, from BTH to pad. @op is never NULL in a valid packet. A
+ * comment names the header that a field comes from; without that header the
+ * field is 0. */
 struct vb_ib_pkt {
 	const struct vb_ib_op *op;
 	struct vb_bth bth;
@@ -67,40 +71,45 @@ struct vb_ib_pkt {
 	struct vb_atomic_eth atomic; /* HDR_ATOMIC */
 	struct vb_aeth aeth;	     /* HDR_AETH */
 	uint64_t atomic_ack;	     /* HDR_ATOMIC_ACK */
-	uint32_t imm;	     /* HDR_IMM: bytes as on the wire, uninterpreted:
-			      * a memory copy, like ibv imm_data */
+	/* HDR_IMM: in network byte order, like ibv's imm_data. */
+	uint32_t imm;
 	uint32_t ieth_rkey;  /* HDR_IETH */
 	struct vb_deth deth; /* CLASS_UD */
-	const struct vb_grh *grh; /* CLASS_UD, received: what it came in; who
-				   * parses does not know it */
-	uint32_t xrc_srqn;	  /* CLASS_XRC requests */
-	const uint8_t *payload;	  /* into the frame; pad not counted */
+	/* CLASS_UD, received: the network header. The receiver sets it, not the
+	 * parser. */
+	const struct vb_grh *grh;
+	uint32_t xrc_srqn;	/* CLASS_XRC requests */
+	const uint8_t *payload; /* points into the frame */
 	uint32_t payload_bytes;
 };
 
 enum vb_parse {
 	PARSE_OK,
-	PARSE_SHORT,   /* headers or pad cut off, or not whole 4-byte words */
+	/* Headers or pad cut off, or not a multiple of 4 bytes. */
+	PARSE_SHORT,
 	PARSE_VERSION, /* TVer is not 0 */
-	PARSE_OPCODE,  /* no such operation in that class (also CNP) */
+	PARSE_OPCODE,  /* the class has no such operation (CNPs, too) */
 };
 
-/* @len: from the BTH to the last pad byte, the ICRC left out. */
+/* Parse a packet. @len: bytes from the BTH to the last pad byte, without the
+ * ICRC. @pkt points into @bytes. */
 enum vb_parse vb_ib_parse(const uint8_t *bytes, size_t len,
 			  struct vb_ib_pkt *pkt);
 
 /*
- * Write BTH and the extended headers that the opcode in @pkt->bth says;
- * @pkt->op need not be set. Returns their length. @bytes has room for
- * VB_IB_MAX_HDR_BYTES.
+ * Write the BTH and the extended headers that the opcode in @pkt->bth has;
+ * @pkt->op need not be set. @bytes has room for VB_IB_MAX_HDR_BYTES. Returns
+ * the length in bytes.
  */
 size_t vb_ib_put_headers(uint8_t *bytes, const struct vb_ib_pkt *pkt);
 
-/* The same of a packet that has these headers and no others; @reth: or NULL. */
+/* The same for a packet that has only a BTH and, unless @reth is NULL, a
+ * RETH. */
 size_t vb_ib_put_fast(uint8_t *bytes, const struct vb_bth *bth,
 		      const struct vb_reth *reth);
 
-/* The pairs, for tests and tracing. */
+/* Each header by itself. A getter returns false when bytes are missing, and
+ * vb_bth_get() also when TVer is not 0. */
 bool vb_bth_get(struct vb_reader *r, struct vb_bth *h);
 void vb_bth_put(struct vb_writer *w, const struct vb_bth *h);
 bool vb_reth_get(struct vb_reader *r, struct vb_reth *h);
@@ -112,22 +121,23 @@ void vb_aeth_put(struct vb_writer *w, const struct vb_aeth *h);
 bool vb_deth_get(struct vb_reader *r, struct vb_deth *h);
 void vb_deth_put(struct vb_writer *w, const struct vb_deth *h);
 
-/* PSN arithmetic: 24 bits, signed distance (IBA 9.7.2). */
+/* PSN arithmetic in 24 bits (IBA 9.7.2). */
 #define VB_PSN_MASK 0xffffffu
 static inline uint32_t vb_psn_add(uint32_t psn, uint32_t n)
 {
 	return (psn + n) & VB_PSN_MASK;
 }
 
-/* a - b, in [-2^23, 2^23). */
+/* The signed distance a - b, in [-2^23, 2^23). */
 static inline int32_t vb_psn_diff(uint32_t a, uint32_t b)
 {
 	return (int32_t)((a - b) << 8) >> 8;
 }
 
-/* IBA table 45: nanoseconds of an RNR timer code (0..31). */
+/* The nanoseconds of an RNR timer code, 0..31 (IBA table 45). */
 vb_time vb_rnr_ns(uint8_t code);
-/* 4.096 us * 2^code (0..31); 0: VB_NEVER. */
+/* The nanoseconds of an ACK timeout code, 0..31: 4.096 us * 2^code; code 0 is
+ * VB_NEVER (IBA 9.7.6.1.3). */
 vb_time vb_ack_timeout_ns(uint8_t code);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of operations (IBA 9.2, table 38), and what follows from it. */
+/* The table of operations (IBA 9.2, table 38), and functions of it. */
 #include "wire/ib_op.h"
 
 #define CLASSES(rc, uc, ud, xrc)                                               \
@@ -74,7 +74,7 @@ const struct vb_ib_op *vb_ib_op(uint8_t opcode)
 
 	if (opcode == VB_OP_HEARD)
 		return &heard;
-	/* A row that does not exist has no classes either. */
+	/* An opcode without a row has no classes. */
 	return op->classes & 1u << (opcode >> 5) ? op : NULL;
 }
 
@@ -93,7 +93,8 @@ uint8_t vb_ib_code_pick(enum vb_ib_kind kind, enum vb_ib_place place, bool imm,
 		if (inv && kind == KIND_SEND)
 			return place == PLACE_ONLY ? CODE_SEND_ONLY_INV
 						   : CODE_SEND_LAST_INV;
-		code += imm; /* each such code is followed by its _IMM */
+		/* Each of these codes is followed by its _IMM code. */
+		code += imm;
 	}
 	/* WRITE has the same six codes in the same order. */
 	return kind == KIND_WRITE ? code + CODE_WRITE_FIRST : code;
@@ -111,14 +112,15 @@ uint8_t vb_ib_code_read_resp(enum vb_ib_place place)
 	return codes[place & PLACE_ONLY];
 }
 
-/* A READ or ATOMIC is FIRST and LAST: legal exactly when no message is open. */
+/* A READ or ATOMIC is PLACE_ONLY: it is legal exactly when no message is
+ * unfinished. */
 enum vb_ib_order vb_ib_op_order(const struct vb_ib_op *prev,
 				const struct vb_ib_op *next)
 {
 	bool inside = prev && !prev->response && !(prev->place & PLACE_LAST);
 
 	if (next->response)
-		return ORDER_OK; /* travels in the other direction's order */
+		return ORDER_OK; /* responses have an order of their own */
 	if (!inside)
 		return next->place & PLACE_FIRST ? ORDER_OK : ORDER_NO_FIRST;
 	if (next->kind != prev->kind || next->place & PLACE_FIRST)

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One row per operation of the InfiniBand transport (IBA 9.2, table 38). The
- * low five bits of a BTH opcode pick the row, the high three the transport.
+ * A table with one row for each operation of the InfiniBand transport (IBA 9.2,
+ * table 38). The low five bits of a BTH opcode select the row, the high three
+ * bits the transport.
  */
 #ifndef WIRE_IB_OP_H
 #define WIRE_IB_OP_H
 
 #include "base/defs.h"
 
-enum vb_ib_class { /* opcode[7:5] */
+enum vb_ib_class { /* bits 7:5 of the opcode */
 		   CLASS_RC = 0,
 		   CLASS_UC = 1,
 		   CLASS_RD = 2,
 		   CLASS_UD = 3,
 		   CLASS_CNP = 4,
 		   CLASS_XRC = 5,
-		   CLASS_OWN = 6,  /* the manufacturer's */
-		   CLASS_NONE = 8, /* no packet's */
+		   CLASS_OWN = 6,  /* manufacturer-defined */
+		   CLASS_NONE = 8, /* no packet has this class */
 };
 
-enum vb_ib_code { /* opcode[4:0] */
+enum vb_ib_code { /* bits 4:0 of the opcode */
 		  CODE_SEND_FIRST = 0x00,
 		  CODE_SEND_MIDDLE = 0x01,
 		  CODE_SEND_LAST = 0x02,
@@ -46,8 +47,9 @@ enum vb_ib_code { /* opcode[4:0] */
 		  CODE_ATOMIC_WRITE = 0x1d, /* annex A19 */
 };
 
-/* Our own: a packet of UC or UD that asked (AckReq) has arrived; BTH only, its
- * PSN is that packet's (ib/pace.h). Others drop what they do not know. */
+/* Verbena's own: "a UC or UD packet with AckReq has arrived". It has only a
+ * BTH, whose PSN is that packet's (ib/pace.h). Other implementations drop a
+ * packet of a class that they do not know. */
 #define VB_OP_HEARD (CLASS_OWN << 5)
 
 enum vb_ib_kind {
@@ -55,7 +57,7 @@ enum vb_ib_kind {
 	KIND_WRITE,
 	KIND_READ,
 	KIND_ATOMIC,
-	KIND_ATOMIC_WRITE, /* answered by a READ response of no bytes */
+	KIND_ATOMIC_WRITE, /* answered by a READ response without payload */
 	KIND_READ_RESP,
 	KIND_ACK,
 	KIND_ATOMIC_ACK,
@@ -85,21 +87,23 @@ struct vb_ib_op {
 	uint8_t kind;	  /* enum vb_ib_kind */
 	uint8_t place;	  /* enum vb_ib_place */
 	uint8_t headers;  /* enum vb_ib_header bits */
-	uint8_t classes;  /* bit (1 << CLASS_x) for each that has it */
-	bool response;	  /* travels from responder to requester */
+	uint8_t classes;  /* bit (1 << CLASS_x) for each class that has it */
+	bool response;	  /* sent by the responder */
 };
 
-/* The row of a whole BTH opcode; NULL when the class lacks the operation. */
+/* The row of a BTH opcode; NULL when its class has no such operation. */
 const struct vb_ib_op *vb_ib_op(uint8_t opcode);
 
-/* The code of a SEND or WRITE packet at @place. */
+/* The opcode bits 4:0 of a SEND or WRITE packet at @place of its message, with
+ * immediate data (@imm), or with a key to invalidate (@inv; SEND only). */
 uint8_t vb_ib_code_pick(enum vb_ib_kind kind, enum vb_ib_place place, bool imm,
 			bool inv);
 uint8_t vb_ib_code_read_resp(enum vb_ib_place place);
 
 enum vb_ib_order { ORDER_OK, ORDER_NO_FIRST, ORDER_NO_LAST };
 
-/* May @next follow @prev (NULL: nothing yet) on one queue pair's requests? */
+/* May the request @next follow @prev (NULL: none yet) on a queue pair? (IBA
+ * 9.7.4.1) */
 enum vb_ib_order vb_ib_op_order(const struct vb_ib_op *prev,
 				const struct vb_ib_op *next);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The ICRC of RoCEv2, with an IPv4 Identification that nobody tells us. */
+/* Computes and checks the ICRC of RoCEv2, also when the IPv4 Identification,
+ * which it covers, is not known. */
 #include "wire/icrc.h"
 
 #include "base/bytes.h"
@@ -14,14 +15,15 @@
 
 #define SHORT_BYTES 256
 
-/* From the end of that IPv4 field to the end of the UDP header. */
+/* Bytes from the end of that IPv4 field to the end of the UDP header. */
 #define TAIL_OF_ID    (IPV4_BYTES - 6 + UDP_BYTES)
 #define TAIL_OF_FLAGS (IPV4_BYTES - 8 + UDP_BYTES)
 
-/* Eight bytes of ones, in place of the masked LRH (IBA 7.8.1). */
+/* The CRC of eight bytes of ones, which stand for the masked LRH (IBA
+ * 7.8.1). */
 #define CRC_OF_LRH 0x2144df1cu
 
-/* Headers as they are sent, the masked fields left out. */
+/* Write headers as they are sent; masked fields need no value. */
 static size_t put_ipv4(struct vb_writer *w, const struct vb_icrc_path *path,
 		       uint32_t len)
 {
@@ -58,7 +60,7 @@ static void put_udp(struct vb_writer *w, const struct vb_icrc_path *path,
 	vb_put_be(w, 0, 2);
 }
 
-/* What routers change becomes ones (Annex A17.3.3). */
+/* Set fields that routers change to ones (Annex A17.3.3). */
 static void mask_ip_udp(uint8_t *head, size_t ip_bytes)
 {
 	if (ip_bytes == IPV4_BYTES) {
@@ -79,8 +81,8 @@ static uint32_t crc_of_ip_udp(uint8_t *head, size_t ip_bytes)
 	return vb_crc32(CRC_OF_LRH, head, ip_bytes + UDP_BYTES);
 }
 
-/* A short packet is masked in a copy: twelve bytes alone take as many
- * instructions as a hundred. */
+/* A short packet is masked in a copy: to compute the CRC of twelve bytes
+ * separately takes as many instructions as that of a hundred. */
 static uint32_t crc_of_short(uint32_t crc, const uint8_t *bytes, size_t len)
 {
 	_Alignas(16) uint8_t copy[SHORT_BYTES];
@@ -90,7 +92,7 @@ static uint32_t crc_of_short(uint32_t crc, const uint8_t *bytes, size_t len)
 	return vb_crc32(crc, copy, len);
 }
 
-/* Byte 4 of the BTH carries congestion marks, and is masked. */
+/* Byte 4 of the BTH carries congestion marks and is masked, too. */
 static uint32_t crc_of_packet(uint32_t crc, const uint8_t *bytes, size_t len)
 {
 	uint8_t bth[VB_BTH_BYTES];
@@ -103,10 +105,11 @@ static uint32_t crc_of_packet(uint32_t crc, const uint8_t *bytes, size_t len)
 	return vb_crc32(crc, bytes + sizeof(bth), len - sizeof(bth));
 }
 
-/* How the prefix changes with the Identification, a segment's index: a sum over
- * its bits, since a CRC is linear and the distance to the UDP header's end is
- * constant. Three bits at a time: [i] is vb_crc32_diff16(i, TAIL_OF_ID), and
- * that of 8 * i. */
+/* The difference that an Identification of @ip_id, a segment's index, makes to
+ * the CRC of the prefix. It is a sum over the bits of @ip_id, since a CRC is
+ * linear and the distance to the UDP header's end is constant. Three bits at a
+ * time: @low[i] is vb_crc32_diff16(i, TAIL_OF_ID), and @high[i] that of 8 *
+ * i. */
 static uint32_t crc_of_id(unsigned ip_id)
 {
 	static const uint32_t low[8] = {

@@ -1,37 +1,38 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The invariant CRC of a RoCEv2 packet (IBA 7.8.1, Annex A17): CRC-32 over
- * the parts of IP, UDP and BTH that no router changes, and all that follows.
+ * The invariant CRC of a RoCEv2 packet (IBA 7.8.1, Annex A17): CRC-32 over the
+ * fields of IP, UDP and BTH that no router changes, and over everything behind
+ * them.
  */
 #ifndef WIRE_ICRC_H
 #define WIRE_ICRC_H
 
 #include "wire/gid.h"
 
-/* What a UDP socket tells of the headers around one RoCEv2 packet. */
+/* The fields of a packet's headers that a UDP socket reports. */
 struct vb_icrc_path {
 	struct vb_gid src, dst; /* both IPv4-mapped, or both IPv6 */
 	uint16_t src_port, dst_port;
 };
 
 /*
- * The CRC over all that is constant on a path: nothing that varies between
- * packets of equal length. Recompute when a path or length changes: that
- * costs less than looking it up would.
+ * The CRC over the headers in front of the BTH, which is equal for all packets
+ * of one length on one path. Recompute it when the path or the length changes:
+ * that costs less than a lookup.
  */
 struct vb_icrc_prefix {
-	uint32_t len; /* of the packet below */
-	uint32_t crc; /* IPv4: for Identification 0 and DF */
+	uint32_t len; /* the length it was made for */
+	uint32_t crc; /* IPv4: with Identification 0 and DF set */
 	bool ipv6;
 };
 
-/* @len: bytes from BTH through pad, ICRC left out. */
+/* @len: bytes from BTH through pad, without the ICRC. */
 void vb_icrc_prefix_init(struct vb_icrc_prefix *p,
 			 const struct vb_icrc_path *path, uint32_t len);
 
-/* The ICRC of @bytes (@p->len of them) sent as Identification @ip_id
- * (0..63; ignored on IPv6): store it little-endian behind them. A packet has
- * 12 bytes of BTH at least. */
+/* The ICRC of the packet @bytes, of @p->len bytes (at least the 12 of a BTH),
+ * when it is sent with the IPv4 Identification @ip_id (0..63; ignored for
+ * IPv6). The caller stores it little-endian behind the packet. */
 uint32_t vb_icrc(const struct vb_icrc_prefix *p, const uint8_t *bytes,
 		 unsigned ip_id);
 
@@ -52,8 +53,9 @@ enum vb_icrc_verdict vb_icrc_check(const struct vb_icrc_prefix *p,
 				   uint16_t *ip_id);
 
 /*
- * The ICRC of a whole captured packet: @ip from the IP header through pad.
- * False: neither IPv4 without options nor IPv6, or too short for a BTH.
+ * The ICRC of a captured packet; @ip has @len bytes, from the IP header through
+ * pad. False: neither IPv4 without options nor IPv6 with UDP, or too short for
+ * a BTH.
  */
 bool vb_icrc_of_ip(const uint8_t *ip, size_t len, uint32_t *icrc);
 

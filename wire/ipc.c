@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Broker messages: fixed length, big-endian, the rest of the bytes zero. */
+/* Broker messages: of fixed length, big-endian, unused bytes zero. */
 #include "wire/ipc.h"
 
 #include <stdio.h>
@@ -47,7 +47,7 @@ bool vb_ipc_get(const uint8_t *bytes, size_t len, struct vb_ipc *m)
 	       m->version == VB_IPC_VERSION && m->slot < VB_SLOTS;
 }
 
-/* A NUL first makes a name abstract; it ends where the length says. */
+/* A leading NUL makes the name abstract; the length ends it. */
 socklen_t vb_ipc_address(struct sockaddr_un *a, const char *name)
 {
 	size_t len = strnlen(name, sizeof(a->sun_path) - 1);

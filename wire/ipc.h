@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What programs and the broker say to each other, over SOCK_SEQPACKET UNIX
- * sockets in the abstract namespace: one broker a network namespace, as there
- * is one UDP port 4791.
+ * The messages between programs and the broker, over SOCK_SEQPACKET UNIX
+ * sockets in the abstract namespace. There is one broker in each network
+ * namespace, as there is one UDP port 4791.
  */
 #ifndef WIRE_IPC_H
 #define WIRE_IPC_H
@@ -12,29 +12,31 @@
 
 #include "base/bytes.h"
 
-/* Slot 0 is the broker's; programs have 1..VB_SLOTS-1. A slot is the top
- * VB_SLOT_BITS of a QPN. */
+/* Slot 0 belongs to the broker, slots 1 to VB_SLOTS - 1 to programs. The slot
+ * is the top VB_SLOT_BITS of a QPN. */
 #define VB_SLOT_BITS	9
 #define VB_SLOTS	(1u << VB_SLOT_BITS)
 #define VB_MAX_PROGRAMS 256
 #define VB_QPN_BITS	(24 - VB_SLOT_BITS)
 
 enum vb_ipc_kind {
-	IPC_CLAIM = 1, /* program: give me a slot */
-	IPC_GRANT,     /* broker: slot; enum vb_ipc_fd */
-	IPC_REFUSE,    /* broker: error number and why */
-	IPC_REJOIN,    /* program, to a new broker: I hold slot; the
-			* descriptors that came with it */
-	IPC_WELCOME,   /* broker: rejoined */
-	IPC_STATUS,    /* anybody: how are you */
-	IPC_REPORT,    /* broker: counts */
+	IPC_CLAIM = 1, /* program: asks for a slot */
+	IPC_GRANT,     /* broker: the slot, with descriptors (enum vb_ipc_fd) */
+	IPC_REFUSE,    /* broker: error number and reason */
+	/* Program, to a new broker: holds this slot, and sends along the slot's
+	 * descriptors. */
+	IPC_REJOIN,
+	IPC_WELCOME, /* broker: has accepted IPC_REJOIN */
+	IPC_STATUS,  /* anybody: asks for a report */
+	IPC_REPORT,  /* broker: its counters */
 };
 
-/* What a program has with its slot. */
+/* The descriptors that come with a slot. */
 enum vb_ipc_fd {
-	IPC_FD_SOCKET, /* of port 4791 */
-	IPC_FD_NAME,   /* bound to the slot's name */
-	IPC_FD_VAULT,  /* for who is trusted with it */
+	IPC_FD_SOCKET, /* the socket of port 4791 */
+	IPC_FD_NAME,   /* a socket bound to the slot's name */
+	/* The vault, only for programs that are trusted with it. */
+	IPC_FD_VAULT,
 	IPC_FDS
 };
 
@@ -45,26 +47,29 @@ enum vb_ipc_fd {
 struct vb_ipc {
 	uint8_t kind, version;
 	uint16_t slot;
-	int32_t error;	   /* IPC_REFUSE: positive errno */
+	int32_t error;	   /* IPC_REFUSE: a positive errno */
 	uint32_t programs; /* IPC_REPORT */
 	uint32_t pid;
 	char text[VB_IPC_TEXT]; /* NUL-terminated */
 };
 
 size_t vb_ipc_put(uint8_t bytes[VB_IPC_BYTES], const struct vb_ipc *m);
-/* False: too short, unknown kind or version, slot out of range, text without
- * end. What cannot be printed in the text is a question mark: it comes from
- * another process, and goes to a terminal. */
+/* Parse a message of @len bytes. False: it is too short, has an unknown kind or
+ * version, a slot out of range, or a text without NUL. Characters of the text
+ * that cannot be printed become question marks, since the text comes from
+ * another process and goes to a terminal. */
 bool vb_ipc_get(const uint8_t *bytes, size_t len, struct vb_ipc *m);
 
-/* The abstract name @name, like VB_IPC_BROKER: its address and length. */
+/* Make the address of the abstract name @name, such as VB_IPC_BROKER. Returns
+ * its length. */
 #define VB_IPC_BROKER "verbena/broker"
 socklen_t vb_ipc_address(struct sockaddr_un *a, const char *name);
 
 /*
- * Who holds a slot has its name bound. The broker gives slots up to
- * VB_MAX_PROGRAMS, with a socket of port 4791; those behind, programs that have
- * iWARP devices only take themselves, to be found by others of their host.
+ * The process that holds a slot has the slot's name bound. The broker gives
+ * slots up to VB_MAX_PROGRAMS, each with a socket of port 4791. Programs that
+ * have only iWARP devices take a slot from VB_SLOT_ALONE on by themselves, so
+ * that other programs of their host find them.
  */
 #define VB_SLOT_ALONE (VB_MAX_PROGRAMS + 1)
 socklen_t vb_ipc_slot_address(struct sockaddr_un *a, unsigned slot);

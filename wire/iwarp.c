@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* iWARP's bytes: each get has its put below it. */
+/* iWARP's bytes: each getter with its putter below it. */
 #include "wire/iwarp.h"
 
 #include "base/crc.h"
@@ -19,9 +19,9 @@ static const char reply_key[] = "MPA ID Rep Frame";
 #define DDP_TAGGED 0x80
 #define DDP_LAST   0x40
 
-#define TERM_M	      0x80 /* the segment's length */
-#define TERM_D	      0x40 /* its header */
-#define TERM_R	      0x20 /* RDMAP's */
+#define TERM_M	      0x80 /* contains the segment's length */
+#define TERM_D	      0x40 /* contains the segment's header */
+#define TERM_R	      0x20 /* contains RDMAP's header */
 #define TERM_HDRS     (TERM_M | TERM_D | TERM_R)
 #define TERM_MIRRORED 0x07
 
@@ -108,7 +108,7 @@ uint32_t vb_mpa_mulpdu(uint32_t mss, bool markers)
 			   VB_MPA_MARKER_INTERVAL);
 	if (mss < around + MIN_MULPDU)
 		return MIN_MULPDU;
-	/* An FPDU of the longest fills words, too. */
+	/* The longest FPDU is a multiple of 4 bytes, too. */
 	return VB_MIN(mss - around, VB_MPA_ULPDU_MAX - 3);
 }
 
@@ -226,8 +226,8 @@ void vb_rdmap_atomic_rsp_put(struct vb_writer *w,
 	vb_put_be(w, a->value, 8);
 }
 
-/* In the kernel's order the three low bits of the third byte are M, D and R,
- * and the RFC's three high ones are never set. */
+/* Read the bits M, D and R. Soft-iWARP has them in the three low bits of the
+ * third byte, where the RFC has none, and swaps layer and type. */
 static uint8_t mirror(struct vb_term *t, uint8_t bits)
 {
 	uint8_t layer = t->layer;
@@ -241,8 +241,8 @@ static uint8_t mirror(struct vb_term *t, uint8_t bits)
 	       (bits & 4 ? TERM_R : 0);
 }
 
-/* What it tells of the offending segment is a courtesy: cut off, or nonsense,
- * it is not there. */
+/* Read the description of the segment that caused the message. If it is cut off
+ * or makes no sense, it is ignored. */
 static void get_offender(struct vb_reader *r, struct vb_term *t, uint8_t hdrs)
 {
 	if (hdrs & TERM_M)

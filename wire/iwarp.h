@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * iWARP's bytes: MPA's frames and framing (RFC 5044, 6581), the headers of DDP
- * segments (RFC 5041) and of RDMAP's messages (RFC 5040, 7306).
+ * segments (RFC 5041) and of RDMAP messages (RFC 5040, 7306). The functions
+ * named get return false when bytes are missing or wrong.
  */
 #ifndef WIRE_IWARP_H
 #define WIRE_IWARP_H
@@ -14,7 +15,8 @@
 
 #define VB_MPA_HDR_BYTES   20
 #define VB_MPA_PRIVATE_MAX 512
-#define VB_MPA_DEPTH_BYTES 4 /* of the private data, when enhanced */
+/* In front of the private data, when enhanced (RFC 6581). */
+#define VB_MPA_DEPTH_BYTES 4
 #define VB_MPA_FRAME_MAX   (VB_MPA_HDR_BYTES + VB_MPA_PRIVATE_MAX)
 
 struct vb_mpa_frame {
@@ -24,21 +26,21 @@ struct vb_mpa_frame {
 	uint8_t revision;
 	uint16_t private_bytes;
 };
-/* VB_MPA_HDR_BYTES. False: it is none of the two. */
+/* The header of a request or reply, VB_MPA_HDR_BYTES. False: it is neither. */
 bool vb_mpa_frame_get(struct vb_reader *r, struct vb_mpa_frame *f);
 void vb_mpa_frame_put(struct vb_writer *w, const struct vb_mpa_frame *f);
 
 /*
- * Two Verbenas of one host find each other by a reserved bit, which is sent as
- * 0 and not looked at by others (RFC 5044 s7.1.1), and only to an address of
- * this host. The reply's is another: Linux's siw replies with the bits that it
- * was asked with.
+ * Two Verbenas of one host recognize each other by a reserved bit, which other
+ * implementations send as 0 and ignore (RFC 5044 s7.1.1). It is only sent to an
+ * address of this host. The reply uses another bit than the request, since
+ * Linux's siw copies the request's bits into its reply.
  */
 #define VB_MPA_NEAR_ASKED 0x01
 #define VB_MPA_NEAR_GIVEN 0x02
 
 /* RFC 6581 s9.1. */
-#define VB_MPA_DEPTH_MAX 0x3fff /* as a value: this is not negotiated */
+#define VB_MPA_DEPTH_MAX 0x3fff /* as a value: the depth is not negotiated */
 struct vb_mpa_depths {
 	bool peer_to_peer, rtr_send, rtr_write, rtr_read;
 	uint16_t ird, ord;
@@ -47,7 +49,7 @@ bool vb_mpa_depths_get(struct vb_reader *r, struct vb_mpa_depths *d);
 void vb_mpa_depths_put(struct vb_writer *w, const struct vb_mpa_depths *d);
 
 /*
- * FPDUs: length, ULPDU, pad, CRC; and a marker each 512 bytes of the stream.
+ * FPDUs: length, ULPDU, pad, CRC; and a marker every 512 bytes of the stream.
  */
 
 #define VB_MPA_LEN_BYTES       2
@@ -61,21 +63,22 @@ static inline uint32_t vb_mpa_pad(uint32_t ulpdu)
 	return -(VB_MPA_LEN_BYTES + ulpdu) & 3;
 }
 
-/* Without markers. */
+/* The length of an FPDU without markers. */
 static inline uint32_t vb_mpa_fpdu_bytes(uint32_t ulpdu)
 {
 	return VB_MPA_LEN_BYTES + ulpdu + vb_mpa_pad(ulpdu) + VB_MPA_CRC_BYTES;
 }
 
-/* The length, the pad and the CRC of the FPDU at @fpdu, whose ULPDU is written.
- * Without @crc that field is 0. Returns its bytes. No markers. */
+/* Write the length, the pad and the CRC of the FPDU at @fpdu, whose ULPDU of
+ * @ulpdu bytes is in place. Without @crc the CRC field is 0. Returns the FPDU's
+ * length in bytes. Writes no markers. */
 uint32_t vb_mpa_seal(uint8_t *fpdu, uint32_t ulpdu, bool crc);
 
 /* MULPDU: the longest ULPDU whose FPDU fits a TCP segment (RFC 5044 s4.1). */
 uint32_t vb_mpa_mulpdu(uint32_t mss, bool markers);
 
 /*
- * DDP segments with RDMAP's byte in them.
+ * DDP segments with RDMAP's control byte.
  */
 
 enum vb_rdmap_op {
@@ -92,13 +95,15 @@ enum vb_rdmap_op {
 	RDMAP_ATOMIC_REQUEST = 10,
 	RDMAP_ATOMIC_RESPONSE = 11,
 	/*
-	 * Not assigned to anybody: a SEND with immediate data, which stands
-	 * where others have the STag to invalidate. Verbs have it and RFC 7306
-	 * has not; others than Verbena end the stream (unexpected opcode).
+	 * Verbena's own, not assigned by any RFC: a SEND with immediate data,
+	 * which stands where SEND with Invalidate has its STag. Verbs have this
+	 * operation and RFC 7306 has not; other implementations end the stream
+	 * (unexpected opcode).
 	 */
 	RDMAP_SEND_IMM = 12,
 	RDMAP_SEND_IMM_SE = 13,
-	/* Nor is this: between two Verbenas of one host, once each. */
+	/* Verbena's own, too: sent once in each direction between two Verbenas
+	 * of one host. */
 	RDMAP_CARD = 14,
 	RDMAP_OP_COUNT = 15,
 };
@@ -107,7 +112,7 @@ enum vb_ddp_queue {
 	DDP_QUEUE_SEND = 0,
 	DDP_QUEUE_REQUEST = 1, /* READ, atomic */
 	DDP_QUEUE_TERMINATE = 2,
-	DDP_QUEUE_ATOMIC = 3, /* atomics' responses */
+	DDP_QUEUE_ATOMIC = 3, /* responses to atomics */
 	DDP_QUEUE_CARD = 4,
 	DDP_QUEUE_COUNT,
 };
@@ -129,9 +134,9 @@ struct vb_ddp_seg {
 	const uint8_t *payload;
 	uint32_t payload_bytes;
 };
-/* A ULPDU. False: it is too short for its header. */
+/* Parse a ULPDU. False: it is too short for its header. */
 bool vb_ddp_seg_get(struct vb_reader *r, struct vb_ddp_seg *s);
-/* The header. */
+/* Write the header. */
 void vb_ddp_seg_put(struct vb_writer *w, const struct vb_ddp_seg *s);
 
 /*
@@ -156,8 +161,8 @@ enum vb_rdmap_atomic_op {
 	ATOMIC_CMP_SWAP = 2,
 };
 
-/* RFC 7306 s5.2.1: a set bit of add_mask is the top of a field that no carry
- * leaves; set bits of the others take part. */
+/* RFC 7306 s5.2.1. In add_swap_mask of a FETCH_ADD a set bit is the top of a
+ * field that no carry leaves; in the other masks set bits take part. */
 struct vb_rdmap_atomic {
 	uint8_t op; /* 4 bits */
 	uint32_t id, stag;
@@ -176,7 +181,7 @@ bool vb_rdmap_atomic_rsp_get(struct vb_reader *r,
 void vb_rdmap_atomic_rsp_put(struct vb_writer *w,
 			     const struct vb_rdmap_atomic_rsp *a);
 
-/* Who it is among the programs of its host. */
+/* The identity of a program among those of its host (near/). */
 #define VB_RDMAP_CARD_BYTES 8
 struct vb_rdmap_card {
 	uint32_t number, life;
@@ -185,8 +190,9 @@ bool vb_rdmap_card_get(struct vb_reader *r, struct vb_rdmap_card *c);
 void vb_rdmap_card_put(struct vb_writer *w, const struct vb_rdmap_card *c);
 
 /*
- * Terminate (RFC 5040 s4.8). Linux's Soft-iWARP swaps the nibbles of its first
- * byte and mirrors the three bits of the third; it is understood.
+ * Terminate messages (RFC 5040 s4.8). Linux's Soft-iWARP swaps the nibbles of
+ * the first byte and mirrors the three bits of the third; both forms are
+ * understood.
  */
 
 enum vb_term_layer { TERM_RDMAP = 0, TERM_DDP = 1, TERM_LLP = 2 };
@@ -195,8 +201,9 @@ enum vb_term_layer { TERM_RDMAP = 0, TERM_DDP = 1, TERM_LLP = 2 };
 
 struct vb_term {
 	uint8_t layer, etype, code;
-	bool mirrored; /* get: it came in the other order */
-	/* what it is about: the segment's length and header, RDMAP's header */
+	bool mirrored; /* get: it came in Soft-iWARP's form */
+	/* the segment that the message is about: its length and header, and
+	 * RDMAP's header */
 	bool has_segment, has_read;
 	uint16_t segment_bytes;
 	struct vb_ddp_seg segment;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* MADs: get and put stand together, field by field, in the order of bytes. */
+/* MADs: the getter and the putter of each message stand together, field by
+ * field, in the order of the bytes. */
 #include "wire/mad.h"
 
 #define BASE_VERSION 1
@@ -87,7 +88,7 @@ static void get_path(struct vb_reader *r, struct vb_cm_path *p)
 	p->ack_timeout = vb_get_u8(r) >> 3;
 }
 
-/* IBA 12.6.5 */
+/* REQ (IBA 12.6.5) */
 static void put_req(struct vb_writer *w, const struct vb_cm_msg *m)
 {
 	const struct vb_cm_req *q = &m->req;
@@ -158,7 +159,8 @@ static void get_req(struct vb_reader *r, struct vb_cm_msg *m)
 	get_path(r, &q->alternate);
 }
 
-/* IBA 12.6.8. The vendor's number is in three pieces between the fields. */
+/* REP (IBA 12.6.8). The vendor's number is split into three pieces between
+ * other fields. */
 static void put_rep(struct vb_writer *w, const struct vb_cm_msg *m)
 {
 	const struct vb_cm_rep *p = &m->rep;
@@ -206,7 +208,7 @@ static void get_rep(struct vb_reader *r, struct vb_cm_msg *m)
 	p->ca_guid = vb_get_be64(r);
 }
 
-/* RTU, DREP: IBA 12.6.9, 12.6.11 */
+/* RTU (IBA 12.6.9) and DREP (IBA 12.6.11) */
 static void put_ids(struct vb_writer *w, const struct vb_cm_msg *m)
 {
 	vb_put_be(w, m->remote_id, 4);
@@ -217,7 +219,7 @@ static void get_ids(struct vb_reader *r, struct vb_cm_msg *m)
 	m->remote_id = vb_get_be32(r);
 }
 
-/* IBA 12.6.10 */
+/* DREQ (IBA 12.6.10) */
 static void put_dreq(struct vb_writer *w, const struct vb_cm_msg *m)
 {
 	put_ids(w, m);
@@ -230,7 +232,7 @@ static void get_dreq(struct vb_reader *r, struct vb_cm_msg *m)
 	m->remote_qpn = vb_get_be32(r) >> 8;
 }
 
-/* IBA 12.6.6 */
+/* MRA (IBA 12.6.6) */
 static void put_mra(struct vb_writer *w, const struct vb_cm_msg *m)
 {
 	put_ids(w, m);
@@ -245,7 +247,7 @@ static void get_mra(struct vb_reader *r, struct vb_cm_msg *m)
 	m->answer.timeout = vb_get_u8(r) >> 3;
 }
 
-/* IBA 12.6.7 */
+/* REJ (IBA 12.6.7) */
 static void put_rej(struct vb_writer *w, const struct vb_cm_msg *m)
 {
 	put_ids(w, m);
@@ -264,7 +266,7 @@ static void get_rej(struct vb_reader *r, struct vb_cm_msg *m)
 	get_bytes(r, m->answer.info, VB_CM_INFO_BYTES);
 }
 
-/* IBA 12.11.1 */
+/* SIDR_REQ and SIDR_REP (IBA 12.11.1, 12.11.2) */
 static void put_sidr_req(struct vb_writer *w, const struct vb_cm_msg *m)
 {
 	vb_put_be(w, m->sidr.pkey, 2);
@@ -299,7 +301,7 @@ static void get_sidr_rep(struct vb_reader *r, struct vb_cm_msg *m)
 	(void)vb_take(r, VB_CM_INFO_BYTES);
 }
 
-/* Private data is the end of a MAD. */
+/* Private data is at the end of a MAD. */
 static const struct {
 	uint8_t private_bytes;
 	void (*put)(struct vb_writer *, const struct vb_cm_msg *);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Management datagrams (IBA 13.4) and those of the communication manager
+ * Management datagrams (MADs, IBA 13.4) and those of the communication manager
  * (IBA 12.6): the bytes that queue pair 1 sends and receives.
  */
 #ifndef WIRE_MAD_H
@@ -36,14 +36,14 @@ enum vb_cm_attr {
 	CM_SIDR_REP,
 };
 
-/* What MRA and REJ answer (IBA 12.6.6, 12.6.7). */
+/* Which message MRA and REJ answer (IBA 12.6.6, 12.6.7). */
 enum vb_cm_answered {
 	CM_ANSWERS_REQ = 0,
 	CM_ANSWERS_REP = 1,
 	CM_ANSWERS_OTHER = 2
 };
 
-/* IBA 12.6.7.2, those that are used here. */
+/* The reasons of IBA 12.6.7.2 that are used here. */
 enum vb_cm_reason {
 	CM_REJ_NO_RESOURCES = 3,
 	CM_REJ_TIMEOUT = 4,
@@ -53,7 +53,7 @@ enum vb_cm_reason {
 	CM_REJ_INVALID_TRANSPORT = 9,
 	CM_REJ_STALE_CONN = 10,
 	CM_REJ_INVALID_GID = 12,
-	CM_REJ_INVALID_MTU = 26, /* info[0]: the largest that would do */
+	CM_REJ_INVALID_MTU = 26, /* info[0]: the largest MTU that is accepted */
 	CM_REJ_CONSUMER = 28,
 	CM_REJ_DUPLICATE_COMM_ID = 30,
 	CM_REJ_VENDOR_OPTION = 35,
@@ -73,7 +73,7 @@ struct vb_cm_path {
 
 struct vb_cm_req {
 	uint64_t service_id, ca_guid;
-	uint32_t vendor_id; /* 24 bits: whose options attr_mod are */
+	uint32_t vendor_id; /* 24 bits: the vendor that defines attr_mod */
 	uint32_t qkey, qpn, local_eecn, remote_eecn, psn;
 	uint8_t responder_resources, initiator_depth;
 	uint8_t remote_timeout, local_timeout; /* 5 bits */
@@ -97,17 +97,17 @@ struct vb_cm_rep {
 	uint64_t ca_guid;
 };
 
-/* An XRC target's number is where an EE context's would be, and goes into a
- * DREQ as any other's (annex A14). */
+/* The QPN in a REP. An XRC target's number stands in the field for an EE
+ * context, and goes into a DREQ like any other (annex A14). */
 static inline uint32_t vb_cm_rep_qpn(const struct vb_cm_rep *r)
 {
 	return r->qpn ? r->qpn : r->eecn;
 }
 
 #define VB_CM_INFO_BYTES    72
-#define VB_CM_PRIVATE_BYTES 224 /* of the message that has most */
+#define VB_CM_PRIVATE_BYTES 224 /* in the message that has most */
 
-/* MRA, REJ and APR say what they answer and why. */
+/* MRA and REJ: which message they answer, and why. */
 struct vb_cm_answer {
 	uint8_t message; /* enum vb_cm_answered */
 	uint8_t timeout; /* MRA: 5 bits */
@@ -116,7 +116,7 @@ struct vb_cm_answer {
 	uint8_t info[VB_CM_INFO_BYTES];
 };
 
-/* IBA 12.11.2, those that are used here. */
+/* The status codes of IBA 12.11.2 that are used here. */
 enum vb_cm_sidr_status {
 	CM_SIDR_OK = 0,
 	CM_SIDR_UNSUPPORTED = 1,
@@ -130,8 +130,8 @@ struct vb_cm_sidr {
 	uint32_t qpn, qkey; /* reply */
 };
 
-/* One message. @remote_id: none in REQ and the SIDR messages, whose
- * request number is @local_id in both directions. */
+/* One message. REQ and the SIDR messages have no @remote_id; the request number
+ * of SIDR messages is @local_id in both directions. */
 struct vb_cm_msg {
 	uint16_t attr; /* enum vb_cm_attr */
 	uint64_t tid;
@@ -144,19 +144,20 @@ struct vb_cm_msg {
 		uint32_t remote_qpn;	    /* DREQ */
 		struct vb_cm_sidr sidr;
 	};
-	/* As many as the message has: vb_cm_private_bytes(attr). */
+	/* vb_cm_private_bytes(attr) bytes of it are used. */
 	uint8_t private_data[VB_CM_PRIVATE_BYTES];
 };
 
 void vb_mad_hdr_put(struct vb_writer *w, const struct vb_mad_hdr *h);
 bool vb_mad_hdr_get(struct vb_reader *r, struct vb_mad_hdr *h);
 
-/* How much private data the message has; 0: no such message. */
+/* Bytes of private data in the message @attr; 0: there is no such message. */
 unsigned vb_cm_private_bytes(unsigned attr);
 
 void vb_cm_put(uint8_t mad[VB_MAD_BYTES], const struct vb_cm_msg *m);
-/* False: no communication manager's message, or one that is not known, or
- * shorter than a MAD. Fields are within their bits, and not checked further. */
+/* Parse a MAD of @len bytes. False: it is shorter than a MAD, not of the
+ * communication manager, or of an unknown kind. Each field is within its bits;
+ * values are not checked further. */
 bool vb_cm_get(const uint8_t *bytes, size_t len, struct vb_cm_msg *m);
 
 #endif

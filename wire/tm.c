@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The headers of tag matching, out of the bytes of a message. */
+/* Reads the headers of tag matching from the bytes of a message. */
 #include "wire/tm.h"
 
 #include "base/bytes.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The headers of tag matching: they begin a SEND's data, where a program wrote
- * them (infiniband/tm_types.h says how they lie).
+ * The headers of tag matching, which a program writes at the beginning of a
+ * SEND's data (their layout is in infiniband/tm_types.h).
  */
 #ifndef WIRE_TM_H
 #define WIRE_TM_H
@@ -15,20 +15,21 @@
 enum vb_tm_op { TM_OP_NO_TAG, TM_OP_RNDV, TM_OP_FIN, TM_OP_EAGER };
 
 struct vb_tmh {
-	uint8_t op; /* enum vb_tm_op, or anything */
+	uint8_t op; /* enum vb_tm_op, or any other value */
 	uint32_t app_ctx;
 	uint64_t tag;
 };
 
-/* Where the data of a rendezvous is. */
+/* Where the data of a rendezvous message is. */
 struct vb_rvh {
 	uint64_t va;
 	uint32_t rkey, length;
 };
 
-/* False: @len is too short for it. */
+/* Read a TMH. False: @len is too short. */
 VB_MUST_CHECK bool vb_tmh_get(const void *bytes, size_t len, struct vb_tmh *h);
-/* The one that follows a TMH; @bytes begin with that. */
+/* Read the RVH behind a TMH; @bytes begin with the TMH. False: @len is too
+ * short. */
 VB_MUST_CHECK bool vb_rvh_get(const void *bytes, size_t len, struct vb_rvh *h);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The Toeplitz hash that receive-side scaling spreads flows with. */
+/* The Toeplitz hash, by which receive-side scaling distributes flows. */
 #ifndef WIRE_TOEPLITZ_H
 #define WIRE_TOEPLITZ_H
 
@@ -9,7 +9,7 @@
 #define VB_TOEPLITZ_KEY_BYTES  40
 #define VB_TOEPLITZ_DATA_BYTES 36
 
-/* @len: at most VB_TOEPLITZ_DATA_BYTES. */
+/* The hash of @len bytes, at most VB_TOEPLITZ_DATA_BYTES. */
 uint32_t vb_toeplitz(const uint8_t key[VB_TOEPLITZ_KEY_BYTES],
 		     const uint8_t *data, size_t len);
 
