@@ -5,8 +5,8 @@
 #include <time.h>
 
 /* The two clocks run at the same rate, so that a difference beyond the time
- * that reading them takes means that somebody has set the wall clock. A change
- * smaller than SLACK is not noticed. */
+ * that reading them takes means that the wall clock was set. A change smaller
+ * than SLACK is not noticed. */
 #define SLACK (10 * VB_USEC)
 #define CLOSE VB_USEC /* between the two readings of a good sample */
 #define TRIES 8

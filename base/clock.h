@@ -9,8 +9,8 @@
 vb_time vb_clock_read(void);
 
 /* Convert @at, a time of vb_clock_read(), to the wall clock: nanoseconds since
- * 1970. Distances between two times stay the same, unless somebody has set the
- * wall clock meanwhile. Any thread. */
+ * 1970. Distances between two times stay the same, unless the wall clock was
+ * set meanwhile. Any thread. */
 vb_time vb_clock_wall(vb_time at);
 
 /* A reading of the wall clock between two of the monotonic clock. */

@@ -346,7 +346,8 @@ void vb_counter_file_open(struct vb_adapter *a)
 	if (!own) {
 		if (fd >= 0)
 			close(fd);
-		vb_log(LOG_DEBUG, "%s: nobody else sees its counts", a->name);
+		vb_log(LOG_DEBUG, "%s: other programs cannot see its counters",
+		       a->name);
 		return;
 	}
 	a->counter_rows = own;

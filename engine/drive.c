@@ -180,7 +180,7 @@ static void arm_timer(struct vb_engine *e, struct vb_qp *qp, vb_time at,
 	wake = !vb_drive_is_for_polls(e, at, now) && vb_drive_wakes(e, at);
 	vb_mutex_unlock(&e->timer_lock);
 	if (wake && write(e->wake_fd, &one, sizeof(one)) < 0)
-		vb_log(LOG_DEBUG, "engine: wake refused");
+		vb_log(LOG_DEBUG, "engine: cannot wake the engine thread");
 }
 
 /* The engine thread need not look while a program's thread sends much. */

@@ -129,8 +129,8 @@ static void stand_alone(struct vb_engine *e)
 	e->patience = VB_SPIN_MOST;
 }
 
-/* Without a link, measure_pace() reads from this socket, to which nobody
- * sends. */
+/* Without a link, measure_pace() reads from this socket, at which nothing
+ * arrives. */
 static int a_socket(void)
 {
 	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -175,7 +175,8 @@ static void set_pace(struct vb_engine *e) VB_REQUIRES(e->rx)
 	atomic_store_explicit(&e->pace, pace, memory_order_relaxed);
 	e->patience = vb_engine_span(e, VB_SPIN_MOST);
 	if (pace > 1)
-		vb_log(LOG_INFO, "engine: %u times as slow as usual here",
+		vb_log(LOG_INFO,
+		       "engine: this machine is %u times slower than usual",
 		       pace);
 }
 
@@ -306,7 +307,8 @@ static void stop_engine(struct vb_engine *e)
 	vb_service_stop(e);
 	vb_wait_stop(e);
 	atomic_store(&engine, NULL);
-	vb_log(LOG_INFO, "engine: %llu frames came for no queue pair of ours",
+	vb_log(LOG_INFO,
+	       "engine: %llu frames arrived for no queue pair of this process",
 	       (unsigned long long)e->strays);
 	if (atomic_load(&e->forward))
 		vb_forward_destroy(atomic_load(&e->forward));
@@ -371,7 +373,7 @@ void vb_engine_share_xrc(void)
 		rc = vb_forward_create(e, &forward);
 		if (rc)
 			vb_log(LOG_INFO,
-			       "xrc: shared with no other process: %s",
+			       "xrc: cannot share domains with other processes: %s",
 			       strerror(-rc));
 		else
 			atomic_store(&e->forward, forward);
@@ -398,5 +400,5 @@ void vb_engine_wake(struct vb_engine *e)
 	const uint64_t one = 1;
 
 	if (write(e->wake_fd, &one, sizeof(one)) < 0)
-		vb_log(LOG_DEBUG, "engine: wake refused");
+		vb_log(LOG_DEBUG, "engine: cannot wake the engine thread");
 }

@@ -56,7 +56,7 @@ int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid)
 		rc = join(e, qp, gid);
 	vb_mutex_unlock(&e->rx);
 	if (rc)
-		vb_log(LOG_INFO, "qp 0x%x: not in group %s: %s",
+		vb_log(LOG_INFO, "qp 0x%x: cannot join group %s: %s",
 		       atomic_load(&qp->qpn), vb_gid_text(gid, text),
 		       strerror(-rc));
 	return rc;

@@ -64,9 +64,9 @@ static int limit_waiting(int fd, vb_time patience)
 }
 
 /*
- * The programs of a host share one UDP port, and so one broker, whichever
- * user's program started it. That user can disturb the others' traffic; an
- * administrator who minds has root run `verbena broker` first.
+ * The programs of a host share one UDP port, and so one broker, which any
+ * user's program may have started. That user can disturb the others' traffic;
+ * to prevent this, root runs `verbena broker` first.
  */
 static int eng_lease_connect_to(int fd)
 {

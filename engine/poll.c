@@ -12,7 +12,8 @@
 #include <sched.h>
 
 #define SPIN_LEAST (2 * VB_USEC)
-#define ALONE	   (3 * VB_USEC) /* a yield takes less if nobody else runs */
+/* A yield takes less if no other thread runs. */
+#define ALONE (3 * VB_USEC)
 
 #define NEAR_IS_RECENT	(100 * VB_USEC)
 #define LOOK_AT_LINK	(4 * VB_USEC)
@@ -130,7 +131,9 @@ static void wait_for_more(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 		vb_drive_due(e, now, DUE_A_POLL);
 }
 
-/* True: nothing came for long, so the caller yields the processor. */
+/* Drain the link; the caller has rx, which is released here. @near: lanes had
+ * something; @from: when the poll began. True: nothing came for long, so the
+ * caller yields the processor. */
 static bool drain_locked(struct vb_engine *e, bool near, vb_time from)
 	VB_RELEASE(e->rx)
 {
@@ -177,7 +180,8 @@ static bool await_turn(struct vb_engine *e, bool near, vb_time from)
 	return drain_locked(e, false, vb_now());
 }
 
-/* True: give way, as above. */
+/* Looks at lanes, then at the link. True: nothing came for long, so the caller
+ * yields the processor. */
 static bool drain_for_program(struct vb_engine *e)
 {
 	vb_time now = vb_now();

@@ -302,7 +302,7 @@ void vb_engine_flow_destroy(struct vb_flow *f)
 	vb_flow_remove(&f->qp->adapter->flows, f);
 	vb_packet_leave(r->link, member_of(&f->rule), f->rule.value.dst);
 	if (listen_to(r))
-		vb_log(LOG_DEBUG, "qp 0x%x: its filter stays as it was",
+		vb_log(LOG_DEBUG, "qp 0x%x: its socket keeps the old filter",
 		       atomic_load(&f->qp->qpn));
 	vb_mutex_unlock(&e->rx);
 	if (f->rule.counters)

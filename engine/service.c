@@ -194,7 +194,7 @@ static void eng_service_serve(struct vb_service *s, vb_time now)
 
 	if (fds[FD_WAKE].revents &&
 	    read(fds[FD_WAKE].fd, &drop, sizeof(drop)) < 0 && errno != EAGAIN)
-		vb_log(LOG_DEBUG, "engine: wake fd unreadable");
+		vb_log(LOG_DEBUG, "engine: cannot read the wake-up eventfd");
 	if (fds[FD_SOON].revents)
 		vb_wait_over(s->e);
 	if (fds[FD_WAKE].revents && vb_rest_is_called_back(s))
@@ -214,8 +214,8 @@ static void eng_service_serve(struct vb_service *s, vb_time now)
 		on_watch(s, now);
 	else if (now >= s->refresh_at)
 		refresh_ports(s, now);
-	/* A queue pair of this process asks for its peer, or a peer has
-	 * news. */
+	/* A queue pair of this process wants to be introduced to its peer, or a
+	 * peer answers. */
 	if (s->e->near && (fds[FD_WAKE].revents || fds[FD_NEAR].revents))
 		vb_near_meet(s->e->near, now);
 	if (fds[FD_FORWARD].revents)
@@ -289,7 +289,8 @@ static void ask_for_short_slices(void)
 	/* A real-time or batch policy of the program stays as it is. */
 	if (sched_getscheduler(0) == SCHED_OTHER &&
 	    syscall(SYS_sched_setattr, 0, &attr, 0) != 0)
-		vb_log(LOG_DEBUG, "engine: slice unchanged: %s",
+		vb_log(LOG_DEBUG,
+		       "engine: cannot shorten the thread's time slice: %s",
 		       strerror(errno));
 }
 
@@ -363,8 +364,7 @@ void vb_service_stop(struct vb_engine *e)
 		return;
 	atomic_store(&e->stop, true);
 	if (write(e->wake_fd, &one, sizeof(one)) < 0)
-		vb_log(LOG_ERROR, "engine: cannot wake its thread");
-	vb_may_wait();
+		vb_log(LOG_ERROR, "engine: cannot wake the engine thread");
 	pthread_join(atomic_load(&e->thread), NULL);
 	atomic_store(&e->thread,
 		     (pthread_t)0); /* another thread may get this id */

@@ -27,7 +27,7 @@ enum {
 	FD_LINK,    /* the port 4791 socket */
 	FD_BROKER,  /* the session with the broker */
 	FD_WATCH,   /* changes of interfaces and addresses */
-	FD_NEAR,    /* news from peers of this host */
+	FD_NEAR,    /* introductions and rings of peers of this host (near/) */
 	FD_RAW,	    /* raw packet queue pairs */
 	FD_STREAM,  /* iWARP's TCP sockets */
 	FD_SOON,    /* the timer of vb_wait_soon() */

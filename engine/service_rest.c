@@ -59,11 +59,12 @@
 #define DRAIN_BATCHES  16
 #define LINGER	       (30 * VB_USEC)
 #define LINGER_TURN    (200 * VB_USEC)
-#define ALONE	       (3 * VB_USEC) /* a yield takes less if nobody else runs */
-#define CROWDED	       (100 * VB_USEC) /* an interrupt takes less */
-#define EAGER_MOST     8
-#define CROWD_MIN      (10 * VB_MSEC)
-#define CROWD_MAX      (640 * VB_MSEC)
+/* A yield takes less if no other thread runs. */
+#define ALONE	   (3 * VB_USEC)
+#define CROWDED	   (100 * VB_USEC) /* an interrupt takes less */
+#define EAGER_MOST 8
+#define CROWD_MIN  (10 * VB_MSEC)
+#define CROWD_MAX  (640 * VB_MSEC)
 
 enum drained { DRAINED_NOTHING, DRAINED_SOME, DRAINED_BUSY };
 
@@ -258,7 +259,8 @@ void vb_rest_on_timeout(struct vb_service *s, vb_time now)
 	vb_rest_end(s);
 	s->near_rest = 0; /* look soon at the lanes of peers, too */
 	if (eng_service_drain_link(s->e) ==
-	    DRAINED_SOME) /* nobody took them: rested too early */
+	    /* No program took them: the thread rested too early. */
+	    DRAINED_SOME)
 		s->rest_after = VB_MIN(s->rest_after * 2, REST_AFTER_MAX);
 	else
 		s->rest_after = VB_MAX(s->rest_after / 2, REST_AFTER);

@@ -51,7 +51,7 @@ void vb_stream_watch(struct vb_engine *e, struct vb_stream *s, bool blocked,
 	want.events = (blocked ? EPOLLOUT : 0) | (eof ? 0 : EPOLLIN);
 	if (epoll_ctl(atomic_load(&e->stream_fd), EPOLL_CTL_MOD, s->fd, &want) <
 	    0)
-		vb_log(LOG_ERROR, "engine: a stream is not watched: %s",
+		vb_log(LOG_ERROR, "engine: cannot watch a stream: %s",
 		       strerror(errno));
 }
 

@@ -318,6 +318,8 @@ bool vb_sysfs_tree_write(char root[PATH_MAX])
 		rc = write_for_us(text, root);
 	free(text);
 	if (rc)
-		vb_log(LOG_INFO, "no tree of sysfs files: %s", strerror(-rc));
+		vb_log(LOG_INFO,
+		       "sysfs: cannot write the tree of device files: %s",
+		       strerror(-rc));
 	return rc == 0;
 }

@@ -371,7 +371,9 @@ void vb_mux_open(struct vb_engine *e)
 	if (c.name_fd < 0)
 		c.name_fd = take_slot(e, &c.slot);
 	if (c.name_fd < 0) {
-		vb_log(LOG_INFO, "near: no slot: %s", strerror(-c.name_fd));
+		vb_log(LOG_INFO,
+		       "near: no slot, so peers of this host get packets: %s",
+		       strerror(-c.name_fd));
 		return;
 	}
 	/* The reason is logged. Packets reach every peer. */
@@ -393,7 +395,8 @@ void vb_mux_join(struct vb_engine *e)
 	}
 	rc = vb_near_also(e->near, e->lease.slot, e->lease.name_fd);
 	if (rc)
-		vb_log(LOG_INFO, "near: packets from slot %u: %s",
+		vb_log(LOG_INFO,
+		       "near: peers of this host reach slot %u by packets: %s",
 		       e->lease.slot, strerror(-rc));
 }
 

@@ -7,8 +7,8 @@
  * speed (vb_engine_span()).
  *
  * 1. Watch. One program thread that waits serves the lanes of peers of this
- *    host in place of the engine thread. It sleeps by the bell that peers ring; a
- *    thread that queues an event for its channel rings that bell too. All other
+ *    host in place of the engine thread. It sleeps by the bell that peers ring;
+ * a thread that queues an event for its channel rings that bell too. All other
  *    waiting threads, and those whose channel does not block, sleep in read(2)
  *    or poll(2), and the engine thread serves the lanes.
  *
@@ -43,7 +43,7 @@
 #define MANY	      8
 /* Rule 3: how long to look; what a short sleep is; how many short sleeps in a
  * row are needed, at least and at most; looks between two yields; a yield takes
- * less than ALONE if nobody else runs. */
+ * less than ALONE if no other thread runs. */
 #define LINGER	   (30 * VB_USEC)
 #define IS_SHORT   (100 * VB_USEC)
 #define WARY_LEAST 4
@@ -64,10 +64,9 @@ struct watch {
 };
 
 /*
- * The kernel's timer wakes nobody when it is set, unlike the wake-up of a
- * thread. A program that comes often puts it off each time, so that the engine
- * thread is not woken beside it; at most every 500 us, since that is a system
- * call.
+ * Setting a kernel timer wakes no thread. A program that comes often puts the
+ * timer off each time, so that the engine thread is not woken beside it; at
+ * most every 500 us, since that is a system call.
  */
 void vb_wait_soon(struct vb_engine *e)
 {
@@ -172,7 +171,7 @@ static bool is_over(struct vb_engine *e)
 }
 
 /*
- * Rule 3 above. True: nobody else wants this processor.
+ * Rule 3 above. True: no other thread wants this processor.
  */
 static bool eng_yield_alone(const struct vb_engine *e)
 {

@@ -69,7 +69,7 @@ static inline bool vb_txq_has_room(const struct vb_txq *q)
 	return q->count < VB_TXQ_FRAMES && q->used <= VB_TXQ_BYTES;
 }
 
-/* Where the next packet is to be written (VB_FRAME_MAX bytes of room). */
+/* Where to write the next packet; there is room for VB_FRAME_MAX bytes. */
 static inline uint8_t *vb_txq_begin(struct vb_txq *q)
 {
 	return q->bytes + q->used;

@@ -181,7 +181,8 @@ static void give_cause(const struct search *s)
 	if (sendto(fd, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL,
 		   is_v4 ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6,
 		   is_v4 ? sizeof(v4) : sizeof(v6)) < 0)
-		vb_log(LOG_DEBUG, "neigh: %s", strerror(errno));
+		vb_log(LOG_DEBUG, "neigh: cannot probe a neighbour: %s",
+		       strerror(errno));
 	close(fd);
 }
 

@@ -67,7 +67,7 @@ static int open_netlink(struct nl_sock **nl)
 	if (rc == 0)
 		return 0;
 	nl_socket_free(*nl);
-	vb_log(LOG_INFO, "netif: netlink: %s", nl_geterror(rc));
+	vb_log(LOG_INFO, "netif: no netlink here: %s", nl_geterror(rc));
 	return errno_of(rc);
 }
 

@@ -171,7 +171,7 @@ static int link_packet_bind_to(const struct packet *p, uint16_t protocol)
 }
 
 /* Start to receive. Each packet socket that takes all frames costs the host
- * time for every frame, so this happens only once somebody wants frames. */
+ * time for every frame, so this happens only once a rule wants frames. */
 static int start_listening(struct packet *p)
 {
 	static const int on = 1, bytes = RX_QUEUE_BYTES;
@@ -185,7 +185,9 @@ static int start_listening(struct packet *p)
 	if (setsockopt(p->fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes,
 		       sizeof(bytes)) < 0 &&
 	    setsockopt(p->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)) < 0)
-		vb_log(LOG_DEBUG, "packet: receive queue: %s", strerror(errno));
+		vb_log(LOG_DEBUG,
+		       "packet: cannot enlarge the receive queue: %s",
+		       strerror(errno));
 	return link_packet_bind_to(p, ETH_P_ALL);
 }
 
@@ -236,7 +238,7 @@ void vb_packet_leave(struct vb_link *l, enum vb_packet_member m,
 		     const uint8_t mac[6])
 {
 	if (set_member(packet_of(l), PACKET_DROP_MEMBERSHIP, m, mac))
-		vb_log(LOG_DEBUG, "packet: left what was not joined");
+		vb_log(LOG_DEBUG, "packet: cannot leave: it was not joined");
 }
 
 /* Send up to @n messages. Returns how many are done; a frame that the kernel

@@ -73,7 +73,8 @@ static void ask_for_details(int fd, int family)
 			continue;
 		if (setsockopt(fd, wanted[i].level, wanted[i].name, &on,
 			       sizeof(on)) < 0)
-			vb_log(LOG_DEBUG, "udp: socket option %d.%d: %s",
+			vb_log(LOG_DEBUG,
+			       "udp: cannot set socket option %d.%d: %s",
 			       wanted[i].level, wanted[i].name,
 			       strerror(errno));
 	}
@@ -84,11 +85,13 @@ static void ask_for_details(int fd, int family)
 static void take_groups(int fd, int family, int yes)
 {
 	if (setsockopt(fd, IPPROTO_IP, IP_MULTICAST_ALL, &yes, sizeof(yes)) < 0)
-		vb_log(LOG_DEBUG, "udp: IPv4 groups: %s", strerror(errno));
+		vb_log(LOG_DEBUG, "udp: cannot set IP_MULTICAST_ALL: %s",
+		       strerror(errno));
 	if (family == AF_INET6 &&
 	    setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, &yes,
 		       sizeof(yes)) < 0)
-		vb_log(LOG_DEBUG, "udp: IPv6 groups: %s", strerror(errno));
+		vb_log(LOG_DEBUG, "udp: cannot set IPV6_MULTICAST_ALL: %s",
+		       strerror(errno));
 }
 
 static void deepen_queue(int fd)
@@ -98,7 +101,8 @@ static void deepen_queue(int fd)
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &forced,
 		       sizeof(forced)) < 0 &&
 	    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &asked, sizeof(asked)) < 0)
-		vb_log(LOG_DEBUG, "udp: receive queue: %s", strerror(errno));
+		vb_log(LOG_DEBUG, "udp: cannot enlarge the receive queue: %s",
+		       strerror(errno));
 }
 
 static int share_roce_port(int fd, int family)
@@ -254,7 +258,8 @@ static void log_stats(const struct vb_link *l)
 	struct vb_link_stats s;
 
 	udp_stats(l, &s);
-	vb_log(LOG_INFO, "udp: %llu packets out in %llu calls, %llu in in %llu",
+	vb_log(LOG_INFO,
+	       "udp: %llu packets sent in %llu calls, %llu received in %llu",
 	       (unsigned long long)s.tx_frames, (unsigned long long)s.tx_calls,
 	       (unsigned long long)s.rx_frames, (unsigned long long)s.rx_calls);
 }

@@ -27,7 +27,9 @@ static void drop_arrivals(int fd)
 
 	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program,
 		       sizeof(program)) < 0)
-		vb_log(LOG_DEBUG, "udp: filter: %s", strerror(errno));
+		vb_log(LOG_DEBUG,
+		       "udp: cannot filter arrivals at a sending socket: %s",
+		       strerror(errno));
 }
 
 static int bind_random_port(int fd, int family, uint16_t *port)
@@ -166,7 +168,7 @@ static bool is_its_own_source(int fd, const struct vb_gid *gid,
 /*
  * The routing table is asked, because every address can be bound to where
  * net.ipv4.ip_nonlocal_bind is set. Multicast groups and the unspecified
- * address do have routes, and are nobody's.
+ * address have routes, too, but belong to no host.
  */
 bool vb_udp_owns(const struct vb_gid *gid, uint32_t ifindex)
 {

@@ -17,10 +17,12 @@ void vb_udp_want_returns(struct vb_link *l)
 
 	u->wants_returns = true;
 	if (setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on)) < 0)
-		vb_log(LOG_DEBUG, "udp: returns: %s", strerror(errno));
+		vb_log(LOG_DEBUG, "udp: cannot set IP_RECVERR: %s",
+		       strerror(errno));
 	if (u->family == AF_INET6 &&
 	    setsockopt(fd, IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof(on)) < 0)
-		vb_log(LOG_DEBUG, "udp: returns, IPv6: %s", strerror(errno));
+		vb_log(LOG_DEBUG, "udp: cannot set IPV6_RECVERR: %s",
+		       strerror(errno));
 }
 
 static const struct sock_extended_err *why_returned(struct msghdr *h)
