@@ -168,26 +168,3 @@ enum vb_icrc_verdict vb_icrc_check(const struct vb_icrc_prefix *p,
 	*ip_id = (uint16_t)(guess ^ d);
 	return ICRC_GOOD_IF_ID;
 }
-
-static size_t ip_header_bytes(const uint8_t *ip, size_t len)
-{
-	if (len >= IPV4_BYTES && ip[0] == 0x45 && ip[9] == UDP_PROTO)
-		return IPV4_BYTES;
-	if (len >= IPV6_BYTES && ip[0] >> 4 == 6 && ip[6] == UDP_PROTO)
-		return IPV6_BYTES;
-	return 0;
-}
-
-bool vb_icrc_of_ip(const uint8_t *ip, size_t len, uint32_t *icrc)
-{
-	uint8_t head[IPV6_BYTES + UDP_BYTES];
-	size_t ip_bytes = ip_header_bytes(ip, len);
-	size_t head_bytes = ip_bytes + UDP_BYTES;
-
-	if (!ip_bytes || len < head_bytes + VB_BTH_BYTES)
-		return false;
-	memcpy(head, ip, head_bytes);
-	*icrc = crc_of_packet(crc_of_ip_udp(head, ip_bytes), ip + head_bytes,
-			      len - head_bytes);
-	return true;
-}

@@ -52,11 +52,4 @@ enum vb_icrc_verdict vb_icrc_check(const struct vb_icrc_prefix *p,
 				   const uint8_t *bytes, unsigned guess,
 				   uint16_t *ip_id);
 
-/*
- * The ICRC of a captured packet; @ip has @len bytes, from the IP header through
- * pad. False: neither IPv4 without options nor IPv6 with UDP, or too short for
- * a BTH.
- */
-bool vb_icrc_of_ip(const uint8_t *ip, size_t len, uint32_t *icrc);
-
 #endif
