@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* base/bell: who sleeps is woken, interrupted and cancelled as in read(2). */
+/* base/bell: the sleeper is woken, interrupted and cancelled as in read(2). */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -35,7 +35,7 @@ static void rung_before_the_sleep__none(void **state)
 	assert_false(vb_bell_ring(bell));
 	vb_bell_set(bell);
 	assert_true(vb_bell_ring(bell));
-	assert_false(vb_bell_ring(bell)); /* once is enough */
+	assert_false(vb_bell_ring(bell)); /* one ring is enough */
 	assert_int_equal(vb_bell_wait(bell), 0);
 	vb_bell_set(bell);
 	vb_bell_clear(bell);
@@ -81,7 +81,7 @@ static void *sleep_there(void *arg)
 	return (void *)(intptr_t)vb_bell_wait(bell);
 }
 
-/* On its way to sleep, and most often asleep. */
+/* The other thread is about to sleep, and most often asleep. */
 static pthread_t sleeper(void)
 {
 	pthread_t t;
@@ -118,7 +118,7 @@ static void wake__whatever_the_word_says(void **state)
 {
 	pthread_t t = sleeper();
 
-	vb_bell_clear(bell); /* as a hostile peer may */
+	vb_bell_clear(bell); /* a word that a hostile peer may write */
 	assert_false(vb_bell_ring(bell));
 	vb_bell_wake(bell);
 	assert_ptr_equal(ended(t), NULL);
@@ -154,8 +154,8 @@ static void cancelled(void **state)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* What verbs do after the sleep: uncancelled, with a lock, calls that a thread
- * may be cancelled in. */
+/* What verbs do after the sleep: with cancellation off and a lock held, they
+ * make calls that are cancellation points. */
 static void *sleep_and_lock(void *arg)
 {
 	const int *fd = arg;
@@ -182,8 +182,8 @@ static void spin(unsigned turns)
 		;
 }
 
-/* So that it wakes between the cancellation's beginning and its signal, now and
- * then, where there are two processors. */
+/* On two processors the thread wakes now and then between the beginning of the
+ * cancellation and its signal. */
 static void cancelled_while_it_is_rung__no_lock_is_left(void **state)
 {
 	int fd = open("/dev/null", O_WRONLY);

@@ -39,7 +39,7 @@ static void *read_many(void *arg)
 	return NULL;
 }
 
-/* Two threads, so that one is kept from its processor between two readings. */
+/* Two threads, so that one loses its processor between two readings. */
 static void wall__distances_stay(void **state)
 {
 	int64_t ahead[2];
@@ -59,12 +59,12 @@ static void ahead__follows_a_clock_that_is_set(void **state)
 	const int64_t first = vb_clock_ahead(0, &s);
 
 	assert_int_equal(first, AHEAD);
-	/* A reading that took long says less, and nothing new. */
+	/* A sample that took long says less, and changes nothing. */
 	s.behind = now + VB_SEC;
 	assert_int_equal(vb_clock_ahead(first, &s), first);
 	s.before = now - VB_SEC;
 	assert_int_equal(vb_clock_ahead(first, &s), first);
-	/* Set forward and back. */
+	/* The wall clock is set forward and back. */
 	s = (struct vb_clock_sample){ now, now + (vb_time)AHEAD + VB_MSEC,
 				      now + 80 };
 	assert_int_equal(vb_clock_ahead(first, &s),

@@ -70,7 +70,7 @@ static void folded__every_length_at_every_alignment(void **state)
 	free(bytes);
 }
 
-/* Every d, by brute force over a message with @tail bytes behind the field. */
+/* Every d, by brute force, over a message with @tail bytes behind the field. */
 static void solve_every_d(size_t tail)
 {
 	static uint8_t bytes[8192];
@@ -117,7 +117,8 @@ static void solve16__some_d_at_every_tail(void **state)
 	}
 }
 
-/* One zero byte behind more moves the difference as the CRC register does. */
+/* One more zero byte behind the field moves the difference as the CRC register
+ * does. */
 static void diff16__agrees_with_appended_zeros(void **state)
 {
 	static const uint8_t zeros[5000];
@@ -136,7 +137,8 @@ static void solve16__refuses_what_no_d_explains(void **state)
 	unsigned solved = 0;
 	uint16_t d = 0xbeef;
 
-	/* A single flipped bit elsewhere is never 16 bits' doing. */
+	/* No change of a 16-bit field explains a single flipped bit
+	 * elsewhere. */
 	for (unsigned bit = 0; bit < 16; bit++)
 		assert_false(vb_crc32_solve16(
 			vb_crc32_diff16((uint16_t)(1u << bit), 500), 502, &d));
@@ -150,7 +152,7 @@ static void solve16__refuses_what_no_d_explains(void **state)
 	assert_true(solved <= 10);
 }
 
-/* RFC 3720 B.4. */
+/* The vectors of RFC 3720 B.4. */
 static void crc32c__vectors(void **state)
 {
 	uint8_t bytes[32];
@@ -163,7 +165,7 @@ static void crc32c__vectors(void **state)
 		bytes[i] = (uint8_t)i;
 	assert_int_equal(vb_crc32c(0, bytes, 32), 0x46dd794e);
 	assert_int_equal(vb_crc32c(0, "123456789", 9), 0xe3069283);
-	/* Continued wherever, and not aligned. */
+	/* Continued at any place, also unaligned. */
 	for (unsigned n = 0; n <= 32; n++)
 		assert_int_equal(
 			vb_crc32c(vb_crc32c(0, bytes, n), bytes + n, 32 - n),

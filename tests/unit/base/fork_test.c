@@ -38,7 +38,7 @@ static bool is_mapped(void *at)
 	return mincore(at, 1, &resident) == 0 || errno != ENOMEM;
 }
 
-/* Ends the child with what @is_right says of it. */
+/* End the child with the result @is_right. */
 static void child_says(bool (*is_right)(void *arg), void *arg)
 {
 	pid_t pid = fork();
@@ -54,7 +54,7 @@ static void child_says(bool (*is_right)(void *arg), void *arg)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* (Unchecked: the analysis does not follow the word.) */
+/* Unchecked: the analysis does not follow a lock's word. */
 static bool has_lock(void *arg) VB_UNCHECKED
 {
 	bool got = vb_mutex_trylock(&lock);
@@ -126,7 +126,7 @@ static void close__nothing_where_there_is_nothing(void **state)
 	child_says(has_lock, NULL);
 }
 
-/* A grandchild has its own at the number that its parent closed. */
+/* A grandchild has its own file at the number that its parent closed. */
 static bool grandchild_keeps(void *arg)
 {
 	int fd = *(int *)arg, mine;

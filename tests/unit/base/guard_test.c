@@ -18,7 +18,7 @@
 
 static size_t page;
 
-/* In each test, since cmocka puts its own handlers in place before each. */
+/* Called in each test, since cmocka installs its own handlers before each. */
 static void put_guard_back(void)
 {
 	assert_int_equal(vb_guard_install(), 0);
@@ -74,7 +74,7 @@ static void fetch__every_length_and_alignment(void **state)
 	assert_copies(vb_guard_fetch, 200, 2);
 }
 
-/* Whatever is missing, some of it or all. */
+/* Whichever page is missing, some or all bytes are not copied. */
 static void fetch__out_of_a_hole(void **state)
 {
 	uint8_t *p = page_before_hole(PROT_NONE), dst[300];
@@ -90,7 +90,7 @@ static void fetch__out_of_a_hole(void **state)
 	munmap(p, page);
 }
 
-/* With @len bytes of which @have exist at the end of a page. */
+/* Copy @len bytes, of which the first @have exist, at the end of a page. */
 static void copy_into_hole(uint8_t *p, size_t len, size_t have)
 {
 	uint8_t src[600];
@@ -232,7 +232,7 @@ static void copy__many_threads_fault_at_once(void **state)
 	munmap(p, page);
 }
 
-/* A spinner on the last byte must find all the others. */
+/* A thread that spins on the last byte must then find all the others. */
 static uint8_t *volatile mailbox;
 
 static void *send_rounds(void *arg)
@@ -280,8 +280,8 @@ static void copy__last_byte_comes_last(void **state)
 }
 
 /*
- * The program's own faults, each in a child. A child ends with _exit(), or
- * by the signal when nobody caught it.
+ * The program's own faults, each in a child. A child ends with _exit(), or by
+ * the signal when no handler caught it.
  */
 static int child_ends(void (*what)(void))
 {
@@ -293,7 +293,7 @@ static int child_ends(void (*what)(void))
 
 		setrlimit(RLIMIT_CORE, &none);
 		alarm(20);
-		/* Whatever a sanitizer installed is not the program's. */
+		/* A handler that a sanitizer installed is not the program's. */
 		signal(SIGSEGV, SIG_DFL);
 		signal(SIGBUS, SIG_DFL);
 		what();
@@ -344,7 +344,8 @@ static void leave_if_address_is_8(int sig, siginfo_t *info, void *context)
 	_exit(1);
 }
 
-/* What a polite library does: count, then whoever was there before. */
+/* What a well-behaved library does: count, then call the handler that was there
+ * before. */
 static void call_displaced(int sig, siginfo_t *info, void *context)
 {
 	if (++calls > 3)
@@ -429,7 +430,7 @@ static void jump_out(int sig, siginfo_t *info, void *context)
 	siglongjmp(escape, 1);
 }
 
-/* Again and again, also on an alternate stack: no state may remain. */
+/* Many faults, also on an alternate stack: no state may remain. */
 static void handler_jumps_out(void)
 {
 	stack_t alt = { .ss_sp = malloc(1 << 16), .ss_size = 1 << 16 };
@@ -464,7 +465,7 @@ static void mend(int sig, siginfo_t *info, void *context)
 	mprotect(touch_page, page, PROT_READ | PROT_WRITE);
 }
 
-/* A program that lives by its faults: garbage collectors do this. */
+/* A program that uses faults for its work, as garbage collectors do. */
 static void handler_mends(void)
 {
 	touch_page =

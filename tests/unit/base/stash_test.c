@@ -53,7 +53,7 @@ static void stash__keeps_sizes_apart(void **state)
 	free(large);
 }
 
-/* Of a size that is not for it, nothing. */
+/* A buffer of a size that the stash does not keep is freed. */
 static void stash__keeps_no_giants(void **state)
 {
 	vb_stash_give(&s, take(4609), 4609);
@@ -80,7 +80,8 @@ static void stash__keeps_so_much_and_no_more(void **state)
 		vb_stash_give(&s, all[i], 4608);
 	assert_true(s.kept <= VB_STASH_KEEPS);
 	assert_true(s.kept > VB_STASH_KEEPS - 4608);
-	/* The last of them are the C library's again, not the first. */
+	/* When the stash is full, the last buffers given are freed, and not the
+	 * first. */
 	assert_ptr_equal(take(4608), all[MANY - 11]);
 	free(all[MANY - 11]);
 }

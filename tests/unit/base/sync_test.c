@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* base/sync: one at a time, and who waits for long gets his turn. */
+/* base/sync: one thread at a time has the mutex, and a thread that waits for
+ * long gets it. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,8 +15,8 @@
 #define TURNS	100000
 #define NAPS	20
 
-static struct vb_mutex lock = VB_MUTEX_INITIALIZER(VB_RANK_LEAF);
-static unsigned long count; /* lock */
+static struct vb_mutex lock = VB_MUTEX_INITIALIZER;
+static unsigned long count; /* guarded by the mutex under test */
 
 static void nap(void)
 {

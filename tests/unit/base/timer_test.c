@@ -51,7 +51,7 @@ static vb_time earliest(const struct vb_timer *t)
 	return at;
 }
 
-/* Against the obvious: the minimum over all of them. */
+/* Compare with a linear search for the minimum. */
 static void timers__random_moves(void **state)
 {
 	static struct vb_timer t[MANY];

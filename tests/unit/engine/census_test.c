@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a program has is found by its memory, its own too; what others put
- * there that is no such memory is not believed. */
+/* A census finds the objects of each program by the program's shared memory,
+ * this program's included; it ignores files that only look like such memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -100,7 +100,7 @@ static void finds_what_there_is(void **state)
 	vb_census_free(&c);
 }
 
-/* Before it execs or ends, a child has its parent's memory. */
+/* A child has its parent's memory open until it execs or ends. */
 static void objects_are_their_makers(void **state)
 {
 	struct vb_census c;
@@ -125,7 +125,8 @@ static void objects_are_their_makers(void **state)
 	assert_int_equal(vb_pd_destroy(pd), 0);
 }
 
-/* Rows that never end, of no kind, that name rows that are not. */
+/* Rows without an end, of no kind, and with references to rows that do not
+ * exist. */
 static void believes_nothing(void **state)
 {
 	struct vb_census c;
@@ -145,7 +146,7 @@ static void believes_nothing(void **state)
 	assert_int_equal(vb_census_take(&c, true), 0);
 	assert_null(find(&c, ROSTER_PD));
 	vb_census_free(&c);
-	/* All are completion queues, and the last is cut off. */
+	/* All rows are completion queues, and the last one is cut off. */
 	for (off_t i = 4096; i < size; i++)
 		bytes[i] = ROSTER_CQ;
 	assert_int_equal(ftruncate(fd, size - 100), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who gets an arrived frame, and who does not. */
+/* Which queue pair gets a frame that arrived, and which frames are dropped. */
 #include "core/lock_order.h"
 #include "tests/unit/core/qp_fixture.h"
 
@@ -7,8 +7,8 @@
 
 static struct {
 	unsigned received, steps, in_run;
-	bool grh;     /* the last one's */
-	uint32_t key; /* hear_in_run() */
+	bool grh;     /* of the last packet */
+	uint32_t key; /* used by hear_in_run() */
 	uint8_t codes[4];
 } heard;
 
@@ -79,7 +79,7 @@ static void rig_down(struct rig *r)
 	free(r);
 }
 
-/* The next frame, right in all ways: a test then spoils one. */
+/* The next frame, correct in every way: a test then spoils one field. */
 static struct vb_frame *add_frame(struct rig *r, uint8_t opcode)
 {
 	unsigned i = r->e.rxq.count++;
@@ -133,7 +133,7 @@ static uint32_t waits_until_7(const struct vb_qp *qp)
 	return 7;
 }
 
-/* Posters are told, and no more once somebody looks. */
+/* A queue that may wait defers its doorbell, until a packet arrives for it. */
 static void dispatch__quiet_while_it_can_wait(void **state)
 {
 	struct rig *r = rig_up(*state, QPS_RTS);
@@ -161,7 +161,8 @@ static void hear_in_run(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 				     &qp->run));
 }
 
-/* What is held for it is let go at its end. */
+/* A region that a run of frames keeps referenced is released at the run's
+ * end. */
 static void dispatch__a_run_ends(void **state)
 {
 	struct fixture *f = *state;
@@ -185,7 +186,8 @@ static void dispatch__a_run_ends(void **state)
 	rig_down(r);
 }
 
-/* An ACK travels behind the reply; who sees that must see both. */
+/* An ACK travels behind the reply; a program that sees the reply must see
+ * both. */
 static void dispatch__answers_come_first(void **state)
 {
 	static const uint8_t sent[] = { CODE_SEND_ONLY, CODE_READ_RESP_ONLY,
@@ -224,13 +226,16 @@ static void dispatch__an_ack_waits_once(void **state)
 	r->ops.unreplied = unreplied;
 	add_frame(r, CODE_SEND_ONLY);
 	dispatch(r, 0);
-	assert_int_equal(heard.steps, 1); /* nobody would look after it */
+	/* No thread would look after a delayed ACK. */
+	assert_int_equal(heard.steps, 1);
 	atomic_store(&r->e.attentive, true);
 	vb_sq_defer_doorbell(&r->qp->sq, 7);
 	add_frame(r, CODE_SEND_ONLY);
 	dispatch(r, 0);
 	assert_int_equal(heard.steps, 1);
-	assert_false(vb_sq_is_deferred(&r->qp->sq)); /* a reply is looked at */
+	/* The packet has resumed the doorbell, so that the program's reply is
+	 * sent. */
+	assert_false(vb_sq_is_deferred(&r->qp->sq));
 	vb_mutex_lock(&r->e.rx);
 	vb_drive_owing(&r->e, 0);
 	assert_int_equal(heard.steps, 2);
@@ -255,7 +260,8 @@ dispatch__what_gathers_leaves_with_the_second_empty_poll(void **state)
 	atomic_store(&e->gathers, r->qp);
 	vb_drive_gathered(e, 0);
 	assert_int_equal(heard.steps, 0);
-	atomic_store(&e->gathers, r->qp); /* it has posted in between */
+	/* The program has posted in between. */
+	atomic_store(&e->gathers, r->qp);
 	vb_drive_gathered(e, 0);
 	assert_int_equal(heard.steps, 0);
 	vb_drive_gathered(e, 0);
@@ -310,14 +316,14 @@ static void dispatch__strangers(void **state)
 	assert_int_equal(dispatch(r, 0), 0);
 	add_frame(r, CODE_SEND_ONLY)->len = 8;
 	assert_int_equal(dispatch(r, 0), 0);
-	/* a limited member of the partition is let in */
+	/* a limited member of the partition may come in */
 	add_frame(r, CODE_SEND_ONLY);
 	r->bytes[0][2] = 0x7f;
 	assert_int_equal(dispatch(r, 0), 1);
 	rig_down(r);
 }
 
-/* Does a frame get in whose ICRC is right only if its Identification was
+/* Does a frame come in whose ICRC is right only if its Identification was
  * @id? */
 static bool believes(struct rig *r, uint16_t id, vb_time now)
 {
@@ -330,24 +336,26 @@ static void dispatch__identification(void **state)
 	struct rig *r = rig_up(*state, QPS_RTS);
 	vb_time now = VB_SEC;
 
-	/* a kernel's counter: the first is believed, then what follows */
+	/* a kernel counts: the first value is believed, then those that follow
+	 * it */
 	assert_true(believes(r, 40000, now));
 	assert_true(believes(r, 40001, now));
 	assert_true(believes(r, 40900, now));
-	/* neighbours that overtake each other do not set the count back */
+	/* packets that overtake each other do not set the count back */
 	assert_true(believes(r, 40899, now));
 	assert_true(believes(r, 40772, now));
 	assert_false(believes(r, 40771, now));
-	/* a random error */
+	/* a random error, which is refused */
 	assert_false(believes(r, 12345, now));
 	assert_true(believes(r, 40901, now));
-	/* an older one, unless it is small, as a segment's index is */
+	/* an older value is refused, unless it is small, as a segment's index
+	 * is */
 	assert_false(believes(r, 40000, now));
 	assert_true(believes(r, 63, now));
 	/* a peer that jumped is believed the second time */
 	assert_false(believes(r, 50000, now));
 	assert_true(believes(r, 50001, now));
-	/* counters wrap, and go on while nothing is sent to us */
+	/* counters wrap, and go on while the peer sends to others */
 	assert_true(believes(r, 50900, now));
 	assert_false(believes(r, 60000, now));
 	assert_true(believes(r, 50901, now));
@@ -361,7 +369,7 @@ static void dispatch__identification_at_random(void **state)
 	unsigned refused = 0;
 	uint16_t id = 1;
 
-	/* a peer that draws its numbers at random is heard in the end */
+	/* a peer that draws its numbers at random is believed in the end */
 	for (int i = 0; i < 100; i++) {
 		id = (uint16_t)(id * 25173u + 13849u);
 		refused += !believes(r, id, VB_SEC);
@@ -387,7 +395,8 @@ static void dispatch__link_local_is_of_an_interface(void **state)
 	rig_down(r);
 }
 
-/* Each type hears its own class; those without answers also what is ours. */
+/* Each type takes packets of its own class; UC and UD also take Verbena's own
+ * acknowledgement. */
 static void dispatch__class_by_type(void **state)
 {
 	static const enum vb_qp_type types[] = { QPT_RC, QPT_UC, QPT_UD };
@@ -398,7 +407,7 @@ static void dispatch__class_by_type(void **state)
 
 		for (unsigned c = 0; c < 6; c++) {
 			add_frame(r, (uint8_t)(c << 5 | CODE_SEND_ONLY));
-			/* DETH or XRCETH, or what is payload then */
+			/* room for a DETH or XRCETH, or otherwise payload */
 			r->e.rxq.frames[0].len = VB_BTH_BYTES + 8;
 			assert_int_equal(dispatch(r, 0), c == own[t]);
 			if (c == own[t])
@@ -418,8 +427,8 @@ static void datagram_from(struct rig *r, const struct vb_gid *src, int32_t id)
 	f->if_ip_id = id;
 }
 
-/* Of each sender its own Identifications are remembered; of more senders than
- * there is room for, the latest. */
+/* The Identifications of each sender are remembered; with more senders than the
+ * table has room for, those of the latest. */
 static void dispatch__datagrams_come_from_anybody(void **state)
 {
 	struct rig *r = rig_of(*state, QPT_UD, QPS_RTS);
@@ -441,11 +450,11 @@ static void dispatch__datagrams_come_from_anybody(void **state)
 		datagram_from(r, &src, 30000);
 		believed += dispatch(r, VB_SEC);
 	}
-	assert_true(believed >= 4094); /* but for the two above */
+	assert_true(believed >= 4094); /* except for the two above */
 	rig_down(r);
 }
 
-/* The host's other devices have addresses too. */
+/* A datagram for an address of another device of the host is dropped. */
 static void dispatch__datagrams_come_to_the_port(void **state)
 {
 	struct rig *r = rig_of(*state, QPT_UD, QPS_RTS);
@@ -482,7 +491,9 @@ static void dispatch__groups(void **state)
 		{ true, true, 3, 1 },
 		{ true, true, 4, 0 },
 		{ false, true, 3, 0 },
-		{ true, false, 3, 1 }, /* a number of ours, by that way */
+		/* To the group's address, but with the queue pair's own
+		 * number. */
+		{ true, false, 3, 1 },
 	};
 
 	r->e.groups = &gone;

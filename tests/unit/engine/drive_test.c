@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Deadlines: who sees to them, and how many at a time; and packets for which
- * the kernel has no room. */
+/* Deadlines: which thread sees to them, and how many at a time; and packets for
+ * which the kernel has no room. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,13 +17,13 @@
 
 static struct {
 	vb_time now, deadline;
-	unsigned steps, batches; /* sent so far; that are to be sent */
+	unsigned steps, batches; /* batches sent so far; batches to send */
 	struct vb_engine e;
 	struct vb_adapter adapter;
 	struct vb_qp qp[QPS];
 	struct vb_link link;
-	unsigned frames; /* in a batch */
-	unsigned room;	 /* frames that the link takes */
+	unsigned frames; /* frames in a batch */
+	unsigned room;	 /* frames that the link takes before it has no room */
 	unsigned sent, lost;
 } fake;
 
@@ -113,7 +113,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Was the thread woken, since it was asked last? */
+/* Was the engine thread woken since the last call? */
 static bool is_woken(void)
 {
 	uint64_t n;
@@ -134,14 +134,14 @@ static void timer__of_one_that_polls(void **state)
 {
 	struct vb_engine *e = *state;
 
-	assert_true(wakes(fake.now + SOON + 1)); /* nobody polls */
+	assert_true(wakes(fake.now + SOON + 1)); /* no program polls */
 	e->polls_look = true;
 	assert_false(wakes(fake.now + SOON + 1));
 	assert_false(wakes(fake.now + 2));
-	/* The thread may be a millisecond late. */
+	/* The engine thread may be a millisecond late while a program polls. */
 	assert_true(wakes(at_once(fake.now)));
 	vb_engine_at_work(e, fake.now);
-	/* It found something, and perhaps stays away with it. */
+	/* The program found something, and may be busy with that for long. */
 	assert_true(wakes(at_once(fake.now)));
 	atomic_store(&e->looping, true);
 	assert_false(wakes(at_once(fake.now)));
@@ -184,7 +184,8 @@ static void due__so_many_at_most(void **state)
 	assert_false(vb_drive_is_due(e, fake.now));
 }
 
-/* One that has much to send does not keep whoever steps it. */
+/* A queue pair that has much to send does not occupy the thread that steps
+ * it. */
 static void due__others_get_a_turn(void **state)
 {
 	struct vb_engine *e = *state;
@@ -200,7 +201,7 @@ static void due__others_get_a_turn(void **state)
 	assert_int_equal(fake.steps, 2 * STEP_BATCHES);
 }
 
-/* One that a program drives is looked at again soon. */
+/* A queue pair that a program drives is tried again soon. */
 static void VB_UNCHECKED due__one_that_is_driven(void **state)
 {
 	struct vb_engine *e = *state;
@@ -222,7 +223,7 @@ static void step_now(struct vb_engine *e, struct vb_qp *qp)
 	vb_mutex_unlock(&qp->drive);
 }
 
-/* What has no room waits, and nothing new is made meanwhile. */
+/* A batch without room waits, and no new one is made meanwhile. */
 static void room__what_has_none_goes_first(void **state)
 {
 	struct vb_engine *e = *state;
@@ -236,7 +237,7 @@ static void room__what_has_none_goes_first(void **state)
 	assert_int_equal(fake.sent, 10);
 	assert_int_equal(atomic_load(&e->held), 1);
 	assert_int_equal(qp->timer_at, fake.now + VB_ROOM_SOON);
-	step_now(e, qp); /* posts are not made for nothing */
+	step_now(e, qp); /* a post makes no batch that could not be sent */
 	fake.now += VB_ROOM_SOON;
 	step_now(e, qp);
 	assert_int_equal(fake.steps, 2);
@@ -249,7 +250,7 @@ static void room__what_has_none_goes_first(void **state)
 	assert_int_equal(atomic_load(&e->held), 0);
 }
 
-/* But not for ever. */
+/* A batch is lost when nothing of it has gone for 20 ms. */
 static void room__there_is_none(void **state)
 {
 	struct vb_engine *e = *state;
@@ -275,7 +276,7 @@ static void room__there_is_none(void **state)
 	assert_int_equal(fake.lost, 0);
 }
 
-/* One that holds something, and goes. */
+/* A queue pair that holds a batch is destroyed. */
 static void room__none_for_one_that_goes(void **state)
 {
 	struct vb_engine *e = *state;
@@ -292,7 +293,8 @@ static void room__none_for_one_that_goes(void **state)
 	assert_int_equal(atomic_load(&e->held), 0);
 }
 
-/* Each holds the memory of a batch: so many, and no more. */
+/* Each held batch takes memory: only so many are held, and further ones are
+ * lost. */
 static void room__for_so_many_batches(void **state)
 {
 	struct vb_engine *e = *state;

@@ -45,7 +45,7 @@ static void nap_ms(long ms)
 	nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
 }
 
-/* kill -9, and see it gone. */
+/* Kill the broker by SIGKILL and wait until it is gone. */
 static void kill_broker(void)
 {
 	struct vb_ipc report;
@@ -97,7 +97,8 @@ static void lease_claim__the_program_does_not_notice(void **state)
 	signal(SIGCHLD, SIG_DFL);
 }
 
-/* A pipe of the program's must see its end when the program ends. */
+/* The broker must not inherit a pipe of the program: its end must show when the
+ * program ends. */
 static void lease_claim__nothing_is_inherited(void **state)
 {
 	struct vb_lease l;
@@ -147,7 +148,7 @@ static void lease_claim__no_command(void **state)
 	free(command);
 }
 
-/* A command that comes to nothing. */
+/* A broker command that ends without starting a broker. */
 static void lease_claim__no_broker(void **state)
 {
 	char *command = strdup(getenv("VERBENA_BROKER"));
@@ -159,7 +160,7 @@ static void lease_claim__no_broker(void **state)
 	free(command);
 }
 
-/* Many programs at once, and no broker yet. */
+/* Many programs start at once while no broker is running. */
 static void lease_claim__a_crowd(void **state)
 {
 	pid_t children[32];
@@ -189,7 +190,7 @@ static void lease_claim__a_crowd(void **state)
 
 static vb_time longest_step;
 
-/* Sleep as the engine's thread does, and take a step. */
+/* Sleep as the engine thread does, and take a step. */
 static int step(struct vb_lease *l)
 {
 	struct pollfd p = { l->broker_fd, POLLIN, 0 };
@@ -252,7 +253,8 @@ static void lease_rejoin__after_kill(void **state)
 	vb_lease_release(&c);
 }
 
-/* A newcomer starts the broker; those who were there rejoin a moment later. */
+/* A new program starts the broker; the programs that had a slot rejoin a moment
+ * later. */
 static void lease_rejoin__a_newcomer_is_first(void **state)
 {
 	struct vb_lease a, b;
@@ -290,7 +292,7 @@ static void lease_rejoin__nobody_to_rejoin(void **state)
 	free(command);
 }
 
-/* Some process has the broker's name. */
+/* Another process has the broker's name. */
 static int squat(void)
 {
 	struct sockaddr_un a;
@@ -302,7 +304,8 @@ static int squat(void)
 	return fd;
 }
 
-/* It accepts and says nothing: the engine's thread has other work to do. */
+/* A process accepts and does not answer: rejoining must not block the engine
+ * thread. */
 static void lease_rejoin__a_silent_broker(void **state)
 {
 	struct vb_lease a;
@@ -316,7 +319,7 @@ static void lease_rejoin__a_silent_broker(void **state)
 	began = vb_now();
 	while (a.failures < 3)
 		assert_int_equal(step(&a), -EAGAIN);
-	/* three answers waited for, and two pauses */
+	/* three waits for an answer, and two pauses */
 	assert_true(vb_now() - began >= 3 * VB_SEC + 600 * VB_MSEC);
 	assert_true(longest_step < 20 * VB_MSEC);
 	close(squatter);
@@ -349,7 +352,7 @@ static void lease_rejoin__a_command_that_hangs(void **state)
 	free(command);
 }
 
-/* 0, or what the child says: as user @uid. */
+/* Run a check in a child as user @uid. 0, or the child's exit status. */
 static int as_user(uid_t uid, int (*what)(void))
 {
 	pid_t child = fork();
@@ -388,7 +391,7 @@ static int claim_as_stranger(void)
 	return 0;
 }
 
-/* Root's broker is everybody's, its vault is not. */
+/* Root's broker serves every user; its vault goes only to root's programs. */
 static void lease_claim__of_another_user(void **state)
 {
 	struct vb_lease a;
@@ -422,7 +425,8 @@ int main(void)
 
 	if (!getenv("VERBENA_BROKER"))
 		return NETNS_SKIP;
-	/* Root keeps its users, which a user namespace would not have. */
+	/* Real root can change its user, which root of a user namespace may be
+	 * unable to do. */
 	if ((geteuid() != 0 || !netns_next()) && !netns_enter())
 		return NETNS_SKIP;
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Polls that look for an answer first: by a clock of the test's, and a stream
- * that answers when it says. */
+/* Polls that look for an answer first: with a clock of the test's, and a stream
+ * that answers when the test says so. */
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 static struct {
 	vb_time now, answer_at, answer_by_other;
 	unsigned looks;
-	bool receives; /* there is something else in the completion queue */
+	bool receives; /* another completion is in the queue */
 	struct vb_engine e;
 	struct vb_qp qp;
 	struct vb_cq cq;
@@ -25,7 +25,7 @@ static struct vb_poll_hint *const hints = &fake.qp.await;
 
 static void came_to_thread(vb_time now);
 
-/* Time passes, or nobody would ever be done with looking in vain. */
+/* Time passes with each look, so that looking in vain ends. */
 static vb_time fake_now(void)
 {
 	fake.now += LOOK_TAKES / 2;
@@ -72,7 +72,7 @@ static int set_up(void **state)
 	atomic_store(&fake.e.pace, 1);
 	fake.now = VB_SEC;
 	fake.answer_at = fake.answer_by_other = VB_NEVER;
-	/* No engine's thread: ours is the program's. */
+	/* There is no engine thread: this thread is the program's. */
 	*state = &fake.e;
 	return 0;
 }
@@ -84,7 +84,7 @@ static void came_to_thread(vb_time now)
 	fake.e.thread = 0;
 }
 
-/* The thread brought an answer so long after what was sent. */
+/* The engine thread brought an answer @after what was sent. */
 static void answered_after(vb_time t)
 {
 	vb_poll_hint_sent(&fake.e, hints, ++fake.now);
@@ -92,7 +92,7 @@ static void answered_after(vb_time t)
 	came_to_thread(fake.now);
 }
 
-/* And the next one is sent. */
+/* And the program sends again. */
 static void send_next(void)
 {
 	fake.now++;
@@ -164,15 +164,15 @@ static void VB_UNCHECKED in_vain__for_so_long_and_not_again(void **state)
 	vb_engine_poll_hint(&fake.cq);
 	assert_in_range(fake.now - from, IS_SOON, IS_SOON + 2 * LOOK_TAKES);
 	assert_false(atomic_load(&hints->looks));
-	/* The thread need not wait for us. */
+	/* The engine thread stays away while the program looks. */
 	assert_true(atomic_load(&e->last_poll) <= fake.now);
 	fake.looks = 0;
 	vb_engine_poll_hint(&fake.cq);
 	assert_int_equal(fake.looks, 0);
 }
 
-/* Who is never answered soon pays less and less for it, whatever he polls
- * between. */
+/* A queue pair that is never answered soon looks less and less often, whatever
+ * the program polls in between. */
 static void in_vain__wary(void **state)
 {
 	unsigned answers;
@@ -182,13 +182,14 @@ static void in_vain__wary(void **state)
 			answered_after(IS_SOON);
 		assert_int_equal(answers, VB_MIN(asked, WARY_MOST));
 		for (unsigned i = 0; i < 10; i++)
-			vb_engine_poll_hint(&fake.cq); /* nothing to wait for */
+			/* No answer to wait for. */
+			vb_engine_poll_hint(&fake.cq);
 		send_next();
 		vb_engine_poll_hint(&fake.cq);
 	}
 }
 
-/* What has been received is not kept back. */
+/* A receive completion is not delayed by looking. */
 static void received__is_not_waited_with(void **state)
 {
 	earn();
@@ -198,7 +199,7 @@ static void received__is_not_waited_with(void **state)
 	assert_int_equal(fake.looks, 0);
 }
 
-/* What nobody asked for is no answer. */
+/* What arrives when nothing was sent is no answer. */
 static void unasked__earns_nothing(void **state)
 {
 	vb_poll_hint_sent(&fake.e, hints, fake.now);
@@ -221,7 +222,7 @@ static void stream_ends__nothing_is_left(void **state)
 	assert_int_equal(fake.looks, 0);
 }
 
-/* Another is at it, and finds it. */
+/* Another thread drains the streams, and finds the answer. */
 static void VB_UNCHECKED taken__another_finds_it(void **state)
 {
 	struct vb_engine *e = *state;

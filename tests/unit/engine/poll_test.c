@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A program's poll that finds the link taken: by a clock, a scheduler and
- * another thread that do what a test says. */
+/* A program's poll that finds the link taken: with a clock, a scheduler and
+ * another thread that do what the test says. */
 #include <errno.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -36,7 +36,8 @@ static int fake_yield(void)
 	return 0;
 }
 
-/* Who has the lock learns that it is waited for, and gives it up. */
+/* The thread that has the lock learns that a poll waits for it, and releases
+ * it. */
 static void VB_UNCHECKED fake_lock(struct vb_mutex *m) VB_ACQUIRE(m)
 {
 	if (vb_mutex_trylock(m))
@@ -62,7 +63,7 @@ static int recv_none(struct vb_link *l, struct vb_rxq *q)
 static const struct vb_link_ops quiet_ops = { .recv = recv_none };
 static struct vb_link quiet = { &quiet_ops };
 
-/* A packet for nobody. */
+/* A packet for no queue pair. */
 static int recv_some(struct vb_link *l, struct vb_rxq *q)
 {
 	q->count = 1;
@@ -73,7 +74,7 @@ static int recv_some(struct vb_link *l, struct vb_rxq *q)
 static const struct vb_link_ops busy_ops = { .recv = recv_some };
 static struct vb_link busy = { &busy_ops };
 
-/* Another thread is at the link. */
+/* Another thread drains the link. */
 static int VB_UNCHECKED set_up(void **state)
 {
 	struct vb_engine *e = &fake.e;
@@ -90,7 +91,7 @@ static int VB_UNCHECKED set_up(void **state)
 	return 0;
 }
 
-/* A yield to nobody: to spin on harms nobody. */
+/* The yield ran no other thread: to spin on keeps the processor from none. */
 static void taken__alone(void **state)
 {
 	struct vb_engine *e = *state;
@@ -115,7 +116,7 @@ static void VB_UNCHECKED taken__others_want_the_processor(void **state)
 	assert_true(vb_mutex_trylock(&e->rx));
 }
 
-/* What a peer of this host sent is for the program, at once. */
+/* The program gets at once what a peer of this host sent. */
 static void taken__near_found_something(void **state)
 {
 	struct vb_engine *e = *state;
@@ -126,7 +127,8 @@ static void taken__near_found_something(void **state)
 	assert_int_equal(fake.slept, 0);
 }
 
-/* It is at it all the same, if it polled in vain before. */
+/* A poll that finds the link taken still counts as a poll, if the one before
+ * found nothing. */
 static void taken__counts_as_a_poll(void **state)
 {
 	struct vb_engine *e = *state;
@@ -150,7 +152,8 @@ static void VB_UNCHECKED not_taken(void **state)
 	assert_true(vb_mutex_trylock(&e->rx));
 }
 
-/* That timers were looked at is seen by the hint, which is right again. */
+/* A look at the timers shows by the hint @due, which is correct again
+ * afterwards. */
 static void VB_UNCHECKED timers__are_looked_at_by_who_waits(void **state)
 {
 	struct vb_engine *e = *state;
@@ -170,7 +173,7 @@ static void VB_UNCHECKED timers__are_looked_at_by_who_waits(void **state)
 	assert_true(vb_mutex_trylock(&e->rx));
 }
 
-/* Polls one behind the other, but for a moment in which others ran. */
+/* Polls follow each other closely, except for a moment in which others ran. */
 static void VB_UNCHECKED close_polls__but_for_a_yield(void **state)
 {
 	struct vb_engine *e = *state;
@@ -181,7 +184,7 @@ static void VB_UNCHECKED close_polls__but_for_a_yield(void **state)
 	let_others_run(e);
 	(void)drain_for_program(e);
 	assert_int_equal(e->streak, 1);
-	/* But not who slept after it. */
+	/* But not when the program slept after the yield. */
 	let_others_run(e);
 	fake.now += POLLS_ARE_CLOSE;
 	(void)drain_for_program(e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the engine's thread does beside programs that poll, and for peers that
- * stream: by a clock that only moves when a test says so.
+ * What the engine thread does beside programs that poll, and for peers that
+ * stream: with a clock that moves only when a test says so.
  */
 #include <errno.h>
 #include <sched.h>
@@ -21,7 +21,7 @@
 
 static struct {
 	vb_time now, yield_takes;
-	bool wanted;	      /* a peer has called */
+	bool wanted;	      /* a peer has asked the thread to stand by */
 	unsigned finds;	      /* so many looks at the lanes find something */
 	unsigned looks, busy; /* at which look a program begins to spin */
 	unsigned stood_by, went;
@@ -83,7 +83,7 @@ static int fake_usage(int who, struct rusage *use)
 #include "engine/service_attend.c"
 #include "engine/service_rest.c"
 
-/* Always one frame more. */
+/* There is always one more frame. */
 static int recv_one(struct vb_link *l, struct vb_rxq *q)
 {
 	q->count = 1;
@@ -115,8 +115,8 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* A program that polled in vain polls again: for a millisecond the thread
- * believes it while that was right, for a moment else. */
+/* A program that polled in vain polls again: the thread believes that for a
+ * millisecond while it was right, otherwise for 50 us. */
 static void loops__while_trusted(void **state)
 {
 	struct vb_service *s = *state;
@@ -143,7 +143,8 @@ static void loops__that_found_something(void **state)
 	assert_false(program_loops(s, fake.now + 1));
 }
 
-/* The kernel has put the thread to sleep so many times in one of its own. */
+/* The kernel has put the thread to sleep so many times during one sleep of its
+ * own. */
 static void slept(struct vb_service *s, long times)
 {
 	long before = vb_rest_count_sleeps(s);
@@ -153,7 +154,7 @@ static void slept(struct vb_service *s, long times)
 	vb_rest_if_unheard(s, fake.now);
 }
 
-/* Each packet wakes the thread, which does not hear of it. */
+/* Each packet wakes the thread inside ppoll(), which does not return. */
 static void unheard__many_are_a_reason_to_rest(void **state)
 {
 	struct vb_service *s = *state;
@@ -162,10 +163,10 @@ static void unheard__many_are_a_reason_to_rest(void **state)
 	vb_rest_end(s);
 	fake.switches = 1;
 	vb_engine_at_work(s->e, fake.now);
-	slept(s, 1000); /* before a program spun */
+	slept(s, 1000); /* before a program began to spin */
 	atomic_store(&s->e->spinning, true);
-	fake.switches += 1000; /* elsewhere, for a lock */
-	slept(s, 1);	       /* as it wanted to */
+	fake.switches += 1000; /* sleeps for a lock do not count */
+	slept(s, 1);	       /* once, by the thread's own will */
 	assert_int_equal(s->rest, 0);
 	slept(s, REST_AFTER);
 	assert_int_equal(s->rest, 0);
@@ -176,7 +177,8 @@ static void unheard__many_are_a_reason_to_rest(void **state)
 	assert_true(atomic_load(&s->e->resting));
 }
 
-/* Something was to be served in between: a program that stops now and then. */
+/* The thread has packets to serve in between, of a program that stops now and
+ * then. */
 static void unheard__not_in_a_row(void **state)
 {
 	struct vb_service *s = *state;
@@ -194,7 +196,7 @@ static void unheard__not_in_a_row(void **state)
 	assert_true(fake.batches > 0);
 }
 
-/* Nor when it does not poll any more. */
+/* The thread does not rest when no program polls any more. */
 static void unheard__no_program_polls(void **state)
 {
 	struct vb_service *s = *state;
@@ -208,7 +210,8 @@ static void unheard__no_program_polls(void **state)
 	assert_int_equal(s->rest, 0);
 }
 
-/* By one look at when it polled last, though it may poll meanwhile. */
+/* The plan reads only once when the program polled last, though it may poll
+ * meanwhile. */
 static void timers__whose_they_are(void **state)
 {
 	struct vb_service *s = *state;
@@ -226,7 +229,8 @@ static void timers__whose_they_are(void **state)
 	assert_int_equal(plan_sleep(s, true, fake.now), fake.now + REST_MAX);
 	assert_true(s->e->polls_look);
 	assert_int_equal(s->e->sleep_until, fake.now + REST_MAX);
-	/* What was left undone, a program does that polls in vain, or we. */
+	/* Work that is due already is done by a program that polls in vain, or
+	 * else by the thread. */
 	assert_int_equal(vb_timer_set(&s->e->timers, &t, fake.now), 0);
 	assert_int_equal(plan_sleep(s, true, fake.now), fake.now);
 	vb_engine_at_work(s->e, fake.now);
@@ -237,7 +241,8 @@ static void timers__whose_they_are(void **state)
 	vb_timers_fini(&s->e->cq_timers);
 }
 
-/* Who was right to rest looks soon whether it is to rest again. */
+/* After a rest that the program has ended, the thread looks soon whether to
+ * rest again. */
 static void rested__the_program_has_stopped(void **state)
 {
 	struct vb_service *s = *state;
@@ -251,7 +256,8 @@ static void rested__the_program_has_stopped(void **state)
 	assert_true(fake.batches > 0);
 }
 
-/* With more threads than processors a program's poll sleeps for the lock. */
+/* With more threads than processors a program's poll sleeps for the lock, and
+ * the thread releases it after a batch. */
 static void VB_UNCHECKED drain__leaves_to_who_waits(void **state)
 {
 	struct vb_service *s = *state;
@@ -276,7 +282,7 @@ static void attend__until_nothing_comes(void **state)
 	vb_service_attend(s, true, fake.now);
 	assert_true(s->attends);
 	assert_in_range(fake.looks, turn, turn + ATTEND_LOOKS);
-	/* It stays, though nobody calls again. */
+	/* It stands by on, although no peer asks again. */
 	fake.wanted = false;
 	fake.finds = 1;
 	vb_service_attend(s, false, fake.now);
@@ -286,7 +292,7 @@ static void attend__until_nothing_comes(void **state)
 	vb_service_attend(s, false, fake.now);
 	assert_false(s->attends);
 	assert_int_equal(fake.went, 1);
-	/* It went because nothing came: it may be called at once. */
+	/* It stopped because nothing came: it may be asked again at once. */
 	fake.wanted = true;
 	vb_service_attend(s, true, fake.now);
 	assert_int_equal(fake.stood_by, 2);
@@ -324,7 +330,7 @@ static void attend__until_a_program_spins(void **state)
 	assert_int_equal(fake.went, 1);
 }
 
-/* One turn in which a yield took that long; was it there at all? */
+/* One turn, at whose end a yield takes that long. True: the thread stood by. */
 static bool disturbed(struct vb_service *s, vb_time yield_takes)
 {
 	unsigned before = fake.stood_by;
@@ -344,7 +350,7 @@ static void attend__somebody_wants_the_processor(void **state)
 	assert_true(disturbed(s, ATTEND_TURN));
 	assert_false(s->attends);
 	assert_int_equal(fake.went, 1);
-	/* For longer each time, where it is soon disturbed again. */
+	/* The pause doubles while the thread is soon disturbed again. */
 	for (; away < AWAY_MOST; away = VB_MIN(2 * away, AWAY_MOST)) {
 		assert_int_equal(s->away, away);
 		went = s->away_until - away;
@@ -360,7 +366,7 @@ static void attend__somebody_wants_the_processor(void **state)
 	assert_int_equal(s->away, AWAY);
 }
 
-/* An interrupt is nobody who wants it. */
+/* A short yield was an interrupt, and no thread that wants the processor. */
 static void attend__a_yield_takes_a_moment(void **state)
 {
 	struct vb_service *s = *state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Batches of iWARP's streams where a process has no key of threads left. */
+/* Batches of iWARP's streams in a process that has no thread-specific key
+ * left. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +17,7 @@ static int no_key(pthread_key_t *key, void (*destructor)(void *))
 	return EAGAIN;
 }
 
-/* A value of whoever has the key. */
+/* A value of the library that has the key. */
 static int count_value(pthread_key_t key, const void *value)
 {
 	values_set++;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* engine/sysfs_tree: what is in the tree, when it changes, whose it must be. */
+/* engine/sysfs_tree: what the tree contains, when it changes, and which user
+ * must own it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +20,7 @@
 
 static char run_dir[64];
 
-/* Root's tree has another place: the tests of this one are another user's. */
+/* Root's tree is in another directory: these tests run as another user. */
 #define NOBODY 65534
 
 static int set_up(void **state)
@@ -118,7 +119,7 @@ static void tree__made_once_for_each_choice(void **state)
 	assert_true(vb_sysfs_tree_write(again));
 	assert_string_equal(one, again);
 	assert_int_equal(inode_of(again), was);
-	/* Not what it should be: a new one stands there, as a whole. */
+	/* A tree with other contents is replaced as a whole. */
 	snprintf(contents, sizeof(contents), "%s/.contents", one);
 	assert_int_equal(truncate(contents, 3), 0);
 	assert_true(vb_sysfs_tree_write(again));
@@ -143,7 +144,7 @@ static void tree__read_by_others(void **state)
 	mode_t umasked = umask(077);
 	char root[PATH_MAX];
 
-	unsetenv("VERBENA_DEVICES"); /* a tree that there is not yet */
+	unsetenv("VERBENA_DEVICES"); /* a tree that does not exist yet */
 	assert_true(vb_sysfs_tree_write(root));
 	umask(umasked);
 	assert_int_equal(mode_of(root, "../.."), S_IFDIR | 0711);
@@ -156,7 +157,7 @@ static void tree__read_by_others(void **state)
 			 S_IFLNK | 0777);
 }
 
-/* Links are relative, as Linux has them: they hold wherever the tree is. */
+/* Links are relative, as in Linux: they hold wherever the tree is. */
 static void tree__links_stay_in_it(void **state)
 {
 	static const char *const links[][2] = {
@@ -187,8 +188,8 @@ static void tree__links_stay_in_it(void **state)
 	}
 }
 
-/* A program that root starts may become a user who enters no directory of
- * root's session. */
+/* A program that root starts may change to a user that cannot enter any
+ * directory of root's session. */
 static void base__of_root(void **state)
 {
 	char root[PATH_MAX];
@@ -204,19 +205,21 @@ static void base__not_ours_alone(void **state)
 {
 	char root[PATH_MAX], path[128];
 
-	/* Others may enter the run directory: not there, then. */
+	/* Other users may enter the run directory: then the tree is not
+	 * there. */
 	assert_int_equal(chmod(run_dir, 0755), 0);
 	if (vb_sysfs_tree_write(root))
 		assert_int_not_equal(strncmp(root, run_dir, strlen(run_dir)),
 				     0);
 	assert_int_equal(chmod(run_dir, 0700), 0);
-	/* Others may write to ours: not there. */
+	/* Other users may write to the user's directory: then the tree is not
+	 * there. */
 	snprintf(path, sizeof(path), "%s/verbena", run_dir);
 	assert_int_equal(chmod(path, 0775), 0);
 	if (vb_sysfs_tree_write(root))
 		assert_int_not_equal(strncmp(root, run_dir, strlen(run_dir)),
 				     0);
-	/* A link that somebody put there is not followed. */
+	/* A symbolic link in place of the directory is not followed. */
 	snprintf(path, sizeof(path), "rm -rf %s/verbena", run_dir);
 	assert_int_equal(system(path), 0);
 	snprintf(path, sizeof(path), "%s/verbena", run_dir);
@@ -226,7 +229,7 @@ static void base__not_ours_alone(void **state)
 				     0);
 }
 
-/* Linux gives the first namespace of processes this number. */
+/* Linux gives this number to the first PID namespace. */
 static bool sees_all_processes(void)
 {
 	char link[64] = "";
@@ -235,26 +238,28 @@ static bool sees_all_processes(void)
 	       strcmp(link, "pid:[4026531836]") == 0;
 }
 
-/* In a container, whose processes are not all that there are, after a day. */
+/* In a container, which does not show all processes, a tree is removed after a
+ * day. */
 static void sweep__namespaces_that_are_gone(void **state)
 {
 	const struct timespec before[2] = { { time(NULL) - 100000, 0 },
 					    { time(NULL) - 100000, 0 } };
 	char root[PATH_MAX], gone[128], in[160];
 
-	/* No namespace has so small a number. */
+	/* No namespace has such a small number. */
 	snprintf(gone, sizeof(gone), "%s/verbena/17.aa", run_dir);
 	snprintf(in, sizeof(in), "%s/tree", gone);
 	assert_int_equal(mkdir(gone, 0700), 0);
 	assert_int_equal(mkdir(in, 0700), 0);
 	assert_true(vb_sysfs_tree_write(root));
-	assert_int_equal(access(gone, F_OK), 0); /* nothing new was made */
+	assert_int_equal(access(gone, F_OK), 0); /* no new tree was made */
 	unsetenv("VERBENA_DEVICES");
 	assert_true(vb_sysfs_tree_write(root));
 	assert_int_equal(access(gone, F_OK), sees_all_processes() ? -1 : 0);
 	(void)mkdir(gone, 0700);
 	assert_int_equal(utimensat(AT_FDCWD, gone, before, 0), 0);
-	setenv("VERBENA_DEVICES", "roce:lo", 1); /* one that there is not yet */
+	/* A tree that does not exist yet. */
+	setenv("VERBENA_DEVICES", "roce:lo", 1);
 	assert_true(vb_sysfs_tree_write(root));
 	assert_int_equal(access(gone, F_OK), -1);
 }

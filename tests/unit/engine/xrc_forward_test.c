@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whom a packet for another process's shared queue reaches, and who is kept in
- * mind there. It looks inside: what is wrong here shows late, or to others. */
+/* Which process gets a packet for another process's shared queue, and which
+ * queue pairs that process remembers. The test looks inside, because errors
+ * here show late, or in other processes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +29,8 @@ static int begin(void **state)
 {
 	struct vb_forward *f;
 
-	/* Names are the host's: not any process's slot, nor another test's. */
+	/* Names are shared by the whole host: this one must not be a process's
+	 * slot, nor another test's. */
 	engine.lease.slot = 0x10000u | ((unsigned)getpid() & 0xffff);
 	vb_mutex_init(&engine.list_lock, RANK_LIST);
 	if (vb_adapter_init(&device.adapter, "test") ||
@@ -108,7 +110,7 @@ static void guests__the_oldest_makes_room(void **state)
 {
 	for (uint32_t i = 1; i <= MOST_GUESTS; i++)
 		guest(i)->forward.prev = op(CODE_SEND_LAST);
-	guest(1); /* lately used */
+	guest(1); /* used recently */
 	guest(2)->forward.qp.recv_busy = true;
 	guest(3)->forward.prev = op(CODE_WRITE_FIRST);
 	for (uint32_t i = 5; i <= MOST_GUESTS; i++)
@@ -133,7 +135,7 @@ static void guests__in_the_midst_of_a_message_stay(void **state)
 	assert_true(is_known(1));
 }
 
-/* Closed and opened again while a message was under way. */
+/* The device is closed and opened again while a message is under way. */
 static void guests__end_with_the_device_that_is_there(void **state)
 {
 	struct guest *g = guest(1);

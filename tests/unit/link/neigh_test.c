@@ -51,7 +51,8 @@ static void neigh__known_gateways_and_vlans(void **state)
 		{ "p0", "239.129.2.3", { 1, 0, 0x5e, 1, 2, 3 }, VB_NO_VLAN },
 		{ "p0", "ff0e::1:2", { 0x33, 0x33, 0, 1, 0, 2 }, VB_NO_VLAN },
 		{ "v5", "203.0.113.8", { 2, 0, 0, 0, 0, 8 }, 5 },
-		/* Nobody had to be told: the peer of p0 answers. */
+		/* The kernel resolves the neighbour by itself: the peer of p0
+		 * answers. */
 		{ "p0", "192.0.2.2", { 2, 0, 0, 0, 0, 2 }, VB_NO_VLAN },
 	};
 
@@ -82,8 +83,8 @@ static void neigh__nobody_there(void **state)
 
 static pid_t far;
 
-/* p1's end is another namespace, so that questions go out. Not every kernel
- * has VLANs. */
+/* The other end of p1 is in another namespace, so that requests go out. Not
+ * every kernel has VLANs. */
 static int set_up(void **state)
 {
 	FILE *p = popen("unshare -n sleep 60 >/dev/null 2>&1 & echo $!", "r");

@@ -44,7 +44,7 @@ static const struct vb_netif *find(const struct vb_netif *list, unsigned count,
 	return NULL;
 }
 
-/* Both ways tell the same of interfaces that have an address. */
+/* Both ways of listing report the same of interfaces that have an address. */
 static void compare_with_ioctl(const struct vb_netif *list, unsigned count)
 {
 	struct vb_netif *other;

@@ -48,13 +48,13 @@ static void send_to(struct vb_link *l, const uint8_t dst[6], uint32_t len)
 	memset(f, 0, len);
 	memcpy(f, dst, 6);
 	memcpy(f + 6, away, 6);
-	f[12] = 0x88; /* a type of nobody's */
+	f[12] = 0x88; /* an EtherType that no protocol has */
 	f[13] = 0xb5;
 	vb_txq_commit(&q, len, NULL);
 	l->ops->send(l, &q);
 }
 
-/* How many have come; each is of FRAME_BYTES. */
+/* How many frames arrived; each has FRAME_BYTES bytes. */
 static unsigned arrived(struct vb_link *l)
 {
 	static struct vb_rxq q;
@@ -65,7 +65,7 @@ static unsigned arrived(struct vb_link *l)
 	return q.count;
 }
 
-/* A machine that is busy brings them later. */
+/* On a busy machine they arrive later. */
 static void expect(struct vb_link *l, unsigned count)
 {
 	struct pollfd p = { l->ops->fd(l), POLLIN, 0 };
@@ -94,7 +94,7 @@ static void listen__nothing_before(void **state)
 	b->ops->close(b);
 }
 
-/* What is looped back, and to whom. */
+/* Which frames are looped back, and to which sockets. */
 static void listen__what_an_adapter_loops_back(void **state)
 {
 	struct vb_link *a = open_link(), *b = open_link();
@@ -114,7 +114,7 @@ static void listen__what_an_adapter_loops_back(void **state)
 	b->ops->close(b);
 }
 
-/* Each half of each address counts, and the mask hides. */
+/* Each half of each address is compared, and the mask hides bits. */
 static void listen__every_part_of_an_address(void **state)
 {
 	struct vb_link *a = open_link(), *b = open_link();
@@ -138,7 +138,7 @@ static void listen__every_part_of_an_address(void **state)
 	b->ops->close(b);
 }
 
-/* As many as the kernel is told of, the last of them; and one more. */
+/* The last of as many wants as a filter holds; and one more. */
 static void listen__many_wants(void **state)
 {
 	struct vb_link *a = open_link(), *b = open_link();
@@ -162,7 +162,7 @@ static void listen__many_wants(void **state)
 	b->ops->close(b);
 }
 
-/* What the kernel does not take is lost, and does not hold up the rest. */
+/* A frame that the kernel refuses is lost, and does not delay the others. */
 static void send__too_long(void **state)
 {
 	struct vb_link *a = open_link(), *b = open_link();

@@ -95,7 +95,7 @@ static struct vb_link_stats stats_of(struct vb_link *l)
 	return s;
 }
 
-/* Of the last exchange(). */
+/* Results of the last exchange(). */
 static uint64_t last_tx_calls;
 
 static void wait_readable(struct vb_link *l)
@@ -417,7 +417,7 @@ static void udp_send__no_way_there(void **state)
 	struct vb_route alien6 = route_to(l, "::1", "::1", 0);
 	struct vb_txq *q = txq();
 
-	/* An address that went away. */
+	/* An address that the host lost. */
 	alien.sgid = gid_of("192.0.2.9");
 	alien6.sgid = gid_of("2001:db8::9");
 	add_frame(q, &there, 0, 16);
@@ -464,7 +464,7 @@ static void udp_recv__rubbish_is_counted(void **state)
 	close_link(l);
 }
 
-/* --- between two hosts: what is really on the wire --- */
+/* Between two hosts: what is really on the wire. */
 
 static bool run(const char *command)
 {
@@ -537,7 +537,7 @@ static size_t capture(uint8_t *ip, size_t room)
 	}
 }
 
-/* @index: of the packet in its batch. */
+/* Check a captured packet; @index: its place in its batch. */
 static void check_wire(const uint8_t *ip, size_t len, unsigned index)
 {
 	if (ip[0] == 0x45) {
@@ -603,11 +603,11 @@ static void udp_send__larger_than_the_mtu(void **state)
 	add_frame(q, &r, 0, 4112);
 	add_frame(q, &r, 1, 4112);
 	l->ops->send(l, q);
-	/* In fragments. */
+	/* A packet too long for its interface arrives in fragments. */
 	assert_int_equal(stats_of(l).tx_lost, 0);
 	assert_int_equal(stats_of(l).tx_frames, 2);
 	calls = stats_of(l).tx_calls;
-	/* and that must not have turned joining off */
+	/* and that must not have stopped joining */
 	for (unsigned i = 0; i < 8; i++)
 		add_frame(q, &r, i, 1040);
 	l->ops->send(l, q);
@@ -618,7 +618,7 @@ static void udp_send__larger_than_the_mtu(void **state)
 	assert_true(run("ip link set v0 mtu 5000"));
 }
 
-/* What it has no room for is left to the sender, at once. */
+/* Frames without room are left to the sender, at once. */
 static void udp_send__a_congested_interface(void **state)
 {
 	struct vb_route slow[4], fast;
@@ -645,7 +645,7 @@ static void udp_send__a_congested_interface(void **state)
 	assert_int_equal(stats_of(l).tx_lost, 0);
 	left = q->count - q->first;
 	assert_in_range(left, 1, 14);
-	/* Again and again, and it does not wait. */
+	/* Each new try returns at once, too. */
 	for (int round = 0; round < 1000; round++)
 		assert_false(l->ops->send(l, q));
 	assert_in_range(q->count - q->first, 1, left);
@@ -653,7 +653,7 @@ static void udp_send__a_congested_interface(void **state)
 	l->ops->drop(l, q);
 	assert_int_equal(stats_of(l).tx_lost, left);
 	assert_int_equal(q->count, 0);
-	/* Others go on. */
+	/* Other sockets go on sending. */
 	add_frame(q, &fast, 0, 16);
 	assert_true(l->ops->send(l, q));
 	l->ops->close(l);
@@ -696,9 +696,11 @@ static void udp_send__joined_is_refused(void **state)
 	send_twenty(l, &r, 0);
 	send_twenty(l, &r, 20);
 	assert_int_equal(stats_of(l).tx_lost, 0);
-	/* one in vain, then one a packet, then full batches of packets */
+	/* one call in vain, then one for each packet, then full batches of
+	 * packets */
 	assert_int_equal(stats_of(l).tx_calls, 1 + 20 + 2);
-	/* It was for a moment only: after another all go as one again. */
+	/* The refusal lasted for a moment only: after another one packets are
+	 * joined again. */
 	refuse_joined(r.src_port, 0);
 	usleep(150000);
 	send_twenty(l, &r, 40);
@@ -765,7 +767,7 @@ static void udp_send__ipv6_switched_off(void **state)
 	assert_true(netns_loopback_up());
 }
 
-/* Where every address can be bound to, some are still nobody's. */
+/* Even where every address can be bound to, some belong to no host. */
 static void udp_owns__what_is_ours(void **state)
 {
 	static const char *const ours[] = { "::ffff:127.0.0.1",

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Frames into keys: every layer, and every length that a frame may be cut to.
- */
+/* Keys of frames: every layer, and every length that a frame may be cut to. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +41,8 @@ static struct vb_eth_key key_of(const void *frame, size_t len)
 	struct vb_eth_key key;
 	uint8_t *exact = malloc(len ? len : 1);
 
-	/* So that a sanitizer sees a byte too far. */
+	/* In memory of the exact size, so that a sanitizer sees a read past the
+	 * end. */
 	memcpy(exact, frame, len);
 	vb_eth_key_get(exact, len, &key);
 	free(exact);
@@ -111,9 +111,9 @@ static void key__headers_that_lie(void **state)
 	uint8_t f[sizeof(udp4)];
 
 	memcpy(f, udp4, sizeof(f));
-	f[14] = 0x44; /* a header of 16 bytes */
+	f[14] = 0x44; /* an IPv4 header of 16 bytes */
 	assert_int_equal(key_of(f, sizeof(f)).layers, LAYER_ETH);
-	f[14] = 0x4f; /* of 60 */
+	f[14] = 0x4f; /* an IPv4 header of 60 bytes */
 	assert_int_equal(key_of(f, sizeof(f)).layers, LAYER_ETH | LAYER_IPV4);
 	f[14] = 0x65;
 	assert_int_equal(key_of(f, sizeof(f)).layers, LAYER_ETH);
@@ -136,7 +136,8 @@ static void key__every_truncation(void **state)
 		for (size_t len = 0; len <= frames[i].len; len++) {
 			uint16_t now = key_of(frames[i].frame, len).layers;
 
-			/* A longer frame has what a shorter one had. */
+			/* A longer frame has all the fields of a shorter
+			 * one. */
 			assert_int_equal(now & before, before);
 			before = now;
 		}
@@ -153,7 +154,7 @@ static void key__random_bytes(void **state)
 
 		for (size_t b = 0; b < len; b++)
 			f[b] = (uint8_t)rand();
-		/* Half of them get past the type. */
+		/* Half of the frames have a known type. */
 		if (len > 14 && i % 2) {
 			f[12] = i % 4 == 1 ? 0x08 : 0x86;
 			f[13] = i % 4 == 1 ? 0x00 : 0xdd;

@@ -159,7 +159,7 @@ static void atomic_eth__round_trip_and_truncation(void **state)
 	}
 }
 
-/* What stands between BTH and payload, by class and row (WIRE order). */
+/* The headers between BTH and payload, by class and row, in wire order. */
 static size_t header_bytes(uint8_t opcode)
 {
 	const struct vb_ib_op *op = vb_ib_op(opcode);
@@ -282,7 +282,8 @@ static void parse__version(void **state)
 	}
 }
 
-/* WIRE order is XRCETH, RETH, ImmDt; the immediate is untouched bytes. */
+/* The order on the wire is XRCETH, RETH, ImmDt; the immediate's bytes are not
+ * swapped. */
 static void put_headers__bytes_of_an_xrc_write_imm(void **state)
 {
 	static const uint8_t ext[] = {

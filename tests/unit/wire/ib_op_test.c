@@ -62,7 +62,7 @@ static const struct expected {
 	{ 0xb6, "SEND_LAST_INV", HDR_IETH },
 	{ 0xb7, "SEND_ONLY_INV", HDR_IETH },
 	{ 0x1d, "ATOMIC_WRITE", HDR_RETH }, { 0xbd, "ATOMIC_WRITE", HDR_RETH },
-	/* our own, from the manufacturer's range */
+	/* Verbena's own, from the manufacturer's range */
 	{ 0xc0, "HEARD_ACK", 0 },
 	// clang-format on
 };
@@ -167,7 +167,7 @@ static void code_read_resp__finds_the_row(void **state)
 	}
 }
 
-/* Said again in the words of IBA 9.7.4.1.2 and 9.8.2.2.1. */
+/* The same rule once more, in the words of IBA 9.7.4.1.2 and 9.8.2.2.1. */
 static enum vb_ib_order slow_order(const struct vb_ib_op *prev,
 				   const struct vb_ib_op *next)
 {

@@ -59,7 +59,8 @@ static void check__a_packet_from_hardware(void **state)
 	assert_int_equal(vb_icrc_check(&p, ip + 28, 0, &ip_id), ICRC_BAD);
 }
 
-/* InfiniBand's own vectors: the same CRC under other masks. */
+/* The vectors of the InfiniBand specification: the same CRC under other
+ * masks. */
 static void crc__vectors_of_infiniband(void **state)
 {
 	/* BTH, RETH, 14 bytes and 2 of pad */
@@ -187,7 +188,7 @@ static void check__ipv4_solved(void **state)
 	}
 }
 
-/* DF clear and the guess right: still only good if. */
+/* DF is clear and the guess is right: the verdict is still only "good if". */
 static void check__ipv4_without_df(void **state)
 {
 	static struct packet k;
@@ -213,8 +214,8 @@ static void check__congestion_marks_do_not_count(void **state)
 	assert_int_equal(vb_icrc_check(&p, bth_of(&k), 0, &ip_id), ICRC_GOOD);
 }
 
-/* Up to three flipped bits are at best taken for an Identification that was
- * not sent, with probability 2^-15; on IPv6 never. */
+/* Up to three flipped bits are at most taken for an Identification that was not
+ * sent, with probability 2^-15; on IPv6 never. */
 static void check__damage(void **state)
 {
 	static struct packet k;

@@ -91,7 +91,8 @@ static void ipc__text(void **state)
 	struct vb_ipc a = sample(), b;
 	uint8_t bytes[VB_IPC_BYTES];
 
-	/* A sender's text without end is cut; a stranger's is refused. */
+	/* A text without NUL is cut when this program sends it, and refused
+	 * when it receives it. */
 	memset(a.text, 'x', sizeof(a.text));
 	(void)vb_ipc_put(bytes, &a);
 	assert_true(vb_ipc_get(bytes, sizeof(bytes), &b));

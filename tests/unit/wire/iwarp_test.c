@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* iWARP's bytes, there and back, whole and cut short. */
+/* iWARP's bytes, written and read again, whole and cut short. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ static struct vb_writer writer(void)
 	return (struct vb_writer){ bytes };
 }
 
-/* No get takes less than its put wrote. */
+/* Each getter refuses bytes that are shorter than what its putter wrote. */
 #define EXPECT_WHOLE(get, value, len)                                          \
 	do {                                                                   \
 		for (uint32_t n = 0; n < (len); n++) {                         \
@@ -80,7 +80,7 @@ static void iwarp__depths(void **state)
 	}
 }
 
-/* The control bytes that WIRE's typical segments have. */
+/* The control bytes of typical segments. */
 static void iwarp__segments(void **state)
 {
 	static const struct {
@@ -233,7 +233,7 @@ static void iwarp__terminate_with_its_offender(void **state)
 	assert_int_equal(got.read.source_stag, t.read.source_stag);
 }
 
-/* RFC 5044 s4.1; with markers, what is around is in them, too. */
+/* RFC 5044 s4.1; with markers, MULPDU leaves room for them, too. */
 static void iwarp__mulpdu(void **state)
 {
 	for (uint32_t mss = 256; mss < 65536; mss++) {
@@ -250,7 +250,8 @@ static void iwarp__mulpdu(void **state)
 	assert_int_equal(vb_mpa_mulpdu(UINT32_MAX, false), 65532);
 }
 
-/* Length, ULPDU, pad of zeros, CRC of all of it, low byte first. */
+/* An FPDU is length, ULPDU, pad of zeros, and the CRC of all that, low byte
+ * first. */
 static void iwarp__an_fpdu(void **state)
 {
 	static const uint8_t want[] = { 0, 3, 'a',  'b',  'c',	0,

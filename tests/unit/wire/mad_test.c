@@ -7,7 +7,8 @@
 
 #include "wire/mad.h"
 
-/* Bytes that say where they are: what is got is put where it was. */
+/* Each byte contains its own offset: what is read must be written back to its
+ * place. */
 static void fill(uint8_t mad[VB_MAD_BYTES], unsigned attr, uint8_t step)
 {
 	struct vb_writer w = { mad };
