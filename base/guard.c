@@ -24,7 +24,7 @@
 struct action {
 	struct sigaction sa;
 	const struct action *below; /* NULL: the system's default */
-	struct action *next;	    /* in @kept; guarded by lock */
+	struct action *next;	    /* in the list @kept; guarded by lock */
 };
 
 struct watched {

@@ -364,7 +364,7 @@
 .Lfetch_fixup:
 	door_end vb_guard_fetch
 
-/* (at x0, expect x1, swap x2, old x3) */
+/* vb_guard_cas64: at x0, expect x1, swap x2, old x3 */
 	door	vb_guard_cas64
 .Lcas_begin:
 	ldaxr	x4, [x0]
@@ -379,7 +379,7 @@
 	ret
 	door_end vb_guard_cas64
 
-/* (at x0, add x1, old x2) */
+/* vb_guard_add64: at x0, add x1, old x2 */
 	door	vb_guard_add64
 .Ladd_begin:
 	ldaxr	x4, [x0]

@@ -5,7 +5,8 @@
  * stops the engine holds it while it waits for the thread.
  *
  * "A hint" below is an atomic field that its readers use without any lock or
- * memory order: a stale value costs time and never correctness.
+ * memory order: a stale value costs time and never correctness. A comment that
+ * begins with the name of a lock says which lock guards the field.
  */
 #ifndef ENGINE_ENGINE_PRIV_H
 #define ENGINE_ENGINE_PRIV_H

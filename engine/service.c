@@ -44,7 +44,7 @@
 #include "base/log.h"
 
 #define REFRESH_EVERY (2 * VB_SEC)    /* where the kernel tells of no changes */
-#define REFRESH_AFTER (50 * VB_MSEC)  /* other changes follow the first */
+#define REFRESH_AFTER (50 * VB_MSEC)  /* after a change, since others follow */
 #define SWEEP_EVERY   (1 * VB_SEC)    /* streams that close have deadlines */
 #define SLICE	      (100 * VB_USEC) /* the shortest that Linux accepts */
 

@@ -265,7 +265,8 @@ static int eng_wait_watch(struct watch *w, struct vb_cq **cq)
 		*cq = eng_wait_attend(w);
 		if (*cq || vb_channel_has_events(w->ch) || is_over(w->e))
 			break;
-		if (!blocks(w->ch->fd)) { /* the program sleeps elsewhere */
+		/* The channel does not block: the program sleeps in poll(2). */
+		if (!blocks(w->ch->fd)) {
 			w->e->prompt = 0;
 			break;
 		}

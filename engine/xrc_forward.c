@@ -58,7 +58,7 @@ struct forward_msg {
 	 * vb_forward_piece follows. */
 	uint32_t sqpn, mtu;
 	uint64_t value; /* verdict */
-	uint64_t guid;	/* of the device */
+	uint64_t guid;	/* the device's GUID */
 	struct vb_xrc_key domain;
 };
 
@@ -110,7 +110,7 @@ static bool is_same_user(int fd)
 	       who.uid == geteuid();
 }
 
-/* With the lock held. Owns @fd from now on, also if it fails. */
+/* With @f's lock held. Owns @fd from now on, also if it fails. */
 static struct session *add_session(struct vb_forward *f, int fd, uint32_t slot)
 {
 	struct session *s = calloc(1, sizeof(*s));
@@ -140,7 +140,8 @@ static int eng_xrc_forward_connect_to(int fd, uint32_t slot)
 	return is_same_user(fd) ? 0 : -EPERM;
 }
 
-/* With the lock held. */
+/* Connect to the process that has @slot. NULL: there is none. With @f's lock
+ * held. */
 static struct session *eng_call(struct vb_forward *f, uint32_t slot)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
@@ -160,7 +161,8 @@ static struct session *eng_call(struct vb_forward *f, uint32_t slot)
 	return add_session(f, fd, slot);
 }
 
-/* With the lock held. */
+/* The session with the process that has @slot, made if necessary. With @f's
+ * lock held. */
 static struct session *session_with(struct vb_forward *f, uint32_t slot)
 {
 	struct session *s = f->sessions;
@@ -487,7 +489,7 @@ static void give_bytes(struct vb_engine *e, struct session *s,
 		shutdown(s->fd, SHUT_RDWR);
 }
 
-/* Handle a request. False: the message is none. */
+/* Handle a request of another process. False: the message is not a request. */
 static bool take_question(struct vb_engine *e, struct session *s,
 			  struct forward_msg *l, const uint8_t *bytes,
 			  size_t len)
