@@ -365,6 +365,7 @@ void vb_service_stop(struct vb_engine *e)
 	atomic_store(&e->stop, true);
 	if (write(e->wake_fd, &one, sizeof(one)) < 0)
 		vb_log(LOG_ERROR, "engine: cannot wake the engine thread");
+	vb_may_wait();
 	pthread_join(atomic_load(&e->thread), NULL);
 	atomic_store(&e->thread,
 		     (pthread_t)0); /* another thread may get this id */

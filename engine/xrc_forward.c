@@ -368,7 +368,7 @@ static struct guest *make_guest(struct session *s, const struct forward_msg *l)
 	g->forward.qp.type = QPT_XRC_RECV;
 	/* The target's own flags have been checked. */
 	g->forward.qp.attr.access_flags = UINT32_MAX;
-	vb_mutex_init(&g->forward.qp.drive);
+	vb_mutex_init(&g->forward.qp.drive, RANK_DRIVE);
 	atomic_store(&g->forward.qp.state, QPS_RTS);
 	atomic_store(&g->forward.qp.qpn, l->tqpn);
 	return g;

@@ -15,7 +15,7 @@
 #define TURNS	100000
 #define NAPS	20
 
-static struct vb_mutex lock = VB_MUTEX_INITIALIZER;
+static struct vb_mutex lock = VB_MUTEX_INITIALIZER(VB_RANK_LEAF);
 static unsigned long count; /* guarded by the mutex under test */
 
 static void nap(void)
