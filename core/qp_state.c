@@ -195,7 +195,7 @@ static const struct move moves[] = {
 #undef WQ
 
 /* RNICs: a stream is bound to a queue pair on its way to RTS, which no
- * program makes (WIRE 4.5; engine/stream.c). What is InfiniBand's may be given
+ * program makes (docs/WIRE.md 4.3; engine/stream.c). What is InfiniBand's may be given
  * and means nothing. SQD is the way out: the stream ends when all is sent. */
 #define IB_WORDS (QPM_PKEY_INDEX | QPM_PORT | QPM_ACCESS_FLAGS)
 static const struct move rnic_moves[] = {

@@ -13,8 +13,9 @@
 
 #include "base/log.h"
 
-#define HOP_LIMIT    64
-#define ACK_TIMEOUT  19 /* packet life time 18, and one more (WIRE 3.3) */
+#define HOP_LIMIT 64
+#define ACK_TIMEOUT                                                            \
+	19 /* packet life time 18, and one more (docs/WIRE.md 3.2) */
 #define ANY_UDP_PORT 4791
 
 static void describe(struct rcm_device *d)
