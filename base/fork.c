@@ -16,7 +16,7 @@
 #include "base/log.h"
 
 #define CHUNK  1024
-#define CHUNKS 1024 /* descriptors beyond are not closed */
+#define CHUNKS 1024 /* descriptors from CHUNK * CHUNKS on are not closed */
 
 /* The file that a descriptor referred to; ino 0: none. */
 struct mark {

@@ -47,7 +47,7 @@ static bool others_serve(struct vb_engine *e)
 	return atomic_load(&e->spinning) || vb_wait_attends(e);
 }
 
-/* One turn of looking at the lanes. False: stop to stand by. */
+/* One turn of looking at the lanes. False: the thread stops standing by. */
 static bool attend_turn(struct vb_service *s)
 {
 	vb_time start = vb_now(), now = start;

@@ -85,8 +85,8 @@ void vb_rest_on_timeout(struct vb_service *s, vb_time now);
 bool vb_rest_is_called_back(const struct vb_service *s);
 /* Watch the packet sockets from now on. */
 void vb_rest_end(struct vb_service *s);
-/* How often this thread has gone to sleep in the kernel so far; 0: that does
- * not matter now. */
+/* How often the kernel has put this thread to sleep so far. 0: needless
+ * wake-ups are not counted now. */
 long vb_rest_count_sleeps(const struct vb_service *s);
 /* After one sleep in ppoll(): @before is what the function above returned. */
 void vb_rest_note_sleeps(struct vb_service *s, long before);
@@ -95,7 +95,7 @@ void vb_rest_if_unheard(struct vb_service *s, vb_time now);
 /* The thread went to sleep at @then, and ppoll() has returned @ready. */
 void vb_rest_note_packets(struct vb_service *s, vb_time then, int ready);
 
-/* engine/service_attend.c: begin, go on or stop to stand by. @woken: something
+/* engine/service_attend.c: begin, go on or stop standing by. @woken: something
  * woke the thread. */
 void vb_service_attend(struct vb_service *s, bool woken, vb_time now);
 

@@ -247,8 +247,8 @@ static struct vb_cq *eng_wait_attend(struct watch *w)
 	return cq;
 }
 
-/* 0: *@cq has an event, or it is NULL and the caller goes on with
- * vb_channel_take(). -EINTR: a signal. */
+/* Returns 0: *@cq has an event, or it is NULL and the caller goes on with
+ * vb_channel_take(). -EINTR: a signal came. */
 static int eng_wait_watch(struct watch *w, struct vb_cq **cq)
 {
 	struct vb_bell *bell = vb_near_bell(w->e->near);

@@ -286,7 +286,7 @@ static bool may_refuse_joined(int error)
 }
 
 /*
- * Stop to join messages for a while: the refusal may be permanent, or brief
+ * Stop joining messages for a while: the refusal may be permanent, or brief
  * while an interface or a route changes. Each further refusal doubles the
  * pause.
  */
@@ -344,7 +344,7 @@ static int push_pieces(struct vb_udp *u, struct vb_udp_channel *c,
 }
 
 /* The kernel refused a joined message: send its frames one by one. If that
- * works, stop to join messages for a while. False: the kernel has no room; the
+ * works, stop joining messages for a while. False: the kernel has no room; the
  * frames from @q->first on are left. */
 static bool send_apart(struct vb_udp *u, struct tx_batch *joined,
 		       struct vb_txq *q, unsigned count, int error)

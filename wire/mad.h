@@ -105,7 +105,7 @@ static inline uint32_t vb_cm_rep_qpn(const struct vb_cm_rep *r)
 }
 
 #define VB_CM_INFO_BYTES    72
-#define VB_CM_PRIVATE_BYTES 224 /* in the message that has most */
+#define VB_CM_PRIVATE_BYTES 224 /* in the message that has the most */
 
 /* MRA and REJ: which message they answer, and why. */
 struct vb_cm_answer {
