@@ -89,11 +89,11 @@ static void find__after_renumber_and_destroy(void **state)
 	assert_null(rcm_id_find(was));
 	assert_ptr_equal(rcm_id_find(first), a);
 	assert_ptr_equal(rcm_id_find(second), b);
+	rdma_destroy_id(&b->pub); /* entered last, so the bucket's first */
+	assert_null(rcm_id_find(second));
+	assert_ptr_equal(rcm_id_find(first), a);
 	rdma_destroy_id(&a->pub);
 	assert_null(rcm_id_find(first));
-	assert_ptr_equal(rcm_id_find(second), b);
-	rdma_destroy_id(&b->pub);
-	assert_null(rcm_id_find(second));
 }
 
 static void destroy__closes_in_the_broker(void **state)
