@@ -201,6 +201,8 @@ static void script__an_answer(void **state)
 	said(IPC_CM_ACCEPT);
 	check_script(2, IPC_CM_RESUME, IPC_CM_ACCEPT);
 	assert_int_equal(script.lines[1].status, IPC_CM_AT_REQUEST);
+	assert_int_equal(script.lines[1].qpn, 0);
+	assert_int_equal(script.lines[2].qpn, 0x77);
 }
 
 /* Datagrams have no connection to resume: only a lookup is repeated. */
@@ -216,17 +218,21 @@ static void script__datagrams(void **state)
 
 static void script__a_request_nothing_has_read(void **state)
 {
-	const struct vb_ipc_cm m = { .event = IPC_CM_REQUEST,
-				     .id = VB_IPC_CM_INCOMING | 5,
-				     .listener = id->number,
-				     .local_id = 21,
-				     .type = IPC_CM_RC };
+	struct vb_ipc_cm m = { .event = IPC_CM_REQUEST,
+			       .id = VB_IPC_CM_INCOMING | 5,
+			       .listener = id->number,
+			       .local_id = 21,
+			       .type = IPC_CM_RC };
 
 	rcm_event_arrived(&m);
 	check_script(1, IPC_CM_RESUME);
 	assert_int_equal(script.lines[1].id, m.id);
 	assert_int_equal(script.lines[1].local_id, 21);
 	assert_int_equal(script.lines[1].status, IPC_CM_AT_REQUEST);
+	m.id++;
+	rcm_event_arrived(&m);
+	check_script(2, IPC_CM_RESUME, IPC_CM_RESUME);
+	assert_int_equal(script.lines[1].id + script.lines[2].id, 2 * m.id - 1);
 }
 
 /* More lines than the first allocation holds. */
