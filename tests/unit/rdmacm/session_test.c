@@ -71,9 +71,14 @@ int rcm_resume(void)
 
 static int session(void)
 {
+	/* A message that does not come fails the test. */
+	static const struct timeval patience = { .tv_sec = 20 };
 	int ends[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+	assert_int_equal(setsockopt(ends[1], SOL_SOCKET, SO_RCVTIMEO, &patience,
+				    sizeof(patience)),
+			 0);
 	broker = ends[1];
 	return ends[0];
 }
