@@ -33,7 +33,7 @@ enum step {
 };
 
 struct rcm_stream {
-	/* iw.lock */
+	/* iw.lock guards all but `said`. */
 	int fd; /* -1: the queue pair owns it, or it is closed */
 	enum step step;
 	bool watched;	 /* fd is in the epoll set iw.set */
@@ -62,7 +62,7 @@ struct rcm_stream {
 
 struct iw {
 	pthread_mutex_t lock;
-	/* lock */
+	/* `lock` guards all but `said`. */
 	/* Streams that are being set up: the thread visits all at each turn. */
 	struct rcm_stream *first;
 	/* Streams in OPEN, maybe thousands: visited only when listed in said.

@@ -28,7 +28,7 @@ enum {
 	BUCKETS = 64,
 	DESTS_PER_BUCKET = 64, /* bounds what a flood of senders costs */
 	UDP_KEPT = 256,	       /* unread datagrams that came over UDP */
-	PIECES = 16,	       /* of a message */
+	PIECES = 16,	       /* most pieces of a message */
 };
 
 /*
@@ -177,7 +177,7 @@ static void learn(struct dest *dest, uint32_t qpn)
 	dest->qpn = qpn;
 }
 
-/* Over UDP. */
+/* Sending and receiving over UDP. */
 
 static ssize_t send_udp(const struct rs_sock *rs, const struct dest *dest,
 			enum rs_dgram_header_op op, const struct iovec *iov,
@@ -352,7 +352,7 @@ static bool can_read(struct rs_sock *rs)
 	return rs->dgram->waiting || rs->error || !rs->reads;
 }
 
-/* Sending and receiving. */
+/* What the program sends and receives. */
 
 static int take_error(struct rs_sock *rs)
 {

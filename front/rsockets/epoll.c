@@ -40,11 +40,11 @@ struct set {
 	int fd;	  /* the kernel's epoll set, which the program sees */
 	int bell; /* an eventfd in that set, under the name 0 */
 	_Atomic unsigned refs;
-	struct set *next;		  /* sets_lock */
+	struct set *next;		  /* guarded by sets_lock */
 	_Atomic(struct rs_waiter *) rung; /* a stack; see drain_rung() */
 	pthread_mutex_t lock;
-	/* lock */
-	struct member **members; /* by descriptor */
+	/* `lock` guards the rest. */
+	struct member **members; /* indexed by descriptor */
 	unsigned size;
 	uint32_t serial;
 	struct member *hot, **last; /* the last reported member is last */

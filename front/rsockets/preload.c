@@ -6,7 +6,8 @@
  * descriptor. Calls from inside this library and the libraries below it always
  * go to the C library (rsp_inside).
  */
-/* Both names of a function are wanted, fcntl and fcntl64, each as itself. */
+/* The library replaces fcntl() and fcntl64() both, so neither name may be a
+ * macro for the other. */
 #undef _FILE_OFFSET_BITS
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,8 @@
  * The calls that read and write: each goes to rsockets or to the C library,
  * depending on its descriptor.
  */
-/* Both names of a function are wanted, each as itself. */
+/* The library replaces sendfile() and sendfile64() both, so neither name may
+ * be a macro for the other. */
 #undef _FILE_OFFSET_BITS
 #include <sys/sendfile.h>
 #include <sys/uio.h>

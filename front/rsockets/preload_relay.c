@@ -31,7 +31,7 @@ struct relay {
 	int target, fd; /* the rsocket, and our end of the UNIX pair */
 	bool to_write;	/* the child has only written so far: the parent keeps
 			   reading the connection while it has it open */
-	bool over;	/* end() is due */
+	bool over;	/* the relay is to be closed */
 	struct flow in, out; /* to the child, from the child */
 };
 
@@ -50,7 +50,7 @@ struct child {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* lock guards these. */
+/* `lock` guards these. */
 static struct relay *relays;
 static struct child *children;
 static struct closing *closings;
@@ -229,7 +229,7 @@ static void carry(struct relay *r)
 		r->over = true;
 }
 
-/* Requests. */
+/* The requests of children. */
 
 static void put_address(struct sockaddr_in6 *to, int target, bool peer)
 {
@@ -364,7 +364,7 @@ static void end(struct relay **at)
 	free(r);
 }
 
-/* The thread. */
+/* The thread that carries the bytes. */
 
 static void work(void)
 {

@@ -76,7 +76,7 @@ struct rs_sock {
 				      itself */
 	pthread_mutex_t lock;
 	_Atomic unsigned callers; /* threads that wait for the lock */
-	/* lock guards the rest */
+	/* `lock` guards the rest. */
 	enum rs_state state;
 	bool reads, writes; /* false: shut down in that direction */
 	int error;	    /* a positive errno, for SO_ERROR */

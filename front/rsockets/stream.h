@@ -37,10 +37,10 @@ enum rs_control {
 };
 
 #define RS_SLOTS 2
-#define RS_CONTROLS                                                            \
-	4 /* control messages under way; the peer's RNR bears it               \
-	   */
-#define RS_MESSAGE 0x1fffffffu /* the largest value */
+/* At most as many control messages are under way. They consume no credits: a
+ * peer that has no receive posted answers RNR, and the adapter repeats them. */
+#define RS_CONTROLS 4
+#define RS_MESSAGE  0x1fffffffu /* the largest value */
 /*
  * Flags of RS_CREDITS over iWARP. A SEND does not show whether a WRITE of a
  * slot came before it, so Verbena sets RS_SLOT_SAID, and RS_SLOT_NEW if one

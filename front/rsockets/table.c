@@ -19,7 +19,7 @@ enum { CHUNK = 1024, CHUNKS = 1024 };
 
 static struct rs_sock **chunks[CHUNKS];
 static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
-static struct rs_sock *departing; /* the list; table_lock */
+static struct rs_sock *departing; /* the list; guarded by table_lock */
 
 /* In a child of fork(): the adapter and the sockets are the parent's. */
 static void forget_all(void)
