@@ -26,7 +26,7 @@
 #define MOST_DYNAMIC	4096
 #define MOST_SCRIPTS	4 /* nested interpreters: the kernel's limit, too */
 #define SCRIPT_LINE	256
-#define DEFAULT_PATH	"/bin:/usr/bin" /* execvp's */
+#define DEFAULT_PATH	"/bin:/usr/bin" /* where execvp() looks without PATH */
 #define MUSL		"ld-musl"
 #define CAPABILITY_NAME "security.capability"
 

@@ -48,8 +48,9 @@ struct vb_nl_cursor {
 size_t vb_nl_answer(const struct vb_nl_request *request,
 		    const struct vb_nl_facts *facts,
 		    struct vb_nl_cursor *cursor, uint8_t *to);
-/* The same, for a request whose facts could not be gathered: the datagram that
- * reports @error, a negative errno. */
+/* Write the datagram that reports @error, a negative errno, to a request whose
+ * facts could not be gathered. @to has VB_NL_ANSWER bytes. Returns the length
+ * in bytes. */
 size_t vb_nl_refuse(const struct vb_nl_request *request, int error,
 		    struct vb_nl_cursor *cursor, uint8_t *to);
 

@@ -133,7 +133,7 @@ static int open_context(struct vb_front_context *c, struct ibv_device *device,
 	return 0;
 }
 
-/* On success the context owns @fd. NULL and errno. */
+/* On success the context owns @fd. Returns NULL and sets errno on failure. */
 static struct ibv_context *make_context(struct ibv_device *device, int fd)
 {
 	struct vb_front_context *c = calloc(1, sizeof(*c));

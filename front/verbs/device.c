@@ -22,7 +22,7 @@
 
 static struct {
 	struct vb_mutex lock;
-	/* lock */
+	/* under lock: */
 	struct vb_front_device *first;
 } registry = { .lock = VB_MUTEX_INITIALIZER(RANK_DEVICES) };
 

@@ -19,9 +19,9 @@
 
 static struct {
 	struct vb_mutex lock;
-	/* lock */
+	/* under lock: */
 	struct vb_chain *first;
-	uint64_t used; /* bytes */
+	uint64_t used; /* bytes of all device memory */
 } memories = { .lock = VB_MUTEX_INITIALIZER(RANK_MEMORIES) };
 
 static void forget_memories(void)
@@ -63,8 +63,8 @@ static int copy_from_dm(void *to, struct ibv_dm *dm, uint64_t offset,
 	return vb_front_errno(rc);
 }
 
-/* Map zeroed memory at an address that is aligned to @align bytes. It has its
- * pages for itself, since a file's pages may replace them. */
+/* Map zeroed memory at an address that is aligned to @align bytes. Its pages
+ * hold nothing else, so that pages of the context's file can replace them. */
 static int map_memory(struct vb_front_memory *m, uint64_t align)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);

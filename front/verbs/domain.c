@@ -18,7 +18,7 @@
 #define BUCKETS 1024
 static struct {
 	struct vb_mutex lock;
-	struct vb_chain *buckets[BUCKETS]; /* lock */
+	struct vb_chain *buckets[BUCKETS]; /* under lock */
 } domains = { .lock = VB_MUTEX_INITIALIZER(RANK_DOMAINS) };
 
 static void forget_domains(void)

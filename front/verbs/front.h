@@ -83,14 +83,14 @@ struct vb_front_context {
 	 * program may close the device before it destroys its objects. */
 	_Atomic unsigned refs;
 	unsigned forks;		/* vb_engine_forks() when it was opened */
-	uint32_t row;		/* in the adapter's roster */
+	uint32_t row;		/* its row in the adapter's roster */
 	struct verbs_context v; /* last: its member sz says where it begins */
 };
 
 struct vb_front_td {
-	struct vb_front_live live; /* before ibv: see there */
+	struct vb_front_live live; /* before ibv: struct vb_front_live */
 	struct ibv_td ibv;
-	_Atomic uint32_t refs; /* parental domains */
+	_Atomic uint32_t refs; /* parent domains that name it */
 };
 
 /* A protection domain. Several wrappers share one object of core: the domain
@@ -100,7 +100,7 @@ struct vb_front_pd {
 	struct vb_front_live live;
 	struct vb_pd *core; /* NULL: the domain was deallocated by its owner */
 	bool is_far;	    /* imported from another process */
-	unsigned place;	    /* in the context's file; 0: not there */
+	unsigned place;	    /* index in the context's file; 0: none */
 	/* for a parent domain: */
 	bool is_parent, has_allocators;
 	struct vb_front_td *td;	 /* or NULL */
@@ -128,7 +128,7 @@ struct vb_front_memory {
 	void *map;		       /* what is to be unmapped in the end, */
 	size_t mapped;		       /* and its length in bytes */
 	struct vb_front_context *home; /* the bytes lie in its file; or NULL */
-	unsigned place;		       /* in that file */
+	unsigned place;		       /* its place in that file */
 	bool is_far;		       /* imported from another process */
 	/* the regions on it; if is_far, its handles too */
 	_Atomic uint32_t refs;
@@ -139,7 +139,7 @@ struct vb_front_memory {
 #define VB_FRONT_DM_BYTES (64u << 20)
 
 struct vb_front_dm {
-	struct vb_front_live live; /* before ibv: see there */
+	struct vb_front_live live; /* before ibv: struct vb_front_live */
 	struct ibv_dm ibv;
 	struct vb_front_memory *memory;
 	/* as memory->is_far: if false, memory may be freed before this handle
@@ -160,12 +160,12 @@ struct vb_front_mr {
 	struct vb_front_live live;
 	struct vb_mr *core;
 	enum vb_front_mr_kind kind;
-	struct vb_front_map map;	/* FRONT_MR_MAPPED */
-	struct vb_front_memory *memory; /* FRONT_MR_DM */
+	struct vb_front_map map;	/* if FRONT_MR_MAPPED */
+	struct vb_front_memory *memory; /* if FRONT_MR_DM */
 };
 
 struct vb_front_mw {
-	struct vb_front_live live; /* before ibv: see there */
+	struct vb_front_live live; /* before ibv: struct vb_front_live */
 	struct ibv_mw ibv;
 	struct vb_mr *core;
 };
@@ -195,7 +195,7 @@ struct vb_front_cq {
 };
 
 struct vb_front_xrcd {
-	struct vb_front_live live; /* before ibv: see there */
+	struct vb_front_live live; /* before ibv: struct vb_front_live */
 	struct ibv_xrcd ibv;
 	struct vb_xrcd *core;
 	int lock_fd; /* holds the lock on the domain's inode; -1: none */
@@ -209,7 +209,7 @@ struct vb_front_srq {
 };
 
 struct vb_front_wq {
-	struct vb_front_live live; /* before ibv: see there */
+	struct vb_front_live live; /* before ibv: struct vb_front_live */
 	struct ibv_wq ibv;
 	struct vb_qp *core;    /* of type QPT_WQ */
 	_Atomic uint32_t refs; /* entries of tables that name this queue */
@@ -236,7 +236,7 @@ struct vb_front_qp {
 			 size_t len, uint8_t type, uint8_t level);
 	struct vb_front_live live;
 	struct vb_qp *core;
-	struct vb_qp_share share;	 /* of an XRC target */
+	struct vb_qp_share share;	 /* if an XRC target: its holders */
 	struct ibv_rwq_ind_table *table; /* of its work queues, or NULL */
 	bool extended;			 /* has the ibv_wr_* calls */
 	bool sig_all;			 /* as created: sq_sig_all */
@@ -523,7 +523,8 @@ const char *vb_front_wr_name(unsigned opcode);
  * mr.c, mw.c, dm.c
  */
 
-/* Register a region that peers address from @iova on. NULL and errno. */
+/* Register a region that peers address from @iova on. Returns NULL and sets
+ * errno on failure. */
 struct ibv_mr *vb_front_register(struct ibv_pd *pd, void *addr, size_t length,
 				 uint64_t iova, unsigned access);
 struct ibv_mr *vb_front_alloc_null_mr(struct ibv_pd *pd);

@@ -15,14 +15,14 @@
 #include "base/log.h"
 
 #define SHARDS	  32
-#define FIRST_FEW 16 /* buckets of a shard, at first */
+#define FIRST_FEW 16 /* buckets that a shard begins with */
 
 struct shard {
 	struct vb_mutex lock;
-	/* lock */
+	/* under lock: */
 	struct vb_chain **buckets; /* NULL: those in few[] */
 	size_t mask;		   /* the number of buckets, less one */
-	size_t count;		   /* objects */
+	size_t count;		   /* objects in the shard */
 	struct vb_chain *few[FIRST_FEW];
 };
 static struct shard shards[SHARDS] = {

@@ -43,8 +43,9 @@ static struct ibv_mr *wrap(struct ibv_pd *pd, struct vb_mr *core,
 	return &mr->ibv;
 }
 
-/* The same for a new region, or its failure @rc. Without memory the region is
- * deregistered. NULL and errno. */
+/* Make the program's object for a region that core has just registered with the
+ * result @rc. On failure the region is deregistered again, and this returns
+ * NULL and sets errno. */
 static struct ibv_mr *wrap_new(struct ibv_pd *pd, int rc, struct vb_mr *core,
 			       enum vb_front_mr_kind kind, void *addr)
 {

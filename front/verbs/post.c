@@ -105,7 +105,8 @@ static int fill_wqe(const struct vb_front_qp *qp, struct vb_send_wqe *wqe,
 
 /* A WRITE or a SEND on a reliable connection, with one buffer and no special
  * flag: most work requests are, and the checks here are all that they need. */
-static bool is_plain(const struct vb_front_qp *qp, const struct ibv_send_wr *wr)
+static bool is_common_wr(const struct vb_front_qp *qp,
+			 const struct ibv_send_wr *wr)
 {
 	return (wr->opcode == IBV_WR_RDMA_WRITE || wr->opcode == IBV_WR_SEND) &&
 	       !(wr->send_flags & ~(SEND_SIGNALED | SEND_SOLICITED)) &&
@@ -113,7 +114,8 @@ static bool is_plain(const struct vb_front_qp *qp, const struct ibv_send_wr *wr)
 	       qp->core->type == QPT_RC && qp->core->sq.max_sge;
 }
 
-static void fill_plain(struct vb_send_wqe *wqe, const struct ibv_send_wr *wr)
+static void fill_common_wr(struct vb_send_wqe *wqe,
+			   const struct ibv_send_wr *wr)
 {
 	const struct ibv_sge *sge = wr->sg_list;
 
@@ -133,8 +135,8 @@ static int post_one(const struct vb_front_qp *qp, struct vb_sq *sq,
 
 	if (!wqe)
 		return vb_wqe_refuse(qp, ENOMEM, "the send queue is full");
-	if (VB_LIKELY(is_plain(qp, wr)))
-		fill_plain(wqe, wr);
+	if (VB_LIKELY(is_common_wr(qp, wr)))
+		fill_common_wr(wqe, wr);
 	else
 		err = fill_wqe(qp, wqe, wr);
 	if (!err)
@@ -208,8 +210,8 @@ int vb_front_bind_mw(struct ibv_qp *ibv, struct ibv_mw *mw,
 	return err;
 }
 
-static int post_receives(struct vb_rq *rq, const char *object, uint32_t number,
-			 struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+static int post_recv_list(struct vb_rq *rq, const char *object, uint32_t number,
+			  struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	for (; wr; wr = wr->next) {
 		int rc =
@@ -256,7 +258,7 @@ int vb_front_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr,
 				     "the queue pair's receives come from a "
 				     "shared receive queue");
 	}
-	err = post_receives(&qp->core->rq, "qp", ibv->qp_num, wr, bad_wr);
+	err = post_recv_list(&qp->core->rq, "qp", ibv->qp_num, wr, bad_wr);
 	/* Read the state again: a thread that moved the queue pair to ERR
 	 * meanwhile may have flushed the queue before these entries were in
 	 * it. vb_drive() flushes what is left. */
@@ -278,8 +280,8 @@ int vb_front_post_wq_recv(struct ibv_wq *ibv, struct ibv_recv_wr *wr,
 		       ibv->wq_num);
 		return EINVAL;
 	}
-	err = post_receives(&core->rq, "wq", ibv->wq_num, wr, bad_wr);
-	/* As in vb_front_post_recv(). */
+	err = post_recv_list(&core->rq, "wq", ibv->wq_num, wr, bad_wr);
+	/* The entries may have come after a flush: vb_front_post_recv(). */
 	if (VB_UNLIKELY(atomic_load(&core->state) == QPS_ERR))
 		vb_drive(core);
 	return err;
@@ -288,8 +290,8 @@ int vb_front_post_wq_recv(struct ibv_wq *ibv, struct ibv_recv_wr *wr,
 int vb_front_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr,
 			   struct ibv_recv_wr **bad_wr)
 {
-	return post_receives(&vb_front_srq(ibv)->core->rq, "srq", ibv->handle,
-			     wr, bad_wr);
+	return post_recv_list(&vb_front_srq(ibv)->core->rq, "srq", ibv->handle,
+			      wr, bad_wr);
 }
 
 /*

@@ -431,7 +431,8 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 	if (rc)
 		return rc;
 	vb_qp_query(qp->core, &a);
-	vb_drive(qp->core); /* as in ibv_modify_qp() */
+	/* A poster that found the lock held has left its work request. */
+	vb_drive(qp->core);
 	attr_out(&a, attr);
 	query_caps(qp->core, &attr->cap);
 	ibv->state = attr->qp_state;
@@ -455,7 +456,8 @@ static int destroy_core_qp(struct vb_front_qp *qp)
 
 	if (qp->ibv.qp_type == IBV_QPT_XRC_RECV &&
 	    !vb_qp_unshare(qp->core, &qp->share)) {
-		vb_drive(qp->core); /* as in ibv_modify_qp() */
+		/* As in ibv_query_qp(): work may have been left. */
+		vb_drive(qp->core);
 		return 0;
 	}
 	if (qp->ibv.qp_type != IBV_QPT_RAW_PACKET) {

@@ -14,7 +14,7 @@ _Static_assert(1u << MAX_LOG_TABLE == VB_RSS_MAX_TABLE, "core's limit");
 struct vb_front_rwq_table {
 	struct ibv_rwq_ind_table ibv;
 	struct vb_front_live live;
-	_Atomic uint32_t refs; /* queue pairs */
+	_Atomic uint32_t refs; /* queue pairs over this table */
 	uint32_t count;
 	struct vb_front_wq *queues[];
 };
