@@ -124,7 +124,7 @@ static bool find_beside(const char *directory, const char *room,
 /* Preload the library that redirects paths in /sys/class/infiniband and
  * /dev/infiniband to the tree at @root (front/files). If @root is empty there
  * is no tree, and programs see the host's files. */
-static bool lead_to_tree(const char *directory, const char *root)
+static bool redirect_to_tree(const char *directory, const char *root)
 {
 	char path[PATH_MAX];
 
@@ -206,7 +206,7 @@ static bool put_libraries(const struct findings *f, const struct wish *w)
 {
 	return add_neighbour(f->directory) &&
 	       put_first("LD_LIBRARY_PATH", f->directory, ':') &&
-	       lead_to_tree(f->directory, f->root) &&
+	       redirect_to_tree(f->directory, f->root) &&
 	       (!w->rsockets || turn_sockets(f->directory, w->rsockets)) &&
 	       calm_sanitizer();
 }

@@ -22,10 +22,10 @@
 #include <unistd.h>
 
 /* Define a function that redirects its argument @path. */
-#define LED(type, name, parameters, path, ...)                                 \
+#define REDIRECTED(type, name, parameters, path, ...)                          \
 	EXPORTED type name parameters                                          \
 	{                                                                      \
-		path = LEAD(path);                                             \
+		path = REDIRECT(path);                                         \
 		return NEXT(name)(__VA_ARGS__);                                \
 	}
 
@@ -51,7 +51,7 @@ static int see_through(int at, const char *path, int flags)
 		if (flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE)       \
 			mode = va_arg(ap, mode_t);                             \
 		va_end(ap);                                                    \
-		path = LEAD(path);                                             \
+		path = REDIRECT(path);                                         \
 		if (path != asked && vb_files_forbids(path, flags))            \
 			return -1;                                             \
 		fd = vb_files_open_counter(path, flags);                       \
@@ -69,7 +69,7 @@ static int see_through(int at, const char *path, int flags)
 		const char *asked = path;                                      \
 		int fd;                                                        \
                                                                                \
-		path = LEAD(path);                                             \
+		path = REDIRECT(path);                                         \
 		if (path != asked && vb_files_forbids(path, flags))            \
 			return -1;                                             \
 		fd = vb_files_open_counter(path, flags);                       \
@@ -85,7 +85,7 @@ static int see_through(int at, const char *path, int flags)
 		const char *asked = path;                                      \
 		FILE *f;                                                       \
                                                                                \
-		path = LEAD(path);                                             \
+		path = REDIRECT(path);                                         \
 		if (path != asked && vb_files_fopen_forbids(path, mode))       \
 			return NULL;                                           \
 		f = vb_files_fopen_counter(path, mode);                        \
@@ -106,29 +106,29 @@ OPENS_2(__openat64_2, (int at, const char *path, int flags), at, at, path,
 FOPENS(fopen)
 FOPENS(fopen64)
 
-LED(int, chdir, (const char *path), path, path)
-LED(int, access, (const char *path, int mode), path, path, mode)
+REDIRECTED(int, chdir, (const char *path), path, path)
+REDIRECTED(int, access, (const char *path, int mode), path, path, mode)
 int eaccess(const char *path, int mode);
 int euidaccess(const char *path, int mode);
-LED(int, eaccess, (const char *path, int mode), path, path, mode)
-LED(int, euidaccess, (const char *path, int mode), path, path, mode)
-LED(int, inotify_add_watch, (int fd, const char *path, uint32_t mask), path,
+REDIRECTED(int, eaccess, (const char *path, int mode), path, path, mode)
+REDIRECTED(int, euidaccess, (const char *path, int mode), path, path, mode)
+REDIRECTED(int, inotify_add_watch, (int fd, const char *path, uint32_t mask), path,
     fd, path, mask)
 
 /* ls(1) uses these. */
-LED(ssize_t, getxattr, (const char *path, const char *name, void *out,
+REDIRECTED(ssize_t, getxattr, (const char *path, const char *name, void *out,
 			size_t size), path, path, name, out, size)
-LED(ssize_t, lgetxattr, (const char *path, const char *name, void *out,
+REDIRECTED(ssize_t, lgetxattr, (const char *path, const char *name, void *out,
 			 size_t size), path, path, name, out, size)
-LED(ssize_t, listxattr, (const char *path, char *out, size_t size), path, path,
+REDIRECTED(ssize_t, listxattr, (const char *path, char *out, size_t size), path, path,
     out, size)
-LED(ssize_t, llistxattr, (const char *path, char *out, size_t size), path,
+REDIRECTED(ssize_t, llistxattr, (const char *path, char *out, size_t size), path,
     path, out, size)
 // clang-format on
 
 EXPORTED int faccessat(int at, const char *path, int mode, int flags)
 {
-	path = LEAD(path);
+	path = REDIRECT(path);
 	if (vb_files_node(at, path))
 		flags &= ~AT_SYMLINK_NOFOLLOW;
 	return NEXT(faccessat)(at, path, mode, flags);

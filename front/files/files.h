@@ -50,14 +50,14 @@ bool vb_files_is_ours(const char *path);
  * path in the tree, or, when @path leaves the tree by "..", the path that it
  * ends at;
  * @path itself if there is no tree or the new path is too long. */
-const char *vb_files_lead(const char *path, char to[PATH_MAX]);
+const char *vb_files_redirect(const char *path, char to[PATH_MAX]);
 
 /* The path to use for any @path. A redirected path lies on the stack of the
  * calling function. That room is only taken when it is needed, since a signal
  * handler on a small stack may open other files. */
-#define LEAD(path)                                                             \
+#define REDIRECT(path)                                                         \
 	(vb_files_is_ours(path)                                                \
-		 ? vb_files_lead(path, (char *)__builtin_alloca(PATH_MAX))     \
+		 ? vb_files_redirect(path, (char *)__builtin_alloca(PATH_MAX)) \
 		 : (path))
 
 /* Would opening @path, which was redirected, with @flags write to the tree? No

@@ -13,7 +13,7 @@
 
 EXPORTED DIR *opendir(const char *path)
 {
-	path = LEAD(path);
+	path = REDIRECT(path);
 	return NEXT(opendir)(path);
 }
 
@@ -40,7 +40,7 @@ READS(readdir64, dirent64)
 	{                                                                      \
 		int n;                                                         \
                                                                                \
-		path = LEAD(path);                                             \
+		path = REDIRECT(path);                                         \
 		n = NEXT(name)(path, list, filter, compare);                   \
 		mark_##entry(path, n < 0 ? NULL : *list, n);                   \
 		return n;                                                      \

@@ -39,7 +39,7 @@ static void hide_tree(char *path)
 	ssize_t name parameters;                                               \
 	EXPORTED ssize_t name parameters                                       \
 	{                                                                      \
-		path = LEAD(path);                                             \
+		path = REDIRECT(path);                                         \
 		if (vb_files_node(at, path) &&                                 \
 		    faccessat(at, path, F_OK, 0) == 0)                         \
 			return errno = EINVAL, -1;                             \
@@ -85,7 +85,7 @@ static char *resolve(const char *path, char *out)
 
 EXPORTED char *realpath(const char *path, char *out)
 {
-	path = LEAD(path);
+	path = REDIRECT(path);
 	return resolve(path, out);
 }
 

@@ -32,7 +32,7 @@
 	{                                                                      \
 		int rc;                                                        \
                                                                                \
-		path = LEAD(path);                                             \
+		path = REDIRECT(path);                                         \
 		rc = NEXT(name)(__VA_ARGS__);                                  \
 		if (rc == 0)                                                   \
 			DISGUISE(at, path, s);                                 \
@@ -71,7 +71,7 @@ EXPORTED int statx(int at, const char *path, int flags, unsigned mask,
 	const char *node;
 	int rc;
 
-	path = LEAD(path);
+	path = REDIRECT(path);
 	rc = NEXT(statx)(at, path, flags, mask, s);
 	if (rc)
 		return rc;

@@ -160,7 +160,7 @@ bool vb_files_is_ours(const char *path)
 	       (follow(path, &n, &rest, &turned) == TOP || turned);
 }
 
-const char *vb_files_lead(const char *path, char to[PATH_MAX])
+const char *vb_files_redirect(const char *path, char to[PATH_MAX])
 {
 	struct name n = { 0 };
 	const char *rest, *root;
