@@ -35,7 +35,7 @@ static int show_status(int argc, char **argv)
 	}
 	if (rc)
 		return fail("status", "cannot ask the broker", rc);
-	printf("broker (process %u): %u program%s with RoCE devices (%s)\n",
+	printf("broker (PID %u): %u program%s with RoCE devices (%s)\n",
 	       report.pid, report.programs, report.programs == 1 ? "" : "s",
 	       report.text);
 	return EXIT_SUCCESS;

@@ -330,7 +330,7 @@ static int get_statistics(struct answer *a)
 	at = begin_reply(a);
 	vb_nl_put_handle(&a->out, device_of(a));
 	vb_nl_put32(&a->out, RDMA_NLDEV_ATTR_PORT_INDEX, port);
-	vb_nl_put32(&a->out, RDMA_NLDEV_ATTR_STAT_MODE, 0); /* none */
+	vb_nl_put32(&a->out, RDMA_NLDEV_ATTR_STAT_MODE, 0);
 	(void)end(a, at);
 	return 0;
 }

@@ -20,7 +20,7 @@
 struct vb_nl_request {
 	const uint8_t *bytes;
 	uint32_t length;       /* bytes */
-	uint32_t portid;       /* of the socket */
+	uint32_t portid;       /* the socket's port ID */
 	bool cap_ack, ext_ack; /* the socket's NETLINK_CAP_ACK, _EXT_ACK */
 };
 

@@ -95,8 +95,9 @@ static int open_port(uint32_t portid, int flags)
 		return -1;
 	if (NEXT(bind)(fd, (struct sockaddr *)&name, length) == 0 &&
 	    NEXT(connect)(fd, (struct sockaddr *)&name, length) == 0) {
-		/* Drop what another process has sent before connect(): since
-		 * then the socket receives from itself only. */
+		/* Drop what another process has sent before connect().
+		 * A connected socket receives from its peer only, which is
+		 * itself. */
 		while (NEXT(recv)(fd, &drop, 1, MSG_DONTWAIT) >= 0)
 			;
 		return fd;

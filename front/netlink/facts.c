@@ -14,7 +14,8 @@
 
 #define LONGEST (64u << 20)
 
-/* Read the whole file as text, which the caller frees. NULL and errno. */
+/* Read the whole file as text, which the caller frees. Returns NULL
+ * and sets errno on failure. */
 static char *read_text(int fd)
 {
 	struct stat s;

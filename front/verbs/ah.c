@@ -47,7 +47,7 @@ int ibv_destroy_ah(struct ibv_ah *ibv)
 	return 0;
 }
 
-/* Make @av the way back to the sender of the packet with that network header.
+/* Set @av to the address of the sender of a packet with that network header.
  * The header is in the program's buffer, so it may hold any bytes. */
 static int reply_to(struct ibv_context *context, const struct ibv_grh *header,
 		    struct vb_av *av)
@@ -82,7 +82,7 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,
 		return errno = -rc, -1;
 	}
 	av.dlid = wc->slid;
-	av.sl = wc->sl; /* as rdma-core does; packets here carry no SL */
+	av.sl = wc->sl; /* as rdma-core; packets have no service level */
 	av.src_path_bits = wc->dlid_path_bits;
 	*ah_attr = vb_front_av_out(&av);
 	return 0;

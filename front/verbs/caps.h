@@ -6,7 +6,7 @@
 
 #include <infiniband/verbs.h>
 
-/* IB_UVERBS_DEVICE_ATOMIC_WRITE of newer headers. */
+/* The flag IB_UVERBS_DEVICE_ATOMIC_WRITE, which only newer headers define. */
 #define VB_DEVICE_ATOMIC_WRITE (1ull << 40)
 
 /* The low 32 bits are those of ibv_query_device(). */

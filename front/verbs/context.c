@@ -267,7 +267,8 @@ int ibv_close_device(struct ibv_context *context)
 	/* ibv_close_device(3): closing does not release the objects that were
 	 * made on the context. They work until the program destroys them. */
 	if (left)
-		vb_log(LOG_INFO, "%s: closed with %u objects not destroyed",
+		vb_log(LOG_INFO,
+		       "%s: the program has closed the device and not destroyed %u objects on it",
 		       context->device->name, left);
 	cancel = vb_cancel_off();
 	vb_front_context_put(context);

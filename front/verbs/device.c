@@ -76,7 +76,7 @@ static void put_paths(struct ibv_device *ibv, const char *root)
 }
 
 /* Under the registry's lock: find the object of the device @found, or make it.
- * The caller becomes one of its users. NULL: no memory. */
+ * The caller becomes one of its users. Returns NULL if memory runs out. */
 static struct vb_front_device *enter_device(const struct vb_device *found,
 					    const char *root)
 {

@@ -33,9 +33,9 @@ static struct vb_chain **bucket_of(uint32_t handle) VB_REQUIRES(domains.lock)
 	return &domains.buckets[handle % BUCKETS];
 }
 
-/* Take the wrapper out of its lists. When the last import of another process's
- * domain goes, so does the domain of core that stands for it here: at once, or
- * with the last object on it. */
+/* Take the wrapper out of its lists. With the last import of another process's
+ * domain, core's object for that domain is released, too: at once if nothing
+ * uses it, otherwise with its last user. */
 static void leave_pd(struct vb_front_pd *pd)
 {
 	vb_mutex_lock(&domains.lock);
@@ -48,9 +48,9 @@ static void leave_pd(struct vb_front_pd *pd)
 	vb_mutex_unlock(&domains.lock);
 }
 
-/* Make a wrapper of @core. The lock is held since @core was found or made:
- * otherwise its last other wrapper could go in between, and @core with it.
- * NULL: no memory. */
+/* Make a wrapper of @core. The caller has held the lock since it found or made
+ * @core: otherwise another thread could release the last wrapper in between,
+ * and @core with it. Returns NULL if memory runs out. */
 static struct ibv_pd *enter_pd(struct ibv_context *context, struct vb_pd *core,
 			       uint32_t handle) VB_REQUIRES(domains.lock)
 {
@@ -69,7 +69,8 @@ static struct ibv_pd *enter_pd(struct ibv_context *context, struct vb_pd *core,
 	return &pd->ibv;
 }
 
-/* Make a wrapper of @core, which the caller keeps alive. NULL: no memory. */
+/* Make a wrapper of @core, which the caller keeps alive. Returns NULL if memory
+ * runs out. */
 static struct ibv_pd *wrap(struct ibv_context *context, struct vb_pd *core,
 			   uint32_t handle)
 {
@@ -108,7 +109,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 			vb_front_context(context), core->id);
 		return pd;
 	}
-	rc = vb_pd_destroy(core); /* no object uses it yet */
+	rc = vb_pd_destroy(core); /* the domain has no users yet */
 	return vb_front_null(rc ? rc : -ENOMEM);
 }
 
@@ -137,7 +138,7 @@ static int destroy_core(struct vb_front_pd *pd)
 	if (!pd->is_parent)
 		return destroy_plain(pd->core);
 	if (atomic_load(&pd->memory.refs))
-		return -EBUSY; /* queues still have its allocators' memory */
+		return -EBUSY; /* queues still use its allocators' memory */
 	vb_pd_put(pd->core);
 	return 0;
 }
@@ -209,7 +210,7 @@ static int make_core(struct ibv_context *context, uint32_t handle,
 	*out = enter_pd(context, core, handle);
 	if (*out)
 		return 0;
-	vb_pd_abandon(core); /* no object uses it yet */
+	vb_pd_abandon(core); /* the domain has no users yet */
 	return -ENOMEM;
 }
 

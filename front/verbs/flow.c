@@ -91,7 +91,7 @@ static const struct {
 	{ 4, LAYER_TCP | LAYER_UDP },
 };
 
-/* Specs for adapters that decapsulate tunnels or decrypt. */
+/* Specs that need an adapter which decapsulates tunnels or decrypts. */
 static const uint32_t unsupported[] = {
 	IBV_FLOW_SPEC_ESP, IBV_FLOW_SPEC_VXLAN_TUNNEL, IBV_FLOW_SPEC_GRE,
 	IBV_FLOW_SPEC_MPLS, IBV_FLOW_SPEC_ACTION_HANDLE,
@@ -176,7 +176,7 @@ static int take_spec(struct vb_flow_rule *rule, const struct ibv_flow_spec *in)
 	if (!s)
 		return take_action(rule, in);
 	if (type != (uint32_t)in->hdr.type)
-		return -EOPNOTSUPP; /* a layer inside a tunnel */
+		return -EOPNOTSUPP; /* a spec of a layer inside a tunnel */
 	return take_match(rule, s, in);
 }
 

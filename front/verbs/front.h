@@ -231,7 +231,7 @@ struct vb_front_qp {
 		struct ibv_qp ibv;
 		struct ibv_qp_ex ex;
 	};
-	/* wr_flush, which newer headers have behind wr_atomic_write. */
+	/* The member that newer headers have behind wr_atomic_write. */
 	void (*wr_flush)(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr,
 			 size_t len, uint8_t type, uint8_t level);
 	struct vb_front_live live;

@@ -17,7 +17,8 @@ static uint32_t known_access(unsigned access)
 			  ~ACCESS_RELAXED_ORDERING);
 }
 
-/* Make the program's object for the region @core. NULL: no memory. */
+/* Make the program's object for the region @core. Returns NULL if memory runs
+ * out. */
 static struct ibv_mr *wrap(struct ibv_pd *pd, struct vb_mr *core,
 			   enum vb_front_mr_kind kind, void *addr)
 {

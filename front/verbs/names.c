@@ -233,9 +233,10 @@ VB_EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf,
 }
 
 /*
- * Fork. An adapter that writes to pinned pages loses them when fork copies them
- * for the parent. Here the process itself accesses registered memory, so a fork
- * needs no preparation.
+ * Fork. With hardware, copy-on-write after a fork may give the process new
+ * pages while the adapter still uses the old ones, so memory must be marked.
+ * Here the process itself accesses registered memory, and a fork needs no
+ * preparation.
  */
 
 int ibv_fork_init(void)

@@ -81,7 +81,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.fw_ver = VB_VERSION,
 		.node_guid = htobe64(adapter->guid),
 		.sys_image_guid = htobe64(adapter->guid),
-		.page_size_cap = 0xfffff000, /* 4 KiB and larger pages */
+		.page_size_cap = 0xfffff000, /* pages of 4 KiB and larger */
 		.vendor_id = NO_VENDOR,
 		.device_cap_flags = (unsigned)vb_device_caps(adapter->rnic),
 		/* Atomic operations are the processor's locked instructions,

@@ -18,7 +18,7 @@ struct fake_engine {
 	vb_time moderate_period;
 	void (*on_poll)(void);	  /* or NULL */
 	struct vb_flow_rule rule; /* of the flow created last */
-	unsigned flows;		  /* exist now */
+	unsigned flows;		  /* flows that exist now */
 };
 
 extern struct fake_engine fake;

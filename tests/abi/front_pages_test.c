@@ -243,7 +243,7 @@ static void pages__builder_mistakes(void **state)
 	do {                                                                   \
 		ibv_wr_start(b->ex);                                           \
 		__VA_ARGS__;                                                   \
-		ibv_wr_send(b->ex); /* ignored after the mistake */            \
+		ibv_wr_send(b->ex); /* ignored: the first was wrong */         \
 		assert_int_equal(ibv_wr_complete(b->ex), EINVAL);              \
 	} while (0)
 	MISTAKE(ibv_wr_send(b->ex); ibv_wr_set_inline_data(b->ex, &word, 8);
