@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One device: its limits and counters, its tables' birth and end, PDs. */
+/* An adapter: limits, counters, its tables, and protection domains. */
 #include "core/lock_order.h"
 #include "core/adapter.h"
 
@@ -13,7 +13,7 @@
 #include "base/rand.h"
 #include "core/mr.h"
 
-/* Bounds of tables and sanity, not of a machine's resources: memory is. */
+/* Bounds of tables and of sanity; the real limit is the machine's memory. */
 const struct vb_limits vb_limits = {
 	.max_qp = 32000, /* 15 bits of index for all adapters of a process */
 	.max_qp_wr = 32768,
@@ -21,7 +21,9 @@ const struct vb_limits vb_limits = {
 	.max_inline = VB_MAX_INLINE,
 	.max_cq = 65536,
 	.max_cqe = 4194304,
-	.max_mr = 1u << 23, /* half of what a key's 24 bits can name */
+	.max_mr =
+		1u
+		<< 23, /* half of what the 24 bits of a key's index can name */
 	.max_mw = 1u << 20,
 	.max_pd = 65536,
 	.max_ah = 65536,
@@ -58,7 +60,8 @@ static const char *const counter_names[] = {
 	[CNT_DROP_PKEY]		 = "dropped_bad_pkey",
 	[CNT_DROP_IP_ID]	 = "dropped_doubtful_icrc",
 	[CNT_DROP_BAD_RESPONSE]	 = "dropped_bad_response",
-	/* UC and UD answer nothing: what follows is all that is heard */
+	/* UC and UD send no NAKs: these counters are the only trace of a
+	 * fault. */
 	[CNT_DROP_QKEY]		 = "dropped_bad_qkey",
 	[CNT_DROP_NO_RECV]	 = "dropped_no_receive",
 	[CNT_DROP_TOO_LONG]	 = "dropped_too_long",
@@ -75,11 +78,12 @@ const char *vb_counter_name(enum vb_counter c)
 	return (unsigned)c < CNT_COUNT ? counter_names[c] : "unknown";
 }
 
-/* Of the process; 2^32 protection domains later one may come back. */
-static _Atomic uint32_t next_pd_id; /* 0: none yet */
+/* Next id of a protection domain, per process. An id may come back after 2^32
+ * domains. */
+static _Atomic uint32_t next_pd_id; /* 0: none allocated yet */
 
-/* x such that @odd * x is 1 modulo 2^24 (Newton: each turn doubles the right
- * bits, beginning with three). */
+/* The inverse of @odd modulo 2^24, by Newton's method: each step doubles the
+ * number of correct bits, beginning with three. */
 static uint32_t inverse24(uint32_t odd)
 {
 	uint32_t x = odd;
@@ -101,8 +105,8 @@ int vb_adapter_init(struct vb_adapter *a, const char *name)
 	a->key_mask = vb_rand32() & 0xffffff;
 	a->key_mul = (vb_rand32() & 0xffffff) | 1;
 	a->key_inv = inverse24(a->key_mul);
-	/* Not as when the device was open before: engine/xrc_forward.c may
-	 * remember. */
+	/* Begin at a random value: engine/xrc_forward.c may remember SRQs from
+	 * before the device was closed. */
 	a->xrc_lives = (uint64_t)vb_rand32() << 32;
 	vb_mutex_init(&a->mr_lock, RANK_MR);
 	vb_mutex_init(&a->xrc_lock, RANK_XRC);
@@ -114,8 +118,9 @@ int vb_adapter_init(struct vb_adapter *a, const char *name)
 void vb_adapter_fini(struct vb_adapter *a)
 {
 	if (atomic_load(&a->n_mr))
-		vb_log(LOG_ERROR, "adapter %s: closed with %u regions", a->name,
-		       atomic_load(&a->n_mr));
+		vb_log(LOG_ERROR,
+		       "adapter %s: closed while %u regions are registered",
+		       a->name, atomic_load(&a->n_mr));
 	vb_rows_destroy(a->mrs);
 	vb_stash_fini(&a->ooo_stash);
 	if (a->xrc_srqs)
@@ -128,7 +133,7 @@ void vb_adapter_fini(struct vb_adapter *a)
 
 bool vb_limit_take(_Atomic uint32_t *alive, uint32_t max)
 {
-	/* A count: it orders nothing. */
+	/* Relaxed: the count orders nothing else. */
 	if (atomic_fetch_add_explicit(alive, 1, memory_order_relaxed) < max)
 		return true;
 	vb_limit_give(alive);
@@ -203,7 +208,8 @@ int vb_pd_destroy(struct vb_pd *pd)
 	return 0;
 }
 
-/* In its count, so that one of its objects' ends finds itself the last. */
+/* A bit of vb_pd.refs: the domain is abandoned. It makes the put of the last
+ * object see exactly this value. */
 #define ABANDONED (1u << 31)
 
 void vb_pd_abandon(struct vb_pd *pd)

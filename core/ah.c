@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Address vectors become routes; address handles keep one. */
+/* Address vectors become routes; an address handle keeps one. */
 #include "core/ah.h"
 
 #include <errno.h>
@@ -7,10 +7,10 @@
 
 #include "base/log.h"
 
-/* Of a reply: as far as its route goes (IBA 12.8.2.1 has 255 there). */
+/* The hop limit of a reply: the maximum (IBA 12.8.2.1). */
 #define REPLY_HOPS 0xff
 
-/* Annex A17: there are no LIDs on RoCE. */
+/* RoCE has no LIDs, so every address vector needs a GRH (IBA annex A17). */
 static const char *av_fault(const struct vb_av *av)
 {
 	if (!av->is_global)
@@ -22,8 +22,8 @@ static const char *av_fault(const struct vb_av *av)
 	return NULL;
 }
 
-/* Unicast goes as far as its route does, as on Linux:
- * programs written on one switch leave 0 or 1 here. */
+/* 0 stands for the route's default. Unicast ignores the vector's hop limit, as
+ * Linux does: programs written for a single switch leave 0 or 1 there. */
 static uint8_t hop_limit(const struct vb_av *av)
 {
 	return vb_gid_is_multicast(&av->dgid) ? av->hop_limit : 0;
@@ -115,7 +115,8 @@ int vb_ah_aim(const struct vb_ah *ah, uint32_t sqpn, uint32_t dqpn,
 
 	*r = ah->route;
 	r->sqpn = sqpn;
-	/* IBA 10.5.1: a group is one queue pair number for all. */
+	/* All members of a multicast group are addressed by one QPN (IBA
+	 * 10.5.1). */
 	r->dqpn = vb_gid_is_multicast(&r->dgid) ? VB_QPN_MULTICAST : dqpn;
 	return link ? link->ops->aim(link, r) : 0;
 }

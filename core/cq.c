@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "core/qp.h"
 
-#define FEW 16 /* entries that are looked through for a hint */
+#define FEW 16 /* entries that vb_cq_sender() looks through */
 
 static uint32_t ring_cap(uint32_t asked)
 {
@@ -21,7 +21,7 @@ static struct vb_cqe *entry(const struct vb_cq *cq, uint32_t i)
 	return &cq->ring[(cq->head + i) & (cq->cap - 1)];
 }
 
-/* Exact with the lock held, since then it stands still; else a hint. */
+/* The number of entries: exact with the lock held, a hint without. */
 static uint32_t core_waiting(const struct vb_cq *cq)
 {
 	return atomic_load_explicit(&cq->count, memory_order_relaxed);
@@ -31,7 +31,7 @@ static void set_waiting(struct vb_cq *cq, uint32_t n)
 {
 	if (n == 0)
 		cq->untold = cq->strongest = CQ_UNARMED;
-	/* A hint for those without the lock: it orders nothing. */
+	/* Relaxed: readers without the lock take it as a hint. */
 	atomic_store_explicit(&cq->count, n, memory_order_relaxed);
 }
 
@@ -87,7 +87,8 @@ int vb_cq_destroy(struct vb_cq *cq)
 	return 0;
 }
 
-/* With the lock held: swap the rings, oldest entry first. */
+/* Move the entries to another ring, oldest first, and swap the rings. The
+ * caller holds the lock. */
 static int move_to(struct vb_cq *cq, struct vb_cqe **ring, uint32_t cap)
 {
 	struct vb_cqe *old = cq->ring;
@@ -123,12 +124,12 @@ int vb_cq_resize(struct vb_cq *cq, uint32_t asked)
 		vb_roster_resize(&cq->adapter->roster, cq->row, cap);
 	}
 	vb_mutex_unlock(&cq->lock);
-	/* The old one, or the new one that was too small. */
+	/* The old ring; or on an error the new one, which was too small. */
 	vb_memory_give(rc ? m : was, ring);
 	return rc;
 }
 
-/* With the lock held. An event disarms (IBA 11.4.2.2). */
+/* Signal the channel and disarm (IBA 11.4.2.2). The caller holds the lock. */
 static void signal_now(struct vb_cq *cq)
 {
 	cq->armed = CQ_UNARMED;
@@ -144,7 +145,7 @@ static bool wants_event(const struct vb_cq *cq, bool noteworthy)
 	       (cq->armed == CQ_ARMED_SOLICITED && noteworthy);
 }
 
-/* The least arming that one entry more, or one of those before, would meet. */
+/* The weakest arming that an entry satisfies, or one of those before it. */
 static enum vb_cq_arm least(enum vb_cq_arm before, bool noteworthy)
 {
 	if (noteworthy)
@@ -152,7 +153,8 @@ static enum vb_cq_arm least(enum vb_cq_arm before, bool noteworthy)
 	return before == CQ_UNARMED ? CQ_ARMED_ANY : before;
 }
 
-/* With the lock held: may the event of this entry wait for others? */
+/* May the event of this entry wait for further entries (moderation)? The caller
+ * holds the lock. */
 static bool can_be_put_off(struct vb_cq *cq, const struct vb_cqe *e)
 {
 	if (VB_LIKELY(cq->per_event <= 1) || e->status != WC_SUCCESS ||
@@ -164,13 +166,14 @@ static bool can_be_put_off(struct vb_cq *cq, const struct vb_cqe *e)
 	return true;
 }
 
-/* With the lock held. True for the first entry lost. */
+/* Record the overrun. True for the first entry lost. The caller holds the
+ * lock. */
 static bool note_overrun(struct vb_cq *cq)
 {
 	if (atomic_load(&cq->overrun))
 		return false;
 	atomic_store(&cq->overrun, true);
-	/* Who waits on the channel must come and see. */
+	/* A program that waits on the channel must come and see the error. */
 	if (wants_event(cq, true))
 		signal_now(cq);
 	return true;
@@ -184,7 +187,8 @@ bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *e, bool solicited)
 
 	vb_mutex_lock(&cq->lock);
 	n = core_waiting(cq);
-	/* After a loss the program could not tell which entry is missing. */
+	/* Once an entry is lost none is added: the program could not tell which
+	 * one is missing. */
 	room = n < cq->cap && !atomic_load(&cq->overrun);
 	if (VB_LIKELY(room)) {
 		*entry(cq, n) = *e;
@@ -207,14 +211,15 @@ bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *e, bool solicited)
 	return room;
 }
 
-/* With the lock held. The queue pair is alive: its destroyer purges first. */
+/* Free the queue slots behind an entry. The queue pair is alive, since its
+ * destroyer first purges its entries. The caller holds the lock. */
 static void release_slots(const struct vb_cqe *e)
 {
 	struct vb_qp *qp = e->qp;
 
 	if (!qp)
 		return;
-	/* Release pairs with the poster's acquire in core/wq.c. */
+	/* Release: pairs with the poster's acquire in core/wq.c. */
 	if (!e->is_recv)
 		atomic_store_explicit(&qp->sq.released, e->release,
 				      memory_order_release);
@@ -233,7 +238,7 @@ static uint32_t poll_locked(struct vb_cq *cq, uint32_t most, struct vb_cqe *out)
 	}
 	cq->head += n;
 	set_waiting(cq, have - n);
-	/* The program left some: the event that told of them is used up. */
+	/* The event that announced the entries left here is used up. */
 	if (have > n)
 		cq->untold = cq->strongest;
 	return n;
@@ -296,7 +301,7 @@ void vb_cq_moderate(struct vb_cq *cq, uint32_t count, vb_time period,
 		    bool (*alarm)(struct vb_cq *cq, vb_time at))
 {
 	vb_mutex_lock(&cq->lock);
-	if (cq->held) /* by the rule that was: nobody waits for longer */
+	if (cq->held) /* deliver the delayed event under the old setting */
 		signal_now(cq);
 	cq->per_event = period ? count : 0;
 	cq->patience = period;

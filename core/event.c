@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queues of events behind an eventfd in semaphore mode.
+ * Event queues behind an eventfd in semaphore mode.
  *
- * A waiter reads the eventfd without the lock, so that it sleeps, and is
- * interrupted, exactly as read(2) does; then it takes an event under the
- * lock. At any time, under the lock,
+ * A waiter reads the eventfd without the lock, so that it sleeps and is
+ * interrupted exactly as in read(2), and then takes an event under the lock.
+ * Under the lock this always holds:
  *
- *     counts in the fd + counts in waiters' hands = events + surplus
+ *     counts in the fd + counts held by waiters = events + surplus
  *
- * where the surplus comes from events that were forgotten. Who queues an event
- * that it will take itself has the count in its hand without the fd's help. A
- * waiter that finds no event had a surplus count; and once no waiter is inside
- * read(2), the surplus is read away, so that poll(2) says no more than is true.
+ * The surplus stems from events that were forgotten. A thread that queues an
+ * event which it takes itself holds the count without using the fd. A waiter
+ * that finds no event held a surplus count. Once no waiter is inside read(2),
+ * the surplus is read away, so that poll(2) reports only real events.
  */
 #include "core/lock_order.h"
 #include "core/event.h"
@@ -25,15 +25,15 @@
 #include "base/log.h"
 #include "core/cq.h"
 
-/* What waiting needs of a channel or an async queue. */
+/* The parts of a channel or asynchronous queue that waiting needs. */
 struct waiter {
 	int fd;
 	struct vb_mutex *lock;
 	struct vb_tokens *tokens;
 };
 
-/* The queue that this thread is a waiter of, just now, without being in
- * read(2); and what it has in its hand. */
+/* The channel that this thread waits for between vb_channel_begin() and
+ * vb_channel_end(), and whether it holds a count. */
 static __thread struct {
 	const struct vb_channel *ch;
 	bool count;
@@ -46,12 +46,13 @@ static int open_counter(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* With the queue's lock held, so that the equation above stands. */
+/* Add a count. The caller holds the queue's lock, so that the equation above
+ * holds. */
 static void add_token(int fd)
 {
 	const uint64_t one = 1;
 
-	/* Only a count near 2^64 is refused. */
+	/* write(2) fails only if the count is near 2^64. */
 	if (write(fd, &one, sizeof(one)) < 0)
 		vb_log(LOG_ERROR, "event fd %d: cannot wake a waiter", fd);
 }
@@ -63,8 +64,8 @@ static int read_token(int fd)
 	return read(fd, &one, sizeof(one)) < 0 ? -errno : 0;
 }
 
-/* With the lock held. poll(2) should always say yes; it is asked because a
- * forked child may have read what was ours. */
+/* Read the surplus away. The caller holds the lock. poll(2) is asked first
+ * because a forked child may have read counts of this process. */
 static void drop_surplus(int fd, struct vb_tokens *t)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -75,7 +76,8 @@ static void drop_surplus(int fd, struct vb_tokens *t)
 	cancel = vb_cancel_off();
 	for (; t->surplus > 0; t->surplus--)
 		if (poll(&p, 1, 0) != 1 || read_token(fd) != 0)
-			vb_log(LOG_DEBUG, "event fd %d: count is short", fd);
+			vb_log(LOG_DEBUG,
+			       "event fd %d: fewer counts than expected", fd);
 	vb_cancel_back(cancel);
 }
 
@@ -89,8 +91,8 @@ static void stop_reading(void *arg)
 	vb_mutex_unlock(w->lock);
 }
 
-/* Read one count. Programs cancel threads that wait here: then, too, the
- * thread is no reader any more. */
+/* Read one count. If the program cancels the thread here, the thread no longer
+ * counts as a reader. */
 static int wait_token(struct waiter *w)
 {
 	int rc;
@@ -104,8 +106,8 @@ static int wait_token(struct waiter *w)
 	return rc;
 }
 
-/* After wait_token(), with the lock held: did a count in hand (@rc 0) find its
- * event (@found)? */
+/* Account for the count that wait_token() returned (@rc 0): was there an event
+ * for it (@found)? The caller holds the lock. */
 static void core_event_settle(struct waiter *w, int rc, bool found)
 {
 	w->tokens->readers--;
@@ -182,7 +184,8 @@ void vb_channel_begin(struct vb_channel *ch)
 	hand.count = false;
 }
 
-/* With the lock held. A CQ with more events goes behind the others. */
+/* Take the first queue with events; it goes to the end if it has more. The
+ * caller holds the lock. */
 static struct vb_cq *pop_cq(struct vb_channel *ch)
 {
 	struct vb_cq *cq = ch->first;
@@ -229,7 +232,7 @@ int vb_channel_take(struct vb_channel *ch, struct vb_cq **out)
 	return rc;
 }
 
-/* With the lock held. */
+/* Remove @cq from the list. The caller holds the lock. */
 static void unlink_cq(struct vb_channel *ch, struct vb_cq *cq)
 {
 	struct vb_cq **at = &ch->first, *before = NULL;
@@ -281,7 +284,7 @@ void vb_async_post(struct vb_async *a, enum vb_event_type type, void *object)
 	struct vb_event *e = malloc(sizeof(*e));
 
 	if (!e) {
-		vb_log(LOG_ERROR, "event %d: lost for want of memory", type);
+		vb_log(LOG_ERROR, "event %d: lost, memory is exhausted", type);
 		return;
 	}
 	*e = (struct vb_event){ type, object, NULL };
@@ -295,7 +298,7 @@ void vb_async_post(struct vb_async *a, enum vb_event_type type, void *object)
 	vb_mutex_unlock(&a->lock);
 }
 
-/* With the lock held. */
+/* Remove the oldest event. The caller holds the lock. */
 static struct vb_event *pop_event(struct vb_async *a)
 {
 	struct vb_event *e = a->first;

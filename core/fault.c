@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* IBA 9.9.3 (responder) and 9.9.2 (requester) error behaviour, as tables. */
+/* Error behaviour of responder (IBA 9.9.3) and requester (IBA 9.9.2), as
+ * tables. */
 #include "core/fault.h"
 #include "wire/ib_hdr.h"
 
 #define NO_NAK 0
 #define NONE   (-1)
 
-/*
- * A receive under way ends with the status; when there is none, the event
- * tells (IBA 11.6.3.2). LKEY and LOCAL_MEMORY are never a request's: the
- * requester ends its own with LOC_PROT_ERR, the responder has RQE_LKEY.
- */
+/* The receive in progress completes with the status; if there is none, the
+ * event reports the fault (IBA 11.6.3.2). LKEY and LOCAL_MEMORY have no row: a
+ * requester completes its own request with LOC_PROT_ERR, and a responder
+ * reports RQE_LKEY. */
 // clang-format off
 #define ROW(fault, action, syndrome, status, event, counter) \
 	[FAULT_##fault] = { ACT_##action, syndrome, WC_##status, event, counter }
 static const struct vb_fault_row rows[FAULT_COUNT] = {
 /*  fault          | action     | syndrome          | local status  | event             | counter */
-/* IBA 9.9.3: class C, the responder names the fault and stops. */
+/* Class C (IBA 9.9.3): NAK with the cause, then ERR. */
 ROW(RKEY,           NAK_AND_DIE, VB_SYN_NAK_ACCESS,  LOC_ACCESS_ERR,  EVENT_QP_ACCESS_ERR, CNT_NAK_ACCESS),
 ROW(REMOTE_MEMORY,  NAK_AND_DIE, VB_SYN_NAK_ACCESS,  LOC_ACCESS_ERR,  EVENT_QP_ACCESS_ERR, CNT_NAK_ACCESS),
 ROW(ORDER,          NAK_AND_DIE, VB_SYN_NAK_INVALID, REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,   CNT_NAK_INVALID),
@@ -25,24 +25,24 @@ ROW(LENGTH,         NAK_AND_DIE, VB_SYN_NAK_INVALID, REM_INV_REQ_ERR, EVENT_QP_R
 ROW(ALIGNMENT,      NAK_AND_DIE, VB_SYN_NAK_INVALID, REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,   CNT_NAK_INVALID),
 ROW(TOO_MANY_READS, NAK_AND_DIE, VB_SYN_NAK_INVALID, REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,   CNT_NAK_INVALID),
 ROW(RQE_TOO_SMALL,  NAK_AND_DIE, VB_SYN_NAK_INVALID, LOC_LEN_ERR,     EVENT_QP_REQ_ERR,   CNT_NAK_INVALID),
-/* IBA annex A14: Invalid XRCETH, XRC domain violation. */
+/* XRC (IBA annex A14): invalid XRCETH, XRC domain violation. */
 ROW(XRC_SRQ,        NAK_AND_DIE, VB_SYN_NAK_INVALID, REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,   CNT_NAK_INVALID),
 ROW(XRC_DOMAIN,     NAK_AND_DIE, VB_SYN_NAK_INVALID, REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,   CNT_NAK_INVALID),
-/* Class A: the fault is here, not in the request. */
+/* Class A: the fault is in the responder, not in the request. */
 ROW(RQE_LKEY,       NAK_AND_DIE, VB_SYN_NAK_OP,      LOC_PROT_ERR,    NONE,               CNT_NAK_OP),
 ROW(XRC_FAR,        NAK_AND_DIE, VB_SYN_NAK_OP,      LOC_QP_OP_ERR,   EVENT_QP_FATAL,     CNT_NAK_OP),
-/* Class B: not executed, will be repeated. RNR: min_rnr_timer is added. */
+/* Class B: not executed; the requester tries again. min_rnr_timer is added to
+ * the RNR syndrome. */
 ROW(PSN_GAP,        NAK_ONCE,    VB_SYN_NAK_PSN,     SUCCESS,         NONE,               CNT_OUT_OF_SEQUENCE),
 ROW(NO_RQE,         NAK_ONCE,    VB_SYN_RNR,         SUCCESS,         NONE,               CNT_SEND_RNR_ERR),
-/* Class J: the data is there, the key is not given up; no answer. */
+/* Class J: the data was placed but the key cannot be invalidated; no NAK. */
 ROW(INV_RKEY,       DIE,         NO_NAK,             REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,   NONE),
 };
 
-/*
- * UC and UD. Classes D and E: the message is gone, and a receive it had taken
- * is there for the next. Only what is wrong with this side's own receive ends
- * the queue pair. UD has one packet a message, hence no order and no PSN.
- */
+/* UC and UD, classes D and E: the message is dropped, and the next message uses
+ * the receive it had taken. Only a fault of the responder's own receive moves
+ * the queue pair to ERR. A UD message is one packet, so it has neither order
+ * nor PSN. */
 static const struct vb_fault_row unreliable[FAULT_COUNT] = {
 /*  fault          | action     | syndrome          | local status  | event             | counter */
 ROW(RKEY,           DROP,        NO_NAK,             SUCCESS,         NONE,               CNT_DROP_REFUSED),
@@ -57,7 +57,7 @@ ROW(RQE_LKEY,       DIE,         NO_NAK,             LOC_PROT_ERR,    NONE,     
 #undef ROW
 // clang-format on
 
-/* IBA 9.7.5.2.4, by NAK code. */
+/* By NAK code (IBA 9.7.5.2.4). */
 static const uint8_t nak_status[] = {
 	[VB_SYN_NAK_INVALID & 0x1f] = WC_REM_INV_REQ_ERR,
 	[VB_SYN_NAK_ACCESS & 0x1f] = WC_REM_ACCESS_ERR,
@@ -79,7 +79,7 @@ enum vb_wc_status vb_fault_nak_status(uint8_t syndrome)
 {
 	unsigned code = syndrome & 0x1f;
 
-	/* A code that is reserved is no success. */
+	/* A reserved code must not mean success. */
 	if (code >= VB_COUNT(nak_status) || nak_status[code] == WC_SUCCESS)
 		return WC_REM_OP_ERR;
 	return nak_status[code];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The life of memory regions: registered, changed, deregistered; their keys. */
+/* The life of memory regions: register, change, deregister; and their keys. */
 #include "core/mr.h"
 
 #include <errno.h>
@@ -10,22 +10,20 @@
 #include "base/rand.h"
 #include "core/mr_priv.h"
 
-/*
- * Regions that must lie unused before one of them is used again. A region's
- * key comes back after 256 lives of it, so a program that registers and
- * deregisters one buffer all the time meets a key again after 2^18 others.
- */
+/* A deregistered region is reused only when REST_COUNT others are waiting. As a
+ * region's variant has 256 values, a program that registers and deregisters one
+ * buffer in a loop sees the same key again after 2^18 other keys. */
 #define REST_COUNT 1024
 
-/* Bits 29:20 are the ABI's optional ones: unknown ones mean nothing. */
+/* Bits 29:20 are optional in the ABI: unknown bits among them are ignored. */
 #define ACCESS_OPTIONAL 0x3ff00000u
 #define ACCESS_KNOWN                                                           \
 	(ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ |       \
 	 ACCESS_REMOTE_ATOMIC | ACCESS_MW_BIND | ACCESS_ZERO_BASED |           \
 	 ACCESS_ON_DEMAND | ACCESS_HUGETLB | ACCESS_OPTIONAL)
 
-/* An index and 24 scrambled bits are one-to-one: the multiplier is odd. The way
- * back is vb_key_index(). */
+/* Map an index one-to-one to 24 scrambled bits: the multiplier is odd.
+ * vb_key_index() is the inverse. */
 static uint32_t scramble(const struct vb_adapter *a, uint32_t index)
 {
 	return ((index * a->key_mul) ^ a->key_mask) & 0xffffff;
@@ -38,7 +36,7 @@ uint32_t vb_mr_next_key(const struct vb_adapter *a, struct vb_mr *mr)
 	do {
 		mr->variant = (uint8_t)(mr->variant + mr->step);
 		key = scramble(a, mr->index) << 8 | mr->variant;
-	} while (key == 0); /* means: not registered */
+	} while (key == 0); /* 0 stands for: not registered */
 	return key;
 }
 
@@ -68,7 +66,7 @@ static void push_free(struct vb_adapter *a, struct vb_mr *mr)
 	vb_mutex_unlock(&a->mr_lock);
 }
 
-/* A new object, with key 0: peers may look at it already. */
+/* Allocate an entry with key 0. Peers may look at it at once. */
 static int make_mr(struct vb_adapter *a, struct vb_mr **out)
 {
 	uint32_t random = vb_rand32(), index;
@@ -103,13 +101,13 @@ static int take_mr(struct vb_adapter *a, struct vb_mr **out)
 	return *out ? 0 : rc;
 }
 
-/* @length bytes from @first go past the last address, 2^64 - 1. */
+/* Do @length bytes from @first extend past address 2^64 - 1? */
 static bool core_wraps(uint64_t first, uint64_t length)
 {
 	return length > 0 && first > UINT64_MAX - (length - 1);
 }
 
-/* The whole address space, page by page when it is touched. */
+/* Is it an on-demand region of the whole address space? */
 static bool is_implicit(const void *base, uint64_t length, uint64_t iova,
 			uint32_t access)
 {
@@ -122,7 +120,7 @@ static int check_register(const void *base, uint64_t length, uint64_t iova,
 {
 	if (access & ~ACCESS_KNOWN)
 		return -EINVAL;
-	/* IBA 11.2.8.2: who lets others change memory may do so himself. */
+	/* Remote write or atomic requires local write (IBA 11.2.8.2). */
 	if (access & (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_ATOMIC) &&
 	    !(access & ACCESS_LOCAL_WRITE))
 		return -EINVAL;
@@ -162,9 +160,11 @@ static void withdraw(const struct vb_mr *mr, uint32_t key)
 
 void vb_mr_open(struct vb_mr *mr, uint32_t key)
 {
-	/* Pairs with vb_mr_hold(): who sees the key sees the fields. */
+	/* Sequentially consistent: a reader in vb_mr_hold() that sees the key
+	 * sees the fields. */
 	atomic_store(&mr->key, key);
-	if (mr->kind != MR_NULL) /* which no peer sees */
+	/* No peer may use a null region. */
+	if (mr->kind != MR_NULL)
 		announce(mr, key);
 }
 
@@ -213,7 +213,7 @@ static struct vb_roster_row core_mr_row_of(const struct vb_mr *mr, uint32_t key)
 	};
 }
 
-/* A new region's first opening. */
+/* Give a new region its first key and a row in the roster. */
 static void begin_region(struct vb_mr *mr)
 {
 	uint32_t key = vb_mr_next_key(mr->pd->adapter, mr);
@@ -290,7 +290,7 @@ void vb_mr_await(const struct vb_mr *mr, uint32_t key)
 
 void vb_mr_await_users(const struct vb_mr *mr)
 {
-	/* An access is a copy, no more: it is over soon. */
+	/* An access is a copy and ends soon. */
 	for (unsigned turn = 0; atomic_load(&mr->users); turn++) {
 		if (turn < 100)
 			sched_yield();
@@ -299,7 +299,8 @@ void vb_mr_await_users(const struct vb_mr *mr)
 	}
 }
 
-/* Nobody has it in use, and no window will: binding one holds the region. */
+/* Revoke the key and wait for accesses to end. -EBUSY: a window is bound.
+ * Binding a window holds the region, so none is bound after that. */
 static int close_region(struct vb_mr *mr)
 {
 	uint32_t key = atomic_load(&mr->key);
@@ -309,7 +310,7 @@ static int close_region(struct vb_mr *mr)
 	vb_mr_await(mr, vb_mr_shut(mr));
 	if (VB_LIKELY(atomic_load(&mr->windows) == 0))
 		return 0;
-	vb_mr_open(mr, key); /* one was bound meanwhile */
+	vb_mr_open(mr, key); /* a window was bound meanwhile */
 	return -EBUSY;
 }
 

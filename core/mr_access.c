@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Accesses through a memory key: may this one be made, and the copy itself.
- * The life of a region is in core/mr.c.
- */
+/* Accesses through a memory key: the check, and the copy. The life of a region
+ * is in core/mr.c. */
 #include "core/mr.h"
 
 #include <errno.h>
@@ -20,12 +18,10 @@ struct vb_mr *vb_mr_find(const struct vb_adapter *a, uint32_t key)
 	return vb_rows_get(a->mrs, vb_key_index(a->key_mask, a->key_inv, key));
 }
 
-/*
- * vb_mr_hold() counts itself, then looks at the key; deregister clears the key,
- * then looks at the count. All four are sequentially consistent, so that at
- * least one of two that meet sees the other (a store and a later load of
- * another variable: acquire and release would not be enough).
- */
+/* vb_mr_hold() adds a user and then reads the key; vb_mr_shut() clears the key
+ * and then reads the users. All four are sequentially consistent, so at least
+ * one of two that race sees the other. Acquire and release would not suffice,
+ * since each side stores one variable and then loads another. */
 struct vb_mr *vb_mr_hold(const struct vb_adapter *a, uint32_t key)
 {
 	struct vb_mr *mr = vb_mr_find(a, key);
@@ -41,7 +37,8 @@ struct vb_mr *vb_mr_hold(const struct vb_adapter *a, uint32_t key)
 
 void vb_mr_drop(struct vb_mr *mr)
 {
-	/* Release: the access is over for deregister's load. */
+	/* Release: the access has ended before deregistration sees the
+	 * count. */
 	atomic_fetch_sub_explicit(&mr->users, 1, memory_order_release);
 }
 
@@ -65,7 +62,7 @@ bool vb_mr_is_null(const struct vb_pd *pd, uint32_t key)
 	return is_null;
 }
 
-/* No sum that could pass 2^64: below iova, the difference is enormous. */
+/* No sum can overflow: for an address below iova the difference is huge. */
 static bool core_mr_is_inside(const struct vb_mr *mr, uint64_t iova,
 			      uint64_t len)
 {
@@ -74,18 +71,20 @@ static bool core_mr_is_inside(const struct vb_mr *mr, uint64_t iova,
 	return offset <= mr->length && len <= mr->length - offset;
 }
 
-/* A window is for peers, and perhaps those of one queue pair only. */
+/* Only remote accesses use a window, and only through its queue pair if it is
+ * bound to one. */
 static bool may_come_by(const struct vb_mr *mr, uint32_t need, uint32_t qpn)
 {
 	return mr->kind <= MR_NULL ||
 	       ((need & REMOTE) && (mr->qpn == 0 || mr->qpn == qpn));
 }
 
-/* Where MR_NULL is read, and written. Untouched pages cost nothing; what the
- * second holds is nobody's. */
+/* What a null region reads, and where its writes go. Untouched pages take no
+ * memory; nobody reads `drain`. */
 static uint8_t zeros[VB_MR_NULL_BYTES], drain[VB_MR_NULL_BYTES];
 
-/* In numbers, as a region of the whole address space begins at NULL. */
+/* Computed as numbers, since a region of the whole address space begins at
+ * NULL. */
 static uint8_t *at_iova(const struct vb_mr *mr, uint64_t iova, uint32_t need)
 {
 	if (VB_UNLIKELY(mr->kind == MR_NULL))
@@ -93,7 +92,8 @@ static uint8_t *at_iova(const struct vb_mr *mr, uint64_t iova, uint32_t need)
 	return (uint8_t *)((uintptr_t)mr->base + (iova - mr->iova));
 }
 
-/* For people: a key is refused at most once in a queue pair's life. */
+/* Log why a key is refused. This happens at most once in a queue pair's life,
+ * since the fault moves it to ERR. */
 static void explain(const struct vb_mr *mr, const struct vb_pd *pd,
 		    uint32_t qpn, uint32_t key, uint64_t iova, uint64_t len,
 		    uint32_t need)
@@ -105,7 +105,7 @@ static void explain(const struct vb_mr *mr, const struct vb_pd *pd,
 	else if (mr->pd != pd)
 		vb_log(LOG_INFO, "key 0x%x: of another protection domain", key);
 	else if (!may_come_by(mr, need, qpn))
-		vb_log(LOG_INFO, "key 0x%x: a window that %s", key,
+		vb_log(LOG_INFO, "key 0x%x: a memory window that %s", key,
 		       need & REMOTE ? "another queue pair bound"
 				     : "is for remote access only");
 	else if (!core_mr_is_inside(mr, iova, len))
@@ -134,7 +134,7 @@ enum vb_fault vb_mr_begin(struct vb_adapter *a, const struct vb_pd *pd,
 	struct vb_mr *mr;
 
 	*use = (struct vb_mr_use){ NULL, NULL };
-	if (len == 0) /* IBA 9.7.4.1.1 */
+	if (len == 0) /* no key check (IBA 9.7.4.1.1) */
 		return FAULT_NONE;
 	mr = vb_mr_hold(a, key);
 	if (VB_LIKELY(mr && opens(mr, pd, qpn, iova, len, need))) {
@@ -155,8 +155,9 @@ void vb_mr_end(struct vb_mr_use *use)
 	use->mr = NULL;
 }
 
-/* While it is held its fields stay as they are, but its key may be taken away:
- * what comes after that is refused. 0 is the key of none. */
+/* The fields of a held region stay, but its key may be revoked: later accesses
+ * of the run must be refused, so each compares the key. Key 0 names no region.
+ */
 bool vb_mr_begin_next(const struct vb_adapter *a, const struct vb_pd *pd,
 		      uint32_t qpn, uint32_t key, uint64_t iova, uint64_t len,
 		      uint32_t need, struct vb_mr_use *use)
@@ -295,7 +296,7 @@ enum vb_fault vb_mr_atomic(struct vb_adapter *a, const struct vb_pd *pd,
 	struct vb_mr_use use;
 	enum vb_fault fault = vb_mr_begin(a, pd, qpn, rkey, va, 8,
 					  ACCESS_REMOTE_ATOMIC, &use);
-	uint64_t *at = (uint64_t *)use.at; /* aligned, or not used */
+	uint64_t *at = (uint64_t *)use.at; /* used only if it is aligned */
 	int rc;
 
 	if (fault)
@@ -310,7 +311,8 @@ enum vb_fault vb_mr_atomic(struct vb_adapter *a, const struct vb_pd *pd,
 	return rc ? FAULT_REMOTE_MEMORY : FAULT_NONE;
 }
 
-/* Linux 5.14 has this; before it, pages come when they are touched. */
+/* Populate the pages (Linux 5.14); an older kernel brings them in on first
+ * use. */
 static int populate(uint8_t *at, uint64_t len, bool write)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory windows: alloc, bind, invalidate, free. */
+/* Memory windows: allocate, bind, invalidate, free. */
 #include "core/mw.h"
 
 #include <errno.h>
@@ -38,15 +38,15 @@ int vb_mw_alloc(struct vb_pd *pd, unsigned type, struct vb_mr **out,
 	return 0;
 }
 
-/* With mr_lock held. Windows that a queue pair has to itself stand in a list of
- * its own. */
+/* Enter a window of type 2 into the list of its queue pair. The caller holds
+ * mr_lock. */
 static void give_to(struct vb_mr *mw, struct vb_qp *qp)
 {
 	mw->qpn = atomic_load(&qp->qpn);
 	vb_chain_add(&qp->windows, &mw->link);
 }
 
-/* With mr_lock held. */
+/* Remove it from that list. The caller holds mr_lock. */
 static void core_take_back(struct vb_mr *mw)
 {
 	if (mw->qpn == 0)
@@ -55,8 +55,8 @@ static void core_take_back(struct vb_mr *mw)
 	mw->qpn = 0;
 }
 
-/* With mr_lock held. It opens nothing from now on, but accesses may still be
- * under way. */
+/* Revoke the window's key; accesses may still be in progress. The caller holds
+ * mr_lock. */
 static void shut(struct vb_mr *mw, vb_time now)
 {
 	uint32_t key = vb_mr_shut(mw);
@@ -67,7 +67,7 @@ static void shut(struct vb_mr *mw, vb_time now)
 	mw->closed_at = now;
 }
 
-/* With mr_lock held. None is any more: it is on nothing. */
+/* Unbind a window whose accesses have ended. The caller holds mr_lock. */
 static void core_detach(struct vb_mr *mw)
 {
 	mw->closing = 0;
@@ -77,13 +77,15 @@ static void core_detach(struct vb_mr *mw)
 	mw->region = NULL;
 }
 
-/* How long ago it was shut; queue pairs may differ about the time. */
+/* How long ago the key was revoked. Clamped to 0, since the clocks of two queue
+ * pairs may differ. */
 static vb_time age_of(const struct vb_mr *mw, vb_time now)
 {
 	return now > mw->closed_at ? now - mw->closed_at : 0;
 }
 
-/* With mr_lock held. False: accesses are still under way. */
+/* Unbind the window if its accesses have ended. False: some are in progress.
+ * The caller holds mr_lock. */
 static bool detach_if_quiet(struct vb_mr *mw, vb_time now)
 {
 	if (mw->closing && !vb_mr_is_quiet(mw, mw->closing, age_of(mw, now)))
@@ -129,7 +131,7 @@ void vb_mw_free(struct vb_mr *mw)
 	vb_mr_await(mw, key);
 	vb_mutex_lock(&a->mr_lock);
 	core_detach(mw);
-	mw->kind = MR_REGION; /* what a recycled entry is */
+	mw->kind = MR_REGION; /* the kind of a recycled entry */
 	vb_mutex_unlock(&a->mr_lock);
 	vb_mr_give(mw);
 	vb_limit_give(&a->n_mw);
@@ -139,29 +141,27 @@ uint32_t vb_mw_key(uint32_t window, uint32_t consumer)
 {
 	uint32_t key = (window & ~0xffu) | (consumer & 0xff);
 
-	return key ? key : 1; /* 0 means: not bound */
+	return key ? key : 1; /* 0 stands for: not bound */
 }
 
-/*
- * Rules of a bind, by what they look at; each says what is wrong, or NULL.
- * The clauses are of IBA 10.6.7.2.
- */
+/* The rules of a bind (IBA 10.6.7.2), by the object they look at. Each function
+ * returns what is wrong, or NULL. */
 
 static const char *refuse_window(const struct vb_mr *mw, const struct vb_pd *pd,
 				 const struct vb_mw_bind *b)
 {
 	if (!mw || (mw->kind != MR_WINDOW_1 && mw->kind != MR_WINDOW_2))
-		return "there is no such window";
+		return "no such window";
 	if (mw->pd != pd) /* C10-72 */
-		return "the queue pair is of another protection domain";
+		return "the queue pair has another protection domain";
 	if (mw->kind == MR_WINDOW_1)
 		return b->access & ACCESS_ZERO_BASED
-			       ? "windows of type 1 are not zero based"
+			       ? "a window of type 1 cannot be zero-based"
 			       : NULL;
 	if (mw->region && !mw->closing) /* o10-37.2.30 */
-		return "a window of type 2 is invalidated before it is bound";
+		return "a bound window of type 2 must be invalidated before it is bound again";
 	if (b->length == 0) /* o10-37.2.40 */
-		return "a window of type 2 is not empty";
+		return "a window of type 2 must not be empty";
 	return NULL;
 }
 
@@ -178,11 +178,11 @@ static const char *refuse_region(const struct vb_mr *region,
 				 const struct vb_mw_bind *b)
 {
 	if (!region || region->kind != MR_REGION)
-		return "there is no such region";
+		return "no such region";
 	if (region->pd != pd)
-		return "the region is of another protection domain";
+		return "the region has another protection domain";
 	if (region->access & ACCESS_ZERO_BASED)
-		return "the region is zero based";
+		return "the region is zero-based";
 	if (!(region->access & ACCESS_MW_BIND)) /* C10-73 */
 		return "the region was registered without MW_BIND";
 	if (b->access & WRITES && !(region->access & ACCESS_LOCAL_WRITE))
@@ -192,7 +192,8 @@ static const char *refuse_region(const struct vb_mr *region,
 	return NULL;
 }
 
-/* With mr_lock held, @region in use. */
+/* Open the window onto @region, which the caller holds. The caller holds
+ * mr_lock. */
 static void open_window(struct vb_mr *mw, struct vb_mr *region,
 			struct vb_qp *qp, const struct vb_mw_bind *b)
 {
@@ -207,7 +208,7 @@ static void open_window(struct vb_mr *mw, struct vb_mr *region,
 	vb_mr_open(mw, b->key);
 }
 
-/* With mr_lock held. One that was bound is shut first. */
+/* Close the window if it is bound, then bind it. The caller holds mr_lock. */
 static enum vb_mw_end core_bind_to(struct vb_mr *mw, struct vb_mr *region,
 				   struct vb_qp *qp, const struct vb_mw_bind *b)
 {
@@ -219,7 +220,7 @@ static enum vb_mw_end core_bind_to(struct vb_mr *mw, struct vb_mr *region,
 	return MW_DONE;
 }
 
-/* With mr_lock held. */
+/* Check and bind. The caller holds mr_lock. */
 static enum vb_mw_end bind_locked(struct vb_qp *qp, const struct vb_mw_bind *b,
 				  const char **why)
 {
@@ -251,16 +252,17 @@ enum vb_mw_end vb_mw_bind(struct vb_qp *qp, const struct vb_mw_bind *b)
 	return end;
 }
 
-/* With mr_lock held. Regions are not a work request's to take away: they were
- * registered by the program (IBA 10.6.5). */
+/* Why @key may not be invalidated; or NULL. Only windows may be: regions were
+ * registered by the program, not by a work request (IBA 10.6.5). The caller
+ * holds mr_lock. */
 static const char *refuse_invalidate(const struct vb_mr *mw,
 				     const struct vb_qp *qp, uint32_t key)
 {
 	if (!mw || key == 0 ||
 	    (atomic_load(&mw->key) != key && mw->closing != key))
-		return "there is no such key";
+		return "no such key";
 	if (mw->kind != MR_WINDOW_2)
-		return "it is no window of type 2";
+		return "it is not a window of type 2";
 	if (mw->pd != qp->pd || mw->qpn != atomic_load(&qp->qpn))
 		return "another queue pair bound it";
 	return NULL;
@@ -272,7 +274,8 @@ static void explain_key(uint32_t key, const char *why)
 		vb_log(LOG_INFO, "key 0x%x: not invalidated: %s", key, why);
 }
 
-/* By our own work request, which is complete when nobody is at the memory. */
+/* Invalidate for a work request of our own, which completes only when no access
+ * is in progress. */
 static enum vb_mw_end invalidate(struct vb_qp *qp, uint32_t key)
 {
 	struct vb_mr *mw = vb_mr_find(qp->adapter, key);
@@ -290,8 +293,8 @@ static enum vb_mw_end invalidate(struct vb_qp *qp, uint32_t key)
 	return end;
 }
 
-/* Nobody but the peer has used this window, and it asks only when it has
- * finished: peers are not waited for. */
+/* Only the peer has used this window, and it asks only when its accesses have
+ * ended: no other process is waited for. */
 bool vb_mw_invalidate(struct vb_qp *qp, uint32_t key)
 {
 	struct vb_mr *mw = vb_mr_find(qp->adapter, key);
@@ -309,7 +312,7 @@ bool vb_mw_invalidate(struct vb_qp *qp, uint32_t key)
 	return !why;
 }
 
-/* When to ask again: the longer it takes, the less often. */
+/* When to retry: the longer it takes, the less often. */
 static vb_time again_at(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
 	uint32_t key = wqe->op == WR_LOCAL_INV ? wqe->imm : wqe->rkey;

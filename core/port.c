@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A port's GID table, state and MTU, kept like the system's interface. */
+/* A port: its GID table, state and MTU follow the network interface. */
 #include "core/port.h"
 
 #include <string.h>
 
-/* IPv6 40, UDP 8, BTH 12, RETH or atomic header 28, immediate 4, ICRC 4. */
+/* Headers of the largest kind, bytes: IPv6 40, UDP 8, BTH 12, RETH or atomic
+ * header 28, immediate data 4, ICRC 4. */
 #define HEADER_BYTES 96
 
 // clang-format off
@@ -110,7 +111,8 @@ static bool drop_gone(struct vb_port *p, const struct vb_port_update *news,
 	return changed;
 }
 
-/* The table has a place for every address that news can hold. */
+/* Add a GID in the lowest hole. The table has room for every address that an
+ * update can hold. */
 static bool add_gid(struct vb_port *p, const struct vb_gid *gid)
 {
 	unsigned hole = 1;
@@ -146,7 +148,7 @@ static unsigned update_state(struct vb_port *p, bool up)
 	return up ? PORT_UP : PORT_WENT_DOWN;
 }
 
-/* It may have been made anew. */
+/* Note the interface; it may have been deleted and created again. */
 static unsigned update_interface(struct vb_port *p,
 				 const struct vb_port_update *news)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pairs: birth, completions, flush, end. */
+/* Queue pairs: create, complete, flush, destroy. */
 #include "core/lock_order.h"
 #include "core/qp.h"
 
@@ -12,17 +12,15 @@
 #include "core/mw.h"
 #include "core/transport.h"
 
-/*
- * Queue pairs that have been destroyed, for all adapters: the table that
- * finds them is the process's, and a thread that found one a moment ago may
- * outlive the adapter. Their memory is never returned.
- */
+/* The destroyed queue pairs of all adapters. A thread that found one in the
+ * process's table a moment ago may outlive the adapter, so this memory is never
+ * freed. */
 static struct {
 	struct vb_mutex lock;
 	struct vb_qp *first;
 } pool = { .lock = VB_MUTEX_INITIALIZER(VB_RANK_LEAF) };
 
-/* Types that there are; the rest is for core/qp_state.c's table to say. */
+/* The existing types; core/qp_state.c says which of them an adapter has. */
 static const enum vb_qp_type known_types[] = { QPT_RC,	     QPT_UC,
 					       QPT_UD,	     QPT_RAW_PACKET,
 					       QPT_XRC_SEND, QPT_XRC_RECV,
@@ -44,7 +42,7 @@ static const uint8_t wc_ops[] = {
 };
 // clang-format on
 
-/* IBA 10.2.4.4, 10.3.1: in vb_qp_state's order. */
+/* In the order of enum vb_qp_state (IBA 10.2.4.4, 10.3.1). */
 static const char *const state_names[] = { "RESET", "INIT", "RTR", "RTS",
 					   "SQD",   "SQE",  "ERR" };
 _Static_assert(VB_COUNT(state_names) == QPS_COUNT, "a name for each");
@@ -56,7 +54,7 @@ const char *vb_qp_state_name(enum vb_qp_state s)
 
 static enum vb_qp_state state_of(const struct vb_qp *qp)
 {
-	/* With drive held: only its holder writes. */
+	/* Relaxed: only the holder of drive writes it, which the caller is. */
 	return atomic_load_explicit(&qp->state, memory_order_relaxed);
 }
 
@@ -68,7 +66,8 @@ static bool is_known(enum vb_qp_type type)
 	return false;
 }
 
-/* Nothing of another adapter; an XRC queue is named by each packet. */
+/* All objects must be of adapter @a. An XRC target's SRQ is named by each
+ * packet. */
 static bool parts_fit(const struct vb_adapter *a, const struct vb_qp_init *i)
 {
 	if (i->type == QPT_XRC_RECV)
@@ -78,7 +77,7 @@ static bool parts_fit(const struct vb_adapter *a, const struct vb_qp_init *i)
 		return false;
 	if (i->type == QPT_XRC_SEND)
 		return true;
-	/* ibv_create_qp(3): of RC and UD alone. */
+	/* Only RC and UD may have an SRQ (ibv_create_qp(3)). */
 	if (i->srq && (i->srq->pd->adapter != a || i->srq->xrcd ||
 		       (i->type != QPT_RC && i->type != QPT_UD) ||
 		       (i->srq->tags && i->type != QPT_RC)))
@@ -86,7 +85,8 @@ static bool parts_fit(const struct vb_adapter *a, const struct vb_qp_init *i)
 	return i->recv_cq && i->recv_cq->adapter == a;
 }
 
-/* What XRC has not is not there, whatever was asked for. */
+/* Clear the parts that an XRC queue pair does not have, whatever the program
+ * asked for. */
 static struct vb_qp_init sides_of(const struct vb_qp_init *init)
 {
 	struct vb_qp_init i = *init;
@@ -118,7 +118,7 @@ static int check_init(const struct vb_adapter *a, const struct vb_qp_init *i)
 	if (i->max_send_wr > max->max_qp_wr || i->max_send_sge > max->max_sge ||
 	    i->max_inline > max->max_inline)
 		return -EINVAL;
-	if (i->srq) /* the SRQ's own caps count */
+	if (i->srq) /* the SRQ has its own caps */
 		return 0;
 	if (i->max_recv_wr > max->max_qp_wr || i->max_recv_sge > max->max_sge)
 		return -EINVAL;
@@ -152,7 +152,8 @@ static void give_memory(struct vb_qp *qp)
 	vb_mutex_unlock(&pool.lock);
 }
 
-/* What it holds may stand in the parent's timers. */
+/* In the child of a fork: the pool's queue pairs may be linked into the
+ * parent's timers. */
 static void forget_pool(void)
 {
 	vb_mutex_init(&pool.lock, VB_RANK_LEAF);
@@ -214,8 +215,9 @@ static void core_forget_peer(struct vb_qp *qp)
 	qp->way = WAY_PACKETS;
 }
 
-/* Under drive, not in the table: @qp's memory may have been another's. The
- * lock, the timer and kick go on from life to life. */
+/* Initialise a new or recycled queue pair, which is not in the table. The lock,
+ * the timer and kick keep their values from one life to the next. The caller
+ * holds drive. */
 static void init_fields(struct vb_qp *qp, struct vb_adapter *a,
 			const struct vb_qp_init *init)
 {
@@ -240,7 +242,7 @@ static void init_fields(struct vb_qp *qp, struct vb_adapter *a,
 	core_forget_peer(qp);
 }
 
-/* By one more, or by -1. */
+/* Add @by to the reference counts: 1, or UINT32_MAX for -1. */
 static void count_parts(struct vb_qp *qp, uint32_t by)
 {
 	if (qp->pd)
@@ -291,7 +293,7 @@ void vb_qp_note(const struct vb_qp *qp)
 	vb_roster_set(&qp->adapter->roster, qp->row, &row);
 }
 
-/* A work queue is none of the ABI's queue pairs. */
+/* A work queue is not a queue pair of the ABI and gets no row. */
 static void enter_roster(struct vb_qp *qp)
 {
 	struct vb_roster_row row = core_qp_row_of(qp);
@@ -307,8 +309,9 @@ static void leave_roster(struct vb_qp *qp)
 	qp->row = 0;
 }
 
-/* Under drive. The table comes last, and the number after it: whoever finds
- * the queue pair before it has its number sees 0, a free one. */
+/* Attach the transport and enter the table. The number is set after that: a
+ * thread that finds the queue pair before sees 0, a free one. The caller holds
+ * drive. */
 static int bring_up(struct vb_qp *qp, struct vb_qp_share *share)
 {
 	struct vb_adapter *a = qp->adapter;
@@ -369,7 +372,9 @@ int vb_qp_create(struct vb_adapter *a, struct vb_qp_init *init,
 	rc = make_qp(a, &given, out);
 	if (rc) {
 		vb_limit_give(&a->n_qp);
-		return rc == -ENOSPC ? -ENOMEM : rc; /* other adapters' QPs */
+		return rc == -ENOSPC ? -ENOMEM
+				     : rc; /* the queue pairs of other adapters
+					      fill the table */
 	}
 	init->max_send_wr = given.max_send_wr;
 	init->max_send_sge = given.max_send_sge;
@@ -387,12 +392,12 @@ void vb_qp_destroy(struct vb_qp *qp)
 	leave_roster(qp);
 	if (qp->srq && qp->srq->tags)
 		vb_tag_cancel(qp);
-	vb_mw_shut_all(qp); /* their owner's number may come back */
+	vb_mw_shut_all(qp); /* their owner's QPN may be reused */
 	atomic_store(&qp->qpn, 0);
 	atomic_store(&qp->state, QPS_RESET);
 	vb_idtab_del(a->qps, qp->index);
 	a->transport->detach(qp);
-	/* From here on no poller can reach this queue pair. */
+	/* After the purge no poller can reach this queue pair. */
 	purge(qp);
 	fini_queues(qp);
 	count_parts(qp, UINT32_MAX);
@@ -417,7 +422,7 @@ void vb_qp_query(struct vb_qp *qp, struct vb_qp_attr *attr)
 
 void vb_qp_event(struct vb_qp *qp, enum vb_event_type type)
 {
-	if (qp->type == QPT_WQ) /* it has no other */
+	if (qp->type == QPT_WQ) /* a work queue has no other event */
 		type = EVENT_WQ_FATAL;
 	if (qp->async)
 		vb_async_post(qp->async, type, qp->owner);
@@ -434,16 +439,17 @@ void vb_qp_drained(struct vb_qp *qp)
 		vb_qp_event(qp, EVENT_SQ_DRAINED);
 }
 
-/* An entry lost is a queue pair lost (IBA 10.10.2.3: an unaffiliated error
- * would leave the program waiting for a completion that never comes). */
+/* A lost entry moves the queue pair to ERR: an unaffiliated error alone would
+ * leave the program waiting for a completion that never comes (IBA 10.10.2.3).
+ */
 static void core_complete(struct vb_qp *qp, struct vb_cq *cq, struct vb_cqe *e,
 			  bool solicited)
 {
 	bool stays = qp->type == QPT_XRC_RECV ||
 		     (e->is_recv && qp->srq && qp->srq->tags);
 
-	/* What XRC brought, and what has to do with tags, stays when its
-	 * queue pair goes, and releases nothing of that. */
+	/* Entries of XRC receives and of tag matching outlive the queue pair,
+	 * and free none of its slots. */
 	e->qp = stays ? NULL : qp;
 	e->qpn = atomic_load_explicit(&qp->qpn, memory_order_relaxed);
 	e->timestamp = qp->now;
@@ -461,8 +467,8 @@ void vb_qp_send_done(struct vb_qp *qp, enum vb_wc_status status)
 	const struct vb_send_wqe *wqe;
 	struct vb_cqe e;
 
-	/* A transport that retires several finds the rest flushed when one of
-	 * them meets a full completion queue. */
+	/* The queue was flushed because an earlier completion met a full
+	 * completion queue. */
 	if (qp->sq.done == vb_sq_end(&qp->sq))
 		return;
 	wqe = vb_sq_at(&qp->sq, qp->sq.done++);
@@ -477,7 +483,7 @@ void vb_qp_send_done(struct vb_qp *qp, enum vb_wc_status status)
 		.status = (uint8_t)status,
 		.opcode = wc_op(wqe),
 		.byte_len = wqe->length,
-		/* The slots of unsignalled ones before it, too. */
+		/* frees the slots of the unsignaled WQEs before it, too */
 		.release = qp->sq.done,
 	};
 	core_complete(qp, qp->send_cq, &e, false);
@@ -516,7 +522,7 @@ static void finish_recv(struct vb_qp *qp, const struct vb_recv_done *d)
 	if (VB_UNLIKELY(qp->srq && qp->srq->tags) &&
 	    d->opcode != WC_OP_RECV_WRITE_IMM)
 		vb_tag_fill(qp, &e);
-	if (qp->recv_cq) /* else an XRC queue that is gone */
+	if (qp->recv_cq) /* NULL: the XRC SRQ was destroyed */
 		core_complete(qp, qp->recv_cq, &e, d->solicited);
 }
 
@@ -535,7 +541,7 @@ static void flush_recv(struct vb_qp *qp)
 	static const struct vb_recv_done flushed = { .status = WC_FLUSH_ERR,
 						     .opcode = WC_OP_RECV };
 
-	/* What a shared queue holds is for others. */
+	/* The receives of a shared queue belong to its other users, too. */
 	if (!qp->recv_busy && (qp->srq || !vb_qp_recv_begin(qp)))
 		return;
 	do
@@ -557,8 +563,8 @@ void vb_qp_flush(struct vb_qp *qp)
 		return;
 	flush_sends(qp);
 	flush_recv(qp);
-	/* IBA 11.6.3.2: it takes no more from the shared queue. None is an
-	 * XRC target's (annex A14). */
+	/* Raise LAST_WQE: the queue pair takes no more receives from the SRQ
+	 * (IBA 11.6.3.2). An XRC target has no SRQ of its own (annex A14). */
 	if (qp->srq && !qp->srq->xrcd && !qp->last_wqe_sent) {
 		qp->last_wqe_sent = true;
 		vb_qp_event(qp, EVENT_LAST_WQE);
@@ -605,7 +611,8 @@ void vb_qp_clear(struct vb_qp *qp)
 {
 	if (qp->srq && qp->srq->tags)
 		vb_tag_cancel(qp);
-	/* Purged first: a poller must not move the released index after. */
+	/* Purge first: a poller must not change the released index
+	 * afterwards. */
 	purge(qp);
 	empty_queues(qp);
 	core_forget_peer(qp);

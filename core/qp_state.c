@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * ibv_modify_qp: which move of a queue pair's state takes which attributes
- * (IBA 10.3.1, 11.2.5.2), and what the attributes may be.
- */
+/* ibv_modify_qp: which state transitions are legal, which attributes each takes
+ * (IBA 10.3.1, 11.2.5.2), and which values the attributes may have. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,11 +11,11 @@
 struct move {
 	uint32_t types; /* bits: 1 << enum vb_qp_type */
 	uint8_t from, to;
-	uint32_t required, optional; /* enum vb_qp_mask, besides STATE */
+	uint32_t required, optional; /* enum vb_qp_mask, without STATE */
 };
 
-/* Moves that are not here are not legal; to RESET and to ERR one may come from
- * anywhere, with nothing but the state. */
+/* The legal transitions. RESET and ERR can be entered from every state, with no
+ * other attribute. */
 // clang-format off
 #define RC (1u << QPT_RC)
 #define UC (1u << QPT_UC)
@@ -108,8 +106,8 @@ static const struct move moves[] = {
 	{ UD, QPS_SQE,	 QPS_RTS,	0,
 					QPM_CUR_STATE | QPM_QKEY },
 
-	/* IBA annex A14: of what RC takes, the sending side's and the
-	 * receiving side's. */
+	/* XRC: the attributes of RC, divided between the sending and the
+	 * receiving side (IBA annex A14). */
 	{ SND | RCV, QPS_RESET, QPS_INIT, QPM_PKEY_INDEX | QPM_PORT |
 					QPM_ACCESS_FLAGS,
 					0 },
@@ -163,7 +161,7 @@ static const struct move moves[] = {
 					QPM_MAX_DEST_RD_ATOMIC |
 					QPM_PATH_MIG_STATE },
 
-	/* Whole frames: there is nobody to agree with on anything. */
+	/* Raw packets have no peer to agree with on anything. */
 	{ RAW, QPS_RESET, QPS_INIT,	QPM_PORT,
 					0 },
 	{ RAW, QPS_INIT, QPS_INIT,	0,
@@ -194,9 +192,10 @@ static const struct move moves[] = {
 #undef RAW
 #undef WQ
 
-/* RNICs: a stream is bound to a queue pair on its way to RTS, which no
- * program makes (docs/WIRE.md 4.3; engine/stream.c). What is InfiniBand's may be given
- * and means nothing. SQD is the way out: the stream ends when all is sent. */
+/* RNICs: the connection manager binds a stream to a queue pair, which moves it
+ * to RTS; no program does (docs/WIRE.md 4.3, engine/stream.c). InfiniBand's attributes are
+ * accepted and ignored. The way out is SQD: the stream ends when everything is
+ * sent. */
 #define IB_WORDS (QPM_PKEY_INDEX | QPM_PORT | QPM_ACCESS_FLAGS)
 static const struct move rnic_moves[] = {
 	{ 0, QPS_RESET, QPS_INIT, 0, IB_WORDS },
@@ -208,8 +207,8 @@ static const struct move rnic_moves[] = {
 
 static const struct move anywhere = { 0 };
 
-/* One attribute: its place in vb_qp_attr, and what it may be when it is a
- * number. No bytes: there is no such attribute here. */
+/* One attribute: its place in struct vb_qp_attr and, for a number, its range.
+ * bytes == 0: the attribute is not supported. */
 struct field {
 	uint32_t bit;
 	const char *name;
@@ -239,7 +238,7 @@ static const struct field fields[] = {
 	ROW(MIN_RNR_TIMER,	min_rnr_timer,	    0,	 31),
 	ROW(SQ_PSN,		sq_psn,		    0,	 ANY),
 	ROW(MAX_DEST_RD_ATOMIC,	max_dest_rd_atomic, 0,	 VB_MAX_RD_ATOM),
-	/* No automatic path migration: MIGRATED (0) is what is. */
+	/* Path migration is not supported: the state is always MIGRATED (0). */
 	ROW(PATH_MIG_STATE,	path_mig_state,	    0,	 0),
 	ROW(DEST_QPN,		dest_qp_num,	    0,	 0xffffff),
 	ROW(RATE_LIMIT,		rate_limit,	    0,	 ANY),
@@ -250,7 +249,7 @@ static const struct field fields[] = {
 #undef ROW
 // clang-format on
 
-/* One request to modify, and what it would come to. */
+/* One request to modify a queue pair, and its result. */
 struct change {
 	struct vb_qp *qp;
 	const struct vb_qp_attr *asked;
@@ -282,7 +281,7 @@ static const struct move *find_move(const struct change *c)
 	return NULL;
 }
 
-/* "AV, PATH_MTU" */
+/* The names of the bits in @mask, as "AV, PATH_MTU". */
 static const char *mask_text(uint32_t mask, char *text, size_t room)
 {
 	size_t used = 0;
@@ -301,7 +300,7 @@ static const char *mask_text(uint32_t mask, char *text, size_t room)
 	return text;
 }
 
-/* Programs may try things out: no warning, but a reason for who asks. */
+/* Log the reason at INFO, since programs may probe what is possible. */
 static int core_refuse(const struct change *c, const char *what, uint32_t mask)
 {
 	char text[320];
@@ -318,7 +317,7 @@ static int check_mask(const struct change *c)
 	uint32_t given = c->mask & ~(uint32_t)QPM_STATE;
 
 	if (!m) {
-		vb_log(LOG_INFO, "qp 0x%x: %s to %s is not a move",
+		vb_log(LOG_INFO, "qp 0x%x: %s to %s is no legal transition",
 		       atomic_load(&c->qp->qpn), vb_qp_state_name(c->from),
 		       vb_qp_state_name(c->to));
 		return -EINVAL;
@@ -331,7 +330,7 @@ static int check_mask(const struct change *c)
 	return 0;
 }
 
-/* Numbers of all widths; an enum is as wide as an int. */
+/* Read an attribute of any width; an enum is as wide as an int. */
 static uint32_t value_of(const struct vb_qp_attr *attr, const struct field *f)
 {
 	const char *at = (const char *)attr + f->at;
@@ -343,7 +342,7 @@ static uint32_t value_of(const struct vb_qp_attr *attr, const struct field *f)
 		return *(const uint16_t *)at;
 	case 4:
 		return *(const uint32_t *)at;
-	default: /* an address vector: check_av() */
+	default: /* an address vector: checked by check_av() */
 		return f->min;
 	}
 }
@@ -382,18 +381,19 @@ static void apply(struct change *c)
 		c->attr.sq_draining = false;
 	if (c->from != QPS_RTS || c->to != QPS_SQD)
 		return;
-	/* Each way into SQD asks anew for its event. */
+	/* Each move to SQD asks for its event anew. */
 	if (!(c->mask & QPM_EN_SQD_ASYNC_NOTIFY))
 		c->attr.sqd_async_notify = false;
 	c->attr.sq_draining = true;
 }
 
 /*
- * A path MTU that the interface cannot carry would send every full packet in
- * fragments. Programs ask for one all the same; here the queue pair uses what
- * fits. The peer, on the other end of the same link and under the same rule,
- * clamps alike; one whose interface carries more cannot know, and both say so
- * at the first packet that shows it (vb_rc_explain_length()). 0: whatever fits.
+ * If the path MTU exceeds what the interface carries, every full packet would
+ * be fragmented. Programs request such MTUs nevertheless, so the queue pair
+ * uses the largest MTU that fits. The peer, on the same link, clamps in the
+ * same way. A peer whose interface carries more cannot know; then both ends log
+ * it at the first packet that reveals it (vb_rc_explain_length()). @path_mtu 0:
+ * whatever fits.
  */
 static uint32_t usable_mtu(struct vb_qp *qp, uint8_t path_mtu)
 {
@@ -405,9 +405,9 @@ static uint32_t usable_mtu(struct vb_qp *qp, uint8_t path_mtu)
 	vb_mutex_unlock(&p->lock);
 	if (path_mtu > active)
 		vb_log(LOG_WARN,
-		       "qp 0x%x: path MTU %u does not fit %s; using %u, which "
-		       "a peer refuses whose interface carries more, or that "
-		       "is not Verbena",
+		       "qp 0x%x: path MTU %u is more than %s carries; using "
+		       "%u, which the peer refuses if its interface carries "
+		       "more or if it is not Verbena",
 		       atomic_load(&qp->qpn), vb_mtu_bytes(path_mtu), p->netdev,
 		       vb_mtu_bytes(active));
 	return vb_mtu_bytes(path_mtu ? VB_MIN(path_mtu, active) : active);
@@ -422,18 +422,20 @@ static int apply_av(struct change *c)
 	int rc = vb_av_route(c->qp->adapter, av, qpn, c->attr.dest_qp_num,
 			     &c->route, &why);
 
-	/* GID 0 often is such a one, and a program's default: its user should
-	 * know. Address handles are made to find out (UCX): no word there. */
+	/* GID 0 is often unusable, and many programs default to it: tell the
+	 * user by a warning. Address handles are created as a test (UCX), so
+	 * those are silent. */
 	if (rc)
 		vb_log(rc == -EADDRNOTAVAIL ? LOG_WARN : LOG_INFO,
-		       "qp 0x%x: %s to %s: no way to %s: %s: %s", qpn,
+		       "qp 0x%x: %s to %s: no route to %s: %s: %s", qpn,
 		       vb_qp_state_name(c->from), vb_qp_state_name(c->to),
 		       vb_gid_text(&av->dgid, text), why, strerror(-rc));
 	return rc;
 }
 
-/* A datagram may be what the port carries; messages under way on a connection
- * count their packets by its path MTU: it stays. */
+/* Set the MTU on the move to RTR only. A datagram may be as long as the port
+ * allows; messages of a connection count their packets by the path MTU, so it
+ * must not change later. */
 static void apply_mtu(struct change *c)
 {
 	if (c->from != QPS_INIT || c->to != QPS_RTR)
@@ -460,7 +462,7 @@ static int plan(struct change *c)
 	return rc;
 }
 
-/* Nothing fails from here on. */
+/* Apply the change. Nothing can fail from here on. */
 static void core_carry_out(const struct change *c, vb_time now)
 {
 	struct vb_qp *qp = c->qp;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The roster of an adapter: rows come, change and go. */
+/* The roster of an adapter (core/roster.h): rows are added, changed,
+ * removed. */
 #include "core/roster.h"
 
-/* The roster's own memory says which rows are taken: what is shared may be
- * written by others. */
+/* Find a free row by the roster's private bitmap: other processes may write to
+ * the shared memory. */
 static uint32_t take_row(struct vb_roster *r)
 {
 	for (; r->first < VB_COUNT(r->taken); r->first++) {
@@ -27,8 +28,8 @@ static void give_row(struct vb_roster *r, uint32_t row)
 	r->first = VB_MIN(r->first, word);
 }
 
-/* A reader that sees one even version twice, and equal rows, has a whole one:
- * engine/census.c. */
+/* A reader that sees the same even version before and after copying the row has
+ * a consistent copy (engine/census.c). */
 static void write_row(struct vb_roster *r, uint32_t row,
 		      const struct vb_roster_row *what)
 {
@@ -36,7 +37,7 @@ static void write_row(struct vb_roster *r, uint32_t row,
 	uint32_t version =
 		atomic_load_explicit(&to->version, memory_order_relaxed);
 
-	version |= 1; /* whatever stood there */
+	version |= 1; /* make it odd, whatever value was there */
 	atomic_store_explicit(&to->version, version, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
 	to->kind = what->kind;
@@ -93,7 +94,7 @@ void vb_roster_set(struct vb_roster *r, uint32_t row,
 	vb_mutex_unlock(&r->lock);
 }
 
-/* One word of a row that stands is whole before and after: no new version. */
+/* A single word needs no new version: a reader sees it before or after. */
 void vb_roster_resize(struct vb_roster *r, uint32_t row, uint64_t size)
 {
 	vb_mutex_lock(&r->lock);

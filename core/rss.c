@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Receive-side scaling: the hash of a frame (core/rss.h). */
 #include "core/rss.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* In the order that the hash takes them in. */
+/* The fields in the order in which they enter the hash. */
 // clang-format off
 #define ROW(field, layer, member, bytes) \
 	{ RSS_##field, LAYER_##layer, offsetof(struct vb_eth_key, member), \

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Walks a scatter/gather list: out into a packet, in from a packet. */
+/* Walking a scatter/gather list: gather into a packet, place from a packet. */
 #include "core/sge.h"
 
 #include "base/guard.h"
 
-/* A contiguous part of a list, in the keys' addresses. */
+/* A contiguous part of the list, with its address and key. */
 struct piece {
 	uint64_t addr;
 	uint32_t len, lkey;
 };
 
-/* Where a walk stands: entry and offset in it. */
+/* The position of a walk: an entry and an offset in it. */
 struct walk {
 	const struct vb_sge *at, *end;
 	uint64_t offset;
 };
 
-/* The next piece, of @most bytes or fewer. False: the list is at its end. */
+/* The next piece, of at most @most bytes. False: the list has ended. */
 static bool next_piece(struct walk *w, uint32_t most, struct piece *p)
 {
 	while (w->at < w->end && w->offset >= w->at->length) {
@@ -32,7 +32,7 @@ static bool next_piece(struct walk *w, uint32_t most, struct piece *p)
 	return true;
 }
 
-/* Is all of it in the first entry? */
+/* Are all the bytes in the first entry? */
 static bool is_one_piece(const struct vb_sge *sge, unsigned count,
 			 uint64_t offset, uint32_t len)
 {
@@ -49,7 +49,7 @@ static enum vb_fault begin_piece(struct vb_pd *pd, const struct piece *p,
 		       : FAULT_LKEY;
 }
 
-/* A key that only the process knows which made the domain. */
+/* Access through a key that only the process knows which made the domain. */
 static enum vb_fault reach_piece(const struct vb_pd *pd, const struct piece *p,
 				 uint32_t need, void *bytes, bool put)
 {
@@ -107,7 +107,8 @@ enum vb_fault vb_sge_gather(struct vb_pd *pd, const struct vb_sge *sge,
 	}
 	for (; len && !fault; len -= p.len, to += p.len) {
 		if (!next_piece(&w, len, &p))
-			return FAULT_LKEY; /* the caller's total was wrong */
+			return FAULT_LKEY; /* the total the caller relied on was
+					      wrong */
 		fault = gather_piece(pd, &p, to);
 	}
 	return fault;
@@ -128,7 +129,8 @@ enum vb_fault vb_sge_place(struct vb_pd *pd, const struct vb_sge *sge,
 	}
 	for (; len && !fault; len -= p.len, from += p.len) {
 		if (!next_piece(&w, len, &p))
-			return FAULT_LKEY; /* the caller's total was wrong */
+			return FAULT_LKEY; /* the total the caller relied on was
+					      wrong */
 		fault = place_piece(pd, &p, from);
 	}
 	return fault;

@@ -21,6 +21,7 @@ enum vb_fault vb_sge_place(struct vb_pd *pd, const struct vb_sge *sge,
 bool vb_sge_is_allowed(const struct vb_pd *pd, const struct vb_sge *sge,
 		       unsigned count, uint32_t need);
 
+/* The sum of the lengths, bytes; may exceed 2^32. */
 uint64_t vb_sge_total(const struct vb_sge *sge, unsigned count);
 
 #endif

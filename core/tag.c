@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Tag matching. Programs use few masks, so buffers are found by hash: for each
- * mask in use, the tag under it; the one posted first among those found is the
- * one. Buffers of further masks stand in a list that is walked.
- */
+/* Tag matching (core/tag.h). Programs use few masks, so buffers are found by
+ * hash: one lookup for each mask in use, with the tag under that mask; among
+ * the buffers found the one posted first wins. Buffers with further masks are
+ * in a list that is searched linearly. */
 #include "core/tag.h"
 
 #include <errno.h>
@@ -13,23 +12,25 @@
 #include "core/qp.h"
 #include "core/sge.h"
 
-#define MASKS	   8	  /* found by hash; the class after them is walked */
-#define FAR_BEHIND 0x3fff /* unexpected messages not seen to: say so */
+/* Masks found by hash; the class after them is the linear list. */
+#define MASKS 8
+/* Log when this many unexpected messages are not handled yet. */
+#define FAR_BEHIND 0x3fff
 #define INDEX_BITS 14
 
 _Static_assert(VB_TAG_MAX <= 1u << INDEX_BITS, "an index fits a handle");
 
 struct entry {
 	uint64_t tag, mask, wr_id;
-	uint64_t serial;     /* in the order of posting */
-	uint32_t next, prev; /* in a chain; next: of the free ones */
-	uint32_t life;	     /* the high bits of its handle */
+	uint64_t serial;     /* order of posting */
+	uint32_t next, prev; /* in a chain, or next in the list of free ones */
+	uint32_t life;	     /* high bits of its handle */
 	uint8_t class, count;
 	bool used;
 	struct vb_sge sge[VB_TAG_MAX_SGE];
 };
 
-/* Entries are named by index + 1, none by 0. */
+/* Entries are named by index + 1; 0 names none. */
 struct chain {
 	uint32_t first, last;
 };
@@ -39,19 +40,20 @@ struct mask_class {
 	uint32_t count;
 };
 
-/* All under rq.lock. */
+/* Under rq.lock. */
 struct vb_tags {
-	uint32_t max, fresh, free; /* fresh: entries never used follow */
-	uint32_t buckets;	   /* a power of two; one chain more: MASKS */
+	uint32_t max, fresh,
+		free;	  /* fresh: entries from here on were never used */
+	uint32_t buckets; /* a power of two; plus one chain for MASKS */
 	struct entry *entries;
 	struct chain *chains;
 	struct mask_class classes[MASKS];
-	uint64_t serial;	/* the next */
-	uint64_t enabled;	/* those before it take messages */
+	uint64_t serial;	/* of the next buffer */
+	uint64_t enabled;	/* buffers before this serial take messages */
 	uint16_t arrived, seen; /* unexpected messages */
 };
 
-/* What begins a message, copied. */
+/* A copy of the beginning of a message. */
 struct message {
 	uint8_t bytes[VB_RNDV_BYTES];
 	uint32_t len;
@@ -60,9 +62,7 @@ struct message {
 	struct vb_rvh rvh;
 };
 
-/*
- * The list.
- */
+/* The list. */
 
 static struct entry *entry_at(const struct vb_tags *t, uint32_t name)
 {
@@ -166,7 +166,7 @@ static struct entry *find_in_class(const struct vb_tags *t, uint64_t tag,
 	return e;
 }
 
-/* The one posted first that is for @tag; or NULL. */
+/* The first buffer posted among those that match @tag; or NULL. */
 static struct entry *find_entry(const struct vb_tags *t, uint64_t tag)
 {
 	struct entry *first = NULL, *e;
@@ -189,17 +189,15 @@ static bool in_step(const struct vb_tags *t)
 	return t->arrived == t->seen;
 }
 
-/* What is in the list now takes messages, if the program has seen to all that
- * came before. */
+/* The buffers now in the list take messages, if the program has handled every
+ * unexpected message so far. */
 static void enable(struct vb_tags *t)
 {
 	if (in_step(t))
 		t->enabled = t->serial;
 }
 
-/*
- * Birth and end.
- */
+/* Create and destroy. */
 
 static struct vb_tags *make_tags(uint32_t max)
 {
@@ -209,7 +207,7 @@ static struct vb_tags *make_tags(uint32_t max)
 		return NULL;
 	t->max = max;
 	t->buckets = max <= 1 ? 1 : 1u << (32 - __builtin_clz(max - 1));
-	/* Zeroed: what is never used is never touched. */
+	/* calloc: entries that are never used take no memory. */
 	t->entries = calloc(max, sizeof(*t->entries));
 	t->chains = calloc((size_t)t->buckets + 1, sizeof(*t->chains));
 	if (t->entries && t->chains)
@@ -241,9 +239,7 @@ void vb_tag_leave(struct vb_srq *srq)
 	atomic_fetch_sub(&srq->cq->refs, 1);
 }
 
-/*
- * Operations.
- */
+/* Operations on the list. */
 
 static void take_count(struct vb_tags *t, const struct vb_tag_op *op)
 {
@@ -253,8 +249,9 @@ static void take_count(struct vb_tags *t, const struct vb_tag_op *op)
 	enable(t);
 }
 
-/* With rq.lock held, so that no message overtakes it. A queue that is full
- * has told its owner. */
+/* Complete an operation. The caller holds rq.lock, so that no message's
+ * completion overtakes it. If the completion queue is full, its owner has been
+ * told. */
 static void complete_op(struct vb_srq *srq, const struct vb_tag_op *op,
 			enum vb_wc_op opcode, enum vb_wc_status status)
 {
@@ -338,12 +335,11 @@ void vb_tag_sync(struct vb_srq *srq, const struct vb_tag_op *op)
 	vb_mutex_unlock(&srq->rq.lock);
 }
 
-/*
- * Completions of a queue pair's.
- */
+/* Completions of messages. */
 
-/* False: it is lost, and the queue pair must die. Theirs are not purged with
- * it: the buffers are not its own. */
+/* Push a completion. False: it is lost, and the queue pair must move to ERR.
+ * These entries outlive the queue pair: the buffers belong to the shared queue.
+ */
 static bool core_tell(struct vb_qp *qp, struct vb_cqe e)
 {
 	e.opcode = WC_OP_TM_RECV;
@@ -368,7 +364,7 @@ static bool tell_match(struct vb_qp *qp, const struct message *m,
 			     });
 }
 
-/* A message that will not come needs no counting by the program. */
+/* The message will not arrive, so the program need not count it. */
 static void uncount(struct vb_srq *srq)
 {
 	vb_mutex_lock(&srq->rq.lock);
@@ -421,7 +417,7 @@ void vb_tag_fill(struct vb_qp *qp, struct vb_cqe *e)
 	qp->tagged.kind = TAG_NO_TAG;
 }
 
-/* The message that was being received will not come whole. */
+/* The message being received will not become complete. */
 static void give_up_message(struct vb_qp *qp)
 {
 	struct vb_cqe e = { .wr_id = qp->recv.wr_id, .status = WC_FLUSH_ERR };
@@ -448,9 +444,7 @@ void vb_tag_cancel(struct vb_qp *qp)
 	give_up_message(qp);
 }
 
-/*
- * Rendezvous.
- */
+/* Rendezvous. */
 
 bool vb_tag_owns_sends(const struct vb_srq *srq, const struct vb_pd *pd,
 		       uint32_t max_send_wr)
@@ -472,8 +466,8 @@ static struct vb_send_wqe *fresh_slot(struct vb_sq *sq, uint64_t wr_id,
 	return wqe;
 }
 
-/* The data, and behind it (the fence) the word that it is here: the header as
- * it came, but for its first byte. */
+/* Post the READ of the data, and behind it (fenced) the FIN: the header as it
+ * arrived, except for its first byte. */
 static void post_read_and_fin(struct vb_qp *qp, const struct message *m,
 			      const struct entry *e)
 {
@@ -498,7 +492,8 @@ void vb_tag_sent(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 {
 	bool good = status == WC_SUCCESS;
 
-	/* Nobody posts here, and polls no completion that gives it back. */
+	/* Free the slots here: the program neither posts to this queue nor
+	 * polls completions of it. */
 	atomic_store_explicit(&qp->sq.released, qp->sq.done,
 			      memory_order_relaxed);
 	if (wqe->op == WR_READ &&
@@ -510,9 +505,7 @@ void vb_tag_sent(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		vb_qp_fail(qp, EVENT_QP_FATAL);
 }
 
-/*
- * A message begins.
- */
+/* A message begins. */
 
 static void read_message(const void *head, uint32_t len, bool whole,
 			 struct message *m)
@@ -520,7 +513,7 @@ static void read_message(const void *head, uint32_t len, bool whole,
 	uint32_t have = VB_MIN(len, VB_RNDV_BYTES);
 
 	memcpy(m->bytes, head, have);
-	/* What was copied stays what it is. */
+	/* A compiler barrier: use the copy, not the sender's memory again. */
 	__asm__ volatile("" : : "r"(m->bytes) : "memory");
 	m->len = len;
 	m->whole = whole;
@@ -534,7 +527,7 @@ static void read_message(const void *head, uint32_t len, bool whole,
 		 vb_rvh_get(m->bytes, have, &m->rvh));
 }
 
-/* The buffer becomes what is received into. */
+/* Receive into the buffer. */
 static void take_buffer(struct vb_qp *qp, struct vb_tags *t, struct entry *e)
 {
 	qp->recv.wr_id = e->wr_id;
@@ -555,7 +548,7 @@ static enum vb_fault meet_eager(struct vb_qp *qp, const struct message *m,
 							     : FAULT_RQE_LKEY;
 }
 
-/* Ours to carry out, unless the program has to. */
+/* Carry out the rendezvous here, if possible; else the program does it. */
 static enum vb_fault meet_rndv(struct vb_qp *qp, const struct message *m,
 			       struct entry *e)
 {
@@ -588,7 +581,7 @@ static enum vb_fault take_untagged(struct vb_qp *qp, const struct message *m,
 	return FAULT_NONE;
 }
 
-/* With rq.lock held. */
+/* Find the destination of a message. The caller holds rq.lock. */
 static enum vb_fault sort_message(struct vb_qp *qp, const struct message *m,
 				  bool *event)
 {
@@ -603,7 +596,7 @@ static enum vb_fault sort_message(struct vb_qp *qp, const struct message *m,
 				       : meet_eager(qp, m, e);
 }
 
-/* The headers, for the program to go on with. */
+/* Deliver the headers to the program, which carries out the rendezvous. */
 static enum vb_fault leave_to_program(struct vb_qp *qp, const struct message *m)
 {
 	uint32_t len = (uint32_t)VB_MIN(VB_RNDV_BYTES, qp->recv.length);
@@ -629,7 +622,8 @@ enum vb_fault vb_tag_begin(struct vb_qp *qp, const void *head, uint32_t len,
 	bool event = false;
 	struct message m;
 
-	/* Its sender's memory was not there (near/), and has begun anew. */
+	/* On the direct path (near/) the sender may find its own memory missing
+	 * and begin again. */
 	give_up_message(qp);
 	read_message(head, len, whole, &m);
 	vb_mutex_lock(&srq->rq.lock);
@@ -637,7 +631,7 @@ enum vb_fault vb_tag_begin(struct vb_qp *qp, const void *head, uint32_t len,
 	vb_mutex_unlock(&srq->rq.lock);
 	if (event && srq->async)
 		vb_async_post(srq->async, EVENT_SRQ_LIMIT, srq->owner);
-	if (fault == FAULT_RQE_LKEY) /* its completion is lost */
+	if (fault == FAULT_RQE_LKEY) /* its completion was lost */
 		vb_qp_fail(qp, EVENT_QP_FATAL);
 	*skip = 0;
 	if (fault || qp->tagged.kind == TAG_NO_TAG ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rings of work requests: one poster at a time, one taker. */
+/* Rings of work requests: one poster and one taker at a time. */
 #include "core/lock_order.h"
 #include "core/wq.h"
 
@@ -12,7 +12,7 @@
 #include "core/tag.h"
 #include "core/xrc.h"
 
-/* A receive as it lies in its slot. */
+/* A posted receive, as stored in its slot. */
 struct recv_slot {
 	uint64_t wr_id;
 	uint32_t num_sge;
@@ -32,8 +32,8 @@ static uint32_t round_up_pow2(uint32_t n)
 	return n <= 1 ? n : 1u << (32 - __builtin_clz(n - 1));
 }
 
-/* @slots stays NULL, with success, for a queue of none. The heap's are zeroed:
- * what is never posted to is never touched, hence costs no memory. */
+/* Allocate the slots. *@slots is NULL, with success, when @cap is 0. Memory of
+ * the heap is zeroed, so slots never posted to take no memory. */
 static int core_make_slots(struct vb_memory **m, uint32_t cap, uint32_t stride,
 			   uint8_t **slots)
 {
@@ -92,19 +92,21 @@ void vb_rq_fini(struct vb_rq *rq)
 	vb_mutex_fini(&rq->lock);
 }
 
-/* With the poster's lock held: @posted is only ours to write. */
+/* The number of free slots. The caller holds the poster's lock, hence nobody
+ * else writes @posted. */
 static uint32_t free_slots(const _Atomic uint32_t *posted,
 			   const _Atomic uint32_t *released, uint32_t cap)
 {
-	/* Acquire pairs with the poller's release: nobody reads the slot. */
+	/* Acquire: pairs with the poller's release; nobody reads the freed slot
+	 * any more. */
 	uint32_t used = atomic_load_explicit(posted, memory_order_relaxed) -
 			atomic_load_explicit(released, memory_order_acquire);
 
 	return used < cap ? cap - used : 0;
 }
 
-/* Publish one more slot; pairs with the acquire in vb_sq_end() and has_more():
- * who sees the index sees the slot's contents. */
+/* Publish one more slot. Release pairs with the acquire in vb_sq_end() and in
+ * the taker: a thread that sees the index sees the slot's contents. */
 static void publish(_Atomic uint32_t *posted)
 {
 	uint32_t n = atomic_load_explicit(posted, memory_order_relaxed);
@@ -171,7 +173,7 @@ bool vb_rq_take(struct vb_rq *rq, struct vb_recv_wqe *out)
 	uint32_t i = atomic_load_explicit(&rq->taken, memory_order_relaxed);
 	const struct recv_slot *slot;
 
-	/* Acquire pairs with publish(). */
+	/* Acquire: pairs with publish(). */
 	if (i == atomic_load_explicit(&rq->posted, memory_order_acquire))
 		return false;
 	slot = rq_at(rq, i);
@@ -180,12 +182,12 @@ bool vb_rq_take(struct vb_rq *rq, struct vb_recv_wqe *out)
 	out->index = i;
 	memcpy(out->sge, slot->sge, slot->num_sge * sizeof(slot->sge[0]));
 	out->length = vb_sge_total(out->sge, out->num_sge);
-	/* Who writes it reads it; others take it for a hint. */
+	/* Relaxed: only the taker relies on it; others read it as a hint. */
 	atomic_store_explicit(&rq->taken, i + 1, memory_order_relaxed);
 	return true;
 }
 
-/* IBV_SRQT_*: basic, XRC, tag matching. */
+/* type: IBV_SRQT_*: basic, XRC, or tag matching. */
 static struct vb_roster_row core_wq_row_of(const struct vb_srq *srq)
 {
 	return (struct vb_roster_row){
@@ -251,8 +253,8 @@ int vb_srq_destroy(struct vb_srq *srq)
 	return 0;
 }
 
-/* With the lock held: what is posted and not taken, to the slots of another
- * ring. What was taken is free already. */
+/* Copy the receives that were posted and not taken to another ring. The caller
+ * holds the lock. */
 static int move_slots(struct vb_rq *rq, uint8_t **slots, uint32_t cap)
 {
 	uint32_t end = atomic_load_explicit(&rq->posted, memory_order_relaxed);
@@ -287,7 +289,7 @@ int vb_srq_resize(struct vb_srq *srq, uint32_t asked)
 	if (rc == 0)
 		rq->memory = m;
 	vb_mutex_unlock(&rq->lock);
-	/* The old ones, or the new ones that were too few. */
+	/* The old slots; or on an error the new ones, which were too few. */
 	vb_memory_give(rc ? m : was, slots);
 	return rc;
 }
@@ -299,7 +301,8 @@ void vb_srq_set_limit(struct vb_srq *srq, uint32_t limit)
 	vb_mutex_unlock(&srq->rq.lock);
 }
 
-/* With rq.lock held. True, once: fewer are left than the limit. */
+/* True, once, when fewer receives are left than the limit. The caller holds
+ * rq.lock. */
 static bool falls_below_limit(struct vb_srq *srq)
 {
 	uint32_t left =
@@ -308,7 +311,7 @@ static bool falls_below_limit(struct vb_srq *srq)
 
 	if (left >= srq->limit)
 		return false;
-	srq->limit = 0; /* IBA 11.2.3.3: disarmed by the event */
+	srq->limit = 0; /* the event disarms the limit (IBA 11.2.3.3) */
 	return true;
 }
 
@@ -317,7 +320,7 @@ bool vb_srq_take_locked(struct vb_srq *srq, struct vb_recv_wqe *out,
 {
 	if (!vb_rq_take(&srq->rq, out))
 		return false;
-	/* Copied: the slot is free already. */
+	/* The receive was copied, so the slot is free. */
 	atomic_store_explicit(&srq->rq.released, out->index + 1,
 			      memory_order_release);
 	*event = falls_below_limit(srq);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* XRC: domains, the numbers of shared queues, holders of queue pairs. */
+/* XRC: domains, numbers of shared receive queues, holders of queue pairs. */
 #include "core/xrc.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #include "core/qp.h"
 
-/* With xrc_lock held. */
+/* The domain with @key; or NULL. The caller holds xrc_lock. */
 static struct vb_xrc_domain *find_domain(const struct vb_adapter *a,
 					 const struct vb_xrc_key *key)
 {
@@ -44,7 +44,7 @@ static void drop_domain(struct vb_xrc_domain *d)
 	free(d);
 }
 
-/* With xrc_lock held. */
+/* Open a domain, or create it. The caller holds xrc_lock. */
 static int enter_domain(struct vb_adapter *a, const struct vb_xrc_key *key,
 			unsigned flags, struct vb_xrc_domain **out)
 {
@@ -95,18 +95,16 @@ int vb_xrcd_close(struct vb_xrcd *x)
 	return 0;
 }
 
-/*
- * Shared queues. Numbers begin with the process's slot, as those of queue pairs
- * do, so that they tell whose a shared queue is.
- */
+/* Shared receive queues. Their numbers begin with the process's slot, as QPNs
+ * do, so that a number tells which process has the queue. */
 
-/* With xrc_lock held. */
+/* Assign a number. The caller holds xrc_lock. */
 static int give_number(struct vb_adapter *a, struct vb_srq *srq)
 {
 	uint32_t index;
 	int rc;
 
-	if (!a->xrc_srqs) /* any first does that others do not guess */
+	if (!a->xrc_srqs) /* any first index that others cannot guess */
 		a->xrc_srqs = vb_idtab_create(vb_limits.max_srq,
 					      a->key_mask % vb_limits.max_srq);
 	if (!a->xrc_srqs)
@@ -146,18 +144,16 @@ void vb_xrc_srq_leave(struct vb_srq *srq)
 	vb_mutex_lock(&a->xrc_lock);
 	vb_idtab_del(a->xrc_srqs, srq->number ^ a->qpn_base);
 	vb_mutex_unlock(&a->xrc_lock);
-	/* Packets being taken: each is a matter of microseconds. */
+	/* Wait for packets in progress, each of which takes microseconds. */
 	while (atomic_load(&srq->users))
 		sched_yield();
 	atomic_fetch_sub(&srq->cq->refs, 1);
 	atomic_fetch_sub(&srq->xrcd->refs, 1);
 }
 
-/*
- * A target queue pair and the shared queue that a packet names.
- */
+/* A target queue pair enters the shared receive queue that a packet names. */
 
-/* With xrc_lock held. */
+/* Find queue @srqn and check its domain. The caller holds xrc_lock. */
 static enum vb_fault find_srq(const struct vb_adapter *a,
 			      const struct vb_xrc_domain *domain, uint32_t srqn,
 			      struct vb_srq **out)
@@ -169,7 +165,7 @@ static enum vb_fault find_srq(const struct vb_adapter *a,
 	return (*out)->xrcd->domain == domain ? FAULT_NONE : FAULT_XRC_DOMAIN;
 }
 
-/* @key: instead of the queue pair's own domain. */
+/* @key, if not NULL, replaces the queue pair's own domain. */
 static enum vb_fault core_enter(struct vb_qp *qp, const struct vb_xrc_key *key,
 				uint32_t srqn)
 {
@@ -219,7 +215,7 @@ void vb_xrc_leave(struct vb_qp *qp)
 	qp->srq = NULL;
 	qp->pd = NULL;
 	qp->recv_cq = NULL;
-	/* The last touch: its destroyer may go on. */
+	/* The last access: the destroyer may continue. */
 	atomic_fetch_sub(&srq->users, 1);
 }
 
@@ -238,9 +234,7 @@ bool vb_xrc_enter_home(struct vb_qp *qp)
 	return false;
 }
 
-/*
- * Holders of a target queue pair.
- */
+/* Holders of a target queue pair. */
 
 void vb_qp_share(struct vb_qp *qp, struct vb_qp_share *share)
 {
@@ -252,7 +246,8 @@ void vb_qp_share(struct vb_qp *qp, struct vb_qp_share *share)
 int vb_qp_open(struct vb_qp_share *share, uint32_t qpn, struct vb_qp **out)
 {
 	struct vb_adapter *a = share->xrcd->adapter;
-	/* Of any process's: the table has no such index. */
+	/* A number of another process gives an index that this table does not
+	 * have. */
 	struct vb_qp *qp = vb_idtab_get(a->qps, qpn ^ a->qpn_base);
 	bool fits;
 
