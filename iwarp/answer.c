@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is answered: READs and atomics, in the order in which they were asked
- * for (RFC 5040 s5.5); what is said to a program of this host; and the last
- * word. */
+/* What is sent besides requests: responses to READs and atomics, in the order
+ * of the requests (RFC 5040 s5.5); the card for a peer on this host; and the
+ * Terminate. */
 #include "iwarp/stream.h"
 
 static struct vb_ddp_seg untagged(uint8_t opcode, uint32_t queue, uint32_t msn)
@@ -27,7 +27,7 @@ static bool put_value(struct vb_qp *qp, const struct vb_iw_answer *a,
 
 	vb_ddp_seg_put(&w, &seg);
 	vb_rdmap_atomic_rsp_put(&w, &rsp);
-	(void)vb_iw_fpdu_end(qp, out, w, NULL); /* there is no memory to miss */
+	(void)vb_iw_fpdu_end(qp, out, w, NULL); /* no payload, hence no fault */
 	s->tx.atomic_msn++;
 	s->tx.answer++;
 	s->tx.answered = true;
@@ -64,7 +64,8 @@ static bool iw_answer_put_data(struct vb_qp *qp, const struct vb_iw_answer *a,
 
 	vb_ddp_seg_put(&w, &seg);
 	fault = vb_iw_fpdu_end(qp, out, w, &src);
-	if (fault) { /* the key was good when it was asked for */
+	/* The key was valid when the request arrived. */
+	if (fault) {
 		s->answer_tail = s->tx.answer;
 		vb_iw_refuse(qp, read_fault(fault), NULL);
 		return s->phase == IW_DYING;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Fills the transport seam; a stream's beginning and end. */
+/* The iWARP implementation of core/transport.h; how a stream begins and
+ * ends. */
 #include "iwarp/iwarp.h"
 
 #include <errno.h>
@@ -7,11 +8,12 @@
 
 #include "iwarp/stream.h"
 
-/* How long the initiator has to read our reply before a program that talks
- * first, where its turn is not known, may do so. */
+/* How long the responder waits for the initiator's first FPDU before it sends,
+ * if the connection is not peer-to-peer: the initiator has then had time to
+ * read the MPA reply. */
 #define PATIENCE (50 * VB_MSEC)
 
-#define MSS_UNKNOWN 1220 /* what any path carries with IPv6 */
+#define MSS_UNKNOWN 1220 /* carried by every IPv6 path */
 
 static int iw_attach(struct vb_qp *qp)
 {
@@ -44,7 +46,8 @@ static void iw_enter(struct vb_qp *qp, enum vb_qp_state from,
 	if (to == QPS_RESET)
 		forget(s);
 	else if (to == QPS_ERR && s->phase == IW_OPEN)
-		s->phase = IW_ENDING; /* the program's wish: no Terminate */
+		s->phase = IW_ENDING; /* the program moved it to ERR: no
+					 Terminate */
 	else if (to == QPS_SQD)
 		vb_iw_retire(qp);
 }
@@ -125,7 +128,7 @@ static void begin_stream(struct vb_qp *qp, const struct vb_mpa_terms *terms,
 	s->nudge_after = NUDGE_FIRST;
 	s->nudge_at = now + NUDGE_FIRST;
 	s->appetite = VB_IW_TX_BYTES;
-	/* RFC 5041 s4.2: each queue's first message is 1. */
+	/* The first message on each queue has number 1 (RFC 5041 s4.2). */
 	s->tx.send_msn = s->tx.ask_msn = s->tx.atomic_msn = 1;
 	s->in.send_msn = s->in.ask_msn = s->in.atomic_msn = 1;
 	s->tx.cur = s->begun = qp->sq.done;
@@ -183,9 +186,7 @@ bool vb_iw_is_established(const struct vb_qp *qp)
 	       (s->terms.initiator || s->in.heard || s->terms.rtr == RTR_NONE);
 }
 
-/*
- * Ends that nobody announced.
- */
+/* Streams that end without a Terminate. */
 
 static void end_stream(struct vb_qp *qp, int event)
 {
@@ -193,7 +194,7 @@ static void end_stream(struct vb_qp *qp, int event)
 	vb_qp_fail(qp, event);
 }
 
-/* Between two messages it is how a connection is closed (RFC 5040 s5.6). */
+/* A FIN between two messages is a regular end (RFC 5040 s5.6). */
 void vb_iw_eof(struct vb_qp *qp, vb_time now)
 {
 	const struct vb_iw *s = vb_iw(qp);

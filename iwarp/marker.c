@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * MPA's markers (RFC 5044 s4.3): each 512 bytes of the stream, their own
- * included, four bytes that say how far back the FPDU began. The first FPDU
- * begins with one. One that falls before an FPDU belongs to it and says 0.
- */
+/* MPA markers (RFC 5044 s4.3): after every 512 bytes of the stream, markers
+ * included, four bytes say how far back the current FPDU begins. The first FPDU
+ * starts with a marker. A marker right before an FPDU belongs to that FPDU and
+ * says 0. */
 #include "base/crc.h"
 #include "iwarp/stream.h"
 
 #define BETWEEN (VB_MPA_MARKER_INTERVAL - VB_MPA_MARKER_BYTES)
 
-/* Bytes before the next marker. */
+/* Bytes until the next marker. */
 static uint32_t ahead(uint32_t since)
 {
 	return since ? VB_MPA_MARKER_INTERVAL - since : 0;
@@ -27,13 +26,14 @@ uint32_t vb_marked_bytes(uint32_t since, uint32_t len)
 	return len + VB_MPA_MARKER_BYTES * markers_in(since, len);
 }
 
-/* From the ULPDU's length, which a leading marker precedes. */
+/* A marker's value: the distance to the ULPDU length field, which follows a
+ * leading marker. */
 static uint32_t pointer(uint32_t since, uint32_t at)
 {
 	return at && !since ? at - VB_MPA_MARKER_BYTES : at;
 }
 
-/* Where marker @i begins in the FPDU. */
+/* The offset of marker @i in the FPDU. */
 static uint32_t marker_at(uint32_t since, uint32_t i)
 {
 	return ahead(since) + i * VB_MPA_MARKER_INTERVAL;
@@ -45,7 +45,7 @@ uint32_t vb_mark(uint8_t *fpdu, uint32_t since, uint32_t len, bool crc)
 	uint32_t total = len + VB_MPA_MARKER_BYTES * count, end = total;
 	uint32_t covered = total - VB_MPA_CRC_BYTES;
 
-	/* The last piece first: each moves up by what stands before it. */
+	/* Move the last piece first: each moves up by the markers before it. */
 	for (uint32_t i = count; i-- > 0;) {
 		uint32_t at = marker_at(since, i);
 		uint32_t after = at + VB_MPA_MARKER_BYTES;
@@ -69,7 +69,7 @@ bool vb_unmark(uint8_t *fpdu, uint32_t since, uint32_t len)
 		uint32_t after = at + VB_MPA_MARKER_BYTES;
 		uint32_t next = VB_MIN(marker_at(since, i + 1), total);
 
-		/* The first two bytes are reserved. */
+		/* The first two bytes of a marker are reserved. */
 		if (vb_load_be(fpdu + at + 2, 2) != pointer(since, at))
 			return false;
 		memmove(fpdu + at - i * VB_MPA_MARKER_BYTES, fpdu + after,

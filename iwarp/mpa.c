@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The receiving side of MPA: FPDUs out of whatever bytes came. An FPDU is
- * looked into when it is whole and its CRC is right, and placed then. So a
- * byte that was damaged is not placed, and a program that sees the last byte
- * of a WRITE and writes over it does not spoil the CRC.
- */
+/* The receiving side of MPA: finds the FPDUs in the bytes received. An FPDU is
+ * handled only when it is complete and its CRC is right. So no damaged byte is
+ * placed, and a program that sees the last byte of a WRITE and overwrites it
+ * cannot make the CRC fail. */
 #include <stdlib.h>
 
 #include "base/crc.h"
@@ -22,7 +20,7 @@ unsigned vb_iw_want(struct vb_qp *qp, struct vb_iw_rxq *in,
 	return 1;
 }
 
-/* What is whole by itself is not known before its length. */
+/* Read the lengths of the FPDU at @at. False: it is not complete. */
 static bool fpdu_length(const struct vb_iw *s, const uint8_t *at, uint32_t have,
 			uint32_t *ulpdu, uint32_t *total)
 {
@@ -100,7 +98,7 @@ void vb_iw_got(struct vb_qp *qp, struct vb_iw_rxq *in, size_t bytes,
 		at += total;
 		have -= total;
 	}
-	/* Behind the fault that ended it, nothing is looked at. */
+	/* Bytes after a fault that ended the stream are dropped. */
 	if (!keep_rest(s, at, s->phase == IW_OPEN ? have : 0))
 		vb_iw_lost(qp, now);
 }

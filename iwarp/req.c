@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The requester: work requests become RDMAP's messages.
+ * The requester: work requests become RDMAP messages.
  *
- * A SEND or WRITE is complete when the socket has all of it, as with siw and
- * with adapters that hand over to TCP: the program may use its memory again,
- * and what goes wrong later is the stream's end. It is not when a part of it
- * still is in our buffer, since a program that has its completion may exit.
+ * A SEND or WRITE completes when the socket has taken all of it, as with siw
+ * and with adapters that rely on TCP: the program may reuse its memory, and a
+ * later error ends the stream. While a part is still in a buffer of this
+ * process it is not complete, since a program may exit as soon as it has its
+ * completion.
  */
 #include "core/mw.h"
 #include "core/sge.h"
@@ -23,9 +24,10 @@ enum request_word { WORD_NONE, WORD_KEY, WORD_IMM };
 
 struct request_row {
 	uint8_t kind;
-	uint8_t opcode, solicited; /* enum vb_rdmap_op: without, with */
-	uint8_t word;		   /* in its header */
-	bool has_imm;		   /* in a message behind it */
+	uint8_t opcode,
+		solicited; /* enum vb_rdmap_op, unsolicited and solicited */
+	uint8_t word;	   /* what the header's extra word is */
+	bool has_imm;	   /* followed by an immediate data message */
 };
 
 // clang-format off
@@ -45,7 +47,7 @@ static const struct request_row requests[] = {
 // clang-format on
 
 #define ATOMIC_BYTES 8
-#define RTR_STAG     1 /* what Chelsio's adapters want to see there */
+#define RTR_STAG     1 /* the value that Chelsio's adapters require */
 
 static const struct request_row *iw_row_of(const struct vb_send_wqe *wqe)
 {
@@ -60,11 +62,10 @@ bool vb_iw_asks(const struct vb_send_wqe *wqe)
 	       iw_row_of(wqe)->kind == REQUEST_ATOMIC;
 }
 
-/*
- * Before the first byte.
- */
+/* Before the first byte. */
 
-/* All of its memory, so that a bad key never sends half a message. */
+/* Check the keys of the whole message, so that a bad key never sends half of
+ * it. */
 static bool iw_keys_allow(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
 	uint32_t need = vb_iw_asks(wqe) ? ACCESS_LOCAL_WRITE : 0;
@@ -99,14 +100,16 @@ static void iw_stop(struct vb_iw *s, enum vb_wc_status status)
 	s->stop_status = status;
 }
 
-/* A cursor that went back has good ones to send again before it. */
+/* Has the cursor reached the WQE that cannot be sent? After a partial send it
+ * may be at an earlier WQE, which must be sent again. */
 static bool is_stopped(const struct vb_iw *s)
 {
 	return s->stop_status != WC_SUCCESS && s->tx.cur == s->stop;
 }
 
-/* Behind READs and atomics, because it says so (RFC 5040 s5.5: nothing else
- * orders them), or because the peer can hold no more. */
+/* Must the request wait for READs and atomics before it? Because it is fenced
+ * (RFC 5040 s5.5 does not order it otherwise), or because the peer accepts no
+ * more at a time. */
 static bool must_wait(const struct vb_iw *s, const struct vb_send_wqe *wqe)
 {
 	uint32_t under_way = s->tx.asked - s->asked_head;
@@ -115,7 +118,8 @@ static bool must_wait(const struct vb_iw *s, const struct vb_send_wqe *wqe)
 	       (vb_iw_asks(wqe) && s->terms.ord && under_way >= s->terms.ord);
 }
 
-/* Its first time here, or again after a batch that was not taken. */
+/* Check a WQE once; it may be built again after a batch that the socket did not
+ * take. */
 static bool may_go(struct vb_qp *qp, struct vb_send_wqe *wqe)
 {
 	struct vb_iw *s = vb_iw(qp);
@@ -135,7 +139,7 @@ static bool may_go(struct vb_qp *qp, struct vb_send_wqe *wqe)
 	return true;
 }
 
-/* Windows: when their turn comes, and not twice. */
+/* Carry out a work request on a window when its turn comes, and only once. */
 static bool iw_run_local(struct vb_qp *qp, struct vb_send_wqe *wqe)
 {
 	struct vb_iw *s = vb_iw(qp);
@@ -152,7 +156,7 @@ static bool iw_run_local(struct vb_qp *qp, struct vb_send_wqe *wqe)
 	return true;
 }
 
-/* The request whose message is to begin, or NULL. */
+/* The WQE whose message is to begin; or NULL. */
 static struct vb_send_wqe *iw_begin_next(struct vb_qp *qp)
 {
 	struct vb_iw *s = vb_iw(qp);
@@ -177,9 +181,7 @@ void vb_iw_run_local(struct vb_qp *qp)
 		(void)iw_begin_next(qp);
 }
 
-/*
- * Messages.
- */
+/* Messages. */
 
 static struct vb_ddp_seg segment(uint8_t opcode)
 {
@@ -256,8 +258,8 @@ static bool iw_req_put_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	return true;
 }
 
-/* RFC 7306 s6: eight bytes, of which verbs have four; the first, as Chelsio's
- * adapters have them. */
+/* Immediate data has eight bytes (RFC 7306 s6), of which verbs use four: the
+ * first four, as Chelsio's adapters do. */
 static bool put_imm(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		    struct vb_iw_txq *out)
 {
@@ -271,7 +273,7 @@ static bool put_imm(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	vb_ddp_seg_put(&w, &seg);
 	vb_put_be(&w, (uint64_t)vb_iw_imm_word(wqe->imm) << 32,
 		  VB_RDMAP_IMM_BYTES);
-	(void)vb_iw_fpdu_end(qp, out, w, NULL); /* there is no memory to miss */
+	(void)vb_iw_fpdu_end(qp, out, w, NULL); /* no payload, hence no fault */
 	s->tx.stage = STAGE_NONE;
 	s->tx.cur++;
 	s->tx.answered = false;
@@ -310,11 +312,10 @@ static struct vb_iw_asked *next_asked(struct vb_iw *s)
 	return a;
 }
 
-/*
- * The answer names the sink only so that it can be placed, and it is placed by
- * the request: so one request fills many entries, and the sink's key need not
- * be good for peers, which RFC 5040 asks for and programs do not provide.
- */
+/* A READ request names a sink, which the response repeats. This requester
+ * places a response by its request, not by that name. So one request can fill
+ * several entries, and the sink's key need not grant remote write, which RFC
+ * 5040 requires but programs do not provide. */
 static bool iw_put_read(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			struct vb_iw_txq *out)
 {
@@ -383,7 +384,7 @@ bool vb_iw_put_request(struct vb_qp *qp, struct vb_iw_txq *out)
 	}
 }
 
-/* Nothing, as a WRITE, or as a SEND. */
+/* Put a WRITE or SEND of 0 bytes. */
 static void put_nothing(struct vb_qp *qp, uint8_t opcode, struct vb_iw_txq *out)
 {
 	struct vb_iw *s = vb_iw(qp);
@@ -401,7 +402,7 @@ static void put_nothing(struct vb_qp *qp, uint8_t opcode, struct vb_iw_txq *out)
 	vb_iw_fpdu_mark(qp, out);
 }
 
-/* RFC 6581 s5: nothing, in one of three ways. */
+/* The RTR message: a SEND, WRITE or READ of 0 bytes (RFC 6581 s5). */
 bool vb_iw_put_rtr(struct vb_qp *qp, struct vb_iw_txq *out)
 {
 	struct vb_iw *s = vb_iw(qp);
@@ -426,12 +427,10 @@ bool vb_iw_put_rtr(struct vb_qp *qp, struct vb_iw_txq *out)
 	return true;
 }
 
-/*
- * Linux's siw (6.1) does not look at what arrives between its MPA reply and
- * the moment it has told its socket whom to wake (siw_accept), until more
- * arrives: both sides would wait. A WRITE of nothing is such more, and says
- * nothing to those who did look.
- */
+/* Linux's siw (6.1) ignores data that arrives between its MPA reply and the
+ * moment its socket callback is set (siw_accept), until more data arrives: both
+ * sides would wait forever. A WRITE of 0 bytes is such further data, and
+ * harmless for a peer that did notice. */
 vb_time vb_iw_nudge_time(const struct vb_iw *s)
 {
 	return s->in.heard ? VB_NEVER : s->nudge_at;
@@ -447,9 +446,7 @@ void vb_iw_put_nudge(struct vb_qp *qp, struct vb_iw_txq *out)
 	put_nothing(qp, RDMAP_WRITE, out);
 }
 
-/*
- * Completions.
- */
+/* Completions. */
 
 void vb_iw_retire(struct vb_qp *qp)
 {

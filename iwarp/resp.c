@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The receiver: segments are judged and placed. MPA has seen that the bytes are
- * what was sent; a stream keeps order, so what is not expected next is a fault
- * that ends it.
- */
+/* The receiver: checks and places segments. MPA has verified the bytes and TCP
+ * keeps their order, so a segment that is not the expected one is a fault and
+ * ends the stream. */
 #include "base/guard.h"
 #include "core/mw.h"
 #include "core/sge.h"
@@ -24,9 +22,7 @@ static bool iw_wraps(uint64_t to, uint64_t len)
 	return len && to + len - 1 < to;
 }
 
-/*
- * SENDs, immediate data.
- */
+/* SEND and immediate data. */
 
 struct send_row {
 	bool known, solicited, inv, imm;
@@ -63,7 +59,8 @@ static void complete_send(struct vb_qp *qp, const struct vb_ddp_seg *seg,
 	vb_qp_recv_done(qp, &done);
 }
 
-/* The peer-to-peer mode's first SEND is none of the program's. */
+/* Is it the SEND that begins a peer-to-peer connection (RTR)? It is not
+ * delivered to the program. */
 static bool is_rtr(const struct vb_iw *s, const struct vb_ddp_seg *seg)
 {
 	return !s->terms.initiator && s->terms.rtr == RTR_SEND &&
@@ -120,7 +117,7 @@ static enum vb_iw_fault iw_take_send(struct vb_qp *qp,
 	return IWF_NONE;
 }
 
-/* Behind a WRITE it is a part of it (RFC 7306 s6). */
+/* Immediate data that follows a WRITE belongs to it (RFC 7306 s6). */
 static enum vb_iw_fault take_imm(struct vb_qp *qp, const struct vb_ddp_seg *seg)
 {
 	struct vb_iw_inbound *in = &vb_iw(qp)->in;
@@ -149,11 +146,10 @@ static enum vb_iw_fault take_imm(struct vb_qp *qp, const struct vb_ddp_seg *seg)
 	return IWF_NONE;
 }
 
-/*
- * WRITEs.
- */
+/* WRITE. */
 
-/* What a WRITE, or what asks for an answer, was refused for. */
+/* The fault to report for a WRITE, or for a READ or atomic, by the reason for
+ * which the key was refused. */
 static const uint8_t write_faults[] = {
 	[REFUSED_NOT] = IWF_WRITE_STAG,
 	[REFUSED_KEY] = IWF_WRITE_STAG,
@@ -170,7 +166,7 @@ static const uint8_t ask_faults[] = {
 struct target {
 	uint32_t stag, len;
 	uint64_t to;
-	uint32_t need; /* rights */
+	uint32_t need; /* enum vb_access: the rights needed */
 };
 
 static enum vb_iw_fault iw_refusal(struct vb_qp *qp, enum vb_fault fault,
@@ -192,7 +188,8 @@ static enum vb_iw_fault iw_take_write(struct vb_qp *qp,
 	uint32_t len = seg->payload_bytes;
 	enum vb_fault fault;
 
-	/* None of nothing is looked at: peer-to-peer mode begins so. */
+	/* A WRITE of 0 bytes needs no right: peer-to-peer mode begins with
+	 * one. */
 	if (len && !(qp->attr.access_flags & ACCESS_REMOTE_WRITE))
 		return IWF_RIGHTS;
 	if (iw_wraps(seg->to, len))
@@ -212,13 +209,11 @@ static enum vb_iw_fault iw_take_write(struct vb_qp *qp,
 	return IWF_NONE;
 }
 
-/*
- * READs and atomics of the peer's.
- */
+/* READs and atomics of the peer. */
 
 static bool has_answer_room(const struct vb_iw *s)
 {
-	/* The one that begins a connection is beside what was agreed on. */
+	/* The RTR READ comes in addition to the READs agreed on. */
 	uint32_t rtr = !s->terms.initiator && s->terms.rtr == RTR_READ;
 
 	return s->answer_tail - s->taken.answer < s->terms.ird + rtr;
@@ -279,7 +274,8 @@ static enum vb_iw_fault iw_take_read(struct vb_qp *qp,
 	return IWF_NONE;
 }
 
-/* No carry leaves a field whose top bit is set in @tops. */
+/* Add field by field: no carry passes a bit that is set in @tops, the top bits
+ * of the fields (FetchAdd of RFC 7306). */
 static uint64_t add_fields(uint64_t a, uint64_t b, uint64_t tops)
 {
 	return ((a & ~tops) + (b & ~tops)) ^ ((a ^ b) & tops);
@@ -294,7 +290,8 @@ static uint64_t outcome(const struct vb_rdmap_atomic *q, uint64_t old)
 	return (old & ~q->add_swap_mask) | (q->add_swap & q->add_swap_mask);
 }
 
-/* One try for each time that somebody else was faster. */
+/* Compare-and-swap in a loop: each round means that another thread changed the
+ * word in between. */
 static enum vb_fault change_word(uint64_t *at, const struct vb_rdmap_atomic *q,
 				 uint64_t *old)
 {
@@ -361,11 +358,9 @@ static enum vb_iw_fault iw_take_atomic(struct vb_qp *qp,
 	return IWF_NONE;
 }
 
-/*
- * Answers.
- */
+/* Responses to our READs and atomics. */
 
-/* The oldest that is not answered, when it has left. */
+/* The oldest request without its response, if it was sent. */
 static struct vb_iw_asked *oldest_asked(struct vb_iw *s)
 {
 	return s->asked_head == s->tx.asked
@@ -383,7 +378,7 @@ static void answered(struct vb_qp *qp, const struct vb_iw_asked *a)
 	vb_iw_retire(qp);
 }
 
-/* Our own memory for the answer is not there, or no longer ours. */
+/* The memory for the response is missing, or its key was revoked. */
 static enum vb_iw_fault no_sink(struct vb_qp *qp, const struct vb_iw_asked *a)
 {
 	vb_iw_retire(qp);
@@ -476,7 +471,7 @@ static enum vb_iw_fault take_term(struct vb_qp *qp,
 	struct vb_reader r = vb_reader(seg->payload, seg->payload_bytes);
 	struct vb_term t;
 
-	/* One that cannot be read ends it, too. */
+	/* A Terminate that cannot be parsed ends the stream, too. */
 	if (!vb_term_get(&r, &t))
 		t = (struct vb_term){ .layer = TERM_RDMAP,
 				      .etype = 2,
@@ -485,9 +480,7 @@ static enum vb_iw_fault take_term(struct vb_qp *qp,
 	return IWF_NONE;
 }
 
-/*
- * Which it is.
- */
+/* Dispatch by opcode. */
 
 struct op_row {
 	enum vb_iw_fault (*take)(struct vb_qp *qp,
@@ -517,7 +510,7 @@ static const struct op_row ops[RDMAP_OP_COUNT] = {
 };
 // clang-format on
 
-/* RFC 5041 s7, RFC 5040 s7: DDP's checks first. */
+/* DDP's checks come before RDMAP's (RFC 5041 s7, RFC 5040 s7). */
 static enum vb_iw_fault iw_resp_judge(const struct vb_iw *s,
 				      const struct vb_ddp_seg *seg)
 {
@@ -546,8 +539,9 @@ void vb_iw_take(struct vb_qp *qp, const uint8_t *ulpdu, uint32_t len)
 	struct vb_ddp_seg seg;
 
 	s->in.heard = true;
-	/* RFC 6581 calls the SEND that begins a connection an FULPDU of no
-	 * length: who takes that by its word is understood. */
+	/* RFC 6581 calls the SEND that begins a connection an FULPDU of length
+	 * zero: accept a peer that takes this literally and sends an empty
+	 * FPDU. */
 	if (len == 0 && s->terms.rtr == RTR_SEND && s->in.send_msn == 1) {
 		s->in.send_msn++;
 		return;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* MPA's request and reply: RFC 5044 s7.1, RFC 6581 s9. */
+/* MPA request and reply frames (RFC 5044 s7.1, RFC 6581 s9). */
 #include "iwarp/setup.h"
 
 #include <errno.h>
 
 #define REVISION_MAX 2
-#define DEPTH_HERE   128 /* READs of the peer's that we can hold */
+#define DEPTH_HERE   128 /* READs of the peer that fit here */
 
-/* Codes of layer LLP, error type MPA: RFC 5044 s8, RFC 6581 s9.2. */
+/* Error codes of layer LLP, error type MPA (RFC 5044 s8, RFC 6581 s9.2). */
 #define CODE_FRAME 4
 #define CODE_IRD   6
 #define CODE_RTR   7
@@ -33,7 +33,8 @@ static enum vb_mpa_state break_off(struct vb_mpa_setup *m, uint8_t code)
 	return m->state;
 }
 
-/* The other side is in full operation: it is told (RFC 6581 s9.2). */
+/* Refuse with a Terminate: the peer already takes the connection for open (RFC
+ * 6581 s9.2). */
 static enum vb_mpa_state terminate(struct vb_mpa_setup *m, uint8_t code)
 {
 	const struct vb_ddp_seg seg = {
@@ -76,7 +77,8 @@ static uint8_t rtr_of(const struct vb_mpa_depths *d)
 	       (d->rtr_read ? RTR_READ : 0);
 }
 
-/* One of several. A SEND last: it is what the fewest adapters know. */
+/* Choose one RTR message. SEND comes last, since the fewest adapters support
+ * it. */
 static uint8_t pick_rtr(uint8_t set)
 {
 	static const uint8_t best[] = { RTR_WRITE, RTR_READ, RTR_SEND };
@@ -142,11 +144,12 @@ unsigned vb_mpa_want(const struct vb_mpa_setup *m)
 
 static uint16_t at_most(uint16_t ours, uint16_t theirs)
 {
-	/* Not negotiated here: the programs know (RFC 6581 s9.1). */
+	/* This value means: not negotiated; the programs agree by themselves
+	 * (RFC 6581 s9.1). */
 	return theirs == VB_MPA_DEPTH_MAX ? ours : VB_MIN(ours, theirs);
 }
 
-/* The initiator has the reply. */
+/* The initiator has received the reply. */
 static enum vb_mpa_state conclude(struct vb_mpa_setup *m,
 				  const struct vb_mpa_depths *d)
 {
@@ -162,8 +165,8 @@ static enum vb_mpa_state conclude(struct vb_mpa_setup *m,
 	if (!m->peer.enhanced)
 		return m->state;
 	m->terms.ord = at_most(m->offer.ord, d->ird);
-	/* It would have more of its READs under way than we said: as many as
-	 * can be held here are held. */
+	/* The responder wants more READs in progress than we offered: allow as
+	 * many as fit here. */
 	if (d->ord != VB_MPA_DEPTH_MAX)
 		m->terms.ird = d->ord;
 	if (m->terms.ird > DEPTH_HERE)
@@ -209,7 +212,7 @@ static enum vb_mpa_state iw_take_frame(struct vb_mpa_setup *m)
 	return conclude(m, &d);
 }
 
-/* The first 20 bytes are there. */
+/* Check the first 20 bytes of the frame. */
 static bool header_is_good(struct vb_mpa_setup *m)
 {
 	struct vb_reader r = vb_reader(m->in, VB_MPA_HDR_BYTES);
@@ -221,7 +224,7 @@ static bool header_is_good(struct vb_mpa_setup *m)
 	f->enhanced = f->enhanced && f->revision >= 2;
 	if (!f->reply)
 		return !f->reject;
-	/* Asked in one way, answered in another; a refusal may be anybody's. */
+	/* The reply must have the request's form; a reject may have either. */
 	return f->reject || f->enhanced == (m->offer.revision >= 2);
 }
 
@@ -258,7 +261,8 @@ static int reply(struct vb_mpa_setup *m, bool reject,
 	return put_frame(m, &f, d, private_data, bytes);
 }
 
-/* What there is to ask for where the peer has asked; else, of ours. */
+/* The RTR messages that the reply names: the one agreed on, or all of ours;
+ * none unless the peer asked for peer-to-peer mode. */
 static uint8_t rtr_reply(const struct vb_mpa_setup *m)
 {
 	struct vb_reader r =

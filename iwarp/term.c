@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Faults, the Terminate message, and what either becomes for the programs. */
+/* Faults, the Terminate message, and the completion statuses they lead to. */
 #include "iwarp/term.h"
 
 #include "base/log.h"
@@ -7,11 +7,10 @@
 
 #define NONE (-1)
 
-/*
- * The one place where faults become answers. Where IBA has the same fault the
- * programs see what they would see there (core/fault.c); a receiver that has
- * nothing posted is one that is not ready, which here is final.
- */
+/* The one table that says what follows from a fault. Where InfiniBand has the
+ * same fault, the programs see the same statuses (core/fault.c). A receiver
+ * without a posted receive is reported as receiver-not-ready, which is final
+ * here. */
 // clang-format off
 #define ROW(fault, layer, etype, code, told, status, event, counter) \
 	[IWF_##fault] = { #fault, layer, etype, code, WC_##told, WC_##status, event, counter }
@@ -39,7 +38,8 @@ ROW(WRITE_WRAP,     TERM_DDP,   1, 0x03, REM_ACCESS_ERR,        LOC_ACCESS_ERR, 
 ROW(TAGGED_VERSION, TERM_DDP,   1, 0x04, REM_INV_REQ_ERR,       REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_NAK_INVALID),
 ROW(QUEUE,          TERM_DDP,   2, 0x01, REM_INV_REQ_ERR,       REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_NAK_INVALID),
 ROW(NO_BUFFER,      TERM_DDP,   2, 0x02, RNR_RETRY_EXC_ERR,     REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_SEND_RNR_ERR),
-/* The same of the queue that READs and atomics arrive at: more than the depth. */
+/* The queue for READ and atomic requests is full: the peer exceeded the depth
+ * agreed on. */
 ROW(TOO_MANY_READS, TERM_DDP,   2, 0x02, REM_INV_REQ_ERR,       REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_NAK_INVALID),
 ROW(MSN,            TERM_DDP,   2, 0x03, REM_INV_REQ_ERR,       REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_NAK_INVALID),
 ROW(MO,             TERM_DDP,   2, 0x04, REM_INV_REQ_ERR,       REM_INV_REQ_ERR, EVENT_QP_REQ_ERR,    CNT_NAK_INVALID),
@@ -85,11 +85,12 @@ enum vb_wc_status vb_iw_told(const struct vb_term *t)
 {
 	const struct vb_iw_fault_row *row = find_row(t);
 
-	/* A code that is reserved is no success. */
+	/* A reserved code must not mean success. */
 	return row ? row->told : WC_REM_OP_ERR;
 }
 
-/* The offender's header as it came, and of a READ what it asked for. */
+/* The Terminate for a fault: the header of the segment at fault as received,
+ * and of a READ its request. */
 static struct vb_term term_for(const struct vb_iw_fault_row *row,
 			       const struct vb_ddp_seg *seg)
 {
@@ -125,7 +126,7 @@ void vb_iw_refuse(struct vb_qp *qp, enum vb_iw_fault fault,
 	if (s->phase != IW_OPEN)
 		return;
 	vb_log(LOG_INFO,
-	       "qp 0x%x: stream ends: %s (layer %u, type %u, code %u)",
+	       "qp 0x%x: the stream ends: %s (layer %u, type %u, code %u)",
 	       vb_iw_qpn(qp), row->name, row->layer, row->etype, row->code);
 	vb_count(qp->adapter, row->counter, 1);
 	s->phase = IW_DYING;
@@ -148,8 +149,8 @@ void vb_iw_give_up(struct vb_qp *qp)
 	vb_qp_fail(qp, NONE);
 }
 
-/* The READ or atomic that the Terminate names; what is before it and is not
- * answered never will be. */
+/* Flush what precedes the READ or atomic that the Terminate names: its
+ * responses will not arrive. */
 static void flush_before(struct vb_qp *qp, const struct vb_term *t)
 {
 	struct vb_iw *s = vb_iw(qp);
@@ -182,7 +183,7 @@ void vb_iw_terminated(struct vb_qp *qp, const struct vb_term *t)
 	       t->code, t->mirrored ? ", mirrored" : "");
 	vb_count(qp->adapter, CNT_SEND_ERR, 1);
 	s->phase = IW_ENDING;
-	s->cut_at = s->cut_end; /* nobody reads it */
+	s->cut_at = s->cut_end; /* the peer does not read it any more */
 	flush_before(qp, t);
 	if (vb_iw_sends(qp) && vb_iw_has_begun(qp)) {
 		vb_qp_send_done(qp, vb_iw_told(t));

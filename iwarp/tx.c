@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * FPDUs into batches, and what becomes of a batch that the socket took a part
- * of. An FPDU that has begun to leave is kept to its end; what is behind it is
- * made again from the cursor, so that nothing waits in a buffer of ours while
- * the program may change it or take it away.
+ * Building FPDUs in batches, and the case that the socket takes a part of a
+ * batch. The rest of an FPDU that was sent in part is kept; later FPDUs are
+ * built again from the cursor. So no copy of the program's data waits in a
+ * buffer while the program may change it or take it back.
  *
- * With a CRC the payload is copied: memory may change between the CRC and the
- * socket's own copy - a READ of what the program works on may well - and the
- * peer would end the stream. Without one, what is long leaves straight from
- * the program's memory.
+ * With CRCs the payload is copied: memory may change between the computation of
+ * the CRC and the socket's copy, and the peer would end the stream. Without
+ * CRCs long payloads are sent straight from the program's memory.
  */
 #include <stdlib.h>
 
@@ -16,13 +15,13 @@
 #include "core/sge.h"
 #include "iwarp/stream.h"
 
-/* What is not taken was made for nothing: a batch is not much more than the
- * socket has shown that it takes. */
+/* A batch is not much larger than what the socket took last time, since what it
+ * does not take is built in vain. */
 #define APPETITE_MIN (16u << 10)
 
-#define DIRECT_BYTES 1024u /* what is shorter is copied in less time */
+#define DIRECT_BYTES 1024u /* shorter payloads are faster to copy */
 
-/* Header, payload and trailer of one FPDU, at most. */
+/* iovec entries of one FPDU: header, payload, trailer. */
 #define FPDU_IOV (VB_MAX_SGE + 2)
 
 bool vb_iw_has_room(const struct vb_iw_txq *out)
@@ -42,7 +41,7 @@ static void add_iov(struct vb_iw_txq *out, const void *at, size_t len)
 		last->iov_len += len;
 		return;
 	}
-	/* An iovec is not const; sendmsg() only reads. */
+	/* struct iovec has no const; sendmsg() only reads. */
 	out->iov[out->count++] = (struct iovec){ (void *)(uintptr_t)at, len };
 }
 
@@ -91,9 +90,7 @@ static enum vb_fault copied(struct vb_qp *qp, struct vb_iw_txq *out,
 	return FAULT_NONE;
 }
 
-/*
- * From the program's memory.
- */
+/* Payload sent straight from the program's memory. */
 
 static bool goes_direct(const struct vb_iw *s, const struct vb_iw_source *src)
 {
@@ -198,13 +195,12 @@ void vb_iw_fpdu_mark(struct vb_qp *qp, struct vb_iw_txq *out)
 	out->mark[out->marks++] = (struct vb_iw_mark){ out->bytes, s->tx };
 }
 
-/*
- * Batches.
- */
+/* Batches. */
 
-/* RFC 5044 s7.1.2: the initiator's FPDU is the first. A program that talks
- * first all the same, over a connection that is not peer-to-peer, may do so
- * when the initiator has had time to read our reply: others let it, too. */
+/* The initiator sends the first FPDU (RFC 5044 s7.1.2). On a connection that is
+ * not peer-to-peer the responder's program may nevertheless speak first, once
+ * the initiator has had time to read the MPA reply; other implementations
+ * permit this, too. */
 static bool may_speak(const struct vb_iw *s, vb_time now)
 {
 	return s->terms.initiator || s->in.heard ||
@@ -227,7 +223,8 @@ bool vb_iw_is_quiet(const struct vb_qp *qp, vb_time now)
 	       !(s->terms.initiator && now >= vb_iw_nudge_time(s));
 }
 
-/* Messages do not mix; between two, requests and answers take turns. */
+/* Put the next FPDU. Messages are not interleaved; between two messages
+ * requests and responses take turns. */
 static bool put_next(struct vb_qp *qp, struct vb_iw_txq *out)
 {
 	struct vb_iw *s = vb_iw(qp);
@@ -254,8 +251,8 @@ static bool put_next(struct vb_qp *qp, struct vb_iw_txq *out)
 	       vb_iw_has_answers(s) && vb_iw_put_answer(qp, out);
 }
 
-/* A message of our own that had begun is not finished: its program was told
- * that it failed. */
+/* Put what is left when the stream ends. A message of our own that has begun is
+ * not finished, since its WQE has failed. */
 static bool put_last(struct vb_qp *qp, struct vb_iw_txq *out)
 {
 	struct vb_iw *s = vb_iw(qp);
@@ -292,7 +289,7 @@ static void begin_batch(struct vb_iw *s, struct vb_iw_txq *out)
 		add_iov(out, s->cut + s->cut_at, out->lead);
 }
 
-/* All that is before @c is with the socket. */
+/* The socket has taken everything before @c. */
 static void note_taken(struct vb_qp *qp, const struct vb_iw_cursor *c)
 {
 	struct vb_iw *s = vb_iw(qp);
@@ -348,7 +345,8 @@ static bool iw_grow(uint8_t **at, uint32_t *room, uint32_t need)
 	return true;
 }
 
-/* The batch's bytes from @from up to @to, which may be the program's. */
+/* Keep a copy of the batch's bytes from @from up to @to, which may be the
+ * program's memory. */
 static bool keep_cut(struct vb_iw *s, const struct vb_iw_txq *out, size_t from,
 		     size_t to)
 {
@@ -385,8 +383,9 @@ static void end_uses(struct vb_iw_txq *out)
 	out->held = 0;
 }
 
-/* @bytes of the batch's FPDUs and @lead, which is all, are gone: the cursor
- * stands behind the one that is cut, if one is. False: it cannot be kept. */
+/* The socket took @bytes bytes of the batch, and all of @lead. Moves the cursor
+ * behind the last FPDU that was sent at least in part, and keeps the rest of
+ * that FPDU. False: no memory. */
 static bool iw_settle(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes)
 {
 	struct vb_iw *s = vb_iw(qp);
@@ -438,7 +437,7 @@ bool vb_iw_sent(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes,
 		s->cut_at += (uint32_t)bytes;
 		s->tx = out->before;
 	} else if (!iw_settle(qp, out, bytes)) {
-		/* Half an FPDU is out, and the rest will not come. */
+		/* An FPDU was sent in part and its rest is lost. */
 		vb_iw_lost(qp, now);
 	}
 	end_uses(out);
