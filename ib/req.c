@@ -19,7 +19,7 @@
 	(16u << 10) /* bytes; a longer message is a batch by itself */
 #define WAIT_BYTES (128u << 10)
 _Static_assert(WAIT_LEAST *VB_QUIET_BYTES <= WAIT_LENGTH,
-	       "who may post without asking posts no more than that");
+	       "a deferred doorbell delays less than a batch");
 
 #define ATOMIC_BYTES 8
 
