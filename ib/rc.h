@@ -214,10 +214,6 @@ void vb_req_recover(struct vb_qp *qp, vb_time now);
 void vb_req_heard(struct vb_qp *qp, vb_time now);
 /* The probe was acknowledged and nothing after it: wait a little for more. */
 void vb_req_probe_acked(struct vb_qp *qp, vb_time now);
-/* ib/req.c: how many more packets may be in flight. */
-uint32_t vb_req_room(const struct vb_req *req);
-/* Packets were sent: note the time and start the timers. */
-void vb_req_sent(struct vb_qp *qp, vb_time now);
 /* ib/req_timer.c: restart the timers; stop them when nothing is in flight. */
 void vb_req_rearm(struct vb_qp *qp, vb_time now);
 /* ib/req.c: the oldest request without all its responses; or NULL. */

@@ -7,10 +7,9 @@
 #include "core/sge.h"
 #include "ib/req_priv.h"
 
-/* Coalescing. With STREAM_PKTS packets in flight, small messages are collected
- * until they make a batch (is_batch()); STREAM_LASTS is how long that mode
- * outlasts the last such moment. */
-#define STREAM_PKTS  8
+/* Coalescing. With VB_STREAM_PKTS packets in flight, small messages are
+ * collected until they make a batch (is_batch()); STREAM_LASTS is how long that
+ * mode outlasts the last such moment. */
 #define STREAM_LASTS (100 * VB_USEC)
 #define WAIT_LEAST   64u
 #define WAIT_MOST    128u
@@ -93,37 +92,6 @@ static bool ib_begin_next(struct vb_qp *qp)
 	return true;
 }
 
-static uint32_t ib_req_in_flight(const struct vb_req *req)
-{
-	return (req->send - req->una) & VB_PSN_MASK;
-}
-
-/* How many PSNs from una on may be in use. Packets that the peer holds out of
- * order no longer load the path, so they do not count. */
-static uint32_t ib_reach(const struct vb_req *req)
-{
-	return VB_MIN(req->window.pkts + req->sack.held, VB_OOO_PSNS);
-}
-
-uint32_t vb_req_room(const struct vb_req *req)
-{
-	uint32_t most = ib_reach(req), now = ib_req_in_flight(req);
-
-	return most > now ? most - now : 0;
-}
-
-void vb_req_sent(struct vb_qp *qp, vb_time now)
-{
-	struct vb_req *req = &vb_rc(qp)->req;
-
-	if (ib_req_in_flight(req) >= STREAM_PKTS) {
-		req->streaming = true;
-		req->stream_at = now;
-	}
-	if (req->ack_at == VB_NEVER && req->probe_at == VB_NEVER)
-		vb_req_rearm(qp, now);
-}
-
 /* Advance the cursor over @count PSNs of @wqe, which were sent. */
 static void ib_step(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		    uint32_t count, vb_time now)
@@ -158,7 +126,7 @@ static const struct vb_asked *ask_more(struct vb_qp *qp,
 		return NULL;
 	/* Responses load the path, too, so they count against the window. A
 	 * READ waits for room rather than ask for one packet at a time. */
-	if (ib_req_in_flight(req) && ib_req_in_flight(req) + count > w->pkts) {
+	if (vb_req_in_flight(req) && vb_req_in_flight(req) + count > w->pkts) {
 		w->limited = true;
 		return NULL;
 	}
@@ -198,7 +166,7 @@ static bool wants_ack(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 
 	return after == vb_psn_add(wqe->first_psn, wqe->psn_count) ||
 	       req->since_ack_req + 1 >= vb_window_ack_every(w) ||
-	       ib_req_in_flight(req) + 1 >= ib_reach(req);
+	       vb_req_in_flight(req) + 1 >= vb_req_reach(req);
 }
 
 static bool send_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
@@ -233,7 +201,7 @@ static bool send_next(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 		vb_comp_retire(qp);
 		return true;
 	}
-	if (ib_req_in_flight(req) >= ib_reach(req)) {
+	if (vb_req_in_flight(req) >= vb_req_reach(req)) {
 		req->window.limited = true;
 		return false;
 	}
@@ -287,7 +255,7 @@ static bool is_batch(const struct vb_qp *qp, uint32_t end)
 	if (last->length >= WAIT_LENGTH || bytes >= WAIT_BYTES)
 		return true;
 	if (last->length >= WAIT_SHORT && bytes >= WAIT_LENGTH &&
-	    count * vb_req_psns(qp, last) >= ib_req_in_flight(req))
+	    count * vb_req_psns(qp, last) >= vb_req_in_flight(req))
 		return true;
 	return count >= WAIT_MOST ||
 	       (count >= WAIT_LEAST && vb_sq_signals(&qp->sq, last));
@@ -306,7 +274,7 @@ bool vb_req_can_wait(const struct vb_qp *qp)
 	const struct vb_req *req = &vb_rc(qp)->req;
 	uint32_t end = vb_sq_end(&qp->sq);
 
-	if (!req->streaming || !ib_req_in_flight(req) ||
+	if (!req->streaming || !vb_req_in_flight(req) ||
 	    req->send != req->next || req->cur != req->begun ||
 	    req->rnr_at != VB_NEVER || req->sack.due || req->gap_due ||
 	    req->probe_acked || !vb_window_is_near(&req->window))

@@ -5,7 +5,7 @@
  * left to ib/req.c, which also handles every error. */
 #include "base/guard.h"
 #include "core/mr.h"
-#include "ib/rc.h"
+#include "ib/req_priv.h"
 
 struct run {
 	struct vb_qp *qp;

@@ -32,6 +32,44 @@ static inline void vb_req_put_ask(struct vb_qp *qp,
 		vb_req_put_atomic(qp, wqe, out);
 }
 
+/* Packets sent and not acknowledged. */
+static inline uint32_t vb_req_in_flight(const struct vb_req *req)
+{
+	return (req->send - req->una) & VB_PSN_MASK;
+}
+
+/* How many PSNs from una on may be in use. Packets that the peer holds out of
+ * order no longer load the path, so they do not count. */
+static inline uint32_t vb_req_reach(const struct vb_req *req)
+{
+	return VB_MIN(req->window.pkts + req->sack.held, VB_OOO_PSNS);
+}
+
+/* How many more packets may be sent now. */
+static inline uint32_t vb_req_room(const struct vb_req *req)
+{
+	uint32_t most = vb_req_reach(req), now = vb_req_in_flight(req);
+
+	return most > now ? most - now : 0;
+}
+
+/* With so many packets in flight, small messages are coalesced (ib/req.c). */
+#define VB_STREAM_PKTS 8
+
+/* Packets were sent: note the time, and start the timers if none runs. Inline,
+ * as are the functions above: the path of each packet uses them. */
+static inline void vb_req_sent(struct vb_qp *qp, vb_time now)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+
+	if (vb_req_in_flight(req) >= VB_STREAM_PKTS) {
+		req->streaming = true;
+		req->stream_at = now;
+	}
+	if (req->ack_at == VB_NEVER && req->probe_at == VB_NEVER)
+		vb_req_rearm(qp, now);
+}
+
 /*
  * ib/req_retransmit.c: send again what the peer's selective NAK reports
  * missing (sack.due), and request missing READ responses again (gap_due).
