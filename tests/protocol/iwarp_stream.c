@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A stream between two iWARP queue pairs that is cut at every byte, damaged at
- * every byte, and lost; then random programs on random streams.
- * Whatever happens, each work request completes once, what completes well is
- * right, and no byte is anywhere that nobody sent.
+ * A stream between two iWARP queue pairs is cut at every byte, damaged at every
+ * byte, and lost; then random programs run on random streams. In every case
+ * each work request completes once, a successful one has moved the right data,
+ * and no other byte of memory changes.
  *
- *	iwarp_stream SEED	replays one random run
- *	iwarp_stream -n COUNT [FIRST]
+ * 	iwarp_stream SEED	replays one random run
+ * 	iwarp_stream -n COUNT [FIRST]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,8 @@
 
 #include "tests/support/pipe.h"
 
-/* Losing is what cutting is, but for the end: not at every byte. */
+/* Losing the stream is like cutting it, except for the end: test every fifth
+ * byte only. */
 #define LOSE_STEP 5
 
 #define OPS  16
@@ -23,7 +24,7 @@
 
 #define BAD_KEY 0x12345600u
 
-/* What each side's memory is for. */
+/* The areas of each side's memory. */
 enum area { SOURCE, SINK, TARGET, INBOX, WORDS };
 _Static_assert(4 * AREA + OPS * 8 <= PIPE_MEM, "it fits");
 
@@ -31,25 +32,26 @@ struct op {
 	unsigned side;
 	struct vb_send_wqe wqe;
 	uint32_t slot;
-	bool bad; /* its key is nobody's */
+	bool bad; /* its key is invalid */
 	unsigned done;
 	enum vb_wc_status status;
 };
 
 struct run {
 	struct pipe *p;
-	struct op ops[2 * OPS]; /* wr_id: the index */
+	struct op ops[2 * OPS]; /* wr_id is the index */
 	unsigned count, inbox[SIM_SIDES], recv_done[SIM_SIDES];
 	unsigned atomics[SIM_SIDES];
-	struct op *sent[SIM_SIDES][OPS]; /* that take a receive, in order */
+	/* SENDs and other requests that take a receive, in order. */
+	struct op *sent[SIM_SIDES][OPS];
 	unsigned sent_count[SIM_SIDES];
 	uint64_t seed;
-	/* damage: one bit, @at bytes from @side's first */
+	/* Damage: one bit of the byte @at bytes from @from's first. */
 	bool damages;
 	unsigned from;
 	size_t at;
 	uint8_t bit;
-	/* cuts */
+	/* Cuts: the sizes of the pieces. */
 	size_t first, most;
 	bool random, faulty;
 	struct sim_rand rand;
@@ -126,7 +128,7 @@ static void post_op(struct run *r, unsigned side, enum vb_wr_op kind,
 		  len > 100 ? 3 : 1);
 }
 
-/* What every kind does, both ways. */
+/* Post requests of every kind, in both directions. */
 static void post_usual(struct run *r)
 {
 	for (unsigned side = 0; side < SIM_SIDES; side++) {
@@ -141,7 +143,7 @@ static void post_usual(struct run *r)
 	}
 }
 
-/* The first side to have a bad one ends the stream. */
+/* Post a bad request; the first one ends the stream. */
 static void post_bad(struct run *r, unsigned side, enum vb_wr_op kind,
 		     uint32_t len)
 {
@@ -176,9 +178,7 @@ static void post_random(struct run *r)
 	}
 }
 
-/*
- * The stream.
- */
+/* The stream. */
 
 static void damage(struct run *r, unsigned from, size_t have)
 {
@@ -207,9 +207,7 @@ static size_t cut(struct pipe *p, unsigned side, bool sends, size_t have)
 	return r->most;
 }
 
-/*
- * What came of it.
- */
+/* Checking the results. */
 
 static void check_receive(struct run *r, unsigned side, const struct vb_cqe *e)
 {
@@ -254,7 +252,7 @@ static void poll_all(struct run *r)
 	}
 }
 
-/* Old, or what was written there. */
+/* The target holds either its old bytes or the bytes written. */
 static void check_target(const struct run *r, const struct op *op)
 {
 	const uint8_t *from = at_slot(r, op->side, SOURCE, op->slot);
@@ -279,7 +277,7 @@ static void check_all(struct run *r, bool good)
 		MUST(!good || r->ops[i].status == WC_SUCCESS);
 		MUST(!r->ops[i].bad || r->ops[i].status != WC_SUCCESS);
 	}
-	if (r->count <= OPS) /* else slots are shared */
+	if (r->count <= OPS) /* otherwise requests share slots */
 		for (unsigned i = 0; i < r->count; i++)
 			check_target(r, &r->ops[i]);
 	for (unsigned side = 0; side < SIM_SIDES; side++) {
@@ -312,7 +310,7 @@ static void end(struct run *r)
 	free(r);
 }
 
-/* The peer's socket is gone, on both sides; or it was closed. */
+/* Both sides lose their connection, or the peer closes it. */
 static void hang_up(struct run *r, bool lost)
 {
 	for (unsigned side = 0; side < SIM_SIDES; side++) {
@@ -352,7 +350,7 @@ static const struct vb_mpa_terms manners[] = {
 	  .rtr = RTR_WRITE },
 };
 
-/* How long the usual program's longer stream is. */
+/* The length of the longer stream of the usual program. */
 static size_t play_usual(const struct vb_mpa_terms *terms, size_t first,
 			 size_t most)
 {
@@ -434,7 +432,8 @@ static void play_random(uint64_t seed)
 	r->random = true;
 	post_random(r);
 	pipe_settle(r->p);
-	/* The responder's patience; and a cut of no bytes looks like quiet. */
+	/* Let the responder's wait expire. Repeat, since a cut of no bytes
+	 * looks like an idle stream. */
 	r->p->sim.now += VB_SEC;
 	for (unsigned i = 0; i < 20; i++)
 		pipe_settle(r->p);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* iWARP: what each work request becomes, order, depths, and every fault. */
+/* iWARP: what each work request becomes, order, depths, peer-to-peer mode. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include "core/mw.h"
 #include "tests/support/pipe.h"
 
-#define FAR (PIPE_MEM / 2) /* where in the other's memory */
+#define FAR (PIPE_MEM / 2) /* offset of the remote buffer */
 
 static enum vb_qp_state state_of(const struct pipe *p, unsigned side)
 {
@@ -68,7 +68,7 @@ static void expect_quiet(struct pipe *p)
 	}
 }
 
-/* In each manner that a stream can have. */
+/* The combinations of terms that a stream may have. */
 static const struct vb_mpa_terms manners[] = {
 	{ .initiator = true, .crc = true, .ird = 4, .ord = 4, .mss = 1460 },
 	{ .initiator = true, .ird = 4, .ord = 4, .mss = 8960 },
@@ -150,7 +150,7 @@ static void words(struct pipe *p)
 	w.remote_addr = (uintptr_t)p->mem[1] + FAR + 5000;
 	pipe_post_recv(p, 1, 0, 0);
 	pipe_post(p, 0, w, 10, 2);
-	/* A WRITE before it is not its own. */
+	/* Immediate data does not belong to a WRITE before it that has none. */
 	w.op = WR_WRITE;
 	pipe_post(p, 0, w, 10, 2);
 	w.op = WR_WRITE_IMM;
@@ -222,7 +222,7 @@ static void atomics(struct pipe *p)
 	w.compare_add = was - 6;
 	w.swap = 77;
 	pipe_post(p, 0, w, 8, 1);
-	w.swap = 99; /* it is 77 by now */
+	w.swap = 99; /* does not match: the word is 77 now */
 	pipe_post(p, 0, w, 16, 1);
 	pipe_settle(p);
 	for (unsigned i = 0; i < 3; i++)
@@ -239,7 +239,8 @@ static void iwarp__atomics(void **state)
 	each(atomics);
 }
 
-/* More than are let, fenced and not, both ways at once, batch after batch. */
+/* More READs than permitted at a time, fenced and not, in both directions at
+ * once, in several batches. */
 static void many(struct pipe *p)
 {
 	for (unsigned round = 0; round < 8; round++) {
@@ -277,7 +278,7 @@ static void iwarp__no_more_reads_than_agreed(void **state)
 	struct pipe *p = pipe_open(&pipe_terms);
 	unsigned asked = 0;
 
-	p->limit[1] = 0; /* no answer arrives */
+	p->limit[1] = 0; /* responses do not arrive */
 	for (unsigned i = 0; i < 9; i++)
 		pipe_post(p, 0, wr(WR_READ, 8), 0, 1);
 	pipe_settle(p);
@@ -313,7 +314,8 @@ static void iwarp__a_fence_waits_for_reads(void **state)
 	pipe_close(p);
 }
 
-/* A WRITE behind a READ is with the socket long before, and completes after. */
+/* The socket takes a WRITE that follows a READ long before the READ's response
+ * arrives; the WRITE still completes second. */
 static void iwarp__completions_keep_order(void **state)
 {
 	struct pipe *p = pipe_open(&pipe_terms);
@@ -334,7 +336,7 @@ static void iwarp__completions_keep_order(void **state)
 	pipe_close(p);
 }
 
-/* Segments fill TCP's, and no more. */
+/* FPDUs fill TCP segments exactly. */
 static void iwarp__segments_follow_the_mss(void **state)
 {
 	static const uint32_t mss[] = { 536, 1220, 1448, 8948 };
@@ -372,7 +374,7 @@ static void iwarp__windows(void **state)
 
 	fill(p);
 	assert_int_equal(vb_mw_alloc(p->sim.side[1].pd, 2, &mw, &key), 0);
-	key ^= 1; /* another in its low byte */
+	key ^= 1; /* change the consumer's byte */
 	bind.rkey = key;
 	bind.swap = p->key[1];
 	bind.remote_addr = (uintptr_t)p->mem[1] + FAR;
@@ -395,7 +397,7 @@ static void iwarp__windows(void **state)
 	assert_int_equal(e.wc_flags, WC_WITH_INV);
 	assert_int_equal(e.imm, key);
 	assert_memory_equal(p->mem[1] + FAR, p->mem[0], 64);
-	/* It is shut: a WRITE through it ends the stream. */
+	/* The window is closed: a WRITE through it ends the stream. */
 	w.op = WR_WRITE;
 	pipe_post(p, 0, w, 0, 1);
 	pipe_settle(p);
@@ -405,9 +407,7 @@ static void iwarp__windows(void **state)
 	pipe_close(p);
 }
 
-/*
- * Peer-to-peer, and who speaks first.
- */
+/* Peer-to-peer mode: which side sends first. */
 
 static void iwarp__the_responder_waits(void **state)
 {
@@ -426,9 +426,9 @@ static void iwarp__the_responder_waits(void **state)
 		assert_int_equal(p->wire[1].put, 0);
 		assert_true(rtr == (vb_iwarp_transport.deadline(
 					    p->pair.qp[1]) == VB_NEVER));
-		p->sim.now += VB_SEC; /* patience is over... */
+		p->sim.now += VB_SEC; /* without RTR the responder now sends... */
 		pipe_settle(p);
-		assert_int_equal(p->wire[1].put == 0, rtr); /* ...or is not */
+		assert_int_equal(p->wire[1].put == 0, rtr); /* ...with RTR it still waits */
 		p->limit[0] = SIZE_MAX;
 		pipe_settle(p);
 		expect_recv(p, 0, WC_SUCCESS);
@@ -446,7 +446,7 @@ static void iwarp__an_empty_fulpdu_is_a_send_rtr(void **state)
 	p = pipe_open(&terms);
 	p->limit[0] = 0;
 	pipe_settle(p);
-	p->wire[0].put = 0; /* ours does not arrive */
+	p->wire[0].put = 0; /* the regular RTR does not arrive */
 	p->limit[0] = SIZE_MAX;
 	pipe_inject_ulpdu(p, 0, NULL, 0);
 	pipe_post_recv(p, 1, 0, 10);
@@ -456,11 +456,9 @@ static void iwarp__an_empty_fulpdu_is_a_send_rtr(void **state)
 	pipe_close(p);
 }
 
-/*
- * Faults.
- */
+/* Faults. */
 
-/* The Terminate that @side sent last, as it is on the wire. */
+/* The last Terminate that @side sent, as on the wire. */
 static const uint8_t *term_of(const struct pipe *p, unsigned side)
 {
 	const uint8_t *last = NULL;
@@ -491,7 +489,7 @@ static void expect_term(const struct pipe *p, unsigned layer, unsigned etype,
 
 struct bad_key {
 	enum vb_wr_op op;
-	int32_t offset; /* from the beginning of the other's memory */
+	int32_t offset; /* from the beginning of the remote memory */
 	uint32_t len;
 	bool no_key, other_domain, no_right;
 	uint8_t layer, etype, code;
@@ -535,7 +533,7 @@ static void try_key(const struct bad_key *k)
 		0);
 	w.rkey = k->no_key ? 0x77777777 : atomic_load(&other->key);
 	w.remote_addr = (uintptr_t)p->mem[1] + (int64_t)k->offset;
-	/* One that is good stands before it, and comes through. */
+	/* A valid request before it completes. */
 	pipe_post(p, 0, wr(WR_READ, 5000), FAR, 1);
 	pipe_post_recv(p, 1, 0, 10);
 	pipe_post(p, 0, w, 0, 1);
@@ -550,7 +548,7 @@ static void try_key(const struct bad_key *k)
 	expect_recv(p, 1, WC_FLUSH_ERR);
 	expect_quiet(p);
 	expect_term(p, k->layer, k->etype, k->code);
-	/* It says which. */
+	/* The Terminate names the request. */
 	assert_int_equal(term_of(p, 1)[2], k->op == WR_READ ? 0xe0 : 0xc0);
 	assert_int_equal(sim_event(&p->sim, 1), k->code == 0xff
 							? EVENT_QP_REQ_ERR
@@ -603,7 +601,7 @@ static void iwarp__a_receive_without_memory(void **state)
 	pipe_close(p);
 }
 
-/* Our own fault: what went before it is complete, the peer is told. */
+/* A local fault: earlier requests complete, and the peer is told. */
 static void iwarp__a_bad_local_key(void **state)
 {
 	static const struct vb_sge bad = { 0x1000, 8, 0x1234 };
@@ -638,9 +636,7 @@ static void iwarp__rights_of_the_queue_pair(void **state)
 	pipe_close(p);
 }
 
-/*
- * Memory that is registered and gone: nobody is ended by a signal.
- */
+/* Registered memory that is unmapped: no signal kills the process. */
 
 #define GONE_BYTES (64u << 10)
 
@@ -693,7 +689,7 @@ static void iwarp__memory_to_send_is_gone(void **state)
 	give_back(&g);
 }
 
-/* The socket is the first to see it. */
+/* Without CRCs the socket is the first to notice. */
 static void iwarp__memory_for_the_socket_is_gone(void **state)
 {
 	struct gone g = take_away(0, false);
@@ -759,7 +755,7 @@ static void iwarp__a_receive_is_gone(void **state)
 	give_back(&g);
 }
 
-/* A thing that works on its memory all the time does not end the stream. */
+/* A program that changes its memory all the time does not end the stream. */
 static size_t change_it(struct pipe *p, unsigned side, bool sends, size_t have)
 {
 	if (sends)
@@ -781,9 +777,7 @@ static void iwarp__memory_that_changes_meanwhile(void **state)
 	pipe_close(p);
 }
 
-/*
- * What no requester of ours sends.
- */
+/* Messages that no correct requester sends. */
 
 struct bad_ulpdu {
 	const char *what;
@@ -858,7 +852,7 @@ static void iwarp__nonsense_is_named(void **state)
 	}
 }
 
-/* A message is of one kind to its end. */
+/* A message must keep its opcode to its end. */
 static void iwarp__a_message_that_changes(void **state)
 {
 	struct pipe *p = pipe_open(&pipe_terms);
@@ -875,7 +869,8 @@ static void iwarp__a_message_that_changes(void **state)
 	pipe_close(p);
 }
 
-/* Immediate data that follows no WRITE, or not at once, is of none. */
+/* Immediate data that does not directly follow a WRITE is a message of its
+ * own. */
 static void iwarp__immediate_data_alone(void **state)
 {
 	struct pipe *p = pipe_open(&pipe_terms);
@@ -894,7 +889,7 @@ static void iwarp__immediate_data_alone(void **state)
 	pipe_close(p);
 }
 
-/* More READs than it was told. */
+/* More READs than the peer permitted. */
 static void iwarp__too_many_reads(void **state)
 {
 	static const uint8_t read[46] = U(0x41, 0x41, 0, 1, 1, 0);
@@ -912,7 +907,7 @@ static void iwarp__too_many_reads(void **state)
 	pipe_close(p);
 }
 
-/* Answers that are not what was asked for. */
+/* Responses that do not match the request. */
 static void iwarp__a_wrong_answer(void **state)
 {
 	static const struct {
@@ -940,7 +935,7 @@ static void iwarp__a_wrong_answer(void **state)
 		uint8_t ulpdu[200] = { 0 };
 		struct vb_writer w = { ulpdu };
 
-		p->limit[0] = 0; /* side 1's answers are the test's */
+		p->limit[0] = 0; /* the test sends side 1's responses */
 		pipe_post(p, 0, wr(WR_READ, 100), 0, 1);
 		pipe_settle(p);
 		vb_ddp_seg_put(&w, &seg);
@@ -954,7 +949,7 @@ static void iwarp__a_wrong_answer(void **state)
 	}
 }
 
-/* From the peer, in the RFC's order and in siw's. */
+/* Terminates from the peer, with the codes of the RFC and those of siw. */
 static void iwarp__terminates_are_read(void **state)
 {
 	static const struct {
@@ -963,9 +958,9 @@ static void iwarp__terminates_are_read(void **state)
 	} rows[] = {
 		{ { 0x11, 0, 0, 0 }, WC_REM_ACCESS_ERR },
 		{ { 0x01, 2, 0x80, 0 }, WC_REM_ACCESS_ERR },
-		{ { 0x10, 2, 1, 0 }, WC_REM_ACCESS_ERR }, /* siw's */
+		{ { 0x10, 2, 1, 0 }, WC_REM_ACCESS_ERR }, /* as siw sends it */
 		{ { 0x12, 2, 0xc0, 0 }, WC_RNR_RETRY_EXC_ERR },
-		{ { 0x21, 2, 3, 0 }, WC_RNR_RETRY_EXC_ERR }, /* siw's */
+		{ { 0x21, 2, 3, 0 }, WC_RNR_RETRY_EXC_ERR }, /* as siw sends it */
 		{ { 0x21, 5, 1, 0 }, WC_REM_INV_REQ_ERR },
 		{ { 0x02, 6, 0, 0 }, WC_REM_INV_REQ_ERR },
 		{ { 0x20, 2, 0, 0 }, WC_RETRY_EXC_ERR },
@@ -990,7 +985,7 @@ static void iwarp__terminates_are_read(void **state)
 	}
 }
 
-/* RFC 7306: fields that no carry leaves, and bits that do not take part. */
+/* RFC 7306: no carry leaves a field, and masked bits do not change. */
 static void iwarp__masked_atomics(void **state)
 {
 	static const struct {
@@ -1039,9 +1034,7 @@ static void iwarp__masked_atomics(void **state)
 	pipe_close(p);
 }
 
-/*
- * Ends.
- */
+/* Ends. */
 
 static void iwarp__fin_between_messages(void **state)
 {
@@ -1094,7 +1087,8 @@ static void iwarp__lost(void **state)
 	pipe_close(p);
 }
 
-/* The program's own end: what has begun to leave leaves, and no Terminate. */
+/* The program moves the queue pair to ERR: an FPDU that is sent in part is
+ * completed, and no Terminate is sent. */
 static void iwarp__to_err_by_the_program(void **state)
 {
 	struct pipe *p = pipe_open(&pipe_terms);
@@ -1139,7 +1133,7 @@ static void iwarp__again_after_reset(void **state)
 	pipe_close(p);
 }
 
-/* Small messages gather when nothing is heard, and not for long. */
+/* Small messages are coalesced while nothing arrives, for a short time only. */
 static void iwarp__small_messages_gather(void **state)
 {
 	const struct vb_transport_ops *t = &vb_iwarp_transport;
@@ -1147,14 +1141,14 @@ static void iwarp__small_messages_gather(void **state)
 	struct vb_qp *qp = p->pair.qp[0];
 
 	for (unsigned i = 0; i < 8; i++) {
-		/* but for the nudge of a peer that is not heard */
+		/* only the nudge of a silent peer */
 		assert_true(t->deadline(qp) > p->sim.now + 10 * VB_MSEC);
 		pipe_post(p, 0, wr(WR_WRITE, 8), 0, 1);
 		assert_false(t->can_wait(qp));
 		pipe_settle(p);
 		expect_sent(p, 0, WC_SUCCESS);
 	}
-	assert_false(t->can_wait(qp)); /* there is nothing */
+	assert_false(t->can_wait(qp)); /* nothing is posted */
 	assert_true(t->deadline(qp) == p->sim.now + 200 * VB_USEC);
 	for (unsigned i = 0; i < 63; i++) {
 		pipe_post(p, 0, wr(WR_WRITE, 8), 0, 1);
@@ -1165,18 +1159,19 @@ static void iwarp__small_messages_gather(void **state)
 	pipe_settle(p);
 	for (unsigned i = 0; i < 64; i++)
 		expect_sent(p, 0, WC_SUCCESS);
-	/* What is long does not wait. */
+	/* Long messages do not wait. */
 	pipe_post(p, 0, wr(WR_WRITE, 20000), 0, 1);
 	assert_false(t->can_wait(qp));
 	pipe_settle(p);
-	/* The time has come: it goes, and the next does not wait. */
+	/* The time is over: the message is sent, and the next one does not
+	 * wait. */
 	pipe_post(p, 0, wr(WR_WRITE, 8), 0, 1);
 	assert_true(t->can_wait(qp));
 	p->sim.now += 200 * VB_USEC;
 	pipe_settle(p);
 	pipe_post(p, 0, wr(WR_WRITE, 8), 0, 1);
 	assert_false(t->can_wait(qp));
-	/* An answer has come: it waits for each. */
+	/* A response has arrived: the program waits for each one. */
 	for (unsigned i = 0; i < 20; i++) {
 		pipe_post(p, 0, wr(WR_READ, 8), 0, 1);
 		assert_false(t->can_wait(qp));
@@ -1185,7 +1180,7 @@ static void iwarp__small_messages_gather(void **state)
 	pipe_close(p);
 }
 
-/* What was received behind the entry that was lost is not received. */
+/* After a completion entry is lost, later messages are not received. */
 static void iwarp__a_full_completion_queue(void **state)
 {
 	struct pipe *p = pipe_open(&pipe_terms);
@@ -1230,7 +1225,7 @@ static void iwarp__a_shared_receive_queue(void **state)
 	pipe_close(p);
 }
 
-/* The socket has not taken the end of it: it is not complete. */
+/* The socket has not taken the end of the message: it is not complete. */
 static size_t take_some(struct pipe *p, unsigned side, bool sends, size_t have)
 {
 	return sends ? *(size_t *)p->arg : have;
@@ -1248,7 +1243,8 @@ static void iwarp__complete_when_all_is_taken(void **state)
 	pipe_post(p, 0, wr(WR_SEND, 1200), 0, 1);
 	pipe_turn(p);
 	assert_false(sim_poll(p->pair.send_cq[0], &e));
-	/* Half of the FPDU is out: what the program does now is too late. */
+	/* Half of the FPDU was sent: a change of the memory has no effect any
+	 * more. */
 	memset(p->mem[0] + 900, 0x55, 400);
 	pipe_turn(p);
 	expect_sent(p, 0, WC_SUCCESS);
@@ -1257,8 +1253,8 @@ static void iwarp__complete_when_all_is_taken(void **state)
 	pipe_close(p);
 }
 
-/* The batch had judged the bad one already when the socket took no more than
- * the beginning of the good one before it. */
+/* The batch already contains the check of a bad WQE when the socket takes only
+ * the beginning of the good message before it. */
 static void iwarp__bad_behind_what_is_not_taken(void **state)
 {
 	struct pipe *p = pipe_open(&pipe_terms);
@@ -1281,7 +1277,7 @@ static void iwarp__bad_behind_what_is_not_taken(void **state)
 	pipe_close(p);
 }
 
-/* Pieces that touch are one for the socket, and each is held all the same. */
+/* Adjacent pieces form one iovec entry, but each region is held. */
 static void iwarp__many_pieces_that_touch(void **state)
 {
 	enum { COUNT = 40, PIECES = 30 };
@@ -1305,9 +1301,7 @@ static void iwarp__many_pieces_that_touch(void **state)
 	pipe_close(p);
 }
 
-/*
- * Two programs of one host.
- */
+/* Two programs on one host. */
 
 static struct pipe *open_near(void)
 {
@@ -1325,7 +1319,8 @@ static struct pipe *open_near(void)
 	return p;
 }
 
-/* Cards go, and nothing else before it is known which way requests take. */
+/* Cards are exchanged before anything else, until it is decided how requests
+ * travel. */
 static void iwarp__cards_first(void **state)
 {
 	struct pipe *p = open_near();
@@ -1354,7 +1349,7 @@ static void iwarp__cards_first(void **state)
 	pipe_close(p);
 }
 
-/* Requests go another way, and the stream's end ends them. */
+/* Requests travel by shared memory; the end of the stream ends them, too. */
 static void iwarp__the_end_of_a_silent_stream(void **state)
 {
 	for (unsigned lost = 0; lost < 2; lost++) {
@@ -1379,7 +1374,7 @@ static void iwarp__the_end_of_a_silent_stream(void **state)
 	}
 }
 
-/* The other end's queue pair has ended for a reason of its own. */
+/* The peer's queue pair has failed for a reason of its own. */
 static void iwarp__a_terminate_on_a_silent_stream(void **state)
 {
 	struct pipe *p = open_near();
@@ -1395,7 +1390,7 @@ static void iwarp__a_terminate_on_a_silent_stream(void **state)
 	pipe_close(p);
 }
 
-/* One that was not asked for; two. */
+/* A card that was not negotiated, and a second card. */
 static void iwarp__cards_out_of_place(void **state)
 {
 	static const uint8_t

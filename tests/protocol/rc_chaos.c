@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pairs are stopped in the middle of things: no completion is lost,
- * doubled or wrong. */
+/* Queue pairs are stopped at random moments: no completion is lost, duplicated
+ * or wrong. */
 #include "tests/support/scenario.h"
 
 int main(int argc, char **argv)

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What losses cost two of us, in virtual time: a stream of long messages over
- * a wire that takes a packet every 2 us, and a round trip of 60 us. What the
- * two compute costs nothing here.
- */
+/* The cost of losses between two Verbenas, in virtual time: a stream of long
+ * messages over a wire that takes one packet every 2 us and has a round trip of
+ * 60 us. Computation takes no virtual time. */
 #include "tests/support/bench.h"
 
 #include <stdio.h>
 
 #define MTU	 4096
-#define PKTS	 64 /* of a message */
+#define PKTS	 64 /* packets of a message */
 #define MESSAGES 600
 #define UNDERWAY 8
 
@@ -17,11 +15,11 @@
 #define DELAY (30 * VB_USEC)
 
 struct run {
-	unsigned lose; /* chance in 10000, both ways */
-	unsigned swap; /* the same to be overtaken */
-	unsigned room; /* in the wire's queue */
-	/* what came of it */
-	double goodput; /* of what the wire takes */
+	unsigned lose; /* chance in 10000, in both directions */
+	unsigned swap; /* chance in 10000 to be overtaken */
+	unsigned room; /* packets in the wire's queue */
+	/* results: */
+	double goodput; /* fraction of the wire's capacity */
 	uint64_t sent, lost, repeats, duplicates;
 };
 
@@ -44,7 +42,8 @@ static void transfer(struct bench *b, const struct run *r)
 	}
 }
 
-/* Where the data goes: its packets, and those that got lost. */
+/* The run being recorded: its packets in the data direction, and those that
+ * were lost. */
 static struct run *tapped;
 static struct sim_rand dice;
 static enum sim_fate tap(void *arg, unsigned from, const struct vb_ib_pkt *pkt)
@@ -63,7 +62,7 @@ static void play(struct run *r)
 	struct bench *b;
 	vb_time begin;
 
-	attr.path_mtu = 5; /* MTU */
+	attr.path_mtu = 5; /* the code for 4096 bytes */
 	b = bench_open_as(&attr, &sim_caps);
 	begin = b->sim.now;
 	tapped = r;
@@ -96,7 +95,7 @@ static void goodput__is_the_wires_without_losses(void **state)
 	assert_int_equal(r.repeats, 0);
 }
 
-/* The first loss costs a window: they do not know each other yet. */
+/* The first loss costs a window: the two do not know each other yet. */
 static bool repeats_little_more(const struct run *r)
 {
 	return r->repeats <= r->lost + r->lost / 20 + 150;
@@ -116,8 +115,8 @@ static void goodput__hardly_suffers_from_few_losses(void **state)
 	}
 }
 
-/* A queue that overflows is backed off from: it is full, and little is sent
- * in vain. */
+/* A queue that overflows makes the sender back off: the queue stays full, and
+ * little is sent in vain. */
 static void goodput__fills_a_short_queue(void **state)
 {
 	struct run r = { .room = 70 };
@@ -127,7 +126,8 @@ static void goodput__fills_a_short_queue(void **state)
 	assert_true(r.repeats < r.sent / 12);
 }
 
-/* Who is overtaken looks lost: it is sent once more, and not all behind it. */
+/* A packet that was overtaken looks lost: it is sent once more, but the packets
+ * behind it are not. */
 static void goodput__survives_some_that_are_overtaken(void **state)
 {
 	struct run r = { .swap = 100 };

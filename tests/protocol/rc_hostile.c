@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A peer that sends well-sealed nonsense harms nobody but its connection. */
+/* A peer that sends valid packets with senseless contents harms only its own
+ * connection. */
 #include "tests/support/scenario.h"
 
 int main(int argc, char **argv)

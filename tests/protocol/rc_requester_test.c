@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The requester and completer: loss, time, order, errors. */
+/* The requester and completer: errors, limits, states. */
 #include "ib/rc.h"
 #include "tests/support/bench.h"
 
 #include <string.h>
 
-#define MTU	    1024 /* sim_attr's */
+#define MTU	    1024 /* bytes, as in sim_attr */
 #define NOT_OUR_KEY 0x77777777u
 
 static enum vb_qp_state state_of(const struct bench *b, unsigned side)
@@ -25,7 +25,7 @@ static void inject_aeth(struct bench *b, uint8_t syndrome, int nth)
 	bench_inject(b, 0, &pkt, 0, 0);
 }
 
-/* Nothing of side 1 gets through: its answers are the test's. */
+/* Lose everything that side 1 sends: the test sends its responses. */
 static bool lose_answers(struct bench *b, unsigned from,
 			 const struct vb_ib_pkt *pkt)
 {
@@ -46,9 +46,7 @@ static struct bench *open_alone(void)
 	return b;
 }
 
-/*
- * The end of a request.
- */
+/* How a request ends. */
 
 static void requester__nak_codes_become_statuses(void **state)
 {
@@ -166,9 +164,7 @@ static void requester__wrong_answers(void **state)
 	}
 }
 
-/*
- * Local errors.
- */
+/* Local errors. */
 
 static void requester__bad_lkey_waits_its_turn(void **state)
 {
@@ -185,7 +181,7 @@ static void requester__bad_lkey_waits_its_turn(void **state)
 	bench_post(b, 0, WR_WRITE, 0, 8, 0);
 	bench_wait(b, 10);
 	bench_expect_no_wc(b->pair.send_cq[0]);
-	/* Not even the packet whose memory is right. */
+	/* Not even the packet whose memory is valid was sent. */
 	assert_int_equal(bench_count(b, 0, CODE_SEND_FIRST), 0);
 	b->lose = NULL;
 	bench_wait(b, 20000);
@@ -203,9 +199,9 @@ static void requester__refuses_what_cannot_be(void **state)
 		uint32_t len;
 		enum vb_wc_status status;
 	} rows[] = {
-		{ WR_READ, 8, WC_LOC_QP_OP_ERR }, /* max_rd_atomic is 0 */
+		{ WR_READ, 8, WC_LOC_QP_OP_ERR }, /* since max_rd_atomic is 0 */
 		{ WR_CMP_SWAP, 8, WC_LOC_QP_OP_ERR },
-		{ WR_LOCAL_INV, 0, WC_MW_BIND_ERR }, /* of no window */
+		{ WR_LOCAL_INV, 0, WC_MW_BIND_ERR }, /* the key names no window */
 		{ WR_BIND_MW, 0, WC_MW_BIND_ERR },
 		{ 99, 0, WC_LOC_QP_OP_ERR },
 		{ WR_WRITE, BENCH_MEM + 1, WC_LOC_PROT_ERR },
@@ -248,9 +244,7 @@ static void requester__read_into_a_region_that_went(void **state)
 	bench_close(b);
 }
 
-/*
- * Retries.
- */
+/* Retries. */
 
 static void requester__gives_up_after_retry_cnt(void **state)
 {
@@ -286,14 +280,14 @@ static void requester__no_timeout_never_gives_up(void **state)
 	bench_post(b, 0, WR_WRITE, 0, 8, 0);
 	sim_run(&b->sim, b->sim.now + 1000 * VB_SEC);
 	bench_expect_no_wc(b->pair.send_cq[0]);
-	assert_true(b->logged < 300); /* patience grows */
+	assert_true(b->logged < 300); /* probes become rarer */
 	b->lose = NULL;
 	sim_run(&b->sim, b->sim.now + 20 * VB_SEC);
 	bench_expect_wc(b->pair.send_cq[0], 0, WC_SUCCESS);
 	bench_close(b);
 }
 
-/* A lost last packet, or its ACK, costs milliseconds and no retry. */
+/* A lost last packet, or a lost ACK of it, costs milliseconds and no retry. */
 static bool lose_first(struct bench *b, unsigned from,
 		       const struct vb_ib_pkt *pkt)
 {
@@ -341,12 +335,12 @@ static void requester__rnr_waits_as_told(void **state)
 
 static void requester__rnr_nak_then_sequence_nak(void **state)
 {
-	struct bench *b = open_alone(); /* what rxe does */
+	struct bench *b = open_alone(); /* as Linux rxe does */
 
 	bench_post(b, 0, WR_SEND, 0, 8, 0);
 	bench_post(b, 0, WR_SEND, 0, 8, 0);
 	bench_wait(b, 10);
-	inject_aeth(b, VB_SYN_RNR | 14, 0); /* 1.28 ms */
+	inject_aeth(b, VB_SYN_RNR | 14, 0); /* the code for 1.28 ms */
 	inject_aeth(b, VB_SYN_NAK_PSN, 0);
 	bench_wait(b, 1200);
 	assert_int_equal(bench_count(b, 0, CODE_SEND_ONLY), 2);
@@ -384,14 +378,14 @@ static void requester__rnr_retry_7_is_without_end(void **state)
 	bench_close(b);
 }
 
-/* A program that posts nothing for long, behind a wire that loses now and
- * then, is not a peer that is gone. */
+/* A peer whose program posts no receive for a long time, behind a wire that
+ * loses packets now and then, is not taken for dead. */
 static void requester__rnr_for_long_on_a_bad_wire(void **state)
 {
 	for (unsigned lose = 50; lose <= 200; lose += 50) {
 		struct bench *b = bench_open();
 
-		b->sim.tap = NULL; /* more than the log holds */
+		b->sim.tap = NULL; /* the run exceeds the log */
 		b->sim.wire.lose = lose;
 		bench_post(b, 0, WR_SEND, 0, 8, 0);
 		bench_wait(b, 8000000);
@@ -403,9 +397,7 @@ static void requester__rnr_for_long_on_a_bad_wire(void **state)
 	}
 }
 
-/*
- * Loss.
- */
+/* Loss. */
 
 static bool lose_third(struct bench *b, unsigned from,
 		       const struct vb_ib_pkt *pkt)
@@ -429,7 +421,7 @@ static void requester__goes_back_to_what_was_lost(void **state)
 	bench_close(b);
 }
 
-/* A network that copies NAKs does not multiply repeats. */
+/* A network that duplicates NAKs does not multiply retransmissions. */
 static void requester__one_loss_is_repaired_once(void **state)
 {
 	struct bench *b = open_alone();
@@ -471,7 +463,7 @@ static void requester__a_read_goes_on_where_it_broke(void **state)
 	bench_close(b);
 }
 
-/* While answers come, it asks for no more than once for what they lack. */
+/* While responses arrive, the missing ones are requested only once. */
 static void requester__answers_put_off_the_probe(void **state)
 {
 	struct bench *b = open_alone();
@@ -502,7 +494,7 @@ static void requester__an_ack_does_not_complete_a_read(void **state)
 	inject_aeth(b, VB_SYN_ACK, 2);
 	bench_expect_wc(b->pair.send_cq[0], 0, WC_SUCCESS);
 	bench_expect_no_wc(b->pair.send_cq[0]);
-	/* It says that the answer is lost. */
+	/* The ACK shows that the response was lost. */
 	assert_int_equal(bench_count(b, 0, CODE_READ_REQUEST), 2);
 	bench_close(b);
 }
@@ -524,8 +516,8 @@ static void requester__an_answer_acknowledges_what_is_before(void **state)
 	bench_close(b);
 }
 
-/* A peer that was merely slow acknowledges the oldest, then the others; one
- * that lost the oldest has thrown the others away. */
+/* A peer that was merely slow acknowledges the oldest packet and then the
+ * others; a peer that lost the oldest has dropped the others. */
 static void requester__a_probe_acknowledged_may_be_slowness(void **state)
 {
 	for (int slow = 0; slow < 2; slow++) {
@@ -545,9 +537,7 @@ static void requester__a_probe_acknowledged_may_be_slowness(void **state)
 	}
 }
 
-/*
- * Limits.
- */
+/* Limits. */
 
 static void requester__no_more_reads_than_max_rd_atomic(void **state)
 {
@@ -586,8 +576,8 @@ static void requester__a_long_read_is_asked_for_in_pieces(void **state)
 	bench_close(b);
 }
 
-/* Packets sent and not acknowledged stay within the window, and AckReq is on
- * the last that it allows. */
+/* Packets in flight stay within the window, and the last one allowed carries
+ * AckReq. */
 static void requester__keeps_within_the_window(void **state)
 {
 	struct bench *b = open_alone();
@@ -666,13 +656,9 @@ static void requester__headers_are_right(void **state)
 	bench_close(b);
 }
 
-/*
- * States.
- */
+/* States. */
 
-/*
- * Runs of small messages.
- */
+/* Runs of small messages. */
 
 static void post_piece(struct bench *b, uint32_t lkey, uint32_t at,
 		       uint32_t len, uint8_t op, uint8_t flags)
@@ -708,8 +694,8 @@ static void post_write(struct bench *b, uint32_t len, uint8_t flags)
 	sim_drive(&b->sim);
 }
 
-/* Up to 64, or to the signalled one behind them; longer ones up to as much as
- * is under way. */
+/* A batch ends at 64 messages, or at the next signaled one; of longer messages,
+ * at as many packets as are in flight. */
 static void requester__small_messages_gather(void **state)
 {
 	static const struct {
@@ -731,7 +717,7 @@ static void requester__small_messages_gather(void **state)
 		struct bench *b = bench_open_as(&sim_attr, &caps);
 
 		b->pair.qp[0]->sq.sig_all = rows[i].sig_all;
-		post_write(b, 8, 0); /* how near the peer is */
+		post_write(b, 8, 0); /* to learn the round trip */
 		bench_wait(b, 1000);
 		for (unsigned n = 0; n < 7; n++)
 			post_write(b, 8, 0);
@@ -758,7 +744,7 @@ static unsigned us_until_done(struct bench *b)
 	return us;
 }
 
-/* A long one that the window has cut, and a short one behind it. */
+/* A long message that the window has cut, and a short one behind it. */
 static void requester__a_short_one_holds_up_nothing(void **state)
 {
 	unsigned us[2];
@@ -779,7 +765,7 @@ static void requester__a_short_one_holds_up_nothing(void **state)
 	assert_true(us[1] <= us[0] + us[0] / 20);
 }
 
-/* Kinds, lengths and keys that change from one to the next. */
+/* Operation, length and key change from one message to the next. */
 static void requester__a_run_is_what_each_would_be(void **state)
 {
 	static const uint32_t lens[] = { 1, 64, 3, 0, MTU, 8, 31, 200, 5 };
@@ -814,7 +800,7 @@ static void requester__a_run_is_what_each_would_be(void **state)
 	bench_wait(b, 1000);
 	for (unsigned i = 0; i < 48; i++)
 		bench_expect_wc(b->pair.send_cq[0], i, WC_SUCCESS);
-	/* All but what was sent went to the same place. */
+	/* Everything but the SENDs went to the same place. */
 	at = 0;
 	for (unsigned i = 0; i < 48; i++) {
 		uint32_t len = lens[i % VB_COUNT(lens)];
@@ -838,7 +824,7 @@ static void requester__a_run_is_what_each_would_be(void **state)
 	bench_close(b);
 }
 
-/* The one whose key is wrong ends it, after all before it. */
+/* The message with the wrong key ends the run after all earlier ones. */
 static void requester__a_bad_key_in_a_run(void **state)
 {
 	for (unsigned bad = 0; bad < 4; bad++) {
@@ -859,7 +845,7 @@ static void requester__a_bad_key_in_a_run(void **state)
 					  : b->mr[0]->key,
 				   i == 3 && bad == 2 ? 60 : 8 * i, 8, WR_WRITE,
 				   SEND_SIGNALED);
-		if (bad == 3) /* it was right when it was posted */
+		if (bad == 3) /* the key was valid when posted */
 			assert_int_equal(vb_mr_deregister(mr), 0);
 		bench_wait(b, 100);
 		for (unsigned i = 0; i < 3; i++)
@@ -975,7 +961,8 @@ static void requester__lives_again_after_reset(void **state)
 	bench_close(b);
 }
 
-/* A completion queue too small ends the connection, and nothing else. */
+/* A completion queue that is too small ends the connection, and nothing
+ * else. */
 static void requester__completion_queue_overrun(void **state)
 {
 	struct sim_caps caps = sim_caps;
@@ -990,7 +977,7 @@ static void requester__completion_queue_overrun(void **state)
 	assert_int_equal(state_of(b, 0), QPS_ERR);
 	for (int i = 0; i < 4; i++)
 		bench_expect_wc(b->pair.send_cq[0], (uint64_t)i, WC_SUCCESS);
-	assert_int_equal(vb_cq_poll(b->pair.send_cq[0], 1, &e), -5); /* EIO */
+	assert_int_equal(vb_cq_poll(b->pair.send_cq[0], 1, &e), -5); /* -EIO */
 	assert_int_equal(sim_event(&b->sim, 0), EVENT_CQ_ERR);
 	assert_int_equal(sim_event(&b->sim, 0), EVENT_QP_FATAL);
 	bench_close(b);

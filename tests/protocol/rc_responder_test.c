@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The responder, packet by packet: faults, duplicates, order of answers. */
+/* The responder, packet by packet: faults, PSNs, acknowledgements. */
 #include "tests/support/bench.h"
 
 #include <string.h>
 
-#define MTU	    1024 /* sim_attr's */
+#define MTU	    1024 /* bytes, as in sim_attr */
 #define NOT_OUR_KEY 0x77777777u
 
 static enum vb_qp_state state_of(const struct bench *b, unsigned side)
@@ -21,9 +21,7 @@ static void inject_code(struct bench *b, uint8_t code, int nth, uint32_t length,
 	bench_inject(b, 1, &pkt, payload, 0xee);
 }
 
-/*
- * Fatal faults.
- */
+/* Fatal faults. */
 
 struct bad {
 	uint8_t code;
@@ -111,7 +109,7 @@ static void responder__refuses_first_before_last(void **state)
 	bench_expect_aeth(b, 1, VB_SYN_ACK, 0);
 	inject_code(b, CODE_SEND_ONLY, 1, 0, 8);
 	bench_expect_aeth(b, 1, VB_SYN_NAK_INVALID, 1);
-	/* The receive under way tells; no event needs to. */
+	/* The receive in progress reports the fault, so no event is raised. */
 	bench_expect_wc(b->pair.recv_cq[1], 7, WC_REM_INV_REQ_ERR);
 	assert_int_equal(sim_event(&b->sim, 1), -1);
 	bench_close(b);
@@ -219,7 +217,7 @@ static void responder__more_reads_than_it_can_remember(void **state)
 	struct bench *b = bench_open();
 	struct vb_ib_pkt pkt;
 
-	/* Five arrive before one is answered; four may be. */
+	/* Five arrive before one is answered; four are permitted. */
 	for (int i = 0; i < 5; i++) {
 		pkt = bench_request(b, CODE_READ_REQUEST, i);
 		pkt.reth.length = 8;
@@ -237,9 +235,7 @@ static void responder__more_reads_than_it_can_remember(void **state)
 	bench_close(b);
 }
 
-/*
- * PSNs.
- */
+/* PSNs. */
 
 static void responder__one_nak_for_a_gap(void **state)
 {
@@ -251,7 +247,7 @@ static void responder__one_nak_for_a_gap(void **state)
 	bench_expect_silence(b, 1);
 	inject_code(b, CODE_WRITE_ONLY, 0, 8, 8);
 	bench_expect_aeth(b, 1, VB_SYN_ACK, 0);
-	/* The next gap is another one. */
+	/* The next gap gets a NAK of its own. */
 	inject_code(b, CODE_WRITE_ONLY, 2, 8, 8);
 	bench_expect_aeth(b, 1, VB_SYN_NAK_PSN, 1);
 	bench_close(b);
@@ -313,7 +309,7 @@ static void responder__one_ack_for_a_run(void **state)
 	bench_close(b);
 }
 
-/* A WRITE arrives, and nothing is sent yet. What becomes of its ACK? */
+/* A WRITE arrives and nothing is sent yet. Returns how its ACK is treated. */
 static enum vb_delayed_ack write_arrives(struct bench *b, int nth, bool polls)
 {
 	struct vb_ib_pkt pkt = bench_request(b, CODE_WRITE_ONLY, nth);
@@ -348,8 +344,8 @@ static void replies(struct bench *b)
 	assert_true(sim_poll(b->pair.send_cq[1], &e));
 }
 
-/* Whose replies have come at once so often is trusted to reply. Returns the
- * next WRITE's number. */
+/* Make the program reply promptly until the ACK waits for its reply. Returns
+ * the number of the next WRITE. */
 static int always_replies(struct bench *b)
 {
 	int n = 0;
@@ -369,14 +365,15 @@ static void responder__ack_waits_for_who_always_replies(void **state)
 	assert_int_equal(write_arrives(b, n++, false), ACK_DELAYED);
 	b->read = b->logged;
 	replies(b);
-	/* One train, whose receiver looks at the ACK first. */
+	/* Both are one train, whose receiver handles the ACK first. */
 	assert_int_equal(bench_next(b, 1)->op->kind, KIND_WRITE);
 	bench_expect_aeth(b, 1, VB_SYN_ACK, n - 1);
-	/* Who polls again has not replied, and is not waited for any more. */
+	/* A program that polls again has not replied: the ACK no longer
+	 * waits. */
 	assert_int_equal(write_arrives(b, n++, false), ACK_DELAYED);
 	assert_true(polled_again(b));
 	assert_false(polled_again(b));
-	/* Until it has again. */
+	/* Until it has replied again several times. */
 	for (int i = 0; i < 4; i++) {
 		assert_int_equal(write_arrives(b, n++, false), ACK_NOW);
 		replies(b);
@@ -385,8 +382,8 @@ static void responder__ack_waits_for_who_always_replies(void **state)
 	bench_close(b);
 }
 
-/* The program was shown the WRITE: its peer is told, whatever became of the
- * reply that the ACK waited for. */
+/* The program was given the WRITE's completion: the peer gets the ACK even if
+ * the reply that the ACK waited for fails. */
 static void responder__ack_survives_a_reply_that_fails(void **state)
 {
 	struct bench *b = bench_open();
@@ -408,7 +405,7 @@ static void responder__ack_does_not_wait_for_nothing(void **state)
 	struct bench *b = bench_open();
 
 	always_replies(b);
-	/* A poll that brings no completion is followed by the next. */
+	/* A poll without completions is followed by another poll. */
 	assert_int_equal(write_arrives(b, 8, true), ACK_NONE);
 	/* More than an ACK is due. */
 	write_arrives(b, 10, false);
@@ -427,13 +424,11 @@ static void responder__no_ack_unless_asked(void **state)
 		pkt.bth.ack_req = false;
 		bench_inject(b, 1, &pkt, 0, 0);
 	}
-	bench_expect_aeth(b, 1, VB_SYN_ACK, 63); /* now and then */
+	bench_expect_aeth(b, 1, VB_SYN_ACK, 63); /* sent although no packet asked for it */
 	bench_close(b);
 }
 
-/*
- * Duplicates.
- */
+/* Duplicates. */
 
 static void responder__duplicates_are_acked_with_the_newest(void **state)
 {
@@ -446,7 +441,7 @@ static void responder__duplicates_are_acked_with_the_newest(void **state)
 	memset(b->mem[1], 0, 8);
 	inject_code(b, CODE_WRITE_ONLY, 1, 8, 8);
 	bench_expect_aeth(b, 1, VB_SYN_ACK, 2);
-	assert_int_equal(b->mem[1][0], 0); /* not carried out again */
+	assert_int_equal(b->mem[1][0], 0); /* not executed again */
 	bench_post_recv(b, 1, 0, 0, 64);
 	inject_code(b, CODE_SEND_ONLY, 0, 0, 8);
 	bench_expect_aeth(b, 1, VB_SYN_ACK, 2);
@@ -463,8 +458,8 @@ static void receive(struct bench *b, const struct vb_ib_pkt *pkt)
 	vb_mutex_unlock(&qp->drive);
 }
 
-/* An ACK that named a READ or an atomic would complete it, at some peers,
- * without its data. */
+/* Some peers take an ACK that names a READ or atomic for its completion,
+ * without the data. */
 static void responder__acks_never_name_what_is_answered(void **state)
 {
 	static const uint8_t codes[] = { CODE_READ_REQUEST, CODE_FETCH_ADD };
@@ -485,7 +480,8 @@ static void responder__acks_never_name_what_is_answered(void **state)
 	}
 }
 
-/* A repeated answer speaks for the WRITE before it, not for one behind it. */
+/* A repeated response acknowledges the WRITE before it, not the one behind
+ * it. */
 static void responder__repeats_acknowledge_what_is_before(void **state)
 {
 	static const struct {
@@ -545,13 +541,13 @@ static void responder__reads_are_executed_again(void **state)
 	expect_responses(b, 0, three, 3);
 	bench_inject(b, 1, &pkt, 0, 0);
 	expect_responses(b, 0, three, 3);
-	/* What is left of it. */
+	/* Request the rest of it. */
 	pkt.bth.psn = vb_psn_add(pkt.bth.psn, 1);
 	pkt.reth.va += MTU;
 	pkt.reth.length -= MTU;
 	bench_inject(b, 1, &pkt, 0, 0);
 	expect_responses(b, 1, two, 2);
-	/* More than what is left, another key, other memory: not this one. */
+	/* Longer than the rest, another key, other memory: not this request. */
 	pkt.reth.length += MTU;
 	bench_inject(b, 1, &pkt, 0, 0);
 	pkt.reth.length -= MTU;
@@ -595,7 +591,7 @@ static void responder__forgotten_reads_are_dropped(void **state)
 	bench_close(b);
 }
 
-/* A repeat that nobody needs must not cost the connection. */
+/* A duplicate that the requester does not need must not end the connection. */
 static void responder__repeat_of_a_read_whose_region_is_gone(void **state)
 {
 	struct bench *b = bench_open();
@@ -656,7 +652,7 @@ static void responder__ack_does_not_overtake_responses(void **state)
 	bench_close(b);
 }
 
-/* What came before the fault is answered before the NAK, in ERR too. */
+/* What came before the fault is answered before the NAK, also in ERR. */
 static void responder__answers_before_it_dies(void **state)
 {
 	struct bench *b = bench_open();
@@ -700,9 +696,7 @@ static void responder__says_communication_established_once(void **state)
 	sim_close(s);
 }
 
-/*
- * ATOMIC WRITE.
- */
+/* ATOMIC WRITE. */
 
 static struct vb_ib_pkt atomic_write(const struct bench *b, int nth)
 {
@@ -732,7 +726,7 @@ static void responder__atomic_write_is_written_once(void **state)
 	bench_inject(b, 1, &pkt, 8, 0x11);
 	expect_done(b, 0);
 	assert_memory_equal(b->mem[1], "\x11\x11\x11\x11\x11\x11\x11\x11", 8);
-	/* A copy is answered, and does not undo what came after. */
+	/* A duplicate is answered, and does not undo a later write. */
 	pkt = atomic_write(b, 1);
 	bench_inject(b, 1, &pkt, 8, 0x22);
 	expect_done(b, 1);
@@ -763,7 +757,7 @@ static void responder__atomic_write_faults(void **state)
 		uint8_t before[32];
 
 		memcpy(before, b->mem[1], sizeof(before));
-		/* Whatever the bench's memory begins at. */
+		/* Align, wherever the bench's memory begins. */
 		pkt.reth.va += (-pkt.reth.va & 7) + rows[i].shift;
 		pkt.reth.length = rows[i].length;
 		bench_inject(b, 1, &pkt, rows[i].payload, 0x11);

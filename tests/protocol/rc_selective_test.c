@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Selective repeat: how two of us find out about each other, what is sent
- * again then, and that anybody else sees none of it.
- */
+/* Selective repeat: how two Verbenas detect each other, what is then sent
+ * again, and that other implementations see none of it. */
 #include "tests/support/bench.h"
 
 #include <string.h>
 
-#define MTU   1024 /* sim_attr's */
+#define MTU   1024 /* bytes, as in sim_attr */
 #define PKTS  32
 #define BYTES (PKTS * MTU)
 
-/* What to lose: the @nth packet of @code (any from @from), @times. */
+/* What to lose: the @nth packet of @code (0: any) from @from, @times times. */
 static struct {
 	unsigned from, nth, times, seen;
 	uint32_t psn;
@@ -59,7 +57,8 @@ static unsigned marked(const struct bench *b, unsigned from)
 	return count;
 }
 
-/* One message of PKTS packets, to its end. Returns the repeats it took. */
+/* Transfer one message of PKTS packets. Returns the number of
+ * retransmissions. */
 static uint64_t transfer(struct bench *b, enum vb_wr_op op)
 {
 	uint64_t before = repeats(b);
@@ -68,7 +67,7 @@ static uint64_t transfer(struct bench *b, enum vb_wr_op op)
 
 	memset(b->mem[to], (int)b->logged & 0xff, BYTES);
 	bench_post(b, 0, op, 0, BYTES, 0);
-	bench_wait(b, 1500); /* no probe: those come after 2 ms */
+	bench_wait(b, 1500); /* less than 2 ms, so that no probe is sent */
 	assert_true(sim_poll(b->pair.send_cq[0], &e));
 	assert_int_equal(e.status, WC_SUCCESS);
 	assert_memory_equal(b->mem[0], b->mem[1], BYTES);
@@ -76,7 +75,7 @@ static uint64_t transfer(struct bench *b, enum vb_wr_op op)
 	return repeats(b) - before;
 }
 
-/* Both sides know of each other, by a loss. */
+/* Open a connection whose sides have detected each other by a loss. */
 static struct bench *open_known(void)
 {
 	struct bench *b = bench_open();
@@ -121,7 +120,7 @@ static void selective__a_lost_repeat_is_repeated(void **state)
 {
 	struct bench *b = open_known();
 
-	/* What follows tells of it: no timer. */
+	/* Later packets reveal the loss; no timer is needed. */
 	lose_nth(b, 0, 3, 2);
 	for (unsigned i = 0; i < 3; i++)
 		bench_post(b, 0, WR_WRITE, 0, BYTES, 0);
@@ -141,22 +140,22 @@ static unsigned responses(const struct bench *b)
 	return count;
 }
 
-/* Until something is sent again. */
+/* Lose answers until something is sent again. */
 static bool lose_answers(struct bench *b, unsigned from,
 			 const struct vb_ib_pkt *pkt)
 {
 	return from == 1 && repeats(b) == loss.seen;
 }
 
-/* All that a window brings may be one ACK: where packets get lost, silence is
- * not waited out for 2 ms. */
+/* A whole window may be acknowledged by one ACK: where packets get lost, the
+ * requester does not wait 2 ms for it. */
 static void selective__a_lost_answer_is_asked_for_soon(void **state)
 {
 	struct bench *b = open_known();
 
 	lose_nth(b, 0, 3, 1);
 	assert_int_equal(transfer(b, WR_WRITE), 1);
-	b->lose = NULL; /* how long does it take? */
+	b->lose = NULL; /* measure the time without a loss */
 	assert_int_equal(transfer(b, WR_WRITE), 0);
 	loss.seen = (unsigned)repeats(b);
 	b->lose = lose_answers;
@@ -183,7 +182,7 @@ static bool lose_third_always(struct bench *b, unsigned from,
 	return from == 0 && pkt->bth.psn == vb_psn_add(first, 3);
 }
 
-/* Programs spin on a message's last byte: it may not be there first. */
+/* Programs spin on a message's last byte: it must not arrive first. */
 static void selective__places_in_order(void **state)
 {
 	struct bench *b = open_known();
@@ -205,7 +204,8 @@ static void selective__places_in_order(void **state)
 	bench_close(b);
 }
 
-/* A requester that has not said so is told what any responder tells. */
+/* A requester that has not announced selective repeat gets the NAK of the
+ * specification. */
 static void selective__others_get_plain_naks(void **state)
 {
 	struct bench *b = bench_open();
@@ -252,7 +252,7 @@ static void selective__keeps_for_who_asks(void **state)
 	bench_close(b);
 }
 
-/* That more is missing he is told when it shows, though he did not ask. */
+/* When a further gap appears, the requester is told without asking. */
 static void selective__tells_of_a_further_hole(void **state)
 {
 	static const int nths[] = { 1, 2, 4, 5 };
@@ -272,7 +272,7 @@ static void selective__tells_of_a_further_hole(void **state)
 	bench_close(b);
 }
 
-/* Behind an RNR NAK all is sent again: nothing is kept for it. */
+/* After an RNR NAK everything is sent again, so nothing is kept. */
 static void selective__a_missing_receive_empties_it(void **state)
 {
 	struct bench *b = bench_open();

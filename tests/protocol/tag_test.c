@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Tag matching over packets: side 0 sends, side 1 has the list, and reads for
- * a rendezvous. With losses too, and peers that lie.
- */
+/* Tag matching over packets: side 0 sends, side 1 has the list and reads the
+ * data of a rendezvous. Also with losses, and with peers that lie. */
 #include "base/bytes.h"
 #include "tests/support/bench.h"
 
 #define TAGS   64
-#define SOURCE 0x10000 /* in side 0's memory: what is read */
-#define LANDS  0x20000 /* in side 1's: where tagged buffers are */
+#define SOURCE 0x10000 /* in side 0's memory: the data to be read */
+#define LANDS  0x20000 /* in side 1's memory: tagged buffers */
 #define SPARE  0x80000 /* and ordinary receives */
 #define SLOT   16384u
 
@@ -56,7 +54,7 @@ static void send_eager(struct bench *b, uint64_t tag, uint32_t len)
 	bench_post(b, 0, WR_SEND, 0, VB_TMH_BYTES + len, 0);
 }
 
-/* Each from a place of its own: it may be sent again. */
+/* Send each request from a place of its own, since it may be retransmitted. */
 static void send_rndv(struct bench *b, uint64_t tag, uint64_t va, uint32_t rkey,
 		      uint32_t length)
 {
@@ -141,7 +139,7 @@ static void eager__too_long_for_the_buffer(void **state)
 	bench_close(b);
 }
 
-/* With its header, into a receive; while there is none it waits. */
+/* Delivered with its header into a receive; it waits while there is none. */
 static void eager__unexpected(void **state)
 {
 	struct bench *b = open_tags();
@@ -188,7 +186,7 @@ static void rndv__of_nothing(void **state)
 	bench_close(b);
 }
 
-/* FIN never overtakes the data that it speaks of. */
+/* FIN never overtakes the data that it reports. */
 static bool fin_is_last(const struct bench *b)
 {
 	bool read = false;
@@ -212,7 +210,7 @@ static bool lose_some(struct bench *b, unsigned from,
 	return sim_maybe(&dice, 1000);
 }
 
-/* One packet in ten is lost, either way. */
+/* One packet in ten is lost, in both directions. */
 static void lossy(uint64_t seed)
 {
 	struct bench *b = open_tags();
@@ -259,7 +257,7 @@ static void rndv__with_losses(void **state)
 		lossy(seed);
 }
 
-/* What it has to read is not for it, or nowhere. */
+/* The peer names memory that must not be read, or does not exist. */
 static void rndv__a_peer_that_lies(void **state)
 {
 	struct {
@@ -290,7 +288,7 @@ static void rndv__a_peer_that_lies(void **state)
 	}
 }
 
-/* Its answers come no more. */
+/* Lose the responses. */
 static bool lose_responses(struct bench *b, unsigned from,
 			   const struct vb_ib_pkt *pkt)
 {
@@ -321,7 +319,7 @@ static void rndv__queue_pair_goes_meanwhile(void **state)
 	}
 }
 
-/* It may not send yet: what it has to read waits. */
+/* The queue pair is not in RTS yet: the READ waits. */
 static void rndv__before_it_may_send(void **state)
 {
 	struct vb_qp_attr attr = sim_attr;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * UC and UD. Whatever the wire does, a message is whole or absent, every send
- * completes, and the queue pairs live on.
- */
+/* UC and UD: whatever the wire does, a message arrives whole or not at all,
+ * every send completes, and the queue pairs stay alive. */
 #include "tests/support/bench.h"
 
 #include <string.h>
@@ -10,8 +8,8 @@
 #include "core/fault.h"
 #include "wire/grh.h"
 
-#define MTU	 1024 /* sim_attr's */
-#define ROOM	 8192 /* of a receive */
+#define MTU	 1024 /* bytes, as in sim_attr */
+#define ROOM	 8192 /* bytes of a receive */
 #define SLOTS	 32
 #define MESSAGES 400
 #define BAD_QKEY 0x22222222u
@@ -64,10 +62,8 @@ static void nothing_arrived(struct bench *b)
 	assert_int_equal(state_of(b, 1), QPS_RTS);
 }
 
-/*
- * Chance: a sender of numbered messages whose bytes follow from the number,
- * and a receiver that checks them.
- */
+/* Random wires: a sender of numbered messages whose bytes follow from the
+ * number, and a receiver that checks them. */
 
 struct run {
 	struct bench *b;
@@ -210,7 +206,8 @@ static void chance__whole_or_absent(void **state)
 	assert_true(absent > 0);
 }
 
-/* The memory may be anything, but the queue pair's faults are its own. */
+/* WRITEs may change the memory, but the packets cause no fault of the queue
+ * pair. */
 static void chance__hostile_packets_harm_nobody(void **state)
 {
 	struct sim_wire wire = bad;
@@ -225,10 +222,10 @@ static void chance__hostile_packets_harm_nobody(void **state)
 		b->sim.rand.state = seed;
 		b->sim.wire = wire;
 		for (unsigned n = 0; n < 200; n++) {
-			if (n < 64) /* what is dropped leaves its receive */
+			if (n < 64) /* a dropped message leaves its receive */
 				bench_post_recv(b, 1, n, 4096, 4096);
 			bench_post(b, 0, WR_SEND_IMM, n * 16, n * 5, 0);
-			bench_wait(b, 5000); /* as long as answers are missed */
+			bench_wait(b, 5000); /* longer than the wait for an answer */
 			while (sim_poll(b->pair.send_cq[0], &e))
 				assert_int_equal(e.status, WC_SUCCESS);
 			while (sim_poll(b->pair.recv_cq[1], &e))
@@ -240,15 +237,13 @@ static void chance__hostile_packets_harm_nobody(void **state)
 	}
 }
 
-/*
- * UC, packet by packet.
- */
+/* UC, packet by packet. */
 
 static void uc__a_gap_drops_the_message(void **state)
 {
 	struct bench *b = open_as(QPT_UC);
 	struct vb_ib_pkt first = request(b, CODE_SEND_FIRST, 0);
-	struct vb_ib_pkt last = request(b, CODE_SEND_LAST, 2); /* 1 is lost */
+	struct vb_ib_pkt last = request(b, CODE_SEND_LAST, 2); /* packet 1 is lost */
 	struct vb_ib_pkt middle = request(b, CODE_SEND_MIDDLE, 3);
 	struct vb_ib_pkt only = request(b, CODE_SEND_ONLY, 9);
 	struct vb_cqe e;
@@ -259,7 +254,7 @@ static void uc__a_gap_drops_the_message(void **state)
 	bench_inject(b, 1, &middle, MTU, 0xbb);
 	nothing_arrived(b);
 	assert_true(counter(b, CNT_DROP_BROKEN) >= 2);
-	/* its receive is there for the next, whatever PSN that has */
+	/* Its receive takes the next message, whatever PSN that has. */
 	bench_inject(b, 1, &only, 10, 0xcc);
 	e = arrived(b);
 	assert_int_equal(e.wr_id, 77);
@@ -301,7 +296,7 @@ static void uc__write_needs_key_and_right(void **state)
 	assert_int_equal(b->mem[1][0], before);
 	nothing_arrived(b);
 	assert_int_equal(counter(b, CNT_DROP_REFUSED), 1);
-	/* one past the end */
+	/* one byte past the end */
 	write.reth.rkey ^= 0x100;
 	write.bth.psn++;
 	write.reth.va += BENCH_MEM - 7;
@@ -335,7 +330,8 @@ static void uc__write_with_immediate(void **state)
 	assert_int_equal(e.opcode, WC_OP_RECV_WRITE_IMM);
 	assert_int_equal(e.byte_len, 3000);
 	assert_memory_equal(b->mem[0], b->mem[1], 3000);
-	/* nobody to hear of it: the data is there, the message is dropped */
+	/* no receive for the immediate data: the data is placed, the message is
+	 * dropped */
 	bench_post(b, 0, WR_WRITE_IMM, 5000, 10, 0);
 	bench_wait(b, 100);
 	bench_expect_wc(b->pair.send_cq[0], 1, WC_SUCCESS);
@@ -360,14 +356,15 @@ static void uc__too_long_for_its_receive(void **state)
 	bench_close(b);
 }
 
-/* IBA 10.3.1.7: sending stops, receiving goes on; SQE to RTS starts it. */
+/* Sending stops and receiving goes on; the move from SQE to RTS starts sending
+ * again (IBA 10.3.1.7). */
 static void uc__a_bad_request_stops_sending_only(void **state)
 {
 	struct bench *b = open_as(QPT_UC);
 	struct vb_mr *mr = b->mr[0];
 
 	bench_post_recv(b, 0, 8, 0, 100);
-	b->mr[0] = NULL; /* lkey 0 */
+	b->mr[0] = NULL; /* the lkey becomes 0 */
 	bench_post(b, 0, WR_SEND, 0, 100, 0);
 	b->mr[0] = mr;
 	bench_post(b, 0, WR_SEND, 0, 100, 0);
@@ -418,9 +415,7 @@ static void uc__answers_are_not_its_business(void **state)
 	}
 }
 
-/*
- * UD.
- */
+/* UD. */
 
 static void ud__strangers_are_dropped(void **state)
 {
@@ -444,10 +439,10 @@ static void ud__what_does_not_fit_hurts_nobody(void **state)
 	struct vb_ib_pkt pkt = request(b, CODE_SEND_ONLY_IMM, 0);
 	struct vb_cqe e;
 
-	bench_inject(b, 1, &pkt, 100, 1); /* no receive */
+	bench_inject(b, 1, &pkt, 100, 1); /* no receive is posted */
 	assert_int_equal(counter(b, CNT_DROP_NO_RECV), 1);
 	bench_post_recv(b, 1, 4, 0, 139);
-	bench_inject(b, 1, &pkt, 100, 1); /* a byte too long */
+	bench_inject(b, 1, &pkt, 100, 1); /* one byte too long */
 	assert_int_equal(counter(b, CNT_DROP_TOO_LONG), 1);
 	nothing_arrived(b);
 	pkt.imm = 0x01020304;
@@ -457,7 +452,7 @@ static void ud__what_does_not_fit_hurts_nobody(void **state)
 	assert_int_equal(e.byte_len, 139);
 	assert_int_equal(e.imm, 0x01020304);
 	assert_int_equal(e.wc_flags, WC_GRH | WC_WITH_IMM);
-	/* not even the GRH fits */
+	/* Not even the GRH fits. */
 	bench_post_recv(b, 1, 5, 0, 39);
 	bench_inject(b, 1, &pkt, 0, 1);
 	nothing_arrived(b);
@@ -481,7 +476,7 @@ static void ud__longer_than_the_port_carries(void **state)
 	bench_close(b);
 }
 
-/* IBA 10.2.5: the high bit names the queue pair's own key. */
+/* The high bit stands for the queue pair's own Q_Key (IBA 10.2.5). */
 static void ud__privileged_qkey_is_the_own(void **state)
 {
 	struct bench *b = open_as(QPT_UD);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Memory windows as work requests and as what a peer meets: side 1 binds and
- * invalidates, side 0 is the peer.
- */
+/* Memory windows as work requests, and as peers see them: side 1 binds and
+ * invalidates, side 0 is the peer. */
 #include "core/mw.h"
 #include "tests/support/bench.h"
 
@@ -12,7 +10,7 @@ struct window {
 	struct bench *b;
 	struct vb_mr *region, *mw;
 	uint32_t key;
-	uint64_t wr_id; /* of side 1's next */
+	uint64_t wr_id; /* of side 1's next request */
 };
 
 static void open_on(struct window *w, struct bench *b, unsigned type)
@@ -62,7 +60,7 @@ static void expect_wc(struct window *w, uint64_t wr_id,
 	bench_expect_wc(w->b->pair.send_cq[1], wr_id, status);
 }
 
-/* Side 0 writes @len bytes to side 1's memory from @at on, by the window. */
+/* Side 0 writes @len bytes to side 1's memory at @at, through the window. */
 static void write_by_key(struct window *w, uint32_t at, uint32_t len)
 {
 	struct vb_ib_pkt pkt = bench_request(w->b, CODE_WRITE_ONLY, 0);
@@ -89,7 +87,7 @@ static void bind__completes_without_a_packet(void **state)
 	close_window(&w);
 }
 
-/* The region has a byte there, the window has not. */
+/* The region includes this byte, the window does not. */
 static void access__bounds_are_the_windows(void **state)
 {
 	static const struct {
@@ -150,7 +148,8 @@ static void bind__refused_ends_the_queue_pair(void **state)
 	close_window(&w);
 }
 
-/* IBA 10.8.3.3: in order with what is sent; completions too. */
+/* Window operations keep their order among messages, and so do their
+ * completions (IBA 10.8.3.3). */
 static void local__between_messages_on_a_bad_wire(void **state)
 {
 	struct window w;
@@ -223,7 +222,7 @@ static void send_inv__the_receive_tells_which(void **state)
 	assert_int_equal(e.imm, w.key);
 	assert_int_equal(e.byte_len, 8);
 	assert_int_equal(w.mw->key, 0);
-	/* A copy of it does not fail because it is shut. */
+	/* A duplicate does not fail although the window is closed. */
 	pkt = send_inv(&w, 0);
 	bench_inject(w.b, 1, &pkt, 8, 1);
 	bench_expect_aeth(w.b, 1, VB_SYN_ACK, 0);
@@ -231,8 +230,8 @@ static void send_inv__the_receive_tells_which(void **state)
 	close_window(&w);
 }
 
-/* In the midst of a run that goes by the window: it is let go for that, and
- * what follows is refused. */
+/* The window is invalidated in a run of packets that use it: the run releases
+ * the window, and later packets are refused. */
 static void send_inv__in_a_run(void **state)
 {
 	struct vb_ib_pkt write, inv;
@@ -310,7 +309,7 @@ static void send_inv__from_a_work_request(void **state)
 	close_window(&w);
 }
 
-/* IBA 10.8.3: unreliable connections have windows, too. */
+/* Unreliable connections have windows, too (IBA 10.8.3). */
 static void unreliable__bind_use_invalidate(void **state)
 {
 	struct sim_caps caps = sim_caps;
@@ -327,7 +326,7 @@ static void unreliable__bind_use_invalidate(void **state)
 	wqe.remote_addr = (uintptr_t)w.b->mem[1] + 64;
 	wqe.rkey = w.key;
 	post(&w, WR_BIND_MW, 64, 8, 0);
-	post(&w, WR_BIND_MW, 64, 8, 0); /* it is bound already */
+	post(&w, WR_BIND_MW, 64, 8, 0); /* fails: it is bound already */
 	post(&w, WR_LOCAL_INV, 0, 0, 0);
 	bench_wait(w.b, 10);
 	expect_wc(&w, 0, WC_SUCCESS);

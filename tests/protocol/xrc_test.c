@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * XRC on the wire (IBA annex A14): side 0 is the initiator, side 1 the target,
- * with a second domain and a second protection domain beside its own.
- */
+/* XRC on the wire (IBA annex A14): side 0 is the initiator, side 1 the target,
+ * which has a second domain and a second protection domain. */
 #include <string.h>
 
 #include "core/lock_order.h"
@@ -11,12 +9,12 @@
 
 struct xrc {
 	struct bench *b;
-	struct vb_pd *pd;	/* side 1's second */
-	struct vb_mr *mr;	/* the same memory, in that */
-	struct vb_srq *srq;	/* of the domain, in that */
-	struct vb_cq *cq;	/* where that completes to */
-	struct vb_xrcd *far;	/* another domain... */
-	struct vb_srq *strange; /* ...and a queue of it */
+	struct vb_pd *pd;	/* a second one of side 1 */
+	struct vb_mr *mr;	/* the same memory, in that pd */
+	struct vb_srq *srq;	/* of the first XRC domain, in that pd */
+	struct vb_cq *cq;	/* its completion queue */
+	struct vb_xrcd *far;	/* another XRC domain... */
+	struct vb_srq *strange; /* ...and an SRQ of it */
 };
 
 static struct vb_srq *make_srq(struct sim_side *side, struct vb_pd *pd,
@@ -78,7 +76,7 @@ static void post_recv(struct xrc *t, uint64_t wr_id, uint32_t at, uint32_t len)
 	assert_int_equal(vb_rq_post(&t->srq->rq, wr_id, &sge, 1), 0);
 }
 
-/* As bench_post(), to the second queue. */
+/* Like bench_post(), to the second SRQ. */
 static void post(struct xrc *t, uint64_t wr_id, enum vb_wr_op op, uint32_t from,
 		 uint32_t to, uint32_t len)
 {
@@ -100,9 +98,7 @@ static void post(struct xrc *t, uint64_t wr_id, enum vb_wr_op op, uint32_t from,
 	sim_post_send(t->b->pair.qp[0], &wqe, &sge);
 }
 
-/*
- * What goes right.
- */
+/* Regular operation. */
 
 static void send__to_the_queue_that_it_names(void **state)
 {
@@ -133,7 +129,7 @@ static void send__to_the_queue_that_it_names(void **state)
 	close_xrc(&t);
 }
 
-/* Annex A14: the queue in each request, and in no answer. */
+/* Each request carries the SRQ's number, no response does (IBA annex A14). */
 static void wire__has_the_class_and_the_queue(void **state)
 {
 	static const enum vb_wr_op ops[] = { WR_WRITE, WR_READ, WR_FETCH_ADD };
@@ -159,7 +155,7 @@ static void rnr__the_named_queue_is_empty(void **state)
 	struct xrc t;
 
 	open_xrc(&t);
-	bench_post_recv(t.b, 1, 7, 0, 4096); /* another's: not for it */
+	bench_post_recv(t.b, 1, 7, 0, 4096); /* of another SRQ: not taken */
 	post(&t, 0, WR_SEND, 0, 0, 100);
 	bench_wait(t.b, 100);
 	bench_expect_aeth(t.b, 1, VB_SYN_RNR | 12, 0);
@@ -187,8 +183,8 @@ static void limit__raises_its_event(void **state)
 	close_xrc(&t);
 }
 
-/* Every operation to two queues in turn, on a wire that loses, copies and
- * overtakes: memory and completions come out as on a good one. */
+/* Every operation to two SRQs in turn, on a wire that loses, duplicates and
+ * reorders packets: memory and completions are as on a perfect wire. */
 static void data__on_a_bad_wire(void **state)
 {
 	static const enum vb_wr_op ops[] = { WR_SEND,	   WR_WRITE,
@@ -246,7 +242,7 @@ static void data__on_a_bad_wire(void **state)
 	close_xrc(&t);
 }
 
-/* Messages for several queues overlap with READs of others' answers. */
+/* Messages to several SRQs overlap with responses to READs. */
 static void read__answers_by_the_queue_of_its_request(void **state)
 {
 	struct xrc t;
@@ -265,9 +261,7 @@ static void read__answers_by_the_queue_of_its_request(void **state)
 	close_xrc(&t);
 }
 
-/*
- * Faults.
- */
+/* Faults. */
 
 static void expect_refused(struct xrc *t, uint8_t syndrome, int event)
 {
@@ -278,7 +272,7 @@ static void expect_refused(struct xrc *t, uint8_t syndrome, int event)
 	bench_expect_no_wc(t->b->pair.recv_cq[1]);
 }
 
-/* Each kind of request, to each queue that is not for it. */
+/* Each kind of request, to each SRQ that it must not reach. */
 static void fault__no_such_queue_or_anothers(void **state)
 {
 	static const uint8_t codes[] = { CODE_SEND_ONLY, CODE_SEND_FIRST,
@@ -304,7 +298,7 @@ static void fault__no_such_queue_or_anothers(void **state)
 	}
 }
 
-/* What the initiator's program is told. */
+/* The status that the initiator's program gets. */
 static void fault__the_initiator_hears(void **state)
 {
 	struct xrc t;
@@ -319,7 +313,7 @@ static void fault__the_initiator_hears(void **state)
 	close_xrc(&t);
 }
 
-/* The key is right in the other protection domain. */
+/* The key is valid in the other protection domain only. */
 static void fault__the_queues_protection_domain_counts(void **state)
 {
 	static const enum vb_wr_op ops[] = { WR_WRITE, WR_READ, WR_FETCH_ADD };
@@ -367,7 +361,8 @@ static void fault__receive_too_small(void **state)
 	close_xrc(&t);
 }
 
-/* A message is for one queue; its receive ends where it came from. */
+/* A message must keep its SRQ; its receive completes in the SRQ it came
+ * from. */
 static void fault__a_message_changes_its_queue(void **state)
 {
 	struct xrc t;
@@ -408,7 +403,7 @@ static void fault__the_queue_goes_in_the_middle(void **state)
 	close_xrc(&t);
 }
 
-/* Its answers wait for the batch; what they are of is gone meanwhile. */
+/* The responses wait for the batch, and the SRQ is destroyed meanwhile. */
 static void fault__the_queue_goes_before_the_answer(void **state)
 {
 	struct xrc t;
@@ -432,8 +427,8 @@ static void fault__the_queue_goes_before_the_answer(void **state)
 	close_xrc(&t);
 }
 
-/* ERR by the program: what had begun is flushed where it came from; the other
- * queues keep theirs. */
+/* The program moves the queue pair to ERR: the receive in progress is flushed
+ * to its own SRQ, and the receives of other SRQs stay. */
 static void err__flushes_the_message_under_way(void **state)
 {
 	struct xrc t;
@@ -452,10 +447,8 @@ static void err__flushes_the_message_under_way(void **state)
 	close_xrc(&t);
 }
 
-/*
- * Another process's shared queue: what is handed over, and what comes back. The
- * other process is side 1 once more, by the queue's number without this bit.
- */
+/* An SRQ of another process: what is forwarded, and what comes back. Side 1
+ * plays the other process, too; the SRQ's number has this bit in addition. */
 #define FAR_AWAY 0x10000u
 
 static struct {
@@ -584,7 +577,7 @@ static void fetch_far(struct bench *b)
 	give(b, fault, bytes);
 }
 
-/* The other process takes a while for each. */
+/* Advance the time; the other process answers every 20 us. */
 static void wait_far(struct bench *b, unsigned us)
 {
 	for (unsigned i = 0; i < us; i += 20) {
@@ -631,7 +624,8 @@ static void far__data_on_a_bad_wire(void **state)
 			post_far(&t, i, ops[i], base + i * STEP,
 				 base + i * STEP,
 				 ops[i] == WR_FETCH_ADD ? 8 : len);
-		/* One of this process between them, and a READ. */
+		/* A request to an SRQ of this process between them, and a
+		 * READ. */
 		bench_post(t.b, 0, WR_SEND, 200, 4000, 0);
 		post(&t, 9, WR_READ, base + 6 * STEP, base + 6 * STEP, len);
 		wait_far(t.b, 1000000);
@@ -680,7 +674,7 @@ static void far__verdicts_become_answers(void **state)
 		open_far(&t);
 		post_far(&t, 0, WR_SEND, 0, 0, 100);
 		bench_wait(t.b, 100);
-		bench_expect_silence(t.b, 1); /* until it is judged */
+		bench_expect_silence(t.b, 1); /* no answer before the verdict */
 		say(rows[i].fault, 0);
 		bench_wait(t.b, 10);
 		bench_expect_aeth(t.b, 1, rows[i].syndrome, 0);
@@ -718,7 +712,7 @@ static void far__a_message_broken_off_is_flushed(void **state)
 	post_far(&t, 0, WR_SEND, 0, 0, 3000);
 	bench_wait(t.b, 100);
 	assert_true(far.under_way);
-	for (unsigned i = 0; i < 2; i++) { /* the first packet, twice anew */
+	for (unsigned i = 0; i < 2; i++) { /* the first packet twice, each time from the beginning */
 		vb_mutex_lock(&far.guest.qp.drive);
 		assert_int_equal(
 			vb_forward_take(&far.guest, &key, &far.pkt, &value),
@@ -735,7 +729,8 @@ static void far__a_message_broken_off_is_flushed(void **state)
 	close_xrc(&t);
 }
 
-/* What goes on here had no beginning here: nothing says where it may go. */
+/* A message that continues here but did not begin here: its destination is
+ * unknown. */
 static void far__a_message_goes_on_elsewhere(void **state)
 {
 	for (unsigned i = 0; i < 2; i++) {
@@ -762,7 +757,7 @@ static void far__a_message_goes_on_elsewhere(void **state)
 	}
 }
 
-/* Longer than what is asked for at once; and one of nothing. */
+/* A READ longer than one piece; and one of 0 bytes. */
 static void far__reads_come_piece_by_piece(void **state)
 {
 	enum {
@@ -795,7 +790,7 @@ static void far__reads_come_piece_by_piece(void **state)
 	}
 }
 
-/* The bytes of one READ are not another's, though they lie at one place. */
+/* Bytes fetched for one READ do not serve another of the same memory. */
 static void far__each_read_sees_memory_anew(void **state)
 {
 	struct xrc t;
@@ -813,7 +808,7 @@ static void far__each_read_sees_memory_anew(void **state)
 	close_xrc(&t);
 }
 
-/* Its answer has no bytes, and asks for no key. */
+/* The response of an ATOMIC WRITE needs no bytes and no key. */
 static void atomic_write__here_and_far(void **state)
 {
 	struct xrc t;
@@ -832,7 +827,7 @@ static void atomic_write__here_and_far(void **state)
 	close_xrc(&t);
 }
 
-/* The key goes while the bytes are fetched. */
+/* The key is revoked while the bytes are fetched. */
 static void far__a_read_that_fails_in_the_middle(void **state)
 {
 	static const struct {
@@ -869,7 +864,7 @@ static void far__a_read_that_fails_in_the_middle(void **state)
 	}
 }
 
-/* No time, or no process any more: the requester asks again. */
+/* The other process has no room, or is gone: the requester tries again. */
 static void far__a_read_is_asked_for_again(void **state)
 {
 	struct xrc t;
@@ -892,7 +887,7 @@ static void far__a_read_is_asked_for_again(void **state)
 	far.is_down = true;
 	bench_wait(t.b, 1000000);
 	bench_expect_wc(t.b->pair.send_cq[0], 1, WC_REM_INV_REQ_ERR);
-	/* Too late. */
+	/* The bytes arrive too late. */
 	give(t.b, FAULT_NONE, t.b->mem[1]);
 	t.b->logged = t.b->read = 0;
 	close_xrc(&t);
@@ -911,7 +906,8 @@ static void far__nobody_is_there(void **state)
 	close_xrc(&t);
 }
 
-/* It ends while it has one: the next repeat finds out. */
+/* The other process ends with a request in progress: the next retransmission
+ * detects it. */
 static void far__the_other_process_ends(void **state)
 {
 	struct xrc t;
@@ -928,7 +924,7 @@ static void far__the_other_process_ends(void **state)
 	close_xrc(&t);
 }
 
-/* Of another life of the queue pair, or said twice. */
+/* A verdict for an earlier connection, or a second one. */
 static void far__a_late_verdict_is_nothing(void **state)
 {
 	struct xrc t;

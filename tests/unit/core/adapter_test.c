@@ -82,7 +82,7 @@ static void pd__abandoned_goes_with_its_last_object(void **state)
 	assert_int_equal(f->a.n_pd, 1);
 }
 
-/* As they would be if the child went on counting. */
+/* The ids that the child would use if it continued the parent's numbering. */
 static void pd__ids_of_a_child_are_others(void **state)
 {
 	struct fixture *f = *state;

@@ -21,7 +21,7 @@ static bool push(struct vb_cq *cq, uint64_t wr_id)
 	return vb_cq_push(cq, &e, false);
 }
 
-/* The next entry's wr_id, or -1. */
+/* Take one entry and return its wr_id; -1: the queue is empty. */
 static int64_t poll_one(struct vb_cq *cq)
 {
 	struct vb_cqe e;
@@ -86,7 +86,7 @@ static void poll__oldest_first_many_times_round(void **state)
 	struct vb_cq *cq = make_cq(f, 4);
 	struct vb_cqe out[8];
 
-	cq->head = UINT32_MAX - 5; /* as after a long life */
+	cq->head = UINT32_MAX - 5; /* close to the wrap of the index */
 	for (uint64_t n = 0; n < 40; n += 4) {
 		for (uint64_t i = 0; i < 4; i++)
 			assert_true(push(cq, n + i));
@@ -144,7 +144,7 @@ static void poll__releases_slots(void **state)
 	assert_int_equal(vb_cq_poll(f->cq, 2, out), 2);
 	assert_int_equal(qp.sq.released, 7);
 	assert_int_equal(qp.rq.released, 9);
-	qp.srq = &srq; /* frees its slots itself */
+	qp.srq = &srq; /* an SRQ frees its slots itself */
 	qp.rq.released = 0;
 	assert_true(vb_cq_push(f->cq, &recv, false));
 	assert_int_equal(vb_cq_poll(f->cq, 2, out), 1);
@@ -168,7 +168,7 @@ static void overrun__once_told_then_dead(void **state)
 	assert_false(is_readable(f->async.fd));
 	assert_int_equal(vb_cq_poll(cq, 1, out), 1);
 	assert_int_equal(out[0].wr_id, 1);
-	/* There is room, but one is missing between. */
+	/* There is room again, but an entry is missing in between. */
 	assert_false(push(cq, 5));
 	assert_int_equal(vb_cq_poll(cq, 4, out), 1);
 	assert_int_equal(out[0].wr_id, 2);
@@ -210,7 +210,7 @@ static void resize__keeps_what_waits(void **state)
 	for (int i = 0; i < 4; i++)
 		assert_true(push(cq, i));
 	assert_int_equal(poll_one(cq), 0);
-	assert_true(push(cq, 4)); /* wraps in the old ring */
+	assert_true(push(cq, 4)); /* wraps around the end of the old ring */
 	assert_int_equal(vb_cq_resize(cq, 9), 0);
 	assert_int_equal(cq->cap, 16);
 	assert_true(push(cq, 5));
@@ -252,7 +252,7 @@ static void arm__one_event(void **state)
 	assert_false(event_came(f));
 }
 
-/* As mlx5 does: a program that arms and sleeps without another look misses
+/* As mlx5: a program that arms and sleeps without polling again misses
  * nothing. */
 static void arm__tells_of_what_waits(void **state)
 {
@@ -263,16 +263,16 @@ static void arm__tells_of_what_waits(void **state)
 	vb_cq_arm(f->cq, false);
 	assert_true(event_came(f));
 	vb_cq_arm(f->cq, false);
-	assert_false(event_came(f)); /* it was told of */
+	assert_false(event_came(f)); /* that entry had its event */
 	assert_true(push(f->cq, 2));
 	assert_true(event_came(f));
 	assert_true(push(f->cq, 3));
 	assert_int_equal(vb_cq_poll(f->cq, 4, out), 3);
 	vb_cq_arm(f->cq, false);
-	assert_false(event_came(f)); /* it was taken */
+	assert_false(event_came(f)); /* that entry was polled */
 }
 
-/* UCX polls some, arms, polls some more, arms and sleeps. */
+/* UCX polls some entries, arms, polls some more, arms and sleeps. */
 static void arm__tells_of_what_a_poll_left(void **state)
 {
 	struct fixture *f = *state;
@@ -322,11 +322,11 @@ static void arm__solicited(void **state)
 	assert_true(vb_cq_push(f->cq, &bad, false));
 	assert_true(event_came(f));
 	vb_cq_arm(f->cq, true);
-	vb_cq_arm(f->cq, false); /* more is wanted */
+	vb_cq_arm(f->cq, false); /* arm for more */
 	assert_true(vb_cq_push(f->cq, &good, false));
 	assert_true(event_came(f));
 	vb_cq_arm(f->cq, false);
-	vb_cq_arm(f->cq, true); /* no less is */
+	vb_cq_arm(f->cq, true); /* arming for less changes nothing */
 	assert_true(vb_cq_push(f->cq, &good, false));
 	assert_true(event_came(f));
 }
@@ -352,7 +352,7 @@ static void moderate__count_period_error(void **state)
 
 	alarms.calls = 0;
 	vb_cq_moderate(f->cq, 3, 100, fake_alarm);
-	assert_true(push(f->cq, 0)); /* nobody waits: nothing is counted */
+	assert_true(push(f->cq, 0)); /* not armed: nothing is counted */
 	assert_int_equal(vb_cq_poll(f->cq, 8, out), 1);
 	vb_cq_arm(f->cq, false);
 	assert_true(push(f->cq, 1));
@@ -363,7 +363,7 @@ static void moderate__count_period_error(void **state)
 	assert_true(push(f->cq, 3));
 	assert_true(event_came(f));
 	assert_int_equal(alarms.calls, 1);
-	vb_cq_due(f->cq); /* late, and for nothing */
+	vb_cq_due(f->cq); /* the alarm comes late and has no effect */
 	assert_false(event_came(f));
 
 	vb_cq_arm(f->cq, false);
@@ -393,17 +393,17 @@ static void moderate__off_again(void **state)
 	assert_true(push(f->cq, 1));
 	assert_false(event_came(f));
 	vb_cq_moderate(f->cq, 8, 0, fake_alarm);
-	assert_true(event_came(f)); /* by the rule that was */
+	assert_true(event_came(f)); /* the delayed event comes under the old setting */
 	vb_cq_arm(f->cq, false);
 	assert_true(push(f->cq, 2));
 	assert_true(event_came(f));
-	/* Solicited only: what does not count as an event is not counted. */
+	/* Armed for solicited entries: others are not counted. */
 	vb_cq_moderate(f->cq, 2, 100, fake_alarm);
 	vb_cq_arm(f->cq, true);
 	assert_true(push(f->cq, 3));
 	assert_true(push(f->cq, 4));
 	assert_false(event_came(f));
-	/* No clock to wait by: at once. */
+	/* Without an alarm the event comes at once. */
 	alarms.refuses = true;
 	vb_cq_arm(f->cq, false);
 	assert_true(push(f->cq, 5));
@@ -417,7 +417,7 @@ static void purge__one_of_two(void **state)
 	struct vb_cq *cq = make_cq(f, 8);
 	struct vb_qp a = { 0 }, b = { 0 };
 
-	cq->head = 6; /* across the ring's end */
+	cq->head = 6; /* entries wrap around the end of the ring */
 	for (int i = 0; i < 8; i++) {
 		const struct vb_cqe e = { .wr_id = i, .qp = i % 3 ? &b : &a };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/event: what the fds say, order, waiting, and forgetting. */
+/* core/event: what the fds report, order, waiting, forgetting. */
 #include "fixture.h"
 
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-/* CQs without an adapter: events look at nothing else of them. */
+/* Completion queues without an adapter: events use no other field. */
 static struct vb_cq cqs[3];
 static struct vb_channel ch;
 static struct vb_async async;
@@ -82,7 +82,7 @@ static void channel__nonblocking_says_again(void **state)
 
 	set_nonblocking(ch.fd);
 	assert_int_equal(vb_channel_take(&ch, &cq), -EAGAIN);
-	assert_ptr_equal(cq, &cqs[2]); /* not touched */
+	assert_ptr_equal(cq, &cqs[2]); /* unchanged */
 	vb_channel_signal(&ch, &cqs[1]);
 	assert_int_equal(take(), 1);
 	assert_int_equal(ch.tokens.readers, 0);
@@ -95,9 +95,9 @@ static void channel__forgotten_events_leave_the_fd(void **state)
 	vb_channel_signal(&ch, &cqs[1]);
 	vb_channel_signal(&ch, &cqs[2]);
 	vb_channel_forget(&ch, &cqs[1]);
-	vb_channel_forget(&ch, &cqs[1]); /* nothing there any more */
+	vb_channel_forget(&ch, &cqs[1]); /* it has no event any more */
 	assert_int_equal(take(), 0);
-	vb_channel_forget(&ch, &cqs[2]); /* the last in the list */
+	vb_channel_forget(&ch, &cqs[2]); /* the last one in the list */
 	assert_false(is_readable(ch.fd));
 	vb_channel_signal(&ch, &cqs[1]);
 	vb_channel_signal(&ch, &cqs[0]);
@@ -111,7 +111,7 @@ static void channel__what_a_waiter_queues_is_in_its_hand(void **state)
 	vb_channel_begin(&ch);
 	vb_channel_signal(&ch, &cqs[1]);
 	assert_false(is_readable(ch.fd));
-	vb_channel_signal(&ch, &cqs[2]); /* one hand holds one */
+	vb_channel_signal(&ch, &cqs[2]); /* this thread holds one count already */
 	assert_true(is_readable(ch.fd));
 	assert_ptr_equal(vb_channel_end(&ch), &cqs[1]);
 	assert_int_equal(take(), 2);
@@ -142,7 +142,7 @@ static void channel__rings_who_watches(void **state)
 	vb_channel_watch(&ch, &bell);
 	vb_channel_begin(&ch);
 	vb_channel_signal(&ch, &cqs[0]);
-	assert_int_equal(bell.sleeps, 1); /* its own */
+	assert_int_equal(bell.sleeps, 1); /* the bell rings for the thread's own event */
 	assert_ptr_equal(vb_channel_end(&ch), &cqs[0]);
 	assert_false(vb_channel_has_events(&ch));
 	vb_channel_signal(&ch, &cqs[0]);
@@ -173,7 +173,7 @@ static void wait_for_readers(struct vb_tokens *t, struct vb_mutex *lock,
 		readers = t->readers;
 		vb_mutex_unlock(lock);
 	} while (readers != n);
-	usleep(2000); /* and inside read(2), most likely */
+	usleep(2000); /* and most likely blocked in read(2) */
 }
 
 static void channel__waits(void **state)
@@ -188,8 +188,8 @@ static void channel__waits(void **state)
 	assert_ptr_equal(cq, &cqs[1]);
 }
 
-/* The reader has the count of an event that is forgotten: it goes on waiting,
- * and neither an event nor a count is lost. */
+/* The reader holds the count of an event that is forgotten: it continues to
+ * wait, and neither an event nor a count is lost. */
 static void channel__forgotten_under_a_reader(void **state)
 {
 	for (int i = 0; i < 200; i++) {
@@ -209,7 +209,8 @@ static void channel__forgotten_under_a_reader(void **state)
 		vb_channel_forget(&ch, &cqs[0]);
 		vb_channel_signal(&ch, &cqs[1]);
 		pthread_join(thread, &cq);
-		/* It was quick enough to get the first, or it got the other. */
+		/* The reader took the first event before it was forgotten, or
+		 * else the second. */
 		if (cq == &cqs[0])
 			assert_int_equal(take(), 1);
 		else
@@ -333,7 +334,7 @@ static void async__forget_first_middle_last(void **state)
 	assert_null(async.first);
 	assert_null(async.last);
 	assert_false(is_readable(async.fd));
-	vb_async_post(&async, EVENT_QP_FATAL, &cqs[2]); /* left for fini */
+	vb_async_post(&async, EVENT_QP_FATAL, &cqs[2]); /* left for vb_async_fini() */
 }
 
 #define EVENT_TEST(name) cmocka_unit_test_setup_teardown(name, fresh, gone)

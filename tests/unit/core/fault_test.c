@@ -7,7 +7,7 @@
 #include "core/fault.h"
 #include "wire/ib_hdr.h"
 
-/* Every fault has a row, and what a row says holds together. */
+/* Every fault has a row, and the columns of a row are consistent. */
 static void fault__rows_are_whole(void **state)
 {
 	for (int f = FAULT_RKEY; f < FAULT_COUNT; f++) {
@@ -24,7 +24,7 @@ static void fault__rows_are_whole(void **state)
 	}
 }
 
-/* A fault on UC or UD is a packet less, or the end of the queue pair. */
+/* A fault on UC or UD drops a packet or ends the queue pair. */
 static void fault__unreliable_rows_answer_nothing(void **state)
 {
 	static const enum vb_fault possible[] = {
@@ -43,7 +43,7 @@ static void fault__unreliable_rows_answer_nothing(void **state)
 		assert_int_equal(row->status != WC_SUCCESS, dies);
 		assert_int_equal(row->counter > CNT_DUPLICATE_REQUEST, !dies);
 	}
-	/* What cannot happen there harms least. */
+	/* A fault that cannot occur there has the mildest action. */
 	assert_int_equal(vb_fault_unreliable(FAULT_INV_RKEY)->action, ACT_DROP);
 }
 

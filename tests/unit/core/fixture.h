@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What most tests of core stand on: an adapter with an active port, a PD, CQs,
- * and a transport that only remembers what it was told. */
+/* The fixture of most tests of core: an adapter with an active port, a PD, CQs,
+ * and a transport that only records its calls. */
 #ifndef UNIT_CORE_FIXTURE_H
 #define UNIT_CORE_FIXTURE_H
 
@@ -31,10 +31,10 @@ struct fixture {
 	struct vb_pd *pd;
 	struct vb_async async;
 	struct vb_channel channel;
-	struct vb_cq *cq; /* 64 entries, on the channel */
+	struct vb_cq *cq; /* 64 entries, with the channel */
 };
 
-/* What the transport was told last. */
+/* The last calls of the transport. */
 static struct {
 	int attach_rc, attached, detached, entered;
 	enum vb_qp_state from, to;

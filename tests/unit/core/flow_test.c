@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rules: which frame meets which, and whose it is. */
+/* core/flow: which rule matches which frame, and which queue pair gets it. */
 #include "fixture.h"
 
 #include "core/flow.h"
 
 static struct vb_qp qp_a, qp_b, qp_c;
 
-/* A key as wire/eth.c makes it. */
+/* A key as wire/eth.c builds it. */
 static struct vb_eth_key frame(uint8_t dst0, uint16_t layers, uint8_t sip,
 			       uint8_t dport)
 {
@@ -48,7 +48,7 @@ static char gets(const struct vb_flow *first, const struct vb_qp *qp,
 	return vb_flow_steer(first, qp, &k, 100, &tag);
 }
 
-/* Spec by frame. */
+/* A table of rules against frames. */
 static void steer__spec_by_frame(void **state)
 {
 	static const struct {
@@ -116,7 +116,8 @@ static void steer__priority_then_age(void **state)
 	assert_false(gets(first, &qp_a, frame(2, udp, 1, 80)));
 	assert_true(gets(first, &qp_b, frame(2, udp, 1, 80)));
 	vb_flow_remove(&first, &high);
-	/* The same rule for two: both; another of the same rank: the first. */
+	/* Two queue pairs with the same rule both get the frame; of different
+	 * rules of equal rank the first one wins. */
 	vb_flow_insert(&first, &late);
 	assert_true(gets(first, &qp_a, frame(2, udp, 1, 80)));
 	assert_true(gets(first, &qp_c, frame(2, udp, 1, 80)));

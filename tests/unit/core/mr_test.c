@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/mr: who may touch what, keys, and the end of a registration. */
+/* core/mr: which accesses are permitted, keys, and deregistration. */
 #include "fixture.h"
 
 #include <pthread.h>
@@ -41,7 +41,7 @@ static void register__access_rules(void **state)
 		{ ALL | ACCESS_ON_DEMAND | ACCESS_HUGETLB | ACCESS_MW_BIND |
 			  ACCESS_ZERO_BASED | ACCESS_RELAXED_ORDERING,
 		  0 },
-		{ 1u << 29, 0 }, /* optional: ignored when unknown */
+		{ 1u << 29, 0 }, /* an unknown optional bit is ignored */
 		{ 1u << 8, -EINVAL },
 		{ 1u << 30, -EINVAL },
 		{ 1u << 31, -EINVAL },
@@ -221,8 +221,8 @@ static void key__unique_among_many(void **state)
 	free(mrs);
 }
 
-/* One buffer, registered again and again: no key of its past works for long
- * after, though the objects are recycled. */
+/* One buffer is registered again and again: an earlier key stays invalid for
+ * long, although the objects are recycled. */
 static void key__stale_one_does_not_come_back(void **state)
 {
 	enum { N = 100000 };
@@ -352,7 +352,7 @@ static void atomic__alignment_and_bounds(void **state)
 	struct fixture *f = *state;
 	uint64_t words[3] = { 0 }, old;
 	struct vb_mr *mr = reg(f, words, 24, 0, ALL);
-	/* A peer's address is aligned, our memory behind it is not. */
+	/* The peer's address is aligned, the memory behind it is not. */
 	struct vb_mr *odd = reg(f, (char *)words + 4, 16, 0, ALL);
 
 	for (uint64_t va = 1; va < 8; va++)
@@ -374,8 +374,8 @@ static void atomic__alignment_and_bounds(void **state)
 	assert_int_equal(vb_mr_deregister(odd), 0);
 }
 
-/* Peers write without end; after each deregistration the memory must stand
- * still, and before it, no write that was admitted may be lost half way. */
+/* Peers write without pause. After each deregistration the memory must not
+ * change any more, and before it no permitted write may be lost halfway. */
 struct race {
 	struct fixture *f;
 	_Atomic uint32_t key;
@@ -414,7 +414,7 @@ static void deregister__waits_for_a_thread_that_copies(void **state)
 		     n++)
 			sched_yield();
 		assert_int_equal(vb_mr_deregister(mr), 0);
-		/* Were a writer still inside, these would race with it. */
+		/* A writer still inside would race with these. */
 		memset(buf, 0, sizeof(buf));
 		sched_yield();
 		for (size_t n = 0; n < sizeof(buf); n++)
@@ -448,7 +448,7 @@ static void deregister__not_before_the_use_ends(void **state)
 	while (atomic_load(&mr->key))
 		sched_yield();
 	usleep(2000);
-	assert_int_equal(atomic_load(&f->a.n_mr), 1); /* it waits */
+	assert_int_equal(atomic_load(&f->a.n_mr), 1); /* deregistration waits */
 	assert_int_equal(vb_mr_begin(&f->a, f->pd, 0, key, 0, 1, 0, &late),
 			 FAULT_RKEY);
 	vb_mr_end(&use);
@@ -456,7 +456,7 @@ static void deregister__not_before_the_use_ends(void **state)
 	assert_int_equal(atomic_load(&f->a.n_mr), 0);
 }
 
-/* Each is asked for by its own key, whatever the one before it opened. */
+/* Each access is checked by its own key, whatever key came before. */
 static void begin_next__as_begin_each_time(void **state)
 {
 	struct fixture *f = *state;
@@ -513,9 +513,9 @@ static void begin_next__of_a_region_that_is_about_to_go(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, deregister_it, mr), 0);
 	while (atomic_load(&mr->key))
 		sched_yield();
-	assert_int_equal(atomic_load(&f->a.n_mr), 1); /* it waits */
+	assert_int_equal(atomic_load(&f->a.n_mr), 1); /* deregistration waits */
 	assert_false(vb_mr_begin_next(&f->a, f->pd, 0, 0, 0, 1, 0, &use));
-	pthread_join(thread, NULL); /* and not for the end of the run */
+	pthread_join(thread, NULL); /* it does not wait for the end of the run */
 	assert_false(vb_mr_begin_next(&f->a, f->pd, 0, key, 0, 1, 0, &use));
 	vb_mr_end(&use);
 }
@@ -540,7 +540,7 @@ static void note_revoke(struct vb_adapter *a, uint32_t index, uint32_t key)
 	watched.key_when_revoked = atomic_load(&watched.mr->key);
 }
 
-/* Who waits holds nothing that others need. */
+/* The waiter holds no lock that others need. */
 static void note_await(struct vb_adapter *a, uint32_t key)
 {
 	watched.awaited_key = key;
@@ -551,8 +551,8 @@ static void note_await(struct vb_adapter *a, uint32_t key)
 	}
 }
 
-/* Others hear of a key when it opens something, and of its end after it is
- * refused here and before its memory is the program's again. */
+/* Others are told of a key when it becomes valid, and of its revocation after
+ * this process refuses it and before deregistration returns. */
 static void key_ops__hear_of_a_life(void **state)
 {
 	static const struct vb_key_ops ops = { .grant = note_grant,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/mw: what may be bound, who may use it, and how long. */
+/* core/mw: which binds are permitted, which accesses, and for how long. */
 #include "fixture.h"
 
 #include "core/mw.h"
 
 #define MEM  64u
 #define IOVA 0x1000u
-#define QP   7u /* numbers, any ones */
+#define QP   7u /* arbitrary numbers */
 #define PEER 8u
 
 #define RW (ACCESS_REMOTE_WRITE | ACCESS_REMOTE_READ)
@@ -16,7 +16,7 @@ struct window {
 	struct vb_qp qp;
 	uint8_t mem[MEM];
 	struct vb_mr *region, *mw;
-	uint32_t key; /* the first */
+	uint32_t key; /* its first key */
 };
 
 static void open_window(struct window *w, struct fixture *f, unsigned type,
@@ -67,27 +67,28 @@ static void bind__rules(void **state)
 		uint64_t addr, length;
 		bool ok;
 	} rows[] = {
-		/* type, of the region, of the window, range */
+		/* type, rights of the region, rights of the window, range,
+		 * result */
 		{ 1, ACCESS_LOCAL_WRITE | ACCESS_MW_BIND, RW, IOVA, MEM, true },
 		{ 2, ACCESS_LOCAL_WRITE | ACCESS_MW_BIND, RW, IOVA, MEM, true },
 		{ 1, ACCESS_LOCAL_WRITE | ACCESS_MW_BIND, 0, IOVA + 8, 8,
 		  true },
-		/* one byte too far, on either side, and round the world */
+		/* one byte too far on either side, and wrapping around */
 		{ 2, ACCESS_MW_BIND, 0, IOVA - 1, 8, false },
 		{ 2, ACCESS_MW_BIND, 0, IOVA + 1, MEM, false },
 		{ 2, ACCESS_MW_BIND, 0, IOVA + 8, UINT64_MAX, false },
 		{ 2, ACCESS_MW_BIND, 0, 0, UINT64_MAX, false },
-		/* without the region's leave */
+		/* the region does not permit windows */
 		{ 1, ACCESS_LOCAL_WRITE, RW, IOVA, 8, false },
-		/* who lets others write may write */
+		/* remote write needs a region with local write */
 		{ 1, ACCESS_MW_BIND, ACCESS_REMOTE_READ, IOVA, 8, true },
 		{ 1, ACCESS_MW_BIND, ACCESS_REMOTE_WRITE, IOVA, 8, false },
 		{ 2, ACCESS_MW_BIND, ACCESS_REMOTE_ATOMIC, IOVA, 8, false },
-		/* zero based: type 2 only, and not on what is so itself */
+		/* zero-based: only type 2, and only if the region is not */
 		{ 1, ACCESS_MW_BIND, ACCESS_ZERO_BASED, IOVA, 8, false },
 		{ 2, ACCESS_MW_BIND, ACCESS_ZERO_BASED, IOVA, 8, true },
 		{ 2, ACCESS_MW_BIND | ACCESS_ZERO_BASED, 0, IOVA, 8, false },
-		/* empty: shuts type 1, is nothing for type 2 */
+		/* empty: closes a window of type 1, forbidden for type 2 */
 		{ 1, ACCESS_MW_BIND, 0, 0, 0, true },
 		{ 2, ACCESS_MW_BIND, 0, IOVA, 0, false },
 	};
@@ -118,7 +119,7 @@ static void bind__names_that_are_none(void **state)
 	w.qp.pd = other;
 	assert_int_equal(vb_mw_bind(&w.qp, &b), MW_REFUSED);
 	w.qp.pd = f->pd;
-	b.key = w.region->key; /* a region is no window */
+	b.key = w.region->key; /* the key of a region */
 	assert_int_equal(vb_mw_bind(&w.qp, &b), MW_REFUSED);
 	b.key = w.key ^ 1u << 31;
 	assert_int_equal(vb_mw_bind(&w.qp, &b), MW_REFUSED);
@@ -167,7 +168,7 @@ static void check__who_and_what(void **state)
 {
 	struct window w;
 
-	/* The region grants peers nothing, and need not. */
+	/* The region itself need not grant remote access. */
 	open_window(&w, *state, 2, ACCESS_LOCAL_WRITE | ACCESS_MW_BIND);
 	assert_true(bind(&w, IOVA, 8, ACCESS_REMOTE_READ));
 	assert_int_equal(check(&w, QP, IOVA, 8, ACCESS_REMOTE_READ),
@@ -176,7 +177,7 @@ static void check__who_and_what(void **state)
 			 FAULT_RKEY);
 	assert_int_equal(check(&w, PEER, IOVA, 8, ACCESS_REMOTE_READ),
 			 FAULT_RKEY);
-	/* No lkey. */
+	/* A window's key is no lkey. */
 	assert_int_equal(check(&w, QP, IOVA, 8, 0), FAULT_RKEY);
 	assert_int_equal(check(&w, 0, IOVA, 8, ACCESS_LOCAL_WRITE), FAULT_RKEY);
 	close_window(&w);
@@ -225,11 +226,11 @@ static void rebind__type_1_at_any_time(void **state)
 	assert_int_equal(vb_mr_check(&w.f->a, w.f->pd, QP, old, IOVA, 8,
 				     ACCESS_REMOTE_READ),
 			 FAULT_RKEY);
-	/* One that is refused leaves it as it is. */
+	/* A refused bind changes nothing. */
 	assert_false(bind(&w, IOVA + 1, MEM, ACCESS_REMOTE_READ));
 	assert_int_equal(check(&w, QP, IOVA + 8, 8, ACCESS_REMOTE_READ),
 			 FAULT_NONE);
-	/* An empty one shuts it. */
+	/* An empty bind closes the window. */
 	assert_true(bind(&w, 0, 0, 0));
 	assert_int_equal(check(&w, QP, IOVA + 8, 8, ACCESS_REMOTE_READ),
 			 FAULT_RKEY);
@@ -244,12 +245,12 @@ static void invalidate__rules(void **state)
 
 	assert_int_equal(vb_pd_create(&f->a, &other), 0);
 	open_window(&w, f, 2, ACCESS_MW_BIND);
-	/* Not bound, a region, nothing. */
+	/* Not bound; a region; no key at all. */
 	assert_false(vb_mw_invalidate(&w.qp, w.key));
 	assert_false(vb_mw_invalidate(&w.qp, w.region->key));
 	assert_false(vb_mw_invalidate(&w.qp, 0));
 	assert_true(bind(&w, IOVA, 8, ACCESS_REMOTE_READ));
-	/* Bound: not again, not by others. */
+	/* A bound window cannot be bound again, nor by another queue pair. */
 	assert_false(bind(&w, IOVA, 8, ACCESS_REMOTE_READ));
 	w.qp.pd = other;
 	assert_false(vb_mw_invalidate(&w.qp, w.key));
@@ -264,7 +265,7 @@ static void invalidate__rules(void **state)
 	assert_int_equal(check(&w, QP, IOVA, 8, ACCESS_REMOTE_READ),
 			 FAULT_RKEY);
 	assert_false(vb_mw_invalidate(&w.qp, w.key));
-	/* And then by another. */
+	/* After the invalidation another queue pair may bind it. */
 	w.key ^= 0x55;
 	assert_true(bind(&w, IOVA, 8, ACCESS_REMOTE_READ));
 	close_window(&w);
@@ -287,12 +288,12 @@ static void region__stays_while_a_window_is_bound(void **state)
 	assert_int_equal(vb_mr_change(w.region, &to), -EBUSY);
 	assert_int_equal(check(&w, QP, IOVA, 8, ACCESS_REMOTE_READ),
 			 FAULT_NONE);
-	/* A window that goes lets go of it. */
+	/* Freeing the window releases the region. */
 	close_window(&w);
 }
 
-/* Another program is at it still: what follows waits, and nobody waits for
- * that with a lock held. */
+/* Another process's access is in progress: later work requests wait, and no
+ * lock is held meanwhile. */
 static struct {
 	uint32_t key;
 	bool is_quiet, is_locked;
@@ -343,7 +344,8 @@ static void window__that_is_in_use_makes_its_work_request_wait(void **state)
 	w.qp.now = 1000;
 	assert_int_equal(vb_mw_run(&w.qp, &inv), MW_BUSY);
 	assert_true(w.qp.local_at > 1000 && w.qp.local_at != VB_NEVER);
-	/* Shut all the same, and the region stays until it is let go. */
+	/* The window is closed nevertheless, and the region stays until the
+	 * access ends. */
 	assert_int_equal(check(&w, QP, IOVA, 8, ACCESS_REMOTE_READ),
 			 FAULT_RKEY);
 	assert_int_equal(vb_mr_deregister(w.region), -EBUSY);
@@ -353,7 +355,7 @@ static void window__that_is_in_use_makes_its_work_request_wait(void **state)
 	assert_int_equal(w.qp.local_at, VB_NEVER);
 	assert_int_equal(vb_mw_run(&w.qp, &inv), MW_REFUSED);
 	close_window(&w);
-	/* One of type 1 that is bound anew; and freed while in use. */
+	/* A window of type 1 is bound again, and freed, while in use. */
 	other.is_quiet = false;
 	open_window(&w, f, 1, ACCESS_MW_BIND);
 	assert_true(bind(&w, IOVA, 8, ACCESS_REMOTE_READ));
@@ -369,7 +371,7 @@ static void window__that_is_in_use_makes_its_work_request_wait(void **state)
 	f->a.key_ops = NULL;
 }
 
-/* Its number may be another's next. */
+/* The queue pair's number may be reused. */
 static void queue_pair__takes_its_windows_along(void **state)
 {
 	struct window w, v;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/port: the GID table as addresses come and go, MTU, state. */
+/* core/port: the GID table as addresses come and go; MTU and state. */
 #include "fixture.h"
 
 static struct vb_port port;
@@ -107,7 +107,7 @@ static void update__an_interface_goes(void **state)
 	assert_int_equal(vb_port_update(&port, &none), PORT_SAME);
 	assert_int_equal(vb_port_update(&port, &news),
 			 PORT_UP | PORT_GIDS | PORT_MTU);
-	/* It is not listed, without an address, but is there. */
+	/* The interface exists, but has no address and is not listed. */
 	assert_int_equal(vb_port_update(&port, &unlisted),
 			 PORT_WENT_DOWN | PORT_GIDS | PORT_MTU);
 	assert_int_equal(vb_port_update(&port, &unlisted), PORT_SAME);
@@ -115,7 +115,7 @@ static void update__an_interface_goes(void **state)
 	assert_int_equal(vb_port_update(&port, &unlisted), PORT_SAME);
 	assert_int_equal(vb_port_update(&port, &news),
 			 PORT_UP | PORT_GIDS | PORT_MTU);
-	/* Gone and made anew while nobody looked. */
+	/* Deleted and created again between two updates. */
 	news.ifindex++;
 	assert_int_equal(vb_port_update(&port, &news), PORT_GONE | PORT_GIDS);
 	assert_int_equal(vb_port_update(&port, &news), PORT_SAME);
@@ -126,7 +126,7 @@ static void update__idempotent(void **state)
 	SAY(1, 2);
 	vb_port_update(&port, &news);
 	assert_int_equal(vb_port_update(&port, &news), PORT_SAME);
-	SAY(2, 1); /* order means nothing */
+	SAY(2, 1); /* the order does not matter */
 	assert_int_equal(vb_port_update(&port, &news), PORT_SAME);
 }
 
@@ -189,7 +189,7 @@ static void update__full_table(void **state)
 
 	for (unsigned i = 0; i < VB_COUNT(news.addresses); i++)
 		news.addresses[i] = address((uint8_t)(i + 1));
-	news.count = UINT32_MAX; /* more than there can be */
+	news.count = UINT32_MAX; /* more than can exist */
 	vb_port_update(&port, &news);
 	assert_int_equal(port.gid_count, VB_MAX_GIDS);
 	assert_true(vb_port_gid(&port, VB_MAX_GIDS - 1, &e));

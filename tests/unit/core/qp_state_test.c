@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/qp_state: every pair of states, every attribute there or not, every
- * value at its edges; and what a move leaves behind. */
+/* core/qp_state: every pair of states, every attribute given or not, every
+ * value at its bounds; and the effects of a transition. */
 #include "qp_fixture.h"
 
-/* The specification once more, as a matrix for each type: what each legal move
- * needs and may have. Written apart from the table under test. */
+/* The specification as a matrix for each type: what each legal transition
+ * requires and permits. Written independently of the table under test. */
 struct rule {
 	bool legal;
 	uint32_t need, may;
@@ -117,7 +117,7 @@ static const enum vb_qp_type types[] = { QPT_RC,       QPT_UC,
 					 QPT_UD,       QPT_RAW_PACKET,
 					 QPT_XRC_SEND, QPT_XRC_RECV };
 
-/* Call @try for each state that a queue pair can be in and each target. */
+/* Call @try for each state of a queue pair and each target state. */
 static void each_pair(struct fixture *f,
 		      void (*try)(struct vb_qp *, int from, int to))
 {
@@ -132,7 +132,7 @@ static void each_pair(struct fixture *f,
 		qp = make(f, init);
 		for (int from = 0; from < QPS_COUNT; from++)
 			for (int to = 0; to < QPS_COUNT; to++)
-				/* RC is never in SQE. */
+				/* RC has no SQE state. */
 				if (from != QPS_SQE ||
 				    !vb_qp_type_is_reliable(types[t]))
 					try(qp, from, to);
@@ -207,7 +207,7 @@ static void moves__each_pair_less_one_attribute(void **state)
 
 static void try_extra(struct vb_qp *qp, int from, int to)
 {
-	/* Known to the table, but this device has no second path. */
+	/* The table knows it, but this device has no alternate path. */
 	const uint32_t lacking = QPM_ALT_PATH;
 	const struct rule *r = rule_of(qp, from, to);
 
@@ -264,8 +264,8 @@ static void cur_state__must_match(void **state)
 	vb_qp_destroy(qp);
 }
 
-/* One number, in the move from @from to @to: the last that is right, and the
- * first that is not. */
+/* One number in the transition from @from to @to: the last valid value and the
+ * first invalid one. */
 static void values__at_their_edges(void **state)
 {
 #define EDGE(from, to, mask, member, good, bad)                                \
@@ -362,7 +362,7 @@ static void av__refusals(void **state)
 	vb_qp_destroy(qp);
 }
 
-/* A link that knows one route. */
+/* A link with one route. */
 static struct vb_route asked;
 static int route_rc;
 
@@ -407,7 +407,7 @@ static void route__filled_and_completed_by_the_link(void **state)
 	assert_int_equal(qp->route.src_port, 0xc123);
 	assert_int_equal(qp->route.dqpn, 0x777);
 
-	/* A new path while drained keeps what is not given. */
+	/* A new path in SQD keeps the attributes that are not given. */
 	assert_int_equal(modify(qp, QPS_RTS, TO_RTS), 0);
 	assert_int_equal(modify(qp, QPS_SQD, QPM_STATE), 0);
 	attr.av.dgid.raw[15] = 98;
@@ -444,7 +444,7 @@ static void mtu__no_more_than_the_interface_carries(void **state)
 		assert_int_equal(vb_qp_modify(qp, &attr, TO_RTR, 0), 0);
 		assert_int_equal(qp->mtu, rows[i].bytes);
 		vb_qp_query(qp, &attr);
-		assert_int_equal(attr.path_mtu, rows[i].path); /* as set */
+		assert_int_equal(attr.path_mtu, rows[i].path); /* as the program set it */
 	}
 	vb_qp_destroy(qp);
 }
@@ -466,7 +466,7 @@ static void reset__forgets_everything(void **state)
 	assert_int_equal(modify(other, QPS_ERR, QPM_STATE), 0);
 
 	assert_int_equal(modify(qp, QPS_RESET, QPM_STATE), 0);
-	assert_cqe(f->cq, 77, WC_FLUSH_ERR, WC_OP_RECV); /* not purged */
+	assert_cqe(f->cq, 77, WC_FLUSH_ERR, WC_OP_RECV); /* flushed, not purged */
 	assert_empty(f->cq);
 	vb_qp_query(qp, &attr);
 	assert_memory_equal(&attr, &zero, sizeof(attr));
@@ -474,7 +474,7 @@ static void reset__forgets_everything(void **state)
 	assert_false(qp->recv_busy || vb_qp_recv_begin(qp));
 	assert_int_equal(vb_sq_end(&qp->sq), qp->sq.done);
 
-	/* All slots are free, and it works again. */
+	/* All slots are free, and the queue pair works again. */
 	bring_to(qp, QPS_RTS);
 	for (int i = 0; i < 4; i++) {
 		post_send(qp, i, WR_SEND, 0);
@@ -502,7 +502,7 @@ static void err__transport_is_told_before_the_flush(void **state)
 	assert_int_equal(told.to, QPS_ERR);
 	assert_int_equal(told.sq_done_at_enter, qp->sq.done - 1);
 	assert_cqe(f->cq, 1, WC_FLUSH_ERR, WC_OP_SEND);
-	assert_int_equal(qp->attr.dest_qp_num, 0x777); /* still to be seen */
+	assert_int_equal(qp->attr.dest_qp_num, 0x777); /* ibv_query_qp() still shows it */
 	vb_qp_destroy(qp);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/qp: birth and end, completions, flush, and the full completion queue. */
+/* core/qp: create and destroy, completions, flush, full completion queue. */
 #include "qp_fixture.h"
 
 #include <pthread.h>
@@ -97,7 +97,7 @@ static void create__caps_given_are_at_least_asked(void **state)
 	vb_qp_destroy(qp);
 }
 
-/* The promise that thousands of idle connections are cheap. */
+/* Thousands of idle connections must be cheap. */
 static void create__idle_memory(void **state)
 {
 	struct fixture *f = *state;
@@ -120,7 +120,7 @@ static void create__references(void **state)
 
 	assert_int_equal(vb_srq_create(f->pd, 4, 1, &f->async, NULL, &i.srq),
 			 0);
-	i.max_recv_wr = UINT32_MAX; /* not looked at */
+	i.max_recv_wr = UINT32_MAX; /* ignored */
 	assert_int_equal(vb_qp_create(&f->a, &i, &qp), 0);
 	assert_int_equal(i.max_recv_wr, 0);
 	assert_int_equal(vb_pd_destroy(f->pd), -EBUSY);
@@ -133,7 +133,7 @@ static void create__references(void **state)
 	vb_qp_event(qp, EVENT_COMM_EST);
 	vb_qp_destroy(qp);
 	assert_int_equal(told.detached, 1);
-	assert_false(is_readable(f->async.fd)); /* its events went along */
+	assert_false(is_readable(f->async.fd)); /* its events were dropped, too */
 	assert_int_equal(vb_srq_destroy(i.srq), 0);
 	assert_int_equal(f->cq->refs, 0);
 }
@@ -154,7 +154,7 @@ static void destroy__memory_is_recycled_and_clean(void **state)
 	vb_qp_destroy(qp);
 	assert_null(vb_idtab_get(f->a.qps, index));
 	assert_int_equal(qp->qpn, 0);
-	assert_empty(f->cq); /* purged */
+	assert_empty(f->cq); /* its entries were purged */
 
 	again = make(f, init_of(f));
 	assert_ptr_equal(again, qp);
@@ -214,7 +214,7 @@ static void send_done__unsignalled_are_silent_unless_bad(void **state)
 	assert_empty(f->cq);
 	vb_qp_send_done(qp, WC_RETRY_EXC_ERR);
 	assert_cqe(f->cq, 2, WC_RETRY_EXC_ERR, WC_OP_SEND);
-	assert_int_equal(qp->state, QPS_RESET); /* dying is the transport's */
+	assert_int_equal(qp->state, QPS_RESET); /* the transport moves it to ERR, not core */
 	vb_qp_destroy(qp);
 }
 
@@ -229,7 +229,7 @@ static void send_done__sig_all(void **state)
 	post_send(qp, 1, WR_READ, 0);
 	vb_qp_send_done(qp, WC_SUCCESS);
 	assert_cqe(f->cq, 1, WC_SUCCESS, WC_OP_READ);
-	vb_qp_send_done(qp, WC_SUCCESS); /* there is none */
+	vb_qp_send_done(qp, WC_SUCCESS); /* the queue is empty */
 	assert_empty(f->cq);
 	vb_qp_destroy(qp);
 }
@@ -239,7 +239,7 @@ static void send_done__slots_free_with_the_polled_one(void **state)
 	struct fixture *f = *state;
 	struct vb_qp *qp = make(f, init_of(f));
 
-	/* as after 2^32 - 2 work requests */
+	/* Close to the wrap of the indices. */
 	qp->sq.done = UINT32_MAX - 1;
 	qp->sq.posted = UINT32_MAX - 1;
 	qp->sq.released = UINT32_MAX - 1;
@@ -248,11 +248,11 @@ static void send_done__slots_free_with_the_polled_one(void **state)
 	assert_null(vb_sq_begin(&qp->sq));
 	for (int i = 0; i < 4; i++)
 		vb_qp_send_done(qp, WC_SUCCESS);
-	assert_null(vb_sq_begin(&qp->sq)); /* done, but not polled */
+	assert_null(vb_sq_begin(&qp->sq)); /* completed, but not polled */
 	assert_cqe(f->cq, 2, WC_SUCCESS, WC_OP_WRITE);
 	for (int i = 0; i < 3; i++)
 		post_send(qp, i, WR_WRITE, 0);
-	assert_null(vb_sq_begin(&qp->sq)); /* the last one still has its slot */
+	assert_null(vb_sq_begin(&qp->sq)); /* the last one keeps its slot */
 	vb_qp_destroy(qp);
 }
 
@@ -271,7 +271,7 @@ static void recv_done__everything_in_the_entry(void **state)
 
 	assert_false(vb_qp_recv_begin(qp));
 	assert_false(qp->recv_busy);
-	vb_qp_recv_done(qp, &d); /* there is none */
+	vb_qp_recv_done(qp, &d); /* no receive is in progress */
 	assert_empty(f->cq);
 	for (int i = 0; i < 4; i++)
 		post_recv(qp, 50 + i);
@@ -319,7 +319,7 @@ static void fail__flushes_in_order(void **state)
 
 	bring_to(qp, QPS_RTS);
 	post_send(qp, 1, WR_SEND, 0);
-	post_send(qp, 2, WR_READ, 0); /* unsignalled: flushed all the same */
+	post_send(qp, 2, WR_READ, 0); /* not signaled, but flushed with an entry */
 	post_send(qp, 3, WR_WRITE, SEND_SIGNALED);
 	for (int i = 0; i < 3; i++)
 		post_recv(qp, 10 + i);
@@ -334,7 +334,7 @@ static void fail__flushes_in_order(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_cqe(f->cq, 10 + i, WC_FLUSH_ERR, WC_OP_RECV);
 	assert_empty(f->cq);
-	vb_qp_fail(qp, EVENT_QP_FATAL); /* dead already */
+	vb_qp_fail(qp, EVENT_QP_FATAL); /* in ERR already */
 	assert_false(is_readable(f->async.fd));
 	vb_qp_destroy(qp);
 }
@@ -365,10 +365,10 @@ static void flush__what_was_posted_since(void **state)
 	struct vb_qp *qp = make(f, init_of(f));
 
 	post_recv(qp, 1);
-	vb_qp_flush(qp); /* not in ERR */
+	vb_qp_flush(qp); /* not in ERR: nothing happens */
 	assert_empty(f->cq);
 	bring_to(qp, QPS_ERR);
-	assert_empty(f->cq); /* RESET on the way there emptied all */
+	assert_empty(f->cq); /* RESET on the way there emptied the queue */
 	post_send(qp, 2, WR_SEND, 0);
 	post_recv(qp, 3);
 	vb_qp_flush(qp);
@@ -397,10 +397,10 @@ static void fail__shared_receives_stay_for_others(void **state)
 	assert_empty(f->cq);
 	assert_event(f, EVENT_LAST_WQE);
 	vb_qp_flush(qp);
-	assert_false(is_readable(f->async.fd)); /* once */
+	assert_false(is_readable(f->async.fd)); /* raised once */
 	assert_true(vb_srq_take(i.srq, &w));
 	assert_int_equal(w.wr_id, 2);
-	bring_to(qp, QPS_RTR); /* and in its next life, again */
+	bring_to(qp, QPS_RTR); /* after RESET it is raised again */
 	assert_int_equal(modify(qp, QPS_ERR, QPM_STATE), 0);
 	assert_event(f, EVENT_LAST_WQE);
 	vb_qp_destroy(qp);
@@ -422,7 +422,7 @@ static void overrun__kills_the_queue_pair_once(void **state)
 	for (int n = 0; n < 4; n++)
 		post_send(qp, n, WR_SEND, SEND_SIGNALED);
 	post_recv(qp, 9);
-	for (int n = 0; n < 4; n++) /* retires all; the second finds it full */
+	for (int n = 0; n < 4; n++) /* completes all; the second entry finds the queue full */
 		vb_qp_send_done(qp, WC_SUCCESS);
 	assert_int_equal(qp->state, QPS_ERR);
 	assert_int_equal(qp->sq.done, qp->sq.posted);
@@ -505,7 +505,7 @@ static void drained__event_only_when_asked(void **state)
 	vb_qp_query(qp, &attr);
 	assert_false(attr.sq_draining);
 	assert_int_equal(modify(qp, QPS_RTS, QPM_STATE), 0);
-	assert_int_equal(modify(qp, QPS_SQD, QPM_STATE), 0); /* not this time */
+	assert_int_equal(modify(qp, QPS_SQD, QPM_STATE), 0); /* the event was not requested this time */
 	vb_qp_drained(qp);
 	assert_false(is_readable(f->async.fd));
 	vb_qp_destroy(qp);
@@ -518,7 +518,7 @@ static void state_name__each(void **state)
 	assert_string_equal(vb_qp_state_name(99), "unknown");
 }
 
-/* What the dispatcher does: find, lock, look whether it still is the one. */
+/* As the dispatcher: find, lock, and check that it still is the same one. */
 struct finder {
 	struct vb_idtab *qps;
 	_Atomic bool stop;

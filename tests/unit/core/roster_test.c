@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rows come and go with their objects, and counts are right without rows. */
+/* core/roster: rows appear and disappear with their objects, and the counts are
+ * right even without rows. */
 #include "qp_fixture.h"
 
 static struct vb_roster roster;
@@ -54,7 +55,7 @@ static void what_has_no_row_counts(void **state)
 	assert_int_equal(vb_roster_add(&roster, &mr), 20000);
 }
 
-/* Another process may write what it likes. */
+/* Another process may overwrite the shared memory. */
 static void rows_do_not_rest_on_what_is_shared(void **state)
 {
 	const struct vb_roster_row qp = { .kind = ROSTER_QP, .state = 3 };

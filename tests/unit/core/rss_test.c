@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The hash against Microsoft's published vectors; work queues' states. */
+/* The hash against Microsoft's published vectors; states of work queues. */
 #include "qp_fixture.h"
 
 #include <arpa/inet.h>
 
 #include "core/rss.h"
 
-/* "Verifying the RSS Hash Calculation", the key and the two tables. */
+/* The key and the two tables of Microsoft's "Verifying the RSS Hash
+ * Calculation". */
 static const uint8_t ms_key[VB_TOEPLITZ_KEY_BYTES] = {
 	0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67,
 	0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb,
@@ -80,7 +81,7 @@ static void hash__published_vectors(void **state)
 	}
 }
 
-/* What a frame does not have adds nothing. */
+/* Fields that a frame does not have are left out of the hash. */
 static void hash__fields_that_are_not_there(void **state)
 {
 	const struct vector *v = &vectors[0];
@@ -117,9 +118,7 @@ static void pick__low_bits_of_the_hash(void **state)
 	free(rss);
 }
 
-/*
- * Work queues.
- */
+/* Work queues. */
 
 static int move(struct vb_qp *wq, enum vb_qp_state to)
 {
@@ -161,7 +160,7 @@ static void wq__states(void **state)
 	}
 }
 
-/* To ERR: what waits is flushed; to RESET: it is forgotten. */
+/* ERR flushes the receives; RESET drops them. */
 static void wq__flush_and_purge(void **state)
 {
 	struct fixture *f = *state;

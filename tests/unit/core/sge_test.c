@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/sge: lists of every shape, walked from every offset. */
+/* core/sge: lists of every shape, from every offset. */
 #include "fixture.h"
 
 #include <sys/mman.h>
@@ -34,7 +34,7 @@ static void total__passes_2_32(void **state)
 		    (uint64_t)UINT32_MAX * VB_MAX_SGE);
 }
 
-/* Pieces out of order in memory, empty ones among them. */
+/* Pieces in arbitrary order of memory, some of them empty. */
 static void gather_and_place__every_offset_and_length(void **state)
 {
 	struct fixture *f = *state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/tag: the list, what matches first, what is unexpected, rendezvous. */
+/* core/tag: the list, the order of matching, unexpected messages,
+ * rendezvous. */
 #include "base/bytes.h"
 #include "qp_fixture.h"
 
@@ -123,7 +124,8 @@ static struct vb_cqe end(struct bed *t, enum vb_wc_status status)
 	return polled(t->f->cq);
 }
 
-/* A whole message of @tag: which buffer or receive has it? */
+/* A whole message with @tag arrives; returns the completion, which names the
+ * buffer or receive it took. */
 static struct vb_cqe arrive(struct bed *t, uint64_t tag)
 {
 	assert_int_equal(begin(t, TM_OP_EAGER, tag, 20, true), FAULT_NONE);
@@ -182,8 +184,8 @@ static void create_qp__of_another_type(void **state)
 	close_tm(t);
 }
 
-/* The program has none, though the ring has. */
-static void VB_UNCHECKED create_qp__no_send_queue_for_the_program(void **state)
+/* The program sees no send queue, although the ring has slots. */
+static void create_qp__no_send_queue_for_the_program(void **state)
 {
 	struct bed *t = open_tm(*state);
 	struct vb_qp_init init = init_of(t->f);
@@ -216,7 +218,7 @@ static void match__the_first_posted(void **state)
 	close_tm(t);
 }
 
-/* Of whatever mask. */
+/* Buffers with different masks match in the order of posting. */
 static void match__masks_in_order_of_posting(void **state)
 {
 	struct bed *t = open_tm(*state);
@@ -232,7 +234,7 @@ static void match__masks_in_order_of_posting(void **state)
 	close_tm(t);
 }
 
-/* More masks than are found by hash: the order stays. */
+/* More masks than are hashed: the order of posting still holds. */
 static void match__many_masks(void **state)
 {
 	struct bed *t = open_tm(*state);
@@ -246,7 +248,7 @@ static void match__many_masks(void **state)
 	close_tm(t);
 }
 
-/* (tag & mask) == the entry's tag: never, with bits outside the mask. */
+/* A tag with bits outside the mask never equals (tag & mask). */
 static void match__bits_outside_the_mask(void **state)
 {
 	struct bed *t = open_tm(*state);
@@ -257,7 +259,7 @@ static void match__bits_outside_the_mask(void **state)
 	close_tm(t);
 }
 
-/* Against a list that is walked. */
+/* Compare with a model that searches a plain list. */
 static void match__as_a_plain_list_would(void **state)
 {
 	static const uint64_t masks[] = { 3, 7, 1, 15, 6, 2, 4, 12, 8, 0, 14 };
@@ -341,7 +343,7 @@ static void del__taken_and_made_up(void **state)
 	assert_int_equal(add(t, 1, 5, UINT64_MAX, 100, &handle), 0);
 	assert_meets(t, 5, 1);
 	del_is(t, handle, WC_TM_ERR);
-	add_ok(t, 2, 5, UINT64_MAX); /* in the same place */
+	add_ok(t, 2, 5, UINT64_MAX); /* reuses the entry */
 	del_is(t, handle, WC_TM_ERR);
 	assert_meets(t, 5, 2);
 	del_is(t, 63, WC_TM_ERR);
@@ -362,9 +364,9 @@ static void phase__new_buffers_wait(void **state)
 	add_ok(t, 1, 5, UINT64_MAX);
 	assert_unexpected(t, 6);
 	add_ok(t, 2, 6, UINT64_MAX);
-	assert_unexpected(t, 6); /* posted after an unseen one */
-	assert_meets(t, 5, 1);	 /* posted before */
-	sync_to(t, 1);		 /* one of two */
+	assert_unexpected(t, 6); /* posted after an unhandled unexpected message */
+	assert_meets(t, 5, 1);	 /* posted before it */
+	sync_to(t, 1);		 /* one of two is handled */
 	assert_unexpected(t, 6);
 	sync_to(t, 3);
 	assert_meets(t, 6, 2);
@@ -373,7 +375,7 @@ static void phase__new_buffers_wait(void **state)
 	e = polled(t->f->cq);
 	assert_int_equal(e.opcode, WC_OP_TM_ADD);
 	assert_int_equal(e.wc_flags, WC_TM_SYNC_REQ);
-	op.sync = true; /* an ADD that brings the count along */
+	op.sync = true; /* an ADD that also reports the count */
 	op.seen = 0x10004;
 	op.recv_wr_id = 4;
 	assert_int_equal(vb_tag_add(t->srq, &op), 0);
@@ -399,7 +401,7 @@ static void phase__far_behind_is_told(void **state)
 	close_tm(t);
 }
 
-/* What did not come needs no counting. */
+/* A message that breaks off need not be counted. */
 static void phase__broken_message(void **state)
 {
 	struct bed *t = open_tm(*state);
@@ -412,8 +414,8 @@ static void phase__broken_message(void **state)
 	close_tm(t);
 }
 
-/* Its data could not be read where its sender has it (near/), and the sender
- * has connected anew. */
+/* The sender's data could not be read (near/), and the sender has connected
+ * again. */
 static void begin__behind_one_that_never_came(void **state)
 {
 	struct bed *t = open_tm(*state);
@@ -427,7 +429,7 @@ static void begin__behind_one_that_never_came(void **state)
 	assert_int_equal(e.wr_id, 1);
 	assert_int_equal(e.status, WC_FLUSH_ERR);
 	assert_int_equal(end(t, WC_SUCCESS).wr_id, 2);
-	/* One that is unexpected is not counted. */
+	/* A broken unexpected message is not counted. */
 	post_recv(t->qp, 500);
 	assert_int_equal(begin(t, TM_OP_EAGER, 7, 20, true), FAULT_NONE);
 	add_ok(t, 3, 7, UINT64_MAX);
@@ -459,7 +461,7 @@ static void begin__what_is_for_no_list(void **state)
 	};
 	struct bed *t = open_tm(*state);
 
-	add_ok(t, 1, 0, 0); /* for all */
+	add_ok(t, 1, 0, 0); /* matches every tag */
 	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
 		struct vb_cqe e;
 
@@ -535,7 +537,7 @@ static void rndv__reads_and_says_so(void **state)
 	close_tm(t);
 }
 
-/* The program goes on with what is in the buffer. */
+/* The program continues with the headers in the buffer. */
 static void expect_headers(struct bed *t, uint32_t length)
 {
 	struct vb_cqe e;
@@ -586,7 +588,7 @@ static void rndv__no_key(void **state)
 	close_tm(t);
 }
 
-/* It is asked to come again; no buffer is lost by it. */
+/* The message is refused for now, and no buffer is lost. */
 static void VB_UNCHECKED rndv__as_many_as_there_are_slots(void **state)
 {
 	struct bed *t = open_as(*state, 128, 0);
@@ -626,7 +628,7 @@ static void VB_UNCHECKED rndv__queue_pair_goes(void **state)
 	assert_int_equal(begin(t, TM_OP_EAGER, 6, 200, false), FAULT_NONE);
 	vb_mutex_unlock(&t->qp->drive);
 	vb_qp_destroy(t->qp);
-	assert_cqe(t->f->cq, 1, WC_SUCCESS, WC_OP_TM_RECV); /* they matched */
+	assert_cqe(t->f->cq, 1, WC_SUCCESS, WC_OP_TM_RECV); /* the matches were reported */
 	assert_cqe(t->f->cq, 2, WC_SUCCESS, WC_OP_TM_RECV);
 	assert_cqe(t->f->cq, 1, WC_FLUSH_ERR, WC_OP_TM_RECV);
 	assert_cqe(t->f->cq, 2, WC_FLUSH_ERR, WC_OP_TM_RECV);
@@ -647,7 +649,7 @@ static void VB_UNCHECKED rndv__queue_pair_goes(void **state)
 	close_tm(t);
 }
 
-/* Nothing is written for a message whose match could not be told. */
+/* Nothing is written for a message whose match could not be reported. */
 static void begin__cq_is_full(void **state)
 {
 	struct bed *t = open_tm(*state);

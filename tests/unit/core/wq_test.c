@@ -6,7 +6,7 @@
 
 #include "core/wq.h"
 
-/* Indices close to their wrap, as after a long life. */
+/* Indices close to the wrap. */
 #define NEAR_WRAP 0xfffffffau
 
 static struct vb_srq *make_srq(struct fixture *f, uint32_t cap)
@@ -40,7 +40,7 @@ static void sq__slot_holds_list_or_inline(void **state)
 		assert_int_equal(sq.stride, sizeof(struct vb_send_wqe) +
 						    rows[i].inline_given);
 		memset(vb_sq_at(&sq, 3), 0xff,
-		       sq.stride); /* ours, to its end */
+		       sq.stride); /* the slot is writable to its end */
 		vb_sq_fini(&sq);
 	}
 }
@@ -94,7 +94,7 @@ static void sq__fills_and_frees_across_the_wrap(void **state)
 
 			assert_non_null(w);
 			assert_ptr_equal(w,
-					 vb_sq_begin(&sq)); /* not yet ours */
+					 vb_sq_begin(&sq)); /* the same slot until it is committed */
 			w->wr_id = n + i;
 			vb_sq_commit(&sq);
 		}
@@ -123,7 +123,7 @@ static void sq__quiet_up_to_an_index(void **state)
 		assert_int_equal(vb_sq_is_deferred(&sq), posted <= 5);
 	}
 	vb_sq_resume_doorbell(&sq);
-	/* Across the wrap; and long after. */
+	/* Across the wrap; and long after it. */
 	vb_sq_defer_doorbell(&sq, 1);
 	atomic_store(&sq.posted, UINT32_MAX);
 	assert_true(vb_sq_is_deferred(&sq));
@@ -135,13 +135,14 @@ static void sq__quiet_up_to_an_index(void **state)
 	vb_sq_fini(&sq);
 }
 
-/* What a poster left alone is seen by who ended the quiet. */
+/* A slot published without a doorbell is seen by the driver that revokes the
+ * grant. */
 #define QUIET_ROUNDS 3000
 #define QUIET_POSTS  200
 static struct {
 	struct vb_sq sq;
 	_Atomic unsigned round, done;
-	_Atomic uint32_t left; /* the last that was left alone */
+	_Atomic uint32_t left; /* the last one published without a doorbell */
 } quiet;
 
 static void *post_quietly(void *arg)
@@ -215,7 +216,8 @@ static void rq__fills_and_frees_across_the_wrap(void **state)
 					    i % 3 * sizeof(list[0]));
 		}
 		assert_false(vb_rq_take(&rq, &w));
-		/* Taken is not released: the program has not polled. */
+		/* A receive that is taken keeps its slot until the program has
+		 * polled. */
 		assert_int_equal(vb_rq_post(&rq, 9, list, 1), -ENOMEM);
 		atomic_store(&rq.released, next);
 	}
@@ -287,7 +289,7 @@ static void srq__resize_keeps_what_waits(void **state)
 	struct vb_recv_wqe w;
 	uint64_t id = 0;
 
-	/* Stand across the end of the ring. */
+	/* Move the indices across the end of the ring. */
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(vb_rq_post(&srq->rq, 99, NULL, 0), 0);
 		assert_true(vb_srq_take(srq, &w));
@@ -337,7 +339,7 @@ static void srq__limit_once(void **state)
 	assert_true(vb_srq_take(srq, &w));
 	assert_true(is_readable(f->async.fd));
 	assert_int_equal(vb_srq_destroy(srq), 0);
-	assert_false(is_readable(f->async.fd)); /* gone with its object */
+	assert_false(is_readable(f->async.fd)); /* the event was dropped with its object */
 }
 
 int main(void)

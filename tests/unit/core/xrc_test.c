@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* core/xrc: domains, shared queues' numbers, what a packet enters, holders. */
+/* core/xrc: domains, SRQ numbers, entering an SRQ, holders. */
 #include "qp_fixture.h"
 
 struct xrc {
@@ -136,7 +136,7 @@ static void enter__what_the_packet_names(void **state)
 	assert_null(t.qp->srq);
 	assert_null(t.qp->pd);
 	assert_null(t.qp->recv_cq);
-	vb_xrc_leave(t.qp); /* not there: nothing */
+	vb_xrc_leave(t.qp); /* a second leave does nothing */
 	assert_int_equal(atomic_load(&t.srq->users), 0);
 	assert_int_equal(vb_xrc_enter(t.qp, strange->number), FAULT_XRC_DOMAIN);
 	assert_int_equal(vb_xrc_enter(t.qp, t.srq->number + 77), FAULT_XRC_SRQ);
@@ -149,7 +149,7 @@ static void enter__what_the_packet_names(void **state)
 	close_all(&t);
 }
 
-/* A message that began: its receive ends where it came from. */
+/* The receive of a message in progress completes in the SRQ it came from. */
 static void recv__ends_in_its_own_queue(void **state)
 {
 	struct fixture *f = *state;
@@ -167,7 +167,7 @@ static void recv__ends_in_its_own_queue(void **state)
 	assert_int_equal(e.status, WC_FLUSH_ERR);
 	assert_int_equal(e.qpn, atomic_load(&t.qp->qpn));
 	assert_null(e.qp);
-	/* Annex A14: no LAST_WQE. */
+	/* An XRC target raises no LAST_WQE (IBA annex A14). */
 	assert_false(is_readable(f->async.fd));
 	close_all(&t);
 }
@@ -191,7 +191,7 @@ static void recv__is_lost_with_its_queue(void **state)
 	close_all(&t);
 }
 
-/* What it brought stays when it goes. */
+/* Entries of received messages stay when the queue pair is destroyed. */
 static void completions__outlive_their_queue_pair(void **state)
 {
 	static const struct vb_recv_done done = { .status = WC_SUCCESS,

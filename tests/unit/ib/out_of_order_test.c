@@ -44,7 +44,7 @@ static void early__gives_back_what_it_was_given(void **state)
 
 	assert_null(vb_ooo_take(&e, 5));
 	assert_true(keep(5, 100));
-	assert_true(keep(5, 100)); /* a copy of it */
+	assert_true(keep(5, 100)); /* a duplicate */
 	assert_int_equal(e.count, 1);
 	assert_null(vb_ooo_take(&e, 4));
 	assert_null(vb_ooo_take(&e, 5 + VB_OOO_PSNS));
@@ -91,7 +91,7 @@ static void early__stays_within_its_budget(void **state)
 	assert_true(keep(2, 4096));
 }
 
-/* Small ones take a whole buffer each. */
+/* A small packet is charged the whole buffer that it occupies. */
 static void early__charges_what_memory_it_takes(void **state)
 {
 	size_t small = vb_stash_room(sizeof(struct vb_ooo_pkt) + 1);
@@ -104,8 +104,7 @@ static void early__charges_what_memory_it_takes(void **state)
 	assert_int_equal(atomic_load(&a->ooo_bytes), small);
 }
 
-/* Losses come again and again: what they were kept in is not got from the
- * kernel each time. */
+/* Repeated losses reuse the memory instead of asking the kernel each time. */
 static void early__keeps_its_memory_for_the_next(void **state)
 {
 	struct vb_ooo_pkt **slots, *p;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who answers is waited for, who does not is not, and slow ones never are. */
+/* ib/pace: the sender waits for peers that answer, not for others, and slow
+ * senders never wait. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +9,7 @@
 #include "ib/pace.h"
 
 #define MTU   1024
-#define START 0xfffff0u /* near the wrap */
+#define START 0xfffff0u /* close to the wrap */
 
 static struct vb_pace fresh(void)
 {
@@ -18,7 +19,7 @@ static struct vb_pace fresh(void)
 	return p;
 }
 
-/* Send until held; how many? */
+/* Send until held; returns the number of packets. */
 static unsigned fill(struct vb_pace *p, vb_time now, unsigned most)
 {
 	unsigned n = 0;
@@ -39,7 +40,7 @@ static void pace__a_window_then_an_answer(void **state)
 		assert_int_equal(fill(&p, now, 100000), p.window);
 		assert_true(p.held);
 		assert_true(vb_pace_deadline(&p) > now);
-		/* the half of it has arrived */
+		/* Half of the window has arrived. */
 		vb_pace_heard(&p, vb_psn_add(p.next, -(p.window / 2) - 1), now);
 		assert_int_equal(fill(&p, now, 100000), p.window / 2);
 		vb_pace_heard(&p, vb_psn_add(p.next, VB_PSN_MASK), now);
@@ -60,7 +61,7 @@ static void pace__asks_in_every_window(void **state)
 	assert_true(asked >= 2);
 }
 
-/* A peer of another kind costs its tenth of a second, once. */
+/* A peer that does not answer costs its tenth of a second only once. */
 static void pace__silence_ends_the_waiting(void **state)
 {
 	struct vb_pace p = fresh();
@@ -73,7 +74,7 @@ static void pace__silence_ends_the_waiting(void **state)
 		assert_true(now < VB_SEC + 100 * VB_MSEC);
 	}
 	assert_int_equal(vb_pace_deadline(&p), VB_NEVER);
-	/* it is asked now and then, and an answer brings the window back */
+	/* It is asked now and then, and an answer brings the window back. */
 	before = p.next;
 	while (!vb_pace_asks(&p))
 		vb_pace_sent(&p, now);
@@ -95,7 +96,7 @@ static void pace__slow_senders_are_not_held(void **state)
 	}
 }
 
-/* What was never sent, or is settled, moves nothing. */
+/* Answers for packets never sent or already settled change nothing. */
 static void pace__wrong_answers(void **state)
 {
 	struct vb_pace p = fresh();

@@ -55,7 +55,7 @@ static void replay__finds_by_psn_across_the_wrap(void **state)
 
 	vb_replay_reset(&r, 4);
 	assert_null(vb_replay_find(&r, 0));
-	a = add(0xfffffe, 4); /* to 1 */
+	a = add(0xfffffe, 4); /* PSNs 0xfffffe to 1 */
 	b = add(5, 1);
 	assert_null(vb_replay_find(&r, 0xfffffd));
 	assert_ptr_equal(vb_replay_find(&r, 0xfffffe), a);
@@ -112,7 +112,8 @@ static void replay__a_repeat_goes_before_what_is_later(void **state)
 	assert_ptr_equal(vb_replay_due(&r), a);
 	vb_replay_done(&r);
 	assert_ptr_equal(vb_replay_due(&r), c);
-	/* New until it has been sent to its end, however often asked for. */
+	/* An answer stays new until it was sent completely, however often it is
+	 * requested. */
 	vb_replay_again(&r, c);
 	assert_int_equal(c->due, DUE_NEW);
 }
@@ -130,7 +131,8 @@ static void replay__fewer_slots_keep_the_newest(void **state)
 	assert_true(vb_replay_has_room(&r));
 }
 
-/* SQD: what is remembered stays, whatever is asked for. */
+/* The ring is allocated when it is needed, and a larger capacity keeps its
+ * entries. */
 static void replay__takes_no_memory_before_it_must(void **state)
 {
 	struct vb_answer *a;

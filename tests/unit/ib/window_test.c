@@ -44,7 +44,8 @@ static void window__doubles_then_adds(void **state)
 	assert_int_equal(w.pkts, start + 1);
 }
 
-/* Who receives read the clock before who sent: that is no round trip. */
+/* The receiving thread may have read the clock before the sending thread: such
+ * a sample is no round trip. */
 static void window__an_answer_before_its_time(void **state)
 {
 	vb_time unknown;
@@ -109,7 +110,7 @@ static void window__learns_the_round_trip(void **state)
 	vb_window_init(&w, 4096);
 	assert_true(vb_window_patience(&w, 0) == 10 * VB_MSEC);
 	vb_window_time(&w, 7, 1000);
-	vb_window_time(&w, 9, 2000); /* one at a time */
+	vb_window_time(&w, 9, 2000); /* one sample at a time */
 	vb_window_acked(&w, 1, 7, 3000);
 	assert_true(w.srtt == 0);
 	vb_window_acked(&w, 1, 8, 1000 + VB_MSEC);
@@ -123,7 +124,7 @@ static void window__learns_the_round_trip(void **state)
 	assert_true(w.srtt == VB_MSEC);
 }
 
-/* Losses on a path where nothing waits are not the sender's doing. */
+/* Losses on a path without a queue are not caused by the sender. */
 static void window__shrinks_less_without_a_queue(void **state)
 {
 	vb_window_init(&w, 4096);
@@ -134,7 +135,7 @@ static void window__shrinks_less_without_a_queue(void **state)
 	assert_int_equal(w.pkts, 56);
 	acked(56, 10);
 	assert_int_equal(w.pkts, 60);
-	/* The way takes six times as long as it did: that is a queue. */
+	/* The round trip grows sixfold: a queue builds up. */
 	for (uint32_t i = 0; i < 12; i++) {
 		vb_window_time(&w, 20 + i, 0);
 		vb_window_acked(&w, 1, 21 + i, 600 * VB_USEC);
@@ -143,7 +144,8 @@ static void window__shrinks_less_without_a_queue(void **state)
 	assert_int_equal(w.pkts, 30);
 }
 
-/* Nor are single ones, whatever waits; a whole train is. */
+/* Single losses are not caused by the sender either; the loss of a whole train
+ * is. */
 static void window__shrinks_little_for_few(void **state)
 {
 	uint32_t start;
@@ -153,7 +155,7 @@ static void window__shrinks_little_for_few(void **state)
 	w.pkts = w.threshold = w.max;
 	vb_window_lost_some(&w, 2, 10);
 	assert_int_equal(w.pkts, w.max - w.max / 32);
-	vb_window_lost_some(&w, 2, 10); /* paid for */
+	vb_window_lost_some(&w, 2, 10); /* the window was reduced for this loss already */
 	assert_int_equal(w.pkts, w.max - w.max / 32);
 	for (uint32_t i = 0; i < 100; i++) {
 		vb_window_acked(&w, 1, 10 + i, 0);
@@ -166,7 +168,7 @@ static void window__shrinks_little_for_few(void **state)
 	assert_int_equal(w.pkts, (start + 4) / 2);
 }
 
-/* Where the one answer may be lost as well, silence is short. */
+/* Where the only answer may be lost, too, the requester asks sooner. */
 static void window__asks_sooner_where_packets_get_lost(void **state)
 {
 	vb_window_init(&w, 4096);
@@ -181,7 +183,7 @@ static void window__asks_sooner_where_packets_get_lost(void **state)
 	assert_true(vb_window_patience(&w, 0) == 2 * VB_MSEC);
 	vb_window_lost_some(&w, 1, 20);
 	vb_window_acked(&w, 1, 20, 0);
-	vb_window_lost(&w, 30); /* many, or nobody knows */
+	vb_window_lost(&w, 30); /* many packets, or an unknown number */
 	assert_true(vb_window_patience(&w, 0) == 2 * VB_MSEC);
 }
 

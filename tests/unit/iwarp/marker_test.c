@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Markers: where they stand, where they point, and that they go again. */
+/* iwarp/marker: where markers are, what they point to, and their removal. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,8 +19,8 @@ static uint32_t make(uint8_t *at, uint32_t ulpdu)
 	return vb_mpa_seal(at, ulpdu, false);
 }
 
-/* Whoever counts bytes from the stream's beginning finds one each 512, and is
- * led to where a length stands. */
+/* Counting from the beginning of the stream there is a marker every 512 bytes,
+ * and each leads to a length field. */
 static void marker__each_512_bytes_of_the_stream(void **state)
 {
 	static const uint32_t lengths[] = {
@@ -53,8 +53,8 @@ static void marker__each_512_bytes_of_the_stream(void **state)
 	}
 }
 
-/* The example of RFC 5044, figure 5, in numbers: an FPDU that begins 0x24
- * bytes before a marker has it point back so far. */
+/* RFC 5044, figure 5: an FPDU that begins 0x24 bytes before a marker; the
+ * marker says 0x24. */
 static void marker__points_at_the_length(void **state)
 {
 	uint32_t len = make(plain, 100);
@@ -70,12 +70,12 @@ static void marker__points_at_the_length(void **state)
 
 static void marker__between_pad_and_crc(void **state)
 {
-	uint32_t len = make(plain, 98); /* 100 before the CRC */
+	uint32_t len = make(plain, 98); /* 100 bytes before the CRC */
 
 	assert_int_equal(vb_mark(plain, 412, len, true), len + 4);
 	assert_int_equal(vb_load_be(plain + 100, 4), 100);
 	assert_int_equal(vb_load_le32(plain + 104), vb_crc32c(0, plain, 104));
-	/* Behind the CRC it is the next one's. */
+	/* A marker right behind the CRC belongs to the next FPDU. */
 	assert_int_equal(vb_marked_bytes(412 - 4, len), len);
 }
 

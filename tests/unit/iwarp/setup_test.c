@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* MPA's request and reply, in both revisions. */
+/* iwarp/setup: MPA request and reply, in both revisions. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 static struct vb_mpa_setup active, passive;
 static const char hello[] = "hello", welcome[] = "welcome";
 
-/* What one has to say, @step bytes at a time. */
+/* Carry the output of one side to the other, @step bytes at a time. */
 static enum vb_mpa_state carry(const struct vb_mpa_setup *from,
 			       struct vb_mpa_setup *to, unsigned step)
 {
@@ -101,7 +101,7 @@ static void setup__depths_are_the_lesser(void **state)
 	assert_int_equal(passive.terms.ord, 3);
 	assert_int_equal(active.terms.ird, 3);
 	assert_int_equal(active.terms.ord, 20);
-	/* Not negotiated: each has its own. */
+	/* Not negotiated: each side keeps its own values. */
 	a.ird = a.ord = VB_MPA_DEPTH_MAX;
 	connect_as(&a, &b, 1000);
 	assert_int_equal(passive.terms.ird, 20);
@@ -154,7 +154,8 @@ static void setup__each_way_to_begin(void **state)
 		}
 }
 
-/* RFC 5044 s7.1.1: one who asks for it is enough; and each for himself. */
+/* CRCs are used if one side asks for them; markers are each receiver's choice
+ * (RFC 5044 s7.1.1). */
 static void setup__crc_and_markers(void **state)
 {
 	for (unsigned bits = 0; bits < 16; bits++) {
@@ -235,9 +236,10 @@ static void setup__not_mpa(void **state)
 		{ true, "MPA ID Req Frame\x50\x02\0\x03\0\0\0\0" },
 		{ true, "MPA ID Req Frame\x40\x01\x02\x01\0\0\0\0" },
 		{ true, "MPA ID Req Frame\x60\x01\0\0\0\0\0\0" },
-		/* two that connect to each other */
+		/* two initiators that connect to each other */
 		{ false, "MPA ID Req Frame\x50\x02\0\x04\0\0\0\0" },
-		/* asked enhanced, answered plain, or too short */
+		/* an enhanced request, but a plain reply, or one that is too
+		 * short */
 		{ false, "MPA ID Rep Frame\x40\x01\0\0\0\0\0\0" },
 		{ false, "MPA ID Rep Frame\x40\x02\0\x04\0\0\0\0" },
 		{ false, "MPA ID Rep Frame\x50\x02\0\0\0\0\0\0" },
@@ -253,7 +255,7 @@ static void setup__not_mpa(void **state)
 	}
 }
 
-/* Nothing behind a frame is ever asked for. */
+/* No bytes behind a frame are requested. */
 static void setup__wants_no_more_than_the_frame(void **state)
 {
 	uint8_t more[VB_MPA_FRAME_MAX + 1] = { 0 };

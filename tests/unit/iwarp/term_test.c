@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of faults: whole, and read the same both ways. */
+/* iwarp/term: the table of faults is complete, and both sides read it alike. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,8 +19,8 @@ static void term__each_fault_has_a_row(void **state)
 	}
 }
 
-/* Two faults that say the same on the wire mean the same to who reads it; of
- * the queue of READs one says another thing than of that of SENDs. */
+/* Two faults with the same code on the wire must give the requester the same
+ * status; only the queue for READs differs from that for SENDs. */
 static void term__the_wire_tells_the_status(void **state)
 {
 	for (unsigned i = IWF_NONE + 1; i < IWF_COUNT; i++) {
