@@ -225,7 +225,9 @@ static void chance__hostile_packets_harm_nobody(void **state)
 			if (n < 64) /* a dropped message leaves its receive */
 				bench_post_recv(b, 1, n, 4096, 4096);
 			bench_post(b, 0, WR_SEND_IMM, n * 16, n * 5, 0);
-			bench_wait(b, 5000); /* longer than the wait for an answer */
+			bench_wait(
+				b,
+				5000); /* longer than the wait for an answer */
 			while (sim_poll(b->pair.send_cq[0], &e))
 				assert_int_equal(e.status, WC_SUCCESS);
 			while (sim_poll(b->pair.recv_cq[1], &e))
@@ -243,7 +245,8 @@ static void uc__a_gap_drops_the_message(void **state)
 {
 	struct bench *b = open_as(QPT_UC);
 	struct vb_ib_pkt first = request(b, CODE_SEND_FIRST, 0);
-	struct vb_ib_pkt last = request(b, CODE_SEND_LAST, 2); /* packet 1 is lost */
+	struct vb_ib_pkt last =
+		request(b, CODE_SEND_LAST, 2); /* packet 1 is lost */
 	struct vb_ib_pkt middle = request(b, CODE_SEND_MIDDLE, 3);
 	struct vb_ib_pkt only = request(b, CODE_SEND_ONLY, 9);
 	struct vb_cqe e;

@@ -133,7 +133,8 @@ static void create__references(void **state)
 	vb_qp_event(qp, EVENT_COMM_EST);
 	vb_qp_destroy(qp);
 	assert_int_equal(told.detached, 1);
-	assert_false(is_readable(f->async.fd)); /* its events were dropped, too */
+	assert_false(
+		is_readable(f->async.fd)); /* its events were dropped, too */
 	assert_int_equal(vb_srq_destroy(i.srq), 0);
 	assert_int_equal(f->cq->refs, 0);
 }
@@ -214,7 +215,9 @@ static void send_done__unsignalled_are_silent_unless_bad(void **state)
 	assert_empty(f->cq);
 	vb_qp_send_done(qp, WC_RETRY_EXC_ERR);
 	assert_cqe(f->cq, 2, WC_RETRY_EXC_ERR, WC_OP_SEND);
-	assert_int_equal(qp->state, QPS_RESET); /* the transport moves it to ERR, not core */
+	assert_int_equal(
+		qp->state,
+		QPS_RESET); /* the transport moves it to ERR, not core */
 	vb_qp_destroy(qp);
 }
 
@@ -319,7 +322,8 @@ static void fail__flushes_in_order(void **state)
 
 	bring_to(qp, QPS_RTS);
 	post_send(qp, 1, WR_SEND, 0);
-	post_send(qp, 2, WR_READ, 0); /* not signaled, but flushed with an entry */
+	post_send(qp, 2, WR_READ,
+		  0); /* not signaled, but flushed with an entry */
 	post_send(qp, 3, WR_WRITE, SEND_SIGNALED);
 	for (int i = 0; i < 3; i++)
 		post_recv(qp, 10 + i);
@@ -422,7 +426,8 @@ static void overrun__kills_the_queue_pair_once(void **state)
 	for (int n = 0; n < 4; n++)
 		post_send(qp, n, WR_SEND, SEND_SIGNALED);
 	post_recv(qp, 9);
-	for (int n = 0; n < 4; n++) /* completes all; the second entry finds the queue full */
+	for (int n = 0; n < 4;
+	     n++) /* completes all; the second entry finds the queue full */
 		vb_qp_send_done(qp, WC_SUCCESS);
 	assert_int_equal(qp->state, QPS_ERR);
 	assert_int_equal(qp->sq.done, qp->sq.posted);
@@ -505,7 +510,8 @@ static void drained__event_only_when_asked(void **state)
 	vb_qp_query(qp, &attr);
 	assert_false(attr.sq_draining);
 	assert_int_equal(modify(qp, QPS_RTS, QPM_STATE), 0);
-	assert_int_equal(modify(qp, QPS_SQD, QPM_STATE), 0); /* the event was not requested this time */
+	assert_int_equal(modify(qp, QPS_SQD, QPM_STATE),
+			 0); /* the event was not requested this time */
 	vb_qp_drained(qp);
 	assert_false(is_readable(f->async.fd));
 	vb_qp_destroy(qp);

@@ -364,9 +364,10 @@ static void phase__new_buffers_wait(void **state)
 	add_ok(t, 1, 5, UINT64_MAX);
 	assert_unexpected(t, 6);
 	add_ok(t, 2, 6, UINT64_MAX);
-	assert_unexpected(t, 6); /* posted after an unhandled unexpected message */
-	assert_meets(t, 5, 1);	 /* posted before it */
-	sync_to(t, 1);		 /* one of two is handled */
+	assert_unexpected(t,
+			  6); /* posted after an unhandled unexpected message */
+	assert_meets(t, 5, 1); /* posted before it */
+	sync_to(t, 1);	       /* one of two is handled */
 	assert_unexpected(t, 6);
 	sync_to(t, 3);
 	assert_meets(t, 6, 2);
@@ -628,7 +629,8 @@ static void VB_UNCHECKED rndv__queue_pair_goes(void **state)
 	assert_int_equal(begin(t, TM_OP_EAGER, 6, 200, false), FAULT_NONE);
 	vb_mutex_unlock(&t->qp->drive);
 	vb_qp_destroy(t->qp);
-	assert_cqe(t->f->cq, 1, WC_SUCCESS, WC_OP_TM_RECV); /* the matches were reported */
+	assert_cqe(t->f->cq, 1, WC_SUCCESS,
+		   WC_OP_TM_RECV); /* the matches were reported */
 	assert_cqe(t->f->cq, 2, WC_SUCCESS, WC_OP_TM_RECV);
 	assert_cqe(t->f->cq, 1, WC_FLUSH_ERR, WC_OP_TM_RECV);
 	assert_cqe(t->f->cq, 2, WC_FLUSH_ERR, WC_OP_TM_RECV);

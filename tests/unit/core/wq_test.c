@@ -93,8 +93,9 @@ static void sq__fills_and_frees_across_the_wrap(void **state)
 			struct vb_send_wqe *w = vb_sq_begin(&sq);
 
 			assert_non_null(w);
-			assert_ptr_equal(w,
-					 vb_sq_begin(&sq)); /* the same slot until it is committed */
+			assert_ptr_equal(
+				w, vb_sq_begin(&sq)); /* the same slot until it
+							 is committed */
 			w->wr_id = n + i;
 			vb_sq_commit(&sq);
 		}
@@ -339,7 +340,8 @@ static void srq__limit_once(void **state)
 	assert_true(vb_srq_take(srq, &w));
 	assert_true(is_readable(f->async.fd));
 	assert_int_equal(vb_srq_destroy(srq), 0);
-	assert_false(is_readable(f->async.fd)); /* the event was dropped with its object */
+	assert_false(is_readable(
+		f->async.fd)); /* the event was dropped with its object */
 }
 
 int main(void)
