@@ -111,6 +111,7 @@ enum vb_counter {
 	CNT_DROP_REFUSED,
 	CNT_COUNT,
 };
+/* The name of a counter in hw_counters; a static string. */
 const char *vb_counter_name(enum vb_counter c);
 
 static inline void vb_count(struct vb_adapter *a, enum vb_counter c, uint64_t n)

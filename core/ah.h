@@ -36,6 +36,7 @@ struct vb_ah {
  * -ENOMEM, or an error of the link; the reason is logged. */
 VB_MUST_CHECK int vb_ah_create(struct vb_pd *pd, const struct vb_av *av,
 			       struct vb_ah **ah);
+/* Free the handle. The program posts nothing with it at the same time. */
 void vb_ah_destroy(struct vb_ah *ah);
 /* The route from queue pair @sqpn to queue pair @dqpn at the handle's address.
  * 0 or an error of the link. */

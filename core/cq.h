@@ -88,13 +88,6 @@ struct vb_qp *vb_cq_sender(struct vb_cq *cq);
 VB_MUST_CHECK int vb_cq_create_in(struct vb_adapter *a, uint32_t cap,
 				  struct vb_channel *ch, struct vb_async *async,
 				  struct vb_memory *m, struct vb_cq **cq);
-VB_MUST_CHECK static inline int vb_cq_create(struct vb_adapter *a, uint32_t cap,
-					     struct vb_channel *ch,
-					     struct vb_async *async,
-					     struct vb_cq **cq)
-{
-	return vb_cq_create_in(a, cap, ch, async, NULL, cq);
-}
 /* -EBUSY while a queue pair uses the queue. The caller (front/verbs) first
  * waits until the program has acknowledged all events. */
 VB_MUST_CHECK int vb_cq_destroy(struct vb_cq *cq);

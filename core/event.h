@@ -75,6 +75,8 @@ struct vb_async {
 	struct vb_event *first, *last; /* under lock; oldest first */
 };
 
+/* Create the eventfd. 0 or -errno. vb_async_fini() also drops the events still
+ * queued. */
 VB_MUST_CHECK int vb_async_init(struct vb_async *a);
 void vb_async_fini(struct vb_async *a);
 /* Queue an event and wake one waiter. Any thread; takes a->lock. If memory is
@@ -83,6 +85,7 @@ void vb_async_post(struct vb_async *a, enum vb_event_type type, void *object);
 /* Like vb_channel_take(); fills in type and object. vb_async_forget() drops the
  * events of @object, which is being destroyed. */
 VB_MUST_CHECK int vb_async_take(struct vb_async *a, struct vb_event *out);
+/* Drop the events of @object, which is being destroyed. Takes a->lock. */
 void vb_async_forget(struct vb_async *a, const void *object);
 
 #endif

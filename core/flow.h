@@ -59,6 +59,7 @@ VB_MUST_CHECK int vb_flow_check(struct vb_flow_rule *rule);
 /* Insert @f behind the rules of equal rank, so that the oldest rule is
  * consulted first. The list is under the engine's receive lock. */
 void vb_flow_insert(struct vb_flow **first, struct vb_flow *f);
+/* Remove @f from the list, under the same lock. */
 void vb_flow_remove(struct vb_flow **first, struct vb_flow *f);
 
 /* Does a frame of @bytes bytes go to @qp? Increments the counters of @qp's

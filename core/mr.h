@@ -167,6 +167,7 @@ struct vb_mr_use {
 enum vb_fault vb_mr_begin(struct vb_adapter *a, const struct vb_pd *pd,
 			  uint32_t qpn, uint32_t key, uint64_t iova,
 			  uint64_t len, uint32_t need, struct vb_mr_use *use);
+/* End the access; deregistration may proceed. */
 void vb_mr_end(struct vb_mr_use *use);
 
 /*

@@ -50,6 +50,7 @@ enum vb_mw_end {
  * type 1. */
 VB_MUST_CHECK enum vb_mw_end vb_mw_run(struct vb_qp *qp,
 				       const struct vb_send_wqe *wqe);
+/* Bind as @b says; the same rules as vb_mw_run(). */
 VB_MUST_CHECK enum vb_mw_end vb_mw_bind(struct vb_qp *qp,
 					const struct vb_mw_bind *b);
 /* Invalidate @key for the peer (SEND with Invalidate). False: refused. The

@@ -35,6 +35,7 @@ struct vb_port {
 	uint8_t mac[6];
 };
 
+/* Zero the port and set the default state: down, an empty table. */
 void vb_port_init(struct vb_port *p);
 void vb_port_fini(struct vb_port *p);
 
@@ -80,6 +81,7 @@ struct vb_port_rate {
 	uint8_t width, speed;
 	const char *text;
 };
+/* The row of a link speed; static. */
 const struct vb_port_rate *vb_port_rate(uint32_t mbits);
 
 /* The largest IB MTU code whose packets fit into an interface MTU of

@@ -188,6 +188,8 @@ void vb_qp_destroy(struct vb_qp *qp);
  * the queue pair is in progress: the call waits for that without drive. */
 VB_MUST_CHECK int vb_qp_modify(struct vb_qp *qp, const struct vb_qp_attr *attr,
 			       uint32_t mask, vb_time now);
+/* Copy out the attributes as the program last set them, with the state. Takes
+ * drive. */
 void vb_qp_query(struct vb_qp *qp, struct vb_qp_attr *attr);
 
 /* What transports call, under drive. */
@@ -226,6 +228,7 @@ void vb_qp_fail(struct vb_qp *qp, int event);
 void vb_qp_stop_sends(struct vb_qp *qp);
 /* In ERR or SQE: flush what was posted since. Cheap when nothing was. */
 void vb_qp_flush(struct vb_qp *qp);
+/* Post an asynchronous event to the owner and to every XRC holder. */
 void vb_qp_event(struct vb_qp *qp, enum vb_event_type type);
 /* In SQD, when every request that had begun is complete: post SQ_DRAINED if the
  * program asked for it. Once per stay in SQD. */

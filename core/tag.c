@@ -40,7 +40,7 @@ struct mask_class {
 	uint32_t count;
 };
 
-/* Under rq.lock. */
+/* The list and its hash chains; under rq.lock. */
 struct vb_tags {
 	uint32_t max, fresh,
 		free;	  /* fresh: entries from here on were never used */
@@ -62,7 +62,7 @@ struct message {
 	struct vb_rvh rvh;
 };
 
-/* The list. */
+/* The list of buffers: find, add, remove. */
 
 static struct entry *entry_at(const struct vb_tags *t, uint32_t name)
 {
@@ -197,7 +197,7 @@ static void enable(struct vb_tags *t)
 		t->enabled = t->serial;
 }
 
-/* Create and destroy. */
+/* How a list is created and destroyed. */
 
 static struct vb_tags *make_tags(uint32_t max)
 {
@@ -335,7 +335,7 @@ void vb_tag_sync(struct vb_srq *srq, const struct vb_tag_op *op)
 	vb_mutex_unlock(&srq->rq.lock);
 }
 
-/* Completions of messages. */
+/* How messages complete. */
 
 /* Push a completion. False: it is lost, and the queue pair must move to ERR.
  * These entries outlive the queue pair: the buffers belong to the shared queue.
@@ -444,7 +444,7 @@ void vb_tag_cancel(struct vb_qp *qp)
 	give_up_message(qp);
 }
 
-/* Rendezvous. */
+/* Rendezvous: read the data of a message, then report that (FIN). */
 
 bool vb_tag_owns_sends(const struct vb_srq *srq, const struct vb_pd *pd,
 		       uint32_t max_send_wr)
@@ -505,7 +505,7 @@ void vb_tag_sent(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		vb_qp_fail(qp, EVENT_QP_FATAL);
 }
 
-/* A message begins. */
+/* A message begins: find its destination. */
 
 static void read_message(const void *head, uint32_t len, bool whole,
 			 struct message *m)

@@ -77,6 +77,7 @@ VB_MUST_CHECK int vb_tag_add(struct vb_srq *srq, struct vb_tag_op *op);
  * with WC_TM_ERR. -EINVAL: the handle never existed. vb_tag_sync() only reports
  * op->seen. */
 VB_MUST_CHECK int vb_tag_del(struct vb_srq *srq, const struct vb_tag_op *op);
+/* Only report op->seen. */
 void vb_tag_sync(struct vb_srq *srq, const struct vb_tag_op *op);
 
 /* What queue pairs and transports call, under drive of a queue pair that uses

@@ -109,6 +109,7 @@ VB_MUST_CHECK int vb_sq_init(struct vb_sq *sq, uint32_t cap, uint32_t max_sge,
 			     uint32_t max_inline, bool sig_all, bool datagrams,
 			     struct vb_memory *m);
 void vb_sq_fini(struct vb_sq *sq);
+/* The same for a receive queue. */
 VB_MUST_CHECK int vb_rq_init(struct vb_rq *rq, uint32_t cap, uint32_t max_sge,
 			     struct vb_memory *m);
 void vb_rq_fini(struct vb_rq *rq);
@@ -212,9 +213,9 @@ VB_MUST_CHECK int vb_srq_destroy(struct vb_srq *srq);
 /* Write the SRQ's row in the roster. */
 void vb_srq_note(const struct vb_srq *srq);
 /* Arm the limit (0: disarm): EVENT_SRQ_LIMIT is raised once when fewer receives
- * are left (IBA 11.2.3.3). vb_srq_take() copies out the oldest receive; false:
- * none. Both take rq.lock. */
+ * are left (IBA 11.2.3.3). Takes rq.lock. */
 void vb_srq_set_limit(struct vb_srq *srq, uint32_t limit);
+/* Copy out the oldest receive; false: none. Takes rq.lock. */
 bool vb_srq_take(struct vb_srq *srq, struct vb_recv_wqe *out);
 /* The same for a caller that holds rq.lock. *@event: the caller shall raise
  * EVENT_SRQ_LIMIT after it has released the lock. */

@@ -64,6 +64,7 @@ void vb_xrc_srq_leave(struct vb_srq *srq);
  * @srqn, whose destroyer waits; at other times they are NULL. FAULT_NONE,
  * FAULT_XRC_SRQ, FAULT_XRC_DOMAIN or FAULT_XRC_FAR. */
 enum vb_fault vb_xrc_enter(struct vb_qp *qp, uint32_t srqn);
+/* Leave the shared receive queue; without one, nothing happens. */
 void vb_xrc_leave(struct vb_qp *qp);
 /* The same for the queue pair that stands for one of another process
  * (ib/xrc_forward.c). */

@@ -40,6 +40,7 @@ uint32_t vb_ooo_gap(const struct vb_ooo *e, uint32_t psn);
  * highest bit of the first byte. Returns the bytes used, at most VB_OOO_BYTES.
  * vb_ooo_clear() frees every kept packet. */
 uint32_t vb_ooo_map(const struct vb_ooo *e, uint32_t psn, uint8_t *bits);
+/* Free every kept packet, and the table of slots. */
 void vb_ooo_clear(struct vb_adapter *a, struct vb_ooo *e);
 
 #endif

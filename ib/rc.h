@@ -189,6 +189,8 @@ struct vb_bth vb_rc_bth(const struct vb_qp *qp, uint8_t opcode, uint32_t psn);
 /* ib/req.c: new requests. vb_req_send() sends what may go out now, runs the
  * timers, and returns true when @out is full and more is to be sent. */
 void vb_req_reset(struct vb_qp *qp);
+/* Send what may go out now, and act on expired timers. True: @out is full and
+ * more is to be sent. */
 bool vb_req_send(struct vb_qp *qp, vb_time now, struct vb_txq *out);
 /* May posted work wait for responses that are on their way? See can_wait in
  * core/transport.h. */
@@ -266,6 +268,7 @@ void vb_xrc_read_reset(struct vb_qp *qp);
 /* ib/answer.c: send responses and acknowledgements, in order. True: @out is
  * full and more is to be sent. */
 bool vb_answer_send(struct vb_qp *qp, struct vb_txq *out);
+/* Is a response, ACK or NAK to be sent, and can it be sent now? */
 bool vb_answer_is_due(const struct vb_qp *qp);
 /* Is only an ACK due? */
 bool vb_answer_is_ack(const struct vb_qp *qp);

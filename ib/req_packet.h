@@ -26,7 +26,7 @@ struct vb_req_row {
 	uint8_t traits; /* enum vb_req_traits */
 };
 
-/* By enum vb_wr_op. */
+/* The table of operations, indexed by enum vb_wr_op. */
 #define VB_REQ_ROWS (WR_ATOMIC_WRITE + 1)
 extern const struct vb_req_row vb_req_rows[VB_REQ_ROWS];
 

@@ -20,7 +20,7 @@ static const uint32_t needs[] = {
 	[KIND_ATOMIC_WRITE] = ACCESS_REMOTE_WRITE,
 };
 
-/* Faults. */
+/* What follows from a fault. */
 
 static void note_nak(struct vb_qp *qp, uint8_t syndrome, uint32_t psn)
 {
@@ -64,7 +64,7 @@ static void ib_refuse(struct vb_qp *qp, enum vb_fault fault, uint32_t psn)
 	note_nak(qp, row->syndrome | (qp->attr.min_rnr_timer & 0x1f), psn);
 }
 
-/* SEND and WRITE. */
+/* Checking and placing the packets of SEND and WRITE. */
 
 /* All packets but the last are full, and only a message of one packet may be
  * empty (IBA 9.7.4.1.6). */
@@ -231,7 +231,7 @@ enum vb_fault vb_resp_take(struct vb_qp *qp, struct vb_inbound *in,
 					  : ib_take_write(qp, in, pkt);
 }
 
-/* READ and atomics. */
+/* Checking READs and atomics, and recording their answers. */
 
 static uint32_t responses_for(const struct vb_qp *qp, uint32_t length)
 {
@@ -573,7 +573,7 @@ void vb_forward_verdict(struct vb_qp *qp, uint64_t serial, enum vb_fault fault,
 		ib_resp_take_kept(qp);
 }
 
-/* Duplicates (IBA 9.7.5.1.3). */
+/* Duplicate requests (IBA 9.7.5.1.3). */
 
 /* Will the answers requested again be sent anyway, because they are still
  * due? */

@@ -58,7 +58,7 @@ static void uc_enter(struct vb_qp *qp, enum vb_qp_state from,
 		drain(qp);
 }
 
-/* Requester. */
+/* The requester: sends messages. */
 
 /* Carry out a work request on a window. False: it must wait. */
 static bool ib_run_local(struct vb_qp *qp, const struct vb_send_wqe *wqe)
@@ -144,7 +144,7 @@ static bool uc_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	return vb_unrel_send(qp, now, out, send_packet);
 }
 
-/* Responder. */
+/* The responder: receives messages. */
 
 /* A missing PSN, or a message that is cut short, loses the message in progress.
  * The first packet of a message starts over, whatever its PSN (IBA 9.8.2.2). */

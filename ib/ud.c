@@ -53,7 +53,7 @@ static void ud_enter(struct vb_qp *qp, enum vb_qp_state from,
 		vb_qp_drained(qp); /* a datagram is sent whole or not at all */
 }
 
-/* Requester. */
+/* The requester: sends datagrams. */
 
 static enum vb_wc_status ib_ud_judge(const struct vb_qp *qp,
 				     const struct vb_send_wqe *wqe)
@@ -137,7 +137,7 @@ static bool ud_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	return vb_unrel_send(qp, now, out, send_datagram);
 }
 
-/* Responder. */
+/* The responder: receives datagrams. */
 
 static enum vb_fault take_datagram(struct vb_qp *qp,
 				   const struct vb_ib_pkt *pkt)

@@ -30,6 +30,7 @@ enum vb_fault vb_unrel_place(struct vb_qp *qp, uint64_t offset,
 			     const void *bytes, uint32_t len);
 /* Act on @fault in a packet that has arrived (core/fault.h). */
 void vb_unrel_refuse(struct vb_qp *qp, enum vb_fault fault);
+/* When send() must be called though nothing arrives; VB_NEVER. */
 vb_time vb_unrel_deadline(const struct vb_qp *qp);
 
 #endif

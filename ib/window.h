@@ -28,6 +28,7 @@ struct vb_window {
 	vb_time best_rtt; /* the shortest recent round trip, ns */
 };
 
+/* The window of a new connection with packets of @mtu bytes. */
 void vb_window_init(struct vb_window *w, uint32_t mtu);
 /* @psn is sent for the first time with AckReq: time its round trip. */
 void vb_window_time(struct vb_window *w, uint32_t psn, vb_time now);

@@ -31,6 +31,7 @@ extern const struct vb_transport_ops vb_iwarp_transport;
  * started already; -ENOMEM. */
 VB_MUST_CHECK int vb_iw_start(struct vb_qp *qp,
 			      const struct vb_mpa_terms *terms, vb_time now);
+/* Was vb_iw_start() called since the last RESET? */
 bool vb_iw_is_started(const struct vb_qp *qp);
 
 /* With terms.near both sides first exchange cards, which identify their
@@ -87,7 +88,7 @@ struct vb_iw_txq {
 	unsigned count;
 	size_t bytes;
 	struct iovec iov[VB_IW_TX_IOV];
-	/* internal: */
+	/* for iwarp/ only: */
 	unsigned marks, held;
 	uint32_t used;
 	uint32_t most; /* bytes at which to stop */
@@ -117,7 +118,7 @@ void vb_iw_send_fault(struct vb_qp *qp, struct vb_iw_txq *out, vb_time now);
 #define VB_IW_RX_BYTES (128u << 10)
 
 struct vb_iw_rxq {
-	/* internal: */
+	/* for iwarp/ only: */
 	uint32_t carried; /* bytes at the start of room from the last time */
 	uint8_t room[VB_IW_RX_BYTES + VB_IW_FPDU_MAX];
 };
@@ -132,9 +133,6 @@ void vb_iw_got(struct vb_qp *qp, struct vb_iw_rxq *in, size_t bytes,
 	       vb_time now);
 /* Instead of vb_iw_got(): readv() failed with EFAULT. */
 void vb_iw_recv_fault(struct vb_qp *qp, struct vb_iw_rxq *in, vb_time now);
-/* Both in one, for a caller that has the bytes already. */
-void vb_iw_recv(struct vb_qp *qp, struct vb_iw_rxq *in, const void *bytes,
-		size_t len, vb_time now);
 
 /* The peer has sent a FIN; or, vb_iw_lost(), the connection is gone (reset,
  * timed out). */

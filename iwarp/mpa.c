@@ -108,24 +108,6 @@ void vb_iw_recv_fault(struct vb_qp *qp, struct vb_iw_rxq *in, vb_time now)
 	vb_iw_got(qp, in, 0, now);
 }
 
-void vb_iw_recv(struct vb_qp *qp, struct vb_iw_rxq *in, const void *bytes,
-		size_t len, vb_time now)
-{
-	struct iovec iov[VB_IW_RX_IOV];
-	const uint8_t *at = bytes;
-
-	while (len) {
-		size_t part;
-
-		(void)vb_iw_want(qp, in, iov);
-		part = VB_MIN(len, iov[0].iov_len);
-		memcpy(iov[0].iov_base, at, part);
-		vb_iw_got(qp, in, part, now);
-		at += part;
-		len -= part;
-	}
-}
-
 bool vb_iw_is_between(const struct vb_iw *s)
 {
 	return s->carry_bytes == 0 && s->in.offset == 0 &&

@@ -62,7 +62,7 @@ bool vb_iw_asks(const struct vb_send_wqe *wqe)
 	       iw_row_of(wqe)->kind == REQUEST_ATOMIC;
 }
 
-/* Before the first byte. */
+/* Checks before the first byte of a message. */
 
 /* Check the keys of the whole message, so that a bad key never sends half of
  * it. */
@@ -181,7 +181,7 @@ void vb_iw_run_local(struct vb_qp *qp)
 		(void)iw_begin_next(qp);
 }
 
-/* Messages. */
+/* Building the FPDUs of each kind of message. */
 
 static struct vb_ddp_seg segment(uint8_t opcode)
 {
@@ -446,7 +446,7 @@ void vb_iw_put_nudge(struct vb_qp *qp, struct vb_iw_txq *out)
 	put_nothing(qp, RDMAP_WRITE, out);
 }
 
-/* Completions. */
+/* Completing work requests. */
 
 void vb_iw_retire(struct vb_qp *qp)
 {

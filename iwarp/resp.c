@@ -146,7 +146,7 @@ static enum vb_iw_fault take_imm(struct vb_qp *qp, const struct vb_ddp_seg *seg)
 	return IWF_NONE;
 }
 
-/* WRITE. */
+/* Checking and placing WRITEs. */
 
 /* The fault to report for a WRITE, or for a READ or atomic, by the reason for
  * which the key was refused. */
@@ -480,7 +480,7 @@ static enum vb_iw_fault take_term(struct vb_qp *qp,
 	return IWF_NONE;
 }
 
-/* Dispatch by opcode. */
+/* Which function takes which opcode. */
 
 struct op_row {
 	enum vb_iw_fault (*take)(struct vb_qp *qp,

@@ -112,6 +112,7 @@ enum vb_mpa_state vb_mpa_got(struct vb_mpa_setup *m, const void *bytes,
 VB_MUST_CHECK int vb_mpa_accept(struct vb_mpa_setup *m, uint16_t ird,
 				uint16_t ord, const void *private_data,
 				unsigned bytes);
+/* Reject the request, also only in MPA_ASKED. 0 or -EINVAL as above. */
 VB_MUST_CHECK int vb_mpa_reject(struct vb_mpa_setup *m,
 				const void *private_data, unsigned bytes);
 

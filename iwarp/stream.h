@@ -185,10 +185,13 @@ static inline uint32_t vb_iw_imm(uint32_t word)
 bool vb_iw_put_request(struct vb_qp *qp, struct vb_iw_txq *out);
 /* Carry out the next WQEs that send nothing (memory windows). */
 void vb_iw_run_local(struct vb_qp *qp);
+/* Put the RTR, the first message of a peer-to-peer connection. Returns true. */
 bool vb_iw_put_rtr(struct vb_qp *qp, struct vb_iw_txq *out);
 /* When to nudge a peer from which nothing has arrived; VB_NEVER: not. */
 vb_time vb_iw_nudge_time(const struct vb_iw *s);
+/* Put a WRITE of 0 bytes, which makes some peers look at earlier data. */
 void vb_iw_put_nudge(struct vb_qp *qp, struct vb_iw_txq *out);
+/* Does the peer answer this WQE with data: READ, atomic? */
 bool vb_iw_asks(const struct vb_send_wqe *wqe);
 /* Complete the WQEs that are done. */
 void vb_iw_retire(struct vb_qp *qp);

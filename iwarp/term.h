@@ -60,6 +60,7 @@ struct vb_iw_fault_row {
 	int8_t event;
 	int8_t counter; /* enum vb_counter */
 };
+/* What follows from @fault: its row in the table of iwarp/term.c. */
 const struct vb_iw_fault_row *vb_iw_fault_row(enum vb_iw_fault fault);
 /* The status of the requester's WQE that the peer's Terminate @t refers to. */
 enum vb_wc_status vb_iw_told(const struct vb_term *t);

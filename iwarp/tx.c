@@ -195,7 +195,7 @@ void vb_iw_fpdu_mark(struct vb_qp *qp, struct vb_iw_txq *out)
 	out->mark[out->marks++] = (struct vb_iw_mark){ out->bytes, s->tx };
 }
 
-/* Batches. */
+/* Filling a batch, and what the socket took of it. */
 
 /* The initiator sends the first FPDU (RFC 5044 s7.1.2). On a connection that is
  * not peer-to-peer the responder's program may nevertheless speak first, once

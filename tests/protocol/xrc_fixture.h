@@ -45,9 +45,9 @@ static inline void open_xrc_as(struct xrc *t, const struct vb_qp_attr *attr)
 				ACCESS_REMOTE_READ | ACCESS_REMOTE_ATOMIC,
 			&t->mr),
 		0);
-	assert_int_equal(
-		vb_cq_create(&side->adapter, 64, NULL, &side->async, &t->cq),
-		0);
+	assert_int_equal(vb_cq_create_in(&side->adapter, 64, NULL, &side->async,
+					 NULL, &t->cq),
+			 0);
 	t->srq = make_srq(side, t->pd, t->b->pair.xrcd, t->cq);
 	assert_int_equal(vb_xrcd_open(&side->adapter, NULL, 0, &t->far), 0);
 	t->strange = make_srq(side, t->pd, t->far, t->cq);

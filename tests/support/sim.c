@@ -439,10 +439,10 @@ static void create_side(struct sim *s, struct sim_pair *p, unsigned i,
 	init.srq = p->srq[i];
 	if (tagged)
 		init.max_send_wr = init.max_send_sge = init.max_inline = 0;
-	MUST(vb_cq_create(&side->adapter, caps->cqe, NULL, &side->async,
-			  &p->send_cq[i]) == 0);
-	MUST(vb_cq_create(&side->adapter, caps->cqe, NULL, &side->async,
-			  &p->recv_cq[i]) == 0);
+	MUST(vb_cq_create_in(&side->adapter, caps->cqe, NULL, &side->async,
+			     NULL, &p->send_cq[i]) == 0);
+	MUST(vb_cq_create_in(&side->adapter, caps->cqe, NULL, &side->async,
+			     NULL, &p->recv_cq[i]) == 0);
 	init.send_cq = p->send_cq[i];
 	init.recv_cq = p->recv_cq[i];
 	if (tagged)

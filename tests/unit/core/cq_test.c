@@ -8,8 +8,9 @@ static struct vb_cq *make_cq(struct fixture *f, uint32_t cap)
 {
 	struct vb_cq *cq = NULL;
 
-	assert_int_equal(vb_cq_create(&f->a, cap, &f->channel, &f->async, &cq),
-			 0);
+	assert_int_equal(
+		vb_cq_create_in(&f->a, cap, &f->channel, &f->async, NULL, &cq),
+		0);
 	cq->owner = cq;
 	return cq;
 }
@@ -43,14 +44,17 @@ static void create__caps(void **state)
 		assert_int_equal(cq->cap, rows[i][1]);
 		assert_int_equal(vb_cq_destroy(cq), 0);
 	}
-	assert_int_equal(vb_cq_create(&f->a, 0, NULL, NULL, &cq), -EINVAL);
-	assert_int_equal(
-		vb_cq_create(&f->a, vb_limits.max_cqe + 1, NULL, NULL, &cq),
-		-EINVAL);
-	assert_int_equal(vb_cq_create(&f->a, UINT32_MAX, NULL, NULL, &cq),
+	assert_int_equal(vb_cq_create_in(&f->a, 0, NULL, NULL, NULL, &cq),
 			 -EINVAL);
+	assert_int_equal(vb_cq_create_in(&f->a, vb_limits.max_cqe + 1, NULL,
+					 NULL, NULL, &cq),
+			 -EINVAL);
+	assert_int_equal(
+		vb_cq_create_in(&f->a, UINT32_MAX, NULL, NULL, NULL, &cq),
+		-EINVAL);
 	atomic_store(&f->a.n_cq, vb_limits.max_cq);
-	assert_int_equal(vb_cq_create(&f->a, 1, NULL, NULL, &cq), -ENOMEM);
+	assert_int_equal(vb_cq_create_in(&f->a, 1, NULL, NULL, NULL, &cq),
+			 -ENOMEM);
 	atomic_store(&f->a.n_cq, 1);
 }
 
@@ -195,7 +199,7 @@ static void overrun__nobody_to_tell(void **state)
 	struct fixture *f = *state;
 	struct vb_cq *cq;
 
-	assert_int_equal(vb_cq_create(&f->a, 1, NULL, NULL, &cq), 0);
+	assert_int_equal(vb_cq_create_in(&f->a, 1, NULL, NULL, NULL, &cq), 0);
 	vb_cq_arm(cq, false);
 	assert_true(push(cq, 1));
 	assert_false(push(cq, 2));

@@ -102,8 +102,9 @@ static inline int set_up(void **state)
 	assert_int_equal(vb_pd_create(&f->a, &f->pd), 0);
 	assert_int_equal(vb_async_init(&f->async), 0);
 	assert_int_equal(vb_channel_init(&f->channel), 0);
-	assert_int_equal(
-		vb_cq_create(&f->a, 64, &f->channel, &f->async, &f->cq), 0);
+	assert_int_equal(vb_cq_create_in(&f->a, 64, &f->channel, &f->async,
+					 NULL, &f->cq),
+			 0);
 	f->cq->owner = f->cq;
 	*state = f;
 	return 0;

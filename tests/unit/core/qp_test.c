@@ -418,7 +418,8 @@ static void overrun__kills_the_queue_pair_once(void **state)
 	struct vb_cq *cq;
 	struct vb_qp *qp;
 
-	assert_int_equal(vb_cq_create(&f->a, 1, NULL, &f->async, &cq), 0);
+	assert_int_equal(vb_cq_create_in(&f->a, 1, NULL, &f->async, NULL, &cq),
+			 0);
 	cq->owner = cq;
 	i.send_cq = cq;
 	qp = make(f, i);
@@ -448,7 +449,7 @@ static void overrun__by_a_receive(void **state)
 	struct vb_cq *cq;
 	struct vb_qp *qp;
 
-	assert_int_equal(vb_cq_create(&f->a, 1, NULL, NULL, &cq), 0);
+	assert_int_equal(vb_cq_create_in(&f->a, 1, NULL, NULL, NULL, &cq), 0);
 	i.recv_cq = cq;
 	qp = make(f, i);
 	bring_to(qp, QPS_RTS);
