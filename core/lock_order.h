@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The one order in which locks are waited for, outermost first; docs/LOCKING.md
- * says what each protects. Locks that are not named here are leaves
- * (VB_RANK_LEAF).
+ * The order in which a thread may wait for locks, outermost first;
+ * docs/LOCKING.md says what each lock protects. A lock without a name here is a
+ * leaf (VB_RANK_LEAF): its holder waits for no other lock.
  */
 #ifndef CORE_LOCK_ORDER_H
 #define CORE_LOCK_ORDER_H
@@ -11,27 +11,28 @@
 
 enum vb_lock_order {
 	RANK_DEVICES = 1, /* front/verbs: the list of devices */
-	RANK_DOMAINS,	  /* front/verbs: domains by their numbers */
+	RANK_DOMAINS,	  /* front/verbs: protection domains by number */
 	RANK_PLACES,
-	RANK_OPEN, /* engine: starts and stops it */
+	RANK_OPEN, /* engine: starting and stopping it */
 	RANK_POLL, /* an extended completion queue between start and end */
 	RANK_MEMORIES,
-	RANK_LIST,    /* engine: adapters and what the thread watches */
-	RANK_RX,      /* engine: who drains the link */
-	RANK_NEAR_RX, /* near: who serves the lanes */
+	RANK_LIST,    /* engine: adapters, descriptors the thread polls */
+	RANK_RX,      /* engine: held by the thread that receives */
+	RANK_NEAR_RX, /* near: held by the thread that serves the lanes */
 	RANK_DRIVE,   /* a queue pair's protocol state */
 	RANK_XRC,     /* an adapter's XRC domains */
-	RANK_NEAR,    /* near: the peers */
+	RANK_NEAR,    /* near: the list of peers */
 	RANK_COPY_HELPER,
-	RANK_WQ, /* a send queue, a receive queue, a shared one */
-	RANK_MR, /* an adapter's keys */
+	RANK_WQ, /* a send, receive or shared receive queue */
+	RANK_MR, /* an adapter's memory keys */
 	RANK_MODERATION,
 	RANK_CQ,
 	RANK_CHANNEL,
 };
 
-/* Before the calling thread waits for a peer, a program or another thread for
- * longer than a moment: the locks that other connections need are free. */
+/* Call before waiting without a bound for a peer, a program or another thread.
+ * The caller must not hold a lock that other connections need: with lock_ranks
+ * this aborts if it holds one from RANK_RX to RANK_DRIVE. */
 static inline void vb_may_wait(void)
 {
 	vb_rank_may_wait(RANK_RX, RANK_DRIVE);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* XRC: shared receive queues of another process of the host. */
+#include "core/lock_order.h"
 #include "tests/protocol/xrc_fixture.h"
 
 /* An SRQ of another process: what is forwarded, and what comes back. Side 1
@@ -75,7 +76,7 @@ static void open_far_as(struct xrc *t, const struct vb_qp_attr *attr)
 	d->key = (struct vb_xrc_key){ 1, 2 };
 	vb_chain_add(&t->b->sim.side[1].adapter.xrc_domains, &d->link);
 	t->b->sim.side[1].adapter.forward_ops = &forward_ops;
-	vb_mutex_init(&far.guest.qp.drive);
+	vb_mutex_init(&far.guest.qp.drive, RANK_DRIVE);
 	far.guest.qp.adapter = &t->b->sim.side[1].adapter;
 	far.guest.qp.type = QPT_XRC_RECV;
 	far.guest.qp.mtu = t->b->pair.qp[1]->mtu;

@@ -4,10 +4,6 @@
  * which has a second domain and a second protection domain.
  */
 #include "tests/protocol/xrc_fixture.h"
-#include <string.h>
-#include "core/lock_order.h"
-#include "ib/xrc_forward.h"
-#include "tests/support/bench.h"
 
 /* Regular operation. */
 

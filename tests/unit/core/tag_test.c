@@ -185,7 +185,7 @@ static void create_qp__of_another_type(void **state)
 }
 
 /* The program sees no send queue, although the ring has slots. */
-static void create_qp__no_send_queue_for_the_program(void **state)
+static void VB_UNCHECKED create_qp__no_send_queue_for_the_program(void **state)
 {
 	struct bed *t = open_tm(*state);
 	struct vb_qp_init init = init_of(t->f);
