@@ -21,9 +21,8 @@ const struct vb_limits vb_limits = {
 	.max_inline = VB_MAX_INLINE,
 	.max_cq = 65536,
 	.max_cqe = 4194304,
-	.max_mr =
-		1u
-		<< 23, /* half of what the 24 bits of a key's index can name */
+	/* half of what the 24 bits of a key's index can name */
+	.max_mr = 1u << 23,
 	.max_mw = 1u << 20,
 	.max_pd = 65536,
 	.max_ah = 65536,

@@ -50,12 +50,12 @@ struct vb_adapter {
 	struct vb_chain *xrc_domains; /* the domains that have a key */
 	struct vb_idtab *xrc_srqs;    /* created with the first XRC SRQ */
 	uint64_t xrc_lives;
-	_Atomic uint64_t
-		xrc_serial; /* numbers the requests that are forwarded */
-	const struct vb_forward_ops
-		*forward_ops; /* NULL: forwards to no other process */
-	struct vb_idtab
-		*qps; /* borrowed from the engine; keyed by the low QPN bits */
+	/* numbers the requests that are forwarded */
+	_Atomic uint64_t xrc_serial;
+	/* NULL: forwards to no other process */
+	const struct vb_forward_ops *forward_ops;
+	/* borrowed from the engine; keyed by the low QPN bits */
+	struct vb_idtab *qps;
 	uint32_t qpn_base;    /* high QPN bits: the slot of this process */
 	struct vb_link *link; /* borrowed from the engine */
 	const struct vb_transport_ops *transport;
@@ -67,15 +67,15 @@ struct vb_adapter {
 	unsigned number;       /* of this adapter within the process, from 0 */
 	_Atomic uint64_t ooo_bytes; /* held in out-of-order packets */
 	struct vb_stash ooo_stash;  /* memory of the out-of-order packets */
-	struct vb_roster roster; /* lists the objects alive, for other processes
-				    to read */
+	/* lists the objects alive, for other processes to read */
+	struct vb_roster roster;
 	/* Objects alive, compared with vb_limits. */
 	_Atomic uint32_t n_qp, n_cq, n_mr, n_mw, n_pd, n_srq, n_ah;
 	_Atomic uint64_t *counters; /* indexed by enum vb_counter */
-	_Atomic uint64_t
-		own_counters[32]; /* the storage until the engine moves it */
-	int counters_fd;	  /* of engine/counters.c */
-	void *counter_rows;	  /* of engine/counters.c */
+	/* the storage until the engine moves it */
+	_Atomic uint64_t own_counters[32];
+	int counters_fd;    /* of engine/counters.c */
+	void *counter_rows; /* of engine/counters.c */
 };
 
 /* The device's hw_counters. vb_counter_name() returns Linux's name for a
@@ -147,9 +147,9 @@ struct vb_pd {
 	uint32_t id;
 	/* The process that is asked about keys unknown in this one. */
 	struct vb_pd_origin origin;
-	struct vb_chain *owners; /* the contexts that hold it; under the front
-				    end's lock */
-	uint32_t row;		 /* in the roster */
+	/* the contexts that hold it; under the front end's lock */
+	struct vb_chain *owners;
+	uint32_t row; /* its row in the roster */
 };
 
 /* Allocate a protection domain; the caller owns it. 0 or -ENOMEM.

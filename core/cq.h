@@ -44,7 +44,7 @@ struct vb_cq {
 	struct vb_channel *channel; /* NULL: the program only polls */
 	struct vb_async *async;	    /* receives EVENT_CQ_ERR */
 	void *owner;
-	uint32_t row;		/* in the roster */
+	uint32_t row;		/* its row in the roster */
 	_Atomic uint32_t refs;	/* queue pairs that complete to it */
 	_Atomic uint32_t count; /* entries waiting; a hint for pollers */
 	struct vb_mutex lock;

@@ -152,15 +152,15 @@ static const char *refuse_window(const struct vb_mr *mw, const struct vb_pd *pd,
 {
 	if (!mw || (mw->kind != MR_WINDOW_1 && mw->kind != MR_WINDOW_2))
 		return "no such window";
-	if (mw->pd != pd) /* C10-72 */
+	if (mw->pd != pd) /* IBA C10-72 */
 		return "the queue pair has another protection domain";
 	if (mw->kind == MR_WINDOW_1)
 		return b->access & ACCESS_ZERO_BASED
 			       ? "a window of type 1 cannot be zero-based"
 			       : NULL;
-	if (mw->region && !mw->closing) /* o10-37.2.30 */
+	if (mw->region && !mw->closing) /* IBA o10-37.2.30 */
 		return "a bound window of type 2 must be invalidated before it is bound again";
-	if (b->length == 0) /* o10-37.2.40 */
+	if (b->length == 0) /* IBA o10-37.2.40 */
 		return "a window of type 2 must not be empty";
 	return NULL;
 }
@@ -183,11 +183,11 @@ static const char *refuse_region(const struct vb_mr *region,
 		return "the region has another protection domain";
 	if (region->access & ACCESS_ZERO_BASED)
 		return "the region is zero-based";
-	if (!(region->access & ACCESS_MW_BIND)) /* C10-73 */
+	if (!(region->access & ACCESS_MW_BIND)) /* IBA C10-73 */
 		return "the region was registered without MW_BIND";
 	if (b->access & WRITES && !(region->access & ACCESS_LOCAL_WRITE))
-		return "the region is not writable"; /* C10-74 */
-	if (!core_mw_is_inside(region, b))	     /* C10-75 */
+		return "the region is not writable"; /* IBA C10-74 */
+	if (!core_mw_is_inside(region, b))	     /* IBA C10-75 */
 		return "the range is not inside the region";
 	return NULL;
 }

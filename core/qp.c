@@ -516,7 +516,7 @@ static void finish_recv(struct vb_qp *qp, const struct vb_recv_done *d)
 		.release = qp->recv.index + 1,
 	};
 
-	if (!qp->recv_busy) /* flushed meanwhile, as above */
+	if (!qp->recv_busy) /* flushed meanwhile by a full CQ */
 		return;
 	qp->recv_busy = false;
 	if (VB_UNLIKELY(qp->srq && qp->srq->tags) &&

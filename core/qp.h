@@ -144,8 +144,8 @@ struct vb_qp {
 	bool in_run;
 	struct vb_mr_use run;	   /* memory access kept open during a run */
 	struct vb_tag_note tagged; /* tag matching of the message in progress */
-	uint32_t
-		recv_srqn; /* XRC: number of the SRQ that recv was taken from */
+	/* XRC: number of the SRQ that recv was taken from */
+	uint32_t recv_srqn;
 	uint64_t recv_life; /* XRC: that SRQ's `life`, which detects reuse */
 	struct vb_qp_share *shares; /* XRC: holders of a target queue pair */
 	void *tp;		    /* state of the transport */
@@ -153,7 +153,7 @@ struct vb_qp {
 	void *stream; /* RNIC: the engine's TCP stream */
 	struct vb_poll_hint await; /* RNIC: of the engine */
 	uint8_t way;		   /* enum vb_qp_way */
-	uint32_t row;		   /* in the roster */
+	uint32_t row;		   /* its row in the roster */
 	/* Under drive: the peer of a connection. */
 	struct vb_peer_id peer_id;
 
@@ -166,8 +166,8 @@ struct vb_qp {
 	/* under drive; of the engine: packets that the link had no room for */
 	void *held;
 	vb_time timer_at; /* under drive; queued deadline, or VB_NEVER */
-	struct vb_timer
-		timer; /* under the engine's timer lock; initialised once */
+	/* under the engine's timer lock; initialised once */
+	struct vb_timer timer;
 	struct vb_qp *next_free;
 };
 

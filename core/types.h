@@ -156,8 +156,8 @@ enum vb_fault {
 	FAULT_RKEY, /* no such rkey, wrong PD, out of range, or no right */
 	FAULT_REMOTE_MEMORY, /* the rkey permits it, but a page is missing */
 	FAULT_PSN_GAP,
-	FAULT_ORDER, /* a middle packet without a first, a first before the last
-		      */
+	/* a middle packet without a first, a first before the last */
+	FAULT_ORDER,
 	FAULT_ACCESS_FLAGS, /* qp_access_flags forbid the operation */
 	FAULT_LENGTH,	 /* the payload does not fit its place in the message */
 	FAULT_ALIGNMENT, /* of an atomic's address */

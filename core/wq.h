@@ -33,7 +33,7 @@ struct vb_send_wqe {
 	uint8_t num_sge;
 	uint32_t srqn; /* XRC: the destination SRQ */
 	/* the transport's, under drive: */
-	uint32_t first_psn; /* valid once begun */
+	uint32_t first_psn; /* valid once it has PSNs */
 	uint32_t psn_count;
 	union {
 		struct vb_sge sge[0];
@@ -57,8 +57,8 @@ struct vb_sq {
 	_Atomic uint32_t posted;   /* written under lock */
 	_Atomic uint32_t released; /* written under the CQ's lock */
 	uint32_t done; /* under drive: all before it are completed */
-	_Atomic uint64_t
-		quiet; /* written under drive: vb_sq_defer_doorbell() */
+	/* written under drive: vb_sq_defer_doorbell() */
+	_Atomic uint64_t quiet;
 };
 
 struct vb_recv_wqe {
@@ -92,13 +92,13 @@ struct vb_srq {
 	struct vb_xrcd *xrcd;
 	uint32_t number;
 	uint64_t life; /* unique among the SRQs with this number */
-	_Atomic uint32_t
-		users; /* queue pairs with a packet for it in progress */
+	/* queue pairs with a packet for it in progress */
+	_Atomic uint32_t users;
 	struct vb_async *async;
 	void *owner;
 	uint32_t limit; /* under rq.lock; 0: not armed */
 	_Atomic uint32_t refs;
-	uint32_t row; /* in the roster */
+	uint32_t row; /* its row in the roster */
 };
 
 /* Allocate a queue. Caps are rounded up to powers of two; the queue's fields

@@ -33,8 +33,8 @@ struct vb_xrc_domain {
 struct vb_xrcd {
 	struct vb_adapter *adapter;
 	struct vb_xrc_domain *domain;
-	_Atomic uint32_t
-		refs; /* shared receive queues, holders of queue pairs */
+	/* shared receive queues, holders of queue pairs */
+	_Atomic uint32_t refs;
 };
 
 enum vb_xrcd_flags {

@@ -14,8 +14,8 @@
 #define VB_OOO_BYTES (VB_OOO_PSNS / 8)
 
 struct vb_ooo_pkt {
-	struct vb_ib_pkt
-		pkt; /* its payload pointer points behind this header */
+	/* its payload pointer points behind this header */
+	struct vb_ib_pkt pkt;
 	uint8_t payload[];
 };
 

@@ -104,7 +104,7 @@ struct vb_xrc_read {
 struct vb_resp {
 	uint32_t epsn;	  /* the expected PSN */
 	uint32_t ack_psn; /* PSN of the last SEND or WRITE accepted */
-	uint32_t msn;	  /* messages completed */
+	uint32_t msn;	  /* MSN: messages completed */
 	const struct vb_ib_op *prev; /* the last request accepted; or NULL */
 	struct vb_inbound in;
 	uint32_t srqn; /* XRC: destination of the message */
@@ -206,7 +206,7 @@ void vb_req_take_sack(struct vb_qp *qp, const struct vb_ib_pkt *nak,
 /* READ responses before those in req->ooo are missing: request them again, once
  * for each una. */
 void vb_req_ask_gap(struct vb_qp *qp, vb_time now);
-/* Send again from una on. */
+/* Go back: send everything from una on again. */
 void vb_req_go_back(struct vb_qp *qp, vb_time now);
 /* The packet at una is lost: go back, at most once until una moves. Losses
  * among the retransmitted packets are left to the timers. */

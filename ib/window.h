@@ -13,10 +13,10 @@ struct vb_window {
 	uint32_t start;	    /* initial value of pkts */
 	uint32_t max;	    /* upper bound of pkts */
 	uint32_t threshold; /* below it pkts doubles each round trip */
-	uint32_t
-		credit; /* acknowledged since pkts last grew, above threshold */
-	bool limited;	/* the window has held the requester back since then */
-	bool recovering;  /* from a loss before `recover`: reduced already */
+	/* acknowledged since pkts last grew, above threshold */
+	uint32_t credit;
+	bool limited;	 /* the window has held the requester back since then */
+	bool recovering; /* from a loss before `recover`: reduced already */
 	uint32_t recover; /* a PSN */
 	/* For as many packets more: the path loses single packets, not by
 	 * congestion. */

@@ -95,7 +95,8 @@ enum vb_fault vb_forward_take(struct vb_forward_qp *f,
 	fault = vb_xrc_enter_by_key(qp, domain, pkt->xrc_srqn);
 	if (fault == FAULT_NONE)
 		fault = ib_is_ours(f) ? take(f, pkt, value) : FAULT_ORDER;
-	/* The completion queue was full. */
+	/* The completion queue was full, which moved the queue pair to ERR: it
+	 * must serve later requests. */
 	if (vb_rc_state(qp) == QPS_ERR) {
 		atomic_store(&qp->state, QPS_RTS);
 		fault = FAULT_XRC_FAR;

@@ -80,8 +80,8 @@ struct vb_iw {
 	vb_time nudge_after, nudge_at; /* initiator: for as long */
 	/* sending: */
 	struct vb_iw_cursor tx;
-	struct vb_iw_cursor
-		taken;	/* everything before it was taken by the socket */
+	/* everything before it was taken by the socket */
+	struct vb_iw_cursor taken;
 	uint32_t begun; /* send queue index; WQEs before it were checked */
 	/* If stop_status is not WC_SUCCESS: the WQE that cannot be sent, and
 	 * the status it completes with once it is the oldest. */
@@ -209,8 +209,8 @@ bool vb_iw_lives(struct vb_qp *qp);
 /* iwarp/tx.c: build an FPDU. begin returns the writer for the header. */
 struct vb_iw_source {
 	const struct vb_send_wqe *wqe; /* payload of a WQE... */
-	const struct vb_iw_answer
-		*answer; /* ...or of memory that a READ asks for */
+	/* ...or of memory that a READ asks for */
+	const struct vb_iw_answer *answer;
 	uint32_t offset, len;
 };
 bool vb_iw_has_room(const struct vb_iw_txq *out);

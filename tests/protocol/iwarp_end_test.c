@@ -4,7 +4,7 @@
 
 #include "tests/protocol/iwarp_fixture.h"
 
-/* Ends. */
+/* How a stream ends. */
 
 static void iwarp__fin_between_messages(void **state)
 {

@@ -5,7 +5,7 @@
 
 #include "tests/protocol/iwarp_fixture.h"
 
-/* Faults. */
+/* Wrong keys, missing receives and missing rights. */
 
 struct bad_key {
 	enum vb_wr_op op;

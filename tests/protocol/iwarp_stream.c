@@ -178,7 +178,7 @@ static void post_random(struct run *r)
 	}
 }
 
-/* The stream. */
+/* Cutting and damaging the stream. */
 
 static void damage(struct run *r, unsigned from, size_t have)
 {

@@ -353,11 +353,11 @@ static void iwarp__the_responder_waits(void **state)
 		assert_int_equal(p->wire[1].put, 0);
 		assert_true(rtr == (vb_iwarp_transport.deadline(
 					    p->pair.qp[1]) == VB_NEVER));
-		p->sim.now +=
-			VB_SEC; /* without RTR the responder now sends... */
+		/* without RTR the responder now sends... */
+		p->sim.now += VB_SEC;
 		pipe_settle(p);
-		assert_int_equal(p->wire[1].put == 0,
-				 rtr); /* ...with RTR it still waits */
+		/* ...with RTR it still waits */
+		assert_int_equal(p->wire[1].put == 0, rtr);
 		p->limit[0] = SIZE_MAX;
 		pipe_settle(p);
 		expect_recv(p, 0, WC_SUCCESS);

@@ -2,7 +2,7 @@
 /* The responder: duplicate requests, and the order of its answers. */
 #include "tests/protocol/rc_fixture.h"
 
-/* Duplicates. */
+/* Duplicate requests (IBA 9.7.5.1.3). */
 
 static void responder__duplicates_are_acked_with_the_newest(void **state)
 {

@@ -120,7 +120,7 @@ static void requester__wrong_answers(void **state)
 	}
 }
 
-/* Local errors. */
+/* Requests that fail before they are sent. */
 
 static void requester__bad_lkey_waits_its_turn(void **state)
 {
@@ -201,7 +201,7 @@ static void requester__read_into_a_region_that_went(void **state)
 	bench_close(b);
 }
 
-/* Limits. */
+/* Limits of what is in flight. */
 
 static void requester__no_more_reads_than_max_rd_atomic(void **state)
 {

@@ -216,7 +216,7 @@ static void responder__more_reads_than_it_can_remember(void **state)
 	bench_close(b);
 }
 
-/* PSNs. */
+/* Gaps, and when ACKs are sent. */
 
 static void responder__one_nak_for_a_gap(void **state)
 {
@@ -338,7 +338,7 @@ static int always_replies(struct bench *b)
 	return n;
 }
 
-static void responder__ack_waits_for_who_always_replies(void **state)
+static void responder__ack_waits_for_a_prompt_reply(void **state)
 {
 	struct bench *b = bench_open();
 	int n = always_replies(b);
@@ -405,8 +405,8 @@ static void responder__no_ack_unless_asked(void **state)
 		pkt.bth.ack_req = false;
 		bench_inject(b, 1, &pkt, 0, 0);
 	}
-	bench_expect_aeth(b, 1, VB_SYN_ACK,
-			  63); /* sent although no packet asked for it */
+	/* sent although no packet asked for it */
+	bench_expect_aeth(b, 1, VB_SYN_ACK, 63);
 	bench_close(b);
 }
 
@@ -520,7 +520,7 @@ int main(void)
 			responder__silent_about_gaps_behind_an_rnr_nak),
 		cmocka_unit_test(responder__write_imm_without_receive),
 		cmocka_unit_test(responder__one_ack_for_a_run),
-		cmocka_unit_test(responder__ack_waits_for_who_always_replies),
+		cmocka_unit_test(responder__ack_waits_for_a_prompt_reply),
 		cmocka_unit_test(responder__ack_survives_a_reply_that_fails),
 		cmocka_unit_test(responder__ack_does_not_wait_for_nothing),
 		cmocka_unit_test(responder__no_ack_unless_asked),

@@ -2,7 +2,7 @@
 /* The requester and completer: retries, timers, losses. */
 #include "tests/protocol/rc_fixture.h"
 
-/* Retries. */
+/* Timeouts, probes and RNR retries. */
 
 static void requester__gives_up_after_retry_cnt(void **state)
 {
@@ -155,7 +155,7 @@ static void requester__rnr_for_long_on_a_bad_wire(void **state)
 	}
 }
 
-/* Loss. */
+/* Lost requests and lost responses. */
 
 static bool lose_third(struct bench *b, unsigned from,
 		       const struct vb_ib_pkt *pkt)

@@ -224,7 +224,7 @@ static void selective__others_get_plain_naks(void **state)
 	bench_close(b);
 }
 
-static void selective__keeps_for_who_asks(void **state)
+static void selective__keeps_once_the_peer_has_announced_it(void **state)
 {
 	struct bench *b = bench_open();
 	struct vb_ib_pkt pkt = bench_request(b, CODE_WRITE_ONLY, 2);
@@ -298,7 +298,8 @@ int main(void)
 		cmocka_unit_test(selective__reads_ask_for_what_is_missing),
 		cmocka_unit_test(selective__places_in_order),
 		cmocka_unit_test(selective__others_get_plain_naks),
-		cmocka_unit_test(selective__keeps_for_who_asks),
+		cmocka_unit_test(
+			selective__keeps_once_the_peer_has_announced_it),
 		cmocka_unit_test(selective__tells_of_a_further_hole),
 		cmocka_unit_test(selective__a_missing_receive_empties_it),
 	};

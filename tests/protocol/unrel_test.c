@@ -245,8 +245,8 @@ static void uc__a_gap_drops_the_message(void **state)
 {
 	struct bench *b = open_as(QPT_UC);
 	struct vb_ib_pkt first = request(b, CODE_SEND_FIRST, 0);
-	struct vb_ib_pkt last =
-		request(b, CODE_SEND_LAST, 2); /* packet 1 is lost */
+	/* packet 1 is lost */
+	struct vb_ib_pkt last = request(b, CODE_SEND_LAST, 2);
 	struct vb_ib_pkt middle = request(b, CODE_SEND_MIDDLE, 3);
 	struct vb_ib_pkt only = request(b, CODE_SEND_ONLY, 9);
 	struct vb_cqe e;

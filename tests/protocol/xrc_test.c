@@ -168,7 +168,7 @@ static void read__answers_by_the_queue_of_its_request(void **state)
 	close_xrc(&t);
 }
 
-/* Faults. */
+/* Requests that are refused. */
 
 static void expect_refused(struct xrc *t, uint8_t syndrome, int event)
 {

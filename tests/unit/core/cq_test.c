@@ -397,8 +397,8 @@ static void moderate__off_again(void **state)
 	assert_true(push(f->cq, 1));
 	assert_false(event_came(f));
 	vb_cq_moderate(f->cq, 8, 0, fake_alarm);
-	assert_true(event_came(
-		f)); /* the delayed event comes under the old setting */
+	/* the delayed event comes under the old setting */
+	assert_true(event_came(f));
 	vb_cq_arm(f->cq, false);
 	assert_true(push(f->cq, 2));
 	assert_true(event_came(f));

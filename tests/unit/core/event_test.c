@@ -111,8 +111,8 @@ static void channel__what_a_waiter_queues_is_in_its_hand(void **state)
 	vb_channel_begin(&ch);
 	vb_channel_signal(&ch, &cqs[1]);
 	assert_false(is_readable(ch.fd));
-	vb_channel_signal(&ch,
-			  &cqs[2]); /* this thread holds one count already */
+	/* this thread holds one count already */
+	vb_channel_signal(&ch, &cqs[2]);
 	assert_true(is_readable(ch.fd));
 	assert_ptr_equal(vb_channel_end(&ch), &cqs[1]);
 	assert_int_equal(take(), 2);
@@ -143,8 +143,8 @@ static void channel__rings_who_watches(void **state)
 	vb_channel_watch(&ch, &bell);
 	vb_channel_begin(&ch);
 	vb_channel_signal(&ch, &cqs[0]);
-	assert_int_equal(bell.sleeps,
-			 1); /* the bell rings for the thread's own event */
+	/* the bell rings for the thread's own event */
+	assert_int_equal(bell.sleeps, 1);
 	assert_ptr_equal(vb_channel_end(&ch), &cqs[0]);
 	assert_false(vb_channel_has_events(&ch));
 	vb_channel_signal(&ch, &cqs[0]);
@@ -336,8 +336,8 @@ static void async__forget_first_middle_last(void **state)
 	assert_null(async.first);
 	assert_null(async.last);
 	assert_false(is_readable(async.fd));
-	vb_async_post(&async, EVENT_QP_FATAL,
-		      &cqs[2]); /* left for vb_async_fini() */
+	/* left for vb_async_fini() */
+	vb_async_post(&async, EVENT_QP_FATAL, &cqs[2]);
 }
 
 #define EVENT_TEST(name) cmocka_unit_test_setup_teardown(name, fresh, gone)

@@ -515,8 +515,8 @@ static void begin_next__of_a_region_that_is_about_to_go(void **state)
 		sched_yield();
 	assert_int_equal(atomic_load(&f->a.n_mr), 1); /* deregistration waits */
 	assert_false(vb_mr_begin_next(&f->a, f->pd, 0, 0, 0, 1, 0, &use));
-	pthread_join(thread,
-		     NULL); /* it does not wait for the end of the run */
+	/* it does not wait for the end of the run */
+	pthread_join(thread, NULL);
 	assert_false(vb_mr_begin_next(&f->a, f->pd, 0, key, 0, 1, 0, &use));
 	vb_mr_end(&use);
 }

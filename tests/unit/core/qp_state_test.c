@@ -444,8 +444,8 @@ static void mtu__no_more_than_the_interface_carries(void **state)
 		assert_int_equal(vb_qp_modify(qp, &attr, TO_RTR, 0), 0);
 		assert_int_equal(qp->mtu, rows[i].bytes);
 		vb_qp_query(qp, &attr);
-		assert_int_equal(attr.path_mtu,
-				 rows[i].path); /* as the program set it */
+		/* as the program set it */
+		assert_int_equal(attr.path_mtu, rows[i].path);
 	}
 	vb_qp_destroy(qp);
 }
@@ -467,8 +467,8 @@ static void reset__forgets_everything(void **state)
 	assert_int_equal(modify(other, QPS_ERR, QPM_STATE), 0);
 
 	assert_int_equal(modify(qp, QPS_RESET, QPM_STATE), 0);
-	assert_cqe(f->cq, 77, WC_FLUSH_ERR,
-		   WC_OP_RECV); /* flushed, not purged */
+	/* flushed, not purged */
+	assert_cqe(f->cq, 77, WC_FLUSH_ERR, WC_OP_RECV);
 	assert_empty(f->cq);
 	vb_qp_query(qp, &attr);
 	assert_memory_equal(&attr, &zero, sizeof(attr));
@@ -504,8 +504,8 @@ static void err__transport_is_told_before_the_flush(void **state)
 	assert_int_equal(told.to, QPS_ERR);
 	assert_int_equal(told.sq_done_at_enter, qp->sq.done - 1);
 	assert_cqe(f->cq, 1, WC_FLUSH_ERR, WC_OP_SEND);
-	assert_int_equal(qp->attr.dest_qp_num,
-			 0x777); /* ibv_query_qp() still shows it */
+	/* ibv_query_qp() still shows it */
+	assert_int_equal(qp->attr.dest_qp_num, 0x777);
 	vb_qp_destroy(qp);
 }
 

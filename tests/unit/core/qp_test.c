@@ -133,8 +133,8 @@ static void create__references(void **state)
 	vb_qp_event(qp, EVENT_COMM_EST);
 	vb_qp_destroy(qp);
 	assert_int_equal(told.detached, 1);
-	assert_false(
-		is_readable(f->async.fd)); /* its events were dropped, too */
+	/* its events were dropped, too */
+	assert_false(is_readable(f->async.fd));
 	assert_int_equal(vb_srq_destroy(i.srq), 0);
 	assert_int_equal(f->cq->refs, 0);
 }
@@ -322,8 +322,8 @@ static void fail__flushes_in_order(void **state)
 
 	bring_to(qp, QPS_RTS);
 	post_send(qp, 1, WR_SEND, 0);
-	post_send(qp, 2, WR_READ,
-		  0); /* not signaled, but flushed with an entry */
+	/* not signaled, but flushed with an entry */
+	post_send(qp, 2, WR_READ, 0);
 	post_send(qp, 3, WR_WRITE, SEND_SIGNALED);
 	for (int i = 0; i < 3; i++)
 		post_recv(qp, 10 + i);
@@ -511,8 +511,8 @@ static void drained__event_only_when_asked(void **state)
 	vb_qp_query(qp, &attr);
 	assert_false(attr.sq_draining);
 	assert_int_equal(modify(qp, QPS_RTS, QPM_STATE), 0);
-	assert_int_equal(modify(qp, QPS_SQD, QPM_STATE),
-			 0); /* the event was not requested this time */
+	/* the event was not requested this time */
+	assert_int_equal(modify(qp, QPS_SQD, QPM_STATE), 0);
 	vb_qp_drained(qp);
 	assert_false(is_readable(f->async.fd));
 	vb_qp_destroy(qp);

@@ -124,8 +124,7 @@ static struct vb_cqe end(struct bed *t, enum vb_wc_status status)
 	return polled(t->f->cq);
 }
 
-/* A whole message with @tag arrives; returns the completion, which names the
- * buffer or receive it took. */
+/* A whole message arrives; returns the completion of the buffer it took. */
 static struct vb_cqe arrive(struct bed *t, uint64_t tag)
 {
 	assert_int_equal(begin(t, TM_OP_EAGER, tag, 20, true), FAULT_NONE);
@@ -364,8 +363,8 @@ static void phase__new_buffers_wait(void **state)
 	add_ok(t, 1, 5, UINT64_MAX);
 	assert_unexpected(t, 6);
 	add_ok(t, 2, 6, UINT64_MAX);
-	assert_unexpected(t,
-			  6); /* posted after an unhandled unexpected message */
+	/* posted after an unhandled unexpected message */
+	assert_unexpected(t, 6);
 	assert_meets(t, 5, 1); /* posted before it */
 	sync_to(t, 1);	       /* one of two is handled */
 	assert_unexpected(t, 6);
@@ -415,8 +414,7 @@ static void phase__broken_message(void **state)
 	close_tm(t);
 }
 
-/* The sender's data could not be read (near/), and the sender has connected
- * again. */
+/* The sender's data could not be read (near/); it has connected again. */
 static void begin__behind_one_that_never_came(void **state)
 {
 	struct bed *t = open_tm(*state);
@@ -629,8 +627,7 @@ static void VB_UNCHECKED rndv__queue_pair_goes(void **state)
 	assert_int_equal(begin(t, TM_OP_EAGER, 6, 200, false), FAULT_NONE);
 	vb_mutex_unlock(&t->qp->drive);
 	vb_qp_destroy(t->qp);
-	assert_cqe(t->f->cq, 1, WC_SUCCESS,
-		   WC_OP_TM_RECV); /* the matches were reported */
+	assert_cqe(t->f->cq, 1, WC_SUCCESS, WC_OP_TM_RECV);
 	assert_cqe(t->f->cq, 2, WC_SUCCESS, WC_OP_TM_RECV);
 	assert_cqe(t->f->cq, 1, WC_FLUSH_ERR, WC_OP_TM_RECV);
 	assert_cqe(t->f->cq, 2, WC_FLUSH_ERR, WC_OP_TM_RECV);

@@ -39,8 +39,8 @@ static void sq__slot_holds_list_or_inline(void **state)
 		assert_int_equal(sq.max_sge, rows[i].max_sge);
 		assert_int_equal(sq.stride, sizeof(struct vb_send_wqe) +
 						    rows[i].inline_given);
-		memset(vb_sq_at(&sq, 3), 0xff,
-		       sq.stride); /* the slot is writable to its end */
+		/* the slot is writable to its end */
+		memset(vb_sq_at(&sq, 3), 0xff, sq.stride);
 		vb_sq_fini(&sq);
 	}
 }
@@ -93,9 +93,8 @@ static void sq__fills_and_frees_across_the_wrap(void **state)
 			struct vb_send_wqe *w = vb_sq_begin(&sq);
 
 			assert_non_null(w);
-			assert_ptr_equal(
-				w, vb_sq_begin(&sq)); /* the same slot until it
-							 is committed */
+			/* the same slot until it is committed */
+			assert_ptr_equal(w, vb_sq_begin(&sq));
 			w->wr_id = n + i;
 			vb_sq_commit(&sq);
 		}
@@ -340,8 +339,8 @@ static void srq__limit_once(void **state)
 	assert_true(vb_srq_take(srq, &w));
 	assert_true(is_readable(f->async.fd));
 	assert_int_equal(vb_srq_destroy(srq), 0);
-	assert_false(is_readable(
-		f->async.fd)); /* the event was dropped with its object */
+	/* the event was dropped with its object */
+	assert_false(is_readable(f->async.fd));
 }
 
 int main(void)

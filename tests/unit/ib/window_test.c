@@ -155,8 +155,8 @@ static void window__shrinks_little_for_few(void **state)
 	w.pkts = w.threshold = w.max;
 	vb_window_lost_some(&w, 2, 10);
 	assert_int_equal(w.pkts, w.max - w.max / 32);
-	vb_window_lost_some(
-		&w, 2, 10); /* the window was reduced for this loss already */
+	/* the window was reduced for this loss already */
+	vb_window_lost_some(&w, 2, 10);
 	assert_int_equal(w.pkts, w.max - w.max / 32);
 	for (uint32_t i = 0; i < 100; i++) {
 		vb_window_acked(&w, 1, 10 + i, 0);
