@@ -193,9 +193,9 @@ static const struct move moves[] = {
 #undef WQ
 
 /* RNICs: the connection manager binds a stream to a queue pair, which moves it
- * to RTS; no program does (docs/WIRE.md 4.3, engine/stream.c). InfiniBand's attributes are
- * accepted and ignored. The way out is SQD: the stream ends when everything is
- * sent. */
+ * to RTS; no program does (docs/WIRE.md 4.3, engine/stream.c). InfiniBand's
+ * attributes are accepted and ignored. The way out is SQD: the stream ends when
+ * everything is sent. */
 #define IB_WORDS (QPM_PKEY_INDEX | QPM_PORT | QPM_ACCESS_FLAGS)
 static const struct move rnic_moves[] = {
 	{ 0, QPS_RESET, QPS_INIT, 0, IB_WORDS },
