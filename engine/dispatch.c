@@ -228,7 +228,7 @@ static void step_or_wait(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 		delayed_ack = ops->delayed_ack(qp, e->polled);
 	if (delayed_ack != ACK_NONE) {
 		e->delayed_ack_qp = qp;
-		e->owing_at = now;
+		e->delayed_ack_at = now;
 	}
 	if (delayed_ack != ACK_DELAYED)
 		vb_drive_step(e, qp, now);
@@ -281,7 +281,7 @@ static void eng_dispatch_serve(struct vb_engine *e, struct vb_qp *qp,
 			       unsigned count, vb_time now) VB_REQUIRES(e->rx)
 {
 	if (e->delayed_ack_qp && e->delayed_ack_qp != qp)
-		vb_drive_owing(e, now);
+		vb_drive_delayed_acks(e, now);
 	vb_mutex_lock(&qp->drive);
 	now = vb_engine_time(qp, now);
 	if (atomic_load(&qp->qpn) == qpn) {

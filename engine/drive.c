@@ -550,7 +550,7 @@ static void send_delayed_acks(struct vb_engine *e, struct vb_qp *qp,
 		vb_drive_step(e, qp, now);
 }
 
-void vb_drive_owing(struct vb_engine *e, vb_time now)
+void vb_drive_delayed_acks(struct vb_engine *e, vb_time now)
 {
 	struct vb_qp *qp = e->delayed_ack_qp;
 

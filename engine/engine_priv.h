@@ -110,8 +110,8 @@ struct vb_engine {
 	/* rx: the queue pair with a delayed ACK: the program has not yet
 	 * replied to what arrived there. NULL: none. */
 	struct vb_qp *delayed_ack_qp;
-	vb_time owing_at; /* rx */
-	bool polled;	  /* rx: a program drains, and not the engine thread */
+	vb_time delayed_ack_at; /* rx */
+	bool polled; /* rx: a program drains, and not the engine thread */
 	_Atomic bool awaited; /* a program's poll sleeps for rx; a hint */
 	/* @gathers: the queue pair on which a post has left messages to gather
 	 * into a batch. @gathered (rx): the value of @gathers that the last
@@ -222,7 +222,7 @@ void vb_drive_release_light(struct vb_engine *e, struct vb_qp *qp)
 	VB_RELEASE(qp->drive);
 /* The program has not replied to what arrived, so that no reply will carry the
  * delayed ACK: send the ACK now. */
-void vb_drive_owing(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
+void vb_drive_delayed_acks(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 /* The same when the program exits, without waiting for any lock. */
 void vb_drive_last(struct vb_engine *e) VB_REQUIRES(e->rx);
 /* A poll found nothing. After the second such poll in a row the program waits,
@@ -325,8 +325,8 @@ void vb_poll_hint_sent(struct vb_engine *e, struct vb_poll_hint *a,
 void vb_poll_hint_came(struct vb_engine *e, struct vb_poll_hint *a,
 		       vb_time now);
 
-/* engine/wait.c: let the engine thread call vb_near_settle() in 2 ms, unless
- * this is called again before. */
+/* engine/wait.c: let the engine thread call vb_near_wake_peers() in 2 ms,
+ * unless this is called again before. */
 void vb_wait_soon(struct vb_engine *e);
 /* By the engine thread: these 2 ms are over. */
 void vb_wait_over(struct vb_engine *e);

@@ -72,7 +72,7 @@ static bool eng_drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 	if (leaves_link_alone(e, now))
 		return found;
 	e->looked_at = now;
-	vb_drive_owing(e, now);
+	vb_drive_delayed_acks(e, now);
 	if (e->link->ops->recv(e->link, &e->rxq) < 0 || e->rxq.count == 0)
 		return found;
 	vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));
@@ -202,7 +202,7 @@ static void eng_settle(struct vb_engine *e)
 {
 	if (!vb_mutex_trylock(&e->rx))
 		return;
-	vb_drive_owing(e, vb_now());
+	vb_drive_delayed_acks(e, vb_now());
 	vb_mutex_unlock(&e->rx);
 }
 

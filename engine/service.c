@@ -146,8 +146,8 @@ static void settle_old(struct vb_engine *e, vb_time now)
 {
 	if (!vb_mutex_trylock(&e->rx))
 		return;
-	if (now > e->owing_at + vb_engine_span(e, NAP))
-		vb_drive_owing(e, now);
+	if (now > e->delayed_ack_at + vb_engine_span(e, NAP))
+		vb_drive_delayed_acks(e, now);
 	vb_mutex_unlock(&e->rx);
 }
 
@@ -158,7 +158,7 @@ static bool settle_all(struct vb_engine *e, vb_time now)
 	if (!vb_mutex_trylock(&e->rx))
 		return false;
 	atomic_store_explicit(&e->attentive, false, memory_order_relaxed);
-	vb_drive_owing(e, now);
+	vb_drive_delayed_acks(e, now);
 	vb_mutex_unlock(&e->rx);
 	return true;
 }

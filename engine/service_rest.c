@@ -91,7 +91,7 @@ static enum drained eng_service_drain_link(struct vb_engine *e)
 		}
 		got = DRAINED_SOME;
 		now = vb_now();
-		vb_drive_owing(e, now);
+		vb_drive_delayed_acks(e, now);
 		vb_dispatch(e, now);
 		/* Between two batches a program's poll may take over. */
 		vb_mutex_unlock(&e->rx);

@@ -92,7 +92,7 @@ void vb_wait_over(struct vb_engine *e)
 	if (read(e->soon_fd, &drop, sizeof(drop)) < 0)
 		return;
 	atomic_store(&e->soon, false);
-	vb_near_settle(e->near);
+	vb_near_wake_peers(e->near);
 }
 
 /* Rings that peers are owed must not be lost, even if the program cancels this
@@ -101,7 +101,7 @@ static void eng_wait_settle(struct vb_engine *e)
 {
 	int cancel = vb_cancel_off();
 
-	vb_near_settle(e->near);
+	vb_near_wake_peers(e->near);
 	vb_cancel_back(cancel);
 }
 

@@ -37,7 +37,7 @@ struct vb_near_config {
 	 * timers. */
 	void (*step)(void *arg, struct vb_qp *qp, vb_time now);
 	/* near/ calls this when a peer has not been woken for its answers yet:
-	 * the engine thread must call vb_near_settle() soon. */
+	 * the engine thread must call vb_near_wake_peers() soon. */
 	void (*soon)(void *arg);
 	/* near/ calls this, with rx held, to release qp->drive. */
 	void (*release)(void *arg, struct vb_qp *qp);
@@ -91,13 +91,13 @@ void vb_near_stand_by(struct vb_near *n, bool yes);
  */
 struct vb_bell *vb_near_bell(const struct vb_near *n);
 /* Process each lane once. @unhurried: do not wake sleeping peers for answers
- * alone; the caller calls vb_near_settle() later. Returns whether there was
+ * alone; the caller calls vb_near_wake_peers() later. Returns whether there was
  * anything to process. Takes near->rx. */
 bool vb_near_attend(struct vb_near *n, vb_time now, bool unhurried);
 /* Does any lane have something to process? Takes near->rx. */
 bool vb_near_has_something(struct vb_near *n);
 /* Wake the peers that vb_near_attend() left asleep though it answered them. */
-void vb_near_settle(struct vb_near *n);
+void vb_near_wake_peers(struct vb_near *n);
 
 /* Process what peers have put on their lanes, unless another thread is doing
  * so. Returns whether anything was done. Any thread, without locks. */

@@ -29,7 +29,7 @@ static void put_answer(struct vb_peer *p, const struct vb_answer_note *a)
 /*
  * Do not wake the peer for an answer alone: a program that receives a message
  * most often replies to it, and its reply wakes the peer, so one wake-up is
- * saved. If no reply follows soon, vb_near_settle() wakes the peer.
+ * saved. If no reply follows soon, vb_near_wake_peers() wakes the peer.
  */
 static void owe(struct vb_near *n, struct vb_peer *p)
 {
@@ -46,7 +46,7 @@ static void owe(struct vb_near *n, struct vb_peer *p)
 	vb_peer_put(before);
 }
 
-void vb_near_settle(struct vb_near *n)
+void vb_near_wake_peers(struct vb_near *n)
 {
 	struct vb_peer *p;
 
@@ -314,7 +314,7 @@ bool vb_near_poll(struct vb_near *n, vb_time now)
 {
 	bool found = vb_near_flush(n, now);
 
-	vb_near_settle(n);
+	vb_near_wake_peers(n);
 	if (!vb_mutex_trylock(&n->rx))
 		return found;
 	found |= vb_serve_all(n, now);

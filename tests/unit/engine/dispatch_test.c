@@ -237,9 +237,9 @@ static void dispatch__an_ack_waits_once(void **state)
 	 * sent. */
 	assert_false(vb_sq_is_deferred(&r->qp->sq));
 	vb_mutex_lock(&r->e.rx);
-	vb_drive_owing(&r->e, 0);
+	vb_drive_delayed_acks(&r->e, 0);
 	assert_int_equal(heard.steps, 2);
-	vb_drive_owing(&r->e, 0);
+	vb_drive_delayed_acks(&r->e, 0);
 	vb_mutex_unlock(&r->e.rx);
 	assert_int_equal(heard.steps, 2);
 	r->ops.delayed_ack = delayed_ack_now;
