@@ -191,7 +191,7 @@ static int keep(struct watched *w, const struct sigaction *sa)
 	return 0;
 }
 
-static int take_over(struct watched *w)
+static int base_take_over(struct watched *w)
 {
 	struct sigaction ours = { 0 }, now = { 0 }, was = { 0 };
 	int err;
@@ -218,7 +218,7 @@ int vb_guard_install(void)
 
 	vb_mutex_lock(&lock);
 	for (size_t i = 0; i < VB_COUNT(watched) && !err; i++)
-		err = take_over(&watched[i]);
+		err = base_take_over(&watched[i]);
 	vb_mutex_unlock(&lock);
 	errno = saved;
 	return err;

@@ -11,7 +11,7 @@
 #define TRIES	  100 /* most mutexes are held for less than a microsecond */
 #define MOMENT_NS 200000
 
-static void sleep_by(struct vb_mutex *m)
+static void base_sleep_by(struct vb_mutex *m)
 {
 	static const struct timespec moment = { .tv_nsec = MOMENT_NS };
 	int before = errno;
@@ -39,7 +39,7 @@ void vb_mutex_wait(struct vb_mutex *m)
 			return;
 	while (atomic_exchange_explicit(&m->word, VB_MUTEX_WANTED,
 					memory_order_acquire) != VB_MUTEX_FREE)
-		sleep_by(m);
+		base_sleep_by(m);
 }
 
 void vb_mutex_wake(struct vb_mutex *m)

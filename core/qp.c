@@ -107,7 +107,8 @@ static struct vb_qp_init sides_of(const struct vb_qp_init *init)
 	return i;
 }
 
-static int check_init(const struct vb_adapter *a, const struct vb_qp_init *i)
+static int core_check_init(const struct vb_adapter *a,
+			   const struct vb_qp_init *i)
 {
 	const struct vb_limits *max = &vb_limits;
 
@@ -125,7 +126,7 @@ static int check_init(const struct vb_adapter *a, const struct vb_qp_init *i)
 	return 0;
 }
 
-static struct vb_qp *take_memory(void)
+static struct vb_qp *core_take_memory(void)
 {
 	struct vb_qp *qp;
 
@@ -335,7 +336,7 @@ static int bring_up(struct vb_qp *qp, struct vb_qp_share *share)
 static int make_qp(struct vb_adapter *a, struct vb_qp_init *init,
 		   struct vb_qp **out)
 {
-	struct vb_qp *qp = take_memory();
+	struct vb_qp *qp = core_take_memory();
 	int rc;
 
 	if (!qp)
@@ -363,7 +364,7 @@ int vb_qp_create(struct vb_adapter *a, struct vb_qp_init *init,
 		 struct vb_qp **out)
 {
 	struct vb_qp_init given = sides_of(init);
-	int rc = check_init(a, &given);
+	int rc = core_check_init(a, &given);
 
 	if (rc)
 		return rc;

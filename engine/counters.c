@@ -173,7 +173,7 @@ static bool is_record(struct record *r)
 
 /* Add the counts in @fd to the totals, unless a living program has the file
  * locked. True: the file may be deleted. */
-static bool take_over(const struct totals *t, int fd)
+static bool eng_take_over(const struct totals *t, int fd)
 {
 	struct record r, total;
 	off_t at;
@@ -200,7 +200,7 @@ static void look_at_counts(const struct totals *t, const char *name)
 		    O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return;
-	if (take_over(t, fd))
+	if (eng_take_over(t, fd))
 		unlinkat(t->base, name, 0);
 	close(fd);
 }
@@ -226,7 +226,7 @@ static bool counts_in_itself(const struct vb_adapter *a)
 
 /* Other processes of the user may open the memory: seals keep them from
  * truncating it. */
-static int make_memory(void)
+static int eng_make_memory(void)
 {
 	int fd = vb_file_may_have(sizeof(struct memory))
 			 ? memfd_create(NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING)
@@ -340,7 +340,7 @@ static struct vb_counter_file_own *make_own(const struct vb_adapter *a, int fd)
 
 void vb_counter_file_open(struct vb_adapter *a)
 {
-	int fd = make_memory();
+	int fd = eng_make_memory();
 	struct vb_counter_file_own *own = make_own(a, fd);
 
 	if (!own) {

@@ -184,9 +184,9 @@ static const struct vb_netif *find_name(const struct interfaces *h,
 
 /* The interface's name wins where an interface is really called
  * roce_something. */
-static const struct vb_netif *find_spec(const struct interfaces *h,
-					const char *spec,
-					enum vb_device_kind *kind)
+static const struct vb_netif *eng_find_spec(const struct interfaces *h,
+					    const char *spec,
+					    enum vb_device_kind *kind)
 {
 	const struct vb_netif *n = NULL;
 	const char *name;
@@ -218,7 +218,7 @@ static int add_spec(const struct interfaces *h, const char *spec,
 		    struct vb_device *list, unsigned *count)
 {
 	enum vb_device_kind kind;
-	const struct vb_netif *n = find_spec(h, spec, &kind);
+	const struct vb_netif *n = eng_find_spec(h, spec, &kind);
 
 	if (!n) {
 		vb_log(LOG_ERROR, "device %s: there is no such interface",

@@ -219,7 +219,7 @@ static void eng_wait_linger(struct watch *w)
 	e->short_sleeps = 0;
 }
 
-static int sleep_by(struct vb_engine *e, struct vb_bell *bell)
+static int eng_sleep_by(struct vb_engine *e, struct vb_bell *bell)
 {
 	vb_time then = vb_now();
 	int rc = vb_bell_wait(bell);
@@ -272,7 +272,7 @@ static int eng_wait_watch(struct watch *w, struct vb_cq **cq)
 		}
 		eng_wait_settle(w->e);
 		if (!looks)
-			rc = sleep_by(w->e, bell);
+			rc = eng_sleep_by(w->e, bell);
 		else
 			eng_wait_linger(w);
 	}

@@ -82,7 +82,7 @@ static enum vb_fault put_response(struct vb_qp *qp, const struct vb_answer *a,
 	return FAULT_NONE;
 }
 
-static void finish(struct vb_qp *qp, const struct vb_answer *a)
+static void ib_finish(struct vb_qp *qp, const struct vb_answer *a)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 
@@ -142,7 +142,7 @@ static void answer_next(struct vb_qp *qp, struct vb_answer *a,
 	if (fault)
 		ib_answer_give_up(qp, a, fault);
 	else if (++a->sent == a->run_count)
-		finish(qp, a);
+		ib_finish(qp, a);
 }
 
 /* Send a NAK for a gap; a peer capable of selective repeat gets the bitmap of

@@ -243,7 +243,7 @@ static const struct vb_transport_ops *const types[] = {
 	[QPT_WQ] = &vb_raw_ops,
 };
 
-static const struct vb_transport_ops *ops_of(const struct vb_qp *qp)
+static const struct vb_transport_ops *ib_ops_of(const struct vb_qp *qp)
 {
 	return types[qp->type];
 }
@@ -252,63 +252,63 @@ static int ib_attach(struct vb_qp *qp)
 {
 	if (qp->type >= VB_COUNT(types) || !types[qp->type])
 		return -EOPNOTSUPP;
-	return ops_of(qp)->attach(qp);
+	return ib_ops_of(qp)->attach(qp);
 }
 
 static void ib_detach(struct vb_qp *qp)
 {
-	ops_of(qp)->detach(qp);
+	ib_ops_of(qp)->detach(qp);
 }
 
 static void ib_enter(struct vb_qp *qp, enum vb_qp_state from,
 		     enum vb_qp_state to, vb_time now)
 {
-	ops_of(qp)->enter(qp, from, to, now);
+	ib_ops_of(qp)->enter(qp, from, to, now);
 }
 
 static void ib_recv_packet(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 			   vb_time now)
 {
 	qp->now = now;
-	ops_of(qp)->recv(qp, pkt, now);
+	ib_ops_of(qp)->recv(qp, pkt, now);
 }
 
 static bool ib_send_packets(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 {
 	qp->now = now;
-	return ops_of(qp)->send(qp, now, out);
+	return ib_ops_of(qp)->send(qp, now, out);
 }
 
 static bool ib_can_wait(const struct vb_qp *qp)
 {
-	const struct vb_transport_ops *ops = ops_of(qp);
+	const struct vb_transport_ops *ops = ib_ops_of(qp);
 
 	return ops->can_wait && ops->can_wait(qp);
 }
 
 static enum vb_delayed_ack ib_delayed_ack(struct vb_qp *qp, bool polls)
 {
-	const struct vb_transport_ops *ops = ops_of(qp);
+	const struct vb_transport_ops *ops = ib_ops_of(qp);
 
 	return ops->delayed_ack ? ops->delayed_ack(qp, polls) : ACK_NONE;
 }
 
 static bool ib_unreplied(struct vb_qp *qp)
 {
-	const struct vb_transport_ops *ops = ops_of(qp);
+	const struct vb_transport_ops *ops = ib_ops_of(qp);
 
 	return ops->unreplied && ops->unreplied(qp);
 }
 
 static vb_time ib_deadline(const struct vb_qp *qp)
 {
-	return ops_of(qp)->deadline(qp);
+	return ib_ops_of(qp)->deadline(qp);
 }
 
 /* Called only after ib_can_wait() was true, hence for RC. */
 static uint32_t ib_waits_until(const struct vb_qp *qp)
 {
-	return ops_of(qp)->waits_until(qp);
+	return ib_ops_of(qp)->waits_until(qp);
 }
 
 const struct vb_transport_ops vb_ib_transport = {

@@ -23,7 +23,7 @@ static int iw_attach(struct vb_qp *qp)
 	return qp->tp ? 0 : -ENOMEM;
 }
 
-static void forget(struct vb_iw *s)
+static void iw_forget(struct vb_iw *s)
 {
 	free(s->cut);
 	free(s->carry);
@@ -32,7 +32,7 @@ static void forget(struct vb_iw *s)
 
 static void iw_detach(struct vb_qp *qp)
 {
-	forget(vb_iw(qp));
+	iw_forget(vb_iw(qp));
 	free(qp->tp);
 	qp->tp = NULL;
 }
@@ -44,7 +44,7 @@ static void iw_enter(struct vb_qp *qp, enum vb_qp_state from,
 
 	qp->now = now;
 	if (to == QPS_RESET)
-		forget(s);
+		iw_forget(s);
 	else if (to == QPS_ERR && s->phase == IW_OPEN)
 		s->phase = IW_ENDING; /* the program moved it to ERR: no
 					 Terminate */

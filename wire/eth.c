@@ -61,7 +61,7 @@ static void get_ports(struct vb_reader *r, uint8_t proto,
 }
 
 /* RFC 791, 3.1. Only the first fragment of a datagram has ports. */
-static void get_ipv4(struct vb_reader *r, struct vb_eth_key *key)
+static void wire_eth_get_ipv4(struct vb_reader *r, struct vb_eth_key *key)
 {
 	const uint8_t *h = vb_take(r, 20);
 	unsigned bytes;
@@ -109,7 +109,7 @@ static uint8_t skip_extensions(struct vb_reader *r, uint8_t next)
 	return 59;
 }
 
-static void get_ipv6(struct vb_reader *r, struct vb_eth_key *key)
+static void wire_eth_get_ipv6(struct vb_reader *r, struct vb_eth_key *key)
 {
 	const uint8_t *h = vb_take(r, 40);
 
@@ -138,9 +138,9 @@ void vb_eth_key_get(const uint8_t *frame, size_t len, struct vb_eth_key *key)
 	type = get_tags(&r, vb_get_be16(&r), key);
 	vb_store_be(key->ether_type, type, 2);
 	if (type == TYPE_IPV4)
-		get_ipv4(&r, key);
+		wire_eth_get_ipv4(&r, key);
 	else if (type == TYPE_IPV6)
-		get_ipv6(&r, key);
+		wire_eth_get_ipv6(&r, key);
 }
 
 bool vb_eth_key_matches(const struct vb_eth_key *key,

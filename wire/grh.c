@@ -25,7 +25,7 @@ static uint16_t ip_checksum(const uint8_t *header)
 	return (uint16_t)~sum;
 }
 
-static void put_ipv4(uint8_t *at, const struct vb_grh *h)
+static void wire_grh_put_ipv4(uint8_t *at, const struct vb_grh *h)
 {
 	struct vb_writer w = { at };
 	uint16_t sum;
@@ -45,7 +45,7 @@ static void put_ipv4(uint8_t *at, const struct vb_grh *h)
 	at[11] = (uint8_t)sum;
 }
 
-static void put_ipv6(uint8_t *at, const struct vb_grh *h)
+static void wire_grh_put_ipv6(uint8_t *at, const struct vb_grh *h)
 {
 	struct vb_writer w = { at };
 
@@ -63,14 +63,14 @@ static void put_ipv6(uint8_t *at, const struct vb_grh *h)
 void vb_grh_put(uint8_t bytes[VB_GRH_BYTES], const struct vb_grh *h)
 {
 	if (!vb_gid_is_ipv4(&h->dgid)) {
-		put_ipv6(bytes, h);
+		wire_grh_put_ipv6(bytes, h);
 		return;
 	}
 	memset(bytes, 0, IPV4_AT);
-	put_ipv4(bytes + IPV4_AT, h);
+	wire_grh_put_ipv4(bytes + IPV4_AT, h);
 }
 
-static void get_ipv4(const uint8_t *at, struct vb_grh *h)
+static void wire_grh_get_ipv4(const uint8_t *at, struct vb_grh *h)
 {
 	uint32_t bytes = (uint32_t)vb_load_be(at + 2, 2);
 
@@ -84,7 +84,7 @@ static void get_ipv4(const uint8_t *at, struct vb_grh *h)
 	};
 }
 
-static void get_ipv6(const uint8_t *at, struct vb_grh *h)
+static void wire_grh_get_ipv6(const uint8_t *at, struct vb_grh *h)
 {
 	uint32_t word = (uint32_t)vb_load_be(at, 4);
 
@@ -105,9 +105,9 @@ bool vb_grh_get(const uint8_t bytes[VB_GRH_BYTES], struct vb_grh *h)
 	const uint8_t *v4 = bytes + IPV4_AT;
 
 	if (v4[0] == IPV4_HEAD && ip_checksum(v4) == 0)
-		get_ipv4(v4, h);
+		wire_grh_get_ipv4(v4, h);
 	else if (bytes[0] >> 4 == 6)
-		get_ipv6(bytes, h);
+		wire_grh_get_ipv6(bytes, h);
 	else
 		return false;
 	return true;

@@ -24,8 +24,8 @@
 #define CRC_OF_LRH 0x2144df1cu
 
 /* Write headers as they are sent; masked fields need no value. */
-static size_t put_ipv4(struct vb_writer *w, const struct vb_icrc_path *path,
-		       uint32_t len)
+static size_t wire_icrc_put_ipv4(struct vb_writer *w,
+				 const struct vb_icrc_path *path, uint32_t len)
 {
 	vb_put_be(w, 0x4500, 2);
 	vb_put_be(w, IPV4_BYTES + UDP_BYTES + len + VB_ICRC_BYTES, 2);
@@ -39,8 +39,8 @@ static size_t put_ipv4(struct vb_writer *w, const struct vb_icrc_path *path,
 	return IPV4_BYTES;
 }
 
-static size_t put_ipv6(struct vb_writer *w, const struct vb_icrc_path *path,
-		       uint32_t len)
+static size_t wire_icrc_put_ipv6(struct vb_writer *w,
+				 const struct vb_icrc_path *path, uint32_t len)
 {
 	vb_put_be(w, 0x60000000, 4);
 	vb_put_be(w, UDP_BYTES + len + VB_ICRC_BYTES, 2);
@@ -133,7 +133,8 @@ void vb_icrc_prefix_init(struct vb_icrc_prefix *p,
 
 	p->len = len;
 	p->ipv6 = !vb_gid_is_ipv4(&path->dst);
-	ip_bytes = p->ipv6 ? put_ipv6(&w, path, len) : put_ipv4(&w, path, len);
+	ip_bytes = p->ipv6 ? wire_icrc_put_ipv6(&w, path, len)
+			   : wire_icrc_put_ipv4(&w, path, len);
 	put_udp(&w, path, len);
 	p->crc = crc_of_ip_udp(head, ip_bytes);
 }

@@ -131,9 +131,9 @@ static void leave_memory(struct vb_front_memory *m)
 	free(m);
 }
 
-static int make_memory(struct ibv_context *context,
-		       const struct ibv_alloc_dm_attr *attr,
-		       struct vb_front_memory **out)
+static int front_make_memory(struct ibv_context *context,
+			     const struct ibv_alloc_dm_attr *attr,
+			     struct vb_front_memory **out)
 {
 	struct vb_front_memory *m;
 	int rc;
@@ -186,7 +186,7 @@ struct ibv_dm *vb_front_alloc_dm(struct ibv_context *context,
 {
 	struct vb_front_memory *m;
 	struct ibv_dm *dm;
-	int rc = make_memory(context, attr, &m);
+	int rc = front_make_memory(context, attr, &m);
 
 	if (rc) {
 		vb_log(LOG_INFO,
@@ -255,8 +255,8 @@ static struct ibv_dm *import_far_dm(struct ibv_context *context,
 	return dm ? dm : vb_front_null(-ENOMEM);
 }
 
-static struct vb_front_memory *find_memory(const struct ibv_device *device,
-					   uint32_t handle)
+static struct vb_front_memory *
+front_dm_find_memory(const struct ibv_device *device, uint32_t handle)
 	VB_REQUIRES(memories.lock)
 {
 	for (struct vb_chain *l = memories.first; l; l = l->next) {
@@ -277,7 +277,7 @@ struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle)
 	if (!vb_front_file_is_ours(vb_front_context(context)))
 		return import_far_dm(context, handle);
 	vb_mutex_lock(&memories.lock);
-	m = find_memory(context->device, handle);
+	m = front_dm_find_memory(context->device, handle);
 	if (m)
 		dm = wrap_dm(context, m);
 	vb_mutex_unlock(&memories.lock);

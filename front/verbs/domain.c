@@ -28,7 +28,8 @@ static void forget_domains(void)
 }
 VB_FORGET_AT_FORK(forget_domains)
 
-static struct vb_chain **bucket_of(uint32_t handle) VB_REQUIRES(domains.lock)
+static struct vb_chain **front_domain_bucket_of(uint32_t handle)
+	VB_REQUIRES(domains.lock)
 {
 	return &domains.buckets[handle % BUCKETS];
 }
@@ -63,7 +64,7 @@ static struct ibv_pd *enter_pd(struct ibv_context *context, struct vb_pd *core,
 	pd->ibv.context = context;
 	pd->ibv.handle = handle;
 	vb_chain_add(&core->owners, &pd->same);
-	vb_chain_add(bucket_of(handle), &pd->neighbor);
+	vb_chain_add(front_domain_bucket_of(handle), &pd->neighbor);
 	vb_front_live_add(&pd->live, FRONT_PD, &pd->ibv, &pd->ibv.handle);
 	vb_front_context_get(context);
 	return &pd->ibv;
@@ -71,8 +72,8 @@ static struct ibv_pd *enter_pd(struct ibv_context *context, struct vb_pd *core,
 
 /* Make a wrapper of @core, which the caller keeps alive. Returns NULL if memory
  * runs out. */
-static struct ibv_pd *wrap(struct ibv_context *context, struct vb_pd *core,
-			   uint32_t handle)
+static struct ibv_pd *front_domain_wrap(struct ibv_context *context,
+					struct vb_pd *core, uint32_t handle)
 {
 	struct ibv_pd *pd;
 
@@ -101,7 +102,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 
 	if (rc)
 		return vb_front_null(rc);
-	pd = wrap(context, core, core->id);
+	pd = front_domain_wrap(context, core, core->id);
 	if (pd) {
 		vb_roster_own(&core->adapter->roster, core->row,
 			      vb_front_context(context)->row);
@@ -184,7 +185,8 @@ static struct vb_pd *find_core(const struct vb_adapter *a, uint32_t handle,
 			       const struct vb_pd_origin *from)
 	VB_REQUIRES(domains.lock)
 {
-	for (struct vb_chain *l = *bucket_of(handle); l; l = l->next) {
+	for (struct vb_chain *l = *front_domain_bucket_of(handle); l;
+	     l = l->next) {
 		struct vb_front_pd *pd =
 			VB_CONTAINER_OF(l, struct vb_front_pd, neighbor);
 
@@ -352,7 +354,8 @@ vb_front_alloc_parent_domain(struct ibv_context *context,
 
 	if (rc)
 		return vb_front_null(rc);
-	ibv = wrap(context, vb_front_pd(attr->pd)->core, vb_front_handle());
+	ibv = front_domain_wrap(context, vb_front_pd(attr->pd)->core,
+				vb_front_handle());
 	if (!ibv)
 		return vb_front_null(-ENOMEM);
 	pd = vb_front_pd(ibv);

@@ -98,7 +98,7 @@ static const uint32_t unsupported[] = {
 };
 // clang-format on
 
-static const struct spec *find_spec(uint32_t type)
+static const struct spec *front_find_spec(uint32_t type)
 {
 	for (size_t i = 0; i < VB_COUNT(specs); i++)
 		if (specs[i].type == type)
@@ -168,7 +168,7 @@ static int take_action(struct vb_flow_rule *rule,
 static int take_spec(struct vb_flow_rule *rule, const struct ibv_flow_spec *in)
 {
 	uint32_t type = in->hdr.type & ~(uint32_t)IBV_FLOW_SPEC_INNER;
-	const struct spec *s = find_spec(type);
+	const struct spec *s = front_find_spec(type);
 
 	for (size_t i = 0; i < VB_COUNT(unsupported); i++)
 		if (unsupported[i] == type)

@@ -74,7 +74,8 @@ static struct shard *shard_of(const void *object)
 }
 _Static_assert(SHARDS == 1u << (64 - 59), "5 bits of the hash choose a shard");
 
-static struct vb_chain **bucket_of(struct shard *s, const void *object)
+static struct vb_chain **front_live_bucket_of(struct shard *s,
+					      const void *object)
 	VB_REQUIRES(s->lock)
 {
 	size_t nth = (size_t)(hash_of(object) >> 24) & s->mask;
@@ -102,7 +103,8 @@ static void grow(struct shard *s) VB_REQUIRES(s->lock)
 	for (size_t i = 0; i < was; i++) {
 		while ((c = old[i])) {
 			vb_chain_del(c);
-			vb_chain_add(bucket_of(s, live_at(c)->object), c);
+			vb_chain_add(
+				front_live_bucket_of(s, live_at(c)->object), c);
 		}
 	}
 	if (old != s->few)
@@ -121,7 +123,7 @@ void vb_front_live_add(struct vb_front_live *l, enum vb_front_kind kind,
 	vb_mutex_lock(&s->lock);
 	if (s->count++ > s->mask)
 		grow(s);
-	vb_chain_add(bucket_of(s, object), &l->chain);
+	vb_chain_add(front_live_bucket_of(s, object), &l->chain);
 	vb_mutex_unlock(&s->lock);
 }
 
@@ -138,7 +140,7 @@ void vb_front_live_del(struct vb_front_live *l)
 static int judge(struct shard *s, enum vb_front_kind kind, const void *object)
 	VB_REQUIRES(s->lock)
 {
-	struct vb_chain *c = *bucket_of(s, object);
+	struct vb_chain *c = *front_live_bucket_of(s, object);
 	const struct vb_front_live *l;
 
 	while (c && live_at(c)->object != object)

@@ -19,8 +19,8 @@ static uint32_t known_access(unsigned access)
 
 /* Make the program's object for the region @core. Returns NULL if memory runs
  * out. */
-static struct ibv_mr *wrap(struct ibv_pd *pd, struct vb_mr *core,
-			   enum vb_front_mr_kind kind, void *addr)
+static struct ibv_mr *front_mr_wrap(struct ibv_pd *pd, struct vb_mr *core,
+				    enum vb_front_mr_kind kind, void *addr)
 {
 	struct vb_front_mr *mr = calloc(1, sizeof(*mr));
 	uint32_t key = atomic_load(&core->key);
@@ -54,7 +54,7 @@ static struct ibv_mr *wrap_new(struct ibv_pd *pd, int rc, struct vb_mr *core,
 
 	if (rc)
 		return vb_front_null(rc);
-	mr = wrap(pd, core, kind, addr);
+	mr = front_mr_wrap(pd, core, kind, addr);
 	if (mr)
 		return mr;
 	rc = vb_mr_deregister(core); /* no peer has its key yet */
@@ -350,7 +350,7 @@ struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 
 	if (!core)
 		return import_far(pd, handle);
-	mr = wrap(pd, core, FRONT_MR_PLAIN, NULL);
+	mr = front_mr_wrap(pd, core, FRONT_MR_PLAIN, NULL);
 	return mr ? mr : vb_front_null(-ENOMEM);
 }
 

@@ -23,7 +23,7 @@
 	 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_LOCAL_INV |       \
 	 IBV_QP_EX_WITH_BIND_MW)
 
-static uint64_t ops_of(struct ibv_context *context, enum ibv_qp_type type)
+static uint64_t front_ops_of(struct ibv_context *context, enum ibv_qp_type type)
 {
 	if (vb_front_is_rnic(context)) /* RFC 7306 has no ATOMIC WRITE */
 		return type == IBV_QPT_RC
@@ -86,13 +86,13 @@ static int check_parts(const struct ibv_qp_init_attr_ex *a)
 	return rc;
 }
 
-static int check_init(struct ibv_context *context,
-		      const struct ibv_qp_init_attr_ex *a)
+static int front_check_init(struct ibv_context *context,
+			    const struct ibv_qp_init_attr_ex *a)
 {
 	const uint32_t masks = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS |
 			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | RSS_ATTRS;
-	const uint64_t ops = ops_of(context, a->qp_type);
+	const uint64_t ops = front_ops_of(context, a->qp_type);
 	int rc;
 
 	if (a->comp_mask & ~masks)
@@ -208,7 +208,7 @@ struct ibv_qp *vb_front_create_qp_ex(struct ibv_context *context,
 				     struct ibv_qp_init_attr_ex *a)
 {
 	struct vb_front_qp *qp;
-	int rc = check_init(context, a);
+	int rc = front_check_init(context, a);
 
 	if (rc)
 		goto refuse;

@@ -238,8 +238,8 @@ static uint64_t whole_pages(uint64_t bytes)
 	return (bytes + page - 1) & ~(page - 1);
 }
 
-static struct shared_memory *take_memory(struct vb_front_file *f,
-					 unsigned *place)
+static struct shared_memory *front_take_memory(struct vb_front_file *f,
+					       unsigned *place)
 {
 	for (*place = 1; *place < MEMORIES; ++*place) {
 		struct shared_memory *m = &f->memories[*place];
@@ -274,7 +274,7 @@ unsigned vb_front_file_add_dm(struct vb_front_context *c, uint32_t handle,
 
 	if (!f || !vb_front_file_is_ours(c))
 		return 0;
-	m = take_memory(f, &place);
+	m = front_take_memory(f, &place);
 	if (!m)
 		return 0;
 	offset = atomic_fetch_add(&f->next_offset, bytes);
@@ -300,8 +300,8 @@ void vb_front_file_drop_dm(struct vb_front_context *c, unsigned place)
 	atomic_store(&m->handle, 0);
 }
 
-static const struct shared_memory *find_memory(const struct vb_front_file *f,
-					       uint32_t handle)
+static const struct shared_memory *
+front_shared_find_memory(const struct vb_front_file *f, uint32_t handle)
 {
 	for (unsigned i = 1; i < MEMORIES; i++)
 		if (atomic_load(&f->memories[i].handle) == handle)
@@ -332,7 +332,7 @@ int vb_front_file_find_dm(struct vb_front_context *c, uint32_t handle,
 
 	if (!c->file || handle == 0 || handle == UINT32_MAX)
 		return -ENOENT;
-	m = find_memory(c->file, handle);
+	m = front_shared_find_memory(c->file, handle);
 	if (!m)
 		return -ENOENT;
 	*length = atomic_load(&m->length);

@@ -17,7 +17,7 @@ static int start(struct ibv_context *context, uint32_t qpn, int fd,
 	return rc;
 }
 
-static void finish(struct ibv_context *context, uint32_t qpn, void *arg)
+static void front_finish(struct ibv_context *context, uint32_t qpn, void *arg)
 {
 	int cancel = vb_cancel_off();
 
@@ -25,7 +25,7 @@ static void finish(struct ibv_context *context, uint32_t qpn, void *arg)
 	vb_cancel_back(cancel);
 }
 
-static void forget(struct ibv_context *context, uint32_t qpn, void *arg)
+static void front_forget(struct ibv_context *context, uint32_t qpn, void *arg)
 {
 	int cancel = vb_cancel_off();
 
@@ -33,5 +33,6 @@ static void forget(struct ibv_context *context, uint32_t qpn, void *arg)
 	vb_cancel_back(cancel);
 }
 
-const struct vb_verbs_streams vb_verbs_streams = { start, finish, forget,
+const struct vb_verbs_streams vb_verbs_streams = { start, front_finish,
+						   front_forget,
 						   vb_stream_may_be_near };
