@@ -13,6 +13,7 @@
 #include "base/fdmail.h"
 #include "base/log.h"
 #include "broker/cm.h"
+#include "broker/mail.h"
 #include "broker/quota.h"
 #include "broker/slots.h"
 #include "link/udp.h"
@@ -66,46 +67,6 @@ struct broker {
 	struct session sessions[MAX_SESSIONS];
 };
 
-#define LONGEST_MAIL VB_MAX(VB_IPC_BYTES, VB_IPC_CM_BYTES)
-
-/* A message with what came along. */
-struct mail {
-	uint8_t bytes[LONGEST_MAIL];
-	size_t len;
-	struct vb_ipc m; /* unless it is of connections */
-	unsigned fd_count;
-	int fds[IPC_FDS];
-};
-
-static void close_mail(struct mail *mail)
-{
-	vb_fdmail_close(mail->fds, mail->fd_count);
-	mail->fd_count = 0;
-}
-
-static bool is_of_connections(const struct mail *mail)
-{
-	return mail->len == VB_IPC_CM_BYTES && mail->bytes[0] >= IPC_CM_BIND;
-}
-
-/* 1: a message; 0: none yet; -errno: end of file, or nonsense. */
-static int read_mail(int fd, struct mail *mail)
-{
-	ssize_t n;
-
-	mail->fd_count = VB_COUNT(mail->fds);
-	n = vb_fdmail_recv(fd, mail->bytes, sizeof(mail->bytes), mail->fds,
-			   &mail->fd_count, MSG_DONTWAIT);
-	if (n < 0)
-		return n == -EAGAIN || n == -EINTR ? 0 : (int)n;
-	mail->len = (size_t)n;
-	if (n > 0 && (is_of_connections(mail) ||
-		      vb_ipc_get(mail->bytes, mail->len, &mail->m)))
-		return 1;
-	close_mail(mail);
-	return n == 0 ? -ECONNRESET : -EPROTO;
-}
-
 /* Never waits: who does not read has its session closed. */
 static int reply(const struct session *s, const struct vb_ipc *m,
 		 const int *fds, unsigned count)
@@ -114,41 +75,6 @@ static int reply(const struct session *s, const struct vb_ipc *m,
 	size_t len = vb_ipc_put(bytes, m);
 
 	return vb_fdmail_send(s->fd, bytes, len, fds, count, MSG_DONTWAIT);
-}
-
-static struct vb_ipc message(enum vb_ipc_kind kind)
-{
-	return (struct vb_ipc){ .kind = (uint8_t)kind,
-				.version = VB_IPC_VERSION,
-				.pid = (uint32_t)getpid() };
-}
-
-/* Why, for the program's log. */
-static void word_refusal(int error, char text[VB_IPC_TEXT])
-{
-	// clang-format off
-	static const struct { int error; const char *text; } reasons[] = {
-		{ EUSERS, "256 programs use the adapter already" },
-		{ EADDRINUSE, "UDP port 4791 is held by another program "
-			      "(rdma_rxe, or another RoCE stack), or by "
-			      "another user's programs" },
-		{ ETOOMANYREFS, "too many descriptors are in flight: raise "
-				"RLIMIT_NOFILE" },
-		{ EMFILE, "the broker is out of descriptors: raise "
-			  "RLIMIT_NOFILE" },
-		{ EBUSY, "the broker has all the sessions it can serve" },
-		{ EEXIST, "another set of sockets is in use" },
-		{ EPERM, "this process does not hold that slot" },
-		{ EAGAIN, "no program has brought the sockets yet" },
-	};
-	// clang-format on
-
-	for (unsigned i = 0; i < VB_COUNT(reasons); i++)
-		if (reasons[i].error == error) {
-			snprintf(text, VB_IPC_TEXT, "%s", reasons[i].text);
-			return;
-		}
-	snprintf(text, VB_IPC_TEXT, "the broker: %s", strerror(error));
 }
 
 static int refuse_with(const struct session *s, struct vb_ipc *m, int error)
@@ -160,9 +86,9 @@ static int refuse_with(const struct session *s, struct vb_ipc *m, int error)
 
 static int refuse_program(const struct session *s, int error)
 {
-	struct vb_ipc m = message(IPC_REFUSE);
+	struct vb_ipc m = vb_mail_compose(IPC_REFUSE);
 
-	word_refusal(error, m.text);
+	vb_mail_word_refusal(error, m.text);
 	return refuse_with(s, &m, error);
 }
 
@@ -251,7 +177,8 @@ static bool has_share(struct broker *b, const struct session *s,
  * anyway. */
 static int grant(struct broker *b, struct session *s)
 {
-	struct vb_ipc m = message(IPC_GRANT), no = message(IPC_REFUSE);
+	struct vb_ipc m = vb_mail_compose(IPC_GRANT),
+		      no = vb_mail_compose(IPC_REFUSE);
 	unsigned slot;
 	int name, rc;
 
@@ -287,7 +214,7 @@ static int try_claim(struct broker *b, struct session *s, vb_time now)
 	return refuse_program(s, -rc);
 }
 
-static int on_claim(struct broker *b, struct session *s, struct mail *mail,
+static int on_claim(struct broker *b, struct session *s, struct vb_mail *mail,
 		    vb_time now)
 {
 	if (s->slot || s->claim_by != VB_NEVER)
@@ -303,7 +230,7 @@ static int on_claim(struct broker *b, struct session *s, struct mail *mail,
  * others; or what adopting the vault failed with.
  */
 static int match_vault(struct broker *b, const struct session *s,
-		       struct mail *mail)
+		       struct vb_mail *mail)
 {
 	bool has = s->trusted && mail->fd_count == IPC_FDS;
 	int rc;
@@ -328,7 +255,7 @@ static int match_vault(struct broker *b, const struct session *s,
  * well; but it is not the process that listens at the name.
  */
 static int check_holder(struct broker *b, const struct session *s,
-			const struct mail *mail)
+			const struct vb_mail *mail)
 {
 	const struct session *before = find_holder(b, mail->m.slot);
 
@@ -341,10 +268,10 @@ static int check_holder(struct broker *b, const struct session *s,
 	return 0;
 }
 
-static int on_rejoin(struct broker *b, struct session *s, struct mail *mail,
+static int on_rejoin(struct broker *b, struct session *s, struct vb_mail *mail,
 		     vb_time now)
 {
-	struct vb_ipc m = message(IPC_WELCOME);
+	struct vb_ipc m = vb_mail_compose(IPC_WELCOME);
 	int rc;
 
 	if (s->slot || s->claim_by != VB_NEVER || mail->fd_count < IPC_FD_VAULT)
@@ -361,10 +288,10 @@ static int on_rejoin(struct broker *b, struct session *s, struct mail *mail,
 	return reply(s, &m, NULL, 0);
 }
 
-static int on_status(struct broker *b, struct session *s, struct mail *mail,
+static int on_status(struct broker *b, struct session *s, struct vb_mail *mail,
 		     vb_time now)
 {
-	struct vb_ipc m = message(IPC_REPORT);
+	struct vb_ipc m = vb_mail_compose(IPC_REPORT);
 
 	m.programs = vb_slots_taken(&b->slots);
 	snprintf(m.text, sizeof(m.text),
@@ -403,7 +330,7 @@ static bool owns_qpn(void *arg, const struct vb_process *who, uint32_t qpn)
 
 /* It may listen before any program has a slot. */
 static int on_connections(struct broker *b, struct session *s,
-			  const struct mail *mail, vb_time now)
+			  const struct vb_mail *mail, vb_time now)
 {
 	if (s->slot || s->claim_by != VB_NEVER)
 		return -EPROTO;
@@ -416,12 +343,12 @@ static int on_connections(struct broker *b, struct session *s,
 	return vb_host_cm_take(s->cm, mail->bytes, mail->len, now);
 }
 
-static int answer_mail(struct broker *b, struct session *s, struct mail *mail,
-		       vb_time now)
+static int answer_mail(struct broker *b, struct session *s,
+		       struct vb_mail *mail, vb_time now)
 {
 	// clang-format off
 	static int (*const handlers[])(struct broker *, struct session *,
-				       struct mail *, vb_time) = {
+				       struct vb_mail *, vb_time) = {
 		[IPC_CLAIM]  = on_claim,
 		[IPC_REJOIN] = on_rejoin,
 		[IPC_STATUS] = on_status,
@@ -429,7 +356,7 @@ static int answer_mail(struct broker *b, struct session *s, struct mail *mail,
 	// clang-format on
 	unsigned kind = mail->m.kind;
 
-	if (is_of_connections(mail))
+	if (vb_mail_is_cm(mail))
 		return on_connections(b, s, mail, now);
 	if (s->cm || kind >= VB_COUNT(handlers) || !handlers[kind])
 		return -EPROTO;
@@ -439,14 +366,14 @@ static int answer_mail(struct broker *b, struct session *s, struct mail *mail,
 /* -errno: the session is over. One message a turn: nobody holds the floor. */
 static int serve_session(struct broker *b, struct session *s, vb_time now)
 {
-	struct mail mail;
-	int rc = read_mail(s->fd, &mail);
+	struct vb_mail mail;
+	int rc = vb_mail_read(s->fd, &mail);
 
 	if (rc <= 0)
 		return rc;
 	s->heard = now;
 	rc = answer_mail(b, s, &mail, now);
-	close_mail(&mail);
+	vb_mail_close(&mail);
 	return rc;
 }
 
@@ -477,7 +404,7 @@ static void rest_slots(struct broker *b, vb_time now)
 static int refuse_session(const struct broker *b, const struct session *s)
 {
 	const unsigned left = b->most - b->count;
-	struct vb_ipc m = message(IPC_REFUSE);
+	struct vb_ipc m = vb_mail_compose(IPC_REFUSE);
 
 	if (left == 0)
 		return refuse_program(s, EBUSY);

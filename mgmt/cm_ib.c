@@ -11,11 +11,6 @@
 #define RASH	    (150 * VB_MSEC)
 #define DOUBT	    (500 * VB_MSEC)
 #define DOUBT_PAUSE (100 * VB_MSEC)
-/* What came back so often, and for so long, is meant: a program that is just
- * starting over there is not given up. One failure to find a host returns all
- * requests that waited for it, and counts once. */
-#define RETURNS_MEAN 3
-#define RETURNS_LAST VB_SEC
 
 static void send_plain(struct vb_cm_conn *c, enum vb_cm_attr attr, uint64_t tid)
 {
@@ -56,12 +51,6 @@ static void send_rej(struct vb_cm_conn *c, unsigned reason, const void *data,
 		memcpy(m.private_data, data,
 		       VB_MIN(bytes, vb_cm_private_bytes(CM_REJ)));
 	vb_cm_send(c, &m, c->tid);
-}
-
-static void wait_out(struct vb_cm_conn *c, vb_time now)
-{
-	vb_cm_enter(c, CM_TIMEWAIT);
-	vb_cm_set_timer(c, now + c->linger);
 }
 
 static void send_dreq(struct vb_cm_conn *c, vb_time now)
@@ -291,7 +280,7 @@ static void take_rejection(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 static void take_late_rejection(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 				vb_time now)
 {
-	wait_out(c, now);
+	vb_cm_wait_out(c, now);
 	vb_cm_tell(c, CM_IS_DISCONNECTED, NULL);
 }
 
@@ -302,7 +291,7 @@ static void take_dreq(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 		return;
 	c->disconnect_tid = m->tid;
 	send_plain(c, CM_DREP, m->tid);
-	wait_out(c, now);
+	vb_cm_wait_out(c, now);
 	vb_cm_tell(c, CM_IS_DISCONNECTED, NULL);
 }
 
@@ -317,7 +306,7 @@ static void take_drep(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 {
 	if (m->tid != c->disconnect_tid)
 		return;
-	wait_out(c, now);
+	vb_cm_wait_out(c, now);
 	vb_cm_tell(c, CM_IS_DISCONNECTED, NULL);
 }
 
@@ -408,14 +397,12 @@ static struct vb_cm_conn *find_abandoned(struct vb_cm *cm,
 	return c && vb_cm_is_on(c, path) ? c : NULL;
 }
 
-static void run_out(struct vb_cm_conn *c, vb_time now);
-
 /* Whoever sends requests and nothing else is to fill no memory: who answers
  * is not among the oldest. */
 static void give_up_oldest(struct vb_cm *cm, vb_time now)
 {
 	while (cm->fading_count > VB_CM_MAX_FADING)
-		run_out(cm->fading, now);
+		vb_cm_run_out(cm->fading, now);
 }
 
 void vb_cm_recv(struct vb_cm *cm, const struct vb_mad_path *path,
@@ -444,140 +431,6 @@ void vb_cm_recv(struct vb_cm *cm, const struct vb_mad_path *path,
 	if (c)
 		m.remote_id = c->local_id;
 	on_other(cm, path, &m, now);
-}
-
-/* Time. */
-
-/* The REQ's receiver knows us by GUID and number only. */
-static void abandon(struct vb_cm_conn *c)
-{
-	struct vb_cm_msg req, m = { .attr = CM_REJ };
-
-	m.answer.reason = CM_REJ_TIMEOUT;
-	m.answer.message = CM_ANSWERS_OTHER;
-	if (c->state == CM_REQ_SENT && vb_cm_get(c->mad, VB_MAD_BYTES, &req)) {
-		m.answer.message = CM_ANSWERS_REQ;
-		m.answer.info_bytes = 8;
-		vb_store_be(m.answer.info, req.req.ca_guid, 8);
-	}
-	vb_cm_send(c, &m, c->tid);
-}
-
-static void run_out(struct vb_cm_conn *c, vb_time now)
-{
-	switch (c->state) {
-	case CM_HELD:
-		vb_cm_turn_away(c);
-		break;
-	case CM_SIDR_SENT:
-		vb_cm_end(c, CM_IS_UNREACHABLE, NULL);
-		break;
-	case CM_SIDR_DONE:
-		vb_cm_close(c);
-		break;
-	case CM_REQ_SENT:
-	case CM_REP_SENT:
-		abandon(c);
-		vb_cm_end(c, CM_IS_UNREACHABLE, NULL);
-		break;
-	case CM_DREQ_SENT:
-		wait_out(c, now);
-		vb_cm_tell(c, CM_IS_DISCONNECTED, NULL);
-		break;
-	case CM_TIMEWAIT:
-		vb_cm_end(c, CM_IS_OVER, NULL);
-		break;
-	default:
-		break;
-	}
-}
-
-/* Who sees our requests can answer them, too; who only knows of them, or has
- * seen others, does not know this transaction. So nobody ends by this what he
- * could not have refused. */
-static bool is_what_we_ask(const struct vb_cm_conn *c, const struct vb_gid *to,
-			   const struct vb_cm_msg *m)
-{
-	return m->tid == c->tid && vb_gid_equal(to, &c->path.dgid) &&
-	       ((m->attr == CM_REQ && c->state == CM_REQ_SENT) ||
-		(m->attr == CM_SIDR_REQ && c->state == CM_SIDR_SENT));
-}
-
-static bool is_no_such_host(int error)
-{
-	return error == EHOSTUNREACH || error == ENETUNREACH ||
-	       error == EHOSTDOWN ||
-	       error == EACCES; /* ICMPv6: prohibited, or no route */
-}
-
-/* Has it come back for good? */
-static bool count_return(struct vb_cm_conn *c, vb_time now)
-{
-	if (c->came_back)
-		return false;
-	c->came_back = true;
-	if (c->returns++ == 0)
-		c->returns_since = now;
-	return c->returns >= RETURNS_MEAN &&
-	       now - c->returns_since >= RETURNS_LAST;
-}
-
-void vb_cm_returned(struct vb_cm *cm, const struct vb_gid *to,
-		    const uint8_t *bytes, size_t len, int error, vb_time now)
-{
-	bool host = is_no_such_host(error);
-	struct vb_cm_conn *c;
-	struct vb_cm_msg m;
-
-	if ((error != ECONNREFUSED && !host) || !vb_cm_get(bytes, len, &m))
-		return;
-	c = vb_cm_find_number(cm, m.local_id);
-	if (!c || !is_what_we_ask(c, to, &m) || !count_return(c, now))
-		return;
-	c->returned = host ? EHOSTUNREACH : error;
-	run_out(c, now);
-}
-
-static void expire(struct vb_cm_conn *c, vb_time now)
-{
-	bool repeats = c->state == CM_REQ_SENT || c->state == CM_REP_SENT ||
-		       c->state == CM_DREQ_SENT || c->state == CM_SIDR_SENT;
-
-	if (repeats && !vb_cm_is_pausing(c)) {
-		repeats = c->tries_left > 0;
-		c->tries_left -= repeats;
-	}
-	if (!repeats) {
-		run_out(c, now);
-		return;
-	}
-	c->sent_at = now;
-	c->came_back = false;
-	vb_cm_send_mad(c, c->mad);
-	vb_cm_set_timer(c, now + c->pause);
-}
-
-vb_time vb_cm_deadline(const struct vb_cm *cm)
-{
-	return vb_timers_next(&cm->timers);
-}
-
-void vb_cm_tick(struct vb_cm *cm, vb_time now)
-{
-	struct vb_timer *t;
-
-	while ((t = vb_timers_pop(&cm->timers, now)))
-		expire(VB_CONTAINER_OF(t, struct vb_cm_conn, timer), now);
-}
-
-unsigned vb_cm_busy(const struct vb_cm *cm)
-{
-	return cm->busy;
-}
-
-unsigned vb_cm_count(const struct vb_cm *cm)
-{
-	return vb_idtab_used(cm->ids);
 }
 
 /* The owner's doors. */
@@ -652,7 +505,7 @@ void vb_cm_release(struct vb_cm_conn *c, vb_time now)
 		vb_cm_free(c);
 		break;
 	case CM_REQ_SENT:
-		abandon(c);
+		vb_cm_abandon(c);
 		vb_cm_close(c);
 		break;
 	case CM_REQ_RCVD:

@@ -83,6 +83,16 @@ void vb_cm_forget_resumed(struct vb_cm_conn *c);
 void vb_cm_refuse_req(struct vb_cm_conn *c, unsigned reason, const void *data,
 		      unsigned bytes);
 
+/* cm_time.c */
+/* Enters time wait for c->linger ns: DREQs are answered, then @c is over. */
+void vb_cm_wait_out(struct vb_cm_conn *c, vb_time now);
+/* Sends the REJ "timeout" of a REQ or REP that was not answered. The receiver
+ * of a REQ may not know our number, so the REJ names our GUID (IBA 12.6.7.2).
+ */
+void vb_cm_abandon(struct vb_cm_conn *c);
+/* The time of @c's state is up, or its tries are. @c may be freed. */
+void vb_cm_run_out(struct vb_cm_conn *c, vb_time now);
+
 /* cm_sidr.c */
 void vb_cm_sidr_refuse(struct vb_cm_conn *c, unsigned reason, const void *data,
 		       unsigned bytes);

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the state machine tells of requests and connections: which listener a
+ * request is for, and the events by which programs learn of both. */
+#include "broker/cm_priv.h"
+
+#include <errno.h>
+
+#define HOP_LIMIT     64
+#define XRC_TRANSPORT 1 /* of the extended ones (IBA 12.6.5) */
+
+struct vb_ipc_cm vb_cm_id_event(const struct vb_cm_id *id,
+				enum vb_ipc_cm_event e)
+{
+	return (struct vb_ipc_cm){ .kind = IPC_CM_EVENT,
+				   .version = VB_IPC_CM_VERSION,
+				   .event = (uint8_t)e,
+				   .id = id->number };
+}
+
+/* By which another broker would know the connection. */
+static void attach_ticket(struct vb_ipc_cm *m, const struct vb_cm_conn *c)
+{
+	m->local_id = c->local_id;
+	m->remote_id = c->remote_id;
+	m->peer_qpn = c->remote_qpn & 0xffffff;
+	m->guid = c->remote_guid;
+	m->tid = c->tid;
+}
+
+static void attach_private(struct vb_ipc_cm *m, const uint8_t *data,
+			   unsigned bytes)
+{
+	m->private_bytes = (uint8_t)bytes;
+	memcpy(m->private_data, data, bytes);
+}
+
+/* Depths change sides on the way: what one asks for, the other gives. */
+static void describe_request(struct vb_ipc_cm *m, const struct vb_cm_req *q,
+			     uint32_t ifindex)
+{
+	m->src = q->path.remote_gid;
+	m->dst = q->path.local_gid;
+	m->ifindex = ifindex;
+	m->qpn = q->qpn;
+	m->psn = q->psn;
+	m->guid = q->ca_guid;
+	m->responder_resources = q->initiator_depth;
+	m->initiator_depth = q->responder_resources;
+	m->retry_count = q->retry_count;
+	m->rnr_retry = q->rnr_retry;
+	m->flow_control = q->flow_control;
+	m->srq = q->srq;
+	m->mtu = VB_MIN(q->mtu, 5);
+	m->tclass = q->path.tclass;
+	m->hop_limit = q->path.hop_limit;
+	m->flow_label = q->path.flow_label;
+	m->ack_timeout = q->path.ack_timeout;
+	m->vendor_id = q->vendor_id;
+}
+
+/* It says nothing of paths: the way it came is the way back. */
+static void describe_look_up(struct vb_ipc_cm *m, const struct vb_mad_path *p)
+{
+	m->src = p->sgid;
+	m->dst = p->dgid;
+	m->ifindex = p->ifindex;
+	m->hop_limit = HOP_LIMIT;
+}
+
+static void describe_address(struct vb_ipc_cm *m, const struct vb_cm_msg *msg)
+{
+	m->status = msg->sidr.status;
+	m->qpn = msg->sidr.qpn;
+	m->qkey = msg->sidr.qkey;
+	m->vendor_options = msg->attr_mod;
+	attach_private(m, msg->private_data, vb_cm_private_bytes(CM_SIDR_REP));
+}
+
+static void describe_reply(struct vb_ipc_cm *m, const struct vb_cm_msg *msg)
+{
+	const struct vb_cm_rep *p = &msg->rep;
+
+	m->qpn = vb_cm_rep_qpn(p);
+	m->psn = p->psn;
+	m->guid = p->ca_guid;
+	m->vendor_id = p->vendor_id;
+	m->vendor_options = msg->attr_mod;
+	m->responder_resources = p->initiator_depth;
+	m->initiator_depth = p->responder_resources;
+	m->rnr_retry = p->rnr_retry;
+	m->flow_control = p->flow_control;
+	m->srq = p->srq;
+	attach_private(m, msg->private_data, vb_cm_private_bytes(CM_REP));
+}
+
+static struct vb_cm_id *listener_at(struct vb_host_cm *cm, uint64_t service,
+				    const struct vb_gid *address, bool plain)
+{
+	struct vb_cm_port *p =
+		vb_cm_ports_find(&cm->ports, (uint16_t)(service >> 16),
+				 (uint16_t)service, address, plain);
+
+	return p ? VB_CONTAINER_OF(p, struct vb_cm_id, port) : NULL;
+}
+
+/*
+ * A listener at a loopback address is there for this host only, and a header
+ * may say anything: the call must be one of our own, or have come by loopback.
+ * One of our own that calls a loopback address finds who listens at the address
+ * that it was led to, too.
+ */
+static struct vb_cm_id *find_by_header(struct vb_host_cm *cm,
+				       const struct vb_cm_msg *m,
+				       uint64_t service,
+				       const struct vb_gid *to,
+				       const struct vb_gid *named)
+{
+	struct vb_cm_id *l;
+
+	if (!vb_gid_is_loopback(named) || vb_gid_equal(named, to))
+		return listener_at(cm, service, named, false);
+	if (!vb_cm_is_own(cm->engine, m))
+		return NULL;
+	l = listener_at(cm, service, named, false);
+	if (!l && !vb_gid_is_loopback(to) &&
+	    vb_gid_is_ipv4(named) == vb_gid_is_ipv4(to))
+		l = listener_at(cm, service, to, false);
+	return l;
+}
+
+/* A listener by AF_IB is found by the address @to which the request came, one
+ * by IP by what rdma_cm's header says. */
+static struct vb_cm_id *find_listener(struct vb_host_cm *cm,
+				      const struct vb_cm_msg *m,
+				      const struct vb_gid *to,
+				      struct vb_cm_header *header,
+				      unsigned *reason)
+{
+	uint64_t service =
+		m->attr == CM_REQ ? m->req.service_id : m->sidr.service_id;
+	struct vb_cm_id *l;
+
+	*reason = CM_REJ_INVALID_SERVICE_ID;
+	if (service >> 32)
+		return NULL;
+	l = listener_at(cm, service, to, true);
+	if (l)
+		return l;
+	if (!vb_cm_header_get(m->private_data, header)) {
+		*reason = CM_REJ_CONSUMER;
+		return NULL;
+	}
+	return find_by_header(cm, m, service, to, &header->dst);
+}
+
+/* A program may have numbers of a broker before us. */
+static uint32_t new_number(const struct vb_cm_client *c)
+{
+	uint32_t number;
+
+	do
+		number = VB_IPC_CM_INCOMING | c->cm->next_number++;
+	while (vb_cm_id_find(c, number));
+	return number;
+}
+
+struct vb_cm_transport_code vb_cm_transport_of(enum vb_ipc_cm_type type)
+{
+	// clang-format off
+	static const struct vb_cm_transport_code transports[IPC_CM_TYPES] = {
+		[IPC_CM_RC]  = { CM_RC, 0 },
+		[IPC_CM_UC]  = { CM_UC, 0 },
+		[IPC_CM_XRC] = { CM_EXTENDED, XRC_TRANSPORT },
+	};
+	// clang-format on
+
+	return transports[type];
+}
+
+static bool is_for(enum vb_ipc_cm_type type, const struct vb_cm_msg *m)
+{
+	struct vb_cm_transport_code t;
+
+	if (m->attr == CM_SIDR_REQ || type == IPC_CM_UD)
+		return m->attr == CM_SIDR_REQ && type == IPC_CM_UD;
+	t = vb_cm_transport_of(type);
+	return m->req.transport == t.transport &&
+	       (m->req.transport != CM_EXTENDED ||
+		m->req.extended_transport == t.extended);
+}
+
+/* The connection is to take the way that its request took: nobody has us send
+ * to a third. */
+static bool is_on_its_way(const struct vb_cm_conn *c, const struct vb_cm_msg *m)
+{
+	return c->sidr ||
+	       (vb_gid_equal(&m->req.path.local_gid, &c->path.dgid) &&
+		vb_gid_equal(&m->req.path.remote_gid, &c->path.sgid));
+}
+
+static struct vb_cm_id *make_incoming(struct vb_cm_id *l, struct vb_cm_conn *c)
+{
+	struct vb_cm_id *id;
+
+	if (vb_cm_id_make(l->client, new_number(l->client), &id))
+		return NULL;
+	id->state = ID_CONN;
+	id->type = l->type;
+	id->listener = l->number;
+	id->conn = c;
+	c->owner = id;
+	l->pending++;
+	return id;
+}
+
+/* Names for the ends are believed of a request of our own only: programs let in
+ * who calls from 127.0.0.1. */
+static void name_ends(const struct vb_host_cm *cm, const struct vb_cm_msg *m,
+		      const struct vb_cm_header *header, struct vb_ipc_cm *e)
+{
+	if (vb_cm_is_own(cm->engine, m))
+		vb_cm_header_name(e, header);
+}
+
+unsigned vb_host_cm_on_request(void *arg, struct vb_cm_conn *c,
+			       const struct vb_cm_msg *m)
+{
+	struct vb_cm_header header = { 0 };
+	unsigned reason;
+	struct vb_cm_id *l = find_listener(arg, m, &c->path.sgid, &header,
+					   &reason),
+			*id;
+	struct vb_ipc_cm e;
+	unsigned skip;
+
+	if (!l)
+		return reason;
+	if (!is_for(l->type, m))
+		return CM_REJ_INVALID_TRANSPORT;
+	if (!is_on_its_way(c, m))
+		return CM_REJ_INVALID_GID;
+	if (l->pending >= l->backlog)
+		return VB_CM_LATER; /* as TCP does */
+	id = make_incoming(l, c);
+	if (!id)
+		return CM_REJ_NO_RESOURCES;
+	e = vb_cm_id_event(id, IPC_CM_REQUEST);
+	e.listener = l->number;
+	e.space = l->port.space;
+	e.type = (uint8_t)l->type;
+	e.src_port = l->port.number;
+	e.dst_port = header.port;
+	e.vendor_options = m->attr_mod;
+	if (c->sidr) {
+		id->service = m->sidr.service_id;
+		describe_look_up(&e, &c->path);
+	} else {
+		describe_request(&e, &m->req, c->path.ifindex);
+	}
+	name_ends(arg, m, &header, &e);
+	attach_ticket(&e, c);
+	skip = vb_cm_header_room(l->port.flags);
+	attach_private(&e, m->private_data + skip,
+		       vb_cm_private_bytes(m->attr) - skip);
+	vb_cm_client_tell(l->client, &e);
+	return 0;
+}
+
+void vb_host_cm_on_happen(void *arg, struct vb_cm_conn *c,
+			  enum vb_cm_happening what, const struct vb_cm_msg *m)
+{
+	// clang-format off
+	static const enum vb_ipc_cm_event events[] = {
+		[CM_HAS_REPLY]	     = IPC_CM_REPLY,
+		[CM_IS_ESTABLISHED]  = IPC_CM_ESTABLISHED,
+		[CM_IS_REJECTED]     = IPC_CM_REJECTED,
+		[CM_IS_UNREACHABLE]  = IPC_CM_UNREACHABLE,
+		[CM_IS_DISCONNECTED] = IPC_CM_DISCONNECTED,
+		[CM_IS_OVER]	     = IPC_CM_OVER,
+		[CM_HAS_ADDRESS]     = IPC_CM_ADDRESS,
+	};
+	// clang-format on
+	struct vb_cm_id *id = c->owner;
+	struct vb_ipc_cm e = vb_cm_id_event(id, events[what]);
+
+	vb_cm_id_leave_backlog(id);
+	attach_ticket(&e, c);
+	if (what == CM_HAS_REPLY) {
+		describe_reply(&e, m);
+		e.mtu = c->mtu;
+	}
+	if (what == CM_HAS_ADDRESS)
+		describe_address(&e, m);
+	if (what == CM_IS_REJECTED) {
+		e.status = m->answer.reason;
+		attach_private(&e, m->private_data,
+			       vb_cm_private_bytes(CM_REJ));
+	}
+	if (what == CM_IS_UNREACHABLE)
+		e.status = c->returned ? -c->returned : -ETIMEDOUT;
+	vb_cm_client_tell(id->client, &e);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The state of the host's connection manager, shared by broker/cm*.c only. The
+ * broker's one thread uses it; nothing is locked. */
+#ifndef BROKER_CM_PRIV_H
+#define BROKER_CM_PRIV_H
+
+#include "broker/cm.h"
+#include "broker/cm_header.h"
+#include "broker/cm_ports.h"
+#include "broker/gsi.h"
+#include "broker/local_addr.h"
+#include "broker/outbox.h"
+#include "mgmt/cm_ib.h"
+
+#define VB_CM_ID_BUCKETS 16384
+
+enum vb_cm_id_state { ID_BOUND, ID_LISTENING, ID_CONN };
+
+/* What a program calls an id. */
+struct vb_cm_id {
+	struct vb_cm_client *client;
+	uint32_t number;
+	enum vb_cm_id_state state;
+	enum vb_ipc_cm_type type;
+	struct vb_cm_port port; /* number 0: of a request: it has none */
+	uint64_t service;	/* that was asked for */
+	unsigned backlog, pending;
+	uint32_t listener; /* which counts it as pending; 0: none */
+	struct vb_cm_conn *conn;
+	struct vb_cm_id *next;			  /* in its bucket */
+	struct vb_cm_id *next_own, **prev_own_at; /* of the client's */
+};
+
+struct vb_cm_client {
+	struct vb_host_cm *cm;
+	struct vb_process who;
+	struct vb_user *user;
+	unsigned ids;
+	struct vb_cm_id *own;
+	struct vb_outbox out;
+};
+
+struct vb_host_cm {
+	bool (*owns)(void *arg, const struct vb_process *who, uint32_t qpn);
+	void *owns_arg;
+	struct vb_cm *engine;
+	struct vb_gsi *gsi;
+	vb_time begun, now; /* now: of the call that is under way */
+	uint32_t next_number;
+	uint64_t key; /* secret: of vb_hash() over ids */
+	struct vb_cm_ports ports;
+	struct vb_local_addrs places;
+	struct vb_cm_id *buckets[VB_CM_ID_BUCKETS];
+};
+
+/* cm.c */
+void vb_cm_client_tell(struct vb_cm_client *c, const struct vb_ipc_cm *m);
+
+/* cm_ids.c: ids with their ports, and the listeners' count of requests. */
+struct vb_cm_id *vb_cm_id_find(const struct vb_cm_client *c, uint32_t number);
+/* -ENOBUFS: the program, or its user, has as many as it may; -ENOMEM. */
+VB_MUST_CHECK int vb_cm_id_make(struct vb_cm_client *c, uint32_t number,
+				struct vb_cm_id **made);
+/* Releases the port and the connection of @id as well. */
+void vb_cm_id_free(struct vb_cm_id *id);
+/* Binds id->port; number 0 asks for any free number, which it has then.
+ * -ENOBUFS: the user's quota; else as vb_cm_ports_bind(). */
+VB_MUST_CHECK int vb_cm_id_bind_port(struct vb_cm_id *id);
+/* A request was answered, or is gone: its listener has room again. */
+void vb_cm_id_leave_backlog(struct vb_cm_id *id);
+
+/* cm_incoming.c: what the state machine tells, on its way to programs. */
+struct vb_ipc_cm vb_cm_id_event(const struct vb_cm_id *id,
+				enum vb_ipc_cm_event e);
+/* The two functions of struct vb_cm_ops; @arg is the struct vb_host_cm. */
+unsigned vb_host_cm_on_request(void *arg, struct vb_cm_conn *c,
+			       const struct vb_cm_msg *m);
+void vb_host_cm_on_happen(void *arg, struct vb_cm_conn *c,
+			  enum vb_cm_happening what, const struct vb_cm_msg *m);
+
+/* How a REQ names the transport of a queue pair's type (IBA 12.6.5). */
+struct vb_cm_transport_code {
+	uint8_t transport, extended;
+};
+struct vb_cm_transport_code vb_cm_transport_of(enum vb_ipc_cm_type type);
+
+/* The bytes that rdma_cm's header takes of the private data. */
+static inline unsigned vb_cm_header_room(uint8_t flags)
+{
+	return flags & IPC_CM_PLAIN ? 0 : VB_CM_HEADER_BYTES;
+}
+
+#endif

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What programs ask of the connection manager. Nonsense ends a session; what is
+ * merely too late, as when the peer disconnects just then, is passed over. */
+#include "broker/cm_priv.h"
+
+#include <errno.h>
+
+#include "link/udp.h"
+
+#define MAX_BACKLOG    1024
+#define PRIVILEGED     1024
+#define PERMISSIVE_LID 0xffff
+#define ACK_DELAY      15
+/* Who comes later does not come from a broker before us: programs look for
+ * the next for 10 s, and say then what they have to say. */
+#define RESUME_TIME (15 * VB_SEC)
+
+static void answer(struct vb_cm_client *c, const struct vb_ipc_cm *m,
+		   const struct vb_cm_id *id, int rc)
+{
+	struct vb_ipc_cm done = { .kind = IPC_CM_DONE,
+				  .version = VB_IPC_CM_VERSION,
+				  .id = m->id,
+				  .tid = m->tid,
+				  .status = -rc };
+
+	if (id)
+		done.src_port = id->port.number;
+	vb_cm_client_tell(c, &done);
+}
+
+static int bind_id(struct vb_cm_client *c, const struct vb_ipc_cm *m,
+		   struct vb_cm_id **bound)
+{
+	struct vb_cm_id *id;
+	int rc;
+
+	/* A ticket stands for the right that its first holder had. */
+	if (m->src_port && m->src_port < PRIVILEGED && c->who.uid != 0 &&
+	    !(m->flags & IPC_CM_JOIN))
+		return -EACCES;
+	if (!vb_local_addrs_has(&c->cm->places, &m->src, m->ifindex))
+		return -EADDRNOTAVAIL;
+	rc = vb_cm_id_make(c, m->id, &id);
+	if (rc)
+		return rc;
+	id->type = (enum vb_ipc_cm_type)m->type;
+	id->port.space = m->space;
+	id->port.number = m->src_port;
+	id->port.address = m->src;
+	id->port.flags = m->flags;
+	id->port.ticket = m->guid;
+	rc = vb_cm_id_bind_port(id);
+	if (rc) {
+		vb_cm_id_free(id);
+		return rc;
+	}
+	*bound = id;
+	return 0;
+}
+
+static int on_bind(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	struct vb_cm_id *id = NULL;
+	int rc;
+
+	if (m->id >= VB_IPC_CM_INCOMING || m->id == 0 ||
+	    vb_cm_id_find(c, m->id))
+		return -EPROTO;
+	rc = bind_id(c, m, &id);
+	answer(c, m, id, rc);
+	return 0;
+}
+
+static int on_listen(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	struct vb_cm_id *id = vb_cm_id_find(c, m->id);
+	int rc;
+
+	if (!id || id->state == ID_CONN)
+		return -EPROTO;
+	rc = id->state == ID_LISTENING
+		     ? 0
+		     : vb_cm_ports_listen(&c->cm->ports, &id->port);
+	if (rc == 0) {
+		id->state = ID_LISTENING;
+		id->backlog = m->backlog > 0 && m->backlog < MAX_BACKLOG
+				      ? m->backlog
+				      : MAX_BACKLOG;
+	}
+	answer(c, m, id, rc);
+	if (rc == 0)
+		vb_cm_listens(c->cm->engine);
+	return 0;
+}
+
+static void fill_path(struct vb_cm_path *p, const struct vb_ipc_cm *m)
+{
+	p->local_lid = p->remote_lid = PERMISSIVE_LID;
+	p->local_gid = m->src;
+	p->remote_gid = m->dst;
+	p->flow_label = m->flow_label;
+	p->tclass = m->tclass;
+	p->hop_limit = m->hop_limit;
+	p->ack_timeout = m->ack_timeout;
+}
+
+static uint64_t service_of(const struct vb_cm_id *id, const struct vb_ipc_cm *m)
+{
+	uint16_t space = m->flags & IPC_CM_PLAIN ? m->space : id->port.space;
+
+	return (uint64_t)space << 16 | m->dst_port;
+}
+
+static void fill_request(struct vb_cm_msg *msg, const struct vb_cm_id *id,
+			 const struct vb_ipc_cm *m)
+{
+	struct vb_cm_req *q = &msg->req;
+	struct vb_cm_transport_code t = vb_cm_transport_of(id->type);
+
+	msg->attr = CM_REQ;
+	msg->attr_mod = m->vendor_options;
+	q->vendor_id = m->vendor_id;
+	q->service_id = service_of(id, m);
+	q->ca_guid = m->guid;
+	q->qpn = m->qpn;
+	q->psn = m->psn;
+	q->responder_resources = m->responder_resources;
+	q->initiator_depth = m->initiator_depth;
+	q->remote_timeout = q->local_timeout = VB_CM_TIMEOUT_CODE;
+	q->transport = t.transport;
+	q->extended_transport = t.extended;
+	q->flow_control = m->flow_control;
+	q->retry_count = m->retry_count;
+	q->rnr_retry = m->rnr_retry;
+	q->srq = m->srq;
+	q->mtu = m->mtu;
+	q->pkey = 0xffff;
+	q->max_cm_retries = VB_CM_RETRIES;
+	fill_path(&q->path, m);
+}
+
+static void fill_look_up(struct vb_cm_msg *msg, const struct vb_cm_id *id,
+			 const struct vb_ipc_cm *m)
+{
+	msg->attr = CM_SIDR_REQ;
+	msg->sidr.service_id = service_of(id, m);
+	msg->sidr.pkey = 0xffff;
+}
+
+/* A way has names only from an address to itself: no other host hears them. */
+static bool is_named_rightly(const struct vb_ipc_cm *m)
+{
+	return vb_gid_equal(&m->src, &m->dst) ||
+	       (vb_gid_is_zero(&m->src_name) && vb_gid_is_zero(&m->dst_name));
+}
+
+static int begin(struct vb_cm_client *c, struct vb_cm_id *id,
+		 struct vb_ipc_cm *m)
+{
+	const struct vb_mad_path path = { .sgid = m->src,
+					  .dgid = m->dst,
+					  .ifindex = m->ifindex,
+					  .tclass = m->tclass };
+	const bool ud = id->type == IPC_CM_UD;
+	struct vb_cm_msg msg = { 0 };
+	struct vb_cm_header header;
+	int rc;
+
+	if (!ud && !c->cm->owns(c->cm->owns_arg, &c->who, m->qpn))
+		return -EPERM;
+	if (!vb_local_addrs_has(&c->cm->places, &m->src, m->ifindex))
+		return -EADDRNOTAVAIL;
+	if (!is_named_rightly(m))
+		return -EADDRNOTAVAIL;
+	m->src_port = id->port.number;
+	header = vb_cm_header_of(m);
+	if (ud)
+		fill_look_up(&msg, id, m);
+	else
+		fill_request(&msg, id, m);
+	if (!(m->flags & IPC_CM_PLAIN))
+		vb_cm_header_put(msg.private_data, &header);
+	memcpy(msg.private_data + vb_cm_header_room(m->flags), m->private_data,
+	       m->private_bytes);
+	rc = (ud ? vb_cm_look_up : vb_cm_connect)(c->cm->engine, &msg, &path,
+						  id, c->cm->now, &id->conn);
+	if (rc == 0 && m->flags & IPC_CM_AGAIN)
+		vb_cm_insist(id->conn);
+	return rc;
+}
+
+/* rdma_cm's header takes its part. */
+static unsigned most_private(const struct vb_cm_id *id, uint8_t flags)
+{
+	return vb_cm_private_bytes(id->type == IPC_CM_UD ? CM_SIDR_REQ
+							 : CM_REQ) -
+	       vb_cm_header_room(flags);
+}
+
+static int on_connect(struct vb_cm_client *c, const struct vb_ipc_cm *asked)
+{
+	struct vb_cm_id *id = vb_cm_id_find(c, asked->id);
+	struct vb_ipc_cm m = *asked, e;
+	int rc;
+
+	if (!id || id->state != ID_BOUND ||
+	    m.private_bytes > most_private(id, m.flags))
+		return -EPROTO;
+	id->state = ID_CONN;
+	rc = begin(c, id, &m);
+	if (rc == 0)
+		return 0;
+	id->state = ID_BOUND;
+	e = vb_cm_id_event(id, IPC_CM_FAILED);
+	e.status = -rc;
+	vb_cm_client_tell(c, &e);
+	return 0;
+}
+
+static struct vb_cm_conn *find_conn(const struct vb_cm_client *c, uint32_t id)
+{
+	struct vb_cm_id *i = vb_cm_id_find(c, id);
+
+	return i ? i->conn : NULL;
+}
+
+/* The peer gave up before the program had its id: what was said of it then
+ * met nobody. Or a broker before us knew it, and we do not. */
+static void tell_too_late(struct vb_cm_client *c, uint32_t number)
+{
+	const struct vb_ipc_cm e = { .kind = IPC_CM_EVENT,
+				     .version = VB_IPC_CM_VERSION,
+				     .event = IPC_CM_FAILED,
+				     .id = number,
+				     .status = ECONNABORTED };
+
+	vb_cm_client_tell(c, &e);
+}
+
+static void fill_reply(struct vb_cm_msg *msg, const struct vb_cm_id *id,
+		       const struct vb_ipc_cm *m)
+{
+	struct vb_cm_rep *p = &msg->rep;
+
+	msg->attr = CM_REP;
+	msg->attr_mod = m->vendor_options;
+	p->vendor_id = m->vendor_id;
+	if (id->type == IPC_CM_XRC)
+		p->eecn = m->qpn; /* IBA A14 */
+	else
+		p->qpn = m->qpn;
+	p->psn = m->psn;
+	p->ca_guid = m->guid;
+	p->responder_resources = m->responder_resources;
+	p->initiator_depth = m->initiator_depth;
+	p->ack_delay = ACK_DELAY;
+	p->flow_control = m->flow_control;
+	p->rnr_retry = m->rnr_retry;
+	p->srq = m->srq || id->type == IPC_CM_XRC;
+}
+
+static void fill_address(struct vb_cm_msg *msg, const struct vb_cm_id *id,
+			 const struct vb_ipc_cm *m)
+{
+	msg->attr = CM_SIDR_REP;
+	msg->attr_mod = m->vendor_options;
+	msg->sidr.status = CM_SIDR_OK;
+	msg->sidr.service_id = id->service;
+	msg->sidr.qpn = m->qpn;
+	msg->sidr.qkey = m->qkey;
+}
+
+static int on_accept(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	struct vb_cm_conn *conn = find_conn(c, m->id);
+	struct vb_cm_id *id = conn ? conn->owner : NULL;
+	struct vb_cm_msg msg = { 0 };
+	bool ud = id && id->type == IPC_CM_UD;
+
+	if (!id && m->id >= VB_IPC_CM_INCOMING) {
+		tell_too_late(c, m->id);
+		return 0;
+	}
+	if (!id ||
+	    m->private_bytes > vb_cm_private_bytes(ud ? CM_SIDR_REP : CM_REP) ||
+	    !c->cm->owns(c->cm->owns_arg, &c->who, m->qpn))
+		return -EPROTO;
+	if (ud)
+		fill_address(&msg, id, m);
+	else
+		fill_reply(&msg, id, m);
+	memcpy(msg.private_data, m->private_data, m->private_bytes);
+	vb_cm_id_leave_backlog(id);
+	if ((ud ? vb_cm_answer : vb_cm_accept)(conn, &msg, c->cm->now))
+		tell_too_late(c, m->id);
+	return 0;
+}
+
+/* Of a connection that a broker before us knew, there is nothing to say. */
+static int is_unknown(const struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	return vb_cm_id_find(c, m->id) ? -EPROTO : 0;
+}
+
+static int on_reject(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	struct vb_cm_conn *conn = find_conn(c, m->id);
+	bool known = m->status == CM_REJ_VENDOR_OPTION ||
+		     m->status == CM_REJ_INVALID_MTU;
+	unsigned reason = known ? (unsigned)m->status : CM_REJ_CONSUMER;
+
+	if (m->private_bytes > vb_cm_private_bytes(CM_REJ) ||
+	    (reason == CM_REJ_INVALID_MTU && m->private_bytes != 1))
+		return -EPROTO;
+	if (!conn)
+		return is_unknown(c, m);
+	vb_cm_id_leave_backlog(conn->owner);
+	(void)!vb_cm_reject(conn, reason, m->private_data, m->private_bytes);
+	return 0;
+}
+
+static int on_establish(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	struct vb_cm_conn *conn = find_conn(c, m->id);
+
+	if (!conn)
+		return is_unknown(c, m);
+	(void)!vb_cm_establish(conn, c->cm->now);
+	return 0;
+}
+
+static int on_disconnect(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	struct vb_cm_conn *conn = find_conn(c, m->id);
+
+	if (!conn)
+		return is_unknown(c, m);
+	(void)!vb_cm_disconnect(conn, c->cm->now);
+	return 0;
+}
+
+static int on_close(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	struct vb_cm_id *id = vb_cm_id_find(c, m->id);
+
+	if (id)
+		vb_cm_id_free(id);
+	return 0;
+}
+
+/* A queue pair's owner may come back a little later than who speaks for it. */
+static int on_hello(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	bool known = c->cm->owns(c->cm->owns_arg, &c->who, m->qpn);
+
+	answer(c, m, NULL, known && c->cm->gsi ? 0 : -EAGAIN);
+	return 0;
+}
+
+/* Nobody can tell whether there was such a connection: it may at least not
+ * speak for other hosts, or for queue pairs that are not the program's. Before
+ * a request is answered there is none. */
+static bool may_resume(const struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	const struct vb_host_cm *cm = c->cm;
+	bool owns = m->status == IPC_CM_AT_REQUEST
+			    ? m->qpn == 0
+			    : cm->owns(cm->owns_arg, &c->who, m->qpn);
+
+	return owns && cm->now - cm->begun < RESUME_TIME &&
+	       vb_udp_owns(&m->src, m->ifindex);
+}
+
+static int resume(struct vb_cm_client *c, struct vb_cm_id *id,
+		  const struct vb_ipc_cm *m)
+{
+	static const enum vb_cm_state states[IPC_CM_AT_STAGES] = {
+		[IPC_CM_AT_END] = CM_ESTABLISHED,
+		[IPC_CM_AT_REQUEST] = CM_REQ_RCVD,
+		[IPC_CM_AT_REPLY] = CM_REP_RCVD,
+	};
+	const struct vb_mad_path path = { .sgid = m->src,
+					  .dgid = m->dst,
+					  .ifindex = m->ifindex,
+					  .tclass = m->tclass };
+	const struct vb_cm_ticket t = {
+		.state = states[m->status],
+		.passive = m->id >= VB_IPC_CM_INCOMING,
+		.local_id = m->local_id,
+		.remote_id = m->remote_id,
+		.local_qpn = m->qpn,
+		.remote_qpn = m->peer_qpn,
+		.remote_guid = m->guid,
+		.tid = m->tid,
+	};
+
+	if (!may_resume(c, m))
+		return -EPERM;
+	return vb_cm_resume(c->cm->engine, &t, &path, id, &id->conn);
+}
+
+/* Its port too, if nobody took it meanwhile. */
+static void resume_port(struct vb_cm_id *id, const struct vb_ipc_cm *m)
+{
+	if (m->src_port == 0 || m->id >= VB_IPC_CM_INCOMING ||
+	    (m->src_port < PRIVILEGED && id->client->who.uid != 0))
+		return;
+	id->port.space = m->space;
+	id->port.number = m->src_port;
+	id->port.address = vb_gid_is_zero(&m->src_name) ? m->src : m->src_name;
+	id->port.flags = m->flags;
+	(void)!vb_cm_id_bind_port(id);
+}
+
+/* A broker before us knew it, and we do not. */
+static void tell_gone(struct vb_cm_client *c, uint32_t number)
+{
+	const struct vb_ipc_cm e = { .kind = IPC_CM_EVENT,
+				     .version = VB_IPC_CM_VERSION,
+				     .event = IPC_CM_DISCONNECTED,
+				     .id = number };
+
+	vb_cm_client_tell(c, &e);
+}
+
+static int on_resume(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+{
+	struct vb_cm_id *id;
+
+	if (m->id == 0 || vb_cm_id_find(c, m->id) || m->type == IPC_CM_UD ||
+	    m->status < 0 || m->status >= IPC_CM_AT_STAGES)
+		return -EPROTO;
+	if (vb_cm_id_make(c, m->id, &id)) {
+		tell_gone(c, m->id);
+		return 0;
+	}
+	id->type = (enum vb_ipc_cm_type)m->type;
+	id->state = ID_CONN;
+	if (resume(c, id, m)) {
+		tell_gone(c, m->id);
+		vb_cm_id_free(id);
+		return 0;
+	}
+	resume_port(id, m);
+	return 0;
+}
+
+int vb_host_cm_take(struct vb_cm_client *client, const uint8_t *bytes,
+		    size_t len, vb_time now)
+{
+	// clang-format off
+	static int (*const handlers[])(struct vb_cm_client *,
+				       const struct vb_ipc_cm *) = {
+		[IPC_CM_BIND - IPC_CM_BIND]	  = on_bind,
+		[IPC_CM_LISTEN - IPC_CM_BIND]	  = on_listen,
+		[IPC_CM_CONNECT - IPC_CM_BIND]	  = on_connect,
+		[IPC_CM_ACCEPT - IPC_CM_BIND]	  = on_accept,
+		[IPC_CM_REJECT - IPC_CM_BIND]	  = on_reject,
+		[IPC_CM_ESTABLISH - IPC_CM_BIND]  = on_establish,
+		[IPC_CM_DISCONNECT - IPC_CM_BIND] = on_disconnect,
+		[IPC_CM_CLOSE - IPC_CM_BIND]	  = on_close,
+		[IPC_CM_HELLO - IPC_CM_BIND]	  = on_hello,
+		[IPC_CM_RESUME - IPC_CM_BIND]	  = on_resume,
+	};
+	// clang-format on
+	struct vb_ipc_cm m;
+
+	if (!vb_ipc_cm_get(bytes, len, &m) ||
+	    m.kind - IPC_CM_BIND >= (int)VB_COUNT(handlers))
+		return -EPROTO;
+	client->cm->now = now;
+	return handlers[m.kind - IPC_CM_BIND](client, &m);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Messages between programs and the broker, with the descriptors they carry. */
+#ifndef BROKER_MAIL_H
+#define BROKER_MAIL_H
+
+#include "wire/ipc.h"
+#include "wire/ipc_cm.h"
+
+#define VB_MAIL_BYTES VB_MAX(VB_IPC_BYTES, VB_IPC_CM_BYTES)
+
+/* A message that arrived, with its descriptors, which vb_mail_close() closes.
+ */
+struct vb_mail {
+	uint8_t bytes[VB_MAIL_BYTES];
+	size_t len;
+	struct vb_ipc m; /* decoded, unless vb_mail_is_cm() */
+	unsigned fd_count;
+	int fds[IPC_FDS];
+};
+
+/* Reads one message from @fd without waiting. 1: @mail holds it; 0: none has
+ * come yet; -ECONNRESET: the program closed; -EPROTO: the message is malformed;
+ * or -errno of recvmsg(2). */
+VB_MUST_CHECK int vb_mail_read(int fd, struct vb_mail *mail);
+/* Closes the descriptors that were not taken out of @mail. */
+void vb_mail_close(struct vb_mail *mail);
+/* The message is for the connection manager (wire/ipc_cm.h). */
+bool vb_mail_is_cm(const struct vb_mail *mail);
+
+/* A message of @kind with the version and the broker's process number. */
+struct vb_ipc vb_mail_compose(enum vb_ipc_kind kind);
+/* Writes to @text what errno @error means to a program that is refused. */
+void vb_mail_word_refusal(int error, char text[VB_IPC_TEXT]);
+
+#endif
