@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The InfiniBand communication manager (IBA 12): how two ends agree on a
- * connection, and that it is over. A state machine without I/O: messages and
- * the time are handed in, messages go out through mgmt/mad_out.h, and what a
- * connection's owner should know through struct vb_cm_ops. Not locked: one
- * thread.
+ * The InfiniBand communication manager (IBA 12): two ends agree on a connection
+ * and on its end. It is a state machine without I/O: the caller hands in
+ * messages and the time, messages leave through mgmt/mad_out.h, and struct
+ * vb_cm_ops tells a connection's owner what happened. One thread calls all of
+ * it; nothing is locked. Times are in ns, those named @now of one monotonic
+ * clock. "We" is this communication manager, "the peer" that of another host,
+ * or another connection of this one.
  *
- * A DREQ is answered at once; its owner is told, not asked (the connection
- * managers of operating systems give programs no say in it either).
+ * The manager answers a DREQ at once and tells the owner afterwards, because
+ * the connection managers of operating systems give programs no choice either.
  */
 #ifndef MGMT_CM_IB_H
 #define MGMT_CM_IB_H
@@ -15,85 +17,91 @@
 #include "base/timer.h"
 #include "mgmt/mad_out.h"
 
-/* What Linux's rdma_cm announces and so what peers expect. */
-#define VB_CM_TIMEOUT_CODE 20 /* of a response: 4.3 s */
+/* The values that the rdma_cm of Linux announces, so that peers expect them. */
+#define VB_CM_TIMEOUT_CODE 20 /* for a response: 4.3 s */
 #define VB_CM_RETRIES	   15
-#define VB_CM_LIFE_CODE	   18 /* of a packet */
+#define VB_CM_LIFE_CODE	   18 /* the lifetime of a packet */
 #define VB_CM_ACK_TIMEOUT  19
 #define VB_CM_MAX_CONNS	   (1u << 17)
-/* Those that only wait for a peer's last word, or for time to pass: above
- * that many the oldest are given up. */
+/* How many connections may wait for nothing but an RTU or the passing of time.
+ * Above that number the oldest are given up, so that a flood of requests does
+ * not fill the memory. */
 #define VB_CM_MAX_FADING (1u << 14)
 
 enum vb_cm_state {
-	CM_CLOSED,   /* nothing more comes of it; waits for its owner */
-	CM_REQ_SENT, /* active: waits for REP */
-	CM_REQ_RCVD, /* passive: the owner is to accept or reject */
-	CM_REP_SENT, /* passive: waits for RTU */
-	CM_REP_RCVD, /* active: the owner is to establish or reject */
+	CM_CLOSED,   /* over; its owner must release it */
+	CM_REQ_SENT, /* active: waits for the REP */
+	CM_REQ_RCVD, /* passive: the owner must accept or reject */
+	CM_REP_SENT, /* passive: waits for the RTU */
+	CM_REP_RCVD, /* active: the owner must establish or reject */
 	CM_ESTABLISHED,
 	CM_DREQ_SENT,
-	CM_TIMEWAIT, /* late packets die out; DREQ is still answered */
-	CM_HELD,     /* passive: nobody listens; somebody may, in a moment */
-	/* A queue pair for datagrams is looked up: */
+	CM_TIMEWAIT, /* late packets die out; a DREQ is still answered */
+	CM_HELD,     /* passive: waits for a listener (cm_held.c) */
+	/* Looking up a queue pair for datagrams (IBA 12.11): */
 	CM_SIDR_SENT,
-	CM_SIDR_RCVD, /* passive: the owner is to answer or reject */
-	CM_SIDR_DONE, /* passive: the answer is kept; it may be lost */
+	CM_SIDR_RCVD, /* passive: the owner must answer or reject */
+	CM_SIDR_DONE, /* passive: keeps its answer to repeat it */
 	CM_STATES
 };
 
 enum vb_cm_happening {
-	CM_HAS_REPLY,	    /* REP: establish or reject it */
-	CM_IS_ESTABLISHED,  /* RTU */
-	CM_IS_REJECTED,	    /* REJ */
-	CM_IS_UNREACHABLE,  /* no answer; @c->returned: and how we know */
-	CM_IS_DISCONNECTED, /* by either side, DREP or no DREP */
+	CM_HAS_REPLY,	    /* a REP came: establish or reject */
+	CM_IS_ESTABLISHED,  /* an RTU or data came */
+	CM_IS_REJECTED,	    /* a REJ came */
+	CM_IS_UNREACHABLE,  /* no answer came; @c->returned may say why */
+	CM_IS_DISCONNECTED, /* by either side, with a DREP or without */
 	CM_IS_OVER,	    /* time wait has ended */
-	CM_HAS_ADDRESS,	    /* SIDR REP: says yes or no; closed */
+	CM_HAS_ADDRESS,	    /* a SIDR REP came, with either answer */
 };
 
 struct vb_cm_conn {
-	/* the owner's; NULL: it has none any more, and ends by itself */
+	/* For the owner's use; NULL: released, so @c frees itself at its end.
+	 */
 	void *owner;
-	/* for reading */
+	/* The owner may read these. */
 	enum vb_cm_state state;
 	bool passive, sidr;
 	bool resumed, insists;
 	uint32_t local_id, remote_id;
 	uint64_t remote_guid;
 	uint32_t local_qpn, remote_qpn;
-	uint8_t mtu; /* of our REQ, after the peer wanted less; 0: as asked */
-	/* its own */
+	uint8_t mtu; /* of the REQ when the peer wanted less; 0: as asked */
+	/* Only the communication manager uses the rest. */
 	struct vb_cm *cm;
 	struct vb_mad_path path;
 	uint64_t tid, disconnect_tid;
 	uint32_t index;
 	unsigned tries_left, max_tries;
-	unsigned returns; /* of what is sent now: at most one each time */
-	bool came_back;	  /* what was sent last did */
-	int returned;	  /* errno; 0: none was, or too few */
+	unsigned returns; /* of the current message: at most one a sending */
+	bool came_back;	  /* the last sending was returned */
+	int returned;	  /* errno of returns; 0: none, or too few */
 	vb_time pause, patience, linger;
-	vb_time begun_at, sent_at; /* REQ */
+	vb_time begun_at, sent_at; /* the first and the last sending */
 	vb_time returns_since;
 	struct vb_timer timer;
 	struct vb_cm_conn *next_by_id, *next_by_qpn, *next_held;
 	struct vb_cm_conn *next_fading, **prev_fading_at, *next_resumed;
-	/* What is sent again: REQ, REP, DREQ, SIDR; or a REQ that is held. */
+	/* The message to repeat (REQ, REP, DREQ, SIDR), or the request that
+	 * waits in CM_HELD. */
 	uint8_t mad[VB_MAD_BYTES];
 };
 
-#define VB_CM_LATER (1u << 16) /* no reason of IBA's */
+#define VB_CM_LATER (1u << 16) /* beyond the reasons of IBA 12.6.7.2 */
 
 struct vb_cm_ops {
 	/*
-	 * Somebody wants to connect, or, @c->sidr, to know a queue pair.
-	 * 0: @c is kept, its owner set, and to be accepted, answered or
-	 * rejected; or why not (enum vb_cm_reason). Of a service that is not
-	 * there, it may be asked again. VB_CM_LATER: as if it had been lost.
+	 * A peer asks to connect or, with @c->sidr, for a queue pair. Return
+	 * 0 after setting @c->owner: the owner must then accept, answer or
+	 * reject. Return a reason (enum vb_cm_reason) to refuse; after
+	 * CM_REJ_INVALID_SERVICE_ID the function may be called again for the
+	 * same request. Return VB_CM_LATER to ignore the request, which the
+	 * peer will repeat.
 	 */
 	unsigned (*request)(void *arg, struct vb_cm_conn *c,
 			    const struct vb_cm_msg *req);
-	/* @m: REP or REJ where one came, else NULL. May call any door. */
+	/* @m is the REP, REJ or SIDR REP that came, else NULL. The function
+	 * may call any function of this header, vb_cm_release() too. */
 	void (*happen)(void *arg, struct vb_cm_conn *c,
 		       enum vb_cm_happening what, const struct vb_cm_msg *m);
 	void *arg;
@@ -105,74 +113,91 @@ struct vb_cm;
 VB_MUST_CHECK struct vb_cm *vb_cm_create(const struct vb_cm_ops *ops);
 void vb_cm_destroy(struct vb_cm *cm);
 
-/* A MAD to queue pair 1; @path: the way back. Anything may be in it. */
+/* Takes a MAD of @len bytes that arrived at queue pair 1. @path leads back to
+ * its sender. Nothing of it is trusted. */
 void vb_cm_recv(struct vb_cm *cm, const struct vb_mad_path *path,
 		const uint8_t *bytes, size_t len, vb_time now);
 /*
- * A MAD of ours @to somebody came back: ECONNREFUSED, nobody there takes any,
- * EHOSTUNREACH and its like, there is no such host. Anything may be in it.
- * Connections that are being made heed it, when it comes again.
+ * The network returned a MAD that we sent @to a host, with an ICMP @error:
+ * ECONNREFUSED says that the host takes no MADs; EHOSTUNREACH, ENETUNREACH,
+ * EHOSTDOWN and EACCES, that it cannot be reached. Others are ignored. The
+ * bytes may be forged. A request that waits for an answer ends only after
+ * several returns, since a program may be just starting there.
  */
 void vb_cm_returned(struct vb_cm *cm, const struct vb_gid *to,
 		    const uint8_t *bytes, size_t len, int error, vb_time now);
-/* When vb_cm_tick() has something to do. */
+/* The time at which to call vb_cm_tick(); VB_NEVER: none. */
 vb_time vb_cm_deadline(const struct vb_cm *cm);
 void vb_cm_tick(struct vb_cm *cm, vb_time now);
-/* Connections under way or up. Those in time wait do not count. */
+/* Connections being made, established or ending; not those in time wait. */
 unsigned vb_cm_busy(const struct vb_cm *cm);
-/* All there are. */
+/* All connections, those in time wait included. */
 unsigned vb_cm_count(const struct vb_cm *cm);
 
 /*
- * Send @req, its numbers filled in. -ENOMEM; -EAGAIN: all numbers are taken.
- * *@conn is the caller's to release.
+ * Sends @req, a REQ, to which this function adds transaction and communication
+ * IDs, and repeats it until an answer comes. *@conn is the new connection,
+ * which the caller must release. -ENOMEM; -EAGAIN: VB_CM_MAX_CONNS exist.
  */
 VB_MUST_CHECK int vb_cm_connect(struct vb_cm *cm, struct vb_cm_msg *req,
 				const struct vb_mad_path *path, void *owner,
 				vb_time now, struct vb_cm_conn **conn);
-/* Somebody listens now: those whose service was not there are asked for
- * again. */
+/* A program began to listen: calls the request function again for each request
+ * that waits for a listener. */
 void vb_cm_listens(struct vb_cm *cm);
-/* Send @req, a SIDR REQ; as vb_cm_connect(). CM_HAS_ADDRESS follows. */
+/* Sends @req, a SIDR REQ, as vb_cm_connect() sends a REQ. CM_HAS_ADDRESS or
+ * CM_IS_UNREACHABLE follows. */
 VB_MUST_CHECK int vb_cm_look_up(struct vb_cm *cm, struct vb_cm_msg *req,
 				const struct vb_mad_path *path, void *owner,
 				vb_time now, struct vb_cm_conn **conn);
-/* Is @m, a REQ or SIDR REQ that came, one of those that we have sent and that
- * wait for an answer? No other host can know the numbers of one that is. */
+/* Returns whether @m, a REQ or SIDR REQ that came, was sent by this manager and
+ * waits for an answer. Other hosts cannot forge that, because they do not know
+ * its random transaction ID. */
 bool vb_cm_is_own(struct vb_cm *cm, const struct vb_cm_msg *m);
-/* The owner's answer, a SIDR REP. -EINVAL: it is not the time for it. */
+/* Sends @rep, a SIDR REP, as the answer to a request. -EINVAL: @c is not in
+ * CM_SIDR_RCVD. */
 VB_MUST_CHECK int vb_cm_answer(struct vb_cm_conn *c, struct vb_cm_msg *rep,
 			       vb_time now);
-/* The owner's answer to a request. -EINVAL: it is not the time for it. */
+/* Sends @rep, a REP, and repeats it until an RTU comes. -EINVAL: @c is not in
+ * CM_REQ_RCVD. */
 VB_MUST_CHECK int vb_cm_accept(struct vb_cm_conn *c, struct vb_cm_msg *rep,
 			       vb_time now);
-/* What is left of a connection when its manager is gone, said to another. */
+/* What a program tells a new manager of a connection that an earlier one made.
+ */
 struct vb_cm_ticket {
-	enum vb_cm_state state; /* ESTABLISHED, REQ_RCVD, REP_RCVD */
+	enum vb_cm_state state; /* CM_ESTABLISHED, _REQ_RCVD or _REP_RCVD */
 	bool passive;
 	uint32_t local_id, remote_id, local_qpn, remote_qpn;
 	uint64_t remote_guid, tid;
 };
-/* -EINVAL: no such state, or it is there; as vb_cm_connect(). */
+/* Takes over the connection that @t describes; *@conn is the caller's to
+ * release. -EINVAL: @t has another state, or the connection exists already;
+ * else as vb_cm_connect(). */
 VB_MUST_CHECK int vb_cm_resume(struct vb_cm *cm, const struct vb_cm_ticket *t,
 			       const struct vb_mad_path *path, void *owner,
 			       struct vb_cm_conn **conn);
-/* @c's REQ may find its peer at an earlier one of ours: it is repeated until
- * the peer has given that up. */
+/* Lets the REQ of @c survive a REJ "stale connection": the peer may still have
+ * an earlier connection of the same queue pair, so the REQ is repeated until
+ * the peer has ended that. */
 void vb_cm_insist(struct vb_cm_conn *c);
-/* After CM_HAS_REPLY; or, passive, data came though no RTU did. -EINVAL. */
+/* Active, after CM_HAS_REPLY: sends the RTU. Passive: data came, which proves
+ * the connection, though the RTU was lost. -EINVAL: another state. */
 VB_MUST_CHECK int vb_cm_establish(struct vb_cm_conn *c, vb_time now);
-/* A request or a reply; @c is closed then. -EINVAL: neither was to answer. */
-/* CM_REJ_INVALID_MTU: its one byte is the largest path MTU (enum ibv_mtu) that
- * would do, with which one of our kind asks again. */
+/* Rejects a request or a reply for @reason, with @bytes of private data, and
+ * closes @c. For CM_REJ_INVALID_MTU the data is one byte, the largest path MTU
+ * (enum ibv_mtu) that is accepted; a Verbena peer asks again with that.
+ * -EINVAL: no request or reply waits for an answer. */
 VB_MUST_CHECK int vb_cm_reject(struct vb_cm_conn *c, unsigned reason,
 			       const void *private_data, unsigned bytes);
-/* -EINVAL: it is not established. CM_IS_DISCONNECTED follows. */
+/* Sends a DREQ; CM_IS_DISCONNECTED follows. -EINVAL: @c is neither established
+ * nor in CM_REP_SENT. */
 VB_MUST_CHECK int vb_cm_disconnect(struct vb_cm_conn *c, vb_time now);
-/* The owner forgets it, in whatever state: the peer is told what is due. */
+/* The owner gives @c up, in any state, and must not use it again. The peer gets
+ * the REJ or DREQ that the state demands. */
 void vb_cm_release(struct vb_cm_conn *c, vb_time now);
 
-/* Milliseconds that a timeout code means to those who count them, in ns. */
+/* The ns that a 5-bit timeout code of the protocol (4.096 us * 2^@code) means
+ * to Linux, which counts 2^(@code - 8) ms, at least 1. Codes above 24 count as 24. */
 vb_time vb_cm_code_ns(unsigned code);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of the connection manager share, and nobody else sees. */
+/* The state and functions that the files of mgmt/ share; no other room includes
+ * this header. One thread calls all of it. */
 #ifndef MGMT_CM_INSIDE_H
 #define MGMT_CM_INSIDE_H
 
@@ -13,73 +14,88 @@ struct vb_cm {
 	struct vb_cm_ops ops;
 	struct vb_timers timers;
 	struct vb_idtab *ids;
-	uint32_t secret, generation; /* numbers are hard to guess */
-	uint64_t keys[2];	     /* and who shares a bucket */
+	uint32_t secret, generation; /* make local IDs hard to guess */
+	uint64_t keys[2];	     /* secret: hash keys of the buckets */
 	unsigned busy;
 	struct vb_cm_conn *by_id[VB_CM_BUCKETS], *by_qpn[VB_CM_BUCKETS];
 	struct vb_cm_conn *resumed[VB_CM_BUCKETS];
 	struct vb_cm_conn *held, **last_held;
 	unsigned held_count;
-	/* oldest first */
+	/* CM_REP_SENT, CM_TIMEWAIT and CM_SIDR_DONE, the oldest first. */
 	struct vb_cm_conn *fading, **last_fading;
 	unsigned fading_count;
 };
 
 /* cm_conns.c: connections and their numbers. */
+/* A new connection with a local ID and no owner; NULL: no memory, or no ID. */
 struct vb_cm_conn *vb_cm_make(struct vb_cm *cm, const struct vb_mad_path *path);
-/* The same for an owner who will ask something. -EAGAIN: too many, -ENOMEM. */
+/* The same with an owner and a transaction ID, for the side that asks.
+ * -EAGAIN: VB_CM_MAX_CONNS exist; -ENOMEM. */
 int vb_cm_begin(struct vb_cm *cm, const struct vb_mad_path *path, void *owner,
 		struct vb_cm_conn **conn);
 void vb_cm_free(struct vb_cm_conn *c);
 unsigned vb_cm_bucket(const struct vb_cm *cm, uint64_t guid, uint32_t number);
-/* Freed, unless an owner has it. */
+/* Ends @c without a message or an event, and frees it if it has no owner. */
 void vb_cm_close(struct vb_cm_conn *c);
+/* Changes the state, with the counts and the list that depend on it. */
 void vb_cm_enter(struct vb_cm_conn *c, enum vb_cm_state to);
 void vb_cm_set_timer(struct vb_cm_conn *c, vb_time at);
-/* Its peer's numbers are known, and no longer. */
+/* Adds @c to, and removes it from, the tables by which its peer's numbers are
+ * found. Do not change those numbers while @c is in them. */
 void vb_cm_link(struct vb_cm_conn *c);
 void vb_cm_unlink(struct vb_cm_conn *c);
+/* The GIDs of @c's path are those of @path. */
 bool vb_cm_is_on(const struct vb_cm_conn *c, const struct vb_mad_path *path);
-/* By our number, if it is that peer that says it. */
+/* Finds by our ID, and only if @path leads to the connection's peer. */
 struct vb_cm_conn *vb_cm_find_ours(struct vb_cm *cm,
 				   const struct vb_mad_path *path,
 				   uint32_t local_id);
+/* Finds by our ID alone; not among resumed connections. */
 struct vb_cm_conn *vb_cm_find_number(struct vb_cm *cm, uint32_t local_id);
-/* By the peer's: passive ones. */
+/* Finds a passive connection by the peer's GUID and ID, which identify a
+ * repeated REQ. */
 struct vb_cm_conn *vb_cm_find_peers(struct vb_cm *cm, uint64_t guid,
 				    uint32_t id);
+/* Finds a connection with that queue pair of the peer; not in time wait. */
 struct vb_cm_conn *vb_cm_find_qpn(struct vb_cm *cm, uint64_t guid,
 				  uint32_t qpn);
+/* Sends @mad on @c's path, once. */
 void vb_cm_send_mad(struct vb_cm_conn *c, const uint8_t mad[VB_MAD_BYTES]);
+/* Fills in the IDs and sends @m, once. */
 void vb_cm_send(struct vb_cm_conn *c, struct vb_cm_msg *m, uint64_t tid);
-/* A transaction that who knows of another of ours cannot guess. */
+/* A transaction ID whose lower half is random, so that a host that knows others
+ * of ours cannot guess it. */
 uint64_t vb_cm_new_tid(const struct vb_cm_conn *c);
-/* Send, and again until something comes. */
+/* Sends @m, keeps it in c->mad and starts the timer that repeats it. */
 void vb_cm_send_until_answered(struct vb_cm_conn *c, struct vb_cm_msg *m,
 			       uint64_t tid, vb_time now);
-/* The next repetition is one of the early ones; later each time. */
+/* Whether the next repetition is one of the early ones, which do not count as
+ * tries; doubles the pause before the one after it. */
 bool vb_cm_is_pausing(struct vb_cm_conn *c);
+/* Tells the owner, if @c has one. */
 void vb_cm_tell(struct vb_cm_conn *c, enum vb_cm_happening what,
 		const struct vb_cm_msg *m);
-/* Told last: the owner may release it, and then it is gone. */
+/* Closes @c and tells the owner as the last step, because the owner may release
+ * @c, which frees it. */
 void vb_cm_end(struct vb_cm_conn *c, enum vb_cm_happening what,
 	       const struct vb_cm_msg *m);
 
-/* cm_held.c: requests that nobody listens to yet. */
-/* @c is new; @m made it. Asks who listens; @c may be gone afterwards. */
+/* cm_held.c: requests that wait for a listener. */
+/* Asks the request function about @c, which @m made. It may free @c. */
 void vb_cm_introduce(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 		     vb_time now);
+/* Takes @c off the list of waiting requests, if it is on it. */
 void vb_cm_unhold(struct vb_cm_conn *c);
-/* Nobody came. */
+/* Refuses the request: no listener came in time. May free @c. */
 void vb_cm_turn_away(struct vb_cm_conn *c);
 
-/* cm_resume.c: those whose numbers another manager drew. */
+/* cm_resume.c: connections whose local IDs an earlier manager chose. */
 struct vb_cm_conn *vb_cm_find_resumed(struct vb_cm *cm,
 				      const struct vb_mad_path *path,
 				      uint32_t local_id);
 void vb_cm_forget_resumed(struct vb_cm_conn *c);
 
-/* cm_ib.c */
+/* cm_ib.c: sends a REJ and closes @c, which may free it. */
 void vb_cm_refuse_req(struct vb_cm_conn *c, unsigned reason, const void *data,
 		      unsigned bytes);
 
@@ -93,9 +109,11 @@ void vb_cm_abandon(struct vb_cm_conn *c);
 /* The time of @c's state is up, or its tries are. @c may be freed. */
 void vb_cm_run_out(struct vb_cm_conn *c, vb_time now);
 
-/* cm_sidr.c */
+/* cm_sidr.c: looking up queue pairs for datagrams (IBA 12.11). */
+/* Answers "no" with @bytes of private data and closes @c, which may free it. */
 void vb_cm_sidr_refuse(struct vb_cm_conn *c, unsigned reason, const void *data,
 		       unsigned bytes);
+/* Takes a SIDR REQ, and a SIDR REP, that came on @path. */
 void vb_cm_sidr_request(struct vb_cm *cm, const struct vb_mad_path *path,
 			const struct vb_cm_msg *m, vb_time now);
 void vb_cm_sidr_reply(struct vb_cm *cm, const struct vb_mad_path *path,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The seam of management: send this datagram from queue pair 1. */
+/* The interface by which the communication manager sends datagrams from queue
+ * pair 1; the broker fills it in. */
 #ifndef MGMT_MAD_OUT_H
 #define MGMT_MAD_OUT_H
 
 #include "wire/mad.h"
 
-/* Between our queue pair 1 and a peer's. */
+/* The path between our queue pair 1 and that of a peer. */
 struct vb_mad_path {
 	struct vb_gid sgid, dgid; /* ours, the peer's */
 	uint32_t ifindex;
@@ -13,7 +14,8 @@ struct vb_mad_path {
 };
 
 struct vb_mad_out {
-	/* May lose it, as a wire may. */
+	/* Sends @mad, which stays the caller's. It may be lost without notice,
+	 * as on a wire. */
 	void (*send)(void *arg, const struct vb_mad_path *path,
 		     const uint8_t mad[VB_MAD_BYTES]);
 	void *arg;
