@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The broker: one small process a network namespace, started by the first
- * program and leaving when idle. It hands out what is one-per-host: slots.
+ * The broker: one small process in each network namespace, started by the first
+ * program and leaving when idle. It hands out slots, and runs the connection
+ * manager (broker/cm.h).
  *
  * RoCEv2 peers send to UDP port 4791, so the programs of a host share it:
  * SO_REUSEPORT sockets, and a classic BPF program that picks a socket by the
@@ -10,9 +11,10 @@
  * one closes; so none may ever close while a program lives:
  *
  * The vault is a socket whose queue holds, as SCM_RIGHTS in flight, a
- * duplicate of every socket made. Whoever holds it keeps them all open. Each
- * program gets it; a new broker is handed it by a program that rejoins, and
- * reads the sockets back with MSG_PEEK, which leaves them in the queue.
+ * duplicate of every socket made. A process that holds it keeps them all open.
+ * Each trusted program gets it; a new broker is handed it by a program that
+ * rejoins, and reads the sockets back with MSG_PEEK, which leaves them in the
+ * queue.
  *
  * The vault is given only to programs of the broker's own user and root's, as
  * it opens every program's socket; and only theirs is adopted. Programs take
@@ -22,21 +24,23 @@
  * new broker: when root's is killed while only such programs live, port 4791
  * is theirs, and closed to newcomers, until the last of them ends.
  *
- * A slot is taken while its name in the abstract socket namespace is bound,
- * which is the kernel's word and not the broker's memory: the broker binds
- * the name, gives the socket to the program, and the name is free again when
- * the last process that holds it is gone, kill -9 included.
+ * A slot is taken while its name in the abstract socket namespace is bound. So
+ * the kernel records it, not the broker: the broker binds the name and gives
+ * the socket to the program, and the name becomes free when the last process
+ * that holds the socket ends, by kill -9 too.
  */
 #ifndef BROKER_BROKER_H
 #define BROKER_BROKER_H
 
 #include "base/defs.h"
 
-/* Where programs connect, a descriptor, or -errno: -EADDRINUSE when another
- * broker is there already. From then on nobody's connect() is refused. */
+/* Returns the socket to which programs connect, which the caller owns; or
+ * -errno: -EADDRINUSE when another broker has it. From the return on, the
+ * kernel accepts connections of programs. */
 VB_MUST_CHECK int vb_broker_listen(void);
 
-/* Serve until idle for @linger; @listener is taken. 0 or -errno. */
+/* Serves programs until no program has a session or a slot, and no connection
+ * is left, for @linger ns (at least 100 ms). Closes @listener. 0 or -ENOMEM. */
 VB_MUST_CHECK int vb_broker_run(int listener, vb_time linger);
 
 #endif

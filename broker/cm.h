@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The host's connection manager: queue pair 1 in slot 0, ports, and what the
- * host's programs listen on and are connected by. It is here so that it
- * outlives a program that crashes: its ports are free, and its peers told,
- * when its session ends.
+ * The host's connection manager: queue pair 1 in slot 0, the ports of
+ * librdmacm, and the listeners and connections of the host's programs. It runs
+ * in the broker because it must outlive a program that crashes: when the
+ * program's session ends, it frees the ports and tells the peers. The broker's
+ * one thread calls all of it; nothing is locked. @now is the time of
+ * vb_clock_read(), in ns.
  */
 #ifndef BROKER_CM_H
 #define BROKER_CM_H
@@ -13,42 +15,52 @@
 #include "wire/ipc_cm.h"
 
 struct vb_host_cm;
-struct vb_cm_client; /* a program's session */
+struct vb_cm_client; /* a session that speaks of connections */
 
-/* @owns: may that process speak for this queue pair? -errno. */
+/* @owns(@arg) tells whether the process @who may speak for the queue pair @qpn.
+ * 0, and *@cm is the caller's to destroy; or -ENOMEM. */
 VB_MUST_CHECK int vb_host_cm_create(
 	bool (*owns)(void *arg, const struct vb_process *who, uint32_t qpn),
 	void *arg, vb_time now, struct vb_host_cm **cm);
+/* All clients must have left. */
 void vb_host_cm_destroy(struct vb_host_cm *cm);
 
-/* Slot 0's socket; duplicated. Without it nobody is reached. -errno */
+/* Begins to send and receive on @rx_fd, slot 0's socket, which is duplicated
+ * and stays the caller's. Without it no other host can be reached. 0 or -errno.
+ */
 VB_MUST_CHECK int vb_host_cm_attach(struct vb_host_cm *cm, int rx_fd);
-/* Readable while datagrams may wait; -1: not attached. */
+/* A descriptor that is readable while datagrams may wait; it stays @cm's. -1:
+ * not attached. */
 int vb_host_cm_fd(const struct vb_host_cm *cm);
+/* Takes some of the datagrams that wait. */
 void vb_host_cm_poll(struct vb_host_cm *cm, vb_time now);
+/* The time at which to call vb_host_cm_tick(); VB_NEVER: none. */
 vb_time vb_host_cm_deadline(const struct vb_host_cm *cm);
 void vb_host_cm_tick(struct vb_host_cm *cm, vb_time now);
-/* Something is left to be said to a peer. */
+/* Connections are being made, established or ending, so the broker must stay.
+ */
 bool vb_host_cm_is_busy(const struct vb_host_cm *cm);
-/* Connections, those included that only wait for late packets to die out. */
+/* All connections, those in time wait included. */
 unsigned vb_host_cm_count(const struct vb_host_cm *cm);
 
-/* @fd and @user stay the caller's. NULL: no memory. */
+/* Adds a session: @fd is its socket, @user has its quota. Both stay the
+ * caller's and must outlive the client. NULL: no memory. */
 VB_MUST_CHECK struct vb_cm_client *vb_host_cm_join(struct vb_host_cm *cm,
 						   int fd,
 						   const struct vb_process *who,
 						   struct vb_user *user);
-/* The session ended, or the program did. */
+/* The session ended: releases its ids, ports and connections, and frees it. */
 void vb_host_cm_leave(struct vb_cm_client *client, vb_time now);
-/* A message of its. -errno: nonsense, end the session. */
+/* Handles a message of @len bytes from the program (wire/ipc_cm.h). -EPROTO: it
+ * is malformed or breaks the protocol, and the caller must end the session. */
 VB_MUST_CHECK int vb_host_cm_take(struct vb_cm_client *client,
 				  const uint8_t *bytes, size_t len,
 				  vb_time now);
-/* Messages wait for room in its socket. */
+/* Messages to the program wait for room in its socket. */
 bool vb_host_cm_is_waiting(const struct vb_cm_client *client);
-/* There may be room. */
+/* Sends what waits, as far as there is room. */
 void vb_host_cm_flush(struct vb_cm_client *client);
-/* 0; -errno: end the session, whether it can be written to or not. */
+/* 0; or the -errno for which the caller must end the session. */
 int vb_host_cm_error(const struct vb_cm_client *client);
 
 #endif

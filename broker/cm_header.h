@@ -10,17 +10,20 @@
 
 struct vb_cm_header {
 	uint16_t port;		/* the caller's */
-	struct vb_gid src, dst; /* the caller's, the listener's */
+	struct vb_gid src, dst; /* the addresses of caller and listener */
 };
 
-/* Of @m, a CONNECT: the names of its ends where they have names. */
+/* The header for @m, a CONNECT. An end that has a name, a loopback address by
+ * which the program calls it, is given by that instead of its GID. */
 struct vb_cm_header vb_cm_header_of(const struct vb_ipc_cm *m);
+/* Encodes and decodes. */
 void vb_cm_header_put(uint8_t bytes[VB_CM_HEADER_BYTES],
 		      const struct vb_cm_header *h);
-/* False: another version. */
+/* False: the header has a version that this library does not know. */
 bool vb_cm_header_get(const uint8_t bytes[VB_CM_HEADER_BYTES],
 		      struct vb_cm_header *h);
-/* What of a request's header is not its way, into @m, a REQUEST. */
+/* Puts the loopback addresses of @h, the header of a request, into @m, the
+ * event REQUEST, as the names of its ends, where they differ from its GIDs. */
 void vb_cm_header_name(struct vb_ipc_cm *m, const struct vb_cm_header *h);
 
 #endif

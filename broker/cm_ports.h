@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The ports of the connection manager: one table for all programs of a host,
- * with the rules that Linux has for them. */
+/* The ports of the connection manager: one table for all programs of the host,
+ * with the rules by which the rdma_cm of Linux binds and listens. */
 #ifndef BROKER_CM_PORTS_H
 #define BROKER_CM_PORTS_H
 
@@ -10,38 +10,44 @@
 
 struct vb_cm_port {
 	uint16_t space, number;
-	struct vb_gid address; /* zero, or IPv4's zero: any */
+	struct vb_gid address; /* zero, or 0.0.0.0: any address */
 	uint8_t flags;	       /* enum vb_ipc_cm_flag */
-	uint64_t ticket;       /* who knows it may join; 0: nobody */
+	uint64_t ticket; /* a program that shows it may join; 0: none may */
 	bool listening;
-	struct vb_cm_port *next, **at; /* of those that listen there */
+	struct vb_cm_port *next,
+		**at; /* in the list of listeners at one place */
 };
 
 struct vb_port_counters;
 
-/* No call takes longer for ports that are bound: programs choose how many, and
- * at which addresses. Zeros but for the keys and descriptors. */
+/* No call takes longer when more ports are bound, because programs choose how
+ * many they bind and at which addresses. */
 struct vb_cm_ports {
-	/* Which are for who does not care, and which of them are not: the
-	 * kernel's settings, which may change at any time. */
+	/* The kernel's range of ephemeral ports, and its reserved ports. They
+	 * are read for each bind, since they may change at any time. */
 	int range_fd, reserved_fd;
-	uint64_t key; /* secret: of vb_hash() over ports */
+	uint64_t key; /* secret: the key of vb_hash() over ports */
 	struct vb_port_counters *buckets[VB_PORT_BUCKETS];
 };
 
 void vb_cm_ports_init(struct vb_cm_ports *t);
-/* No port is bound any more. */
+/* Frees the table; the caller frees the ports first. */
 void vb_cm_ports_close(struct vb_cm_ports *t);
-/* @p->number 0: any. -EADDRINUSE; -EACCES: there is nobody to join; -ENOMEM. */
+/* Binds @p, which stays the caller's and must not move until it is freed. With
+ * @p->number 0 a free ephemeral port is chosen. -EADDRINUSE; -EACCES: no bound
+ * port has the ticket that @p shows; -ENOMEM. */
 VB_MUST_CHECK int vb_cm_ports_bind(struct vb_cm_ports *t, struct vb_cm_port *p);
+/* Unbinds @p, which was bound; it may be listening. */
 void vb_cm_ports_free(struct vb_cm_ports *t, struct vb_cm_port *p);
-/* -EADDRINUSE: another listens there. */
+/* -EADDRINUSE: another port listens at the same number and address. */
 VB_MUST_CHECK int vb_cm_ports_listen(struct vb_cm_ports *t,
 				     struct vb_cm_port *p);
 /*
- * Who listens there: for the very address, or for any; rather one that has
- * joined than the one it joined, which has handed its work on; and they take
- * turns. @plain: those of AF_IB; or those of IP.
+ * The listener for a request to @number at @address: one bound to that address,
+ * else one bound to any address. Ports that have joined another are preferred
+ * to that one, because it handed its work on to them; several take turns. With
+ * @plain only listeners of AF_IB are found, without it only those of IP. NULL:
+ * none.
  */
 struct vb_cm_port *vb_cm_ports_find(struct vb_cm_ports *t, uint16_t space,
 				    uint16_t number,

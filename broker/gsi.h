@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pair 1: management datagrams in and out of slot 0's socket. */
+/* Queue pair 1 (the general service interface, IBA 13.5.1): sends and receives
+ * management datagrams (MADs) through slot 0's socket. */
 #ifndef BROKER_GSI_H
 #define BROKER_GSI_H
 
@@ -7,19 +8,24 @@
 
 struct vb_gsi;
 
-/* @rx_fd is taken over on success. */
+/* On success *@gsi owns @rx_fd, slot 0's socket. 0 or -errno. */
 VB_MUST_CHECK int vb_gsi_open(int rx_fd, struct vb_gsi **gsi);
 void vb_gsi_close(struct vb_gsi *g);
+/* Readable while datagrams may wait; it stays @g's. */
 int vb_gsi_fd(const struct vb_gsi *g);
+/* Sends @mad at once. When the kernel has no room for 20 ms or has no route,
+ * the MAD is dropped; the connection manager repeats it. */
 void vb_gsi_send(struct vb_gsi *g, const struct vb_mad_path *path,
 		 const uint8_t mad[VB_MAD_BYTES]);
-/* Some of what has arrived: @take is called with each MAD. */
+/* Receives one batch, and calls @take with each MAD and the path back to its
+ * sender. The bytes are valid during the call. */
 void vb_gsi_recv(struct vb_gsi *g,
 		 void (*take)(void *arg, const struct vb_mad_path *back,
 			      const uint8_t *bytes, size_t len),
 		 void *arg);
-/* Some of what was sent @to somebody and came back; nothing vouches for it.
- * @error: ECONNREFUSED, EHOSTUNREACH, or another. */
+/* Calls @take with MADs that the network returned by ICMP, at most 64 a call:
+ * the host they were sent @to, their bytes, which may be forged, and an errno
+ * such as ECONNREFUSED or EHOSTUNREACH. */
 void vb_gsi_returns(struct vb_gsi *g,
 		    void (*take)(void *arg, const struct vb_gid *to,
 				 const uint8_t *bytes, size_t len, int error),

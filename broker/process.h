@@ -7,25 +7,28 @@
 
 #include "base/defs.h"
 
-/* As it connected: it may be another user's since. */
+/* The process as it was when it connected; it may have changed its user since.
+ */
 struct vb_process {
-	pid_t pid; /* 0: of another namespace of processes */
+	pid_t pid; /* 0: in another PID namespace */
 	uid_t uid;
-	uint64_t born;	/* in the kernel's ticks; 0: that is not to be known */
-	uint64_t order; /* the broker's: a later session has a higher one */
+	uint64_t born;	/* start time in clock ticks, proc(5); 0: not known */
+	uint64_t order; /* a session accepted later has a higher number */
 };
 
-/* Of a connected local socket that was just accepted. */
+/* Fills in @p from @fd, a local socket that was just accepted. */
 void vb_process_of(int fd, struct vb_process *p);
-/* Is it @p that listens at the local socket @fd? False is certain: another
- * process does. Nobody may, or one that the kernel does not tell us of. */
+/* False: another process than @p listens at the local socket @fd. True: @p
+ * does, or none, or one of another PID namespace. */
 bool vb_process_may_listen(const struct vb_process *p, int fd);
 /*
- * May the session @speaker speak for the queue pairs of the session @owner?
- * They must be one process, and not two that had one number after each other. A
- * process that has become another user since it opened its devices still may;
- * a user's session, which any program may hold, must not gain what its process
- * opened later as another user, by executing a set-user-ID program.
+ * Whether the session of @speaker may speak for the queue pairs of the session
+ * of
+ * @owner. Both must belong to one process, not to two that had the same process
+ * number in turn. A process that has changed its user since it opened its
+ * devices still may. But an earlier session must not gain the queue pairs that
+ * its process opened later as another user, by executing a set-user-ID program,
+ * because any program of the first user may hold that session.
  */
 bool vb_process_speaks_for(const struct vb_process *speaker,
 			   const struct vb_process *owner);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How much of the broker one user may have, so that none can take it from all
- * others. Root, and the user whose broker it is, are trusted: they have no
- * quota, and what is left at last is theirs.
+ * Quotas limit what the programs of one user can have of the broker, so that no
+ * user can exhaust it for all others. Root, and the user who runs the broker,
+ * are trusted: they have no quota, and the last free sessions and slots are
+ * kept for them.
  */
 #ifndef BROKER_QUOTA_H
 #define BROKER_QUOTA_H
@@ -14,9 +15,9 @@
 enum vb_quota {
 	VB_QUOTA_SESSIONS,
 	VB_QUOTA_SLOTS,
-	VB_QUOTA_IDS,	/* of rdma_cm: listeners, connections, requests */
-	VB_QUOTA_PORTS, /* of rdma_cm, bound */
-	VB_QUOTA_BYTES, /* that wait for programs which do not read */
+	VB_QUOTA_IDS,	/* ids of librdmacm: listeners, connections, requests */
+	VB_QUOTA_PORTS, /* bound ports of librdmacm */
+	VB_QUOTA_BYTES, /* waiting for programs that do not read */
 	VB_QUOTAS
 };
 
@@ -26,26 +27,29 @@ struct vb_users {
 	struct vb_user *first;
 };
 
-/* One reference more to the user, who is new, perhaps. NULL: no memory. */
+/* Finds or makes the user and takes a reference to it. NULL: no memory. */
 VB_MUST_CHECK struct vb_user *vb_user_enter(struct vb_users *all, uid_t uid,
 					    bool trusted);
+/* Gives a reference back; the last one frees the user. */
 void vb_user_leave(struct vb_user *u);
 
-/* False: the user would have more than the quota. */
+/* Whether the user can have @amount more within the quota. */
 bool vb_user_may_have(const struct vb_user *u, enum vb_quota what,
 		      size_t amount);
-/* False, and nothing is taken: the same. */
+/* Counts @amount more; false, with nothing counted: that exceeds the quota. */
 VB_MUST_CHECK bool vb_user_take(struct vb_user *u, enum vb_quota what,
 				size_t amount);
-/* The user has it already, quota or not. */
+/* Counts @amount that the user has already, even above the quota. */
 void vb_user_count(struct vb_user *u, enum vb_quota what, size_t amount);
+/* Counts @amount less. */
 void vb_user_give(struct vb_user *u, enum vb_quota what, size_t amount);
 size_t vb_user_has(const struct vb_user *u, enum vb_quota what);
-/* May the user have one of the @left ones that nobody has? */
+/* Whether the user can have one of the last @left free ones. */
 bool vb_user_may_have_last(const struct vb_user *u, enum vb_quota what,
 			   size_t left);
 
-/* A sentence that says so, as long as @size allows. */
+/* Write to @text, of @size bytes, the sentence that explains a refusal: by the
+ * user's quota, or because the last free ones are kept for root. */
 void vb_user_word_quota(const struct vb_user *u, enum vb_quota what, char *text,
 			size_t size);
 void vb_user_word_reserve(enum vb_quota what, char *text, size_t size);

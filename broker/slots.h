@@ -1,54 +1,56 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The broker's slots: sockets in bind order, the vault that keeps them, and
- * names that say who is taken. broker/broker.h tells why. */
+/* The broker's slots: sockets in the order of bind(), the vault that keeps them
+ * open, and the names that mark slots as taken. broker/broker.h tells why. */
 #ifndef BROKER_SLOTS_H
 #define BROKER_SLOTS_H
 
 #include "wire/ipc.h"
 
-/* Slot 0 and the programs'. */
+/* Slot 0, the broker's, and those of programs. */
 #define VB_SLOTS_MADE (1 + VB_MAX_PROGRAMS)
 
 struct vb_slots {
 	int vault;	  /* -1: no socket was made or adopted yet */
 	unsigned count;	  /* sockets made: slots 0..count-1 */
-	unsigned steered; /* of which packets reach those below this */
+	unsigned steered; /* packets reach slots 0..steered-1 */
 	int fds[VB_SLOTS_MADE];
 };
 
 void vb_slots_init(struct vb_slots *s);
 void vb_slots_fini(struct vb_slots *s);
 
-/* The first sockets of this network namespace. -EADDRINUSE: port 4791 is
- * taken, perhaps by an earlier broker's sockets; nothing was made. */
+/* Makes the first sockets of this network namespace, and the vault.
+ * -EADDRINUSE: port 4791 is taken, perhaps by sockets of an earlier broker; or
+ * another -errno. After an error nothing was made. */
 VB_MUST_CHECK int vb_slots_create(struct vb_slots *s);
 
-/* Take over what an earlier broker made: @vault is taken on success.
- * -EINVAL: it is no vault of different sockets on this network namespace's
- * port 4791. */
+/* Takes over the sockets in @vault, which an earlier broker made; on success @s
+ * owns @vault. -EINVAL: @vault holds anything but distinct sockets on port 4791
+ * of this network namespace. */
 VB_MUST_CHECK int vb_slots_adopt(struct vb_slots *s, int vault);
 
-/* Is @vault, from outside, the one we hold? */
+/* Whether @vault, sent by a program, is the vault of @s. */
 bool vb_slots_is_ours(const struct vb_slots *s, int vault);
 
 /*
- * The lowest slot that nobody has, its queue empty: *@name is the socket
- * bound to its name, the caller's to give away and close. -EUSERS: all are
- * taken; others as creating sockets fails.
+ * Takes the lowest free slot and empties its socket's queue. *@name is the
+ * socket bound to the slot's name; the caller sends it to the program and
+ * closes it. -EUSERS: all slots are taken; or the -errno of making sockets.
  */
 VB_MUST_CHECK int vb_slots_claim(struct vb_slots *s, unsigned *slot, int *name);
 
 /*
- * Does who shows these two hold @slot? The name is the proof: it is one
- * socket's in this network namespace, as long as the slot is taken, and another
- * one's each time that the slot is given away. @socket must be the slot's own:
- * so who has bound a free slot's name by himself is not believed.
+ * Whether a program that shows the sockets @name and @socket holds @slot. @name
+ * proves it: while the slot is taken, one socket of this network namespace is
+ * bound to the slot's name, a new one each time that the slot is given away.
+ * @socket must be the slot's own, so that a program that bound the name of a
+ * free slot itself is not believed.
  */
 bool vb_slots_is_held(const struct vb_slots *s, unsigned slot, int name,
 		      int socket);
 
-/* A program left, perhaps: free the memory that waits in its queue. False:
- * the slot is taken still. */
+/* Frees the packets in the socket's queue if @slot is free. False: the slot is
+ * still taken. */
 bool vb_slots_rest(struct vb_slots *s, unsigned slot);
 
 /* How many slots are taken. */

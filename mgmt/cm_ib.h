@@ -56,8 +56,8 @@ enum vb_cm_happening {
 };
 
 struct vb_cm_conn {
-	/* For the owner's use; NULL: released, so @c frees itself at its end.
-	 */
+	/* For the owner's use; NULL: released, so that @c frees itself at its
+	 * end. */
 	void *owner;
 	/* The owner may read these. */
 	enum vb_cm_state state;
@@ -197,7 +197,8 @@ VB_MUST_CHECK int vb_cm_disconnect(struct vb_cm_conn *c, vb_time now);
 void vb_cm_release(struct vb_cm_conn *c, vb_time now);
 
 /* The ns that a 5-bit timeout code of the protocol (4.096 us * 2^@code) means
- * to Linux, which counts 2^(@code - 8) ms, at least 1. Codes above 24 count as 24. */
+ * to Linux, which counts 2^(@code - 8) ms, at least 1. Codes above 24 count as
+ * 24. */
 vb_time vb_cm_code_ns(unsigned code);
 
 #endif
