@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The broker's sessions: one thread, one poll loop, nothing that blocks. */
+/* The broker's sessions: one thread and one poll loop, which never blocks on a
+ * program. */
 #include "broker/broker.h"
 
 #include <errno.h>
@@ -20,42 +21,46 @@
 
 #define MAX_SESSIONS 768 /* a program has up to two */
 #define BACKLOG	     1024
-#define FIRST_FD     2 /* behind the listener's and queue pair 1's */
-/* Descriptors that are no session's: the slots' and some more. */
+#define FIRST_FD     2 /* the sessions' first; listener and queue pair 1 precede \
+			*/
+/* Descriptors besides those of sessions: the slots' sockets and some more. */
 #define OTHER_FDS	(VB_SLOTS_MADE + 64)
 #define FEWEST_SESSIONS 128
 
-/* How long a claim waits for a program that holds the sockets of an earlier
- * broker to rejoin, and how often that is looked at. */
+/* A claim waits this long for a program that rejoins with the sockets of an
+ * earlier broker, and is tried again this often. */
 #define REJOIN_WAIT (2 * VB_SEC)
 #define REJOIN_TICK (20 * VB_MSEC)
-/* Out of descriptors: leave those who knock waiting. */
+/* Without free descriptors the broker accepts no session for this long. */
 #define ACCEPT_NAP (100 * VB_MSEC)
-/* Who wants nothing is not to keep others out. */
+/* A session that has no slot and says nothing for this long is closed, because
+ * it takes the place of another. */
 #define SILENCE (5 * VB_SEC)
-/* A slot whose name outlives its session is looked at this often. */
+/* The broker checks this often whether a slot is free whose name outlived its
+ * session. */
 #define REST_RETRY (100 * VB_MSEC)
-/* Not to spin where a slot stays taken without a session. */
+/* The broker looks for taken slots once a linger, and must not spin when a slot
+ * stays taken without a session. */
 #define LEAST_LINGER (100 * VB_MSEC)
 
 struct session {
 	int fd;
 	struct vb_process who;
-	struct vb_cm_client *cm; /* it speaks of connections */
+	struct vb_cm_client *cm; /* set once it speaks of connections */
 	struct vb_user *user;
-	bool trusted;	  /* our own user, or root */
-	unsigned slot;	  /* granted or rejoined with; 0: none */
-	vb_time heard;	  /* connected, or said something */
-	vb_time claim_by; /* a claim waits until then; VB_NEVER: none waits */
+	bool trusted;	  /* of the broker's user, or root's */
+	unsigned slot;	  /* granted or rejoined; 0: none */
+	vb_time heard;	  /* when it connected or last sent a message */
+	vb_time claim_by; /* when a claim fails; VB_NEVER: none waits */
 };
 
 struct broker {
 	int listener;
 	vb_time linger;
-	vb_time idle_since;	      /* VB_NEVER: not idle */
-	vb_time accept_after;	      /* out of descriptors until then */
-	vb_time rest_at;	      /* VB_NEVER: no slot is restless */
-	bool restless[VB_SLOTS_MADE]; /* its session ended, its name did not */
+	vb_time idle_since;   /* VB_NEVER: not idle */
+	vb_time accept_after; /* no session is accepted before */
+	vb_time rest_at;      /* next check of restless slots, or VB_NEVER */
+	bool restless[VB_SLOTS_MADE]; /* session ended, name still bound */
 	/* The user whose program holds each slot. NULL: the slot is free, or
 	 * an earlier broker gave it away and the program has not rejoined. */
 	struct vb_user *holders[VB_SLOTS_MADE];
@@ -67,7 +72,8 @@ struct broker {
 	struct session sessions[MAX_SESSIONS];
 };
 
-/* Never waits: who does not read has its session closed. */
+/* Never blocks: if the program does not read, the send fails, and its session
+ * is closed. */
 static int reply(const struct session *s, const struct vb_ipc *m,
 		 const int *fds, unsigned count)
 {
@@ -134,7 +140,7 @@ static void hold(struct broker *b, struct session *s, unsigned slot)
 	s->slot = slot;
 }
 
-/* Names that are free again by now. True: all are looked at. */
+/* Frees restless slots whose names are no longer bound. True: none is left. */
 static bool rest_all(struct broker *b)
 {
 	bool all = true;
@@ -152,7 +158,7 @@ static bool rest_all(struct broker *b)
 	return all;
 }
 
-/* Is there a slot for @s by its user's quota? If not, why. */
+/* Whether the quota of the user of @s allows a slot; if not, @text says why. */
 static bool has_share(struct broker *b, const struct session *s,
 		      char text[VB_IPC_TEXT])
 {
@@ -173,8 +179,8 @@ static bool has_share(struct broker *b, const struct session *s,
 	return false;
 }
 
-/* The vault opens every program's socket: it is for who might read them
- * anyway. */
+/* Only trusted programs get the vault, because it opens the sockets of all
+ * programs. */
 static int grant(struct broker *b, struct session *s)
 {
 	struct vb_ipc m = vb_mail_compose(IPC_GRANT),
@@ -200,8 +206,8 @@ static int grant(struct broker *b, struct session *s)
 	return rc;
 }
 
-/* Before the first socket exists: make it, or wait for somebody who holds
- * those of an earlier broker. */
+/* Grants a slot. If no socket exists yet, makes the first ones; if an earlier
+ * broker's sockets hold the port, waits for a program that has them. */
 static int try_claim(struct broker *b, struct session *s, vb_time now)
 {
 	int rc = b->slots.vault >= 0 ? 0 : vb_slots_create(&b->slots);
@@ -300,7 +306,7 @@ static int on_status(struct broker *b, struct session *s, struct vb_mail *mail,
 	return reply(s, &m, NULL, 0);
 }
 
-/* Queue pair 1 is slot 0's: there as soon as that socket is. */
+/* Queue pair 1 uses slot 0's socket, so it begins when that socket exists. */
 static void attach_cm(struct broker *b)
 {
 	int rc;
@@ -313,7 +319,8 @@ static void attach_cm(struct broker *b)
 		       strerror(-rc));
 }
 
-/* A queue pair's number says whose it is: of a session of the same process. */
+/* The slot in a queue pair's number must belong to a session of the process
+ * @who. */
 static bool owns_qpn(void *arg, const struct vb_process *who, uint32_t qpn)
 {
 	const struct broker *b = arg;
@@ -328,7 +335,8 @@ static bool owns_qpn(void *arg, const struct vb_process *who, uint32_t qpn)
 	return false;
 }
 
-/* It may listen before any program has a slot. */
+/* A program may listen before any program has a slot, so the first such message
+ * makes the sockets. */
 static int on_connections(struct broker *b, struct session *s,
 			  const struct vb_mail *mail, vb_time now)
 {
@@ -363,7 +371,8 @@ static int answer_mail(struct broker *b, struct session *s,
 	return handlers[kind](b, s, mail, now);
 }
 
-/* -errno: the session is over. One message a turn: nobody holds the floor. */
+/* Handles one message, so that each session gets its turn. -errno: the session
+ * must end. */
 static int serve_session(struct broker *b, struct session *s, vb_time now)
 {
 	struct vb_mail mail;
@@ -389,7 +398,8 @@ static void end_session(struct broker *b, unsigned i, vb_time now)
 	vb_user_leave(s.user);
 	if (!s.slot)
 		return;
-	/* The name may be closed after the session, or held by a child. */
+	/* The program may close the name after the session, or its child may
+	 * hold it. */
 	b->restless[s.slot] = true;
 	if (!rest_all(b))
 		b->rest_at = VB_MIN(b->rest_at, now + REST_RETRY);
@@ -416,7 +426,7 @@ static int refuse_session(const struct broker *b, const struct session *s)
 	return refuse_with(s, &m, EBUSY);
 }
 
-/* Of @s there are its descriptor and its user. */
+/* Only fd, user and trusted of @s are set. */
 static bool admit(struct broker *b, struct session *s)
 {
 	if (vb_user_may_have_last(s->user, VB_QUOTA_SESSIONS,
@@ -456,7 +466,7 @@ static void accept_one(struct broker *b, vb_time now)
 	close(s.fd);
 }
 
-/* When @s is to be looked at though it says nothing. */
+/* The time at which @s needs attention if the program sends nothing. */
 static vb_time patience_with(const struct session *s, vb_time now)
 {
 	if (s->claim_by != VB_NEVER)
@@ -503,7 +513,8 @@ static int wait_for_news(struct broker *b, struct pollfd *fds, vb_time now)
 
 static void serve_all(struct broker *b, const struct pollfd *fds, vb_time now)
 {
-	/* From the last: end_session() fills a gap with one already seen. */
+	/* Backwards, because end_session() moves the last session, which was
+	 * already served, into the gap. */
 	for (unsigned i = b->count; i-- > 0;) {
 		struct session *s = &b->sessions[i];
 		int rc = 0;
@@ -530,8 +541,9 @@ static void serve_all(struct broker *b, const struct pollfd *fds, vb_time now)
 		accept_one(b, now);
 }
 
-/* True: idle for long enough. A program may hold its slot without a session:
- * a broker before us gave it, or it forked. */
+/* True: the broker was idle for b->linger and no slot is taken. A program can
+ * hold its slot without a session when it forked, or when an earlier broker
+ * gave the slot. */
 static bool is_over(struct broker *b, vb_time now)
 {
 	if (b->count > 0 || vb_host_cm_is_busy(b->cm)) {
@@ -562,7 +574,8 @@ static void serve_until_idle(struct broker *b)
 	} while (!is_over(b, now));
 }
 
-/* How many sessions there are descriptors for, beside those of all slots. */
+/* Raises RLIMIT_NOFILE, and returns how many sessions it allows besides the
+ * sockets of all slots. */
 static unsigned raise_limit(void)
 {
 	struct rlimit r, more;
@@ -619,8 +632,9 @@ int vb_broker_run(int listener, vb_time linger)
 		return rc;
 	}
 	serve_until_idle(b);
-	/* Who connected meanwhile sees the connection reset, and starts the
-	 * next broker, which waits for the port until we are gone. */
+	/* A program that connected meanwhile sees its connection reset and
+	 * starts the next broker, which waits for the port until this one has
+	 * ended. */
 	close(b->listener);
 	vb_host_cm_destroy(b->cm);
 	for (unsigned i = 0; i < VB_SLOTS_MADE; i++)

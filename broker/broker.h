@@ -39,8 +39,9 @@
  * kernel accepts connections of programs. */
 VB_MUST_CHECK int vb_broker_listen(void);
 
-/* Serves programs until no program has a session or a slot, and no connection
- * is left, for @linger ns (at least 100 ms). Closes @listener. 0 or -ENOMEM. */
+/* Serves programs until, for @linger ns (at least 100 ms), no program has had a
+ * session, no connection was being made, up or ending, and no slot is taken
+ * then. Closes @listener. 0 or -ENOMEM. */
 VB_MUST_CHECK int vb_broker_run(int listener, vb_time linger);
 
 #endif

@@ -59,7 +59,7 @@ void vb_host_cm_leave(struct vb_cm_client *client, vb_time now)
 	free(client);
 }
 
-/* The adapter's side. */
+/* Queue pair 1. */
 
 static void send_mad(void *arg, const struct vb_mad_path *path,
 		     const uint8_t mad[VB_MAD_BYTES])
@@ -106,7 +106,7 @@ vb_time vb_host_cm_deadline(const struct vb_host_cm *cm)
 void vb_host_cm_tick(struct vb_host_cm *cm, vb_time now)
 {
 	cm->now = now;
-	/* Before anything is said again. */
+	/* First, so that no message is repeated that the network returned. */
 	if (cm->gsi && now >= vb_cm_deadline(cm->engine))
 		vb_gsi_returns(cm->gsi, take_return, cm);
 	vb_cm_tick(cm->engine, now);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Encodes and decodes rdma_cm's header. */
 #include "broker/cm_header.h"
 
 struct vb_cm_header vb_cm_header_of(const struct vb_ipc_cm *m)

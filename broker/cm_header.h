@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma_cm's header, before the private data of a REQ and a SIDR REQ: the
- * addresses by which the programs know the two ends (docs/WIRE.md 3.2). */
+/* The header that rdma_cm puts before the private data of a REQ and a SIDR REQ:
+ * the addresses by which the programs know the two ends (docs/WIRE.md 3.2). */
 #ifndef BROKER_CM_HEADER_H
 #define BROKER_CM_HEADER_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ids: what programs call their listeners and connections, found by number. */
+/* Ids of librdmacm: listeners, connections and requests of programs, found by
+ * the number that the program and the broker use for each. */
 #include "broker/cm_priv.h"
 
 #include <errno.h>
@@ -7,7 +8,7 @@
 
 #include "base/hash.h"
 
-#define MAX_IDS 65536 /* of one program */
+#define MAX_IDS 65536 /* that one program may have */
 
 static struct vb_cm_id **id_bucket(const struct vb_cm_client *c,
 				   uint32_t number)
@@ -26,7 +27,6 @@ struct vb_cm_id *vb_cm_id_find(const struct vb_cm_client *c, uint32_t number)
 	return id;
 }
 
-/* -ENOBUFS: the program, or its user, has as many as it may; -ENOMEM. */
 int vb_cm_id_make(struct vb_cm_client *c, uint32_t number,
 		  struct vb_cm_id **made)
 {
@@ -53,7 +53,6 @@ int vb_cm_id_make(struct vb_cm_client *c, uint32_t number,
 	return 0;
 }
 
-/* With number 0: any, which it has then. */
 int vb_cm_id_bind_port(struct vb_cm_id *id)
 {
 	struct vb_user *user = id->client->user;
@@ -76,7 +75,6 @@ static void free_port(struct vb_cm_id *id)
 	vb_user_give(id->client->user, VB_QUOTA_PORTS, 1);
 }
 
-/* A request was answered, or is gone: its listener has room again. */
 void vb_cm_id_leave_backlog(struct vb_cm_id *id)
 {
 	struct vb_cm_id *l =

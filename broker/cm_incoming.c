@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the state machine tells of requests and connections: which listener a
- * request is for, and the events by which programs learn of both. */
+/* Requests and events that the state machine (mgmt/cm_ib.h) reports: finds the
+ * listener for a request, and tells programs what happened by events. */
 #include "broker/cm_priv.h"
 
 #include <errno.h>
 
 #define HOP_LIMIT     64
-#define XRC_TRANSPORT 1 /* of the extended ones (IBA 12.6.5) */
+#define XRC_TRANSPORT 1 /* an extended transport type (IBA 12.6.5) */
 
 struct vb_ipc_cm vb_cm_id_event(const struct vb_cm_id *id,
 				enum vb_ipc_cm_event e)
@@ -17,7 +17,8 @@ struct vb_ipc_cm vb_cm_id_event(const struct vb_cm_id *id,
 				   .id = id->number };
 }
 
-/* By which another broker would know the connection. */
+/* Adds the numbers with which the program can resume the connection at another
+ * broker. */
 static void attach_ticket(struct vb_ipc_cm *m, const struct vb_cm_conn *c)
 {
 	m->local_id = c->local_id;
@@ -34,7 +35,8 @@ static void attach_private(struct vb_ipc_cm *m, const uint8_t *data,
 	memcpy(m->private_data, data, bytes);
 }
 
-/* Depths change sides on the way: what one asks for, the other gives. */
+/* Responder resources and initiator depth swap: what the peer initiates, this
+ * side must answer. */
 static void describe_request(struct vb_ipc_cm *m, const struct vb_cm_req *q,
 			     uint32_t ifindex)
 {
@@ -58,7 +60,8 @@ static void describe_request(struct vb_ipc_cm *m, const struct vb_cm_req *q,
 	m->vendor_id = q->vendor_id;
 }
 
-/* It says nothing of paths: the way it came is the way back. */
+/* A SIDR REQ describes no path, so the path of its packet, reversed, is used.
+ */
 static void describe_look_up(struct vb_ipc_cm *m, const struct vb_mad_path *p)
 {
 	m->src = p->sgid;
@@ -104,10 +107,11 @@ static struct vb_cm_id *listener_at(struct vb_host_cm *cm, uint64_t service,
 }
 
 /*
- * A listener at a loopback address is there for this host only, and a header
- * may say anything: the call must be one of our own, or have come by loopback.
- * One of our own that calls a loopback address finds who listens at the address
- * that it was led to, too.
+ * A listener at a loopback address serves this host only, but another host can
+ * write a loopback address into the header. So the request must come from this
+ * host: sent by this broker, or by way of loopback. A request of this broker to
+ * a loopback address also finds a listener at @to, the address of the device to
+ * which the request was sent instead.
  */
 static struct vb_cm_id *find_by_header(struct vb_host_cm *cm,
 				       const struct vb_cm_msg *m,
@@ -128,8 +132,8 @@ static struct vb_cm_id *find_by_header(struct vb_host_cm *cm,
 	return l;
 }
 
-/* A listener by AF_IB is found by the address @to which the request came, one
- * by IP by what rdma_cm's header says. */
+/* Finds a listener of AF_IB by the address @to which the request came, and a
+ * listener of IP by the address in rdma_cm's header. NULL: @reason says why. */
 static struct vb_cm_id *find_listener(struct vb_host_cm *cm,
 				      const struct vb_cm_msg *m,
 				      const struct vb_gid *to,
@@ -153,7 +157,8 @@ static struct vb_cm_id *find_listener(struct vb_host_cm *cm,
 	return find_by_header(cm, m, service, to, &header->dst);
 }
 
-/* A program may have numbers of a broker before us. */
+/* A number that the program does not use; it may have resumed ids with numbers
+ * from an earlier broker. */
 static uint32_t new_number(const struct vb_cm_client *c)
 {
 	uint32_t number;
@@ -189,8 +194,8 @@ static bool is_for(enum vb_ipc_cm_type type, const struct vb_cm_msg *m)
 		m->req.extended_transport == t.extended);
 }
 
-/* The connection is to take the way that its request took: nobody has us send
- * to a third. */
+/* The addresses in a REQ must be those of its packet, so that no peer can make
+ * this host send to a third one. */
 static bool is_on_its_way(const struct vb_cm_conn *c, const struct vb_cm_msg *m)
 {
 	return c->sidr ||
@@ -213,8 +218,8 @@ static struct vb_cm_id *make_incoming(struct vb_cm_id *l, struct vb_cm_conn *c)
 	return id;
 }
 
-/* Names for the ends are believed of a request of our own only: programs let in
- * who calls from 127.0.0.1. */
+/* Loopback addresses are taken only from requests of this host, because
+ * programs trust callers from 127.0.0.1. */
 static void name_ends(const struct vb_host_cm *cm, const struct vb_cm_msg *m,
 		      const struct vb_cm_header *header, struct vb_ipc_cm *e)
 {
@@ -240,7 +245,7 @@ unsigned vb_host_cm_on_request(void *arg, struct vb_cm_conn *c,
 	if (!is_on_its_way(c, m))
 		return CM_REJ_INVALID_GID;
 	if (l->pending >= l->backlog)
-		return VB_CM_LATER; /* as TCP does */
+		return VB_CM_LATER; /* the peer repeats it, as with TCP */
 	id = make_incoming(l, c);
 	if (!id)
 		return CM_REJ_NO_RESOURCES;

@@ -16,19 +16,19 @@
 
 enum vb_cm_id_state { ID_BOUND, ID_LISTENING, ID_CONN };
 
-/* What a program calls an id. */
+/* An id of a program: one struct rdma_cm_id. */
 struct vb_cm_id {
 	struct vb_cm_client *client;
 	uint32_t number;
 	enum vb_cm_id_state state;
 	enum vb_ipc_cm_type type;
-	struct vb_cm_port port; /* number 0: of a request: it has none */
-	uint64_t service;	/* that was asked for */
+	struct vb_cm_port port; /* number 0: none, as for a request */
+	uint64_t service;	/* ID of the service that a SIDR REQ asks for */
 	unsigned backlog, pending;
-	uint32_t listener; /* which counts it as pending; 0: none */
+	uint32_t listener; /* the id that counts it in pending, or 0 */
 	struct vb_cm_conn *conn;
 	struct vb_cm_id *next;			  /* in its bucket */
-	struct vb_cm_id *next_own, **prev_own_at; /* of the client's */
+	struct vb_cm_id *next_own, **prev_own_at; /* in the client's list */
 };
 
 struct vb_cm_client {
@@ -45,31 +45,32 @@ struct vb_host_cm {
 	void *owns_arg;
 	struct vb_cm *engine;
 	struct vb_gsi *gsi;
-	vb_time begun, now; /* now: of the call that is under way */
+	vb_time begun, now; /* now: the @now of the current call */
 	uint32_t next_number;
-	uint64_t key; /* secret: of vb_hash() over ids */
+	uint64_t key; /* secret: the key of vb_hash() over ids */
 	struct vb_cm_ports ports;
 	struct vb_local_addrs places;
 	struct vb_cm_id *buckets[VB_CM_ID_BUCKETS];
 };
 
-/* cm.c */
+/* cm.c: sends @m to the program, or queues it. */
 void vb_cm_client_tell(struct vb_cm_client *c, const struct vb_ipc_cm *m);
 
 /* cm_ids.c: ids with their ports, and the listeners' count of requests. */
 struct vb_cm_id *vb_cm_id_find(const struct vb_cm_client *c, uint32_t number);
-/* -ENOBUFS: the program, or its user, has as many as it may; -ENOMEM. */
+/* -ENOBUFS: the program, or its user, has as many ids as it may; -ENOMEM. */
 VB_MUST_CHECK int vb_cm_id_make(struct vb_cm_client *c, uint32_t number,
 				struct vb_cm_id **made);
 /* Releases the port and the connection of @id as well. */
 void vb_cm_id_free(struct vb_cm_id *id);
-/* Binds id->port; number 0 asks for any free number, which it has then.
+/* Binds id->port; number 0 asks for any free port, and is set to it.
  * -ENOBUFS: the user's quota; else as vb_cm_ports_bind(). */
 VB_MUST_CHECK int vb_cm_id_bind_port(struct vb_cm_id *id);
-/* A request was answered, or is gone: its listener has room again. */
+/* @id, a request, was answered or ended: its listener counts it no longer. */
 void vb_cm_id_leave_backlog(struct vb_cm_id *id);
 
-/* cm_incoming.c: what the state machine tells, on its way to programs. */
+/* cm_incoming.c: requests and events of connections, told to programs. */
+/* An event for @id with no other field set. */
 struct vb_ipc_cm vb_cm_id_event(const struct vb_cm_id *id,
 				enum vb_ipc_cm_event e);
 /* The two functions of struct vb_cm_ops; @arg is the struct vb_host_cm. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What programs ask of the connection manager. Nonsense ends a session; what is
- * merely too late, as when the peer disconnects just then, is passed over. */
+/* Requests of programs to the connection manager (wire/ipc_cm.h). A malformed
+ * request ends the session. A request that comes too late, because the peer
+ * just disconnected, is ignored. */
 #include "broker/cm_priv.h"
 
 #include <errno.h>
@@ -11,8 +12,9 @@
 #define PRIVILEGED     1024
 #define PERMISSIVE_LID 0xffff
 #define ACK_DELAY      15
-/* Who comes later does not come from a broker before us: programs look for
- * the next for 10 s, and say then what they have to say. */
+/* A broker lets programs resume connections for this long after its start.
+ * Programs look for a new broker for 10 s and resume then, so a later RESUME
+ * does not come from the time of an earlier broker. */
 #define RESUME_TIME (15 * VB_SEC)
 
 static void answer(struct vb_cm_client *c, const struct vb_ipc_cm *m,
@@ -35,7 +37,8 @@ static int bind_id(struct vb_cm_client *c, const struct vb_ipc_cm *m,
 	struct vb_cm_id *id;
 	int rc;
 
-	/* A ticket stands for the right that its first holder had. */
+	/* A process that joins a port by its ticket needs no privilege, since
+	 * the process that bound the port had it. */
 	if (m->src_port && m->src_port < PRIVILEGED && c->who.uid != 0 &&
 	    !(m->flags & IPC_CM_JOIN))
 		return -EACCES;
@@ -148,7 +151,8 @@ static void fill_look_up(struct vb_cm_msg *msg, const struct vb_cm_id *id,
 	msg->sidr.pkey = 0xffff;
 }
 
-/* A way has names only from an address to itself: no other host hears them. */
+/* Loopback names are allowed only if both ends have one GID, so that they never
+ * reach another host. */
 static bool is_named_rightly(const struct vb_ipc_cm *m)
 {
 	return vb_gid_equal(&m->src, &m->dst) ||
@@ -190,7 +194,7 @@ static int begin(struct vb_cm_client *c, struct vb_cm_id *id,
 	return rc;
 }
 
-/* rdma_cm's header takes its part. */
+/* The most bytes of private data: rdma_cm's header takes its share. */
 static unsigned most_private(const struct vb_cm_id *id, uint8_t flags)
 {
 	return vb_cm_private_bytes(id->type == IPC_CM_UD ? CM_SIDR_REQ
@@ -225,8 +229,8 @@ static struct vb_cm_conn *find_conn(const struct vb_cm_client *c, uint32_t id)
 	return i ? i->conn : NULL;
 }
 
-/* The peer gave up before the program had its id: what was said of it then
- * met nobody. Or a broker before us knew it, and we do not. */
+/* Tells the program that its request ended: the peer gave up before the program
+ * had the id, or only an earlier broker knew the id. */
 static void tell_too_late(struct vb_cm_client *c, uint32_t number)
 {
 	const struct vb_ipc_cm e = { .kind = IPC_CM_EVENT,
@@ -247,7 +251,7 @@ static void fill_reply(struct vb_cm_msg *msg, const struct vb_cm_id *id,
 	msg->attr_mod = m->vendor_options;
 	p->vendor_id = m->vendor_id;
 	if (id->type == IPC_CM_XRC)
-		p->eecn = m->qpn; /* IBA A14 */
+		p->eecn = m->qpn; /* IBA annex A14 */
 	else
 		p->qpn = m->qpn;
 	p->psn = m->psn;
@@ -297,7 +301,8 @@ static int on_accept(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 	return 0;
 }
 
-/* Of a connection that a broker before us knew, there is nothing to say. */
+/* A connection that only an earlier broker knew needs no action: 0. An id
+ * without a connection: -EPROTO. */
 static int is_unknown(const struct vb_cm_client *c, const struct vb_ipc_cm *m)
 {
 	return vb_cm_id_find(c, m->id) ? -EPROTO : 0;
@@ -349,7 +354,8 @@ static int on_close(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 	return 0;
 }
 
-/* A queue pair's owner may come back a little later than who speaks for it. */
+/* Answers EAGAIN until the session with the queue pair's slot has rejoined,
+ * which may happen after the session for connections began. */
 static int on_hello(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 {
 	bool known = c->cm->owns(c->cm->owns_arg, &c->who, m->qpn);
@@ -358,9 +364,9 @@ static int on_hello(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 	return 0;
 }
 
-/* Nobody can tell whether there was such a connection: it may at least not
- * speak for other hosts, or for queue pairs that are not the program's. Before
- * a request is answered there is none. */
+/* The broker cannot check that there was such a connection. So it checks that
+ * the program resumes from an address of this host, and with a queue pair of
+ * its own, which a request that was not answered does not have yet. */
 static bool may_resume(const struct vb_cm_client *c, const struct vb_ipc_cm *m)
 {
 	const struct vb_host_cm *cm = c->cm;
@@ -400,7 +406,7 @@ static int resume(struct vb_cm_client *c, struct vb_cm_id *id,
 	return vb_cm_resume(c->cm->engine, &t, &path, id, &id->conn);
 }
 
-/* Its port too, if nobody took it meanwhile. */
+/* Binds the connection's port again, unless another program took it. */
 static void resume_port(struct vb_cm_id *id, const struct vb_ipc_cm *m)
 {
 	if (m->src_port == 0 || m->id >= VB_IPC_CM_INCOMING ||
@@ -413,7 +419,8 @@ static void resume_port(struct vb_cm_id *id, const struct vb_ipc_cm *m)
 	(void)!vb_cm_id_bind_port(id);
 }
 
-/* A broker before us knew it, and we do not. */
+/* Tells the program that a connection of an earlier broker cannot be resumed.
+ */
 static void tell_gone(struct vb_cm_client *c, uint32_t number)
 {
 	const struct vb_ipc_cm e = { .kind = IPC_CM_EVENT,

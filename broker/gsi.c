@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A MAD is a UD SEND ONLY from queue pair 1 to queue pair 1 with a Q_Key that
- * all know (IBA 13.5.1). They are few: each is routed and sent by itself.
+ * A MAD is a UD SEND ONLY from queue pair 1 to queue pair 1 with a well-known
+ * Q_Key (IBA 13.5.1). MADs are rare, so each is routed and sent by itself.
  *
- * The IPv4 Identification that the ICRC was solved for (engine/dispatch.c) is
- * not followed here: a damaged MAD passes once in 2^15, and then meets the
- * connection manager's own checks of numbers and addresses.
+ * The engine narrows down the IPv4 Identification with which the ICRC of each
+ * peer is right (engine/dispatch.c); this file does not. So one damaged MAD in
+ * 2^15 passes the check, and the connection manager then checks its numbers and
+ * addresses.
  */
 #include "broker/gsi.h"
 
@@ -18,9 +19,9 @@
 
 #define UD_SEND_ONLY 0x64
 #define DEFAULT_PKEY 0xffff
-#define MOST_RETURNS 64 /* at once */
-#define SEND_TRIES   20 /* where the kernel has no room */
-#define SEND_NAP     1000000
+#define MOST_RETURNS 64	     /* a call */
+#define SEND_TRIES   20	     /* while the socket has no room */
+#define SEND_NAP     1000000 /* ns between tries */
 
 struct vb_gsi {
 	struct vb_link *link;
@@ -95,7 +96,8 @@ void vb_gsi_send(struct vb_gsi *g, const struct vb_mad_path *path,
 			return;
 		nanosleep(&(struct timespec){ .tv_nsec = SEND_NAP }, NULL);
 	}
-	g->link->ops->drop(g->link, &g->txq); /* the state machine repeats it */
+	g->link->ops->drop(g->link,
+			   &g->txq); /* the connection manager repeats it */
 }
 
 static bool is_mad(const uint8_t *bytes, uint32_t len, struct vb_ib_pkt *pkt)
@@ -128,8 +130,9 @@ void vb_gsi_recv(struct vb_gsi *g,
 	}
 }
 
-/* Routers quote 8 bytes at least (RFC 792), hosts and those of today as much as
- * fits 576 (RFC 1812 4.3.2.3), or 1280 (RFC 4443): that is all of a MAD. */
+/* ICMP quotes at least 8 bytes of a packet (RFC 792), but today as many as fit
+ * 576 bytes (RFC 1812 4.3.2.3), or 1280 bytes with ICMPv6 (RFC 4443): a whole
+ * MAD. */
 void vb_gsi_returns(struct vb_gsi *g,
 		    void (*take)(void *arg, const struct vb_gid *to,
 				 const uint8_t *bytes, size_t len, int error),

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The routes are asked first (link/udp.h): bind() would say yes to every
- * address where net.ipv4.ip_nonlocal_bind is set. They do not know what a
- * program may have all the same: GID 0, which is made from the MAC and may be
- * no address of the interface (AF_IB has it), a link-local address without its
- * interface, and addresses of another routing table (VRF).
+ * The kernel's routes are asked first (vb_udp_owns()), and not bind(), which
+ * accepts every address if net.ipv4.ip_nonlocal_bind is set. The routes do not
+ * know three kinds of address that a program may have, which are looked for
+ * among the interfaces: GID 0, made from the MAC, which AF_IB uses and which
+ * may be no address of the interface; a link-local address without its
+ * interface; and addresses of another routing table (VRF).
  */
 #include "broker/local_addr.h"
 
@@ -35,14 +36,14 @@ void vb_local_addrs_fini(struct vb_local_addrs *p)
 	p->watch = NULL;
 }
 
-/* What may have changed is asked for anew, and nothing else: a host may have a
- * thousand interfaces, and a program may ask a thousand times. */
+/* Forgets what is known when addresses changed, and only then: a host may have
+ * a thousand interfaces, and a program may bind a thousand times. */
 static void notice_changes(struct vb_local_addrs *p)
 {
 	bool first = !p->watch;
 
 	if (first && vb_netif_watch_open(&p->watch))
-		p->watch = NULL; /* no netlink here */
+		p->watch = NULL; /* without netlink */
 	if (first || vb_netif_watch_drain(p->watch))
 		forget(p);
 }

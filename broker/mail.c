@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages of programs to the broker: read, composed, and refusals worded. */
+/* Reads messages of programs, and composes answers and reasons of refusals. */
 #include "broker/mail.h"
 
 #include <errno.h>

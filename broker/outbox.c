@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Sends messages to a program, and queues those for which its socket has no
+ * room. */
 #include "broker/outbox.h"
 
 #include <errno.h>
@@ -14,7 +16,7 @@ struct vb_letter {
 	uint8_t bytes[];
 };
 
-/* What a message costs. */
+/* The bytes for which a queued message counts. */
 static size_t weight(size_t len)
 {
 	return sizeof(struct vb_letter) + len;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A process number alone identifies no process: a session outlives its process
- * where a child holds it, and the number is used again. Number and user
- * together suffice, since users can harm only themselves that way. A program
- * that becomes another user between two sessions is recognized by its start
- * time. The broker reads that when it accepts the session, and uses it only if
- * the process of that number then belongs to the user who connected.
+ * A process number alone does not identify a process: a session outlives its
+ * process if a child holds it, and the kernel uses the number again. Number and
+ * user together suffice, since users can harm only themselves that way. A
+ * program that becomes another user between two sessions is recognized by its
+ * start time. The broker reads that when it accepts the session, and uses it
+ * only if the process of that number then belongs to the user who connected.
  */
 #include "broker/process.h"
 
@@ -46,7 +46,9 @@ static bool is_users(pid_t pid, uid_t uid)
 	       effective == uid;
 }
 
-/* The name, in parentheses, may have anything in it but the last one. */
+/* The second field is the program's name in parentheses, which may contain
+ * spaces and parentheses, so the fields are counted from the last parenthesis.
+ */
 static uint64_t birth_of(pid_t pid)
 {
 	char text[STATUS_BYTES];

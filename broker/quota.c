@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The users of the broker, and what each of them has. */
 #include "broker/quota.h"
 
 #include <stdio.h>
@@ -7,12 +8,13 @@
 #include "wire/ipc.h"
 #include "wire/ipc_cm.h"
 
-/* A program has two sessions, and a command that asks for the status one. */
+/* Programs of one user. Each has two sessions; a command that asks for the
+ * status has one. */
 #define PROGRAMS (VB_MAX_PROGRAMS / 2)
 
 static const struct {
-	size_t most;	/* of one user */
-	size_t reserve; /* the last so many are for who is trusted */
+	size_t most;	/* that one user may have */
+	size_t reserve; /* the last free ones, for trusted users */
 	const char *what;
 } quotas[VB_QUOTAS] = {
 	[VB_QUOTA_SESSIONS] = { 2 * PROGRAMS + 64, 64, "sessions" },

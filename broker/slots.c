@@ -4,12 +4,12 @@
  * flight are counted against RLIMIT_NOFILE for all of a user's brokers (one
  * for each container, say) together.
  *
- * The vault is a datagram socket connected to itself. One descriptor is then
- * both ends: whoever holds it keeps the sockets, can read them with MSG_PEEK
- * and can add more; and nobody else can send to it. Linux 6.18, as an
- * ordinary user with RLIMIT_NOFILE 1024 and default socket buffers: 40
- * messages of 16 descriptors were taken, 17 are needed. (The limit of
- * net.unix.max_dgram_qlen is not applied to a socket connected to itself.)
+ * The vault is a datagram socket connected to itself, so that one descriptor is
+ * both ends: a process that has it keeps the sockets open, can read them with
+ * MSG_PEEK and can add more; no other process can send to it. Linux 6.18, for
+ * an ordinary user with RLIMIT_NOFILE 1024 and default socket buffers, took 40
+ * messages of 16 descriptors; 17 are needed. (The kernel does not apply
+ * net.unix.max_dgram_qlen to a socket connected to itself.)
  */
 #include "broker/slots.h"
 
@@ -21,7 +21,8 @@
 #include "base/log.h"
 #include "link/udp.h"
 
-/* Closed last to first, so that the kernel has no gap to fill. */
+/* Sockets in one message. vb_fdmail_close() closes them last to first, so that
+ * the kernel moves no socket into a gap of the SO_REUSEPORT group. */
 #define GROUP	    VB_FDMAIL_FDS
 #define NOTE_BYTES  4 /* first slot, count: 16 bits each */
 #define DRAIN_LIMIT (1 << 16)
@@ -78,8 +79,8 @@ static int put_in_vault(int vault, unsigned first, const int *fds,
 			      MSG_DONTWAIT);
 }
 
-/* Nobody reads it: keep what strangers send small. A program that takes the
- * slot makes room again. */
+/* No program reads the queue of a free slot, so it must hold little of what
+ * hosts send to it. A program that takes the slot sets the size anew. */
 static void shrink_queue(int fd)
 {
 	static const int least = 0; /* the kernel rounds up */
@@ -113,7 +114,7 @@ static int make_sockets(int *fds, unsigned count)
 	return rc;
 }
 
-/* Sockets are there and kept before packets are steered to them; when that
+/* Steers packets to all sockets that exist, after the vault keeps them. If that
  * fails, the next claim tries again. */
 static int steer(struct vb_slots *s)
 {
@@ -124,7 +125,8 @@ static int steer(struct vb_slots *s)
 	return rc;
 }
 
-/* The next group: made, kept, and steered to. */
+/* Makes the next group of sockets, puts it into the vault and steers packets to
+ * it. */
 static int add_group(struct vb_slots *s)
 {
 	unsigned count = VB_MIN(GROUP, VB_SLOTS_MADE - s->count);
@@ -174,8 +176,8 @@ int vb_slots_create(struct vb_slots *s)
 	return rc;
 }
 
-/* A number that the kernel gives to no other socket, or to no other network
- * namespace; 0 where it has none. */
+/* The number that the kernel gave to this socket only, or to its network
+ * namespace only, depending on @option; 0: this kernel has none. */
 static uint64_t cookie_of(int fd, int option)
 {
 	socklen_t len = sizeof(uint64_t);
@@ -186,8 +188,8 @@ static uint64_t cookie_of(int fd, int option)
 	return cookie;
 }
 
-/* The same socket twice would leave another's place in the group to whoever
- * binds next. */
+/* If one socket were in the vault twice, another would be missing and be
+ * closed, and the next socket to bind would get its place in the group. */
 static bool all_differ(const struct vb_slots *s)
 {
 	uint64_t cookies[VB_SLOTS_MADE];
@@ -201,7 +203,7 @@ static bool all_differ(const struct vb_slots *s)
 	return true;
 }
 
-/* Are all of them of this network namespace? */
+/* Whether all @fds belong to this network namespace. */
 static bool are_here(const int *fds, unsigned count)
 {
 	int here = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -225,8 +227,8 @@ static bool all_roce(const int *fds, unsigned count)
 	return true;
 }
 
-/* One message of the vault, left in it. 1: a group more, 0: that was all,
- * -EINVAL. */
+/* Reads one message of the vault and leaves it there. 1: @s has one group more;
+ * 0: all were read; -EINVAL: it is no vault. */
 static int peek_group(struct vb_slots *s, int vault)
 {
 	uint8_t note[NOTE_BYTES];
@@ -260,7 +262,7 @@ int vb_slots_adopt(struct vb_slots *s, int vault)
 	do
 		rc = peek_group(s, vault);
 	while (rc > 0);
-	/* @vault itself is not asked: it may have been made anywhere. */
+	/* The network namespace of @vault itself does not matter. */
 	if (rc == 0 && !(all_differ(s) && are_here(s->fds, s->count)))
 		rc = -EINVAL;
 	/* The earlier broker may have died between growing and steering. */
@@ -309,7 +311,8 @@ bool vb_slots_is_held(const struct vb_slots *s, unsigned slot, int name,
 	       are_here(&name, 1) && is_same_socket(socket, s->fds[slot]);
 }
 
-/* A socket bound to the slot's name, or -errno: -EADDRINUSE when taken. */
+/* Returns a socket bound to the slot's name, or -errno: -EADDRINUSE when the
+ * slot is taken. */
 static int bind_name(unsigned slot)
 {
 	struct sockaddr_un a;
@@ -343,7 +346,7 @@ int vb_slots_claim(struct vb_slots *s, unsigned *slot, int *name)
 			continue;
 		if (fd < 0)
 			return fd;
-		/* The one before may not have read all it was sent. */
+		/* The previous program may have left packets unread. */
 		drain(s->fds[i]);
 		*slot = i;
 		*name = fd;
