@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The host's connection manager: its programs' sessions, time, and queue
- * pair 1. */
+/* The host's connection manager: sessions of programs, time-outs, and datagrams
+ * of queue pair 1. */
 #include "broker/cm_priv.h"
 
 #include <errno.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ports are counted, not listed: at each number, those bound to each kind of
- * address together, and those at each single address; and once more those that
- * have a ticket, by ticket. What is asked of a port is then a few sums, however
- * many are bound.
+ * Ports of the connection manager are counted, not listed. For each number one
+ * counter has the ports bound to each kind of address, and one the ports at
+ * each single address; ports with a ticket count in a second set, by ticket. So
+ * each question about a port adds up a few counters, however many ports are
+ * bound.
  */
 #include "broker/cm_ports.h"
 
@@ -22,7 +23,8 @@
 #define RANGE_LAST   60999
 #define SETTING_SIZE 4096
 
-/* Open for good: of the namespace that we are in now. */
+/* Keeps the settings open, since they belong to the network namespace in which
+ * they were opened. */
 void vb_cm_ports_init(struct vb_cm_ports *t)
 {
 	memset(t, 0, sizeof(*t));
@@ -31,7 +33,7 @@ void vb_cm_ports_init(struct vb_cm_ports *t)
 	t->reserved_fd = open(RESERVED, O_RDONLY | O_CLOEXEC);
 }
 
-/* Empty where it cannot be read. */
+/* @text is empty if the setting cannot be read. */
 static void read_setting(int fd, char text[SETTING_SIZE])
 {
 	ssize_t n = fd >= 0 ? pread(fd, text, SETTING_SIZE - 1, 0) : 0;
@@ -52,7 +54,7 @@ static void read_range(const struct vb_cm_ports *t, unsigned *first,
 	*last = RANGE_LAST;
 }
 
-/* As the kernel writes it: "8080,9148-9150". */
+/* @text is what the kernel writes, such as "8080,9148-9150". */
 static bool is_reserved(const char *text, unsigned number)
 {
 	while (*text >= '0' && *text <= '9') {
@@ -68,12 +70,13 @@ static bool is_reserved(const char *text, unsigned number)
 	return false;
 }
 
-/* Where a port is bound. */
+/* The kind of address to which a port is bound: one of IPv4 or IPv6, any of one
+ * family, or any at all. */
 enum kind { ONE4, ONE6, ANY4, ANY6, ANY, KINDS };
 
 // clang-format off
-/* Does a port of one kind meet one of the other? Two of ONE4, or of ONE6, do at
- * the same address. */
+/* Whether ports of two kinds at one number conflict. Two of ONE4, or of ONE6, do
+ * only at the same address. */
 static const bool meets[KINDS][KINDS] = {
 	[ONE4] = { [ONE4] = true, [ANY4] = true, [ANY] = true },
 	[ONE6] = { [ONE6] = true, [ANY6] = true, [ANY] = true },
@@ -86,19 +89,19 @@ static const bool meets[KINDS][KINDS] = {
 struct key {
 	uint16_t space, number;
 	enum kind kind;
-	bool whole;	       /* the whole kind; else @address only */
-	struct vb_gid address; /* zero, if so */
-	uint64_t ticket;       /* 0: with any, or none */
+	bool whole;	       /* all of the kind; else only @address */
+	struct vb_gid address; /* zero if @whole */
+	uint64_t ticket;       /* 0: ports with any ticket or none */
 };
 
 struct sums {
 	unsigned bound;
-	unsigned firm;	    /* of these: they share with nobody */
-	unsigned listening; /* and these */
-	unsigned joined;    /* of those: have joined another */
+	unsigned firm;	    /* of @bound: share the port with no other */
+	unsigned listening; /* of @bound */
+	unsigned joined;    /* of @listening: have joined another port */
 };
 
-/* Those that listen at one place, in the order of their turns. */
+/* The listeners at one number and address, in the order of their turns. */
 struct turns {
 	struct vb_cm_port *first, **end;
 };
@@ -106,7 +109,7 @@ struct turns {
 struct vb_port_counters {
 	struct key key;
 	struct sums sums;
-	struct turns turns[2]; /* of IP, and of AF_IB; without ticket */
+	struct turns turns[2]; /* of IP, of AF_IB; only where key.ticket is 0 */
 	struct vb_port_counters *next;
 };
 
@@ -126,7 +129,7 @@ static struct key key_of(uint16_t space, uint16_t number, enum kind kind)
 	};
 }
 
-/* The same, but of one address. */
+/* The key @k for one address instead of its whole kind. */
 static struct key narrowed(struct key k, const struct vb_gid *address)
 {
 	k.whole = false;
@@ -213,7 +216,8 @@ void vb_cm_ports_close(struct vb_cm_ports *t)
 
 #define MOST_KEYS 4
 
-/* What @p counts in; the last without a ticket is its place. */
+/* The keys of the counters that include @p. The last one without a ticket is
+ * the place where @p listens. */
 static unsigned keys_of(const struct vb_cm_port *p, struct key keys[MOST_KEYS])
 {
 	enum kind kind = kind_of(&p->address, p->flags);
@@ -243,7 +247,7 @@ static struct vb_port_counters *place_of(struct vb_cm_ports *t,
 	return find(t, &k);
 }
 
-/* What @p adds to each. */
+/* What @p adds to each of its counters. */
 static struct sums part_of(const struct vb_cm_port *p)
 {
 	return (struct sums){
@@ -305,7 +309,8 @@ static int count_in(struct vb_cm_ports *t, const struct vb_cm_port *p)
 	return 0;
 }
 
-/* Those that @p meets, itself included; with @ticket, unless that is 0. */
+/* Sums up the ports that conflict with @p, with @p itself if it is bound; only
+ * those with @ticket unless that is 0. */
 static struct sums sum_met(struct vb_cm_ports *t, const struct vb_cm_port *p,
 			   uint64_t ticket)
 {
@@ -333,14 +338,15 @@ static bool may_join(const struct vb_cm_port *p)
 	return p->flags & IPC_CM_JOIN && p->ticket;
 }
 
-/* A process that shows the port's ticket is the one that bound the port, or a
- * child of its: the library passes tickets on by fork only. */
+/* Whether a bound port has the ticket that @p shows. Only the process that
+ * bound it and its children know the ticket, which the library passes on by
+ * fork. */
 static bool has_host(struct vb_cm_ports *t, const struct vb_cm_port *p)
 {
 	return may_join(p) && sum_met(t, p, p->ticket).bound > 0;
 }
 
-/* @p is not bound yet. */
+/* Whether other ports prevent @p, which is not bound, from binding. */
 static bool is_taken(struct vb_cm_ports *t, const struct vb_cm_port *p)
 {
 	struct sums others = sum_met(t, p, 0);
@@ -415,9 +421,9 @@ void vb_cm_ports_free(struct vb_cm_ports *t, struct vb_cm_port *p)
 }
 
 /*
- * Does a listener stand in the way of @p? Listeners that have the ticket of @p
- * do not if @p has joined the port (IPC_CM_JOIN). If @p has not, only those of
- * them that have joined do not.
+ * Whether a listener prevents @p from listening. If @p has joined the port
+ * (IPC_CM_JOIN), listeners with its ticket do not; if it has not, only
+ * listeners with its ticket that have joined do not.
  */
 static bool is_listened_at(struct vb_cm_ports *t, const struct vb_cm_port *p)
 {
@@ -452,8 +458,8 @@ int vb_cm_ports_listen(struct vb_cm_ports *t, struct vb_cm_port *p)
 	return 0;
 }
 
-/* Whose turn it is at a place, rather one that has joined: at most one has
- * not, so that two looks are enough. */
+/* The listener whose turn it is at a place, preferring those that have joined.
+ * At most one has not joined, so the first two suffice. */
 static struct vb_cm_port *find_turn(struct vb_cm_ports *t, const struct key *k,
 				    bool plain)
 {
@@ -465,7 +471,7 @@ static struct vb_cm_port *find_turn(struct vb_cm_ports *t, const struct key *k,
 	return p;
 }
 
-/* The next is another's turn. */
+/* Gives the next turn to another listener. */
 static struct vb_cm_port *take_turn(struct vb_cm_ports *t, struct vb_cm_port *p)
 {
 	struct turns *turns = turns_of(t, p);

@@ -3,10 +3,11 @@
  * A MAD is a UD SEND ONLY from queue pair 1 to queue pair 1 with a well-known
  * Q_Key (IBA 13.5.1). MADs are rare, so each is routed and sent by itself.
  *
- * The engine narrows down the IPv4 Identification with which the ICRC of each
- * peer is right (engine/dispatch.c); this file does not. So one damaged MAD in
- * 2^15 passes the check, and the connection manager then checks its numbers and
- * addresses.
+ * The ICRC covers the IPv4 Identification, which a socket does not report. The
+ * engine checks that the Identification with which a packet's ICRC would be
+ * right fits those of earlier packets (engine/dispatch.c); this file does not.
+ * So one damaged MAD in 2^15 passes, and the connection manager then checks its
+ * numbers and addresses.
  */
 #include "broker/gsi.h"
 
