@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connections by two numbers: ours, which the peer repeats in every message
- * after the first, and the peer's (CA GUID and number, CA GUID and queue
- * pair), by which a REQ is known that came before.
+ * Connections, found in two ways: by our communication ID, which the peer puts
+ * in every message after the first; and by the peer's CA GUID with its
+ * communication ID or its queue pair, which identify a repeated REQ.
  */
 #include <stdlib.h>
 
@@ -12,13 +12,14 @@
 
 #define INDEX_BITS   17
 #define LONGEST_CODE 24
-/* A datagram is lost more often than a peer takes its seconds to answer: so
- * the first repetitions come sooner, and are not counted. */
+/* The pause before the first repetition. Loss is more frequent than a peer that
+ * needs its whole time to answer, so early repetitions come sooner, and do not
+ * count as tries. */
 #define FIRST_PAUSE (250 * VB_MSEC)
 
 _Static_assert(VB_CM_MAX_CONNS == 1u << INDEX_BITS, "a number has its bits");
 
-/* As Linux reckons: a power of two of milliseconds. */
+/* Linux rounds 4.096 us * 2^code to a power of two of milliseconds. */
 vb_time vb_cm_code_ns(unsigned code)
 {
 	code = VB_MIN(code, LONGEST_CODE);
@@ -31,7 +32,8 @@ static bool is_busy(enum vb_cm_state state)
 	       state != CM_SIDR_DONE;
 }
 
-/* A peer can bring us into these, and need say nothing more. */
+/* States into which a peer brings a connection and in which it may stay silent.
+ */
 static bool is_fading(enum vb_cm_state state)
 {
 	return state == CM_REP_SENT || state == CM_TIMEWAIT ||
@@ -72,7 +74,8 @@ void vb_cm_enter(struct vb_cm_conn *c, enum vb_cm_state to)
 	c->state = to;
 }
 
-/* Both numbers are the peer's to choose, and not those that collide. */
+/* The peer chooses @guid and @number, so the hash has secret keys: a peer
+ * cannot choose values that share a bucket. */
 unsigned vb_cm_bucket(const struct vb_cm *cm, uint64_t guid, uint32_t number)
 {
 	uint64_t h = (guid ^ cm->keys[0]) * 0x9e3779b97f4a7c15u;
@@ -81,7 +84,7 @@ unsigned vb_cm_bucket(const struct vb_cm *cm, uint64_t guid, uint32_t number)
 	return (unsigned)((h ^ h >> 32) & (VB_CM_BUCKETS - 1));
 }
 
-/* Two chains of the same shape. */
+/* Two chains: by communication ID and by queue pair. */
 void vb_cm_link(struct vb_cm_conn *c)
 {
 	struct vb_cm *cm = c->cm;
@@ -92,7 +95,7 @@ void vb_cm_link(struct vb_cm_conn *c)
 
 	c->next_by_id = *id;
 	*id = c;
-	if (c->sidr) /* has no queue pair, as far as we know */
+	if (c->sidr) /* a SIDR REQ names no queue pair */
 		return;
 	c->next_by_qpn = *qpn;
 	*qpn = c;
@@ -129,9 +132,9 @@ struct vb_cm_conn *vb_cm_find_peers(struct vb_cm *cm, uint64_t guid,
 }
 
 /*
- * Not those in time wait: a peer that uses a number again so soon drew it by
- * chance, as several programs of one adapter may, and its packets are told
- * from late ones by their PSNs.
+ * Connections in time wait are skipped: programs of one adapter may draw the
+ * same queue pair number again by chance, and PSNs tell new packets from late
+ * ones.
  */
 struct vb_cm_conn *vb_cm_find_qpn(struct vb_cm *cm, uint64_t guid, uint32_t qpn)
 {
@@ -157,7 +160,7 @@ bool vb_cm_is_pausing(struct vb_cm_conn *c)
 	return true;
 }
 
-/* One whose number we drew. */
+/* Our IDs are the index in the table and a generation, under a secret mask. */
 struct vb_cm_conn *vb_cm_find_number(struct vb_cm *cm, uint32_t local_id)
 {
 	uint32_t index = (local_id ^ cm->secret) & (VB_CM_MAX_CONNS - 1);
@@ -174,7 +177,8 @@ bool vb_cm_is_own(struct vb_cm *cm, const struct vb_cm_msg *m)
 	       c->state == (m->attr == CM_REQ ? CM_REQ_SENT : CM_SIDR_SENT);
 }
 
-/* The connection that a peer means by our number, if it is that peer. */
+/* The path must match, so that a host cannot use the ID of another's
+ * connection. */
 struct vb_cm_conn *vb_cm_find_ours(struct vb_cm *cm,
 				   const struct vb_mad_path *path,
 				   uint32_t local_id)
@@ -223,15 +227,15 @@ int vb_cm_begin(struct vb_cm *cm, const struct vb_mad_path *path, void *owner,
 	return 0;
 }
 
-/* Without memory for a timer, a message is as good as lost: the peer's time
- * runs out. */
+/* Without memory for the timer, the message counts as lost, and the peer times
+ * out. */
 void vb_cm_set_timer(struct vb_cm_conn *c, vb_time at)
 {
 	if (vb_timer_set(&c->cm->timers, &c->timer, at))
 		vb_timer_cancel(&c->cm->timers, &c->timer);
 }
 
-/* Its peer's numbers are free to be used again. */
+/* Closes @c, and the peer can use its numbers again. */
 static void shut(struct vb_cm_conn *c)
 {
 	vb_cm_enter(c, CM_CLOSED);

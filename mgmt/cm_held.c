@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A request meets who listens. Programs that connect twice listen again only
- * after they have accepted the first time (perftest -R), and where that took
- * their adapter milliseconds nobody noticed. So a request for which nobody
- * is there waits a little before it is refused: a bounded number, and of one
- * peer not all of them.
+ * Requests that wait for a listener. Programs that connect twice (perftest -R)
+ * listen again only after they have accepted the first connection; with
+ * hardware, connecting takes milliseconds, which hides the gap. So a request
+ * without a listener waits 200 ms before it is refused. The number of waiting
+ * requests is bounded, and one peer can have only a part of them.
  */
 #include "mgmt/cm_inside.h"
 
@@ -81,7 +81,7 @@ void vb_cm_introduce(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 		refuse(c, reason);
 }
 
-/* Still nobody: it waits on, as long as it was to. */
+/* If still no program listens, the request waits on and keeps its timer. */
 static void ask_again(struct vb_cm_conn *c)
 {
 	struct vb_cm *cm = c->cm;

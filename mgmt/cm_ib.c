@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connections: what each message means in each state, and what time does. */
+/* The state machine of connections (IBA 12.9): the effect of each message in
+ * each state, and the functions that the owner calls. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "mgmt/cm_inside.h"
 
-#define MRA_CODE     24 /* 68 s: what Linux asks for */
+#define MRA_CODE     24 /* 68 s, as Linux asks for */
 #define DREQ_RETRIES 15
-/* Who is refused is not sure of it yet. */
+/* A REJ "invalid service ID" within RASH of our REQ is doubted, and the REQ
+ * sent again after DOUBT_PAUSE, until DOUBT after the first REQ. */
 #define RASH	    (150 * VB_MSEC)
 #define DOUBT	    (500 * VB_MSEC)
 #define DOUBT_PAUSE (100 * VB_MSEC)
@@ -35,8 +37,7 @@ static enum vb_cm_answered what_is_rejected(const struct vb_cm_conn *c)
 	return c->state == CM_REP_RCVD ? CM_ANSWERS_REP : CM_ANSWERS_OTHER;
 }
 
-/* To a peer that may not have our number yet, the REQ's sender says who it is
- * (IBA 12.6.7.2, reason 4). */
+/* Rejects the REQ or REP that @c received (IBA 12.6.7). */
 static void send_rej(struct vb_cm_conn *c, unsigned reason, const void *data,
 		     unsigned bytes)
 {
@@ -71,7 +72,7 @@ void vb_cm_refuse_req(struct vb_cm_conn *c, unsigned reason, const void *data,
 	vb_cm_close(c);
 }
 
-/* Messages that no connection is there for. */
+/* Messages without a connection. */
 
 static void refuse_req(struct vb_cm *cm, const struct vb_mad_path *path,
 		       const struct vb_cm_msg *req, unsigned reason)
@@ -87,7 +88,8 @@ static void refuse_req(struct vb_cm *cm, const struct vb_mad_path *path,
 	cm->ops.out.send(cm->ops.out.arg, path, mad);
 }
 
-/* IBA 12.9.8.3.1: the peer lost what we lost; it may go. */
+/* Answers a DREQ for a connection that this side no longer has, so that the
+ * peer can end its own (IBA 12.9.8.3.1). */
 static void answer_unknown_dreq(struct vb_cm *cm,
 				const struct vb_mad_path *path,
 				const struct vb_cm_msg *dreq)
@@ -103,9 +105,10 @@ static void answer_unknown_dreq(struct vb_cm *cm,
 }
 
 /*
- * The peer uses again what we believe connected: it must have lost that
- * connection. The new one is refused and the old one ended; the peer's next
- * try finds the way free (IBA 12.9.8.3.1).
+ * The peer asks to connect with a queue pair that is connected here, so it must
+ * have lost that connection. The caller refuses the new request and this
+ * function ends the old connection, so that the peer's next try succeeds
+ * (IBA 12.9.8.3.1).
  */
 static void clear_stale(struct vb_cm_conn *old, vb_time now)
 {
@@ -142,7 +145,8 @@ static void meet(struct vb_cm *cm, const struct vb_mad_path *path,
 	vb_cm_introduce(c, m, now);
 }
 
-/* A REQ that came before. Our answer to it is lost, or not given yet. */
+/* Answers a repeated REQ: the owner has not answered it yet, or our REP was
+ * lost. */
 static void repeat_answer(struct vb_cm_conn *c)
 {
 	if (c->state == CM_REQ_RCVD)
@@ -169,12 +173,13 @@ static void on_req(struct vb_cm *cm, const struct vb_mad_path *path,
 		return;
 	}
 	refuse_req(cm, path, m, CM_REJ_STALE_CONN);
-	/* Who only claims to be that adapter ends nobody's connection. */
+	/* A host that only claims the GUID of another must not end the other's
+	 * connection. */
 	if (vb_gid_equal(&c->path.dgid, &path->dgid))
 		clear_stale(c, now);
 }
 
-/* Messages to a connection. */
+/* Messages of a connection's peer. */
 
 static void take_reply(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 		       vb_time now)
@@ -191,7 +196,8 @@ static void take_reply(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 	vb_cm_tell(c, CM_HAS_REPLY, m);
 }
 
-/* The owner is still thinking. */
+/* The peer repeated its REP: asks it to wait, since the owner has not answered.
+ */
 static void ask_patience(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 			 vb_time now)
 {
@@ -199,7 +205,7 @@ static void ask_patience(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 		send_mra(c, CM_ANSWERS_REP);
 }
 
-/* Our RTU was lost. */
+/* The peer repeated its REP, so our RTU was lost. */
 static void repeat_rtu(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 		       vb_time now)
 {
@@ -228,9 +234,9 @@ static void take_ready(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 }
 
 /*
- * cm_held.c's other side: a peer that holds no requests refuses at once that
- * nobody listens, and somebody may, a moment later. One that took its time has
- * waited for us.
+ * The counterpart of cm_held.c: a peer that does not hold requests says at once
+ * that no program listens, though one may listen a moment later. A peer that
+ * answered late has waited for a listener already.
  */
 static bool is_rash(const struct vb_cm_conn *c, const struct vb_cm_msg *m,
 		    vb_time now)
@@ -241,9 +247,10 @@ static bool is_rash(const struct vb_cm_conn *c, const struct vb_cm_msg *m,
 }
 
 /*
- * The peer's interface carries no packets of our path MTU, and it says of
- * which: the REQ goes again with that. False: it says nothing of use. One that
- * wants what it was asked for the second time answers the first.
+ * The peer rejected our path MTU and named the largest that it accepts: sends
+ * the REQ again with that. False: the REJ names no smaller one, and ends the
+ * connection. A REJ that names the MTU of our second REQ answers the first REQ,
+ * and is ignored.
  */
 static bool ask_for_less(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 			 vb_time now)
@@ -272,11 +279,11 @@ static void take_rejection(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 		return;
 	}
 	if (c->insists && m->answer.reason == CM_REJ_STALE_CONN)
-		return; /* its timer runs */
+		return; /* the timer repeats the REQ */
 	vb_cm_end(c, CM_IS_REJECTED, m);
 }
 
-/* Late, or by a peer that believes the connection dead. */
+/* The REJ came late, or the peer believes that the connection has ended. */
 static void take_late_rejection(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 				vb_time now)
 {
@@ -313,7 +320,7 @@ static void take_drep(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 typedef void (*handler)(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 			vb_time now);
 
-/* What is not here is late, early or wrong, and says nothing. */
+/* Messages without an entry came late, early or wrongly, and are ignored. */
 // clang-format off
 #define COLUMN(message) [CM_##message - CM_REQ]
 static const handler handlers[CM_STATES][CM_SIDR_REP - CM_REQ + 1] = {
@@ -356,8 +363,9 @@ static const handler handlers[CM_STATES][CM_SIDR_REP - CM_REQ + 1] = {
 #undef COLUMN
 // clang-format on
 
-/* A REJ may come before its sender knew our number, or we its: then the REQ's
- * transaction tells (IBA 12.6.7). */
+/* Whether @m came from the peer of @c. In CM_REQ_SENT the peer's ID is not
+ * known yet, and the sender of a REJ may not know ours, so the transaction ID
+ * of the REQ decides (IBA 12.6.7). */
 static bool is_from_peer(const struct vb_cm_conn *c, const struct vb_cm_msg *m)
 {
 	if (m->attr == CM_REP || m->attr == CM_MRA || m->attr == CM_REJ)
@@ -383,7 +391,8 @@ static void on_other(struct vb_cm *cm, const struct vb_mad_path *path,
 		answer_unknown_dreq(cm, path, m);
 }
 
-/* Who gave up waiting for our REP may not have learnt our number. */
+/* Finds the connection that a REJ "timeout" means by the GUID in it: the peer
+ * gave up before our REP came, so it does not know our ID. */
 static struct vb_cm_conn *find_abandoned(struct vb_cm *cm,
 					 const struct vb_mad_path *path,
 					 const struct vb_cm_msg *m)
@@ -397,8 +406,8 @@ static struct vb_cm_conn *find_abandoned(struct vb_cm *cm,
 	return c && vb_cm_is_on(c, path) ? c : NULL;
 }
 
-/* Whoever sends requests and nothing else is to fill no memory: who answers
- * is not among the oldest. */
+/* Bounds the memory that a peer can fill with requests. A peer that answers
+ * leaves the list before its connection is the oldest. */
 static void give_up_oldest(struct vb_cm *cm, vb_time now)
 {
 	while (cm->fading_count > VB_CM_MAX_FADING)
@@ -433,7 +442,7 @@ void vb_cm_recv(struct vb_cm *cm, const struct vb_mad_path *path,
 	on_other(cm, path, &m, now);
 }
 
-/* The owner's doors. */
+/* Functions that the owner calls. */
 
 int vb_cm_connect(struct vb_cm *cm, struct vb_cm_msg *req,
 		  const struct vb_mad_path *path, void *owner, vb_time now,
@@ -448,7 +457,7 @@ int vb_cm_connect(struct vb_cm *cm, struct vb_cm_msg *req,
 	c->max_tries = req->req.max_cm_retries;
 	c->patience = vb_cm_code_ns(req->req.remote_timeout) +
 		      2 * vb_cm_code_ns(VB_CM_LIFE_CODE);
-	vb_cm_enter(c, CM_REQ_SENT); /* the peer's numbers come with its REP */
+	vb_cm_enter(c, CM_REQ_SENT); /* the REP will bring the peer's IDs */
 	*conn = c;
 	vb_cm_send_until_answered(c, req, c->tid, now);
 	return 0;
@@ -522,7 +531,7 @@ void vb_cm_release(struct vb_cm_conn *c, vb_time now)
 	case CM_ESTABLISHED:
 		send_dreq(c, now);
 		break;
-	default: /* ends by itself */
+	default: /* the connection ends by itself */
 		break;
 	}
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connections that were made by a manager that is gone. Their owners say what
- * is to be known of them; their numbers stay, since the peer knows them, and
- * are found in chains of their own.
+ * Connections that an earlier manager made. Their owners tell this manager
+ * their numbers, which must stay the same because the peer knows them. Local
+ * IDs of an earlier manager do not lead to an index in the table, so chains of
+ * their own hold these connections.
  */
 #include <errno.h>
 

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Datagrams need no connection, only the other's queue pair and its key
- * (IBA 12.11: service ID resolution). A request is known by its sender and
- * its number; the answer to it is kept for a while, since it may be lost and
- * the request come again.
+ * Service ID resolution (IBA 12.11): a sender of datagrams needs no connection,
+ * only the peer's queue pair number and Q_Key. A request is identified by its
+ * sender and its request ID. The answer is kept for a while, because it may be
+ * lost and the request repeated.
  */
 #include <errno.h>
 
 #include "mgmt/cm_inside.h"
 
-/* Two of the peer's repetitions, and some more. */
+/* Longer than two pauses between repetitions of a peer. */
 #define KEEP_ANSWER (10 * VB_SEC)
 
-/* In place of an adapter's number, which a request does not have. */
+/* A hash of the peer's GID, in place of the CA GUID, which a SIDR REQ lacks. */
 static uint64_t peer_of(const struct vb_mad_path *path)
 {
 	return vb_load_be(path->dgid.raw, 8) * 31 +
 	       vb_load_be(path->dgid.raw + 8, 8);
 }
 
-/* Asking. */
+/* The side that asks. */
 
 int vb_cm_look_up(struct vb_cm *cm, struct vb_cm_msg *req,
 		  const struct vb_mad_path *path, void *owner, vb_time now,
@@ -48,7 +48,7 @@ void vb_cm_sidr_reply(struct vb_cm *cm, const struct vb_mad_path *path,
 		vb_cm_end(c, CM_HAS_ADDRESS, m);
 }
 
-/* Being asked. */
+/* The side that answers. */
 
 void vb_cm_sidr_request(struct vb_cm *cm, const struct vb_mad_path *path,
 			const struct vb_cm_msg *m, vb_time now)
@@ -63,7 +63,7 @@ void vb_cm_sidr_request(struct vb_cm *cm, const struct vb_mad_path *path,
 		return;
 	}
 	c = vb_cm_make(cm, path);
-	if (!c) /* as good as lost; the peer asks again */
+	if (!c) /* counts as lost; the peer repeats it */
 		return;
 	c->passive = c->sidr = true;
 	c->tid = m->tid;
@@ -77,7 +77,7 @@ static void put_reply(struct vb_cm_conn *c, struct vb_cm_msg *rep)
 {
 	rep->attr = CM_SIDR_REP;
 	rep->tid = c->tid;
-	rep->local_id = c->remote_id; /* one number, the peer's */
+	rep->local_id = c->remote_id; /* the request ID, which the peer chose */
 	vb_cm_put(c->mad, rep);
 	vb_cm_send_mad(c, c->mad);
 }

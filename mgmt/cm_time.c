@@ -5,9 +5,10 @@
 
 #include "mgmt/cm_inside.h"
 
-/* What came back so often, and for so long, is meant: a program that is just
- * starting over there is not given up. One failure to find a host returns all
- * requests that waited for it, and counts once. */
+/* A request ends after this many returns that span this much time, since a
+ * program may be just starting at the peer. When the kernel fails to find a
+ * host it returns all packets that waited for it; each sending counts at most
+ * once. */
 #define RETURNS_MEAN 3
 #define RETURNS_LAST VB_SEC
 
@@ -60,9 +61,9 @@ void vb_cm_run_out(struct vb_cm_conn *c, vb_time now)
 	}
 }
 
-/* Who sees our requests can answer them, too; who only knows of them, or has
- * seen others, does not know this transaction. So nobody ends by this what he
- * could not have refused. */
+/* Whether @m is the request for which @c waits. A forged return must have its
+ * random transaction ID, which only hosts that see our packets know, and those
+ * could forge a refusal as well. */
 static bool is_what_we_ask(const struct vb_cm_conn *c, const struct vb_gid *to,
 			   const struct vb_cm_msg *m)
 {
@@ -78,7 +79,7 @@ static bool is_no_such_host(int error)
 	       error == EACCES; /* ICMPv6: prohibited, or no route */
 }
 
-/* Has it come back for good? */
+/* Counts a return. True: the peer cannot be reached. */
 static bool count_return(struct vb_cm_conn *c, vb_time now)
 {
 	if (c->came_back)
