@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A broker in a child process, and what all kinds of clients get from it. */
+/* Runs a broker in a child process and checks its answers to programs. */
 #include "broker/broker.h"
 
 #include <stdarg.h>
@@ -60,7 +60,7 @@ static int connect_to_broker(void)
 	return -1;
 }
 
-/* The session was ended properly: not a timeout. */
+/* The broker closed the session; the receive did not time out. */
 static void expect_end(int fd)
 {
 	char byte;
@@ -119,7 +119,7 @@ static void close_answer(struct answer *a)
 		close(a->fds[--a->count]);
 }
 
-/* A session with a slot. */
+/* Opens a session that claims a slot, and returns its socket. */
 static int claim(struct answer *a)
 {
 	int fd = connect_to_broker();
@@ -169,7 +169,7 @@ static void broker_run__slots_come_and_go(void **state)
 	first = claim_slot(&a, 1);
 	second = claim_slot(&b, 2);
 	assert_int_equal(programs(), 2);
-	close(first); /* the name is held still: so is the slot */
+	close(first); /* the name is still held, so the slot is, too */
 	assert_int_equal(programs(), 2);
 	close_answer(&a);
 	assert_int_equal(programs(), 1);
@@ -188,7 +188,7 @@ static void broker_run__all_slots(void **state)
 	int fds[VB_MAX_PROGRAMS + 1];
 	struct rlimit limit;
 
-	/* All programs' descriptors are in this one. */
+	/* This process has the descriptors of all programs. */
 	getrlimit(RLIMIT_NOFILE, &limit);
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
@@ -206,7 +206,7 @@ static void broker_run__all_slots(void **state)
 	kill_broker();
 }
 
-/* More than any message has. */
+/* A message with more descriptors than the protocol allows ends the session. */
 static void too_many_descriptors(unsigned count)
 {
 	struct vb_ipc m = { .kind = IPC_REJOIN,
@@ -249,7 +249,7 @@ static void broker_run__nonsense_ends_a_session(void **state)
 		too_many_descriptors(count);
 	fd = claim_slot(&a, 1);
 	close_answer(&a);
-	say(fd, IPC_CLAIM, 0, -1); /* a second one */
+	say(fd, IPC_CLAIM, 0, -1); /* a session may claim one slot only */
 	expect_end(fd);
 	close(fd);
 	assert_int_equal(programs(), 0);
@@ -276,7 +276,8 @@ static void broker_run__too_many_sessions(void **state)
 	kill_broker();
 }
 
-/* Who wants nothing keeps nobody out; who holds a slot may be silent. */
+/* The broker closes a silent session without a slot, but not one with a slot.
+ */
 static void broker_run__silent_sessions(void **state)
 {
 	const struct timeval limit = { 8, 0 };
@@ -297,8 +298,8 @@ static void broker_run__silent_sessions(void **state)
 	kill_broker();
 }
 
-/* The name is closed after the session: what waits in the slot's queue is
- * dropped all the same. */
+/* When the program closes the name after the session, the broker still empties
+ * the queue of the slot. */
 static void broker_run__name_outlives_session(void **state)
 {
 	struct sockaddr_in6 to = { .sin6_family = AF_INET6,
@@ -362,7 +363,7 @@ static void broker_run__the_next_one_takes_over(void **state)
 	close(second);
 
 	start_broker(60 * VB_SEC);
-	third = connect_to_broker(); /* waits for somebody to rejoin */
+	third = connect_to_broker(); /* waits for a program to rejoin */
 	say(third, IPC_CLAIM, 0, -1);
 	nap_ms(50);
 	first = connect_to_broker();
@@ -387,7 +388,7 @@ static void broker_run__the_next_one_takes_over(void **state)
 	assert_false(vb_udp_port_taken());
 }
 
-/* 0: welcome; or why not. */
+/* Returns 0 if the broker lets the program rejoin, else the errno it gives. */
 static int rejoin(unsigned slot, int socket, int name, int vault)
 {
 	const int fds[IPC_FDS] = { socket, name, vault };
@@ -400,7 +401,7 @@ static int rejoin(unsigned slot, int socket, int name, int vault)
 	return a.m.kind == IPC_WELCOME ? 0 : a.m.error;
 }
 
-/* The descriptors of that very slot are the proof, all of them. */
+/* A program can rejoin only with the socket and the name of that slot. */
 static void broker_run__rejoin_needs_proof(void **state)
 {
 	struct answer a, b;
@@ -423,7 +424,7 @@ static void broker_run__rejoin_needs_proof(void **state)
 	kill_broker();
 }
 
-/* What @child says of a child process. */
+/* Runs @child in a child process and returns its result. */
 static int in_child(int (*child)(const struct answer *a),
 		    const struct answer *a)
 {
@@ -436,7 +437,7 @@ static int in_child(int (*child)(const struct answer *a),
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* The name, bound where we are not. */
+/* Rejoins with the name bound in another network namespace. */
 static int bring_name_from_elsewhere(const struct answer *a)
 {
 	int fds[IPC_FDS] = { a->fds[0], -1, a->fds[2] };
@@ -467,7 +468,8 @@ static void broker_run__rejoin_of_others(void **state)
 	fd = claim_slot(&a, 1);
 	assert_int_equal(in_child(bring_the_parents, &a), EPERM);
 	assert_int_equal(in_child(bring_name_from_elsewhere, &a), 1);
-	/* Without a session the name says whose it is. */
+	/* Without a session, only the listener at the name tells which process
+	 * has the slot. */
 	assert_int_equal(listen(a.fds[IPC_FD_NAME], 1), 0);
 	close(fd);
 	nap_ms(50);
@@ -477,7 +479,7 @@ static void broker_run__rejoin_of_others(void **state)
 	kill_broker();
 }
 
-/* Does the broker believe that a queue pair of slot 1 is ours? */
+/* Whether the broker lets this process speak for a queue pair of slot 1. */
 static bool speaks_for_slot_1(void)
 {
 	const struct vb_ipc_cm hello = { .kind = IPC_CM_HELLO,
@@ -495,7 +497,8 @@ static bool speaks_for_slot_1(void)
 	return answer.status == 0;
 }
 
-/* A session that gave its slot's name up, and then looks who has the slot. */
+/* A process that closes its slot's name and keeps its session must not speak
+ * for the next holder of the slot. */
 static int keep_session(int told, int tell)
 {
 	struct answer a;

@@ -37,7 +37,7 @@ static struct vb_cm_port port(uint16_t number, struct vb_gid address,
 				    .flags = flags };
 }
 
-/* The kernel's files, in files of ours. */
+/* Replaces the kernel's settings by files of the test. */
 static int begin(void **state)
 {
 	vb_cm_ports_init(&table);
@@ -180,13 +180,13 @@ static void ports__any_number(void **state)
 	}
 	assert_int_equal(p[0].number ^ p[1].number, 40000 ^ 40003);
 	assert_int_equal(p[2].number, 0);
-	/* Of these nobody has read before. */
+	/* The table must read a setting anew for each bind. */
 	setting(table.range_fd, "50000\t50001\n");
 	assert_int_equal(vb_cm_ports_bind(&table, &p[2]), 0);
 	assert_int_equal(p[2].number, 50001);
 }
 
-/* A program may take what is reserved, if it says so. */
+/* A program can bind a reserved port if it asks for its number. */
 static void ports__reserved_for_who_asks(void **state)
 {
 	struct vb_cm_port p = port(40001, any4(), 0);
@@ -195,7 +195,8 @@ static void ports__reserved_for_who_asks(void **state)
 	assert_int_equal(vb_cm_ports_bind(&table, &p), 0);
 }
 
-/* By AF_IB and by IP: one set of numbers, and two kinds of requests. */
+/* Ports of AF_IB and of IP share their numbers, but each gets only requests of
+ * its own kind. */
 static void ports__of_gids(void **state)
 {
 	struct vb_gid a = ipv4(1), b = ipv4(2);
@@ -213,8 +214,7 @@ static void ports__of_gids(void **state)
 	assert_null(vb_cm_ports_find(&table, TCP, 1, &b, false));
 }
 
-/* The same question of all that are bound, as the rules say it, pair by pair.
- */
+/* A model that compares ports pair by pair, to check the counters against. */
 static bool is_any4(const struct vb_gid *a)
 {
 	return vb_gid_is_ipv4(a) && vb_load_be(a->raw + 12, 4) == 0;
@@ -326,7 +326,8 @@ static double seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* One number at 65,000 addresses, which share it or do not; and at one. */
+/* Binding takes no longer when 65,000 ports have one number, at as many
+ * addresses or at one. */
 static void ports__many_at_one_number(void **state)
 {
 	static struct vb_cm_port all[65000];

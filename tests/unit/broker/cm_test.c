@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the connection manager believes of programs that come back. */
+/* Checks the broker's connection manager: which claims of resumed connections
+ * it accepts, and the limits of one user. */
 #include "broker/cm.h"
 #include "broker/outbox.h"
 
@@ -14,7 +15,7 @@
 
 #define OWN_QPN	 0x1234
 #define ID	 7
-#define STRANGER 1234 /* a user */
+#define STRANGER 1234 /* a user without privileges */
 
 static struct vb_host_cm *cm;
 static struct vb_cm_client *client;
@@ -70,7 +71,7 @@ static struct vb_ipc_cm ours(void)
 	};
 }
 
-/* Nothing is said of what is believed. */
+/* The broker answers a RESUME only when it refuses it. */
 static bool is_believed(const struct vb_ipc_cm *m, vb_time now)
 {
 	uint8_t bytes[VB_IPC_CM_BYTES];
@@ -139,7 +140,7 @@ static void resume__another_programs(void **state)
 	assert_false(is_believed(&m, VB_SEC));
 }
 
-/* What is answered. */
+/* Sends a request and returns the errno in the answer. */
 static int ask(const struct vb_ipc_cm *m)
 {
 	uint8_t bytes[VB_IPC_CM_BYTES];
@@ -212,7 +213,7 @@ static struct vb_ipc_cm call_from(uint32_t id, struct vb_gid address,
 				   .qpn = qpn };
 }
 
-/* What is heard of a connection that is asked for; 0: nothing yet. */
+/* Sends a CONNECT and returns the errno of the failure event; 0: none came. */
 static int call(const struct vb_ipc_cm *m)
 {
 	uint8_t bytes[VB_IPC_CM_BYTES];
@@ -266,7 +267,7 @@ static void connect__in_its_own_name(void **state)
 	assert_int_equal(connect_from(1, here, OWN_QPN), 0);
 }
 
-/* Another user than whose broker it is. */
+/* A user who is not trusted can have only so many ports and ids. */
 static void bind__a_users_ports(void **state)
 {
 	uint32_t id = 1;
@@ -281,7 +282,7 @@ static void bind__a_users_ports(void **state)
 	assert_int_equal(vb_user_has(user, VB_QUOTA_IDS), VB_IPC_CM_USER_PORTS);
 }
 
-/* Who asks and does not read what is answered. */
+/* A program that sends requests and reads no answers loses its session. */
 static void answers__that_nobody_reads(void **state)
 {
 	const struct vb_ipc_cm hello = { .kind = IPC_CM_HELLO,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pair 1 on a real socket: what is a management datagram, and where its
- * answer goes. */
+/* Checks queue pair 1 on a real socket: which packets count as management
+ * datagrams, and the path back to their sender. */
 #include "broker/gsi.h"
 
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 #include "tests/unit/netns.h"
 
 static struct vb_gsi *gsi;
-static struct vb_link *stranger; /* who sends what he likes */
+static struct vb_link *stranger; /* sends arbitrary packets */
 static unsigned heard;
 static struct vb_mad_path way_back;
 static uint8_t last[VB_MAD_BYTES];
@@ -56,7 +56,7 @@ static void take(void *arg, const struct vb_mad_path *back,
 	heard++;
 }
 
-/* What has arrived, in a moment. */
+/* Receives until nothing has come for 100 ms. */
 static void hear(void)
 {
 	struct pollfd p = { vb_gsi_fd(gsi), POLLIN, 0 };
@@ -108,7 +108,7 @@ static void gsi__ipv6(void **state)
 	assert_true(vb_gid_equal(&way_back.dgid, &lo));
 }
 
-/* Nobody is there, or no way: it is as if it were lost. */
+/* Sending to a host that does not exist, or without a route, loses the MAD. */
 static void gsi__no_way(void **state)
 {
 	const struct vb_mad_path path = {
@@ -138,7 +138,7 @@ static void take_back(void *arg, const struct vb_gid *to, const uint8_t *bytes,
 	returned++;
 }
 
-/* What comes back, in a moment. */
+/* Waits until the network returns a MAD. */
 static void await_return(struct vb_gsi *g)
 {
 	returned = 0;
@@ -182,7 +182,7 @@ static void gsi__hears_that_nobody_is_there(void **state)
 	vb_gsi_close(g);
 }
 
-/* What came back says nothing of what is sent next. */
+/* A returned MAD must not make the next send fail. */
 static void gsi__sends_after_a_return(void **state)
 {
 	const struct vb_mad_path path = { .sgid = host(1), .dgid = host(2) };
@@ -215,7 +215,7 @@ static uint16_t sum(const void *bytes, size_t len)
 	return (uint16_t)~s;
 }
 
-/* Host 2 says, by ICMP, why it does not take what host 1 sent from @port. */
+/* Host 2 sends an ICMP error for the packet that host 1 sent from @port. */
 static void say_why(uint16_t port, uint8_t code)
 {
 	struct {
@@ -257,7 +257,7 @@ static int open_host2(void)
 	return fd;
 }
 
-/* From which port; 0: nothing has come. */
+/* The source port of a datagram; 0: none came within 200 ms. */
 static uint16_t take_datagram(int fd)
 {
 	struct pollfd p = { fd, POLLIN, 0 };
@@ -271,7 +271,8 @@ static uint16_t take_datagram(int fd)
 	return ntohs(who.sin_port);
 }
 
-/* Whoever makes something come back, and of whatever kind, loses nobody's. */
+/* ICMP errors of any code, which any host can provoke, must not make the next
+ * send fail. */
 static void gsi__sends_after_returns_of_any_kind(void **state)
 {
 	const struct vb_mad_path path = { .sgid = host(1), .dgid = host(2) };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Addresses that come and go on an interface of the test's own. */
+/* Checks local addresses on an interface that the test makes, while it adds and
+ * removes addresses. */
 #include "broker/local_addr.h"
 
 #include <stdarg.h>
@@ -72,7 +73,7 @@ static void place__first_gid(void **state)
 	assert_false(has("fe80::ff:fe00:9"));
 }
 
-/* Another routing table's addresses are the host's as well. */
+/* Addresses in another routing table belong to the host as well. */
 static void place__of_another_table(void **state)
 {
 	if (system("ip link add vrf7 type vrf table 9 2>/dev/null && "

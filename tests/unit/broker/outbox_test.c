@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Letters to a program that reads them late, or never. */
+/* Checks the queue of messages to a program that reads late or never. */
 #include "broker/outbox.h"
 
 #include <errno.h>
@@ -71,7 +71,7 @@ static void outbox__keeps_the_order(void **state)
 	assert_int_equal(boxes[0].error, 0);
 }
 
-/* Without a session that can be written to: it is known at once. */
+/* The error is set at the message that is too much, without another write. */
 static void outbox__of_one_that_does_not_read(void **state)
 {
 	uint32_t i;

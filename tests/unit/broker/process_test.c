@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The process at the other end of a session, and the queue pairs that it may
- * speak for. */
+/* Checks how the broker identifies the process of a session, and for which
+ * queue pairs that process may speak. */
 #include "broker/process.h"
 
 #include <stdarg.h>
@@ -24,7 +24,8 @@ static void of_ourselves(struct vb_process *p)
 	close(ends[1]);
 }
 
-/* The name stands before the time of birth in /proc/PID/stat. */
+/* A program name with spaces and parentheses must not disturb reading the start
+ * time in /proc/PID/stat. */
 static void of__any_name(void **state)
 {
 	struct vb_process plain, odd;

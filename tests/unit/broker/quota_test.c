@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What one user may have of the broker, and what is kept for root. */
+/* Checks the quotas of users, and what is kept for root. */
 #include "broker/quota.h"
 
 #include <setjmp.h>
@@ -48,7 +48,7 @@ static void user__takes_so_much(void **state)
 		vb_user_give(u, q, 1);
 		assert_true(vb_user_take(u, q, 1));
 		assert_true(vb_user_take(root, q, most[q] * 4));
-		/* Had it before the broker. */
+		/* A count can exceed the quota. */
 		vb_user_count(u, q, 1);
 		assert_false(vb_user_may_have(u, q, 1));
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Slots and their vault, in a network namespace of the test's own. */
+/* Checks slots and their vault in a network namespace that the test makes. */
 #include "broker/slots.h"
 
 #include <stdarg.h>
@@ -62,7 +62,7 @@ static void throw_at(unsigned slot)
 	close(tx);
 }
 
-/* Does a packet for @slot arrive in its socket, and there only? */
+/* Whether a packet for @slot arrives in its socket and in no other. */
 static void check_steering(unsigned slot)
 {
 	char byte;
@@ -151,7 +151,7 @@ static void slots_create__port_taken(void **state)
 	assert_int_equal(vb_slots_create(&slots), 0);
 }
 
-/* What is left when a broker dies: programs, each with the vault. */
+/* Ends the broker, and returns the vault that a program would still hold. */
 static int lose_broker(void)
 {
 	int vault = dup(slots.vault);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One end of connections; the test is the other, message by message. */
+/* Checks the state machine of connections; the test plays the peer, message by
+ * message. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,9 +19,9 @@
 static struct vb_cm *cm;
 static struct vb_mad_path path;
 static vb_time now;
-static struct vb_cm_msg sent; /* the last */
+static struct vb_cm_msg sent; /* the last message */
 static unsigned sent_count;
-static int happened; /* the last; -1: nothing */
+static int happened; /* the last event; -1: none */
 static unsigned refuse_with, requests;
 static struct vb_cm_conn *conn;
 static int owner;
@@ -137,7 +138,8 @@ static void expect_sent(enum vb_cm_attr attr)
 	assert_int_equal(sent.attr, attr);
 }
 
-/* So often as was agreed, after some that come early: 250 ms, 0.5 s, 1 s... */
+/* Expects the early repetitions, after 250 ms, 0.5 s, 1 s, and then @count
+ * more. */
 static void expect_repeats(enum vb_cm_attr attr, unsigned count)
 {
 	const vb_time first = now;
@@ -248,7 +250,7 @@ static void flood__gives_up_the_oldest(void **state)
 		}
 	}
 	assert_int_equal(first->state, CM_CLOSED);
-	/* The latest still can: it is not among the oldest. */
+	/* The latest request is not among the oldest, so it still works. */
 	say(CM_REJ, 9);
 	assert_int_equal(happened, CM_IS_REJECTED);
 }
@@ -288,7 +290,7 @@ static void resume__knows_its_peer(void **state)
 	assert_int_equal(vb_cm_count(cm), 0);
 }
 
-/* The reply that went with the old manager goes out again. */
+/* A request that an earlier manager received can be accepted at the new one. */
 static void resume__answers_a_request(void **state)
 {
 	const struct vb_cm_ticket t = { .state = CM_REQ_RCVD,
@@ -308,7 +310,8 @@ static void resume__answers_a_request(void **state)
 	assert_int_equal(happened, CM_IS_ESTABLISHED);
 }
 
-/* Nobody listens, a peer says at once: it is asked again, for half a second. */
+/* When a peer says at once that no program listens, the REQ is repeated for
+ * half a second. */
 static void refused__at_once(void **state)
 {
 	struct vb_cm_msg m = { .attr = CM_REJ, .local_id = PEER_ID };
@@ -328,7 +331,7 @@ static void refused__at_once(void **state)
 	vb_cm_release(conn, now);
 }
 
-/* By one that has waited for somebody itself. */
+/* A peer that refuses late has waited for a listener, so its REJ is final. */
 static void refused__after_a_while(void **state)
 {
 	struct vb_cm_msg m = { .attr = CM_REJ, .local_id = PEER_ID };
@@ -343,7 +346,7 @@ static void refused__after_a_while(void **state)
 	vb_cm_release(conn, now);
 }
 
-/* REJ 26: of what path MTU the peer's interface carries packets. */
+/* Delivers REJ 26, which names the largest path MTU that the peer accepts. */
 static void refuse_mtu(unsigned info_bytes, uint8_t most)
 {
 	struct vb_cm_msg m = { .attr = CM_REJ,
@@ -366,7 +369,7 @@ static void active__asks_for_less(void **state)
 	expect_sent(CM_REQ);
 	assert_int_equal(sent.req.mtu, 3);
 	assert_int_equal(sent.req.qpn, OUR_QPN);
-	refuse_mtu(1, 3); /* a copy, late */
+	refuse_mtu(1, 3); /* a late copy of the REJ */
 	assert_int_equal(happened, -1);
 	assert_int_equal(sent_count, 0);
 	run_timer();
@@ -403,7 +406,7 @@ static void passive__says_how_much(void **state)
 	assert_int_equal(sent.answer.info_bytes, 1);
 	assert_int_equal(sent.answer.info[0], 3);
 	vb_cm_release(conn, now);
-	request(PEER_ID, PEER_QPN); /* it asks again */
+	request(PEER_ID, PEER_QPN); /* the peer repeats its REQ */
 	assert_int_equal(conn->state, CM_REQ_RCVD);
 	vb_cm_release(conn, now);
 }
@@ -442,7 +445,7 @@ static void held__nobody_comes(void **state)
 	refuse_with = CM_REJ_INVALID_SERVICE_ID;
 	request(PEER_ID, PEER_QPN);
 	assert_int_equal(sent_count, 0);
-	request(PEER_ID, PEER_QPN); /* again: it waits already */
+	request(PEER_ID, PEER_QPN); /* a repetition of a request that waits */
 	assert_int_equal(sent_count, 0);
 	assert_int_equal(requests, 1);
 	vb_cm_listens(cm);
@@ -467,7 +470,7 @@ static void held__somebody_comes(void **state)
 	assert_int_equal(vb_cm_deadline(cm), VB_NEVER);
 	vb_cm_listens(cm);
 	assert_int_equal(requests, 4);
-	conn = NULL; /* both are ended with the machine */
+	conn = NULL; /* teardown frees both */
 }
 
 static void held__the_peer_gives_up(void **state)
@@ -486,7 +489,7 @@ static void held__the_peer_gives_up(void **state)
 	assert_int_equal(requests, 1);
 }
 
-/* A bounded number, and one peer has not all of it. */
+/* The number of waiting requests is bounded, and one peer gets a part of it. */
 static void held__are_few(void **state)
 {
 	unsigned held[2] = { 0, 0 };
@@ -542,7 +545,7 @@ static void sidr__answers_and_repeats_its_answer(void **state)
 	assert_int_equal(vb_cm_busy(cm), 0);
 	run_timer();
 	assert_int_equal(happened, -1);
-	look_up(PEER_ID); /* forgotten: a new one */
+	look_up(PEER_ID); /* the first is forgotten, so this is a new one */
 	assert_int_equal(requests, 2);
 }
 
@@ -607,7 +610,7 @@ static void sidr__is_answered_once(void **state)
 
 	look_it_up();
 	m.local_id = sent.local_id;
-	m.tid = sent.tid + 1; /* another's */
+	m.tid = sent.tid + 1; /* of another transaction */
 	deliver(&m);
 	assert_int_equal(happened, -1);
 	m.tid = sent.tid;
@@ -644,7 +647,7 @@ static void active__repeats_and_gives_up(void **state)
 	vb_cm_release(conn, now);
 }
 
-/* What was sent last comes back. */
+/* The network returns the last message. */
 static void come_back(int error)
 {
 	uint8_t mad[VB_MAD_BYTES];
@@ -688,7 +691,8 @@ static void active__gives_up_soon_where_nobody_is(void **state)
 	expect_given_up(CM_SIDR_REQ, ECONNREFUSED, ECONNREFUSED);
 }
 
-/* A host is looked for for 3 s, and then all that waited for it come back. */
+/* The kernel looks for a host for 3 s and then returns all packets to it. Such
+ * a burst counts once. */
 static void active__outlasts_a_burst_of_returns(void **state)
 {
 	connect_it();
@@ -706,7 +710,7 @@ static void active__outlasts_a_burst_of_returns(void **state)
 	vb_cm_release(conn, now);
 }
 
-/* However late it is: it is the returns that must last. */
+/* A request ends when its returns last a second, however long it has waited. */
 static void active__outlasts_a_second_of_returns(void **state)
 {
 	connect_it();
@@ -714,7 +718,7 @@ static void active__outlasts_a_second_of_returns(void **state)
 		run_timer();
 	for (unsigned i = 0; i < 10; i++) {
 		come_back(ECONNREFUSED);
-		conn->came_back = false; /* sent again at once, say */
+		conn->came_back = false; /* as if it were sent again at once */
 		assert_int_equal(happened, -1);
 	}
 	now += VB_SEC;
@@ -723,7 +727,7 @@ static void active__outlasts_a_second_of_returns(void **state)
 	vb_cm_release(conn, now);
 }
 
-/* Who was sent one knows nothing of the next. */
+/* A peer that sees one transaction ID cannot guess the next. */
 static void active__transactions_are_no_sequence(void **state)
 {
 	uint32_t tids[3];
@@ -748,7 +752,7 @@ static void active__heeds_no_other_returns(void **state)
 	now += 2 * VB_SEC;
 	for (unsigned i = 0; i < 10; i++) {
 		come_back(EMSGSIZE);
-		sent.tid++; /* somebody's guess */
+		sent.tid++; /* a guessed transaction ID */
 		come_back(ECONNREFUSED);
 		sent = req;
 		sent.local_id++;
@@ -903,7 +907,8 @@ static void dreq__for_another_queue_pair_is_not_ours(void **state)
 	vb_cm_release(conn, now);
 }
 
-/* Annex A14: a target's number is not where others have theirs. */
+/* The REP of an XRC target has its number in another field (IBA annex A14), and
+ * a DREQ for it must still match. */
 static void xrc__target_is_disconnected(void **state)
 {
 	struct vb_cm_msg rep = { .attr = CM_REP };

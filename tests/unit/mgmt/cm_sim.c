@@ -2,8 +2,8 @@
 /*
  * Two connection managers with a bad wire between them, in virtual time: ends
  * connect, accept, reject, disconnect and vanish at random while messages are
- * lost, repeated, late and damaged. What must hold: who was told one thing is
- * not told its opposite; nothing lives for ever; nothing leaks.
+ * lost, repeated, late and damaged. Three things must hold: no end is told one
+ * thing and then its opposite; every connection ends; no memory leaks.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ struct end {
 	struct vb_cm_conn *conn;
 	unsigned side;
 	enum told told;
-	uint64_t service; /* that was asked for */
+	uint64_t service; /* ID of the service asked for */
 };
 
 struct mail {
@@ -111,7 +111,7 @@ static unsigned on_request(void *arg, struct vb_cm_conn *c,
 
 	if (quiet || !e)
 		return CM_REJ_NO_RESOURCES;
-	if (maybe(2000)) /* nobody listens; somebody may, a moment later */
+	if (maybe(2000)) /* no listener, for the moment */
 		return CM_REJ_INVALID_SERVICE_ID;
 	*e = (struct end){ c, (unsigned)(size_t)arg, TOLD_NOTHING };
 	e->service = req->sidr.service_id;
@@ -119,7 +119,7 @@ static unsigned on_request(void *arg, struct vb_cm_conn *c,
 	return 0;
 }
 
-/* Whoever is asked says the double of what it was asked for. */
+/* The answering end sends twice the service ID as the Q_Key. */
 static void check_address(const struct vb_cm_msg *m)
 {
 	if (m->sidr.qkey != m->sidr.service_id * 2)
@@ -128,7 +128,7 @@ static void check_address(const struct vb_cm_msg *m)
 		answers++;
 }
 
-/* What may follow what. */
+/* Checks the order of events at one end. */
 static void on_happen(void *arg, struct vb_cm_conn *c,
 		      enum vb_cm_happening what, const struct vb_cm_msg *m)
 {
@@ -154,7 +154,7 @@ static void on_happen(void *arg, struct vb_cm_conn *c,
 		e->told = TOLD_DOWN;
 		break;
 	case CM_IS_DISCONNECTED:
-		/* once, whoever asked for it, and however many did */
+		/* Once, even if both ends disconnect. */
 		MUST(e->told < TOLD_DOWN);
 		e->told = TOLD_DOWN;
 		break;
