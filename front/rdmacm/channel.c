@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Event channels: the queue of events, its eventfd, the wait for an event, and
+ * what happens to the events of an id or a channel that goes away.
+ */
+#include "front/rdmacm/event_priv.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/sync.h"
+
+VB_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	struct rcm_channel *c;
+	int rc = rcm_session_start();
+
+	if (rc) {
+		errno = -rc;
+		return NULL;
+	}
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	c->last = &c->first;
+	c->pub.fd = eventfd(0, EFD_CLOEXEC);
+	if (c->pub.fd < 0) {
+		free(c);
+		return NULL;
+	}
+	(void)sem_init(&c->pushed, 0, 0);
+	return &c->pub;
+}
+
+/* With the lock, all of these, and so no cancellation points. The descriptor is
+ * readable exactly while events wait: so neither call here blocks. */
+
+static void mark_full(struct rcm_channel *c)
+{
+	int cancel = vb_cancel_off();
+
+	if (eventfd_write(c->pub.fd, 1) < 0)
+		vb_log(LOG_WARN, "rdmacm: an event channel is closed");
+	vb_cancel_back(cancel);
+}
+
+static void mark_empty(struct rcm_channel *c)
+{
+	int cancel = vb_cancel_off();
+	eventfd_t n;
+
+	if (!c->first && eventfd_read(c->pub.fd, &n) < 0)
+		vb_log(LOG_WARN, "rdmacm: an event channel is closed");
+	vb_cancel_back(cancel);
+}
+
+void rcm_channel_push(struct rcm_channel *c, struct rcm_event *e)
+{
+	bool was_empty = !c->first;
+
+	e->next = NULL;
+	*c->last = e;
+	c->last = &e->next;
+	if (was_empty)
+		mark_full(c);
+	(void)sem_post(&c->pushed);
+}
+
+static struct rcm_event *pop(struct rcm_channel *c)
+{
+	struct rcm_event *e = c->first;
+
+	if (!e)
+		return NULL;
+	c->first = e->next;
+	if (!c->first)
+		c->last = &c->first;
+	mark_empty(c);
+	return e;
+}
+
+void rcm_event_free(struct rcm_event *e)
+{
+	if (e)
+		free(e->more);
+	free(e);
+}
+
+/* With the lock. A broker that comes after has to hear of it until an id
+ * stands for it. */
+void rcm_event_unseen(struct rcm_event *e)
+{
+	e->next_unseen = rcm.unseen;
+	if (e->next_unseen)
+		e->next_unseen->unseen_at = &e->next_unseen;
+	rcm.unseen = e;
+	e->unseen_at = &rcm.unseen;
+}
+
+void rcm_event_seen(struct rcm_event *e)
+{
+	if (!e->unseen_at)
+		return;
+	*e->unseen_at = e->next_unseen;
+	if (e->next_unseen)
+		e->next_unseen->unseen_at = e->unseen_at;
+	e->unseen_at = NULL;
+}
+
+/* Another thread may have been at it: only what leads on is believed. */
+void rcm_event_after_fork(void)
+{
+	for (struct rcm_event *e = rcm.unseen; e; e = e->next_unseen)
+		e->unseen_at = NULL;
+	rcm.unseen = NULL;
+}
+
+/* Take out what is of @id, or of any: into @to, or thrown away. */
+static void sift(struct rcm_channel *c, struct rcm_id *id,
+		 struct rcm_channel *to)
+{
+	struct rcm_event *e = c->first, *next;
+	bool had = e;
+
+	c->first = NULL;
+	c->last = &c->first;
+	for (; e; e = next) {
+		next = e->next;
+		e->next = NULL;
+		if (id && e->id != id) {
+			*c->last = e;
+			c->last = &e->next;
+		} else if (to) {
+			rcm_channel_push(to, e);
+		} else {
+			rcm_event_seen(e);
+			rcm_event_free(e);
+		}
+	}
+	if (had)
+		mark_empty(c);
+}
+
+/* A request that nobody will see is refused by closing it: one of @id's, or of
+ * any. */
+static void refuse_unseen(struct rcm_channel *c, const struct rcm_id *id)
+{
+	uint8_t bytes[VB_IPC_CM_BYTES];
+	int cancel = vb_cancel_off();
+
+	for (struct rcm_event *e = c->first; e; e = e->next) {
+		struct vb_ipc_cm m = { .kind = IPC_CM_CLOSE,
+				       .version = VB_IPC_CM_VERSION,
+				       .id = e->m.id };
+
+		if ((id && e->id != id) || e->local || e->stream ||
+		    e->m.event != IPC_CM_REQUEST)
+			continue;
+		(void)vb_ipc_cm_put(bytes, &m);
+		if (rcm.fd >= 0 && write(rcm.fd, bytes, sizeof(bytes)) < 0)
+			vb_log(LOG_DEBUG, "rdmacm: the broker is gone");
+	}
+	vb_cancel_back(cancel);
+}
+
+/* With the lock: ids that outlive their channel hear of nothing. */
+static void forget_channel(const struct rdma_event_channel *channel)
+{
+	for (unsigned i = 0; i < VB_COUNT(rcm.ids); i++)
+		for (struct rcm_id *id = rcm.ids[i]; id; id = id->next)
+			if (id->pub.channel == channel)
+				id->pub.channel = NULL;
+}
+
+static void release(struct rcm_channel *c)
+{
+	(void)sem_destroy(&c->pushed);
+	free(c);
+}
+
+VB_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+	struct rcm_channel *c = rcm_channel_of(channel);
+	int cancel = vb_cancel_off();
+	bool last;
+
+	pthread_mutex_lock(&rcm.lock);
+	forget_channel(channel);
+	refuse_unseen(c, NULL);
+	sift(c, NULL, NULL);
+	close(c->pub.fd);
+	c->closed = true;
+	last = c->inside == 0;
+	pthread_mutex_unlock(&rcm.lock);
+	if (last)
+		release(c);
+	vb_cancel_back(cancel);
+}
+
+/* With the lock: the program has acknowledged what it was given. */
+static void await_acks(struct rcm_id *id)
+{
+	int cancel = vb_cancel_off();
+
+	while (id->delivered != id->acked)
+		pthread_cond_wait(&id->acks, &rcm.lock);
+	vb_cancel_back(cancel);
+}
+
+void rcm_event_forget(struct rcm_id *id)
+{
+	pthread_mutex_lock(&rcm.lock);
+	if (id->pub.channel && id->life == rcm.life) {
+		refuse_unseen(rcm_channel_of(id->pub.channel), id);
+		sift(rcm_channel_of(id->pub.channel), id, NULL);
+	}
+	await_acks(id);
+	pthread_mutex_unlock(&rcm.lock);
+}
+
+void rcm_event_move(struct rcm_id *id, struct rcm_channel *to)
+{
+	pthread_mutex_lock(&rcm.lock);
+	await_acks(id);
+	if (id->pub.channel)
+		sift(rcm_channel_of(id->pub.channel), id, to);
+	id->pub.channel = &to->pub;
+	pthread_mutex_unlock(&rcm.lock);
+}
+
+/* 0: the channel blocks, or is gone and never has anything again; -EAGAIN. */
+static int blocks(struct rcm_channel *c)
+{
+	int flags = 0;
+
+	pthread_mutex_lock(&rcm.lock);
+	if (!c->closed)
+		flags = fcntl(c->pub.fd, F_GETFL);
+	pthread_mutex_unlock(&rcm.lock);
+	if (flags < 0)
+		return -errno;
+	return flags & O_NONBLOCK ? -EAGAIN : 0;
+}
+
+/* Who is cancelled may have been woken for an event that it does not take. */
+static void wake_another(void *arg)
+{
+	struct rcm_channel *c = arg;
+
+	pthread_mutex_lock(&rcm.lock);
+	if (!c->closed && c->first)
+		(void)sem_post(&c->pushed);
+	pthread_mutex_unlock(&rcm.lock);
+}
+
+/*
+ * Until something was pushed. The sleep alone is a cancellation point, if it
+ * was one for the caller. By a semaphore, as that goes on after a signal where
+ * read(2) would and poll(2) does not, and as the C library sees to it that a
+ * cancellation on its way does not come later (base/bell.c).
+ */
+static int await_push(struct rcm_channel *c, int cancel)
+{
+	int rc;
+
+	if (sem_trywait(&c->pushed) == 0)
+		return 0;
+	rc = blocks(c);
+	if (rc)
+		return rc;
+	pthread_cleanup_push(wake_another, c);
+	vb_cancel_back(cancel);
+	rc = sem_wait(&c->pushed) < 0 ? -errno : 0;
+	(void)vb_cancel_off();
+	pthread_cleanup_pop(0);
+	return rc;
+}
+
+/* 0: an event; -EAGAIN: the program does not want to wait; -EINTR. */
+int rcm_channel_wait(struct rcm_channel *c, struct rcm_event **e, int cancel)
+{
+	int rc;
+
+	do {
+		rc = await_push(c, cancel);
+		if (rc)
+			return rc;
+		pthread_mutex_lock(&rcm.lock);
+		*e = c->closed ? NULL : pop(c);
+		if (*e)
+			(*e)->id->delivered++;
+		pthread_mutex_unlock(&rcm.lock);
+	} while (!*e);
+	return 0;
+}
+
+void rcm_channel_enter(struct rcm_channel *c)
+{
+	pthread_mutex_lock(&rcm.lock);
+	c->inside++;
+	pthread_mutex_unlock(&rcm.lock);
+}
+
+void rcm_channel_leave(void *arg)
+{
+	struct rcm_channel *c = arg;
+	bool last;
+
+	pthread_mutex_lock(&rcm.lock);
+	last = --c->inside == 0 && c->closed;
+	pthread_mutex_unlock(&rcm.lock);
+	if (last)
+		release(c);
+}
