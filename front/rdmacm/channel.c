@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -160,7 +161,8 @@ static void refuse_unseen(struct rcm_channel *c, const struct rcm_id *id)
 		    e->m.event != IPC_CM_REQUEST)
 			continue;
 		(void)vb_ipc_cm_put(bytes, &m);
-		if (rcm.fd >= 0 && write(rcm.fd, bytes, sizeof(bytes)) < 0)
+		if (rcm.fd >= 0 &&
+		    send(rcm.fd, bytes, sizeof(bytes), MSG_NOSIGNAL) < 0)
 			vb_log(LOG_DEBUG, "rdmacm: the broker is gone");
 	}
 	vb_cancel_back(cancel);
