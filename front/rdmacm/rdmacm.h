@@ -243,7 +243,7 @@ void rcm_address_of_ib(struct sockaddr *a, const struct vb_gid *gid,
  * address says. -EPROTONOSUPPORT */
 int rcm_space_of(const struct sockaddr *a, enum rdma_port_space own);
 
-/* resolve.c */
+/* device.c */
 int rcm_devices_open(void); /* with rcm.lock; -errno */
 /* The device that has @src's address, of any kind or of one; -ENODEV;
  * -EOPNOTSUPP: it has no such queue pairs. */
@@ -254,6 +254,10 @@ int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src,
  * has, to this host itself: it leads from the device's address to the same. */
 int rcm_device_choose_home(struct rcm_id *id, const struct vb_gid *src,
 			   enum rcm_kind kind);
+/* GID 0, whose entry names the device's interface. False: it has none. */
+bool rcm_device_first_gid(const struct rcm_device *d, struct ibv_gid_entry *e);
+
+/* resolve.c */
 int rcm_bind(struct rcm_id *id, const struct sockaddr *a);
 /* RDMA_OPTION_IB_PATH, which stands for rdma_resolve_route(). -errno */
 int rcm_path_set(struct rcm_id *id, const void *value, size_t len);

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The devices of the process, and the choice of one for a local address. */
+#include "front/rdmacm/rdmacm.h"
+
+#include <endian.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void describe(struct rcm_device *d)
+{
+	struct ibv_device_attr a = { 0 };
+	struct ibv_port_attr p = { 0 };
+
+	if (ibv_query_device(d->verbs, &a) == 0) {
+		d->max_resources = (uint8_t)VB_MIN(a.max_qp_rd_atom, 255);
+		d->max_depth = (uint8_t)VB_MIN(a.max_qp_init_rd_atom, 255);
+	}
+	d->mtu = ibv_query_port(d->verbs, 1, &p) == 0 ? (uint8_t)p.active_mtu
+						      : IBV_MTU_1024;
+	d->guid = be64toh(ibv_get_device_guid(d->verbs->device));
+	d->iwarp = d->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+	rcm.has_iwarp |= d->iwarp;
+	rcm.has_roce |= !d->iwarp;
+}
+
+/* Kept for the life of the process, as programs hold pointers to them. */
+int rcm_devices_open(void)
+{
+	int count = 0, rc = 0;
+	struct ibv_device **list;
+
+	if (rcm.devices)
+		return 0;
+	list = ibv_get_device_list(&count);
+	if (!list)
+		return -errno;
+	rcm.devices = calloc((size_t)count + 1, sizeof(*rcm.devices));
+	for (int i = 0; rcm.devices && i < count; i++) {
+		struct rcm_device *d = &rcm.devices[rcm.device_count];
+
+		d->verbs = ibv_open_device(list[i]);
+		if (!d->verbs)
+			continue;
+		describe(d);
+		rcm.device_count++;
+	}
+	ibv_free_device_list(list);
+	rcm_removals_watch();
+	if (rcm.device_count == 0) {
+		free(rcm.devices);
+		rcm.devices = NULL;
+		rc = -ENODEV;
+	}
+	return rc;
+}
+
+static bool has_gid(struct rcm_device *d, const struct vb_gid *gid,
+		    struct ibv_gid_entry *found)
+{
+	struct ibv_port_attr p;
+
+	if (ibv_query_port(d->verbs, 1, &p))
+		return false;
+	for (uint32_t i = 0; i < (uint32_t)p.gid_tbl_len; i++) {
+		if (ibv_query_gid_ex(d->verbs, 1, i, found, 0))
+			continue;
+		if (memcmp(found->gid.raw, gid->raw, 16) == 0) {
+			d->mtu = (uint8_t)p.active_mtu;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool is_address(const struct ifaddrs *i, const struct vb_gid *address)
+{
+	struct vb_gid gid;
+
+	if (!i->ifa_addr || rcm_address_bytes(i->ifa_addr) == 0)
+		return false;
+	gid = rcm_gid_of(i->ifa_addr);
+	return vb_gid_equal(&gid, address);
+}
+
+/* It says which interface is the device's; that may have been made anew. */
+bool rcm_device_first_gid(const struct rcm_device *d, struct ibv_gid_entry *e)
+{
+	return ibv_query_gid_ex(d->verbs, 1, 0, e, 0) == 0;
+}
+
+/* An RNIC's GIDs say nothing of addresses: its interface does. */
+static bool has_interface(const struct rcm_device *d, const struct vb_gid *gid,
+			  struct ibv_gid_entry *found)
+{
+	struct ifaddrs *list, *i;
+
+	if (!rcm_device_first_gid(d, found) || getifaddrs(&list))
+		return false;
+	for (i = list; i; i = i->ifa_next)
+		if (is_address(i, gid) &&
+		    if_nametoindex(i->ifa_name) == found->ndev_ifindex)
+			break;
+	freeifaddrs(list);
+	return i;
+}
+
+static bool has_address(struct rcm_device *d, const struct vb_gid *gid,
+			enum rcm_kind kind, struct ibv_gid_entry *found)
+{
+	if (kind != RCM_ANY && d->iwarp != (kind == RCM_IWARP))
+		return false;
+	return d->iwarp ? has_interface(d, gid, found) : has_gid(d, gid, found);
+}
+
+/* An RNIC has connections only. */
+static bool serves(const struct rcm_device *d, const struct rcm_id *id)
+{
+	return !d->iwarp || id->pub.qp_type == IBV_QPT_RC;
+}
+
+/* Whoever chooses a device hears of its going, or does not choose it: it may
+ * have gone (removal.c) since its addresses were looked at. */
+static bool take_device(struct rcm_id *id, struct rcm_device *d,
+			unsigned removals)
+{
+	bool stays;
+
+	pthread_mutex_lock(&rcm.lock);
+	stays = atomic_load(&d->removals) == removals;
+	if (stays)
+		id->device = d;
+	pthread_mutex_unlock(&rcm.lock);
+	return stays;
+}
+
+/*
+ * What address of a device's a way to this host itself is to have: one that
+ * the interface has, as GID 0 may be none; one that needs no interface beside
+ * it; one of the family that was asked for.
+ */
+static unsigned rate_gid(const struct ibv_gid_entry *e,
+			 const struct vb_gid *wanted)
+{
+	struct vb_gid gid;
+
+	memcpy(gid.raw, e->gid.raw, sizeof(gid.raw));
+	return 1u + 4u * (e->gid_index > 0) + 2u * !vb_gid_is_link_local(&gid) +
+	       (vb_gid_is_ipv4(&gid) == vb_gid_is_ipv4(wanted));
+}
+
+static bool leads_home(struct rcm_device *d, const struct vb_gid *wanted,
+		       enum rcm_kind kind, struct ibv_gid_entry *found)
+{
+	struct ibv_gid_entry e;
+	struct ibv_port_attr p;
+	unsigned best = 0, rate;
+
+	if ((kind != RCM_ANY && d->iwarp != (kind == RCM_IWARP)) ||
+	    ibv_query_port(d->verbs, 1, &p) || p.state != IBV_PORT_ACTIVE)
+		return false;
+	if (d->iwarp)
+		return rcm_device_first_gid(d, found);
+	for (uint32_t i = 0; i < (uint32_t)p.gid_tbl_len; i++) {
+		if (ibv_query_gid_ex(d->verbs, 1, i, &e, 0))
+			continue;
+		rate = rate_gid(&e, wanted);
+		if (rate <= best)
+			continue;
+		best = rate;
+		*found = e;
+	}
+	d->mtu = (uint8_t)p.active_mtu;
+	return best > 0;
+}
+
+static void settle(struct rcm_id *id, const struct ibv_gid_entry *e,
+		   const struct vb_gid *src)
+{
+	struct rcm_device *d = id->device;
+
+	if (!rcm.has_roce) /* there is no session, which would hear */
+		rcm_iw_watch();
+	if (!d->pd)
+		d->pd = ibv_alloc_pd(d->verbs);
+	id->gid_index = (uint8_t)e->gid_index;
+	id->way.ifindex = e->ndev_ifindex;
+	id->way.src = *src;
+	if (!d->iwarp) /* whose GIDs are no addresses */
+		memcpy(id->way.src.raw, e->gid.raw, sizeof(id->way.src.raw));
+	id->pub.verbs = d->verbs;
+	id->pub.port_num = 1;
+	if (!id->pub.pd)
+		id->pub.pd = d->pd;
+}
+
+typedef bool (*fitness)(struct rcm_device *d, const struct vb_gid *src,
+			enum rcm_kind kind, struct ibv_gid_entry *found);
+
+/* Of two devices on one interface the first is taken: the program's user says
+ * which that is. */
+static int choose(struct rcm_id *id, const struct vb_gid *src,
+		  enum rcm_kind kind, fitness fits)
+{
+	struct ibv_gid_entry e;
+	int rc = -ENODEV;
+
+	for (unsigned i = 0; i < rcm.device_count; i++) {
+		struct rcm_device *d = &rcm.devices[i];
+		unsigned removals = atomic_load(&d->removals);
+
+		if (!fits(d, src, kind, &e))
+			continue;
+		if (!serves(d, id)) {
+			rc = -EOPNOTSUPP;
+			continue;
+		}
+		if (!take_device(id, d, removals))
+			continue;
+		settle(id, &e, src);
+		return 0;
+	}
+	return rc;
+}
+
+int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src,
+		      enum rcm_kind kind)
+{
+	return choose(id, src, kind, has_address);
+}
+
+int rcm_device_choose_home(struct rcm_id *id, const struct vb_gid *src,
+			   enum rcm_kind kind)
+{
+	return choose(id, src, kind, leads_home);
+}
+
+VB_EXPORT struct ibv_context **rdma_get_devices(int *num_devices)
+{
+	struct ibv_context **list = NULL;
+	int rc = rcm_session_start();
+
+	if (rc == 0)
+		list = calloc(rcm.device_count + 1, sizeof(*list));
+	for (unsigned i = 0; list && i < rcm.device_count; i++)
+		list[i] = rcm.devices[i].verbs;
+	if (!list)
+		errno = rc ? -rc : ENOMEM;
+	if (num_devices)
+		*num_devices = list ? (int)rcm.device_count : 0;
+	return list;
+}
+
+VB_EXPORT void rdma_free_devices(struct ibv_context **list)
+{
+	free(list);
+}
