@@ -36,9 +36,14 @@ VB_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 	return &c->pub;
 }
 
-/* With the lock, all of these, and so no cancellation points. The descriptor is
- * readable exactly while events wait: so neither call here blocks. */
+/*
+ * The caller of each of the following functions holds rcm.lock, so none of them
+ * may be a cancellation point: a cancelled thread would keep the lock. The
+ * eventfd is readable exactly while the queue has events, so neither reading
+ * nor writing it blocks here.
+ */
 
+/* Makes the descriptor readable. */
 static void mark_full(struct rcm_channel *c)
 {
 	int cancel = vb_cancel_off();
@@ -48,6 +53,7 @@ static void mark_full(struct rcm_channel *c)
 	vb_cancel_back(cancel);
 }
 
+/* Makes the descriptor unreadable, if the queue is empty. It was not before. */
 static void mark_empty(struct rcm_channel *c)
 {
 	int cancel = vb_cancel_off();
@@ -90,9 +96,7 @@ void rcm_event_free(struct rcm_event *e)
 	free(e);
 }
 
-/* With the lock. A broker that comes after has to hear of it until an id
- * stands for it. */
-void rcm_event_unseen(struct rcm_event *e)
+void rcm_unseen_add(struct rcm_event *e)
 {
 	e->next_unseen = rcm.unseen;
 	if (e->next_unseen)
@@ -101,7 +105,7 @@ void rcm_event_unseen(struct rcm_event *e)
 	e->unseen_at = &rcm.unseen;
 }
 
-void rcm_event_seen(struct rcm_event *e)
+void rcm_unseen_remove(struct rcm_event *e)
 {
 	if (!e->unseen_at)
 		return;
@@ -111,7 +115,9 @@ void rcm_event_seen(struct rcm_event *e)
 	e->unseen_at = NULL;
 }
 
-/* Another thread may have been at it: only what leads on is believed. */
+/* Another thread of the parent may have been changing the list when the child
+ * was forked. Only next_unseen is followed: it is consistent at every moment of
+ * a change, unseen_at is not. */
 void rcm_event_after_fork(void)
 {
 	for (struct rcm_event *e = rcm.unseen; e; e = e->next_unseen)
@@ -119,7 +125,8 @@ void rcm_event_after_fork(void)
 	rcm.unseen = NULL;
 }
 
-/* Take out what is of @id, or of any: into @to, or thrown away. */
+/* Removes the events of @id from the queue (@id NULL: all events) and appends
+ * them to @to, or frees them if @to is NULL. The caller holds rcm.lock. */
 static void sift(struct rcm_channel *c, struct rcm_id *id,
 		 struct rcm_channel *to)
 {
@@ -137,7 +144,7 @@ static void sift(struct rcm_channel *c, struct rcm_id *id,
 		} else if (to) {
 			rcm_channel_push(to, e);
 		} else {
-			rcm_event_seen(e);
+			rcm_unseen_remove(e);
 			rcm_event_free(e);
 		}
 	}
@@ -145,8 +152,9 @@ static void sift(struct rcm_channel *c, struct rcm_id *id,
 		mark_empty(c);
 }
 
-/* A request that nobody will see is refused by closing it: one of @id's, or of
- * any. */
+/* Tells the broker to close each connection request that is still in the queue
+ * and that arrived for the listener @id (NULL: for any listener), so that its
+ * peer is refused and does not wait. The caller holds rcm.lock. */
 static void refuse_unseen(struct rcm_channel *c, const struct rcm_id *id)
 {
 	uint8_t bytes[VB_IPC_CM_BYTES];
@@ -163,12 +171,12 @@ static void refuse_unseen(struct rcm_channel *c, const struct rcm_id *id)
 		(void)vb_ipc_cm_put(bytes, &m);
 		if (rcm.fd >= 0 &&
 		    send(rcm.fd, bytes, sizeof(bytes), MSG_NOSIGNAL) < 0)
-			vb_log(LOG_DEBUG, "rdmacm: the broker is gone");
+			vb_log(LOG_DEBUG, "rdmacm: the broker has ended");
 	}
 	vb_cancel_back(cancel);
 }
 
-/* With the lock: ids that outlive their channel hear of nothing. */
+/* Ids that outlive @channel get no more events. The caller holds rcm.lock. */
 static void forget_channel(const struct rdma_event_channel *channel)
 {
 	for (unsigned i = 0; i < VB_COUNT(rcm.ids); i++)
@@ -202,7 +210,8 @@ VB_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 	vb_cancel_back(cancel);
 }
 
-/* With the lock: the program has acknowledged what it was given. */
+/* Waits until the program has acknowledged every event of @id that it was
+ * given, because acknowledging refers to the id. The caller holds rcm.lock. */
 static void await_acks(struct rcm_id *id)
 {
 	int cancel = vb_cancel_off();
@@ -233,8 +242,10 @@ void rcm_event_move(struct rcm_id *id, struct rcm_channel *to)
 	pthread_mutex_unlock(&rcm.lock);
 }
 
-/* 0: the channel blocks, or is gone and never has anything again; -EAGAIN. */
-static int blocks(struct rcm_channel *c)
+/* 0: the caller may sleep, because the descriptor blocks; or the channel has
+ * been destroyed, and the caller sleeps for good (see rdma_get_cm_event()).
+ * -EAGAIN: the descriptor does not block. */
+static int may_sleep(struct rcm_channel *c)
 {
 	int flags = 0;
 
@@ -247,7 +258,8 @@ static int blocks(struct rcm_channel *c)
 	return flags & O_NONBLOCK ? -EAGAIN : 0;
 }
 
-/* Who is cancelled may have been woken for an event that it does not take. */
+/* The cancelled thread may have consumed the wakeup for an event that it does
+ * not take, so it wakes another thread that waits. */
 static void wake_another(void *arg)
 {
 	struct rcm_channel *c = arg;
@@ -259,10 +271,12 @@ static void wake_another(void *arg)
 }
 
 /*
- * Until something was pushed. The sleep alone is a cancellation point, if it
- * was one for the caller. By a semaphore, as that goes on after a signal where
- * read(2) would and poll(2) does not, and as the C library sees to it that a
- * cancellation on its way does not come later (base/bell.c).
+ * Waits until an event has been pushed. Only the sleep is a cancellation point,
+ * and only if the caller's thread had cancellation enabled. The sleep uses a
+ * semaphore for two reasons: sem_wait() resumes after a signal handler with
+ * SA_RESTART, as read(2) on the kernel's channel does and poll(2) does not; and
+ * sem_wait() acts on a cancellation that arrives during the sleep before it
+ * returns, so no later call of the program does.
  */
 static int await_push(struct rcm_channel *c, int cancel)
 {
@@ -270,7 +284,7 @@ static int await_push(struct rcm_channel *c, int cancel)
 
 	if (sem_trywait(&c->pushed) == 0)
 		return 0;
-	rc = blocks(c);
+	rc = may_sleep(c);
 	if (rc)
 		return rc;
 	pthread_cleanup_push(wake_another, c);
@@ -281,7 +295,6 @@ static int await_push(struct rcm_channel *c, int cancel)
 	return rc;
 }
 
-/* 0: an event; -EAGAIN: the program does not want to wait; -EINTR. */
 int rcm_channel_wait(struct rcm_channel *c, struct rcm_event **e, int cancel)
 {
 	int rc;

@@ -16,12 +16,18 @@ static struct rcm_event *event_of(struct rdma_cm_event *e)
 	return VB_CONTAINER_OF(e, struct rcm_event, pub);
 }
 
+/* True for a connection request that the next broker must learn of, should the
+ * current one end. A datagram request (SIDR) is left out: its sender repeats
+ * it. iWARP requests do not come from the broker. */
 static bool is_to_be_resumed(const struct rcm_event *e)
 {
 	return e->m.event == IPC_CM_REQUEST && !e->stream &&
 	       e->m.type != IPC_CM_UD;
 }
 
+/* Queues @e with the message @m for the id that @m names, and frees it if there
+ * is no such id or the id has no channel. @e may be NULL after a failed
+ * allocation; the id's record is kept up to date all the same. */
 static void put_arrived(const struct vb_ipc_cm *m, struct rcm_event *e)
 {
 	struct rcm_id *id;
@@ -35,7 +41,7 @@ static void put_arrived(const struct vb_ipc_cm *m, struct rcm_event *e)
 		e->m = *m;
 		rcm_channel_push(rcm_channel_of(id->pub.channel), e);
 		if (is_to_be_resumed(e))
-			rcm_event_unseen(e);
+			rcm_unseen_add(e);
 		e = NULL;
 	}
 	pthread_mutex_unlock(&rcm.lock);
@@ -61,7 +67,8 @@ void rcm_event_iwarp(const struct vb_ipc_cm *m, uint32_t stream,
 	put_arrived(m, e);
 }
 
-/* With the lock. */
+/* Queues an event that this library made. The caller holds rcm.lock. -EINVAL:
+ * the id has no channel; -ENOMEM. */
 static int push_made(struct rcm_id *id, const struct rdma_cm_event *pub)
 {
 	struct rcm_event *e;
@@ -98,7 +105,8 @@ void rcm_event_removed(struct rcm_id *id)
 		return;
 	id->removed = true;
 	if (push_made(id, &pub))
-		vb_log(LOG_WARN, "rdmacm: no memory to tell of a removal");
+		vb_log(LOG_WARN,
+		       "rdmacm: a removal of a device was not reported: out of memory or no event channel");
 }
 
 int rcm_event_local(struct rcm_id *id, enum rdma_cm_event_type what, int status)
@@ -108,6 +116,7 @@ int rcm_event_local(struct rcm_id *id, enum rdma_cm_event_type what, int status)
 	return push_local(id, &pub);
 }
 
+/* Version RDMACM_1.4 of the ABI; an older header does not declare it. */
 int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event,
 			int status, uint64_t arg);
 
@@ -171,9 +180,10 @@ static int next_event(struct rcm_channel *c, struct rdma_cm_event **event)
 }
 
 /*
- * Whoever waits while the channel is destroyed hears of nothing any more: so it
- * is with the kernel's, where the call keeps the file open, and programs count
- * on it: rping ends so, and an error would be its exit status.
+ * A thread that waits here while another destroys the channel sleeps for good,
+ * as with the kernel's channel, which the blocked read(2) keeps open. Programs
+ * rely on that: rping destroys its channel at its end, and an error from this
+ * call would become its exit status.
  */
 VB_EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel,
 				struct rdma_cm_event **event)
@@ -206,7 +216,7 @@ int rcm_event_complete(struct rcm_id *id)
 	status = id->pub.event->status;
 	if (id->pub.event->event == RDMA_CM_EVENT_REJECTED)
 		return rcm_fail(ECONNREFUSED);
-	/* No answer to what was asked, and none comes. */
+	/* The device has been removed, so the operation never completes. */
 	if (id->pub.event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
 		return rcm_fail(ENODEV);
 	return status ? rcm_fail(status < 0 ? -status : status) : 0;

@@ -22,19 +22,21 @@ void rcm_channel_push(struct rcm_channel *c, struct rcm_event *e);
  * no event and the channel's descriptor does not block; -EINTR.
  */
 int rcm_channel_wait(struct rcm_channel *c, struct rcm_event **e, int cancel);
-/* Between these two calls a thread uses @c: rdma_destroy_event_channel()
- * leaves the memory to the last thread that leaves. Both take rcm.lock. The
- * second takes a struct rcm_channel, as pthread_cleanup_push() wants it. */
+/* Between these two calls a thread uses @c: if the program destroys the channel
+ * meanwhile, the last thread to leave frees it. Both functions take rcm.lock.
+ * @channel is a struct rcm_channel; it is void for pthread_cleanup_push(). */
 void rcm_channel_enter(struct rcm_channel *c);
 void rcm_channel_leave(void *channel);
 
-/* Frees @e, which may be NULL and is in no queue or list. */
+/* Frees @e and its private data. @e may be NULL; it must be in no queue and not
+ * in rcm.unseen. */
 void rcm_event_free(struct rcm_event *e);
-/* Adds the connection request @e to rcm.unseen, the requests that have no id
- * yet. resume.c tells the next broker of these, too. With rcm.lock. */
-void rcm_event_unseen(struct rcm_event *e);
-/* Takes @e out of rcm.unseen, if it is in it. With rcm.lock. */
-void rcm_event_seen(struct rcm_event *e);
+/* Adds the connection request @e to rcm.unseen, the list of the requests that
+ * have no id yet. If the broker ends, resume.c tells the next broker of these,
+ * too. The caller holds rcm.lock. */
+void rcm_unseen_add(struct rcm_event *e);
+/* Removes @e from rcm.unseen, if it is in it. The caller holds rcm.lock. */
+void rcm_unseen_remove(struct rcm_event *e);
 
 /* event_take.c */
 

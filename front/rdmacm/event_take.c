@@ -11,6 +11,8 @@
 #include "base/log.h"
 #include "wire/mad.h"
 
+/* Copies the connection parameters of the peer's message to the event. The
+ * private data stay in @e and live until the program acknowledges the event. */
 static void fill_connection(struct rcm_event *e)
 {
 	struct rdma_conn_param *p = &e->pub.param.conn;
@@ -31,6 +33,7 @@ static void fill_connection(struct rcm_event *e)
 	p->qp_num = m->qpn;
 }
 
+/* The same for datagrams: the peer's queue pair, Q_Key and address. */
 static void fill_datagram(struct rcm_event *e, const struct rcm_id *id)
 {
 	struct rdma_ud_param *p = &e->pub.param.ud;
@@ -52,13 +55,17 @@ static void close_request(uint32_t number)
 	(void)!rcm_session_tell(&m);
 }
 
+/* The address by which the peer's program knows an end, for example a loopback
+ * address; if it is not given, the GID that the path uses. */
 static const struct vb_gid *name_of(const struct vb_gid *name,
 				    const struct vb_gid *way)
 {
 	return vb_gid_is_zero(name) ? way : name;
 }
 
-/* As its listener's. Who calls an AF_IB one says no port. */
+/* Fills the addresses of @id in the address family of its listener. A caller of
+ * an AF_IB listener does not tell its own port or port space, so the remote
+ * address has 0 there. */
 static void put_addresses(const struct rcm_id *listener, struct rcm_id *id,
 			  const struct vb_ipc_cm *m)
 {
@@ -78,7 +85,9 @@ static void put_addresses(const struct rcm_id *listener, struct rcm_id *id,
 	a->addr.ibaddr.pkey = htobe16(0xffff);
 }
 
-/* TCP leads to 127.0.0.1 without a device: any that can have the stream. */
+/* Chooses the device that has the local address of the request. A TCP stream
+ * may arrive at 127.0.0.1, which no device has: then any iWARP device that is
+ * up takes it. -errno */
 static int choose_device(struct rcm_id *id, const struct rcm_event *e)
 {
 	const struct vb_gid *own = &e->m.src;
@@ -92,7 +101,8 @@ static int choose_device(struct rcm_id *id, const struct rcm_event *e)
 	return rc;
 }
 
-/* An id for who wants to connect. */
+/* Makes the id of a connection request that arrived for @listener. NULL: out of
+ * memory, no device, or the stream has ended. The caller holds no lock. */
 static struct rcm_id *adopt(struct rcm_id *listener, const struct rcm_event *e)
 {
 	const struct vb_ipc_cm *m = &e->m;
@@ -121,11 +131,13 @@ static struct rcm_id *adopt(struct rcm_id *listener, const struct rcm_event *e)
 	return id;
 }
 
-/* In one step: now @id, if there is one, is what the next broker hears of. */
+/* Replaces the entry in rcm.unseen by the record of @id (NULL: the request is
+ * dropped). Both happen under one lock, so that at every moment the next broker
+ * would be told of the request exactly once. */
 static void note_seen(struct rcm_event *e, struct rcm_id *id)
 {
 	pthread_mutex_lock(&rcm.lock);
-	rcm_event_seen(e);
+	rcm_unseen_remove(e);
 	if (id) {
 		id->record.ticket = e->m;
 		id->record.stage = RCM_ASKED;
@@ -133,9 +145,10 @@ static void note_seen(struct rcm_event *e, struct rcm_id *id)
 	pthread_mutex_unlock(&rcm.lock);
 }
 
-/* Both ends of a connection cut their messages alike: one who asks for more
- * than this interface carries is told how much that is, and asks again or
- * knows why not (IBA 12.6.7.2, reason 26). */
+/* Both ends of a connection use the same path MTU. A request for more than the
+ * local interface carries is rejected with reason 26 and the MTU that would do
+ * (IBA 12.6.7.2), so that the peer can ask again with that. A datagram request
+ * and an iWARP stream have no path MTU. */
 static bool is_too_long_for(const struct rcm_event *e, const struct rcm_id *id)
 {
 	return !e->stream && !rcm_is_ud(id) && e->m.mtu > id->device->mtu;
@@ -146,7 +159,7 @@ static void ask_for_less(struct rcm_id *id)
 	struct vb_ipc_cm m = rcm_message(id, IPC_CM_REJECT);
 
 	vb_log(LOG_INFO,
-	       "rdmacm: a request for path MTU %u, of which %s carries %u: refused as such",
+	       "rdmacm: rejected a request for path MTU %u: %s carries %u",
 	       128u << id->way.mtu, id->device->verbs->device->name,
 	       128u << id->device->mtu);
 	m.status = CM_REJ_INVALID_MTU;
@@ -155,7 +168,7 @@ static void ask_for_less(struct rcm_id *id)
 	(void)!rcm_session_tell(&m);
 }
 
-/* False: the program is not to see it. */
+/* False: the request was rejected here, and the program gets no event. */
 static bool take_request(struct rcm_event *e)
 {
 	struct rcm_id *id = adopt(e->id, e);
@@ -183,6 +196,8 @@ static bool take_request(struct rcm_event *e)
 	return true;
 }
 
+/* The connection failed: its queue pair, if this library manages one, goes to
+ * the error state, which flushes its work requests. */
 static void take_failure(struct rcm_event *e, enum rdma_cm_event_type what,
 			 int status)
 {
@@ -191,7 +206,8 @@ static void take_failure(struct rcm_event *e, enum rdma_cm_event_type what,
 	rcm_qp_fail(e->id);
 }
 
-/* The queue pair, whoever made it, is at the peer's disposal. */
+/* An iWARP peer accepted. The queue pair takes over the stream here, also if
+ * the program made the queue pair itself. */
 static bool take_stream(struct rcm_event *e)
 {
 	int rc = rcm_iw_establish(e->id);
@@ -204,8 +220,9 @@ static bool take_stream(struct rcm_event *e)
 	return true;
 }
 
-/* With a queue pair of ours, the connection is made here; without one, the
- * program makes it and calls rdma_establish(). */
+/* The peer sent a REP. If rdma_create_qp() made the queue pair, it becomes
+ * ready here and the RTU is sent; otherwise the program makes it ready and
+ * calls rdma_establish(). */
 static bool take_reply(struct rcm_event *e)
 {
 	struct rcm_id *id = e->id;
@@ -215,7 +232,7 @@ static bool take_reply(struct rcm_event *e)
 	id->peer = e->m;
 	if (e->stream)
 		return take_stream(e);
-	if (e->m.mtu) { /* the peer wanted less than was asked for */
+	if (e->m.mtu) { /* the peer asked for a smaller path MTU */
 		id->way.mtu = e->m.mtu;
 		if (id->pub.route.path_rec)
 			id->pub.route.path_rec->mtu = e->m.mtu;
@@ -235,7 +252,8 @@ static bool take_reply(struct rcm_event *e)
 	return true;
 }
 
-/* As Linux says it: what a SIDR REP refuses is unreachable, and why. */
+/* A SIDR_REP arrived. As on Linux, a refusal is reported as UNREACHABLE, with
+ * the status of the SIDR_REP. */
 static bool take_address(struct rcm_event *e)
 {
 	e->id->peer = e->m;
@@ -247,7 +265,8 @@ static bool take_address(struct rcm_event *e)
 	return true;
 }
 
-/* False: it was left again meanwhile. */
+/* The id has joined a multicast group. False: the program has left the group
+ * before it read the event, and gets none. */
 static bool take_group(struct rcm_event *e)
 {
 	int rc = rcm_group_joined(e->id, &e->pub.param.ud.ah_attr);
