@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * librdmacm over the broker's connection manager and the public face of
- * verbs. One session and one thread a process: the thread reads what the
- * broker says and puts it on event channels, whose descriptors are eventfds
- * that are readable while events wait.
+ * librdmacm on top of the broker's connection manager and libibverbs. A process
+ * has one session with the broker and one thread that reads it: the thread puts
+ * the broker's messages as events on event channels, whose descriptors are
+ * eventfds that are readable while events wait. Connections of iWARP devices
+ * need no broker (iw.h).
+ *
+ * Unless a function says something else, it returns 0 or a negative errno, its
+ * caller holds no lock, and it may sleep.
  */
 #ifndef FRONT_RDMACM_RDMACM_H
 #define FRONT_RDMACM_RDMACM_H
@@ -23,130 +27,146 @@
 
 struct rcm_event {
 	struct rdma_cm_event pub;
-	struct rcm_event *next;
-	struct rcm_id *id;  /* whose it is: a request is its listener's */
-	bool local;	    /* made here; pub is all */
-	struct vb_ipc_cm m; /* also keeps the private data */
-	/* iWARP, where it may be longer; and whose the request is */
+	struct rcm_event *next; /* in the queue of its channel */
+	struct rcm_id *id;	/* its id; for a request, the listener */
+	bool local;		/* this library made it; pub is complete */
+	struct vb_ipc_cm m;	/* the message, with its private data */
+	/* iWARP only: private data that may be longer than m's (NULL: none),
+	 * and the number of the stream that a request came on (0: not iWARP).
+	 */
 	struct rcm_private *more;
 	uint32_t stream;
-	/* rcm.lock: among those that no id stands for yet; at NULL: not */
+	/* Links of rcm.unseen; unseen_at is NULL while the event is not in that
+	 * list. Protected by rcm.lock. */
 	struct rcm_event *next_unseen, **unseen_at;
 };
 
 struct rcm_private {
 	uint8_t bytes;
-	uint8_t data[UINT8_MAX]; /* as many as an event can tell */
+	uint8_t data[UINT8_MAX]; /* rdma_conn_param has 8 bits of length */
 };
 
 struct rcm_channel {
 	struct rdma_event_channel pub;
-	sem_t pushed; /* one for each event, and some to spare */
-	/* rcm.lock */
+	sem_t pushed; /* at least one post for each event in the queue */
+	/* Protected by rcm.lock: */
 	struct rcm_event *first, **last;
 	unsigned inside; /* threads in rdma_get_cm_event() */
-	bool closed;	 /* the last of them frees it */
+	bool closed;	 /* destroyed; the last thread inside frees it */
 };
 
 enum rcm_state {
 	RCM_NEW,
 	RCM_BOUND,	/* has a port */
-	RCM_RESOLVED,	/* and a peer */
-	RCM_ROUTED,	/* and a way there */
-	RCM_CONNECTING, /* or connected */
+	RCM_RESOLVED,	/* has the peer's address and a device */
+	RCM_ROUTED,	/* has the path to the peer */
+	RCM_CONNECTING, /* is connecting, or connected */
 };
 
 struct rcm_device {
 	struct ibv_context *verbs;
-	struct ibv_context *watch; /* removal.c; NULL: none */
+	struct ibv_context *watch; /* for removal.c; NULL: not watched */
 	bool iwarp;
-	atomic_uint removals; /* so far; set with rcm.lock */
+	atomic_uint removals; /* number so far; changed under rcm.lock */
 	struct ibv_pd *pd;
-	struct ibv_xrcd *xrcd; /* made when first wanted; rcm.lock */
+	struct ibv_xrcd *xrcd; /* NULL until first needed; rcm.lock */
 	uint64_t guid;
 	uint8_t max_resources, max_depth, mtu;
 };
 
-/* How far an id's connection is, as the broker and we have said. */
+/* The progress of a connection, by the messages to and from the broker. */
 enum rcm_stage {
-	RCM_QUIET,    /* none, or over */
-	RCM_CALLED,   /* CONNECT was said */
-	RCM_ASKED,    /* a request came */
-	RCM_ANSWERED, /* ACCEPT was said */
-	RCM_REPLIED,  /* a reply came */
-	RCM_UP,
+	RCM_QUIET,    /* no connection, or it has ended */
+	RCM_CALLED,   /* CONNECT was sent */
+	RCM_ASKED,    /* a request arrived */
+	RCM_ANSWERED, /* ACCEPT was sent */
+	RCM_REPLIED,  /* a reply arrived */
+	RCM_UP,	      /* established */
 };
 
-/* What the next broker must be told, should this one go. */
+/* All that resume.c tells the next broker about an id if this broker ends. */
 struct rcm_record {
 	enum rcm_stage stage;
-	bool listens, leaves;
+	bool listens, leaves; /* LISTEN, DISCONNECT was sent */
 	uint32_t backlog;
-	struct vb_ipc_cm bound;	 /* BIND, with the port; kind 0: none */
-	struct vb_ipc_cm said;	 /* CONNECT or ACCEPT */
-	struct vb_ipc_cm ticket; /* the request or reply: its numbers */
+	struct vb_ipc_cm bound;	 /* BIND with the port that was given; kind 0:
+				    the id is not bound */
+	struct vb_ipc_cm said;	 /* the CONNECT or ACCEPT that was sent */
+	struct vb_ipc_cm ticket; /* the request or reply that arrived, with the
+				    communication ids of both ends */
 };
 
 struct rcm_id {
 	struct rdma_cm_id pub;
-	uint32_t number;
-	unsigned life; /* rcm.life when it was made */
+	uint32_t number; /* names the id in messages to and from the broker */
+	unsigned life;	 /* rcm.life when the id was made */
 	enum rcm_state state;
-	bool sync;
-	bool in_broker; /* to be closed there */
-	int tcp;	/* a bound socket that nothing has begun on; -1 */
-	struct rcm_stream *stream; /* iWARP: what was; iw.h */
-	struct rcm_device *device; /* set with rcm.lock, by its own thread */
-	uint16_t port, space;	   /* AF_IB may say another than pub.ps */
+	bool sync;	/* its calls wait for their event */
+	bool in_broker; /* the broker knows it and must be told to close it */
+	int tcp;	/* iWARP: a bound socket, not yet used; -1: none */
+	struct rcm_stream *stream; /* iWARP: the listener or stream (iw.h) */
+	struct rcm_device *device; /* changed under rcm.lock, and only by the
+				      thread that uses the id */
+	uint16_t port, space;	   /* an AF_IB address may name a port space
+				      other than pub.ps */
 	uint8_t flags, tos;
-	uint64_t ticket;     /* for a child of fork to listen there as well */
-	uint8_t ack_timeout; /* of RDMA_OPTION_ID_ACK_TIMEOUT, if set */
+	uint64_t ticket;     /* of its port: a child of fork() that shows it may
+				listen at the same port (RCM_OPTION_TICKET) */
+	uint8_t ack_timeout; /* by RDMA_OPTION_ID_ACK_TIMEOUT; IBA's code */
 	bool timeout_set;
 	uint8_t gid_index;
-	struct ibv_ece ece; /* ours */
+	struct ibv_ece ece; /* the local end's */
 	uint8_t responder_resources, initiator_depth;
-	uint32_t psn;	       /* the first that we expect */
-	struct vb_ipc_cm way;  /* addresses, as the broker is told */
-	struct vb_ipc_cm peer; /* what a REQ or REP said */
-	bool made_qp_cqs, made_srq_cq;
-	struct rcm_group *groups; /* joined; rcm.lock */
-	/* rcm.lock */
+	uint32_t psn;	       /* the first PSN to be received */
+	struct vb_ipc_cm way;  /* addresses and path, for the broker */
+	struct vb_ipc_cm peer; /* the REQ, REP or SIDR_REP that arrived */
+	bool made_qp_cqs, made_srq_cq; /* this library must destroy them */
+	struct rcm_group *groups;      /* joined; protected by rcm.lock */
+	/* Protected by rcm.lock: */
 	struct rcm_id *next;
 	struct rcm_record record;
-	bool removed; /* it was told that its device is gone */
-	unsigned delivered, acked;
+	bool removed;		   /* DEVICE_REMOVAL has been queued */
+	unsigned delivered, acked; /* numbers of events */
 	pthread_cond_t acks;
-	struct ibv_qp_init_attr *ep_attr; /* of a listener from create_ep */
+	struct ibv_qp_init_attr
+		*ep_attr; /* rdma_create_ep()'s, of a listener */
 	struct ibv_pd *ep_pd;
-	/* What a REQ says before the program's own, by rdma_addrinfo. */
+	/* Private data of a REQ that rdma_addrinfo's ai_connect asks for; they
+	 * precede the program's own. */
 	uint8_t connect[VB_IPC_CM_PRIVATE];
 	unsigned connect_bytes;
-	bool resolving; /* rdma_resolve_addrinfo(), and not asked for yet */
+	bool resolving; /* rdma_resolve_addrinfo() has run, and the program has
+			   not queried the result yet */
 	struct rdma_addrinfo *resolved;
 };
 
 struct rcm {
 	pthread_mutex_t lock;
-	/* lock */
-	int fd;		   /* the session; -1: none */
-	uint64_t sessions; /* so far, this one included */
-	vb_time begun;	   /* when the last one did */
-	bool lost;	   /* and its thread looks for another */
-	unsigned life;	   /* a child of fork begins another */
+	/* Protected by lock: */
+	int fd;		   /* the socket of the session; -1: none */
+	uint64_t sessions; /* number so far, this one included */
+	vb_time begun;	   /* start of the last session */
+	bool lost;	   /* the session ended, and its thread looks for the
+			      next broker */
+	unsigned life;	   /* each child of fork() adds one */
 	struct rcm_id *ids[1024];
-	struct rcm_event *unseen; /* requests; the broker has ids for them */
-	uint32_t known_qpn; /* of ours; a broker knew whose; 0: none yet */
+	struct rcm_event *unseen; /* connection requests that have no id yet */
+	uint32_t known_qpn;	  /* a queue pair that a broker has confirmed as
+				     this process's; 0: none yet */
 	uint32_t next_number;
-	bool asked, answered; /* BIND, LISTEN or HELLO is under way */
-	struct vb_ipc_cm question, answer; /* question.tid: one more each */
+	/* One BIND, LISTEN or HELLO may be under way (asked); its answer has
+	 * the same tid, and each question has a new one. */
+	bool asked, answered;
+	struct vb_ipc_cm question, answer;
 	pthread_cond_t answers;
 	struct rcm_device *devices;
 	unsigned device_count;
-	bool has_roce, has_iwarp; /* among them */
+	bool has_roce, has_iwarp; /* kinds that devices has */
 };
 extern struct rcm rcm;
 
-/* What rdma_cm's datagrams have (IBA leaves it open, and Linux settles it). */
+/* The Q_Key of rdma_cm's datagrams. IBA leaves the value open; Linux's rdma_cm
+ * uses this one. */
 #define RCM_QKEY RDMA_UDP_QKEY
 
 static inline bool rcm_is_ud(const struct rcm_id *id)
@@ -164,144 +184,207 @@ static inline struct rcm_id *rcm_id_of(struct rdma_cm_id *id)
 	return VB_CONTAINER_OF(id, struct rcm_id, pub);
 }
 
-/* Every door of the ABI fails so. */
+/* The result of a public function that fails: -1 and errno. @error: positive.
+ */
 static inline int rcm_fail(int error)
 {
 	errno = error;
 	return -1;
 }
 
-/* Newer than the header: numbers, and a union's member beside conn and ud. */
+/* Event types that an older <rdma/rdma_cma.h> does not define. */
 enum {
 	RCM_EVENT_ADDRINFO_RESOLVED = 16,
 	RCM_EVENT_ADDRINFO_ERROR,
 	RCM_EVENT_USER
 };
 
-/* Options of ours, of level RDMA_OPTION_ID: a port's ticket, and to join
- * whoever has it. 8 bytes. */
+/* Verbena's own options of level RDMA_OPTION_ID; the value is a uint64_t.
+ * TICKET, before rdma_bind_addr(), gives the port a secret number. JOIN, in a
+ * child of fork(), permits to bind the port that has this number. */
 enum { RCM_OPTION_TICKET = 0x7f01, RCM_OPTION_JOIN };
 
-/* session.c: -errno each. */
+/* session.c */
+
+/* Opens the devices and the session, unless this process has done so. */
 int rcm_session_start(void);
-int rcm_session_connect(void); /* a descriptor; with no lock */
-/* One message. 0: handled, or DONE, if @done; -errno: the session is over. */
+/* Returns the descriptor of a new socket that is connected to the broker; the
+ * caller closes it. */
+int rcm_session_connect(void);
+/* Reads one message from @fd and handles it. An answer (DONE) is only copied to
+ * *@done, whose kind is left alone otherwise. An error ends the session. */
 int rcm_session_hear(int fd, struct vb_ipc_cm *done);
-/* Is @done the answer to this question, and not to an earlier one? */
+/* True if @done answers @asked and not an earlier question. */
 bool rcm_is_answer(const struct vb_ipc_cm *asked, const struct vb_ipc_cm *done);
+/* Sends @m. If the broker has ended, waits up to 10 s for the next one. */
 int rcm_session_tell(const struct vb_ipc_cm *m);
+/* The same, and waits up to 10 s for the answer. Its status, if it is not 0,
+ * is returned as a negative errno. */
 int rcm_session_ask(const struct vb_ipc_cm *m, struct vb_ipc_cm *answer);
+/* Returns a message of @kind that names @id, all else 0. */
 struct vb_ipc_cm rcm_message(const struct rcm_id *id, enum vb_ipc_cm_kind kind);
 
-/* resume.c: with rcm.lock but for the last. */
+/* resume.c. The caller of the first three holds rcm.lock. They keep the record
+ * of the id that the message names: a message was sent; the question @asked was
+ * answered by @m; a message arrived. */
 void rcm_note_said(const struct vb_ipc_cm *m);
 void rcm_note_done(const struct vb_ipc_cm *asked, const struct vb_ipc_cm *m);
 void rcm_note_heard(struct rcm_id *id, const struct vb_ipc_cm *m);
-/* Find the next broker, and tell it all. The session, or -errno. */
+/* Waits for the next broker and replays all records to it. Returns the socket
+ * of the new session, which the caller owns. */
 int rcm_resume(void);
 
-/* event.c */
+/* event.c. Functions that queue an event copy their arguments. If the id has no
+ * channel, an event that arrived is dropped. */
+
+/* Queues the broker's message @m as an event. */
 void rcm_event_arrived(const struct vb_ipc_cm *m);
-/* The same of an iWARP device's; takes @more, which may be NULL. */
+/* The same for a message of the iWARP stream @stream. Takes ownership of @more,
+ * its private data, which may be NULL. */
 void rcm_event_iwarp(const struct vb_ipc_cm *m, uint32_t stream,
 		     struct rcm_private *more);
-/* @status: 0 or -errno; the id's own news. -errno */
+/* Queues an event that this library made. @status: 0 or a negative errno, for
+ * the program. Returns -EINVAL if the id has no channel; -ENOMEM. */
 int rcm_event_local(struct rcm_id *id, enum rdma_cm_event_type what,
 		    int status);
-/* As that, with a group's way. */
+/* Queues MULTICAST_JOIN with the address of the group. Errors as above. */
 int rcm_event_group(struct rcm_id *id, const struct rdma_ud_param *ud);
-void rcm_event_forget(struct rcm_id *id);
-void rcm_event_after_fork(void);
-void rcm_event_move(struct rcm_id *id, struct rcm_channel *to);
-/* With rcm.lock: its device is gone. It is told once. */
+/* Queues DEVICE_REMOVAL, once for each id. The caller holds rcm.lock. */
 void rcm_event_removed(struct rcm_id *id);
-/* Synchronous ids wait for what they asked; others return. */
+/* If the id is synchronous, waits for the event of the operation that the
+ * caller has started; else returns at once. Returns 0, or -1 and errno. */
 int rcm_event_complete(struct rcm_id *id);
 
+/* channel.c */
+
+/* Drops the unread events of @id and waits until the program has acknowledged
+ * the others. Peers whose requests are dropped are refused. */
+void rcm_event_forget(struct rcm_id *id);
+/* Waits in the same way, then moves @id and its unread events to @to. */
+void rcm_event_move(struct rcm_id *id, struct rcm_channel *to);
+/* In the child of fork(): empties rcm.unseen. */
+void rcm_event_after_fork(void);
+
 /* id.c */
-/* -EINVAL: no such port space, or not for such queue pairs. */
+
+/* Makes an id for the program, after starting the session. @channel NULL: the
+ * id is synchronous and gets a channel of its own. -EINVAL: the port space is
+ * unknown or does not have such queue pairs. */
 int rcm_id_make(struct rdma_event_channel *channel, struct rdma_cm_id **pub,
 		void *context, enum rdma_port_space ps, enum ibv_qp_type type);
+/* The same without checks and without the session. NULL: errno. */
 struct rcm_id *rcm_id_create(struct rdma_event_channel *channel, void *context,
 			     enum rdma_port_space ps, enum ibv_qp_type type);
-struct rcm_id *rcm_id_find(uint32_t number); /* with rcm.lock */
+/* Returns the id of that number, or NULL. The caller holds rcm.lock. */
+struct rcm_id *rcm_id_find(uint32_t number);
 void rcm_id_renumber(struct rcm_id *id, uint32_t number);
 
-/* address.c */
-socklen_t rcm_address_bytes(const struct sockaddr *a); /* 0: none of ours */
+/* address.c. Addresses are AF_INET, AF_INET6 or AF_IB. Ports are in the byte
+ * order of the host. An IPv4 address as a GID is ::ffff:a.b.c.d. */
+
+/* Returns the length of the address in bytes; 0: another family. */
+socklen_t rcm_address_bytes(const struct sockaddr *a);
 struct vb_gid rcm_gid_of(const struct sockaddr *a);
 uint16_t rcm_port_of(const struct sockaddr *a);
 void rcm_port_set(struct sockaddr *a, uint16_t port);
+/* True for the wildcard address. */
 bool rcm_address_is_any(const struct sockaddr *a);
-bool rcm_address_is_loopback(const struct sockaddr *a); /* 127/8, ::1 */
-/* An IPv4 or IPv6 address. */
+/* True for 127.0.0.0/8 and ::1. */
+bool rcm_address_is_loopback(const struct sockaddr *a);
+/* Writes the IPv4 or IPv6 address @gid to @a, which has room for a
+ * sockaddr_in6. @ifindex becomes the scope of a link-local address. */
 void rcm_address_of(struct sockaddr *a, const struct vb_gid *gid, uint16_t port,
 		    uint32_t ifindex);
+/* Writes an AF_IB address to @a, which has room for a sockaddr_ib. */
 void rcm_address_of_ib(struct sockaddr *a, const struct vb_gid *gid,
 		       uint16_t space, uint16_t port);
-/* Where the ports of @a are: with those of the id's @own space, or as an AF_IB
- * address says. -EPROTONOSUPPORT */
+/* Returns the port space of @a: @own, the id's, unless an AF_IB address names
+ * another one that the id may use. -EPROTONOSUPPORT: it may not. */
 int rcm_space_of(const struct sockaddr *a, enum rdma_port_space own);
 
 /* device.c */
-int rcm_devices_open(void); /* with rcm.lock; -errno */
-/* The device that has @src's address, of any kind or of one; -ENODEV;
- * -EOPNOTSUPP: it has no such queue pairs. */
+
+/* Opens all devices, once for each process; they stay open until it ends. The
+ * caller holds rcm.lock. -ENODEV: there is none. */
+int rcm_devices_open(void);
+/* Sets the device of @id to the first of that kind that has the address @src.
+ * -ENODEV: none has it; -EOPNOTSUPP: the device does not have queue pairs of
+ * the id's type. */
 enum rcm_kind { RCM_ANY, RCM_ROCE, RCM_IWARP };
 int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src,
 		      enum rcm_kind kind);
-/* The first that is up, for a way from @src, a loopback address that no device
- * has, to this host itself: it leads from the device's address to the same. */
+/* For a path from the loopback address @src, which no device has, to this host
+ * itself: sets the device of @id to the first that is up. The path leads from
+ * an address of that device to the same address. Errors as above. */
 int rcm_device_choose_home(struct rcm_id *id, const struct vb_gid *src,
 			   enum rcm_kind kind);
-/* GID 0, whose entry names the device's interface. False: it has none. */
+/* Reads GID 0, whose entry names the device's interface; the index of an
+ * interface changes if that is created again. False: there is none. */
 bool rcm_device_first_gid(const struct rcm_device *d, struct ibv_gid_entry *e);
 
 /* resolve.c */
+
+/* Binds @id to @a and to a port, a free one if @a names none. -EADDRINUSE;
+ * -ENODEV and -EOPNOTSUPP as rcm_device_choose(). */
 int rcm_bind(struct rcm_id *id, const struct sockaddr *a);
-/* RDMA_OPTION_IB_PATH, which stands for rdma_resolve_route(). -errno */
+/* RDMA_OPTION_IB_PATH, which replaces rdma_resolve_route(). @value: @len bytes
+ * of struct ibv_path_data. */
 int rcm_path_set(struct rcm_id *id, const void *value, size_t len);
 
-/* iw_door.c: connections of iWARP devices, without a broker; -errno each. */
-/* A socket at id->tcp, bound to @a and, in turn, *@port. */
+/* iw_door.c: connections of iWARP devices, without a broker. */
+
+/* Makes id->tcp a socket that is bound to the address of @a and to *@port; 0:
+ * to a free port, which is stored there. */
 int rcm_iw_bind(struct rcm_id *id, const struct sockaddr *a, uint16_t *port);
 int rcm_iw_listen(struct rcm_id *id, int backlog);
 int rcm_iw_connect(struct rcm_id *id, const struct rdma_conn_param *p);
 int rcm_iw_accept(struct rcm_id *id, const struct rdma_conn_param *p);
 int rcm_iw_reject(struct rcm_id *id, const void *data, uint8_t bytes);
 int rcm_iw_disconnect(struct rcm_id *id);
-/* Nothing is heard of it after the return. */
+/* Ends the listener or connection of @id. No event of it is queued later. */
 void rcm_iw_close(struct rcm_id *id);
-/* @e, a request, is for @id from now on; -ENOENT: it is gone. */
+/* Gives the stream of the request @e to @id. -ENOENT: the stream has ended. */
 int rcm_iw_adopt(const struct rcm_event *e, struct rcm_id *id);
-/* Begin to listen for what becomes of devices. */
+/* Starts to watch for the removal of devices, where no session does. */
 void rcm_iw_watch(void);
-/* In the child: ports and connections are the parent's. */
+/* In the child of fork(): forgets the parent's ports and connections. */
 void rcm_iw_after_fork(void);
-/* Nobody wants it. */
+/* Refuses the request @e, which got no id. */
 void rcm_iw_refuse(const struct rcm_event *e);
-/* The peer accepts: the queue pair gets the stream. */
+/* After the peer accepted: gives the stream to the queue pair of @id. */
 int rcm_iw_establish(struct rcm_id *id);
-/* It has it, or had. */
+/* True from the moment when the queue pair of @id got the stream. */
 bool rcm_iw_is_handed_over(const struct rcm_id *id);
 
 /* mcast.c */
-/* The program takes the news: joined, or -errno. */
+
+/* Attaches the queue pair of @id to the group that it has joined, when the
+ * program reads that event. -ENOENT: the program has left the group. */
 int rcm_group_joined(struct rcm_id *id, const struct ibv_ah_attr *ah);
+/* Leaves all groups of @id. */
 void rcm_groups_forget(struct rcm_id *id);
 
 /* removal.c */
-void rcm_removals_watch(void); /* all devices; with rcm.lock */
-int rcm_removals_fd(void);     /* readable: call the next; -1: never */
+
+/* Starts to watch all devices. The caller holds rcm.lock. */
+void rcm_removals_watch(void);
+/* Returns a descriptor that is readable when rcm_removals_take() has something
+ * to do; -1: nothing is watched. */
+int rcm_removals_fd(void);
 void rcm_removals_take(void);
 void rcm_removals_after_fork(void);
 
 /* qp.c */
-/* The way to the peer, or, @dgid, to a group. */
+
+/* Fills @ah with the path of @id, but to @dgid: the peer or a group. */
 void rcm_fill_ah(const struct rcm_id *id, struct ibv_ah_attr *ah,
 		 const struct vb_gid *dgid);
+/* Moves a new queue pair to INIT; one for datagrams on to RTS. */
 int rcm_qp_init(struct rcm_id *id);
+/* Moves the queue pair to RTS with the parameters of the peer's message. Does
+ * nothing for datagrams. */
 int rcm_qp_connect(struct rcm_id *id);
+/* Moves the queue pair, if there is one, to the error state. */
 void rcm_qp_fail(struct rcm_id *id);
 
 #endif
