@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The addresses of rdma_cm: IPv4, IPv6 and AF_IB. The last has a GID for an
- * address, and its port at the end of a service identifier, behind the port
- * space (IBA A11.4).
+ * The addresses of rdma_cm: IPv4, IPv6 and AF_IB. An AF_IB address consists of
+ * a GID and a service ID, whose low 16 bits are the port and whose bits above
+ * are the port space (IBA A11.4).
  */
 #include "front/rdmacm/rdmacm.h"
 
@@ -85,7 +85,7 @@ uint16_t rcm_port_of(const struct sockaddr *a)
 {
 	if (a->sa_family == AF_IB)
 		return (uint16_t)be64toh(ib(a)->sib_sid);
-	/* Same place in both. */
+	/* sin_port and sin6_port have the same offset. */
 	return ntohs(((const struct sockaddr_in *)a)->sin_port);
 }
 
@@ -118,7 +118,8 @@ bool rcm_address_is_loopback(const struct sockaddr *a)
 	return vb_gid_is_loopback(&gid);
 }
 
-/* Ids of port space IB go to any; others to their own. */
+/* An id of port space IB may use ports of TCP and UDP, too; any other id only
+ * those of its own space. Service ID bits outside of the mask do not count. */
 int rcm_space_of(const struct sockaddr *a, enum rdma_port_space own)
 {
 	uint64_t sid, space;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Fills the limits and the kind of a device that has just been opened. */
 static void describe(struct rcm_device *d)
 {
 	struct ibv_device_attr a = { 0 };
@@ -25,7 +26,8 @@ static void describe(struct rcm_device *d)
 	rcm.has_roce |= !d->iwarp;
 }
 
-/* Kept for the life of the process, as programs hold pointers to them. */
+/* The devices stay open for the life of the process, because programs keep the
+ * pointers that rdma_get_devices() returns. */
 int rcm_devices_open(void)
 {
 	int count = 0, rc = 0;
@@ -56,6 +58,8 @@ int rcm_devices_open(void)
 	return rc;
 }
 
+/* True if @gid is in the GID table of port 1; then *@found is its entry and the
+ * path MTU of the device has been read again. */
 static bool has_gid(struct rcm_device *d, const struct vb_gid *gid,
 		    struct ibv_gid_entry *found)
 {
@@ -84,13 +88,13 @@ static bool is_address(const struct ifaddrs *i, const struct vb_gid *address)
 	return vb_gid_equal(&gid, address);
 }
 
-/* It says which interface is the device's; that may have been made anew. */
 bool rcm_device_first_gid(const struct rcm_device *d, struct ibv_gid_entry *e)
 {
 	return ibv_query_gid_ex(d->verbs, 1, 0, e, 0) == 0;
 }
 
-/* An RNIC's GIDs say nothing of addresses: its interface does. */
+/* The GID of an iWARP device is made of its MAC address, so the IP addresses
+ * are looked up at the device's interface. */
 static bool has_interface(const struct rcm_device *d, const struct vb_gid *gid,
 			  struct ibv_gid_entry *found)
 {
@@ -114,14 +118,15 @@ static bool has_address(struct rcm_device *d, const struct vb_gid *gid,
 	return d->iwarp ? has_interface(d, gid, found) : has_gid(d, gid, found);
 }
 
-/* An RNIC has connections only. */
+/* An iWARP device has reliable connections only. */
 static bool serves(const struct rcm_device *d, const struct rcm_id *id)
 {
 	return !d->iwarp || id->pub.qp_type == IBV_QPT_RC;
 }
 
-/* Whoever chooses a device hears of its going, or does not choose it: it may
- * have gone (removal.c) since its addresses were looked at. */
+/* Sets the device of @id, unless the device has been removed since the caller
+ * read @removals. removal.c tells all ids of a device under the same lock, so
+ * each id either gets DEVICE_REMOVAL or does not get the device. */
 static bool take_device(struct rcm_id *id, struct rcm_device *d,
 			unsigned removals)
 {
@@ -136,9 +141,10 @@ static bool take_device(struct rcm_id *id, struct rcm_device *d,
 }
 
 /*
- * What address of a device's a way to this host itself is to have: one that
- * the interface has, as GID 0 may be none; one that needs no interface beside
- * it; one of the family that was asked for.
+ * Rates a GID as the local address of a path to this host itself; more is
+ * better. In this order count: an address of the interface, which GID 0 need
+ * not be; not a link-local one, which needs an interface index beside it; the
+ * address family of @wanted.
  */
 static unsigned rate_gid(const struct ibv_gid_entry *e,
 			 const struct vb_gid *wanted)
@@ -150,6 +156,8 @@ static unsigned rate_gid(const struct ibv_gid_entry *e,
 	       (vb_gid_is_ipv4(&gid) == vb_gid_is_ipv4(wanted));
 }
 
+/* True if the device can carry a path to this host itself; *@found is the GID
+ * of both ends. */
 static bool leads_home(struct rcm_device *d, const struct vb_gid *wanted,
 		       enum rcm_kind kind, struct ibv_gid_entry *found)
 {
@@ -175,19 +183,21 @@ static bool leads_home(struct rcm_device *d, const struct vb_gid *wanted,
 	return best > 0;
 }
 
+/* Fills in @id what follows from its device: GID, interface, context and
+ * protection domain. */
 static void settle(struct rcm_id *id, const struct ibv_gid_entry *e,
 		   const struct vb_gid *src)
 {
 	struct rcm_device *d = id->device;
 
-	if (!rcm.has_roce) /* there is no session, which would hear */
+	if (!rcm.has_roce) /* without a session no thread watches removals */
 		rcm_iw_watch();
 	if (!d->pd)
 		d->pd = ibv_alloc_pd(d->verbs);
 	id->gid_index = (uint8_t)e->gid_index;
 	id->way.ifindex = e->ndev_ifindex;
 	id->way.src = *src;
-	if (!d->iwarp) /* whose GIDs are no addresses */
+	if (!d->iwarp) /* an iWARP device's GID is not an address */
 		memcpy(id->way.src.raw, e->gid.raw, sizeof(id->way.src.raw));
 	id->pub.verbs = d->verbs;
 	id->pub.port_num = 1;
@@ -198,8 +208,8 @@ static void settle(struct rcm_id *id, const struct ibv_gid_entry *e,
 typedef bool (*fitness)(struct rcm_device *d, const struct vb_gid *src,
 			enum rcm_kind kind, struct ibv_gid_entry *found);
 
-/* Of two devices on one interface the first is taken: the program's user says
- * which that is. */
+/* Takes the first device that fits. Of two devices on one interface, the user
+ * decides by their order which one that is. */
 static int choose(struct rcm_id *id, const struct vb_gid *src,
 		  enum rcm_kind kind, fitness fits)
 {

@@ -14,8 +14,10 @@
 #include "base/log.h"
 
 #define HOP_LIMIT 64
-#define ACK_TIMEOUT                                                            \
-	19 /* packet life time 18, and one more (docs/WIRE.md 3.2) */
+/* IBA's code for 4.096 us << n: a packet life time of 18, and one more, as
+ * Linux's rdma_cm has it (docs/WIRE.md 3.2). */
+#define ACK_TIMEOUT 19
+/* Routing wants a port, but does not depend on it. */
 #define ANY_UDP_PORT 4791
 
 static uint8_t type_of(const struct rcm_id *id)
@@ -33,6 +35,7 @@ static uint8_t type_of(const struct rcm_id *id)
 	}
 }
 
+/* *@port: the port that is wanted, then the port that the broker gave. */
 static int bind_in_broker(struct rcm_id *id, const struct sockaddr *a,
 			  uint16_t *port)
 {
@@ -48,12 +51,12 @@ static int bind_in_broker(struct rcm_id *id, const struct sockaddr *a,
 	m.guid = id->ticket;
 	m.ifindex = id->way.ifindex;
 	rc = rcm_session_ask(&m, &answer);
-	if (rc == -ETIMEDOUT) /* the broker may bind it yet */
+	if (rc == -ETIMEDOUT) /* the broker may bind the port later */
 		(void)!rcm_session_tell(&close);
 	if (rc == -ENOBUFS)
 		vb_log(LOG_WARN,
-		       "rdmacm: this user's programs have all that the broker "
-		       "gives one user: %u ports or %u ids",
+		       "rdmacm: this user's programs hold all that the broker "
+		       "grants one user: %u ports or %u ids",
 		       VB_IPC_CM_USER_PORTS, VB_IPC_CM_USER_IDS);
 	if (rc)
 		return rc;
@@ -62,8 +65,9 @@ static int bind_in_broker(struct rcm_id *id, const struct sockaddr *a,
 	return 0;
 }
 
-/* A device that is known says where the port is; else it is wherever there are
- * devices. */
+/* Takes the port where the id's device needs it: as a TCP socket for iWARP, in
+ * the broker for RoCE. An id that has no device yet takes it for every kind of
+ * device that this process has. */
 static int take_port(struct rcm_id *id, const struct sockaddr *a)
 {
 	bool tcp = id->device ? id->device->iwarp
@@ -81,15 +85,17 @@ static int take_port(struct rcm_id *id, const struct sockaddr *a)
 	return rc;
 }
 
-/* What AF_IB's have to do with is the InfiniBand connection manager's. */
+/* AF_IB addresses are for the InfiniBand connection manager, which iWARP does
+ * not use. */
 static enum rcm_kind kind_of(const struct sockaddr *a)
 {
 	return a->sa_family == AF_IB ? RCM_ROCE : RCM_ANY;
 }
 
-/* Datagrams at any address of an RNIC's, which has connections only; or what
- * AF_IB wants, for which there is no device at all. */
-static int nowhere(const struct sockaddr *a)
+/* The error for an id that no device serves. -EOPNOTSUPP: there are only iWARP
+ * devices, and these lack the id's type of queue pair. -ENODEV: an AF_IB
+ * address, or no device at all. */
+static int unserved_error(const struct sockaddr *a)
 {
 	return rcm.has_iwarp && kind_of(a) == RCM_ANY ? -EOPNOTSUPP : -ENODEV;
 }
@@ -109,7 +115,7 @@ int rcm_bind(struct rcm_id *id, const struct sockaddr *a)
 	if (rc)
 		return rc;
 	if (!id->in_broker && id->tcp < 0 && !id->stream)
-		return nowhere(a);
+		return unserved_error(a);
 	id->state = RCM_BOUND;
 	memcpy(&id->pub.route.addr.src_storage, a, rcm_address_bytes(a));
 	if (a->sa_family == AF_IB) {
@@ -122,7 +128,8 @@ int rcm_bind(struct rcm_id *id, const struct sockaddr *a)
 	return 0;
 }
 
-/* What the host's routing says: the address to send from. -errno */
+/* Asks the host's routing for the local address of packets to @dst, by a UDP
+ * socket that sends nothing. @src gets port 0. -errno */
 static int find_source(const struct sockaddr *dst, struct sockaddr_storage *src)
 {
 	socklen_t len = sizeof(*src);
@@ -138,8 +145,8 @@ static int find_source(const struct sockaddr *dst, struct sockaddr_storage *src)
 	return rc;
 }
 
-/* A GID is an IP address, and so has a way. One of the link says with its
- * scope which link that is; else it is the first device's. */
+/* The same for AF_IB: a RoCE GID is an IP address, so routing knows it. If a
+ * link-local GID comes without a scope, the link is the first device's. */
 static int find_source_of_gid(const struct sockaddr_ib *dst,
 			      struct sockaddr_storage *src)
 {
@@ -149,7 +156,7 @@ static int find_source_of_gid(const struct sockaddr_ib *dst,
 	struct ibv_gid_entry e;
 	int rc;
 
-	/* A child of fork has no device. */
+	/* A child of fork() has no device until it opens one. */
 	if (!link && rcm.device_count &&
 	    rcm_device_first_gid(&rcm.devices[0], &e))
 		link = e.ndev_ifindex;
@@ -162,6 +169,7 @@ static int find_source_of_gid(const struct sockaddr_ib *dst,
 	return 0;
 }
 
+/* Returns the local address that packets to @dst leave from in *@src. -errno */
 static int route_to(const struct sockaddr *dst, struct sockaddr_storage *src)
 {
 	struct sockaddr_storage to = { 0 };
@@ -173,9 +181,10 @@ static int route_to(const struct sockaddr *dst, struct sockaddr_storage *src)
 	return find_source((struct sockaddr *)&to, src);
 }
 
-/* Is it no address of this host's? The routes know: bind() takes any address
- * where net.ipv4.ip_nonlocal_bind is set. */
-static bool is_strange(const struct sockaddr *a)
+/* True if @a is not an address of this host. Routing decides, because bind()
+ * accepts any address where net.ipv4.ip_nonlocal_bind is set: only a path to an
+ * own address starts at that address. */
+static bool is_foreign(const struct sockaddr *a)
 {
 	const struct vb_gid gid = rcm_gid_of(a);
 	struct sockaddr_storage own;
@@ -189,21 +198,24 @@ static bool is_strange(const struct sockaddr *a)
 	return !vb_gid_equal(&from, &gid);
 }
 
-/* -EADDRNOTAVAIL: there is no such address here; -ENODEV: no device has it. */
+/* Chooses the device that has the address @a. -EADDRNOTAVAIL: this host does
+ * not have the address; -ENODEV: no device has it. */
 static int choose_at(struct rcm_id *id, const struct sockaddr *a,
 		     enum rcm_kind kind)
 {
 	const struct vb_gid gid = rcm_gid_of(a);
 	int rc = rcm_device_choose(id, &gid, kind);
 
-	return rc == -ENODEV && is_strange(a) ? -EADDRNOTAVAIL : rc;
+	return rc == -ENODEV && is_foreign(a) ? -EADDRNOTAVAIL : rc;
 }
 
 /*
- * As in Linux, a loopback address chooses no device: libfabric binds to
- * "localhost" to be told of all devices. Where loopback's is the only one, as
- * in a container without a network, it is chosen: libfabric looks for no
- * addresses on such an interface and would find none.
+ * Chooses the device for the address that the program binds to. As in Linux,
+ * the wildcard address chooses none, and neither does a loopback address:
+ * libfabric binds to "localhost" and expects to find all devices then. If the
+ * only device is the one on the loopback interface, as in a container without a
+ * network, a loopback address does choose it, because libfabric looks for no
+ * other addresses there and would find no device.
  */
 static int choose_for(struct rcm_id *id, const struct sockaddr *a)
 {
@@ -231,8 +243,9 @@ VB_EXPORT int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
 	return rc ? rcm_fail(-rc) : 0;
 }
 
-/* Where we send from: as the caller says, as bound before, or as routing
- * says. */
+/* Finds the local address: the one that the id is bound to, else @src. If that
+ * is missing or the wildcard address, routing gives one. -EINVAL: the address
+ * families differ. */
 static int choose_source(struct rcm_id *id, const struct sockaddr *src,
 			 const struct sockaddr *dst,
 			 struct sockaddr_storage *from)
@@ -253,9 +266,10 @@ static int choose_source(struct rcm_id *id, const struct sockaddr *src,
 }
 
 /*
- * As in Linux: a loopback address that no device has leads through a device
- * all the same, to this host and nowhere else. To an address of a device it
- * leads through that one.
+ * Chooses the device for the path from @from to @dst. As in Linux, a path from
+ * a loopback address that no device has ends at this host: if @dst is an
+ * address of a device, that device carries the path, and if @dst is a loopback
+ * address too, any device does.
  */
 static int choose_way(struct rcm_id *id, const struct sockaddr *from,
 		      const struct sockaddr *dst)
@@ -273,8 +287,10 @@ static int choose_way(struct rcm_id *id, const struct sockaddr *from,
 				       : rcm_device_choose(id, &to, kind);
 }
 
-/* The device has been chosen. What the program calls the ends, the other's
- * program shall call them, too. */
+/* Fills the addresses of the path; the device has been chosen. The program may
+ * have named an end by an address that is not in the GID table (a loopback
+ * address). Such a name travels beside the GID, so that the peer's program sees
+ * the same addresses. */
 static void name_ends(struct rcm_id *id, const struct vb_gid *from,
 		      const struct vb_gid *to)
 {
@@ -293,6 +309,7 @@ static void name_ends(struct rcm_id *id, const struct vb_gid *from,
 		w->src_name = *from;
 }
 
+/* rdma_resolve_addr() without its event. -errno */
 static int resolve(struct rcm_id *id, const struct sockaddr *src,
 		   const struct sockaddr *dst)
 {
@@ -353,7 +370,8 @@ VB_EXPORT int rdma_resolve_addr(struct rdma_cm_id *pub,
 	return rc ? rcm_fail(-rc) : rcm_event_complete(id);
 }
 
-/* What a subnet administrator would say of the path. */
+/* Makes the path record that a subnet administrator would return for the path
+ * (IBA 15.2.5.16). Without memory the id has none. */
 static void describe_path(struct rcm_id *id)
 {
 	struct ibv_sa_path_rec *p = calloc(1, sizeof(*p));
@@ -375,10 +393,11 @@ static void describe_path(struct rcm_id *id)
 	id->pub.route.num_paths = 1;
 }
 
+/* Fixes the path and queues ROUTE_RESOLVED. -errno */
 static int take_route(struct rcm_id *id)
 {
 	id->way.ack_timeout = id->timeout_set ? id->ack_timeout : ACK_TIMEOUT;
-	if (!rcm_is_iwarp(id)) /* as on Linux: TCP finds its way */
+	if (!rcm_is_iwarp(id)) /* as on Linux, where TCP has no path record */
 		describe_path(id);
 	id->state = RCM_ROUTED;
 	return rcm_event_local(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
@@ -396,7 +415,9 @@ VB_EXPORT int rdma_resolve_route(struct rdma_cm_id *pub, int timeout_ms)
 	return rc ? rcm_fail(-rc) : rcm_event_complete(id);
 }
 
-/* As Linux: of all that are given, the one that serves for everything. */
+/* Finds the path record whose flags make it the one path for management,
+ * primary traffic and both directions, as Linux demands. @value: @len bytes of
+ * struct ibv_path_data. */
 static bool choose_path(const void *value, size_t len, struct ibv_path_data *d)
 {
 	const uint32_t all = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY |
@@ -413,7 +434,8 @@ static bool choose_path(const void *value, size_t len, struct ibv_path_data *d)
 	return false;
 }
 
-/* What of a path there is a choice in: where it leads is settled. */
+/* Takes flow label and traffic class from the record. The addresses have been
+ * resolved already, so the record must name the same. */
 int rcm_path_set(struct rcm_id *id, const void *value, size_t len)
 {
 	struct ibv_path_data d;
