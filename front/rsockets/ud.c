@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A datagram socket's queue pairs: see ud.h. */
+/* The queue pairs of a datagram socket, and their send and receive buffers. */
 #include "front/rsockets/ud.h"
 
 #include <errno.h>
@@ -13,15 +13,17 @@
 
 enum {
 	GRH = sizeof(struct ibv_grh),
-	SLOT = RS_DGRAM_BYTES + 64, /* a receive's has a GRH in front */
-	SEND = 0,		    /* work_id()'s */
+	SLOT = RS_DGRAM_BYTES + 64, /* bytes of a buffer; a received datagram
+				       starts with a GRH */
+	SEND = 0,		    /* the upper half of a wr_id */
 	RECEIVE = 1,
-	HOPS = 64,
-	MOST = 4096, /* slots each way */
+	HOPS = 64,   /* the hop limit */
+	MOST = 4096, /* buffers in each direction */
 	OPEN_MS = 2000,
 };
 _Static_assert(SLOT >= RS_DGRAM_BYTES + GRH, "room for a GRH");
 
+/* Returns the wr_id of a work request: its direction and its buffer. */
 static uint64_t work_id(unsigned what, uint32_t slot)
 {
 	return (uint64_t)what << 32 | slot;
@@ -50,21 +52,24 @@ static int post_receive(struct rs_ud *ud, uint32_t slot)
 	return ibv_post_recv(ud->id->qp, &wr, &bad) ? -EIO : 0;
 }
 
-/* Of the device whose address @own is; any port of the adapter's will do. The
- * way to oneself leads through it, also where @own is a loopback address, which
- * chooses no device when it is bound, and may be an address of none. */
+/* Makes an id on the device that has the address ud->own, with any port of
+ * rdma_cm. rdma_bind_addr() to a loopback address chooses no device, so this
+ * function resolves the path from ud->own to itself instead: that always
+ * chooses one. -errno */
 static int open_id(struct rs_ud *ud)
 {
 	struct sockaddr_storage a = ud->own;
 	struct sockaddr *own = (struct sockaddr *)&a;
 
-	((struct sockaddr_in *)&a)->sin_port = 0; /* same place in IPv6 */
+	/* sin6_port has the same offset. */
+	((struct sockaddr_in *)&a)->sin_port = 0;
 	if (rdma_create_id(NULL, &ud->id, NULL, RDMA_PS_UDP) ||
 	    rdma_resolve_addr(ud->id, own, own, OPEN_MS))
 		return -errno;
 	return ud->id->verbs ? 0 : -ENODEV;
 }
 
+/* An IPv4 address becomes the GID ::ffff:a.b.c.d. */
 static void gid_of(const struct sockaddr_storage *a, union ibv_gid *gid)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
@@ -77,12 +82,14 @@ static void gid_of(const struct sockaddr_storage *a, union ibv_gid *gid)
 	memcpy(gid->raw + 12, &((const struct sockaddr_in *)a)->sin_addr, 4);
 }
 
-/* The device's, which need not be the socket's own address. */
+/* The GID that datagrams are sent from. It differs from the socket's own
+ * address if that is a loopback address. */
 static union ibv_gid source(const struct rs_ud *ud)
 {
 	return ud->id->route.addr.addr.ibaddr.sgid;
 }
 
+/* Finds the index of the source GID and the path MTU. */
 static int find_gid(struct rs_ud *ud)
 {
 	struct ibv_gid_entry e;
@@ -102,6 +109,8 @@ static int find_gid(struct rs_ud *ud)
 	return -ENODEV;
 }
 
+/* Makes the completion queue, whose channel is in the set @epoll, and the queue
+ * pair. -errno */
 static int open_queues(struct rs_ud *ud, int epoll)
 {
 	struct ibv_qp_init_attr init = {
@@ -139,6 +148,7 @@ static int open_memory(struct rs_ud *ud)
 	return ud->mr ? 0 : -errno;
 }
 
+/* Makes all send buffers free and posts all receive buffers. */
 static int fill(struct rs_ud *ud)
 {
 	int rc = 0;
@@ -205,7 +215,8 @@ struct ibv_ah *rs_ud_way(struct rs_ud *ud, const struct sockaddr *to)
 	struct vb_gid gid;
 
 	gid_of((const struct sockaddr_storage *)to, &attr.grh.dgid);
-	/* A loopback address is this host's, whichever way leads there. */
+	/* The device may not have the loopback address, so datagrams to it go
+	 * to the device's own GID, which is this host, too. */
 	memcpy(gid.raw, attr.grh.dgid.raw, sizeof(gid.raw));
 	if (vb_gid_is_loopback(&gid))
 		attr.grh.dgid = source(ud);
@@ -243,12 +254,14 @@ int rs_ud_send(struct rs_ud *ud, struct ibv_ah *ah, uint32_t qpn,
 	return 0;
 }
 
-/* NULL: it goes back at once, or the queue pair is dead. */
-static struct rs_dgram_header *open_letter(struct rs_ud *ud,
-					   const struct ibv_wc *wc)
+/* Returns the datagram of a receive completion. NULL: the header is malformed
+ * or the receive failed, and the buffer has been posted again; or the queue
+ * pair has been flushed, and posting is pointless. */
+static struct rs_dgram_header *open_datagram(struct rs_ud *ud,
+					     const struct ibv_wc *wc)
 {
 	uint32_t slot = (uint32_t)wc->wr_id;
-	struct rs_dgram_header *l = &ud->headers[slot];
+	struct rs_dgram_header *dg = &ud->headers[slot];
 	uint8_t *at = receive_slot(ud, slot) + GRH;
 	uint32_t bytes = wc->byte_len;
 	int header;
@@ -258,30 +271,30 @@ static struct rs_dgram_header *open_letter(struct rs_ud *ud,
 	bytes = bytes < GRH ? 0 : bytes - GRH;
 	header = wc->status != IBV_WC_SUCCESS
 			 ? -EIO
-			 : rs_dgram_header_get_ud(at, bytes, &l->from);
-	l->ud = ud;
-	l->slot = slot;
+			 : rs_dgram_header_get_ud(at, bytes, &dg->from);
+	dg->ud = ud;
+	dg->slot = slot;
 	if (header < 0) {
-		rs_ud_give_back(l);
+		rs_ud_give_back(dg);
 		return NULL;
 	}
-	l->bytes = at + header;
-	l->length = bytes - (uint32_t)header;
-	return l;
+	dg->bytes = at + header;
+	dg->length = bytes - (uint32_t)header;
+	return dg;
 }
 
 struct rs_dgram_header *rs_ud_next(struct rs_ud *ud)
 {
-	struct rs_dgram_header *l = NULL;
+	struct rs_dgram_header *dg = NULL;
 	struct ibv_wc wc;
 
-	while (!l && ibv_poll_cq(ud->queue.cq, 1, &wc) > 0) {
+	while (!dg && ibv_poll_cq(ud->queue.cq, 1, &wc) > 0) {
 		if (wc.wr_id >> 32 == RECEIVE)
-			l = open_letter(ud, &wc);
+			dg = open_datagram(ud, &wc);
 		else
 			ud->free[ud->frees++] = (uint16_t)wc.wr_id;
 	}
-	return l;
+	return dg;
 }
 
 void rs_ud_give_back(struct rs_dgram_header *header)

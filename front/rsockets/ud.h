@@ -2,7 +2,9 @@
 /*
  * The queue pairs of a datagram socket: one for each local address that the
  * socket has sent from, so a socket bound to the wildcard address may have
- * several. The caller of each function holds the socket's lock.
+ * several. The caller of each function holds the socket's lock. Errors are
+ * returned as a negative errno, or as NULL with errno set. The wire format is
+ * in dgram_header.h.
  */
 #ifndef FRONT_RSOCKETS_UD_H
 #define FRONT_RSOCKETS_UD_H
@@ -14,7 +16,7 @@
 
 /* A received datagram. */
 struct rs_dgram_header {
-	struct rs_dgram_header *next;
+	struct rs_dgram_header *next; /* in the socket's queue */
 	struct rs_ud *ud; /* owns the receive buffer; NULL: the datagram came
 			     over UDP and malloc() made this */
 	struct sockaddr_storage from;
@@ -41,20 +43,28 @@ struct rs_ud {
 	unsigned frees;
 };
 
-/* A queue pair at the local address @own. NULL: errno. */
+/* Opens a queue pair at the local address @own, which is IPv4 or IPv6, with
+ * buffers for the socket's SO_SNDBUF and SO_RCVBUF. */
 struct rs_ud *rs_ud_open(struct rs_sock *rs, const struct sockaddr *own);
+/* Frees @ud with its buffers. The datagrams of rs_ud_next() become invalid. */
 void rs_ud_close(struct rs_ud *ud);
-/* An address handle that leads to @to. NULL: errno. */
+/* Makes an address handle that leads to @to. The caller destroys it before it
+ * closes @ud. */
 struct ibv_ah *rs_ud_way(struct rs_ud *ud, const struct sockaddr *to);
-/* Copies the @count pieces, @bytes together, and sends them. -EAGAIN: no send
- * buffer is free; -errno. */
+/* Copies the @count pieces, @bytes together, and sends them to the queue pair
+ * @qpn. The caller has checked rs_ud_fits() and that @bytes fit in a datagram.
+ * -EAGAIN: no send buffer is free; -EIO: the queue pair takes no request. */
 int rs_ud_send(struct rs_ud *ud, struct ibv_ah *ah, uint32_t qpn,
 	       const struct iovec *iov, unsigned count, uint32_t bytes);
-/* The next datagram that came; NULL: there is none. The caller returns it with
- * rs_ud_give_back(), which posts its buffer again. */
+/* Returns the next datagram that has arrived. NULL: there is none. The call
+ * also frees the buffers of completed sends. The caller gives the datagram back
+ * with rs_ud_give_back(). */
 struct rs_dgram_header *rs_ud_next(struct rs_ud *ud);
+/* Posts the receive buffer of the datagram again, or frees the datagram if it
+ * came over UDP. */
 void rs_ud_give_back(struct rs_dgram_header *header);
 
+/* True if a datagram with @bytes of payload fits in one packet. */
 static inline bool rs_ud_fits(const struct rs_ud *ud, uint32_t bytes)
 {
 	return ud->header_bytes + bytes <= ud->mtu;
