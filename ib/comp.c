@@ -53,7 +53,7 @@ static void advance(struct vb_qp *qp, uint32_t psn, vb_time now)
 	if ((int32_t)(req->asked_at - req->asked_head) < 0)
 		req->asked_at = req->asked_head;
 	req->retries = req->rnr_retries = req->probes = 0;
-	req->recovering = false;
+	req->recovery = RECOVERY_NONE;
 	req->rnr_at = VB_NEVER;
 	vb_window_acked(&req->window, count, psn, now);
 	vb_req_rearm(qp, now);

@@ -26,6 +26,16 @@ struct vb_asked {
 	uint32_t psn, count;
 };
 
+/* Why the requester has gone back to una, since una moved last. */
+enum vb_recovery {
+	RECOVERY_NONE,
+	/* A probe was acknowledged and nothing after it in time. Perhaps
+	 * nothing is lost and the peer is slow. */
+	RECOVERY_GUESS,
+	/* The peer or the local ACK timeout has reported a loss. */
+	RECOVERY_LOSS,
+};
+
 struct vb_req {
 	/* PSNs, una <= send <= next. Everything before una is acknowledged;
 	 * [una, next) was sent at least once; send is the PSN to send next,
@@ -46,8 +56,7 @@ struct vb_req {
 	uint32_t since_ack_req; /* packets sent since the last AckReq */
 	bool streaming;		/* many packets were in flight... */
 	vb_time stream_at;	/* ...at this time */
-	/* The requester has gone back to una already because of a loss. */
-	bool recovering;
+	enum vb_recovery recovery;
 	/* Since una moved last. */
 	uint8_t retries, rnr_retries, probes;
 	vb_time ack_at;	  /* end of the local ACK timeout; or VB_NEVER */

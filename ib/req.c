@@ -169,16 +169,30 @@ static bool wants_ack(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 	       vb_req_in_flight(req) + 1 >= vb_req_reach(req);
 }
 
+/* The memory of the packet at the cursor cannot be read. If the packet is sent
+ * again on a guess, the program may have deregistered the memory after it was
+ * sent, and most often the peer has it: the request fails only when the packet
+ * is known to be lost. True: the cursor has moved on. */
+static bool data_is_gone(struct vb_qp *qp)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+
+	if (req->recovery != RECOVERY_GUESS) {
+		ib_stop(req, WC_LOC_PROT_ERR);
+		return false;
+	}
+	vb_req_drop_guess(qp);
+	return true;
+}
+
 static bool send_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		      vb_time now, struct vb_txq *out)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	bool ack_req = wants_ack(qp, wqe);
 
-	if (vb_req_put_data(qp, wqe, req->send, ack_req, out) != FAULT_NONE) {
-		ib_stop(req, WC_LOC_PROT_ERR);
-		return false;
-	}
+	if (vb_req_put_data(qp, wqe, req->send, ack_req, out) != FAULT_NONE)
+		return data_is_gone(qp);
 	if (ack_req && req->send == req->next)
 		vb_window_time(&req->window, req->send, now);
 	req->since_ack_req = ack_req ? 0 : req->since_ack_req + 1;

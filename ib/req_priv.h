@@ -77,6 +77,13 @@ static inline void vb_req_sent(struct vb_qp *qp, vb_time now)
  */
 bool vb_req_repair(struct vb_qp *qp, vb_time now, struct vb_txq *out);
 
+/* Do what vb_req_recover() does, on a guess: the packet at una may be lost. */
+void vb_req_recover_guess(struct vb_qp *qp, vb_time now);
+
+/* Skip what a guess would still send again: the cursor moves back to where new
+ * packets go. */
+void vb_req_drop_guess(struct vb_qp *qp);
+
 /* ib/req_timer.c: act on the timers that have expired at @now. */
 void vb_req_run_timers(struct vb_qp *qp, vb_time now, struct vb_txq *out);
 

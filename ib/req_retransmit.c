@@ -18,17 +18,43 @@ void vb_req_go_back(struct vb_qp *qp, vb_time now)
 	vb_req_forget_gap(req);
 	vb_window_untime(&req->window);
 	vb_req_rearm(qp, now);
+	if (req->recovery == RECOVERY_GUESS)
+		req->recovery = RECOVERY_LOSS;
+}
+
+static void recover(struct vb_qp *qp, enum vb_recovery why, vb_time now)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+
+	if (!vb_rc_sends(qp) || req->rnr_at != VB_NEVER)
+		return;
+	if (req->recovery == RECOVERY_NONE) {
+		vb_window_lost(&req->window, req->next);
+		vb_req_go_back(qp, now);
+	}
+	req->recovery = VB_MAX(req->recovery, why);
 }
 
 void vb_req_recover(struct vb_qp *qp, vb_time now)
 {
-	struct vb_req *req = &vb_rc(qp)->req;
+	recover(qp, RECOVERY_LOSS, now);
+}
 
-	if (!vb_rc_sends(qp) || req->recovering || req->rnr_at != VB_NEVER)
-		return;
-	vb_window_lost(&req->window, req->next);
-	vb_req_go_back(qp, now);
-	req->recovering = true;
+void vb_req_recover_guess(struct vb_qp *qp, vb_time now)
+{
+	recover(qp, RECOVERY_GUESS, now);
+}
+
+void vb_req_drop_guess(struct vb_qp *qp)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+	const struct vb_send_wqe *last = vb_sq_at(&qp->sq, req->begun - 1);
+	uint32_t end = vb_psn_add(last->first_psn, last->psn_count);
+
+	req->send = req->next;
+	req->cur = req->next == end ? req->begun : req->begun - 1;
+	req->asked_at = req->asked_tail;
+	req->recovery = RECOVERY_NONE;
 }
 
 void vb_req_take_sack(struct vb_qp *qp, const struct vb_ib_pkt *nak,

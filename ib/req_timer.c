@@ -102,7 +102,7 @@ void vb_req_run_timers(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	if (now >= req->ack_at)
 		time_out(qp, now);
 	else if (now >= req->probe_at && req->probe_acked)
-		vb_req_recover(qp, now);
+		vb_req_recover_guess(qp, now);
 	else if (now >= req->probe_at && vb_txq_has_room(out))
 		probe(qp, now, out);
 }

@@ -295,6 +295,149 @@ static void requester__a_probe_acknowledged_may_be_slowness(void **state)
 	}
 }
 
+/* Memory that a program deregisters before its WRITE has completed. */
+
+/* Three messages are in flight, and a probe has been sent: a WRITE, one from
+ * memory of its own, and @last of @bytes. */
+static struct bench *open_probed(enum vb_wr_op last, uint32_t bytes,
+				 struct vb_mr **mr)
+{
+	struct bench *b = open_alone();
+	struct vb_sge sge = { (uintptr_t)b->mem[0], 8, 0 };
+	struct vb_send_wqe wqe = {
+		.wr_id = 1,
+		.op = WR_WRITE,
+		.flags = SEND_SIGNALED,
+		.length = 8,
+		.num_sge = 1,
+		.remote_addr = (uintptr_t)b->mem[1],
+		.rkey = b->mr[1]->key,
+	};
+
+	assert_int_equal(vb_mr_register(b->sim.side[0].pd, b->mem[0], 64,
+					(uintptr_t)b->mem[0], 0, mr),
+			 0);
+	sge.lkey = (*mr)->key;
+	bench_post(b, 0, WR_WRITE, 0, 8, 0);
+	sim_post_send(b->pair.qp[0], &wqe, &sge);
+	bench_post(b, 0, last, 0, bytes, 0);
+	bench_wait(b, 11000);
+	assert_int_equal(counter(b, 0, CNT_RETRANSMITS), 1);
+	return b;
+}
+
+/* The first message is acknowledged, and nothing after it in time. */
+static void let_guess(struct bench *b)
+{
+	inject_aeth(b, VB_SYN_ACK, 0);
+	bench_expect_wc(b->pair.send_cq[0], 0, WC_SUCCESS);
+	bench_wait(b, 1000);
+	bench_expect_no_wc(b->pair.send_cq[0]);
+	assert_int_equal(state_of(b, 0), QPS_RTS);
+}
+
+static struct bench *open_gone(enum vb_wr_op last, uint32_t bytes)
+{
+	struct vb_mr *mr;
+	struct bench *b = open_probed(last, bytes, &mr);
+
+	assert_int_equal(vb_mr_deregister(mr), 0);
+	let_guess(b);
+	return b;
+}
+
+static void requester__gone_memory_of_what_arrived(void **state)
+{
+	struct bench *b = open_gone(WR_WRITE, 8);
+
+	/* What is posted now does not wait for the ACK. */
+	bench_post(b, 0, WR_WRITE, 0, 8, 0);
+	bench_wait(b, 10);
+	assert_int_equal(bench_count(b, 0, CODE_WRITE_ONLY), 3 + 1 + 1);
+	inject_aeth(b, VB_SYN_ACK, 3);
+	for (unsigned i = 1; i < 4; i++)
+		bench_expect_wc(b->pair.send_cq[0], i, WC_SUCCESS);
+	bench_close(b);
+}
+
+static void requester__gone_memory_before_a_read(void **state)
+{
+	struct bench *b = open_gone(WR_READ, 8);
+	const struct vb_req *req = &vb_rc(b->pair.qp[0])->req;
+	struct vb_ib_pkt pkt;
+
+	assert_int_equal(req->asked_at, req->asked_tail);
+	bench_post(b, 0, WR_READ, 64, 8, 0);
+	bench_wait(b, 10);
+	assert_int_equal(bench_count(b, 0, CODE_READ_REQUEST), 2);
+	for (int i = 2; i < 4; i++) {
+		pkt = bench_response(b, CODE_READ_RESP_ONLY, i, VB_SYN_ACK);
+		bench_inject(b, 0, &pkt, 8, (uint8_t)(0x70 + i));
+	}
+	for (unsigned i = 1; i < 4; i++)
+		bench_expect_wc(b->pair.send_cq[0], i, WC_SUCCESS);
+	assert_int_equal(b->mem[0][0], 0x72);
+	assert_int_equal(b->mem[0][64], 0x73);
+	bench_close(b);
+}
+
+/* The window has cut the long WRITE: it goes on where it stood. */
+static void requester__gone_memory_before_a_long_write(void **state)
+{
+	const uint32_t packets = 512;
+	struct bench *b = open_gone(WR_WRITE, packets * MTU);
+	const struct vb_req *req = &vb_rc(b->pair.qp[0])->req;
+	uint32_t sent = bench_count(b, 0, CODE_WRITE_MIDDLE);
+
+	assert_true(sent > 0 && sent < packets - 2);
+	for (int rounds = 0; rounds < 1000 && req->una != req->next; rounds++) {
+		inject_aeth(b, VB_SYN_ACK,
+			    vb_psn_diff(req->next, sim_attr.sq_psn) - 1);
+		bench_wait(b, 10);
+	}
+	for (unsigned i = 1; i < 3; i++)
+		bench_expect_wc(b->pair.send_cq[0], i, WC_SUCCESS);
+	assert_int_equal(bench_count(b, 0, CODE_WRITE_MIDDLE), packets - 2);
+	bench_close(b);
+}
+
+/* Where the packet is lost indeed, it cannot be sent again. */
+static void requester__gone_memory_of_what_was_lost(void **state)
+{
+	for (int told = 0; told < 2; told++) {
+		struct bench *b = open_gone(WR_WRITE, 8);
+
+		if (told)
+			inject_aeth(b, VB_SYN_NAK_PSN, 1);
+		else
+			sim_run(&b->sim, b->sim.now + VB_SEC);
+		bench_expect_wc(b->pair.send_cq[0], 1, WC_LOC_PROT_ERR);
+		bench_expect_wc(b->pair.send_cq[0], 2, WC_FLUSH_ERR);
+		assert_int_equal(counter(b, 0, CNT_TIMEOUTS), told ? 0 : 1);
+		bench_close(b);
+	}
+}
+
+/* The guess was sent in time, and the loss is reported later. */
+static void requester__gone_memory_after_a_guess(void **state)
+{
+	for (int told = 0; told < 2; told++) {
+		struct vb_mr *mr;
+		struct bench *b = open_probed(WR_WRITE, 8, &mr);
+
+		let_guess(b);
+		assert_int_equal(counter(b, 0, CNT_RETRANSMITS), 1 + 2);
+		assert_int_equal(vb_mr_deregister(mr), 0);
+		if (told)
+			inject_aeth(b, VB_SYN_RNR | 14, 1);
+		sim_run(&b->sim, b->sim.now + VB_SEC);
+		bench_expect_wc(b->pair.send_cq[0], 1, WC_LOC_PROT_ERR);
+		bench_expect_wc(b->pair.send_cq[0], 2, WC_FLUSH_ERR);
+		assert_int_equal(counter(b, 0, CNT_TIMEOUTS), told ? 0 : 1);
+		bench_close(b);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -315,6 +458,11 @@ int main(void)
 			requester__an_answer_acknowledges_what_is_before),
 		cmocka_unit_test(
 			requester__a_probe_acknowledged_may_be_slowness),
+		cmocka_unit_test(requester__gone_memory_of_what_arrived),
+		cmocka_unit_test(requester__gone_memory_before_a_read),
+		cmocka_unit_test(requester__gone_memory_before_a_long_write),
+		cmocka_unit_test(requester__gone_memory_of_what_was_lost),
+		cmocka_unit_test(requester__gone_memory_after_a_guess),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
