@@ -48,16 +48,19 @@ def ipv4(address):
     return bytes(10) + b"\xff\xff" + socket.inet_aton(address)
 
 
+CM_BYTES = 384  # VB_IPC_CM_BYTES of wire/ipc_cm.h
+
+
 def say(s, kind, number=0, port=0, src=bytes(16), qpn=0, flags=0):
     m = struct.pack(">BBBBHHHIIi", kind, VERSION, 0, flags, TCP, port, 0,
                     number, 0, 0)
-    m += src + bytes(16) + struct.pack(">IQI", 0, 0, qpn)
-    s.send(m + bytes(352 - len(m)))
+    m += src + bytes(3 * 16) + struct.pack(">IQI", 0, 0, qpn)
+    s.send(m + bytes(CM_BYTES - len(m)))
 
 
 def hear(s):
-    m = s.recv(352)
-    if len(m) != 352:
+    m = s.recv(CM_BYTES)
+    if len(m) != CM_BYTES:
         raise Refused("the session is over")
     return struct.unpack(">i", m[18:22])[0]
 
