@@ -21,8 +21,9 @@
 
 #define MAX_SESSIONS 768 /* a program has up to two */
 #define BACKLOG	     1024
-#define FIRST_FD     2 /* the sessions' first; listener and queue pair 1 precede \
-			*/
+#define FIRST_FD                                                               \
+	2 /* the sessions' first; listener and queue pair 1 precede            \
+	   */
 /* Descriptors besides those of sessions: the slots' sockets and some more. */
 #define OTHER_FDS	(VB_SLOTS_MADE + 64)
 #define FEWEST_SESSIONS 128
@@ -315,7 +316,8 @@ static void attach_cm(struct broker *b)
 		return;
 	rc = vb_host_cm_attach(b->cm, b->slots.fds[0]);
 	if (rc)
-		vb_log(LOG_WARN, "broker: no connection manager: %s",
+		vb_log(LOG_WARN,
+		       "broker: the connection manager cannot use slot 0: %s",
 		       strerror(-rc));
 }
 
@@ -584,7 +586,8 @@ static unsigned raise_limit(void)
 		return MAX_SESSIONS;
 	more = (struct rlimit){ r.rlim_max, r.rlim_max };
 	if (setrlimit(RLIMIT_NOFILE, &more) < 0)
-		vb_log(LOG_INFO, "broker: RLIMIT_NOFILE: %s", strerror(errno));
+		vb_log(LOG_INFO, "broker: RLIMIT_NOFILE cannot be raised: %s",
+		       strerror(errno));
 	else
 		r = more;
 	if (r.rlim_cur < OTHER_FDS + FEWEST_SESSIONS)

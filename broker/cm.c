@@ -10,7 +10,7 @@
 
 #include "base/rand.h"
 
-/* Letters to programs. */
+/* Messages to programs. */
 
 void vb_cm_client_tell(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 {

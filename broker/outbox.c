@@ -54,8 +54,8 @@ static int post(const struct vb_outbox *o, const uint8_t *bytes, size_t len)
 static void give_up(struct vb_outbox *o, const char *why)
 {
 	vb_log(LOG_WARN,
-	       "broker: a program does not read what it is told, and its "
-	       "session is closed: %zu bytes wait; %s",
+	       "broker: a program does not read its messages, so its session "
+	       "is closed: %zu bytes wait; %s",
 	       o->bytes, why);
 	o->error = -ENOBUFS;
 }
@@ -66,7 +66,7 @@ static void keep(struct vb_outbox *o, const uint8_t *bytes, size_t len)
 	char why[128];
 
 	if (weight(len) > VB_OUTBOX_BYTES - o->bytes) {
-		give_up(o, "that is as many as may");
+		give_up(o, "a session may have no more");
 		return;
 	}
 	if (!vb_user_take(o->user, VB_QUOTA_BYTES, weight(len))) {

@@ -55,7 +55,7 @@ static int make_vault(int *vault)
 
 	if (fd < 0)
 		return -errno;
-	/* Bound to a name the kernel picks, in no file system. */
+	/* The kernel picks an abstract name, which is in no file system. */
 	if (bind(fd, (struct sockaddr *)&self, sizeof(sa_family_t)) < 0 ||
 	    getsockname(fd, (struct sockaddr *)&self, &len) < 0 ||
 	    connect(fd, (struct sockaddr *)&self, len) < 0) {
@@ -86,7 +86,9 @@ static void shrink_queue(int fd)
 	static const int least = 0; /* the kernel rounds up */
 
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least)) < 0)
-		vb_log(LOG_DEBUG, "broker: receive queue: %s", strerror(errno));
+		vb_log(LOG_DEBUG,
+		       "broker: a receive queue cannot be shrunk: %s",
+		       strerror(errno));
 }
 
 static void drain(int fd)
@@ -137,7 +139,8 @@ static int add_group(struct vb_slots *s)
 		return rc;
 	rc = put_in_vault(s->vault, s->count, fds, count);
 	if (rc) {
-		vb_log(LOG_ERROR, "broker: sockets cannot be kept: %s",
+		vb_log(LOG_ERROR,
+		       "broker: the vault does not take the sockets: %s",
 		       strerror(-rc));
 		vb_fdmail_close(fds, count);
 		return rc;
@@ -265,7 +268,8 @@ int vb_slots_adopt(struct vb_slots *s, int vault)
 	/* The network namespace of @vault itself does not matter. */
 	if (rc == 0 && !(all_differ(s) && are_here(s->fds, s->count)))
 		rc = -EINVAL;
-	/* The earlier broker may have died between growing and steering. */
+	/* The earlier broker may have ended after making sockets and before
+	 * steering packets to them. */
 	if (rc == 0)
 		rc = steer(s);
 	if (rc) {

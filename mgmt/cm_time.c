@@ -76,7 +76,7 @@ static bool is_no_such_host(int error)
 {
 	return error == EHOSTUNREACH || error == ENETUNREACH ||
 	       error == EHOSTDOWN ||
-	       error == EACCES; /* ICMPv6: prohibited, or no route */
+	       error == EACCES; /* from ICMPv6: prohibited, or no route */
 }
 
 /* Counts a return. True: the peer cannot be reached. */
