@@ -97,8 +97,9 @@ static inline void fold(const uint8_t *at, uint64_t *w0, uint64_t *w2,
 	*w0 = v >> 20;
 }
 
-/* Add the words to the last bytes of the message, at least as many as the words
- * have and less than twice as many, and compute the CRC of these. */
+/* XOR the folded @words onto the last @len bytes of the message at @at, and
+ * return the CRC of these bytes. @len is at least FOLD_BYTES and less than 2 *
+ * FOLD_BYTES. */
 static uint32_t fold_end(const uint64_t *words, const uint8_t *at, size_t len)
 {
 	uint8_t end[2 * FOLD_BYTES];
@@ -161,8 +162,8 @@ uint32_t vb_crc32c(uint32_t crc, const void *bytes, size_t len)
 	return ~crc32_iscsi(at, (int)len, r);
 }
 
-/* The field is big-endian: its high byte comes first, and the lowest bit of
- * each byte comes first. */
+/* @d is a change of a big-endian 16-bit field: its high byte is covered first.
+ * The CRC takes the lowest bit of each byte first. */
 uint32_t vb_crc32_diff16(uint16_t d, size_t tail)
 {
 	return shift(&forward, (uint32_t)__builtin_bswap16(d) << 16,

@@ -124,7 +124,8 @@ int vb_cq_resize(struct vb_cq *cq, uint32_t asked)
 		vb_roster_resize(&cq->adapter->roster, cq->row, cap);
 	}
 	vb_mutex_unlock(&cq->lock);
-	/* The old ring; or on an error the new one, which was too small. */
+	/* Free the ring that is not used any more: the old one, or after an
+	 * error the new one, which was too small. */
 	vb_memory_give(rc ? m : was, ring);
 	return rc;
 }

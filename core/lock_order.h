@@ -14,7 +14,8 @@ enum vb_lock_order {
 	RANK_DOMAINS,	  /* front/verbs: protection domains by number */
 	RANK_PLACES,
 	RANK_OPEN, /* engine: starting and stopping it */
-	RANK_POLL, /* an extended completion queue between start and end */
+	RANK_POLL, /* front/verbs: an extended completion queue, from
+		      ibv_start_poll to ibv_end_poll */
 	RANK_MEMORIES,
 	RANK_LIST,    /* engine: adapters, descriptors the thread polls */
 	RANK_RX,      /* engine: held by the thread that receives */

@@ -28,8 +28,8 @@ bool vb_mr_is_quiet(const struct vb_mr *mr, uint32_t key, vb_time age);
 /* Wait until every access by the revoked @key has ended. The caller holds
  * neither mr_lock nor drive. */
 void vb_mr_await(const struct vb_mr *mr, uint32_t key);
-/* The same for accesses by threads of this process alone: each is a copy that
- * takes no lock, so the caller may hold locks. */
+/* Like vb_mr_await(), but wait only for accesses by threads of this process.
+ * Each access is a copy that takes no lock, so the caller may hold locks. */
 void vb_mr_await_users(const struct vb_mr *mr);
 /* A new key for the entry; a key comes back only after 255 others. */
 uint32_t vb_mr_next_key(const struct vb_adapter *a, struct vb_mr *mr);

@@ -61,7 +61,8 @@ struct vb_roster {
  * earlier are not entered. */
 void vb_roster_use(struct vb_roster *r, struct vb_roster_sheet *sheet);
 
-/* Add a row; returns its name, or 0: no room, or no sheet. */
+/* Add a row. Returns its number (from 1), or 0: the roster is full, or it has
+ * no shared memory (vb_roster_use()). */
 uint32_t vb_roster_add(struct vb_roster *r, const struct vb_roster_row *what);
 /* Rewrite row @row; 0 does nothing. */
 void vb_roster_set(struct vb_roster *r, uint32_t row,

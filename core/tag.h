@@ -92,7 +92,8 @@ bool vb_tag_owns_sends(const struct vb_srq *srq, const struct vb_pd *pd,
  * first *@skip bytes, which may be all. FAULT_NO_RQE: there is none now. */
 enum vb_fault vb_tag_begin(struct vb_qp *qp, const void *head, uint32_t len,
 			   bool whole, uint32_t *skip);
-/* Fill in the completion of the receive of such a message. */
+/* Fill in @e, the completion of a message that vb_tag_begin() gave a receive.
+ */
 void vb_tag_fill(struct vb_qp *qp, struct vb_cqe *e);
 /* A work request of the tag matcher's own has ended with @status. */
 void vb_tag_sent(struct vb_qp *qp, const struct vb_send_wqe *wqe,

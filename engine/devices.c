@@ -98,7 +98,8 @@ static void make_name(char name[DEVICE_NAME], enum vb_device_kind kind,
 			*p = '_';
 }
 
-/* "a@b" and "a#b" would be one device. The first keeps the name. */
+/* make_name() turns the interfaces "a@b" and "a#b" into one name. The first
+ * keeps it; for each later one its ifindex is appended. */
 static void name_device(struct vb_device *d, const struct interfaces *h,
 			const struct vb_netif *n)
 {

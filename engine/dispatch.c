@@ -10,9 +10,10 @@
 /* How far an IPv4 Identification may have moved forward since the last
  * packet. */
 #define ID_STRIDE 1024
-#define ID_BEHIND 128 /* or backward: packets overtake each other */
-#define ID_SMALL  64  /* the kernel cuts a batch into 64 segments at most */
-#define ID_DOUBTS 16  /* random errors alone do not come in such a row */
+/* How far it may have moved backward, because packets overtake each other. */
+#define ID_BEHIND 128
+#define ID_SMALL  64 /* the kernel cuts a batch into 64 segments at most */
+#define ID_DOUBTS 16 /* random errors alone do not come in such a row */
 
 /* The table's only P_Key is 0xffff, a full member: the low 15 bits decide. Two
  * limited members must not communicate (IBA 10.9.1), which cannot happen with a

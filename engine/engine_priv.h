@@ -78,9 +78,10 @@ struct vb_engine {
 	struct vb_mutex rx;
 	struct vb_rxq rxq; /* rx */
 	uint64_t strays;   /* rx: frames for no queue pair of this process */
-	struct vb_group *groups;      /* rx */
-	struct vb_raw *raws;	      /* rx: raw packet queue pairs */
-	_Atomic int raw_fd;	      /* epoll of their sockets; -1: none yet */
+	struct vb_group *groups; /* rx */
+	struct vb_raw *raws;	 /* rx: raw packet queue pairs */
+	_Atomic int raw_fd;	 /* epoll descriptor over the sockets of the raw
+				    queue pairs; -1: none yet */
 	struct vb_chain *streams;     /* rx: iWARP's sockets */
 	unsigned stream_count;	      /* rx */
 	struct vb_iw_rxq *stream_rxq; /* rx: where bytes arrive */

@@ -113,7 +113,8 @@ static bool blocks(int fd)
 }
 
 /*
- * Rule 2 above: the program came back within 50 us, 8 times in a row.
+ * Rule 2 above: did the program come back to wait within 50 us, 8 times in a
+ * row?
  */
 static bool is_prompt(const struct vb_engine *e)
 {

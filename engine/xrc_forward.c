@@ -52,7 +52,8 @@ struct forward_msg {
 	uint32_t tqpn; /* the target queue pair */
 	uint64_t serial;
 	/* in verdicts */
-	/* enum vb_fault; in FORWARD_BYTES the bytes follow the message. */
+	/* The result, an enum vb_fault. In a FORWARD_BYTES message the bytes
+	 * that were fetched follow. */
 	uint32_t fault;
 	/* request: the packet, from BTH through pad, follows. Fetch: a struct
 	 * vb_forward_piece follows. */

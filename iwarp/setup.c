@@ -5,7 +5,8 @@
 #include <errno.h>
 
 #define REVISION_MAX 2
-#define DEPTH_HERE   128 /* READs of the peer that fit here */
+/* How many READs the peer may have outstanding at this side. */
+#define DEPTH_HERE 128
 
 /* Error codes of layer LLP, error type MPA (RFC 5044 s8, RFC 6581 s9.2). */
 #define CODE_FRAME 4

@@ -186,7 +186,8 @@ bool vb_hold_is_over(struct vb_peer *p, uint32_t key, uint32_t qpn, vb_time age)
 {
 	if (VB_LIKELY(!is_at(p, key, qpn)))
 		return true;
-	/* Our own threads always finish in microseconds. */
+	/* An access by a thread of this process ends within microseconds, so
+	 * wait for it without a bound and without asking the kernel. */
 	if (p->is_self || age < ASK_AFTER)
 		return false;
 	return has_hung_up(p) || is_too_long(p, find_process(p->pid), age);

@@ -33,7 +33,8 @@ ROW(LOCAL_INV,    OPS,       LOCAL,              0),
 const unsigned vb_near_rule_count = VB_COUNT(vb_near_rules);
 
 #define ATOMIC_BYTES  8
-#define TIMEOUT_SLACK (250 * VB_MSEC) /* as with packets: ib/req_timer.c */
+/* The same slack as for packets (ib/req_timer.c). */
+#define TIMEOUT_SLACK (250 * VB_MSEC)
 #define RETRY_FIRST   (20 * VB_USEC)
 #define RETRY_DOUBLES 9 /* up to 10 ms */
 /* A late try counts for this much more than its interval. */

@@ -40,7 +40,8 @@ enum vb_ipc_cm_kind {			/* behind enum vb_ipc_kind's */
 #define IPC_CM_LAST IPC_CM_EVENT
 
 enum vb_ipc_cm_event {
-	IPC_CM_REQUEST = 1, /* id is new, of listener */
+	IPC_CM_REQUEST = 1, /* a peer asks: id is a new connection, listener is
+			       the id that it came to */
 	IPC_CM_REPLY,
 	IPC_CM_ESTABLISHED,
 	IPC_CM_REJECTED,    /* status: the reason */

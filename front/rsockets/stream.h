@@ -103,7 +103,7 @@ struct rs_stream {
 	uint16_t received, told; /* message numbers, modulo 65536 */
 	/* The peer's slots and table of mappings; length: entries. */
 	struct rs_area peer_slots, peer_iomaps;
-	unsigned peer_slot; /* the one that we write next */
+	unsigned peer_slot; /* index of the peer's slot that we write next */
 };
 
 /* The resources of one end. */
