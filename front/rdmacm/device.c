@@ -209,7 +209,7 @@ typedef bool (*fitness)(struct rcm_device *d, const struct vb_gid *src,
 			enum rcm_kind kind, struct ibv_gid_entry *found);
 
 /* Takes the first device that fits. Of two devices on one interface, the user
- * decides by their order which one that is. */
+ * chooses by their order. */
 static int choose(struct rcm_id *id, const struct vb_gid *src,
 		  enum rcm_kind kind, fitness fits)
 {

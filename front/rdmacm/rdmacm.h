@@ -128,8 +128,9 @@ struct rcm_id {
 	bool removed;		   /* DEVICE_REMOVAL has been queued */
 	unsigned delivered, acked; /* numbers of events */
 	pthread_cond_t acks;
-	struct ibv_qp_init_attr
-		*ep_attr; /* rdma_create_ep()'s, of a listener */
+	/* Of a listener: what rdma_create_ep() was given for the queue pairs of
+	 * its connections. */
+	struct ibv_qp_init_attr *ep_attr;
 	struct ibv_pd *ep_pd;
 	/* Private data of a REQ that rdma_addrinfo's ai_connect asks for; they
 	 * precede the program's own. */
@@ -298,8 +299,9 @@ void rcm_address_of(struct sockaddr *a, const struct vb_gid *gid, uint16_t port,
 /* Writes an AF_IB address to @a, which has room for a sockaddr_ib. */
 void rcm_address_of_ib(struct sockaddr *a, const struct vb_gid *gid,
 		       uint16_t space, uint16_t port);
-/* Returns the port space of @a: @own, the id's, unless an AF_IB address names
- * another one that the id may use. -EPROTONOSUPPORT: it may not. */
+/* Returns the port space of @a. That is @own, the space of the id, unless @a is
+ * an AF_IB address and names another space. -EPROTONOSUPPORT: ids of @own may
+ * not use that space. */
 int rcm_space_of(const struct sockaddr *a, enum rdma_port_space own);
 
 /* device.c */

@@ -243,9 +243,9 @@ VB_EXPORT int rdma_bind_addr(struct rdma_cm_id *pub, struct sockaddr *addr)
 	return rc ? rcm_fail(-rc) : 0;
 }
 
-/* Finds the local address: the one that the id is bound to, else @src. If that
- * is missing or the wildcard address, routing gives one. -EINVAL: the address
- * families differ. */
+/* Finds the local address: the address that the id is bound to, else @src. If
+ * that is missing or the wildcard address, routing gives one. -EINVAL: the
+ * address families differ. */
 static int choose_source(struct rcm_id *id, const struct sockaddr *src,
 			 const struct sockaddr *dst,
 			 struct sockaddr_storage *from)
