@@ -15,14 +15,14 @@
  *    within 200 us.
  *
  * 2. Delayed ACKs. While a program polls now and then, ACKs may wait for its
- *    replies, and the thread sends those that waited too long: after 20 us when
- *    it wakes anyway, and all of them when the polling stops.
+ *    replies, and the thread sends those that waited too long: after 20 us
+ *    when it wakes anyway, and all of them when the polling stops.
  *
  * 3. Lanes of peers of this host. A program that polls all the time serves
  *    them, and peers need not ring. The thread checks whether it still polls
  *    after 50 us, then after twice as long each time, up to 1 ms. Once the
- *    program stops, the thread asks peers to ring and sleeps; it does not sleep
- *    when something has arrived meanwhile.
+ *    program stops, the thread asks peers to ring and sleeps; it does not
+ *    sleep when something has arrived meanwhile.
  *
  * 4. Interfaces. Where the kernel tells of changes, the thread waits 50 ms
  *    after the first one, since others follow, and then lists the interfaces

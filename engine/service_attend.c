@@ -3,17 +3,18 @@
  * The engine's thread stands by for small messages of peers of this host.
  *
  * A peer that streams small messages asks for this: without it each message
- * takes the peer's way through the kernel to our pages (near/here.c). While the
- * thread stands by, it looks at the lanes all the time, in turns of 100 us.
+ * takes the peer's way through the kernel to our pages (near/here.c). While
+ * the thread stands by, it looks at the lanes all the time, in turns of 100
+ * us.
  *
  * 1. Begin when a peer has asked, something has just woken the thread, no
  *    program of this process serves the lanes, and no pause (rule 3) is on.
  * 2. Go on as long as each turn finds something and no program serves the
  *    lanes: a program that polls serves them itself.
- * 3. Stop when another thread wants this processor: at the end of each turn the
- *    thread yields, and a yield of 100 us or more ran a thread that has work,
- * and not only an interrupt. Then pause for 4 ms; for twice as long, up to 1 s,
- *    when the last pause ended less than 20 ms ago.
+ * 3. Stop when another thread wants this processor: at the end of each turn
+ *    the thread yields, and a yield of 100 us or more ran a thread that has
+ *    work, and not only an interrupt. Then pause for 4 ms; for twice as long,
+ *    up to 1 s, when the last pause ended less than 20 ms ago.
  */
 #include "engine/service_priv.h"
 

@@ -8,43 +8,44 @@
  *
  * 1. Leave packets to a program that loops. When a socket becomes readable
  *    while a program loops in ibv_poll_cq, the thread does not read it but
- * looks away for 20 us (a nap), because the program's next poll takes the
- * packets.
+ *    looks away for 20 us (a nap), because the program's next poll takes the
+ *    packets.
  * 2. Which program loops. A program whose last poll found nothing polls again:
  *    the thread believes this for 1 ms after that poll while it trusts the
  *    program, and for 50 us otherwise. A program whose last poll found
- * something may be working on it for long: the thread believes that it comes
- * back for 50 us while it trusts the program, and otherwise only while the
- * program is inside a poll or a long send.
+ *    something may be working on it for long: the thread believes that it
+ *    comes back for 50 us while it trusts the program, and otherwise only
+ *    while the program is inside a poll or a long send.
  * 3. Trust. Each nap during which the program did poll, and each wake-up that
- *    found nothing left to do, adds 1 to the trust, up to 8. A nap during which
- *    the program did not poll takes 4 away, and the thread serves the packets.
- *    So one delayed packet costs several that are served at once.
+ *    found nothing left to do, adds 1 to the trust, up to 8. A nap during
+ *    which the program did not poll takes 4 away, and the thread serves the
+ *    packets. So one delayed packet costs several that are served at once.
  * 4. Rest. After 8 needless wake-ups in a row the thread stops watching the
  *    sockets and only looks at the clock: for 50 us, then twice as long each
- *    time, up to 1 ms, until the polling stops. Naps alone would still wake the
- *    thread up to 50,000 times a second. When the thread comes back and finds
- * packets that nobody took, it rested too early: it wants twice as many
- * needless wake-ups before the next rest, up to 64; otherwise half as many,
- * down to 8. A program that polls now and then but spins on memory leaves
- * packets for the thread each time, and so never sends it to rest.
+ *    time, up to 1 ms, until the polling stops. Naps alone would still wake
+ *    the thread up to 50,000 times a second. When the thread comes back and
+ *    finds packets that nobody took, it rested too early: it wants twice as
+ *    many needless wake-ups before the next rest, up to 64; otherwise half as
+ *    many, down to 8. A program that polls now and then but spins on memory
+ *    leaves packets for the thread each time, and so never sends it to rest.
  * 5. Call back. A program that arms a completion queue is about to sleep; it
  *    ends a rest of 50 us or more (vb_engine_armed()).
  * 6. Unheard wake-ups. The kernel wakes a thread that sleeps by a socket for
  *    each packet, and puts it back to sleep inside ppoll() when a program has
  *    taken the packet meanwhile: the thread loses the processor each time
  *    without noticing. Therefore, beside a program that spins, the thread
- * counts how often it went to sleep inside one ppoll() (getrusage()); all but
- * the first count as needless wake-ups.
- * 7. Linger. To sleep and to wake takes 5 to 10 us, which is longer than a peer
- *    that waits for each answer needs for its next request. When packets came
- *    less than 30 us after the thread had gone to sleep, it looks for the next
- *    ones for 30 us after the last, and 200 us in all, before it sleeps again.
- *    It yields before each look. A yield that takes more than 3 us ran another
- *    thread, which wants this processor: the thread stops. A yield of more than
- *    100 us ran a thread that spins, and not an interrupt: the thread does not
- *    linger for 10 ms, twice as long each time, up to 640 ms, because Linux
- * then lets that thread run for milliseconds before ours has its turn.
+ *    counts how often it went to sleep inside one ppoll() (getrusage()); all
+ *    but the first count as needless wake-ups.
+ * 7. Linger. To sleep and to wake takes 5 to 10 us, which is longer than a
+ *    peer that waits for each answer needs for its next request. When packets
+ *    came less than 30 us after the thread had gone to sleep, it looks for the
+ *    next ones for 30 us after the last, and 200 us in all, before it sleeps
+ *    again. It yields before each look. A yield that takes more than 3 us ran
+ *    another thread, which wants this processor: the thread stops. A yield of
+ *    more than 100 us ran a thread that spins, and not an interrupt: the
+ *    thread does not linger for 10 ms, twice as long each time, up to 640 ms,
+ *    because Linux then lets that thread run for milliseconds before ours has
+ *    its turn.
  * 8. Fairness. The thread takes at most 16 batches before timers have their
  *    turn, and fewer when a program's poll waits for the receive lock.
  */

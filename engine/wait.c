@@ -7,24 +7,24 @@
  * speed (vb_engine_span()).
  *
  * 1. Watch. One program thread that waits serves the lanes of peers of this
- *    host in place of the engine thread. It sleeps by the bell that peers ring;
- * a thread that queues an event for its channel rings that bell too. All other
- *    waiting threads, and those whose channel does not block, sleep in read(2)
- *    or poll(2), and the engine thread serves the lanes.
+ *    host in place of the engine thread. It sleeps by the bell that peers
+ *    ring; a thread that queues an event for its channel rings that bell too.
+ *    All other waiting threads, and those whose channel does not block, sleep
+ *    in read(2) or poll(2), and the engine thread serves the lanes.
  *
- * 2. Prompt programs. A program that came back to wait within 50 us, 8 times in
- *    a row, most often has answered in between, which wakes the peer. When such
- *    a program leaves, the engine thread does not take the lanes at once but in
- *    2 ms, and the peer is not woken just to hear that a message arrived. One
- *    return after more than 50 us ends this.
+ * 2. Prompt programs. A program that came back to wait within 50 us, 8 times
+ *    in a row, most often has answered in between, which wakes the peer. When
+ *    such a program leaves, the engine thread does not take the lanes at once
+ *    but in 2 ms, and the peer is not woken just to hear that a message
+ *    arrived. One return after more than 50 us ends this.
  *
  * 3. Look before sleeping. To sleep and to be woken takes 1 to 3 us where the
  *    peer shares the processor, and 10 to 20 us where a virtual machine has to
  *    start an idle one. When 4 sleeps in a row took less than 100 us, the
- *    thread looks for up to 30 us before it sleeps. It yields before each look,
- *    and stops when a yield takes 3 us or more, since another thread wants this
- *    processor. After a look in vain twice as many short sleeps are needed for
- *    the next one, up to 256; after a successful one half as many.
+ *    thread looks for up to 30 us before it sleeps. It yields before each
+ *    look, and stops when a yield takes 3 us or more, since another thread
+ *    wants this processor. After a look in vain twice as many short sleeps are
+ *    needed for the next one, up to 256; after a successful one half as many.
  *
  * 4. Events that come too early. See hold_back().
  */
