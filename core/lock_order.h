@@ -36,7 +36,7 @@ enum vb_lock_order {
  * this aborts if it holds one from RANK_RX to RANK_DRIVE. */
 static inline void vb_may_wait(void)
 {
-	vb_rank_may_wait(RANK_RX, RANK_DRIVE);
+	vb_rank_may_wait(RANK_RX, RANK_CHANNEL);
 }
 
 #endif

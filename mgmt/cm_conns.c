@@ -169,11 +169,15 @@ struct vb_cm_conn *vb_cm_find_number(struct vb_cm *cm, uint32_t local_id)
 	return c && c->local_id == local_id ? c : NULL;
 }
 
+/* The addressee of a request knows both its numbers and could use them in a
+ * request of its own. So only a request on a path from an address to itself
+ * counts, because its numbers never leave this host. */
 bool vb_cm_is_own(struct vb_cm *cm, const struct vb_cm_msg *m)
 {
 	const struct vb_cm_conn *c = vb_cm_find_number(cm, m->local_id);
 
 	return c && !c->passive && c->tid == m->tid &&
+	       vb_gid_equal(&c->path.sgid, &c->path.dgid) &&
 	       c->state == (m->attr == CM_REQ ? CM_REQ_SENT : CM_SIDR_SENT);
 }
 

@@ -9,6 +9,7 @@
 
 /* The bytes of one system call at most: a program that revokes a key waits for
  * the call to end. */
+#define LAPSES_MOST 1000 /* of one copy */
 #define CHUNK (1u << 20)
 _Static_assert(CHUNK <= VB_MR_NULL_BYTES, "so much may be read of nothing");
 
@@ -103,8 +104,11 @@ static enum vb_cma copy_alone(const struct vb_copy *c, const struct hold *h)
 		return CMA_OK;
 	if (n == -ECANCELED)
 		return CMA_LAPSED;
+	/* The kernel says ESRCH of a process that is gone. Any other errno is a
+	 * refusal: of the kernel, or of a seccomp filter with the errno that
+	 * its author chose. */
 	if (n < 0 && n != -EFAULT)
-		return n == -EPERM ? CMA_DENIED : CMA_GONE;
+		return n == -ESRCH ? CMA_GONE : CMA_DENIED;
 	return is_ours_missing(h, n < 0 ? 0 : (uint64_t)n, c->put) ? CMA_LOCAL
 								   : CMA_UNSEEN;
 }
@@ -150,6 +154,7 @@ enum vb_cma vb_cma(struct vb_peer *p, const struct vb_near_side *near,
 		   const struct vb_far_side *far, uint64_t len, bool put)
 {
 	enum vb_cma result = CMA_OK;
+	unsigned lapses = 0;
 	uint64_t offset = 0;
 
 	while (offset < len && result == CMA_OK) {
@@ -163,9 +168,10 @@ enum vb_cma vb_cma(struct vb_peer *p, const struct vb_near_side *near,
 				 ? reach_chunk(p, near, far, offset, part, put)
 				 : CMA_GONE;
 		vb_hazard_withdraw(&p->ours, hazard);
-		/* The key has changed: check it again. */
+		/* The key has changed: check it again. A peer that changes it
+		 * all the time has a key that cannot be used. */
 		if (result == CMA_LAPSED && !has_moved(p, far))
-			result = CMA_OK;
+			result = ++lapses < LAPSES_MOST ? CMA_OK : CMA_REMOTE;
 		else
 			offset += part;
 	}

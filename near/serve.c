@@ -198,15 +198,15 @@ static int hear_answer(struct vb_near *n, struct vb_peer *p,
 
 	if (rc <= 0)
 		return rc;
-	/* The peer answers more requests than it was sent. */
-	if (!vb_ring_discount(&p->writer, a.count))
+	/* The peer answers nothing, or more requests than it was sent. */
+	if (a.count == 0 || !vb_ring_discount(&p->writer, a.count))
 		return -EPROTO;
 	qp = vb_near_find_qp(n, a.qpn);
 	if (!qp)
 		return 1;
 	take_drive(n, qp);
 	qp->now = VB_MAX(now, qp->now);
-	if (vb_near_is_called(qp, a.qpn)) {
+	if (vb_near_is_called(qp, a.qpn) && vb_nq(qp)->peer == p) {
 		vb_near_answered(n, qp, &a, now);
 		step_if_due(n, qp, now);
 	}

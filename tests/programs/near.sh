@@ -102,6 +102,8 @@ else
 fi
 lines "a neighbour that stops, lies or is busy" "$verbena" run -- \
 	"$programs/neighbour_test" -d roce_lo
+lines "a filter that comes later" "$verbena" run -- \
+	"$programs/filtered_test" -d roce_lo
 lines "objects of another process" "$verbena" run -- "$programs/import_test" \
 	roce_lo
 if ! VERBENA_NEAR=off on a timeout -k 5 60 "$verbena" run -- \

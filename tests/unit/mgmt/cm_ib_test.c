@@ -797,6 +797,7 @@ static void expect_own(enum vb_cm_attr attr, bool own)
 
 static void active__knows_its_own_requests(void **state)
 {
+	path.sgid = path.dgid;
 	connect_it();
 	expect_own(CM_REQ, true);
 	expect_own(CM_SIDR_REQ, false);
@@ -811,6 +812,18 @@ static void active__knows_its_own_requests(void **state)
 	request(PEER_ID, PEER_QPN);
 	sent = (struct vb_cm_msg){ .tid = 9, .local_id = conn->local_id };
 	expect_own(CM_REQ, false);
+}
+
+/* The addressee of our REQ on another host knows its numbers. */
+static void active__does_not_own_what_a_host_reflects(void **state)
+{
+	struct vb_cm_msg m;
+
+	connect_it();
+	m = (struct vb_cm_msg){ .attr = CM_REQ,
+				.tid = sent.tid,
+				.local_id = sent.local_id };
+	assert_false(vb_cm_is_own(cm, &m));
 }
 
 static void active__is_patient_when_asked(void **state)
@@ -1025,6 +1038,7 @@ int main(void)
 		TEST(active__heeds_no_other_returns),
 		TEST(active__is_patient_when_asked),
 		TEST(active__knows_its_own_requests),
+		TEST(active__does_not_own_what_a_host_reflects),
 		TEST(active__repeats_its_rtu),
 		TEST(active__is_rejected),
 		TEST(both__disconnect_at_once),

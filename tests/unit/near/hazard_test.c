@@ -92,8 +92,11 @@ static void hazards__no_access_after_revocation(void **state)
 		atomic_store(&meet.key, 0);
 		while (vb_hazards_name(meet.hazards, 7, 0))
 			sched_yield();
-		atomic_store_explicit(&meet.ours, 1, memory_order_relaxed);
-		atomic_store_explicit(&meet.ours, 0, memory_order_release);
+		atomic_store(&meet.ours, 1);
+		/* Long enough for the other threads to meet it. */
+		for (int turn = 0; turn < 200; turn++)
+			(void)atomic_load(&meet.ours);
+		atomic_store(&meet.ours, 0);
 	}
 	atomic_store(&meet.stop, true);
 	for (int i = 0; i < 2; i++)
