@@ -69,9 +69,11 @@ static void *touch(void *arg)
 	while (!atomic_load(&meet.stop)) {
 		struct vb_hazard *hazard = vb_hazard_announce(&meet.us, 7, 1);
 
-		if (atomic_load(&meet.key) == 7 &&
-		    atomic_load_explicit(&meet.ours, memory_order_relaxed))
-			atomic_fetch_add(&meet.broken, 1);
+		/* The access begins with a valid key and takes a moment. */
+		if (atomic_load(&meet.key) == 7)
+			for (int i = 0; i < 100; i++)
+				if (atomic_load(&meet.ours))
+					atomic_fetch_add(&meet.broken, 1);
 		vb_hazard_withdraw(&meet.us, hazard);
 	}
 	return NULL;
