@@ -301,11 +301,11 @@ migrate() {
 	shift 3
 	rm -f "$work"/memory? "$work/serial" "$away".* "$in".*
 	mkfifo "$away.fifo" "$in.fifo"
-	under a 40 "${qemu[@]}" -serial "file:$work/serial" <"$away.fifo" \
+	under a 110 "${qemu[@]}" -serial "file:$work/serial" <"$away.fifo" \
 		>"$away.out" 2>&1 &
 	pids+=($!)
 	exec {away_fd}>"$away.fifo"
-	under "$at" 40 "${qemu[@]}" -serial null -S \
+	under "$at" 110 "${qemu[@]}" -serial null -S \
 		-incoming "rdma:$address:4711" \
 		<"$in.fifo" >"$in.out" 2>&1 {away_fd}>&- &
 	pids+=($!)
@@ -317,7 +317,7 @@ migrate() {
 		"migrate -d rdma:$address:4711" >&"$away_fd"
 	until grep -qE "Migration status: (completed|failed)" "$away.out"; do
 		tries=$((tries + 1))
-		[ $tries -lt 60 ] && kill -0 "${pids[@]}" 2>/dev/null || break
+		[ $tries -lt 200 ] && kill -0 "${pids[@]}" 2>/dev/null || break
 		sleep 0.4
 		echo "info migrate" >&"$away_fd"
 	done
