@@ -51,9 +51,9 @@ layer() {
 	done
 	echo ".. $name: $what"
 	(
-		start=$SECONDS
-		"$@" >"$logs/$name.log" 2>&1
-		echo "$? $((SECONDS - start))" >"$logs/$name.ended"
+		TIMEFORMAT="%0R %0U %0S" # seconds; of processor time, too
+		{ time "$@" >"$logs/$name.log" 2>&1; } 2>"$logs/$name.took"
+		echo "$? $(<"$logs/$name.took")" >"$logs/$name.ended"
 	) </dev/null &
 	running[$!]=$name
 }
@@ -84,9 +84,9 @@ alone() {
 # count NAME: a layer that has ended. One that ended badly without a "not ok"
 # counts as a failure too.
 count() {
-	local name=$1 log=$logs/$1.log status took ok bad skip
+	local name=$1 log=$logs/$1.log status took user system ok bad skip
 
-	read -r status took <"$logs/$name.ended"
+	read -r status took user system <"$logs/$name.ended"
 	grep -E '^(ok |not ok |skip |# |    [|-])' "$log"
 	ok=$(grep -c '^ok ' "$log")
 	bad=$(grep -c '^not ok ' "$log")
@@ -104,7 +104,7 @@ count() {
 	)
 	[ "$bad" -eq 0 ] || failures+=("$log")
 	echo "== $name: $ok passed, $bad failed, $skip skipped" \
-		"(${took:-?} s)"
+		"(${took:-?} s, $((user + system)) s of a processor)"
 }
 
 # One line: the work as a whole passes or fails.
