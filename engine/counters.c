@@ -208,12 +208,11 @@ static void look_at_counts(const struct totals *t, const char *name)
 /* Collect the files of programs that were killed. */
 static void gather_left(const struct totals *t)
 {
-	DIR *d = fdopendir(dup(t->base));
+	DIR *d = vb_runtime_dir_list(t->base, ".");
 	const struct dirent *e;
 
 	if (!d)
 		return;
-	rewinddir(d);
 	while ((e = readdir(d)))
 		look_at_counts(t, e->d_name);
 	closedir(d);
@@ -426,22 +425,18 @@ static void look_into(const struct walk *w, const char *pid)
 	char path[NAME_MAX + 8];
 	const struct dirent *e;
 	DIR *d;
-	int fd;
 
 	snprintf(path, sizeof(path), "%s/fd", pid);
-	fd = vb_runtime_dir_enter(w->proc, path);
-	d = fd < 0 ? NULL : fdopendir(fd);
+	d = vb_runtime_dir_list(w->proc, path);
 	while (d && (e = readdir(d)))
-		look_at(w, fd, e->d_name, atoi(pid));
+		look_at(w, dirfd(d), e->d_name, atoi(pid));
 	if (d)
 		closedir(d);
-	else if (fd >= 0)
-		close(fd);
 }
 
 static void walk(const struct walk *w)
 {
-	DIR *d = fdopendir(dup(w->proc));
+	DIR *d = vb_runtime_dir_list(w->proc, ".");
 	const struct dirent *e;
 
 	while (d && (e = readdir(d)))

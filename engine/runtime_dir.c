@@ -34,6 +34,21 @@ int vb_runtime_dir_enter(int at, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
+DIR *vb_runtime_dir_list(int at, const char *name)
+{
+	int fd = vb_runtime_dir_enter(at, name);
+	DIR *d;
+
+	if (fd < 0) {
+		errno = -fd;
+		return NULL;
+	}
+	d = fdopendir(fd);
+	if (!d)
+		close(fd);
+	return d;
+}
+
 static bool eng_is_ours(int fd, mode_t others)
 {
 	struct stat s;

@@ -4,6 +4,7 @@
 #ifndef ENGINE_RUNTIME_DIR_H
 #define ENGINE_RUNTIME_DIR_H
 
+#include <dirent.h>
 #include <limits.h>
 
 #include "base/defs.h"
@@ -18,6 +19,11 @@ int vb_runtime_dir_open(char path[PATH_MAX]);
 /* Open the directory @name below @at, which must not be a symbolic link.
  * Returns a descriptor that the caller closes, or -errno. */
 int vb_runtime_dir_enter(int at, const char *name);
+
+/* Begin to list the directory @name below @at ("." is @at itself, from its first
+ * entry whoever has listed it before). The caller closes the list, and keeps @at
+ * open. NULL, with errno: it cannot be opened, or there is no memory. */
+DIR *vb_runtime_dir_list(int at, const char *name);
 
 /* The number of the network namespace of process @pid ("self" or a number);
  * @proc is a descriptor of /proc. 0: not known. */

@@ -44,19 +44,15 @@ static void remove_entry(int at, const char *name, unsigned depth)
 {
 	struct dirent *e;
 	DIR *d;
-	int fd;
 
 	if (unlinkat(at, name, 0) == 0 || depth == 0)
 		return;
-	fd = vb_runtime_dir_enter(at, name);
-	d = fd < 0 ? NULL : fdopendir(fd);
+	d = vb_runtime_dir_list(at, name);
 	while (d && (e = readdir(d)))
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			remove_entry(fd, e->d_name, depth - 1);
+			remove_entry(dirfd(d), e->d_name, depth - 1);
 	if (d)
 		closedir(d);
-	else if (fd >= 0)
-		close(fd);
 	unlinkat(at, name, AT_REMOVEDIR);
 }
 
@@ -197,12 +193,10 @@ static int replace_tree(int space, const char *text)
 static bool is_used(int proc, const char *tree)
 {
 	uint64_t space = strtoull(tree, NULL, 10);
-	DIR *d = fdopendir(dup(proc));
+	DIR *d = vb_runtime_dir_list(proc, ".");
 	bool used = !d; /* without a list of processes no tree is removed */
 	struct dirent *e;
 
-	if (d)
-		rewinddir(d);
 	while (!used && (e = readdir(d)))
 		used = isdigit((unsigned char)e->d_name[0]) &&
 		       vb_runtime_dir_namespace(proc, e->d_name) == space;
@@ -240,12 +234,11 @@ static bool is_old(int base, const char *name, time_t age)
 static void sweep(int base, int proc)
 {
 	time_t age = sees_all_processes(proc) ? -1 : UNSEEN_LASTS;
-	DIR *d = fdopendir(dup(base));
+	DIR *d = vb_runtime_dir_list(base, ".");
 	struct dirent *e;
 
 	if (!d)
 		return;
-	rewinddir(d);
 	while ((e = readdir(d)))
 		if (isdigit((unsigned char)e->d_name[0]) &&
 		    (age < 0 || is_old(base, e->d_name, age)) &&
