@@ -138,10 +138,8 @@ static struct vb_qp *core_take_memory(void)
 	if (qp)
 		return qp;
 	qp = calloc(1, sizeof(*qp));
-	if (qp) {
+	if (qp)
 		vb_mutex_init(&qp->drive, RANK_DRIVE);
-		vb_timer_init(&qp->timer);
-	}
 	return qp;
 }
 
@@ -208,7 +206,6 @@ static void core_forget_peer(struct vb_qp *qp)
 {
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	memset(&qp->route, 0, sizeof(qp->route));
-	memset(&qp->peer_id, 0, sizeof(qp->peer_id));
 	qp->mtu = 0;
 	qp->comm_est_sent = false;
 	qp->last_wqe_sent = false;
@@ -216,9 +213,9 @@ static void core_forget_peer(struct vb_qp *qp)
 	qp->way = WAY_PACKETS;
 }
 
-/* Initialise a new or recycled queue pair, which is not in the table. The lock,
- * the timer and kick keep their values from one life to the next. The caller
- * holds drive. */
+/* Initialise a new or recycled queue pair, which is not in the table. The lock
+ * and the slots keep their values from one life to the next. The caller holds
+ * drive. */
 static void init_fields(struct vb_qp *qp, struct vb_adapter *a,
 			const struct vb_qp_init *init)
 {
@@ -236,9 +233,8 @@ static void init_fields(struct vb_qp *qp, struct vb_adapter *a,
 	qp->xrc_domain = NULL;
 	qp->shares = NULL;
 	qp->windows = NULL;
-	qp->tp = qp->near = qp->stream = NULL;
 	qp->row = 0;
-	qp->timer_at = qp->local_at = VB_NEVER;
+	qp->local_at = VB_NEVER;
 	atomic_store(&qp->state, QPS_RESET);
 	core_forget_peer(qp);
 }
