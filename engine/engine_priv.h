@@ -211,7 +211,13 @@ struct vb_engine {
 };
 
 /* engine/engine.c */
-struct vb_engine *vb_engine_running(void);
+extern struct vb_engine *_Atomic vb_engine_now;
+/* The engine of this process; NULL: no device is open. */
+static inline struct vb_engine *vb_engine_running(void)
+{
+	/* Pairs with the release in start_engine(). */
+	return atomic_load_explicit(&vb_engine_now, memory_order_acquire);
+}
 void vb_engine_wake(struct vb_engine *e); /* wakes the engine thread */
 
 /* @t, which is meant for a processor of usual speed, on this machine: where

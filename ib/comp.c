@@ -57,7 +57,8 @@ static void advance(struct vb_qp *qp, uint32_t psn, vb_time now)
 	req->rnr_at = VB_NEVER;
 	vb_window_acked(&req->window, count, psn, now);
 	vb_req_rearm(qp, now);
-	vb_req_drain(qp);
+	if (VB_UNLIKELY(vb_rc_state(qp) == QPS_SQD))
+		vb_req_drain(qp);
 }
 
 /* The peer has received everything before @psn. False: a READ or atomic

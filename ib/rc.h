@@ -263,8 +263,13 @@ void vb_req_recover(struct vb_qp *qp, vb_time now);
 void vb_req_heard(struct vb_qp *qp, vb_time now);
 /* The probe was acknowledged and nothing after it: wait a little for more. */
 void vb_req_probe_acked(struct vb_qp *qp, vb_time now);
-/* ib/req.c: the oldest request without all its responses; or NULL. */
-const struct vb_asked *vb_req_asked(const struct vb_req *req);
+/* The oldest request without all its responses; or NULL. */
+static inline const struct vb_asked *vb_req_asked(const struct vb_req *req)
+{
+	if (req->asked_head == req->asked_tail)
+		return NULL;
+	return &req->asked[req->asked_head % VB_MAX_RD_ATOM];
+}
 /* In SQD: report when every request that had begun is complete. */
 void vb_req_drain(struct vb_qp *qp);
 

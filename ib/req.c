@@ -36,13 +36,6 @@ static struct vb_send_wqe *wqe_at(const struct vb_qp *qp, uint32_t index)
 	return vb_sq_at(&qp->sq, index);
 }
 
-const struct vb_asked *vb_req_asked(const struct vb_req *req)
-{
-	if (req->asked_head == req->asked_tail)
-		return NULL;
-	return &req->asked[req->asked_head % VB_MAX_RD_ATOM];
-}
-
 static void ib_stop(struct vb_req *req, enum vb_wc_status status)
 {
 	req->stop = req->cur;

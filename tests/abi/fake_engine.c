@@ -213,8 +213,3 @@ unsigned vb_engine_forks(void)
 {
 	return 0;
 }
-
-vb_time vb_now(void)
-{
-	return fake.now;
-}
