@@ -25,10 +25,6 @@
 /* After such a loss the path is taken to lose packets for this many more. */
 #define LOSSY_PKTS 8192u
 
-/* Bytes of one READ request: long enough to hide the time between requests,
- * short enough that a lost response repeats little. */
-#define CHUNK_BYTES (256u << 10)
-
 #define NEAR_RTT (1 * VB_MSEC)
 
 void vb_window_init(struct vb_window *w, uint32_t mtu)
@@ -131,11 +127,6 @@ void vb_window_collapse(struct vb_window *w, uint32_t next)
 {
 	shrink(w, (w->pkts + 1) / 2, next);
 	w->pkts = FLOOR_PKTS;
-}
-
-uint32_t vb_window_chunk(const struct vb_window *w, uint32_t mtu)
-{
-	return VB_MAX(VB_MIN(CHUNK_BYTES / mtu, w->pkts / 2), 1u);
 }
 
 vb_time vb_window_grace(const struct vb_window *w)

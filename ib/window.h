@@ -31,7 +31,7 @@ struct vb_window {
 /* The window of a new connection with packets of @mtu bytes. */
 void vb_window_init(struct vb_window *w, uint32_t mtu);
 /* @psn is sent for the first time with AckReq: time its round trip. This and
- * three more are inline: what is sent asks them. */
+ * others are inline: what is sent asks them. */
 static inline void vb_window_time(struct vb_window *w, uint32_t psn,
 				  vb_time now)
 {
@@ -65,8 +65,14 @@ static inline uint32_t vb_window_ack_every(const struct vb_window *w)
 {
 	return VB_MAX(VB_MIN(VB_ACK_EVERY, w->pkts / 4), 1u);
 }
-/* The longest READ to ask for in one request, in packets. */
-uint32_t vb_window_chunk(const struct vb_window *w, uint32_t mtu);
+/* The longest READ to ask for in one request, in packets: long enough to hide
+ * the time between requests, short enough that a lost response repeats
+ * little. */
+#define VB_CHUNK_BYTES (256u << 10)
+static inline uint32_t vb_window_chunk(const struct vb_window *w, uint32_t mtu)
+{
+	return VB_MAX(VB_MIN(VB_CHUNK_BYTES / mtu, w->pkts / 2), 1u);
+}
 /* Are round trips short, and is no queue building up, so that waiting for the
  * next acknowledgement delays nobody noticeably? */
 bool vb_window_is_near(const struct vb_window *w);
