@@ -198,7 +198,7 @@ static void core_forget_peer(struct vb_qp *qp)
 }
 
 /* Initialise a new or recycled queue pair, which is not in the table. The lock
- * and the slots keep their values from one life to the next. The caller holds
+ * and priv keep their values from one life to the next. The caller holds
  * drive. */
 static void init_fields(struct vb_qp *qp, struct vb_adapter *a,
 			const struct vb_qp_init *init)

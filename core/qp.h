@@ -85,15 +85,15 @@ struct vb_qp_init {
 	void *owner;
 };
 
-/* What upper rooms keep in a queue pair: each the pointer to a struct of its
- * own, which core does not know. The room sets its slot in attach() and may
- * free what it points to in detach(), or keep it: a slot of recycled memory
- * holds what it held. */
-enum vb_qp_slot {
-	SLOT_TRANSPORT, /* ib/ or iwarp/ */
-	SLOT_NEAR,
-	SLOT_ENGINE,
-	SLOT_COUNT,
+/* What upper rooms keep of a queue pair: each a pointer to a struct of its own,
+ * which core does not know. The room sets it in attach(), and in detach() frees
+ * the struct and sets NULL, or keeps it: core never changes these pointers, and
+ * recycled memory holds those it held. */
+enum vb_qp_priv {
+	PRIV_TRANSPORT, /* ib/ or iwarp/ */
+	PRIV_NEAR,
+	PRIV_ENGINE,
+	PRIV_COUNT,
 };
 
 struct vb_transport_ops;
@@ -142,9 +142,9 @@ struct vb_qp {
 	 * again when the peer turns out to be on this host
 	 * (core/transport.h). */
 	const struct vb_transport_ops *ops;
-	void *slot[SLOT_COUNT];
-	uint8_t way;  /* enum vb_qp_way */
-	uint32_t row; /* its row in the roster */
+	void *priv[PRIV_COUNT]; /* enum vb_qp_priv */
+	uint8_t way;		/* enum vb_qp_way */
+	uint32_t row;		/* its row in the roster */
 
 	/* Under adapter->mr_lock: the windows of type 2 it has bound
 	 * (vb_mr.link). */

@@ -15,7 +15,7 @@ struct vb_transport {
 	const char *name;
 
 	/* Allocate, or free, the protocol state of a queue pair
-	 * (SLOT_TRANSPORT). attach() also sets qp->ops to the functions for
+	 * (PRIV_TRANSPORT). attach() also sets qp->ops to the functions for
 	 * the queue pair's type. 0 or -errno; -EOPNOTSUPP: no such type. */
 	int (*attach)(struct vb_qp *qp);
 	void (*detach)(struct vb_qp *qp);

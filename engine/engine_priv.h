@@ -57,7 +57,7 @@ struct vb_poll_hint {
 struct vb_held;
 struct vb_stream;
 
-/* What the engine keeps of a queue pair (SLOT_ENGINE). It is made when the
+/* What the engine keeps of a queue pair (PRIV_ENGINE). It is made when the
  * queue pair's memory is first attached and lives as long as that memory, for
  * ever: a thread that found the queue pair in the table may use it late. */
 struct vb_engine_qp {
@@ -74,7 +74,7 @@ struct vb_engine_qp {
 
 static inline struct vb_engine_qp *vb_eq(const struct vb_qp *qp)
 {
-	return qp->slot[SLOT_ENGINE];
+	return qp->priv[PRIV_ENGINE];
 }
 
 /* The senders of recent datagrams, by IPv4 address. IPv6 has no Identification

@@ -127,7 +127,7 @@ static int attach_engine(struct vb_qp *qp)
 			return -ENOMEM;
 		vb_timer_init(&eq->timer);
 		eq->qp = qp;
-		qp->slot[SLOT_ENGINE] = eq;
+		qp->priv[PRIV_ENGINE] = eq;
 	}
 	eq->timer_at = VB_NEVER;
 	eq->stream = NULL;

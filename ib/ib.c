@@ -41,8 +41,8 @@ void vb_rc_explain_length(const struct vb_qp *qp, uint32_t bytes)
 static int rc_attach(struct vb_qp *qp)
 {
 	qp->ops = &vb_rc_ops;
-	qp->slot[SLOT_TRANSPORT] = calloc(1, sizeof(struct vb_rc));
-	return qp->slot[SLOT_TRANSPORT] ? 0 : -ENOMEM;
+	qp->priv[PRIV_TRANSPORT] = calloc(1, sizeof(struct vb_rc));
+	return qp->priv[PRIV_TRANSPORT] ? 0 : -ENOMEM;
 }
 
 static void rc_detach(struct vb_qp *qp)
@@ -52,7 +52,7 @@ static void rc_detach(struct vb_qp *qp)
 	vb_replay_fini(&vb_rc(qp)->resp.replay);
 	vb_xrc_read_reset(qp);
 	free(vb_rc(qp));
-	qp->slot[SLOT_TRANSPORT] = NULL;
+	qp->priv[PRIV_TRANSPORT] = NULL;
 }
 
 static void rc_enter(struct vb_qp *qp, enum vb_qp_state from,
@@ -73,7 +73,7 @@ static void rc_enter(struct vb_qp *qp, enum vb_qp_state from,
 	 * see vb_rc_send(). */
 }
 
-static const struct vb_transport rc_life = {
+static const struct vb_transport rc_transport = {
 	.name = "rc",
 	.attach = rc_attach,
 	.detach = rc_detach,
@@ -109,37 +109,36 @@ static int xrc_attach(struct vb_qp *qp)
 	return rc;
 }
 
-static const struct vb_transport xrc_life = {
+static const struct vb_transport xrc_transport = {
 	.name = "xrc",
 	.attach = xrc_attach,
 	.detach = rc_detach,
 	.enter = rc_enter,
 };
 
-/* By the type of queue pair. */
-static const struct vb_transport *const lives[] = {
-	[QPT_RC] = &rc_life,	    [QPT_UC] = &vb_uc_life,
-	[QPT_UD] = &vb_ud_life,	    [QPT_XRC_SEND] = &xrc_life,
-	[QPT_XRC_RECV] = &xrc_life, [QPT_RAW_PACKET] = &vb_raw_life,
-	[QPT_WQ] = &vb_raw_life,
+static const struct vb_transport *const by_type[] = {
+	[QPT_RC] = &rc_transport,	 [QPT_UC] = &vb_uc_transport,
+	[QPT_UD] = &vb_ud_transport,	 [QPT_XRC_SEND] = &xrc_transport,
+	[QPT_XRC_RECV] = &xrc_transport, [QPT_RAW_PACKET] = &vb_raw_transport,
+	[QPT_WQ] = &vb_raw_transport,
 };
 
 static int ib_attach(struct vb_qp *qp)
 {
-	if (qp->type >= VB_COUNT(lives) || !lives[qp->type])
+	if (qp->type >= VB_COUNT(by_type) || !by_type[qp->type])
 		return -EOPNOTSUPP;
-	return lives[qp->type]->attach(qp);
+	return by_type[qp->type]->attach(qp);
 }
 
 static void ib_detach(struct vb_qp *qp)
 {
-	lives[qp->type]->detach(qp);
+	by_type[qp->type]->detach(qp);
 }
 
 static void ib_enter(struct vb_qp *qp, enum vb_qp_state from,
 		     enum vb_qp_state to, vb_time now)
 {
-	lives[qp->type]->enter(qp, from, to, now);
+	by_type[qp->type]->enter(qp, from, to, now);
 }
 
 const struct vb_transport vb_ib_transport = {

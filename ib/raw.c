@@ -133,7 +133,7 @@ const struct vb_transport_ops vb_raw_ops = {
 	.deadline = raw_deadline,
 };
 
-const struct vb_transport vb_raw_life = {
+const struct vb_transport vb_raw_transport = {
 	.name = "raw",
 	.attach = raw_attach,
 	.detach = raw_detach,

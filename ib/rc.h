@@ -157,7 +157,7 @@ struct vb_rc {
 
 static inline struct vb_rc *vb_rc(const struct vb_qp *qp)
 {
-	return qp->slot[SLOT_TRANSPORT];
+	return qp->priv[PRIV_TRANSPORT];
 }
 
 static inline enum vb_qp_state vb_rc_state(const struct vb_qp *qp)

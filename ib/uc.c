@@ -23,20 +23,20 @@ struct vb_uc {
 
 static struct vb_uc *uc_of(const struct vb_qp *qp)
 {
-	return qp->slot[SLOT_TRANSPORT];
+	return qp->priv[PRIV_TRANSPORT];
 }
 
 static int uc_attach(struct vb_qp *qp)
 {
 	qp->ops = &vb_uc_ops;
-	qp->slot[SLOT_TRANSPORT] = calloc(1, sizeof(struct vb_uc));
+	qp->priv[PRIV_TRANSPORT] = calloc(1, sizeof(struct vb_uc));
 	return uc_of(qp) ? 0 : -ENOMEM;
 }
 
 static void uc_detach(struct vb_qp *qp)
 {
 	free(uc_of(qp));
-	qp->slot[SLOT_TRANSPORT] = NULL;
+	qp->priv[PRIV_TRANSPORT] = NULL;
 }
 
 /* In SQD a message that has begun is finished, and no other begins. */
@@ -183,7 +183,7 @@ const struct vb_transport_ops vb_uc_ops = {
 	.deadline = vb_unrel_deadline,
 };
 
-const struct vb_transport vb_uc_life = {
+const struct vb_transport vb_uc_transport = {
 	.name = "uc",
 	.attach = uc_attach,
 	.detach = uc_detach,

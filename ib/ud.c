@@ -29,20 +29,20 @@ struct vb_ud {
 
 static struct vb_ud *ud_of(const struct vb_qp *qp)
 {
-	return qp->slot[SLOT_TRANSPORT];
+	return qp->priv[PRIV_TRANSPORT];
 }
 
 static int ud_attach(struct vb_qp *qp)
 {
 	qp->ops = &vb_ud_ops;
-	qp->slot[SLOT_TRANSPORT] = calloc(1, sizeof(struct vb_ud));
+	qp->priv[PRIV_TRANSPORT] = calloc(1, sizeof(struct vb_ud));
 	return ud_of(qp) ? 0 : -ENOMEM;
 }
 
 static void ud_detach(struct vb_qp *qp)
 {
 	free(ud_of(qp));
-	qp->slot[SLOT_TRANSPORT] = NULL;
+	qp->priv[PRIV_TRANSPORT] = NULL;
 }
 
 static void ud_enter(struct vb_qp *qp, enum vb_qp_state from,
@@ -227,7 +227,7 @@ const struct vb_transport_ops vb_ud_ops = {
 	.deadline = vb_unrel_deadline,
 };
 
-const struct vb_transport vb_ud_life = {
+const struct vb_transport vb_ud_transport = {
 	.name = "ud",
 	.attach = ud_attach,
 	.detach = ud_detach,

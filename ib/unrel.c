@@ -7,7 +7,7 @@
 
 static struct vb_pace *pace_of(const struct vb_qp *qp)
 {
-	struct vb_unrel *u = qp->slot[SLOT_TRANSPORT];
+	struct vb_unrel *u = qp->priv[PRIV_TRANSPORT];
 
 	return &u->pace;
 }

@@ -7,7 +7,7 @@
 #include "ib/pace.h"
 #include "ib/rc.h"
 
-extern const struct vb_transport vb_uc_life, vb_ud_life;
+extern const struct vb_transport vb_uc_transport, vb_ud_transport;
 extern const struct vb_transport_ops vb_uc_ops, vb_ud_ops;
 
 /* The first member of UC's and of UD's state. */

@@ -20,7 +20,7 @@ static int iw_attach(struct vb_qp *qp)
 	if (qp->type != QPT_RC)
 		return -EOPNOTSUPP;
 	qp->ops = &vb_iwarp_ops;
-	qp->slot[SLOT_TRANSPORT] = calloc(1, sizeof(struct vb_iw));
+	qp->priv[PRIV_TRANSPORT] = calloc(1, sizeof(struct vb_iw));
 	return vb_iw(qp) ? 0 : -ENOMEM;
 }
 
@@ -35,7 +35,7 @@ static void iw_detach(struct vb_qp *qp)
 {
 	iw_forget(vb_iw(qp));
 	free(vb_iw(qp));
-	qp->slot[SLOT_TRANSPORT] = NULL;
+	qp->priv[PRIV_TRANSPORT] = NULL;
 }
 
 static void iw_enter(struct vb_qp *qp, enum vb_qp_state from,

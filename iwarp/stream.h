@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The state of an iWARP queue pair (SLOT_TRANSPORT), and the functions that the
+ * The state of an iWARP queue pair (PRIV_TRANSPORT), and the functions that the
  * files of this directory offer each other. The caller of each holds qp->drive.
  *
  * Words: a "card" identifies a process of this host to the peer (terms.near). A
@@ -110,7 +110,7 @@ struct vb_iw {
 
 static inline struct vb_iw *vb_iw(const struct vb_qp *qp)
 {
-	return qp->slot[SLOT_TRANSPORT];
+	return qp->priv[PRIV_TRANSPORT];
 }
 
 static inline enum vb_qp_state vb_iw_state(const struct vb_qp *qp)

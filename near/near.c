@@ -341,7 +341,7 @@ bool vb_near_is_quiet(struct vb_near *n, uint32_t key, vb_time age)
 
 int vb_near_attach(struct vb_qp *qp)
 {
-	qp->slot[SLOT_NEAR] = calloc(1, sizeof(struct vb_near_qp));
+	qp->priv[PRIV_NEAR] = calloc(1, sizeof(struct vb_near_qp));
 	if (!vb_nq(qp))
 		return -ENOMEM;
 	vb_near_req_reset(qp);
@@ -388,7 +388,7 @@ void vb_near_detach(struct vb_near *n, struct vb_qp *qp)
 		near_forget_peer(n, qp);
 	}
 	free(vb_nq(qp));
-	qp->slot[SLOT_NEAR] = NULL;
+	qp->priv[PRIV_NEAR] = NULL;
 }
 
 /* A random number for a connection: an earlier connection of the same queue

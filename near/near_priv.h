@@ -201,7 +201,7 @@ struct vb_near {
 
 static inline struct vb_near_qp *vb_nq(const struct vb_qp *qp)
 {
-	return qp->slot[SLOT_NEAR];
+	return qp->priv[PRIV_NEAR];
 }
 
 static inline enum vb_qp_state vb_near_state(const struct vb_qp *qp)

@@ -73,15 +73,14 @@ class Output:
                 yield file
 
 
-def of_rooms(paths):
-    """The .c files of rooms that are no tools, from the top of the tree."""
-    found = set()
+def of_tree(paths):
+    """The .c and .S files of the rooms, from the top of the tree."""
     for path in paths:
         path = os.path.relpath(os.path.normpath(path), TOP)
-        if path.endswith('.c') and os.path.exists(os.path.join(TOP, path)) \
-                and not path.startswith(('..', 'bench/', 'tests/') + TOOLS):
-            found.add(path)
-    return found
+        if path.endswith(('.c', '.S')) and \
+                os.path.exists(os.path.join(TOP, path)) and \
+                not path.startswith(('..', 'bench/', 'tests/')):
+            yield path
 
 
 def listed(way):
@@ -114,10 +113,12 @@ def findings(way, ran, says):
 
 
 def main(way, outputs):
-    ran = of_rooms(name for o in outputs for name in Output(o).files())
+    every = set(of_tree(f for o in outputs for f in Output(o).files()))
+    ran = {name for name in every if not name.startswith(TOOLS)}
     found = list(findings(way, ran, listed(way)))
-    print('\n'.join(found or [f'{len(ran)} files']))
+    print('\n'.join(found or [f'{len(ran)} files, {MOST} at most']))
     print('# ' + ' '.join(sorted(ran)))
+    print('# and ' + ' '.join(sorted(every - ran)))
     return bool(found)
 
 

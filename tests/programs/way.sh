@@ -76,9 +76,11 @@ ways() {
 	fi
 }
 
-ways write "A WRITE of one packet, sent" "A WRITE, received" "An ACK, received"
+ways write "A WRITE or SEND of one packet, sent" "A WRITE, received" \
+	"An ACK, received"
 ways long-write "A WRITE of many packets, sent" "A WRITE, received" \
 	"An ACK, received"
-ways send "A SEND of one packet, sent" "A SEND, received" "An ACK, received"
+ways send "A WRITE or SEND of one packet, sent" "A SEND, received" \
+	"An ACK, received"
 ways read "A READ, sent" "A READ, received" "A READ response, received"
 summary

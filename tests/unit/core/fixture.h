@@ -47,13 +47,13 @@ static inline int fake_attach(struct vb_qp *qp)
 	if (told.attach_rc)
 		return told.attach_rc;
 	told.attached++;
-	qp->slot[SLOT_TRANSPORT] = &told;
+	qp->priv[PRIV_TRANSPORT] = &told;
 	return 0;
 }
 
 static inline void fake_detach(struct vb_qp *qp)
 {
-	assert_ptr_equal(qp->slot[SLOT_TRANSPORT], &told);
+	assert_ptr_equal(qp->priv[PRIV_TRANSPORT], &told);
 	told.detached++;
 }
 

@@ -150,7 +150,7 @@ static void destroy__memory_is_recycled_and_clean(void **state)
 	assert_true(vb_qp_recv_begin(qp));
 	vb_qp_send_done(qp, WC_SUCCESS);
 	qp->comm_est_sent = true;
-	qp->slot[SLOT_ENGINE] = qp;
+	qp->priv[PRIV_ENGINE] = qp;
 	vb_qp_destroy(qp);
 	assert_null(vb_idtab_get(f->a.qps, index));
 	assert_int_equal(qp->qpn, 0);
@@ -165,8 +165,8 @@ static void destroy__memory_is_recycled_and_clean(void **state)
 			 0);
 	assert_false(again->recv_busy || again->comm_est_sent);
 	/* core leaves the slots to those who set them */
-	assert_ptr_equal(again->slot[SLOT_ENGINE], qp);
-	again->slot[SLOT_ENGINE] = NULL;
+	assert_ptr_equal(again->priv[PRIV_ENGINE], qp);
+	again->priv[PRIV_ENGINE] = NULL;
 	vb_qp_destroy(again);
 }
 

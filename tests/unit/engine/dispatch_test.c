@@ -61,7 +61,7 @@ static struct rig *rig_of(struct fixture *f, enum vb_qp_type type,
 	init.type = type;
 	r->qp = make(f, init);
 	r->qp->ops = &r->ops;
-	r->qp->slot[SLOT_ENGINE] = &r->eq;
+	r->qp->priv[PRIV_ENGINE] = &r->eq;
 	bring_to(r->qp, state);
 	vb_mutex_init(&r->e.rx, RANK_RX);
 	r->e.qps = f->a.qps;

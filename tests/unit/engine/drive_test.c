@@ -90,7 +90,7 @@ static int set_up(void **state)
 		fake.qp[i].adapter = &fake.adapter;
 		fake.qp[i].ops = &ops;
 		fake.qp[i].local_at = VB_NEVER;
-		fake.qp[i].slot[SLOT_ENGINE] = &fake.eq[i];
+		fake.qp[i].priv[PRIV_ENGINE] = &fake.eq[i];
 		fake.eq[i].qp = &fake.qp[i];
 		fake.eq[i].timer_at = VB_NEVER;
 		atomic_store(&fake.qp[i].qpn, i + 1);

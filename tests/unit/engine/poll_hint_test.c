@@ -71,7 +71,7 @@ static int set_up(void **state)
 {
 	memset(&fake, 0, sizeof(fake));
 	atomic_store(&fake.e.pace, 1);
-	fake.qp.slot[SLOT_ENGINE] = &fake.eq;
+	fake.qp.priv[PRIV_ENGINE] = &fake.eq;
 	fake.now = VB_SEC;
 	fake.answer_at = fake.answer_by_other = VB_NEVER;
 	/* There is no engine thread: this thread is the program's. */

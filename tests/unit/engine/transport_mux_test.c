@@ -39,14 +39,14 @@ static void fake_enter_near(struct vb_near *n, struct vb_qp *qp,
 			    bool here)
 {
 	if (to == QPS_RTR)
-		qp->slot[SLOT_NEAR] = here ? &fake : NULL;
+		qp->priv[PRIV_NEAR] = here ? &fake : NULL;
 	if (to == QPS_RESET)
-		qp->slot[SLOT_NEAR] = NULL;
+		qp->priv[PRIV_NEAR] = NULL;
 }
 
 static bool fake_may_be_here(const struct vb_qp *qp)
 {
-	return qp->slot[SLOT_NEAR];
+	return qp->priv[PRIV_NEAR];
 }
 
 static bool fake_send(struct vb_near *n, struct vb_qp *qp, vb_time now)
@@ -125,7 +125,7 @@ static void attach__each_type_has_its_functions(void **state)
 }
 
 /* What the engine keeps of a queue pair lives as long as its memory. */
-static void attach__the_engine_keeps_its_slot(void **state)
+static void attach__the_engine_keeps_what_is_its_own(void **state)
 {
 	struct fixture *f = begin(state, &vb_mux_transport);
 	struct vb_qp *qp = make(f, init_of(f)), *again;
@@ -225,7 +225,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(attach__each_type_has_its_functions),
-		TEST(attach__the_engine_keeps_its_slot),
+		TEST(attach__the_engine_keeps_what_is_its_own),
 		TEST(enter__a_peer_elsewhere),
 		TEST(enter__a_peer_here_until_reset),
 		TEST(enter__datagrams_stay_packets),
