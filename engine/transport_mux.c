@@ -108,6 +108,7 @@ static vb_time mux_stream_deadline(const struct vb_qp *qp)
 
 static const struct vb_transport_ops near_or_stream = {
 	.name = "near or stream",
+	.recv = { vb_iw_recv_packet, vb_iw_recv_packet },
 	.send = vb_iw_send_packets,
 	.can_wait = stream_can_wait,
 	.deadline = mux_stream_deadline,

@@ -53,6 +53,11 @@ static void iw_enter(struct vb_qp *qp, enum vb_qp_state from,
 		vb_iw_retire(qp);
 }
 
+void vb_iw_recv_packet(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+		       vb_time now)
+{
+}
+
 bool vb_iw_send_packets(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 {
 	vb_qp_flush(qp);
@@ -102,6 +107,7 @@ const struct vb_transport vb_iwarp_transport = {
 
 const struct vb_transport_ops vb_iwarp_ops = {
 	.name = "iwarp",
+	.recv = { vb_iw_recv_packet, vb_iw_recv_packet },
 	.send = vb_iw_send_packets,
 	.can_wait = vb_iw_can_wait,
 	.deadline = vb_iw_deadline,

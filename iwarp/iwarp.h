@@ -23,11 +23,13 @@
 #include "core/transport.h"
 #include "iwarp/setup.h"
 
-/* The transport. A stream has no packets: there is no recv(), and send() only
- * flushes. */
+/* The transport. A stream has no packets: recv() drops what a RoCE peer sends
+ * to this number, and send() only flushes. */
 extern const struct vb_transport vb_iwarp_transport;
 extern const struct vb_transport_ops vb_iwarp_ops;
 /* Its functions (core/transport.h). */
+void vb_iw_recv_packet(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+		       vb_time now);
 bool vb_iw_send_packets(struct vb_qp *qp, vb_time now, struct vb_txq *out);
 bool vb_iw_can_wait(const struct vb_qp *qp);
 vb_time vb_iw_deadline(const struct vb_qp *qp);

@@ -202,6 +202,17 @@ static void enter__datagrams_stay_packets(void **state)
 	vb_qp_destroy(qp);
 }
 
+/* A RoCE peer that names the number of an iWARP queue pair gets nothing. */
+static void drops_packets(struct vb_qp *qp)
+{
+	static const struct vb_ib_op request, response = { .response = true };
+	const struct vb_ib_pkt pkts[] = { { .op = &request },
+					  { .op = &response } };
+
+	vb_transport_recv(qp, &pkts[0], 1);
+	vb_transport_recv(qp, &pkts[1], 1);
+}
+
 static void expect__a_stream_whose_peer_shows_a_card(void **state)
 {
 	struct fixture *f = begin(state, &vb_mux_stream_transport);
@@ -214,9 +225,11 @@ static void expect__a_stream_whose_peer_shows_a_card(void **state)
 	assert_ptr_equal(qp->ops, &vb_iwarp_ops);
 	assert_false(vb_mux_expect(NULL, qp, &card));
 	assert_ptr_equal(qp->ops, &vb_iwarp_ops);
+	drops_packets(qp);
 	fake.is_here = true;
 	assert_true(vb_mux_expect(NULL, qp, &card));
 	assert_ptr_equal(qp->ops, &near_or_stream);
+	drops_packets(qp);
 	vb_mutex_unlock(&qp->drive);
 	vb_qp_destroy(qp);
 }
