@@ -88,7 +88,8 @@ struct vb_qp_init {
 /* What upper rooms keep of a queue pair: each a pointer to a struct of its own,
  * which core does not know. The room sets it in attach(), and in detach() frees
  * the struct and sets NULL, or keeps it: core never changes these pointers, and
- * recycled memory holds those it held. */
+ * recycled memory holds those it held. Under drive; PRIV_ENGINE, which is set
+ * once and for ever, is also read without it. */
 enum vb_qp_priv {
 	PRIV_TRANSPORT, /* ib/ or iwarp/ */
 	PRIV_NEAR,
