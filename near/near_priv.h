@@ -201,7 +201,7 @@ struct vb_near {
 
 static inline struct vb_near_qp *vb_nq(const struct vb_qp *qp)
 {
-	return qp->near;
+	return qp->priv[PRIV_NEAR];
 }
 
 static inline enum vb_qp_state vb_near_state(const struct vb_qp *qp)
@@ -221,7 +221,8 @@ static inline bool vb_near_is_own(const struct vb_near *n, unsigned slot)
 /* Is @number the number that peers call @qp by? */
 static inline bool vb_near_is_called(const struct vb_qp *qp, uint32_t number)
 {
-	return atomic_load(&qp->qpn) && qp->near && vb_nq(qp)->number == number;
+	return atomic_load(&qp->qpn) && vb_nq(qp) &&
+	       vb_nq(qp)->number == number;
 }
 
 /* near/session.c and near/session_table.c */
