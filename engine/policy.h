@@ -231,19 +231,22 @@ static inline bool vb_poll_looks(struct vb_poll_policy *p, vb_time now)
 	return true;
 }
 
-/* A poll that began at @from ends @now. @back: when the program's last yield
- * after a poll ended, since that time does not count. @late: the poll between
- * was not noted, so that the streak is as it was. True: the program spins, and
- * serves the lanes of peers from now on. */
-static inline bool vb_poll_spins(struct vb_poll_policy *p, bool late,
-				 vb_time from, vb_time back, vb_time now)
+/* A poll that began at @from ends @now. @before: what the program did until
+ * then; a poll that was not noted says nothing of the streak, and one after a
+ * queue was armed ends it, because the program sleeps next. @back: when the
+ * program's last yield after a poll ended, since that time does not count.
+ * True: the program spins, and serves the lanes of peers from now on. */
+static inline bool vb_poll_spins(struct vb_poll_policy *p,
+				 enum vb_program before, vb_time from,
+				 vb_time back, vb_time now)
 {
-	vb_time last = VB_MAX(p->ended_at, back);
+	vb_time soon =
+		VB_MAX(p->ended_at, back) + vb_span(p->pace, VB_POLLS_CLOSE);
 
-	if (!late)
-		p->streak = from < last + vb_span(p->pace, VB_POLLS_CLOSE)
-				    ? p->streak + 1
-				    : 0;
+	if (before == PROGRAM_AWAY)
+		p->streak = 0;
+	else if (before != PROGRAM_TOOK)
+		p->streak = from < soon ? p->streak + 1 : 0;
 	p->ended_at = now;
 	return p->streak >= VB_SPINS;
 }

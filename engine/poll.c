@@ -52,20 +52,20 @@ static void begin_spinning(struct vb_engine *e)
 	vb_engine_wake(e);
 }
 
-/* A poll that began at @from ends @now. @late: the poll before this one left
- * its bookkeeping to this one, so that it is not known whether they follow each
- * other closely. */
-static enum vb_poll_next note_poll(struct vb_engine *e, bool found, bool late,
-				   vb_time from, vb_time now) VB_REQUIRES(e->rx)
+/* A poll that began at @from ends @now. @before: what the program did until
+ * then. */
+static enum vb_poll_next note_poll(struct vb_engine *e, enum vb_program before,
+				   bool found, vb_time from, vb_time now)
+	VB_REQUIRES(e->rx)
 {
 	vb_time back = atomic_load_explicit(&e->back_at, memory_order_relaxed);
-	bool spins = vb_poll_spins(&e->poll, late, from, back, now);
+	bool spins = vb_poll_spins(&e->poll, before, from, back, now);
 	uint64_t word =
 		vb_engine_note(e, now, found ? PROGRAM_WORKS : PROGRAM_LOOPS);
 
 	if (spins && e->near && VB_UNLIKELY(!vb_program_spins(word)))
 		begin_spinning(e);
-	return vb_poll_ends(&e->poll, found || late, now);
+	return vb_poll_ends(&e->poll, found || before == PROGRAM_TOOK, now);
 }
 
 /* This poll found nothing, so the program waits: messages that gather for a
@@ -84,18 +84,18 @@ static enum vb_poll_next drain_locked(struct vb_engine *e, bool near,
 				      vb_time from) VB_RELEASE(e->rx)
 {
 	vb_time now = from;
-	bool late = vb_program_does(vb_engine_program(e)) == PROGRAM_TOOK;
+	enum vb_program before = vb_program_does(vb_engine_program(e));
 	enum vb_poll_next next;
 	bool found;
 
-	if (near || late)
+	if (near || before == PROGRAM_TOOK)
 		vb_poll_near(&e->poll, now);
 	found = eng_drain_link(e, now) || near;
 	if (found)
 		now = vb_now();
 	else
 		wait_for_more(e, now);
-	next = note_poll(e, found, late, from, now);
+	next = note_poll(e, before, found, from, now);
 	vb_mutex_unlock(&e->rx);
 	return next;
 }

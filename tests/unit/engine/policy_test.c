@@ -524,7 +524,7 @@ static void stand_by__pauses(void **state)
 static void stand_by__and_packets(void **state)
 {
 	t.needless = 100;
-	t.eager = 8;
+	t.eager = 7;
 	assert_true(vb_thread_stands_by(&t, false, START));
 	assert_false(vb_thread_on_packets(&t, loops(START), START));
 	assert_int_equal(t.does, THREAD_STANDS_BY);
@@ -538,7 +538,7 @@ static void stand_by__and_packets(void **state)
 	vb_thread_drained(&t, DRAINED_SOME, nobody, START);
 	assert_int_equal(t.does, THREAD_STANDS_BY);
 	vb_thread_woke(&t, START, START);
-	assert_int_equal(t.eager, 8);
+	assert_int_equal(t.eager, 7);
 	/* What is left when it stops is a nap. */
 	t.trust = 1;
 	assert_false(vb_thread_on_packets(&t, loops(START), START));
@@ -598,7 +598,7 @@ static bool polls(unsigned times, vb_time apart, vb_time *now)
 
 	while (times--) {
 		*now += apart;
-		spins = vb_poll_spins(&p, false, *now, 0, *now);
+		spins = vb_poll_spins(&p, PROGRAM_LOOPS, *now, 0, *now);
 	}
 	return spins;
 }
@@ -613,11 +613,16 @@ static void poll__32_close_ones_are_spinning(void **state)
 	assert_false(polls(1, US(20), &now));
 	assert_false(polls(31, 0, &now));
 	/* A poll that follows one that was not noted says nothing. */
-	assert_false(vb_poll_spins(&p, true, now, 0, now));
+	assert_false(vb_poll_spins(&p, PROGRAM_TOOK, now, 0, now));
 	assert_int_equal(p.streak, 31);
 	/* The time in which the program had yielded does not count. */
 	now += MS(1);
-	assert_true(vb_poll_spins(&p, false, now, now - US(20) + 1, now));
+	assert_true(
+		vb_poll_spins(&p, PROGRAM_LOOPS, now, now - US(20) + 1, now));
+	/* A program that has armed its queue polls once more, and sleeps. */
+	assert_false(vb_poll_spins(&p, PROGRAM_AWAY, now, 0, now));
+	assert_false(polls(31, 0, &now));
+	assert_true(polls(1, 0, &now));
 }
 
 static void poll__looks_less_while_peers_send(void **state)
@@ -721,6 +726,19 @@ static void answers__are_looked_for_200_us(void **state)
 	assert_true(vb_answer_yields(1, START, START + US(30) + 1));
 }
 
+/* Rows that callers use. */
+static void table__of_callers(void **state)
+{
+	assert_int_equal(VB_WORK_LASTS, US(500));
+	assert_int_equal(VB_OWED_LASTS, MS(2));
+	assert_int_equal(VB_LOOKS, 64);
+	assert_int_equal(VB_STAND_LOOKS, 16);
+	assert_int_equal(VB_DUE_A_POLL, 4);
+	assert_int_equal(VB_DRAIN_BATCHES, 16);
+	assert_int_equal(VB_EARLY_SLEEP, US(50));
+	assert_int_equal(VB_EARLY_SPARED, 64);
+}
+
 /* On a machine that is ten times slower everything takes ten times as long. */
 static void pace__scales_the_rules(void **state)
 {
@@ -781,6 +799,7 @@ int main(void)
 		TEST(wait__holds_an_early_event),
 		TEST(answers__4_soon_are_worth_a_look),
 		TEST(answers__are_looked_for_200_us),
+		TEST(table__of_callers),
 		TEST(pace__scales_the_rules),
 	};
 

@@ -185,6 +185,7 @@ static void VB_UNCHECKED close_polls__but_for_a_yield(void **state)
 	struct vb_engine *e = *state;
 
 	vb_mutex_unlock(&e->rx);
+	vb_engine_note(e, fake.now, PROGRAM_LOOPS);
 	e->poll.ended_at = fake.now;
 	fake.yield_takes = VB_MSEC;
 	let_others_run(e);
