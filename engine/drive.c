@@ -37,6 +37,8 @@
  * (vb_engine_at_work()). */
 #define MUCH_BYTES (32u << 10)
 
+/* Until the next step of a stream that has more to send, or that answers a
+ * deadline in the past. */
 #define SOON (200 * VB_USEC)
 /* Deadlines at least FAR ahead are rounded up to a multiple of GRAIN, which is
  * about half a millisecond and a power of two. */
@@ -139,22 +141,13 @@ static vb_time at_once(vb_time now)
 	return now + 1;
 }
 
-/*
- * Programs that poll step queue pairs whose timers are due, and the engine
- * thread checks within a millisecond (times pace) whether they still poll. Work
- * that is due at once is left only to a program that polled in vain within the
- * last 200 us, because that one polls again.
- */
-bool vb_drive_is_for_polls(struct vb_engine *e, vb_time at, vb_time now)
+static bool is_for_polls(const struct vb_engine *e, vb_time at, vb_time now)
+	VB_REQUIRES(e->timer_lock)
 {
-	vb_time last = /* a hint */
-		atomic_load_explicit(&e->last_poll, memory_order_relaxed);
+	bool attentive =
+		atomic_load_explicit(&e->attentive, memory_order_relaxed);
 
-	if (!e->polls_look)
-		return false;
-	return at > at_once(now) ||
-	       (last + SOON > now &&
-		atomic_load_explicit(&e->looping, memory_order_relaxed));
+	return vb_program_gets_timer(vb_engine_program(e), attentive, at, now);
 }
 
 static void arm_timer(struct vb_engine *e, struct vb_qp *qp, vb_time at,
@@ -177,7 +170,7 @@ static void arm_timer(struct vb_engine *e, struct vb_qp *qp, vb_time at,
 	}
 	vb_eq(qp)->timer_at = at;
 	note_due(e);
-	wake = !vb_drive_is_for_polls(e, at, now) && vb_drive_wakes(e, at);
+	wake = !is_for_polls(e, at, now) && vb_drive_wakes(e, at);
 	vb_mutex_unlock(&e->timer_lock);
 	if (wake && write(e->wake_fd, &one, sizeof(one)) < 0)
 		vb_log(LOG_DEBUG, "engine: cannot wake the engine thread");
@@ -191,10 +184,8 @@ static bool is_work(const struct vb_engine *e, const struct vb_txq *q)
 
 static bool eng_drive_program_polls(struct vb_engine *e, vb_time now)
 {
-	vb_time last = /* a hint */
-		atomic_load_explicit(&e->last_poll, memory_order_relaxed);
-
-	return !vb_service_is_me(e) && last + SOON > now;
+	return !vb_service_is_me(e) &&
+	       vb_program_polled(vb_engine_program(e), VB_TIMER_SOON, now);
 }
 
 /* The deadline of a stream that has just been stepped. It must not lie in the

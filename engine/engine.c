@@ -120,7 +120,7 @@ static void stand_alone(struct vb_engine *e)
 	e->link = &no_link;
 	e->soon_fd = e->slot_fd = -1;
 	atomic_init(&e->pace, 1);
-	e->patience = VB_SPIN_MOST;
+	vb_poll_init(&e->poll, 1);
 }
 
 /* Without a link, measure_pace() reads from this socket, at which nothing
@@ -167,7 +167,7 @@ static void set_pace(struct vb_engine *e) VB_REQUIRES(e->rx)
 	unsigned pace = measure_pace(e);
 
 	atomic_store_explicit(&e->pace, pace, memory_order_relaxed);
-	e->patience = vb_engine_span(e, VB_SPIN_MOST);
+	vb_poll_init(&e->poll, pace);
 	if (pace > 1)
 		vb_log(LOG_INFO,
 		       "engine: this machine is %u times slower than usual",

@@ -17,6 +17,7 @@
 #include "core/transport.h"
 #include "engine/engine.h"
 #include "engine/lease.h"
+#include "engine/policy.h"
 #include "engine/stream.h"
 #include "near/near.h"
 
@@ -137,60 +138,39 @@ struct vb_engine {
 	/* queue pairs whose answers polls look for (engine/poll_hint.c) */
 	_Atomic unsigned awaiting;
 	struct vb_sender senders[1u << VB_SENDER_BITS]; /* rx */
-	vb_time found_at; /* rx: when a poll last found something */
-	/* When a program's thread last drained the link, or sent much; while it
-	 * is doing so, a time in the future. A hint. */
-	_Atomic vb_time last_poll;
-	/* a poll returned what a peer of this host sent, and left its
-	 * bookkeeping to the next */
-	_Atomic bool unbooked;
-	/* the last poll found nothing, so that the program will poll again */
-	_Atomic bool looping;
-	vb_time polled_at; /* rx: when a program's last poll ended */
+	/* What the program does, and since when (vb_program_word()). Its polls
+	 * and long sends publish it. A hint. */
+	_Atomic uint64_t program;
+	struct vb_poll_policy poll; /* rx */
 	/* when the program's last yield after a poll ended; a hint */
 	_Atomic vb_time back_at;
-	/* rx: how long polls find nothing before one yields */
-	vb_time patience;
-	bool yielded; /* rx: the last poll yielded */
 	/* rx: the queue pair with a delayed ACK: the program has not yet
 	 * replied to what arrived there. NULL: none. */
 	struct vb_qp *delayed_ack_qp;
 	vb_time delayed_ack_at; /* rx */
 	bool polled; /* rx: a program drains, and not the engine thread */
-	_Atomic bool awaited; /* a program's poll sleeps for rx; a hint */
 	/* @gathers: the queue pair on which a post has left messages to gather
 	 * into a batch. @gathered (rx): the value of @gathers that the last
 	 * empty poll saw. */
 	struct vb_qp *_Atomic gathers;
 	struct vb_qp *gathered;
 	/* The engine thread looks within a millisecond (times pace) for ACKs
-	 * that were delayed too long, so that ACKs may be delayed. Only the
-	 * engine thread sets it; it is cleared with rx held. */
+	 * that were delayed too long and timers that were left to polls, so
+	 * that ACKs may be delayed and timers left. Only the engine thread
+	 * sets it; it clears it with rx held, before it plans its sleep with
+	 * timer_lock. */
 	_Atomic bool attentive;
-	/* The engine thread rests for 50 us or more: it does not watch the
-	 * link. */
-	_Atomic bool resting;
-	vb_time near_at;   /* rx: when peers of this host last sent something */
-	vb_time looked_at; /* rx: when a poll last looked at the link */
-	unsigned streak;   /* rx: polls in a row, each soon after the last */
-	/* A program polls all the time: it serves the lanes of peers of this
-	 * host, which need not ring the bell. The engine thread checks now and
-	 * then whether that is still so. */
-	_Atomic bool spinning;
+	/* What the engine thread does; only that it rests matters to others. A
+	 * program that is about to sleep ends the rest by storing
+	 * THREAD_WATCHES, and wakes the thread. */
+	_Atomic enum vb_thread thread_does;
 	/* A program's thread sleeps in vb_engine_wait(), and serves the lanes
 	 * meanwhile. */
 	_Atomic bool watched;
 	int soon_fd;	   /* the timer of vb_wait_soon(); -1: none */
 	_Atomic bool soon; /* that timer is set */
 	_Atomic vb_time soon_set;
-	/* When the thread that had @watched last left vb_engine_wait(), and how
-	 * often in a row it was soon back (engine/wait.c). */
-	vb_time left_at;
-	unsigned prompt;
-	/* How many sleeps in vb_engine_wait() in a row were short, and how many
-	 * short ones the thread wants to see before it looks before it
-	 * sleeps. */
-	unsigned short_sleeps, wary;
+	struct vb_wait_policy wait; /* of the thread that has @watched */
 
 	struct vb_mutex timer_lock;
 	struct vb_timers timers; /* timer_lock */
@@ -199,8 +179,6 @@ struct vb_engine {
 	struct vb_timers cq_timers; /* timer_lock */
 	/* timer_lock: when the engine thread wakes by itself */
 	vb_time sleep_until;
-	/* timer_lock: the engine thread leaves @timers to polling programs */
-	bool polls_look;
 	/* When the first of @timers is due; a hint, by which polls see to
 	 * timers. */
 	_Atomic vb_time due;
@@ -220,20 +198,58 @@ static inline struct vb_engine *vb_engine_running(void)
 }
 void vb_engine_wake(struct vb_engine *e); /* wakes the engine thread */
 
-/* @t, which is meant for a processor of usual speed, on this machine: where
- * everything takes longer, so do "recent", "soon" and "close". */
+static inline unsigned vb_engine_pace(const struct vb_engine *e)
+{
+	return atomic_load_explicit(&e->pace, memory_order_relaxed);
+}
+
+/* @t on this machine. */
 static inline vb_time vb_engine_span(const struct vb_engine *e, vb_time t)
 {
-	return t * atomic_load_explicit(&e->pace, memory_order_relaxed);
+	return vb_span(vb_engine_pace(e), t);
+}
+
+/* What the program does: a hint. */
+static inline uint64_t vb_engine_program(const struct vb_engine *e)
+{
+	return atomic_load_explicit(&e->program, memory_order_relaxed);
+}
+
+/* The program does this since @at. Whether it spins stays as it is. Returns the
+ * new word. */
+static inline uint64_t vb_engine_note(struct vb_engine *e, vb_time at,
+				      enum vb_program does)
+{
+	uint64_t word = vb_program_word(at, does, vb_engine_program(e));
+
+	atomic_store_explicit(&e->program, word, memory_order_relaxed);
+	return word;
 }
 
 /* A program's thread is at work until @at (for VB_WORK_LASTS at most, if it
  * does not return earlier). The engine thread stays away meanwhile: it would
  * only wait for the program's locks and take the processor and its caches. */
-#define VB_WORK_LASTS (500 * VB_USEC)
 static inline void vb_engine_at_work(struct vb_engine *e, vb_time at)
 {
-	atomic_store_explicit(&e->last_poll, at, memory_order_relaxed);
+	atomic_store_explicit(&e->program,
+			      vb_program_at_work(vb_engine_program(e), at),
+			      memory_order_relaxed);
+}
+
+/* A program polls all the time: it serves the lanes of peers of this host,
+ * which need not ring the bell. The engine thread checks now and then whether
+ * that is still so. */
+static inline bool vb_engine_spins(const struct vb_engine *e)
+{
+	return vb_program_spins(vb_engine_program(e));
+}
+
+/* It does so no more. True: it did. */
+static inline bool vb_engine_spins_no_more(struct vb_engine *e)
+{
+	return vb_engine_spins(e) &&
+	       vb_program_spins(
+		       atomic_fetch_and(&e->program, ~VB_PROGRAM_SPINS));
 }
 
 /* A queue pair's time never runs back: the thread that drives it next may have
@@ -242,11 +258,6 @@ static inline vb_time vb_engine_time(const struct vb_qp *qp, vb_time now)
 {
 	return VB_MAX(now, qp->now);
 }
-
-/* How long a program's polls find nothing before one of them yields the
- * processor: a round trip on a good network. @patience in struct vb_engine
- * begins with this value. */
-#define VB_SPIN_MOST (30 * VB_USEC)
 
 /* engine/adapters.c. With list_lock held. */
 VB_MUST_CHECK int vb_adapters_open(struct vb_engine *e,
@@ -279,8 +290,6 @@ void vb_drive_last(struct vb_engine *e) VB_REQUIRES(e->rx);
 /* A poll found nothing. After the second such poll in a row the program waits,
  * and messages that gather for a batch on a queue pair are sent. */
 void vb_drive_gathered(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
-/* With timer_lock held: is a deadline @at left to a program that polls? */
-bool vb_drive_is_for_polls(struct vb_engine *e, vb_time at, vb_time now);
 /* Step queue pairs whose deadline has come, at most @most of them. */
 void vb_drive_due(struct vb_engine *e, vb_time now, unsigned most);
 static inline bool vb_drive_is_due(struct vb_engine *e, vb_time now)

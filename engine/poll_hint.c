@@ -7,11 +7,9 @@
  * program keeps busy takes 50 to 70 us. (RoCE completes a WRITE with the peer's
  * answer, so the program keeps polling.)
  *
- * So, when a queue pair's answers reached the engine thread within 200 us of
- * what was sent, 4 times in a row, a poll that would only return such
- * completions looks for the answer first, for up to 200 us: the peer's thread
- * may have to be woken, too. After a look in vain twice as many answers in a
- * row are needed, up to 256.
+ * So, when a queue pair's answers reached the engine thread soon after what was
+ * sent, several times in a row, a poll that would only return such completions
+ * looks for the answer first (rule 4 in engine/policy_program.c).
  *
  * All fields of struct vb_poll_hint are hints that are read and written without
  * a lock, and not exact where many threads poll. They lie in the queue pair's
@@ -20,12 +18,6 @@
 #include "engine/engine_priv.h"
 
 #include <sched.h>
-
-#define IS_SOON (200 * VB_USEC) /* includes the wake-up of both threads */
-/* After that each look yields the processor. */
-#define SPIN	   (30 * VB_USEC)
-#define WARY_LEAST 4
-#define WARY_MOST  256
 
 static vb_time sent_at(struct vb_poll_hint *a)
 {
@@ -63,15 +55,12 @@ void vb_poll_hint_sent(struct vb_engine *e, struct vb_poll_hint *a, vb_time now)
 static void count_answer(struct vb_engine *e, struct vb_poll_hint *a,
 			 vb_time now)
 {
-	unsigned answers;
+	unsigned answers = vb_answer_counts(
+		vb_engine_pace(e), sent_at(a), now,
+		atomic_load_explicit(&a->answers, memory_order_relaxed));
 
-	if (now > sent_at(a) + vb_engine_span(e, IS_SOON)) {
-		atomic_store_explicit(&a->answers, 0, memory_order_relaxed);
-		return;
-	}
-	answers =
-		atomic_fetch_add_explicit(&a->answers, 1, memory_order_relaxed);
-	if (answers + 1 >= VB_MAX(wary_of(a), WARY_LEAST))
+	atomic_store_explicit(&a->answers, answers, memory_order_relaxed);
+	if (vb_answer_is_worth(answers, wary_of(a)))
 		look_for(e, a, true);
 }
 
@@ -103,16 +92,12 @@ static void eng_poll_hint_look(struct vb_engine *e, vb_time now)
 
 static void eng_note(struct vb_engine *e, struct vb_poll_hint *a, bool found)
 {
-	unsigned wary = wary_of(a);
-
-	if (found) {
-		wary -= wary > 0;
-	} else {
-		wary = VB_MIN(VB_MAX(wary, WARY_LEAST) * 2, WARY_MOST);
-		atomic_store_explicit(&a->answers, 0, memory_order_relaxed);
-		look_for(e, a, false);
-	}
-	atomic_store_explicit(&a->wary, wary, memory_order_relaxed);
+	atomic_store_explicit(&a->wary, vb_answer_wary(wary_of(a), found),
+			      memory_order_relaxed);
+	if (found)
+		return;
+	atomic_store_explicit(&a->answers, 0, memory_order_relaxed);
+	look_for(e, a, false);
 }
 
 static uint32_t eng_waiting(struct vb_cq *cq)
@@ -124,17 +109,18 @@ static uint32_t eng_waiting(struct vb_cq *cq)
 static void eng_await(struct vb_engine *e, struct vb_poll_hint *a,
 		      struct vb_cq *cq)
 {
+	unsigned pace = vb_engine_pace(e);
 	vb_time from = vb_now(), now = from;
-	vb_time until = from + vb_engine_span(e, IS_SOON);
 	uint32_t there = eng_waiting(cq);
 
-	while (now < until && !is_answered(a) && eng_waiting(cq) == there) {
+	while (vb_answer_looks_on(pace, from, now) && !is_answered(a) &&
+	       eng_waiting(cq) == there) {
 		eng_poll_hint_look(e, now);
-		if (now - from > vb_engine_span(e, SPIN))
+		if (vb_answer_yields(pace, from, now))
 			sched_yield();
 		now = vb_now();
 	}
-	eng_note(e, a, now < until);
+	eng_note(e, a, vb_answer_looks_on(pace, from, now));
 	vb_engine_at_work(e, now);
 }
 

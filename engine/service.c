@@ -4,35 +4,22 @@
  * one-sided operations on a passive target, timers, completion channels,
  * address changes, a broker that went away.
  *
- * How long it sleeps follows from these rules; engine/service_rest.c has those
- * for packets, engine/service_attend.c those for standing by.
+ * What it does and how long it sleeps is decided by engine/policy_thread.c;
+ * this file does it. Two rules are its own:
  *
- * 1. Timers. While a program polls now and then (within the last millisecond),
- *    the program's polls step queue pairs whose timers are due, and the thread
- *    sleeps a millisecond at a time to see whether the polls go on: a wake-up
- *    for each timer would take the processor from the program every 2 ms. A
- *    timer that is already due is left only to a program that polled in vain
- *    within 200 us.
+ * Interfaces. Where the kernel tells of changes, the thread waits 50 ms after
+ * the first one, since others follow, and then lists the interfaces once; where
+ * it does not tell, the thread lists them every 2 s.
  *
- * 2. Delayed ACKs. While a program polls now and then, ACKs may wait for its
- *    replies, and the thread sends those that waited too long: after 20 us
- *    when it wakes anyway, and all of them when the polling stops.
- *
- * 3. Lanes of peers of this host. A program that polls all the time serves
- *    them, and peers need not ring. The thread checks whether it still polls
- *    after 50 us, then after twice as long each time, up to 1 ms. Once the
- *    program stops, the thread asks peers to ring and sleeps; it does not
- *    sleep when something has arrived meanwhile.
- *
- * 4. Interfaces. Where the kernel tells of changes, the thread waits 50 ms
- *    after the first one, since others follow, and then lists the interfaces
- *    once; where it does not tell, the thread lists them every 2 s.
+ * Fairness. The thread takes at most 16 batches before timers have their turn,
+ * and fewer when a program's poll waits for the receive lock.
  */
 #include "core/lock_order.h"
-#include "engine/service_priv.h"
+#include "engine/engine_priv.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -42,11 +29,36 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "link/netif.h"
 
 #define REFRESH_EVERY (2 * VB_SEC)    /* where the kernel tells of no changes */
 #define REFRESH_AFTER (50 * VB_MSEC)  /* after a change, since others follow */
 #define SWEEP_EVERY   (1 * VB_SEC)    /* streams that close have deadlines */
 #define SLICE	      (100 * VB_USEC) /* the shortest that Linux accepts */
+
+/* What the thread sleeps on: places in struct vb_service's @fds. */
+enum {
+	FD_WAKE,    /* vb_engine_wake() */
+	FD_LINK,    /* the port 4791 socket */
+	FD_BROKER,  /* the session with the broker */
+	FD_WATCH,   /* changes of interfaces and addresses */
+	FD_NEAR,    /* introductions and rings of peers of this host (near/) */
+	FD_RAW,	    /* raw packet queue pairs */
+	FD_STREAM,  /* iWARP's TCP sockets */
+	FD_SOON,    /* the timer of vb_wait_soon() */
+	FD_FORWARD, /* XRC requests of other processes */
+	FD_COUNT
+};
+
+struct vb_service { /* only the engine's thread touches it */
+	struct vb_engine *e;
+	struct vb_netif_watch *watch; /* NULL: the host denies netlink */
+	struct pollfd fds[FD_COUNT];
+	struct vb_thread_policy policy;
+	enum vb_thread shown; /* what @thread_does was last set to */
+	vb_time rejoin_at;    /* the next step towards a broker, or VB_NEVER */
+	vb_time refresh_at;   /* when to list the interfaces, or VB_NEVER */
+};
 
 /* The session with the broker ended, or rejoining can go a step further. */
 static void on_broker(struct vb_service *s)
@@ -81,72 +93,147 @@ static void refresh_ports(struct vb_service *s, vb_time now)
 		vb_ports_refresh(s->e);
 }
 
-/* A program has polled within the last millisecond; the thread comes back
- * within the next one to see whether it still does. */
-static bool is_attentive(struct vb_engine *e, vb_time now)
+/*
+ * Watch the packet sockets or not, as the policy says, and show others whether
+ * the thread rests. A rest that goes on is not shown again, so that the call of
+ * a program that has ended it in between is not lost.
+ */
+static void show(struct vb_service *s)
 {
-	return vb_service_last_poll(e) + vb_engine_span(e, REST_MAX) > now;
+	bool watches = vb_thread_watches(&s->policy);
+	struct vb_engine *e = s->e;
+
+	s->fds[FD_LINK].fd = watches ? e->link->ops->fd(e->link) : -1;
+	s->fds[FD_RAW].fd = watches ? atomic_load(&e->raw_fd) : -1;
+	s->fds[FD_STREAM].fd = watches ? atomic_load(&e->stream_fd) : -1;
+	if (s->shown == s->policy.does)
+		return;
+	s->shown = s->policy.does;
+	atomic_store(&e->thread_does, s->shown);
 }
 
-/* Until when to sleep, by rules 1 and 4. Also tells arm_timer()
- * (engine/drive.c) when the thread wakes by itself, and whether polls see to
- * timers meanwhile. */
-static vb_time plan_sleep(struct vb_service *s, bool attentive, vb_time now)
+/* A program that is about to sleep has ended the rest. */
+static bool is_called_back(const struct vb_service *s)
+{
+	return s->shown == THREAD_RESTS &&
+	       atomic_load(&s->e->thread_does) != THREAD_RESTS;
+}
+
+/* Serve what has arrived, but not for ever. What is left keeps the socket
+ * readable, so that the next ppoll() returns at once. */
+static enum vb_drained eng_service_drain_link(struct vb_engine *e)
+{
+	enum vb_drained got = DRAINED_NOTHING;
+
+	for (unsigned i = 0; i < VB_DRAIN_BATCHES; i++) {
+		vb_time now;
+		bool other;
+
+		if (!vb_mutex_trylock(&e->rx))
+			return DRAINED_BUSY;
+		other = e->raws && vb_raw_drain(e, vb_now());
+		if (e->streams)
+			other |= vb_stream_drain(e, vb_now());
+		if (e->link->ops->recv(e->link, &e->rxq) < 0)
+			e->rxq.count = 0;
+		if (e->rxq.count == 0 && !other) {
+			vb_mutex_unlock(&e->rx);
+			return got;
+		}
+		got = DRAINED_SOME;
+		now = vb_now();
+		vb_drive_delayed_acks(e, now);
+		vb_dispatch(e, now);
+		/* Between two batches a program's poll may take over. */
+		vb_mutex_unlock(&e->rx);
+		if (vb_program_does(vb_engine_program(e)) == PROGRAM_AWAITS)
+			break;
+	}
+	return got;
+}
+
+static void drain(struct vb_service *s)
+{
+	enum vb_drained got = eng_service_drain_link(s->e);
+
+	vb_thread_drained(&s->policy, got, vb_engine_program(s->e), vb_now());
+}
+
+/* Look for the next packets before sleeping. */
+static void eng_service_linger(struct vb_service *s)
+{
+	vb_time then = vb_now(), now;
+
+	while (s->policy.does == THREAD_LINGERS) {
+		sched_yield();
+		now = vb_now();
+		if (vb_thread_yielded(&s->policy, now - then, now))
+			drain(s);
+		then = vb_now();
+	}
+}
+
+static void on_packets(struct vb_service *s, vb_time now)
+{
+	if (vb_thread_on_packets(&s->policy, vb_engine_program(s->e), now))
+		drain(s);
+	eng_service_linger(s);
+}
+
+static void on_left_packets(struct vb_service *s, vb_time now)
+{
+	if (vb_thread_on_time(&s->policy, vb_engine_program(s->e), now))
+		drain(s);
+}
+
+/* Until when to sleep. Also tells arm_timer() (engine/drive.c) when the thread
+ * wakes by itself. */
+static vb_time plan_sleep(struct vb_service *s, bool attentive, vb_time until,
+			  vb_time now)
 {
 	struct vb_engine *e = s->e;
-	vb_time until, due;
 
 	vb_mutex_lock(&e->timer_lock);
-	until = VB_MIN(s->rejoin_at, vb_timers_next(&e->cq_timers));
-	e->polls_look = attentive;
-	due = vb_timers_next(&e->timers);
-	/* Future timers are left to polls; one that is due already is not,
-	 * unless a program has just polled in vain. */
-	if (vb_drive_is_for_polls(e, due, now))
-		due = now + vb_engine_span(e, REST_MAX);
-	until = VB_MIN(until, due);
-	until = VB_MIN(until, s->refresh_at);
-	if (s->rest)
-		until = VB_MIN(until, s->rest_until);
+	until = VB_MIN(until,
+		       vb_thread_sleeps(&s->policy, vb_engine_program(e),
+					attentive, vb_timers_next(&e->timers),
+					now));
+	until = VB_MIN(until, vb_timers_next(&e->cq_timers));
+	until = VB_MIN(until, VB_MIN(s->rejoin_at, s->refresh_at));
 	e->sleep_until = until;
 	vb_mutex_unlock(&e->timer_lock);
 	return until;
 }
 
-/*
- * Rule 3 above: who serves the lanes of peers of this host? Returns until when
- * to sleep, at most @until.
- */
+/* Who serves the lanes of peers of this host? Returns until when to sleep, at
+ * most @until. */
 static vb_time plan_near(struct vb_service *s, vb_time until, vb_time now)
 {
 	struct vb_engine *e = s->e;
+	enum vb_lanes lanes = vb_thread_lanes(&s->policy, vb_engine_program(e),
+					      vb_wait_attends(e), &until, now);
 
-	if (atomic_load(&e->spinning) &&
-	    vb_service_last_poll(e) + vb_engine_span(e, REST_MIN) > now) {
+	if (lanes == LANES_PROGRAM)
 		/* A thread that waited for an event may have asked peers to
 		 * ring; the polling program needs no ring. */
 		vb_near_awake(e->near);
-		s->near_rest = VB_MIN(
-			VB_MAX(2 * s->near_rest, vb_engine_span(e, REST_MIN)),
-			vb_engine_span(e, REST_MAX));
-		return VB_MIN(until, now + s->near_rest);
-	}
-	s->near_rest = 0;
-	if (s->attends)
-		return now;
-	atomic_store(&e->spinning, false);
-	if (vb_wait_attends(e))
+	if (lanes == LANES_PROGRAM || lanes == LANES_THREAD)
+		return until;
+	(void)vb_engine_spins_no_more(e);
+	if (lanes == LANES_WAITER)
 		return until;
 	return vb_near_sleep(e->near) ? until : now;
 }
 
 /* Send an ACK that was delayed for a reply of the program and has waited long
  * enough. */
-static void settle_old(struct vb_engine *e, vb_time now)
+static void settle_old(struct vb_service *s, vb_time now)
 {
+	struct vb_engine *e = s->e;
+
 	if (!vb_mutex_trylock(&e->rx))
 		return;
-	if (now > e->delayed_ack_at + vb_engine_span(e, NAP))
+	if (vb_thread_sends_ack(&s->policy, e->delayed_ack_at, now))
 		vb_drive_delayed_acks(e, now);
 	vb_mutex_unlock(&e->rx);
 }
@@ -163,10 +250,10 @@ static bool settle_all(struct vb_engine *e, vb_time now)
 	return true;
 }
 
-/* Rule 2 above: may ACKs be delayed? Returns until when to sleep, at most
- * @until. */
-static vb_time plan_debts(struct vb_service *s, bool attentive, vb_time until,
-			  vb_time now)
+/* May ACKs be delayed, and timers be left to polls? Call before plan_sleep(),
+ * which sees the timers that were left meanwhile. Returns until when to sleep
+ * at most. */
+static vb_time plan_debts(struct vb_service *s, bool attentive, vb_time now)
 {
 	struct vb_engine *e = s->e;
 	bool was = atomic_load_explicit(&e->attentive, memory_order_relaxed);
@@ -175,8 +262,49 @@ static vb_time plan_debts(struct vb_service *s, bool attentive, vb_time until,
 		atomic_store_explicit(&e->attentive, true,
 				      memory_order_relaxed);
 	else if (was && !settle_all(e, now))
-		return VB_MIN(until, now + vb_engine_span(e, NAP));
-	return until;
+		return vb_thread_soon(&s->policy, now);
+	return VB_NEVER;
+}
+
+/* Another thread serves the lanes of peers of this host. */
+static bool others_serve(struct vb_engine *e)
+{
+	return vb_engine_spins(e) || vb_wait_attends(e);
+}
+
+/* Is the thread to stand by? @woken: something woke it. A peer's call counts
+ * once, also where it cannot be followed now. */
+static bool stands_by(struct vb_service *s, bool woken, vb_time now)
+{
+	struct vb_engine *e = s->e;
+
+	if (s->policy.does == THREAD_STANDS_BY)
+		return true;
+	if (!woken || !vb_near_is_wanted(e->near) ||
+	    !vb_thread_stands_by(&s->policy, others_serve(e), now))
+		return false;
+	vb_near_stand_by(e->near, true);
+	return true;
+}
+
+/* One turn of looking at the lanes of peers. */
+static void eng_service_turn(struct vb_service *s)
+{
+	struct vb_engine *e = s->e;
+	vb_time now = vb_now();
+	bool found = false, served;
+
+	vb_thread_turn_begins(&s->policy, now);
+	do {
+		for (unsigned i = 0; i < VB_STAND_LOOKS; i++)
+			found |= vb_near_poll(e->near, now);
+		now = vb_now();
+	} while (vb_thread_looks_on(&s->policy, others_serve(e), now));
+	sched_yield();
+	served = others_serve(e);
+	if (!vb_thread_turn_ends(&s->policy, found, served, vb_now() - now,
+				 now))
+		vb_near_stand_by(e->near, false);
 }
 
 static int sleep_until(struct vb_service *s, vb_time until, vb_time now)
@@ -197,19 +325,13 @@ static void eng_service_serve(struct vb_service *s, vb_time now)
 		vb_log(LOG_DEBUG, "engine: cannot read the wake-up eventfd");
 	if (fds[FD_SOON].revents)
 		vb_wait_over(s->e);
-	if (fds[FD_WAKE].revents && vb_rest_is_called_back(s))
-		vb_rest_end(s);
-	/* The first raw packet queue pair, or the first stream, woke the thread
-	 * to watch it. */
-	if (fds[FD_WAKE].revents && !s->rest) {
-		fds[FD_RAW].fd = atomic_load(&s->e->raw_fd);
-		fds[FD_STREAM].fd = atomic_load(&s->e->stream_fd);
-	}
+	if (is_called_back(s))
+		vb_thread_called_back(&s->policy);
 	if (fds[FD_LINK].revents || fds[FD_RAW].revents ||
 	    fds[FD_STREAM].revents)
-		vb_rest_on_packets(s, now);
-	else if (s->rest && now >= s->rest_until)
-		vb_rest_on_timeout(s, now);
+		on_packets(s, now);
+	else if (!vb_thread_watches(&s->policy) && now >= s->policy.left_until)
+		on_left_packets(s, now);
 	if (fds[FD_WATCH].revents)
 		on_watch(s, now);
 	else if (now >= s->refresh_at)
@@ -224,20 +346,48 @@ static void eng_service_serve(struct vb_service *s, vb_time now)
 		on_broker(s);
 }
 
+/* How often the kernel has put this thread to sleep so far. 0: needless
+ * wake-ups are not counted, while no program spins, or while no packet wakes
+ * the thread. */
+static long count_sleeps(const struct vb_service *s)
+{
+	struct rusage use;
+
+	if (!vb_thread_watches(&s->policy) || !vb_engine_spins(s->e) ||
+	    getrusage(RUSAGE_THREAD, &use) < 0)
+		return 0;
+	return use.ru_nvcsw;
+}
+
+/* Sleep until @until, and tell the policy what it was worth. */
+static int eng_service_sleep(struct vb_service *s, vb_time until, vb_time now)
+{
+	long before = count_sleeps(s);
+	int ready = sleep_until(s, until, now);
+
+	if (before)
+		vb_thread_slept(&s->policy, count_sleeps(s) - before);
+	if (ready > 0 && (s->fds[FD_LINK].revents || s->fds[FD_STREAM].revents))
+		vb_thread_woke(&s->policy, now, vb_now());
+	return ready;
+}
+
 static void loop(struct vb_service *s)
 {
 	struct vb_engine *e = s->e;
 
 	while (!atomic_load(&e->stop)) {
 		vb_time now = vb_now(), until;
-		bool attentive = is_attentive(
-			e, now); /* read once: programs change it */
-		long sleeps;
+		uint64_t program =
+			vb_engine_program(e); /* programs change it */
+		bool attentive =
+			vb_thread_is_attentive(&s->policy, program, now);
 		int ready;
 
-		vb_rest_if_unheard(s, now);
-		until = plan_sleep(s, attentive, now);
-		until = plan_debts(s, attentive, until, now);
+		vb_thread_will_sleep(&s->policy, program, now);
+		show(s);
+		until = plan_debts(s, attentive, now);
+		until = plan_sleep(s, attentive, until, now);
 		if (e->near)
 			until = plan_near(s, until, now);
 		if (atomic_load(&e->stream_ending))
@@ -245,22 +395,18 @@ static void loop(struct vb_service *s)
 		if (s->fds[FD_FORWARD].fd < 0 && atomic_load(&e->forward))
 			s->fds[FD_FORWARD].fd =
 				vb_forward_fd(atomic_load(&e->forward));
-		sleeps = vb_rest_count_sleeps(s);
-		ready = sleep_until(s, until, now);
-		vb_rest_note_sleeps(s, sleeps);
-		vb_rest_note_packets(s, now, ready);
+		ready = eng_service_sleep(s, until, now);
 		now = vb_now();
-		if (e->near && !atomic_load(&e->spinning) &&
-		    !vb_wait_attends(e))
+		if (e->near && !others_serve(e))
 			(void)vb_near_poll(e->near, now);
-		if (e->near)
-			vb_service_attend(
-				s, ready > 0 && s->fds[FD_WAKE].revents, now);
+		if (e->near &&
+		    stands_by(s, ready > 0 && s->fds[FD_WAKE].revents, now))
+			eng_service_turn(s);
 		vb_drive_due(e, now, UINT_MAX);
 		vb_moderate_due(e, now);
 		if (atomic_load(&e->stream_ending))
 			vb_stream_sweep(e, now);
-		settle_old(e, now);
+		settle_old(s, now);
 		if (ready < 0) {
 			for (int i = 0; i < FD_COUNT; i++)
 				s->fds[i].revents = 0;
@@ -298,13 +444,13 @@ static void *service_main(void *arg)
 {
 	struct vb_engine *e = arg;
 	struct vb_service s = { .e = e,
-				.rest_after = REST_AFTER,
-				.trust = TRUST_LOST,
 				.rejoin_at = VB_NEVER,
 				.refresh_at = VB_NEVER };
 
 	atomic_store(&e->thread,
 		     pthread_self()); /* the creator stores the same value */
+	vb_thread_init(&s.policy, vb_engine_pace(e));
+	atomic_store(&e->thread_does, s.shown = s.policy.does);
 	prctl(PR_SET_NAME, "verbena");
 	prctl(PR_SET_TIMERSLACK, 1ul);
 	ask_for_short_slices();
@@ -313,17 +459,15 @@ static void *service_main(void *arg)
 		s.refresh_at = vb_now() + REFRESH_EVERY;
 	}
 	s.fds[FD_WAKE] = (struct pollfd){ e->wake_fd, POLLIN, 0 };
-	s.fds[FD_LINK] =
-		(struct pollfd){ e->link->ops->fd(e->link), POLLIN, 0 };
+	s.fds[FD_LINK] = (struct pollfd){ -1, POLLIN, 0 };
 	s.fds[FD_BROKER] = (struct pollfd){ e->lease.broker_fd, POLLIN, 0 };
 	s.fds[FD_WATCH] =
 		(struct pollfd){ s.watch ? vb_netif_watch_fd(s.watch) : -1,
 				 POLLIN, 0 };
 	s.fds[FD_NEAR] = (struct pollfd){ e->near ? vb_near_fd(e->near) : -1,
 					  POLLIN, 0 };
-	s.fds[FD_RAW] = (struct pollfd){ atomic_load(&e->raw_fd), POLLIN, 0 };
-	s.fds[FD_STREAM] =
-		(struct pollfd){ atomic_load(&e->stream_fd), POLLIN, 0 };
+	s.fds[FD_RAW] = (struct pollfd){ -1, POLLIN, 0 };
+	s.fds[FD_STREAM] = (struct pollfd){ -1, POLLIN, 0 };
 	s.fds[FD_SOON] = (struct pollfd){ e->soon_fd, POLLIN, 0 };
 	s.fds[FD_FORWARD] = (struct pollfd){ -1, POLLIN, 0 };
 	if (e->near)

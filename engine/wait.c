@@ -3,8 +3,7 @@
  * A program waits for a completion event (vb_engine_wait(), below
  * ibv_get_cq_event). A message from a peer of this host would wake the engine
  * thread, which would wake the program's thread: two wake-ups for one message.
- * These rules avoid the first one, and more. Times are scaled to the machine's
- * speed (vb_engine_span()).
+ * These rules avoid the first one, and more.
  *
  * 1. Watch. One program thread that waits serves the lanes of peers of this
  *    host in place of the engine thread. It sleeps by the bell that peers
@@ -12,21 +11,10 @@
  *    All other waiting threads, and those whose channel does not block, sleep
  *    in read(2) or poll(2), and the engine thread serves the lanes.
  *
- * 2. Prompt programs. A program that came back to wait within 50 us, 8 times
- *    in a row, most often has answered in between, which wakes the peer. When
- *    such a program leaves, the engine thread does not take the lanes at once
- *    but in 2 ms, and the peer is not woken just to hear that a message
- *    arrived. One return after more than 50 us ends this.
- *
- * 3. Look before sleeping. To sleep and to be woken takes 1 to 3 us where the
- *    peer shares the processor, and 10 to 20 us where a virtual machine has to
- *    start an idle one. When 4 sleeps in a row took less than 100 us, the
- *    thread looks for up to 30 us before it sleeps. It yields before each
- *    look, and stops when a yield takes 3 us or more, since another thread
- *    wants this processor. After a look in vain twice as many short sleeps are
- *    needed for the next one, up to 256; after a successful one half as many.
- *
- * 4. Events that come too early. See hold_back().
+ * 2. When a prompt program leaves, the engine thread takes the lanes later, and
+ *    its peers are owed rings meanwhile. A thread whose sleeps were short looks
+ *    before it sleeps. An event that comes too early is held back, see
+ *    hold_back(). engine/policy_program.c decides all of these.
  */
 #include "engine/engine_priv.h"
 
@@ -37,27 +25,6 @@
 #include <unistd.h>
 
 #define STOP_PATIENCE VB_SEC
-#define SOON	      (2 * VB_MSEC)
-#define PUT_OFF	      (500 * VB_USEC)
-#define IS_PROMPT     (50 * VB_USEC)
-#define MANY	      8
-/* Rule 3: how long to look; what a short sleep is; how many short sleeps in a
- * row are needed, at least and at most; looks between two yields; a yield takes
- * less than ALONE if no other thread runs. */
-#define LINGER	   (30 * VB_USEC)
-#define IS_SHORT   (100 * VB_USEC)
-#define WARY_LEAST 4
-#define WARY_MOST  256
-#define LOOKS	   64
-#define ALONE	   (3 * VB_USEC)
-/* An event that came too early (see hold_back()): how long it is held back at
- * most; how many looks follow each other before the thread sleeps between them,
- * and for how long; how many events are not held back after one was in vain. */
-#define HELD_MOST   (100 * VB_MSEC)
-#define HELD_LOOKS  50
-#define HELD_SLEEP  (50 * VB_USEC)
-#define HELD_SPARED 64
-
 struct watch {
 	struct vb_engine *e;
 	struct vb_channel *ch;
@@ -70,12 +37,15 @@ struct watch {
  */
 void vb_wait_soon(struct vb_engine *e)
 {
-	static const struct itimerspec in = { .it_value.tv_nsec = SOON };
+	static const struct itimerspec in = { .it_value.tv_nsec =
+						      VB_OWED_LASTS };
 	vb_time now = vb_now();
 
 	if (atomic_load(&e->soon) &&
-	    now - atomic_load_explicit(&e->soon_set, memory_order_relaxed) <
-		    vb_engine_span(e, PUT_OFF))
+	    vb_wait_owes_already(
+		    vb_engine_pace(e),
+		    atomic_load_explicit(&e->soon_set, memory_order_relaxed),
+		    now))
 		return;
 	atomic_store_explicit(&e->soon_set, now, memory_order_relaxed);
 	atomic_store(&e->soon, true);
@@ -112,32 +82,14 @@ static bool blocks(int fd)
 	return flags >= 0 && !(flags & O_NONBLOCK);
 }
 
-/*
- * Rule 2 above: did the program come back to wait within 50 us, 8 times in a
- * row?
- */
-static bool is_prompt(const struct vb_engine *e)
-{
-	return e->prompt >= MANY;
-}
-
-static void note_return(struct vb_engine *e)
-{
-	if (vb_now() - e->left_at > vb_engine_span(e, IS_PROMPT))
-		e->prompt = 0;
-	else if (e->prompt < MANY)
-		e->prompt++;
-}
-
 static bool begin_watch(struct vb_engine *e, struct vb_channel *ch)
 {
 	bool none = false;
 
-	if (!e || !e->near || atomic_load(&e->spinning) ||
-	    vb_channel_has_events(ch) ||
+	if (!e || !e->near || vb_engine_spins(e) || vb_channel_has_events(ch) ||
 	    !atomic_compare_exchange_strong(&e->watched, &none, true))
 		return false;
-	note_return(e);
+	vb_wait_begins(&e->wait, vb_engine_pace(e), vb_now());
 	vb_channel_watch(ch, vb_near_bell(e->near));
 	return true;
 }
@@ -149,12 +101,12 @@ static void end_watch(void *arg)
 {
 	struct watch *w = arg;
 	struct vb_engine *e = w->e;
-	bool prompt = is_prompt(e);
+	bool prompt = vb_wait_is_prompt(&e->wait);
 	int cancel = vb_cancel_off();
 
 	vb_channel_watch(w->ch, NULL);
 	vb_bell_clear(vb_near_bell(e->near));
-	e->left_at = vb_now();
+	vb_wait_ends(&e->wait, vb_now());
 	if (prompt)
 		vb_wait_soon(e);
 	/* Clear @watched only now: the engine thread, if it was woken
@@ -168,56 +120,39 @@ static void end_watch(void *arg)
 /* Another thread serves the lanes now, or the engine ends. */
 static bool is_over(struct vb_engine *e)
 {
-	return atomic_load(&e->spinning) || atomic_load(&e->stop);
+	return vb_engine_spins(e) || atomic_load(&e->stop);
 }
 
-/*
- * Rule 3 above. True: no other thread wants this processor.
- */
-static bool eng_yield_alone(const struct vb_engine *e)
+/* How long a yield took. */
+static vb_time eng_wait_yield(void)
 {
 	vb_time then = vb_now();
 
 	sched_yield();
-	return vb_now() - then < vb_engine_span(e, ALONE);
+	return vb_now() - then;
 }
 
 static bool eng_wait_look(struct watch *w)
 {
 	bool found = false;
 
-	for (unsigned i = 0; i < LOOKS && !found; i++)
+	for (unsigned i = 0; i < VB_LOOKS && !found; i++)
 		found = vb_near_has_something(w->e->near);
 	return found || vb_channel_has_events(w->ch) || is_over(w->e);
 }
 
-static bool finds(struct watch *w)
-{
-	vb_time until = vb_now() + vb_engine_span(w->e, LINGER);
-	bool found, alone;
-
-	do {
-		alone = eng_yield_alone(w->e);
-		found = eng_wait_look(w);
-	} while (!found && alone && vb_now() < until);
-	return found;
-}
-
-static bool is_eager(const struct vb_engine *e)
-{
-	return e->short_sleeps >= VB_MAX(e->wary, WARY_LEAST);
-}
-
+/* Look for a while before sleeping. */
 static void eng_wait_linger(struct watch *w)
 {
-	struct vb_engine *e = w->e;
+	unsigned pace = vb_engine_pace(w->e);
+	vb_time since = vb_now(), took;
+	bool found;
 
-	if (finds(w)) {
-		e->wary /= 2;
-		return;
-	}
-	e->wary = VB_MIN(VB_MAX(e->wary, WARY_LEAST) * 2, WARY_MOST);
-	e->short_sleeps = 0;
+	do {
+		took = eng_wait_yield();
+		found = eng_wait_look(w);
+	} while (!found && vb_wait_looks_on(pace, since, took, vb_now()));
+	vb_wait_looked(&w->e->wait, found);
 }
 
 static int eng_sleep_by(struct vb_engine *e, struct vb_bell *bell)
@@ -225,9 +160,7 @@ static int eng_sleep_by(struct vb_engine *e, struct vb_bell *bell)
 	vb_time then = vb_now();
 	int rc = vb_bell_wait(bell);
 
-	e->short_sleeps = vb_now() - then < vb_engine_span(e, IS_SHORT)
-				  ? e->short_sleeps + 1
-				  : 0;
+	vb_wait_slept(&e->wait, vb_engine_pace(e), vb_now() - then);
 	return rc;
 }
 
@@ -241,7 +174,8 @@ static struct vb_cq *eng_wait_attend(struct watch *w)
 
 	do {
 		vb_channel_begin(w->ch);
-		found = vb_near_attend(w->e->near, vb_now(), is_prompt(w->e));
+		found = vb_near_attend(w->e->near, vb_now(),
+				       vb_wait_is_prompt(&w->e->wait));
 		cq = vb_channel_end(w->ch);
 	} while (found && !cq && !is_over(w->e));
 	vb_cancel_back(cancel);
@@ -258,7 +192,7 @@ static int eng_wait_watch(struct watch *w, struct vb_cq **cq)
 	*cq = NULL;
 	pthread_cleanup_push(end_watch, w);
 	while (rc == 0) {
-		bool looks = is_eager(w->e);
+		bool looks = vb_wait_looks(&w->e->wait);
 
 		if (!looks) /* while it looks, peers need not ring */
 			vb_bell_set(bell);
@@ -268,7 +202,7 @@ static int eng_wait_watch(struct watch *w, struct vb_cq **cq)
 			break;
 		/* The channel does not block: the program sleeps in poll(2). */
 		if (!blocks(w->ch->fd)) {
-			w->e->prompt = 0;
+			vb_wait_is_elsewhere(&w->e->wait);
 			break;
 		}
 		eng_wait_settle(w->e);
@@ -285,9 +219,11 @@ static int eng_wait_watch(struct watch *w, struct vb_cq **cq)
  * polls, which will not come while it waits. */
 static bool has_polled(struct vb_engine *e)
 {
-	return atomic_load_explicit(&e->looping, memory_order_relaxed) ||
+	uint64_t program = vb_engine_program(e);
+
+	return vb_program_loops(program) || vb_program_spins(program) ||
 	       atomic_load_explicit(&e->attentive, memory_order_relaxed) ||
-	       atomic_load(&e->resting) || atomic_load(&e->spinning);
+	       atomic_load(&e->thread_does) == THREAD_RESTS;
 }
 
 static int wait_event(struct vb_channel *ch, struct vb_cq **cq)
@@ -312,17 +248,30 @@ static bool is_empty(struct vb_cq *cq)
 	       !atomic_load(&cq->overrun);
 }
 
-/* False: the program gets its event now. */
-static bool holds_on(struct vb_cq *cq, struct vb_channel *ch, unsigned looks)
+/* True: the program's event need not be held back any more. */
+static bool has_come(struct vb_cq *cq, struct vb_channel *ch)
 {
-	static const struct timespec nap = { .tv_nsec = HELD_SLEEP };
-
 	vb_engine_poll();
-	if (!is_empty(cq) || vb_channel_has_events(ch))
-		return false;
-	if (looks < HELD_LOOKS)
-		return sched_yield() == 0;
-	return nanosleep(&nap, NULL) == 0;
+	return !is_empty(cq) || vb_channel_has_events(ch);
+}
+
+/* Returns when the program gets its event. False: it was held back in vain. */
+static bool holds(struct vb_cq *cq, struct vb_channel *ch)
+{
+	static const struct timespec nap = { .tv_nsec = VB_EARLY_SLEEP };
+	vb_time since = vb_now();
+
+	for (unsigned looks = 0; !has_come(cq, ch); looks++) {
+		enum vb_held next = vb_wait_holds(looks, since, vb_now());
+
+		if (next == HELD_GIVES_UP)
+			return false;
+		if (next == HELD_YIELDS)
+			sched_yield();
+		else if (nanosleep(&nap, NULL) != 0)
+			break; /* a signal came */
+	}
+	return true;
 }
 
 /*
@@ -337,7 +286,6 @@ static bool holds_on(struct vb_cq *cq, struct vb_channel *ch, unsigned looks)
  */
 static void hold_back(struct vb_channel *ch, struct vb_cq *cq)
 {
-	vb_time until = vb_now() + HELD_MOST;
 	int cancel;
 
 	if (atomic_load(&cq->spare) > 0) {
@@ -345,11 +293,8 @@ static void hold_back(struct vb_channel *ch, struct vb_cq *cq)
 		return;
 	}
 	cancel = vb_cancel_off();
-	for (unsigned looks = 0; holds_on(cq, ch, looks); looks++)
-		if (vb_now() > until) {
-			atomic_store(&cq->spare, HELD_SPARED);
-			break;
-		}
+	if (!holds(cq, ch))
+		atomic_store(&cq->spare, VB_EARLY_SPARED);
 	vb_cancel_back(cancel);
 }
 

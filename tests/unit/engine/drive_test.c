@@ -138,22 +138,22 @@ static void timer__of_one_that_polls(void **state)
 {
 	struct vb_engine *e = *state;
 
-	assert_true(wakes(fake.now + SOON + 1)); /* no program polls */
-	e->polls_look = true;
-	assert_false(wakes(fake.now + SOON + 1));
+	assert_true(wakes(fake.now + VB_TIMER_SOON + 1)); /* no program polls */
+	atomic_store(&e->attentive, true);
+	assert_false(wakes(fake.now + VB_TIMER_SOON + 1));
 	assert_false(wakes(fake.now + 2));
 	/* The engine thread may be a millisecond late while a program polls. */
 	assert_true(wakes(at_once(fake.now)));
 	vb_engine_at_work(e, fake.now);
 	/* The program found something, and may be busy with that for long. */
 	assert_true(wakes(at_once(fake.now)));
-	atomic_store(&e->looping, true);
+	vb_engine_note(e, fake.now, PROGRAM_LOOPS);
 	assert_false(wakes(at_once(fake.now)));
-	fake.now += SOON;
+	fake.now += VB_TIMER_SOON;
 	assert_true(wakes(at_once(fake.now)));
 	assert_false(wakes(fake.now + 2));
-	e->polls_look = false;
-	assert_true(wakes(fake.now + SOON + 1));
+	atomic_store(&e->attentive, false);
+	assert_true(wakes(fake.now + VB_TIMER_SOON + 1));
 }
 
 static void timer__the_thread_wakes_anyway(void **state)

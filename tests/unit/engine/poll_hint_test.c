@@ -104,7 +104,7 @@ static void send_next(void)
 static void earn(void)
 {
 	while (!atomic_load(&hints->looks))
-		answered_after(IS_SOON);
+		answered_after(VB_ANSWER_SOON);
 }
 
 static void at_first__nothing_is_looked_at(void **state)
@@ -115,19 +115,19 @@ static void at_first__nothing_is_looked_at(void **state)
 
 static void answers_in_a_row(void **state)
 {
-	for (int i = 0; i < WARY_LEAST - 1; i++)
-		answered_after(IS_SOON);
+	for (int i = 0; i < VB_WARY_LEAST - 1; i++)
+		answered_after(VB_ANSWER_SOON);
 	assert_false(atomic_load(&hints->looks));
-	answered_after(IS_SOON);
+	answered_after(VB_ANSWER_SOON);
 	assert_true(atomic_load(&hints->looks));
 }
 
 static void late_answer__begins_anew(void **state)
 {
-	for (int i = 0; i < WARY_LEAST - 1; i++)
-		answered_after(IS_SOON);
-	answered_after(IS_SOON + 1);
-	answered_after(IS_SOON);
+	for (int i = 0; i < VB_WARY_LEAST - 1; i++)
+		answered_after(VB_ANSWER_SOON);
+	answered_after(VB_ANSWER_SOON + 1);
+	answered_after(VB_ANSWER_SOON);
 	assert_false(atomic_load(&hints->looks));
 }
 
@@ -164,10 +164,11 @@ static void VB_UNCHECKED in_vain__for_so_long_and_not_again(void **state)
 	send_next();
 	from = fake.now;
 	vb_engine_poll_hint(&fake.cq);
-	assert_in_range(fake.now - from, IS_SOON, IS_SOON + 2 * LOOK_TAKES);
+	assert_in_range(fake.now - from, VB_ANSWER_SOON,
+			VB_ANSWER_SOON + 2 * LOOK_TAKES);
 	assert_false(atomic_load(&hints->looks));
 	/* The engine thread stays away while the program looks. */
-	assert_true(atomic_load(&e->last_poll) <= fake.now);
+	assert_true(vb_program_at(vb_engine_program(e)) <= fake.now);
 	fake.looks = 0;
 	vb_engine_poll_hint(&fake.cq);
 	assert_int_equal(fake.looks, 0);
@@ -179,10 +180,11 @@ static void in_vain__wary(void **state)
 {
 	unsigned answers;
 
-	for (unsigned asked = WARY_LEAST; asked < 4 * WARY_MOST; asked *= 2) {
+	for (unsigned asked = VB_WARY_LEAST; asked < 4 * VB_WARY_MOST;
+	     asked *= 2) {
 		for (answers = 0; !atomic_load(&hints->looks); answers++)
-			answered_after(IS_SOON);
-		assert_int_equal(answers, VB_MIN(asked, WARY_MOST));
+			answered_after(VB_ANSWER_SOON);
+		assert_int_equal(answers, VB_MIN(asked, VB_WARY_MOST));
 		for (unsigned i = 0; i < 10; i++)
 			/* No answer to wait for. */
 			vb_engine_poll_hint(&fake.cq);
@@ -205,7 +207,7 @@ static void received__is_not_waited_with(void **state)
 static void unasked__earns_nothing(void **state)
 {
 	vb_poll_hint_sent(&fake.e, hints, fake.now);
-	for (int i = 0; i < 2 * WARY_LEAST; i++)
+	for (int i = 0; i < 2 * VB_WARY_LEAST; i++)
 		came_to_thread(++fake.now);
 	assert_false(atomic_load(&hints->looks));
 }

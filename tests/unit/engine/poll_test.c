@@ -36,13 +36,18 @@ static int fake_yield(void)
 	return 0;
 }
 
+static enum vb_program does(void)
+{
+	return vb_program_does(vb_engine_program(&fake.e));
+}
+
 /* The thread that has the lock learns that a poll waits for it, and releases
  * it. */
 static void VB_UNCHECKED fake_lock(struct vb_mutex *m) VB_ACQUIRE(m)
 {
 	if (vb_mutex_trylock(m))
 		return;
-	assert_true(atomic_load(&fake.e.awaited));
+	assert_int_equal(does(), PROGRAM_AWAITS);
 	fake.slept++;
 	vb_mutex_unlock(m);
 	assert_true(vb_mutex_trylock(m));
@@ -81,6 +86,7 @@ static int VB_UNCHECKED set_up(void **state)
 
 	memset(&fake, 0, sizeof(fake));
 	atomic_store(&e->pace, 1);
+	vb_poll_init(&e->poll, 1);
 	e->link = &quiet;
 	e->lease.slot = 1;
 	atomic_store(&e->due, VB_NEVER);
@@ -96,23 +102,23 @@ static void taken__alone(void **state)
 {
 	struct vb_engine *e = *state;
 
-	fake.yield_takes = ALONE - 1;
-	assert_false(drain_for_program(e));
+	fake.yield_takes = VB_ALONE - 1;
+	assert_int_equal(drain_for_program(e), POLL_RETURNS);
 	assert_int_equal(fake.yields, 1);
 	assert_int_equal(fake.slept, 0);
 	assert_int_equal(fake.looked, 0);
-	assert_false(atomic_load(&e->awaited));
+	assert_int_equal(does(), PROGRAM_AWAY);
 }
 
 static void VB_UNCHECKED taken__others_want_the_processor(void **state)
 {
 	struct vb_engine *e = *state;
 
-	fake.yield_takes = ALONE;
+	fake.yield_takes = VB_ALONE;
 	(void)drain_for_program(e);
 	assert_int_equal(fake.slept, 1);
 	assert_int_equal(fake.looked, 1);
-	assert_false(atomic_load(&e->awaited));
+	assert_int_equal(does(), PROGRAM_LOOPS);
 	assert_true(vb_mutex_trylock(&e->rx));
 }
 
@@ -121,8 +127,8 @@ static void taken__near_found_something(void **state)
 {
 	struct vb_engine *e = *state;
 
-	fake.yield_takes = ALONE;
-	assert_false(await_turn(e, true, fake.now));
+	fake.yield_takes = VB_ALONE;
+	assert_int_equal(await_turn(e, true, fake.now), POLL_RETURNS);
 	assert_int_equal(fake.yields, 0);
 	assert_int_equal(fake.slept, 0);
 }
@@ -134,10 +140,10 @@ static void taken__counts_as_a_poll(void **state)
 	struct vb_engine *e = *state;
 
 	(void)drain_for_program(e);
-	assert_int_equal(atomic_load(&e->last_poll), 0);
-	atomic_store(&e->looping, true);
+	assert_int_equal(vb_program_at(vb_engine_program(e)), 0);
+	vb_engine_note(e, 0, PROGRAM_LOOPS);
 	(void)drain_for_program(e);
-	assert_int_equal(atomic_load(&e->last_poll), fake.now);
+	assert_int_equal(vb_program_at(vb_engine_program(e)), fake.now);
 }
 
 static void VB_UNCHECKED not_taken(void **state)
@@ -148,7 +154,7 @@ static void VB_UNCHECKED not_taken(void **state)
 	(void)drain_for_program(e);
 	assert_int_equal(fake.looked, 1);
 	assert_int_equal(fake.yields, 0);
-	assert_true(atomic_load(&e->looping));
+	assert_int_equal(does(), PROGRAM_LOOPS);
 	assert_true(vb_mutex_trylock(&e->rx));
 }
 
@@ -179,16 +185,17 @@ static void VB_UNCHECKED close_polls__but_for_a_yield(void **state)
 	struct vb_engine *e = *state;
 
 	vb_mutex_unlock(&e->rx);
-	e->polled_at = fake.now;
+	vb_engine_note(e, fake.now, PROGRAM_LOOPS);
+	e->poll.ended_at = fake.now;
 	fake.yield_takes = VB_MSEC;
 	let_others_run(e);
 	(void)drain_for_program(e);
-	assert_int_equal(e->streak, 1);
+	assert_int_equal(e->poll.streak, 1);
 	/* But not when the program slept after the yield. */
 	let_others_run(e);
-	fake.now += POLLS_ARE_CLOSE;
+	fake.now += VB_POLLS_CLOSE;
 	(void)drain_for_program(e);
-	assert_int_equal(e->streak, 0);
+	assert_int_equal(e->poll.streak, 0);
 }
 
 int main(void)

@@ -4,6 +4,7 @@
  * stream: with a clock that moves only when a test says so.
  */
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +27,7 @@ static struct {
 	unsigned looks, busy; /* at which look a program begins to spin */
 	unsigned stood_by, went;
 	unsigned batches;
-	long switches;
+	long switches, sleeps; /* so far; during the next ppoll() */
 	struct vb_engine *e;
 } fake;
 
@@ -45,7 +46,7 @@ static bool fake_poll(struct vb_near *n, vb_time now)
 {
 	fake.now += LOOK_TAKES;
 	if (++fake.looks == fake.busy)
-		atomic_store(&fake.e->spinning, true);
+		atomic_fetch_or(&fake.e->program, VB_PROGRAM_SPINS);
 	return fake.finds && fake.finds--;
 }
 
@@ -72,6 +73,14 @@ static int fake_usage(int who, struct rusage *use)
 	return 0;
 }
 
+static int fake_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t,
+		      const sigset_t *mask)
+{
+	fake.switches += fake.sleeps;
+	return 0;
+}
+
+#define ppoll		  fake_ppoll
 #define vb_now		  fake_now
 #define getrusage	  fake_usage
 #define sched_yield	  fake_yield
@@ -80,8 +89,14 @@ static int fake_usage(int who, struct rusage *use)
 #define vb_near_stand_by  fake_stand_by
 #define vb_dispatch	  fake_dispatch
 #include "engine/service.c"
-#include "engine/service_attend.c"
-#include "engine/service_rest.c"
+
+static void spins(struct vb_service *s, bool yes)
+{
+	if (yes)
+		atomic_fetch_or(&s->e->program, VB_PROGRAM_SPINS);
+	else
+		(void)vb_engine_spins_no_more(s->e);
+}
 
 /* There is always one more frame. */
 static int recv_one(struct vb_link *l, struct vb_rxq *q)
@@ -110,48 +125,20 @@ static int set_up(void **state)
 	atomic_store(&rig.e.pace, 1);
 	rig.e.link = &full;
 	rig.s.e = fake.e = &rig.e;
+	vb_thread_init(&rig.s.policy, 1);
 	fake.now = VB_SEC;
 	*state = &rig.s;
 	return 0;
-}
-
-/* A program that polled in vain polls again: the thread believes that for a
- * millisecond while it was right, otherwise for 50 us. */
-static void loops__while_trusted(void **state)
-{
-	struct vb_service *s = *state;
-
-	vb_engine_at_work(s->e, fake.now);
-	atomic_store(&s->e->looping, true);
-	s->trust = 1;
-	assert_true(program_loops(s, fake.now + LOOP_LASTS - 1));
-	assert_false(program_loops(s, fake.now + LOOP_LASTS));
-	s->trust = 0;
-	assert_true(program_loops(s, fake.now + POLL_IS_RECENT - 1));
-	assert_false(program_loops(s, fake.now + POLL_IS_RECENT));
-}
-
-static void loops__that_found_something(void **state)
-{
-	struct vb_service *s = *state;
-
-	vb_engine_at_work(s->e, fake.now);
-	s->trust = 1;
-	assert_true(program_loops(s, fake.now + POLL_IS_RECENT - 1));
-	assert_false(program_loops(s, fake.now + POLL_IS_RECENT));
-	s->trust = 0;
-	assert_false(program_loops(s, fake.now + 1));
 }
 
 /* The kernel has put the thread to sleep so many times during one sleep of its
  * own. */
 static void slept(struct vb_service *s, long times)
 {
-	long before = vb_rest_count_sleeps(s);
-
-	fake.switches += times;
-	vb_rest_note_sleeps(s, before);
-	vb_rest_if_unheard(s, fake.now);
+	fake.sleeps = times;
+	(void)eng_service_sleep(s, fake.now, fake.now);
+	vb_thread_will_sleep(&s->policy, vb_engine_program(s->e), fake.now);
+	show(s);
 }
 
 /* Each packet wakes the thread inside ppoll(), which does not return. */
@@ -159,22 +146,21 @@ static void unheard__many_are_a_reason_to_rest(void **state)
 {
 	struct vb_service *s = *state;
 
-	s->rest_after = REST_AFTER;
-	vb_rest_end(s);
 	fake.switches = 1;
 	vb_engine_at_work(s->e, fake.now);
 	slept(s, 1000); /* before a program began to spin */
-	atomic_store(&s->e->spinning, true);
+	spins(s, true);
 	fake.switches += 1000; /* sleeps for a lock do not count */
 	slept(s, 1);	       /* once, by the thread's own will */
-	assert_int_equal(s->rest, 0);
-	slept(s, REST_AFTER);
-	assert_int_equal(s->rest, 0);
+	assert_int_equal(s->policy.does, THREAD_WATCHES);
+	slept(s, VB_REST_AFTER);
+	assert_int_equal(s->policy.does, THREAD_WATCHES);
 	assert_int_equal(s->fds[FD_LINK].fd, SOME_FD);
 	slept(s, 2);
-	assert_int_equal(s->rest, REST_MIN);
+	assert_int_equal(s->policy.does, THREAD_RESTS);
+	assert_int_equal(s->policy.left_until, fake.now + VB_REST_MIN);
 	assert_int_equal(s->fds[FD_LINK].fd, -1);
-	assert_true(atomic_load(&s->e->resting));
+	assert_int_equal(atomic_load(&s->e->thread_does), THREAD_RESTS);
 }
 
 /* The thread has packets to serve in between, of a program that stops now and
@@ -184,14 +170,13 @@ static void unheard__not_in_a_row(void **state)
 	struct vb_service *s = *state;
 
 	fake.switches = 1;
-	s->rest_after = REST_AFTER;
-	atomic_store(&s->e->spinning, true);
+	spins(s, true);
 	for (unsigned i = 0; i < 3; i++) {
 		vb_engine_at_work(s->e, fake.now);
-		slept(s, REST_AFTER);
-		assert_int_equal(s->rest, 0);
-		fake.now += LOOP_LASTS;
-		vb_rest_on_packets(s, fake.now);
+		slept(s, VB_REST_AFTER);
+		assert_int_equal(s->policy.does, THREAD_WATCHES);
+		fake.now += VB_LOOP_LASTS;
+		on_packets(s, fake.now);
 	}
 	assert_true(fake.batches > 0);
 }
@@ -202,12 +187,11 @@ static void unheard__no_program_polls(void **state)
 	struct vb_service *s = *state;
 
 	fake.switches = 1;
-	s->rest_after = REST_AFTER;
-	atomic_store(&s->e->spinning, true);
+	spins(s, true);
 	vb_engine_at_work(s->e, fake.now);
-	fake.now += POLL_IS_RECENT;
+	fake.now += VB_POLL_RECENT;
 	slept(s, 100);
-	assert_int_equal(s->rest, 0);
+	assert_int_equal(s->policy.does, THREAD_WATCHES);
 }
 
 /* The plan reads only once when the program polled last, though it may poll
@@ -216,7 +200,7 @@ static void timers__whose_they_are(void **state)
 {
 	struct vb_service *s = *state;
 	struct vb_timer t;
-	vb_time due = fake.now + 10 * REST_MAX;
+	vb_time due = fake.now + 10 * VB_REST_MAX, far = VB_NEVER;
 
 	s->rejoin_at = s->refresh_at = VB_NEVER;
 	vb_mutex_init(&s->e->timer_lock, VB_RANK_LEAF);
@@ -224,18 +208,17 @@ static void timers__whose_they_are(void **state)
 	vb_timers_init(&s->e->cq_timers);
 	vb_timer_init(&t);
 	assert_int_equal(vb_timer_set(&s->e->timers, &t, due), 0);
-	assert_int_equal(plan_sleep(s, false, fake.now), due);
-	assert_false(s->e->polls_look);
-	assert_int_equal(plan_sleep(s, true, fake.now), fake.now + REST_MAX);
-	assert_true(s->e->polls_look);
-	assert_int_equal(s->e->sleep_until, fake.now + REST_MAX);
+	assert_int_equal(plan_sleep(s, false, far, fake.now), due);
+	assert_int_equal(plan_sleep(s, true, far, fake.now),
+			 fake.now + VB_REST_MAX);
+	assert_int_equal(s->e->sleep_until, fake.now + VB_REST_MAX);
 	/* Work that is due already is done by a program that polls in vain, or
 	 * else by the thread. */
 	assert_int_equal(vb_timer_set(&s->e->timers, &t, fake.now), 0);
-	assert_int_equal(plan_sleep(s, true, fake.now), fake.now);
-	vb_engine_at_work(s->e, fake.now);
-	atomic_store(&s->e->looping, true);
-	assert_int_equal(plan_sleep(s, true, fake.now), fake.now + REST_MAX);
+	assert_int_equal(plan_sleep(s, true, far, fake.now), fake.now);
+	vb_engine_note(s->e, fake.now, PROGRAM_LOOPS);
+	assert_int_equal(plan_sleep(s, true, far, fake.now),
+			 fake.now + VB_REST_MAX);
 	vb_timer_cancel(&s->e->timers, &t);
 	vb_timers_fini(&s->e->timers);
 	vb_timers_fini(&s->e->cq_timers);
@@ -247,13 +230,59 @@ static void rested__the_program_has_stopped(void **state)
 {
 	struct vb_service *s = *state;
 
-	s->near_rest = REST_MAX;
-	rest(s, REST_MAX, fake.now);
-	vb_rest_on_timeout(s, fake.now + POLL_IS_RECENT);
-	assert_int_equal(s->rest, 0);
-	assert_int_equal(s->near_rest, 0);
+	s->policy.does = THREAD_RESTS;
+	s->policy.left_at = fake.now;
+	s->policy.left_until = fake.now + VB_REST_MAX;
+	s->policy.lanes_left = VB_REST_MAX;
+	show(s);
+	assert_int_equal(s->fds[FD_LINK].fd, -1);
+	on_left_packets(s, fake.now + VB_REST_MAX);
+	show(s);
+	assert_int_equal(s->policy.does, THREAD_WATCHES);
+	assert_int_equal(s->policy.lanes_left, 0);
 	assert_int_equal(s->fds[FD_LINK].fd, SOME_FD);
 	assert_true(fake.batches > 0);
+}
+
+/* The call of a program that is about to sleep is not lost, even when the rest
+ * goes on at that moment. */
+static void rested__a_program_calls(void **state)
+{
+	struct vb_service *s = *state;
+
+	s->policy.does = THREAD_RESTS;
+	s->policy.left_at = fake.now;
+	s->policy.left_until = fake.now + VB_REST_MIN;
+	show(s);
+	assert_false(is_called_back(s));
+	vb_engine_note(s->e, fake.now + VB_REST_MIN, PROGRAM_LOOPS);
+	atomic_store(&s->e->thread_does, THREAD_WATCHES);
+	on_left_packets(s, fake.now + VB_REST_MIN);
+	assert_int_equal(s->policy.does, THREAD_RESTS);
+	show(s);
+	assert_true(is_called_back(s));
+	eng_service_serve(s, fake.now + VB_REST_MIN);
+	show(s);
+	assert_int_equal(s->policy.does, THREAD_WATCHES);
+	assert_int_equal(s->fds[FD_LINK].fd, SOME_FD);
+	assert_int_equal(fake.batches, 0);
+}
+
+/* A timer that was left to polls is seen when they stop: no later than the
+ * ACKs, and before the thread plans its sleep. */
+static void VB_UNCHECKED attentive__ends_before_the_plan(void **state)
+{
+	struct vb_service *s = *state;
+
+	assert_true(plan_debts(s, true, fake.now) == VB_NEVER);
+	assert_true(atomic_load(&s->e->attentive));
+	/* A program that drains the link may leave an ACK delayed. */
+	assert_true(vb_mutex_trylock(&s->e->rx));
+	assert_int_equal(plan_debts(s, false, fake.now), fake.now + VB_NAP);
+	assert_true(atomic_load(&s->e->attentive));
+	vb_mutex_unlock(&s->e->rx);
+	assert_true(plan_debts(s, false, fake.now) == VB_NEVER);
+	assert_false(atomic_load(&s->e->attentive));
 }
 
 /* With more threads than processors a program's poll sleeps for the lock, and
@@ -263,38 +292,44 @@ static void VB_UNCHECKED drain__leaves_to_who_waits(void **state)
 	struct vb_service *s = *state;
 
 	assert_int_equal(eng_service_drain_link(s->e), DRAINED_SOME);
-	assert_int_equal(fake.batches, DRAIN_BATCHES);
-	atomic_store(&s->e->awaited, true);
+	assert_int_equal(fake.batches, VB_DRAIN_BATCHES);
+	vb_engine_note(s->e, fake.now, PROGRAM_AWAITS);
 	assert_int_equal(eng_service_drain_link(s->e), DRAINED_SOME);
-	assert_int_equal(fake.batches, DRAIN_BATCHES + 1);
+	assert_int_equal(fake.batches, VB_DRAIN_BATCHES + 1);
 	assert_true(vb_mutex_trylock(&s->e->rx));
 	assert_int_equal(eng_service_drain_link(s->e), DRAINED_BUSY);
 	vb_mutex_unlock(&s->e->rx);
 }
 
+static void look(struct vb_service *s, bool woken)
+{
+	if (stands_by(s, woken, fake.now))
+		eng_service_turn(s);
+}
+
 static void attend__until_nothing_comes(void **state)
 {
 	struct vb_service *s = *state;
-	unsigned turn = ATTEND_TURN / LOOK_TAKES;
+	unsigned turn = VB_STAND_TURN / LOOK_TAKES;
 
 	fake.wanted = true;
 	fake.finds = turn + 1;
-	vb_service_attend(s, true, fake.now);
-	assert_true(s->attends);
-	assert_in_range(fake.looks, turn, turn + ATTEND_LOOKS);
+	look(s, true);
+	assert_int_equal(s->policy.does, THREAD_STANDS_BY);
+	assert_in_range(fake.looks, turn, turn + VB_STAND_LOOKS);
 	/* It stands by on, although no peer asks again. */
 	fake.wanted = false;
 	fake.finds = 1;
-	vb_service_attend(s, false, fake.now);
-	assert_true(s->attends);
+	look(s, false);
+	assert_int_equal(s->policy.does, THREAD_STANDS_BY);
 	assert_int_equal(fake.stood_by, 1);
 	assert_int_equal(fake.went, 0);
-	vb_service_attend(s, false, fake.now);
-	assert_false(s->attends);
+	look(s, false);
+	assert_int_equal(s->policy.does, THREAD_WATCHES);
 	assert_int_equal(fake.went, 1);
 	/* It stopped because nothing came: it may be asked again at once. */
 	fake.wanted = true;
-	vb_service_attend(s, true, fake.now);
+	look(s, true);
 	assert_int_equal(fake.stood_by, 2);
 }
 
@@ -302,18 +337,18 @@ static void attend__only_who_is_called(void **state)
 {
 	struct vb_service *s = *state;
 
-	vb_service_attend(s, true, fake.now);
+	look(s, true);
 	fake.wanted = true;
-	vb_service_attend(s, false, fake.now);
-	atomic_store(&s->e->spinning, true);
-	vb_service_attend(s, true, fake.now);
-	atomic_store(&s->e->spinning, false);
+	look(s, false);
+	spins(s, true);
+	look(s, true);
+	spins(s, false);
 	atomic_store(&s->e->watched, true);
-	vb_service_attend(s, true, fake.now);
+	look(s, true);
 	atomic_store(&s->e->watched, false);
 	assert_int_equal(fake.stood_by, 0);
 	assert_int_equal(fake.looks, 0);
-	vb_service_attend(s, true, fake.now);
+	look(s, true);
 	assert_int_equal(fake.stood_by, 1);
 }
 
@@ -324,9 +359,9 @@ static void attend__until_a_program_spins(void **state)
 	fake.wanted = true;
 	fake.finds = -1u;
 	fake.busy = 3;
-	vb_service_attend(s, true, fake.now);
-	assert_false(s->attends);
-	assert_int_equal(fake.looks, ATTEND_LOOKS);
+	look(s, true);
+	assert_int_equal(s->policy.does, THREAD_WATCHES);
+	assert_int_equal(fake.looks, VB_STAND_LOOKS);
 	assert_int_equal(fake.went, 1);
 }
 
@@ -338,32 +373,32 @@ static bool disturbed(struct vb_service *s, vb_time yield_takes)
 	fake.wanted = true;
 	fake.finds = -1u;
 	fake.yield_takes = yield_takes;
-	vb_service_attend(s, true, fake.now);
+	look(s, true);
 	return fake.stood_by > before;
 }
 
 static void attend__somebody_wants_the_processor(void **state)
 {
 	struct vb_service *s = *state;
-	vb_time went, away = AWAY;
+	vb_time went, away = VB_PAUSE_MIN;
 
-	assert_true(disturbed(s, ATTEND_TURN));
-	assert_false(s->attends);
+	assert_true(disturbed(s, VB_STAND_TURN));
+	assert_int_equal(s->policy.does, THREAD_WATCHES);
 	assert_int_equal(fake.went, 1);
 	/* The pause doubles while the thread is soon disturbed again. */
-	for (; away < AWAY_MOST; away = VB_MIN(2 * away, AWAY_MOST)) {
-		assert_int_equal(s->away, away);
-		went = s->away_until - away;
-		fake.now = s->away_until - 1;
-		assert_false(disturbed(s, ATTEND_TURN));
-		assert_int_equal(s->away_until - away, went);
-		fake.now = s->away_until;
-		assert_true(disturbed(s, ATTEND_TURN));
+	for (; away < VB_PAUSE_MAX; away = VB_MIN(2 * away, VB_PAUSE_MAX)) {
+		assert_int_equal(s->policy.pause, away);
+		went = s->policy.paused_until - away;
+		fake.now = s->policy.paused_until - 1;
+		assert_false(disturbed(s, VB_STAND_TURN));
+		assert_int_equal(s->policy.paused_until - away, went);
+		fake.now = s->policy.paused_until;
+		assert_true(disturbed(s, VB_STAND_TURN));
 	}
-	assert_int_equal(s->away, AWAY_MOST);
-	fake.now = s->away_until + 2 * IS_RARE;
-	assert_true(disturbed(s, ATTEND_TURN));
-	assert_int_equal(s->away, AWAY);
+	assert_int_equal(s->policy.pause, VB_PAUSE_MAX);
+	fake.now = s->policy.paused_until + 2 * VB_PAUSE_RARE;
+	assert_true(disturbed(s, VB_STAND_TURN));
+	assert_int_equal(s->policy.pause, VB_PAUSE_MIN);
 }
 
 /* A short yield was an interrupt, and no thread that wants the processor. */
@@ -371,22 +406,22 @@ static void attend__a_yield_takes_a_moment(void **state)
 {
 	struct vb_service *s = *state;
 
-	assert_true(disturbed(s, ATTEND_TURN - 1));
-	assert_true(s->attends);
+	assert_true(disturbed(s, VB_STAND_TURN - 1));
+	assert_int_equal(s->policy.does, THREAD_STANDS_BY);
 	assert_int_equal(fake.went, 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(loops__while_trusted, set_up),
-		cmocka_unit_test_setup(loops__that_found_something, set_up),
 		cmocka_unit_test_setup(unheard__many_are_a_reason_to_rest,
 				       set_up),
 		cmocka_unit_test_setup(unheard__not_in_a_row, set_up),
 		cmocka_unit_test_setup(unheard__no_program_polls, set_up),
 		cmocka_unit_test_setup(timers__whose_they_are, set_up),
 		cmocka_unit_test_setup(rested__the_program_has_stopped, set_up),
+		cmocka_unit_test_setup(rested__a_program_calls, set_up),
+		cmocka_unit_test_setup(attentive__ends_before_the_plan, set_up),
 		cmocka_unit_test_setup(drain__leaves_to_who_waits, set_up),
 		cmocka_unit_test_setup(attend__until_nothing_comes, set_up),
 		cmocka_unit_test_setup(attend__only_who_is_called, set_up),

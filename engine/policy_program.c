@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The policy of a program's threads, where it is not on the way of each poll:
+ * that is in engine/policy.h.
+ *
+ * A program that waits for a completion event:
+ *
+ * 1. Prompt programs. A program that came back to wait within 50 us, 8 times
+ *    in a row, most often has answered in between, which wakes the peer. When
+ *    such a program leaves, the engine's thread does not take the lanes at once
+ *    but in 2 ms, and the peer is not woken just to hear that a message
+ *    arrived. One return after more than 50 us ends this.
+ * 2. Look before sleeping. To sleep and to be woken takes 1 to 3 us where the
+ *    peer shares the processor, and 10 to 20 us where a virtual machine has to
+ *    start an idle one. When 4 sleeps in a row took less than 100 us, the
+ *    thread looks for up to 30 us before it sleeps. It yields before each
+ *    look, and stops when a yield takes 3 us or more, since another thread
+ *    wants this processor. After a look in vain twice as many short sleeps are
+ *    needed for the next one, up to 256; after a successful one half as many.
+ * 3. Events that come too early are held back for up to 100 ms (hold_back() in
+ *    engine/wait.c): 50 looks with a yield between them, then one every 50 us.
+ *    After one in vain the next 64 are not held back.
+ *
+ * A poll that looks for the answer to an iWARP WRITE:
+ *
+ * 4. When the answers of a queue pair reached the engine's thread within 200 us
+ *    of what was sent, 4 times in a row, a poll that would only return send
+ *    completions looks for the answer first, for up to 200 us; after 30 us it
+ *    yields between looks. After a look in vain twice as many answers in a row
+ *    are needed, up to 256; after a successful one 1 less.
+ */
+#include "engine/policy.h"
+
+void vb_poll_init(struct vb_poll_policy *p, unsigned pace)
+{
+	p->pace = pace;
+	p->patience = vb_span(pace, VB_SPIN_MOST);
+}
+
+void vb_wait_begins(struct vb_wait_policy *w, unsigned pace, vb_time now)
+{
+	if (now - w->left_at > vb_span(pace, VB_PROMPT))
+		w->prompt = 0;
+	else if (w->prompt < VB_PROMPT_MANY)
+		w->prompt++;
+}
+
+void vb_wait_is_elsewhere(struct vb_wait_policy *w)
+{
+	w->prompt = 0;
+}
+
+void vb_wait_ends(struct vb_wait_policy *w, vb_time now)
+{
+	w->left_at = now;
+}
+
+bool vb_wait_is_prompt(const struct vb_wait_policy *w)
+{
+	return w->prompt >= VB_PROMPT_MANY;
+}
+
+bool vb_wait_looks(const struct vb_wait_policy *w)
+{
+	return w->short_sleeps >= VB_MAX(w->wary, VB_WARY_LEAST);
+}
+
+bool vb_wait_looks_on(unsigned pace, vb_time since, vb_time took, vb_time now)
+{
+	return took < vb_span(pace, VB_ALONE) &&
+	       now - since < vb_span(pace, VB_LOOK_LASTS);
+}
+
+static unsigned twice_as_wary(unsigned wary)
+{
+	return VB_MIN(VB_MAX(wary, VB_WARY_LEAST) * 2, VB_WARY_MOST);
+}
+
+void vb_wait_looked(struct vb_wait_policy *w, bool found)
+{
+	if (found) {
+		w->wary /= 2;
+		return;
+	}
+	w->wary = twice_as_wary(w->wary);
+	w->short_sleeps = 0;
+}
+
+void vb_wait_slept(struct vb_wait_policy *w, unsigned pace, vb_time took)
+{
+	if (took < vb_span(pace, VB_SLEEP_SHORT))
+		w->short_sleeps++;
+	else
+		w->short_sleeps = 0;
+}
+
+bool vb_wait_owes_already(unsigned pace, vb_time set, vb_time now)
+{
+	return now - set < vb_span(pace, VB_OWED_AGAIN);
+}
+
+enum vb_held vb_wait_holds(unsigned looks, vb_time since, vb_time now)
+{
+	if (now - since > VB_EARLY_MOST)
+		return HELD_GIVES_UP;
+	return looks < VB_EARLY_LOOKS ? HELD_YIELDS : HELD_NAPS;
+}
+
+unsigned vb_answer_counts(unsigned pace, vb_time sent, vb_time now,
+			  unsigned answers)
+{
+	return now > sent + vb_span(pace, VB_ANSWER_SOON) ? 0 : answers + 1;
+}
+
+bool vb_answer_is_worth(unsigned answers, unsigned wary)
+{
+	return answers >= VB_MAX(wary, VB_WARY_LEAST);
+}
+
+bool vb_answer_looks_on(unsigned pace, vb_time since, vb_time now)
+{
+	return now - since < vb_span(pace, VB_ANSWER_SOON);
+}
+
+bool vb_answer_yields(unsigned pace, vb_time since, vb_time now)
+{
+	return now - since > vb_span(pace, VB_ANSWER_SPIN);
+}
+
+unsigned vb_answer_wary(unsigned wary, bool found)
+{
+	if (found)
+		return wary - (wary > 0);
+	return twice_as_wary(wary);
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The policy of the engine's thread. Does it take packets, or leave them to a
+ * program that polls? A program that spins in ibv_poll_cq drains the link
+ * itself; a thread that woke for each packet would only take the processor and
+ * the caches from it.
+ *
+ * 1. Leave packets to a program that loops. When a socket becomes readable
+ *    while a program loops in ibv_poll_cq, the thread does not read it but
+ *    looks away for 20 us (a nap), because the program's next poll takes the
+ *    packets.
+ * 2. Which program loops. A program whose last poll found nothing polls again:
+ *    the thread believes this for 1 ms after that poll while it trusts the
+ *    program, and for 50 us otherwise. A program whose last poll found
+ *    something may be working on it for long: the thread believes that it
+ *    comes back for 50 us while it trusts the program, and otherwise only
+ *    while the program is inside a poll or a long send.
+ * 3. Trust. Each nap during which the program did poll, and each wake-up that
+ *    found nothing left to do, adds 1 to the trust, up to 8. A nap during
+ *    which the program did not poll takes 4 away, and the thread serves the
+ *    packets. So one delayed packet costs several that are served at once.
+ * 4. Rest. After 8 needless wake-ups in a row the thread stops watching the
+ *    sockets and only looks at the clock: for 50 us, then twice as long each
+ *    time, up to 1 ms, until the polling stops. Naps alone would still wake
+ *    the thread up to 50,000 times a second. When the thread comes back and
+ *    finds packets that nobody took, it rested too early: it wants twice as
+ *    many needless wake-ups before the next rest, up to 64; otherwise half as
+ *    many, down to 8. A program that polls now and then but spins on memory
+ *    leaves packets for the thread each time, and so never sends it to rest.
+ * 5. Call back. A program that arms a completion queue is about to sleep; it
+ *    ends a rest of 50 us or more (vb_engine_armed()).
+ * 6. Unheard wake-ups. The kernel wakes a thread that sleeps by a socket for
+ *    each packet, and puts it back to sleep inside ppoll() when a program has
+ *    taken the packet meanwhile: the thread loses the processor each time
+ *    without noticing. Therefore, beside a program that spins, the caller
+ *    counts how often the thread went to sleep inside one ppoll(); all but the
+ *    first count as needless wake-ups.
+ * 7. Linger. To sleep and to wake takes 5 to 10 us, which is longer than a
+ *    peer that waits for each answer needs for its next request. When packets
+ *    came less than 30 us after the thread had gone to sleep, it looks for the
+ *    next ones for 30 us after the last, and 200 us in all, before it sleeps
+ *    again. It yields before each look. A yield that takes more than 3 us ran
+ *    another thread, which wants this processor: the thread stops. A yield of
+ *    more than 100 us ran a thread that spins, and not an interrupt: the
+ *    thread does not linger for 10 ms, twice as long each time, up to 640 ms,
+ *    because Linux then lets that thread run for milliseconds before ours has
+ *    its turn. (Linux takes a yield for the end of our slice, since 6.18 even
+ *    where it chose no other thread.)
+ *
+ * Timers and delayed ACKs:
+ *
+ * 8. While a program polls now and then (within the last millisecond), its
+ *    polls step queue pairs whose timers are due, and the thread sleeps a
+ *    millisecond at a time to see whether the polls go on: a wake-up for each
+ *    timer would take the processor from the program every 2 ms. A timer that
+ *    is already due is left only to a program that polled in vain within
+ *    200 us.
+ * 9. Meanwhile ACKs may wait for the program's replies, and the thread sends
+ *    those that waited too long: after 20 us when it wakes anyway, and all of
+ *    them when the polling stops.
+ *
+ * Lanes of peers of this host:
+ *
+ * 10. A program that polls all the time serves them, and peers need not ring.
+ *     The thread checks whether it still polls after 50 us, then after twice
+ *     as long each time, up to 1 ms. Once the program stops, the thread asks
+ *     peers to ring and sleeps; it does not sleep when something has arrived
+ *     meanwhile.
+ * 11. Stand by. A peer that streams small messages asks for this: without it
+ *     each message takes the peer's way through the kernel to our pages
+ *     (near/here.c). The thread begins when a peer has asked, something has
+ *     just woken the thread, no program of this process serves the lanes, and
+ *     no pause is on. It looks at the lanes in turns of 100 us, as long as each
+ *     turn finds something and no program serves the lanes. It stops when
+ *     another thread wants this processor: at the end of each turn it yields,
+ *     and a yield of 100 us or more ran a thread that has work, and not only an
+ *     interrupt. Then it pauses for 4 ms; for twice as long, up to 1 s, when
+ *     the last pause ended less than 20 ms ago. While it stands by it does not
+ *     sleep, so it neither rests nor lingers; packets that it leaves to a
+ *     program are looked at again after a nap's time.
+ */
+#include "engine/policy.h"
+
+static vb_time span(const struct vb_thread_policy *t, vb_time length)
+{
+	return vb_span(t->pace, length);
+}
+
+void vb_thread_init(struct vb_thread_policy *t, unsigned pace)
+{
+	*t = (struct vb_thread_policy){ .pace = pace,
+					.does = THREAD_WATCHES,
+					.rest_after = VB_REST_AFTER,
+					.trust = VB_TRUST_LOST };
+}
+
+static bool stands_by(const struct vb_thread_policy *t)
+{
+	return t->does == THREAD_STANDS_BY;
+}
+
+/* Leave packets to a program for so long. */
+static void leave(struct vb_thread_policy *t, enum vb_thread does,
+		  vb_time how_long, vb_time now)
+{
+	t->left_at = now;
+	t->left_until = now + how_long;
+	if (!stands_by(t))
+		t->does = does;
+}
+
+static void nap(struct vb_thread_policy *t, vb_time now)
+{
+	leave(t, THREAD_NAPS, span(t, VB_NAP), now);
+}
+
+/* Watch the sockets from now on. */
+static void watch(struct vb_thread_policy *t)
+{
+	t->left_until = 0;
+	if (!stands_by(t))
+		t->does = THREAD_WATCHES;
+}
+
+/* Rule 2 */
+static bool is_believed(const struct vb_thread_policy *t, uint64_t program,
+			vb_time now)
+{
+	vb_time lasts = 0;
+
+	if (vb_program_loops(program))
+		lasts = t->trust ? VB_LOOP_LASTS : VB_POLL_RECENT;
+	else if (t->trust)
+		lasts = VB_POLL_RECENT;
+	return vb_program_polled(program, span(t, lasts), now);
+}
+
+static bool is_recent(const struct vb_thread_policy *t, uint64_t program,
+		      vb_time now)
+{
+	return vb_program_polled(program, span(t, VB_POLL_RECENT), now);
+}
+
+static void add_trust(struct vb_thread_policy *t)
+{
+	t->trust = VB_MIN(t->trust + 1, VB_TRUST_MOST);
+}
+
+static void want_more_before_rest(struct vb_thread_policy *t, bool more)
+{
+	t->rest_after = more ? VB_MIN(t->rest_after * 2, VB_REST_SELDOM)
+			     : VB_MAX(t->rest_after / 2, VB_REST_AFTER);
+}
+
+/* The thread was woken for packets that a program's thread takes as well.
+ * @still_there: they have not been taken yet, so a readable socket would end
+ * each sleep at once. */
+static void was_not_needed(struct vb_thread_policy *t, bool still_there,
+			   vb_time now)
+{
+	if (++t->needless >= t->rest_after && !stands_by(t))
+		leave(t, THREAD_RESTS, span(t, VB_REST_MIN), now);
+	else if (still_there)
+		nap(t, now);
+}
+
+bool vb_thread_on_packets(struct vb_thread_policy *t, uint64_t program,
+			  vb_time now)
+{
+	if (!is_believed(t, program, now))
+		return true;
+	was_not_needed(t, true, now);
+	return false;
+}
+
+/* Rule 3: a nap is over. */
+static bool has_napped(struct vb_thread_policy *t, uint64_t program)
+{
+	if (vb_program_at(program) > t->left_at) {
+		watch(t);
+		add_trust(t);
+		return false;
+	}
+	t->trust -= VB_MIN(t->trust, VB_TRUST_LOST);
+	return true;
+}
+
+/* Rule 4: a rest is over. */
+static bool has_rested(struct vb_thread_policy *t, uint64_t program,
+		       vb_time now)
+{
+	vb_time rest = t->left_until - t->left_at;
+
+	if (!is_recent(t, program, now)) {
+		t->lanes_left = 0; /* look soon at the lanes of peers, too */
+		return true;
+	}
+	leave(t, THREAD_RESTS, VB_MIN(rest * 2, span(t, VB_REST_MAX)), now);
+	want_more_before_rest(t, false);
+	return false;
+}
+
+bool vb_thread_on_time(struct vb_thread_policy *t, uint64_t program,
+		       vb_time now)
+{
+	return t->does == THREAD_RESTS ? has_rested(t, program, now)
+				       : has_napped(t, program);
+}
+
+/* Rule 7: another thread spins on this processor. */
+static void note_crowd(struct vb_thread_policy *t, vb_time now)
+{
+	t->crowd = VB_MIN(VB_MAX(2 * t->crowd, VB_CROWD_MIN), VB_CROWD_MAX);
+	t->crowded_until = now + t->crowd;
+}
+
+static void linger(struct vb_thread_policy *t, vb_time now)
+{
+	if (!t->eager || now < t->crowded_until || stands_by(t))
+		return;
+	t->does = THREAD_LINGERS;
+	t->began_at = t->found_at = now;
+}
+
+/* @paid: packets came meanwhile, or others have them in hand. */
+static void stop_lingering(struct vb_thread_policy *t, bool paid)
+{
+	t->does = THREAD_WATCHES;
+	t->eager -= !paid;
+}
+
+bool vb_thread_yielded(struct vb_thread_policy *t, vb_time took, vb_time now)
+{
+	if (took > span(t, VB_CROWDED))
+		note_crowd(t, now);
+	if (took <= span(t, VB_ALONE))
+		return true;
+	stop_lingering(t, t->found_at != t->began_at);
+	return false;
+}
+
+static void has_lingered(struct vb_thread_policy *t, enum vb_drained got,
+			 uint64_t program, vb_time now)
+{
+	if (got == DRAINED_BUSY || is_recent(t, program, now)) {
+		stop_lingering(t, true);
+		return;
+	}
+	if (got == DRAINED_SOME)
+		t->found_at = now;
+	if (now - t->found_at < span(t, VB_LINGER) &&
+	    now - t->began_at < span(t, VB_LINGER_TURN))
+		return;
+	t->crowd /= 2;
+	stop_lingering(t, t->found_at != t->began_at);
+}
+
+/* The thread was woken by packets, and looked for them. */
+static void has_served(struct vb_thread_policy *t, enum vb_drained got,
+		       vb_time now)
+{
+	if (got == DRAINED_SOME) {
+		t->needless = 0;
+		linger(t, now);
+		return;
+	}
+	add_trust(t);
+	was_not_needed(t, got == DRAINED_BUSY, now);
+}
+
+/* The thread came back from a nap or a rest, and looked for packets that no
+ * program took. */
+static void has_looked_after(struct vb_thread_policy *t, enum vb_drained got)
+{
+	bool rested = t->does == THREAD_RESTS;
+
+	watch(t);
+	if (rested)
+		want_more_before_rest(t, got == DRAINED_SOME);
+	if (rested || got == DRAINED_SOME)
+		t->needless = 0;
+}
+
+void vb_thread_drained(struct vb_thread_policy *t, enum vb_drained got,
+		       uint64_t program, vb_time now)
+{
+	if (t->does == THREAD_LINGERS)
+		has_lingered(t, got, program, now);
+	else if (vb_thread_watches(t))
+		has_served(t, got, now);
+	else
+		has_looked_after(t, got);
+}
+
+void vb_thread_called_back(struct vb_thread_policy *t)
+{
+	watch(t);
+	t->needless = 0;
+}
+
+void vb_thread_slept(struct vb_thread_policy *t, long times)
+{
+	if (times > 1)
+		t->needless += (unsigned)(times - 1);
+}
+
+void vb_thread_woke(struct vb_thread_policy *t, vb_time then, vb_time now)
+{
+	if (now - then < span(t, VB_LINGER) && !stands_by(t))
+		t->eager = VB_MIN(t->eager + 1, VB_EAGER_MOST);
+}
+
+/* Rule 6 */
+void vb_thread_will_sleep(struct vb_thread_policy *t, uint64_t program,
+			  vb_time now)
+{
+	if (t->does == THREAD_WATCHES && t->needless >= t->rest_after &&
+	    vb_program_spins(program) && is_recent(t, program, now))
+		leave(t, THREAD_RESTS, span(t, VB_REST_MIN), now);
+}
+
+bool vb_thread_is_attentive(const struct vb_thread_policy *t, uint64_t program,
+			    vb_time now)
+{
+	return vb_program_polled(program, span(t, VB_REST_MAX), now);
+}
+
+/* Rule 8 */
+vb_time vb_thread_sleeps(const struct vb_thread_policy *t, uint64_t program,
+			 bool attentive, vb_time due, vb_time now)
+{
+	if (vb_program_gets_timer(program, attentive, due, now))
+		due = now + span(t, VB_REST_MAX);
+	return vb_thread_watches(t) ? due : VB_MIN(due, t->left_until);
+}
+
+vb_time vb_thread_soon(const struct vb_thread_policy *t, vb_time now)
+{
+	return now + span(t, VB_NAP);
+}
+
+bool vb_thread_sends_ack(const struct vb_thread_policy *t, vb_time since,
+			 vb_time now)
+{
+	return now > since + span(t, VB_NAP);
+}
+
+/* Rule 10 */
+enum vb_lanes vb_thread_lanes(struct vb_thread_policy *t, uint64_t program,
+			      bool waiter, vb_time *until, vb_time now)
+{
+	if (vb_program_spins(program) &&
+	    vb_program_polled(program, span(t, VB_REST_MIN), now)) {
+		t->lanes_left =
+			VB_MIN(VB_MAX(2 * t->lanes_left, span(t, VB_REST_MIN)),
+			       span(t, VB_REST_MAX));
+		*until = VB_MIN(*until, now + t->lanes_left);
+		return LANES_PROGRAM;
+	}
+	t->lanes_left = 0;
+	if (stands_by(t)) {
+		*until = now;
+		return LANES_THREAD;
+	}
+	return waiter ? LANES_WAITER : LANES_RING;
+}
+
+/* Rule 11 */
+bool vb_thread_stands_by(struct vb_thread_policy *t, bool served, vb_time now)
+{
+	if (served || now < t->paused_until)
+		return false;
+	/* It is awake now: a rest would spare nothing. */
+	if (t->does == THREAD_RESTS)
+		watch(t);
+	t->does = THREAD_STANDS_BY;
+	return true;
+}
+
+void vb_thread_turn_begins(struct vb_thread_policy *t, vb_time now)
+{
+	t->began_at = now;
+}
+
+bool vb_thread_looks_on(const struct vb_thread_policy *t, bool served,
+			vb_time now)
+{
+	return !served && now - t->began_at < span(t, VB_STAND_TURN);
+}
+
+static void pause_standing_by(struct vb_thread_policy *t, vb_time now)
+{
+	t->pause = now > t->paused_until + VB_PAUSE_RARE
+			   ? VB_PAUSE_MIN
+			   : VB_MIN(2 * t->pause, VB_PAUSE_MAX);
+	t->paused_until = now + t->pause;
+}
+
+bool vb_thread_turn_ends(struct vb_thread_policy *t, bool found, bool served,
+			 vb_time took, vb_time now)
+{
+	bool wanted_by_others = took >= span(t, VB_STAND_TURN);
+
+	if (wanted_by_others)
+		pause_standing_by(t, now);
+	if (!wanted_by_others && found && !served)
+		return true;
+	t->does = vb_thread_watches(t) ? THREAD_WATCHES : THREAD_NAPS;
+	return false;
+}

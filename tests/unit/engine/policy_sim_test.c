@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The policy at work: the engine thread's real loop, real polls and real
+ *timers, on two processors that share one virtual clock, with a program that
+ *spins, computes, polls now and then, and arms and sleeps, as a seed says. What
+ *must hold for every seed: no packet, timer or message of a peer waits longer
+ *than the rules allow; and the thread never sleeps without end while it has
+ *left work to a program.
+ *
+ *	policy_sim_test [SEED]		one seed alone
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include <cmocka.h>
+
+#include "core/lock_order.h"
+#include "engine/engine_priv.h"
+
+#define SEEDS	400
+#define LASTS	(60 * VB_MSEC)
+#define QPS	4
+#define SOME_FD 1000
+#define MOST	40000 /* arrivals of one kind */
+
+/* A rest, a program that polled just before its end, a nap, and what waking,
+ * looking and yielding take. */
+#define MUST_BE_SERVED (VB_REST_MAX + VB_POLL_RECENT + VB_NAP + 400 * VB_USEC)
+/* A program that has armed its queue for that long is believed to be asleep.
+ * The thread serves it as soon as it has lingered or looked at lanes for a
+ * turn. */
+#define IS_ASLEEP   (100 * VB_USEC)
+#define SERVED_SOON (VB_LINGER_TURN + 200 * VB_USEC)
+
+struct arrivals { /* packets, or messages on a lane */
+	vb_time at[MOST];
+	unsigned count, come, taken;
+};
+
+enum mode { SPINS, POLLS, COMPUTES, SLEEPS, MODES };
+
+static struct {
+	uint64_t seed;
+	vb_time now, end;
+	struct arrivals packets, messages;
+	bool asleep, rung, woken, wanted, attends;
+	bool in_program, crowded;
+	vb_time wake_takes;
+	long switches;
+	unsigned wakes; /* returns of ppoll() */
+	/* the program */
+	enum mode mode;
+	bool only_spins;
+	vb_time acts_at, polled_at, mode_until;
+	vb_time slept_at; /* 0: it does not sleep */
+	vb_time due[QPS]; /* of each timer; VB_NEVER: not set */
+	struct vb_engine e;
+	struct vb_adapter adapter;
+	struct vb_qp qp[QPS];
+} sim;
+
+static uint64_t sim_rand(uint64_t below)
+{
+	uint64_t z = sim.seed += 0x9e3779b97f4a7c15;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+	return (z ^ (z >> 31)) % below;
+}
+
+/* A peer that put something on a lane rings who says that it is asleep. */
+static void messages_come(void)
+{
+	struct arrivals *m = &sim.messages;
+
+	while (m->come < m->count && m->at[m->come] <= sim.now) {
+		m->come++;
+		sim.rung |= sim.asleep;
+	}
+	while (sim.packets.come < sim.packets.count &&
+	       sim.packets.at[sim.packets.come] <= sim.now)
+		sim.packets.come++;
+}
+
+static void pass(vb_time t)
+{
+	sim.now += t;
+	messages_come();
+}
+
+static vb_time fake_now(void)
+{
+	pass(30);
+	return sim.now;
+}
+
+/* What the program's own polls leave when more has come than one of them takes
+ * waits for no thread but the program's. */
+static void must_be_in_time(const char *what, vb_time at)
+{
+	vb_time waited = sim.now - VB_MAX(at, VB_MIN(sim.polled_at, sim.now));
+
+	if (waited > MUST_BE_SERVED)
+		fail_msg("%s waited for %lu us", what,
+			 (unsigned long)(waited / VB_USEC));
+}
+
+/* Packets and messages wake the thread when the program has armed its queue;
+ * timers have been left to polls that do not come, for a millisecond. */
+static void must_come_soon(const char *what, vb_time at)
+{
+	must_be_in_time(what, at);
+	if (!sim.slept_at || at < sim.slept_at + IS_ASLEEP)
+		return;
+	if (sim.now - at > SERVED_SOON)
+		fail_msg("%s waited for %lu us for a program that sleeps", what,
+			 (unsigned long)((sim.now - at) / VB_USEC));
+}
+
+static unsigned take(struct arrivals *a, unsigned most, const char *what)
+{
+	unsigned n = 0;
+
+	while (n < most && a->taken < a->come) {
+		must_come_soon(what, a->at[a->taken++]);
+		n++;
+	}
+	return n;
+}
+
+static void program_acts(vb_time until);
+
+/* The thread is busy, while the program does its own. */
+static void meanwhile(vb_time takes)
+{
+	vb_time until = sim.now + takes;
+
+	if (!sim.in_program)
+		program_acts(until);
+	if (until > sim.now)
+		pass(until - sim.now);
+}
+
+static int fake_yield(void)
+{
+	if (!sim.in_program && sim.crowded && sim_rand(4) == 0)
+		meanwhile(150 * VB_USEC);
+	else
+		meanwhile(500);
+	return 0;
+}
+
+static int fake_usage(int who, struct rusage *use)
+{
+	use->ru_nvcsw = sim.switches;
+	return 0;
+}
+
+static ssize_t fake_write(int fd, const void *what, size_t size)
+{
+	sim.woken = true;
+	return (ssize_t)size;
+}
+
+static ssize_t fake_read(int fd, void *to, size_t size)
+{
+	sim.woken = false;
+	return (ssize_t)size;
+}
+
+static void fake_wake(struct vb_engine *e)
+{
+	sim.woken = true;
+}
+
+static bool fake_near_poll(struct vb_near *n, vb_time now)
+{
+	pass(50);
+	return take(&sim.messages, 64, "a message") > 0;
+}
+
+static bool fake_near_sleep(struct vb_near *n)
+{
+	sim.asleep = true;
+	return sim.messages.taken == sim.messages.come;
+}
+
+static void fake_near_awake(struct vb_near *n)
+{
+	sim.asleep = false;
+}
+
+static bool fake_near_is_wanted(struct vb_near *n)
+{
+	bool wanted = sim.wanted;
+
+	sim.wanted = false;
+	return wanted;
+}
+
+static void fake_near_stand_by(struct vb_near *n, bool yes)
+{
+	sim.asleep &= !yes;
+	sim.attends = yes;
+}
+
+static void fake_near_meet(struct vb_near *n, vb_time now)
+{
+	sim.rung = false;
+}
+
+static void fake_dispatch(struct vb_engine *e, vb_time now)
+{
+	e->rxq.count = 0;
+}
+
+static void posts(void);
+
+/* The program does its own between two steps of the thread's plan; also one
+ * that has not polled for long, and posts. */
+static void VB_UNCHECKED fake_unlock(struct vb_mutex *m) VB_RELEASE(m)
+{
+	vb_mutex_unlock(m);
+	if (m != &sim.e.timer_lock || sim.in_program)
+		return;
+	meanwhile(200);
+	if (sim.now > sim.polled_at + VB_REST_MAX && sim_rand(4) == 0)
+		posts();
+}
+
+static int fake_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t,
+		      const sigset_t *mask);
+
+#define vb_now		  fake_now
+#define getrusage	  fake_usage
+#define sched_yield	  fake_yield
+#define ppoll		  fake_ppoll
+#define write		  fake_write
+#define read		  fake_read
+#define vb_engine_wake	  fake_wake
+#define vb_near_poll	  fake_near_poll
+#define vb_near_sleep	  fake_near_sleep
+#define vb_near_awake	  fake_near_awake
+#define vb_near_is_wanted fake_near_is_wanted
+#define vb_near_stand_by  fake_near_stand_by
+#define vb_near_meet	  fake_near_meet
+#define vb_dispatch	  fake_dispatch
+#define vb_mutex_unlock	  fake_unlock
+#include "engine/drive.c"
+#include "engine/poll.c"
+#undef SOON
+#include "engine/service.c"
+
+static bool must_wake(struct pollfd *fds)
+{
+	bool packets =
+		fds[FD_LINK].fd >= 0 && sim.packets.taken < sim.packets.come;
+
+	fds[FD_LINK].revents = packets ? POLLIN : 0;
+	fds[FD_NEAR].revents = sim.rung ? POLLIN : 0;
+	fds[FD_WAKE].revents = sim.woken ? POLLIN : 0;
+	return packets || sim.rung || sim.woken;
+}
+
+/* When a sleep may end: something arrives, the program acts, or @until. */
+static vb_time next_event(vb_time until)
+{
+	vb_time at = VB_MIN(until, sim.acts_at);
+
+	if (sim.packets.come < sim.packets.count)
+		at = VB_MIN(at, sim.packets.at[sim.packets.come]);
+	if (sim.messages.come < sim.messages.count)
+		at = VB_MIN(at, sim.messages.at[sim.messages.come]);
+	return at;
+}
+
+/* The thread sleeps; its processor takes a moment to run it again. When the
+ * program has taken everything by then, the thread sleeps on, unheard. */
+static int fake_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t,
+		      const sigset_t *mask)
+{
+	vb_time until = VB_NEVER;
+	bool ready;
+
+	if (t)
+		until = sim.now + (vb_time)t->tv_sec * VB_SEC +
+			(vb_time)t->tv_nsec;
+	else if (fds[FD_LINK].fd < 0 || vb_engine_spins(&sim.e) ||
+		 atomic_load(&sim.e.attentive))
+		fail_msg("the thread sleeps for ever, with work left to polls");
+	sim.switches += until > sim.now;
+	while (!(ready = must_wake(fds)) && sim.now < until &&
+	       sim.now < sim.end) {
+		vb_time at = VB_MIN(next_event(until), sim.end);
+
+		program_acts(at);
+		if (at > sim.now)
+			pass(at - sim.now);
+		if (!must_wake(fds))
+			continue;
+		meanwhile(sim.wake_takes);
+		sim.switches += !must_wake(fds);
+	}
+	if (sim.now >= sim.end)
+		atomic_store(&sim.e.stop, true);
+	sim.wakes++;
+	pass(500);
+	return ready;
+}
+
+static int sim_recv(struct vb_link *l, struct vb_rxq *q)
+{
+	/* The program may poll while the thread has the lock. */
+	meanwhile(300);
+	q->count = take(&sim.packets, 16, "a packet");
+	return 0;
+}
+
+static int sim_fd(const struct vb_link *l)
+{
+	return SOME_FD;
+}
+
+static bool sim_send(struct vb_qp *qp, vb_time now, struct vb_txq *q)
+{
+	unsigned i = (unsigned)(qp - sim.qp);
+
+	if (sim.due[i] <= sim.now)
+		must_be_in_time("a timer", sim.due[i]);
+	sim.due[i] = VB_NEVER;
+	return false;
+}
+
+static vb_time sim_deadline(const struct vb_qp *qp)
+{
+	return VB_NEVER;
+}
+
+static const struct vb_link_ops link_ops = { .recv = sim_recv, .fd = sim_fd };
+static struct vb_link sim_link = { &link_ops };
+static const struct vb_transport_ops transport = { .send = sim_send,
+						   .deadline = sim_deadline };
+
+static void sets_timer(void)
+{
+	unsigned i = (unsigned)sim_rand(QPS);
+	vb_time at = sim.now + sim_rand(3 * VB_MSEC);
+
+	if (!vb_mutex_trylock(&sim.qp[i].drive))
+		return;
+	if (at < sim.qp[i].timer_at)
+		sim.due[i] = at;
+	arm_timer(&sim.e, &sim.qp[i], at, sim.now);
+	vb_mutex_unlock(&sim.qp[i].drive);
+}
+
+static void polls(void)
+{
+	if (drain_for_program(&sim.e) == POLL_YIELDS)
+		let_others_run(&sim.e);
+	sim.polled_at = sim.now;
+}
+
+static void posts(void)
+{
+	sim.in_program = true;
+	sets_timer();
+	sim.in_program = false;
+}
+
+static void changes_mode(void)
+{
+	static const vb_time longest[MODES] = { 8 * VB_MSEC, 4 * VB_MSEC,
+						5 * VB_MSEC, 4 * VB_MSEC };
+
+	sim.mode = sim.only_spins ? SPINS : (enum mode)sim_rand(MODES);
+	sim.mode_until = sim.now + 10 * VB_USEC + sim_rand(longest[sim.mode]);
+	sim.slept_at = 0;
+	if (sim.mode != SLEEPS)
+		return;
+	armed(&sim.e);
+	polls();
+	sim.slept_at = sim.now;
+}
+
+/* The program does one thing. Returns when it does the next. */
+static vb_time acts(void)
+{
+	if (sim.now >= sim.mode_until)
+		changes_mode();
+	if (sim_rand(20) == 0)
+		sets_timer();
+	if (sim.mode == COMPUTES || sim.mode == SLEEPS)
+		return sim.mode_until;
+	polls();
+	return sim.now + 100 +
+	       sim_rand(sim.mode == SPINS ? VB_USEC : 900 * VB_USEC);
+}
+
+static void program_acts(vb_time until)
+{
+	while (sim.acts_at <= until) {
+		if (sim.acts_at > sim.now)
+			pass(sim.acts_at - sim.now);
+		sim.in_program = true;
+		sim.acts_at = acts();
+		sim.in_program = false;
+	}
+}
+
+/* Bursts and pauses; every @apart ns in a burst. */
+static void arrive(struct arrivals *a, vb_time apart)
+{
+	vb_time at = sim.now + sim_rand(VB_MSEC);
+
+	while (a->count < MOST && at < sim.end) {
+		a->at[a->count++] = at;
+		at += 1 + sim_rand(2 * apart);
+		if (sim_rand(200) == 0)
+			at += sim_rand(3 * VB_MSEC);
+	}
+}
+
+static void begin(uint64_t seed)
+{
+	struct vb_engine *e = &sim.e;
+
+	memset(&sim, 0, sizeof(sim));
+	sim.seed = seed;
+	sim.now = (vb_time)1 << 40;
+	sim.end = sim.now + LASTS;
+	sim.wake_takes = 2 * VB_USEC + sim_rand(18 * VB_USEC);
+	sim.crowded = sim_rand(3) == 0;
+	sim.acts_at = sim.now + sim_rand(VB_MSEC);
+	sim.mode = COMPUTES;
+	sim.adapter.transport = &transport;
+	for (unsigned i = 0; i < QPS; i++) {
+		sim.due[i] = VB_NEVER;
+		sim.qp[i].adapter = &sim.adapter;
+		sim.qp[i].timer_at = VB_NEVER;
+		atomic_store(&sim.qp[i].qpn, i + 1);
+		vb_mutex_init(&sim.qp[i].drive, RANK_DRIVE);
+		vb_timer_init(&sim.qp[i].timer);
+	}
+	atomic_store(&e->pace, 1);
+	vb_poll_init(&e->poll, 1);
+	e->link = &sim_link;
+	e->near = (struct vb_near *)&sim; /* only passed on */
+	e->raw_fd = e->stream_fd = -1;
+	atomic_store(&e->due, VB_NEVER);
+	vb_mutex_init(&e->rx, RANK_RX);
+	vb_mutex_init(&e->timer_lock, VB_RANK_LEAF);
+	vb_mutex_init(&e->moderation, RANK_MODERATION);
+	vb_timers_init(&e->timers);
+	vb_timers_init(&e->cq_timers);
+}
+
+static void end(void)
+{
+	struct vb_engine *e = &sim.e;
+
+	while (vb_timers_pop(&e->timers, VB_NEVER - 1))
+		;
+	vb_timers_fini(&e->timers);
+	vb_timers_fini(&e->cq_timers);
+}
+
+static void nothing_is_left(const struct arrivals *a, const char *what)
+{
+	if (a->taken < a->count && a->at[a->taken] + MUST_BE_SERVED < sim.end)
+		fail_msg("%s was never served", what);
+}
+
+static void run(void)
+{
+	struct vb_service s = { .e = &sim.e,
+				.rejoin_at = VB_NEVER,
+				.refresh_at = VB_NEVER };
+
+	vb_thread_init(&s.policy, 1);
+	for (unsigned i = 0; i < FD_COUNT; i++)
+		s.fds[i].fd = -1;
+	loop(&s);
+	nothing_is_left(&sim.packets, "a packet");
+	nothing_is_left(&sim.messages, "a message");
+	for (unsigned i = 0; i < QPS; i++)
+		if (sim.due[i] != VB_NEVER)
+			must_be_in_time("a timer", VB_MIN(sim.due[i], sim.now));
+}
+
+static uint64_t first = 1, last = SEEDS;
+
+static void sim__nothing_waits_for_long(void **state)
+{
+	for (uint64_t seed = first; seed <= last; seed++) {
+		print_message("seed %lu\r", (unsigned long)seed);
+		begin(seed);
+		arrive(&sim.packets, (VB_USEC / 2) << sim_rand(10));
+		arrive(&sim.messages, (VB_USEC / 2) << sim_rand(10));
+		run();
+		end();
+	}
+}
+
+/* Nothing comes that would wake the thread by chance. */
+static void sim__no_timer_is_forgotten(void **state)
+{
+	for (uint64_t seed = first; seed <= last; seed++) {
+		print_message("seed %lu\r", (unsigned long)seed);
+		begin(seed);
+		run();
+		end();
+	}
+}
+
+/* A peer streams messages and calls the thread to stand by. */
+static void sim__peers_call(void **state)
+{
+	for (uint64_t seed = first; seed <= last; seed++) {
+		print_message("seed %lu\r", (unsigned long)seed);
+		begin(seed);
+		sim.wanted = sim.woken = true;
+		arrive(&sim.packets, 50 * VB_USEC);
+		arrive(&sim.messages, 5 * VB_USEC);
+		run();
+		end();
+	}
+}
+
+/* Beside a program that spins, the thread wakes about once a millisecond,
+ * however many packets come. */
+static void sim__a_program_that_spins_is_left_alone(void **state)
+{
+	for (uint64_t seed = first; seed <= last; seed++) {
+		print_message("seed %lu\r", (unsigned long)seed);
+		begin(seed);
+		sim.only_spins = true;
+		sim.acts_at = sim.now;
+		arrive(&sim.packets, 3 * VB_USEC);
+		run();
+		assert_true(sim.packets.taken > 1000);
+		assert_in_range(sim.wakes, 1, 150);
+		end();
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sim__nothing_waits_for_long),
+		cmocka_unit_test(sim__no_timer_is_forgotten),
+		cmocka_unit_test(sim__peers_call),
+		cmocka_unit_test(sim__a_program_that_spins_is_left_alone),
+	};
+
+	if (argc > 1)
+		first = last = strtoull(argv[1], NULL, 0);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,807 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The policy of threads, rule by rule, in virtual time. Numbers are written out
+ * here, so that a changed row of the table is a changed test.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/policy.h"
+
+#define US(n) ((vb_time)(n)*VB_USEC)
+#define MS(n) ((vb_time)(n)*VB_MSEC)
+#define START ((vb_time)1 << 40)
+#define SPINS VB_PROGRAM_SPINS
+
+static struct vb_thread_policy t;
+static struct vb_poll_policy p;
+static struct vb_wait_policy w;
+
+static int set_up(void **state)
+{
+	vb_thread_init(&t, 1);
+	memset(&p, 0, sizeof(p));
+	vb_poll_init(&p, 1);
+	memset(&w, 0, sizeof(w));
+	return 0;
+}
+
+static uint64_t loops(vb_time at)
+{
+	return vb_program_word(at, PROGRAM_LOOPS, 0);
+}
+
+static uint64_t works(vb_time at)
+{
+	return vb_program_word(at, PROGRAM_WORKS, 0);
+}
+
+static const uint64_t nobody; /* no program has ever polled */
+
+/* The word */
+
+static void word__has_time_state_and_spinning(void **state)
+{
+	uint64_t a = vb_program_word(START, PROGRAM_AWAITS, 0), b;
+
+	assert_true(vb_program_at(a) == START);
+	assert_int_equal(vb_program_does(a), PROGRAM_AWAITS);
+	assert_false(vb_program_spins(a));
+	b = vb_program_word(START + 31, PROGRAM_TOOK, SPINS | START);
+	assert_true(vb_program_at(b) == START + 16);
+	assert_int_equal(vb_program_does(b), PROGRAM_TOOK);
+	assert_true(vb_program_spins(b));
+	b = vb_program_at_work(b, START + US(500));
+	assert_true(vb_program_at(b) == ((START + US(500)) & ~(vb_time)15));
+	assert_int_equal(vb_program_does(b), PROGRAM_TOOK);
+	assert_true(vb_program_spins(b));
+}
+
+static void word__who_loops(void **state)
+{
+	static const bool loops_in[] = { [PROGRAM_AWAY] = false,
+					 [PROGRAM_WORKS] = false,
+					 [PROGRAM_TOOK] = false,
+					 [PROGRAM_LOOPS] = true,
+					 [PROGRAM_AWAITS] = true };
+
+	for (unsigned i = 0; i < VB_COUNT(loops_in); i++) {
+		uint64_t word =
+			vb_program_word(START, (enum vb_program)i, SPINS);
+
+		assert_int_equal(vb_program_loops(word), loops_in[i]);
+	}
+}
+
+/* Packets: rules 1 to 5 */
+
+/* What the thread does with packets for a program like that. */
+static bool leaves_to(uint64_t program, unsigned trust, vb_time now)
+{
+	vb_thread_init(&t, 1);
+	t.trust = trust;
+	return !vb_thread_on_packets(&t, program, now);
+}
+
+static void packets__who_is_believed_to_come(void **state)
+{
+	uint64_t at_work = vb_program_at_work(works(0), START + US(500));
+
+	assert_false(leaves_to(nobody, 8, START));
+	assert_true(leaves_to(loops(START), 1, START + MS(1) - 1));
+	assert_false(leaves_to(loops(START), 1, START + MS(1)));
+	assert_true(leaves_to(loops(START), 0, START + US(50) - 1));
+	assert_false(leaves_to(loops(START), 0, START + US(50)));
+	assert_true(leaves_to(works(START), 1, START + US(50) - 1));
+	assert_false(leaves_to(works(START), 1, START + US(50)));
+	assert_false(leaves_to(works(START), 0, START));
+	/* While it is inside a poll or a long send. */
+	assert_true(leaves_to(at_work, 0, START + US(499)));
+	assert_false(leaves_to(at_work, 0, START + US(500)));
+}
+
+static void packets__a_nap_of_20_us(void **state)
+{
+	assert_true(vb_thread_watches(&t));
+	assert_false(vb_thread_on_packets(&t, loops(START), START));
+	assert_int_equal(t.does, THREAD_NAPS);
+	assert_false(vb_thread_watches(&t));
+	assert_true(t.left_until == START + US(20));
+}
+
+static void packets__the_program_came_during_a_nap(void **state)
+{
+	t.trust = 7;
+	for (unsigned i = 0; i < 2; i++) {
+		(void)vb_thread_on_packets(&t, loops(START), START);
+		assert_false(vb_thread_on_time(&t, works(START + 16),
+					       START + US(20)));
+		assert_int_equal(t.does, THREAD_WATCHES);
+		assert_int_equal(t.trust, 8);
+	}
+	assert_int_equal(t.needless, 2);
+}
+
+static void packets__the_program_did_not_come(void **state)
+{
+	t.trust = 5;
+	(void)vb_thread_on_packets(&t, loops(START), START);
+	assert_true(vb_thread_on_time(&t, loops(START), START + US(20)));
+	vb_thread_drained(&t, DRAINED_SOME, loops(START), START + US(20));
+	assert_int_equal(t.trust, 1);
+	assert_int_equal(t.needless, 0);
+	assert_int_equal(t.does, THREAD_WATCHES);
+	/* Trust does not fall below nothing; who else took them is not known.
+	 */
+	(void)vb_thread_on_packets(&t, loops(START), START);
+	assert_true(vb_thread_on_time(&t, loops(START), START + US(20)));
+	vb_thread_drained(&t, DRAINED_NOTHING, loops(START), START + US(20));
+	assert_int_equal(t.trust, 0);
+	assert_int_equal(t.needless, 1);
+}
+
+static void packets__that_somebody_took(void **state)
+{
+	t.trust = 0;
+	assert_true(vb_thread_on_packets(&t, nobody, START));
+	vb_thread_drained(&t, DRAINED_NOTHING, nobody, START);
+	assert_int_equal(t.trust, 1);
+	assert_int_equal(t.needless, 1);
+	assert_int_equal(t.does, THREAD_WATCHES);
+	vb_thread_drained(&t, DRAINED_BUSY, nobody, START);
+	assert_int_equal(t.trust, 2);
+	assert_int_equal(t.needless, 2);
+	/* They are still there, and would end each sleep at once. */
+	assert_int_equal(t.does, THREAD_NAPS);
+	vb_thread_called_back(&t);
+	vb_thread_drained(&t, DRAINED_SOME, nobody, START);
+	assert_int_equal(t.needless, 0);
+}
+
+/* So many needless wake-ups, each ended by a poll of the program; then one
+ * more. */
+static void wake_needlessly(unsigned times, vb_time now)
+{
+	for (unsigned i = 0; i < times; i++) {
+		assert_int_equal(t.does, THREAD_WATCHES);
+		(void)vb_thread_on_packets(&t, loops(now), now);
+		if (t.does == THREAD_NAPS)
+			(void)vb_thread_on_time(&t, loops(now + 16), now);
+	}
+}
+
+static vb_time rest_length(void)
+{
+	assert_int_equal(t.does, THREAD_RESTS);
+	return t.left_until - t.left_at;
+}
+
+static void rest__after_8_needless_wakeups(void **state)
+{
+	vb_time now = START, length = US(50);
+
+	wake_needlessly(7, now);
+	assert_int_equal(t.does, THREAD_WATCHES);
+	wake_needlessly(1, now);
+	for (unsigned i = 0; i < 8; i++) {
+		assert_int_equal(rest_length(), length);
+		now += length;
+		assert_false(vb_thread_on_time(&t, works(now), now));
+		length = VB_MIN(2 * length, MS(1));
+	}
+	assert_int_equal(length, MS(1));
+	/* A program that polled less than 50 us ago still polls. */
+	assert_false(vb_thread_on_time(&t, works(now - US(50) + 16), now));
+	assert_int_equal(rest_length(), MS(1));
+	assert_true(vb_thread_on_time(&t, works(now - US(50)), now));
+}
+
+static void rest__was_too_early(void **state)
+{
+	static const unsigned wanted[] = { 16, 32, 64, 64 };
+
+	for (unsigned i = 0; i < VB_COUNT(wanted); i++) {
+		wake_needlessly(t.rest_after, START);
+		assert_true(vb_thread_on_time(&t, nobody, START + US(50)));
+		vb_thread_drained(&t, DRAINED_SOME, nobody, START + US(50));
+		assert_int_equal(t.does, THREAD_WATCHES);
+		assert_int_equal(t.needless, 0);
+		assert_int_equal(t.rest_after, wanted[i]);
+	}
+	/* It was right to rest, and half as many are enough. */
+	wake_needlessly(64, START);
+	assert_true(vb_thread_on_time(&t, nobody, START + US(50)));
+	vb_thread_drained(&t, DRAINED_NOTHING, nobody, START + US(50));
+	assert_int_equal(t.rest_after, 32);
+	wake_needlessly(32, START);
+	for (unsigned i = 0; i < 5; i++)
+		assert_false(vb_thread_on_time(&t, loops(START), START));
+	assert_int_equal(t.rest_after, 8);
+}
+
+static void rest__ends_when_called(void **state)
+{
+	wake_needlessly(8, START);
+	assert_int_equal(t.does, THREAD_RESTS);
+	vb_thread_called_back(&t);
+	assert_int_equal(t.does, THREAD_WATCHES);
+	assert_true(vb_thread_watches(&t));
+	assert_int_equal(t.needless, 0);
+}
+
+/* Rule 6 */
+static void rest__by_wakeups_unheard(void **state)
+{
+	uint64_t spins = works(START) | SPINS;
+
+	vb_thread_slept(&t, 0);
+	vb_thread_slept(&t, -5); /* the program stopped spinning meanwhile */
+	vb_thread_slept(&t, 1);
+	assert_int_equal(t.needless, 0);
+	vb_thread_slept(&t, 8);
+	vb_thread_will_sleep(&t, spins, START);
+	assert_int_equal(t.does, THREAD_WATCHES);
+	vb_thread_slept(&t, 2);
+	vb_thread_will_sleep(&t, works(START), START); /* which spins not */
+	assert_int_equal(t.does, THREAD_WATCHES);
+	vb_thread_will_sleep(&t, spins, START + US(50)); /* no more */
+	assert_int_equal(t.does, THREAD_WATCHES);
+	vb_thread_will_sleep(&t, spins, START + US(50) - 1);
+	assert_int_equal(rest_length(), US(50));
+}
+
+/* Rule 7 */
+
+/* Packets came @after the thread went to sleep, and it has served them. */
+static void came(vb_time after, vb_time now)
+{
+	vb_thread_woke(&t, now - after, now);
+	assert_true(vb_thread_on_packets(&t, nobody, now));
+	vb_thread_drained(&t, DRAINED_SOME, nobody, now);
+}
+
+static void linger__if_packets_come_within_30_us(void **state)
+{
+	came(US(30), START);
+	assert_int_equal(t.does, THREAD_WATCHES);
+	came(US(30) - 1, START);
+	assert_int_equal(t.does, THREAD_LINGERS);
+	assert_int_equal(t.eager, 1);
+	t.does = THREAD_WATCHES;
+	for (unsigned i = 0; i < 20; i++)
+		vb_thread_woke(&t, START, START);
+	assert_int_equal(t.eager, 8);
+}
+
+/* It looks once a microsecond until it stops. */
+static vb_time lingers_in_vain(vb_time now)
+{
+	vb_time from = now;
+
+	while (t.does == THREAD_LINGERS) {
+		now += US(1);
+		if (vb_thread_yielded(&t, US(1), now))
+			vb_thread_drained(&t, DRAINED_NOTHING, nobody, now);
+	}
+	return now - from;
+}
+
+static void linger__for_30_us_after_the_last(void **state)
+{
+	vb_time now = START;
+
+	came(US(1), now);
+	assert_int_equal(lingers_in_vain(now), US(30));
+	assert_int_equal(t.eager, 0); /* it did not pay off */
+	came(US(1), now);
+	now += US(29);
+	assert_true(vb_thread_yielded(&t, US(1), now));
+	vb_thread_drained(&t, DRAINED_SOME, nobody, now);
+	assert_int_equal(lingers_in_vain(now), US(30));
+	assert_int_equal(t.eager, 1);
+}
+
+static void linger__for_200_us_in_all(void **state)
+{
+	vb_time now = START;
+
+	came(US(1), now);
+	while (t.does == THREAD_LINGERS) {
+		now += US(20);
+		assert_true(vb_thread_yielded(&t, US(1), now));
+		vb_thread_drained(&t, DRAINED_SOME, nobody, now);
+	}
+	assert_int_equal(now - START, US(200));
+	assert_int_equal(t.eager, 1);
+}
+
+static void linger__not_beside_a_program_that_polls(void **state)
+{
+	came(US(1), START);
+	assert_true(vb_thread_yielded(&t, US(1), START));
+	vb_thread_drained(&t, DRAINED_BUSY, nobody, START);
+	assert_int_equal(t.does, THREAD_WATCHES);
+	came(US(1), START);
+	vb_thread_drained(&t, DRAINED_NOTHING, works(START - US(50) + 16),
+			  START);
+	assert_int_equal(t.does, THREAD_WATCHES);
+	came(US(1), START);
+	vb_thread_drained(&t, DRAINED_NOTHING, works(START - US(50)), START);
+	assert_int_equal(t.does, THREAD_LINGERS);
+}
+
+/* The thread lingers, and a yield takes so long. True: it lingers on. */
+static bool lingers_on(vb_time took, vb_time now)
+{
+	t.eager = 8;
+	t.does = THREAD_WATCHES;
+	vb_thread_drained(&t, DRAINED_SOME, nobody, now);
+	if (t.does != THREAD_LINGERS)
+		return false;
+	return vb_thread_yielded(&t, took, now);
+}
+
+static void linger__somebody_wants_the_processor(void **state)
+{
+	assert_true(lingers_on(US(3), START));
+	assert_false(lingers_on(US(3) + 1, START));
+	assert_int_equal(t.does, THREAD_WATCHES);
+	assert_int_equal(t.eager, 7);
+	/* An interrupt came: the thread lingers the next time. */
+	assert_false(lingers_on(US(100), START));
+	assert_true(lingers_on(US(3), START));
+	assert_int_equal(t.crowd, 0);
+}
+
+static void linger__a_crowd_pauses_it(void **state)
+{
+	static const unsigned pauses[] = { 10, 20, 40, 80, 160, 320, 640, 640 };
+	vb_time now = START;
+
+	for (unsigned i = 0; i < VB_COUNT(pauses); i++) {
+		assert_false(lingers_on(US(100) + 1, now));
+		assert_int_equal(t.crowd, MS(pauses[i]));
+		assert_false(lingers_on(0, now + MS(pauses[i]) - 1));
+		now += MS(pauses[i]);
+	}
+	/* A turn that nobody disturbs halves the next pause. */
+	assert_true(lingers_on(0, now));
+	(void)lingers_in_vain(now);
+	assert_false(lingers_on(US(200), now));
+	assert_int_equal(t.crowd, MS(640));
+	assert_true(lingers_on(0, now += MS(640)));
+	(void)lingers_in_vain(now);
+	assert_true(lingers_on(0, now));
+	(void)lingers_in_vain(now);
+	assert_false(lingers_on(US(200), now));
+	assert_int_equal(t.crowd, MS(320));
+}
+
+/* Timers and ACKs: rules 8 and 9 */
+
+static void timers__whose_they_are(void **state)
+{
+	vb_time soon = START + 1, later = START + 2;
+
+	assert_false(vb_program_gets_timer(loops(START), false, later, START));
+	assert_true(vb_program_gets_timer(works(START), true, later, START));
+	assert_false(vb_program_gets_timer(works(START), true, soon, START));
+	assert_true(vb_program_gets_timer(loops(START), true, soon, START));
+	assert_true(vb_program_gets_timer(loops(START), true, START,
+					  START + US(200) - 1));
+	assert_false(vb_program_gets_timer(loops(START), true, START,
+					   START + US(200)));
+}
+
+static void timers__until_when_the_thread_sleeps(void **state)
+{
+	vb_time due = START + MS(30);
+
+	assert_true(vb_thread_sleeps(&t, nobody, false, VB_NEVER, START) ==
+		    VB_NEVER);
+	assert_true(vb_thread_sleeps(&t, nobody, false, due, START) == due);
+	/* It looks within a millisecond whether the polls go on. */
+	assert_true(vb_thread_sleeps(&t, works(START), true, due, START) ==
+		    START + MS(1));
+	assert_true(vb_thread_sleeps(&t, works(START), true, START, START) ==
+		    START);
+	assert_true(vb_thread_sleeps(&t, loops(START), true, START, START) ==
+		    START + MS(1));
+	/* A rest ends first. */
+	wake_needlessly(8, START);
+	assert_true(vb_thread_sleeps(&t, works(START), true, due, START) ==
+		    START + US(50));
+}
+
+static void attentive__for_a_millisecond(void **state)
+{
+	assert_true(
+		vb_thread_is_attentive(&t, works(START), START + MS(1) - 1));
+	assert_false(vb_thread_is_attentive(&t, works(START), START + MS(1)));
+	assert_false(vb_thread_sends_ack(&t, START, START + US(20)));
+	assert_true(vb_thread_sends_ack(&t, START, START + US(20) + 1));
+	assert_true(vb_thread_soon(&t, START) == START + US(20));
+}
+
+/* Lanes: rules 10 and 11 */
+
+static enum vb_lanes lanes(uint64_t program, bool waiter, vb_time now,
+			   vb_time *slept)
+{
+	vb_time until = now + MS(5);
+	enum vb_lanes who = vb_thread_lanes(&t, program, waiter, &until, now);
+
+	*slept = until - now;
+	return who;
+}
+
+static void lanes__of_a_program_that_spins(void **state)
+{
+	static const unsigned us[] = { 50, 100, 200, 400, 800, 1000, 1000 };
+	vb_time slept;
+
+	for (unsigned i = 0; i < VB_COUNT(us); i++) {
+		assert_int_equal(lanes(works(START) | SPINS, true,
+				       START + US(50) - 1, &slept),
+				 LANES_PROGRAM);
+		assert_int_equal(slept, US(us[i]));
+	}
+	assert_int_equal(
+		lanes(works(START) | SPINS, false, START + US(50), &slept),
+		LANES_RING);
+	assert_int_equal(slept, MS(5));
+	assert_int_equal(lanes(works(START), true, START, &slept),
+			 LANES_WAITER);
+	assert_int_equal(slept, MS(5));
+	/* It begins anew with 50 us; also after a rest that was in vain. */
+	(void)lanes(works(START) | SPINS, false, START, &slept);
+	assert_int_equal(slept, US(50));
+	wake_needlessly(8, START);
+	(void)vb_thread_on_time(&t, nobody, START + US(50));
+	(void)lanes(works(START) | SPINS, false, START, &slept);
+	assert_int_equal(slept, US(50));
+}
+
+static void stand_by__does_not_sleep(void **state)
+{
+	vb_time slept;
+
+	assert_false(vb_thread_stands_by(&t, true, START));
+	assert_true(vb_thread_stands_by(&t, false, START));
+	assert_int_equal(lanes(nobody, false, START, &slept), LANES_THREAD);
+	assert_int_equal(slept, 0);
+	assert_int_equal(lanes(works(START) | SPINS, false, START, &slept),
+			 LANES_PROGRAM);
+}
+
+/* One turn of looking. @took: so long for the yield. */
+static bool turn(bool found, bool served, vb_time took, vb_time now)
+{
+	if (t.does != THREAD_STANDS_BY)
+		assert_true(vb_thread_stands_by(&t, false, now));
+	vb_thread_turn_begins(&t, now);
+	assert_true(vb_thread_looks_on(&t, false, now + US(100) - 1));
+	assert_false(vb_thread_looks_on(&t, true, now));
+	assert_false(vb_thread_looks_on(&t, false, now + US(100)));
+	return vb_thread_turn_ends(&t, found, served, took, now + US(100));
+}
+
+static void stand_by__as_long_as_something_comes(void **state)
+{
+	assert_true(turn(true, false, 0, START));
+	assert_true(turn(true, false, US(100) - 1, START));
+	assert_false(turn(false, false, 0, START));
+	assert_int_equal(t.does, THREAD_WATCHES);
+	assert_false(turn(true, true, 0, START));
+	/* Neither is a reason to pause. */
+	assert_true(turn(true, false, 0, START));
+}
+
+static void stand_by__pauses(void **state)
+{
+	static const unsigned ms[] = { 4,   8,	 16,  32,   64,
+				       128, 256, 512, 1000, 1000 };
+	vb_time now = START;
+
+	for (unsigned i = 0; i < VB_COUNT(ms); i++) {
+		assert_false(turn(true, false, US(100), now));
+		now += US(100);
+		assert_false(
+			vb_thread_stands_by(&t, false, now + MS(ms[i]) - 1));
+		now += MS(ms[i]);
+	}
+	now += MS(20);
+	assert_false(turn(true, false, US(100), now));
+	assert_int_equal(t.pause, MS(4));
+}
+
+/* A thread that stands by does not sleep, so that it need not rest or linger;
+ * packets that it leaves to a program have their nap. */
+static void stand_by__and_packets(void **state)
+{
+	t.needless = 100;
+	t.eager = 7;
+	assert_true(vb_thread_stands_by(&t, false, START));
+	assert_false(vb_thread_on_packets(&t, loops(START), START));
+	assert_int_equal(t.does, THREAD_STANDS_BY);
+	assert_false(vb_thread_watches(&t));
+	assert_true(t.left_until == START + US(20));
+	assert_true(vb_thread_on_time(&t, loops(START), START + US(20)));
+	vb_thread_drained(&t, DRAINED_SOME, loops(START), START + US(20));
+	assert_int_equal(t.trust, 0);
+	assert_int_equal(t.needless, 0);
+	assert_true(vb_thread_watches(&t));
+	vb_thread_drained(&t, DRAINED_SOME, nobody, START);
+	assert_int_equal(t.does, THREAD_STANDS_BY);
+	vb_thread_woke(&t, START, START);
+	assert_int_equal(t.eager, 7);
+	/* What is left when it stops is a nap. */
+	t.trust = 1;
+	assert_false(vb_thread_on_packets(&t, loops(START), START));
+	assert_false(turn(false, false, 0, START));
+	assert_int_equal(t.does, THREAD_NAPS);
+	assert_true(t.left_until == START + US(20));
+}
+
+static void stand_by__ends_a_rest(void **state)
+{
+	wake_needlessly(8, START);
+	assert_true(vb_thread_stands_by(&t, false, START));
+	assert_true(vb_thread_watches(&t));
+}
+
+/* A program's poll */
+
+static void poll__yields_after_30_us(void **state)
+{
+	vb_time now = START;
+
+	assert_int_equal(vb_poll_ends(&p, true, now), POLL_RETURNS);
+	assert_int_equal(vb_poll_ends(&p, false, now + US(30)), POLL_RETURNS);
+	assert_int_equal(vb_poll_ends(&p, false, now + US(30) + 1),
+			 POLL_YIELDS);
+}
+
+static void poll__yields_sooner_where_that_helps(void **state)
+{
+	static const unsigned ns[] = { 15000, 7500, 3750, 2000, 2000 };
+	vb_time now = START;
+
+	(void)vb_poll_ends(&p, true, now);
+	for (unsigned i = 0; i < VB_COUNT(ns); i++) {
+		assert_int_equal(vb_poll_ends(&p, false, now += US(31)),
+				 POLL_YIELDS);
+		assert_int_equal(vb_poll_ends(&p, true, now), POLL_RETURNS);
+		assert_int_equal(p.patience, ns[i]);
+	}
+	/* In vain: after twice the time, up to 30 us. */
+	for (unsigned i = 0; i < 6; i++)
+		assert_int_equal(vb_poll_ends(&p, false, now += US(31)),
+				 POLL_YIELDS);
+	assert_int_equal(p.patience, US(30));
+}
+
+static void poll__finds_the_link_taken(void **state)
+{
+	assert_int_equal(vb_poll_found_taken(1, US(3) - 1), POLL_RETURNS);
+	assert_int_equal(vb_poll_found_taken(1, US(3)), POLL_SLEEPS);
+}
+
+/* So many polls, @apart from each other. True: the program spins. */
+static bool polls(unsigned times, vb_time apart, vb_time *now)
+{
+	bool spins = false;
+
+	while (times--) {
+		*now += apart;
+		spins = vb_poll_spins(&p, PROGRAM_LOOPS, *now, 0, *now);
+	}
+	return spins;
+}
+
+static void poll__32_close_ones_are_spinning(void **state)
+{
+	vb_time now = START;
+
+	p.ended_at = now;
+	assert_false(polls(31, US(20) - 1, &now));
+	assert_true(polls(1, US(20) - 1, &now));
+	assert_false(polls(1, US(20), &now));
+	assert_false(polls(31, 0, &now));
+	/* A poll that follows one that was not noted says nothing. */
+	assert_false(vb_poll_spins(&p, PROGRAM_TOOK, now, 0, now));
+	assert_int_equal(p.streak, 31);
+	/* The time in which the program had yielded does not count. */
+	now += MS(1);
+	assert_true(
+		vb_poll_spins(&p, PROGRAM_LOOPS, now, now - US(20) + 1, now));
+	/* A program that has armed its queue polls once more, and sleeps. */
+	assert_false(vb_poll_spins(&p, PROGRAM_AWAY, now, 0, now));
+	assert_false(polls(31, 0, &now));
+	assert_true(polls(1, 0, &now));
+}
+
+static void poll__looks_less_while_peers_send(void **state)
+{
+	assert_true(vb_poll_looks(&p, START));
+	assert_true(vb_poll_looks(&p, START));
+	vb_poll_near(&p, START);
+	assert_false(vb_poll_looks(&p, START + US(4) - 1));
+	assert_true(vb_poll_looks(&p, START + US(4)));
+	assert_false(vb_poll_looks(&p, START + US(8) - 1));
+	(void)vb_poll_looks(&p, START + US(99));
+	assert_true(vb_poll_looks(&p, START + US(100)));
+}
+
+/* A program that waits for an event */
+
+static void wait__is_prompt_after_8_returns(void **state)
+{
+	vb_time now = START;
+
+	for (unsigned i = 0; i < 8; i++) {
+		assert_false(vb_wait_is_prompt(&w));
+		vb_wait_ends(&w, now);
+		vb_wait_begins(&w, 1, now += US(50));
+	}
+	assert_true(vb_wait_is_prompt(&w));
+	vb_wait_ends(&w, now);
+	vb_wait_begins(&w, 1, now + US(50) + 1);
+	assert_false(vb_wait_is_prompt(&w));
+	w.prompt = 8;
+	vb_wait_is_elsewhere(&w);
+	assert_false(vb_wait_is_prompt(&w));
+}
+
+static void wait__looks_after_4_short_sleeps(void **state)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		assert_false(vb_wait_looks(&w));
+		vb_wait_slept(&w, 1, US(100) - 1);
+	}
+	assert_true(vb_wait_looks(&w));
+	vb_wait_slept(&w, 1, US(100));
+	assert_false(vb_wait_looks(&w));
+}
+
+static void wait__looks_in_vain(void **state)
+{
+	static const unsigned wanted[] = { 8, 16, 32, 64, 128, 256, 256 };
+
+	for (unsigned i = 0; i < VB_COUNT(wanted); i++) {
+		vb_wait_looked(&w, false);
+		for (unsigned k = 0; k < wanted[i]; k++) {
+			assert_false(vb_wait_looks(&w));
+			vb_wait_slept(&w, 1, 0);
+		}
+		assert_true(vb_wait_looks(&w));
+	}
+	vb_wait_looked(&w, true);
+	assert_int_equal(w.wary, 128);
+}
+
+static void wait__how_long_it_looks(void **state)
+{
+	assert_true(vb_wait_looks_on(1, START, US(3) - 1, START + US(30) - 1));
+	assert_false(vb_wait_looks_on(1, START, US(3), START));
+	assert_false(vb_wait_looks_on(1, START, 0, START + US(30)));
+	assert_true(vb_wait_owes_already(1, START, START + US(500) - 1));
+	assert_false(vb_wait_owes_already(1, START, START + US(500)));
+}
+
+static void wait__holds_an_early_event(void **state)
+{
+	assert_int_equal(vb_wait_holds(49, START, START), HELD_YIELDS);
+	assert_int_equal(vb_wait_holds(50, START, START), HELD_NAPS);
+	assert_int_equal(vb_wait_holds(50, START, START + MS(100)), HELD_NAPS);
+	assert_int_equal(vb_wait_holds(0, START, START + MS(100) + 1),
+			 HELD_GIVES_UP);
+}
+
+/* A poll that looks for an answer */
+
+static void answers__4_soon_are_worth_a_look(void **state)
+{
+	assert_int_equal(vb_answer_counts(1, START, START + US(200), 6), 7);
+	assert_int_equal(vb_answer_counts(1, START, START + US(200) + 1, 6), 0);
+	assert_false(vb_answer_is_worth(3, 0));
+	assert_true(vb_answer_is_worth(4, 0));
+	assert_false(vb_answer_is_worth(7, 8));
+	assert_true(vb_answer_is_worth(8, 8));
+	assert_int_equal(vb_answer_wary(0, false), 8);
+	assert_int_equal(vb_answer_wary(200, false), 256);
+	assert_int_equal(vb_answer_wary(8, true), 7);
+	assert_int_equal(vb_answer_wary(0, true), 0);
+}
+
+static void answers__are_looked_for_200_us(void **state)
+{
+	assert_true(vb_answer_looks_on(1, START, START + US(200) - 1));
+	assert_false(vb_answer_looks_on(1, START, START + US(200)));
+	assert_false(vb_answer_yields(1, START, START + US(30)));
+	assert_true(vb_answer_yields(1, START, START + US(30) + 1));
+}
+
+/* Rows that callers use. */
+static void table__of_callers(void **state)
+{
+	assert_int_equal(VB_WORK_LASTS, US(500));
+	assert_int_equal(VB_OWED_LASTS, MS(2));
+	assert_int_equal(VB_LOOKS, 64);
+	assert_int_equal(VB_STAND_LOOKS, 16);
+	assert_int_equal(VB_DUE_A_POLL, 4);
+	assert_int_equal(VB_DRAIN_BATCHES, 16);
+	assert_int_equal(VB_EARLY_SLEEP, US(50));
+	assert_int_equal(VB_EARLY_SPARED, 64);
+}
+
+/* On a machine that is ten times slower everything takes ten times as long. */
+static void pace__scales_the_rules(void **state)
+{
+	vb_thread_init(&t, 10);
+	assert_false(vb_thread_on_packets(&t, loops(START), START + MS(9)));
+	assert_int_equal(t.left_until - t.left_at, US(200));
+	vb_poll_init(&p, 10);
+	(void)vb_poll_ends(&p, true, START);
+	assert_int_equal(vb_poll_ends(&p, false, START + US(300)),
+			 POLL_RETURNS);
+	assert_int_equal(vb_poll_ends(&p, false, START + US(300) + 1),
+			 POLL_YIELDS);
+	assert_int_equal(vb_poll_found_taken(10, US(29)), POLL_RETURNS);
+	assert_true(vb_wait_looks_on(10, START, US(29), START + US(299)));
+	assert_true(vb_answer_looks_on(10, START, START + US(1999)));
+}
+
+#define TEST(f) cmocka_unit_test_setup(f, set_up)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(word__has_time_state_and_spinning),
+		TEST(word__who_loops),
+		TEST(packets__who_is_believed_to_come),
+		TEST(packets__a_nap_of_20_us),
+		TEST(packets__the_program_came_during_a_nap),
+		TEST(packets__the_program_did_not_come),
+		TEST(packets__that_somebody_took),
+		TEST(rest__after_8_needless_wakeups),
+		TEST(rest__was_too_early),
+		TEST(rest__ends_when_called),
+		TEST(rest__by_wakeups_unheard),
+		TEST(linger__if_packets_come_within_30_us),
+		TEST(linger__for_30_us_after_the_last),
+		TEST(linger__for_200_us_in_all),
+		TEST(linger__not_beside_a_program_that_polls),
+		TEST(linger__somebody_wants_the_processor),
+		TEST(linger__a_crowd_pauses_it),
+		TEST(timers__whose_they_are),
+		TEST(timers__until_when_the_thread_sleeps),
+		TEST(attentive__for_a_millisecond),
+		TEST(lanes__of_a_program_that_spins),
+		TEST(stand_by__does_not_sleep),
+		TEST(stand_by__as_long_as_something_comes),
+		TEST(stand_by__pauses),
+		TEST(stand_by__and_packets),
+		TEST(stand_by__ends_a_rest),
+		TEST(poll__yields_after_30_us),
+		TEST(poll__yields_sooner_where_that_helps),
+		TEST(poll__finds_the_link_taken),
+		TEST(poll__32_close_ones_are_spinning),
+		TEST(poll__looks_less_while_peers_send),
+		TEST(wait__is_prompt_after_8_returns),
+		TEST(wait__looks_after_4_short_sleeps),
+		TEST(wait__looks_in_vain),
+		TEST(wait__how_long_it_looks),
+		TEST(wait__holds_an_early_event),
+		TEST(answers__4_soon_are_worth_a_look),
+		TEST(answers__are_looked_for_200_us),
+		TEST(table__of_callers),
+		TEST(pace__scales_the_rules),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
