@@ -21,9 +21,14 @@
 #include "core/qp.h"
 
 struct vb_near;
+struct vb_near_world;
 
 /* What the engine provides. All of it outlives the struct vb_near. */
 struct vb_near_config {
+	/* NULL: the kernel of this host. Otherwise no session is made: the
+	 * caller introduces the programs (near/world.h), and name_fd and
+	 * wake_fd are not used. */
+	const struct vb_near_world *world;
 	unsigned slot;
 	/* A UNIX socket that is bound to the slot's name; near/ listens on it.
 	 */
