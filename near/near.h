@@ -191,6 +191,14 @@ bool vb_near_is_awaited(struct vb_near *n, const struct vb_qp *qp);
 /* Carry out the next requests of @qp. True: more can be done at once, in
  * another call. */
 bool vb_near_send(struct vb_near *n, struct vb_qp *qp, vb_time now);
+/* @before: qp->way before a call of vb_near_send(). Do all requests take the
+ * other way (packets or the stream) since that call? It may have carried out
+ * some before, so the caller tells the other transport to begin at sq.done. */
+static inline bool vb_near_has_left(const struct vb_qp *qp,
+				    enum vb_qp_way before)
+{
+	return VB_UNLIKELY(before != WAY_PACKETS && qp->way == WAY_PACKETS);
+}
 /* vb_transport_ops.quick (core/transport.h) for a queue pair with WAY_NEAR. */
 bool vb_near_quick(struct vb_qp *qp);
 /* The next vb_near_send() carries out the small WRITEs that gather. */
