@@ -9,5 +9,6 @@ int main(int argc, char **argv)
 	return scenario_main(argc, argv,
 			     &(struct scenario){ .kind = SCENARIO_HONEST,
 						 .count = 400,
-						 .path = &near_sim_path });
+						 .path = &near_sim_path,
+						 .no_packets = true });
 }

@@ -818,6 +818,8 @@ bool scenario_play(uint64_t seed, const struct scenario *what)
 		what->plan(&p->sim, &p->rand);
 	perform(p);
 	add_up(p);
+	if (what->no_packets && p->sim.sent)
+		fail(p, "packets", (long)p->sim.sent, 0);
 	if (p->sim.path && p->sim.path->crime(&p->sim))
 		fail(p, p->sim.path->crime(&p->sim), 0, 0);
 	for (unsigned i = 0; i < SIM_SIDES; i++)

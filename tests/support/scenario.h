@@ -24,6 +24,7 @@ struct scenario {
 	enum scenario_kind kind;
 	unsigned count; /* of seeds, unless the command line says how many */
 	const struct sim_path *path; /* NULL: the wire */
+	bool no_packets;	     /* all goes by the path */
 	/* Draws what the path has to bear from the play's own generator, before
 	 * anything is posted; or NULL. */
 	void (*plan)(struct sim *s, struct sim_rand *rand);
