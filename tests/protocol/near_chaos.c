@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pairs between two programs of one host are stopped at random moments: no
- * completion is lost, duplicated or wrong. */
+/* Queue pairs between two programs of one host are stopped at random moments:
+ * no completion is lost, duplicated or wrong. */
 #include "tests/support/near_sim.h"
 #include "tests/support/scenario.h"
 

@@ -33,14 +33,46 @@ struct outcome {
 	uint8_t target[64];
 };
 
-#define RKEY(op, len) { #op " " #len " by a bad rkey", WR_##op, len, FAULT_RKEY, .bad_rkey = true, .room = 1 }
-#define BEYOND(op, len) { #op " " #len " beyond the region", WR_##op, len, FAULT_RKEY, .beyond = true, .room = 1 }
-#define NO_ACCESS(op, len) { #op " " #len " without the right", WR_##op, len, FAULT_ACCESS_FLAGS, .no_access = true, .room = 1 }
-#define SMALL(op, len) { #op " " #len " into too small a receive", WR_##op, len, FAULT_RQE_TOO_SMALL, .room = (len) - 1 }
-#define BAD_RECV(op, len) { #op " " #len " into a receive with a bad lkey", WR_##op, len, FAULT_RQE_LKEY, .room = len, .bad_recv = true }
-#define BAD_LKEY(op, len) { #op " " #len " with a bad lkey", WR_##op, len, LOCAL, WC_LOC_PROT_ERR, .bad_lkey = true, .room = len }
-#define NO_RECV(op, len, retry) { #op " " #len " without a receive, " #retry " retries", WR_##op, len, LOCAL, WC_RNR_RETRY_EXC_ERR, .rnr_retry = retry }
-#define GOOD(op, len) { #op " " #len, WR_##op, len, FAULT_NONE, .room = len ? len : 1 }
+#define RKEY(op, len)                                                          \
+	{                                                                      \
+#op " " #len " by a bad rkey", WR_##op, len, FAULT_RKEY,       \
+			.bad_rkey = true, .room = 1                            \
+	}
+#define BEYOND(op, len)                                                        \
+	{                                                                      \
+#op " " #len " beyond the region", WR_##op, len, FAULT_RKEY,   \
+			.beyond = true, .room = 1                              \
+	}
+#define NO_ACCESS(op, len)                                                     \
+	{                                                                      \
+#op " " #len " without the right", WR_##op, len,               \
+			FAULT_ACCESS_FLAGS, .no_access = true, .room = 1       \
+	}
+#define SMALL(op, len)                                                         \
+	{                                                                      \
+#op " " #len " into too small a receive", WR_##op, len,        \
+			FAULT_RQE_TOO_SMALL, .room = (len)-1                   \
+	}
+#define BAD_RECV(op, len)                                                      \
+	{                                                                      \
+#op " " #len " into a receive with a bad lkey", WR_##op, len,  \
+			FAULT_RQE_LKEY, .room = len, .bad_recv = true          \
+	}
+#define BAD_LKEY(op, len)                                                      \
+	{                                                                      \
+#op " " #len " with a bad lkey", WR_##op, len, LOCAL,          \
+			WC_LOC_PROT_ERR, .bad_lkey = true, .room = len         \
+	}
+#define NO_RECV(op, len, retry)                                                \
+	{                                                                      \
+#op " " #len " without a receive, " #retry " retries",         \
+			WR_##op, len, LOCAL, WC_RNR_RETRY_EXC_ERR,             \
+			.rnr_retry = retry                                     \
+	}
+#define GOOD(op, len)                                                          \
+	{                                                                      \
+#op " " #len, WR_##op, len, FAULT_NONE, .room = len ? len : 1  \
+	}
 
 // clang-format off
 static const struct fault_case cases[] = {

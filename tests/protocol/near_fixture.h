@@ -50,9 +50,8 @@ static inline struct stage *stage_open(const struct sim_path *path,
 		for (uint32_t at = 0; at < STAGE_MEM; at++)
 			t->mem[i][at] = (uint8_t)(at * 31 + at / 251 + 97 * i);
 		assert_int_equal(vb_mr_register(t->sim.side[i].pd, t->mem[i],
-						STAGE_MEM,
-						(uintptr_t)t->mem[i], all,
-						&t->mr[i]),
+						STAGE_MEM, (uintptr_t)t->mem[i],
+						all, &t->mr[i]),
 				 0);
 	}
 	return t;
