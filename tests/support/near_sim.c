@@ -67,6 +67,7 @@ struct near_net {
 	struct near_end end[SIM_SIDES];
 	struct near_plan plan;
 	bool harmed, resting;
+	vb_time harmed_at;
 	uint64_t steps;
 	bool shut; /* the session */
 	uint64_t copies, bytes;
@@ -144,6 +145,7 @@ static void look_at_plan(struct near_net *net)
 	if (net->plan.harm == HARM_STOP && e->in_copy)
 		return;
 	net->harmed = true;
+	net->harmed_at = net->sim->now;
 	if (net->plan.harm == HARM_DIE)
 		kill_end(e);
 	if (net->plan.harm == HARM_STOP || net->plan.harm == HARM_FREEZE)
@@ -962,6 +964,11 @@ void near_sim_plan(struct sim *s, const struct near_plan *plan)
 	net_of(s)->plan = *plan;
 }
 
+static vb_time near_sim_harmed_at(const struct sim *s)
+{
+	return net_of(s)->harmed ? net_of(s)->harmed_at : VB_NEVER;
+}
+
 bool near_sim_is_harmed(const struct sim *s)
 {
 	return net_of(s)->harmed;
@@ -1026,5 +1033,6 @@ const struct sim_path near_sim_path = {
 	.is_away = near_sim_is_away,
 	.rest = near_sim_rest,
 	.crime = near_sim_crime,
+	.harmed_at = near_sim_harmed_at,
 	.tell = near_sim_tell,
 };

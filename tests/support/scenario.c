@@ -21,7 +21,9 @@
 #define SQ_SLOTS     16
 #define SIGNAL_EVERY 6
 #define TIME_LIMIT   (600 * VB_SEC)
-#define SHORT_LIMIT  (5 * VB_SEC) /* to a peer that lies or is gone */
+/* Twice the patience of ends_soon()'s timeouts, and some slack. */
+#define MOURNS	     (700 * VB_MSEC)
+#define SHORT_LIMIT (5 * VB_SEC) /* to a peer that lies or is gone */
 
 struct pieces {
 	unsigned count;
@@ -543,6 +545,9 @@ static void check_send_cqe(struct play *p, struct flow *f,
 	    e->status != (f->op_failed ? WC_FLUSH_ERR : WC_RETRY_EXC_ERR))
 		fail(p, "status after the peer's death", (long)e->wr_id,
 		     e->status);
+	if (p->kind == SCENARIO_DEATH && e->status == WC_RETRY_EXC_ERR &&
+	    p->sim.now - p->what->path->harmed_at(&p->sim) > MOURNS)
+		fail(p, "the peer's death is noticed late", (long)e->wr_id, 0);
 	if (e->is_recv || (good && f->op_failed))
 		fail(p, "send completion", (long)e->wr_id, e->status);
 	/* Silent ones succeeded: after a failure nothing is silent. */

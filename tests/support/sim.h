@@ -83,6 +83,8 @@ struct sim_path {
 	void (*rest)(struct sim *s);
 	/* What was done on this path that must never be, or NULL. */
 	const char *(*crime)(const struct sim *s);
+	/* When a side was harmed; VB_NEVER: not yet. */
+	vb_time (*harmed_at)(const struct sim *s);
 	/* Prints what all runs came to. */
 	void (*tell)(void);
 };
