@@ -303,6 +303,13 @@ static void play_odd(const struct odd *o)
 			 e.send[1]);
 	if (near_sim_is_expelled(&t->sim, 1) != o->expelled)
 		fail_msg("%s: the session", o->what);
+	if (o->expelled) {
+		/* It lives, but nobody hears it any more. */
+		sim_settle(&t->sim, t->sim.now + VB_SEC);
+		stage_poll(t, 0, &e);
+		assert_int_equal(e.sends, 2);
+		assert_int_equal(e.send[1], WC_RETRY_EXC_ERR);
+	}
 	near_sim_go_on(&t->sim, 1);
 	stage_close(t);
 }
