@@ -155,7 +155,7 @@ static bool step_near(struct vb_engine *e, struct vb_stream *s,
 		vb_near_recognize(n, qp, &peer);
 	}
 	more = vb_near_send(n, qp, now);
-	if (VB_UNLIKELY(way == WAY_NEAR && qp->way == WAY_PACKETS))
+	if (vb_near_has_left(qp, way))
 		vb_iw_take_over(qp);
 	note_way(e, s, qp);
 	return more;

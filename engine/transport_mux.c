@@ -45,9 +45,9 @@ static bool send_all(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	enum vb_qp_way way = qp->way;
 	bool more = n && vb_near_send(n, qp, now);
 
-	/* The path has just been decided: entering RTS tells the packet
-	 * transport which requests are done already. */
-	if (VB_UNLIKELY(way == WAY_NEAR && qp->way == WAY_PACKETS))
+	/* Entering RTS tells the packet transport which requests are done
+	 * already. */
+	if (vb_near_has_left(qp, way))
 		vb_ib_transport.enter(qp, QPS_RTR, QPS_RTS, now);
 	return vb_rc_send(qp, now, out) || more;
 }

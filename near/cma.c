@@ -10,7 +10,7 @@
 /* The bytes of one system call at most: a program that revokes a key waits for
  * the call to end. */
 #define LAPSES_MOST 1000 /* of one copy */
-#define CHUNK (1u << 20)
+#define CHUNK	    (1u << 20)
 _Static_assert(CHUNK <= VB_MR_NULL_BYTES, "so much may be read of nothing");
 
 /* Our side of one copy. References keep its regions from being deregistered. */
@@ -94,11 +94,12 @@ static bool is_ours_missing(const struct hold *h, uint64_t done, bool put)
 			      &drop) != 0;
 }
 
-static enum vb_cma copy_alone(const struct vb_copy *c, const struct hold *h)
+static enum vb_cma copy_alone(const struct vb_near_world *w,
+			      const struct vb_copy *c, const struct hold *h)
 {
 	struct iovec there = { (void *)(uintptr_t)c->far, c->len };
-	ssize_t n = vb_permit_copy(&c->permit, c->pid, c->put, c->near,
-				   c->count, &there, 1);
+	ssize_t n = w->copy(w->arg, &c->permit, c->pid, c->put, c->near,
+			    c->count, &there, 1);
 
 	if (VB_LIKELY(n >= 0 && (uint64_t)n == c->len))
 		return CMA_OK;
@@ -117,8 +118,9 @@ static enum vb_cma near_cma_copy(const struct vb_peer *p,
 				 const struct vb_copy *c, const struct hold *h,
 				 bool helped)
 {
-	return !helped && vb_copy_helper_copy(p->helper, c) ? CMA_OK
-							    : copy_alone(c, h);
+	if (!helped && p->helper && vb_copy_helper_copy(p->helper, c))
+		return CMA_OK;
+	return copy_alone(p->world, c, h);
 }
 
 static enum vb_cma reach_chunk(struct vb_peer *p,

@@ -98,11 +98,11 @@ static void near_gather(struct batch *b, const struct vb_qp *qp,
 }
 
 /* Copy the batch. Returns how many WRITEs were copied whole. */
-static unsigned near_place(const struct batch *b,
-			   const struct vb_permit *permit, pid_t pid)
+static unsigned near_place(const struct batch *b, const struct vb_peer *p,
+			   const struct vb_permit *permit)
 {
-	ssize_t n = vb_permit_copy(permit, pid, true, b->near, b->count, b->far,
-				   b->count);
+	ssize_t n = p->world->copy(p->world->arg, permit, p->pid, true, b->near,
+				   b->count, b->far, b->count);
 	unsigned done = 0;
 
 	while (done < b->count && n >= (ssize_t)b->near[done].iov_len)
@@ -130,7 +130,7 @@ unsigned vb_near_coalesce(struct vb_qp *qp)
 	if (vb_registry_open(p->registry, &far, &g, &permit))
 		near_gather(&b, qp, &g);
 	if (b.count > 1 && vb_peer_is_up(p))
-		done = near_place(&b, &permit, p->pid);
+		done = near_place(&b, p, &permit);
 	vb_hazard_withdraw(&p->ours, hazard);
 	near_coalesce_let_go(&b);
 	return done;

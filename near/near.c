@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/rand.h"
 #include "near/copy_helper.h"
 #include "near/hold.h"
 #include "near/shm.h"
@@ -25,7 +24,7 @@
 
 static int make_self(struct vb_near *n)
 {
-	struct vb_peer *p = vb_peer_create(n->c.slot, n->helper);
+	struct vb_peer *p = vb_peer_create(n->c.slot, n->world, n->helper);
 	void *lane;
 
 	if (!p)
@@ -54,10 +53,6 @@ static int make_registry(struct vb_near *n)
 	if (rc)
 		return rc;
 	rc = vb_shm_share_readable(fd, &n->registry_fd);
-	if (rc == 0 && !vb_registry_is_open(n->registry, getpid())) {
-		close(n->registry_fd);
-		rc = -EPERM;
-	}
 	if (rc) {
 		vb_registry_destroy(n->registry, fd);
 		return rc;
@@ -87,30 +82,52 @@ static int make_parts(struct vb_near *n)
 {
 	int rc;
 
-	n->helper = vb_copy_helper_create();
-	if (!n->helper)
-		return -ENOMEM;
 	rc = make_registry(n);
 	if (rc)
-		goto destroy_helper;
+		return rc;
 	rc = make_bell(n);
 	if (rc)
 		goto destroy_registry;
 	rc = make_self(n);
 	if (rc)
 		goto destroy_bell;
-	rc = vb_session_init(n);
-	if (rc)
-		goto put_self;
 	vb_near_add(n, n->self);
 	return 0;
 
-put_self:
-	vb_peer_put(n->self);
 destroy_bell:
 	destroy_bell(n);
 destroy_registry:
 	vb_registry_destroy(n->registry, n->registry_fd);
+	return rc;
+}
+
+static void destroy_parts(struct vb_near *n)
+{
+	vb_near_remove(n, n->self, 0);
+	vb_peer_put(atomic_load(&n->creditor));
+	vb_peer_put(n->self);
+	destroy_bell(n);
+	vb_registry_destroy(n->registry, n->registry_fd);
+}
+
+/* What only a real host has: the helper's thread, and sessions. */
+static int meet_host(struct vb_near *n)
+{
+	int rc;
+
+	n->helper = vb_copy_helper_create();
+	if (!n->helper)
+		return -ENOMEM;
+	rc = make_parts(n);
+	if (rc)
+		goto destroy_helper;
+	rc = vb_session_init(n);
+	if (rc)
+		goto destroy_parts;
+	return 0;
+
+destroy_parts:
+	destroy_parts(n);
 destroy_helper:
 	vb_copy_helper_destroy(n->helper);
 	return rc;
@@ -124,10 +141,11 @@ int vb_near_create(const struct vb_near_config *c, struct vb_near **out)
 	if (!n)
 		return -ENOMEM;
 	n->c = *c;
+	n->world = c->world ? c->world : &vb_near_host;
 	vb_mutex_init(&n->lock, RANK_NEAR);
 	vb_mutex_init(&n->rx, RANK_NEAR_RX);
 	vb_mutex_init(&n->coalesce_lock, VB_RANK_LEAF);
-	rc = make_parts(n);
+	rc = c->world ? make_parts(n) : meet_host(n);
 	if (rc) {
 		vb_log(LOG_INFO,
 		       "near: using packets to all programs of this host: %s",
@@ -158,13 +176,11 @@ int vb_near_also(struct vb_near *n, unsigned slot, int name_fd)
 
 void vb_near_destroy(struct vb_near *n)
 {
-	vb_session_fini(n, 0);
-	vb_near_remove(n, n->self, 0);
-	vb_peer_put(atomic_load(&n->creditor));
-	vb_peer_put(n->self);
-	destroy_bell(n);
-	vb_registry_destroy(n->registry, n->registry_fd);
-	vb_copy_helper_destroy(n->helper);
+	if (!n->c.world)
+		vb_session_fini(n, 0);
+	destroy_parts(n);
+	if (n->helper)
+		vb_copy_helper_destroy(n->helper);
 	vb_mutex_fini(&n->lock);
 	vb_mutex_fini(&n->rx);
 	vb_mutex_fini(&n->coalesce_lock);
@@ -393,9 +409,9 @@ void vb_near_detach(struct vb_near *n, struct vb_qp *qp)
 
 /* A random number for a connection: an earlier connection of the same queue
  * pair has the same one only by chance. */
-static uint32_t new_life(void)
+static uint32_t new_life(const struct vb_near *n)
 {
-	return vb_rand32() | 1;
+	return n->world->random(n->world->arg) | 1;
 }
 
 /* The number that peers call the queue pair by (struct vb_near_qp). */
@@ -414,7 +430,7 @@ static void get_ready(struct vb_near *n, struct vb_qp *qp, bool here)
 	    qp->adapter->number >= VB_REGISTRY_ADAPTERS ||
 	    !vb_near_is_own(n, qp->adapter->qpn_base >> VB_QPN_BITS))
 		return;
-	nq->life = new_life();
+	nq->life = new_life(n);
 	nq->number = near_number_of(n, qp->adapter, qp->index);
 	nq->far_number = qp->attr.dest_qp_num;
 	/* The keys of an imported domain open another process's memory, which
@@ -435,7 +451,7 @@ bool vb_near_expect(struct vb_near *n, struct vb_qp *qp,
 	if (qp->adapter->number >= VB_REGISTRY_ADAPTERS ||
 	    qp->pd->origin.is_far)
 		return false;
-	nq->life = new_life();
+	nq->life = new_life(n);
 	nq->number = near_number_of(n, qp->adapter, qp->index);
 	qp->way = WAY_OPEN;
 	*card = (struct vb_near_card){ nq->number, nq->life };

@@ -21,9 +21,14 @@
 #include "core/qp.h"
 
 struct vb_near;
+struct vb_near_world;
 
 /* What the engine provides. All of it outlives the struct vb_near. */
 struct vb_near_config {
+	/* NULL: the kernel of this host. Otherwise no session is made: the
+	 * caller introduces the programs (near/world.h), and name_fd and
+	 * wake_fd are not used. */
+	const struct vb_near_world *world;
 	unsigned slot;
 	/* A UNIX socket that is bound to the slot's name; near/ listens on it.
 	 */
@@ -190,6 +195,14 @@ bool vb_near_is_awaited(struct vb_near *n, const struct vb_qp *qp);
 /* Carry out the next requests of @qp. True: more can be done at once, in
  * another call. */
 bool vb_near_send(struct vb_near *n, struct vb_qp *qp, vb_time now);
+/* @before: qp->way before a call of vb_near_send(). Do all requests take the
+ * other way (packets or the stream) since that call? It may have carried out
+ * some before, so the caller tells the other transport to begin at sq.done. */
+static inline bool vb_near_has_left(const struct vb_qp *qp,
+				    enum vb_qp_way before)
+{
+	return VB_UNLIKELY(before != WAY_PACKETS && qp->way == WAY_PACKETS);
+}
 /* vb_transport_ops.quick (core/transport.h) for a queue pair with WAY_NEAR. */
 bool vb_near_quick(struct vb_qp *qp);
 /* The next vb_near_send() carries out the small WRITEs that gather. */

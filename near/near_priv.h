@@ -145,6 +145,7 @@ struct vb_near_qp {
 
 struct vb_near {
 	struct vb_near_config c;
+	const struct vb_near_world *world; /* never NULL */
 	/* The second slot of this program; 0: none. Peers know this program by
 	 * its first slot, and find it by either: a call to the second is
 	 * redirected to the first. */

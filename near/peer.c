@@ -7,13 +7,15 @@
 
 #include "near/shm.h"
 
-struct vb_peer *vb_peer_create(unsigned slot, struct vb_copy_helper *helper)
+struct vb_peer *vb_peer_create(unsigned slot, const struct vb_near_world *world,
+			       struct vb_copy_helper *helper)
 {
 	struct vb_peer *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
 	p->slot = slot;
+	p->world = world;
 	p->helper = helper;
 	p->session = p->alarm = -1;
 	atomic_store(&p->refs, 1);
@@ -33,7 +35,8 @@ void vb_peer_join(struct vb_peer *p, struct vb_lane *lane, unsigned end)
 	p->our_calls = &lane->half[end].calls;
 	p->their_calls = &lane->half[other].calls;
 	p->offered = &lane->half[other].offer;
-	p->split = (struct vb_split_copy){ .offer = &lane->half[end].offer };
+	p->split = (struct vb_split_copy){ .offer = &lane->half[end].offer,
+					   .world = p->world };
 }
 
 struct vb_peer *vb_peer_get(struct vb_peer *p)
@@ -65,17 +68,6 @@ void vb_peer_put(struct vb_peer *p)
 	free(p);
 }
 
-/* No cancellation point: the caller may hold locks. */
-static void wake_thread(const struct vb_peer *p)
-{
-	const uint64_t one = 1;
-	int cancel = vb_cancel_off();
-
-	/* A write to a full eventfd fails, but then it is readable already. */
-	(void)!write(p->alarm, &one, sizeof(one));
-	vb_cancel_back(cancel);
-}
-
 void vb_peer_ring(struct vb_peer *p)
 {
 	if (atomic_load_explicit(&p->owed, memory_order_relaxed))
@@ -85,11 +77,11 @@ void vb_peer_ring(struct vb_peer *p)
 	 * two notices. */
 	if (!vb_bell_ring(p->bell) &&
 	    atomic_load_explicit(&p->registry->asleep, memory_order_relaxed))
-		wake_thread(p);
+		p->world->wake(p->world->arg, p);
 }
 
 void vb_peer_call(struct vb_peer *p)
 {
 	atomic_store(p->our_calls, 1);
-	wake_thread(p);
+	p->world->wake(p->world->arg, p);
 }

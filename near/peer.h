@@ -16,6 +16,7 @@
 #include "near/ring.h"
 #include "near/split_copy.h"
 #include "near/registry.h"
+#include "near/world.h"
 
 /* The memory that both programs map. Each program writes its own half; in the
  * peer's half it writes only ring.head (how far it has read), offer.word (the
@@ -47,6 +48,7 @@ enum vb_peer_state {
 
 struct vb_peer {
 	_Atomic uint32_t refs;
+	const struct vb_near_world *world; /* never changes */
 	_Atomic uint8_t state; /* enum vb_peer_state; writers hold near->lock */
 	unsigned slot;
 	/* Its second slot; 0: none. Writers hold near->lock. */
@@ -62,7 +64,7 @@ struct vb_peer {
 	struct vb_lane *lane;
 	bool is_self;
 	struct vb_copy_helper
-		*helper; /* copies a part of large copies; not owned */
+		*helper; /* copies a part of large copies, or NULL; not owned */
 	/* It has answers that it was not woken for. */
 	_Atomic bool owed;
 	struct vb_peer *next;	  /* in near->callers */
@@ -81,8 +83,10 @@ struct vb_peer {
  * program's peer for itself has one half for both directions. */
 void vb_peer_join(struct vb_peer *p, struct vb_lane *lane, unsigned end);
 
-/* NULL: no memory. The caller has one reference. @helper outlives the peer. */
-struct vb_peer *vb_peer_create(unsigned slot, struct vb_copy_helper *helper);
+/* NULL: no memory. The caller has one reference. @world and @helper outlive the
+ * peer. @helper NULL: large copies are made alone. */
+struct vb_peer *vb_peer_create(unsigned slot, const struct vb_near_world *world,
+			       struct vb_copy_helper *helper);
 /* One more reference. Returns @p. */
 struct vb_peer *vb_peer_get(struct vb_peer *p);
 void vb_peer_put(

@@ -16,7 +16,7 @@ struct rseq_area {
 	uint64_t sequence;
 };
 _Static_assert(offsetof(struct rseq_area, sequence) == 8, "rseq(2)");
-_Static_assert(offsetof(struct vb_permit, is) == 16, "used below");
+_Static_assert(offsetof(struct vb_permit, is) == 24, "used below");
 
 /* The offset from the thread pointer to the area that the C library has
  * registered for each thread; 0: there is none. */
@@ -75,11 +75,15 @@ static long look_and_call(struct rseq_area *area,
 			 "leaq 1b(%%rip), %%rcx\n"
 			 "movq %%rcx, 8(%[area])\n"
 			 "2: movq (%[permit]), %%r11\n"
-			 "movl 16(%[permit]), %%ecx\n"
+			 "movl 24(%[permit]), %%ecx\n"
 			 "cmpl %%ecx, (%%r11)\n"
 			 "jne 5f\n"
 			 "movq 8(%[permit]), %%r11\n"
-			 "movl 20(%[permit]), %%ecx\n"
+			 "movl 28(%[permit]), %%ecx\n"
+			 "cmpl %%ecx, (%%r11)\n"
+			 "jne 5f\n"
+			 "movq 16(%[permit]), %%r11\n"
+			 "movl 32(%[permit]), %%ecx\n"
 			 "cmpl %%ecx, (%%r11)\n"
 			 "jne 5f\n"
 			 "syscall\n"
@@ -140,7 +144,8 @@ bool vb_permit_is_exact(void)
 static bool holds(const struct vb_permit *p)
 {
 	return atomic_load(p->word[0]) == p->is[0] &&
-	       atomic_load(p->word[1]) == p->is[1];
+	       atomic_load(p->word[1]) == p->is[1] &&
+	       atomic_load(p->word[2]) == p->is[2];
 }
 
 ssize_t vb_permit_copy(const struct vb_permit *permit, pid_t pid, bool put,

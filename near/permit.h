@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A copy to or from another program's memory that begins only while its permit
- * holds. A permit names two words of the owner's registry (near/registry.h),
- * the sequence numbers of a key and of a queue pair, and the values that they
- * must still have.
+ * holds. A permit names three words of the owner's registry (near/registry.h),
+ * and the values that they must still have: the sequence numbers of a key and
+ * of a queue pair, and the word that says that the owner lives. The number of a
+ * process that has ended may be another's.
  *
  * The copying thread may be stopped for hours between its check of the words
  * and the system call, and the owner may revoke the key meanwhile. Therefore
@@ -21,8 +22,8 @@
 #include "base/defs.h"
 
 struct vb_permit {
-	const _Atomic uint32_t *word[2];
-	uint32_t is[2];
+	const _Atomic uint32_t *word[3];
+	uint32_t is[3];
 };
 
 /* Are check and call one restartable sequence in this thread? False with a C

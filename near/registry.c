@@ -112,12 +112,32 @@ bool vb_registry_is_open(const struct vb_registry *reg, pid_t owner)
  * number. When the holder of a robust mutex ends, the kernel sets
  * FUTEX_OWNER_DIED in it. No thread ever waits for this mutex.
  */
+static const _Atomic uint32_t *word_of_life(const struct vb_registry *reg)
+{
+	return (const _Atomic uint32_t *)&reg->alive;
+}
+
+static bool is_life(uint32_t holder)
+{
+	return holder & FUTEX_TID_MASK && !(holder & FUTEX_OWNER_DIED);
+}
+
 bool vb_registry_is_alive(const struct vb_registry *reg)
 {
-	const _Atomic uint32_t *word = (const _Atomic uint32_t *)&reg->alive;
-	uint32_t holder = atomic_load_explicit(word, memory_order_relaxed);
+	return is_life(
+		atomic_load_explicit(word_of_life(reg), memory_order_relaxed));
+}
 
-	return holder & FUTEX_TID_MASK && !(holder & FUTEX_OWNER_DIED);
+/* The permit lapses when the owner ends; it never holds if the owner does not
+ * live any more. */
+static void permit_while_alive(const struct vb_registry *reg,
+			       struct vb_permit *permit)
+{
+	uint32_t holder =
+		atomic_load_explicit(word_of_life(reg), memory_order_relaxed);
+
+	permit->word[2] = word_of_life(reg);
+	permit->is[2] = is_life(holder) ? holder : ~holder;
 }
 
 /*
@@ -246,6 +266,7 @@ bool vb_registry_open(const struct vb_registry *reg,
 	if (!copy_key(k, g, permit))
 		return false;
 	permit->word[0] = permit->word[1] = &k->seq;
+	permit_while_alive(reg, permit);
 	if (far->view) {
 		permit->word[1] =
 			&reg->qps[far->view->qpn % VB_REGISTRY_QPS].seq;

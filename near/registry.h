@@ -160,7 +160,8 @@ vb_far_side_by(const struct vb_registry_view *v, uint32_t key, uint64_t iova,
 }
 
 /* Does the key give access with the rights far->need? Then *@g is what it
- * opens, and *@permit lapses when the key or the queue pair changes. The caller
+ * opens, and *@permit lapses when the key or the queue pair changes, or the
+ * owner ends. The caller
  * has announced the key before (vb_hazard_announce()): then the owner, which
  * revokes first and looks at the hazards afterwards, waits for this access. */
 bool vb_registry_open(const struct vb_registry *reg,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Processing the lanes: requests from peers, and answers to our requests. */
 #include <errno.h>
-#include <sys/socket.h>
 
 #include "base/log.h"
 #include "near/hold.h"
@@ -258,7 +257,7 @@ static void near_serve_expel(struct vb_near *n, unsigned at)
 	       "ends, using packets",
 	       p->slot);
 	n->active[at] = n->active[--n->active_count];
-	shutdown(p->session, SHUT_RDWR);
+	p->world->hang_up(p->world->arg, p);
 	vb_peer_put(p);
 }
 

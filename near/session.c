@@ -171,17 +171,14 @@ static void forget_caller(struct vb_near *n, struct vb_peer *p)
 		*at = p->next;
 }
 
-/* End the session. What the peer has put on the lane is still processed.
- * Releases the table's reference. */
+/* Releases the table's reference. */
 static void near_drop(struct vb_near *n, struct vb_peer *p, vb_time now)
 {
 	forget_caller(n, p);
-	vb_near_remove(n, p, now);
-	vb_session_set_state(n, p, PEER_GONE);
-	vb_session_leave(n, p);
+	vb_session_end(n, p, now);
 	if (epoll_ctl(n->epoll_fd, EPOLL_CTL_DEL, p->session, NULL) == 0)
 		n->sessions--;
-	shutdown(p->session, SHUT_RDWR);
+	n->world->hang_up(n->world->arg, p);
 	vb_peer_put(p);
 	listen_again(n);
 }
@@ -241,7 +238,7 @@ static void call_slot(struct vb_near *n, unsigned slot)
 	int rc = -EMFILE;
 
 	if (n->sessions < n->max_sessions) {
-		p = vb_peer_create(slot, n->helper);
+		p = vb_peer_create(slot, n->world, n->helper);
 		rc = p ? call_peer(n, p) : -ENOMEM;
 	}
 	if (rc == 0) {
@@ -261,7 +258,7 @@ static void call_slot(struct vb_near *n, unsigned slot)
 
 static void take_caller(struct vb_near *n, int fd, bool strayed)
 {
-	struct vb_peer *p = vb_peer_create(0, n->helper);
+	struct vb_peer *p = vb_peer_create(0, n->world, n->helper);
 
 	if (!p) {
 		close(fd);
@@ -594,6 +591,8 @@ int vb_session_init(struct vb_near *n)
 	struct rlimit limit = { .rlim_cur = 1024 };
 	int rc;
 
+	if (!vb_registry_is_open(n->registry, getpid()))
+		return -EPERM; /* nor may we read another's memory */
 	(void)getrlimit(RLIMIT_NOFILE, &limit);
 	/* A session takes two descriptors; leave most of them to the program.
 	 */

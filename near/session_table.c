@@ -42,6 +42,13 @@ void vb_session_leave(struct vb_near *n, struct vb_peer *p)
 	vb_mutex_unlock(&n->lock);
 }
 
+void vb_session_end(struct vb_near *n, struct vb_peer *p, vb_time now)
+{
+	vb_near_remove(n, p, now);
+	vb_session_set_state(n, p, PEER_GONE);
+	vb_session_leave(n, p);
+}
+
 void vb_session_note_also(struct vb_near *n, struct vb_peer *p, unsigned also)
 {
 	if (also == 0 || also >= VB_SLOTS || vb_near_is_own(n, also) ||

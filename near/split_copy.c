@@ -2,8 +2,6 @@
 /* A part of a message, offered to its sender. */
 #include "near/split_copy.h"
 
-#include "base/clock.h"
-
 #define IS_SLOW	  (200 * VB_USEC)
 #define AWAY	  (4 * VB_MSEC)
 #define AWAY_MOST (1 * VB_SEC)
@@ -25,10 +23,15 @@ static uint32_t turned(uint32_t word, enum offer_state to)
 	return (word & ~(uint32_t)(OFFER_STATES - 1)) | to;
 }
 
+static vb_time now_of(const struct vb_split_copy *s)
+{
+	return s->world->now(s->world->arg);
+}
+
 bool vb_split_copy_make(struct vb_split_copy *s,
 			const struct vb_copy_part *part)
 {
-	if (s->away_until && vb_clock_read() < s->away_until)
+	if (s->away_until && now_of(s) < s->away_until)
 		return false;
 	s->word = turned(s->word + OFFER_STATES, OFFER_MADE);
 	s->offer->part = *part;
@@ -63,7 +66,7 @@ void vb_split_copy_drop(struct vb_split_copy *s)
  * offers for a while, each time for longer. */
 static void near_split_copy_stay_away(struct vb_split_copy *s)
 {
-	vb_time now = vb_clock_read();
+	vb_time now = now_of(s);
 
 	/* The last time was long ago: begin with the shortest pause again. */
 	if (s->away_until && now - s->away_until > AWAY_MOST)
@@ -81,10 +84,10 @@ enum vb_split_copy_end vb_split_copy_end(struct vb_split_copy *s)
 	if (atomic_compare_exchange_strong(&s->offer->word, &made,
 					   turned(s->word, OFFER_NONE)))
 		return SPLIT_OURS;
-	then = vb_clock_read();
+	then = now_of(s);
 	do
 		end = vb_split_copy_look(s);
-	while (end == SPLIT_SLOW && vb_clock_read() - then < IS_SLOW);
+	while (end == SPLIT_SLOW && now_of(s) - then < IS_SLOW);
 	if (end != SPLIT_SLOW)
 		return end;
 	near_split_copy_stay_away(s);

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 
 #include "core/wq.h"
+#include "near/world.h"
 
 /* A part of a SEND, and its destination. */
 struct vb_copy_part {
@@ -32,6 +33,7 @@ _Static_assert(sizeof(struct vb_offer) == 64, "one line");
 /* What the offering side remembers. */
 struct vb_split_copy {
 	struct vb_offer *offer;
+	const struct vb_near_world *world;
 	uint32_t word; /* the word of the last offer */
 	vb_time away_until, away;
 	/* The sender was too slow: it still has a part of the message, which

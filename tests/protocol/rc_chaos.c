@@ -5,5 +5,7 @@
 
 int main(int argc, char **argv)
 {
-	return scenario_main(argc, argv, SCENARIO_CHAOS, 400);
+	return scenario_main(
+		argc, argv,
+		&(struct scenario){ .kind = SCENARIO_CHAOS, .count = 400 });
 }

@@ -5,5 +5,7 @@
 
 int main(int argc, char **argv)
 {
-	return scenario_main(argc, argv, SCENARIO_HOSTILE, 300);
+	return scenario_main(
+		argc, argv,
+		&(struct scenario){ .kind = SCENARIO_HOSTILE, .count = 300 });
 }

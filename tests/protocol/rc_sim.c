@@ -4,5 +4,7 @@
 
 int main(int argc, char **argv)
 {
-	return scenario_main(argc, argv, SCENARIO_HONEST, 400);
+	return scenario_main(
+		argc, argv,
+		&(struct scenario){ .kind = SCENARIO_HONEST, .count = 400 });
 }

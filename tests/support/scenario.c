@@ -21,6 +21,9 @@
 #define SQ_SLOTS     16
 #define SIGNAL_EVERY 6
 #define TIME_LIMIT   (600 * VB_SEC)
+/* Twice the patience of ends_soon()'s timeouts, and some slack. */
+#define MOURNS	     (700 * VB_MSEC)
+#define SHORT_LIMIT (5 * VB_SEC) /* to a peer that lies or is gone */
 
 struct pieces {
 	unsigned count;
@@ -60,6 +63,7 @@ struct flow {
 
 struct play {
 	uint64_t seed;
+	const struct scenario *what;
 	enum scenario_kind kind;
 	struct sim_rand rand;
 	struct sim sim;
@@ -337,6 +341,13 @@ static void draw_wire(struct play *p)
 	w->lose = 0;
 }
 
+/* Are there ends of connections that only a timeout notices? */
+static bool ends_soon(const struct play *p)
+{
+	return p->kind == SCENARIO_CHAOS || p->kind == SCENARIO_DEATH ||
+	       (p->kind == SCENARIO_HOSTILE && p->what->path);
+}
+
 static void draw_pair(struct play *p)
 {
 	struct vb_qp_attr attr = sim_attr;
@@ -351,7 +362,7 @@ static void draw_pair(struct play *p)
 	attr.max_dest_rd_atomic = attr.max_rd_atomic;
 	attr.min_rnr_timer = (uint8_t)(1 + below(p, 12));
 	attr.timeout = (uint8_t)(below(p, 8) ? 10 + below(p, 6) : 0);
-	if (p->kind == SCENARIO_CHAOS) {
+	if (ends_soon(p)) {
 		attr.timeout = 12;
 		attr.retry_cnt = 3;
 	}
@@ -374,7 +385,7 @@ static void draw_doom(struct play *p)
 
 static void draw(struct play *p)
 {
-	sim_open(&p->sim, p->seed ^ 0x5eed);
+	sim_open_as(&p->sim, p->seed ^ 0x5eed, p->what->path);
 	draw_wire(p);
 	draw_pair(p);
 	for (unsigned i = 0; i < SIM_SIDES; i++)
@@ -451,7 +462,7 @@ static bool send_has_room(const struct play *p, const struct flow *f)
 	const struct vb_qp *qp = p->pair.qp[f->from];
 	const struct vb_sq *sq = &qp->sq;
 
-	return qp->state >= QPS_RTS &&
+	return !sim_is_away(&p->sim, f->from) && qp->state >= QPS_RTS &&
 	       atomic_load(&sq->posted) - atomic_load(&sq->released) < sq->cap;
 }
 
@@ -460,7 +471,7 @@ static bool recv_has_room(const struct play *p, const struct flow *f)
 	const struct vb_qp *qp = p->pair.qp[!f->from];
 	const struct vb_rq *rq = qp->srq ? &qp->srq->rq : &qp->rq;
 
-	return qp->state != QPS_RESET &&
+	return !sim_is_away(&p->sim, !f->from) && qp->state != QPS_RESET &&
 	       atomic_load(&rq->posted) - atomic_load(&rq->released) < rq->cap;
 }
 
@@ -530,6 +541,13 @@ static void check_send_cqe(struct play *p, struct flow *f,
 	}
 	if (!good && p->kind == SCENARIO_HONEST)
 		fail(p, "send status", (long)e->wr_id, e->status);
+	if (p->kind == SCENARIO_DEATH && !good &&
+	    e->status != (f->op_failed ? WC_FLUSH_ERR : WC_RETRY_EXC_ERR))
+		fail(p, "status after the peer's death", (long)e->wr_id,
+		     e->status);
+	if (p->kind == SCENARIO_DEATH && e->status == WC_RETRY_EXC_ERR &&
+	    p->sim.now - p->what->path->harmed_at(&p->sim) > MOURNS)
+		fail(p, "the peer's death is noticed late", (long)e->wr_id, 0);
 	if (e->is_recv || (good && f->op_failed))
 		fail(p, "send completion", (long)e->wr_id, e->status);
 	/* Silent ones succeeded: after a failure nothing is silent. */
@@ -574,6 +592,9 @@ static void check_recv_cqe(struct play *p, struct flow *f,
 	if (!e->is_recv || (good && f->recv_failed) ||
 	    (!good && p->kind == SCENARIO_HONEST))
 		fail(p, "receive status", (long)e->wr_id, e->status);
+	if (p->kind == SCENARIO_DEATH && !good && e->status != WC_FLUSH_ERR)
+		fail(p, "receive after the peer's death", (long)e->wr_id,
+		     e->status);
 	if (e->wr_id != f->recv_seen++)
 		fail(p, "receive order", (long)e->wr_id, f->recv_seen);
 	if (good && p->kind != SCENARIO_HOSTILE)
@@ -587,12 +608,12 @@ static bool poll_all(struct play *p)
 	bool any = false;
 
 	for (unsigned i = 0; i < SIM_SIDES; i++) {
-		struct flow *f = &p->flow[i];
-
-		for (; sim_poll(p->pair.recv_cq[!i], &e); any = true)
-			check_recv_cqe(p, f, &e);
+		if (sim_is_away(&p->sim, i))
+			continue;
+		for (; sim_poll(p->pair.recv_cq[i], &e); any = true)
+			check_recv_cqe(p, &p->flow[!i], &e);
 		for (; sim_poll(p->pair.send_cq[i], &e); any = true)
-			check_send_cqe(p, f, &e);
+			check_send_cqe(p, &p->flow[i], &e);
 	}
 	return any;
 }
@@ -639,7 +660,7 @@ static void check_flushed(struct play *p)
 	for (unsigned i = 0; i < SIM_SIDES; i++) {
 		const struct flow *out = &p->flow[i], *in = &p->flow[!i];
 
-		if (p->pair.qp[i]->state != QPS_ERR)
+		if (p->pair.qp[i]->state != QPS_ERR || sim_is_away(&p->sim, i))
 			continue;
 		if (out->op_failed && out->op_seen != out->op_posted)
 			fail(p, "not flushed", out->op_seen, out->op_posted);
@@ -660,23 +681,49 @@ static void check_over(struct play *p)
 		const struct vb_qp *qp = p->pair.qp[i];
 		const struct flow *f = &p->flow[i];
 
-		if (qp->state != QPS_RTS || !qp->attr.timeout)
+		if (sim_is_away(&p->sim, i) || qp->state != QPS_RTS ||
+		    !qp->attr.timeout)
 			continue;
 		if (f->op_seen != f->op_posted)
 			fail(p, "stuck, and alive", f->op_seen, f->op_posted);
 	}
 }
 
+static unsigned away_sides(const struct play *p)
+{
+	return sim_is_away(&p->sim, 0) | sim_is_away(&p->sim, 1) << 1;
+}
+
+/* A peer that lives and gives senseless answers is not given up: the program
+ * gives up, and is told of all that it has posted. */
+static void take_down(struct play *p)
+{
+	for (unsigned i = 0; i < SIM_SIDES; i++) {
+		vb_time then = p->sim.now;
+
+		sim_modify(&p->sim, p->pair.qp[i], QPS_ERR, 0, NULL);
+		if (p->sim.now - then > VB_SEC)
+			fail(p, "waited for a peer too long", i, 0);
+	}
+	poll_all(p);
+}
+
 static void perform(struct play *p)
 {
-	vb_time since = p->sim.now, end = since + TIME_LIMIT;
+	vb_time since = p->sim.now,
+		end = since + (p->what->path && ends_soon(p) ? SHORT_LIMIT
+							     : TIME_LIMIT);
 
 	while (!p->failed && !all_seen(p) && !dead(p)) {
 		vb_time next = meet_doom(p);
 
+		unsigned away = away_sides(p);
+
 		for (unsigned i = 0; i < SIM_SIDES; i++)
 			next = VB_MIN(next, post_due(p, &p->flow[i], since));
 		sim_drive(&p->sim);
+		if (away != away_sides(p))
+			continue;
 		next = VB_MIN(next, sim_next(&p->sim));
 		if (poll_all(p))
 			continue;
@@ -691,6 +738,8 @@ static void perform(struct play *p)
 	sim_settle(&p->sim, p->sim.now + VB_SEC);
 	if (poll_all(p) && p->kind == SCENARIO_HONEST)
 		fail(p, "a completion too many", 0, 0);
+	if (p->kind == SCENARIO_HOSTILE && p->what->path)
+		take_down(p);
 	check_flushed(p);
 	if (p->kind != SCENARIO_HONEST)
 		check_over(p);
@@ -753,7 +802,7 @@ static void print_sum(unsigned count)
 	       (unsigned long long)sum.dead);
 }
 
-bool scenario_play(uint64_t seed, enum scenario_kind kind)
+bool scenario_play(uint64_t seed, const struct scenario *what)
 {
 	static uint8_t guards[SIM_SIDES][2 * GUARD];
 	struct play *p = calloc(1, sizeof(*p));
@@ -762,15 +811,22 @@ bool scenario_play(uint64_t seed, enum scenario_kind kind)
 	if (!p)
 		abort();
 	p->seed = seed;
-	p->kind = kind;
+	p->what = what;
+	p->kind = what->kind;
 	p->rand.state = seed;
 	draw(p);
 	for (unsigned i = 0; i < SIM_SIDES; i++) {
 		memcpy(guards[i], p->mem[i], GUARD);
 		memcpy(guards[i] + GUARD, arena(p, i) + ARENA, GUARD);
 	}
+	if (what->plan)
+		what->plan(&p->sim, &p->rand);
 	perform(p);
 	add_up(p);
+	if (what->no_packets && p->sim.sent)
+		fail(p, "packets", (long)p->sim.sent, 0);
+	if (p->sim.path && p->sim.path->crime(&p->sim))
+		fail(p, p->sim.path->crime(&p->sim), 0, 0);
 	for (unsigned i = 0; i < SIM_SIDES; i++)
 		check_end(p, guards[i], i);
 	if (p->failed)
@@ -781,9 +837,9 @@ bool scenario_play(uint64_t seed, enum scenario_kind kind)
 	return !failed;
 }
 
-int scenario_main(int argc, char **argv, enum scenario_kind kind,
-		  unsigned count)
+int scenario_main(int argc, char **argv, const struct scenario *what)
 {
+	unsigned count = what->count;
 	uint64_t first = 1;
 	int i = 1;
 
@@ -796,8 +852,10 @@ int scenario_main(int argc, char **argv, enum scenario_kind kind,
 	if (i < argc)
 		first = strtoull(argv[i], NULL, 0);
 	for (uint64_t seed = first; seed < first + count; seed++)
-		if (!scenario_play(seed, kind))
+		if (!scenario_play(seed, what))
 			return 1;
 	print_sum(count);
+	if (what->path)
+		what->path->tell();
 	return 0;
 }

@@ -9,6 +9,7 @@
 
 #include "ib/ib.h"
 #include "tests/support/must.h"
+#include "wire/ipc.h"
 
 /* More packets than this on the wire are a storm. */
 #define STORM 20000
@@ -171,7 +172,7 @@ static void transmit(struct sim *s, unsigned from, uint8_t *bytes, uint32_t len)
 		put_on_wire(s, !from, bytes, len);
 }
 
-static void transmit_all(struct sim *s, unsigned from, struct vb_txq *q)
+void sim_transmit(struct sim *s, unsigned from, struct vb_txq *q)
 {
 	for (unsigned i = 0; i < q->count; i++) {
 		const struct vb_tx_frame *f = &q->frames[i];
@@ -220,13 +221,18 @@ static void drive(struct sim_side *side, struct vb_qp *qp)
 	while (more) {
 		more = vb_transport_send(qp, side->sim->now, &batch);
 		MUST(!more || batch.count); /* else it would spin */
-		transmit_all(side->sim, side->number, &batch);
+		sim_transmit(side->sim, side->number, &batch);
 		if (side->sim->used > STORM) {
 			sim_print_trace(side->sim);
 			MUST(!"a storm");
 		}
 	}
 	vb_mutex_unlock(&qp->drive);
+}
+
+bool sim_is_away(const struct sim *s, unsigned side)
+{
+	return s->path && s->path->is_away(s, side);
 }
 
 static void deliver(struct sim_side *side, const struct sim_frame *f)
@@ -237,9 +243,11 @@ static void deliver(struct sim_side *side, const struct sim_frame *f)
 	struct vb_ib_pkt pkt;
 	struct vb_qp *qp;
 
-	if (vb_ib_parse(f->bytes, f->len, &pkt) != PARSE_OK)
+	if (vb_ib_parse(f->bytes, f->len, &pkt) != PARSE_OK ||
+	    sim_is_away(side->sim, side->number))
 		return;
-	qp = vb_idtab_get(side->adapter.qps, pkt.bth.dqpn);
+	qp = vb_idtab_get(side->adapter.qps,
+			  pkt.bth.dqpn & ((1u << VB_QPN_BITS) - 1));
 	if (!qp || atomic_load(&qp->qpn) != pkt.bth.dqpn ||
 	    (pkt.bth.opcode != VB_OP_HEARD &&
 	     pkt.bth.opcode >> 5 != vb_ib_class(qp->type)))
@@ -252,6 +260,10 @@ static void deliver(struct sim_side *side, const struct sim_frame *f)
 
 void sim_drive(struct sim *s)
 {
+	if (s->path) {
+		s->path->drive(s);
+		return;
+	}
 	for (unsigned i = 0; i < SIM_SIDES; i++)
 		for (unsigned q = 0; q < s->side[i].qp_count; q++)
 			drive(&s->side[i], s->side[i].qps[q]);
@@ -261,6 +273,8 @@ vb_time sim_next(const struct sim *s)
 {
 	vb_time next = s->used ? s->heap[0].at : VB_NEVER;
 
+	if (s->path)
+		return VB_MIN(next, s->path->next(s));
 	for (unsigned i = 0; i < SIM_SIDES; i++)
 		for (unsigned q = 0; q < s->side[i].qp_count; q++) {
 			vb_time t = vb_transport_deadline(s->side[i].qps[q]);
@@ -334,7 +348,7 @@ static void open_side(struct sim *s, unsigned number)
 	MUST(vb_adapter_init(a, "sim") == 0);
 	a->qps = vb_idtab_create(1u << 12, 16 + 16 * number);
 	MUST(a->qps);
-	a->transport = &vb_ib_transport;
+	a->transport = s->path ? s->path->transport : &vb_ib_transport;
 	side->link.ops = &link_ops;
 	a->link = &side->link;
 	news.addresses[0] = gid_of(number);
@@ -346,12 +360,20 @@ static void open_side(struct sim *s, unsigned number)
 
 void sim_open(struct sim *s, uint64_t seed)
 {
+	sim_open_as(s, seed, NULL);
+}
+
+void sim_open_as(struct sim *s, uint64_t seed, const struct sim_path *path)
+{
 	memset(s, 0, sizeof(*s));
+	s->path = path;
 	s->rand.state = seed;
 	s->now = VB_SEC;
 	s->wire.delay = 5 * VB_USEC;
 	for (unsigned i = 0; i < SIM_SIDES; i++)
 		open_side(s, i);
+	if (path)
+		path->open(s);
 }
 
 void sim_close(struct sim *s)
@@ -359,6 +381,8 @@ void sim_close(struct sim *s)
 	while (s->used)
 		free(pop(s).bytes);
 	free(s->heap);
+	if (s->path)
+		s->path->close(s);
 	for (unsigned i = 0; i < SIM_SIDES; i++) {
 		struct sim_side *side = &s->side[i];
 
@@ -527,6 +551,8 @@ static void forget(struct sim_side *side, const struct vb_qp *qp)
 
 void sim_disconnect(struct sim *s, struct sim_pair *p)
 {
+	if (s->path)
+		s->path->rest(s);
 	for (unsigned i = 0; i < SIM_SIDES; i++) {
 		forget(&s->side[i], p->qp[i]);
 		if (p->qp[i]->type == QPT_XRC_RECV)

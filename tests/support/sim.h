@@ -66,7 +66,32 @@ struct sim_side {
 	unsigned qp_count;
 };
 
+/* Another way between the sides than the wire alone. */
+struct sim_path {
+	const struct vb_transport_ops *transport;
+	/* Both sides are there; no queue pair, and no key, is yet. */
+	void (*open)(struct sim *s);
+	void (*close)(struct sim *s);
+	/* All that the sides can do now. */
+	void (*drive)(struct sim *s);
+	/* When the next thing happens that is no packet. */
+	vb_time (*next)(const struct sim *s);
+	/* The side does nothing now; who touches its objects might wait for
+	 * ever. */
+	bool (*is_away)(const struct sim *s, unsigned side);
+	/* The test is over: no side is in the midst of anything any more. */
+	void (*rest)(struct sim *s);
+	/* What was done on this path that must never be, or NULL. */
+	const char *(*crime)(const struct sim *s);
+	/* When a side was harmed; VB_NEVER: not yet. */
+	vb_time (*harmed_at)(const struct sim *s);
+	/* Prints what all runs came to. */
+	void (*tell)(void);
+};
+
 struct sim {
+	const struct sim_path *path; /* NULL: the wire */
+	void *way;		     /* of the path */
 	struct sim_rand rand;
 	vb_time now;
 	struct sim_wire wire;
@@ -85,6 +110,7 @@ struct sim {
 };
 
 void sim_open(struct sim *s, uint64_t seed);
+void sim_open_as(struct sim *s, uint64_t seed, const struct sim_path *path);
 void sim_close(struct sim *s);
 
 /* A connection between the sides, or two queue pairs of datagrams: what is
@@ -121,6 +147,9 @@ void sim_modify(struct sim *s, struct vb_qp *qp, enum vb_qp_state to,
 		uint32_t mask, const struct vb_qp_attr *attr);
 void sim_disconnect(struct sim *s, struct sim_pair *p);
 
+/* Send the packets of @q from side @from. */
+void sim_transmit(struct sim *s, unsigned from, struct vb_txq *q);
+bool sim_is_away(const struct sim *s, unsigned side);
 /* Let all queue pairs send what they want to send now. */
 void sim_drive(struct sim *s);
 /* When does something happen next? */

@@ -73,7 +73,8 @@ static bool move(struct field *f, bool put, uint64_t at, uint64_t len)
 				   .count = 3,
 				   .far = (uint64_t)(uintptr_t)theirs + at,
 				   .len = len,
-				   .permit = { { &word, &word }, { 4, 4 } } };
+				   .permit = { { &word, &word, &word },
+					       { 4, 4, 4 } } };
 
 	return vb_copy_helper_copy(f->h, &c);
 }

@@ -49,6 +49,7 @@ static int setup(void **state)
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	assert_ptr_not_equal(w->registry, MAP_FAILED);
 	w->registry->is_exact = 1;
+	w->p.world = &vb_near_host;
 	w->p.registry = w->registry;
 	w->p.peer_hazards = w->hazards;
 	w->p.session = ends[0];

@@ -21,7 +21,7 @@
 #define FIRE  0xc3
 #define MARK  0x5a
 
-static _Atomic uint32_t words[2];
+static _Atomic uint32_t words[3];
 
 static ssize_t copy(const struct vb_permit *permit, bool put, void *here,
 		    const void *there, size_t len)
@@ -34,11 +34,13 @@ static ssize_t copy(const struct vb_permit *permit, bool put, void *here,
 
 static void permit__that_holds_copies(void **state)
 {
-	const struct vb_permit permit = { { &words[0], &words[1] }, { 4, 6 } };
+	const struct vb_permit permit = { { &words[0], &words[1], &words[2] },
+					  { 4, 6, 8 } };
 	char from[] = "some bytes", to[sizeof(from)] = "";
 
 	atomic_store(&words[0], 4);
 	atomic_store(&words[1], 6);
+	atomic_store(&words[2], 8);
 	assert_int_equal(copy(&permit, true, from, to, sizeof(from)),
 			 sizeof(from));
 	assert_string_equal(from, to);
@@ -55,9 +57,12 @@ static void permit__that_has_lapsed_copies_nothing(void **state)
 
 	atomic_store(&words[0], 4);
 	atomic_store(&words[1], 6);
-	for (unsigned i = 0; i < 2; i++) {
-		const struct vb_permit permit = { { &words[0], &words[1] },
-						  { 4 + !i * 2, 6 + i * 2 } };
+	atomic_store(&words[2], 8);
+	for (unsigned i = 0; i < 3; i++) {
+		struct vb_permit permit = { { &words[0], &words[1], &words[2] },
+					    { 4, 6, 8 } };
+
+		permit.is[i] += 2;
 
 		assert_int_equal(copy(&permit, true, from, to, sizeof(from)),
 				 -ECANCELED);
@@ -91,7 +96,8 @@ static uint64_t call_at(void)
 
 static void write_once(struct field *f, pid_t owner)
 {
-	const struct vb_permit permit = { { &f->word, &f->word }, { 4, 4 } };
+	const struct vb_permit permit = { { &f->word, &f->word, &f->word },
+					  { 4, 4, 4 } };
 	const struct iovec far = { f->memory, BYTES };
 	uint8_t fire[BYTES];
 	const struct iovec near = { fire, BYTES };

@@ -94,6 +94,36 @@ static bool opens(const struct registries *t, uint32_t adapter, uint32_t pd,
 	return vb_registry_open(t->seen, &far, &g, &permit);
 }
 
+/* Does a permit that is given now hold by @later? */
+static bool is_permitted(struct registries *t, uint32_t key,
+			 void (*later)(struct vb_registry *))
+{
+	const struct vb_far_side far = { .adapter = 1, .pd = 9, .key = key };
+	struct vb_permit permit;
+	bool holds = true;
+	struct vb_grant g;
+
+	assert_true(vb_registry_open(t->seen, &far, &g, &permit));
+	if (later)
+		later(t->own);
+	for (unsigned i = 0; i < VB_COUNT(permit.word); i++)
+		holds &= atomic_load(permit.word[i]) == permit.is[i];
+	return holds;
+}
+
+/* The number of a process that has ended may be another's. */
+static void open__permits_until_the_owner_ends(void **state)
+{
+	struct registries *t = *state;
+	struct vb_grant g = grant(t, 42, 0);
+
+	assert_false(is_permitted(t, g.key, NULL));
+	vb_registry_live(t->own);
+	assert_true(is_permitted(t, g.key, NULL));
+	assert_false(is_permitted(t, g.key, vb_registry_die));
+	assert_false(is_permitted(t, g.key, NULL));
+}
+
 static bool covers(struct registries *t, const struct vb_grant *granted,
 		   uint64_t iova, uint64_t len, uint64_t *at)
 {
@@ -271,6 +301,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(covers__every_byte_around_a_region),
 		TEST(open__key_domain_rights_queue_pair),
+		TEST(open__permits_until_the_owner_ends),
 		TEST(view__follows_the_queue_pair),
 		TEST(map__only_what_cannot_shrink),
 		TEST(map__readers_cannot_write),

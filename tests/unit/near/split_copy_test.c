@@ -27,6 +27,7 @@ static int set_up(void **state)
 
 	memset(b, 0, sizeof(*b));
 	b->split.offer = &b->offer;
+	b->split.world = &vb_near_host;
 	*state = b;
 	return 0;
 }

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * All that near/ asks of the kernel once two programs have met: the clock,
+ * copies between the programs, where a peer's threads are, and waking a peer.
+ * The lanes and registries themselves are memory. near/host.c has the functions
+ * of a real host; tests/support/near_sim.c has others, with which two programs
+ * run in one process and in virtual time.
+ */
+#ifndef NEAR_WORLD_H
+#define NEAR_WORLD_H
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "base/defs.h"
+#include "near/permit.h"
+
+struct vb_peer;
+
+/* What the kernel says about a thread. For a process the greatest value of its
+ * threads counts. */
+enum vb_whereabouts {
+	IS_ELSEWHERE, /* in no copy of our memory */
+	IS_UNSEEN, /* maybe in a copy but stopped there, or /proc is closed */
+	MAY_COPY,  /* it runs, or waits for a page inside a copy */
+};
+
+/* Any thread calls these functions, most of them with locks held, so none of
+ * them waits but pause(). @arg is vb_near_world.arg. */
+struct vb_near_world {
+	/* The time, in ns, that never goes back. */
+	vb_time (*now)(void *arg);
+	/* Let other threads run for about @ns; 0: only those that are ready.
+	 * The caller holds no lock that a peer or a packet may need. */
+	void (*pause)(void *arg, vb_time ns);
+	uint32_t (*random)(void *arg);
+	/* As vb_permit_copy(). */
+	ssize_t (*copy)(void *arg, const struct vb_permit *permit, pid_t pid,
+			bool put, const struct iovec *near, unsigned count,
+			const struct iovec *far, unsigned far_count);
+	/* Where are the threads of process @pid? */
+	enum vb_whereabouts (*find)(void *arg, pid_t pid);
+	/* Has the last thread of @p ended, or has it executed another program?
+	 */
+	bool (*has_hung_up)(void *arg, const struct vb_peer *p);
+	/* End the session with @p: both engine threads see that soon. */
+	void (*hang_up)(void *arg, const struct vb_peer *p);
+	/* Wake the engine thread of @p, which says that it sleeps. */
+	void (*wake)(void *arg, const struct vb_peer *p);
+	void *arg;
+};
+
+/* near/host.c: the kernel. */
+extern const struct vb_near_world vb_near_host;
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A program takes memory away while a peer that copies it stands at any step:
+ * stopped, frozen or dead. The program waits as long as docs/NEAR.md says, and
+ * nobody touches that memory afterwards, however the peer goes on.
+ */
+#include "near/hold.h"
+#include "tests/protocol/near_fixture.h"
+
+#define MOST_STEPS 400
+#define AT	   4096u
+
+/* Who owns the memory, and who copies it. */
+struct victim {
+	const char *name;
+	enum vb_wr_op op;
+	uint32_t len;
+	unsigned owner;	 /* the other side copies */
+	unsigned stride; /* only every so manieth step */
+};
+
+static const struct victim victims[] = {
+	{ "WRITE", WR_WRITE, 30000, 1, 1 },
+	{ "READ", WR_READ, 30000, 1, 1 },
+	{ "SEND, of its source", WR_SEND, 30000, 0, 1 },
+	/* The sender copies a half of it (near/split_copy.h). */
+	{ "long SEND, of its target", WR_SEND, 150000, 1, 3 },
+};
+
+/* How the owner takes it away. */
+enum taking { DEREGISTER, TO_ERR, TO_RESET, TAKINGS };
+
+static void take_away(struct stage *t, unsigned owner, enum taking how)
+{
+	if (how == DEREGISTER) {
+		assert_int_equal(vb_mr_deregister(t->mr[owner]), 0);
+		t->mr[owner] = NULL;
+	} else {
+		sim_modify(&t->sim, t->pair.qp[owner],
+			   how == TO_ERR ? QPS_ERR : QPS_RESET, 0, NULL);
+	}
+}
+
+static struct stage *begin(const struct victim *v, uint64_t seed)
+{
+	struct vb_qp_attr attr = sim_attr;
+	struct vb_send_wqe wqe;
+	struct stage *t;
+
+	attr.timeout = 12;
+	attr.retry_cnt = 3;
+	t = stage_open(&near_sim_path, seed, &attr);
+	stage_recv(t, AT, v->len, t->mr[1]->key);
+	wqe = stage_wqe(t, v->op, AT, v->len);
+	stage_post(t, &wqe, AT, t->mr[0]->key);
+	return t;
+}
+
+/* The memory is the program's own now: it marks it, and the mark must stay. */
+static void mark(struct stage *t, const struct victim *v)
+{
+	memset(t->mem[v->owner] + AT, 0xa5, v->len);
+}
+
+static void check_mark(const struct stage *t, const struct victim *v,
+		       uint64_t step)
+{
+	for (uint32_t i = 0; i < v->len; i++)
+		if (t->mem[v->owner][AT + i] != 0xa5)
+			fail_msg("%s: byte %u was written after step %llu",
+				 v->name, i, (unsigned long long)step);
+}
+
+/* Bytes that were read after they were taken away must not be delivered. */
+static void check_source(const struct stage *t, const struct victim *v,
+			 const struct ends *e)
+{
+	unsigned to = !v->owner;
+
+	bool sent = e[0].sends && e[0].send[0] == WC_SUCCESS;
+	bool came = e[1].recvs && e[1].recv[0] == WC_SUCCESS;
+
+	if (v->op == WR_WRITE || (v->op == WR_SEND && v->owner == 1) ||
+	    !(v->op == WR_SEND ? came : sent))
+		return;
+	for (uint32_t i = 0; i < v->len; i++)
+		if (t->mem[to][AT + i] == 0xa5 &&
+		    (uint8_t)((AT + i) * 31 + (AT + i) / 251 + 97 * v->owner) !=
+			    0xa5)
+			fail_msg("%s: byte %u was read too late", v->name, i);
+}
+
+/* False: the copy was over before that step. */
+static bool play(const struct victim *v, enum near_harm harm, enum taking how,
+		 uint64_t step, uint64_t seed)
+{
+	struct stage *t = begin(v, seed);
+	const struct near_plan plan = { harm, !v->owner, step, VB_NEVER };
+	struct ends e[SIM_SIDES] = { 0 };
+	vb_time then, bound;
+	bool harmed;
+
+	near_sim_plan(&t->sim, &plan);
+	sim_drive(&t->sim);
+	harmed = near_sim_is_harmed(&t->sim);
+	then = t->sim.now;
+	bound = harm == HARM_FREEZE ? VB_HOLD_UNSEEN + 100 * VB_MSEC
+				    : 20 * VB_MSEC;
+	take_away(t, v->owner, how);
+	if (t->sim.now - then > bound)
+		fail_msg("%s: waited %llu us at step %llu", v->name,
+			 (unsigned long long)(t->sim.now - then) / 1000,
+			 (unsigned long long)step);
+	mark(t, v);
+	if (harmed && harm != HARM_DIE)
+		near_sim_go_on(&t->sim, !v->owner);
+	sim_settle(&t->sim, t->sim.now + 10 * VB_SEC);
+	for (unsigned i = 0; i < SIM_SIDES; i++)
+		if (!near_sim_is_away(&t->sim, i))
+			stage_poll(t, i, &e[i]);
+	/* What a frozen copy does is beyond what a program can wait for. */
+	if (harm != HARM_FREEZE) {
+		check_mark(t, v, step);
+		check_source(t, v, e);
+	}
+	stage_close(t);
+	return harmed;
+}
+
+static void play_all(enum near_harm harm)
+{
+	for (unsigned i = 0; i < VB_COUNT(victims); i++)
+		for (enum taking how = 0; how < TAKINGS; how++)
+			for (uint64_t step = 1; step < MOST_STEPS;
+			     step += victims[i].stride)
+				if (!play(&victims[i], harm, how, step,
+					  1 + step % 3))
+					break;
+}
+
+static void revoke__from_a_stopped_peer(void **state)
+{
+	play_all(HARM_STOP);
+}
+
+static void revoke__from_a_frozen_peer(void **state)
+{
+	play_all(HARM_FREEZE);
+}
+
+static void revoke__from_a_peer_that_dies(void **state)
+{
+	play_all(HARM_DIE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(revoke__from_a_stopped_peer),
+		cmocka_unit_test(revoke__from_a_frozen_peer),
+		cmocka_unit_test(revoke__from_a_peer_that_dies),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
