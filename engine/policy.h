@@ -308,8 +308,8 @@ bool vb_wait_owes_already(unsigned pace, vb_time set, vb_time now);
 
 /* An event whose completion is not there is held back for a while: what does
  * the program's thread do after @looks in vain, and so long? */
-enum vb_held { HELD_YIELDS, HELD_NAPS, HELD_GIVES_UP };
-enum vb_held vb_wait_holds(unsigned looks, vb_time since, vb_time now);
+enum vb_held_event { HELD_YIELDS, HELD_NAPS, HELD_GIVES_UP };
+enum vb_held_event vb_wait_holds(unsigned looks, vb_time since, vb_time now);
 
 /* A poll that looks for the answer to an iWARP WRITE (engine/poll_hint.c). All
  * is kept with the queue pair, so these have no state. What arrived @now is the

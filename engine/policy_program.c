@@ -99,7 +99,7 @@ bool vb_wait_owes_already(unsigned pace, vb_time set, vb_time now)
 	return now - set < vb_span(pace, VB_OWED_AGAIN);
 }
 
-enum vb_held vb_wait_holds(unsigned looks, vb_time since, vb_time now)
+enum vb_held_event vb_wait_holds(unsigned looks, vb_time since, vb_time now)
 {
 	if (now - since > VB_EARLY_MOST)
 		return HELD_GIVES_UP;

@@ -262,7 +262,7 @@ static bool holds(struct vb_cq *cq, struct vb_channel *ch)
 	vb_time since = vb_now();
 
 	for (unsigned looks = 0; !has_come(cq, ch); looks++) {
-		enum vb_held next = vb_wait_holds(looks, since, vb_now());
+		enum vb_held_event next = vb_wait_holds(looks, since, vb_now());
 
 		if (next == HELD_GIVES_UP)
 			return false;
