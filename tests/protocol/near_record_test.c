@@ -12,7 +12,7 @@
 
 static struct vb_near_qp *near_of(struct stage *t, unsigned side)
 {
-	return t->pair.qp[side]->near;
+	return t->pair.qp[side]->priv[PRIV_NEAR];
 }
 
 static enum vb_qp_state state_of(struct stage *t, unsigned side)

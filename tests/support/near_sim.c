@@ -521,19 +521,17 @@ static bool send_both_ways(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 {
 	struct near_end *e = end_of(qp->adapter);
 	enum vb_qp_way way = qp->way;
-	bool more;
+	bool more = vb_near_send(e->near, qp, now);
 
-	qp->now = now;
-	more = vb_near_send(e->near, qp, now);
 	if (vb_near_has_left(qp, way))
 		vb_ib_transport.enter(qp, QPS_RTR, QPS_RTS, now);
-	return vb_ib_transport.send(qp, now, out) || more;
+	return vb_rc_ops.send(qp, now, out) || more;
 }
 
 /* True: there is more to do. */
 static bool turn_qp(struct near_end *e, struct vb_qp *qp)
 {
-	bool more = send_both_ways(qp, e->net->sim->now, &e->batch);
+	bool more = vb_transport_send(qp, e->net->sim->now, &e->batch);
 
 	sim_transmit(e->net->sim, e->number, &e->batch);
 	return more;
@@ -541,11 +539,11 @@ static bool turn_qp(struct near_end *e, struct vb_qp *qp)
 
 static void work_on(struct near_end *e, struct vb_qp *qp) VB_UNCHECKED
 {
-	const struct vb_transport_ops *ops = qp->adapter->transport;
 	bool more;
 
 	vb_mutex_lock(&qp->drive);
-	more = ops->deadline(qp) <= e->net->sim->now || !ops->can_wait(qp);
+	more = vb_transport_deadline(qp) <= e->net->sim->now ||
+	       !vb_transport_can_wait(qp);
 	for (unsigned i = 0; more && i < TURNS; i++) {
 		more = turn_qp(e, qp);
 		e->net->sim->now++;
@@ -657,8 +655,7 @@ static vb_time next_of(const struct near_end *e)
 	if (e->in_step)
 		return e->net->sim->now;
 	for (unsigned i = 0; i < side->qp_count; i++)
-		next = VB_MIN(next,
-			      side->adapter.transport->deadline(side->qps[i]));
+		next = VB_MIN(next, vb_transport_deadline(side->qps[i]));
 	return next;
 }
 
@@ -773,17 +770,44 @@ static void detach_both(struct vb_qp *qp)
 	vb_ib_transport.detach(qp);
 }
 
+static bool can_wait_near(const struct vb_qp *qp)
+{
+	if (qp->way == WAY_NEAR)
+		return vb_near_can_wait(qp);
+	return qp->way == WAY_PACKETS && vb_rc_ops.can_wait(qp);
+}
+
+static vb_time deadline_near(const struct vb_qp *qp)
+{
+	return VB_MIN(vb_rc_ops.deadline(qp), vb_near_deadline(qp));
+}
+
+static void recv_request(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+			 vb_time now)
+{
+	vb_rc_ops.recv[false](qp, pkt, now);
+}
+
+static void recv_response(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+			  vb_time now)
+{
+	vb_rc_ops.recv[true](qp, pkt, now);
+}
+
+static const struct vb_transport_ops near_sim_ops = {
+	.name = "near",
+	.recv = { recv_request, recv_response },
+	.send = send_both_ways,
+	.can_wait = can_wait_near,
+	.deadline = deadline_near,
+};
+
 static void enter_both(struct vb_qp *qp, enum vb_qp_state from,
 		       enum vb_qp_state to, vb_time now)
 {
 	vb_ib_transport.enter(qp, from, to, now);
 	vb_near_enter(end_of(qp->adapter)->near, qp, from, to, true);
-}
-
-static void recv_packet(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
-			vb_time now)
-{
-	vb_ib_transport.recv(qp, pkt, now);
+	qp->ops = &near_sim_ops;
 }
 
 static void settle_near(struct vb_adapter *a, uint32_t index)
@@ -791,29 +815,12 @@ static void settle_near(struct vb_adapter *a, uint32_t index)
 	vb_near_settle_qp(end_of(a)->near, a, index);
 }
 
-static bool can_wait_near(const struct vb_qp *qp)
-{
-	if (qp->way == WAY_NEAR)
-		return vb_near_can_wait(qp);
-	return qp->way == WAY_PACKETS && vb_ib_transport.can_wait(qp);
-}
-
-static vb_time deadline_near(const struct vb_qp *qp)
-{
-	return VB_MIN(qp->local_at, VB_MIN(vb_ib_transport.deadline(qp),
-					   vb_near_deadline(qp)));
-}
-
-static const struct vb_transport_ops near_sim_transport = {
+static const struct vb_transport near_sim_transport = {
 	.name = "near",
 	.attach = attach_both,
 	.detach = detach_both,
 	.enter = enter_both,
-	.recv = recv_packet,
 	.settle = settle_near,
-	.send = send_both_ways,
-	.can_wait = can_wait_near,
-	.deadline = deadline_near,
 };
 
 /*

@@ -68,7 +68,7 @@ struct sim_side {
 
 /* Another way between the sides than the wire alone. */
 struct sim_path {
-	const struct vb_transport_ops *transport;
+	const struct vb_transport *transport;
 	/* Both sides are there; no queue pair, and no key, is yet. */
 	void (*open)(struct sim *s);
 	void (*close)(struct sim *s);

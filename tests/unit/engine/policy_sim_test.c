@@ -64,6 +64,7 @@ static struct {
 	struct vb_engine e;
 	struct vb_adapter adapter;
 	struct vb_qp qp[QPS];
+	struct vb_engine_qp eq[QPS];
 } sim;
 
 static uint64_t sim_rand(uint64_t below)
@@ -355,7 +356,7 @@ static void sets_timer(void)
 
 	if (!vb_mutex_trylock(&sim.qp[i].drive))
 		return;
-	if (at < sim.qp[i].timer_at)
+	if (at < sim.eq[i].timer_at)
 		sim.due[i] = at;
 	arm_timer(&sim.e, &sim.qp[i], at, sim.now);
 	vb_mutex_unlock(&sim.qp[i].drive);
@@ -440,14 +441,17 @@ static void begin(uint64_t seed)
 	sim.crowded = sim_rand(3) == 0;
 	sim.acts_at = sim.now + sim_rand(VB_MSEC);
 	sim.mode = COMPUTES;
-	sim.adapter.transport = &transport;
 	for (unsigned i = 0; i < QPS; i++) {
 		sim.due[i] = VB_NEVER;
 		sim.qp[i].adapter = &sim.adapter;
-		sim.qp[i].timer_at = VB_NEVER;
+		sim.qp[i].ops = &transport;
+		sim.qp[i].local_at = VB_NEVER;
+		sim.qp[i].priv[PRIV_ENGINE] = &sim.eq[i];
+		sim.eq[i].qp = &sim.qp[i];
+		sim.eq[i].timer_at = VB_NEVER;
 		atomic_store(&sim.qp[i].qpn, i + 1);
 		vb_mutex_init(&sim.qp[i].drive, RANK_DRIVE);
-		vb_timer_init(&sim.qp[i].timer);
+		vb_timer_init(&sim.eq[i].timer);
 	}
 	atomic_store(&e->pace, 1);
 	vb_poll_init(&e->poll, 1);
