@@ -210,6 +210,57 @@ static void request__with_a_wrong_field_is_not_carried_out(void **state)
 		play_wrong(&wrongs[i]);
 }
 
+/* The data of a record must lie where the lane has data. */
+static void request__with_data_elsewhere_ends_the_session(void **state)
+{
+	static const uint32_t places[] = { VB_RING_DATA - 99, VB_RING_DATA,
+					   UINT32_MAX, UINT32_MAX - 99 };
+
+	for (unsigned i = 0; i < VB_COUNT(places); i++) {
+		static const uint8_t data[100] = { 1 };
+		struct stage *t = begin();
+		struct vb_request r = good_request(t);
+		struct vb_ring_writer *w = &near_sim_peer(&t->sim, 0)->writer;
+
+		stage_recv(t, AT, 100, t->mr[1]->key);
+		r.op = NEAR_SEND;
+		r.bytes = 100;
+		r.length = 100;
+		near_sim_stop(&t->sim, 0);
+		put_request(t, &r, data, sizeof(data));
+		w->ring->requests[(w->tail - 1) % VB_RING_SLOTS].data_at =
+			places[i];
+		sim_drive(&t->sim);
+		assert_true(near_sim_is_expelled(&t->sim, 0));
+		near_sim_go_on(&t->sim, 0);
+		stage_close(t);
+	}
+}
+
+/* A SEND that the responder fetches has as many pieces as a work request may
+ * have. */
+static void request__of_too_many_pieces_is_refused(void **state)
+{
+	for (unsigned more = 0; more < 2; more++) {
+		struct stage *t = begin();
+		struct vb_request r = good_request(t);
+		struct vb_sge pieces[VB_MAX_SGE + 1];
+		const unsigned count = VB_MAX_SGE + more;
+
+		for (unsigned i = 0; i < count; i++)
+			pieces[i] = (struct vb_sge){ (uintptr_t)t->mem[0] + i,
+						     1, t->mr[0]->key };
+		stage_recv(t, AT, count, t->mr[1]->key);
+		r.op = NEAR_PULL;
+		r.bytes = (uint16_t)(count * sizeof(pieces[0]));
+		r.length = count;
+		assert_int_equal(ask(t, &r, pieces),
+				 more ? ANSWER_NAK : ANSWER_DONE);
+		assert_int_equal(state_of(t, 1), more ? QPS_ERR : QPS_RTS);
+		stage_close(t);
+	}
+}
+
 /* Many WRITEs in one record: each is checked by itself. */
 static void request__of_many_ends_at_the_first_bad_one(void **state)
 {
@@ -464,6 +515,8 @@ int main(void)
 		cmocka_unit_test(request__is_carried_out_once),
 		cmocka_unit_test(
 			request__with_a_wrong_field_is_not_carried_out),
+		cmocka_unit_test(request__with_data_elsewhere_ends_the_session),
+		cmocka_unit_test(request__of_too_many_pieces_is_refused),
 		cmocka_unit_test(request__of_many_ends_at_the_first_bad_one),
 		cmocka_unit_test(answer__counts_only_for_what_was_asked),
 	};

@@ -90,36 +90,43 @@ static void check_source(const struct stage *t, const struct victim *v,
 			fail_msg("%s: byte %u was read too late", v->name, i);
 }
 
+/* What the peer does at that step. */
+struct peer_kind {
+	enum near_harm harm;
+	vb_time stop_for;
+	vb_time bound; /* of the owner's wait */
+	/* Its copy may be carried out after the owner has given up waiting. */
+	bool is_late;
+};
+
 /* False: the copy was over before that step. */
-static bool play(const struct victim *v, enum near_harm harm, enum taking how,
-		 uint64_t step, uint64_t seed)
+static bool play(const struct victim *v, const struct peer_kind *k,
+		 enum taking how, uint64_t step, uint64_t seed)
 {
 	struct stage *t = begin(v, seed);
-	const struct near_plan plan = { harm, !v->owner, step, VB_NEVER };
+	const struct near_plan plan = { k->harm, !v->owner, step, k->stop_for };
 	struct ends e[SIM_SIDES] = { 0 };
-	vb_time then, bound;
+	vb_time then;
 	bool harmed;
 
 	near_sim_plan(&t->sim, &plan);
 	sim_drive(&t->sim);
 	harmed = near_sim_is_harmed(&t->sim);
 	then = t->sim.now;
-	bound = harm == HARM_FREEZE ? VB_HOLD_UNSEEN + 100 * VB_MSEC
-				    : 20 * VB_MSEC;
 	take_away(t, v->owner, how);
-	if (t->sim.now - then > bound)
+	if (t->sim.now - then > k->bound)
 		fail_msg("%s: waited %llu us at step %llu", v->name,
 			 (unsigned long long)(t->sim.now - then) / 1000,
 			 (unsigned long long)step);
 	mark(t, v);
-	if (harmed && harm != HARM_DIE)
+	if (near_sim_is_away(&t->sim, !v->owner) && k->harm != HARM_DIE)
 		near_sim_go_on(&t->sim, !v->owner);
 	sim_settle(&t->sim, t->sim.now + 10 * VB_SEC);
 	for (unsigned i = 0; i < SIM_SIDES; i++)
 		if (!near_sim_is_away(&t->sim, i))
 			stage_poll(t, i, &e[i]);
 	/* What a frozen copy does is beyond what a program can wait for. */
-	if (harm != HARM_FREEZE) {
+	if (!k->is_late) {
 		check_mark(t, v, step);
 		check_source(t, v, e);
 	}
@@ -127,36 +134,45 @@ static bool play(const struct victim *v, enum near_harm harm, enum taking how,
 	return harmed;
 }
 
-static void play_all(enum near_harm harm)
+static void play_all(const struct peer_kind *k)
 {
 	for (unsigned i = 0; i < VB_COUNT(victims); i++)
 		for (enum taking how = 0; how < TAKINGS; how++)
 			for (uint64_t step = 1; step < MOST_STEPS;
 			     step += victims[i].stride)
-				if (!play(&victims[i], harm, how, step,
+				if (!play(&victims[i], k, how, step,
 					  1 + step % 3))
 					break;
 }
 
 static void revoke__from_a_stopped_peer(void **state)
 {
-	play_all(HARM_STOP);
+	play_all(&(struct peer_kind){ HARM_STOP, VB_NEVER, 20 * VB_MSEC });
+}
+
+/* It has lost its processor for a moment, and its copy goes on. */
+static void revoke__from_a_running_peer(void **state)
+{
+	play_all(&(struct peer_kind){ HARM_FREEZE, 100 * VB_USEC,
+				      20 * VB_MSEC });
 }
 
 static void revoke__from_a_frozen_peer(void **state)
 {
-	play_all(HARM_FREEZE);
+	play_all(&(struct peer_kind){ HARM_FREEZE, VB_NEVER,
+				      VB_HOLD_UNSEEN + 100 * VB_MSEC, true });
 }
 
 static void revoke__from_a_peer_that_dies(void **state)
 {
-	play_all(HARM_DIE);
+	play_all(&(struct peer_kind){ HARM_DIE, VB_NEVER, 20 * VB_MSEC });
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(revoke__from_a_stopped_peer),
+		cmocka_unit_test(revoke__from_a_running_peer),
 		cmocka_unit_test(revoke__from_a_frozen_peer),
 		cmocka_unit_test(revoke__from_a_peer_that_dies),
 	};

@@ -432,7 +432,9 @@ static ssize_t carry_bytes(struct near_end *e, struct near_end *owner, bool put,
 
 		if (!is_mapped(owner, (uintptr_t)address(&far), &left, &live))
 			return sum ? sum : -EFAULT;
-		if (!live && e->net->plan.harm != HARM_FREEZE)
+		/* Nobody waits for a frozen program for ever. */
+		if (!live && !(e->net->plan.harm == HARM_FREEZE &&
+			       e->net->plan.stop_for == VB_NEVER))
 			note_crime(e->net, "a copy after deregistration");
 		part = VB_MIN(part, left);
 		part = VB_MIN(part, most);

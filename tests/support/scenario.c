@@ -22,7 +22,7 @@
 #define SIGNAL_EVERY 6
 #define TIME_LIMIT   (600 * VB_SEC)
 /* Twice the patience of ends_soon()'s timeouts, and some slack. */
-#define MOURNS	     (700 * VB_MSEC)
+#define MOURNS	    (700 * VB_MSEC)
 #define SHORT_LIMIT (5 * VB_SEC) /* to a peer that lies or is gone */
 
 struct pieces {
@@ -76,6 +76,7 @@ struct play {
 	/* Chaos: which state a side is taken to, and when; RTS: none. */
 	enum vb_qp_state doom[SIM_SIDES];
 	vb_time doom_at[SIM_SIDES];
+	bool streams; /* of small WRITEs */
 	vb_time busy; /* until the last completion */
 	bool failed;
 };
@@ -256,12 +257,32 @@ static const uint8_t op_choice[] = {
 	WR_WRITE_IMM, WR_READ, WR_READ,	    WR_CMP_SWAP, WR_FETCH_ADD,
 };
 
+/* A small WRITE, one of many that are posted at once. */
+static bool draw_small(struct play *p, struct flow *f)
+{
+	struct op *op = &f->ops[f->op_count];
+	uint32_t len = 1 + below(p, 200);
+
+	*op = (struct op){ .op = WR_WRITE, .recv = -1 };
+	if (f->op_count % SIGNAL_EVERY == 0)
+		op->flags |= SEND_SIGNALED;
+	if (below(p, 2))
+		op->flags |= SEND_INLINE;
+	op->local = (struct pieces){ .count = 1,
+				     .total = len,
+				     .at = { take(p, f->from, len) },
+				     .len = { len } };
+	return op->local.at[0] != UINT32_MAX && draw_message(p, f, op);
+}
+
 static bool draw_op(struct play *p, struct flow *f, const struct op *before)
 {
 	struct op *op = &f->ops[f->op_count];
 	bool atomic, asks;
 	uint32_t len;
 
+	if (p->streams && below(p, 16))
+		return draw_small(p, f);
 	*op = (struct op){ .op = op_choice[below(p, VB_COUNT(op_choice))],
 			   .imm = sim_rand32(&p->rand),
 			   .recv = -1 };
@@ -387,6 +408,7 @@ static void draw(struct play *p)
 {
 	sim_open_as(&p->sim, p->seed ^ 0x5eed, p->what->path);
 	draw_wire(p);
+	p->streams = p->what->path && below(p, 4) == 0;
 	draw_pair(p);
 	for (unsigned i = 0; i < SIM_SIDES; i++)
 		draw_memory(p, i);
