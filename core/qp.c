@@ -2,6 +2,8 @@
 /* Queue pairs: create, complete, flush, destroy. */
 #include "core/lock_order.h"
 #include "core/qp.h"
+#include "core/tag.h"
+#include "core/xrc.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -314,6 +316,7 @@ static void leave_roster(struct vb_qp *qp)
  * thread that finds the queue pair before sees 0, a free one. The caller holds
  * drive. */
 static int bring_up(struct vb_qp *qp, struct vb_qp_share *share)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_adapter *a = qp->adapter;
 	int rc = a->transport->attach(qp);
@@ -444,7 +447,7 @@ void vb_qp_drained(struct vb_qp *qp)
  * leave the program waiting for a completion that never comes (IBA 10.10.2.3).
  */
 static void core_complete(struct vb_qp *qp, struct vb_cq *cq, struct vb_cqe *e,
-			  bool solicited)
+			  bool solicited) VB_REQUIRES(qp->drive)
 {
 	bool stays = qp->type == QPT_XRC_RECV ||
 		     (e->is_recv && qp->srq && qp->srq->tags);
@@ -502,6 +505,7 @@ bool vb_qp_recv_begin(struct vb_qp *qp)
 }
 
 static void finish_recv(struct vb_qp *qp, const struct vb_recv_done *d)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_cqe e = {
 		.wr_id = qp->recv.wr_id,
@@ -537,7 +541,7 @@ void vb_qp_recv_done(struct vb_qp *qp, const struct vb_recv_done *d)
 		vb_xrc_leave(qp);
 }
 
-static void flush_recv(struct vb_qp *qp)
+static void flush_recv(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	static const struct vb_recv_done flushed = { .status = WC_FLUSH_ERR,
 						     .opcode = WC_OP_RECV };
@@ -550,7 +554,7 @@ static void flush_recv(struct vb_qp *qp)
 	while (!qp->srq && vb_qp_recv_begin(qp));
 }
 
-static void flush_sends(struct vb_qp *qp)
+static void flush_sends(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	while (qp->sq.done != vb_sq_end(&qp->sq))
 		vb_qp_send_done(qp, WC_FLUSH_ERR);

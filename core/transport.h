@@ -7,6 +7,8 @@
 #define CORE_TRANSPORT_H
 
 #include "core/qp.h"
+#include "core/tag.h"
+#include "core/xrc.h"
 #include "link/link.h"
 
 enum vb_delayed_ack { ACK_NONE, ACK_NOW, ACK_DELAYED };

@@ -31,7 +31,7 @@ static struct vb_near *running_near(void)
 	return e ? e->near : NULL;
 }
 
-static int mux_attach(struct vb_qp *qp)
+static int mux_attach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	int rc = vb_ib_transport.attach(qp);
 
@@ -43,14 +43,14 @@ static int mux_attach(struct vb_qp *qp)
 	return rc;
 }
 
-static void mux_detach(struct vb_qp *qp)
+static void mux_detach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	vb_near_detach(running_near(), qp);
 	vb_ib_transport.detach(qp);
 }
 
 static void mux_enter(struct vb_qp *qp, enum vb_qp_state from,
-		      enum vb_qp_state to, vb_time now)
+		      enum vb_qp_state to, vb_time now) VB_REQUIRES(qp->drive)
 {
 	struct vb_near *n = running_near();
 	bool here = n && to == QPS_RTR && from == QPS_INIT &&
@@ -69,6 +69,7 @@ static void mux_recv_packet(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 }
 
 static bool send_all(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_near *n = running_near();
 	bool more;
@@ -92,12 +93,12 @@ static void mux_settle(struct vb_adapter *a, uint32_t index)
 		vb_near_settle_qp(n, a, index);
 }
 
-static bool quick(struct vb_qp *qp)
+static bool quick(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return qp->way == WAY_NEAR && vb_near_quick(qp);
 }
 
-static bool mux_can_wait(const struct vb_qp *qp)
+static bool mux_can_wait(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	if (qp->way == WAY_NEAR)
 		return vb_near_can_wait(qp);
@@ -122,7 +123,7 @@ static bool mux_unreplied(struct vb_qp *qp)
 	return vb_ib_transport.unreplied(qp);
 }
 
-static vb_time mux_deadline(const struct vb_qp *qp)
+static vb_time mux_deadline(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return VB_MIN(qp->local_at, VB_MIN(vb_ib_transport.deadline(qp),
 					   vb_near_deadline(qp)));
@@ -148,7 +149,7 @@ const struct vb_transport_ops vb_mux_transport = {
  * The same for streams, which engine/stream.c drives.
  */
 
-static int attach_stream(struct vb_qp *qp)
+static int attach_stream(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	int rc = vb_iwarp_transport.attach(qp);
 
@@ -160,7 +161,7 @@ static int attach_stream(struct vb_qp *qp)
 	return rc;
 }
 
-static void detach_stream(struct vb_qp *qp)
+static void detach_stream(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	vb_near_detach(running_near(), qp);
 	vb_iwarp_transport.detach(qp);
@@ -168,6 +169,7 @@ static void detach_stream(struct vb_qp *qp)
 
 static void mux_enter_stream(struct vb_qp *qp, enum vb_qp_state from,
 			     enum vb_qp_state to, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_near *n = running_near();
 
@@ -176,7 +178,7 @@ static void mux_enter_stream(struct vb_qp *qp, enum vb_qp_state from,
 		vb_near_enter(n, qp, from, to, false);
 }
 
-static bool stream_can_wait(const struct vb_qp *qp)
+static bool stream_can_wait(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	if (qp->way == WAY_NEAR)
 		return vb_near_can_wait(qp);
@@ -184,6 +186,7 @@ static bool stream_can_wait(const struct vb_qp *qp)
 }
 
 static vb_time mux_stream_deadline(const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	return VB_MIN(qp->local_at, VB_MIN(vb_iwarp_transport.deadline(qp),
 					   vb_near_deadline(qp)));

@@ -69,7 +69,7 @@ static int rc_attach(struct vb_qp *qp)
 	return qp->tp ? 0 : -ENOMEM;
 }
 
-static void rc_detach(struct vb_qp *qp)
+static void rc_detach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	vb_ooo_clear(qp->adapter, &vb_rc(qp)->req.ooo);
 	vb_ooo_clear(qp->adapter, &vb_rc(qp)->resp.ooo);
@@ -80,7 +80,7 @@ static void rc_detach(struct vb_qp *qp)
 }
 
 static void rc_enter(struct vb_qp *qp, enum vb_qp_state from,
-		     enum vb_qp_state to, vb_time now)
+		     enum vb_qp_state to, vb_time now) VB_REQUIRES(qp->drive)
 {
 	if (to == QPS_RTR && from == QPS_INIT) {
 		vb_rc(qp)->offers = vb_rc(qp)->selective = false;
@@ -98,6 +98,7 @@ static void rc_enter(struct vb_qp *qp, enum vb_qp_state from,
 }
 
 static void rc_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	enum vb_qp_state s = vb_rc_state(qp);
 
@@ -111,6 +112,7 @@ static void rc_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 
 /* In ERR only the NAK of a fault in the peer's request is sent. */
 static bool send_last_words(struct vb_qp *qp, struct vb_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 
@@ -120,12 +122,12 @@ static bool send_last_words(struct vb_qp *qp, struct vb_txq *out)
 	return false;
 }
 
-static uint32_t unsent(const struct vb_qp *qp)
+static uint32_t unsent(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return vb_sq_end(&qp->sq) - vb_rc(qp)->req.cur;
 }
 
-static void note_reply(struct vb_qp *qp)
+static void note_reply(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 
@@ -135,7 +137,7 @@ static void note_reply(struct vb_qp *qp)
 	resp->replies += resp->replies < REPLIES;
 }
 
-static bool answers(const struct vb_qp *qp)
+static bool answers(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return vb_rc_state(qp) == QPS_RTR || vb_rc_sends(qp);
 }
@@ -143,7 +145,7 @@ static bool answers(const struct vb_qp *qp)
 /* Send an ACK behind a reply of one packet: both fit in one train
  * (UDP_SEGMENT), whose last packet may be shorter, and cost one system call.
  * The receiver of a train handles its ACK first (engine/dispatch.c). */
-static bool ack_goes_last(const struct vb_qp *qp)
+static bool ack_goes_last(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	uint32_t len;
 
@@ -154,6 +156,7 @@ static bool ack_goes_last(const struct vb_qp *qp)
 }
 
 static bool rc_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	bool more = false, last = answers(qp) && ack_goes_last(qp);
 	unsigned before = out->count;
@@ -174,7 +177,7 @@ static bool rc_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	return more;
 }
 
-static bool rc_can_wait(const struct vb_qp *qp)
+static bool rc_can_wait(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return vb_rc_state(qp) == QPS_RTS && !vb_answer_is_due(qp) &&
 	       vb_req_can_wait(qp);
@@ -191,6 +194,7 @@ static bool has_completions(const struct vb_qp *qp)
 /* A program that polls and gets nothing polls again, so only one that has
  * completions can reply. */
 static enum vb_delayed_ack rc_delayed_ack(struct vb_qp *qp, bool polls)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 
@@ -204,7 +208,7 @@ static enum vb_delayed_ack rc_delayed_ack(struct vb_qp *qp, bool polls)
 	return resp->replies < REPLIES ? ACK_NOW : ACK_DELAYED;
 }
 
-static bool rc_unreplied(struct vb_qp *qp)
+static bool rc_unreplied(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 
@@ -215,7 +219,7 @@ static bool rc_unreplied(struct vb_qp *qp)
 	return vb_answer_is_due(qp);
 }
 
-static vb_time rc_deadline(const struct vb_qp *qp)
+static vb_time rc_deadline(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return vb_rc_sends(qp) ? vb_req_deadline(qp) : VB_NEVER;
 }

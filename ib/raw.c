@@ -16,7 +16,7 @@ static void raw_detach(struct vb_qp *qp)
 }
 
 static void raw_enter(struct vb_qp *qp, enum vb_qp_state from,
-		      enum vb_qp_state to, vb_time now)
+		      enum vb_qp_state to, vb_time now) VB_REQUIRES(qp->drive)
 {
 	if (to == QPS_SQD)
 		vb_qp_drained(qp); /* a frame is sent whole or not at all */
@@ -66,6 +66,7 @@ static bool ib_has_room(const struct vb_txq *out, const struct vb_send_wqe *wqe)
 }
 
 static bool raw_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	unsigned before = out->count;
 	bool more = false;
@@ -97,6 +98,7 @@ static vb_time raw_deadline(const struct vb_qp *qp)
 
 static enum vb_fault ib_take_frame(struct vb_qp *qp,
 				   const struct vb_raw_frame *f)
+	VB_REQUIRES(qp->drive)
 {
 	if (!qp->recv_busy && !vb_qp_recv_begin(qp))
 		return FAULT_NO_RQE;

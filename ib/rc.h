@@ -155,24 +155,25 @@ struct vb_rc {
 	bool selective; /* the peer's packets carry the bit */
 };
 
-static inline struct vb_rc *vb_rc(const struct vb_qp *qp)
+static inline struct vb_rc *vb_rc(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return qp->tp;
 }
 
 static inline enum vb_qp_state vb_rc_state(const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	/* Relaxed: written under drive, which the caller holds. */
 	return atomic_load_explicit(&qp->state, memory_order_relaxed);
 }
 
-static inline uint32_t vb_rc_qpn(const struct vb_qp *qp)
+static inline uint32_t vb_rc_qpn(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	/* Relaxed: written under drive, which the caller holds. */
 	return atomic_load_explicit(&qp->qpn, memory_order_relaxed);
 }
 
-static inline bool vb_rc_sends(const struct vb_qp *qp)
+static inline bool vb_rc_sends(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	enum vb_qp_state s = vb_rc_state(qp);
 
@@ -181,6 +182,7 @@ static inline bool vb_rc_sends(const struct vb_qp *qp)
 
 /* When the first of the requester's timers expires; VB_NEVER: none runs. */
 static inline vb_time vb_req_deadline(const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	const struct vb_req *req = &vb_rc(qp)->req;
 
@@ -190,96 +192,108 @@ static inline vb_time vb_req_deadline(const struct vb_qp *qp)
 /* A packet of @bytes payload bytes is refused for its length. If the cause is
  * that the two interfaces have different MTUs, which each end determines for
  * itself (core/qp_state.c), log a sentence that says so. */
-void vb_rc_explain_length(const struct vb_qp *qp, uint32_t bytes);
+void vb_rc_explain_length(const struct vb_qp *qp, uint32_t bytes)
+	VB_REQUIRES(qp->drive);
 
 /* The BTH fields common to all packets of this queue pair. */
-struct vb_bth vb_rc_bth(const struct vb_qp *qp, uint8_t opcode, uint32_t psn);
+struct vb_bth vb_rc_bth(const struct vb_qp *qp, uint8_t opcode, uint32_t psn)
+	VB_REQUIRES(qp->drive);
 
 /* ib/req.c: new requests. vb_req_send() sends what may go out now, runs the
  * timers, and returns true when @out is full and more is to be sent. */
-void vb_req_reset(struct vb_qp *qp);
+void vb_req_reset(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Send what may go out now, and act on expired timers. True: @out is full and
  * more is to be sent. */
-bool vb_req_send(struct vb_qp *qp, vb_time now, struct vb_txq *out);
+bool vb_req_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive);
 /* May posted work wait for responses that are on their way? See can_wait in
  * core/transport.h. */
-bool vb_req_can_wait(const struct vb_qp *qp);
+bool vb_req_can_wait(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* If so: up to which send queue index short work requests may wait, too. */
-uint32_t vb_req_waits_until(const struct vb_qp *qp);
+uint32_t vb_req_waits_until(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Has the requester nothing to send and no short wait in progress? */
-bool vb_req_is_idle(const struct vb_qp *qp);
+bool vb_req_is_idle(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* ib/req_retransmit.c. A NAK's bitmap says which packets the peer lacks:
  * schedule their retransmission. */
 void vb_req_take_sack(struct vb_qp *qp, const struct vb_ib_pkt *nak,
-		      vb_time now);
+		      vb_time now) VB_REQUIRES(qp->drive);
 /* READ responses before those in req->ooo are missing: request them again, once
  * for each una. */
-void vb_req_ask_gap(struct vb_qp *qp, vb_time now);
+void vb_req_ask_gap(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 /* Go back: send everything from una on again. */
-void vb_req_go_back(struct vb_qp *qp, vb_time now);
+void vb_req_go_back(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 /* The packet at una is lost: go back, at most once until una moves. Losses
  * among the retransmitted packets are left to the timers. */
-void vb_req_recover(struct vb_qp *qp, vb_time now);
+void vb_req_recover(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 /* ib/req_timer.c. Responses arrive, though not the next one: postpone the
  * probe, which would ask for all of them again. */
-void vb_req_heard(struct vb_qp *qp, vb_time now);
+void vb_req_heard(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 /* The probe was acknowledged and nothing after it: wait a little for more. */
-void vb_req_probe_acked(struct vb_qp *qp, vb_time now);
+void vb_req_probe_acked(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 /* ib/req_timer.c: restart the timers; stop them when nothing is in flight. */
-void vb_req_rearm(struct vb_qp *qp, vb_time now);
+void vb_req_rearm(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 /* ib/req.c: the oldest request without all its responses; or NULL. */
 const struct vb_asked *vb_req_asked(const struct vb_req *req);
 /* In SQD: report when every request that had begun is complete. */
-void vb_req_drain(struct vb_qp *qp);
+void vb_req_drain(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 /* ib/req_fast.c: send a run of small messages that begins at the cursor. False:
  * the next WQE does not qualify, or nothing may be sent now. */
-bool vb_req_fast_send(struct vb_qp *qp, vb_time now, struct vb_txq *out);
+bool vb_req_fast_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive);
 
 /* ib/comp.c: an ACK, NAK or response packet has arrived. */
-void vb_comp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now);
+void vb_comp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
+	VB_REQUIRES(qp->drive);
 /* Complete the WQEs that are acknowledged, or need no acknowledgement. */
-void vb_comp_retire(struct vb_qp *qp);
+void vb_comp_retire(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Complete the oldest WQE with @status and move the queue pair to ERR. */
-void vb_comp_fail(struct vb_qp *qp, enum vb_wc_status status);
+void vb_comp_fail(struct vb_qp *qp, enum vb_wc_status status)
+	VB_REQUIRES(qp->drive);
 
 /* ib/resp.c: a request packet has arrived. */
-void vb_resp_reset(struct vb_qp *qp);
-void vb_resp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt);
+void vb_resp_reset(struct vb_qp *qp) VB_REQUIRES(qp->drive);
+void vb_resp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+	VB_REQUIRES(qp->drive);
 /* Move to ERR because of @fault in the request or response at @psn. */
-void vb_resp_die(struct vb_qp *qp, enum vb_fault fault, uint32_t psn);
+void vb_resp_die(struct vb_qp *qp, enum vb_fault fault, uint32_t psn)
+	VB_REQUIRES(qp->drive);
 
 /* Also for UC: the first packet of a connection raises COMM_EST (IBA
  * 11.6.3.1). */
-void vb_resp_established(struct vb_qp *qp);
+void vb_resp_established(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Also for UC: check and place the SEND or WRITE packet @pkt, which follows the
  * packet @prev. A receive that a broken message left in qp->recv is used again.
  */
 enum vb_fault vb_resp_take(struct vb_qp *qp, struct vb_inbound *in,
 			   const struct vb_ib_op *prev,
-			   const struct vb_ib_pkt *pkt);
+			   const struct vb_ib_pkt *pkt) VB_REQUIRES(qp->drive);
 /* May this READ be answered? Does not check how many are in progress. */
-enum vb_fault vb_resp_judge_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt);
+enum vb_fault vb_resp_judge_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+	VB_REQUIRES(qp->drive);
 
 /* ib/xrc_read.c: is @a answered with the memory of another process? */
-bool vb_xrc_read_is_forwarded(const struct vb_qp *qp,
-			      const struct vb_answer *a);
+bool vb_xrc_read_is_forwarded(const struct vb_qp *qp, const struct vb_answer *a)
+	VB_REQUIRES(qp->drive);
 /* Have the bytes of @a's next response arrived, or a fault? If not, they are
  * requested, and vb_forward_bytes() delivers them. */
-bool vb_xrc_read_has(struct vb_qp *qp, const struct vb_answer *a);
+bool vb_xrc_read_has(struct vb_qp *qp, const struct vb_answer *a)
+	VB_REQUIRES(qp->drive);
 /* Copy @len of these bytes to @to. Only after vb_xrc_read_has() was true. */
-enum vb_fault vb_xrc_read_take(struct vb_qp *qp, uint8_t *to, uint32_t len);
+enum vb_fault vb_xrc_read_take(struct vb_qp *qp, uint8_t *to, uint32_t len)
+	VB_REQUIRES(qp->drive);
 /* The requester has repeated its request: give up if the other process is
  * gone. */
-void vb_xrc_read_check(struct vb_qp *qp);
-void vb_xrc_read_reset(struct vb_qp *qp);
+void vb_xrc_read_check(struct vb_qp *qp) VB_REQUIRES(qp->drive);
+void vb_xrc_read_reset(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 /* ib/answer.c: send responses and acknowledgements, in order. True: @out is
  * full and more is to be sent. */
-bool vb_answer_send(struct vb_qp *qp, struct vb_txq *out);
+bool vb_answer_send(struct vb_qp *qp, struct vb_txq *out)
+	VB_REQUIRES(qp->drive);
 /* Is a response, ACK or NAK to be sent, and can it be sent now? */
-bool vb_answer_is_due(const struct vb_qp *qp);
+bool vb_answer_is_due(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Is only an ACK due? */
-bool vb_answer_is_ack(const struct vb_qp *qp);
+bool vb_answer_is_ack(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 #endif

@@ -58,7 +58,7 @@ static enum vb_wc_status fetch_word(const struct vb_qp *qp,
 
 /* Check the next WQE and assign its PSNs. False: there is none, it must wait,
  * or it cannot be sent (then the requester stops there). */
-static bool ib_begin_next(struct vb_qp *qp)
+static bool ib_begin_next(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	struct vb_send_wqe *wqe = wqe_at(qp, req->begun);
@@ -94,7 +94,7 @@ static bool ib_begin_next(struct vb_qp *qp)
 
 /* Advance the cursor over @count PSNs of @wqe, which were sent. */
 static void ib_step(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-		    uint32_t count, vb_time now)
+		    uint32_t count, vb_time now) VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	uint32_t end = vb_psn_add(wqe->first_psn, wqe->psn_count);
@@ -113,6 +113,7 @@ static void ib_step(struct vb_qp *qp, const struct vb_send_wqe *wqe,
  * wait. */
 static const struct vb_asked *ask_more(struct vb_qp *qp,
 				       const struct vb_send_wqe *wqe)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	struct vb_window *w = &req->window;
@@ -136,7 +137,7 @@ static const struct vb_asked *ask_more(struct vb_qp *qp,
 }
 
 static bool send_ask(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-		     vb_time now, struct vb_txq *out)
+		     vb_time now, struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	const struct vb_asked *asked;
@@ -159,6 +160,7 @@ static bool send_ask(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 }
 
 static bool wants_ack(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
+	VB_REQUIRES(qp->drive)
 {
 	const struct vb_req *req = &vb_rc(qp)->req;
 	const struct vb_window *w = &req->window;
@@ -173,7 +175,7 @@ static bool wants_ack(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
  * again on a guess, the program may have deregistered the memory after it was
  * sent, and most often the peer has it: the request fails only when the packet
  * is known to be lost. True: the cursor has moved on. */
-static bool data_is_gone(struct vb_qp *qp)
+static bool data_is_gone(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 
@@ -186,7 +188,7 @@ static bool data_is_gone(struct vb_qp *qp)
 }
 
 static bool send_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-		      vb_time now, struct vb_txq *out)
+		      vb_time now, struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	bool ack_req = wants_ack(qp, wqe);
@@ -202,6 +204,7 @@ static bool send_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 
 /* Send one packet at the cursor. False: none may be sent now. */
 static bool send_next(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	const struct vb_send_wqe *wqe;
@@ -261,6 +264,7 @@ void vb_req_drain(struct vb_qp *qp)
  * short messages must be larger than that to be worth a system call.
  */
 static bool is_batch(const struct vb_qp *qp, uint32_t end)
+	VB_REQUIRES(qp->drive)
 {
 	const struct vb_req *req = &vb_rc(qp)->req;
 	const struct vb_send_wqe *last = wqe_at(qp, end - 1);

@@ -112,7 +112,7 @@ static void create__idle_memory(void **state)
 	vb_qp_destroy(qp);
 }
 
-static void create__references(void **state)
+static void VB_UNCHECKED create__references(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_qp_init i = init_of(f);
@@ -139,7 +139,7 @@ static void create__references(void **state)
 	assert_int_equal(f->cq->refs, 0);
 }
 
-static void destroy__memory_is_recycled_and_clean(void **state)
+static void VB_UNCHECKED destroy__memory_is_recycled_and_clean(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_qp *qp = make(f, init_of(f)), *again;
@@ -169,7 +169,7 @@ static void destroy__memory_is_recycled_and_clean(void **state)
 	vb_qp_destroy(again);
 }
 
-static void send_done__opcodes(void **state)
+static void VB_UNCHECKED send_done__opcodes(void **state)
 {
 	static const struct {
 		uint8_t wr, wc;
@@ -204,7 +204,8 @@ static void send_done__opcodes(void **state)
 	vb_qp_destroy(qp);
 }
 
-static void send_done__unsignalled_are_silent_unless_bad(void **state)
+static void VB_UNCHECKED
+send_done__unsignalled_are_silent_unless_bad(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_qp *qp = make(f, init_of(f));
@@ -221,7 +222,7 @@ static void send_done__unsignalled_are_silent_unless_bad(void **state)
 	vb_qp_destroy(qp);
 }
 
-static void send_done__sig_all(void **state)
+static void VB_UNCHECKED send_done__sig_all(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_qp_init i = init_of(f);
@@ -237,7 +238,7 @@ static void send_done__sig_all(void **state)
 	vb_qp_destroy(qp);
 }
 
-static void send_done__slots_free_with_the_polled_one(void **state)
+static void VB_UNCHECKED send_done__slots_free_with_the_polled_one(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_qp *qp = make(f, init_of(f));
@@ -259,7 +260,7 @@ static void send_done__slots_free_with_the_polled_one(void **state)
 	vb_qp_destroy(qp);
 }
 
-static void recv_done__everything_in_the_entry(void **state)
+static void VB_UNCHECKED recv_done__everything_in_the_entry(void **state)
 {
 	const struct vb_recv_done d = {
 		.opcode = WC_OP_RECV_WRITE_IMM,
@@ -296,7 +297,7 @@ static void recv_done__everything_in_the_entry(void **state)
 	vb_qp_destroy(qp);
 }
 
-static void recv_done__solicited_wakes(void **state)
+static void VB_UNCHECKED recv_done__solicited_wakes(void **state)
 {
 	struct vb_recv_done d = { .opcode = WC_OP_RECV };
 	struct fixture *f = *state;
@@ -315,7 +316,7 @@ static void recv_done__solicited_wakes(void **state)
 	vb_qp_destroy(qp);
 }
 
-static void fail__flushes_in_order(void **state)
+static void VB_UNCHECKED fail__flushes_in_order(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_qp *qp = make(f, init_of(f));
@@ -343,7 +344,8 @@ static void fail__flushes_in_order(void **state)
 	vb_qp_destroy(qp);
 }
 
-static void fail__receive_completed_before_is_not_flushed_again(void **state)
+static void VB_UNCHECKED
+fail__receive_completed_before_is_not_flushed_again(void **state)
 {
 	const struct vb_recv_done d = { .status = WC_LOC_LEN_ERR,
 					.opcode = WC_OP_RECV };
@@ -363,7 +365,7 @@ static void fail__receive_completed_before_is_not_flushed_again(void **state)
 	vb_qp_destroy(qp);
 }
 
-static void flush__what_was_posted_since(void **state)
+static void VB_UNCHECKED flush__what_was_posted_since(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_qp *qp = make(f, init_of(f));
@@ -383,7 +385,7 @@ static void flush__what_was_posted_since(void **state)
 	vb_qp_destroy(qp);
 }
 
-static void fail__shared_receives_stay_for_others(void **state)
+static void VB_UNCHECKED fail__shared_receives_stay_for_others(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_qp_init i = init_of(f);
@@ -411,7 +413,7 @@ static void fail__shared_receives_stay_for_others(void **state)
 	assert_int_equal(vb_srq_destroy(i.srq), 0);
 }
 
-static void overrun__kills_the_queue_pair_once(void **state)
+static void VB_UNCHECKED overrun__kills_the_queue_pair_once(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_qp_init i = init_of(f);
@@ -441,7 +443,7 @@ static void overrun__kills_the_queue_pair_once(void **state)
 	assert_int_equal(vb_cq_destroy(cq), 0);
 }
 
-static void overrun__by_a_receive(void **state)
+static void VB_UNCHECKED overrun__by_a_receive(void **state)
 {
 	const struct vb_recv_done d = { .opcode = WC_OP_RECV };
 	struct fixture *f = *state;
@@ -468,7 +470,7 @@ static void overrun__by_a_receive(void **state)
 	assert_int_equal(vb_cq_destroy(cq), 0);
 }
 
-static void query__snapshot(void **state)
+static void VB_UNCHECKED query__snapshot(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_qp *qp = make(f, init_of(f));
@@ -491,7 +493,7 @@ static void query__snapshot(void **state)
 	vb_qp_destroy(qp);
 }
 
-static void drained__event_only_when_asked(void **state)
+static void VB_UNCHECKED drained__event_only_when_asked(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_qp *qp = make(f, init_of(f));
