@@ -139,6 +139,10 @@ style() {
 		found_none scripts/rooms.py self-test
 	one "the checks of documents fail where they must" \
 		found_none scripts/docs.py self-test
+	one "functions that need a lock say so to clang" \
+		found_none scripts/locks.py check
+	one "the check of locks fails where it must" \
+		found_none scripts/locks.py self-test
 }
 
 build() {
