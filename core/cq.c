@@ -90,6 +90,7 @@ int vb_cq_destroy(struct vb_cq *cq)
 /* Move the entries to another ring, oldest first, and swap the rings. The
  * caller holds the lock. */
 static int move_to(struct vb_cq *cq, struct vb_cqe **ring, uint32_t cap)
+	VB_REQUIRES(cq->lock)
 {
 	struct vb_cqe *old = cq->ring;
 	uint32_t n = core_waiting(cq);
@@ -131,7 +132,7 @@ int vb_cq_resize(struct vb_cq *cq, uint32_t asked)
 }
 
 /* Signal the channel and disarm (IBA 11.4.2.2). The caller holds the lock. */
-static void signal_now(struct vb_cq *cq)
+static void signal_now(struct vb_cq *cq) VB_REQUIRES(cq->lock)
 {
 	cq->armed = CQ_UNARMED;
 	cq->untold = CQ_UNARMED;
@@ -157,6 +158,7 @@ static enum vb_cq_arm least(enum vb_cq_arm before, bool noteworthy)
 /* May the event of this entry wait for further entries (moderation)? The caller
  * holds the lock. */
 static bool can_be_put_off(struct vb_cq *cq, const struct vb_cqe *e)
+	VB_REQUIRES(cq->lock)
 {
 	if (VB_LIKELY(cq->per_event <= 1) || e->status != WC_SUCCESS ||
 	    cq->held + 1 >= cq->per_event)
@@ -169,7 +171,7 @@ static bool can_be_put_off(struct vb_cq *cq, const struct vb_cqe *e)
 
 /* Record the overrun. True for the first entry lost. The caller holds the
  * lock. */
-static bool note_overrun(struct vb_cq *cq)
+static bool note_overrun(struct vb_cq *cq) VB_REQUIRES(cq->lock)
 {
 	if (atomic_load(&cq->overrun))
 		return false;
@@ -230,6 +232,7 @@ static void release_slots(const struct vb_cqe *e)
 }
 
 static uint32_t poll_locked(struct vb_cq *cq, uint32_t most, struct vb_cqe *out)
+	VB_REQUIRES(cq->lock)
 {
 	uint32_t have = core_waiting(cq), n = VB_MIN(most, have);
 
@@ -245,7 +248,7 @@ static uint32_t poll_locked(struct vb_cq *cq, uint32_t most, struct vb_cqe *out)
 	return n;
 }
 
-static struct vb_qp *sender_locked(struct vb_cq *cq)
+static struct vb_qp *sender_locked(struct vb_cq *cq) VB_REQUIRES(cq->lock)
 {
 	struct vb_qp *qp = NULL;
 	uint32_t n = core_waiting(cq);

@@ -222,7 +222,7 @@ static void core_forget_peer(struct vb_qp *qp)
  * the timer and kick keep their values from one life to the next. The caller
  * holds drive. */
 static void init_fields(struct vb_qp *qp, struct vb_adapter *a,
-			const struct vb_qp_init *init)
+			const struct vb_qp_init *init) VB_REQUIRES(qp->drive)
 {
 	qp->adapter = a;
 	qp->pd = init->pd;

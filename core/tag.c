@@ -254,6 +254,7 @@ static void take_count(struct vb_tags *t, const struct vb_tag_op *op)
  * told. */
 static void complete_op(struct vb_srq *srq, const struct vb_tag_op *op,
 			enum vb_wc_op opcode, enum vb_wc_status status)
+	VB_REQUIRES(srq->rq.lock)
 {
 	const struct vb_cqe e = {
 		.wr_id = op->wr_id,
