@@ -63,7 +63,7 @@ static void mux_enter(struct vb_qp *qp, enum vb_qp_state from,
 }
 
 static void mux_recv_packet(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
-			    vb_time now)
+			    vb_time now) VB_REQUIRES(qp->drive)
 {
 	vb_ib_transport.recv(qp, pkt, now);
 }
@@ -106,19 +106,20 @@ static bool mux_can_wait(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 }
 
 /* On lanes every post has to call vb_drive(). */
-static uint32_t mux_waits_until(const struct vb_qp *qp)
+static uint32_t mux_waits_until(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return qp->way == WAY_PACKETS ? vb_ib_transport.waits_until(qp)
 				      : qp->sq.done;
 }
 
 static enum vb_delayed_ack mux_delayed_ack(struct vb_qp *qp, bool polls)
+	VB_REQUIRES(qp->drive)
 {
 	return qp->way == WAY_PACKETS ? vb_ib_transport.delayed_ack(qp, polls)
 				      : ACK_NONE;
 }
 
-static bool mux_unreplied(struct vb_qp *qp)
+static bool mux_unreplied(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return vb_ib_transport.unreplied(qp);
 }
@@ -194,12 +195,13 @@ static vb_time mux_stream_deadline(const struct vb_qp *qp)
 
 /* The two functions for packets do nothing on a stream. */
 static void recv_nothing(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
-			 vb_time now)
+			 vb_time now) VB_REQUIRES(qp->drive)
 {
 	vb_iwarp_transport.recv(qp, pkt, now);
 }
 
 static bool send_nothing(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	return vb_iwarp_transport.send(qp, now, out);
 }

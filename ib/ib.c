@@ -63,7 +63,7 @@ struct vb_bth vb_rc_bth(const struct vb_qp *qp, uint8_t opcode, uint32_t psn)
 
 /* RC; and XRC, of which each queue pair is one half. */
 
-static int rc_attach(struct vb_qp *qp)
+static int rc_attach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	qp->tp = calloc(1, sizeof(struct vb_rc));
 	return qp->tp ? 0 : -ENOMEM;
@@ -252,38 +252,39 @@ static const struct vb_transport_ops *ib_ops_of(const struct vb_qp *qp)
 	return types[qp->type];
 }
 
-static int ib_attach(struct vb_qp *qp)
+static int ib_attach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	if (qp->type >= VB_COUNT(types) || !types[qp->type])
 		return -EOPNOTSUPP;
 	return ib_ops_of(qp)->attach(qp);
 }
 
-static void ib_detach(struct vb_qp *qp)
+static void ib_detach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	ib_ops_of(qp)->detach(qp);
 }
 
 static void ib_enter(struct vb_qp *qp, enum vb_qp_state from,
-		     enum vb_qp_state to, vb_time now)
+		     enum vb_qp_state to, vb_time now) VB_REQUIRES(qp->drive)
 {
 	ib_ops_of(qp)->enter(qp, from, to, now);
 }
 
 static void ib_recv_packet(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
-			   vb_time now)
+			   vb_time now) VB_REQUIRES(qp->drive)
 {
 	qp->now = now;
 	ib_ops_of(qp)->recv(qp, pkt, now);
 }
 
 static bool ib_send_packets(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	qp->now = now;
 	return ib_ops_of(qp)->send(qp, now, out);
 }
 
-static bool ib_can_wait(const struct vb_qp *qp)
+static bool ib_can_wait(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	const struct vb_transport_ops *ops = ib_ops_of(qp);
 
@@ -291,26 +292,27 @@ static bool ib_can_wait(const struct vb_qp *qp)
 }
 
 static enum vb_delayed_ack ib_delayed_ack(struct vb_qp *qp, bool polls)
+	VB_REQUIRES(qp->drive)
 {
 	const struct vb_transport_ops *ops = ib_ops_of(qp);
 
 	return ops->delayed_ack ? ops->delayed_ack(qp, polls) : ACK_NONE;
 }
 
-static bool ib_unreplied(struct vb_qp *qp)
+static bool ib_unreplied(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	const struct vb_transport_ops *ops = ib_ops_of(qp);
 
 	return ops->unreplied && ops->unreplied(qp);
 }
 
-static vb_time ib_deadline(const struct vb_qp *qp)
+static vb_time ib_deadline(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return ib_ops_of(qp)->deadline(qp);
 }
 
 /* Called only after ib_can_wait() was true, hence for RC. */
-static uint32_t ib_waits_until(const struct vb_qp *qp)
+static uint32_t ib_waits_until(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return ib_ops_of(qp)->waits_until(qp);
 }

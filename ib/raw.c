@@ -6,12 +6,12 @@
 #include "ib/unrel.h"
 #include "wire/eth.h"
 
-static int raw_attach(struct vb_qp *qp)
+static int raw_attach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return 0;
 }
 
-static void raw_detach(struct vb_qp *qp)
+static void raw_detach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 }
 
@@ -91,7 +91,7 @@ static bool raw_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	return more;
 }
 
-static vb_time raw_deadline(const struct vb_qp *qp)
+static vb_time raw_deadline(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return VB_NEVER;
 }

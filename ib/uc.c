@@ -26,13 +26,13 @@ static struct vb_uc *uc_of(const struct vb_qp *qp)
 	return qp->tp;
 }
 
-static int uc_attach(struct vb_qp *qp)
+static int uc_attach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	qp->tp = calloc(1, sizeof(struct vb_uc));
 	return qp->tp ? 0 : -ENOMEM;
 }
 
-static void uc_detach(struct vb_qp *qp)
+static void uc_detach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	free(qp->tp);
 	qp->tp = NULL;

@@ -32,13 +32,13 @@ static struct vb_ud *ud_of(const struct vb_qp *qp)
 	return qp->tp;
 }
 
-static int ud_attach(struct vb_qp *qp)
+static int ud_attach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	qp->tp = calloc(1, sizeof(struct vb_ud));
 	return qp->tp ? 0 : -ENOMEM;
 }
 
-static void ud_detach(struct vb_qp *qp)
+static void ud_detach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	free(qp->tp);
 	qp->tp = NULL;

@@ -15,7 +15,7 @@
 
 #define MSS_UNKNOWN 1220 /* carried by every IPv6 path */
 
-static int iw_attach(struct vb_qp *qp)
+static int iw_attach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	if (qp->type != QPT_RC)
 		return -EOPNOTSUPP;
@@ -53,7 +53,7 @@ static void iw_enter(struct vb_qp *qp, enum vb_qp_state from,
 }
 
 static void iw_recv_packet(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
-			   vb_time now)
+			   vb_time now) VB_REQUIRES(qp->drive)
 {
 }
 
