@@ -4,7 +4,9 @@
 
     scripts/locks.py check       every function that a header of ROOMS declares
                                  and whose comment speaks of a lock, or that is
-                                 given a queue pair, has an annotation
+                                 given a queue pair, has an annotation, and so
+                                 has every function of a transport that is
+                                 given a queue pair
     scripts/locks.py self-test   the check fails where it must
 
 An annotation is a macro of base/sync.h: VB_REQUIRES, VB_EXCLUDES, VB_ACQUIRE,
@@ -13,8 +15,9 @@ scripts/check.sh) checks callers by it; this script sees to it that none is
 forgotten. A comment counts for the declaration that follows it. A comment that
 another comment follows counts for all declarations up to the next blank line,
 and one that a blank line follows up to the next one of that kind; the comment
-at the top of a header counts for none. Pointers to functions are left out:
-clang takes no annotation for them.
+at the top of a header counts for none. clang takes no annotation for pointers
+to functions, so those of struct vb_transport_ops are looked at where they are
+defined.
 
 Each finding is one line, FILE:LINE: what is wrong. The exit status is 1 when
 there is one.
@@ -35,6 +38,7 @@ SPEAKS = re.compile(
     rf'|\bTakes(?: and releases)? {LOCK}\b'
     rf'|\b(?:must|does) not hold {LOCK}\b'
     rf'|\b{LOCK} is held\b', re.I)
+TRANSPORT = re.compile(r'struct vb_transport_ops \w+ = \{(.*?)\n\};', re.S)
 QUEUE_PAIR = re.compile(r'\bstruct vb_qp \*(?!\*)')
 
 # Functions without an annotation, and why.
@@ -154,12 +158,30 @@ def check_header(root, path, used):
         yield f'{path}:{line}: {name}() has no VB_REQUIRES or the like: {why}'
 
 
+def check_transports(root, path):
+    with open(os.path.join(root, path), encoding='utf-8') as f:
+        text = f.read()
+    given = {name for table in TRANSPORT.findall(text)
+             for name in re.findall(r'\.\w+ = (\w+)', table)}
+    if not given:
+        return
+    for kind, first, _, words in items(text):
+        found = declaration(words) if kind == 'code' else None
+        if (found and found[0] in given and QUEUE_PAIR.search(found[1]) and
+                not found[2]):
+            line = text.count('\n', 0, first) + 1
+            yield (f'{path}:{line}: {found[0]}() has no VB_REQUIRES: '
+                   'a transport is called under drive')
+
+
 def check(root, exempt=None):
     used = set()
     for room in ROOMS:
         for name in sorted(os.listdir(os.path.join(root, room))):
             if name.endswith('.h'):
                 yield from check_header(root, f'{room}/{name}', used)
+            elif name.endswith('.c'):
+                yield from check_transports(root, f'{room}/{name}')
     for name in sorted(set(EXEMPT if exempt is None else exempt) - used):
         yield f'scripts/locks.py:1: {name}() needs no exemption any more'
 
@@ -202,6 +224,22 @@ def self_test():
             said = list(check(root, {}))
         if bad != any(' f() has no ' in line for line in said):
             yield f'self-test: {text!r} gives {said}'
+    ops = 'const struct vb_transport_ops o = {\n\t.recv = f,\n};\n'
+    for text, bad in [
+        ('static void f(struct vb_qp *qp)\n{\n\tg();\n}\n', True),
+        ('static void f(struct vb_adapter *a)\n{\n\tg();\n}\n', False),
+        ('static void f(struct vb_qp *qp)\n\tVB_REQUIRES(qp->drive)\n{\n'
+         '\tg();\n}\n', False),
+    ]:
+        with tempfile.TemporaryDirectory() as root:
+            for room in ROOMS:
+                os.mkdir(os.path.join(root, room))
+            with open(os.path.join(root, 'ib/a.c'), 'w',
+                      encoding='utf-8') as f:
+                f.write(text + '\n' + ops)
+            said = list(check(root, {}))
+        if bad != any(' f() has no ' in line for line in said):
+            yield f'self-test: {text!r} of a transport gives {said}'
     with tempfile.TemporaryDirectory() as root:
         for room in ROOMS:
             os.mkdir(os.path.join(root, room))
