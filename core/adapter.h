@@ -13,7 +13,7 @@
 #include "core/port.h"
 #include "core/roster.h"
 
-struct vb_transport_ops;
+struct vb_transport;
 struct vb_key_ops;
 struct vb_link;
 struct vb_flow;
@@ -58,7 +58,7 @@ struct vb_adapter {
 	struct vb_idtab *qps;
 	uint32_t qpn_base;    /* high QPN bits: the slot of this process */
 	struct vb_link *link; /* borrowed from the engine */
-	const struct vb_transport_ops *transport;
+	const struct vb_transport *transport;
 	bool rnic; /* an iWARP device: RC queue pairs only */
 	/* Is told of every key granted or revoked; or NULL. Set before the
 	 * first key is made. */

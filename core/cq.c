@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Completion queues: a ring of entries under one lock. */
+/* Completions: what becomes of a work request that is done, and the queue where
+ * the program finds it, a ring of entries under one lock. */
 #include "core/lock_order.h"
 #include "core/cq.h"
 
@@ -8,8 +9,26 @@
 
 #include "base/log.h"
 #include "core/qp.h"
+#include "core/tag.h"
+#include "core/xrc.h"
 
 #define FEW 16 /* entries that vb_cq_sender() looks through */
+
+// clang-format off
+static const uint8_t wc_ops[] = {
+	[WR_WRITE]     = WC_OP_WRITE,
+	[WR_WRITE_IMM] = WC_OP_WRITE,
+	[WR_SEND]      = WC_OP_SEND,
+	[WR_SEND_IMM]  = WC_OP_SEND,
+	[WR_READ]      = WC_OP_READ,
+	[WR_CMP_SWAP]  = WC_OP_CMP_SWAP,
+	[WR_FETCH_ADD] = WC_OP_FETCH_ADD,
+	[WR_LOCAL_INV] = WC_OP_LOCAL_INV,
+	[WR_BIND_MW]   = WC_OP_BIND_MW,
+	[WR_SEND_INV]  = WC_OP_SEND,
+	[WR_ATOMIC_WRITE] = WC_OP_ATOMIC_WRITE,
+};
+// clang-format on
 
 static uint32_t ring_cap(uint32_t asked)
 {
@@ -213,6 +232,112 @@ bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *e, bool solicited)
 	}
 	return room;
 }
+
+/*
+ * Completions of a queue pair (core/qp.h).
+ */
+
+/* A lost entry moves the queue pair to ERR: an unaffiliated error alone would
+ * leave the program waiting for a completion that never comes (IBA 10.10.2.3).
+ */
+static void core_complete(struct vb_qp *qp, struct vb_cq *cq, struct vb_cqe *e,
+			  bool solicited) VB_REQUIRES(qp->drive)
+{
+	bool stays = qp->type == QPT_XRC_RECV ||
+		     (e->is_recv && qp->srq && qp->srq->tags);
+
+	/* Entries of XRC receives and of tag matching outlive the queue pair,
+	 * and free none of its slots. */
+	e->qp = stays ? NULL : qp;
+	e->qpn = atomic_load_explicit(&qp->qpn, memory_order_relaxed);
+	e->timestamp = qp->now;
+	if (!vb_cq_push(cq, e, solicited))
+		vb_qp_fail(qp, EVENT_QP_FATAL);
+}
+
+static uint8_t wc_op(const struct vb_send_wqe *wqe)
+{
+	return wqe->op < VB_COUNT(wc_ops) ? wc_ops[wqe->op] : WC_OP_SEND;
+}
+
+void vb_qp_send_done(struct vb_qp *qp, enum vb_wc_status status)
+{
+	const struct vb_send_wqe *wqe;
+	struct vb_cqe e;
+
+	/* The queue was flushed because an earlier completion met a full
+	 * completion queue. */
+	if (qp->sq.done == vb_sq_end(&qp->sq))
+		return;
+	wqe = vb_sq_at(&qp->sq, qp->sq.done++);
+	if (VB_UNLIKELY(qp->sq.open == 0)) {
+		vb_tag_sent(qp, wqe, status);
+		return;
+	}
+	if (status == WC_SUCCESS && !vb_sq_signals(&qp->sq, wqe))
+		return;
+	e = (struct vb_cqe){
+		.wr_id = wqe->wr_id,
+		.status = (uint8_t)status,
+		.opcode = wc_op(wqe),
+		.byte_len = wqe->length,
+		/* frees the slots of the unsignaled WQEs before it, too */
+		.release = qp->sq.done,
+	};
+	core_complete(qp, qp->send_cq, &e, false);
+}
+
+bool vb_qp_recv_begin(struct vb_qp *qp)
+{
+	qp->recv_busy = qp->srq ? vb_srq_take(qp->srq, &qp->recv)
+				: vb_rq_take(&qp->rq, &qp->recv);
+	if (qp->type == QPT_XRC_RECV && qp->recv_busy) {
+		qp->recv_srqn = qp->srq->number;
+		qp->recv_life = qp->srq->life;
+	}
+	return qp->recv_busy;
+}
+
+static void finish_recv(struct vb_qp *qp, const struct vb_recv_done *d)
+	VB_REQUIRES(qp->drive)
+{
+	struct vb_cqe e = {
+		.wr_id = qp->recv.wr_id,
+		.status = (uint8_t)d->status,
+		.opcode = (uint8_t)d->opcode,
+		.wc_flags = d->wc_flags,
+		.is_recv = true,
+		.sl = d->sl,
+		.byte_len = d->byte_len,
+		.imm = d->imm,
+		.src_qp = d->src_qp,
+		.flow_tag = d->flow_tag,
+		.release = qp->recv.index + 1,
+	};
+
+	if (!qp->recv_busy) /* flushed meanwhile by a full CQ */
+		return;
+	qp->recv_busy = false;
+	if (VB_UNLIKELY(qp->srq && qp->srq->tags) &&
+	    d->opcode != WC_OP_RECV_WRITE_IMM)
+		vb_tag_fill(qp, &e);
+	if (qp->recv_cq) /* NULL: the XRC SRQ was destroyed */
+		core_complete(qp, qp->recv_cq, &e, d->solicited);
+}
+
+void vb_qp_recv_done(struct vb_qp *qp, const struct vb_recv_done *d)
+{
+	bool enters = qp->type == QPT_XRC_RECV && qp->recv_busy && !qp->srq &&
+		      vb_xrc_enter_home(qp);
+
+	finish_recv(qp, d);
+	if (enters)
+		vb_xrc_leave(qp);
+}
+
+/*
+ * Polling.
+ */
 
 /* Free the queue slots behind an entry. The queue pair is alive, since its
  * destroyer first purges its entries. The caller holds the lock. */

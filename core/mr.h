@@ -171,8 +171,21 @@ struct vb_mr_use {
 enum vb_fault vb_mr_begin(struct vb_adapter *a, const struct vb_pd *pd,
 			  uint32_t qpn, uint32_t key, uint64_t iova,
 			  uint64_t len, uint32_t need, struct vb_mr_use *use);
+/* One access to the region less. */
+static inline void vb_mr_drop(struct vb_mr *mr)
+{
+	/* Release: the access has ended before deregistration sees the
+	 * count. */
+	atomic_fetch_sub_explicit(&mr->users, 1, memory_order_release);
+}
+
 /* End the access; deregistration may proceed. */
-void vb_mr_end(struct vb_mr_use *use);
+static inline void vb_mr_end(struct vb_mr_use *use)
+{
+	if (use->mr)
+		vb_mr_drop(use->mr);
+	use->mr = NULL;
+}
 
 /*
  * The same for a run of accesses that mostly use one key. @use is zeroed, or as

@@ -19,7 +19,6 @@ struct vb_mr *vb_mr_find(const struct vb_adapter *a, uint32_t key);
 /* Count a user of the entry whose key is @key now, so that its fields stay and
  * deregistration waits; NULL: no entry has that key. vb_mr_drop() ends it. */
 struct vb_mr *vb_mr_hold(const struct vb_adapter *a, uint32_t key);
-void vb_mr_drop(struct vb_mr *mr);
 /* Publish @key for an entry whose fields are filled in. */
 void vb_mr_open(struct vb_mr *mr, uint32_t key);
 /* Revoke the entry's key: no access by it begins any more. Returns the key; 0:

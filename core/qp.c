@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pairs: create, complete, flush, destroy. */
+/* Queue pairs: create, flush, destroy. Their completions are in core/cq.c. */
 #include "core/lock_order.h"
 #include "core/qp.h"
-#include "core/tag.h"
-#include "core/xrc.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -27,22 +25,6 @@ static const enum vb_qp_type known_types[] = { QPT_RC,	     QPT_UC,
 					       QPT_UD,	     QPT_RAW_PACKET,
 					       QPT_XRC_SEND, QPT_XRC_RECV,
 					       QPT_WQ };
-
-// clang-format off
-static const uint8_t wc_ops[] = {
-	[WR_WRITE]     = WC_OP_WRITE,
-	[WR_WRITE_IMM] = WC_OP_WRITE,
-	[WR_SEND]      = WC_OP_SEND,
-	[WR_SEND_IMM]  = WC_OP_SEND,
-	[WR_READ]      = WC_OP_READ,
-	[WR_CMP_SWAP]  = WC_OP_CMP_SWAP,
-	[WR_FETCH_ADD] = WC_OP_FETCH_ADD,
-	[WR_LOCAL_INV] = WC_OP_LOCAL_INV,
-	[WR_BIND_MW]   = WC_OP_BIND_MW,
-	[WR_SEND_INV]  = WC_OP_SEND,
-	[WR_ATOMIC_WRITE] = WC_OP_ATOMIC_WRITE,
-};
-// clang-format on
 
 /* In the order of enum vb_qp_state (IBA 10.2.4.4, 10.3.1). */
 static const char *const state_names[] = { "RESET", "INIT", "RTR", "RTS",
@@ -140,10 +122,8 @@ static struct vb_qp *core_take_memory(void)
 	if (qp)
 		return qp;
 	qp = calloc(1, sizeof(*qp));
-	if (qp) {
+	if (qp)
 		vb_mutex_init(&qp->drive, RANK_DRIVE);
-		vb_timer_init(&qp->timer);
-	}
 	return qp;
 }
 
@@ -210,7 +190,6 @@ static void core_forget_peer(struct vb_qp *qp)
 {
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	memset(&qp->route, 0, sizeof(qp->route));
-	memset(&qp->peer_id, 0, sizeof(qp->peer_id));
 	qp->mtu = 0;
 	qp->comm_est_sent = false;
 	qp->last_wqe_sent = false;
@@ -218,11 +197,11 @@ static void core_forget_peer(struct vb_qp *qp)
 	qp->way = WAY_PACKETS;
 }
 
-/* Initialise a new or recycled queue pair, which is not in the table. The lock,
- * the timer and kick keep their values from one life to the next. The caller
- * holds drive. */
+/* Initialise a new or recycled queue pair, which is not in the table. The lock
+ * and priv keep their values from one life to the next. The caller holds
+ * drive. */
 static void init_fields(struct vb_qp *qp, struct vb_adapter *a,
-			const struct vb_qp_init *init) VB_REQUIRES(qp->drive)
+			const struct vb_qp_init *init)
 {
 	qp->adapter = a;
 	qp->pd = init->pd;
@@ -238,9 +217,8 @@ static void init_fields(struct vb_qp *qp, struct vb_adapter *a,
 	qp->xrc_domain = NULL;
 	qp->shares = NULL;
 	qp->windows = NULL;
-	qp->tp = qp->near = qp->stream = NULL;
 	qp->row = 0;
-	qp->timer_at = qp->local_at = VB_NEVER;
+	qp->local_at = VB_NEVER;
 	atomic_store(&qp->state, QPS_RESET);
 	core_forget_peer(qp);
 }
@@ -441,104 +419,6 @@ void vb_qp_drained(struct vb_qp *qp)
 	qp->attr.sq_draining = false;
 	if (qp->attr.sqd_async_notify)
 		vb_qp_event(qp, EVENT_SQ_DRAINED);
-}
-
-/* A lost entry moves the queue pair to ERR: an unaffiliated error alone would
- * leave the program waiting for a completion that never comes (IBA 10.10.2.3).
- */
-static void core_complete(struct vb_qp *qp, struct vb_cq *cq, struct vb_cqe *e,
-			  bool solicited) VB_REQUIRES(qp->drive)
-{
-	bool stays = qp->type == QPT_XRC_RECV ||
-		     (e->is_recv && qp->srq && qp->srq->tags);
-
-	/* Entries of XRC receives and of tag matching outlive the queue pair,
-	 * and free none of its slots. */
-	e->qp = stays ? NULL : qp;
-	e->qpn = atomic_load_explicit(&qp->qpn, memory_order_relaxed);
-	e->timestamp = qp->now;
-	if (!vb_cq_push(cq, e, solicited))
-		vb_qp_fail(qp, EVENT_QP_FATAL);
-}
-
-static uint8_t wc_op(const struct vb_send_wqe *wqe)
-{
-	return wqe->op < VB_COUNT(wc_ops) ? wc_ops[wqe->op] : WC_OP_SEND;
-}
-
-void vb_qp_send_done(struct vb_qp *qp, enum vb_wc_status status)
-{
-	const struct vb_send_wqe *wqe;
-	struct vb_cqe e;
-
-	/* The queue was flushed because an earlier completion met a full
-	 * completion queue. */
-	if (qp->sq.done == vb_sq_end(&qp->sq))
-		return;
-	wqe = vb_sq_at(&qp->sq, qp->sq.done++);
-	if (VB_UNLIKELY(qp->sq.open == 0)) {
-		vb_tag_sent(qp, wqe, status);
-		return;
-	}
-	if (status == WC_SUCCESS && !vb_sq_signals(&qp->sq, wqe))
-		return;
-	e = (struct vb_cqe){
-		.wr_id = wqe->wr_id,
-		.status = (uint8_t)status,
-		.opcode = wc_op(wqe),
-		.byte_len = wqe->length,
-		/* frees the slots of the unsignaled WQEs before it, too */
-		.release = qp->sq.done,
-	};
-	core_complete(qp, qp->send_cq, &e, false);
-}
-
-bool vb_qp_recv_begin(struct vb_qp *qp)
-{
-	qp->recv_busy = qp->srq ? vb_srq_take(qp->srq, &qp->recv)
-				: vb_rq_take(&qp->rq, &qp->recv);
-	if (qp->type == QPT_XRC_RECV && qp->recv_busy) {
-		qp->recv_srqn = qp->srq->number;
-		qp->recv_life = qp->srq->life;
-	}
-	return qp->recv_busy;
-}
-
-static void finish_recv(struct vb_qp *qp, const struct vb_recv_done *d)
-	VB_REQUIRES(qp->drive)
-{
-	struct vb_cqe e = {
-		.wr_id = qp->recv.wr_id,
-		.status = (uint8_t)d->status,
-		.opcode = (uint8_t)d->opcode,
-		.wc_flags = d->wc_flags,
-		.is_recv = true,
-		.sl = d->sl,
-		.byte_len = d->byte_len,
-		.imm = d->imm,
-		.src_qp = d->src_qp,
-		.flow_tag = d->flow_tag,
-		.release = qp->recv.index + 1,
-	};
-
-	if (!qp->recv_busy) /* flushed meanwhile by a full CQ */
-		return;
-	qp->recv_busy = false;
-	if (VB_UNLIKELY(qp->srq && qp->srq->tags) &&
-	    d->opcode != WC_OP_RECV_WRITE_IMM)
-		vb_tag_fill(qp, &e);
-	if (qp->recv_cq) /* NULL: the XRC SRQ was destroyed */
-		core_complete(qp, qp->recv_cq, &e, d->solicited);
-}
-
-void vb_qp_recv_done(struct vb_qp *qp, const struct vb_recv_done *d)
-{
-	bool enters = qp->type == QPT_XRC_RECV && qp->recv_busy && !qp->srq &&
-		      vb_xrc_enter_home(qp);
-
-	finish_recv(qp, d);
-	if (enters)
-		vb_xrc_leave(qp);
 }
 
 static void flush_recv(struct vb_qp *qp) VB_REQUIRES(qp->drive)

@@ -8,7 +8,6 @@
 #ifndef CORE_QP_H
 #define CORE_QP_H
 
-#include "base/timer.h"
 #include "core/ah.h"
 #include "core/cq.h"
 #include "core/mr.h"
@@ -84,15 +83,15 @@ struct vb_qp_init {
 	void *owner;
 };
 
-/* IPv4 Identifications of the peer's packets. The ICRC covers this field, but a
- * UDP socket does not report it: the link infers it, and the dispatcher checks
- * that the value is plausible (engine/dispatch.c). */
-struct vb_peer_id {
-	uint16_t last, rejected;
-	/* plus 1 for each refused packet, minus 1 for each good one */
-	uint8_t doubts;
-	vb_time at;
-	bool known, has_rejected, any;
+/* What upper rooms keep of a queue pair: each a pointer to a struct of its own,
+ * which core does not know. The room sets it in attach(), and in detach() frees
+ * the struct and sets NULL, or keeps it: core never changes these pointers, and
+ * recycled memory holds those it held. */
+enum vb_qp_priv {
+	PRIV_TRANSPORT, /* ib/ or iwarp/ */
+	PRIV_NEAR,
+	PRIV_ENGINE,
+	PRIV_COUNT,
 };
 
 /* Tag matching of the message that is being received (core/tag.h). */
@@ -102,15 +101,7 @@ struct vb_tag_note {
 	uint64_t tag;
 };
 
-/* iWARP (engine/poll_hint.c): when the stream last sent and received; whether a
- * poll that finds completions shall look for an answer first; how many answers
- * in a row came soon, and how many are needed for that. Kept when the queue
- * pair is recycled. */
-struct vb_poll_hint {
-	_Atomic vb_time sent, came;
-	_Atomic bool looks;
-	_Atomic unsigned answers, wary;
-};
+struct vb_transport_ops;
 
 struct vb_qp {
 	/* Immutable while the queue pair lives. Exception: an XRC target's pd,
@@ -130,7 +121,6 @@ struct vb_qp {
 
 	/* Serializes all work on the queue pair. It outlives the queue pair. */
 	struct vb_mutex drive;
-	_Atomic uint32_t kick; /* work came while another thread held drive */
 	_Atomic uint8_t state; /* enum vb_qp_state; written under drive */
 	_Atomic uint32_t qpn;  /* 0: not in use; written under drive */
 
@@ -153,14 +143,13 @@ struct vb_qp {
 	uint32_t recv_srqn;
 	uint64_t recv_life; /* XRC: that SRQ's `life`, which detects reuse */
 	struct vb_qp_share *shares; /* XRC: holders of a target queue pair */
-	void *tp;		    /* state of the transport */
-	void *near;   /* state of the direct path on one host (near/) */
-	void *stream; /* RNIC: the engine's TCP stream */
-	struct vb_poll_hint await; /* RNIC: of the engine */
-	uint8_t way;		   /* enum vb_qp_way */
-	uint32_t row;		   /* its row in the roster */
-	/* Under drive: the peer of a connection. */
-	struct vb_peer_id peer_id;
+	/* The transport's functions for this queue pair, set by attach() and
+	 * again when the peer turns out to be on this host
+	 * (core/transport.h). */
+	const struct vb_transport_ops *ops;
+	void *priv[PRIV_COUNT]; /* enum vb_qp_priv */
+	uint8_t way;		/* enum vb_qp_way */
+	uint32_t row;		/* its row in the roster */
 
 	/* Under adapter->mr_lock: the windows of type 2 it has bound
 	 * (vb_mr.link). */
@@ -168,11 +157,6 @@ struct vb_qp {
 	/* Under drive: when to retry a work request on a window; or
 	 * VB_NEVER. */
 	vb_time local_at;
-	/* under drive; of the engine: packets that the link had no room for */
-	void *held;
-	vb_time timer_at; /* under drive; queued deadline, or VB_NEVER */
-	/* under the engine's timer lock; initialised once */
-	struct vb_timer timer;
 	struct vb_qp *next_free;
 };
 

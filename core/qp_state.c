@@ -482,10 +482,10 @@ static void core_carry_out(const struct change *c, vb_time now)
 
 static void core_qp_state_settle(struct vb_qp *qp)
 {
-	const struct vb_transport_ops *ops = qp->adapter->transport;
+	const struct vb_transport *t = qp->adapter->transport;
 
-	if (ops->settle)
-		ops->settle(qp->adapter, qp->index);
+	if (t->settle)
+		t->settle(qp->adapter, qp->index);
 }
 
 int vb_qp_modify(struct vb_qp *qp, const struct vb_qp_attr *attr, uint32_t mask,

@@ -92,46 +92,6 @@ void vb_rq_fini(struct vb_rq *rq)
 	vb_mutex_fini(&rq->lock);
 }
 
-/* The number of free slots. The caller holds the poster's lock, hence nobody
- * else writes @posted. */
-static uint32_t free_slots(const _Atomic uint32_t *posted,
-			   const _Atomic uint32_t *released, uint32_t cap)
-{
-	/* Acquire: pairs with the poller's release; nobody reads the freed slot
-	 * any more. */
-	uint32_t used = atomic_load_explicit(posted, memory_order_relaxed) -
-			atomic_load_explicit(released, memory_order_acquire);
-
-	return used < cap ? cap - used : 0;
-}
-
-/* Publish one more slot. Release pairs with the acquire in vb_sq_end() and in
- * the taker: a thread that sees the index sees the slot's contents. */
-static void publish(_Atomic uint32_t *posted)
-{
-	uint32_t n = atomic_load_explicit(posted, memory_order_relaxed);
-
-	atomic_store_explicit(posted, n + 1, memory_order_release);
-}
-
-struct vb_send_wqe *vb_sq_peek(struct vb_sq *sq, uint32_t ahead)
-{
-	uint32_t room = free_slots(&sq->posted, &sq->released, sq->open);
-	uint32_t i = atomic_load_explicit(&sq->posted, memory_order_relaxed);
-
-	return ahead < room ? vb_sq_at(sq, i + ahead) : NULL;
-}
-
-struct vb_send_wqe *vb_sq_begin(struct vb_sq *sq)
-{
-	return vb_sq_peek(sq, 0);
-}
-
-void vb_sq_commit(struct vb_sq *sq)
-{
-	publish(&sq->posted);
-}
-
 static struct recv_slot *rq_at(const struct vb_rq *rq, uint32_t i)
 {
 	return (struct recv_slot *)(rq->slots +
@@ -143,7 +103,7 @@ static int post_locked(struct vb_rq *rq, uint64_t wr_id,
 {
 	struct recv_slot *slot;
 
-	if (!free_slots(&rq->posted, &rq->released, rq->cap))
+	if (!vb_wq_free(&rq->posted, &rq->released, rq->cap))
 		return -ENOMEM;
 	slot = rq_at(rq,
 		     atomic_load_explicit(&rq->posted, memory_order_relaxed));
@@ -151,7 +111,7 @@ static int post_locked(struct vb_rq *rq, uint64_t wr_id,
 	slot->num_sge = count;
 	if (count)
 		memcpy(slot->sge, sge, count * sizeof(*sge));
-	publish(&rq->posted);
+	vb_wq_publish(&rq->posted);
 	return 0;
 }
 
@@ -173,7 +133,7 @@ bool vb_rq_take(struct vb_rq *rq, struct vb_recv_wqe *out)
 	uint32_t i = atomic_load_explicit(&rq->taken, memory_order_relaxed);
 	const struct recv_slot *slot;
 
-	/* Acquire: pairs with publish(). */
+	/* Acquire: pairs with vb_wq_publish(). */
 	if (i == atomic_load_explicit(&rq->posted, memory_order_acquire))
 		return false;
 	slot = rq_at(rq, i);

@@ -128,15 +128,53 @@ static inline struct vb_send_dest *vb_sq_dest(const struct vb_sq *sq,
 				       sizeof(struct vb_send_dest));
 }
 
+/* The number of free slots of a ring. The caller holds the poster's lock, hence
+ * nobody else writes @posted. */
+static inline uint32_t vb_wq_free(const _Atomic uint32_t *posted,
+				  const _Atomic uint32_t *released,
+				  uint32_t cap)
+{
+	/* Acquire: pairs with the poller's release; nobody reads the freed slot
+	 * any more. */
+	uint32_t used = atomic_load_explicit(posted, memory_order_relaxed) -
+			atomic_load_explicit(released, memory_order_acquire);
+
+	return used < cap ? cap - used : 0;
+}
+
+/* Publish one more slot. Release pairs with the acquire in vb_sq_end() and in
+ * the taker: a thread that sees the index sees the slot's contents. */
+static inline void vb_wq_publish(_Atomic uint32_t *posted)
+{
+	uint32_t n = atomic_load_explicit(posted, memory_order_relaxed);
+
+	atomic_store_explicit(posted, n + 1, memory_order_release);
+}
+
+/* The free slot @ahead places behind the next one; NULL: there is none. The
+ * caller holds sq->lock. */
+static inline struct vb_send_wqe *vb_sq_peek(struct vb_sq *sq, uint32_t ahead)
+	VB_REQUIRES(sq->lock)
+{
+	uint32_t room = vb_wq_free(&sq->posted, &sq->released, sq->open);
+	uint32_t i = atomic_load_explicit(&sq->posted, memory_order_relaxed);
+
+	return ahead < room ? vb_sq_at(sq, i + ahead) : NULL;
+}
+
 /* The next free slot, or NULL when the queue is full. The caller holds
  * sq->lock. */
-struct vb_send_wqe *vb_sq_begin(struct vb_sq *sq) VB_REQUIRES(sq->lock);
-/* The free slot @ahead places behind that; or NULL. The caller holds
- * sq->lock. */
-struct vb_send_wqe *vb_sq_peek(struct vb_sq *sq, uint32_t ahead)
-	VB_REQUIRES(sq->lock);
+static inline struct vb_send_wqe *vb_sq_begin(struct vb_sq *sq)
+	VB_REQUIRES(sq->lock)
+{
+	return vb_sq_peek(sq, 0);
+}
+
 /* Publish the slot that vb_sq_begin() returned. The caller holds sq->lock. */
-void vb_sq_commit(struct vb_sq *sq) VB_REQUIRES(sq->lock);
+static inline void vb_sq_commit(struct vb_sq *sq) VB_REQUIRES(sq->lock)
+{
+	vb_wq_publish(&sq->posted);
+}
 
 /* Does the WQE's success make a completion entry? */
 static inline bool vb_sq_signals(const struct vb_sq *sq,

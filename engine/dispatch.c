@@ -104,7 +104,7 @@ static struct vb_peer_id *peer_of(struct vb_engine *e, struct vb_qp *qp,
 	uint32_t ipv4;
 
 	if (qp->type != QPT_UD)
-		return &qp->peer_id;
+		return &vb_eq(qp)->peer_id;
 	memcpy(&ipv4, src->raw + 12, sizeof(ipv4));
 	s = &e->senders[ipv4 * 0x9e3779b1u >> (32 - VB_SENDER_BITS)];
 	if (s->ipv4 != ipv4)
@@ -196,7 +196,7 @@ static void hand_datagram(struct vb_qp *qp, const struct vb_frame *f,
 	const struct vb_grh grh = grh_of(f);
 
 	pkt->grh = &grh;
-	qp->adapter->transport->recv(qp, pkt, now);
+	vb_transport_recv(qp, pkt, now);
 }
 
 static void eng_dispatch_hand_over(struct vb_engine *e, struct vb_qp *qp,
@@ -213,7 +213,7 @@ static void eng_dispatch_hand_over(struct vb_engine *e, struct vb_qp *qp,
 	else if (qp->type == QPT_UD)
 		hand_datagram(qp, f, &pkt, now);
 	else
-		qp->adapter->transport->recv(qp, &pkt, now);
+		vb_transport_recv(qp, &pkt, now);
 }
 
 /* Send what the packets made due, unless it may wait: requests for a batch, an
@@ -221,7 +221,7 @@ static void eng_dispatch_hand_over(struct vb_engine *e, struct vb_qp *qp,
 static void step_or_wait(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
-	const struct vb_transport_ops *ops = qp->adapter->transport;
+	const struct vb_transport_ops *ops = qp->ops;
 	enum vb_delayed_ack delayed_ack = ACK_NONE;
 
 	if (vb_drive_can_wait(qp))

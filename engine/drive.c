@@ -166,16 +166,16 @@ static void arm_timer(struct vb_engine *e, struct vb_qp *qp, vb_time at,
 	/* A later deadline is left to the timer that is queued: when that
 	 * fires, the step which it causes looks again. So an ACK costs no heap
 	 * operation. */
-	if (at >= qp->timer_at)
+	if (at >= vb_eq(qp)->timer_at)
 		return;
 	vb_mutex_lock(&e->timer_lock);
-	if (vb_timer_set(&e->timers, &qp->timer, at) != 0) {
+	if (vb_timer_set(&e->timers, &vb_eq(qp)->timer, at) != 0) {
 		vb_mutex_unlock(&e->timer_lock);
 		vb_log(LOG_ERROR, "qp 0x%x: no memory for its timer",
 		       atomic_load(&qp->qpn));
 		return;
 	}
-	qp->timer_at = at;
+	vb_eq(qp)->timer_at = at;
 	note_due(e);
 	wake = !vb_drive_is_for_polls(e, at, now) && vb_drive_wakes(e, at);
 	vb_mutex_unlock(&e->timer_lock);
@@ -207,7 +207,7 @@ static vb_time eng_drive_stream_deadline(const struct vb_qp *qp, vb_time now)
 	if (vb_stream_is_blocked(qp) && qp->way == WAY_PACKETS)
 		/* room in the socket wakes the engine thread */
 		return VB_NEVER;
-	at = coarse(qp->adapter->transport->deadline(qp), now);
+	at = coarse(vb_transport_deadline(qp), now);
 	return at > now ? at : now + SOON;
 }
 
@@ -231,11 +231,10 @@ static bool step_stream(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 static bool step_packets(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
-	const struct vb_transport_ops *ops = qp->adapter->transport;
 	struct vb_txq *q;
 	bool more = true, work = false;
 
-	if (VB_UNLIKELY(qp->held != NULL) && !vb_room_send(e, qp, now)) {
+	if (VB_UNLIKELY(vb_eq(qp)->held != NULL) && !vb_room_send(e, qp, now)) {
 		arm_timer(e, qp, vb_room_at(qp), now);
 		return false;
 	}
@@ -245,7 +244,7 @@ static bool step_packets(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 		return false;
 	}
 	for (unsigned i = 0; more && i < STEP_BATCHES; i++) {
-		more = ops->send(qp, now, q);
+		more = vb_transport_send(qp, now, q);
 		if (!work && is_work(e, q)) {
 			vb_engine_at_work(
 				e, now + vb_engine_span(e, VB_WORK_LASTS));
@@ -254,11 +253,11 @@ static bool step_packets(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 		if (VB_UNLIKELY(!eng_drive_send_batch(e, qp, q, now)))
 			break;
 	}
-	if (VB_UNLIKELY(qp->held != NULL)) {
+	if (VB_UNLIKELY(vb_eq(qp)->held != NULL)) {
 		arm_timer(e, qp, vb_room_at(qp), now);
 		more = false;
 	} else if (!more) {
-		arm_timer(e, qp, coarse(ops->deadline(qp), now), now);
+		arm_timer(e, qp, coarse(vb_transport_deadline(qp), now), now);
 	}
 	if (work)
 		vb_engine_at_work(e, vb_now());
@@ -291,7 +290,7 @@ void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
  */
 static bool is_kicked(struct vb_qp *qp)
 {
-	return atomic_fetch_or(&qp->kick, 0);
+	return atomic_fetch_or(&vb_eq(qp)->kick, 0);
 }
 
 void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
@@ -310,12 +309,10 @@ static void note_gathers(struct vb_engine *e, struct vb_qp *qp)
 
 bool vb_drive_can_wait(struct vb_qp *qp)
 {
-	const struct vb_transport_ops *ops = qp->adapter->transport;
-
-	if (!ops->can_wait(qp))
+	if (!vb_transport_can_wait(qp))
 		return false;
-	if (ops->waits_until)
-		vb_sq_defer_doorbell(&qp->sq, ops->waits_until(qp));
+	if (qp->ops->waits_until)
+		vb_sq_defer_doorbell(&qp->sq, qp->ops->waits_until(qp));
 	return true;
 }
 
@@ -416,13 +413,13 @@ void vb_engine_begin_posted(void)
 static bool step_or_gather(struct vb_engine *e, struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
-	const struct vb_transport_ops *ops = qp->adapter->transport;
+	const struct vb_transport_ops *ops = qp->ops;
 	int cancel;
 	bool more;
 
 	/* Reading the clock takes as long as the rest of a quick post. The
 	 * timer that is queued sees to everything that depends on time. */
-	if (ops->quick && qp->timer_at != VB_NEVER && ops->quick(qp))
+	if (ops->quick && vb_eq(qp)->timer_at != VB_NEVER && ops->quick(qp))
 		return false;
 	if (vb_drive_can_wait(qp)) {
 		note_gathers(e, qp);
@@ -467,7 +464,7 @@ static bool take_or_kick(struct vb_qp *qp) VB_TRY_ACQUIRE(true, qp->drive)
 {
 	if (VB_LIKELY(vb_mutex_trylock(&qp->drive)))
 		return true;
-	(void)atomic_exchange(&qp->kick, 1); /* pairs with is_kicked() */
+	(void)atomic_exchange(&vb_eq(qp)->kick, 1); /* pairs with is_kicked() */
 	if (vb_mutex_trylock(&qp->drive))
 		return true;
 	note_left(qp);
@@ -482,9 +479,9 @@ void vb_drive(struct vb_qp *qp)
 
 	while (take_or_kick(qp)) {
 		/* Acquire: the posts before @kick was set are visible. */
-		if (VB_UNLIKELY(atomic_load_explicit(&qp->kick,
+		if (VB_UNLIKELY(atomic_load_explicit(&vb_eq(qp)->kick,
 						     memory_order_acquire)))
-			atomic_store(&qp->kick, 0);
+			atomic_store(&vb_eq(qp)->kick, 0);
 		more = e && atomic_load(&qp->qpn) && step_or_gather(e, qp) &&
 		       goes_on(e, qp, turn++);
 		vb_mutex_unlock(&qp->drive);
@@ -518,7 +515,7 @@ void vb_drive_release_light(struct vb_engine *e, struct vb_qp *qp)
 
 	vb_mutex_unlock(&qp->drive);
 	while (VB_UNLIKELY(is_kicked(qp)) && take_or_kick(qp)) {
-		atomic_store(&qp->kick, 0);
+		atomic_store(&vb_eq(qp)->kick, 0);
 		step_light(e, qp, turn++);
 		vb_mutex_unlock(&qp->drive);
 	}
@@ -544,7 +541,7 @@ void vb_drive_short(struct vb_qp *qp)
 static void send_delayed_acks(struct vb_engine *e, struct vb_qp *qp,
 			      vb_time now) VB_REQUIRES(qp->drive)
 {
-	const struct vb_transport_ops *ops = qp->adapter->transport;
+	const struct vb_transport_ops *ops = qp->ops;
 
 	if (ops->unreplied && ops->unreplied(qp))
 		vb_drive_step(e, qp, now);
@@ -622,9 +619,9 @@ void vb_drive_forget(struct vb_qp *qp)
 	vb_mutex_lock(&qp->drive);
 	vb_room_drop(e, qp);
 	vb_mutex_lock(&e->timer_lock);
-	vb_timer_cancel(&e->timers, &qp->timer);
+	vb_timer_cancel(&e->timers, &vb_eq(qp)->timer);
 	vb_mutex_unlock(&e->timer_lock);
-	qp->timer_at = VB_NEVER;
+	vb_eq(qp)->timer_at = VB_NEVER;
 	vb_mutex_unlock(&qp->drive);
 }
 
@@ -641,7 +638,7 @@ static bool take_due(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 {
 	if (vb_mutex_trylock(&qp->drive))
 		return true;
-	if (vb_timer_set(&e->timers, &qp->timer, now + BUSY) != 0)
+	if (vb_timer_set(&e->timers, &vb_eq(qp)->timer, now + BUSY) != 0)
 		vb_log(LOG_ERROR, "qp 0x%x: no memory for its timer",
 		       atomic_load(&qp->qpn));
 	return false;
@@ -656,7 +653,7 @@ static struct vb_qp *VB_UNCHECKED eng_drive_next_due(struct vb_engine *e,
 
 	vb_mutex_lock(&e->timer_lock);
 	while (!qp && (t = vb_timers_pop(&e->timers, now))) {
-		qp = VB_CONTAINER_OF(t, struct vb_qp, timer);
+		qp = VB_CONTAINER_OF(t, struct vb_engine_qp, timer)->qp;
 		if (!take_due(e, qp, now))
 			qp = NULL;
 	}
@@ -670,7 +667,7 @@ void VB_UNCHECKED vb_drive_due(struct vb_engine *e, vb_time now, unsigned most)
 	struct vb_qp *qp;
 
 	while (most-- > 0 && (qp = eng_drive_next_due(e, now))) {
-		qp->timer_at = VB_NEVER;
+		vb_eq(qp)->timer_at = VB_NEVER;
 		/* Queue pairs are type-stable: a timer that outlived its queue
 		 * pair finds qpn 0, or steps the successor, which does no
 		 * harm. */

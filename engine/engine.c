@@ -23,19 +23,13 @@
 #define LOOKS	  32
 
 static struct vb_mutex open_lock = VB_MUTEX_INITIALIZER(RANK_OPEN);
-static struct vb_engine *_Atomic engine; /* open_lock to write */
+struct vb_engine *_Atomic vb_engine_now; /* open_lock to write */
 /* Forks between the first process and this one. */
 static _Atomic unsigned forks;
 
 unsigned vb_engine_forks(void)
 {
 	return atomic_load(&forks);
-}
-
-struct vb_engine *vb_engine_running(void)
-{
-	/* Pairs with the release in start_engine(). */
-	return atomic_load_explicit(&engine, memory_order_acquire);
 }
 
 /*
@@ -47,7 +41,7 @@ struct vb_engine *vb_engine_running(void)
 static void begin_anew(void)
 {
 	atomic_fetch_add(&forks, 1);
-	atomic_store(&engine, NULL);
+	atomic_store(&vb_engine_now, NULL);
 	vb_mutex_init(&open_lock, RANK_OPEN);
 }
 VB_FORGET_AT_FORK(begin_anew)
@@ -284,7 +278,7 @@ static int start_engine(bool in_network)
 	if (rc)
 		goto close_paths;
 	watch_program();
-	atomic_store_explicit(&engine, e, memory_order_release);
+	atomic_store_explicit(&vb_engine_now, e, memory_order_release);
 	return 0;
 
 close_paths:
@@ -306,7 +300,7 @@ static void stop_engine(struct vb_engine *e)
 {
 	vb_service_stop(e);
 	vb_wait_stop(e);
-	atomic_store(&engine, NULL);
+	atomic_store(&vb_engine_now, NULL);
 	vb_log(LOG_INFO,
 	       "engine: %llu frames arrived for no queue pair of this process",
 	       (unsigned long long)e->strays);

@@ -13,6 +13,7 @@
 
 #include <stdatomic.h>
 
+#include "base/timer.h"
 #include "core/transport.h"
 #include "engine/engine.h"
 #include "engine/lease.h"
@@ -32,6 +33,50 @@ struct vb_open_adapter {
 	struct vb_open_adapter *next;
 };
 
+/* IPv4 Identifications of a peer's packets. The ICRC covers this field, but a
+ * UDP socket does not report it: the link infers it, and the dispatcher checks
+ * that the value is plausible (engine/dispatch.c). */
+struct vb_peer_id {
+	uint16_t last, rejected;
+	/* plus 1 for each refused packet, minus 1 for each good one */
+	uint8_t doubts;
+	vb_time at;
+	bool known, has_rejected, any;
+};
+
+/* iWARP (engine/poll_hint.c): when the stream last sent and received; whether a
+ * poll that finds completions shall look for an answer first; how many answers
+ * in a row came soon, and how many are needed for that. Kept when the queue
+ * pair is recycled. */
+struct vb_poll_hint {
+	_Atomic vb_time sent, came;
+	_Atomic bool looks;
+	_Atomic unsigned answers, wary;
+};
+
+struct vb_held;
+struct vb_stream;
+
+/* What the engine keeps of a queue pair (PRIV_ENGINE). It is made when the
+ * queue pair's memory is first attached and lives as long as that memory, for
+ * ever: a thread that found the queue pair in the table may use it late. */
+struct vb_engine_qp {
+	_Atomic uint32_t kick; /* work came while another thread held drive */
+	/* under drive: */
+	vb_time timer_at;	   /* the queued deadline, or VB_NEVER */
+	struct vb_held *held;	   /* packets that the link had no room for */
+	struct vb_stream *stream;  /* iWARP; or NULL */
+	struct vb_peer_id peer_id; /* of a connection's peer */
+	struct vb_poll_hint await; /* iWARP */
+	struct vb_timer timer;	   /* timer_lock; initialised once */
+	struct vb_qp *qp;	   /* constant */
+};
+
+static inline struct vb_engine_qp *vb_eq(const struct vb_qp *qp)
+{
+	return qp->priv[PRIV_ENGINE];
+}
+
 /* The senders of recent datagrams, by IPv4 address. IPv6 has no Identification
  * and needs no entry. */
 #define VB_SENDER_BITS 8
@@ -50,7 +95,6 @@ struct vb_group {
 	struct vb_group *next;
 };
 
-struct vb_stream;
 struct vb_iw_rxq;
 
 struct vb_engine {
@@ -167,7 +211,13 @@ struct vb_engine {
 };
 
 /* engine/engine.c */
-struct vb_engine *vb_engine_running(void);
+extern struct vb_engine *_Atomic vb_engine_now;
+/* The engine of this process; NULL: no device is open. */
+static inline struct vb_engine *vb_engine_running(void)
+{
+	/* Pairs with the release in start_engine(). */
+	return atomic_load_explicit(&vb_engine_now, memory_order_acquire);
+}
 void vb_engine_wake(struct vb_engine *e); /* wakes the engine thread */
 
 /* @t, which is meant for a processor of usual speed, on this machine: where
@@ -282,8 +332,11 @@ void vb_moderate_due(struct vb_engine *e, vb_time now)
 
 /* engine/transport_mux.c: a queue pair's path is packets, a stream, or, to
  * peers of this host, lanes. */
-extern const struct vb_transport_ops vb_mux_transport;
-extern const struct vb_transport_ops vb_mux_stream_transport;
+extern const struct vb_transport vb_mux_transport;
+extern const struct vb_transport vb_mux_stream_transport;
+/* vb_near_expect() for a queue pair that has just been given its stream. */
+bool vb_mux_expect(struct vb_near *n, struct vb_qp *qp,
+		   struct vb_near_card *card) VB_REQUIRES(qp->drive);
 extern const struct vb_key_ops vb_mux_keys;
 void vb_mux_open(struct vb_engine *e);
 /* The broker has granted a slot, after vb_mux_open() without one. */

@@ -147,9 +147,10 @@ void vb_engine_poll_hint(struct vb_cq *cq)
 	if (!e || !atomic_load_explicit(&e->awaiting, memory_order_relaxed))
 		return;
 	qp = vb_cq_sender(cq);
-	if (!qp || !atomic_load(&qp->await.looks) || is_answered(&qp->await))
+	if (!qp || !atomic_load(&vb_eq(qp)->await.looks) ||
+	    is_answered(&vb_eq(qp)->await))
 		return;
 	cancel = vb_cancel_off();
-	eng_await(e, &qp->await, cq);
+	eng_await(e, &vb_eq(qp)->await, cq);
 	vb_cancel_back(cancel);
 }

@@ -13,7 +13,7 @@
 
 #define ROOM_LATE VB_MSEC
 
-struct held {
+struct vb_held {
 	struct vb_txq *q;
 	vb_time at, nap; /* when to try again */
 	vb_time until;
@@ -21,7 +21,7 @@ struct held {
 	struct vb_route routes[];
 };
 
-static void keep_routes(struct held *h)
+static void keep_routes(struct vb_held *h)
 {
 	const struct vb_route *last = NULL;
 	unsigned kept = 0;
@@ -40,7 +40,7 @@ static void keep_routes(struct held *h)
 bool vb_room_hold(struct vb_engine *e, struct vb_qp *qp, struct vb_txq *q,
 		  vb_time now)
 {
-	struct held *h = NULL;
+	struct vb_held *h = NULL;
 
 	if (atomic_fetch_add(&e->held, 1) < VB_HELD_MOST)
 		h = malloc(sizeof(*h) +
@@ -49,19 +49,19 @@ bool vb_room_hold(struct vb_engine *e, struct vb_qp *qp, struct vb_txq *q,
 		atomic_fetch_sub(&e->held, 1);
 		return false;
 	}
-	*h = (struct held){ q, now + VB_ROOM_SOON, VB_ROOM_SOON,
-			    now + VB_HELD_LASTS };
+	*h = (struct vb_held){ q, now + VB_ROOM_SOON, VB_ROOM_SOON,
+			       now + VB_HELD_LASTS };
 	keep_routes(h);
-	qp->held = h;
+	vb_eq(qp)->held = h;
 	return true;
 }
 
 static void eng_let_go(struct vb_engine *e, struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
-	struct held *h = qp->held;
+	struct vb_held *h = vb_eq(qp)->held;
 
-	qp->held = NULL;
+	vb_eq(qp)->held = NULL;
 	free(h->q);
 	free(h);
 	atomic_fetch_sub(&e->held, 1);
@@ -70,7 +70,7 @@ static void eng_let_go(struct vb_engine *e, struct vb_qp *qp)
 bool vb_room_send(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 {
 	struct vb_link *link = vb_room_link(e, qp);
-	struct held *h = qp->held;
+	struct vb_held *h = vb_eq(qp)->held;
 	unsigned first = h->q->first;
 
 	if (now < h->at)
@@ -92,13 +92,13 @@ bool vb_room_send(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 
 vb_time vb_room_at(const struct vb_qp *qp)
 {
-	return ((const struct held *)qp->held)->at;
+	return vb_eq(qp)->held->at;
 }
 
 void vb_room_drop(struct vb_engine *e, struct vb_qp *qp)
 {
 	struct vb_link *link = vb_room_link(e, qp);
-	struct held *h = qp->held;
+	struct vb_held *h = vb_eq(qp)->held;
 
 	if (!h)
 		return;
@@ -111,7 +111,7 @@ static bool has_settled(struct vb_engine *e, struct vb_qp *qp)
 	bool settled;
 
 	vb_mutex_lock(&qp->drive);
-	settled = !qp->held || vb_room_send(e, qp, vb_now());
+	settled = !vb_eq(qp)->held || vb_room_send(e, qp, vb_now());
 	vb_mutex_unlock(&qp->drive);
 	return settled;
 }

@@ -116,7 +116,7 @@ static bool eng_stream_send_batch(struct vb_engine *e, struct vb_stream *s,
 	more |= vb_iw_sent(qp, q, (size_t)n, now);
 	vb_stream_watch(e, s, (size_t)n < bytes, s->eof);
 	if (n > 0)
-		vb_poll_hint_sent(e, &qp->await, now);
+		vb_poll_hint_sent(e, &vb_eq(qp)->await, now);
 	return more && !s->blocked;
 }
 
@@ -165,7 +165,7 @@ static bool step_near(struct vb_engine *e, struct vb_stream *s,
 
 bool vb_stream_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 {
-	struct vb_stream *s = qp->stream;
+	struct vb_stream *s = vb_eq(qp)->stream;
 	struct vb_iw_txq *q = eng_stream_my_txq();
 	bool more, more_near;
 
@@ -195,7 +195,7 @@ bool vb_stream_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 
 bool vb_stream_is_blocked(const struct vb_qp *qp)
 {
-	const struct vb_stream *s = qp->stream;
+	const struct vb_stream *s = vb_eq(qp)->stream;
 
 	return s && s->blocked;
 }
@@ -297,7 +297,7 @@ bool vb_stream_serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
 		found = true;
 	}
 	if (came) /* something arrived, not only room to write */
-		vb_poll_hint_came(e, &qp->await, now);
+		vb_poll_hint_came(e, &vb_eq(qp)->await, now);
 	if (found || s->more)
 		vb_drive_step(e, qp, now);
 	if (vb_stream_is_done(s, now))

@@ -114,9 +114,9 @@ void vb_stream_end(struct vb_engine *e, struct vb_stream *s, vb_time now)
 	vb_stream_give_notice(e, s, now);
 	if (s->qp) {
 		vb_mutex_assert_held(&s->qp->drive);
-		vb_poll_hint_begin(e, &s->qp->await);
+		vb_poll_hint_begin(e, &vb_eq(s->qp)->await);
 		vb_iw_closed(s->qp, now);
-		s->qp->stream = NULL;
+		vb_eq(s->qp)->stream = NULL;
 	}
 	remove_stream(e, s);
 }
@@ -159,17 +159,17 @@ static int eng_stream_life_enter_stream(struct vb_engine *e,
 static void leave_behind(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(e->rx) VB_REQUIRES(qp->drive)
 {
-	struct vb_stream *s = qp->stream;
+	struct vb_stream *s = vb_eq(qp)->stream;
 	bool found;
 
 	vb_stream_watch(e, s, false, s->eof);
 	vb_stream_begin_close(e, s, now);
 	if (vb_iw_is_started(qp))
 		vb_iw_closed(qp, now);
-	vb_poll_hint_begin(e, &qp->await);
+	vb_poll_hint_begin(e, &vb_eq(qp)->await);
 	s->qp = NULL;
 	s->listener.tell = NULL;
-	qp->stream = NULL;
+	vb_eq(qp)->stream = NULL;
 	vb_stream_throw_away(e, s, &found);
 	if (vb_stream_is_done(s, now))
 		remove_stream(e, s);
@@ -180,7 +180,7 @@ static void show_card(struct vb_near *n, struct vb_qp *qp)
 {
 	struct vb_near_card ours;
 
-	if (vb_near_expect(n, qp, &ours))
+	if (vb_mux_expect(n, qp, &ours))
 		vb_iw_show_card(
 			qp, &(struct vb_rdmap_card){ ours.number, ours.life });
 }
@@ -194,7 +194,7 @@ static int bind_stream(struct vb_engine *e, struct vb_qp *qp,
 
 	if (atomic_load(&qp->state) != QPS_INIT)
 		return -EINVAL;
-	if (qp->stream) /* from before the queue pair was reset */
+	if (vb_eq(qp)->stream) /* from before the queue pair was reset */
 		leave_behind(e, qp, now);
 	rc = eng_stream_life_enter_stream(e, s);
 	if (rc)
@@ -206,9 +206,9 @@ static int bind_stream(struct vb_engine *e, struct vb_qp *qp,
 			  NULL);
 		return rc;
 	}
-	vb_poll_hint_begin(e, &qp->await);
+	vb_poll_hint_begin(e, &vb_eq(qp)->await);
 	s->qp = qp;
-	qp->stream = s;
+	vb_eq(qp)->stream = s;
 	if (terms->near && e->near)
 		show_card(e->near, qp);
 	vb_drive_step(e, qp, now);
@@ -258,7 +258,7 @@ int vb_stream_start(struct vb_adapter *a, uint32_t qpn, int fd,
 
 static bool hears(const struct vb_qp *qp, const void *arg)
 {
-	const struct vb_stream *s = qp->stream;
+	const struct vb_stream *s = vb_eq(qp)->stream;
 
 	return s && s->listener.arg == arg;
 }
@@ -299,7 +299,7 @@ void vb_stream_forget(struct vb_adapter *a, uint32_t qpn, void *arg)
 		return;
 	vb_mutex_lock(&qp->drive);
 	if (is_it(qp, a, qpn) && hears(qp, arg))
-		((struct vb_stream *)qp->stream)->listener.tell = NULL;
+		vb_eq(qp)->stream->listener.tell = NULL;
 	vb_drive_release(e, qp);
 }
 
@@ -308,7 +308,7 @@ void vb_stream_orphan(struct vb_engine *e, struct vb_qp *qp)
 {
 	vb_mutex_lock(&e->rx);
 	vb_mutex_lock(&qp->drive);
-	if (qp->stream)
+	if (vb_eq(qp)->stream)
 		leave_behind(e, qp, vb_now());
 	vb_mutex_unlock(&qp->drive);
 	vb_mutex_unlock(&e->rx);

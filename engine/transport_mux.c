@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The multiplexer of a queue pair's paths: packets (ib/) or a stream (iwarp/),
- * and lanes (near/) between two programs of one host. To core/ this is one
- * transport. Only requests choose a path; answers to a peer's packets always
- * leave as packets.
+ * The life of queue pairs: each has a packet transport (ib/) or a stream
+ * (iwarp/), perhaps a peer on this host (near/), and what the engine keeps of
+ * it. To core/ this is one transport.
+ *
+ * Their work does not come by here. A queue pair whose peer is on another host
+ * calls the functions of ib/ or iwarp/ (qp->ops). Only one whose peer may be on
+ * this host has functions of this file, which choose between lanes and packets.
+ * Only requests choose; answers to a peer's packets always leave as packets.
  */
 #include "engine/engine_priv.h"
 
@@ -19,7 +23,7 @@
 #include "base/fdmail.h"
 #include "base/fork.h"
 #include "base/log.h"
-#include "ib/ib.h"
+#include "ib/rc.h"
 #include "iwarp/iwarp.h"
 #include "link/udp.h"
 #include "wire/ipc.h"
@@ -31,66 +35,22 @@ static struct vb_near *running_near(void)
 	return e ? e->near : NULL;
 }
 
-static int mux_attach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
-{
-	int rc = vb_ib_transport.attach(qp);
-
-	if (rc)
-		return rc;
-	rc = vb_near_attach(qp);
-	if (rc)
-		vb_ib_transport.detach(qp);
-	return rc;
-}
-
-static void mux_detach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
-{
-	vb_near_detach(running_near(), qp);
-	vb_ib_transport.detach(qp);
-}
-
-static void mux_enter(struct vb_qp *qp, enum vb_qp_state from,
-		      enum vb_qp_state to, vb_time now) VB_REQUIRES(qp->drive)
-{
-	struct vb_near *n = running_near();
-	bool here = n && to == QPS_RTR && from == QPS_INIT &&
-		    qp->type == QPT_RC &&
-		    vb_udp_owns(&qp->route.dgid, qp->route.ifindex);
-
-	vb_ib_transport.enter(qp, from, to, now);
-	if (n)
-		vb_near_enter(n, qp, from, to, here);
-}
-
-static void mux_recv_packet(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
-			    vb_time now) VB_REQUIRES(qp->drive)
-{
-	vb_ib_transport.recv(qp, pkt, now);
-}
+/*
+ * The work of a queue pair whose peer may be on this host.
+ */
 
 static bool send_all(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	VB_REQUIRES(qp->drive)
 {
 	struct vb_near *n = running_near();
-	bool more;
-
 	enum vb_qp_way way = qp->way;
+	bool more = n && vb_near_send(n, qp, now);
 
-	qp->now = now;
-	more = n && vb_near_send(n, qp, now);
 	/* The path has just been decided: entering RTS tells the packet
 	 * transport which requests are done already. */
 	if (VB_UNLIKELY(way == WAY_NEAR && qp->way == WAY_PACKETS))
 		vb_ib_transport.enter(qp, QPS_RTR, QPS_RTS, now);
-	return vb_ib_transport.send(qp, now, out) || more;
-}
-
-static void mux_settle(struct vb_adapter *a, uint32_t index)
-{
-	struct vb_near *n = running_near();
-
-	if (n)
-		vb_near_settle_qp(n, a, index);
+	return vb_rc_send(qp, now, out) || more;
 }
 
 static bool quick(struct vb_qp *qp) VB_REQUIRES(qp->drive)
@@ -102,64 +62,112 @@ static bool mux_can_wait(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	if (qp->way == WAY_NEAR)
 		return vb_near_can_wait(qp);
-	return qp->way == WAY_PACKETS && vb_ib_transport.can_wait(qp);
+	return qp->way == WAY_PACKETS && vb_rc_can_wait(qp);
 }
 
 /* On lanes every post has to call vb_drive(). */
 static uint32_t mux_waits_until(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
-	return qp->way == WAY_PACKETS ? vb_ib_transport.waits_until(qp)
-				      : qp->sq.done;
+	return qp->way == WAY_PACKETS ? vb_req_waits_until(qp) : qp->sq.done;
 }
 
 static enum vb_delayed_ack mux_delayed_ack(struct vb_qp *qp, bool polls)
 	VB_REQUIRES(qp->drive)
 {
-	return qp->way == WAY_PACKETS ? vb_ib_transport.delayed_ack(qp, polls)
-				      : ACK_NONE;
-}
-
-static bool mux_unreplied(struct vb_qp *qp) VB_REQUIRES(qp->drive)
-{
-	return vb_ib_transport.unreplied(qp);
+	return qp->way == WAY_PACKETS ? vb_rc_delayed_ack(qp, polls) : ACK_NONE;
 }
 
 static vb_time mux_deadline(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
-	return VB_MIN(qp->local_at, VB_MIN(vb_ib_transport.deadline(qp),
-					   vb_near_deadline(qp)));
+	return VB_MIN(vb_rc_deadline(qp), vb_near_deadline(qp));
 }
 
-const struct vb_transport_ops vb_mux_transport = {
-	.name = "paths",
-	.attach = mux_attach,
-	.detach = mux_detach,
-	.enter = mux_enter,
-	.recv = mux_recv_packet,
-	.settle = mux_settle,
+static const struct vb_transport_ops near_or_packets = {
+	.name = "near or packets",
+	.recv = { vb_resp_recv, vb_comp_recv },
 	.send = send_all,
 	.quick = quick,
 	.can_wait = mux_can_wait,
 	.delayed_ack = mux_delayed_ack,
-	.unreplied = mux_unreplied,
+	.unreplied = vb_rc_unreplied,
 	.deadline = mux_deadline,
 	.waits_until = mux_waits_until,
 };
 
+/* Streams are driven by engine/stream.c, which also asks near/. */
+
+static bool stream_can_wait(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
+{
+	if (qp->way == WAY_NEAR)
+		return vb_near_can_wait(qp);
+	return qp->way == WAY_PACKETS && vb_iw_can_wait(qp);
+}
+
+static vb_time mux_stream_deadline(const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
+{
+	return VB_MIN(vb_iw_deadline(qp), vb_near_deadline(qp));
+}
+
+static const struct vb_transport_ops near_or_stream = {
+	.name = "near or stream",
+	.recv = { vb_iw_recv_packet, vb_iw_recv_packet },
+	.send = vb_iw_send_packets,
+	.can_wait = stream_can_wait,
+	.deadline = mux_stream_deadline,
+};
+
 /*
- * The same for streams, which engine/stream.c drives.
+ * Life.
  */
 
-static int attach_stream(struct vb_qp *qp) VB_REQUIRES(qp->drive)
+static int attach_engine(struct vb_qp *qp)
 {
-	int rc = vb_iwarp_transport.attach(qp);
+	struct vb_engine_qp *eq = vb_eq(qp);
 
+	if (!eq) {
+		eq = calloc(1, sizeof(*eq));
+		if (!eq)
+			return -ENOMEM;
+		vb_timer_init(&eq->timer);
+		eq->qp = qp;
+		qp->priv[PRIV_ENGINE] = eq;
+	}
+	eq->timer_at = VB_NEVER;
+	eq->stream = NULL;
+	eq->peer_id = (struct vb_peer_id){ .known = false };
+	return 0;
+}
+
+static int attach_to(const struct vb_transport *t, struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
+{
+	int rc = attach_engine(qp);
+
+	if (rc == 0)
+		rc = t->attach(qp);
 	if (rc)
 		return rc;
 	rc = vb_near_attach(qp);
 	if (rc)
-		vb_iwarp_transport.detach(qp);
+		t->detach(qp);
 	return rc;
+}
+
+static int mux_attach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
+{
+	return attach_to(&vb_ib_transport, qp);
+}
+
+static int attach_stream(struct vb_qp *qp) VB_REQUIRES(qp->drive)
+{
+	return attach_to(&vb_iwarp_transport, qp);
+}
+
+static void mux_detach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
+{
+	vb_near_detach(running_near(), qp);
+	vb_ib_transport.detach(qp);
 }
 
 static void detach_stream(struct vb_qp *qp) VB_REQUIRES(qp->drive)
@@ -168,54 +176,74 @@ static void detach_stream(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	vb_iwarp_transport.detach(qp);
 }
 
+/* RESET forgets the peer. */
+static void mux_forget_peer(struct vb_qp *qp, enum vb_qp_state to)
+{
+	if (to == QPS_RESET)
+		vb_eq(qp)->peer_id = (struct vb_peer_id){ .known = false };
+}
+
+static void mux_enter(struct vb_qp *qp, enum vb_qp_state from,
+		      enum vb_qp_state to, vb_time now) VB_REQUIRES(qp->drive)
+{
+	struct vb_near *n = running_near();
+	bool here = n && to == QPS_RTR && from == QPS_INIT &&
+		    qp->type == QPT_RC &&
+		    vb_udp_owns(&qp->route.dgid, qp->route.ifindex);
+
+	mux_forget_peer(qp, to);
+	vb_ib_transport.enter(qp, from, to, now);
+	if (!n || qp->type != QPT_RC)
+		return;
+	vb_near_enter(n, qp, from, to, here);
+	qp->ops = vb_near_may_be_here(qp) ? &near_or_packets : &vb_rc_ops;
+}
+
 static void mux_enter_stream(struct vb_qp *qp, enum vb_qp_state from,
 			     enum vb_qp_state to, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
 	struct vb_near *n = running_near();
 
+	mux_forget_peer(qp, to);
 	vb_iwarp_transport.enter(qp, from, to, now);
+	if (!n)
+		return;
+	vb_near_enter(n, qp, from, to, false);
+	qp->ops = vb_near_may_be_here(qp) ? &near_or_stream : &vb_iwarp_ops;
+}
+
+bool vb_mux_expect(struct vb_near *n, struct vb_qp *qp,
+		   struct vb_near_card *card)
+{
+	if (!vb_near_expect(n, qp, card))
+		return false;
+	qp->ops = &near_or_stream;
+	return true;
+}
+
+static void mux_settle(struct vb_adapter *a, uint32_t index)
+{
+	struct vb_near *n = running_near();
+
 	if (n)
-		vb_near_enter(n, qp, from, to, false);
+		vb_near_settle_qp(n, a, index);
 }
 
-static bool stream_can_wait(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
-{
-	if (qp->way == WAY_NEAR)
-		return vb_near_can_wait(qp);
-	return qp->way == WAY_PACKETS && vb_iwarp_transport.can_wait(qp);
-}
+const struct vb_transport vb_mux_transport = {
+	.name = "paths",
+	.attach = mux_attach,
+	.detach = mux_detach,
+	.enter = mux_enter,
+	.settle = mux_settle,
+};
 
-static vb_time mux_stream_deadline(const struct vb_qp *qp)
-	VB_REQUIRES(qp->drive)
-{
-	return VB_MIN(qp->local_at, VB_MIN(vb_iwarp_transport.deadline(qp),
-					   vb_near_deadline(qp)));
-}
-
-/* The two functions for packets do nothing on a stream. */
-static void recv_nothing(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
-			 vb_time now) VB_REQUIRES(qp->drive)
-{
-	vb_iwarp_transport.recv(qp, pkt, now);
-}
-
-static bool send_nothing(struct vb_qp *qp, vb_time now, struct vb_txq *out)
-	VB_REQUIRES(qp->drive)
-{
-	return vb_iwarp_transport.send(qp, now, out);
-}
-
-const struct vb_transport_ops vb_mux_stream_transport = {
+const struct vb_transport vb_mux_stream_transport = {
 	.name = "streams",
 	.attach = attach_stream,
 	.detach = detach_stream,
 	.enter = mux_enter_stream,
-	.recv = recv_nothing,
 	.settle = mux_settle,
-	.send = send_nothing,
-	.can_wait = stream_can_wait,
-	.deadline = mux_stream_deadline,
 };
 
 bool vb_stream_may_be_near(const struct sockaddr *peer)

@@ -202,23 +202,6 @@ static void put_ack(struct vb_qp *qp, struct vb_txq *out) VB_REQUIRES(qp->drive)
 	put_aeth(qp, VB_SYN_ACK, resp->ack_psn, out);
 }
 
-bool vb_answer_is_due(const struct vb_qp *qp)
-{
-	const struct vb_resp *resp = &vb_rc(qp)->resp;
-
-	return resp->xrc_read.state != XRC_READ_ASKED &&
-	       (resp->ack_due || resp->nak_due ||
-		resp->replay.due != resp->replay.end);
-}
-
-bool vb_answer_is_ack(const struct vb_qp *qp)
-{
-	const struct vb_resp *resp = &vb_rc(qp)->resp;
-
-	return resp->ack_due && !resp->nak_due &&
-	       resp->replay.due == resp->replay.end;
-}
-
 bool vb_answer_send(struct vb_qp *qp, struct vb_txq *out)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;

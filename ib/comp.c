@@ -58,7 +58,8 @@ static void advance(struct vb_qp *qp, uint32_t psn, vb_time now)
 	req->rnr_at = VB_NEVER;
 	vb_window_acked(&req->window, count, psn, now);
 	vb_req_rearm(qp, now);
-	vb_req_drain(qp);
+	if (VB_UNLIKELY(vb_rc_state(qp) == QPS_SQD))
+		vb_req_drain(qp);
 }
 
 /* The peer has received everything before @psn. False: a READ or atomic
@@ -299,6 +300,9 @@ void vb_comp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 	const struct vb_req *req = &vb_rc(qp)->req;
 	uint32_t psn = pkt->bth.psn;
 
+	vb_rc_note_selective(qp, pkt);
+	if (!vb_rc_sends(qp))
+		return;
 	if (vb_psn_diff(psn, req->una) < 0 || vb_psn_diff(psn, req->next) >= 0)
 		return; /* a duplicate, or a ghost (IBA 9.7.5.1.1) */
 	if (pkt->op->kind == KIND_ACK)

@@ -8,6 +8,7 @@
 
 static int raw_attach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
+	qp->ops = &vb_raw_ops;
 	return 0;
 }
 
@@ -130,9 +131,13 @@ void vb_raw_recv(struct vb_qp *qp, const struct vb_raw_frame *f, vb_time now)
 
 const struct vb_transport_ops vb_raw_ops = {
 	.name = "raw",
+	.send = raw_send,
+	.deadline = raw_deadline,
+};
+
+const struct vb_transport vb_raw_transport = {
+	.name = "raw",
 	.attach = raw_attach,
 	.detach = raw_detach,
 	.enter = raw_enter,
-	.send = raw_send,
-	.deadline = raw_deadline,
 };

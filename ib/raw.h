@@ -6,7 +6,9 @@
 
 #include "core/transport.h"
 
-/* The transport of raw packet queue pairs and of work queues (core/rss.h). */
+/* The transport of raw packet queue pairs and of work queues (core/rss.h). No
+ * packet of InfiniBand arrives there. */
+extern const struct vb_transport vb_raw_transport;
 extern const struct vb_transport_ops vb_raw_ops;
 
 struct vb_raw_frame {

@@ -157,7 +157,7 @@ struct vb_rc {
 
 static inline struct vb_rc *vb_rc(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
-	return qp->tp;
+	return qp->priv[PRIV_TRANSPORT];
 }
 
 static inline enum vb_qp_state vb_rc_state(const struct vb_qp *qp)
@@ -180,6 +180,37 @@ static inline bool vb_rc_sends(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	return s == QPS_RTS || s == QPS_SQD;
 }
 
+/* The peer's packet carries the bit: see struct vb_rc. */
+static inline void vb_rc_note_selective(struct vb_qp *qp,
+					const struct vb_ib_pkt *pkt)
+	VB_REQUIRES(qp->drive)
+{
+	if (VB_UNLIKELY(pkt->bth.selective))
+		vb_rc(qp)->selective = vb_rc(qp)->offers = true;
+}
+
+/* Restart the requester's timers; stop them when nothing is in flight. Inline:
+ * what is sent after a silence, and each ACK, do it. IBA 9.7.6.1.3 allows the
+ * ACK timer to expire after T to 4 T. A peer in software waits for its
+ * processor, on a busy host for hundreds of ms, so short timeouts use the upper
+ * bound; probes detect losses earlier. */
+#define VB_TIMEOUT_SLACK (250 * VB_MSEC)
+static inline void vb_req_rearm(struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+	vb_time timeout = vb_ack_timeout_ns(qp->attr.timeout);
+
+	req->ack_at = req->probe_at = VB_NEVER;
+	req->probe_acked = false;
+	if (req->una == req->next)
+		return;
+	if (timeout != VB_NEVER)
+		req->ack_at =
+			now + VB_MIN(4 * timeout, timeout + VB_TIMEOUT_SLACK);
+	req->probe_at = now + vb_window_patience(&req->window, req->probes);
+}
+
 /* When the first of the requester's timers expires; VB_NEVER: none runs. */
 static inline vb_time vb_req_deadline(const struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
@@ -196,23 +227,32 @@ void vb_rc_explain_length(const struct vb_qp *qp, uint32_t bytes)
 	VB_REQUIRES(qp->drive);
 
 /* The BTH fields common to all packets of this queue pair. */
-struct vb_bth vb_rc_bth(const struct vb_qp *qp, uint8_t opcode, uint32_t psn)
-	VB_REQUIRES(qp->drive);
+static inline struct vb_bth vb_rc_bth(const struct vb_qp *qp, uint8_t opcode,
+				      uint32_t psn) VB_REQUIRES(qp->drive)
+{
+	return (struct vb_bth){
+		.opcode = opcode,
+		.migrated = true, /* this value means: no path migration */
+		.pkey = 0xffff,
+		.dqpn = qp->attr.dest_qp_num,
+		.psn = psn,
+		.selective =
+			vb_qp_type_is_reliable(qp->type) && vb_rc(qp)->offers,
+	};
+}
 
-/* ib/req.c: new requests. vb_req_send() sends what may go out now, runs the
- * timers, and returns true when @out is full and more is to be sent. */
-void vb_req_reset(struct vb_qp *qp) VB_REQUIRES(qp->drive);
-/* Send what may go out now, and act on expired timers. True: @out is full and
- * more is to be sent. */
-bool vb_req_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+/* ib/req.c. These are the functions of core/transport.h for RC and XRC. */
+bool vb_rc_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	VB_REQUIRES(qp->drive);
-/* May posted work wait for responses that are on their way? See can_wait in
- * core/transport.h. */
-bool vb_req_can_wait(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
-/* If so: up to which send queue index short work requests may wait, too. */
+bool vb_rc_can_wait(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
+enum vb_delayed_ack vb_rc_delayed_ack(struct vb_qp *qp, bool polls)
+	VB_REQUIRES(qp->drive);
+bool vb_rc_unreplied(struct vb_qp *qp) VB_REQUIRES(qp->drive);
+vb_time vb_rc_deadline(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 uint32_t vb_req_waits_until(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
-/* Has the requester nothing to send and no short wait in progress? */
-bool vb_req_is_idle(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
+
+/* The requester begins anew, with the first PSN of the attributes. */
+void vb_req_reset(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* ib/req_retransmit.c. A NAK's bitmap says which packets the peer lacks:
  * schedule their retransmission. */
 void vb_req_take_sack(struct vb_qp *qp, const struct vb_ib_pkt *nak,
@@ -230,19 +270,18 @@ void vb_req_recover(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 void vb_req_heard(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 /* The probe was acknowledged and nothing after it: wait a little for more. */
 void vb_req_probe_acked(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
-/* ib/req_timer.c: restart the timers; stop them when nothing is in flight. */
-void vb_req_rearm(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
-/* ib/req.c: the oldest request without all its responses; or NULL. */
-const struct vb_asked *vb_req_asked(const struct vb_req *req);
+/* The oldest request without all its responses; or NULL. */
+static inline const struct vb_asked *vb_req_asked(const struct vb_req *req)
+{
+	if (req->asked_head == req->asked_tail)
+		return NULL;
+	return &req->asked[req->asked_head % VB_MAX_RD_ATOM];
+}
 /* In SQD: report when every request that had begun is complete. */
 void vb_req_drain(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
-/* ib/req_fast.c: send a run of small messages that begins at the cursor. False:
- * the next WQE does not qualify, or nothing may be sent now. */
-bool vb_req_fast_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
-	VB_REQUIRES(qp->drive);
-
-/* ib/comp.c: an ACK, NAK or response packet has arrived. */
+/* ib/comp.c: an ACK, NAK or response packet has arrived. Of core/transport.h,
+ * as is vb_resp_recv(). */
 void vb_comp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 	VB_REQUIRES(qp->drive);
 /* Complete the WQEs that are acknowledged, or need no acknowledgement. */
@@ -253,7 +292,7 @@ void vb_comp_fail(struct vb_qp *qp, enum vb_wc_status status)
 
 /* ib/resp.c: a request packet has arrived. */
 void vb_resp_reset(struct vb_qp *qp) VB_REQUIRES(qp->drive);
-void vb_resp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+void vb_resp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 	VB_REQUIRES(qp->drive);
 /* Move to ERR because of @fault in the request or response at @psn. */
 void vb_resp_die(struct vb_qp *qp, enum vb_fault fault, uint32_t psn)
@@ -291,9 +330,34 @@ void vb_xrc_read_reset(struct vb_qp *qp) VB_REQUIRES(qp->drive);
  * full and more is to be sent. */
 bool vb_answer_send(struct vb_qp *qp, struct vb_txq *out)
 	VB_REQUIRES(qp->drive);
-/* Is a response, ACK or NAK to be sent, and can it be sent now? */
-bool vb_answer_is_due(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
+
+/* Is a response, ACK or NAK to be sent, now or later? These three are inline,
+ * since a step that only sends requests asks them, too. */
+static inline bool vb_answer_waits(const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
+{
+	const struct vb_resp *resp = &vb_rc(qp)->resp;
+
+	return resp->ack_due || resp->nak_due ||
+	       resp->replay.due != resp->replay.end;
+}
+
+/* Is one to be sent, and can it be sent now? */
+static inline bool vb_answer_is_due(const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
+{
+	return vb_answer_waits(qp) &&
+	       vb_rc(qp)->resp.xrc_read.state != XRC_READ_ASKED;
+}
+
 /* Is only an ACK due? */
-bool vb_answer_is_ack(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
+static inline bool vb_answer_is_ack(const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
+{
+	const struct vb_resp *resp = &vb_rc(qp)->resp;
+
+	return resp->ack_due && !resp->nak_due &&
+	       resp->replay.due == resp->replay.end;
+}
 
 #endif

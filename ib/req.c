@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The requester: work requests go out for the first time, in the order of the
- * send queue, as far as the congestion window allows.
+ * What a reliable connection sends: the requester, whose work requests go out
+ * for the first time here, in the order of the send queue, as far as the
+ * congestion window allows; and vb_rc_send(), which lets answers go first.
  */
+#include "base/guard.h"
+#include "core/mr.h"
 #include "core/mw.h"
 #include "core/sge.h"
 #include "ib/req_priv.h"
@@ -22,16 +25,15 @@ _Static_assert(WAIT_LEAST *VB_QUIET_BYTES <= WAIT_LENGTH,
 
 #define ATOMIC_BYTES 8
 
+/* After this many replies in a row the ACK waits for the program's next reply.
+ * One missed reply halves the count, since the program may just have lost its
+ * processor. */
+#define REPLIES	   8
+#define AETH_BYTES 4
+
 static struct vb_send_wqe *wqe_at(const struct vb_qp *qp, uint32_t index)
 {
 	return vb_sq_at(&qp->sq, index);
-}
-
-const struct vb_asked *vb_req_asked(const struct vb_req *req)
-{
-	if (req->asked_head == req->asked_tail)
-		return NULL;
-	return &req->asked[req->asked_head % VB_MAX_RD_ATOM];
 }
 
 static void ib_stop(struct vb_req *req, enum vb_wc_status status)
@@ -287,7 +289,7 @@ static bool is_batch(const struct vb_qp *qp, uint32_t end)
  * delayed. Nor are they when the round trip is long, or when they follow a long
  * message that the window has cut.
  */
-bool vb_req_can_wait(const struct vb_qp *qp)
+static bool ib_gathers(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	const struct vb_req *req = &vb_rc(qp)->req;
 	uint32_t end = vb_sq_end(&qp->sq);
@@ -307,7 +309,7 @@ uint32_t vb_req_waits_until(const struct vb_qp *qp)
 	return vb_rc(qp)->req.cur + WAIT_LEAST - 1;
 }
 
-bool vb_req_is_idle(const struct vb_qp *qp)
+static bool is_idle(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	const struct vb_req *req = &vb_rc(qp)->req;
 
@@ -316,7 +318,109 @@ bool vb_req_is_idle(const struct vb_qp *qp)
 	       !req->gap_due && req->stop_status == WC_SUCCESS;
 }
 
-bool vb_req_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+/*
+ * Runs of small messages: SENDs and WRITEs of one packet whose data is inline
+ * or in one piece. The checks that send_next() makes for each message are made
+ * here once for the run. An unusual WQE ends the run and is left to
+ * send_next(), which also handles every error.
+ */
+
+struct run {
+	struct vb_qp *qp;
+	struct vb_txq *out;
+	struct vb_bth bth;
+	struct vb_mr_use use; /* the access to the last message's memory */
+};
+
+static bool is_plain(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
+{
+	if ((wqe->op != WR_WRITE && wqe->op != WR_SEND) ||
+	    wqe->flags & SEND_FENCE || wqe->length == 0 ||
+	    wqe->length > qp->mtu)
+		return false;
+	return wqe->flags & SEND_INLINE ||
+	       (wqe->num_sge == 1 && wqe->sge[0].length == wqe->length);
+}
+
+static bool ib_fetch(struct run *r, const struct vb_send_wqe *wqe, uint8_t *to)
+{
+	const struct vb_sge *from = wqe->sge;
+
+	if (wqe->flags & SEND_INLINE) {
+		memcpy(to, wqe->inline_data, wqe->length);
+		return true;
+	}
+	return vb_mr_begin_next(r->qp->adapter, r->qp->pd, 0, from->lkey,
+				from->addr, wqe->length, 0, &r->use) &&
+	       vb_guard_fetch(to, r->use.at, wqe->length) == 0;
+}
+
+/* One packet is also the last of its message, hence it asks for an ACK. */
+static size_t put_headers(struct run *r, const struct vb_send_wqe *wqe,
+			  uint8_t *bytes)
+{
+	const struct vb_reth reth = { wqe->remote_addr, wqe->rkey,
+				      wqe->length };
+	bool writes = wqe->op == WR_WRITE;
+
+	r->bth.opcode =
+		CLASS_RC << 5 | (writes ? CODE_WRITE_ONLY : CODE_SEND_ONLY);
+	r->bth.solicited = !writes && wqe->flags & SEND_SOLICITED;
+	r->bth.pad = -wqe->length & 3;
+	r->bth.psn = wqe->first_psn;
+	return vb_ib_put_fast(bytes, &r->bth, writes ? &reth : NULL);
+}
+
+static bool send_one(struct run *r, struct vb_req *req)
+{
+	struct vb_send_wqe *wqe = vb_sq_at(&r->qp->sq, req->begun);
+	uint8_t *bytes = vb_txq_begin(r->out);
+	size_t hdr;
+
+	if (!is_plain(r->qp, wqe))
+		return false;
+	wqe->first_psn = req->next;
+	wqe->psn_count = 1;
+	hdr = put_headers(r, wqe, bytes);
+	if (!ib_fetch(r, wqe, bytes + hdr))
+		return false;
+	/* Zero the pad; the rest of the word is overwritten by the ICRC. */
+	vb_store_le32(bytes + hdr + wqe->length, 0);
+	vb_txq_commit(r->out, (uint32_t)hdr + wqe->length + r->bth.pad,
+		      &r->qp->route);
+	req->next = req->send = vb_psn_add(req->next, 1);
+	req->cur = ++req->begun;
+	return true;
+}
+
+static bool send_run(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive)
+{
+	struct vb_req *req = &vb_rc(qp)->req;
+	uint32_t end = vb_sq_end(&qp->sq), first = req->next;
+	uint32_t room = vb_req_room(req);
+	struct run run = { .qp = qp, .out = out };
+
+	if (qp->type != QPT_RC || vb_rc_state(qp) != QPS_RTS ||
+	    req->cur != req->begun || req->stop_status != WC_SUCCESS)
+		return false;
+	run.bth = vb_rc_bth(qp, 0, 0);
+	run.bth.ack_req = true;
+	for (; req->begun != end && room && vb_txq_has_room(out); room--)
+		if (!send_one(&run, req))
+			break;
+	vb_mr_end(&run.use);
+	if (req->next == first)
+		return false;
+	req->since_ack_req = 0;
+	vb_window_time(&req->window, first, now);
+	vb_req_sent(qp, now);
+	return true;
+}
+
+/* False: nothing more can be sent now. True: @out is full. */
+static bool send_requests(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 
@@ -330,10 +434,123 @@ bool vb_req_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	while (vb_rc_sends(qp) && req->rnr_at == VB_NEVER) {
 		if (!vb_txq_has_room(out))
 			return true;
-		if (!vb_req_fast_send(qp, now, out) && !send_next(qp, now, out))
+		if (!send_run(qp, now, out) && !send_next(qp, now, out))
 			break;
 	}
 	if (vb_rc_sends(qp) && vb_req_stopped_at(req, qp->sq.done))
 		vb_comp_fail(qp, req->stop_status);
 	return false;
+}
+
+/*
+ * The step of a connection: answers, requests, and an ACK that may wait.
+ */
+
+/* In ERR only the NAK of a fault in the peer's request is sent. */
+static bool send_last_words(struct vb_qp *qp, struct vb_txq *out)
+	VB_REQUIRES(qp->drive)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+
+	if (resp->dying && vb_answer_send(qp, out))
+		return true;
+	resp->dying &= resp->xrc_read.state == XRC_READ_ASKED;
+	return false;
+}
+
+static uint32_t unsent(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
+{
+	return vb_sq_end(&qp->sq) - vb_rc(qp)->req.cur;
+}
+
+static void note_reply(struct vb_qp *qp) VB_REQUIRES(qp->drive)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+
+	if (!resp->shown || !unsent(qp))
+		return;
+	resp->shown = false;
+	resp->replies += resp->replies < REPLIES;
+}
+
+static bool answers(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
+{
+	return vb_rc_state(qp) == QPS_RTR || vb_rc_sends(qp);
+}
+
+/* Send an ACK behind a reply of one packet: both fit in one train
+ * (UDP_SEGMENT), whose last packet may be shorter, and cost one system call.
+ * The receiver of a train handles its ACK first (engine/dispatch.c). */
+static bool ack_goes_last(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
+{
+	uint32_t len;
+
+	if (unsent(qp) != 1 || qp->way != WAY_PACKETS || !vb_answer_is_ack(qp))
+		return false;
+	len = vb_sq_at(&qp->sq, vb_rc(qp)->req.cur)->length;
+	return len >= AETH_BYTES && len <= qp->mtu;
+}
+
+bool vb_rc_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+{
+	bool more = false, last = answers(qp) && ack_goes_last(qp);
+	unsigned before = out->count;
+
+	note_reply(qp);
+	if (vb_answer_waits(qp) && answers(qp) && !last)
+		more = vb_answer_send(qp, out);
+	if (!more && vb_rc_sends(qp) && qp->way == WAY_PACKETS)
+		more = send_requests(qp, now, out);
+	if (last) /* even if the reply could not be sent */
+		more |= vb_answer_send(qp, out);
+	if (vb_rc_state(qp) == QPS_ERR) {
+		vb_qp_flush(qp);
+		more = send_last_words(qp, out);
+	}
+	if (out->count != before)
+		vb_count(qp->adapter, CNT_SENT_PKTS, out->count - before);
+	return more;
+}
+
+bool vb_rc_can_wait(const struct vb_qp *qp)
+{
+	return vb_rc_state(qp) == QPS_RTS && !vb_answer_is_due(qp) &&
+	       ib_gathers(qp);
+}
+
+/* A hint: another thread may take the completions. */
+static bool has_completions(const struct vb_qp *qp)
+{
+	return atomic_load_explicit(&qp->recv_cq->count,
+				    memory_order_relaxed) ||
+	       atomic_load_explicit(&qp->send_cq->count, memory_order_relaxed);
+}
+
+/* A program that polls and gets nothing polls again, so only one that has
+ * completions can reply. */
+enum vb_delayed_ack vb_rc_delayed_ack(struct vb_qp *qp, bool polls)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+
+	if ((polls && !has_completions(qp)) || vb_rc_state(qp) != QPS_RTS ||
+	    !vb_answer_is_ack(qp) || !is_idle(qp))
+		return ACK_NONE;
+	resp->shown = true;
+	return resp->replies < REPLIES ? ACK_NOW : ACK_DELAYED;
+}
+
+bool vb_rc_unreplied(struct vb_qp *qp)
+{
+	struct vb_resp *resp = &vb_rc(qp)->resp;
+
+	if (!resp->shown)
+		return false;
+	resp->shown = false;
+	resp->replies /= 2;
+	return vb_answer_is_due(qp);
+}
+
+vb_time vb_rc_deadline(const struct vb_qp *qp)
+{
+	return vb_rc_sends(qp) ? vb_req_deadline(qp) : VB_NEVER;
 }

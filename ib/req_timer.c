@@ -5,32 +5,6 @@
  */
 #include "ib/req_priv.h"
 
-#define TIMEOUT_SLACK (250 * VB_MSEC)
-
-/* IBA 9.7.6.1.3 allows the timer to expire after T to 4 T. A peer in software
- * waits for its processor, on a busy host for hundreds of ms, so short timeouts
- * use the upper bound; probes detect losses earlier. */
-static vb_time ack_timeout(const struct vb_qp *qp)
-{
-	vb_time t = vb_ack_timeout_ns(qp->attr.timeout);
-
-	return t == VB_NEVER ? t : VB_MIN(4 * t, t + TIMEOUT_SLACK);
-}
-
-void vb_req_rearm(struct vb_qp *qp, vb_time now)
-{
-	struct vb_req *req = &vb_rc(qp)->req;
-	vb_time timeout = ack_timeout(qp);
-
-	req->ack_at = req->probe_at = VB_NEVER;
-	req->probe_acked = false;
-	if (req->una == req->next)
-		return;
-	if (timeout != VB_NEVER)
-		req->ack_at = now + timeout;
-	req->probe_at = now + vb_window_patience(&req->window, req->probes);
-}
-
 void vb_req_probe_acked(struct vb_qp *qp, vb_time now)
 {
 	struct vb_req *req = &vb_rc(qp)->req;

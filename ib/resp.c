@@ -675,11 +675,14 @@ void vb_resp_reset(struct vb_qp *qp)
 	vb_replay_reset(&resp->replay, qp->attr.max_dest_rd_atomic);
 }
 
-void vb_resp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+void vb_resp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 {
 	const struct vb_resp *resp = &vb_rc(qp)->resp;
 	int32_t ahead = vb_psn_diff(pkt->bth.psn, resp->epsn);
 
+	vb_rc_note_selective(qp, pkt);
+	if (vb_rc_state(qp) != QPS_RTR && !vb_rc_sends(qp))
+		return;
 	vb_resp_established(qp);
 	if (VB_UNLIKELY(resp->forwarded.pending) && ahead >= 0) {
 		wait_for_verdict(qp, pkt, ahead);

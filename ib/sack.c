@@ -19,23 +19,14 @@ static void unset(uint64_t *map, uint32_t psn)
 	map[psn % VB_OOO_PSNS / 64] &= ~(1ull << psn % 64);
 }
 
-void vb_sack_reset(struct vb_sack *r, uint32_t una)
+void vb_sack_forget(struct vb_sack *r)
 {
-	if (r->top != r->from) {
-		memset(r->has, 0, sizeof(r->has));
-		memset(r->again, 0, sizeof(r->again));
-	}
-	r->held = 0;
-	r->from = r->top = r->round[0] = r->round[1] = una;
-	r->due = false;
+	memset(r->has, 0, sizeof(r->has));
+	memset(r->again, 0, sizeof(r->again));
 }
 
-void vb_sack_acked(struct vb_sack *r, uint32_t una)
+void vb_sack_acked_some(struct vb_sack *r, uint32_t una)
 {
-	if (vb_psn_diff(una, r->top) >= 0) {
-		vb_sack_reset(r, una);
-		return;
-	}
 	for (; vb_psn_diff(una, r->from) > 0;
 	     r->from = vb_psn_add(r->from, 1)) {
 		r->held -= ib_get(r->has, r->from);

@@ -20,10 +20,29 @@ struct vb_sack {
 	bool due; /* a packet may have to be sent again */
 };
 
+/* Of the two functions below: clear the bitmaps; advance @from to @una. */
+void vb_sack_forget(struct vb_sack *r);
+void vb_sack_acked_some(struct vb_sack *r, uint32_t una);
+
 /* The peer has everything before @una; nothing else is known. */
-void vb_sack_reset(struct vb_sack *r, uint32_t una);
-/* The peer has acknowledged everything before @una. */
-void vb_sack_acked(struct vb_sack *r, uint32_t una);
+static inline void vb_sack_reset(struct vb_sack *r, uint32_t una)
+{
+	if (VB_UNLIKELY(r->top != r->from))
+		vb_sack_forget(r);
+	r->held = 0;
+	r->from = r->top = r->round[0] = r->round[1] = una;
+	r->due = false;
+}
+
+/* The peer has acknowledged everything before @una. Inline, for connections
+ * without losses. */
+static inline void vb_sack_acked(struct vb_sack *r, uint32_t una)
+{
+	if (VB_LIKELY(vb_psn_diff(una, r->top) >= 0))
+		vb_sack_reset(r, una);
+	else
+		vb_sack_acked_some(r, una);
+}
 /* A NAK: the peer lacks @psn, and @bits (made by vb_ooo_map(), @bytes long) say
  * which later ones it has. @next is the first PSN never sent. */
 void vb_sack_told(struct vb_sack *r, uint32_t psn, const uint8_t *bits,

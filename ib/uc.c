@@ -23,19 +23,20 @@ struct vb_uc {
 
 static struct vb_uc *uc_of(const struct vb_qp *qp)
 {
-	return qp->tp;
+	return qp->priv[PRIV_TRANSPORT];
 }
 
 static int uc_attach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
-	qp->tp = calloc(1, sizeof(struct vb_uc));
-	return qp->tp ? 0 : -ENOMEM;
+	qp->ops = &vb_uc_ops;
+	qp->priv[PRIV_TRANSPORT] = calloc(1, sizeof(struct vb_uc));
+	return uc_of(qp) ? 0 : -ENOMEM;
 }
 
 static void uc_detach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
-	free(qp->tp);
-	qp->tp = NULL;
+	free(uc_of(qp));
+	qp->priv[PRIV_TRANSPORT] = NULL;
 }
 
 /* In SQD a message that has begun is finished, and no other begins. */
@@ -168,10 +169,6 @@ static void uc_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 
 	if (!vb_unrel_receives(qp))
 		return;
-	if (pkt->op->response) {
-		vb_pace_heard(&uc->common.pace, pkt->bth.psn, now);
-		return;
-	}
 	vb_resp_established(qp);
 	if (pkt->bth.ack_req) {
 		uc->heard_due = true;
@@ -186,10 +183,14 @@ static void uc_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 
 const struct vb_transport_ops vb_uc_ops = {
 	.name = "uc",
+	.recv = { uc_recv, vb_unrel_heard },
+	.send = uc_send,
+	.deadline = vb_unrel_deadline,
+};
+
+const struct vb_transport vb_uc_transport = {
+	.name = "uc",
 	.attach = uc_attach,
 	.detach = uc_detach,
 	.enter = uc_enter,
-	.recv = uc_recv,
-	.send = uc_send,
-	.deadline = vb_unrel_deadline,
 };

@@ -29,19 +29,20 @@ struct vb_ud {
 
 static struct vb_ud *ud_of(const struct vb_qp *qp)
 {
-	return qp->tp;
+	return qp->priv[PRIV_TRANSPORT];
 }
 
 static int ud_attach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
-	qp->tp = calloc(1, sizeof(struct vb_ud));
-	return qp->tp ? 0 : -ENOMEM;
+	qp->ops = &vb_ud_ops;
+	qp->priv[PRIV_TRANSPORT] = calloc(1, sizeof(struct vb_ud));
+	return ud_of(qp) ? 0 : -ENOMEM;
 }
 
 static void ud_detach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
-	free(qp->tp);
-	qp->tp = NULL;
+	free(ud_of(qp));
+	qp->priv[PRIV_TRANSPORT] = NULL;
 }
 
 static void ud_enter(struct vb_qp *qp, enum vb_qp_state from,
@@ -212,10 +213,6 @@ static void ud_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 
 	if (!vb_unrel_receives(qp))
 		return;
-	if (pkt->op->response) {
-		vb_pace_heard(&ud_of(qp)->common.pace, pkt->bth.psn, now);
-		return;
-	}
 	if (pkt->deth.qkey != qp->attr.qkey) {
 		vb_count(qp->adapter, CNT_DROP_QKEY, 1);
 		return;
@@ -231,10 +228,14 @@ static void ud_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 
 const struct vb_transport_ops vb_ud_ops = {
 	.name = "ud",
+	.recv = { ud_recv, vb_unrel_heard },
+	.send = ud_send,
+	.deadline = vb_unrel_deadline,
+};
+
+const struct vb_transport vb_ud_transport = {
+	.name = "ud",
 	.attach = ud_attach,
 	.detach = ud_detach,
 	.enter = ud_enter,
-	.recv = ud_recv,
-	.send = ud_send,
-	.deadline = vb_unrel_deadline,
 };

@@ -7,7 +7,9 @@
 
 static struct vb_pace *pace_of(const struct vb_qp *qp)
 {
-	return &((struct vb_unrel *)qp->tp)->pace;
+	struct vb_unrel *u = qp->priv[PRIV_TRANSPORT];
+
+	return &u->pace;
 }
 
 void vb_unrel_start(struct vb_qp *qp)
@@ -49,6 +51,12 @@ bool vb_unrel_receives(const struct vb_qp *qp)
 	enum vb_qp_state s = vb_rc_state(qp);
 
 	return s == QPS_RTR || s == QPS_SQE || vb_rc_sends(qp);
+}
+
+void vb_unrel_heard(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
+{
+	if (vb_unrel_receives(qp))
+		vb_pace_heard(pace_of(qp), pkt->bth.psn, now);
 }
 
 enum vb_fault vb_unrel_place(struct vb_qp *qp, uint64_t offset,

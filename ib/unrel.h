@@ -7,6 +7,7 @@
 #include "ib/pace.h"
 #include "ib/rc.h"
 
+extern const struct vb_transport vb_uc_transport, vb_ud_transport;
 extern const struct vb_transport_ops vb_uc_ops, vb_ud_ops;
 
 /* The first member of UC's and of UD's state. */
@@ -26,6 +27,10 @@ void vb_unrel_fail(struct vb_qp *qp, enum vb_wc_status status)
 	VB_REQUIRES(qp->drive);
 /* Is the queue pair in a state that accepts packets? */
 bool vb_unrel_receives(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
+/* The peer says that it has heard a packet (ib/pace.h): vb_transport_ops.recv
+ * for responses. */
+void vb_unrel_heard(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
+	VB_REQUIRES(qp->drive);
 /* Write to the receive in qp->recv. FAULT_NONE or FAULT_RQE_LKEY. */
 enum vb_fault vb_unrel_place(struct vb_qp *qp, uint64_t offset,
 			     const void *bytes, uint32_t len)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The congestion window (AIMD), the smoothed round trip time, and every
- * constant of both. */
+ * constant of both that ib/window.h does not need. */
 #include "ib/window.h"
 
 /* What the peer does not read in time waits in the buffer of its UDP socket.
@@ -25,25 +25,6 @@
 /* After such a loss the path is taken to lose packets for this many more. */
 #define LOSSY_PKTS 8192u
 
-/* Bytes of one READ request: long enough to hide the time between requests,
- * short enough that a lost response repeats little. */
-#define CHUNK_BYTES (256u << 10)
-
-/* Packets between two AckReq. A receiver that acknowledges only on request must
- * be asked while half of the window is still to be sent, or the window runs
- * dry. */
-#define ACK_EVERY 32u
-
-/* On a busy host the peer may wait some ms for its processor; a probe sent too
- * early costs one packet. */
-#define PATIENCE_MIN	 (2 * VB_MSEC)
-#define PATIENCE_UNKNOWN (10 * VB_MSEC)
-#define PATIENCE_RTTS	 4
-/* Shorter, since the only answer may be lost, too. */
-#define PATIENCE_LOSSY	 (250 * VB_USEC)
-#define LOSSY_RTTS	 2
-#define PATIENCE_DOUBLES 10u
-
 #define NEAR_RTT (1 * VB_MSEC)
 
 void vb_window_init(struct vb_window *w, uint32_t mtu)
@@ -54,20 +35,6 @@ void vb_window_init(struct vb_window *w, uint32_t mtu)
 	};
 	w->pkts = w->start;
 	w->threshold = w->max;
-}
-
-void vb_window_time(struct vb_window *w, uint32_t psn, vb_time now)
-{
-	if (w->timing)
-		return;
-	w->timing = true;
-	w->rtt_psn = psn;
-	w->rtt_at = now;
-}
-
-void vb_window_untime(struct vb_window *w)
-{
-	w->timing = false;
 }
 
 /* Do packets wait in a queue of the path? Judged by the round trip time. */
@@ -162,35 +129,9 @@ void vb_window_collapse(struct vb_window *w, uint32_t next)
 	w->pkts = FLOOR_PKTS;
 }
 
-uint32_t vb_window_ack_every(const struct vb_window *w)
-{
-	return VB_MAX(VB_MIN(ACK_EVERY, w->pkts / 4), 1u);
-}
-
-uint32_t vb_window_chunk(const struct vb_window *w, uint32_t mtu)
-{
-	return VB_MAX(VB_MIN(CHUNK_BYTES / mtu, w->pkts / 2), 1u);
-}
-
-static vb_time ib_window_patience(const struct vb_window *w)
-{
-	if (w->srtt == 0)
-		return PATIENCE_UNKNOWN;
-	return VB_MAX(PATIENCE_RTTS * w->srtt, PATIENCE_MIN);
-}
-
-vb_time vb_window_patience(const struct vb_window *w, unsigned probes)
-{
-	vb_time base = ib_window_patience(w);
-
-	if (w->lossy && w->srtt)
-		base = VB_MAX(LOSSY_RTTS * w->srtt, PATIENCE_LOSSY);
-	return base << VB_MIN(probes, PATIENCE_DOUBLES);
-}
-
 vb_time vb_window_grace(const struct vb_window *w)
 {
-	return ib_window_patience(w) / 16;
+	return vb_window_calm(w) / 16;
 }
 
 bool vb_window_is_near(const struct vb_window *w)

@@ -30,8 +30,17 @@ struct vb_window {
 
 /* The window of a new connection with packets of @mtu bytes. */
 void vb_window_init(struct vb_window *w, uint32_t mtu);
-/* @psn is sent for the first time with AckReq: time its round trip. */
-void vb_window_time(struct vb_window *w, uint32_t psn, vb_time now);
+/* @psn is sent for the first time with AckReq: time its round trip. This and
+ * others are inline: what is sent asks them. */
+static inline void vb_window_time(struct vb_window *w, uint32_t psn,
+				  vb_time now)
+{
+	if (w->timing)
+		return;
+	w->timing = true;
+	w->rtt_psn = psn;
+	w->rtt_at = now;
+}
 /* @count more packets are acknowledged, all before @una. */
 void vb_window_acked(struct vb_window *w, uint32_t count, uint32_t una,
 		     vb_time now);
@@ -44,16 +53,59 @@ void vb_window_lost_some(struct vb_window *w, uint32_t count, uint32_t next);
 void vb_window_collapse(struct vb_window *w, uint32_t next);
 /* Packets in flight are sent again: their round trips say nothing (Karn's
  * algorithm). */
-void vb_window_untime(struct vb_window *w);
-/* Send AckReq after at most this many packets. */
-uint32_t vb_window_ack_every(const struct vb_window *w);
-/* The longest READ to ask for in one request, in packets. */
-uint32_t vb_window_chunk(const struct vb_window *w, uint32_t mtu);
+static inline void vb_window_untime(struct vb_window *w)
+{
+	w->timing = false;
+}
+/* Send AckReq after at most this many packets. A receiver that acknowledges
+ * only on request must be asked while half of the window is still to be sent,
+ * or the window runs dry. */
+#define VB_ACK_EVERY 32u
+static inline uint32_t vb_window_ack_every(const struct vb_window *w)
+{
+	return VB_MAX(VB_MIN(VB_ACK_EVERY, w->pkts / 4), 1u);
+}
+/* The longest READ to ask for in one request, in packets: long enough to hide
+ * the time between requests, short enough that a lost response repeats
+ * little. */
+#define VB_CHUNK_BYTES (256u << 10)
+static inline uint32_t vb_window_chunk(const struct vb_window *w, uint32_t mtu)
+{
+	return VB_MAX(VB_MIN(VB_CHUNK_BYTES / mtu, w->pkts / 2), 1u);
+}
 /* Are round trips short, and is no queue building up, so that waiting for the
  * next acknowledgement delays nobody noticeably? */
 bool vb_window_is_near(const struct vb_window *w);
+
+/* On a busy host the peer may wait some ms for its processor; a probe sent too
+ * early costs one packet. */
+#define VB_PATIENCE_MIN	    (2 * VB_MSEC)
+#define VB_PATIENCE_UNKNOWN (10 * VB_MSEC)
+#define VB_PATIENCE_RTTS    4
+/* Shorter, since the only answer may be lost, too. */
+#define VB_PATIENCE_LOSSY   (250 * VB_USEC)
+#define VB_LOSSY_RTTS	    2
+#define VB_PATIENCE_DOUBLES 10u
+
+/* How long silence is normal, ns, on a path without losses. */
+static inline vb_time vb_window_calm(const struct vb_window *w)
+{
+	if (w->srtt == 0)
+		return VB_PATIENCE_UNKNOWN;
+	return VB_MAX(VB_PATIENCE_RTTS * w->srtt, VB_PATIENCE_MIN);
+}
+
 /* How long silence is normal, ns, after @probes unanswered probes. */
-vb_time vb_window_patience(const struct vb_window *w, unsigned probes);
+static inline vb_time vb_window_patience(const struct vb_window *w,
+					 unsigned probes)
+{
+	vb_time base = vb_window_calm(w);
+
+	if (w->lossy && w->srtt)
+		base = VB_MAX(VB_LOSSY_RTTS * w->srtt, VB_PATIENCE_LOSSY);
+	return base << VB_MIN(probes, VB_PATIENCE_DOUBLES);
+}
+
 /* How long after a probe's acknowledgement others may follow, ns. */
 vb_time vb_window_grace(const struct vb_window *w);
 

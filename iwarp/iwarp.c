@@ -19,8 +19,9 @@ static int iw_attach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	if (qp->type != QPT_RC)
 		return -EOPNOTSUPP;
-	qp->tp = calloc(1, sizeof(struct vb_iw));
-	return qp->tp ? 0 : -ENOMEM;
+	qp->ops = &vb_iwarp_ops;
+	qp->priv[PRIV_TRANSPORT] = calloc(1, sizeof(struct vb_iw));
+	return vb_iw(qp) ? 0 : -ENOMEM;
 }
 
 static void iw_forget(struct vb_iw *s)
@@ -33,8 +34,8 @@ static void iw_forget(struct vb_iw *s)
 static void iw_detach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	iw_forget(vb_iw(qp));
-	free(qp->tp);
-	qp->tp = NULL;
+	free(vb_iw(qp));
+	qp->priv[PRIV_TRANSPORT] = NULL;
 }
 
 static void iw_enter(struct vb_qp *qp, enum vb_qp_state from,
@@ -52,12 +53,12 @@ static void iw_enter(struct vb_qp *qp, enum vb_qp_state from,
 		vb_iw_retire(qp);
 }
 
-static void iw_recv_packet(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
-			   vb_time now) VB_REQUIRES(qp->drive)
+void vb_iw_recv_packet(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+		       vb_time now)
 {
 }
 
-static bool iw_send_packets(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+bool vb_iw_send_packets(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	VB_REQUIRES(qp->drive)
 {
 	vb_qp_flush(qp);
@@ -69,7 +70,7 @@ static bool iw_gathers(const struct vb_iw *s)
 	return s->phase == IW_OPEN && s->unheard >= VB_IW_UNHEARD;
 }
 
-static bool iw_can_wait(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
+bool vb_iw_can_wait(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	uint32_t end = vb_sq_end(&qp->sq);
 	const struct vb_iw *s = vb_iw(qp);
@@ -84,7 +85,7 @@ static bool iw_can_wait(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	       VB_IW_GATHER_BYTES;
 }
 
-static vb_time iw_deadline(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
+vb_time vb_iw_deadline(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	const struct vb_iw *s = vb_iw(qp);
 
@@ -98,15 +99,19 @@ static vb_time iw_deadline(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	return s->patient_until;
 }
 
-const struct vb_transport_ops vb_iwarp_transport = {
+const struct vb_transport vb_iwarp_transport = {
 	.name = "iwarp",
 	.attach = iw_attach,
 	.detach = iw_detach,
 	.enter = iw_enter,
-	.recv = iw_recv_packet,
-	.send = iw_send_packets,
-	.can_wait = iw_can_wait,
-	.deadline = iw_deadline,
+};
+
+const struct vb_transport_ops vb_iwarp_ops = {
+	.name = "iwarp",
+	.recv = { vb_iw_recv_packet, vb_iw_recv_packet },
+	.send = vb_iw_send_packets,
+	.can_wait = vb_iw_can_wait,
+	.deadline = vb_iw_deadline,
 };
 
 void vb_iw_set_mss(struct vb_qp *qp, uint32_t mss)

@@ -23,8 +23,17 @@
 #include "core/transport.h"
 #include "iwarp/setup.h"
 
-/* The transport; its recv() and send(), which are for packets, do nothing. */
-extern const struct vb_transport_ops vb_iwarp_transport;
+/* The transport. A stream has no packets: recv() drops what a RoCE peer sends
+ * to this number, and send() only flushes. */
+extern const struct vb_transport vb_iwarp_transport;
+extern const struct vb_transport_ops vb_iwarp_ops;
+/* Its functions (core/transport.h). */
+void vb_iw_recv_packet(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
+		       vb_time now) VB_REQUIRES(qp->drive);
+bool vb_iw_send_packets(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive);
+bool vb_iw_can_wait(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
+vb_time vb_iw_deadline(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 /* Move from INIT, RTR or RTS to RTS on a new connection. max_rd_atomic and
  * max_dest_rd_atomic become those of @terms. 0; -EINVAL: another state, or

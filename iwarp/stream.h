@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The state of an iWARP queue pair (qp->tp), and the functions that the files
- * of this directory offer each other. The caller of each holds qp->drive.
+ * The state of an iWARP queue pair (PRIV_TRANSPORT), and the functions that the
+ * files of this directory offer each other. The caller of each holds qp->drive.
  *
  * Words: a "card" identifies a process of this host to the peer (terms.near). A
  * WQE "asks" if the peer answers it with data: READ, atomic.
@@ -110,7 +110,7 @@ struct vb_iw {
 
 static inline struct vb_iw *vb_iw(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
-	return qp->tp;
+	return qp->priv[PRIV_TRANSPORT];
 }
 
 static inline enum vb_qp_state vb_iw_state(const struct vb_qp *qp)

@@ -230,7 +230,7 @@ static bool flush(struct vb_near *n, struct vb_qp *qp, vb_time now)
 
 	if (!vb_mutex_trylock(&qp->drive))
 		return false;
-	if (atomic_load(&qp->qpn) && qp->near &&
+	if (atomic_load(&qp->qpn) && vb_nq(qp) &&
 	    vb_nq(qp)->flush_at != VB_NEVER) {
 		vb_nq(qp)->flush_at = 0;
 		vb_near_step(n, qp, now);

@@ -341,8 +341,8 @@ bool vb_near_is_quiet(struct vb_near *n, uint32_t key, vb_time age)
 
 int vb_near_attach(struct vb_qp *qp)
 {
-	qp->near = calloc(1, sizeof(struct vb_near_qp));
-	if (!qp->near)
+	qp->priv[PRIV_NEAR] = calloc(1, sizeof(struct vb_near_qp));
+	if (!vb_nq(qp))
 		return -ENOMEM;
 	vb_near_req_reset(qp);
 	return 0;
@@ -390,8 +390,8 @@ void vb_near_detach(struct vb_near *n, struct vb_qp *qp)
 		near_hide(n, qp);
 		near_forget_peer(n, qp);
 	}
-	free(qp->near);
-	qp->near = NULL;
+	free(vb_nq(qp));
+	qp->priv[PRIV_NEAR] = NULL;
 }
 
 /* A random number for a connection: an earlier connection of the same queue
@@ -458,6 +458,11 @@ void vb_near_recognize(struct vb_near *n, struct vb_qp *qp,
 	nq->peer_life = peer->life;
 	nq->intro = vb_session_want(n, slot);
 	near_show(n, qp);
+}
+
+bool vb_near_may_be_here(const struct vb_qp *qp)
+{
+	return vb_nq(qp)->life != 0;
 }
 
 bool vb_near_is_heard(const struct vb_qp *qp)

@@ -144,7 +144,7 @@ void vb_near_detach(struct vb_near *n, struct vb_qp *qp) VB_REQUIRES(qp->drive);
  * this host. */
 void vb_near_enter(struct vb_near *n, struct vb_qp *qp, enum vb_qp_state from,
 		   enum vb_qp_state to, bool here) VB_REQUIRES(qp->drive);
-/* As vb_transport_ops.settle (core/transport.h): waits until no peer accesses
+/* As vb_transport.settle (core/transport.h): waits until no peer accesses
  * memory through the queue pair that had @index. Called without locks. */
 void vb_near_settle_qp(struct vb_near *n, const struct vb_adapter *a,
 		       uint32_t index);
@@ -169,6 +169,10 @@ bool vb_near_expect(struct vb_near *n, struct vb_qp *qp,
  * ignored. */
 void vb_near_recognize(struct vb_near *n, struct vb_qp *qp,
 		       const struct vb_near_card *peer) VB_REQUIRES(qp->drive);
+/* May the peer be a program of this host? It may reach this queue pair then,
+ * whatever way the requests of @qp take. Changes with vb_near_enter() and
+ * vb_near_expect(). */
+bool vb_near_may_be_here(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Has a request of the peer arrived by the lane? (Requests of @qp itself may
  * still take the other way.) */
 bool vb_near_is_heard(const struct vb_qp *qp) VB_REQUIRES(qp->drive);

@@ -201,7 +201,7 @@ struct vb_near {
 
 static inline struct vb_near_qp *vb_nq(const struct vb_qp *qp)
 {
-	return qp->near;
+	return qp->priv[PRIV_NEAR];
 }
 
 static inline enum vb_qp_state vb_near_state(const struct vb_qp *qp)
@@ -223,7 +223,8 @@ static inline bool vb_near_is_own(const struct vb_near *n, unsigned slot)
 static inline bool vb_near_is_called(const struct vb_qp *qp, uint32_t number)
 	VB_REQUIRES(qp->drive)
 {
-	return atomic_load(&qp->qpn) && qp->near && vb_nq(qp)->number == number;
+	return atomic_load(&qp->qpn) && vb_nq(qp) &&
+	       vb_nq(qp)->number == number;
 }
 
 /* What the engine does for near/, with the lock that it counts on. */

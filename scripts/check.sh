@@ -362,6 +362,7 @@ layer misuse "wrong use ends in the error it should" program misuse
 layer netlink "what programs hear by NETLINK_RDMA" program netlink
 layer container "what a container denies" program container
 layer instructions "what a small message costs, counted" program instructions
+layer way "which files a message passes, as docs/TOUR.md says" program way
 layer refused "what cannot work says why" program refused
 layer xrc "extended reliable connections between several programs" program xrc
 all_ended

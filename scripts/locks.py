@@ -58,6 +58,7 @@ EXEMPT = {
     'vb_near_has_something': HIDDEN,
     'vb_near_settle_qp': NONE,
     'vb_nq': NONE,
+    'vb_eq': NONE,
     'vb_qp_state_name': NONE,
     'vb_tag_owns_sends': NONE,
     'vb_cma': EITHER,

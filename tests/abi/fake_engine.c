@@ -26,34 +26,11 @@ static void enter(struct vb_qp *qp, enum vb_qp_state from, enum vb_qp_state to,
 {
 }
 
-static void recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
-{
-}
-
-static bool send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
-{
-	return false;
-}
-
-static bool can_wait(const struct vb_qp *qp)
-{
-	return false;
-}
-
-static vb_time deadline(const struct vb_qp *qp)
-{
-	return VB_NEVER;
-}
-
-static const struct vb_transport_ops transport = {
+static const struct vb_transport transport = {
 	.name = "fake",
 	.attach = attach,
 	.detach = detach,
 	.enter = enter,
-	.recv = recv,
-	.send = send,
-	.can_wait = can_wait,
-	.deadline = deadline,
 };
 
 int vb_devices_list(const char *specs, struct vb_device **list, unsigned *count)
@@ -235,9 +212,4 @@ void vb_engine_flow_destroy(struct vb_flow *flow)
 unsigned vb_engine_forks(void)
 {
 	return 0;
-}
-
-vb_time vb_now(void)
-{
-	return fake.now;
 }

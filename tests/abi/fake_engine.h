@@ -11,7 +11,6 @@ struct fake_engine {
 	unsigned opens;	  /* open now */
 	unsigned drives;  /* vb_drive() calls */
 	unsigned polls;	  /* vb_engine_poll() calls */
-	vb_time now;
 	const char *tree; /* the root of the tree of files, or NULL */
 	uint32_t
 		moderate_count; /* arguments of the last vb_engine_moderate() */

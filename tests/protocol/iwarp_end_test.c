@@ -106,7 +106,7 @@ static void VB_UNCHECKED iwarp__again_after_reset(void **state)
 /* Small messages are coalesced while nothing arrives, for a short time only. */
 static void iwarp__small_messages_gather(void **state)
 {
-	const struct vb_transport_ops *t = &vb_iwarp_transport;
+	const struct vb_transport_ops *t = &vb_iwarp_ops;
 	struct pipe *p = pipe_open(&pipe_terms);
 	struct vb_qp *qp = p->pair.qp[0];
 

@@ -351,8 +351,8 @@ static void VB_UNCHECKED iwarp__the_responder_waits(void **state)
 		pipe_post(p, 1, wr(WR_SEND, 10), 0, 1);
 		pipe_settle(p);
 		assert_int_equal(p->wire[1].put, 0);
-		assert_true(rtr == (vb_iwarp_transport.deadline(
-					    p->pair.qp[1]) == VB_NEVER));
+		assert_true(rtr ==
+			    (vb_iwarp_ops.deadline(p->pair.qp[1]) == VB_NEVER));
 		/* without RTR the responder now sends... */
 		p->sim.now += VB_SEC;
 		pipe_settle(p);

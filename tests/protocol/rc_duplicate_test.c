@@ -28,7 +28,7 @@ static void receive(struct bench *b, const struct vb_ib_pkt *pkt)
 	struct vb_qp *qp = b->pair.qp[1];
 
 	vb_mutex_lock(&qp->drive);
-	qp->adapter->transport->recv(qp, pkt, b->sim.now);
+	vb_transport_recv(qp, pkt, b->sim.now);
 	vb_mutex_unlock(&qp->drive);
 }
 
@@ -212,8 +212,8 @@ static void responder__ack_does_not_overtake_responses(void **state)
 
 	read.reth.length = 200 * MTU; /* more than one batch */
 	vb_mutex_lock(&b->pair.qp[1]->drive);
-	b->sim.side[1].adapter.transport->recv(b->pair.qp[1], &read, 0);
-	b->sim.side[1].adapter.transport->recv(b->pair.qp[1], &write, 0);
+	vb_transport_recv(b->pair.qp[1], &read, 0);
+	vb_transport_recv(b->pair.qp[1], &write, 0);
 	vb_mutex_unlock(&b->pair.qp[1]->drive);
 	bench_wait(b, 10);
 	for (int i = 0; i < 200; i++) {
@@ -236,8 +236,8 @@ static void responder__answers_before_it_dies(void **state)
 	read.reth.length = 100 * MTU;
 	bad.reth.length = 5;
 	vb_mutex_lock(&b->pair.qp[1]->drive);
-	b->sim.side[1].adapter.transport->recv(b->pair.qp[1], &read, 0);
-	b->sim.side[1].adapter.transport->recv(b->pair.qp[1], &bad, 0);
+	vb_transport_recv(b->pair.qp[1], &read, 0);
+	vb_transport_recv(b->pair.qp[1], &bad, 0);
 	vb_mutex_unlock(&b->pair.qp[1]->drive);
 	assert_int_equal(state_of(b, 1), QPS_ERR);
 	bench_wait(b, 10);

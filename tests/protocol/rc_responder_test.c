@@ -203,8 +203,7 @@ static void responder__more_reads_than_it_can_remember(void **state)
 		pkt = bench_request(b, CODE_READ_REQUEST, i);
 		pkt.reth.length = 8;
 		vb_mutex_lock(&b->pair.qp[1]->drive);
-		b->sim.side[1].adapter.transport->recv(b->pair.qp[1], &pkt,
-						       b->sim.now);
+		vb_transport_recv(b->pair.qp[1], &pkt, b->sim.now);
 		vb_mutex_unlock(&b->pair.qp[1]->drive);
 	}
 	bench_wait(b, 10);
@@ -279,8 +278,7 @@ static void responder__one_ack_for_a_run(void **state)
 	for (int i = 0; i < 6; i++) {
 		pkt = bench_request(b, CODE_WRITE_ONLY, i);
 		vb_mutex_lock(&b->pair.qp[1]->drive);
-		b->sim.side[1].adapter.transport->recv(b->pair.qp[1], &pkt,
-						       b->sim.now);
+		vb_transport_recv(b->pair.qp[1], &pkt, b->sim.now);
 		vb_mutex_unlock(&b->pair.qp[1]->drive);
 	}
 	bench_wait(b, 10);
@@ -294,13 +292,12 @@ static void responder__one_ack_for_a_run(void **state)
 static enum vb_delayed_ack write_arrives(struct bench *b, int nth, bool polls)
 {
 	struct vb_ib_pkt pkt = bench_request(b, CODE_WRITE_ONLY, nth);
-	const struct vb_transport_ops *ops = b->sim.side[1].adapter.transport;
 	struct vb_qp *qp = b->pair.qp[1];
 	enum vb_delayed_ack delayed_ack;
 
 	vb_mutex_lock(&qp->drive);
-	ops->recv(qp, &pkt, b->sim.now);
-	delayed_ack = ops->delayed_ack(qp, polls);
+	vb_transport_recv(qp, &pkt, b->sim.now);
+	delayed_ack = qp->ops->delayed_ack(qp, polls);
 	vb_mutex_unlock(&qp->drive);
 	return delayed_ack;
 }
@@ -311,7 +308,7 @@ static bool polled_again(struct bench *b)
 	bool due;
 
 	vb_mutex_lock(&qp->drive);
-	due = b->sim.side[1].adapter.transport->unreplied(qp);
+	due = qp->ops->unreplied(qp);
 	vb_mutex_unlock(&qp->drive);
 	return due;
 }

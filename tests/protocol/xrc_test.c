@@ -323,8 +323,7 @@ static void fault__the_queue_goes_before_the_answer(void **state)
 	pkt.reth.length = 8;
 	pkt.op = vb_ib_op(pkt.bth.opcode);
 	vb_mutex_lock(&t.b->pair.qp[1]->drive);
-	t.b->sim.side[1].adapter.transport->recv(t.b->pair.qp[1], &pkt,
-						 t.b->sim.now);
+	vb_transport_recv(t.b->pair.qp[1], &pkt, t.b->sim.now);
 	vb_mutex_unlock(&t.b->pair.qp[1]->drive);
 	assert_int_equal(vb_srq_destroy(t.srq), 0);
 	t.srq = NULL;

@@ -212,13 +212,13 @@ static struct vb_txq batch;
 
 static void drive(struct sim_side *side, struct vb_qp *qp)
 {
-	const struct vb_transport_ops *ops = side->adapter.transport;
 	bool more;
 
 	vb_mutex_lock(&qp->drive);
-	more = ops->deadline(qp) <= side->sim->now || !ops->can_wait(qp);
+	more = vb_transport_deadline(qp) <= side->sim->now ||
+	       !vb_transport_can_wait(qp);
 	while (more) {
-		more = ops->send(qp, side->sim->now, &batch);
+		more = vb_transport_send(qp, side->sim->now, &batch);
 		MUST(!more || batch.count); /* else it would spin */
 		transmit_all(side->sim, side->number, &batch);
 		if (side->sim->used > STORM) {
@@ -246,7 +246,7 @@ static void deliver(struct sim_side *side, const struct sim_frame *f)
 		return;
 	pkt.grh = &grh;
 	vb_mutex_lock(&qp->drive);
-	side->adapter.transport->recv(qp, &pkt, side->sim->now);
+	vb_transport_recv(qp, &pkt, side->sim->now);
 	vb_mutex_unlock(&qp->drive);
 }
 
@@ -257,15 +257,13 @@ void sim_drive(struct sim *s)
 			drive(&s->side[i], s->side[i].qps[q]);
 }
 
-vb_time sim_next(const struct sim *s)
+vb_time VB_UNCHECKED sim_next(const struct sim *s)
 {
 	vb_time next = s->used ? s->heap[0].at : VB_NEVER;
 
 	for (unsigned i = 0; i < SIM_SIDES; i++)
 		for (unsigned q = 0; q < s->side[i].qp_count; q++) {
-			const struct sim_side *side = &s->side[i];
-			vb_time t =
-				side->adapter.transport->deadline(side->qps[q]);
+			vb_time t = vb_transport_deadline(s->side[i].qps[q]);
 
 			next = VB_MIN(next, t);
 		}

@@ -47,13 +47,13 @@ static inline int fake_attach(struct vb_qp *qp)
 	if (told.attach_rc)
 		return told.attach_rc;
 	told.attached++;
-	qp->tp = &told;
+	qp->priv[PRIV_TRANSPORT] = &told;
 	return 0;
 }
 
 static inline void fake_detach(struct vb_qp *qp)
 {
-	assert_ptr_equal(qp->tp, &told);
+	assert_ptr_equal(qp->priv[PRIV_TRANSPORT], &told);
 	told.detached++;
 }
 
@@ -68,7 +68,7 @@ static inline void fake_enter(struct vb_qp *qp, enum vb_qp_state from,
 	told.sq_done_at_enter = qp->sq.done;
 }
 
-static const struct vb_transport_ops fake_transport __attribute__((unused)) = {
+static const struct vb_transport fake_transport __attribute__((unused)) = {
 	.name = "fake",
 	.attach = fake_attach,
 	.detach = fake_detach,

@@ -41,6 +41,7 @@ struct rig {
 	struct vb_transport_ops ops;
 	struct vb_engine e;
 	struct vb_qp *qp;
+	struct vb_engine_qp eq;
 	uint8_t bytes[4][64];
 };
 
@@ -53,14 +54,14 @@ static struct rig *rig_of(struct fixture *f, enum vb_qp_type type,
 	assert_non_null(r);
 	memset(&heard, 0, sizeof(heard));
 	r->f = f;
-	r->ops = fake_transport;
-	r->ops.recv = hear;
+	r->ops.recv[0] = r->ops.recv[1] = hear;
 	r->ops.send = step;
 	r->ops.can_wait = cannot_wait;
 	r->ops.deadline = never;
-	f->a.transport = &r->ops;
 	init.type = type;
 	r->qp = make(f, init);
+	r->qp->ops = &r->ops;
+	r->qp->priv[PRIV_ENGINE] = &r->eq;
 	bring_to(r->qp, state);
 	vb_mutex_init(&r->e.rx, RANK_RX);
 	r->e.qps = f->a.qps;
@@ -172,7 +173,7 @@ static void dispatch__a_run_ends(void **state)
 
 	assert_int_equal(vb_mr_register(f->pd, &byte, 1, 0, 0, &mr), 0);
 	heard.key = mr->key;
-	r->ops.recv = hear_in_run;
+	r->ops.recv[0] = hear_in_run;
 	for (int i = 0; i < 3; i++)
 		add_frame(r, CODE_WRITE_ONLY);
 	(void)dispatch(r, 0);

@@ -21,6 +21,7 @@ static struct {
 	struct vb_engine e;
 	struct vb_adapter adapter;
 	struct vb_qp qp[QPS];
+	struct vb_engine_qp eq[QPS];
 	struct vb_link link;
 	unsigned frames; /* frames in a batch */
 	unsigned room;	 /* frames that the link takes before it has no room */
@@ -83,15 +84,18 @@ static int set_up(void **state)
 	memset(&fake, 0, sizeof(fake));
 	fake.now = VB_SEC;
 	fake.deadline = VB_NEVER;
-	fake.adapter.transport = &ops;
 	fake.link.ops = &link_ops;
 	e->link = &fake.link;
 	for (unsigned i = 0; i < QPS; i++) {
 		fake.qp[i].adapter = &fake.adapter;
-		fake.qp[i].timer_at = VB_NEVER;
+		fake.qp[i].ops = &ops;
+		fake.qp[i].local_at = VB_NEVER;
+		fake.qp[i].priv[PRIV_ENGINE] = &fake.eq[i];
+		fake.eq[i].qp = &fake.qp[i];
+		fake.eq[i].timer_at = VB_NEVER;
 		atomic_store(&fake.qp[i].qpn, i + 1);
 		vb_mutex_init(&fake.qp[i].drive, RANK_DRIVE);
-		vb_timer_init(&fake.qp[i].timer);
+		vb_timer_init(&fake.eq[i].timer);
 	}
 	atomic_store(&e->pace, 1);
 	vb_mutex_init(&e->timer_lock, VB_RANK_LEAF);
@@ -124,9 +128,9 @@ static bool is_woken(void)
 static bool wakes(vb_time at)
 {
 	fake.e.sleep_until = VB_NEVER;
-	fake.qp[0].timer_at = VB_NEVER;
+	fake.eq[0].timer_at = VB_NEVER;
 	arm_timer(&fake.e, &fake.qp[0], at, fake.now);
-	assert_int_equal(fake.qp[0].timer_at, at);
+	assert_int_equal(fake.eq[0].timer_at, at);
 	return is_woken();
 }
 
@@ -236,7 +240,7 @@ static void room__what_has_none_goes_first(void **state)
 	assert_int_equal(fake.steps, 2);
 	assert_int_equal(fake.sent, 10);
 	assert_int_equal(atomic_load(&e->held), 1);
-	assert_int_equal(qp->timer_at, fake.now + VB_ROOM_SOON);
+	assert_int_equal(vb_eq(qp)->timer_at, fake.now + VB_ROOM_SOON);
 	step_now(e, qp); /* a post makes no batch that could not be sent */
 	fake.now += VB_ROOM_SOON;
 	step_now(e, qp);
@@ -284,11 +288,11 @@ static void room__none_for_one_that_goes(void **state)
 
 	fake.frames = 8;
 	step_now(e, qp);
-	assert_non_null(qp->held);
+	assert_non_null(vb_eq(qp)->held);
 	vb_mutex_lock(&qp->drive);
 	vb_room_drop(e, qp);
 	vb_mutex_unlock(&qp->drive);
-	assert_null(qp->held);
+	assert_null(vb_eq(qp)->held);
 	assert_int_equal(fake.lost, 8);
 	assert_int_equal(atomic_load(&e->held), 0);
 }
@@ -302,7 +306,7 @@ static void room__for_so_many_batches(void **state)
 	atomic_store(&e->held, VB_HELD_MOST);
 	fake.frames = 8;
 	step_now(e, &fake.qp[0]);
-	assert_null(fake.qp[0].held);
+	assert_null(fake.eq[0].held);
 	assert_int_equal(fake.lost, 8);
 	assert_int_equal(atomic_load(&e->held), VB_HELD_MOST);
 }

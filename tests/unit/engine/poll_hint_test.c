@@ -19,9 +19,10 @@ static struct {
 	bool receives; /* another completion is in the queue */
 	struct vb_engine e;
 	struct vb_qp qp;
+	struct vb_engine_qp eq;
 	struct vb_cq cq;
 } fake;
-static struct vb_poll_hint *const hints = &fake.qp.await;
+static struct vb_poll_hint *const hints = &fake.eq.await;
 
 static void came_to_thread(vb_time now);
 
@@ -70,6 +71,7 @@ static int set_up(void **state)
 {
 	memset(&fake, 0, sizeof(fake));
 	atomic_store(&fake.e.pace, 1);
+	fake.qp.priv[PRIV_ENGINE] = &fake.eq;
 	fake.now = VB_SEC;
 	fake.answer_at = fake.answer_by_other = VB_NEVER;
 	/* There is no engine thread: this thread is the program's. */

@@ -8,22 +8,25 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#define vb_engine_running the_engine
 #include "core/lock_order.h"
+#include "engine/engine_priv.h"
+
+static struct vb_engine engine;
+
+static struct vb_engine *the_engine(void)
+{
+	return &engine;
+}
+
+#define vb_engine_running the_engine
 #include "engine/xrc_forward.c"
 
 #define GUID 0x4711
 
-static struct vb_engine engine;
 static struct vb_open_adapter device;
 static struct vb_xrc_domain domain;
 static struct vb_qp target;
 static struct session session;
-
-struct vb_engine *the_engine(void)
-{
-	return &engine;
-}
 
 static int begin(void **state)
 {

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which functions a queue pair calls: those of its type, and others while its
+ * peer may be on this host. */
+#include "tests/unit/core/qp_fixture.h"
+
+#include "engine/engine_priv.h"
+#include "ib/raw.h"
+#include "ib/unrel.h"
+
+static struct {
+	struct vb_engine e;
+	bool is_here;
+	unsigned sends;	    /* calls of vb_near_send() */
+	enum vb_qp_way way; /* what it decides */
+} fake;
+
+static struct vb_engine *fake_running(void)
+{
+	return &fake.e;
+}
+
+static bool fake_owns(const struct vb_gid *gid, uint32_t ifindex)
+{
+	return fake.is_here;
+}
+
+static int fake_attach_near(struct vb_qp *qp)
+{
+	return 0;
+}
+
+static void fake_detach_near(struct vb_near *n, struct vb_qp *qp)
+{
+}
+
+/* Like near/: the peer is forgotten in RESET, and looked for in RTR. */
+static void fake_enter_near(struct vb_near *n, struct vb_qp *qp,
+			    enum vb_qp_state from, enum vb_qp_state to,
+			    bool here)
+{
+	if (to == QPS_RTR)
+		qp->priv[PRIV_NEAR] = here ? &fake : NULL;
+	if (to == QPS_RESET)
+		qp->priv[PRIV_NEAR] = NULL;
+}
+
+static bool fake_may_be_here(const struct vb_qp *qp)
+{
+	return qp->priv[PRIV_NEAR];
+}
+
+static bool fake_send(struct vb_near *n, struct vb_qp *qp, vb_time now)
+{
+	fake.sends++;
+	qp->way = fake.way;
+	return false;
+}
+
+static bool fake_expect(struct vb_near *n, struct vb_qp *qp,
+			struct vb_near_card *card)
+{
+	return fake.is_here;
+}
+
+static void fake_settle(struct vb_near *n, const struct vb_adapter *a,
+			uint32_t index)
+{
+}
+
+#define vb_engine_running   fake_running
+#define vb_udp_owns	    fake_owns
+#define vb_near_attach	    fake_attach_near
+#define vb_near_detach	    fake_detach_near
+#define vb_near_enter	    fake_enter_near
+#define vb_near_may_be_here fake_may_be_here
+#define vb_near_send	    fake_send
+#define vb_near_expect	    fake_expect
+#define vb_near_settle_qp   fake_settle
+#include "engine/transport_mux.c"
+
+static int fake_route(struct vb_link *l, struct vb_route *r)
+{
+	return 0;
+}
+
+static struct fixture *begin(void **state, const struct vb_transport *t)
+{
+	static const struct vb_link_ops ops = { .route = fake_route };
+	static struct vb_link link = { .ops = &ops };
+	struct fixture *f = *state;
+
+	memset(&fake, 0, sizeof(fake));
+	/* Only whether there is one counts. */
+	atomic_store(&fake.e.near, (struct vb_near *)&fake);
+	f->a.transport = t;
+	f->a.link = &link;
+	return f;
+}
+
+static void attach__each_type_has_its_functions(void **state)
+{
+	static const struct {
+		enum vb_qp_type type;
+		const struct vb_transport_ops *ops;
+	} rows[] = {
+		{ QPT_RC, &vb_rc_ops },		 { QPT_UC, &vb_uc_ops },
+		{ QPT_UD, &vb_ud_ops },		 { QPT_XRC_SEND, &vb_xrc_ops },
+		{ QPT_RAW_PACKET, &vb_raw_ops }, { QPT_WQ, &vb_raw_ops }
+	};
+	struct fixture *f = begin(state, &vb_mux_transport);
+
+	for (unsigned i = 0; i < VB_COUNT(rows); i++) {
+		struct vb_qp_init init = init_of(f);
+		struct vb_qp *qp;
+
+		init.type = rows[i].type;
+		qp = make(f, init);
+		assert_ptr_equal(qp->ops, rows[i].ops);
+		assert_ptr_equal(vb_eq(qp)->qp, qp);
+		vb_qp_destroy(qp);
+	}
+	f->a.rnic = true;
+	f->a.transport = &vb_mux_stream_transport;
+	vb_qp_destroy(make(f, init_of(f)));
+}
+
+/* What the engine keeps of a queue pair lives as long as its memory. */
+static void attach__the_engine_keeps_what_is_its_own(void **state)
+{
+	struct fixture *f = begin(state, &vb_mux_transport);
+	struct vb_qp *qp = make(f, init_of(f)), *again;
+	struct vb_engine_qp *eq = vb_eq(qp);
+
+	assert_true(eq->timer_at == VB_NEVER);
+	eq->peer_id.known = true;
+	atomic_store(&eq->kick, 1);
+	vb_qp_destroy(qp);
+	again = make(f, init_of(f));
+	assert_ptr_equal(again, qp);
+	assert_ptr_equal(vb_eq(again), eq);
+	assert_false(eq->peer_id.known);
+	assert_int_equal(atomic_load(&eq->kick), 1);
+	atomic_store(&eq->kick, 0);
+	vb_qp_destroy(again);
+}
+
+/* On another host: no function of this file is between. */
+static void enter__a_peer_elsewhere(void **state)
+{
+	struct fixture *f = begin(state, &vb_mux_transport);
+	struct vb_qp *qp = make(f, init_of(f));
+	static struct vb_txq out;
+
+	bring_to(qp, QPS_RTS);
+	assert_ptr_equal(qp->ops, &vb_rc_ops);
+	vb_mutex_lock(&qp->drive);
+	assert_false(vb_transport_send(qp, 1, &out));
+	vb_mutex_unlock(&qp->drive);
+	assert_int_equal(fake.sends, 0);
+	vb_qp_destroy(qp);
+}
+
+static void enter__a_peer_here_until_reset(void **state)
+{
+	struct fixture *f = begin(state, &vb_mux_transport);
+	struct vb_qp *qp = make(f, init_of(f));
+	const struct vb_qp_attr reset = { .qp_state = QPS_RESET };
+	static struct vb_txq out;
+
+	fake.is_here = true;
+	fake.way = WAY_NEAR;
+	bring_to(qp, QPS_RTS);
+	vb_eq(qp)->peer_id.known = true;
+	assert_ptr_equal(qp->ops, &near_or_packets);
+	vb_mutex_lock(&qp->drive);
+	assert_false(vb_transport_send(qp, 1, &out));
+	assert_int_equal(fake.sends, 1);
+	/* Packets after all: but the peer may still reach it by a lane. */
+	fake.way = WAY_PACKETS;
+	assert_false(vb_transport_send(qp, 1, &out));
+	assert_int_equal(fake.sends, 2);
+	vb_mutex_unlock(&qp->drive);
+	assert_true(vb_eq(qp)->peer_id.known);
+	assert_int_equal(vb_qp_modify(qp, &reset, QPM_STATE, 0), 0);
+	assert_ptr_equal(qp->ops, &vb_rc_ops);
+	assert_false(vb_eq(qp)->peer_id.known);
+	vb_qp_destroy(qp);
+}
+
+/* Only reliable connections go by lanes. */
+static void enter__datagrams_stay_packets(void **state)
+{
+	struct fixture *f = begin(state, &vb_mux_transport);
+	struct vb_qp_init init = init_of(f);
+	struct vb_qp *qp;
+
+	init.type = QPT_UC;
+	qp = make(f, init);
+	fake.is_here = true;
+	bring_to(qp, QPS_RTR);
+	assert_ptr_equal(qp->ops, &vb_uc_ops);
+	vb_qp_destroy(qp);
+}
+
+/* A RoCE peer that names the number of an iWARP queue pair gets nothing. */
+static void VB_UNCHECKED drops_packets(struct vb_qp *qp)
+{
+	static const struct vb_ib_op request, response = { .response = true };
+	const struct vb_ib_pkt pkts[] = { { .op = &request },
+					  { .op = &response } };
+
+	vb_transport_recv(qp, &pkts[0], 1);
+	vb_transport_recv(qp, &pkts[1], 1);
+}
+
+static void expect__a_stream_whose_peer_shows_a_card(void **state)
+{
+	struct fixture *f = begin(state, &vb_mux_stream_transport);
+	struct vb_near_card card;
+	struct vb_qp *qp;
+
+	f->a.rnic = true;
+	qp = make(f, init_of(f));
+	vb_mutex_lock(&qp->drive);
+	assert_ptr_equal(qp->ops, &vb_iwarp_ops);
+	assert_false(vb_mux_expect(NULL, qp, &card));
+	assert_ptr_equal(qp->ops, &vb_iwarp_ops);
+	drops_packets(qp);
+	fake.is_here = true;
+	assert_true(vb_mux_expect(NULL, qp, &card));
+	assert_ptr_equal(qp->ops, &near_or_stream);
+	drops_packets(qp);
+	vb_mutex_unlock(&qp->drive);
+	vb_qp_destroy(qp);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(attach__each_type_has_its_functions),
+		TEST(attach__the_engine_keeps_what_is_its_own),
+		TEST(enter__a_peer_elsewhere),
+		TEST(enter__a_peer_here_until_reset),
+		TEST(enter__datagrams_stay_packets),
+		TEST(expect__a_stream_whose_peer_shows_a_card),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
