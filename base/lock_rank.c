@@ -58,4 +58,14 @@ void vb_rank_may_wait(unsigned first, unsigned last)
 		if (held[i].rank >= first && held[i].rank <= last)
 			refuse("wait without a bound at", last, held[i].rank);
 }
+
+void vb_rank_must_hold(const void *mutex)
+{
+	for (unsigned i = 0; i < held_count; i++)
+		if (held[i].mutex == mutex)
+			return;
+	fprintf(stderr, "verbena: lock order: a lock that is needed here is "
+			"not held by this thread\n");
+	abort();
+}
 #endif

@@ -24,6 +24,8 @@ void vb_rank_give(const void *mutex);
 /* The calling thread is about to wait, without a bound, for another thread or
  * process: it holds nothing of a rank from @first to @last. */
 void vb_rank_may_wait(unsigned first, unsigned last);
+/* The calling thread holds @mutex. */
+void vb_rank_must_hold(const void *mutex);
 #else
 static inline void vb_rank_take(const void *mutex, unsigned rank, bool tried)
 {
@@ -39,6 +41,10 @@ static inline void vb_rank_may_wait(unsigned first, unsigned last)
 {
 	(void)first;
 	(void)last;
+}
+static inline void vb_rank_must_hold(const void *mutex)
+{
+	(void)mutex;
 }
 #endif
 

@@ -11,12 +11,19 @@
 #include "base/defs.h"
 #include "base/lock_rank.h"
 
+/*
+ * What clang's -Wthread-safety checks. VB_REQUIRES: the caller holds the locks.
+ * VB_EXCLUDES: the function takes them, so the caller does not hold them.
+ * VB_UNCHECKED: the analysis cannot follow the function; a comment says why.
+ */
 #if defined(__clang__)
 #define VB_CAPABILITY(x)    __attribute__((capability(x)))
 #define VB_ACQUIRE(...)	    __attribute__((acquire_capability(__VA_ARGS__)))
 #define VB_RELEASE(...)	    __attribute__((release_capability(__VA_ARGS__)))
 #define VB_TRY_ACQUIRE(...) __attribute__((try_acquire_capability(__VA_ARGS__)))
 #define VB_REQUIRES(...)    __attribute__((requires_capability(__VA_ARGS__)))
+#define VB_EXCLUDES(...)    __attribute__((locks_excluded(__VA_ARGS__)))
+#define VB_ASSERTS(x)	    __attribute__((assert_capability(x)))
 #define VB_UNCHECKED	    __attribute__((no_thread_safety_analysis))
 #else
 #define VB_CAPABILITY(x)
@@ -24,6 +31,8 @@
 #define VB_RELEASE(...)
 #define VB_TRY_ACQUIRE(...)
 #define VB_REQUIRES(...)
+#define VB_EXCLUDES(...)
+#define VB_ASSERTS(x)
 #define VB_UNCHECKED
 #endif
 
@@ -146,6 +155,16 @@ static inline void VB_UNCHECKED vb_mutex_unlock(struct vb_mutex *m)
 	else
 		atomic_store_explicit(&m->word, VB_MUTEX_FREE,
 				      memory_order_release);
+}
+
+/*
+ * The caller holds @m, though the analysis knows that mutex by another
+ * expression: what two pointers point to, or what a caller behind a function
+ * pointer has locked. A build with lock_ranks aborts where it does not.
+ */
+static inline void vb_mutex_assert_held(const struct vb_mutex *m) VB_ASSERTS(m)
+{
+	vb_rank_must_hold(m);
 }
 
 #endif

@@ -75,8 +75,8 @@ struct broker {
 
 /* Never blocks: if the program does not read, the send fails, and its session
  * is closed. */
-static int reply(const struct session *s, const struct vb_ipc *m,
-		 const int *fds, unsigned count)
+static int broker_reply(const struct session *s, const struct vb_ipc *m,
+			const int *fds, unsigned count)
 {
 	uint8_t bytes[VB_IPC_BYTES];
 	size_t len = vb_ipc_put(bytes, m);
@@ -88,7 +88,7 @@ static int refuse_with(const struct session *s, struct vb_ipc *m, int error)
 {
 	m->error = error;
 	vb_log(LOG_INFO, "broker: a program is refused: %s", m->text);
-	return reply(s, m, NULL, 0);
+	return broker_reply(s, m, NULL, 0);
 }
 
 static int refuse_program(const struct session *s, int error)
@@ -128,7 +128,7 @@ static void drop_holder(struct broker *b, unsigned slot)
 	vb_user_leave(u);
 }
 
-static void hold(struct broker *b, struct session *s, unsigned slot)
+static void broker_hold(struct broker *b, struct session *s, unsigned slot)
 {
 	struct vb_user *u = vb_user_enter(&b->users, s->who.uid, s->trusted);
 
@@ -196,14 +196,14 @@ static int grant(struct broker *b, struct session *s)
 	if (rc)
 		return refuse_program(s, -rc);
 	m.slot = (uint16_t)slot;
-	rc = reply(s, &m,
-		   (int[]){ [IPC_FD_SOCKET] = b->slots.fds[slot],
-			    [IPC_FD_NAME] = name,
-			    [IPC_FD_VAULT] = b->slots.vault },
-		   s->trusted ? IPC_FDS : IPC_FD_VAULT);
+	rc = broker_reply(s, &m,
+			  (int[]){ [IPC_FD_SOCKET] = b->slots.fds[slot],
+				   [IPC_FD_NAME] = name,
+				   [IPC_FD_VAULT] = b->slots.vault },
+			  s->trusted ? IPC_FDS : IPC_FD_VAULT);
 	close(name);
 	if (rc == 0)
-		hold(b, s, slot);
+		broker_hold(b, s, slot);
 	return rc;
 }
 
@@ -290,9 +290,9 @@ static int on_rejoin(struct broker *b, struct session *s, struct vb_mail *mail,
 		return refuse_program(s, -rc);
 	if (rc)
 		return rc;
-	hold(b, s, mail->m.slot);
+	broker_hold(b, s, mail->m.slot);
 	m.slot = mail->m.slot;
-	return reply(s, &m, NULL, 0);
+	return broker_reply(s, &m, NULL, 0);
 }
 
 static int on_status(struct broker *b, struct session *s, struct vb_mail *mail,
@@ -304,7 +304,7 @@ static int on_status(struct broker *b, struct session *s, struct vb_mail *mail,
 	snprintf(m.text, sizeof(m.text),
 		 "%u slots made, %u sessions, %u connections", b->slots.count,
 		 b->count, vb_host_cm_count(b->cm));
-	return reply(s, &m, NULL, 0);
+	return broker_reply(s, &m, NULL, 0);
 }
 
 /* Queue pair 1 uses slot 0's socket, so it begins when that socket exists. */
@@ -513,7 +513,8 @@ static int wait_for_news(struct broker *b, struct pollfd *fds, vb_time now)
 		     NULL);
 }
 
-static void serve_all(struct broker *b, const struct pollfd *fds, vb_time now)
+static void broker_serve_all(struct broker *b, const struct pollfd *fds,
+			     vb_time now)
 {
 	/* Backwards, because end_session() moves the last session, which was
 	 * already served, into the gap. */
@@ -546,7 +547,7 @@ static void serve_all(struct broker *b, const struct pollfd *fds, vb_time now)
 /* True: the broker was idle for b->linger and no slot is taken. A program can
  * hold its slot without a session when it forked, or when an earlier broker
  * gave the slot. */
-static bool is_over(struct broker *b, vb_time now)
+static bool broker_is_over(struct broker *b, vb_time now)
 {
 	if (b->count > 0 || vb_host_cm_is_busy(b->cm)) {
 		b->idle_since = VB_NEVER;
@@ -572,8 +573,8 @@ static void serve_until_idle(struct broker *b)
 		now = vb_clock_read();
 		if (ready < 0)
 			memset(fds, 0, sizeof(fds));
-		serve_all(b, fds, now);
-	} while (!is_over(b, now));
+		broker_serve_all(b, fds, now);
+	} while (!broker_is_over(b, now));
 }
 
 /* Raises RLIMIT_NOFILE, and returns how many sessions it allows besides the

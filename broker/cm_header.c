@@ -13,7 +13,7 @@ struct vb_cm_header vb_cm_header_of(const struct vb_ipc_cm *m)
 	return h;
 }
 
-static void put_address(uint8_t at[16], const struct vb_gid *gid)
+static void cm_header_put_address(uint8_t at[16], const struct vb_gid *gid)
 {
 	memset(at, 0, 16);
 	if (vb_gid_is_ipv4(gid))
@@ -28,8 +28,8 @@ void vb_cm_header_put(uint8_t bytes[VB_CM_HEADER_BYTES],
 	bytes[0] = 0;
 	bytes[1] = vb_gid_is_ipv4(&h->dst) ? 0x40 : 0x60;
 	vb_store_be(bytes + 2, h->port, 2);
-	put_address(bytes + 4, &h->src);
-	put_address(bytes + 20, &h->dst);
+	cm_header_put_address(bytes + 4, &h->src);
+	cm_header_put_address(bytes + 20, &h->dst);
 }
 
 static struct vb_gid get_address(const uint8_t at[16], unsigned version)

@@ -196,7 +196,8 @@ static bool is_for(enum vb_ipc_cm_type type, const struct vb_cm_msg *m)
 
 /* The addresses in a REQ must be those of its packet, so that no peer can make
  * this host send to a third one. */
-static bool is_on_its_way(const struct vb_cm_conn *c, const struct vb_cm_msg *m)
+static bool cm_incoming_is_on_its_way(const struct vb_cm_conn *c,
+				      const struct vb_cm_msg *m)
 {
 	return c->sidr ||
 	       (vb_gid_equal(&m->req.path.local_gid, &c->path.dgid) &&
@@ -242,7 +243,7 @@ unsigned vb_host_cm_on_request(void *arg, struct vb_cm_conn *c,
 		return reason;
 	if (!is_for(l->type, m))
 		return CM_REJ_INVALID_TRANSPORT;
-	if (!is_on_its_way(c, m))
+	if (!cm_incoming_is_on_its_way(c, m))
 		return CM_REJ_INVALID_GID;
 	if (l->pending >= l->backlog)
 		return VB_CM_LATER; /* the peer repeats it, as with TCP */

@@ -142,7 +142,7 @@ static bool is_single(enum kind kind)
 	return kind == ONE4 || kind == ONE6;
 }
 
-static bool is_same(const struct key *a, const struct key *b)
+static bool cm_ports_is_same(const struct key *a, const struct key *b)
 {
 	return a->space == b->space && a->number == b->number &&
 	       a->kind == b->kind && a->whole == b->whole &&
@@ -161,11 +161,12 @@ static struct vb_port_counters **bucket(struct vb_cm_ports *t,
 	return &t->buckets[vb_hash(h, k->ticket) % VB_PORT_BUCKETS];
 }
 
-static struct vb_port_counters *find(struct vb_cm_ports *t, const struct key *k)
+static struct vb_port_counters *cm_ports_find(struct vb_cm_ports *t,
+					      const struct key *k)
 {
 	struct vb_port_counters *y = *bucket(t, k);
 
-	while (y && !is_same(&y->key, k))
+	while (y && !cm_ports_is_same(&y->key, k))
 		y = y->next;
 	return y;
 }
@@ -244,7 +245,7 @@ static struct vb_port_counters *place_of(struct vb_cm_ports *t,
 
 	if (is_single(kind))
 		k = narrowed(k, &p->address);
-	return find(t, &k);
+	return cm_ports_find(t, &k);
 }
 
 /* What @p adds to each of its counters. */
@@ -280,7 +281,7 @@ static void count_out(struct vb_cm_ports *t, const struct vb_cm_port *p,
 	const struct sums part = part_of(p);
 
 	for (unsigned i = 0; i < count; i++) {
-		struct vb_port_counters *y = find(t, &keys[i]);
+		struct vb_port_counters *y = cm_ports_find(t, &keys[i]);
 
 		subtract(&y->sums, &part);
 		if (y->sums.bound == 0)
@@ -296,7 +297,7 @@ static int count_in(struct vb_cm_ports *t, const struct vb_cm_port *p)
 	unsigned count = keys_of(p, keys);
 
 	for (unsigned i = 0; i < count; i++) {
-		struct vb_port_counters *y = find(t, &keys[i]);
+		struct vb_port_counters *y = cm_ports_find(t, &keys[i]);
 
 		if (!y)
 			y = make(t, &keys[i]);
@@ -326,7 +327,7 @@ static struct sums sum_met(struct vb_cm_ports *t, const struct vb_cm_port *p,
 		if (is_single(kind) && k == kind)
 			key = narrowed(key, &p->address);
 		key.ticket = ticket;
-		y = find(t, &key);
+		y = cm_ports_find(t, &key);
 		if (y)
 			add(&all, &y->sums);
 	}
@@ -347,7 +348,7 @@ static bool has_host(struct vb_cm_ports *t, const struct vb_cm_port *p)
 }
 
 /* Whether other ports prevent @p, which is not bound, from binding. */
-static bool is_taken(struct vb_cm_ports *t, const struct vb_cm_port *p)
+static bool cm_ports_is_taken(struct vb_cm_ports *t, const struct vb_cm_port *p)
 {
 	struct sums others = sum_met(t, p, 0);
 
@@ -370,7 +371,8 @@ static int pick(struct vb_cm_ports *t, struct vb_cm_port *p)
 	start = vb_rand32() % count;
 	for (unsigned i = 0; i < count; i++) {
 		p->number = (uint16_t)(first + (start + i) % count);
-		if (!is_taken(t, p) && !is_reserved(reserved, p->number))
+		if (!cm_ports_is_taken(t, p) &&
+		    !is_reserved(reserved, p->number))
 			return 0;
 	}
 	p->number = 0;
@@ -382,7 +384,7 @@ int vb_cm_ports_bind(struct vb_cm_ports *t, struct vb_cm_port *p)
 	p->listening = false;
 	if (p->flags & IPC_CM_JOIN && !has_host(t, p))
 		return -EACCES;
-	if (p->number && is_taken(t, p))
+	if (p->number && cm_ports_is_taken(t, p))
 		return -EADDRINUSE;
 	if (!p->number && pick(t, p))
 		return -EADDRINUSE;
@@ -449,7 +451,7 @@ int vb_cm_ports_listen(struct vb_cm_ports *t, struct vb_cm_port *p)
 	p->listening = true;
 	now = part_of(p);
 	for (unsigned i = 0; i < count; i++) {
-		struct vb_port_counters *y = find(t, &keys[i]);
+		struct vb_port_counters *y = cm_ports_find(t, &keys[i]);
 
 		subtract(&y->sums, &before);
 		add(&y->sums, &now);
@@ -463,7 +465,7 @@ int vb_cm_ports_listen(struct vb_cm_ports *t, struct vb_cm_port *p)
 static struct vb_cm_port *find_turn(struct vb_cm_ports *t, const struct key *k,
 				    bool plain)
 {
-	struct vb_port_counters *y = find(t, k);
+	struct vb_port_counters *y = cm_ports_find(t, k);
 	struct vb_cm_port *p = y ? y->turns[plain].first : NULL;
 
 	if (p && !(p->flags & IPC_CM_JOIN) && p->next)

@@ -17,8 +17,9 @@
  * does not come from the time of an earlier broker. */
 #define RESUME_TIME (15 * VB_SEC)
 
-static void answer(struct vb_cm_client *c, const struct vb_ipc_cm *m,
-		   const struct vb_cm_id *id, int rc)
+static void cm_requests_answer(struct vb_cm_client *c,
+			       const struct vb_ipc_cm *m,
+			       const struct vb_cm_id *id, int rc)
 {
 	struct vb_ipc_cm done = { .kind = IPC_CM_DONE,
 				  .version = VB_IPC_CM_VERSION,
@@ -71,7 +72,7 @@ static int on_bind(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 	    vb_cm_id_find(c, m->id))
 		return -EPROTO;
 	rc = bind_id(c, m, &id);
-	answer(c, m, id, rc);
+	cm_requests_answer(c, m, id, rc);
 	return 0;
 }
 
@@ -91,7 +92,7 @@ static int on_listen(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 				      ? m->backlog
 				      : MAX_BACKLOG;
 	}
-	answer(c, m, id, rc);
+	cm_requests_answer(c, m, id, rc);
 	if (rc == 0)
 		vb_cm_listens(c->cm->engine);
 	return 0;
@@ -159,8 +160,8 @@ static bool is_named_rightly(const struct vb_ipc_cm *m)
 	       (vb_gid_is_zero(&m->src_name) && vb_gid_is_zero(&m->dst_name));
 }
 
-static int begin(struct vb_cm_client *c, struct vb_cm_id *id,
-		 struct vb_ipc_cm *m)
+static int cm_requests_begin(struct vb_cm_client *c, struct vb_cm_id *id,
+			     struct vb_ipc_cm *m)
 {
 	const struct vb_mad_path path = { .sgid = m->src,
 					  .dgid = m->dst,
@@ -212,7 +213,7 @@ static int on_connect(struct vb_cm_client *c, const struct vb_ipc_cm *asked)
 	    m.private_bytes > most_private(id, m.flags))
 		return -EPROTO;
 	id->state = ID_CONN;
-	rc = begin(c, id, &m);
+	rc = cm_requests_begin(c, id, &m);
 	if (rc == 0)
 		return 0;
 	id->state = ID_BOUND;
@@ -356,11 +357,12 @@ static int on_close(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 
 /* Answers EAGAIN until the session with the queue pair's slot has rejoined,
  * which may happen after the session for connections began. */
-static int on_hello(struct vb_cm_client *c, const struct vb_ipc_cm *m)
+static int cm_requests_on_hello(struct vb_cm_client *c,
+				const struct vb_ipc_cm *m)
 {
 	bool known = c->cm->owns(c->cm->owns_arg, &c->who, m->qpn);
 
-	answer(c, m, NULL, known && c->cm->gsi ? 0 : -EAGAIN);
+	cm_requests_answer(c, m, NULL, known && c->cm->gsi ? 0 : -EAGAIN);
 	return 0;
 }
 
@@ -467,7 +469,7 @@ int vb_host_cm_take(struct vb_cm_client *client, const uint8_t *bytes,
 		[IPC_CM_ESTABLISH - IPC_CM_BIND]  = on_establish,
 		[IPC_CM_DISCONNECT - IPC_CM_BIND] = on_disconnect,
 		[IPC_CM_CLOSE - IPC_CM_BIND]	  = on_close,
-		[IPC_CM_HELLO - IPC_CM_BIND]	  = on_hello,
+		[IPC_CM_HELLO - IPC_CM_BIND]	  = cm_requests_on_hello,
 		[IPC_CM_RESUME - IPC_CM_BIND]	  = on_resume,
 	};
 	// clang-format on

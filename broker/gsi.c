@@ -59,8 +59,8 @@ int vb_gsi_fd(const struct vb_gsi *g)
 	return g->link->ops->fd(g->link);
 }
 
-static void put_frame(struct vb_gsi *g, const struct vb_route *route,
-		      const uint8_t mad[VB_MAD_BYTES])
+static void gsi_put_frame(struct vb_gsi *g, const struct vb_route *route,
+			  const uint8_t mad[VB_MAD_BYTES])
 {
 	const struct vb_ib_pkt pkt = {
 		.bth = { .opcode = UD_SEND_ONLY,
@@ -91,7 +91,7 @@ void vb_gsi_send(struct vb_gsi *g, const struct vb_mad_path *path,
 
 	if (g->link->ops->route(g->link, &route))
 		return;
-	put_frame(g, &route, mad);
+	gsi_put_frame(g, &route, mad);
 	for (int i = 0; i < SEND_TRIES; i++) {
 		if (g->link->ops->send(g->link, &g->txq))
 			return;

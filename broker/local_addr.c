@@ -60,7 +60,8 @@ static bool is_routed_here(struct vb_local_addrs *p, const struct vb_gid *gid,
 	return true;
 }
 
-static bool has_address(const struct vb_netif *i, const struct vb_gid *gid)
+static bool local_addr_has_address(const struct vb_netif *i,
+				   const struct vb_gid *gid)
 {
 	const struct vb_gid first = vb_gid_from_mac(i->mac);
 
@@ -81,7 +82,7 @@ bool vb_local_addrs_has(struct vb_local_addrs *p, const struct vb_gid *gid,
 	if (!p->listed)
 		p->listed = vb_netif_list(&p->list, &p->count) == 0;
 	for (unsigned i = 0; i < p->count; i++)
-		if (has_address(&p->list[i], gid))
+		if (local_addr_has_address(&p->list[i], gid))
 			return true;
 	return false;
 }

@@ -60,7 +60,7 @@ static void give_up(struct vb_outbox *o, const char *why)
 	o->error = -ENOBUFS;
 }
 
-static void keep(struct vb_outbox *o, const uint8_t *bytes, size_t len)
+static void outbox_keep(struct vb_outbox *o, const uint8_t *bytes, size_t len)
 {
 	struct vb_letter *l;
 	char why[128];
@@ -97,7 +97,7 @@ void vb_outbox_put(struct vb_outbox *o, const uint8_t *bytes, size_t len)
 	if (!o->first)
 		rc = post(o, bytes, len);
 	if (rc == -EAGAIN)
-		keep(o, bytes, len);
+		outbox_keep(o, bytes, len);
 	else
 		o->error = rc;
 }

@@ -17,7 +17,8 @@
 #define STATUS_BYTES 4096
 #define BORN_FIELD   22 /* proc(5) */
 
-static bool read_file(pid_t pid, const char *name, char text[STATUS_BYTES])
+static bool process_read_file(pid_t pid, const char *name,
+			      char text[STATUS_BYTES])
 {
 	char path[64];
 	size_t n;
@@ -39,7 +40,7 @@ static bool is_users(pid_t pid, uid_t uid)
 	const char *line;
 	unsigned real, effective;
 
-	if (!read_file(pid, "status", text))
+	if (!process_read_file(pid, "status", text))
 		return false;
 	line = strstr(text, "\nUid:");
 	return line && sscanf(line, "\nUid: %u %u", &real, &effective) == 2 &&
@@ -55,7 +56,7 @@ static uint64_t birth_of(pid_t pid)
 	uint64_t born = 0;
 	char *at;
 
-	if (!read_file(pid, "stat", text))
+	if (!process_read_file(pid, "stat", text))
 		return 0;
 	at = strrchr(text, ')');
 	for (unsigned field = 2; at && field < BORN_FIELD; field++)

@@ -91,7 +91,7 @@ static void shrink_queue(int fd)
 		       strerror(errno));
 }
 
-static void drain(int fd)
+static void slots_drain(int fd)
 {
 	char byte;
 
@@ -118,7 +118,7 @@ static int make_sockets(int *fds, unsigned count)
 
 /* Steers packets to all sockets that exist, after the vault keeps them. If that
  * fails, the next claim tries again. */
-static int steer(struct vb_slots *s)
+static int slots_steer(struct vb_slots *s)
 {
 	int rc = s->steered == s->count ? 0 : vb_udp_steer(s->fds[0], s->count);
 
@@ -146,7 +146,7 @@ static int add_group(struct vb_slots *s)
 		return rc;
 	}
 	s->count += count;
-	return steer(s);
+	return slots_steer(s);
 }
 
 void vb_slots_init(struct vb_slots *s)
@@ -271,7 +271,7 @@ int vb_slots_adopt(struct vb_slots *s, int vault)
 	/* The earlier broker may have ended after making sockets and before
 	 * steering packets to them. */
 	if (rc == 0)
-		rc = steer(s);
+		rc = slots_steer(s);
 	if (rc) {
 		vb_slots_fini(s);
 		return rc;
@@ -325,7 +325,7 @@ static int bind_name(unsigned slot)
 	return vb_fdmail_bind(&a, len);
 }
 
-static bool is_taken(unsigned slot)
+static bool slots_is_taken(unsigned slot)
 {
 	int fd = bind_name(slot);
 
@@ -342,7 +342,7 @@ int vb_slots_claim(struct vb_slots *s, unsigned *slot, int *name)
 		if (i >= s->count)
 			rc = add_group(s);
 		else if (i >= s->steered)
-			rc = steer(s);
+			rc = slots_steer(s);
 		if (rc)
 			return rc;
 		fd = bind_name(i);
@@ -351,7 +351,7 @@ int vb_slots_claim(struct vb_slots *s, unsigned *slot, int *name)
 		if (fd < 0)
 			return fd;
 		/* The previous program may have left packets unread. */
-		drain(s->fds[i]);
+		slots_drain(s->fds[i]);
 		*slot = i;
 		*name = fd;
 		return 0;
@@ -363,10 +363,10 @@ bool vb_slots_rest(struct vb_slots *s, unsigned slot)
 {
 	if (slot == 0 || slot >= s->count)
 		return true;
-	if (is_taken(slot))
+	if (slots_is_taken(slot))
 		return false;
 	shrink_queue(s->fds[slot]);
-	drain(s->fds[slot]);
+	slots_drain(s->fds[slot]);
 	return true;
 }
 
@@ -375,6 +375,6 @@ unsigned vb_slots_taken(const struct vb_slots *s)
 	unsigned taken = 0;
 
 	for (unsigned i = 1; i < s->count; i++)
-		taken += is_taken(i);
+		taken += slots_is_taken(i);
 	return taken;
 }

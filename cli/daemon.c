@@ -114,7 +114,7 @@ static int enter_background(void)
 	return chdir("/") < 0 ? -errno : 0;
 }
 
-static int fail(const char *what, int rc)
+static int daemon_fail(const char *what, int rc)
 {
 	fprintf(stderr, "verbena broker: %s: %s\n", what, strerror(-rc));
 	return EXIT_FAILURE;
@@ -133,14 +133,15 @@ static int serve(bool daemon, double linger)
 		return EXIT_FAILURE;
 	}
 	if (listener < 0)
-		return fail("cannot open the socket for programs", listener);
+		return daemon_fail("cannot open the socket for programs",
+				   listener);
 	rc = daemon ? enter_background() : 0;
 	if (rc) {
 		close(listener);
-		return fail("cannot enter the background", rc);
+		return daemon_fail("cannot enter the background", rc);
 	}
 	rc = vb_broker_run(listener, (vb_time)(linger * VB_SEC));
-	return rc ? fail("cannot serve programs", rc) : EXIT_SUCCESS;
+	return rc ? daemon_fail("cannot serve programs", rc) : EXIT_SUCCESS;
 }
 
 int vb_cli_broker(int argc, char **argv)

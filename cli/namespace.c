@@ -62,7 +62,7 @@ static const struct place {
 
 /* Report on stderr that @call on @about has failed with errno. Returns false.
  */
-static bool refuse(const char *call, const char *about)
+static bool namespace_refuse(const char *call, const char *about)
 {
 	fprintf(stderr,
 		SELF "cannot put the devices' files in place: %s %s: %s\n",
@@ -157,7 +157,7 @@ static bool enter_as_user(void)
 	       map_self("/proc/self/uid_map", uid);
 }
 
-static bool enter(bool *as_user)
+static bool namespace_enter(bool *as_user)
 {
 	*as_user = unshare(CLONE_NEWNS) < 0;
 	if (*as_user && !enter_as_user())
@@ -192,7 +192,7 @@ static bool write_copy(int to, const char *name, const char *text, size_t size)
 
 	if (fd >= 0)
 		close(fd);
-	return wrote || refuse("write", name);
+	return wrote || namespace_refuse("write", name);
 }
 
 static bool copy_file(int from, int to, const char *name)
@@ -201,7 +201,7 @@ static bool copy_file(int from, int to, const char *name)
 	char *text = malloc(MOST_TEXT);
 	ssize_t n = fd >= 0 && text ? read(fd, text, MOST_TEXT) : -1;
 	bool copied = n >= 0 ? write_copy(to, name, text, (size_t)n)
-			     : refuse("read", name);
+			     : namespace_refuse("read", name);
 
 	free(text);
 	if (fd >= 0)
@@ -216,10 +216,11 @@ static bool make_node(int to, const char *name)
 		openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 
 	if (fd < 0)
-		return refuse("create", name);
+		return namespace_refuse("create", name);
 	close(fd);
 	if (fchdir(to) < 0 || mount("/dev/null", name, NULL, MS_BIND, NULL) < 0)
-		return refuse("mount(\"/dev/null\", MS_BIND) on", name);
+		return namespace_refuse("mount(\"/dev/null\", MS_BIND) on",
+					name);
 	return true;
 }
 
@@ -229,11 +230,12 @@ static bool copy_link(int from, int to, const char *name)
 	ssize_t n = readlinkat(from, name, target, sizeof(target) - 1);
 
 	if (n < 0)
-		return refuse("readlink", name);
+		return namespace_refuse("readlink", name);
 	target[n] = '\0';
 	if (strcmp(target, "/dev/null") == 0)
 		return make_node(to, name);
-	return symlinkat(target, to, name) == 0 || refuse("symlink", name);
+	return symlinkat(target, to, name) == 0 ||
+	       namespace_refuse("symlink", name);
 }
 
 static bool copy_entries(int from, int to, unsigned depth);
@@ -245,14 +247,14 @@ static bool copy_directory(int from, int to, const char *name, unsigned depth)
 
 	if (depth == DEEPEST) {
 		errno = ELOOP;
-		return refuse("copy", name);
+		return namespace_refuse("copy", name);
 	}
 	if (mkdirat(to, name, 0755) == 0 || errno == EEXIST) {
 		old = enter_directory(from, name);
 		new = enter_directory(to, name);
 	}
 	copied = old >= 0 && new >= 0 ? copy_entries(old, new, depth + 1)
-				      : refuse("copy", name);
+				      : namespace_refuse("copy", name);
 	if (old >= 0)
 		close(old);
 	if (new >= 0)
@@ -265,7 +267,7 @@ static bool copy_entry(int from, int to, const char *name, unsigned depth)
 	struct stat s;
 
 	if (fstatat(from, name, &s, AT_SYMLINK_NOFOLLOW) < 0)
-		return refuse("stat", name);
+		return namespace_refuse("stat", name);
 	if (S_ISDIR(s.st_mode))
 		return copy_directory(from, to, name, depth);
 	if (S_ISLNK(s.st_mode))
@@ -286,7 +288,7 @@ static bool copy_entries(int from, int to, unsigned depth)
 	bool copied = true;
 
 	if (!d)
-		return refuse("opendir", "the tree");
+		return namespace_refuse("opendir", "the tree");
 	while (copied && (e = readdir(d)))
 		if (!is_dot(e->d_name))
 			copied = copy_entry(from, to, e->d_name, depth);
@@ -304,10 +306,10 @@ static bool cover(const char *path, unsigned mode)
 
 	snprintf(options, sizeof(options), "mode=%o", mode & 07777);
 	return mount("verbena", path, "tmpfs", MS_NOSUID, options) == 0 ||
-	       refuse("mount(tmpfs) on", path);
+	       namespace_refuse("mount(tmpfs) on", path);
 }
 
-static bool is_ours(const struct place *p, const char *name)
+static bool namespace_is_ours(const struct place *p, const char *name)
 {
 	for (unsigned i = 0; i < VB_COUNT(p->ours) && p->ours[i]; i++)
 		if (strcmp(p->ours[i], name) == 0)
@@ -328,9 +330,10 @@ static bool keep_link(const struct shadow *s, const char *name)
 	ssize_t n = readlinkat(s->old, name, target, sizeof(target) - 1);
 
 	if (n < 0)
-		return refuse("readlink", name);
+		return namespace_refuse("readlink", name);
 	target[n] = '\0';
-	return symlinkat(target, s->new, name) == 0 || refuse("symlink", name);
+	return symlinkat(target, s->new, name) == 0 ||
+	       namespace_refuse("symlink", name);
 }
 
 static bool make_mount_point(int new, const char *name, const struct stat *s)
@@ -354,12 +357,13 @@ static bool keep_multiplexer(const struct shadow *s, const char *name)
 	char target[PATH_MAX];
 
 	if (mkdirat(s->new, WHOLE, 0755) < 0)
-		return refuse("create", WHOLE);
+		return namespace_refuse("create", WHOLE);
 	if (syscall(SYS_move_mount, s->whole, "", s->new, WHOLE,
 		    MOVE_MOUNT_F_EMPTY_PATH) < 0)
-		return refuse("move_mount to", WHOLE);
+		return namespace_refuse("move_mount to", WHOLE);
 	snprintf(target, sizeof(target), "%s/%s", WHOLE, name);
-	return symlinkat(target, s->new, name) == 0 || refuse("symlink", name);
+	return symlinkat(target, s->new, name) == 0 ||
+	       namespace_refuse("symlink", name);
 }
 
 static bool is_multiplexer(const struct stat *s)
@@ -382,9 +386,9 @@ static bool keep_entry(const struct shadow *s, const char *name)
 		return keep_multiplexer(s, name);
 	snprintf(path, sizeof(path), "%s/%s", s->place->above, name);
 	if (!make_mount_point(s->new, name, &st))
-		return refuse("create", path);
+		return namespace_refuse("create", path);
 	return mount(name, path, NULL, MS_BIND | MS_REC, NULL) == 0 ||
-	       refuse("mount(MS_BIND | MS_REC) on", path);
+	       namespace_refuse("mount(MS_BIND | MS_REC) on", path);
 }
 
 static bool keep_entries(const struct shadow *s)
@@ -395,9 +399,10 @@ static bool keep_entries(const struct shadow *s)
 	bool kept = d && fchdir(s->old) == 0;
 
 	if (!kept)
-		(void)refuse("opendir", s->place->above);
+		(void)namespace_refuse("opendir", s->place->above);
 	while (kept && (e = readdir(d)))
-		if (!is_dot(e->d_name) && !is_ours(s->place, e->d_name))
+		if (!is_dot(e->d_name) &&
+		    !namespace_is_ours(s->place, e->d_name))
 			kept = keep_entry(s, e->d_name);
 	if (d)
 		closedir(d);
@@ -411,16 +416,17 @@ static bool fill_shadow(struct shadow *s)
 	bool filled;
 
 	if (s->old < 0 || fstat(s->old, &st) < 0)
-		return refuse("open", above);
+		return namespace_refuse("open", above);
 	s->whole = (int)syscall(SYS_open_tree, AT_FDCWD, above,
 				OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC |
 					AT_RECURSIVE);
 	if (s->whole < 0)
-		return refuse("open_tree", above);
+		return namespace_refuse("open_tree", above);
 	if (!cover(above, st.st_mode))
 		return false;
 	s->new = enter_directory(AT_FDCWD, above);
-	filled = s->new >= 0 ? keep_entries(s) : refuse("open", above);
+	filled =
+		s->new >= 0 ? keep_entries(s) : namespace_refuse("open", above);
 	if (s->new >= 0)
 		close(s->new);
 	return filled;
@@ -471,7 +477,7 @@ static bool fill(int tree, const struct place *p)
 {
 	int from = enter_directory(tree, p->above + 1),
 	    to = enter_directory(AT_FDCWD, p->above);
-	bool filled = to >= 0 || refuse("open", p->above);
+	bool filled = to >= 0 || namespace_refuse("open", p->above);
 
 	for (unsigned i = 0; i < VB_COUNT(p->ours) && p->ours[i]; i++)
 		if (filled && from >= 0 &&
@@ -524,7 +530,7 @@ static int lock_tree(const char *root)
 static bool show_tree(const char *root)
 {
 	int lock = lock_tree(root), tree = enter_directory(AT_FDCWD, root);
-	bool shown = tree >= 0 ? show(tree) : refuse("open", root);
+	bool shown = tree >= 0 ? show(tree) : namespace_refuse("open", root);
 
 	if (tree >= 0)
 		close(tree);
@@ -543,7 +549,8 @@ static bool go_back(int here, const char *name)
 
 	if (covered && chdir(name) == 0)
 		return true;
-	return here < 0 || fchdir(here) == 0 || refuse("fchdir", name);
+	return here < 0 || fchdir(here) == 0 ||
+	       namespace_refuse("fchdir", name);
 }
 
 /* Start the broker before the namespace is entered. A broker that the program
@@ -567,7 +574,7 @@ bool vb_cli_enter_namespace(const char *root, bool *as_user)
 	int here;
 
 	have_broker();
-	if (!enter(as_user))
+	if (!namespace_enter(as_user))
 		return false;
 	here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (!getcwd(name, sizeof(name)))

@@ -39,7 +39,7 @@
 #define OUR_MACHINE EM_NONE
 #endif
 
-static bool is_program(const char *path)
+static bool is_program_file(const char *path)
 {
 	struct stat s;
 
@@ -48,20 +48,20 @@ static bool is_program(const char *path)
 }
 
 /* Find the program as execvp() does. */
-static bool find(const char *name, char path[PATH_MAX])
+static bool program_find(const char *name, char path[PATH_MAX])
 {
 	const char *list = getenv("PATH");
 
 	if (strchr(name, '/')) {
 		snprintf(path, PATH_MAX, "%s", name);
-		return strlen(name) < PATH_MAX && is_program(path);
+		return strlen(name) < PATH_MAX && is_program_file(path);
 	}
 	for (const char *at = list ? list : DEFAULT_PATH; at;) {
 		size_t length = strcspn(at, ":");
 		int n = snprintf(path, PATH_MAX, "%.*s%s%s", (int)length, at,
 				 length ? "/" : "", name);
 
-		if (n > 0 && n < PATH_MAX && is_program(path))
+		if (n > 0 && n < PATH_MAX && is_program_file(path))
 			return true;
 		at = at[length] ? at + length + 1 : NULL;
 	}
@@ -106,7 +106,7 @@ static bool follow_script(int fd, char path[PATH_MAX])
 		return false;
 	argument = is_env(program) ? next_word(&rest) : NULL;
 	if (argument && *argument != '-' && !strchr(argument, '='))
-		return find(argument, path);
+		return program_find(argument, path);
 	snprintf(path, PATH_MAX, "%s", program);
 	return true;
 }
@@ -115,7 +115,7 @@ static bool follow_script(int fd, char path[PATH_MAX])
  * script's interpreter. -1: not found; exec() will report why. */
 static int open_program(const char *name, char path[PATH_MAX])
 {
-	if (!find(name, path))
+	if (!program_find(name, path))
 		return -1;
 	for (unsigned i = 0; i < MOST_SCRIPTS; i++) {
 		int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

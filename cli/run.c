@@ -35,7 +35,7 @@ static const char *const places[] = {
 
 /* Returns "A:B", or A alone when @b is NULL or empty, which the caller frees.
  */
-static char *join(const char *a, char between, const char *b)
+static char *run_join(const char *a, char between, const char *b)
 {
 	size_t room = strlen(a) + (b ? strlen(b) : 0) + 2;
 	char *both = malloc(room);
@@ -90,7 +90,7 @@ static bool set_variable(const char *variable, const char *value)
 /* Put @value before what the variable has. */
 static bool put_first(const char *variable, const char *value, char between)
 {
-	char *both = join(value, between, getenv(variable));
+	char *both = run_join(value, between, getenv(variable));
 	bool set = set_variable(variable, both);
 
 	free(both);
@@ -291,7 +291,7 @@ static bool set_up(const char *program, const struct wish *w)
 
 bool vb_cli_add_device(char **devices, const char *spec)
 {
-	char *more = *devices ? join(*devices, ',', spec) : strdup(spec);
+	char *more = *devices ? run_join(*devices, ',', spec) : strdup(spec);
 
 	free(*devices);
 	*devices = more;

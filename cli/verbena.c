@@ -17,7 +17,7 @@
  */
 #define DEVICES_VARIABLE "VERBENA_DEVICES"
 
-static int fail(const char *command, const char *what, int rc)
+static int cli_fail(const char *command, const char *what, int rc)
 {
 	fprintf(stderr, "verbena %s: %s: %s\n", command, what, strerror(-rc));
 	return EXIT_FAILURE;
@@ -34,7 +34,7 @@ static int show_status(int argc, char **argv)
 		return EXIT_SUCCESS;
 	}
 	if (rc)
-		return fail("status", "cannot ask the broker", rc);
+		return cli_fail("status", "cannot ask the broker", rc);
 	printf("broker (PID %u): %u program%s with RoCE devices (%s)\n",
 	       report.pid, report.programs, report.programs == 1 ? "" : "s",
 	       report.text);
@@ -89,12 +89,12 @@ static int show_devices(int argc, char **argv)
 			     &count);
 	free(which);
 	if (rc)
-		return fail("devices", "cannot list the devices", rc);
+		return cli_fail("devices", "cannot list the devices", rc);
 	rc = vb_netif_list(&list, &links);
 	if (rc) {
 		free(devices);
-		return fail("devices", "cannot list the network interfaces",
-			    rc);
+		return cli_fail("devices", "cannot list the network interfaces",
+				rc);
 	}
 	if (count == 0)
 		puts("no device: no network interface is up and has an IP "

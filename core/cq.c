@@ -9,6 +9,8 @@
 
 #include "base/log.h"
 #include "core/qp.h"
+#include "core/tag.h"
+#include "core/xrc.h"
 
 #define FEW 16 /* entries that vb_cq_sender() looks through */
 
@@ -107,6 +109,7 @@ int vb_cq_destroy(struct vb_cq *cq)
 /* Move the entries to another ring, oldest first, and swap the rings. The
  * caller holds the lock. */
 static int move_to(struct vb_cq *cq, struct vb_cqe **ring, uint32_t cap)
+	VB_REQUIRES(cq->lock)
 {
 	struct vb_cqe *old = cq->ring;
 	uint32_t n = core_waiting(cq);
@@ -148,7 +151,7 @@ int vb_cq_resize(struct vb_cq *cq, uint32_t asked)
 }
 
 /* Signal the channel and disarm (IBA 11.4.2.2). The caller holds the lock. */
-static void signal_now(struct vb_cq *cq)
+static void signal_now(struct vb_cq *cq) VB_REQUIRES(cq->lock)
 {
 	cq->armed = CQ_UNARMED;
 	cq->untold = CQ_UNARMED;
@@ -174,6 +177,7 @@ static enum vb_cq_arm least(enum vb_cq_arm before, bool noteworthy)
 /* May the event of this entry wait for further entries (moderation)? The caller
  * holds the lock. */
 static bool can_be_put_off(struct vb_cq *cq, const struct vb_cqe *e)
+	VB_REQUIRES(cq->lock)
 {
 	if (VB_LIKELY(cq->per_event <= 1) || e->status != WC_SUCCESS ||
 	    cq->held + 1 >= cq->per_event)
@@ -186,7 +190,7 @@ static bool can_be_put_off(struct vb_cq *cq, const struct vb_cqe *e)
 
 /* Record the overrun. True for the first entry lost. The caller holds the
  * lock. */
-static bool note_overrun(struct vb_cq *cq)
+static bool note_overrun(struct vb_cq *cq) VB_REQUIRES(cq->lock)
 {
 	if (atomic_load(&cq->overrun))
 		return false;
@@ -237,7 +241,7 @@ bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *e, bool solicited)
  * leave the program waiting for a completion that never comes (IBA 10.10.2.3).
  */
 static void core_complete(struct vb_qp *qp, struct vb_cq *cq, struct vb_cqe *e,
-			  bool solicited)
+			  bool solicited) VB_REQUIRES(qp->drive)
 {
 	bool stays = qp->type == QPT_XRC_RECV ||
 		     (e->is_recv && qp->srq && qp->srq->tags);
@@ -295,6 +299,7 @@ bool vb_qp_recv_begin(struct vb_qp *qp)
 }
 
 static void finish_recv(struct vb_qp *qp, const struct vb_recv_done *d)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_cqe e = {
 		.wr_id = qp->recv.wr_id,
@@ -352,6 +357,7 @@ static void release_slots(const struct vb_cqe *e)
 }
 
 static uint32_t poll_locked(struct vb_cq *cq, uint32_t most, struct vb_cqe *out)
+	VB_REQUIRES(cq->lock)
 {
 	uint32_t have = core_waiting(cq), n = VB_MIN(most, have);
 
@@ -367,7 +373,7 @@ static uint32_t poll_locked(struct vb_cq *cq, uint32_t most, struct vb_cqe *out)
 	return n;
 }
 
-static struct vb_qp *sender_locked(struct vb_cq *cq)
+static struct vb_qp *sender_locked(struct vb_cq *cq) VB_REQUIRES(cq->lock)
 {
 	struct vb_qp *qp = NULL;
 	uint32_t n = core_waiting(cq);

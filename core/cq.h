@@ -80,7 +80,7 @@ struct vb_cq {
  * there are few entries and all are of that one. NULL: there is no such queue
  * pair. The queue pair may have been destroyed when the caller looks at it; its
  * memory is never freed. */
-struct vb_qp *vb_cq_sender(struct vb_cq *cq);
+struct vb_qp *vb_cq_sender(struct vb_cq *cq) VB_EXCLUDES(cq->lock);
 
 /* Create a queue of at least @cap entries; cq->cap says how many. The ring's
  * memory comes from @m, or from the heap when @m is NULL. The caller owns *@cq.
@@ -93,19 +93,21 @@ VB_MUST_CHECK int vb_cq_create_in(struct vb_adapter *a, uint32_t cap,
 VB_MUST_CHECK int vb_cq_destroy(struct vb_cq *cq);
 /* Change the capacity; entries stay. -EINVAL: the entries do not fit; -ENOMEM.
  * Takes cq->lock. */
-VB_MUST_CHECK int vb_cq_resize(struct vb_cq *cq, uint32_t cap);
+VB_MUST_CHECK int vb_cq_resize(struct vb_cq *cq, uint32_t cap)
+	VB_EXCLUDES(cq->lock);
 
 /* Add an entry, and signal the channel if the queue is armed
  * (CQ_ARMED_SOLICITED: only for @solicited entries and errors). False: the
  * queue is full; the entry is lost, EVENT_CQ_ERR is posted once, and the caller
  * must move the queue pair to ERR. Takes cq->lock. */
 VB_MUST_CHECK bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *e,
-			      bool solicited);
+			      bool solicited) VB_EXCLUDES(cq->lock);
 
 /* Take up to @n entries, oldest first, and free the queue slots they stand for.
  * Returns how many, or -EIO when the queue is empty after an overrun. Takes
  * cq->lock. */
-int vb_cq_poll(struct vb_cq *cq, int n, struct vb_cqe *out);
+int vb_cq_poll(struct vb_cq *cq, int n, struct vb_cqe *out)
+	VB_EXCLUDES(cq->lock);
 
 /*
  * Request one event for the next entry added. If an entry waits that arrived
@@ -114,15 +116,17 @@ int vb_cq_poll(struct vb_cq *cq, int n, struct vb_cqe *out);
  * sleep without polling again. Arming for solicited entries does not weaken an
  * outstanding arming for all (IBA 11.4.2.2).
  */
-void vb_cq_arm(struct vb_cq *cq, bool solicited_only);
+void vb_cq_arm(struct vb_cq *cq, bool solicited_only) VB_EXCLUDES(cq->lock);
 /* From now on raise one event for @count entries, or @period ns after the first
  * of them; an error raises its event at once. @count of 0 or 1, or @period of
  * 0: each entry raises an event. */
 void vb_cq_moderate(struct vb_cq *cq, uint32_t count, vb_time period,
-		    bool (*alarm)(struct vb_cq *cq, vb_time at));
+		    bool (*alarm)(struct vb_cq *cq, vb_time at))
+	VB_EXCLUDES(cq->lock);
 /* The engine calls this at the time that alarm() asked for. */
-void vb_cq_due(struct vb_cq *cq);
+void vb_cq_due(struct vb_cq *cq) VB_EXCLUDES(cq->lock);
 /* Remove @qp's entries: on RESET and destroy (IBA 10.3.1, 10.2.4.4). */
-void vb_cq_purge(struct vb_cq *cq, const struct vb_qp *qp);
+void vb_cq_purge(struct vb_cq *cq, const struct vb_qp *qp)
+	VB_EXCLUDES(cq->lock);
 
 #endif

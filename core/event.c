@@ -186,7 +186,7 @@ void vb_channel_begin(struct vb_channel *ch)
 
 /* Take the first queue with events; it goes to the end if it has more. The
  * caller holds the lock. */
-static struct vb_cq *pop_cq(struct vb_channel *ch)
+static struct vb_cq *pop_cq(struct vb_channel *ch) VB_REQUIRES(ch->lock)
 {
 	struct vb_cq *cq = ch->first;
 
@@ -234,6 +234,7 @@ int vb_channel_take(struct vb_channel *ch, struct vb_cq **out)
 
 /* Remove @cq from the list. The caller holds the lock. */
 static void unlink_cq(struct vb_channel *ch, struct vb_cq *cq)
+	VB_REQUIRES(ch->lock)
 {
 	struct vb_cq **at = &ch->first, *before = NULL;
 
@@ -299,7 +300,7 @@ void vb_async_post(struct vb_async *a, enum vb_event_type type, void *object)
 }
 
 /* Remove the oldest event. The caller holds the lock. */
-static struct vb_event *pop_event(struct vb_async *a)
+static struct vb_event *pop_event(struct vb_async *a) VB_REQUIRES(a->lock)
 {
 	struct vb_event *e = a->first;
 

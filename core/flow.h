@@ -75,8 +75,10 @@ VB_MUST_CHECK int vb_counters_destroy(struct vb_counters *c);
 /* Read the counter of @unit into place @index of the array. -EBUSY: a flow
  * counts there already; -EINVAL: no such place, or too many places. */
 VB_MUST_CHECK int vb_counters_attach(struct vb_counters *c,
-				     enum vb_counter_unit unit, uint32_t index);
+				     enum vb_counter_unit unit, uint32_t index)
+	VB_EXCLUDES(c->lock);
 /* Fill the @count places of @values. */
-void vb_counters_read(struct vb_counters *c, uint64_t *values, uint32_t count);
+void vb_counters_read(struct vb_counters *c, uint64_t *values, uint32_t count)
+	VB_EXCLUDES(c->lock);
 
 #endif

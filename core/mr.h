@@ -117,10 +117,12 @@ static inline uint32_t vb_key_index(uint32_t key_mask, uint32_t key_inv,
  */
 VB_MUST_CHECK int vb_mr_register(struct vb_pd *pd, void *base, uint64_t length,
 				 uint64_t iova, uint32_t access,
-				 struct vb_mr **mr);
+				 struct vb_mr **mr)
+	VB_EXCLUDES(pd->adapter->mr_lock);
 
 /* The same for a region of kind MR_NULL. */
-VB_MUST_CHECK int vb_mr_register_null(struct vb_pd *pd, struct vb_mr **mr);
+VB_MUST_CHECK int vb_mr_register_null(struct vb_pd *pd, struct vb_mr **mr)
+	VB_EXCLUDES(pd->adapter->mr_lock);
 
 /* The region of domain @pd that has @key, or NULL. The caller guarantees that
  * nobody deregisters it meanwhile. */
@@ -131,7 +133,8 @@ bool vb_mr_is_null(const struct vb_pd *pd, uint32_t key);
 
 /* When it returns 0, no access to the memory is in progress and none begins.
  * -EBUSY: a window is bound to the region. Waits; the caller holds no lock. */
-VB_MUST_CHECK int vb_mr_deregister(struct vb_mr *mr);
+VB_MUST_CHECK int vb_mr_deregister(struct vb_mr *mr)
+	VB_EXCLUDES(mr->pd->adapter->mr_lock);
 
 /* What to change of a region, whose key stays (ibv_rereg_mr). */
 struct vb_mr_change {
@@ -143,7 +146,8 @@ struct vb_mr_change {
 };
 /* Deregister and register in one step; on an error nothing changes. -EBUSY, or
  * an error of vb_mr_register(). */
-VB_MUST_CHECK int vb_mr_change(struct vb_mr *mr, const struct vb_mr_change *to);
+VB_MUST_CHECK int vb_mr_change(struct vb_mr *mr, const struct vb_mr_change *to)
+	VB_EXCLUDES(mr->pd->adapter->mr_lock);
 
 #define VB_MR_NULL_BYTES (1u << 20)
 

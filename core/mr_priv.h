@@ -7,11 +7,13 @@
 #include "core/mr.h"
 
 /* Allocate an entry without a key, and take a reference to @pd. 0 or -errno. */
-VB_MUST_CHECK int vb_mr_take(struct vb_pd *pd, struct vb_mr **mr);
+VB_MUST_CHECK int vb_mr_take(struct vb_pd *pd, struct vb_mr **mr)
+	VB_EXCLUDES(pd->adapter->mr_lock);
 /* Recycle an entry that has no key, and drop its reference to its domain. */
-void vb_mr_give(struct vb_mr *mr);
+void vb_mr_give(struct vb_mr *mr) VB_EXCLUDES(mr->pd->adapter->mr_lock);
 /* Change the kind of an entry that has no key. Takes mr_lock. */
-void vb_mr_become(struct vb_mr *mr, enum vb_mr_kind kind);
+void vb_mr_become(struct vb_mr *mr, enum vb_mr_kind kind)
+	VB_EXCLUDES(mr->pd->adapter->mr_lock);
 /* The entry that @key names by its index, whatever key it has now; or NULL. */
 struct vb_mr *vb_mr_find(const struct vb_adapter *a, uint32_t key);
 /* Count a user of the entry whose key is @key now, so that its fields stay and
@@ -26,7 +28,8 @@ uint32_t vb_mr_shut(struct vb_mr *mr);
 bool vb_mr_is_quiet(const struct vb_mr *mr, uint32_t key, vb_time age);
 /* Wait until every access by the revoked @key has ended. The caller holds
  * neither mr_lock nor drive. */
-void vb_mr_await(const struct vb_mr *mr, uint32_t key);
+void vb_mr_await(const struct vb_mr *mr, uint32_t key)
+	VB_EXCLUDES(mr->pd->adapter->mr_lock);
 /* Like vb_mr_await(), but wait only for accesses by threads of this process.
  * Each access is a copy that takes no lock, so the caller may hold locks. */
 void vb_mr_await_users(const struct vb_mr *mr);

@@ -223,6 +223,7 @@ static enum vb_mw_end core_bind_to(struct vb_mr *mw, struct vb_mr *region,
 /* Check and bind. The caller holds mr_lock. */
 static enum vb_mw_end bind_locked(struct vb_qp *qp, const struct vb_mw_bind *b,
 				  const char **why)
+	VB_REQUIRES(qp->adapter->mr_lock)
 {
 	struct vb_mr *mw = vb_mr_find(qp->adapter, b->key), *region = NULL;
 	enum vb_mw_end end = MW_REFUSED;
@@ -257,6 +258,7 @@ enum vb_mw_end vb_mw_bind(struct vb_qp *qp, const struct vb_mw_bind *b)
  * holds mr_lock. */
 static const char *refuse_invalidate(const struct vb_mr *mw,
 				     const struct vb_qp *qp, uint32_t key)
+	VB_REQUIRES(qp->adapter->mr_lock)
 {
 	if (!mw || key == 0 ||
 	    (atomic_load(&mw->key) != key && mw->closing != key))

@@ -11,18 +11,17 @@
 #ifndef CORE_MW_H
 #define CORE_MW_H
 
-#include "core/mr.h"
-
-struct vb_qp;
+#include "core/qp.h"
 
 /* Allocate a window of @type 1 or 2. Bits 31:8 of *@key name the window for its
  * whole life. 0; -EINVAL: another type; -ENOSPC: max_mw windows exist; -ENOMEM.
  */
 VB_MUST_CHECK int vb_mw_alloc(struct vb_pd *pd, unsigned type,
-			      struct vb_mr **mw, uint32_t *key);
+			      struct vb_mr **mw, uint32_t *key)
+	VB_EXCLUDES(pd->adapter->mr_lock);
 /* Free a window, bound or not. When it returns no access through it is in
  * progress. Waits; the caller holds no lock. */
-void vb_mw_free(struct vb_mr *mw);
+void vb_mw_free(struct vb_mr *mw) VB_EXCLUDES(mw->pd->adapter->mr_lock);
 /* The next key of a window whose key was @window: bits 31:8 stay, the consumer
  * chooses bits 7:0 (IBA 10.6.7.2), which are those of @consumer. */
 uint32_t vb_mw_key(uint32_t window, uint32_t consumer);
@@ -49,17 +48,22 @@ enum vb_mw_end {
  * The caller holds qp->drive. Does not wait. Binding 0 bytes closes a window of
  * type 1. */
 VB_MUST_CHECK enum vb_mw_end vb_mw_run(struct vb_qp *qp,
-				       const struct vb_send_wqe *wqe);
+				       const struct vb_send_wqe *wqe)
+	VB_REQUIRES(qp->drive) VB_EXCLUDES(qp->adapter->mr_lock);
 /* Bind as @b says; the same rules as vb_mw_run(). */
 VB_MUST_CHECK enum vb_mw_end vb_mw_bind(struct vb_qp *qp,
-					const struct vb_mw_bind *b);
+					const struct vb_mw_bind *b)
+	VB_REQUIRES(qp->drive) VB_EXCLUDES(qp->adapter->mr_lock);
 /* Invalidate @key for the peer (SEND with Invalidate). False: refused. The
  * caller holds qp->drive. */
-VB_MUST_CHECK bool vb_mw_invalidate(struct vb_qp *qp, uint32_t key);
+VB_MUST_CHECK bool vb_mw_invalidate(struct vb_qp *qp, uint32_t key)
+	VB_REQUIRES(qp->drive) VB_EXCLUDES(qp->adapter->mr_lock);
 /* @qp is being destroyed: revoke the keys of the windows it bound. The caller
  * holds qp->drive. */
-void vb_mw_shut_all(struct vb_qp *qp);
+void vb_mw_shut_all(struct vb_qp *qp) VB_REQUIRES(qp->drive)
+	VB_EXCLUDES(qp->adapter->mr_lock);
 /* Unbind those windows after every access through them has ended. */
-void vb_mw_detach_all(struct vb_qp *qp);
+void vb_mw_detach_all(struct vb_qp *qp) VB_EXCLUDES(qp->drive)
+	VB_EXCLUDES(qp->adapter->mr_lock);
 
 #endif

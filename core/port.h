@@ -66,12 +66,15 @@ enum vb_port_change {
  * stays keeps its index, a removed one leaves a hole, a new one takes the
  * lowest hole. Returns bits of enum vb_port_change. Idempotent. Takes p->lock.
  */
-unsigned vb_port_update(struct vb_port *p, const struct vb_port_update *news);
+unsigned vb_port_update(struct vb_port *p, const struct vb_port_update *news)
+	VB_EXCLUDES(p->lock);
 
 /* Copy out entry @index. False: out of range, or unused. Takes p->lock. */
-bool vb_port_gid(struct vb_port *p, unsigned index, struct vb_gid_entry *out);
+bool vb_port_gid(struct vb_port *p, unsigned index, struct vb_gid_entry *out)
+	VB_EXCLUDES(p->lock);
 /* The index of @gid, or -1. Takes p->lock. */
-int vb_port_find_gid(struct vb_port *p, const struct vb_gid *gid);
+int vb_port_find_gid(struct vb_port *p, const struct vb_gid *gid)
+	VB_EXCLUDES(p->lock);
 
 /* An Ethernet speed as the attributes of an InfiniBand port: width code (1: 1X,
  * 2: 4X), speed code (1: SDR, 2: DDR, 8: FDR10, 32: EDR), and sysfs's text. An

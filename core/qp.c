@@ -294,6 +294,7 @@ static void leave_roster(struct vb_qp *qp)
  * thread that finds the queue pair before sees 0, a free one. The caller holds
  * drive. */
 static int bring_up(struct vb_qp *qp, struct vb_qp_share *share)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_adapter *a = qp->adapter;
 	int rc = a->transport->attach(qp);
@@ -420,7 +421,7 @@ void vb_qp_drained(struct vb_qp *qp)
 		vb_qp_event(qp, EVENT_SQ_DRAINED);
 }
 
-static void flush_recv(struct vb_qp *qp)
+static void flush_recv(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	static const struct vb_recv_done flushed = { .status = WC_FLUSH_ERR,
 						     .opcode = WC_OP_RECV };
@@ -433,7 +434,7 @@ static void flush_recv(struct vb_qp *qp)
 	while (!qp->srq && vb_qp_recv_begin(qp));
 }
 
-static void flush_sends(struct vb_qp *qp)
+static void flush_sends(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	while (qp->sq.done != vb_sq_end(&qp->sq))
 		vb_qp_send_done(qp, WC_FLUSH_ERR);

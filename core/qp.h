@@ -11,9 +11,7 @@
 #include "core/ah.h"
 #include "core/cq.h"
 #include "core/mr.h"
-#include "core/tag.h"
 #include "core/wq.h"
-#include "core/xrc.h"
 
 /* The IBV_QP_* mask bits of ibv_modify_qp(), with the same values. */
 enum vb_qp_mask {
@@ -97,6 +95,13 @@ enum vb_qp_priv {
 	PRIV_COUNT,
 };
 
+/* Tag matching of the message that is being received (core/tag.h). */
+struct vb_tag_note {
+	uint8_t kind; /* enum vb_tag_kind */
+	uint32_t app_ctx;
+	uint64_t tag;
+};
+
 struct vb_transport_ops;
 
 struct vb_qp {
@@ -165,17 +170,19 @@ VB_MUST_CHECK int vb_qp_create(struct vb_adapter *a, struct vb_qp_init *init,
 /* Remove the queue pair from the table and its entries from the completion
  * queues, and free its queues. When it returns no peer's access through it is
  * in progress. Takes drive, and waits without it. */
-void vb_qp_destroy(struct vb_qp *qp);
+void vb_qp_destroy(struct vb_qp *qp) VB_EXCLUDES(qp->drive);
 
 /* core/qp_state.c: move to another state (IBA 10.3.1). 0; -EINVAL or
  * an error of the link's route(), with the reason in the log: then nothing has
  * changed. Takes drive. After a move to RESET or ERR no peer's access through
  * the queue pair is in progress: the call waits for that without drive. */
 VB_MUST_CHECK int vb_qp_modify(struct vb_qp *qp, const struct vb_qp_attr *attr,
-			       uint32_t mask, vb_time now);
+			       uint32_t mask, vb_time now)
+	VB_EXCLUDES(qp->drive);
 /* Copy out the attributes as the program last set them, with the state. Takes
  * drive. */
-void vb_qp_query(struct vb_qp *qp, struct vb_qp_attr *attr);
+void vb_qp_query(struct vb_qp *qp, struct vb_qp_attr *attr)
+	VB_EXCLUDES(qp->drive);
 
 /* What transports call, under drive. */
 
@@ -183,10 +190,11 @@ void vb_qp_query(struct vb_qp *qp, struct vb_qp_attr *attr);
  * success makes an entry only when the WQE is signaled. Of an empty queue,
  * nothing happens. This and vb_qp_recv_done() may find the completion queue
  * full: then the queue pair is in ERR and flushed when they return. */
-void vb_qp_send_done(struct vb_qp *qp, enum vb_wc_status status);
+void vb_qp_send_done(struct vb_qp *qp, enum vb_wc_status status)
+	VB_REQUIRES(qp->drive);
 
 /* Take the next receive into qp->recv. False: none is posted. */
-bool vb_qp_recv_begin(struct vb_qp *qp);
+bool vb_qp_recv_begin(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 struct vb_recv_done {
 	enum vb_wc_status status;
@@ -198,7 +206,8 @@ struct vb_recv_done {
 	uint32_t flow_tag;
 };
 /* Complete the receive in qp->recv. */
-void vb_qp_recv_done(struct vb_qp *qp, const struct vb_recv_done *d);
+void vb_qp_recv_done(struct vb_qp *qp, const struct vb_recv_done *d)
+	VB_REQUIRES(qp->drive);
 
 /*
  * Move to ERR: the requests in progress and those queued complete with
@@ -207,22 +216,23 @@ void vb_qp_recv_done(struct vb_qp *qp, const struct vb_recv_done *d);
  * with its own status. In ERR nothing happens. The transport's enter() is not
  * called, since the transport is the caller.
  */
-void vb_qp_fail(struct vb_qp *qp, int event);
+void vb_qp_fail(struct vb_qp *qp, int event) VB_REQUIRES(qp->drive);
 /* Move to SQE: queued sends complete with FLUSH_ERR, receiving goes on (IBA
  * 10.3.1.7; UC and UD). The transport's enter() is not called. */
-void vb_qp_stop_sends(struct vb_qp *qp);
+void vb_qp_stop_sends(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* In ERR or SQE: flush what was posted since. Cheap when nothing was. */
-void vb_qp_flush(struct vb_qp *qp);
+void vb_qp_flush(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Post an asynchronous event to the owner and to every XRC holder. */
-void vb_qp_event(struct vb_qp *qp, enum vb_event_type type);
+void vb_qp_event(struct vb_qp *qp, enum vb_event_type type)
+	VB_REQUIRES(qp->drive);
 /* In SQD, when every request that had begun is complete: post SQ_DRAINED if the
  * program asked for it. Once per stay in SQD. */
-void vb_qp_drained(struct vb_qp *qp);
+void vb_qp_drained(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Update the queue pair's row in the roster. The caller holds drive. */
-void vb_qp_note(const struct vb_qp *qp);
+void vb_qp_note(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Return queues, completions and attributes to their state after create (for
  * core/qp_state.c). */
-void vb_qp_clear(struct vb_qp *qp);
+void vb_qp_clear(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 /* The name of a state, for messages; a static string. */
 const char *vb_qp_state_name(enum vb_qp_state s);

@@ -467,6 +467,7 @@ static void core_carry_out(const struct change *c, vb_time now)
 {
 	struct vb_qp *qp = c->qp;
 
+	vb_mutex_assert_held(&qp->drive);
 	qp->attr = c->attr;
 	qp->route = c->route;
 	qp->mtu = c->mtu;

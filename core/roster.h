@@ -59,19 +59,24 @@ struct vb_roster {
 
 /* Begin to write to @sheet, which outlives the roster; NULL: stop. Objects made
  * earlier are not entered. */
-void vb_roster_use(struct vb_roster *r, struct vb_roster_sheet *sheet);
+void vb_roster_use(struct vb_roster *r, struct vb_roster_sheet *sheet)
+	VB_EXCLUDES(r->lock);
 
 /* Add a row. Returns its number (from 1), or 0: the roster is full, or it has
  * no shared memory (vb_roster_use()). */
-uint32_t vb_roster_add(struct vb_roster *r, const struct vb_roster_row *what);
+uint32_t vb_roster_add(struct vb_roster *r, const struct vb_roster_row *what)
+	VB_EXCLUDES(r->lock);
 /* Rewrite row @row; 0 does nothing. */
 void vb_roster_set(struct vb_roster *r, uint32_t row,
-		   const struct vb_roster_row *what);
+		   const struct vb_roster_row *what) VB_EXCLUDES(r->lock);
 /* Change only the size of row @row. */
-void vb_roster_resize(struct vb_roster *r, uint32_t row, uint64_t size);
+void vb_roster_resize(struct vb_roster *r, uint32_t row, uint64_t size)
+	VB_EXCLUDES(r->lock);
 /* Set the context that row @row belongs to. */
-void vb_roster_own(struct vb_roster *r, uint32_t row, uint32_t ctx);
+void vb_roster_own(struct vb_roster *r, uint32_t row, uint32_t ctx)
+	VB_EXCLUDES(r->lock);
 /* Free row @row. 0 stands for an object that got no row: it is only counted. */
-void vb_roster_del(struct vb_roster *r, enum vb_roster_kind kind, uint32_t row);
+void vb_roster_del(struct vb_roster *r, enum vb_roster_kind kind, uint32_t row)
+	VB_EXCLUDES(r->lock);
 
 #endif

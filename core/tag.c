@@ -254,6 +254,7 @@ static void take_count(struct vb_tags *t, const struct vb_tag_op *op)
  * told. */
 static void complete_op(struct vb_srq *srq, const struct vb_tag_op *op,
 			enum vb_wc_op opcode, enum vb_wc_status status)
+	VB_REQUIRES(srq->rq.lock)
 {
 	const struct vb_cqe e = {
 		.wr_id = op->wr_id,
@@ -418,7 +419,7 @@ void vb_tag_fill(struct vb_qp *qp, struct vb_cqe *e)
 }
 
 /* The message being received will not become complete. */
-static void give_up_message(struct vb_qp *qp)
+static void give_up_message(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_cqe e = { .wr_id = qp->recv.wr_id, .status = WC_FLUSH_ERR };
 
@@ -467,9 +468,11 @@ static struct vb_send_wqe *fresh_slot(struct vb_sq *sq, uint64_t wr_id,
 }
 
 /* Post the READ of the data, and behind it (fenced) the FIN: the header as it
- * arrived, except for its first byte. */
-static void post_read_and_fin(struct vb_qp *qp, const struct message *m,
-			      const struct entry *e)
+ * arrived, except for its first byte. (Unchecked: a program cannot post to this
+ * send queue, so its lock is not taken; rq.lock has the same rank.) */
+static void VB_UNCHECKED post_read_and_fin(struct vb_qp *qp,
+					   const struct message *m,
+					   const struct entry *e)
 {
 	struct vb_sq *sq = &qp->sq;
 	struct vb_send_wqe *wqe = fresh_slot(sq, e->wr_id, WR_READ, 0);
@@ -571,7 +574,7 @@ static enum vb_fault meet_rndv(struct vb_qp *qp, const struct message *m,
 }
 
 static enum vb_fault take_untagged(struct vb_qp *qp, const struct message *m,
-				   bool *event)
+				   bool *event) VB_REQUIRES(qp->srq->rq.lock)
 {
 	if (!vb_srq_take_locked(qp->srq, &qp->recv, event))
 		return FAULT_NO_RQE;
@@ -583,7 +586,7 @@ static enum vb_fault take_untagged(struct vb_qp *qp, const struct message *m,
 
 /* Find the destination of a message. The caller holds rq.lock. */
 static enum vb_fault sort_message(struct vb_qp *qp, const struct message *m,
-				  bool *event)
+				  bool *event) VB_REQUIRES(qp->srq->rq.lock)
 {
 	struct entry *e =
 		m->matches ? find_entry(qp->srq->tags, m->tmh.tag) : NULL;
@@ -598,6 +601,7 @@ static enum vb_fault sort_message(struct vb_qp *qp, const struct message *m,
 
 /* Deliver the headers to the program, which carries out the rendezvous. */
 static enum vb_fault leave_to_program(struct vb_qp *qp, const struct message *m)
+	VB_REQUIRES(qp->drive)
 {
 	uint32_t len = (uint32_t)VB_MIN(VB_RNDV_BYTES, qp->recv.length);
 	const struct vb_recv_done done = {
@@ -626,9 +630,9 @@ enum vb_fault vb_tag_begin(struct vb_qp *qp, const void *head, uint32_t len,
 	 * and begin again. */
 	give_up_message(qp);
 	read_message(head, len, whole, &m);
-	vb_mutex_lock(&srq->rq.lock);
+	vb_mutex_lock(&qp->srq->rq.lock);
 	fault = sort_message(qp, &m, &event);
-	vb_mutex_unlock(&srq->rq.lock);
+	vb_mutex_unlock(&qp->srq->rq.lock);
 	if (event && srq->async)
 		vb_async_post(srq->async, EVENT_SRQ_LIMIT, srq->owner);
 	if (fault == FAULT_RQE_LKEY) /* its completion was lost */

@@ -19,7 +19,7 @@
 #define CORE_TAG_H
 
 #include "base/timer.h"
-#include "core/wq.h"
+#include "core/qp.h"
 #include "wire/tm.h"
 
 #define VB_TAG_MAX	  16384u /* buffers in a list */
@@ -27,9 +27,6 @@
 #define VB_TAG_MAX_SGE	  4u
 #define VB_TAG_RNDV_MAX	  64u  /* bytes of a rendezvous request */
 #define VB_TAG_SEND_SLOTS 128u /* two for each rendezvous */
-
-struct vb_qp;
-struct vb_cqe;
 
 /* What happens to the message that is being received. */
 enum vb_tag_kind {
@@ -43,12 +40,6 @@ enum vb_tag_kind {
 	TAG_LONG,
 	/* A rendezvous: nothing is left to do for the message itself. */
 	TAG_RNDV,
-};
-
-struct vb_tag_note {
-	uint8_t kind; /* enum vb_tag_kind */
-	uint32_t app_ctx;
-	uint64_t tag;
 };
 
 /* Give the new @srq a list of @max buffers that completes to @cq. 0; -EINVAL:
@@ -72,13 +63,16 @@ struct vb_tag_op {
 	unsigned count;
 };
 /* Add a buffer. 0; -EINVAL: too many entries; -ENOMEM: the list is full. */
-VB_MUST_CHECK int vb_tag_add(struct vb_srq *srq, struct vb_tag_op *op);
+VB_MUST_CHECK int vb_tag_add(struct vb_srq *srq, struct vb_tag_op *op)
+	VB_EXCLUDES(srq->rq.lock);
 /* Remove a buffer. If a message has taken it already, the operation completes
  * with WC_TM_ERR. -EINVAL: the handle never existed. vb_tag_sync() only reports
  * op->seen. */
-VB_MUST_CHECK int vb_tag_del(struct vb_srq *srq, const struct vb_tag_op *op);
+VB_MUST_CHECK int vb_tag_del(struct vb_srq *srq, const struct vb_tag_op *op)
+	VB_EXCLUDES(srq->rq.lock);
 /* Only report op->seen. */
-void vb_tag_sync(struct vb_srq *srq, const struct vb_tag_op *op);
+void vb_tag_sync(struct vb_srq *srq, const struct vb_tag_op *op)
+	VB_EXCLUDES(srq->rq.lock);
 
 /* What queue pairs and transports call, under drive of a queue pair that uses
  * such a queue. */
@@ -91,15 +85,15 @@ bool vb_tag_owns_sends(const struct vb_srq *srq, const struct vb_pd *pd,
  * change; @whole: these are all. Finds its destination: qp->recv, without the
  * first *@skip bytes, which may be all. FAULT_NO_RQE: there is none now. */
 enum vb_fault vb_tag_begin(struct vb_qp *qp, const void *head, uint32_t len,
-			   bool whole, uint32_t *skip);
+			   bool whole, uint32_t *skip) VB_REQUIRES(qp->drive);
 /* Fill in @e, the completion of a message that vb_tag_begin() gave a receive.
  */
-void vb_tag_fill(struct vb_qp *qp, struct vb_cqe *e);
+void vb_tag_fill(struct vb_qp *qp, struct vb_cqe *e) VB_REQUIRES(qp->drive);
 /* A work request of the tag matcher's own has ended with @status. */
 void vb_tag_sent(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-		 enum vb_wc_status status);
+		 enum vb_wc_status status) VB_REQUIRES(qp->drive);
 /* The queue pair is reset or failed: rendezvous that wait for data complete
  * with an error. */
-void vb_tag_cancel(struct vb_qp *qp);
+void vb_tag_cancel(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 #endif

@@ -7,6 +7,8 @@
 #define CORE_TRANSPORT_H
 
 #include "core/qp.h"
+#include "core/tag.h"
+#include "core/xrc.h"
 #include "link/link.h"
 #include "wire/ib_hdr.h"
 
@@ -89,25 +91,28 @@ struct vb_transport_ops {
 
 static inline void vb_transport_recv(struct vb_qp *qp,
 				     const struct vb_ib_pkt *pkt, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	qp->now = now;
 	qp->ops->recv[pkt->op->response](qp, pkt, now);
 }
 
 static inline bool vb_transport_send(struct vb_qp *qp, vb_time now,
-				     struct vb_txq *out)
+				     struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
 	qp->now = now;
 	return qp->ops->send(qp, now, out);
 }
 
 static inline bool vb_transport_can_wait(const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	return qp->ops->can_wait && qp->ops->can_wait(qp);
 }
 
 /* Also when a work request on a window is to be tried again. */
 static inline vb_time vb_transport_deadline(const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	return VB_MIN(qp->local_at, qp->ops->deadline(qp));
 }

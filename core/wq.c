@@ -216,6 +216,7 @@ int vb_srq_destroy(struct vb_srq *srq)
 /* Copy the receives that were posted and not taken to another ring. The caller
  * holds the lock. */
 static int move_slots(struct vb_rq *rq, uint8_t **slots, uint32_t cap)
+	VB_REQUIRES(rq->lock)
 {
 	uint32_t end = atomic_load_explicit(&rq->posted, memory_order_relaxed);
 	uint32_t i = atomic_load_explicit(&rq->taken, memory_order_relaxed);
@@ -263,7 +264,7 @@ void vb_srq_set_limit(struct vb_srq *srq, uint32_t limit)
 
 /* True, once, when fewer receives are left than the limit. The caller holds
  * rq.lock. */
-static bool falls_below_limit(struct vb_srq *srq)
+static bool falls_below_limit(struct vb_srq *srq) VB_REQUIRES(srq->rq.lock)
 {
 	uint32_t left =
 		atomic_load_explicit(&srq->rq.posted, memory_order_relaxed) -

@@ -154,6 +154,7 @@ static inline void vb_wq_publish(_Atomic uint32_t *posted)
 /* The free slot @ahead places behind the next one; NULL: there is none. The
  * caller holds sq->lock. */
 static inline struct vb_send_wqe *vb_sq_peek(struct vb_sq *sq, uint32_t ahead)
+	VB_REQUIRES(sq->lock)
 {
 	uint32_t room = vb_wq_free(&sq->posted, &sq->released, sq->open);
 	uint32_t i = atomic_load_explicit(&sq->posted, memory_order_relaxed);
@@ -164,12 +165,13 @@ static inline struct vb_send_wqe *vb_sq_peek(struct vb_sq *sq, uint32_t ahead)
 /* The next free slot, or NULL when the queue is full. The caller holds
  * sq->lock. */
 static inline struct vb_send_wqe *vb_sq_begin(struct vb_sq *sq)
+	VB_REQUIRES(sq->lock)
 {
 	return vb_sq_peek(sq, 0);
 }
 
 /* Publish the slot that vb_sq_begin() returned. The caller holds sq->lock. */
-static inline void vb_sq_commit(struct vb_sq *sq)
+static inline void vb_sq_commit(struct vb_sq *sq) VB_REQUIRES(sq->lock)
 {
 	vb_wq_publish(&sq->posted);
 }
@@ -233,7 +235,8 @@ static inline bool vb_sq_is_deferred(struct vb_sq *sq)
 /* Post a receive. 0; -ENOMEM: the queue is full; -EINVAL: too many entries.
  * Takes rq->lock. */
 VB_MUST_CHECK int vb_rq_post(struct vb_rq *rq, uint64_t wr_id,
-			     const struct vb_sge *sge, unsigned count);
+			     const struct vb_sge *sge, unsigned count)
+	VB_EXCLUDES(rq->lock);
 /* Copy out the oldest receive. False: none. Under drive; not for an SRQ. */
 bool vb_rq_take(struct vb_rq *rq, struct vb_recv_wqe *out);
 
@@ -244,19 +247,22 @@ VB_MUST_CHECK int vb_srq_create(struct vb_pd *pd, uint32_t cap,
 				struct vb_memory *m, struct vb_srq **srq);
 /* Change the capacity to @cap or more; receives stay. -EINVAL: they do not fit;
  * -ENOMEM. */
-VB_MUST_CHECK int vb_srq_resize(struct vb_srq *srq, uint32_t cap);
+VB_MUST_CHECK int vb_srq_resize(struct vb_srq *srq, uint32_t cap)
+	VB_EXCLUDES(srq->rq.lock);
 /* -EBUSY while a queue pair uses the queue. */
 VB_MUST_CHECK int vb_srq_destroy(struct vb_srq *srq);
 /* Write the SRQ's row in the roster. */
 void vb_srq_note(const struct vb_srq *srq);
 /* Arm the limit (0: disarm): EVENT_SRQ_LIMIT is raised once when fewer receives
  * are left (IBA 11.2.3.3). Takes rq.lock. */
-void vb_srq_set_limit(struct vb_srq *srq, uint32_t limit);
+void vb_srq_set_limit(struct vb_srq *srq, uint32_t limit)
+	VB_EXCLUDES(srq->rq.lock);
 /* Copy out the oldest receive; false: none. Takes rq.lock. */
-bool vb_srq_take(struct vb_srq *srq, struct vb_recv_wqe *out);
+bool vb_srq_take(struct vb_srq *srq, struct vb_recv_wqe *out)
+	VB_EXCLUDES(srq->rq.lock);
 /* The same for a caller that holds rq.lock. *@event: the caller shall raise
  * EVENT_SRQ_LIMIT after it has released the lock. */
 bool vb_srq_take_locked(struct vb_srq *srq, struct vb_recv_wqe *out,
-			bool *event);
+			bool *event) VB_REQUIRES(srq->rq.lock);
 
 #endif

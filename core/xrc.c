@@ -11,6 +11,7 @@
 /* The domain with @key; or NULL. The caller holds xrc_lock. */
 static struct vb_xrc_domain *find_domain(const struct vb_adapter *a,
 					 const struct vb_xrc_key *key)
+	VB_REQUIRES(a->xrc_lock)
 {
 	for (struct vb_chain *l = a->xrc_domains; l; l = l->next) {
 		struct vb_xrc_domain *d =
@@ -47,6 +48,7 @@ static void drop_domain(struct vb_xrc_domain *d)
 /* Open a domain, or create it. The caller holds xrc_lock. */
 static int enter_domain(struct vb_adapter *a, const struct vb_xrc_key *key,
 			unsigned flags, struct vb_xrc_domain **out)
+	VB_REQUIRES(a->xrc_lock)
 {
 	struct vb_xrc_domain *d = key ? find_domain(a, key) : NULL;
 	bool there = d || flags & XRCD_ELSEWHERE;
@@ -100,6 +102,7 @@ int vb_xrcd_close(struct vb_xrcd *x)
 
 /* Assign a number. The caller holds xrc_lock. */
 static int give_number(struct vb_adapter *a, struct vb_srq *srq)
+	VB_REQUIRES(a->xrc_lock)
 {
 	uint32_t index;
 	int rc;
@@ -156,7 +159,7 @@ void vb_xrc_srq_leave(struct vb_srq *srq)
 /* Find queue @srqn and check its domain. The caller holds xrc_lock. */
 static enum vb_fault find_srq(const struct vb_adapter *a,
 			      const struct vb_xrc_domain *domain, uint32_t srqn,
-			      struct vb_srq **out)
+			      struct vb_srq **out) VB_REQUIRES(a->xrc_lock)
 {
 	*out = a->xrc_srqs ? vb_idtab_get(a->xrc_srqs, srqn ^ a->qpn_base)
 			   : NULL;

@@ -13,9 +13,7 @@
 #define CORE_XRC_H
 
 #include "base/chain.h"
-#include "core/wq.h"
-
-struct vb_qp;
+#include "core/qp.h"
 
 /* The inode that names a domain. */
 struct vb_xrc_key {
@@ -48,34 +46,38 @@ enum vb_xrcd_flags {
  * XRCD_EXCLUSIVE is set; -ENOMEM. */
 VB_MUST_CHECK int vb_xrcd_open(struct vb_adapter *a,
 			       const struct vb_xrc_key *key, unsigned flags,
-			       struct vb_xrcd **out);
+			       struct vb_xrcd **out) VB_EXCLUDES(a->xrc_lock);
 /* -EBUSY while a shared receive queue or queue pair uses it. */
-VB_MUST_CHECK int vb_xrcd_close(struct vb_xrcd *x);
+VB_MUST_CHECK int vb_xrcd_close(struct vb_xrcd *x)
+	VB_EXCLUDES(x->adapter->xrc_lock);
 
 /* Make the new @srq one of domain @x: it gets a number and completes to @cq. 0;
  * -EINVAL: objects of different adapters; -ENOMEM. vb_srq_destroy() ends it. */
 VB_MUST_CHECK int vb_xrc_srq_join(struct vb_srq *srq, struct vb_xrcd *x,
-				  struct vb_cq *cq);
+				  struct vb_cq *cq)
+	VB_EXCLUDES(x->adapter->xrc_lock);
 /* Called by vb_srq_destroy(): the number no longer finds the queue. */
-void vb_xrc_srq_leave(struct vb_srq *srq);
+void vb_xrc_srq_leave(struct vb_srq *srq)
+	VB_EXCLUDES(srq->pd->adapter->xrc_lock);
 
 /* Called by transports under drive of a target queue pair. Between enter and
  * leave the queue pair's srq, pd and recv_cq are those of shared receive queue
  * @srqn, whose destroyer waits; at other times they are NULL. FAULT_NONE,
  * FAULT_XRC_SRQ, FAULT_XRC_DOMAIN or FAULT_XRC_FAR. */
-enum vb_fault vb_xrc_enter(struct vb_qp *qp, uint32_t srqn);
+enum vb_fault vb_xrc_enter(struct vb_qp *qp, uint32_t srqn)
+	VB_REQUIRES(qp->drive);
 /* Leave the shared receive queue; without one, nothing happens. */
-void vb_xrc_leave(struct vb_qp *qp);
+void vb_xrc_leave(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* The same for the queue pair that stands for one of another process
  * (ib/xrc_forward.c). */
 enum vb_fault vb_xrc_enter_by_key(struct vb_qp *qp,
 				  const struct vb_xrc_key *domain,
-				  uint32_t srqn);
+				  uint32_t srqn) VB_REQUIRES(qp->drive);
 /* Enter the shared receive queue that the receive in qp->recv came from. False:
  * the queue was destroyed, and the receive with it. */
-bool vb_xrc_enter_home(struct vb_qp *qp);
+bool vb_xrc_enter_home(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Has the queue pair entered the queue that qp->recv came from? */
-bool vb_xrc_is_home(const struct vb_qp *qp);
+bool vb_xrc_is_home(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 /* One holder of a target queue pair; it receives the queue pair's events. */
 struct vb_qp_share {
@@ -87,14 +89,16 @@ struct vb_qp_share {
 
 /* Add a holder. The caller holds drive, or nobody can find the queue pair
  * yet. */
-void vb_qp_share(struct vb_qp *qp, struct vb_qp_share *share);
+void vb_qp_share(struct vb_qp *qp, struct vb_qp_share *share)
+	VB_REQUIRES(qp->drive);
 /* Add a holder to the target queue pair @qpn of the domain. -EINVAL: there is
  * no such queue pair. */
 VB_MUST_CHECK int vb_qp_open(struct vb_qp_share *share, uint32_t qpn,
 			     struct vb_qp **out);
 /* Remove a holder. True: it was the last; the queue pair can no longer be found
  * and the caller destroys it. */
-VB_MUST_CHECK bool vb_qp_unshare(struct vb_qp *qp, struct vb_qp_share *share);
+VB_MUST_CHECK bool vb_qp_unshare(struct vb_qp *qp, struct vb_qp_share *share)
+	VB_EXCLUDES(qp->drive);
 
 /* Requests for shared receive queues of other processes that have opened the
  * same inode's domain: an interface that the engine implements. */
@@ -123,6 +127,7 @@ struct vb_forward_ops {
 };
 /* Is @srqn a number of another process, and may the request be forwarded
  * there? */
-bool vb_xrc_is_forwarded(const struct vb_qp *qp, uint32_t srqn);
+bool vb_xrc_is_forwarded(const struct vb_qp *qp, uint32_t srqn)
+	VB_REQUIRES(qp->drive);
 
 #endif

@@ -12,6 +12,7 @@
 
 static struct vb_open_adapter *find_adapter(struct vb_engine *e,
 					    const char *name)
+	VB_REQUIRES(e->list_lock)
 {
 	struct vb_open_adapter *oa = e->adapters;
 
@@ -21,6 +22,7 @@ static struct vb_open_adapter *find_adapter(struct vb_engine *e,
 }
 
 static bool has_number(const struct vb_engine *e, unsigned number)
+	VB_REQUIRES(e->list_lock)
 {
 	for (struct vb_open_adapter *oa = e->adapters; oa; oa = oa->next)
 		if (oa->adapter.number == number)
@@ -28,7 +30,7 @@ static bool has_number(const struct vb_engine *e, unsigned number)
 	return false;
 }
 
-static unsigned free_number(const struct vb_engine *e)
+static unsigned free_number(const struct vb_engine *e) VB_REQUIRES(e->list_lock)
 {
 	unsigned number = 0;
 
@@ -38,7 +40,7 @@ static unsigned free_number(const struct vb_engine *e)
 }
 
 static int make_adapter(struct vb_engine *e, const struct vb_device *device,
-			struct vb_open_adapter **out)
+			struct vb_open_adapter **out) VB_REQUIRES(e->list_lock)
 {
 	struct vb_open_adapter *oa = calloc(1, sizeof(*oa));
 	int rc;
@@ -82,6 +84,7 @@ free_adapter:
 }
 
 static void drop_adapter(struct vb_engine *e, struct vb_open_adapter *oa)
+	VB_REQUIRES(e->list_lock)
 {
 	struct vb_open_adapter **at = &e->adapters;
 

@@ -191,6 +191,7 @@ static uint32_t frame_dqpn(const struct vb_frame *f)
 /* Only datagrams report to the program where they came from. */
 static void hand_datagram(struct vb_qp *qp, const struct vb_frame *f,
 			  struct vb_ib_pkt *pkt, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	const struct vb_grh grh = grh_of(f);
 
@@ -200,6 +201,7 @@ static void hand_datagram(struct vb_qp *qp, const struct vb_frame *f,
 
 static void eng_dispatch_hand_over(struct vb_engine *e, struct vb_qp *qp,
 				   const struct vb_frame *f, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	enum vb_counter why = CNT_DROP_MALFORMED;
 	struct vb_ib_pkt pkt;
@@ -250,7 +252,7 @@ static bool is_response(const struct vb_frame *f)
  */
 static void hand_in_order(struct vb_engine *e, struct vb_qp *qp,
 			  const struct vb_frame *frames, unsigned count,
-			  vb_time now)
+			  vb_time now) VB_REQUIRES(qp->drive)
 {
 	bool mixed = count > 1 && is_response(&frames[count - 1]);
 
@@ -266,7 +268,7 @@ static void hand_in_order(struct vb_engine *e, struct vb_qp *qp,
  * referenced until the run ends. */
 static void helper_run(struct vb_engine *e, struct vb_qp *qp,
 		       const struct vb_frame *frames, unsigned count,
-		       vb_time now)
+		       vb_time now) VB_REQUIRES(qp->drive)
 {
 	qp->in_run = count > 1;
 	hand_in_order(e, qp, frames, count, now);

@@ -36,11 +36,11 @@ unsigned vb_engine_forks(void);
  * may be sent in the calling thread; when another thread drives the queue pair
  * now, that thread does it. The caller must not hold qp->drive.
  */
-void vb_drive(struct vb_qp *qp);
+void vb_drive(struct vb_qp *qp) VB_EXCLUDES(qp->drive);
 /* The same after one post of at most VB_QUIET_BYTES: while the send queue
  * defers its doorbell (vb_sq_defer_doorbell()), it only notes the post, without
  * qp->drive. */
-void vb_drive_short(struct vb_qp *qp);
+void vb_drive_short(struct vb_qp *qp) VB_EXCLUDES(qp->drive);
 /*
  * Before a memory region is deregistered: requests that this thread posted
  * lately, and that another thread was to send or that wait to be sent in one
@@ -52,10 +52,10 @@ void vb_engine_begin_posted(void);
 /* @qp is about to be destroyed: send its delayed ACK, wait up to 20 ms for a
  * batch that the kernel had no room for, and forget its timer and its stream.
  * Takes qp->drive. */
-void vb_drive_forget(struct vb_qp *qp);
+void vb_drive_forget(struct vb_qp *qp) VB_EXCLUDES(qp->drive);
 /* Send a delayed ACK, which waits for the program's next reply, at once. Takes
  * qp->drive. */
-void vb_drive_settle(struct vb_qp *qp);
+void vb_drive_settle(struct vb_qp *qp) VB_EXCLUDES(qp->drive);
 
 /*
  * Multicast, for UD (IBA 10.5). Attaching joins the group on the port's
@@ -64,9 +64,11 @@ void vb_drive_settle(struct vb_qp *qp);
  * -errno. The caller detaches a queue pair from all groups before destroying
  * it.
  */
-VB_MUST_CHECK int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid);
-VB_MUST_CHECK int vb_engine_detach(struct vb_qp *qp, const struct vb_gid *gid);
-bool vb_engine_is_attached(struct vb_qp *qp);
+VB_MUST_CHECK int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid)
+	VB_EXCLUDES(qp->drive);
+VB_MUST_CHECK int vb_engine_detach(struct vb_qp *qp, const struct vb_gid *gid)
+	VB_EXCLUDES(qp->drive);
+bool vb_engine_is_attached(struct vb_qp *qp) VB_EXCLUDES(qp->drive);
 
 /*
  * Like vb_qp_create() and vb_qp_destroy(), for a raw packet queue pair, which
@@ -77,14 +79,16 @@ bool vb_engine_is_attached(struct vb_qp *qp);
 VB_MUST_CHECK int vb_engine_raw_create(struct vb_adapter *a,
 				       struct vb_qp_init *init,
 				       struct vb_qp **qp);
-VB_MUST_CHECK int vb_engine_raw_destroy(struct vb_qp *qp);
+VB_MUST_CHECK int vb_engine_raw_destroy(struct vb_qp *qp)
+	VB_EXCLUDES(qp->drive);
 
 /* Make a rule that steers frames to @qp; the caller frees *@flow with
  * vb_engine_flow_destroy(). -EOPNOTSUPP: not a raw packet queue pair; -EINVAL:
  * the rule makes no sense; -ENOMEM; the system's -errno. */
 VB_MUST_CHECK int vb_engine_flow_create(struct vb_qp *qp,
 					const struct vb_flow_rule *rule,
-					struct vb_flow **flow);
+					struct vb_flow **flow)
+	VB_EXCLUDES(qp->drive);
 /* When this returns, the rule neither counts nor steers frames any more, and
  * its memory is gone. */
 void vb_engine_flow_destroy(struct vb_flow *flow);

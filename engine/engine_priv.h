@@ -255,17 +255,18 @@ static inline bool vb_engine_spins_no_more(struct vb_engine *e)
 /* A queue pair's time never runs back: the thread that drives it next may have
  * read the clock earlier than the one before. Call with qp->drive. */
 static inline vb_time vb_engine_time(const struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	return VB_MAX(now, qp->now);
 }
 
 /* engine/adapters.c. With list_lock held. */
-VB_MUST_CHECK int vb_adapters_open(struct vb_engine *e,
-				   const struct vb_device *device,
-				   struct vb_async *async,
-				   struct vb_adapter **adapter);
+VB_MUST_CHECK int
+vb_adapters_open(struct vb_engine *e, const struct vb_device *device,
+		 struct vb_async *async, struct vb_adapter **adapter)
+	VB_REQUIRES(e->list_lock);
 void vb_adapters_close(struct vb_engine *e, struct vb_adapter *adapter,
-		       struct vb_async *async);
+		       struct vb_async *async) VB_REQUIRES(e->list_lock);
 
 /* engine/drive.c */
 /* Send what @qp may send now and arm its timer. */
@@ -291,7 +292,8 @@ void vb_drive_last(struct vb_engine *e) VB_REQUIRES(e->rx);
  * and messages that gather for a batch on a queue pair are sent. */
 void vb_drive_gathered(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 /* Step queue pairs whose deadline has come, at most @most of them. */
-void vb_drive_due(struct vb_engine *e, vb_time now, unsigned most);
+void vb_drive_due(struct vb_engine *e, vb_time now, unsigned most)
+	VB_EXCLUDES(e->timer_lock);
 static inline bool vb_drive_is_due(struct vb_engine *e, vb_time now)
 {
 	return atomic_load_explicit(&e->due, memory_order_relaxed) <= now;
@@ -299,7 +301,7 @@ static inline bool vb_drive_is_due(struct vb_engine *e, vb_time now)
 
 /* With timer_lock held: something is due @at. True: the caller wakes the engine
  * thread, which would sleep longer. */
-bool vb_drive_wakes(struct vb_engine *e, vb_time at);
+bool vb_drive_wakes(struct vb_engine *e, vb_time at) VB_REQUIRES(e->timer_lock);
 
 /* engine/room.c: batches that the kernel has no room for. */
 /* Batches in all queue pairs; each keeps the memory of a whole batch. */
@@ -308,6 +310,7 @@ bool vb_drive_wakes(struct vb_engine *e, vb_time at);
 #define VB_ROOM_SOON  (100 * VB_USEC) /* until the first new try */
 static inline struct vb_link *vb_room_link(struct vb_engine *e,
 					   const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	return qp->link ? qp->link : e->link;
 }
@@ -324,14 +327,16 @@ vb_time vb_room_at(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 void vb_room_drop(struct vb_engine *e, struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Wait until what @qp holds has been sent, VB_HELD_LASTS at most. Takes
  * qp->drive. */
-void vb_room_settle(struct vb_engine *e, struct vb_qp *qp);
+void vb_room_settle(struct vb_engine *e, struct vb_qp *qp)
+	VB_EXCLUDES(qp->drive);
 /* The program exits: wait for all queue pairs, which the engine thread
  * serves. */
 void vb_room_settle_all(struct vb_engine *e);
 
 /* engine/moderate.c: signal the completion events that were put off until
  * @now. */
-void vb_moderate_due(struct vb_engine *e, vb_time now);
+void vb_moderate_due(struct vb_engine *e, vb_time now)
+	VB_EXCLUDES(e->moderation, e->timer_lock);
 
 /* engine/transport_mux.c: a queue pair's path is packets, a stream, or, to
  * peers of this host, lanes. */
@@ -373,12 +378,13 @@ bool vb_stream_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 /* The socket is full: nothing can be sent before it has room, whatever the
  * time. */
 bool vb_stream_is_blocked(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
-void vb_stream_orphan(struct vb_engine *e, struct vb_qp *qp);
+void vb_stream_orphan(struct vb_engine *e, struct vb_qp *qp)
+	VB_EXCLUDES(e->rx, qp->drive);
 /* Close streams whose deadline for closing has passed. */
-void vb_stream_sweep(struct vb_engine *e, vb_time now);
-void vb_stream_close_all(struct vb_engine *e);
+void vb_stream_sweep(struct vb_engine *e, vb_time now) VB_EXCLUDES(e->rx);
+void vb_stream_close_all(struct vb_engine *e) VB_EXCLUDES(e->rx);
 /* The program exits: wait for up to 5 s until peers have what was sent. */
-void vb_stream_settle(struct vb_engine *e);
+void vb_stream_settle(struct vb_engine *e) VB_EXCLUDES(e->rx);
 
 /* engine/poll_hint.c: a stream begins or ends; something was sent on it;
  * something arrived on it. */
@@ -412,11 +418,11 @@ static inline bool vb_service_is_me(const struct vb_engine *e)
 }
 /* engine/ports.c: bring the ports of all adapters up to date with the host's
  * interfaces. */
-void vb_ports_refresh(struct vb_engine *e);
+void vb_ports_refresh(struct vb_engine *e) VB_EXCLUDES(e->list_lock);
 VB_MUST_CHECK int vb_ports_setup(struct vb_open_adapter *oa);
 /* engine/adapters.c: run @f with the list of adapters locked. */
 void vb_engine_with_adapters(struct vb_engine *e,
 			     void (*f)(struct vb_open_adapter *oa, void *arg),
-			     void *arg);
+			     void *arg) VB_EXCLUDES(e->list_lock);
 
 #endif

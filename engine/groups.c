@@ -11,7 +11,7 @@
 #include "base/log.h"
 
 static struct vb_group **find_group(struct vb_engine *e, const struct vb_qp *qp,
-				    const struct vb_gid *gid)
+				    const struct vb_gid *gid) VB_REQUIRES(e->rx)
 {
 	struct vb_group **at = &e->groups;
 
@@ -21,6 +21,7 @@ static struct vb_group **find_group(struct vb_engine *e, const struct vb_qp *qp,
 }
 
 static int join(struct vb_engine *e, struct vb_qp *qp, const struct vb_gid *gid)
+	VB_REQUIRES(e->rx)
 {
 	struct vb_group *g = malloc(sizeof(*g));
 	struct vb_port *port = &qp->adapter->port;

@@ -35,7 +35,7 @@ static void give(struct vb_engine *e, struct vb_qp *qp,
 }
 
 static void steer(struct vb_engine *e, struct vb_qp *qp,
-		  const struct vb_frame *f, vb_time now)
+		  const struct vb_frame *f, vb_time now) VB_REQUIRES(e->rx)
 {
 	struct vb_raw_frame frame = { .bytes = f->bytes, .len = f->len };
 	struct vb_eth_key key;
@@ -97,6 +97,7 @@ static int eng_raw_open_link(struct vb_adapter *a, struct vb_link **link)
 /* The engine thread sleeps on one epoll descriptor for all packet sockets. It
  * is made with the first of them and stays. */
 static int eng_raw_watch(struct vb_engine *e, const struct vb_link *l)
+	VB_REQUIRES(e->rx)
 {
 	struct epoll_event readable = { .events = EPOLLIN };
 	int fd = atomic_load(&e->raw_fd);
@@ -158,6 +159,7 @@ free_raw:
 }
 
 static struct vb_raw **eng_raw_find(struct vb_engine *e, const struct vb_qp *qp)
+	VB_REQUIRES(e->rx)
 {
 	struct vb_raw **at = &e->raws;
 

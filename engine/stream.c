@@ -65,6 +65,7 @@ static struct vb_iw_txq *eng_stream_my_txq(void)
 }
 
 static void tell_live(struct vb_stream *s, const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	if (s->live || !vb_iw_is_established(qp))
 		return;
@@ -73,6 +74,7 @@ static void tell_live(struct vb_stream *s, const struct vb_qp *qp)
 }
 
 static void follow_mss(struct vb_stream *s, struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	socklen_t len = sizeof(int);
 	int mss;
@@ -95,7 +97,7 @@ static ssize_t eng_stream_put(const struct vb_stream *s, struct vb_iw_txq *q)
 /* Fill one batch and send it. True: there is more, and the socket has room. */
 static bool eng_stream_send_batch(struct vb_engine *e, struct vb_stream *s,
 				  struct vb_qp *qp, struct vb_iw_txq *q,
-				  vb_time now)
+				  vb_time now) VB_REQUIRES(qp->drive)
 {
 	bool more = vb_iw_send(qp, now, q);
 	size_t bytes = q->bytes;
@@ -122,7 +124,7 @@ static bool eng_stream_send_batch(struct vb_engine *e, struct vb_stream *s,
  * read rarely. A queue pair that only receives has no request that would decide
  * its path; it goes by what the peer sends. */
 static void note_way(struct vb_engine *e, struct vb_stream *s,
-		     const struct vb_qp *qp)
+		     const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	bool near = qp->way == WAY_NEAR ||
 		    (qp->way == WAY_OPEN && vb_near_is_heard(qp));
@@ -139,7 +141,7 @@ static void note_way(struct vb_engine *e, struct vb_stream *s,
 /* The peer may be a program of this host: then requests go by lanes. True:
  * there is more to send by lanes. */
 static bool step_near(struct vb_engine *e, struct vb_stream *s,
-		      struct vb_qp *qp, vb_time now)
+		      struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 {
 	struct vb_near *n = e->near;
 	struct vb_rdmap_card card;
@@ -201,6 +203,7 @@ bool vb_stream_is_blocked(const struct vb_qp *qp)
 /* Read once. True: nothing more is there now. */
 static bool read_some(struct vb_engine *e, struct vb_stream *s,
 		      struct vb_qp *qp, vb_time now, bool *found)
+	VB_REQUIRES(qp->drive)
 {
 	struct iovec iov[VB_IW_RX_IOV];
 	struct msghdr m = { .msg_iov = iov };
@@ -235,6 +238,7 @@ static bool read_some(struct vb_engine *e, struct vb_stream *s,
 
 static void read_stream(struct vb_engine *e, struct vb_stream *s,
 			struct vb_qp *qp, vb_time now, bool *found)
+	VB_REQUIRES(qp->drive)
 {
 	for (unsigned i = 0; i < READS && !s->eof; i++)
 		if (read_some(e, s, qp, now, found))

@@ -18,8 +18,8 @@ enum vb_stream_event {
 	STREAM_OVER, /* the queue pair has no stream any more */
 };
 
-/* @tell is called with rx and qp->drive held: it must call nothing of the
- * engine. */
+/* @tell is called with qp->drive held, and perhaps rx: it must call nothing of
+ * the engine. */
 struct vb_stream_listener {
 	void (*tell)(void *arg, enum vb_stream_event news);
 	void *arg;

@@ -113,6 +113,7 @@ void vb_stream_end(struct vb_engine *e, struct vb_stream *s, vb_time now)
 {
 	vb_stream_give_notice(e, s, now);
 	if (s->qp) {
+		vb_mutex_assert_held(&s->qp->drive);
 		vb_poll_hint_begin(e, &vb_eq(s->qp)->await);
 		vb_iw_closed(s->qp, now);
 		vb_eq(s->qp)->stream = NULL;
@@ -156,7 +157,7 @@ static int eng_stream_life_enter_stream(struct vb_engine *e,
 
 /* Detach the stream from its queue pair; it closes by itself. */
 static void leave_behind(struct vb_engine *e, struct vb_qp *qp, vb_time now)
-	VB_REQUIRES(e->rx)
+	VB_REQUIRES(e->rx) VB_REQUIRES(qp->drive)
 {
 	struct vb_stream *s = vb_eq(qp)->stream;
 	bool found;

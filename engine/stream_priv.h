@@ -38,6 +38,7 @@ static inline struct vb_stream *vb_stream_of(struct vb_chain *link)
 }
 
 static inline bool vb_stream_is_up(const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	enum vb_qp_state state = atomic_load(&qp->state);
 
@@ -61,8 +62,8 @@ void vb_stream_watch(struct vb_engine *e, struct vb_stream *s, bool blocked,
  * closing now. */
 void vb_stream_begin_close(struct vb_engine *e, struct vb_stream *s,
 			   vb_time now);
-void vb_stream_throw_away(struct vb_engine *e, struct vb_stream *s,
-			  bool *found);
+void vb_stream_throw_away(struct vb_engine *e, struct vb_stream *s, bool *found)
+	VB_REQUIRES(e->rx);
 bool vb_stream_is_done(const struct vb_stream *s, vb_time now);
 /* Close the socket and free @s; its queue pair, if there is one, may be reset
  * and start anew. */

@@ -40,6 +40,7 @@ static struct vb_near *running_near(void)
  */
 
 static bool send_all(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_near *n = running_near();
 	enum vb_qp_way way = qp->way;
@@ -52,12 +53,12 @@ static bool send_all(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	return vb_rc_send(qp, now, out) || more;
 }
 
-static bool quick(struct vb_qp *qp)
+static bool quick(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return qp->way == WAY_NEAR && vb_near_quick(qp);
 }
 
-static bool mux_can_wait(const struct vb_qp *qp)
+static bool mux_can_wait(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	if (qp->way == WAY_NEAR)
 		return vb_near_can_wait(qp);
@@ -65,17 +66,18 @@ static bool mux_can_wait(const struct vb_qp *qp)
 }
 
 /* On lanes every post has to call vb_drive(). */
-static uint32_t mux_waits_until(const struct vb_qp *qp)
+static uint32_t mux_waits_until(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return qp->way == WAY_PACKETS ? vb_req_waits_until(qp) : qp->sq.done;
 }
 
 static enum vb_delayed_ack mux_delayed_ack(struct vb_qp *qp, bool polls)
+	VB_REQUIRES(qp->drive)
 {
 	return qp->way == WAY_PACKETS ? vb_rc_delayed_ack(qp, polls) : ACK_NONE;
 }
 
-static vb_time mux_deadline(const struct vb_qp *qp)
+static vb_time mux_deadline(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return VB_MIN(vb_rc_deadline(qp), vb_near_deadline(qp));
 }
@@ -94,7 +96,7 @@ static const struct vb_transport_ops near_or_packets = {
 
 /* Streams are driven by engine/stream.c, which also asks near/. */
 
-static bool stream_can_wait(const struct vb_qp *qp)
+static bool stream_can_wait(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	if (qp->way == WAY_NEAR)
 		return vb_near_can_wait(qp);
@@ -102,6 +104,7 @@ static bool stream_can_wait(const struct vb_qp *qp)
 }
 
 static vb_time mux_stream_deadline(const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	return VB_MIN(vb_iw_deadline(qp), vb_near_deadline(qp));
 }
@@ -137,6 +140,7 @@ static int attach_engine(struct vb_qp *qp)
 }
 
 static int attach_to(const struct vb_transport *t, struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	int rc = attach_engine(qp);
 
@@ -150,23 +154,23 @@ static int attach_to(const struct vb_transport *t, struct vb_qp *qp)
 	return rc;
 }
 
-static int mux_attach(struct vb_qp *qp)
+static int mux_attach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return attach_to(&vb_ib_transport, qp);
 }
 
-static int attach_stream(struct vb_qp *qp)
+static int attach_stream(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return attach_to(&vb_iwarp_transport, qp);
 }
 
-static void mux_detach(struct vb_qp *qp)
+static void mux_detach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	vb_near_detach(running_near(), qp);
 	vb_ib_transport.detach(qp);
 }
 
-static void detach_stream(struct vb_qp *qp)
+static void detach_stream(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	vb_near_detach(running_near(), qp);
 	vb_iwarp_transport.detach(qp);
@@ -180,7 +184,7 @@ static void mux_forget_peer(struct vb_qp *qp, enum vb_qp_state to)
 }
 
 static void mux_enter(struct vb_qp *qp, enum vb_qp_state from,
-		      enum vb_qp_state to, vb_time now)
+		      enum vb_qp_state to, vb_time now) VB_REQUIRES(qp->drive)
 {
 	struct vb_near *n = running_near();
 	bool here = n && to == QPS_RTR && from == QPS_INIT &&
@@ -197,6 +201,7 @@ static void mux_enter(struct vb_qp *qp, enum vb_qp_state from,
 
 static void mux_enter_stream(struct vb_qp *qp, enum vb_qp_state from,
 			     enum vb_qp_state to, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_near *n = running_near();
 

@@ -320,6 +320,7 @@ static bool take_reply(struct vb_engine *e, const struct forward_msg *l,
 
 /* The adapter with this GUID, or NULL. With list_lock held. */
 static struct vb_adapter *adapter_of(struct vb_engine *e, uint64_t guid)
+	VB_REQUIRES(e->list_lock)
 {
 	for (struct vb_open_adapter *oa = e->adapters; oa; oa = oa->next)
 		if (oa->adapter.guid == guid)
@@ -402,6 +403,7 @@ static struct guest *guest_of(struct session *s, const struct forward_msg *l)
 static enum vb_fault eng_take_request(struct vb_engine *e, struct session *s,
 				      struct forward_msg *l,
 				      const uint8_t *bytes, size_t len)
+	VB_REQUIRES(e->list_lock)
 {
 	struct vb_adapter *a = adapter_of(e, l->guid);
 	struct guest *g = a ? guest_of(s, l) : NULL;
@@ -416,13 +418,13 @@ static enum vb_fault eng_take_request(struct vb_engine *e, struct session *s,
 	    l->mtu < vb_mtu_bytes(1) || l->mtu > vb_mtu_bytes(5))
 		return FAULT_LENGTH;
 	qp = &g->forward.qp;
-	vb_mutex_lock(&qp->drive);
+	vb_mutex_lock(&g->forward.qp.drive);
 	qp->adapter = a;
 	qp->mtu = l->mtu;
 	qp->attr.dest_qp_num = l->sqpn & 0xffffff;
 	qp->now = vb_now();
 	fault = vb_forward_take(&g->forward, &l->domain, &pkt, &l->value);
-	vb_mutex_unlock(&qp->drive);
+	vb_mutex_unlock(&g->forward.qp.drive);
 	return fault;
 }
 
@@ -445,7 +447,7 @@ static void answer(struct vb_engine *e, struct session *s,
 static enum vb_fault read_piece(struct vb_engine *e, struct session *s,
 				const struct forward_msg *l,
 				const struct vb_forward_piece *piece,
-				uint8_t *to)
+				uint8_t *to) VB_REQUIRES(e->list_lock)
 {
 	struct vb_adapter *a = adapter_of(e, l->guid);
 	struct guest *g = a ? guest_of(s, l) : NULL;

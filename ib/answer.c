@@ -11,7 +11,7 @@ static uint8_t opcode(const struct vb_qp *qp, uint8_t code)
 }
 
 static void put_aeth(struct vb_qp *qp, uint8_t syndrome, uint32_t psn,
-		     struct vb_txq *out)
+		     struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
 	const struct vb_ib_pkt pkt = {
 		.bth = vb_rc_bth(qp, opcode(qp, CODE_ACK), psn),
@@ -23,7 +23,7 @@ static void put_aeth(struct vb_qp *qp, uint8_t syndrome, uint32_t psn,
 }
 
 static void put_atomic_ack(struct vb_qp *qp, const struct vb_answer *a,
-			   struct vb_txq *out)
+			   struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
 	const struct vb_ib_pkt pkt = {
 		.bth = vb_rc_bth(qp, opcode(qp, CODE_ATOMIC_ACK), a->psn),
@@ -37,6 +37,7 @@ static void put_atomic_ack(struct vb_qp *qp, const struct vb_answer *a,
 
 static enum vb_fault read_memory(struct vb_qp *qp, const struct vb_answer *a,
 				 uint32_t offset, uint8_t *to, uint32_t len)
+	VB_REQUIRES(qp->drive)
 {
 	bool xrc = qp->type == QPT_XRC_RECV;
 	enum vb_fault fault;
@@ -57,7 +58,7 @@ static enum vb_fault read_memory(struct vb_qp *qp, const struct vb_answer *a,
 /* Send the next packet of a READ response. The key is checked for each packet,
  * since the region may have been deregistered since the last. */
 static enum vb_fault put_response(struct vb_qp *qp, const struct vb_answer *a,
-				  struct vb_txq *out)
+				  struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
 	uint32_t offset = a->sent * qp->mtu;
 	uint32_t len = VB_MIN(qp->mtu, a->run_length - offset);
@@ -83,6 +84,7 @@ static enum vb_fault put_response(struct vb_qp *qp, const struct vb_answer *a,
 }
 
 static void ib_finish(struct vb_qp *qp, const struct vb_answer *a)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 
@@ -105,7 +107,7 @@ static void ib_finish(struct vb_qp *qp, const struct vb_answer *a)
  * move to ERR.
  */
 static void ib_answer_give_up(struct vb_qp *qp, const struct vb_answer *a,
-			      enum vb_fault fault)
+			      enum vb_fault fault) VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 	uint32_t psn = vb_psn_add(a->run_psn, a->sent);
@@ -131,7 +133,7 @@ static void ib_answer_give_up(struct vb_qp *qp, const struct vb_answer *a,
 
 /* Send one packet of the oldest answer due. */
 static void answer_next(struct vb_qp *qp, struct vb_answer *a,
-			struct vb_txq *out)
+			struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
 	enum vb_fault fault = FAULT_NONE;
 
@@ -147,7 +149,7 @@ static void answer_next(struct vb_qp *qp, struct vb_answer *a,
 
 /* Send a NAK for a gap; a peer capable of selective repeat gets the bitmap of
  * the packets after it. */
-static void put_gap(struct vb_qp *qp, struct vb_txq *out)
+static void put_gap(struct vb_qp *qp, struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
 	struct vb_rc *rc = vb_rc(qp);
 	uint8_t *bytes = vb_txq_begin(out);
@@ -166,7 +168,7 @@ static void put_gap(struct vb_qp *qp, struct vb_txq *out)
 	vb_txq_commit(out, (uint32_t)hdr + ((len + 3) & ~3u), &qp->route);
 }
 
-static void put_nak(struct vb_qp *qp, struct vb_txq *out)
+static void put_nak(struct vb_qp *qp, struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 
@@ -188,7 +190,7 @@ static void put_nak(struct vb_qp *qp, struct vb_txq *out)
  * last: only its own response completes it (IBA 9.7.5.1.2), and some requesters
  * (Linux rxe) take a plain ACK of a READ for its end and never notice that the
  * data is missing. */
-static void put_ack(struct vb_qp *qp, struct vb_txq *out)
+static void put_ack(struct vb_qp *qp, struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 

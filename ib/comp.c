@@ -35,6 +35,7 @@ void vb_comp_retire(struct vb_qp *qp)
 
 /* Everything before @psn is done; @psn is after una. */
 static void advance(struct vb_qp *qp, uint32_t psn, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	uint32_t count = (psn - req->una) & VB_PSN_MASK;
@@ -64,6 +65,7 @@ static void advance(struct vb_qp *qp, uint32_t psn, vb_time now)
 /* The peer has received everything before @psn. False: a READ or atomic
  * response before it is missing, and una is now the PSN of that response. */
 static bool acknowledge(struct vb_qp *qp, uint32_t psn, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	const struct vb_asked *asked = vb_req_asked(req);
@@ -78,6 +80,7 @@ static bool acknowledge(struct vb_qp *qp, uint32_t psn, vb_time now)
 }
 
 static void take_ack(struct vb_qp *qp, uint32_t psn, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	/* The peer acknowledged the probe alone. Either the probe was the
@@ -93,7 +96,7 @@ static void take_ack(struct vb_qp *qp, uint32_t psn, vb_time now)
 }
 
 static void ib_take_rnr(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
-			vb_time now)
+			vb_time now) VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 
@@ -121,7 +124,7 @@ static void ib_take_rnr(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 
 /* The peer refused the request at @psn and has moved to ERR. */
 static void take_fatal_nak(struct vb_qp *qp, uint8_t syndrome, uint32_t psn,
-			   vb_time now)
+			   vb_time now) VB_REQUIRES(qp->drive)
 {
 	acknowledge(qp, psn, now);
 	/* Responses that were lost before it will not be sent again. */
@@ -138,6 +141,7 @@ static void take_fatal_nak(struct vb_qp *qp, uint8_t syndrome, uint32_t psn,
 }
 
 static void take_nak(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	if (pkt->aeth.syndrome != VB_SYN_NAK_PSN) {
 		take_fatal_nak(qp, pkt->aeth.syndrome, pkt->bth.psn, now);
@@ -152,7 +156,7 @@ static void take_nak(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 }
 
 static void take_aeth(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
-		      vb_time now)
+		      vb_time now) VB_REQUIRES(qp->drive)
 {
 	switch (vb_syn_type(pkt->aeth.syndrome)) {
 	case SYN_ACK:
@@ -182,6 +186,7 @@ static enum vb_wc_status ib_place(struct vb_qp *qp, uint32_t offset,
 static enum vb_wc_status ib_comp_take_read(struct vb_qp *qp,
 					   const struct vb_ib_pkt *pkt,
 					   const struct vb_asked *asked)
+	VB_REQUIRES(qp->drive)
 {
 	const struct vb_send_wqe *wqe = oldest(qp);
 	uint32_t nth = (pkt->bth.psn - wqe->first_psn) & VB_PSN_MASK;
@@ -227,6 +232,7 @@ static bool asked_for(const struct vb_req *req, uint32_t psn)
 }
 
 static bool ib_comp_keep(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_rc *rc = vb_rc(qp);
 	int32_t ahead = vb_psn_diff(pkt->bth.psn, rc->req.una);
@@ -237,7 +243,7 @@ static bool ib_comp_keep(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 }
 
 static void take_answer(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
-			vb_time now)
+			vb_time now) VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	const struct vb_asked *asked = vb_req_asked(req);
@@ -274,6 +280,7 @@ static void take_answer(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 
 /* Handle the kept responses whose turn has come. */
 static void ib_comp_take_kept(struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	struct vb_ooo_pkt *p;

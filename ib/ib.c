@@ -45,7 +45,7 @@ static int rc_attach(struct vb_qp *qp)
 	return qp->priv[PRIV_TRANSPORT] ? 0 : -ENOMEM;
 }
 
-static void rc_detach(struct vb_qp *qp)
+static void rc_detach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	vb_ooo_clear(qp->adapter, &vb_rc(qp)->req.ooo);
 	vb_ooo_clear(qp->adapter, &vb_rc(qp)->resp.ooo);
@@ -56,7 +56,7 @@ static void rc_detach(struct vb_qp *qp)
 }
 
 static void rc_enter(struct vb_qp *qp, enum vb_qp_state from,
-		     enum vb_qp_state to, vb_time now)
+		     enum vb_qp_state to, vb_time now) VB_REQUIRES(qp->drive)
 {
 	if (to == QPS_RTR && from == QPS_INIT) {
 		vb_rc(qp)->offers = vb_rc(qp)->selective = false;

@@ -6,18 +6,18 @@
 #include "ib/unrel.h"
 #include "wire/eth.h"
 
-static int raw_attach(struct vb_qp *qp)
+static int raw_attach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	qp->ops = &vb_raw_ops;
 	return 0;
 }
 
-static void raw_detach(struct vb_qp *qp)
+static void raw_detach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 }
 
 static void raw_enter(struct vb_qp *qp, enum vb_qp_state from,
-		      enum vb_qp_state to, vb_time now)
+		      enum vb_qp_state to, vb_time now) VB_REQUIRES(qp->drive)
 {
 	if (to == QPS_SQD)
 		vb_qp_drained(qp); /* a frame is sent whole or not at all */
@@ -67,6 +67,7 @@ static bool ib_has_room(const struct vb_txq *out, const struct vb_send_wqe *wqe)
 }
 
 static bool raw_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	unsigned before = out->count;
 	bool more = false;
@@ -91,13 +92,14 @@ static bool raw_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	return more;
 }
 
-static vb_time raw_deadline(const struct vb_qp *qp)
+static vb_time raw_deadline(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return VB_NEVER;
 }
 
 static enum vb_fault ib_take_frame(struct vb_qp *qp,
 				   const struct vb_raw_frame *f)
+	VB_REQUIRES(qp->drive)
 {
 	if (!qp->recv_busy && !vb_qp_recv_begin(qp))
 		return FAULT_NO_RQE;

@@ -20,6 +20,7 @@ struct vb_raw_frame {
 /* A frame for @qp has arrived; its bytes are borrowed until return. A frame
  * that does not fit the next receive is dropped and counted; that receive then
  * takes the next frame, as with datagrams. The caller holds qp->drive. */
-void vb_raw_recv(struct vb_qp *qp, const struct vb_raw_frame *f, vb_time now);
+void vb_raw_recv(struct vb_qp *qp, const struct vb_raw_frame *f, vb_time now)
+	VB_REQUIRES(qp->drive);
 
 #endif

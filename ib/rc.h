@@ -155,24 +155,25 @@ struct vb_rc {
 	bool selective; /* the peer's packets carry the bit */
 };
 
-static inline struct vb_rc *vb_rc(const struct vb_qp *qp)
+static inline struct vb_rc *vb_rc(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return qp->priv[PRIV_TRANSPORT];
 }
 
 static inline enum vb_qp_state vb_rc_state(const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	/* Relaxed: written under drive, which the caller holds. */
 	return atomic_load_explicit(&qp->state, memory_order_relaxed);
 }
 
-static inline uint32_t vb_rc_qpn(const struct vb_qp *qp)
+static inline uint32_t vb_rc_qpn(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	/* Relaxed: written under drive, which the caller holds. */
 	return atomic_load_explicit(&qp->qpn, memory_order_relaxed);
 }
 
-static inline bool vb_rc_sends(const struct vb_qp *qp)
+static inline bool vb_rc_sends(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	enum vb_qp_state s = vb_rc_state(qp);
 
@@ -182,6 +183,7 @@ static inline bool vb_rc_sends(const struct vb_qp *qp)
 /* The peer's packet carries the bit: see struct vb_rc. */
 static inline void vb_rc_note_selective(struct vb_qp *qp,
 					const struct vb_ib_pkt *pkt)
+	VB_REQUIRES(qp->drive)
 {
 	if (VB_UNLIKELY(pkt->bth.selective))
 		vb_rc(qp)->selective = vb_rc(qp)->offers = true;
@@ -194,6 +196,7 @@ static inline void vb_rc_note_selective(struct vb_qp *qp,
  * bound; probes detect losses earlier. */
 #define VB_TIMEOUT_SLACK (250 * VB_MSEC)
 static inline void vb_req_rearm(struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	vb_time timeout = vb_ack_timeout_ns(qp->attr.timeout);
@@ -210,6 +213,7 @@ static inline void vb_req_rearm(struct vb_qp *qp, vb_time now)
 
 /* When the first of the requester's timers expires; VB_NEVER: none runs. */
 static inline vb_time vb_req_deadline(const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	const struct vb_req *req = &vb_rc(qp)->req;
 
@@ -219,11 +223,12 @@ static inline vb_time vb_req_deadline(const struct vb_qp *qp)
 /* A packet of @bytes payload bytes is refused for its length. If the cause is
  * that the two interfaces have different MTUs, which each end determines for
  * itself (core/qp_state.c), log a sentence that says so. */
-void vb_rc_explain_length(const struct vb_qp *qp, uint32_t bytes);
+void vb_rc_explain_length(const struct vb_qp *qp, uint32_t bytes)
+	VB_REQUIRES(qp->drive);
 
 /* The BTH fields common to all packets of this queue pair. */
 static inline struct vb_bth vb_rc_bth(const struct vb_qp *qp, uint8_t opcode,
-				      uint32_t psn)
+				      uint32_t psn) VB_REQUIRES(qp->drive)
 {
 	return (struct vb_bth){
 		.opcode = opcode,
@@ -237,32 +242,34 @@ static inline struct vb_bth vb_rc_bth(const struct vb_qp *qp, uint8_t opcode,
 }
 
 /* ib/req.c. These are the functions of core/transport.h for RC and XRC. */
-bool vb_rc_send(struct vb_qp *qp, vb_time now, struct vb_txq *out);
-bool vb_rc_can_wait(const struct vb_qp *qp);
-enum vb_delayed_ack vb_rc_delayed_ack(struct vb_qp *qp, bool polls);
-bool vb_rc_unreplied(struct vb_qp *qp);
-vb_time vb_rc_deadline(const struct vb_qp *qp);
-uint32_t vb_req_waits_until(const struct vb_qp *qp);
+bool vb_rc_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive);
+bool vb_rc_can_wait(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
+enum vb_delayed_ack vb_rc_delayed_ack(struct vb_qp *qp, bool polls)
+	VB_REQUIRES(qp->drive);
+bool vb_rc_unreplied(struct vb_qp *qp) VB_REQUIRES(qp->drive);
+vb_time vb_rc_deadline(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
+uint32_t vb_req_waits_until(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 /* The requester begins anew, with the first PSN of the attributes. */
-void vb_req_reset(struct vb_qp *qp);
+void vb_req_reset(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* ib/req_retransmit.c. A NAK's bitmap says which packets the peer lacks:
  * schedule their retransmission. */
 void vb_req_take_sack(struct vb_qp *qp, const struct vb_ib_pkt *nak,
-		      vb_time now);
+		      vb_time now) VB_REQUIRES(qp->drive);
 /* READ responses before those in req->ooo are missing: request them again, once
  * for each una. */
-void vb_req_ask_gap(struct vb_qp *qp, vb_time now);
+void vb_req_ask_gap(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 /* Go back: send everything from una on again. */
-void vb_req_go_back(struct vb_qp *qp, vb_time now);
+void vb_req_go_back(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 /* The packet at una is lost: go back, at most once until una moves. Losses
  * among the retransmitted packets are left to the timers. */
-void vb_req_recover(struct vb_qp *qp, vb_time now);
+void vb_req_recover(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 /* ib/req_timer.c. Responses arrive, though not the next one: postpone the
  * probe, which would ask for all of them again. */
-void vb_req_heard(struct vb_qp *qp, vb_time now);
+void vb_req_heard(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 /* The probe was acknowledged and nothing after it: wait a little for more. */
-void vb_req_probe_acked(struct vb_qp *qp, vb_time now);
+void vb_req_probe_acked(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 /* The oldest request without all its responses; or NULL. */
 static inline const struct vb_asked *vb_req_asked(const struct vb_req *req)
 {
@@ -271,54 +278,63 @@ static inline const struct vb_asked *vb_req_asked(const struct vb_req *req)
 	return &req->asked[req->asked_head % VB_MAX_RD_ATOM];
 }
 /* In SQD: report when every request that had begun is complete. */
-void vb_req_drain(struct vb_qp *qp);
+void vb_req_drain(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 /* ib/comp.c: an ACK, NAK or response packet has arrived. Of core/transport.h,
  * as is vb_resp_recv(). */
-void vb_comp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now);
+void vb_comp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
+	VB_REQUIRES(qp->drive);
 /* Complete the WQEs that are acknowledged, or need no acknowledgement. */
-void vb_comp_retire(struct vb_qp *qp);
+void vb_comp_retire(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Complete the oldest WQE with @status and move the queue pair to ERR. */
-void vb_comp_fail(struct vb_qp *qp, enum vb_wc_status status);
+void vb_comp_fail(struct vb_qp *qp, enum vb_wc_status status)
+	VB_REQUIRES(qp->drive);
 
 /* ib/resp.c: a request packet has arrived. */
-void vb_resp_reset(struct vb_qp *qp);
-void vb_resp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now);
+void vb_resp_reset(struct vb_qp *qp) VB_REQUIRES(qp->drive);
+void vb_resp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
+	VB_REQUIRES(qp->drive);
 /* Move to ERR because of @fault in the request or response at @psn. */
-void vb_resp_die(struct vb_qp *qp, enum vb_fault fault, uint32_t psn);
+void vb_resp_die(struct vb_qp *qp, enum vb_fault fault, uint32_t psn)
+	VB_REQUIRES(qp->drive);
 
 /* Also for UC: the first packet of a connection raises COMM_EST (IBA
  * 11.6.3.1). */
-void vb_resp_established(struct vb_qp *qp);
+void vb_resp_established(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Also for UC: check and place the SEND or WRITE packet @pkt, which follows the
  * packet @prev. A receive that a broken message left in qp->recv is used again.
  */
 enum vb_fault vb_resp_take(struct vb_qp *qp, struct vb_inbound *in,
 			   const struct vb_ib_op *prev,
-			   const struct vb_ib_pkt *pkt);
+			   const struct vb_ib_pkt *pkt) VB_REQUIRES(qp->drive);
 /* May this READ be answered? Does not check how many are in progress. */
-enum vb_fault vb_resp_judge_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt);
+enum vb_fault vb_resp_judge_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+	VB_REQUIRES(qp->drive);
 
 /* ib/xrc_read.c: is @a answered with the memory of another process? */
-bool vb_xrc_read_is_forwarded(const struct vb_qp *qp,
-			      const struct vb_answer *a);
+bool vb_xrc_read_is_forwarded(const struct vb_qp *qp, const struct vb_answer *a)
+	VB_REQUIRES(qp->drive);
 /* Have the bytes of @a's next response arrived, or a fault? If not, they are
  * requested, and vb_forward_bytes() delivers them. */
-bool vb_xrc_read_has(struct vb_qp *qp, const struct vb_answer *a);
+bool vb_xrc_read_has(struct vb_qp *qp, const struct vb_answer *a)
+	VB_REQUIRES(qp->drive);
 /* Copy @len of these bytes to @to. Only after vb_xrc_read_has() was true. */
-enum vb_fault vb_xrc_read_take(struct vb_qp *qp, uint8_t *to, uint32_t len);
+enum vb_fault vb_xrc_read_take(struct vb_qp *qp, uint8_t *to, uint32_t len)
+	VB_REQUIRES(qp->drive);
 /* The requester has repeated its request: give up if the other process is
  * gone. */
-void vb_xrc_read_check(struct vb_qp *qp);
-void vb_xrc_read_reset(struct vb_qp *qp);
+void vb_xrc_read_check(struct vb_qp *qp) VB_REQUIRES(qp->drive);
+void vb_xrc_read_reset(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 /* ib/answer.c: send responses and acknowledgements, in order. True: @out is
  * full and more is to be sent. */
-bool vb_answer_send(struct vb_qp *qp, struct vb_txq *out);
+bool vb_answer_send(struct vb_qp *qp, struct vb_txq *out)
+	VB_REQUIRES(qp->drive);
 
 /* Is a response, ACK or NAK to be sent, now or later? These three are inline,
  * since a step that only sends requests asks them, too. */
 static inline bool vb_answer_waits(const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	const struct vb_resp *resp = &vb_rc(qp)->resp;
 
@@ -328,6 +344,7 @@ static inline bool vb_answer_waits(const struct vb_qp *qp)
 
 /* Is one to be sent, and can it be sent now? */
 static inline bool vb_answer_is_due(const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	return vb_answer_waits(qp) &&
 	       vb_rc(qp)->resp.xrc_read.state != XRC_READ_ASKED;
@@ -335,6 +352,7 @@ static inline bool vb_answer_is_due(const struct vb_qp *qp)
 
 /* Is only an ACK due? */
 static inline bool vb_answer_is_ack(const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	const struct vb_resp *resp = &vb_rc(qp)->resp;
 

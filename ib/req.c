@@ -60,7 +60,7 @@ static enum vb_wc_status fetch_word(const struct vb_qp *qp,
 
 /* Check the next WQE and assign its PSNs. False: there is none, it must wait,
  * or it cannot be sent (then the requester stops there). */
-static bool ib_begin_next(struct vb_qp *qp)
+static bool ib_begin_next(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	struct vb_send_wqe *wqe = wqe_at(qp, req->begun);
@@ -96,7 +96,7 @@ static bool ib_begin_next(struct vb_qp *qp)
 
 /* Advance the cursor over @count PSNs of @wqe, which were sent. */
 static void ib_step(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-		    uint32_t count, vb_time now)
+		    uint32_t count, vb_time now) VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	uint32_t end = vb_psn_add(wqe->first_psn, wqe->psn_count);
@@ -115,6 +115,7 @@ static void ib_step(struct vb_qp *qp, const struct vb_send_wqe *wqe,
  * wait. */
 static const struct vb_asked *ask_more(struct vb_qp *qp,
 				       const struct vb_send_wqe *wqe)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	struct vb_window *w = &req->window;
@@ -138,7 +139,7 @@ static const struct vb_asked *ask_more(struct vb_qp *qp,
 }
 
 static bool send_ask(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-		     vb_time now, struct vb_txq *out)
+		     vb_time now, struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	const struct vb_asked *asked;
@@ -161,6 +162,7 @@ static bool send_ask(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 }
 
 static bool wants_ack(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
+	VB_REQUIRES(qp->drive)
 {
 	const struct vb_req *req = &vb_rc(qp)->req;
 	const struct vb_window *w = &req->window;
@@ -175,7 +177,7 @@ static bool wants_ack(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
  * again on a guess, the program may have deregistered the memory after it was
  * sent, and most often the peer has it: the request fails only when the packet
  * is known to be lost. True: the cursor has moved on. */
-static bool data_is_gone(struct vb_qp *qp)
+static bool data_is_gone(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 
@@ -188,7 +190,7 @@ static bool data_is_gone(struct vb_qp *qp)
 }
 
 static bool send_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-		      vb_time now, struct vb_txq *out)
+		      vb_time now, struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	bool ack_req = wants_ack(qp, wqe);
@@ -204,6 +206,7 @@ static bool send_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 
 /* Send one packet at the cursor. False: none may be sent now. */
 static bool send_next(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	const struct vb_send_wqe *wqe;
@@ -263,6 +266,7 @@ void vb_req_drain(struct vb_qp *qp)
  * short messages must be larger than that to be worth a system call.
  */
 static bool is_batch(const struct vb_qp *qp, uint32_t end)
+	VB_REQUIRES(qp->drive)
 {
 	const struct vb_req *req = &vb_rc(qp)->req;
 	const struct vb_send_wqe *last = wqe_at(qp, end - 1);
@@ -285,7 +289,7 @@ static bool is_batch(const struct vb_qp *qp, uint32_t end)
  * delayed. Nor are they when the round trip is long, or when they follow a long
  * message that the window has cut.
  */
-static bool ib_gathers(const struct vb_qp *qp)
+static bool ib_gathers(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	const struct vb_req *req = &vb_rc(qp)->req;
 	uint32_t end = vb_sq_end(&qp->sq);
@@ -305,7 +309,7 @@ uint32_t vb_req_waits_until(const struct vb_qp *qp)
 	return vb_rc(qp)->req.cur + WAIT_LEAST - 1;
 }
 
-static bool is_idle(const struct vb_qp *qp)
+static bool is_idle(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	const struct vb_req *req = &vb_rc(qp)->req;
 
@@ -390,6 +394,7 @@ static bool send_one(struct run *r, struct vb_req *req)
 }
 
 static bool send_run(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	uint32_t end = vb_sq_end(&qp->sq), first = req->next;
@@ -415,6 +420,7 @@ static bool send_run(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 
 /* False: nothing more can be sent now. True: @out is full. */
 static bool send_requests(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 
@@ -442,6 +448,7 @@ static bool send_requests(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 
 /* In ERR only the NAK of a fault in the peer's request is sent. */
 static bool send_last_words(struct vb_qp *qp, struct vb_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 
@@ -451,12 +458,12 @@ static bool send_last_words(struct vb_qp *qp, struct vb_txq *out)
 	return false;
 }
 
-static uint32_t unsent(const struct vb_qp *qp)
+static uint32_t unsent(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return vb_sq_end(&qp->sq) - vb_rc(qp)->req.cur;
 }
 
-static void note_reply(struct vb_qp *qp)
+static void note_reply(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 
@@ -466,7 +473,7 @@ static void note_reply(struct vb_qp *qp)
 	resp->replies += resp->replies < REPLIES;
 }
 
-static bool answers(const struct vb_qp *qp)
+static bool answers(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return vb_rc_state(qp) == QPS_RTR || vb_rc_sends(qp);
 }
@@ -474,7 +481,7 @@ static bool answers(const struct vb_qp *qp)
 /* Send an ACK behind a reply of one packet: both fit in one train
  * (UDP_SEGMENT), whose last packet may be shorter, and cost one system call.
  * The receiver of a train handles its ACK first (engine/dispatch.c). */
-static bool ack_goes_last(const struct vb_qp *qp)
+static bool ack_goes_last(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	uint32_t len;
 

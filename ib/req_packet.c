@@ -160,7 +160,7 @@ enum vb_fault vb_req_put_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 }
 
 static void put_fetching_atomic(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-				struct vb_txq *out)
+				struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
 	const struct vb_req_row *row = vb_req_row_of(wqe);
 	bool swap = row->code == CODE_CMP_SWAP;
@@ -180,7 +180,7 @@ static void put_fetching_atomic(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 }
 
 static void put_atomic_write(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-			     struct vb_txq *out)
+			     struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
 	struct vb_ib_pkt pkt = {
 		.bth = vb_rc_bth(qp, opcode_of(qp, CODE_ATOMIC_WRITE),

@@ -54,10 +54,12 @@ static inline bool vb_req_is_local(const struct vb_send_wqe *wqe)
  * the status that the work request completes with.
  */
 enum vb_wc_status vb_req_judge(const struct vb_qp *qp,
-			       const struct vb_send_wqe *wqe);
+			       const struct vb_send_wqe *wqe)
+	VB_REQUIRES(qp->drive);
 
 /* How many PSNs @wqe uses: its packets, or those of the responses to a READ. */
-uint32_t vb_req_psns(const struct vb_qp *qp, const struct vb_send_wqe *wqe);
+uint32_t vb_req_psns(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
+	VB_REQUIRES(qp->drive);
 
 /* The part of a message that one packet carries. */
 struct vb_req_segment {
@@ -73,18 +75,21 @@ struct vb_req_segment {
  */
 enum vb_fault vb_req_put(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			 const struct vb_req_segment *seg,
-			 struct vb_ib_pkt *pkt, struct vb_txq *out);
+			 struct vb_ib_pkt *pkt, struct vb_txq *out)
+	VB_REQUIRES(qp->drive);
 
 /* The same for the packet of @wqe at @psn, on a connection. */
 enum vb_fault vb_req_put_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-			      uint32_t psn, bool ack_req, struct vb_txq *out);
+			      uint32_t psn, bool ack_req, struct vb_txq *out)
+	VB_REQUIRES(qp->drive);
 
 /* Add a READ request for the @count response packets from @psn on. */
 void vb_req_put_read(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-		     uint32_t psn, uint32_t count, struct vb_txq *out);
+		     uint32_t psn, uint32_t count, struct vb_txq *out)
+	VB_REQUIRES(qp->drive);
 
 /* Add the request of an atomic or an ATOMIC WRITE, which is one packet. */
 void vb_req_put_atomic(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-		       struct vb_txq *out);
+		       struct vb_txq *out) VB_REQUIRES(qp->drive);
 
 #endif

@@ -22,7 +22,7 @@ static inline void vb_req_forget_gap(struct vb_req *req)
 static inline void vb_req_put_ask(struct vb_qp *qp,
 				  const struct vb_send_wqe *wqe,
 				  const struct vb_asked *asked, uint32_t psn,
-				  struct vb_txq *out)
+				  struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
 	uint32_t done = (psn - asked->psn) & VB_PSN_MASK;
 
@@ -59,6 +59,7 @@ static inline uint32_t vb_req_room(const struct vb_req *req)
 /* Packets were sent: note the time, and start the timers if none runs. Inline,
  * as are the functions above: the path of each packet uses them. */
 static inline void vb_req_sent(struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 
@@ -75,16 +76,18 @@ static inline void vb_req_sent(struct vb_qp *qp, vb_time now)
  * missing (sack.due), and request missing READ responses again (gap_due).
  * True: @out is full and more is to be sent.
  */
-bool vb_req_repair(struct vb_qp *qp, vb_time now, struct vb_txq *out);
+bool vb_req_repair(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive);
 
 /* Do what vb_req_recover() does, on a guess: the packet at una may be lost. */
-void vb_req_recover_guess(struct vb_qp *qp, vb_time now);
+void vb_req_recover_guess(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 
 /* Skip what a guess would still send again: the cursor moves back to where new
  * packets go. */
-void vb_req_drop_guess(struct vb_qp *qp);
+void vb_req_drop_guess(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 /* ib/req_timer.c: act on the timers that have expired at @now. */
-void vb_req_run_timers(struct vb_qp *qp, vb_time now, struct vb_txq *out);
+void vb_req_run_timers(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive);
 
 #endif

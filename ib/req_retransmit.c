@@ -23,6 +23,7 @@ void vb_req_go_back(struct vb_qp *qp, vb_time now)
 }
 
 static void recover(struct vb_qp *qp, enum vb_recovery why, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 
@@ -101,7 +102,7 @@ static const struct vb_asked *asked_at(const struct vb_req *req, uint32_t psn)
 /* Send the packet at @psn again. For a READ the request is sent once, for its
  * first PSN. Returns how many PSNs that covers; 0: it cannot be sent. */
 static uint32_t repeat(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-		       uint32_t psn, struct vb_txq *out)
+		       uint32_t psn, struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	const struct vb_asked *asked;
@@ -126,6 +127,7 @@ static uint32_t repeat(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 /* Send again what the peer lacks before the last packet it has. True: @out is
  * full and more is to be sent. */
 static bool send_repeats(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	struct vb_sack *r = &req->sack;
@@ -156,6 +158,7 @@ static bool send_repeats(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 
 /* Request the responses again that are missing before the first one kept. */
 static void send_gap(struct vb_qp *qp, struct vb_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	const struct vb_asked *asked = vb_req_asked(req);

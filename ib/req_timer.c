@@ -25,7 +25,7 @@ void vb_req_heard(struct vb_qp *qp, vb_time now)
 }
 
 /* The local ACK timeout has expired: go back, or give up (IBA 9.7.6.1.3). */
-static void time_out(struct vb_qp *qp, vb_time now)
+static void time_out(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 
@@ -45,6 +45,7 @@ static void time_out(struct vb_qp *qp, vb_time now)
  * missing one or a duplicate, and either makes the responder acknowledge what
  * it has. */
 static void probe(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
 	const struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, qp->sq.done);

@@ -23,6 +23,7 @@ static const uint32_t needs[] = {
 /* What follows from a fault. */
 
 static void note_nak(struct vb_qp *qp, uint8_t syndrome, uint32_t psn)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 
@@ -52,6 +53,7 @@ void vb_resp_die(struct vb_qp *qp, enum vb_fault fault, uint32_t psn)
 }
 
 static void ib_refuse(struct vb_qp *qp, enum vb_fault fault, uint32_t psn)
+	VB_REQUIRES(qp->drive)
 {
 	const struct vb_fault_row *row = vb_fault_rc(fault);
 
@@ -78,7 +80,7 @@ static bool payload_fits_place(const struct vb_qp *qp,
 }
 
 static void ib_complete_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
-			     uint32_t byte_len)
+			     uint32_t byte_len) VB_REQUIRES(qp->drive)
 {
 	bool imm = pkt->op->headers & HDR_IMM;
 	bool inv = pkt->op->headers & HDR_IETH;
@@ -102,7 +104,7 @@ static void ib_complete_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 
 /* *@skip: how many bytes at the beginning of the message are not delivered. */
 static enum vb_fault begin_send(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
-				uint32_t *skip)
+				uint32_t *skip) VB_REQUIRES(qp->drive)
 {
 	if (VB_UNLIKELY(qp->srq && qp->srq->tags))
 		return vb_tag_begin(qp, pkt->payload, pkt->payload_bytes,
@@ -113,6 +115,7 @@ static enum vb_fault begin_send(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 
 static enum vb_fault ib_take_send(struct vb_qp *qp, struct vb_inbound *in,
 				  const struct vb_ib_pkt *pkt)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_pd *pd = qp->srq ? qp->srq->pd : qp->pd;
 	uint32_t len = pkt->payload_bytes, skip = 0;
@@ -148,6 +151,7 @@ static enum vb_fault ib_take_send(struct vb_qp *qp, struct vb_inbound *in,
  * single packet vb_mr_write() makes the same check. */
 static enum vb_fault ib_begin_write(struct vb_qp *qp, struct vb_inbound *in,
 				    const struct vb_ib_pkt *pkt)
+	VB_REQUIRES(qp->drive)
 {
 	const struct vb_reth *reth = &pkt->reth;
 
@@ -176,6 +180,7 @@ static bool payload_fits_write(const struct vb_inbound *in,
 /* Most packets of a run use one key, which vb_mr_begin_next() exploits. */
 static enum vb_fault place_write(struct vb_qp *qp, const struct vb_inbound *in,
 				 const struct vb_ib_pkt *pkt)
+	VB_REQUIRES(qp->drive)
 {
 	uint64_t va = in->va + in->offset;
 	uint32_t len = pkt->payload_bytes;
@@ -192,6 +197,7 @@ static enum vb_fault place_write(struct vb_qp *qp, const struct vb_inbound *in,
 
 static enum vb_fault ib_take_write(struct vb_qp *qp, struct vb_inbound *in,
 				   const struct vb_ib_pkt *pkt)
+	VB_REQUIRES(qp->drive)
 {
 	bool with_imm = pkt->op->headers & HDR_IMM;
 	enum vb_fault fault = FAULT_NONE;
@@ -259,6 +265,7 @@ enum vb_fault vb_resp_judge_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 }
 
 static void add_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 	const struct vb_reth *reth = &pkt->reth;
@@ -277,6 +284,7 @@ static void add_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 
 static enum vb_fault ib_resp_take_read(struct vb_qp *qp,
 				       const struct vb_ib_pkt *pkt)
+	VB_REQUIRES(qp->drive)
 {
 	enum vb_fault fault;
 
@@ -306,6 +314,7 @@ static struct vb_answer *ib_add_answer(struct vb_resp *resp,
 
 static enum vb_fault ib_resp_take_atomic(struct vb_qp *qp,
 					 const struct vb_ib_pkt *pkt)
+	VB_REQUIRES(qp->drive)
 {
 	const struct vb_atomic_eth *eth = &pkt->atomic;
 	bool swap = (pkt->bth.opcode & 0x1f) == CODE_CMP_SWAP;
@@ -330,6 +339,7 @@ static enum vb_fault ib_resp_take_atomic(struct vb_qp *qp,
 /* ATOMIC WRITE stores one 8-byte word at once (IBA annex A19). */
 static enum vb_fault take_atomic_write(struct vb_qp *qp,
 				       const struct vb_ib_pkt *pkt)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 	enum vb_fault fault;
@@ -351,6 +361,7 @@ static enum vb_fault take_atomic_write(struct vb_qp *qp,
 
 static enum vb_fault ib_resp_judge(struct vb_qp *qp,
 				   const struct vb_ib_pkt *pkt)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 	uint32_t need = needs[pkt->op->kind];
@@ -371,7 +382,7 @@ static enum vb_fault ib_resp_judge(struct vb_qp *qp,
 	}
 }
 
-static void want_ack(struct vb_qp *qp)
+static void want_ack(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 
@@ -387,6 +398,7 @@ static bool is_acked(uint8_t kind)
 
 /* The request at the expected PSN was carried out. */
 static void accept(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 	uint32_t psns = 1;
@@ -411,6 +423,7 @@ static void accept(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 /* Forward the request to the process of the shared receive queue. This side
  * makes the checks that do not need that queue. */
 static enum vb_fault ib_hand_over(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 	struct vb_adapter *a = qp->adapter;
@@ -437,6 +450,7 @@ static enum vb_fault ib_hand_over(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 /* XRC: enter the shared receive queue that the packet names. All packets of a
  * message name the same one. */
 static enum vb_fault enter_srq(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 	enum vb_fault fault;
@@ -456,6 +470,7 @@ static enum vb_fault enter_srq(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 }
 
 static void take_next(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+	VB_REQUIRES(qp->drive)
 {
 	bool xrc = qp->type == QPT_XRC_RECV;
 	enum vb_fault fault = xrc ? enter_srq(qp, pkt) : FAULT_NONE;
@@ -474,7 +489,7 @@ static void take_next(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 		vb_xrc_leave(qp);
 }
 
-static void note_gap(struct vb_qp *qp)
+static void note_gap(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 	const struct vb_fault_row *row = vb_fault_rc(FAULT_PSN_GAP);
@@ -487,6 +502,7 @@ static void note_gap(struct vb_qp *qp)
 
 /* After an RNR NAK nothing is kept: the requester sends everything again. */
 static bool ib_resp_keep(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_rc *rc = vb_rc(qp);
 	int32_t ahead = vb_psn_diff(pkt->bth.psn, rc->resp.epsn);
@@ -500,6 +516,7 @@ static bool ib_resp_keep(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
  * capable of selective repeat gets a further NAK when it asks, and when another
  * gap appears. */
 static void take_ooo(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 	int32_t past = vb_psn_diff(pkt->bth.psn, resp->gap_psn);
@@ -512,7 +529,7 @@ static void take_ooo(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 }
 
 /* Handle the kept requests whose turn has come. */
-static void ib_resp_take_kept(struct vb_qp *qp)
+static void ib_resp_take_kept(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 	struct vb_ooo_pkt *p;
@@ -537,7 +554,7 @@ static void ib_resp_take_kept(struct vb_qp *qp)
  * for their turn. When the requester repeats the forwarded one, check that the
  * other process is still there. */
 static void wait_for_verdict(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
-			     int32_t ahead)
+			     int32_t ahead) VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 
@@ -588,7 +605,7 @@ static bool still_to_come(const struct vb_answer *a, uint32_t psn,
 }
 
 static void repeat_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
-			struct vb_answer *a)
+			struct vb_answer *a) VB_REQUIRES(qp->drive)
 {
 	const struct vb_reth *reth = &pkt->reth;
 	uint32_t skipped = (pkt->bth.psn - a->psn) & VB_PSN_MASK;
@@ -616,6 +633,7 @@ static void repeat_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 }
 
 static void take_again(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 	struct vb_answer *a;

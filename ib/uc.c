@@ -26,28 +26,28 @@ static struct vb_uc *uc_of(const struct vb_qp *qp)
 	return qp->priv[PRIV_TRANSPORT];
 }
 
-static int uc_attach(struct vb_qp *qp)
+static int uc_attach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	qp->ops = &vb_uc_ops;
 	qp->priv[PRIV_TRANSPORT] = calloc(1, sizeof(struct vb_uc));
 	return uc_of(qp) ? 0 : -ENOMEM;
 }
 
-static void uc_detach(struct vb_qp *qp)
+static void uc_detach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	free(uc_of(qp));
 	qp->priv[PRIV_TRANSPORT] = NULL;
 }
 
 /* In SQD a message that has begun is finished, and no other begins. */
-static void drain(struct vb_qp *qp)
+static void drain(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	if (vb_rc_state(qp) == QPS_SQD && !uc_of(qp)->begun)
 		vb_qp_drained(qp);
 }
 
 static void uc_enter(struct vb_qp *qp, enum vb_qp_state from,
-		     enum vb_qp_state to, vb_time now)
+		     enum vb_qp_state to, vb_time now) VB_REQUIRES(qp->drive)
 {
 	struct vb_uc *uc = uc_of(qp);
 
@@ -63,6 +63,7 @@ static void uc_enter(struct vb_qp *qp, enum vb_qp_state from,
 
 /* Carry out a work request on a window. False: it must wait. */
 static bool ib_run_local(struct vb_qp *qp, const struct vb_send_wqe *wqe)
+	VB_REQUIRES(qp->drive)
 {
 	switch (vb_mw_run(qp, wqe)) {
 	case MW_DONE:
@@ -79,7 +80,7 @@ static bool ib_run_local(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 
 /* Begin the oldest WQE. False: not in this state, it must wait, or it cannot be
  * sent. */
-static bool begin_message(struct vb_qp *qp)
+static bool begin_message(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_uc *uc = uc_of(qp);
 	struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, qp->sq.done);
@@ -101,6 +102,7 @@ static bool begin_message(struct vb_qp *qp)
 }
 
 static bool send_packet(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_uc *uc = uc_of(qp);
 	struct vb_pace *pace = &uc->common.pace;
@@ -127,6 +129,7 @@ static bool send_packet(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 }
 
 static void ib_uc_put_heard(struct vb_qp *qp, struct vb_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_uc *uc = uc_of(qp);
 	const struct vb_ib_pkt pkt = {
@@ -139,6 +142,7 @@ static void ib_uc_put_heard(struct vb_qp *qp, struct vb_txq *out)
 }
 
 static bool uc_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	if (uc_of(qp)->heard_due && vb_txq_has_room(out))
 		ib_uc_put_heard(qp, out);
@@ -158,6 +162,7 @@ static void check_order(struct vb_uc *uc, const struct vb_ib_pkt *pkt)
 }
 
 static void uc_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_uc *uc = uc_of(qp);
 	enum vb_fault fault;

@@ -32,21 +32,21 @@ static struct vb_ud *ud_of(const struct vb_qp *qp)
 	return qp->priv[PRIV_TRANSPORT];
 }
 
-static int ud_attach(struct vb_qp *qp)
+static int ud_attach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	qp->ops = &vb_ud_ops;
 	qp->priv[PRIV_TRANSPORT] = calloc(1, sizeof(struct vb_ud));
 	return ud_of(qp) ? 0 : -ENOMEM;
 }
 
-static void ud_detach(struct vb_qp *qp)
+static void ud_detach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	free(ud_of(qp));
 	qp->priv[PRIV_TRANSPORT] = NULL;
 }
 
 static void ud_enter(struct vb_qp *qp, enum vb_qp_state from,
-		     enum vb_qp_state to, vb_time now)
+		     enum vb_qp_state to, vb_time now) VB_REQUIRES(qp->drive)
 {
 	if (to == QPS_RTS && from == QPS_RTR)
 		vb_unrel_start(qp);
@@ -58,6 +58,7 @@ static void ud_enter(struct vb_qp *qp, enum vb_qp_state from,
 
 static enum vb_wc_status ib_ud_judge(const struct vb_qp *qp,
 				     const struct vb_send_wqe *wqe)
+	VB_REQUIRES(qp->drive)
 {
 	if (wqe->op != WR_SEND && wqe->op != WR_SEND_IMM)
 		return WC_LOC_QP_OP_ERR;
@@ -77,7 +78,7 @@ static const struct vb_route *keep_route(struct vb_qp *qp,
 }
 
 static enum vb_fault put_datagram(struct vb_qp *qp, struct vb_send_wqe *wqe,
-				  struct vb_txq *out)
+				  struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
 	const struct vb_pace *pace = &ud_of(qp)->common.pace;
 	const struct vb_send_dest *to = vb_sq_dest(&qp->sq, wqe);
@@ -100,6 +101,7 @@ static enum vb_fault put_datagram(struct vb_qp *qp, struct vb_send_wqe *wqe,
 }
 
 static bool send_datagram(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, qp->sq.done);
 	enum vb_wc_status status;
@@ -119,7 +121,7 @@ static bool send_datagram(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 }
 
 static void ib_ud_put_heard(struct vb_qp *qp, const struct heard *h,
-			    struct vb_txq *out)
+			    struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
 	struct vb_ib_pkt pkt = { .bth = vb_rc_bth(qp, VB_OP_HEARD, h->psn) };
 	size_t len;
@@ -130,6 +132,7 @@ static void ib_ud_put_heard(struct vb_qp *qp, const struct heard *h,
 }
 
 static bool ud_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_ud *ud = ud_of(qp);
 
@@ -142,6 +145,7 @@ static bool ud_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 
 static enum vb_fault take_datagram(struct vb_qp *qp,
 				   const struct vb_ib_pkt *pkt)
+	VB_REQUIRES(qp->drive)
 {
 	uint8_t grh[VB_GRH_BYTES] = { 0 };
 	enum vb_fault fault;
@@ -170,6 +174,7 @@ static uint8_t l3_of(const struct vb_grh *grh)
 }
 
 static void ib_complete(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
+	VB_REQUIRES(qp->drive)
 {
 	bool imm = pkt->op->headers & HDR_IMM;
 	const struct vb_recv_done done = {
@@ -202,6 +207,7 @@ static void note_heard(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 }
 
 static void ud_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	enum vb_fault fault;
 

@@ -18,7 +18,7 @@ void vb_unrel_start(struct vb_qp *qp)
 		     atomic_load(&qp->adapter->n_qp));
 }
 
-static bool may_send(const struct vb_qp *qp, vb_time now)
+static bool may_send(const struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 {
 	return vb_rc_sends(qp) && qp->sq.done != vb_sq_end(&qp->sq) &&
 	       vb_pace_may_send(pace_of(qp), now);

@@ -16,25 +16,29 @@ struct vb_unrel {
 };
 
 /* The queue pair has entered RTS: initialise the pace. */
-void vb_unrel_start(struct vb_qp *qp);
+void vb_unrel_start(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Call @next, which sends one packet, while there is room, the pace allows it,
  * and @next returns true. Returns true when @out is full. */
 bool vb_unrel_send(struct vb_qp *qp, vb_time now, struct vb_txq *out,
 		   bool (*next)(struct vb_qp *qp, vb_time now,
-				struct vb_txq *out));
+				struct vb_txq *out)) VB_REQUIRES(qp->drive);
 /* Complete the oldest WQE with @status and stop sending (SQE, IBA 10.3.1.7). */
-void vb_unrel_fail(struct vb_qp *qp, enum vb_wc_status status);
+void vb_unrel_fail(struct vb_qp *qp, enum vb_wc_status status)
+	VB_REQUIRES(qp->drive);
 /* Is the queue pair in a state that accepts packets? */
-bool vb_unrel_receives(const struct vb_qp *qp);
+bool vb_unrel_receives(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* The peer says that it has heard a packet (ib/pace.h): vb_transport_ops.recv
  * for responses. */
-void vb_unrel_heard(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now);
+void vb_unrel_heard(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
+	VB_REQUIRES(qp->drive);
 /* Write to the receive in qp->recv. FAULT_NONE or FAULT_RQE_LKEY. */
 enum vb_fault vb_unrel_place(struct vb_qp *qp, uint64_t offset,
-			     const void *bytes, uint32_t len);
+			     const void *bytes, uint32_t len)
+	VB_REQUIRES(qp->drive);
 /* Act on @fault in a packet that has arrived (core/fault.h). */
-void vb_unrel_refuse(struct vb_qp *qp, enum vb_fault fault);
+void vb_unrel_refuse(struct vb_qp *qp, enum vb_fault fault)
+	VB_REQUIRES(qp->drive);
 /* When send() must be called though nothing arrives; VB_NEVER. */
-vb_time vb_unrel_deadline(const struct vb_qp *qp);
+vb_time vb_unrel_deadline(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 #endif

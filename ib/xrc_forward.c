@@ -8,13 +8,14 @@
 #include "ib/xrc_forward.h"
 #include "ib/rc.h"
 
-static bool ib_is_ours(const struct vb_forward_qp *f)
+static bool ib_is_ours(const struct vb_forward_qp *f) VB_REQUIRES(f->qp.drive)
 {
 	return !f->qp.recv_busy || vb_xrc_is_home(&f->qp);
 }
 
 static enum vb_fault take_word(struct vb_forward_qp *f,
 			       const struct vb_ib_pkt *pkt, uint64_t *value)
+	VB_REQUIRES(f->qp.drive)
 {
 	const struct vb_atomic_eth *eth = &pkt->atomic;
 	bool swap = (pkt->bth.opcode & 0x1f) == CODE_CMP_SWAP;
@@ -27,15 +28,15 @@ static enum vb_fault take_word(struct vb_forward_qp *f,
 	if ((store ? pkt->reth.va : eth->va) & 7)
 		return FAULT_ALIGNMENT;
 	if (store)
-		return vb_mr_store64(qp->adapter, qp->pd, vb_rc_qpn(qp),
+		return vb_mr_store64(qp->adapter, qp->pd, vb_rc_qpn(&f->qp),
 				     pkt->reth.rkey, pkt->reth.va,
 				     pkt->payload);
-	return vb_mr_atomic(qp->adapter, qp->pd, vb_rc_qpn(qp), eth->rkey,
+	return vb_mr_atomic(qp->adapter, qp->pd, vb_rc_qpn(&f->qp), eth->rkey,
 			    eth->va, swap, eth->swap_add, eth->compare, value);
 }
 
 static enum vb_fault take(struct vb_forward_qp *f, const struct vb_ib_pkt *pkt,
-			  uint64_t *value)
+			  uint64_t *value) VB_REQUIRES(f->qp.drive)
 {
 	switch (pkt->op->kind) {
 	case KIND_SEND:
@@ -54,6 +55,7 @@ static enum vb_fault take(struct vb_forward_qp *f, const struct vb_ib_pkt *pkt,
 /* Complete the receive in progress, as a responder does; the queue pair itself
  * belongs to the other process. */
 static void end_recv(struct vb_forward_qp *f, enum vb_wc_status status)
+	VB_REQUIRES(f->qp.drive)
 {
 	const struct vb_recv_done done = { .status = status,
 					   .opcode = WC_OP_RECV };
@@ -72,12 +74,12 @@ enum vb_fault vb_forward_read(struct vb_forward_qp *f,
 			      const struct vb_forward_piece *piece, uint8_t *to)
 {
 	struct vb_qp *qp = &f->qp;
-	enum vb_fault fault = vb_xrc_enter_by_key(qp, domain, piece->srqn);
+	enum vb_fault fault = vb_xrc_enter_by_key(&f->qp, domain, piece->srqn);
 
 	if (fault == FAULT_NONE)
-		fault = vb_mr_read(qp->adapter, qp->pd, vb_rc_qpn(qp),
+		fault = vb_mr_read(qp->adapter, qp->pd, vb_rc_qpn(&f->qp),
 				   piece->rkey, piece->va, to, piece->length);
-	vb_xrc_leave(qp);
+	vb_xrc_leave(&f->qp);
 	return fault;
 }
 
@@ -92,22 +94,22 @@ enum vb_fault vb_forward_take(struct vb_forward_qp *f,
 	 * reset. */
 	if (pkt->op->place & PLACE_FIRST && qp->recv_busy)
 		vb_forward_end(f);
-	fault = vb_xrc_enter_by_key(qp, domain, pkt->xrc_srqn);
+	fault = vb_xrc_enter_by_key(&f->qp, domain, pkt->xrc_srqn);
 	if (fault == FAULT_NONE)
 		fault = ib_is_ours(f) ? take(f, pkt, value) : FAULT_ORDER;
 	/* The completion queue was full, which moved the queue pair to ERR: it
 	 * must serve later requests. */
-	if (vb_rc_state(qp) == QPS_ERR) {
+	if (vb_rc_state(&f->qp) == QPS_ERR) {
 		atomic_store(&qp->state, QPS_RTS);
 		fault = FAULT_XRC_FAR;
 	}
 	if (fault == FAULT_NONE)
 		f->prev = pkt->op;
 	if (!ib_is_ours(f))
-		vb_xrc_leave(
-			qp); /* undo the entry at the queue of the receive */
+		vb_xrc_leave(&f->qp); /* undo the entry at the queue of the
+					 receive */
 	if (fault && vb_fault_rc(fault)->action != ACT_NAK_ONCE)
 		end_recv(f, (enum vb_wc_status)vb_fault_rc(fault)->status);
-	vb_xrc_leave(qp);
+	vb_xrc_leave(&f->qp);
 	return fault;
 }

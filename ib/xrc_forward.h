@@ -4,7 +4,7 @@
 #ifndef IB_XRC_FORWARD_H
 #define IB_XRC_FORWARD_H
 
-#include "core/qp.h"
+#include "core/xrc.h"
 #include "ib/rc.h"
 
 /* Stands for a target queue pair of another process. Its owner sets these
@@ -20,23 +20,25 @@ struct vb_forward_qp {
  * The caller holds qp.drive. */
 enum vb_fault vb_forward_take(struct vb_forward_qp *f,
 			      const struct vb_xrc_key *domain,
-			      const struct vb_ib_pkt *pkt, uint64_t *value);
+			      const struct vb_ib_pkt *pkt, uint64_t *value)
+	VB_REQUIRES(f->qp.drive);
 /* Read memory of this process, with which another process answers a READ. The
  * caller holds qp.drive. */
 enum vb_fault vb_forward_read(struct vb_forward_qp *f,
 			      const struct vb_xrc_key *domain,
-			      const struct vb_forward_piece *piece,
-			      uint8_t *to);
+			      const struct vb_forward_piece *piece, uint8_t *to)
+	VB_REQUIRES(f->qp.drive);
 /* Flush a message that has begun and will not be finished. */
-void vb_forward_end(struct vb_forward_qp *f);
+void vb_forward_end(struct vb_forward_qp *f) VB_REQUIRES(f->qp.drive);
 
 /* In the process of the target queue pair, under its drive: the request
  * forwarded as number @serial ended with @fault; @value is an atomic's result.
  */
 void vb_forward_verdict(struct vb_qp *qp, uint64_t serial, enum vb_fault fault,
-			uint64_t value);
+			uint64_t value) VB_REQUIRES(qp->drive);
 /* The same for a READ: @len bytes have arrived, or @fault. */
 void vb_forward_bytes(struct vb_qp *qp, uint64_t serial, enum vb_fault fault,
-		      const uint8_t *bytes, uint32_t len);
+		      const uint8_t *bytes, uint32_t len)
+	VB_REQUIRES(qp->drive);
 
 #endif

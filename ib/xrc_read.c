@@ -8,7 +8,7 @@
 #include "ib/xrc_forward.h"
 #include "ib/rc.h"
 
-static struct vb_xrc_read *fetch_of(struct vb_qp *qp)
+static struct vb_xrc_read *fetch_of(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return &vb_rc(qp)->resp.xrc_read;
 }
@@ -25,6 +25,7 @@ bool vb_xrc_read_is_forwarded(const struct vb_qp *qp, const struct vb_answer *a)
 }
 
 static enum vb_fault ib_ask(struct vb_qp *qp, const struct vb_answer *a)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_xrc_read *f = fetch_of(qp);
 	uint32_t offset = a->sent * qp->mtu;

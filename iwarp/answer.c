@@ -17,7 +17,7 @@ static struct vb_ddp_seg untagged(uint8_t opcode, uint32_t queue, uint32_t msn)
 }
 
 static bool put_value(struct vb_qp *qp, const struct vb_iw_answer *a,
-		      struct vb_iw_txq *out)
+		      struct vb_iw_txq *out) VB_REQUIRES(qp->drive)
 {
 	struct vb_iw *s = vb_iw(qp);
 	const struct vb_rdmap_atomic_rsp rsp = { a->id, a->value };
@@ -41,7 +41,7 @@ static enum vb_iw_fault read_fault(enum vb_fault fault)
 }
 
 static bool iw_answer_put_data(struct vb_qp *qp, const struct vb_iw_answer *a,
-			       struct vb_iw_txq *out)
+			       struct vb_iw_txq *out) VB_REQUIRES(qp->drive)
 {
 	struct vb_iw *s = vb_iw(qp);
 	uint32_t offset = s->tx.answer_offset;

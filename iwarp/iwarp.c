@@ -15,7 +15,7 @@
 
 #define MSS_UNKNOWN 1220 /* carried by every IPv6 path */
 
-static int iw_attach(struct vb_qp *qp)
+static int iw_attach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	if (qp->type != QPT_RC)
 		return -EOPNOTSUPP;
@@ -31,7 +31,7 @@ static void iw_forget(struct vb_iw *s)
 	*s = (struct vb_iw){ .phase = IW_IDLE };
 }
 
-static void iw_detach(struct vb_qp *qp)
+static void iw_detach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	iw_forget(vb_iw(qp));
 	free(vb_iw(qp));
@@ -39,7 +39,7 @@ static void iw_detach(struct vb_qp *qp)
 }
 
 static void iw_enter(struct vb_qp *qp, enum vb_qp_state from,
-		     enum vb_qp_state to, vb_time now)
+		     enum vb_qp_state to, vb_time now) VB_REQUIRES(qp->drive)
 {
 	struct vb_iw *s = vb_iw(qp);
 
@@ -59,6 +59,7 @@ void vb_iw_recv_packet(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 }
 
 bool vb_iw_send_packets(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	vb_qp_flush(qp);
 	return false;
@@ -69,7 +70,7 @@ static bool iw_gathers(const struct vb_iw *s)
 	return s->phase == IW_OPEN && s->unheard >= VB_IW_UNHEARD;
 }
 
-bool vb_iw_can_wait(const struct vb_qp *qp)
+bool vb_iw_can_wait(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	uint32_t end = vb_sq_end(&qp->sq);
 	const struct vb_iw *s = vb_iw(qp);
@@ -84,7 +85,7 @@ bool vb_iw_can_wait(const struct vb_qp *qp)
 	       VB_IW_GATHER_BYTES;
 }
 
-vb_time vb_iw_deadline(const struct vb_qp *qp)
+vb_time vb_iw_deadline(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	const struct vb_iw *s = vb_iw(qp);
 
@@ -121,7 +122,7 @@ void vb_iw_set_mss(struct vb_qp *qp, uint32_t mss)
 }
 
 static void begin_stream(struct vb_qp *qp, const struct vb_mpa_terms *terms,
-			 vb_time now)
+			 vb_time now) VB_REQUIRES(qp->drive)
 {
 	struct vb_iw *s = vb_iw(qp);
 
@@ -193,7 +194,7 @@ bool vb_iw_is_established(const struct vb_qp *qp)
 
 /* Streams that end without a Terminate. */
 
-static void end_stream(struct vb_qp *qp, int event)
+static void end_stream(struct vb_qp *qp, int event) VB_REQUIRES(qp->drive)
 {
 	vb_iw(qp)->phase = IW_ENDING;
 	vb_qp_fail(qp, event);

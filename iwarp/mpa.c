@@ -45,7 +45,7 @@ static bool crc_is_right(const uint8_t *fpdu, uint32_t total)
 }
 
 static void take_fpdu(struct vb_qp *qp, uint8_t *fpdu, uint32_t ulpdu,
-		      uint32_t total)
+		      uint32_t total) VB_REQUIRES(qp->drive)
 {
 	struct vb_iw *s = vb_iw(qp);
 

@@ -77,6 +77,7 @@ static bool iw_keys_allow(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 
 static enum vb_wc_status iw_req_judge(const struct vb_qp *qp,
 				      const struct vb_send_wqe *wqe)
+	VB_REQUIRES(qp->drive)
 {
 	uint8_t kind = iw_row_of(wqe)->kind;
 
@@ -121,6 +122,7 @@ static bool must_wait(const struct vb_iw *s, const struct vb_send_wqe *wqe)
 /* Check a WQE once; it may be built again after a batch that the socket did not
  * take. */
 static bool may_go(struct vb_qp *qp, struct vb_send_wqe *wqe)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_iw *s = vb_iw(qp);
 	enum vb_wc_status status;
@@ -141,6 +143,7 @@ static bool may_go(struct vb_qp *qp, struct vb_send_wqe *wqe)
 
 /* Carry out a work request on a window when its turn comes, and only once. */
 static bool iw_run_local(struct vb_qp *qp, struct vb_send_wqe *wqe)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_iw *s = vb_iw(qp);
 	enum vb_mw_end end = MW_DONE;
@@ -158,6 +161,7 @@ static bool iw_run_local(struct vb_qp *qp, struct vb_send_wqe *wqe)
 
 /* The WQE whose message is to begin; or NULL. */
 static struct vb_send_wqe *iw_begin_next(struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_iw *s = vb_iw(qp);
 
@@ -231,7 +235,7 @@ static void end_data(struct vb_iw *s, const struct vb_send_wqe *wqe)
 }
 
 static bool iw_req_put_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-			    struct vb_iw_txq *out)
+			    struct vb_iw_txq *out) VB_REQUIRES(qp->drive)
 {
 	struct vb_iw *s = vb_iw(qp);
 	struct vb_ddp_seg seg = data_segment(s, wqe);
@@ -261,7 +265,7 @@ static bool iw_req_put_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 /* Immediate data has eight bytes (RFC 7306 s6), of which verbs use four: the
  * first four, as Chelsio's adapters do. */
 static bool put_imm(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-		    struct vb_iw_txq *out)
+		    struct vb_iw_txq *out) VB_REQUIRES(qp->drive)
 {
 	struct vb_iw *s = vb_iw(qp);
 	struct vb_ddp_seg seg =
@@ -294,6 +298,7 @@ static struct vb_writer begin_ask(struct vb_iw *s, uint8_t opcode,
 }
 
 static void end_ask(struct vb_qp *qp, struct vb_writer w, struct vb_iw_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_iw *s = vb_iw(qp);
 
@@ -317,7 +322,7 @@ static struct vb_iw_asked *next_asked(struct vb_iw *s)
  * several entries, and the sink's key need not grant remote write, which RFC
  * 5040 requires but programs do not provide. */
 static bool iw_put_read(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-			struct vb_iw_txq *out)
+			struct vb_iw_txq *out) VB_REQUIRES(qp->drive)
 {
 	struct vb_iw *s = vb_iw(qp);
 	struct vb_iw_asked *a = next_asked(s);
@@ -339,7 +344,7 @@ static bool iw_put_read(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 }
 
 static bool iw_put_atomic(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-			  struct vb_iw_txq *out)
+			  struct vb_iw_txq *out) VB_REQUIRES(qp->drive)
 {
 	struct vb_iw *s = vb_iw(qp);
 	bool swap = wqe->op == WR_CMP_SWAP;
@@ -386,6 +391,7 @@ bool vb_iw_put_request(struct vb_qp *qp, struct vb_iw_txq *out)
 
 /* Put a WRITE or SEND of 0 bytes. */
 static void put_nothing(struct vb_qp *qp, uint8_t opcode, struct vb_iw_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_iw *s = vb_iw(qp);
 	struct vb_ddp_seg seg = segment(opcode);

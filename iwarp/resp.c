@@ -41,7 +41,7 @@ static const struct send_row sends[RDMAP_OP_COUNT] = {
 // clang-format on
 
 static void complete_send(struct vb_qp *qp, const struct vb_ddp_seg *seg,
-			  uint32_t len)
+			  uint32_t len) VB_REQUIRES(qp->drive)
 {
 	const struct send_row *row = &sends[seg->opcode];
 	const struct vb_recv_done done = {
@@ -71,6 +71,7 @@ static bool is_rtr(const struct vb_iw *s, const struct vb_ddp_seg *seg)
 
 static enum vb_iw_fault place_send(struct vb_qp *qp,
 				   const struct vb_ddp_seg *seg)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_iw_inbound *in = &vb_iw(qp)->in;
 	struct vb_pd *pd = qp->srq ? qp->srq->pd : qp->pd;
@@ -89,6 +90,7 @@ static enum vb_iw_fault place_send(struct vb_qp *qp,
 
 static enum vb_iw_fault iw_take_send(struct vb_qp *qp,
 				     const struct vb_ddp_seg *seg)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_iw *s = vb_iw(qp);
 	struct vb_iw_inbound *in = &s->in;
@@ -119,6 +121,7 @@ static enum vb_iw_fault iw_take_send(struct vb_qp *qp,
 
 /* Immediate data that follows a WRITE belongs to it (RFC 7306 s6). */
 static enum vb_iw_fault take_imm(struct vb_qp *qp, const struct vb_ddp_seg *seg)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_iw_inbound *in = &vb_iw(qp)->in;
 	enum vb_iw_fault fault = check_untagged(seg, in->send_msn, in->offset);
@@ -171,7 +174,7 @@ struct target {
 
 static enum vb_iw_fault iw_refusal(struct vb_qp *qp, enum vb_fault fault,
 				   const struct target *t,
-				   const uint8_t *faults)
+				   const uint8_t *faults) VB_REQUIRES(qp->drive)
 {
 	if (fault == FAULT_REMOTE_MEMORY)
 		return IWF_MEMORY;
@@ -183,6 +186,7 @@ static enum vb_iw_fault iw_refusal(struct vb_qp *qp, enum vb_fault fault,
 
 static enum vb_iw_fault iw_take_write(struct vb_qp *qp,
 				      const struct vb_ddp_seg *seg)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_iw_inbound *in = &vb_iw(qp)->in;
 	uint32_t len = seg->payload_bytes;
@@ -241,6 +245,7 @@ static enum vb_iw_fault check_ask(const struct vb_iw *s,
 
 static enum vb_iw_fault iw_take_read(struct vb_qp *qp,
 				     const struct vb_ddp_seg *seg)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_reader r = vb_reader(seg->payload, seg->payload_bytes);
 	struct vb_iw *s = vb_iw(qp);
@@ -309,6 +314,7 @@ static enum vb_fault change_word(uint64_t *at, const struct vb_rdmap_atomic *q,
 
 static enum vb_fault run_atomic(struct vb_qp *qp,
 				const struct vb_rdmap_atomic *q, uint64_t *old)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_mr_use use;
 	enum vb_fault fault =
@@ -327,6 +333,7 @@ static enum vb_fault run_atomic(struct vb_qp *qp,
 
 static enum vb_iw_fault iw_take_atomic(struct vb_qp *qp,
 				       const struct vb_ddp_seg *seg)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_reader r = vb_reader(seg->payload, seg->payload_bytes);
 	struct vb_iw *s = vb_iw(qp);
@@ -369,6 +376,7 @@ static struct vb_iw_asked *oldest_asked(struct vb_iw *s)
 }
 
 static void answered(struct vb_qp *qp, const struct vb_iw_asked *a)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_iw *s = vb_iw(qp);
 
@@ -380,6 +388,7 @@ static void answered(struct vb_qp *qp, const struct vb_iw_asked *a)
 
 /* The memory for the response is missing, or its key was revoked. */
 static enum vb_iw_fault no_sink(struct vb_qp *qp, const struct vb_iw_asked *a)
+	VB_REQUIRES(qp->drive)
 {
 	vb_iw_retire(qp);
 	if (vb_iw_sends(qp) && qp->sq.done == a->index)
@@ -390,6 +399,7 @@ static enum vb_iw_fault no_sink(struct vb_qp *qp, const struct vb_iw_asked *a)
 static enum vb_iw_fault place_answer(struct vb_qp *qp,
 				     const struct vb_iw_asked *a,
 				     const void *bytes, uint32_t len)
+	VB_REQUIRES(qp->drive)
 {
 	const struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, a->index);
 
@@ -405,6 +415,7 @@ static bool asked_is_read(const struct vb_qp *qp, const struct vb_iw_asked *a)
 
 static enum vb_iw_fault take_data(struct vb_qp *qp,
 				  const struct vb_ddp_seg *seg)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_iw_asked *a = oldest_asked(vb_iw(qp));
 	uint32_t len = seg->payload_bytes;
@@ -426,6 +437,7 @@ static enum vb_iw_fault take_data(struct vb_qp *qp,
 
 static enum vb_iw_fault iw_take_value(struct vb_qp *qp,
 				      const struct vb_ddp_seg *seg)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_reader r = vb_reader(seg->payload, seg->payload_bytes);
 	struct vb_iw *s = vb_iw(qp);
@@ -449,6 +461,7 @@ static enum vb_iw_fault iw_take_value(struct vb_qp *qp,
 
 static enum vb_iw_fault take_card(struct vb_qp *qp,
 				  const struct vb_ddp_seg *seg)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_reader r = vb_reader(seg->payload, seg->payload_bytes);
 	enum vb_iw_fault fault = check_untagged(seg, 1, 0);
@@ -467,6 +480,7 @@ static enum vb_iw_fault take_card(struct vb_qp *qp,
 
 static enum vb_iw_fault take_term(struct vb_qp *qp,
 				  const struct vb_ddp_seg *seg)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_reader r = vb_reader(seg->payload, seg->payload_bytes);
 	struct vb_term t;

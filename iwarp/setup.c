@@ -90,9 +90,9 @@ static uint8_t pick_rtr(uint8_t set)
 	return RTR_NONE;
 }
 
-static int put_frame(struct vb_mpa_setup *m, struct vb_mpa_frame *f,
-		     const struct vb_mpa_depths *d, const void *private_data,
-		     unsigned bytes)
+static int mpa_put_frame(struct vb_mpa_setup *m, struct vb_mpa_frame *f,
+			 const struct vb_mpa_depths *d,
+			 const void *private_data, unsigned bytes)
 {
 	struct vb_writer w = { m->out };
 
@@ -126,7 +126,7 @@ int vb_mpa_connect(struct vb_mpa_setup *m, const struct vb_mpa_offer *offer,
 		return -EINVAL;
 	*m = (struct vb_mpa_setup){ .state = MPA_ASKING, .offer = *offer };
 	m->terms.initiator = true;
-	return put_frame(m, &f, &d, private_data, bytes);
+	return mpa_put_frame(m, &f, &d, private_data, bytes);
 }
 
 void vb_mpa_listen(struct vb_mpa_setup *m, const struct vb_mpa_offer *offer)
@@ -259,7 +259,7 @@ static int reply(struct vb_mpa_setup *m, bool reject,
 		.revision = m->peer.revision,
 	};
 
-	return put_frame(m, &f, d, private_data, bytes);
+	return mpa_put_frame(m, &f, d, private_data, bytes);
 }
 
 /* The RTR messages that the reply names: the one agreed on, or all of ours;

@@ -108,24 +108,25 @@ struct vb_iw {
 	uint32_t carry_bytes, carry_room;
 };
 
-static inline struct vb_iw *vb_iw(const struct vb_qp *qp)
+static inline struct vb_iw *vb_iw(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return qp->priv[PRIV_TRANSPORT];
 }
 
 static inline enum vb_qp_state vb_iw_state(const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	/* Relaxed: written under drive, which the caller holds. */
 	return atomic_load_explicit(&qp->state, memory_order_relaxed);
 }
 
-static inline uint32_t vb_iw_qpn(const struct vb_qp *qp)
+static inline uint32_t vb_iw_qpn(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	/* Relaxed: written under drive, which the caller holds. */
 	return atomic_load_explicit(&qp->qpn, memory_order_relaxed);
 }
 
-static inline bool vb_iw_sends(const struct vb_qp *qp)
+static inline bool vb_iw_sends(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	enum vb_qp_state s = vb_iw_state(qp);
 
@@ -134,6 +135,7 @@ static inline bool vb_iw_sends(const struct vb_qp *qp)
 
 /* Is a request incomplete that the peer may know of? */
 static inline bool vb_iw_has_begun(const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	if (qp->way == WAY_NEAR)
 		return qp->sq.done != vb_sq_end(&qp->sq);
@@ -182,29 +184,35 @@ static inline uint32_t vb_iw_imm(uint32_t word)
 
 /* iwarp/req.c: put the next FPDU of a request into @out. False: there is none
  * now. */
-bool vb_iw_put_request(struct vb_qp *qp, struct vb_iw_txq *out);
+bool vb_iw_put_request(struct vb_qp *qp, struct vb_iw_txq *out)
+	VB_REQUIRES(qp->drive);
 /* Carry out the next WQEs that send nothing (memory windows). */
-void vb_iw_run_local(struct vb_qp *qp);
+void vb_iw_run_local(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Put the RTR, the first message of a peer-to-peer connection. Returns true. */
-bool vb_iw_put_rtr(struct vb_qp *qp, struct vb_iw_txq *out);
+bool vb_iw_put_rtr(struct vb_qp *qp, struct vb_iw_txq *out)
+	VB_REQUIRES(qp->drive);
 /* When to nudge a peer from which nothing has arrived; VB_NEVER: not. */
 vb_time vb_iw_nudge_time(const struct vb_iw *s);
 /* Put a WRITE of 0 bytes, which makes some peers look at earlier data. */
-void vb_iw_put_nudge(struct vb_qp *qp, struct vb_iw_txq *out);
+void vb_iw_put_nudge(struct vb_qp *qp, struct vb_iw_txq *out)
+	VB_REQUIRES(qp->drive);
 /* Does the peer answer this WQE with data: READ, atomic? */
 bool vb_iw_asks(const struct vb_send_wqe *wqe);
 /* Complete the WQEs that are done. */
-void vb_iw_retire(struct vb_qp *qp);
+void vb_iw_retire(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 /* iwarp/answer.c: the same for responses, our card, and the Terminate. */
-bool vb_iw_put_answer(struct vb_qp *qp, struct vb_iw_txq *out);
+bool vb_iw_put_answer(struct vb_qp *qp, struct vb_iw_txq *out)
+	VB_REQUIRES(qp->drive);
 bool vb_iw_has_answers(const struct vb_iw *s);
-void vb_iw_put_card(struct vb_qp *qp, struct vb_iw_txq *out);
-void vb_iw_put_term(struct vb_qp *qp, struct vb_iw_txq *out);
+void vb_iw_put_card(struct vb_qp *qp, struct vb_iw_txq *out)
+	VB_REQUIRES(qp->drive);
+void vb_iw_put_term(struct vb_qp *qp, struct vb_iw_txq *out)
+	VB_REQUIRES(qp->drive);
 
 /* Is the queue pair still open? It may have failed for another reason: a
  * completion queue that was full. */
-bool vb_iw_lives(struct vb_qp *qp);
+bool vb_iw_lives(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 /* iwarp/tx.c: build an FPDU. begin returns the writer for the header. */
 struct vb_iw_source {
@@ -219,24 +227,28 @@ struct vb_writer vb_iw_fpdu_begin(struct vb_iw_txq *out);
  * cannot be read: then nothing was added. */
 enum vb_fault vb_iw_fpdu_end(struct vb_qp *qp, struct vb_iw_txq *out,
 			     struct vb_writer hdr,
-			     const struct vb_iw_source *src);
+			     const struct vb_iw_source *src)
+	VB_REQUIRES(qp->drive);
 /* Record the cursor, which the caller has moved behind the FPDU. */
-void vb_iw_fpdu_mark(struct vb_qp *qp, struct vb_iw_txq *out);
+void vb_iw_fpdu_mark(struct vb_qp *qp, struct vb_iw_txq *out)
+	VB_REQUIRES(qp->drive);
 
 /* iwarp/mpa.c: is the receiver between two FPDUs? */
 bool vb_iw_is_between(const struct vb_iw *s);
 
 /* iwarp/resp.c: a complete ULPDU has arrived. */
-void vb_iw_take(struct vb_qp *qp, const uint8_t *ulpdu, uint32_t len);
+void vb_iw_take(struct vb_qp *qp, const uint8_t *ulpdu, uint32_t len)
+	VB_REQUIRES(qp->drive);
 
 /* iwarp/term.c: end the stream because of a fault of the peer's. @seg: the
  * segment at fault, or NULL. */
 void vb_iw_refuse(struct vb_qp *qp, enum vb_iw_fault fault,
-		  const struct vb_ddp_seg *seg);
+		  const struct vb_ddp_seg *seg) VB_REQUIRES(qp->drive);
 /* The peer has ended the stream. */
-void vb_iw_terminated(struct vb_qp *qp, const struct vb_term *t);
+void vb_iw_terminated(struct vb_qp *qp, const struct vb_term *t)
+	VB_REQUIRES(qp->drive);
 /* End the stream for a local reason. */
-void vb_iw_give_up(struct vb_qp *qp);
+void vb_iw_give_up(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 /* iwarp/marker.c: bytes of an FPDU of @len bytes once markers are inserted, in
  * a stream whose last marker began @since bytes ago (0: one is due); RFC 5044

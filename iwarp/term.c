@@ -152,6 +152,7 @@ void vb_iw_give_up(struct vb_qp *qp)
 /* Flush what precedes the READ or atomic that the Terminate names: its
  * responses will not arrive. */
 static void flush_before(struct vb_qp *qp, const struct vb_term *t)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_iw *s = vb_iw(qp);
 	uint32_t i = s->asked_head;

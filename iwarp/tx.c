@@ -52,6 +52,7 @@ struct vb_writer vb_iw_fpdu_begin(struct vb_iw_txq *out)
 
 static enum vb_fault copy_payload(struct vb_qp *qp,
 				  const struct vb_iw_source *src, uint8_t *to)
+	VB_REQUIRES(qp->drive)
 {
 	const struct vb_send_wqe *wqe = src->wqe;
 
@@ -70,6 +71,7 @@ static enum vb_fault copy_payload(struct vb_qp *qp,
 static enum vb_fault copied(struct vb_qp *qp, struct vb_iw_txq *out,
 			    struct vb_writer hdr,
 			    const struct vb_iw_source *src)
+	VB_REQUIRES(qp->drive)
 {
 	const struct vb_iw *s = vb_iw(qp);
 	uint8_t *fpdu = out->room + out->used;
@@ -102,7 +104,7 @@ static bool goes_direct(const struct vb_iw *s, const struct vb_iw_source *src)
 
 static enum vb_fault add_use(struct vb_qp *qp, struct vb_iw_txq *out,
 			     uint32_t key, uint64_t at, uint32_t len,
-			     uint32_t need)
+			     uint32_t need) VB_REQUIRES(qp->drive)
 {
 	struct vb_mr_use *use = &out->use[out->held];
 	enum vb_fault fault = vb_mr_begin(qp->adapter, qp->pd, vb_iw_qpn(qp),
@@ -117,6 +119,7 @@ static enum vb_fault add_use(struct vb_qp *qp, struct vb_iw_txq *out,
 
 static enum vb_fault add_list(struct vb_qp *qp, struct vb_iw_txq *out,
 			      const struct vb_iw_source *src)
+	VB_REQUIRES(qp->drive)
 {
 	uint64_t offset = src->offset;
 	enum vb_fault fault = FAULT_NONE;
@@ -140,6 +143,7 @@ static enum vb_fault add_list(struct vb_qp *qp, struct vb_iw_txq *out,
 
 static enum vb_fault add_payload(struct vb_qp *qp, struct vb_iw_txq *out,
 				 const struct vb_iw_source *src)
+	VB_REQUIRES(qp->drive)
 {
 	if (src->answer)
 		return add_use(qp, out, src->answer->stag,
@@ -151,6 +155,7 @@ static enum vb_fault add_payload(struct vb_qp *qp, struct vb_iw_txq *out,
 static enum vb_fault direct(struct vb_qp *qp, struct vb_iw_txq *out,
 			    struct vb_writer hdr,
 			    const struct vb_iw_source *src)
+	VB_REQUIRES(qp->drive)
 {
 	uint8_t *fpdu = out->room + out->used;
 	uint32_t head = (uint32_t)(hdr.at - fpdu);
@@ -226,6 +231,7 @@ bool vb_iw_is_quiet(const struct vb_qp *qp, vb_time now)
 /* Put the next FPDU. Messages are not interleaved; between two messages
  * requests and responses take turns. */
 static bool put_next(struct vb_qp *qp, struct vb_iw_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_iw *s = vb_iw(qp);
 
@@ -254,6 +260,7 @@ static bool put_next(struct vb_qp *qp, struct vb_iw_txq *out)
 /* Put what is left when the stream ends. A message of our own that has begun is
  * not finished, since its WQE has failed. */
 static bool put_last(struct vb_qp *qp, struct vb_iw_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_iw *s = vb_iw(qp);
 
@@ -266,6 +273,7 @@ static bool put_last(struct vb_qp *qp, struct vb_iw_txq *out)
 }
 
 static bool put_one(struct vb_qp *qp, struct vb_iw_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	switch (vb_iw(qp)->phase) {
 	case IW_OPEN:
@@ -291,6 +299,7 @@ static void begin_batch(struct vb_iw *s, struct vb_iw_txq *out)
 
 /* The socket has taken everything before @c. */
 static void note_taken(struct vb_qp *qp, const struct vb_iw_cursor *c)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_iw *s = vb_iw(qp);
 
@@ -387,6 +396,7 @@ static void end_uses(struct vb_iw_txq *out)
  * behind the last FPDU that was sent at least in part, and keeps the rest of
  * that FPDU. False: no memory. */
 static bool iw_settle(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_iw *s = vb_iw(qp);
 	unsigned whole = 0;

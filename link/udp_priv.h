@@ -110,7 +110,7 @@ VB_MUST_CHECK int vb_udp_tx_init(struct vb_udp *u);
 void vb_udp_tx_fini(struct vb_udp *u);
 /* The descriptor of @o, which is opened at the first call; or -errno. */
 VB_MUST_CHECK int vb_udp_out_open(struct vb_udp *u, struct vb_udp_out *o,
-				  bool in_pieces);
+				  bool in_pieces) VB_EXCLUDES(u->open_lock);
 int vb_udp_route(struct vb_link *l, struct vb_route *r);
 int vb_udp_aim(struct vb_link *l, struct vb_route *r);
 

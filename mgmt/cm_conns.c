@@ -240,7 +240,7 @@ void vb_cm_set_timer(struct vb_cm_conn *c, vb_time at)
 }
 
 /* Closes @c, and the peer can use its numbers again. */
-static void shut(struct vb_cm_conn *c)
+static void cm_conns_shut(struct vb_cm_conn *c)
 {
 	vb_cm_enter(c, CM_CLOSED);
 	vb_timer_cancel(&c->cm->timers, &c->timer);
@@ -250,7 +250,7 @@ static void shut(struct vb_cm_conn *c)
 
 void vb_cm_free(struct vb_cm_conn *c)
 {
-	shut(c);
+	cm_conns_shut(c);
 	vb_cm_forget_resumed(c);
 	vb_idtab_del(c->cm->ids, c->index);
 	free(c);
@@ -258,7 +258,7 @@ void vb_cm_free(struct vb_cm_conn *c)
 
 void vb_cm_close(struct vb_cm_conn *c)
 {
-	shut(c);
+	cm_conns_shut(c);
 	if (!c->owner)
 		vb_cm_free(c);
 }
@@ -305,7 +305,7 @@ void vb_cm_tell(struct vb_cm_conn *c, enum vb_cm_happening what,
 void vb_cm_end(struct vb_cm_conn *c, enum vb_cm_happening what,
 	       const struct vb_cm_msg *m)
 {
-	shut(c);
+	cm_conns_shut(c);
 	if (c->owner)
 		vb_cm_tell(c, what, m);
 	else

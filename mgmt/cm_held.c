@@ -23,7 +23,8 @@ static bool has_room(struct vb_cm *cm, const struct vb_cm_conn *c)
 	return same < MAX_HELD_OF_ONE;
 }
 
-static void hold(struct vb_cm_conn *c, const struct vb_cm_msg *m, vb_time now)
+static void hold_message(struct vb_cm_conn *c, const struct vb_cm_msg *m,
+			 vb_time now)
 {
 	struct vb_cm *cm = c->cm;
 
@@ -51,7 +52,7 @@ void vb_cm_unhold(struct vb_cm_conn *c)
 	cm->held_count--;
 }
 
-static void refuse(struct vb_cm_conn *c, unsigned reason)
+static void cm_held_refuse(struct vb_cm_conn *c, unsigned reason)
 {
 	vb_cm_enter(c, c->sidr ? CM_SIDR_RCVD : CM_REQ_RCVD);
 	if (c->sidr)
@@ -62,7 +63,7 @@ static void refuse(struct vb_cm_conn *c, unsigned reason)
 
 void vb_cm_turn_away(struct vb_cm_conn *c)
 {
-	refuse(c, CM_REJ_INVALID_SERVICE_ID);
+	cm_held_refuse(c, CM_REJ_INVALID_SERVICE_ID);
 }
 
 void vb_cm_introduce(struct vb_cm_conn *c, const struct vb_cm_msg *m,
@@ -74,11 +75,11 @@ void vb_cm_introduce(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 	vb_cm_enter(c, c->sidr ? CM_SIDR_RCVD : CM_REQ_RCVD);
 	reason = cm->ops.request(cm->ops.arg, c, m);
 	if (reason == CM_REJ_INVALID_SERVICE_ID && has_room(cm, c))
-		hold(c, m, now);
+		hold_message(c, m, now);
 	else if (reason == VB_CM_LATER)
 		vb_cm_close(c);
 	else if (reason)
-		refuse(c, reason);
+		cm_held_refuse(c, reason);
 }
 
 /* If still no program listens, the request waits on and keeps its timer. */
@@ -99,7 +100,7 @@ static void ask_again(struct vb_cm_conn *c)
 	vb_timer_cancel(&cm->timers, &c->timer);
 	vb_cm_unhold(c);
 	if (reason)
-		refuse(c, reason);
+		cm_held_refuse(c, reason);
 }
 
 void vb_cm_listens(struct vb_cm *cm)

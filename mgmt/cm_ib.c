@@ -181,8 +181,8 @@ static void on_req(struct vb_cm *cm, const struct vb_mad_path *path,
 
 /* Messages of a connection's peer. */
 
-static void take_reply(struct vb_cm_conn *c, const struct vb_cm_msg *m,
-		       vb_time now)
+static void cm_ib_take_reply(struct vb_cm_conn *c, const struct vb_cm_msg *m,
+			     vb_time now)
 {
 	if (m->tid != c->tid)
 		return;
@@ -325,7 +325,7 @@ typedef void (*handler)(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 #define COLUMN(message) [CM_##message - CM_REQ]
 static const handler handlers[CM_STATES][CM_SIDR_REP - CM_REQ + 1] = {
 	[CM_REQ_SENT] = {
-		COLUMN(REP)  = take_reply,
+		COLUMN(REP)  = cm_ib_take_reply,
 		COLUMN(MRA)  = extend,
 		COLUMN(REJ)  = take_rejection,
 	},

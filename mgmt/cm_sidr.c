@@ -13,7 +13,7 @@
 #define KEEP_ANSWER (10 * VB_SEC)
 
 /* A hash of the peer's GID, in place of the CA GUID, which a SIDR REQ lacks. */
-static uint64_t peer_of(const struct vb_mad_path *path)
+static uint64_t cm_sidr_peer_of(const struct vb_mad_path *path)
 {
 	return vb_load_be(path->dgid.raw, 8) * 31 +
 	       vb_load_be(path->dgid.raw + 8, 8);
@@ -53,7 +53,7 @@ void vb_cm_sidr_reply(struct vb_cm *cm, const struct vb_mad_path *path,
 void vb_cm_sidr_request(struct vb_cm *cm, const struct vb_mad_path *path,
 			const struct vb_cm_msg *m, vb_time now)
 {
-	uint64_t peer = peer_of(path);
+	uint64_t peer = cm_sidr_peer_of(path);
 	struct vb_cm_conn *c = vb_cm_find_peers(cm, peer, m->local_id);
 
 	if (c) {

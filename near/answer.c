@@ -5,7 +5,7 @@
 #include "near/req_priv.h"
 
 /* The oldest request on the lane is done. */
-static void retire(struct vb_qp *qp)
+static void retire(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 	const struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, qp->sq.done);
@@ -15,13 +15,14 @@ static void retire(struct vb_qp *qp)
 	vb_qp_send_done(qp, WC_SUCCESS);
 }
 
-static void retire_some(struct vb_qp *qp, uint32_t count)
+static void retire_some(struct vb_qp *qp, uint32_t count) VB_REQUIRES(qp->drive)
 {
 	while (count-- && vb_near_sends(qp))
 		retire(qp);
 }
 
 static void near_take_value(struct vb_qp *qp, uint64_t value)
+	VB_REQUIRES(qp->drive)
 {
 	const struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, qp->sq.done);
 
@@ -35,6 +36,7 @@ static void near_take_value(struct vb_qp *qp, uint64_t value)
 }
 
 static void near_take_rnr(struct vb_qp *qp, uint8_t syndrome, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
@@ -57,7 +59,7 @@ static void near_take_rnr(struct vb_qp *qp, uint8_t syndrome, vb_time now)
 	nq->silent_for = 0;
 }
 
-static void take_silence(struct vb_qp *qp, vb_time now)
+static void take_silence(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 {
 	vb_nq(qp)->fits = false;
 	vb_near_go_back(qp);
@@ -66,7 +68,7 @@ static void take_silence(struct vb_qp *qp, vb_time now)
 
 /* Act on an answer about the oldest request that is not complete. */
 static void take_verdict(struct vb_qp *qp, const struct vb_answer_note *a,
-			 vb_time now)
+			 vb_time now) VB_REQUIRES(qp->drive)
 {
 	switch (a->kind) {
 	case ANSWER_DONE:

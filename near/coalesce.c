@@ -83,7 +83,7 @@ static bool near_add(struct batch *b, const struct vb_qp *qp,
 }
 
 static void near_gather(struct batch *b, const struct vb_qp *qp,
-			const struct vb_grant *g)
+			const struct vb_grant *g) VB_REQUIRES(qp->drive)
 {
 	uint32_t end = vb_sq_end(&qp->sq), i = vb_nq(qp)->sent;
 
@@ -223,9 +223,8 @@ static unsigned take_some(struct vb_near *n, struct vb_qp *some[AT_ONCE])
 
 /* Queue pairs are type-stable: the memory stays a queue pair's, and a destroyed
  * one has no number. If another thread has drive, that thread may leave the
- * WRITEs to gather; then the timer at flush_at sends them. (Unchecked: the lock
- * is released behind a function pointer.) */
-static bool flush(struct vb_near *n, struct vb_qp *qp, vb_time now) VB_UNCHECKED
+ * WRITEs to gather; then the timer at flush_at sends them. */
+static bool flush(struct vb_near *n, struct vb_qp *qp, vb_time now)
 {
 	bool done = false;
 
@@ -234,10 +233,10 @@ static bool flush(struct vb_near *n, struct vb_qp *qp, vb_time now) VB_UNCHECKED
 	if (atomic_load(&qp->qpn) && vb_nq(qp) &&
 	    vb_nq(qp)->flush_at != VB_NEVER) {
 		vb_nq(qp)->flush_at = 0;
-		n->c.step(n->c.arg, qp, now);
+		vb_near_step(n, qp, now);
 		done = true;
 	}
-	n->c.release(n->c.arg, qp);
+	vb_near_release(n, qp);
 	return done;
 }
 

@@ -11,6 +11,7 @@
 
 static enum vb_fault may_reach(const struct vb_qp *qp,
 			       const struct vb_send_wqe *wqe)
+	VB_REQUIRES(qp->drive)
 {
 	const struct vb_registry_view *v = &vb_nq(qp)->view;
 	uint32_t need = vb_near_rule(wqe)->need;
@@ -42,7 +43,7 @@ static struct vb_near_side own_side(const struct vb_qp *qp,
 
 static struct vb_far_side target_side(const struct vb_qp *qp,
 				      const struct vb_send_wqe *wqe,
-				      uint32_t offset)
+				      uint32_t offset) VB_REQUIRES(qp->drive)
 {
 	return vb_far_side_by(&vb_nq(qp)->view, wqe->rkey,
 			      wqe->remote_addr + offset,
@@ -51,7 +52,7 @@ static struct vb_far_side target_side(const struct vb_qp *qp,
 
 /* Copy the next @len bytes of @wqe. */
 static enum vb_cma near_reach(struct vb_qp *qp, struct vb_send_wqe *wqe,
-			      uint32_t len)
+			      uint32_t len) VB_REQUIRES(qp->drive)
 {
 	const struct vb_near_qp *nq = vb_nq(qp);
 	const struct vb_near_side near = own_side(qp, wqe, nq->placed);
@@ -64,6 +65,7 @@ static enum vb_cma near_reach(struct vb_qp *qp, struct vb_send_wqe *wqe,
  * first step, so that nothing is copied when a part of it is not allowed. */
 static enum vb_fault covers_all(const struct vb_qp *qp,
 				const struct vb_send_wqe *wqe)
+	VB_REQUIRES(qp->drive)
 {
 	const struct vb_far_side far = target_side(qp, wqe, 0);
 	struct vb_permit permit;
@@ -80,13 +82,13 @@ static enum vb_fault covers_all(const struct vb_qp *qp,
 /* Tell the peer that the key was refused: its queue pair fails as with packets.
  */
 static enum vb_next fail_there(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-			       vb_time now)
+			       vb_time now) VB_REQUIRES(qp->drive)
 {
 	(void)vb_lane_put(qp, wqe, NEAR_FAULT, FAULT_RKEY, now);
 	return NEXT_WAITS;
 }
 
-static enum vb_next go_elsewhere(struct vb_qp *qp)
+static enum vb_next go_elsewhere(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	vb_nq(qp)->denied = true;
 	return NEXT_WAITS;
@@ -95,6 +97,7 @@ static enum vb_next go_elsewhere(struct vb_qp *qp)
 /* Draw the consequences of one part's result. */
 static enum vb_next end_part(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			     enum vb_cma result, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	switch (result) {
 	case CMA_OK:
@@ -158,6 +161,7 @@ enum vb_next vb_here_do(struct vb_qp *qp, struct vb_send_wqe *wqe, vb_time now)
  * requester copies them itself.
  */
 static void note_batch(struct vb_qp *qp, unsigned done, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 	bool close = now - nq->streak_at < IS_CLOSE;
@@ -204,6 +208,7 @@ bool vb_here_do_many(struct vb_qp *qp, vb_time now)
  * shorter than @part says. */
 static struct vb_send_wqe *find_asked(const struct vb_qp *qp,
 				      const struct vb_copy_part *part)
+	VB_REQUIRES(qp->drive)
 {
 	const struct vb_near_qp *nq = vb_nq(qp);
 	uint32_t nth = part->seq - nq->acked;
@@ -220,7 +225,7 @@ static struct vb_send_wqe *find_asked(const struct vb_qp *qp,
 }
 
 static bool copy_part(struct vb_qp *qp, struct vb_send_wqe *wqe,
-		      const struct vb_copy_part *part)
+		      const struct vb_copy_part *part) VB_REQUIRES(qp->drive)
 {
 	const struct vb_near_qp *nq = vb_nq(qp);
 	const struct vb_far_side far = vb_far_side_by(
@@ -235,14 +240,14 @@ static bool copy_part(struct vb_qp *qp, struct vb_send_wqe *wqe,
  * queue pair leaves RTS, so @qp must be connected to that queue pair, and the
  * permit lapses when it changes. */
 static bool lend_hand(struct vb_qp *qp, const struct vb_copy_part *part)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_send_wqe *wqe = find_asked(qp, part);
 
 	return wqe && vb_near_is_there(qp) && copy_part(qp, wqe, part);
 }
 
-/* (Unchecked: the lock is released behind a function pointer.) */
-bool vb_near_help(struct vb_near *n, struct vb_peer *p) VB_UNCHECKED
+bool vb_near_help(struct vb_near *n, struct vb_peer *p)
 {
 	struct vb_copy_part part;
 	struct vb_qp *qp;
@@ -256,7 +261,7 @@ bool vb_near_help(struct vb_near *n, struct vb_peer *p) VB_UNCHECKED
 	if (qp && vb_mutex_trylock(&qp->drive)) {
 		done = vb_near_is_called(qp, part.qpn) &&
 		       vb_nq(qp)->peer == p && lend_hand(qp, &part);
-		n->c.release(n->c.arg, qp);
+		vb_near_release(n, qp);
 	}
 	/* The peer no longer waits for the part, has left the message on the
 	 * lane, and may be asleep. */

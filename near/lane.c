@@ -5,7 +5,7 @@
 
 static void fill_lane_request(const struct vb_qp *qp,
 			      const struct vb_send_wqe *wqe,
-			      struct vb_request *r)
+			      struct vb_request *r) VB_REQUIRES(qp->drive)
 {
 	const struct vb_near_qp *nq = vb_nq(qp);
 	uint8_t traits = vb_near_rule(wqe)->traits;
@@ -110,6 +110,7 @@ static enum vb_fault put_along(const struct vb_qp *qp,
 /* The lane is full. Answers make room; if none of them is for this queue pair,
  * it has to come back by a timer. */
 static enum vb_next wait_for_room(struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	/* otherwise its own answers bring it back */
 	if (!vb_near_outstanding(qp))
@@ -118,6 +119,7 @@ static enum vb_next wait_for_room(struct vb_qp *qp, vb_time now)
 }
 
 static void note_sent(struct vb_qp *qp, const struct vb_send_wqe *wqe)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
@@ -138,6 +140,7 @@ enum put {
 static enum put put_lane_request(const struct vb_qp *qp,
 				 const struct vb_send_wqe *wqe,
 				 enum vb_near_op op, enum vb_fault fault)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_peer *p = vb_nq(qp)->peer;
 	enum vb_fault ours = FAULT_NONE;
@@ -212,7 +215,7 @@ void vb_lane_tell_news(struct vb_qp *qp)
 /* Put several WRITEs on the lane as one record. Returns how many. 0: there are
  * fewer than VB_MANY_LEAST up to the end of the queue, the first large one, or
  * the first one that cannot be read. */
-static unsigned pack(struct vb_qp *qp)
+static unsigned pack(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_peer *p = vb_nq(qp)->peer;
 	const struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, vb_nq(qp)->sent);

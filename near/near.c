@@ -212,7 +212,7 @@ bool vb_near_has_something(struct vb_near *n)
 
 	vb_mutex_lock(&n->rx);
 	for (unsigned i = 0; i < n->active_count && !found; i++)
-		found = vb_serve_has_something(n->active[i]);
+		found = vb_serve_has_something(n, n->active[i]);
 	vb_mutex_unlock(&n->rx);
 	return found;
 }
@@ -366,6 +366,7 @@ int vb_near_attach(struct vb_qp *qp)
 
 /* No peer's access through @qp begins after this. */
 static void near_hide(struct vb_near *n, struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
@@ -376,6 +377,7 @@ static void near_hide(struct vb_near *n, struct vb_qp *qp)
 }
 
 static void near_show(struct vb_near *n, struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 	const struct vb_registry_name name = { nq->number, nq->far_number,
@@ -388,6 +390,7 @@ static void near_show(struct vb_near *n, struct vb_qp *qp)
 }
 
 static void near_forget_peer(struct vb_near *n, struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
@@ -422,6 +425,7 @@ static uint32_t near_number_of(const struct vb_near *n,
 }
 
 static void get_ready(struct vb_near *n, struct vb_qp *qp, bool here)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
@@ -528,7 +532,7 @@ void vb_near_settle_qp(struct vb_near *n, const struct vb_adapter *a,
 /* A slot may be that of another program here while the connected queue pair is
  * on another host, if addresses are translated or streams relayed on the way.
  * Therefore the registry must show that queue pair. */
-static enum vb_session find_end(struct vb_qp *qp)
+static enum vb_session find_end(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
@@ -540,6 +544,7 @@ static enum vb_session find_end(struct vb_qp *qp)
 }
 
 static enum vb_session find_peer(struct vb_near *n, struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 	enum vb_session found;
@@ -552,6 +557,7 @@ static enum vb_session find_peer(struct vb_near *n, struct vb_qp *qp)
 }
 
 static void decide(struct vb_near *n, struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 

@@ -44,7 +44,7 @@ struct vb_near_config {
 	/* near/ calls this when a peer has not been woken for its answers yet:
 	 * the engine thread must call vb_near_wake_peers() soon. */
 	void (*soon)(void *arg);
-	/* near/ calls this, with rx held, to release qp->drive. */
+	/* near/ calls this to release qp->drive. */
 	void (*release)(void *arg, struct vb_qp *qp);
 	void *arg;
 };
@@ -142,13 +142,13 @@ enum vb_fault vb_near_imported_pd_copy(struct vb_near *n,
  * decides which way all its requests take until RESET: qp->way says it.
  */
 /* Give @qp its part of this transport. -ENOMEM. */
-VB_MUST_CHECK int vb_near_attach(struct vb_qp *qp);
+VB_MUST_CHECK int vb_near_attach(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Take it away again; @n is NULL where there is no such transport. */
-void vb_near_detach(struct vb_near *n, struct vb_qp *qp);
+void vb_near_detach(struct vb_near *n, struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Follows a change of state. @here: the destination of @qp is an address of
  * this host. */
 void vb_near_enter(struct vb_near *n, struct vb_qp *qp, enum vb_qp_state from,
-		   enum vb_qp_state to, bool here);
+		   enum vb_qp_state to, bool here) VB_REQUIRES(qp->drive);
 /* As vb_transport.settle (core/transport.h): waits until no peer accesses
  * memory through the queue pair that had @index. Called without locks. */
 void vb_near_settle_qp(struct vb_near *n, const struct vb_adapter *a,
@@ -168,19 +168,19 @@ struct vb_near_card {
 /* @qp has just been given its stream. Fills in the card to send. False: there
  * is none, and all requests go over the stream. */
 bool vb_near_expect(struct vb_near *n, struct vb_qp *qp,
-		    struct vb_near_card *card);
+		    struct vb_near_card *card) VB_REQUIRES(qp->drive);
 /* The peer's card has come: the requests of @qp are for that queue pair, and
  * the engine thread opens a session with its program. An invalid card is
  * ignored. */
 void vb_near_recognize(struct vb_near *n, struct vb_qp *qp,
-		       const struct vb_near_card *peer);
+		       const struct vb_near_card *peer) VB_REQUIRES(qp->drive);
 /* May the peer be a program of this host? It may reach this queue pair then,
  * whatever way the requests of @qp take. Changes with vb_near_enter() and
  * vb_near_expect(). */
-bool vb_near_may_be_here(const struct vb_qp *qp);
+bool vb_near_may_be_here(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Has a request of the peer arrived by the lane? (Requests of @qp itself may
  * still take the other way.) */
-bool vb_near_is_heard(const struct vb_qp *qp);
+bool vb_near_is_heard(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Process all lanes once: what a peer put on its lane before it did something
  * else that this thread has seen is processed when this returns. False: nothing
  * was done, because another thread is processing the lanes. */
@@ -188,33 +188,36 @@ bool vb_near_catch_up(struct vb_near *n, vb_time now);
 
 /* @yes: the next steps of @qp copy LIGHT_BYTES at most, since the caller holds
  * near->rx. */
-void vb_near_set_light(struct vb_qp *qp, bool yes);
+void vb_near_set_light(struct vb_qp *qp, bool yes) VB_REQUIRES(qp->drive);
 /* Does the thread that processes the lanes wait for qp->drive? Then its holder
  * should release it. */
-bool vb_near_is_awaited(struct vb_near *n, const struct vb_qp *qp);
+bool vb_near_is_awaited(struct vb_near *n, const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive);
 /* Carry out the next requests of @qp. True: more can be done at once, in
  * another call. */
-bool vb_near_send(struct vb_near *n, struct vb_qp *qp, vb_time now);
+bool vb_near_send(struct vb_near *n, struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive);
 /* @before: qp->way before a call of vb_near_send(). Do all requests take the
  * other way (packets or the stream) since that call? It may have carried out
  * some before, so the caller tells the other transport to begin at sq.done. */
 static inline bool vb_near_has_left(const struct vb_qp *qp,
 				    enum vb_qp_way before)
+	VB_REQUIRES(qp->drive)
 {
 	return VB_UNLIKELY(before != WAY_PACKETS && qp->way == WAY_PACKETS);
 }
 /* vb_transport_ops.quick (core/transport.h) for a queue pair with WAY_NEAR. */
-bool vb_near_quick(struct vb_qp *qp);
+bool vb_near_quick(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* The next vb_near_send() carries out the small WRITEs that gather. */
-void vb_near_hurry(struct vb_qp *qp);
+void vb_near_hurry(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* While the introduction to the peer's program is under way, the requests of
  * @qp wait for it; they go by packets unless it ends before @by. Returns
  * whether they still wait. */
-bool vb_near_decide_by(struct vb_qp *qp, vb_time by);
+bool vb_near_decide_by(struct vb_qp *qp, vb_time by) VB_REQUIRES(qp->drive);
 /* vb_transport_ops.can_wait (core/transport.h) for a queue pair with WAY_NEAR.
  */
-bool vb_near_can_wait(const struct vb_qp *qp);
+bool vb_near_can_wait(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* When to call vb_near_send() though nothing arrives; VB_NEVER: not needed. */
-vb_time vb_near_deadline(const struct vb_qp *qp);
+vb_time vb_near_deadline(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 #endif

@@ -206,6 +206,7 @@ static inline struct vb_near_qp *vb_nq(const struct vb_qp *qp)
 }
 
 static inline enum vb_qp_state vb_near_state(const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	/* Relaxed: the caller holds drive, under which the state is written. */
 	return atomic_load_explicit(&qp->state, memory_order_relaxed);
@@ -221,9 +222,25 @@ static inline bool vb_near_is_own(const struct vb_near *n, unsigned slot)
 
 /* Is @number the number that peers call @qp by? */
 static inline bool vb_near_is_called(const struct vb_qp *qp, uint32_t number)
+	VB_REQUIRES(qp->drive)
 {
 	return atomic_load(&qp->qpn) && vb_nq(qp) &&
 	       vb_nq(qp)->number == number;
+}
+
+/* What the engine does for near/, with the lock that it counts on. */
+static inline void vb_near_step(struct vb_near *n, struct vb_qp *qp,
+				vb_time now) VB_REQUIRES(qp->drive)
+{
+	n->c.step(n->c.arg, qp, now);
+}
+
+/* (Unchecked: the lock is released behind a function pointer.) */
+static inline void VB_UNCHECKED vb_near_release(struct vb_near *n,
+						struct vb_qp *qp)
+	VB_RELEASE(qp->drive)
+{
+	n->c.release(n->c.arg, qp);
 }
 
 /* near/session.c and near/session_table.c */
@@ -238,18 +255,20 @@ void vb_session_fini(struct vb_near *n, vb_time now);
 /* A queue pair will need a session with the program that has @slot: the engine
  * thread opens it. Returns the number of failures so far, for
  * vb_session_find(). Takes near->lock. */
-uint32_t vb_session_want(struct vb_near *n, unsigned slot);
+uint32_t vb_session_want(struct vb_near *n, unsigned slot) VB_EXCLUDES(n->lock);
 enum vb_session { SESSION_UP, SESSION_PENDING, SESSION_NO };
 /* Is there a session with the program that has @slot? SESSION_UP: *@p is a
  * reference that the caller releases with vb_peer_put(). SESSION_NO: the
  * introduction has failed since vb_session_want() returned @since, or one
  * program cannot access the memory of the other. Takes near->lock. */
 enum vb_session vb_session_find(struct vb_near *n, unsigned slot,
-				uint32_t since, struct vb_peer **p);
+				uint32_t since, struct vb_peer **p)
+	VB_EXCLUDES(n->lock);
 /* The peer that has @slot, in whatever state its session is: it may already
  * access this program's memory. The caller releases the reference. NULL: none.
  * Takes near->lock. */
-struct vb_peer *vb_session_peer(struct vb_near *n, unsigned slot);
+struct vb_peer *vb_session_peer(struct vb_near *n, unsigned slot)
+	VB_EXCLUDES(n->lock);
 
 /* near/serve.c */
 /* The queue pair that peers call @qpn, which may be destroyed at any time: the
@@ -257,56 +276,62 @@ struct vb_peer *vb_session_peer(struct vb_near *n, unsigned slot);
 struct vb_qp *vb_near_find_qp(struct vb_near *n, uint32_t qpn);
 /* By the engine thread: begin to process the lane of @p; and process what is
  * left on it, and end. Both take near->rx. */
-void vb_near_add(struct vb_near *n, struct vb_peer *p);
-void vb_near_remove(struct vb_near *n, struct vb_peer *p, vb_time now);
+void vb_near_add(struct vb_near *n, struct vb_peer *p) VB_EXCLUDES(n->rx);
+void vb_near_remove(struct vb_near *n, struct vb_peer *p, vb_time now)
+	VB_EXCLUDES(n->rx);
 
 /* near/serve.c; the caller holds near->rx */
 /* Process each lane once. True: there was something. */
-bool vb_serve_all(struct vb_near *n, vb_time now);
+bool vb_serve_all(struct vb_near *n, vb_time now) VB_REQUIRES(n->rx);
 /* Has the lane of @p something that can be processed now? */
-bool vb_serve_has_something(const struct vb_peer *p);
+bool vb_serve_has_something(const struct vb_near *n, const struct vb_peer *p)
+	VB_REQUIRES(n->rx);
 /* Give up the message of which @p has taken a part to copy, if there is one:
  * see vb_pull_abandon(). */
-void vb_serve_abandon(struct vb_near *n, struct vb_peer *p);
+void vb_serve_abandon(struct vb_near *n, struct vb_peer *p) VB_REQUIRES(n->rx);
 
 /* near/req.c; the caller holds qp->drive */
 /* No request of @qp is under way, and no timer runs. */
-void vb_near_req_reset(struct vb_qp *qp);
+void vb_near_req_reset(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Carry out the next work requests. True: there is more to do in another step.
  */
-bool vb_near_run(struct vb_near *n, struct vb_qp *qp, vb_time now);
+bool vb_near_run(struct vb_near *n, struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive);
 /* In SQD: tell the program once all work requests that had begun are complete.
  */
-void vb_near_drain(struct vb_qp *qp);
+void vb_near_drain(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* near/answer.c: process the answer @a to requests of @qp. */
 void vb_near_answered(struct vb_near *n, struct vb_qp *qp,
-		      const struct vb_answer_note *a, vb_time now);
+		      const struct vb_answer_note *a, vb_time now)
+	VB_REQUIRES(qp->drive);
 
 /* near/here.c: @p, which fetches a long SEND of ours, may offer us a part of it
  * (near/split_copy.h): copy that part. True: there was an offer. The caller
  * holds near->rx. */
-bool vb_near_help(struct vb_near *n, struct vb_peer *p);
+bool vb_near_help(struct vb_near *n, struct vb_peer *p) VB_REQUIRES(n->rx);
 /* near/req.c: does the peer's registry show the queue pair that @qp is
  * connected to? Then nq->view is a current copy. May set qp->way to
  * WAY_PACKETS. */
-bool vb_near_is_there(struct vb_qp *qp);
+bool vb_near_is_there(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 /* near/coalesce.c: copy the small WRITEs from nq->sent on into the peer's
  * memory with one system call. Returns how many were done. 0: the first one
  * must be tried alone, which finds the error. */
-unsigned vb_near_coalesce(struct vb_qp *qp);
+unsigned vb_near_coalesce(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* May this work request be copied together with others? */
 bool vb_near_is_small(const struct vb_send_wqe *wqe);
 /* Pack the small WRITEs from nq->sent on into @data, which has @room bytes, as
  * a NEAR_MANY record. Returns how many; *@bytes: the bytes used. */
 unsigned vb_near_pack(struct vb_qp *qp, uint8_t *data, uint32_t room,
-		      uint32_t *bytes);
+		      uint32_t *bytes) VB_REQUIRES(qp->drive);
 
 /* The list of queue pairs where small WRITEs gather. */
 /* Enter @qp in the list; take it out. Nothing happens if it is there already,
  * or is not there. Both take near->coalesce_lock. */
-void vb_near_list(struct vb_near *n, struct vb_qp *qp);
-void vb_near_unlist(struct vb_near *n, struct vb_qp *qp);
+void vb_near_list(struct vb_near *n, struct vb_qp *qp) VB_REQUIRES(qp->drive)
+	VB_EXCLUDES(n->coalesce_lock);
+void vb_near_unlist(struct vb_near *n, struct vb_qp *qp) VB_REQUIRES(qp->drive)
+	VB_EXCLUDES(n->coalesce_lock);
 /* Carry out the gathered WRITEs of the listed queue pairs. True: some were. */
 bool vb_near_flush(struct vb_near *n, vb_time now);
 
@@ -315,11 +340,15 @@ bool vb_near_flush(struct vb_near *n, vb_time now);
  * and qp->drive. */
 void vb_near_request(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,
 		     const struct vb_request *r, const uint8_t *data,
-		     struct vb_answer_note *a);
+		     struct vb_answer_note *a) VB_REQUIRES(n->rx, qp->drive);
 /* near/pull.c; the caller holds near->rx, and qp->drive unless @qp is NULL */
-bool vb_pull_resume(struct vb_peer *p, struct vb_qp *qp);
+/* Go on with the message of which @p had taken a part. False: @p still copies
+ * it. */
+bool vb_pull_resume(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp)
+	VB_REQUIRES(n->rx, qp->drive);
 /* The message is given up: the peer cannot copy its part any more, and @qp has
  * its receive back. */
-void vb_pull_abandon(struct vb_peer *p, struct vb_qp *qp);
+void vb_pull_abandon(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp)
+	VB_REQUIRES(n->rx, qp->drive);
 
 #endif

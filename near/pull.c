@@ -96,7 +96,7 @@ static enum vb_cma pull_head(const struct vb_near_job *j,
  * Copying together with the sender (near/split_copy.h).
  */
 
-static bool is_shareable(const struct vb_near_job *j)
+static bool is_shareable(const struct vb_near_job *j) VB_REQUIRES(j->qp->drive)
 {
 	const struct vb_recv_wqe *recv = &j->qp->recv;
 
@@ -173,6 +173,7 @@ static void put_off(const struct vb_near_job *j, uint64_t at)
 static enum vb_cma pull_slab(const struct vb_near_job *j,
 			     const struct source *s, struct vb_near_side near,
 			     uint64_t from, uint64_t end)
+	VB_REQUIRES(j->qp->drive)
 {
 	if (is_shareable(j))
 		return pull_half(j, s, near, from, end);
@@ -184,6 +185,7 @@ static enum vb_cma pull_slab(const struct vb_near_job *j,
 static enum vb_cma pull_slabs(const struct vb_near_job *j,
 			      const struct source *s,
 			      const struct vb_near_side *near)
+	VB_REQUIRES(j->qp->drive)
 {
 	uint32_t *left = &j->near->pull_left;
 	enum vb_cma result = CMA_OK;
@@ -205,6 +207,7 @@ static enum vb_cma pull_slabs(const struct vb_near_job *j,
 /* The queue pair gets its receive back. If it failed meanwhile, the receive is
  * flushed. */
 static void give_back_recv(const struct vb_split_copy *split, struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	static const struct vb_recv_done flushed = { .status = WC_FLUSH_ERR,
 						     .opcode = WC_OP_RECV };
@@ -222,14 +225,14 @@ static void give_back_recv(const struct vb_split_copy *split, struct vb_qp *qp)
 		vb_qp_recv_done(qp, &flushed);
 }
 
-void vb_pull_abandon(struct vb_peer *p, struct vb_qp *qp)
+void vb_pull_abandon(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp)
 {
 	vb_split_copy_drop(&p->split);
 	p->split.waits = false;
 	give_back_recv(&p->split, qp);
 }
 
-bool vb_pull_resume(struct vb_peer *p, struct vb_qp *qp)
+bool vb_pull_resume(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp)
 {
 	struct vb_split_copy *split = &p->split;
 	enum vb_split_copy_end end = vb_split_copy_look(split);
@@ -245,6 +248,7 @@ bool vb_pull_resume(struct vb_peer *p, struct vb_qp *qp)
 /* Copy the message into the posted receive. */
 static enum vb_cma pull_message(const struct vb_near_job *j,
 				const struct source *s, uint32_t skip)
+	VB_REQUIRES(j->qp->drive)
 {
 	const struct vb_recv_wqe *recv = &j->qp->recv;
 	const struct vb_near_side near = { .pd = vb_resp_recv_pd(j->qp),
@@ -259,6 +263,7 @@ static enum vb_cma pull_message(const struct vb_near_job *j,
 
 static enum vb_fault end_pull(const struct vb_near_job *j, enum vb_cma result,
 			      uint32_t byte_len)
+	VB_REQUIRES(j->near->rx, j->qp->drive)
 {
 	if (VB_UNLIKELY(j->a->kind == ANSWER_LATER))
 		return FAULT_NONE;

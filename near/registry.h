@@ -112,7 +112,8 @@ void vb_registry_revoke(struct vb_registry *reg, const struct vb_adapter *a,
 /* Show @qp with its attributes, route and state; name->number 0: it takes no
  * requests. The caller holds qp->drive. */
 void vb_registry_show(struct vb_registry *reg, const struct vb_qp *qp,
-		      const struct vb_registry_name *name);
+		      const struct vb_registry_name *name)
+	VB_REQUIRES(qp->drive);
 /* Clear the entry of the queue pair with @index; as vb_registry_revoke(). */
 void vb_registry_hide(struct vb_registry *reg, uint32_t index);
 

@@ -97,7 +97,7 @@ void vb_near_fail_oldest(struct vb_qp *qp, enum vb_wc_status status)
 	vb_qp_fail(qp, -1);
 }
 
-static void near_give_up(struct vb_qp *qp)
+static void near_give_up(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	vb_count(qp->adapter, CNT_RETRY_EXCEEDED, 1);
 	vb_near_fail_oldest(qp, WC_RETRY_EXC_ERR);
@@ -138,6 +138,7 @@ void vb_near_be_silent(struct vb_qp *qp, vb_time now)
 }
 
 static void look_after_peer(struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
@@ -151,6 +152,7 @@ static void look_after_peer(struct vb_qp *qp, vb_time now)
 }
 
 static void near_check_time(struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
@@ -220,7 +222,7 @@ static bool same_gid(const uint64_t halves[2], const struct vb_gid *gid)
  * request? An iWARP stream has no GIDs to compare: its addresses are those of
  * TCP. */
 static bool is_our_peer(const struct vb_qp *qp,
-			const struct vb_registry_view *v)
+			const struct vb_registry_view *v) VB_REQUIRES(qp->drive)
 {
 	const struct vb_near_qp *nq = vb_nq(qp);
 
@@ -273,6 +275,7 @@ enum vb_next vb_near_finish_here(struct vb_qp *qp)
 
 /* Memory windows (IBA 10.8.3.3). */
 static enum vb_next do_local(struct vb_qp *qp, const struct vb_send_wqe *wqe)
+	VB_REQUIRES(qp->drive)
 {
 	if (vb_near_outstanding(qp))
 		return NEXT_WAITS;
@@ -288,7 +291,7 @@ static enum vb_next do_local(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 }
 
 static enum vb_next do_one_sided(struct vb_qp *qp, struct vb_send_wqe *wqe,
-				 vb_time now)
+				 vb_time now) VB_REQUIRES(qp->drive)
 {
 	enum vb_next next = vb_here_do(qp, wqe, now);
 
@@ -302,7 +305,7 @@ static enum vb_next do_one_sided(struct vb_qp *qp, struct vb_send_wqe *wqe,
  * answered yet, because the lane keeps the order; a large one waits for them
  * and is then copied. */
 static enum vb_next do_write(struct vb_qp *qp, struct vb_send_wqe *wqe,
-			     vb_time now)
+			     vb_time now) VB_REQUIRES(qp->drive)
 {
 	bool imm = vb_near_rule(wqe)->traits & HAS_IMM;
 	enum vb_next next;
@@ -324,7 +327,7 @@ static enum vb_next do_write(struct vb_qp *qp, struct vb_send_wqe *wqe,
 }
 
 static enum vb_next do_next(struct vb_qp *qp, struct vb_send_wqe *wqe,
-			    vb_time now)
+			    vb_time now) VB_REQUIRES(qp->drive)
 {
 	const struct vb_near_rule *rule = vb_near_rule(wqe);
 	uint32_t limit = VB_MIN(qp->attr.max_rd_atomic, VB_MAX_RD_ATOM);
@@ -346,6 +349,7 @@ static enum vb_next do_next(struct vb_qp *qp, struct vb_send_wqe *wqe,
 
 /* Carry out the next work request. */
 static enum vb_next run_next(struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 	struct vb_send_wqe *wqe = vb_sq_at(&qp->sq, nq->sent);
@@ -383,7 +387,7 @@ static enum vb_next run_next(struct vb_qp *qp, vb_time now)
  * waits for none of them. So they gather, until there are enough, the program
  * polls in vain, or GATHER_FOR has passed.
  */
-static bool may_gather(const struct vb_qp *qp)
+static bool may_gather(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 	uint32_t end = vb_sq_end(&qp->sq);
@@ -405,6 +409,7 @@ static bool may_gather(const struct vb_qp *qp)
 }
 
 static bool near_gathers(struct vb_near *n, struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
@@ -428,7 +433,7 @@ void vb_near_hurry(struct vb_qp *qp)
 
 /* The timer stays armed as long as small WRITEs stream: arming it again for
  * each batch would wake the engine thread each time. */
-static void keep_time(struct vb_qp *qp, vb_time now)
+static void keep_time(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
 
@@ -472,7 +477,7 @@ bool vb_near_quick(struct vb_qp *qp)
  * it could not fetch. The peer has seen no packet of this queue pair, so the
  * rest can go by packets.
  */
-static void leave_near(struct vb_qp *qp)
+static void leave_near(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	vb_log(LOG_INFO,
 	       "near: queue pair %#x uses packets from now on: the kernel "

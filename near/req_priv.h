@@ -48,7 +48,7 @@ vb_near_rule(const struct vb_send_wqe *wqe)
 }
 
 /* Is @qp in a state in which it sends? */
-static inline bool vb_near_sends(const struct vb_qp *qp)
+static inline bool vb_near_sends(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	enum vb_qp_state s = vb_near_state(qp);
 
@@ -57,54 +57,60 @@ static inline bool vb_near_sends(const struct vb_qp *qp)
 
 /* The number of requests on the lane that are not complete. */
 static inline uint32_t vb_near_outstanding(const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	return vb_nq(qp)->sent - qp->sq.done;
 }
 
 /* near/req.c */
 /* Requests stand on the lane: check from time to time that the peer lives. */
-void vb_near_start_clock(struct vb_qp *qp, vb_time now);
+void vb_near_start_clock(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 /* The peer has done something for us: forget earlier silence and RNR. */
-void vb_near_progress(struct vb_qp *qp);
+void vb_near_progress(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Send all requests that stand on the lane again: the peer answers them as not
  * executed. */
-void vb_near_go_back(struct vb_qp *qp);
+void vb_near_go_back(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Try again after a while that doubles each time, up to 10 ms. */
-void vb_near_back_off(struct vb_qp *qp, vb_time now);
+void vb_near_back_off(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 /* The peer did not take the request: try again as vb_near_back_off() does, or
  * fail the oldest work request when the peer has been silent for too long (IBA
  * 9.7.6.1.3). */
-void vb_near_be_silent(struct vb_qp *qp, vb_time now);
+void vb_near_be_silent(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 /* The oldest work request completes with @status, and @qp enters ERR. */
-void vb_near_fail_oldest(struct vb_qp *qp, enum vb_wc_status status);
+void vb_near_fail_oldest(struct vb_qp *qp, enum vb_wc_status status)
+	VB_REQUIRES(qp->drive);
 /* The next work request fails on this side, once all earlier ones have ended.
  * Returns NEXT_WAITS. */
-enum vb_next vb_near_fail_here(struct vb_qp *qp, enum vb_wc_status status);
+enum vb_next vb_near_fail_here(struct vb_qp *qp, enum vb_wc_status status)
+	VB_REQUIRES(qp->drive);
 /* The next work request is done. Returns NEXT_GOES. */
-enum vb_next vb_near_finish_here(struct vb_qp *qp);
+enum vb_next vb_near_finish_here(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 /* near/lane.c */
 /* Put the work request on the lane as @op. @fault: with NEAR_FAULT, the reason
  * why the requester may not carry it out itself. NEXT_WAITS: the lane is full,
  * or the work request's own memory cannot be read. */
 enum vb_next vb_lane_put(struct vb_qp *qp, const struct vb_send_wqe *wqe,
-			 enum vb_near_op op, enum vb_fault fault, vb_time now);
+			 enum vb_near_op op, enum vb_fault fault, vb_time now)
+	VB_REQUIRES(qp->drive);
 /* Put a SEND on the lane without reading the clock. False: not possible now. */
-bool vb_lane_put_quick(struct vb_qp *qp, const struct vb_send_wqe *wqe);
+bool vb_lane_put_quick(struct vb_qp *qp, const struct vb_send_wqe *wqe)
+	VB_REQUIRES(qp->drive);
 /* Put small WRITEs from nq->sent on on the lane as one NEAR_MANY record. False:
  * not possible now. */
-bool vb_lane_put_many(struct vb_qp *qp, vb_time now);
+bool vb_lane_put_many(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 /* Tell the peer's program that the connection is established: it may wait for
  * that event, and accesses to its memory do not tell it. */
-void vb_lane_tell_news(struct vb_qp *qp);
+void vb_lane_tell_news(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 #define VB_MANY_LEAST 8 /* the fewest WRITEs that a record pays off for */
 
 /* near/here.c */
 /* Carry out a READ or WRITE by copying, at most nq->step_left bytes in this
  * call. NEXT_WAITS: it failed, and the consequences are already drawn.
  * NEXT_LATER: the step has copied enough. */
-enum vb_next vb_here_do(struct vb_qp *qp, struct vb_send_wqe *wqe, vb_time now);
+enum vb_next vb_here_do(struct vb_qp *qp, struct vb_send_wqe *wqe, vb_time now)
+	VB_REQUIRES(qp->drive);
 /* Carry out several small WRITEs with one system call. False: none was. */
-bool vb_here_do_many(struct vb_qp *qp, vb_time now);
+bool vb_here_do_many(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 
 #endif

@@ -11,7 +11,7 @@
 #include "near/resp_priv.h"
 #include "wire/ib_hdr.h"
 
-static bool takes_requests(const struct vb_qp *qp)
+static bool takes_requests(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	enum vb_qp_state s = vb_near_state(qp);
 
@@ -25,6 +25,7 @@ static uint32_t own_qpn(const struct vb_qp *qp)
 }
 
 static bool is_for_connection(const struct vb_near_job *j)
+	VB_REQUIRES(j->qp->drive)
 {
 	const struct vb_near_qp *nq = vb_nq(j->qp);
 
@@ -39,6 +40,7 @@ static bool is_for_connection(const struct vb_near_job *j)
 
 static void near_complete_recv(const struct vb_near_job *j,
 			       enum vb_wc_op opcode, uint32_t byte_len)
+	VB_REQUIRES(j->qp->drive)
 {
 	bool imm = j->r->flags & REQUEST_IMM;
 	bool inv = j->r->flags & REQUEST_INV;
@@ -59,7 +61,7 @@ static void near_complete_recv(const struct vb_near_job *j,
 
 /* Is there a receive for the next message? A receive that was taken for a
  * message which never arrived whole is used again. */
-static bool has_recv(struct vb_qp *qp)
+static bool has_recv(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return qp->recv_busy || vb_qp_recv_begin(qp);
 }
@@ -91,6 +93,7 @@ enum vb_fault vb_resp_end_send(const struct vb_near_job *j, uint32_t byte_len)
 }
 
 static enum vb_fault near_take_send(const struct vb_near_job *j)
+	VB_REQUIRES(j->near->rx, j->qp->drive)
 {
 	const struct vb_recv_wqe *recv = &j->qp->recv;
 	enum vb_fault fault;
@@ -112,6 +115,7 @@ static enum vb_fault near_take_send(const struct vb_near_job *j)
  */
 
 static enum vb_fault finish_write(const struct vb_near_job *j)
+	VB_REQUIRES(j->qp->drive)
 {
 	if (!(j->r->flags & REQUEST_IMM))
 		return FAULT_NONE;
@@ -133,6 +137,7 @@ static bool takes_recv_first(const struct vb_near_job *j)
 }
 
 static enum vb_fault near_take_write(const struct vb_near_job *j)
+	VB_REQUIRES(j->qp->drive)
 {
 	const struct vb_request *r = j->r;
 	struct vb_qp *qp = j->qp;
@@ -145,7 +150,7 @@ static enum vb_fault near_take_write(const struct vb_near_job *j)
 	if (r->length > VB_MAX_MSG ||
 	    (r->op == NEAR_WRITE && r->bytes != r->length))
 		return FAULT_LENGTH;
-	if (takes_recv_first(j) && !has_recv(qp))
+	if (takes_recv_first(j) && !has_recv(j->qp))
 		return FAULT_NO_RQE;
 	if (r->op == NEAR_WRITE)
 		fault = vb_mr_write(qp->adapter, qp->pd, own_qpn(qp), r->rkey,
@@ -298,6 +303,7 @@ static enum vb_fault take_fault(const struct vb_near_job *j)
 }
 
 static enum vb_fault execute(const struct vb_near_job *j)
+	VB_REQUIRES(j->near->rx, j->qp->drive)
 {
 	switch (j->r->op) {
 	case NEAR_SEND:
@@ -324,6 +330,7 @@ static enum vb_fault execute(const struct vb_near_job *j)
 }
 
 static void near_resp_die(struct vb_qp *qp, const struct vb_fault_row *row)
+	VB_REQUIRES(qp->drive)
 {
 	const struct vb_recv_done done = { .status = row->status };
 	int event = row->event;
@@ -367,6 +374,7 @@ static const struct vb_fault_row *stream_row(enum vb_fault fault)
 }
 
 static void near_refuse(const struct vb_near_job *j, enum vb_fault fault)
+	VB_REQUIRES(j->qp->drive)
 {
 	struct vb_qp *qp = j->qp;
 	const struct vb_fault_row *row =
@@ -381,14 +389,14 @@ static void near_refuse(const struct vb_near_job *j, enum vb_fault fault)
 		j->a->syndrome = row->syndrome;
 	}
 	if (row->action != ACT_NAK_ONCE) {
-		near_resp_die(qp, row);
+		near_resp_die(j->qp, row);
 		return;
 	}
 	j->a->kind = ANSWER_RNR;
 	j->a->syndrome |= qp->attr.min_rnr_timer & 0x1f;
 }
 
-static void note_established(struct vb_qp *qp)
+static void note_established(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	if (vb_near_state(qp) != QPS_RTR || qp->comm_est_sent)
 		return;
@@ -397,7 +405,7 @@ static void note_established(struct vb_qp *qp)
 }
 
 /* Is the request the next one in the requester's order? */
-static bool is_next(const struct vb_near_job *j)
+static bool is_next(const struct vb_near_job *j) VB_REQUIRES(j->qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(j->qp);
 
@@ -415,6 +423,8 @@ void vb_near_request(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,
 	const struct vb_near_job j = { n, p, qp, r, data, a };
 	enum vb_fault fault;
 
+	vb_mutex_assert_held(&j.near->rx);
+	vb_mutex_assert_held(&j.qp->drive);
 	if (!is_for_connection(&j))
 		return;
 	note_established(qp);

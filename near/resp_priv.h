@@ -7,6 +7,7 @@
 #ifndef NEAR_RESP_PRIV_H
 #define NEAR_RESP_PRIV_H
 
+#include "core/tag.h"
 #include "near/near_priv.h"
 
 /* The request that is being carried out. */
@@ -21,12 +22,14 @@ struct vb_near_job {
 
 /* Does the receive queue match receives to messages by tags? */
 static inline bool vb_resp_is_tagged(const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	return VB_UNLIKELY(qp->srq && qp->srq->tags);
 }
 
 /* The protection domain of the receives that @qp consumes. */
 static inline struct vb_pd *vb_resp_recv_pd(const struct vb_qp *qp)
+	VB_REQUIRES(qp->drive)
 {
 	return qp->srq ? qp->srq->pd : qp->pd;
 }
@@ -40,14 +43,17 @@ static inline struct vb_pd *vb_resp_recv_pd(const struct vb_qp *qp)
  * message is longer than the receive.
  */
 enum vb_fault vb_resp_begin_recv(const struct vb_near_job *j, const void *head,
-				 uint32_t *skip);
+				 uint32_t *skip)
+	VB_REQUIRES(j->near->rx, j->qp->drive);
 /* All data of a SEND is placed: invalidate the key that it names (SEND with
  * invalidate), and complete the receive with @byte_len. */
-enum vb_fault vb_resp_end_send(const struct vb_near_job *j, uint32_t byte_len);
+enum vb_fault vb_resp_end_send(const struct vb_near_job *j, uint32_t byte_len)
+	VB_REQUIRES(j->near->rx, j->qp->drive);
 
 /* near/pull.c */
 /* Carry out a NEAR_PULL request. j->a->kind says what the requester is told,
  * unless a fault is returned; ANSWER_LATER: the request stays on the lane. */
-enum vb_fault vb_pull_take(const struct vb_near_job *j);
+enum vb_fault vb_pull_take(const struct vb_near_job *j)
+	VB_REQUIRES(j->near->rx, j->qp->drive);
 
 #endif

@@ -74,13 +74,14 @@ static bool join_answers(struct vb_answer_note *a,
 static void near_carry_out(struct vb_near *n, struct vb_peer *p,
 			   struct vb_qp *qp, const struct vb_request *r,
 			   const uint8_t *data, struct vb_answer_note *a)
+	VB_REQUIRES(n->rx, qp->drive)
 {
 	*a = (struct vb_answer_note){ .qpn = r->sqpn,
 				      .life = r->src_life,
 				      .seq = r->seq,
 				      .count = 1,
 				      .kind = ANSWER_NOBODY };
-	if (VB_UNLIKELY(p->split.waits) && !vb_pull_resume(p, qp)) {
+	if (VB_UNLIKELY(p->split.waits) && !vb_pull_resume(n, p, qp)) {
 		a->kind = ANSWER_LATER;
 		return;
 	}
@@ -94,6 +95,7 @@ static void near_carry_out(struct vb_near *n, struct vb_peer *p,
 
 /* A request or answer may have made something due for @qp. */
 static void step_if_due(struct vb_near *n, struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	enum vb_qp_state s = vb_near_state(qp);
 	bool is_well = s == QPS_RTS || s == QPS_RTR;
@@ -103,7 +105,7 @@ static void step_if_due(struct vb_near *n, struct vb_qp *qp, vb_time now)
 	/* This thread holds rx, so the step is a short one; the rest is done in
 	 * a step of its own. */
 	vb_near_set_light(qp, true);
-	n->c.step(n->c.arg, qp, now);
+	vb_near_step(n, qp, now);
 	vb_near_set_light(qp, false);
 }
 
@@ -136,8 +138,8 @@ bool vb_near_is_awaited(struct vb_near *n, const struct vb_qp *qp)
 }
 
 /* Process requests in a row for the same queue pair under one lock and with one
- * step. *@left: how many more this turn may process. (Unchecked: the lock is
- * released behind a function pointer.) */
+ * step. *@left: how many more this turn may process. (Unchecked: there may be
+ * no queue pair to lock.) */
 static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
 		     vb_time now) VB_UNCHECKED
 {
@@ -183,13 +185,13 @@ static int serve_run(struct vb_near *n, struct vb_peer *p, unsigned *left,
 		 */
 		if (vb_near_is_called(qp, dqpn))
 			step_if_due(n, qp, now);
-		n->c.release(n->c.arg, qp);
+		vb_near_release(n, qp);
 	}
 	return rc < 0 ? rc : a.count > 0 || fetched;
 }
 
-static int hear_answer(struct vb_near *n, struct vb_peer *p,
-		       vb_time now) VB_UNCHECKED /* as serve_run() */
+static int hear_answer(struct vb_near *n, struct vb_peer *p, vb_time now)
+	VB_REQUIRES(n->rx)
 {
 	struct vb_answer_note a;
 	struct vb_qp *qp;
@@ -209,11 +211,12 @@ static int hear_answer(struct vb_near *n, struct vb_peer *p,
 		vb_near_answered(n, qp, &a, now);
 		step_if_due(n, qp, now);
 	}
-	n->c.release(n->c.arg, qp);
+	vb_near_release(n, qp);
 	return 1;
 }
 
 static int hear_answers(struct vb_near *n, struct vb_peer *p, vb_time now)
+	VB_REQUIRES(n->rx)
 {
 	int rc, found = 0;
 
@@ -229,6 +232,7 @@ static int hear_answers(struct vb_near *n, struct vb_peer *p, vb_time now)
  * program that receives its peer's reply finds its own request complete.
  */
 static int serve_peer(struct vb_near *n, struct vb_peer *p, vb_time now)
+	VB_REQUIRES(n->rx)
 {
 	unsigned left = TURN_REQUESTS;
 	int found = 0, rc = 1;
@@ -268,7 +272,7 @@ static bool is_held_up(const struct vb_peer *p)
 	return p->split.waits && vb_split_copy_look(&p->split) == SPLIT_SLOW;
 }
 
-bool vb_serve_has_something(const struct vb_peer *p)
+bool vb_serve_has_something(const struct vb_near *n, const struct vb_peer *p)
 {
 	return vb_ring_has_answer(&p->reader) ||
 	       (vb_ring_has_request(&p->reader) && !is_held_up(p));
@@ -278,6 +282,7 @@ bool vb_serve_has_something(const struct vb_peer *p)
  * cannot begin to copy its part any more, so take the receive back, which
  * flushes it. */
 static void look_after_part(struct vb_near *n, struct vb_peer *p, vb_time now)
+	VB_REQUIRES(n->rx)
 {
 	const struct vb_split_copy *split = &p->split;
 	const struct vb_qp *qp = vb_near_find_qp(n, split->qpn);
@@ -299,7 +304,7 @@ bool vb_serve_all(struct vb_near *n, vb_time now)
 			found |= vb_near_help(n, n->active[i]);
 		if (VB_UNLIKELY(n->active[i]->split.waits))
 			look_after_part(n, n->active[i], now);
-		if (!vb_serve_has_something(n->active[i]))
+		if (!vb_serve_has_something(n, n->active[i]))
 			continue;
 		rc = serve_peer(n, n->active[i], now);
 		if (rc < 0)
@@ -341,6 +346,7 @@ void vb_near_add(struct vb_near *n, struct vb_peer *p)
 /* Process what the peer had put on the lane before it ended, as packets of a
  * dead host are still received. */
 static void serve_rest(struct vb_near *n, struct vb_peer *p, vb_time now)
+	VB_REQUIRES(n->rx)
 {
 	unsigned turns = 2 * VB_RING_SLOTS / TURN_REQUESTS;
 
@@ -349,7 +355,7 @@ static void serve_rest(struct vb_near *n, struct vb_peer *p, vb_time now)
 }
 
 /* The peer has taken a part of a message, and that message is given up.
- * (Unchecked: the lock is released behind a function pointer.) */
+ * (Unchecked: there may be no queue pair to lock.) */
 void vb_serve_abandon(struct vb_near *n, struct vb_peer *p) VB_UNCHECKED
 {
 	struct vb_qp *qp = vb_near_find_qp(n, p->split.qpn);
@@ -358,9 +364,9 @@ void vb_serve_abandon(struct vb_near *n, struct vb_peer *p) VB_UNCHECKED
 		return;
 	if (qp)
 		vb_mutex_lock(&qp->drive);
-	vb_pull_abandon(p, qp);
+	vb_pull_abandon(n, p, qp);
 	if (qp)
-		n->c.release(n->c.arg, qp);
+		vb_near_release(n, qp);
 }
 
 void vb_near_remove(struct vb_near *n, struct vb_peer *p, vb_time now)

@@ -131,14 +131,20 @@ style() {
 	one "includes are as the table of rooms permits" \
 		found_none scripts/rooms.py includes
 	one "no source file is too long" found_none scripts/rooms.py lines
+	one "no library has two static functions of one name" \
+		found_none scripts/rooms.py names
 	one "ARCHITECTURE.md is short" found_none scripts/docs.py size
 	one "files and functions that documents name exist" \
 		found_none scripts/docs.py names
 	one "what documents link to exists" found_none scripts/docs.py links
-	one "the checks of includes and lines fail where they must" \
+	one "the checks of includes, lines and names fail where they must" \
 		found_none scripts/rooms.py self-test
 	one "the checks of documents fail where they must" \
 		found_none scripts/docs.py self-test
+	one "functions that need a lock say so to clang" \
+		found_none scripts/locks.py check
+	one "the check of locks fails where it must" \
+		found_none scripts/locks.py self-test
 }
 
 build() {

@@ -4,8 +4,12 @@
 
     scripts/rooms.py includes    every #include between rooms is in the table,
                                  and the table permits nothing that is unused
-    scripts/rooms.py lines       no source file is longer than 700 lines
-    scripts/rooms.py self-test   both checks fail where they must
+    scripts/rooms.py lines       no source file is longer than 700 lines, of
+                                 tests neither
+    scripts/rooms.py names       no two files of a library have a static
+                                 function of the same name: profilers and
+                                 debuggers show the name only
+    scripts/rooms.py self-test   the checks fail where they must
 
 Each finding is one line, FILE:LINE: what is wrong. The exit status is 1 when
 there is one. The table's rows are | level | `room` | may see | purpose |. In
@@ -23,6 +27,20 @@ INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')
 # These directories hold no room. Tests may look into the rooms that they test.
 NO_ROOMS = ('tests', 'bench', 'demo', 'lab', 'scripts', 'docs')
 MOST_LINES = 700
+# The sources of each library and program. The few files of base/ and wire/ that
+# a library does not link count, too.
+LOW = r'(base|wire)/.*'
+LIBRARIES = {
+    'libibverbs': rf'{LOW}|(core|link|ib|iwarp|near|engine|front/verbs)/.*',
+    'librdmacm':
+        rf'{LOW}|iwarp/setup.c|front/(rdmacm/.*|rsockets/(?!preload).*)',
+    'librspreload': r'base/.*|front/rsockets/(preload|fdset).*',
+    'libverbena-files': rf'{LOW}|(core|link|engine|front/(files|netlink))/.*',
+    'verbena': rf'{LOW}|(core|link|ib|iwarp|near|engine|mgmt|broker|cli)/.*',
+}
+STATIC = re.compile(
+    r'^static (?!inline)(?:[\w*]+\s+|__attribute__\(.*?\)\)\s+)*?'
+    r'\**(?!VB_|__attribute__)(\w+)\(', re.M)
 # Files that were longer before the limit was, and how long they may be. None of
 # them grows. Remove an entry when its file has been split.
 LONGER = {}
@@ -48,12 +66,12 @@ def read_table(root):
     return rooms
 
 
-def sources(root):
-    """Yield the paths of the .c and .h files outside of NO_ROOMS."""
+def sources(root, left_out=NO_ROOMS):
+    """Yield the paths of the .c and .h files outside of @left_out."""
     for where, dirs, files in os.walk(root):
         relative = os.path.relpath(where, root)
         if relative == '.':
-            dirs[:] = [d for d in dirs if d not in NO_ROOMS and
+            dirs[:] = [d for d in dirs if d not in left_out and
                        not d.startswith(('.', 'build'))]
         dirs.sort()
         for name in sorted(files):
@@ -127,7 +145,7 @@ def check_includes(root):
 
 def check_lines(root, longer):
     seen = set()
-    for path in sources(root):
+    for path in sources(root, ()):
         with open(os.path.join(root, path), encoding='utf-8') as f:
             lines = sum(1 for _ in f)
         most = longer.get(path, MOST_LINES)
@@ -138,6 +156,21 @@ def check_lines(root, longer):
             print(f'# {path} has {lines} lines: remove it from LONGER')
     for path in sorted(set(longer) - seen):
         print(f'# {path} is gone: remove it from LONGER')
+
+
+def check_names(root):
+    where = {} # files by the names of their static functions
+    for path in sources(root):
+        if path.endswith('.c'):
+            with open(os.path.join(root, path), encoding='utf-8') as f:
+                for name in STATIC.findall(f.read()):
+                    where.setdefault(name, set()).add(path)
+    for library, files in LIBRARIES.items():
+        for name, paths in where.items():
+            found = sorted(p for p in paths if re.fullmatch(files, p))
+            if len(found) > 1:
+                yield (f'{found[1]}:1: {library} has another {name}(), of '
+                       f'{found[0]}')
 
 
 def self_test():
@@ -161,6 +194,14 @@ def self_test():
          f'{TABLE}:3: side includes nothing of `mid/door.h`'),
         ({'low/long.c': '\n' * (MOST_LINES + 1)},
          f'low/long.c:{MOST_LINES + 1}: '),
+        ({'tests/long.h': '\n' * (MOST_LINES + 1)},
+         f'tests/long.h:{MOST_LINES + 1}: '),
+        ({'low/n.c': 'static const int *go(void)\n{\n}\n',
+          'wire/n.c': 'static int go(int a)\n{\n}\n',
+          'wire/o.c': 'static int VB_UNCHECKED other(int a)\n{\n}\n',
+          'base/n.c': 'static void\nother(int a)\n{\n}\n',
+          TABLE: table + '| 0 | `wire` | | |\n| 0 | `base` | | |\n'},
+         'wire/o.c:1: libibverbs has another other(), of base/n.c'),
     ]
     for change, expected in cases:
         with tempfile.TemporaryDirectory() as root:
@@ -169,7 +210,8 @@ def self_test():
                 os.makedirs(os.path.dirname(full), exist_ok=True)
                 with open(full, 'w', encoding='utf-8') as f:
                     f.write(text)
-            said = [*check_includes(root), *check_lines(root, {})]
+            said = [*check_includes(root), *check_lines(root, {}),
+                    *check_names(root)]
         if expected is None and said:
             yield f'self-test: a good tree is refused: {said[0]}'
         elif expected and not any(s.startswith(expected) for s in said):
@@ -181,6 +223,7 @@ def main():
     checks = {
         'includes': lambda: check_includes(root),
         'lines': lambda: check_lines(root, LONGER),
+        'names': lambda: check_names(root),
         'self-test': self_test,
     }
     if len(sys.argv) != 2 or sys.argv[1] not in checks:

@@ -66,7 +66,7 @@ static size_t next_component(const char **path)
 	} while (true);
 }
 
-static bool is_up(const char *component, size_t length)
+static bool redirect_is_up(const char *component, size_t length)
 {
 	return length == 2 && memcmp(component, "..", 2) == 0;
 }
@@ -108,7 +108,7 @@ static int follow(const char *path, struct name *n, const char **rest,
 	while ((length = next_component(&path))) {
 		if (place == ELSEWHERE)
 			break;
-		if (is_up(path, length)) {
+		if (redirect_is_up(path, length)) {
 			drop_last(n);
 			*turned |= place == TOP;
 		} else if (place == TOP || !append(n, path, length)) {

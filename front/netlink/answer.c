@@ -105,7 +105,7 @@ static bool has_text(const struct asked *a, uint16_t type, const char *text)
 	       (length == strlen(text) || at[strlen(text)] == '\0');
 }
 
-static const struct vb_nl_device *device_of(const struct answer *a)
+static const struct vb_nl_device *answer_device_of(const struct answer *a)
 {
 	const struct vb_nl_facts *f = a->facts;
 	uint32_t index;
@@ -131,8 +131,8 @@ static bool port_of(const struct answer *a, uint32_t *port)
  * Messages.
  */
 
-/* Begin a message. Returns its offset in the datagram, for end(). */
-static uint32_t begin(struct answer *a, uint16_t type, uint16_t flags)
+/* Begin a message. Returns its offset in the datagram, for answer_end(). */
+static uint32_t answer_begin(struct answer *a, uint16_t type, uint16_t flags)
 {
 	const struct nlmsghdr head = {
 		.nlmsg_type = type,
@@ -150,13 +150,13 @@ static uint32_t begin(struct answer *a, uint16_t type, uint16_t flags)
 
 static uint32_t begin_reply(struct answer *a)
 {
-	return begin(a, a->asked.head.nlmsg_type,
-		     a->asked.dump ? NLM_F_MULTI : 0);
+	return answer_begin(a, a->asked.head.nlmsg_type,
+			    a->asked.dump ? NLM_F_MULTI : 0);
 }
 
 /* End the message that began at @at: write its length. False: the datagram had
  * no room for all of it, and the message is removed. */
-static bool end(struct answer *a, uint32_t at)
+static bool answer_end(struct answer *a, uint32_t at)
 {
 	const uint32_t length = a->out.used - at;
 
@@ -199,9 +199,9 @@ static void put_error(struct answer *a, int error)
 	uint32_t echo = capped ? NLMSG_HDRLEN : r->length, at;
 	uint8_t *to;
 
-	at = begin(a, NLMSG_ERROR,
-		   (uint16_t)((capped ? NLM_F_CAPPED : 0) |
-			      (why ? NLM_F_ACK_TLVS : 0)));
+	at = answer_begin(a, NLMSG_ERROR,
+			  (uint16_t)((capped ? NLM_F_CAPPED : 0) |
+				     (why ? NLM_F_ACK_TLVS : 0)));
 	to = vb_nl_room(&a->out, (uint32_t)sizeof(error) + echo);
 	if (to) {
 		memcpy(to, &error, sizeof(error));
@@ -209,7 +209,7 @@ static void put_error(struct answer *a, int error)
 	}
 	if (why)
 		vb_nl_puts(&a->out, NLMSGERR_ATTR_MSG, why);
-	(void)end(a, at);
+	(void)answer_end(a, at);
 	a->cursor->done = true;
 }
 
@@ -218,12 +218,12 @@ static void put_error(struct answer *a, int error)
 static void put_done(struct answer *a)
 {
 	const int32_t status = 0;
-	uint32_t at = begin(a, NLMSG_DONE, NLM_F_MULTI);
+	uint32_t at = answer_begin(a, NLMSG_DONE, NLM_F_MULTI);
 	void *to = vb_nl_room(&a->out, sizeof(status));
 
 	if (to)
 		memcpy(to, &status, sizeof(status));
-	a->cursor->done = end(a, at);
+	a->cursor->done = answer_end(a, at);
 }
 
 /*
@@ -255,7 +255,7 @@ static int put_one(struct answer *a, const struct vb_nl_device *d,
 		return -EINVAL;
 	at = begin_reply(a);
 	put(&a->out, a->facts, d);
-	return end(a, at) ? 0 : -EMSGSIZE;
+	return answer_end(a, at) ? 0 : -EMSGSIZE;
 }
 
 /* A message for each device. cursor->next is an index of facts->devices, whose
@@ -275,13 +275,14 @@ static int put_all(struct answer *a, put_device put)
 static int get_device(struct answer *a)
 {
 	return a->asked.dump ? put_all(a, whole_device)
-			     : put_one(a, device_of(a), whole_device);
+			     : put_one(a, answer_device_of(a), whole_device);
 }
 
 static int get_summary(struct answer *a)
 {
-	return a->asked.dump ? put_all(a, vb_nl_put_summary)
-			     : put_one(a, device_of(a), vb_nl_put_summary);
+	return a->asked.dump
+		       ? put_all(a, vb_nl_put_summary)
+		       : put_one(a, answer_device_of(a), vb_nl_put_summary);
 }
 
 /* A list has the ports of one device, which is one port. */
@@ -292,7 +293,7 @@ static int get_port(struct answer *a)
 
 	if (!port_of(a, &port) || (port == 0 && !a->asked.dump))
 		return -EINVAL;
-	rc = put_one(a, device_of(a), whole_port);
+	rc = put_one(a, answer_device_of(a), whole_port);
 	if (rc == 0 && a->asked.dump)
 		put_done(a);
 	return rc;
@@ -303,7 +304,7 @@ static int get_system(struct answer *a)
 	uint32_t at = begin_reply(a);
 
 	vb_nl_put_system(&a->out);
-	(void)end(a, at);
+	(void)answer_end(a, at);
 	if (a->asked.dump)
 		put_done(a);
 	return 0;
@@ -315,12 +316,12 @@ static int get_statistics(struct answer *a)
 {
 	uint32_t port, of, at;
 
-	if (!port_of(a, &port) || !device_of(a))
+	if (!port_of(a, &port) || !answer_device_of(a))
 		return -EINVAL;
 	if (!get32(&a->asked, RDMA_NLDEV_ATTR_STAT_RES, &of))
-		return port && !a->asked.dump
-			       ? put_one(a, device_of(a), vb_nl_put_counters)
-			       : -EINVAL;
+		return port && !a->asked.dump ? put_one(a, answer_device_of(a),
+							vb_nl_put_counters)
+					      : -EINVAL;
 	if (a->asked.dump) {
 		put_done(a);
 		return 0;
@@ -328,10 +329,10 @@ static int get_statistics(struct answer *a)
 	if (of != RDMA_NLDEV_ATTR_RES_QP || !port)
 		return -EINVAL;
 	at = begin_reply(a);
-	vb_nl_put_handle(&a->out, device_of(a));
+	vb_nl_put_handle(&a->out, answer_device_of(a));
 	vb_nl_put32(&a->out, RDMA_NLDEV_ATTR_PORT_INDEX, port);
 	vb_nl_put32(&a->out, RDMA_NLDEV_ATTR_STAT_MODE, 0);
-	(void)end(a, at);
+	(void)answer_end(a, at);
 	return 0;
 }
 
@@ -367,7 +368,7 @@ static int get_object(struct answer *a, const struct vb_nl_kind *k,
 		at = begin_reply(a);
 		vb_nl_put_handle(&a->out, d);
 		k->put(&a->out, a->facts, row);
-		return end(a, at) ? 0 : -EMSGSIZE;
+		return answer_end(a, at) ? 0 : -EMSGSIZE;
 	}
 	return -ENOENT;
 }
@@ -413,7 +414,7 @@ static void list_objects(struct answer *a, const struct vb_nl_kind *k,
 	if (a->cursor->next == from)
 		vb_nl_back(&a->out, at);
 	else
-		(void)end(a, at);
+		(void)answer_end(a, at);
 	if (all)
 		put_done(a);
 }
@@ -421,7 +422,7 @@ static void list_objects(struct answer *a, const struct vb_nl_kind *k,
 static int get_objects(struct answer *a)
 {
 	const struct vb_nl_kind *k = kind_of(a->asked.command);
-	const struct vb_nl_device *d = device_of(a);
+	const struct vb_nl_device *d = answer_device_of(a);
 	uint32_t port;
 
 	if (!d || !port_of(a, &port))
@@ -439,14 +440,14 @@ static int get_switches(struct answer *a)
 
 	if (!port_of(a, &port) || !port || a->asked.dump)
 		return -EINVAL;
-	return put_one(a, device_of(a), vb_nl_put_switches);
+	return put_one(a, answer_device_of(a), vb_nl_put_switches);
 }
 
 /* The character device for the client (uverbs, umad) that the request names.
  * The connection manager's belongs to no RDMA device and is not reported. */
 static int get_chardev(struct answer *a)
 {
-	const struct vb_nl_device *d = device_of(a);
+	const struct vb_nl_device *d = answer_device_of(a);
 	bool verbs =
 		has_text(&a->asked, RDMA_NLDEV_ATTR_CHARDEV_TYPE, "uverbs");
 	const struct vb_nl_node *node;
@@ -464,10 +465,10 @@ static int get_chardev(struct answer *a)
 	vb_nl_put64(&a->out, RDMA_NLDEV_ATTR_CHARDEV_ABI,
 		    verbs ? VERBS_DRIVER_ABI : MAD_ABI);
 	vb_nl_puts(&a->out, RDMA_NLDEV_ATTR_CHARDEV_NAME, node->name);
-	return end(a, at) ? 0 : -EMSGSIZE;
+	return answer_end(a, at) ? 0 : -EMSGSIZE;
 }
 
-static int refuse(struct answer *a)
+static int answer_refuse(struct answer *a)
 {
 	return -EOPNOTSUPP;
 }
@@ -477,23 +478,23 @@ static const struct command {
 	unsigned need;
 } commands[] = {
 	[RDMA_NLDEV_CMD_GET] = { get_device, NEED_DEVICES },
-	[RDMA_NLDEV_CMD_SET] = { refuse },
-	[RDMA_NLDEV_CMD_NEWLINK] = { refuse },
-	[RDMA_NLDEV_CMD_DELLINK] = { refuse },
+	[RDMA_NLDEV_CMD_SET] = { answer_refuse },
+	[RDMA_NLDEV_CMD_NEWLINK] = { answer_refuse },
+	[RDMA_NLDEV_CMD_DELLINK] = { answer_refuse },
 	[RDMA_NLDEV_CMD_PORT_GET] = { get_port, NEED_DEVICES },
 	[RDMA_NLDEV_CMD_SYS_GET] = { get_system },
-	[RDMA_NLDEV_CMD_SYS_SET] = { refuse },
+	[RDMA_NLDEV_CMD_SYS_SET] = { answer_refuse },
 	[RDMA_NLDEV_CMD_RES_GET] = { get_summary, NEED_DEVICES | NEED_SUMS },
 	[RDMA_NLDEV_CMD_RES_QP_GET] = { get_objects, NEED_DEVICES | NEED_ROWS },
-	[RDMA_NLDEV_CMD_RES_CM_ID_GET] = { refuse },
+	[RDMA_NLDEV_CMD_RES_CM_ID_GET] = { answer_refuse },
 	[RDMA_NLDEV_CMD_RES_CQ_GET] = { get_objects, NEED_DEVICES | NEED_ROWS },
 	[RDMA_NLDEV_CMD_RES_MR_GET] = { get_objects, NEED_DEVICES | NEED_ROWS },
 	[RDMA_NLDEV_CMD_RES_PD_GET] = { get_objects, NEED_DEVICES | NEED_ROWS },
 	[RDMA_NLDEV_CMD_GET_CHARDEV] = { get_chardev, NEED_DEVICES },
-	[RDMA_NLDEV_CMD_STAT_SET] = { refuse },
+	[RDMA_NLDEV_CMD_STAT_SET] = { answer_refuse },
 	[RDMA_NLDEV_CMD_STAT_GET] = { get_statistics,
 				      NEED_DEVICES | NEED_COUNTERS },
-	[RDMA_NLDEV_CMD_STAT_DEL] = { refuse },
+	[RDMA_NLDEV_CMD_STAT_DEL] = { answer_refuse },
 	[RDMA_NLDEV_CMD_STAT_GET_STATUS] = { get_switches, NEED_DEVICES },
 	[RDMA_NLDEV_CMD_RES_CTX_GET] = { get_objects,
 					 NEED_DEVICES | NEED_ROWS },

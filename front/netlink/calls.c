@@ -74,7 +74,7 @@ static bool is_named(int fd, uint32_t *portid)
 	return is;
 }
 
-static bool is_ours(int fd, uint32_t *portid)
+static bool calls_is_ours(int fd, uint32_t *portid)
 {
 	return __builtin_expect(
 		       atomic_load_explicit(&any, memory_order_relaxed),
@@ -182,7 +182,7 @@ EXPORTED int bind(int fd, const struct sockaddr *addr, socklen_t length)
 	struct sockaddr_nl to;
 	uint32_t portid;
 
-	if (!is_ours(fd, &portid))
+	if (!calls_is_ours(fd, &portid))
 		return NEXT(bind)(fd, addr, length);
 	if (!addr || length < sizeof(to)) {
 		errno = EINVAL;
@@ -204,7 +204,7 @@ EXPORTED int connect(int fd, const struct sockaddr *addr, socklen_t length)
 {
 	uint32_t portid;
 
-	return is_ours(fd, &portid) ? 0 : NEXT(connect)(fd, addr, length);
+	return calls_is_ours(fd, &portid) ? 0 : NEXT(connect)(fd, addr, length);
 }
 
 static int give_address(uint32_t portid, struct sockaddr *addr,
@@ -226,16 +226,16 @@ EXPORTED int getsockname(int fd, struct sockaddr *addr, socklen_t *length)
 {
 	uint32_t portid;
 
-	return is_ours(fd, &portid) ? give_address(portid, addr, length)
-				    : NEXT(getsockname)(fd, addr, length);
+	return calls_is_ours(fd, &portid) ? give_address(portid, addr, length)
+					  : NEXT(getsockname)(fd, addr, length);
 }
 
 EXPORTED int getpeername(int fd, struct sockaddr *addr, socklen_t *length)
 {
 	uint32_t portid;
 
-	return is_ours(fd, &portid) ? give_address(0, addr, length)
-				    : NEXT(getpeername)(fd, addr, length);
+	return calls_is_ours(fd, &portid) ? give_address(0, addr, length)
+					  : NEXT(getpeername)(fd, addr, length);
 }
 
 EXPORTED int setsockopt(int fd, int level, int option, const void *value,
@@ -245,7 +245,7 @@ EXPORTED int setsockopt(int fd, int level, int option, const void *value,
 	int on;
 
 	if (__builtin_expect(level != SOL_NETLINK, true) ||
-	    !is_ours(fd, &portid))
+	    !calls_is_ours(fd, &portid))
 		return NEXT(setsockopt)(fd, level, option, value, length);
 	if (!value || length < sizeof(on)) {
 		errno = EINVAL;
@@ -265,7 +265,7 @@ EXPORTED int getsockopt(int fd, int level, int option, void *value,
 	uint32_t portid;
 	int answer;
 
-	if (!is_ours(fd, &portid))
+	if (!calls_is_ours(fd, &portid))
 		return NEXT(getsockopt)(fd, level, option, value, length);
 	if (level == SOL_SOCKET && option == SO_DOMAIN)
 		answer = AF_NETLINK;
@@ -390,7 +390,7 @@ EXPORTED ssize_t sendto(int fd, const void *bytes, size_t length, int flags,
 {
 	uint32_t portid;
 
-	return is_ours(fd, &portid)
+	return calls_is_ours(fd, &portid)
 		       ? ask(fd, portid, bytes, length)
 		       : NEXT(sendto)(fd, bytes, length, flags, to, to_length);
 }
@@ -399,8 +399,9 @@ EXPORTED ssize_t send(int fd, const void *bytes, size_t length, int flags)
 {
 	uint32_t portid;
 
-	return is_ours(fd, &portid) ? ask(fd, portid, bytes, length)
-				    : NEXT(send)(fd, bytes, length, flags);
+	return calls_is_ours(fd, &portid)
+		       ? ask(fd, portid, bytes, length)
+		       : NEXT(send)(fd, bytes, length, flags);
 }
 
 static ssize_t ask_pieces(int fd, uint32_t portid, const struct msghdr *m)
@@ -426,8 +427,8 @@ EXPORTED ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
 {
 	uint32_t portid;
 
-	return is_ours(fd, &portid) ? ask_pieces(fd, portid, m)
-				    : NEXT(sendmsg)(fd, m, flags);
+	return calls_is_ours(fd, &portid) ? ask_pieces(fd, portid, m)
+					  : NEXT(sendmsg)(fd, m, flags);
 }
 
 static bool is_bookmark(const struct bookmark *p, ssize_t length)
@@ -484,8 +485,8 @@ EXPORTED ssize_t recvmsg(int fd, struct msghdr *m, int flags)
 {
 	uint32_t portid;
 
-	return is_ours(fd, &portid) ? receive(fd, portid, m, flags)
-				    : NEXT(recvmsg)(fd, m, flags);
+	return calls_is_ours(fd, &portid) ? receive(fd, portid, m, flags)
+					  : NEXT(recvmsg)(fd, m, flags);
 }
 
 static ssize_t receive_from(int fd, uint32_t portid, void *bytes, size_t length,
@@ -511,19 +512,21 @@ EXPORTED ssize_t recvfrom(int fd, void *bytes, size_t length, int flags,
 {
 	uint32_t portid;
 
-	return is_ours(fd, &portid) ? receive_from(fd, portid, bytes, length,
-						   flags, from, from_length)
-				    : NEXT(recvfrom)(fd, bytes, length, flags,
-						     from, from_length);
+	return calls_is_ours(fd, &portid)
+		       ? receive_from(fd, portid, bytes, length, flags, from,
+				      from_length)
+		       : NEXT(recvfrom)(fd, bytes, length, flags, from,
+					from_length);
 }
 
 EXPORTED ssize_t recv(int fd, void *bytes, size_t length, int flags)
 {
 	uint32_t portid;
 
-	return is_ours(fd, &portid) ? receive_from(fd, portid, bytes, length,
-						   flags, NULL, NULL)
-				    : NEXT(recv)(fd, bytes, length, flags);
+	return calls_is_ours(fd, &portid)
+		       ? receive_from(fd, portid, bytes, length, flags, NULL,
+				      NULL)
+		       : NEXT(recv)(fd, bytes, length, flags);
 }
 
 /* Programs that were compiled with _FORTIFY_SOURCE call these. */
@@ -537,7 +540,7 @@ EXPORTED ssize_t __recv_chk(int fd, void *bytes, size_t length, size_t room,
 {
 	uint32_t portid;
 
-	return length <= room && is_ours(fd, &portid)
+	return length <= room && calls_is_ours(fd, &portid)
 		       ? receive_from(fd, portid, bytes, length, flags, NULL,
 				      NULL)
 		       : NEXT(__recv_chk)(fd, bytes, length, room, flags);
@@ -549,7 +552,7 @@ EXPORTED ssize_t __recvfrom_chk(int fd, void *bytes, size_t length, size_t room,
 {
 	uint32_t portid;
 
-	return length <= room && is_ours(fd, &portid)
+	return length <= room && calls_is_ours(fd, &portid)
 		       ? receive_from(fd, portid, bytes, length, flags, from,
 				      from_length)
 		       : NEXT(__recvfrom_chk)(fd, bytes, length, room, flags,

@@ -39,8 +39,8 @@ static const char *next_line(const char *at, struct line *line)
 	}
 }
 
-static struct vb_nl_device *device_of(struct vb_nl_facts *f, const char *name,
-				      size_t length)
+static struct vb_nl_device *contents_device_of(struct vb_nl_facts *f,
+					       const char *name, size_t length)
 {
 	struct vb_nl_device *more;
 
@@ -59,7 +59,7 @@ static struct vb_nl_device *device_of(struct vb_nl_facts *f, const char *name,
 }
 
 /* The text has four groups of four hexadecimal digits. */
-static uint64_t guid_of(const char *text)
+static uint64_t contents_guid_of(const char *text)
 {
 	unsigned a[4] = { 0 };
 
@@ -89,9 +89,9 @@ static void note_attribute(struct vb_nl_device *d, const char *file,
 	else if (strcmp(file, "fw_ver") == 0)
 		snprintf(d->firmware, sizeof(d->firmware), "%.31s", text);
 	else if (strcmp(file, "node_guid") == 0)
-		d->guid = guid_of(text);
+		d->guid = contents_guid_of(text);
 	else if (strcmp(file, "sys_image_guid") == 0)
-		d->image_guid = guid_of(text);
+		d->image_guid = contents_guid_of(text);
 	else if (strcmp(file, "ports/1/state") == 0)
 		d->state = (uint8_t)atoi(text);
 	else if (strcmp(file, "ports/1/phys_state") == 0)
@@ -148,7 +148,7 @@ static int note_line(struct vb_nl_facts *f, const struct line *line)
 	if (length == 0 || length >= sizeof(d->name) || !name[length] ||
 	    f->count == MOST_DEVICES)
 		return 0;
-	d = device_of(f, name, length);
+	d = contents_device_of(f, name, length);
 	if (!d)
 		return -ENOMEM;
 	note_file(d, name + length + 1, text);

@@ -27,8 +27,8 @@ static bool is_gid(const struct rdma_addrinfo *hints)
 	       (hints->ai_flags & both) == both;
 }
 
-static int copy_address(const struct addrinfo *from, struct sockaddr **to,
-			socklen_t *len)
+static int addrinfo_copy_address(const struct addrinfo *from,
+				 struct sockaddr **to, socklen_t *len)
 {
 	*to = calloc(1, sizeof(struct sockaddr_storage));
 	if (!*to)
@@ -65,7 +65,7 @@ static int copy_found(struct rdma_addrinfo *r, const struct addrinfo *a,
 	socklen_t *len = passive ? &r->ai_src_len : &r->ai_dst_len;
 
 	if (!is_gid(hints))
-		return copy_address(a, to, len);
+		return addrinfo_copy_address(a, to, len);
 	r->ai_family = AF_IB;
 	return copy_gid(a, r->ai_port_space, to, len);
 }
@@ -130,7 +130,7 @@ static int copy_hint(struct sockaddr *hint, socklen_t bytes,
 
 	if (bytes > sizeof(struct sockaddr_storage))
 		return -EINVAL;
-	return copy_address(&a, to, len);
+	return addrinfo_copy_address(&a, to, len);
 }
 
 /* One result: @a is an address that was found; NULL: the caller gave neither

@@ -185,7 +185,7 @@ static void forget_channel(const struct rdma_event_channel *channel)
 				id->pub.channel = NULL;
 }
 
-static void release(struct rcm_channel *c)
+static void channel_release(struct rcm_channel *c)
 {
 	(void)sem_destroy(&c->pushed);
 	free(c);
@@ -206,7 +206,7 @@ VB_EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 	last = c->inside == 0;
 	pthread_mutex_unlock(&rcm.lock);
 	if (last)
-		release(c);
+		channel_release(c);
 	vb_cancel_back(cancel);
 }
 
@@ -328,5 +328,5 @@ void rcm_channel_leave(void *arg)
 	last = --c->inside == 0 && c->closed;
 	pthread_mutex_unlock(&rcm.lock);
 	if (last)
-		release(c);
+		channel_release(c);
 }

@@ -185,8 +185,8 @@ static bool leads_home(struct rcm_device *d, const struct vb_gid *wanted,
 
 /* Fills in @id what follows from its device: GID, interface, context and
  * protection domain. */
-static void settle(struct rcm_id *id, const struct ibv_gid_entry *e,
-		   const struct vb_gid *src)
+static void device_settle(struct rcm_id *id, const struct ibv_gid_entry *e,
+			  const struct vb_gid *src)
 {
 	struct rcm_device *d = id->device;
 
@@ -228,7 +228,7 @@ static int choose(struct rcm_id *id, const struct vb_gid *src,
 		}
 		if (!take_device(id, d, removals))
 			continue;
-		settle(id, &e, src);
+		device_settle(id, &e, src);
 		return 0;
 	}
 	return rc;

@@ -158,7 +158,7 @@ VB_EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)
 	return 0;
 }
 
-static int next_event(struct rcm_channel *c, struct rdma_cm_event **event)
+static int event_take_next(struct rcm_channel *c, struct rdma_cm_event **event)
 {
 	int cancel = vb_cancel_off(), rc;
 	bool done = false;
@@ -196,7 +196,7 @@ VB_EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel,
 	c = rcm_channel_of(channel);
 	rcm_channel_enter(c);
 	pthread_cleanup_push(rcm_channel_leave, c);
-	rc = next_event(c, event);
+	rc = event_take_next(c, event);
 	pthread_cleanup_pop(1);
 	return rc ? rcm_fail(-rc) : 0;
 }

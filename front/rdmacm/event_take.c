@@ -34,7 +34,8 @@ static void fill_connection(struct rcm_event *e)
 }
 
 /* The same for datagrams: the peer's queue pair, Q_Key and address. */
-static void fill_datagram(struct rcm_event *e, const struct rcm_id *id)
+static void event_take_fill_datagram(struct rcm_event *e,
+				     const struct rcm_id *id)
 {
 	struct rdma_ud_param *p = &e->pub.param.ud;
 	const struct vb_ipc_cm *m = &e->m;
@@ -57,8 +58,8 @@ static void close_request(uint32_t number)
 
 /* The address by which the peer's program knows an end, for example a loopback
  * address; if it is not given, the GID that the path uses. */
-static const struct vb_gid *name_of(const struct vb_gid *name,
-				    const struct vb_gid *way)
+static const struct vb_gid *event_take_name_of(const struct vb_gid *name,
+					       const struct vb_gid *way)
 {
 	return vb_gid_is_zero(name) ? way : name;
 }
@@ -70,8 +71,8 @@ static void put_addresses(const struct rcm_id *listener, struct rcm_id *id,
 			  const struct vb_ipc_cm *m)
 {
 	struct rdma_addr *a = &id->pub.route.addr;
-	const struct vb_gid *src = name_of(&m->src_name, &m->src);
-	const struct vb_gid *dst = name_of(&m->dst_name, &m->dst);
+	const struct vb_gid *src = event_take_name_of(&m->src_name, &m->src);
+	const struct vb_gid *dst = event_take_name_of(&m->dst_name, &m->dst);
 
 	if (listener->pub.route.addr.src_addr.sa_family == AF_IB) {
 		rcm_address_of_ib(&a->src_addr, &m->src, m->space, m->src_port);
@@ -190,7 +191,7 @@ static bool take_request(struct rcm_event *e)
 	e->pub.listen_id = &e->id->pub;
 	e->pub.id = &id->pub;
 	if (rcm_is_ud(id))
-		fill_datagram(e, id);
+		event_take_fill_datagram(e, id);
 	else
 		fill_connection(e);
 	return true;
@@ -254,14 +255,14 @@ static bool take_reply(struct rcm_event *e)
 
 /* A SIDR_REP arrived. As on Linux, a refusal is reported as UNREACHABLE, with
  * the status of the SIDR_REP. */
-static bool take_address(struct rcm_event *e)
+static bool event_take_address(struct rcm_event *e)
 {
 	e->id->peer = e->m;
 	if (e->m.status)
 		take_failure(e, RDMA_CM_EVENT_UNREACHABLE, e->m.status);
 	else
 		e->pub.event = RDMA_CM_EVENT_ESTABLISHED;
-	fill_datagram(e, e->id);
+	event_take_fill_datagram(e, e->id);
 	return true;
 }
 
@@ -292,7 +293,7 @@ bool rcm_event_take(struct rcm_event *e)
 	case IPC_CM_REPLY:
 		return take_reply(e);
 	case IPC_CM_ADDRESS:
-		return take_address(e);
+		return event_take_address(e);
 	case IPC_CM_ESTABLISHED:
 		e->pub.event = RDMA_CM_EVENT_ESTABLISHED;
 		if (e->stream)

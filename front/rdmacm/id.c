@@ -38,7 +38,7 @@ struct rcm_id *rcm_id_find(uint32_t number)
 
 /* Puts @id into the table; 0: under the next free number. The caller holds
  * rcm.lock. */
-static void enter(struct rcm_id *id, uint32_t number)
+static void id_enter(struct rcm_id *id, uint32_t number)
 {
 	if (number == 0) {
 		do
@@ -51,7 +51,7 @@ static void enter(struct rcm_id *id, uint32_t number)
 }
 
 /* The caller holds rcm.lock. */
-static void leave(struct rcm_id *id)
+static void id_leave(struct rcm_id *id)
 {
 	struct rcm_id **at = bucket(id->number);
 
@@ -64,8 +64,8 @@ static void leave(struct rcm_id *id)
 void rcm_id_renumber(struct rcm_id *id, uint32_t number)
 {
 	pthread_mutex_lock(&rcm.lock);
-	leave(id);
-	enter(id, number);
+	id_leave(id);
+	id_enter(id, number);
 	pthread_mutex_unlock(&rcm.lock);
 }
 
@@ -92,7 +92,7 @@ struct rcm_id *rcm_id_create(struct rdma_event_channel *channel, void *context,
 	id->tcp = -1;
 	pthread_cond_init(&id->acks, NULL);
 	pthread_mutex_lock(&rcm.lock);
-	enter(id, 0);
+	id_enter(id, 0);
 	pthread_mutex_unlock(&rcm.lock);
 	return id;
 }
@@ -152,7 +152,7 @@ VB_EXPORT int rdma_destroy_id(struct rdma_cm_id *pub)
 		(void)rdma_ack_cm_event(pub->event);
 	rcm_iw_close(id);
 	pthread_mutex_lock(&rcm.lock);
-	leave(id);
+	id_leave(id);
 	pthread_mutex_unlock(&rcm.lock);
 	rcm_event_forget(id);
 	rcm_groups_forget(id);
@@ -295,8 +295,8 @@ static void put_qp(struct vb_ipc_cm *m, struct rcm_id *id,
 
 /* The state changes before the message leaves, because another thread may
  * read the peer's answer before this thread continues. */
-static int begin_connect(struct rcm_id *id, const struct vb_ipc_cm *m,
-			 const struct rdma_conn_param *p)
+static int id_begin_connect(struct rcm_id *id, const struct vb_ipc_cm *m,
+			    const struct rdma_conn_param *p)
 {
 	int rc;
 
@@ -339,7 +339,7 @@ VB_EXPORT int rdma_connect(struct rdma_cm_id *pub,
 		if (rc)
 			return rcm_fail(-rc);
 	}
-	rc = begin_connect(id, &m, p);
+	rc = id_begin_connect(id, &m, p);
 	if (rc)
 		return rcm_fail(-rc);
 	return rcm_event_complete(id);

@@ -63,7 +63,7 @@ static void time_out(struct rcm_stream *s)
 }
 
 /* Tells the program the engine's news of a stream that a queue pair owns. */
-static void pass_on(struct rcm_stream *s)
+static void iw_pass_on(struct rcm_stream *s)
 {
 	uint32_t said = atomic_exchange(&s->said, 0);
 
@@ -88,11 +88,11 @@ static void pass_on_all(void)
 	struct rcm_stream *s = atomic_exchange(&iw.said, NULL), *next;
 
 	for (; s; s = next) {
-		/* Read it first: after pass_on() the engine may list the
+		/* Read it first: after iw_pass_on() the engine may list the
 		 * stream again and overwrite the link. */
 		next = s->next_said;
 		if (s->at)
-			pass_on(s);
+			iw_pass_on(s);
 	}
 }
 
@@ -159,7 +159,7 @@ static void *iw_main(void *arg)
 	return NULL;
 }
 
-static int start_thread(void)
+static int iw_start_thread(void)
 {
 	sigset_t all, old;
 	pthread_t thread;
@@ -200,7 +200,7 @@ int iw_begin(void)
 	    epoll_ctl(iw.set, EPOLL_CTL_ADD, rcm_removals_fd(), &gone) < 0)
 		rc = -errno;
 	if (rc == 0)
-		rc = start_thread();
+		rc = iw_start_thread();
 	if (rc)
 		close_set();
 	return rc;
@@ -225,7 +225,7 @@ void rcm_iw_after_fork(void)
 	pthread_mutex_init(&iw.lock, NULL);
 }
 
-/* Only the first news since pass_on() puts the stream on the stack iw.said;
+/* Only the first news since iw_pass_on() puts the stream on the stack iw.said;
  * later news sets a further bit of a stream that is listed already. */
 void iw_hear(void *arg, enum vb_stream_event news)
 {

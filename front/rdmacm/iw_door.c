@@ -40,8 +40,8 @@ static bool bind_again(struct rcm_id *id, const struct sockaddr *a)
 	return s;
 }
 
-static int bind_socket(struct rcm_id *id, const struct sockaddr *a,
-		       uint16_t *port)
+static int door_bind_to(struct rcm_id *id, const struct sockaddr *a,
+			uint16_t *port)
 {
 	struct sockaddr_storage at = { 0 };
 	socklen_t len = rcm_address_bytes(a);
@@ -74,7 +74,7 @@ static int bind_socket(struct rcm_id *id, const struct sockaddr *a,
 
 int rcm_iw_bind(struct rcm_id *id, const struct sockaddr *a, uint16_t *port)
 {
-	return bind_again(id, a) ? 0 : bind_socket(id, a, port);
+	return bind_again(id, a) ? 0 : door_bind_to(id, a, port);
 }
 
 /* The bound socket becomes a stream. The caller holds iw.lock. */
@@ -130,7 +130,8 @@ static void set_tos(const struct rcm_id *id)
 				 sizeof(tos));
 }
 
-static int begin_connect(struct rcm_id *id, const struct rdma_conn_param *p)
+static int door_begin_connect(struct rcm_id *id,
+			      const struct rdma_conn_param *p)
 {
 	struct vb_mpa_offer offer = iw_offer();
 	struct vb_mpa_setup setup;
@@ -172,12 +173,12 @@ int rcm_iw_connect(struct rcm_id *id, const struct rdma_conn_param *p)
 		return -EINVAL;
 	if (id->tcp < 0) { /* the id listened: its socket cannot connect */
 		rcm_iw_close(id);
-		rc = bind_socket(id, &id->pub.route.addr.src_addr, &id->port);
+		rc = door_bind_to(id, &id->pub.route.addr.src_addr, &id->port);
 		if (rc)
 			return rc;
 	}
 	pthread_mutex_lock(&iw.lock);
-	rc = begin_connect(id, p);
+	rc = door_begin_connect(id, p);
 	pthread_mutex_unlock(&iw.lock);
 	return rc;
 }
@@ -275,8 +276,8 @@ static bool caller_may_be_near(const struct rcm_stream *s)
 
 /* Sends the MPA reply and gives the socket to the queue pair. The caller holds
  * iw.lock. -errno */
-static int answer(struct rcm_stream *s, struct rcm_id *id,
-		  const struct rdma_conn_param *p)
+static int door_answer(struct rcm_stream *s, struct rcm_id *id,
+		       const struct rdma_conn_param *p)
 {
 	int rc;
 
@@ -301,7 +302,7 @@ int rcm_iw_accept(struct rcm_id *id, const struct rdma_conn_param *p)
 		return -EINVAL;
 	pthread_mutex_lock(&iw.lock);
 	if (s && s->step == ASKED) {
-		rc = answer(s, id, p);
+		rc = door_answer(s, id, p);
 		if (rc)
 			iw_close_fd(s);
 	}

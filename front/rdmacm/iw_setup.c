@@ -146,8 +146,8 @@ void iw_on_reply(struct rcm_stream *s)
 	iw_say_failed(s, EPROTO);
 }
 
-static void take_address(const struct sockaddr_storage *a, struct vb_gid *gid,
-			 uint16_t *port)
+static void iw_setup_take_address(const struct sockaddr_storage *a,
+				  struct vb_gid *gid, uint16_t *port)
 {
 	*gid = rcm_gid_of((const struct sockaddr *)a);
 	*port = ntohs(((const struct sockaddr_in *)a)->sin_port);
@@ -159,10 +159,10 @@ static void fill_addresses(const struct rcm_stream *s, struct vb_ipc_cm *m)
 	socklen_t len = sizeof(a);
 
 	if (getsockname(s->fd, (struct sockaddr *)&a, &len) == 0)
-		take_address(&a, &m->src, &m->src_port);
+		iw_setup_take_address(&a, &m->src, &m->src_port);
 	len = sizeof(a);
 	if (getpeername(s->fd, (struct sockaddr *)&a, &len) == 0)
-		take_address(&a, &m->dst, &m->dst_port);
+		iw_setup_take_address(&a, &m->dst, &m->dst_port);
 }
 
 void iw_say_request(const struct rcm_stream *s)

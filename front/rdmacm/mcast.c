@@ -36,7 +36,8 @@ static struct rcm_group **find(struct rcm_id *id, const void *gid)
 	return at;
 }
 
-static int enter(struct rcm_id *id, const struct vb_gid *gid, bool sends_only)
+static int mcast_enter(struct rcm_id *id, const struct vb_gid *gid,
+		       bool sends_only)
 {
 	struct rcm_group *g = calloc(1, sizeof(*g));
 	bool joined_before;
@@ -57,7 +58,7 @@ static int enter(struct rcm_id *id, const struct vb_gid *gid, bool sends_only)
 	return joined_before ? -EADDRINUSE : 0;
 }
 
-static int leave(struct rcm_id *id, const struct vb_gid *gid)
+static int mcast_leave(struct rcm_id *id, const struct vb_gid *gid)
 {
 	struct rcm_group **at, *g;
 
@@ -100,12 +101,12 @@ void rcm_groups_forget(struct rcm_id *id)
 	while (id->groups) {
 		const struct vb_gid gid = id->groups->gid;
 
-		(void)!leave(id, &gid);
+		(void)!mcast_leave(id, &gid);
 	}
 }
 
-static int join(struct rcm_id *id, const struct sockaddr *a, bool sends_only,
-		void *context)
+static int mcast_join(struct rcm_id *id, const struct sockaddr *a,
+		      bool sends_only, void *context)
 {
 	struct rdma_ud_param ud = { .private_data = context,
 				    .qp_num = GROUP_QPN,
@@ -118,7 +119,7 @@ static int join(struct rcm_id *id, const struct sockaddr *a, bool sends_only,
 	gid = rcm_gid_of(a);
 	if (!vb_gid_is_multicast(&gid))
 		return -EINVAL;
-	rc = enter(id, &gid, sends_only);
+	rc = mcast_enter(id, &gid, sends_only);
 	if (rc)
 		return rc;
 	rcm_fill_ah(id, &ud.ah_attr, &gid);
@@ -127,7 +128,7 @@ static int join(struct rcm_id *id, const struct sockaddr *a, bool sends_only,
 	ud.ah_attr.grh.hop_limit = GROUP_HOPS;
 	rc = rcm_event_group(id, &ud);
 	if (rc)
-		(void)!leave(id, &gid);
+		(void)!mcast_leave(id, &gid);
 	return rc;
 }
 
@@ -142,16 +143,17 @@ VB_EXPORT int rdma_join_multicast_ex(struct rdma_cm_id *pub,
 	if (!attr || attr->comp_mask != KNOWN_ATTRS ||
 	    attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
 		return rcm_fail(EINVAL);
-	rc = join(rcm_id_of(pub), attr->addr,
-		  attr->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER,
-		  context);
+	rc = mcast_join(rcm_id_of(pub), attr->addr,
+			attr->join_flags ==
+				RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER,
+			context);
 	return rc ? rcm_fail(-rc) : rcm_event_complete(rcm_id_of(pub));
 }
 
 VB_EXPORT int rdma_join_multicast(struct rdma_cm_id *pub, struct sockaddr *addr,
 				  void *context)
 {
-	int rc = join(rcm_id_of(pub), addr, false, context);
+	int rc = mcast_join(rcm_id_of(pub), addr, false, context);
 
 	return rc ? rcm_fail(-rc) : rcm_event_complete(rcm_id_of(pub));
 }
@@ -164,7 +166,7 @@ VB_EXPORT int rdma_leave_multicast(struct rdma_cm_id *pub,
 
 	if (addr) {
 		gid = rcm_gid_of(addr);
-		rc = leave(rcm_id_of(pub), &gid);
+		rc = mcast_leave(rcm_id_of(pub), &gid);
 	}
 	return rc ? rcm_fail(-rc) : 0;
 }

@@ -24,8 +24,8 @@ static void fill_init(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 }
 
 /* A datagram queue pair passes INIT, RTR and RTS without a peer's numbers. */
-static void fill_datagram(const struct rcm_id *id, struct ibv_qp_attr *a,
-			  int *mask)
+static void qp_fill_datagram(const struct rcm_id *id, struct ibv_qp_attr *a,
+			     int *mask)
 {
 	*mask = IBV_QP_STATE;
 	if (a->qp_state == IBV_QPS_INIT)
@@ -134,7 +134,7 @@ VB_EXPORT int rdma_init_qp_attr(struct rdma_cm_id *pub, struct ibv_qp_attr *a,
 	if (!id->device)
 		return rcm_fail(EINVAL);
 	if (rcm_is_ud(id)) {
-		fill_datagram(id, a, mask);
+		qp_fill_datagram(id, a, mask);
 		return 0;
 	}
 	if (rcm_is_iwarp(id)) {

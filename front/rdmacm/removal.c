@@ -69,7 +69,7 @@ static void tell_all_of(struct rcm_device *d)
 				rcm_event_removed(id);
 }
 
-static void take(struct rcm_device *d)
+static void removal_take(struct rcm_device *d)
 {
 	struct ibv_async_event e;
 
@@ -88,6 +88,6 @@ void rcm_removals_take(void)
 	pthread_mutex_lock(&rcm.lock);
 	n = epoll_wait(removals, said, VB_COUNT(said), 0);
 	for (int i = 0; i < n; i++)
-		take(said[i].data.ptr);
+		removal_take(said[i].data.ptr);
 	pthread_mutex_unlock(&rcm.lock);
 }

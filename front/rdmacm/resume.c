@@ -96,7 +96,7 @@ struct script {
 	int rc; /* -ENOMEM: some are missing */
 };
 
-static void add(struct script *s, const struct vb_ipc_cm *m)
+static void resume_add(struct script *s, const struct vb_ipc_cm *m)
 {
 	if (s->count == s->room) {
 		size_t room = s->room ? 2 * s->room : 64;
@@ -118,10 +118,10 @@ static void add_bound(struct script *s, const struct rcm_id *id)
 
 	if (id->record.bound.kind != IPC_CM_BIND)
 		return;
-	add(s, &id->record.bound);
+	resume_add(s, &id->record.bound);
 	m.backlog = id->record.backlog;
 	if (id->record.listens)
-		add(s, &m);
+		resume_add(s, &m);
 }
 
 static void add_resume(struct script *s, const struct rcm_id *id,
@@ -145,10 +145,10 @@ static void add_resume(struct script *s, const struct rcm_id *id,
 	m.guid = r->ticket.guid;
 	m.tid = r->ticket.tid;
 	m.private_bytes = 0;
-	add(s, &m);
+	resume_add(s, &m);
 	bye = rcm_message(id, IPC_CM_DISCONNECT);
 	if (r->leaves)
-		add(s, &bye);
+		resume_add(s, &bye);
 }
 
 static void add_call(struct script *s, const struct rcm_id *id)
@@ -157,7 +157,7 @@ static void add_call(struct script *s, const struct rcm_id *id)
 
 	add_bound(s, id);
 	m.flags |= IPC_CM_AGAIN;
-	add(s, &m);
+	resume_add(s, &m);
 }
 
 static void add_id(struct script *s, const struct rcm_id *id)
@@ -178,7 +178,7 @@ static void add_id(struct script *s, const struct rcm_id *id)
 		break;
 	case RCM_ANSWERED:
 		add_resume(s, id, IPC_CM_AT_REQUEST);
-		add(s, &id->record.said);
+		resume_add(s, &id->record.said);
 		break;
 	case RCM_REPLIED:
 		add_resume(s, id, IPC_CM_AT_REPLY);
@@ -209,7 +209,7 @@ static void write_script(struct script *s)
 				   .version = VB_IPC_CM_VERSION };
 
 	pthread_mutex_lock(&rcm.lock);
-	add(s, &hello);
+	resume_add(s, &hello);
 	for (unsigned i = 0; i < VB_COUNT(rcm.ids); i++)
 		for (const struct rcm_id *id = rcm.ids[i]; id; id = id->next) {
 			if (id->record.said.qpn)
@@ -249,7 +249,7 @@ static int say_line(int fd, const struct vb_ipc_cm *m, struct vb_ipc_cm *done)
 	return rc;
 }
 
-static void nap(void)
+static void resume_nap(void)
 {
 	nanosleep(&(struct timespec){ 0, (long)NAP }, NULL);
 }
@@ -269,7 +269,7 @@ static int say_patiently(int fd, const struct vb_ipc_cm *m, vb_time until,
 	int rc = say_line(fd, m, done);
 
 	while (rc == 0 && waits_for_host(m, done) && vb_clock_read() < until) {
-		nap();
+		resume_nap();
 		rc = say_line(fd, m, done);
 	}
 	return rc;
@@ -342,7 +342,8 @@ int rcm_resume(void)
 	int rc;
 
 	do {
-		nap(); /* some program's engine is about to start a broker */
+		resume_nap(); /* some program's engine is about to start a
+				 broker */
 		rc = try_once();
 	} while (rc == -EAGAIN && vb_clock_read() < until);
 	return rc;

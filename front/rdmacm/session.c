@@ -226,7 +226,7 @@ int rcm_session_connect(void)
 
 /* The thread blocks all signals, so that it takes none that the program waits
  * for. */
-static int start_thread(int fd)
+static int session_start_thread(int fd)
 {
 	sigset_t all, old;
 	pthread_t thread;
@@ -255,7 +255,7 @@ static int start_session(void)
 	fd = rcm_session_connect();
 	if (fd < 0)
 		return fd;
-	rc = start_thread(fd);
+	rc = session_start_thread(fd);
 	if (rc) {
 		close(fd);
 		return rc;
@@ -414,7 +414,7 @@ static int await_answer(void)
 
 /* The caller holds rcm.lock and has set rcm.asked, so that no other question
  * is under way. -errno, also the broker's. */
-static int ask(const struct vb_ipc_cm *m, struct vb_ipc_cm *answer)
+static int session_ask(const struct vb_ipc_cm *m, struct vb_ipc_cm *answer)
 {
 	uint64_t number = rcm.question.tid + 1;
 	int rc;
@@ -441,7 +441,7 @@ int rcm_session_ask(const struct vb_ipc_cm *m, struct vb_ipc_cm *answer)
 		pthread_cond_wait(&rcm.answers, &rcm.lock);
 	rcm.asked = true;
 	do
-		rc = ask(m, answer);
+		rc = session_ask(m, answer);
 	while (rc == -ESTALE);
 	rcm.asked = false;
 	pthread_cond_broadcast(&rcm.answers);

@@ -44,7 +44,7 @@ static int refusal(int reason)
 }
 
 /* Makes the queue pair and sends the connection request. -errno */
-static int ask(struct rs_sock *rs)
+static int connect_ask(struct rs_sock *rs)
 {
 	struct rs_hello hello;
 	struct rdma_conn_param param = {
@@ -86,7 +86,7 @@ static int step(struct rs_sock *rs, const struct rdma_cm_event *event)
 		return rdma_resolve_route(rs->id, RESOLVE_MS) ? -errno : 0;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		rs->state = RS_CONNECTING;
-		return ask(rs);
+		return connect_ask(rs);
 	case RDMA_CM_EVENT_ESTABLISHED:
 		rc = meet(rs, &event->param.conn);
 		if (rc == 0)
@@ -124,7 +124,8 @@ static void connection_event(struct rs_sock *rs,
 	}
 }
 
-static int answer(struct rs_sock *rs, const struct rdma_conn_param *asked)
+static int connect_answer(struct rs_sock *rs,
+			  const struct rdma_conn_param *asked)
 {
 	struct rs_hello hello;
 	struct rdma_conn_param param = *asked;
@@ -156,7 +157,7 @@ static struct rs_sock *welcome(struct rs_sock *listener,
 	rdma_destroy_id(rs->id);
 	rs->id = event->id;
 	if (rdma_migrate_id(rs->id, rs->channel) ||
-	    answer(rs, &event->param.conn)) {
+	    connect_answer(rs, &event->param.conn)) {
 		rdma_reject(rs->id, NULL, 0);
 		rs_unmake(rs);
 		return NULL;
@@ -181,8 +182,8 @@ static void request(struct rs_sock *listener, struct rdma_cm_event *event)
  * rdma_migrate_id(), which handling a request calls, waits until all events of
  * the id are acknowledged. False: there is none.
  */
-static bool next_event(struct rs_sock *rs, struct rdma_cm_event *copy,
-		       uint8_t private_data[256])
+static bool connect_next_event(struct rs_sock *rs, struct rdma_cm_event *copy,
+			       uint8_t private_data[256])
 {
 	struct rdma_cm_event *event;
 
@@ -207,7 +208,7 @@ void rs_connection_news(struct rs_sock *rs)
 	if (rc)
 		rs_connection_end(rs, -rc);
 	while ((rs->state != RS_LISTENING || rs->waiting < rs->backlog) &&
-	       next_event(rs, &event, private_data)) {
+	       connect_next_event(rs, &event, private_data)) {
 		if (event.event == RDMA_CM_EVENT_CONNECT_REQUEST)
 			request(rs, &event);
 		else

@@ -354,7 +354,7 @@ static bool can_read(struct rs_sock *rs)
 
 /* What the program sends and receives. */
 
-static int take_error(struct rs_sock *rs)
+static int dgram_take_error(struct rs_sock *rs)
 {
 	int error = rs->error;
 
@@ -443,7 +443,7 @@ ssize_t rs_dgram_send(struct rs_sock *rs, const struct msghdr *asked, int flags,
 	}
 	msg.msg_name = &to;
 	rs_look(rs);
-	rc = take_error(rs);
+	rc = dgram_take_error(rs);
 	if (rc)
 		return rc;
 	dest = find_dest(rs, msg.msg_name);
@@ -466,8 +466,9 @@ static void dequeue(struct rs_dgram *d)
 	rs_ud_give_back(dg);
 }
 
-static size_t copy_out(const struct rs_sock *rs,
-		       const struct rs_dgram_header *dg, struct msghdr *msg)
+static size_t dgram_copy_out(const struct rs_sock *rs,
+			     const struct rs_dgram_header *dg,
+			     struct msghdr *msg)
 {
 	const struct sockaddr_storage from =
 		rs_addr_mapped(rs->domain, &dg->from);
@@ -497,12 +498,12 @@ ssize_t rs_dgram_receive(struct rs_sock *rs, struct msghdr *msg, int flags,
 	ssize_t got;
 
 	if (rc == 0)
-		rc = take_error(rs);
+		rc = dgram_take_error(rs);
 	if (rc)
 		return rc;
 	if (!d->first) /* the program shut down the reading side */
 		return 0;
-	got = (ssize_t)copy_out(rs, d->first, msg);
+	got = (ssize_t)dgram_copy_out(rs, d->first, msg);
 	if (flags & MSG_TRUNC)
 		got = d->first->length;
 	if (!(flags & MSG_PEEK))

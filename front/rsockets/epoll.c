@@ -118,7 +118,7 @@ static struct member *find_member(const struct set *s, int fd)
 	return fd >= 0 && (unsigned)fd < s->size ? s->members[fd] : NULL;
 }
 
-static void take_out(struct set *s, struct member *m)
+static void epoll_take_out(struct set *s, struct member *m)
 {
 	if (m->rs) {
 		rs_lock(m->rs);
@@ -138,7 +138,7 @@ static void put_set(struct set *s)
 		return;
 	for (unsigned i = 0; i < s->size; i++)
 		if (s->members[i])
-			take_out(s, s->members[i]);
+			epoll_take_out(s, s->members[i]);
 	close(s->bell);
 	if (s->fd >= 0)
 		close(s->fd);
@@ -204,7 +204,7 @@ RS_EXPORT int repoll_create(int flags)
 
 /* The kernel returns this name with its reports. The serial number tells a
  * member from an earlier one with the same descriptor. */
-static uint64_t name_of(const struct member *m)
+static uint64_t epoll_name_of(const struct member *m)
 {
 	return (uint64_t)m->serial << 32 | (uint32_t)m->fd;
 }
@@ -220,14 +220,14 @@ static struct member *named(const struct set *s, uint64_t name)
 static struct epoll_event watched(struct member *m)
 {
 	struct epoll_event e = { .events = m->asked.events,
-				 .data.u64 = name_of(m) };
+				 .data.u64 = epoll_name_of(m) };
 
 	if (m->rs)
 		e.events = m->asked.events ? EPOLLIN : 0;
 	return e;
 }
 
-static int make_room(struct set *s, int fd)
+static int epoll_make_room(struct set *s, int fd)
 {
 	unsigned size = VB_MAX((unsigned)fd + 1, 2 * s->size);
 	struct member **more;
@@ -256,12 +256,12 @@ static uint32_t next_serial(struct set *s)
 /* Adds a member. The kernel's set decides whether @fd is in it: if the kernel
  * accepts @fd, then an old member with that number belongs to a descriptor that
  * was closed, and goes. NULL: errno. */
-static struct member *enter(struct set *s, int fd, struct rs_sock *rs,
-			    const struct epoll_event *asked)
+static struct member *epoll_enter(struct set *s, int fd, struct rs_sock *rs,
+				  const struct epoll_event *asked)
 {
 	struct member *m = calloc(1, sizeof(*m)), *old;
 	struct epoll_event e;
-	int rc = m ? make_room(s, fd) : -ENOMEM;
+	int rc = m ? epoll_make_room(s, fd) : -ENOMEM;
 
 	if (rc == 0) {
 		*m = (struct member){ .fd = fd,
@@ -278,15 +278,15 @@ static struct member *enter(struct set *s, int fd, struct rs_sock *rs,
 	}
 	old = find_member(s, fd);
 	if (old)
-		take_out(s, old);
+		epoll_take_out(s, old);
 	s->members[fd] = m;
 	return m;
 }
 
-static int add(struct set *s, int fd, const struct epoll_event *event)
+static int epoll_add(struct set *s, int fd, const struct epoll_event *event)
 {
 	struct rs_sock *rs = rs_find(fd);
-	struct member *m = enter(s, fd, rs, event);
+	struct member *m = epoll_enter(s, fd, rs, event);
 
 	if (!m) {
 		int error = errno;
@@ -323,13 +323,13 @@ static int modify(struct set *s, struct member *m,
 	return watch_again(s, m);
 }
 
-static int control(struct set *s, int op, int fd,
-		   const struct epoll_event *event)
+static int epoll_control(struct set *s, int op, int fd,
+			 const struct epoll_event *event)
 {
 	struct member *m = find_member(s, fd);
 
 	if (op == EPOLL_CTL_ADD)
-		return event ? add(s, fd, event) : -EFAULT;
+		return event ? epoll_add(s, fd, event) : -EFAULT;
 	if (!m)
 		return -ENOENT;
 	if (op == EPOLL_CTL_MOD)
@@ -337,7 +337,7 @@ static int control(struct set *s, int op, int fd,
 	if (op != EPOLL_CTL_DEL)
 		return -EINVAL;
 	(void)epoll_ctl(s->fd, EPOLL_CTL_DEL, fd, NULL);
-	take_out(s, m);
+	epoll_take_out(s, m);
 	return 0;
 }
 
@@ -349,7 +349,7 @@ RS_EXPORT int repoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	if (!s)
 		return rs_fail(EBADF);
 	pthread_mutex_lock(&s->lock);
-	rc = control(s, op, fd, event);
+	rc = epoll_control(s, op, fd, event);
 	pthread_mutex_unlock(&s->lock);
 	put_set(s);
 	return rc ? rs_fail(-rc) : 0;
@@ -363,7 +363,7 @@ static void leave_set(struct set *s, int fd)
 	m = find_member(s, fd);
 	if (m) {
 		(void)epoll_ctl(s->fd, EPOLL_CTL_DEL, fd, NULL);
-		take_out(s, m);
+		epoll_take_out(s, m);
 	}
 	pthread_mutex_unlock(&s->lock);
 }

@@ -101,7 +101,7 @@ static ssize_t send_all(struct rs_sock *rs, struct cursor *c, int flags,
 }
 
 /* Copies what is unread and fits; the bytes may wrap at the ring's end. */
-static size_t copy_out(struct rs_sock *rs, struct cursor *c, bool peek)
+static size_t io_copy_out(struct rs_sock *rs, struct cursor *c, bool peek)
 {
 	struct rs_stream *s = &rs->stream;
 	const uint8_t *ring = (const uint8_t *)(uintptr_t)s->ring.addr;
@@ -129,7 +129,7 @@ static ssize_t receive(struct rs_sock *rs, struct cursor *c, int flags,
 
 	rs_look(rs);
 	while (rc == 0 && piece(c)) {
-		got += (ssize_t)copy_out(rs, c, flags & MSG_PEEK);
+		got += (ssize_t)io_copy_out(rs, c, flags & MSG_PEEK);
 		if (got && (!(flags & MSG_WAITALL) || (flags & MSG_PEEK)))
 			break;
 		if (!rs->stream.in_ready && !rs->reads)

@@ -50,8 +50,8 @@ static struct rs_iomapping *free_place(struct rs_sock *rs, bool remote)
 	return NULL;
 }
 
-static off_t map(struct rs_sock *rs, void *buf, size_t len, int prot,
-		 off_t offset)
+static off_t iomap_map(struct rs_sock *rs, void *buf, size_t len, int prot,
+		       off_t offset)
 {
 	bool remote = prot & PROT_WRITE;
 	struct rs_iomapping *m;
@@ -79,12 +79,13 @@ RS_EXPORT off_t riomap(int socket, void *buf, size_t len, int prot, int flags,
 {
 	struct rs_sock *rs = rs_take(socket);
 
-	return rs ? (off_t)rs_done(rs, map(rs, buf, len, prot, offset)) : -1;
+	return rs ? (off_t)rs_done(rs, iomap_map(rs, buf, len, prot, offset))
+		  : -1;
 }
 
 /* The peer keeps its entry: if it writes there later, the key is invalid and
  * the queue pair fails. */
-static int unmap(struct rs_sock *rs, const void *buf, size_t len)
+static int iomap_unmap(struct rs_sock *rs, const void *buf, size_t len)
 {
 	struct rs_iomapping *m;
 
@@ -106,7 +107,7 @@ RS_EXPORT int riounmap(int socket, void *buf, size_t len)
 
 	if (!rs)
 		return -1;
-	rc = unmap(rs, buf, len);
+	rc = iomap_unmap(rs, buf, len);
 	return (int)rs_done(rs, rc);
 }
 
@@ -222,8 +223,8 @@ static bool has_room(struct rs_sock *rs)
 			       rs->stream.out_used < rs->stream.out_size);
 }
 
-static ssize_t write_at(struct rs_sock *rs, const uint8_t *bytes, size_t count,
-			uint64_t offset, int timeout)
+static ssize_t iomap_write_at(struct rs_sock *rs, const uint8_t *bytes,
+			      size_t count, uint64_t offset, int timeout)
 {
 	size_t written = 0;
 	int n = 0;
@@ -256,6 +257,7 @@ RS_EXPORT size_t riowrite(int socket, const void *buf, size_t count,
 	if (rs->state != RS_CONNECTED)
 		return (size_t)rs_done(rs, -ENOTCONN);
 	waits = !(rs->file_flags & O_NONBLOCK) && !(flags & MSG_DONTWAIT);
-	return (size_t)rs_done(
-		rs, write_at(rs, buf, count, (uint64_t)offset, waits ? -1 : 0));
+	return (size_t)rs_done(rs,
+			       iomap_write_at(rs, buf, count, (uint64_t)offset,
+					      waits ? -1 : 0));
 }

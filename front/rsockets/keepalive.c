@@ -84,7 +84,7 @@ static void sleep_until(uint64_t then)
 		pthread_cond_timedwait(&keeper.news, &keeper.lock, &t);
 }
 
-static void *keep(void *none)
+static void *keepalive_run(void *none)
 {
 	pthread_mutex_lock(&keeper.lock);
 	for (;;) {
@@ -98,7 +98,7 @@ static void *keep(void *none)
 	return none;
 }
 
-static int begin(void)
+static int keepalive_begin(void)
 {
 	pthread_condattr_t attr;
 	sigset_t all, old;
@@ -110,7 +110,7 @@ static int begin(void)
 	pthread_cond_init(&keeper.news, &attr);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&thread, NULL, keep, NULL);
+	rc = pthread_create(&thread, NULL, keepalive_run, NULL);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (rc == 0)
 		pthread_detach(thread);
@@ -125,7 +125,7 @@ void rs_keep_alive(struct rs_sock *rs)
 	rs->probes = 0;
 	pthread_mutex_lock(&keeper.lock);
 	if (!keeper.runs)
-		keeper.runs = begin() == 0;
+		keeper.runs = keepalive_begin() == 0;
 	keeper.changed = true;
 	if (keeper.runs)
 		pthread_cond_signal(&keeper.news);

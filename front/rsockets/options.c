@@ -169,7 +169,7 @@ static int set_timeout(struct rs_sock *rs, int which, const struct timeval *t)
 	return 0;
 }
 
-static int join(struct rs_sock *rs, const void *value, socklen_t bytes)
+static int options_join(struct rs_sock *rs, const void *value, socklen_t bytes)
 {
 	if (bytes != sizeof(rs->ticket) || rs->state != RS_NEW || rs->dgram)
 		return -EINVAL;
@@ -190,7 +190,7 @@ static int set_structure(struct rs_sock *rs, int level, int name,
 	if (level == IPPROTO_TCP && name == TCP_CONGESTION)
 		return 0; /* the adapter chooses the algorithm */
 	if (level == SOL_RDMA && name == RS_PORT_TICKET)
-		return join(rs, value, bytes);
+		return options_join(rs, value, bytes);
 	if (level == SOL_RDMA && name == RS_LISTEN_LATER)
 		return announce_later(rs);
 	if (level != SOL_SOCKET)
@@ -239,7 +239,8 @@ RS_EXPORT int rsetsockopt(int socket, int level, int optname,
 	return (int)rs_done(rs, rc);
 }
 
-static int answer(void *value, socklen_t *bytes, const void *from, size_t n)
+static int options_answer(void *value, socklen_t *bytes, const void *from,
+			  size_t n)
 {
 	n = VB_MIN(n, (size_t)*bytes);
 	memcpy(value, from, n);
@@ -249,10 +250,10 @@ static int answer(void *value, socklen_t *bytes, const void *from, size_t n)
 
 static int answer_number(void *value, socklen_t *bytes, int number)
 {
-	return answer(value, bytes, &number, sizeof(number));
+	return options_answer(value, bytes, &number, sizeof(number));
 }
 
-static int take_error(struct rs_sock *rs)
+static int options_take_error(struct rs_sock *rs)
 {
 	int error;
 
@@ -270,7 +271,7 @@ static int get_socket_option(struct rs_sock *rs, int name, void *value,
 
 	switch (name) {
 	case SO_ERROR:
-		return answer_number(value, bytes, take_error(rs));
+		return answer_number(value, bytes, options_take_error(rs));
 	case SO_TYPE:
 		return answer_number(value, bytes,
 				     rs->dgram ? SOCK_DGRAM : SOCK_STREAM);
@@ -282,12 +283,13 @@ static int get_socket_option(struct rs_sock *rs, int name, void *value,
 	case SO_ACCEPTCONN:
 		return answer_number(value, bytes, rs->state == RS_LISTENING);
 	case SO_LINGER:
-		return answer(value, bytes, &rs->linger, sizeof(rs->linger));
+		return options_answer(value, bytes, &rs->linger,
+				      sizeof(rs->linger));
 	case SO_RCVTIMEO:
 	case SO_SNDTIMEO:
 		ms = rs->timeout[name == SO_SNDTIMEO];
 		t = (struct timeval){ ms / 1000, ms % 1000 * 1000 };
-		return answer(value, bytes, &t, sizeof(t));
+		return options_answer(value, bytes, &t, sizeof(t));
 	default:
 		return -ENOPROTOOPT;
 	}
@@ -304,9 +306,9 @@ static int get_tcp_option(struct rs_sock *rs, int name, void *value,
 	};
 
 	if (name == TCP_CONGESTION)
-		return answer(value, bytes, "rdma", sizeof("rdma"));
+		return options_answer(value, bytes, "rdma", sizeof("rdma"));
 	if (name == TCP_INFO)
-		return answer(value, bytes, &info, sizeof(info));
+		return options_answer(value, bytes, &info, sizeof(info));
 	return -ENOPROTOOPT;
 }
 
@@ -321,7 +323,8 @@ static int get(struct rs_sock *rs, int level, int name, void *value,
 	if (i >= 0)
 		return answer_number(value, bytes, (int)get_size(rs, i));
 	if (level == SOL_RDMA && name == RS_PORT_TICKET)
-		return answer(value, bytes, &rs->ticket, sizeof(rs->ticket));
+		return options_answer(value, bytes, &rs->ticket,
+				      sizeof(rs->ticket));
 	if (level == SOL_SOCKET)
 		return get_socket_option(rs, name, value, bytes);
 	if (level == IPPROTO_TCP)
@@ -363,7 +366,7 @@ static int file_control(struct rs_sock *rs, int cmd, int value)
 }
 
 /* Commands on a socket in the table; RS_MOVE also finds closing sockets. */
-static int control(int socket, int cmd, int value)
+static int options_control(int socket, int cmd, int value)
 {
 	struct rs_sock *rs = rs_take(socket);
 	int rc;
@@ -388,5 +391,5 @@ RS_EXPORT int rfcntl(int socket, int cmd, ...)
 		return rs_close(socket, false);
 	if (cmd == RS_TAKEN)
 		return rs_is_taken(socket);
-	return control(socket, cmd, value);
+	return options_control(socket, cmd, value);
 }

@@ -43,7 +43,7 @@ static void begin_again(void)
 	rsp_inherit_all();
 }
 
-static void watch_forks(void)
+static void preload_watch_forks(void)
 {
 	own_pid = getpid();
 	pthread_atfork(NULL, NULL, begin_again);
@@ -54,7 +54,7 @@ int rsp_now_ours(int fd, enum rsp_kind kind)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, watch_forks);
+	pthread_once(&once, preload_watch_forks);
 	if (fd >= RSP_DESCRIPTORS) {
 		(void)INSIDE(rclose(fd));
 		errno = EMFILE;

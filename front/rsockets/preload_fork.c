@@ -37,7 +37,7 @@ static unsigned listener_count;
 /* In a child: its end of the pair to the parent. */
 static int control = -1;
 
-/* From prepare() to in_parent() or in_child(). */
+/* From prepare() to in_parent() or preload_fork_in_child(). */
 static struct rsp_target *connections;
 static unsigned connection_count;
 static int parents_end = -1, childs_end = -1;
@@ -151,7 +151,7 @@ static void in_parent(void)
 	rsp_relay_go_on();
 }
 
-static void in_child(void)
+static void preload_fork_in_child(void)
 {
 	pthread_mutex_init(&inheriting, NULL);
 	rsp_stdio_go_on();
@@ -169,7 +169,7 @@ static void in_child(void)
 
 void rsp_watch_forks(void)
 {
-	pthread_atfork(prepare, in_parent, in_child);
+	pthread_atfork(prepare, in_parent, preload_fork_in_child);
 }
 
 /* In the child. */

@@ -58,7 +58,7 @@ static bool running;
 static int bell = -1;
 
 /* The rsocket's present number, which rsp_relay_moved() may change. */
-static int number_of(const struct closing *f)
+static int relay_number_of(const struct closing *f)
 {
 	int target;
 
@@ -90,9 +90,9 @@ static void *run_closing(void *arg)
 
 	rsp_inside++;
 	if (!f->gone)
-		(void)rshutdown(number_of(f), SHUT_WR);
-	if (f->gone || rsp_let_go(number_of(f)))
-		(void)rclose(number_of(f));
+		(void)rshutdown(relay_number_of(f), SHUT_WR);
+	if (f->gone || rsp_let_go(relay_number_of(f)))
+		(void)rclose(relay_number_of(f));
 	strike_out(f);
 	rsp_inside--;
 	free(f);
@@ -452,7 +452,7 @@ static void note_ends(const struct pollfd *fds)
 			r->over = true;
 }
 
-static void *run(void *arg)
+static void *relay_run(void *arg)
 {
 	enum { HELD_BACK_MS = 100 };
 	struct pollfd *fds;
@@ -491,7 +491,7 @@ static bool start(void)
 		return false;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	running = pthread_create(&thread, NULL, run, NULL) == 0;
+	running = pthread_create(&thread, NULL, relay_run, NULL) == 0;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (running)
 		pthread_detach(thread);

@@ -51,7 +51,7 @@ static int close_stream(void *cookie)
 	return close(fd);
 }
 
-static void enter(struct stream *s)
+static void stdio_enter(struct stream *s)
 {
 	pthread_mutex_lock(&lock);
 	s->next = streams;
@@ -79,7 +79,7 @@ EXPORT FILE *fdopen(int fd, const char *mode)
 		free(s);
 		return NULL;
 	}
-	enter(s);
+	stdio_enter(s);
 	return s->file;
 }
 
@@ -94,7 +94,7 @@ void rsp_stdio_go_on(void)
 }
 
 /* The descriptor of a FILE of this file; -1: it is none. */
-static int number_of(const FILE *file)
+static int stdio_number_of(const FILE *file)
 {
 	int fd = -1;
 
@@ -110,14 +110,14 @@ static int number_of(const FILE *file)
 
 EXPORT int fileno(FILE *file)
 {
-	int fd = number_of(file);
+	int fd = stdio_number_of(file);
 
 	return fd >= 0 ? fd : REAL(fileno)(file);
 }
 
 EXPORT int fileno_unlocked(FILE *file)
 {
-	int fd = number_of(file);
+	int fd = stdio_number_of(file);
 
 	return fd >= 0 ? fd : REAL(fileno_unlocked)(file);
 }

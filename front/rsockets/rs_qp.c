@@ -36,7 +36,7 @@ enum {
 };
 
 /* @kept: bytes in the out ring, or the number of a receive. */
-static uint64_t work_id(unsigned what, uint32_t kept)
+static uint64_t rs_qp_work_id(unsigned what, uint32_t kept)
 {
 	return (uint64_t)what << 32 | kept;
 }
@@ -48,7 +48,7 @@ static size_t shared_bytes(const struct rs_room *room)
 	       room->iomaps * sizeof(struct rs_iomap);
 }
 
-static void *map(size_t bytes)
+static void *rs_qp_map(size_t bytes)
 {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -56,7 +56,7 @@ static void *map(size_t bytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-static void unmap(void *p, size_t bytes)
+static void rs_qp_unmap(void *p, size_t bytes)
 {
 	if (p)
 		munmap(p, bytes);
@@ -73,7 +73,7 @@ static struct ibv_recv_wr next_receive(struct rs_sock *rs, struct ibv_sge *sge)
 		*sge = (struct ibv_sge){ (uintptr_t)&rs->words[i],
 					 sizeof(rs->words[i]),
 					 rs->words_mr->lkey };
-	return (struct ibv_recv_wr){ .wr_id = work_id(DONE_RECEIVE, i),
+	return (struct ibv_recv_wr){ .wr_id = rs_qp_work_id(DONE_RECEIVE, i),
 				     .sg_list = sge,
 				     .num_sge = rs->room.by_send };
 }
@@ -96,7 +96,7 @@ static int post_receives(struct rs_sock *rs, unsigned count)
 	return 0;
 }
 
-static int open_queues(struct rs_sock *rs)
+static int rs_qp_open_queues(struct rs_sock *rs)
 {
 	const struct rs_wishes *w = &rs->wishes;
 	unsigned sends = rs->room.by_send ? 2u * w->sends : w->sends;
@@ -127,7 +127,7 @@ static size_t words_bytes(const struct rs_sock *rs)
 	return rs->receives * sizeof(*rs->words);
 }
 
-static int open_memory(struct rs_sock *rs)
+static int rs_qp_open_memory(struct rs_sock *rs)
 {
 	struct rs_room *room = &rs->room;
 	struct ibv_pd *pd = rs->id->qp->pd;
@@ -139,12 +139,12 @@ static int open_memory(struct rs_sock *rs)
 	room->credits = rs->wishes.receives;
 	room->sends = rs->wishes.sends - RS_CONTROLS;
 	room->ring.length = rs->wishes.receive_bytes & ~1u;
-	room->slots = map(shared_bytes(room));
-	ring = map(room->ring.length);
+	room->slots = rs_qp_map(shared_bytes(room));
+	ring = rs_qp_map(room->ring.length);
 	room->ring.addr = (uintptr_t)ring;
-	rs->out = map(room->out_size);
+	rs->out = rs_qp_map(room->out_size);
 	if (room->by_send)
-		rs->words = map(words_bytes(rs));
+		rs->words = rs_qp_map(words_bytes(rs));
 	if (!room->slots || !ring || !rs->out || (room->by_send && !rs->words))
 		return -ENOMEM;
 	rs->slots_mr = ibv_reg_mr(pd, room->slots, shared_bytes(room), remote);
@@ -170,9 +170,9 @@ int rs_qp_open(struct rs_sock *rs)
 		rs->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
 	rs->receives = rs->wishes.receives + (rs->room.by_send ? SPARE : 0);
 	rs->next_receive = 0;
-	rc = open_queues(rs);
+	rc = rs_qp_open_queues(rs);
 	if (rc == 0)
-		rc = open_memory(rs);
+		rc = rs_qp_open_memory(rs);
 	if (rc == 0)
 		rc = post_receives(rs, rs->receives);
 	if (rc)
@@ -197,10 +197,11 @@ void rs_qp_close(struct rs_sock *rs)
 	dereg(&rs->in_mr);
 	dereg(&rs->out_mr);
 	dereg(&rs->words_mr);
-	unmap(rs->room.slots, shared_bytes(&rs->room));
-	unmap((void *)(uintptr_t)rs->room.ring.addr, rs->room.ring.length);
-	unmap(rs->out, rs->room.out_size);
-	unmap(rs->words, words_bytes(rs));
+	rs_qp_unmap(rs->room.slots, shared_bytes(&rs->room));
+	rs_qp_unmap((void *)(uintptr_t)rs->room.ring.addr,
+		    rs->room.ring.length);
+	rs_qp_unmap(rs->out, rs->room.out_size);
+	rs_qp_unmap(rs->words, words_bytes(rs));
 	rs->out = NULL;
 	rs->words = NULL;
 	rs->room = (struct rs_room){};
@@ -221,7 +222,7 @@ static int post_both(struct rs_sock *rs, const struct rs_write *w, uint64_t id,
 		.send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE,
 	};
 	struct ibv_send_wr write = {
-		.wr_id = work_id(DONE_PLACED, 0),
+		.wr_id = rs_qp_work_id(DONE_PLACED, 0),
 		.next = &send,
 		.sg_list = sge,
 		.num_sge = count,
@@ -254,8 +255,8 @@ static int post(struct rs_sock *rs, const struct rs_write *w, uint64_t id,
 }
 
 /* Copies to the out ring, wrapping at its end. Returns the number of pieces. */
-static int keep(struct rs_sock *rs, const uint8_t *bytes, uint32_t length,
-		struct ibv_sge sge[2])
+static int rs_qp_keep(struct rs_sock *rs, const uint8_t *bytes, uint32_t length,
+		      struct ibv_sge sge[2])
 {
 	uint32_t at = rs->stream.out_at;
 	uint32_t first = VB_MIN(length, rs->room.out_size - at);
@@ -273,11 +274,11 @@ int rs_qp_send(struct rs_sock *rs, const void *bytes, uint32_t length)
 {
 	bool kept = length > rs->wishes.inline_bytes;
 	struct ibv_sge sge[2] = { { (uintptr_t)bytes, length, 0 } };
-	int count = kept ? keep(rs, bytes, length, sge) : 1;
+	int count = kept ? rs_qp_keep(rs, bytes, length, sge) : 1;
 	struct rs_write w = rs_stream_send(&rs->stream, length, kept);
 
-	return post(rs, &w, work_id(DONE_WRITE, kept ? length : 0), sge, count,
-		    kept ? 0 : IBV_SEND_INLINE);
+	return post(rs, &w, rs_qp_work_id(DONE_WRITE, kept ? length : 0), sge,
+		    count, kept ? 0 : IBV_SEND_INLINE);
 }
 
 /*
@@ -305,9 +306,9 @@ int rs_qp_place(struct rs_sock *rs, const void *bytes, uint32_t length,
 {
 	struct rs_stream *s = &rs->stream;
 	struct ibv_sge sge[PIECES];
-	int count = keep(rs, bytes, length, sge);
+	int count = rs_qp_keep(rs, bytes, length, sge);
 	struct ibv_send_wr wr = {
-		.wr_id = work_id(DONE_WRITE, length),
+		.wr_id = rs_qp_work_id(DONE_WRITE, length),
 		.sg_list = sge,
 		.num_sge = cut_last(sge, count, length),
 		.opcode = IBV_WR_RDMA_WRITE,
@@ -326,7 +327,7 @@ int rs_qp_control(struct rs_sock *rs, enum rs_control what)
 	struct rs_write w = { .message = rs_message(RS_CONTROL, what) };
 
 	rs->stream.controls++;
-	return post(rs, &w, work_id(DONE_CONTROL, 0), NULL, 0, 0);
+	return post(rs, &w, rs_qp_work_id(DONE_CONTROL, 0), NULL, 0, 0);
 }
 
 /*
@@ -339,7 +340,7 @@ int rs_qp_probe(struct rs_sock *rs)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
-	struct ibv_send_wr wr = { .wr_id = work_id(DONE_PROBE, 0),
+	struct ibv_send_wr wr = { .wr_id = rs_qp_work_id(DONE_PROBE, 0),
 				  .opcode = IBV_WR_RDMA_READ,
 				  .send_flags = IBV_SEND_SIGNALED },
 			   *bad;
@@ -359,7 +360,8 @@ int rs_qp_iomap(struct rs_sock *rs, unsigned i, const struct rs_iomap *entry)
 	struct ibv_sge sge = { (uintptr_t)entry, sizeof(*entry), 0 };
 	struct rs_write w = rs_stream_send_iomap(&rs->stream, i);
 
-	return post(rs, &w, work_id(DONE_WRITE, 0), &sge, 1, IBV_SEND_INLINE);
+	return post(rs, &w, rs_qp_work_id(DONE_WRITE, 0), &sge, 1,
+		    IBV_SEND_INLINE);
 }
 
 /* The peer has closed both directions. */
@@ -466,8 +468,9 @@ static int give(struct rs_sock *rs)
 	while (rc == 0 && rs_stream_give(&rs->stream, &area, &w)) {
 		bool place = area.length != 0;
 
-		rc = post(rs, &w, work_id(DONE_CONTROL, 0), place ? &sge : NULL,
-			  place, place ? IBV_SEND_INLINE : 0);
+		rc = post(rs, &w, rs_qp_work_id(DONE_CONTROL, 0),
+			  place ? &sge : NULL, place,
+			  place ? IBV_SEND_INLINE : 0);
 	}
 	return rc;
 }

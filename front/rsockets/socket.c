@@ -143,8 +143,8 @@ static bool address_fits(const struct rs_sock *rs, const struct sockaddr *a,
 	return a && length >= least && a->sa_family == rs->domain;
 }
 
-static int bind_socket(struct rs_sock *rs, const struct sockaddr *a,
-		       socklen_t length)
+static int socket_bind_to(struct rs_sock *rs, const struct sockaddr *a,
+			  socklen_t length)
 {
 	struct sockaddr_storage copy = {};
 
@@ -172,7 +172,7 @@ RS_EXPORT int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
 
 	if (!rs)
 		return -1;
-	rc = bind_socket(rs, addr, addrlen);
+	rc = socket_bind_to(rs, addr, addrlen);
 	return (int)rs_done(rs, rc);
 }
 
@@ -196,7 +196,7 @@ static int listen_socket(struct rs_sock *rs, int backlog)
 	if (rs->dgram)
 		return -EOPNOTSUPP;
 	if (rs->state == RS_NEW) {
-		rc = bind_socket(rs, (struct sockaddr *)&any, sizeof(any));
+		rc = socket_bind_to(rs, (struct sockaddr *)&any, sizeof(any));
 		if (rc)
 			return rc;
 	}
@@ -220,8 +220,8 @@ RS_EXPORT int rlisten(int socket, int backlog)
 	return (int)rs_done(rs, rc);
 }
 
-static void copy_address(const struct sockaddr *from, struct sockaddr *to,
-			 socklen_t *length)
+static void socket_copy_address(const struct sockaddr *from,
+				struct sockaddr *to, socklen_t *length)
 {
 	socklen_t bytes = from->sa_family == AF_INET6
 				  ? sizeof(struct sockaddr_in6)
@@ -246,7 +246,7 @@ static int block_for(const struct rs_sock *rs, int which)
 }
 
 /* Waits for the first connection of the listener's queue. -errno */
-static int take(struct rs_sock *rs, struct rs_sock **taken)
+static int socket_take(struct rs_sock *rs, struct rs_sock **taken)
 {
 	int rc = -EINVAL;
 
@@ -275,12 +275,12 @@ RS_EXPORT int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
 
 	if (!rs)
 		return -1;
-	rc = take(rs, &taken);
+	rc = socket_take(rs, &taken);
 	rs_put(rs);
 	if (rc)
 		return rs_fail(-rc);
 	taken->next = NULL;
-	copy_address(rdma_get_peer_addr(taken->id), addr, addrlen);
+	socket_copy_address(rdma_get_peer_addr(taken->id), addr, addrlen);
 	return hand_out(taken);
 }
 
@@ -309,7 +309,8 @@ static int renew(struct rs_sock *rs)
 	return 0;
 }
 
-static int begin(struct rs_sock *rs, const struct sockaddr *a, socklen_t length)
+static int socket_begin(struct rs_sock *rs, const struct sockaddr *a,
+			socklen_t length)
 {
 	int rc = 0;
 
@@ -341,7 +342,7 @@ static int connect_socket(struct rs_sock *rs, const struct sockaddr *a,
 
 	if (rs->dgram)
 		return rs_dgram_connect(rs, a, length);
-	rc = begin(rs, a, length);
+	rc = socket_begin(rs, a, length);
 	if (rc)
 		return rc;
 	rc = rs_wait(rs, rs_settled, block_for(rs, 1));
@@ -492,7 +493,7 @@ RS_EXPORT int rgetpeername(int socket, struct sockaddr *addr,
 		return (int)rs_done(rs, rs_dgram_name(rs, true, addr, addrlen));
 	if (rs->state != RS_CONNECTED && rs->state != RS_GONE)
 		return (int)rs_done(rs, -ENOTCONN);
-	copy_address(rdma_get_peer_addr(rs->id), addr, addrlen);
+	socket_copy_address(rdma_get_peer_addr(rs->id), addr, addrlen);
 	return (int)rs_done(rs, 0);
 }
 
@@ -508,8 +509,8 @@ RS_EXPORT int rgetsockname(int socket, struct sockaddr *addr,
 		return (int)rs_done(rs,
 				    rs_dgram_name(rs, false, addr, addrlen));
 	none.ss_family = (sa_family_t)rs->domain;
-	copy_address(rs->state == RS_NEW ? (struct sockaddr *)&none
-					 : rdma_get_local_addr(rs->id),
-		     addr, addrlen);
+	socket_copy_address(rs->state == RS_NEW ? (struct sockaddr *)&none
+						: rdma_get_local_addr(rs->id),
+			    addr, addrlen);
 	return (int)rs_done(rs, 0);
 }

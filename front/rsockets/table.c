@@ -36,7 +36,7 @@ VB_FORGET_AT_FORK(forget_all)
 
 /* The place of @fd; @make: allocate its chunk if it is missing. The caller
  * holds table_lock. NULL: there is none. */
-static struct rs_sock **place(int fd, bool make)
+static struct rs_sock **table_place(int fd, bool make)
 {
 	unsigned c = (unsigned)fd / CHUNK;
 
@@ -52,7 +52,7 @@ struct rs_sock *rs_find(int fd)
 	struct rs_sock **at, *rs = NULL;
 
 	pthread_rwlock_rdlock(&table_lock);
-	at = place(fd, false);
+	at = table_place(fd, false);
 	if (at && *at) {
 		rs = *at;
 		atomic_fetch_add(&rs->refs, 1);
@@ -69,7 +69,7 @@ int rs_enter(struct rs_sock *rs)
 	int rc = -EMFILE;
 
 	pthread_rwlock_wrlock(&table_lock);
-	at = place(rs->fd, true);
+	at = table_place(rs->fd, true);
 	if (at) {
 		*at = rs;
 		rc = 0;
@@ -79,9 +79,9 @@ int rs_enter(struct rs_sock *rs)
 }
 
 /* The caller holds table_lock. False: the socket was not in the table. */
-static bool take_out(struct rs_sock *rs)
+static bool table_take_out(struct rs_sock *rs)
 {
-	struct rs_sock **at = place(rs->fd, false);
+	struct rs_sock **at = table_place(rs->fd, false);
 	bool was_in = at && *at == rs;
 
 	if (was_in)
@@ -95,7 +95,7 @@ static bool leave_table(struct rs_sock *rs)
 	bool was_in;
 
 	pthread_rwlock_wrlock(&table_lock);
-	was_in = take_out(rs);
+	was_in = table_take_out(rs);
 	pthread_rwlock_unlock(&table_lock);
 	return was_in;
 }
@@ -126,7 +126,7 @@ bool rs_depart(struct rs_sock *rs)
 	bool was_in;
 
 	pthread_rwlock_wrlock(&table_lock);
-	was_in = take_out(rs);
+	was_in = table_take_out(rs);
 	if (was_in) {
 		rs->departing = departing ? departing : rs;
 		departing = rs;
@@ -187,7 +187,7 @@ static bool hold(struct rs_sock *rs)
 }
 
 /* Threads that sleep in poll() on the old number must look up the new one. */
-static void wake(struct rs_sock *rs)
+static void table_wake(struct rs_sock *rs)
 {
 	rs_lock(rs);
 	rs_ring(rs);
@@ -211,7 +211,7 @@ int rs_move_departing(int fd)
 		rs = NULL;
 	pthread_rwlock_unlock(&table_lock);
 	if (rs)
-		wake(rs);
+		table_wake(rs);
 	return to;
 }
 
@@ -221,7 +221,7 @@ bool rs_is_taken(int fd)
 	bool taken;
 
 	pthread_rwlock_rdlock(&table_lock);
-	at = place(fd, false);
+	at = table_place(fd, false);
 	taken = (at && *at) || find_departing(fd);
 	pthread_rwlock_unlock(&table_lock);
 	return taken;

@@ -24,7 +24,7 @@ enum {
 _Static_assert(SLOT >= RS_DGRAM_BYTES + GRH, "room for a GRH");
 
 /* Returns the wr_id of a work request: its direction and its buffer. */
-static uint64_t work_id(unsigned what, uint32_t slot)
+static uint64_t ud_work_id(unsigned what, uint32_t slot)
 {
 	return (uint64_t)what << 32 | slot;
 }
@@ -44,7 +44,7 @@ static int post_receive(struct rs_ud *ud, uint32_t slot)
 	struct ibv_sge sge = { (uintptr_t)receive_slot(ud, slot), SLOT,
 			       ud->mr->lkey };
 	struct ibv_recv_wr wr = {
-		.wr_id = work_id(RECEIVE, slot),
+		.wr_id = ud_work_id(RECEIVE, slot),
 		.sg_list = &sge,
 		.num_sge = 1,
 	}, *bad;
@@ -111,7 +111,7 @@ static int find_gid(struct rs_ud *ud)
 
 /* Makes the completion queue, whose channel is in the set @epoll, and the queue
  * pair. -errno */
-static int open_queues(struct rs_ud *ud, int epoll)
+static int ud_open_queues(struct rs_ud *ud, int epoll)
 {
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_UD,
@@ -130,7 +130,7 @@ static int open_queues(struct rs_ud *ud, int epoll)
 	return rdma_create_qp(ud->id, NULL, &init) ? -errno : 0;
 }
 
-static int open_memory(struct rs_ud *ud)
+static int ud_open_memory(struct rs_ud *ud)
 {
 	ud->bytes = (size_t)(ud->sends + ud->receives) * SLOT;
 	ud->memory = mmap(NULL, ud->bytes, PROT_READ | PROT_WRITE,
@@ -177,9 +177,9 @@ struct rs_ud *rs_ud_open(struct rs_sock *rs, const struct sockaddr *own)
 	if (rc == 0)
 		rc = find_gid(ud);
 	if (rc == 0)
-		rc = open_memory(ud);
+		rc = ud_open_memory(ud);
 	if (rc == 0)
-		rc = open_queues(ud, rs->fd);
+		rc = ud_open_queues(ud, rs->fd);
 	if (rc == 0)
 		rc = fill(ud);
 	if (rc == 0)
@@ -239,7 +239,7 @@ int rs_ud_send(struct rs_ud *ud, struct ibv_ah *ah, uint32_t qpn,
 	if (ud->frees == 0)
 		return -EAGAIN;
 	slot = ud->free[ud->frees - 1];
-	wr.wr_id = work_id(SEND, slot);
+	wr.wr_id = ud_work_id(SEND, slot);
 	at = send_slot(ud, slot);
 	sge = (struct ibv_sge){ (uintptr_t)at, ud->header_bytes + bytes,
 				ud->mr->lkey };

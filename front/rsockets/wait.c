@@ -69,7 +69,7 @@ static __thread uint64_t spin = SPIN_LEAST_NS;
 
 /* poll(), and how long the thread spins the next time: long after a sleep that
  * was short, unless it had just spun for long in vain. -errno */
-static int nap(struct pollfd *fds, nfds_t count, int timeout)
+static int wait_nap(struct pollfd *fds, nfds_t count, int timeout)
 {
 	uint64_t then = vb_clock_read();
 	int rc = poll(fds, count, timeout);
@@ -258,7 +258,7 @@ static int doze(struct rs_sock *rs, uint64_t deadline)
 		return -errno;
 	rs_waiter_add(rs, &me, fds[0].fd, NULL);
 	pthread_mutex_unlock(&rs->lock);
-	rc = nap(fds, VB_COUNT(fds), rs_until(deadline));
+	rc = wait_nap(fds, VB_COUNT(fds), rs_until(deadline));
 	rc = rc < 0 ? rc : rc == 0 ? -EAGAIN : 0;
 	rs_lock(rs);
 	rs_waiter_remove(&me);
@@ -353,7 +353,7 @@ struct polling {
 	struct rs_waiter *waiters;
 };
 
-static void release(struct polling *p)
+static void wait_release(struct polling *p)
 {
 	for (nfds_t i = 0; p->socks && i < p->count; i++)
 		if (p->socks[i])
@@ -459,7 +459,7 @@ static int copy_others(struct polling *p)
 /* Asks the kernel about all descriptors, for @timeout ms. 0 or -errno. */
 static int watch(struct polling *p, int timeout)
 {
-	int rc = nap(p->watched, p->count + 1, timeout);
+	int rc = wait_nap(p->watched, p->count + 1, timeout);
 
 	return rc < 0 ? rc : 0;
 }
@@ -503,7 +503,7 @@ RS_EXPORT int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 
 	if (rc == 0)
 		rc = poll_all(&p, timeout);
-	release(&p);
+	wait_release(&p);
 	return rc < 0 ? rs_fail(-rc) : rc;
 }
 

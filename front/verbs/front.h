@@ -16,6 +16,8 @@
 
 #include "base/chain.h"
 #include "core/mw.h"
+#include "core/tag.h"
+#include "core/xrc.h"
 #include "engine/engine.h"
 
 /* For exported names that the public header does not declare. */

@@ -57,7 +57,7 @@ static void unlock_all(void) VB_UNCHECKED
 /* Registered before the handlers of all libraries that stand on this one, and
  * therefore run after theirs: a thread that holds a lock of librdmacm may wait
  * for a shard, and the other way round would be a deadlock in fork(). */
-static void __attribute__((constructor)) watch_forks(void)
+static void __attribute__((constructor)) live_watch_forks(void)
 {
 	pthread_atfork(lock_all, unlock_all, unlock_all);
 }

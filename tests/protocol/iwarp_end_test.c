@@ -6,7 +6,7 @@
 
 /* How a stream ends. */
 
-static void iwarp__fin_between_messages(void **state)
+static void VB_UNCHECKED iwarp__fin_between_messages(void **state)
 {
 	struct pipe *p = pipe_open(&pipe_terms);
 	struct vb_qp *qp = p->pair.qp[1];
@@ -39,7 +39,7 @@ static void iwarp__fin_within_a_message(void **state)
 	pipe_close(p);
 }
 
-static void iwarp__lost(void **state)
+static void VB_UNCHECKED iwarp__lost(void **state)
 {
 	struct pipe *p = pipe_open(&pipe_terms);
 	struct vb_qp *qp = p->pair.qp[0];
@@ -59,7 +59,7 @@ static void iwarp__lost(void **state)
 
 /* The program moves the queue pair to ERR: an FPDU that is sent in part is
  * completed, and no Terminate is sent. */
-static void iwarp__to_err_by_the_program(void **state)
+static void VB_UNCHECKED iwarp__to_err_by_the_program(void **state)
 {
 	struct pipe *p = pipe_open(&pipe_terms);
 
@@ -76,7 +76,7 @@ static void iwarp__to_err_by_the_program(void **state)
 	pipe_close(p);
 }
 
-static void iwarp__again_after_reset(void **state)
+static void VB_UNCHECKED iwarp__again_after_reset(void **state)
 {
 	const uint32_t init = QPM_PKEY_INDEX | QPM_PORT | QPM_ACCESS_FLAGS;
 	struct pipe *p = pipe_open(&pipe_terms);
@@ -273,7 +273,7 @@ static void iwarp__many_pieces_that_touch(void **state)
 
 /* Two programs on one host. */
 
-static struct pipe *open_near(void)
+static struct pipe VB_UNCHECKED *open_near(void)
 {
 	struct vb_mpa_terms terms = pipe_terms;
 	struct pipe *p;
@@ -291,7 +291,7 @@ static struct pipe *open_near(void)
 
 /* Cards are exchanged before anything else, until it is decided how requests
  * travel. */
-static void iwarp__cards_first(void **state)
+static void VB_UNCHECKED iwarp__cards_first(void **state)
 {
 	struct pipe *p = open_near();
 	struct vb_rdmap_card card;

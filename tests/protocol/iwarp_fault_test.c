@@ -470,7 +470,7 @@ static void iwarp__a_wrong_answer(void **state)
 }
 
 /* Terminates from the peer, with the codes of the RFC and those of siw. */
-static void iwarp__terminates_are_read(void **state)
+static void VB_UNCHECKED iwarp__terminates_are_read(void **state)
 {
 	static const struct {
 		uint8_t bytes[4];

@@ -93,8 +93,9 @@ static const uint8_t *term_of(const struct pipe *p, unsigned side)
 	return last + 20;
 }
 
-static inline void expect_term(const struct pipe *p, unsigned layer,
-			       unsigned etype, unsigned code)
+static inline void VB_UNCHECKED expect_term(const struct pipe *p,
+					    unsigned layer, unsigned etype,
+					    unsigned code)
 {
 	const uint8_t *t = term_of(p, 1);
 

@@ -311,7 +311,7 @@ static void end(struct run *r)
 }
 
 /* Both sides lose their connection, or the peer closes it. */
-static void hang_up(struct run *r, bool lost)
+static void VB_UNCHECKED hang_up(struct run *r, bool lost)
 {
 	for (unsigned side = 0; side < SIM_SIDES; side++) {
 		struct vb_qp *qp = r->p->pair.qp[side];

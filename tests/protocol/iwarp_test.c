@@ -264,7 +264,7 @@ static void iwarp__completions_keep_order(void **state)
 }
 
 /* FPDUs fill TCP segments exactly. */
-static void iwarp__segments_follow_the_mss(void **state)
+static void VB_UNCHECKED iwarp__segments_follow_the_mss(void **state)
 {
 	static const uint32_t mss[] = { 536, 1220, 1448, 8948 };
 	struct vb_mpa_terms terms = pipe_terms;
@@ -336,7 +336,7 @@ static void iwarp__windows(void **state)
 
 /* Peer-to-peer mode: which side sends first. */
 
-static void iwarp__the_responder_waits(void **state)
+static void VB_UNCHECKED iwarp__the_responder_waits(void **state)
 {
 	struct vb_mpa_terms terms = pipe_terms;
 	struct pipe *p;

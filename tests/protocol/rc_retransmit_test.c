@@ -360,7 +360,7 @@ static void requester__gone_memory_of_what_arrived(void **state)
 	bench_close(b);
 }
 
-static void requester__gone_memory_before_a_read(void **state)
+static void VB_UNCHECKED requester__gone_memory_before_a_read(void **state)
 {
 	struct bench *b = open_gone(WR_READ, 8);
 	const struct vb_req *req = &vb_rc(b->pair.qp[0])->req;
@@ -382,7 +382,8 @@ static void requester__gone_memory_before_a_read(void **state)
 }
 
 /* The window has cut the long WRITE: it goes on where it stood. */
-static void requester__gone_memory_before_a_long_write(void **state)
+static void VB_UNCHECKED
+requester__gone_memory_before_a_long_write(void **state)
 {
 	const uint32_t packets = 512;
 	struct bench *b = open_gone(WR_WRITE, packets * MTU);

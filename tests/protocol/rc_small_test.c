@@ -25,7 +25,7 @@ static void post_piece(struct bench *b, uint32_t lkey, uint32_t at,
 		sim_post_send(qp, &wqe, &sge);
 }
 
-static uint32_t unsent(const struct bench *b)
+static uint32_t VB_UNCHECKED unsent(const struct bench *b)
 {
 	const struct vb_qp *qp = b->pair.qp[0];
 

@@ -480,7 +480,7 @@ static void ud__longer_than_the_port_carries(void **state)
 }
 
 /* The high bit stands for the queue pair's own Q_Key (IBA 10.2.5). */
-static void ud__privileged_qkey_is_the_own(void **state)
+static void VB_UNCHECKED ud__privileged_qkey_is_the_own(void **state)
 {
 	struct bench *b = open_as(QPT_UD);
 	struct vb_qp *qp = b->pair.qp[0];

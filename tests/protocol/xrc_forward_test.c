@@ -482,7 +482,7 @@ static void far__the_other_process_ends(void **state)
 }
 
 /* A verdict for an earlier connection, or a second one. */
-static void far__a_late_verdict_is_nothing(void **state)
+static void VB_UNCHECKED far__a_late_verdict_is_nothing(void **state)
 {
 	struct xrc t;
 	struct vb_resp *resp;

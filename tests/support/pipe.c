@@ -142,8 +142,8 @@ static bool send_once(struct pipe *p, unsigned side)
 }
 
 /* Receive bytes in memory instead of a socket. */
-static void recv_bytes(struct vb_qp *qp, struct vb_iw_rxq *in,
-		       const void *bytes, size_t len, vb_time now)
+static void VB_UNCHECKED recv_bytes(struct vb_qp *qp, struct vb_iw_rxq *in,
+				    const void *bytes, size_t len, vb_time now)
 {
 	struct iovec iov[VB_IW_RX_IOV];
 	const uint8_t *at = bytes;

@@ -269,7 +269,7 @@ void sim_drive(struct sim *s)
 			drive(&s->side[i], s->side[i].qps[q]);
 }
 
-vb_time sim_next(const struct sim *s)
+vb_time VB_UNCHECKED sim_next(const struct sim *s)
 {
 	vb_time next = s->used ? s->heap[0].at : VB_NEVER;
 

@@ -63,6 +63,21 @@ static void VB_UNCHECKED waits_with_another(void)
 	vb_rank_may_wait(INNER, INNER);
 }
 
+static void VB_UNCHECKED needs_what_it_holds(void)
+{
+	vb_mutex_lock(&outer);
+	vb_mutex_lock(&inner);
+	vb_mutex_assert_held(&outer);
+}
+
+static void VB_UNCHECKED needs_what_it_gave_up(void)
+{
+	vb_mutex_lock(&outer);
+	vb_mutex_lock(&inner);
+	vb_mutex_unlock(&outer);
+	vb_mutex_assert_held(&outer);
+}
+
 static bool aborts(void (*what)(void))
 {
 	int status = 0;
@@ -99,12 +114,19 @@ static void wait__not_with_such_a_lock(void **state)
 	assert_false(aborts(waits_with_another));
 }
 
+static void held__by_this_thread(void **state)
+{
+	assert_false(aborts(needs_what_it_holds));
+	assert_true(aborts(needs_what_it_gave_up));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(order__is_held_to),
 		cmocka_unit_test(order__nothing_is_said_of_what_was_tried),
 		cmocka_unit_test(wait__not_with_such_a_lock),
+		cmocka_unit_test(held__by_this_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

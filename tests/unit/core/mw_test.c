@@ -45,8 +45,8 @@ static struct vb_mw_bind bind_of(const struct window *w, uint64_t addr,
 				    access };
 }
 
-static bool bind(struct window *w, uint64_t addr, uint64_t length,
-		 uint32_t access)
+static bool VB_UNCHECKED bind(struct window *w, uint64_t addr, uint64_t length,
+			      uint32_t access)
 {
 	struct vb_mw_bind b = bind_of(w, addr, length, access);
 
@@ -106,7 +106,7 @@ static void bind__rules(void **state)
 	}
 }
 
-static void bind__names_that_are_none(void **state)
+static void VB_UNCHECKED bind__names_that_are_none(void **state)
 {
 	struct fixture *f = *state;
 	struct window w;
@@ -132,7 +132,7 @@ static void bind__names_that_are_none(void **state)
 	assert_int_equal(vb_pd_destroy(other), 0);
 }
 
-static void bind__windows_are_no_regions(void **state)
+static void VB_UNCHECKED bind__windows_are_no_regions(void **state)
 {
 	struct fixture *f = *state;
 	struct window w, on;
@@ -237,7 +237,7 @@ static void rebind__type_1_at_any_time(void **state)
 	close_window(&w);
 }
 
-static void invalidate__rules(void **state)
+static void VB_UNCHECKED invalidate__rules(void **state)
 {
 	struct fixture *f = *state;
 	struct window w;
@@ -330,7 +330,8 @@ static const struct vb_key_ops others_ops = {
 	.await = await,
 };
 
-static void window__that_is_in_use_makes_its_work_request_wait(void **state)
+static void VB_UNCHECKED
+window__that_is_in_use_makes_its_work_request_wait(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_send_wqe inv = { .op = WR_LOCAL_INV };
@@ -372,7 +373,7 @@ static void window__that_is_in_use_makes_its_work_request_wait(void **state)
 }
 
 /* The queue pair's number may be reused. */
-static void queue_pair__takes_its_windows_along(void **state)
+static void VB_UNCHECKED queue_pair__takes_its_windows_along(void **state)
 {
 	struct window w, v;
 

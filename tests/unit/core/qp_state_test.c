@@ -450,7 +450,7 @@ static void mtu__no_more_than_the_interface_carries(void **state)
 	vb_qp_destroy(qp);
 }
 
-static void reset__forgets_everything(void **state)
+static void VB_UNCHECKED reset__forgets_everything(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_qp *qp = make(f, init_of(f)), *other = make(f, init_of(f));

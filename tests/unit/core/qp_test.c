@@ -112,7 +112,7 @@ static void create__idle_memory(void **state)
 	vb_qp_destroy(qp);
 }
 
-static void create__references(void **state)
+static void VB_UNCHECKED create__references(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_qp_init i = init_of(f);
@@ -138,7 +138,7 @@ static void create__references(void **state)
 	assert_int_equal(f->cq->refs, 0);
 }
 
-static void destroy__memory_is_recycled_and_clean(void **state)
+static void VB_UNCHECKED destroy__memory_is_recycled_and_clean(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_qp *qp = make(f, init_of(f)), *again;
@@ -170,7 +170,7 @@ static void destroy__memory_is_recycled_and_clean(void **state)
 	vb_qp_destroy(again);
 }
 
-static void send_done__opcodes(void **state)
+static void VB_UNCHECKED send_done__opcodes(void **state)
 {
 	static const struct {
 		uint8_t wr, wc;
@@ -205,7 +205,8 @@ static void send_done__opcodes(void **state)
 	vb_qp_destroy(qp);
 }
 
-static void send_done__unsignalled_are_silent_unless_bad(void **state)
+static void VB_UNCHECKED
+send_done__unsignalled_are_silent_unless_bad(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_qp *qp = make(f, init_of(f));
@@ -222,7 +223,7 @@ static void send_done__unsignalled_are_silent_unless_bad(void **state)
 	vb_qp_destroy(qp);
 }
 
-static void send_done__sig_all(void **state)
+static void VB_UNCHECKED send_done__sig_all(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_qp_init i = init_of(f);
@@ -238,7 +239,7 @@ static void send_done__sig_all(void **state)
 	vb_qp_destroy(qp);
 }
 
-static void send_done__slots_free_with_the_polled_one(void **state)
+static void VB_UNCHECKED send_done__slots_free_with_the_polled_one(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_qp *qp = make(f, init_of(f));
@@ -260,7 +261,7 @@ static void send_done__slots_free_with_the_polled_one(void **state)
 	vb_qp_destroy(qp);
 }
 
-static void recv_done__everything_in_the_entry(void **state)
+static void VB_UNCHECKED recv_done__everything_in_the_entry(void **state)
 {
 	const struct vb_recv_done d = {
 		.opcode = WC_OP_RECV_WRITE_IMM,
@@ -297,7 +298,7 @@ static void recv_done__everything_in_the_entry(void **state)
 	vb_qp_destroy(qp);
 }
 
-static void recv_done__solicited_wakes(void **state)
+static void VB_UNCHECKED recv_done__solicited_wakes(void **state)
 {
 	struct vb_recv_done d = { .opcode = WC_OP_RECV };
 	struct fixture *f = *state;
@@ -316,7 +317,7 @@ static void recv_done__solicited_wakes(void **state)
 	vb_qp_destroy(qp);
 }
 
-static void fail__flushes_in_order(void **state)
+static void VB_UNCHECKED fail__flushes_in_order(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_qp *qp = make(f, init_of(f));
@@ -344,7 +345,8 @@ static void fail__flushes_in_order(void **state)
 	vb_qp_destroy(qp);
 }
 
-static void fail__receive_completed_before_is_not_flushed_again(void **state)
+static void VB_UNCHECKED
+fail__receive_completed_before_is_not_flushed_again(void **state)
 {
 	const struct vb_recv_done d = { .status = WC_LOC_LEN_ERR,
 					.opcode = WC_OP_RECV };
@@ -364,7 +366,7 @@ static void fail__receive_completed_before_is_not_flushed_again(void **state)
 	vb_qp_destroy(qp);
 }
 
-static void flush__what_was_posted_since(void **state)
+static void VB_UNCHECKED flush__what_was_posted_since(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_qp *qp = make(f, init_of(f));
@@ -384,7 +386,7 @@ static void flush__what_was_posted_since(void **state)
 	vb_qp_destroy(qp);
 }
 
-static void fail__shared_receives_stay_for_others(void **state)
+static void VB_UNCHECKED fail__shared_receives_stay_for_others(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_qp_init i = init_of(f);
@@ -412,7 +414,7 @@ static void fail__shared_receives_stay_for_others(void **state)
 	assert_int_equal(vb_srq_destroy(i.srq), 0);
 }
 
-static void overrun__kills_the_queue_pair_once(void **state)
+static void VB_UNCHECKED overrun__kills_the_queue_pair_once(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_qp_init i = init_of(f);
@@ -442,7 +444,7 @@ static void overrun__kills_the_queue_pair_once(void **state)
 	assert_int_equal(vb_cq_destroy(cq), 0);
 }
 
-static void overrun__by_a_receive(void **state)
+static void VB_UNCHECKED overrun__by_a_receive(void **state)
 {
 	const struct vb_recv_done d = { .opcode = WC_OP_RECV };
 	struct fixture *f = *state;
@@ -469,7 +471,7 @@ static void overrun__by_a_receive(void **state)
 	assert_int_equal(vb_cq_destroy(cq), 0);
 }
 
-static void query__snapshot(void **state)
+static void VB_UNCHECKED query__snapshot(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_qp *qp = make(f, init_of(f));
@@ -492,7 +494,7 @@ static void query__snapshot(void **state)
 	vb_qp_destroy(qp);
 }
 
-static void drained__event_only_when_asked(void **state)
+static void VB_UNCHECKED drained__event_only_when_asked(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_qp *qp = make(f, init_of(f));

@@ -93,8 +93,8 @@ static void del_is(struct bed *t, uint32_t handle, enum vb_wc_status status)
 	assert_cqe(t->f->cq, 77, status, WC_OP_TM_DEL);
 }
 
-static enum vb_fault begin(struct bed *t, uint8_t op, uint64_t tag,
-			   uint32_t len, bool whole)
+static enum vb_fault VB_UNCHECKED begin(struct bed *t, uint8_t op, uint64_t tag,
+					uint32_t len, bool whole)
 {
 	uint8_t head[256] = { op };
 
@@ -103,7 +103,8 @@ static enum vb_fault begin(struct bed *t, uint8_t op, uint64_t tag,
 	return vb_tag_begin(t->qp, head, len, whole, &t->skip);
 }
 
-static enum vb_fault ask(struct bed *t, uint64_t tag, uint32_t length)
+static enum vb_fault VB_UNCHECKED ask(struct bed *t, uint64_t tag,
+				      uint32_t length)
 {
 	uint8_t head[VB_RNDV_BYTES] = { TM_OP_RNDV };
 
@@ -115,7 +116,7 @@ static enum vb_fault ask(struct bed *t, uint64_t tag, uint32_t length)
 	return vb_tag_begin(t->qp, head, sizeof(head), true, &t->skip);
 }
 
-static struct vb_cqe end(struct bed *t, enum vb_wc_status status)
+static struct vb_cqe VB_UNCHECKED end(struct bed *t, enum vb_wc_status status)
 {
 	const struct vb_recv_done done = { .status = status,
 					   .opcode = WC_OP_RECV };
@@ -498,7 +499,7 @@ static void eager__long_tells_twice(void **state)
 	close_tm(t);
 }
 
-static void rndv__reads_and_says_so(void **state)
+static void VB_UNCHECKED rndv__reads_and_says_so(void **state)
 {
 	struct bed *t = open_tm(*state);
 	struct vb_send_wqe *wqe;

@@ -66,7 +66,7 @@ static void caps__rounded_up_to_powers_of_two(void **state)
 	}
 }
 
-static void sq__of_none_is_always_full(void **state)
+static void VB_UNCHECKED sq__of_none_is_always_full(void **state)
 {
 	struct vb_recv_wqe w;
 	struct vb_sq sq;
@@ -81,7 +81,7 @@ static void sq__of_none_is_always_full(void **state)
 	vb_rq_fini(&rq);
 }
 
-static void sq__fills_and_frees_across_the_wrap(void **state)
+static void VB_UNCHECKED sq__fills_and_frees_across_the_wrap(void **state)
 {
 	struct vb_sq sq;
 
@@ -145,7 +145,7 @@ static struct {
 	_Atomic uint32_t left; /* the last one published without a doorbell */
 } quiet;
 
-static void *post_quietly(void *arg)
+static void VB_UNCHECKED *post_quietly(void *arg)
 {
 	struct vb_sq *sq = &quiet.sq;
 

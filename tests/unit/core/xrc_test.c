@@ -117,7 +117,7 @@ static void srq__numbers_tell_whose_they_are(void **state)
 	assert_int_equal(vb_xrcd_close(x), 0);
 }
 
-static void enter__what_the_packet_names(void **state)
+static void VB_UNCHECKED enter__what_the_packet_names(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_xrcd *other;
@@ -150,7 +150,7 @@ static void enter__what_the_packet_names(void **state)
 }
 
 /* The receive of a message in progress completes in the SRQ it came from. */
-static void recv__ends_in_its_own_queue(void **state)
+static void VB_UNCHECKED recv__ends_in_its_own_queue(void **state)
 {
 	struct fixture *f = *state;
 	struct vb_cqe e;
@@ -172,7 +172,7 @@ static void recv__ends_in_its_own_queue(void **state)
 	close_all(&t);
 }
 
-static void recv__is_lost_with_its_queue(void **state)
+static void VB_UNCHECKED recv__is_lost_with_its_queue(void **state)
 {
 	struct fixture *f = *state;
 	struct xrc t;
@@ -192,7 +192,7 @@ static void recv__is_lost_with_its_queue(void **state)
 }
 
 /* Entries of received messages stay when the queue pair is destroyed. */
-static void completions__outlive_their_queue_pair(void **state)
+static void VB_UNCHECKED completions__outlive_their_queue_pair(void **state)
 {
 	static const struct vb_recv_done done = { .status = WC_SUCCESS,
 						  .opcode = WC_OP_RECV };

@@ -203,7 +203,7 @@ static void enter__datagrams_stay_packets(void **state)
 }
 
 /* A RoCE peer that names the number of an iWARP queue pair gets nothing. */
-static void drops_packets(struct vb_qp *qp)
+static void VB_UNCHECKED drops_packets(struct vb_qp *qp)
 {
 	static const struct vb_ib_op request, response = { .response = true };
 	const struct vb_ib_pkt pkts[] = { { .op = &request },

@@ -58,7 +58,8 @@ static uint32_t key_of(const struct registries *t, uint32_t index)
 	return (index ^ t->a.key_mask) << 8 | 0x77;
 }
 
-static struct vb_grant grant(struct registries *t, uint32_t index, uint32_t qpn)
+static struct vb_grant VB_UNCHECKED grant(struct registries *t, uint32_t index,
+					  uint32_t qpn)
 {
 	const struct vb_grant g = {
 		.key = key_of(t, index),
@@ -175,7 +176,7 @@ static void open__key_domain_rights_queue_pair(void **state)
 	assert_false(opens(t, 1, 9, 0, g.key, read));
 }
 
-static void view__follows_the_queue_pair(void **state)
+static void VB_UNCHECKED view__follows_the_queue_pair(void **state)
 {
 	struct registries *t = *state;
 	struct vb_pd pd = { .id = 4 };

@@ -243,7 +243,7 @@ static void script__grows(void **state)
 
 	for (uint32_t i = 0; i < 1000; i++) {
 		m.id = i;
-		add(&s, &m);
+		resume_add(&s, &m);
 	}
 	assert_int_equal(s.rc, 0);
 	assert_int_equal(s.count, 1000);

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the two files of a scenario share: operations, flows, and the play. */
+#ifndef TESTS_SUPPORT_SCENARIO_PRIV_H
+#define TESTS_SUPPORT_SCENARIO_PRIV_H
+
+#include "tests/support/scenario.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mr.h"
+#include "tests/support/sim.h"
+
+#define MAX_OPS	   48
+#define MAX_PIECES 8
+#define ARENA	   (3u << 20)
+#define GUARD	   (64u << 10) /* not registered, on both ends */
+#define LONGEST	   (200u << 10)
+#define IOVA	   0x123456789000u
+#define TIME_LIMIT (600 * VB_SEC)
+
+struct pieces {
+	unsigned count;
+	uint32_t total;
+	uint32_t at[MAX_PIECES], len[MAX_PIECES]; /* in the arena */
+};
+
+struct op {
+	vb_time post_at;
+	uint8_t op, flags;
+	uint32_t imm;
+	struct pieces local;
+	uint32_t remote_at;
+	uint64_t compare_add, swap;
+	int recv; /* number of the receive it takes, or -1 */
+};
+
+struct receive {
+	vb_time post_at;
+	struct pieces room;
+	uint32_t len; /* of the message that will come */
+	bool write, has_imm;
+	uint32_t imm;
+};
+
+/* One direction: from side @from to the other. */
+struct flow {
+	unsigned from;
+	struct op ops[MAX_OPS];
+	struct receive recvs[MAX_OPS];
+	unsigned op_count, recv_count;
+	unsigned op_posted, recv_posted;
+	unsigned op_seen, recv_seen; /* all before it have been reported */
+	bool op_failed, recv_failed;
+	uint32_t counter_at;
+};
+
+struct play {
+	uint64_t seed;
+	const struct scenario *what;
+	enum scenario_kind kind;
+	struct sim_rand rand;
+	struct sim sim;
+	struct sim_pair pair;
+	struct flow flow[SIM_SIDES];
+	uint8_t *mem[SIM_SIDES], *want[SIM_SIDES];
+	uint32_t used[SIM_SIDES];
+	struct vb_mr *local[SIM_SIDES], *remote[SIM_SIDES];
+	uint32_t mtu;
+	/* Chaos: which state a side is taken to, and when; RTS: none. */
+	enum vb_qp_state doom[SIM_SIDES];
+	vb_time doom_at[SIM_SIDES];
+	bool streams; /* of small WRITEs */
+	vb_time busy; /* until the last completion */
+	bool failed;
+};
+
+/* The bytes that a side's operations are drawn from. */
+uint8_t *scenario_arena(const struct play *p, unsigned side);
+/* The play has failed: print @what with @a and @b. */
+void scenario_fail(struct play *p, const char *what, long a, long b);
+/* Gather the bytes of @pcs from the arena @from. */
+void scenario_copy_out(const uint8_t *from, const struct pieces *pcs,
+		       uint8_t *to);
+/* The first @len bytes. */
+struct pieces scenario_cut(const struct pieces *from, uint32_t len);
+extern uint8_t scenario_scratch[LONGEST + 8];
+
+/* Are there ends of connections that only a timeout notices? */
+bool scenario_ends_soon(const struct play *p);
+
+/* Draw everything that happens in @p. */
+void scenario_draw(struct play *p);
+
+#endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Cases: requests that come, wait for a listener, and are answered. */
+#include "cm_ib_fixture.h"
+
+void passive__asks_patience_then_repeats_its_reply(void **state)
+{
+	request(PEER_ID, PEER_QPN);
+	assert_int_equal(requests, 1);
+	assert_int_equal(sent_count, 0);
+	request(PEER_ID, PEER_QPN);
+	expect_sent(CM_MRA);
+	assert_int_equal(requests, 1);
+	accept_it();
+	request(PEER_ID, PEER_QPN);
+	expect_sent(CM_REP);
+	run_timer();
+	expect_sent(CM_REP);
+	say(CM_RTU, 9);
+	assert_int_equal(happened, CM_IS_ESTABLISHED);
+	assert_int_equal(vb_cm_deadline(cm), VB_NEVER);
+	request(PEER_ID, PEER_QPN);
+	assert_int_equal(sent_count, 0);
+	vb_cm_release(conn, now);
+	expect_sent(CM_DREQ);
+}
+
+void passive__gives_up(void **state)
+{
+	request(PEER_ID, PEER_QPN);
+	accept_it();
+	expect_repeats(CM_REP, 2);
+	expect_sent(CM_REJ);
+	assert_int_equal(sent.answer.reason, CM_REJ_TIMEOUT);
+	assert_int_equal(happened, CM_IS_UNREACHABLE);
+	assert_int_equal(vb_cm_busy(cm), 0);
+	vb_cm_release(conn, now);
+}
+
+void flood__gives_up_the_oldest(void **state)
+{
+	struct vb_cm_conn *first = NULL;
+
+	for (uint32_t i = 0; i <= VB_CM_MAX_FADING + 1; i++) {
+		request(PEER_ID + i, PEER_QPN + i);
+		first = first ? first : conn;
+		if (i <= VB_CM_MAX_FADING)
+			assert_int_equal(happened, -1);
+		else
+			assert_int_equal(happened, CM_IS_UNREACHABLE);
+		if (i <= VB_CM_MAX_FADING) {
+			struct vb_cm_msg rep = { .attr = CM_REP };
+
+			assert_int_equal(vb_cm_accept(conn, &rep, now), 0);
+		}
+	}
+	assert_int_equal(first->state, CM_CLOSED);
+	/* The latest request is not among the oldest, so it still works. */
+	say(CM_REJ, 9);
+	assert_int_equal(happened, CM_IS_REJECTED);
+}
+
+void flood__what_comes_later_is_as_if_lost(void **state)
+{
+	refuse_with = VB_CM_LATER;
+	request(PEER_ID, PEER_QPN);
+	assert_int_equal(sent_count, 0);
+	assert_int_equal(vb_cm_count(cm), 0);
+	refuse_with = 0;
+	request(PEER_ID, PEER_QPN);
+	assert_int_equal(requests, 2);
+	assert_int_equal(conn->state, CM_REQ_RCVD);
+}
+
+void resume__knows_its_peer(void **state)
+{
+	struct vb_cm_ticket t = { .state = CM_ESTABLISHED,
+				  .local_id = 0xabcdef01,
+				  .remote_id = PEER_ID,
+				  .local_qpn = OUR_QPN,
+				  .remote_qpn = PEER_QPN,
+				  .remote_guid = PEER_GUID };
+
+	assert_int_equal(vb_cm_resume(cm, &t, &path, &owner, &conn), 0);
+	assert_int_equal(conn->local_id, t.local_id);
+	assert_int_equal(vb_cm_resume(cm, &t, &path, &owner, &conn), -EINVAL);
+	t.local_id++;
+	t.state = CM_TIMEWAIT;
+	assert_int_equal(vb_cm_resume(cm, &t, &path, &owner, &conn), -EINVAL);
+	say(CM_DREQ, 77);
+	expect_sent(CM_DREP);
+	assert_int_equal(happened, CM_IS_DISCONNECTED);
+	vb_cm_release(conn, now);
+	run_timer();
+	assert_int_equal(vb_cm_count(cm), 0);
+}
+
+/* A request that an earlier manager received can be accepted at the new one. */
+void resume__answers_a_request(void **state)
+{
+	const struct vb_cm_ticket t = { .state = CM_REQ_RCVD,
+					.passive = true,
+					.local_id = 0xabcdef01,
+					.remote_id = PEER_ID,
+					.remote_qpn = PEER_QPN,
+					.remote_guid = PEER_GUID,
+					.tid = 9 };
+
+	assert_int_equal(vb_cm_resume(cm, &t, &path, &owner, &conn), 0);
+	request(PEER_ID, PEER_QPN);
+	expect_sent(CM_MRA);
+	accept_it();
+	assert_int_equal(sent.local_id, 0xabcdef01);
+	say(CM_RTU, 9);
+	assert_int_equal(happened, CM_IS_ESTABLISHED);
+}
+
+void passive__says_how_much(void **state)
+{
+	static const uint8_t most = 3;
+
+	request(PEER_ID, PEER_QPN);
+	sent_count = 0;
+	assert_int_equal(vb_cm_reject(conn, CM_REJ_INVALID_MTU, &most, 1), 0);
+	expect_sent(CM_REJ);
+	assert_int_equal(sent.answer.reason, CM_REJ_INVALID_MTU);
+	assert_int_equal(sent.answer.info_bytes, 1);
+	assert_int_equal(sent.answer.info[0], 3);
+	vb_cm_release(conn, now);
+	request(PEER_ID, PEER_QPN); /* the peer repeats its REQ */
+	assert_int_equal(conn->state, CM_REQ_RCVD);
+	vb_cm_release(conn, now);
+}
+
+void resume__insists(void **state)
+{
+	struct vb_cm_msg m = { .attr = CM_REJ, .local_id = PEER_ID };
+
+	connect_it();
+	vb_cm_insist(conn);
+	m.tid = conn->tid;
+	m.remote_id = conn->local_id;
+	m.answer.reason = CM_REJ_STALE_CONN;
+	deliver(&m);
+	assert_int_equal(happened, -1);
+	run_timer();
+	expect_sent(CM_REQ);
+	m.answer.reason = CM_REJ_CONSUMER;
+	deliver(&m);
+	assert_int_equal(happened, CM_IS_REJECTED);
+	vb_cm_release(conn, now);
+}
+
+void passive__refuses(void **state)
+{
+	refuse_with = CM_REJ_NO_RESOURCES;
+	request(PEER_ID, PEER_QPN);
+	expect_sent(CM_REJ);
+	assert_int_equal(sent.answer.reason, CM_REJ_NO_RESOURCES);
+	assert_int_equal(sent.remote_id, PEER_ID);
+	assert_int_equal(vb_cm_busy(cm), 0);
+}
+
+void held__nobody_comes(void **state)
+{
+	refuse_with = CM_REJ_INVALID_SERVICE_ID;
+	request(PEER_ID, PEER_QPN);
+	assert_int_equal(sent_count, 0);
+	request(PEER_ID, PEER_QPN); /* a repetition of a request that waits */
+	assert_int_equal(sent_count, 0);
+	assert_int_equal(requests, 1);
+	vb_cm_listens(cm);
+	assert_int_equal(requests, 2);
+	assert_true(vb_cm_deadline(cm) - now <= VB_SEC / 2);
+	run_timer();
+	expect_sent(CM_REJ);
+	assert_int_equal(sent.answer.reason, CM_REJ_INVALID_SERVICE_ID);
+	assert_int_equal(sent.answer.message, CM_ANSWERS_REQ);
+	assert_int_equal(vb_cm_busy(cm), 0);
+	assert_int_equal(vb_cm_deadline(cm), VB_NEVER);
+}
+
+void held__somebody_comes(void **state)
+{
+	refuse_with = CM_REJ_INVALID_SERVICE_ID;
+	request(PEER_ID, PEER_QPN);
+	request(PEER_ID + 1, PEER_QPN + 1);
+	refuse_with = 0;
+	vb_cm_listens(cm);
+	assert_int_equal(requests, 4);
+	assert_int_equal(vb_cm_deadline(cm), VB_NEVER);
+	vb_cm_listens(cm);
+	assert_int_equal(requests, 4);
+	conn = NULL; /* teardown frees both */
+}
+
+void held__the_peer_gives_up(void **state)
+{
+	struct vb_cm_msg m = { .attr = CM_REJ, .tid = 9, .local_id = PEER_ID };
+
+	refuse_with = CM_REJ_INVALID_SERVICE_ID;
+	request(PEER_ID, PEER_QPN);
+	m.answer.reason = CM_REJ_TIMEOUT;
+	m.answer.info_bytes = 8;
+	vb_store_be(m.answer.info, PEER_GUID, 8);
+	deliver(&m);
+	assert_int_equal(vb_cm_busy(cm), 0);
+	assert_int_equal(vb_cm_deadline(cm), VB_NEVER);
+	vb_cm_listens(cm);
+	assert_int_equal(requests, 1);
+}
+
+/* The number of waiting requests is bounded, and one peer gets a part of it. */
+void held__are_few(void **state)
+{
+	unsigned held[2] = { 0, 0 };
+
+	refuse_with = CM_REJ_INVALID_SERVICE_ID;
+	for (unsigned peer = 0; peer < 2; peer++) {
+		path.dgid.raw[0] = (uint8_t)peer;
+		for (unsigned i = 0; i < 500; i++) {
+			request(PEER_ID + 1000 * peer + i,
+				PEER_QPN + 1000 * peer + i);
+			held[peer] += sent_count == 0;
+		}
+	}
+	assert_in_range(held[0], 1, 499);
+	assert_int_equal(held[0], held[1]);
+}
+
+void passive__hears_that_the_peer_gave_up(void **state)
+{
+	struct vb_cm_msg m = { .attr = CM_REJ, .tid = 9, .local_id = PEER_ID };
+
+	request(PEER_ID, PEER_QPN);
+	m.answer.reason = CM_REJ_TIMEOUT;
+	m.answer.info_bytes = 8;
+	vb_store_be(m.answer.info, PEER_GUID, 8);
+	deliver(&m);
+	assert_int_equal(happened, CM_IS_REJECTED);
+	vb_cm_release(conn, now);
+	assert_int_equal(vb_cm_busy(cm), 0);
+}
