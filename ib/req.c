@@ -393,6 +393,8 @@ static bool send_one(struct run *r, struct vb_req *req)
 	return true;
 }
 
+/* Send a run that begins at the cursor. False: the next WQE does not qualify,
+ * or nothing may be sent now. */
 static bool send_run(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	VB_REQUIRES(qp->drive)
 {
@@ -418,7 +420,8 @@ static bool send_run(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	return true;
 }
 
-/* False: nothing more can be sent now. True: @out is full. */
+/* Act on expired timers, and send what may go out now. True: @out is full and
+ * more is to be sent. */
 static bool send_requests(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	VB_REQUIRES(qp->drive)
 {

@@ -56,6 +56,6 @@ limit() {
 	fi
 }
 
-limit b 625 "the wire"
+limit b 640 "the wire"
 limit a 220 "one host"
 summary
