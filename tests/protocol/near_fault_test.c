@@ -259,10 +259,42 @@ static void fault__ends_as_with_packets(void **state)
 	}
 }
 
+/* The kernel refuses the first copy: what was done before it, in the same step,
+ * is not done again by packets. */
+static void denied__goes_on_by_packets(void **state)
+{
+	const struct near_plan plan = { HARM_DENY, 0, 0, 0 };
+
+	for (uint64_t seed = 1; seed <= 8; seed++) {
+		struct stage *t = stage_open(&near_sim_path, seed, NULL);
+		const uint32_t lens[] = { 0, 45, 7000 };
+		struct ends e = { 0 };
+
+		near_sim_plan(&t->sim, &plan);
+		for (unsigned i = 0; i < VB_COUNT(lens); i++) {
+			struct vb_send_wqe wqe =
+				stage_wqe(t, WR_READ, 8192 * i, lens[i]);
+
+			stage_post(t, &wqe, 8192 * i, t->mr[0]->key);
+		}
+		assert_true(sim_settle(&t->sim, t->sim.now + 30 * VB_SEC));
+		assert_true(t->sim.sent > 0);
+		stage_poll(t, 0, &e);
+		assert_int_equal(e.sends, VB_COUNT(lens));
+		for (unsigned i = 0; i < VB_COUNT(lens); i++) {
+			assert_int_equal(e.send[i], WC_SUCCESS);
+			assert_memory_equal(t->mem[0] + 8192 * i,
+					    t->mem[1] + 8192 * i, lens[i]);
+		}
+		stage_close(t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fault__ends_as_with_packets),
+		cmocka_unit_test(denied__goes_on_by_packets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,7 +31,7 @@ static struct stage *begin(void)
 	attr.timeout = 12;
 	attr.retry_cnt = 3;
 	t = stage_open(&near_sim_path, 1, &attr);
-	vb_near_stand_by(near_sim_near(&t->sim, 1), false);
+	near_sim_stand_by(&t->sim, 1, false);
 	stage_recv(t, 0, 10, t->mr[1]->key);
 	wqe = stage_wqe(t, WR_SEND, 0, 10);
 	stage_post(t, &wqe, 0, t->mr[0]->key);
@@ -79,6 +79,7 @@ static void put_request(struct stage *t, const struct vb_request *r,
 	memcpy(at, data, bytes);
 	vb_ring_commit(&p->writer);
 	vb_mutex_unlock(&p->tx);
+	vb_peer_ring(p);
 }
 
 /* Put it on the lane, with 1 to add or with @data, and let side 1 look. The
@@ -346,6 +347,7 @@ static void play_odd(const struct odd *o)
 	a.life += near_of(t, 0)->life;
 	a.seq += near_of(t, 0)->acked;
 	vb_ring_answer(&p->writer, &a);
+	vb_peer_ring(p);
 	sim_drive(&t->sim);
 	stage_poll(t, 0, &e);
 	if (o->status < 0 ? e.sends != 1
@@ -484,7 +486,7 @@ static void request__of_many_small_writes(void **state)
 	struct ends e = { .sends = 1 };
 	struct vb_request r;
 
-	vb_near_stand_by(near_sim_near(&t->sim, 1), true);
+	near_sim_stand_by(&t->sim, 1, true);
 	memset(t->mem[0] + AT, 0x5a, 8192);
 	memset(t->mem[1] + AT, 0, 8192);
 	near_sim_stop(&t->sim, 1);

@@ -145,6 +145,37 @@ static void play_all(const struct peer_kind *k)
 					break;
 }
 
+/* The owner dies at that step: a copy must not go to its process number, which
+ * may be another's (stage_close()). False: the copy was over before. */
+static bool play_death(const struct victim *v, uint64_t step)
+{
+	const struct near_plan plan = { HARM_DIE, v->owner, step, 0 };
+	struct stage *t = begin(v, 1 + step % 3);
+	struct ends e = { 0 };
+	bool harmed;
+
+	near_sim_plan(&t->sim, &plan);
+	sim_drive(&t->sim);
+	harmed = near_sim_is_harmed(&t->sim);
+	sim_settle(&t->sim, t->sim.now + 10 * VB_SEC);
+	if (v->owner == 1) {
+		stage_poll(t, 0, &e);
+		assert_int_equal(e.sends, 1);
+		assert_true(e.send[0] == WC_SUCCESS ||
+			    e.send[0] == WC_RETRY_EXC_ERR);
+	}
+	stage_close(t);
+	return harmed;
+}
+
+static void death__of_the_owner_ends_copies(void **state)
+{
+	for (unsigned i = 0; i < VB_COUNT(victims); i++)
+		for (uint64_t step = 1; step < MOST_STEPS; step++)
+			if (!play_death(&victims[i], step))
+				break;
+}
+
 static void revoke__from_a_stopped_peer(void **state)
 {
 	play_all(&(struct peer_kind){ HARM_STOP, VB_NEVER, 20 * VB_MSEC });
@@ -171,6 +202,7 @@ static void revoke__from_a_peer_that_dies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(death__of_the_owner_ends_copies),
 		cmocka_unit_test(revoke__from_a_stopped_peer),
 		cmocka_unit_test(revoke__from_a_running_peer),
 		cmocka_unit_test(revoke__from_a_frozen_peer),

@@ -56,7 +56,10 @@ struct near_end {
 	vb_time until;	 /* it is stopped */
 	vb_time drop_at; /* it notices that the session is over */
 	vb_time due;	 /* there is more to do */
+	vb_time owed_at; /* it wakes those that it left asleep */
 	bool wants, asleep, rung, expelled;
+	/* The program has posted; its engine's thread wakes in this turn. */
+	bool posted, wakes;
 	/* Drawn: it sleeps when there is nothing to do; it owes answers. */
 	bool sleeps, unhurried;
 };
@@ -309,6 +312,9 @@ static void resume(struct near_end *e)
 		;
 }
 
+/* Let it go on to its next step, or begin a turn. */
+static void run_on(struct near_end *e);
+
 static void come_back(struct near_end *e)
 {
 	sem_post(&e->back);
@@ -358,8 +364,7 @@ static void sim_near_pause(void *arg, vb_time ns)
 	if (me == e) {
 		one_step(e);
 	} else if (me == NULL && is_runnable(o)) {
-		o->state = END_RUNS;
-		resume(o);
+		run_on(o);
 	}
 }
 
@@ -583,21 +588,37 @@ static void be_awake(struct near_end *e)
 		e->due = VB_NEVER;
 }
 
-static void one_turn(struct near_end *e)
+/* The program drives its queue pairs when it posts, while the engine's thread
+ * may sleep on. */
+static void drive_posted(struct near_end *e)
 {
-	struct sim *s = e->net->sim;
-
-	be_awake(e);
-	one_step(e);
-	notice_end(e);
-	if (e->unhurried && sim_maybe(&e->net->rand, 5000))
-		(void)vb_near_attend(e->near, s->now, true);
-	else
-		(void)vb_near_poll(e->near, s->now);
+	e->posted = false;
 	for (unsigned i = 0; i < e->side->qp_count; i++) {
 		one_step(e);
 		work_on(e, e->side->qps[i]);
 	}
+}
+
+static void one_turn(struct near_end *e)
+{
+	struct sim *s = e->net->sim;
+
+	if (!e->wakes) {
+		drive_posted(e);
+		return;
+	}
+	be_awake(e);
+	one_step(e);
+	notice_end(e);
+	if (e->owed_at <= s->now) {
+		e->owed_at = VB_NEVER;
+		vb_near_wake_peers(e->near);
+	}
+	if (e->unhurried && sim_maybe(&e->net->rand, 5000))
+		(void)vb_near_attend(e->near, s->now, true);
+	else
+		(void)vb_near_poll(e->near, s->now);
+	drive_posted(e);
 	if (vb_near_is_wanted(e->near))
 		vb_near_stand_by(e->near, sim_maybe(&e->net->rand, 8000));
 	one_step(e);
@@ -638,7 +659,7 @@ static void be_reminded(void *arg)
 {
 	struct near_end *e = arg;
 
-	e->due = VB_MIN(e->due, e->net->sim->now + OWED_FOR);
+	e->owed_at = VB_MIN(e->owed_at, e->net->sim->now + OWED_FOR);
 }
 
 /*
@@ -648,7 +669,8 @@ static void be_reminded(void *arg)
 static vb_time next_of(const struct near_end *e)
 {
 	const struct sim_side *side = e->side;
-	vb_time next = VB_MIN(e->due, e->knows ? e->drop_at : VB_NEVER);
+	vb_time next = VB_MIN(VB_MIN(e->due, e->owed_at),
+			      e->knows ? e->drop_at : VB_NEVER);
 
 	if (e->state == END_DEAD)
 		return VB_NEVER;
@@ -661,13 +683,26 @@ static vb_time next_of(const struct near_end *e)
 	return next;
 }
 
+static bool is_woken(struct near_end *e)
+{
+	if (e->wants || next_of(e) <= e->net->sim->now)
+		return true;
+	return e->asleep ? e->rung : vb_near_has_something(e->near);
+}
+
+static void run_on(struct near_end *e)
+{
+	e->state = END_RUNS;
+	if (!e->in_step)
+		e->wakes = is_woken(e);
+	resume(e);
+}
+
 static bool has_work(struct near_end *e)
 {
 	if (!is_runnable(e))
 		return false;
-	if (e->in_step || e->wants || next_of(e) <= e->net->sim->now)
-		return true;
-	return e->asleep ? e->rung : vb_near_has_something(e->near);
+	return e->in_step || e->posted || is_woken(e);
 }
 
 static void near_sim_drive(struct sim *s)
@@ -675,8 +710,10 @@ static void near_sim_drive(struct sim *s)
 	struct near_net *net = net_of(s);
 	uint64_t most = net->steps + ENDLESS;
 
-	for (unsigned i = 0; i < SIM_SIDES; i++)
-		net->end[i].wants = true;
+	for (unsigned i = 0; i < SIM_SIDES; i++) {
+		net->end[i].posted = true;
+		net->end[i].wants |= !net->end[i].asleep;
+	}
 	for (;;) {
 		bool works[SIM_SIDES] = { has_work(&net->end[0]),
 					  has_work(&net->end[1]) };
@@ -693,8 +730,7 @@ static void near_sim_drive(struct sim *s)
 		i = works[i] ? i : !i;
 		if (!has_work(&net->end[i]))
 			continue;
-		net->end[i].state = END_RUNS;
-		resume(&net->end[i]);
+		run_on(&net->end[i]);
 	}
 }
 
@@ -846,7 +882,7 @@ static void make_end(struct near_net *net, unsigned number)
 	e->net = net;
 	e->number = number;
 	e->side = &net->sim->side[number];
-	e->drop_at = e->due = VB_NEVER;
+	e->drop_at = e->due = e->owed_at = VB_NEVER;
 	e->sleeps = sim_below(&net->rand, 2);
 	e->unhurried = sim_below(&net->rand, 2);
 	e->world = (struct vb_near_world){ .now = sim_near_now,
@@ -1006,6 +1042,15 @@ void near_sim_step(struct sim *s, unsigned side, uint64_t steps)
 	net->harmed = false;
 	net->plan = (struct near_plan){ HARM_STOP, side, net->steps + steps,
 					VB_NEVER };
+}
+
+void near_sim_stand_by(struct sim *s, unsigned side, bool yes)
+{
+	struct near_end *e = &net_of(s)->end[side];
+
+	vb_near_stand_by(e->near, yes);
+	if (yes)
+		e->sleeps = e->asleep = false;
 }
 
 uint64_t near_sim_steps(const struct sim *s)

@@ -50,6 +50,8 @@ void near_sim_stop(struct sim *s, unsigned side);
 void near_sim_go_on(struct sim *s, unsigned side);
 /* Let the side do @steps steps, and stop it then. */
 void near_sim_step(struct sim *s, unsigned side, uint64_t steps);
+/* The side stands by for streams of small WRITEs, or does not. */
+void near_sim_stand_by(struct sim *s, unsigned side, bool yes);
 /* All steps of both sides so far. */
 uint64_t near_sim_steps(const struct sim *s);
 /* What has been done that must not be, or NULL: copies to a dead program, to
