@@ -25,7 +25,7 @@
 #include "core/lock_order.h"
 #include "engine/engine_priv.h"
 
-#define SEEDS	100
+#define SEEDS	60
 #define LASTS	(60 * VB_MSEC)
 #define QPS	4
 #define SOME_FD 1000
