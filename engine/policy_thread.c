@@ -100,7 +100,7 @@ static bool stands_by(const struct vb_thread_policy *t)
 }
 
 /* Leave packets to a program for so long. */
-static void leave(struct vb_thread_policy *t, enum vb_thread does,
+static void leave_packets(struct vb_thread_policy *t, enum vb_thread does,
 		  vb_time how_long, vb_time now)
 {
 	t->left_at = now;
@@ -111,7 +111,7 @@ static void leave(struct vb_thread_policy *t, enum vb_thread does,
 
 static void nap(struct vb_thread_policy *t, vb_time now)
 {
-	leave(t, THREAD_NAPS, span(t, VB_NAP), now);
+	leave_packets(t, THREAD_NAPS, span(t, VB_NAP), now);
 }
 
 /* Watch the sockets from now on. */
@@ -159,7 +159,7 @@ static void was_not_needed(struct vb_thread_policy *t, bool still_there,
 			   vb_time now)
 {
 	if (++t->needless >= t->rest_after && !stands_by(t))
-		leave(t, THREAD_RESTS, span(t, VB_REST_MIN), now);
+		leave_packets(t, THREAD_RESTS, span(t, VB_REST_MIN), now);
 	else if (still_there)
 		nap(t, now);
 }
@@ -195,7 +195,7 @@ static bool has_rested(struct vb_thread_policy *t, uint64_t program,
 		t->lanes_left = 0; /* look soon at the lanes of peers, too */
 		return true;
 	}
-	leave(t, THREAD_RESTS, VB_MIN(rest * 2, span(t, VB_REST_MAX)), now);
+	leave_packets(t, THREAD_RESTS, VB_MIN(rest * 2, span(t, VB_REST_MAX)), now);
 	want_more_before_rest(t, false);
 	return false;
 }
@@ -316,7 +316,7 @@ void vb_thread_will_sleep(struct vb_thread_policy *t, uint64_t program,
 {
 	if (t->does == THREAD_WATCHES && t->needless >= t->rest_after &&
 	    vb_program_spins(program) && is_recent(t, program, now))
-		leave(t, THREAD_RESTS, span(t, VB_REST_MIN), now);
+		leave_packets(t, THREAD_RESTS, span(t, VB_REST_MIN), now);
 }
 
 bool vb_thread_is_attentive(const struct vb_thread_policy *t, uint64_t program,

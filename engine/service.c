@@ -98,7 +98,7 @@ static void refresh_ports(struct vb_service *s, vb_time now)
  * the thread rests. A rest that goes on is not shown again, so that the call of
  * a program that has ended it in between is not lost.
  */
-static void show(struct vb_service *s)
+static void publish(struct vb_service *s)
 {
 	bool watches = vb_thread_watches(&s->policy);
 	struct vb_engine *e = s->e;
@@ -152,7 +152,7 @@ static enum vb_drained eng_service_drain_link(struct vb_engine *e)
 	return got;
 }
 
-static void drain(struct vb_service *s)
+static void eng_drain(struct vb_service *s)
 {
 	enum vb_drained got = eng_service_drain_link(s->e);
 
@@ -168,7 +168,7 @@ static void eng_service_linger(struct vb_service *s)
 		sched_yield();
 		now = vb_now();
 		if (vb_thread_yielded(&s->policy, now - then, now))
-			drain(s);
+			eng_drain(s);
 		then = vb_now();
 	}
 }
@@ -176,14 +176,14 @@ static void eng_service_linger(struct vb_service *s)
 static void on_packets(struct vb_service *s, vb_time now)
 {
 	if (vb_thread_on_packets(&s->policy, vb_engine_program(s->e), now))
-		drain(s);
+		eng_drain(s);
 	eng_service_linger(s);
 }
 
 static void on_left_packets(struct vb_service *s, vb_time now)
 {
 	if (vb_thread_on_time(&s->policy, vb_engine_program(s->e), now))
-		drain(s);
+		eng_drain(s);
 }
 
 /* Until when to sleep. Also tells arm_timer() (engine/drive.c) when the thread
@@ -274,7 +274,7 @@ static bool others_serve(struct vb_engine *e)
 
 /* Is the thread to stand by? @woken: something woke it. A peer's call counts
  * once, also where it cannot be followed now. */
-static bool stands_by(struct vb_service *s, bool woken, vb_time now)
+static bool eng_stand_by(struct vb_service *s, bool woken, vb_time now)
 {
 	struct vb_engine *e = s->e;
 
@@ -385,7 +385,7 @@ static void loop(struct vb_service *s)
 		int ready;
 
 		vb_thread_will_sleep(&s->policy, program, now);
-		show(s);
+		publish(s);
 		until = plan_debts(s, attentive, now);
 		until = plan_sleep(s, attentive, until, now);
 		if (e->near)
@@ -400,7 +400,7 @@ static void loop(struct vb_service *s)
 		if (e->near && !others_serve(e))
 			(void)vb_near_poll(e->near, now);
 		if (e->near &&
-		    stands_by(s, ready > 0 && s->fds[FD_WAKE].revents, now))
+		    eng_stand_by(s, ready > 0 && s->fds[FD_WAKE].revents, now))
 			eng_service_turn(s);
 		vb_drive_due(e, now, UINT_MAX);
 		vb_moderate_due(e, now);

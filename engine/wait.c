@@ -256,7 +256,7 @@ static bool has_come(struct vb_cq *cq, struct vb_channel *ch)
 }
 
 /* Returns when the program gets its event. False: it was held back in vain. */
-static bool holds(struct vb_cq *cq, struct vb_channel *ch)
+static bool cq_holds(struct vb_cq *cq, struct vb_channel *ch)
 {
 	static const struct timespec nap = { .tv_nsec = VB_EARLY_SLEEP };
 	vb_time since = vb_now();
@@ -293,7 +293,7 @@ static void hold_back(struct vb_channel *ch, struct vb_cq *cq)
 		return;
 	}
 	cancel = vb_cancel_off();
-	if (!holds(cq, ch))
+	if (!cq_holds(cq, ch))
 		atomic_store(&cq->spare, VB_EARLY_SPARED);
 	vb_cancel_back(cancel);
 }
