@@ -88,8 +88,7 @@ static void wake(struct fabt *t, const struct vb_fab_node *node, vb_time now)
 	for (uint32_t i = 0; i < t->streams; i++) {
 		struct stream *s = &t->stream[i];
 
-		if (s->from == node && s->next == VB_NEVER &&
-		    (!s->most || s->sent < s->most))
+		if (s->from == node && s->next == VB_NEVER && s->sent < s->most)
 			s->next = now;
 	}
 }
@@ -359,6 +358,7 @@ struct stream *fabt_stream(struct fabt *t, struct vb_fab_node *from,
 		.dlid = fabt_lid(to),
 		.len = len,
 		.next = t->now,
+		.most = UINT64_MAX,
 	};
 	return &t->stream[t->streams++];
 }
@@ -392,7 +392,7 @@ static void pump(struct fabt *t, uint32_t index, vb_time now)
 	uint8_t port = s->from->kind == FAB_SWITCH ? 0 : 1;
 
 	while (s->next <= now) {
-		if (s->most && s->sent >= s->most) {
+		if (s->sent >= s->most) {
 			s->next = VB_NEVER;
 			return;
 		}

@@ -15,7 +15,7 @@ struct stream {
 	uint8_t sl;
 	uint32_t len;	/* LRH to ICRC, a multiple of 4, at least 48 */
 	vb_time period; /* between two frames; 0: as fast as it can */
-	uint64_t most;	/* frames; 0: for ever */
+	uint64_t most;	/* frames; UINT64_MAX: for ever */
 
 	vb_time next; /* VB_NEVER: waits for room, or is done */
 	uint64_t sent, got, got_bytes, marked, lost;
