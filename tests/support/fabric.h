@@ -32,6 +32,7 @@ struct fabt {
 	struct vb_fab_node **by_lid;
 	/* seen */
 	uint64_t foreign, disordered, bad_icrc, local_vl15, events[8];
+	bool woken; /* a stream has room again */
 	/* What on_local() answers now and then: a slow receiver. */
 	uint32_t hold_of_2_32;
 	uint64_t random;
