@@ -106,7 +106,7 @@ struct vb_fab_end {
 
 	/* credits of both directions */
 	struct vb_flow flow[DATA_VLS];
-	vb_time heard[DATA_VLS];
+	vb_time heard[DATA_VLS]; /* VB_NEVER: nothing since training */
 	struct alarm flow_alarm;
 };
 
