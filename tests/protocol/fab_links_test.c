@@ -486,6 +486,26 @@ static void damage__travels_through_cut_through_only(void **state)
 	fabt_fini(&p.t);
 }
 
+/* A frame that still waits when its end has come and is wrong goes no further.
+ */
+static void damage__that_is_found_in_time_is_dropped(void **state)
+{
+	struct vb_fab_link_spec slow = { .bytes_per_sec = GB / 10 };
+	struct vb_fab_link_spec bad = { .corrupt = ~0u, .bytes_per_sec = GB };
+	struct stream *s;
+	struct pair p;
+
+	make_pair(&p, GB, &slow);
+	assert_int_equal(vb_fab_tune(p.t.net, p.a, 1, &bad, p.t.now), 0);
+	s = fabt_stream(&p.t, p.a, p.b, FRAME);
+	s->most = 20;
+	fabt_run(&p.t, p.t.now + 5 * VB_MSEC);
+	assert_int_equal(p.s1->port[1].count[FAB_RCV_ERRORS], 20);
+	assert_in_range(p.s1->port[3].count[FAB_XMIT_PKTS], 1, 2);
+	assert_int_equal(s->got, 0);
+	fabt_fini(&p.t);
+}
+
 static void send__says_what_is_wrong(void **state)
 {
 	struct vb_fab_link_spec trunk = { 0 };
@@ -582,6 +602,7 @@ int main(void)
 		cmocka_unit_test(arrive__judges_bytes_from_elsewhere),
 		cmocka_unit_test(idle__repeats_only_where_needed),
 		cmocka_unit_test(damage__travels_through_cut_through_only),
+		cmocka_unit_test(damage__that_is_found_in_time_is_dropped),
 		cmocka_unit_test(send__says_what_is_wrong),
 		cmocka_unit_test(vl15__ends_at_every_node),
 	};

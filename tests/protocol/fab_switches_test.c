@@ -490,6 +490,33 @@ static void incast__marks_who_causes_it(void **state)
 	fabt_fini(&t);
 }
 
+/* A port that only waits for credits is a victim: it marks if it is told to. */
+static void marks__of_a_victim_are_optional(void **state)
+{
+	for (unsigned victim_too = 0; victim_too < 2; victim_too++) {
+		struct vb_fab_node *sw, *a, *b;
+		struct fabt t;
+
+		fabt_init(&t, 1);
+		sw = fabt_switch(&t, 2);
+		a = fabt_adapter(&t);
+		b = fabt_adapter(&t);
+		fabt_link(&t, a, 1, sw, 1, &gb1);
+		fabt_link(&t, b, 1, sw, 2, &gb1);
+		fabt_up(&t, FABT_SHORTEST, 1);
+		sw->port[2].marking.threshold = 200;
+		sw->port[2].marking.victim = victim_too;
+		t.hold_of_2_32 = ~0u;
+		fabt_stream(&t, a, b, FRAME);
+		fabt_run(&t, t.now + VB_MSEC);
+		assert_true((sw->port[2].count[FAB_XMIT_FECN] > 10) ==
+			    victim_too);
+		assert_true(victim_too ||
+			    sw->port[2].count[FAB_XMIT_FECN] == 0);
+		fabt_fini(&t);
+	}
+}
+
 /* With control the victim keeps its link, and the hot link is still used. */
 static void incast__with_control_leaves_the_victim_its_share(void **state)
 {
@@ -521,6 +548,7 @@ int main(void)
 		cmocka_unit_test(counters__agree),
 		cmocka_unit_test(incast__starves_a_victim),
 		cmocka_unit_test(incast__marks_who_causes_it),
+		cmocka_unit_test(marks__of_a_victim_are_optional),
 		cmocka_unit_test(
 			incast__with_control_leaves_the_victim_its_share),
 	};
