@@ -35,10 +35,10 @@ static void pass(struct vb_arb_table *t, unsigned entries, bool gives_up)
 	t->open = false;
 }
 
-/* turn() for a lane that is alone: the rounds in which it pays its debt pass at
- * once. */
-static int turn_alone(struct vb_arb_table *t, const struct vb_fab_vlarb *e,
-		      unsigned entries, uint16_t able)
+/* take_turn() for a lane that is alone: the rounds in which it pays its debt
+ * pass at once. */
+static int take_turn_alone(struct vb_arb_table *t, const struct vb_fab_vlarb *e,
+			   unsigned entries, uint16_t able)
 {
 	while (!is_able(&e[t->at], able))
 		pass(t, entries, true);
@@ -54,13 +54,13 @@ static int turn_alone(struct vb_arb_table *t, const struct vb_fab_vlarb *e,
 
 /* The lane that has its turn in a table in which a lane of @able is. Each round
  * adds an entry's weight to it, and debts are bounded, so this ends. */
-static int turn(struct vb_arb_table *t, const struct vb_fab_vlarb *e,
-		unsigned entries, uint16_t able)
+static int take_turn(struct vb_arb_table *t, const struct vb_fab_vlarb *e,
+		     unsigned entries, uint16_t able)
 {
 	if (t->at >= entries)
 		t->at = 0;
 	if ((able & (able - 1)) == 0)
-		return turn_alone(t, e, entries, able);
+		return take_turn_alone(t, e, entries, able);
 	for (;;) {
 		if (!is_able(&e[t->at], able)) {
 			pass(t, entries, true);
@@ -104,11 +104,11 @@ int vb_arb_pick(struct vb_arb *a, const struct vb_fab_port *p, uint16_t able)
 	low = has_any(p->arb_low, lows, able);
 	if (high && (!low || high_has_right(a, p))) {
 		a->chosen = &a->high;
-		return turn(&a->high, p->arb_high, highs, able);
+		return take_turn(&a->high, p->arb_high, highs, able);
 	}
 	if (low) {
 		a->chosen = &a->low;
-		return turn(&a->low, p->arb_low, lows, able);
+		return take_turn(&a->low, p->arb_low, lows, able);
 	}
 	return __builtin_ctz(able);
 }

@@ -67,7 +67,7 @@ static void count_arrival(struct vb_fab_end *e, struct item *it)
 
 /* Charge the buffer of the VL on which the frame was sent. False: it has no
  * room, so the peer broke the rules of credits. */
-static bool charge(struct vb_fab_end *e, struct item *it)
+static bool charge_item(struct vb_fab_end *e, struct item *it)
 {
 	struct vb_fab_event_info info = { .event = FAB_EV_OVERRUN,
 					  .vl = it->vl };
@@ -92,8 +92,8 @@ static bool charge(struct vb_fab_end *e, struct item *it)
 	return false;
 }
 
-static enum vb_fab_taken hand_out(struct vb_fab_end *e, struct item *it,
-				  vb_time now)
+static enum vb_fab_taken hand_out_item(struct vb_fab_end *e, struct item *it,
+				       vb_time now)
 {
 	struct vb_fab_net *net = e->net;
 	struct frame *f = it->frame;
@@ -106,7 +106,7 @@ static enum vb_fab_taken hand_out(struct vb_fab_end *e, struct item *it,
 				 now);
 }
 
-static void hold(struct vb_fab_end *e, struct item *it)
+static void hold_item(struct vb_fab_end *e, struct item *it)
 {
 	if (it->vl == VB_VL_MGMT) {
 		vb_fab_count(e->port, FAB_VL15_DROPPED, 1);
@@ -122,8 +122,9 @@ static void deliver(struct vb_fab_end *e, struct item *it, vb_time now)
 {
 	if (it->bad)
 		fab_item_free(e->net, it);
-	else if (e->holding >> it->vl & 1 || hand_out(e, it, now) == FAB_HELD)
-		hold(e, it);
+	else if (e->holding >> it->vl & 1 ||
+		 hand_out_item(e, it, now) == FAB_HELD)
+		hold_item(e, it);
 	else
 		fab_item_free(e->net, it);
 }
@@ -133,7 +134,7 @@ void fab_resume(struct vb_fab_end *e, vb_time now)
 	for (unsigned vl = 0; vl < DATA_VLS; vl++) {
 		struct fifo *q = &e->held[vl];
 
-		while (q->first && hand_out(e, q->first, now) == FAB_TAKEN)
+		while (q->first && hand_out_item(e, q->first, now) == FAB_TAKEN)
 			fab_item_free(e->net, fab_pop(q));
 		if (!q->first)
 			e->holding &= (uint16_t) ~(1u << vl);
@@ -250,7 +251,7 @@ enum vb_fab_drop fab_relay(struct vb_fab_end *in, struct item *it, vb_time now)
 }
 
 /* A frame that no later check stops. */
-static void accept(struct vb_fab_end *e, struct item *it, vb_time now)
+static void accept_frame(struct vb_fab_end *e, struct item *it, vb_time now)
 {
 	if (it->vl != VB_VL_MGMT && e->port->state == FAB_ARMED)
 		fab_state_by_link(e, FAB_ACTIVE);
@@ -268,7 +269,7 @@ static void recv_frame(struct vb_fab_end *e, struct item *it, vb_time now)
 
 	count_arrival(e, it);
 	/* What is charged counts as arrived, so this comes before any drop. */
-	if (!charge(e, it) || (it->bad && !cuts_through(e->node))) {
+	if (!charge_item(e, it) || (it->bad && !cuts_through(e->node))) {
 		fab_item_free(e->net, it);
 		return;
 	}
@@ -278,7 +279,7 @@ static void recv_frame(struct vb_fab_end *e, struct item *it, vb_time now)
 		e->port->count[FAB_RCV_MCAST_PKTS] +=
 			v.lrh.dlid >= VB_LID_MCAST &&
 			v.lrh.dlid != VB_LID_PERMISSIVE;
-		accept(e, it, now);
+		accept_frame(e, it, now);
 		return;
 	}
 	fab_count_drop(e->port, drop);

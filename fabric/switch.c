@@ -115,7 +115,7 @@ static void route_unicast(const struct vb_fab_node *node, uint8_t in,
 		r->drop = DROP_LOOP;
 }
 
-static bool is_empty(const struct vb_fab_mcast *m)
+static bool mask_is_empty(const struct vb_fab_mcast *m)
 {
 	return !(m->ports[0] | m->ports[1] | m->ports[2] | m->ports[3]);
 }
@@ -142,9 +142,9 @@ static void route_mcast(const struct vb_fab_node *node, uint8_t in,
 	r->mcast = true;
 	if (index < sw->mcast_cap && (!sw->mcast_top || dlid <= sw->mcast_top))
 		r->mask = sw->mcast[index];
-	if (is_empty(&r->mask))
+	if (mask_is_empty(&r->mask))
 		mask_of_default(sw, in, &r->mask);
-	if (is_empty(&r->mask))
+	if (mask_is_empty(&r->mask))
 		r->drop = DROP_NO_ROUTE;
 	r->mask.ports[in / 64] &= ~(1ull << in % 64);
 }

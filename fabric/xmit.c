@@ -225,7 +225,7 @@ static vb_time wire_time(struct vb_fab_end *e, size_t bytes, vb_time now)
 
 /* The bytes as a capture sees them: with VL and VCRC, which is inverted behind
  * a frame that is known to be bad (IBA 7.8.3). */
-static void show(struct vb_fab_end *e, struct item *it, vb_time now)
+static void show_wire(struct vb_fab_end *e, struct item *it, vb_time now)
 {
 	struct vb_fab_net *net = e->net;
 	struct frame *f = it->frame;
@@ -291,7 +291,7 @@ static void put_on_wire(struct vb_fab_end *e, struct item *it, size_t bytes,
 	struct vb_fab_net *net = e->net;
 	struct vb_fab_end *to = e->peer;
 
-	show(e, it, now);
+	show_wire(e, it, now);
 	e->busy = now + wire_time(e, bytes, now);
 	it->head = now + s->delay;
 	it->tail = e->busy + s->delay;
@@ -368,7 +368,7 @@ static void send_frame(struct vb_fab_end *e, unsigned vl, vb_time now)
 }
 
 /* Send one thing. False: nothing may leave now. */
-static bool send_one(struct vb_fab_end *e, vb_time now)
+static bool xmit_one(struct vb_fab_end *e, vb_time now)
 {
 	uint16_t able;
 	int vl;
@@ -391,7 +391,7 @@ static bool send_one(struct vb_fab_end *e, vb_time now)
 
 /* Nothing can leave: wait for the next frame's head or the next limit of time,
  * whatever is first; credits come by themselves. */
-static void rest(struct vb_fab_end *e, vb_time now)
+static void rest_end(struct vb_fab_end *e, vb_time now)
 {
 	vb_time next = VB_NEVER;
 
@@ -426,8 +426,8 @@ void fab_xmit_fire(struct vb_fab_end *e, vb_time now)
 			e->leaving = NULL;
 			fab_charge_give(c);
 		}
-		if (!send_one(e, now)) {
-			rest(e, now);
+		if (!xmit_one(e, now)) {
+			rest_end(e, now);
 			return;
 		}
 	}
