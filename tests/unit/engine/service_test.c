@@ -138,7 +138,7 @@ static void slept(struct vb_service *s, long times)
 	fake.sleeps = times;
 	(void)eng_service_sleep(s, fake.now, fake.now);
 	vb_thread_will_sleep(&s->policy, vb_engine_program(s->e), fake.now);
-	show(s);
+	publish(s);
 }
 
 /* Each packet wakes the thread inside ppoll(), which does not return. */
@@ -234,10 +234,10 @@ static void rested__the_program_has_stopped(void **state)
 	s->policy.left_at = fake.now;
 	s->policy.left_until = fake.now + VB_REST_MAX;
 	s->policy.lanes_left = VB_REST_MAX;
-	show(s);
+	publish(s);
 	assert_int_equal(s->fds[FD_LINK].fd, -1);
 	on_left_packets(s, fake.now + VB_REST_MAX);
-	show(s);
+	publish(s);
 	assert_int_equal(s->policy.does, THREAD_WATCHES);
 	assert_int_equal(s->policy.lanes_left, 0);
 	assert_int_equal(s->fds[FD_LINK].fd, SOME_FD);
@@ -253,16 +253,16 @@ static void rested__a_program_calls(void **state)
 	s->policy.does = THREAD_RESTS;
 	s->policy.left_at = fake.now;
 	s->policy.left_until = fake.now + VB_REST_MIN;
-	show(s);
+	publish(s);
 	assert_false(is_called_back(s));
 	vb_engine_note(s->e, fake.now + VB_REST_MIN, PROGRAM_LOOPS);
 	atomic_store(&s->e->thread_does, THREAD_WATCHES);
 	on_left_packets(s, fake.now + VB_REST_MIN);
 	assert_int_equal(s->policy.does, THREAD_RESTS);
-	show(s);
+	publish(s);
 	assert_true(is_called_back(s));
 	eng_service_serve(s, fake.now + VB_REST_MIN);
-	show(s);
+	publish(s);
 	assert_int_equal(s->policy.does, THREAD_WATCHES);
 	assert_int_equal(s->fds[FD_LINK].fd, SOME_FD);
 	assert_int_equal(fake.batches, 0);
@@ -303,7 +303,7 @@ static void VB_UNCHECKED drain__leaves_to_who_waits(void **state)
 
 static void look(struct vb_service *s, bool woken)
 {
-	if (stands_by(s, woken, fake.now))
+	if (eng_stand_by(s, woken, fake.now))
 		eng_service_turn(s);
 }
 
