@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A fabric: nodes, the links between them, and the frames on their way, moved
+ * by a heap of events. It does no I/O and reads no clock: the caller says what
+ * time it is (a simulated one, or the real one), so a run with the same calls
+ * is the same run. One thread owns it.
+ *
+ * The seam to management and to programs: on_local() hands out every frame that
+ * ends at a node, and vb_fab_send() takes a frame in.
+ */
+#ifndef FABRIC_NET_H
+#define FABRIC_NET_H
+
+#include "fabric/node.h"
+
+struct vb_fab_net;
+
+/* LRH to ICRC of the longest frame: LRH, GRH, all headers, 4096 bytes, ICRC. */
+#define VB_FAB_FRAME_MAX 4224
+
+enum vb_fab_taken {
+	FAB_TAKEN,
+	/* The receiver has no room: the frame stays in the port's buffer, and
+	 * later ones of its VL behind it, until vb_fab_resume(). On VL15 it is
+	 * dropped instead (IBA 7.6.4: VL15 has no flow control). */
+	FAB_HELD,
+};
+
+enum vb_fab_event {
+	FAB_EV_STATE,	  /* port->state changed (trap 128, async events) */
+	FAB_EV_INTEGRITY, /* trap 129: too many errors in a row */
+	FAB_EV_OVERRUN,	  /* trap 130 */
+	FAB_EV_WATCHDOG, /* trap 131: flow control stopped; the link retrains */
+	FAB_EV_PKEY,	 /* trap 259: P_Key enforcement of a switch port */
+	FAB_EV_ROOM,	 /* vb_fab_send() would no longer say -EAGAIN */
+};
+
+struct vb_fab_event_info {
+	enum vb_fab_event event;
+	uint8_t vl;	      /* FAB_EV_ROOM */
+	const uint8_t *frame; /* FAB_EV_PKEY: LRH to ICRC */
+	size_t len;
+};
+
+struct vb_fab_ops {
+	/*
+	 * A frame ends at @node, having come in at @port (0: a switch's own
+	 * LID, whatever the port was, but for VL15). That is: at adapters every
+	 * frame; at switches VL15 with the permissive LID (directed routes) or
+	 * the switch's own, by the port where it came in; and frames to the
+	 * switch's LID, or to a multicast LID with port 0 in its mask. @bytes:
+	 * @len bytes from the LRH to the ICRC, of a length that the LRH agrees
+	 * with, at least 20 (LRH, BTH... unless raw); valid until this returns.
+	 * The ICRC is not checked. It may call vb_fab_send().
+	 */
+	enum vb_fab_taken (*on_local)(void *arg, struct vb_fab_node *node,
+				      uint8_t port, const uint8_t *bytes,
+				      size_t len, vb_time now);
+	/* Something happened at a port. May be NULL. */
+	void (*on_event)(void *arg, struct vb_fab_node *node, uint8_t port,
+			 const struct vb_fab_event_info *info, vb_time now);
+	/* Every frame and link packet that starts to leave @port, LRH to VCRC
+	 * (a link packet: 6 bytes), for captures. May be NULL. */
+	void (*on_wire)(void *arg, struct vb_fab_node *node, uint8_t port,
+			const uint8_t *bytes, size_t len, vb_time now);
+	void *arg;
+};
+
+/* @seed: of the error injection. NULL: no memory. */
+struct vb_fab_net *vb_fab_net_create(const struct vb_fab_ops *ops,
+				     uint64_t seed);
+/* Frees the nodes that were added, too. */
+void vb_fab_net_destroy(struct vb_fab_net *net);
+
+/* Give a node to the network. 0; -ENOMEM: it stays the caller's. */
+VB_MUST_CHECK int vb_fab_add(struct vb_fab_net *net, struct vb_fab_node *node);
+uint32_t vb_fab_nodes(const struct vb_fab_net *net);
+/* @index is in 0..vb_fab_nodes() - 1, in the order of vb_fab_add(). */
+struct vb_fab_node *vb_fab_node(const struct vb_fab_net *net, uint32_t index);
+
+/* One link. Both directions are alike. */
+struct vb_fab_link_spec {
+	uint64_t bytes_per_sec; /* 0: what width and speed say */
+	bool unpaced;		/* frames take no time on the wire */
+	vb_time delay;		/* one way */
+	uint32_t buffer; /* blocks of 64 bytes for each VL at the receiver; 0:
+			    enough for 2048, which 12 bits can use */
+	bool extended;	 /* 24-bit credits: a range extender at both ends */
+	/* Probabilities in 2^-32: that a frame, or a link packet, is lost (its
+	 * start was not seen), and that some of its bits change. */
+	uint32_t lose, corrupt, lose_flow, corrupt_flow;
+};
+
+/*
+ * Connect two external ports. Both train at once: a link that is not disabled
+ * is in Init after VB_FAB_TRAIN_NS. 0; -EINVAL: no such port; -EEXIST: one has
+ * a link; -ENOMEM.
+ */
+#define VB_FAB_TRAIN_NS (100 * VB_USEC)
+VB_MUST_CHECK int vb_fab_link(struct vb_fab_net *net, struct vb_fab_node *a,
+			      uint8_t a_port, struct vb_fab_node *b,
+			      uint8_t b_port,
+			      const struct vb_fab_link_spec *spec, vb_time now);
+/* The port at the other end; NULL: @port has no link. */
+struct vb_fab_node *vb_fab_peer(const struct vb_fab_node *node, uint8_t port,
+				uint8_t *peer_port);
+/* Change rate, delay and errors of a running link, by either of its ports;
+ * @buffer and @extended count from the next training on. 0; -EINVAL: no link.
+ */
+VB_MUST_CHECK int vb_fab_tune(struct vb_fab_net *net, struct vb_fab_node *node,
+			      uint8_t port, const struct vb_fab_link_spec *spec,
+			      vb_time now);
+/* Pull a cable, or plug it in again. 0; -EINVAL: no link. */
+VB_MUST_CHECK int vb_fab_plug(struct vb_fab_net *net, struct vb_fab_node *node,
+			      uint8_t port, bool in, vb_time now);
+
+/*
+ * What PortInfo's states mean when they are set. Allowed are the state it is
+ * in, FAB_ARMED from Init, FAB_ACTIVE from Armed, and FAB_DOWN, after which the
+ * link trains again. 0; -EINVAL: not from this state, or no external port.
+ */
+VB_MUST_CHECK int vb_fab_set_state(struct vb_fab_net *net,
+				   struct vb_fab_node *node, uint8_t port,
+				   enum vb_fab_state state, vb_time now);
+/* FAB_DISABLED, FAB_POLLING (train again) or FAB_SLEEP (treated as Polling).
+ * 0; -EINVAL. */
+VB_MUST_CHECK int vb_fab_set_phys(struct vb_fab_net *net,
+				  struct vb_fab_node *node, uint8_t port,
+				  enum vb_fab_phys phys, vb_time now);
+
+/*
+ * Send a frame of @len bytes, LRH to ICRC, from @port. The bytes are copied.
+ * A LRH with VL 15 goes out on VL15; any other VL is replaced by that of the
+ * frame's SL (SL2VL). At a switch, port 0 routes the frame by its DLID as if it
+ * had come in there; another port is that port, by force (directed routes).
+ * Allowed from within on_local(). 0; -EAGAIN: the queue of that VL is full, and
+ * FAB_EV_ROOM comes when it no longer is (VL15: dropped and counted instead);
+ * -ENETDOWN: the port is not Active (VL15: not in Init or above); -EMSGSIZE:
+ * @len does not fit the LRH, or the MTU; -EINVAL: no such port; -EHOSTUNREACH:
+ * port 0 and no route; -ENOMEM.
+ */
+VB_MUST_CHECK int vb_fab_send(struct vb_fab_net *net, struct vb_fab_node *node,
+			      uint8_t port, const uint8_t *bytes, size_t len,
+			      vb_time now);
+/* The receiver has room again for what it held at @port of an adapter, or port
+ * 0 of a switch. */
+void vb_fab_resume(struct vb_fab_net *net, struct vb_fab_node *node,
+		   uint8_t port, vb_time now);
+
+/* When the next event is due; VB_NEVER: nothing is on its way. */
+vb_time vb_fab_next(const struct vb_fab_net *net);
+/* Handle every event up to @now, in order of time. The callbacks get the time
+ * of their event. Returns how many there were. */
+uint64_t vb_fab_run(struct vb_fab_net *net, vb_time now);
+/* Handle one event that is due at @now or before. False: there is none. */
+bool vb_fab_step(struct vb_fab_net *net, vb_time now);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Makes nodes, and translates the codes of PortInfo and SwitchInfo. */
+#include "fabric/node.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_PKEY	0xffff
+#define DEFAULT_PREFIX	0xfe80000000000000u
+#define DEFAULT_WEIGHT	4
+#define DEFAULT_MTU	5
+#define DEFAULT_VL_CAP	4
+#define DEFAULT_PKEYS	32
+#define DEFAULT_MCAST	1024
+#define DEFAULT_LATENCY 100
+#define GUID_CAP	8
+#define LIFE_UNIT_NS	4096
+#define LIFE_MOST	19
+#define ROUND_TRIP_NONE 0xffffffu
+
+static const uint8_t vls_of[] = { 1, 1, 2, 4, 8, 15 };
+static const uint16_t mtu_of[] = { 0, 256, 512, 1024, 2048, 4096 };
+
+unsigned vb_fab_vls(uint8_t code)
+{
+	return code < VB_COUNT(vls_of) ? vls_of[code] : 1;
+}
+
+unsigned vb_fab_mtu_bytes(uint8_t code)
+{
+	return code < VB_COUNT(mtu_of) ? mtu_of[code] : 0;
+}
+
+vb_time vb_fab_life_ns(uint8_t code)
+{
+	return code > LIFE_MOST ? VB_NEVER : (vb_time)LIFE_UNIT_NS << code;
+}
+
+/* Data bytes a second of one lane: what 8b/10b (64b/66b) leaves of the rate. */
+static uint64_t lane_rate(const struct vb_fab_port *p)
+{
+	static const struct {
+		uint8_t ext, speed;
+		uint64_t rate;
+	} rates[] = {
+		{ FAB_NDR, 0, 12500000000u }, { FAB_HDR, 0, 6250000000u },
+		{ FAB_EDR, 0, 3125000000u },  { FAB_FDR, 0, 1704545455u },
+		{ 0, FAB_QDR, 1000000000u },  { 0, FAB_DDR, 500000000u },
+		{ 0, FAB_SDR, 250000000u },
+	};
+
+	for (unsigned i = 0; i < VB_COUNT(rates); i++)
+		if (rates[i].ext ? p->speed_ext_active == rates[i].ext
+				 : p->speed_active == rates[i].speed)
+			return rates[i].rate;
+	return 0;
+}
+
+uint64_t vb_fab_bytes_per_sec(const struct vb_fab_port *p)
+{
+	static const struct {
+		uint8_t width, lanes;
+	} widths[] = { { FAB_1X, 1 },
+		       { FAB_2X, 2 },
+		       { FAB_4X, 4 },
+		       { FAB_8X, 8 },
+		       { FAB_12X, 12 } };
+
+	for (unsigned i = 0; i < VB_COUNT(widths); i++)
+		if (p->width_active == widths[i].width)
+			return widths[i].lanes * lane_rate(p);
+	return 0;
+}
+
+static void fill_sl2vl(uint8_t sl2vl[VB_FAB_SLS], uint8_t vl_cap)
+{
+	for (unsigned sl = 0; sl < VB_FAB_SLS; sl++)
+		sl2vl[sl] = (uint8_t)(sl % vb_fab_vls(vl_cap));
+}
+
+static void fill_arb(struct vb_fab_port *p)
+{
+	unsigned vls = vb_fab_vls(p->vl_cap);
+
+	p->arb_high_cap = p->arb_low_cap = (uint8_t)VB_MAX(vls, 8u);
+	for (unsigned vl = 0; vl < vls; vl++) {
+		p->arb_low[vl].vl = (uint8_t)vl;
+		p->arb_low[vl].weight = DEFAULT_WEIGHT;
+	}
+}
+
+static bool fill_port(struct vb_fab_port *p, const struct vb_fab_node_spec *s)
+{
+	p->state = FAB_DOWN;
+	p->phys = p->down_default = FAB_POLLING;
+	p->width_supported = p->width_enabled = s->width;
+	p->speed_supported = p->speed_enabled = s->speed;
+	p->speed_ext_supported = p->speed_ext_enabled = s->speed_ext;
+	p->mtu_cap = s->mtu_cap;
+	p->mtu = 1;
+	p->vl_cap = s->vl_cap;
+	p->hoq_life = LIFE_MOST + 1;
+	p->gid_prefix = DEFAULT_PREFIX;
+	p->mkey_lease_end = VB_NEVER;
+	p->round_trip = ROUND_TRIP_NONE;
+	fill_arb(p);
+	fill_sl2vl(p->sl2vl, s->vl_cap);
+	p->pkeys = s->pkeys;
+	p->pkey = calloc(s->pkeys, sizeof(*p->pkey));
+	p->guid_cap = GUID_CAP;
+	p->guids = calloc(GUID_CAP, sizeof(*p->guids));
+	if (!p->pkey || !p->guids)
+		return false;
+	p->pkey[0] = DEFAULT_PKEY;
+	return true;
+}
+
+static bool fill_ports(struct vb_fab_node *n, const struct vb_fab_node_spec *s)
+{
+	for (unsigned i = 0; i <= s->ports; i++) {
+		struct vb_fab_port *p = &n->port[i];
+
+		if (!fill_port(p, s))
+			return false;
+		p->guid = p->guids[0] = s->guid + (s->kind == FAB_CA ? i : 0);
+	}
+	if (s->kind == FAB_SWITCH) {
+		n->port[0].state = FAB_ACTIVE;
+		n->port[0].phys = FAB_LINK_UP;
+		n->port[0].mtu = s->mtu_cap;
+	}
+	return true;
+}
+
+static bool fill_switch(struct vb_fab_node *n, const struct vb_fab_node_spec *s)
+{
+	struct vb_fab_switch *sw = &n->sw;
+	size_t pairs = (s->ports + 1u) * (s->ports + 1u);
+
+	sw->linear_cap = s->linear_cap;
+	sw->random_cap = s->random_cap;
+	sw->mcast_cap = s->mcast_cap;
+	sw->pkey_cap = s->pkeys;
+	sw->store_and_forward = s->store_and_forward;
+	sw->latency_ns = s->latency_ns;
+	sw->life = LIFE_MOST + 1;
+	sw->default_port = sw->default_mcast_primary = VB_FAB_NO_PORT;
+	sw->default_mcast_other = VB_FAB_NO_PORT;
+	sw->linear = malloc(s->linear_cap + 1u);
+	sw->random = calloc(s->random_cap + 1u, sizeof(*sw->random));
+	sw->mcast = calloc(s->mcast_cap + 1u, sizeof(*sw->mcast));
+	sw->sl2vl = malloc(pairs * VB_FAB_SLS);
+	if (!sw->linear || !sw->random || !sw->mcast || !sw->sl2vl)
+		return false;
+	memset(sw->linear, VB_FAB_NO_PORT, s->linear_cap + 1u);
+	for (size_t i = 0; i < pairs; i++)
+		fill_sl2vl(sw->sl2vl + i * VB_FAB_SLS, s->vl_cap);
+	return true;
+}
+
+#define DEFAULT(field, value)                                                  \
+	do {                                                                   \
+		if (!(field))                                                  \
+			(field) = (value);                                     \
+	} while (0)
+
+/* Fill in the defaults. False: a value is out of its range. */
+static bool complete(struct vb_fab_node_spec *s)
+{
+	if (!s->random_cap)
+		DEFAULT(s->linear_cap, VB_FAB_LIDS);
+	DEFAULT(s->mcast_cap, DEFAULT_MCAST);
+	DEFAULT(s->pkeys, DEFAULT_PKEYS);
+	DEFAULT(s->vl_cap, DEFAULT_VL_CAP);
+	DEFAULT(s->mtu_cap, DEFAULT_MTU);
+	DEFAULT(s->width, FAB_1X | FAB_4X);
+	DEFAULT(s->speed, FAB_SDR | FAB_DDR | FAB_QDR);
+	DEFAULT(s->latency_ns, DEFAULT_LATENCY);
+	DEFAULT(s->desc, "");
+	return s->kind >= FAB_CA && s->kind <= FAB_ROUTER && s->guid &&
+	       s->ports && s->ports <= VB_FAB_PORTS_MAX &&
+	       s->linear_cap <= VB_FAB_LIDS &&
+	       s->mcast_cap <= VB_FAB_MLID_LAST - VB_FAB_MLID_FIRST + 1 &&
+	       s->vl_cap < VB_COUNT(vls_of) && s->mtu_cap < VB_COUNT(mtu_of);
+}
+
+struct vb_fab_node *vb_fab_node_create(const struct vb_fab_node_spec *spec)
+{
+	struct vb_fab_node_spec s = *spec;
+	struct vb_fab_node *n;
+
+	if (!complete(&s))
+		return NULL;
+	n = calloc(1, sizeof(*n));
+	if (!n)
+		return NULL;
+	n->kind = s.kind;
+	n->ports = s.ports;
+	n->guid = n->sys_guid = s.guid;
+	n->partition_cap = s.pkeys;
+	memcpy(n->desc, s.desc, strnlen(s.desc, sizeof(n->desc)));
+	n->port = calloc(s.ports + 1u, sizeof(*n->port));
+	if (!n->port || !fill_ports(n, &s) ||
+	    (s.kind == FAB_SWITCH && !fill_switch(n, &s))) {
+		vb_fab_node_destroy(n);
+		return NULL;
+	}
+	return n;
+}
+
+void vb_fab_node_destroy(struct vb_fab_node *n)
+{
+	for (unsigned i = 0; n->port && i <= n->ports; i++) {
+		free(n->port[i].pkey);
+		free(n->port[i].guids);
+	}
+	free(n->port);
+	free(n->sw.linear);
+	free(n->sw.random);
+	free(n->sw.mcast);
+	free(n->sw.sl2vl);
+	free(n);
+}
