@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static uint64_t load_bits(const uint8_t *bytes, unsigned bit, unsigned bits)
+uint64_t vb_bits_load(const uint8_t *bytes, unsigned bit, unsigned bits)
 {
 	uint64_t v = 0;
 
@@ -20,7 +20,7 @@ static uint64_t load_bits(const uint8_t *bytes, unsigned bit, unsigned bits)
 	return v;
 }
 
-static void store_bits(uint8_t *bytes, unsigned bit, unsigned bits, uint64_t v)
+void vb_bits_store(uint8_t *bytes, unsigned bit, unsigned bits, uint64_t v)
 {
 	while (bits > 0) {
 		unsigned left = 8 - bit % 8;
@@ -83,12 +83,12 @@ void vb_fields_get(const struct vb_field *table, unsigned count,
 		   const uint8_t *from, void *to)
 {
 	for (const struct vb_field *f = table; f < table + count; f++)
-		store_member(to, f, load_bits(from, f->bit, f->bits));
+		store_member(to, f, vb_bits_load(from, f->bit, f->bits));
 }
 
 void vb_fields_put(const struct vb_field *table, unsigned count, uint8_t *to,
 		   const void *from)
 {
 	for (const struct vb_field *f = table; f < table + count; f++)
-		store_bits(to, f->bit, f->bits, load_member(from, f));
+		vb_bits_store(to, f->bit, f->bits, load_member(from, f));
 }

@@ -34,4 +34,9 @@ void vb_fields_get(const struct vb_field *table, unsigned count,
 void vb_fields_put(const struct vb_field *table, unsigned count, uint8_t *to,
 		   const void *from);
 
+/* One field by itself: @bits bits (1..64) that begin @bit bits below the
+ * highest of the first byte. */
+uint64_t vb_bits_load(const uint8_t *bytes, unsigned bit, unsigned bits);
+void vb_bits_store(uint8_t *bytes, unsigned bit, unsigned bits, uint64_t v);
+
 #endif

@@ -6,7 +6,6 @@
 #include <cmocka.h>
 
 #include "wire/field.h"
-#include "wire/perf_mad.h"
 #include "wire/rmpp.h"
 #include "wire/smp.h"
 
@@ -188,35 +187,6 @@ static void notice__bytes(void **state)
 	assert_memory_equal(bytes, want, sizeof(want));
 }
 
-static void perf__bytes(void **state)
-{
-	const struct vb_perf_counters c = {
-		.port_select = 1,
-		.select = 0xffff,
-		.symbol_errors = 0x0102,
-		.link_downed = 3,
-		.local_integrity = 4,
-		.buffer_overrun = 5,
-		.vl15_dropped = 0x0607,
-		.xmit_data = 0x08090a0b,
-		.xmit_wait = 0x0c0d0e0f,
-	};
-	const uint8_t want[44] = {
-		0, 1, 0xff, 0xff, 1,	2, 0, 3, 0, 0, 0,  0,  0,  0, 0,
-		0, 0, 0,    0,	  0x45, 0, 0, 6, 7, 8, 9,  10, 11, 0, 0,
-		0, 0, 0,    0,	  0,	0, 0, 0, 0, 0, 12, 13, 14, 15
-	};
-	const struct vb_perf_ext x = { .port_select = 2, .multicast_rcv = 9 };
-	uint8_t bytes[72] = { 0 };
-
-	vb_perf_counters_put(bytes, &c);
-	assert_memory_equal(bytes, want, sizeof(want));
-	memset(bytes, 0, sizeof(bytes));
-	vb_perf_ext_put(bytes, &x);
-	assert_int_equal(bytes[1], 2);
-	assert_int_equal(bytes[71], 9);
-}
-
 static void rmpp__classes(void **state)
 {
 	assert_int_equal(vb_rmpp_data_at(MAD_CLASS_SA), 56);
@@ -236,7 +206,6 @@ int main(void)
 		cmocka_unit_test(switch_info__bytes),
 		cmocka_unit_test(smp__header_bytes),
 		cmocka_unit_test(notice__bytes),
-		cmocka_unit_test(perf__bytes),
 		cmocka_unit_test(rmpp__classes),
 	};
 
