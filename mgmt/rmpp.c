@@ -270,31 +270,27 @@ static void acknowledge(const struct vb_rmpp_receiver *r, const uint8_t *mad,
 	*answer = true;
 }
 
-static bool is_complete(const struct vb_rmpp_receiver *r)
-{
-	return r->room > 0 && r->due == VB_NEVER;
-}
-
 /* An ACK leaves when half a window has come, so that the sender need not stop;
  * for the last segment; and for one that is not the next. */
 static enum vb_rmpp_verdict
 take_segment(struct vb_rmpp_receiver *r, const uint8_t *mad,
 	     const struct vb_rmpp *h, uint8_t *reply, bool *answer, vb_time now)
 {
-	if (is_complete(r) || h->segment != r->segment + 1) {
+	if (r->complete || h->segment != r->segment + 1) {
 		acknowledge(r, mad, reply, answer);
-		return is_complete(r) ? RMPP_DONE : RMPP_GOING;
+		return r->complete ? RMPP_DONE : RMPP_GOING;
 	}
 	if (!append(r, mad, h)) {
 		write_end(reply, mad, RMPP_STOP, RMPP_NO_RESOURCES);
 		*answer = true;
 		return RMPP_FAILED;
 	}
-	r->due = h->flags & VB_RMPP_LAST ? VB_NEVER : now + VB_RMPP_ABANDONED;
+	r->complete = h->flags & VB_RMPP_LAST;
+	r->due = now + VB_RMPP_ABANDONED;
 	if (h->flags & VB_RMPP_LAST || h->segment == 1 ||
 	    h->segment % (VB_RMPP_WINDOW / 2) == 0)
 		acknowledge(r, mad, reply, answer);
-	return is_complete(r) ? RMPP_DONE : RMPP_GOING;
+	return r->complete ? RMPP_DONE : RMPP_GOING;
 }
 
 enum vb_rmpp_verdict vb_rmpp_receiver_hear(struct vb_rmpp_receiver *r,

@@ -64,10 +64,12 @@ struct vb_rmpp_receiver {
 	uint8_t *message; /* as that of the sender */
 	size_t len, room, data_at;
 	uint32_t segment; /* the last that came in its turn */
-	vb_time due;	  /* when the transfer is given up */
+	bool complete;
+	vb_time due; /* when the transfer is given up */
 };
 
 void vb_rmpp_receiver_init(struct vb_rmpp_receiver *r, vb_time now);
+/* Frees the message. A transfer that is complete still acknowledges. */
 void vb_rmpp_receiver_fini(struct vb_rmpp_receiver *r);
 
 /*
