@@ -85,7 +85,7 @@ static unsigned set_switch_info(struct vb_sma_ask *q)
 	struct vb_switch_info info;
 
 	vb_switch_info_get(q->data, &info);
-	if (info.linear_top >= VB_LID_MULTICAST ||
+	if (info.linear_top >= VB_LID_MCAST ||
 	    (sw->linear_cap && info.linear_top > sw->linear_cap))
 		return MAD_BAD_FIELD;
 	sw->linear_top = info.linear_top;

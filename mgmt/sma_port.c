@@ -126,7 +126,7 @@ static bool is_link_valid(const struct vb_fab_port *to,
 
 static bool is_subnet_valid(const struct vb_port_info *p)
 {
-	return p->lid < VB_LID_MULTICAST && p->sm_lid < VB_LID_MULTICAST &&
+	return p->lid < VB_LID_MCAST && p->sm_lid < VB_LID_MCAST &&
 	       (p->lid & ((1u << p->lmc) - 1)) == 0;
 }
 

@@ -4,7 +4,6 @@
 
 #include "wire/ib_hdr.h"
 
-#define LRH_BYTES 8
 #define GRH_BYTES 40
 
 /* Notice.Type (IBA 13.4.8.2). */
@@ -96,10 +95,10 @@ void vb_trap_switch_pkey(struct vb_trap *t, const struct vb_fab_node *node,
 	begin_trap(t, TRAP_SWITCH_PKEY);
 	vb_store_be(t->details + 48, node->port[0].lid, 2);
 	t->details[50] = port;
-	if (len < LRH_BYTES)
+	if (len < VB_LRH_BYTES)
 		return;
-	(void)vb_take(&r,
-		      (bytes[1] & 3) == 3 ? LRH_BYTES + GRH_BYTES : LRH_BYTES);
+	(void)vb_take(&r, (bytes[1] & 3) == 3 ? VB_LRH_BYTES + GRH_BYTES
+					      : VB_LRH_BYTES);
 	memcpy(t->details + 2, bytes + 6, 2);
 	memcpy(t->details + 4, bytes + 2, 2);
 	valid |= 0x2;

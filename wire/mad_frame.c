@@ -2,28 +2,13 @@
 /* Frames around management datagrams. */
 #include "wire/mad_frame.h"
 
-#include "base/crc.h"
 #include "wire/ib_hdr.h"
+#include "wire/lrh.h"
 
-#define LRH_BYTES	8
 #define GRH_BYTES	40
 #define DETH_BYTES	8
-#define LNH_LOCAL	2 /* LRH's next header: BTH */
-#define LNH_GLOBAL	3 /* GRH */
 #define NEXT_BTH	0x1b
 #define OP_UD_SEND_ONLY 0x64
-
-static void put_lrh(struct vb_writer *w, const struct vb_mad_frame *f,
-		    size_t len)
-{
-	vb_put_be(w, (unsigned)f->vl << 4, 1);
-	vb_put_be(w,
-		  (unsigned)f->sl << 4 | (f->global ? LNH_GLOBAL : LNH_LOCAL),
-		  1);
-	vb_put_be(w, f->dlid, 2);
-	vb_put_be(w, len / 4, 2);
-	vb_put_be(w, f->slid, 2);
-}
 
 static void put_grh(struct vb_writer *w, const struct vb_mad_frame *f,
 		    size_t behind)
@@ -48,40 +33,24 @@ size_t vb_mad_frame_put(uint8_t *bytes, const struct vb_mad_frame *f,
 	const struct vb_deth deth = { .qkey = f->qkey, .sqpn = f->sqpn };
 	size_t behind =
 		VB_BTH_BYTES + DETH_BYTES + VB_MAD_BYTES + VB_ICRC_BYTES;
-	size_t len = LRH_BYTES + (f->global ? GRH_BYTES : 0) + behind;
-	struct vb_writer w = { bytes };
+	size_t len = VB_LRH_BYTES + (f->global ? GRH_BYTES : 0) + behind;
+	const struct vb_lrh lrh = { .vl = f->vl,
+				    .sl = f->sl,
+				    .lnh = f->global ? LNH_GLOBAL : LNH_LOCAL,
+				    .dlid = f->dlid,
+				    .slid = f->slid,
+				    .words = (uint16_t)(len / 4) };
+	struct vb_writer w = { bytes + VB_LRH_BYTES };
 
-	put_lrh(&w, f, len);
+	vb_lrh_put(bytes, &lrh);
 	if (f->global)
 		put_grh(&w, f, behind);
 	vb_bth_put(&w, &bth);
 	vb_deth_put(&w, &deth);
 	memcpy(w.at, mad, VB_MAD_BYTES);
 	w.at += VB_MAD_BYTES;
-	vb_store_le32(w.at, vb_ib_icrc(bytes, len - VB_ICRC_BYTES));
+	vb_lrh_put_icrc(bytes, len);
 	return len;
-}
-
-uint32_t vb_ib_icrc(const uint8_t *bytes, size_t len)
-{
-	uint8_t head[LRH_BYTES + GRH_BYTES + VB_BTH_BYTES];
-	bool global = (bytes[1] & 3) == LNH_GLOBAL;
-	size_t bth = LRH_BYTES + (global ? GRH_BYTES : 0);
-	size_t covered = bth + VB_BTH_BYTES;
-	uint32_t crc;
-
-	memcpy(head, bytes, covered);
-	if (global) {
-		memset(head, 0xff, LRH_BYTES);
-		head[8] |= 0x0f; /* traffic class and flow label */
-		memset(head + 9, 0xff, 3);
-		head[15] = 0xff; /* hop limit */
-	} else {
-		head[0] |= 0xf0; /* VL */
-	}
-	head[bth + 4] = 0xff; /* FECN, BECN and what is reserved */
-	crc = vb_crc32(0, head, covered);
-	return vb_crc32(crc, bytes + covered, len - covered);
 }
 
 static void get_grh(struct vb_reader *r, struct vb_mad_frame *f)
@@ -100,19 +69,19 @@ static void get_grh(struct vb_reader *r, struct vb_mad_frame *f)
 	memcpy(f->dgid.raw, gids + 16, 16);
 }
 
-/* False: LNH says that it is raw. */
-static bool get_lrh(struct vb_reader *r, struct vb_mad_frame *f, size_t len,
-		    bool *agrees)
+static void get_lrh(const struct vb_lrh *h, struct vb_mad_frame *f)
 {
-	uint8_t vl = vb_get_u8(r), sl = vb_get_u8(r);
+	f->vl = h->vl;
+	f->sl = h->sl;
+	f->global = h->lnh == LNH_GLOBAL;
+	f->dlid = h->dlid;
+	f->slid = h->slid;
+}
 
-	f->vl = vl >> 4;
-	f->sl = sl >> 4;
-	f->global = (sl & 3) == LNH_GLOBAL;
-	f->dlid = vb_get_be16(r);
-	*agrees = (vb_get_be16(r) & 0x7ff) * 4u == len;
-	f->slid = vb_get_be16(r);
-	return sl & 2;
+static bool is_datagram(const struct vb_bth *bth, const struct vb_reader *r)
+{
+	return bth->opcode == OP_UD_SEND_ONLY &&
+	       vb_reader_left(r) == VB_MAD_BYTES + VB_ICRC_BYTES;
 }
 
 enum vb_mad_frame_fault vb_mad_frame_get(const uint8_t *bytes, size_t len,
@@ -120,28 +89,29 @@ enum vb_mad_frame_fault vb_mad_frame_get(const uint8_t *bytes, size_t len,
 					 const uint8_t **mad)
 {
 	struct vb_reader r = vb_reader(bytes, len);
-	struct vb_bth bth;
 	struct vb_deth deth;
-	bool agrees;
+	struct vb_lrh lrh;
+	struct vb_bth bth;
 
 	memset(f, 0, sizeof(*f));
-	if (!get_lrh(&r, f, len, &agrees))
-		return r.overrun ? MAD_FRAME_SHORT : MAD_FRAME_OTHER;
-	if (!agrees)
+	if (len < VB_LRH_BYTES)
 		return MAD_FRAME_SHORT;
+	vb_lrh_get(vb_take(&r, VB_LRH_BYTES), &lrh);
+	if (vb_lrh_check(&lrh, len, 4096) != LRH_GOOD)
+		return MAD_FRAME_SHORT;
+	get_lrh(&lrh, f);
+	if (lrh.lnh < LNH_LOCAL)
+		return MAD_FRAME_OTHER;
 	if (f->global)
 		get_grh(&r, f);
 	if (!vb_bth_get(&r, &bth) || !vb_deth_get(&r, &deth) ||
-	    bth.opcode != OP_UD_SEND_ONLY ||
-	    vb_reader_left(&r) != VB_MAD_BYTES + VB_ICRC_BYTES)
-		return r.overrun ? MAD_FRAME_SHORT : MAD_FRAME_OTHER;
+	    !is_datagram(&bth, &r))
+		return MAD_FRAME_OTHER;
 	f->pkey = bth.pkey;
 	f->dqpn = bth.dqpn;
 	f->psn = bth.psn;
 	f->sqpn = deth.sqpn;
 	f->qkey = deth.qkey;
-	*mad = vb_take(&r, VB_MAD_BYTES);
-	if (vb_load_le32(r.at) != vb_ib_icrc(bytes, len - VB_ICRC_BYTES))
-		return MAD_FRAME_ICRC;
-	return MAD_FRAME_GOOD;
+	*mad = r.at;
+	return vb_lrh_icrc_good(bytes, len) ? MAD_FRAME_GOOD : MAD_FRAME_ICRC;
 }

@@ -42,8 +42,4 @@ enum vb_mad_frame_fault vb_mad_frame_get(const uint8_t *bytes, size_t len,
 					 struct vb_mad_frame *f,
 					 const uint8_t **mad);
 
-/* The ICRC over @len bytes from the LRH on; its caller stores it little-endian
- * behind them. At least 20 bytes, 60 with a GRH (IBA 7.8.1). */
-uint32_t vb_ib_icrc(const uint8_t *bytes, size_t len);
-
 #endif

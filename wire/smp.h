@@ -7,13 +7,12 @@
 #define WIRE_SMP_H
 
 #include "base/bytes.h"
+#include "wire/lrh.h"
 #include "wire/mad.h"
 
 #define VB_SMP_DATA_AT	  64
 #define VB_SMP_DATA_BYTES 64
 #define VB_SMP_HOPS	  64 /* entries of a path; entry 0 is unused */
-#define VB_LID_PERMISSIVE 0xffff
-#define VB_LID_MULTICAST  0xc000 /* the first multicast LID */
 
 /* Management classes (IBA 13.4.4). */
 enum vb_mad_class {

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The link layer of InfiniBand (IBA 7): the local route header, the CRCs of a
+ * frame, and the link packets that carry credits. A frame on a link is
+ *     LRH [GRH] BTH ... payload ICRC VCRC
+ * and @len counts from the LRH to the ICRC, unless another meaning is given.
+ */
+#ifndef WIRE_LRH_H
+#define WIRE_LRH_H
+
+#include "base/defs.h"
+
+#define VB_LRH_BYTES	  8
+#define VB_VCRC_BYTES	  2
+#define VB_BLOCK_BYTES	  64 /* credits count blocks (IBA 7.9.4.2) */
+#define VB_VL_MGMT	  15
+#define VB_LID_MCAST	  0xc000u /* the first multicast LID (IBA 4.1.1) */
+#define VB_LID_PERMISSIVE 0xffffu
+/* What may stand in a frame beside the payload, LRH to ICRC (IBA 7.7.8). */
+#define VB_LRH_HDR_MAX	 124
+#define VB_LRH_FRAME_MAX (4096 + VB_LRH_HDR_MAX)
+
+/* The next header. */
+enum vb_lnh { LNH_RAW = 0, LNH_IP = 1, LNH_LOCAL = 2, LNH_GLOBAL = 3 };
+
+struct vb_lrh {
+	uint8_t vl, version, sl; /* 4 bits each */
+	uint8_t lnh;		 /* enum vb_lnh */
+	uint16_t dlid, slid;
+	uint16_t words; /* PktLen, 11 bits: units of 4 bytes, LRH to ICRC */
+};
+
+/* Read the 8 bytes of a LRH. Reserved bits are ignored. */
+void vb_lrh_get(const uint8_t bytes[VB_LRH_BYTES], struct vb_lrh *h);
+void vb_lrh_put(uint8_t bytes[VB_LRH_BYTES], const struct vb_lrh *h);
+
+/* Exchange the VL of a frame. */
+static inline void vb_lrh_set_vl(uint8_t bytes[VB_LRH_BYTES], unsigned vl)
+{
+	bytes[0] = (uint8_t)(vl << 4 | (bytes[0] & 0x0f));
+}
+
+enum vb_lrh_verdict {
+	LRH_GOOD,
+	LRH_SHORT,   /* fewer bytes than the headers of this LNH need */
+	LRH_VERSION, /* LVer is not 0 */
+	LRH_LENGTH,  /* PktLen and @len do not agree */
+	LRH_LONG,    /* longer than the MTU permits */
+};
+
+/* The packet checks of IBA 7.7: may a port whose MTU is @mtu bytes take a frame
+ * of @len bytes with the header @h? */
+enum vb_lrh_verdict vb_lrh_check(const struct vb_lrh *h, size_t len,
+				 unsigned mtu);
+
+/* Where the BTH of a frame is that vb_lrh_check() accepted; NULL: it is raw. */
+const uint8_t *vb_lrh_bth(const uint8_t *bytes, const struct vb_lrh *h);
+
+/* The blocks of credit that a frame takes, with its VCRC. */
+static inline unsigned vb_lrh_blocks(size_t len)
+{
+	return (unsigned)((len + VB_VCRC_BYTES + VB_BLOCK_BYTES - 1) /
+			  VB_BLOCK_BYTES);
+}
+
+/*
+ * The variant CRC (IBA 7.8.2) over @len bytes: the polynomial 0x100b, bits
+ * reflected, begun with ones and inverted. It stands behind the ICRC, low byte
+ * first. The link packet CRC is the same function.
+ */
+uint16_t vb_vcrc(const uint8_t *bytes, size_t len);
+
+/* The invariant CRC (IBA 7.8.1) of a frame that vb_lrh_check() accepted and
+ * that is not raw: over LRH to the last byte before the ICRC, without the
+ * fields that switches and routers change. It is stored low byte first. */
+uint32_t vb_lrh_icrc(const uint8_t *bytes, size_t len);
+void vb_lrh_put_icrc(uint8_t *bytes, size_t len);
+bool vb_lrh_icrc_good(const uint8_t *bytes, size_t len);
+
+/* Link packets (IBA 7.9.4). The wide form is Verbena's own, for range
+ * extenders: counts of 24 bits, op | 8. */
+#define VB_FLOW_BYTES	   6
+#define VB_FLOW_WIDE_BYTES 10
+
+enum vb_flow_op { FLOW_NORMAL = 0, FLOW_INIT = 1 };
+
+struct vb_flow_pkt {
+	uint8_t op; /* enum vb_flow_op */
+	uint8_t vl;
+	bool wide;
+	uint32_t fctbs, fccl; /* 12 bits, or 24 */
+};
+
+/* Returns the length, VB_FLOW_BYTES or VB_FLOW_WIDE_BYTES. */
+size_t vb_flow_put(uint8_t bytes[VB_FLOW_WIDE_BYTES],
+		   const struct vb_flow_pkt *p);
+
+enum vb_flow_verdict {
+	FLOW_GOOD,
+	FLOW_CRC, /* the length, or the CRC is wrong */
+	FLOW_OP,  /* no such op, or VL 15 */
+};
+
+enum vb_flow_verdict vb_flow_get(const uint8_t *bytes, size_t len,
+				 struct vb_flow_pkt *p);
+
+#endif
