@@ -54,12 +54,12 @@ static void settle(struct vb_timers *ts, uint32_t pos, struct vb_timer *t)
 		sift_down(ts, pos, t);
 }
 
-static int make_room(struct vb_timers *ts)
+int vb_timers_reserve(struct vb_timers *ts, uint32_t count)
 {
-	uint32_t room = ts->room ? ts->room * 2 : FIRST_ROOM;
+	uint32_t room = VB_MAX(count, ts->room * 2);
 	struct vb_timer **heap;
 
-	if (ts->used < ts->room)
+	if (count <= ts->room)
 		return 0;
 	heap = reallocarray(ts->heap, room, sizeof(struct vb_timer *));
 	if (!heap)
@@ -67,6 +67,13 @@ static int make_room(struct vb_timers *ts)
 	ts->heap = heap;
 	ts->room = room;
 	return 0;
+}
+
+static int make_room(struct vb_timers *ts)
+{
+	if (ts->used < ts->room)
+		return 0;
+	return vb_timers_reserve(ts, ts->room ? ts->room + 1 : FIRST_ROOM);
 }
 
 void vb_timers_init(struct vb_timers *ts)

@@ -37,7 +37,11 @@ enum vb_fab_event {
 
 struct vb_fab_event_info {
 	enum vb_fab_event event;
-	uint8_t vl;	      /* FAB_EV_ROOM */
+	uint8_t vl; /* FAB_EV_ROOM, FAB_EV_OVERRUN */
+	/* FAB_EV_STATE: management did it by vb_fab_set_state() or
+	 * vb_fab_set_phys() on this very port, so PortStateChange is not set
+	 * and no trap 128 is due (IBA 14.2.5.4). */
+	bool by_management;
 	const uint8_t *frame; /* FAB_EV_PKEY: LRH to ICRC */
 	size_t len;
 };
@@ -145,6 +149,11 @@ VB_MUST_CHECK int vb_fab_send(struct vb_fab_net *net, struct vb_fab_node *node,
 /* The receiver has room again for what it held at @port of an adapter, or port
  * 0 of a switch. */
 void vb_fab_resume(struct vb_fab_net *net, struct vb_fab_node *node,
+		   uint8_t port, vb_time now);
+
+/* Bring the XmitWait counters of a port up to @now; without this they grow when
+ * the wait ends. */
+void vb_fab_settle(struct vb_fab_net *net, struct vb_fab_node *node,
 		   uint8_t port, vb_time now);
 
 /* When the next event is due; VB_NEVER: nothing is on its way. */

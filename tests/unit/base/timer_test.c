@@ -34,6 +34,28 @@ static void timers__pop_in_order_and_not_early(void **state)
 	vb_timers_fini(&ts);
 }
 
+/* What was reserved is there, and what is queued stays queued. */
+static void reserve__makes_room_for_so_many(void **state)
+{
+	static struct vb_timer t[MANY];
+	struct vb_timer **heap;
+	struct vb_timers ts;
+
+	vb_timers_init(&ts);
+	for (int i = 0; i < MANY; i++)
+		vb_timer_init(&t[i]);
+	assert_int_equal(vb_timer_set(&ts, &t[0], 7), 0);
+	assert_int_equal(vb_timers_reserve(&ts, MANY), 0);
+	heap = ts.heap;
+	for (int i = 1; i < MANY; i++)
+		assert_int_equal(vb_timer_set(&ts, &t[i], 8 + (vb_time)i), 0);
+	assert_ptr_equal(ts.heap, heap);
+	assert_ptr_equal(vb_timers_pop(&ts, 7), &t[0]);
+	assert_int_equal(vb_timers_reserve(&ts, 1), 0);
+	assert_ptr_equal(ts.heap, heap);
+	vb_timers_fini(&ts);
+}
+
 static void check_heap(const struct vb_timers *ts)
 {
 	for (uint32_t i = 0; i < ts->used; i++) {
@@ -90,6 +112,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(timers__pop_in_order_and_not_early),
 		cmocka_unit_test(timers__random_moves),
+		cmocka_unit_test(reserve__makes_room_for_so_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Weighted arbitration between virtual lanes. */
+#include "fabric/arb.h"
+
+#define UNIT	   64
+#define LIMIT_UNIT 4096
+#define LIMIT_NONE 255
+#define DEBT_MOST  (-256) /* above the units of the longest frame */
+#define SENT_MOST  (1u << 30)
+#define DATA_LANES 0x7fffu
+
+/* Is this entry's lane one of @able? */
+static bool is_able(const struct vb_fab_vlarb *e, uint16_t able)
+{
+	return e->weight && e->vl < VB_FAB_VLS && (able >> e->vl & 1);
+}
+
+/* Does an entry of the table have a lane of @able? */
+static bool has_any(const struct vb_fab_vlarb *e, unsigned entries,
+		    uint16_t able)
+{
+	for (unsigned i = 0; i < entries; i++)
+		if (is_able(&e[i], able))
+			return true;
+	return false;
+}
+
+/* The turn goes to the next entry. One whose lane cannot send gives up what it
+ * has left, but not what it owes. */
+static void pass(struct vb_arb_table *t, unsigned entries, bool gives_up)
+{
+	if (gives_up && t->left[t->at] > 0)
+		t->left[t->at] = 0;
+	t->at = (uint8_t)((t->at + 1) % entries);
+	t->open = false;
+}
+
+/* turn() for a lane that is alone: the rounds in which it pays its debt pass at
+ * once. */
+static int turn_alone(struct vb_arb_table *t, const struct vb_fab_vlarb *e,
+		      unsigned entries, uint16_t able)
+{
+	while (!is_able(&e[t->at], able))
+		pass(t, entries, true);
+	if (t->left[t->at] <= 0) {
+		int rounds = -t->left[t->at] / e[t->at].weight + 1;
+
+		t->left[t->at] =
+			(int16_t)(t->left[t->at] + rounds * e[t->at].weight);
+	}
+	t->open = true;
+	return e[t->at].vl;
+}
+
+/* The lane that has its turn in a table in which a lane of @able is. Each round
+ * adds an entry's weight to it, and debts are bounded, so this ends. */
+static int turn(struct vb_arb_table *t, const struct vb_fab_vlarb *e,
+		unsigned entries, uint16_t able)
+{
+	if (t->at >= entries)
+		t->at = 0;
+	if ((able & (able - 1)) == 0)
+		return turn_alone(t, e, entries, able);
+	for (;;) {
+		if (!is_able(&e[t->at], able)) {
+			pass(t, entries, true);
+			continue;
+		}
+		if (!t->open) {
+			t->left[t->at] = (int16_t)(VB_MIN(t->left[t->at], 0) +
+						   e[t->at].weight);
+			t->open = true;
+		}
+		if (t->left[t->at] > 0)
+			return e[t->at].vl;
+		pass(t, entries, false);
+	}
+}
+
+static bool high_has_right(const struct vb_arb *a, const struct vb_fab_port *p)
+{
+	uint32_t limit = (uint32_t)p->high_limit * LIMIT_UNIT;
+
+	/* A limit of 0 lets one frame pass (IBA 7.6.9.2). */
+	return p->high_limit == LIMIT_NONE || a->high_sent < VB_MAX(limit, 1u);
+}
+
+static unsigned entries_of(uint8_t cap)
+{
+	return VB_MIN(cap, VB_FAB_VLARB_MAX);
+}
+
+int vb_arb_pick(struct vb_arb *a, const struct vb_fab_port *p, uint16_t able)
+{
+	unsigned highs = entries_of(p->arb_high_cap);
+	unsigned lows = entries_of(p->arb_low_cap);
+	bool high, low;
+
+	able &= DATA_LANES;
+	a->chosen = NULL;
+	if (!able)
+		return VB_ARB_NONE;
+	high = has_any(p->arb_high, highs, able);
+	low = has_any(p->arb_low, lows, able);
+	if (high && (!low || high_has_right(a, p))) {
+		a->chosen = &a->high;
+		return turn(&a->high, p->arb_high, highs, able);
+	}
+	if (low) {
+		a->chosen = &a->low;
+		return turn(&a->low, p->arb_low, lows, able);
+	}
+	return __builtin_ctz(able);
+}
+
+void vb_arb_sent(struct vb_arb *a, size_t bytes)
+{
+	struct vb_arb_table *t = a->chosen;
+	int left;
+
+	if (t == &a->high)
+		a->high_sent =
+			VB_MIN(a->high_sent + (uint32_t)bytes, SENT_MOST);
+	else
+		a->high_sent = 0;
+	if (!t)
+		return;
+	left = t->left[t->at] - (int)((bytes + UNIT - 1) / UNIT);
+	t->left[t->at] = (int16_t)VB_MAX(left, DEBT_MOST);
+}

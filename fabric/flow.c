@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Credits of one virtual lane. */
+#include "fabric/flow.h"
+
+#define MASK_STANDARD 0xfffu
+#define MASK_WIDE     0xffffffu
+#define PART_TO_TELL  8
+
+/* A limit may be half the numbers ahead, not more: beyond it is "behind". */
+static uint32_t window(const struct vb_flow *f)
+{
+	return (f->mask + 1) / 2;
+}
+
+static uint32_t limit_of(const struct vb_flow *f)
+{
+	uint32_t room = f->size > f->used ? f->size - f->used : 0;
+
+	return (f->arrived + VB_MIN(room, window(f))) & f->mask;
+}
+
+void vb_flow_init(struct vb_flow *f, bool wide, uint32_t blocks)
+{
+	*f = (struct vb_flow){
+		.mask = wide ? MASK_WIDE : MASK_STANDARD,
+		.size = blocks,
+		.used = f->used,
+	};
+}
+
+bool vb_flow_take(struct vb_flow *f, uint32_t blocks)
+{
+	if (f->used + blocks > f->size)
+		return false;
+	f->used += blocks;
+	f->arrived = (f->arrived + blocks) & f->mask;
+	return true;
+}
+
+bool vb_flow_give(struct vb_flow *f, uint32_t blocks)
+{
+	uint32_t part = VB_MIN(f->size, window(f)) / PART_TO_TELL;
+
+	f->used -= blocks;
+	return ((limit_of(f) - f->told) & f->mask) >= VB_MAX(part, 1u);
+}
+
+bool vb_flow_is_told(const struct vb_flow *f)
+{
+	return f->told == limit_of(f);
+}
+
+void vb_flow_tell(struct vb_flow *f, enum vb_flow_op op, uint8_t vl,
+		  struct vb_flow_pkt *p)
+{
+	f->told = limit_of(f);
+	*p = (struct vb_flow_pkt){
+		.op = (uint8_t)op,
+		.vl = vl,
+		.wide = f->mask == MASK_WIDE,
+		.fctbs = f->sent,
+		.fccl = f->told,
+	};
+}
+
+bool vb_flow_hear(struct vb_flow *f, const struct vb_flow_pkt *p)
+{
+	if (p->wide != (f->mask == MASK_WIDE))
+		return false;
+	f->limit = p->fccl & f->mask;
+	f->arrived = p->fctbs & f->mask;
+	return true;
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What arrives at an end: link packets, and frames, which are checked, routed
+ * and put into lanes, or handed out. */
+#include "fabric/net_priv.h"
+
+static bool cuts_through(const struct vb_fab_node *n)
+{
+	return n->kind == FAB_SWITCH && !n->sw.store_and_forward;
+}
+
+vb_time fab_due(const struct vb_fab_end *e, const struct item *it)
+{
+	return it->frame && cuts_through(e->node) ? it->head : it->tail;
+}
+
+static void recv_flow(struct vb_fab_end *e, struct item *it, vb_time now)
+{
+	struct vb_flow_pkt p;
+
+	vb_fab_count(e->port, FAB_RCV_FLOW_PKTS, 1);
+	switch (vb_flow_get(it->flow, it->flow_len, &p)) {
+	case FLOW_CRC:
+		vb_fab_count(e->port, FAB_SYMBOL_ERRORS, 1);
+		break;
+	case FLOW_OP:
+		fab_count_drop(e->port, DROP_MALFORMED);
+		break;
+	case FLOW_GOOD:
+		e->heard[p.vl] = now;
+		if (vb_flow_hear(&e->flow[p.vl], &p) &&
+		    (e->waiting >> p.vl & 1))
+			fab_kick(e, now);
+	}
+	fab_item_free(e->net, it);
+}
+
+/* Is the VCRC wrong? Bytes that no link changed are not looked at. */
+static bool is_damaged(const struct frame *f)
+{
+	return f->altered && vb_vcrc(f->bytes, f->len) != f->vcrc;
+}
+
+/* Counts the frame, and finds out whether it is bad. */
+static void count_arrival(struct vb_fab_end *e, struct item *it)
+{
+	struct vb_fab_port *p = e->port;
+	uint32_t words = it->frame->len / 4u;
+
+	p->count[FAB_RCV_PKTS]++;
+	p->count[FAB_RCV_WORDS] += words;
+	p->vl[it->vl].rcv_pkts++;
+	p->vl[it->vl].rcv_words += words;
+	if (it->ends) {
+		p->count[FAB_RCV_REMOTE_PHYSICAL]++;
+		it->bad = true;
+	} else if (is_damaged(it->frame)) {
+		p->count[FAB_RCV_ERRORS]++;
+		p->count[FAB_RCV_LOCAL_PHYSICAL]++;
+		it->bad = true;
+	}
+}
+
+/* Charge the buffer of the VL on which the frame was sent. False: it has no
+ * room, so the peer broke the rules of credits. */
+static bool charge(struct vb_fab_end *e, struct item *it)
+{
+	struct vb_fab_event_info info = { .event = FAB_EV_OVERRUN,
+					  .vl = it->vl };
+	struct charge *c;
+
+	if (it->vl == VB_VL_MGMT)
+		return true;
+	c = fab_charge_new(e->net);
+	if (c && vb_flow_take(&e->flow[it->vl], it->blocks)) {
+		*c = (struct charge){
+			.end = e, .refs = 1, .blocks = it->blocks, .vl = it->vl
+		};
+		it->charge = c;
+		return true;
+	}
+	if (c)
+		fab_charge_free(e->net, c);
+	vb_fab_count(e->port, FAB_RCV_ERRORS, 1);
+	vb_fab_count(e->port, FAB_RCV_OVERRUN, 1);
+	vb_fab_count(e->port, FAB_OVERRUNS, 1);
+	fab_event(e, &info);
+	return false;
+}
+
+static enum vb_fab_taken hand_out(struct vb_fab_end *e, struct item *it,
+				  vb_time now)
+{
+	struct vb_fab_net *net = e->net;
+	struct frame *f = it->frame;
+
+	if (!net->ops.on_local)
+		return FAB_TAKEN;
+	if (!f->altered)
+		vb_lrh_set_vl(f->bytes, it->vl);
+	return net->ops.on_local(net->ops.arg, e->node, e->no, f->bytes, f->len,
+				 now);
+}
+
+static void hold(struct vb_fab_end *e, struct item *it)
+{
+	if (it->vl == VB_VL_MGMT) {
+		vb_fab_count(e->port, FAB_VL15_DROPPED, 1);
+		fab_item_free(e->net, it);
+		return;
+	}
+	e->holding |= (uint16_t)(1u << it->vl);
+	fab_push(&e->held[it->vl], it);
+}
+
+/* The frame ends here, at end @e: the one where it came in, or port 0. */
+static void deliver(struct vb_fab_end *e, struct item *it, vb_time now)
+{
+	if (it->bad)
+		fab_item_free(e->net, it);
+	else if (e->holding >> it->vl & 1 || hand_out(e, it, now) == FAB_HELD)
+		hold(e, it);
+	else
+		fab_item_free(e->net, it);
+}
+
+void fab_resume(struct vb_fab_end *e, vb_time now)
+{
+	for (unsigned vl = 0; vl < DATA_VLS; vl++) {
+		struct fifo *q = &e->held[vl];
+
+		while (q->first && hand_out(e, q->first, now) == FAB_TAKEN)
+			fab_item_free(e->net, fab_pop(q));
+		if (!q->first)
+			e->holding &= (uint16_t) ~(1u << vl);
+	}
+}
+
+static struct vb_fab_end *end_of(struct vb_fab_end *e, unsigned port)
+{
+	return e->node->port[port].end;
+}
+
+/* When the frame may begin to leave by @out. Cutting through needs an output
+ * that is not faster than the input, or it would run out of bytes. */
+static vb_time ready_at(const struct vb_fab_end *in,
+			const struct vb_fab_end *out, const struct item *it,
+			vb_time now)
+{
+	vb_time from = now;
+
+	if (in->link && out->byte_time < in->byte_time)
+		from = VB_MAX(now, it->tail);
+	return from + in->node->sw.latency_ns;
+}
+
+/* Send the item out of the external port @port. */
+static enum vb_fab_drop forward(struct vb_fab_end *in, struct item *it,
+				const struct vb_fab_view *v, unsigned port,
+				vb_time now)
+{
+	struct vb_fab_end *out = end_of(in, port);
+	enum vb_fab_drop drop;
+	uint8_t vl = 0;
+
+	drop = vb_fab_check_out(in->node, in->no, (uint8_t)port, v, &vl);
+	if (drop != DROP_NOT) {
+		struct vb_fab_event_info info = { .event = FAB_EV_PKEY,
+						  .frame = v->bytes,
+						  .len = v->len };
+
+		fab_count_drop(drop < DROP_PKEY_OUT ? in->port : out->port,
+			       drop);
+		if (drop == DROP_PKEY_OUT)
+			fab_event(out, &info);
+		fab_item_free(in->net, it);
+		return drop;
+	}
+	it->vl = vl;
+	it->head = ready_at(in, out, it, now);
+	fab_enqueue(out, it, now);
+	return DROP_NOT;
+}
+
+/* Another copy of what is in @it. NULL: no memory. */
+static struct item *twin(struct vb_fab_net *net, const struct item *it)
+{
+	struct item *copy = fab_item_new(net);
+
+	if (!copy)
+		return NULL;
+	*copy = *it;
+	copy->frame->refs++;
+	if (copy->charge)
+		copy->charge->refs++;
+	return copy;
+}
+
+static void forward_mcast(struct vb_fab_end *in, struct item *it,
+			  const struct vb_fab_view *v,
+			  const struct vb_fab_mcast *mask, vb_time now)
+{
+	for (unsigned port = 0; port <= in->node->ports; port++) {
+		struct item *copy;
+
+		if (!(mask->ports[port / 64] >> port % 64 & 1))
+			continue;
+		copy = twin(in->net, it);
+		if (!copy)
+			vb_fab_count(end_of(in, port)->port, FAB_XMIT_DISCARDS,
+				     1);
+		else if (port)
+			forward(in, copy, v, port, now);
+		else
+			deliver(end_of(in, 0), copy, now);
+	}
+	fab_item_free(in->net, it);
+}
+
+/* VL15 of a directed route, and whatever is for the switch itself. */
+static void deliver_in_switch(struct vb_fab_end *in, struct item *it,
+			      vb_time now)
+{
+	deliver(it->vl == VB_VL_MGMT ? in : end_of(in, 0), it, now);
+}
+
+enum vb_fab_drop fab_relay(struct vb_fab_end *in, struct item *it, vb_time now)
+{
+	struct vb_fab_route r;
+	struct vb_fab_view v;
+
+	fab_view(it, &v);
+	vb_fab_route(in->node, in->no, &v, &r);
+	if (r.drop != DROP_NOT) {
+		fab_count_drop(in->port, r.drop);
+		fab_item_free(in->net, it);
+		return r.drop;
+	}
+	if (r.mcast)
+		forward_mcast(in, it, &v, &r.mask, now);
+	else if (r.port == 0)
+		deliver_in_switch(in, it, now);
+	else
+		return forward(in, it, &v, r.port, now);
+	return DROP_NOT;
+}
+
+/* A frame that no later check stops. */
+static void accept(struct vb_fab_end *e, struct item *it, vb_time now)
+{
+	if (it->vl != VB_VL_MGMT && e->port->state == FAB_ARMED)
+		fab_state_by_link(e, FAB_ACTIVE);
+	if (e->node->kind == FAB_SWITCH)
+		fab_relay(e, it, now);
+	else
+		deliver(e, it, now);
+}
+
+static void recv_frame(struct vb_fab_end *e, struct item *it, vb_time now)
+{
+	struct vb_fab_event_info info = { .event = FAB_EV_PKEY };
+	struct vb_fab_view v;
+	enum vb_fab_drop drop;
+
+	count_arrival(e, it);
+	/* What is charged counts as arrived, so this comes before any drop. */
+	if (!charge(e, it) || (it->bad && !cuts_through(e->node))) {
+		fab_item_free(e->net, it);
+		return;
+	}
+	fab_view(it, &v);
+	drop = vb_fab_check_in(e->node, e->no, &v);
+	if (drop == DROP_NOT) {
+		e->port->count[FAB_RCV_MCAST_PKTS] +=
+			v.lrh.dlid >= VB_LID_MCAST &&
+			v.lrh.dlid != VB_LID_PERMISSIVE;
+		accept(e, it, now);
+		return;
+	}
+	fab_count_drop(e->port, drop);
+	if (drop == DROP_PKEY_IN) {
+		info.frame = v.bytes;
+		info.len = v.len;
+		fab_event(e, &info);
+	}
+	fab_item_free(e->net, it);
+}
+
+void fab_recv_fire(struct vb_fab_end *e, vb_time now)
+{
+	struct item *it;
+
+	while ((it = e->wire.first) && fab_due(e, it) <= now) {
+		fab_pop(&e->wire);
+		if (it->frame)
+			recv_frame(e, it, now);
+		else
+			recv_flow(e, it, now);
+	}
+	if (it)
+		fab_arm(e->net, &e->recv, fab_due(e, it));
+}

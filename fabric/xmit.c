@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What leaves an end: its lanes, their order, their limits of time, and what
+ * the link does to frames. */
+#include <string.h>
+
+#include "fabric/net_priv.h"
+
+#define VL15_BLOCKS_MOST 1024 /* VL15 has a buffer, and no credits */
+#define ROOM_BLOCKS	 1024 /* a sender hears of room below that */
+#define STALL_TIMES	 8    /* HOQ lives that a stalled lane discards */
+/* On the wire a packet has a start and an end delimiter of a byte each. */
+#define DELIMITERS 2
+#define FRACTION   20 /* bits of a nanosecond in byte_time */
+#define BTH_FECN   0x80
+#define BURST_BITS 16 /* of one error; CRCs of 16 bits find each */
+
+static bool can_send_data(const struct vb_fab_end *e)
+{
+	return e->port->state == FAB_ACTIVE;
+}
+
+void fab_kick(struct vb_fab_end *e, vb_time at)
+{
+	if (e->link && e->port->phys == FAB_LINK_UP)
+		fab_arm_by(e->net, &e->xmit, VB_MAX(at, e->busy));
+}
+
+/* XmitWait ends: count the ticks. */
+static void end_wait(uint64_t *ticks, vb_time *since, vb_time now)
+{
+	if (*since == VB_NEVER)
+		return;
+	*ticks += (now - *since) / VB_FAB_TICK_NS;
+	*since = VB_NEVER;
+}
+
+void fab_settle_wait(struct vb_fab_end *e, vb_time now)
+{
+	vb_time *since = &e->wait_since;
+
+	for (unsigned vl = 0; vl <= VB_FAB_VLS; vl++) {
+		uint64_t *ticks = vl < VB_FAB_VLS
+					  ? &e->port->vl[vl].xmit_wait
+					  : &e->port->count[FAB_XMIT_WAIT];
+		vb_time *s = vl < VB_FAB_VLS ? &e->lane[vl].wait_since : since;
+
+		if (*s != VB_NEVER && now > *s) {
+			end_wait(ticks, s, now);
+			*s = now;
+		}
+	}
+}
+
+void fab_charge_give(struct charge *c)
+{
+	struct vb_fab_end *e = c->end;
+	struct vb_fab_net *net = e->net;
+
+	if (--c->refs)
+		return;
+	if (vb_flow_give(&e->flow[c->vl], c->blocks)) {
+		e->tell |= (uint16_t)(1u << c->vl);
+		fab_kick(e, net->now);
+	} else if (!vb_flow_is_told(&e->flow[c->vl]) &&
+		   e->port->phys == FAB_LINK_UP) {
+		fab_arm_by(net, &e->flow_alarm, net->now + fab_flow_period(e));
+	}
+	fab_charge_free(net, c);
+}
+
+/* Take the first item out of a lane. */
+static struct item *lane_pop(struct vb_fab_end *e, unsigned vl, vb_time now)
+{
+	struct lane *l = &e->lane[vl];
+	struct item *it = fab_pop(&l->items);
+
+	l->blocks -= it->blocks;
+	l->since = now;
+	end_wait(&e->port->vl[vl].xmit_wait, &l->wait_since, now);
+	if (!l->items.first)
+		e->waiting &= (uint16_t) ~(1u << vl);
+	return it;
+}
+
+static void discard(struct vb_fab_end *e, unsigned vl, enum vb_fab_counter why,
+		    vb_time now)
+{
+	vb_fab_count(e->port, FAB_XMIT_DISCARDS, 1);
+	vb_fab_count(e->port, why, 1);
+	e->port->vl[vl].xmit_discards++;
+	fab_item_free(e->net, lane_pop(e, vl, now));
+}
+
+void fab_flush_lanes(struct vb_fab_end *e)
+{
+	for (unsigned vl = 0; vl < VB_FAB_VLS; vl++) {
+		while (e->lane[vl].items.first)
+			discard(e, vl, FAB_XMIT_INACTIVE, e->net->now);
+		e->lane[vl].full = false;
+		e->lane[vl].stalled = 0;
+	}
+	end_wait(&e->port->count[FAB_XMIT_WAIT], &e->wait_since, e->net->now);
+}
+
+void fab_flush_wire(struct vb_fab_end *e)
+{
+	struct item *it;
+
+	while ((it = fab_pop(&e->wire)))
+		fab_item_free(e->net, it);
+	fab_disarm(e->net, &e->recv);
+	if (e->leaving)
+		fab_charge_give(e->leaving);
+	e->leaving = NULL;
+	e->busy = e->net->now;
+	e->tell = e->init = 0;
+	fab_disarm(e->net, &e->xmit);
+}
+
+static vb_time later(vb_time t, vb_time span)
+{
+	return span == VB_NEVER ? VB_NEVER : t + span;
+}
+
+/* When the first item of a lane is too old, and what counts that. Only switches
+ * have these limits (IBA 18.2.5.4), and not for VL15. */
+static vb_time deadline(const struct vb_fab_end *e, unsigned vl,
+			enum vb_fab_counter *why)
+{
+	const struct lane *l = &e->lane[vl];
+	const struct item *it = l->items.first;
+	vb_time life, hoq;
+
+	*why = FAB_XMIT_HOQ;
+	if (e->node->kind != FAB_SWITCH || vl == VB_VL_MGMT)
+		return VB_NEVER;
+	if (l->stalled > l->since)
+		return l->since;
+	life = later(it->entered, vb_fab_life_ns(e->node->sw.life));
+	hoq = later(VB_MAX(l->since, it->head),
+		    vb_fab_life_ns(e->port->hoq_life));
+	if (life <= hoq)
+		*why = FAB_XMIT_LIFETIME;
+	return VB_MIN(life, hoq);
+}
+
+/* A lane that loses VLStallCount items in a row to the HOQ limit stalls. */
+static void note_hoq(struct vb_fab_end *e, struct lane *l, vb_time now)
+{
+	vb_time life = vb_fab_life_ns(e->port->hoq_life);
+
+	if (!e->port->vl_stall || l->stalled > now)
+		return;
+	if (++l->hoq_drops < e->port->vl_stall)
+		return;
+	l->hoq_drops = 0;
+	l->stalled = now + STALL_TIMES * life;
+}
+
+static void tell_room(struct vb_fab_end *e, unsigned vl)
+{
+	struct vb_fab_event_info info = { .event = FAB_EV_ROOM,
+					  .vl = (uint8_t)vl };
+
+	if (!e->lane[vl].full || e->lane[vl].blocks > ROOM_BLOCKS)
+		return;
+	e->lane[vl].full = false;
+	fab_event(e, &info);
+}
+
+/* Discard what is too old, and what was found bad before it began to leave. */
+static void prune(struct vb_fab_end *e, unsigned vl, vb_time now)
+{
+	struct lane *l = &e->lane[vl];
+	enum vb_fab_counter why;
+	struct item *it;
+
+	while ((it = l->items.first)) {
+		if (it->bad && it->tail <= now) {
+			fab_item_free(e->net, lane_pop(e, vl, now));
+			continue;
+		}
+		if (deadline(e, vl, &why) > now)
+			return;
+		discard(e, vl, why, now);
+		if (why == FAB_XMIT_HOQ)
+			note_hoq(e, l, now);
+		tell_room(e, vl);
+	}
+}
+
+/* The lanes whose first item may leave now; notes which lack only credits. */
+static uint16_t able_lanes(struct vb_fab_end *e, vb_time now)
+{
+	uint16_t able = 0;
+
+	for (unsigned rest = e->waiting; rest; rest &= rest - 1) {
+		unsigned vl = (unsigned)__builtin_ctz(rest);
+		struct lane *l = &e->lane[vl];
+
+		prune(e, vl, now);
+		if (!l->items.first || l->items.first->head > now)
+			continue;
+		if (vl == VB_VL_MGMT ||
+		    (can_send_data(e) &&
+		     vb_flow_may_send(&e->flow[vl], l->items.first->blocks)))
+			able |= (uint16_t)(1u << vl);
+		else if (l->wait_since == VB_NEVER)
+			l->wait_since = now;
+	}
+	return able;
+}
+
+/* How long @bytes are on the wire. The fraction of a nanosecond is kept, so
+ * that frames in a row take what they must. */
+static vb_time wire_time(struct vb_fab_end *e, size_t bytes, vb_time now)
+{
+	uint64_t t = (bytes + DELIMITERS) * e->byte_time;
+
+	if (e->busy == now)
+		t += e->carry;
+	e->carry = t & ((1u << FRACTION) - 1);
+	return t >> FRACTION;
+}
+
+/* The bytes as a capture sees them: with VL and VCRC, which is inverted behind
+ * a frame that is known to be bad (IBA 7.8.3). */
+static void show(struct vb_fab_end *e, struct item *it, vb_time now)
+{
+	struct vb_fab_net *net = e->net;
+	struct frame *f = it->frame;
+	uint16_t crc;
+
+	if (!net->ops.on_wire)
+		return;
+	if (!f) {
+		net->ops.on_wire(net->ops.arg, e->node, e->no, it->flow,
+				 it->flow_len, now);
+		return;
+	}
+	if (!f->altered)
+		vb_lrh_set_vl(f->bytes, it->vl);
+	crc = vb_vcrc(f->bytes, f->len);
+	if (it->ends)
+		crc = (uint16_t)~crc;
+	f->bytes[f->len] = (uint8_t)crc;
+	f->bytes[f->len + 1] = (uint8_t)(crc >> 8);
+	net->ops.on_wire(net->ops.arg, e->node, e->no, f->bytes,
+			 f->len + VB_VCRC_BYTES, now);
+}
+
+/* Change up to BURST_BITS bits in a row. */
+static void flip_bits(struct vb_fab_net *net, uint8_t *bytes, size_t len)
+{
+	uint32_t burst = (fab_random(net) & ((1u << BURST_BITS) - 1)) | 1;
+	size_t at = fab_random(net) % (len * 8);
+
+	for (unsigned i = 0; i < BURST_BITS && at + i < len * 8; i++)
+		bytes[(at + i) / 8] ^=
+			(uint8_t)((burst >> i & 1) << (at + i) % 8);
+}
+
+/* Frames are shared, so one that changes is copied. Without memory it stays as
+ * it was. */
+static void corrupt(struct vb_fab_net *net, struct item *it)
+{
+	struct frame *f;
+
+	if (!it->frame) {
+		flip_bits(net, it->flow, it->flow_len);
+		return;
+	}
+	f = fab_frame_copy(it->frame);
+	if (!f)
+		return;
+	if (!f->altered) {
+		vb_lrh_set_vl(f->bytes, it->vl);
+		f->vcrc = vb_vcrc(f->bytes, f->len);
+		f->altered = true;
+	}
+	flip_bits(net, f->bytes, f->len);
+	fab_frame_drop(it->frame);
+	it->frame = f;
+}
+
+/* The item is on the link until its tail arrives, unless it gets lost. */
+static void put_on_wire(struct vb_fab_end *e, struct item *it, size_t bytes,
+			vb_time now)
+{
+	const struct vb_fab_link_spec *s = &e->link->spec;
+	struct vb_fab_net *net = e->net;
+	struct vb_fab_end *to = e->peer;
+
+	show(e, it, now);
+	e->busy = now + wire_time(e, bytes, now);
+	it->head = now + s->delay;
+	it->tail = e->busy + s->delay;
+	if (fab_chance(net, it->frame ? s->lose : s->lose_flow)) {
+		vb_fab_count(to->port, FAB_SYMBOL_ERRORS, 1);
+		fab_item_free(net, it);
+		return;
+	}
+	if (fab_chance(net, it->frame ? s->corrupt : s->corrupt_flow))
+		corrupt(net, it);
+	fab_push(&to->wire, it);
+	if (to->wire.first == it)
+		fab_arm(net, &to->recv, fab_due(to, it));
+}
+
+/* One link packet, for the lowest VL that owes one. */
+static void send_flow(struct vb_fab_end *e, vb_time now)
+{
+	unsigned vl = (unsigned)__builtin_ctz(e->tell);
+	uint16_t bit = (uint16_t)(1u << vl);
+	struct item *it = fab_item_new(e->net);
+	struct vb_flow_pkt p;
+
+	e->tell &= (uint16_t)~bit;
+	if (!it) {
+		fab_arm_by(e->net, &e->flow_alarm, now + fab_flow_period(e));
+		return;
+	}
+	vb_flow_tell(&e->flow[vl], e->init & bit ? FLOW_INIT : FLOW_NORMAL,
+		     (uint8_t)vl, &p);
+	e->init &= (uint16_t)~bit;
+	it->vl = (uint8_t)vl;
+	it->flow_len = (uint8_t)vb_flow_put(it->flow, &p);
+	vb_fab_count(e->port, FAB_XMIT_FLOW_PKTS, 1);
+	put_on_wire(e, it, it->flow_len, now);
+}
+
+static bool is_mcast(const struct frame *f)
+{
+	uint16_t dlid = (uint16_t)(f->bytes[2] << 8 | f->bytes[3]);
+
+	return dlid >= VB_LID_MCAST && dlid != VB_LID_PERMISSIVE;
+}
+
+static void count_sent(struct vb_fab_end *e, const struct item *it)
+{
+	struct vb_fab_port *p = e->port;
+	uint32_t words = it->frame->len / 4u;
+
+	p->count[FAB_XMIT_PKTS]++;
+	p->count[FAB_XMIT_WORDS] += words;
+	p->count[FAB_XMIT_MCAST_PKTS] += is_mcast(it->frame);
+	p->vl[it->vl].xmit_pkts++;
+	p->vl[it->vl].xmit_words += words;
+}
+
+static void send_frame(struct vb_fab_end *e, unsigned vl, vb_time now)
+{
+	struct item *it = lane_pop(e, vl, now);
+	size_t len = it->frame->len;
+
+	e->lane[vl].hoq_drops = 0;
+	end_wait(&e->port->count[FAB_XMIT_WAIT], &e->wait_since, now);
+	e->leaving = it->charge;
+	it->charge = NULL;
+	it->ends = it->bad;
+	if (vl != VB_VL_MGMT) {
+		vb_flow_sent(&e->flow[vl], it->blocks);
+		vb_arb_sent(&e->arb, len);
+	}
+	count_sent(e, it);
+	put_on_wire(e, it, len + VB_VCRC_BYTES, now);
+	tell_room(e, vl);
+}
+
+/* Send one thing. False: nothing may leave now. */
+static bool send_one(struct vb_fab_end *e, vb_time now)
+{
+	uint16_t able;
+	int vl;
+
+	if (e->tell) {
+		send_flow(e, now);
+		return true;
+	}
+	able = able_lanes(e, now);
+	if (able & 1u << VB_VL_MGMT) {
+		send_frame(e, VB_VL_MGMT, now);
+		return true;
+	}
+	vl = vb_arb_pick(&e->arb, e->port, able);
+	if (vl == VB_ARB_NONE)
+		return false;
+	send_frame(e, (unsigned)vl, now);
+	return true;
+}
+
+/* Nothing can leave: wait for the next frame's head or the next limit of time,
+ * whatever is first; credits come by themselves. */
+static void rest(struct vb_fab_end *e, vb_time now)
+{
+	vb_time next = VB_NEVER;
+
+	for (unsigned left = e->waiting; left; left &= left - 1) {
+		unsigned vl = (unsigned)__builtin_ctz(left);
+		enum vb_fab_counter why;
+		const struct item *it = e->lane[vl].items.first;
+		vb_time at = deadline(e, vl, &why);
+
+		if (it->head > now)
+			at = VB_MIN(at, it->head);
+		else if (e->wait_since == VB_NEVER)
+			e->wait_since = now;
+		if (it->bad)
+			at = VB_MIN(at, it->tail);
+		next = VB_MIN(next, at);
+	}
+	fab_arm(e->net, &e->xmit, next);
+}
+
+void fab_xmit_fire(struct vb_fab_end *e, vb_time now)
+{
+	/* A callback may bring the link down. */
+	while (e->port->phys == FAB_LINK_UP) {
+		if (now < e->busy) {
+			fab_arm(e->net, &e->xmit, e->busy);
+			return;
+		}
+		if (e->leaving) {
+			struct charge *c = e->leaving;
+
+			e->leaving = NULL;
+			fab_charge_give(c);
+		}
+		if (!send_one(e, now)) {
+			rest(e, now);
+			return;
+		}
+	}
+}
+
+/* Annex A10: mark when the queue is long and this port is what makes it so,
+ * that is, when it has credits. */
+static void mark(struct vb_fab_end *e, struct item *it)
+{
+	const struct vb_fab_marking *m = &e->port->marking;
+	struct lane *l = &e->lane[it->vl];
+	struct vb_fab_view v;
+	uint8_t *bth;
+
+	if (!m->threshold || l->blocks <= m->threshold || it->bad ||
+	    it->blocks < m->packet_size || it->frame->refs > 1)
+		return;
+	if (!m->victim && !vb_flow_may_send(&e->flow[it->vl], it->blocks))
+		return;
+	fab_view(it, &v);
+	bth = (uint8_t *)vb_lrh_bth(it->frame->bytes, &v.lrh);
+	if (!bth || e->unmarked++ < m->rate)
+		return;
+	e->unmarked = 0;
+	bth[4] |= BTH_FECN;
+	vb_fab_count(e->port, FAB_XMIT_FECN, 1);
+	e->port->vl[it->vl].xmit_fecn++;
+}
+
+void fab_enqueue(struct vb_fab_end *e, struct item *it, vb_time now)
+{
+	struct lane *l = &e->lane[it->vl];
+
+	if (it->vl == VB_VL_MGMT && l->blocks + it->blocks > VL15_BLOCKS_MOST) {
+		vb_fab_count(e->port, FAB_VL15_DROPPED, 1);
+		fab_item_free(e->net, it);
+		return;
+	}
+	it->entered = now;
+	l->blocks += it->blocks;
+	fab_push(&l->items, it);
+	e->waiting |= (uint16_t)(1u << it->vl);
+	if (it->vl != VB_VL_MGMT && e->node->kind == FAB_SWITCH)
+		mark(e, it);
+	if (l->items.first == it) {
+		l->since = now;
+		fab_kick(e, it->head);
+	}
+}

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/support/fabric.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "wire/lrh.h"
+
+#define MTU_4096       5
+#define OPCODE_UD_SEND 0x64
+#define BTH	       8
+#define DATA	       20 /* index, sequence, time */
+#define FAR	       255
+
+static void fail(const char *what)
+{
+	fprintf(stderr, "fabric for tests: %s\n", what);
+	abort();
+}
+
+uint32_t fabt_random(struct fabt *t)
+{
+	t->random ^= t->random >> 12;
+	t->random ^= t->random << 25;
+	t->random ^= t->random >> 27;
+	return (uint32_t)(t->random * 0x2545f4914f6cdd1dull >> 32);
+}
+
+static void take_seq(struct fabt *t, struct stream *s, uint64_t seq)
+{
+	if (seq < s->next_seq) {
+		t->disordered++;
+		return;
+	}
+	s->lost += seq - s->next_seq;
+	s->next_seq = seq + 1;
+}
+
+static void take(struct fabt *t, const uint8_t *bytes, size_t len, vb_time now)
+{
+	uint64_t index = vb_load_be(bytes + DATA, 4);
+	struct stream *s;
+
+	if (index >= t->streams) {
+		t->foreign++;
+		return;
+	}
+	s = &t->stream[index];
+	if (!s->got++)
+		s->first_at = now;
+	s->got_bytes += len;
+	s->marked += bytes[BTH + 4] >> 7;
+	s->last_latency = now - vb_load_be(bytes + DATA + 12, 8);
+	s->worst = VB_MAX(s->worst, s->last_latency);
+	s->last_at = now;
+	take_seq(t, s, vb_load_be(bytes + DATA + 4, 8));
+}
+
+static enum vb_fab_taken on_local(void *arg, struct vb_fab_node *node,
+				  uint8_t port, const uint8_t *bytes,
+				  size_t len, vb_time now)
+{
+	struct fabt *t = arg;
+
+	if (t->on_local && t->on_local(t, node, port, bytes, len))
+		return FAB_TAKEN;
+	if (bytes[0] >> 4 == VB_VL_MGMT) {
+		t->local_vl15++;
+		return FAB_TAKEN;
+	}
+	if (t->hold_of_2_32 && fabt_random(t) < t->hold_of_2_32)
+		return FAB_HELD;
+	if (!vb_lrh_icrc_good(bytes, len))
+		t->bad_icrc++;
+	else if (len < 48)
+		t->foreign++;
+	else
+		take(t, bytes, len, now);
+	return FAB_TAKEN;
+}
+
+/* A stream that waits for room tries again. */
+static void wake(struct fabt *t, const struct vb_fab_node *node, vb_time now)
+{
+	for (uint32_t i = 0; i < t->streams; i++) {
+		struct stream *s = &t->stream[i];
+
+		if (s->from == node && s->next == VB_NEVER &&
+		    (!s->most || s->sent < s->most))
+			s->next = now;
+	}
+}
+
+static void on_event(void *arg, struct vb_fab_node *node, uint8_t port,
+		     const struct vb_fab_event_info *info, vb_time now)
+{
+	struct fabt *t = arg;
+
+	t->events[info->event]++;
+	if (info->event == FAB_EV_ROOM)
+		wake(t, node, now);
+}
+
+static void on_wire(void *arg, struct vb_fab_node *node, uint8_t port,
+		    const uint8_t *bytes, size_t len, vb_time now)
+{
+	struct fabt *t = arg;
+
+	if (t->on_wire)
+		t->on_wire(t, node, port, bytes, len);
+}
+
+void fabt_init(struct fabt *t, uint64_t seed)
+{
+	struct vb_fab_ops ops = { on_local, on_event, on_wire, t };
+
+	*t = (struct fabt){ .random = seed * 0x9e3779b97f4a7c15ull | 1 };
+	t->net = vb_fab_net_create(&ops, seed);
+	t->by_lid = calloc(VB_FAB_LIDS, sizeof(struct vb_fab_node *));
+	if (!t->net || !t->by_lid)
+		fail("no memory");
+}
+
+void fabt_fini(struct fabt *t)
+{
+	vb_fab_net_destroy(t->net);
+	free(t->by_lid);
+	free(t->stream);
+}
+
+struct vb_fab_node *fabt_add(struct fabt *t, const struct vb_fab_node_spec *s)
+{
+	struct vb_fab_node_spec spec = *s;
+	struct vb_fab_node *n;
+
+	spec.guid = 0x100000ull * (vb_fab_nodes(t->net) + 1);
+	n = vb_fab_node_create(&spec);
+	if (!n || vb_fab_add(t->net, n))
+		fail("no node");
+	return n;
+}
+
+struct vb_fab_node *fabt_switch(struct fabt *t, unsigned ports)
+{
+	return fabt_add(t, &(struct vb_fab_node_spec){
+				   .kind = FAB_SWITCH,
+				   .ports = (uint8_t)ports,
+			   });
+}
+
+struct vb_fab_node *fabt_adapter(struct fabt *t)
+{
+	return fabt_add(
+		t, &(struct vb_fab_node_spec){ .kind = FAB_CA, .ports = 1 });
+}
+
+void fabt_link(struct fabt *t, struct vb_fab_node *a, unsigned a_port,
+	       struct vb_fab_node *b, unsigned b_port,
+	       const struct vb_fab_link_spec *spec)
+{
+	static const struct vb_fab_link_spec plain;
+
+	if (vb_fab_link(t->net, a, (uint8_t)a_port, b, (uint8_t)b_port,
+			spec ? spec : &plain, t->now))
+		fail("no link");
+}
+
+uint16_t fabt_lid(const struct vb_fab_node *n)
+{
+	return n->port[n->kind == FAB_SWITCH ? 0 : 1].lid;
+}
+
+static bool is_up(const struct vb_fab_node *n, unsigned port)
+{
+	return n->port[port].phys == FAB_LINK_UP;
+}
+
+/* Hops from every switch to the node @to, in @hops by index. With @rank a hop
+ * goes only from a switch that is above to one below (up/down: the second
+ * half). */
+static void measure(const struct fabt *t, const struct vb_fab_node *to,
+		    const uint8_t *rank, uint8_t *hops)
+{
+	uint32_t nodes = vb_fab_nodes(t->net), tail = 0, head = 0;
+	const struct vb_fab_node **queue = calloc(nodes, sizeof(*queue));
+
+	memset(hops, FAR, nodes);
+	hops[to->index] = 0;
+	queue[tail++] = to;
+	while (head < tail) {
+		const struct vb_fab_node *n = queue[head++];
+
+		for (unsigned p = 1; p <= n->ports; p++) {
+			uint8_t at;
+			struct vb_fab_node *m = vb_fab_peer(n, (uint8_t)p, &at);
+
+			if (!m || !is_up(n, p) || m->kind != FAB_SWITCH ||
+			    hops[m->index] != FAR)
+				continue;
+			if (rank && n->kind == FAB_SWITCH &&
+			    rank[m->index] >= rank[n->index])
+				continue;
+			hops[m->index] = (uint8_t)(hops[n->index] + 1);
+			queue[tail++] = m;
+		}
+	}
+	free(queue);
+}
+
+/* The port to the neighbour with the fewest hops. */
+static uint8_t best_port(const struct vb_fab_node *sw, const uint8_t *hops)
+{
+	uint8_t best = VB_FAB_NO_PORT, least = hops[sw->index];
+
+	for (unsigned p = 1; p <= sw->ports; p++) {
+		uint8_t at;
+		struct vb_fab_node *m = vb_fab_peer(sw, (uint8_t)p, &at);
+
+		if (m && is_up(sw, p) && hops[m->index] < least) {
+			least = hops[m->index];
+			best = (uint8_t)p;
+		}
+	}
+	return best;
+}
+
+/* Ranks are unique, so that "up" has no cycle: switch 0 is the highest, the
+ * others by hops from it and then by index. */
+static void rank_switches(const struct fabt *t, uint8_t *rank)
+{
+	uint32_t nodes = vb_fab_nodes(t->net);
+	uint8_t *hops = calloc(nodes, 1);
+	uint8_t next = 0;
+
+	measure(t, vb_fab_node(t->net, 0), NULL, hops);
+	for (unsigned far = 0; far < FAR; far++)
+		for (uint32_t i = 0; i < nodes; i++)
+			if (vb_fab_node(t->net, i)->kind == FAB_SWITCH &&
+			    hops[i] == far)
+				rank[i] = next++;
+	free(hops);
+}
+
+/* Down only where that reaches @to, else up to the neighbour of which that, or
+ * this again, is true: the highest. */
+static uint8_t up_down_port(const struct vb_fab_node *sw, const uint8_t *down,
+			    const uint8_t *rank)
+{
+	uint8_t best = VB_FAB_NO_PORT, highest = rank[sw->index];
+
+	if (down[sw->index] != FAR)
+		return best_port(sw, down);
+	for (unsigned p = 1; p <= sw->ports; p++) {
+		uint8_t at;
+		struct vb_fab_node *m = vb_fab_peer(sw, (uint8_t)p, &at);
+
+		if (m && is_up(sw, p) && m->kind == FAB_SWITCH &&
+		    rank[m->index] < highest) {
+			highest = rank[m->index];
+			best = (uint8_t)p;
+		}
+	}
+	return best;
+}
+
+static void route_to(struct fabt *t, struct vb_fab_node *to,
+		     enum fabt_routes routes, const uint8_t *rank,
+		     uint8_t *hops)
+{
+	measure(t, to, routes == FABT_UP_DOWN ? rank : NULL, hops);
+	for (uint32_t i = 0; i < vb_fab_nodes(t->net); i++) {
+		struct vb_fab_node *sw = vb_fab_node(t->net, i);
+		uint8_t port;
+
+		if (sw->kind != FAB_SWITCH || sw == to)
+			continue;
+		port = routes == FABT_UP_DOWN ? up_down_port(sw, hops, rank)
+					      : best_port(sw, hops);
+		if (routes == FABT_CLOCKWISE && hops[i] > 1)
+			port = 1;
+		sw->sw.linear[fabt_lid(to)] = port;
+		sw->sw.linear_top = VB_MAX(sw->sw.linear_top, t->lids);
+	}
+}
+
+void fabt_route(struct fabt *t, enum fabt_routes routes)
+{
+	uint32_t nodes = vb_fab_nodes(t->net);
+	uint8_t *rank = calloc(nodes, 1), *hops = calloc(nodes, 1);
+
+	if (routes == FABT_UP_DOWN)
+		rank_switches(t, rank);
+	for (uint32_t i = 0; i < nodes; i++)
+		route_to(t, vb_fab_node(t->net, i), routes, rank, hops);
+	free(rank);
+	free(hops);
+}
+
+static void activate(struct fabt *t, struct vb_fab_node *n, uint8_t port)
+{
+	static const enum vb_fab_state steps[] = { FAB_ARMED, FAB_ACTIVE };
+
+	if (n->port[port].state != FAB_INIT)
+		return;
+	for (unsigned i = 0; i < VB_COUNT(steps); i++)
+		if (vb_fab_set_state(t->net, n, port, steps[i], t->now))
+			fail("a port does not become Active");
+}
+
+void fabt_activate(struct fabt *t)
+{
+	for (uint32_t i = 0; i < vb_fab_nodes(t->net); i++) {
+		struct vb_fab_node *n = vb_fab_node(t->net, i);
+
+		for (unsigned p = 1; p <= n->ports; p++)
+			activate(t, n, (uint8_t)p);
+	}
+}
+
+static void set_up_port(struct vb_fab_port *p, uint8_t vls)
+{
+	p->oper_vls = vls;
+	p->mtu = MTU_4096;
+}
+
+void fabt_up(struct fabt *t, enum fabt_routes routes, uint8_t vls)
+{
+	uint32_t nodes = vb_fab_nodes(t->net);
+
+	fabt_run(t, t->now + 2 * VB_FAB_TRAIN_NS);
+	for (uint32_t i = 0; i < nodes; i++) {
+		struct vb_fab_node *n = vb_fab_node(t->net, i);
+
+		n->port[n->kind == FAB_SWITCH ? 0 : 1].lid = ++t->lids;
+		t->by_lid[t->lids] = n;
+		for (unsigned p = 0; p <= n->ports; p++)
+			set_up_port(&n->port[p], vls);
+	}
+	fabt_route(t, routes);
+	fabt_activate(t);
+}
+
+struct stream *fabt_stream(struct fabt *t, struct vb_fab_node *from,
+			   struct vb_fab_node *to, uint32_t len)
+{
+	if (t->streams == t->stream_room) {
+		t->stream_room = 2 * t->stream_room + 16;
+		t->stream = reallocarray(t->stream, t->stream_room,
+					 sizeof(*t->stream));
+		if (!t->stream)
+			fail("no memory");
+	}
+	t->stream[t->streams] = (struct stream){
+		.from = from,
+		.slid = fabt_lid(from),
+		.dlid = fabt_lid(to),
+		.len = len,
+		.next = t->now,
+	};
+	return &t->stream[t->streams++];
+}
+
+void fabt_frame(const struct stream *s, uint32_t index, vb_time now,
+		uint8_t *bytes)
+{
+	struct vb_lrh h = {
+		.sl = s->sl,
+		.lnh = LNH_LOCAL,
+		.dlid = s->dlid,
+		.slid = s->slid,
+		.words = (uint16_t)(s->len / 4),
+	};
+
+	memset(bytes, (int)s->sent, s->len);
+	memset(bytes + BTH, 0, 12);
+	vb_lrh_put(bytes, &h);
+	bytes[BTH] = OPCODE_UD_SEND;
+	vb_store_be(bytes + BTH + 2, 0xffff, 2);
+	vb_store_be(bytes + DATA, index, 4);
+	vb_store_be(bytes + DATA + 4, s->sent, 8);
+	vb_store_be(bytes + DATA + 12, now, 8);
+	vb_lrh_put_icrc(bytes, s->len);
+}
+
+static void pump(struct fabt *t, uint32_t index, vb_time now)
+{
+	struct stream *s = &t->stream[index];
+	uint8_t bytes[VB_FAB_FRAME_MAX];
+	uint8_t port = s->from->kind == FAB_SWITCH ? 0 : 1;
+
+	while (s->next <= now) {
+		if (s->most && s->sent >= s->most) {
+			s->next = VB_NEVER;
+			return;
+		}
+		fabt_frame(s, index, now, bytes);
+		/* A port that is down is tried again soon. */
+		switch (vb_fab_send(t->net, s->from, port, bytes, s->len,
+				    now)) {
+		case 0:
+			s->sent++;
+			s->next += s->period;
+			break;
+		case -EAGAIN:
+			s->next = VB_NEVER;
+			break;
+		default:
+			s->next = now + 10 * VB_USEC;
+		}
+	}
+}
+
+static vb_time next_stream(const struct fabt *t)
+{
+	vb_time next = VB_NEVER;
+
+	for (uint32_t i = 0; i < t->streams; i++)
+		next = VB_MIN(next, t->stream[i].next);
+	return next;
+}
+
+/* Receivers that held frames take them some time later. */
+static void resume_all(struct fabt *t)
+{
+	for (uint32_t i = 0; i < vb_fab_nodes(t->net); i++) {
+		struct vb_fab_node *n = vb_fab_node(t->net, i);
+
+		for (unsigned p = 0; p <= n->ports; p++)
+			vb_fab_resume(t->net, n, (uint8_t)p, t->now);
+	}
+}
+
+#define RESUME_PERIOD (5 * VB_USEC)
+
+void fabt_run(struct fabt *t, vb_time until)
+{
+	vb_time resume = t->hold_of_2_32 ? t->now + RESUME_PERIOD : VB_NEVER;
+
+	for (;;) {
+		vb_time feed = next_stream(t);
+		vb_time at = VB_MIN(VB_MIN(feed, resume), vb_fab_next(t->net));
+
+		if (at > until)
+			break;
+		t->now = VB_MAX(t->now, at);
+		if (at == vb_fab_next(t->net))
+			vb_fab_step(t->net, at);
+		if (at == resume) {
+			resume_all(t);
+			resume += RESUME_PERIOD;
+		}
+		for (uint32_t i = 0; feed <= t->now && i < t->streams; i++)
+			pump(t, i, t->now);
+	}
+	t->now = until;
+	vb_fab_run(t->net, until);
+}
+
+uint64_t fabt_sum(const struct fabt *t, enum vb_fab_counter which)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < vb_fab_nodes(t->net); i++) {
+		const struct vb_fab_node *n = vb_fab_node(t->net, i);
+
+		for (unsigned p = 0; p <= n->ports; p++)
+			sum += n->port[p].count[which];
+	}
+	return sum;
+}
