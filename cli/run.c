@@ -97,11 +97,12 @@ static bool put_first(const char *variable, const char *value, char between)
 	return set;
 }
 
-/* In the build tree librdmacm.so.1 has a directory of its own. */
-static bool add_neighbour(const char *directory)
+/* In the build tree librdmacm.so.1 and libibumad.so.3 have directories of their
+ * own, @room. */
+static bool add_neighbour(const char *directory, const char *room)
 {
 	char path[PATH_MAX];
-	int n = snprintf(path, sizeof(path), "%s/../rdmacm", directory);
+	int n = snprintf(path, sizeof(path), "%s/../%s", directory, room);
 
 	if (n < 0 || n >= PATH_MAX || access(path, X_OK) < 0)
 		return true;
@@ -204,7 +205,8 @@ static bool can_load(const struct vb_program *p)
 
 static bool put_libraries(const struct findings *f, const struct wish *w)
 {
-	return add_neighbour(f->directory) &&
+	return add_neighbour(f->directory, "rdmacm") &&
+	       add_neighbour(f->directory, "umad") &&
 	       put_first("LD_LIBRARY_PATH", f->directory, ':') &&
 	       redirect_to_tree(f->directory, f->root) &&
 	       (!w->rsockets || turn_sockets(f->directory, w->rsockets)) &&
