@@ -5,62 +5,17 @@
  * answer gets one that says "unsupported". What a node sends to itself is put
  * on a queue, so that no agent is called from within itself.
  */
-#include "mgmt/nodes.h"
+#include "mgmt/nodes_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "mgmt/pma.h"
-#include "mgmt/sma.h"
 #include "mgmt/smi.h"
-#include "wire/mad_frame.h"
 
 #define BACKLOG_MOST 4096 /* frames of a port that wait for room */
 #define SMP_VL	     15
 #define DEFAULT_PKEY 0xffff
 #define PKEY_FULL    0x8000
-
-/* A MAD that a node has sent to itself. */
-struct looped {
-	struct looped *next;
-	struct mgmt_node *node;
-	uint8_t port;
-	bool arrived; /* its directed route has ended */
-	struct vb_mad_frame frame;
-	uint8_t mad[VB_MAD_BYTES];
-};
-
-/* A frame that waits until its port has room. */
-struct waiting {
-	struct waiting *next;
-	size_t len;
-	uint8_t bytes[VB_MAD_FRAME_MAX];
-};
-
-struct mgmt_port {
-	struct mgmt_node *owner;
-	uint8_t port;
-	struct vb_agents *agents;
-	struct waiting *first, **last;
-	unsigned backlog;
-};
-
-struct mgmt_node {
-	struct vb_mgmt *m;
-	struct vb_fab_node *node;
-	struct vb_pma *pma;
-	struct vb_traps traps;
-	struct mgmt_port *port; /* [0..ports] */
-	struct mgmt_node *next;
-};
-
-struct vb_mgmt {
-	struct vb_mgmt_ops ops;
-	struct vb_sma_ops sma;
-	struct vb_timers exchanges, traps;
-	struct mgmt_node *nodes;
-	struct looped *first, **last;
-};
 
 /* --- sending --- */
 
@@ -446,8 +401,8 @@ bool vb_mgmt_hear(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 }
 
 /* From the agents of a port. */
-static void transmit(void *arg, unsigned qpn, const struct vb_mad_addr *to,
-		     const uint8_t mad[VB_MAD_BYTES], vb_time now)
+void vb_mgmt_transmit(void *arg, unsigned qpn, const struct vb_mad_addr *to,
+		      const uint8_t mad[VB_MAD_BYTES], vb_time now)
 {
 	struct mgmt_port *p = arg;
 	struct mgmt_node *n = p->owner;
@@ -528,117 +483,6 @@ void vb_mgmt_set_caps(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 	tell(node->mgmt, port, &t, now);
 }
 
-/* --- life --- */
-
-struct vb_mgmt *vb_mgmt_create(const struct vb_mgmt_ops *ops)
-{
-	struct vb_mgmt *m = calloc(1, sizeof(*m));
-
-	if (!m)
-		return NULL;
-	m->ops = *ops;
-	m->sma = (struct vb_sma_ops){
-		.set_state = ops->set_state,
-		.set_phys = ops->set_phys,
-		.configured = ops->configured,
-		.arg = ops->arg,
-	};
-	m->last = &m->first;
-	vb_timers_init(&m->exchanges);
-	vb_timers_init(&m->traps);
-	return m;
-}
-
-static void free_node(struct mgmt_node *n)
-{
-	for (unsigned i = 0; n->port && i <= n->node->ports; i++) {
-		struct mgmt_port *p = &n->port[i];
-
-		vb_agents_destroy(p->agents);
-		while (p->first) {
-			struct waiting *w = p->first;
-
-			p->first = w->next;
-			free(w);
-		}
-	}
-	vb_traps_fini(&n->traps, &n->m->traps);
-	vb_pma_destroy(n->pma);
-	free(n->port);
-	free(n);
-}
-
-void vb_mgmt_destroy(struct vb_mgmt *m)
-{
-	if (!m)
-		return;
-	while (m->first) {
-		struct looped *l = m->first;
-
-		m->first = l->next;
-		free(l);
-	}
-	while (m->nodes) {
-		struct mgmt_node *n = m->nodes;
-
-		m->nodes = n->next;
-		n->node->mgmt = NULL;
-		free_node(n);
-	}
-	vb_timers_fini(&m->exchanges);
-	vb_timers_fini(&m->traps);
-	free(m);
-}
-
-int vb_mgmt_add(struct vb_mgmt *m, struct vb_fab_node *node)
-{
-	struct mgmt_node *n = calloc(1, sizeof(*n));
-
-	if (!n)
-		return -ENOMEM;
-	n->m = m;
-	n->node = node;
-	vb_traps_init(&n->traps);
-	n->pma = vb_pma_create(node);
-	n->port = calloc(node->ports + 1u, sizeof(*n->port));
-	if (!n->pma || !n->port) {
-		free_node(n);
-		return -ENOMEM;
-	}
-	for (unsigned i = 0; i <= node->ports; i++) {
-		n->port[i].owner = n;
-		n->port[i].port = (uint8_t)i;
-		n->port[i].last = &n->port[i].first;
-	}
-	n->next = m->nodes;
-	m->nodes = n;
-	node->mgmt = n;
-	return 0;
-}
-
-struct vb_agents *vb_mgmt_agents(struct vb_mgmt *m, struct vb_fab_node *node,
-				 uint8_t port)
-{
-	struct mgmt_node *n = node->mgmt;
-	struct mgmt_port *p;
-
-	if (port > node->ports || vb_sma_own_port(node, port) != port ||
-	    (port == 0 && node->kind != FAB_SWITCH))
-		return NULL;
-	p = &n->port[port];
-	if (!p->agents) {
-		const struct vb_agents_ops ops = {
-			.transmit = transmit,
-			.deliver = m->ops.deliver,
-			.transmit_arg = p,
-			.deliver_arg = m->ops.arg,
-		};
-
-		p->agents = vb_agents_create(&ops, &m->exchanges);
-	}
-	return p->agents;
-}
-
 /* --- time --- */
 
 static void hear_looped(struct looped *l, vb_time now)
@@ -655,7 +499,9 @@ vb_time vb_mgmt_next(const struct vb_mgmt *m)
 {
 	if (m->first)
 		return 0;
-	return VB_MIN(vb_timers_next(&m->exchanges), vb_timers_next(&m->traps));
+	return VB_MIN(vb_timers_next(&m->moves),
+		      VB_MIN(vb_timers_next(&m->exchanges),
+			     vb_timers_next(&m->traps)));
 }
 
 static void repeat_trap(struct vb_timer *t, struct vb_mgmt *m, vb_time now)
@@ -673,9 +519,27 @@ static void repeat_trap(struct vb_timer *t, struct vb_mgmt *m, vb_time now)
 	send_smp(n, p->own, port->sm_lid, port->sm_sl, mad, now);
 }
 
+static void move_link(struct vb_timer *t, struct vb_mgmt *m, vb_time now)
+{
+	struct mgmt_port *p = VB_CONTAINER_OF(t, struct mgmt_port, move);
+	struct vb_fab_node *node = p->owner->node;
+	const struct vb_mgmt_ops *o = &m->ops;
+
+	if (p->move_phys)
+		(void)!o->set_phys(o->arg, node, p->port,
+				   (enum vb_fab_phys)p->move_phys, now);
+	if (p->move_state)
+		(void)!o->set_state(o->arg, node, p->port,
+				    (enum vb_fab_state)p->move_state, now);
+	p->move_phys = p->move_state = 0;
+}
+
 void vb_mgmt_run(struct vb_mgmt *m, vb_time now)
 {
 	struct vb_timer *t;
+
+	while ((t = vb_timers_pop(&m->moves, now)))
+		move_link(t, m, now);
 
 	while ((t = vb_timers_pop(&m->exchanges, now)))
 		vb_agents_expire(t, now);
