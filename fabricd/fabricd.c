@@ -103,6 +103,10 @@ static void fill_node(struct vb_fab_node *n, const struct vb_topo_node *t)
 		const struct vb_topo_port *from = &t->port[i];
 
 		p->cap_mask = n->kind == FAB_SWITCH ? CAPS_SWITCH : CAPS_CA;
+		/* As firmware leaves them: a subnet manager that had to raise
+		 * them would take each link down first. */
+		p->mtu = p->mtu_cap;
+		p->oper_vls = p->vl_cap;
 		if (from->width)
 			p->width_supported = p->width_enabled = from->width;
 		if (from->speed) {

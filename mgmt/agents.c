@@ -8,8 +8,6 @@
 #include "wire/smp.h"
 
 #define OUI_AT	       37
-#define OPENIB_OUI     0x001405
-#define FIRST_RESPONSE 0x80
 #define METHODS	       128
 
 static bool is_vendor2(uint8_t class)
@@ -215,7 +213,9 @@ int vb_agents_send(struct vb_agents *a, void *client,
 {
 	const struct agent *g = find_agent(a, client, s->agent);
 
-	if (!g || s->len < VB_MAD_HDR_BYTES || s->bytes[1] != g->wish.class)
+	/* opensm answers for one class of SMPs by its agent of the other. */
+	if (!g || s->len < VB_MAD_HDR_BYTES ||
+	    vb_mad_qpn(s->bytes[1]) != vb_mad_qpn(g->wish.class))
 		return -EINVAL;
 	return vb_exchange_begin(a, g, s, now);
 }

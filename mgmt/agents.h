@@ -85,8 +85,8 @@ struct vb_mad_send {
 	size_t len; /* a MAD, or of RMPP the message */
 };
 
-/* 0; -EINVAL: no such agent, a class that is not the agent's, or a length that
- * is none of a MAD's; -EMSGSIZE: a message longer than VB_RMPP_MOST; -ENOBUFS:
+/* 0; -EINVAL: no such agent, a class of the other queue pair, or a length
+ * that is none of a MAD's; -EMSGSIZE: a message longer than VB_RMPP_MOST; -ENOBUFS:
  * too many requests are under way; -ENOMEM. */
 VB_MUST_CHECK int vb_agents_send(struct vb_agents *a, void *client,
 				 const struct vb_mad_send *s, vb_time now);

@@ -23,7 +23,7 @@ _Static_assert(sizeof(struct ib_user_mad) == VB_UMAD_HEADER,
 	       "the public header and that of messages are one");
 
 #define METHOD_WORDS (16 / sizeof(long))
-#define GRH_GID	     0
+#define OPENIB_OUI   0x001405
 
 /* --- what is in the caller's buffer --- */
 
@@ -139,6 +139,7 @@ UMAD_EXPORT int umad_register(int portid, int mgmt_class, int mgmt_version,
 	struct vb_umad_wish w =
 		wish_for(mgmt_class, mgmt_version, rmpp_version);
 
+	w.oui = OPENIB_OUI; /* which matters to classes 0x30 to 0x4f alone */
 	if (method_mask)
 		memcpy(w.methods, method_mask, sizeof(w.methods));
 	return all_are_eperm(register_agent(portid, &w));
