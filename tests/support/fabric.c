@@ -88,10 +88,10 @@ static void wake(struct fabt *t, const struct vb_fab_node *node, vb_time now)
 	for (uint32_t i = 0; i < t->streams; i++) {
 		struct stream *s = &t->stream[i];
 
-		if (s->from == node && s->next == VB_NEVER &&
-		    (!s->most || s->sent < s->most))
+		if (s->from == node && s->next == VB_NEVER && s->sent < s->most)
 			s->next = now;
 	}
+	t->woken = true;
 }
 
 static void on_event(void *arg, struct vb_fab_node *node, uint8_t port,
@@ -210,21 +210,33 @@ static void measure(const struct fabt *t, const struct vb_fab_node *to,
 	free(queue);
 }
 
-/* The port to the neighbour with the fewest hops. */
-static uint8_t best_port(const struct vb_fab_node *sw, const uint8_t *hops)
+/* Is this a port to a neighbour with @hops hops? */
+static bool leads(const struct vb_fab_node *sw, unsigned p, const uint8_t *hops,
+		  uint8_t want)
 {
-	uint8_t best = VB_FAB_NO_PORT, least = hops[sw->index];
+	uint8_t at;
+	struct vb_fab_node *m = vb_fab_peer(sw, (uint8_t)p, &at);
 
-	for (unsigned p = 1; p <= sw->ports; p++) {
-		uint8_t at;
-		struct vb_fab_node *m = vb_fab_peer(sw, (uint8_t)p, &at);
+	return m && is_up(sw, p) && hops[m->index] == want;
+}
 
-		if (m && is_up(sw, p) && hops[m->index] < least) {
-			least = hops[m->index];
-			best = (uint8_t)p;
-		}
-	}
-	return best;
+/* The port to a neighbour that is nearer. Which of several it is depends on the
+ * LID, so that routes spread. */
+static uint8_t best_port(const struct vb_fab_node *sw, const uint8_t *hops,
+			 unsigned lid)
+{
+	uint8_t want = (uint8_t)(hops[sw->index] - 1);
+	unsigned choice = 0;
+
+	if (hops[sw->index] == FAR)
+		return VB_FAB_NO_PORT;
+	for (unsigned p = 1; p <= sw->ports; p++)
+		choice += leads(sw, p, hops, want);
+	choice = choice ? lid % choice : 0;
+	for (unsigned p = 1; p <= sw->ports; p++)
+		if (leads(sw, p, hops, want) && choice-- == 0)
+			return (uint8_t)p;
+	return VB_FAB_NO_PORT;
 }
 
 /* Ranks are unique, so that "up" has no cycle: switch 0 is the highest, the
@@ -247,12 +259,12 @@ static void rank_switches(const struct fabt *t, uint8_t *rank)
 /* Down only where that reaches @to, else up to the neighbour of which that, or
  * this again, is true: the highest. */
 static uint8_t up_down_port(const struct vb_fab_node *sw, const uint8_t *down,
-			    const uint8_t *rank)
+			    const uint8_t *rank, unsigned lid)
 {
 	uint8_t best = VB_FAB_NO_PORT, highest = rank[sw->index];
 
 	if (down[sw->index] != FAR)
-		return best_port(sw, down);
+		return best_port(sw, down, lid);
 	for (unsigned p = 1; p <= sw->ports; p++) {
 		uint8_t at;
 		struct vb_fab_node *m = vb_fab_peer(sw, (uint8_t)p, &at);
@@ -277,10 +289,9 @@ static void route_to(struct fabt *t, struct vb_fab_node *to,
 
 		if (sw->kind != FAB_SWITCH || sw == to)
 			continue;
-		port = routes == FABT_UP_DOWN ? up_down_port(sw, hops, rank)
-					      : best_port(sw, hops);
-		if (routes == FABT_CLOCKWISE && hops[i] > 1)
-			port = 1;
+		port = routes == FABT_UP_DOWN
+			       ? up_down_port(sw, hops, rank, fabt_lid(to))
+			       : best_port(sw, hops, fabt_lid(to));
 		sw->sw.linear[fabt_lid(to)] = port;
 		sw->sw.linear_top = VB_MAX(sw->sw.linear_top, t->lids);
 	}
@@ -359,6 +370,7 @@ struct stream *fabt_stream(struct fabt *t, struct vb_fab_node *from,
 		.dlid = fabt_lid(to),
 		.len = len,
 		.next = t->now,
+		.most = UINT64_MAX,
 	};
 	return &t->stream[t->streams++];
 }
@@ -392,7 +404,7 @@ static void pump(struct fabt *t, uint32_t index, vb_time now)
 	uint8_t port = s->from->kind == FAB_SWITCH ? 0 : 1;
 
 	while (s->next <= now) {
-		if (s->most && s->sent >= s->most) {
+		if (s->sent >= s->most) {
 			s->next = VB_NEVER;
 			return;
 		}
@@ -435,27 +447,37 @@ static void resume_all(struct fabt *t)
 
 #define RESUME_PERIOD (5 * VB_USEC)
 
+/* Handle what happens in the network before streams or receivers are due. */
+static void run_net(struct fabt *t, vb_time until)
+{
+	t->woken = false;
+	while (!t->woken && vb_fab_next(t->net) <= until) {
+		t->now = VB_MAX(t->now, vb_fab_next(t->net));
+		vb_fab_step(t->net, t->now);
+	}
+	if (!t->woken)
+		t->now = VB_MAX(t->now, until);
+}
+
 void fabt_run(struct fabt *t, vb_time until)
 {
 	vb_time resume = t->hold_of_2_32 ? t->now + RESUME_PERIOD : VB_NEVER;
 
 	for (;;) {
 		vb_time feed = next_stream(t);
-		vb_time at = VB_MIN(VB_MIN(feed, resume), vb_fab_next(t->net));
 
-		if (at > until)
+		run_net(t, VB_MIN(VB_MIN(feed, resume), until));
+		if (t->woken)
+			continue;
+		if (VB_MIN(feed, resume) > until)
 			break;
-		t->now = VB_MAX(t->now, at);
-		if (at == vb_fab_next(t->net))
-			vb_fab_step(t->net, at);
-		if (at == resume) {
+		if (resume <= t->now) {
 			resume_all(t);
-			resume += RESUME_PERIOD;
+			resume = t->now + RESUME_PERIOD;
 		}
 		for (uint32_t i = 0; feed <= t->now && i < t->streams; i++)
 			pump(t, i, t->now);
 	}
-	t->now = until;
 	vb_fab_run(t->net, until);
 }
 

@@ -15,7 +15,7 @@ struct stream {
 	uint8_t sl;
 	uint32_t len;	/* LRH to ICRC, a multiple of 4, at least 48 */
 	vb_time period; /* between two frames; 0: as fast as it can */
-	uint64_t most;	/* frames; 0: for ever */
+	uint64_t most;	/* frames; UINT64_MAX: for ever */
 
 	vb_time next; /* VB_NEVER: waits for room, or is done */
 	uint64_t sent, got, got_bytes, marked, lost;
@@ -32,6 +32,7 @@ struct fabt {
 	struct vb_fab_node **by_lid;
 	/* seen */
 	uint64_t foreign, disordered, bad_icrc, local_vl15, events[8];
+	bool woken; /* a stream has room again */
 	/* What on_local() answers now and then: a slow receiver. */
 	uint32_t hold_of_2_32;
 	uint64_t random;
