@@ -7,8 +7,8 @@
 
 #include "wire/smp.h"
 
-#define OUI_AT	       37
-#define METHODS	       128
+#define OUI_AT	37
+#define METHODS 128
 
 static bool is_vendor2(uint8_t class)
 {
@@ -123,6 +123,7 @@ int vb_agents_register(struct vb_agents *a, void *client,
 		       const struct vb_agent_wish *wish)
 {
 	int id = free_id(a, client);
+	uint32_t serial;
 
 	if (!is_sensible(wish))
 		return -EINVAL;
@@ -132,10 +133,11 @@ int vb_agents_register(struct vb_agents *a, void *client,
 		return -ENOSPC;
 	if (!make_room(a))
 		return -ENOMEM;
+	serial = next_serial(a);
 	a->list[a->count++] = (struct agent){
 		.client = client,
 		.id = (uint32_t)id,
-		.serial = next_serial(a),
+		.serial = serial,
 		.wish = *wish,
 	};
 	return id;
