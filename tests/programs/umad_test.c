@@ -15,7 +15,7 @@
 #include <infiniband/umad.h>
 
 #define MAD  256
-#define PING 0x32 /* a vendor's class, with OUI */
+#define PING 0x35 /* a class of vendors, with OUI */
 #define PERF 0x04
 #define SA   0x03
 
