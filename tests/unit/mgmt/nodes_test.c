@@ -362,7 +362,7 @@ static void nodes__gmps_wait_for_room(void **state)
 	smp(mad, MAD_CLASS_PERF, MAD_GET, 0x12);
 	mad[65] = 3;
 	w.full = true;
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < 4; i++) {
 		const struct vb_mad_send s = {
 			.agent = agent,
 			.to = { .lid = 9, .qpn = 1, .qkey = VB_GSI_QKEY },
@@ -371,15 +371,15 @@ static void nodes__gmps_wait_for_room(void **state)
 		};
 
 		mad[200] = (uint8_t)i;
+		w.full = i < 3; /* the last one must not overtake */
 		assert_int_equal(
 			vb_agents_send(vb_mgmt_agents(w.m, w.ca, 1), &w, &s, 0),
 			0);
 	}
 	assert_int_equal(w.sent, 0);
-	w.full = false;
 	vb_mgmt_room(w.m, w.ca, 1, 0);
-	assert_int_equal(w.sent, 3);
-	assert_int_equal(w.last_mad[200], 2);
+	assert_int_equal(w.sent, 4);
+	assert_int_equal(w.last_mad[200], 3);
 }
 
 static void nodes__ports_that_programs_may_have(void **state)
