@@ -106,6 +106,15 @@ int vb_fabric_listen(const char *name, char path[PATH_MAX])
 	return fd;
 }
 
+void vb_fabric_remove(const char *dir)
+{
+	char path[PATH_MAX];
+
+	if (snprintf(path, sizeof(path), "%s/" SOCKET, dir) < PATH_MAX)
+		(void)unlink(path);
+	(void)rmdir(dir);
+}
+
 int vb_fabric_connect(const char *name)
 {
 	char path[PATH_MAX];

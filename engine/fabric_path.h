@@ -20,6 +20,10 @@ bool vb_fabric_name_good(const char *name);
  * -EADDRINUSE: such a fabric runs; -EINVAL: no such name; else -errno. */
 VB_MUST_CHECK int vb_fabric_listen(const char *name, char dir[PATH_MAX]);
 
+/* Remove the socket and the directory @dir, whose other files are gone. The
+ * name stays taken until the process ends. */
+void vb_fabric_remove(const char *dir);
+
 /* Connect to the fabric @name. A descriptor that the caller closes, or -errno;
  * -ECONNREFUSED: no such fabric runs. */
 VB_MUST_CHECK int vb_fabric_connect(const char *name);

@@ -272,8 +272,10 @@ void vb_fabricd_destroy(struct vb_fabricd *f)
 	vb_mgmt_destroy(f->mgmt);
 	if (f->net)
 		vb_fab_net_destroy(f->net);
-	if (f->listener.fd >= 0)
+	if (f->listener.fd >= 0) {
+		vb_fabric_remove(f->dir);
 		close(f->listener.fd);
+	}
 	if (f->epoll >= 0)
 		close(f->epoll);
 	free(f);
