@@ -343,6 +343,20 @@ int vb_fab_send(struct vb_fab_net *net, struct vb_fab_node *node, uint8_t port,
 		    : send_by_route(e, &h, bytes, len);
 }
 
+int vb_fab_arrive(struct vb_fab_net *net, struct vb_fab_node *node,
+		  uint8_t port, const uint8_t *bytes, size_t len, vb_time now)
+{
+	struct vb_fab_end *e;
+
+	if (!port || port > node->ports)
+		return -EINVAL;
+	e = node->port[port].end;
+	if (!e->link || e->port->phys != FAB_LINK_UP)
+		return -EINVAL;
+	net->now = VB_MAX(net->now, now);
+	return fab_arrive(e, bytes, len, net->now);
+}
+
 void vb_fab_resume(struct vb_fab_net *net, struct vb_fab_node *node,
 		   uint8_t port, vb_time now)
 {

@@ -146,6 +146,16 @@ VB_MUST_CHECK int vb_fab_set_phys(struct vb_fab_net *net,
 VB_MUST_CHECK int vb_fab_send(struct vb_fab_net *net, struct vb_fab_node *node,
 			      uint8_t port, const uint8_t *bytes, size_t len,
 			      vb_time now);
+/*
+ * Bytes arrive from the link of an external port, as if its peer had sent them:
+ * a frame, LRH to VCRC, or a link packet (6 or 10 bytes; no frame is that
+ * short). Nothing in them is believed: what is wrong is counted as on any link.
+ * For links whose other end is in another process. 0; -EINVAL: no link, or it
+ * is down; -EMSGSIZE: no frame has that length; -ENOMEM.
+ */
+VB_MUST_CHECK int vb_fab_arrive(struct vb_fab_net *net,
+				struct vb_fab_node *node, uint8_t port,
+				const uint8_t *bytes, size_t len, vb_time now);
 /* The receiver has room again for what it held at @port of an adapter, or port
  * 0 of a switch. */
 void vb_fab_resume(struct vb_fab_net *net, struct vb_fab_node *node,

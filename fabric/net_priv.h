@@ -106,7 +106,7 @@ struct vb_fab_end {
 
 	/* credits of both directions */
 	struct vb_flow flow[DATA_VLS];
-	vb_time heard[DATA_VLS];
+	vb_time heard[DATA_VLS]; /* VB_NEVER: nothing since training */
 	struct alarm flow_alarm;
 };
 
@@ -184,6 +184,9 @@ void fab_recv_fire(struct vb_fab_end *e, vb_time now);
  * went nowhere. Takes the item. */
 enum vb_fab_drop fab_relay(struct vb_fab_end *in, struct item *it, vb_time now);
 void fab_resume(struct vb_fab_end *e, vb_time now);
+/* vb_fab_arrive() at an end that is up. */
+int fab_arrive(struct vb_fab_end *e, const uint8_t *bytes, size_t len,
+	       vb_time now);
 /* When this end handles what arrives. */
 vb_time fab_due(const struct vb_fab_end *e, const struct item *it);
 

@@ -109,7 +109,9 @@ static bool fill_port(struct vb_fab_port *p, const struct vb_fab_node_spec *s)
 	p->pkey = calloc(s->pkeys, sizeof(*p->pkey));
 	p->guid_cap = GUID_CAP;
 	p->guids = calloc(GUID_CAP, sizeof(*p->guids));
-	if (!p->pkey || !p->guids)
+	if (s->kind == FAB_CA)
+		p->cc = calloc(1, sizeof(*p->cc));
+	if (!p->pkey || !p->guids || (s->kind == FAB_CA && !p->cc))
 		return false;
 	p->pkey[0] = DEFAULT_PKEY;
 	return true;
@@ -213,6 +215,7 @@ void vb_fab_node_destroy(struct vb_fab_node *n)
 	for (unsigned i = 0; n->port && i <= n->ports; i++) {
 		free(n->port[i].pkey);
 		free(n->port[i].guids);
+		free(n->port[i].cc);
 	}
 	free(n->port);
 	free(n->sw.linear);

@@ -139,6 +139,21 @@ struct vb_fab_marking {
 	bool victim;	     /* mark although the port itself lacks credits */
 };
 
+/* Congestion at a source (annex A10): CACongestionSetting and
+ * CongestionControlTable of an adapter's port. */
+#define VB_FAB_CCT 128
+struct vb_fab_cc_sl {
+	uint8_t increase, trigger, min; /* CCTI_Increase, Trigger, CCTI_Min */
+	uint16_t timer;			/* CCTI_Timer: units of 1.024 us */
+};
+struct vb_fab_cc {
+	uint16_t port_control; /* bit 0: flows are SLs, not queue pairs */
+	uint16_t control_map;  /* the SLs that are controlled, as bits */
+	struct vb_fab_cc_sl sl[VB_FAB_SLS];
+	uint16_t limit;		  /* CCTI_Limit, below VB_FAB_CCT */
+	uint16_t cct[VB_FAB_CCT]; /* shift (2 bits), multiplier (14) */
+};
+
 /*
  * A port. Port 0 of a switch is its own adapter: always LinkUp and Active, it
  * has a LID but no link. The external ports of a switch have no LID: they use
@@ -196,8 +211,9 @@ struct vb_fab_port {
 	/* Adapters count these; M_Key violations count everywhere. */
 	uint16_t mkey_violations, pkey_violations, qkey_violations;
 
-	/* Congestion control: the switch's side is here. */
+	/* Congestion control: a switch marks, an adapter slows down. */
 	struct vb_fab_marking marking;
+	struct vb_fab_cc *cc; /* NULL in switches */
 
 	uint64_t count[FAB_COUNTERS];
 	struct vb_fab_vl_counters vl[VB_FAB_VLS];

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What arrives at an end: link packets, and frames, which are checked, routed
  * and put into lanes, or handed out. */
+#include <errno.h>
+#include <string.h>
+
 #include "fabric/net_priv.h"
 
 static bool cuts_through(const struct vb_fab_node *n)
@@ -57,6 +60,8 @@ static void count_arrival(struct vb_fab_end *e, struct item *it)
 		p->count[FAB_RCV_ERRORS]++;
 		p->count[FAB_RCV_LOCAL_PHYSICAL]++;
 		it->bad = true;
+	} else {
+		it->frame->altered = false;
 	}
 }
 
@@ -283,6 +288,60 @@ static void recv_frame(struct vb_fab_end *e, struct item *it, vb_time now)
 		fab_event(e, &info);
 	}
 	fab_item_free(e->net, it);
+}
+
+/* A frame with the VCRC that follows it; the inverted one means EBP. */
+static struct item *item_of_frame(struct vb_fab_net *net, const uint8_t *bytes,
+				  size_t len)
+{
+	struct item *it = fab_item_new(net);
+	struct frame *f = fab_frame_new(bytes, len);
+
+	if (!it || !f) {
+		fab_frame_drop(f);
+		if (it)
+			fab_item_free(net, it);
+		return NULL;
+	}
+	f->vcrc = (uint16_t)(bytes[len] | bytes[len + 1] << 8);
+	f->altered = true;
+	it->frame = f;
+	it->blocks = (uint16_t)vb_lrh_blocks(len);
+	it->vl = bytes[0] >> 4;
+	it->ends = (vb_vcrc(bytes, len) ^ f->vcrc) == 0xffff;
+	return it;
+}
+
+static struct item *item_of_flow(struct vb_fab_net *net, const uint8_t *bytes,
+				 size_t len)
+{
+	struct item *it = fab_item_new(net);
+
+	if (!it)
+		return NULL;
+	it->flow_len = (uint8_t)len;
+	memcpy(it->flow, bytes, len);
+	return it;
+}
+
+int fab_arrive(struct vb_fab_end *e, const uint8_t *bytes, size_t len,
+	       vb_time now)
+{
+	bool flow = len == VB_FLOW_BYTES || len == VB_FLOW_WIDE_BYTES;
+	struct item *it;
+
+	if (!flow && (len < VB_LRH_BYTES + VB_VCRC_BYTES + 1 ||
+		      len > VB_LRH_FRAME_MAX + VB_VCRC_BYTES))
+		return -EMSGSIZE;
+	it = flow ? item_of_flow(e->net, bytes, len)
+		  : item_of_frame(e->net, bytes, len - VB_VCRC_BYTES);
+	if (!it)
+		return -ENOMEM;
+	it->head = it->tail = now;
+	fab_push(&e->wire, it);
+	if (e->wire.first == it)
+		fab_arm(e->net, &e->recv, now);
+	return 0;
 }
 
 void fab_recv_fire(struct vb_fab_end *e, vb_time now)

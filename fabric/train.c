@@ -134,7 +134,7 @@ static void start_flow(struct vb_fab_end *e, vb_time now)
 	for (unsigned vl = 0; vl < DATA_VLS; vl++) {
 		vb_flow_init(&e->flow[vl], s->extended,
 			     VB_MAX(blocks, (uint32_t)LEAST_BLOCKS));
-		e->heard[vl] = now;
+		e->heard[vl] = vl ? VB_NEVER : now;
 	}
 	e->tell = e->init = (uint16_t)((1u << vls) - 1);
 	e->arb = (struct vb_arb){ 0 };
@@ -202,7 +202,7 @@ void fab_train_fire(struct link *l, vb_time now)
 
 	l->training = false;
 	if (!negotiate(l)) {
-		l->a->port->phys = l->b->port->phys = FAB_POLLING;
+		take_down(l, NULL);
 		return;
 	}
 	for (int i = 0; i < 2; i++)
@@ -231,13 +231,15 @@ static void recover(struct vb_fab_end *e, vb_time now)
 	fab_event(e, &info);
 }
 
+/* Of VL0, and of the lanes that the peer has told of since training: it may
+ * have fewer. */
 static bool watchdog_bites(const struct vb_fab_end *e, vb_time now)
 {
 	vb_time most =
 		VB_FLOW_WATCHDOG * symbol_ns(e->port) + 2 * e->link->spec.delay;
 
-	for (unsigned vl = 0; vl < vb_fab_vls(e->port->oper_vls); vl++)
-		if (now - e->heard[vl] > most)
+	for (unsigned vl = 0; vl < DATA_VLS; vl++)
+		if (e->heard[vl] != VB_NEVER && now - e->heard[vl] > most)
 			return true;
 	return false;
 }
@@ -247,7 +249,7 @@ static bool watchdog_bites(const struct vb_fab_end *e, vb_time now)
 void fab_flow_fire(struct vb_fab_end *e, vb_time now)
 {
 	bool noisy = is_noisy(e->link, now);
-	unsigned vls = vb_fab_vls(e->port->oper_vls);
+	unsigned vls = vb_fab_vls(e->port->vl_cap);
 
 	if (e->port->phys != FAB_LINK_UP)
 		return;
@@ -255,11 +257,10 @@ void fab_flow_fire(struct vb_fab_end *e, vb_time now)
 		recover(e, now);
 		return;
 	}
-	for (unsigned vl = 0; vl < DATA_VLS; vl++)
-		if ((noisy && vl < vls) || !vb_flow_is_told(&e->flow[vl]))
+	/* Whatever the manager has made operational: it tells nobody. */
+	for (unsigned vl = 0; vl < vls; vl++)
+		if (noisy || !vb_flow_is_told(&e->flow[vl]))
 			e->tell |= (uint16_t)(1u << vl);
-	/* Lanes that training told of nothing stay so. */
-	e->tell &= (uint16_t)((1u << vb_fab_vls(e->port->vl_cap)) - 1);
 	fab_kick(e, now);
 	if (noisy)
 		fab_arm_by(e->net, &e->flow_alarm, now + fab_flow_period(e));
@@ -329,6 +330,14 @@ struct vb_fab_node *vb_fab_peer(const struct vb_fab_node *node, uint8_t port,
 	return e->peer->node;
 }
 
+/* The watchdog of a link that was quiet begins now. */
+static void hear_afresh(struct vb_fab_end *e, vb_time now)
+{
+	for (unsigned vl = 0; vl < DATA_VLS; vl++)
+		if (e->heard[vl] != VB_NEVER)
+			e->heard[vl] = now;
+}
+
 int vb_fab_tune(struct vb_fab_net *net, struct vb_fab_node *node, uint8_t port,
 		const struct vb_fab_link_spec *spec, vb_time now)
 {
@@ -348,8 +357,8 @@ int vb_fab_tune(struct vb_fab_net *net, struct vb_fab_node *node, uint8_t port,
 	set_rate(l->b);
 	if (l->a->port->phys != FAB_LINK_UP || !is_noisy(l, net->now))
 		return 0;
-	for (unsigned vl = 0; vl < DATA_VLS; vl++)
-		l->a->heard[vl] = l->b->heard[vl] = net->now;
+	hear_afresh(l->a, net->now);
+	hear_afresh(l->b, net->now);
 	fab_arm_by(net, &l->a->flow_alarm, net->now);
 	fab_arm_by(net, &l->b->flow_alarm, net->now);
 	return 0;

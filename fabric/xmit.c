@@ -34,21 +34,21 @@ static void end_wait(uint64_t *ticks, vb_time *since, vb_time now)
 	*since = VB_NEVER;
 }
 
+/* Count the ticks until now of a wait that goes on. */
+static void settle_wait(uint64_t *ticks, vb_time *since, vb_time now)
+{
+	if (*since == VB_NEVER || now < *since)
+		return;
+	end_wait(ticks, since, now);
+	*since = now;
+}
+
 void fab_settle_wait(struct vb_fab_end *e, vb_time now)
 {
-	vb_time *since = &e->wait_since;
-
-	for (unsigned vl = 0; vl <= VB_FAB_VLS; vl++) {
-		uint64_t *ticks = vl < VB_FAB_VLS
-					  ? &e->port->vl[vl].xmit_wait
-					  : &e->port->count[FAB_XMIT_WAIT];
-		vb_time *s = vl < VB_FAB_VLS ? &e->lane[vl].wait_since : since;
-
-		if (*s != VB_NEVER && now > *s) {
-			end_wait(ticks, s, now);
-			*s = now;
-		}
-	}
+	for (unsigned vl = 0; vl < VB_FAB_VLS; vl++)
+		settle_wait(&e->port->vl[vl].xmit_wait, &e->lane[vl].wait_since,
+			    now);
+	settle_wait(&e->port->count[FAB_XMIT_WAIT], &e->wait_since, now);
 }
 
 void fab_charge_give(struct charge *c)

@@ -86,8 +86,8 @@ struct vb_mad_send {
 };
 
 /* 0; -EINVAL: no such agent, a class of the other queue pair, or a length
- * that is none of a MAD's; -EMSGSIZE: a message longer than VB_RMPP_MOST; -ENOBUFS:
- * too many requests are under way; -ENOMEM. */
+ * that is none of a MAD's; -EMSGSIZE: a message longer than VB_RMPP_MOST;
+ * -ENOBUFS: too many requests are under way; -ENOMEM. */
 VB_MUST_CHECK int vb_agents_send(struct vb_agents *a, void *client,
 				 const struct vb_mad_send *s, vb_time now);
 

@@ -329,6 +329,7 @@ layer mtu "interfaces that do not carry packets of the same size" program mtu
 layer cm "programs that find each other through librdmacm" program cm
 layer apps "applications that stand on verbs, as packaged" program apps
 layer rsockets "sockets that become RDMA" program rsockets
+layer fabric_sim "an InfiniBand fabric in virtual time, seeds and scale" program fabric_sim
 layer asan "unit's tests, memory and arithmetic watched" sanitized
 layer unit "each room alone, the protocol in virtual time, the ABI" unit
 layer install "from an installed prefix" program install

@@ -409,14 +409,28 @@ static void counters__agree(void **state)
 
 #define SOURCES 8
 
+/* Settings that a manager might write: the table goes up by quarters of a
+ * frame's time, and a step is forgotten in 41 us. */
+static void control(struct vb_fab_node *n)
+{
+	struct vb_fab_cc *cc = n->port[1].cc;
+
+	cc->control_map = 1;
+	cc->limit = VB_FAB_CCT - 1;
+	cc->sl[0] = (struct vb_fab_cc_sl){ .increase = 1, .timer = 40 };
+	for (unsigned i = 0; i < VB_FAB_CCT; i++)
+		cc->cct[i] = (uint16_t)(2u << 14 | i);
+}
+
 /* Eight sources send to one adapter, and a ninth to another, over one trunk
  * that has room for all. Returns the ninth's share of its link. */
-static double victim(struct fabt *t, uint32_t threshold)
+static double victim(struct fabt *t, uint32_t threshold, bool controlled,
+		     double *hot_share)
 {
 	struct vb_fab_link_spec trunk = { .bytes_per_sec = 10ull * GB };
 	struct vb_fab_node *s1, *s2, *hot, *cold, *a[SOURCES + 1];
-	struct stream *v;
-	uint64_t before;
+	struct stream *v = NULL;
+	uint64_t before, hot_before;
 
 	fabt_init(t, 1);
 	s1 = fabt_switch(t, SOURCES + 2);
@@ -432,19 +446,26 @@ static double victim(struct fabt *t, uint32_t threshold)
 	}
 	fabt_up(t, FABT_SHORTEST, 1);
 	s2->port[1].marking.threshold = threshold;
-	for (unsigned i = 0; i <= SOURCES; i++)
-		fabt_stream(t, a[i], i < SOURCES ? hot : cold, FRAME);
-	fabt_run(t, t->now + 5 * VB_MSEC);
-	v = &t->stream[SOURCES];
-	before = v->got_bytes;
+	for (unsigned i = 0; i <= SOURCES; i++) {
+		v = fabt_stream(t, a[i], i < SOURCES ? hot : cold, FRAME);
+		v->controlled = controlled;
+		v->frame_ns = FRAME + 4;
+		control(a[i]);
+	}
 	fabt_run(t, t->now + 10 * VB_MSEC);
+	before = v->got_bytes;
+	hot_before = s2->port[1].count[FAB_XMIT_WORDS];
+	fabt_run(t, t->now + 10 * VB_MSEC);
+	*hot_share = 4 *
+		     (double)(s2->port[1].count[FAB_XMIT_WORDS] - hot_before) /
+		     (10 * VB_MSEC);
 	return (double)(v->got_bytes - before) / (10 * VB_MSEC);
 }
 
 static void incast__starves_a_victim(void **state)
 {
 	struct fabt t;
-	double share = victim(&t, 0);
+	double hot, share = victim(&t, 0, false, &hot);
 
 	print_message("incast without congestion control: the victim has "
 		      "%.1f %% of its link\n",
@@ -459,12 +480,29 @@ static void incast__starves_a_victim(void **state)
 static void incast__marks_who_causes_it(void **state)
 {
 	struct fabt t;
+	double hot;
 
-	victim(&t, 200);
+	victim(&t, 200, false, &hot);
 	assert_int_equal(t.stream[SOURCES].marked, 0);
 	for (unsigned i = 0; i < SOURCES; i++)
 		assert_true(t.stream[i].marked > 100);
 	assert_int_equal(t.bad_icrc, 0);
+	fabt_fini(&t);
+}
+
+/* With control the victim keeps its link, and the hot link is still used. */
+static void incast__with_control_leaves_the_victim_its_share(void **state)
+{
+	struct fabt t;
+	double hot, share = victim(&t, 200, true, &hot);
+
+	print_message("incast with congestion control: the victim has %.1f %% "
+		      "of its link, the eight use %.1f %% of theirs; %llu "
+		      "CNPs\n",
+		      share * 100, hot * 100, (unsigned long long)t.cnps);
+	assert_true(share >= 0.9);
+	assert_true(hot >= 0.8);
+	assert_int_equal(t.disordered, 0);
 	fabt_fini(&t);
 }
 
@@ -483,6 +521,8 @@ int main(void)
 		cmocka_unit_test(counters__agree),
 		cmocka_unit_test(incast__starves_a_victim),
 		cmocka_unit_test(incast__marks_who_causes_it),
+		cmocka_unit_test(
+			incast__with_control_leaves_the_victim_its_share),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

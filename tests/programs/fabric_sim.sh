@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# An InfiniBand fabric in virtual time, at length: random fabrics with errors by
+# seeds, more than ten thousand ports, and what one processor forwards.
+# tests/programs/fabric_sim.sh
+here=$(dirname "$(readlink -f "$0")")
+# shellcheck source=tests/programs/lib.sh
+. "$here/lib.sh"
+tests_begin "$0" "$@"
+
+protocol=$build/tests/protocol
+seeds=10000 pods=12
+[ "${VERBENA_QUICK:-no}" = no ] || seeds=500 pods=4
+
+# passes NAME COMMAND...: it ends well; what it printed last is in the name.
+passes() {
+	local name=$1
+
+	shift
+	if "$@" >"$work/out" 2>&1; then
+		ok "fabric: $name: $(grep -v '^every' "$work/out" | tail -1)"
+	else
+		not_ok "fabric: $name" "$work/out"
+	fi
+}
+
+# forwards BYTES RATE: frames of BYTES, at least RATE million a second.
+forwards() {
+	local got
+
+	got=$(sed -n "s,^frames of *$1 bytes: \([0-9.]*\) M/s.*,\1,p" \
+		"$work/bench")
+	if awk -v got="${got:-0}" -v want="$2" 'BEGIN { exit !(got >= want) }'
+	then
+		ok "fabric: $got M frames of $1 bytes a second, $2 wanted"
+	else
+		not_ok "fabric: frames of $1 bytes" "$work/bench"
+	fi
+}
+
+passes "random fabrics" "$protocol/fab_sim" -n "$seeds"
+passes "scale" "$protocol/fab_scale" "$pods"
+"$build/bench/fabric_switch" 0.3 >"$work/bench"
+forwards 256 1
+forwards 4096 0.733 # 3 GB/s
+summary
