@@ -78,6 +78,7 @@ check() {
 		ok "fabric: $what"
 	else
 		not_ok "fabric: $what" "$work/got"
+		return 1
 	fi
 }
 
@@ -256,7 +257,8 @@ while read -r engine kind options; do
 	fabric_up --make "$kind"
 	# shellcheck disable=SC2086 # words
 	opensm_up Hca1 "$work/way.log" -R "$engine" $options
-	check "$kind by $engine $options" subnet_up "$work/way.log"
+	check "$kind by $engine $options" subnet_up "$work/way.log" ||
+		tail -n 5 "$work/way.log" "$work/way.log.out" "$work/fabric"
 	check "$kind: it is $engine that routes" \
 		grep -q "$engine tables configured on all" "$work/way.log"
 	says "$kind by $engine: a path" 'To ca' Hca2 ibtracert -G \
