@@ -36,4 +36,7 @@ int vb_cli_counters(int argc, char **argv);
 /* verbena broker [--daemon] [--linger SECONDS] */
 int vb_cli_broker(int argc, char **argv);
 
+/* verbena fabric [--name NAME] TOPOLOGY | --make KIND | ctl | show */
+int vb_cli_fabric(int argc, char **argv);
+
 #endif

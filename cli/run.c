@@ -97,15 +97,37 @@ static bool put_first(const char *variable, const char *value, char between)
 	return set;
 }
 
-/* In the build tree librdmacm.so.1 has a directory of its own. */
-static bool add_neighbour(const char *directory)
+static bool add_directory(const char *directory, const char *other)
 {
 	char path[PATH_MAX];
-	int n = snprintf(path, sizeof(path), "%s/../rdmacm", directory);
+	int n = snprintf(path, sizeof(path), "%s/%s", directory, other);
 
 	if (n < 0 || n >= PATH_MAX || access(path, X_OK) < 0)
 		return true;
 	return put_first("LD_LIBRARY_PATH", path, ':');
+}
+
+/* In the build tree librdmacm.so.1 has a directory of its own. */
+static bool add_neighbour(const char *directory)
+{
+	return add_directory(directory, "../rdmacm");
+}
+
+/* Is one of the devices a place in a fabric? */
+static bool wants_fabric(void)
+{
+	const char *devices = getenv("VERBENA_DEVICES");
+
+	return devices &&
+	       (strncmp(devices, "ib:", 3) == 0 || strstr(devices, ",ib:"));
+}
+
+/* libibumad.so.3 is beside the others, apart: it knows fabrics only, and
+ * programs with other devices read their files through the system's. */
+static bool add_umad(const char *directory)
+{
+	return !wants_fabric() || (add_directory(directory, "../umad") &&
+				   add_directory(directory, "umad"));
 }
 
 /* Find the library @name: when installed it is in @directory with the others,
@@ -204,7 +226,7 @@ static bool can_load(const struct vb_program *p)
 
 static bool put_libraries(const struct findings *f, const struct wish *w)
 {
-	return add_neighbour(f->directory) &&
+	return add_neighbour(f->directory) && add_umad(f->directory) &&
 	       put_first("LD_LIBRARY_PATH", f->directory, ':') &&
 	       redirect_to_tree(f->directory, f->root) &&
 	       (!w->rsockets || turn_sockets(f->directory, w->rsockets)) &&

@@ -131,6 +131,9 @@ static const struct {
 	{ "status", show_status, "", "say how many programs use RoCE devices" },
 	{ "broker", vb_cli_broker, "[--daemon] [--linger SECONDS]",
 	  "share the adapter among programs (starts by itself)" },
+	{ "fabric", vb_cli_fabric,
+	  "[--name NAME] TOPOLOGY | --make KIND | ctl ... | show",
+	  "run an InfiniBand fabric (`verbena fabric` alone says more)" },
 	{ "--version", show_version, "", "print the version" },
 	{ "--help", show_help, "", "print this text" },
 };
@@ -145,8 +148,9 @@ static void list_commands(FILE *to)
 	fprintf(to,
 		"\nA SPEC is an interface (eth0) or roce:INTERFACE for RoCE, "
 		"iwarp:INTERFACE\nfor iWARP, or a device's name (roce_eth0, "
-		"iw_eth0). Without any there is a\nRoCE device for each "
-		"interface, and no iWARP device.\n"
+		"iw_eth0), or ib:NODE or ib:FABRIC/NODE for a\nplace in an "
+		"InfiniBand fabric. Without any there is a RoCE device for "
+		"each\ninterface, and no other device.\n"
 		"Environment variables:\n"
 		"  " DEVICES_VARIABLE "  comma-separated specs; "
 		"`run --device` sets it\n"

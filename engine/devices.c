@@ -15,6 +15,7 @@
 #include "link/netif.h"
 
 #define SPEC_BYTES  96
+#define OTHERS	    "ib:" /* a place in a fabric, which libibumad.so.3 finds */
 #define DEVICE_NAME sizeof(((struct vb_device *)0)->name)
 
 /* What a spec begins with, and what a device's name does. */
@@ -271,6 +272,8 @@ static int add_specs(const struct interfaces *h, const char *specs,
 		int rc;
 
 		specs = cut_spec(specs, spec);
+		if (strncmp(spec, OTHERS, strlen(OTHERS)) == 0)
+			continue;
 		if (!is_readable_spec(spec)) {
 			vb_log(LOG_ERROR,
 			       "device spec \"%s\": not an interface, "

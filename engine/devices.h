@@ -30,7 +30,8 @@ static inline uint32_t vb_device_number(const struct vb_device *d)
 /*
  * @specs: comma-separated, NULL or empty for all. A spec is an interface
  * ("eth0": RoCE), or "roce:eth0" or "iwarp:eth0", or a device's name
- * ("roce_eth0", "iw_eth0"); devices come in their order. *@list is freed by
+ * ("roce_eth0", "iw_eth0"); devices come in their order, and places in a fabric
+ * ("ib:NODE") are passed over. *@list is freed by
  * free(). -ENODEV: a spec names nothing (logged); -EINVAL: a spec that cannot
  * be read (logged).
  */

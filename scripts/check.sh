@@ -339,6 +339,7 @@ layer fabric_sim "an InfiniBand fabric in virtual time, seeds and scale" program
 layer asan "unit's tests, memory and arithmetic watched" sanitized
 layer unit "each room alone, the protocol in virtual time, the ABI" unit
 layer install "from an installed prefix" program install
+layer fabric "an InfiniBand subnet under opensm" program fabric
 layer near "two programs of one host, without packets" program near
 layer garbage "hostile datagrams while traffic runs" program garbage
 layer ceph "a cluster whose messages go by RDMA" program ceph

@@ -34,6 +34,7 @@ need_build() {
 	need pkg-config have pkg-config
 	need libibverbs-dev library libibverbs
 	need librdmacm-dev library librdmacm
+	need libibumad-dev library libibumad
 	need libdeflate-dev library libdeflate
 	need libisal-dev library libisal
 	need libnl-3-dev library libnl-3.0
@@ -65,6 +66,8 @@ need_test() {
 	need openssh-client have ssh
 	need musl-tools have musl-gcc
 	need infiniband-diags have ibstat
+	need opensm have opensm
+	need ibsim-utils have ibsim
 	need ucx-utils have ucx_info
 	need libwrap0 loads libwrap.so.0 # its server's, which is only unpacked
 	need redis-tools have redis-benchmark

@@ -108,7 +108,7 @@ static void devices_list__specs_that_cannot_be_read(void **state)
 {
 	static const char *const specs[] = { ",",     "lo,",	",lo",
 					     "roce:", "iwarp:", "a b",
-					     "../lo", "ib:lo",	"iwarp:roce:lo",
+					     "../lo", "ibx:lo", "iwarp:roce:lo",
 					     "\x1b[m" };
 	struct vb_device *list = NULL;
 	char longest[300];
@@ -121,6 +121,22 @@ static void devices_list__specs_that_cannot_be_read(void **state)
 	longest[sizeof(longest) - 1] = '\0';
 	assert_int_equal(vb_devices_list(longest, &list, &count), -EINVAL);
 	assert_null(list);
+}
+
+/* Places in a fabric are for libibumad. */
+static void devices_list__places_are_passed_over(void **state)
+{
+	struct vb_device *list;
+	unsigned count;
+
+	assert_int_equal(vb_devices_list("ib:t/Hca1", &list, &count), 0);
+	assert_int_equal(count, 0);
+	free(list);
+	assert_int_equal(vb_devices_list("ib:Hca1,lo,ib:Hca2", &list, &count),
+			 0);
+	assert_int_equal(count, 1);
+	assert_string_equal(list[0].name, "roce_lo");
+	free(list);
 }
 
 static void devices_list__guids(void **state)
@@ -151,6 +167,7 @@ int main(void)
 		cmocka_unit_test(devices_list__names_that_collide),
 		cmocka_unit_test(devices_list__specs_that_name_nothing),
 		cmocka_unit_test(devices_list__specs_that_cannot_be_read),
+		cmocka_unit_test(devices_list__places_are_passed_over),
 		cmocka_unit_test(devices_list__guids),
 	};
 

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A fabric NAME has the directory fabric-NAME with its socket and what else it
+ * needs. Whether it runs is not what the file says but whether somebody
+ * listens: a lock on the directory, which the kernel gives back when the
+ * process ends, keeps two from taking one name.
+ */
+#include "engine/fabric_path.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/fdmail.h"
+#include "engine/runtime_dir.h"
+
+#define SOCKET	"socket"
+#define BACKLOG 128
+
+bool vb_fabric_name_good(const char *name)
+{
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < len; i++)
+		if (!isalnum((unsigned char)name[i]) && !strchr("-_.", name[i]))
+			return false;
+	return len > 0 && len <= VB_FABRIC_NAME && name[0] != '.';
+}
+
+/* The directory's path may be longer than a socket's name, so the socket is
+ * named by a descriptor of the directory. */
+static socklen_t address_in(int dir, struct sockaddr_un *a)
+{
+	*a = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	snprintf(a->sun_path, sizeof(a->sun_path), "/proc/self/fd/%d/" SOCKET,
+		 dir);
+	return sizeof(*a);
+}
+
+/* The directory of fabric @name, made if @make. A descriptor or -errno. */
+static int open_directory(const char *name, bool make, char path[PATH_MAX])
+{
+	char base[PATH_MAX], leaf[NAME_MAX];
+	int at, fd;
+
+	if (!vb_fabric_name_good(name))
+		return -EINVAL;
+	at = vb_runtime_dir_open(base);
+	if (at < 0)
+		return at;
+	snprintf(leaf, sizeof(leaf), "fabric-%s", name);
+	if (make && mkdirat(at, leaf, 0700) < 0 && errno != EEXIST) {
+		fd = -errno;
+	} else {
+		fd = vb_runtime_dir_enter(at, leaf);
+		if (snprintf(path, PATH_MAX, "%s/%s", base, leaf) >= PATH_MAX &&
+		    fd >= 0) {
+			close(fd);
+			fd = -ENAMETOOLONG;
+		}
+	}
+	close(at);
+	return fd;
+}
+
+/* A socket file that a fabric left behind which was killed is in the way. */
+static int bind_in(int dir)
+{
+	struct sockaddr_un a;
+	socklen_t len = address_in(dir, &a);
+	int fd;
+
+	(void)unlinkat(dir, SOCKET, 0);
+	fd = vb_fdmail_bind(&a, len);
+	if (fd >= 0 && listen(fd, BACKLOG) < 0) {
+		int rc = -errno;
+
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+int vb_fabric_listen(const char *name, char path[PATH_MAX])
+{
+	int dir = open_directory(name, true, path), fd;
+
+	if (dir < 0)
+		return dir;
+	if (flock(dir, LOCK_EX | LOCK_NB) < 0) {
+		fd = errno == EWOULDBLOCK ? -EADDRINUSE : -errno;
+		close(dir);
+		return fd;
+	}
+	fd = bind_in(dir);
+	if (fd < 0)
+		close(dir);
+	/* Else @dir stays open as long as this process lives: it is locked. */
+	return fd;
+}
+
+void vb_fabric_remove(const char *dir)
+{
+	char path[PATH_MAX];
+
+	if (snprintf(path, sizeof(path), "%s/" SOCKET, dir) < PATH_MAX)
+		(void)unlink(path);
+	(void)rmdir(dir);
+}
+
+int vb_fabric_connect(const char *name)
+{
+	char path[PATH_MAX];
+	struct sockaddr_un a;
+	int dir = open_directory(name, false, path), fd, rc = 0;
+
+	if (dir < 0)
+		return dir == -ENOENT ? -ECONNREFUSED : dir;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		rc = -errno;
+	else if (connect(fd, (struct sockaddr *)&a, address_in(dir, &a)) < 0)
+		rc = errno == ENOENT ? -ECONNREFUSED : -errno;
+	close(dir);
+	if (!rc)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Where the processes of fabrics are found: sockets in the directory of the
+ * user's files (engine/runtime_dir.h), named by their fabric. */
+#ifndef ENGINE_FABRIC_PATH_H
+#define ENGINE_FABRIC_PATH_H
+
+#include <limits.h>
+
+#include "base/defs.h"
+
+#define VB_FABRIC_DEFAULT "default"
+#define VB_FABRIC_NAME	  63 /* characters at most */
+
+/* Can a fabric be called @name: letters, digits, '-', '_' and '.', not first?
+ */
+bool vb_fabric_name_good(const char *name);
+
+/* Bind a socket for the fabric @name, and listen. Returns a descriptor that the
+ * caller closes; @dir gets the directory of the fabric's files, which is made.
+ * -EADDRINUSE: such a fabric runs; -EINVAL: no such name; else -errno. */
+VB_MUST_CHECK int vb_fabric_listen(const char *name, char dir[PATH_MAX]);
+
+/* Remove the socket and the directory @dir, whose other files are gone. The
+ * name stays taken until the process ends. */
+void vb_fabric_remove(const char *dir);
+
+/* Connect to the fabric @name. A descriptor that the caller closes, or -errno;
+ * -ECONNREFUSED: no such fabric runs. */
+VB_MUST_CHECK int vb_fabric_connect(const char *name);
+
+#endif

@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Programs: one connection each, which becomes a port of a node. Nothing that
+ * one sends is believed, and what it does not read is kept up to a limit and
+ * then dropped, so that it costs nobody else anything.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <infiniband/umad.h>
+
+#include "base/fdmail.h"
+#include "base/log.h"
+#include "fabricd/fabricd_priv.h"
+
+#define CLIENTS_MOST 1024
+#define OUTBOX_MOST  ((size_t)64 << 20) /* bytes that wait for one program */
+#define MESSAGES_RUN 64 /* of one program, before others are looked at */
+#define RECEIVE	     (sizeof(struct vb_umad_mad) + VB_UMAD_INLINE)
+
+/* A message that waits until its program reads. */
+struct letter {
+	struct letter *next;
+	int memory; /* -1: none comes along */
+	size_t len;
+	uint8_t bytes[];
+};
+
+struct client {
+	struct fd_watch watch;
+	struct vb_chain link;
+	struct vb_fabricd *f;
+	struct vb_agents *agents; /* of its port; NULL: not attached */
+	struct letter *first, **last;
+	size_t waiting;
+	bool gone;
+};
+
+/* --- what goes to a program --- */
+
+static void free_letter(struct letter *l)
+{
+	if (l->memory >= 0)
+		close(l->memory);
+	free(l);
+}
+
+static int send_letter(const struct client *c, const struct letter *l)
+{
+	return vb_fdmail_send(c->watch.fd, l->bytes, l->len, &l->memory,
+			      l->memory >= 0, MSG_DONTWAIT);
+}
+
+static void watch_for(struct client *c)
+{
+	uint32_t events = EPOLLIN | (c->first ? EPOLLOUT : 0u);
+
+	if (vb_fabricd_watch(c->f, &c->watch, events, true))
+		c->gone = true;
+}
+
+static void flush(struct client *c)
+{
+	while (c->first) {
+		struct letter *l = c->first;
+		int rc = send_letter(c, l);
+
+		if (rc == -EAGAIN)
+			return;
+		if (rc) {
+			c->gone = true;
+			return;
+		}
+		c->first = l->next;
+		if (!c->first)
+			c->last = &c->first;
+		c->waiting -= l->len;
+		free_letter(l);
+	}
+	watch_for(c);
+}
+
+/* Takes over @l. */
+static void post_letter(struct client *c, struct letter *l)
+{
+	int rc = c->first ? -EAGAIN : send_letter(c, l);
+
+	if (rc != -EAGAIN || c->waiting + l->len > OUTBOX_MOST) {
+		free_letter(l);
+		return;
+	}
+	l->next = NULL;
+	*c->last = l;
+	c->last = &l->next;
+	c->waiting += l->len;
+	if (c->first == l)
+		watch_for(c);
+}
+
+/* A sealed memfd with @len bytes, or -errno. */
+static int seal(const uint8_t *bytes, size_t len)
+{
+	int fd = memfd_create("mad", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return -errno;
+	while (len > 0) {
+		ssize_t n = write(fd, bytes, len);
+
+		if (n <= 0) {
+			close(fd);
+			return -ENOSPC;
+		}
+		bytes += n;
+		len -= (size_t)n;
+	}
+	return fd;
+}
+
+static void put_address(struct ib_mad_addr *to, const struct vb_mad_addr *a)
+{
+	to->qpn = htobe32(a->qpn);
+	to->qkey = htobe32(a->qkey);
+	to->lid = htobe16(a->lid);
+	to->sl = a->sl;
+	to->path_bits = a->path_bits;
+	to->grh_present = a->global;
+	to->pkey_index = a->pkey_index;
+	if (!a->global)
+		return;
+	to->gid_index = a->gid_index;
+	to->hop_limit = a->hop_limit;
+	to->traffic_class = a->tclass;
+	to->flow_label = htobe32(a->flow_label);
+	memcpy(to->gid, a->gid.raw, sizeof(to->gid));
+}
+
+void vb_fabricd_deliver(void *arg, void *client,
+			const struct vb_mad_delivery *d)
+{
+	bool is_long = d->len > VB_UMAD_INLINE;
+	struct vb_umad_mad m = {
+		.head = { .magic = VB_UMAD_MAGIC,
+			  .kind = UMAD_MAD,
+			  .length = (uint32_t)d->len },
+	};
+	struct ib_user_mad u = {
+		.agent_id = d->agent,
+		.status = d->status,
+		.length = (uint32_t)(sizeof(u) + d->len),
+	};
+	struct letter *l =
+		malloc(sizeof(*l) + sizeof(m) + (is_long ? 0 : d->len));
+
+	if (!l)
+		return;
+	put_address(&u.addr, d->addr);
+	memcpy(m.header, &u, sizeof(m.header));
+	l->memory = is_long ? seal(d->bytes, d->len) : -1;
+	l->len = sizeof(m) + (is_long ? 0 : d->len);
+	memcpy(l->bytes, &m, sizeof(m));
+	if (!is_long)
+		memcpy(l->bytes + sizeof(m), d->bytes, d->len);
+	if (is_long && l->memory < 0)
+		free_letter(l);
+	else
+		post_letter(client, l);
+}
+
+/* --- questions --- */
+
+static void answer(int fd, enum vb_umad_kind kind, int result)
+{
+	const struct vb_umad_head h = { .magic = VB_UMAD_MAGIC,
+					.kind = kind,
+					.result = result };
+
+	(void)!vb_fdmail_send(fd, &h, sizeof(h), NULL, 0, MSG_DONTWAIT);
+}
+
+unsigned vb_fabricd_rate(const struct vb_fab_port *p)
+{
+	static const struct {
+		uint8_t ext, speed;
+		unsigned tenths; /* of Gbit/s, a lane */
+	} speeds[] = {
+		{ FAB_NDR, 0, 1000 }, { FAB_HDR, 0, 500 }, { FAB_EDR, 0, 250 },
+		{ FAB_FDR, 0, 140 },  { 0, FAB_QDR, 100 }, { 0, FAB_DDR, 50 },
+		{ 0, FAB_SDR, 25 },
+	};
+	static const struct {
+		uint8_t width, lanes;
+	} widths[] = { { FAB_1X, 1 },
+		       { FAB_2X, 2 },
+		       { FAB_4X, 4 },
+		       { FAB_8X, 8 },
+		       { FAB_12X, 12 } };
+	unsigned lanes = 0;
+
+	for (unsigned i = 0; i < VB_COUNT(widths); i++)
+		if (widths[i].width == p->width_active)
+			lanes = widths[i].lanes;
+	for (unsigned i = 0; i < VB_COUNT(speeds); i++)
+		if (speeds[i].ext ? speeds[i].ext == p->speed_ext_active
+				  : speeds[i].speed == p->speed_active)
+			return lanes * speeds[i].tenths / 10;
+	return 0;
+}
+
+static void describe_port(struct vb_fabricd *f, struct vb_fab_node *n,
+			  uint8_t port, struct vb_umad_info *i)
+{
+	const struct vb_fab_port *p = &n->port[port];
+
+	i->has_port = 1;
+	i->state = p->state;
+	i->phys = p->phys;
+	i->lmc = p->lmc;
+	i->sm_sl = p->sm_sl;
+	i->lid = p->lid;
+	i->sm_lid = p->sm_lid;
+	i->rate = vb_fabricd_rate(p);
+	i->cap_mask = p->cap_mask;
+	i->gid_prefix = p->gid_prefix;
+	i->port_guid = p->guid;
+	i->pkeys = VB_MIN(p->pkeys, VB_UMAD_PKEYS);
+	memcpy(i->pkey, p->pkey, i->pkeys * sizeof(*i->pkey));
+	if (!vb_fabricd_issm_path(f, n, port, i->issm))
+		i->issm[0] = '\0';
+}
+
+static struct vb_fab_node *find_node(const struct vb_fabricd *f,
+				     const struct vb_umad_where *w)
+{
+	char name[VB_UMAD_NAME];
+
+	snprintf(name, sizeof(name), "%.*s", VB_UMAD_NAME - 1, w->node);
+	return vb_fabricd_node(f, name);
+}
+
+static bool has_own_port(const struct vb_fab_node *n, unsigned port)
+{
+	if (n->kind == FAB_SWITCH)
+		return port == 0;
+	return port >= 1 && port <= n->ports;
+}
+
+static void answer_query(struct client *c, const struct vb_umad_where *w)
+{
+	struct vb_fab_node *n = find_node(c->f, w);
+	struct vb_umad_info i = {
+		.head = { .magic = VB_UMAD_MAGIC, .kind = UMAD_QUERY },
+	};
+
+	c->gone = true; /* it is all that a connection may ask */
+	if (!n) {
+		answer(c->watch.fd, UMAD_QUERY, -ENODEV);
+		return;
+	}
+	i.kind = n->kind;
+	i.ports = n->ports;
+	i.guid = n->guid;
+	i.sys_guid = n->sys_guid;
+	i.vendor_id = n->vendor_id;
+	i.device_id = n->device_id;
+	i.revision = n->revision;
+	if (has_own_port(n, w->port))
+		describe_port(c->f, n, w->port, &i);
+	(void)!vb_fdmail_send(c->watch.fd, &i, sizeof(i), NULL, 0,
+			      MSG_DONTWAIT);
+}
+
+static void attach(struct client *c, const struct vb_umad_where *w)
+{
+	struct vb_fab_node *n = find_node(c->f, w);
+
+	if (n && has_own_port(n, w->port))
+		c->agents = vb_mgmt_agents(c->f->mgmt, n, w->port);
+	c->gone = !c->agents;
+	answer(c->watch.fd, UMAD_ATTACH, c->agents ? 0 : -ENODEV);
+}
+
+static int register_agent(struct client *c, const struct vb_umad_wish *w)
+{
+	const struct vb_agent_wish wish = {
+		.class = w->class,
+		.class_version = w->class_version,
+		.rmpp_version = w->rmpp_version,
+		.oui = w->oui,
+		.methods = { w->methods[0], w->methods[1] },
+	};
+
+	return vb_agents_register(c->agents, c, &wish);
+}
+
+/* --- MADs from a program --- */
+
+static struct vb_mad_addr get_address(const struct ib_mad_addr *from)
+{
+	struct vb_mad_addr a = {
+		.qpn = be32toh(from->qpn) & 0xffffff,
+		.qkey = be32toh(from->qkey),
+		.lid = be16toh(from->lid),
+		.sl = from->sl & 15,
+		.path_bits = from->path_bits,
+		.global = from->grh_present,
+		.gid_index = from->gid_index,
+		.hop_limit = from->hop_limit,
+		.tclass = from->traffic_class,
+		.flow_label = be32toh(from->flow_label) & 0xfffff,
+		.pkey_index = from->pkey_index,
+	};
+
+	memcpy(a.gid.raw, from->gid, sizeof(a.gid.raw));
+	return a;
+}
+
+static void send_mad(struct client *c, const struct vb_umad_mad *m,
+		     const uint8_t *data, vb_time now)
+{
+	struct ib_user_mad u;
+	struct vb_mad_send s = { .bytes = data, .len = m->head.length };
+	int rc;
+
+	memcpy(&u, m->header, sizeof(u));
+	s.agent = u.agent_id;
+	s.to = get_address(&u.addr);
+	s.timeout_ms = u.timeout_ms;
+	s.retries = VB_MIN(u.retries, 1000u);
+	rc = vb_agents_send(c->agents, c, &s, now);
+	if (rc)
+		vb_log(LOG_DEBUG, "a program's MAD of %u bytes by agent %u: %s",
+		       m->head.length, u.agent_id, strerror(-rc));
+}
+
+/* Only a sealed memfd neither changes nor makes the reader wait. */
+static bool is_sealed(int memory)
+{
+	int seals = fcntl(memory, F_GET_SEALS);
+
+	return seals >= 0 && (seals & F_SEAL_SHRINK) && (seals & F_SEAL_WRITE);
+}
+
+static void send_long(struct client *c, const struct vb_umad_mad *m, int memory,
+		      vb_time now)
+{
+	size_t len = m->head.length;
+	uint8_t *data;
+
+	if (len > VB_UMAD_MOST || !is_sealed(memory))
+		return;
+	data = malloc(len);
+	if (data && pread(memory, data, len, 0) == (ssize_t)len)
+		send_mad(c, m, data, now);
+	free(data);
+}
+
+/* --- commands --- */
+
+/* The answer leaves in pieces that a message holds; the client waits for it
+ * and reads, so the socket's buffer is given time by blocking is not needed:
+ * what does not fit waits as letters do. */
+static void post_text(struct client *c, int result, const char *text,
+		      size_t len)
+{
+	struct vb_umad_head h = {
+		.magic = VB_UMAD_MAGIC,
+		.kind = UMAD_COMMAND,
+		.result = result,
+		.length = (uint32_t)len,
+	};
+	struct letter *l = malloc(sizeof(*l) + sizeof(h) + len);
+
+	if (!l)
+		return;
+	l->memory = -1;
+	l->len = sizeof(h) + len;
+	memcpy(l->bytes, &h, sizeof(h));
+	memcpy(l->bytes + sizeof(h), text, len);
+	post_letter(c, l);
+}
+
+static void run_command(struct client *c, const char *text, vb_time now)
+{
+	char error[VB_TOPO_ERROR] = "", *said = NULL;
+	size_t len = 0, at = 0;
+	FILE *to = open_memstream(&said, &len);
+	int rc;
+
+	if (!to)
+		return;
+	rc = vb_fabricd_do(c->f, text, to, error, now);
+	fclose(to);
+	for (; !rc && at < len; at += VB_MIN(len - at, (size_t)VB_UMAD_INLINE))
+		post_text(c, 0, said + at,
+			  VB_MIN(len - at, (size_t)VB_UMAD_INLINE));
+	post_text(c, rc, error, rc ? strlen(error) : 0);
+	free(said);
+}
+
+/* --- what comes from a program --- */
+
+struct message {
+	union {
+		struct vb_umad_head head;
+		struct vb_umad_where where;
+		struct vb_umad_wish wish;
+		struct vb_umad_agent agent;
+		struct vb_umad_mad mad;
+		uint8_t bytes[RECEIVE + 1];
+	};
+	size_t len;
+	int fd; /* that came along; -1: none */
+};
+
+static void take_port_message(struct client *c, struct message *m, vb_time now)
+{
+	size_t data = m->len - sizeof(m->mad);
+
+	if (m->head.kind == UMAD_REGISTER && m->len == sizeof(m->wish))
+		answer(m->fd, UMAD_REGISTER, register_agent(c, &m->wish));
+	else if (m->head.kind == UMAD_UNREGISTER && m->len == sizeof(m->agent))
+		answer(m->fd, UMAD_UNREGISTER,
+		       vb_agents_unregister(c->agents, c, m->agent.agent));
+	else if (m->head.kind == UMAD_MAD && m->len == sizeof(m->mad))
+		send_long(c, &m->mad, m->fd, now);
+	else if (m->head.kind == UMAD_MAD && m->len > sizeof(m->mad) &&
+		 m->mad.head.length == data)
+		send_mad(c, &m->mad, m->bytes + sizeof(m->mad), now);
+	else
+		c->gone = true;
+}
+
+static void take_message(struct client *c, struct message *m, vb_time now)
+{
+	if (m->len < sizeof(m->head) || m->head.magic != VB_UMAD_MAGIC) {
+		c->gone = true;
+	} else if (c->agents) {
+		take_port_message(c, m, now);
+	} else if (m->head.kind == UMAD_QUERY && m->len == sizeof(m->where)) {
+		answer_query(c, &m->where);
+	} else if (m->head.kind == UMAD_ATTACH && m->len == sizeof(m->where)) {
+		attach(c, &m->where);
+	} else if (m->head.kind == UMAD_COMMAND) {
+		m->bytes[m->len] = '\0';
+		run_command(c, (char *)m->bytes + sizeof(m->head), now);
+	} else {
+		c->gone = true;
+	}
+}
+
+/* False: there is none. */
+static bool read_message(struct client *c, vb_time now)
+{
+	static struct message m; /* one thread */
+	unsigned count = 1;
+	ssize_t n = vb_fdmail_recv(c->watch.fd, m.bytes, RECEIVE, &m.fd, &count,
+				   MSG_DONTWAIT);
+
+	if (n == -EAGAIN)
+		return false;
+	if (n <= 0) {
+		c->gone = true;
+		return false;
+	}
+	m.len = (size_t)n;
+	if (!count)
+		m.fd = -1;
+	take_message(c, &m, now);
+	if (m.fd >= 0)
+		close(m.fd);
+	return !c->gone;
+}
+
+static void close_client(struct client *c)
+{
+	if (c->agents)
+		vb_agents_forget(c->agents, c);
+	while (c->first) {
+		struct letter *l = c->first;
+
+		c->first = l->next;
+		free_letter(l);
+	}
+	close(c->watch.fd);
+	vb_chain_del(&c->link);
+	c->f->client_count--;
+	free(c);
+}
+
+static void serve(struct fd_watch *w, uint32_t events, vb_time now)
+{
+	struct client *c = VB_CONTAINER_OF(w, struct client, watch);
+
+	if (events & EPOLLOUT)
+		flush(c);
+	for (unsigned i = 0; i < MESSAGES_RUN && !c->gone; i++)
+		if (!read_message(c, now))
+			break;
+	if (c->gone)
+		close_client(c);
+}
+
+void vb_fabricd_accept(struct fd_watch *w, uint32_t events, vb_time now)
+{
+	struct vb_fabricd *f = VB_CONTAINER_OF(w, struct vb_fabricd, listener);
+	int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct client *c;
+	uid_t uid;
+
+	if (fd < 0)
+		return;
+	c = f->client_count < CLIENTS_MOST && vb_fdmail_trusts_peer(fd, &uid)
+		    ? calloc(1, sizeof(*c))
+		    : NULL;
+	if (!c) {
+		close(fd);
+		return;
+	}
+	c->f = f;
+	c->watch.fd = fd;
+	c->watch.ready = serve;
+	c->last = &c->first;
+	vb_chain_add(&f->clients, &c->link);
+	f->client_count++;
+	if (vb_fabricd_watch(f, &c->watch, EPOLLIN, false))
+		close_client(c);
+}
+
+void vb_fabricd_close_clients(struct vb_fabricd *f)
+{
+	while (f->clients)
+		close_client(VB_CONTAINER_OF(f->clients, struct client, link));
+}

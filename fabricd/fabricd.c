@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The process: it makes the network of a topology, joins data plane and
+ * management, and turns time and descriptors into their calls.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/rand.h"
+#include "engine/fabric_path.h"
+#include "fabricd/fabricd_priv.h"
+#include "wire/smp.h"
+
+#define EVENTS	   32
+#define SPIN	   (20 * VB_USEC) /* what is due sooner is not slept for */
+#define FRAMES_RUN 4096		  /* between two looks at the descriptors */
+
+/* Capabilities of every port; those of a switch's port 0 are fewer. */
+#define CAPS_CA                                                                \
+	(VB_CAP_TRAP | VB_CAP_SYSTEM_GUID | VB_CAP_REREGISTER | VB_CAP_CM)
+#define CAPS_SWITCH (VB_CAP_TRAP | VB_CAP_SYSTEM_GUID)
+
+/* --- data plane and management --- */
+
+static enum vb_fab_taken on_local(void *arg, struct vb_fab_node *node,
+				  uint8_t port, const uint8_t *bytes,
+				  size_t len, vb_time now)
+{
+	struct vb_fabricd *f = arg;
+
+	(void)!vb_mgmt_hear(f->mgmt, node, port, bytes, len, now);
+	return FAB_TAKEN;
+}
+
+static void on_event(void *arg, struct vb_fab_node *node, uint8_t port,
+		     const struct vb_fab_event_info *i, vb_time now)
+{
+	struct vb_fabricd *f = arg;
+
+	switch (i->event) {
+	case FAB_EV_STATE:
+		if (!i->by_management)
+			vb_mgmt_state_changed(f->mgmt, node, port, now);
+		break;
+	case FAB_EV_INTEGRITY:
+		vb_mgmt_link_error(f->mgmt, node, port, TRAP_INTEGRITY, now);
+		break;
+	case FAB_EV_OVERRUN:
+		vb_mgmt_link_error(f->mgmt, node, port, TRAP_OVERRUN, now);
+		break;
+	case FAB_EV_WATCHDOG:
+		vb_mgmt_link_error(f->mgmt, node, port, TRAP_WATCHDOG, now);
+		break;
+	case FAB_EV_PKEY:
+		vb_mgmt_pkey_violated(f->mgmt, node, port, i->frame, i->len,
+				      now);
+		break;
+	case FAB_EV_ROOM:
+		vb_mgmt_room(f->mgmt, node, port, now);
+		break;
+	}
+}
+
+static int send_frame(void *arg, struct vb_fab_node *node, uint8_t port,
+		      const uint8_t *bytes, size_t len, vb_time now)
+{
+	struct vb_fabricd *f = arg;
+
+	return vb_fab_send(f->net, node, port, bytes, len, now);
+}
+
+static int set_state(void *arg, struct vb_fab_node *node, uint8_t port,
+		     enum vb_fab_state state, vb_time now)
+{
+	struct vb_fabricd *f = arg;
+
+	return vb_fab_set_state(f->net, node, port, state, now);
+}
+
+static int set_phys(void *arg, struct vb_fab_node *node, uint8_t port,
+		    enum vb_fab_phys phys, vb_time now)
+{
+	struct vb_fabricd *f = arg;
+
+	return vb_fab_set_phys(f->net, node, port, phys, now);
+}
+
+/* --- the network of a topology --- */
+
+static void fill_node(struct vb_fab_node *n, const struct vb_topo_node *t)
+{
+	n->sys_guid = t->sys_guid;
+	n->vendor_id = t->vendor_id;
+	n->device_id = t->device_id;
+	for (unsigned i = 0; i <= n->ports; i++) {
+		struct vb_fab_port *p = &n->port[i];
+		const struct vb_topo_port *from = &t->port[i];
+
+		p->cap_mask = n->kind == FAB_SWITCH ? CAPS_SWITCH : CAPS_CA;
+		/* As firmware leaves them: a subnet manager that had to raise
+		 * them would take each link down first. */
+		p->mtu = p->mtu_cap;
+		p->oper_vls = p->vl_cap;
+		if (from->width)
+			p->width_supported = p->width_enabled = from->width;
+		if (from->speed) {
+			p->speed_supported = p->speed_enabled = from->speed;
+			p->speed_ext_supported = p->speed_ext_enabled =
+				from->speed_ext;
+		}
+		if (p->speed_ext_supported)
+			p->cap_mask |= VB_CAP_EXTENDED_SPEEDS;
+		if (from->guid && n->kind != FAB_SWITCH && i > 0)
+			p->guid = p->guids[0] = from->guid;
+	}
+}
+
+static int add_node(struct vb_fabricd *f, const struct vb_topo_node *t)
+{
+	const struct vb_fab_node_spec spec = {
+		.kind = t->kind,
+		.ports = t->ports,
+		.guid = t->guid,
+		.desc = t->desc,
+	};
+	struct vb_fab_node *n = vb_fab_node_create(&spec);
+
+	if (!n)
+		return -ENOMEM;
+	fill_node(n, t);
+	if (vb_fab_add(f->net, n)) {
+		vb_fab_node_destroy(n);
+		return -ENOMEM;
+	}
+	return vb_mgmt_add(f->mgmt, n);
+}
+
+/* The rate of a link is that of the slower end. */
+static int add_links(struct vb_fabricd *f, uint32_t index, vb_time now)
+{
+	const struct vb_topo_node *t = &f->topo->nodes[index];
+
+	for (unsigned i = 1; i <= t->ports; i++) {
+		const struct vb_topo_port *p = &t->port[i];
+		int rc;
+
+		if (!p->linked || p->peer < index ||
+		    (p->peer == index && p->peer_port < i))
+			continue;
+		rc = vb_fab_link(f->net, vb_fab_node(f->net, index), (uint8_t)i,
+				 vb_fab_node(f->net, p->peer), p->peer_port,
+				 &p->spec, now);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int build(struct vb_fabricd *f)
+{
+	const struct vb_fab_ops fab_ops = { .on_local = on_local,
+					    .on_event = on_event,
+					    .arg = f };
+	const struct vb_mgmt_ops mgmt_ops = {
+		.send = send_frame,
+		.set_state = set_state,
+		.set_phys = set_phys,
+		.deliver = vb_fabricd_deliver,
+		.arg = f,
+	};
+	vb_time now = vb_clock_read();
+	int rc = 0;
+
+	f->net = vb_fab_net_create(&fab_ops, vb_rand32());
+	f->mgmt = vb_mgmt_create(&mgmt_ops);
+	if (!f->net || !f->mgmt)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < f->topo->count && !rc; i++)
+		rc = add_node(f, &f->topo->nodes[i]);
+	for (uint32_t i = 0; i < f->topo->count && !rc; i++)
+		rc = add_links(f, i, now);
+	return rc;
+}
+
+struct vb_fab_node *vb_fabricd_node(const struct vb_fabricd *f,
+				    const char *name)
+{
+	const struct vb_topo_node *t = vb_topo_find(f->topo, name);
+
+	return t ? vb_fab_node(f->net, (uint32_t)(t - f->topo->nodes)) : NULL;
+}
+
+/* --- descriptors and time --- */
+
+int vb_fabricd_watch(struct vb_fabricd *f, struct fd_watch *w, uint32_t events,
+		     bool again)
+{
+	struct epoll_event e = { .events = events, .data.ptr = w };
+
+	if (epoll_ctl(f->epoll, again ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, w->fd,
+		      &e) < 0)
+		return -errno;
+	return 0;
+}
+
+static int start_listening(struct vb_fabricd *f, const char *name)
+{
+	int rc;
+
+	f->listener.fd = vb_fabric_listen(name, f->dir);
+	if (f->listener.fd < 0)
+		return f->listener.fd;
+	f->listener.ready = vb_fabricd_accept;
+	rc = vb_fabricd_issm_open(f);
+	return rc ? rc : vb_fabricd_watch(f, &f->listener, EPOLLIN, false);
+}
+
+static void word_error(char *error, const char *name, int rc)
+{
+	if (rc == -EADDRINUSE)
+		snprintf(error, VB_TOPO_ERROR,
+			 "a fabric \"%s\" runs already; choose another --name",
+			 name);
+	else if (rc == -EINVAL)
+		snprintf(
+			error, VB_TOPO_ERROR,
+			"a fabric cannot be called \"%.80s\": 1 to 63 letters, "
+			"digits, '-', '_' and '.', which does not begin it",
+			name);
+	else
+		snprintf(error, VB_TOPO_ERROR, "fabric \"%.80s\": %s", name,
+			 strerror(-rc));
+}
+
+struct vb_fabricd *vb_fabricd_create(const struct vb_topo *topo,
+				     const char *name,
+				     char error[VB_TOPO_ERROR])
+{
+	struct vb_fabricd *f = calloc(1, sizeof(*f));
+	int rc = -ENOMEM;
+
+	if (!f) {
+		word_error(error, name, rc);
+		return NULL;
+	}
+	f->topo = topo;
+	f->listener.fd = f->inotify.fd = -1;
+	f->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (f->epoll < 0)
+		rc = -errno;
+	else
+		rc = build(f);
+	if (!rc)
+		rc = start_listening(f, name);
+	if (!rc)
+		return f;
+	word_error(error, name, rc);
+	vb_fabricd_destroy(f);
+	return NULL;
+}
+
+void vb_fabricd_destroy(struct vb_fabricd *f)
+{
+	vb_fabricd_close_clients(f);
+	vb_fabricd_issm_close(f);
+	vb_mgmt_destroy(f->mgmt);
+	if (f->net)
+		vb_fab_net_destroy(f->net);
+	if (f->listener.fd >= 0) {
+		vb_fabric_remove(f->dir);
+		close(f->listener.fd);
+	}
+	if (f->epoll >= 0)
+		close(f->epoll);
+	free(f);
+}
+
+/* Move what is due, until nothing is, or the descriptors have waited long
+ * enough. The time until the next event; 0: at once. */
+static vb_time run_fabric(struct vb_fabricd *f)
+{
+	for (unsigned i = 0; i < FRAMES_RUN; i++) {
+		vb_time now = vb_clock_read(), next;
+
+		(void)vb_fab_run(f->net, now);
+		vb_mgmt_run(f->mgmt, now);
+		next = VB_MIN(vb_fab_next(f->net), vb_mgmt_next(f->mgmt));
+		if (next == VB_NEVER)
+			return VB_NEVER;
+		if (next > now + SPIN)
+			return next - now;
+	}
+	return 0;
+}
+
+static void serve_descriptors(struct vb_fabricd *f)
+{
+	struct epoll_event events[EVENTS];
+	int n = epoll_wait(f->epoll, events, EVENTS, 0);
+
+	for (int i = 0; i < n; i++) {
+		struct fd_watch *w = events[i].data.ptr;
+
+		w->ready(w, events[i].events, vb_clock_read());
+	}
+}
+
+int vb_fabricd_run(struct vb_fabricd *f, int stop)
+{
+	struct pollfd fds[] = { { f->epoll, POLLIN, 0 }, { stop, POLLIN, 0 } };
+
+	for (;;) {
+		vb_time wait = run_fabric(f);
+		struct timespec t = { (time_t)(wait / VB_SEC),
+				      (long)(wait % VB_SEC) };
+		int n = ppoll(fds, 2, wait == VB_NEVER ? NULL : &t, NULL);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n > 0 && fds[1].revents)
+			return 0;
+		if (n > 0)
+			serve_descriptors(f);
+	}
+}

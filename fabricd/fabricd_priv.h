@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The parts of a fabric's process: the network, its clients, commands. */
+#ifndef FABRICD_FABRICD_PRIV_H
+#define FABRICD_FABRICD_PRIV_H
+
+#include <limits.h>
+
+#include "base/chain.h"
+#include "fabricd/fabricd.h"
+#include "mgmt/nodes.h"
+#include "wire/umad_ipc.h"
+
+/* What a descriptor of the process is for. */
+struct fd_watch {
+	int fd;
+	/* @events as of epoll. It may free itself, and no other. */
+	void (*ready)(struct fd_watch *w, uint32_t events, vb_time now);
+};
+
+struct vb_fabricd {
+	const struct vb_topo *topo;
+	struct vb_fab_net *net;
+	struct vb_mgmt *mgmt;
+	int epoll;
+	struct fd_watch listener;
+	struct fd_watch inotify;
+	char dir[PATH_MAX]; /* of the fabric's files */
+	struct vb_chain *clients;
+	unsigned client_count;
+	struct vb_chain *issms;
+};
+
+/* Begin or change watching. 0 or -errno. */
+int vb_fabricd_watch(struct vb_fabricd *f, struct fd_watch *w, uint32_t events,
+		     bool again);
+
+/* fabricd/client.c */
+void vb_fabricd_accept(struct fd_watch *w, uint32_t events, vb_time now);
+void vb_fabricd_close_clients(struct vb_fabricd *f);
+/* For struct vb_mgmt_ops: @client is a struct client. */
+void vb_fabricd_deliver(void *arg, void *client,
+			const struct vb_mad_delivery *d);
+
+/* fabricd/issm.c: the files that subnet managers hold open. */
+int vb_fabricd_issm_open(struct vb_fabricd *f);
+void vb_fabricd_issm_close(struct vb_fabricd *f);
+/* The file of a port, made if need be. False: there can be none. */
+bool vb_fabricd_issm_path(struct vb_fabricd *f, struct vb_fab_node *node,
+			  uint8_t port, char path[VB_UMAD_PATH]);
+
+/* fabricd/command.c: run @text, and write the answer to @to. 0, or -EINVAL and
+ * @error. */
+int vb_fabricd_do(struct vb_fabricd *f, const char *text, FILE *to,
+		  char error[VB_TOPO_ERROR], vb_time now);
+
+/* The node of the network that is called @name, as vb_topo_find() finds it. */
+struct vb_fab_node *vb_fabricd_node(const struct vb_fabricd *f,
+				    const char *name);
+/* Gbit/s of a port's link, coding included, as its name has it; 0: down. */
+unsigned vb_fabricd_rate(const struct vb_fab_port *p);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes a topology as ibnetdiscover would. */
+#include <string.h>
+
+#include "fabricd/topology_priv.h"
+
+static const struct {
+	const char *word, *guid;
+	char letter;
+} kinds[] = {
+	[FAB_CA] = { "Ca", "caguid", 'H' },
+	[FAB_SWITCH] = { "Switch", "switchguid", 'S' },
+	[FAB_ROUTER] = { "Rt", "rtguid", 'R' },
+};
+
+static void put_id(FILE *to, const struct vb_topo_node *n)
+{
+	fprintf(to, "\"%c-%016jx\"", kinds[n->kind].letter, (uintmax_t)n->guid);
+}
+
+static void put_port(FILE *to, const struct vb_topo *t,
+		     const struct vb_topo_node *n, unsigned port)
+{
+	const struct vb_topo_port *p = &n->port[port];
+	const struct vb_topo_node *peer = &t->nodes[p->peer];
+	char rate[16];
+
+	fprintf(to, "[%u]\t", port);
+	put_id(to, peer);
+	fprintf(to, "[%u]\t\t# \"%s\"", p->peer_port, peer->desc);
+	if (vb_topo_rate_put(p, rate))
+		fprintf(to, " %s", rate);
+	fputc('\n', to);
+}
+
+static void put_odds(FILE *to, const char *name, uint32_t odds)
+{
+	if (odds)
+		fprintf(to, " %s=%.10g", name, odds / 4294967295.0);
+}
+
+/* From one of its ends. */
+static void put_tuning(FILE *to, const struct vb_topo_node *n, unsigned port)
+{
+	const struct vb_fab_link_spec *s = &n->port[port].spec;
+	const struct vb_fab_link_spec none = { 0 };
+
+	if (memcmp(s, &none, sizeof(none)) == 0)
+		return;
+	fputs("#! link ", to);
+	put_id(to, n);
+	fprintf(to, "[%u]", port);
+	if (s->delay)
+		fprintf(to, " delay=%juns", (uintmax_t)s->delay);
+	if (s->unpaced)
+		fputs(" rate=free", to);
+	else if (s->bytes_per_sec)
+		fprintf(to, " rate=%ju", (uintmax_t)s->bytes_per_sec * 8);
+	if (s->buffer)
+		fprintf(to, " buf=%u", s->buffer);
+	if (s->extended)
+		fputs(" credits=ext", to);
+	put_odds(to, "lose", s->lose);
+	put_odds(to, "corrupt", s->corrupt);
+	put_odds(to, "lose_flow", s->lose_flow);
+	put_odds(to, "corrupt_flow", s->corrupt_flow);
+	fputc('\n', to);
+}
+
+static void put_node(FILE *to, const struct vb_topo *t,
+		     const struct vb_topo_node *n)
+{
+	fprintf(to, "\nvendid=%#x\ndevid=%#x\nsysimgguid=%#jx\n%s=%#jx\n",
+		n->vendor_id, n->device_id, (uintmax_t)n->sys_guid,
+		kinds[n->kind].guid, (uintmax_t)n->guid);
+	fprintf(to, "%s\t%u ", kinds[n->kind].word, n->ports);
+	put_id(to, n);
+	fprintf(to, "\t\t# \"%s\"\n", n->desc);
+	for (unsigned p = 1; p <= n->ports; p++)
+		if (n->port[p].linked)
+			put_port(to, t, n, p);
+}
+
+bool vb_topo_write(const struct vb_topo *t, FILE *to)
+{
+	for (uint32_t i = 0; i < t->count; i++)
+		put_node(to, t, &t->nodes[i]);
+	fputc('\n', to);
+	for (uint32_t i = 0; i < t->count; i++)
+		for (unsigned p = 1; p <= t->nodes[i].ports; p++) {
+			const struct vb_topo_port *port = &t->nodes[i].port[p];
+
+			if (port->linked &&
+			    (port->peer > i ||
+			     (port->peer == i && port->peer_port > p)))
+				put_tuning(to, &t->nodes[i], p);
+		}
+	return fflush(to) == 0 && !ferror(to);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a fabric consists of, as a file says it: the format that ibnetdiscover
+ * prints and that ibsim reads, with comment lines "#! link" for what an
+ * emulated link needs beside (docs/FABRIC.md has the grammar).
+ */
+#ifndef FABRICD_TOPOLOGY_H
+#define FABRICD_TOPOLOGY_H
+
+#include <stdio.h>
+
+#include "fabric/net.h"
+
+#define VB_TOPO_ID    65 /* with its NUL */
+#define VB_TOPO_ERROR 400
+#define VB_TOPO_NODES 65536
+
+struct vb_topo_port {
+	bool linked;
+	uint32_t peer; /* index of a node */
+	uint8_t peer_port;
+	unsigned line; /* that says so; 0: the peer's line does */
+	uint64_t guid; /* 0: not given */
+	/* What is supported: 0 what a node has by default. */
+	uint8_t width, speed, speed_ext;
+	struct vb_fab_link_spec spec; /* the same at both ends */
+};
+
+struct vb_topo_node {
+	uint8_t kind, ports;   /* enum vb_fab_kind */
+	char id[VB_TOPO_ID];   /* as the file calls it */
+	char desc[VB_TOPO_ID]; /* NodeDescription */
+	uint64_t guid, sys_guid;
+	uint32_t vendor_id, device_id;
+	unsigned line;
+	const char *file;
+	struct vb_topo_port *port; /* [1..ports] */
+};
+
+struct vb_topo {
+	struct vb_topo_node *nodes;
+	uint32_t count, room;
+	uint32_t *by_id; /* a table of hashes, of a power of two of indices */
+	uint32_t hash_room;
+	char **files; /* names of those that were read */
+	unsigned file_count;
+};
+
+/* Read the file @path, or what it includes. @topo is empty (all zero) before.
+ * 0; -EINVAL: the file breaks a rule; -ENOMEM, or why it cannot be read.
+ * @error says it all: FILE:LINE: cause. Free @topo in either case. */
+VB_MUST_CHECK int vb_topo_read(struct vb_topo *topo, const char *path,
+			       char error[VB_TOPO_ERROR]);
+
+/* Make what @spec describes: "fat-tree:2:18x36", "torus:4x4",
+ * "dragonfly:4:2:2", "switch:2". As vb_topo_read(). */
+VB_MUST_CHECK int vb_topo_make(struct vb_topo *topo, const char *spec,
+			       char error[VB_TOPO_ERROR]);
+/* One line for each kind, for people. */
+extern const char vb_topo_kinds[];
+
+void vb_topo_free(struct vb_topo *topo);
+
+/* The node that is called @name: by its id, or else its description. NULL:
+ * none, or several have the description. */
+struct vb_topo_node *vb_topo_find(const struct vb_topo *topo, const char *name);
+
+/* Write @topo in the format of ibnetdiscover; what was read from the result is
+ * equal to @topo. False: writing failed. */
+VB_MUST_CHECK bool vb_topo_write(const struct vb_topo *topo, FILE *to);
+
+/* Add a node; it has no links. -EINVAL and @error: there is one of this id, or
+ * too many; -ENOMEM. *@index: which it is. */
+VB_MUST_CHECK int vb_topo_add(struct vb_topo *topo, uint8_t kind,
+			      unsigned ports, const char *id, uint32_t *index,
+			      char error[VB_TOPO_ERROR]);
+/* Link two ports that have no link. */
+void vb_topo_link(struct vb_topo *topo, uint32_t a, unsigned a_port, uint32_t b,
+		  unsigned b_port);
+/* Give a GUID to each node that has none, and check that all differ. 0;
+ * -EINVAL; -ENOMEM. */
+VB_MUST_CHECK int vb_topo_finish(struct vb_topo *topo,
+				 char error[VB_TOPO_ERROR]);
+
+/* Read the parameters of a link, "delay=50us rate=8G", into @spec; what they do
+ * not name stays. -EINVAL and @error: what is wrong. */
+VB_MUST_CHECK int vb_topo_link_spec(const char *text,
+				    struct vb_fab_link_spec *spec,
+				    char error[VB_TOPO_ERROR]);
+
+#endif

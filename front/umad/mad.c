@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * MADs: their addresses, sending, receiving. A port's descriptor is the socket
+ * of its connection, so programs may wait for it as they like; a MAD that is
+ * too long for the caller's buffer stays in the socket's queue.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/fdmail.h"
+#include "front/umad/umad.h"
+
+#define HEADER sizeof(struct ib_user_mad)
+_Static_assert(sizeof(struct ib_user_mad) == VB_UMAD_HEADER,
+	       "the public header and that of messages are one");
+
+#define METHOD_WORDS (16 / sizeof(long))
+#define OPENIB_OUI   0x001405
+
+/* --- what is in the caller's buffer --- */
+
+UMAD_EXPORT void *umad_get_mad(void *umad)
+{
+	return ((struct ib_user_mad *)umad)->data;
+}
+
+UMAD_EXPORT size_t umad_size(void)
+{
+	return HEADER;
+}
+
+UMAD_EXPORT int umad_status(void *umad)
+{
+	return (int)((struct ib_user_mad *)umad)->status;
+}
+
+UMAD_EXPORT ib_mad_addr_t *umad_get_mad_addr(void *umad)
+{
+	return &((struct ib_user_mad *)umad)->addr;
+}
+
+int umad_set_grh_net(void *umad, void *mad_addr)
+{
+	struct ib_user_mad *mad = umad;
+	const struct ib_mad_addr *from = mad_addr;
+
+	mad->addr.grh_present = from != NULL;
+	if (!from)
+		return 0;
+	memcpy(mad->addr.gid, from->gid, sizeof(mad->addr.gid));
+	mad->addr.flow_label = from->flow_label;
+	mad->addr.hop_limit = from->hop_limit;
+	mad->addr.traffic_class = from->traffic_class;
+	mad->addr.gid_index = from->gid_index;
+	return 0;
+}
+
+/* The flow label is in host order here. */
+UMAD_EXPORT int umad_set_grh(void *umad, void *mad_addr)
+{
+	struct ib_user_mad *mad = umad;
+
+	umad_set_grh_net(umad, mad_addr);
+	if (mad_addr)
+		mad->addr.flow_label = htobe32(mad->addr.flow_label);
+	return 0;
+}
+
+UMAD_EXPORT int umad_set_addr_net(void *umad, __be16 dlid, __be32 dqp, int sl,
+				  __be32 qkey)
+{
+	struct ib_user_mad *mad = umad;
+
+	mad->addr.qpn = dqp;
+	mad->addr.lid = dlid;
+	mad->addr.qkey = qkey;
+	mad->addr.sl = (uint8_t)sl;
+	return 0;
+}
+
+UMAD_EXPORT int umad_set_addr(void *umad, int dlid, int dqp, int sl, int qkey)
+{
+	return umad_set_addr_net(umad, htobe16((uint16_t)dlid),
+				 htobe32((uint32_t)dqp), sl,
+				 htobe32((uint32_t)qkey));
+}
+
+UMAD_EXPORT int umad_set_pkey(void *umad, int pkey_index)
+{
+	((struct ib_user_mad *)umad)->addr.pkey_index = (uint16_t)pkey_index;
+	return 0;
+}
+
+UMAD_EXPORT int umad_get_pkey(void *umad)
+{
+	return ((struct ib_user_mad *)umad)->addr.pkey_index;
+}
+
+/* --- agents --- */
+
+static int register_agent(int fd, const struct vb_umad_wish *wish)
+{
+	int rc = umad_call(fd, wish, sizeof(*wish));
+
+	if (rc < 0)
+		UMAD_SAY("cannot register an agent of class %#x: %s\n",
+			 wish->class, strerror(-rc));
+	return rc;
+}
+
+static struct vb_umad_wish wish_for(int class, int version, uint8_t rmpp)
+{
+	return (struct vb_umad_wish){
+		.head = { .magic = VB_UMAD_MAGIC, .kind = UMAD_REGISTER },
+		.class = (uint8_t) class,
+		.class_version = (uint8_t)version,
+		.rmpp_version = rmpp,
+	};
+}
+
+/* What the interface knows is one error, whatever the cause. */
+static int all_are_eperm(int rc)
+{
+	return rc < 0 ? -EPERM : rc;
+}
+
+UMAD_EXPORT int umad_register(int portid, int mgmt_class, int mgmt_version,
+			      uint8_t rmpp_version,
+			      long method_mask[METHOD_WORDS])
+{
+	struct vb_umad_wish w =
+		wish_for(mgmt_class, mgmt_version, rmpp_version);
+
+	w.oui = OPENIB_OUI; /* which matters to classes 0x30 to 0x4f alone */
+	if (method_mask)
+		memcpy(w.methods, method_mask, sizeof(w.methods));
+	return all_are_eperm(register_agent(portid, &w));
+}
+
+UMAD_EXPORT int umad_register_oui(int portid, int mgmt_class,
+				  uint8_t rmpp_version, uint8_t oui[3],
+				  long method_mask[METHOD_WORDS])
+{
+	struct vb_umad_wish w = wish_for(mgmt_class, 1, rmpp_version);
+
+	if (mgmt_class < 0x30 || mgmt_class > 0x4f)
+		return -EINVAL;
+	w.oui = (uint32_t)oui[0] << 16 | (uint32_t)oui[1] << 8 | oui[2];
+	if (method_mask)
+		memcpy(w.methods, method_mask, sizeof(w.methods));
+	return all_are_eperm(register_agent(portid, &w));
+}
+
+/* Errors are positive here. UMAD_USER_RMPP: the program does RMPP itself. */
+UMAD_EXPORT int umad_register2(int port_fd, struct umad_reg_attr *attr,
+			       uint32_t *agent_id)
+{
+	struct vb_umad_wish w;
+	int rc;
+
+	if (!attr || !agent_id || attr->flags & ~(uint32_t)UMAD_USER_RMPP)
+		return EINVAL;
+	w = wish_for(attr->mgmt_class, attr->mgmt_class_version,
+		     attr->flags & UMAD_USER_RMPP ? 0 : attr->rmpp_version);
+	w.oui = attr->oui;
+	memcpy(w.methods, attr->method_mask, sizeof(w.methods));
+	rc = register_agent(port_fd, &w);
+	if (rc < 0)
+		return -rc;
+	*agent_id = (uint32_t)rc;
+	return 0;
+}
+
+UMAD_EXPORT int umad_unregister(int portid, int agentid)
+{
+	const struct vb_umad_agent u = {
+		.head = { .magic = VB_UMAD_MAGIC, .kind = UMAD_UNREGISTER },
+		.agent = (uint32_t)agentid,
+	};
+
+	return umad_call(portid, &u, sizeof(u));
+}
+
+UMAD_EXPORT int umad_close_port(int portid)
+{
+	close(portid);
+	return 0;
+}
+
+UMAD_EXPORT int umad_get_fd(int portid)
+{
+	return portid;
+}
+
+/* --- sending --- */
+
+/* A memfd that nobody can change. A descriptor or -errno. */
+static int seal(const void *bytes, size_t len)
+{
+	int fd = memfd_create("mad", MFD_CLOEXEC | MFD_ALLOW_SEALING), rc;
+	const char *at = bytes;
+
+	if (fd < 0)
+		return -errno;
+	while (len > 0) {
+		ssize_t n = write(fd, at, len);
+
+		if (n <= 0) {
+			rc = n < 0 ? -errno : -EIO;
+			close(fd);
+			return rc;
+		}
+		at += n;
+		len -= (size_t)n;
+	}
+	if (fcntl(fd, F_ADD_SEALS,
+		  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) <
+	    0) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+static int send_long(int fd, const struct vb_umad_mad *m, const void *data,
+		     size_t len)
+{
+	int memory = seal(data, len), rc;
+
+	if (memory < 0)
+		return memory;
+	rc = vb_fdmail_send(fd, m, sizeof(*m), &memory, 1, 0);
+	close(memory);
+	return rc;
+}
+
+static int send_short(int fd, struct vb_umad_mad *m, const void *data,
+		      size_t len)
+{
+	struct iovec iov[] = { { m, sizeof(*m) },
+			       { (void *)(uintptr_t)data, len } };
+	const struct msghdr h = { .msg_iov = iov, .msg_iovlen = 2 };
+
+	return sendmsg(fd, &h, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+UMAD_EXPORT int umad_send(int portid, int agentid, void *umad, int length,
+			  int timeout_ms, int retries)
+{
+	struct ib_user_mad *mad = umad;
+	struct vb_umad_mad m = {
+		.head = { .magic = VB_UMAD_MAGIC, .kind = UMAD_MAD },
+	};
+	int rc;
+
+	if (length < 0 || length > (int)VB_UMAD_MOST) {
+		errno = EINVAL;
+		return -EINVAL;
+	}
+	mad->timeout_ms = (uint32_t)timeout_ms;
+	mad->retries = (uint32_t)retries;
+	mad->agent_id = (uint32_t)agentid;
+	m.head.length = (uint32_t)length;
+	memcpy(m.header, mad, sizeof(m.header));
+	if (length > VB_UMAD_INLINE)
+		rc = send_long(portid, &m, mad->data, (size_t)length);
+	else
+		rc = send_short(portid, &m, mad->data, (size_t)length);
+	if (!rc)
+		return 0;
+	UMAD_SAY("cannot send: %s\n", strerror(-rc));
+	errno = -rc;
+	return rc;
+}
+
+/* --- receiving --- */
+
+UMAD_EXPORT int umad_poll(int portid, int timeout_ms)
+{
+	struct pollfd p = { .fd = portid, .events = POLLIN };
+	int n = poll(&p, 1, timeout_ms);
+
+	if (n == 1)
+		return 0;
+	if (n == 0) {
+		errno = ETIMEDOUT;
+		return -ETIMEDOUT;
+	}
+	return -EIO;
+}
+
+/* Between looking at a message and taking it, no other thread may take it. */
+static pthread_mutex_t taking = PTHREAD_MUTEX_INITIALIZER;
+
+/* The first message's head and header, which stay in the queue. */
+static int look(int fd, struct vb_umad_mad *m)
+{
+	ssize_t n = recv(fd, m, sizeof(*m), MSG_PEEK | MSG_DONTWAIT);
+
+	if (n < 0)
+		return -errno;
+	if (n == 0)
+		return -EIO; /* the fabric is gone */
+	if (n != sizeof(*m) || m->head.magic != VB_UMAD_MAGIC ||
+	    m->head.kind != UMAD_MAD || m->head.length > VB_UMAD_MOST)
+		return -EPROTO;
+	return 0;
+}
+
+static int take_long(int fd, struct vb_umad_mad *m, void *data, size_t len)
+{
+	unsigned count = 1;
+	int memory, rc = 0;
+	ssize_t n = vb_fdmail_recv(fd, m, sizeof(*m), &memory, &count,
+				   MSG_DONTWAIT);
+
+	if (n < 0 || count != 1)
+		return n < 0 ? (int)n : -EPROTO;
+	if (pread(memory, data, len, 0) != (ssize_t)len)
+		rc = -EPROTO;
+	close(memory);
+	return rc;
+}
+
+static int take_short(int fd, struct vb_umad_mad *m, void *data, size_t len)
+{
+	struct iovec iov[] = { { m, sizeof(*m) }, { data, len } };
+	struct msghdr h = { .msg_iov = iov, .msg_iovlen = 2 };
+	ssize_t n = recvmsg(fd, &h, MSG_DONTWAIT);
+
+	if (n < 0)
+		return -errno;
+	return (size_t)n == sizeof(*m) + len ? 0 : -EPROTO;
+}
+
+/* Returns 0, or -errno; -ENOSPC with *@length, when there is no room. */
+static int take(int fd, struct ib_user_mad *mad, int *length)
+{
+	struct vb_umad_mad m;
+	int rc = look(fd, &m);
+	size_t len;
+
+	if (rc)
+		return rc;
+	len = m.head.length;
+	if ((size_t)VB_MAX(*length, 0) < len) {
+		memcpy(mad, m.header, sizeof(m.header));
+		*length = (int)len;
+		return -ENOSPC;
+	}
+	if (len > VB_UMAD_INLINE)
+		rc = take_long(fd, &m, mad->data, len);
+	else
+		rc = take_short(fd, &m, mad->data, len);
+	if (rc)
+		return rc;
+	memcpy(mad, m.header, sizeof(m.header));
+	*length = (int)len;
+	return 0;
+}
+
+UMAD_EXPORT int umad_recv(int portid, void *umad, int *length, int timeout_ms)
+{
+	struct ib_user_mad *mad = umad;
+	int rc;
+
+	errno = 0;
+	if (!umad || !length) {
+		errno = EINVAL;
+		return -EINVAL;
+	}
+	do {
+		rc = timeout_ms ? umad_poll(portid, timeout_ms) : 0;
+		if (rc) {
+			if (!errno)
+				errno = -rc;
+			return rc;
+		}
+		pthread_mutex_lock(&taking);
+		rc = take(portid, mad, length);
+		pthread_mutex_unlock(&taking);
+		/* Another thread was faster: wait on, if it is for ever. */
+	} while (rc == -EAGAIN && timeout_ms < 0);
+	if (rc == 0)
+		return (int)mad->agent_id;
+	errno = -rc;
+	return rc;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which adapters there are, and how to reach their fabric. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/fdmail.h"
+#include "engine/fabric_path.h"
+#include "front/umad/umad.h"
+
+#define DEVICES	       "VERBENA_DEVICES"
+#define PREFIX	       "ib:"
+#define ANSWER_SECONDS 10
+
+/* --- places --- */
+
+/* FABRIC/NODE or NODE, @len characters. False: it is neither. */
+static bool parse_place(const char *spec, size_t len, struct umad_place *place)
+{
+	const char *slash = memchr(spec, '/', len);
+	size_t fabric = slash ? (size_t)(slash - spec) : 0;
+	const char *node = slash ? slash + 1 : spec;
+	size_t rest = len - (size_t)(node - spec);
+
+	if (rest == 0 || rest >= sizeof(place->node) ||
+	    fabric >= sizeof(place->fabric) || (slash && fabric == 0))
+		return false;
+	snprintf(place->fabric, sizeof(place->fabric), "%.*s",
+		 slash ? (int)fabric : (int)strlen(VB_FABRIC_DEFAULT),
+		 slash ? spec : VB_FABRIC_DEFAULT);
+	snprintf(place->node, sizeof(place->node), "%.*s", (int)rest, node);
+	return true;
+}
+
+/* Calls the adapters in turn; *@count is how many there are. */
+static bool walk(unsigned index, struct umad_place *place, unsigned *count)
+{
+	const char *s = getenv(DEVICES);
+	struct umad_place ignored;
+
+	*count = 0;
+	while (s && *s) {
+		size_t len = strcspn(s, ",");
+
+		if (strncmp(s, PREFIX, strlen(PREFIX)) == 0 &&
+		    parse_place(s + strlen(PREFIX), len - strlen(PREFIX),
+				*count == index ? place : &ignored) &&
+		    (*count)++ == index)
+			return true;
+		s += len + (s[len] == ',');
+	}
+	return false;
+}
+
+unsigned umad_places(void)
+{
+	struct umad_place ignored;
+	unsigned count;
+
+	(void)walk(UINT_MAX, &ignored, &count);
+	return VB_MIN(count, (unsigned)UMAD_MAX_DEVICES);
+}
+
+bool umad_place(unsigned index, struct umad_place *place)
+{
+	unsigned count;
+
+	return walk(index, place, &count);
+}
+
+int umad_place_index(const char *name)
+{
+	unsigned long index;
+	char *end;
+
+	if (!name)
+		return umad_places() ? 0 : -1;
+	if (strncmp(name, "ib", 2) != 0 || name[2] < '0' || name[2] > '9')
+		return -1;
+	index = strtoul(name + 2, &end, 10);
+	return *end || index >= umad_places() ? -1 : (int)index;
+}
+
+/* --- connections --- */
+
+static int trust(int fd)
+{
+	/* Who does not answer must not stop the program for ever. */
+	const struct timeval patience = { .tv_sec = ANSWER_SECONDS };
+	uid_t uid;
+
+	if (!vb_fdmail_trusts_peer(fd, &uid))
+		return -EPERM;
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience,
+		       sizeof(patience)) < 0)
+		return -errno;
+	return 0;
+}
+
+int umad_connect(const struct umad_place *place)
+{
+	int fd = vb_fabric_connect(place->fabric), rc;
+
+	if (fd < 0)
+		return fd;
+	rc = trust(fd);
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+static struct vb_umad_where where(const struct umad_place *place,
+				  enum vb_umad_kind kind, unsigned port)
+{
+	struct vb_umad_where w = {
+		.head = { .magic = VB_UMAD_MAGIC, .kind = kind },
+		.port = (uint8_t)port,
+	};
+
+	memcpy(w.node, place->node, sizeof(w.node));
+	return w;
+}
+
+/* Send @w; the answer is of @room bytes, or a head alone that says why not. */
+static int ask(int fd, const struct vb_umad_where *w, void *answer, size_t room)
+{
+	struct vb_umad_head *head = answer;
+	ssize_t n;
+
+	if (send(fd, w, sizeof(*w), MSG_NOSIGNAL) < 0)
+		return -errno;
+	n = recv(fd, answer, room, 0);
+	if (n < 0)
+		return errno == EAGAIN ? -ETIMEDOUT : -errno;
+	if ((size_t)n < sizeof(*head) || head->magic != VB_UMAD_MAGIC)
+		return n == 0 ? -ECONNRESET : -EPROTO;
+	if (head->result < 0)
+		return head->result;
+	return (size_t)n == room ? 0 : -EPROTO;
+}
+
+int umad_ask(const struct umad_place *place, unsigned port,
+	     struct vb_umad_info *info)
+{
+	struct vb_umad_where w = where(place, UMAD_QUERY, port);
+	int fd = umad_connect(place), rc;
+
+	if (fd < 0)
+		return fd;
+	rc = ask(fd, &w, info, sizeof(*info));
+	close(fd);
+	return rc;
+}
+
+int umad_attach(const struct umad_place *place, unsigned port)
+{
+	struct vb_umad_where w = where(place, UMAD_ATTACH, port);
+	const struct timeval for_ever = { 0 };
+	int fd = umad_connect(place), rc;
+	struct vb_umad_head answer;
+
+	if (fd < 0)
+		return fd;
+	rc = ask(fd, &w, &answer, sizeof(answer));
+	if (!rc && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &for_ever,
+			      sizeof(for_ever)) < 0)
+		rc = -errno;
+	if (!rc)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+int umad_call(int fd, const void *bytes, size_t len)
+{
+	const struct timeval patience = { .tv_sec = ANSWER_SECONDS };
+	struct vb_umad_head head;
+	int pair[2], rc;
+	ssize_t n;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	(void)setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &patience,
+			 sizeof(patience));
+	rc = vb_fdmail_send(fd, bytes, len, &pair[1], 1, 0);
+	close(pair[1]);
+	if (!rc) {
+		n = recv(pair[0], &head, sizeof(head), 0);
+		rc = n == sizeof(head) ? head.result
+		     : n < 0	       ? -errno
+				       : -ECONNRESET;
+	}
+	close(pair[0]);
+	return rc;
+}

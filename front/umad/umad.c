@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The library's beginning and end, adapters and their ports. */
+#include "front/umad/umad.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define STATE_ACTIVE 4
+#define PHYS_LINK_UP 5
+#define LINK_LAYER   "InfiniBand"
+#define TYPE	     "Verbena"
+#define NODE_SWITCH  2
+
+int umad_debug_level;
+
+UMAD_EXPORT int umad_init(void)
+{
+	return 0;
+}
+
+UMAD_EXPORT int umad_done(void)
+{
+	return 0;
+}
+
+UMAD_EXPORT int umad_debug(int level)
+{
+	if (level >= 0)
+		umad_debug_level = level;
+	return umad_debug_level;
+}
+
+static void name_adapter(unsigned index, char name[UMAD_CA_NAME_LEN])
+{
+	snprintf(name, UMAD_CA_NAME_LEN, "ib%u", index);
+}
+
+UMAD_EXPORT int umad_get_cas_names(char cas[][UMAD_CA_NAME_LEN], int max)
+{
+	unsigned count = umad_places();
+
+	for (unsigned i = 0; i < count && max > 0 && i < (unsigned)max; i++)
+		name_adapter(i, cas[i]);
+	return VB_MIN((int)count, VB_MAX(max, 0));
+}
+
+/* --- a port --- */
+
+static void fill_port(umad_port_t *port, unsigned index, unsigned number,
+		      const struct vb_umad_info *i)
+{
+	memset(port, 0, sizeof(*port));
+	name_adapter(index, port->ca_name);
+	port->portnum = (int)number;
+	port->base_lid = i->lid;
+	port->lmc = i->lmc;
+	port->sm_lid = i->sm_lid;
+	port->sm_sl = i->sm_sl;
+	port->state = i->state;
+	port->phys_state = i->phys;
+	port->rate = i->rate;
+	port->capmask = htobe32(i->cap_mask);
+	port->gid_prefix = htobe64(i->gid_prefix);
+	port->port_guid = htobe64(i->port_guid);
+	snprintf(port->link_layer, sizeof(port->link_layer), LINK_LAYER);
+}
+
+static int fill_pkeys(umad_port_t *port, const struct vb_umad_info *i)
+{
+	unsigned count = VB_MIN(i->pkeys, VB_UMAD_PKEYS);
+
+	port->pkeys = calloc(count ? count : 1, sizeof(*port->pkeys));
+	if (!port->pkeys)
+		return -ENOMEM;
+	memcpy(port->pkeys, i->pkey, count * sizeof(*port->pkeys));
+	port->pkeys_size = count;
+	return 0;
+}
+
+static int get_port(unsigned index, const struct umad_place *place,
+		    unsigned number, umad_port_t *port)
+{
+	struct vb_umad_info info;
+	int rc = umad_ask(place, number, &info);
+
+	if (rc)
+		return rc;
+	if (!info.has_port)
+		return -ENODEV;
+	fill_port(port, index, number, &info);
+	return fill_pkeys(port, &info);
+}
+
+/* How much a port is to be preferred. */
+static unsigned worth(const struct vb_umad_info *i)
+{
+	if (i->state == STATE_ACTIVE)
+		return 3;
+	return i->phys == PHYS_LINK_UP ? 2 : 1;
+}
+
+/* The first active port, or the first whose link is up, or the first. */
+static int choose_port(const struct umad_place *place, unsigned *number)
+{
+	struct vb_umad_info info;
+	unsigned best = 0;
+	int rc = umad_ask(place, 0, &info);
+
+	*number = 0;
+	if (rc || info.kind == NODE_SWITCH)
+		return rc;
+	for (unsigned p = 1, ports = info.ports; p <= ports; p++) {
+		rc = umad_ask(place, p, &info);
+		if (rc)
+			return rc;
+		if (worth(&info) > best) {
+			best = worth(&info);
+			*number = p;
+		}
+	}
+	return 0;
+}
+
+/* From what callers name to what this library knows. */
+static int resolve(const char *name, int number, unsigned *index,
+		   struct umad_place *place, unsigned *port)
+{
+	int at = umad_place_index(name);
+
+	if (at < 0 || !umad_place((unsigned)at, place))
+		return -ENODEV;
+	*index = (unsigned)at;
+	*port = (unsigned)number;
+	if (number < 0 || number > 255)
+		return -EINVAL;
+	return number == 0 ? choose_port(place, port) : 0;
+}
+
+UMAD_EXPORT int umad_get_port(const char *ca_name, int portnum,
+			      umad_port_t *port)
+{
+	struct umad_place place;
+	unsigned index, number;
+	int rc = resolve(ca_name, portnum, &index, &place, &number);
+
+	return rc ? rc : get_port(index, &place, number, port);
+}
+
+UMAD_EXPORT int umad_release_port(umad_port_t *port)
+{
+	free(port->pkeys);
+	port->pkeys = NULL;
+	port->pkeys_size = 0;
+	return 0;
+}
+
+/* --- an adapter --- */
+
+static void fill_ca(umad_ca_t *ca, unsigned index, const struct vb_umad_info *i)
+{
+	memset(ca, 0, sizeof(*ca));
+	name_adapter(index, ca->ca_name);
+	ca->node_type = i->kind;
+	ca->numports = i->ports;
+	snprintf(ca->fw_ver, sizeof(ca->fw_ver), "1.0.0");
+	snprintf(ca->hw_ver, sizeof(ca->hw_ver), "%u", i->revision);
+	snprintf(ca->ca_type, sizeof(ca->ca_type), TYPE);
+	ca->node_guid = htobe64(i->guid);
+	ca->system_guid = htobe64(i->sys_guid);
+}
+
+/* The ports that a umad_ca_t has room for: 1 to 9 of an adapter, 0 of a
+ * switch. */
+static int fill_ports(umad_ca_t *ca, unsigned index,
+		      const struct umad_place *place)
+{
+	bool is_switch = ca->node_type == NODE_SWITCH;
+
+	if (is_switch || ca->numports >= UMAD_CA_MAX_PORTS)
+		ca->numports = is_switch ? 0 : UMAD_CA_MAX_PORTS - 1;
+	for (int p = is_switch ? 0 : 1; p <= ca->numports; p++) {
+		int rc;
+
+		ca->ports[p] = calloc(1, sizeof(**ca->ports));
+		if (!ca->ports[p])
+			return -ENOMEM;
+		rc = get_port(index, place, (unsigned)p, ca->ports[p]);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+UMAD_EXPORT int umad_release_ca(umad_ca_t *ca)
+{
+	for (int p = 0; p < UMAD_CA_MAX_PORTS; p++) {
+		if (!ca->ports[p])
+			continue;
+		umad_release_port(ca->ports[p]);
+		free(ca->ports[p]);
+		ca->ports[p] = NULL;
+	}
+	return 0;
+}
+
+UMAD_EXPORT int umad_get_ca(const char *ca_name, umad_ca_t *ca)
+{
+	struct umad_place place;
+	struct vb_umad_info info;
+	int index = umad_place_index(ca_name), rc;
+
+	if (index < 0 || !umad_place((unsigned)index, &place))
+		return -ENODEV;
+	rc = umad_ask(&place, 0, &info);
+	if (rc)
+		return rc;
+	fill_ca(ca, (unsigned)index, &info);
+	rc = fill_ports(ca, (unsigned)index, &place);
+	if (rc)
+		umad_release_ca(ca);
+	return rc;
+}
+
+/* Index 0 is that of port 0, which only switches have. */
+UMAD_EXPORT int umad_get_ca_portguids(const char *ca_name, __be64 *portguids,
+				      int max)
+{
+	umad_ca_t ca;
+	int rc = umad_get_ca(ca_name, &ca), count;
+
+	if (rc)
+		return rc;
+	count = ca.numports + 1;
+	for (int p = 0; portguids && p < count; p++) {
+		if (p >= max) {
+			umad_release_ca(&ca);
+			return -ENOMEM;
+		}
+		portguids[p] = ca.ports[p] ? ca.ports[p]->port_guid : 0;
+	}
+	umad_release_ca(&ca);
+	return count;
+}
+
+UMAD_EXPORT int umad_get_issm_path(const char *ca_name, int portnum,
+				   char path[], int max)
+{
+	struct umad_place place;
+	struct vb_umad_info info;
+	unsigned index, number;
+	int rc = resolve(ca_name, portnum, &index, &place, &number);
+
+	if (!rc)
+		rc = umad_ask(&place, number, &info);
+	if (rc)
+		return rc;
+	if (!info.issm[0])
+		return -EINVAL;
+	snprintf(path, max > 0 ? (size_t)max : 0, "%s", info.issm);
+	return 0;
+}
+
+/* --- lists of adapters --- */
+
+UMAD_EXPORT void umad_free_ca_device_list(struct umad_device_node *head)
+{
+	while (head) {
+		struct umad_device_node *next = head->next;
+
+		free((void *)(uintptr_t)head->ca_name);
+		free(head);
+		head = next;
+	}
+}
+
+UMAD_EXPORT struct umad_device_node *umad_get_ca_device_list(void)
+{
+	struct umad_device_node *head = NULL, **last = &head;
+	unsigned count = umad_places();
+
+	errno = 0;
+	for (unsigned i = 0; i < count; i++) {
+		char name[UMAD_CA_NAME_LEN];
+
+		name_adapter(i, name);
+		*last = calloc(1, sizeof(**last));
+		if (*last)
+			(*last)->ca_name = strdup(name);
+		if (!*last || !(*last)->ca_name) {
+			umad_free_ca_device_list(head);
+			errno = ENOMEM;
+			return NULL;
+		}
+		last = &(*last)->next;
+	}
+	return head;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	const struct umad_device_node *const *x = a, *const *y = b;
+
+	return strcmp((*x)->ca_name, (*y)->ca_name);
+}
+
+UMAD_EXPORT int umad_sort_ca_device_list(struct umad_device_node **head,
+					 size_t size)
+{
+	struct umad_device_node **all, *n;
+	size_t count = 0;
+
+	for (n = *head; n; n = n->next)
+		count++;
+	if (size && size < count)
+		return EINVAL;
+	if (count < 2)
+		return 0;
+	all = calloc(count, sizeof(*all));
+	if (!all)
+		return ENOMEM;
+	count = 0;
+	for (n = *head; n; n = n->next)
+		all[count++] = n;
+	qsort(all, count, sizeof(*all), compare_names);
+	for (size_t i = 0; i < count; i++)
+		all[i]->next = i + 1 < count ? all[i + 1] : NULL;
+	*head = all[0];
+	free(all);
+	return 0;
+}
+
+/* --- ports as descriptors --- */
+
+UMAD_EXPORT int umad_open_port(const char *ca_name, int portnum)
+{
+	struct umad_place place;
+	unsigned index, number;
+	int rc = resolve(ca_name, portnum, &index, &place, &number);
+
+	if (!rc)
+		rc = umad_attach(&place, number);
+	if (rc < 0)
+		UMAD_SAY("cannot open port %d of %s: %s\n", portnum,
+			 ca_name ? ca_name : "the first adapter",
+			 strerror(-rc));
+	return rc;
+}
+
+/* InfiniBand has no ports without queue pair 0. */
+int umad_open_smi_port(const char *ca_name, int portnum);
+UMAD_EXPORT int umad_open_smi_port(const char *ca_name, int portnum)
+{
+	return umad_open_port(ca_name, portnum);
+}
+
+/* One adapter is both: these two came with adapters whose queue pairs 0 and 1
+ * belong to different devices. */
+struct umad_ca_pair {
+	char smi_name[UMAD_CA_NAME_LEN];
+	uint32_t smi_preferred_port;
+	char gsi_name[UMAD_CA_NAME_LEN];
+	uint32_t gsi_preferred_port;
+};
+
+static void fill_pair(struct umad_ca_pair *pair, unsigned index, unsigned port)
+{
+	name_adapter(index, pair->smi_name);
+	name_adapter(index, pair->gsi_name);
+	pair->smi_preferred_port = pair->gsi_preferred_port = port;
+}
+
+int umad_get_smi_gsi_pairs(struct umad_ca_pair cas[], size_t max);
+UMAD_EXPORT int umad_get_smi_gsi_pairs(struct umad_ca_pair cas[], size_t max)
+{
+	unsigned count = umad_places(), filled = 0;
+
+	for (unsigned i = 0; i < count && filled < max; i++) {
+		struct umad_place place;
+		unsigned port;
+
+		if (umad_place(i, &place) && choose_port(&place, &port) == 0)
+			fill_pair(&cas[filled++], i, port);
+	}
+	return (int)filled;
+}
+
+int umad_get_smi_gsi_pair_by_ca_name(const char *name, uint8_t portnum,
+				     struct umad_ca_pair *ca);
+UMAD_EXPORT int umad_get_smi_gsi_pair_by_ca_name(const char *name,
+						 uint8_t portnum,
+						 struct umad_ca_pair *ca)
+{
+	struct umad_place place;
+	unsigned index, number;
+	int rc = resolve(name, portnum, &index, &place, &number);
+
+	if (!rc)
+		fill_pair(ca, index, number);
+	return rc;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * libibumad.so.3: InfiniBand's management datagrams for programs, with
+ * rdma-core's symbols and versions. Adapters are those that VERBENA_DEVICES
+ * names by ib:NODE or ib:FABRIC/NODE; they are called ib0, ib1 and so on, in
+ * that order, and are ports of a fabric's process (fabricd).
+ */
+#ifndef FRONT_UMAD_UMAD_H
+#define FRONT_UMAD_UMAD_H
+
+#include <infiniband/umad.h>
+#include <infiniband/umad_str.h>
+
+#include "wire/umad_ipc.h"
+
+#define UMAD_EXPORT __attribute__((visibility("default")))
+
+#define FABRIC_NAME 64
+
+/* An adapter: its place in a fabric. */
+struct umad_place {
+	char fabric[FABRIC_NAME];
+	char node[VB_UMAD_NAME];
+};
+
+/* How many adapters VERBENA_DEVICES names. */
+unsigned umad_places(void);
+/* Adapter @index; false: there is none. */
+bool umad_place(unsigned index, struct umad_place *place);
+/* The index of the adapter that is called @name ("ib0"); NULL: the first. -1:
+ * none. */
+int umad_place_index(const char *name);
+
+/* One connection to the fabric of @place. A descriptor that the caller closes,
+ * or -errno. */
+int umad_connect(const struct umad_place *place);
+/* Ask for node and port. 0 or -errno. */
+int umad_ask(const struct umad_place *place, unsigned port,
+	     struct vb_umad_info *info);
+/* Connect, and attach to a port. A descriptor or -errno. */
+int umad_attach(const struct umad_place *place, unsigned port);
+/* Send @bytes over @fd with a socket for the answer. The answer's result, or
+ * -errno. */
+int umad_call(int fd, const void *bytes, size_t len);
+
+/* The level that umad_debug() set. */
+extern int umad_debug_level;
+#define UMAD_SAY(...)                                                          \
+	do {                                                                   \
+		if (umad_debug_level > 0)                                      \
+			fprintf(stderr, "ibumad: " __VA_ARGS__);               \
+	} while (0)
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The management of a fabric: its nodes, and what waits. */
+#ifndef MGMT_NODES_PRIV_H
+#define MGMT_NODES_PRIV_H
+
+#include "mgmt/nodes.h"
+#include "mgmt/pma.h"
+#include "mgmt/sma.h"
+#include "wire/mad_frame.h"
+
+/* A MAD that a node has sent to itself. */
+struct looped {
+	struct looped *next;
+	struct mgmt_node *node;
+	uint8_t port;
+	bool arrived; /* its directed route has ended */
+	struct vb_mad_frame frame;
+	uint8_t mad[VB_MAD_BYTES];
+};
+
+/* A frame that waits until its port has room. */
+struct waiting {
+	struct waiting *next;
+	size_t len;
+	uint8_t bytes[VB_MAD_FRAME_MAX];
+};
+
+struct mgmt_port {
+	struct mgmt_node *owner;
+	uint8_t port;
+	struct vb_agents *agents;
+	struct waiting *first, **last;
+	unsigned backlog;
+	/* What a Set of PortInfo has asked of the link: 0 nothing. */
+	uint8_t move_state, move_phys;
+	struct vb_timer move;
+};
+
+struct mgmt_node {
+	struct vb_mgmt *m;
+	struct vb_fab_node *node;
+	struct vb_pma *pma;
+	struct vb_traps traps;
+	struct mgmt_port *port; /* [0..ports] */
+	struct mgmt_node *next;
+};
+
+struct vb_mgmt {
+	struct vb_mgmt_ops ops;
+	struct vb_sma_ops sma;
+	struct vb_timers exchanges, traps, moves;
+	struct mgmt_node *nodes;
+	struct looped *first, **last;
+};
+
+/* For the agents of a port; @arg is a struct mgmt_port. */
+void vb_mgmt_transmit(void *arg, unsigned qpn, const struct vb_mad_addr *to,
+		      const uint8_t mad[VB_MAD_BYTES], vb_time now);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Traps (IBA 13.4.8, 14.2.5.1): what a node tells the subnet manager without
+ * being asked, and says again until it is told to stop. Pure. */
+#ifndef MGMT_TRAP_H
+#define MGMT_TRAP_H
+
+#include "base/timer.h"
+#include "fabric/node.h"
+#include "wire/mad_frame.h"
+#include "wire/smp.h"
+
+enum vb_trap_number {
+	TRAP_LINK_STATE = 128,
+	TRAP_INTEGRITY = 129,
+	TRAP_OVERRUN = 130,
+	TRAP_WATCHDOG = 131,
+	TRAP_CAPABILITIES = 144,
+	TRAP_BAD_MKEY = 256,
+	TRAP_BAD_PKEY = 257,
+	TRAP_BAD_QKEY = 258,
+	TRAP_SWITCH_PKEY = 259,
+};
+
+struct vb_trap {
+	uint16_t number; /* enum vb_trap_number */
+	uint8_t details[VB_SMP_DATA_BYTES - VB_NOTICE_DETAILS_AT];
+};
+
+/* What each says. @own: the port of @node whose LID it is (vb_sma_own_port()).
+ */
+void vb_trap_link_state(struct vb_trap *t, const struct vb_fab_node *node);
+void vb_trap_link_error(struct vb_trap *t, const struct vb_fab_node *node,
+			uint8_t own, enum vb_trap_number number, uint8_t port);
+void vb_trap_capabilities(struct vb_trap *t, const struct vb_fab_node *node,
+			  uint8_t own);
+/* @mad: the SMP that had the wrong M_Key. */
+void vb_trap_bad_mkey(struct vb_trap *t, uint16_t slid,
+		      const uint8_t mad[VB_MAD_BYTES]);
+/* TRAP_BAD_PKEY, TRAP_BAD_QKEY: @frame had a wrong key. */
+void vb_trap_bad_key(struct vb_trap *t, enum vb_trap_number number,
+		     const struct vb_mad_frame *frame);
+/* @bytes: the frame, LRH to ICRC, that port @port of the switch discarded. */
+void vb_trap_switch_pkey(struct vb_trap *t, const struct vb_fab_node *node,
+			 uint8_t port, const uint8_t *bytes, size_t len);
+
+#define VB_TRAPS_PENDING 8
+#define VB_TRAP_REPEATS	 60
+
+/* The traps of a node that nobody has acknowledged. */
+struct vb_traps {
+	uint64_t last_tid;
+	uint16_t count; /* of notices, so that each is unlike the last */
+	struct vb_trap_pending {
+		bool used;
+		struct vb_traps *owner;
+		uint8_t own;
+		uint16_t number;
+		unsigned repeats;
+		uint64_t tid;
+		uint8_t mad[VB_MAD_BYTES];
+		struct vb_timer timer;
+	} list[VB_TRAPS_PENDING];
+};
+
+void vb_traps_init(struct vb_traps *ts);
+
+/*
+ * Begin to say @t: writes the SMP to @mad, which its caller sends to the subnet
+ * manager of port @own. A trap of the same number and port that is pending
+ * gives way, or else the oldest. False: the port has no subnet manager.
+ */
+VB_MUST_CHECK bool vb_traps_begin(struct vb_traps *ts, struct vb_timers *timers,
+				  const struct vb_fab_node *node, uint8_t own,
+				  const struct vb_trap *t,
+				  uint8_t mad[VB_MAD_BYTES], vb_time now);
+/* The timer @t of a trap has come: true, and its SMP is to be sent again; or it
+ * was said often enough. */
+VB_MUST_CHECK bool vb_traps_repeat(struct vb_trap_pending *p,
+				   struct vb_timers *timers,
+				   const struct vb_fab_node *node, vb_time now);
+/* A TrapRepress with @tid has come. False: no trap of this node. */
+VB_MUST_CHECK bool vb_traps_repress(struct vb_traps *ts,
+				    struct vb_timers *timers, uint64_t tid);
+void vb_traps_fini(struct vb_traps *ts, struct vb_timers *timers);
+
+#endif

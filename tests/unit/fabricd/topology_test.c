@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fabricd/topology.h"
+
+static char path[64], error[VB_TOPO_ERROR];
+
+/* Read a file of this text. */
+static int read_text(struct vb_topo *t, const char *text)
+{
+	FILE *f;
+
+	memset(t, 0, sizeof(*t));
+	error[0] = '\0';
+	snprintf(path, sizeof(path), "/tmp/topo_test.%d", (int)getpid());
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+	return vb_topo_read(t, path, error);
+}
+
+static void says(const char *text, const char *why)
+{
+	struct vb_topo t;
+	char want[VB_TOPO_ERROR];
+
+	assert_int_equal(read_text(&t, text), -EINVAL);
+	snprintf(want, sizeof(want), "%s:%s", path, why);
+	assert_string_equal(error, want);
+	vb_topo_free(&t);
+}
+
+static const char pair[] = "# two hosts\n"
+			   "Switch\t8 \"Switch1\"\n"
+			   "[1]\t\"Hca1\"[1]\n"
+			   "[4]\t\"Hca2\"[1] w=12 s=2\n"
+			   "\n"
+			   "Hca\t2 \"Hca1\"\n"
+			   "[1]\t\"Switch1\"[1]\n"
+			   "\n"
+			   "Hca 2 \"Hca2\"\n"
+			   "[1] \"Switch1\"[4]\n";
+
+static void read__nodes_and_links(void **state)
+{
+	const struct vb_topo_node *sw, *hca;
+	struct vb_topo t;
+
+	assert_int_equal(read_text(&t, pair), 0);
+	assert_int_equal(t.count, 3);
+	sw = vb_topo_find(&t, "Switch1");
+	hca = vb_topo_find(&t, "Hca2");
+	assert_int_equal(sw->kind, FAB_SWITCH);
+	assert_int_equal(sw->ports, 8);
+	assert_int_equal(hca->kind, FAB_CA);
+	assert_true(sw->port[4].linked);
+	assert_ptr_equal(&t.nodes[sw->port[4].peer], hca);
+	assert_int_equal(sw->port[4].peer_port, 1);
+	assert_int_equal(sw->port[4].width, FAB_1X | FAB_4X | FAB_12X);
+	assert_int_equal(sw->port[4].speed, FAB_SDR | FAB_DDR);
+	assert_ptr_equal(&t.nodes[hca->port[1].peer], sw);
+	assert_false(sw->port[2].linked);
+	assert_false(hca->port[2].linked);
+	assert_int_not_equal(sw->guid, hca->guid);
+	assert_null(vb_topo_find(&t, "Hca3"));
+	vb_topo_free(&t);
+}
+
+/* As ibnetdiscover prints it. */
+static void read__a_clusters_file(void **state)
+{
+	static const char text[] =
+		"#\n# Topology file: generated on Mon Jan 1\n#\n"
+		"# Initiated from node 0002c90300001000\n\n"
+		"Chassis 1 (guid 0x8f10400411f56)\n"
+		"vendid=0x2c9\ndevid=0xb924\nsysimgguid=0xb8cffffff\n"
+		"switchguid=0xb8cffffff004b(b8cffffff004b)\n"
+		"Switch\t24 \"S-000b8cffffff004b\"\t\t# \"MT47396 Infiniscale\" "
+		"enhanced port 0 lid 3 lmc 0\n"
+		"[6]\t\"H-0002c90300001000\"[1](2c90300001001) \t\t# \"node1 "
+		"mlx4_0\" lid 6 4xQDR\n"
+		"\n"
+		"vendid=0x2c9\ndevid=0x673c\nsysimgguid=0x2c90300001003\n"
+		"caguid=0x2c90300001000\n"
+		"Ca\t2 \"H-0002c90300001000\"\t\t# \"node1 mlx4_0\"\n"
+		"[1](2c90300001001) \t\"S-000b8cffffff004b\"[6]\t\t# lid 6 lmc "
+		"0 \"MT47396 Infiniscale\" lid 3 4xQDR\n";
+	const struct vb_topo_node *sw, *ca;
+	struct vb_topo t;
+
+	assert_int_equal(read_text(&t, text), 0);
+	assert_int_equal(t.count, 2);
+	sw = vb_topo_find(&t, "MT47396 Infiniscale");
+	ca = vb_topo_find(&t, "H-0002c90300001000");
+	assert_int_equal(sw->guid, 0xb8cffffff004b);
+	assert_int_equal(sw->vendor_id, 0x2c9);
+	assert_int_equal(sw->device_id, 0xb924);
+	assert_int_equal(ca->guid, 0x2c90300001000);
+	assert_int_equal(ca->sys_guid, 0x2c90300001003);
+	assert_string_equal(ca->desc, "node1 mlx4_0");
+	assert_int_equal(ca->port[1].guid, 0x2c90300001001);
+	assert_int_equal(ca->port[1].width, FAB_1X | FAB_4X);
+	assert_int_equal(ca->port[1].speed, FAB_SDR | FAB_DDR | FAB_QDR);
+	vb_topo_free(&t);
+}
+
+static void read__parameters_of_links(void **state)
+{
+	char text[1024];
+	const struct vb_topo_port *p;
+	struct vb_topo t;
+
+	snprintf(text, sizeof(text),
+		 "#! link \"Hca2\"[1] delay=50us rate=8G buf=4096 credits=ext "
+		 "lose=1 corrupt=0.5\n%s",
+		 pair);
+	assert_int_equal(read_text(&t, text), 0);
+	p = &vb_topo_find(&t, "Switch1")->port[4]; /* the other end */
+	assert_int_equal(p->spec.delay, 50 * VB_USEC);
+	assert_int_equal(p->spec.bytes_per_sec, 1000000000);
+	assert_int_equal(p->spec.buffer, 4096);
+	assert_true(p->spec.extended);
+	assert_int_equal(p->spec.lose, UINT32_MAX);
+	assert_in_range(p->spec.corrupt, 0x7ffffffe, 0x80000000);
+	vb_topo_free(&t);
+}
+
+static void read__errors_name_line_and_cause(void **state)
+{
+	says("Switch 8 \"A\"\n[1] \"B\"[1]\n", "2: there is no node \"B\"");
+	says("Switch 8 \"A\"\n[9] \"A\"[1]\n",
+	     "2: the port's number is not in 1 to 8, which \"A\" has");
+	says("Switch 8 \"A\"\n[1] \"A\"[9]\n",
+	     "2: \"A\" has no port 9: it has 8");
+	says("Switch 8 \"A\"\n[1] \"A\"[1]\n", "2: port 1 is linked to itself");
+	says("Switch 8 \"A\"\n[1] \"A\"\n",
+	     "2: the peer of port 1 is missing: \"ID\"[PORT]");
+	says("[1] \"A\"[1]\n", "1: a port stands before any node");
+	says("Switch 300 \"A\"\n",
+	     "1: the number of ports is missing, or not in 1 to 254");
+	says("Switch 8 A\n", "1: the node's id is missing: 1 to 64 characters "
+			     "in quotes");
+	says("Switch 8 \"A\"\n\nHca 1 \"A\"\n", "3: there are two nodes \"A\"");
+	says("Switch 8 \"A\"\n[1] \"A\"[2]\n[1] \"A\"[3]\n",
+	     "3: port 1 of \"A\" has a peer in line 2 already");
+	says("Switch 8 \"A\"\n[1] \"A\"[2]\n[3] \"A\"[2]\n",
+	     "3: port 2 of \"A\" is linked to port 1 of \"A\" already");
+	says("Bridge 8 \"A\"\n",
+	     "1: \"Bridge\" begins no line of a topology: Switch, Ca, Hca, Rt, "
+	     "[PORT], NAME=VALUE and include do");
+	says("Switch 8 \"A\"\n#! link \"A\"[1] delay=1us\n",
+	     "2: \"A\" has no link at port 1");
+	says("Switch 8 \"A\"\n#! link \"A\"[1] delay=1\n",
+	     "2: \"delay=1\": delay is a time of at most 10 s: 500ns, 50us, "
+	     "1ms");
+	says("#! line\n", "1: \"#!\" begins a line for Verbena: #! link "
+			  "\"NODE\"[PORT] PARAMETER=VALUE...");
+	says("# empty\n", "1: there is no node");
+	says("Switch 2 \"S-1\"\n\nCa 2 \"H-1\"\n",
+	     "3: the nodes \"S-1\" and \"H-1\" have the same GUID 0x1");
+	says("include nothing\n",
+	     "1: include: cannot read /tmp/nothing: No such file or directory");
+}
+
+static void read__an_absent_file(void **state)
+{
+	struct vb_topo t = { 0 };
+
+	assert_int_equal(vb_topo_read(&t, "/nowhere/x", error), -ENOENT);
+	assert_string_equal(error, "/nowhere/x: No such file or directory");
+	vb_topo_free(&t);
+}
+
+static void read__a_file_that_includes_itself(void **state)
+{
+	char text[128];
+	struct vb_topo t;
+
+	snprintf(path, sizeof(path), "/tmp/topo_test.%d", (int)getpid());
+	snprintf(text, sizeof(text), "include %s\n", path);
+	assert_int_equal(read_text(&t, text), -EINVAL);
+	assert_non_null(strstr(error, "more than 8 files deep"));
+	vb_topo_free(&t);
+}
+
+static unsigned count_links(const struct vb_topo *t)
+{
+	unsigned links = 0;
+
+	for (uint32_t i = 0; i < t->count; i++)
+		for (unsigned p = 1; p <= t->nodes[i].ports; p++) {
+			const struct vb_topo_port *port = &t->nodes[i].port[p];
+
+			if (!port->linked)
+				continue;
+			links++;
+			assert_int_equal(
+				t->nodes[port->peer].port[port->peer_port].peer,
+				i);
+			assert_int_equal(t->nodes[port->peer]
+						 .port[port->peer_port]
+						 .peer_port,
+					 p);
+		}
+	return links / 2;
+}
+
+static void make__counts(void **state)
+{
+	static const struct {
+		const char *spec;
+		unsigned nodes, links;
+	} cases[] = {
+		{ "switch:2", 3, 2 },
+		{ "fat-tree:2:18x36", 324 + 27, 324 * 2 },
+		{ "fat-tree:2:10x12", 60 + 15, 60 * 2 },
+		{ "fat-tree:2:36x36", 648 + 54, 648 * 2 },
+		{ "fat-tree:3:8x4", 16 + 8 + 8 + 4, 16 + 16 + 16 },
+		{ "torus:4x4", 32, 16 + 32 },
+		{ "torus:2x2", 8, 4 + 8 },
+		{ "torus:3x4x5", 120, 60 + 180 },
+		{ "dragonfly:4:2:2", 9 * 4 * 3, 72 + 9 * 6 + 36 },
+	};
+
+	for (unsigned i = 0; i < VB_COUNT(cases); i++) {
+		struct vb_topo t = { 0 };
+
+		assert_int_equal(vb_topo_make(&t, cases[i].spec, error), 0);
+		assert_int_equal(t.count, cases[i].nodes);
+		assert_int_equal(count_links(&t), cases[i].links);
+		vb_topo_free(&t);
+	}
+}
+
+static void make__refuses(void **state)
+{
+	static const char *const specs[] = {
+		"",
+		"mesh:4",
+		"switch",
+		"switch:0",
+		"switch:255",
+		"switch:2:3",
+		"fat-tree:2:5x4",
+		"fat-tree:4:2x4",
+		"fat-tree:2:2x3",
+		"torus:1x4",
+		"torus:4",
+		"torus:4x4x1",
+		"dragonfly:0:1:1",
+		"switch:-1",
+		"switch:2 ",
+		"fat-tree:2:99999999999x4",
+	};
+
+	for (unsigned i = 0; i < VB_COUNT(specs); i++) {
+		struct vb_topo t = { 0 };
+
+		assert_int_equal(vb_topo_make(&t, specs[i], error), -EINVAL);
+		vb_topo_free(&t);
+	}
+}
+
+/* What was written and read again is written the same. */
+static void write__round_trip(void **state)
+{
+	struct vb_topo a = { 0 }, b;
+	char *first = NULL, *second = NULL;
+	size_t len;
+	FILE *f;
+
+	assert_int_equal(vb_topo_make(&a, "torus:3x3", error), 0);
+	a.nodes[0].port[1].spec.delay = 500;
+	a.nodes[0].port[1].spec.bytes_per_sec = 1000000000;
+	a.nodes[0].port[1].spec.lose = 12345;
+	a.nodes[a.nodes[0].port[1].peer]
+		.port[a.nodes[0].port[1].peer_port]
+		.spec = a.nodes[0].port[1].spec;
+	a.nodes[1].port[5].width = FAB_1X | FAB_4X;
+	a.nodes[1].port[5].speed = FAB_SDR;
+	f = open_memstream(&first, &len);
+	assert_true(vb_topo_write(&a, f));
+	fclose(f);
+	assert_int_equal(read_text(&b, first), 0);
+	assert_int_equal(b.nodes[0].port[1].spec.lose, 12345);
+	f = open_memstream(&second, &len);
+	assert_true(vb_topo_write(&b, f));
+	fclose(f);
+	assert_string_equal(first, second);
+	free(first);
+	free(second);
+	vb_topo_free(&a);
+	vb_topo_free(&b);
+}
+
+static int remove_file(void **state)
+{
+	unlink(path);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(read__nodes_and_links),
+		cmocka_unit_test(read__a_clusters_file),
+		cmocka_unit_test(read__parameters_of_links),
+		cmocka_unit_test(read__errors_name_line_and_cause),
+		cmocka_unit_test(read__an_absent_file),
+		cmocka_unit_test(read__a_file_that_includes_itself),
+		cmocka_unit_test(make__counts),
+		cmocka_unit_test(make__refuses),
+		cmocka_unit_test(write__round_trip),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, remove_file);
+}

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The management of two nodes, joined by a wire that the test is: an adapter's
+ * port 1 and a switch's port 3. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "mgmt/nodes.h"
+
+#define MOST 64
+
+struct frame {
+	struct vb_fab_node *to;
+	uint8_t port;
+	size_t len;
+	uint8_t bytes[VB_MAD_FRAME_MAX];
+};
+
+static struct world {
+	struct vb_mgmt *m;
+	struct vb_fab_node *ca, *sw;
+	struct frame queue[MOST];
+	unsigned first, count;
+	struct vb_mad_frame last; /* that was sent */
+	uint8_t last_mad[VB_MAD_BYTES];
+	unsigned sent, delivered;
+	uint8_t got[VB_MAD_BYTES];
+	uint32_t status;
+	unsigned state, phys;
+	vb_time moved;
+	bool full; /* no room for data */
+	vb_time now;
+} w;
+
+static int send_frame(void *arg, struct vb_fab_node *node, uint8_t port,
+		      const uint8_t *bytes, size_t len, vb_time now)
+{
+	struct frame *f = &w.queue[(w.first + w.count) % MOST];
+	const uint8_t *mad;
+
+	assert_int_equal(vb_mad_frame_get(bytes, len, &w.last, &mad),
+			 MAD_FRAME_GOOD);
+	if (w.full && w.last.vl != 15)
+		return -EAGAIN;
+	memcpy(w.last_mad, mad, VB_MAD_BYTES);
+	w.sent++;
+	f->to = node == w.ca ? w.sw : w.ca;
+	/* A switch hears GMPs at port 0, SMPs where they come in. */
+	f->port = node == w.ca ? (w.last.dqpn ? 0 : 3) : 1;
+	f->len = len;
+	memcpy(f->bytes, bytes, len);
+	w.count++;
+	return 0;
+}
+
+static int set_state(void *arg, struct vb_fab_node *node, uint8_t port,
+		     enum vb_fab_state to, vb_time now)
+{
+	w.state = to;
+	w.moved = now;
+	return 0;
+}
+
+static int set_phys(void *arg, struct vb_fab_node *node, uint8_t port,
+		    enum vb_fab_phys to, vb_time now)
+{
+	w.phys = to;
+	w.moved = now;
+	return 0;
+}
+
+static void deliver(void *arg, void *client, const struct vb_mad_delivery *d)
+{
+	w.delivered++;
+	w.status = d->status;
+	memcpy(w.got, d->bytes, VB_MIN(d->len, sizeof(w.got)));
+}
+
+static struct vb_fab_node *add(uint8_t kind, uint8_t ports, uint64_t guid)
+{
+	const struct vb_fab_node_spec spec = { .kind = kind,
+					       .ports = ports,
+					       .guid = guid };
+	struct vb_fab_node *n = vb_fab_node_create(&spec);
+
+	assert_int_equal(vb_mgmt_add(w.m, n), 0);
+	return n;
+}
+
+static int start(void **state)
+{
+	const struct vb_mgmt_ops ops = { .send = send_frame,
+					 .set_state = set_state,
+					 .set_phys = set_phys,
+					 .deliver = deliver };
+
+	memset(&w, 0, sizeof(w));
+	w.m = vb_mgmt_create(&ops);
+	w.ca = add(FAB_CA, 2, 0x100);
+	w.sw = add(FAB_SWITCH, 8, 0x200);
+	w.ca->port[1].lid = 5;
+	w.sw->port[0].lid = 9;
+	return 0;
+}
+
+static int finish(void **state)
+{
+	vb_mgmt_destroy(w.m);
+	vb_fab_node_destroy(w.ca);
+	vb_fab_node_destroy(w.sw);
+	return 0;
+}
+
+/* Frames and what is due, until all is quiet. */
+static void run(vb_time until)
+{
+	for (;;) {
+		if (w.count > 0) {
+			struct frame f = w.queue[w.first];
+
+			w.first = (w.first + 1) % MOST;
+			w.count--;
+			assert_true(vb_mgmt_hear(w.m, f.to, f.port, f.bytes,
+						 f.len, w.now));
+		} else if (vb_mgmt_next(w.m) <= until) {
+			w.now = VB_MAX(w.now, vb_mgmt_next(w.m));
+			vb_mgmt_run(w.m, w.now);
+		} else {
+			break;
+		}
+	}
+}
+
+static uint32_t register_at(struct vb_fab_node *node, uint8_t port,
+			    uint8_t class, uint64_t methods)
+{
+	const struct vb_agent_wish wish = { .class = class,
+					    .class_version = 1,
+					    .methods = { methods } };
+	int id = vb_agents_register(vb_mgmt_agents(w.m, node, port), &w, &wish);
+
+	assert_true(id >= 0);
+	return (uint32_t)id;
+}
+
+/* Send from the adapter; with a timeout of 100 ms. */
+static void ask(uint32_t agent, uint16_t lid, const uint8_t *mad)
+{
+	const struct vb_mad_send s = {
+		.agent = agent,
+		.to = { .lid = lid,
+			.qpn = mad[1] & 0x7e ? 1 : 0,
+			.qkey = VB_GSI_QKEY },
+		.timeout_ms = 100,
+		.bytes = mad,
+		.len = VB_MAD_BYTES,
+	};
+
+	assert_int_equal(
+		vb_agents_send(vb_mgmt_agents(w.m, w.ca, 1), &w, &s, w.now), 0);
+	run(w.now + VB_SEC);
+}
+
+static void smp(uint8_t mad[VB_MAD_BYTES], uint8_t class, unsigned method,
+		unsigned attr)
+{
+	const struct vb_smp_hdr h = {
+		.base_version = 1,
+		.class = class,
+		.class_version = 1,
+		.method = (uint8_t)method,
+		.tid = 7,
+		.attr_id = (uint16_t)attr,
+		.dr_slid = VB_LID_PERMISSIVE,
+		.dr_dlid = VB_LID_PERMISSIVE,
+	};
+
+	memset(mad, 0, VB_MAD_BYTES);
+	vb_smp_hdr_put(mad, &h);
+}
+
+static unsigned status_of(const uint8_t *mad)
+{
+	return (unsigned)vb_load_be(mad + 4, 2) & 0x7fff;
+}
+
+static void nodes__smp_by_each_kind_of_route(void **state)
+{
+	uint8_t mad[VB_MAD_BYTES];
+	struct vb_node_info i;
+	uint32_t directed = register_at(w.ca, 1, MAD_CLASS_SMP_DIRECTED, 0);
+	uint32_t by_lid = register_at(w.ca, 1, MAD_CLASS_SMP, 0);
+
+	smp(mad, MAD_CLASS_SMP_DIRECTED, MAD_GET, SMP_NODE_INFO);
+	mad[7] = 1; /* one hop, */
+	mad[VB_SMP_INITIAL_PATH_AT + 1] = 1;
+	ask(directed, VB_LID_PERMISSIVE, mad);
+	assert_int_equal(w.delivered, 1);
+	assert_int_equal(w.status, 0);
+	vb_node_info_get(w.got + VB_SMP_DATA_AT, &i);
+	assert_int_equal(i.node_guid, 0x200);
+	assert_int_equal(i.local_port, 3);
+	mad[7] = 0; /* the node itself, */
+	ask(directed, VB_LID_PERMISSIVE, mad);
+	vb_node_info_get(w.got + VB_SMP_DATA_AT, &i);
+	assert_int_equal(w.delivered, 2);
+	assert_int_equal(i.node_guid, 0x100);
+	smp(mad, MAD_CLASS_SMP, MAD_GET, SMP_NODE_INFO);
+	ask(by_lid, 9, mad); /* by LID, */
+	vb_node_info_get(w.got + VB_SMP_DATA_AT, &i);
+	assert_int_equal(w.delivered, 3);
+	assert_int_equal(i.node_guid, 0x200);
+	ask(by_lid, 5, mad); /* to its own */
+	vb_node_info_get(w.got + VB_SMP_DATA_AT, &i);
+	assert_int_equal(w.delivered, 4);
+	assert_int_equal(i.node_guid, 0x100);
+	assert_int_equal(w.sent, 4); /* the others crossed no wire */
+}
+
+static void nodes__nobody_there_is_said(void **state)
+{
+	uint8_t mad[VB_MAD_BYTES];
+	uint32_t cc = register_at(w.ca, 1, MAD_CLASS_CC, 0);
+	uint32_t sm = register_at(w.ca, 1, MAD_CLASS_SMP, 0);
+	uint32_t cm = register_at(w.ca, 1, VB_MAD_CLASS_CM, 0);
+
+	smp(mad, MAD_CLASS_CC, MAD_GET, 0x11);
+	ask(cc, 9, mad);
+	assert_int_equal(w.status, 0);
+	assert_int_equal(w.got[3], MAD_GET_RESP);
+	assert_int_equal(status_of(w.got), MAD_BAD_ATTRIBUTE);
+	smp(mad, MAD_CLASS_SMP, MAD_GET, SMP_SM_INFO);
+	ask(sm, 9, mad);
+	assert_int_equal(w.status, 0);
+	assert_int_equal(status_of(w.got), MAD_BAD_ATTRIBUTE);
+	/* what asks for no answer gets none */
+	smp(mad, VB_MAD_CLASS_CM, MAD_SEND, 0x10);
+	ask(cm, 9, mad);
+	assert_int_equal(w.status, VB_AGENT_TIMEOUT);
+}
+
+static void nodes__performance_agent(void **state)
+{
+	uint8_t mad[VB_MAD_BYTES];
+	uint32_t agent = register_at(w.ca, 1, MAD_CLASS_PERF, 0);
+
+	w.sw->port[3].count[FAB_RCV_PKTS] = 77;
+	smp(mad, MAD_CLASS_PERF, MAD_GET, 0x12);
+	mad[64 + 1] = 3;
+	ask(agent, 9, mad);
+	assert_int_equal(status_of(w.got), MAD_OK);
+	assert_int_equal(vb_load_be(w.got + 64 + 36, 4), 77);
+	assert_int_equal(w.last.sqpn, 1);
+	assert_int_equal(w.last.qkey, VB_GSI_QKEY);
+}
+
+static void nodes__keys_of_queue_pair_1(void **state)
+{
+	uint8_t mad[VB_MAD_BYTES];
+	uint32_t agent = register_at(w.ca, 1, MAD_CLASS_PERF, 0);
+
+	w.sw->port[0].sm_lid = 5;
+	w.sw->port[0].pkey[0] = 0x7fff; /* limited members meet: */
+	w.ca->port[1].pkey[0] = 0x7fff;
+	smp(mad, MAD_CLASS_PERF, MAD_GET, 0x12);
+	ask(agent, 9, mad);
+	assert_int_equal(w.status, VB_AGENT_TIMEOUT);
+	assert_int_equal(w.sw->port[0].pkey_violations, 1);
+	assert_int_equal(vb_load_be(w.last_mad + 64 + 4, 2), TRAP_BAD_PKEY);
+	w.sw->port[0].pkey[0] = 0xffff;
+	ask(agent, 9, mad);
+	assert_int_equal(w.status, 0);
+}
+
+static void nodes__trap_until_it_is_repressed(void **state)
+{
+	uint8_t mad[VB_MAD_BYTES];
+	struct vb_smp_hdr h;
+
+	w.sw->port[3].state = FAB_DOWN;
+	vb_mgmt_state_changed(w.m, w.sw, 3, 0);
+	assert_int_equal(w.sent, 0); /* there is no subnet manager */
+	w.sw->port[0].sm_lid = 5;
+	vb_mgmt_state_changed(w.m, w.sw, 3, 0);
+	assert_int_equal(w.sent, 1);
+	assert_int_equal(w.last.dlid, 5);
+	assert_int_equal(w.last.slid, 9);
+	assert_int_equal(w.last.vl, 15);
+	assert_int_equal(w.last_mad[3], MAD_TRAP);
+	assert_int_equal(vb_load_be(w.last_mad + 64 + 4, 2), TRAP_LINK_STATE);
+	assert_int_equal(vb_load_be(w.last_mad + 64 + 10, 2), 9);
+	run(VB_SEC);
+	assert_in_range(w.sent, 9, 12); /* each 100 ms */
+	smp(mad, MAD_CLASS_SMP, MAD_TRAP_REPRESS, SMP_NOTICE);
+	vb_smp_hdr_get(w.last_mad, &h);
+	vb_store_be(mad + 8, h.tid, 8);
+	ask(register_at(w.ca, 1, MAD_CLASS_SMP, 0), 9, mad);
+	w.sent = 0;
+	run(w.now + 10 * VB_SEC);
+	assert_int_equal(w.sent, 0);
+	/* what the subnet manager does itself is no news */
+	w.sw->port[3].state = FAB_ACTIVE;
+	vb_mgmt_state_changed(w.m, w.sw, 3, w.now);
+	assert_int_equal(w.sent, 0);
+}
+
+static void nodes__capabilities_are_told(void **state)
+{
+	w.ca->port[1].sm_lid = 9;
+	vb_mgmt_set_caps(w.m, w.ca, 1, VB_CAP_SM, true, 0);
+	assert_int_equal(w.sent, 1);
+	assert_int_equal(vb_load_be(w.last_mad + 64 + 4, 2), TRAP_CAPABILITIES);
+	assert_int_equal(vb_load_be(w.last_mad + 64 + 16, 4), VB_CAP_SM);
+	vb_mgmt_set_caps(w.m, w.ca, 1, VB_CAP_SM, true, 0);
+	assert_int_equal(w.sent, 1);
+}
+
+static void nodes__bad_mkey_is_a_trap_and_silence(void **state)
+{
+	uint8_t mad[VB_MAD_BYTES];
+	uint32_t agent = register_at(w.ca, 1, MAD_CLASS_SMP, 0);
+
+	w.sw->port[0].sm_lid = 5;
+	w.sw->port[0].mkey = 1;
+	w.sw->port[0].mkey_protect = 2;
+	smp(mad, MAD_CLASS_SMP, MAD_GET, SMP_NODE_INFO);
+	ask(agent, 9, mad);
+	assert_int_equal(w.status, VB_AGENT_TIMEOUT);
+	assert_int_equal(vb_load_be(w.last_mad + 64 + 4, 2), TRAP_BAD_MKEY);
+	assert_int_equal(w.last_mad[64 + 16], MAD_GET);
+}
+
+/* A link that is told to go down carries the answer first. */
+static void nodes__answer_leaves_before_the_link_goes_down(void **state)
+{
+	const struct vb_port_info p = { .state = FAB_DOWN };
+	uint8_t mad[VB_MAD_BYTES];
+	uint32_t agent = register_at(w.ca, 1, MAD_CLASS_SMP, 0);
+
+	w.sw->port[3].state = FAB_ACTIVE;
+	smp(mad, MAD_CLASS_SMP, MAD_SET, SMP_PORT_INFO);
+	mad[23] = 3;
+	vb_port_info_put(mad + VB_SMP_DATA_AT, &p);
+	w.now = VB_SEC;
+	ask(agent, 9, mad);
+	assert_int_equal(w.status, 0);
+	assert_int_equal(status_of(w.got), MAD_OK);
+	assert_int_equal(w.state, FAB_DOWN);
+	assert_true(w.moved > VB_SEC);
+}
+
+/* What finds no room waits, and leaves in its order. */
+static void nodes__gmps_wait_for_room(void **state)
+{
+	uint8_t mad[VB_MAD_BYTES];
+	uint32_t agent = register_at(w.ca, 1, MAD_CLASS_PERF, 0);
+
+	smp(mad, MAD_CLASS_PERF, MAD_GET, 0x12);
+	mad[65] = 3;
+	w.full = true;
+	for (unsigned i = 0; i < 4; i++) {
+		const struct vb_mad_send s = {
+			.agent = agent,
+			.to = { .lid = 9, .qpn = 1, .qkey = VB_GSI_QKEY },
+			.bytes = mad,
+			.len = VB_MAD_BYTES,
+		};
+
+		mad[200] = (uint8_t)i;
+		w.full = i < 3; /* the last one must not overtake */
+		assert_int_equal(
+			vb_agents_send(vb_mgmt_agents(w.m, w.ca, 1), &w, &s, 0),
+			0);
+	}
+	assert_int_equal(w.sent, 0);
+	vb_mgmt_room(w.m, w.ca, 1, 0);
+	assert_int_equal(w.sent, 4);
+	assert_int_equal(w.last_mad[200], 3);
+}
+
+static void nodes__ports_that_programs_may_have(void **state)
+{
+	assert_non_null(vb_mgmt_agents(w.m, w.ca, 2));
+	assert_null(vb_mgmt_agents(w.m, w.ca, 0));
+	assert_null(vb_mgmt_agents(w.m, w.ca, 3));
+	assert_non_null(vb_mgmt_agents(w.m, w.sw, 0));
+	assert_null(vb_mgmt_agents(w.m, w.sw, 1));
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, start, finish)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(nodes__smp_by_each_kind_of_route),
+		CASE(nodes__nobody_there_is_said),
+		CASE(nodes__performance_agent),
+		CASE(nodes__keys_of_queue_pair_1),
+		CASE(nodes__trap_until_it_is_repressed),
+		CASE(nodes__capabilities_are_told),
+		CASE(nodes__bad_mkey_is_a_trap_and_silence),
+		CASE(nodes__answer_leaves_before_the_link_goes_down),
+		CASE(nodes__gmps_wait_for_room),
+		CASE(nodes__ports_that_programs_may_have),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One management datagram as it crosses an InfiniBand link: LRH, perhaps GRH,
+ * BTH and DETH of an unreliable datagram, 256 bytes, ICRC (IBA 7, 8, 9). The
+ * VCRC belongs to the link and is not here.
+ */
+#ifndef WIRE_MAD_FRAME_H
+#define WIRE_MAD_FRAME_H
+
+#include "wire/gid.h"
+#include "wire/mad.h"
+
+#define VB_MAD_FRAME_MAX (8 + 40 + 12 + 8 + VB_MAD_BYTES + 4)
+
+/* The addresses around a MAD. */
+struct vb_mad_frame {
+	uint8_t vl, sl; /* 4 bits; VL 15 is that of SMPs */
+	uint16_t slid, dlid;
+	bool global; /* it has a GRH */
+	struct vb_gid sgid, dgid;
+	uint8_t tclass, hop_limit;
+	uint32_t flow_label; /* 20 bits */
+	uint16_t pkey;
+	uint32_t sqpn, dqpn, psn; /* 24 bits */
+	uint32_t qkey;
+};
+
+/* Write LRH to ICRC around @mad; the length in bytes, VB_MAD_FRAME_MAX at most.
+ */
+size_t vb_mad_frame_put(uint8_t *bytes, const struct vb_mad_frame *f,
+			const uint8_t mad[VB_MAD_BYTES]);
+
+enum vb_mad_frame_fault {
+	MAD_FRAME_GOOD,
+	MAD_FRAME_SHORT, /* or its lengths do not agree */
+	MAD_FRAME_OTHER, /* no unreliable datagram of InfiniBand, or no MAD */
+	MAD_FRAME_ICRC,
+};
+
+/* Parse a frame of @len bytes, LRH to ICRC. *@mad points into it. */
+enum vb_mad_frame_fault vb_mad_frame_get(const uint8_t *bytes, size_t len,
+					 struct vb_mad_frame *f,
+					 const uint8_t **mad);
+
+#endif
