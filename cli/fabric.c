@@ -21,7 +21,7 @@ struct wish {
 	bool json, write;
 };
 
-static int usage(void)
+static int fabric_usage(void)
 {
 	fprintf(stderr,
 		"usage: verbena fabric [--name NAME] TOPOLOGY\n"
@@ -95,31 +95,31 @@ static int control(int argc, char **argv)
 
 	if (!read_options(argc, argv, &w) || w.make || w.json || w.write ||
 	    optind == argc)
-		return usage();
+		return fabric_usage();
 	for (int i = optind; i < argc; i++) {
 		int n = snprintf(command + len, sizeof(command) - len, "%s%s",
 				 len ? "\n" : "", argv[i]);
 
 		if (n < 0 || (size_t)n >= sizeof(command) - len)
-			return usage();
+			return fabric_usage();
 		len += (size_t)n;
 	}
 	return ask(w.name, command);
 }
 
-static int show(int argc, char **argv)
+static int fabric_show(int argc, char **argv)
 {
 	struct wish w = { 0 };
 
 	if (!read_options(argc, argv, &w) || w.make || w.write ||
 	    optind != argc)
-		return usage();
+		return fabric_usage();
 	return ask(w.name, w.json ? "show\njson" : "show");
 }
 
 /* --- running --- */
 
-static int fail(const char *why)
+static int fabric_fail(const char *why)
 {
 	fprintf(stderr, "verbena fabric: %s\n", why);
 	return EXIT_FAILURE;
@@ -139,17 +139,17 @@ static int open_stop(void)
 	return signalfd(-1, &ends, SFD_CLOEXEC);
 }
 
-static int run(const struct vb_topo *topo, const char *name)
+static int fabric_run(const struct vb_topo *topo, const char *name)
 {
 	char error[VB_TOPO_ERROR];
 	int stop = open_stop(), rc;
 	struct vb_fabricd *f;
 
 	if (stop < 0)
-		return fail(strerror(errno));
+		return fabric_fail(strerror(errno));
 	f = vb_fabricd_create(topo, name, error);
 	if (!f)
-		return fail(error);
+		return fabric_fail(error);
 	printf("fabric \"%s\": %u nodes; a program takes the place of one by\n"
 	       "  verbena run --device ib:%s%s%s -- PROGRAM\n",
 	       name, topo->count,
@@ -160,7 +160,7 @@ static int run(const struct vb_topo *topo, const char *name)
 	rc = vb_fabricd_run(f, stop);
 	vb_fabricd_destroy(f);
 	close(stop);
-	return rc ? fail(strerror(-rc)) : EXIT_SUCCESS;
+	return rc ? fabric_fail(strerror(-rc)) : EXIT_SUCCESS;
 }
 
 static int start(int argc, char **argv)
@@ -172,15 +172,15 @@ static int start(int argc, char **argv)
 
 	if (!read_options(argc, argv, &w) || w.json ||
 	    (w.make ? optind != argc : optind + 1 != argc))
-		return usage();
+		return fabric_usage();
 	rc = w.make ? vb_topo_make(&topo, w.make, error)
 		    : vb_topo_read(&topo, argv[optind], error);
 	if (rc)
-		rc = fail(error);
+		rc = fabric_fail(error);
 	else if (w.write)
 		rc = vb_topo_write(&topo, stdout) ? EXIT_SUCCESS : EXIT_FAILURE;
 	else
-		rc = run(&topo, w.name);
+		rc = fabric_run(&topo, w.name);
 	vb_topo_free(&topo);
 	return rc;
 }
@@ -190,6 +190,6 @@ int vb_cli_fabric(int argc, char **argv)
 	if (argc > 1 && strcmp(argv[1], "ctl") == 0)
 		return control(argc - 1, argv + 1);
 	if (argc > 1 && strcmp(argv[1], "show") == 0)
-		return show(argc - 1, argv + 1);
+		return fabric_show(argc - 1, argv + 1);
 	return start(argc, argv);
 }

@@ -96,7 +96,7 @@ static int free_id(struct vb_agents *a, const void *client)
 	return -ENOSPC;
 }
 
-static bool make_room(struct vb_agents *a)
+static bool agents_make_room(struct vb_agents *a)
 {
 	unsigned room = a->room ? a->room * 2 : 8;
 	struct agent *list;
@@ -131,7 +131,7 @@ int vb_agents_register(struct vb_agents *a, void *client,
 		return -EPERM;
 	if (id < 0 || a->count == AGENTS_MOST)
 		return -ENOSPC;
-	if (!make_room(a))
+	if (!agents_make_room(a))
 		return -ENOMEM;
 	serial = next_serial(a);
 	a->list[a->count++] = (struct agent){

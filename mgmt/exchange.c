@@ -70,7 +70,8 @@ static bool set_timer(struct exchange *e, vb_time at)
 	return false;
 }
 
-static void transmit(struct exchange *e, const uint8_t *mad, vb_time now)
+static void exchange_transmit(struct exchange *e, const uint8_t *mad,
+			      vb_time now)
 {
 	struct vb_agents *a = e->agents;
 
@@ -83,7 +84,7 @@ static void transmit(struct exchange *e, const uint8_t *mad, vb_time now)
 static void send_again(struct exchange *e, vb_time now)
 {
 	if (set_timer(e, now + e->patience))
-		transmit(e, e->message, now);
+		exchange_transmit(e, e->message, now);
 }
 
 /* Send what the window allows. */
@@ -94,7 +95,7 @@ static void send_segments(struct exchange *e, vb_time now)
 	while (vb_rmpp_sender_next(&e->sender, mad, now)) {
 		if (!set_timer(e, e->sender.due))
 			return;
-		transmit(e, mad, now);
+		exchange_transmit(e, mad, now);
 	}
 }
 
@@ -206,7 +207,7 @@ int vb_exchange_begin(struct vb_agents *a, const struct agent *g,
 /* --- receiving --- */
 
 /* A segment that comes once more is acknowledged for a while. */
-static void linger(struct exchange *e, vb_time now)
+static void exchange_linger(struct exchange *e, vb_time now)
 {
 	e->agents->transfer_count -= !e->serial;
 	e->state = EXCHANGE_LINGERING;
@@ -223,7 +224,7 @@ static void deliver_message(struct exchange *e, struct agent *g, vb_time now)
 		memcpy(e->receiver.message + TID_AT, e->header + TID_AT, 8);
 	vb_agent_deliver(a, g, 0, &e->peer, e->receiver.message,
 			 e->receiver.len);
-	linger(e, now);
+	exchange_linger(e, now);
 }
 
 static void hear_segment(struct exchange *e, struct agent *g,
@@ -235,7 +236,7 @@ static void hear_segment(struct exchange *e, struct agent *g,
 
 	v = vb_rmpp_receiver_hear(&e->receiver, mad, reply, &answer, now);
 	if (answer)
-		transmit(e, reply, now);
+		exchange_transmit(e, reply, now);
 	if (e->state == EXCHANGE_LINGERING)
 		return;
 	if (v == RMPP_DONE)
@@ -249,8 +250,9 @@ static void hear_segment(struct exchange *e, struct agent *g,
 }
 
 /* The answer to a request. */
-static void hear_answer(struct exchange *e, const struct vb_mad_addr *from,
-			const uint8_t *mad, vb_time now)
+static void exchange_hear_answer(struct exchange *e,
+				 const struct vb_mad_addr *from,
+				 const uint8_t *mad, vb_time now)
 {
 	struct vb_agents *a = e->agents;
 	struct agent *g = vb_agent_by_serial(a, e->serial);
@@ -275,8 +277,8 @@ static void hear_answer(struct exchange *e, const struct vb_mad_addr *from,
 	vb_exchange_end(e);
 }
 
-static bool is_from_peer(const struct exchange *e,
-			 const struct vb_mad_addr *from)
+static bool exchange_is_from_peer(const struct exchange *e,
+				  const struct vb_mad_addr *from)
 {
 	return e->peer.lid == from->lid && e->peer.qpn == from->qpn;
 }
@@ -296,13 +298,13 @@ static bool hear_control(struct vb_agents *a, const struct vb_mad_addr *from,
 		if (e->state == EXCHANGE_SENDING && e->tid == tid &&
 		    e->class == mad[1] &&
 		    e->method == (mad[METHOD_AT] ^ 0x80) &&
-		    is_from_peer(e, from))
+		    exchange_is_from_peer(e, from))
 			break;
 	if (!e)
 		return false;
 	v = vb_rmpp_sender_hear(&e->sender, mad, reply, &answer, now);
 	if (answer)
-		transmit(e, reply, now);
+		exchange_transmit(e, reply, now);
 	if (v == RMPP_DONE)
 		finish_sending(e, now);
 	else if (v == RMPP_FAILED)
@@ -320,14 +322,15 @@ static struct exchange *find_receiving(struct vb_agents *a,
 
 	for (struct exchange *e = a->exchanges; e; e = e->next)
 		if (!e->serial && e->tid == tid && e->class == mad[1] &&
-		    is_from_peer(e, from))
+		    exchange_is_from_peer(e, from))
 			return e;
 	return NULL;
 }
 
 /* The request that the response @mad answers. The agent's half of its ID is
  * ours, so a peer that guesses can answer for another, but nothing worse. */
-static struct exchange *find_asked(struct vb_agents *a, const uint8_t *mad)
+static struct exchange *exchange_find_asked(struct vb_agents *a,
+					    const uint8_t *mad)
 {
 	uint64_t tid = vb_load_be(mad + TID_AT, 8);
 
@@ -350,9 +353,9 @@ bool vb_exchange_hear(struct vb_agents *a, const struct vb_mad_addr *from,
 		return true;
 	if (!vb_mad_is_response(mad))
 		return false;
-	e = find_asked(a, mad);
+	e = exchange_find_asked(a, mad);
 	if (e)
-		hear_answer(e, from, mad, now);
+		exchange_hear_answer(e, from, mad, now);
 	return e;
 }
 
@@ -393,7 +396,7 @@ void vb_agents_expire(struct vb_timer *t, vb_time now)
 			   RMPP_GOING) {
 		send_segments(e, now);
 	} else if (e->state == EXCHANGE_SENDING) {
-		transmit(e, abort, now);
+		exchange_transmit(e, abort, now);
 		report_timeout(e);
 	} else if (e->state == EXCHANGE_LINGERING || !e->serial) {
 		vb_exchange_end(e);

@@ -182,8 +182,9 @@ static void tell(struct mgmt_node *n, uint8_t own, const struct vb_trap *t,
 		send_smp(n, own, p->sm_lid, p->sm_sl, mad, now);
 }
 
-static struct vb_mad_addr address_of(const struct mgmt_node *n, uint8_t own,
-				     const struct vb_mad_frame *f)
+static struct vb_mad_addr nodes_address_of(const struct mgmt_node *n,
+					   uint8_t own,
+					   const struct vb_mad_frame *f)
 {
 	const struct vb_fab_port *p = &n->node->port[own];
 	struct vb_mad_addr a = {
@@ -213,7 +214,7 @@ static bool is_get_or_set(const uint8_t *mad)
 }
 
 /* @mad becomes the answer that nobody here knows what it asks for. */
-static void refuse(uint8_t *mad)
+static void nodes_refuse(uint8_t *mad)
 {
 	unsigned status = MAD_BAD_ATTRIBUTE;
 
@@ -227,7 +228,7 @@ static bool for_agents(struct mgmt_node *n, uint8_t own,
 		       const struct vb_mad_frame *f, const uint8_t *mad,
 		       vb_time now)
 {
-	struct vb_mad_addr from = address_of(n, own, f);
+	struct vb_mad_addr from = nodes_address_of(n, own, f);
 	struct vb_agents *a = n->port[own].agents;
 
 	return a && vb_agents_hear(a, &from, mad, now);
@@ -244,7 +245,7 @@ static void hear_for_program(struct mgmt_node *n, uint8_t port,
 		return;
 	if (for_agents(n, own, f, mad, now) || !is_get_or_set(mad))
 		return;
-	refuse(mad);
+	nodes_refuse(mad);
 	send_smp(n, port, f->slid, f->sl, mad, now);
 }
 
@@ -353,7 +354,7 @@ static void answer_gmp(struct mgmt_node *n, uint8_t own,
 		       const struct vb_mad_frame *f, const uint8_t *mad,
 		       vb_time now)
 {
-	struct vb_mad_addr to = address_of(n, own, f);
+	struct vb_mad_addr to = nodes_address_of(n, own, f);
 	struct vb_mad_frame answer = frame_to(n, own, &to);
 
 	send_by_lid(n, own, &answer, mad, now);
@@ -372,7 +373,7 @@ static void hear_gmp(struct mgmt_node *n, uint8_t port,
 	}
 	if (for_agents(n, own, f, mad, now) || !is_get_or_set(mad))
 		return;
-	refuse(mad);
+	nodes_refuse(mad);
 	answer_gmp(n, own, f, mad, now);
 }
 

@@ -225,8 +225,8 @@ static unsigned answer_class(const struct vb_fab_node *n, uint8_t *data)
 	return MAD_OK;
 }
 
-static unsigned answer(struct vb_pma *pma, const struct vb_fab_node *n,
-		       const struct vb_mad_hdr *h, uint8_t *data)
+static unsigned pma_answer(struct vb_pma *pma, const struct vb_fab_node *n,
+			   const struct vb_mad_hdr *h, uint8_t *data)
 {
 	if (h->base_version != BASE_VERSION ||
 	    h->class_version != CLASS_VERSION)
@@ -251,7 +251,7 @@ bool vb_pma_hear(struct vb_pma *pma, const struct vb_fab_node *node,
 	if (!vb_mad_hdr_get(&r, &h) || h.method & MAD_RESPONSE ||
 	    h.method == MAD_TRAP_REPRESS || h.method == MAD_TRAP)
 		return false;
-	h.status = (uint16_t)answer(pma, node, &h, mad + DATA_AT);
+	h.status = (uint16_t)pma_answer(pma, node, &h, mad + DATA_AT);
 	h.method = MAD_GET_RESP;
 	vb_mad_hdr_put(&w, &h);
 	return true;

@@ -120,23 +120,25 @@ bool vb_rmpp_sender_next(struct vb_rmpp_sender *s, uint8_t mad[VB_MAD_BYTES],
 	return true;
 }
 
-static enum vb_rmpp_verdict refuse(const uint8_t *mad, uint8_t *reply,
-				   bool *answer, enum vb_rmpp_status status)
+static enum vb_rmpp_verdict rmpp_refuse(const uint8_t *mad, uint8_t *reply,
+					bool *answer,
+					enum vb_rmpp_status status)
 {
 	vb_rmpp_abort(reply, mad, status);
 	*answer = true;
 	return RMPP_FAILED;
 }
 
-static enum vb_rmpp_verdict take_ack(struct vb_rmpp_sender *s,
-				     const uint8_t *mad,
-				     const struct vb_rmpp *h, uint8_t *reply,
-				     bool *answer, vb_time now)
+static enum vb_rmpp_verdict rmpp_take_ack(struct vb_rmpp_sender *s,
+					  const uint8_t *mad,
+					  const struct vb_rmpp *h,
+					  uint8_t *reply, bool *answer,
+					  vb_time now)
 {
 	if (h->segment > s->highest)
-		return refuse(mad, reply, answer, RMPP_BAD_SEGMENT);
+		return rmpp_refuse(mad, reply, answer, RMPP_BAD_SEGMENT);
 	if (h->length < h->segment)
-		return refuse(mad, reply, answer, RMPP_WINDOW_TOO_SMALL);
+		return rmpp_refuse(mad, reply, answer, RMPP_WINDOW_TOO_SMALL);
 	if (h->segment < s->acked)
 		return RMPP_GOING; /* it was overtaken */
 	if (h->segment > s->acked) {
@@ -162,12 +164,12 @@ enum vb_rmpp_verdict vb_rmpp_sender_hear(struct vb_rmpp_sender *s,
 	if (h.type == RMPP_STOP || h.type == RMPP_ABORT)
 		return RMPP_FAILED;
 	if (h.version != VB_RMPP_VERSION)
-		return refuse(mad, reply, answer, RMPP_BAD_RMPP_VERSION);
+		return rmpp_refuse(mad, reply, answer, RMPP_BAD_RMPP_VERSION);
 	if (h.type != RMPP_ACK)
-		return refuse(mad, reply, answer, RMPP_BAD_TYPE);
+		return rmpp_refuse(mad, reply, answer, RMPP_BAD_TYPE);
 	if (h.status != RMPP_OK)
-		return refuse(mad, reply, answer, RMPP_BAD_STATUS);
-	return take_ack(s, mad, &h, reply, answer, now);
+		return rmpp_refuse(mad, reply, answer, RMPP_BAD_STATUS);
+	return rmpp_take_ack(s, mad, &h, reply, answer, now);
 }
 
 enum vb_rmpp_verdict vb_rmpp_sender_expire(struct vb_rmpp_sender *s,
@@ -199,7 +201,7 @@ void vb_rmpp_receiver_fini(struct vb_rmpp_receiver *r)
 
 /* What a peer says in its first segment of the length is not believed: room
  * grows with what comes. */
-static bool make_room(struct vb_rmpp_receiver *r, size_t more)
+static bool rmpp_make_room(struct vb_rmpp_receiver *r, size_t more)
 {
 	size_t room = r->room ? r->room : 1024;
 	uint8_t *bigger;
@@ -234,15 +236,15 @@ static size_t data_of(const struct vb_rmpp *h, size_t data_at)
 	return h->length - class_header;
 }
 
-static bool append(struct vb_rmpp_receiver *r, const uint8_t *mad,
-		   const struct vb_rmpp *h)
+static bool rmpp_append(struct vb_rmpp_receiver *r, const uint8_t *mad,
+			const struct vb_rmpp *h)
 {
 	size_t bytes;
 
 	if (h->segment == 1)
 		r->data_at = vb_rmpp_data_at(mad[CLASS_AT]);
 	bytes = data_of(h, r->data_at);
-	if (!make_room(r, bytes + (h->segment == 1 ? r->data_at : 0)))
+	if (!rmpp_make_room(r, bytes + (h->segment == 1 ? r->data_at : 0)))
 		return false;
 	if (h->segment == 1) {
 		memcpy(r->message, mad, r->data_at);
@@ -254,8 +256,8 @@ static bool append(struct vb_rmpp_receiver *r, const uint8_t *mad,
 	return true;
 }
 
-static void acknowledge(const struct vb_rmpp_receiver *r, const uint8_t *mad,
-			uint8_t *reply, bool *answer)
+static void rmpp_acknowledge(const struct vb_rmpp_receiver *r,
+			     const uint8_t *mad, uint8_t *reply, bool *answer)
 {
 	const struct vb_rmpp h = {
 		.version = VB_RMPP_VERSION,
@@ -277,10 +279,10 @@ take_segment(struct vb_rmpp_receiver *r, const uint8_t *mad,
 	     const struct vb_rmpp *h, uint8_t *reply, bool *answer, vb_time now)
 {
 	if (r->complete || h->segment != r->segment + 1) {
-		acknowledge(r, mad, reply, answer);
+		rmpp_acknowledge(r, mad, reply, answer);
 		return r->complete ? RMPP_DONE : RMPP_GOING;
 	}
-	if (!append(r, mad, h)) {
+	if (!rmpp_append(r, mad, h)) {
 		write_end(reply, mad, RMPP_STOP, RMPP_NO_RESOURCES);
 		*answer = true;
 		return RMPP_FAILED;
@@ -289,7 +291,7 @@ take_segment(struct vb_rmpp_receiver *r, const uint8_t *mad,
 	r->due = now + VB_RMPP_ABANDONED;
 	if (h->flags & VB_RMPP_LAST || h->segment == 1 ||
 	    h->segment % (VB_RMPP_WINDOW / 2) == 0)
-		acknowledge(r, mad, reply, answer);
+		rmpp_acknowledge(r, mad, reply, answer);
 	return r->complete ? RMPP_DONE : RMPP_GOING;
 }
 
@@ -305,12 +307,12 @@ enum vb_rmpp_verdict vb_rmpp_receiver_hear(struct vb_rmpp_receiver *r,
 	if (h.type == RMPP_STOP || h.type == RMPP_ABORT)
 		return RMPP_FAILED;
 	if (h.version != VB_RMPP_VERSION)
-		return refuse(mad, reply, answer, RMPP_BAD_RMPP_VERSION);
+		return rmpp_refuse(mad, reply, answer, RMPP_BAD_RMPP_VERSION);
 	if (h.type != RMPP_DATA || !vb_rmpp_has_header(mad[CLASS_AT]))
-		return refuse(mad, reply, answer, RMPP_BAD_TYPE);
+		return rmpp_refuse(mad, reply, answer, RMPP_BAD_TYPE);
 	if (h.segment == 0 || !(h.flags & VB_RMPP_FIRST) != (h.segment != 1))
-		return refuse(mad, reply, answer, RMPP_BAD_FIRST);
+		return rmpp_refuse(mad, reply, answer, RMPP_BAD_FIRST);
 	if (r->data_at && r->data_at != vb_rmpp_data_at(mad[CLASS_AT]))
-		return refuse(mad, reply, answer, RMPP_BAD_TYPE);
+		return rmpp_refuse(mad, reply, answer, RMPP_BAD_TYPE);
 	return take_segment(r, mad, &h, reply, answer, now);
 }

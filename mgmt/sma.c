@@ -168,7 +168,7 @@ static bool passes_mkey(struct vb_fab_port *p, const struct vb_smp_hdr *h,
 
 /* --- requests --- */
 
-static unsigned answer(struct vb_sma_ask *q, const struct vb_smp_hdr *h)
+static unsigned sma_answer(struct vb_sma_ask *q, const struct vb_smp_hdr *h)
 {
 	const struct attribute *a = find_attribute(q->node, h->attr_id);
 	unsigned status = MAD_OK;
@@ -211,7 +211,7 @@ enum vb_sma_verdict vb_sma_hear(const struct vb_sma_ops *ops,
 		return SMA_BAD_MKEY;
 	q.mod = h.attr_mod;
 	q.data = mad + VB_SMP_DATA_AT;
-	h.status = (uint16_t)answer(&q, &h);
+	h.status = (uint16_t)sma_answer(&q, &h);
 	h.method = MAD_GET_RESP;
 	if (h.class == MAD_CLASS_SMP_DIRECTED)
 		h.status |= VB_SMP_DIRECTION;

@@ -153,7 +153,7 @@ static void set_enabled(uint8_t *enabled, unsigned value, unsigned all,
 		*enabled = (uint8_t)(value == all ? supported : value);
 }
 
-static void take_link(struct vb_fab_port *to, const struct vb_port_info *p)
+static void sma_take_link(struct vb_fab_port *to, const struct vb_port_info *p)
 {
 	set_enabled(&to->width_enabled, p->width_enabled, WIDTH_ALL,
 		    to->width_supported);
@@ -210,8 +210,8 @@ static void take_subnet(struct vb_fab_port *to, const struct vb_port_info *p)
 }
 
 /* The physical state goes first: disabled implies down. */
-static unsigned move_link(struct vb_sma_ask *q, uint8_t port,
-			  const struct vb_port_info *p)
+static unsigned sma_move_link(struct vb_sma_ask *q, uint8_t port,
+			      const struct vb_port_info *p)
 {
 	const struct vb_sma_ops *o = q->ops;
 	int rc = 0;
@@ -243,10 +243,10 @@ unsigned vb_sma_set_port_info(struct vb_sma_ask *q)
 	if (port != 0 && (!is_link_valid(to, &p) || !is_state_valid(to, &p)))
 		return MAD_BAD_FIELD;
 	if (port != 0)
-		take_link(to, &p);
+		sma_take_link(to, &p);
 	if (has_lid)
 		take_subnet(to, &p);
 	if (has_lid && q->ops->configured)
 		q->ops->configured(q->ops->arg, q->node, port);
-	return port == 0 ? MAD_OK : move_link(q, port, &p);
+	return port == 0 ? MAD_OK : sma_move_link(q, port, &p);
 }
