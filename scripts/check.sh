@@ -313,6 +313,8 @@ scripts/deps.sh build || {
 	exit 1
 }
 scripts/deps.sh test || echo "== some tests will be skipped for want of these"
+[ "$quick" = yes ] || ! is_wanted sources || scripts/deps.sh sources ||
+	echo "== some suites cannot be built from their sources"
 ! is_wanted lab || scripts/deps.sh lab ||
 	echo "== some of the lab's needs are missing"
 
@@ -351,6 +353,8 @@ layer passive "targets that never call verbs" program passive
 layer bench "that make bench measures" program bench
 layer many "many programs at a time, and kill -9" program many
 layer datagrams "datagrams, address handles, groups" program datagrams
+[ "$quick" = yes ] ||
+	layer sources "test suites built from Debian's sources" program sources
 layer ucx "UCX: its perftest over RC and UD, its examples over rdma_cm" program ucx
 layer tags "tag matching as message passing uses it" program tags
 layer events "asynchronous events by their causes" program events

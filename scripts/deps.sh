@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Installs what is missing: scripts/deps.sh [build] [demo] [test] [lab] [bench]
+# Installs what is missing:
+# scripts/deps.sh [build] [demo] [test] [sources] [lab] [bench]
 #
 # Each need is tested by use, so that nothing is asked of a package manager
 # where it is met already; Debian's and Ubuntu's package names stand beside.
@@ -92,6 +93,17 @@ need_test() {
 	need libclang-rt-14-dev clang_links
 }
 
+# What builds other projects' test suites: tests/sources.
+need_sources() {
+	need apt have apt-get
+	need dpkg-dev have dpkg-source
+	need make have make
+	need g++ have g++
+	need autoconf have autoconf
+	need automake have automake
+	need libtool have libtoolize
+}
+
 # A kernel to boot is fetched, not installed: lab/kernel.sh.
 need_lab() {
 	need_demo
@@ -146,9 +158,9 @@ install_missing() {
 [ $# -gt 0 ] || set -- build
 for group in "$@"; do
 	case $group in
-	build | demo | test | lab | bench) "need_$group" ;;
+	build | demo | test | sources | lab | bench) "need_$group" ;;
 	*)
-		echo "deps: no group '$group' (build, demo, test, lab, bench)" >&2
+		echo "deps: no group '$group' (build, demo, test, sources, lab, bench)" >&2
 		exit 2
 		;;
 	esac
