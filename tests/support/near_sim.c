@@ -525,6 +525,7 @@ static void sim_near_wake(void *arg, const struct vb_peer *p)
  */
 
 static bool send_both_ways(struct vb_qp *qp, vb_time now, struct vb_txq *out)
+	VB_REQUIRES(qp->drive)
 {
 	struct near_end *e = end_of(qp->adapter);
 	enum vb_qp_way way = qp->way;
@@ -536,7 +537,7 @@ static bool send_both_ways(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 }
 
 /* True: there is more to do. */
-static bool turn_qp(struct near_end *e, struct vb_qp *qp)
+static bool turn_qp(struct near_end *e, struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	bool more = vb_transport_send(qp, e->net->sim->now, &e->batch);
 
@@ -544,7 +545,7 @@ static bool turn_qp(struct near_end *e, struct vb_qp *qp)
 	return more;
 }
 
-static void work_on(struct near_end *e, struct vb_qp *qp) VB_UNCHECKED
+static void work_on(struct near_end *e, struct vb_qp *qp)
 {
 	bool more;
 
@@ -643,6 +644,7 @@ static void *live(void *arg)
 }
 
 static void take_step(void *arg, struct vb_qp *qp, vb_time now)
+	VB_REQUIRES(qp->drive)
 {
 	struct near_end *e = arg;
 
@@ -666,7 +668,8 @@ static void be_reminded(void *arg)
  * What runs, and when.
  */
 
-static vb_time next_of(const struct near_end *e)
+/* It reads deadlines without qp->drive: no program runs meanwhile. */
+static vb_time VB_UNCHECKED next_of(const struct near_end *e)
 {
 	const struct sim_side *side = e->side;
 	vb_time next = VB_MIN(VB_MIN(e->due, e->owed_at),
@@ -796,38 +799,38 @@ static const struct vb_key_ops sim_near_keys = {
 	.await = await_key,
 };
 
-static int attach_both(struct vb_qp *qp)
+static int attach_both(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	MUST(vb_ib_transport.attach(qp) == 0);
 	return vb_near_attach(qp);
 }
 
-static void detach_both(struct vb_qp *qp)
+static void detach_both(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	vb_near_detach(end_of(qp->adapter)->near, qp);
 	vb_ib_transport.detach(qp);
 }
 
-static bool can_wait_near(const struct vb_qp *qp)
+static bool can_wait_near(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	if (qp->way == WAY_NEAR)
 		return vb_near_can_wait(qp);
 	return qp->way == WAY_PACKETS && vb_rc_ops.can_wait(qp);
 }
 
-static vb_time deadline_near(const struct vb_qp *qp)
+static vb_time deadline_near(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	return VB_MIN(vb_rc_ops.deadline(qp), vb_near_deadline(qp));
 }
 
 static void recv_request(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
-			 vb_time now)
+			 vb_time now) VB_REQUIRES(qp->drive)
 {
 	vb_rc_ops.recv[false](qp, pkt, now);
 }
 
 static void recv_response(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
-			  vb_time now)
+			  vb_time now) VB_REQUIRES(qp->drive)
 {
 	vb_rc_ops.recv[true](qp, pkt, now);
 }
@@ -841,7 +844,7 @@ static const struct vb_transport_ops near_sim_ops = {
 };
 
 static void enter_both(struct vb_qp *qp, enum vb_qp_state from,
-		       enum vb_qp_state to, vb_time now)
+		       enum vb_qp_state to, vb_time now) VB_REQUIRES(qp->drive)
 {
 	vb_ib_transport.enter(qp, from, to, now);
 	vb_near_enter(end_of(qp->adapter)->near, qp, from, to, true);
