@@ -1,81 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The policy of threads, rule by rule, in virtual time. Numbers are written out
- * here, so that a changed row of the table is a changed test.
- */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "engine/policy.h"
-
-#define US(n) ((vb_time)(n)*VB_USEC)
-#define MS(n) ((vb_time)(n)*VB_MSEC)
-#define START ((vb_time)1 << 40)
-#define SPINS VB_PROGRAM_SPINS
+/* The policy of threads, rule by rule, in virtual time: what the engine's
+ * thread does, and what it leaves to a program (engine/policy_thread.c). */
+#include "tests/unit/engine/policy_fixture.h"
 
 static struct vb_thread_policy t;
-static struct vb_poll_policy p;
-static struct vb_wait_policy w;
 
 static int set_up(void **state)
 {
 	vb_thread_init(&t, 1);
-	memset(&p, 0, sizeof(p));
-	vb_poll_init(&p, 1);
-	memset(&w, 0, sizeof(w));
 	return 0;
 }
 
-static uint64_t loops(vb_time at)
-{
-	return vb_program_word(at, PROGRAM_LOOPS, 0);
-}
-
-static uint64_t works(vb_time at)
-{
-	return vb_program_word(at, PROGRAM_WORKS, 0);
-}
-
 static const uint64_t nobody; /* no program has ever polled */
-
-/* The word */
-
-static void word__has_time_state_and_spinning(void **state)
-{
-	uint64_t a = vb_program_word(START, PROGRAM_AWAITS, 0), b;
-
-	assert_true(vb_program_at(a) == START);
-	assert_int_equal(vb_program_does(a), PROGRAM_AWAITS);
-	assert_false(vb_program_spins(a));
-	b = vb_program_word(START + 31, PROGRAM_TOOK, SPINS | START);
-	assert_true(vb_program_at(b) == START + 16);
-	assert_int_equal(vb_program_does(b), PROGRAM_TOOK);
-	assert_true(vb_program_spins(b));
-	b = vb_program_at_work(b, START + US(500));
-	assert_true(vb_program_at(b) == ((START + US(500)) & ~(vb_time)15));
-	assert_int_equal(vb_program_does(b), PROGRAM_TOOK);
-	assert_true(vb_program_spins(b));
-}
-
-static void word__who_loops(void **state)
-{
-	static const bool loops_in[] = { [PROGRAM_AWAY] = false,
-					 [PROGRAM_WORKS] = false,
-					 [PROGRAM_TOOK] = false,
-					 [PROGRAM_LOOPS] = true,
-					 [PROGRAM_AWAITS] = true };
-
-	for (unsigned i = 0; i < VB_COUNT(loops_in); i++) {
-		uint64_t word =
-			vb_program_word(START, (enum vb_program)i, SPINS);
-
-		assert_int_equal(vb_program_loops(word), loops_in[i]);
-	}
-}
 
 /* Packets: rules 1 to 5 */
 
@@ -554,215 +490,17 @@ static void stand_by__ends_a_rest(void **state)
 	assert_true(vb_thread_watches(&t));
 }
 
-/* A program's poll */
-
-static void poll__yields_after_30_us(void **state)
-{
-	vb_time now = START;
-
-	assert_int_equal(vb_poll_ends(&p, true, now), POLL_RETURNS);
-	assert_int_equal(vb_poll_ends(&p, false, now + US(30)), POLL_RETURNS);
-	assert_int_equal(vb_poll_ends(&p, false, now + US(30) + 1),
-			 POLL_YIELDS);
-}
-
-static void poll__yields_sooner_where_that_helps(void **state)
-{
-	static const unsigned ns[] = { 15000, 7500, 3750, 2000, 2000 };
-	vb_time now = START;
-
-	(void)vb_poll_ends(&p, true, now);
-	for (unsigned i = 0; i < VB_COUNT(ns); i++) {
-		assert_int_equal(vb_poll_ends(&p, false, now += US(31)),
-				 POLL_YIELDS);
-		assert_int_equal(vb_poll_ends(&p, true, now), POLL_RETURNS);
-		assert_int_equal(p.patience, ns[i]);
-	}
-	/* In vain: after twice the time, up to 30 us. */
-	for (unsigned i = 0; i < 6; i++)
-		assert_int_equal(vb_poll_ends(&p, false, now += US(31)),
-				 POLL_YIELDS);
-	assert_int_equal(p.patience, US(30));
-}
-
-static void poll__finds_the_link_taken(void **state)
-{
-	assert_int_equal(vb_poll_found_taken(1, US(3) - 1), POLL_RETURNS);
-	assert_int_equal(vb_poll_found_taken(1, US(3)), POLL_SLEEPS);
-}
-
-/* So many polls, @apart from each other. True: the program spins. */
-static bool polls(unsigned times, vb_time apart, vb_time *now)
-{
-	bool spins = false;
-
-	while (times--) {
-		*now += apart;
-		spins = vb_poll_spins(&p, PROGRAM_LOOPS, *now, 0, *now);
-	}
-	return spins;
-}
-
-static void poll__32_close_ones_are_spinning(void **state)
-{
-	vb_time now = START;
-
-	p.ended_at = now;
-	assert_false(polls(31, US(20) - 1, &now));
-	assert_true(polls(1, US(20) - 1, &now));
-	assert_false(polls(1, US(20), &now));
-	assert_false(polls(31, 0, &now));
-	/* A poll that follows one that was not noted says nothing. */
-	assert_false(vb_poll_spins(&p, PROGRAM_TOOK, now, 0, now));
-	assert_int_equal(p.streak, 31);
-	/* The time in which the program had yielded does not count. */
-	now += MS(1);
-	assert_true(
-		vb_poll_spins(&p, PROGRAM_LOOPS, now, now - US(20) + 1, now));
-	/* A program that has armed its queue polls once more, and sleeps. */
-	assert_false(vb_poll_spins(&p, PROGRAM_AWAY, now, 0, now));
-	assert_false(polls(31, 0, &now));
-	assert_true(polls(1, 0, &now));
-}
-
-static void poll__looks_less_while_peers_send(void **state)
-{
-	assert_true(vb_poll_looks(&p, START));
-	assert_true(vb_poll_looks(&p, START));
-	vb_poll_near(&p, START);
-	assert_false(vb_poll_looks(&p, START + US(4) - 1));
-	assert_true(vb_poll_looks(&p, START + US(4)));
-	assert_false(vb_poll_looks(&p, START + US(8) - 1));
-	(void)vb_poll_looks(&p, START + US(99));
-	assert_true(vb_poll_looks(&p, START + US(100)));
-}
-
-/* A program that waits for an event */
-
-static void wait__is_prompt_after_8_returns(void **state)
-{
-	vb_time now = START;
-
-	for (unsigned i = 0; i < 8; i++) {
-		assert_false(vb_wait_is_prompt(&w));
-		vb_wait_ends(&w, now);
-		vb_wait_begins(&w, 1, now += US(50));
-	}
-	assert_true(vb_wait_is_prompt(&w));
-	vb_wait_ends(&w, now);
-	vb_wait_begins(&w, 1, now + US(50) + 1);
-	assert_false(vb_wait_is_prompt(&w));
-	w.prompt = 8;
-	vb_wait_is_elsewhere(&w);
-	assert_false(vb_wait_is_prompt(&w));
-}
-
-static void wait__looks_after_4_short_sleeps(void **state)
-{
-	for (unsigned i = 0; i < 4; i++) {
-		assert_false(vb_wait_looks(&w));
-		vb_wait_slept(&w, 1, US(100) - 1);
-	}
-	assert_true(vb_wait_looks(&w));
-	vb_wait_slept(&w, 1, US(100));
-	assert_false(vb_wait_looks(&w));
-}
-
-static void wait__looks_in_vain(void **state)
-{
-	static const unsigned wanted[] = { 8, 16, 32, 64, 128, 256, 256 };
-
-	for (unsigned i = 0; i < VB_COUNT(wanted); i++) {
-		vb_wait_looked(&w, false);
-		for (unsigned k = 0; k < wanted[i]; k++) {
-			assert_false(vb_wait_looks(&w));
-			vb_wait_slept(&w, 1, 0);
-		}
-		assert_true(vb_wait_looks(&w));
-	}
-	vb_wait_looked(&w, true);
-	assert_int_equal(w.wary, 128);
-}
-
-static void wait__how_long_it_looks(void **state)
-{
-	assert_true(vb_wait_looks_on(1, START, US(3) - 1, START + US(30) - 1));
-	assert_false(vb_wait_looks_on(1, START, US(3), START));
-	assert_false(vb_wait_looks_on(1, START, 0, START + US(30)));
-	assert_true(vb_wait_owes_already(1, START, START + US(500) - 1));
-	assert_false(vb_wait_owes_already(1, START, START + US(500)));
-}
-
-static void wait__holds_an_early_event(void **state)
-{
-	assert_int_equal(vb_wait_holds(49, START, START), HELD_YIELDS);
-	assert_int_equal(vb_wait_holds(50, START, START), HELD_NAPS);
-	assert_int_equal(vb_wait_holds(50, START, START + MS(100)), HELD_NAPS);
-	assert_int_equal(vb_wait_holds(0, START, START + MS(100) + 1),
-			 HELD_GIVES_UP);
-}
-
-/* A poll that looks for an answer */
-
-static void answers__4_soon_are_worth_a_look(void **state)
-{
-	assert_int_equal(vb_answer_counts(1, START, START + US(200), 6), 7);
-	assert_int_equal(vb_answer_counts(1, START, START + US(200) + 1, 6), 0);
-	assert_false(vb_answer_is_worth(3, 0));
-	assert_true(vb_answer_is_worth(4, 0));
-	assert_false(vb_answer_is_worth(7, 8));
-	assert_true(vb_answer_is_worth(8, 8));
-	assert_int_equal(vb_answer_wary(0, false), 8);
-	assert_int_equal(vb_answer_wary(200, false), 256);
-	assert_int_equal(vb_answer_wary(8, true), 7);
-	assert_int_equal(vb_answer_wary(0, true), 0);
-}
-
-static void answers__are_looked_for_200_us(void **state)
-{
-	assert_true(vb_answer_looks_on(1, START, START + US(200) - 1));
-	assert_false(vb_answer_looks_on(1, START, START + US(200)));
-	assert_false(vb_answer_yields(1, START, START + US(30)));
-	assert_true(vb_answer_yields(1, START, START + US(30) + 1));
-}
-
-/* Rows that callers use. */
-static void table__of_callers(void **state)
-{
-	assert_int_equal(VB_WORK_LASTS, US(500));
-	assert_int_equal(VB_OWED_LASTS, MS(2));
-	assert_int_equal(VB_LOOKS, 64);
-	assert_int_equal(VB_STAND_LOOKS, 16);
-	assert_int_equal(VB_DUE_A_POLL, 4);
-	assert_int_equal(VB_DRAIN_BATCHES, 16);
-	assert_int_equal(VB_EARLY_SLEEP, US(50));
-	assert_int_equal(VB_EARLY_SPARED, 64);
-}
-
 /* On a machine that is ten times slower everything takes ten times as long. */
-static void pace__scales_the_rules(void **state)
+static void pace__scales_the_rules_of_the_thread(void **state)
 {
 	vb_thread_init(&t, 10);
 	assert_false(vb_thread_on_packets(&t, loops(START), START + MS(9)));
 	assert_int_equal(t.left_until - t.left_at, US(200));
-	vb_poll_init(&p, 10);
-	(void)vb_poll_ends(&p, true, START);
-	assert_int_equal(vb_poll_ends(&p, false, START + US(300)),
-			 POLL_RETURNS);
-	assert_int_equal(vb_poll_ends(&p, false, START + US(300) + 1),
-			 POLL_YIELDS);
-	assert_int_equal(vb_poll_found_taken(10, US(29)), POLL_RETURNS);
-	assert_true(vb_wait_looks_on(10, START, US(29), START + US(299)));
-	assert_true(vb_answer_looks_on(10, START, START + US(1999)));
 }
-
-#define TEST(f) cmocka_unit_test_setup(f, set_up)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(word__has_time_state_and_spinning),
-		TEST(word__who_loops),
 		TEST(packets__who_is_believed_to_come),
 		TEST(packets__a_nap_of_20_us),
 		TEST(packets__the_program_came_during_a_nap),
@@ -787,20 +525,7 @@ int main(void)
 		TEST(stand_by__pauses),
 		TEST(stand_by__and_packets),
 		TEST(stand_by__ends_a_rest),
-		TEST(poll__yields_after_30_us),
-		TEST(poll__yields_sooner_where_that_helps),
-		TEST(poll__finds_the_link_taken),
-		TEST(poll__32_close_ones_are_spinning),
-		TEST(poll__looks_less_while_peers_send),
-		TEST(wait__is_prompt_after_8_returns),
-		TEST(wait__looks_after_4_short_sleeps),
-		TEST(wait__looks_in_vain),
-		TEST(wait__how_long_it_looks),
-		TEST(wait__holds_an_early_event),
-		TEST(answers__4_soon_are_worth_a_look),
-		TEST(answers__are_looked_for_200_us),
-		TEST(table__of_callers),
-		TEST(pace__scales_the_rules),
+		TEST(pace__scales_the_rules_of_the_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
