@@ -35,9 +35,9 @@ struct vb_transport {
 
 enum vb_delayed_ack { ACK_NONE, ACK_NOW, ACK_DELAYED };
 
-/* Of a queue pair (qp->ops): its work. There is one table for each type, and
- * the engine has others for queue pairs whose peer is on this host, so that a
- * call finds the function that does the work and nothing in between. */
+/* What a queue pair does with packets and requests (qp->ops). Each type has one
+ * table; the engine has others for queue pairs whose peer is on this host, so
+ * that a call goes straight to the function that does the work. */
 struct vb_transport_ops {
 	const char *name;
 

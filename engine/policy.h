@@ -120,9 +120,9 @@
 #define VB_EARLY_SLEEP	(50 * VB_USEC)
 #define VB_EARLY_SPARED 64
 
-/* A poll that looks for an iWARP answer first: ib_write_lat 8 us, 60 to 67
- * without. Both threads may have to be woken within SOON; after SPIN each look
- * yields. */
+/* A poll looks for an iWARP answer first: ib_write_lat 8 us, 60 to 67 without.
+ * SOON covers the wake-ups of both engines' threads, ours and the peer's; a poll
+ * that has looked for SPIN yields at each further look. */
 #define VB_ANSWER_SOON (200 * VB_USEC)
 #define VB_ANSWER_SPIN (30 * VB_USEC) /* with its group */
 

@@ -65,8 +65,8 @@ void vb_stream_begin_close(struct vb_engine *e, struct vb_stream *s,
 void vb_stream_throw_away(struct vb_engine *e, struct vb_stream *s, bool *found)
 	VB_REQUIRES(e->rx);
 bool vb_stream_is_done(const struct vb_stream *s, vb_time now);
-/* Close the socket and free @s; its queue pair, if there is one, may be reset
- * and start anew. */
+/* Close the socket and free @s. A program may then reset its queue pair, whose
+ * drive the caller holds, and connect it again. */
 void vb_stream_end(struct vb_engine *e, struct vb_stream *s, vb_time now)
 	VB_REQUIRES(e->rx);
 

@@ -22,7 +22,7 @@
 #define CLASS	"sys/class"
 #define DEVICES "sys/devices/virtual/verbena"
 #define BUS	"sys/bus/verbena"
-/* Which devices are wanted: engine/devices.h has the words. */
+/* It chooses devices: @specs of vb_devices_list(). */
 #define DEVICES_VARIABLE "VERBENA_DEVICES"
 
 /* Of include/uapi/rdma: what programs compare with. */

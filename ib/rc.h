@@ -314,8 +314,8 @@ enum vb_fault vb_resp_judge_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 /* ib/xrc_read.c: is @a answered with the memory of another process? */
 bool vb_xrc_read_is_forwarded(const struct vb_qp *qp, const struct vb_answer *a)
 	VB_REQUIRES(qp->drive);
-/* Have the bytes of @a's next response arrived, or a fault? If not, they are
- * requested, and vb_forward_bytes() delivers them. */
+/* Are @a's next bytes here, or a fault? If not, this call asks the other
+ * process for them, and vb_forward_bytes() takes its answer. */
 bool vb_xrc_read_has(struct vb_qp *qp, const struct vb_answer *a)
 	VB_REQUIRES(qp->drive);
 /* Copy @len of these bytes to @to. Only after vb_xrc_read_has() was true. */

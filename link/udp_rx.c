@@ -234,7 +234,7 @@ int vb_udp_recv(struct vb_link *l, struct vb_rxq *q)
 
 	q->count = 0;
 	for (int round = 0; round < ROUNDS && q->count == 0; round++) {
-		/* Frames of the last call may be left: the queue was full. */
+		/* The last call leaves frames when @q is full: cut them. */
 		n = rx->next < rx->count ? 1 : take_datagrams(u);
 		if (n <= 0)
 			break;

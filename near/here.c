@@ -263,8 +263,8 @@ bool vb_near_help(struct vb_near *n, struct vb_peer *p)
 		       vb_nq(qp)->peer == p && lend_hand(qp, &part);
 		vb_near_release(n, qp);
 	}
-	/* The peer no longer waits for the part, has left the message on the
-	 * lane, and may be asleep. */
+	/* True: the peer waits no longer, and may sleep with the SEND still on
+	 * the lane. Ring it. */
 	if (vb_offer_end(p->offered, word, done))
 		vb_peer_ring(p);
 	return true;

@@ -338,9 +338,9 @@ static int take_lane(struct vb_peer *p, int fd)
 	return rc;
 }
 
-/* Does the call of @p not count? It does not if our own call is under way and
- * our slot is lower, or if the session @other is with the same program: then
- * ours was accepted before its call came. */
+/* Is the call of @p to be refused? Yes if our own call is under way and our slot
+ * is lower, or if @other is a session with the same program, which accepted our
+ * call before its own came here. */
 static bool is_crossed(const struct vb_near *n, const struct vb_peer *p,
 		       const struct vb_peer *other)
 {

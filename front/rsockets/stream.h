@@ -37,7 +37,7 @@ enum rs_control {
 };
 
 #define RS_SLOTS 2
-/* At most as many control messages are under way. They consume no credits: a
+/* At most so many control messages are under way. They consume no credits: a
  * peer that has no receive posted answers RNR, and the adapter repeats them. */
 #define RS_CONTROLS 4
 #define RS_MESSAGE  0x1fffffffu /* the largest value */

@@ -36,7 +36,7 @@ static bool parse_place(const char *spec, size_t len, struct umad_place *place)
 	return true;
 }
 
-/* Calls the adapters in turn; *@count is how many there are. */
+/* Find place @index of the list. False: *@count is how many there are. */
 static bool walk(unsigned index, struct umad_place *place, unsigned *count)
 {
 	const char *s = getenv(DEVICES);
