@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Build UCX's own tests of its lowest layer (UCT) from Debian's sources:
-# tests/sources/ucx.sh DIRECTORY. The last line is the test program's name. What
-# DIRECTORY holds from an earlier call is used again. The sources are not
-# changed; the list of files loses the tests of UCX's other layers, which use no
-# verbs and would take most of the time.
+# tests/sources/ucx.sh DIRECTORY. The last line is the test program's name. A
+# build that DIRECTORY holds from an earlier call is used again; one that was
+# interrupted begins anew. The sources are not changed; the list of files loses
+# the tests of UCX's other layers, which use no verbs and would take most of the
+# time. Exit status 3: the sources are not to be had.
 set -eu
 here=$(dirname "$(readlink -f "$0")")
 # shellcheck source=tests/sources/debian.sh
 . "$here/debian.sh"
+[ -f "$1/built" ] || rm -rf "$1"
 mkdir -p "$1"
 dir=$(cd "$1" && pwd)
 log=$dir/build.log
@@ -40,7 +42,7 @@ build() {
 
 if [ ! -f "$dir/built" ]; then
 	: >"$log"
-	source=$(debian_source ucx "$dir")
+	source=$(debian_source ucx "$dir") || exit 3
 	build "$source"
 	echo "$source/test/gtest/gtest" >"$dir/built"
 fi
