@@ -25,9 +25,10 @@ static bool is_to_be_resumed(const struct rcm_event *e)
 	       e->m.type != IPC_CM_UD;
 }
 
-/* Queues @e with the message @m for the id that @m names, and frees it if there
- * is no such id or the id has no channel. @e may be NULL after a failed
- * allocation; the id's record is kept up to date all the same. */
+/* Puts the message @m into @e and queues @e for the id that @m names. Frees @e
+ * if there is no such id or the id has no channel. @e is NULL when the caller
+ * had no memory: then this function only keeps the record of the id up to
+ * date. */
 static void put_arrived(const struct vb_ipc_cm *m, struct rcm_event *e)
 {
 	struct rcm_id *id;
@@ -116,7 +117,8 @@ int rcm_event_local(struct rcm_id *id, enum rdma_cm_event_type what, int status)
 	return push_local(id, &pub);
 }
 
-/* Version RDMACM_1.4 of the ABI; an older header does not declare it. */
+/* The ABI has it since version RDMACM_1.4; an older header does not declare
+ * it. */
 int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event,
 			int status, uint64_t arg);
 

@@ -23,11 +23,12 @@
 #define ANSWER_WAIT  (10 * VB_SEC) /* for the broker's answer */
 #define SESSION_WAIT (10 * VB_SEC) /* for the next broker */
 #define ROOM_WAIT    (10 * VB_SEC) /* for room in the socket's buffer */
-/* A session younger than this may have been opened before our engine's. */
+/* While our session is younger than this, our engine may still have to open its
+ * own session with the broker. */
 #define KNOWN_SOON (2 * VB_SEC)
 #define NAP	   (2 * VB_MSEC)
-/* After MOST_SHORT sessions in a row of less than SHORTEST_LIFE the fault is
- * taken to be ours, and the thread gives up. */
+/* After MOST_SHORT sessions in a row of less than SHORTEST_LIFE the thread
+ * takes the fault to be this process's and gives up. */
 #define SHORTEST_LIFE VB_SEC
 #define MOST_SHORT    5
 
@@ -70,7 +71,8 @@ static void begin_again(void)
 }
 VB_FORGET_AT_FORK(begin_again)
 
-/* Skips an answer that comes after the asking thread gave up waiting. */
+/* Hands the answer @m to the thread that asked. Skips an answer that comes
+ * after that thread gave up waiting. */
 static void take_answer(const struct vb_ipc_cm *m)
 {
 	pthread_mutex_lock(&rcm.lock);
@@ -88,8 +90,9 @@ static struct timespec at(vb_time then)
 				  (long)(then % VB_SEC) };
 }
 
-/* The caller holds rcm.lock. @until is CLOCK_MONOTONIC, because the wall clock
- * may be set meanwhile. 0, or a positive errno. */
+/* Waits for rcm.answers: an answer, or a change of the session. @until is
+ * CLOCK_MONOTONIC, because the wall clock may be set meanwhile. The caller
+ * holds rcm.lock. Returns 0, or a positive errno. */
 static int await_news(vb_time until)
 {
 	const struct timespec then = at(until);
@@ -303,8 +306,8 @@ static int put_message(const struct vb_ipc_cm *m)
 	return rc == -EAGAIN ? -ETIMEDOUT : rc;
 }
 
-/* The caller holds rcm.lock, so that messages leave in the order of their
- * records. -errno */
+/* Sends @m. The caller holds rcm.lock, so that messages leave in the order of
+ * their records. -errno */
 static int say(const struct vb_ipc_cm *m)
 {
 	uint64_t gone = 0;
@@ -361,8 +364,8 @@ static void become_known(uint32_t qpn)
 	pthread_mutex_unlock(&rcm.lock);
 }
 
-/* Messages that name a queue pair of ours. A CONNECT for datagrams only looks
- * up the peer's. The caller holds rcm.lock. */
+/* True if @m names a queue pair that must be ours. A CONNECT for datagrams only
+ * looks up the queue pair of the peer. The caller holds rcm.lock. */
 static bool must_own(const struct vb_ipc_cm *m)
 {
 	const struct rcm_id *id = rcm_id_find(m->id);
@@ -381,8 +384,8 @@ static bool is_by_stranger(const struct vb_ipc_cm *m)
 	return stranger;
 }
 
-/* rdma_connect() and similar calls are no cancellation points, so cancellation
- * is put off while the socket is in use. */
+/* rdma_connect() and similar calls are no cancellation points, so this function
+ * puts cancellation off while it uses the socket. */
 int rcm_session_tell(const struct vb_ipc_cm *m)
 {
 	int cancel = vb_cancel_off(), rc;
@@ -396,8 +399,8 @@ int rcm_session_tell(const struct vb_ipc_cm *m)
 	return rc;
 }
 
-/* Waits for the answer. -ESTALE: the session ended first, so ask the next
- * broker; -ETIMEDOUT. The caller holds rcm.lock. */
+/* Waits for the answer to rcm.question. -ESTALE: the session ended first, so
+ * the caller asks the next broker; -ETIMEDOUT. The caller holds rcm.lock. */
 static int await_answer(void)
 {
 	const vb_time until = vb_clock_read() + ANSWER_WAIT;
@@ -412,8 +415,9 @@ static int await_answer(void)
 	return rc ? rc : -ESTALE;
 }
 
-/* The caller holds rcm.lock and has set rcm.asked, so that no other question
- * is under way. -errno, also the broker's. */
+/* Sends the question @m and waits for its *@answer. The caller holds rcm.lock
+ * and has set rcm.asked, so that no other question is under way. -errno, also
+ * if the broker answers with one. */
 static int session_ask(const struct vb_ipc_cm *m, struct vb_ipc_cm *answer)
 {
 	uint64_t number = rcm.question.tid + 1;
