@@ -150,7 +150,7 @@ void rs_put(struct rs_sock *rs);
  * @to, or a free one if @to is -1. The caller holds rs->lock. Returns the
  * number, or -errno. */
 int rs_move(struct rs_sock *rs, int to);
-/* The same for a socket that another thread is closing. -1: errno. */
+/* RS_MOVE for a socket that another thread is closing. -1: errno. */
 int rs_move_departing(int fd);
 /* Whether an open or closing socket has the number. */
 bool rs_is_taken(int fd);
@@ -179,7 +179,7 @@ int rs_announce(struct rs_sock *rs);
 void rs_connection_news(struct rs_sock *rs);
 /* Starts to connect to rs->peer. -errno */
 int rs_connection_begin(struct rs_sock *rs);
-/* The connection failed. @error: a positive errno. */
+/* Ends the connection, which has failed. @error: a positive errno. */
 void rs_connection_end(struct rs_sock *rs, int error);
 
 /* What a thread waits for; called with rs->lock held. */
@@ -273,22 +273,23 @@ rs_test rs_can_read, rs_can_write, rs_all_sent, rs_can_control, rs_settled;
 
 /* options.c; the caller holds rs->lock. */
 
-/* Applies the options that were set to a new rs->id. */
+/* rs->id is new: applies to it the options that the program has set. */
 void rs_options_again(struct rs_sock *rs);
 /* The value of an integer option, or its default if the program set none. */
 int rs_number(const struct rs_sock *rs, int level, int name);
 
 /* keepalive.c */
 
-/* The socket became connected, or its options changed. The caller holds
+/* Starts the watch over the peer anew if the socket is connected and has
+ * SO_KEEPALIVE: the caller has changed one of the two. The caller holds
  * rs->lock. */
 void rs_keep_alive(struct rs_sock *rs);
-/* In a child of fork(). */
+/* In a child of fork(), which has no copy of the thread. */
 void rs_keeper_forget(void);
 
 /* epoll.c: sets of repoll_create(). */
 
-/* In a child of fork(). */
+/* In a child of fork(): forgets the parent's sets. */
 void rs_forget_sets(void);
 /* False: @fd is no set. With @number false, the descriptor stays open. */
 bool rs_close_set(int fd, bool number);

@@ -208,7 +208,8 @@ void rs_qp_close(struct rs_sock *rs)
 	rs_queue_close(&rs->queue);
 }
 
-/* iWARP: the WRITE, if @count is not 0, then the message as a SEND. */
+/* Over iWARP: posts the WRITE, unless @count is 0, and then the message as a
+ * SEND. */
 static int post_both(struct rs_sock *rs, const struct rs_write *w, uint64_t id,
 		     struct ibv_sge *sge, int count, unsigned flags)
 {
@@ -300,7 +301,8 @@ static int cut_last(struct ibv_sge sge[PIECES], int count, uint32_t length)
 	return count + 1;
 }
 
-/* A plain WRITE: it carries no message and consumes no credit of the peer. */
+/* riowrite() uses a plain WRITE, which carries no message and consumes no
+ * credit of the peer. */
 int rs_qp_place(struct rs_sock *rs, const void *bytes, uint32_t length,
 		uint64_t addr, uint32_t key)
 {
@@ -364,7 +366,7 @@ int rs_qp_iomap(struct rs_sock *rs, unsigned i, const struct rs_iomap *entry)
 		    IBV_SEND_INLINE);
 }
 
-/* The peer has closed both directions. */
+/* Both directions are closed: the connection is over. */
 static void peer_left(struct rs_sock *rs)
 {
 	rs->reads = rs->writes = false;
@@ -379,7 +381,8 @@ static void control_arrived(struct rs_sock *rs, uint32_t what)
 		rs->reads = false;
 }
 
-/* The message of a completed receive. False: it has none. */
+/* Reads the message of a completed receive into *@message. False: the receive
+ * has none. */
 static bool read_message(const struct rs_sock *rs, const struct ibv_wc *wc,
 			 uint32_t *message)
 {
@@ -404,7 +407,7 @@ static int received(struct rs_sock *rs, const struct ibv_wc *wc)
 	return rs_stream_arrived(&rs->stream, message, wc->byte_len);
 }
 
-/* The peer has shown life. Costs a clock reading only if keepalive.c has
+/* Notes that the peer has shown life. Reads the clock only if keepalive.c has
  * started to watch the socket. */
 static void note_heard(struct rs_sock *rs)
 {
@@ -414,8 +417,9 @@ static void note_heard(struct rs_sock *rs)
 	rs->probes = 0;
 }
 
-/* A flushed receive is ignored: the failed send or the disconnect that caused
- * it has been reported before. -errno: the connection failed. */
+/* Handles one completion. Ignores a flushed receive: the failed send or the
+ * disconnect that flushed it has its own report. -errno: the connection
+ * failed. */
 static int completed(struct rs_sock *rs, const struct ibv_wc *wc,
 		     unsigned *receives)
 {
@@ -494,8 +498,8 @@ bool rs_qp_arm(struct rs_sock *rs)
 }
 
 /* The event that woke this thread disarmed the queue, but other waiters of the
- * socket depend on the next event, so it is armed again. The caller looks for
- * completions afterwards. */
+ * socket depend on the next event, so this function arms the queue again. The
+ * caller looks for completions afterwards. */
 void rs_qp_woken(struct rs_sock *rs)
 {
 	bool came = rs->dgram ? rs_dgram_woken(rs->dgram)

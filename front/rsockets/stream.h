@@ -155,8 +155,8 @@ struct rs_write {
 	uint32_t message;
 };
 /*
- * Sends @length <= rs_stream_room() bytes. @kept: the caller has copied them
- * to the out ring, at the out_at of before this call and wrapping at out_size;
+ * Sends @length <= rs_stream_room() bytes. @kept: before this call the caller
+ * has copied them to the out ring, from out_at on and wrapping at out_size;
  * they stay there until rs_stream_sent(). Else the work request carries them
  * inline.
  */
@@ -175,9 +175,9 @@ int rs_stream_arrived(struct rs_stream *s, uint32_t message, uint32_t length);
 void rs_stream_read(struct rs_stream *s, uint32_t bytes);
 
 /*
- * True: the peer should be told of credits or of a free half ring now. The
- * caller posts a WRITE of @area to w->addr with the message w->message, or the
- * message alone if area->length is 0. It counts in s->controls.
+ * True: this end should tell the peer of credits or of a free half ring now.
+ * The caller posts a WRITE of @area to w->addr with the message w->message, or
+ * the message alone if area->length is 0. The message counts in s->controls.
  */
 bool rs_stream_give(struct rs_stream *s, struct rs_area *area,
 		    struct rs_write *w);
