@@ -310,8 +310,8 @@ static bool move_on(int to)
 }
 
 /* The program wants @to for another descriptor: a socket that owns this number
- * and goes on gets another. It may be one that a thread is still closing, even
- * if the program has no descriptor @to. False: errno. */
+ * and stays in use gets another. It may be one that a thread is still closing,
+ * even if the program has no descriptor @to. False: errno. */
 static bool move_away(int to)
 {
 	if (to < 0 || to >= RSP_DESCRIPTORS)
