@@ -98,7 +98,8 @@ struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc,
 	return ibv_create_ah(pd, &attr);
 }
 
-/* Returns 0 or -errno. @vid may be NULL. */
+/* Find the MAC address, and the VLAN unless @vid is NULL, to which packets with
+ * the address @attr go. Returns 0 or -errno. */
 static int resolve(struct ibv_context *context, const struct ibv_ah_attr *attr,
 		   uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {
