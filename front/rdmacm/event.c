@@ -16,9 +16,10 @@ static struct rcm_event *event_of(struct rdma_cm_event *e)
 	return VB_CONTAINER_OF(e, struct rcm_event, pub);
 }
 
-/* True for a connection request that the next broker must learn of, should the
- * current one end. A datagram request (SIDR) is left out: its sender repeats
- * it. iWARP requests do not come from the broker. */
+/* True for a connection request of which this process must tell the next
+ * broker, should the current one end. Not for a datagram request (SIDR), which
+ * its sender repeats, nor for an iWARP request, which does not come from the
+ * broker. */
 static bool is_to_be_resumed(const struct rcm_event *e)
 {
 	return e->m.event == IPC_CM_REQUEST && !e->stream &&

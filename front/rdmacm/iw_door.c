@@ -351,7 +351,7 @@ int rcm_iw_disconnect(struct rcm_id *id)
 
 /* Destroying the id ends an open connection; the queue pair itself lives until
  * the program destroys it. finish() and forget() take the engine's locks, so
- * iw.lock is released around them (lock order: ARCHITECTURE.md). */
+ * this function releases iw.lock around them (lock order: ARCHITECTURE.md). */
 void rcm_iw_close(struct rcm_id *id)
 {
 	struct rcm_stream *s = stream_of(id);

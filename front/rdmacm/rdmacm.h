@@ -128,8 +128,8 @@ struct rcm_id {
 	bool removed;		   /* DEVICE_REMOVAL has been queued */
 	unsigned delivered, acked; /* numbers of events */
 	pthread_cond_t acks;
-	/* Of a listener: what rdma_create_ep() was given for the queue pairs of
-	 * its connections. */
+	/* Of a listener: what the program gave rdma_create_ep() for the queue
+	 * pairs of its connections. */
 	struct ibv_qp_init_attr *ep_attr;
 	struct ibv_pd *ep_pd;
 	/* Private data of a REQ that rdma_addrinfo's ai_connect asks for; they
@@ -212,8 +212,9 @@ int rcm_session_start(void);
 /* Returns the descriptor of a new socket that is connected to the broker; the
  * caller closes it. */
 int rcm_session_connect(void);
-/* Reads one message from @fd and handles it. An answer (DONE) is only copied to
- * *@done, whose kind is left alone otherwise. An error ends the session. */
+/* Reads one message from @fd and handles it. Copies an answer (DONE) to *@done
+ * and does no more with it; leaves done->kind alone for other messages. An
+ * error ends the session. */
 int rcm_session_hear(int fd, struct vb_ipc_cm *done);
 /* True if @done answers @asked and not an earlier question. */
 bool rcm_is_answer(const struct vb_ipc_cm *asked, const struct vb_ipc_cm *done);
@@ -351,7 +352,8 @@ int rcm_iw_disconnect(struct rcm_id *id);
 void rcm_iw_close(struct rcm_id *id);
 /* Gives the stream of the request @e to @id. -ENOENT: the stream has ended. */
 int rcm_iw_adopt(const struct rcm_event *e, struct rcm_id *id);
-/* Starts to watch for the removal of devices, where no session does. */
+/* Makes the thread of iw.c watch for the removal of devices, because this
+ * process has no session whose thread does. */
 void rcm_iw_watch(void);
 /* In the child of fork(): forgets the parent's ports and connections. */
 void rcm_iw_after_fork(void);

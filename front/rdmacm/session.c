@@ -245,8 +245,9 @@ static int session_start_thread(int fd)
 	return -rc;
 }
 
-/* The caller holds rcm.lock. A broker runs by now: opening a device starts one
- * if there is none. */
+/* Opens the devices and, for RoCE, the session, whose thread it starts. A
+ * broker runs by then: opening a device starts one if there is none. The caller
+ * holds rcm.lock. */
 static int start_session(void)
 {
 	int rc = rcm_devices_open(), fd;
@@ -340,11 +341,11 @@ static bool is_session_young(void)
  * The broker learns from the engine's own session which queue pairs belong to
  * this process, and refuses to connect a queue pair that it does not know.
  * After a change of brokers, the engine's session may open later than ours. So
- * before the first connection this function asks (HELLO) until the broker
- * knows @qpn; later changes of brokers are left to resume.c. It asks only
- * while the session is young (asking also detects a session that has ended): in
- * an older session the engine is registered, and a queue pair that is still
- * unknown is not this process's.
+ * before the first connection this function asks (HELLO) until the broker knows
+ * @qpn; after later changes of brokers resume.c does. It asks only while the
+ * session is young (asking also detects a session that has ended): in an older
+ * session the engine is registered, and a queue pair that is still unknown is
+ * not this process's.
  */
 static void become_known(uint32_t qpn)
 {
