@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Datagram sockets. Each has a UDP socket, which gives it its address and
- * port, and a queue pair for each local address that it has sent from. A
- * datagram to a peer whose queue pair is unknown goes over UDP; the peer
- * answers with the number of its queue pair, and later datagrams go from queue
- * pair to queue pair. A datagram that is longer than the device's MTU goes over
- * UDP, too.
+ * Datagram sockets. Each has a UDP socket, which gives it its address and port,
+ * and a queue pair for each local address that it has sent from. A datagram to
+ * a peer whose queue pair is unknown goes over UDP; the peer answers with the
+ * number of its queue pair, and later datagrams go from queue pair to queue
+ * pair. A datagram that is longer than the device's MTU goes over UDP, too.
  *
- * No thread serves the sockets: the UDP socket is read, and peers are
- * answered, while the program is in a call on the socket.
+ * No thread serves the sockets: a call of the program on the socket also reads
+ * the UDP socket and answers peers.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -29,12 +29,12 @@ struct sockaddr_storage rs_addr_plain(const struct sockaddr *a);
 struct sockaddr_storage rs_addr_mapped(int domain,
 				       const struct sockaddr_storage *a);
 
-/* Whether address and port are the same. */
+/* True if address and port of @a and @b are the same. */
 bool rs_addr_same(const struct sockaddr_storage *a,
 		  const struct sockaddr_storage *b);
 /* A hash of address and port. */
 uint32_t rs_addr_hash(const struct sockaddr_storage *a);
-/* Whether the address is the wildcard, whatever its port. */
+/* True if the address is the wildcard, whatever its port. */
 bool rs_addr_is_any(const struct sockaddr_storage *a);
 
 #endif

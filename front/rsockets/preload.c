@@ -263,7 +263,7 @@ static int alias(int fd, int to, bool cloexec)
 	return to;
 }
 
-/* Whether a duplicate of @fd belongs into the table. */
+/* True if this library enters a duplicate of @fd into the table. */
 static bool has_aliases(int fd)
 {
 	return !is_visitor() && rsp_is_ours(fd);
@@ -284,7 +284,7 @@ static int other_of(int to)
 	return -1;
 }
 
-/* Whether the socket @to is in use beside the descriptor @to. */
+/* True if anything but the descriptor @to needs the socket @to. */
 static bool is_needed(int to)
 {
 	bool own = rsp_kind(to) == RSP_SOCKET && rsp_target(to) == to;
@@ -486,7 +486,7 @@ static int control_socket(int fd, int cmd, void *value)
 	}
 }
 
-/* The third argument is read as a pointer, which also holds an int. */
+/* Read the third argument as a pointer, which also holds an int. */
 #define CONTROL(name)                                                          \
 	EXPORT int name(int fd, int cmd, ...)                                  \
 	{                                                                      \

@@ -18,8 +18,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Not 0 while the thread is inside this library or below it: its calls of
- * read(), poll() and so on then go to the C library. */
+/* Not 0 while the thread is inside this library or a library that this one
+ * calls: its calls of read(), poll() and so on then go to the C library. */
 extern __thread unsigned rsp_inside;
 
 /* The C library's function of the same name, found once. */
@@ -78,8 +78,8 @@ int rsp_abandon(int target);
 void rsp_inherit_all(void);
 /* As rsp_kind(), but RSP_OTHER while the thread is inside this library. */
 enum rsp_kind rsp_kind_now(int fd);
-/* Whether the call on @fd goes to rsockets. Makes an inherited socket usable
- * first. @reads: as for rsp_inherit(). */
+/* True if the call of the program on @fd goes to rsockets. Makes an inherited
+ * socket usable first. @reads: as for rsp_inherit(). */
 bool rsp_is_socket(int fd, bool reads);
 /* As rsp_is_socket(), for a call that may read. */
 bool rsp_is_ours(int fd);

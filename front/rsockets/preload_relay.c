@@ -99,8 +99,8 @@ static void *run_closing(void *arg)
 	return NULL;
 }
 
-/* The caller holds the lock. The new thread inherits the signal mask of the
- * relay's thread, which blocks all signals. */
+/* Starts a thread for run_closing(). It inherits the signal mask of the relay's
+ * thread, which blocks all signals. The caller holds the lock. */
 static void start_closing(int target, bool gone)
 {
 	struct closing *f = malloc(sizeof(*f));

@@ -152,7 +152,7 @@ void rs_put(struct rs_sock *rs);
 int rs_move(struct rs_sock *rs, int to);
 /* RS_MOVE for a socket that another thread is closing. -1: errno. */
 int rs_move_departing(int fd);
-/* Whether an open or closing socket has the number. */
+/* True if an open or closing socket has the number @fd. */
 bool rs_is_taken(int fd);
 /* Calls @visit for every socket, without its lock, with a reference held. */
 void rs_for_each(void (*visit)(struct rs_sock *rs));
@@ -192,7 +192,7 @@ typedef bool rs_test(struct rs_sock *rs);
 int rs_queue_open(struct rs_queue *q, int epoll, struct ibv_context *verbs,
 		  int depth);
 void rs_queue_close(struct rs_queue *q);
-/* As rs_qp_arm(), rs_qp_woken(). */
+/* As rs_qp_arm() and rs_qp_woken(), for this queue. */
 bool rs_queue_arm(struct rs_queue *q);
 bool rs_queue_woken(struct rs_queue *q);
 
@@ -232,7 +232,8 @@ void rs_qp_work(struct rs_sock *rs);
 /* True: the queue was armed just now. The caller looks for completions once
  * more before it sleeps, because one may have come before the arming. */
 bool rs_qp_arm(struct rs_sock *rs);
-/* Takes the completion channel's event; arms again for other waiters. */
+/* Takes the event of the completion channel, and arms the queue again for other
+ * waiters. */
 void rs_qp_woken(struct rs_sock *rs);
 /* Sends @length <= rs_stream_room() bytes of the stream; copies them. */
 int rs_qp_send(struct rs_sock *rs, const void *bytes, uint32_t length);
@@ -252,7 +253,7 @@ int rs_qp_iomap(struct rs_sock *rs, unsigned i, const struct rs_iomap *entry);
  * something changed. */
 void rs_look(struct rs_sock *rs);
 /*
- * Waits until @test is true. The lock is released while the thread sleeps.
+ * Waits until @test is true. Releases rs->lock while the thread sleeps.
  * @timeout: ms; 0: look once; -1: no limit. 0, -EAGAIN (the time is over) or
  * -EINTR.
  */
@@ -291,7 +292,8 @@ void rs_keeper_forget(void);
 
 /* In a child of fork(): forgets the parent's sets. */
 void rs_forget_sets(void);
-/* False: @fd is no set. With @number false, the descriptor stays open. */
+/* Closes the set @fd; with @number false its descriptor stays open. False: @fd
+ * is no set. */
 bool rs_close_set(int fd, bool number);
 /* Takes the socket @fd out of all sets. */
 void rs_leave_sets(int fd);

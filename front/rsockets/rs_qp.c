@@ -25,9 +25,9 @@ enum {
 	DONE_RECEIVE,
 	DONE_PROBE,
 	DONE_PLACED, /* iWARP: the WRITE before a message's SEND */
-	/* Control messages consume receives without credits. An InfiniBand
-	 * peer that finds no receive repeats (RNR); an iWARP connection ends.
-	 * So over iWARP as many receives more are posted as a peer can send
+	/* Control messages consume receives without credits. An InfiniBand peer
+	 * that finds no receive repeats (RNR); an iWARP connection ends. So
+	 * over iWARP this end posts as many receives more as a peer can send
 	 * control messages before this end handles them. */
 	SPARE = 2 * RS_CONTROLS,
 	AT_ONCE = 16, /* completions, and receives posted together */
@@ -62,8 +62,8 @@ static void rs_qp_unmap(void *p, size_t bytes)
 		munmap(p, bytes);
 }
 
-/* Receives complete in the order in which they were posted, so the buffers are
- * used in turn. */
+/* Receives complete in the order in which they were posted, so each takes the
+ * next of the buffers in turn. */
 static struct ibv_recv_wr next_receive(struct rs_sock *rs, struct ibv_sge *sge)
 {
 	unsigned i = rs->next_receive;

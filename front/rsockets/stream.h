@@ -89,7 +89,7 @@ struct rs_stream {
 	struct rs_area next[RS_SLOTS]; /* the halves to use after it */
 	unsigned nexts;
 	uint16_t sent, may_send; /* message numbers, modulo 65536 */
-	/* Our ring of bytes that were sent and may be sent again. */
+	/* Our ring of sent bytes that the adapter may have to send again. */
 	uint32_t out_size, out_at, out_used;
 	unsigned sends, sends_max; /* work requests under way, and the limit */
 	unsigned controls;	   /* control messages under way */
@@ -145,7 +145,8 @@ static inline uint32_t rs_message_value(uint32_t m)
 /* How many bytes one message may carry now; 0: wait for the peer or for
  * completions. */
 uint32_t rs_stream_room(struct rs_stream *s);
-/* Whether a message without bytes of the stream may be sent. */
+/* True if this end has the credits and the room to send a message without bytes
+ * of the stream. */
 bool rs_stream_may_send(const struct rs_stream *s);
 
 /* A WRITE that the caller posts, with its message. */

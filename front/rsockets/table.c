@@ -179,7 +179,8 @@ int rs_departed(struct rs_sock *rs)
 	return fd;
 }
 
-/* Takes a reference. False: the last was dropped, and rs_unmake() runs. */
+/* Takes a reference to the socket. False: another thread has dropped the last
+ * one, and rs_unmake() runs. */
 static bool hold(struct rs_sock *rs)
 {
 	unsigned refs = rs->refs;
