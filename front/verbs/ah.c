@@ -125,8 +125,8 @@ static int resolve(struct ibv_context *context, const struct ibv_ah_attr *attr,
 	return rc;
 }
 
-/* For programs that build Ethernet frames themselves. This library does not
- * need it: the kernel resolves what its sockets send. */
+/* This is for programs that build Ethernet frames themselves. This library does
+ * not need it: the kernel resolves what its sockets send. */
 int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
 				struct ibv_ah_attr *attr,
 				uint8_t eth_mac[ETHERNET_LL_SIZE],

@@ -20,7 +20,7 @@
 #include "core/xrc.h"
 #include "engine/engine.h"
 
-/* For exported names that the public header does not declare. */
+/* Marks exported names that the public header does not declare. */
 #define VB_EXPORT __attribute__((visibility("default")))
 
 /* The kinds of objects that live.c tells apart. */
@@ -314,8 +314,8 @@ static inline struct vb_front_ah *vb_front_ah(struct ibv_ah *ah)
 	return VB_CONTAINER_OF(ah, struct vb_front_ah, ibv);
 }
 
-/* The allocator of the queues that are made with this domain; NULL: the default
- * one. */
+/* The allocator for queues that the program makes with the domain @pd; NULL:
+ * the default one. */
 static inline struct vb_memory *vb_front_memory(struct ibv_pd *pd)
 {
 	return vb_front_pd(pd)->has_allocators ? &vb_front_pd(pd)->memory
@@ -373,9 +373,9 @@ struct vb_front_file_head {
 	uint32_t ifindex, kind;
 	uint32_t slot, adapter; /* of the process that made the file */
 };
-/* Make the file of a context on @d. Returns a descriptor, which is the
- * caller's, or -errno. Where no file can be made the descriptor is /dev/null,
- * from which nothing can be imported. */
+/* Make the file of a context on @d. Returns its descriptor, which is the
+ * caller's, or -errno. If the system grants no file, the descriptor is that of
+ * /dev/null, from which no process can import. */
 int vb_front_file_make(const struct vb_device *d);
 /* Returns 0, or -EINVAL: @fd is not the cmd_fd of a context. */
 int vb_front_file_read(int fd, struct vb_front_file_head *head);
@@ -412,7 +412,7 @@ int vb_front_file_find_dm(struct vb_front_context *c, uint32_t handle,
  * device.c
  */
 
-/* A context that uses the device is opened (@by 1) or gone (-1). */
+/* The program opens (@by 1) or closes (-1) a context that uses the device. */
 void vb_front_device_hold(struct ibv_device *device, int by);
 
 /*
@@ -497,7 +497,7 @@ int vb_front_rss_check(const struct ibv_qp_init_attr_ex *attr);
  * -ENOMEM. */
 int vb_front_rss_take(const struct ibv_qp_init_attr_ex *attr,
 		      struct vb_qp_init *init);
-/* A queue pair over the table is made (@by 1) or destroyed (-1). */
+/* The program makes (@by 1) or destroys (-1) a queue pair over the table. */
 void vb_front_rss_hold(struct ibv_rwq_ind_table *table, int by);
 
 /*

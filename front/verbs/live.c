@@ -3,9 +3,9 @@
  * The set of objects that exist. A program may pass an object that it has
  * destroyed, a wrong pointer, or an object whose handle it has overwritten.
  * With a hardware adapter the kernel looks the handle up and returns ENOENT.
- * Here the object's address is looked up before anything is read there. The
- * calls that create, change and destroy objects do so; posting and polling do
- * not, for speed.
+ * Here the calls that create, change and destroy objects look up the object's
+ * address before they read anything there. Posting and polling do not, for
+ * speed.
  */
 #include "front/verbs/front.h"
 
