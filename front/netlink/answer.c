@@ -155,7 +155,7 @@ static uint32_t begin_reply(struct answer *a)
 }
 
 /* End the message that began at @at: write its length. False: the datagram had
- * no room for all of it, and the message is removed. */
+ * no room for all of it, and this function has removed it. */
 static bool answer_end(struct answer *a, uint32_t at)
 {
 	const uint32_t length = a->out.used - at;
