@@ -38,7 +38,7 @@ static int addrinfo_copy_address(const struct addrinfo *from,
 	return 0;
 }
 
-/* @a is an IPv6 address; its 16 bytes are the GID. */
+/* Makes an AF_IB address of the IPv6 address @a: its 16 bytes are the GID. */
 static int copy_gid(const struct addrinfo *a, int space, struct sockaddr **to,
 		    socklen_t *len)
 {

@@ -118,7 +118,8 @@ static bool has_address(struct rcm_device *d, const struct vb_gid *gid,
 	return d->iwarp ? has_interface(d, gid, found) : has_gid(d, gid, found);
 }
 
-/* An iWARP device has reliable connections only. */
+/* True if @d has queue pairs for @id: an iWARP device has only reliable
+ * connections. */
 static bool serves(const struct rcm_device *d, const struct rcm_id *id)
 {
 	return !d->iwarp || id->pub.qp_type == IBV_QPT_RC;

@@ -200,8 +200,9 @@ static bool take_request(struct rcm_event *e)
 	return true;
 }
 
-/* The connection failed: its queue pair, if this library manages one, goes to
- * the error state, which flushes its work requests. */
+/* The connection failed: tells the program so by the event @what, and moves the
+ * queue pair, if this library manages one, to the error state, which flushes
+ * its work requests. */
 static void take_failure(struct rcm_event *e, enum rdma_cm_event_type what,
 			 int status)
 {

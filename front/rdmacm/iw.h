@@ -19,7 +19,7 @@
 #include "front/rdmacm/rdmacm.h"
 #include "iwarp/setup.h"
 
-/* How far a stream has come. */
+/* How far the setup of a stream has come. */
 enum step {
 	LISTENING,
 	LINGERING, /* the program closed the listener less than 500 ms ago */
@@ -33,7 +33,7 @@ enum step {
 };
 
 struct rcm_stream {
-	/* iw.lock guards all but `said`. */
+	/* iw.lock guards all members but `said`. */
 	int fd; /* -1: the queue pair owns it, or it is closed */
 	enum step step;
 	bool watched;	 /* fd is in the epoll set iw.set */
@@ -62,7 +62,7 @@ struct rcm_stream {
 
 struct iw {
 	pthread_mutex_t lock;
-	/* `lock` guards all but `said`. */
+	/* `lock` guards all members but `said`. */
 	/* Streams that are being set up: the thread visits all at each turn. */
 	struct rcm_stream *first;
 	/* Streams in OPEN, maybe thousands: visited only when listed in said.
@@ -84,7 +84,7 @@ struct vb_mpa_offer iw_offer(void);
 
 /* iw_stream.c: the caller holds iw.lock, except for iw_now() and iw_ring(). */
 
-/* CLOCK_MONOTONIC, in ns. */
+/* The time of CLOCK_MONOTONIC, in ns. */
 vb_time iw_now(void);
 /* Wakes the thread of iw.c, so that it looks at its lists again. */
 void iw_ring(void);

@@ -80,9 +80,9 @@ static int repeats(const struct rcm_id *id)
 }
 
 /* rcm_iw_establish() brings an iWARP queue pair to RTS when it hands over the
- * socket, so a program's own moves to RTR and RTS have an empty mask. A
- * program that creates its queue pair itself may ask for INIT only afterwards
- * (`rping -c -q` does): then INIT sets the access rights and no state. */
+ * socket, so a program's own moves to RTR and RTS have an empty mask. A program
+ * that creates its queue pair itself can ask for INIT even after that (`rping
+ * -c -q` does): then INIT sets the access rights and no state. */
 static int fill_iwarp(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 {
 	const enum ibv_qp_state to = a->qp_state;

@@ -312,7 +312,7 @@ static void name_ends(struct rcm_id *id, const struct vb_gid *from,
 		w->src_name = *from;
 }
 
-/* rdma_resolve_addr() without its event. -errno */
+/* Does what rdma_resolve_addr() does, but queues no event. -errno */
 static int resolve(struct rcm_id *id, const struct sockaddr *src,
 		   const struct sockaddr *dst)
 {
@@ -396,7 +396,7 @@ static void describe_path(struct rcm_id *id)
 	id->pub.route.num_paths = 1;
 }
 
-/* Fixes the path and queues ROUTE_RESOLVED. -errno */
+/* Completes the path of @id and queues ROUTE_RESOLVED. -errno */
 static int take_route(struct rcm_id *id)
 {
 	id->way.ack_timeout = id->timeout_set ? id->ack_timeout : ACK_TIMEOUT;

@@ -228,7 +228,7 @@ static void write_script(struct script *s)
 		s->lines[0].kind = 0; /* no queue pair, no question */
 }
 
-/* The broker answers these kinds with DONE. */
+/* True if the broker answers messages of this kind with DONE. */
 static bool is_answered(const struct vb_ipc_cm *m)
 {
 	return m->kind == IPC_CM_BIND || m->kind == IPC_CM_LISTEN ||

@@ -168,7 +168,7 @@ static void await_word(int fd)
 	} while (!fds[0].revents);
 }
 
-/* Reads messages until the session ends. */
+/* Reads and handles the messages of the broker until the session ends. */
 static void serve_session(int fd)
 {
 	struct vb_ipc_cm done;
