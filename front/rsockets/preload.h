@@ -72,7 +72,7 @@ bool rsp_shared(int target);
 bool rsp_is_held(int target);
 /* The socket's number changed from @target to @to: its descriptors follow. */
 void rsp_move(int target, int to);
-/* Sets the count to 0 and returns what it was. */
+/* Sets the count of rsp_hold() to 0 and returns what it was. */
 int rsp_abandon(int target);
 /* In a child of fork(): sockets become RSP_INHERITED and sets RSP_OTHER. */
 void rsp_inherit_all(void);

@@ -42,7 +42,7 @@ static int control = -1;
 static struct rsp_target *connections;
 static unsigned connection_count;
 static int parents_end = -1, childs_end = -1;
-/* Only one thread at a time asks the parent. */
+/* Held by a thread that asks the parent: only one at a time does. */
 static pthread_mutex_t inheriting = PTHREAD_MUTEX_INITIALIZER;
 
 static int number(int target, int level, int option)

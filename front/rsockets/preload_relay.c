@@ -50,7 +50,7 @@ struct child {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* `lock` guards these. */
+/* `lock` guards the variables from here to `bell`. */
 static struct relay *relays;
 static struct child *children;
 static struct closing *closings;

@@ -173,7 +173,7 @@ int rs_close(int fd, bool number);
 
 /* connect.c; the caller holds rs->lock. */
 
-/* Calls rdma_listen() unless that was done. -errno */
+/* Calls rdma_listen() unless an earlier call has done so. -errno */
 int rs_announce(struct rs_sock *rs);
 /* Reads and handles all events of the socket's event channel. */
 void rs_connection_news(struct rs_sock *rs);
@@ -206,7 +206,7 @@ int rs_dgram_shut(struct rs_sock *rs, int how);
 int rs_dgram_name(struct rs_sock *rs, bool peer, struct sockaddr *a,
 		  socklen_t *n);
 int rs_dgram_option(struct rs_sock *rs, int level, int name, int value);
-/* Takes in the datagrams that have come. */
+/* Handles the datagrams that have come and the sends that have completed. */
 void rs_dgram_work(struct rs_sock *rs);
 /* As rs_qp_arm(), rs_qp_woken(), for all queue pairs of the socket. */
 bool rs_dgram_arm(struct rs_dgram *d);

@@ -255,7 +255,8 @@ static int post(struct rs_sock *rs, const struct rs_write *w, uint64_t id,
 	return ibv_post_send(rs->id->qp, &wr, &bad) ? -EIO : 0;
 }
 
-/* Copies to the out ring, wrapping at its end. Returns the number of pieces. */
+/* Copies @bytes to the out ring, wrapping at its end, and describes the copy in
+ * @sge. Returns how many elements of @sge it used. */
 static int rs_qp_keep(struct rs_sock *rs, const uint8_t *bytes, uint32_t length,
 		      struct ibv_sge sge[2])
 {

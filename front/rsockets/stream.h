@@ -106,7 +106,7 @@ struct rs_stream {
 	unsigned peer_slot; /* index of the peer's slot that we write next */
 };
 
-/* The resources of one end. */
+/* The memory and the queue lengths of one end of a connection. */
 struct rs_room {
 	struct rs_area *slots; /* RS_SLOTS of them, then the iomaps; the peer
 				  writes this memory under slots_key */
@@ -121,7 +121,7 @@ struct rs_room {
 /* @s keeps pointers to the memory that @room names. */
 void rs_stream_init(struct rs_stream *s, const struct rs_room *room);
 
-/* Fills in the private data for the peer. */
+/* Fills in @h, the private data that this end sends to the peer. */
 void rs_stream_hello(const struct rs_stream *s, const struct rs_room *room,
 		     struct rs_hello *h);
 /* Takes the peer's private data of @length bytes. -EPROTO: too short, another
@@ -149,7 +149,7 @@ uint32_t rs_stream_room(struct rs_stream *s);
  * of the stream. */
 bool rs_stream_may_send(const struct rs_stream *s);
 
-/* A WRITE that the caller posts, with its message. */
+/* A WRITE that the caller posts, and the message that it carries. */
 struct rs_write {
 	uint64_t addr;
 	uint32_t key;

@@ -50,7 +50,7 @@ static void make_key(void)
 	pthread_key_create(&bell_key, close_bell);
 }
 
-/* The eventfd of this thread; -1: errno. */
+/* Returns the eventfd of this thread, made at the first call. -1: errno. */
 static int own_bell(void)
 {
 	intptr_t bell;
@@ -129,8 +129,8 @@ void rs_ring(struct rs_sock *rs)
 	}
 }
 
-/* The fields of a socket that a waiter's test may depend on: waiters are rung
- * only when one of them has changed. */
+/* The fields of a socket on which the test of a waiter may depend: rs_look()
+ * wakes the waiters only when one of these has changed. */
 struct snapshot {
 	enum rs_state state;
 	bool reads, writes;
