@@ -144,7 +144,7 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
 	return vb_front_errno(rc);
 }
 
-/* @lid is ignored, since RoCE has no LIDs. */
+/* Ignores @lid, since RoCE has no LIDs. */
 int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	struct vb_gid group;

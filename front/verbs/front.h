@@ -113,7 +113,7 @@ struct vb_front_pd {
 	struct vb_chain neighbor; /* the wrappers in one bucket, by handle */
 };
 
-/* The mapping of a dmabuf's descriptor. */
+/* Where this process has mapped a dmabuf. */
 struct vb_front_map {
 	uint8_t *at;   /* NULL: none */
 	size_t length; /* bytes, from at */
