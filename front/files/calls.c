@@ -61,7 +61,8 @@ static int see_through(int at, const char *path, int flags)
 		return NEXT(name)(__VA_ARGS__, flags, mode);                   \
 	}
 
-/* The same for calls of programs that were compiled with _FORTIFY_SOURCE. */
+/* As OPENS, for the calls of programs that were compiled with
+ * _FORTIFY_SOURCE. */
 #define OPENS_2(name, parameters, at, ...)                                     \
 	int name parameters;                                                   \
 	EXPORTED int name parameters                                           \

@@ -22,10 +22,10 @@
 #define EXPORTED __attribute__((visibility("default")))
 
 /* The function that the preload's function of the same name hides: the C
- * library's, or that of another preload. All are looked up before main(), since
- * the first call may come from a signal handler on a small stack. Constructors
- * that run before this library's look up their own with NEXT(); if two threads
- * do so at the same time, both find the same. */
+ * library's, or that of another preload. This library's constructor looks all
+ * of them up before main(), since the first call may come from a signal handler
+ * on a small stack. A constructor that runs earlier looks up its own with
+ * NEXT(); if two threads do so at the same time, both find the same. */
 struct vb_next {
 	const char *name;
 	void *function;
@@ -61,7 +61,7 @@ const char *vb_files_redirect(const char *path, char to[PATH_MAX]);
 		 : (path))
 
 /* Would opening @path, which was redirected, with @flags write to the tree? No
- * program may; errno is then that of sysfs. */
+ * program has the right to; errno is then that of sysfs. */
 bool vb_files_forbids(const char *path, int flags);
 bool vb_files_fopen_forbids(const char *path, const char *mode);
 

@@ -63,9 +63,9 @@ SCANS(scandir, dirent)
 MARKS(dirent64)
 SCANS(scandir64, dirent64)
 
-/* Can the pattern match a path in the tree? Such a pattern has one of these
- * words in it, since the host's own directories, in which wildcards would
- * match, do not list the tree's. */
+/* Can the pattern match a path in the tree? Then it has one of these words in
+ * it. A wildcard in place of the word cannot match: the directories of the host
+ * do not list those of the tree. */
 static bool may_be_ours(const char *pattern)
 {
 	return pattern &&

@@ -155,7 +155,7 @@ bool vb_files_is_ours(const char *path)
 	const char *rest;
 	bool turned;
 
-	/* A program's NULL is passed on: the C library sets EFAULT. */
+	/* A NULL of the program goes to the C library, which sets EFAULT. */
 	return path && path[0] == '/' &&
 	       (follow(path, &n, &rest, &turned) == TOP || turned);
 }

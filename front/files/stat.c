@@ -10,7 +10,8 @@
 
 #define MODE (S_IFCHR | 0666)
 
-/* For struct stat and struct stat64. */
+/* If @path is a device node, make @s say so. @s is a struct stat or a struct
+ * stat64. */
 #define DISGUISE(at, path, s)                                                  \
 	do {                                                                   \
 		const char *node = vb_files_node(at, path);                    \

@@ -155,7 +155,7 @@ static uint32_t begin_reply(struct answer *a)
 }
 
 /* End the message that began at @at: write its length. False: the datagram had
- * no room for all of it, and the message is removed. */
+ * no room for all of it, and this function has removed it. */
 static bool answer_end(struct answer *a, uint32_t at)
 {
 	const uint32_t length = a->out.used - at;
@@ -285,7 +285,8 @@ static int get_summary(struct answer *a)
 		       : put_one(a, answer_device_of(a), vb_nl_put_summary);
 }
 
-/* A list has the ports of one device, which is one port. */
+/* Write the port of the device that the request names. A list of ports has this
+ * one, too: a device has no other. */
 static int get_port(struct answer *a)
 {
 	uint32_t port;
@@ -518,8 +519,8 @@ unsigned vb_nl_needs(const struct vb_nl_request *request)
 	return c ? c->need : 0;
 }
 
-/* Does the message ask the RDMA subsystem for something? Others, and netlink's
- * own message types, are only acknowledged. */
+/* Does the message ask the RDMA subsystem for something? The caller only
+ * acknowledges others, and netlink's own message types. */
 static bool is_for_us(const struct asked *a)
 {
 	return a->head.nlmsg_flags & NLM_F_REQUEST &&

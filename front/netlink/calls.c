@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The socket calls that `verbena run` preloads. A program that opens a socket
- * of NETLINK_RDMA gets a UNIX datagram socket that is connected to itself. A
- * request sent to it is not delivered: its answer is sent there instead, where
- * the program reads it. So poll, epoll, dup and close are the kernel's own.
+ * of NETLINK_RDMA gets a UNIX datagram socket that is connected to itself. When
+ * the program sends a request, this file sends the answer to that socket
+ * instead, where the program reads it. So poll, epoll, dup and close are the
+ * kernel's own.
  *
  * Other sockets cost one comparison a call until the program has opened such a
  * socket, and one system call afterwards.
@@ -193,13 +194,15 @@ EXPORTED int bind(int fd, const struct sockaddr *addr, socklen_t length)
 		errno = EINVAL;
 		return -1;
 	}
-	/* Multicast groups are accepted; there are no notifications. */
+	/* Accept multicast groups, although this file never sends a
+	 * notification to them. */
 	return to.nl_pid == 0 || to.nl_pid == portid
 		       ? 0
 		       : rename_socket(fd, to.nl_pid);
 }
 
-/* A netlink socket talks to the kernel without connect(). */
+/* A netlink socket needs no connect() to talk to the kernel: leave our socket
+ * connected to itself. */
 EXPORTED int connect(int fd, const struct sockaddr *addr, socklen_t length)
 {
 	uint32_t portid;
@@ -287,10 +290,10 @@ EXPORTED int getsockopt(int fd, int level, int option, void *value,
 }
 
 /*
- * Answers. A list may have more datagrams than the socket's queue holds. Then a
- * bookmark is queued behind the first of them: an NLMSG_NOOP, which means
- * nothing to a program, with the request and the cursor. When the program has
- * read up to it, the bookmark is replaced by the next part of the list.
+ * Answers. A list may have more datagrams than the socket's queue holds. Then
+ * this file queues a bookmark behind the first of them: an NLMSG_NOOP, which
+ * means nothing to a program, with the request and the cursor. When the program
+ * has read up to it, the next part of the list takes its place.
  */
 
 #define AT_ONCE	       16 /* datagrams; a socket's queue holds more */

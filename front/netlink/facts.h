@@ -30,8 +30,8 @@ struct vb_nl_facts {
 	unsigned counter_of;
 };
 
-/* The facts that a request needs. Only those are gathered, since each takes
- * system calls. */
+/* The facts that a request needs. vb_nl_gather() reads only those, since each
+ * takes system calls. */
 enum vb_nl_need {
 	NEED_DEVICES = 1 << 0,
 	NEED_SUMS = 1 << 1, /* how many objects of each kind a device has */

@@ -85,7 +85,7 @@ uint16_t rcm_port_of(const struct sockaddr *a)
 {
 	if (a->sa_family == AF_IB)
 		return (uint16_t)be64toh(ib(a)->sib_sid);
-	/* sin_port and sin6_port have the same offset. */
+	/* This is right for IPv6, too: sin6_port has the offset of sin_port. */
 	return ntohs(((const struct sockaddr_in *)a)->sin_port);
 }
 
@@ -118,8 +118,9 @@ bool rcm_address_is_loopback(const struct sockaddr *a)
 	return vb_gid_is_loopback(&gid);
 }
 
-/* An id of port space IB may use ports of TCP and UDP, too; any other id only
- * those of its own space. Service ID bits outside of the mask do not count. */
+/* The program may use an id of RDMA_PS_IB with ports of TCP and UDP, too, and
+ * any other id only with ports of its own space. Only those bits of the service
+ * ID count that the mask of @a names. */
 int rcm_space_of(const struct sockaddr *a, enum rdma_port_space own)
 {
 	uint64_t sid, space;

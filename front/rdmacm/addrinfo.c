@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A flag newer than the rdma_cm header: look up service records of the subnet
- * administrator, which RoCE does not have. */
+/* The program wants service records of the subnet administrator, which RoCE
+ * does not have. Older rdma_cm headers do not define the flag. */
 #define RCM_RAI_SA 0x10
 
 int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
@@ -38,7 +38,7 @@ static int addrinfo_copy_address(const struct addrinfo *from,
 	return 0;
 }
 
-/* @a is an IPv6 address; its 16 bytes are the GID. */
+/* Makes an AF_IB address of the IPv6 address @a: its 16 bytes are the GID. */
 static int copy_gid(const struct addrinfo *a, int space, struct sockaddr **to,
 		    socklen_t *len)
 {
@@ -75,7 +75,8 @@ static bool is_passive(const struct rdma_addrinfo *hints)
 	return hints && hints->ai_flags & RAI_PASSIVE;
 }
 
-/* The queue pair type of the hints decides; without one, their port space. */
+/* True if the program wants datagrams. The queue pair type in @hints decides;
+ * if @hints have none, their port space does. */
 static bool wants_datagrams(const struct rdma_addrinfo *hints)
 {
 	if (!hints)
@@ -198,8 +199,8 @@ VB_EXPORT int rdma_getaddrinfo(const char *node, const char *service,
 	return *res ? 0 : rcm_fail(ENOMEM);
 }
 
-/* Each id has one resolution at a time: it lasts until the program collects
- * the result with rdma_query_addrinfo(). -EBUSY */
+/* Each id has one resolution at a time: it lasts until the program collects the
+ * result with rdma_query_addrinfo(). -EBUSY: @id has one already. */
 static int begin_resolving(struct rcm_id *id)
 {
 	bool busy;
@@ -223,8 +224,8 @@ static void end_resolving(struct rcm_id *id)
 	rdma_freeaddrinfo(info);
 }
 
-/* As rdma_getaddrinfo(), but -errno: an EAI_* number other than EAI_SYSTEM is
- * no errno and becomes -ENODATA. */
+/* Does what rdma_getaddrinfo() does, but returns -errno: an EAI_* number other
+ * than EAI_SYSTEM is no errno and becomes -ENODATA. */
 static int look_up_for(const char *node, const char *service,
 		       const struct rdma_addrinfo *hints,
 		       struct rdma_addrinfo **info)

@@ -43,7 +43,7 @@ VB_EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
  * nor writing it blocks here.
  */
 
-/* Makes the descriptor readable. */
+/* Makes the descriptor of the channel readable. */
 static void mark_full(struct rcm_channel *c)
 {
 	int cancel = vb_cancel_off();
@@ -53,7 +53,8 @@ static void mark_full(struct rcm_channel *c)
 	vb_cancel_back(cancel);
 }
 
-/* Makes the descriptor unreadable, if the queue is empty. It was not before. */
+/* The caller has taken events out of the queue: if none is left, makes the
+ * channel's descriptor unreadable. */
 static void mark_empty(struct rcm_channel *c)
 {
 	int cancel = vb_cancel_off();
@@ -115,9 +116,10 @@ void rcm_unseen_remove(struct rcm_event *e)
 	e->unseen_at = NULL;
 }
 
-/* Another thread of the parent may have been changing the list when the child
- * was forked. Only next_unseen is followed: it is consistent at every moment of
- * a change, unseen_at is not. */
+/* The child's copy of rcm.unseen can be half changed: another thread of the
+ * parent may have been at work on it during fork(). So this function follows
+ * only next_unseen, which is consistent at every moment of a change; unseen_at
+ * is not. */
 void rcm_event_after_fork(void)
 {
 	for (struct rcm_event *e = rcm.unseen; e; e = e->next_unseen)
@@ -176,7 +178,8 @@ static void refuse_unseen(struct rcm_channel *c, const struct rcm_id *id)
 	vb_cancel_back(cancel);
 }
 
-/* Ids that outlive @channel get no more events. The caller holds rcm.lock. */
+/* The program destroys @channel: takes it away from all ids that have it, so
+ * that they get no more events. The caller holds rcm.lock. */
 static void forget_channel(const struct rdma_event_channel *channel)
 {
 	for (unsigned i = 0; i < VB_COUNT(rcm.ids); i++)
@@ -242,9 +245,9 @@ void rcm_event_move(struct rcm_id *id, struct rcm_channel *to)
 	pthread_mutex_unlock(&rcm.lock);
 }
 
-/* 0: the caller may sleep, because the descriptor blocks; or the channel has
- * been destroyed, and the caller sleeps for good (see rdma_get_cm_event()).
- * -EAGAIN: the descriptor does not block. */
+/* Returns 0 if the caller is to sleep: the descriptor of the channel blocks, or
+ * the program has destroyed the channel, and then nothing wakes the caller any
+ * more (see rdma_get_cm_event()). -EAGAIN: the descriptor does not block. */
 static int may_sleep(struct rcm_channel *c)
 {
 	int flags = 0;
@@ -258,8 +261,9 @@ static int may_sleep(struct rcm_channel *c)
 	return flags & O_NONBLOCK ? -EAGAIN : 0;
 }
 
-/* The cancelled thread may have consumed the wakeup for an event that it does
- * not take, so it wakes another thread that waits. */
+/* Runs when a thread is cancelled in await_push(). That thread may have
+ * consumed the wakeup for an event that it does not take, so this function
+ * wakes another thread that waits. */
 static void wake_another(void *arg)
 {
 	struct rcm_channel *c = arg;
@@ -275,8 +279,8 @@ static void wake_another(void *arg)
  * and only if the caller's thread had cancellation enabled. The sleep uses a
  * semaphore for two reasons: sem_wait() resumes after a signal handler with
  * SA_RESTART, as read(2) on the kernel's channel does and poll(2) does not; and
- * sem_wait() acts on a cancellation that arrives during the sleep before it
- * returns, so no later call of the program does.
+ * a cancellation that arrives during the sleep takes effect in sem_wait()
+ * itself, not in a later call of the program.
  */
 static int await_push(struct rcm_channel *c, int cancel)
 {

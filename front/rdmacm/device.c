@@ -58,8 +58,8 @@ int rcm_devices_open(void)
 	return rc;
 }
 
-/* True if @gid is in the GID table of port 1; then *@found is its entry and the
- * path MTU of the device has been read again. */
+/* True if @gid is in the GID table of port 1. Then this function has set
+ * *@found to the entry and has read the path MTU of the device again. */
 static bool has_gid(struct rcm_device *d, const struct vb_gid *gid,
 		    struct ibv_gid_entry *found)
 {
@@ -93,8 +93,8 @@ bool rcm_device_first_gid(const struct rcm_device *d, struct ibv_gid_entry *e)
 	return ibv_query_gid_ex(d->verbs, 1, 0, e, 0) == 0;
 }
 
-/* The GID of an iWARP device is made of its MAC address, so the IP addresses
- * are looked up at the device's interface. */
+/* The GID of an iWARP device is made of its MAC address, so this function looks
+ * for @gid among the IP addresses of the device's interface. */
 static bool has_interface(const struct rcm_device *d, const struct vb_gid *gid,
 			  struct ibv_gid_entry *found)
 {
@@ -118,7 +118,8 @@ static bool has_address(struct rcm_device *d, const struct vb_gid *gid,
 	return d->iwarp ? has_interface(d, gid, found) : has_gid(d, gid, found);
 }
 
-/* An iWARP device has reliable connections only. */
+/* True if @d has queue pairs for @id: an iWARP device has only reliable
+ * connections. */
 static bool serves(const struct rcm_device *d, const struct rcm_id *id)
 {
 	return !d->iwarp || id->pub.qp_type == IBV_QPT_RC;
@@ -142,9 +143,10 @@ static bool take_device(struct rcm_id *id, struct rcm_device *d,
 
 /*
  * Rates a GID as the local address of a path to this host itself; more is
- * better. In this order count: an address of the interface, which GID 0 need
- * not be; not a link-local one, which needs an interface index beside it; the
- * address family of @wanted.
+ * better. What counts most is that it is an IP address of the interface, which
+ * GID 0 need not be; then that it is not link-local, because such an address
+ * needs an interface index beside it; and last that it has the address family
+ * of @wanted.
  */
 static unsigned rate_gid(const struct ibv_gid_entry *e,
 			 const struct vb_gid *wanted)
@@ -156,8 +158,8 @@ static unsigned rate_gid(const struct ibv_gid_entry *e,
 	       (vb_gid_is_ipv4(&gid) == vb_gid_is_ipv4(wanted));
 }
 
-/* True if the device can carry a path to this host itself; *@found is the GID
- * of both ends. */
+/* True if the device can carry a path to this host itself; then *@found is the
+ * GID that both ends of the path use. */
 static bool leads_home(struct rcm_device *d, const struct vb_gid *wanted,
 		       enum rcm_kind kind, struct ibv_gid_entry *found)
 {
@@ -190,7 +192,7 @@ static void device_settle(struct rcm_id *id, const struct ibv_gid_entry *e,
 {
 	struct rcm_device *d = id->device;
 
-	if (!rcm.has_roce) /* without a session no thread watches removals */
+	if (!rcm.has_roce) /* no session whose thread watches removals */
 		rcm_iw_watch();
 	if (!d->pd)
 		d->pd = ibv_alloc_pd(d->verbs);
@@ -208,8 +210,8 @@ static void device_settle(struct rcm_id *id, const struct ibv_gid_entry *e,
 typedef bool (*fitness)(struct rcm_device *d, const struct vb_gid *src,
 			enum rcm_kind kind, struct ibv_gid_entry *found);
 
-/* Takes the first device that fits. Of two devices on one interface, the user
- * chooses by their order. */
+/* Takes the first device of the list that fits. So a user who has two devices
+ * on one interface can choose by their order in VERBENA_DEVICES. */
 static int choose(struct rcm_id *id, const struct vb_gid *src,
 		  enum rcm_kind kind, fitness fits)
 {

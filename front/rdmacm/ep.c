@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* For the queue pairs of the requests that rdma_get_request() takes. */
+/* Keeps a copy of @attr at the listener @id: rdma_get_request() makes the queue
+ * pair of each request with it and @pd. */
 static int keep_attributes(struct rcm_id *id, struct ibv_pd *pd,
 			   const struct ibv_qp_init_attr *attr)
 {

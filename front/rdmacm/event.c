@@ -16,18 +16,20 @@ static struct rcm_event *event_of(struct rdma_cm_event *e)
 	return VB_CONTAINER_OF(e, struct rcm_event, pub);
 }
 
-/* True for a connection request that the next broker must learn of, should the
- * current one end. A datagram request (SIDR) is left out: its sender repeats
- * it. iWARP requests do not come from the broker. */
+/* True for a connection request of which this process must tell the next
+ * broker, should the current one end. Not for a datagram request (SIDR), which
+ * its sender repeats, nor for an iWARP request, which does not come from the
+ * broker. */
 static bool is_to_be_resumed(const struct rcm_event *e)
 {
 	return e->m.event == IPC_CM_REQUEST && !e->stream &&
 	       e->m.type != IPC_CM_UD;
 }
 
-/* Queues @e with the message @m for the id that @m names, and frees it if there
- * is no such id or the id has no channel. @e may be NULL after a failed
- * allocation; the id's record is kept up to date all the same. */
+/* Puts the message @m into @e and queues @e for the id that @m names. Frees @e
+ * if there is no such id or the id has no channel. @e is NULL when the caller
+ * had no memory: then this function only keeps the record of the id up to
+ * date. */
 static void put_arrived(const struct vb_ipc_cm *m, struct rcm_event *e)
 {
 	struct rcm_id *id;
@@ -116,7 +118,8 @@ int rcm_event_local(struct rcm_id *id, enum rdma_cm_event_type what, int status)
 	return push_local(id, &pub);
 }
 
-/* Version RDMACM_1.4 of the ABI; an older header does not declare it. */
+/* The ABI has it since version RDMACM_1.4; an older header does not declare
+ * it. */
 int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event,
 			int status, uint64_t arg);
 

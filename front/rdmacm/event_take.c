@@ -33,7 +33,8 @@ static void fill_connection(struct rcm_event *e)
 	p->qp_num = m->qpn;
 }
 
-/* The same for datagrams: the peer's queue pair, Q_Key and address. */
+/* Copies to the event what the program needs to send datagrams to the peer: the
+ * peer's queue pair number, Q_Key and address. */
 static void event_take_fill_datagram(struct rcm_event *e,
 				     const struct rcm_id *id)
 {
@@ -56,17 +57,18 @@ static void close_request(uint32_t number)
 	(void)!rcm_session_tell(&m);
 }
 
-/* The address by which the peer's program knows an end, for example a loopback
- * address; if it is not given, the GID that the path uses. */
+/* @name is the address by which the peer's program knows one end, for example a
+ * loopback address. If the message has none, returns @way, the GID of that
+ * end. */
 static const struct vb_gid *event_take_name_of(const struct vb_gid *name,
 					       const struct vb_gid *way)
 {
 	return vb_gid_is_zero(name) ? way : name;
 }
 
-/* Fills the addresses of @id in the address family of its listener. A caller of
- * an AF_IB listener does not tell its own port or port space, so the remote
- * address has 0 there. */
+/* Fills the addresses of @id in the address family of its listener. A peer that
+ * connects to an AF_IB listener does not tell its own port or port space, so
+ * the remote address has 0 there. */
 static void put_addresses(const struct rcm_id *listener, struct rcm_id *id,
 			  const struct vb_ipc_cm *m)
 {
@@ -87,8 +89,8 @@ static void put_addresses(const struct rcm_id *listener, struct rcm_id *id,
 }
 
 /* Chooses the device that has the local address of the request. A TCP stream
- * may arrive at 127.0.0.1, which no device has: then any iWARP device that is
- * up takes it. -errno */
+ * can come to 127.0.0.1, which no device has: then this function takes any
+ * iWARP device that is up. -errno */
 static int choose_device(struct rcm_id *id, const struct rcm_event *e)
 {
 	const struct vb_gid *own = &e->m.src;
@@ -133,8 +135,8 @@ static struct rcm_id *adopt(struct rcm_id *listener, const struct rcm_event *e)
 }
 
 /* Replaces the entry in rcm.unseen by the record of @id (NULL: the request is
- * dropped). Both happen under one lock, so that at every moment the next broker
- * would be told of the request exactly once. */
+ * dropped). One lock covers both changes, so that at every moment resume.c
+ * would tell the next broker of the request exactly once. */
 static void note_seen(struct rcm_event *e, struct rcm_id *id)
 {
 	pthread_mutex_lock(&rcm.lock);
@@ -146,10 +148,10 @@ static void note_seen(struct rcm_event *e, struct rcm_id *id)
 	pthread_mutex_unlock(&rcm.lock);
 }
 
-/* Both ends of a connection use the same path MTU. A request for more than the
- * local interface carries is rejected with reason 26 and the MTU that would do
- * (IBA 12.6.7.2), so that the peer can ask again with that. A datagram request
- * and an iWARP stream have no path MTU. */
+/* True if the request asks for a larger path MTU than the local interface
+ * carries; both ends must use the same. The caller then rejects it with reason
+ * 26 and the MTU that would do (IBA 12.6.7.2), so that the peer can ask again
+ * with that. A datagram request and an iWARP stream have no path MTU. */
 static bool is_too_long_for(const struct rcm_event *e, const struct rcm_id *id)
 {
 	return !e->stream && !rcm_is_ud(id) && e->m.mtu > id->device->mtu;
@@ -169,7 +171,8 @@ static void ask_for_less(struct rcm_id *id)
 	(void)!rcm_session_tell(&m);
 }
 
-/* False: the request was rejected here, and the program gets no event. */
+/* False: this function has rejected the request, and the program gets no
+ * event. */
 static bool take_request(struct rcm_event *e)
 {
 	struct rcm_id *id = adopt(e->id, e);
@@ -197,8 +200,9 @@ static bool take_request(struct rcm_event *e)
 	return true;
 }
 
-/* The connection failed: its queue pair, if this library manages one, goes to
- * the error state, which flushes its work requests. */
+/* The connection failed: tells the program so by the event @what, and moves the
+ * queue pair, if this library manages one, to the error state, which flushes
+ * its work requests. */
 static void take_failure(struct rcm_event *e, enum rdma_cm_event_type what,
 			 int status)
 {
@@ -207,8 +211,8 @@ static void take_failure(struct rcm_event *e, enum rdma_cm_event_type what,
 	rcm_qp_fail(e->id);
 }
 
-/* An iWARP peer accepted. The queue pair takes over the stream here, also if
- * the program made the queue pair itself. */
+/* An iWARP peer accepted our connection. This function gives the stream to the
+ * queue pair, even if the program made the queue pair itself. */
 static bool take_stream(struct rcm_event *e)
 {
 	int rc = rcm_iw_establish(e->id);
@@ -221,8 +225,8 @@ static bool take_stream(struct rcm_event *e)
 	return true;
 }
 
-/* The peer sent a REP. If rdma_create_qp() made the queue pair, it becomes
- * ready here and the RTU is sent; otherwise the program makes it ready and
+/* The peer sent a REP. If rdma_create_qp() made the queue pair, this function
+ * makes it ready and sends the RTU; otherwise the program makes it ready and
  * calls rdma_establish(). */
 static bool take_reply(struct rcm_event *e)
 {

@@ -50,7 +50,7 @@ static void id_enter(struct rcm_id *id, uint32_t number)
 	*bucket(number) = id;
 }
 
-/* The caller holds rcm.lock. */
+/* Takes @id out of the table. The caller holds rcm.lock. */
 static void id_leave(struct rcm_id *id)
 {
 	struct rcm_id **at = bucket(id->number);
@@ -86,7 +86,7 @@ struct rcm_id *rcm_id_create(struct rdma_event_channel *channel, void *context,
 	id->pub.context = context;
 	id->pub.ps = ps;
 	id->pub.qp_type = type;
-	/* Chosen now, because a program that makes its own queue pair may ask
+	/* Choose the PSN now: a program that makes its own queue pair can ask
 	 * for the RTR attributes before it accepts. */
 	id->psn = vb_rand32() & PSN_MASK;
 	id->tcp = -1;
@@ -218,7 +218,8 @@ static uint8_t clamp(uint8_t wanted, uint8_t offered, uint8_t limit)
 	return wanted == RDMA_MAX_RESP_RES ? VB_MIN(offered, limit) : wanted;
 }
 
-/* @most: the room in bytes. -EINVAL */
+/* Copies the private data @data to @m, which has room for @most bytes. -EINVAL:
+ * @bytes are more. */
 static int put_private(struct vb_ipc_cm *m, const void *data, unsigned bytes,
 		       unsigned most)
 {
@@ -230,8 +231,8 @@ static int put_private(struct vb_ipc_cm *m, const void *data, unsigned bytes,
 	return 0;
 }
 
-/* The private data of a request: the bytes that rdma_create_ep() kept of the
- * rdma_addrinfo, then the program's. -EINVAL: they do not fit. */
+/* Puts the private data of a request into @m: the bytes that rdma_create_ep()
+ * kept of the rdma_addrinfo, then those of @p. -EINVAL: they do not fit. */
 static int put_request(struct vb_ipc_cm *m, const struct rcm_id *id,
 		       const struct rdma_conn_param *p)
 {
@@ -276,7 +277,7 @@ static bool is_possible(const struct rcm_id *id,
 		p->initiator_depth <= d->max_depth);
 }
 
-/* The description of our queue pair, the same in CONNECT and ACCEPT. */
+/* Describes the queue pair of @id in @m, a CONNECT or an ACCEPT. */
 static void put_qp(struct vb_ipc_cm *m, struct rcm_id *id,
 		   const struct rdma_conn_param *p)
 {
@@ -293,8 +294,8 @@ static void put_qp(struct vb_ipc_cm *m, struct rcm_id *id,
 	m->vendor_options = id->ece.options;
 }
 
-/* The state changes before the message leaves, because another thread may
- * read the peer's answer before this thread continues. */
+/* Changes the state of @id before it sends @m, because another thread may read
+ * the peer's answer before this thread continues. */
 static int id_begin_connect(struct rcm_id *id, const struct vb_ipc_cm *m,
 			    const struct rdma_conn_param *p)
 {
@@ -410,8 +411,8 @@ VB_EXPORT int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data,
 	return reject(id, private_data, private_data_len, REJECT_ECE);
 }
 
-/* ECE options apply to a queue pair that the program makes itself; the ids'
- * own queue pairs have none. */
+/* ECE options apply only to a queue pair that the program makes itself; the
+ * queue pairs of rdma_create_qp() have none. */
 VB_EXPORT int rdma_set_local_ece(struct rdma_cm_id *pub, struct ibv_ece *ece)
 {
 	if (!pub || pub->qp || !ece || ece->vendor_id > PSN_MASK)
@@ -445,7 +446,7 @@ static int tell_plain(struct rcm_id *id, enum vb_ipc_cm_kind kind)
 
 VB_EXPORT int rdma_establish(struct rdma_cm_id *pub)
 {
-	if (pub->qp) /* reading the reply's event did it */
+	if (pub->qp) /* the RTU left when the event was read */
 		return rcm_fail(EINVAL);
 	return tell_plain(rcm_id_of(pub), IPC_CM_ESTABLISH);
 }

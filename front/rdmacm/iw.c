@@ -20,7 +20,8 @@
 #define SAID_LIVE (1u << STREAM_LIVE)
 #define SAID_OVER (1u << STREAM_OVER)
 
-/* In the epoll set its address marks the descriptor of removal.c. */
+/* The address of this variable, which is no stream, stands in the epoll set for
+ * the descriptor of removal.c. */
 static struct rcm_stream removal;
 
 struct iw iw = { .lock = PTHREAD_MUTEX_INITIALIZER, .set = -1, .bell = -1 };
@@ -81,8 +82,8 @@ static void iw_pass_on(struct rcm_stream *s)
 	}
 }
 
-/* Runs before free_dead() in each turn: a buried stream gets no further news
- * from the engine, so none that is freed is still listed in iw.said. */
+/* Runs before free_dead() in each turn. The engine sends no news of a buried
+ * stream, so free_dead() frees no stream that is still listed in iw.said. */
 static void pass_on_all(void)
 {
 	struct rcm_stream *s = atomic_exchange(&iw.said, NULL), *next;
@@ -215,7 +216,7 @@ void rcm_iw_watch(void)
 	pthread_mutex_unlock(&iw.lock);
 }
 
-/* The child's copies of the sockets are closed by base/fork.h: iw_make()
+/* base/fork.h closes the child's copies of the sockets, because iw_make()
  * registered each one there. */
 void rcm_iw_after_fork(void)
 {

@@ -19,7 +19,7 @@
 #include "front/rdmacm/rdmacm.h"
 #include "iwarp/setup.h"
 
-/* How far a stream has come. */
+/* How far the setup of a stream has come. */
 enum step {
 	LISTENING,
 	LINGERING, /* the program closed the listener less than 500 ms ago */
@@ -33,7 +33,7 @@ enum step {
 };
 
 struct rcm_stream {
-	/* iw.lock guards all but `said`. */
+	/* iw.lock guards all members but `said`. */
 	int fd; /* -1: the queue pair owns it, or it is closed */
 	enum step step;
 	bool watched;	 /* fd is in the epoll set iw.set */
@@ -57,12 +57,12 @@ struct rcm_stream {
 	_Atomic uint32_t said;	/* bits 1 << enum vb_stream_event, set by the
 				   engine, not yet passed on to the program */
 	struct rcm_stream *next_said; /* in iw.said */
-	bool live, over;	      /* the program has been told so */
+	bool live, over;	      /* the program knows it by an event */
 };
 
 struct iw {
 	pthread_mutex_t lock;
-	/* `lock` guards all but `said`. */
+	/* `lock` guards all members but `said`. */
 	/* Streams that are being set up: the thread visits all at each turn. */
 	struct rcm_stream *first;
 	/* Streams in OPEN, maybe thousands: visited only when listed in said.
@@ -84,7 +84,7 @@ struct vb_mpa_offer iw_offer(void);
 
 /* iw_stream.c: the caller holds iw.lock, except for iw_now() and iw_ring(). */
 
-/* CLOCK_MONOTONIC, in ns. */
+/* The time of CLOCK_MONOTONIC, in ns. */
 vb_time iw_now(void);
 /* Wakes the thread of iw.c, so that it looks at its lists again. */
 void iw_ring(void);
@@ -93,27 +93,30 @@ void iw_unlink(struct rcm_stream *s);
 /* A new stream in iw.first that owns @fd and belongs to id @number. NULL: no
  * memory, and the caller keeps @fd. iw_bury() ends it. */
 struct rcm_stream *iw_make(int fd, uint32_t number);
-/* The thread waits for the EPOLL* @events of the socket; 0: for none. */
+/* Makes the thread wait for the EPOLL* @events of the socket; 0: for none. */
 void iw_watch(struct rcm_stream *s, uint32_t events);
 void iw_close_fd(struct rcm_stream *s);
-/* Accepts further connections only while the backlog has room. */
+/* Makes the thread accept further connections exactly while the backlog of
+ * @listener has room. */
 void iw_attend(struct rcm_stream *listener);
 /* Takes an accepted connection out of its listener's counts. */
 void iw_leave_caller(struct rcm_stream *s);
 /* Closes @s and takes it out of its list. The thread frees it at its next
  * turn, because it may still hold an epoll event that points to it. */
 void iw_bury(struct rcm_stream *s);
-/* The stream with that serial among those that are not OPEN; or NULL. */
+/* The stream with the number @serial among those that are not OPEN; or NULL. */
 struct rcm_stream *iw_find(uint32_t serial);
 /* A copy of the peer's private data, which the caller frees. NULL: no memory.
  */
 struct rcm_private *iw_private(const struct rcm_stream *s);
-/* The message with which the broker would report @event; @status as there. */
+/* The message that a broker would send to report @event with @status: iWARP has
+ * no broker. */
 struct vb_ipc_cm iw_cm_event(const struct rcm_stream *s,
 			     enum vb_ipc_cm_event event, int status);
-/* Queues that event, without private data, for the program. */
+/* Queues the event @event about @s for the program, without private data. */
 void iw_say(const struct rcm_stream *s, enum vb_ipc_cm_event event, int status);
-/* The RDMA READ depths of RFC 6581; rdma_cm has 8 bits for each. */
+/* Puts the RDMA READ depths of RFC 6581 into @m, at most 255 each: rdma_cm has
+ * 8 bits for each. */
 void iw_fill_depths(struct vb_ipc_cm *m, uint16_t ird, uint16_t ord);
 /* Closes @s and reports that its connection failed. @error: positive errno. */
 void iw_say_failed(struct rcm_stream *s, int error);
@@ -135,8 +138,8 @@ void iw_say_request(const struct rcm_stream *s);
 /* iw_listen.c: the caller holds iw.lock. */
 
 void iw_on_listener(struct rcm_stream *s);
-/* @s, an accepted connection, counts in the backlog from now on; or does not,
- * because it has sent no MPA request. */
+/* The accepted connection @s counts in the backlog from now on (caller), or no
+ * longer, because it has sent no MPA request (silent). */
 void iw_count_caller(struct rcm_stream *s);
 void iw_count_silent(struct rcm_stream *s);
 /* Closes the listener and every connection that no id has adopted. */
@@ -147,7 +150,8 @@ void iw_leave_listener(struct rcm_stream *s);
 struct rcm_stream *iw_find_lingering(const struct sockaddr *a);
 /* Gives a lingering listener and its connections to id @number. */
 void iw_take_up(struct rcm_stream *s, uint32_t number);
-/* Reports the requests again that came before the listener was taken up. */
+/* Reports again, now for the id that took up @listener, the requests whose
+ * events went to the id before it. */
 void iw_hear_again(const struct rcm_stream *listener);
 
 /* iw.c */

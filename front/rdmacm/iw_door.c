@@ -19,14 +19,14 @@
 /* The largest backlog, also used for a backlog of 0, as in Linux's rdma_ucm. */
 #define MOST_BACKLOG 1024
 
-/* NULL for an id that a child inherited over fork(): the stream belongs to the
- * parent. */
+/* The stream of @id. NULL if this process is a child that inherited @id over
+ * fork(): the stream belongs to the parent. */
 static struct rcm_stream *stream_of(const struct rcm_id *id)
 {
 	return id->life == rcm.life ? id->stream : NULL;
 }
 
-/* Takes up a listener that lingers at @a; false: there is none. */
+/* Gives @id the listener that lingers at @a. False: none lingers there. */
 static bool bind_again(struct rcm_id *id, const struct sockaddr *a)
 {
 	struct rcm_stream *s;
@@ -55,8 +55,8 @@ static int door_bind_to(struct rcm_id *id, const struct sockaddr *a,
 	if (at.ss_family == AF_INET6)
 		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only,
 				 sizeof(only));
-	/* Without it, bind() to a given port fails while connections that
-	 * have ended there are in TIME_WAIT. */
+	/* Without SO_REUSEADDR, bind() to a given port fails while connections
+	 * that have ended there are in TIME_WAIT. */
 	if (*port)
 		(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -77,7 +77,7 @@ int rcm_iw_bind(struct rcm_id *id, const struct sockaddr *a, uint16_t *port)
 	return bind_again(id, a) ? 0 : door_bind_to(id, a, port);
 }
 
-/* The bound socket becomes a stream. The caller holds iw.lock. */
+/* Makes the bound socket of @id a stream in @step. The caller holds iw.lock. */
 static struct rcm_stream *use_socket(struct rcm_id *id, enum step step)
 {
 	struct rcm_stream *s = iw_make(id->tcp, id->number);
@@ -183,7 +183,7 @@ int rcm_iw_connect(struct rcm_id *id, const struct rdma_conn_param *p)
 	return rc;
 }
 
-/* Gives the socket to the queue pair. The caller holds iw.lock. -errno */
+/* Gives the socket of @s to the queue pair. The caller holds iw.lock. -errno */
 static int hand_over(struct rcm_stream *s)
 {
 	const struct vb_stream_listener listener = { iw_hear, s };
@@ -217,7 +217,7 @@ int rcm_iw_establish(struct rcm_id *id)
 	return rc;
 }
 
-/* The caller holds iw.lock. */
+/* True if the queue pair has the socket of @s. The caller holds iw.lock. */
 static bool is_handed_over(const struct rcm_stream *s)
 {
 	return s->verbs && s->fd < 0;
@@ -351,7 +351,7 @@ int rcm_iw_disconnect(struct rcm_id *id)
 
 /* Destroying the id ends an open connection; the queue pair itself lives until
  * the program destroys it. finish() and forget() take the engine's locks, so
- * iw.lock is released around them (lock order: ARCHITECTURE.md). */
+ * this function releases iw.lock around them (lock order: ARCHITECTURE.md). */
 void rcm_iw_close(struct rcm_id *id)
 {
 	struct rcm_stream *s = stream_of(id);

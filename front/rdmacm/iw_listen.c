@@ -16,8 +16,8 @@
 /*
  * A peer sends its MPA request right after connecting. A connection without a
  * request after REQUEST_SOON is silent: it no longer counts in the backlog, so
- * that it cannot keep other peers out. When too many are silent, the one that
- * has been silent for the longest time is closed.
+ * that it cannot keep other peers out. When too many are silent, this thread
+ * closes the one that has been silent for the longest time.
  */
 
 void iw_count_silent(struct rcm_stream *s)

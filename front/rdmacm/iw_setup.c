@@ -27,8 +27,9 @@ int iw_send_frame(struct rcm_stream *s)
 /*
  * perftest's server closes its listener between its two connections. When the
  * server runs on a kernel RNIC, its TCP refuses a second connection that comes
- * in that gap; we connect faster than kernel clients do. So a refusal by the
- * peer that replied to us less than REACHED_LASTS ago is retried for PATIENCE.
+ * in that gap; we connect faster than kernel clients do. So if a peer that
+ * replied to us less than REACHED_LASTS ago refuses, we connect again, for
+ * PATIENCE.
  */
 static bool may_ask_again(struct rcm_stream *s, int error)
 {
@@ -52,8 +53,8 @@ static void on_refused(struct rcm_stream *s, int error)
 		iw_say_failed(s, error);
 		return;
 	}
-	/* Without this, Linux lets the next connect() on the socket report the
-	 * previous refusal. */
+	/* Without this connect() to no address, Linux lets the next connect()
+	 * on the socket report the previous refusal. */
 	(void)connect(s->fd, &none, sizeof(none));
 	iw_watch(s, 0);
 	s->until = iw_now() + ASK_AGAIN;

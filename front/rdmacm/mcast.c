@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Multicast groups of an id. In RoCEv2 the group's GID is its IP multicast
- * address (IBA A17), so no subnet administrator has to be asked. Attaching the
- * queue pair joins the group on the network (ibv_attach_mcast(3)). That
- * happens when the program reads the event, because the program may create the
- * queue pair after it asked to join.
+ * address (IBA A17), so this library asks no subnet administrator. Attaching
+ * the queue pair joins the group on the network (ibv_attach_mcast(3)). This
+ * library does so when the program reads the event, because the program may
+ * create the queue pair after it asked to join.
  */
 #include "front/rdmacm/rdmacm.h"
 

@@ -10,8 +10,9 @@
 
 #include "base/rand.h"
 
-/* INIT: the peer may always write. It may read and use atomics if this side
- * granted responder resources; unconnected services have neither. */
+/* Fills in the attributes of INIT. They permit the peer to write, and also to
+ * read and use atomics if this side granted responder resources and the service
+ * is not UC, which has neither. */
 static void fill_init(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 {
 	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
@@ -49,8 +50,8 @@ void rcm_fill_ah(const struct rcm_id *id, struct ibv_ah_attr *ah,
 	ah->grh.flow_label = id->way.flow_label;
 }
 
-/* RTR attributes of a responder: only transports that acknowledge have them
- * (IBA 10.2.5.2). */
+/* The mask of the RTR attributes of a responder: only transports that
+ * acknowledge have them (IBA 10.2.5.2). */
 static int answers(const struct rcm_id *id)
 {
 	enum ibv_qp_type type = id->pub.qp_type;
@@ -60,7 +61,8 @@ static int answers(const struct rcm_id *id)
 		       : 0;
 }
 
-/* RTS attributes of a requester: only transports that retransmit have them. */
+/* The mask of the RTS attributes of a requester: only transports that
+ * retransmit have them. */
 static int repeats(const struct rcm_id *id)
 {
 	const int all = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
@@ -78,9 +80,9 @@ static int repeats(const struct rcm_id *id)
 }
 
 /* rcm_iw_establish() brings an iWARP queue pair to RTS when it hands over the
- * socket, so a program's own moves to RTR and RTS have an empty mask. A
- * program that creates its queue pair itself may ask for INIT only afterwards
- * (`rping -c -q` does): then INIT sets the access rights and no state. */
+ * socket, so a program's own moves to RTR and RTS have an empty mask. A program
+ * that creates its queue pair itself can ask for INIT even after that (`rping
+ * -c -q` does): then INIT sets the access rights and no state. */
 static int fill_iwarp(const struct rcm_id *id, struct ibv_qp_attr *a, int *mask)
 {
 	const enum ibv_qp_state to = a->qp_state;
@@ -159,7 +161,7 @@ VB_EXPORT int rdma_init_qp_attr(struct rdma_cm_id *pub, struct ibv_qp_attr *a,
 	}
 }
 
-/* -errno */
+/* Moves the queue pair of @id to the state @to. -errno */
 static int move(struct rcm_id *id, enum ibv_qp_state to)
 {
 	struct ibv_qp_attr a = { .qp_state = to };
@@ -187,8 +189,8 @@ static uint8_t least(uint8_t wanted, uint8_t limit)
 	return VB_MIN(wanted, limit);
 }
 
-/* The queue pair repeats the move to INIT because only the connection's depths
- * decide whether the peer may read. */
+/* Moves to INIT once more, because only the depths of the connection decide
+ * whether the peer is permitted to read. */
 int rcm_qp_connect(struct rcm_id *id)
 {
 	static const enum ibv_qp_state moves[] = { IBV_QPS_INIT, IBV_QPS_RTR,

@@ -128,8 +128,8 @@ struct rcm_id {
 	bool removed;		   /* DEVICE_REMOVAL has been queued */
 	unsigned delivered, acked; /* numbers of events */
 	pthread_cond_t acks;
-	/* Of a listener: what rdma_create_ep() was given for the queue pairs of
-	 * its connections. */
+	/* Of a listener: what the program gave rdma_create_ep() for the queue
+	 * pairs of its connections. */
 	struct ibv_qp_init_attr *ep_attr;
 	struct ibv_pd *ep_pd;
 	/* Private data of a REQ that rdma_addrinfo's ai_connect asks for; they
@@ -212,22 +212,24 @@ int rcm_session_start(void);
 /* Returns the descriptor of a new socket that is connected to the broker; the
  * caller closes it. */
 int rcm_session_connect(void);
-/* Reads one message from @fd and handles it. An answer (DONE) is only copied to
- * *@done, whose kind is left alone otherwise. An error ends the session. */
+/* Reads one message from @fd and handles it. Copies an answer (DONE) to *@done
+ * and does no more with it; leaves done->kind alone for other messages. An
+ * error ends the session. */
 int rcm_session_hear(int fd, struct vb_ipc_cm *done);
 /* True if @done answers @asked and not an earlier question. */
 bool rcm_is_answer(const struct vb_ipc_cm *asked, const struct vb_ipc_cm *done);
 /* Sends @m. If the broker has ended, waits up to 10 s for the next one. */
 int rcm_session_tell(const struct vb_ipc_cm *m);
-/* The same, and waits up to 10 s for the answer. Its status, if it is not 0,
- * is returned as a negative errno. */
+/* As rcm_session_tell(), and waits up to 10 s for the answer. If the status of
+ * the answer is not 0, returns it as a negative errno. */
 int rcm_session_ask(const struct vb_ipc_cm *m, struct vb_ipc_cm *answer);
 /* Returns a message of @kind that names @id, all else 0. */
 struct vb_ipc_cm rcm_message(const struct rcm_id *id, enum vb_ipc_cm_kind kind);
 
 /* resume.c. The caller of the first three holds rcm.lock. They keep the record
- * of the id that the message names: a message was sent; the question @asked was
- * answered by @m; a message arrived. */
+ * of the id that a message names: rcm_note_said() after the message was sent,
+ * rcm_note_done() after @m answered the question @asked, rcm_note_heard() after
+ * the message arrived. */
 void rcm_note_said(const struct vb_ipc_cm *m);
 void rcm_note_done(const struct vb_ipc_cm *asked, const struct vb_ipc_cm *m);
 void rcm_note_heard(struct rcm_id *id, const struct vb_ipc_cm *m);
@@ -235,20 +237,21 @@ void rcm_note_heard(struct rcm_id *id, const struct vb_ipc_cm *m);
  * of the new session, which the caller owns. */
 int rcm_resume(void);
 
-/* event.c. Functions that queue an event copy their arguments. If the id has no
- * channel, an event that arrived is dropped. */
+/* event.c. Functions that queue an event copy their arguments. They drop an
+ * event that arrived if the id has no channel. */
 
 /* Queues the broker's message @m as an event. */
 void rcm_event_arrived(const struct vb_ipc_cm *m);
-/* The same for a message of the iWARP stream @stream. Takes ownership of @more,
- * its private data, which may be NULL. */
+/* Queues the message @m of the iWARP stream @stream as an event. Takes
+ * ownership of @more, its private data, which may be NULL. */
 void rcm_event_iwarp(const struct vb_ipc_cm *m, uint32_t stream,
 		     struct rcm_private *more);
 /* Queues an event that this library made. @status: 0 or a negative errno, for
  * the program. Returns -EINVAL if the id has no channel; -ENOMEM. */
 int rcm_event_local(struct rcm_id *id, enum rdma_cm_event_type what,
 		    int status);
-/* Queues MULTICAST_JOIN with the address of the group. Errors as above. */
+/* Queues MULTICAST_JOIN with the address of the group. Errors as of
+ * rcm_event_local(). */
 int rcm_event_group(struct rcm_id *id, const struct rdma_ud_param *ud);
 /* Queues DEVICE_REMOVAL, once for each id. The caller holds rcm.lock. */
 void rcm_event_removed(struct rcm_id *id);
@@ -259,9 +262,10 @@ int rcm_event_complete(struct rcm_id *id);
 /* channel.c */
 
 /* Drops the unread events of @id and waits until the program has acknowledged
- * the others. Peers whose requests are dropped are refused. */
+ * the others. Refuses the peers whose requests it drops. */
 void rcm_event_forget(struct rcm_id *id);
-/* Waits in the same way, then moves @id and its unread events to @to. */
+/* Waits until the program has acknowledged all events of @id that it has read,
+ * then moves @id and its unread events to the channel @to. */
 void rcm_event_move(struct rcm_id *id, struct rcm_channel *to);
 /* In the child of fork(): empties rcm.unseen. */
 void rcm_event_after_fork(void);
@@ -273,7 +277,7 @@ void rcm_event_after_fork(void);
  * unknown or does not have such queue pairs. */
 int rcm_id_make(struct rdma_event_channel *channel, struct rdma_cm_id **pub,
 		void *context, enum rdma_port_space ps, enum ibv_qp_type type);
-/* The same without checks and without the session. NULL: errno. */
+/* As rcm_id_make(), but without checks and without the session. NULL: errno. */
 struct rcm_id *rcm_id_create(struct rdma_event_channel *channel, void *context,
 			     enum rdma_port_space ps, enum ibv_qp_type type);
 /* Returns the id of that number, or NULL. The caller holds rcm.lock. */
@@ -317,7 +321,8 @@ int rcm_device_choose(struct rcm_id *id, const struct vb_gid *src,
 		      enum rcm_kind kind);
 /* For a path from the loopback address @src, which no device has, to this host
  * itself: sets the device of @id to the first that is up. The path leads from
- * an address of that device to the same address. Errors as above. */
+ * an address of that device to the same address. Errors as of
+ * rcm_device_choose(). */
 int rcm_device_choose_home(struct rcm_id *id, const struct vb_gid *src,
 			   enum rcm_kind kind);
 /* Reads GID 0, whose entry names the device's interface; the index of an
@@ -347,7 +352,8 @@ int rcm_iw_disconnect(struct rcm_id *id);
 void rcm_iw_close(struct rcm_id *id);
 /* Gives the stream of the request @e to @id. -ENOENT: the stream has ended. */
 int rcm_iw_adopt(const struct rcm_event *e, struct rcm_id *id);
-/* Starts to watch for the removal of devices, where no session does. */
+/* Makes the thread of iw.c watch for the removal of devices, because this
+ * process has no session whose thread does. */
 void rcm_iw_watch(void);
 /* In the child of fork(): forgets the parent's ports and connections. */
 void rcm_iw_after_fork(void);

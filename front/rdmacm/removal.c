@@ -23,7 +23,8 @@ int rcm_removals_fd(void)
 	return removals;
 }
 
-/* The caller holds rcm.lock. NULL: the removal cannot be noticed. */
+/* Opens @d a second time, to watch it. NULL: no thread will notice its removal.
+ * The caller holds rcm.lock. */
 static struct ibv_context *open_watch(struct rcm_device *d)
 {
 	struct epoll_event e = { .events = EPOLLIN, .data.ptr = d };
@@ -59,7 +60,7 @@ void rcm_removals_after_fork(void)
 	removals = -1;
 }
 
-/* The caller holds rcm.lock. */
+/* Queues DEVICE_REMOVAL for each id of @d. The caller holds rcm.lock. */
 static void tell_all_of(struct rcm_device *d)
 {
 	atomic_fetch_add(&d->removals, 1);

@@ -17,7 +17,8 @@
 /* IBA's code for 4.096 us << n: a packet life time of 18, and one more, as
  * Linux's rdma_cm has it (docs/WIRE.md 3.2). */
 #define ACK_TIMEOUT 19
-/* Routing wants a port, but does not depend on it. */
+/* The UDP socket that asks the routing needs a port; the answer does not depend
+ * on it. */
 #define ANY_UDP_PORT 4791
 
 static uint8_t type_of(const struct rcm_id *id)
@@ -35,7 +36,8 @@ static uint8_t type_of(const struct rcm_id *id)
 	}
 }
 
-/* *@port: the port that is wanted, then the port that the broker gave. */
+/* *@port: on entry the port that the program wants, on return the port that the
+ * broker gave. */
 static int bind_in_broker(struct rcm_id *id, const struct sockaddr *a,
 			  uint16_t *port)
 {
@@ -51,7 +53,7 @@ static int bind_in_broker(struct rcm_id *id, const struct sockaddr *a,
 	m.guid = id->ticket;
 	m.ifindex = id->way.ifindex;
 	rc = rcm_session_ask(&m, &answer);
-	if (rc == -ETIMEDOUT) /* the broker may bind the port later */
+	if (rc == -ETIMEDOUT) /* the broker may still bind: undo it */
 		(void)!rcm_session_tell(&close);
 	if (rc == -ENOBUFS)
 		vb_log(LOG_WARN,
@@ -145,8 +147,9 @@ static int find_source(const struct sockaddr *dst, struct sockaddr_storage *src)
 	return rc;
 }
 
-/* The same for AF_IB: a RoCE GID is an IP address, so routing knows it. If a
- * link-local GID comes without a scope, the link is the first device's. */
+/* As find_source(), for AF_IB: a RoCE GID is an IP address, so the host's
+ * routing knows it. If a link-local GID has no scope, takes the link of the
+ * first device. */
 static int find_source_of_gid(const struct sockaddr_ib *dst,
 			      struct sockaddr_storage *src)
 {
@@ -287,10 +290,10 @@ static int choose_way(struct rcm_id *id, const struct sockaddr *from,
 				       : rcm_device_choose(id, &to, kind);
 }
 
-/* Fills the addresses of the path; the device has been chosen. The program may
- * have named an end by an address that is not in the GID table (a loopback
- * address). Such a name travels beside the GID, so that the peer's program sees
- * the same addresses. */
+/* Fills the addresses of the path; the caller has chosen the device. The
+ * program may have named an end by an address that is not in the GID table (a
+ * loopback address). Such a name travels beside the GID, so that the peer's
+ * program sees the same addresses. */
 static void name_ends(struct rcm_id *id, const struct vb_gid *from,
 		      const struct vb_gid *to)
 {
@@ -309,7 +312,7 @@ static void name_ends(struct rcm_id *id, const struct vb_gid *from,
 		w->src_name = *from;
 }
 
-/* rdma_resolve_addr() without its event. -errno */
+/* Does what rdma_resolve_addr() does, but queues no event. -errno */
 static int resolve(struct rcm_id *id, const struct sockaddr *src,
 		   const struct sockaddr *dst)
 {
@@ -393,7 +396,7 @@ static void describe_path(struct rcm_id *id)
 	id->pub.route.num_paths = 1;
 }
 
-/* Fixes the path and queues ROUTE_RESOLVED. -errno */
+/* Completes the path of @id and queues ROUTE_RESOLVED. -errno */
 static int take_route(struct rcm_id *id)
 {
 	id->way.ack_timeout = id->timeout_set ? id->ack_timeout : ACK_TIMEOUT;

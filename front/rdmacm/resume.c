@@ -20,7 +20,8 @@
 
 #define PATIENCE (10 * VB_SEC) /* for the next broker to start */
 #define NAP	 (5 * VB_MSEC) /* between two attempts */
-/* For the process whose port we share to bind it again; it may have ended. */
+/* How long we wait for the process whose port we share to bind it again; that
+ * process may have ended. */
 #define FOR_HOST (2 * VB_SEC)
 
 /* Keeping the records. */
@@ -200,9 +201,9 @@ static void add_unseen(struct script *s, const struct rcm_event *e)
 	add_resume(s, &id, IPC_CM_AT_REQUEST);
 }
 
-/* The HELLO names one of our queue pairs: the broker answers whether our
- * engine has registered with it again. Without that it would refuse to
- * connect our queue pairs. */
+/* Begins with a HELLO that names one of our queue pairs. The broker answers
+ * whether our engine has registered with it again; before that it would refuse
+ * to connect our queue pairs. */
 static void write_script(struct script *s)
 {
 	struct vb_ipc_cm hello = { .kind = IPC_CM_HELLO,
@@ -227,15 +228,16 @@ static void write_script(struct script *s)
 		s->lines[0].kind = 0; /* no queue pair, no question */
 }
 
-/* The broker answers these kinds with DONE. */
+/* True if the broker answers messages of this kind with DONE. */
 static bool is_answered(const struct vb_ipc_cm *m)
 {
 	return m->kind == IPC_CM_BIND || m->kind == IPC_CM_LISTEN ||
 	       m->kind == IPC_CM_HELLO;
 }
 
-/* Sends @m and waits for its answer, if it has one, in @done. -errno: the
- * session failed; an error of the broker is in done->status. */
+/* Sends @m and, if the broker answers that kind, waits for the answer and
+ * stores it in *@done. -errno: the session failed; an error of the broker is in
+ * done->status. */
 static int say_line(int fd, const struct vb_ipc_cm *m, struct vb_ipc_cm *done)
 {
 	uint8_t bytes[VB_IPC_CM_BYTES];
@@ -254,8 +256,8 @@ static void resume_nap(void)
 	nanosleep(&(struct timespec){ 0, (long)NAP }, NULL);
 }
 
-/* A child of fork() may reach the broker before the parent whose port it
- * shares; then its BIND fails until the parent's has come. */
+/* True if the broker refused the BIND @m of a child of fork() because the
+ * parent, whose port the child shares, has not bound it again yet. */
 static bool waits_for_host(const struct vb_ipc_cm *m,
 			   const struct vb_ipc_cm *done)
 {
@@ -276,9 +278,9 @@ static int say_patiently(int fd, const struct vb_ipc_cm *m, vb_time until,
 }
 
 /*
- * Another program may have bound our port in the meantime. Then the port is
- * lost, and the id's LISTEN is left out, because the broker does not know the
- * id.
+ * Another program may have bound our port before we came to this broker. Then
+ * the port is lost, and this function leaves out the LISTEN of the id, because
+ * the broker does not know the id.
  */
 static int say_lines(int fd, const struct script *s, vb_time until)
 {
@@ -303,7 +305,8 @@ static int say_lines(int fd, const struct script *s, vb_time until)
 	return 0;
 }
 
-/* -EAGAIN: the broker went away, or does not know our engine yet. */
+/* Replays the script. -EAGAIN: the broker went away, or does not know our
+ * engine yet. */
 static int tell_all(int fd, const struct script *s)
 {
 	const vb_time until = vb_clock_read() + FOR_HOST;
@@ -315,9 +318,9 @@ static int tell_all(int fd, const struct script *s)
 	return say_lines(fd, s, until) ? -EAGAIN : 0;
 }
 
-/* The script is written anew for each broker, because an event that one of
- * them sent before it went away changed the records. Returns the session's
- * descriptor or -errno. */
+/* Writes the script anew for each broker, because one that has ended may have
+ * sent events that changed the records. Returns the descriptor of the session
+ * or -errno. */
 static int try_once(void)
 {
 	struct script s = { 0 };

@@ -23,11 +23,12 @@
 #define ANSWER_WAIT  (10 * VB_SEC) /* for the broker's answer */
 #define SESSION_WAIT (10 * VB_SEC) /* for the next broker */
 #define ROOM_WAIT    (10 * VB_SEC) /* for room in the socket's buffer */
-/* A session younger than this may have been opened before our engine's. */
+/* While our session is younger than this, our engine may still have to open its
+ * own session with the broker. */
 #define KNOWN_SOON (2 * VB_SEC)
 #define NAP	   (2 * VB_MSEC)
-/* After MOST_SHORT sessions in a row of less than SHORTEST_LIFE the fault is
- * taken to be ours, and the thread gives up. */
+/* After MOST_SHORT sessions in a row of less than SHORTEST_LIFE the thread
+ * takes the fault to be this process's and gives up. */
 #define SHORTEST_LIFE VB_SEC
 #define MOST_SHORT    5
 
@@ -70,7 +71,8 @@ static void begin_again(void)
 }
 VB_FORGET_AT_FORK(begin_again)
 
-/* Skips an answer that comes after the asking thread gave up waiting. */
+/* Hands the answer @m to the thread that asked. Skips an answer that comes
+ * after that thread gave up waiting. */
 static void take_answer(const struct vb_ipc_cm *m)
 {
 	pthread_mutex_lock(&rcm.lock);
@@ -88,8 +90,9 @@ static struct timespec at(vb_time then)
 				  (long)(then % VB_SEC) };
 }
 
-/* The caller holds rcm.lock. @until is CLOCK_MONOTONIC, because the wall clock
- * may be set meanwhile. 0, or a positive errno. */
+/* Waits for rcm.answers: an answer, or a change of the session. @until is
+ * CLOCK_MONOTONIC, because the wall clock may be set meanwhile. The caller
+ * holds rcm.lock. Returns 0, or a positive errno. */
 static int await_news(vb_time until)
 {
 	const struct timespec then = at(until);
@@ -165,7 +168,7 @@ static void await_word(int fd)
 	} while (!fds[0].revents);
 }
 
-/* Reads messages until the session ends. */
+/* Reads and handles the messages of the broker until the session ends. */
 static void serve_session(int fd)
 {
 	struct vb_ipc_cm done;
@@ -242,8 +245,9 @@ static int session_start_thread(int fd)
 	return -rc;
 }
 
-/* The caller holds rcm.lock. A broker runs by now: opening a device starts one
- * if there is none. */
+/* Opens the devices and, for RoCE, the session, whose thread it starts. A
+ * broker runs by then: opening a device starts one if there is none. The caller
+ * holds rcm.lock. */
 static int start_session(void)
 {
 	int rc = rcm_devices_open(), fd;
@@ -303,8 +307,8 @@ static int put_message(const struct vb_ipc_cm *m)
 	return rc == -EAGAIN ? -ETIMEDOUT : rc;
 }
 
-/* The caller holds rcm.lock, so that messages leave in the order of their
- * records. -errno */
+/* Sends @m. The caller holds rcm.lock, so that messages leave in the order of
+ * their records. -errno */
 static int say(const struct vb_ipc_cm *m)
 {
 	uint64_t gone = 0;
@@ -337,11 +341,11 @@ static bool is_session_young(void)
  * The broker learns from the engine's own session which queue pairs belong to
  * this process, and refuses to connect a queue pair that it does not know.
  * After a change of brokers, the engine's session may open later than ours. So
- * before the first connection this function asks (HELLO) until the broker
- * knows @qpn; later changes of brokers are left to resume.c. It asks only
- * while the session is young (asking also detects a session that has ended): in
- * an older session the engine is registered, and a queue pair that is still
- * unknown is not this process's.
+ * before the first connection this function asks (HELLO) until the broker knows
+ * @qpn; after later changes of brokers resume.c does. It asks only while the
+ * session is young (asking also detects a session that has ended): in an older
+ * session the engine is registered, and a queue pair that is still unknown is
+ * not this process's.
  */
 static void become_known(uint32_t qpn)
 {
@@ -361,8 +365,8 @@ static void become_known(uint32_t qpn)
 	pthread_mutex_unlock(&rcm.lock);
 }
 
-/* Messages that name a queue pair of ours. A CONNECT for datagrams only looks
- * up the peer's. The caller holds rcm.lock. */
+/* True if @m names a queue pair that must be ours. A CONNECT for datagrams only
+ * looks up the queue pair of the peer. The caller holds rcm.lock. */
 static bool must_own(const struct vb_ipc_cm *m)
 {
 	const struct rcm_id *id = rcm_id_find(m->id);
@@ -381,8 +385,8 @@ static bool is_by_stranger(const struct vb_ipc_cm *m)
 	return stranger;
 }
 
-/* rdma_connect() and similar calls are no cancellation points, so cancellation
- * is put off while the socket is in use. */
+/* rdma_connect() and similar calls are no cancellation points, so this function
+ * puts cancellation off while it uses the socket. */
 int rcm_session_tell(const struct vb_ipc_cm *m)
 {
 	int cancel = vb_cancel_off(), rc;
@@ -396,8 +400,8 @@ int rcm_session_tell(const struct vb_ipc_cm *m)
 	return rc;
 }
 
-/* Waits for the answer. -ESTALE: the session ended first, so ask the next
- * broker; -ETIMEDOUT. The caller holds rcm.lock. */
+/* Waits for the answer to rcm.question. -ESTALE: the session ended first, so
+ * the caller asks the next broker; -ETIMEDOUT. The caller holds rcm.lock. */
 static int await_answer(void)
 {
 	const vb_time until = vb_clock_read() + ANSWER_WAIT;
@@ -412,8 +416,9 @@ static int await_answer(void)
 	return rc ? rc : -ESTALE;
 }
 
-/* The caller holds rcm.lock and has set rcm.asked, so that no other question
- * is under way. -errno, also the broker's. */
+/* Sends the question @m and waits for its *@answer. The caller holds rcm.lock
+ * and has set rcm.asked, so that no other question is under way. -errno, also
+ * if the broker answers with one. */
 static int session_ask(const struct vb_ipc_cm *m, struct vb_ipc_cm *answer)
 {
 	uint64_t number = rcm.question.tid + 1;

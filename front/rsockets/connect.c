@@ -58,15 +58,16 @@ static int connect_ask(struct rs_sock *rs)
 
 	if (rc)
 		return rc;
-	/* iWARP: Linux's siw and others start the stream with a READ of no
-	 * bytes, and rs_qp_probe() uses one. */
+	/* iWARP needs one READ each way: Linux's siw and others start the
+	 * stream with a READ of no bytes, and rs_qp_probe() uses one. */
 	if (rs->room.by_send)
 		param.initiator_depth = param.responder_resources = 1;
 	rs_stream_hello(&rs->stream, &rs->room, &hello);
 	return rdma_connect(rs->id, &param) ? -errno : 0;
 }
 
-/* Takes the peer's private data. -EPROTO */
+/* Starts the stream with the peer's private data. -EPROTO: there is none, or it
+ * is not of this protocol. */
 static int meet(struct rs_sock *rs, const struct rdma_conn_param *conn)
 {
 	if (!conn->private_data)
@@ -75,7 +76,7 @@ static int meet(struct rs_sock *rs, const struct rdma_conn_param *conn)
 			      conn->private_data_len);
 }
 
-/* The next step of a connection that this side started. -errno */
+/* Handles @event of a connection that this side started. -errno */
 static int step(struct rs_sock *rs, const struct rdma_cm_event *event)
 {
 	int rc = 0;
@@ -141,7 +142,8 @@ static int connect_answer(struct rs_sock *rs,
 	return rdma_accept(rs->id, &param) ? -errno : 0;
 }
 
-/* The socket for a connection request; NULL: the request was rejected. */
+/* Makes the socket for a connection request. NULL: this function has rejected
+ * the request. */
 static struct rs_sock *welcome(struct rs_sock *listener,
 			       struct rdma_cm_event *event)
 {
@@ -178,9 +180,9 @@ static void request(struct rs_sock *listener, struct rdma_cm_event *event)
 }
 
 /*
- * Copies the next event and acknowledges it at once, because
- * rdma_migrate_id(), which handling a request calls, waits until all events of
- * the id are acknowledged. False: there is none.
+ * Copies the next event and acknowledges it at once, because rdma_migrate_id(),
+ * which handling a request calls, waits until the program has acknowledged all
+ * events of the id. False: there is no event.
  */
 static bool connect_next_event(struct rs_sock *rs, struct rdma_cm_event *copy,
 			       uint8_t private_data[256])

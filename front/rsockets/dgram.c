@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Datagram sockets. Each has a UDP socket, which gives it its address and
- * port, and a queue pair for each local address that it has sent from. A
- * datagram to a peer whose queue pair is unknown goes over UDP; the peer
- * answers with the number of its queue pair, and later datagrams go from queue
- * pair to queue pair. A datagram that is longer than the device's MTU goes over
- * UDP, too.
+ * Datagram sockets. Each has a UDP socket, which gives it its address and port,
+ * and a queue pair for each local address that it has sent from. A datagram to
+ * a peer whose queue pair is unknown goes over UDP; the peer answers with the
+ * number of its queue pair, and later datagrams go from queue pair to queue
+ * pair. A datagram that is longer than the device's MTU goes over UDP, too.
  *
- * No thread serves the sockets: the UDP socket is read, and peers are
- * answered, while the program is in a call on the socket.
+ * No thread serves the sockets: a call of the program on the socket also reads
+ * the UDP socket and answers peers.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -58,8 +57,8 @@ struct rs_dgram {
 	unsigned waiting, by_udp; /* unread datagrams; those of UDP */
 };
 
-/* The local address and port from which datagrams to @to leave. A socket
- * without a port is bound to one first. -errno */
+/* The local address and port from which datagrams to @to leave. First binds a
+ * socket that has no port to one. -errno */
 static int own_address(struct rs_sock *rs, const struct sockaddr *to,
 		       struct sockaddr_storage *own)
 {
@@ -290,9 +289,9 @@ static void drain_ud(struct rs_dgram *d, struct rs_ud *ud)
 	}
 }
 
-/* A thread that sleeps is woken by the UDP socket and sets rs->looked to 0; a
- * thread that polls reads the UDP socket only every LOOK_NS, because each read
- * is a system call. */
+/* The UDP socket wakes a thread that sleeps, which then sets rs->looked to 0,
+ * so that this function reads the UDP socket. For a thread that polls, it reads
+ * that only every LOOK_NS, because each read is a system call. */
 void rs_dgram_work(struct rs_sock *rs)
 {
 	enum { LOOK_NS = 200000 };
@@ -362,7 +361,8 @@ static int dgram_take_error(struct rs_sock *rs)
 	return -error;
 }
 
-/* True: the datagram goes from queue pair to queue pair; else over UDP. */
+/* True: the datagram goes to @dest from queue pair to queue pair; false: it
+ * goes over UDP. */
 static bool by_ud(struct dest *dest, uint32_t bytes)
 {
 	uint64_t now = vb_clock_read();
@@ -375,7 +375,7 @@ static bool by_ud(struct dest *dest, uint32_t bytes)
 	return false;
 }
 
-/* -errno */
+/* Sends one datagram with @bytes of payload to @dest. -errno */
 static int send_datagram(struct rs_sock *rs, struct dest *dest,
 			 const struct msghdr *msg, uint32_t bytes, int flags,
 			 int timeout)
@@ -402,7 +402,8 @@ static int send_datagram(struct rs_sock *rs, struct dest *dest,
 	}
 }
 
-/* The length of all pieces; -EMSGSIZE. */
+/* The length of all pieces of @msg together. -EMSGSIZE: it is more than fits in
+ * a datagram, or the pieces are more than PIECES. */
 static ssize_t measure(const struct msghdr *msg)
 {
 	size_t total = 0;

@@ -14,27 +14,27 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/* The length of the address's structure. */
+/* The length of @a in bytes, by its address family. */
 socklen_t rs_addr_bytes(const struct sockaddr *a);
-/* The port, in network order. */
+/* The port of the address, in network order. */
 uint16_t rs_addr_port(const struct sockaddr_storage *a);
 void rs_addr_set_port(struct sockaddr_storage *a, uint16_t port);
 
 /* Turns an IPv4-mapped address into the IPv4 address; leaves all others. */
 void rs_addr_unmap(struct sockaddr_storage *a);
-/* A copy of @a, unmapped. */
+/* A copy of @a; of an IPv4-mapped address, the IPv4 address. */
 struct sockaddr_storage rs_addr_plain(const struct sockaddr *a);
 /* The address as a socket of family @domain shows it: an IPv6 socket shows an
  * IPv4 address as a mapped one. */
 struct sockaddr_storage rs_addr_mapped(int domain,
 				       const struct sockaddr_storage *a);
 
-/* Whether address and port are the same. */
+/* True if address and port of @a and @b are the same. */
 bool rs_addr_same(const struct sockaddr_storage *a,
 		  const struct sockaddr_storage *b);
 /* A hash of address and port. */
 uint32_t rs_addr_hash(const struct sockaddr_storage *a);
-/* Whether the address is the wildcard, whatever its port. */
+/* True if the address is the wildcard, whatever its port. */
 bool rs_addr_is_any(const struct sockaddr_storage *a);
 
 #endif

@@ -65,7 +65,7 @@ unsigned rs_dgram_header_put_ud(uint8_t to[RS_DGRAM_UD_MOST],
 
 	to[0] = six ? 6 : 4;
 	to[1] = six ? UD6 : UD4;
-	/* sin_port and sin6_port have the same offset. */
+	/* Right for IPv6, too: sin6_port has the offset of sin_port. */
 	memcpy(to + 2, &v4(own)->sin_port, 2);
 	if (six) {
 		memcpy(to + 4, &v6(own)->sin6_flowinfo, 4);

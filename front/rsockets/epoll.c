@@ -6,10 +6,10 @@
  * All descriptors of a set are in one epoll set of the kernel. For an rsocket
  * the kernel only reports that it needs attention. An rsocket that the kernel
  * reported, or that another thread rang for, becomes hot, and repoll_wait()
- * examines the hot members only. A member that turns out not to be ready, or
- * that is edge-triggered and was reported, is armed and cools down until one of
- * the two happens again. So the cost of a wait depends on the number of hot
- * members, not on the size of the set.
+ * examines the hot members only. A member that is not ready, or that is
+ * edge-triggered and was reported, cools down: repoll_wait() arms it, and it
+ * becomes hot when the kernel or a thread reports it again. So the cost of a
+ * wait depends on the number of hot members, not on the size of the set.
  */
 #include "front/rsockets/rs.h"
 
@@ -47,7 +47,7 @@ struct set {
 	struct member **members; /* indexed by descriptor */
 	unsigned size;
 	uint32_t serial;
-	struct member *hot, **last; /* the last reported member is last */
+	struct member *hot, **last; /* hot members; *last ends their list */
 };
 
 static struct set *sets; /* sets_lock; programs have few of them */
@@ -100,8 +100,9 @@ static void cool(struct set *s, struct member *m)
 		s->last = m->link;
 }
 
-/* rs_ring() pushes a member's waiter here, with the lock of the socket but not
- * of the set. The caller holds the set's lock. */
+/* Makes the members hot whose waiters rs_ring() has pushed to s->rung; it holds
+ * the socket's lock then, but not the set's. The caller holds the set's
+ * lock. */
 static void drain_rung(struct set *s)
 {
 	struct rs_waiter *waiter = atomic_exchange(&s->rung, NULL), *next;
@@ -202,7 +203,7 @@ RS_EXPORT int repoll_create(int flags)
 	return s->fd;
 }
 
-/* The kernel returns this name with its reports. The serial number tells a
+/* The name under which the kernel reports the member. The serial number tells a
  * member from an earlier one with the same descriptor. */
 static uint64_t epoll_name_of(const struct member *m)
 {
@@ -245,7 +246,8 @@ static int epoll_make_room(struct set *s, int fd)
 	return 0;
 }
 
-/* Never 0: the name 0 belongs to the bell. */
+/* Returns the serial number of a new member. It is never 0, because the name 0
+ * belongs to the bell. */
 static uint32_t next_serial(struct set *s)
 {
 	if (++s->serial == 0)
@@ -253,9 +255,9 @@ static uint32_t next_serial(struct set *s)
 	return s->serial;
 }
 
-/* Adds a member. The kernel's set decides whether @fd is in it: if the kernel
- * accepts @fd, then an old member with that number belongs to a descriptor that
- * was closed, and goes. NULL: errno. */
+/* Adds a member. The kernel decides whether its set has @fd: if it accepts @fd,
+ * an old member with that number stands for a descriptor that the program has
+ * closed, and this function removes that member. NULL: errno. */
 static struct member *epoll_enter(struct set *s, int fd, struct rs_sock *rs,
 				  const struct epoll_event *asked)
 {
@@ -376,8 +378,9 @@ void rs_leave_sets(int fd)
 	pthread_mutex_unlock(&sets_lock);
 }
 
-/* The events of poll(2) have the same bits in epoll; 0x7fff masks the flags
- * that only epoll has. */
+/* The events that the program waits for and that are true now. The events of
+ * poll(2) have the same bits in epoll; 0x7fff masks the flags that only epoll
+ * has. */
 static uint32_t ready_now(struct member *m)
 {
 	struct rs_sock *rs = m->rs;
@@ -389,8 +392,8 @@ static uint32_t ready_now(struct member *m)
 	rs->looked = 0;
 	rs_look(rs);
 	ready = (uint16_t)rs_ready(rs, asked);
-	/* A completion that came before the arming raises no event, so the
-	 * socket is examined once more afterwards. */
+	/* A completion that came before the arming raises no event, so examine
+	 * the socket once more afterwards. */
 	if ((!ready || m->asked.events & EPOLLET) && rs_qp_arm(rs)) {
 		rs_look(rs);
 		ready = (uint16_t)rs_ready(rs, asked);
@@ -399,7 +402,7 @@ static uint32_t ready_now(struct member *m)
 	return ready;
 }
 
-/* True: @event tells of the member. False: it is not ready. */
+/* If the member is ready, fills in @event and returns true. */
 static bool report(struct set *s, struct member *m, struct epoll_event *event)
 {
 	uint32_t ready = m->asked.events ? ready_now(m) : 0;
@@ -415,8 +418,8 @@ static bool report(struct set *s, struct member *m, struct epoll_event *event)
 	return true;
 }
 
-/* A reported member that is level-triggered moves behind the other hot ones,
- * so that a short @room does not starve those. */
+/* Reports up to @room hot members. A level-triggered one then moves behind the
+ * other hot ones, so that a short @room does not starve those. */
 static int report_hot(struct set *s, struct epoll_event *events, int room)
 {
 	struct member *m, *end = NULL;
@@ -461,8 +464,9 @@ static int sort(struct set *s, const struct epoll_event *said, int count,
 	return n;
 }
 
-/* The caller holds the set's lock, which is released while the thread sleeps.
- * Returns the number of events, or -errno. */
+/* Waits for events of the set. The caller holds the set's lock; this function
+ * releases it while the thread sleeps. Returns the number of events, or
+ * -errno. */
 static int wait_in_set(struct set *s, struct epoll_event *events, int max,
 		       uint64_t deadline)
 {

@@ -29,7 +29,8 @@ nfds_t rs_from_fdsets(int n, const fd_set *r, const fd_set *w, const fd_set *e,
 	return count;
 }
 
-/* Returns 1 if the descriptor stays in the set, else 0. */
+/* Takes @fd out of the set unless it is ready. Returns 1 if @fd stays in the
+ * set, else 0. */
 static int leave_in_set(int fd, fd_set *set, bool ready)
 {
 	if (!in_set(fd, set))

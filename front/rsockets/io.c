@@ -35,7 +35,8 @@ static uint8_t *here(const struct cursor *c)
 	return (uint8_t *)c->at->iov_base + c->offset;
 }
 
-/* The timeout of rs_wait() for a call; @which: 0 receives, 1 sends. */
+/* The timeout with which a call of the program uses rs_wait(). @which: 0 if the
+ * call receives, 1 if it sends. */
 static int patience(const struct rs_sock *rs, int flags, int which)
 {
 	if ((rs->file_flags & O_NONBLOCK) || (flags & MSG_DONTWAIT))
@@ -43,8 +44,8 @@ static int patience(const struct rs_sock *rs, int flags, int which)
 	return rs->timeout[which] ? rs->timeout[which] : -1;
 }
 
-/* Waits for a connection under way, and takes the socket's error. 0: the
- * socket is or was connected. -errno */
+/* If the socket is connecting, waits for the end of that; then takes the
+ * socket's error. 0: the socket is or was connected. -errno */
 static int usable(struct rs_sock *rs, int timeout)
 {
 	int rc;
@@ -94,13 +95,14 @@ static ssize_t send_all(struct rs_sock *rs, struct cursor *c, int flags,
 		c->offset += n;
 		sent += (ssize_t)n;
 	}
-	/* Handles completions in each call, so that the ring does not first
-	 * have to fill up. */
+	/* Handle completions in each call: without this, a thread would handle
+	 * them only when the ring is full. */
 	rs_look(rs);
 	return sent ? sent : rc;
 }
 
-/* Copies what is unread and fits; the bytes may wrap at the ring's end. */
+/* Copies to @c the unread bytes of the ring, as many as fit there. They may
+ * wrap at the end of the ring. */
 static size_t io_copy_out(struct rs_sock *rs, struct cursor *c, bool peek)
 {
 	struct rs_stream *s = &rs->stream;
@@ -137,7 +139,8 @@ static ssize_t receive(struct rs_sock *rs, struct cursor *c, int flags,
 		if (piece(c))
 			rc = rs_wait(rs, rs_can_read, timeout);
 	}
-	/* Tells the peer of ring space that became free: it may wait for it. */
+	/* Tell the peer of ring space that became free, because the peer may be
+	 * waiting for it. */
 	rs_qp_work(rs);
 	return got ? got : rc;
 }
@@ -175,7 +178,8 @@ static ssize_t receive_any(struct rs_sock *rs, struct msghdr *msg, int flags)
 	return receive(rs, &c, flags, timeout);
 }
 
-/* 0, -EOPNOTSUPP or -EINVAL. */
+/* Can this library send or receive @msg with @flags? -EOPNOTSUPP: out-of-band
+ * data; -EINVAL: the vector is too long. */
 static int check(const struct msghdr *msg, int flags)
 {
 	if (flags & MSG_OOB)

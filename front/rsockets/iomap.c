@@ -24,9 +24,9 @@ struct rs_iomapping {
 };
 
 /*
- * The first places correspond to the entries of the peer's table. Behind them
- * are as many places, and one more, for mappings that the peer may not write
- * and is not told of.
+ * rs->iomappings begins with one place for each entry of the peer's table.
+ * Behind these are as many places, and one more, for mappings that the peer is
+ * not told of and has no right to write.
  */
 static unsigned shown(const struct rs_sock *rs)
 {
@@ -83,8 +83,8 @@ RS_EXPORT off_t riomap(int socket, void *buf, size_t len, int prot, int flags,
 		  : -1;
 }
 
-/* The peer keeps its entry: if it writes there later, the key is invalid and
- * the queue pair fails. */
+/* Ends a mapping. The peer keeps the entry of it: if the peer writes there
+ * later, the key is invalid and the queue pair fails. */
 static int iomap_unmap(struct rs_sock *rs, const void *buf, size_t len)
 {
 	struct rs_iomapping *m;

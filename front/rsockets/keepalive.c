@@ -35,8 +35,9 @@ static bool is_kept(const struct rs_sock *rs)
 	       rs_number(rs, SOL_SOCKET, SO_KEEPALIVE);
 }
 
-/* While a message is under way, no further one is sent: the adapter already
- * retransmits that one. */
+/* Sends a keepalive message, or ends the connection after enough of them. Sends
+ * none while a control message is under way: the adapter already retransmits
+ * that one. */
 static void probe(struct rs_sock *rs)
 {
 	int count = rs_number(rs, IPPROTO_TCP, TCP_KEEPCNT), rc = 0;
@@ -71,7 +72,8 @@ static void visit(struct rs_sock *rs)
 	pthread_mutex_unlock(&rs->lock);
 }
 
-/* The caller holds keeper.lock. @then: CLOCK_MONOTONIC in ns. */
+/* Sleeps until @then (CLOCK_MONOTONIC in ns) or until keeper.news. The caller
+ * holds keeper.lock. */
 static void sleep_until(uint64_t then)
 {
 	struct timespec t = { (time_t)(then / VB_SEC), (long)(then % VB_SEC) };
@@ -132,7 +134,8 @@ void rs_keep_alive(struct rs_sock *rs)
 	pthread_mutex_unlock(&keeper.lock);
 }
 
-/* fork() does not copy the thread to the child. */
+/* In a child of fork(), which has no copy of the thread: lets rs_keep_alive()
+ * start one. */
 void rs_keeper_forget(void)
 {
 	pthread_mutex_init(&keeper.lock, NULL);

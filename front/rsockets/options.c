@@ -48,7 +48,8 @@ static const struct {
 // clang-format on
 _Static_assert(VB_COUNT(numbers) <= RS_NUMBERS, "room in struct rs_sock");
 
-/* Sizes of struct rs_wishes, which may be set until the socket connects. */
+/* Sizes of struct rs_wishes, which the program can set until the socket
+ * connects. */
 // clang-format off
 static const struct {
 	int level, name;
@@ -365,7 +366,8 @@ static int file_control(struct rs_sock *rs, int cmd, int value)
 	}
 }
 
-/* Commands on a socket in the table; RS_MOVE also finds closing sockets. */
+/* Runs command @cmd of rfcntl() on a socket of the table; RS_MOVE also finds
+ * sockets that are closing. */
 static int options_control(int socket, int cmd, int value)
 {
 	struct rs_sock *rs = rs_take(socket);

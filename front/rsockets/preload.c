@@ -35,8 +35,8 @@ static bool is_visitor(void)
 	return own_pid != getpid();
 }
 
-/* In a child of fork(): it has the descriptors, but the rsockets behind them
- * are the parent's. */
+/* In a child of fork(): the child has the descriptors, but the rsockets behind
+ * them belong to the parent. */
 static void begin_again(void)
 {
 	own_pid = getpid();
@@ -102,9 +102,9 @@ EXPORT int socket(int domain, int type, int protocol)
 	return fd;
 }
 
-/* A descriptor other than the socket's own number is closed at once. The own
- * number stays open until the last descriptor is closed, because rsockets
- * knows the socket by it. */
+/* Closes a descriptor of a socket at once, unless it is the socket's own
+ * number. That stays open until the program has closed the last descriptor,
+ * because rsockets knows the socket by it. */
 static int close_socket(int fd)
 {
 	int target = rsp_target(fd);
@@ -194,10 +194,10 @@ static int tcp_like(int fd, int domain)
 }
 
 /*
- * Whether a failed connect() is tried again over TCP, since the peer may listen
- * there only. Not for a non-blocking socket, whose failure shows later, outside
- * connect(). Nor for a socket with further descriptors, because only one number
- * can be replaced.
+ * True if this library tries a failed connect() again over TCP, because the
+ * peer may listen there only. Not for a non-blocking socket, whose failure
+ * shows later, outside connect(). Nor for a socket with further descriptors,
+ * because only one number can be replaced.
  */
 static bool may_fall_back(int fd)
 {
@@ -246,7 +246,8 @@ EXPORT int connect(int fd, const struct sockaddr *addr, socklen_t len)
 	return fall_back(fd, addr, len);
 }
 
-/* @to: the kernel's duplicate of @fd, or -1. Enters it into the table. */
+/* Enters @to, the kernel's duplicate of @fd, into the table and returns it. If
+ * @to is -1, the kernel has failed, and so does this function. */
 static int alias(int fd, int to, bool cloexec)
 {
 	if (to < 0)
@@ -262,7 +263,7 @@ static int alias(int fd, int to, bool cloexec)
 	return to;
 }
 
-/* Whether a duplicate of @fd belongs into the table. */
+/* True if this library enters a duplicate of @fd into the table. */
 static bool has_aliases(int fd)
 {
 	return !is_visitor() && rsp_is_ours(fd);
@@ -283,7 +284,7 @@ static int other_of(int to)
 	return -1;
 }
 
-/* Whether the socket @to is in use beside the descriptor @to. */
+/* True if anything but the descriptor @to needs the socket @to. */
 static bool is_needed(int to)
 {
 	bool own = rsp_kind(to) == RSP_SOCKET && rsp_target(to) == to;
@@ -308,9 +309,9 @@ static bool move_on(int to)
 	return moved >= 0 || errno == EBADF; /* EBADF: it was closed by now */
 }
 
-/* Frees the number @to of sockets that go on without it. Even if @to is no
- * descriptor of the program, a socket that another thread is closing may still
- * own the number. False: errno. */
+/* The program wants @to for another descriptor: a socket that owns this number
+ * and stays in use gets another. It may be one that a thread is still closing,
+ * even if the program has no descriptor @to. False: errno. */
 static bool move_away(int to)
 {
 	if (to < 0 || to >= RSP_DESCRIPTORS)
@@ -322,8 +323,8 @@ static bool move_away(int to)
 	return INSIDE(rfcntl(to, RS_MOVE)) >= 0 || errno == EBADF;
 }
 
-/* The errno with which dup3() would fail, or 0. It is found out first, so that
- * a failing dup3() does not close @to. */
+/* The errno with which dup3() would fail, or 0. The caller asks before it ends
+ * what @to was, because a dup3() that fails must not close @to. */
 static int refused(int fd, int to, int flags)
 {
 	struct rlimit most;
@@ -464,8 +465,8 @@ EXPORT int shutdown(int fd, int how)
 			       : REAL(shutdown)(fd, how);
 }
 
-/* fcntl() of a socket. Sets need none: they are epoll descriptors of the
- * kernel. */
+/* fcntl() of an rsocket. Sets of repoll_create() go to the C library, because
+ * they are epoll descriptors of the kernel. */
 static int control_socket(int fd, int cmd, void *value)
 {
 	int number = (int)(intptr_t)value;
@@ -485,7 +486,7 @@ static int control_socket(int fd, int cmd, void *value)
 	}
 }
 
-/* The third argument is read as a pointer, which also holds an int. */
+/* Read the third argument as a pointer, which also holds an int. */
 #define CONTROL(name)                                                          \
 	EXPORT int name(int fd, int cmd, ...)                                  \
 	{                                                                      \

@@ -18,8 +18,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Not 0 while the thread is inside this library or below it: its calls of
- * read(), poll() and so on then go to the C library. */
+/* Not 0 while the thread is inside this library or a library that this one
+ * calls: its calls of read(), poll() and so on then go to the C library. */
 extern __thread unsigned rsp_inside;
 
 /* The C library's function of the same name, found once. */
@@ -59,28 +59,29 @@ bool rsp_cloexec(int fd);
 void rsp_set_cloexec(int fd, bool wants);
 void rsp_enter(int fd, enum rsp_kind kind, int target);
 void rsp_forget(int fd);
-/* Counts the descriptors and relays that need a socket. */
+/* One more descriptor or relay needs the socket. */
 void rsp_hold(int target);
-/* Counts one less, and closes the socket with the last. Returns what close()
- * returns. */
+/* One descriptor or relay fewer needs the socket; closes it if that was the
+ * last. Returns what close() returns. */
 int rsp_release(int target);
-/* Counts one less. True: it was the last, and the caller closes the socket. */
+/* One descriptor or relay fewer needs the socket, which stays open. True: it
+ * was the last, and the caller closes the socket. */
 bool rsp_let_go(int target);
-/* More than one needs the socket; at least one does. */
+/* More than one descriptor or relay needs the socket; at least one does. */
 bool rsp_shared(int target);
 bool rsp_is_held(int target);
 /* The socket's number changed from @target to @to: its descriptors follow. */
 void rsp_move(int target, int to);
-/* Sets the count to 0 and returns what it was. */
+/* Sets the count of rsp_hold() to 0 and returns what it was. */
 int rsp_abandon(int target);
 /* In a child of fork(): sockets become RSP_INHERITED and sets RSP_OTHER. */
 void rsp_inherit_all(void);
 /* As rsp_kind(), but RSP_OTHER while the thread is inside this library. */
 enum rsp_kind rsp_kind_now(int fd);
-/* Whether the call on @fd goes to rsockets. Makes an inherited socket usable
- * first. @reads: as for rsp_inherit(). */
+/* True if the call of the program on @fd goes to rsockets. Makes an inherited
+ * socket usable first. @reads: as for rsp_inherit(). */
 bool rsp_is_socket(int fd, bool reads);
-/* As that, for a call that may read. */
+/* As rsp_is_socket(), for a call that may read. */
 bool rsp_is_ours(int fd);
 
 /* preload.c: enters a new socket or set into the table. Returns @fd, or -1 and
@@ -97,13 +98,14 @@ void rsp_watch_forks(void);
 void rsp_inherit(int fd, bool reads);
 /* The child closes an inherited socket without having used it. */
 void rsp_disown(int fd);
-/* The TCP name of a UNIX socket that leads to the parent; @peer: of the peer,
- * else its own. @addr may be NULL. False: @fd is no such socket. */
+/* The TCP address for a UNIX socket that leads to the parent: with @peer that
+ * of the connection's peer, else its own. @addr may be NULL. False: @fd is no
+ * such socket. */
 bool rsp_relayed_name(int fd, bool peer, struct sockaddr *addr,
 		      socklen_t *length);
 
-/* preload_stdio.c: its lock is held across fork(), so that the child gets a
- * consistent list. */
+/* preload_stdio.c: take and release its lock around fork(), so that the child
+ * gets a consistent list. */
 void rsp_stdio_stop(void);
 void rsp_stdio_go_on(void);
 

@@ -34,14 +34,15 @@ struct listener {
 /* The parent's listeners at the time of the last fork(), for the child. */
 static struct listener *listeners;
 static unsigned listener_count;
-/* In a child: its end of the pair to the parent. */
+/* In a child: its end of the control socket pair; the parent has the other. */
 static int control = -1;
 
-/* From prepare() to in_parent() or preload_fork_in_child(). */
+/* The rsockets that the child may claim, and both ends of its control pair;
+ * from prepare() to in_parent() or preload_fork_in_child(). */
 static struct rsp_target *connections;
 static unsigned connection_count;
 static int parents_end = -1, childs_end = -1;
-/* Only one thread at a time asks the parent. */
+/* Held by a thread that asks the parent: only one at a time does. */
 static pthread_mutex_t inheriting = PTHREAD_MUTEX_INITIALIZER;
 
 static int number(int target, int level, int option)
@@ -119,8 +120,8 @@ static void make_pair(void)
 
 static void prepare(void)
 {
-	/* This process is a child itself: it first makes its inherited sockets
-	 * its own, so that its child can inherit them in turn. */
+	/* If this process is a child itself, it first makes its inherited
+	 * sockets its own, so that its child can inherit them in turn. */
 	for (int fd = 0; control >= 0 && fd < RSP_DESCRIPTORS; fd++)
 		if (rsp_kind(fd) == RSP_INHERITED)
 			rsp_inherit(fd, true);
@@ -228,7 +229,8 @@ static bool inherit_listener(int target)
 	return false;
 }
 
-/* Asks the parent for its end of a relayed connection. -1: it has none. */
+/* Asks the parent to relay its connection @target. Returns our end of the UNIX
+ * pair. -1: the parent relays no such connection. */
 static int claim(int target, bool reads)
 {
 	struct rsp_request q = { reads ? RSP_CLAIM : RSP_CLAIM_TO_WRITE,
@@ -283,7 +285,7 @@ void rsp_inherit(int fd, bool reads)
 	errno = error;
 }
 
-/* The parent is told when the last descriptor of the socket is closed. */
+/* Tells the parent when the child closes its last descriptor of the socket. */
 void rsp_disown(int fd)
 {
 	struct rsp_request q = { RSP_DROP, rsp_target(fd) };
@@ -298,8 +300,8 @@ void rsp_disown(int fd)
 	rsp_inside--;
 }
 
-/* Any process may bind a UNIX socket to such a name; only a peer of the same
- * user or of root is believed. */
+/* Any process can bind a UNIX socket to such a name, so this function trusts
+ * only a peer of the same user or of root. */
 static bool is_trusted(int fd)
 {
 	struct ucred who;

@@ -29,8 +29,9 @@ EXPORT int getsockname(int fd, struct sockaddr *addr, socklen_t *len)
 		       : REAL(getsockname)(fd, addr, len);
 }
 
-/* The kernel refused an option of TCP or IP because the socket is really a UNIX
- * socket to the parent: the program is told that it worked. */
+/* True if the kernel refused an option of TCP or IP because the socket is
+ * really a UNIX socket to the parent. The caller then tells the program that it
+ * worked. */
 static bool is_passed_over(int fd, int level, int rc)
 {
 	int error = errno;

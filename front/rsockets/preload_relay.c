@@ -29,8 +29,8 @@ struct flow {
 struct relay {
 	struct relay *next;
 	int target, fd; /* the rsocket, and our end of the UNIX pair */
-	bool to_write;	/* the child has only written so far: the parent keeps
-			   reading the connection while it has it open */
+	bool to_write;	/* the child has only written so far: the parent reads
+			   the connection, as long as it has it open */
 	bool over;	/* the relay is to be closed */
 	struct flow in, out; /* to the child, from the child */
 };
@@ -50,7 +50,7 @@ struct child {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* `lock` guards these. */
+/* `lock` guards the variables from here to `bell`. */
 static struct relay *relays;
 static struct child *children;
 static struct closing *closings;
@@ -99,8 +99,8 @@ static void *run_closing(void *arg)
 	return NULL;
 }
 
-/* The caller holds the lock. The new thread inherits the signal mask of the
- * relay's thread, which blocks all signals. */
+/* Starts a thread for run_closing(). It inherits the signal mask of the relay's
+ * thread, which blocks all signals. The caller holds the lock. */
 static void start_closing(int target, bool gone)
 {
 	struct closing *f = malloc(sizeof(*f));
@@ -135,8 +135,8 @@ static bool is_held_back(const struct relay *r)
 	return r->to_write && rsp_shared(r->target);
 }
 
-/* The child has closed its end, not only shut down its writing side: bytes that
- * come now are left to other readers of the connection. */
+/* True if the child has closed its end, not only shut down its writing side.
+ * The relay leaves bytes that come now to other readers of the connection. */
 static bool has_left(const struct relay *r)
 {
 	struct pollfd end = { r->fd, 0, 0 };
@@ -259,8 +259,8 @@ static void name(int fd, int target)
 			       sizeof(n)));
 }
 
-/* Starts to relay @target. Returns the child's end; -1: the rsocket is let
- * go. */
+/* Starts to relay @target. Returns the child's end. -1: no memory or no
+ * descriptor, and the relay has let go of the rsocket. */
 static int begin(int target, bool to_write)
 {
 	struct relay *r = calloc(1, sizeof(*r));
@@ -282,7 +282,8 @@ static int begin(int target, bool to_write)
 	return ends[1];
 }
 
-/* Sends the child its end, and closes our copy of it; -1: sends none. */
+/* Sends the child its end @fd of the UNIX pair, and closes our copy. @fd -1:
+ * tells the child that it gets none. */
 static void answer(int control, int fd)
 {
 	char word = fd >= 0;
@@ -305,8 +306,8 @@ static void answer(int control, int fd)
 		close(fd);
 }
 
-/* The rsocket that the child knows as @name, taken out of the child's list. -1:
- * it is not in the list, or the child took it before. */
+/* Takes the rsocket that the child knows as @name out of the list of those that
+ * it may claim. Returns its present number. -1: it is not in the list. */
 static int take(struct child *c, int name)
 {
 	int target;
@@ -403,15 +404,15 @@ static short wants(const struct flow *from, const struct flow *to)
 	return from->count || from->ended ? events : (short)(events | POLLIN);
 }
 
-/* A descriptor without @events is left out of poll(), which would report its
- * hang-up again and again. */
+/* Leaves a descriptor without @events out of poll(), which would otherwise
+ * report its hang-up again and again. */
 static struct pollfd watch(int fd, short events)
 {
 	return (struct pollfd){ events ? fd : -1, events, 0 };
 }
 
-/* The hang-up of a child's end is watched even without other events, unless
- * bytes of the child are still to be sent. */
+/* poll() also watches for the hang-up of a child's end when there are no other
+ * events, unless bytes of the child are still to be sent. */
 static struct pollfd watch_child(const struct relay *r)
 {
 	short events = wants(&r->out, &r->in);

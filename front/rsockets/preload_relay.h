@@ -55,7 +55,7 @@ void rsp_relay_moved(int from, int to);
 /* Take and release the relay's lock, around fork() and changes of numbers. */
 void rsp_relay_stop(void);
 void rsp_relay_go_on(void);
-/* In a child of fork(): closes the parent's ends, and starts anew. */
+/* In a child of fork(): closes the parent's ends, and begins without relays. */
 void rsp_relay_forget(void);
 
 #endif

@@ -93,7 +93,7 @@ void rsp_stdio_go_on(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The descriptor of a FILE of this file; -1: it is none. */
+/* The descriptor of @file if the fdopen() of this library made it; else -1. */
 static int stdio_number_of(const FILE *file)
 {
 	int fd = -1;

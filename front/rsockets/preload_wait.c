@@ -64,8 +64,8 @@ static int milliseconds(const struct timespec *t)
 			   (long long)INT32_MAX);
 }
 
-/* Unlike ppoll(2), the mask is set before the wait and not atomically with
- * it. */
+/* ppoll(). Unlike ppoll(2), this function sets the mask before the wait and not
+ * atomically with it. */
 static int poll_masked(struct pollfd *fds, nfds_t count,
 		       const struct timespec *timeout, const sigset_t *mask)
 {

@@ -8,13 +8,13 @@
  * binds that to the same address shares the port with the first socket.
  *
  * RS_LISTEN_LATER, level SOL_RDMA, 4 bytes: after rlisten() the socket accepts
- * connections only from the first accept or poll on. A parent that leaves
- * accepting to its children then holds no connections that nothing accepts.
+ * connections only from the first accept or poll on. So a parent that leaves
+ * accepting to its children takes no connection away from them.
  *
- * RS_MOVE, rfcntl(): gives the socket another number and returns it, also
- * while another thread is in rclose(). The old number stays an open descriptor
- * that no socket uses. RS_MOVE_TO: the same, to a given number, which is a
- * duplicate of the descriptor.
+ * RS_MOVE, rfcntl(): gives the socket another number and returns it, also while
+ * another thread is in rclose(). The old number stays an open descriptor that
+ * no socket uses. RS_MOVE_TO: the same, to a given number, which is a duplicate
+ * of the descriptor.
  *
  * RS_FORGET, rfcntl(): as rclose(), also of a set of repoll_create(), but the
  * descriptor stays open.

@@ -150,9 +150,9 @@ void rs_put(struct rs_sock *rs);
  * @to, or a free one if @to is -1. The caller holds rs->lock. Returns the
  * number, or -errno. */
 int rs_move(struct rs_sock *rs, int to);
-/* The same for a socket that another thread is closing. -1: errno. */
+/* RS_MOVE for a socket that another thread is closing. -1: errno. */
 int rs_move_departing(int fd);
-/* Whether an open or closing socket has the number. */
+/* True if an open or closing socket has the number @fd. */
 bool rs_is_taken(int fd);
 /* Calls @visit for every socket, without its lock, with a reference held. */
 void rs_for_each(void (*visit)(struct rs_sock *rs));
@@ -173,13 +173,13 @@ int rs_close(int fd, bool number);
 
 /* connect.c; the caller holds rs->lock. */
 
-/* Calls rdma_listen() unless that was done. -errno */
+/* Calls rdma_listen() unless an earlier call has done so. -errno */
 int rs_announce(struct rs_sock *rs);
 /* Reads and handles all events of the socket's event channel. */
 void rs_connection_news(struct rs_sock *rs);
 /* Starts to connect to rs->peer. -errno */
 int rs_connection_begin(struct rs_sock *rs);
-/* The connection failed. @error: a positive errno. */
+/* Ends the connection, which has failed. @error: a positive errno. */
 void rs_connection_end(struct rs_sock *rs, int error);
 
 /* What a thread waits for; called with rs->lock held. */
@@ -192,7 +192,7 @@ typedef bool rs_test(struct rs_sock *rs);
 int rs_queue_open(struct rs_queue *q, int epoll, struct ibv_context *verbs,
 		  int depth);
 void rs_queue_close(struct rs_queue *q);
-/* As rs_qp_arm(), rs_qp_woken(). */
+/* As rs_qp_arm() and rs_qp_woken(), for this queue. */
 bool rs_queue_arm(struct rs_queue *q);
 bool rs_queue_woken(struct rs_queue *q);
 
@@ -206,7 +206,7 @@ int rs_dgram_shut(struct rs_sock *rs, int how);
 int rs_dgram_name(struct rs_sock *rs, bool peer, struct sockaddr *a,
 		  socklen_t *n);
 int rs_dgram_option(struct rs_sock *rs, int level, int name, int value);
-/* Takes in the datagrams that have come. */
+/* Handles the datagrams that have come and the sends that have completed. */
 void rs_dgram_work(struct rs_sock *rs);
 /* As rs_qp_arm(), rs_qp_woken(), for all queue pairs of the socket. */
 bool rs_dgram_arm(struct rs_dgram *d);
@@ -232,7 +232,8 @@ void rs_qp_work(struct rs_sock *rs);
 /* True: the queue was armed just now. The caller looks for completions once
  * more before it sleeps, because one may have come before the arming. */
 bool rs_qp_arm(struct rs_sock *rs);
-/* Takes the completion channel's event; arms again for other waiters. */
+/* Takes the event of the completion channel, and arms the queue again for other
+ * waiters. */
 void rs_qp_woken(struct rs_sock *rs);
 /* Sends @length <= rs_stream_room() bytes of the stream; copies them. */
 int rs_qp_send(struct rs_sock *rs, const void *bytes, uint32_t length);
@@ -252,7 +253,7 @@ int rs_qp_iomap(struct rs_sock *rs, unsigned i, const struct rs_iomap *entry);
  * something changed. */
 void rs_look(struct rs_sock *rs);
 /*
- * Waits until @test is true. The lock is released while the thread sleeps.
+ * Waits until @test is true. Releases rs->lock while the thread sleeps.
  * @timeout: ms; 0: look once; -1: no limit. 0, -EAGAIN (the time is over) or
  * -EINTR.
  */
@@ -273,24 +274,26 @@ rs_test rs_can_read, rs_can_write, rs_all_sent, rs_can_control, rs_settled;
 
 /* options.c; the caller holds rs->lock. */
 
-/* Applies the options that were set to a new rs->id. */
+/* rs->id is new: applies to it the options that the program has set. */
 void rs_options_again(struct rs_sock *rs);
 /* The value of an integer option, or its default if the program set none. */
 int rs_number(const struct rs_sock *rs, int level, int name);
 
 /* keepalive.c */
 
-/* The socket became connected, or its options changed. The caller holds
+/* Starts the watch over the peer anew if the socket is connected and has
+ * SO_KEEPALIVE: the caller has changed one of the two. The caller holds
  * rs->lock. */
 void rs_keep_alive(struct rs_sock *rs);
-/* In a child of fork(). */
+/* In a child of fork(), which has no copy of the thread. */
 void rs_keeper_forget(void);
 
 /* epoll.c: sets of repoll_create(). */
 
-/* In a child of fork(). */
+/* In a child of fork(): forgets the parent's sets. */
 void rs_forget_sets(void);
-/* False: @fd is no set. With @number false, the descriptor stays open. */
+/* Closes the set @fd; with @number false its descriptor stays open. False: @fd
+ * is no set. */
 bool rs_close_set(int fd, bool number);
 /* Takes the socket @fd out of all sets. */
 void rs_leave_sets(int fd);

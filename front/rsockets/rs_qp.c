@@ -25,9 +25,9 @@ enum {
 	DONE_RECEIVE,
 	DONE_PROBE,
 	DONE_PLACED, /* iWARP: the WRITE before a message's SEND */
-	/* Control messages consume receives without credits. An InfiniBand
-	 * peer that finds no receive repeats (RNR); an iWARP connection ends.
-	 * So over iWARP as many receives more are posted as a peer can send
+	/* Control messages consume receives without credits. An InfiniBand peer
+	 * that finds no receive repeats (RNR); an iWARP connection ends. So
+	 * over iWARP this end posts as many receives more as a peer can send
 	 * control messages before this end handles them. */
 	SPARE = 2 * RS_CONTROLS,
 	AT_ONCE = 16, /* completions, and receives posted together */
@@ -62,8 +62,8 @@ static void rs_qp_unmap(void *p, size_t bytes)
 		munmap(p, bytes);
 }
 
-/* Receives complete in the order in which they were posted, so the buffers are
- * used in turn. */
+/* Receives complete in the order in which they were posted, so each takes the
+ * next of the buffers in turn. */
 static struct ibv_recv_wr next_receive(struct rs_sock *rs, struct ibv_sge *sge)
 {
 	unsigned i = rs->next_receive;
@@ -208,7 +208,8 @@ void rs_qp_close(struct rs_sock *rs)
 	rs_queue_close(&rs->queue);
 }
 
-/* iWARP: the WRITE, if @count is not 0, then the message as a SEND. */
+/* Over iWARP: posts the WRITE, unless @count is 0, and then the message as a
+ * SEND. */
 static int post_both(struct rs_sock *rs, const struct rs_write *w, uint64_t id,
 		     struct ibv_sge *sge, int count, unsigned flags)
 {
@@ -254,7 +255,8 @@ static int post(struct rs_sock *rs, const struct rs_write *w, uint64_t id,
 	return ibv_post_send(rs->id->qp, &wr, &bad) ? -EIO : 0;
 }
 
-/* Copies to the out ring, wrapping at its end. Returns the number of pieces. */
+/* Copies @bytes to the out ring, wrapping at its end, and describes the copy in
+ * @sge. Returns how many elements of @sge it used. */
 static int rs_qp_keep(struct rs_sock *rs, const uint8_t *bytes, uint32_t length,
 		      struct ibv_sge sge[2])
 {
@@ -300,7 +302,8 @@ static int cut_last(struct ibv_sge sge[PIECES], int count, uint32_t length)
 	return count + 1;
 }
 
-/* A plain WRITE: it carries no message and consumes no credit of the peer. */
+/* riowrite() uses a plain WRITE, which carries no message and consumes no
+ * credit of the peer. */
 int rs_qp_place(struct rs_sock *rs, const void *bytes, uint32_t length,
 		uint64_t addr, uint32_t key)
 {
@@ -364,7 +367,7 @@ int rs_qp_iomap(struct rs_sock *rs, unsigned i, const struct rs_iomap *entry)
 		    IBV_SEND_INLINE);
 }
 
-/* The peer has closed both directions. */
+/* Both directions are closed: the connection is over. */
 static void peer_left(struct rs_sock *rs)
 {
 	rs->reads = rs->writes = false;
@@ -379,7 +382,8 @@ static void control_arrived(struct rs_sock *rs, uint32_t what)
 		rs->reads = false;
 }
 
-/* The message of a completed receive. False: it has none. */
+/* Reads the message of a completed receive into *@message. False: the receive
+ * has none. */
 static bool read_message(const struct rs_sock *rs, const struct ibv_wc *wc,
 			 uint32_t *message)
 {
@@ -404,7 +408,7 @@ static int received(struct rs_sock *rs, const struct ibv_wc *wc)
 	return rs_stream_arrived(&rs->stream, message, wc->byte_len);
 }
 
-/* The peer has shown life. Costs a clock reading only if keepalive.c has
+/* Notes that the peer has shown life. Reads the clock only if keepalive.c has
  * started to watch the socket. */
 static void note_heard(struct rs_sock *rs)
 {
@@ -414,8 +418,9 @@ static void note_heard(struct rs_sock *rs)
 	rs->probes = 0;
 }
 
-/* A flushed receive is ignored: the failed send or the disconnect that caused
- * it has been reported before. -errno: the connection failed. */
+/* Handles one completion. Ignores a flushed receive: the failed send or the
+ * disconnect that flushed it has its own report. -errno: the connection
+ * failed. */
 static int completed(struct rs_sock *rs, const struct ibv_wc *wc,
 		     unsigned *receives)
 {
@@ -494,8 +499,8 @@ bool rs_qp_arm(struct rs_sock *rs)
 }
 
 /* The event that woke this thread disarmed the queue, but other waiters of the
- * socket depend on the next event, so it is armed again. The caller looks for
- * completions afterwards. */
+ * socket depend on the next event, so this function arms the queue again. The
+ * caller looks for completions afterwards. */
 void rs_qp_woken(struct rs_sock *rs)
 {
 	bool came = rs->dgram ? rs_dgram_woken(rs->dgram)

@@ -67,7 +67,8 @@ struct rs_sock *rs_make(int domain, int type, const struct rs_wishes *wishes)
 	return NULL;
 }
 
-/* Connections that the program has not accepted end with their listener. */
+/* Closes the connections that the program has not accepted: they end with their
+ * listener @rs. */
 static void drop_waiting(struct rs_sock *rs)
 {
 	struct rs_sock *next;
@@ -176,8 +177,9 @@ RS_EXPORT int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
 	return (int)rs_done(rs, rc);
 }
 
-/* Not over iWARP: there a peer that connects before the listener is announced
- * is refused by TCP, and a child of fork() cannot share the port anyway. */
+/* True if RS_LISTEN_LATER takes effect. It does not over iWARP: there TCP
+ * refuses a peer that connects before rdma_listen(), and a child of fork()
+ * cannot share the port anyway. */
 static bool listens_later(const struct rs_sock *rs)
 {
 	const struct ibv_context *verbs = rs->id->verbs;
@@ -284,8 +286,8 @@ RS_EXPORT int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
 	return hand_out(taken);
 }
 
-/* A socket that failed to connect may connect again, which takes a new id. On
- * failure the socket keeps the old one. -errno */
+/* Gives a socket that failed to connect a new id, so that it can connect again.
+ * On failure the socket keeps the old one. -errno */
 static int renew(struct rs_sock *rs)
 {
 	struct rdma_event_channel *channel = rs->channel;
@@ -464,9 +466,9 @@ RS_EXPORT int rclose(int socket)
 }
 
 /*
- * A program may end with open sockets and expect that what it wrote arrives. A
- * socket that another thread has locked is skipped, because that thread may
- * never release it.
+ * The program ends with open sockets and may expect that what it wrote arrives.
+ * This function skips a socket that another thread has locked, because that
+ * thread may never release it.
  */
 static void leave_peer(struct rs_sock *rs)
 {

@@ -90,7 +90,8 @@ int rs_stream_meet(struct rs_stream *s, const struct rs_hello *h,
 			sizeof(struct rs_area) * (uint64_t)s->peer_slots.length;
 		s->peer_iomaps.length = rs_unscale(h->iomaps);
 	}
-	/* The private data takes the place of the first slot's first use. */
+	/* The private data brought the half ring that the first slot would
+	 * bring, so the peer writes slot 1 first. */
 	s->target = area_from_net(h->data);
 	s->slot = 1;
 	s->peer_slot = 1 % s->peer_slots.length;
@@ -99,9 +100,9 @@ int rs_stream_meet(struct rs_stream *s, const struct rs_hello *h,
 }
 
 /*
- * Takes the half ring out of a slot. This happens only after the slot's
- * message came: before, the peer's WRITE may have placed only a part of the
- * slot, or a retransmission may write it again.
+ * Takes the half ring out of a slot, only after the message about the slot has
+ * come: before that, the peer's WRITE may have placed only a part of the slot,
+ * or a retransmission may write it again.
  */
 static int take_slot(struct rs_stream *s)
 {
@@ -113,10 +114,10 @@ static int take_slot(struct rs_stream *s)
 	return 0;
 }
 
-/* Whether the peer wrote its next slot before this RS_CREDITS message. With
+/* True if the peer wrote our next slot before this RS_CREDITS message. With
  * immediate data the WRITE's length tells. Over iWARP a Verbena peer sets a
- * flag; for other peers the slot's length field tells, which is the last of
- * the slot's bytes. */
+ * flag; for other peers the slot's length field tells, which is the last of the
+ * slot's bytes. */
 static bool is_slot_new(const struct rs_stream *s, uint32_t value,
 			uint32_t length)
 {
@@ -236,8 +237,8 @@ static struct rs_area next_half(struct rs_stream *s)
 }
 
 /*
- * Message numbers have 16 bits and wrap. Without a free half ring, a message
- * is due only after the peer has used half of its credits.
+ * Message numbers have 16 bits and wrap. If this end has no free half ring to
+ * give, it owes a message only after the peer has used half of its credits.
  */
 bool rs_stream_give(struct rs_stream *s, struct rs_area *area,
 		    struct rs_write *w)

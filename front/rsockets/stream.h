@@ -89,7 +89,7 @@ struct rs_stream {
 	struct rs_area next[RS_SLOTS]; /* the halves to use after it */
 	unsigned nexts;
 	uint16_t sent, may_send; /* message numbers, modulo 65536 */
-	/* Our ring of bytes that were sent and may be sent again. */
+	/* Our ring of sent bytes that the adapter may have to send again. */
 	uint32_t out_size, out_at, out_used;
 	unsigned sends, sends_max; /* work requests under way, and the limit */
 	unsigned controls;	   /* control messages under way */
@@ -106,7 +106,7 @@ struct rs_stream {
 	unsigned peer_slot; /* index of the peer's slot that we write next */
 };
 
-/* The resources of one end. */
+/* The memory and the queue lengths of one end of a connection. */
 struct rs_room {
 	struct rs_area *slots; /* RS_SLOTS of them, then the iomaps; the peer
 				  writes this memory under slots_key */
@@ -121,7 +121,7 @@ struct rs_room {
 /* @s keeps pointers to the memory that @room names. */
 void rs_stream_init(struct rs_stream *s, const struct rs_room *room);
 
-/* Fills in the private data for the peer. */
+/* Fills in @h, the private data that this end sends to the peer. */
 void rs_stream_hello(const struct rs_stream *s, const struct rs_room *room,
 		     struct rs_hello *h);
 /* Takes the peer's private data of @length bytes. -EPROTO: too short, another
@@ -145,18 +145,19 @@ static inline uint32_t rs_message_value(uint32_t m)
 /* How many bytes one message may carry now; 0: wait for the peer or for
  * completions. */
 uint32_t rs_stream_room(struct rs_stream *s);
-/* Whether a message without bytes of the stream may be sent. */
+/* True if this end has the credits and the room to send a message without bytes
+ * of the stream. */
 bool rs_stream_may_send(const struct rs_stream *s);
 
-/* A WRITE that the caller posts, with its message. */
+/* A WRITE that the caller posts, and the message that it carries. */
 struct rs_write {
 	uint64_t addr;
 	uint32_t key;
 	uint32_t message;
 };
 /*
- * Sends @length <= rs_stream_room() bytes. @kept: the caller has copied them
- * to the out ring, at the out_at of before this call and wrapping at out_size;
+ * Sends @length <= rs_stream_room() bytes. @kept: before this call the caller
+ * has copied them to the out ring, from out_at on and wrapping at out_size;
  * they stay there until rs_stream_sent(). Else the work request carries them
  * inline.
  */
@@ -175,9 +176,9 @@ int rs_stream_arrived(struct rs_stream *s, uint32_t message, uint32_t length);
 void rs_stream_read(struct rs_stream *s, uint32_t bytes);
 
 /*
- * True: the peer should be told of credits or of a free half ring now. The
- * caller posts a WRITE of @area to w->addr with the message w->message, or the
- * message alone if area->length is 0. It counts in s->controls.
+ * True: this end should tell the peer of credits or of a free half ring now.
+ * The caller posts a WRITE of @area to w->addr with the message w->message, or
+ * the message alone if area->length is 0. The message counts in s->controls.
  */
 bool rs_stream_give(struct rs_stream *s, struct rs_area *area,
 		    struct rs_write *w);

@@ -21,7 +21,8 @@ static struct rs_sock **chunks[CHUNKS];
 static pthread_rwlock_t table_lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct rs_sock *departing; /* the list; guarded by table_lock */
 
-/* In a child of fork(): the adapter and the sockets are the parent's. */
+/* In a child of fork(): empties the table, because the adapter and the sockets
+ * belong to the parent. */
 static void forget_all(void)
 {
 	pthread_rwlock_init(&table_lock, NULL);
@@ -78,7 +79,8 @@ int rs_enter(struct rs_sock *rs)
 	return rc;
 }
 
-/* The caller holds table_lock. False: the socket was not in the table. */
+/* Takes the socket out of the table. False: it was not there. The caller holds
+ * table_lock. */
 static bool table_take_out(struct rs_sock *rs)
 {
 	struct rs_sock **at = table_place(rs->fd, false);
@@ -89,7 +91,8 @@ static bool table_take_out(struct rs_sock *rs)
 	return was_in;
 }
 
-/* False: another thread took it out, and owns the table's reference. */
+/* Takes the socket out of the table. True: the caller now owns the table's
+ * reference. False: another thread was first, and owns it. */
 static bool leave_table(struct rs_sock *rs)
 {
 	bool was_in;
@@ -135,7 +138,8 @@ bool rs_depart(struct rs_sock *rs)
 	return was_in;
 }
 
-/* The caller holds table_lock. NULL: @rs is the last. */
+/* The socket behind @rs in the list of those that are closing. NULL: @rs is the
+ * last. The caller holds table_lock. */
 static struct rs_sock *next_departing(const struct rs_sock *rs)
 {
 	return rs->departing == rs ? NULL : rs->departing;
@@ -175,7 +179,8 @@ int rs_departed(struct rs_sock *rs)
 	return fd;
 }
 
-/* Takes a reference. False: the last was dropped, and rs_unmake() runs. */
+/* Takes a reference to the socket. False: another thread has dropped the last
+ * one, and rs_unmake() runs. */
 static bool hold(struct rs_sock *rs)
 {
 	unsigned refs = rs->refs;
@@ -186,7 +191,8 @@ static bool hold(struct rs_sock *rs)
 	return refs > 0;
 }
 
-/* Threads that sleep in poll() on the old number must look up the new one. */
+/* Wakes the threads that sleep in poll() on the old number: they must look up
+ * the new one. */
 static void table_wake(struct rs_sock *rs)
 {
 	rs_lock(rs);

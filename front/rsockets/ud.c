@@ -61,7 +61,7 @@ static int open_id(struct rs_ud *ud)
 	struct sockaddr_storage a = ud->own;
 	struct sockaddr *own = (struct sockaddr *)&a;
 
-	/* sin6_port has the same offset. */
+	/* Right for IPv6, too: sin6_port has the same offset. */
 	((struct sockaddr_in *)&a)->sin_port = 0;
 	if (rdma_create_id(NULL, &ud->id, NULL, RDMA_PS_UDP) ||
 	    rdma_resolve_addr(ud->id, own, own, OPEN_MS))
@@ -82,8 +82,8 @@ static void gid_of(const struct sockaddr_storage *a, union ibv_gid *gid)
 	memcpy(gid->raw + 12, &((const struct sockaddr_in *)a)->sin_addr, 4);
 }
 
-/* The GID that datagrams are sent from. It differs from the socket's own
- * address if that is a loopback address. */
+/* The GID from which datagrams leave. It differs from the socket's own address
+ * if that is a loopback address. */
 static union ibv_gid source(const struct rs_ud *ud)
 {
 	return ud->id->route.addr.addr.ibaddr.sgid;

@@ -50,7 +50,7 @@ static void make_key(void)
 	pthread_key_create(&bell_key, close_bell);
 }
 
-/* The eventfd of this thread; -1: errno. */
+/* Returns the eventfd of this thread, made at the first call. -1: errno. */
 static int own_bell(void)
 {
 	intptr_t bell;
@@ -67,8 +67,9 @@ static int own_bell(void)
 
 static __thread uint64_t spin = SPIN_LEAST_NS;
 
-/* poll(), and how long the thread spins the next time: long after a sleep that
- * was short, unless it had just spun for long in vain. -errno */
+/* Calls poll() and then sets how long this thread spins before its next sleep:
+ * long if this sleep was short, unless the thread had just spun for long in
+ * vain. -errno */
 static int wait_nap(struct pollfd *fds, nfds_t count, int timeout)
 {
 	uint64_t then = vb_clock_read();
@@ -128,8 +129,8 @@ void rs_ring(struct rs_sock *rs)
 	}
 }
 
-/* The fields of a socket that a waiter's test may depend on: waiters are rung
- * only when one of them has changed. */
+/* The fields of a socket on which the test of a waiter may depend: rs_look()
+ * wakes the waiters only when one of these has changed. */
 struct snapshot {
 	enum rs_state state;
 	bool reads, writes;
@@ -245,8 +246,8 @@ static uint64_t deadline_of(int timeout)
 			   : vb_clock_read() + (uint64_t)timeout * 1000000;
 }
 
-/* Sleeps until the socket changes. The caller holds rs->lock, which is
- * released meanwhile. 0, -EAGAIN, -EINTR. */
+/* Sleeps until the socket changes. The caller holds rs->lock; this function
+ * releases it meanwhile. 0, -EAGAIN, -EINTR. */
 static int doze(struct rs_sock *rs, uint64_t deadline)
 {
 	struct rs_waiter me;

@@ -98,7 +98,8 @@ struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc,
 	return ibv_create_ah(pd, &attr);
 }
 
-/* Returns 0 or -errno. @vid may be NULL. */
+/* Find the MAC address, and the VLAN unless @vid is NULL, to which packets with
+ * the address @attr go. Returns 0 or -errno. */
 static int resolve(struct ibv_context *context, const struct ibv_ah_attr *attr,
 		   uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {
@@ -124,8 +125,8 @@ static int resolve(struct ibv_context *context, const struct ibv_ah_attr *attr,
 	return rc;
 }
 
-/* For programs that build Ethernet frames themselves. This library does not
- * need it: the kernel resolves what its sockets send. */
+/* This is for programs that build Ethernet frames themselves. This library does
+ * not need it: the kernel resolves what its sockets send. */
 int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
 				struct ibv_ah_attr *attr,
 				uint8_t eth_mac[ETHERNET_LL_SIZE],
@@ -143,7 +144,7 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
 	return vb_front_errno(rc);
 }
 
-/* @lid is ignored, since RoCE has no LIDs. */
+/* Ignores @lid, since RoCE has no LIDs. */
 int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	struct vb_gid group;

@@ -63,7 +63,8 @@ static int count_vectors(void)
 	return (int)VB_MIN(VB_MAX(cpus, 1), MAX_VECTORS);
 }
 
-/* For a member that is NULL the header's inline function returns EOPNOTSUPP. */
+/* Where a member is NULL, the inline function of the header returns
+ * EOPNOTSUPP. */
 static void fill_context(struct vb_front_context *c, struct ibv_device *device)
 {
 	struct ibv_context *context = &c->v.context;

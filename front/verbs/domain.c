@@ -34,9 +34,9 @@ static struct vb_chain **front_domain_bucket_of(uint32_t handle)
 	return &domains.buckets[handle % BUCKETS];
 }
 
-/* Take the wrapper out of its lists. With the last import of another process's
- * domain, core's object for that domain is released, too: at once if nothing
- * uses it, otherwise with its last user. */
+/* Take the wrapper out of its lists. If it was the last import of another
+ * process's domain, also give up core's object for that: core frees it at once
+ * if nothing uses it, otherwise with its last user. */
 static void leave_pd(struct vb_front_pd *pd)
 {
 	vb_mutex_lock(&domains.lock);
@@ -49,9 +49,9 @@ static void leave_pd(struct vb_front_pd *pd)
 	vb_mutex_unlock(&domains.lock);
 }
 
-/* Make a wrapper of @core. The caller has held the lock since it found or made
- * @core: otherwise another thread could release the last wrapper in between,
- * and @core with it. Returns NULL if memory runs out. */
+/* Make a wrapper of @core. The caller has held domains.lock since it found or
+ * made @core: otherwise another thread could release the last wrapper, and with
+ * it @core, in between. Returns NULL if memory runs out. */
 static struct ibv_pd *enter_pd(struct ibv_context *context, struct vb_pd *core,
 			       uint32_t handle) VB_REQUIRES(domains.lock)
 {

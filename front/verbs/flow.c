@@ -91,7 +91,8 @@ static const struct {
 	{ 4, LAYER_TCP | LAYER_UDP },
 };
 
-/* Specs that need an adapter which decapsulates tunnels or decrypts. */
+/* Specs that this adapter refuses: they need one that decapsulates tunnels or
+ * decrypts. */
 static const uint32_t unsupported[] = {
 	IBV_FLOW_SPEC_ESP, IBV_FLOW_SPEC_VXLAN_TUNNEL, IBV_FLOW_SPEC_GRE,
 	IBV_FLOW_SPEC_MPLS, IBV_FLOW_SPEC_ACTION_HANDLE,
@@ -201,8 +202,8 @@ static int take_kind(struct vb_flow_rule *rule, const struct ibv_flow_attr *a)
 }
 
 /* Programs put the specs behind each other without padding
- * (ibv_create_flow(3)), so a spec is copied before it is read: it may not be
- * aligned. */
+ * (ibv_create_flow(3)), so copy a spec before reading it: its address may not
+ * be aligned. */
 static int take_packed_spec(struct vb_flow_rule *rule, const uint8_t *at,
 			    uint16_t *size)
 {
@@ -322,8 +323,8 @@ int vb_front_destroy_counters(struct ibv_counters *ibv)
 	return 0;
 }
 
-/* Counters are attached to flows that are created afterwards. An existing @flow
- * is refused: its count would begin at an unknown moment. */
+/* The program attaches counters first and creates flows with them afterwards.
+ * Refuse an existing @flow: its count would begin at an unknown moment. */
 int vb_front_attach_counters(struct ibv_counters *ibv,
 			     struct ibv_counter_attach_attr *a,
 			     struct ibv_flow *flow)

@@ -20,7 +20,7 @@
 #include "core/xrc.h"
 #include "engine/engine.h"
 
-/* For exported names that the public header does not declare. */
+/* Marks exported names that the public header does not declare. */
 #define VB_EXPORT __attribute__((visibility("default")))
 
 /* The kinds of objects that live.c tells apart. */
@@ -81,8 +81,8 @@ struct vb_front_context {
 	unsigned free_domain; /* no lower place of the file is free; under the
 				 lock of shared.c */
 	struct vb_async async;
-	/* One for the program's open and one for each object, so that a
-	 * program may close the device before it destroys its objects. */
+	/* One reference for the program's open and one for each object, so that
+	 * a program may close the device before it destroys its objects. */
 	_Atomic unsigned refs;
 	unsigned forks;		/* vb_engine_forks() when it was opened */
 	uint32_t row;		/* its row in the adapter's roster */
@@ -113,7 +113,7 @@ struct vb_front_pd {
 	struct vb_chain neighbor; /* the wrappers in one bucket, by handle */
 };
 
-/* The mapping of a dmabuf's descriptor. */
+/* Where this process has mapped a dmabuf. */
 struct vb_front_map {
 	uint8_t *at;   /* NULL: none */
 	size_t length; /* bytes, from at */
@@ -132,7 +132,7 @@ struct vb_front_memory {
 	struct vb_front_context *home; /* the bytes lie in its file; or NULL */
 	unsigned place;		       /* its place in that file */
 	bool is_far;		       /* imported from another process */
-	/* the regions on it; if is_far, its handles too */
+	/* one for each region on it; if is_far, also one for each handle */
 	_Atomic uint32_t refs;
 	struct vb_chain link; /* under the lock of dm.c */
 };
@@ -144,8 +144,9 @@ struct vb_front_dm {
 	struct vb_front_live live; /* before ibv: struct vb_front_live */
 	struct ibv_dm ibv;
 	struct vb_front_memory *memory;
-	/* as memory->is_far: if false, memory may be freed before this handle
-	 * is unimported, and must not be touched then */
+	/* A copy of memory->is_far. If false, the program can free the memory
+	 * before it unimports this handle, which must not touch the memory
+	 * then. */
 	bool is_far;
 };
 
@@ -258,10 +259,10 @@ static inline bool vb_front_is_rnic(struct ibv_context *c)
 }
 
 /*
- * Was the object made by a parent of this process, before a fork? Destroying it
- * succeeds and does nothing then. A child that cleans up (destructors, atexit)
- * must not wait for locks that the parent's threads held when it forked, nor
- * take the parent's events.
+ * Was the object, whose context is @c, made by a parent of this process before
+ * a fork? Then destroying it succeeds and does nothing. A child that cleans up
+ * (destructors, atexit) must not wait for locks that the parent's threads held
+ * when it forked, nor take the parent's events.
  */
 static inline bool vb_front_is_inherited(struct ibv_context *c)
 {
@@ -313,8 +314,8 @@ static inline struct vb_front_ah *vb_front_ah(struct ibv_ah *ah)
 	return VB_CONTAINER_OF(ah, struct vb_front_ah, ibv);
 }
 
-/* The allocator of the queues that are made with this domain; NULL: the default
- * one. */
+/* The allocator for queues that the program makes with the domain @pd; NULL:
+ * the default one. */
 static inline struct vb_memory *vb_front_memory(struct ibv_pd *pd)
 {
 	return vb_front_pd(pd)->has_allocators ? &vb_front_pd(pd)->memory
@@ -346,8 +347,8 @@ static inline void *vb_front_null(int rc)
 void vb_front_live_add(struct vb_front_live *l, enum vb_front_kind kind,
 		       const void *object, const uint32_t *handle);
 void vb_front_live_del(struct vb_front_live *l);
-/* Does an object of that kind exist at the address? Nothing is read there
- * before that is known. Returns 0; -ENOENT: no object, or the program has
+/* Does an object of that kind exist at the address? This function reads nothing
+ * there before it knows. Returns 0; -ENOENT: no object, or the program has
  * overwritten its handle; -EINVAL: an object of another kind. */
 int vb_front_live(enum vb_front_kind kind, const void *object);
 /* A number for an object's handle: not 0, and not used before. */
@@ -372,9 +373,9 @@ struct vb_front_file_head {
 	uint32_t ifindex, kind;
 	uint32_t slot, adapter; /* of the process that made the file */
 };
-/* Make the file of a context on @d. Returns a descriptor, which is the
- * caller's, or -errno. Where no file can be made the descriptor is /dev/null,
- * from which nothing can be imported. */
+/* Make the file of a context on @d. Returns its descriptor, which is the
+ * caller's, or -errno. If the system grants no file, the descriptor is that of
+ * /dev/null, from which no process can import. */
 int vb_front_file_make(const struct vb_device *d);
 /* Returns 0, or -EINVAL: @fd is not the cmd_fd of a context. */
 int vb_front_file_read(int fd, struct vb_front_file_head *head);
@@ -411,7 +412,7 @@ int vb_front_file_find_dm(struct vb_front_context *c, uint32_t handle,
  * device.c
  */
 
-/* A context that uses the device is opened (@by 1) or gone (-1). */
+/* The program opens (@by 1) or closes (-1) a context that uses the device. */
 void vb_front_device_hold(struct ibv_device *device, int by);
 
 /*
@@ -425,14 +426,15 @@ void vb_front_context_put(struct ibv_context *context);
  */
 
 /* Before the object @owner is destroyed: drop its events that the program has
- * not taken, then wait until it has acknowledged those that it has taken. The
- * arguments are the object's members; @taken is read under async.lock, @acked
- * under @mutex. */
+ * not taken, then wait until the program has acknowledged those that it has
+ * taken. The arguments are the object's members; read @taken under async.lock,
+ * @acked under @mutex. */
 void vb_front_drain_async(struct ibv_context *context, const void *owner,
 			  const uint32_t *taken, pthread_mutex_t *mutex,
 			  pthread_cond_t *cond, const uint32_t *acked);
-/* With the context's async.lock: the program takes the event, so the object
- * that it is about will wait for its acknowledgement. */
+/* The program takes @e: count that at the object that @e is about, because
+ * destroying the object waits until the program has acknowledged @e. The caller
+ * holds the context's async.lock. */
 void vb_front_count_taken(const struct vb_event *e);
 struct ibv_cq_ex *vb_front_create_cq_ex(struct ibv_context *context,
 					struct ibv_cq_init_attr_ex *attr);
@@ -495,7 +497,7 @@ int vb_front_rss_check(const struct ibv_qp_init_attr_ex *attr);
  * -ENOMEM. */
 int vb_front_rss_take(const struct ibv_qp_init_attr_ex *attr,
 		      struct vb_qp_init *init);
-/* A queue pair over the table is made (@by 1) or destroyed (-1). */
+/* The program makes (@by 1) or destroys (-1) a queue pair over the table. */
 void vb_front_rss_hold(struct ibv_rwq_ind_table *table, int by);
 
 /*
@@ -509,16 +511,19 @@ int vb_front_query_rt_values(struct ibv_context *context,
 			     struct ibv_values_ex *values);
 int vb_front_query_port(struct ibv_context *context, uint8_t port_num,
 			struct ibv_port_attr *attr, size_t size);
-/* The struct of old programs ends where port_cap_flags2 begins. */
+/* ibv_query_port() of old programs, whose struct ends where port_cap_flags2
+ * begins. */
 int vb_front_query_port_compat(struct ibv_context *context, uint8_t port_num,
 			       struct _compat_ibv_port_attr *attr);
 /* The speed of the interface, in Mbit/s. */
 uint32_t vb_front_port_mbits(struct ibv_context *context);
-/* The type as sysfs states it. Returns 0, or -1 and errno. */
+/* Set *@type to the type of a GID as sysfs states it. Returns 0, or -1 and
+ * errno. */
 int vb_front_gid_type(struct ibv_context *context, uint8_t port_num,
 		      unsigned index, int *type);
 
-/* names.c: the name of a work request's operation; any number. */
+/* names.c: the name of the operation @opcode of a work request, which may be
+ * any number. */
 const char *vb_front_wr_name(unsigned opcode);
 
 /*
@@ -538,7 +543,8 @@ int vb_front_free_dm(struct ibv_dm *dm);
 struct ibv_mr *vb_front_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm,
 				  uint64_t offset, size_t length,
 				  unsigned access);
-/* A region on the memory, or a handle of another process's memory, is gone. */
+/* Give back the reference of a region on the memory, or of a handle of another
+ * process's memory. */
 void vb_front_memory_put(struct vb_front_memory *m);
 struct ibv_mw *vb_front_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int vb_front_dealloc_mw(struct ibv_mw *mw);

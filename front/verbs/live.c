@@ -3,9 +3,9 @@
  * The set of objects that exist. A program may pass an object that it has
  * destroyed, a wrong pointer, or an object whose handle it has overwritten.
  * With a hardware adapter the kernel looks the handle up and returns ENOENT.
- * Here the object's address is looked up before anything is read there. The
- * calls that create, change and destroy objects do so; posting and polling do
- * not, for speed.
+ * Here the calls that create, change and destroy objects look up the object's
+ * address before they read anything there. Posting and polling do not, for
+ * speed.
  */
 #include "front/verbs/front.h"
 
@@ -54,9 +54,10 @@ static void unlock_all(void) VB_UNCHECKED
 		vb_mutex_unlock(&shards[i].lock);
 }
 
-/* Registered before the handlers of all libraries that stand on this one, and
- * therefore run after theirs: a thread that holds a lock of librdmacm may wait
- * for a shard, and the other way round would be a deadlock in fork(). */
+/* Libraries on top of this one (librdmacm) register their fork handlers later,
+ * so theirs run first: fork() takes the locks of librdmacm before the shards.
+ * So does a thread that holds a lock of librdmacm and waits for a shard; the
+ * other order could deadlock. */
 static void __attribute__((constructor)) live_watch_forks(void)
 {
 	pthread_atfork(lock_all, unlock_all, unlock_all);

@@ -45,8 +45,8 @@ static struct ibv_mr *front_mr_wrap(struct ibv_pd *pd, struct vb_mr *core,
 }
 
 /* Make the program's object for a region that core has just registered with the
- * result @rc. On failure the region is deregistered again, and this returns
- * NULL and sets errno. */
+ * result @rc. On failure deregister the region again, set errno and return
+ * NULL. */
 static struct ibv_mr *wrap_new(struct ibv_pd *pd, int rc, struct vb_mr *core,
 			       enum vb_front_mr_kind kind, void *addr)
 {
@@ -230,7 +230,8 @@ static int check_rereg(struct ibv_mr *mr, int flags, const struct ibv_pd *pd,
 	return 0;
 }
 
-/* @pd: the new domain, or NULL. A zero-based region stays zero-based. */
+/* Change the region @core as @to says, and move it to the domain @pd unless
+ * that is NULL. With ACCESS_ZERO_BASED peers address it from 0 on. */
 static int change_core(struct vb_mr *core, struct vb_mr_change *to,
 		       struct ibv_pd *pd)
 {
@@ -380,7 +381,7 @@ static int prefetch(const struct ibv_pd *pd, const struct ibv_sge *list,
 	return rc;
 }
 
-/* The pages are fetched before this returns, with or without
+/* Fetch the pages before this returns, with or without
  * IBV_ADVISE_MR_FLAG_FLUSH. */
 int vb_front_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
 		       uint32_t flags, struct ibv_sge *list, uint32_t count)

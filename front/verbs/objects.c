@@ -11,9 +11,9 @@
 #include "base/log.h"
 
 /*
- * Asynchronous events. An event about an object is counted, under async.lock,
- * when the program takes it; destroying the object waits until as many have
- * been acknowledged.
+ * Asynchronous events. When the program takes an event about an object, this
+ * file counts it under async.lock; destroying the object waits until the
+ * program has acknowledged as many.
  */
 
 static uint32_t *taken_counter(enum vb_event_type type, void *owner)
@@ -146,9 +146,9 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 	return &ch->ibv;
 }
 
-/* A completion queue begins (1) or ends (-1) to use the channel. Returns how
- * many use it now. The member is public, and the context's public mutex guards
- * it. */
+/* A completion queue begins (@by 1) or ends (-1) to use the channel. Returns
+ * how many use it now. ch->refcnt is public, and so is the context's mutex,
+ * which guards it. */
 static int hold_channel(struct ibv_comp_channel *ch, int by)
 {
 	int left;
@@ -343,7 +343,7 @@ int vb_front_modify_cq(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
 }
 
 /* Drop the queue's completion events that the program has not taken. Returns
- * how many it has taken. */
+ * how many the program has taken. */
 static uint32_t drain_channel(struct vb_cq *core)
 {
 	uint32_t taken;

@@ -260,8 +260,8 @@ int vb_front_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr,
 	}
 	err = post_recv_list(&qp->core->rq, "qp", ibv->qp_num, wr, bad_wr);
 	/* Read the state again: a thread that moved the queue pair to ERR
-	 * meanwhile may have flushed the queue before these entries were in
-	 * it. vb_drive() flushes what is left. */
+	 * meanwhile may have flushed the queue before these entries were in it.
+	 * vb_drive() then flushes them. */
 	if (VB_UNLIKELY(atomic_load(&qp->core->state) == QPS_ERR))
 		vb_drive(qp->core);
 	return err;
@@ -281,7 +281,8 @@ int vb_front_post_wq_recv(struct ibv_wq *ibv, struct ibv_recv_wr *wr,
 		return EINVAL;
 	}
 	err = post_recv_list(&core->rq, "wq", ibv->wq_num, wr, bad_wr);
-	/* The entries may have come after a flush: vb_front_post_recv(). */
+	/* A thread may have flushed the queue before these entries came: see
+	 * vb_front_post_recv(). */
 	if (VB_UNLIKELY(atomic_load(&core->state) == QPS_ERR))
 		vb_drive(core);
 	return err;

@@ -390,8 +390,8 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 	vb_drive_settle(core);
 	rc = vb_qp_modify(core, &a, mask_in(ibv->qp_type, (uint32_t)attr_mask),
 			  vb_now());
-	/* Even after a failure: a poster that found the lock held meanwhile has
-	 * left its work request to this thread. */
+	/* Even after a failure: a poster that found `drive` held meanwhile
+	 * relies on this thread to send its work request. */
 	vb_drive(core);
 	vb_cancel_back(cancel);
 	if (rc)
@@ -431,7 +431,8 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 	if (rc)
 		return rc;
 	vb_qp_query(qp->core, &a);
-	/* A poster that found the lock held has left its work request. */
+	/* A poster that found `drive` held meanwhile relies on this thread to
+	 * send its work request. */
 	vb_drive(qp->core);
 	attr_out(&a, attr);
 	query_caps(qp->core, &attr->cap);
@@ -456,7 +457,7 @@ static int destroy_core_qp(struct vb_front_qp *qp)
 
 	if (qp->ibv.qp_type == IBV_QPT_XRC_RECV &&
 	    !vb_qp_unshare(qp->core, &qp->share)) {
-		/* As in ibv_query_qp(): work may have been left. */
+		/* As in ibv_query_qp(): a poster may rely on this thread. */
 		vb_drive(qp->core);
 		return 0;
 	}

@@ -48,8 +48,8 @@ static void fill_limits(struct ibv_device_attr *a)
 	a->max_pd = as_int(l->max_pd);
 	a->max_ah = as_int(l->max_ah);
 	a->max_raw_ethy_qp = as_int(l->max_qp);
-	/* Each group takes a socket, so the process's limit of open files may
-	 * be reached before. */
+	/* Each group takes a socket, so a process may reach its limit of open
+	 * files before it has that many groups. */
 	a->max_mcast_grp = MAX_GROUPS;
 	a->max_mcast_qp_attach = MAX_GROUPS;
 	a->max_total_mcast_qp_attach = MAX_GROUPS;

@@ -108,7 +108,7 @@ int vb_front_file_make(const struct vb_device *d)
 			 : -1;
 	bool large = fd >= 0 && vb_file_may_have(MEMORY_ENDS);
 
-	if (fd < 0) /* memfd_create() may be forbidden: nothing to import */
+	if (fd < 0) /* without a memfd nothing can be imported */
 		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -145,8 +145,8 @@ void vb_front_file_map(struct vb_front_context *c)
 	struct vb_front_file_head head;
 	struct vb_front_file *f;
 
-	/* /dev/null has no head: this process made it, as nothing is imported
-	 * from a file without a head. */
+	/* A file without a head is /dev/null, which this process opened itself:
+	 * no process can import from it. */
 	c->maker = vb_front_file_read(fd, &head) ? who_we_are() : head.maker;
 	if (!may_be_mapped(fd))
 		return;
@@ -168,7 +168,8 @@ void vb_front_file_unmap(struct vb_front_file *f)
  * Protection domains.
  */
 
-/* Guards the free_domain of all contexts: no place before it is free. */
+/* Guards the free_domain of all contexts. Below that index no place of the file
+ * is free. */
 static struct vb_mutex places = VB_MUTEX_INITIALIZER(RANK_PLACES);
 
 static void forget_places(void)
@@ -337,8 +338,8 @@ int vb_front_file_find_dm(struct vb_front_context *c, uint32_t handle,
 		return -ENOENT;
 	*length = atomic_load(&m->length);
 	offset = atomic_load(&m->offset);
-	/* If the handle has changed, the memory was freed meanwhile, and length
-	 * and offset may be those of the next one. */
+	/* If the handle has changed, the owner has freed the memory meanwhile,
+	 * and length and offset may be those of its next memory. */
 	if (atomic_load(&m->handle) != handle)
 		return -ENOENT;
 	if (*length == 0 || *length > VB_FRONT_DM_BYTES)

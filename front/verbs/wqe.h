@@ -30,7 +30,7 @@ enum send_remote {
 // clang-format off
 static const struct send_rule {
 	bool known, rc_only, inline_ok;
-	bool imm; /* imm_data is used: immediate data, or the key to invalidate */
+	bool imm; /* imm_data counts: immediate data, or a key to invalidate */
 	enum send_remote remote;
 } send_rules[] = {
 #define ROW(op, rc_only, inline_ok, imm, remote) \
@@ -82,10 +82,10 @@ static inline int vb_wqe_refuse(const struct vb_front_qp *qp, int err,
 	return err;
 }
 
-/* Does the queue pair's state accept work requests? SQD, SQE and ERR do: there
- * a request waits, or is flushed (IBA 10.3.1). The state is read without a
- * lock: only a program that moves the queue pair and posts to it at the same
- * time can see the state before the move. */
+/* Does the queue pair's state accept work requests? SQD, SQE and ERR do: a
+ * request waits there, or the queue pair flushes it (IBA 10.3.1). This reads
+ * the state without a lock: only a program that moves the queue pair and posts
+ * to it at the same time can see the state before the move. */
 static inline bool vb_wqe_may_post(const struct vb_qp *qp)
 {
 	switch (atomic_load_explicit(&qp->state, memory_order_relaxed)) {

@@ -31,9 +31,9 @@ static off_t byte_of(const struct ibv_device *device)
 					(ifindex & 0xfffff));
 }
 
-/* Take the lock; *@elsewhere: another process has it too. Returns a descriptor
- * that holds it and is the caller's, or -1: the inode cannot be locked, and
- * other processes are not known. */
+/* Take a read lock on byte @at of the inode; *@elsewhere: another process has
+ * one, too. Returns a descriptor that holds the lock and is the caller's, or
+ * -1: the inode cannot be locked, and other processes are not known. */
 static int lock_inode(int fd, off_t at, bool *elsewhere)
 {
 	struct flock lock = { .l_type = F_RDLCK,
@@ -45,8 +45,8 @@ static int lock_inode(int fd, off_t at, bool *elsewhere)
 
 	*elsewhere = false;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	/* Open the file again: the lock must not be the program's, which may
-	 * close its descriptor. */
+	/* Open the file again: the program may close its own descriptor, and
+	 * that must not drop the lock. */
 	own = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (own < 0)
 		return -1;
@@ -215,7 +215,7 @@ static int open_core_qp(struct vb_front_qp *qp, struct ibv_context *context,
 		       "%s: cannot open qp 0x%x: it is not an XRC target that this process made in this domain",
 		       context->device->name, attr->qp_num);
 	else
-		/* A poster that found the lock held has left its work. */
+		/* A poster that found `drive` held relies on this thread. */
 		vb_drive(qp->core);
 	return rc;
 }
