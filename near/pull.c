@@ -52,7 +52,7 @@ static enum vb_cma pull_piece(const struct vb_near_job *j,
 }
 
 /* Copy the bytes from @from up to @end of the message from the requester's
- * memory, which its own keys give access to. */
+ * memory, by the requester's own keys. */
 static enum vb_cma pull(const struct vb_near_job *j, const struct source *s,
 			struct vb_near_side near, uint64_t from, uint64_t end)
 {
@@ -119,8 +119,9 @@ static void go_on_later(const struct vb_near_job *j, uint64_t if_done,
 	split->life = vb_nq(qp)->life;
 	split->if_done = if_done;
 	split->if_not = if_not;
-	/* The receive leaves the queue pair: while the sender may write into
-	 * it, nothing may complete it, not even a queue pair that fails. */
+	/* The receive leaves the queue pair: while the sender can write into
+	 * it, nothing is allowed to complete it, not even a queue pair that
+	 * fails. */
 	split->recv = qp->recv;
 	qp->recv_busy = false;
 	j->a->kind = ANSWER_LATER;

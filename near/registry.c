@@ -13,7 +13,7 @@
 #include "base/rand.h"
 #include "near/shm.h"
 
-#define READ_TRIES 1000 /* writing an entry takes nanoseconds */
+#define READ_TRIES 1000 /* to read an entry; a write takes nanoseconds */
 
 static int init_alive(pthread_mutex_t *m)
 {

@@ -37,7 +37,8 @@ const unsigned vb_near_rule_count = VB_COUNT(vb_near_rules);
 #define TIMEOUT_SLACK (250 * VB_MSEC)
 #define RETRY_FIRST   (20 * VB_USEC)
 #define RETRY_DOUBLES 9 /* up to 10 ms */
-/* A late try counts for this much more than its interval. */
+/* A try that comes late adds its interval and at most this to the time of
+ * silence. */
 #define LATE_MOST (20 * VB_MSEC)
 /* bytes that one step copies, before others have a turn */
 #define STEP_BYTES (1u << 20)
@@ -273,7 +274,8 @@ enum vb_next vb_near_finish_here(struct vb_qp *qp)
 	return NEXT_GOES;
 }
 
-/* Memory windows (IBA 10.8.3.3). */
+/* Bind a memory window or invalidate a key, after all earlier requests (IBA
+ * 10.8.3.3). */
 static enum vb_next do_local(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 	VB_REQUIRES(qp->drive)
 {

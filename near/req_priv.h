@@ -96,8 +96,8 @@ enum vb_next vb_lane_put(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 /* Put a SEND on the lane without reading the clock. False: not possible now. */
 bool vb_lane_put_quick(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 	VB_REQUIRES(qp->drive);
-/* Put small WRITEs from nq->sent on on the lane as one NEAR_MANY record. False:
- * not possible now. */
+/* Put the small WRITEs that begin at index nq->sent on the lane, as one
+ * NEAR_MANY record. False: not possible now. */
 bool vb_lane_put_many(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 /* Tell the peer's program that the connection is established: it may wait for
  * that event, and accesses to its memory do not tell it. */
@@ -106,11 +106,13 @@ void vb_lane_tell_news(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 /* near/here.c */
 /* Carry out a READ or WRITE by copying, at most nq->step_left bytes in this
- * call. NEXT_WAITS: it failed, and the consequences are already drawn.
- * NEXT_LATER: the step has copied enough. */
+ * call. NEXT_WAITS: it failed, and this call has done what follows: a
+ * completion, a message to the peer, or a timer. NEXT_LATER: the step has
+ * copied enough. */
 enum vb_next vb_here_do(struct vb_qp *qp, struct vb_send_wqe *wqe, vb_time now)
 	VB_REQUIRES(qp->drive);
-/* Carry out several small WRITEs with one system call. False: none was. */
+/* Carry out several small WRITEs with one system call. False: none was carried
+ * out. */
 bool vb_here_do_many(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 
 #endif

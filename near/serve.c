@@ -93,7 +93,8 @@ static void near_carry_out(struct vb_near *n, struct vb_peer *p,
 		p->split.at = 0;
 }
 
-/* A request or answer may have made something due for @qp. */
+/* A request or answer was processed for @qp: let the engine do what is due now,
+ * if anything can be. */
 static void step_if_due(struct vb_near *n, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
@@ -278,8 +279,8 @@ bool vb_serve_has_something(const struct vb_near *n, const struct vb_peer *p)
 	       (vb_ring_has_request(&p->reader) && !is_held_up(p));
 }
 
-/* The queue pair has failed and no access through it is under way: the sender
- * cannot begin to copy its part any more, so take the receive back, which
+/* If the queue pair has failed and no access through it is under way, the
+ * sender cannot begin to copy its part any more: take the receive back, which
  * flushes it. */
 static void look_after_part(struct vb_near *n, struct vb_peer *p, vb_time now)
 	VB_REQUIRES(n->rx)
@@ -354,8 +355,8 @@ static void serve_rest(struct vb_near *n, struct vb_peer *p, vb_time now)
 		;
 }
 
-/* The peer has taken a part of a message, and that message is given up.
- * (Unchecked: there may be no queue pair to lock.) */
+/* If @p has taken a part of a message, give that message up. (Unchecked: there
+ * may be no queue pair to lock.) */
 void vb_serve_abandon(struct vb_near *n, struct vb_peer *p) VB_UNCHECKED
 {
 	struct vb_qp *qp = vb_near_find_qp(n, p->split.qpn);

@@ -41,7 +41,7 @@
 #define SESSION_MAGIC 0x76626e72 /* "vbnr" */
 #define BACKLOG	      64
 #define MOST_FDS      4
-/* in one call, so that the engine thread does other work, too */
+/* of one vb_near_meet(), so that the engine thread does other work, too */
 #define MEET_EVENTS 64
 
 enum session_msg_kind {
@@ -171,7 +171,8 @@ static void forget_caller(struct vb_near *n, struct vb_peer *p)
 		*at = p->next;
 }
 
-/* Releases the table's reference. */
+/* End the session with @p, and release the reference that the table or the list
+ * of callers had. */
 static void near_drop(struct vb_near *n, struct vb_peer *p, vb_time now)
 {
 	forget_caller(n, p);
@@ -338,9 +339,9 @@ static int take_lane(struct vb_peer *p, int fd)
 	return rc;
 }
 
-/* Is the call of @p to be refused? Yes if our own call is under way and our slot
- * is lower, or if @other is a session with the same program, which accepted our
- * call before its own came here. */
+/* Is the call of @p to be refused? Yes if our own call is under way and our
+ * slot is lower, or if @other is a session with the same program, which
+ * accepted our call before it called us. */
 static bool is_crossed(const struct vb_near *n, const struct vb_peer *p,
 		       const struct vb_peer *other)
 {
@@ -349,8 +350,8 @@ static bool is_crossed(const struct vb_near *n, const struct vb_peer *p,
 	return other->registry->nonce == p->registry->nonce;
 }
 
-/* True: no other session with the slot of @p is left. False: the other session
- * stays, and @p has been told so. */
+/* Can @p enter the table by its slot? True: no other session is there (any
+ * more). False: the other session stays, and @p has been told so. */
 static bool takes_its_slot(struct vb_near *n, struct vb_peer *p, vb_time now)
 {
 	struct vb_peer *other = n->peers[p->slot];
@@ -592,7 +593,7 @@ int vb_session_init(struct vb_near *n)
 	int rc;
 
 	if (!vb_registry_is_open(n->registry, getpid()))
-		return -EPERM; /* nor may we read another's memory */
+		return -EPERM; /* another program's memory is closed, too */
 	(void)getrlimit(RLIMIT_NOFILE, &limit);
 	/* A session takes two descriptors; leave most of them to the program.
 	 */

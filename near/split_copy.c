@@ -13,7 +13,7 @@ enum offer_state {
 	OFFER_TAKEN = 2,
 	OFFER_DONE = 4,
 	OFFER_FAILED = 6,
-	/* taken, and the receiver may sleep until the end */
+	/* taken; at the end the sender must wake the receiver */
 	OFFER_AWAITED = 8,
 	OFFER_STATES = 16,
 };
