@@ -6,7 +6,8 @@
 
 #include "link/netif.h"
 
-/* What is known since addresses last changed. It begins as zeros. */
+/* What the broker has learned since addresses last changed. It begins as
+ * zeros. */
 struct vb_local_addrs {
 	struct vb_netif_watch *watch; /* NULL: the kernel offers none */
 	/* The last address that the routes called local; zero: none. It is kept

@@ -24,7 +24,7 @@ struct vb_mail {
 VB_MUST_CHECK int vb_mail_read(int fd, struct vb_mail *mail);
 /* Closes the descriptors that were not taken out of @mail. */
 void vb_mail_close(struct vb_mail *mail);
-/* The message is for the connection manager (wire/ipc_cm.h). */
+/* Whether the message is for the connection manager (wire/ipc_cm.h). */
 bool vb_mail_is_cm(const struct vb_mail *mail);
 
 /* A message of @kind with the version and the broker's process number. */
