@@ -2,8 +2,8 @@
 /*
  * Examines a program's file before `verbena run` executes it. Some programs
  * cannot load Verbena's libraries, and without a warning their users would only
- * see that there is no device. The file may have any content, so the amount
- * that is read of it is bounded.
+ * see that there is no device. The file may have any content, so this file
+ * reads a bounded part of it.
  */
 #include "cli/program.h"
 
