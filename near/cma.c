@@ -11,7 +11,7 @@
 #define LAPSES_MOST 1000
 /* One system call copies so many bytes at most, because a program that revokes
  * a key waits until the call has ended. */
-#define CHUNK	    (1u << 20)
+#define CHUNK (1u << 20)
 _Static_assert(CHUNK <= VB_MR_NULL_BYTES, "so much may be read of nothing");
 
 /* This program's side of one copy: the pieces, and references that keep their

@@ -43,7 +43,7 @@
 enum helper_state {
 	HELPER_ASLEEP,
 	HELPER_READY,
-	/* the helper may take the part, or the caller take it back */
+	/* the helper can take the part, and the caller can take it back */
 	HELPER_OFFERED,
 	HELPER_TAKEN,
 	HELPER_DONE,
@@ -279,8 +279,9 @@ static bool is_done(struct vb_copy_helper *h)
 	       HELPER_DONE;
 }
 
-/* Wait until the helper has copied its part. If that takes long, the helper may
- * have lost its processor and want ours, so sleep instead of polling. */
+/* Wait until the helper has copied its part. If that takes long, another thread
+ * may have the helper's processor and the helper may need that of this thread,
+ * so sleep instead of polling. */
 static void near_await(struct vb_copy_helper *h)
 {
 	static const struct timespec moment = { .tv_nsec = 20000 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Does a peer still access our memory? */
+/* Does a peer still access this program's memory? */
 #include "core/lock_order.h"
 #include "near/hold.h"
 

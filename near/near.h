@@ -191,8 +191,8 @@ bool vb_near_catch_up(struct vb_near *n, vb_time now);
 /* @yes: from now on a step of @qp copies LIGHT_BYTES (64 KiB) at most, since
  * the caller holds near->rx and other lanes wait. */
 void vb_near_set_light(struct vb_qp *qp, bool yes) VB_REQUIRES(qp->drive);
-/* Does the thread that processes the lanes wait for qp->drive? Then its holder
- * should release it. */
+/* Does the thread that processes the lanes wait for qp->drive? Then the caller
+ * should release it soon. */
 bool vb_near_is_awaited(struct vb_near *n, const struct vb_qp *qp)
 	VB_REQUIRES(qp->drive);
 /* Carry out the next requests of @qp. True: more can be done at once, in

@@ -21,8 +21,8 @@ enum vb_near_op {
 	NEAR_CMP_SWAP,
 	NEAR_FETCH_ADD,
 	NEAR_STORE, /* ATOMIC WRITE: the 8 bytes follow */
-	/* The requester found that it may not carry out this request: imm is
-	 * the enum vb_fault that the responder's queue pair fails with. */
+	/* The requester has found that it has no right to do this request: imm
+	 * is the enum vb_fault that the responder's queue pair fails with. */
 	NEAR_FAULT,
 	/* Asks for nothing: tells the peer's program that the requester works,
 	 * so the connection is established. */
@@ -148,8 +148,8 @@ struct vb_near {
 	struct vb_near_config c;
 	const struct vb_near_world *world; /* never NULL */
 	/* The second slot of this program; 0: none. Peers know this program by
-	 * its first slot, and find it by either: a call to the second is
-	 * redirected to the first. */
+	 * its first slot, and find it by either: the answer to a caller of the
+	 * second slot names the first. */
 	_Atomic unsigned also;
 	int also_fd;
 	struct vb_registry *registry;
@@ -169,7 +169,8 @@ struct vb_near {
 		bool wanted;
 		/* How many introductions to this slot have failed. */
 		uint32_t refusals;
-		/* The slot whose call was redirected to this one; 0: none. */
+		/* The program that this one called by slot sent_from has
+		 * answered that this slot is its first; 0: no such answer. */
 		uint16_t sent_from;
 	} calls[VB_SLOTS];
 	bool any_wanted;
@@ -193,11 +194,12 @@ struct vb_near {
 	/* The thread that processes the lanes returns to its program at once,
 	 * so peers need not be woken for answers yet. */
 	bool unhurried;
-	/* The bytes that the responder may still fetch in this peer's turn. */
+	/* How many more bytes the responder fetches in this peer's turn at
+	 * most. */
 	uint32_t pull_left;
 
-	/* A reference to the one peer that may have to be woken for answers;
-	 * peer->owed says whether it still has to. */
+	/* A reference to the one peer that has answers it was not woken for, if
+	 * peer->owed is still true. */
 	struct vb_peer *_Atomic creditor;
 };
 
@@ -317,14 +319,15 @@ bool vb_near_help(struct vb_near *n, struct vb_peer *p) VB_REQUIRES(n->rx);
  * that queue pair takes packets only. */
 bool vb_near_is_there(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
-/* near/coalesce.c: copy the small WRITEs from nq->sent on into the peer's
- * memory with one system call. Returns how many were done. 0: the first one
- * must be tried alone, which finds the error. */
+/* near/coalesce.c: copy the small WRITEs, from index nq->sent onward, into the
+ * peer's memory with one system call. Returns how many were done. 0: the caller
+ * must try the first one alone, which finds the error. */
 unsigned vb_near_coalesce(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Is this a WRITE so small that it is copied together with others? */
 bool vb_near_is_small(const struct vb_send_wqe *wqe);
-/* Pack the small WRITEs from nq->sent on into @data, which has @room bytes, as
- * a NEAR_MANY record. Returns how many; *@bytes: the bytes used. */
+/* Pack the small WRITEs, from index nq->sent onward, into @data, which has
+ * @room bytes, as a NEAR_MANY record. Returns how many; *@bytes: the bytes
+ * used. */
 unsigned vb_near_pack(struct vb_qp *qp, uint8_t *data, uint32_t room,
 		      uint32_t *bytes) VB_REQUIRES(qp->drive);
 

@@ -24,7 +24,7 @@
 struct vb_lane_half {
 	struct vb_ring ring;
 	struct vb_hazard hazards[VB_HAZARDS];
-	/* A part of a copy that the other program may take. */
+	/* The owner of this half offers the other program a part of a copy. */
 	struct vb_offer offer;
 	/* 1: the owner of this half asks that a thread of the other program
 	 * stands by. vb_near_is_wanted() reads and clears it there. */
@@ -39,7 +39,8 @@ struct vb_copy_helper;
 enum vb_peer_state {
 	PEER_CALLED,  /* we connected and sent HELLO */
 	PEER_CALLING, /* the peer connected and has sent nothing yet */
-	/* We sent WELCOME; READY will say whether it can access our memory. */
+	/* This program sent WELCOME; the peer's READY will say whether the peer
+	 * can access this program's memory. */
 	PEER_MET,
 	PEER_UP,
 	PEER_DENIED, /* both use packets while the session lasts */

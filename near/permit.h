@@ -29,7 +29,7 @@ struct vb_permit {
 
 /* Are check and call one restartable sequence in this thread? False with a C
  * library older than glibc 2.35 and on processors other than x86-64: then a
- * stopped thread may begin a copy after its permit has lapsed. */
+ * thread that was stopped can begin a copy after its permit has lapsed. */
 bool vb_permit_is_exact(void);
 
 /*

@@ -32,7 +32,7 @@ ROW(LOCAL_INV,    OPS,       LOCAL,              0),
 // clang-format on
 const unsigned vb_near_rule_count = VB_COUNT(vb_near_rules);
 
-#define ATOMIC_BYTES  8
+#define ATOMIC_BYTES 8
 /* The same slack as for packets (ib/req_timer.c). */
 #define TIMEOUT_SLACK (250 * VB_MSEC)
 #define RETRY_FIRST   (20 * VB_USEC)
@@ -495,7 +495,7 @@ void vb_near_set_light(struct vb_qp *qp, bool yes)
 }
 
 /* All calls of one step pass the same @now. A new @now begins a new step, which
- * may copy as many bytes again. */
+ * can again copy the full number of bytes. */
 static void begin_step(struct vb_near_qp *nq, vb_time now)
 {
 	if (nq->step_at == now)

@@ -291,8 +291,8 @@ static enum vb_fault take_store(const struct vb_near_job *j)
 			     j->r->va, &word);
 }
 
-/* The requester reports what it may not do. The responder believes that: a
- * false report harms only the requester's own connection. */
+/* The requester reports what it has no right to do. The responder believes the
+ * report: a false report harms only the requester's own connection. */
 static enum vb_fault take_fault(const struct vb_near_job *j)
 {
 	uint32_t fault = j->r->imm;

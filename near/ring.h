@@ -68,8 +68,8 @@ struct vb_answer_slot {
 	struct vb_answer_note a;
 } __attribute__((aligned(VB_CACHE_LINE)));
 
-/* One direction of a lane. The other program may write anything anywhere in it
- * at any time. */
+/* One direction of a lane. Expect the other program to write anything anywhere
+ * in it at any time. */
 struct vb_ring {
 	struct vb_request_slot requests[VB_RING_SLOTS];
 	struct vb_answer_slot answers[VB_RING_SLOTS];

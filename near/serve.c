@@ -87,8 +87,8 @@ static void near_carry_out(struct vb_near *n, struct vb_peer *p,
 	}
 	if (qp && vb_near_is_called(qp, r->dqpn))
 		vb_near_request(n, p, qp, r, data, a);
-	/* A message that was fetched in part may be refused by now. The next
-	 * message on the lane is another one and begins at 0. */
+	/* A message that this program has fetched in part can be refused now.
+	 * The next message on the lane is another one and begins at 0. */
 	if (VB_LIKELY(a->kind != ANSWER_LATER))
 		p->split.at = 0;
 }
@@ -103,8 +103,8 @@ static void step_if_due(struct vb_near *n, struct vb_qp *qp, vb_time now)
 
 	if (is_well && !qp->adapter->rnic && qp->sq.done == vb_sq_end(&qp->sq))
 		return;
-	/* This thread holds rx, so the step is a short one; the rest is done in
-	 * a step of its own. */
+	/* This thread holds rx, so it takes a short step; a later step, without
+	 * rx, does the rest. */
 	vb_near_set_light(qp, true);
 	vb_near_step(n, qp, now);
 	vb_near_set_light(qp, false);
@@ -266,8 +266,8 @@ static void near_serve_expel(struct vb_near *n, unsigned at)
 	vb_peer_put(p);
 }
 
-/* Does the sender of the first message still copy its part? It wakes this
- * program when it ends. */
+/* Does the sender of the first message on the lane still copy its part? When
+ * that copy ends, the sender wakes this program. */
 static bool is_held_up(const struct vb_peer *p)
 {
 	return p->split.waits && vb_split_copy_look(&p->split) == SPLIT_SLOW;

@@ -408,8 +408,8 @@ static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		return -EALREADY;
 	forget_caller(n, p);
 	reach = vb_registry_is_open(p->registry, p->pid);
-	/* Enter the table before WELCOME is sent: from then on the peer may
-	 * access our memory, and revoking a key must find it. */
+	/* Enter the table before WELCOME is sent: from then on the peer can
+	 * access our memory, and vb_near_await() must find it. */
 	vb_session_enter(n, p);
 	vb_session_note_also(n, p, in->m.also);
 	(void)note_reach(n, p, reach, PEER_MET);
@@ -512,7 +512,7 @@ static int on_parcel(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		return on_hello(n, p, in, now);
 	case PEER_MET:
 		return on_ready(n, p, in);
-	default: /* the introduction is over: no message may follow */
+	default: /* the introduction is over: no message is allowed after it */
 		return -EPROTO;
 	}
 }
@@ -545,8 +545,8 @@ void vb_near_meet(struct vb_near *n, vb_time now)
 	unsigned slot;
 
 	for (unsigned i = 0; i < MEET_EVENTS; i++) {
-		/* One event at a time: serving one session may end another, and
-		 * its event would name freed memory. */
+		/* One event at a time: serving one session can end another,
+		 * whose event would then name freed memory. */
 		if (epoll_wait(n->epoll_fd, &ev, 1, 0) != 1)
 			break;
 		if (!ev.data.ptr)

@@ -47,7 +47,8 @@ struct vb_split_copy {
 	uint64_t if_done, if_not;
 };
 
-/* Offer @part. False: not now, because the sender was slow not long ago. */
+/* Offer @part to the sender. False: not done, because the sender was slow not
+ * long ago. */
 bool vb_split_copy_make(struct vb_split_copy *s,
 			const struct vb_copy_part *part);
 
