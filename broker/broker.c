@@ -37,8 +37,8 @@
 /* The broker closes a session that has no slot and says nothing for this long,
  * because it takes a place that another program may need. */
 #define SILENCE (5 * VB_SEC)
-/* The broker checks this often whether a slot is free whose name outlived its
- * session. */
+/* When a session has ended and the name of its slot is still bound, the broker
+ * checks this often whether the slot is free. */
 #define REST_RETRY (100 * VB_MSEC)
 /* The shortest linger. The broker looks for taken slots once a linger, and must
  * not spin while a slot stays taken without a session. */
@@ -108,7 +108,7 @@ static struct session *find_holder(struct broker *b, unsigned slot)
 }
 
 /* The program that held @slot has closed the slot's name: it holds the slot no
- * longer, though its session may live. */
+ * longer, even if its session still lives. */
 static void disown(struct broker *b, unsigned slot)
 {
 	struct session *before = find_holder(b, slot);
@@ -400,8 +400,8 @@ static void end_session(struct broker *b, unsigned i, vb_time now)
 	vb_user_leave(s.user);
 	if (!s.slot)
 		return;
-	/* The program may close the name after the session, or its child may
-	 * hold it. */
+	/* The name can still be bound: the program closes it after the session,
+	 * or a child of the program holds it. */
 	b->restless[s.slot] = true;
 	if (!rest_all(b))
 		b->rest_at = VB_MIN(b->rest_at, now + REST_RETRY);

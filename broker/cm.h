@@ -49,7 +49,8 @@ VB_MUST_CHECK struct vb_cm_client *vb_host_cm_join(struct vb_host_cm *cm,
 						   int fd,
 						   const struct vb_process *who,
 						   struct vb_user *user);
-/* The session ended: releases its ids, ports and connections, and frees it. */
+/* The session of @client has ended: releases its ids, ports and connections,
+ * and frees @client. */
 void vb_host_cm_leave(struct vb_cm_client *client, vb_time now);
 /* Handles a message of @len bytes from the program (wire/ipc_cm.h). -EPROTO: it
  * is malformed or breaks the protocol, and the caller must end the session. */

@@ -157,8 +157,8 @@ static struct vb_cm_id *find_listener(struct vb_host_cm *cm,
 	return find_by_header(cm, m, service, to, &header->dst);
 }
 
-/* A number that the program does not use; it may have resumed ids with numbers
- * from an earlier broker. */
+/* A number that the program does not use. The program can have resumed ids
+ * whose numbers an earlier broker chose, so this looks for each. */
 static uint32_t new_number(const struct vb_cm_client *c)
 {
 	uint32_t number;

@@ -23,8 +23,9 @@ struct vb_port_counters;
 /* No call takes longer when more ports are bound, because programs choose how
  * many they bind and at which addresses. */
 struct vb_cm_ports {
-	/* The kernel's range of ephemeral ports, and its reserved ports. They
-	 * are read for each bind, since they may change at any time. */
+	/* The kernel's range of ephemeral ports, and its reserved ports. Each
+	 * bind reads them, since an administrator can change them at any
+	 * time. */
 	int range_fd, reserved_fd;
 	uint64_t key; /* secret: the key of vb_hash() over ports */
 	struct vb_port_counters *buckets[VB_PORT_BUCKETS];

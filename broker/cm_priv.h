@@ -66,7 +66,8 @@ void vb_cm_id_free(struct vb_cm_id *id);
 /* Binds id->port; number 0 asks for any free port, and is set to it.
  * -ENOBUFS: the user's quota; else as vb_cm_ports_bind(). */
 VB_MUST_CHECK int vb_cm_id_bind_port(struct vb_cm_id *id);
-/* @id, a request, was answered or ended: its listener counts it no longer. */
+/* The program answered @id, a request, or it ended: its listener counts it no
+ * longer. */
 void vb_cm_id_leave_backlog(struct vb_cm_id *id);
 
 /* cm_incoming.c: requests and events of connections, told to programs. */

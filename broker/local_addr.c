@@ -36,8 +36,8 @@ void vb_local_addrs_fini(struct vb_local_addrs *p)
 	p->watch = NULL;
 }
 
-/* Forgets what is known when addresses changed, and only then: a host may have
- * a thousand interfaces, and a program may bind a thousand times. */
+/* Forgets what is known when addresses changed, and only then: listing a
+ * thousand interfaces at each of a thousand binds would take too long. */
 static void notice_changes(struct vb_local_addrs *p)
 {
 	bool first = !p->watch;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The addresses to which a program may bind a port of librdmacm: those of the
+/* The addresses to which a program can bind a port of librdmacm: those of the
  * host, and the wildcard. For others Linux fails with EADDRNOTAVAIL. */
 #ifndef BROKER_LOCAL_ADDR_H
 #define BROKER_LOCAL_ADDR_H

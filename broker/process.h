@@ -7,8 +7,8 @@
 
 #include "base/defs.h"
 
-/* The process as it was when it connected; it may have changed its user since.
- */
+/* The process as it was when it connected; it can have become another user
+ * since. */
 struct vb_process {
 	pid_t pid; /* 0: in another PID namespace */
 	uid_t uid;
