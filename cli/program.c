@@ -120,8 +120,8 @@ static int open_program(const char *name, char path[PATH_MAX])
 	for (unsigned i = 0; i < MOST_SCRIPTS; i++) {
 		int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
-		/* The user may execute the file but not read it. Its mode and
-		 * owner can still be examined. */
+		/* The user has the right to execute the file but not to read
+		 * it. O_PATH still shows its mode and owner. */
 		if (fd < 0)
 			return open(path, O_PATH | O_CLOEXEC);
 		if (!follow_script(fd, path))
