@@ -12,7 +12,7 @@
 
 enum vb_cma {
 	CMA_OK,
-	CMA_LOCAL,  /* our key is invalid, or our page is missing */
+	CMA_LOCAL,  /* this program's key is invalid, or its page missing */
 	CMA_REMOTE, /* the peer's key is invalid */
 	CMA_GONE,   /* the peer's program has ended */
 	CMA_LAPSED, /* the peer's queue pair has changed */

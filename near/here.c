@@ -80,8 +80,8 @@ static enum vb_fault covers_all(const struct vb_qp *qp,
 		       : FAULT_RKEY;
 }
 
-/* Tell the peer that the key was refused: its queue pair fails as with packets.
- */
+/* Tell the peer that its key gives no access: its queue pair then fails, as it
+ * would with packets. */
 static enum vb_next fail_there(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			       vb_time now) VB_REQUIRES(qp->drive)
 {
@@ -242,7 +242,7 @@ static bool copy_part(struct vb_qp *qp, struct vb_send_wqe *wqe,
 
 /* Copy @part into the peer's receive. The peer waits for this copy when its
  * queue pair leaves RTS, so @qp must be connected to that queue pair, and the
- * permit lapses when it changes. */
+ * permit lapses when that queue pair changes. */
 static bool lend_hand(struct vb_qp *qp, const struct vb_copy_part *part)
 	VB_REQUIRES(qp->drive)
 {

@@ -2,8 +2,8 @@
 /*
  * After a key was revoked, or a queue pair left its state, the owner waits
  * until no peer accesses the memory any more. A running peer needs microseconds
- * for that. A stopped peer (debugger, job control, freezer) is not waited for:
- * none of its threads begins a copy after its permit has lapsed
+ * for that. The owner does not wait for a stopped peer (debugger, job control,
+ * freezer): none of its threads begins a copy after its permit has lapsed
  * (near/permit.h), and /proc says whether a thread has begun one and is still
  * in the kernel.
  */

@@ -132,10 +132,10 @@ static void note_sent(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 enum put {
 	PUT_DONE,
 	PUT_NO_ROOM,
-	PUT_OURS, /* our own memory cannot be read */
+	PUT_OURS, /* this program's own memory cannot be read */
 };
 
-/* @fault: with NEAR_FAULT, the reason why the requester may not carry out the
+/* @fault: with NEAR_FAULT, the reason why the requester has no right to do the
  * request. */
 static enum put put_lane_request(const struct vb_qp *qp,
 				 const struct vb_send_wqe *wqe,

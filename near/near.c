@@ -280,7 +280,8 @@ void vb_near_grant(struct vb_near *n, const struct vb_adapter *a,
 }
 
 /* The peer in this slot, if one of its hazards names @key and @qpn; or NULL.
- * Slot 0 is the broker's, so it stands for this program itself. */
+ * Slot 0 is the broker's, who is no peer, so here it stands for this
+ * program. */
 static struct vb_peer *find_at(struct vb_near *n, unsigned slot, uint32_t key,
 			       uint32_t qpn) VB_REQUIRES(n->lock)
 {

@@ -54,10 +54,10 @@ struct vb_near_config {
  * vb_near_destroy() ends it. */
 VB_MUST_CHECK int vb_near_create(const struct vb_near_config *c,
 				 struct vb_near **n);
-/* The program has a second slot, from now on and until the end, for queue pairs
- * that are created after this call. @name_fd: as in struct vb_near_config. The
- * engine thread must not run. -EEXIST: there is a second slot already; other
- * -errno: the kernel refused to listen on @name_fd. */
+/* Give the program a second slot, for good, for the queue pairs that it creates
+ * after this call. @name_fd: as in struct vb_near_config. The engine thread
+ * must not run. -EEXIST: there is a second slot already; other -errno: the
+ * kernel refused to listen on @name_fd. */
 VB_MUST_CHECK int vb_near_also(struct vb_near *n, unsigned slot, int name_fd);
 /* Free @n, after the engine thread has ended and the caller has destroyed all
  * queue pairs and keys. */
@@ -89,7 +89,7 @@ bool vb_near_is_wanted(struct vb_near *n);
 void vb_near_stand_by(struct vb_near *n, bool yes);
 
 /*
- * A thread of the program that waits for a completion may take over the lanes
+ * A thread of the program that waits for a completion can take over the lanes
  * from the engine thread: it calls vb_bell_set(vb_near_bell()), then
  * vb_near_awake() so that peers do not wake the engine thread, then
  * vb_near_attend() in a loop, sleeping by the bell in between. In the end
@@ -126,8 +126,8 @@ void vb_near_await(struct vb_near *n, uint32_t key);
  */
 /* Meet the program that has @slot, whose memory this process wants to access.
  * 0: the session is up. -EAGAIN: not yet, call again with the same *@since,
- * which is 0 at the first call. -EACCES: this process may not access that
- * program's memory, or @slot is its own, or no program has it. */
+ * which is 0 at the first call. -EACCES: this process has no right to access
+ * that program's memory, or @slot is its own, or no program has it. */
 VB_MUST_CHECK int vb_near_imported_pd_meet(struct vb_near *n, unsigned slot,
 					   uint32_t *since);
 bool vb_near_imported_pd_find(struct vb_near *n, const struct vb_pd *pd,
@@ -138,9 +138,9 @@ enum vb_fault vb_near_imported_pd_copy(struct vb_near *n,
 				       bool put);
 
 /*
- * Queue pairs, beside the transport for packets. qp->drive is held in all
- * functions unless they say otherwise. The first request of a queue pair
- * decides which way all its requests take until RESET: qp->way says it.
+ * Queue pairs, beside the transport for packets. The caller holds qp->drive,
+ * unless a function says otherwise. The first request of a queue pair decides
+ * which way all its requests take until RESET: qp->way says it.
  */
 /* Allocate what near/ keeps of @qp. -ENOMEM. */
 VB_MUST_CHECK int vb_near_attach(struct vb_qp *qp) VB_REQUIRES(qp->drive);
@@ -171,8 +171,8 @@ struct vb_near_card {
 bool vb_near_expect(struct vb_near *n, struct vb_qp *qp,
 		    struct vb_near_card *card) VB_REQUIRES(qp->drive);
 /* The peer's card has come: the requests of @qp are for that queue pair, and
- * the engine thread opens a session with its program. An invalid card is
- * ignored. */
+ * the engine thread opens a session with its program. Ignores an invalid
+ * card. */
 void vb_near_recognize(struct vb_near *n, struct vb_qp *qp,
 		       const struct vb_near_card *peer) VB_REQUIRES(qp->drive);
 /* Can the peer be a program of this host? Then that program can access memory

@@ -80,8 +80,8 @@ void vb_near_be_silent(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 /* The oldest work request completes with @status, and @qp enters ERR. */
 void vb_near_fail_oldest(struct vb_qp *qp, enum vb_wc_status status)
 	VB_REQUIRES(qp->drive);
-/* The next work request fails on this side, once all earlier ones have ended.
- * Returns NEXT_WAITS. */
+/* Fail the next work request on this side if all earlier ones have ended; if
+ * not, a later step tries again. Returns NEXT_WAITS. */
 enum vb_next vb_near_fail_here(struct vb_qp *qp, enum vb_wc_status status)
 	VB_REQUIRES(qp->drive);
 /* The next work request is done. Returns NEXT_GOES. */

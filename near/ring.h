@@ -134,7 +134,7 @@ void vb_ring_commit(struct vb_ring_writer *w);
  * -EPROTO: the lengths are invalid. */
 VB_MUST_CHECK int vb_ring_look(const struct vb_ring_reader *rd,
 			       struct vb_request *r, const uint8_t **data);
-/* The oldest request is processed: its slot and data are free again. */
+/* The caller has processed the oldest request: free its slot and data. */
 void vb_ring_done(struct vb_ring_reader *rd);
 
 /* Fetch the cache line of the next answer for writing ahead of time. The peer

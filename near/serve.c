@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Processing the lanes: requests from peers, and answers to our requests. */
+/* Processing the lanes: peers' requests, and answers to this program's. */
 #include <errno.h>
 
 #include "base/log.h"

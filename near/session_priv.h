@@ -26,7 +26,8 @@ void vb_session_leave(struct vb_near *n, struct vb_peer *p)
 void vb_session_end(struct vb_near *n, struct vb_peer *p, vb_time now);
 
 /* The program of @p, which is in the table, has the slot @also, too. Ignored
- * when @also is 0, no slot number, one of ours, or taken by another peer. */
+ * when @also is 0, no slot number, one of this program's, or taken by another
+ * peer. */
 void vb_session_note_also(struct vb_near *n, struct vb_peer *p, unsigned also)
 	VB_EXCLUDES(n->lock);
 

@@ -46,7 +46,8 @@ static uint32_t word_of(const struct vb_split_copy *s)
 	return atomic_load_explicit(&s->offer->word, memory_order_acquire);
 }
 
-/* Any other value of the word means that the sender has not copied the part. */
+/* A word that is neither taken, awaited nor done means that the sender has not
+ * copied the part. */
 enum vb_split_copy_end vb_split_copy_look(const struct vb_split_copy *s)
 {
 	uint32_t word = word_of(s);
