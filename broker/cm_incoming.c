@@ -60,8 +60,8 @@ static void describe_request(struct vb_ipc_cm *m, const struct vb_cm_req *q,
 	m->vendor_id = q->vendor_id;
 }
 
-/* A SIDR REQ describes no path, so the path of its packet, reversed, is used.
- */
+/* A SIDR REQ describes no path, so this takes the path back to the packet's
+ * sender. */
 static void describe_look_up(struct vb_ipc_cm *m, const struct vb_mad_path *p)
 {
 	m->src = p->sgid;
