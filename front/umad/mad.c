@@ -345,9 +345,8 @@ static int take_short(int fd, struct vb_umad_mad *m, void *data, size_t len)
 	return (size_t)n == sizeof(*m) + len ? 0 : -EPROTO;
 }
 
-/* Take a message into @mad, which has room for *@length bytes of data. 0, with
- * *@length the data's length; -ENOSPC: that length is too long; other
- * -errno. */
+/* Take a message into @mad, which has room for *@length bytes. Returns 0, or
+ * -ENOSPC: too little room; both set *@length to the data's. Else -errno. */
 static int take(int fd, struct ib_user_mad *mad, int *length)
 {
 	struct vb_umad_mad m;
