@@ -28,20 +28,20 @@
 #define OTHER_FDS	(VB_SLOTS_MADE + 64)
 #define FEWEST_SESSIONS 128
 
-/* A claim waits this long for a program that rejoins with the sockets of an
- * earlier broker, and is tried again this often. */
+/* A program's claim of a slot waits REJOIN_WAIT for another program to rejoin
+ * with an earlier broker's sockets; the broker tries it each REJOIN_TICK. */
 #define REJOIN_WAIT (2 * VB_SEC)
 #define REJOIN_TICK (20 * VB_MSEC)
 /* Without free descriptors the broker accepts no session for this long. */
 #define ACCEPT_NAP (100 * VB_MSEC)
-/* A session that has no slot and says nothing for this long is closed, because
- * it takes the place of another. */
+/* The broker closes a session that has no slot and says nothing for this long,
+ * because it takes a place that another program may need. */
 #define SILENCE (5 * VB_SEC)
-/* The broker checks this often whether a slot is free whose name outlived its
- * session. */
+/* When a session has ended and the name of its slot is still bound, the broker
+ * checks this often whether the slot is free. */
 #define REST_RETRY (100 * VB_MSEC)
-/* The broker looks for taken slots once a linger, and must not spin when a slot
- * stays taken without a session. */
+/* The shortest linger. The broker looks for taken slots once a linger, and must
+ * not spin while a slot stays taken without a session. */
 #define LEAST_LINGER (100 * VB_MSEC)
 
 struct session {
@@ -73,8 +73,8 @@ struct broker {
 	struct session sessions[MAX_SESSIONS];
 };
 
-/* Never blocks: if the program does not read, the send fails, and its session
- * is closed. */
+/* Never blocks: if the program does not read, the send fails, and the caller
+ * ends the session. */
 static int broker_reply(const struct session *s, const struct vb_ipc *m,
 			const int *fds, unsigned count)
 {
@@ -108,7 +108,7 @@ static struct session *find_holder(struct broker *b, unsigned slot)
 }
 
 /* The program that held @slot has closed the slot's name: it holds the slot no
- * longer, though its session may live. */
+ * longer, even if its session still lives. */
 static void disown(struct broker *b, unsigned slot)
 {
 	struct session *before = find_holder(b, slot);
@@ -233,8 +233,8 @@ static int on_claim(struct broker *b, struct session *s, struct vb_mail *mail,
 /*
  * The broker takes a vault from a trusted program only, because it gave none to
  * any other. 0: the broker has sockets, and they are those of the vault that @s
- * sent, if it sent one. -EAGAIN: the broker has none yet. -EEXIST: they are
- * others; or what adopting the vault failed with.
+ * sent, if it sent one. -EAGAIN: the broker has none yet. -EEXIST: the broker's
+ * sockets are others; or the -errno of adopting the vault.
  */
 static int match_vault(struct broker *b, const struct session *s,
 		       struct vb_mail *mail)
@@ -337,8 +337,8 @@ static bool owns_qpn(void *arg, const struct vb_process *who, uint32_t qpn)
 	return false;
 }
 
-/* A program may listen before any program has a slot, so the first such message
- * makes the sockets. */
+/* A program can listen before any program has a slot, so the first message
+ * about connections makes the sockets. */
 static int on_connections(struct broker *b, struct session *s,
 			  const struct vb_mail *mail, vb_time now)
 {
@@ -400,8 +400,8 @@ static void end_session(struct broker *b, unsigned i, vb_time now)
 	vb_user_leave(s.user);
 	if (!s.slot)
 		return;
-	/* The program may close the name after the session, or its child may
-	 * hold it. */
+	/* The name can still be bound: the program closes it after the session,
+	 * or a child of the program holds it. */
 	b->restless[s.slot] = true;
 	if (!rest_all(b))
 		b->rest_at = VB_MIN(b->rest_at, now + REST_RETRY);
@@ -428,7 +428,8 @@ static int refuse_session(const struct broker *b, const struct session *s)
 	return refuse_with(s, &m, EBUSY);
 }
 
-/* Only fd, user and trusted of @s are set. */
+/* Counts @s for its user, or refuses it. Only fd, user and trusted of @s are
+ * set. */
 static bool admit(struct broker *b, struct session *s)
 {
 	if (vb_user_may_have_last(s->user, VB_QUOTA_SESSIONS,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The broker: one small process in each network namespace, started by the first
- * program and leaving when idle. It hands out slots, and runs the connection
- * manager (broker/cm.h).
+ * The broker: one small process in each network namespace, which the first
+ * program starts and which ends when idle. It hands out slots, and runs the
+ * connection manager (broker/cm.h).
  *
  * RoCEv2 peers send to UDP port 4791, so the programs of a host share it:
  * SO_REUSEPORT sockets, and a classic BPF program that picks a socket by the
  * top bits of the destination QPN (link/udp.h). A socket's place in that group
- * is the order of bind, and the kernel moves the last one into the gap when
- * one closes; so none may ever close while a program lives:
+ * is the order of bind, and the kernel moves the last one into the gap when one
+ * closes; so none of them is allowed to close while a program lives:
  *
  * The vault is a socket whose queue holds, as SCM_RIGHTS in flight, a
  * duplicate of every socket made. A process that holds it keeps them all open.
@@ -17,12 +17,13 @@
  * queue.
  *
  * The vault is given only to programs of the broker's own user and root's, as
- * it opens every program's socket; and only theirs is adopted. Programs take
- * nothing from a broker of another user than their own or root. So a broker of
- * root's serves all users, any other only its own; a program of another user
- * than root's gets its slot's socket and name and no vault, and cannot help a
- * new broker: when root's is killed while only such programs live, port 4791
- * is theirs, and closed to newcomers, until the last of them ends.
+ * it opens every program's socket; and a broker adopts only theirs. Programs
+ * take nothing from a broker of another user than their own or root. So root's
+ * broker serves all users, any other only its own user. Root's broker gives a
+ * program of another user its slot's socket and name but no vault, so that
+ * program cannot help a new broker: if root's broker is killed while only such
+ * programs live, they keep port 4791, and no other program gets in, until the
+ * last of them ends.
  *
  * A slot is taken while its name in the abstract socket namespace is bound. So
  * the kernel records it, not the broker: the broker binds the name and gives
@@ -39,9 +40,9 @@
  * kernel accepts connections of programs. */
 VB_MUST_CHECK int vb_broker_listen(void);
 
-/* Serves programs until, for @linger ns (at least 100 ms), no program has had a
- * session, no connection was being made, up or ending, and no slot is taken
- * then. Closes @listener. 0 or -ENOMEM. */
+/* Serves programs. Returns when for @linger ns (at least 100 ms) no program had
+ * a session and no connection was being made, up or ending, and no slot is
+ * taken at the end of that time. Closes @listener. 0 or -ENOMEM. */
 VB_MUST_CHECK int vb_broker_run(int listener, vb_time linger);
 
 #endif

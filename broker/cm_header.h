@@ -9,14 +9,15 @@
 #define VB_CM_HEADER_BYTES 36
 
 struct vb_cm_header {
-	uint16_t port;		/* the caller's */
+	uint16_t port;		/* of the program that connects */
 	struct vb_gid src, dst; /* the addresses of caller and listener */
 };
 
-/* The header for @m, a CONNECT. An end that has a name, a loopback address by
- * which the program calls it, is given by that instead of its GID. */
+/* The header for @m, a CONNECT. If the program called an end by a loopback
+ * address (a name in @m), the header has that address, otherwise the end's
+ * GID. */
 struct vb_cm_header vb_cm_header_of(const struct vb_ipc_cm *m);
-/* Encodes and decodes. */
+/* vb_cm_header_put() encodes @h, vb_cm_header_get() decodes it. */
 void vb_cm_header_put(uint8_t bytes[VB_CM_HEADER_BYTES],
 		      const struct vb_cm_header *h);
 /* False: the header has a version that this library does not know. */

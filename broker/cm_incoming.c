@@ -60,8 +60,8 @@ static void describe_request(struct vb_ipc_cm *m, const struct vb_cm_req *q,
 	m->vendor_id = q->vendor_id;
 }
 
-/* A SIDR REQ describes no path, so the path of its packet, reversed, is used.
- */
+/* A SIDR REQ describes no path, so this takes the path back to the packet's
+ * sender. */
 static void describe_look_up(struct vb_ipc_cm *m, const struct vb_mad_path *p)
 {
 	m->src = p->sgid;
@@ -157,8 +157,8 @@ static struct vb_cm_id *find_listener(struct vb_host_cm *cm,
 	return find_by_header(cm, m, service, to, &header->dst);
 }
 
-/* A number that the program does not use; it may have resumed ids with numbers
- * from an earlier broker. */
+/* A number that the program does not use. The program can have resumed ids
+ * whose numbers an earlier broker chose, so this looks for each. */
 static uint32_t new_number(const struct vb_cm_client *c)
 {
 	uint32_t number;

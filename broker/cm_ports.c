@@ -75,8 +75,8 @@ static bool is_reserved(const char *text, unsigned number)
 enum kind { ONE4, ONE6, ANY4, ANY6, ANY, KINDS };
 
 // clang-format off
-/* Whether ports of two kinds at one number conflict. Two of ONE4, or of ONE6, do
- * only at the same address. */
+/* Whether ports of two kinds at one number conflict. Two ports of ONE4, or of
+ * ONE6, do so only at the same address. */
 static const bool meets[KINDS][KINDS] = {
 	[ONE4] = { [ONE4] = true, [ANY4] = true, [ANY] = true },
 	[ONE6] = { [ONE6] = true, [ANY6] = true, [ANY] = true },
@@ -423,9 +423,9 @@ void vb_cm_ports_free(struct vb_cm_ports *t, struct vb_cm_port *p)
 }
 
 /*
- * Whether a listener prevents @p from listening. If @p has joined the port
- * (IPC_CM_JOIN), listeners with its ticket do not; if it has not, only
- * listeners with its ticket that have joined do not.
+ * Whether a listener prevents @p from listening. Any other listener does,
+ * except: if @p has joined the port (IPC_CM_JOIN), all with the ticket of @p;
+ * if it has not, those with its ticket that have joined.
  */
 static bool is_listened_at(struct vb_cm_ports *t, const struct vb_cm_port *p)
 {
@@ -473,7 +473,8 @@ static struct vb_cm_port *find_turn(struct vb_cm_ports *t, const struct key *k,
 	return p;
 }
 
-/* Gives the next turn to another listener. */
+/* Returns @p, and moves it behind the other listeners of its place, so that the
+ * next turn is theirs. */
 static struct vb_cm_port *take_turn(struct vb_cm_ports *t, struct vb_cm_port *p)
 {
 	struct turns *turns = turns_of(t, p);

@@ -12,7 +12,7 @@ struct vb_cm_port {
 	uint16_t space, number;
 	struct vb_gid address; /* zero, or 0.0.0.0: any address */
 	uint8_t flags;	       /* enum vb_ipc_cm_flag */
-	uint64_t ticket; /* a program that shows it may join; 0: none may */
+	uint64_t ticket; /* a program that shows it can join; 0: none can */
 	bool listening;
 	struct vb_cm_port *next,
 		**at; /* in the list of listeners at one place */
@@ -23,8 +23,9 @@ struct vb_port_counters;
 /* No call takes longer when more ports are bound, because programs choose how
  * many they bind and at which addresses. */
 struct vb_cm_ports {
-	/* The kernel's range of ephemeral ports, and its reserved ports. They
-	 * are read for each bind, since they may change at any time. */
+	/* The kernel's range of ephemeral ports, and its reserved ports. Each
+	 * bind reads them, since an administrator can change them at any
+	 * time. */
 	int range_fd, reserved_fd;
 	uint64_t key; /* secret: the key of vb_hash() over ports */
 	struct vb_port_counters *buckets[VB_PORT_BUCKETS];
@@ -33,9 +34,9 @@ struct vb_cm_ports {
 void vb_cm_ports_init(struct vb_cm_ports *t);
 /* Frees the table; the caller frees the ports first. */
 void vb_cm_ports_close(struct vb_cm_ports *t);
-/* Binds @p, which stays the caller's and must not move until it is freed. With
- * @p->number 0 a free ephemeral port is chosen. -EADDRINUSE; -EACCES: no bound
- * port has the ticket that @p shows; -ENOMEM. */
+/* Binds @p, which stays the caller's and must not move until it is freed. If
+ * @p->number is 0, chooses a free ephemeral port. -EADDRINUSE; -EACCES: no
+ * bound port has the ticket that @p shows; -ENOMEM. */
 VB_MUST_CHECK int vb_cm_ports_bind(struct vb_cm_ports *t, struct vb_cm_port *p);
 /* Unbinds @p, which was bound; it may be listening. */
 void vb_cm_ports_free(struct vb_cm_ports *t, struct vb_cm_port *p);
@@ -44,10 +45,9 @@ VB_MUST_CHECK int vb_cm_ports_listen(struct vb_cm_ports *t,
 				     struct vb_cm_port *p);
 /*
  * The listener for a request to @number at @address: one bound to that address,
- * else one bound to any address. Ports that have joined another are preferred
- * to that one, because it handed its work on to them; several take turns. With
- * @plain only listeners of AF_IB are found, without it only those of IP. NULL:
- * none.
+ * else one bound to any address. A port that has joined another comes before
+ * that one, because the other handed its work on; several take turns. @plain:
+ * only listeners of AF_IB, else only those of IP. NULL: none.
  */
 struct vb_cm_port *vb_cm_ports_find(struct vb_cm_ports *t, uint16_t space,
 				    uint16_t number,

@@ -25,7 +25,7 @@ struct vb_cm_id {
 	struct vb_cm_port port; /* number 0: none, as for a request */
 	uint64_t service;	/* ID of the service that a SIDR REQ asks for */
 	unsigned backlog, pending;
-	uint32_t listener; /* the id that counts it in pending, or 0 */
+	uint32_t listener; /* the listening id that counts this one, or 0 */
 	struct vb_cm_conn *conn;
 	struct vb_cm_id *next;			  /* in its bucket */
 	struct vb_cm_id *next_own, **prev_own_at; /* in the client's list */
@@ -58,15 +58,16 @@ void vb_cm_client_tell(struct vb_cm_client *c, const struct vb_ipc_cm *m);
 
 /* cm_ids.c: ids with their ports, and the listeners' count of requests. */
 struct vb_cm_id *vb_cm_id_find(const struct vb_cm_client *c, uint32_t number);
-/* -ENOBUFS: the program, or its user, has as many ids as it may; -ENOMEM. */
+/* -ENOBUFS: the program, or its user, has as many ids as allowed; -ENOMEM. */
 VB_MUST_CHECK int vb_cm_id_make(struct vb_cm_client *c, uint32_t number,
 				struct vb_cm_id **made);
-/* Releases the port and the connection of @id as well. */
+/* Frees @id, and releases its port and its connection. */
 void vb_cm_id_free(struct vb_cm_id *id);
 /* Binds id->port; number 0 asks for any free port, and is set to it.
  * -ENOBUFS: the user's quota; else as vb_cm_ports_bind(). */
 VB_MUST_CHECK int vb_cm_id_bind_port(struct vb_cm_id *id);
-/* @id, a request, was answered or ended: its listener counts it no longer. */
+/* The program answered @id, a request, or it ended: its listener counts it no
+ * longer. */
 void vb_cm_id_leave_backlog(struct vb_cm_id *id);
 
 /* cm_incoming.c: requests and events of connections, told to programs. */

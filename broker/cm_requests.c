@@ -355,8 +355,8 @@ static int on_close(struct vb_cm_client *c, const struct vb_ipc_cm *m)
 	return 0;
 }
 
-/* Answers EAGAIN until the session with the queue pair's slot has rejoined,
- * which may happen after the session for connections began. */
+/* Answers EAGAIN until the program's session that has the queue pair's slot has
+ * rejoined, since the session for connections can begin before that. */
 static int cm_requests_on_hello(struct vb_cm_client *c,
 				const struct vb_ipc_cm *m)
 {
@@ -368,7 +368,8 @@ static int cm_requests_on_hello(struct vb_cm_client *c,
 
 /* The broker cannot check that there was such a connection. So it checks that
  * the program resumes from an address of this host, and with a queue pair of
- * its own, which a request that was not answered does not have yet. */
+ * its own; a request that the program has not answered has no queue pair
+ * yet. */
 static bool may_resume(const struct vb_cm_client *c, const struct vb_ipc_cm *m)
 {
 	const struct vb_host_cm *cm = c->cm;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A MAD is a UD SEND ONLY from queue pair 1 to queue pair 1 with a well-known
- * Q_Key (IBA 13.5.1). MADs are rare, so each is routed and sent by itself.
+ * Q_Key (IBA 13.5.1). MADs are rare, so this file routes and sends each by
+ * itself.
  *
  * The ICRC covers the IPv4 Identification, which a socket does not report. The
  * engine checks that the Identification with which a packet's ICRC would be
@@ -20,7 +21,7 @@
 
 #define UD_SEND_ONLY 0x64
 #define DEFAULT_PKEY 0xffff
-#define MOST_RETURNS 64	     /* a call */
+#define MOST_RETURNS 64	     /* in one call */
 #define SEND_TRIES   20	     /* while the socket has no room */
 #define SEND_NAP     1000000 /* ns between tries */
 

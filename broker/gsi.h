@@ -11,10 +11,10 @@ struct vb_gsi;
 /* On success *@gsi owns @rx_fd, slot 0's socket. 0 or -errno. */
 VB_MUST_CHECK int vb_gsi_open(int rx_fd, struct vb_gsi **gsi);
 void vb_gsi_close(struct vb_gsi *g);
-/* Readable while datagrams may wait; it stays @g's. */
+/* A descriptor that is readable when datagrams have come; @g closes it. */
 int vb_gsi_fd(const struct vb_gsi *g);
-/* Sends @mad at once. When the kernel has no room for 20 ms or has no route,
- * the MAD is dropped; the connection manager repeats it. */
+/* Sends @mad at once. Drops it when the kernel has no room for 20 ms or has no
+ * route; the connection manager repeats it. */
 void vb_gsi_send(struct vb_gsi *g, const struct vb_mad_path *path,
 		 const uint8_t mad[VB_MAD_BYTES]);
 /* Receives one batch, and calls @take with each MAD and the path back to its

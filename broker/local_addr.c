@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The kernel's routes are asked first (vb_udp_owns()), and not bind(), which
- * accepts every address if net.ipv4.ip_nonlocal_bind is set. The routes do not
- * know three kinds of address that a program may have, which are looked for
- * among the interfaces: GID 0, made from the MAC, which AF_IB uses and which
- * may be no address of the interface; a link-local address without its
+ * This file asks the kernel's routes first (vb_udp_owns()), and not bind(),
+ * which accepts every address if net.ipv4.ip_nonlocal_bind is set. Three kinds
+ * of address that a program can have are not in the routes, so this file looks
+ * for them among the interfaces: GID 0, made from the MAC, which AF_IB uses and
+ * which may be no address of the interface; a link-local address without its
  * interface; and addresses of another routing table (VRF).
  */
 #include "broker/local_addr.h"
@@ -36,8 +36,8 @@ void vb_local_addrs_fini(struct vb_local_addrs *p)
 	p->watch = NULL;
 }
 
-/* Forgets what is known when addresses changed, and only then: a host may have
- * a thousand interfaces, and a program may bind a thousand times. */
+/* Forgets what is known when addresses changed, and only then: listing a
+ * thousand interfaces at each of a thousand binds would take too long. */
 static void notice_changes(struct vb_local_addrs *p)
 {
 	bool first = !p->watch;

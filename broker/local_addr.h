@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The addresses to which a program may bind a port of librdmacm: those of the
+/* The addresses to which a program can bind a port of librdmacm: those of the
  * host, and the wildcard. For others Linux fails with EADDRNOTAVAIL. */
 #ifndef BROKER_LOCAL_ADDR_H
 #define BROKER_LOCAL_ADDR_H
 
 #include "link/netif.h"
 
-/* What is known since addresses last changed. It begins as zeros. */
+/* What the broker has learned since addresses last changed. It begins as
+ * zeros. */
 struct vb_local_addrs {
 	struct vb_netif_watch *watch; /* NULL: the kernel offers none */
 	/* The last address that the routes called local; zero: none. It is kept

@@ -22,9 +22,9 @@ struct vb_mail {
  * come yet; -ECONNRESET: the program closed; -EPROTO: the message is malformed;
  * or -errno of recvmsg(2). */
 VB_MUST_CHECK int vb_mail_read(int fd, struct vb_mail *mail);
-/* Closes the descriptors that were not taken out of @mail. */
+/* Closes the descriptors that the caller has not taken out of @mail. */
 void vb_mail_close(struct vb_mail *mail);
-/* The message is for the connection manager (wire/ipc_cm.h). */
+/* Whether the message is for the connection manager (wire/ipc_cm.h). */
 bool vb_mail_is_cm(const struct vb_mail *mail);
 
 /* A message of @kind with the version and the broker's process number. */

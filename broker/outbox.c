@@ -16,7 +16,7 @@ struct vb_letter {
 	uint8_t bytes[];
 };
 
-/* The bytes for which a queued message counts. */
+/* What a queued message of @len bytes counts for, in bytes. */
 static size_t weight(size_t len)
 {
 	return sizeof(struct vb_letter) + len;

@@ -24,7 +24,7 @@ struct vb_outbox {
 void vb_outbox_init(struct vb_outbox *o, int fd, struct vb_user *user);
 void vb_outbox_fini(struct vb_outbox *o);
 /* Sends a message of @len bytes, or queues a copy of it behind those that wait.
- * Never blocks. When too many bytes wait it sets @o->error and logs that. */
+ * Never blocks. When too many bytes wait, sets @o->error and logs that. */
 void vb_outbox_put(struct vb_outbox *o, const uint8_t *bytes, size_t len);
 /* Sends what waits, as far as the socket has room. */
 void vb_outbox_flush(struct vb_outbox *o);

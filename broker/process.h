@@ -7,8 +7,8 @@
 
 #include "base/defs.h"
 
-/* The process as it was when it connected; it may have changed its user since.
- */
+/* The process as it was when it connected; it can have become another user
+ * since. */
 struct vb_process {
 	pid_t pid; /* 0: in another PID namespace */
 	uid_t uid;
@@ -22,13 +22,13 @@ void vb_process_of(int fd, struct vb_process *p);
  * does, or none, or one of another PID namespace. */
 bool vb_process_may_listen(const struct vb_process *p, int fd);
 /*
- * Whether the session of @speaker may speak for the queue pairs of the session
- * of
+ * Whether the session of @speaker may connect the queue pairs of the session of
  * @owner. Both must belong to one process, not to two that had the same process
  * number in turn. A process that has changed its user since it opened its
- * devices still may. But an earlier session must not gain the queue pairs that
- * its process opened later as another user, by executing a set-user-ID program,
- * because any program of the first user may hold that session.
+ * devices keeps that right. But an earlier session must not gain the queue
+ * pairs that its process opened later as another user, by executing a
+ * set-user-ID program, because any program of the first user may hold that
+ * session.
  */
 bool vb_process_speaks_for(const struct vb_process *speaker,
 			   const struct vb_process *owner);

@@ -191,8 +191,9 @@ static uint64_t cookie_of(int fd, int option)
 	return cookie;
 }
 
-/* If one socket were in the vault twice, another would be missing and be
- * closed, and the next socket to bind would get its place in the group. */
+/* Whether all sockets of @s differ. If the vault had one twice, it would lack
+ * another, which would close, and the next socket to bind would get its
+ * place. */
 static bool all_differ(const struct vb_slots *s)
 {
 	uint64_t cookies[VB_SLOTS_MADE];
@@ -350,7 +351,8 @@ int vb_slots_claim(struct vb_slots *s, unsigned *slot, int *name)
 			continue;
 		if (fd < 0)
 			return fd;
-		/* The previous program may have left packets unread. */
+		/* Throw away packets that the slot's last program did not
+		 * read. */
 		slots_drain(s->fds[i]);
 		*slot = i;
 		*name = fd;

@@ -49,8 +49,8 @@ VB_MUST_CHECK int vb_slots_claim(struct vb_slots *s, unsigned *slot, int *name);
 bool vb_slots_is_held(const struct vb_slots *s, unsigned slot, int name,
 		      int socket);
 
-/* Frees the packets in the socket's queue if @slot is free. False: the slot is
- * still taken. */
+/* If @slot is free, throws away the packets in its socket's queue. False: the
+ * slot is still taken. */
 bool vb_slots_rest(struct vb_slots *s, unsigned slot);
 
 /* How many slots are taken. */

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* As env(1) has them. */
+/* Exit statuses, the same as those of env(1). */
 #define EXIT_USAGE     125
 #define EXIT_NOT_RUN   126
 #define EXIT_NOT_FOUND 127

@@ -65,7 +65,8 @@ static void close_from(int first)
 		close(fd);
 }
 
-/* exec() has kept the starting program's signal mask and ignored signals. */
+/* Undo what exec() has kept of the starting program: its signal mask, and which
+ * signals it ignored. */
 static void reset_signals(void)
 {
 	sigset_t none;
@@ -126,7 +127,7 @@ static int serve(bool daemon, double linger)
 
 	listener = vb_broker_listen();
 	if (listener == -EADDRINUSE && daemon)
-		return EXIT_SUCCESS; /* two programs started one: one serves */
+		return EXIT_SUCCESS; /* another program's broker serves */
 	if (listener == -EADDRINUSE) {
 		fprintf(stderr, "verbena broker: a broker is already running "
 				"in this network namespace\n");

@@ -5,14 +5,14 @@
  * without the C library, which the preload (front/files) does not see.
  *
  * The files are a copy of the tree at the moment of the start. A bind mount of
- * the tree would not do: when the host's devices change the whole tree is
- * replaced, and the mount would keep showing the old one, which is emptied. And
- * a program that becomes another user can read the copy, but may not be able
- * to enter the tree.
+ * the tree would not do: when the host's devices change, the library replaces
+ * the whole tree, and the mount would go on showing the old one, which is
+ * emptied. And a program that becomes another user can read the copy, but
+ * perhaps not enter the tree.
  *
- * The directories for the copy cannot be made, since sysfs allows no mkdir and
- * /dev belongs to the whole host. So a tmpfs is mounted over the directory
- * above, and each of the old directory's entries is mounted into it.
+ * This command cannot make directories for the copy, since sysfs allows no
+ * mkdir and /dev belongs to the whole host. So it mounts a tmpfs over the
+ * directory above, and mounts each of the old directory's entries into that.
  *
  * After a failure nothing has to be undone: the mounts end with the process.
  */
@@ -74,7 +74,7 @@ static bool namespace_refuse(const char *call, const char *about)
  * Entering the namespaces.
  */
 
-/* The sentence for the user about a namespace that is refused. */
+/* What the user can do when the kernel refuses the namespace with @error. */
 static const char *what_to_do(int error)
 {
 	if (error == ENOSPC || error == EUSERS)
@@ -162,7 +162,7 @@ static bool namespace_enter(bool *as_user)
 	*as_user = unshare(CLONE_NEWNS) < 0;
 	if (*as_user && !enter_as_user())
 		return false;
-	/* From here on no mount is seen outside. */
+	/* From here on, other processes do not see this process's mounts. */
 	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) == 0)
 		return true;
 	if (errno != EINVAL)
@@ -348,10 +348,10 @@ static bool make_mount_point(int new, const char *name, const struct stat *s)
 	return fd >= 0;
 }
 
-/* /dev/ptmx, the terminal multiplexer. When it is opened the kernel looks for
- * the directory pts beside it, in the mount that it is on, so a mount of ptmx
- * alone would not work. The whole old directory is mounted as .host, and ptmx
- * becomes a link into that. */
+/* /dev/ptmx, the terminal multiplexer. When a program opens it, the kernel
+ * looks for the directory pts beside it, in the mount that it is on, so a mount
+ * of ptmx alone would not work. So mount the whole old directory as .host, and
+ * make ptmx a link into that. */
 static bool keep_multiplexer(const struct shadow *s, const char *name)
 {
 	char target[PATH_MAX];
@@ -510,8 +510,9 @@ static bool show(int tree)
  * The steps in order.
  */
 
-/* Keep other processes from replacing the tree: they lock the directory above
- * it meanwhile. Returns the descriptor that holds the lock, or -1. */
+/* Keep other processes from replacing the tree: who replaces it locks the
+ * directory above it, so lock that. Returns the descriptor that holds the lock,
+ * or -1. */
 static int lock_tree(const char *root)
 {
 	char above[PATH_MAX], *slash;
@@ -539,9 +540,9 @@ static bool show_tree(const char *root)
 	return shown;
 }
 
-/* Return to the former working directory. If it may be covered now, it is
- * entered by its path, so that the program sees the new files. Otherwise its
- * descriptor is used, since its path may be unknown or not accessible. */
+/* Return to the former working directory. If it may be covered now, enter it by
+ * its path, so that the program sees the new files. Otherwise use its
+ * descriptor, since its path may be unknown or not accessible. */
 static bool go_back(int here, const char *name)
 {
 	bool covered =
@@ -554,7 +555,7 @@ static bool go_back(int here, const char *name)
 }
 
 /* Start the broker before the namespace is entered. A broker that the program
- * started in a user namespace would take all other users for one stranger. */
+ * started in a user namespace would see all other users as one user, nobody. */
 static void have_broker(void)
 {
 	int rc = vb_spawn_broker();

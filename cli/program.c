@@ -2,8 +2,8 @@
 /*
  * Examines a program's file before `verbena run` executes it. Some programs
  * cannot load Verbena's libraries, and without a warning their users would only
- * see that there is no device. The file may have any content, so the amount
- * that is read of it is bounded.
+ * see that there is no device. The file may have any content, so this file
+ * reads a bounded part of it.
  */
 #include "cli/program.h"
 
@@ -120,8 +120,8 @@ static int open_program(const char *name, char path[PATH_MAX])
 	for (unsigned i = 0; i < MOST_SCRIPTS; i++) {
 		int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
-		/* The user may execute the file but not read it. Its mode and
-		 * owner can still be examined. */
+		/* The user has the right to execute the file but not to read
+		 * it. O_PATH still shows its mode and owner. */
 		if (fd < 0)
 			return open(path, O_PATH | O_CLOEXEC);
 		if (!follow_script(fd, path))

@@ -8,7 +8,7 @@
 #include "base/defs.h"
 
 enum vb_program_kind {
-	PROGRAM_PLAIN,	 /* loads them, as far as is known */
+	PROGRAM_PLAIN,	 /* loads Verbena's libraries, as far as is known */
 	PROGRAM_STATIC,	 /* statically linked: loads no library */
 	PROGRAM_MUSL,	 /* its loader, musl's, cannot load what needs glibc */
 	PROGRAM_FOREIGN, /* for another machine, or 32 bits */

@@ -2,8 +2,8 @@
 /*
  * `verbena run`: put Verbena's libibverbs.so.1 and librdmacm.so.1 first on the
  * library path and execute the program. The path works for libraries that a
- * program is linked with and for those that it opens by dlopen(). A program for
- * which it does not work is warned about.
+ * program is linked with and for those that it opens by dlopen(). This command
+ * warns about a program for which the path does not work.
  */
 #include "cli/cli.h"
 
@@ -107,7 +107,7 @@ static bool add_directory(const char *directory, const char *other)
 	return put_first("LD_LIBRARY_PATH", path, ':');
 }
 
-/* In the build tree librdmacm.so.1 has a directory of its own. */
+/* Add the directory of librdmacm.so.1, which has its own in the build tree. */
 static bool add_neighbour(const char *directory)
 {
 	return add_directory(directory, "../rdmacm");
@@ -122,8 +122,9 @@ static bool wants_fabric(void)
 	       (strncmp(devices, "ib:", 3) == 0 || strstr(devices, ",ib:"));
 }
 
-/* libibumad.so.3 is beside the others, apart: it knows fabrics only, and
- * programs with other devices read their files through the system's. */
+/* For places in a fabric, add the directory of libibumad.so.3. It is apart,
+ * because it knows fabrics only: with other devices, programs need the
+ * system's. */
 static bool add_umad(const char *directory)
 {
 	return !wants_fabric() || (add_directory(directory, "../umad") &&
@@ -172,11 +173,11 @@ static bool turn_sockets(const char *directory, const char *which)
 }
 
 /*
- * gcc's AddressSanitizer ends a program when a library is loaded before it. It
- * need not be the first one: the functions that the preloads call next are its
- * own, so it checks as much. Preloading the sanitizer before them would check
- * the shells and tools that the program starts, too. A value that the user has
- * set stands behind this one, and so overrides it.
+ * gcc's AddressSanitizer ends a program when a library is loaded before it. The
+ * sanitizer need not be the first library: the functions that the preloads call
+ * next are its own, so it checks as much. Preloading the sanitizer before them
+ * would check the shells and tools that the program starts, too. A value that
+ * the user has set stands behind this one, and so overrides it.
  */
 static bool calm_sanitizer(void)
 {
@@ -290,7 +291,7 @@ static bool enter_namespace(const struct findings *f, bool *as_user)
 	return false;
 }
 
-/* Prepare the environment. VERBENA_TREE is cleared first: if this command was
+/* Prepare the environment. This clears VERBENA_TREE first: if this command was
  * started by another `verbena run`, the preloaded library would redirect its
  * own paths, and the namespace needs the real ones. */
 static bool set_up(const char *program, const struct wish *w)

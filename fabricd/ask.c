@@ -18,7 +18,8 @@ struct text_message {
 	char text[VB_UMAD_INLINE];
 };
 
-/* Print what comes, until a message says the result. */
+/* Print the answer's messages until one says the result: an error, or an empty
+ * one for success. */
 static int read_answer(int fd, FILE *to, char *error)
 {
 	static struct text_message m;

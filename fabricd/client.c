@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs: one connection each, which becomes a port of a node. Nothing that
- * one sends is believed, and what it does not read is kept up to a limit and
- * then dropped, so that it costs nobody else anything.
+ * Each program has one connection, which becomes a port of a node. This file
+ * checks all that a program sends, and keeps what a program does not read up to
+ * a limit and drops the rest, so that no program costs another anything.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@
 /* A message that waits until its program reads. */
 struct letter {
 	struct letter *next;
-	int memory; /* -1: none comes along */
+	int memory; /* a memfd that goes along; -1: none */
 	size_t len;
 	uint8_t bytes[];
 };
@@ -86,7 +86,7 @@ static void flush(struct client *c)
 	watch_for(c);
 }
 
-/* Takes over @l. */
+/* Sends @l, queues it or drops it; this function or the queue frees it. */
 static void post_letter(struct client *c, struct letter *l)
 {
 	int rc = c->first ? -EAGAIN : send_letter(c, l);
@@ -103,7 +103,7 @@ static void post_letter(struct client *c, struct letter *l)
 		watch_for(c);
 }
 
-/* A sealed memfd with @len bytes, or -errno. */
+/* A memfd with a copy of @bytes, or -errno. */
 static int seal(const uint8_t *bytes, size_t len)
 {
 	int fd = memfd_create("mad", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -258,7 +258,7 @@ static void answer_query(struct client *c, const struct vb_umad_where *w)
 		.head = { .magic = VB_UMAD_MAGIC, .kind = UMAD_QUERY },
 	};
 
-	c->gone = true; /* it is all that a connection may ask */
+	c->gone = true; /* the connection serves for nothing else */
 	if (!n) {
 		answer(c->watch.fd, UMAD_QUERY, -ENODEV);
 		return;
@@ -363,9 +363,8 @@ static void send_long(struct client *c, const struct vb_umad_mad *m, int memory,
 
 /* --- commands --- */
 
-/* The answer leaves in pieces that a message holds; the client waits for it
- * and reads, so the socket's buffer is given time by blocking is not needed:
- * what does not fit waits as letters do. */
+/* Sends one piece of the answer, which fits one message. If the socket has no
+ * room, the piece waits as a letter, so that this thread never blocks. */
 static void post_text(struct client *c, int result, const char *text,
 		      size_t len)
 {
@@ -455,7 +454,7 @@ static void take_message(struct client *c, struct message *m, vb_time now)
 	}
 }
 
-/* False: there is none. */
+/* False: no message has come, or the connection ends. */
 static bool read_message(struct client *c, vb_time now)
 {
 	static struct message m; /* one thread */

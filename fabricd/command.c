@@ -19,7 +19,8 @@ struct command {
 	vb_time now;
 };
 
-/* NODE PORT, the first words; NULL and the error: no such link. */
+/* The node that the word NODE names, with *@port as PORT says. NULL: it has no
+ * link there, and c->error says so. */
 static struct vb_fab_node *find_link(const struct command *c, uint8_t *port)
 {
 	struct vb_fab_node *n = vb_fabricd_node(c->f, c->words[1]);
@@ -60,7 +61,7 @@ static int do_link(struct command *c)
 	return plug(c, true);
 }
 
-/* What is not named is as the topology has it. */
+/* A parameter that the command does not name gets the topology's value. */
 static int do_tune(struct command *c)
 {
 	uint8_t port;

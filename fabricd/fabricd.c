@@ -21,7 +21,7 @@
 #define SPIN	   (20 * VB_USEC) /* what is due sooner is not slept for */
 #define FRAMES_RUN 4096		  /* between two looks at the descriptors */
 
-/* Capabilities of every port; those of a switch's port 0 are fewer. */
+/* The capabilities of ports of CAs and routers, and those of switches. */
 #define CAPS_CA                                                                \
 	(VB_CAP_TRAP | VB_CAP_SYSTEM_GUID | VB_CAP_REREGISTER | VB_CAP_CM)
 #define CAPS_SWITCH (VB_CAP_TRAP | VB_CAP_SYSTEM_GUID)
@@ -103,8 +103,9 @@ static void fill_node(struct vb_fab_node *n, const struct vb_topo_node *t)
 		const struct vb_topo_port *from = &t->port[i];
 
 		p->cap_mask = n->kind == FAB_SWITCH ? CAPS_SWITCH : CAPS_CA;
-		/* As firmware leaves them: a subnet manager that had to raise
-		 * them would take each link down first. */
+		/* MTU and VLs as firmware leaves them, at the most: a subnet
+		 * manager that had to raise them would take each link down
+		 * first. */
 		p->mtu = p->mtu_cap;
 		p->oper_vls = p->vl_cap;
 		if (from->width)
@@ -141,7 +142,8 @@ static int add_node(struct vb_fabricd *f, const struct vb_topo_node *t)
 	return vb_mgmt_add(f->mgmt, n);
 }
 
-/* The rate of a link is that of the slower end. */
+/* Makes each link once: from the end with the lower index, or the lower
+ * port. */
 static int add_links(struct vb_fabricd *f, uint32_t index, vb_time now)
 {
 	const struct vb_topo_node *t = &f->topo->nodes[index];
@@ -281,8 +283,9 @@ void vb_fabricd_destroy(struct vb_fabricd *f)
 	free(f);
 }
 
-/* Move what is due, until nothing is, or the descriptors have waited long
- * enough. The time until the next event; 0: at once. */
+/* Do what is due in the network and its management, at most FRAMES_RUN times,
+ * because descriptors wait. Returns the time until the next event; 0: it is
+ * due. */
 static vb_time run_fabric(struct vb_fabricd *f)
 {
 	for (unsigned i = 0; i < FRAMES_RUN; i++) {

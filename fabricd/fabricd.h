@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The process of a fabric: it moves frames in real time, and serves programs
- * that take the place of its nodes (libibumad.so.3) and commands. One thread;
- * only its own user's programs, and root's, are let in.
+ * that take the place of its nodes (libibumad.so.3) and commands. It has one
+ * thread, and serves only programs of its own user and of root.
  */
 #ifndef FABRICD_FABRICD_H
 #define FABRICD_FABRICD_H
@@ -12,7 +12,7 @@
 struct vb_fabricd;
 
 /* Make the fabric of @topo, which stays the caller's and lives longer, and
- * listen under @name. *@error says why not. NULL: it failed. */
+ * listen under @name. NULL: it failed, and @error says why. */
 struct vb_fabricd *vb_fabricd_create(const struct vb_topo *topo,
 				     const char *name,
 				     char error[VB_TOPO_ERROR]);
@@ -20,9 +20,9 @@ struct vb_fabricd *vb_fabricd_create(const struct vb_topo *topo,
 VB_MUST_CHECK int vb_fabricd_run(struct vb_fabricd *f, int stop);
 void vb_fabricd_destroy(struct vb_fabricd *f);
 
-/* Send @command to the fabric @name and print its answer to @to. 0; -EINVAL: it
- * was refused, and @error says why; -ECONNREFUSED: no such fabric runs; else
- * -errno. */
+/* Send @command to the fabric @name and print its answer to @to. 0; -EINVAL:
+ * the fabric refused it, and @error says why; -ECONNREFUSED: no such fabric
+ * runs; else -errno. */
 VB_MUST_CHECK int vb_fabricd_command(const char *name, const char *command,
 				     FILE *to, char error[VB_TOPO_ERROR]);
 

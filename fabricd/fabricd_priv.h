@@ -13,7 +13,8 @@
 /* What a descriptor of the process is for. */
 struct fd_watch {
 	int fd;
-	/* @events as of epoll. It may free itself, and no other. */
+	/* Called when @w->fd is ready; @events as of epoll. It may free @w, but
+	 * no other watch. */
 	void (*ready)(struct fd_watch *w, uint32_t events, vb_time now);
 };
 
@@ -30,7 +31,8 @@ struct vb_fabricd {
 	struct vb_chain *issms;
 };
 
-/* Begin or change watching. 0 or -errno. */
+/* Begin to watch w->fd for @events; @again: change what is watched for. 0 or
+ * -errno. */
 int vb_fabricd_watch(struct vb_fabricd *f, struct fd_watch *w, uint32_t events,
 		     bool again);
 
@@ -44,7 +46,8 @@ void vb_fabricd_deliver(void *arg, void *client,
 /* fabricd/issm.c: the files that subnet managers hold open. */
 int vb_fabricd_issm_open(struct vb_fabricd *f);
 void vb_fabricd_issm_close(struct vb_fabricd *f);
-/* The file of a port, made if need be. False: there can be none. */
+/* Write the name of the port's file to @path; make the file if it is missing.
+ * False: it cannot be made. */
 bool vb_fabricd_issm_path(struct vb_fabricd *f, struct vb_fab_node *node,
 			  uint8_t port, char path[VB_UMAD_PATH]);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A subnet manager holds a file of its port open, by which the port's
- * capability IsSM comes and goes. The file is a FIFO: opening it for writing
- * tells whether anybody has it open for reading, and a hang-up that nobody has
- * any more, however the reader ended. inotify says when to look.
+ * While a subnet manager holds the file of its port open, the port has the
+ * capability IsSM. The file is a FIFO: this process can open it for writing
+ * only if somebody has it open for reading, and epoll reports an error when the
+ * last reader has gone, however it ended. inotify says when to look.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -45,7 +45,8 @@ static void end_manager(struct fd_watch *w, uint32_t events, vb_time now)
 	set_cap(s, false, now);
 }
 
-/* Opening is itself an event of inotify, but not when it is open already. */
+/* If somebody reads the file, open it too and set IsSM. That open is another
+ * event of inotify, but the next look finds the file open and ends. */
 static void look(struct issm *s, vb_time now)
 {
 	if (s->writer.fd >= 0)

@@ -127,7 +127,8 @@ static bool set_corrupt_flow(struct vb_fab_link_spec *s, const char *text)
 	return parse_odds(text, &s->corrupt_flow);
 }
 
-/* A bit error rate hits a frame of 2 KiB, or the 48 bits of a link packet. */
+/* From a bit error rate: how likely a frame of 2 KiB, or a link packet of 48
+ * bits, has an error. */
 static bool set_ber(struct vb_fab_link_spec *s, const char *text)
 {
 	double v;

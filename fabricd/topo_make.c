@@ -52,7 +52,8 @@ static void add_hosts(struct maker *m, uint32_t sw, unsigned first,
 		join(m, add(m, FAB_CA, 1), 1, sw, first + i);
 }
 
-/* All switches are made before the hosts, so @first_switch + i is switch i. */
+/* Returns the index of the first; switch i has that index + i, because no hosts
+ * are added in between. */
 static uint32_t add_switches(struct maker *m, unsigned count, unsigned ports)
 {
 	uint32_t first = m->topo->count;
@@ -78,7 +79,7 @@ static int make_switch(struct maker *m, const unsigned *n)
 	return m->rc;
 }
 
-/* The leaves' ports up, in one row, are dealt to the spines. */
+/* The spines take turns with the leaves' upward ports, leaf by leaf. */
 static int make_two_levels(struct maker *m, unsigned leaves, unsigned ports)
 {
 	unsigned half = ports / 2, spines = leaves * half / ports;
@@ -101,8 +102,8 @@ static int make_two_levels(struct maker *m, unsigned leaves, unsigned ports)
 	return m->rc;
 }
 
-/* Pods of PORTS / 2 leaves and as many switches in between; switch j of each
- * pod leads to the cores of group j. */
+/* A pod has PORTS / 2 leaves and as many switches above them; switch j of each
+ * pod leads to the core switches of group j. */
 static int make_three_levels(struct maker *m, unsigned leaves, unsigned ports)
 {
 	unsigned half = ports / 2, pods = leaves / half;

@@ -17,7 +17,7 @@
 #define DEEPEST	   8 /* includes within includes */
 #define WHITE	   " \t\r\n"
 
-/* A port's line, until all nodes are known. */
+/* A port's line, kept until all nodes are known. */
 struct wanted {
 	uint32_t node;
 	uint8_t port, peer_port;
@@ -26,7 +26,7 @@ struct wanted {
 	const char *file;
 };
 
-/* A line "#! link", likewise. */
+/* A line "#! link", kept likewise. */
 struct tuned {
 	char node[VB_TOPO_ID];
 	unsigned port;
@@ -72,8 +72,8 @@ static const char *skip_white(const char *s)
 	return s + strspn(s, WHITE);
 }
 
-/* "text" into @to; what follows, or NULL: it is not quoted, empty, or longer
- * than an id may be. */
+/* Copies the quoted text at @s to @to. Returns what follows, or NULL: the text
+ * is not quoted, is empty, or is longer than an id. */
 static const char *take_quoted(const char *s, char to[VB_TOPO_ID])
 {
 	const char *end;
@@ -88,7 +88,7 @@ static const char *take_quoted(const char *s, char to[VB_TOPO_ID])
 	return end + 1;
 }
 
-/* "[3]" into @number; what follows, or NULL. */
+/* Reads "[3]" into @number. Returns what follows, or NULL. */
 static const char *take_port(const char *s, unsigned *number)
 {
 	char *end;
@@ -104,7 +104,8 @@ static const char *take_port(const char *s, unsigned *number)
 	return end + 1;
 }
 
-/* "(100001)", which may be missing, and "[ext 3]" of a chassis. */
+/* Skips "[ext 3]" (of a chassis) and reads "(100001)" into @guid, if they are
+ * there. Returns what follows. */
 static const char *take_guid(const char *s, uint64_t *guid)
 {
 	char *end;
@@ -211,7 +212,7 @@ static void take_option(struct vb_topo_port *port, const char *word)
 	}
 }
 
-/* Behind the peer: options, and a comment that ends in "4xQDR". */
+/* Reads what follows the peer: options, and a comment that ends in "4xQDR". */
 static void take_rest(struct vb_topo_port *port, const char *s)
 {
 	bool comment = false;
@@ -294,7 +295,8 @@ static int read_tuning(struct parser *p, const char *s)
 
 static int read_file(struct parser *p, const char *path);
 
-/* A path that is not absolute is beside the file that includes it. */
+/* A path that is not absolute begins at the directory of the file that includes
+ * it. */
 static int read_include(struct parser *p, const char *s)
 {
 	const char *slash = strrchr(p->file, '/');

@@ -39,7 +39,7 @@ static void put_odds(FILE *to, const char *name, uint32_t odds)
 		fprintf(to, " %s=%.10g", name, odds / 4294967295.0);
 }
 
-/* From one of its ends. */
+/* Writes the parameters of the link at @port of @n, unless all are 0. */
 static void put_tuning(FILE *to, const struct vb_topo_node *n, unsigned port)
 {
 	const struct vb_fab_link_spec *s = &n->port[port].spec;

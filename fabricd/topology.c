@@ -11,7 +11,8 @@
 #define NONE	     UINT32_MAX
 #define FIRST_HASHES 64
 
-/* Locally administered EUI-64s; a node has 256 of them, for its ports. */
+/* Where the GUIDs that vb_topo_finish() gives begin: locally administered
+ * EUI-64s. A node has 256 of them, for its ports. */
 static const uint64_t first_guid[] = {
 	[FAB_CA] = 0x0200ca0000000000,
 	[FAB_SWITCH] = 0x0200500000000000,

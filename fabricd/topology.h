@@ -19,9 +19,9 @@ struct vb_topo_port {
 	bool linked;
 	uint32_t peer; /* index of a node */
 	uint8_t peer_port;
-	unsigned line; /* that says so; 0: the peer's line does */
+	unsigned line; /* the line that says so; 0: the peer's line does */
 	uint64_t guid; /* 0: not given */
-	/* What is supported: 0 what a node has by default. */
+	/* What the port supports; 0: what a node's ports have by default. */
 	uint8_t width, speed, speed_ext;
 	struct vb_fab_link_spec spec; /* the same at both ends */
 };
@@ -40,15 +40,15 @@ struct vb_topo_node {
 struct vb_topo {
 	struct vb_topo_node *nodes;
 	uint32_t count, room;
-	uint32_t *by_id; /* a table of hashes, of a power of two of indices */
+	uint32_t *by_id; /* hash table of indices, 2^n in size */
 	uint32_t hash_room;
-	char **files; /* names of those that were read */
+	char **files; /* names of the files that were read */
 	unsigned file_count;
 };
 
-/* Read the file @path, or what it includes. @topo is empty (all zero) before.
- * 0; -EINVAL: the file breaks a rule; -ENOMEM, or why it cannot be read.
- * @error says it all: FILE:LINE: cause. Free @topo in either case. */
+/* Read the file @path and those that it includes into @topo, which is all zero
+ * before. 0; -EINVAL: a file breaks a rule; -ENOMEM; or another -errno of
+ * reading. @error says FILE:LINE: cause. The caller frees @topo in any case. */
 VB_MUST_CHECK int vb_topo_read(struct vb_topo *topo, const char *path,
 			       char error[VB_TOPO_ERROR]);
 
@@ -65,20 +65,21 @@ void vb_topo_free(struct vb_topo *topo);
  * none, or several have the description. */
 struct vb_topo_node *vb_topo_find(const struct vb_topo *topo, const char *name);
 
-/* Write @topo in the format of ibnetdiscover; what was read from the result is
- * equal to @topo. False: writing failed. */
+/* Write @topo in the format of ibnetdiscover. Who reads it gets the same nodes,
+ * links and parameters, but ids made of GUIDs. False: writing failed. */
 VB_MUST_CHECK bool vb_topo_write(const struct vb_topo *topo, FILE *to);
 
-/* Add a node; it has no links. -EINVAL and @error: there is one of this id, or
- * too many; -ENOMEM. *@index: which it is. */
+/* Add a node; it has no links. -EINVAL and @error: the id is taken, @ports is
+ * impossible, or there are too many nodes; -ENOMEM. *@index: the node's
+ * index. */
 VB_MUST_CHECK int vb_topo_add(struct vb_topo *topo, uint8_t kind,
 			      unsigned ports, const char *id, uint32_t *index,
 			      char error[VB_TOPO_ERROR]);
 /* Link two ports that have no link. */
 void vb_topo_link(struct vb_topo *topo, uint32_t a, unsigned a_port, uint32_t b,
 		  unsigned b_port);
-/* Give a GUID to each node that has none, and check that all differ. 0;
- * -EINVAL; -ENOMEM. */
+/* Give a GUID to each node that has none, and check that there is a node and
+ * that all GUIDs differ. 0; -EINVAL; -ENOMEM. */
 VB_MUST_CHECK int vb_topo_finish(struct vb_topo *topo,
 				 char error[VB_TOPO_ERROR]);
 

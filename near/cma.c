@@ -7,13 +7,15 @@
 #include "base/guard.h"
 #include "near/copy_helper.h"
 
-/* The bytes of one system call at most: a program that revokes a key waits for
- * the call to end. */
-#define LAPSES_MOST 1000 /* of one copy */
-#define CHUNK	    (1u << 20)
+/* After so many lapses of its permit, one copy fails. */
+#define LAPSES_MOST 1000
+/* One system call copies so many bytes at most, because a program that revokes
+ * a key waits until the call has ended. */
+#define CHUNK (1u << 20)
 _Static_assert(CHUNK <= VB_MR_NULL_BYTES, "so much may be read of nothing");
 
-/* Our side of one copy. References keep its regions from being deregistered. */
+/* This program's side of one copy: the pieces, and references that keep their
+ * regions from being deregistered. */
 struct hold {
 	struct iovec iov[VB_MAX_SGE];
 	struct vb_mr_use use[VB_MAX_SGE];
@@ -73,8 +75,8 @@ static bool hold_side(struct hold *h, const struct vb_near_side *near,
 	return true;
 }
 
-/* A copy stopped after @done bytes. Is it because our own page is missing, or
- * may not be written? */
+/* A copy ended after @done bytes. Is the cause a page of this program, which is
+ * missing or cannot be written? */
 static bool is_ours_missing(const struct hold *h, uint64_t done, bool put)
 {
 	uint64_t drop;
@@ -145,7 +147,7 @@ static enum vb_cma reach_chunk(struct vb_peer *p,
 	return result;
 }
 
-/* Has the peer's queue pair changed, which this access goes through? */
+/* Has the peer's queue pair that this access goes through changed? */
 static bool has_moved(const struct vb_peer *p, const struct vb_far_side *far)
 {
 	return far->view &&

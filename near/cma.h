@@ -12,7 +12,7 @@
 
 enum vb_cma {
 	CMA_OK,
-	CMA_LOCAL,  /* our key is invalid, or our page is missing */
+	CMA_LOCAL,  /* this program's key is invalid, or its page missing */
 	CMA_REMOTE, /* the peer's key is invalid */
 	CMA_GONE,   /* the peer's program has ended */
 	CMA_LAPSED, /* the peer's queue pair has changed */
@@ -24,8 +24,8 @@ enum vb_cma {
 	CMA_UNSEEN,
 };
 
-/* Our side of a copy: either a list of this program's registered memory from
- * @offset bytes on, or plain bytes. */
+/* This program's side of a copy: either registered memory (@sge) from byte
+ * @offset on, or the plain bytes @plain. */
 struct vb_near_side {
 	struct vb_pd *pd;
 	const struct vb_sge *sge;
@@ -37,9 +37,9 @@ struct vb_near_side {
 	bool helped;
 };
 
-/* Copy @len bytes, in pieces of 1 MiB; @put: from our side to the peer's.
- * Checks both sides' keys. When it fails, a part may have been copied. The
- * caller holds the drive lock of its queue pair, if it has one. */
+/* Copy @len bytes, in pieces of 1 MiB; @put: from @near to @far, else from @far
+ * to @near. Checks the keys of both sides. After a failure some bytes may be in
+ * place. The caller holds the drive lock of its queue pair, if it has one. */
 enum vb_cma vb_cma(struct vb_peer *p, const struct vb_near_side *near,
 		   const struct vb_far_side *far, uint64_t len, bool put);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Many small WRITEs in a row are copied with one system call, which takes a
- * fifth of the time that one call for each would take. Or they are packed into
- * one record, which the peer places.
+ * The requester copies many small WRITEs in a row with one system call, which
+ * takes a fifth of the time of one call for each. Or it packs them into one
+ * record on the lane, and the peer places them.
  */
 #include <sys/uio.h>
 
@@ -35,7 +35,8 @@ bool vb_near_is_small(const struct vb_send_wqe *wqe)
 	       (wqe->flags & SEND_INLINE || wqe->num_sge == 1);
 }
 
-/* Is @s in the region that was referenced last? It most often is. */
+/* The address of @s, if it is in the region that was referenced last, as it
+ * most often is; otherwise NULL. */
 static uint8_t *near_coalesce_find_held(const struct batch *b,
 					const struct vb_sge *s)
 {
@@ -221,9 +222,9 @@ static unsigned take_some(struct vb_near *n, struct vb_qp *some[AT_ONCE])
 	return count;
 }
 
-/* Queue pairs are type-stable: the memory stays a queue pair's, and a destroyed
- * one has no number. If another thread has drive, that thread may leave the
- * WRITEs to gather; then the timer at flush_at sends them. */
+/* Send what @qp has gathered. Queue pairs are type-stable, so a destroyed one
+ * can be locked; it has no number. If another thread holds drive and leaves the
+ * WRITEs to gather, the timer at flush_at sends them. */
 static bool flush(struct vb_near *n, struct vb_qp *qp, vb_time now)
 {
 	bool done = false;

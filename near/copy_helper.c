@@ -16,7 +16,7 @@
 #include "base/sync.h"
 #include "core/types.h"
 
-/* bytes; less fits the caches of one processor */
+/* bytes; a shorter copy fits the caches of one processor */
 #define WORTH_IT (512u * 1024)
 #define LAST	 256u /* bytes that are copied after all others */
 #define STREAK	 8    /* large copies in a row, each close behind the last */
@@ -28,8 +28,8 @@
 #define IS_SLOW	  (100 * VB_USEC)
 #define AWAY	  (4 * VB_MSEC)
 #define AWAY_MOST (1 * VB_SEC)
-/* As many parts were copied since the last disturbance: disturbances are rare.
- */
+/* If the helper copied so many parts before another thread disturbed it, that
+ * is rare: its pause is the shortest again. */
 #define MANY 2000
 
 /*
@@ -43,7 +43,7 @@
 enum helper_state {
 	HELPER_ASLEEP,
 	HELPER_READY,
-	/* the helper may take the part, or the caller take it back */
+	/* the helper can take the part, and the caller can take it back */
 	HELPER_OFFERED,
 	HELPER_TAKEN,
 	HELPER_DONE,
@@ -187,8 +187,8 @@ static void *helper_main(void *arg)
 	while (!atomic_load(&h->stop)) {
 		atomic_store(&h->state, HELPER_READY);
 		stand_by(h);
-		/* A part that is offered meanwhile is copied here or taken back
-		 * by the caller. */
+		/* A caller may have offered a part meanwhile: copy it, unless
+		 * the caller takes it back. */
 		while (!move_state(h, HELPER_READY, HELPER_ASLEEP))
 			if (!lend(h))
 				sched_yield();
@@ -264,7 +264,7 @@ static bool helps(struct vb_copy_helper *h)
 	return false;
 }
 
-/* Offer the helper a part of @c. False: it has just gone to sleep. */
+/* Offer the helper a part of @c. False: the helper has just gone to sleep. */
 static bool offer(struct vb_copy_helper *h, const struct vb_copy *c,
 		  uint64_t from, uint64_t len)
 {
@@ -279,8 +279,9 @@ static bool is_done(struct vb_copy_helper *h)
 	       HELPER_DONE;
 }
 
-/* Wait until the helper has copied its part. If that takes long, the helper may
- * have lost its processor and want ours, so sleep instead of polling. */
+/* Wait until the helper has copied its part. If that takes long, another thread
+ * may have the helper's processor and the helper may need that of this thread,
+ * so sleep instead of polling. */
 static void near_await(struct vb_copy_helper *h)
 {
 	static const struct timespec moment = { .tv_nsec = 20000 };
@@ -297,8 +298,8 @@ static void near_await(struct vb_copy_helper *h)
 		(void)nanosleep(&moment, NULL);
 }
 
-/* Returns whether the part was copied whole. The caller copies a part that the
- * helper has not taken. */
+/* Returns whether the offered part was copied whole. If the helper has not
+ * taken the part, this thread copies it. */
 static bool near_take_back(struct vb_copy_helper *h, bool offered)
 {
 	bool whole;

@@ -14,7 +14,8 @@ static bool take_bit(_Atomic uint32_t *taken, unsigned i)
 	return !(atomic_fetch_or(taken, 1u << i) & 1u << i);
 }
 
-/* Take a free hazard. Most often one thread at a time accesses a peer. */
+/* Take a free hazard. The first most often is: one thread at a time accesses a
+ * peer. */
 static unsigned near_hazard_take_one(_Atomic uint32_t *taken)
 {
 	for (unsigned i = 0;; i = (i + 1) % VB_HAZARDS) {

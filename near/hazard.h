@@ -15,7 +15,7 @@
 
 #include "base/defs.h"
 
-/* The threads of one program that can access a peer's memory at a time. */
+/* At most so many threads of one program access a peer's memory at a time. */
 #define VB_HAZARDS 8
 
 struct vb_hazard {

@@ -16,7 +16,8 @@ static enum vb_fault may_reach(const struct vb_qp *qp,
 	const struct vb_registry_view *v = &vb_nq(qp)->view;
 	uint32_t need = vb_near_rule(wqe)->need;
 
-	/* iWARP streams begin with an empty WRITE or READ (RFC 6581 s5) */
+	/* iWARP streams begin with an empty WRITE or READ, which needs no right
+	 * (RFC 6581 s5) */
 	if (qp->adapter->rnic && wqe->length == 0)
 		return FAULT_NONE;
 	if ((v->access & need) != need)
@@ -26,7 +27,7 @@ static enum vb_fault may_reach(const struct vb_qp *qp,
 	return FAULT_NONE;
 }
 
-/* Our side of @wqe, from @offset on. */
+/* This program's memory of @wqe, from byte @offset on. */
 static struct vb_near_side own_side(const struct vb_qp *qp,
 				    struct vb_send_wqe *wqe, uint32_t offset)
 {
@@ -79,8 +80,8 @@ static enum vb_fault covers_all(const struct vb_qp *qp,
 		       : FAULT_RKEY;
 }
 
-/* Tell the peer that the key was refused: its queue pair fails as with packets.
- */
+/* Tell the peer that its key gives no access: its queue pair then fails, as it
+ * would with packets. */
 static enum vb_next fail_there(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			       vb_time now) VB_REQUIRES(qp->drive)
 {
@@ -94,7 +95,8 @@ static enum vb_next go_elsewhere(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	return NEXT_WAITS;
 }
 
-/* Draw the consequences of one part's result. */
+/* Do what @result of one part asks for: go on, fail, tell the peer, leave
+ * near/, or try again later. */
 static enum vb_next end_part(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			     enum vb_cma result, vb_time now)
 	VB_REQUIRES(qp->drive)
@@ -124,8 +126,9 @@ static enum vb_next end_part(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 }
 
 /* Carry out a READ or WRITE by copying, at most nq->step_left bytes in this
- * call. NEXT_WAITS: it failed, and the consequences are already drawn.
- * NEXT_LATER: the step has copied enough. */
+ * call. NEXT_WAITS: it failed, and this call has done what follows: a
+ * completion, a message to the peer, or a timer. NEXT_LATER: the step has
+ * copied enough. */
 enum vb_next vb_here_do(struct vb_qp *qp, struct vb_send_wqe *wqe, vb_time now)
 {
 	struct vb_near_qp *nq = vb_nq(qp);
@@ -182,7 +185,8 @@ static void take_off(struct vb_near_qp *nq, uint32_t bytes)
 	nq->step_left -= VB_MIN(bytes, nq->step_left);
 }
 
-/* Carry out several small WRITEs with one system call. False: none was. */
+/* Carry out several small WRITEs with one system call. False: none was carried
+ * out. */
 bool vb_here_do_many(struct vb_qp *qp, vb_time now)
 {
 	unsigned done = vb_near_coalesce(qp);
@@ -200,7 +204,7 @@ bool vb_here_do_many(struct vb_qp *qp, vb_time now)
 }
 
 /*
- * The peer that fetches a long SEND may offer us a part of it
+ * The peer that fetches a long SEND of this program can offer it a part to copy
  * (near/split_copy.h).
  */
 
@@ -238,7 +242,7 @@ static bool copy_part(struct vb_qp *qp, struct vb_send_wqe *wqe,
 
 /* Copy @part into the peer's receive. The peer waits for this copy when its
  * queue pair leaves RTS, so @qp must be connected to that queue pair, and the
- * permit lapses when it changes. */
+ * permit lapses when that queue pair changes. */
 static bool lend_hand(struct vb_qp *qp, const struct vb_copy_part *part)
 	VB_REQUIRES(qp->drive)
 {

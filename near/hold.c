@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Does a peer still access our memory? */
+/* Does a peer still access this program's memory? */
 #include "core/lock_order.h"
 #include "near/hold.h"
 
 #include "base/log.h"
 
 #define ASK_AFTER                                                              \
-	(2 * VB_MSEC) /* earlier, the peer is just about to finish             \
+	(2 * VB_MSEC) /* before that, the peer most often just finishes        \
 		       */
 #define LATE_MOST                                                              \
-	(10 * VB_MSEC) /* a late look counts for this much at most             \
+	(10 * VB_MSEC) /* the most that the time between two looks counts for  \
 			*/
 #define YIELDS 100
 #define MOMENT (20 * VB_USEC)

@@ -163,7 +163,7 @@ static void host_hang_up(void *arg, const struct vb_peer *p)
 	shutdown(p->session, SHUT_RDWR);
 }
 
-/* No cancellation point: the caller may hold locks. */
+/* This is no cancellation point, because the caller may hold locks. */
 static void host_wake(void *arg, const struct vb_peer *p)
 {
 	const uint64_t one = 1;

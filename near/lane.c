@@ -50,8 +50,8 @@ static uint32_t bytes_along(const struct vb_send_wqe *wqe, enum vb_near_op op)
 	}
 }
 
-/* No registry has a null region, so the pieces read from one need no key: the
- * responder uses zeros. */
+/* Write the pieces of @wqe to @to. No registry shows a null region, so a piece
+ * of one has the key NEAR_ZEROS, and the responder places zeros for it. */
 static void put_pieces(const struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		       uint8_t *to)
 {
@@ -132,10 +132,10 @@ static void note_sent(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 enum put {
 	PUT_DONE,
 	PUT_NO_ROOM,
-	PUT_OURS, /* our own memory cannot be read */
+	PUT_OURS, /* this program's own memory cannot be read */
 };
 
-/* @fault: with NEAR_FAULT, the reason why the requester may not carry out the
+/* @fault: with NEAR_FAULT, the reason why the requester has no right to do the
  * request. */
 static enum put put_lane_request(const struct vb_qp *qp,
 				 const struct vb_send_wqe *wqe,

@@ -280,7 +280,8 @@ void vb_near_grant(struct vb_near *n, const struct vb_adapter *a,
 }
 
 /* The peer in this slot, if one of its hazards names @key and @qpn; or NULL.
- * Slot 0 is the broker's, so it stands for this program itself. */
+ * Slot 0 is the broker's, who is no peer, so here it stands for this
+ * program. */
 static struct vb_peer *find_at(struct vb_near *n, unsigned slot, uint32_t key,
 			       uint32_t qpn) VB_REQUIRES(n->lock)
 {
@@ -313,8 +314,8 @@ static struct vb_peer *next_at(struct vb_near *n, unsigned *slot, uint32_t key,
 	return p;
 }
 
-/* The key is revoked, so no access with it begins any more, and each peer is
- * waited for once. A peer that vb_hold_await() gave up on still shows its
+/* The caller has revoked the key, so no access with it begins any more. Wait
+ * for each peer once: one that vb_hold_await() gave up on still shows its
  * hazard. */
 static void await_all(struct vb_near *n, uint32_t key, uint32_t qpn)
 {
@@ -529,9 +530,10 @@ void vb_near_settle_qp(struct vb_near *n, const struct vb_adapter *a,
  * Which way requests take.
  */
 
-/* A slot may be that of another program here while the connected queue pair is
- * on another host, if addresses are translated or streams relayed on the way.
- * Therefore the registry must show that queue pair. */
+/* The slot alone does not prove who the peer is: if addresses are translated or
+ * streams relayed on the way, the connected queue pair can be on another host,
+ * while a program here has the same slot. So the registry must show that queue
+ * pair. */
 static enum vb_session find_end(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_near_qp *nq = vb_nq(qp);

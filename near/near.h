@@ -49,17 +49,18 @@ struct vb_near_config {
 	void *arg;
 };
 
-/* Create the transport of this process. -errno: it cannot work here; the reason
- * is logged and the program uses packets for everything. Ends with
- * vb_near_destroy(). */
+/* Create the transport of this process. -errno: it cannot work here; this call
+ * has logged the reason, and the program uses packets for everything.
+ * vb_near_destroy() ends it. */
 VB_MUST_CHECK int vb_near_create(const struct vb_near_config *c,
 				 struct vb_near **n);
-/* The program has a second slot, from now on and until the end, for queue pairs
- * that are created after this call. @name_fd: as in struct vb_near_config. The
- * engine thread must not run. -EEXIST: there is a second slot already; other
- * -errno: the kernel refused to listen on @name_fd. */
+/* Give the program a second slot, for good, for the queue pairs that it creates
+ * after this call. @name_fd: as in struct vb_near_config. The engine thread
+ * must not run. -EEXIST: there is a second slot already; other -errno: the
+ * kernel refused to listen on @name_fd. */
 VB_MUST_CHECK int vb_near_also(struct vb_near *n, unsigned slot, int name_fd);
-/* The engine thread has ended, and all queue pairs and keys are destroyed. */
+/* Free @n, after the engine thread has ended and the caller has destroyed all
+ * queue pairs and keys. */
 void vb_near_destroy(struct vb_near *n);
 
 /*
@@ -88,7 +89,7 @@ bool vb_near_is_wanted(struct vb_near *n);
 void vb_near_stand_by(struct vb_near *n, bool yes);
 
 /*
- * A thread of the program that waits for a completion may take over the lanes
+ * A thread of the program that waits for a completion can take over the lanes
  * from the engine thread: it calls vb_bell_set(vb_near_bell()), then
  * vb_near_awake() so that peers do not wake the engine thread, then
  * vb_near_attend() in a loop, sleeping by the bell in between. In the end
@@ -125,8 +126,8 @@ void vb_near_await(struct vb_near *n, uint32_t key);
  */
 /* Meet the program that has @slot, whose memory this process wants to access.
  * 0: the session is up. -EAGAIN: not yet, call again with the same *@since,
- * which is 0 at the first call. -EACCES: this process may not access that
- * program's memory, or @slot is its own, or no program has it. */
+ * which is 0 at the first call. -EACCES: this process has no right to access
+ * that program's memory, or @slot is its own, or no program has it. */
 VB_MUST_CHECK int vb_near_imported_pd_meet(struct vb_near *n, unsigned slot,
 					   uint32_t *since);
 bool vb_near_imported_pd_find(struct vb_near *n, const struct vb_pd *pd,
@@ -137,16 +138,16 @@ enum vb_fault vb_near_imported_pd_copy(struct vb_near *n,
 				       bool put);
 
 /*
- * Queue pairs, beside the transport for packets. qp->drive is held in all
- * functions unless they say otherwise. The first request of a queue pair
- * decides which way all its requests take until RESET: qp->way says it.
+ * Queue pairs, beside the transport for packets. The caller holds qp->drive,
+ * unless a function says otherwise. The first request of a queue pair decides
+ * which way all its requests take until RESET: qp->way says it.
  */
-/* Give @qp its part of this transport. -ENOMEM. */
+/* Allocate what near/ keeps of @qp. -ENOMEM. */
 VB_MUST_CHECK int vb_near_attach(struct vb_qp *qp) VB_REQUIRES(qp->drive);
-/* Take it away again; @n is NULL where there is no such transport. */
+/* Free what vb_near_attach() allocated. @n NULL: this process has no near/. */
 void vb_near_detach(struct vb_near *n, struct vb_qp *qp) VB_REQUIRES(qp->drive);
-/* Follows a change of state. @here: the destination of @qp is an address of
- * this host. */
+/* The engine calls this after the state of @qp has changed. @here: the
+ * destination of @qp is an address of this host. */
 void vb_near_enter(struct vb_near *n, struct vb_qp *qp, enum vb_qp_state from,
 		   enum vb_qp_state to, bool here) VB_REQUIRES(qp->drive);
 /* As vb_transport.settle (core/transport.h): waits until no peer accesses
@@ -165,32 +166,33 @@ struct vb_near_card {
 	uint32_t number;
 	uint32_t life;
 };
-/* @qp has just been given its stream. Fills in the card to send. False: there
- * is none, and all requests go over the stream. */
+/* @qp has just got its stream (TCP). Fills in the card that the caller sends.
+ * False: there is no card, and all requests go over the stream. */
 bool vb_near_expect(struct vb_near *n, struct vb_qp *qp,
 		    struct vb_near_card *card) VB_REQUIRES(qp->drive);
 /* The peer's card has come: the requests of @qp are for that queue pair, and
- * the engine thread opens a session with its program. An invalid card is
- * ignored. */
+ * the engine thread opens a session with its program. Ignores an invalid
+ * card. */
 void vb_near_recognize(struct vb_near *n, struct vb_qp *qp,
 		       const struct vb_near_card *peer) VB_REQUIRES(qp->drive);
-/* May the peer be a program of this host? It may reach this queue pair then,
- * whatever way the requests of @qp take. Changes with vb_near_enter() and
- * vb_near_expect(). */
+/* Can the peer be a program of this host? Then that program can access memory
+ * through @qp, whatever way the requests of @qp take. Only vb_near_enter() and
+ * vb_near_expect() change the answer. */
 bool vb_near_may_be_here(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
-/* Has a request of the peer arrived by the lane? (Requests of @qp itself may
- * still take the other way.) */
+/* Has a request of the peer arrived by the lane? (Requests of @qp itself can
+ * still go by packets or the stream.) */
 bool vb_near_is_heard(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
-/* Process all lanes once: what a peer put on its lane before it did something
- * else that this thread has seen is processed when this returns. False: nothing
- * was done, because another thread is processing the lanes. */
+/* Process all lanes once. If this thread has seen something that a peer did,
+ * then all that the peer had put on its lane before is processed when this
+ * returns. False: nothing was done, because another thread is processing the
+ * lanes. */
 bool vb_near_catch_up(struct vb_near *n, vb_time now);
 
-/* @yes: the next steps of @qp copy LIGHT_BYTES at most, since the caller holds
- * near->rx. */
+/* @yes: from now on a step of @qp copies LIGHT_BYTES (64 KiB) at most, since
+ * the caller holds near->rx and other lanes wait. */
 void vb_near_set_light(struct vb_qp *qp, bool yes) VB_REQUIRES(qp->drive);
-/* Does the thread that processes the lanes wait for qp->drive? Then its holder
- * should release it. */
+/* Does the thread that processes the lanes wait for qp->drive? Then the caller
+ * should release it soon. */
 bool vb_near_is_awaited(struct vb_near *n, const struct vb_qp *qp)
 	VB_REQUIRES(qp->drive);
 /* Carry out the next requests of @qp. True: more can be done at once, in

@@ -21,10 +21,11 @@ enum vb_near_op {
 	NEAR_CMP_SWAP,
 	NEAR_FETCH_ADD,
 	NEAR_STORE, /* ATOMIC WRITE: the 8 bytes follow */
-	/* The requester found that it may not carry out this request: imm is
-	 * the enum vb_fault that the responder's queue pair fails with. */
+	/* The requester has found that it has no right to do this request: imm
+	 * is the enum vb_fault that the responder's queue pair fails with. */
 	NEAR_FAULT,
-	/* No request: the requester works, so the connection is established. */
+	/* Asks for nothing: tells the peer's program that the requester works,
+	 * so the connection is established. */
 	NEAR_NEWS,
 	NEAR_MANY, /* small WRITEs: each a struct vb_near_write and bytes */
 	NEAR_OPS,
@@ -52,8 +53,8 @@ enum vb_answer_kind {
 	/* The kernel does not let the responder access the requester's memory.
 	 */
 	ANSWER_DENIED,
-	/* Never sent: the request stays on the lane and is carried out later.
-	 */
+	/* Never sent: the responder leaves the request on the lane, and carries
+	 * it out later. */
 	ANSWER_LATER,
 };
 
@@ -85,7 +86,7 @@ struct vb_near_qp {
 	 * that queue pairs of iWARP devices have the program's slot in the
 	 * upper bits, where their QPN has none. */
 	uint32_t number, far_number;
-	/* The registry of this program has an entry for it. */
+	/* This program's registry has an entry for this queue pair. */
 	bool shown;
 	/* Requester: */
 	struct vb_peer *peer;
@@ -106,8 +107,8 @@ struct vb_near_qp {
 	uint32_t atomics; /* how many of those on the lane are atomic */
 	uint32_t intro;	  /* what vb_session_want() returned */
 	uint8_t rnr_retries, silences;
-	/* The kernel denied access. Once no request is under way, all go by
-	 * packets. */
+	/* The kernel denied access to the peer's memory. Once no request is
+	 * under way, the next ones go by packets. */
 	bool denied;
 	bool clock_owed; /* vb_near_quick() did not start the clock */
 	/* While qp->way is WAY_OPEN: when to look for a session again, and when
@@ -147,8 +148,8 @@ struct vb_near {
 	struct vb_near_config c;
 	const struct vb_near_world *world; /* never NULL */
 	/* The second slot of this program; 0: none. Peers know this program by
-	 * its first slot, and find it by either: a call to the second is
-	 * redirected to the first. */
+	 * its first slot, and find it by either: the answer to a caller of the
+	 * second slot names the first. */
 	_Atomic unsigned also;
 	int also_fd;
 	struct vb_registry *registry;
@@ -168,12 +169,13 @@ struct vb_near {
 		bool wanted;
 		/* How many introductions to this slot have failed. */
 		uint32_t refusals;
-		/* The slot whose call was redirected to this one; 0: none. */
+		/* The program that this one called by slot sent_from has
+		 * answered that this slot is its first; 0: no such answer. */
 		uint16_t sent_from;
 	} calls[VB_SLOTS];
 	bool any_wanted;
 	/* For the engine thread only: */
-	struct vb_peer *callers; /* connected, and have not sent HELLO yet */
+	struct vb_peer *callers; /* programs that have not sent HELLO yet */
 	unsigned sessions, max_sessions;
 	bool listens, also_listens;
 
@@ -192,11 +194,12 @@ struct vb_near {
 	/* The thread that processes the lanes returns to its program at once,
 	 * so peers need not be woken for answers yet. */
 	bool unhurried;
-	/* The bytes that the responder may still fetch in this peer's turn. */
+	/* How many more bytes the responder fetches in this peer's turn at
+	 * most. */
 	uint32_t pull_left;
 
-	/* A reference to the one peer that may have to be woken for answers;
-	 * peer->owed says whether it still has to. */
+	/* A reference to the one peer that has answers it was not woken for, if
+	 * peer->owed is still true. */
 	struct vb_peer *_Atomic creditor;
 };
 
@@ -228,14 +231,14 @@ static inline bool vb_near_is_called(const struct vb_qp *qp, uint32_t number)
 	       vb_nq(qp)->number == number;
 }
 
-/* What the engine does for near/, with the lock that it counts on. */
+/* Call the engine's step() (struct vb_near_config), which needs qp->drive. */
 static inline void vb_near_step(struct vb_near *n, struct vb_qp *qp,
 				vb_time now) VB_REQUIRES(qp->drive)
 {
 	n->c.step(n->c.arg, qp, now);
 }
 
-/* (Unchecked: the lock is released behind a function pointer.) */
+/* (Unchecked: the engine releases qp->drive behind a function pointer.) */
 static inline void VB_UNCHECKED vb_near_release(struct vb_near *n,
 						struct vb_qp *qp)
 	VB_RELEASE(qp->drive)
@@ -271,11 +274,13 @@ struct vb_peer *vb_session_peer(struct vb_near *n, unsigned slot)
 	VB_EXCLUDES(n->lock);
 
 /* near/serve.c */
-/* The queue pair that peers call @qpn, which may be destroyed at any time: the
- * caller locks drive, then asks vb_near_is_called(). NULL: none. */
+/* The queue pair that peers call @qpn, which another thread can destroy at any
+ * time: so the caller locks drive, then asks vb_near_is_called(). NULL:
+ * none. */
 struct vb_qp *vb_near_find_qp(struct vb_near *n, uint32_t qpn);
-/* By the engine thread: begin to process the lane of @p; and process what is
- * left on it, and end. Both take near->rx. */
+/* For the engine thread. vb_near_add(): from now on the lane of @p is
+ * processed. vb_near_remove(): process the rest of that lane, then no more.
+ * Both take near->rx. */
 void vb_near_add(struct vb_near *n, struct vb_peer *p) VB_EXCLUDES(n->rx);
 void vb_near_remove(struct vb_near *n, struct vb_peer *p, vb_time now)
 	VB_EXCLUDES(n->rx);
@@ -291,37 +296,38 @@ bool vb_serve_has_something(const struct vb_near *n, const struct vb_peer *p)
 void vb_serve_abandon(struct vb_near *n, struct vb_peer *p) VB_REQUIRES(n->rx);
 
 /* near/req.c; the caller holds qp->drive */
-/* No request of @qp is under way, and no timer runs. */
+/* Begin anew: no request of @qp is on the lane, and no timer runs. */
 void vb_near_req_reset(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Carry out the next work requests. True: there is more to do in another step.
  */
 bool vb_near_run(struct vb_near *n, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive);
-/* In SQD: tell the program once all work requests that had begun are complete.
- */
+/* In state SQD: if all work requests that had begun are complete, tell the
+ * program that the send queue is drained. */
 void vb_near_drain(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* near/answer.c: process the answer @a to requests of @qp. */
 void vb_near_answered(struct vb_near *n, struct vb_qp *qp,
 		      const struct vb_answer_note *a, vb_time now)
 	VB_REQUIRES(qp->drive);
 
-/* near/here.c: @p, which fetches a long SEND of ours, may offer us a part of it
- * (near/split_copy.h): copy that part. True: there was an offer. The caller
- * holds near->rx. */
+/* near/here.c: if @p, which fetches a long SEND of this program, offers a part
+ * of it (near/split_copy.h), copy that part. True: there was an offer. The
+ * caller holds near->rx. */
 bool vb_near_help(struct vb_near *n, struct vb_peer *p) VB_REQUIRES(n->rx);
 /* near/req.c: does the peer's registry show the queue pair that @qp is
- * connected to? Then nq->view is a current copy. May set qp->way to
- * WAY_PACKETS. */
+ * connected to? Then nq->view is a current copy. Sets qp->way to WAY_PACKETS if
+ * that queue pair takes packets only. */
 bool vb_near_is_there(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
-/* near/coalesce.c: copy the small WRITEs from nq->sent on into the peer's
- * memory with one system call. Returns how many were done. 0: the first one
- * must be tried alone, which finds the error. */
+/* near/coalesce.c: copy the small WRITEs, from index nq->sent onward, into the
+ * peer's memory with one system call. Returns how many were done. 0: the caller
+ * must try the first one alone, which finds the error. */
 unsigned vb_near_coalesce(struct vb_qp *qp) VB_REQUIRES(qp->drive);
-/* May this work request be copied together with others? */
+/* Is this a WRITE so small that it is copied together with others? */
 bool vb_near_is_small(const struct vb_send_wqe *wqe);
-/* Pack the small WRITEs from nq->sent on into @data, which has @room bytes, as
- * a NEAR_MANY record. Returns how many; *@bytes: the bytes used. */
+/* Pack the small WRITEs, from index nq->sent onward, into @data, which has
+ * @room bytes, as a NEAR_MANY record. Returns how many; *@bytes: the bytes
+ * used. */
 unsigned vb_near_pack(struct vb_qp *qp, uint8_t *data, uint32_t room,
 		      uint32_t *bytes) VB_REQUIRES(qp->drive);
 
@@ -342,12 +348,12 @@ void vb_near_request(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp,
 		     const struct vb_request *r, const uint8_t *data,
 		     struct vb_answer_note *a) VB_REQUIRES(n->rx, qp->drive);
 /* near/pull.c; the caller holds near->rx, and qp->drive unless @qp is NULL */
-/* Go on with the message of which @p had taken a part. False: @p still copies
- * it. */
+/* If @p no longer copies its part of a message, give @qp its receive back, so
+ * that the caller can go on with the message. False: @p still copies. */
 bool vb_pull_resume(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp)
 	VB_REQUIRES(n->rx, qp->drive);
-/* The message is given up: the peer cannot copy its part any more, and @qp has
- * its receive back. */
+/* Give the message up: take the part back from @p, which can no longer begin to
+ * copy it, and give @qp its receive back. */
 void vb_pull_abandon(struct vb_near *n, struct vb_peer *p, struct vb_qp *qp)
 	VB_REQUIRES(n->rx, qp->drive);
 

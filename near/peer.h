@@ -24,7 +24,7 @@
 struct vb_lane_half {
 	struct vb_ring ring;
 	struct vb_hazard hazards[VB_HAZARDS];
-	/* A part of a copy that the other program may take. */
+	/* The owner of this half offers the other program a part of a copy. */
 	struct vb_offer offer;
 	/* 1: the owner of this half asks that a thread of the other program
 	 * stands by. vb_near_is_wanted() reads and clears it there. */
@@ -38,11 +38,12 @@ struct vb_copy_helper;
 
 enum vb_peer_state {
 	PEER_CALLED,  /* we connected and sent HELLO */
-	PEER_CALLING, /* it connected and has sent nothing yet */
-	/* We sent WELCOME; READY will say whether it can access our memory. */
+	PEER_CALLING, /* the peer connected and has sent nothing yet */
+	/* This program sent WELCOME; the peer's READY will say whether the peer
+	 * can access this program's memory. */
 	PEER_MET,
 	PEER_UP,
-	PEER_DENIED, /* packets, as long as the session lasts */
+	PEER_DENIED, /* both use packets while the session lasts */
 	PEER_GONE,
 };
 
@@ -51,21 +52,21 @@ struct vb_peer {
 	const struct vb_near_world *world; /* never changes */
 	_Atomic uint8_t state; /* enum vb_peer_state; writers hold near->lock */
 	unsigned slot;
-	/* Its second slot; 0: none. Writers hold near->lock. */
+	/* The peer's second slot; 0: none. Writers hold near->lock. */
 	_Atomic unsigned also;
-	bool strayed; /* it called our second slot */
+	bool strayed; /* the peer called this program's second slot */
 	pid_t pid;
-	/* A socket. It hangs up when the program ends or executes another one.
-	 */
+	/* A socket to the peer's program. It hangs up when that program ends or
+	 * executes another one. */
 	int session;
 	int alarm; /* an eventfd that wakes its engine thread; -1: none yet */
-	struct vb_bell *bell; /* wakes its thread that attends to the lanes */
+	struct vb_bell *bell; /* wakes the peer's thread that serves lanes */
 	const struct vb_registry *registry;
 	struct vb_lane *lane;
 	bool is_self;
 	struct vb_copy_helper
 		*helper; /* copies a part of large copies, or NULL; not owned */
-	/* It has answers that it was not woken for. */
+	/* The peer has answers on the lane that it was not woken for. */
 	_Atomic bool owed;
 	struct vb_peer *next;	  /* in near->callers */
 	struct vb_announcer ours; /* our hazard pointers, in our half */
@@ -79,12 +80,13 @@ struct vb_peer {
 	_Atomic uint32_t *our_calls, *their_calls;
 };
 
-/* Use @lane, of which half @end is this program's. Takes over the mapping. A
+/* Use @lane, of which half @end is this program's. @p unmaps it in the end. A
  * program's peer for itself has one half for both directions. */
 void vb_peer_join(struct vb_peer *p, struct vb_lane *lane, unsigned end);
 
-/* NULL: no memory. The caller has one reference. @world and @helper outlive the
- * peer. @helper NULL: large copies are made alone. */
+/* Create a peer, to which the caller has one reference. NULL: no memory. @world
+ * and @helper outlive the peer. @helper NULL: the calling thread makes large
+ * copies alone. */
 struct vb_peer *vb_peer_create(unsigned slot, const struct vb_near_world *world,
 			       struct vb_copy_helper *helper);
 /* One more reference. Returns @p. */
@@ -110,9 +112,10 @@ static inline bool vb_peer_has(const struct vb_peer *p, unsigned slot)
 		slot == atomic_load_explicit(&p->also, memory_order_relaxed));
 }
 
-/* Something was put on the lane: wake the peer's program if it sleeps. */
+/* The caller has put something on the lane: wake the peer's program if it
+ * sleeps. */
 void vb_peer_ring(struct vb_peer *p);
-/* Ask the peer's program that a thread stands by. */
+/* Ask the peer's program to have one of its threads stand by. */
 void vb_peer_call(struct vb_peer *p);
 /* Does a thread of the peer stand by? Only a hint: it may change at once. */
 static inline bool vb_peer_attends(const struct vb_peer *p)

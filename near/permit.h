@@ -3,8 +3,9 @@
  * A copy to or from another program's memory that begins only while its permit
  * holds. A permit names three words of the owner's registry (near/registry.h),
  * and the values that they must still have: the sequence numbers of a key and
- * of a queue pair, and the word that says that the owner lives. The number of a
- * process that has ended may be another's.
+ * of a queue pair, and the word that says that the owner lives. The third word
+ * is needed because the process number of an owner that has ended can belong to
+ * another process.
  *
  * The copying thread may be stopped for hours between its check of the words
  * and the system call, and the owner may revoke the key meanwhile. Therefore
@@ -28,7 +29,7 @@ struct vb_permit {
 
 /* Are check and call one restartable sequence in this thread? False with a C
  * library older than glibc 2.35 and on processors other than x86-64: then a
- * stopped thread may begin a copy after its permit has lapsed. */
+ * thread that was stopped can begin a copy after its permit has lapsed. */
 bool vb_permit_is_exact(void);
 
 /*

@@ -52,7 +52,7 @@ static enum vb_cma pull_piece(const struct vb_near_job *j,
 }
 
 /* Copy the bytes from @from up to @end of the message from the requester's
- * memory, which its own keys give access to. */
+ * memory, by the requester's own keys. */
 static enum vb_cma pull(const struct vb_near_job *j, const struct source *s,
 			struct vb_near_side near, uint64_t from, uint64_t end)
 {
@@ -105,8 +105,8 @@ static bool is_shareable(const struct vb_near_job *j) VB_REQUIRES(j->qp->drive)
 	       vb_resp_recv_pd(j->qp) == j->qp->pd && !j->peer->is_self;
 }
 
-/* The sender still has its part. When it ends, the copy goes on from @if_done
- * if the sender has copied the part, and from @if_not otherwise. */
+/* The sender still copies its part. When it ends, the copy goes on from
+ * @if_done if the sender has copied the part, and from @if_not otherwise. */
 static void go_on_later(const struct vb_near_job *j, uint64_t if_done,
 			uint64_t if_not)
 {
@@ -119,8 +119,9 @@ static void go_on_later(const struct vb_near_job *j, uint64_t if_done,
 	split->life = vb_nq(qp)->life;
 	split->if_done = if_done;
 	split->if_not = if_not;
-	/* The receive leaves the queue pair: while the sender may write into
-	 * it, nothing may complete it, not even a queue pair that fails. */
+	/* The receive leaves the queue pair: while the sender can write into
+	 * it, nothing is allowed to complete it, not even a queue pair that
+	 * fails. */
 	split->recv = qp->recv;
 	qp->recv_busy = false;
 	j->a->kind = ANSWER_LATER;
@@ -212,8 +213,8 @@ static void give_back_recv(const struct vb_split_copy *split, struct vb_qp *qp)
 	static const struct vb_recv_done flushed = { .status = WC_FLUSH_ERR,
 						     .opcode = WC_OP_RECV };
 
-	/* The queue pair has been reset since, and its receives are gone with
-	 * it. */
+	/* The program has reset or destroyed the queue pair since, and its
+	 * receives are gone with it. */
 	if (!qp || !vb_near_is_called(qp, split->qpn) ||
 	    vb_nq(qp)->life != split->life)
 		return;

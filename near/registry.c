@@ -13,7 +13,7 @@
 #include "base/rand.h"
 #include "near/shm.h"
 
-#define READ_TRIES 1000 /* writing an entry takes nanoseconds */
+#define READ_TRIES 1000 /* to read an entry; a write takes nanoseconds */
 
 static int init_alive(pthread_mutex_t *m)
 {
@@ -154,8 +154,8 @@ static void near_begin_write(_Atomic uint32_t *seq)
 
 static void end_write(_Atomic uint32_t *seq)
 {
-	/* Sequentially consistent: the caller may look at the hazards next, and
-	 * a peer that it does not see there sees this. */
+	/* Sequentially consistent: if the caller then looks at the hazards and
+	 * does not see a peer there, that peer sees this change. */
 	atomic_fetch_add(seq, 1);
 }
 

@@ -19,12 +19,12 @@
 #include "wire/ipc.h"
 
 #define VB_NEAR_VERSION 7
-/* Queue pairs of further devices use packets. */
+/* A registry shows so many devices; queue pairs of others use packets. */
 #define VB_REGISTRY_ADAPTERS 4
 /* For struct vb_registry_qp.adapter: requests to this queue pair go by
  * packets. */
 #define VB_REGISTRY_NO_ADAPTER VB_REGISTRY_ADAPTERS
-/* max_mr and max_mw of struct vb_limits together. */
+/* Keys of one device: max_mr and max_mw of struct vb_limits together. */
 #define VB_REGISTRY_KEYS (9u << 20)
 #define VB_REGISTRY_QPS	 (1u << VB_QPN_BITS)
 
@@ -114,7 +114,8 @@ void vb_registry_revoke(struct vb_registry *reg, const struct vb_adapter *a,
 void vb_registry_show(struct vb_registry *reg, const struct vb_qp *qp,
 		      const struct vb_registry_name *name)
 	VB_REQUIRES(qp->drive);
-/* Clear the entry of the queue pair with @index; as vb_registry_revoke(). */
+/* Clear the entry of the queue pair with @index: no access through it begins
+ * after this, but some may be under way, as in vb_registry_revoke(). */
 void vb_registry_hide(struct vb_registry *reg, uint32_t index);
 
 /* A copy of a queue pair's entry. It is current while the entry's seq stays. */
@@ -146,7 +147,8 @@ struct vb_far_side {
 	const struct vb_registry_view *view;
 };
 
-/* The access of a queue pair that is connected to the one that @v shows. */
+/* Describe an access to the owner's memory through its queue pair that @v
+ * shows. */
 static inline struct vb_far_side
 vb_far_side_by(const struct vb_registry_view *v, uint32_t key, uint64_t iova,
 	       uint32_t need)
@@ -160,11 +162,11 @@ vb_far_side_by(const struct vb_registry_view *v, uint32_t key, uint64_t iova,
 				     .view = v };
 }
 
-/* Does the key give access with the rights far->need? Then *@g is what it
+/* Does the key give access with the rights far->need? Then *@g is what the key
  * opens, and *@permit lapses when the key or the queue pair changes, or the
- * owner ends. The caller
- * has announced the key before (vb_hazard_announce()): then the owner, which
- * revokes first and looks at the hazards afterwards, waits for this access. */
+ * owner ends. The caller has announced the key before (vb_hazard_announce()):
+ * then the owner, which revokes first and looks at the hazards afterwards,
+ * waits for this access. */
 bool vb_registry_open(const struct vb_registry *reg,
 		      const struct vb_far_side *far, struct vb_grant *g,
 		      struct vb_permit *permit);

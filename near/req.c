@@ -32,12 +32,13 @@ ROW(LOCAL_INV,    OPS,       LOCAL,              0),
 // clang-format on
 const unsigned vb_near_rule_count = VB_COUNT(vb_near_rules);
 
-#define ATOMIC_BYTES  8
+#define ATOMIC_BYTES 8
 /* The same slack as for packets (ib/req_timer.c). */
 #define TIMEOUT_SLACK (250 * VB_MSEC)
 #define RETRY_FIRST   (20 * VB_USEC)
 #define RETRY_DOUBLES 9 /* up to 10 ms */
-/* A late try counts for this much more than its interval. */
+/* A try that comes late adds its interval and at most this to the time of
+ * silence. */
 #define LATE_MOST (20 * VB_MSEC)
 /* bytes that one step copies, before others have a turn */
 #define STEP_BYTES (1u << 20)
@@ -273,7 +274,8 @@ enum vb_next vb_near_finish_here(struct vb_qp *qp)
 	return NEXT_GOES;
 }
 
-/* Memory windows (IBA 10.8.3.3). */
+/* Bind a memory window or invalidate a key, after all earlier requests (IBA
+ * 10.8.3.3). */
 static enum vb_next do_local(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 	VB_REQUIRES(qp->drive)
 {
@@ -493,7 +495,7 @@ void vb_near_set_light(struct vb_qp *qp, bool yes)
 }
 
 /* All calls of one step pass the same @now. A new @now begins a new step, which
- * may copy as many bytes again. */
+ * can again copy the full number of bytes. */
 static void begin_step(struct vb_near_qp *nq, vb_time now)
 {
 	if (nq->step_at == now)

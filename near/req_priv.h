@@ -65,7 +65,8 @@ static inline uint32_t vb_near_outstanding(const struct vb_qp *qp)
 /* near/req.c */
 /* Requests stand on the lane: check from time to time that the peer lives. */
 void vb_near_start_clock(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
-/* The peer has done something for us: forget earlier silence and RNR. */
+/* The peer has carried out something for @qp: forget earlier silence and
+ * RNR. */
 void vb_near_progress(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Send all requests that stand on the lane again: the peer answers them as not
  * executed. */
@@ -79,8 +80,8 @@ void vb_near_be_silent(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 /* The oldest work request completes with @status, and @qp enters ERR. */
 void vb_near_fail_oldest(struct vb_qp *qp, enum vb_wc_status status)
 	VB_REQUIRES(qp->drive);
-/* The next work request fails on this side, once all earlier ones have ended.
- * Returns NEXT_WAITS. */
+/* Fail the next work request on this side if all earlier ones have ended; if
+ * not, a later step tries again. Returns NEXT_WAITS. */
 enum vb_next vb_near_fail_here(struct vb_qp *qp, enum vb_wc_status status)
 	VB_REQUIRES(qp->drive);
 /* The next work request is done. Returns NEXT_GOES. */
@@ -88,29 +89,31 @@ enum vb_next vb_near_finish_here(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 /* near/lane.c */
 /* Put the work request on the lane as @op. @fault: with NEAR_FAULT, the reason
- * why the requester may not carry it out itself. NEXT_WAITS: the lane is full,
- * or the work request's own memory cannot be read. */
+ * why the requester has no right to do it. NEXT_WAITS: the lane is full, or the
+ * work request's own memory cannot be read. */
 enum vb_next vb_lane_put(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			 enum vb_near_op op, enum vb_fault fault, vb_time now)
 	VB_REQUIRES(qp->drive);
 /* Put a SEND on the lane without reading the clock. False: not possible now. */
 bool vb_lane_put_quick(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 	VB_REQUIRES(qp->drive);
-/* Put small WRITEs from nq->sent on on the lane as one NEAR_MANY record. False:
- * not possible now. */
+/* Put the small WRITEs that begin at index nq->sent on the lane, as one
+ * NEAR_MANY record. False: not possible now. */
 bool vb_lane_put_many(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
-/* Tell the peer's program that the connection is established: it may wait for
- * that event, and accesses to its memory do not tell it. */
+/* Tell the peer's program that the connection is established: that program may
+ * be waiting for the event, and accesses to its memory do not show it. */
 void vb_lane_tell_news(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 #define VB_MANY_LEAST 8 /* the fewest WRITEs that a record pays off for */
 
 /* near/here.c */
 /* Carry out a READ or WRITE by copying, at most nq->step_left bytes in this
- * call. NEXT_WAITS: it failed, and the consequences are already drawn.
- * NEXT_LATER: the step has copied enough. */
+ * call. NEXT_WAITS: it failed, and this call has done what follows: a
+ * completion, a message to the peer, or a timer. NEXT_LATER: the step has
+ * copied enough. */
 enum vb_next vb_here_do(struct vb_qp *qp, struct vb_send_wqe *wqe, vb_time now)
 	VB_REQUIRES(qp->drive);
-/* Carry out several small WRITEs with one system call. False: none was. */
+/* Carry out several small WRITEs with one system call. False: none was carried
+ * out. */
 bool vb_here_do_many(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 
 #endif

@@ -225,8 +225,9 @@ static enum vb_fault near_resp_take_one(const struct vb_near_job *j,
 	return FAULT_NONE;
 }
 
-/* Stop at the first WRITE that is refused. The requester is told of those
- * before it, and sends that one again alone, at the front of the lane. */
+/* Place the WRITEs up to the first that is refused. The answer is for those
+ * before it; the requester sends the refused one again as the first of a
+ * request, and then learns the fault. */
 static enum vb_fault take_many(const struct vb_near_job *j)
 {
 	struct many m = { .at = j->data, .end = j->data + j->r->bytes };
@@ -290,8 +291,8 @@ static enum vb_fault take_store(const struct vb_near_job *j)
 			     j->r->va, &word);
 }
 
-/* The requester reports what it may not do. The responder believes that: a
- * false report harms only the requester's own connection. */
+/* The requester reports what it has no right to do. The responder believes the
+ * report: a false report harms only the requester's own connection. */
 static enum vb_fault take_fault(const struct vb_near_job *j)
 {
 	uint32_t fault = j->r->imm;
@@ -380,7 +381,7 @@ static void near_refuse(const struct vb_near_job *j, enum vb_fault fault)
 	const struct vb_fault_row *row =
 		qp->adapter->rnic ? stream_row(fault) : vb_fault_rc(fault);
 
-	/* the queue pair enters ERR and sends no answer */
+	/* ACT_DIE: no NAK; the requester hears that @qp takes no requests */
 	j->a->kind = ANSWER_NOBODY;
 	if (row->action != ACT_DIE) {
 		vb_count(qp->adapter, row->counter, 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The inside of the responder: near/resp.c judges and carries out requests,
- * near/pull.c fetches the data of long SENDs. near->rx and the drive lock of
- * job.qp are held in every function.
+ * near/pull.c fetches the data of long SENDs. The caller of each function holds
+ * near->rx and the drive lock of job.qp.
  */
 #ifndef NEAR_RESP_PRIV_H
 #define NEAR_RESP_PRIV_H

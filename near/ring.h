@@ -68,8 +68,8 @@ struct vb_answer_slot {
 	struct vb_answer_note a;
 } __attribute__((aligned(VB_CACHE_LINE)));
 
-/* One direction of a lane. The other program may write anything anywhere in it
- * at any time. */
+/* One direction of a lane. Expect the other program to write anything anywhere
+ * in it at any time. */
 struct vb_ring {
 	struct vb_request_slot requests[VB_RING_SLOTS];
 	struct vb_answer_slot answers[VB_RING_SLOTS];
@@ -134,7 +134,7 @@ void vb_ring_commit(struct vb_ring_writer *w);
  * -EPROTO: the lengths are invalid. */
 VB_MUST_CHECK int vb_ring_look(const struct vb_ring_reader *rd,
 			       struct vb_request *r, const uint8_t **data);
-/* The oldest request is processed: its slot and data are free again. */
+/* The caller has processed the oldest request: free its slot and data. */
 void vb_ring_done(struct vb_ring_reader *rd);
 
 /* Fetch the cache line of the next answer for writing ahead of time. The peer

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Processing the lanes: requests from peers, and answers to our requests. */
+/* Processing the lanes: peers' requests, and answers to this program's. */
 #include <errno.h>
 
 #include "base/log.h"
@@ -87,13 +87,14 @@ static void near_carry_out(struct vb_near *n, struct vb_peer *p,
 	}
 	if (qp && vb_near_is_called(qp, r->dqpn))
 		vb_near_request(n, p, qp, r, data, a);
-	/* A message that was fetched in part may be refused by now. The next
-	 * message on the lane is another one and begins at 0. */
+	/* A message that this program has fetched in part can be refused now.
+	 * The next message on the lane is another one and begins at 0. */
 	if (VB_LIKELY(a->kind != ANSWER_LATER))
 		p->split.at = 0;
 }
 
-/* A request or answer may have made something due for @qp. */
+/* A request or answer was processed for @qp: let the engine do what is due now,
+ * if anything can be. */
 static void step_if_due(struct vb_near *n, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
@@ -102,8 +103,8 @@ static void step_if_due(struct vb_near *n, struct vb_qp *qp, vb_time now)
 
 	if (is_well && !qp->adapter->rnic && qp->sq.done == vb_sq_end(&qp->sq))
 		return;
-	/* This thread holds rx, so the step is a short one; the rest is done in
-	 * a step of its own. */
+	/* This thread holds rx, so it takes a short step; a later step, without
+	 * rx, does the rest. */
 	vb_near_set_light(qp, true);
 	vb_near_step(n, qp, now);
 	vb_near_set_light(qp, false);
@@ -265,8 +266,8 @@ static void near_serve_expel(struct vb_near *n, unsigned at)
 	vb_peer_put(p);
 }
 
-/* Does the sender of the first message still copy its part? It wakes this
- * program when it ends. */
+/* Does the sender of the first message on the lane still copy its part? When
+ * that copy ends, the sender wakes this program. */
 static bool is_held_up(const struct vb_peer *p)
 {
 	return p->split.waits && vb_split_copy_look(&p->split) == SPLIT_SLOW;
@@ -278,8 +279,8 @@ bool vb_serve_has_something(const struct vb_near *n, const struct vb_peer *p)
 	       (vb_ring_has_request(&p->reader) && !is_held_up(p));
 }
 
-/* The queue pair has failed and no access through it is under way: the sender
- * cannot begin to copy its part any more, so take the receive back, which
+/* If the queue pair has failed and no access through it is under way, the
+ * sender cannot begin to copy its part any more: take the receive back, which
  * flushes it. */
 static void look_after_part(struct vb_near *n, struct vb_peer *p, vb_time now)
 	VB_REQUIRES(n->rx)
@@ -354,8 +355,8 @@ static void serve_rest(struct vb_near *n, struct vb_peer *p, vb_time now)
 		;
 }
 
-/* The peer has taken a part of a message, and that message is given up.
- * (Unchecked: there may be no queue pair to lock.) */
+/* If @p has taken a part of a message, give that message up. (Unchecked: there
+ * may be no queue pair to lock.) */
 void vb_serve_abandon(struct vb_near *n, struct vb_peer *p) VB_UNCHECKED
 {
 	struct vb_qp *qp = vb_near_find_qp(n, p->split.qpn);

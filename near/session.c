@@ -41,7 +41,7 @@
 #define SESSION_MAGIC 0x76626e72 /* "vbnr" */
 #define BACKLOG	      64
 #define MOST_FDS      4
-/* in one call, so that the engine thread does other work, too */
+/* of one vb_near_meet(), so that the engine thread does other work, too */
 #define MEET_EVENTS 64
 
 enum session_msg_kind {
@@ -171,7 +171,8 @@ static void forget_caller(struct vb_near *n, struct vb_peer *p)
 		*at = p->next;
 }
 
-/* Releases the table's reference. */
+/* End the session with @p, and release the reference that the table or the list
+ * of callers had. */
 static void near_drop(struct vb_near *n, struct vb_peer *p, vb_time now)
 {
 	forget_caller(n, p);
@@ -338,9 +339,9 @@ static int take_lane(struct vb_peer *p, int fd)
 	return rc;
 }
 
-/* Is the call of @p to be refused? Yes if our own call is under way and our slot
- * is lower, or if @other is a session with the same program, which accepted our
- * call before its own came here. */
+/* Is the call of @p to be refused? Yes if our own call is under way and our
+ * slot is lower, or if @other is a session with the same program, which
+ * accepted our call before it called us. */
 static bool is_crossed(const struct vb_near *n, const struct vb_peer *p,
 		       const struct vb_peer *other)
 {
@@ -349,8 +350,8 @@ static bool is_crossed(const struct vb_near *n, const struct vb_peer *p,
 	return other->registry->nonce == p->registry->nonce;
 }
 
-/* True: no other session with the slot of @p is left. False: the other session
- * stays, and @p has been told so. */
+/* Can @p enter the table by its slot? True: no other session is there (any
+ * more). False: the other session stays, and @p has been told so. */
 static bool takes_its_slot(struct vb_near *n, struct vb_peer *p, vb_time now)
 {
 	struct vb_peer *other = n->peers[p->slot];
@@ -407,8 +408,8 @@ static int on_hello(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		return -EALREADY;
 	forget_caller(n, p);
 	reach = vb_registry_is_open(p->registry, p->pid);
-	/* Enter the table before WELCOME is sent: from then on the peer may
-	 * access our memory, and revoking a key must find it. */
+	/* Enter the table before WELCOME is sent: from then on the peer can
+	 * access our memory, and vb_near_await() must find it. */
 	vb_session_enter(n, p);
 	vb_session_note_also(n, p, in->m.also);
 	(void)note_reach(n, p, reach, PEER_MET);
@@ -511,7 +512,7 @@ static int on_parcel(struct vb_near *n, struct vb_peer *p, struct parcel *in,
 		return on_hello(n, p, in, now);
 	case PEER_MET:
 		return on_ready(n, p, in);
-	default: /* the introduction is over: no message may follow */
+	default: /* the introduction is over: no message is allowed after it */
 		return -EPROTO;
 	}
 }
@@ -544,8 +545,8 @@ void vb_near_meet(struct vb_near *n, vb_time now)
 	unsigned slot;
 
 	for (unsigned i = 0; i < MEET_EVENTS; i++) {
-		/* One event at a time: serving one session may end another, and
-		 * its event would name freed memory. */
+		/* One event at a time: serving one session can end another,
+		 * whose event would then name freed memory. */
 		if (epoll_wait(n->epoll_fd, &ev, 1, 0) != 1)
 			break;
 		if (!ev.data.ptr)
@@ -592,7 +593,7 @@ int vb_session_init(struct vb_near *n)
 	int rc;
 
 	if (!vb_registry_is_open(n->registry, getpid()))
-		return -EPERM; /* nor may we read another's memory */
+		return -EPERM; /* another program's memory is closed, too */
 	(void)getrlimit(RLIMIT_NOFILE, &limit);
 	/* A session takes two descriptors; leave most of them to the program.
 	 */

@@ -21,12 +21,13 @@ void vb_session_enter(struct vb_near *n, struct vb_peer *p)
 void vb_session_leave(struct vb_near *n, struct vb_peer *p)
 	VB_EXCLUDES(n->lock);
 
-/* The session with @p is over. What the peer has put on the lane before is
- * still processed. The caller has the table's reference back. */
+/* The session with @p is over. This call still processes what the peer has put
+ * on the lane before. The caller has the table's reference back. */
 void vb_session_end(struct vb_near *n, struct vb_peer *p, vb_time now);
 
 /* The program of @p, which is in the table, has the slot @also, too. Ignored
- * when @also is 0, no slot number, one of ours, or taken by another peer. */
+ * when @also is 0, no slot number, one of this program's, or taken by another
+ * peer. */
 void vb_session_note_also(struct vb_near *n, struct vb_peer *p, unsigned also)
 	VB_EXCLUDES(n->lock);
 

@@ -2,7 +2,7 @@
 /*
  * The sessions by slot: which programs this one has met, is meeting, or wants
  * to meet. near->lock guards the table; only the engine thread enters and
- * removes peers, so that thread may read the table without the lock.
+ * removes peers, so that thread reads the table without the lock.
  */
 #include "near/session_priv.h"
 

@@ -13,7 +13,7 @@ enum offer_state {
 	OFFER_TAKEN = 2,
 	OFFER_DONE = 4,
 	OFFER_FAILED = 6,
-	/* taken, and the receiver may sleep until the end */
+	/* taken; at the end the sender must wake the receiver */
 	OFFER_AWAITED = 8,
 	OFFER_STATES = 16,
 };
@@ -46,7 +46,8 @@ static uint32_t word_of(const struct vb_split_copy *s)
 	return atomic_load_explicit(&s->offer->word, memory_order_acquire);
 }
 
-/* Any other value of the word means that the sender has not copied the part. */
+/* A word that is neither taken, awaited nor done means that the sender has not
+ * copied the part. */
 enum vb_split_copy_end vb_split_copy_look(const struct vb_split_copy *s)
 {
 	uint32_t word = word_of(s);

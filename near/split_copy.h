@@ -43,16 +43,17 @@ struct vb_split_copy {
 	uint32_t qpn, life;	 /* the receiver's queue pair */
 	struct vb_recv_wqe recv; /* the receive that the message takes */
 	uint64_t at;		 /* how many bytes are copied already */
-	/* What `at` becomes when the sender has copied its part, or not. */
+	/* The next value of `at`: if the sender copies its part, and if not. */
 	uint64_t if_done, if_not;
 };
 
-/* Offer @part. False: not now, because the sender was slow not long ago. */
+/* Offer @part to the sender. False: not done, because the sender was slow not
+ * long ago. */
 bool vb_split_copy_make(struct vb_split_copy *s,
 			const struct vb_copy_part *part);
 
 enum vb_split_copy_end {
-	SPLIT_OURS, /* nothing was copied, and nothing will be */
+	SPLIT_OURS, /* the sender has copied nothing, and will not */
 	SPLIT_DONE,
 	SPLIT_SLOW, /* the sender has taken it and is still copying */
 };

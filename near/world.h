@@ -17,16 +17,16 @@
 
 struct vb_peer;
 
-/* What the kernel says about a thread. For a process the greatest value of its
- * threads counts. */
+/* What the kernel says about a thread. A process has the greatest of its
+ * threads' values. */
 enum vb_whereabouts {
 	IS_ELSEWHERE, /* in no copy of our memory */
 	IS_UNSEEN, /* maybe in a copy but stopped there, or /proc is closed */
 	MAY_COPY,  /* it runs, or waits for a page inside a copy */
 };
 
-/* Any thread calls these functions, most of them with locks held, so none of
- * them waits but pause(). @arg is vb_near_world.arg. */
+/* Any thread calls these functions, most of them with locks held, so only
+ * pause() waits. @arg is vb_near_world.arg. */
 struct vb_near_world {
 	/* The time, in ns, that never goes back. */
 	vb_time (*now)(void *arg);

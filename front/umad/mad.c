@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * MADs: their addresses, sending, receiving. A port's descriptor is the socket
- * of its connection, so programs may wait for it as they like; a MAD that is
- * too long for the caller's buffer stays in the socket's queue.
+ * of its connection, so a program can wait for it by poll() and the like; a MAD
+ * that is too long for the caller's buffer stays in the socket's queue.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -63,7 +63,7 @@ int umad_set_grh_net(void *umad, void *mad_addr)
 	return 0;
 }
 
-/* The flow label is in host order here. */
+/* As umad_set_grh_net(), but the flow label of @mad_addr is in host order. */
 UMAD_EXPORT int umad_set_grh(void *umad, void *mad_addr)
 {
 	struct ib_user_mad *mad = umad;
@@ -126,7 +126,7 @@ static struct vb_umad_wish wish_for(int class, int version, uint8_t rmpp)
 	};
 }
 
-/* What the interface knows is one error, whatever the cause. */
+/* The functions of libibumad return one error, EPERM, whatever the cause. */
 static int all_are_eperm(int rc)
 {
 	return rc < 0 ? -EPERM : rc;
@@ -139,7 +139,7 @@ UMAD_EXPORT int umad_register(int portid, int mgmt_class, int mgmt_version,
 	struct vb_umad_wish w =
 		wish_for(mgmt_class, mgmt_version, rmpp_version);
 
-	w.oui = OPENIB_OUI; /* which matters to classes 0x30 to 0x4f alone */
+	w.oui = OPENIB_OUI; /* only classes 0x30 to 0x4f look at it */
 	if (method_mask)
 		memcpy(w.methods, method_mask, sizeof(w.methods));
 	return all_are_eperm(register_agent(portid, &w));
@@ -159,7 +159,8 @@ UMAD_EXPORT int umad_register_oui(int portid, int mgmt_class,
 	return all_are_eperm(register_agent(portid, &w));
 }
 
-/* Errors are positive here. UMAD_USER_RMPP: the program does RMPP itself. */
+/* Returns 0 or a positive errno. UMAD_USER_RMPP: the program does RMPP
+ * itself. */
 UMAD_EXPORT int umad_register2(int port_fd, struct umad_reg_attr *attr,
 			       uint32_t *agent_id)
 {
@@ -298,10 +299,12 @@ UMAD_EXPORT int umad_poll(int portid, int timeout_ms)
 	return -EIO;
 }
 
-/* Between looking at a message and taking it, no other thread may take it. */
+/* A thread holds this lock from looking at a message until it has taken it, so
+ * that no other thread takes the message in between. */
 static pthread_mutex_t taking = PTHREAD_MUTEX_INITIALIZER;
 
-/* The first message's head and header, which stay in the queue. */
+/* Copy the first message's head and header to *@m; the message stays in the
+ * queue. */
 static int look(int fd, struct vb_umad_mad *m)
 {
 	ssize_t n = recv(fd, m, sizeof(*m), MSG_PEEK | MSG_DONTWAIT);
@@ -342,7 +345,8 @@ static int take_short(int fd, struct vb_umad_mad *m, void *data, size_t len)
 	return (size_t)n == sizeof(*m) + len ? 0 : -EPROTO;
 }
 
-/* Returns 0, or -errno; -ENOSPC with *@length, when there is no room. */
+/* Take a message into @mad, which has room for *@length bytes. Returns 0, or
+ * -ENOSPC: too little room; both set *@length to the data's. Else -errno. */
 static int take(int fd, struct ib_user_mad *mad, int *length)
 {
 	struct vb_umad_mad m;
@@ -388,7 +392,7 @@ UMAD_EXPORT int umad_recv(int portid, void *umad, int *length, int timeout_ms)
 		pthread_mutex_lock(&taking);
 		rc = take(portid, mad, length);
 		pthread_mutex_unlock(&taking);
-		/* Another thread was faster: wait on, if it is for ever. */
+		/* Another thread has taken it: wait again, if without limit. */
 	} while (rc == -EAGAIN && timeout_ms < 0);
 	if (rc == 0)
 		return (int)mad->agent_id;

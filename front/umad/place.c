@@ -18,7 +18,7 @@
 
 /* --- places --- */
 
-/* FABRIC/NODE or NODE, @len characters. False: it is neither. */
+/* Parse @spec, @len characters: FABRIC/NODE or NODE. False: it is neither. */
 static bool parse_place(const char *spec, size_t len, struct umad_place *place)
 {
 	const char *slash = memchr(spec, '/', len);
@@ -89,7 +89,7 @@ int umad_place_index(const char *name)
 
 static int trust(int fd)
 {
-	/* Who does not answer must not stop the program for ever. */
+	/* A fabric that does not answer must not stop the program for ever. */
 	const struct timeval patience = { .tv_sec = ANSWER_SECONDS };
 	uid_t uid;
 
@@ -127,7 +127,8 @@ static struct vb_umad_where where(const struct umad_place *place,
 	return w;
 }
 
-/* Send @w; the answer is of @room bytes, or a head alone that says why not. */
+/* Send @w and read the answer: @room bytes, or a head alone that has the
+ * error. */
 static int ask(int fd, const struct vb_umad_where *w, void *answer, size_t room)
 {
 	struct vb_umad_head *head = answer;

@@ -92,7 +92,7 @@ static int get_port(unsigned index, const struct umad_place *place,
 	return fill_pkeys(port, &info);
 }
 
-/* How much a port is to be preferred. */
+/* choose_port() prefers the port that is worth more. */
 static unsigned worth(const struct vb_umad_info *i)
 {
 	if (i->state == STATE_ACTIVE)
@@ -100,7 +100,8 @@ static unsigned worth(const struct vb_umad_info *i)
 	return i->phys == PHYS_LINK_UP ? 2 : 1;
 }
 
-/* The first active port, or the first whose link is up, or the first. */
+/* The port that a caller means by 0: of a switch port 0; otherwise the first
+ * active one, or the first whose link is up, or the first. */
 static int choose_port(const struct umad_place *place, unsigned *number)
 {
 	struct vb_umad_info info;
@@ -122,7 +123,8 @@ static int choose_port(const struct umad_place *place, unsigned *number)
 	return 0;
 }
 
-/* From what callers name to what this library knows. */
+/* Find the adapter @name (NULL: the first) and its port @number (0: by
+ * choose_port()). -ENODEV; -EINVAL; or the -errno of asking the fabric. */
 static int resolve(const char *name, int number, unsigned *index,
 		   struct umad_place *place, unsigned *port)
 {
@@ -170,8 +172,8 @@ static void fill_ca(umad_ca_t *ca, unsigned index, const struct vb_umad_info *i)
 	ca->system_guid = htobe64(i->sys_guid);
 }
 
-/* The ports that a umad_ca_t has room for: 1 to 9 of an adapter, 0 of a
- * switch. */
+/* Fill in the ports for which a umad_ca_t has room: 1 to 9 of a CA or router, 0
+ * of a switch. */
 static int fill_ports(umad_ca_t *ca, unsigned index,
 		      const struct umad_place *place)
 {
@@ -222,7 +224,7 @@ UMAD_EXPORT int umad_get_ca(const char *ca_name, umad_ca_t *ca)
 	return rc;
 }
 
-/* Index 0 is that of port 0, which only switches have. */
+/* portguids[p] is the GUID of port p; only switches have a port 0. */
 UMAD_EXPORT int umad_get_ca_portguids(const char *ca_name, __be64 *portguids,
 				      int max)
 {
@@ -347,15 +349,15 @@ UMAD_EXPORT int umad_open_port(const char *ca_name, int portnum)
 	return rc;
 }
 
-/* InfiniBand has no ports without queue pair 0. */
+/* Every port of InfiniBand has queue pair 0, so this is umad_open_port(). */
 int umad_open_smi_port(const char *ca_name, int portnum);
 UMAD_EXPORT int umad_open_smi_port(const char *ca_name, int portnum)
 {
 	return umad_open_port(ca_name, portnum);
 }
 
-/* One adapter is both: these two came with adapters whose queue pairs 0 and 1
- * belong to different devices. */
+/* libibumad has pairs for adapters whose queue pairs 0 and 1 (SMI and GSI)
+ * belong to different devices; here one adapter is both of a pair. */
 struct umad_ca_pair {
 	char smi_name[UMAD_CA_NAME_LEN];
 	uint32_t smi_preferred_port;

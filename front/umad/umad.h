@@ -3,7 +3,8 @@
  * libibumad.so.3: InfiniBand's management datagrams for programs, with
  * rdma-core's symbols and versions. Adapters are those that VERBENA_DEVICES
  * names by ib:NODE or ib:FABRIC/NODE; they are called ib0, ib1 and so on, in
- * that order, and are ports of a fabric's process (fabricd).
+ * that order. Each is a node of an emulated fabric, which another process
+ * (fabricd) runs.
  */
 #ifndef FRONT_UMAD_UMAD_H
 #define FRONT_UMAD_UMAD_H
@@ -23,24 +24,25 @@ struct umad_place {
 	char node[VB_UMAD_NAME];
 };
 
-/* How many adapters VERBENA_DEVICES names. */
+/* Returns how many adapters VERBENA_DEVICES names. */
 unsigned umad_places(void);
-/* Adapter @index; false: there is none. */
+/* Writes the place of adapter @index to @place. False: there is none. */
 bool umad_place(unsigned index, struct umad_place *place);
 /* The index of the adapter that is called @name ("ib0"); NULL: the first. -1:
  * none. */
 int umad_place_index(const char *name);
 
-/* One connection to the fabric of @place. A descriptor that the caller closes,
+/* Connect to the fabric of @place. Returns a descriptor that the caller closes,
  * or -errno. */
 int umad_connect(const struct umad_place *place);
-/* Ask for node and port. 0 or -errno. */
+/* Ask the fabric about the node at @place and its port @port. 0 or -errno. */
 int umad_ask(const struct umad_place *place, unsigned port,
 	     struct vb_umad_info *info);
-/* Connect, and attach to a port. A descriptor or -errno. */
+/* Connect, and take port @port of the node at @place. Returns a descriptor that
+ * the caller closes, or -errno. */
 int umad_attach(const struct umad_place *place, unsigned port);
-/* Send @bytes over @fd with a socket for the answer. The answer's result, or
- * -errno. */
+/* Send @bytes over @fd, with a new socket that the answer comes by, and wait
+ * for it. Returns the result in the answer, or -errno. */
 int umad_call(int fd, const void *bytes, size_t len);
 
 /* The level that umad_debug() set. */
