@@ -24,7 +24,7 @@
 
 static struct vb_mutex open_lock = VB_MUTEX_INITIALIZER(RANK_OPEN);
 struct vb_engine *_Atomic vb_engine_now; /* open_lock to write */
-/* How many forks lie between the process that first opened a device and this
+/* How many forks lie between the process that loaded this library and this
  * one. */
 static _Atomic unsigned forks;
 

@@ -47,8 +47,8 @@ struct vb_peer_id {
 
 /* iWARP (engine/poll_hint.c): when the stream last sent and received; whether a
  * poll that finds completions shall look for an answer first; how many answers
- * in a row came soon, and how many such a poll needs. vb_poll_hint_begin()
- * resets it, not a new queue pair in the same memory. */
+ * in a row came soon, and how many a poll wants first. A queue pair that reuses
+ * the memory resets nothing; vb_poll_hint_begin() does. */
 struct vb_poll_hint {
 	_Atomic vb_time sent, came;
 	_Atomic bool looks;
@@ -156,9 +156,10 @@ struct vb_engine {
 	struct vb_qp *_Atomic gathers;
 	struct vb_qp *gathered;
 	/* True: ACKs may be delayed and timers be left to polls, because the
-	 * engine thread looks within a millisecond (times pace) for those that
-	 * nobody has seen to. Only the engine thread sets it; it clears it with
-	 * rx held, before it plans its sleep with timer_lock. */
+	 * engine thread looks within a millisecond (times pace) for ACKs that
+	 * waited too long and timers that no poll has stepped. Only the engine
+	 * thread sets it; it clears it with rx held, before it plans its sleep
+	 * with timer_lock. */
 	_Atomic bool attentive;
 	/* What the engine thread does; only that it rests matters to others. A
 	 * program that is about to sleep ends the rest by storing

@@ -62,8 +62,8 @@
 #define VB_TIMER_SOON (200 * VB_USEC) /* as it is */
 #define VB_DUE_A_POLL 4
 
-/* The thread lingers before it sleeps: ib_read_lat between two hosts took 9.2
- * to 11.3 us, and 20 without. */
+/* The thread looks for more packets (lingers) before it sleeps: ib_read_lat
+ * between two hosts took 9.2 to 11.3 us, and 20 without. */
 #define VB_LINGER      (30 * VB_USEC)
 #define VB_LINGER_TURN (200 * VB_USEC) /* with its group */
 #define VB_EAGER_MOST  8	       /* with its group */
@@ -406,8 +406,8 @@ bool vb_thread_on_packets(struct vb_thread_policy *t, uint64_t program,
 /* @left_until has come. True: the caller drains the sockets, as above. */
 bool vb_thread_on_time(struct vb_thread_policy *t, uint64_t program,
 		       vb_time now);
-/* The thread drained the sockets, as it was told to, and found @got. It lingers
- * now if @t->does is THREAD_LINGERS. */
+/* The thread has drained the sockets, as it was told to, and found @got. It
+ * lingers now if @t->does is THREAD_LINGERS. */
 void vb_thread_drained(struct vb_thread_policy *t, enum vb_drained got,
 		       uint64_t program, vb_time now);
 /* The thread lingers, and its yield @took so long. True: it drains the sockets;
