@@ -6,10 +6,10 @@
  * among the descriptors of the processes that it may look into: those of its
  * user. The counts themselves are in a file, whose descriptor the memfd names:
  * the file stays when the program is killed, and then no process has it locked.
- * The next program that opens a device adds such a file to the totals, a file
- * with one record for each device, to which programs that end normally add
- * their counts themselves. Where the program has no directory for files, it
- * counts in the memfd.
+ * The next program that opens a device or reads counters adds such a file to
+ * the totals, a file with one record for each device, to which programs that
+ * end normally add their counts themselves. Where the program has no directory
+ * for files, it counts in the memfd.
  */
 #include "engine/counters.h"
 

@@ -3,8 +3,9 @@
  * The counters of a device, as other programs of the user see them. A program
  * counts into memory that they can read. When it closes the device or exits, it
  * adds its counts to a file of totals; if it was killed, the next program that
- * opens a device adds them. The same kind of memory holds the device's roster
- * (core/roster.h), which disappears with the program however that ends.
+ * opens a device or reads counters adds them. The same kind of memory holds the
+ * device's roster (core/roster.h), which disappears with the program however
+ * that ends.
  */
 #ifndef ENGINE_COUNTERS_H
 #define ENGINE_COUNTERS_H

@@ -96,7 +96,7 @@ static void refresh_ports(struct vb_service *s, vb_time now)
 /*
  * Watch the packet sockets or not, as the policy says, and show others whether
  * the thread rests. A rest that goes on is not stored again, because that would
- * undo the call of a program that has ended the rest in between.
+ * overwrite the word of a program that has ended the rest in between.
  */
 static void publish(struct vb_service *s)
 {

@@ -237,8 +237,8 @@ static bool is_full(int error)
 	return error == EAGAIN || error == ENOBUFS || error == ENOMEM;
 }
 
-/* Does the link keep the frames for a new try? The kernel reports ENOBUFS, a
- * queue of the host dropped the packet, only to a socket with IP_RECVERR: there
+/* Does the link keep the frames for a new try? The kernel reports ENOBUFS (a
+ * queue of the host dropped the packet) only to a socket with IP_RECVERR: there
  * the packet is lost as on a wire, because a new try would flood the host
  * further. */
 static bool is_left(const struct vb_udp *u, int error)
