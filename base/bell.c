@@ -23,21 +23,21 @@ void vb_bell_clear(struct vb_bell *b)
 /*
  * Let a cancellation signal that is on its way arrive here. pthread_cancel()
  * first marks the thread as cancelled, at any moment, and then sends it a
- * signal. glibc before 2.41 obeys that signal even if the thread has disabled
- * cancellation meanwhile, when it arrives while the thread sleeps in a
- * cancellation point; locks that the thread holds there are then never
- * released. A cancellation point waits for such a signal before it returns;
- * poll() with no descriptors is one that does nothing else.
+ * signal. If that signal arrives while the thread sleeps in a cancellation
+ * point, glibc before 2.41 obeys it even if the thread has disabled
+ * cancellation meanwhile; then the thread ends and never releases its locks. A
+ * cancellation point waits for such a signal before it returns; poll() with no
+ * descriptors is one that does nothing else.
  */
 static void await_cancellation_on_its_way(void)
 {
 	(void)poll(NULL, 0, 0);
 }
 
-/* There is no timeout, because the kernel then restarts this call after a
- * signal exactly when it would restart a read(2). The C library does not treat
- * this call as a cancellation point, so the cancellation type is asynchronous
- * meanwhile; no lock is held here. */
+/* The call has no timeout, because only so the kernel restarts it after a
+ * signal exactly when it would restart a read(2). For the C library the call is
+ * no cancellation point, so make the cancellation type asynchronous meanwhile;
+ * this thread holds no lock. */
 int vb_bell_wait(struct vb_bell *b)
 {
 	/* Not on the stack: AddressSanitizer complains about the stack that a

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A word on which one thread sleeps until another rings. The ringing thread may
- * be of this process or of another one that maps the word. A thread that has
- * something for the sleeper stores it where the sleeper will look, and then
- * rings. The sleeper sets the bell, looks, and then sleeps. Both sides are
- * sequentially consistent, so that of a ring and a sleep at the same time at
- * least one sees the other. The first ring wakes the sleeper; further rings
- * only read the word.
+ * A word on which one thread sleeps until another rings. The ringing thread
+ * belongs to this process or to another that maps the word. It stores what it
+ * has for the sleeper where the sleeper will look, and then rings. The sleeper
+ * sets the bell, looks, and then sleeps. Both sides are sequentially
+ * consistent, so that of a ring and a sleep at the same time at least one sees
+ * the other. The first ring wakes the sleeper; further rings only read the
+ * word.
  */
 #ifndef BASE_BELL_H
 #define BASE_BELL_H
@@ -16,7 +16,7 @@
 #include "base/defs.h"
 
 struct vb_bell {
-	/* Not trusted: another process may write anything here. */
+	/* Do not trust it: another process can write anything here. */
 	_Atomic uint32_t sleeps;
 };
 
@@ -28,8 +28,8 @@ void vb_bell_clear(struct vb_bell *b);
  * 0; -EINTR after a signal, as read(2). A cancellation point. */
 VB_MUST_CHECK int vb_bell_wait(struct vb_bell *b);
 
-/* Ring, after storing something for the sleeper. True: a thread sleeps by the
- * bell, or had set it. */
+/* Ring; the caller has stored something for the sleeper before. True: a thread
+ * sleeps by the bell, or has set it to sleep. */
 bool vb_bell_ring(struct vb_bell *b);
 /* Wake the sleeper, whatever the word says. */
 void vb_bell_wake(struct vb_bell *b);

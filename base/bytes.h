@@ -29,8 +29,8 @@ static inline size_t vb_reader_left(const struct vb_reader *r)
 	return (size_t)(r->end - r->at);
 }
 
-/* The next @len bytes. NULL: fewer are left, and the reader gives none any
- * more. */
+/* Take the next @len bytes. NULL: the reader has fewer, and gives no more from
+ * now on. */
 static inline const uint8_t *vb_take(struct vb_reader *r, size_t len)
 {
 	const uint8_t *p = r->at;
@@ -44,8 +44,8 @@ static inline const uint8_t *vb_take(struct vb_reader *r, size_t len)
 	return p;
 }
 
-/* A big-endian number of @bytes bytes. Where @bytes is a constant 4 or 8 this
- * is one instruction; compilers do not make one of the loop. */
+/* Returns a big-endian number of @bytes bytes. A constant 4 or 8 is treated
+ * apart and takes one instruction, which compilers do not make of the loop. */
 static inline uint64_t vb_load_be(const uint8_t *p, unsigned bytes)
 {
 	uint64_t v = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A doubly linked list. The link is a member of the listed object, which leaves
- * the list in one step, however long the list is. The head is a pointer, NULL
- * for an empty list. The caller holds the lock that guards the list.
+ * A doubly linked list. The link is a member of the listed object, so an object
+ * leaves the list in one step, however long the list is. The head is a pointer,
+ * NULL for an empty list. The caller holds the lock that guards the list.
  */
 #ifndef BASE_CHAIN_H
 #define BASE_CHAIN_H

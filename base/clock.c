@@ -5,8 +5,8 @@
 #include <time.h>
 
 /* The two clocks run at the same rate, so that a difference beyond the time
- * that reading them takes means that the wall clock was set. A change smaller
- * than SLACK is not noticed. */
+ * that reading them takes means that the wall clock was set. This file does not
+ * notice a change smaller than SLACK. */
 #define SLACK (10 * VB_USEC)
 #define CLOSE VB_USEC /* between the two readings of a good sample */
 #define TRIES 8
@@ -34,8 +34,8 @@ static struct vb_clock_sample take_sample(void)
 	return s;
 }
 
-/* The best of some samples: an interrupt between the readings makes a sample
- * worse. */
+/* Returns the best of some samples, because an interrupt between the readings
+ * makes a sample worse. */
 static struct vb_clock_sample take_good_sample(void)
 {
 	struct vb_clock_sample best = take_sample(), s;
@@ -70,7 +70,7 @@ vb_time vb_clock_wall(vb_time at)
 		return at + (uint64_t)kept;
 	s = take_good_sample();
 	now = vb_clock_ahead(kept, &s);
-	/* Of several threads that notice a change, one decides for all. */
+	/* If several threads notice a change, one of them decides for all. */
 	if (atomic_compare_exchange_strong(&ahead, &kept, now))
 		kept = now;
 	return at + (uint64_t)kept;

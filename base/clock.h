@@ -17,9 +17,9 @@ vb_time vb_clock_wall(vb_time at);
 struct vb_clock_sample {
 	vb_time before, wall, behind;
 };
-/* How far the wall clock is ahead of the monotonic one: @kept (0: not known
- * yet) as long as the sample agrees with it, and otherwise what the sample
- * says. */
+/* Returns how far the wall clock is ahead of the monotonic one: @kept (0: not
+ * known yet) as long as the sample agrees with it, otherwise the sample's
+ * difference. */
 int64_t vb_clock_ahead(int64_t kept, const struct vb_clock_sample *s);
 
 #endif

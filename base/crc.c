@@ -77,11 +77,11 @@ static uint32_t shift(const struct powers *p, uint32_t v, uint64_t bytes)
 }
 
 /*
- * x^300 + x^155 + x^117 + x^89 + 1 is a multiple of P, so a word may be removed
- * from a message and added again 145, 183, 211 and 300 bits further on. These
+ * x^300 + x^155 + x^117 + x^89 + 1 is a multiple of P, so one can remove a word
+ * from a message and add it again 145, 183, 211 and 300 bits further on. These
  * places lie in five words: @w0 holds what has been added to the word at @at.
- * Afterwards it holds what has been added to the fifth word behind it, which
- * nothing else has reached yet.
+ * Afterwards it holds what has been added to the fifth word behind it, to which
+ * nothing else has been added yet.
  */
 #define FOLD_WORDS 5
 #define FOLD_BYTES (FOLD_WORDS * sizeof(uint64_t))
@@ -131,7 +131,7 @@ uint32_t vb_crc32_folded(uint32_t crc, const void *bytes, size_t len)
 }
 
 /* Does the processor multiply polynomials? Where it does not, or a hypervisor
- * hides that it does, libdeflate looks up a table for every byte. */
+ * hides that it does, libdeflate would look up a table for every byte. */
 static bool multiplies(void)
 {
 #ifdef __x86_64__
@@ -162,8 +162,8 @@ uint32_t vb_crc32c(uint32_t crc, const void *bytes, size_t len)
 	return ~crc32_iscsi(at, (int)len, r);
 }
 
-/* @d is a change of a big-endian 16-bit field: its high byte is covered first.
- * The CRC takes the lowest bit of each byte first. */
+/* @d is a change of a big-endian 16-bit field: the CRC covers its high byte
+ * first, and of each byte the lowest bit first. */
 uint32_t vb_crc32_diff16(uint16_t d, size_t tail)
 {
 	return shift(&forward, (uint32_t)__builtin_bswap16(d) << 16,

@@ -25,7 +25,7 @@ uint32_t vb_crc32c(uint32_t crc, const void *bytes, size_t len);
  */
 bool vb_crc32_solve16(uint32_t diff, size_t tail, uint16_t *d);
 
-/* The inverse: how the CRC changes, for a known @d. */
+/* The inverse: returns how the CRC changes when the field changes by @d. */
 uint32_t vb_crc32_diff16(uint16_t d, size_t tail);
 
 #endif

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 /* In a user namespace, all users that have no number there appear as this
- * one. */
+ * user. */
 #define UID_OF_STRANGERS 65534
 
 union control {

@@ -26,9 +26,9 @@ VB_MUST_CHECK int vb_fdmail_send(int fd, const void *bytes, size_t len,
 /*
  * Receive one message. Returns its length in bytes, 0 at the end of file, or
  * -errno, in which case no descriptor is left open. *@count: the room in @fds,
- * and then how many descriptors came; they are close-on-exec and the caller's.
- * -EMSGSIZE: the message is longer than @room. -EMFILE: more descriptors came
- * than @fds, or this process, has room for.
+ * and then how many descriptors came; they are close-on-exec, and the caller
+ * closes them. -EMSGSIZE: the message is longer than @room. -EMFILE: more
+ * descriptors came than @fds, or this process, has room for.
  */
 VB_MUST_CHECK ssize_t vb_fdmail_recv(int fd, void *bytes, size_t room, int *fds,
 				     unsigned *count, int flags);
@@ -40,8 +40,9 @@ void vb_fdmail_close(const int *fds, unsigned count);
 bool vb_fdmail_has_option(int fd, int option, int value);
 
 /*
- * Is the process at the other end of @fd, which connected or listens, of this
- * user or root? *@uid is its user, (uid_t)-1 when the kernel does not say.
+ * Does the process at the other end of @fd, which connected or listens, belong
+ * to this user or to root? *@uid is its user, (uid_t)-1 when the kernel does
+ * not say.
  */
 VB_MUST_CHECK bool vb_fdmail_trusts_peer(int fd, uid_t *uid);
 

@@ -2,7 +2,7 @@
 /*
  * Writes files within the program's limit on file sizes (RLIMIT_FSIZE). Past
  * the limit the kernel sends SIGXFSZ, which ends a program that does not handle
- * it, and no program expects that from a library's files.
+ * it; no program expects that when a library writes a file.
  */
 #ifndef BASE_FILE_LIMIT_H
 #define BASE_FILE_LIMIT_H
@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* May a file, also one of memfd_create(), have @bytes bytes? The caller asks
- * before ftruncate() and fallocate(). */
+/* Does the limit allow a file, also one of memfd_create(), of @bytes bytes? The
+ * caller asks before ftruncate() and fallocate(). */
 bool vb_file_may_have(uint64_t bytes);
 
 /* Like pwrite(), or like write() if @at is negative, but past the limit it

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The registry of what a child of fork forgets. It takes no lock: another
- * thread may be changing it when the program forks, and the child must be able
+ * thread can be changing it when the program forks, and the child must be able
  * to read what that thread has left. So lists only grow, at their head, and an
  * entry is valid after each single store.
  */
@@ -16,15 +16,15 @@
 #include "base/log.h"
 
 #define CHUNK  1024
-#define CHUNKS 1024 /* descriptors from CHUNK * CHUNKS on are not closed */
+#define CHUNKS 1024 /* not for descriptors >= CHUNK * CHUNKS */
 
 /* The file that a descriptor referred to; ino 0: none. */
 struct mark {
 	_Atomic uint64_t dev, ino;
 };
 
-/* A mapping. @at is NULL while the entry is free, and points to the entry
- * itself while a thread fills it in. */
+/* A mapping to unmap in the child. @at is NULL while the entry is free, and
+ * points to the entry itself while a thread fills it in. */
 struct range {
 	_Atomic(void *) at;
 	_Atomic size_t bytes;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The handlers of SIGSEGV and SIGBUS: a fault raised by a guarded routine is
- * handled here, any other goes to the program's handler, which runs as the
- * kernel would have run it.
+ * The handlers of SIGSEGV and SIGBUS: they handle a fault that a guarded
+ * routine raised, and pass any other to the program's handler, which runs as
+ * the kernel would have run it.
  *
- * Every action that this handler has displaced is kept, each with the one below
- * it at that time. So when the program's handler in turn calls the handler that
- * it displaced, which is this one, the signal goes one step down instead of
- * round in circles.
+ * This file keeps every action that its handler has displaced, each with the
+ * one below it at that time. So when the program's handler in turn calls the
+ * handler that it displaced, which is this one, the signal goes one step down
+ * instead of round in circles.
  */
 #include "base/guard.h"
 
@@ -29,7 +29,7 @@ struct action {
 
 struct watched {
 	int sig;
-	/* Guarded by lock; never freed, as a handler may be reading. */
+	/* Guarded by lock; never freed, because a handler can be reading it. */
 	struct action *kept;
 	_Atomic(const struct action *) top;
 };
@@ -38,17 +38,17 @@ static struct vb_mutex lock = VB_MUTEX_INITIALIZER(VB_RANK_LEAF);
 static struct watched watched[] = { { SIGSEGV }, { SIGBUS } };
 static const struct action system_default; /* all zero is SIG_DFL */
 
-/* In a child of fork. The actions kept are complete at any time; only the lock
- * is reset. */
+/* In a child of fork. The list of kept actions is complete at any time, so
+ * reset only the lock. */
 static void forget_lock(void)
 {
 	vb_mutex_init(&lock, VB_RANK_LEAF);
 }
 VB_FORGET_AT_FORK(forget_lock)
 
-/* The program's handler that runs in this thread, and the signal that it was
- * passed. The TLS model allocates at load time, because a signal handler must
- * not allocate. */
+/* The program's handler that runs in this thread now, and the signal that this
+ * file passed to it. The TLS model allocates at load time, because a signal
+ * handler must not allocate. */
 struct passing {
 	const struct action *to;
 	const void *context;
@@ -80,8 +80,8 @@ static struct watched *watched_of(int sig)
 static void end_by_default(int sig, bool fault)
 {
 	sigaction(sig, &system_default.sa, NULL);
-	/* A fault happens again on return, and leaves a core dump that shows
-	 * where. */
+	/* A fault happens again when this handler returns, and the core dump
+	 * then shows where. */
 	if (!fault)
 		raise(sig);
 }
@@ -105,11 +105,11 @@ static void run(const struct action *a, int sig, siginfo_t *info, void *context)
 }
 
 /*
- * The action that gets the signal. When the program's handler, which got this
- * very signal from here, calls this handler, that shows by the same context at
- * a deeper stack frame, and the next action below gets the signal. (A handler
- * may have left by longjmp(), so that @passing is stale; but a new signal never
- * has the same context at a deeper frame.)
+ * Returns the action that gets the signal. When the program's handler, which
+ * got this very signal from here, calls this handler, the context is the same
+ * and the stack frame deeper: then the next action below gets the signal. (If a
+ * handler left by longjmp(), @passing is stale; but a new signal never has the
+ * same context at a deeper frame.)
  */
 static const struct action *next_action(int sig, const void *context,
 					uintptr_t frame)
@@ -131,8 +131,8 @@ static void pass_on(int sig, siginfo_t *info, void *context, uintptr_t frame)
 	struct passing before = passing;
 	bool fault = is_fault(sig, info);
 
-	/* An ignored fault would repeat for ever, so the program ends, as the
-	 * kernel would have it. */
+	/* An ignored fault would repeat for ever, so end the program, as the
+	 * kernel does. */
 	if (a->sa.sa_handler == SIG_DFL ||
 	    (a->sa.sa_handler == SIG_IGN && fault)) {
 		end_by_default(sig, fault);
@@ -169,8 +169,9 @@ static bool is_same(const struct sigaction *a, const struct sigaction *b)
 	       is_same_mask(&a->sa_mask, &b->sa_mask);
 }
 
-/* Make @sa the action that gets what is not handled here. There is one record
- * for each distinct action, however often the program installs it. */
+/* Make @sa the action that gets the signals that this file does not handle.
+ * There is one record for each distinct action, however often the program
+ * installs it. */
 static int keep(struct watched *w, const struct sigaction *sa)
 {
 	struct action *a = w->kept;
@@ -208,7 +209,7 @@ static int base_take_over(struct watched *w)
 			(now.sa_flags & SA_RESTART);
 	if (sigaction(w->sig, &ours, &was) < 0)
 		return -errno;
-	/* Another thread may have installed its own action in between. */
+	/* Another thread can have installed its own action in between. */
 	return is_ours(&was) ? 0 : keep(w, &was);
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Touches memory that belongs to the program and may not be there.
+ * Copies and atomics on memory of the program, whose pages may be missing.
  *
  * These routines occupy a code range of their own. A SIGSEGV or SIGBUS raised
  * inside it becomes an error return; any other fault goes to the handler that
- * the program had. Bytes are written in address order: a program that spins on
- * the last byte (or on an aligned word of up to 8 bytes) sees everything before
- * it, and an aligned copy of 1, 2, 4 or 8 bytes is one access.
+ * the program installed. A copy writes bytes in address order: a program that
+ * spins on the last byte (or on an aligned word of up to 8 bytes) sees
+ * everything before it, and an aligned copy of 1, 2, 4 or 8 bytes is one
+ * access.
  *
  * A thread that calls them must not block SIGSEGV or SIGBUS, because the kernel
  * ends a program whose fault cannot be delivered.
@@ -24,8 +25,8 @@ VB_MUST_CHECK int vb_guard_install(void);
  * is missing; this number may be too high. */
 VB_MUST_CHECK size_t vb_guard_copy(void *dst, const void *src, size_t len);
 
-/* The same into memory that no other thread reads meanwhile: bytes are written
- * in any order. */
+/* The same into memory that no other thread reads meanwhile, since this writes
+ * the bytes in any order. */
 VB_MUST_CHECK size_t vb_guard_fetch(void *dst, const void *src, size_t len);
 
 /* Compare and swap, or add, at an 8-byte aligned address; atomic also towards

@@ -61,7 +61,7 @@ bool vb_guard_resume(void *context)
 
 #else
 
-/* Where this thread continues after a fault; NULL outside guarded routines. The
+/* Where this thread goes on after a fault; NULL outside guarded routines. The
  * TLS model is initial-exec, because a signal handler must not allocate. */
 static _Thread_local sigjmp_buf *volatile way_out
 	__attribute__((tls_model("initial-exec")));
@@ -92,8 +92,8 @@ static void leave(void)
 	way_out = NULL;
 }
 
-/* Addresses here come from a program, null ones included, and may fault: the
- * undefined-behaviour sanitizer must not complain. */
+/* The addresses come from a program, can be null, and can fault: keep the
+ * undefined-behaviour sanitizer from complaining. */
 #define ANY_ADDRESS __attribute__((no_sanitize("undefined")))
 
 /* Store one naturally aligned piece of @bytes bytes at @dst; @src may be
@@ -105,7 +105,7 @@ static void store_piece(uint8_t *dst, const uint8_t *src, size_t bytes)
 	uint32_t v4;
 	uint16_t v2;
 
-	/* Release: pieces must appear in ascending order. */
+	/* Release: other threads must see the pieces in ascending order. */
 	switch (bytes) {
 	case 8:
 		memcpy(&v8, src, 8);
@@ -124,7 +124,8 @@ static void store_piece(uint8_t *dst, const uint8_t *src, size_t bytes)
 	}
 }
 
-/* The largest power of two that fits in @len and suits @address. */
+/* Returns the largest power of two that fits in @len and to which @address is
+ * aligned. */
 static size_t piece_bytes(uintptr_t address, size_t len)
 {
 	size_t bytes = 8;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A table of two levels: a root of pointers to leaves, made once, and leaves,
- * made when their first index is handed out and kept while the table lives. So
- * a reader needs two loads and no lock. Free indices form a queue through their
- * leaves.
+ * which vb_idtab_add() makes when it hands out their first index, and which
+ * stay while the table lives. So a reader needs two loads and no lock. Free
+ * indices form a queue through their leaves.
  */
 #include "base/idtab.h"
 
@@ -126,8 +126,8 @@ int vb_idtab_add(struct vb_idtab *t, void *obj, uint32_t *index)
 	vb_mutex_lock(&t->lock);
 	err = t->fresh < t->count ? pick_fresh(t, &i) : pick_freed(t, &i);
 	if (!err) {
-		/* Before the store below, since a reader may use the index at
-		 * once. */
+		/* Set it before the store below, since a reader can use the
+		 * index at once. */
 		*index = i;
 		/* Release: a thread that finds @obj sees it initialized. */
 		atomic_store_explicit(&leaf_of(t, i)->obj[i & LEAF_MASK], obj,

@@ -23,7 +23,7 @@ static _Noreturn void refuse(const char *what, unsigned wanted, unsigned has)
 	abort();
 }
 
-/* A leaf stands above all others. */
+/* Returns a rank's place in the order: a leaf stands above all others. */
 static unsigned height(unsigned rank)
 {
 	return rank - 1;
@@ -49,7 +49,8 @@ void vb_rank_give(const void *mutex)
 			held[i] = held[i + 1];
 		return;
 	}
-	/* Taken before fork, or by a thread that gave it to this one. */
+	/* Not found: it was taken before fork, or by a thread that gave it to
+	 * this one. */
 }
 
 void vb_rank_may_wait(unsigned first, unsigned last)

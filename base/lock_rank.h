@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The order of locks, checked while tests run (meson option lock_ranks). Each
- * mutex has a rank; a thread waits only for a mutex of a higher rank than all
- * that it holds. A program that breaks this aborts at once, with both ranks on
- * stderr, whether or not another thread makes a deadlock of it. The ranks of
+ * mutex has a rank; a thread may wait only for a mutex of a higher rank than
+ * all mutexes that it holds. A program that breaks this rule aborts at once,
+ * with both ranks on stderr, even when no deadlock comes of it. The ranks of
  * this project are in core/lock_order.h, the reasons in docs/LOCKING.md.
  */
 #ifndef BASE_LOCK_RANK_H
@@ -11,8 +11,8 @@
 
 #include <stdbool.h>
 
-/* A thread that holds a leaf waits for no other mutex. Also the rank of a
- * mutex that was never initialised: zeros are a free leaf. */
+/* A thread that holds a leaf may wait for no other mutex. A mutex that was
+ * never initialised is a leaf, too: zeros are a free leaf. */
 #define VB_RANK_LEAF 0
 
 #ifdef VB_LOCK_RANKS
@@ -22,9 +22,9 @@ void vb_rank_take(const void *mutex, unsigned rank, bool tried);
 /* The calling thread gives @mutex up. */
 void vb_rank_give(const void *mutex);
 /* The calling thread is about to wait, without a bound, for another thread or
- * process: it holds nothing of a rank from @first to @last. */
+ * process. Aborts if it holds a mutex of a rank from @first to @last. */
 void vb_rank_may_wait(unsigned first, unsigned last);
-/* The calling thread holds @mutex. */
+/* Aborts unless the calling thread holds @mutex. */
 void vb_rank_must_hold(const void *mutex);
 #else
 static inline void vb_rank_take(const void *mutex, unsigned rank, bool tried)

@@ -60,7 +60,8 @@ void vb_log(enum vb_log_level level, const char *format, ...)
 
 		line[end++] = '\n';
 		cancel = vb_cancel_off();
-		/* A closed standard error cannot be reported. */
+		/* Ignore a failure: with standard error closed there is nowhere
+		 * to report it. */
 		if (vb_file_write(STDERR_FILENO, line, end, -1) < 0)
 			errno = saved;
 		vb_cancel_back(cancel);

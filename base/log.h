@@ -2,7 +2,7 @@
 /*
  * Log messages for people, on standard error.
  * VERBENA_LOG=quiet|error|warn|info|debug chooses the level; the default is
- * warn. Not to be called for each packet. A message is in lower case and names
+ * warn. Do not call it for each packet. A message is in lower case and names
  * the object first, then the exact cause: "qp 0x12: rkey 0x1a2b: write ends 8
  * bytes past the region". Keeps errno; any thread.
  */

@@ -11,7 +11,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* For a kernel or a seccomp filter that denies getrandom(). */
+/* Read /dev/urandom, where the kernel or a seccomp filter denies
+ * getrandom(). */
 static bool read_urandom(void *bytes, size_t len)
 {
 	int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);

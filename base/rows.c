@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keeps objects in chunks of pages, which the kernel provides when they are
- * touched. */
+/* Keeps objects in chunks of pages; the kernel provides a page when a thread
+ * first touches it. */
 #include "base/rows.h"
 
 #include <errno.h>

@@ -2,9 +2,9 @@
 /*
  * A table that contains its objects themselves, one after the other. It only
  * grows, and an object in it never moves. A lookup takes no lock, and touches
- * only one distant cache line, the object's own, however many there are. For
- * objects whose memory is recycled in place; where objects come and go, use
- * base/idtab.h.
+ * only one distant cache line, the object's own, however many objects there
+ * are. Use it for objects whose memory the owner recycles in place; for objects
+ * that come and go use base/idtab.h.
  */
 #ifndef BASE_ROWS_H
 #define BASE_ROWS_H
@@ -22,8 +22,8 @@ struct vb_rows {
 	_Atomic(uint8_t *) chunks[];
 };
 
-/* A table of at most @most objects of @size bytes, a multiple of a cache line.
- * NULL: no memory. */
+/* Create a table of at most @most objects of @size bytes, which is a multiple
+ * of a cache line. NULL: no memory. */
 struct vb_rows *vb_rows_create(uint32_t most, uint32_t size);
 void vb_rows_destroy(struct vb_rows *t);
 
@@ -31,8 +31,8 @@ void vb_rows_destroy(struct vb_rows *t);
  * a time. 0; -ENOSPC: there are @most objects; -ENOMEM. */
 VB_MUST_CHECK int vb_rows_add(struct vb_rows *t, uint32_t *index, void **obj);
 
-/* The object at @index, which may be out of range; NULL when there is none. Any
- * thread. */
+/* Returns the object at @index, which may be out of range; NULL: there is none.
+ * Any thread may call it. */
 static inline void *vb_rows_get(const struct vb_rows *t, uint32_t index)
 {
 	uint8_t *chunk;

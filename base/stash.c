@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keeps idle buffers in lists, one for each size; the last one given is the
- * first one taken, since it is in the cache. */
+/* Keeps idle buffers in lists, one for each size. A caller takes the buffer
+ * that was given back last, since it is in the cache. */
 #include "base/stash.h"
 
 #include <stdlib.h>

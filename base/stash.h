@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A stash of buffers that come and go by the hundred, many times a second. The
- * C library returns free memory at the end of its heap to the kernel; getting
- * it again costs a page fault for each page, 10 us in some virtual machines,
- * which is longer than a packet takes otherwise. So buffers are kept here for
- * the next use, up to a bound. All zeros is an empty stash.
+ * A stash of buffers that a caller takes and gives back by the hundred, many
+ * times a second. The C library returns free memory at the end of its heap to
+ * the kernel; getting it again costs a page fault for each page, 10 us in some
+ * virtual machines, which is longer than a packet takes otherwise. So the stash
+ * keeps buffers for the next use, VB_STASH_KEEPS bytes at most. All zeros is an
+ * empty stash.
  */
 #ifndef BASE_STASH_H
 #define BASE_STASH_H

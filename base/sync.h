@@ -38,8 +38,9 @@
 
 /*
  * Verbs are no cancellation points: a thread cancelled inside one would never
- * release its locks. Callers switch cancellation off around every stretch that
- * holds a lock and enters the kernel, and back with the value returned.
+ * release its locks. Callers switch cancellation off around all code that holds
+ * a lock and enters the kernel, and afterwards back to the value that
+ * vb_cancel_off() returned.
  */
 static inline int vb_cancel_off(void)
 {
@@ -56,11 +57,11 @@ static inline void vb_cancel_back(int before)
 
 /*
  * The C library's mutex takes a bus-locking instruction also to unlock, and a
- * function call for each operation: half of what an 8-byte message between two
- * programs cost. Here unlocking only checks whether a thread sleeps and then
- * stores. A thread that goes to sleep between this check and the store is not
- * woken, and therefore sleeps for 200 us at a time. All zeros is a free mutex.
- * Not recursive.
+ * function call for each operation: half of the time of an 8-byte message
+ * between two programs. This mutex, to unlock, only checks whether a thread
+ * sleeps, and then stores. A thread that goes to sleep between this check and
+ * the store is not woken, and therefore sleeps for 200 us at a time. All zeros
+ * is a free mutex. Not recursive.
  */
 struct VB_CAPABILITY("mutex") vb_mutex {
 	_Atomic uint32_t word; /* enum vb_mutex_word */
@@ -72,7 +73,7 @@ struct VB_CAPABILITY("mutex") vb_mutex {
 enum vb_mutex_word {
 	VB_MUTEX_FREE,
 	VB_MUTEX_HELD,
-	VB_MUTEX_WANTED, /* held, and a thread may sleep for it */
+	VB_MUTEX_WANTED, /* held, and perhaps a thread sleeps for it */
 };
 
 #ifdef VB_LOCK_RANKS
@@ -109,7 +110,7 @@ static inline void vb_mutex_fini(struct vb_mutex *m)
 	(void)m;
 }
 
-/* base/sync.c waits by it. */
+/* One try to take @m; base/sync.c repeats it. */
 static inline bool vb_mutex_grab(struct vb_mutex *m)
 {
 	uint32_t is_free = VB_MUTEX_FREE;
@@ -135,8 +136,8 @@ static inline void VB_UNCHECKED vb_mutex_lock(struct vb_mutex *m) VB_ACQUIRE(m)
 		vb_mutex_wait(m);
 }
 
-/* One of several mutexes of the same rank, which all threads wait for in the
- * order of their addresses. */
+/* Lock one more mutex of a rank that the thread holds already. Against deadlock
+ * all threads take such mutexes in the order of their addresses. */
 static inline void VB_UNCHECKED vb_mutex_lock_next(struct vb_mutex *m)
 	VB_ACQUIRE(m)
 {
@@ -160,7 +161,8 @@ static inline void VB_UNCHECKED vb_mutex_unlock(struct vb_mutex *m)
 /*
  * The caller holds @m, though the analysis knows that mutex by another
  * expression: what two pointers point to, or what a caller behind a function
- * pointer has locked. A build with lock_ranks aborts where it does not.
+ * pointer has locked. A build with lock_ranks aborts if the caller does not
+ * hold it.
  */
 static inline void vb_mutex_assert_held(const struct vb_mutex *m) VB_ASSERTS(m)
 {

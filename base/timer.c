@@ -45,7 +45,7 @@ static void sift_down(struct vb_timers *ts, uint32_t pos, struct vb_timer *t)
 	place(ts, pos, t);
 }
 
-/* Restore the order around @pos, where @t may be too early or too late. */
+/* Put @t into place @pos, and restore the order of the heap from there. */
 static void settle(struct vb_timers *ts, uint32_t pos, struct vb_timer *t)
 {
 	if (pos > 0 && t->at < ts->heap[(pos - 1) / 2]->at)

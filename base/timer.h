@@ -23,8 +23,8 @@ void vb_timers_init(struct vb_timers *ts);
 void vb_timers_fini(struct vb_timers *ts);
 void vb_timer_init(struct vb_timer *t);
 
-/* Room for @count timers in all: vb_timer_set() does not fail while no more are
- * queued. 0; -ENOMEM. */
+/* Make room for @count timers in all: vb_timer_set() does not fail while no
+ * more are queued. 0; -ENOMEM. */
 VB_MUST_CHECK int vb_timers_reserve(struct vb_timers *ts, uint32_t count);
 
 /* Queue @t for the time @at, or move it there. 0; -ENOMEM: @t is not queued. */
@@ -32,7 +32,7 @@ VB_MUST_CHECK int vb_timer_set(struct vb_timers *ts, struct vb_timer *t,
 			       vb_time at);
 void vb_timer_cancel(struct vb_timers *ts, struct vb_timer *t);
 
-/* The earliest deadline, or VB_NEVER. */
+/* Returns the earliest deadline; VB_NEVER: no timer is queued. */
 vb_time vb_timers_next(const struct vb_timers *ts);
 
 /* Remove and return one timer whose time has come; NULL when there is none. */

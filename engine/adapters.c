@@ -141,9 +141,8 @@ void vb_adapters_close(struct vb_engine *e, struct vb_adapter *adapter,
 		drop_adapter(e, oa);
 }
 
-/* Many programs exit without closing their devices: save the counters. If the
- * lock is taken, its holder may be a thread that does not run any more, so the
- * lock is only tried. */
+/* Many programs exit without closing their devices: save the counters. Only try
+ * list_lock: a thread that does not run any more may hold it. */
 static void __attribute__((destructor)) save_counts(void)
 {
 	struct vb_engine *e = vb_engine_running();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reads the rosters of other programs. They may be writing at the same time,
- * and nothing they wrote is trusted: counts and names are bounded, and a row
- * counts only when two reads of it are equal and its version is even.
+ * Reads the rosters of other programs. They can be writing at the same time,
+ * and this file trusts nothing that they wrote: counts and names are bounded,
+ * and a row counts only when two reads of it are equal and its version is even.
  */
 #include "engine/census.h"
 
@@ -39,7 +39,7 @@ static void *eng_grow(struct taking *t, void *array, unsigned count,
 {
 	void *more;
 
-	/* Arrays grow by powers of two, so that the count itself tells when. */
+	/* Arrays grow at powers of two, so that @count itself shows when. */
 	if (count & (count - 1))
 		return array;
 	more = reallocarray(array, count ? 2 * (size_t)count : 1, size);
@@ -174,7 +174,7 @@ _Static_assert(offsetof(struct vb_roster_sheet, end) ==
 		       ROSTER_KINDS * sizeof(uint32_t),
 	       "as the head is read");
 
-/* The program that made the memory has been found: its rows get its process id
+/* This source is the program that made the memory: give its rows its process id
  * in place of a child's. */
 static void know_better(struct taking *t, const struct source *s, int pid)
 {

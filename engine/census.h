@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Lists the live objects of all programs of this user in this network
- * namespace. The programs' rosters tell (core/roster.h); no program is asked.
+ * namespace. It reads the programs' rosters (core/roster.h) and asks no
+ * program.
  */
 #ifndef ENGINE_CENSUS_H
 #define ENGINE_CENSUS_H
 
 #include "core/roster.h"
 
-/* One object. Ids are unique per device among all programs: they are made of
- * the program's memory and the row's place in it. 0: none. */
+/* One object. Ids are unique per device among all programs: each is made of the
+ * inode number of the program's memory and the row's place in it. 0: none. */
 struct vb_census_row {
 	char device[64];
 	int pid;

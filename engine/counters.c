@@ -2,14 +2,14 @@
 /*
  * A program's counters and roster, as other programs see them.
  *
- * The program has a memfd, which has no name and goes away with the program. A
- * reader finds it among the descriptors of the processes that it may look into,
- * which are those of its user. The counts themselves are in a file, whose
- * descriptor the memfd names: the file stays when the program is killed, and is
- * then locked by no process. The next program that comes along adds such a file
- * to the totals, a file with one record for each device, to which programs that
- * end normally add their counts themselves. Where there is no directory for
- * files, the counts are in the memfd.
+ * The program has a memfd, which goes away with the program. A reader finds it
+ * among the descriptors of the processes that it may look into: those of its
+ * user. The counts themselves are in a file, whose descriptor the memfd names:
+ * the file stays when the program is killed, and then no process has it locked.
+ * The next program that opens a device or reads counters adds such a file to
+ * the totals, a file with one record for each device, to which programs that
+ * end normally add their counts themselves. Where the program has no directory
+ * for files, it counts in the memfd.
  */
 #include "engine/counters.h"
 
@@ -45,8 +45,8 @@ struct record {
 	uint64_t magic;
 	char device[64];
 	int64_t maker;
-	/* The maker's descriptor of the file with its counts; -1: they are
-	 * here. */
+	/* The maker's descriptor of the file with its counts; -1: the counts
+	 * are in this record. */
 	int64_t file;
 	_Atomic uint64_t counts[CNT_COUNT];
 };
@@ -65,7 +65,8 @@ struct vb_counter_file_own {
 	char name[80];
 };
 
-/* The directory of the files, and the totals in it, which are locked. */
+/* The directory of the files, and the file of totals in it, which this process
+ * has locked. */
 struct totals {
 	int base, fd;
 	char prefix[48]; /* of all file names of this network namespace */
@@ -160,8 +161,8 @@ static void add_to_totals(struct vb_adapter *a)
 	close_totals(&t);
 }
 
-/* Is this a record, and is its device's name printable? Another process wrote
- * it, so that it may contain anything. */
+/* Is @r a record? Replaces unprintable characters in its device's name: another
+ * process wrote it, so it can contain anything. */
 static bool is_record(struct record *r)
 {
 	r->device[sizeof(r->device) - 1] = '\0';
@@ -205,7 +206,7 @@ static void look_at_counts(const struct totals *t, const char *name)
 	close(fd);
 }
 
-/* Collect the files of programs that were killed. */
+/* Add the files of programs that were killed to the totals, and delete them. */
 static void gather_left(const struct totals *t)
 {
 	DIR *d = vb_runtime_dir_list(t->base, ".");
@@ -223,8 +224,8 @@ static bool counts_in_itself(const struct vb_adapter *a)
 	return a->counters == a->own_counters;
 }
 
-/* Other processes of the user may open the memory: seals keep them from
- * truncating it. */
+/* Other processes of the user can open the memory: seals keep them from
+ * truncating it, which would raise SIGBUS here. */
 static int eng_make_memory(void)
 {
 	int fd = vb_file_may_have(sizeof(struct memory))
@@ -279,8 +280,8 @@ static void map_file(const struct totals *t, struct vb_counter_file_own *own)
 	close(own->fd);
 }
 
-/* The totals are locked meanwhile, so that no other program takes the new file
- * for one of a killed program. */
+/* Lock the totals meanwhile, so that no other program takes the new file for
+ * one of a killed program before this one has locked it. */
 static void open_file(struct vb_counter_file_own *own)
 {
 	struct totals t;
@@ -418,8 +419,7 @@ static void look_at(const struct walk *w, int fds, const char *name, int holder)
 	close(fd);
 }
 
-/* Processes that start or end meanwhile, or belong to another user, are
- * skipped. */
+/* Skips processes that start or end meanwhile, or belong to another user. */
 static void look_into(const struct walk *w, const char *pid)
 {
 	char path[NAME_MAX + 8];
@@ -465,7 +465,7 @@ int vb_counter_file_each(
 struct sums {
 	struct vb_counter_file *rows;
 	unsigned count;
-	ino_t seen[4096]; /* a child may have its parent's memory open */
+	ino_t seen[4096]; /* a child can have its parent's memory open */
 	unsigned seen_count;
 	int rc;
 };

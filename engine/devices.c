@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From the host's interfaces to devices, all of them or those asked for. */
+/* Makes devices of the host's interfaces: of all, or of those that the caller
+ * names. */
 #include "engine/devices.h"
 
 #include <ctype.h>
@@ -18,7 +19,7 @@
 #define OTHERS	    "ib:" /* a place in a fabric, which libibumad.so.3 finds */
 #define DEVICE_NAME sizeof(((struct vb_device *)0)->name)
 
-/* What a spec begins with, and what a device's name does. */
+/* How a spec begins for each kind of device, and how the device's name does. */
 static const struct {
 	const char *spec, *name;
 } kinds[] = {
@@ -41,7 +42,7 @@ static uint64_t stir(uint64_t h, const void *bytes, size_t len)
 	return h;
 }
 
-/* What tells this host from others: its number, or its name. */
+/* Mix what tells this host from others into @h: its number, or its name. */
 static uint64_t stir_host(uint64_t h)
 {
 	int fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);
@@ -55,7 +56,8 @@ static uint64_t stir_host(uint64_t h)
 	return stir(h, text, strlen(text));
 }
 
-/* Two containers of one host have an interface 1 each. */
+/* Mix the network namespace into @h: each container of a host has an interface
+ * 1. */
 static uint64_t stir_namespace(uint64_t h)
 {
 	struct stat st;
@@ -65,8 +67,8 @@ static uint64_t stir_namespace(uint64_t h)
 	return stir(h, &st.st_ino, sizeof(st.st_ino));
 }
 
-/* Stable while the namespace lives. In the modified EUI-64 these two bits say
- * that nobody assigned it, and that it is no group. */
+/* The result stays the same while the namespace lives. Two bits of the modified
+ * EUI-64 say that nobody assigned it, and that it is no group. */
 static uint64_t guid_without_mac(uint32_t ifindex)
 {
 	uint64_t h = stir(0xcbf29ce484222325ull, &ifindex, sizeof(ifindex));
@@ -89,7 +91,7 @@ static uint64_t guid_of(const struct vb_netif *n)
 	return guid;
 }
 
-/* Programs put a device's name into paths and command lines. */
+/* Make a device's name that programs can put into paths and command lines. */
 static void make_name(char name[DEVICE_NAME], enum vb_device_kind kind,
 		      const struct vb_netif *n)
 {
@@ -118,7 +120,7 @@ static void name_device(struct vb_device *d, const struct interfaces *h,
 	}
 }
 
-/* @n: in @h. */
+/* Describe the device of interface @n, which is one of @h. */
 static void eng_devices_describe(struct vb_device *d,
 				 const struct interfaces *h,
 				 const struct vb_netif *n,
@@ -138,9 +140,9 @@ static bool is_device(const struct vb_netif *n)
 }
 
 /*
- * Loopback's comes last, and is there where there is no other. Beside one it
- * would be a device that leads to no other host, which an adapter's are not:
- * UCX spreads messages over every device it sees. Who wants it names it.
+ * List loopback's device only where there is no other. Beside others it would
+ * lead to no other host, which programs do not expect of an adapter: UCX
+ * spreads messages over every device it sees. A user who wants it names it.
  */
 static unsigned eng_devices_add_all(const struct interfaces *h,
 				    struct vb_device *list)
@@ -156,7 +158,8 @@ static unsigned eng_devices_add_all(const struct interfaces *h,
 	return count;
 }
 
-/* Of "roce:eth0" and "iwarp:eth0"; else NULL. What follows is an interface. */
+/* Returns the interface's name in "roce:eth0" or "iwarp:eth0", and sets *@kind;
+ * NULL: @spec is neither. */
 static const char *cut_kind(const char *spec, enum vb_device_kind *kind)
 {
 	for (unsigned i = 0; i < VB_COUNT(kinds); i++) {
@@ -237,7 +240,8 @@ static int add_spec(const struct interfaces *h, const char *spec,
 	return 0;
 }
 
-/* One spec from @specs into @spec; the rest, or NULL at the end. */
+/* Copy the first spec of @specs to @spec. Returns the rest, or NULL at the
+ * end. */
 static const char *cut_spec(const char *specs, char spec[SPEC_BYTES])
 {
 	size_t len = strcspn(specs, ",");

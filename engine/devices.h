@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which devices there are: one RoCEv2 device for every interface that is up
- * and has an address, or loopback's where there is no such interface; or those
- * that a list of specs names. An iWARP device is there for who asks for it: a
- * program that takes the first device of a list, or one for each address, had
- * better not meet two.
+ * Which devices there are: one RoCEv2 device for every interface that is up and
+ * has an address, or loopback's where there is no such interface; or those that
+ * a list of specs names. iWARP devices are only for users who name them: a
+ * program that takes the first device of a list, or one for each address,
+ * should not meet two for one interface.
  */
 #ifndef ENGINE_DEVICES_H
 #define ENGINE_DEVICES_H
@@ -21,7 +21,8 @@ struct vb_device {
 	uint64_t guid; /* host order of an EUI-64; never 0 */
 };
 
-/* A number of its own: two devices may be on one interface. */
+/* Returns a number that no other device has, though two devices can be on one
+ * interface. */
 static inline uint32_t vb_device_number(const struct vb_device *d)
 {
 	return d->kind == DEVICE_IWARP ? d->ifindex + 1000000 : d->ifindex;
@@ -30,10 +31,9 @@ static inline uint32_t vb_device_number(const struct vb_device *d)
 /*
  * @specs: comma-separated, NULL or empty for all. A spec is an interface
  * ("eth0": RoCE), or "roce:eth0" or "iwarp:eth0", or a device's name
- * ("roce_eth0", "iw_eth0"); devices come in their order, and places in a fabric
- * ("ib:NODE") are passed over. *@list is freed by
- * free(). -ENODEV: a spec names nothing (logged); -EINVAL: a spec that cannot
- * be read (logged).
+ * ("roce_eth0", "iw_eth0"); *@list has the order of the specs, without places
+ * in a fabric ("ib:NODE"). The caller frees *@list with free(). -ENODEV: a spec
+ * names no device (logged); -EINVAL: a spec cannot be read (logged).
  */
 VB_MUST_CHECK int vb_devices_list(const char *specs, struct vb_device **list,
 				  unsigned *count);

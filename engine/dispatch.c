@@ -13,11 +13,11 @@
 /* How far it may have moved backward, because packets overtake each other. */
 #define ID_BEHIND 128
 #define ID_SMALL  64 /* the kernel cuts a batch into 64 segments at most */
-#define ID_DOUBTS 16 /* random errors alone do not come in such a row */
+#define ID_DOUBTS 16 /* random damage alone gives no such row of refusals */
 
 /* The table's only P_Key is 0xffff, a full member: the low 15 bits decide. Two
- * limited members must not communicate (IBA 10.9.1), which cannot happen with a
- * full member. */
+ * limited members must not communicate (IBA 10.9.1), but a full member may with
+ * either kind. */
 static bool pkey_matches(uint16_t pkey)
 {
 	return (pkey & 0x7fff) == 0x7fff;
@@ -49,9 +49,9 @@ static bool id_is_behind(const struct vb_peer_id *p, uint16_t id)
  * peer may use: a small one (user-space senders put a segment's index there),
  * or a little after the last one (kernels count), or a little before it
  * (Linux's Soft-RoCE numbers requests and answers from one counter in two
- * threads, which send in any order). A peer that jumps is believed the second
- * time. A peer that jumps nearly every time draws its numbers at random, and is
- * believed always.
+ * threads, which send in any order). After a jump the dispatcher refuses one
+ * packet and believes the next one near it. A peer that jumps nearly every time
+ * draws its numbers at random, and the dispatcher believes it always.
  */
 static bool id_follows(const struct vb_peer_id *p, uint16_t id, vb_time now)
 {
@@ -95,7 +95,7 @@ static bool id_is_plausible(struct vb_peer_id *p, const struct vb_frame *f,
 /*
  * A connection has one peer, whose state the queue pair keeps. Datagrams come
  * from anybody: the engine keeps a table of their senders, of limited size, and
- * believes a sender once that is not in the table any more.
+ * believes one packet of a sender that is not in the table any more.
  */
 static struct vb_peer_id *peer_of(struct vb_engine *e, struct vb_qp *qp,
 				  const struct vb_gid *src)
@@ -121,8 +121,8 @@ static bool comes_to_port(const struct vb_qp *qp, const struct vb_frame *f)
 	       vb_port_find_gid(&qp->adapter->port, f->dst) >= 0;
 }
 
-/* The packet must come from the connection's peer and to its own address (IBA
- * 9.6.1). A link-local address says nothing without its interface. */
+/* The packet must come from the connection's peer, and to the queue pair's own
+ * address (IBA 9.6.1). A link-local address is unique only on its interface. */
 static bool comes_from_peer(const struct vb_qp *qp, const struct vb_frame *f)
 {
 	if (qp->type == QPT_UD)
@@ -149,8 +149,8 @@ static bool side_fits(const struct vb_qp *qp, bool response)
 	return qp->type != (response ? QPT_XRC_RECV : QPT_XRC_SEND);
 }
 
-/* CNT_COUNT: the packet may come in; otherwise the counter that says why
- * not. */
+/* Returns CNT_COUNT if the queue pair takes the packet; otherwise the counter
+ * of the reason why it does not. */
 static enum vb_counter eng_refusal(struct vb_engine *e, struct vb_qp *qp,
 				   const struct vb_frame *f,
 				   const struct vb_ib_pkt *pkt, vb_time now)
@@ -245,10 +245,10 @@ static bool is_response(const struct vb_frame *f)
 }
 
 /*
- * Hand over responses before requests. A train carries the ACK behind the reply
- * that it travels with, and a program that sees the reply counts on the request
- * it answers being complete. Between the two directions of a connection there
- * is no order (IBA 9.5).
+ * Hand over responses before requests. In a train the ACK lies behind the reply
+ * that it travels with, and a program that sees the reply expects the request
+ * which it answers to be complete. Between the two directions of a connection
+ * there is no order (IBA 9.5).
  */
 static void hand_in_order(struct vb_engine *e, struct vb_qp *qp,
 			  const struct vb_frame *frames, unsigned count,

@@ -6,12 +6,13 @@
  * A post (vb_drive()) tries qp->drive. The thread that gets it steps the queue
  * pair: it has the transport fill batches and sends them. A poster that does
  * not get it sets @kick, and the thread that has the lock sees to the post
- * after releasing it, so that no post waits for packets being processed.
+ * after releasing it, so that no poster waits while another thread processes
+ * packets.
  *
- * Two things may be delayed. Doorbells: while the transport gathers posts for a
- * batch, vb_sq_defer_doorbell() tells posters up to which index they need not
- * call vb_drive(); every step resumes the doorbell. ACKs: an ACK may wait to
- * travel with the program's reply; @delayed_ack_qp names the queue pair, and
+ * The engine delays two things. Doorbells: while the transport gathers posts
+ * for a batch, vb_sq_defer_doorbell() tells posters up to which index they need
+ * not call vb_drive(); every step resumes the doorbell. ACKs: an ACK may wait
+ * to travel with the program's reply; @delayed_ack_qp names the queue pair, and
  * send_delayed_acks() sends it when no reply comes.
  */
 #include "engine/engine_priv.h"
@@ -26,8 +27,8 @@
 
 /*
  * Batches that one step may send before other queue pairs have their turn. A
- * foreign peer may ask for a READ of a gigabyte in one request; the engine
- * thread sends the rest between other work.
+ * peer that is not Verbena can ask for a gigabyte with one READ; after each
+ * step the engine thread does its other work before it sends more.
  */
 #define STEP_BATCHES 6
 
@@ -37,14 +38,14 @@
  * (vb_engine_at_work()). */
 #define MUCH_BYTES (32u << 10)
 
-/* Until the next step of a stream that has more to send, or that answers a
- * deadline in the past. */
+/* How long until the next step of a stream that has more to send, or whose
+ * deadline has passed. */
 #define SOON (200 * VB_USEC)
 /* Deadlines at least FAR ahead are rounded up to a multiple of GRAIN, which is
  * about half a millisecond and a power of two. */
 #define FAR   (2 * VB_MSEC)
 #define GRAIN ((vb_time)1 << 19)
-/* Until the next try for a queue pair that another thread drives. */
+/* How long until the next try to drive a queue pair that another drives. */
 #define BUSY (100 * VB_USEC)
 
 static pthread_key_t txq_key;
@@ -52,8 +53,8 @@ static bool have_txq_key;
 static pthread_once_t txq_once = PTHREAD_ONCE_INIT;
 static __thread struct vb_txq *thread_txq;
 
-/* A destructor of another library may run after this one and post: then the
- * thread gets a new batch. */
+/* The thread ends. A destructor of another library can run after this one and
+ * post: then the thread gets a new batch. */
 static void eng_drive_drop_txq(void *q)
 {
 	thread_txq = NULL;
@@ -68,8 +69,8 @@ static void eng_drive_make_txq_key(void)
 				 "stay until the process ends");
 }
 
-/* Each thread that sends has a batch of its own: none waits for another's, and
- * none is allocated for each packet. NULL: no memory now. */
+/* Each thread that sends keeps a batch of its own, so that no thread waits for
+ * another's and no packet needs an allocation. NULL: no memory now. */
 static struct vb_txq *eng_drive_my_txq(void)
 {
 	if (VB_LIKELY(thread_txq))
@@ -93,8 +94,8 @@ static void give_txq(void)
 		pthread_setspecific(txq_key, NULL);
 }
 
-/* False: the kernel had no room, and @qp holds the rest now; it sends no other
- * batch before that has gone. */
+/* False: the kernel had no room, and @qp holds the rest now; @qp sends no other
+ * batch before the rest has gone. */
 static bool eng_drive_send_batch(struct vb_engine *e, struct vb_qp *qp,
 				 struct vb_txq *q, vb_time now)
 	VB_REQUIRES(qp->drive)
@@ -176,7 +177,8 @@ static void arm_timer(struct vb_engine *e, struct vb_qp *qp, vb_time at,
 		vb_log(LOG_DEBUG, "engine: cannot wake the engine thread");
 }
 
-/* The engine thread need not look while a program's thread sends much. */
+/* True: a program's thread sends so much that the engine thread should stay
+ * away from the sockets meanwhile. */
 static bool is_work(const struct vb_engine *e, const struct vb_txq *q)
 {
 	return q->used >= MUCH_BYTES && !vb_service_is_me(e);
@@ -308,16 +310,16 @@ bool vb_drive_can_wait(struct vb_qp *qp)
 }
 
 /*
- * A program may post and then deregister the memory at once (Gloo does); a
- * hardware adapter has most often read it by then. So each thread remembers the
- * queue pairs on which it posted lately and left the sending to another thread,
- * or to gather.
+ * Some programs post and deregister the memory at once (Gloo): a hardware
+ * adapter has most often read it by then. So each thread remembers on which
+ * queue pairs it posted lately without sending, because another thread was to
+ * send or the messages gather, for vb_engine_begin_posted().
  */
 #define LEFT_MOST    8
 #define BEGIN_WITHIN (2 * VB_MSEC)
 
 static __thread struct {
-	/* type-stable; any of them may be destroyed */
+	/* type-stable memory: they can have been destroyed */
 	struct vb_qp *at[LEFT_MOST];
 	unsigned next;
 } left;
@@ -428,8 +430,8 @@ static bool step_or_gather(struct vb_engine *e, struct vb_qp *qp)
 /*
  * True: the poster goes on. It copies itself what it sends to another program
  * of this host, but in turns, between which other threads get the queue pair.
- * When another thread waits for it, or after POST_TURNS turns, the rest is left
- * to polls and the engine thread.
+ * When another thread waits for it, or after POST_TURNS turns, the poster
+ * leaves the rest to polls and the engine thread.
  */
 static bool goes_on(struct vb_engine *e, struct vb_qp *qp, unsigned turn)
 	VB_REQUIRES(qp->drive)
@@ -481,7 +483,7 @@ void vb_drive(struct vb_qp *qp)
 	}
 }
 
-/* After so many turns the rest is left to a timer: other peers wait. */
+/* After so many turns a timer begins the rest, because other peers wait. */
 #define LIGHT_TURNS 8
 
 static void step_light(struct vb_engine *e, struct vb_qp *qp, unsigned turn)
@@ -512,9 +514,9 @@ void vb_drive_release_light(struct vb_engine *e, struct vb_qp *qp)
 	}
 }
 
-/* While the doorbell is deferred, a post is only noted. In states other than
- * RTS nothing may come that makes a thread look at the queue, so the post steps
- * it. */
+/* While the doorbell is deferred, this only notes the post. In states other
+ * than RTS it can be that nothing arrives which makes a thread look at the
+ * queue, so there the poster steps it. */
 void vb_drive_short(struct vb_qp *qp)
 {
 	struct vb_engine *e = vb_engine_running();
@@ -546,15 +548,15 @@ void vb_drive_delayed_acks(struct vb_engine *e, vb_time now)
 		return;
 	e->delayed_ack_qp = NULL;
 	vb_mutex_lock(&qp->drive);
-	/* It may have been destroyed: its memory is type-stable. */
+	/* @qp can have been destroyed since; its memory is type-stable. */
 	if (atomic_load(&qp->qpn))
 		send_delayed_acks(e, qp, now);
 	vb_drive_release(e, qp);
 }
 
 /* A signal handler that calls exit() may have interrupted a thread that holds
- * the lock and is sending the reply with the ACK; that lock is never released,
- * so it is only tried. */
+ * qp->drive and is sending the reply with the ACK. That thread never releases
+ * the lock, so this function only tries it. */
 void vb_drive_last(struct vb_engine *e)
 {
 	struct vb_qp *qp = e->delayed_ack_qp;
@@ -590,7 +592,7 @@ void vb_drive_gathered(struct vb_engine *e, vb_time now)
 	}
 	if (!qp || !vb_mutex_trylock(&qp->drive))
 		return;
-	if (atomic_load(&qp->qpn)) /* it may have been destroyed */
+	if (atomic_load(&qp->qpn)) /* it can have been destroyed */
 		vb_drive_step(e, qp, now);
 	vb_drive_release(e, qp);
 }

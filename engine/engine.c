@@ -16,7 +16,7 @@
 #include "base/rand.h"
 #include "link/udp.h"
 
-/* An empty look at the link takes at most LOOK on a processor of usual
+/* A look at a link without frames takes at most LOOK on a processor of usual
  * speed... */
 #define LOOK	  ((vb_time)300)
 #define LOOK_MOST (10 * VB_USEC) /* ...and this is the longest that counts */
@@ -24,7 +24,8 @@
 
 static struct vb_mutex open_lock = VB_MUTEX_INITIALIZER(RANK_OPEN);
 struct vb_engine *_Atomic vb_engine_now; /* open_lock to write */
-/* Forks between the first process and this one. */
+/* How many forks lie between the process that loaded this library and this
+ * one. */
 static _Atomic unsigned forks;
 
 unsigned vb_engine_forks(void)
@@ -46,7 +47,7 @@ static void begin_anew(void)
 }
 VB_FORGET_AT_FORK(begin_anew)
 
-/* The program exits: send what is still delayed or waiting for room. */
+/* The program exits: send delayed ACKs and batches that wait for room. */
 static void at_exit(void)
 {
 	struct vb_engine *e = vb_engine_running();
@@ -69,7 +70,7 @@ static void watch_program(void)
 
 /*
  * The link of an engine that has no RoCE device and therefore no slot from the
- * broker: TCP's ports are enough for iWARP.
+ * broker: iWARP only needs TCP's ports.
  */
 
 static int no_fd(const struct vb_link *l)
@@ -202,7 +203,7 @@ static int eng_open_link(struct vb_engine *e)
 		vb_lease_release(&lease);
 		return rc;
 	}
-	/* A program may be polling for its iWARP device. */
+	/* Hold rx: the program can be polling an iWARP device. */
 	vb_mutex_lock(&e->rx);
 	e->lease = lease;
 	e->link = link;
@@ -293,8 +294,8 @@ free_engine:
 	return rc;
 }
 
-/* All objects of the engine are destroyed. The heap may still hold the timer of
- * a queue pair that was stepped while it was being destroyed
+/* The program has destroyed all objects. The timers can still hold one of a
+ * queue pair that a thread stepped while it was being destroyed
  * (engine/drive.c). */
 static void stop_engine(struct vb_engine *e)
 {

@@ -25,9 +25,9 @@ VB_MUST_CHECK int vb_engine_open(const struct vb_device *device,
 void vb_engine_close(struct vb_adapter *adapter, struct vb_async *async);
 
 /*
- * How often this process has been forked since an ancestor first opened a
- * device. Objects made before the last fork belong to the parent process: its
- * locks, threads and sockets do not exist here.
+ * Returns how many forks lie between the process that loaded this library and
+ * the calling one. Objects made before the last fork belong to the parent
+ * process: its locks, threads and sockets do not exist here.
  */
 unsigned vb_engine_forks(void);
 

@@ -2,7 +2,7 @@
 /*
  * Declarations that only the files of engine/ share. docs/LOCKING.md has the
  * lock order. The engine thread never takes open_lock, because the caller that
- * stops the engine holds it while it waits for the thread.
+ * stops the engine holds it while it waits for that thread to end.
  *
  * "A hint" below is an atomic field that its readers use without any lock or
  * memory order: a stale value costs time and never correctness. A comment that
@@ -47,8 +47,8 @@ struct vb_peer_id {
 
 /* iWARP (engine/poll_hint.c): when the stream last sent and received; whether a
  * poll that finds completions shall look for an answer first; how many answers
- * in a row came soon, and how many are needed for that. Kept when the queue
- * pair is recycled. */
+ * in a row came soon, and how many a poll wants first. A queue pair that reuses
+ * the memory resets nothing; vb_poll_hint_begin() does. */
 struct vb_poll_hint {
 	_Atomic vb_time sent, came;
 	_Atomic bool looks;
@@ -60,13 +60,14 @@ struct vb_stream;
 
 /* What the engine keeps of a queue pair (PRIV_ENGINE). It is made when the
  * queue pair's memory is first attached and lives as long as that memory, for
- * ever: a thread that found the queue pair in the table may use it late. */
+ * ever: a thread that found the queue pair in the table can use it even after
+ * the queue pair was destroyed. */
 struct vb_engine_qp {
 	_Atomic uint32_t kick; /* work came while another thread held drive */
 	/* under drive: */
 	vb_time timer_at;	   /* the queued deadline, or VB_NEVER */
 	struct vb_held *held;	   /* packets that the link had no room for */
-	struct vb_stream *stream;  /* iWARP; or NULL */
+	struct vb_stream *stream;  /* iWARP's; or NULL */
 	struct vb_peer_id peer_id; /* of a connection's peer */
 	struct vb_poll_hint await; /* iWARP */
 	struct vb_timer timer;	   /* timer_lock; initialised once */
@@ -91,7 +92,7 @@ struct vb_group {
 	struct vb_gid gid;
 	uint32_t ifindex;
 	struct vb_qp *qp;
-	uint32_t qpn; /* to see that @qp was not destroyed and reused */
+	uint32_t qpn; /* shows whether @qp was destroyed and reused */
 	int member;   /* what the link's join() returned */
 	struct vb_group *next;
 };
@@ -102,13 +103,13 @@ struct vb_engine {
 	/* constant while the engine thread runs */
 	struct vb_lease lease;
 	struct vb_link *link;
-	/* The path to peers of this host; NULL: packets to all of them. It may
-	 * be set while a program polls for its iWARP device. */
+	/* The lanes to peers of this host; NULL: all peers get packets. Opening
+	 * a RoCE device can set it while the program polls an iWARP device. */
 	struct vb_near *_Atomic near;
-	/* bound to a slot that this process took itself
-	 * (engine/transport_mux.c); -1 */
+	/* bound to the name of a slot that this process took without the broker
+	 * (engine/transport_mux.c); -1: none */
 	int slot_fd;
-	/* set when the first XRC domain with an inode is opened */
+	/* made when the program opens its first XRC domain with an inode */
 	struct vb_forward *_Atomic forward;
 	struct vb_idtab *qps;
 	int wake_fd;
@@ -148,17 +149,17 @@ struct vb_engine {
 	 * replied to what arrived there. NULL: none. */
 	struct vb_qp *delayed_ack_qp;
 	vb_time delayed_ack_at; /* rx */
-	bool polled; /* rx: a program drains, and not the engine thread */
+	bool polled; /* rx: a program drains the link, not the engine thread */
 	/* @gathers: the queue pair on which a post has left messages to gather
 	 * into a batch. @gathered (rx): the value of @gathers that the last
 	 * empty poll saw. */
 	struct vb_qp *_Atomic gathers;
 	struct vb_qp *gathered;
-	/* The engine thread looks within a millisecond (times pace) for ACKs
-	 * that were delayed too long and timers that were left to polls, so
-	 * that ACKs may be delayed and timers left. Only the engine thread
-	 * sets it; it clears it with rx held, before it plans its sleep with
-	 * timer_lock. */
+	/* True: ACKs may be delayed and timers be left to polls, because the
+	 * engine thread looks within a millisecond (times pace) for ACKs that
+	 * waited too long and timers that no poll has stepped. Only the engine
+	 * thread sets it; it clears it with rx held, before it plans its sleep
+	 * with timer_lock. */
 	_Atomic bool attentive;
 	/* What the engine thread does; only that it rests matters to others. A
 	 * program that is about to sleep ends the rest by storing
@@ -174,13 +175,14 @@ struct vb_engine {
 
 	struct vb_mutex timer_lock;
 	struct vb_timers timers; /* timer_lock */
-	/* held while due events are signalled; taken before cq */
+	/* a thread holds it while it signals due events, and takes it before
+	 * cq */
 	struct vb_mutex moderation;
 	struct vb_timers cq_timers; /* timer_lock */
 	/* timer_lock: when the engine thread wakes by itself */
 	vb_time sleep_until;
-	/* When the first of @timers is due; a hint, by which polls see to
-	 * timers. */
+	/* When the first of @timers is due: a hint, from which polls know
+	 * whether to step timers. */
 	_Atomic vb_time due;
 
 	/* batches that the kernel had no room for (engine/room.c) */
@@ -203,20 +205,20 @@ static inline unsigned vb_engine_pace(const struct vb_engine *e)
 	return atomic_load_explicit(&e->pace, memory_order_relaxed);
 }
 
-/* @t on this machine. */
+/* Returns @t times the pace of this machine. */
 static inline vb_time vb_engine_span(const struct vb_engine *e, vb_time t)
 {
 	return vb_span(vb_engine_pace(e), t);
 }
 
-/* What the program does: a hint. */
+/* Returns what the program does (vb_program_word()): a hint. */
 static inline uint64_t vb_engine_program(const struct vb_engine *e)
 {
 	return atomic_load_explicit(&e->program, memory_order_relaxed);
 }
 
-/* The program does this since @at. Whether it spins stays as it is. Returns the
- * new word. */
+/* Publish that the program does @does since @at. Whether it spins stays as it
+ * is. Returns the new word. */
 static inline uint64_t vb_engine_note(struct vb_engine *e, vb_time at,
 				      enum vb_program does)
 {
@@ -226,9 +228,9 @@ static inline uint64_t vb_engine_note(struct vb_engine *e, vb_time at,
 	return word;
 }
 
-/* A program's thread is at work until @at (for VB_WORK_LASTS at most, if it
- * does not return earlier). The engine thread stays away meanwhile: it would
- * only wait for the program's locks and take the processor and its caches. */
+/* Publish that a program's thread is at work until @at, VB_WORK_LASTS ahead at
+ * most. The engine thread stays away until then: it would only wait for the
+ * program's locks and take the processor and its caches from it. */
 static inline void vb_engine_at_work(struct vb_engine *e, vb_time at)
 {
 	atomic_store_explicit(&e->program,
@@ -236,15 +238,15 @@ static inline void vb_engine_at_work(struct vb_engine *e, vb_time at)
 			      memory_order_relaxed);
 }
 
-/* A program polls all the time: it serves the lanes of peers of this host,
- * which need not ring the bell. The engine thread checks now and then whether
- * that is still so. */
+/* True: a program polls all the time and so serves the lanes of peers of this
+ * host, which need not ring. The engine thread checks now and then whether it
+ * still does. */
 static inline bool vb_engine_spins(const struct vb_engine *e)
 {
 	return vb_program_spins(vb_engine_program(e));
 }
 
-/* It does so no more. True: it did. */
+/* Publish that the program spins no more. True: until now it did. */
 static inline bool vb_engine_spins_no_more(struct vb_engine *e)
 {
 	return vb_engine_spins(e) &&
@@ -272,15 +274,16 @@ void vb_adapters_close(struct vb_engine *e, struct vb_adapter *adapter,
 /* Send what @qp may send now and arm its timer. */
 void vb_drive_step(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive);
-/* True: what was posted on @qp may wait for more to make a batch. Then its
- * doorbell is deferred, too: short posts need not call vb_drive() for a
- * while. */
+/* True: the requests on @qp can wait for others to leave in one batch with
+ * them. Then this also defers the doorbell: short posts need not call
+ * vb_drive() for a while. */
 bool vb_drive_can_wait(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Release qp->drive, and then serve posters that found it taken. */
 void vb_drive_release(struct vb_engine *e, struct vb_qp *qp)
 	VB_RELEASE(qp->drive);
 /* The same in a thread that serves the lanes of peers of this host: it copies
- * little, and leaves the rest to a step of its own, since other peers wait. */
+ * little for each poster, and leaves the rest to a later step, since other
+ * peers wait. */
 void vb_drive_release_light(struct vb_engine *e, struct vb_qp *qp)
 	VB_RELEASE(qp->drive);
 /* The program has not replied to what arrived, so that no reply will carry the
@@ -288,8 +291,8 @@ void vb_drive_release_light(struct vb_engine *e, struct vb_qp *qp)
 void vb_drive_delayed_acks(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 /* The same when the program exits, without waiting for any lock. */
 void vb_drive_last(struct vb_engine *e) VB_REQUIRES(e->rx);
-/* A poll found nothing. After the second such poll in a row the program waits,
- * and messages that gather for a batch on a queue pair are sent. */
+/* A poll calls this when it found nothing. The second such poll in a row shows
+ * that the program waits: then this sends messages that gather for a batch. */
 void vb_drive_gathered(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx);
 /* Step queue pairs whose deadline has come, at most @most of them. */
 void vb_drive_due(struct vb_engine *e, vb_time now, unsigned most)
@@ -299,12 +302,13 @@ static inline bool vb_drive_is_due(struct vb_engine *e, vb_time now)
 	return atomic_load_explicit(&e->due, memory_order_relaxed) <= now;
 }
 
-/* With timer_lock held: something is due @at. True: the caller wakes the engine
- * thread, which would sleep longer. */
+/* With timer_lock held: something is due @at. True: the engine thread would
+ * sleep longer, so the caller must wake it. */
 bool vb_drive_wakes(struct vb_engine *e, vb_time at) VB_REQUIRES(e->timer_lock);
 
 /* engine/room.c: batches that the kernel has no room for. */
-/* Batches in all queue pairs; each keeps the memory of a whole batch. */
+/* All queue pairs together hold at most so many batches, each a whole struct
+ * vb_txq. */
 #define VB_HELD_MOST  64
 #define VB_HELD_LASTS (20 * VB_MSEC)
 #define VB_ROOM_SOON  (100 * VB_USEC) /* until the first new try */
@@ -314,8 +318,8 @@ static inline struct vb_link *vb_room_link(struct vb_engine *e,
 {
 	return qp->link ? qp->link : e->link;
 }
-/* Take over @q, of which the link has sent only a part. False: too many are
- * held, or there is no memory; @q stays the caller's. */
+/* @qp takes over @q, of which the link has sent only a part. False: too many
+ * batches are held, or there is no memory; @q stays the caller's. */
 bool vb_room_hold(struct vb_engine *e, struct vb_qp *qp, struct vb_txq *q,
 		  vb_time now) VB_REQUIRES(qp->drive);
 /* Send what @qp holds, if it is time for a new try. True: @qp holds nothing any
@@ -329,8 +333,8 @@ void vb_room_drop(struct vb_engine *e, struct vb_qp *qp) VB_REQUIRES(qp->drive);
  * qp->drive. */
 void vb_room_settle(struct vb_engine *e, struct vb_qp *qp)
 	VB_EXCLUDES(qp->drive);
-/* The program exits: wait for all queue pairs, which the engine thread
- * serves. */
+/* The program exits: wait until the engine thread has sent what all queue pairs
+ * hold, VB_HELD_LASTS at most. */
 void vb_room_settle_all(struct vb_engine *e);
 
 /* engine/moderate.c: signal the completion events that were put off until
@@ -342,12 +346,13 @@ void vb_moderate_due(struct vb_engine *e, vb_time now)
  * peers of this host, lanes. */
 extern const struct vb_transport vb_mux_transport;
 extern const struct vb_transport vb_mux_stream_transport;
-/* vb_near_expect() for a queue pair that has just been given its stream. */
+/* Call vb_near_expect() for @qp, which has just got its stream. False: there is
+ * no @card, and all requests go by the stream. */
 bool vb_mux_expect(struct vb_near *n, struct vb_qp *qp,
 		   struct vb_near_card *card) VB_REQUIRES(qp->drive);
 extern const struct vb_key_ops vb_mux_keys;
 void vb_mux_open(struct vb_engine *e);
-/* The broker has granted a slot, after vb_mux_open() without one. */
+/* The broker has granted a slot after vb_mux_open() was called without one. */
 void vb_mux_join(struct vb_engine *e);
 void vb_mux_close(struct vb_engine *e);
 
@@ -386,8 +391,8 @@ void vb_stream_close_all(struct vb_engine *e) VB_EXCLUDES(e->rx);
 /* The program exits: wait for up to 5 s until peers have what was sent. */
 void vb_stream_settle(struct vb_engine *e) VB_EXCLUDES(e->rx);
 
-/* engine/poll_hint.c: a stream begins or ends; something was sent on it;
- * something arrived on it. */
+/* engine/poll_hint.c: the caller tells that a stream begins or ends; that it
+ * sent something on it; that something arrived on it. */
 void vb_poll_hint_begin(struct vb_engine *e, struct vb_poll_hint *a);
 void vb_poll_hint_sent(struct vb_engine *e, struct vb_poll_hint *a,
 		       vb_time now);
@@ -397,9 +402,9 @@ void vb_poll_hint_came(struct vb_engine *e, struct vb_poll_hint *a,
 /* engine/wait.c: let the engine thread call vb_near_wake_peers() in 2 ms,
  * unless this is called again before. */
 void vb_wait_soon(struct vb_engine *e);
-/* By the engine thread: these 2 ms are over. */
+/* The engine thread calls this when these 2 ms are over. */
 void vb_wait_over(struct vb_engine *e);
-/* A program's thread serves the lanes, or will be back within 2 ms. */
+/* True: a program's thread serves the lanes, or will be back within 2 ms. */
 static inline bool vb_wait_attends(struct vb_engine *e)
 {
 	return atomic_load(&e->watched) || atomic_load(&e->soon);

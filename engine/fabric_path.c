@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A fabric NAME has the directory fabric-NAME with its socket and what else it
- * needs. Whether it runs is not what the file says but whether somebody
- * listens: a lock on the directory, which the kernel gives back when the
- * process ends, keeps two from taking one name.
+ * A fabric NAME has the directory fabric-NAME with its socket and its other
+ * files. It runs when a process listens at the socket; that the file exists
+ * says nothing. A lock on the directory, which the kernel releases when the
+ * process ends, keeps two processes from taking one name.
  */
 #include "engine/fabric_path.h"
 
@@ -44,7 +44,8 @@ static socklen_t address_in(int dir, struct sockaddr_un *a)
 	return sizeof(*a);
 }
 
-/* The directory of fabric @name, made if @make. A descriptor or -errno. */
+/* Open the directory of fabric @name, and create it if @make. A descriptor or
+ * -errno. */
 static int open_directory(const char *name, bool make, char path[PATH_MAX])
 {
 	char base[PATH_MAX], leaf[NAME_MAX];
@@ -70,7 +71,8 @@ static int open_directory(const char *name, bool make, char path[PATH_MAX])
 	return fd;
 }
 
-/* A socket file that a fabric left behind which was killed is in the way. */
+/* Bind the socket. A killed fabric can have left its socket file in the way,
+ * which this removes. */
 static int bind_in(int dir)
 {
 	struct sockaddr_un a;

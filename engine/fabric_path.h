@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where the processes of fabrics are found: sockets in the directory of the
- * user's files (engine/runtime_dir.h), named by their fabric. */
+/* How programs find the process of a fabric: by a socket in the directory of
+ * the user's files (engine/runtime_dir.h) that has the fabric's name. */
 #ifndef ENGINE_FABRIC_PATH_H
 #define ENGINE_FABRIC_PATH_H
 

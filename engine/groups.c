@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast: which queue pairs of this process get a copy of what comes to a
+ * Multicast: which queue pairs of this process get a copy of each packet to a
  * group. The kernel gives each process of the host its own copy (link/udp.c).
  */
 #include "engine/engine_priv.h"

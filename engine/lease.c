@@ -90,7 +90,8 @@ static int connect_broker(vb_time patience)
 
 	if (fd < 0)
 		return -errno;
-	/* The broker must see the session end with the program. */
+	/* A child of fork closes @fd, so that the broker sees the session end
+	 * when this program ends. */
 	vb_fork_closes(fd);
 	rc = limit_waiting(fd, patience);
 	if (rc == 0)
@@ -117,7 +118,8 @@ static void drop_answer(struct answer *a)
 	a->fd_count = 0;
 }
 
-/* -ECONNRESET: the broker ended before it read the question. */
+/* Take the broker's answer. -ECONNRESET: the broker ended before it read the
+ * question. */
 static int get_answer(int fd, struct answer *a)
 {
 	uint8_t bytes[VB_IPC_BYTES];
@@ -196,7 +198,7 @@ static int claim_on(int fd, struct vb_lease *l)
 
 	if (rc == -ECONNRESET)
 		return rc;
-	if (rc) /* a broker that does not answer is not asked again */
+	if (rc) /* do not ask a broker again that does not answer */
 		return log_no_answer(rc == -EAGAIN ? ETIMEDOUT : -rc);
 	for (unsigned i = 0; i < a.fd_count; i++)
 		vb_fork_closes(a.fds[i]);
@@ -277,8 +279,8 @@ static int again_in(struct vb_lease *l, vb_time delay)
 	return -EAGAIN;
 }
 
-/* There is no usable broker now: try again later, after twice as long each
- * time. */
+/* There is no usable broker now: have the caller try again after a while, twice
+ * as long each time. */
 static int back_off(struct vb_lease *l)
 {
 	vb_time delay = REJOIN_FIRST << VB_MIN(l->failures, 8u);
@@ -293,7 +295,7 @@ static int back_off(struct vb_lease *l)
 /*
  * No broker is running. Of many programs one should start the next broker: each
  * waits half a millisecond for each slot below its own. A program without the
- * vault leaves it to the programs that can hand their vault over.
+ * vault leaves this to programs that can give their vault to the new broker.
  */
 static int start_next_broker(struct vb_lease *l)
 {
@@ -375,8 +377,8 @@ int vb_lease_rejoin(struct vb_lease *l)
 void vb_lease_release(struct vb_lease *l)
 {
 	vb_spawn_finish(&l->spawn);
-	/* Close the name last: the broker may grant the slot again once the
-	 * name is free. */
+	/* Close the name's socket last: once the name is free, the broker can
+	 * grant the slot to another program. */
 	eng_close_if_open(&l->rx_fd);
 	eng_close_if_open(&l->vault_fd);
 	eng_close_if_open(&l->broker_fd);

@@ -24,7 +24,7 @@ struct vb_lease {
 	enum { TURN_NONE, TURN_WAITED, TURN_SPAWNED } turn;
 	unsigned failures;
 	struct vb_spawn spawn;
-	vb_time retry_at; /* when to go on; VB_NEVER: there is a session */
+	vb_time retry_at; /* the next step; VB_NEVER: there is a session */
 };
 
 /* Claim a slot. Starts a broker when none is running; may block for
@@ -33,9 +33,9 @@ struct vb_lease {
 VB_MUST_CHECK int vb_lease_claim(struct vb_lease *l);
 
 /*
- * The broker ended: go a step towards finding or starting another one and
- * rejoining it. Never blocks. 0: there is a session again. -EAGAIN: call again
- * when broker_fd (unless it is -1) is readable, or at l->retry_at.
+ * The broker ended: do one step to find or start another one and rejoin it.
+ * Never blocks. 0: there is a session again. -EAGAIN: call again when broker_fd
+ * (unless it is -1) is readable, or at l->retry_at.
  */
 VB_MUST_CHECK int vb_lease_rejoin(struct vb_lease *l);
 

@@ -35,8 +35,8 @@ void vb_engine_forget_cq(struct vb_cq *cq)
 
 	if (!e || !cq->alarm)
 		return;
-	/* A thread that has popped the timer may be about to look at the queue:
-	 * wait for it. */
+	/* A thread that has popped the timer can be about to look at @cq: wait
+	 * for that thread. */
 	vb_mutex_lock(&e->moderation);
 	vb_mutex_lock(&e->timer_lock);
 	vb_timer_cancel(&e->cq_timers, &cq->timer);

@@ -4,14 +4,14 @@
  * the packet sockets, naps, rests, lingers and stands by, and by which a
  * program's poll looks at the link, yields, sleeps and steps timers. Pure state
  * machines: time, counts and the other side's state are arguments. Nothing here
- * reads a clock, takes a lock, touches a descriptor or shares memory; callers
- * (engine/service.c, engine/poll.c, engine/wait.c, engine/poll_hint.c,
- * engine/drive.c) do what is answered. docs/ENGINE.md tells the rules as a
- * story.
+ * reads a clock, takes a lock, touches a descriptor or shares memory; the
+ * callers (engine/service.c, engine/poll.c, engine/wait.c, engine/poll_hint.c,
+ * engine/drive.c) do what these functions answer. docs/ENGINE.md explains the
+ * rules one after the other.
  *
- * A new rule (for programs that sleep in epoll, say) is a state of one of the
- * two enums, a row of the table, and a case in engine/policy_thread.c or
- * engine/policy_program.c.
+ * Who adds a rule (for programs that sleep in epoll, say) adds a state to enum
+ * vb_thread or enum vb_program, a row to the table, and a case in
+ * engine/policy_thread.c or engine/policy_program.c.
  */
 #ifndef ENGINE_POLICY_H
 #define ENGINE_POLICY_H
@@ -25,16 +25,16 @@
  * it was measured: in docs/PERFORMANCE.md ("How threads wait" and the tables),
  * or in the commit that made the rule. "With its group" says that no figure is
  * known for this row alone. Times are for a processor of usual speed; vb_span()
- * scales them, except where the row says "as it is". A row that gains less than
- * a tenth on every machine goes.
+ * scales them, except where the row says "as it is". Remove a row that gains
+ * less than a tenth on every machine.
  */
 
-/* Packets that the thread leaves to a program that polls. Where the thread woke
- * for each packet, with both programs on one processor, ib_send_lat over iWARP
- * took 15.0 to 22.4 us in the mean, and 9.2 to 10.3 with these rules; it was
- * woken 13,000 times a second. To rest beside each program that spins, whether
- * it polls or not, was tried: READs took 3.1 ms for 0.14. So were naps that fit
- * the thread's own lateness: SEND in a guest 120, 74, 72 us for 38, 40, 65. */
+/* The engine's thread leaves packets to a program that polls. ib_send_lat over
+ * iWARP, both programs on one processor, took 9.2 to 10.3 us in the mean with
+ * these rules, and 15.0 to 22.4 where each packet woke the thread (13,000 times
+ * a second). Two other rules were slower: to rest beside a program that spins
+ * without polling, too (READ 3.1 ms, not 0.14); and naps as long as the thread
+ * was late (SEND in a guest 120, 74, 72 us, not 38, 40, 65). */
 #define VB_NAP	       (20 * VB_USEC) /* with its group */
 #define VB_REST_MIN    (50 * VB_USEC) /* with its group */
 #define VB_REST_MAX    (1 * VB_MSEC)  /* with its group */
@@ -42,92 +42,103 @@
 #define VB_REST_SELDOM 64	      /* with its group */
 #define VB_TRUST_MOST  8	      /* with its group */
 #define VB_TRUST_LOST  4	      /* with its group */
-/* A program that found something is at work on it: with 5 us in place of 50 the
- * thread was awake for nearly every packet, and took every second batch of
- * bulk. */
+/* For so long the thread assumes that a program works on what its poll found.
+ * With 5 us in place of 50 the thread woke for nearly every packet, and took
+ * every second batch of a long transfer. */
 #define VB_POLL_RECENT (50 * VB_USEC)
-/* A program that found nothing polls again: in a guest, where a hop takes
- * longer than 50 us, the thread woke for each message without this. */
+/* For so long the thread expects another poll of a program that found nothing.
+ * With 50 us it woke for each message in a guest, where a hop takes longer. */
 #define VB_LOOP_LASTS (1 * VB_MSEC)
-/* One call that works: a long send, a batch of packets. */
+/* At most so long a program is inside one call: a long send, a batch of
+ * packets. */
 #define VB_WORK_LASTS (500 * VB_USEC) /* with its group */
 
-/* Timers and delayed ACKs that the thread leaves to polls. In the interpreted
- * guest WRITE took 109, 127, 330, 180 us without and 59, 70, 102, 159 with it;
- * EPYC, 64-byte WRITEs: 2.31, 2.21, 2.29 M/s and 2.46, 2.44, 2.40. To wake the
- * thread for deadlines within TIMER_SOON made 9.5 M/s of 8-byte WRITEs of 10.6.
- * A READ of 1 GiB kept one poll busy until it was done without DUE_A_POLL. */
+/* The thread leaves timers and delayed ACKs to polls. WRITE in an interpreted
+ * guest took 59, 70, 102, 159 us with this rule, 109, 127, 330, 180 without;
+ * EPYC, 64-byte WRITEs: 2.46, 2.44, 2.40 M/s with it, 2.31, 2.21, 2.29 without.
+ * When deadlines within TIMER_SOON woke the thread: 8-byte WRITEs 9.5 M/s, not
+ * 10.6. A poll steps at most DUE_A_POLL queue pairs: without this one poll took
+ * as long as a READ of 1 GiB. */
 #define VB_TIMER_SOON (200 * VB_USEC) /* as it is */
 #define VB_DUE_A_POLL 4
 
-/* Lingering: ib_read_lat between two hosts 9.2 to 11.3 us, and 20 without. */
+/* The thread looks for more packets (lingers) before it sleeps: ib_read_lat
+ * between two hosts took 9.2 to 11.3 us, and 20 without. */
 #define VB_LINGER      (30 * VB_USEC)
 #define VB_LINGER_TURN (200 * VB_USEC) /* with its group */
 #define VB_EAGER_MOST  8	       /* with its group */
 /* A yield takes less than ALONE where no other thread wants the processor, and
- * less than CROWDED where an interrupt came: with ALONE for both, ib_read_lat
- * took 20 us for 10. */
+ * less than CROWDED where only an interrupt came. With ALONE as the limit for
+ * both, ib_read_lat took 20 us, not 10. */
 #define VB_ALONE   (3 * VB_USEC)
 #define VB_CROWDED (100 * VB_USEC)
-/* No lingering beside one that spins: riostream 53 to 71 us, 641 without. */
+/* For so long the thread does not linger once it met a thread that spins on its
+ * processor: riostream took 53 to 71 us, and 641 without this rule. */
 #define VB_CROWD_MIN (10 * VB_MSEC)  /* as it is */
 #define VB_CROWD_MAX (640 * VB_MSEC) /* as it is */
-/* Batches that the thread takes before timers have their turn. A flood of
- * packets kept all timers waiting without it. */
+/* The thread takes at most so many batches before it looks at timers. Without
+ * this limit a flood of packets kept all timers waiting. */
 #define VB_DRAIN_BATCHES 16
 
-/* Standing by for peers' streams of small WRITEs: the way through the kernel to
- * the target's page takes 170 ns a WRITE (Xeon), a whole message here 95. Looks
- * go without a look at the clock between them, which takes 20 to 40 ns. */
+/* The thread stands by for peers' streams of small WRITEs: a whole message by a
+ * lane takes 95 ns (Xeon), a WRITE through the kernel to the target's page 170.
+ * The thread reads the clock, which takes 20 to 40 ns, once in STAND_LOOKS
+ * looks at the lanes. */
 #define VB_STAND_TURN  (100 * VB_USEC) /* with its group */
 #define VB_STAND_LOOKS 16
 #define VB_PAUSE_MIN   (4 * VB_MSEC)  /* as it is; with its group */
 #define VB_PAUSE_MAX   (1 * VB_SEC)   /* as it is; with its group */
 #define VB_PAUSE_RARE  (20 * VB_MSEC) /* as it is; with its group */
 
-/* A program's poll that finds nothing yields after a while. Two programs of one
- * processor answered each other every 30 us without SPIN_LEAST. */
+/* A program whose polls find nothing for a while (LEAST to MOST) yields.
+ * Without SPIN_LEAST two programs on one processor answered each other only
+ * every 30 us. */
 #define VB_SPIN_LEAST (2 * VB_USEC)
 #define VB_SPIN_MOST  (30 * VB_USEC) /* with its group */
-/* The link is looked at less while peers of this host send: ib_send_lat on one
- * host, the fastest of each run 0.47 us in the median, 0.53 without. */
+/* A poll looks at the link less often while peers of this host send:
+ * ib_send_lat on one host took 0.47 us (median of each run's fastest), and 0.53
+ * without. */
 #define VB_NEAR_RECENT (100 * VB_USEC) /* with its group */
 #define VB_LOOK_AGAIN  (4 * VB_USEC)
-/* So many polls so close together: the program spins, and peers need not ring.
- * A ring costs its sender a system call, and the thread a wake-up of 5 us and
- * more, beside a message of 0.53. */
+/* A program that polled SPINS times in a row, each time within POLLS_CLOSE,
+ * spins, and peers need not ring. A message takes 0.53 us; a ring costs the
+ * peer a system call, and the engine's thread a wake-up of 5 us and more. */
 #define VB_POLLS_CLOSE (20 * VB_USEC) /* with its group */
 #define VB_SPINS       32	      /* with its group */
 
-/* A program that waits for a completion event (engine/wait.c). Peers are owed
- * rings by one that is prompt: ib_send_lat -e on one host 2.23 us, 2.50
- * without. To set the timer of owed rings is a system call. */
+/* A program that waits for a completion event (engine/wait.c). One that is
+ * prompt rings its peers later: ib_send_lat -e on one host took 2.23 us, and
+ * 2.50 without. It sets the timer of owed rings seldom, since that is a system
+ * call. */
 #define VB_PROMPT      (50 * VB_USEC) /* with its group */
 #define VB_PROMPT_MANY 8
 #define VB_OWED_LASTS  (2 * VB_MSEC)   /* as it is; with its group */
 #define VB_OWED_AGAIN  (500 * VB_USEC) /* with its group */
-/* A look before a sleep: ib_send_lat -e on one host 1.17, 1.26, 1.17 us for
- * 23.1, 21.2, 23.1. WARY: short sleeps, or answers, before the first look. */
+/* A thread that waits looks before it sleeps: ib_send_lat -e on one host took
+ * 1.17, 1.26, 1.17 us, and 23.1, 21.2, 23.1 without. WARY: how many short
+ * sleeps, or soon answers, in a row a thread must see before it looks. */
 #define VB_SLEEP_SHORT (100 * VB_USEC)
 #define VB_LOOK_LASTS  (30 * VB_USEC)
 #define VB_LOOKS       64  /* between two yields; with its group */
 #define VB_WARY_LEAST  4   /* with its group */
 #define VB_WARY_MOST   256 /* with its group */
-/* An event whose completion a poll has taken is held back. No gain in time, but
- * ibv_rc_pingpong -e -t takes an empty queue for an error. All as they are. */
+/* The engine holds back an event whose completion a poll has taken already.
+ * This gains no time, but ibv_rc_pingpong -e -t takes an empty queue for an
+ * error. All four rows are "as it is". */
 #define VB_EARLY_MOST	(100 * VB_MSEC)
 #define VB_EARLY_LOOKS	50
 #define VB_EARLY_SLEEP	(50 * VB_USEC)
 #define VB_EARLY_SPARED 64
 
-/* A poll looks for an iWARP answer first: ib_write_lat 8 us, 60 to 67 without.
- * SOON covers the wake-ups of both engines' threads, ours and the peer's; a poll
- * that has looked for SPIN yields at each further look. */
+/* A poll looks for an iWARP answer before it returns completions: ib_write_lat
+ * took 8 us, and 60 to 67 without. SOON covers the wake-ups of this engine's
+ * thread and of the peer's; a poll that has looked for SPIN yields at each
+ * further look. */
 #define VB_ANSWER_SOON (200 * VB_USEC)
 #define VB_ANSWER_SPIN (30 * VB_USEC) /* with its group */
 
-/* @t on a machine that is @pace times slower than usual: where everything takes
- * longer, so do "recent", "soon" and "close". */
+/* Returns @t for a machine that is @pace times slower than usual: everything
+ * takes longer there, and so must "recent", "soon" and "close". */
 static inline vb_time vb_span(unsigned pace, vb_time t)
 {
 	return t * pace;
@@ -135,21 +146,23 @@ static inline vb_time vb_span(unsigned pace, vb_time t)
 
 /*
  * The program, as the engine's thread sees it: one word that polls publish,
- * with what the program does and since when. The time may lie ahead: the
- * program is inside a call that will last (vb_program_at_work()). It is a hint:
- * a stale word costs time and never correctness.
+ * with what the program does and since when. The time lies in the future while
+ * the program is inside a call that lasts (vb_program_at_work()). The word is a
+ * hint: a stale word costs time and never correctness.
  */
 enum vb_program {
-	PROGRAM_AWAY, /* never polled, or about to sleep: it armed a queue */
-	/* Its last poll found something on a lane and returned at once; the
-	 * next one notes it. ib_send_lat on one host 0.36 us, 0.50 without. */
+	PROGRAM_AWAY, /* has never polled, or armed a CQ and will sleep */
+	/* Its last poll found something on a lane and returned at once, and the
+	 * next poll does its bookkeeping: ib_send_lat on one host took 0.36 us,
+	 * and 0.50 without. */
 	PROGRAM_TOOK,
 	PROGRAM_WORKS, /* its last poll found something, which it works on */
 	PROGRAM_LOOPS, /* its last poll found nothing: it polls again */
 	PROGRAM_AWAITS /* a poll of it sleeps until the receive lock is free */
 };
-/* Beside that: the program polls all the time, and so serves the lanes of peers
- * of this host, whatever its last poll found. */
+/* A flag in the word beside enum vb_program: the program polls all the time,
+ * and so serves the lanes of peers of this host, whatever its last poll
+ * found. */
 #define VB_PROGRAM_SPINS ((uint64_t)8)
 #define VB_PROGRAM_STATE ((uint64_t)7)
 #define VB_PROGRAM_BITS	 ((uint64_t)15) /* the rest is the time */
@@ -160,7 +173,7 @@ static inline uint64_t vb_program_word(vb_time at, enum vb_program does,
 	return (at & ~VB_PROGRAM_BITS) | does | (spins & VB_PROGRAM_SPINS);
 }
 
-/* The same word with another time. */
+/* Returns @word with the time @at in place of its own. */
 static inline uint64_t vb_program_at_work(uint64_t word, vb_time at)
 {
 	return (at & ~VB_PROGRAM_BITS) | (word & VB_PROGRAM_BITS);
@@ -181,22 +194,23 @@ static inline bool vb_program_spins(uint64_t word)
 	return word & VB_PROGRAM_SPINS;
 }
 
-/* Its last poll found nothing, or one waits for the lock: it will poll again.
- */
+/* The program's last poll found nothing, or one of its polls waits for the
+ * receive lock: the program will poll again. */
 static inline bool vb_program_loops(uint64_t word)
 {
 	return vb_program_does(word) >= PROGRAM_LOOPS;
 }
 
-/* It polled, or was at work, less than @span before @now. */
+/* The program polled, or was at work, less than @span before @now. */
 static inline bool vb_program_polled(uint64_t word, vb_time span, vb_time now)
 {
 	return vb_program_at(word) + span > now;
 }
 
 /* Does the thread leave a timer that is due @at to the program's polls?
- * @attentive: the thread looks within a millisecond whether they go on. Work
- * that is due at once is left only to a program that polled in vain lately. */
+ * @attentive: the thread looks within a millisecond whether the polls go on.
+ * Work that is due at once is left only to a program that polled in vain
+ * lately. */
 static inline bool vb_program_gets_timer(uint64_t word, bool attentive,
 					 vb_time at, vb_time now)
 {
@@ -209,7 +223,7 @@ static inline bool vb_program_gets_timer(uint64_t word, bool attentive,
 /* What a poll does next. */
 enum vb_poll_next { POLL_RETURNS, POLL_YIELDS, POLL_SLEEPS };
 
-/* A program's polls. With the receive lock. */
+/* What the policy keeps of a program's polls. The receive lock guards it. */
 struct vb_poll_policy {
 	unsigned pace;
 	enum vb_poll_next last; /* what the last poll did when it ended */
@@ -223,14 +237,14 @@ struct vb_poll_policy {
 
 void vb_poll_init(struct vb_poll_policy *p, unsigned pace);
 
-/* Something came from a peer of this host, or by a stream. */
+/* The caller has found something from a peer of this host, or on a stream. */
 static inline void vb_poll_near(struct vb_poll_policy *p, vb_time now)
 {
 	p->near_at = now;
 }
 
-/* True: look at the link now; counts as a look. While peers of this host send,
- * the link is looked at less often. */
+/* True: the caller looks at the link now, which counts as a look. While peers
+ * of this host send, the answer is true less often. */
 static inline bool vb_poll_looks(struct vb_poll_policy *p, vb_time now)
 {
 	if (now - p->near_at < vb_span(p->pace, VB_NEAR_RECENT) &&
@@ -241,10 +255,10 @@ static inline bool vb_poll_looks(struct vb_poll_policy *p, vb_time now)
 }
 
 /* A poll that began at @from ends @now. @before: what the program did until
- * then; a poll that was not noted says nothing of the streak, and one after a
- * queue was armed ends it, because the program sleeps next. @back: when the
- * program's last yield after a poll ended, since that time does not count.
- * True: the program spins, and serves the lanes of peers from now on. */
+ * then. PROGRAM_TOOK leaves the streak as it is; PROGRAM_AWAY ends it, because
+ * a program that armed a queue sleeps next. @back: when the program's last
+ * yield after a poll ended; the time that the yield took does not count. True:
+ * the program spins, and serves the lanes of peers from now on. */
 static inline bool vb_poll_spins(struct vb_poll_policy *p,
 				 enum vb_program before, vb_time from,
 				 vb_time back, vb_time now)
@@ -261,11 +275,11 @@ static inline bool vb_poll_spins(struct vb_poll_policy *p,
 }
 
 /*
- * The same poll: does it yield? Where there are more spinning programs than
- * processors, the peer that is to answer may wait for this one; a program alone
- * on its processor loses nothing by yielding. When a yield was followed by what
- * the program waited for, the next one comes after half the time, otherwise
- * after twice the time.
+ * The same poll ends: does it yield? Where more programs spin than there are
+ * processors, the peer that is to answer can be waiting for this processor; a
+ * program alone on its processor loses nothing by yielding. When a yield was
+ * followed by what the program waited for, the next one comes after half the
+ * time, otherwise after twice the time.
  */
 static inline enum vb_poll_next vb_poll_ends(struct vb_poll_policy *p,
 					     bool found, vb_time now)
@@ -289,151 +303,165 @@ static inline enum vb_poll_next vb_poll_found_taken(unsigned pace, vb_time took)
 	return took < vb_span(pace, VB_ALONE) ? POLL_RETURNS : POLL_SLEEPS;
 }
 
-/* A program that waits for a completion event (engine/wait.c). One thread at a
- * time. */
+/* What the policy keeps of a program that waits for a completion event
+ * (engine/wait.c). Only one thread at a time uses it. */
 struct vb_wait_policy {
 	vb_time left_at; /* when the last wait ended */
-	unsigned prompt; /* how often in a row the program was soon back */
-	/* How many sleeps in a row were short, and how many the thread wants to
-	 * see before it looks before it sleeps. */
+	unsigned prompt; /* times in a row that it came back soon */
+	/* How many sleeps in a row were short; and how many must be before the
+	 * thread begins to look for a while before it sleeps. */
 	unsigned short_sleeps, wary;
 };
 
 void vb_wait_begins(struct vb_wait_policy *w, unsigned pace, vb_time now);
-/* The program does not sleep here, but in poll(2). */
+/* The program's thread will not sleep in vb_engine_wait(), but in poll(2). */
 void vb_wait_is_elsewhere(struct vb_wait_policy *w);
 void vb_wait_ends(struct vb_wait_policy *w, vb_time now);
 /* The program comes back so soon that the engine's thread need not take the
- * lanes meanwhile, nor peers be told that a message arrived. */
+ * lanes meanwhile, and need not tell peers that a message arrived. */
 bool vb_wait_is_prompt(const struct vb_wait_policy *w);
-/* True: look for a while before sleeping. */
+/* True: the thread is to look for a while before it sleeps. */
 bool vb_wait_looks(const struct vb_wait_policy *w);
-/* After a yield that @took so long, and a look in vain: look on? */
+/* The thread has looked since @since in vain, and its last yield @took so long:
+ * is it to look on? */
 bool vb_wait_looks_on(unsigned pace, vb_time since, vb_time took, vb_time now);
 void vb_wait_looked(struct vb_wait_policy *w, bool found);
 void vb_wait_slept(struct vb_wait_policy *w, unsigned pace, vb_time took);
-/* The timer of owed rings was set at @set: leave it so? */
+/* The caller set the timer of owed rings at @set: is it to leave the timer
+ * so? */
 bool vb_wait_owes_already(unsigned pace, vb_time set, vb_time now);
 
-/* An event whose completion is not there is held back for a while: what does
- * the program's thread do after @looks in vain, and so long? */
+/* The program's thread holds back an event whose completion is not there: what
+ * does it do after @looks looks in vain since @since? */
 enum vb_held_event { HELD_YIELDS, HELD_NAPS, HELD_GIVES_UP };
 enum vb_held_event vb_wait_holds(unsigned looks, vb_time since, vb_time now);
 
-/* A poll that looks for the answer to an iWARP WRITE (engine/poll_hint.c). All
- * is kept with the queue pair, so these have no state. What arrived @now is the
- * @answers-th that came soon after what was sent at @sent. 0: it came late. */
+/* A poll that looks for the answer to an iWARP WRITE (engine/poll_hint.c); the
+ * queue pair keeps the state. Something arrived @now after something was sent
+ * at @sent, and the @answers answers before came soon. Returns how many in a
+ * row have come soon now; 0: this one came late. */
 unsigned vb_answer_counts(unsigned pace, vb_time sent, vb_time now,
 			  unsigned answers);
-/* So many answers in a row came soon: may a poll look for the next one? */
+/* @answers in a row came soon, and @wary are wanted: is a poll to look for the
+ * next one? */
 bool vb_answer_is_worth(unsigned answers, unsigned wary);
-/* A poll looks since @since: look on? And does each look yield? */
+/* A poll has looked since @since: is it to look on? Is it to yield after each
+ * look? */
 bool vb_answer_looks_on(unsigned pace, vb_time since, vb_time now);
 bool vb_answer_yields(unsigned pace, vb_time since, vb_time now);
-/* How many answers are wanted now: more after a look in vain. */
+/* Returns how many soon answers in a row a poll wants before it looks again:
+ * after a look in vain (@found false) more. */
 unsigned vb_answer_wary(unsigned wary, bool found);
 
 /* What the engine's thread does. */
 enum vb_thread {
 	THREAD_WATCHES,	 /* sleeps by the packet sockets */
-	THREAD_NAPS,	 /* left packets to the program; looks at once */
-	THREAD_RESTS,	 /* the same for longer; called back by who arms */
-	THREAD_LINGERS,	 /* has served packets; looks for the next */
+	THREAD_NAPS,	 /* leaves packets to a program for 20 us */
+	THREAD_RESTS,	 /* the same for up to 1 ms, or until it arms a CQ */
+	THREAD_LINGERS,	 /* has served packets; looks for more */
 	THREAD_STANDS_BY /* looks at lanes all the time, and at sockets */
 };
 
-/* What it found at the sockets. */
+/* What the thread found at the sockets. BUSY: another thread drains them. */
 enum vb_drained { DRAINED_NOTHING, DRAINED_SOME, DRAINED_BUSY };
 
 struct vb_thread_policy {
 	unsigned pace;
 	enum vb_thread does;
-	/* Packets are left to a program from when until when; 0: they are not.
-	 * Also while the thread stands by. */
+	/* The thread leaves packets to a program from @left_at to @left_until,
+	 * also while it stands by. @left_until 0: it does not. */
 	vb_time left_at, left_until;
 	/* Wake-ups in a row that were not needed, and how many of them send
 	 * the thread to rest. */
 	unsigned needless, rest_after;
-	/* How often in a row it was right to leave packets to a program. */
+	/* How often it was right to leave packets to a program (rule 3 of
+	 * engine/policy_thread.c). */
 	unsigned trust;
-	/* How often packets came just after the thread had gone to sleep. */
+	/* Plus 1 when packets came just after the thread had gone to sleep,
+	 * minus 1 when it lingered in vain. */
 	unsigned eager;
 	vb_time began_at,
-		found_at; /* lingering, standing by: since, last find */
+		found_at; /* lingering or standing by: since when, last find */
 	/* The thread does not linger before @crowded_until; @crowd is how long
 	 * the last such pause was. */
 	vb_time crowd, crowded_until;
-	/* The same of standing by. */
+	/* The same two for standing by. */
 	vb_time pause, paused_until;
-	vb_time lanes_left; /* how long the lanes were left to a program */
+	vb_time lanes_left; /* for how long a program last had the lanes */
 };
 
 void vb_thread_init(struct vb_thread_policy *t, unsigned pace);
 
-/* False: the packet sockets are left to a program, and do not wake the
- * thread. */
+/* False: the thread leaves the packet sockets to a program, and they do not
+ * wake it. */
 static inline bool vb_thread_watches(const struct vb_thread_policy *t)
 {
 	return t->left_until == 0;
 }
 
-/* A socket is readable. True: drain it, and then say what that found; false:
- * the packets are left to the program. */
+/* A socket is readable. True: the caller drains the sockets and then calls
+ * vb_thread_drained(); false: the thread leaves the packets to a program. */
 bool vb_thread_on_packets(struct vb_thread_policy *t, uint64_t program,
 			  vb_time now);
-/* @left_until has come. True: drain the sockets. */
+/* @left_until has come. True: the caller drains the sockets, as above. */
 bool vb_thread_on_time(struct vb_thread_policy *t, uint64_t program,
 		       vb_time now);
-/* The thread has drained the sockets as it was told to. It lingers now if @does
- * says so. */
+/* The thread has drained the sockets, as it was told to, and found @got. It
+ * lingers now if @t->does is THREAD_LINGERS. */
 void vb_thread_drained(struct vb_thread_policy *t, enum vb_drained got,
 		       uint64_t program, vb_time now);
-/* While it lingers: a yield @took so long. True: drain the sockets. */
+/* The thread lingers, and its yield @took so long. True: it drains the sockets;
+ * false: it lingers no more. */
 bool vb_thread_yielded(struct vb_thread_policy *t, vb_time took, vb_time now);
 /* A program is about to sleep and ends the rest. */
 void vb_thread_called_back(struct vb_thread_policy *t);
-/* During one sleep the kernel put the thread to sleep so many times. */
+/* The kernel put the thread to sleep @times times inside one ppoll(). */
 void vb_thread_slept(struct vb_thread_policy *t, long times);
 /* Packets ended a sleep that began at @then. */
 void vb_thread_woke(struct vb_thread_policy *t, vb_time then, vb_time now);
-/* Before each sleep: rest if too many wake-ups were needless. */
+/* Call this before each sleep: the thread rests if too many wake-ups were
+ * needless. */
 void vb_thread_will_sleep(struct vb_thread_policy *t, uint64_t program,
 			  vb_time now);
 
-/* The program polls now and then, and the thread looks within a millisecond
- * whether it still does: ACKs may wait for replies, and timers for polls. */
+/* True: the program polls now and then, and the thread looks within a
+ * millisecond whether it still does, so ACKs may wait for replies, and timers
+ * for polls. */
 bool vb_thread_is_attentive(const struct vb_thread_policy *t, uint64_t program,
 			    vb_time now);
-/* Until when the thread sleeps when the first timer is due at @due, at most. */
+/* Returns until when the thread sleeps at most, if the first timer is due at
+ * @due. */
 vb_time vb_thread_sleeps(const struct vb_thread_policy *t, uint64_t program,
 			 bool attentive, vb_time due, vb_time now);
-/* When to look again after another thread had the delayed ACKs in hand. */
+/* Another thread drains the link and may leave an ACK delayed. Returns when
+ * this thread looks again. */
 vb_time vb_thread_soon(const struct vb_thread_policy *t, vb_time now);
-/* An ACK has waited for a reply since @since: send it now? */
+/* An ACK has waited for a reply since @since: is the thread to send it now? */
 bool vb_thread_sends_ack(const struct vb_thread_policy *t, vb_time since,
 			 vb_time now);
 
 /* Who serves the lanes of peers of this host while the thread sleeps. */
 enum vb_lanes {
-	LANES_PROGRAM, /* one that spins; peers need not ring */
+	LANES_PROGRAM, /* a program that spins; peers need not ring */
 	LANES_THREAD,  /* the thread stands by; it does not sleep */
 	LANES_WAITER,  /* a thread in ibv_get_cq_event */
 	LANES_RING     /* nobody: peers ring */
 };
 /* @waiter: a thread in ibv_get_cq_event serves the lanes. *@until: until when
- * to sleep, at most; lowered here. Unless this answers LANES_PROGRAM or
- * LANES_THREAD, the program spins no more, and the caller publishes that. */
+ * the thread sleeps at most; this function can lower it. If it returns
+ * LANES_WAITER or LANES_RING, the program spins no more, and the caller
+ * publishes that. */
 enum vb_lanes vb_thread_lanes(struct vb_thread_policy *t, uint64_t program,
 			      bool waiter, vb_time *until, vb_time now);
-/* A peer asked the thread to stand by, and no other thread serves the lanes
- * (@served: one does). True: it stands by now. */
+/* A peer asked the thread to stand by. @served: another thread serves the
+ * lanes. True: the thread stands by from now on. */
 bool vb_thread_stands_by(struct vb_thread_policy *t, bool served, vb_time now);
-/* A turn of standing by begins; another look is over: look on? */
+/* A turn of standing by begins. After each look: is the thread to look on? */
 void vb_thread_turn_begins(struct vb_thread_policy *t, vb_time now);
 bool vb_thread_looks_on(const struct vb_thread_policy *t, bool served,
 			vb_time now);
-/* The turn is over, and the yield after it @took so long. False: the thread
- * stands by no more. */
+/* The turn is over, @found something or not, and the yield after it @took so
+ * long. False: the thread stands by no more. */
 bool vb_thread_turn_ends(struct vb_thread_policy *t, bool found, bool served,
 			 vb_time took, vb_time now);
 

@@ -1,33 +1,34 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The policy of a program's threads, where it is not on the way of each poll:
- * that is in engine/policy.h.
+ * The policy of a program's threads. The part that each poll runs is in
+ * engine/policy.h.
  *
  * A program that waits for a completion event:
  *
- * 1. Prompt programs. A program that came back to wait within 50 us, 8 times
- *    in a row, most often has answered in between, which wakes the peer. When
- *    such a program leaves, the engine's thread does not take the lanes at once
- *    but in 2 ms, and the peer is not woken just to hear that a message
+ * 1. Prompt programs. A program that came back to wait within 50 us, 8 times in
+ *    a row, most often has answered in between, which wakes the peer. When such
+ *    a program stops waiting, the engine's thread takes the lanes not at once
+ *    but in 2 ms, and does not wake the peer just to tell it that a message
  *    arrived. One return after more than 50 us ends this.
  * 2. Look before sleeping. To sleep and to be woken takes 1 to 3 us where the
  *    peer shares the processor, and 10 to 20 us where a virtual machine has to
  *    start an idle one. When 4 sleeps in a row took less than 100 us, the
- *    thread looks for up to 30 us before it sleeps. It yields before each
- *    look, and stops when a yield takes 3 us or more, since another thread
- *    wants this processor. After a look in vain twice as many short sleeps are
- *    needed for the next one, up to 256; after a successful one half as many.
- * 3. Events that come too early are held back for up to 100 ms (hold_back() in
- *    engine/wait.c): 50 looks with a yield between them, then one every 50 us.
- *    After one in vain the next 64 are not held back.
+ *    thread looks for up to 30 us before it sleeps. It yields before each look,
+ *    and stops when a yield takes 3 us or more, since another thread wants this
+ *    processor. After a look in vain the next one needs twice as many short
+ *    sleeps, up to 256; after a successful one half as many.
+ * 3. The program's thread holds back an event that comes too early for up to
+ *    100 ms (hold_back() in engine/wait.c): it looks 50 times with a yield in
+ *    between, then every 50 us. After doing so in vain it holds back none of
+ *    the next 64 events.
  *
  * A poll that looks for the answer to an iWARP WRITE:
  *
  * 4. When the answers of a queue pair reached the engine's thread within 200 us
  *    of what was sent, 4 times in a row, a poll that would only return send
  *    completions looks for the answer first, for up to 200 us; after 30 us it
- *    yields between looks. After a look in vain twice as many answers in a row
- *    are needed, up to 256; after a successful one 1 less.
+ *    yields between looks. After a look in vain the next one needs twice as
+ *    many answers in a row, up to 256; after a successful one 1 less.
  */
 #include "engine/policy.h"
 

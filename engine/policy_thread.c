@@ -12,40 +12,40 @@
  * 2. Which program loops. A program whose last poll found nothing polls again:
  *    the thread believes this for 1 ms after that poll while it trusts the
  *    program, and for 50 us otherwise. A program whose last poll found
- *    something may be working on it for long: the thread believes that it
- *    comes back for 50 us while it trusts the program, and otherwise only
- *    while the program is inside a poll or a long send.
+ *    something can be working on it for long: the thread believes for 50 us
+ *    that the program comes back while it trusts the program, and otherwise
+ *    only while the program is inside a poll or a long send.
  * 3. Trust. Each nap during which the program did poll, and each wake-up that
- *    found nothing left to do, adds 1 to the trust, up to 8. A nap during
- *    which the program did not poll takes 4 away, and the thread serves the
- *    packets. So one delayed packet costs several that are served at once.
+ *    found nothing left to do, adds 1 to the trust, up to 8. A nap during which
+ *    the program did not poll takes 4 away, and the thread serves the packets.
+ *    So after one packet that was delayed the thread serves several at once.
  * 4. Rest. After 8 needless wake-ups in a row the thread stops watching the
  *    sockets and only looks at the clock: for 50 us, then twice as long each
- *    time, up to 1 ms, until the polling stops. Naps alone would still wake
- *    the thread up to 50,000 times a second. When the thread comes back and
- *    finds packets that nobody took, it rested too early: it wants twice as
- *    many needless wake-ups before the next rest, up to 64; otherwise half as
- *    many, down to 8. A program that polls now and then but spins on memory
- *    leaves packets for the thread each time, and so never sends it to rest.
- * 5. Call back. A program that arms a completion queue is about to sleep; it
- *    ends a rest of 50 us or more (vb_engine_armed()).
+ *    time, up to 1 ms, until the polling stops. Naps alone would still wake the
+ *    thread up to 50,000 times a second. When the thread comes back and finds
+ *    packets that nobody took, it rested too early, and the next rest needs
+ *    twice as many needless wake-ups, up to 64; otherwise half as many, down to
+ *    8. A program that polls now and then but spins on memory leaves packets
+ *    for the thread each time, and so the thread never rests beside it.
+ * 5. Call back. A program that arms a completion queue is about to sleep; its
+ *    thread ends the rest (vb_engine_armed()).
  * 6. Unheard wake-ups. The kernel wakes a thread that sleeps by a socket for
  *    each packet, and puts it back to sleep inside ppoll() when a program has
  *    taken the packet meanwhile: the thread loses the processor each time
  *    without noticing. Therefore, beside a program that spins, the caller
  *    counts how often the thread went to sleep inside one ppoll(); all but the
  *    first count as needless wake-ups.
- * 7. Linger. To sleep and to wake takes 5 to 10 us, which is longer than a
- *    peer that waits for each answer needs for its next request. When packets
- *    came less than 30 us after the thread had gone to sleep, it looks for the
- *    next ones for 30 us after the last, and 200 us in all, before it sleeps
- *    again. It yields before each look. A yield that takes more than 3 us ran
- *    another thread, which wants this processor: the thread stops. A yield of
- *    more than 100 us ran a thread that spins, and not an interrupt: the
- *    thread does not linger for 10 ms, twice as long each time, up to 640 ms,
- *    because Linux then lets that thread run for milliseconds before ours has
- *    its turn. (Linux takes a yield for the end of our slice, since 6.18 even
- *    where it chose no other thread.)
+ * 7. Linger. To sleep and to wake takes 5 to 10 us, which is longer than a peer
+ *    that waits for each answer needs for its next request. When packets came
+ *    less than 30 us after the thread had gone to sleep, it looks for the next
+ *    ones for 30 us after the last, and 200 us in all, before it sleeps again.
+ *    It yields before each look. A yield that takes more than 3 us ran another
+ *    thread, which wants this processor: the thread stops. A yield of more than
+ *    100 us ran a thread that spins, and not an interrupt: the thread does not
+ *    linger for 10 ms, twice as long each time, up to 640 ms, because Linux
+ *    lets that thread run for milliseconds before the engine's thread has its
+ *    turn again. (For Linux a yield ends the time slice, since 6.18 even where
+ *    no other thread ran.)
  *
  * Timers and delayed ACKs:
  *
@@ -53,21 +53,21 @@
  *    polls step queue pairs whose timers are due, and the thread sleeps a
  *    millisecond at a time to see whether the polls go on: a wake-up for each
  *    timer would take the processor from the program every 2 ms. A timer that
- *    is already due is left only to a program that polled in vain within
- *    200 us.
- * 9. Meanwhile ACKs may wait for the program's replies, and the thread sends
- *    those that waited too long: after 20 us when it wakes anyway, and all of
- *    them when the polling stops.
+ *    is already due is left only to a program that polled in vain within 200
+ *    us.
+ * 9. Meanwhile ACKs wait for the program's replies. The thread sends an ACK
+ *    that has waited for 20 us when the thread wakes anyway, and each ACK when
+ *    the polling stops.
  *
  * Lanes of peers of this host:
  *
- * 10. A program that polls all the time serves them, and peers need not ring.
- *     The thread checks whether it still polls after 50 us, then after twice
- *     as long each time, up to 1 ms. Once the program stops, the thread asks
- *     peers to ring and sleeps; it does not sleep when something has arrived
+ * 10. A program that polls all the time serves the lanes, and peers need not
+ *     ring. The thread checks whether the program still polls after 50 us, then
+ *     after twice as long each time, up to 1 ms. Once the program stops, the
+ *     thread asks peers to ring, and sleeps unless something has arrived
  *     meanwhile.
  * 11. Stand by. A peer that streams small messages asks for this: without it
- *     each message takes the peer's way through the kernel to our pages
+ *     the peer goes through the kernel to this process's pages for each message
  *     (near/here.c). The thread begins when a peer has asked, something has
  *     just woken the thread, no program of this process serves the lanes, and
  *     no pause is on. It looks at the lanes in turns of 100 us, as long as each
@@ -99,7 +99,7 @@ static bool stands_by(const struct vb_thread_policy *t)
 	return t->does == THREAD_STANDS_BY;
 }
 
-/* Leave packets to a program for so long. */
+/* Leave packets to a program for @how_long, as @does says. */
 static void leave_packets(struct vb_thread_policy *t, enum vb_thread does,
 		  vb_time how_long, vb_time now)
 {
@@ -153,7 +153,7 @@ static void want_more_before_rest(struct vb_thread_policy *t, bool more)
 }
 
 /* The thread was woken for packets that a program's thread takes as well.
- * @still_there: they have not been taken yet, so a readable socket would end
+ * @still_there: no thread has taken them yet, so a readable socket would end
  * each sleep at once. */
 static void was_not_needed(struct vb_thread_policy *t, bool still_there,
 			   vb_time now)
@@ -222,7 +222,7 @@ static void linger(struct vb_thread_policy *t, vb_time now)
 	t->began_at = t->found_at = now;
 }
 
-/* @paid: packets came meanwhile, or others have them in hand. */
+/* @paid: packets came meanwhile, or another thread takes them. */
 static void stop_lingering(struct vb_thread_policy *t, bool paid)
 {
 	t->does = THREAD_WATCHES;
@@ -370,7 +370,7 @@ bool vb_thread_stands_by(struct vb_thread_policy *t, bool served, vb_time now)
 {
 	if (served || now < t->paused_until)
 		return false;
-	/* It is awake now: a rest would spare nothing. */
+	/* The thread is awake now, so a rest would spare no wake-up. */
 	if (t->does == THREAD_RESTS)
 		watch(t);
 	t->does = THREAD_STANDS_BY;

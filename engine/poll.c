@@ -3,8 +3,8 @@
  * A program's poll (vb_engine_poll(), below ibv_poll_cq): the program's own
  * thread takes the frames that have arrived and serves them.
  *
- * Only one thread drains the link at a time, with the receive lock (rx). When a
- * poll looks, yields, sleeps and steps timers is decided by engine/policy.h.
+ * Only one thread drains the link at a time, with the receive lock (rx).
+ * engine/policy.h decides when a poll looks, yields, sleeps and steps timers.
  */
 #include "engine/engine_priv.h"
 
@@ -36,8 +36,8 @@ static bool eng_drain_link(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 		return found;
 	vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));
 	e->polled = true;
-	/* The time of arrival must not lie before the time at which other
-	 * threads sent meanwhile. */
+	/* Read the clock again: the time of arrival must not lie before a time
+	 * at which other threads sent meanwhile. */
 	vb_dispatch(e, vb_now());
 	e->polled = false;
 	return true;
@@ -68,9 +68,9 @@ static enum vb_poll_next note_poll(struct vb_engine *e, enum vb_program before,
 	return vb_poll_ends(&e->poll, found || before == PROGRAM_TOOK, now);
 }
 
-/* This poll found nothing, so the program waits: messages that gather for a
- * batch and timers have their turn. A poll that found something does not come
- * here, because the program's reply should go first. */
+/* This poll found nothing, so the program waits: send messages that gather for
+ * a batch, and step timers. A poll that found something does not call this,
+ * because the program's reply should go first. */
 static void wait_for_more(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 {
 	vb_drive_gathered(e, now);
@@ -78,8 +78,8 @@ static void wait_for_more(struct vb_engine *e, vb_time now) VB_REQUIRES(e->rx)
 		vb_drive_due(e, now, VB_DUE_A_POLL);
 }
 
-/* Drain the link; the caller has rx, which is released here. @near: lanes had
- * something; @from: when the poll began. */
+/* Drain the link. The caller holds rx, which this function releases. @near:
+ * lanes had something; @from: when the poll began. */
 static enum vb_poll_next drain_locked(struct vb_engine *e, bool near,
 				      vb_time from) VB_RELEASE(e->rx)
 {
@@ -100,8 +100,8 @@ static enum vb_poll_next drain_locked(struct vb_engine *e, bool near,
 	return next;
 }
 
-/* Another thread drains the link, most often the engine thread, which took over
- * while this program was kept from its processor. @near: lanes had something,
+/* Another thread drains the link: most often the engine thread, which took over
+ * while this program did not have its processor. @near: lanes had something,
  * which the program gets at once. */
 static enum vb_poll_next await_turn(struct vb_engine *e, bool near,
 				    vb_time from)
@@ -121,9 +121,10 @@ static enum vb_poll_next await_turn(struct vb_engine *e, bool near,
 	return drain_locked(e, false, vb_now());
 }
 
-/* Looks at lanes, then at the link. A poll returns at once with what a peer of
+/* Look at lanes, then at the link. A poll returns at once with what a peer of
  * this host sent, and leaves its bookkeeping to the next poll, which most often
- * only waits; unless the poll before did so already. */
+ * only waits. It does the bookkeeping itself if the poll before left it,
+ * too. */
 static enum vb_poll_next drain_for_program(struct vb_engine *e)
 {
 	vb_time now = vb_now();
@@ -162,10 +163,12 @@ static void armed(struct vb_engine *e)
 
 	if (atomic_load_explicit(&e->attentive, memory_order_relaxed))
 		eng_settle(e);
-	/* The program is about to sleep and polls no more. */
+	/* The program is about to sleep, so the engine thread must take the
+	 * packets. */
 	if (ends_rest(e))
 		vb_engine_wake(e);
-	/* A program polls once more after arming. */
+	/* The program polls once more after arming, and finds what peers sent
+	 * before this. */
 	if (e->near && vb_program_spins(before))
 		(void)vb_near_sleep(e->near);
 }

@@ -7,13 +7,13 @@
  * program keeps busy takes 50 to 70 us. (RoCE completes a WRITE with the peer's
  * answer, so the program keeps polling.)
  *
- * So, when a queue pair's answers reached the engine thread soon after what was
- * sent, several times in a row, a poll that would only return such completions
- * looks for the answer first (rule 4 in engine/policy_program.c).
+ * So, when a queue pair's answers reached the engine thread soon after this
+ * process had sent, several times in a row, a poll that would only return such
+ * completions looks for the answer first (rule 4 in engine/policy_program.c).
  *
- * All fields of struct vb_poll_hint are hints that are read and written without
- * a lock, and not exact where many threads poll. They lie in the queue pair's
- * memory, which is type-stable.
+ * All fields of struct vb_poll_hint are hints: threads read and write them
+ * without a lock, and they are not exact where many threads poll. They lie in
+ * the queue pair's memory, which is type-stable.
  */
 #include "engine/engine_priv.h"
 
@@ -51,7 +51,8 @@ void vb_poll_hint_sent(struct vb_engine *e, struct vb_poll_hint *a, vb_time now)
 		atomic_store_explicit(&a->sent, now, memory_order_relaxed);
 }
 
-/* What arrives when nothing was sent is no answer. */
+/* Count what arrived at @now as an answer. The caller has checked that nothing
+ * else arrived since the last send. */
 static void count_answer(struct vb_engine *e, struct vb_poll_hint *a,
 			 vb_time now)
 {
@@ -80,7 +81,8 @@ void vb_poll_hint_begin(struct vb_engine *e, struct vb_poll_hint *a)
 	atomic_store_explicit(&a->wary, 0, memory_order_relaxed);
 }
 
-/* When another thread holds the lock, that thread may find the answer. */
+/* Look at the streams once. A thread that holds rx now does so itself, and may
+ * find the answer, so this one need not wait. */
 static void eng_poll_hint_look(struct vb_engine *e, vb_time now)
 {
 	vb_engine_at_work(e, now + vb_engine_span(e, VB_WORK_LASTS));
@@ -105,7 +107,8 @@ static uint32_t eng_waiting(struct vb_cq *cq)
 	return atomic_load_explicit(&cq->count, memory_order_relaxed);
 }
 
-/* Look until the answer came, or there are more completions for the program. */
+/* Look until the answer has come, @cq has more completions for the program, or
+ * the policy gives up. */
 static void eng_await(struct vb_engine *e, struct vb_poll_hint *a,
 		      struct vb_cq *cq)
 {

@@ -44,8 +44,8 @@ struct netif_list {
 	unsigned count;
 };
 
-/* The device's interface by its name; an interface that was renamed is found by
- * its index. */
+/* Find the device's interface by its name, or, if it was renamed, by its
+ * index. */
 static const struct vb_netif *interface_of(const struct vb_open_adapter *oa,
 					   const struct netif_list *l)
 {
@@ -59,7 +59,7 @@ static const struct vb_netif *interface_of(const struct vb_open_adapter *oa,
 	return n;
 }
 
-/* The interface exists although the list lacks it: the list made by ioctl
+/* True: the interface exists although the list lacks it: the list made by ioctl
  * leaves out interfaces without an address (link/netif_ioctl.c). */
 static bool stays(const struct vb_port *p, const struct vb_netif *now)
 {
@@ -92,7 +92,7 @@ void vb_ports_refresh(struct vb_engine *e)
 	}
 	vb_engine_with_adapters(e, refresh_one, &l);
 	vb_netif_free(l.list, l.count);
-	/* Without the tree everything else goes on. */
+	/* Without the tree all else works, so ignore a failure. */
 	(void)vb_sysfs_tree_write(root);
 }
 

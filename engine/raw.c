@@ -189,8 +189,8 @@ int vb_engine_raw_destroy(struct vb_qp *qp)
 	 * moment, and the epoll set would go on reporting it. */
 	(void)epoll_ctl(atomic_load(&e->raw_fd), EPOLL_CTL_DEL,
 			r->link->ops->fd(r->link), NULL);
-	/* No thread sends by the socket any more: senders hold qp->drive and
-	 * check that the queue pair exists. */
+	/* No thread sends by the socket now: each sender holds qp->drive and
+	 * checks that the queue pair exists. */
 	r->link->ops->close(r->link);
 	free(r);
 	return 0;
@@ -230,7 +230,7 @@ static struct vb_packet_want want_of(const struct vb_flow_rule *rule)
 /* Set the socket's filter to what the rules of @r ask for. */
 static int listen_to(const struct vb_raw *r)
 {
-	/* More than a filter holds: let all in. */
+	/* The rules are more than a filter holds: let all frames in. */
 	struct vb_packet_want wants[VB_PACKET_WANTS + 1];
 	bool both_ways = false;
 	unsigned n = 0;

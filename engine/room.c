@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Batches that the kernel has no room for. The queue pair holds such a batch
- * and makes no other before it has gone. No thread waits for room with a lock
- * held: the batch is tried again after 100 us, later after up to 1 ms. When
- * nothing of a batch has gone for VB_HELD_LASTS, the rest is lost, as on a
- * wire, and the protocol repeats it.
+ * and makes no other before the batch has gone. No thread waits for room with a
+ * lock held: a timer tries the batch again after 100 us, later after up to 1
+ * ms. When nothing of a batch has gone for VB_HELD_LASTS, the rest is lost, as
+ * on a wire, and the protocol repeats it.
  */
 #include "engine/engine_priv.h"
 
@@ -17,7 +17,7 @@ struct vb_held {
 	struct vb_txq *q;
 	vb_time at, nap; /* when to try again */
 	vb_time until;
-	/* Copies: the originals may be freed meanwhile. */
+	/* Copies, since the owners of the routes can free the originals. */
 	struct vb_route routes[];
 };
 

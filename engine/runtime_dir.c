@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Directories and locks for a user's files. Another user may have created a
- * directory of the same name: a directory that the user does not own is
- * refused. */
+ * directory of the same name: these functions refuse a directory that the user
+ * does not own. */
 #include "engine/runtime_dir.h"
 
 #include <errno.h>
@@ -57,8 +57,8 @@ static bool eng_is_ours(int fd, mode_t others)
 	       !(s.st_mode & others);
 }
 
-/* Open a directory of this user that no other user may change, by the
- * permission bits in @others. A descriptor, or -errno. */
+/* Open a directory of this user in which other users have none of the
+ * permission bits @others. Returns a descriptor, or -errno. */
 static int open_ours(const char *path, mode_t others)
 {
 	int fd = vb_runtime_dir_enter(AT_FDCWD, path);

@@ -4,8 +4,8 @@
  * one-sided operations on a passive target, timers, completion channels,
  * address changes, a broker that went away.
  *
- * What it does and how long it sleeps is decided by engine/policy_thread.c;
- * this file does it. Two rules are its own:
+ * engine/policy_thread.c decides what the thread does and how long it sleeps,
+ * and this file does it. Two rules are this file's own:
  *
  * Interfaces. Where the kernel tells of changes, the thread waits 50 ms after
  * the first one, since others follow, and then lists the interfaces once; where
@@ -71,8 +71,8 @@ static void on_broker(struct vb_service *s)
 	s->rejoin_at = l->retry_at;
 }
 
-/* An interface changed. Others follow most often, so the interfaces are listed
- * once, in a while. */
+/* An interface changed. Other changes most often follow, so the thread lists
+ * the interfaces once, 50 ms later. */
 static void on_watch(struct vb_service *s, vb_time now)
 {
 	s->fds[FD_WATCH].fd = -1;
@@ -95,8 +95,8 @@ static void refresh_ports(struct vb_service *s, vb_time now)
 
 /*
  * Watch the packet sockets or not, as the policy says, and show others whether
- * the thread rests. A rest that goes on is not shown again, so that the call of
- * a program that has ended it in between is not lost.
+ * the thread rests. A rest that goes on is not stored again, because that would
+ * overwrite the word of a program that has ended the rest in between.
  */
 static void publish(struct vb_service *s)
 {
@@ -119,8 +119,8 @@ static bool is_called_back(const struct vb_service *s)
 	       atomic_load(&s->e->thread_does) != THREAD_RESTS;
 }
 
-/* Serve what has arrived, but not for ever. What is left keeps the socket
- * readable, so that the next ppoll() returns at once. */
+/* Serve what has arrived, VB_DRAIN_BATCHES batches at most. Frames that are not
+ * served keep the socket readable, so that the next ppoll() returns at once. */
 static enum vb_drained eng_service_drain_link(struct vb_engine *e)
 {
 	enum vb_drained got = DRAINED_NOTHING;
@@ -144,7 +144,7 @@ static enum vb_drained eng_service_drain_link(struct vb_engine *e)
 		now = vb_now();
 		vb_drive_delayed_acks(e, now);
 		vb_dispatch(e, now);
-		/* Between two batches a program's poll may take over. */
+		/* Between two batches a program's poll can take over. */
 		vb_mutex_unlock(&e->rx);
 		if (vb_program_does(vb_engine_program(e)) == PROGRAM_AWAITS)
 			break;
@@ -186,8 +186,8 @@ static void on_left_packets(struct vb_service *s, vb_time now)
 		eng_drain(s);
 }
 
-/* Until when to sleep. Also tells arm_timer() (engine/drive.c) when the thread
- * wakes by itself. */
+/* Returns until when to sleep. Also tells arm_timer() (engine/drive.c) when the
+ * thread wakes by itself. */
 static vb_time plan_sleep(struct vb_service *s, bool attentive, vb_time until,
 			  vb_time now)
 {
@@ -250,9 +250,9 @@ static bool settle_all(struct vb_engine *e, vb_time now)
 	return true;
 }
 
-/* May ACKs be delayed, and timers be left to polls? Call before plan_sleep(),
- * which sees the timers that were left meanwhile. Returns until when to sleep
- * at most. */
+/* Publish whether ACKs may be delayed and timers be left to polls; if no
+ * longer, send the delayed ACK. Call before plan_sleep(), which sees the timers
+ * that were left meanwhile. Returns until when to sleep at most. */
 static vb_time plan_debts(struct vb_service *s, bool attentive, vb_time now)
 {
 	struct vb_engine *e = s->e;
@@ -272,8 +272,8 @@ static bool others_serve(struct vb_engine *e)
 	return vb_engine_spins(e) || vb_wait_attends(e);
 }
 
-/* Is the thread to stand by? @woken: something woke it. A peer's call counts
- * once, also where it cannot be followed now. */
+/* Is the thread to stand by? @woken: something woke it. A peer's request counts
+ * once, also when the thread cannot follow it now. */
 static bool eng_stand_by(struct vb_service *s, bool woken, vb_time now)
 {
 	struct vb_engine *e = s->e;
@@ -346,9 +346,8 @@ static void eng_service_serve(struct vb_service *s, vb_time now)
 		on_broker(s);
 }
 
-/* How often the kernel has put this thread to sleep so far. 0: needless
- * wake-ups are not counted, while no program spins, or while no packet wakes
- * the thread. */
+/* How often the kernel has put this thread to sleep so far. 0: the thread does
+ * not count them, because no program spins or no packet wakes the thread. */
 static long count_sleeps(const struct vb_service *s)
 {
 	struct rusage use;
@@ -359,7 +358,8 @@ static long count_sleeps(const struct vb_service *s)
 	return use.ru_nvcsw;
 }
 
-/* Sleep until @until, and tell the policy what it was worth. */
+/* Sleep until @until, and tell the policy how often the kernel put the thread
+ * to sleep meanwhile, and whether packets woke it. */
 static int eng_service_sleep(struct vb_service *s, vb_time until, vb_time now)
 {
 	long before = count_sleeps(s);
@@ -512,6 +512,6 @@ void vb_service_stop(struct vb_engine *e)
 	vb_may_wait();
 	pthread_join(atomic_load(&e->thread), NULL);
 	atomic_store(&e->thread,
-		     (pthread_t)0); /* another thread may get this id */
+		     (pthread_t)0); /* another thread can get this id */
 	e->serving = false;
 }

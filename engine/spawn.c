@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Starts `verbena broker --daemon`, which ends once the broker listens, from
- * within a program that must not notice.
+ * within a program that must not notice the new processes.
  *
  * The child is made with CLONE_VM and without an exit signal: the program's
  * memory is not copied, its fork handlers do not run, and only a wait that asks
  * for such children sees it. Since exec() restores the exit signal, this child
- * does not call exec: it makes a child of its own, which does, waits for that,
- * and exits.
+ * does not call exec(): it makes a child of its own that does, waits for that
+ * child, and exits.
  */
 #include "engine/spawn.h"
 
@@ -39,18 +39,18 @@ static const char *const places[] = {
 	"../../../bin/verbena", /* PREFIX/lib/x86_64-linux-gnu/verbena */
 };
 
-/* execve() wants writable strings, and changes none. */
+/* execve() takes pointers to writable strings, but does not change them. */
 static char arg_verbena[] = "verbena", arg_broker[] = "broker",
 	    arg_daemon[] = "--daemon";
 
-/* Shared with both children, which write here: they share the memory, and the
- * caller waits for them. */
+/* Both children write here: they share the program's memory, and the caller
+ * waits for them. */
 struct errand {
 	const char *path;
 	char *argv[4], *env[2];
 	char *inner_stack;
 	int error;  /* why there is no `verbena` */
-	int status; /* its exit status */
+	int status; /* `verbena`'s exit status */
 };
 
 static bool is_program(const char *path)
@@ -96,9 +96,9 @@ static bool find_program(char path[PATH_MAX])
  * The next three functions run in the children, each on a stack of its own, in
  * the program's memory: they make system calls and nothing else. (waitpid()
  * would also be a cancellation point of the program's thread. ThreadSanitizer
- * takes the children for the program's thread, and whatever function or library
- * call they do not return from as running in it for ever; so it must not follow
- * them.) All signals are blocked; `verbena` unblocks them.
+ * must not watch these functions: it takes the children for that thread, and a
+ * function from which they do not return for one that runs for ever.) All
+ * signals are blocked; `verbena` unblocks them.
  */
 #define UNWATCHED __attribute__((no_sanitize("thread")))
 
@@ -116,8 +116,8 @@ static UNWATCHED int become_broker(void *arg)
 	return 0;
 }
 
-/* `verbena --daemon` ends in a moment; one that hangs is killed, so that the
- * program does not hang. */
+/* Wait for `verbena --daemon`, which ends in a moment. Kill one that hangs, so
+ * that the program does not hang, too. */
 static UNWATCHED void await_broker(struct errand *e, pid_t pid)
 {
 	const struct timespec nap = { 0, LOOK };

@@ -2,14 +2,15 @@
 /*
  * The TCP sockets of iWARP's queue pairs: reading and writing. A program that
  * polls reads its sockets itself: up to four of them directly, more through an
- * epoll set, on which the engine thread sleeps. A post writes in the poster's
- * thread; when a socket was full, the thread that finds room in it goes on.
+ * epoll set, on which the engine thread sleeps. A poster writes in its own
+ * thread; when a socket was full, the thread that finds room in it goes on
+ * writing.
  *
  * A stream is in one of three states. Open. Closing: its queue pair has nothing
- * more to send; FIN has been sent, and what still arrives is thrown away,
- * because a socket closed with unread bytes would reset the connection before
- * the peer has read everything. Gone. A queue pair that is destroyed leaves its
- * stream behind to close by itself.
+ * more to send; the engine has sent FIN and throws away what still arrives,
+ * because to close a socket with unread bytes would reset the connection before
+ * the peer has read everything. Gone. When a queue pair is destroyed, its
+ * stream stays and closes by itself.
  */
 #include "engine/stream_priv.h"
 
@@ -24,13 +25,13 @@
 #include "base/log.h"
 #include "iwarp/iwarp.h"
 
-/* Up to so many streams are read one by one, without epoll. */
+/* A process with up to so many streams reads them one by one, without epoll. */
 #define FEW	   4
 #define EVENTS	   64
 #define STEP_CALLS 8 /* batches in one step, as for packets */
 #define READS	   4 /* of one stream before the next one has its turn */
 #define MSS_LASTS  (100 * VB_MSEC)
-/* How often streams whose messages go by lanes are read. */
+/* How often threads read streams whose messages go by lanes. */
 #define NEAR_LOOKS (100 * VB_USEC)
 
 static __thread struct vb_iw_txq *thread_txq;
@@ -120,9 +121,9 @@ static bool eng_stream_send_batch(struct vb_engine *e, struct vb_stream *s,
 	return more && !s->blocked;
 }
 
-/* Note whether the queue pair's messages go by lanes, so that its socket is
- * read rarely. A queue pair that only receives has no request that would decide
- * its path; it goes by what the peer sends. */
+/* Note whether the queue pair's messages go by lanes, so that threads read its
+ * socket rarely. A queue pair that only receives has no request that would
+ * decide its path; there the peer's requests by lanes decide. */
 static void note_way(struct vb_engine *e, struct vb_stream *s,
 		     const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
@@ -138,8 +139,8 @@ static void note_way(struct vb_engine *e, struct vb_stream *s,
 		atomic_fetch_sub(&e->stream_near, 1);
 }
 
-/* The peer may be a program of this host: then requests go by lanes. True:
- * there is more to send by lanes. */
+/* If the peer is a program of this host, send requests by lanes. True: there is
+ * more to send by lanes. */
 static bool step_near(struct vb_engine *e, struct vb_stream *s,
 		      struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 {
@@ -200,7 +201,7 @@ bool vb_stream_is_blocked(const struct vb_qp *qp)
 	return s && s->blocked;
 }
 
-/* Read once. True: nothing more is there now. */
+/* Read once. True: the socket has no more bytes now. */
 static bool read_some(struct vb_engine *e, struct vb_stream *s,
 		      struct vb_qp *qp, vb_time now, bool *found)
 	VB_REQUIRES(qp->drive)
@@ -306,8 +307,8 @@ bool vb_stream_serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
 	return found;
 }
 
-/* What the socket is ready for. A stream that is not blocked is simply read,
- * which shows whether something is there. */
+/* What the socket is ready for. For a stream that is not blocked there is no
+ * need to ask: reading it shows whether bytes are there. */
 static uint32_t ready_for(const struct vb_stream *s)
 {
 	struct pollfd p = { s->fd, POLLIN | POLLOUT, 0 };

@@ -2,8 +2,8 @@
 /*
  * The streams of iWARP's queue pairs: one connected TCP socket each, on which
  * MPA's request and reply have been exchanged (RFC 5044). The caller that made
- * the connection (front/rdmacm) hands the socket over and is told what becomes
- * of it.
+ * the connection (front/rdmacm) hands the socket over, and the engine tells it
+ * what becomes of the stream.
  */
 #ifndef ENGINE_STREAM_H
 #define ENGINE_STREAM_H
@@ -18,8 +18,8 @@ enum vb_stream_event {
 	STREAM_OVER, /* the queue pair has no stream any more */
 };
 
-/* @tell is called with qp->drive held, and perhaps rx: it must call nothing of
- * the engine. */
+/* The engine calls @tell with qp->drive held, and perhaps rx, so @tell must
+ * call no function of the engine. */
 struct vb_stream_listener {
 	void (*tell)(void *arg, enum vb_stream_event news);
 	void *arg;
@@ -39,11 +39,11 @@ VB_MUST_CHECK int vb_stream_start(struct vb_adapter *a, uint32_t qpn, int fd,
  * terms.near? */
 bool vb_stream_may_be_near(const struct sockaddr *peer);
 
-/* End the stream of @qpn, if @arg is its listener's: what was posted is
- * flushed, and what was sent still arrives. */
+/* End the stream of @qpn, if @arg is its listener's: the engine flushes the
+ * posted requests; bytes already sent still arrive. */
 void vb_stream_finish(struct vb_adapter *a, uint32_t qpn, void *arg);
 
-/* When this returns, the listener with @arg is not called any more. */
+/* When this returns, the engine calls the listener with @arg no more. */
 void vb_stream_forget(struct vb_adapter *a, uint32_t qpn, void *arg);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How the TCP sockets of iWARP's queue pairs begin and end; engine/stream.c
- * reads and writes them. */
+/* Begins and ends the TCP sockets of iWARP's queue pairs; engine/stream.c reads
+ * and writes them. */
 #include "engine/stream_priv.h"
 
 #include <errno.h>
@@ -17,7 +17,8 @@
 #include "base/log.h"
 #include "iwarp/iwarp.h"
 
-#define FIN_WAIT   (5 * VB_SEC) /* for the peer's FIN after ours */
+/* to wait for the peer's FIN after sending FIN */
+#define FIN_WAIT   (5 * VB_SEC)
 #define SINK_BYTES (64u << 10)
 #define THROWS	   16 /* reads of one stream before others have their turn */
 
@@ -155,7 +156,7 @@ static int eng_stream_life_enter_stream(struct vb_engine *e,
 	return 0;
 }
 
-/* Detach the stream from its queue pair; it closes by itself. */
+/* Detach the stream from @qp; the stream then closes by itself. */
 static void leave_behind(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(e->rx) VB_REQUIRES(qp->drive)
 {
@@ -194,7 +195,7 @@ static int bind_stream(struct vb_engine *e, struct vb_qp *qp,
 
 	if (atomic_load(&qp->state) != QPS_INIT)
 		return -EINVAL;
-	if (vb_eq(qp)->stream) /* from before the queue pair was reset */
+	if (vb_eq(qp)->stream) /* left from before the program reset @qp */
 		leave_behind(e, qp, now);
 	rc = eng_stream_life_enter_stream(e, s);
 	if (rc)
@@ -220,8 +221,8 @@ static struct vb_qp *find_qp(struct vb_engine *e, uint32_t qpn)
 	return e ? vb_idtab_get(e->qps, qpn & ((1u << VB_QPN_BITS) - 1)) : NULL;
 }
 
-/* Is this still the queue pair that was looked up? Its memory may have been
- * reused. */
+/* Is @qp still the queue pair @qpn of @a that the caller looked up? Its memory
+ * can have been reused since. */
 static bool is_it(const struct vb_qp *qp, const struct vb_adapter *a,
 		  uint32_t qpn)
 {
@@ -314,8 +315,8 @@ void vb_stream_orphan(struct vb_engine *e, struct vb_qp *qp)
 	vb_mutex_unlock(&e->rx);
 }
 
-/* A peer that does not close its side is not waited for longer than its
- * deadline. */
+/* The engine thread waits no longer than a stream's deadline for a peer that
+ * does not close its side. */
 void vb_stream_sweep(struct vb_engine *e, vb_time now)
 {
 	struct vb_chain *next;

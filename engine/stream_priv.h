@@ -18,20 +18,21 @@ struct vb_stream {
 	enum vb_stream_phase phase;
 	vb_time mss_until;
 	/* A thread that has only rx reads these two as hints. */
-	/* When to close, whatever is left to do; or VB_NEVER. */
+	/* When to close the socket, even with bytes still to send; or
+	 * VB_NEVER. */
 	_Atomic vb_time close_at;
-	/* The socket is full: no batch is made before it has room, since a
-	 * batch is much work. */
+	/* The socket is full: no thread makes a batch before it has room again,
+	 * since to make one is much work. */
 	_Atomic bool blocked;
 	bool more; /* there was more to send at the last step */
 	bool eof, over, live;
 	_Atomic bool met;  /* the peer's card has been read (RDMAP_CARD) */
-	_Atomic bool near; /* messages go by lanes: little comes here */
+	_Atomic bool near; /* messages go by lanes, few by this socket */
 	struct vb_stream_listener listener; /* drive */
 	struct vb_chain link;		    /* rx */
 };
 
-/* The stream of a link in struct vb_engine's list. */
+/* Returns the stream whose @link is in the engine's list of streams. */
 static inline struct vb_stream *vb_stream_of(struct vb_chain *link)
 {
 	return VB_CONTAINER_OF(link, struct vb_stream, link);
@@ -52,10 +53,12 @@ bool vb_stream_serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
 
 /* engine/stream_life.c */
 void vb_stream_tell(struct vb_stream *s, enum vb_stream_event news);
-/* From now on the stream only ends, by a deadline. Tells the listener. */
+/* Give the stream a deadline by which it ends, and tell the listener that it is
+ * over. */
 void vb_stream_give_notice(struct vb_engine *e, struct vb_stream *s,
 			   vb_time now);
-/* Have epoll report room if @blocked, and arriving bytes unless @eof. */
+/* Store @blocked and @eof, and have epoll report room in the socket if @blocked
+ * and arriving bytes unless @eof. */
 void vb_stream_watch(struct vb_engine *e, struct vb_stream *s, bool blocked,
 		     bool eof);
 /* Send FIN: the peer reads what was sent and then the end. The stream is

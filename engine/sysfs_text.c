@@ -22,17 +22,18 @@
 #define CLASS	"sys/class"
 #define DEVICES "sys/devices/virtual/verbena"
 #define BUS	"sys/bus/verbena"
-/* It chooses devices: @specs of vb_devices_list(). */
+/* The environment variable that chooses devices: @specs of
+ * vb_devices_list(). */
 #define DEVICES_VARIABLE "VERBENA_DEVICES"
 
-/* Of include/uapi/rdma: what programs compare with. */
+/* The ABI numbers of include/uapi/rdma, with which programs compare. */
 #define VERBS_ABI	 6
 #define VERBS_DRIVER_ABI 1
 #define MAD_ABI		 5
 #define CM_ABI		 4
 
-/* Linux's numbers of /dev/infiniband's nodes. It gives later ones a major of
- * their own; here they stay in one range each. */
+/* Linux's numbers of /dev/infiniband's nodes. Linux gives later nodes another
+ * major; here each kind stays in one range. */
 #define MAJOR_IB   231
 #define FIRST_UMAD 0
 #define MAX_UMAD   64
@@ -43,7 +44,7 @@
 #define MAJOR_MISC 10
 #define MINOR_CM   58
 
-/* Linux's words. */
+/* The words that Linux writes for each kind of device. */
 static const struct kind {
 	const char *node_type, *gid_type, *capabilities;
 	bool has_pkeys, has_mads;
@@ -97,8 +98,8 @@ static void put_gids(struct page *g, const char *at)
 	}
 }
 
-/* Empty: what is counted is told when the file is opened, by front/files; a
- * number that stood here would be an old one. */
+/* Leave the counters' files empty: a number written now would be old when a
+ * program reads it. front/files fills them in when a program opens them. */
 static void put_counters(struct page *g, const char *at)
 {
 	for (unsigned i = 0; i < CNT_COUNT; i++)
@@ -139,7 +140,7 @@ static void put_guid(struct page *g, const char *name)
 		(unsigned)(guid >> 16 & 0xffff), (unsigned)(guid & 0xffff));
 }
 
-/* A directory and no link: /sys may be another network namespace's. */
+/* Make a directory, not a link: /sys may show another network namespace. */
 static void put_netdev(struct page *g)
 {
 	const struct vb_port *p = g->port;
@@ -159,7 +160,8 @@ static void put_netdev(struct page *g)
 			   g->device->name);
 }
 
-/* As the kernel's bitmaps are printed: 32 bits a group, the highest first. */
+/* Write the processors as the kernel prints bitmaps: 32 bits a group, the
+ * highest first. */
 static void put_processors(struct page *g)
 {
 	long count = sysconf(_SC_NPROCESSORS_CONF);
@@ -175,7 +177,7 @@ static void put_processors(struct page *g)
 			   last);
 }
 
-/* The device that Linux would show on a bus. */
+/* Describe the parent device, which Linux would show on a bus. */
 static void put_parent(struct page *g)
 {
 	const char *name = g->device->name;
@@ -199,7 +201,7 @@ static void put_parent(struct page *g)
 			   name, name);
 }
 
-/* What each directory of a class has: @name in @class. */
+/* Write what each class directory has, for @name in @class. */
 static void put_class(struct page *g, const char *class, const char *name)
 {
 	char at[256];
@@ -217,7 +219,8 @@ static void put_class(struct page *g, const char *class, const char *name)
 			   class, name, g->device->name, class, name);
 }
 
-/* A character device's: @at is its directory, @name that in /dev. */
+/* Write a character device's number: @at is its directory, @name its name in
+ * /dev. */
 static void put_number(FILE *f, const char *at, const char *name,
 		       unsigned major, unsigned minor)
 {
@@ -228,8 +231,8 @@ static void put_number(FILE *f, const char *at, const char *name,
 	eng_sysfs_text_put(f, at, "uevent\tDEVMODE=0666");
 }
 
-/* Making a character device takes a privilege; /dev/null stands there, and
- * front/files says of it what its file "dev" does. */
+/* Only a privileged program can make a character device, so the node is a link
+ * to /dev/null, and front/files reports the number in its file "dev". */
 static void put_node(FILE *f, const char *name)
 {
 	eng_sysfs_text_put(f, "dev/infiniband",
@@ -250,7 +253,7 @@ static void put_verbs(struct page *g)
 	put_class(g, "infiniband_verbs", name);
 }
 
-/* @number: counted, for libibumad tries no high ones. */
+/* @number counts up from 0, because libibumad does not try high ones. */
 static void put_mad(struct page *g, unsigned number)
 {
 	unsigned first = number < MAX_UMAD ? FIRST_UMAD : MORE_UMADS;
@@ -322,7 +325,7 @@ static void put_manager(FILE *f)
 	put_node(f, "rdma_cm");
 }
 
-/* What there is without a device, too. */
+/* Write the files that exist even without a device. */
 static void put_host(FILE *f)
 {
 	eng_sysfs_text_put(f, CLASS, "infiniband/");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The tree is made from a text (engine/sysfs_text.h), a copy of which lies in
- * it: a program that finds the same text there has nothing to do. Otherwise a
- * new tree replaces the old one as a whole, so that no reader sees half of one.
+ * A program makes the tree from a text (engine/sysfs_text.h) and keeps a copy
+ * of the text in it: a program that finds the same text there changes nothing.
+ * Otherwise a new tree replaces the old one as a whole, so that no reader sees
+ * half of one.
  */
 #include "engine/sysfs_tree.h"
 
@@ -62,8 +63,8 @@ static void remove_tree(int at, const char *name)
 	remove_entry(at, name, DEEPEST);
 }
 
-/* Other users may read, whatever the program's umask is: a program that gives
- * up root rights must find what it found before. */
+/* Let other users read the directory, whatever the program's umask is: a
+ * program that gives up root rights must find what it found before. */
 static int make_directory(int at, const char *path)
 {
 	if (mkdirat(at, path, 0755) == 0)
@@ -162,7 +163,7 @@ static bool is_current(int space, const char *text)
 	return same;
 }
 
-/* Replace the tree. The caller has the namespace's directory locked. */
+/* Replace the tree. The caller holds the lock of the namespace's directory. */
 static int replace_tree(int space, const char *text)
 {
 	int tree, rc;
@@ -194,7 +195,7 @@ static bool is_used(int proc, const char *tree)
 {
 	uint64_t space = strtoull(tree, NULL, 10);
 	DIR *d = vb_runtime_dir_list(proc, ".");
-	bool used = !d; /* without a list of processes no tree is removed */
+	bool used = !d; /* without a list of processes keep all trees */
 	struct dirent *e;
 
 	while (!used && (e = readdir(d)))
@@ -219,7 +220,7 @@ static bool sees_all_processes(int proc)
 	       memcmp(link, FIRST_PROCESSES, (size_t)n) == 0;
 }
 
-/* A program that lists devices touches the tree. */
+/* Has no program touched the tree for @age? Each that lists devices does. */
 static bool is_old(int base, const char *name, time_t age)
 {
 	struct stat s;

@@ -4,10 +4,11 @@
  * (iwarp/), perhaps a peer on this host (near/), and what the engine keeps of
  * it. To core/ this is one transport.
  *
- * Their work does not come by here. A queue pair whose peer is on another host
- * calls the functions of ib/ or iwarp/ (qp->ops). Only one whose peer may be on
- * this host has functions of this file, which choose between lanes and packets.
- * Only requests choose; answers to a peer's packets always leave as packets.
+ * This file is not on the way of most work. For a queue pair whose peer is on
+ * another host, qp->ops has the functions of ib/ or iwarp/. Only if the peer
+ * may be on this host it has functions of this file, which choose between lanes
+ * and packets. Only requests choose; answers to a peer's packets always leave
+ * as packets.
  */
 #include "engine/engine_priv.h"
 
@@ -176,7 +177,7 @@ static void detach_stream(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	vb_iwarp_transport.detach(qp);
 }
 
-/* RESET forgets the peer. */
+/* Forget the peer if the queue pair enters RESET. */
 static void mux_forget_peer(struct vb_qp *qp, enum vb_qp_state to)
 {
 	if (to == QPS_RESET)
@@ -409,12 +410,12 @@ void vb_mux_open(struct vb_engine *e)
 		       strerror(-c.name_fd));
 		return;
 	}
-	/* The reason is logged. Packets reach every peer. */
+	/* vb_near_create() logs the reason. Go on: packets reach every peer. */
 	if (vb_near_create(&c, &near))
 		return;
 	e->soon_fd =
 		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	/* Last: a thread that sees @near also uses the timer. */
+	/* Set @near last: a thread that sees it also uses the timer. */
 	atomic_store(&e->near, near);
 }
 

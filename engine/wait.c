@@ -3,18 +3,18 @@
  * A program waits for a completion event (vb_engine_wait(), below
  * ibv_get_cq_event). A message from a peer of this host would wake the engine
  * thread, which would wake the program's thread: two wake-ups for one message.
- * These rules avoid the first one, and more.
+ * These rules avoid the first of these wake-ups, and more.
  *
  * 1. Watch. One program thread that waits serves the lanes of peers of this
- *    host in place of the engine thread. It sleeps by the bell that peers
- *    ring; a thread that queues an event for its channel rings that bell too.
- *    All other waiting threads, and those whose channel does not block, sleep
- *    in read(2) or poll(2), and the engine thread serves the lanes.
+ *    host in place of the engine thread. It sleeps by the bell that peers ring;
+ *    a thread that queues an event for its channel rings that bell too. All
+ *    other waiting threads, and those whose channel does not block, sleep in
+ *    read(2) or poll(2), and the engine thread serves the lanes.
  *
- * 2. When a prompt program leaves, the engine thread takes the lanes later, and
- *    its peers are owed rings meanwhile. A thread whose sleeps were short looks
- *    before it sleeps. An event that comes too early is held back, see
- *    hold_back(). engine/policy_program.c decides all of these.
+ * 2. When a prompt program stops waiting, the engine thread takes the lanes
+ *    later, and its peers are owed rings meanwhile. A thread whose sleeps were
+ *    short looks before it sleeps. hold_back() holds back an event that comes
+ *    too early. engine/policy_program.c decides all of these.
  */
 #include "engine/engine_priv.h"
 
@@ -31,9 +31,9 @@ struct watch {
 };
 
 /*
- * Setting a kernel timer wakes no thread. A program that comes often puts the
- * timer off each time, so that the engine thread is not woken beside it; at
- * most every 500 us, since that is a system call.
+ * To set a kernel timer wakes no thread. Each call puts the timer off again, so
+ * that beside a program that comes often it never wakes the engine thread; but
+ * at most every 500 us, since that is a system call.
  */
 void vb_wait_soon(struct vb_engine *e)
 {
@@ -65,8 +65,8 @@ void vb_wait_over(struct vb_engine *e)
 	vb_near_wake_peers(e->near);
 }
 
-/* Rings that peers are owed must not be lost, even if the program cancels this
- * thread. */
+/* Ring the peers that are owed a ring. Cancellation is off meanwhile: a ring
+ * must not be lost when the program cancels this thread. */
 static void eng_wait_settle(struct vb_engine *e)
 {
 	int cancel = vb_cancel_off();
@@ -94,9 +94,9 @@ static bool begin_watch(struct vb_engine *e, struct vb_channel *ch)
 	return true;
 }
 
-/* The wait is over: the engine thread serves the lanes again, with what may
- * have arrived there; at once, or for a prompt program in 2 ms. Also runs when
- * the thread is cancelled. */
+/* The wait is over: the engine thread serves the lanes again and what has
+ * arrived there, at once, or for a prompt program in 2 ms. This function also
+ * runs when the program cancels the thread. */
 static void end_watch(void *arg)
 {
 	struct watch *w = arg;
@@ -164,8 +164,8 @@ static int eng_sleep_by(struct vb_engine *e, struct vb_bell *bell)
 	return rc;
 }
 
-/* Serve what peers have sent until there is an event for this channel. The
- * event is taken at once: the program polls for what is left. */
+/* Serve what peers have sent until there is an event for this channel. It takes
+ * the first event at once: the program then polls for what is left. */
 static struct vb_cq *eng_wait_attend(struct watch *w)
 {
 	int cancel = vb_cancel_off();
@@ -215,8 +215,8 @@ static int eng_wait_watch(struct watch *w, struct vb_cq **cq)
 	return rc;
 }
 
-/* The program has polled since it armed its queue: others leave work to its
- * polls, which will not come while it waits. */
+/* The program has polled since it armed its queue: the engine thread leaves
+ * work to its polls, which do not come while it waits. */
 static bool has_polled(struct vb_engine *e)
 {
 	uint64_t program = vb_engine_program(e);
@@ -275,14 +275,14 @@ static bool cq_holds(struct vb_cq *cq, struct vb_channel *ch)
 }
 
 /*
- * The completion behind an event may have been taken already, by a poll that
- * began just before the event (ibv_get_cq_event(3)). With a hardware adapter
- * that is rare: while its interrupt is under way the next completion arrives,
- * too. Some programs take an empty queue for an error then (ibv_rc_pingpong -e
- * -t). Therefore such an event is held back until the next completion comes,
- * for up to 100 ms: a program that took the completion in another way may be
- * counting on the event. After one such wait in vain the next 64 events are not
- * held back.
+ * A poll that began just before an event can have taken the completion behind
+ * it already (ibv_get_cq_event(3)). With a hardware adapter that is rare: while
+ * its interrupt is under way the next completion arrives, too. Some programs
+ * take an empty queue for an error then (ibv_rc_pingpong -e -t). Therefore this
+ * thread holds such an event back until the next completion comes, but for 100
+ * ms at most: a program that took the completion in another way may be counting
+ * on the event. After one such wait in vain it holds none of the next 64 events
+ * back.
  */
 static void hold_back(struct vb_channel *ch, struct vb_cq *cq)
 {

@@ -3,13 +3,13 @@
  * XRC between processes of one host that share an inode's XRC domain. A packet
  * for a target queue pair arrives at the process that made the queue pair; the
  * shared receive queue that the packet names may belong to another process.
- * Then the packet is forwarded there over a UNIX socket, and a verdict comes
- * back, with which the packet is answered (ib/xrc_forward.h).
+ * Then the first process forwards the packet to the second by a UNIX socket,
+ * gets a verdict back, and answers the packet with it (ib/xrc_forward.h).
  *
  * The number of a shared queue begins with its process's slot, and so does the
- * abstract name that the process listens at; names live as long as their
- * holders. Sessions exist only between processes of the same user. Only the
- * engine thread reads requests.
+ * abstract name that the process listens at; a name is free again when its
+ * process ends. Sessions exist only between processes of the same user. Only
+ * the engine thread reads requests.
  */
 #include "core/lock_order.h"
 #include "engine/engine_priv.h"
@@ -74,8 +74,8 @@ struct guest {
 struct session {
 	int fd;
 	uint64_t id;
-	/* The slot of the process that this one called; 0: the other process
-	 * called. */
+	/* The slot of the process that this one connected to; 0: the other
+	 * process connected. */
 	uint32_t slot;
 	struct guest *guests; /* the one used last is first */
 	unsigned guest_count;
@@ -111,7 +111,8 @@ static bool is_same_user(int fd)
 	       who.uid == geteuid();
 }
 
-/* With @f's lock held. Owns @fd from now on, also if it fails. */
+/* With @f's lock held. The session owns @fd; on failure (NULL) this closes
+ * it. */
 static struct session *add_session(struct vb_forward *f, int fd, uint32_t slot)
 {
 	struct session *s = calloc(1, sizeof(*s));
@@ -218,7 +219,7 @@ static enum vb_fault send_to_owner(uint32_t srqn, struct iovec *v,
 
 	/* The number comes from a packet and cannot be trusted. No program has
 	 * slot 0, which in the list of sessions stands for processes that
-	 * called this one. */
+	 * connected to this one. */
 	if (!f || slot == 0 || slot == f->e->lease.slot)
 		return FAULT_XRC_SRQ;
 	vb_mutex_lock(&f->lock);
@@ -335,10 +336,10 @@ static bool is_between_messages(const struct guest *g)
 	return !g->forward.qp.recv_busy && (!prev || prev->place & PLACE_LAST);
 }
 
-/* Forget the guest that was used least recently and is between two messages: a
- * process does not tell when its target queue pair is destroyed. Between two
- * messages there is nothing to remember, so a guest that is still alive simply
- * becomes a new one. */
+/* Forget the guest that was used least recently and is between two messages: no
+ * process tells this one when its target queue pair is destroyed. Between two
+ * messages there is nothing to remember, so if the queue pair still exists, its
+ * next request makes a new guest. */
 static bool drop_oldest(struct session *s)
 {
 	struct guest **oldest = NULL, *g;
@@ -368,7 +369,7 @@ static struct guest *make_guest(struct session *s, const struct forward_msg *l)
 	s->guest_count++;
 	g->guid = l->guid;
 	g->forward.qp.type = QPT_XRC_RECV;
-	/* The target's own flags have been checked. */
+	/* The process that has the target has checked the target's flags. */
 	g->forward.qp.attr.access_flags = UINT32_MAX;
 	vb_mutex_init(&g->forward.qp.drive, RANK_DRIVE);
 	atomic_store(&g->forward.qp.state, QPS_RTS);
@@ -462,8 +463,8 @@ static enum vb_fault read_piece(struct vb_engine *e, struct session *s,
 	return fault;
 }
 
-/* Is there room for bytes? Many processes that ask at once may fill the socket.
- * Half of it is kept for verdicts and refusals. */
+/* Has the socket room for a FORWARD_BYTES message? Many fetches at once could
+ * fill it, so half of it is kept for verdicts and refusals. */
 static bool eng_has_room(int fd)
 {
 	int waiting, room;
@@ -522,8 +523,9 @@ static void end_guests(struct vb_engine *e, struct session *s)
 		s->guests = g->next;
 		a = adapter_of(e, g->guid);
 		vb_mutex_lock(&g->forward.qp.drive);
-		/* When the adapter is closed, its shared queues are destroyed;
-		 * the device may have been opened again since. */
+		/* Look up the adapter anew: closing it destroyed its shared
+		 * queues, and the program can have opened the device again
+		 * since. */
 		g->forward.qp.adapter = a;
 		if (a)
 			vb_forward_end(&g->forward);

@@ -12,8 +12,8 @@
 
 /*
  * Where frames go. The owner (a queue pair or an address handle) fills it in,
- * and the link's route() completes it; it must not change while a batch refers
- * to it.
+ * and the link's route() completes it. The owner must not change it while a
+ * batch refers to it.
  */
 struct vb_route {
 	struct vb_gid sgid, dgid;
@@ -21,18 +21,19 @@ struct vb_route {
 	uint8_t tclass;	     /* IP TOS / traffic class */
 	uint8_t hop_limit;   /* 0: the system's default */
 	uint32_t flow_label; /* 20 bits; IPv6 */
-	/* Choose channel and source port; stable for a queue pair's life. */
+	/* The link chooses channel and source port by these two, which stay the
+	 * same for a queue pair's life. */
 	uint32_t dqpn, sqpn;
 	/* set by route() */
 	uint16_t src_port;
-	uint16_t channel; /* the link's own: which socket sends */
+	uint16_t channel; /* which of the link's sockets sends */
 };
 
 /*
  * A batch that is being built. Packets lie one behind the other, each from BTH
  * through pad, followed by VB_ICRC_BYTES of room that the link fills in. A
- * transport may begin one more packet whenever vb_txq_has_room() is true. One
- * thread at a time uses a batch.
+ * transport may begin one more packet whenever vb_txq_has_room() is true. Only
+ * one thread at a time uses a batch.
  */
 #define VB_TXQ_FRAMES 192
 #define VB_TXQ_BYTES  (192 * 1024)
@@ -50,7 +51,7 @@ struct vb_tx_frame {
 #define VB_TRAIN_BYTES	65000
 
 struct vb_txq {
-	unsigned first; /* frames before this one have been sent: see send() */
+	unsigned first; /* send() has sent the frames before this one */
 	unsigned count;
 	uint32_t used;
 	/* Bytes of each packet of the last train, without ICRC. */
@@ -60,8 +61,8 @@ struct vb_txq {
 	uint8_t bytes[VB_TXQ_BYTES + VB_FRAME_MAX];
 };
 
-/* A train costs nearly the same with one packet as with all of them: a batch is
- * full where the next train could not be a whole one. */
+/* A train costs nearly the same with one packet as with all of them, so a batch
+ * is full when the next train could not be a whole one. */
 static inline bool vb_txq_has_room(const struct vb_txq *q)
 {
 	if (q->train_room == 0 && q->used > VB_TXQ_BYTES - VB_TRAIN_BYTES)
@@ -99,7 +100,7 @@ static inline void vb_txq_reset(struct vb_txq *q)
 /* A frame that arrived. What it points to stays valid until the next recv() on
  * the link. */
 struct vb_frame {
-	/* From the BTH on; the ICRC has been checked and cut off. */
+	/* From the BTH on; the link has checked the ICRC and cut it off. */
 	const uint8_t *bytes;
 	uint32_t len; /* BTH through pad */
 	const struct vb_gid *src, *dst;
@@ -107,8 +108,8 @@ struct vb_frame {
 	uint8_t tclass, ttl;
 	/* The IPv4 Identification for which the ICRC is right; -1: the ICRC is
 	 * right in any case. A UDP socket does not report the Identification,
-	 * which the ICRC covers (Annex A17), so the dispatcher decides whether
-	 * this one is plausible. */
+	 * which the ICRC covers (Annex A17), so engine/dispatch.c decides
+	 * whether this value is plausible. */
 	int32_t if_ip_id;
 	uint32_t ifindex;
 };
@@ -133,31 +134,33 @@ struct vb_link_ops {
 	int (*route)(struct vb_link *l, struct vb_route *r);
 
 	/* @r->dqpn has changed since route(): choose source port and channel
-	 * anew. Cheap in most cases: it may run for each packet. 0 or
-	 * -errno. */
+	 * anew. Cheap in most cases, since callers can call it for each packet.
+	 * 0 or -errno. */
 	int (*aim)(struct vb_link *l, struct vb_route *r);
 
-	/* Let frames to the multicast group @group that arrive on @ifindex come
-	 * in. Returns a number for leave(), or -errno. */
+	/* Let recv() return frames to the multicast group @group that arrive on
+	 * @ifindex. Returns a number for leave(), or -errno. */
 	int (*join)(struct vb_link *l, const struct vb_gid *group,
 		    uint32_t ifindex);
 	void (*leave)(struct vb_link *l, int member);
 
 	/* Compute the ICRC of each frame in @q, send the frames, and reset @q.
 	 * Never blocks. False: the kernel has no room now; the frames from
-	 * @q->first on are left for another send() or a drop(). A frame that
+	 * @q->first on stay in @q, for another send() or a drop(). A frame that
 	 * the kernel refuses for another reason is lost, as on a wire, and
-	 * counted. Many threads may send at a time. */
+	 * counted. Many threads may call it at a time. */
 	bool (*send)(struct vb_link *l, struct vb_txq *q);
 
-	/* Drop the frames left in @q, count them as lost, and reset @q. */
+	/* Drop the frames that are still in @q, count them as lost, and reset
+	 * @q. */
 	void (*drop)(struct vb_link *l, struct vb_txq *q);
 
-	/* Take what has arrived, at most what @q holds. Never blocks. One
-	 * thread at a time: the caller holds its receive lock. 0 or -errno. */
+	/* Take the frames that have arrived, at most as many as @q holds. Never
+	 * blocks. One thread at a time: the caller holds its receive lock. 0 or
+	 * -errno. */
 	int (*recv)(struct vb_link *l, struct vb_rxq *q);
 
-	/* A descriptor that is readable while frames may be waiting. */
+	/* Returns a descriptor that is readable while frames have arrived. */
 	int (*fd)(const struct vb_link *l);
 
 	void (*stats)(const struct vb_link *l, struct vb_link_stats *out);

@@ -21,8 +21,8 @@
 #include "base/log.h"
 #include "link/netif_priv.h"
 
-/* The kernel asks for a neighbour three times, a second apart: wait for as
- * long. */
+/* The kernel asks for a neighbour three times, a second apart, so this file
+ * waits as long. */
 #define TRIES  150
 #define TRY_MS 20
 
@@ -157,7 +157,8 @@ static int look_up(struct search *s, uint8_t mac[6])
 	return rc;
 }
 
-/* Make the kernel ask for the neighbour, by sending it an empty datagram. */
+/* Make the kernel ask for the neighbour, by sending the neighbour an empty
+ * datagram. */
 static void give_cause(const struct search *s)
 {
 	struct sockaddr_in v4 = { .sin_family = AF_INET,
@@ -173,8 +174,8 @@ static void give_cause(const struct search *s)
 		return;
 	memcpy(&v4.sin_addr, address_of(&s->hop), 4);
 	memcpy(&v6.sin6_addr, s->hop.raw, 16);
-	/* Old kernels demand a privilege for this; the routing table alone most
-	 * often leads to the same interface. */
+	/* Old kernels demand a privilege for this. Ignore a failure: the
+	 * routing table alone most often leads to the same interface. */
 	if (if_indextoname(s->ifindex, name))
 		(void)setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name,
 				 sizeof(name));
@@ -191,7 +192,8 @@ static int find_mac(struct search *s, uint8_t mac[6])
 	const struct timespec pause = { .tv_nsec = TRY_MS * 1000000L };
 	int rc = look_up(s, mac);
 
-	/* A failure in the past says nothing about now. */
+	/* An earlier failure of the neighbour says nothing about now: ask
+	 * again. */
 	if (rc != -EAGAIN && rc != -EHOSTUNREACH)
 		return rc;
 	give_cause(s);
@@ -217,8 +219,8 @@ static void map_group(const struct vb_gid *to, uint8_t mac[6])
 	memcpy(mac + 2, to->raw + 12, 4);
 }
 
-/* The answer is parsed here and not by libnl, for the reason given in
- * link/netif.c. */
+/* Parse the answer here and not by libnl, whose lock a child of fork may find
+ * taken for ever (link/netif.c). */
 static int take_vlan(struct nl_msg *m, void *arg)
 {
 	struct nlmsghdr *h = nlmsg_hdr(m);

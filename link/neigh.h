@@ -16,9 +16,9 @@ struct vb_neigh_from {
 
 /*
  * Find the destination MAC address of frames from @from to @to, and the VLAN
- * that they travel in (VB_NO_VLAN: none). Asks the network for a neighbour that
- * the kernel does not know: blocks for up to 3 s. -EHOSTUNREACH: no route, or
- * the neighbour does not answer; else -errno.
+ * that they travel in (VB_NO_VLAN: none). Has the kernel ask the network for a
+ * neighbour that it does not know, which blocks for up to 3 s. -EHOSTUNREACH:
+ * no route, or the neighbour does not answer; else -errno.
  */
 VB_MUST_CHECK int vb_neigh_resolve(const struct vb_neigh_from *from,
 				   const struct vb_gid *to, uint8_t mac[6],

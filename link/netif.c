@@ -18,7 +18,7 @@
 
 #define DRAIN_BYTES 4096
 #define PORT_TRIES  16
-#define DUMP_TRIES  16 /* of lists that changed while they were read */
+#define DUMP_TRIES  16 /* most reads of a list that changes while it is read */
 
 struct vb_netif_watch {
 	struct nl_sock *nl;
@@ -41,9 +41,9 @@ static int errno_of(int nl_error)
 
 /*
  * nl_connect() picks a free port under a lock of libnl's. In a child of fork
- * that lock may be held for ever, by a thread that exists only in the parent.
- * So the port is chosen here, at random and odd; other users of netlink take
- * process IDs or, as the kernel does, negative numbers.
+ * that lock can be held for ever, by a thread that exists only in the parent.
+ * So this function chooses the port, at random and odd; other users of netlink
+ * take process IDs or, as the kernel does, negative numbers.
  */
 int vb_netif_connect(struct nl_sock *nl)
 {
@@ -72,8 +72,8 @@ static int open_netlink(struct nl_sock **nl)
 }
 
 /*
- * The answers are parsed here and not by libnl's caches, which take a lock of
- * the whole process to look up kinds of interfaces: see vb_netif_connect().
+ * This file parses the answers itself: libnl's caches would take a lock of the
+ * whole process, which a child of fork can find held (vb_netif_connect()).
  */
 
 struct listing {
@@ -200,7 +200,7 @@ static int link_ask(struct nl_sock *nl, struct listing *l)
 	return rc;
 }
 
-/* Sort: loopback last, the others as they came. */
+/* Put loopback last, and keep the others in the kernel's order. */
 static int put_in_order(struct listing *l)
 {
 	struct vb_netif *sorted = calloc((size_t)l->count + 1, sizeof(*sorted));
@@ -250,7 +250,8 @@ int vb_netif_list(struct vb_netif **list, unsigned *count)
 	return rc;
 }
 
-/* The same address with two prefix lengths is a single GID. */
+/* Has @n this address already? An address with two prefix lengths is one
+ * GID. */
 static bool has_address(const struct vb_netif *n, const struct vb_gid *gid)
 {
 	for (unsigned i = 0; i < n->count; i++)
@@ -308,8 +309,8 @@ int vb_netif_watch_fd(const struct vb_netif_watch *w)
 	return nl_socket_get_fd(w->nl);
 }
 
-/* The messages are not parsed: some may have been lost (ENOBUFS), and the
- * caller lists everything anew. */
+/* Drop the messages unread: some may be lost (ENOBUFS), and the caller lists
+ * everything anew in any case. */
 bool vb_netif_watch_drain(struct vb_netif_watch *w)
 {
 	uint8_t bytes[DRAIN_BYTES];

@@ -13,13 +13,13 @@ struct vb_netif {
 	uint32_t mbits; /* link speed in Mbit/s; 0: unknown */
 	bool up, loopback;
 	unsigned count;
-	/* Usable ones: IPv4, and IPv6 addresses that are not tentative or
-	 * failed; in the kernel's order, IPv4 first. */
+	/* The usable addresses: IPv4, and IPv6 unless tentative or failed; in
+	 * the kernel's order, IPv4 first. */
 	struct vb_gid *addresses;
 };
 
 /* List all interfaces, loopback last. The caller frees *@list with
- * vb_netif_free(). May block for the kernel's answer. 0 or -errno. */
+ * vb_netif_free(). Blocks until the kernel has answered. 0 or -errno. */
 VB_MUST_CHECK int vb_netif_list(struct vb_netif **list, unsigned *count);
 void vb_netif_free(struct vb_netif *list, unsigned count);
 
@@ -29,7 +29,8 @@ void vb_netif_free(struct vb_netif *list, unsigned count);
 struct vb_netif_watch;
 VB_MUST_CHECK int vb_netif_watch_open(struct vb_netif_watch **w);
 int vb_netif_watch_fd(const struct vb_netif_watch *w);
-/* Read what has arrived. True: something changed, list again. */
+/* Read the news that has arrived. True: something changed, so the caller lists
+ * the interfaces again. */
 bool vb_netif_watch_drain(struct vb_netif_watch *w);
 void vb_netif_watch_close(struct vb_netif_watch *w);
 

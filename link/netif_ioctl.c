@@ -66,7 +66,7 @@ static void read_interface(const struct table *t, struct vb_netif *n)
 	n->mbits = vb_netif_mbits(n->name);
 }
 
-/* The row of the interface @name, which is added if it is new. NULL: no
+/* Returns the row of the interface @name, and adds one for a new name. NULL: no
  * memory. */
 static struct vb_netif *interface_row(struct table *t, const char *name)
 {

@@ -18,8 +18,8 @@ uint32_t vb_netif_mbits(const char *name);
 struct nl_sock;
 VB_MUST_CHECK int vb_netif_connect(struct nl_sock *nl);
 
-/* Like vb_netif_list(), by ioctl and /proc, for where netlink sockets are
- * denied (a systemd unit's RestrictAddressFamilies, a seccomp filter). */
+/* Like vb_netif_list(), by ioctl and /proc, for hosts that deny netlink sockets
+ * (a systemd unit's RestrictAddressFamilies, a seccomp filter). */
 VB_MUST_CHECK int vb_netif_list_by_ioctl(struct vb_netif **list,
 					 unsigned *count);
 

@@ -18,7 +18,7 @@
 #include "base/log.h"
 
 #define RX_MSGS 32
-/* Frames that GRO has joined fit, too. */
+/* Room for a frame that GRO has joined of many. */
 #define RX_FRAME_BYTES (64 * 1024 + 64)
 #define VLAN_BYTES     4
 #define MACS_BYTES     12
@@ -34,7 +34,8 @@ struct packet {
 	int fd;
 	uint32_t ifindex;
 	uint8_t mac[6];
-	/* The loopback interface, on which all that is sent arrives. */
+	/* The interface is loopback, on which each frame that is sent also
+	 * arrives. */
 	bool loops;
 	bool listening;
 	uint8_t *buffers; /* RX_MSGS of VLAN_BYTES + RX_FRAME_BYTES */
@@ -312,8 +313,8 @@ static const struct tpacket_auxdata *find_auxdata(struct msghdr *h)
 	return NULL;
 }
 
-/* Put a VLAN tag back where it was; the buffer has room for it before the
- * frame. */
+/* Put the VLAN tag, which the interface has removed, back into the frame; the
+ * buffer has room for it before the frame. */
 static void restore_tag(struct vb_frame *f, uint8_t *start, struct msghdr *h)
 {
 	const struct tpacket_auxdata *aux = find_auxdata(h);
@@ -419,7 +420,7 @@ static int link_packet_open_socket(struct packet *p)
 {
 	int rc;
 
-	/* Protocol 0: nothing arrives before start_listening(). */
+	/* Protocol 0: no frame arrives before start_listening(). */
 	p->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (p->fd < 0)
 		return -errno;

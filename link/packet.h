@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A link for whole Ethernet frames on one interface, by a packet socket. The
- * socket does not receive the frames that it sends. Frames that other sockets
- * of this host send come in when they are addressed to a group or to the
+ * socket does not receive the frames that it sends. It receives frames that
+ * other sockets of this host send when they are addressed to a group or to the
  * interface itself, as a hardware adapter loops them back. On the loopback
  * interface every socket receives every frame.
  */
@@ -19,11 +19,11 @@ struct vb_packet_want {
 	} value, mask;
 };
 
-/* The kernel compares each frame with the wants one by one, with so many at
- * most; given more, it lets all frames in. */
+/* The kernel compares each frame with the wants one by one. vb_packet_listen()
+ * takes so many at most, and with more it lets all frames in. */
 #define VB_PACKET_WANTS 64
 
-/* Which frames the interface itself lets in. */
+/* Frames beyond its own address that the interface can let in. */
 enum vb_packet_member {
 	MEMBER_NONE,
 	MEMBER_UNICAST,
@@ -40,7 +40,7 @@ VB_MUST_CHECK int vb_packet_open(uint32_t ifindex, const uint8_t mac[6],
 /*
  * From now on let in frames that any of @count wants asks for; with @both_ways,
  * also the frames that the host sends. The kernel filters before it copies.
- * Frames that were let in before may still come. 0 or -errno.
+ * Frames that were let in before can still come. 0 or -errno.
  */
 VB_MUST_CHECK int vb_packet_listen(struct vb_link *l,
 				   const struct vb_packet_want *wants,

@@ -48,8 +48,8 @@ static int bind_roce_port(int fd, int family)
 /*
  * Ask for the header fields that recv() needs. A dual-stack socket reports the
  * destination of IPv4 datagrams as a mapped IPV6_PKTINFO, but their TOS and TTL
- * as IP_TOS and IP_TTL, so both sets are asked for (seen on Linux 6.18).
- * Without UDP_GRO frames come one at a time. A peer may send IPv6 without UDP
+ * as IP_TOS and IP_TTL (seen on Linux 6.18), so ask for both sets. Without
+ * UDP_GRO frames come one at a time. Peers are allowed to send IPv6 without UDP
  * checksums (Annex A17).
  */
 static void ask_for_details(int fd, int family)
@@ -80,8 +80,8 @@ static void ask_for_details(int fd, int family)
 	}
 }
 
-/* Off at first: otherwise every socket gets a copy of what comes to any group
- * that some socket of the host has joined. */
+/* Choose (@yes) whether @fd gets packets of all groups that some socket of the
+ * host has joined. Off at first, because each such socket gets a copy. */
 static void take_groups(int fd, int family, int yes)
 {
 	if (setsockopt(fd, IPPROTO_IP, IP_MULTICAST_ALL, &yes, sizeof(yes)) < 0)
@@ -143,8 +143,8 @@ bool vb_udp_port_taken(void)
 }
 
 /*
- * The kernel runs this filter with the UDP payload at offset 0. A datagram too
- * short for the load ends the filter with 0, which is slot 0.
+ * The kernel runs this filter with the UDP payload at offset 0. When a datagram
+ * is too short for the load, the filter returns 0, which is slot 0.
  */
 int vb_udp_steer(int fd, unsigned slots)
 {
@@ -201,10 +201,9 @@ static int add_membership(int fd, const struct vb_gid *group, uint32_t ifindex)
 }
 
 /*
- * The group member is a socket of its own, which the kernel closes with the
- * process, even after kill -9; the shared socket lives on in the broker's
- * vault. The shared socket receives the packets, once it is told to take those
- * of all groups.
+ * A socket made for this joins the group, so that the kernel leaves the group
+ * when the process ends, even by kill -9; the shared socket lives on in the
+ * vault. The shared socket receives the packets, after take_groups().
  */
 static int udp_join(struct vb_link *l, const struct vb_gid *group,
 		    uint32_t ifindex)

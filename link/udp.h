@@ -3,13 +3,13 @@
  * RoCEv2 (IBA Annex A17): UDP port 4791 over IPv4 and IPv6, in batches
  * (UDP_SEGMENT, UDP_GRO) where the kernel has them.
  *
- * Receiving uses one dual-stack socket that the broker made (broker/broker.h).
- * Sending uses sockets of this process's own, unconnected, with IP_MTU_DISCOVER
- * = PROBE, so that the IPv4 Identification is known (segment i of a batch
- * carries i) and the ICRC, which covers it, can be computed beforehand. Each
- * destination slot (the top bits of the destination QPN) gets a socket, and so
- * a source port, of its own: a receiver's GRO then never joins packets for two
- * of its processes.
+ * The link receives by one dual-stack socket that the broker made
+ * (broker/broker.h). It sends by sockets of this process's own, unconnected,
+ * with IP_MTU_DISCOVER = PROBE, so that it knows the IPv4 Identification
+ * (segment i of a batch carries i) and can compute the ICRC, which covers it,
+ * beforehand. Each destination slot (the top bits of the destination QPN) gets
+ * a socket, and so a source port, of its own: a receiver's GRO then never joins
+ * packets for two of its processes.
  */
 #ifndef LINK_UDP_H
 #define LINK_UDP_H
@@ -37,11 +37,11 @@ VB_MUST_CHECK int vb_udp_steer(int fd, unsigned slots);
  * another process. */
 bool vb_udp_is_roce(int fd);
 
-/* Open the link; on success it owns @rx_fd. 0 or -errno. */
+/* Open the link; on success the link owns @rx_fd. 0 or -errno. */
 VB_MUST_CHECK int vb_udp_open(int rx_fd, struct vb_link **link);
 
 /*
- * For a caller that sends single packets to slot 0 and wants to know which of
+ * A caller that sends single packets to slot 0 calls this to learn which of
  * them did not arrive: hosts and routers say so by ICMP and quote the packet.
  */
 void vb_udp_want_returns(struct vb_link *link);
@@ -51,8 +51,8 @@ struct vb_udp_return {
 	/* ECONNREFUSED: no such port there; EHOSTUNREACH: no such host; ... */
 	int error;
 };
-/* The next returned packet; false: no more. @bytes has @room bytes. It may be
- * forged by anybody who can send to this host. */
+/* Take the next returned packet, of which @bytes gets @room bytes at most.
+ * False: there are no more. Anybody who can send to this host can forge one. */
 VB_MUST_CHECK bool vb_udp_next_return(struct vb_link *link, uint8_t *bytes,
 				      size_t room, struct vb_udp_return *r);
 

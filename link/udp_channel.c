@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The UDP link's sending sockets: one for each destination slot, opened when a
- * route first needs it; and the routes that choose among them.
+ * The UDP link's sending sockets: one for each destination slot, which the
+ * first route to that slot opens; and how a route chooses among them.
  */
 #include "link/udp_priv.h"
 
@@ -18,8 +18,8 @@
 #define PORT_TRIES 64
 #define TX_QUEUE   (1 << 20)
 
-/* Nothing should arrive at a sending socket: a filter drops what strangers
- * send, so that it takes no memory. */
+/* Set a filter that drops all packets that arrive at a sending socket, because
+ * packets of strangers would take memory there. */
 static void drop_arrivals(int fd)
 {
 	struct sock_filter code = BPF_STMT(BPF_RET | BPF_K, 0);
@@ -166,7 +166,7 @@ static bool is_its_own_source(int fd, const struct vb_gid *gid,
 }
 
 /*
- * The routing table is asked, because every address can be bound to where
+ * Ask the routing table and not bind(), which accepts every address where
  * net.ipv4.ip_nonlocal_bind is set. Multicast groups and the unspecified
  * address have routes, too, but belong to no host.
  */
@@ -201,7 +201,7 @@ static int check_source(const struct vb_route *r)
 		return no_channel(-errno);
 	rc = link_udp_bind_source(fd, &r->sgid, r->ifindex);
 	close(fd);
-	/* Every address can be bound to where ip_nonlocal_bind is set. */
+	/* bind() accepts every address where ip_nonlocal_bind is set. */
 	if (rc == 0 && !vb_udp_owns(&r->sgid, r->ifindex))
 		rc = -EADDRNOTAVAIL;
 	return rc == -EADDRNOTAVAIL ? rc : 0;

@@ -35,12 +35,12 @@ struct vb_udp_out {
 /* The sockets that send to one destination slot, on any host. */
 struct vb_udp_channel {
 	struct vb_udp_out whole;
-	/* Its packets the kernel cuts into IP fragments: for packets that have
-	 * become too long for their interface. */
+	/* A socket whose packets the kernel may cut into IP fragments, for
+	 * packets that have become too long for their interface. */
 	struct vb_udp_out pieces;
-	/* The kernel refused joined messages: send one packet a call until
-	 * @apart_until, which lies @apart_for ahead of the refusal. 0: messages
-	 * are joined. */
+	/* The kernel refused joined messages: send packets one by one until
+	 * @apart_until, which is @apart_for after the refusal. 0: join
+	 * messages. */
 	_Atomic vb_time apart_until, apart_for;
 };
 
@@ -63,8 +63,8 @@ struct vb_udp_rx {
 	int fd;
 	uint8_t *buffers; /* VB_UDP_RX_MSGS of VB_UDP_RX_BYTES */
 
-	/* guarded by the caller's receive lock: datagrams taken, frames not yet
-	 * cut */
+	/* guarded by the caller's receive lock: datagrams that were taken and
+	 * not yet wholly cut into frames */
 	struct vb_udp_origin origins[VB_UDP_RX_MSGS];
 	unsigned count, next;
 	uint32_t offset, index; /* within datagram @next */
@@ -78,16 +78,16 @@ struct vb_udp {
 
 	/* constant after open */
 	int family;	    /* AF_INET6 or AF_INET, of every socket here */
-	bool wants_returns; /* vb_udp_want_returns(), on channel 0 */
+	bool wants_returns; /* vb_udp_want_returns() was called */
 
 	struct vb_mutex open_lock; /* held while a socket is opened */
 	struct vb_udp_channel channels[VB_SLOTS];
 
 	/* atomic */
 	atomic_bool gso; /* the kernel knows UDP_SEGMENT */
-	/* The refusal of joined messages was logged. */
+	/* The link has logged that the kernel refused joined messages. */
 	atomic_bool told_apart;
-	/* Bit number errno: this error was logged. */
+	/* Bit number errno: the link has logged this error. */
 	_Atomic uint64_t complained[3];
 	struct vb_udp_stats stats;
 
@@ -108,7 +108,7 @@ static inline void vb_udp_count(_Atomic uint64_t *counter, uint64_t n)
 /* Opens channel 0; the others open with their first route. 0 or -errno. */
 VB_MUST_CHECK int vb_udp_tx_init(struct vb_udp *u);
 void vb_udp_tx_fini(struct vb_udp *u);
-/* The descriptor of @o, which is opened at the first call; or -errno. */
+/* Returns the descriptor of @o, which the first call opens; or -errno. */
 VB_MUST_CHECK int vb_udp_out_open(struct vb_udp *u, struct vb_udp_out *o,
 				  bool in_pieces) VB_EXCLUDES(u->open_lock);
 int vb_udp_route(struct vb_link *l, struct vb_route *r);

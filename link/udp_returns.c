@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reports of hosts and routers (ICMP) that a packet did not arrive. */
+/* Reads the reports of hosts and routers (ICMP) that a packet did not
+ * arrive. */
 #include "link/udp_priv.h"
 
 #include <errno.h>

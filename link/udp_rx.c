@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Receives: datagrams that the kernel may have joined (UDP_GRO) are cut into
- * frames again, and each frame's ICRC is checked.
+ * Receives datagrams, cuts those that the kernel has joined (UDP_GRO) into
+ * frames again, and checks each frame's ICRC.
  */
 #include "link/udp_priv.h"
 
@@ -11,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How often a call tries again that found only malformed frames. */
+/* How often a call of recv() tries again after finding only malformed
+ * frames. */
 #define ROUNDS 4
 
 /* What recvmmsg() fills in besides the bytes; on the stack during a call. */
@@ -167,9 +168,9 @@ static bool admit_frame(struct vb_udp *u, const struct vb_udp_origin *o,
 		return false;
 	}
 	len -= VB_ICRC_BYTES;
-	/* Sending by UDP_SEGMENT numbers the packets of a batch from 0 in the
-	 * IPv4 Identification, and packets that arrive joined were most often
-	 * sent joined. */
+	/* Try the frame's index as its IPv4 Identification: UDP_SEGMENT numbers
+	 * the packets of a batch from 0, and packets that arrive joined were
+	 * most often sent joined. */
 	if (len != prefix.len)
 		vb_icrc_prefix_init(&prefix, &o->path, len);
 	verdict = vb_icrc_check(&prefix, bytes, u->rx.index & 63, &ip_id);
@@ -234,7 +235,8 @@ int vb_udp_recv(struct vb_link *l, struct vb_rxq *q)
 
 	q->count = 0;
 	for (int round = 0; round < ROUNDS && q->count == 0; round++) {
-		/* The last call leaves frames when @q is full: cut them. */
+		/* When @q got full, the last call left frames uncut: cut them
+		 * now. */
 		n = rx->next < rx->count ? 1 : take_datagrams(u);
 		if (n <= 0)
 			break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sends: packets of one kind are joined into messages that the kernel cuts
- * (UDP_SEGMENT).
+ * Sends packets, and joins those of one kind into messages that the kernel cuts
+ * again (UDP_SEGMENT).
  *
  * The ICRC covers the IPv4 Identification (IBA Annex A17). An unconnected
  * socket that forbids fragments sends 0 there, and i in segment i of a joined
@@ -46,8 +46,8 @@ static bool is_same_way(const struct vb_route *a, const struct vb_route *b)
 	       vb_gid_equal(&a->sgid, &b->sgid);
 }
 
-/* How many frames from @first on make one message: all of equal length, only
- * the last may be shorter. */
+/* Returns how many frames from @first on make one message: all have equal
+ * length, only the last may be shorter. */
 static unsigned count_joinable(const struct vb_txq *q, unsigned first)
 {
 	const struct vb_tx_frame *head = &q->frames[first], *f = head;
@@ -133,7 +133,7 @@ static void address6(struct msghdr *h, const struct vb_route *r)
 	add_control(h, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof(info));
 }
 
-/* Fields of the IP header in which the route differs from the system's
+/* Add the fields of the IP header in which the route differs from the system's
  * default. */
 static void add_ip_fields(struct msghdr *h, const struct vb_route *r)
 {
@@ -237,17 +237,19 @@ static bool is_full(int error)
 	return error == EAGAIN || error == ENOBUFS || error == ENOMEM;
 }
 
-/* Are the frames left for a new try? ENOBUFS reports a packet that a queue of
- * the host dropped, only to a socket with IP_RECVERR: for such a socket it is
- * lost as on a wire, and a flooded host must not be tried again. */
+/* Does the link keep the frames for a new try? The kernel reports ENOBUFS (a
+ * queue of the host dropped the packet) only to a socket with IP_RECVERR: there
+ * the packet is lost as on a wire, because a new try would flood the host
+ * further. */
 static bool is_left(const struct vb_udp *u, int error)
 {
 	return is_full(error) && !(error == ENOBUFS && u->wants_returns);
 }
 
-/* May this error be of an earlier packet? A socket that wants returns reports
- * an ICMP error to its next sender, whatever that one sends, and anybody can
- * provoke one. An error of the packet itself comes again. */
+/* Can this error be about an earlier packet? A socket that wants returns
+ * reports an ICMP error to its next sender, whatever that one sends, and
+ * anybody can provoke one. If the error is about the packet itself, it comes
+ * again. */
 static bool may_be_of_another(const struct vb_udp *u, unsigned told)
 {
 	return u->wants_returns && told < MOST_TOLD;
@@ -277,8 +279,8 @@ static int push(struct vb_udp *u, struct tx_batch *b, unsigned from)
 	}
 }
 
-/* Does @error mean that this message must not be joined? EINVAL has other
- * causes, too; sending the packets one by one tells. */
+/* Can @error mean that the kernel refuses joined messages? EINVAL has other
+ * causes, too; send_apart() finds out by sending the packets one by one. */
 static bool may_refuse_joined(int error)
 {
 	return error == EIO || error == EINVAL || error == EOPNOTSUPP ||
@@ -286,7 +288,7 @@ static bool may_refuse_joined(int error)
 }
 
 /*
- * Stop joining messages for a while: the refusal may be permanent, or brief
+ * Stop joining messages for a while: the kernel refuses them for ever, or only
  * while an interface or a route changes. Each further refusal doubles the
  * pause.
  */
@@ -314,7 +316,7 @@ static bool joins(struct vb_udp *u, struct vb_udp_channel *c)
 	return VB_LIKELY(until == 0) || vb_clock_read() >= until;
 }
 
-/* The kernel has cut a joined message: go on joining. */
+/* The kernel has cut a joined message: go on joining messages. */
 static void note_joined(struct vb_udp_channel *c)
 {
 	if (VB_LIKELY(atomic_load_explicit(&c->apart_until,
@@ -326,8 +328,8 @@ static void note_joined(struct vb_udp_channel *c)
 
 /*
  * Send a packet that has become too long for its interface as IP fragments. The
- * kernel chooses their Identification: a receiver behind a socket does not see
- * it, any other finds the ICRC wrong. Returns as push().
+ * kernel chooses their Identification: a receiver that reads by a socket does
+ * not see it, any other finds the ICRC wrong. Returns the same as push().
  */
 static int push_pieces(struct vb_udp *u, struct vb_udp_channel *c,
 		       struct vb_txq *q)
@@ -345,7 +347,7 @@ static int push_pieces(struct vb_udp *u, struct vb_udp_channel *c,
 
 /* The kernel refused a joined message: send its frames one by one. If that
  * works, stop joining messages for a while. False: the kernel has no room; the
- * frames from @q->first on are left. */
+ * frames from @q->first on stay in @q. */
 static bool send_apart(struct vb_udp *u, struct tx_batch *joined,
 		       struct vb_txq *q, unsigned count, int error)
 {
@@ -375,8 +377,8 @@ static bool send_apart(struct vb_udp *u, struct tx_batch *joined,
 	return true;
 }
 
-/* Send the batch. @q->first follows the frames that have gone. False: the
- * kernel has no room. */
+/* Send the batch, and move @q->first behind each frame that has gone. False:
+ * the kernel has no room. */
 static bool transmit(struct vb_udp *u, struct tx_batch *b, struct vb_txq *q)
 {
 	for (unsigned done = 0; done < b->count;) {

@@ -3,8 +3,8 @@
  * All that near/ asks of the kernel once two programs have met: the clock,
  * copies between the programs, where a peer's threads are, and waking a peer.
  * The lanes and registries themselves are memory. near/host.c has the functions
- * of a real host; tests/support/near_sim.c has others, with which two programs
- * run in one process and in virtual time.
+ * of a real host; tests/support/near_sim_world.c has others, with which two
+ * programs run in one process and in virtual time.
  */
 #ifndef NEAR_WORLD_H
 #define NEAR_WORLD_H

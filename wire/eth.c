@@ -25,7 +25,7 @@ static bool take_into(struct vb_reader *r, uint8_t *to, size_t len)
 }
 
 /* VLAN tags (IEEE 802.1Q), of which several may follow each other. Returns the
- * type behind them. */
+ * EtherType behind them. */
 static uint16_t get_tags(struct vb_reader *r, uint16_t type,
 			 struct vb_eth_key *key)
 {

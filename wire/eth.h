@@ -42,8 +42,8 @@ _Static_assert(sizeof(struct vb_eth_key) == VB_ETH_KEY_BYTES, "no holes");
 #define VB_IPV4_DF 2
 #define VB_IPV4_MF 4
 
-/* Fill @key from the @len bytes of a frame. A layer that is cut short, and all
- * behind it, count as missing. */
+/* Fill @key from the @len bytes of a frame. Where @len cuts a layer short, it
+ * and all behind it count as missing. */
 void vb_eth_key_get(const uint8_t *frame, size_t len, struct vb_eth_key *key);
 
 /* Does @key equal @value in all bits that @mask has? */

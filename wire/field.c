@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Bit fields of bytes, to and from the members of a struct. */
+/* Moves bit fields of bytes to and from the members of a struct. */
 #include "wire/field.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Tables of bit fields: management attributes have dozens of fields that
- * straddle no rule but the specification's drawing, so a row says where each
- * one lies in the bytes and in a struct of host-order integers.
+ * Tables of bit fields: management attributes have dozens of fields that follow
+ * no rule but the specification's drawing, so a row says where each one lies in
+ * the bytes and in a struct of host-order integers.
  */
 #ifndef WIRE_FIELD_H
 #define WIRE_FIELD_H
@@ -25,17 +25,17 @@ struct vb_field {
 			offsetof(struct type, member)                          \
 	}
 
-/* Read the @count fields of @table from @from into the struct @to; other bytes
- * of it stay. @from has all bytes that the table names. */
+/* Read the @count fields of @table from @from into the struct @to, whose other
+ * bytes stay. @from has all bytes that the table names. */
 void vb_fields_get(const struct vb_field *table, unsigned count,
 		   const uint8_t *from, void *to);
-/* Write them. Bits of @to that the table does not name stay; a value loses the
- * bits for which its field has no room. */
+/* Write these fields from the struct to bytes. Bits of @to that the table does
+ * not name stay; a value loses the bits for which its field has no room. */
 void vb_fields_put(const struct vb_field *table, unsigned count, uint8_t *to,
 		   const void *from);
 
-/* One field by itself: @bits bits (1..64) that begin @bit bits below the
- * highest of the first byte. */
+/* Read or write one field without a table: @bits bits (1..64) that begin @bit
+ * bits below the highest of the first byte. */
 uint64_t vb_bits_load(const uint8_t *bytes, unsigned bit, unsigned bits);
 void vb_bits_store(uint8_t *bytes, unsigned bit, unsigned bits, uint64_t v);
 

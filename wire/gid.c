@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What kind of address a GID is, and its text. */
+/* Tells what kind of address a GID is, and writes it as text. */
 #include "wire/gid.h"
 
 #include <arpa/inet.h>

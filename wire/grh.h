@@ -2,8 +2,8 @@
 /*
  * The 40 bytes in front of a received datagram: on InfiniBand a GRH, on RoCEv2
  * the network header (Annex A17.4.5.1), which is IPv6's header, or 20 undefined
- * bytes and IPv4's header. A program that replies reads the sender's address
- * there.
+ * bytes and IPv4's header. A program that replies reads the address of the
+ * datagram's sender there.
  */
 #ifndef WIRE_GRH_H
 #define WIRE_GRH_H

@@ -2,8 +2,9 @@
 /* Transport headers: each getter with its putter, then whole packets. */
 #include "wire/ib_hdr.h"
 
-/* IBA 9.2: TVer must be 0. Reserved bits are sent as 0 and ignored, except for
- * the one by which two Verbenas recognize each other. */
+/* IBA 9.2: TVer must be 0. A sender sets reserved bits to 0 and a receiver
+ * ignores them, except for the one by which two Verbenas recognize each
+ * other. */
 bool vb_bth_get(struct vb_reader *r, struct vb_bth *h)
 {
 	const uint8_t *at = vb_take(r, VB_BTH_BYTES);
@@ -104,8 +105,8 @@ void vb_deth_put(struct vb_writer *w, const struct vb_deth *h)
 	vb_put_be(w, h->sqpn & 0xffffff, 4);
 }
 
-/* The headers in the operation's row, and those that its class adds (enum
- * vb_ib_header). */
+/* Returns the headers of the operation's row and those that its class adds
+ * (bits of enum vb_ib_header). */
 static unsigned headers_of(const struct vb_ib_op *op, uint8_t opcode)
 {
 	unsigned class = opcode >> 5;

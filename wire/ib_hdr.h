@@ -17,7 +17,8 @@
 struct vb_bth {
 	uint8_t opcode;
 	bool solicited, migrated, fecn, becn, ack_req;
-	/* Verbena's own: the lowest reserved bit beside ack_req (ib/rc.h). */
+	/* Verbena's own use of the lowest reserved bit beside ack_req
+	 * (ib/rc.h). */
 	bool selective;
 	uint8_t pad; /* pad bytes, 0..3 */
 	uint16_t pkey;
@@ -47,7 +48,7 @@ struct vb_deth {
 };
 
 /* AETH syndromes (IBA 9.7.5.2.1). */
-/* 0x00 | credit code 31: credits are not used. */
+/* 0x00 | credit code 31: Verbena uses no credits. */
 #define VB_SYN_ACK	   0x1f
 #define VB_SYN_RNR	   0x20 /* 0x20 | timer code */
 #define VB_SYN_NAK_PSN	   0x60
@@ -62,7 +63,7 @@ static inline unsigned vb_syn_type(uint8_t syndrome)
 }
 
 /* One parsed packet, from BTH to pad. @op is never NULL in a valid packet. A
- * comment names the header that a field comes from; without that header the
+ * comment names the header from which a field comes; in a packet without it the
  * field is 0. */
 struct vb_ib_pkt {
 	const struct vb_ib_op *op;
@@ -75,8 +76,8 @@ struct vb_ib_pkt {
 	uint32_t imm;
 	uint32_t ieth_rkey;  /* HDR_IETH */
 	struct vb_deth deth; /* CLASS_UD */
-	/* CLASS_UD, received: the network header. The receiver sets it, not the
-	 * parser. */
+	/* CLASS_UD, received: the network header. The caller of vb_ib_parse()
+	 * sets it. */
 	const struct vb_grh *grh;
 	uint32_t xrc_srqn;	/* CLASS_XRC requests */
 	const uint8_t *payload; /* points into the frame */
@@ -85,7 +86,8 @@ struct vb_ib_pkt {
 
 enum vb_parse {
 	PARSE_OK,
-	/* Headers or pad cut off, or not a multiple of 4 bytes. */
+	/* Headers or pad are cut off, or the length is no multiple of 4
+	 * bytes. */
 	PARSE_SHORT,
 	PARSE_VERSION, /* TVer is not 0 */
 	PARSE_OPCODE,  /* the class has no such operation (CNPs, too) */
@@ -134,10 +136,10 @@ static inline int32_t vb_psn_diff(uint32_t a, uint32_t b)
 	return (int32_t)((a - b) << 8) >> 8;
 }
 
-/* The nanoseconds of an RNR timer code, 0..31 (IBA table 45). */
+/* Returns the nanoseconds of an RNR timer code, 0..31 (IBA table 45). */
 vb_time vb_rnr_ns(uint8_t code);
-/* The nanoseconds of an ACK timeout code, 0..31: 4.096 us * 2^code; code 0 is
- * VB_NEVER (IBA 9.7.6.1.3). */
+/* Returns the nanoseconds of an ACK timeout code, 0..31: 4.096 us * 2^code, and
+ * VB_NEVER for code 0 (IBA 9.7.6.1.3). */
 vb_time vb_ack_timeout_ns(uint8_t code);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of operations (IBA 9.2, table 38), and functions of it. */
+/* The table of operations (IBA 9.2, table 38), and functions that look it
+ * up. */
 #include "wire/ib_op.h"
 
 #define CLASSES(rc, uc, ud, xrc)                                               \
@@ -112,7 +113,7 @@ uint8_t vb_ib_code_read_resp(enum vb_ib_place place)
 	return codes[place & PLACE_ONLY];
 }
 
-/* A READ or ATOMIC is PLACE_ONLY: it is legal exactly when no message is
+/* A READ or ATOMIC is PLACE_ONLY: it may come exactly when no message is
  * unfinished. */
 enum vb_ib_order vb_ib_op_order(const struct vb_ib_op *prev,
 				const struct vb_ib_op *next)

@@ -91,11 +91,12 @@ struct vb_ib_op {
 	bool response;	  /* sent by the responder */
 };
 
-/* The row of a BTH opcode; NULL when its class has no such operation. */
+/* Returns the row of a BTH opcode; NULL: its class has no such operation. */
 const struct vb_ib_op *vb_ib_op(uint8_t opcode);
 
-/* The opcode bits 4:0 of a SEND or WRITE packet at @place of its message, with
- * immediate data (@imm), or with a key to invalidate (@inv; SEND only). */
+/* Returns the opcode bits 4:0 of a SEND or WRITE packet at @place of its
+ * message, with immediate data (@imm), or with a key to invalidate (@inv; SEND
+ * only). */
 uint8_t vb_ib_code_pick(enum vb_ib_kind kind, enum vb_ib_place place, bool imm,
 			bool inv);
 uint8_t vb_ib_code_read_resp(enum vb_ib_place place);

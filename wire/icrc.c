@@ -15,7 +15,7 @@
 
 #define SHORT_BYTES 256
 
-/* Bytes from the end of that IPv4 field to the end of the UDP header. */
+/* Bytes from the end of IPv4's Identification to the end of the UDP header. */
 #define TAIL_OF_ID    (IPV4_BYTES - 6 + UDP_BYTES)
 #define TAIL_OF_FLAGS (IPV4_BYTES - 8 + UDP_BYTES)
 
@@ -23,7 +23,8 @@
  * 7.8.1). */
 #define CRC_OF_LRH 0x2144df1cu
 
-/* Write headers as they are sent; masked fields need no value. */
+/* Write the headers as the sender sends them; fields that the ICRC masks need
+ * no value. */
 static size_t wire_icrc_put_ipv4(struct vb_writer *w,
 				 const struct vb_icrc_path *path, uint32_t len)
 {
@@ -60,7 +61,7 @@ static void put_udp(struct vb_writer *w, const struct vb_icrc_path *path,
 	vb_put_be(w, 0, 2);
 }
 
-/* Set fields that routers change to ones (Annex A17.3.3). */
+/* Overwrite the fields that routers change with ones (Annex A17.3.3). */
 static void mask_ip_udp(uint8_t *head, size_t ip_bytes)
 {
 	if (ip_bytes == IPV4_BYTES) {
@@ -81,8 +82,8 @@ static uint32_t crc_of_ip_udp(uint8_t *head, size_t ip_bytes)
 	return vb_crc32(CRC_OF_LRH, head, ip_bytes + UDP_BYTES);
 }
 
-/* A short packet is masked in a copy: to compute the CRC of twelve bytes
- * separately takes as many instructions as that of a hundred. */
+/* Mask a short packet in a copy: to compute the CRC of its first twelve bytes
+ * apart takes as many instructions as that of a hundred. */
 static uint32_t crc_of_short(uint32_t crc, const uint8_t *bytes, size_t len)
 {
 	_Alignas(16) uint8_t copy[SHORT_BYTES];
@@ -92,7 +93,7 @@ static uint32_t crc_of_short(uint32_t crc, const uint8_t *bytes, size_t len)
 	return vb_crc32(crc, copy, len);
 }
 
-/* Byte 4 of the BTH carries congestion marks and is masked, too. */
+/* Mask byte 4 of the BTH, too, because it carries congestion marks. */
 static uint32_t crc_of_packet(uint32_t crc, const uint8_t *bytes, size_t len)
 {
 	uint8_t bth[VB_BTH_BYTES];
@@ -105,8 +106,8 @@ static uint32_t crc_of_packet(uint32_t crc, const uint8_t *bytes, size_t len)
 	return vb_crc32(crc, bytes + sizeof(bth), len - sizeof(bth));
 }
 
-/* The difference that an Identification of @ip_id, a segment's index, makes to
- * the CRC of the prefix. It is a sum over the bits of @ip_id, since a CRC is
+/* Returns the change of the prefix's CRC that an Identification of @ip_id, a
+ * segment's index, makes. It is a sum over the bits of @ip_id, since a CRC is
  * linear and the distance to the UDP header's end is constant. Three bits at a
  * time: @low[i] is vb_crc32_diff16(i, TAIL_OF_ID), and @high[i] that of 8 *
  * i. */

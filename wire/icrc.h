@@ -30,9 +30,9 @@ struct vb_icrc_prefix {
 void vb_icrc_prefix_init(struct vb_icrc_prefix *p,
 			 const struct vb_icrc_path *path, uint32_t len);
 
-/* The ICRC of the packet @bytes, of @p->len bytes (at least the 12 of a BTH),
- * when it is sent with the IPv4 Identification @ip_id (0..63; ignored for
- * IPv6). The caller stores it little-endian behind the packet. */
+/* Returns the ICRC of the packet @bytes, of @p->len bytes (at least the 12 of a
+ * BTH), if the sender sends it with the IPv4 Identification @ip_id (0..63;
+ * ignored for IPv6). The caller stores it little-endian behind the packet. */
 uint32_t vb_icrc(const struct vb_icrc_prefix *p, const uint8_t *bytes,
 		 unsigned ip_id);
 
@@ -44,9 +44,9 @@ enum vb_icrc_verdict {
 
 /*
  * Check a received packet whose IPv4 Identification the socket did not report:
- * the unknown 16 bits are solved from the CRC, with DF set or not. @bytes:
- * @p->len bytes and the 4 of the ICRC behind them. @guess: the Identification
- * to try first, 0..63. *@ip_id is set for ICRC_GOOD_IF_ID.
+ * solve the unknown 16 bits from the CRC, with DF set or not. @bytes: @p->len
+ * bytes and the 4 of the ICRC behind them. @guess: the Identification to try
+ * first, 0..63. This sets *@ip_id for ICRC_GOOD_IF_ID.
  */
 enum vb_icrc_verdict vb_icrc_check(const struct vb_icrc_prefix *p,
 				   const uint8_t *bytes, unsigned guess,

@@ -23,10 +23,10 @@ enum vb_ipc_kind {
 	IPC_CLAIM = 1, /* program: asks for a slot */
 	IPC_GRANT,     /* broker: the slot, with descriptors (enum vb_ipc_fd) */
 	IPC_REFUSE,    /* broker: error number and reason */
-	/* Program, to a new broker: holds this slot, and sends along the slot's
-	 * descriptors. */
+	/* Program, to a new broker: it holds this slot, and shows so by the
+	 * slot's descriptors, which come along. */
 	IPC_REJOIN,
-	IPC_WELCOME, /* broker: has accepted IPC_REJOIN */
+	IPC_WELCOME, /* broker: it has accepted IPC_REJOIN */
 	IPC_STATUS,  /* anybody: asks for a report */
 	IPC_REPORT,  /* broker: its counters */
 };
@@ -35,7 +35,8 @@ enum vb_ipc_kind {
 enum vb_ipc_fd {
 	IPC_FD_SOCKET, /* the socket of port 4791 */
 	IPC_FD_NAME,   /* a socket bound to the slot's name */
-	/* The vault, only for programs that are trusted with it. */
+	/* The vault, which the broker gives only to programs of its own user
+	 * and of root. */
 	IPC_FD_VAULT,
 	IPC_FDS
 };
@@ -66,10 +67,10 @@ bool vb_ipc_get(const uint8_t *bytes, size_t len, struct vb_ipc *m);
 socklen_t vb_ipc_address(struct sockaddr_un *a, const char *name);
 
 /*
- * The process that holds a slot has the slot's name bound. The broker gives
- * slots up to VB_MAX_PROGRAMS, each with a socket of port 4791. Programs that
- * have only iWARP devices take a slot from VB_SLOT_ALONE on by themselves, so
- * that other programs of their host find them.
+ * The process that holds a slot has a socket bound to the slot's name. The
+ * broker gives slots up to VB_MAX_PROGRAMS, each with a socket of port 4791.
+ * Programs that have only iWARP devices take a slot from VB_SLOT_ALONE on by
+ * themselves, so that other programs of their host find them.
  */
 #define VB_SLOT_ALONE (VB_MAX_PROGRAMS + 1)
 socklen_t vb_ipc_slot_address(struct sockaddr_un *a, unsigned slot);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages about connections: fixed length, big-endian, the rest zero. */
+/* Writes and reads messages about connections: they have a fixed length, are
+ * big-endian, and unused bytes are zero. */
 #include "wire/ipc_cm.h"
 
 #define MAX_MTU 5 /* enum ibv_mtu */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * iWARP's bytes: MPA's frames and framing (RFC 5044, 6581), the headers of DDP
- * segments (RFC 5041) and of RDMAP messages (RFC 5040, 7306). The functions
- * named get return false when bytes are missing or wrong.
+ * segments (RFC 5041) and of RDMAP messages (RFC 5040, 7306). A function whose
+ * name ends in _get returns false when bytes are missing or wrong.
  */
 #ifndef WIRE_IWARP_H
 #define WIRE_IWARP_H
@@ -15,7 +15,7 @@
 
 #define VB_MPA_HDR_BYTES   20
 #define VB_MPA_PRIVATE_MAX 512
-/* In front of the private data, when enhanced (RFC 6581). */
+/* The depths, in front of the private data of an enhanced frame (RFC 6581). */
 #define VB_MPA_DEPTH_BYTES 4
 #define VB_MPA_FRAME_MAX   (VB_MPA_HDR_BYTES + VB_MPA_PRIVATE_MAX)
 
@@ -26,21 +26,22 @@ struct vb_mpa_frame {
 	uint8_t revision;
 	uint16_t private_bytes;
 };
-/* The header of a request or reply, VB_MPA_HDR_BYTES. False: it is neither. */
+/* Read the header, VB_MPA_HDR_BYTES. False: it is neither a request nor a
+ * reply. */
 bool vb_mpa_frame_get(struct vb_reader *r, struct vb_mpa_frame *f);
 void vb_mpa_frame_put(struct vb_writer *w, const struct vb_mpa_frame *f);
 
 /*
  * Two Verbenas of one host recognize each other by a reserved bit, which other
- * implementations send as 0 and ignore (RFC 5044 s7.1.1). It is only sent to an
- * address of this host. The reply uses another bit than the request, since
- * Linux's siw copies the request's bits into its reply.
+ * implementations send as 0 and ignore (RFC 5044 s7.1.1). Verbena sends the bit
+ * only to an address of this host. The reply uses another bit than the request,
+ * since Linux's siw copies the request's bits into its reply.
  */
 #define VB_MPA_NEAR_ASKED 0x01
 #define VB_MPA_NEAR_GIVEN 0x02
 
 /* RFC 6581 s9.1. */
-#define VB_MPA_DEPTH_MAX 0x3fff /* as a value: the depth is not negotiated */
+#define VB_MPA_DEPTH_MAX 0x3fff /* this value: no depth is negotiated */
 struct vb_mpa_depths {
 	bool peer_to_peer, rtr_send, rtr_write, rtr_read;
 	uint16_t ird, ord;
@@ -63,7 +64,7 @@ static inline uint32_t vb_mpa_pad(uint32_t ulpdu)
 	return -(VB_MPA_LEN_BYTES + ulpdu) & 3;
 }
 
-/* The length of an FPDU without markers. */
+/* Returns the bytes of an FPDU without markers. */
 static inline uint32_t vb_mpa_fpdu_bytes(uint32_t ulpdu)
 {
 	return VB_MPA_LEN_BYTES + ulpdu + vb_mpa_pad(ulpdu) + VB_MPA_CRC_BYTES;
@@ -74,7 +75,8 @@ static inline uint32_t vb_mpa_fpdu_bytes(uint32_t ulpdu)
  * length in bytes. Writes no markers. */
 uint32_t vb_mpa_seal(uint8_t *fpdu, uint32_t ulpdu, bool crc);
 
-/* MULPDU: the longest ULPDU whose FPDU fits a TCP segment (RFC 5044 s4.1). */
+/* Returns the MULPDU: the longest ULPDU whose FPDU fits a TCP segment of @mss
+ * bytes (RFC 5044 s4.1). */
 uint32_t vb_mpa_mulpdu(uint32_t mss, bool markers);
 
 /*
@@ -98,12 +100,12 @@ enum vb_rdmap_op {
 	 * Verbena's own, not assigned by any RFC: a SEND with immediate data,
 	 * which stands where SEND with Invalidate has its STag. Verbs have this
 	 * operation and RFC 7306 has not; other implementations end the stream
-	 * (unexpected opcode).
+	 * when they get it (unexpected opcode).
 	 */
 	RDMAP_SEND_IMM = 12,
 	RDMAP_SEND_IMM_SE = 13,
-	/* Verbena's own, too: sent once in each direction between two Verbenas
-	 * of one host. */
+	/* Verbena's own, too: two Verbenas of one host send it once in each
+	 * direction. */
 	RDMAP_CARD = 14,
 	RDMAP_OP_COUNT = 15,
 };
@@ -130,7 +132,7 @@ struct vb_ddp_seg {
 	uint64_t to;
 	/* untagged; @word: the STag to invalidate, or immediate data */
 	uint32_t word, queue, msn, mo;
-	/* get only */
+	/* set by vb_ddp_seg_get() only */
 	const uint8_t *payload;
 	uint32_t payload_bytes;
 };
@@ -162,7 +164,8 @@ enum vb_rdmap_atomic_op {
 };
 
 /* RFC 7306 s5.2.1. In add_swap_mask of a FETCH_ADD a set bit is the top of a
- * field that no carry leaves; in the other masks set bits take part. */
+ * field that no carry leaves. In the other masks a set bit makes that bit take
+ * part. */
 struct vb_rdmap_atomic {
 	uint8_t op; /* 4 bits */
 	uint32_t id, stag;
@@ -191,8 +194,8 @@ void vb_rdmap_card_put(struct vb_writer *w, const struct vb_rdmap_card *c);
 
 /*
  * Terminate messages (RFC 5040 s4.8). Linux's Soft-iWARP swaps the nibbles of
- * the first byte and mirrors the three bits of the third; both forms are
- * understood.
+ * the first byte and mirrors the three bits of the third; vb_term_get() reads
+ * both forms.
  */
 
 enum vb_term_layer { TERM_RDMAP = 0, TERM_DDP = 1, TERM_LLP = 2 };
@@ -201,7 +204,7 @@ enum vb_term_layer { TERM_RDMAP = 0, TERM_DDP = 1, TERM_LLP = 2 };
 
 struct vb_term {
 	uint8_t layer, etype, code;
-	bool mirrored; /* get: it came in Soft-iWARP's form */
+	bool mirrored; /* get: it had Soft-iWARP's form */
 	/* the segment that the message is about: its length and header, and
 	 * RDMAP's header */
 	bool has_segment, has_read;

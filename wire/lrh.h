@@ -16,11 +16,12 @@
 #define VB_VL_MGMT	  15
 #define VB_LID_MCAST	  0xc000u /* the first multicast LID (IBA 4.1.1) */
 #define VB_LID_PERMISSIVE 0xffffu
-/* What may stand in a frame beside the payload, LRH to ICRC (IBA 7.7.8). */
+/* The most bytes that a frame may have beside the payload, LRH to ICRC (IBA
+ * 7.7.8). */
 #define VB_LRH_HDR_MAX	 124
 #define VB_LRH_FRAME_MAX (4096 + VB_LRH_HDR_MAX)
 
-/* The next header. */
+/* LNH: which header follows the LRH. */
 enum vb_lnh { LNH_RAW = 0, LNH_IP = 1, LNH_LOCAL = 2, LNH_GLOBAL = 3 };
 
 struct vb_lrh {
@@ -30,11 +31,11 @@ struct vb_lrh {
 	uint16_t words; /* PktLen, 11 bits: units of 4 bytes, LRH to ICRC */
 };
 
-/* Read the 8 bytes of a LRH. Reserved bits are ignored. */
+/* Read the 8 bytes of a LRH, and ignore its reserved bits. */
 void vb_lrh_get(const uint8_t bytes[VB_LRH_BYTES], struct vb_lrh *h);
 void vb_lrh_put(uint8_t bytes[VB_LRH_BYTES], const struct vb_lrh *h);
 
-/* Exchange the VL of a frame. */
+/* Set the VL of a frame to @vl. */
 static inline void vb_lrh_set_vl(uint8_t bytes[VB_LRH_BYTES], unsigned vl)
 {
 	bytes[0] = (uint8_t)(vl << 4 | (bytes[0] & 0x0f));
@@ -53,10 +54,12 @@ enum vb_lrh_verdict {
 enum vb_lrh_verdict vb_lrh_check(const struct vb_lrh *h, size_t len,
 				 unsigned mtu);
 
-/* Where the BTH of a frame is that vb_lrh_check() accepted; NULL: it is raw. */
+/* Returns the place of the BTH in a frame that vb_lrh_check() accepted; NULL:
+ * the frame is raw. */
 const uint8_t *vb_lrh_bth(const uint8_t *bytes, const struct vb_lrh *h);
 
-/* The blocks of credit that a frame takes, with its VCRC. */
+/* Returns the blocks of credit that a frame of @len bytes takes, with its
+ * VCRC. */
 static inline unsigned vb_lrh_blocks(size_t len)
 {
 	return (unsigned)((len + VB_VCRC_BYTES + VB_BLOCK_BYTES - 1) /

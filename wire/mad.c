@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* MADs: the getter and the putter of each message stand together, field by
- * field, in the order of the bytes. */
+/* Reads and writes MADs: the getter and the putter of each message stand
+ * together, field by field, in the order of the bytes. */
 #include "wire/mad.h"
 
 #define BASE_VERSION 1

@@ -43,7 +43,7 @@ enum vb_cm_answered {
 	CM_ANSWERS_OTHER = 2
 };
 
-/* The reasons of IBA 12.6.7.2 that are used here. */
+/* The reasons of IBA 12.6.7.2 that Verbena uses. */
 enum vb_cm_reason {
 	CM_REJ_NO_RESOURCES = 3,
 	CM_REJ_TIMEOUT = 4,
@@ -97,8 +97,8 @@ struct vb_cm_rep {
 	uint64_t ca_guid;
 };
 
-/* The QPN in a REP. An XRC target's number stands in the field for an EE
- * context, and goes into a DREQ like any other (annex A14). */
+/* Returns the QPN in a REP. The number of an XRC target stands in the field for
+ * an EE context, but in a DREQ in the field for a QPN (annex A14). */
 static inline uint32_t vb_cm_rep_qpn(const struct vb_cm_rep *r)
 {
 	return r->qpn ? r->qpn : r->eecn;
@@ -116,7 +116,7 @@ struct vb_cm_answer {
 	uint8_t info[VB_CM_INFO_BYTES];
 };
 
-/* The status codes of IBA 12.11.2 that are used here. */
+/* The status codes of IBA 12.11.2 that Verbena uses. */
 enum vb_cm_sidr_status {
 	CM_SIDR_OK = 0,
 	CM_SIDR_UNSUPPORTED = 1,
@@ -151,13 +151,14 @@ struct vb_cm_msg {
 void vb_mad_hdr_put(struct vb_writer *w, const struct vb_mad_hdr *h);
 bool vb_mad_hdr_get(struct vb_reader *r, struct vb_mad_hdr *h);
 
-/* Bytes of private data in the message @attr; 0: there is no such message. */
+/* Returns the bytes of private data in the message @attr; 0: no message has
+ * this number. */
 unsigned vb_cm_private_bytes(unsigned attr);
 
 void vb_cm_put(uint8_t mad[VB_MAD_BYTES], const struct vb_cm_msg *m);
 /* Parse a MAD of @len bytes. False: it is shorter than a MAD, not of the
- * communication manager, or of an unknown kind. Each field is within its bits;
- * values are not checked further. */
+ * communication manager, or of an unknown kind. It checks no values, but each
+ * is within the bits of its field. */
 bool vb_cm_get(const uint8_t *bytes, size_t len, struct vb_cm_msg *m);
 
 #endif

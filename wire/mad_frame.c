@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Frames around management datagrams. */
+/* Reads and writes the frames around management datagrams. */
 #include "wire/mad_frame.h"
 
 #include "wire/ib_hdr.h"

@@ -2,7 +2,7 @@
 /*
  * One management datagram as it crosses an InfiniBand link: LRH, perhaps GRH,
  * BTH and DETH of an unreliable datagram, 256 bytes, ICRC (IBA 7, 8, 9). The
- * VCRC belongs to the link and is not here.
+ * VCRC belongs to the link, so these functions leave it out.
  */
 #ifndef WIRE_MAD_FRAME_H
 #define WIRE_MAD_FRAME_H
@@ -16,7 +16,7 @@
 struct vb_mad_frame {
 	uint8_t vl, sl; /* 4 bits; VL 15 is that of SMPs */
 	uint16_t slid, dlid;
-	bool global; /* it has a GRH */
+	bool global; /* the frame has a GRH */
 	struct vb_gid sgid, dgid;
 	uint8_t tclass, hop_limit;
 	uint32_t flow_label; /* 20 bits */
@@ -25,8 +25,8 @@ struct vb_mad_frame {
 	uint32_t qkey;
 };
 
-/* Write LRH to ICRC around @mad; the length in bytes, VB_MAD_FRAME_MAX at most.
- */
+/* Write LRH to ICRC around @mad. Returns the length in bytes, VB_MAD_FRAME_MAX
+ * at most. */
 size_t vb_mad_frame_put(uint8_t *bytes, const struct vb_mad_frame *f,
 			const uint8_t mad[VB_MAD_BYTES]);
 

@@ -40,7 +40,7 @@ struct vb_rmpp {
 	uint8_t resp_time; /* 5 bits; 31: none given */
 	uint8_t flags;	   /* 3 bits */
 	uint8_t status;
-	uint32_t segment; /* from 1; of an ACK the last one received */
+	uint32_t segment; /* from 1; in an ACK the last one received */
 	uint32_t length;  /* DATA: payload bytes; ACK: last of the new window */
 };
 
@@ -49,7 +49,8 @@ void vb_rmpp_put(uint8_t mad[VB_MAD_BYTES], const struct vb_rmpp *h);
 
 /* Can MADs of @class carry an RMPP header? */
 bool vb_rmpp_has_header(uint8_t class);
-/* Bytes in front of the data: MAD header, RMPP header, and the class's own. */
+/* Returns the bytes in front of the data: MAD header, RMPP header, and the
+ * header of @class. */
 unsigned vb_rmpp_data_at(uint8_t class);
 
 #endif

@@ -126,7 +126,7 @@ struct vb_port_info {
 	uint8_t ext_speed_active, ext_speed_supported, ext_speed_enabled;
 };
 
-/* Capabilities of a port (IBA 14.2.5.6) that are used here. */
+/* Capabilities of a port (IBA 14.2.5.6) that Verbena uses. */
 #define VB_CAP_SM	       0x00000002u
 #define VB_CAP_NOTICE	       0x00000004u
 #define VB_CAP_TRAP	       0x00000008u
@@ -149,8 +149,8 @@ struct vb_notice {
 void vb_smp_hdr_get(const uint8_t mad[VB_MAD_BYTES], struct vb_smp_hdr *h);
 void vb_smp_hdr_put(uint8_t mad[VB_MAD_BYTES], const struct vb_smp_hdr *h);
 
-/* The attributes: @data is the SMP's data (VB_SMP_DATA_AT) or, of a Notice,
- * wherever its class has it. */
+/* Read and write the attributes: @data is the SMP's data (VB_SMP_DATA_AT); for
+ * a Notice it begins where the MAD's class has it. */
 void vb_node_info_get(const uint8_t *data, struct vb_node_info *n);
 void vb_node_info_put(uint8_t *data, const struct vb_node_info *n);
 void vb_switch_info_get(const uint8_t *data, struct vb_switch_info *s);

@@ -5,11 +5,11 @@
 
 #include "base/defs.h"
 
-/* Enough for two IPv6 addresses and two ports. */
+/* Both lengths are enough for two IPv6 addresses and two ports. */
 #define VB_TOEPLITZ_KEY_BYTES  40
 #define VB_TOEPLITZ_DATA_BYTES 36
 
-/* The hash of @len bytes, at most VB_TOEPLITZ_DATA_BYTES. */
+/* Returns the hash of @len bytes, at most VB_TOEPLITZ_DATA_BYTES. */
 uint32_t vb_toeplitz(const uint8_t key[VB_TOEPLITZ_KEY_BYTES],
 		     const uint8_t *data, size_t len);
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Messages between programs (libibumad.so.3) and the process of a fabric, over
- * a SOCK_SEQPACKET socket of one machine, so in its byte order.
+ * a SOCK_SEQPACKET socket within one machine, so in that machine's byte order.
  *
- * A connection begins with one message of the program and its answer. After
- * UMAD_QUERY and UMAD_COMMAND it ends. After UMAD_ATTACH it is a port: it
- * carries MADs both ways, each a message, so that whoever polls it learns that
- * one has come. UMAD_REGISTER and UMAD_UNREGISTER bring along a socket for
- * their answer, which so does not wait behind MADs.
+ * A connection begins with one message of the program and the fabric's answer.
+ * After UMAD_QUERY and UMAD_COMMAND it ends. After UMAD_ATTACH it is a port: it
+ * carries MADs both ways, each a message, so that a program that polls the
+ * socket learns that one has come. With UMAD_REGISTER and UMAD_UNREGISTER the
+ * program sends a socket for the answer, so that the answer does not wait
+ * behind MADs.
  */
 #ifndef WIRE_UMAD_IPC_H
 #define WIRE_UMAD_IPC_H
@@ -50,7 +51,7 @@ struct vb_umad_info {
 	uint8_t kind, ports; /* of the node: NodeInfo's type */
 	uint64_t guid, sys_guid;
 	uint32_t vendor_id, device_id, revision;
-	/* of the port, if there is one (@has_port) */
+	/* of the port, if the node has it (@has_port) */
 	uint8_t has_port;
 	uint8_t state, phys, lmc, sm_sl;
 	uint16_t lid, sm_lid, pkeys;
@@ -73,8 +74,8 @@ struct vb_umad_agent {
 	uint32_t agent;
 };
 
-/* UMAD_MAD: the public interface's struct ib_user_mad follows, then the data,
- * unless they are too long: then a memfd comes along. */
+/* UMAD_MAD: the public interface's struct ib_user_mad follows, then the data.
+ * Data longer than VB_UMAD_INLINE come in a memfd instead. */
 #define VB_UMAD_HEADER 64
 struct vb_umad_mad {
 	struct vb_umad_head head;
