@@ -35,6 +35,7 @@ static int fabric_usage(void)
 		"  link NODE PORT             plug it in again\n"
 		"  tune NODE PORT P=VALUE...  delay, rate, buf, credits, ber, "
 		"lose, corrupt\n"
+		"                             (also lose_flow, corrupt_flow)\n"
 		"  topology                   print the topology as a file\n",
 		vb_topo_kinds);
 	return EXIT_USAGE;

@@ -196,6 +196,7 @@ struct findings {
 	char self[PATH_MAX];	  /* this command */
 	char directory[PATH_MAX]; /* of libibverbs.so.1 */
 	char root[PATH_MAX];	  /* of the tree; empty: there is none */
+	int no_tree;		  /* why: errno; ENODEV: no device is meant */
 	struct vb_program program;
 };
 
@@ -207,8 +208,11 @@ static bool find_all(const char *program, struct findings *f)
 				"nor installed with this command\n");
 		return false;
 	}
-	if (!vb_sysfs_tree_write(f->root))
+	f->no_tree = 0;
+	if (!vb_sysfs_tree_write(f->root)) {
+		f->no_tree = errno;
 		f->root[0] = '\0';
+	}
 	vb_program_look(program, &f->program);
 	return true;
 }
@@ -265,7 +269,11 @@ static void warn(const struct findings *f, bool as_user)
 		[PRIVILEGE_CAPABILITIES] = "has file capabilities",
 	};
 
-	if (!f->root[0])
+	if (f->no_tree == ENODEV)
+		fprintf(stderr, "verbena run: warning: the program will find "
+				"no RDMA device; `verbena devices` lists "
+				"those there are\n");
+	else if (f->no_tree)
 		fprintf(stderr,
 			"verbena run: warning: programs that look into "
 			"/dev/infiniband or /sys/class/infiniband (UCX, for "

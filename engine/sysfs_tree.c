@@ -315,5 +315,6 @@ bool vb_sysfs_tree_write(char root[PATH_MAX])
 		vb_log(LOG_INFO,
 		       "sysfs: cannot write the tree of device files: %s",
 		       strerror(-rc));
+	errno = -rc;
 	return rc == 0;
 }

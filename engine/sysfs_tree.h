@@ -17,8 +17,8 @@
  * name in @root: @root/sys stands for /sys and @root/dev for /dev, and @root
  * contains no symbolic link. Also removes trees of namespaces in which the user
  * has no process. Takes no lock; blocks for 2 s at most for another program
- * that writes the tree. False: there is no tree, the reason is logged, and
- * @root is undefined. */
+ * that writes the tree. False, with errno: there is no tree, the reason is
+ * logged, and @root is undefined. ENODEV: VERBENA_DEVICES names no device. */
 bool vb_sysfs_tree_write(char root[PATH_MAX]);
 
 #endif

@@ -12,7 +12,7 @@
 #include "fabric/net.h"
 
 #define VB_TOPO_ID    65 /* with its NUL */
-#define VB_TOPO_ERROR 400
+#define VB_TOPO_ERROR 1024
 #define VB_TOPO_NODES 65536
 
 struct vb_topo_port {
