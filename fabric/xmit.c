@@ -7,7 +7,7 @@
 
 #define VL15_BLOCKS_MOST 1024 /* VL15 has a buffer, and no credits */
 #define ROOM_BLOCKS	 1024 /* FAB_EV_ROOM comes when a lane has so few */
-#define STALL_TIMES	 8    /* a stalled lane discards for this many HOQ lives */
+#define STALL_TIMES	 8    /* HOQ lives for which a stalled lane discards */
 /* On the wire a packet has a start and an end delimiter of a byte each. */
 #define DELIMITERS 2
 #define FRACTION   20 /* bits of a nanosecond in byte_time */
