@@ -63,8 +63,8 @@ struct vb_adapter {
 	/* The engine's functions for each key granted or revoked; or NULL. Set
 	 * before the first key is made. */
 	const struct vb_key_ops *key_ops;
-	struct vb_flow *flows; /* under the engine's receive lock */
-	unsigned number;       /* its number in this process, from 0 */
+	struct vb_flow *flows;	    /* under the engine's receive lock */
+	unsigned number;	    /* its number in this process, from 0 */
 	_Atomic uint64_t ooo_bytes; /* bytes of all packets that came early */
 	struct vb_stash ooo_stash;  /* memory for such packets */
 	/* lists the objects alive, for other processes to read */

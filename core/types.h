@@ -168,7 +168,7 @@ enum vb_fault {
 	FAULT_INV_RKEY,	  /* SEND with Invalidate of a key that must not be */
 	FAULT_XRC_SRQ,	  /* no such shared receive queue */
 	FAULT_XRC_DOMAIN, /* the SRQ is of another XRC domain */
-	FAULT_XRC_FAR, /* another process has the SRQ, and cannot do this */
+	FAULT_XRC_FAR,	  /* another process has the SRQ, and cannot do this */
 	FAULT_COUNT,
 };
 

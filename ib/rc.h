@@ -134,7 +134,7 @@ struct vb_resp {
 	bool shown;
 	uint8_t replies;
 	uint32_t deferred; /* ACKs merged into the next one, not yet counted */
-	bool dying; /* in ERR for a fault whose NAK is not yet sent */
+	bool dying;	   /* in ERR for a fault whose NAK is not yet sent */
 	struct vb_replay replay;
 	struct vb_ooo ooo; /* requests that arrived before their turn */
 };

@@ -15,8 +15,8 @@ struct vb_window {
 	uint32_t threshold; /* below it pkts doubles each round trip */
 	/* acknowledged since pkts last grew, above threshold */
 	uint32_t credit;
-	bool limited;	 /* the window has stopped the requester since then */
-	bool recovering; /* pkts was reduced for a loss before `recover` */
+	bool limited;	  /* the window has stopped the requester since then */
+	bool recovering;  /* pkts was reduced for a loss before `recover` */
 	uint32_t recover; /* a PSN */
 	/* For so many further packets the path is taken to lose single packets,
 	 * and not because of congestion. */
