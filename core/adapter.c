@@ -13,7 +13,7 @@
 #include "base/rand.h"
 #include "core/mr.h"
 
-/* Bounds of tables and of sanity; the real limit is the machine's memory. */
+/* Bounds of the tables; the machine's memory often sets a lower limit. */
 const struct vb_limits vb_limits = {
 	.max_qp = 32000, /* 15 bits of index for all adapters of a process */
 	.max_qp_wr = 32768,
@@ -77,7 +77,7 @@ const char *vb_counter_name(enum vb_counter c)
 	return (unsigned)c < CNT_COUNT ? counter_names[c] : "unknown";
 }
 
-/* Next id of a protection domain, per process. An id may come back after 2^32
+/* The id of the next protection domain of this process. It repeats after 2^32
  * domains. */
 static _Atomic uint32_t next_pd_id; /* 0: none allocated yet */
 
@@ -104,8 +104,8 @@ int vb_adapter_init(struct vb_adapter *a, const char *name)
 	a->key_mask = vb_rand32() & 0xffffff;
 	a->key_mul = (vb_rand32() & 0xffffff) | 1;
 	a->key_inv = inverse24(a->key_mul);
-	/* Begin at a random value: engine/xrc_forward.c may remember SRQs from
-	 * before the device was closed. */
+	/* Begin at a random number, so that an SRQ that engine/xrc_forward.c
+	 * remembers from an earlier opening of the device has another one. */
 	a->xrc_lives = (uint64_t)vb_rand32() << 32;
 	vb_mutex_init(&a->mr_lock, RANK_MR);
 	vb_mutex_init(&a->xrc_lock, RANK_XRC);
@@ -207,8 +207,8 @@ int vb_pd_destroy(struct vb_pd *pd)
 	return 0;
 }
 
-/* A bit of vb_pd.refs: the domain is abandoned. It makes the put of the last
- * object see exactly this value. */
+/* A bit of vb_pd.refs: the domain is abandoned. When no object uses it any
+ * more, refs is exactly this value, by which vb_pd_put() knows. */
 #define ABANDONED (1u << 31)
 
 void vb_pd_abandon(struct vb_pd *pd)

@@ -38,7 +38,7 @@ struct vb_adapter {
 	/* Memory key index -> region or window. Adding needs mr_lock; lookups
 	 * need no lock. */
 	struct vb_rows *mrs;
-	/* Random values that scramble key indices (core/mr.c). */
+	/* Random values that scramble the indices in keys (core/mr.c). */
 	uint32_t key_mask, key_mul, key_inv;
 	struct vb_mutex mr_lock;
 	/* Under mr_lock: deregistered regions to recycle, the one unused for
@@ -46,13 +46,13 @@ struct vb_adapter {
 	struct vb_mr *mr_free, *mr_free_last;
 	uint32_t mr_free_count;
 	struct vb_mutex xrc_lock;
-	/* Under xrc_lock (core/xrc.h). */
+	/* Under xrc_lock (core/xrc.h): */
 	struct vb_chain *xrc_domains; /* the domains that have a key */
 	struct vb_idtab *xrc_srqs;    /* created with the first XRC SRQ */
 	uint64_t xrc_lives;
-	/* numbers the requests that are forwarded */
+	/* the number of the last request forwarded to another process */
 	_Atomic uint64_t xrc_serial;
-	/* NULL: forwards to no other process */
+	/* NULL: no request is forwarded to another process */
 	const struct vb_forward_ops *forward_ops;
 	/* borrowed from the engine; keyed by the low QPN bits */
 	struct vb_idtab *qps;
@@ -60,22 +60,22 @@ struct vb_adapter {
 	struct vb_link *link; /* borrowed from the engine */
 	const struct vb_transport *transport;
 	bool rnic; /* an iWARP device: RC queue pairs only */
-	/* Is told of every key granted or revoked; or NULL. Set before the
-	 * first key is made. */
+	/* The engine's functions for each key granted or revoked; or NULL. Set
+	 * before the first key is made. */
 	const struct vb_key_ops *key_ops;
-	struct vb_flow *flows; /* under the engine's receive lock */
-	unsigned number;       /* of this adapter within the process, from 0 */
-	_Atomic uint64_t ooo_bytes; /* held in out-of-order packets */
-	struct vb_stash ooo_stash;  /* memory of the out-of-order packets */
+	struct vb_flow *flows;	    /* under the engine's receive lock */
+	unsigned number;	    /* its number in this process, from 0 */
+	_Atomic uint64_t ooo_bytes; /* bytes of all packets that came early */
+	struct vb_stash ooo_stash;  /* memory for such packets */
 	/* lists the objects alive, for other processes to read */
 	struct vb_roster roster;
 	/* Objects alive, compared with vb_limits. */
 	_Atomic uint32_t n_qp, n_cq, n_mr, n_mw, n_pd, n_srq, n_ah;
 	_Atomic uint64_t *counters; /* indexed by enum vb_counter */
-	/* the storage until the engine moves it */
+	/* `counters` points here until the engine sets it to shared memory */
 	_Atomic uint64_t own_counters[32];
-	int counters_fd;    /* of engine/counters.c */
-	void *counter_rows; /* of engine/counters.c */
+	int counters_fd;    /* set by engine/counters.c */
+	void *counter_rows; /* set by engine/counters.c */
 };
 
 /* The device's hw_counters. vb_counter_name() returns Linux's name for a
@@ -123,11 +123,11 @@ static inline void vb_count(struct vb_adapter *a, enum vb_counter c, uint64_t n)
 /* Zero @a, then initialize it. The caller then sets guid, qps, qpn_base, link,
  * transport, key_ops and number. 0 or -ENOMEM. */
 VB_MUST_CHECK int vb_adapter_init(struct vb_adapter *a, const char *name);
-/* The caller has destroyed every object of the adapter before. */
+/* Free what vb_adapter_init() made, after every object of @a is destroyed. */
 void vb_adapter_fini(struct vb_adapter *a);
 
-/* Count one more object alive. False: @max are alive already, nothing is
- * counted. vb_limit_give() takes one back. Any thread, no lock. */
+/* Count one more object alive. False: @max objects are alive already, and the
+ * count stays. vb_limit_give() counts one fewer. Any thread, no lock. */
 VB_MUST_CHECK bool vb_limit_take(_Atomic uint32_t *alive, uint32_t max);
 void vb_limit_give(_Atomic uint32_t *alive);
 
@@ -147,7 +147,7 @@ struct vb_pd {
 	uint32_t id;
 	/* The process that is asked about keys unknown in this one. */
 	struct vb_pd_origin origin;
-	/* the contexts that hold it; under the front end's lock */
+	/* the contexts that own the domain; under the front end's lock */
 	struct vb_chain *owners;
 	uint32_t row; /* its row in the roster */
 };

@@ -36,16 +36,16 @@ struct vb_ah {
  * -ENOMEM, or an error of the link; the reason is logged. */
 VB_MUST_CHECK int vb_ah_create(struct vb_pd *pd, const struct vb_av *av,
 			       struct vb_ah **ah);
-/* Free the handle. The program posts nothing with it at the same time. */
+/* Free the handle. No other thread posts with it meanwhile. */
 void vb_ah_destroy(struct vb_ah *ah);
 /* The route from queue pair @sqpn to queue pair @dqpn at the handle's address.
  * 0 or an error of the link. */
 VB_MUST_CHECK int vb_ah_aim(const struct vb_ah *ah, uint32_t sqpn,
 			    uint32_t dqpn, struct vb_route *r);
 
-/* The route from queue pair @sqpn back to queue pair @dqpn, the sender of a
- * packet that arrived with @grh. Makes no system call: the packet path uses it.
- * -EINVAL: the packet's destination is not an address of @a. */
+/* The route for an answer from queue pair @sqpn to @dqpn, the sender of a
+ * packet that arrived with @grh. The packet path calls this, so it makes no
+ * system call. -EINVAL: the packet's destination is not an address of @a. */
 VB_MUST_CHECK int vb_route_back(struct vb_adapter *a, const struct vb_grh *grh,
 				uint32_t sqpn, uint32_t dqpn,
 				struct vb_route *r);

@@ -166,7 +166,8 @@ static bool wants_event(const struct vb_cq *cq, bool noteworthy)
 	       (cq->armed == CQ_ARMED_SOLICITED && noteworthy);
 }
 
-/* The weakest arming that an entry satisfies, or one of those before it. */
+/* `strongest` or `untold` after one more entry. @noteworthy: it is solicited or
+ * an error. */
 static enum vb_cq_arm least(enum vb_cq_arm before, bool noteworthy)
 {
 	if (noteworthy)
@@ -174,8 +175,8 @@ static enum vb_cq_arm least(enum vb_cq_arm before, bool noteworthy)
 	return before == CQ_UNARMED ? CQ_ARMED_ANY : before;
 }
 
-/* May the event of this entry wait for further entries (moderation)? The caller
- * holds the lock. */
+/* Can the event of this entry wait for further entries (moderation)? If so,
+ * counts it in cq->held. The caller holds the lock. */
 static bool can_be_put_off(struct vb_cq *cq, const struct vb_cqe *e)
 	VB_REQUIRES(cq->lock)
 {
@@ -195,7 +196,8 @@ static bool note_overrun(struct vb_cq *cq) VB_REQUIRES(cq->lock)
 	if (atomic_load(&cq->overrun))
 		return false;
 	atomic_store(&cq->overrun, true);
-	/* A program that waits on the channel must come and see the error. */
+	/* Wake a program that waits on the channel, so that it sees the
+	 * error. */
 	if (wants_event(cq, true))
 		signal_now(cq);
 	return true;
@@ -237,17 +239,17 @@ bool vb_cq_push(struct vb_cq *cq, const struct vb_cqe *e, bool solicited)
  * Completions of a queue pair (core/qp.h).
  */
 
-/* A lost entry moves the queue pair to ERR: an unaffiliated error alone would
- * leave the program waiting for a completion that never comes (IBA 10.10.2.3).
- */
+/* Push the entry. If the queue has no room, move the queue pair to ERR: by an
+ * unaffiliated error alone the program would wait for a completion that never
+ * comes (IBA 10.10.2.3). */
 static void core_complete(struct vb_qp *qp, struct vb_cq *cq, struct vb_cqe *e,
 			  bool solicited) VB_REQUIRES(qp->drive)
 {
 	bool stays = qp->type == QPT_XRC_RECV ||
 		     (e->is_recv && qp->srq && qp->srq->tags);
 
-	/* Entries of XRC receives and of tag matching outlive the queue pair,
-	 * and free none of its slots. */
+	/* For XRC and tag matching the receive is the shared queue's: the entry
+	 * outlives the queue pair and frees none of its slots. */
 	e->qp = stays ? NULL : qp;
 	e->qpn = atomic_load_explicit(&qp->qpn, memory_order_relaxed);
 	e->timestamp = qp->now;
@@ -339,8 +341,8 @@ void vb_qp_recv_done(struct vb_qp *qp, const struct vb_recv_done *d)
  * Polling.
  */
 
-/* Free the queue slots behind an entry. The queue pair is alive, since its
- * destroyer first purges its entries. The caller holds the lock. */
+/* Free the queue slots that a poll of @e releases. The queue pair is alive,
+ * since its destroyer first purges its entries. The caller holds the lock. */
 static void release_slots(const struct vb_cqe *e)
 {
 	struct vb_qp *qp = e->qp;
@@ -367,7 +369,7 @@ static uint32_t poll_locked(struct vb_cq *cq, uint32_t most, struct vb_cqe *out)
 	}
 	cq->head += n;
 	set_waiting(cq, have - n);
-	/* The event that announced the entries left here is used up. */
+	/* An event told of the entries left here, but this poll came for it. */
 	if (have > n)
 		cq->untold = cq->strongest;
 	return n;

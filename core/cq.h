@@ -23,7 +23,7 @@ struct vb_cqe {
 	uint32_t byte_len;
 	uint32_t imm; /* in wire order; or the invalidated rkey */
 	uint32_t qpn, src_qp;
-	struct vb_qp *qp; /* its queue slots are freed; RESET purges by it */
+	struct vb_qp *qp; /* whose slots a poll frees; NULL: nobody's */
 	/* The poll that takes this entry sets the work queue's released index
 	 * to this. */
 	uint32_t release;
@@ -45,7 +45,7 @@ struct vb_cq {
 	struct vb_async *async;	    /* receives EVENT_CQ_ERR */
 	void *owner;
 	uint32_t row;		/* its row in the roster */
-	_Atomic uint32_t refs;	/* queue pairs that complete to it */
+	_Atomic uint32_t refs;	/* queue pairs that put completions here */
 	_Atomic uint32_t count; /* entries waiting; a hint for pollers */
 	struct vb_mutex lock;
 	/* Under lock: */
@@ -53,33 +53,33 @@ struct vb_cq {
 	struct vb_memory *memory; /* the ring comes from here, or NULL */
 	uint32_t cap, head; /* cap: a power of two; head: the oldest entry */
 	enum vb_cq_arm armed;
-	/* The weakest arming that an entry in the queue satisfies: `strongest`
-	 * over all entries, `untold` over those that no event has announced, or
-	 * that a poll has left in the queue since. CQ_UNARMED: there is no such
-	 * entry. */
+	/* For which arming do the entries in the queue suffice?
+	 * CQ_ARMED_SOLICITED: a solicited entry or an error is among them;
+	 * CQ_ARMED_ANY: other entries only; CQ_UNARMED: no entry. `strongest`
+	 * is for all entries, `untold` for those that no event has announced,
+	 * or that a poll has left here since. */
 	enum vb_cq_arm strongest, untold;
-	/* An entry was lost; no entry is added any more. */
+	/* An entry was lost, so no entry is added any more. */
 	_Atomic bool overrun;
 	/* Moderation (vb_cq_moderate). @alarm asks the engine to call
-	 * vb_cq_due() at time @at instead of at any earlier request; false: it
-	 * cannot. */
+	 * vb_cq_due() at time @at; a later request replaces an earlier one.
+	 * False: the engine has no timer for it. */
 	uint32_t per_event; /* entries for one event; 0 and 1: no moderation */
-	uint32_t held;	    /* entries whose event is delayed */
+	uint32_t held;	    /* entries that share one delayed event */
 	vb_time patience;   /* longest delay of an event, ns */
 	bool (*alarm)(struct vb_cq *cq, vb_time at);
 	struct vb_timer timer; /* under the engine's timer lock */
 	/* Under channel->lock: */
 	struct vb_cq *event_next;
-	uint32_t events_queued; /* in the channel, not yet taken */
-	uint32_t events_taken;	/* by the program, so far */
-	/* events that are delivered without delay (engine/wait.c) */
+	uint32_t events_queued; /* in the channel, not taken by the program */
+	uint32_t events_taken;	/* events that the program has taken so far */
+	/* how many next events engine/wait.c delivers without delay */
 	_Atomic int spare;
 };
 
-/* A hint for the engine: the queue pair whose send completions wait here, if
- * there are few entries and all are of that one. NULL: there is no such queue
- * pair. The queue pair may have been destroyed when the caller looks at it; its
- * memory is never freed. */
+/* A hint for the engine: if few entries wait here and all are completions of
+ * sends of one queue pair, that queue pair, else NULL. It may have been
+ * destroyed when the caller looks at it, but its memory is never freed. */
 struct vb_qp *vb_cq_sender(struct vb_cq *cq) VB_EXCLUDES(cq->lock);
 
 /* Create a queue of at least @cap entries; cq->cap says how many. The ring's
@@ -88,11 +88,11 @@ struct vb_qp *vb_cq_sender(struct vb_cq *cq) VB_EXCLUDES(cq->lock);
 VB_MUST_CHECK int vb_cq_create_in(struct vb_adapter *a, uint32_t cap,
 				  struct vb_channel *ch, struct vb_async *async,
 				  struct vb_memory *m, struct vb_cq **cq);
-/* -EBUSY while a queue pair uses the queue. The caller (front/verbs) first
- * waits until the program has acknowledged all events. */
+/* Free the queue. -EBUSY while a queue pair uses it. The caller (front/verbs)
+ * first waits until the program has acknowledged all events. */
 VB_MUST_CHECK int vb_cq_destroy(struct vb_cq *cq);
-/* Change the capacity; entries stay. -EINVAL: the entries do not fit; -ENOMEM.
- * Takes cq->lock. */
+/* Change the capacity; the queue keeps its entries. -EINVAL: they do not fit;
+ * -ENOMEM. Takes cq->lock. */
 VB_MUST_CHECK int vb_cq_resize(struct vb_cq *cq, uint32_t cap)
 	VB_EXCLUDES(cq->lock);
 
@@ -123,9 +123,11 @@ void vb_cq_arm(struct vb_cq *cq, bool solicited_only) VB_EXCLUDES(cq->lock);
 void vb_cq_moderate(struct vb_cq *cq, uint32_t count, vb_time period,
 		    bool (*alarm)(struct vb_cq *cq, vb_time at))
 	VB_EXCLUDES(cq->lock);
-/* The engine calls this at the time that alarm() asked for. */
+/* The engine calls this at the time for which alarm() asked: raise the
+ * event. */
 void vb_cq_due(struct vb_cq *cq) VB_EXCLUDES(cq->lock);
-/* Remove @qp's entries: on RESET and destroy (IBA 10.3.1, 10.2.4.4). */
+/* Remove @qp's entries, when @qp enters RESET or is destroyed (IBA 10.3.1,
+ * 10.2.4.4). Takes cq->lock. */
 void vb_cq_purge(struct vb_cq *cq, const struct vb_qp *qp)
 	VB_EXCLUDES(cq->lock);
 

@@ -6,12 +6,12 @@
  * interrupted exactly as in read(2), and then takes an event under the lock.
  * Under the lock this always holds:
  *
- *     counts in the fd + counts held by waiters = events + surplus
+ *     counts in the fd + counts held by threads = events + surplus
  *
- * The surplus stems from events that were forgotten. A thread that queues an
- * event which it takes itself holds the count without using the fd. A waiter
- * that finds no event held a surplus count. Once no waiter is inside read(2),
- * the surplus is read away, so that poll(2) reports only real events.
+ * The surplus comes from events that were dropped. A thread that will take an
+ * event which it queues itself holds that count without using the fd. A waiter
+ * that finds no event held a count of the surplus. When no waiter is inside
+ * read(2), this code reads the surplus, so that poll(2) reports only events.
  */
 #include "core/lock_order.h"
 #include "core/event.h"
@@ -25,15 +25,15 @@
 #include "base/log.h"
 #include "core/cq.h"
 
-/* The parts of a channel or asynchronous queue that waiting needs. */
+/* What waiting needs of a channel or asynchronous queue. */
 struct waiter {
 	int fd;
 	struct vb_mutex *lock;
 	struct vb_tokens *tokens;
 };
 
-/* The channel that this thread waits for between vb_channel_begin() and
- * vb_channel_end(), and whether it holds a count. */
+/* The channel for which this thread takes the first event itself, between
+ * vb_channel_begin() and vb_channel_end(); and whether it holds that count. */
 static __thread struct {
 	const struct vb_channel *ch;
 	bool count;
@@ -64,8 +64,8 @@ static int read_token(int fd)
 	return read(fd, &one, sizeof(one)) < 0 ? -errno : 0;
 }
 
-/* Read the surplus away. The caller holds the lock. poll(2) is asked first
- * because a forked child may have read counts of this process. */
+/* Read the surplus from the eventfd. The caller holds the lock. Asks poll(2)
+ * first, because a forked child may have read counts of this process. */
 static void drop_surplus(int fd, struct vb_tokens *t)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -106,8 +106,9 @@ static int wait_token(struct waiter *w)
 	return rc;
 }
 
-/* Account for the count that wait_token() returned (@rc 0): was there an event
- * for it (@found)? The caller holds the lock. */
+/* The caller has called wait_token(), which returned @rc, and then looked for
+ * an event (@found): bring readers and surplus up to date. The caller holds the
+ * lock. */
 static void core_event_settle(struct waiter *w, int rc, bool found)
 {
 	w->tokens->readers--;
@@ -184,8 +185,8 @@ void vb_channel_begin(struct vb_channel *ch)
 	hand.count = false;
 }
 
-/* Take the first queue with events; it goes to the end if it has more. The
- * caller holds the lock. */
+/* Take an event of the first completion queue in the list, which goes to the
+ * end if it has more events. The caller holds the lock. */
 static struct vb_cq *pop_cq(struct vb_channel *ch) VB_REQUIRES(ch->lock)
 {
 	struct vb_cq *cq = ch->first;

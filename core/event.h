@@ -10,11 +10,11 @@
 
 struct vb_cq;
 
-/* To which event the counts of an eventfd belong (core/event.c). Under the lock
- * of the channel or event queue. */
+/* What an eventfd's count stands for: events that wait, and a surplus
+ * (core/event.c). Under the lock of the channel or event queue. */
 struct vb_tokens {
 	uint32_t readers; /* threads that may be blocked in read(2) */
-	uint32_t surplus; /* counts whose events were forgotten */
+	uint32_t surplus; /* counts left of events that were dropped */
 };
 
 struct vb_channel {
@@ -25,10 +25,10 @@ struct vb_channel {
 	 * vb_cq.event_next). vb_cq.events_queued counts its events. A queue
 	 * whose event is taken moves to the end if it has further ones. */
 	struct vb_cq *first, *last;
-	struct vb_bell *bell; /* under lock: a waiter sleeps on it; or NULL */
+	struct vb_bell *bell; /* under lock: where a waiter sleeps, or NULL */
 };
 
-/* Creates the eventfd. 0 or -errno. */
+/* Create the channel's eventfd. 0 or -errno. */
 VB_MUST_CHECK int vb_channel_init(struct vb_channel *ch);
 void vb_channel_fini(struct vb_channel *ch);
 
@@ -42,22 +42,22 @@ void vb_channel_signal(struct vb_channel *ch, struct vb_cq *cq)
 VB_MUST_CHECK int vb_channel_take(struct vb_channel *ch, struct vb_cq **cq)
 	VB_EXCLUDES(ch->lock);
 
-/* Attach a waiter that sleeps on @bell instead of in read(2): each queued event
- * rings the bell, too. NULL detaches it. */
+/* From now on ring @bell, too, for each event queued: the waiter sleeps on the
+ * bell instead of in read(2). NULL: ring none any more. */
 void vb_channel_watch(struct vb_channel *ch, struct vb_bell *bell)
 	VB_EXCLUDES(ch->lock);
 /* Does an event wait? By the time the caller looks, another thread may have
  * taken it. Takes ch->lock. */
 bool vb_channel_has_events(struct vb_channel *ch) VB_EXCLUDES(ch->lock);
-/* Bracket work of this thread that may queue events for @ch. The first such
- * event is handed to this thread itself and costs no system call:
- * vb_channel_end() returns its completion queue, as vb_channel_take() would, or
- * NULL. */
+/* This thread calls vb_channel_begin() before, and vb_channel_end() after, work
+ * that may queue events for @ch. vb_channel_end() takes the first such event
+ * and returns its completion queue, as vb_channel_take() would, but without a
+ * system call; NULL: the work has queued no event. */
 void vb_channel_begin(struct vb_channel *ch) VB_EXCLUDES(ch->lock);
 struct vb_cq *vb_channel_end(struct vb_channel *ch) VB_EXCLUDES(ch->lock);
 
-/* Drop the events queued for @cq, which is being destroyed. The fd is no longer
- * readable for them. */
+/* Drop the events queued for @cq, which is being destroyed. The fd is then not
+ * readable because of them. */
 void vb_channel_forget(struct vb_channel *ch, struct vb_cq *cq)
 	VB_EXCLUDES(ch->lock);
 
@@ -73,23 +73,23 @@ struct vb_async {
 	int fd;
 	struct vb_mutex lock;
 	struct vb_tokens tokens;
-	/* Immutable; or NULL. Called under lock for each event given to the
-	 * program, so that the destroyer of the object can count the events to
-	 * wait for. */
+	/* Or NULL; never changes. Called under lock for each event that the
+	 * program takes: whoever destroys the object waits until the program
+	 * has acknowledged as many. */
 	void (*taken)(const struct vb_event *e);
 	struct vb_event *first, *last; /* under lock; oldest first */
 };
 
-/* Create the eventfd. 0 or -errno. vb_async_fini() also drops the events still
- * queued. */
+/* Create the eventfd. 0 or -errno. vb_async_fini() closes it and drops the
+ * events that the program has not taken. */
 VB_MUST_CHECK int vb_async_init(struct vb_async *a);
 void vb_async_fini(struct vb_async *a);
-/* Queue an event and wake one waiter. Any thread; takes a->lock. If memory is
- * exhausted the event is lost and the log says so. */
+/* Queue an event and wake one waiter. Any thread; takes a->lock. When memory is
+ * exhausted this drops the event and logs it. */
 void vb_async_post(struct vb_async *a, enum vb_event_type type, void *object)
 	VB_EXCLUDES(a->lock);
-/* Like vb_channel_take(); fills in type and object. vb_async_forget() drops the
- * events of @object, which is being destroyed. */
+/* Take one event, like vb_channel_take(), into *@out: its type and object.
+ * Takes a->lock. */
 VB_MUST_CHECK int vb_async_take(struct vb_async *a, struct vb_event *out)
 	VB_EXCLUDES(a->lock);
 /* Drop the events of @object, which is being destroyed. Takes a->lock. */

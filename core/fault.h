@@ -22,7 +22,7 @@ struct vb_fault_row {
 	uint8_t action;	  /* enum vb_fault_action */
 	uint8_t syndrome; /* of the NAK's AETH */
 	uint8_t status;	  /* enum vb_wc_status of the WQE in progress */
-	/* enum vb_event_type if there is no WQE to report it; -1: none */
+	/* the enum vb_event_type if no WQE can report the fault; -1: none */
 	int8_t event;
 	int8_t counter; /* enum vb_counter to increment; -1: none */
 };

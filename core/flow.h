@@ -7,8 +7,8 @@
 #include "core/qp.h"
 #include "wire/eth.h"
 
-/* Kinds of rules in the order in which they are consulted. The ABI has other
- * values. */
+/* Kinds of rules: a frame is compared with the rules of the first kind first.
+ * The values are not those of the ABI. */
 enum vb_flow_kind {
 	FLOW_NORMAL,
 	/* multicast frames that no FLOW_NORMAL rule matches */
@@ -25,8 +25,8 @@ enum vb_counter_unit { COUNT_PACKETS, COUNT_BYTES };
 
 struct vb_counters {
 	_Atomic uint64_t seen[2]; /* indexed by enum vb_counter_unit */
-	_Atomic uint32_t flows;	  /* flows that count here */
-	/* The places of the program's array into which the values are read. */
+	_Atomic uint32_t flows;	  /* rules that count here */
+	/* Which counter goes into which place of the program's array: */
 	struct vb_mutex lock;
 	uint32_t points; /* under lock */
 	struct {
@@ -37,47 +37,48 @@ struct vb_counters {
 
 struct vb_flow_rule {
 	enum vb_flow_kind kind;
-	uint16_t priority; /* rules with lower values are consulted first */
+	uint16_t priority; /* frames are compared with lower values first */
 	bool drop, dont_trap;
 	uint32_t tag;
 	struct vb_eth_key value, mask;
 	struct vb_counters *counters; /* counts matching frames; or NULL */
 };
 
-/* A rule in the list of its adapter, which is sorted in the order of
- * consultation. */
+/* A rule in its adapter's list. The list is sorted: a frame is compared with
+ * the rules in this order. */
 struct vb_flow {
 	struct vb_flow_rule rule;
 	struct vb_qp *qp;
 	struct vb_flow *next;
 };
 
-/* Check and normalize a rule: bits of the value outside the mask are cleared.
- * -EINVAL: the rule contradicts itself. */
+/* Check a rule and clear the bits of its value that are outside its mask.
+ * -EINVAL: its parts contradict each other. */
 VB_MUST_CHECK int vb_flow_check(struct vb_flow_rule *rule);
 
-/* Insert @f behind the rules of equal rank, so that the oldest rule is
- * consulted first. The list is under the engine's receive lock. */
+/* Insert @f behind the rules of equal rank, so that the oldest of them wins.
+ * The caller holds the engine's receive lock, which protects the list. */
 void vb_flow_insert(struct vb_flow **first, struct vb_flow *f);
-/* Remove @f from the list, under the same lock. */
+/* Remove @f from the list. The caller holds the same lock. */
 void vb_flow_remove(struct vb_flow **first, struct vb_flow *f);
 
-/* Does a frame of @bytes bytes go to @qp? Increments the counters of @qp's
- * rules. All queue pairs with the same rule receive the frame; among
- * overlapping rules the first one wins. *@tag is the rule's. */
+/* Does a frame of @bytes bytes go to @qp? Counts it for @qp's rules that match.
+ * Of different rules that match, the first one decides; every queue pair that
+ * has this same rule receives the frame. *@tag is the rule's. */
 bool vb_flow_steer(const struct vb_flow *first, const struct vb_qp *qp,
 		   const struct vb_eth_key *key, uint32_t bytes, uint32_t *tag);
 
 /* Allocate a set of counters, which the caller owns. 0 or -ENOMEM. */
 VB_MUST_CHECK int vb_counters_create(struct vb_counters **c);
-/* Free it. -EBUSY while a flow counts there. */
+/* Free the set @c. -EBUSY while a rule counts there. */
 VB_MUST_CHECK int vb_counters_destroy(struct vb_counters *c);
-/* Read the counter of @unit into place @index of the array. -EBUSY: a flow
- * counts there already; -EINVAL: no such place, or too many places. */
+/* From now on vb_counters_read() puts the counter of @unit into place @index of
+ * its array. -EBUSY: a rule counts in @c already; -EINVAL: @index is too large,
+ * or too many places are in use. */
 VB_MUST_CHECK int vb_counters_attach(struct vb_counters *c,
 				     enum vb_counter_unit unit, uint32_t index)
 	VB_EXCLUDES(c->lock);
-/* Fill the @count places of @values. */
+/* Fill the @count places of @values with the counters attached to them. */
 void vb_counters_read(struct vb_counters *c, uint64_t *values, uint32_t count)
 	VB_EXCLUDES(c->lock);
 

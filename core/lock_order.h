@@ -31,9 +31,9 @@ enum vb_lock_order {
 	RANK_CHANNEL,
 };
 
-/* Call before waiting without a bound for a peer, a program or another thread.
- * The caller must not hold a lock that other connections need: with lock_ranks
- * this aborts if it holds one from RANK_RX to RANK_DRIVE. */
+/* Call before a wait without a bound for a peer, a program or another thread.
+ * The caller holds no lock that other connections need: a build with lock_ranks
+ * aborts when it holds one from RANK_RX to RANK_CHANNEL. */
 static inline void vb_may_wait(void)
 {
 	vb_rank_may_wait(RANK_RX, RANK_CHANNEL);

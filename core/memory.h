@@ -20,8 +20,9 @@ struct vb_memory {
 };
 #define VB_MEMORY_DEFAULT ((void *)-1)
 
-/* Allocate @count * @size bytes. *@m NULL means the heap; *@m becomes NULL if
- * the allocator left the block to the heap. Only the heap zeroes the block. */
+/* Allocate @count * @size bytes from @*m, or from the heap if *@m is NULL. Sets
+ * *@m to NULL when the allocator returns VB_MEMORY_DEFAULT and the heap serves.
+ * Only the heap zeroes the block. */
 static inline void *vb_memory_take(struct vb_memory **m, uint32_t count,
 				   size_t size)
 {

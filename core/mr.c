@@ -10,7 +10,7 @@
 #include "base/rand.h"
 #include "core/mr_priv.h"
 
-/* A deregistered region is reused only when REST_COUNT others are waiting. As a
+/* A deregistered region is reused only when REST_COUNT others wait, too. As a
  * region's variant has 256 values, a program that registers and deregisters one
  * buffer in a loop sees the same key again after 2^18 other keys. */
 #define REST_COUNT 1024
@@ -66,7 +66,7 @@ static void push_free(struct vb_adapter *a, struct vb_mr *mr)
 	vb_mutex_unlock(&a->mr_lock);
 }
 
-/* Allocate an entry with key 0. Peers may look at it at once. */
+/* Allocate an entry with key 0. A peer's access may look at it at once. */
 static int make_mr(struct vb_adapter *a, struct vb_mr **out)
 {
 	uint32_t random = vb_rand32(), index;
@@ -290,7 +290,7 @@ void vb_mr_await(const struct vb_mr *mr, uint32_t key)
 
 void vb_mr_await_users(const struct vb_mr *mr)
 {
-	/* An access is a copy and ends soon. */
+	/* An access is a copy and takes no lock, so it ends soon. */
 	for (unsigned turn = 0; atomic_load(&mr->users); turn++) {
 		if (turn < 100)
 			sched_yield();
@@ -300,7 +300,8 @@ void vb_mr_await_users(const struct vb_mr *mr)
 }
 
 /* Revoke the key and wait for accesses to end. -EBUSY: a window is bound.
- * Binding a window holds the region, so none is bound after that. */
+ * Binding a window uses the region as an access does, so none is bound after
+ * that. */
 static int close_region(struct vb_mr *mr)
 {
 	uint32_t key = atomic_load(&mr->key);

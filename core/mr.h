@@ -28,12 +28,12 @@ enum vb_mr_kind {
  * look at it without a lock. The fields that an access needs share the first
  * cache line: with a million regions each further line is a cache miss. */
 struct vb_mr {
-	/* 0: the region is not registered, the window not bound */
+	/* 0: a region without registration, or a window not bound */
 	_Atomic uint32_t key;
 	/* accesses in progress; deregistration waits for 0 */
 	_Atomic uint32_t users;
-	_Atomic uint32_t windows; /* bound to this region now */
-	/* Under adapter->mr_lock to become a window or to stop being one. */
+	_Atomic uint32_t windows; /* windows bound to this region now */
+	/* Written under adapter->mr_lock, while the entry has no key. */
 	enum vb_mr_kind kind;
 	/* Immutable while key is not 0. */
 	struct vb_pd *pd;
@@ -43,25 +43,24 @@ struct vb_mr {
 	uint32_t access; /* enum vb_access */
 	uint32_t qpn;	 /* queue pair that may use it; 0: any */
 	/* Of a window, under adapter->mr_lock: the region it is bound to (or
-	 * NULL), its link in vb_qp.windows, the key that was revoked while
-	 * accesses may still be in progress (or 0), and the time of that. */
+	 * NULL); its link in vb_qp.windows; its revoked key by which accesses
+	 * may still be in progress (or 0); and when that key was revoked. */
 	_Alignas(64) struct vb_mr *region;
 	struct vb_chain link;
 	uint32_t closing;
 	vb_time closed_at;
-	/* Constant for the life of the object, or as noted: */
+	/* These never change after the object was made, except as noted: */
 	uint32_t index;	 /* in adapter->mrs */
-	uint32_t row;	 /* of a region, in the roster */
-	uint8_t variant; /* bits 7:0 of the last key */
+	uint32_t row;	 /* a region's row in the roster */
+	uint8_t variant; /* bits 7:0 of the latest key */
 	uint8_t step;	 /* odd; added to variant at each registration */
 	struct vb_mr *next_free; /* under adapter->mr_lock */
 };
 _Static_assert(sizeof(struct vb_mr) == 128, "two lines");
 
-/* What a key permits: for an implementation of struct vb_key_ops that keeps a
- * copy of the table, such as another process of this host that places data
- * directly. A key that was not granted, or was revoked, permits nothing there.
- */
+/* What a key permits. An implementation of struct vb_key_ops keeps copies of
+ * grants, for other processes of this host that copy data directly. A key
+ * without a grant, or with a revoked one, permits nothing to them. */
 struct vb_grant {
 	uint32_t key;
 	/* in adapter->mrs; one key at a time has it */
@@ -73,7 +72,8 @@ struct vb_grant {
 	uint64_t base, iova, length; /* base: an address in this process */
 };
 
-/* The access asked of a key: @len bytes at @iova with the rights @need. */
+/* The access that a caller wants: @len bytes at @iova through @key, with the
+ * rights @need. */
 struct vb_mr_range {
 	uint32_t key, need; /* enum vb_access */
 	uint64_t iova, len;
@@ -81,19 +81,19 @@ struct vb_mr_range {
 
 struct vb_key_ops {
 	void (*grant)(struct vb_adapter *a, const struct vb_grant *g);
-	/* From now on no access by @key begins there. */
+	/* When it returns, no access by @key begins in another process. */
 	void (*revoke)(struct vb_adapter *a, uint32_t index, uint32_t key);
-	/* Has every access by @key ended, @age ns after its revocation? Does
-	 * not wait. */
+	/* Has every access by @key ended in other processes? @key was revoked
+	 * @age ns ago. Does not wait. */
 	bool (*is_quiet)(struct vb_adapter *a, uint32_t key, vb_time age);
-	/* Wait until every access by @key has ended. The caller holds no
-	 * lock. */
+	/* Wait until other processes have ended every access by @key. The
+	 * caller holds no lock. */
 	void (*await)(struct vb_adapter *a, uint32_t key);
 	/* Look up @key in the process from which @pd was imported. False: it
 	 * permits nothing. */
 	bool (*find)(const struct vb_pd *pd, uint32_t key, struct vb_grant *g);
-	/* Copy r->len bytes from @bytes to the memory of the process from which
-	 * @pd was imported (@put), or from there. @bytes NULL: only check. */
+	/* Copy r->len bytes between @bytes and memory of the process from which
+	 * @pd was imported; @put: to that process. @bytes NULL: only check. */
 	enum vb_fault (*reach)(const struct vb_pd *pd,
 			       const struct vb_mr_range *r, void *bytes,
 			       bool put);
@@ -120,23 +120,24 @@ VB_MUST_CHECK int vb_mr_register(struct vb_pd *pd, void *base, uint64_t length,
 				 struct vb_mr **mr)
 	VB_EXCLUDES(pd->adapter->mr_lock);
 
-/* The same for a region of kind MR_NULL. */
+/* Register a region of kind MR_NULL, with the same errors. Takes mr_lock. */
 VB_MUST_CHECK int vb_mr_register_null(struct vb_pd *pd, struct vb_mr **mr)
 	VB_EXCLUDES(pd->adapter->mr_lock);
 
-/* The region of domain @pd that has @key, or NULL. The caller guarantees that
- * nobody deregisters it meanwhile. */
+/* The region of domain @pd that has @key, or NULL. The caller makes sure that
+ * no thread deregisters it meanwhile. */
 struct vb_mr *vb_mr_of(const struct vb_pd *pd, uint32_t key);
 
 /* Does @key name a region of kind MR_NULL in @pd? */
 bool vb_mr_is_null(const struct vb_pd *pd, uint32_t key);
 
-/* When it returns 0, no access to the memory is in progress and none begins.
- * -EBUSY: a window is bound to the region. Waits; the caller holds no lock. */
+/* Deregister a region. When this returns 0, no access to its memory is in
+ * progress and none begins. -EBUSY: a window is bound to it. Waits for accesses
+ * to end; the caller holds no lock. */
 VB_MUST_CHECK int vb_mr_deregister(struct vb_mr *mr)
 	VB_EXCLUDES(mr->pd->adapter->mr_lock);
 
-/* What to change of a region, whose key stays (ibv_rereg_mr). */
+/* What vb_mr_change() changes of a region (ibv_rereg_mr); its key stays. */
 struct vb_mr_change {
 	bool place, rights;
 	struct vb_pd *pd; /* NULL: keep */
@@ -151,8 +152,8 @@ VB_MUST_CHECK int vb_mr_change(struct vb_mr *mr, const struct vb_mr_change *to)
 
 #define VB_MR_NULL_BYTES (1u << 20)
 
-/* An access in progress. The caller keeps it short: between begin and end it
- * takes no lock and waits for no packet, since deregistration waits. */
+/* An access in progress. Deregistration waits for it, so the caller keeps it
+ * short: between begin and end it takes no lock and waits for no packet. */
 struct vb_mr_use {
 	struct vb_mr *mr;
 	uint8_t *at;
@@ -171,7 +172,7 @@ struct vb_mr_use {
 enum vb_fault vb_mr_begin(struct vb_adapter *a, const struct vb_pd *pd,
 			  uint32_t qpn, uint32_t key, uint64_t iova,
 			  uint64_t len, uint32_t need, struct vb_mr_use *use);
-/* One access to the region less. */
+/* End the use of @mr that vb_mr_begin() or vb_mr_hold() began. */
 static inline void vb_mr_drop(struct vb_mr *mr)
 {
 	/* Release: the access has ended before deregistration sees the
@@ -179,7 +180,7 @@ static inline void vb_mr_drop(struct vb_mr *mr)
 	atomic_fetch_sub_explicit(&mr->users, 1, memory_order_release);
 }
 
-/* End the access; deregistration may proceed. */
+/* End the access, so that a deregistration may return. */
 static inline void vb_mr_end(struct vb_mr_use *use)
 {
 	if (use->mr)
@@ -188,20 +189,21 @@ static inline void vb_mr_end(struct vb_mr_use *use)
 }
 
 /*
- * The same for a run of accesses that mostly use one key. @use is zeroed, or as
- * the previous call left it. It may still hold the region of another key, so
- * between two calls the caller waits for no deregistration. False: not
- * permitted, without a log message. The caller calls vb_mr_end() after the run
- * in both cases. @len is not 0.
+ * Begin the next of several accesses, most of them by one key. Before the first
+ * call the caller zeroes @use, later it passes it as the previous call left it.
+ * @use may still hold the region of another key, so between two calls the
+ * caller waits for no deregistration. False: not permitted, and nothing is
+ * logged. After the last access the caller calls vb_mr_end() in either case.
+ * @len is not 0.
  */
 bool vb_mr_begin_next(const struct vb_adapter *a, const struct vb_pd *pd,
 		      uint32_t qpn, uint32_t key, uint64_t iova, uint64_t len,
 		      uint32_t need, struct vb_mr_use *use);
 
-/* An access by a key that vb_mr_begin() refused, when @pd was imported from
- * another process: bytes are copied through the kernel. FAULT_RKEY also when
- * @pd was not imported. Operations that must be atomic are not possible this
- * way. vb_mr_find_far() looks up what the key permits there. */
+/* Make an access by a key that vb_mr_begin() refused, if @pd was imported from
+ * another process: the kernel copies the bytes, so no operation is atomic.
+ * FAULT_RKEY: not permitted, or @pd was not imported. vb_mr_find_far() fills in
+ * what @key permits in that process; false: nothing. */
 enum vb_fault vb_mr_reach(const struct vb_pd *pd, const struct vb_mr_range *r,
 			  void *bytes, bool put);
 bool vb_mr_find_far(const struct vb_pd *pd, uint32_t key, struct vb_grant *g);
@@ -211,8 +213,8 @@ enum vb_fault vb_mr_check(struct vb_adapter *a, const struct vb_pd *pd,
 			  uint32_t qpn, uint32_t key, uint64_t iova,
 			  uint64_t len, uint32_t need);
 
-/* Why an access was refused: iWARP reports it to the peer. REFUSED_NOT: the
- * access would be permitted by now. */
+/* Why an access was refused, for an iWARP responder to tell the peer.
+ * REFUSED_NOT: meanwhile the access has become permitted. */
 enum vb_refusal {
 	REFUSED_NOT,
 	REFUSED_KEY, /* no such key */
@@ -225,10 +227,10 @@ enum vb_refusal vb_mr_refusal(struct vb_adapter *a, const struct vb_pd *pd,
 			      uint32_t qpn, uint32_t key, uint64_t iova,
 			      uint64_t len, uint32_t need);
 
-/* Bring the pages of @range into memory, as for reading or for writing
- * (ibv_advise_mr). @touch false: only check. -EINVAL: a window; -ENOENT: no
- * on-demand region has that key; -EPERM: another domain's region, or not
- * writable; -EFAULT: outside the region, or not mapped. */
+/* Bring the pages of @range into memory before they are read, or with @write
+ * before they are written (ibv_advise_mr). @touch false: only check. -EINVAL: a
+ * window; -ENOENT: no on-demand region has that key; -EPERM: another domain's
+ * region, or not writable; -EFAULT: outside the region, or not mapped. */
 VB_MUST_CHECK int vb_mr_prefetch(const struct vb_pd *pd,
 				 const struct vb_sge *range, bool write,
 				 bool touch);

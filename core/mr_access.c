@@ -56,7 +56,8 @@ bool vb_mr_is_null(const struct vb_pd *pd, uint32_t key)
 	return is_null;
 }
 
-/* No sum can overflow: for an address below iova the difference is huge. */
+/* Are all @len bytes at @iova in the region? No sum can overflow, since for an
+ * address below mr->iova the difference is huge. */
 static bool core_mr_is_inside(const struct vb_mr *mr, uint64_t iova,
 			      uint64_t len)
 {
@@ -65,20 +66,20 @@ static bool core_mr_is_inside(const struct vb_mr *mr, uint64_t iova,
 	return offset <= mr->length && len <= mr->length - offset;
 }
 
-/* Only remote accesses use a window, and only through its queue pair if it is
- * bound to one. */
+/* Is the entry of a kind that permits this access? A window permits only remote
+ * ones, and if one queue pair has bound it, only through that. */
 static bool may_come_by(const struct vb_mr *mr, uint32_t need, uint32_t qpn)
 {
 	return mr->kind <= MR_NULL ||
 	       ((need & REMOTE) && (mr->qpn == 0 || mr->qpn == qpn));
 }
 
-/* What a null region reads, and where its writes go. Untouched pages take no
- * memory; nobody reads `drain`. */
+/* Reads of a null region give `zeros`; its writes go to `drain`, which nobody
+ * reads. Pages that nobody has touched take no memory. */
 static uint8_t zeros[VB_MR_NULL_BYTES], drain[VB_MR_NULL_BYTES];
 
-/* Computed as numbers, since a region of the whole address space begins at
- * NULL. */
+/* Where @iova is in this process. Computed as a number, because a region of the
+ * whole address space begins at NULL. */
 static uint8_t *at_iova(const struct vb_mr *mr, uint64_t iova, uint32_t need)
 {
 	if (VB_UNLIKELY(mr->kind == MR_NULL))
@@ -86,8 +87,8 @@ static uint8_t *at_iova(const struct vb_mr *mr, uint64_t iova, uint32_t need)
 	return (uint8_t *)((uintptr_t)mr->base + (iova - mr->iova));
 }
 
-/* Log why a key is refused. This happens at most once in a queue pair's life,
- * since the fault moves it to ERR. */
+/* Log why a key is refused. With RC that happens at most once in a queue pair's
+ * life, since the fault moves it to ERR. */
 static void explain(const struct vb_mr *mr, const struct vb_pd *pd,
 		    uint32_t qpn, uint32_t key, uint64_t iova, uint64_t len,
 		    uint32_t need)
@@ -142,9 +143,9 @@ enum vb_fault vb_mr_begin(struct vb_adapter *a, const struct vb_pd *pd,
 	return FAULT_RKEY;
 }
 
-/* The fields of a held region stay, but its key may be revoked: later accesses
- * of the run must be refused, so each compares the key. Key 0 names no region.
- */
+/* The use of a region keeps its fields, but not its key: after a revocation
+ * this must refuse later accesses of the run, so each compares the key. Key 0
+ * names no region. */
 bool vb_mr_begin_next(const struct vb_adapter *a, const struct vb_pd *pd,
 		      uint32_t qpn, uint32_t key, uint64_t iova, uint64_t len,
 		      uint32_t need, struct vb_mr_use *use)
@@ -391,7 +392,8 @@ static enum vb_fault begin_piece(struct vb_pd *pd, const struct piece *p,
 		       : FAULT_LKEY;
 }
 
-/* Access through a key that only the process knows which made the domain. */
+/* Access memory of the process that made the imported domain @pd, if the key is
+ * known only there. */
 static enum vb_fault reach_piece(const struct vb_pd *pd, const struct piece *p,
 				 uint32_t need, void *bytes, bool put)
 {

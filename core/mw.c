@@ -46,7 +46,7 @@ static void give_to(struct vb_mr *mw, struct vb_qp *qp)
 	vb_chain_add(&qp->windows, &mw->link);
 }
 
-/* Remove it from that list. The caller holds mr_lock. */
+/* Remove a window from that list. The caller holds mr_lock. */
 static void core_take_back(struct vb_mr *mw)
 {
 	if (mw->qpn == 0)
@@ -77,8 +77,8 @@ static void core_detach(struct vb_mr *mw)
 	mw->region = NULL;
 }
 
-/* How long ago the key was revoked. Clamped to 0, since the clocks of two queue
- * pairs may differ. */
+/* How long ago the key was revoked. At least 0, since two queue pairs may have
+ * got the time in different order. */
 static vb_time age_of(const struct vb_mr *mw, vb_time now)
 {
 	return now > mw->closed_at ? now - mw->closed_at : 0;
@@ -192,7 +192,7 @@ static const char *refuse_region(const struct vb_mr *region,
 	return NULL;
 }
 
-/* Open the window onto @region, which the caller holds. The caller holds
+/* Open the window onto @region, of which the caller has a use. The caller holds
  * mr_lock. */
 static void open_window(struct vb_mr *mw, struct vb_mr *region,
 			struct vb_qp *qp, const struct vb_mw_bind *b)
@@ -253,9 +253,9 @@ enum vb_mw_end vb_mw_bind(struct vb_qp *qp, const struct vb_mw_bind *b)
 	return end;
 }
 
-/* Why @key may not be invalidated; or NULL. Only windows may be: regions were
- * registered by the program, not by a work request (IBA 10.6.5). The caller
- * holds mr_lock. */
+/* Why no queue pair, or not @qp, may invalidate @key; or NULL. Only windows can
+ * be invalidated: a program registered the regions, not by a work request (IBA
+ * 10.6.5). The caller holds mr_lock. */
 static const char *refuse_invalidate(const struct vb_mr *mw,
 				     const struct vb_qp *qp, uint32_t key)
 	VB_REQUIRES(qp->adapter->mr_lock)
@@ -276,8 +276,8 @@ static void explain_key(uint32_t key, const char *why)
 		vb_log(LOG_INFO, "key 0x%x: not invalidated: %s", key, why);
 }
 
-/* Invalidate for a work request of our own, which completes only when no access
- * is in progress. */
+/* Carry out a local invalidate. The work request completes only when no access
+ * is in progress; MW_BUSY: some is. */
 static enum vb_mw_end invalidate(struct vb_qp *qp, uint32_t key)
 {
 	struct vb_mr *mw = vb_mr_find(qp->adapter, key);
@@ -295,8 +295,9 @@ static enum vb_mw_end invalidate(struct vb_qp *qp, uint32_t key)
 	return end;
 }
 
-/* Only the peer has used this window, and it asks only when its accesses have
- * ended: no other process is waited for. */
+/* This waits for threads of this process only, not for other processes: only
+ * the peer has used the window, and it asks only when its accesses have
+ * ended. */
 bool vb_mw_invalidate(struct vb_qp *qp, uint32_t key)
 {
 	struct vb_mr *mw = vb_mr_find(qp->adapter, key);
@@ -314,7 +315,7 @@ bool vb_mw_invalidate(struct vb_qp *qp, uint32_t key)
 	return !why;
 }
 
-/* When to retry: the longer it takes, the less often. */
+/* When to try again: the longer the accesses take, the less often. */
 static vb_time again_at(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 {
 	uint32_t key = wqe->op == WR_LOCAL_INV ? wqe->imm : wqe->rkey;

@@ -37,32 +37,32 @@ struct vb_mw_bind {
 
 enum vb_mw_end {
 	MW_DONE,
-	/* A rule forbids it; the log says which. */
+	/* A rule of IBA forbids it; the log says which. */
 	MW_REFUSED,
 	/* The window is closed, but another process's access by the old key is
 	 * still in progress: call again at qp->local_at. */
 	MW_BUSY,
 };
 
-/* Carry out a work request of @qp on a window: a bind, or a local invalidate.
- * The caller holds qp->drive. Does not wait. Binding 0 bytes closes a window of
- * type 1. */
+/* Carry out a work request of @qp on a window: a bind (of 0 bytes: close a
+ * window of type 1), or a local invalidate. The caller holds qp->drive. Does
+ * not wait. */
 VB_MUST_CHECK enum vb_mw_end vb_mw_run(struct vb_qp *qp,
 				       const struct vb_send_wqe *wqe)
 	VB_REQUIRES(qp->drive) VB_EXCLUDES(qp->adapter->mr_lock);
-/* Bind as @b says; the same rules as vb_mw_run(). */
+/* Bind the window as @b says, by the same rules as vb_mw_run(). */
 VB_MUST_CHECK enum vb_mw_end vb_mw_bind(struct vb_qp *qp,
 					const struct vb_mw_bind *b)
 	VB_REQUIRES(qp->drive) VB_EXCLUDES(qp->adapter->mr_lock);
-/* Invalidate @key for the peer (SEND with Invalidate). False: refused. The
- * caller holds qp->drive. */
+/* Invalidate @key because the peer asks (SEND with Invalidate). False: the key
+ * must not be invalidated. The caller holds qp->drive. */
 VB_MUST_CHECK bool vb_mw_invalidate(struct vb_qp *qp, uint32_t key)
 	VB_REQUIRES(qp->drive) VB_EXCLUDES(qp->adapter->mr_lock);
-/* @qp is being destroyed: revoke the keys of the windows it bound. The caller
- * holds qp->drive. */
+/* Revoke the keys of the windows that @qp bound, because @qp is being
+ * destroyed. The caller holds qp->drive. */
 void vb_mw_shut_all(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	VB_EXCLUDES(qp->adapter->mr_lock);
-/* Unbind those windows after every access through them has ended. */
+/* Wait until every access through those windows has ended, and unbind them. */
 void vb_mw_detach_all(struct vb_qp *qp) VB_EXCLUDES(qp->drive)
 	VB_EXCLUDES(qp->adapter->mr_lock);
 

@@ -148,7 +148,8 @@ static unsigned update_state(struct vb_port *p, bool up)
 	return up ? PORT_UP : PORT_WENT_DOWN;
 }
 
-/* Note the interface; it may have been deleted and created again. */
+/* Update what the port says of its interface, which may have been deleted and
+ * created again. Returns bits of enum vb_port_change. */
 static unsigned update_interface(struct vb_port *p,
 				 const struct vb_port_update *news)
 {

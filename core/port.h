@@ -28,7 +28,7 @@ struct vb_port {
 	enum vb_port_state state;
 	uint8_t active_mtu, max_mtu; /* enum ibv_mtu */
 	uint32_t netdev_mtu;	     /* of the interface, bytes */
-	uint32_t ifindex; /* of the interface, or of the last one seen */
+	uint32_t ifindex; /* the interface's number, or the last one it had */
 	bool present;	  /* the interface exists now */
 	uint32_t mbits;	  /* link speed; 0: unknown */
 	char netdev[16];
@@ -42,14 +42,14 @@ void vb_port_fini(struct vb_port *p);
 /* What the system reports about the interface. */
 struct vb_port_update {
 	uint32_t ifindex; /* 0: no such interface exists */
-	/* the interface still exists, although it was not listed */
+	/* the interface exists, although the kernel did not list it */
 	bool stays;
 	uint8_t mac[6];
 	bool up;
 	uint32_t mtu, mbits;
-	/* of an RNIC, which has no other GID; or zero */
+	/* the one GID of an iWARP device's port; others: zero */
 	struct vb_gid only;
-	unsigned count; /* of addresses, without the default GID */
+	unsigned count; /* of `addresses`; they hold no default GID */
 	struct vb_gid addresses[VB_MAX_GIDS - 1];
 };
 
@@ -76,15 +76,15 @@ bool vb_port_gid(struct vb_port *p, unsigned index, struct vb_gid_entry *out)
 int vb_port_find_gid(struct vb_port *p, const struct vb_gid *gid)
 	VB_EXCLUDES(p->lock);
 
-/* An Ethernet speed as the attributes of an InfiniBand port: width code (1: 1X,
- * 2: 4X), speed code (1: SDR, 2: DDR, 8: FDR10, 32: EDR), and sysfs's text. An
- * unknown speed counts as the slowest. */
+/* For an Ethernet speed, what an InfiniBand port of that speed shows: width
+ * code (1: 1X, 2: 4X), speed code (1: SDR, 2: DDR, 8: FDR10, 32: EDR), and the
+ * text in sysfs. An unknown speed counts as the slowest. */
 struct vb_port_rate {
 	uint32_t up_to_mbits;
 	uint8_t width, speed;
 	const char *text;
 };
-/* The row of a link speed; static. */
+/* The row for a link of @mbits; static. */
 const struct vb_port_rate *vb_port_rate(uint32_t mbits);
 
 /* The largest IB MTU code whose packets fit into an interface MTU of

@@ -50,8 +50,8 @@ static bool is_known(enum vb_qp_type type)
 	return false;
 }
 
-/* All objects must be of adapter @a. An XRC target's SRQ is named by each
- * packet. */
+/* Are all objects of adapter @a, and of the right kind? For an XRC target, each
+ * packet names the SRQ. */
 static bool parts_fit(const struct vb_adapter *a, const struct vb_qp_init *i)
 {
 	if (i->type == QPT_XRC_RECV)
@@ -69,8 +69,8 @@ static bool parts_fit(const struct vb_adapter *a, const struct vb_qp_init *i)
 	return i->recv_cq && i->recv_cq->adapter == a;
 }
 
-/* Clear the parts that an XRC queue pair does not have, whatever the program
- * asked for. */
+/* The parameters without the parts that an XRC queue pair does not have,
+ * whatever the program asked for. */
 static struct vb_qp_init sides_of(const struct vb_qp_init *init)
 {
 	struct vb_qp_init i = *init;
@@ -135,8 +135,8 @@ static void give_memory(struct vb_qp *qp)
 	vb_mutex_unlock(&pool.lock);
 }
 
-/* In the child of a fork: the pool's queue pairs may be linked into the
- * parent's timers. */
+/* In the child of a fork: use no queue pair of the pool again, since the
+ * parent's timers may hold some of them. */
 static void forget_pool(void)
 {
 	vb_mutex_init(&pool.lock, VB_RANK_LEAF);
@@ -274,7 +274,7 @@ void vb_qp_note(const struct vb_qp *qp)
 	vb_roster_set(&qp->adapter->roster, qp->row, &row);
 }
 
-/* A work queue is not a queue pair of the ABI and gets no row. */
+/* A work queue gets no row, since it is no queue pair of the ABI. */
 static void enter_roster(struct vb_qp *qp)
 {
 	struct vb_roster_row row = core_qp_row_of(qp);
@@ -290,9 +290,9 @@ static void leave_roster(struct vb_qp *qp)
 	qp->row = 0;
 }
 
-/* Attach the transport and enter the table. The number is set after that: a
- * thread that finds the queue pair before sees 0, a free one. The caller holds
- * drive. */
+/* Attach the transport, enter the table, and only then set the number: a thread
+ * that finds the queue pair before sees 0 and takes it for a free one. The
+ * caller holds drive. */
 static int bring_up(struct vb_qp *qp, struct vb_qp_share *share)
 	VB_REQUIRES(qp->drive)
 {
@@ -374,7 +374,7 @@ void vb_qp_destroy(struct vb_qp *qp)
 	leave_roster(qp);
 	if (qp->srq && qp->srq->tags)
 		vb_tag_cancel(qp);
-	vb_mw_shut_all(qp); /* their owner's QPN may be reused */
+	vb_mw_shut_all(qp); /* another queue pair may get the QPN */
 	atomic_store(&qp->qpn, 0);
 	atomic_store(&qp->state, QPS_RESET);
 	vb_idtab_del(a->qps, qp->index);
@@ -496,7 +496,7 @@ void vb_qp_clear(struct vb_qp *qp)
 {
 	if (qp->srq && qp->srq->tags)
 		vb_tag_cancel(qp);
-	/* Purge first: a poller must not change the released index
+	/* Purge first, so that no poller changes the released index
 	 * afterwards. */
 	purge(qp);
 	empty_queues(qp);

@@ -50,32 +50,33 @@ struct vb_qp_attr {
 	uint8_t port_num, max_rd_atomic, max_dest_rd_atomic;
 	uint8_t min_rnr_timer, timeout, retry_cnt, rnr_retry;
 	bool sqd_async_notify;
-	/* Set on the way to SQD. The transport clears it when every request
-	 * that had begun is complete (vb_qp_drained). */
+	/* The queue pair is on its way to SQD. The transport clears this when
+	 * every request that had begun is complete (vb_qp_drained). */
 	bool sq_draining;
 	uint32_t rate_limit;
 };
 
-/* How the requests of a queue pair travel, from the first until RESET. */
+/* How the requests of a queue pair travel; decided at the first one, and kept
+ * until RESET. */
 enum vb_qp_way {
 	WAY_PACKETS,
-	/* The peer may be a process of this host: not decided yet
+	/* Not decided yet: the peer may be a process of this host
 	 * (near/near.h). */
 	WAY_OPEN,
 	WAY_NEAR,
 };
 
-/* The parameters of vb_qp_create(). Of XRC, a sending queue pair has no
- * receiving side, and a receiving one has only @share, its first holder. */
+/* The parameters of vb_qp_create(). An XRC sending queue pair has no receiving
+ * side; an XRC receiving one has only @share, which is its first holder. */
 struct vb_qp_init {
 	enum vb_qp_type type;
 	struct vb_pd *pd;
 	struct vb_cq *send_cq, *recv_cq;
 	struct vb_srq *srq; /* or NULL */
 	struct vb_qp_share *share;
-	struct vb_memory *memory; /* of its queues; or NULL: the heap */
+	struct vb_memory *memory; /* for its queues; NULL: the heap */
 	struct vb_link *link;	  /* raw packets: the queue pair's own */
-	struct vb_rss *rss; /* receives are spread over its queues; or NULL */
+	struct vb_rss *rss; /* spreads receives over other queues; or NULL */
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge;
 	uint32_t max_inline;
 	bool sig_all;
@@ -83,11 +84,11 @@ struct vb_qp_init {
 	void *owner;
 };
 
-/* What upper rooms keep of a queue pair: each a pointer to a struct of its own,
- * which core does not know. The room sets it in attach(), and in detach() frees
- * the struct and sets NULL, or keeps it: core never changes these pointers, and
- * recycled memory holds those it held. Under drive; PRIV_ENGINE, which is set
- * once and for ever, is also read without it. */
+/* What upper rooms keep of a queue pair: each room a pointer to a struct that
+ * core does not know. attach() sets it; detach() frees the struct and sets
+ * NULL, or keeps it. Core never changes these pointers, even when it recycles
+ * the memory. Under drive; PRIV_ENGINE, which is set only once, is also read
+ * without it. */
 enum vb_qp_priv {
 	PRIV_TRANSPORT, /* ib/ or iwarp/ */
 	PRIV_NEAR,
@@ -114,19 +115,20 @@ struct vb_qp {
 	struct vb_srq *srq;
 	struct vb_xrc_domain *xrc_domain;
 	struct vb_async *async;
-	struct vb_link *link; /* its own; NULL: the adapter's */
+	struct vb_link *link; /* the queue pair's own; NULL: the adapter's */
 	struct vb_rss *rss;   /* spreads receives over other queues; or NULL */
 	void *owner;
 	enum vb_qp_type type;
 	uint32_t index; /* in adapter->qps */
 
-	/* Serializes all work on the queue pair. It outlives the queue pair. */
+	/* All work on the queue pair is done under this lock. It stays valid
+	 * after the queue pair is destroyed. */
 	struct vb_mutex drive;
 	_Atomic uint8_t state; /* enum vb_qp_state; written under drive */
 	_Atomic uint32_t qpn;  /* 0: not in use; written under drive */
 
 	/* Under drive: */
-	vb_time now; /* time of the last entry; completions carry it */
+	vb_time now; /* when the transport was last called; for completions */
 	struct vb_qp_attr attr;
 	struct vb_route route; /* resolved from the AV and the GID table */
 	uint32_t mtu;	       /* bytes; the smaller of path MTU and port MTU */
@@ -135,27 +137,27 @@ struct vb_qp {
 	struct vb_rq rq;
 	struct vb_recv_wqe recv; /* the receive of the message in progress */
 	bool recv_busy;		 /* recv holds a receive */
-	/* A run of packets is being taken; at its end the caller ends the
+	/* The caller is handing in a run of packets; at its end it ends the
 	 * access `run`. */
 	bool in_run;
 	struct vb_mr_use run;	   /* memory access kept open during a run */
 	struct vb_tag_note tagged; /* tag matching of the message in progress */
-	/* XRC: number of the SRQ that recv was taken from */
+	/* XRC: the number of the SRQ from which recv was taken */
 	uint32_t recv_srqn;
 	uint64_t recv_life; /* XRC: that SRQ's `life`, which detects reuse */
 	struct vb_qp_share *shares; /* XRC: holders of a target queue pair */
-	/* The transport's functions for this queue pair, set by attach() and
-	 * again when the peer turns out to be on this host
+	/* The transport's functions for this queue pair. attach() sets it, and
+	 * the engine again when the peer turns out to be on this host
 	 * (core/transport.h). */
 	const struct vb_transport_ops *ops;
 	void *priv[PRIV_COUNT]; /* enum vb_qp_priv */
 	uint8_t way;		/* enum vb_qp_way */
 	uint32_t row;		/* its row in the roster */
 
-	/* Under adapter->mr_lock: the windows of type 2 it has bound
-	 * (vb_mr.link). */
+	/* Under adapter->mr_lock: the windows of type 2 that this queue pair
+	 * has bound (vb_mr.link). */
 	struct vb_chain *windows;
-	/* Under drive: when to retry a work request on a window; or
+	/* Under drive: when to try a work request on a window again; or
 	 * VB_NEVER. */
 	vb_time local_at;
 	struct vb_qp *next_free;
@@ -179,17 +181,17 @@ void vb_qp_destroy(struct vb_qp *qp) VB_EXCLUDES(qp->drive);
 VB_MUST_CHECK int vb_qp_modify(struct vb_qp *qp, const struct vb_qp_attr *attr,
 			       uint32_t mask, vb_time now)
 	VB_EXCLUDES(qp->drive);
-/* Copy out the attributes as the program last set them, with the state. Takes
- * drive. */
+/* Copy out the state, and the other attributes as the program last set them.
+ * Takes drive. */
 void vb_qp_query(struct vb_qp *qp, struct vb_qp_attr *attr)
 	VB_EXCLUDES(qp->drive);
 
 /* What transports call, under drive. */
 
-/* Complete the oldest WQE of the send queue (sq.done) and step past it. A
- * success makes an entry only when the WQE is signaled. Of an empty queue,
- * nothing happens. This and vb_qp_recv_done() may find the completion queue
- * full: then the queue pair is in ERR and flushed when they return. */
+/* Complete the oldest WQE of the send queue (sq.done) and step past it; if the
+ * queue is empty, do nothing. A success makes an entry only when the WQE is
+ * signaled. This and vb_qp_recv_done() may find the completion queue full: then
+ * the queue pair is in ERR and flushed when they return. */
 void vb_qp_send_done(struct vb_qp *qp, enum vb_wc_status status)
 	VB_REQUIRES(qp->drive);
 
@@ -211,22 +213,22 @@ void vb_qp_recv_done(struct vb_qp *qp, const struct vb_recv_done *d)
 
 /*
  * Move to ERR: the requests in progress and those queued complete with
- * FLUSH_ERR (IBA 10.3.1), and with an SRQ LAST_WQE is raised. @event is an enum
- * vb_event_type to post, or -1. The transport first completes the WQE at fault
- * with its own status. In ERR nothing happens. The transport's enter() is not
- * called, since the transport is the caller.
+ * FLUSH_ERR (IBA 10.3.1), and with an SRQ this raises LAST_WQE. @event is an
+ * enum vb_event_type to raise, or -1. The transport first completes the WQE at
+ * fault with its own status. Does nothing if the queue pair is in ERR. Does not
+ * call the transport's enter(), since the transport is the caller.
  */
 void vb_qp_fail(struct vb_qp *qp, int event) VB_REQUIRES(qp->drive);
-/* Move to SQE: queued sends complete with FLUSH_ERR, receiving goes on (IBA
- * 10.3.1.7; UC and UD). The transport's enter() is not called. */
+/* Move to SQE: queued sends complete with FLUSH_ERR, but the queue pair still
+ * receives (IBA 10.3.1.7; UC and UD). Does not call the transport's enter(). */
 void vb_qp_stop_sends(struct vb_qp *qp) VB_REQUIRES(qp->drive);
-/* In ERR or SQE: flush what was posted since. Cheap when nothing was. */
+/* In ERR or SQE: flush the requests posted since. Cheap if there are none. */
 void vb_qp_flush(struct vb_qp *qp) VB_REQUIRES(qp->drive);
-/* Post an asynchronous event to the owner and to every XRC holder. */
+/* Raise an asynchronous event for the owner and for every XRC holder. */
 void vb_qp_event(struct vb_qp *qp, enum vb_event_type type)
 	VB_REQUIRES(qp->drive);
-/* In SQD, when every request that had begun is complete: post SQ_DRAINED if the
- * program asked for it. Once per stay in SQD. */
+/* In SQD, when every request that had begun is complete: raise SQ_DRAINED if
+ * the program has asked for it. Once per stay in SQD. */
 void vb_qp_drained(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Update the queue pair's row in the roster. The caller holds drive. */
 void vb_qp_note(const struct vb_qp *qp) VB_REQUIRES(qp->drive);

@@ -192,10 +192,10 @@ static const struct move moves[] = {
 #undef RAW
 #undef WQ
 
-/* RNICs: the connection manager binds a stream to a queue pair, which moves it
- * to RTS; no program does (docs/WIRE.md 4.3, engine/stream.c). InfiniBand's
- * attributes are accepted and ignored. The way out is SQD: the stream ends when
- * everything is sent. */
+/* RNICs: no program moves a queue pair to RTS. The connection manager gives it
+ * a stream, which moves it (docs/WIRE.md 4.3, engine/stream.c). InfiniBand's
+ * attributes are accepted and ignored. A program that has finished moves it to
+ * SQD: the stream ends when everything is sent. */
 #define IB_WORDS (QPM_PKEY_INDEX | QPM_PORT | QPM_ACCESS_FLAGS)
 static const struct move rnic_moves[] = {
 	{ 0, QPS_RESET, QPS_INIT, 0, IB_WORDS },
@@ -381,19 +381,19 @@ static void apply(struct change *c)
 		c->attr.sq_draining = false;
 	if (c->from != QPS_RTS || c->to != QPS_SQD)
 		return;
-	/* Each move to SQD asks for its event anew. */
+	/* A program must ask for the event at each move to SQD. */
 	if (!(c->mask & QPM_EN_SQD_ASYNC_NOTIFY))
 		c->attr.sqd_async_notify = false;
 	c->attr.sq_draining = true;
 }
 
 /*
- * If the path MTU exceeds what the interface carries, every full packet would
- * be fragmented. Programs request such MTUs nevertheless, so the queue pair
- * uses the largest MTU that fits. The peer, on the same link, clamps in the
- * same way. A peer whose interface carries more cannot know; then both ends log
- * it at the first packet that reveals it (vb_rc_explain_length()). @path_mtu 0:
- * whatever fits.
+ * If the path MTU exceeds what the interface carries, the kernel would fragment
+ * every full packet. Programs request such MTUs nevertheless, so the queue pair
+ * uses the largest MTU that fits. A peer on the same link reduces its MTU in
+ * the same way. A peer whose interface carries more cannot know; then both ends
+ * log that at the first packet that reveals it (vb_rc_explain_length()).
+ * @path_mtu 0: whatever fits.
  */
 static uint32_t usable_mtu(struct vb_qp *qp, uint8_t path_mtu)
 {
@@ -422,9 +422,9 @@ static int apply_av(struct change *c)
 	int rc = vb_av_route(c->qp->adapter, av, qpn, c->attr.dest_qp_num,
 			     &c->route, &why);
 
-	/* GID 0 is often unusable, and many programs default to it: tell the
-	 * user by a warning. Address handles are created as a test (UCX), so
-	 * those are silent. */
+	/* Many programs use GID 0 by default, which often is unusable: warn the
+	 * user. Address handles cause no warning, since programs create some
+	 * only as a test (UCX). */
 	if (rc)
 		vb_log(rc == -EADDRNOTAVAIL ? LOG_WARN : LOG_INFO,
 		       "qp 0x%x: %s to %s: no route to %s: %s: %s", qpn,
@@ -433,9 +433,9 @@ static int apply_av(struct change *c)
 	return rc;
 }
 
-/* Set the MTU on the move to RTR only. A datagram may be as long as the port
- * allows; messages of a connection count their packets by the path MTU, so it
- * must not change later. */
+/* Set the MTU, on the move to RTR only: a connection counts the packets of its
+ * messages by the path MTU, so that must not change later. A datagram may be as
+ * long as the port allows. */
 static void apply_mtu(struct change *c)
 {
 	if (c->from != QPS_INIT || c->to != QPS_RTR)

@@ -3,8 +3,8 @@
  * removed. */
 #include "core/roster.h"
 
-/* Find a free row by the roster's private bitmap: other processes may write to
- * the shared memory. */
+/* Find a free row. The bitmap of free rows is private to this process, since
+ * other processes may write to the shared memory. */
 static uint32_t take_row(struct vb_roster *r)
 {
 	for (; r->first < VB_COUNT(r->taken); r->first++) {
@@ -94,7 +94,8 @@ void vb_roster_set(struct vb_roster *r, uint32_t row,
 	vb_mutex_unlock(&r->lock);
 }
 
-/* A single word needs no new version: a reader sees it before or after. */
+/* One word is written at once, so the version stays: a reader sees the old or
+ * the new size. */
 void vb_roster_resize(struct vb_roster *r, uint32_t row, uint64_t size)
 {
 	vb_mutex_lock(&r->lock);

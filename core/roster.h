@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The roster of an adapter: a table with one row per object alive, in memory
- * that the engine may share with other processes (engine/census.h). Rows change
- * when objects are made, modified and destroyed, never on a data path. Without
- * shared memory every call here does nothing. */
+ * that the engine may share with other processes (engine/census.h). core/
+ * writes rows when objects are made, modified and destroyed, never on a data
+ * path. Without shared memory every call here does nothing. */
 #ifndef CORE_ROSTER_H
 #define CORE_ROSTER_H
 
@@ -21,7 +21,7 @@ enum vb_roster_kind {
 	ROSTER_KINDS,
 };
 
-/* What a row says. A row is named by its index plus 1; 0 names none. */
+/* What a row says. A row's name is its index plus 1; 0 names no row. */
 struct vb_roster_row {
 	/* Odd while the row is being written, so that readers notice. */
 	_Atomic uint32_t version;
@@ -57,8 +57,8 @@ struct vb_roster {
 	uint64_t taken[VB_ROSTER_ROWS / 64];
 };
 
-/* Begin to write to @sheet, which outlives the roster; NULL: stop. Objects made
- * earlier are not entered. */
+/* From now on write to @sheet, which outlives the roster; NULL: write no more.
+ * Objects made earlier get no row. */
 void vb_roster_use(struct vb_roster *r, struct vb_roster_sheet *sheet)
 	VB_EXCLUDES(r->lock);
 

@@ -26,7 +26,7 @@ enum vb_rss_field {
 struct vb_rss {
 	uint8_t key[VB_TOEPLITZ_KEY_BYTES];
 	uint32_t fields; /* enum vb_rss_field */
-	uint32_t count;	 /* of queues; a power of two */
+	uint32_t count;	 /* how many queues; a power of two */
 	struct vb_qp *queues[];
 };
 
@@ -34,8 +34,7 @@ struct vb_rss {
  * -EOPNOTSUPP: unknown fields. */
 VB_MUST_CHECK int vb_rss_check(uint64_t fields);
 
-/* The Toeplitz hash of a frame. Fields that the frame does not have are left
- * out. */
+/* The Toeplitz hash of a frame, over the fields of @rss that the frame has. */
 uint32_t vb_rss_hash(const struct vb_rss *rss, const struct vb_eth_key *key);
 
 static inline struct vb_qp *vb_rss_pick(const struct vb_rss *rss,

@@ -11,13 +11,14 @@
 enum vb_fault vb_sge_gather(struct vb_pd *pd, const struct vb_sge *sge,
 			    unsigned count, uint64_t offset, void *dst,
 			    uint32_t len);
-/* The same from @src into the list's memory, which needs ACCESS_LOCAL_WRITE. */
+/* The same way copy @len bytes from @src to the list's memory, whose keys must
+ * have ACCESS_LOCAL_WRITE. */
 enum vb_fault vb_sge_place(struct vb_pd *pd, const struct vb_sge *sge,
 			   unsigned count, uint64_t offset, const void *src,
 			   uint32_t len);
 
-/* Do the keys permit the whole list, with the rights @need? Does not check
- * whether the pages exist. */
+/* Do the keys of all entries permit the rights @need? Does not check whether
+ * the pages exist. */
 bool vb_sge_is_allowed(const struct vb_pd *pd, const struct vb_sge *sge,
 		       unsigned count, uint32_t need);
 

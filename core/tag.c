@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tag matching (core/tag.h). Programs use few masks, so buffers are found by
- * hash: one lookup for each mask in use, with the tag under that mask; among
- * the buffers found the one posted first wins. Buffers with further masks are
- * in a list that is searched linearly. */
+/* Tag matching (core/tag.h). Programs use few masks, so this finds buffers by
+ * hash: one lookup for each mask in use, with the tag under that mask. Among
+ * the buffers found, the one posted first wins. If there are too many masks, a
+ * list holds the buffers with the others, and is searched from its
+ * beginning. */
 #include "core/tag.h"
 
 #include <errno.h>
@@ -12,9 +13,10 @@
 #include "core/qp.h"
 #include "core/sge.h"
 
-/* Masks found by hash; the class after them is the linear list. */
+/* Masks found by hash; class MASKS is the list of the other buffers. */
 #define MASKS 8
-/* Log when this many unexpected messages are not handled yet. */
+/* Ask the program to report when so many unexpected messages are not
+ * handled. */
 #define FAR_BEHIND 0x3fff
 #define INDEX_BITS 14
 
@@ -48,9 +50,9 @@ struct vb_tags {
 	struct entry *entries;
 	struct chain *chains;
 	struct mask_class classes[MASKS];
-	uint64_t serial;	/* of the next buffer */
+	uint64_t serial;	/* for the next buffer posted */
 	uint64_t enabled;	/* buffers before this serial take messages */
-	uint16_t arrived, seen; /* unexpected messages */
+	uint16_t arrived, seen; /* counts of unexpected messages */
 };
 
 /* A copy of the beginning of a message. */
@@ -166,7 +168,7 @@ static struct entry *find_in_class(const struct vb_tags *t, uint64_t tag,
 	return e;
 }
 
-/* The first buffer posted among those that match @tag; or NULL. */
+/* Of the buffers that match @tag, the one posted first; or NULL. */
 static struct entry *find_entry(const struct vb_tags *t, uint64_t tag)
 {
 	struct entry *first = NULL, *e;
@@ -189,8 +191,8 @@ static bool in_step(const struct vb_tags *t)
 	return t->arrived == t->seen;
 }
 
-/* The buffers now in the list take messages, if the program has handled every
- * unexpected message so far. */
+/* If the program has handled every unexpected message so far, all buffers that
+ * are in the list now may take messages. */
 static void enable(struct vb_tags *t)
 {
 	if (in_step(t))
@@ -250,8 +252,8 @@ static void take_count(struct vb_tags *t, const struct vb_tag_op *op)
 }
 
 /* Complete an operation. The caller holds rq.lock, so that no message's
- * completion overtakes it. If the completion queue is full, its owner has been
- * told. */
+ * completion overtakes it. If the completion queue is full, its owner has got
+ * an event. */
 static void complete_op(struct vb_srq *srq, const struct vb_tag_op *op,
 			enum vb_wc_op opcode, enum vb_wc_status status)
 	VB_REQUIRES(srq->rq.lock)
@@ -338,9 +340,9 @@ void vb_tag_sync(struct vb_srq *srq, const struct vb_tag_op *op)
 
 /* How messages complete. */
 
-/* Push a completion. False: it is lost, and the queue pair must move to ERR.
- * These entries outlive the queue pair: the buffers belong to the shared queue.
- */
+/* Push a completion. False: it is lost, and the caller moves the queue pair to
+ * ERR. The entry outlives the queue pair, for the buffer is the shared
+ * queue's. */
 static bool core_tell(struct vb_qp *qp, struct vb_cqe e)
 {
 	e.opcode = WC_OP_TM_RECV;
@@ -418,7 +420,7 @@ void vb_tag_fill(struct vb_qp *qp, struct vb_cqe *e)
 	qp->tagged.kind = TAG_NO_TAG;
 }
 
-/* The message being received will not become complete. */
+/* Flush the message being received, since its rest will not come. */
 static void give_up_message(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_cqe e = { .wr_id = qp->recv.wr_id, .status = WC_FLUSH_ERR };
@@ -530,7 +532,7 @@ static void read_message(const void *head, uint32_t len, bool whole,
 		 vb_rvh_get(m->bytes, have, &m->rvh));
 }
 
-/* Receive into the buffer. */
+/* Make the buffer qp->recv, and take it out of the list. */
 static void take_buffer(struct vb_qp *qp, struct vb_tags *t, struct entry *e)
 {
 	qp->recv.wr_id = e->wr_id;
@@ -551,7 +553,8 @@ static enum vb_fault meet_eager(struct vb_qp *qp, const struct message *m,
 							     : FAULT_RQE_LKEY;
 }
 
-/* Carry out the rendezvous here, if possible; else the program does it. */
+/* The message @m of a rendezvous matches buffer @e: read its data here, if
+ * possible; if not, the program does it. */
 static enum vb_fault meet_rndv(struct vb_qp *qp, const struct message *m,
 			       struct entry *e)
 {
@@ -599,7 +602,7 @@ static enum vb_fault sort_message(struct vb_qp *qp, const struct message *m,
 				       : meet_eager(qp, m, e);
 }
 
-/* Deliver the headers to the program, which carries out the rendezvous. */
+/* Deliver the headers to the program, which then reads the data itself. */
 static enum vb_fault leave_to_program(struct vb_qp *qp, const struct message *m)
 	VB_REQUIRES(qp->drive)
 {
@@ -626,8 +629,8 @@ enum vb_fault vb_tag_begin(struct vb_qp *qp, const void *head, uint32_t len,
 	bool event = false;
 	struct message m;
 
-	/* On the direct path (near/) the sender may find its own memory missing
-	 * and begin again. */
+	/* A near sender that finds its own memory missing begins again: give up
+	 * what it has sent. */
 	give_up_message(qp);
 	read_message(head, len, whole, &m);
 	vb_mutex_lock(&qp->srq->rq.lock);
@@ -635,7 +638,7 @@ enum vb_fault vb_tag_begin(struct vb_qp *qp, const void *head, uint32_t len,
 	vb_mutex_unlock(&qp->srq->rq.lock);
 	if (event && srq->async)
 		vb_async_post(srq->async, EVENT_SRQ_LIMIT, srq->owner);
-	if (fault == FAULT_RQE_LKEY) /* its completion was lost */
+	if (fault == FAULT_RQE_LKEY) /* this lost a completion */
 		vb_qp_fail(qp, EVENT_QP_FATAL);
 	*skip = 0;
 	if (fault || qp->tagged.kind == TAG_NO_TAG ||

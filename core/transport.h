@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The seam of transports: a state machine without I/O, which is given packets
- * and the time and fills batches. It reads no clock, socket or random source,
- * so that a simulation can replay it. Every function but settle() is called
- * with qp->drive held. */
+/* The seam of transports. A transport is a state machine without I/O: the
+ * caller gives it packets and the time, and it fills batches. It reads no
+ * clock, socket or random source, so that a simulation can replay it. The
+ * caller holds qp->drive for every function but settle(). */
 #ifndef CORE_TRANSPORT_H
 #define CORE_TRANSPORT_H
 
@@ -12,7 +12,7 @@
 #include "link/link.h"
 #include "wire/ib_hdr.h"
 
-/* Of an adapter: the life of its queue pairs. */
+/* What a transport does when queue pairs of an adapter begin and end. */
 struct vb_transport {
 	const char *name;
 
@@ -22,8 +22,9 @@ struct vb_transport {
 	int (*attach)(struct vb_qp *qp);
 	void (*detach)(struct vb_qp *qp);
 
-	/* The queue pair has entered state @to, its attributes are set: reset
-	 * or start accordingly. A move to RESET forgets everything. */
+	/* The queue pair has entered state @to and its attributes are set:
+	 * reset or start the protocol state. A move to RESET forgets all of
+	 * it. */
 	void (*enter)(struct vb_qp *qp, enum vb_qp_state from,
 		      enum vb_qp_state to, vb_time now);
 
@@ -41,53 +42,54 @@ enum vb_delayed_ack { ACK_NONE, ACK_NOW, ACK_DELAYED };
 struct vb_transport_ops {
 	const char *name;
 
-	/* A packet has arrived, a request at [false], a response at [true];
-	 * @pkt is borrowed until return. The dispatcher has checked class,
-	 * state, addresses and P_Key. Makes completions and records what to
-	 * answer; sends nothing. Call vb_transport_recv(). */
+	/* A packet has arrived; a request goes to [false], a response to
+	 * [true]. @pkt is borrowed until return. The dispatcher has checked
+	 * class, state, addresses and P_Key. Makes completions and notes what
+	 * to answer; sends nothing. Call vb_transport_recv(). */
 	void (*recv[2])(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 			vb_time now);
 
-	/* Put what may be sent now into @out while it has room: responses,
-	 * requests, retransmissions. Acts on expired deadlines. True: more is
-	 * to be sent, call again with an empty batch. Call
+	/* Put into @out, while it has room, what may be sent now: responses,
+	 * requests, retransmissions. Acts on expired deadlines. True: there is
+	 * more, so the caller calls again with an empty batch. Call
 	 * vb_transport_send(). */
 	bool (*send)(struct vb_qp *qp, vb_time now, struct vb_txq *out);
 
-	/* Optional. Work was posted while a timer is queued: carry it out if
-	 * that needs no look at the clock. False: nothing was done. */
+	/* Optional. The program has posted work while a timer runs: carry the
+	 * work out if that needs no look at the clock. False: nothing done. */
 	bool (*quick)(struct vb_qp *qp);
-	/* Optional (NULL: never). Work was posted or packets were received.
-	 * True: send() need not be called yet, since responses will arrive
-	 * soon and what is posted until then can leave in one batch. The
+	/* Optional (NULL: never). The program has posted work, or packets have
+	 * come. True: the caller need not call send() yet, since responses will
+	 * come soon, and what is posted until then can leave in one batch. The
 	 * deadline of the last send() still holds. */
 	bool (*can_wait)(const struct vb_qp *qp);
 
 	/*
-	 * Optional (NULL: never delays). Packets were received for a program
-	 * that polls (@polls) or may spin on its memory. ACK_NONE: more than an
-	 * acknowledgement is due, or nothing. ACK_NOW, ACK_DELAYED: only an
-	 * acknowledgement is due, and the caller calls unreplied() when further
-	 * packets arrive, or time passes, before the program posts.
-	 * ACK_DELAYED: the program has replied promptly so far, so send() may
-	 * wait for its reply.
+	 * Optional (NULL: never delays). Packets came for a program that polls
+	 * (@polls) or may spin on its memory. ACK_NONE: nothing is due, or more
+	 * than an acknowledgement. ACK_NOW, ACK_DELAYED: only an
+	 * acknowledgement is due; if further packets come, or time passes,
+	 * before the program posts, the caller calls unreplied(). ACK_DELAYED:
+	 * the program has replied promptly so far, so the caller may wait for
+	 * its reply before it calls send().
 	 */
 	enum vb_delayed_ack (*delayed_ack)(struct vb_qp *qp, bool polls);
-	/* Optional. The program has not replied. True: the acknowledgement is
-	 * still due. */
+	/* Optional. The program has not replied in time. True: the
+	 * acknowledgement is still due. */
 	bool (*unreplied)(struct vb_qp *qp);
 
-	/* When send() must be called if nothing arrives; VB_NEVER: never. Call
-	 * vb_transport_deadline(). */
+	/* When the caller must call send() even if nothing arrives; VB_NEVER:
+	 * never. Call vb_transport_deadline(). */
 	vb_time (*deadline)(const struct vb_qp *qp);
 
-	/* Optional. Called when can_wait() is true: it stays true for short
-	 * work requests up to this send queue index, until the next recv(),
-	 * send() or change of state. */
+	/* Optional. Only while can_wait() is true. For short work requests up
+	 * to this send queue index it stays true until the next recv(), send()
+	 * or change of state. */
 	uint32_t (*waits_until)(const struct vb_qp *qp);
 };
 
-/* What the caller of the seam calls; completions carry @now. */
+/* The engine calls these instead of the table. recv and send set qp->now, the
+ * time that completions carry. */
 
 static inline void vb_transport_recv(struct vb_qp *qp,
 				     const struct vb_ib_pkt *pkt, vb_time now)

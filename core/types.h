@@ -156,7 +156,7 @@ enum vb_fault {
 	FAULT_RKEY, /* no such rkey, wrong PD, out of range, or no right */
 	FAULT_REMOTE_MEMORY, /* the rkey permits it, but a page is missing */
 	FAULT_PSN_GAP,
-	/* a middle packet without a first, a first before the last */
+	/* a middle packet without a first one, or a first one too early */
 	FAULT_ORDER,
 	FAULT_ACCESS_FLAGS, /* qp_access_flags forbid the operation */
 	FAULT_LENGTH,	 /* the payload does not fit its place in the message */
@@ -168,7 +168,7 @@ enum vb_fault {
 	FAULT_INV_RKEY,	  /* SEND with Invalidate of a key that must not be */
 	FAULT_XRC_SRQ,	  /* no such shared receive queue */
 	FAULT_XRC_DOMAIN, /* the SRQ is of another XRC domain */
-	FAULT_XRC_FAR, /* the SRQ is another process's; not possible for it */
+	FAULT_XRC_FAR,	  /* another process has the SRQ, and cannot do this */
 	FAULT_COUNT,
 };
 

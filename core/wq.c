@@ -213,8 +213,8 @@ int vb_srq_destroy(struct vb_srq *srq)
 	return 0;
 }
 
-/* Copy the receives that were posted and not taken to another ring. The caller
- * holds the lock. */
+/* Copy the receives that no message has taken to another ring, and swap the
+ * rings. The caller holds the lock. */
 static int move_slots(struct vb_rq *rq, uint8_t **slots, uint32_t cap)
 	VB_REQUIRES(rq->lock)
 {
@@ -250,7 +250,8 @@ int vb_srq_resize(struct vb_srq *srq, uint32_t asked)
 	if (rc == 0)
 		rq->memory = m;
 	vb_mutex_unlock(&rq->lock);
-	/* The old slots; or on an error the new ones, which were too few. */
+	/* Free the old slots; after an error the new ones, which were too
+	 * few. */
 	vb_memory_give(rc ? m : was, slots);
 	return rc;
 }
@@ -262,7 +263,7 @@ void vb_srq_set_limit(struct vb_srq *srq, uint32_t limit)
 	vb_mutex_unlock(&srq->rq.lock);
 }
 
-/* True, once, when fewer receives are left than the limit. The caller holds
+/* Are there fewer receives than the limit? True only once. The caller holds
  * rq.lock. */
 static bool falls_below_limit(struct vb_srq *srq) VB_REQUIRES(srq->rq.lock)
 {
@@ -281,7 +282,7 @@ bool vb_srq_take_locked(struct vb_srq *srq, struct vb_recv_wqe *out,
 {
 	if (!vb_rq_take(&srq->rq, out))
 		return false;
-	/* The receive was copied, so the slot is free. */
+	/* @out has a copy of the receive, so the slot is free. */
 	atomic_store_explicit(&srq->rq.released, out->index + 1,
 			      memory_order_release);
 	*event = falls_below_limit(srq);

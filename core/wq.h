@@ -4,9 +4,9 @@
  *
  * Indices run freely and wrap at 2^32; the slot is index mod cap. A cap is 0 or
  * a power of two, so that consecutive indices use consecutive slots across the
- * wrap. Posting takes a slot. The slot is free again when the program has
- * polled a completion at or after it, as with adapters; of an SRQ, when its
- * message begins.
+ * wrap. A post occupies a slot. As with adapters, the slot becomes free when
+ * the program has polled a completion for it or for a later one; a slot of an
+ * SRQ, when a message takes its receive.
  */
 #ifndef CORE_WQ_H
 #define CORE_WQ_H
@@ -19,7 +19,7 @@
 #include "link/link.h"
 
 struct vb_send_wqe {
-	/* written by the poster: */
+	/* the poster writes: */
 	uint64_t wr_id;
 	uint64_t remote_addr;
 	uint64_t compare_add; /* value to compare with, or to add */
@@ -32,7 +32,7 @@ struct vb_send_wqe {
 	uint8_t flags;	 /* enum vb_send_flags; SEND_INLINE: inline_data */
 	uint8_t num_sge;
 	uint32_t srqn; /* XRC: the destination SRQ */
-	/* the transport's, under drive: */
+	/* the transport writes, under drive: */
 	uint32_t first_psn; /* valid once it has PSNs */
 	uint32_t psn_count;
 	union {
@@ -56,7 +56,7 @@ struct vb_sq {
 	struct vb_mutex lock;	   /* taken to post */
 	_Atomic uint32_t posted;   /* written under lock */
 	_Atomic uint32_t released; /* written under the CQ's lock */
-	uint32_t done; /* under drive: all before it are completed */
+	uint32_t done; /* under drive: all WQEs before it are complete */
 	/* written under drive: vb_sq_defer_doorbell() */
 	_Atomic uint64_t quiet;
 };
@@ -92,7 +92,7 @@ struct vb_srq {
 	struct vb_xrcd *xrcd;
 	uint32_t number;
 	uint64_t life; /* unique among the SRQs with this number */
-	/* queue pairs with a packet for it in progress */
+	/* packets in progress that have entered this queue */
 	_Atomic uint32_t users;
 	struct vb_async *async;
 	void *owner;
@@ -101,15 +101,15 @@ struct vb_srq {
 	uint32_t row; /* its row in the roster */
 };
 
-/* Allocate a queue. Caps are rounded up to powers of two; the queue's fields
- * say what was given. The slots' memory comes from @m, or from the heap when @m
- * is NULL. @datagrams: each slot has room for a struct vb_send_dest. 0 or
+/* Allocate a queue. Rounds caps up to powers of two; the queue's fields say
+ * what the caller got. The slots' memory comes from @m, or from the heap when
+ * @m is NULL. @datagrams: each slot has room for a struct vb_send_dest. 0 or
  * -ENOMEM. */
 VB_MUST_CHECK int vb_sq_init(struct vb_sq *sq, uint32_t cap, uint32_t max_sge,
 			     uint32_t max_inline, bool sig_all, bool datagrams,
 			     struct vb_memory *m);
 void vb_sq_fini(struct vb_sq *sq);
-/* The same for a receive queue. */
+/* The same for a receive queue, without data inline and datagrams. */
 VB_MUST_CHECK int vb_rq_init(struct vb_rq *rq, uint32_t cap, uint32_t max_sge,
 			     struct vb_memory *m);
 void vb_rq_fini(struct vb_rq *rq);
@@ -120,7 +120,7 @@ static inline struct vb_send_wqe *vb_sq_at(const struct vb_sq *sq, uint32_t i)
 				      (size_t)(i & (sq->cap - 1)) * sq->stride);
 }
 
-/* Only with a queue initialised with @datagrams. */
+/* The destination of @wqe. Only in a queue initialized with @datagrams. */
 static inline struct vb_send_dest *vb_sq_dest(const struct vb_sq *sq,
 					      struct vb_send_wqe *wqe)
 {
@@ -128,8 +128,8 @@ static inline struct vb_send_dest *vb_sq_dest(const struct vb_sq *sq,
 				       sizeof(struct vb_send_dest));
 }
 
-/* The number of free slots of a ring. The caller holds the poster's lock, hence
- * nobody else writes @posted. */
+/* The number of free slots of a ring. The caller holds the poster's lock, so no
+ * other thread writes @posted. */
 static inline uint32_t vb_wq_free(const _Atomic uint32_t *posted,
 				  const _Atomic uint32_t *released,
 				  uint32_t cap)
@@ -192,36 +192,37 @@ static inline uint32_t vb_sq_end(const struct vb_sq *sq)
 }
 
 /*
- * Deferred doorbells. While many packets are in flight, a short work request
- * need not be looked at when it is posted: the responses cause a look soon
- * enough. The driver (the thread that holds drive) grants this up to a send
- * queue index with vb_sq_defer_doorbell(). A driver that looks at the queue, or
- * changes what the grant rests on, first revokes it with
- * vb_sq_resume_doorbell() and then reads vb_sq_end(). A poster publishes its
- * slot and then asks vb_sq_is_deferred(): if the answer is yes, the driver that
- * revokes the grant sees the slot.
+ * Deferred doorbells. While many packets are in flight, nobody needs to look at
+ * a short work request when it is posted: a response makes a thread look soon
+ * enough. The driver (the thread that holds drive) permits this up to a send
+ * queue index with vb_sq_defer_doorbell(). Before it looks at the queue, or
+ * changes what the permission rests on, a driver calls vb_sq_resume_doorbell(),
+ * which withdraws it, and then reads vb_sq_end(). A poster publishes its slot
+ * and then asks vb_sq_is_deferred(): if the answer is yes, the driver that
+ * withdraws the permission sees the slot.
  */
 #define VB_QUIET_BYTES 256
 #define VB_IS_QUIET    (1ull << 32)
 
 static inline void vb_sq_defer_doorbell(struct vb_sq *sq, uint32_t until)
 {
-	/* Relaxed: only drivers read what the grant rests on, under drive. */
+	/* Relaxed: only drivers read what the permission rests on. */
 	atomic_store_explicit(&sq->quiet, VB_IS_QUIET | until,
 			      memory_order_relaxed);
 }
 
 static inline void vb_sq_resume_doorbell(struct vb_sq *sq)
 {
-	/* A read-modify-write, as in vb_sq_is_deferred(): of the two, the later
-	 * one reads what the earlier one wrote, and so sees all that came
-	 * before it. */
+	/* A read-modify-write, as in vb_sq_is_deferred(): the later of the two
+	 * reads what the earlier one wrote, and so also sees what that thread
+	 * did before. */
 	if (atomic_load_explicit(&sq->quiet, memory_order_relaxed))
 		(void)atomic_exchange(&sq->quiet, 0);
 }
 
-/* Called by the poster of a work request of at most VB_QUIET_BYTES bytes. The
- * plain load first keeps the cache line shared when the answer is no. */
+/* May the poster of a work request of at most VB_QUIET_BYTES bytes return
+ * without asking whether to send? The plain load first keeps the cache line
+ * shared when the answer is no. */
 static inline bool vb_sq_is_deferred(struct vb_sq *sq)
 {
 	uint32_t end = atomic_load_explicit(&sq->posted, memory_order_relaxed);
@@ -237,7 +238,7 @@ static inline bool vb_sq_is_deferred(struct vb_sq *sq)
 VB_MUST_CHECK int vb_rq_post(struct vb_rq *rq, uint64_t wr_id,
 			     const struct vb_sge *sge, unsigned count)
 	VB_EXCLUDES(rq->lock);
-/* Copy out the oldest receive. False: none. Under drive; not for an SRQ. */
+/* Copy out the oldest receive. False: there is none. Under drive; no SRQ's. */
 bool vb_rq_take(struct vb_rq *rq, struct vb_recv_wqe *out);
 
 /* Create a shared receive queue, which the caller owns. 0; -EINVAL: @cap is 0
@@ -245,22 +246,22 @@ bool vb_rq_take(struct vb_rq *rq, struct vb_recv_wqe *out);
 VB_MUST_CHECK int vb_srq_create(struct vb_pd *pd, uint32_t cap,
 				uint32_t max_sge, struct vb_async *async,
 				struct vb_memory *m, struct vb_srq **srq);
-/* Change the capacity to @cap or more; receives stay. -EINVAL: they do not fit;
- * -ENOMEM. */
+/* Change the capacity to @cap or more; the queue keeps its receives. -EINVAL:
+ * they do not fit; -ENOMEM. Takes rq.lock. */
 VB_MUST_CHECK int vb_srq_resize(struct vb_srq *srq, uint32_t cap)
 	VB_EXCLUDES(srq->rq.lock);
-/* -EBUSY while a queue pair uses the queue. */
+/* Free the queue. -EBUSY while a queue pair uses it. */
 VB_MUST_CHECK int vb_srq_destroy(struct vb_srq *srq);
 /* Write the SRQ's row in the roster. */
 void vb_srq_note(const struct vb_srq *srq);
-/* Arm the limit (0: disarm): EVENT_SRQ_LIMIT is raised once when fewer receives
- * are left (IBA 11.2.3.3). Takes rq.lock. */
+/* Raise EVENT_SRQ_LIMIT once, when fewer than @limit receives are in the queue
+ * (IBA 11.2.3.3); 0: never. Takes rq.lock. */
 void vb_srq_set_limit(struct vb_srq *srq, uint32_t limit)
 	VB_EXCLUDES(srq->rq.lock);
 /* Copy out the oldest receive; false: none. Takes rq.lock. */
 bool vb_srq_take(struct vb_srq *srq, struct vb_recv_wqe *out)
 	VB_EXCLUDES(srq->rq.lock);
-/* The same for a caller that holds rq.lock. *@event: the caller shall raise
+/* The same for a caller that holds rq.lock. *@event true: the caller raises
  * EVENT_SRQ_LIMIT after it has released the lock. */
 bool vb_srq_take_locked(struct vb_srq *srq, struct vb_recv_wqe *out,
 			bool *event) VB_REQUIRES(srq->rq.lock);

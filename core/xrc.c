@@ -168,7 +168,7 @@ static enum vb_fault find_srq(const struct vb_adapter *a,
 	return (*out)->xrcd->domain == domain ? FAULT_NONE : FAULT_XRC_DOMAIN;
 }
 
-/* @key, if not NULL, replaces the queue pair's own domain. */
+/* Enter SRQ @srqn. @key, if not NULL, replaces the queue pair's own domain. */
 static enum vb_fault core_enter(struct vb_qp *qp, const struct vb_xrc_key *key,
 				uint32_t srqn)
 {
@@ -218,7 +218,7 @@ void vb_xrc_leave(struct vb_qp *qp)
 	qp->srq = NULL;
 	qp->pd = NULL;
 	qp->recv_cq = NULL;
-	/* The last access: the destroyer may continue. */
+	/* After this last access the SRQ's destroyer may continue. */
 	atomic_fetch_sub(&srq->users, 1);
 }
 
@@ -249,8 +249,8 @@ void vb_qp_share(struct vb_qp *qp, struct vb_qp_share *share)
 int vb_qp_open(struct vb_qp_share *share, uint32_t qpn, struct vb_qp **out)
 {
 	struct vb_adapter *a = share->xrcd->adapter;
-	/* A number of another process gives an index that this table does not
-	 * have. */
+	/* If @qpn is another process's, its index is beyond the end of this
+	 * table. */
 	struct vb_qp *qp = vb_idtab_get(a->qps, qpn ^ a->qpn_base);
 	bool fits;
 

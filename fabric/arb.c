@@ -5,7 +5,7 @@
 #define UNIT	   64
 #define LIMIT_UNIT 4096
 #define LIMIT_NONE 255
-#define DEBT_MOST  (-256) /* above the units of the longest frame */
+#define DEBT_MOST  (-256) /* more than the units of the longest frame */
 #define SENT_MOST  (1u << 30)
 #define DATA_LANES 0x7fffu
 
@@ -15,7 +15,7 @@ static bool is_able(const struct vb_fab_vlarb *e, uint16_t able)
 	return e->weight && e->vl < VB_FAB_VLS && (able >> e->vl & 1);
 }
 
-/* Does an entry of the table have a lane of @able? */
+/* Does an entry of the table have a lane that is in @able? */
 static bool has_any(const struct vb_fab_vlarb *e, unsigned entries,
 		    uint16_t able)
 {
@@ -25,8 +25,8 @@ static bool has_any(const struct vb_fab_vlarb *e, unsigned entries,
 	return false;
 }
 
-/* The turn goes to the next entry. One whose lane cannot send gives up what it
- * has left, but not what it owes. */
+/* Give the turn to the next entry. With @gives_up, because its lane cannot
+ * send, the present entry loses its rest of weight, but keeps its debt. */
 static void pass(struct vb_arb_table *t, unsigned entries, bool gives_up)
 {
 	if (gives_up && t->left[t->at] > 0)
@@ -35,8 +35,8 @@ static void pass(struct vb_arb_table *t, unsigned entries, bool gives_up)
 	t->open = false;
 }
 
-/* take_turn() for a lane that is alone: the rounds in which it pays its debt
- * pass at once. */
+/* take_turn() when @able has one lane only: it needs no turns of the others, so
+ * all rounds in which it pays its debt pass at once. */
 static int take_turn_alone(struct vb_arb_table *t, const struct vb_fab_vlarb *e,
 			   unsigned entries, uint16_t able)
 {
@@ -52,8 +52,8 @@ static int take_turn_alone(struct vb_arb_table *t, const struct vb_fab_vlarb *e,
 	return e[t->at].vl;
 }
 
-/* The lane that has its turn in a table in which a lane of @able is. Each round
- * adds an entry's weight to it, and debts are bounded, so this ends. */
+/* The lane whose turn it is; the table has a lane that is in @able. The loop
+ * ends, since each round adds an entry's weight to it and debts are bounded. */
 static int take_turn(struct vb_arb_table *t, const struct vb_fab_vlarb *e,
 		     unsigned entries, uint16_t able)
 {

@@ -11,7 +11,8 @@ static uint16_t lowest(const struct vb_fab_cc_sl *s,
 	return VB_MIN(s->min, set->limit);
 }
 
-/* The timer runs while the index is above the lowest. */
+/* Lower the index by one for each timer period that has passed. The timer runs
+ * while the index is above the lowest. */
 static void shrink(struct vb_cc *c, const struct vb_fab_cc *set,
 		   const struct vb_fab_cc_sl *s, vb_time now)
 {

@@ -6,7 +6,8 @@
 #define MASK_WIDE     0xffffffu
 #define PART_TO_TELL  8
 
-/* A limit may be half the numbers ahead, not more: beyond it is "behind". */
+/* A limit is at most half the numbers ahead: one beyond that counts as
+ * behind. */
 static uint32_t window(const struct vb_flow *f)
 {
 	return (f->mask + 1) / 2;

@@ -5,40 +5,41 @@
  * of 64 bytes since the link trained, modulo 4096, or modulo 2^24 between two
  * range extenders.
  *
- * The invariant that keeps buffers from being overrun: the sender never lets
- * the total it has sent pass the limit it was last told, and the limit is what
- * has arrived plus what is free. Blocks that were lost on the way are made up
- * for by the next link packet, which carries the sender's total (the receiver
- * takes it over), so credits neither leak nor grow. A link packet that was lost
- * or damaged only delays that.
+ * The invariant that keeps buffers from being overrun: the total that a sender
+ * has sent never passes the limit that its peer told it last, and that limit is
+ * what has arrived at the peer plus what is free there. Blocks can be lost on
+ * the way, but the next link packet carries the sender's total, which the
+ * receiver takes over: so credits neither leak nor grow. If a link packet is
+ * lost or damaged, this only happens later.
  */
 #ifndef FABRIC_FLOW_H
 #define FABRIC_FLOW_H
 
 #include "wire/lrh.h"
 
-/* Symbol times (IBA 7.9.4.1): a link packet is sent for each lane at least that
- * often; and a port that has seen none for so long retrains the link. */
+/* In symbol times (IBA 7.9.4.1): a port sends a link packet for each lane at
+ * least once in a PERIOD, and retrains the link after a WATCHDOG without
+ * one. */
 #define VB_FLOW_PERIOD	 65536
 #define VB_FLOW_WATCHDOG 400000
 
 struct vb_flow {
 	uint32_t mask; /* 4095 or 2^24 - 1 */
 	/* sending */
-	uint32_t sent;	/* FCTBS: the total */
-	uint32_t limit; /* FCCL from the peer */
+	uint32_t sent;	/* FCTBS: the total that this port has sent */
+	uint32_t limit; /* the FCCL that the peer sent last */
 	/* receiving */
-	uint32_t arrived;    /* ABR */
-	uint32_t size, used; /* of the buffer */
-	uint32_t told;	     /* the FCCL that was sent last */
+	uint32_t arrived;    /* ABR: the total that has arrived here */
+	uint32_t size, used; /* blocks of this port's buffer */
+	uint32_t told;	     /* the FCCL that this port sent last */
 };
 
-/* Begin anew after training: nothing may be sent before the first link packet.
- * @blocks: the size of the buffer, at least one frame; what is still in it from
- * before (@used) stays counted. */
+/* Start after training: this port may send nothing before the first link packet
+ * comes. @blocks: the size of its buffer, at least one frame. Frames that are
+ * still in the buffer stay counted in f->used. */
 void vb_flow_init(struct vb_flow *f, bool wide, uint32_t blocks);
 
-/* May a frame of @blocks leave? */
+/* Do the peer's credits allow a frame of @blocks to leave? */
 static inline bool vb_flow_may_send(const struct vb_flow *f, uint32_t blocks)
 {
 	return ((f->limit - f->sent - blocks) & f->mask) <= (f->mask + 1) / 2;
@@ -49,23 +50,23 @@ static inline void vb_flow_sent(struct vb_flow *f, uint32_t blocks)
 	f->sent = (f->sent + blocks) & f->mask;
 }
 
-/* A frame of @blocks arrived and wants room. False: it has none, and the caller
- * drops it; that happens only to a peer that breaks the rules. */
+/* A frame of @blocks has arrived: count it in the buffer. False: it does not
+ * fit and the caller drops it; then the peer has sent more than its credits. */
 bool vb_flow_take(struct vb_flow *f, uint32_t blocks);
 
-/* A frame left the buffer. True: so much is free that the peer should hear of
- * it at once, an eighth of the buffer or of the window. */
+/* A frame of @blocks has left the buffer. True: this port should tell the peer
+ * now, because an eighth of the buffer, or of the window, is free again. */
 bool vb_flow_give(struct vb_flow *f, uint32_t blocks);
 
-/* Does the peer know the limit? */
+/* Has this port told the peer its present limit? */
 bool vb_flow_is_told(const struct vb_flow *f);
 
-/* Make the link packet that leaves now, behind all that was sent. */
+/* Fill in the link packet that this port sends now, after all frames before. */
 void vb_flow_tell(struct vb_flow *f, enum vb_flow_op op, uint8_t vl,
 		  struct vb_flow_pkt *p);
 
-/* A link packet arrived, with a good CRC. False: it has the other width, and
- * was ignored. */
+/* A link packet with a right CRC has arrived. False: it has the other width, so
+ * this function has ignored it. */
 bool vb_flow_hear(struct vb_flow *f, const struct vb_flow_pkt *p);
 
 #endif

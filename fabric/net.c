@@ -8,9 +8,9 @@
 
 #include "fabric/net_priv.h"
 
-#define SEND_BLOCKS_MOST 2048 /* of a lane that programs fill */
+#define SEND_BLOCKS_MOST 2048 /* in a lane to which programs send */
 
-/* vb_timer_set() cannot fail: fab_reserve_alarms() made room for all. */
+/* vb_timer_set() cannot fail: fab_reserve_alarms() has made room. */
 void fab_arm(struct vb_fab_net *net, struct alarm *a, vb_time at)
 {
 	if (at != VB_NEVER)
@@ -94,7 +94,8 @@ static void free_queue(struct vb_fab_net *net, struct fifo *q)
 		fab_item_free(net, it);
 }
 
-/* Charges may belong to any end, so all queues go before any end does. */
+/* A queue may hold charges of any end, so the caller frees all queues before
+ * the first end. */
 static void free_queues(struct vb_fab_net *net, struct vb_fab_end *e)
 {
 	e->port->phys = FAB_DISABLED;
@@ -262,7 +263,8 @@ static struct item *new_item(struct vb_fab_net *net, const uint8_t *bytes,
 	return it;
 }
 
-/* May a frame begin its way at an external port? *@vl: its lane. */
+/* May a program's frame leave by the external port of @e? *@vl: on which lane.
+ * 0 or an error of vb_fab_send(). */
 static int check_send(struct vb_fab_end *e, const struct vb_lrh *h, size_t len,
 		      uint8_t *vl)
 {
@@ -303,7 +305,8 @@ static int send_by_port(struct vb_fab_end *e, const struct vb_lrh *h,
 	return 0;
 }
 
-/* Port 0 of a switch: find the output, so that a full or dead one is said. */
+/* Send from port 0 of a switch. This function looks for the output, so that the
+ * sender learns when that one is full or down. */
 static int send_by_route(struct vb_fab_end *e, const struct vb_lrh *h,
 			 const uint8_t *bytes, size_t len)
 {

@@ -20,27 +20,28 @@ struct vb_fab_net;
 
 enum vb_fab_taken {
 	FAB_TAKEN,
-	/* The receiver has no room: the frame stays in the port's buffer, and
-	 * later ones of its VL behind it, until vb_fab_resume(). On VL15 it is
-	 * dropped instead (IBA 7.6.4: VL15 has no flow control). */
+	/* The receiver has no room. The frame, and later ones of its VL, stay
+	 * in the port's buffer until the receiver calls vb_fab_resume(). A
+	 * frame on VL15 is dropped, for VL15 has no flow control (IBA
+	 * 7.6.4). */
 	FAB_HELD,
 };
 
 enum vb_fab_event {
-	FAB_EV_STATE,	  /* port->state changed (trap 128, async events) */
+	FAB_EV_STATE,	  /* port->state has changed */
 	FAB_EV_INTEGRITY, /* trap 129: too many errors in a row */
 	FAB_EV_OVERRUN,	  /* trap 130 */
-	FAB_EV_WATCHDOG, /* trap 131: flow control stopped; the link retrains */
+	FAB_EV_WATCHDOG, /* trap 131: no link packets came; the link retrains */
 	FAB_EV_PKEY,	 /* trap 259: P_Key enforcement of a switch port */
-	FAB_EV_ROOM,	 /* vb_fab_send() would no longer say -EAGAIN */
+	FAB_EV_ROOM,	 /* after -EAGAIN: vb_fab_send() takes frames again */
 };
 
 struct vb_fab_event_info {
 	enum vb_fab_event event;
-	uint8_t vl; /* FAB_EV_ROOM, FAB_EV_OVERRUN */
-	/* FAB_EV_STATE: management did it by vb_fab_set_state() or
-	 * vb_fab_set_phys() on this very port, so PortStateChange is not set
-	 * and no trap 128 is due (IBA 14.2.5.4). */
+	uint8_t vl; /* of FAB_EV_ROOM and FAB_EV_OVERRUN */
+	/* FAB_EV_STATE: vb_fab_set_state() or vb_fab_set_phys() on this very
+	 * port made the change. Then nobody sets PortStateChange, nor sends
+	 * trap 128 (IBA 14.2.5.4). */
 	bool by_management;
 	const uint8_t *frame; /* FAB_EV_PKEY: LRH to ICRC */
 	size_t len;
@@ -48,43 +49,44 @@ struct vb_fab_event_info {
 
 struct vb_fab_ops {
 	/*
-	 * A frame ends at @node, having come in at @port (0: a switch's own
-	 * LID, whatever the port was, but for VL15). That is: at adapters every
-	 * frame; at switches VL15 with the permissive LID (directed routes) or
-	 * the switch's own, by the port where it came in; and frames to the
-	 * switch's LID, or to a multicast LID with port 0 in its mask. @bytes:
-	 * @len bytes from the LRH to the ICRC, of a length that the LRH agrees
-	 * with, at least 20 (LRH, BTH... unless raw); valid until this returns.
-	 * The ICRC is not checked. It may call vb_fab_send().
+	 * A frame has reached its end at @node. @port is where it came in; 0:
+	 * it is for a switch's own LID, whatever that port was, and not on
+	 * VL15. An adapter gets every frame that comes in. A switch gets: on
+	 * VL15, frames with the permissive LID (directed routes) or its own
+	 * LID; and frames to its LID, or to a multicast LID whose mask has port
+	 * 0. @bytes: @len bytes, LRH to ICRC, as many as the LRH says and at
+	 * least 20 (LRH, BTH... unless raw); valid until this returns. Nobody
+	 * has checked the ICRC. This function may call vb_fab_send().
 	 */
 	enum vb_fab_taken (*on_local)(void *arg, struct vb_fab_node *node,
 				      uint8_t port, const uint8_t *bytes,
 				      size_t len, vb_time now);
-	/* Something happened at a port. May be NULL. */
+	/* An event of @port, described by @info. May be NULL. */
 	void (*on_event)(void *arg, struct vb_fab_node *node, uint8_t port,
 			 const struct vb_fab_event_info *info, vb_time now);
-	/* Every frame and link packet that starts to leave @port, LRH to VCRC
-	 * (a link packet: 6 bytes), for captures. May be NULL. */
+	/* For captures: @port begins to send this frame, LRH to VCRC, or this
+	 * link packet (6 bytes). May be NULL. */
 	void (*on_wire)(void *arg, struct vb_fab_node *node, uint8_t port,
 			const uint8_t *bytes, size_t len, vb_time now);
 	void *arg;
 };
 
-/* @seed: of the error injection. NULL: no memory. */
+/* @seed: of the random numbers for errors on links. NULL: no memory. */
 struct vb_fab_net *vb_fab_net_create(const struct vb_fab_ops *ops,
 				     uint64_t seed);
-/* Frees the nodes that were added, too. */
+/* Free the network, and the nodes that were added to it. */
 void vb_fab_net_destroy(struct vb_fab_net *net);
 
-/* Give a node to the network. 0; -ENOMEM: it stays the caller's. */
+/* Give a node to the network. 0; -ENOMEM: the caller keeps the node. */
 VB_MUST_CHECK int vb_fab_add(struct vb_fab_net *net, struct vb_fab_node *node);
 uint32_t vb_fab_nodes(const struct vb_fab_net *net);
-/* @index is in 0..vb_fab_nodes() - 1, in the order of vb_fab_add(). */
+/* The node that the (@index + 1)-th vb_fab_add() added; @index is in
+ * 0..vb_fab_nodes() - 1. */
 struct vb_fab_node *vb_fab_node(const struct vb_fab_net *net, uint32_t index);
 
 /* One link. Both directions are alike. */
 struct vb_fab_link_spec {
-	uint64_t bytes_per_sec; /* 0: what width and speed say */
+	uint64_t bytes_per_sec; /* 0: as the ports' width and speed say */
 	bool unpaced;		/* frames take no time on the wire */
 	vb_time delay;		/* one way */
 	uint32_t buffer; /* blocks of 64 bytes for each VL at the receiver; 0:
@@ -108,61 +110,63 @@ VB_MUST_CHECK int vb_fab_link(struct vb_fab_net *net, struct vb_fab_node *a,
 /* The port at the other end; NULL: @port has no link. */
 struct vb_fab_node *vb_fab_peer(const struct vb_fab_node *node, uint8_t port,
 				uint8_t *peer_port);
-/* Change rate, delay and errors of a running link, by either of its ports;
- * @buffer and @extended count from the next training on. 0; -EINVAL: no link.
- */
+/* Change rate, delay and errors of a running link, named by either of its
+ * ports. A change of @buffer or @extended waits for the next training. 0;
+ * -EINVAL: no link. */
 VB_MUST_CHECK int vb_fab_tune(struct vb_fab_net *net, struct vb_fab_node *node,
 			      uint8_t port, const struct vb_fab_link_spec *spec,
 			      vb_time now);
-/* Pull a cable, or plug it in again. 0; -EINVAL: no link. */
+/* Pull the cable (@in false) or plug it in. 0; -EINVAL: @port has no link. */
 VB_MUST_CHECK int vb_fab_plug(struct vb_fab_net *net, struct vb_fab_node *node,
 			      uint8_t port, bool in, vb_time now);
 
 /*
- * What PortInfo's states mean when they are set. Allowed are the state it is
- * in, FAB_ARMED from Init, FAB_ACTIVE from Armed, and FAB_DOWN, after which the
- * link trains again. 0; -EINVAL: not from this state, or no external port.
+ * Set the logical state of a port, as a Set of PortInfo does. Allowed are the
+ * state that the port has, FAB_ARMED from Init, FAB_ACTIVE from Armed, and
+ * FAB_DOWN, after which the link trains again. 0; -EINVAL: not allowed from the
+ * present state, or no external port.
  */
 VB_MUST_CHECK int vb_fab_set_state(struct vb_fab_net *net,
 				   struct vb_fab_node *node, uint8_t port,
 				   enum vb_fab_state state, vb_time now);
-/* FAB_DISABLED, FAB_POLLING (train again) or FAB_SLEEP (treated as Polling).
- * 0; -EINVAL. */
+/* Set the physical state of a port: FAB_DISABLED, FAB_POLLING (train again) or
+ * FAB_SLEEP (treated as Polling). 0; -EINVAL: another state, or no such
+ * port. */
 VB_MUST_CHECK int vb_fab_set_phys(struct vb_fab_net *net,
 				  struct vb_fab_node *node, uint8_t port,
 				  enum vb_fab_phys phys, vb_time now);
 
 /*
- * Send a frame of @len bytes, LRH to ICRC, from @port. The bytes are copied.
- * A LRH with VL 15 goes out on VL15; any other VL is replaced by that of the
- * frame's SL (SL2VL). At a switch, port 0 routes the frame by its DLID as if it
- * had come in there; another port is that port, by force (directed routes).
- * Allowed from within on_local(). 0; -EAGAIN: the queue of that VL is full, and
- * FAB_EV_ROOM comes when it no longer is (VL15: dropped and counted instead);
- * -ENETDOWN: the port is not Active (VL15: not in Init or above); -EMSGSIZE:
- * @len does not fit the LRH, or the MTU; -EINVAL: no such port; -EHOSTUNREACH:
- * port 0 and no route; -ENOMEM.
+ * Send a frame of @len bytes, LRH to ICRC, from @port. The bytes are copied. A
+ * frame whose LRH says VL 15 leaves on VL15; other frames leave on the VL of
+ * their SL (SL2VL). At a switch, port 0 routes the frame by its DLID as if it
+ * had come in there; another port sends it without a look at the DLID (directed
+ * routes). on_local() may call this. 0; -EAGAIN: the queue of that VL is full,
+ * and FAB_EV_ROOM comes when it has room (on VL15 the frame is dropped and
+ * counted instead); -ENETDOWN: the port is not Active (VL15: not in Init or
+ * above); -EMSGSIZE: @len does not fit the LRH, or the MTU; -EINVAL: no such
+ * port; -EHOSTUNREACH: no route, or no VL for that SL; -ENOMEM.
  */
 VB_MUST_CHECK int vb_fab_send(struct vb_fab_net *net, struct vb_fab_node *node,
 			      uint8_t port, const uint8_t *bytes, size_t len,
 			      vb_time now);
 /*
- * Bytes arrive from the link of an external port, as if its peer had sent them:
- * a frame, LRH to VCRC, or a link packet (6 or 10 bytes; no frame is that
- * short). Nothing in them is believed: what is wrong is counted as on any link.
- * For links whose other end is in another process. 0; -EINVAL: no link, or it
- * is down; -EMSGSIZE: no frame has that length; -ENOMEM.
+ * Bytes arrive from the link of an external port whose other end is in another
+ * process: a frame, LRH to VCRC, or a link packet (6 or 10 bytes; no frame is
+ * that short). The port checks them as it checks what comes from any peer, and
+ * counts what is wrong. 0; -EINVAL: no link, or it is down; -EMSGSIZE: no frame
+ * has that length; -ENOMEM.
  */
 VB_MUST_CHECK int vb_fab_arrive(struct vb_fab_net *net,
 				struct vb_fab_node *node, uint8_t port,
 				const uint8_t *bytes, size_t len, vb_time now);
-/* The receiver has room again for what it held at @port of an adapter, or port
- * 0 of a switch. */
+/* The receiver at @port of an adapter, or port 0 of a switch, has room again:
+ * hand out the frames to which on_local() said FAB_HELD. */
 void vb_fab_resume(struct vb_fab_net *net, struct vb_fab_node *node,
 		   uint8_t port, vb_time now);
 
-/* Bring the XmitWait counters of a port up to @now; without this they grow when
- * the wait ends. */
+/* Count the waits of a port that still last, up to @now, in its XmitWait
+ * counters. Otherwise a wait is counted only when it ends. */
 void vb_fab_settle(struct vb_fab_net *net, struct vb_fab_node *node,
 		   uint8_t port, vb_time now);
 

@@ -36,7 +36,7 @@ vb_time vb_fab_life_ns(uint8_t code)
 	return code > LIFE_MOST ? VB_NEVER : (vb_time)LIFE_UNIT_NS << code;
 }
 
-/* Data bytes a second of one lane: what 8b/10b (64b/66b) leaves of the rate. */
+/* Data bytes a second of one lane, without the overhead of 8b/10b (64b/66b). */
 static uint64_t lane_rate(const struct vb_fab_port *p)
 {
 	static const struct {

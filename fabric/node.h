@@ -2,11 +2,11 @@
 /*
  * The nodes of an InfiniBand fabric and their ports: every value that the data
  * plane obeys and that management reads and writes. All fields are plain values
- * in host byte order; the agents (mgmt) translate them from and to MADs, the
- * data plane (fabric) reads them whenever it handles a frame, so a change works
- * at once and nobody is told. Only the two states of a port are different: call
- * vb_fab_set_state() and vb_fab_set_phys() (fabric/net.h), which act on the
- * link.
+ * in host byte order. The agents (mgmt) translate them from and to MADs; the
+ * data plane (fabric) reads them for each frame, so a change takes effect at
+ * once and needs no further call. Only the two states of a port are different:
+ * vb_fab_set_state() and vb_fab_set_phys() (fabric/net.h) change them, because
+ * they act on the link.
  *
  * Codes are those of the attributes' fields (IBA 14.2.5): the comment names the
  * field where the name here does not. One thread owns a fabric; nothing here
@@ -58,7 +58,7 @@ enum vb_fab_width {
 	FAB_2X = 16,
 };
 enum vb_fab_speed { FAB_SDR = 1, FAB_DDR = 2, FAB_QDR = 4 };
-/* LinkSpeedExt bits; 0: none is in use, and LinkSpeed counts. */
+/* LinkSpeedExt bits; 0: none is in use, then LinkSpeed says the speed. */
 enum vb_fab_speed_ext {
 	FAB_FDR = 1,
 	FAB_EDR = 2,
@@ -68,9 +68,10 @@ enum vb_fab_speed_ext {
 
 /*
  * What a port counts. Counters only grow, in 64 bits, and only the data plane
- * (FAB_QP1_DROPPED: mgmt) adds to them: the performance agent keeps what each
- * was when somebody reset it, and saturates. Words are units of 4 bytes, from
- * the LRH to the ICRC. The lists are the attributes that show them.
+ * (FAB_QP1_DROPPED: mgmt) adds to them. The performance agent subtracts the
+ * value that each had when a manager reset it, and limits the result to the
+ * width of its field. Words are units of 4 bytes, from the LRH to the ICRC. The
+ * headings name the attributes that show the counters.
  */
 enum vb_fab_counter {
 	/* PortCounters (IBA 16.1.3.5) */
@@ -87,7 +88,7 @@ enum vb_fab_counter {
 	FAB_OVERRUNS,	     /* ExcessiveBufferOverrunErrors */
 	FAB_QP1_DROPPED,
 	FAB_VL15_DROPPED,
-	FAB_XMIT_WAIT, /* ticks of VB_FAB_TICK_NS: data, but no credit */
+	FAB_XMIT_WAIT, /* ticks in which data waited for credits */
 	/* PortCountersExtended */
 	FAB_XMIT_WORDS,
 	FAB_RCV_WORDS,
@@ -95,15 +96,15 @@ enum vb_fab_counter {
 	FAB_RCV_PKTS,
 	FAB_XMIT_MCAST_PKTS,
 	FAB_RCV_MCAST_PKTS,
-	/* PortRcvErrorDetails: FAB_RCV_ERRORS and FAB_RCV_SWITCH_RELAY again,
-	 * by cause */
+	/* PortRcvErrorDetails: the causes of FAB_RCV_ERRORS and
+	 * FAB_RCV_SWITCH_RELAY */
 	FAB_RCV_LOCAL_PHYSICAL, /* VCRC, and frames that end early */
 	FAB_RCV_MALFORMED,	/* length, version, LNH, VL not operational */
 	FAB_RCV_OVERRUN,
 	FAB_RCV_DLID_MAPPING, /* no entry in the forwarding table */
 	FAB_RCV_VL_MAPPING,   /* SL2VL says VL15 or a VL that is not there */
-	FAB_RCV_LOOPING,      /* back to the port where it came in */
-	/* PortXmitDiscardDetails: FAB_XMIT_DISCARDS again, by cause */
+	FAB_RCV_LOOPING,      /* it would leave where it came in */
+	/* PortXmitDiscardDetails: the causes of FAB_XMIT_DISCARDS */
 	FAB_XMIT_INACTIVE,
 	FAB_XMIT_NEIGHBOR_MTU,
 	FAB_XMIT_LIFETIME, /* SwitchLifeTime */
@@ -160,7 +161,7 @@ struct vb_fab_cc {
  * port 0's.
  */
 struct vb_fab_port {
-	/* The link. The data plane sets these; read only for mgmt. */
+	/* The link. The data plane sets these; mgmt only reads them. */
 	uint8_t state; /* enum vb_fab_state */
 	uint8_t phys;  /* enum vb_fab_phys */
 	uint8_t width_active, speed_active, speed_ext_active;
@@ -208,7 +209,7 @@ struct vb_fab_port {
 	bool client_reregister;
 	uint16_t max_credit_hint;
 	uint32_t round_trip; /* LinkRoundTripLatency: 24 bits, 0xffffff none */
-	/* Adapters count these; M_Key violations count everywhere. */
+	/* mgmt counts these at the node's own port (mgmt/sma.h). */
 	uint16_t mkey_violations, pkey_violations, qkey_violations;
 
 	/* Congestion control: a switch marks, an adapter slows down. */
@@ -273,7 +274,8 @@ struct vb_fab_node {
 	void *mgmt;	/* the agents' own */
 };
 
-/* What vb_fab_node_create() makes; 0 takes the default in brackets. */
+/* What the caller of vb_fab_node_create() wants; 0 stands for the default in
+ * brackets. */
 struct vb_fab_node_spec {
 	uint8_t kind, ports;
 	uint64_t guid;	     /* needed; the node's. Port p of an adapter: +p */
@@ -290,11 +292,11 @@ struct vb_fab_node_spec {
 };
 
 /*
- * A node whose ports are Down and Polling (a switch's port 0: LinkUp, Active)
- * and whose tables are those of a node without a subnet manager: no LIDs,
- * linear entries VB_FAB_NO_PORT, P_Key 0xffff at index 0, SL i on VL i modulo
- * the number of VLs, every VL in the low arbitration table with weight 4.
- * The caller owns it. NULL: no memory, or no ports, or more than
+ * Make a node, which the caller owns. Its ports are Down and Polling (a
+ * switch's port 0: LinkUp, Active) and its tables are those before a subnet
+ * manager has set any: no LIDs, linear entries VB_FAB_NO_PORT, P_Key 0xffff at
+ * index 0, SL i on VL i modulo the number of VLs, every VL in the low
+ * arbitration table with weight 4. NULL: no memory, or no ports, or more than
  * VB_FAB_PORTS_MAX, or another value out of its range.
  */
 struct vb_fab_node *vb_fab_node_create(const struct vb_fab_node_spec *spec);

@@ -37,13 +37,13 @@ static void recv_flow(struct vb_fab_end *e, struct item *it, vb_time now)
 	fab_item_free(e->net, it);
 }
 
-/* Is the VCRC wrong? Bytes that no link changed are not looked at. */
+/* Is the VCRC wrong? Computed only if a link has changed bytes. */
 static bool is_damaged(const struct frame *f)
 {
 	return f->altered && vb_vcrc(f->bytes, f->len) != f->vcrc;
 }
 
-/* Counts the frame, and finds out whether it is bad. */
+/* Count the frame at the port, and set it->bad if it is damaged. */
 static void count_arrival(struct vb_fab_end *e, struct item *it)
 {
 	struct vb_fab_port *p = e->port;
@@ -65,8 +65,8 @@ static void count_arrival(struct vb_fab_end *e, struct item *it)
 	}
 }
 
-/* Charge the buffer of the VL on which the frame was sent. False: it has no
- * room, so the peer broke the rules of credits. */
+/* Charge the buffer of the VL on which the peer sent the frame. False: it has
+ * no room (the peer sent more than its credits), or memory is exhausted. */
 static bool charge_item(struct vb_fab_end *e, struct item *it)
 {
 	struct vb_fab_event_info info = { .event = FAB_EV_OVERRUN,
@@ -117,7 +117,7 @@ static void hold_item(struct vb_fab_end *e, struct item *it)
 	fab_push(&e->held[it->vl], it);
 }
 
-/* The frame ends here, at end @e: the one where it came in, or port 0. */
+/* Hand out a frame whose way ends at @e, where it came in, or at port 0. */
 static void deliver(struct vb_fab_end *e, struct item *it, vb_time now)
 {
 	if (it->bad)
@@ -146,8 +146,9 @@ static struct vb_fab_end *end_of(struct vb_fab_end *e, unsigned port)
 	return e->node->port[port].end;
 }
 
-/* When the frame may begin to leave by @out. Cutting through needs an output
- * that is not faster than the input, or it would run out of bytes. */
+/* When the frame may begin to leave by @out. If @out is faster than @in, the
+ * whole frame must be here first: a frame cut through would run out of
+ * bytes. */
 static vb_time ready_at(const struct vb_fab_end *in,
 			const struct vb_fab_end *out, const struct item *it,
 			vb_time now)
@@ -187,7 +188,7 @@ static enum vb_fab_drop forward(struct vb_fab_end *in, struct item *it,
 	return DROP_NOT;
 }
 
-/* Another copy of what is in @it. NULL: no memory. */
+/* Another item for the same frame and charge. NULL: no memory. */
 static struct item *twin(struct vb_fab_net *net, const struct item *it)
 {
 	struct item *copy = fab_item_new(net);
@@ -222,7 +223,8 @@ static void forward_mcast(struct vb_fab_end *in, struct item *it,
 	fab_item_free(in->net, it);
 }
 
-/* VL15 of a directed route, and whatever is for the switch itself. */
+/* A frame for the switch: on VL15 the port where it came in hands it out, else
+ * port 0. */
 static void deliver_in_switch(struct vb_fab_end *in, struct item *it,
 			      vb_time now)
 {
@@ -250,7 +252,7 @@ enum vb_fab_drop fab_relay(struct vb_fab_end *in, struct item *it, vb_time now)
 	return DROP_NOT;
 }
 
-/* A frame that no later check stops. */
+/* Handle a frame that has passed the checks of the port. */
 static void accept_frame(struct vb_fab_end *e, struct item *it, vb_time now)
 {
 	if (it->vl != VB_VL_MGMT && e->port->state == FAB_ARMED)
@@ -268,7 +270,8 @@ static void recv_frame(struct vb_fab_end *e, struct item *it, vb_time now)
 	enum vb_fab_drop drop;
 
 	count_arrival(e, it);
-	/* What is charged counts as arrived, so this comes before any drop. */
+	/* Charge before any drop: the peer has counted this frame as sent, so
+	 * it must count as arrived. */
 	if (!charge_item(e, it) || (it->bad && !cuts_through(e->node))) {
 		fab_item_free(e->net, it);
 		return;
@@ -291,7 +294,7 @@ static void recv_frame(struct vb_fab_end *e, struct item *it, vb_time now)
 	fab_item_free(e->net, it);
 }
 
-/* A frame with the VCRC that follows it; the inverted one means EBP. */
+/* The item for a frame that its VCRC follows; an inverted VCRC means EBP. */
 static struct item *item_of_frame(struct vb_fab_net *net, const uint8_t *bytes,
 				  size_t len)
 {

@@ -40,8 +40,8 @@ static bool pkey_allowed(const struct vb_fab_port *p,
 	return false;
 }
 
-/* IBA 18.2.4.2: partitions are enforced on the external ports of switches, not
- * on VL15. */
+/* Does @p discard the frame for its P_Key, or as a raw frame? Only external
+ * ports of switches do, and not on VL15 (IBA 18.2.4.2). */
 static enum vb_fab_drop enforce(const struct vb_fab_port *p,
 				const struct vb_fab_view *v, bool pkey,
 				bool raw, enum vb_fab_drop by_pkey,

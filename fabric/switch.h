@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a port does with a frame that comes in, and where a switch sends it: the
- * checks of IBA 7.7 and 18.2.5 as pure functions of the node's tables. Nothing
- * here queues or counts; the caller counts what is in the verdict.
+ * checks of IBA 7.7 and 18.2.5 as pure functions of the node's tables. They
+ * queue and count nothing: the caller does, as the result says.
  */
 #ifndef FABRIC_SWITCH_H
 #define FABRIC_SWITCH_H
@@ -17,18 +17,18 @@ struct vb_fab_view {
 	struct vb_lrh lrh;
 };
 
-/* Why a frame goes no further: a row of a table says what counts it. */
+/* Why a port drops a frame; struct vb_fab_drop_row says which counters grow. */
 enum vb_fab_drop {
 	DROP_NOT,
 	DROP_MALFORMED, /* length, version, next header, receiver's MTU */
 	DROP_LANE,	/* its VL is not operational */
-	DROP_STATE,	/* the port takes no data in this state */
+	DROP_STATE,	/* in its state the port takes no data */
 	DROP_PKEY_IN,
 	DROP_RAW_IN,
 	DROP_NO_ROUTE,
 	DROP_LOOP,
 	DROP_SL, /* SL2VL gives no lane */
-	/* These are the output port's. */
+	/* The output port finds these: */
 	DROP_PKEY_OUT,
 	DROP_RAW_OUT,
 	DROP_INACTIVE,
@@ -36,34 +36,35 @@ enum vb_fab_drop {
 	DROPS
 };
 
-/* What counts a drop; FAB_COUNTERS: nothing more. */
+/* The counters that grow with a drop; FAB_COUNTERS: no detail counter does. */
 struct vb_fab_drop_row {
 	enum vb_fab_counter count, detail;
 };
 extern const struct vb_fab_drop_row vb_fab_drops[DROPS];
 
-/* The checks at a link's end, of switches and adapters. */
+/* What a port of a switch or adapter checks of each frame that comes in. */
 enum vb_fab_drop vb_fab_check_in(const struct vb_fab_node *node, uint8_t port,
 				 const struct vb_fab_view *v);
 
-/* Where to: the ports as a mask, with bit 0 for the switch itself. */
+/* The ports by which a frame leaves: @port, or the mask of a multicast frame,
+ * in which bit 0 is the switch itself. */
 struct vb_fab_route {
-	enum vb_fab_drop drop; /* unless DROP_NOT there are no ports */
+	enum vb_fab_drop drop; /* if not DROP_NOT, there is no port */
 	bool mcast;
 	uint8_t port; /* the port, if not mcast */
 	struct vb_fab_mcast mask;
 };
 
 /*
- * The output of a frame that came in at @in (0: from the switch's own port 0).
- * Multicast masks lack @in.
+ * Where a switch sends the frame that came in at @in (0: its own port 0 sends
+ * it). The mask of a multicast frame never has @in.
  */
 void vb_fab_route(const struct vb_fab_node *node, uint8_t in,
 		  const struct vb_fab_view *v, struct vb_fab_route *r);
 
 /*
  * May a frame from port @in leave by the external port @out, and on which lane?
- * *@vl is set when this returns DROP_NOT.
+ * Sets *@vl to the lane when it returns DROP_NOT.
  */
 enum vb_fab_drop vb_fab_check_out(const struct vb_fab_node *node, uint8_t in,
 				  uint8_t out, const struct vb_fab_view *v,

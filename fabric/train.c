@@ -7,8 +7,8 @@
  *     Down -> Init -> Armed -> Active     logical; Init by training, the others
  *                                         by management, Active also by data
  *
- * A watchdog that sees no credits for too long sends the link through Recovery,
- * which keeps the logical state and the queues, and loses what is on the wire.
+ * A link whose watchdog sees no link packets for too long goes to Recovery: its
+ * ends keep the logical state and the queues, but lose what is on the wire.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static struct vb_fab_end *end_at(const struct vb_fab_node *node, uint8_t port)
 	return node->port[port].end;
 }
 
-/* An external port's end with a link. */
+/* The end of an external port that has a link; or NULL. */
 static struct vb_fab_end *linked_end(const struct vb_fab_node *node,
 				     uint8_t port)
 {
@@ -71,13 +71,14 @@ void fab_state_by_link(struct vb_fab_end *e, enum vb_fab_state state)
 	if (e->port->state == state)
 		return;
 	e->port->state = (uint8_t)state;
-	/* IBA 14.2.5.4: to and from Down, not Armed to Active. */
+	/* A switch notes a change to or from Down, not Armed to Active (IBA
+	 * 14.2.5.4). */
 	if (counts && e->node->kind == FAB_SWITCH)
 		e->node->sw.state_change = true;
 	tell_state(e, false);
 }
 
-/* The rate that both ends carry, or the one that the link was given. */
+/* The link's rate: the one that its owner chose, or that of width and speed. */
 static void set_rate(struct vb_fab_end *e)
 {
 	const struct vb_fab_link_spec *s = &e->link->spec;
@@ -89,7 +90,7 @@ static void set_rate(struct vb_fab_end *e)
 		e->byte_time = (VB_SEC << FRACTION) / rate;
 }
 
-/* The highest bit that both have. */
+/* The highest bit that is in both @a and @b. */
 static uint8_t best(uint8_t a, uint8_t b)
 {
 	unsigned both = a & b;
@@ -166,7 +167,7 @@ static void lose_link(struct vb_fab_end *e, bool by_management)
 	fab_flush_lanes(e);
 }
 
-/* Both ends go down. @by: the port where management asked for it, or NULL. */
+/* Take both ends down. @by: the one where management asked for it, or NULL. */
 static void take_down(struct link *l, const struct vb_fab_end *by)
 {
 	bool up_a = l->a->port->state != FAB_DOWN;
@@ -182,7 +183,7 @@ static void take_down(struct link *l, const struct vb_fab_end *by)
 		tell_state(l->b, l->b == by);
 }
 
-/* Begin to train, if both ends are there and want to. */
+/* Begin to train if the cable is plugged in and neither end is disabled. */
 static void try_train(struct link *l, vb_time now)
 {
 	struct vb_fab_port *a = l->a->port, *b = l->b->port;
@@ -214,7 +215,7 @@ void fab_train_fire(struct link *l, vb_time now)
 			fab_state_by_link(ends[i], FAB_INIT);
 }
 
-/* IBA 7.9.4.1: the watchdog of flow control expired at @e. */
+/* Retrain, because the flow control watchdog expired at @e (IBA 7.9.4.1). */
 static void recover(struct vb_fab_end *e, vb_time now)
 {
 	struct vb_fab_event_info info = { .event = FAB_EV_WATCHDOG };
@@ -231,8 +232,8 @@ static void recover(struct vb_fab_end *e, vb_time now)
 	fab_event(e, &info);
 }
 
-/* Of VL0, and of the lanes that the peer has told of since training: it may
- * have fewer. */
+/* Has a lane got no link packet for too long? Counts VL0, and lanes for which
+ * the peer has sent one since training, because it may have fewer lanes. */
 static bool watchdog_bites(const struct vb_fab_end *e, vb_time now)
 {
 	vb_time most =
@@ -244,8 +245,8 @@ static bool watchdog_bites(const struct vb_fab_end *e, vb_time now)
 	return false;
 }
 
-/* Time to repeat the link packets. A link that loses nothing needs no repeats,
- * so its ends only tell what changed; thousands of idle links cost nothing. */
+/* The time to repeat link packets has come. On a link that loses nothing the
+ * ends send only what changed: so thousands of idle links cost nothing. */
 void fab_flow_fire(struct vb_fab_end *e, vb_time now)
 {
 	bool noisy = is_noisy(e->link, now);
@@ -257,7 +258,8 @@ void fab_flow_fire(struct vb_fab_end *e, vb_time now)
 		recover(e, now);
 		return;
 	}
-	/* Whatever the manager has made operational: it tells nobody. */
+	/* All lanes that the port has: the subnet manager makes some of them
+	 * operational, and does not tell this code which. */
 	for (unsigned vl = 0; vl < vls; vl++)
 		if (noisy || !vb_flow_is_told(&e->flow[vl]))
 			e->tell |= (uint16_t)(1u << vl);
@@ -330,7 +332,7 @@ struct vb_fab_node *vb_fab_peer(const struct vb_fab_node *node, uint8_t port,
 	return e->peer->node;
 }
 
-/* The watchdog of a link that was quiet begins now. */
+/* Start the watchdog anew, since nobody sent link packets on a quiet link. */
 static void hear_afresh(struct vb_fab_end *e, vb_time now)
 {
 	for (unsigned vl = 0; vl < DATA_VLS; vl++)
@@ -348,7 +350,7 @@ int vb_fab_tune(struct vb_fab_net *net, struct vb_fab_node *node, uint8_t port,
 		return -EINVAL;
 	l = e->link;
 	net->now = VB_MAX(net->now, now);
-	/* What was lost until now is made up for by some more repeats. */
+	/* Credits lost until now: some more repeats tell the peer again. */
 	if (is_noisy(l, net->now))
 		l->noisy_until = net->now + 3 * VB_FLOW_PERIOD * 4 +
 				 2 * (l->spec.delay + spec->delay);

@@ -6,13 +6,13 @@
 #include "fabric/net_priv.h"
 
 #define VL15_BLOCKS_MOST 1024 /* VL15 has a buffer, and no credits */
-#define ROOM_BLOCKS	 1024 /* a sender hears of room below that */
-#define STALL_TIMES	 8    /* HOQ lives that a stalled lane discards */
+#define ROOM_BLOCKS	 1024 /* FAB_EV_ROOM comes when a lane has so few */
+#define STALL_TIMES	 8    /* HOQ lives for which a stalled lane discards */
 /* On the wire a packet has a start and an end delimiter of a byte each. */
 #define DELIMITERS 2
 #define FRACTION   20 /* bits of a nanosecond in byte_time */
 #define BTH_FECN   0x80
-#define BURST_BITS 16 /* of one error; CRCs of 16 bits find each */
+#define BURST_BITS 16 /* longest error: a CRC of 16 bits finds each */
 
 static bool can_send_data(const struct vb_fab_end *e)
 {
@@ -25,7 +25,7 @@ void fab_kick(struct vb_fab_end *e, vb_time at)
 		fab_arm_by(e->net, &e->xmit, VB_MAX(at, e->busy));
 }
 
-/* XmitWait ends: count the ticks. */
+/* A wait for credits has ended: count its ticks. */
 static void end_wait(uint64_t *ticks, vb_time *since, vb_time now)
 {
 	if (*since == VB_NEVER)
@@ -34,7 +34,7 @@ static void end_wait(uint64_t *ticks, vb_time *since, vb_time now)
 	*since = VB_NEVER;
 }
 
-/* Count the ticks until now of a wait that goes on. */
+/* Count the ticks of a wait up to @now, and let the wait go on. */
 static void settle_wait(uint64_t *ticks, vb_time *since, vb_time now)
 {
 	if (*since == VB_NEVER || now < *since)
@@ -122,8 +122,8 @@ static vb_time later(vb_time t, vb_time span)
 	return span == VB_NEVER ? VB_NEVER : t + span;
 }
 
-/* When the first item of a lane is too old, and what counts that. Only switches
- * have these limits (IBA 18.2.5.4), and not for VL15. */
+/* When the lane must discard its first item as too old, and which counter grows
+ * then. Only switches have these limits (IBA 18.2.5.4), and not for VL15. */
 static vb_time deadline(const struct vb_fab_end *e, unsigned vl,
 			enum vb_fab_counter *why)
 {
@@ -144,7 +144,8 @@ static vb_time deadline(const struct vb_fab_end *e, unsigned vl,
 	return VB_MIN(life, hoq);
 }
 
-/* A lane that loses VLStallCount items in a row to the HOQ limit stalls. */
+/* The lane has lost an item to the HOQ limit. After VLStallCount in a row it
+ * stalls. */
 static void note_hoq(struct vb_fab_end *e, struct lane *l, vb_time now)
 {
 	vb_time life = vb_fab_life_ns(e->port->hoq_life);
@@ -168,7 +169,8 @@ static void tell_room(struct vb_fab_end *e, unsigned vl)
 	fab_event(e, &info);
 }
 
-/* Discard what is too old, and what was found bad before it began to leave. */
+/* Discard first items that are too old, or that turned out bad before they
+ * began to leave. */
 static void prune(struct vb_fab_end *e, unsigned vl, vb_time now)
 {
 	struct lane *l = &e->lane[vl];
@@ -189,7 +191,8 @@ static void prune(struct vb_fab_end *e, unsigned vl, vb_time now)
 	}
 }
 
-/* The lanes whose first item may leave now; notes which lack only credits. */
+/* The lanes whose first item may leave now. For a lane that lacks only credits,
+ * its wait begins. */
 static uint16_t able_lanes(struct vb_fab_end *e, vb_time now)
 {
 	uint16_t able = 0;
@@ -211,8 +214,8 @@ static uint16_t able_lanes(struct vb_fab_end *e, vb_time now)
 	return able;
 }
 
-/* How long @bytes are on the wire. The fraction of a nanosecond is kept, so
- * that frames in a row take what they must. */
+/* How long @bytes are on the wire. Keeps the fraction of a nanosecond for the
+ * next frame, so that frames in a row take their exact time together. */
 static vb_time wire_time(struct vb_fab_end *e, size_t bytes, vb_time now)
 {
 	uint64_t t = (bytes + DELIMITERS) * e->byte_time;
@@ -223,8 +226,8 @@ static vb_time wire_time(struct vb_fab_end *e, size_t bytes, vb_time now)
 	return t >> FRACTION;
 }
 
-/* The bytes as a capture sees them: with VL and VCRC, which is inverted behind
- * a frame that is known to be bad (IBA 7.8.3). */
+/* Show on_wire() the bytes with VL and VCRC. Behind a frame that is known to be
+ * bad the VCRC is inverted (IBA 7.8.3). */
 static void show_wire(struct vb_fab_end *e, struct item *it, vb_time now)
 {
 	struct vb_fab_net *net = e->net;
@@ -260,8 +263,8 @@ static void flip_bits(struct vb_fab_net *net, uint8_t *bytes, size_t len)
 			(uint8_t)((burst >> i & 1) << (at + i) % 8);
 }
 
-/* Frames are shared, so one that changes is copied. Without memory it stays as
- * it was. */
+/* Change bits of the frame in a copy, since other items share the frame.
+ * Without memory for the copy the frame stays as it was. */
 static void corrupt(struct vb_fab_net *net, struct item *it)
 {
 	struct frame *f;
@@ -283,7 +286,7 @@ static void corrupt(struct vb_fab_net *net, struct item *it)
 	it->frame = f;
 }
 
-/* The item is on the link until its tail arrives, unless it gets lost. */
+/* Put the item on the peer's wire, or drop it as lost if chance says so. */
 static void put_on_wire(struct vb_fab_end *e, struct item *it, size_t bytes,
 			vb_time now)
 {
@@ -307,7 +310,7 @@ static void put_on_wire(struct vb_fab_end *e, struct item *it, size_t bytes,
 		fab_arm(net, &to->recv, fab_due(to, it));
 }
 
-/* One link packet, for the lowest VL that owes one. */
+/* Send a link packet for the lowest VL that owes the peer one. */
 static void send_flow(struct vb_fab_end *e, vb_time now)
 {
 	unsigned vl = (unsigned)__builtin_ctz(e->tell);
@@ -367,7 +370,7 @@ static void send_frame(struct vb_fab_end *e, unsigned vl, vb_time now)
 	tell_room(e, vl);
 }
 
-/* Send one thing. False: nothing may leave now. */
+/* Send one link packet or frame. False: nothing may leave now. */
 static bool xmit_one(struct vb_fab_end *e, vb_time now)
 {
 	uint16_t able;
@@ -389,8 +392,8 @@ static bool xmit_one(struct vb_fab_end *e, vb_time now)
 	return true;
 }
 
-/* Nothing can leave: wait for the next frame's head or the next limit of time,
- * whatever is first; credits come by themselves. */
+/* Nothing can leave. Set the alarm to the next frame's head or the next limit
+ * of time, whatever is first; when credits come, fab_kick() ends the wait. */
 static void rest_end(struct vb_fab_end *e, vb_time now)
 {
 	vb_time next = VB_NEVER;
@@ -414,7 +417,7 @@ static void rest_end(struct vb_fab_end *e, vb_time now)
 
 void fab_xmit_fire(struct vb_fab_end *e, vb_time now)
 {
-	/* A callback may bring the link down. */
+	/* Each turn checks the state: a callback may take the link down. */
 	while (e->port->phys == FAB_LINK_UP) {
 		if (now < e->busy) {
 			fab_arm(e->net, &e->xmit, e->busy);
@@ -433,8 +436,8 @@ void fab_xmit_fire(struct vb_fab_end *e, vb_time now)
 	}
 }
 
-/* Annex A10: mark when the queue is long and this port is what makes it so,
- * that is, when it has credits. */
+/* Set FECN when the lane's queue is long and this port has credits, so that it
+ * and not the next node causes the congestion (annex A10). */
 static void mark(struct vb_fab_end *e, struct item *it)
 {
 	const struct vb_fab_marking *m = &e->port->marking;

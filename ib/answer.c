@@ -55,8 +55,8 @@ static enum vb_fault read_memory(struct vb_qp *qp, const struct vb_answer *a,
 	return fault;
 }
 
-/* Send the next packet of a READ response. The key is checked for each packet,
- * since the region may have been deregistered since the last. */
+/* Send the next packet of a READ response. This checks the key for each packet,
+ * since the program may have deregistered the region since the last one. */
 static enum vb_fault put_response(struct vb_qp *qp, const struct vb_answer *a,
 				  struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
@@ -100,11 +100,11 @@ static void ib_finish(struct vb_qp *qp, const struct vb_answer *a)
 }
 
 /*
- * The memory to be read is gone. A requester that still needs it must be told.
- * But a duplicate request may come from one that has received everything and
- * has told its program, which then deregistered the region rightfully: such a
- * requester ignores a NAK for a PSN that it has passed, and this side does not
- * move to ERR.
+ * The memory to be read is gone. A requester that still needs it must get a
+ * NAK. But if the request is a duplicate, its requester may have received
+ * everything and told its program, and that may be why this side's program has
+ * rightfully deregistered the region. Such a requester ignores a NAK for a PSN
+ * that it has passed, and this side does not move to ERR.
  */
 static void ib_answer_give_up(struct vb_qp *qp, const struct vb_answer *a,
 			      enum vb_fault fault) VB_REQUIRES(qp->drive)
@@ -112,8 +112,8 @@ static void ib_answer_give_up(struct vb_qp *qp, const struct vb_answer *a,
 	struct vb_resp *resp = &vb_rc(qp)->resp;
 	uint32_t psn = vb_psn_add(a->run_psn, a->sent);
 
-	/* The other process has no room now; the requester will repeat its
-	 * request. */
+	/* The other process has no room now: drop this answer; the requester
+	 * repeats its request. */
 	if (fault == FAULT_NO_RQE) {
 		vb_replay_done(&resp->replay);
 		return;
@@ -147,8 +147,8 @@ static void answer_next(struct vb_qp *qp, struct vb_answer *a,
 		ib_finish(qp, a);
 }
 
-/* Send a NAK for a gap; a peer capable of selective repeat gets the bitmap of
- * the packets after it. */
+/* Send a NAK for a gap. If the peer repeats selectively, add the bitmap of the
+ * packets that have arrived after the gap. */
 static void put_gap(struct vb_qp *qp, struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
 	struct vb_rc *rc = vb_rc(qp);
@@ -186,10 +186,10 @@ static void put_nak(struct vb_qp *qp, struct vb_txq *out) VB_REQUIRES(qp->drive)
 	put_aeth(qp, resp->nak_syndrome, resp->nak_psn, out);
 }
 
-/* Acknowledge a SEND or WRITE, never a READ or atomic even if that was accepted
- * last: only its own response completes it (IBA 9.7.5.1.2), and some requesters
- * (Linux rxe) take a plain ACK of a READ for its end and never notice that the
- * data is missing. */
+/* Acknowledge up to the last SEND or WRITE, even if a READ or atomic was
+ * accepted after it: only a response completes these (IBA 9.7.5.1.2), and some
+ * requesters (Linux rxe) take a plain ACK of a READ for its end and never
+ * notice that the data is missing. */
 static void put_ack(struct vb_qp *qp, struct vb_txq *out) VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;

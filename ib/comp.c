@@ -33,7 +33,7 @@ void vb_comp_retire(struct vb_qp *qp)
 	}
 }
 
-/* Everything before @psn is done; @psn is after una. */
+/* The WQEs may complete up to @psn, which is after una: move una there. */
 static void advance(struct vb_qp *qp, uint32_t psn, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
@@ -83,9 +83,9 @@ static void take_ack(struct vb_qp *qp, uint32_t psn, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
-	/* The peer acknowledged the probe alone. Either the probe was the
-	 * missing packet, and the peer dropped what followed it; or the peer is
-	 * slow, acknowledges each packet that asks, and the next ACK follows
+	/* The peer has acknowledged the probe alone. Either the probe was the
+	 * missing packet, and the peer dropped what followed it. Or the peer is
+	 * slow and acknowledges each packet that asks, so the next ACK follows
 	 * soon. */
 	bool probed = req->probes && psn == req->una;
 
@@ -114,8 +114,8 @@ static void ib_take_rnr(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 		return;
 	}
 	req->rnr_retries += qp->attr.rnr_retry < 7;
-	/* The peer is alive: losses between RNR NAKs must not add up to an
-	 * error while its program posts no receive. */
+	/* The peer is alive. While its program posts no receive, losses between
+	 * RNR NAKs must not add up to an error. */
 	req->retries = req->probes = 0;
 	vb_req_go_back(qp, now);
 	req->rnr_at = now + vb_rnr_ns(pkt->aeth.syndrome & 0x1f);
@@ -127,7 +127,7 @@ static void take_fatal_nak(struct vb_qp *qp, uint8_t syndrome, uint32_t psn,
 			   vb_time now) VB_REQUIRES(qp->drive)
 {
 	acknowledge(qp, psn, now);
-	/* Responses that were lost before it will not be sent again. */
+	/* The peer sends no earlier responses again, should they be lost. */
 	while (vb_rc_sends(qp)) {
 		const struct vb_send_wqe *wqe = oldest(qp);
 		uint32_t end = vb_psn_add(wqe->first_psn, wqe->psn_count);
@@ -197,8 +197,8 @@ static enum vb_wc_status ib_comp_take_read(struct vb_qp *qp,
 	if (wqe->op == WR_ATOMIC_WRITE)
 		return is_last && pkt->payload_bytes == 0 ? WC_SUCCESS
 							  : WC_BAD_RESP_ERR;
-	/* A peer that repeats selectively answers a request for a part of the
-	 * responses with First to Last packets of its own. */
+	/* Asked for a part of the responses, a peer that repeats selectively
+	 * sends them as First to Last packets of their own. */
 	if (wqe->op != WR_READ || (!is_last && pkt->bth.psn == last) ||
 	    (is_last && pkt->bth.psn != last && !vb_rc(qp)->selective))
 		return WC_BAD_RESP_ERR;
@@ -278,7 +278,7 @@ static void take_answer(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 		advance(qp, vb_psn_add(psn, 1), now);
 }
 
-/* Handle the kept responses whose turn has come. */
+/* Handle the responses kept in req->ooo that are now the next ones. */
 static void ib_comp_take_kept(struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
 {

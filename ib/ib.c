@@ -69,8 +69,8 @@ static void rc_enter(struct vb_qp *qp, enum vb_qp_state from,
 				 qp->attr.max_dest_rd_atomic);
 		vb_req_drain(qp);
 	}
-	/* RESET and INIT send nothing, and the move to RTR starts over. For ERR
-	 * see vb_rc_send(). */
+	/* In RESET and INIT nothing is sent, and the move to RTR resets all.
+	 * For ERR see vb_rc_send(). */
 }
 
 static const struct vb_transport rc_transport = {
@@ -91,7 +91,7 @@ const struct vb_transport_ops vb_rc_ops = {
 	.waits_until = vb_req_waits_until,
 };
 
-/* XRC's reply goes out on another queue pair, so its ACKs are not delayed. */
+/* XRC: the program replies by another queue pair, so an ACK need not wait. */
 const struct vb_transport_ops vb_xrc_ops = {
 	.name = "xrc",
 	.recv = { vb_resp_recv, vb_comp_recv },

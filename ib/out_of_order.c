@@ -99,7 +99,7 @@ bool vb_ooo_keep(struct vb_adapter *a, struct vb_ooo *e,
 		return false;
 	if (is_there(e, psn))
 		return true;
-	ib_drop(a, e, psn); /* left over from an earlier use of the slot */
+	ib_drop(a, e, psn); /* of an earlier use of the slot */
 	p = copy_of(a, pkt);
 	if (!p)
 		return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Packets that arrived before their turn, kept until it comes: the receiver's
- * half of selective repeat. They are taken out in the order of PSNs and then
- * handled like every packet, so that nothing is checked or placed out of order:
- * programs that spin on the last byte of a message rely on that. */
+/* The receiver's half of selective repeat: it keeps packets that arrive before
+ * their turn. It takes them out in the order of PSNs and then handles them like
+ * every packet, so it checks and places nothing out of order: programs that
+ * spin on the last byte of a message rely on that. */
 #ifndef IB_OUT_OF_ORDER_H
 #define IB_OUT_OF_ORDER_H
 
@@ -20,25 +20,25 @@ struct vb_ooo_pkt {
 };
 
 struct vb_ooo {
-	struct vb_ooo_pkt **slots; /* by PSN; NULL: none was ever kept */
+	struct vb_ooo_pkt **slots; /* by PSN; NULL: no packet was ever kept */
 	uint32_t count;
 };
 
-/* Copy @pkt and keep it. False: the queue pair or the adapter keeps too many
- * bytes already, or memory is exhausted. A packet that is kept already stays.
- */
+/* Keep a copy of @pkt; a packet with its PSN that was kept earlier stays.
+ * False: the queue pair or the adapter keeps too many bytes already, or memory
+ * is exhausted. */
 bool vb_ooo_keep(struct vb_adapter *a, struct vb_ooo *e,
 		 const struct vb_ib_pkt *pkt);
 /* Take out the packet at @psn, or NULL. The caller frees it with
  * vb_ooo_free(). */
 struct vb_ooo_pkt *vb_ooo_take(struct vb_ooo *e, uint32_t psn);
 void vb_ooo_free(struct vb_adapter *a, struct vb_ooo_pkt *p);
-/* How many PSNs from @psn on are missing before the first kept one; 0: no
- * packet is kept. */
+/* How many packets are missing from PSN @psn up to the first one kept; 0: none
+ * is kept. */
 uint32_t vb_ooo_gap(const struct vb_ooo *e, uint32_t psn);
-/* Write a bitmap of the PSNs after @psn that are kept; the first PSN is the
- * highest bit of the first byte. Returns the bytes used, at most VB_OOO_BYTES.
- * vb_ooo_clear() frees every kept packet. */
+/* Write to @bits which PSNs after @psn are kept, one bit each; the first PSN is
+ * the highest bit of the first byte. Returns the bytes used, at most
+ * VB_OOO_BYTES. */
 uint32_t vb_ooo_map(const struct vb_ooo *e, uint32_t psn, uint8_t *bits);
 /* Free every kept packet, and the table of slots. */
 void vb_ooo_clear(struct vb_adapter *a, struct vb_ooo *e);

@@ -4,16 +4,17 @@
 
 #include "core/types.h"
 
-/* One sender may fill half of the smallest usual socket buffer, as the kernel
- * accounts for it; all senders to one peer together twice that buffer. */
+/* One sender may fill half of the smallest usual socket buffer, by the kernel's
+ * accounting; all senders to one peer together may fill twice that buffer. */
 #define WINDOW_BYTES (128 * 1024)
 #define SHARED_BYTES (512 * 1024)
 #define WINDOW_MIN   8
 #define WINDOW_MAX   256
 #define ASK_PARTS    4 /* questions per window */
 
-/* A known peer answers once it runs, which may take long on a busy host. An
- * unknown one costs at most SILENCES waits, a tenth of a second in all. */
+/* A peer known to be a Verbena answers once it runs, which may take long on a
+ * busy host. For another peer the sender waits at most SILENCES times, a tenth
+ * of a second in all. */
 #define PATIENCE       (1 * VB_MSEC)
 #define PATIENCE_MAX   (16 * VB_MSEC)
 #define PATIENCE_KNOWN (50 * VB_MSEC)
@@ -50,7 +51,7 @@ void vb_pace_init(struct vb_pace *p, uint32_t psn, uint32_t mtu,
 	};
 }
 
-/* Stop to wait for the packets in flight. */
+/* Stop waiting for the packets in flight, and count the silence. */
 static void ib_pace_give_up(struct vb_pace *p)
 {
 	p->heard = p->next;
@@ -60,8 +61,8 @@ static void ib_pace_give_up(struct vb_pace *p)
 	p->known &= !has_given_up(p);
 }
 
-/* A slow sender is never held: its packets in flight age out before they fill
- * the window. */
+/* A slow sender never waits: before its packets fill the window, vb_pace_sent()
+ * counts them out of it by their age. */
 bool vb_pace_may_send(struct vb_pace *p, vb_time now)
 {
 	bool full = ib_pace_in_flight(p) >= p->window;
@@ -79,8 +80,8 @@ bool vb_pace_asks(const struct vb_pace *p)
 {
 	uint32_t every = p->window / ASK_PARTS;
 
-	/* A Verbena may take the peer's address later: ask from time to
-	 * time. */
+	/* After giving up ask now and then: a Verbena may get the peer's
+	 * address later. */
 	return p->unasked + 1 >= (has_given_up(p) ? 16 * every : every);
 }
 
@@ -103,7 +104,7 @@ void vb_pace_heard(struct vb_pace *p, uint32_t psn, vb_time now)
 
 	p->silences = 0;
 	p->known = true;
-	/* An answer to a packet that was given up already. */
+	/* The sender has given up waiting for this packet already. */
 	if (vb_psn_diff(to, p->heard) <= 0 || vb_psn_diff(to, p->next) > 0)
 		return;
 	p->heard = to;

@@ -20,7 +20,7 @@ static void raw_enter(struct vb_qp *qp, enum vb_qp_state from,
 		      enum vb_qp_state to, vb_time now) VB_REQUIRES(qp->drive)
 {
 	if (to == QPS_SQD)
-		vb_qp_drained(qp); /* a frame is sent whole or not at all */
+		vb_qp_drained(qp); /* no frame is ever sent in part */
 }
 
 /* The longest frame the interface accepts: Ethernet header, VLAN tag, MTU. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Raw packets: each work request is a whole Ethernet frame. No header is added
- * or removed, and nothing is acknowledged. */
+/* Raw packets: each work request is a whole Ethernet frame. This code adds and
+ * removes no header and acknowledges nothing. */
 #ifndef IB_RAW_H
 #define IB_RAW_H
 
@@ -18,8 +18,8 @@ struct vb_raw_frame {
 };
 
 /* A frame for @qp has arrived; its bytes are borrowed until return. A frame
- * that does not fit the next receive is dropped and counted; that receive then
- * takes the next frame, as with datagrams. The caller holds qp->drive. */
+ * that does not fit the next receive is dropped and counted, and the next frame
+ * gets that receive, as with datagrams. The caller holds qp->drive. */
 void vb_raw_recv(struct vb_qp *qp, const struct vb_raw_frame *f, vb_time now)
 	VB_REQUIRES(qp->drive);
 

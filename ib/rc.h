@@ -4,9 +4,9 @@
  * functions that the files of this directory offer each other. The caller of
  * each holds qp->drive.
  *
- * Words: `una` is the oldest unacknowledged PSN. A READ or atomic request
- * "asks": the responder answers it with response packets. A "gap" is a missing
- * packet before one that has arrived.
+ * Words: `una` is the oldest unacknowledged PSN. A READ or atomic "asks": the
+ * responder answers it with response packets. A "gap" is one or more packets
+ * that are missing before one that has arrived.
  */
 #ifndef IB_RC_H
 #define IB_RC_H
@@ -19,20 +19,21 @@
 #include "ib/sack.h"
 #include "ib/window.h"
 
-/* One READ or atomic request in flight: its first PSN and its number of
- * responses. A long READ is asked for in several requests. A retransmission
- * uses the same PSNs. */
+/* A READ or atomic request in flight: its first PSN and its number of
+ * responses. The requester splits a long READ into several requests, and
+ * repeats a request with the same PSNs. */
 struct vb_asked {
 	uint32_t psn, count;
 };
 
-/* Why the requester has gone back to una, since una moved last. */
+/* Why the requester has gone back to `una` since `una` last moved. */
 enum vb_recovery {
 	RECOVERY_NONE,
-	/* A probe was acknowledged and nothing after it in time. Perhaps
-	 * nothing is lost and the peer is slow. */
+	/* The peer acknowledged a probe, but nothing after it in time. Perhaps
+	 * nothing is lost, only the peer is slow. */
 	RECOVERY_GUESS,
-	/* The peer or the local ACK timeout has reported a loss. */
+	/* A NAK, or an expired local ACK timeout, shows that a packet is
+	 * lost. */
 	RECOVERY_LOSS,
 };
 
@@ -41,35 +42,35 @@ struct vb_req {
 	 * [una, next) was sent at least once; send is the PSN to send next,
 	 * which is a retransmission when it is not `next`. */
 	uint32_t una, send, next;
-	/* Send queue indices, sq.done <= cur <= begun. WQEs before begun have
-	 * PSNs; cur is the WQE that contains PSN send. */
+	/* Send queue indices, sq.done <= cur <= begun. The requester has given
+	 * PSNs to the WQEs before begun; PSN `send` belongs to WQE cur. */
 	uint32_t cur, begun;
-	/* If stop_status is not WC_SUCCESS: the WQE that cannot be sent, and
-	 * the status it completes with once it is the oldest. */
+	/* If stop_status is not WC_SUCCESS: this WQE cannot be sent, and it
+	 * completes with that status once it is the oldest. */
 	uint32_t stop;
 	enum vb_wc_status stop_status;
-	/* The requests in flight, a ring with free-running indices, head <= at
-	 * <= tail. `at`: the first one whose responses are not all before send.
-	 */
+	/* The READs and atomics in flight: a ring with free-running indices,
+	 * head <= at <= tail. `at` is the first request with a response whose
+	 * PSN is `send` or later. */
 	struct vb_asked asked[VB_MAX_RD_ATOM];
 	uint32_t asked_head, asked_at, asked_tail;
 	uint32_t since_ack_req; /* packets sent since the last AckReq */
 	bool streaming;		/* many packets were in flight... */
 	vb_time stream_at;	/* ...at this time */
 	enum vb_recovery recovery;
-	/* Since una moved last. */
+	/* How many since una last moved: */
 	uint8_t retries, rnr_retries, probes;
 	vb_time ack_at;	  /* end of the local ACK timeout; or VB_NEVER */
 	vb_time probe_at; /* when to probe; VB_NEVER: not running */
-	/* The probe was acknowledged: probe_at is the end of the wait for
-	 * further acknowledgements. */
+	/* The peer has acknowledged the probe. At probe_at the requester stops
+	 * waiting for further acknowledgements. */
 	bool probe_acked;
 	/* The end of the wait after an RNR NAK; VB_NEVER: none. */
 	vb_time rnr_at;
 	struct vb_window window;
 	struct vb_sack sack;
-	/* READ responses that arrived before their turn. gap_due: the missing
-	 * ones are to be requested again. gap_at == una: that was done. */
+	/* READ responses that came early. gap_due: the requester must ask for
+	 * the missing ones again. gap_at == una: it has done so. */
 	struct vb_ooo ooo;
 	bool gap_due;
 	uint32_t gap_at;
@@ -78,7 +79,7 @@ struct vb_req {
 /* Why a responder sends no NAK for a PSN gap. */
 enum vb_quiet {
 	QUIET_NOT,
-	/* It has sent one; the next follows when the expected PSN has
+	/* It has sent one, and sends the next only after the expected PSN has
 	 * arrived. */
 	QUIET_GAP,
 	/* It has sent an RNR NAK (IBA 9.7.5.2.8). */
@@ -91,11 +92,12 @@ struct vb_inbound {
 	uint32_t rkey, length;
 };
 
-/* XRC: the request at the expected PSN was forwarded to another process. */
+/* XRC: this side has forwarded the request at the expected PSN to another
+ * process, and waits for its verdict. */
 struct vb_forwarded {
 	bool pending;
 	uint64_t serial, session;
-	struct vb_ib_pkt pkt; /* without its payload */
+	struct vb_ib_pkt pkt; /* that request, without its payload */
 };
 
 /* XRC: a READ of another process's memory, whose bytes that process sends
@@ -119,40 +121,40 @@ struct vb_resp {
 	uint32_t srqn; /* XRC: destination of the message */
 	struct vb_forwarded forwarded;
 	struct vb_xrc_read xrc_read;
-	/* ACKs and NAKs that leave after the READ and atomic responses before
-	 * them: */
+	/* ACKs and NAKs. They leave after the responses to earlier READs and
+	 * atomics: */
 	enum vb_quiet quiet;
 	uint32_t gap_psn; /* the highest PSN that arrived too early */
 	bool ack_due, nak_due;
 	uint8_t nak_syndrome;
 	uint32_t nak_psn;
 	uint32_t unacked; /* packets accepted since the last ACK */
-	/* shown: the program was given completions and has not posted since.
-	 * replies: how often in a row it posted before it polled again. */
+	/* shown: the program got completions and has posted nothing since.
+	 * replies: how often in a row it posted before its next poll. */
 	bool shown;
 	uint8_t replies;
-	uint32_t deferred; /* ACKs merged into the next one; to be counted */
-	bool dying; /* in ERR because of a fault; its NAK is still to be sent */
+	uint32_t deferred; /* ACKs merged into the next one, not yet counted */
+	bool dying;	   /* in ERR for a fault whose NAK is not yet sent */
 	struct vb_replay replay;
 	struct vb_ooo ooo; /* requests that arrived before their turn */
 };
 
 /*
- * Selective repeat. Receivers of the specification drop what follows a gap. Two
- * Verbenas keep it: a NAK for a gap then carries, behind its AETH, a bitmap of
- * the packets after the missing one that have arrived, and the requester sends
- * only the others again.
+ * Selective repeat. Receivers of the specification drop what follows a gap. A
+ * Verbena keeps it for another Verbena: its NAK for a gap then carries, behind
+ * the AETH, a bitmap of the later packets that have arrived, and the requester
+ * sends only the others again.
  *
  * Each side announces this by a reserved bit of the BTH, which other
  * implementations send as 0 and ignore: a responder in its NAKs for gaps, a
- * requester in every packet after it has gone back. Without losses the bit is
- * never set, and a peer that never sets it gets plain go-back-N.
+ * requester in every packet after it has gone back. Without losses nobody sets
+ * the bit, and a peer that never sets it gets plain go-back-N.
  */
 struct vb_rc {
 	struct vb_req req;
 	struct vb_resp resp;
-	bool offers;	/* our packets carry the bit */
-	bool selective; /* the peer's packets carry the bit */
+	bool offers;	/* packets of this side carry the bit */
+	bool selective; /* packets of the peer have carried the bit */
 };
 
 static inline struct vb_rc *vb_rc(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
@@ -180,7 +182,7 @@ static inline bool vb_rc_sends(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	return s == QPS_RTS || s == QPS_SQD;
 }
 
-/* The peer's packet carries the bit: see struct vb_rc. */
+/* Set rc->selective if the peer's packet carries the bit (struct vb_rc). */
 static inline void vb_rc_note_selective(struct vb_qp *qp,
 					const struct vb_ib_pkt *pkt)
 	VB_REQUIRES(qp->drive)
@@ -189,11 +191,11 @@ static inline void vb_rc_note_selective(struct vb_qp *qp,
 		vb_rc(qp)->selective = vb_rc(qp)->offers = true;
 }
 
-/* Restart the requester's timers; stop them when nothing is in flight. Inline:
- * what is sent after a silence, and each ACK, do it. IBA 9.7.6.1.3 allows the
- * ACK timer to expire after T to 4 T. A peer in software waits for its
- * processor, on a busy host for hundreds of ms, so short timeouts use the upper
- * bound; probes detect losses earlier. */
+/* Restart the requester's timers, or stop them when nothing is in flight.
+ * Inline, since sending after a silence and each ACK call it. IBA 9.7.6.1.3
+ * allows the ACK timer to expire after T to 4 T. A peer in software may wait
+ * hundreds of ms for its processor on a busy host, so short timeouts use the
+ * upper bound; probes find losses earlier. */
 #define VB_TIMEOUT_SLACK (250 * VB_MSEC)
 static inline void vb_req_rearm(struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
@@ -220,9 +222,9 @@ static inline vb_time vb_req_deadline(const struct vb_qp *qp)
 	return VB_MIN(req->rnr_at, VB_MIN(req->ack_at, req->probe_at));
 }
 
-/* A packet of @bytes payload bytes is refused for its length. If the cause is
- * that the two interfaces have different MTUs, which each end determines for
- * itself (core/qp_state.c), log a sentence that says so. */
+/* This end refuses a packet of @bytes payload bytes for its length. If the two
+ * interfaces have different MTUs, from which each end has computed its own
+ * limit (core/qp_state.c), log a sentence that says so. */
 void vb_rc_explain_length(const struct vb_qp *qp, uint32_t bytes)
 	VB_REQUIRES(qp->drive);
 
@@ -251,24 +253,24 @@ bool vb_rc_unreplied(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 vb_time vb_rc_deadline(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 uint32_t vb_req_waits_until(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
-/* The requester begins anew, with the first PSN of the attributes. */
+/* Reset the requester. Its next PSN is the first one of the attributes. */
 void vb_req_reset(struct vb_qp *qp) VB_REQUIRES(qp->drive);
-/* ib/req_retransmit.c. A NAK's bitmap says which packets the peer lacks:
- * schedule their retransmission. */
+/* ib/req_retransmit.c. The bitmap in a NAK says which packets the peer has:
+ * note that the others must be sent again. */
 void vb_req_take_sack(struct vb_qp *qp, const struct vb_ib_pkt *nak,
 		      vb_time now) VB_REQUIRES(qp->drive);
-/* READ responses before those in req->ooo are missing: request them again, once
- * for each una. */
+/* READ responses before those in req->ooo are missing: note that the requester
+ * must ask for them again. Acts only once for each value of una. */
 void vb_req_ask_gap(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 /* Go back: send everything from una on again. */
 void vb_req_go_back(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
-/* The packet at una is lost: go back, at most once until una moves. Losses
- * among the retransmitted packets are left to the timers. */
+/* The packet at una is lost: go back, at most once until una moves. If a packet
+ * that was sent again is lost, too, the timers find that. */
 void vb_req_recover(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
-/* ib/req_timer.c. Responses arrive, though not the next one: postpone the
- * probe, which would ask for all of them again. */
+/* ib/req_timer.c. A response has arrived, but not the next one: postpone the
+ * probe, which would make the peer send all of them again. */
 void vb_req_heard(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
-/* The probe was acknowledged and nothing after it: wait a little for more. */
+/* The peer has acknowledged the probe alone: wait a little for further ACKs. */
 void vb_req_probe_acked(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 /* The oldest request without all its responses; or NULL. */
 static inline const struct vb_asked *vb_req_asked(const struct vb_req *req)
@@ -284,7 +286,8 @@ void vb_req_drain(struct vb_qp *qp) VB_REQUIRES(qp->drive);
  * as is vb_resp_recv(). */
 void vb_comp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 	VB_REQUIRES(qp->drive);
-/* Complete the WQEs that are acknowledged, or need no acknowledgement. */
+/* Complete the oldest WQEs: those that the peer has acknowledged, and those
+ * that send no packet. */
 void vb_comp_retire(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Complete the oldest WQE with @status and move the queue pair to ERR. */
 void vb_comp_fail(struct vb_qp *qp, enum vb_wc_status status)
@@ -294,20 +297,21 @@ void vb_comp_fail(struct vb_qp *qp, enum vb_wc_status status)
 void vb_resp_reset(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 void vb_resp_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 	VB_REQUIRES(qp->drive);
-/* Move to ERR because of @fault in the request or response at @psn. */
+/* Move to ERR because of @fault in the request or the response at @psn, which
+ * the NAK then names. */
 void vb_resp_die(struct vb_qp *qp, enum vb_fault fault, uint32_t psn)
 	VB_REQUIRES(qp->drive);
 
-/* Also for UC: the first packet of a connection raises COMM_EST (IBA
- * 11.6.3.1). */
+/* Raise COMM_EST at the first packet of a connection (IBA 11.6.3.1). UC calls
+ * this, too. */
 void vb_resp_established(struct vb_qp *qp) VB_REQUIRES(qp->drive);
-/* Also for UC: check and place the SEND or WRITE packet @pkt, which follows the
- * packet @prev. A receive that a broken message left in qp->recv is used again.
- */
+/* Check and place the SEND or WRITE packet @pkt, which follows the packet
+ * @prev. If an earlier message was broken off, its receive in qp->recv is used
+ * again. UC calls this, too. */
 enum vb_fault vb_resp_take(struct vb_qp *qp, struct vb_inbound *in,
 			   const struct vb_ib_op *prev,
 			   const struct vb_ib_pkt *pkt) VB_REQUIRES(qp->drive);
-/* May this READ be answered? Does not check how many are in progress. */
+/* Do the rules permit this READ? Does not check how many are in progress. */
 enum vb_fault vb_resp_judge_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	VB_REQUIRES(qp->drive);
 
@@ -321,18 +325,19 @@ bool vb_xrc_read_has(struct vb_qp *qp, const struct vb_answer *a)
 /* Copy @len of these bytes to @to. Only after vb_xrc_read_has() was true. */
 enum vb_fault vb_xrc_read_take(struct vb_qp *qp, uint8_t *to, uint32_t len)
 	VB_REQUIRES(qp->drive);
-/* The requester has repeated its request: give up if the other process is
- * gone. */
+/* The requester has repeated its request: if the other process is gone, stop
+ * waiting for its bytes. */
 void vb_xrc_read_check(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 void vb_xrc_read_reset(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
-/* ib/answer.c: send responses and acknowledgements, in order. True: @out is
- * full and more is to be sent. */
+/* ib/answer.c: send the responses and acknowledgements that are due, in order.
+ * True: @out is full and more is to be sent. */
 bool vb_answer_send(struct vb_qp *qp, struct vb_txq *out)
 	VB_REQUIRES(qp->drive);
 
-/* Is a response, ACK or NAK to be sent, now or later? These three are inline,
- * since a step that only sends requests asks them, too. */
+/* Does a response, ACK or NAK wait to be sent, now or later? This function and
+ * the next two are inline, since each step calls them, even one that only sends
+ * requests. */
 static inline bool vb_answer_waits(const struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
@@ -342,7 +347,7 @@ static inline bool vb_answer_waits(const struct vb_qp *qp)
 	       resp->replay.due != resp->replay.end;
 }
 
-/* Is one to be sent, and can it be sent now? */
+/* Does a response, ACK or NAK wait that can be sent now? */
 static inline bool vb_answer_is_due(const struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
@@ -350,7 +355,7 @@ static inline bool vb_answer_is_due(const struct vb_qp *qp)
 	       vb_rc(qp)->resp.xrc_read.state != XRC_READ_ASKED;
 }
 
-/* Is only an ACK due? */
+/* Does only an ACK wait to be sent? */
 static inline bool vb_answer_is_ack(const struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {

@@ -50,7 +50,7 @@ void vb_replay_resize(struct vb_replay *r, unsigned max_dest_rd_atomic)
 		forget_oldest(r);
 }
 
-/* Make room for as many entries as there are slots. False: no memory. */
+/* Make the ring large enough for all slots. False: no memory. */
 static bool make_ring(struct vb_replay *r)
 {
 	struct vb_answer *ring, *old = r->ring;
@@ -79,8 +79,8 @@ struct vb_answer *vb_replay_add(struct vb_replay *r)
 {
 	struct vb_answer *a = at(r, r->end);
 
-	/* An answer due again in the dropped entry is not needed: a requester
-	 * that sends one request more has received it. */
+	/* This drops the oldest entry. If its answer is due again, nobody needs
+	 * it: a requester that sends one request more has received it. */
 	if (r->held == r->slots)
 		forget_oldest(r);
 	else

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a responder remembers of READ and atomic requests: enough to answer
- * them, and to answer duplicates (IBA 9.7.5.1.3-4). A ring in the order of the
- * requests; the answers to be sent are a part of it. */
+/* What a responder remembers of READ and atomic requests, so that it can answer
+ * them, and duplicates of them (IBA 9.7.5.1.3-4). The entries are a ring in the
+ * order of the requests; the answers that are still to be sent are a part of
+ * it. */
 #ifndef IB_REPLAY_H
 #define IB_REPLAY_H
 
@@ -11,7 +12,7 @@
 enum vb_answer_due {
 	DUE_NOT,
 	DUE_NEW, /* not yet answered completely */
-	/* A duplicate: the requester may not need the answer any more. */
+	/* Asked again; the requester may have got the answer meanwhile. */
 	DUE_AGAIN,
 };
 
@@ -21,15 +22,15 @@ struct vb_answer {
 	/* the request as it first arrived: */
 	uint32_t psn, count;
 	uint32_t msn;	/* the MSN after the request */
-	uint64_t value; /* atomic: the value before it */
+	uint64_t value; /* atomic: the word before it */
 	uint64_t va;
 	uint32_t rkey, length;
 	uint32_t srqn; /* XRC: the SRQ whose protection domain the key is of */
-	/* READ: the current or the last run of responses: */
+	/* READ: the responses asked for last, all or a part: */
 	uint64_t run_va;
 	uint32_t run_length;
 	uint32_t run_psn, run_count;
-	uint32_t sent; /* packets of the run */
+	uint32_t sent; /* packets of these that were sent */
 };
 
 struct vb_replay {
@@ -43,28 +44,28 @@ struct vb_replay {
 	struct vb_answer *ring;
 };
 
-/* Forget everything and keep up to @max_dest_rd_atomic requests. @r is zeroed,
- * or was reset before. vb_replay_fini() frees the ring. */
+/* Forget all requests, and keep up to @max_dest_rd_atomic from now on. The
+ * caller has zeroed @r, or reset it before. vb_replay_fini() frees the ring. */
 void vb_replay_reset(struct vb_replay *r, unsigned max_dest_rd_atomic);
 void vb_replay_fini(struct vb_replay *r);
 /* Change the capacity; the newest entries stay. */
 void vb_replay_resize(struct vb_replay *r, unsigned max_dest_rd_atomic);
-/* Is there room for one more request without dropping one never answered? False
- * also when memory is exhausted. */
+/* Is there room for one more request without dropping one that was never
+ * answered? False also when memory is exhausted. */
 bool vb_replay_has_room(struct vb_replay *r);
-/* Add a cleared entry, due as DUE_NEW; the oldest entry is dropped if the ring
- * is full. Only after vb_replay_has_room() was true. */
+/* Add a zeroed entry that is DUE_NEW, and drop the oldest if the ring is full.
+ * Only after vb_replay_has_room() was true. */
 struct vb_answer *vb_replay_add(struct vb_replay *r);
 /* The entry whose PSNs include @psn, or NULL. */
 struct vb_answer *vb_replay_find(struct vb_replay *r, uint32_t psn);
 /* Schedule @a to be sent again from the start of its run. An entry that is
  * DUE_NEW stays so. */
 void vb_replay_again(struct vb_replay *r, struct vb_answer *a);
-/* The oldest entry that is to be sent, or NULL. */
+/* The oldest entry whose answer is to be sent, or NULL. */
 struct vb_answer *vb_replay_due(struct vb_replay *r);
-/* That entry was sent, or cannot be sent. */
+/* The answer of that entry was sent, or cannot be: go on to the next one. */
 void vb_replay_done(struct vb_replay *r);
-/* Send nothing any more. */
+/* Forget which answers are to be sent. */
 void vb_replay_cancel(struct vb_replay *r);
 
 #endif

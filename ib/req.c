@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a reliable connection sends: the requester, whose work requests go out
- * for the first time here, in the order of the send queue, as far as the
- * congestion window allows; and vb_rc_send(), which lets answers go first.
+ * The requester: it sends work requests for the first time, in the order of the
+ * send queue and as far as the congestion window allows; and vb_rc_send(),
+ * which sends answers before requests.
  */
 #include "base/guard.h"
 #include "core/mr.h"
@@ -10,9 +10,9 @@
 #include "core/sge.h"
 #include "ib/req_priv.h"
 
-/* Coalescing. With VB_STREAM_PKTS packets in flight, small messages are
- * collected until they make a batch (is_batch()); STREAM_LASTS is how long that
- * mode outlasts the last such moment. */
+/* Coalescing. While VB_STREAM_PKTS packets are in flight, small messages wait
+ * until they make a batch (is_batch()); they still do so for STREAM_LASTS after
+ * fewer packets are in flight. */
 #define STREAM_LASTS (100 * VB_USEC)
 #define WAIT_LEAST   64u
 #define WAIT_MOST    128u
@@ -25,9 +25,9 @@ _Static_assert(WAIT_LEAST *VB_QUIET_BYTES <= WAIT_LENGTH,
 
 #define ATOMIC_BYTES 8
 
-/* After this many replies in a row the ACK waits for the program's next reply.
- * One missed reply halves the count, since the program may just have lost its
- * processor. */
+/* After so many replies in a row the ACK waits for the program's next reply. A
+ * reply that does not come halves the count, and no more, since the program may
+ * just have lost its processor. */
 #define REPLIES	   8
 #define AETH_BYTES 4
 
@@ -58,8 +58,8 @@ static enum vb_wc_status fetch_word(const struct vb_qp *qp,
 		       : WC_SUCCESS;
 }
 
-/* Check the next WQE and assign its PSNs. False: there is none, it must wait,
- * or it cannot be sent (then the requester stops there). */
+/* Check the next WQE and assign its PSNs. False: there is none; or it must
+ * wait; or it cannot be sent, and the requester stops at it. */
 static bool ib_begin_next(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
@@ -94,7 +94,7 @@ static bool ib_begin_next(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	return true;
 }
 
-/* Advance the cursor over @count PSNs of @wqe, which were sent. */
+/* Move the cursor past @count PSNs of @wqe, which this side has sent. */
 static void ib_step(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		    uint32_t count, vb_time now) VB_REQUIRES(qp->drive)
 {
@@ -111,8 +111,8 @@ static void ib_step(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	vb_req_sent(qp, now);
 }
 
-/* Append the next request of a READ or atomic to req->asked. NULL: it must
- * wait. */
+/* Add the next request of a READ or atomic to req->asked. NULL: the request
+ * must wait. */
 static const struct vb_asked *ask_more(struct vb_qp *qp,
 				       const struct vb_send_wqe *wqe)
 	VB_REQUIRES(qp->drive)
@@ -173,10 +173,11 @@ static bool wants_ack(const struct vb_qp *qp, const struct vb_send_wqe *wqe)
 	       vb_req_in_flight(req) + 1 >= vb_req_reach(req);
 }
 
-/* The memory of the packet at the cursor cannot be read. If the packet is sent
- * again on a guess, the program may have deregistered the memory after it was
- * sent, and most often the peer has it: the request fails only when the packet
- * is known to be lost. True: the cursor has moved on. */
+/* The memory of the packet at the cursor cannot be read. If the requester
+ * repeats the packet only on a guess, the peer most often has it, and the
+ * program may have deregistered the memory since: then the cursor moves on. The
+ * request fails only when the packet is known to be lost. True: the cursor has
+ * moved on. */
 static bool data_is_gone(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
@@ -204,7 +205,8 @@ static bool send_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	return true;
 }
 
-/* Send one packet at the cursor. False: none may be sent now. */
+/* Send the packet at the cursor. False: it must not be sent now, or there is
+ * none. */
 static bool send_next(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	VB_REQUIRES(qp->drive)
 {
@@ -260,10 +262,10 @@ void vb_req_drain(struct vb_qp *qp)
 
 /*
  * Do the messages from req->cur up to @end make a batch? A signaled message
- * ends one, because the program will wait for its completion: if it waited for
- * later messages, its ACK would arrive when nothing is in flight any more. For
- * the same reason a batch is no larger than what is in flight. But a batch of
- * short messages must be larger than that to be worth a system call.
+ * ends one, because the program will wait for its completion: if the message
+ * waited for later ones, its ACK would arrive when nothing is in flight any
+ * more. For the same reason a batch is no larger than what is in flight; only a
+ * batch of short messages must be larger, to be worth a system call.
  */
 static bool is_batch(const struct vb_qp *qp, uint32_t end)
 	VB_REQUIRES(qp->drive)
@@ -302,8 +304,8 @@ static bool ib_gathers(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	return end == req->cur || !is_batch(qp, end);
 }
 
-/* Before the WAIT_LEAST-th message no batch ends, so posters need not look at
- * the queue; from then on a signaled message may end one. */
+/* Up to the WAIT_LEAST-th message no batch ends, so posters need not ask
+ * whether to send; from then on a signaled message may end one. */
 uint32_t vb_req_waits_until(const struct vb_qp *qp)
 {
 	return vb_rc(qp)->req.cur + WAIT_LEAST - 1;
@@ -393,8 +395,8 @@ static bool send_one(struct run *r, struct vb_req *req)
 	return true;
 }
 
-/* Send a run that begins at the cursor. False: the next WQE does not qualify,
- * or nothing may be sent now. */
+/* Send a run of small messages from the cursor on. False: the next WQE does not
+ * qualify, or nothing may be sent now. */
 static bool send_run(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	VB_REQUIRES(qp->drive)
 {
@@ -420,8 +422,8 @@ static bool send_run(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	return true;
 }
 
-/* Act on expired timers, and send what may go out now. True: @out is full and
- * more is to be sent. */
+/* Act on expired timers, and send the requests that may go out now. True: @out
+ * is full and more is to be sent. */
 static bool send_requests(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	VB_REQUIRES(qp->drive)
 {
@@ -449,7 +451,8 @@ static bool send_requests(struct vb_qp *qp, vb_time now, struct vb_txq *out)
  * The step of a connection: answers, requests, and an ACK that may wait.
  */
 
-/* In ERR only the NAK of a fault in the peer's request is sent. */
+/* In ERR, send only the NAK for a fault in the peer's request. True: @out is
+ * full. */
 static bool send_last_words(struct vb_qp *qp, struct vb_txq *out)
 	VB_REQUIRES(qp->drive)
 {
@@ -481,9 +484,10 @@ static bool answers(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	return vb_rc_state(qp) == QPS_RTR || vb_rc_sends(qp);
 }
 
-/* Send an ACK behind a reply of one packet: both fit in one train
- * (UDP_SEGMENT), whose last packet may be shorter, and cost one system call.
- * The receiver of a train handles its ACK first (engine/dispatch.c). */
+/* May the ACK go behind the program's reply? A reply of one packet and an ACK
+ * fit in one train (UDP_SEGMENT), whose last packet may be shorter, and cost
+ * one system call. The receiver of a train handles its ACK first
+ * (engine/dispatch.c). */
 static bool ack_goes_last(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	uint32_t len;
@@ -504,7 +508,7 @@ bool vb_rc_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 		more = vb_answer_send(qp, out);
 	if (!more && vb_rc_sends(qp) && qp->way == WAY_PACKETS)
 		more = send_requests(qp, now, out);
-	if (last) /* even if the reply could not be sent */
+	if (last) /* the ACK leaves even if the reply could not */
 		more |= vb_answer_send(qp, out);
 	if (vb_rc_state(qp) == QPS_ERR) {
 		vb_qp_flush(qp);
@@ -521,7 +525,7 @@ bool vb_rc_can_wait(const struct vb_qp *qp)
 	       ib_gathers(qp);
 }
 
-/* A hint: another thread may take the completions. */
+/* Only a hint, since another thread may take the completions meanwhile. */
 static bool has_completions(const struct vb_qp *qp)
 {
 	return atomic_load_explicit(&qp->recv_cq->count,
@@ -529,8 +533,8 @@ static bool has_completions(const struct vb_qp *qp)
 	       atomic_load_explicit(&qp->send_cq->count, memory_order_relaxed);
 }
 
-/* A program that polls and gets nothing polls again, so only one that has
- * completions can reply. */
+/* A program that polls without getting a completion only polls again, so an ACK
+ * waits for a reply only if completions are there. */
 enum vb_delayed_ack vb_rc_delayed_ack(struct vb_qp *qp, bool polls)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;

@@ -150,7 +150,7 @@ enum vb_fault vb_req_put_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		.route = &qp->route,
 	};
 	/* Not zeroed: vb_ib_put_headers() reads only the headers that the
-	 * opcode has, and zeroing costs time for each packet. */
+	 * opcode has, and zeroing would cost time for each packet. */
 	struct vb_ib_pkt pkt;
 
 	pkt.bth = vb_rc_bth(qp, 0, psn);

@@ -16,7 +16,7 @@ enum vb_req_traits {
 	REQ_HAS_IMM = 1 << 1,  /* immediate data, on the last packet */
 	REQ_HAS_INV = 1 << 2,  /* an R_Key to invalidate, on the last packet */
 	REQ_CONSUMES = 1 << 3, /* consumes a receive of the peer */
-	REQ_LOCAL = 1 << 4,    /* a memory window's: no packet is sent */
+	REQ_LOCAL = 1 << 4,    /* a memory window's: sends no packet */
 };
 
 struct vb_req_row {
@@ -78,17 +78,18 @@ enum vb_fault vb_req_put(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			 struct vb_ib_pkt *pkt, struct vb_txq *out)
 	VB_REQUIRES(qp->drive);
 
-/* The same for the packet of @wqe at @psn, on a connection. */
+/* The same for the packet of @wqe at @psn, for RC and UC: fills in all
+ * headers. */
 enum vb_fault vb_req_put_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			      uint32_t psn, bool ack_req, struct vb_txq *out)
 	VB_REQUIRES(qp->drive);
 
-/* Add a READ request for the @count response packets from @psn on. */
+/* Add to @out a READ request for the @count responses from PSN @psn on. */
 void vb_req_put_read(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		     uint32_t psn, uint32_t count, struct vb_txq *out)
 	VB_REQUIRES(qp->drive);
 
-/* Add the request of an atomic or an ATOMIC WRITE, which is one packet. */
+/* Add to @out the one packet of an atomic or an ATOMIC WRITE. */
 void vb_req_put_atomic(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		       struct vb_txq *out) VB_REQUIRES(qp->drive);
 

@@ -11,14 +11,14 @@ static inline bool vb_req_stopped_at(const struct vb_req *req, uint32_t index)
 	return req->stop_status != WC_SUCCESS && req->stop == index;
 }
 
-/* Forget which missing READ responses have been requested again. */
+/* Allow missing READ responses to be requested again. */
 static inline void vb_req_forget_gap(struct vb_req *req)
 {
 	req->gap_due = false;
 	req->gap_at = vb_psn_add(req->una, VB_PSN_MASK);
 }
 
-/* Add to @out the request @asked of @wqe from the response at @psn on. */
+/* Add to @out the request @asked of @wqe, for its responses from @psn on. */
 static inline void vb_req_put_ask(struct vb_qp *qp,
 				  const struct vb_send_wqe *wqe,
 				  const struct vb_asked *asked, uint32_t psn,
@@ -32,14 +32,14 @@ static inline void vb_req_put_ask(struct vb_qp *qp,
 		vb_req_put_atomic(qp, wqe, out);
 }
 
-/* Packets sent and not acknowledged. */
+/* How many packets were sent and are not acknowledged. */
 static inline uint32_t vb_req_in_flight(const struct vb_req *req)
 {
 	return (req->send - req->una) & VB_PSN_MASK;
 }
 
-/* How many PSNs from una on may be in use. Packets that the peer holds out of
- * order no longer load the path, so they do not count. */
+/* How many PSNs from una on the requester may use. Packets that the peer has
+ * out of order no longer load the path, so they do not count. */
 static inline uint32_t vb_req_reach(const struct vb_req *req)
 {
 	return VB_MIN(req->window.pkts + req->sack.held, VB_OOO_PSNS);
@@ -72,18 +72,18 @@ static inline void vb_req_sent(struct vb_qp *qp, vb_time now)
 }
 
 /*
- * ib/req_retransmit.c: send again what the peer's selective NAK reports
- * missing (sack.due), and request missing READ responses again (gap_due).
- * True: @out is full and more is to be sent.
+ * ib/req_retransmit.c: send again the packets that the peer's selective NAK
+ * reports missing (sack.due), and ask again for missing READ responses
+ * (gap_due). True: @out is full and more is to be sent.
  */
 bool vb_req_repair(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	VB_REQUIRES(qp->drive);
 
-/* Do what vb_req_recover() does, on a guess: the packet at una may be lost. */
+/* What vb_req_recover() does, when the packet at una is only perhaps lost. */
 void vb_req_recover_guess(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive);
 
-/* Skip what a guess would still send again: the cursor moves back to where new
- * packets go. */
+/* End a going back that was only a guess: the next packet to send is a new one
+ * again. */
 void vb_req_drop_guess(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 /* ib/req_timer.c: act on the timers that have expired at @now. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the requester sends again: everything from the oldest unacknowledged
- * packet on (go-back-N), or only what a peer that is a Verbena reports missing
- * (selective repeat: ib/rc.h). */
+/* The requester sends again everything from the oldest unacknowledged packet on
+ * (go-back-N), or, if the peer is a Verbena, only the packets that the peer
+ * reports missing (selective repeat: ib/rc.h). */
 #include "ib/req_priv.h"
 
 void vb_req_go_back(struct vb_qp *qp, vb_time now)
@@ -85,7 +85,7 @@ void vb_req_ask_gap(struct vb_qp *qp, vb_time now)
 	vb_window_untime(&req->window);
 }
 
-/* The request in flight that has @psn among its responses; or NULL. */
+/* The READ or atomic in flight that has a response at @psn; or NULL. */
 static const struct vb_asked *asked_at(const struct vb_req *req, uint32_t psn)
 {
 	uint32_t i = req->asked_head;
@@ -124,8 +124,8 @@ static uint32_t repeat(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	return asked->count - ((psn - asked->psn) & VB_PSN_MASK);
 }
 
-/* Send again what the peer lacks before the last packet it has. True: @out is
- * full and more is to be sent. */
+/* Send again the packets that the peer lacks before the last one that it has.
+ * True: @out is full and more is to be sent. */
 static bool send_repeats(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	VB_REQUIRES(qp->drive)
 {
@@ -147,7 +147,7 @@ static bool send_repeats(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 		if (!vb_txq_has_room(out))
 			return true;
 		count = repeat(qp, wqe, psn, out);
-		if (count == 0) { /* the cursor will meet the same error */
+		if (count == 0) { /* send_next() will meet this error */
 			vb_req_go_back(qp, now);
 			break;
 		}
@@ -156,7 +156,7 @@ static bool send_repeats(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	return false;
 }
 
-/* Request the responses again that are missing before the first one kept. */
+/* Ask again for the READ responses missing before the first one in req->ooo. */
 static void send_gap(struct vb_qp *qp, struct vb_txq *out)
 	VB_REQUIRES(qp->drive)
 {

@@ -40,10 +40,10 @@ static void time_out(struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)
 	vb_req_go_back(qp, now);
 }
 
-/* Silence has lasted longer than is normal: the last packets sent, or their
- * acknowledgement, are lost. Send the oldest packet again. It is either the
- * missing one or a duplicate, and either makes the responder acknowledge what
- * it has. */
+/* The peer has been silent for longer than is normal: the last packets, or
+ * their acknowledgement, are lost. Send the oldest packet again. It is either
+ * the missing one or a duplicate, and in both cases the responder acknowledges
+ * what it has. */
 static void probe(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	VB_REQUIRES(qp->drive)
 {
@@ -53,7 +53,7 @@ static void probe(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	req->probes += req->probes < UINT8_MAX;
 	req->probe_at = now + vb_window_patience(&req->window, req->probes);
 	if (req->send == req->una || vb_req_stopped_at(req, qp->sq.done))
-		/* The cursor is going to send it anyway, or it cannot be
+		/* send_next() will send that packet anyway, or it cannot be
 		 * sent. */
 		return;
 	vb_window_untime(&req->window);
@@ -63,7 +63,7 @@ static void probe(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 	if (vb_req_asks(wqe))
 		vb_req_put_ask(qp, wqe, vb_req_asked(req), req->una, out);
 	else if (vb_req_put_data(qp, wqe, req->una, true, out) != FAULT_NONE)
-		/* The cursor meets the same error if it ever gets there. */
+		/* send_next() meets the same error if it gets there. */
 		return;
 	vb_count(qp->adapter, CNT_RETRANSMITS, 1);
 }

@@ -8,7 +8,7 @@
 #include "ib/xrc_forward.h"
 #include "ib/rc.h"
 
-/* Acknowledge after this many packets even if the requester does not ask. */
+/* Acknowledge after so many packets even if the requester does not ask. */
 #define ACK_AT_LEAST_EVERY 64u
 
 static const uint32_t needs[] = {
@@ -102,7 +102,7 @@ static void ib_complete_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 	vb_qp_recv_done(qp, &done);
 }
 
-/* *@skip: how many bytes at the beginning of the message are not delivered. */
+/* Take a receive for a SEND. It does not get the first *@skip bytes. */
 static enum vb_fault begin_send(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 				uint32_t *skip) VB_REQUIRES(qp->drive)
 {
@@ -138,7 +138,7 @@ static enum vb_fault ib_take_send(struct vb_qp *qp, struct vb_inbound *in,
 	in->offset += len;
 	if (!(pkt->op->place & PLACE_LAST))
 		return FAULT_NONE;
-	/* Invalidation waits for accesses to end: end our own first. */
+	/* Invalidation waits until accesses end, so end that of this run. */
 	vb_mr_end(&qp->run);
 	if (pkt->op->headers & HDR_IETH &&
 	    !vb_mw_invalidate(qp, pkt->ieth_rkey))
@@ -177,7 +177,7 @@ static bool payload_fits_write(const struct vb_inbound *in,
 					   : pkt->payload_bytes < left;
 }
 
-/* Most packets of a run use one key, which vb_mr_begin_next() exploits. */
+/* Most packets of a run use one key: vb_mr_begin_next() looks it up once. */
 static enum vb_fault place_write(struct vb_qp *qp, const struct vb_inbound *in,
 				 const struct vb_ib_pkt *pkt)
 	VB_REQUIRES(qp->drive)
@@ -204,8 +204,8 @@ static enum vb_fault ib_take_write(struct vb_qp *qp, struct vb_inbound *in,
 
 	if (!payload_fits_place(qp, pkt))
 		return FAULT_LENGTH;
-	/* IBA 9.7.4 checks for a receive before the key, whose fault is
-	 * fatal. */
+	/* IBA 9.7.4 demands a receive before it checks the key: a missing
+	 * receive lets the requester retry, a wrong key is fatal. */
 	if (with_imm && !qp->recv_busy && !vb_qp_recv_begin(qp))
 		return FAULT_NO_RQE;
 	if (pkt->op->place & PLACE_FIRST)
@@ -297,8 +297,8 @@ static enum vb_fault ib_resp_take_read(struct vb_qp *qp,
 	return FAULT_NONE;
 }
 
-/* Record an answer of one packet that needs no memory: an atomic is not
- * executed again for a duplicate. */
+/* Record an answer of one packet. It needs no memory: for a duplicate of an
+ * atomic the value is sent again, and the atomic is not executed again. */
 static struct vb_answer *ib_add_answer(struct vb_resp *resp,
 				       const struct vb_ib_pkt *pkt)
 {
@@ -390,13 +390,13 @@ static void want_ack(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	resp->ack_due = true;
 }
 
-/* READs and atomics have responses instead of ACKs. */
+/* Does an ACK answer the request? READs and atomics have responses. */
 static bool is_acked(uint8_t kind)
 {
 	return kind == KIND_SEND || kind == KIND_WRITE;
 }
 
-/* The request at the expected PSN was carried out. */
+/* Step past the request at the expected PSN: it was carried out. */
 static void accept(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	VB_REQUIRES(qp->drive)
 {
@@ -420,8 +420,8 @@ static void accept(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	resp->epsn = vb_psn_add(resp->epsn, psns);
 }
 
-/* Forward the request to the process of the shared receive queue. This side
- * makes the checks that do not need that queue. */
+/* Forward the request to the process that has the shared receive queue. This
+ * side makes only the checks that need no look at that queue. */
 static enum vb_fault ib_hand_over(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	VB_REQUIRES(qp->drive)
 {
@@ -500,7 +500,7 @@ static void note_gap(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	note_nak(qp, row->syndrome, resp->epsn);
 }
 
-/* After an RNR NAK nothing is kept: the requester sends everything again. */
+/* Keep nothing after an RNR NAK: the requester sends everything again. */
 static bool ib_resp_keep(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	VB_REQUIRES(qp->drive)
 {
@@ -512,9 +512,9 @@ static bool ib_resp_keep(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	       vb_ooo_keep(qp->adapter, &rc->resp.ooo, pkt);
 }
 
-/* Send one NAK, then wait for the missing packet (IBA 9.7.5.1.4). A peer
- * capable of selective repeat gets a further NAK when it asks, and when another
- * gap appears. */
+/* A request came early: send one NAK, then wait for the missing packet (IBA
+ * 9.7.5.1.4). A peer that repeats selectively gets another NAK when it asks,
+ * and when there is another gap. */
 static void take_ooo(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	VB_REQUIRES(qp->drive)
 {
@@ -528,7 +528,7 @@ static void take_ooo(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 		note_gap(qp);
 }
 
-/* Handle the kept requests whose turn has come. */
+/* Handle the requests kept in resp->ooo that are now the next ones. */
 static void ib_resp_take_kept(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_resp *resp = &vb_rc(qp)->resp;
@@ -550,9 +550,9 @@ static void ib_resp_take_kept(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 		vb_ooo_clear(qp->adapter, &resp->ooo);
 }
 
-/* A request was forwarded and its verdict is outstanding. Later requests wait
- * for their turn. When the requester repeats the forwarded one, check that the
- * other process is still there. */
+/* A forwarded request waits for the other process's verdict, and later requests
+ * wait for that one. When the requester repeats the forwarded request, check
+ * that the other process is still there. */
 static void wait_for_verdict(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 			     int32_t ahead) VB_REQUIRES(qp->drive)
 {
@@ -563,7 +563,7 @@ static void wait_for_verdict(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 		vb_forward_verdict(qp, resp->forwarded.serial, FAULT_XRC_SRQ,
 				   0);
 	else if (ahead > 0 && (uint32_t)ahead < VB_OOO_PSNS)
-		/* Without room the requester will send it again. */
+		/* If there is no room, the requester sends it again. */
 		(void)vb_ooo_keep(qp->adapter, &resp->ooo, pkt);
 }
 
@@ -592,8 +592,8 @@ void vb_forward_verdict(struct vb_qp *qp, uint64_t serial, enum vb_fault fault,
 
 /* Duplicate requests (IBA 9.7.5.1.3). */
 
-/* Will the answers requested again be sent anyway, because they are still
- * due? */
+/* A duplicate asks for responses again. Will they be sent anyway, because they
+ * are due and not sent yet? */
 static bool still_to_come(const struct vb_answer *a, uint32_t psn,
 			  uint32_t count)
 {
@@ -618,8 +618,8 @@ static void repeat_read(struct vb_qp *qp, const struct vb_ib_pkt *pkt,
 		return;
 	if (still_to_come(a, pkt->bth.psn, count))
 		return;
-	/* Extend the run so that it also covers what was requested before and
-	 * is not sent yet. */
+	/* The answer is still being sent, to an end behind these responses: let
+	 * the new run go from here to the end of the whole READ. */
 	if (a->due != DUE_NOT &&
 	    vb_psn_diff(vb_psn_add(a->run_psn, a->run_count),
 			vb_psn_add(pkt->bth.psn, count)) > 0) {

@@ -39,7 +39,7 @@ static void uc_detach(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	qp->priv[PRIV_TRANSPORT] = NULL;
 }
 
-/* In SQD a message that has begun is finished, and no other begins. */
+/* In SQD finish a message that has begun, and begin no other. */
 static void drain(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	if (vb_rc_state(qp) == QPS_SQD && !uc_of(qp)->begun)
@@ -61,7 +61,8 @@ static void uc_enter(struct vb_qp *qp, enum vb_qp_state from,
 
 /* The requester: sends messages. */
 
-/* Carry out a work request on a window. False: it must wait. */
+/* Carry out a work request on a window. False: it must wait, and stays the
+ * oldest. */
 static bool ib_run_local(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 	VB_REQUIRES(qp->drive)
 {
@@ -78,8 +79,8 @@ static bool ib_run_local(struct vb_qp *qp, const struct vb_send_wqe *wqe)
 	return false;
 }
 
-/* Begin the oldest WQE. False: not in this state, it must wait, or it cannot be
- * sent. */
+/* Begin the oldest WQE. False: the state does not permit it, it must wait, or
+ * it cannot be sent. */
 static bool begin_message(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_uc *uc = uc_of(qp);
@@ -110,7 +111,7 @@ static bool send_packet(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 
 	if (!uc->begun && !begin_message(qp))
 		return false;
-	if (!uc->begun) /* a work request on a window was carried out */
+	if (!uc->begun) /* it was a work request on a window */
 		return true;
 	if (vb_req_put_data(qp, wqe, pace->next, vb_pace_asks(pace), out)) {
 		/* The peer drops the part it has when the next message
@@ -151,8 +152,9 @@ static bool uc_send(struct vb_qp *qp, vb_time now, struct vb_txq *out)
 
 /* The responder: receives messages. */
 
-/* A missing PSN, or a message that is cut short, loses the message in progress.
- * The first packet of a message starts over, whatever its PSN (IBA 9.8.2.2). */
+/* Drop the message in progress when a PSN is missing or the message is cut
+ * short. The first packet of a message starts anew, whatever its PSN (IBA
+ * 9.8.2.2). */
 static void check_order(struct vb_uc *uc, const struct vb_ib_pkt *pkt)
 {
 	if (pkt->bth.psn != uc->epsn ||

@@ -51,7 +51,7 @@ static void ud_enter(struct vb_qp *qp, enum vb_qp_state from,
 	if (to == QPS_RTS && from == QPS_RTR)
 		vb_unrel_start(qp);
 	else if (to == QPS_SQD)
-		vb_qp_drained(qp); /* a datagram is sent whole or not at all */
+		vb_qp_drained(qp); /* no datagram is ever sent in part */
 }
 
 /* The requester: sends datagrams. */
@@ -152,7 +152,7 @@ static enum vb_fault take_datagram(struct vb_qp *qp,
 
 	if (pkt->payload_bytes > qp->mtu)
 		return FAULT_LENGTH;
-	/* A receive that was too small for the last datagram takes this one. */
+	/* A receive too small for an earlier datagram is used for this one. */
 	if (!qp->recv_busy && !vb_qp_recv_begin(qp))
 		return FAULT_NO_RQE;
 	if (sizeof(grh) + pkt->payload_bytes > qp->recv.length)
@@ -191,8 +191,8 @@ static void ib_complete(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	vb_qp_recv_done(qp, &done);
 }
 
-/* A sender for which there is no room gets no answer, and learns that it need
- * not wait. */
+/* Note that a sender waits for an answer. If HEARD_MAX others wait already, it
+ * gets none, and stops waiting after its time-out. */
 static void note_heard(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 {
 	struct vb_ud *ud = ud_of(qp);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What UC and UD share: nothing is acknowledged, so a work request is complete
- * when its last packet is in a batch, and a faulty packet is merely dropped. */
+/* What UC and UD share: the peer acknowledges nothing, so a work request is
+ * complete when its last packet is in a batch, and a receiver merely drops a
+ * faulty packet. */
 #ifndef IB_UNREL_H
 #define IB_UNREL_H
 
@@ -27,8 +28,8 @@ void vb_unrel_fail(struct vb_qp *qp, enum vb_wc_status status)
 	VB_REQUIRES(qp->drive);
 /* Is the queue pair in a state that accepts packets? */
 bool vb_unrel_receives(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
-/* The peer says that it has heard a packet (ib/pace.h): vb_transport_ops.recv
- * for responses. */
+/* The peer says that it has received a packet (ib/pace.h). This is
+ * vb_transport_ops.recv for responses. */
 void vb_unrel_heard(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 	VB_REQUIRES(qp->drive);
 /* Write to the receive in qp->recv. FAULT_NONE or FAULT_RQE_LKEY. */
@@ -38,7 +39,7 @@ enum vb_fault vb_unrel_place(struct vb_qp *qp, uint64_t offset,
 /* Act on @fault in a packet that has arrived (core/fault.h). */
 void vb_unrel_refuse(struct vb_qp *qp, enum vb_fault fault)
 	VB_REQUIRES(qp->drive);
-/* When send() must be called though nothing arrives; VB_NEVER. */
+/* When the engine must call send() even if nothing arrives; VB_NEVER. */
 vb_time vb_unrel_deadline(const struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
 #endif

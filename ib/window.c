@@ -12,7 +12,7 @@
 #define MAX_PKTS    512u
 #define FLOOR_PKTS  2u /* one packet may be lost, the other reveals it */
 
-/* Without a queue on the path, losses are errors of the path: */
+/* Losses come from errors of the path if no queue is on it: */
 #define EASY_CUT  8 /* a loss reduces the window by 1/EASY_CUT */
 #define EASY_STEP 4 /* packets added per round trip */
 
@@ -22,7 +22,8 @@
 #define FEW_PART 16 /* few: up to this part of the window */
 #define FEW_CUT	 32
 
-/* After such a loss the path is taken to lose packets for this many more. */
+/* After such a loss the path is taken to lose single packets for so many
+ * more. */
 #define LOSSY_PKTS 8192u
 
 #define NEAR_RTT (1 * VB_MSEC)

@@ -15,13 +15,13 @@ struct vb_window {
 	uint32_t threshold; /* below it pkts doubles each round trip */
 	/* acknowledged since pkts last grew, above threshold */
 	uint32_t credit;
-	bool limited;	 /* the window has held the requester back since then */
-	bool recovering; /* from a loss before `recover`: reduced already */
+	bool limited;	  /* the window has stopped the requester since then */
+	bool recovering;  /* pkts was reduced for a loss before `recover` */
 	uint32_t recover; /* a PSN */
-	/* For as many packets more: the path loses single packets, not by
-	 * congestion. */
+	/* For so many further packets the path is taken to lose single packets,
+	 * and not because of congestion. */
 	uint32_t lossy;
-	bool timing; /* @rtt_psn, sent once, at @rtt_at, is being timed */
+	bool timing; /* @rtt_psn, sent once at @rtt_at, has no ACK yet */
 	uint32_t rtt_psn;
 	vb_time rtt_at;
 	vb_time srtt;	  /* smoothed round trip time, ns; 0: unknown */
@@ -30,8 +30,8 @@ struct vb_window {
 
 /* The window of a new connection with packets of @mtu bytes. */
 void vb_window_init(struct vb_window *w, uint32_t mtu);
-/* @psn is sent for the first time with AckReq: time its round trip. This and
- * others are inline: what is sent asks them. */
+/* The requester sends @psn for the first time, with AckReq: time its round
+ * trip. This and others are inline, since each packet sent calls them. */
 static inline void vb_window_time(struct vb_window *w, uint32_t psn,
 				  vb_time now)
 {
@@ -46,20 +46,20 @@ void vb_window_acked(struct vb_window *w, uint32_t count, uint32_t una,
 		     vb_time now);
 /* A packet is lost; PSNs before @next had been sent. */
 void vb_window_lost(struct vb_window *w, uint32_t next);
-/* The same from a peer that repeats selectively and says that @count are
- * missing. */
+/* The same for a peer that repeats selectively: it has said that @count packets
+ * are missing. */
 void vb_window_lost_some(struct vb_window *w, uint32_t count, uint32_t next);
 /* Nothing arrived for a whole timeout. */
 void vb_window_collapse(struct vb_window *w, uint32_t next);
-/* Packets in flight are sent again: their round trips say nothing (Karn's
- * algorithm). */
+/* The requester sends packets again: stop timing, since nobody can tell which
+ * copy an ACK is for (Karn's algorithm). */
 static inline void vb_window_untime(struct vb_window *w)
 {
 	w->timing = false;
 }
-/* Send AckReq after at most this many packets. A receiver that acknowledges
- * only on request must be asked while half of the window is still to be sent,
- * or the window runs dry. */
+/* Send AckReq after at most this many packets. A receiver may acknowledge only
+ * on request, so the requester asks while it may still send half of the window;
+ * asked later, it would have to stop and wait. */
 #define VB_ACK_EVERY 32u
 static inline uint32_t vb_window_ack_every(const struct vb_window *w)
 {
@@ -73,8 +73,8 @@ static inline uint32_t vb_window_chunk(const struct vb_window *w, uint32_t mtu)
 {
 	return VB_MAX(VB_MIN(VB_CHUNK_BYTES / mtu, w->pkts / 2), 1u);
 }
-/* Are round trips short, and is no queue building up, so that waiting for the
- * next acknowledgement delays nobody noticeably? */
+/* Are round trips short, without a queue that grows? Then small messages may
+ * wait for the next acknowledgement, and nobody notices the delay. */
 bool vb_window_is_near(const struct vb_window *w);
 
 /* On a busy host the peer may wait some ms for its processor; a probe sent too
@@ -82,7 +82,7 @@ bool vb_window_is_near(const struct vb_window *w);
 #define VB_PATIENCE_MIN	    (2 * VB_MSEC)
 #define VB_PATIENCE_UNKNOWN (10 * VB_MSEC)
 #define VB_PATIENCE_RTTS    4
-/* Shorter, since the only answer may be lost, too. */
+/* Shorter on a path with losses, since the only answer may be lost, too. */
 #define VB_PATIENCE_LOSSY   (250 * VB_USEC)
 #define VB_LOSSY_RTTS	    2
 #define VB_PATIENCE_DOUBLES 10u
@@ -106,7 +106,8 @@ static inline vb_time vb_window_patience(const struct vb_window *w,
 	return base << VB_MIN(probes, VB_PATIENCE_DOUBLES);
 }
 
-/* How long after a probe's acknowledgement others may follow, ns. */
+/* How long after the ACK of a probe the requester waits for further ACKs,
+ * ns. */
 vb_time vb_window_grace(const struct vb_window *w);
 
 #endif

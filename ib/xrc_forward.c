@@ -52,8 +52,8 @@ static enum vb_fault take(struct vb_forward_qp *f, const struct vb_ib_pkt *pkt,
 	}
 }
 
-/* Complete the receive in progress, as a responder does; the queue pair itself
- * belongs to the other process. */
+/* Complete the receive in progress, as a responder does. Whether the queue pair
+ * moves to ERR is the other process's business. */
 static void end_recv(struct vb_forward_qp *f, enum vb_wc_status status)
 	VB_REQUIRES(f->qp.drive)
 {
@@ -90,15 +90,15 @@ enum vb_fault vb_forward_take(struct vb_forward_qp *f,
 	struct vb_qp *qp = &f->qp;
 	enum vb_fault fault;
 
-	/* Flush a message that was cut off when the other queue pair was
-	 * reset. */
+	/* A first packet, but a receive is in use: the other queue pair was
+	 * reset in the middle of a message. Flush that receive. */
 	if (pkt->op->place & PLACE_FIRST && qp->recv_busy)
 		vb_forward_end(f);
 	fault = vb_xrc_enter_by_key(&f->qp, domain, pkt->xrc_srqn);
 	if (fault == FAULT_NONE)
 		fault = ib_is_ours(f) ? take(f, pkt, value) : FAULT_ORDER;
-	/* The completion queue was full, which moved the queue pair to ERR: it
-	 * must serve later requests. */
+	/* If the completion queue was full, this queue pair is in ERR now. Put
+	 * it back: it must serve later requests. */
 	if (vb_rc_state(&f->qp) == QPS_ERR) {
 		atomic_store(&qp->state, QPS_RTS);
 		fault = FAULT_XRC_FAR;

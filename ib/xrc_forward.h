@@ -7,9 +7,9 @@
 #include "core/xrc.h"
 #include "ib/rc.h"
 
-/* Stands for a target queue pair of another process. Its owner sets these
- * fields of @qp: adapter, type, qpn, state, mtu, attr.dest_qp_num and the
- * access flags. */
+/* In the process of a shared receive queue, this stands for the target queue
+ * pair in another process. The engine makes it and sets these fields of @qp:
+ * adapter, type, qpn, state, mtu, attr.dest_qp_num and the access flags. */
 struct vb_forward_qp {
 	struct vb_qp qp;
 	struct vb_inbound in;
@@ -22,13 +22,13 @@ enum vb_fault vb_forward_take(struct vb_forward_qp *f,
 			      const struct vb_xrc_key *domain,
 			      const struct vb_ib_pkt *pkt, uint64_t *value)
 	VB_REQUIRES(f->qp.drive);
-/* Read memory of this process, with which another process answers a READ. The
- * caller holds qp.drive. */
+/* Read memory of this process for another process, whose queue pair answers a
+ * READ with it. The caller holds qp.drive. */
 enum vb_fault vb_forward_read(struct vb_forward_qp *f,
 			      const struct vb_xrc_key *domain,
 			      const struct vb_forward_piece *piece, uint8_t *to)
 	VB_REQUIRES(f->qp.drive);
-/* Flush a message that has begun and will not be finished. */
+/* Flush the receive of a message whose rest will not come. */
 void vb_forward_end(struct vb_forward_qp *f) VB_REQUIRES(f->qp.drive);
 
 /* In the process of the target queue pair, under its drive: the request
@@ -36,7 +36,7 @@ void vb_forward_end(struct vb_forward_qp *f) VB_REQUIRES(f->qp.drive);
  */
 void vb_forward_verdict(struct vb_qp *qp, uint64_t serial, enum vb_fault fault,
 			uint64_t value) VB_REQUIRES(qp->drive);
-/* The same for a READ: @len bytes have arrived, or @fault. */
+/* The same for a READ: the other process has sent @len bytes, or @fault. */
 void vb_forward_bytes(struct vb_qp *qp, uint64_t serial, enum vb_fault fault,
 		      const uint8_t *bytes, uint32_t len)
 	VB_REQUIRES(qp->drive);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is sent besides requests: responses to READs and atomics, in the order
- * of the requests (RFC 5040 s5.5); the card for a peer on this host; and the
- * Terminate. */
+/* What this side sends besides requests: responses to READs and atomics, in the
+ * order of the peer's requests (RFC 5040 s5.5); the card for a peer on this
+ * host; and the Terminate. */
 #include "iwarp/stream.h"
 
 static struct vb_ddp_seg untagged(uint8_t opcode, uint32_t queue, uint32_t msn)
@@ -64,7 +64,7 @@ static bool iw_answer_put_data(struct vb_qp *qp, const struct vb_iw_answer *a,
 
 	vb_ddp_seg_put(&w, &seg);
 	fault = vb_iw_fpdu_end(qp, out, w, &src);
-	/* The key was valid when the request arrived. */
+	/* The key was valid when the request came, but the memory is gone. */
 	if (fault) {
 		s->answer_tail = s->tx.answer;
 		vb_iw_refuse(qp, read_fault(fault), NULL);

@@ -8,8 +8,8 @@
 
 #include "iwarp/stream.h"
 
-/* How long the responder waits for the initiator's first FPDU before it sends,
- * if the connection is not peer-to-peer: the initiator has then had time to
+/* On a connection that is not peer-to-peer the responder waits so long for the
+ * initiator's first FPDU before it sends. By then the initiator has had time to
  * read the MPA reply. */
 #define PATIENCE (50 * VB_MSEC)
 

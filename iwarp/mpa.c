@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The receiving side of MPA: finds the FPDUs in the bytes received. An FPDU is
- * handled only when it is complete and its CRC is right. So no damaged byte is
- * placed, and a program that sees the last byte of a WRITE and overwrites it
- * cannot make the CRC fail. */
+/* The receiving side of MPA: it finds the FPDUs in the bytes received, and
+ * handles an FPDU only when all of it is here and its CRC is right. So no
+ * damaged byte is placed, and a program that sees the last byte of a WRITE and
+ * overwrites it cannot make the CRC fail. */
 #include <stdlib.h>
 
 #include "base/crc.h"
@@ -98,7 +98,7 @@ void vb_iw_got(struct vb_qp *qp, struct vb_iw_rxq *in, size_t bytes,
 		at += total;
 		have -= total;
 	}
-	/* Bytes after a fault that ended the stream are dropped. */
+	/* After a fault has ended the stream, drop the bytes behind it. */
 	if (!keep_rest(s, at, s->phase == IW_OPEN ? have : 0))
 		vb_iw_lost(qp, now);
 }

@@ -101,16 +101,16 @@ static void iw_stop(struct vb_iw *s, enum vb_wc_status status)
 	s->stop_status = status;
 }
 
-/* Has the cursor reached the WQE that cannot be sent? After a partial send it
- * may be at an earlier WQE, which must be sent again. */
+/* Has the cursor reached the WQE that cannot be sent? If the socket took only a
+ * part, the cursor may be back at an earlier WQE, which must be sent again. */
 static bool is_stopped(const struct vb_iw *s)
 {
 	return s->stop_status != WC_SUCCESS && s->tx.cur == s->stop;
 }
 
-/* Must the request wait for READs and atomics before it? Because it is fenced
- * (RFC 5040 s5.5 does not order it otherwise), or because the peer accepts no
- * more at a time. */
+/* Must the request wait for earlier READs and atomics? Yes, if it is fenced
+ * (RFC 5040 s5.5 does not order it otherwise), or if the peer accepts no more
+ * READs and atomics at a time. */
 static bool must_wait(const struct vb_iw *s, const struct vb_send_wqe *wqe)
 {
 	uint32_t under_way = s->tx.asked - s->asked_head;
@@ -119,8 +119,8 @@ static bool must_wait(const struct vb_iw *s, const struct vb_send_wqe *wqe)
 	       (vb_iw_asks(wqe) && s->terms.ord && under_way >= s->terms.ord);
 }
 
-/* Check a WQE once; it may be built again after a batch that the socket did not
- * take. */
+/* Check the WQE, but only once: the sender comes here again for a WQE that the
+ * socket did not take. False: it must wait or cannot be sent. */
 static bool may_go(struct vb_qp *qp, struct vb_send_wqe *wqe)
 	VB_REQUIRES(qp->drive)
 {
@@ -141,7 +141,8 @@ static bool may_go(struct vb_qp *qp, struct vb_send_wqe *wqe)
 	return true;
 }
 
-/* Carry out a work request on a window when its turn comes, and only once. */
+/* Carry out a work request on a window, and only once. False: it must wait, or
+ * was refused. */
 static bool iw_run_local(struct vb_qp *qp, struct vb_send_wqe *wqe)
 	VB_REQUIRES(qp->drive)
 {
@@ -159,7 +160,7 @@ static bool iw_run_local(struct vb_qp *qp, struct vb_send_wqe *wqe)
 	return true;
 }
 
-/* The WQE whose message is to begin; or NULL. */
+/* The WQE whose message the sender begins next; or NULL. */
 static struct vb_send_wqe *iw_begin_next(struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
@@ -262,8 +263,8 @@ static bool iw_req_put_data(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 	return true;
 }
 
-/* Immediate data has eight bytes (RFC 7306 s6), of which verbs use four: the
- * first four, as Chelsio's adapters do. */
+/* Immediate data has eight bytes (RFC 7306 s6). Verbs use four: the first four,
+ * as on Chelsio's adapters. */
 static bool put_imm(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 		    struct vb_iw_txq *out) VB_REQUIRES(qp->drive)
 {
@@ -317,10 +318,10 @@ static struct vb_iw_asked *next_asked(struct vb_iw *s)
 	return a;
 }
 
-/* A READ request names a sink, which the response repeats. This requester
- * places a response by its request, not by that name. So one request can fill
- * several entries, and the sink's key need not grant remote write, which RFC
- * 5040 requires but programs do not provide. */
+/* A READ request names a sink, and the response repeats that name. This
+ * requester finds the place by the request, not by the name. So one request can
+ * fill several entries, and the sink's key need not grant remote write, which
+ * RFC 5040 requires but programs do not provide. */
 static bool iw_put_read(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 			struct vb_iw_txq *out) VB_REQUIRES(qp->drive)
 {
@@ -434,9 +435,9 @@ bool vb_iw_put_rtr(struct vb_qp *qp, struct vb_iw_txq *out)
 }
 
 /* Linux's siw (6.1) ignores data that arrives between its MPA reply and the
- * moment its socket callback is set (siw_accept), until more data arrives: both
- * sides would wait forever. A WRITE of 0 bytes is such further data, and
- * harmless for a peer that did notice. */
+ * moment when it sets its socket callback (siw_accept), until more data
+ * arrives: both sides would wait forever. A WRITE of 0 bytes is such data, and
+ * does no harm to a peer that did notice. */
 vb_time vb_iw_nudge_time(const struct vb_iw *s)
 {
 	return s->in.heard ? VB_NEVER : s->nudge_at;

@@ -59,8 +59,8 @@ static void complete_send(struct vb_qp *qp, const struct vb_ddp_seg *seg,
 	vb_qp_recv_done(qp, &done);
 }
 
-/* Is it the SEND that begins a peer-to-peer connection (RTR)? It is not
- * delivered to the program. */
+/* Is it the SEND that begins a peer-to-peer connection (RTR)? The program does
+ * not get that one. */
 static bool is_rtr(const struct vb_iw *s, const struct vb_ddp_seg *seg)
 {
 	return !s->terms.initiator && s->terms.rtr == RTR_SEND &&
@@ -151,8 +151,8 @@ static enum vb_iw_fault take_imm(struct vb_qp *qp, const struct vb_ddp_seg *seg)
 
 /* Checking and placing WRITEs. */
 
-/* The fault to report for a WRITE, or for a READ or atomic, by the reason for
- * which the key was refused. */
+/* The fault of a WRITE, or of a READ or atomic, for each reason for which its
+ * key can be refused. */
 static const uint8_t write_faults[] = {
 	[REFUSED_NOT] = IWF_WRITE_STAG,
 	[REFUSED_KEY] = IWF_WRITE_STAG,
@@ -295,8 +295,8 @@ static uint64_t outcome(const struct vb_rdmap_atomic *q, uint64_t old)
 	return (old & ~q->add_swap_mask) | (q->add_swap & q->add_swap_mask);
 }
 
-/* Compare-and-swap in a loop: each round means that another thread changed the
- * word in between. */
+/* Compare-and-swap in a loop: another round means that another thread has
+ * changed the word in between. */
 static enum vb_fault change_word(uint64_t *at, const struct vb_rdmap_atomic *q,
 				 uint64_t *old)
 {
@@ -367,7 +367,8 @@ static enum vb_iw_fault iw_take_atomic(struct vb_qp *qp,
 
 /* Responses to our READs and atomics. */
 
-/* The oldest request without its response, if it was sent. */
+/* The oldest READ or atomic that was sent and waits for its response; or
+ * NULL. */
 static struct vb_iw_asked *oldest_asked(struct vb_iw *s)
 {
 	return s->asked_head == s->tx.asked
@@ -386,7 +387,7 @@ static void answered(struct vb_qp *qp, const struct vb_iw_asked *a)
 	vb_iw_retire(qp);
 }
 
-/* The memory for the response is missing, or its key was revoked. */
+/* This side's memory for the response is missing, or its key was revoked. */
 static enum vb_iw_fault no_sink(struct vb_qp *qp, const struct vb_iw_asked *a)
 	VB_REQUIRES(qp->drive)
 {
@@ -524,7 +525,8 @@ static const struct op_row ops[RDMAP_OP_COUNT] = {
 };
 // clang-format on
 
-/* DDP's checks come before RDMAP's (RFC 5041 s7, RFC 5040 s7). */
+/* Check the segment: first DDP's rules, then RDMAP's (RFC 5041 s7, RFC 5040
+ * s7). */
 static enum vb_iw_fault iw_resp_judge(const struct vb_iw *s,
 				      const struct vb_ddp_seg *seg)
 {

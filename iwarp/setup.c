@@ -34,8 +34,8 @@ static enum vb_mpa_state break_off(struct vb_mpa_setup *m, uint8_t code)
 	return m->state;
 }
 
-/* Refuse with a Terminate: the peer already takes the connection for open (RFC
- * 6581 s9.2). */
+/* Refuse by a Terminate, because the peer already takes the connection for open
+ * (RFC 6581 s9.2). */
 static enum vb_mpa_state terminate(struct vb_mpa_setup *m, uint8_t code)
 {
 	const struct vb_ddp_seg seg = {
@@ -78,8 +78,8 @@ static uint8_t rtr_of(const struct vb_mpa_depths *d)
 	       (d->rtr_read ? RTR_READ : 0);
 }
 
-/* Choose one RTR message. SEND comes last, since the fewest adapters support
- * it. */
+/* Choose one RTR message of those that both sides offer. SEND is the last
+ * choice, since the fewest adapters support it. */
 static uint8_t pick_rtr(uint8_t set)
 {
 	static const uint8_t best[] = { RTR_WRITE, RTR_READ, RTR_SEND };
@@ -145,12 +145,12 @@ unsigned vb_mpa_want(const struct vb_mpa_setup *m)
 
 static uint16_t at_most(uint16_t ours, uint16_t theirs)
 {
-	/* This value means: not negotiated; the programs agree by themselves
-	 * (RFC 6581 s9.1). */
+	/* VB_MPA_DEPTH_MAX means that the peer does not negotiate; the programs
+	 * agree by themselves (RFC 6581 s9.1). */
 	return theirs == VB_MPA_DEPTH_MAX ? ours : VB_MIN(ours, theirs);
 }
 
-/* The initiator has received the reply. */
+/* Compute the terms: the initiator has received the reply. */
 static enum vb_mpa_state conclude(struct vb_mpa_setup *m,
 				  const struct vb_mpa_depths *d)
 {
@@ -166,8 +166,8 @@ static enum vb_mpa_state conclude(struct vb_mpa_setup *m,
 	if (!m->peer.enhanced)
 		return m->state;
 	m->terms.ord = at_most(m->offer.ord, d->ird);
-	/* The responder wants more READs in progress than we offered: allow as
-	 * many as fit here. */
+	/* If the responder wants more READs in progress than this side offered,
+	 * allow them, up to DEPTH_HERE. */
 	if (d->ord != VB_MPA_DEPTH_MAX)
 		m->terms.ird = d->ord;
 	if (m->terms.ird > DEPTH_HERE)
@@ -225,7 +225,8 @@ static bool header_is_good(struct vb_mpa_setup *m)
 	f->enhanced = f->enhanced && f->revision >= 2;
 	if (!f->reply)
 		return !f->reject;
-	/* The reply must have the request's form; a reject may have either. */
+	/* An accepting reply must have the request's form, a reject need
+	 * not. */
 	return f->reject || f->enhanced == (m->offer.revision >= 2);
 }
 
@@ -262,8 +263,9 @@ static int reply(struct vb_mpa_setup *m, bool reject,
 	return mpa_put_frame(m, &f, d, private_data, bytes);
 }
 
-/* The RTR messages that the reply names: the one agreed on, or all of ours;
- * none unless the peer asked for peer-to-peer mode. */
+/* The RTR messages that the reply names: the one agreed on, or, if there is
+ * none, all that this side offers. None if the peer did not ask for
+ * peer-to-peer. */
 static uint8_t rtr_reply(const struct vb_mpa_setup *m)
 {
 	struct vb_reader r =

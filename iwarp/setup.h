@@ -21,26 +21,26 @@
 
 #include "wire/iwarp.h"
 
-/* The message that the initiator sends first, so that the responder may send
+/* The message that the initiator sends first; after it the responder may send
  * (RTR, RFC 6581 s5). */
 enum vb_mpa_rtr {
 	RTR_NONE = 0,
-	RTR_SEND = 1 << 0, /* of 0 bytes, as the others */
+	RTR_SEND = 1 << 0, /* of 0 bytes, like the next two */
 	RTR_WRITE = 1 << 1,
 	RTR_READ = 1 << 2,
 	RTR_ANY = RTR_SEND | RTR_WRITE | RTR_READ,
 };
 
-/* What one side requests or grants. */
+/* What one side asks for or offers in its frame. */
 struct vb_mpa_offer {
 	uint8_t revision; /* 1, or 2: enhanced */
 	bool crc;	  /* insist on CRCs; false: the peer decides */
-	bool markers;	  /* request markers in what we receive */
+	bool markers;	  /* the peer shall put markers into what it sends */
 	/* The peer is on this host and may be a Verbena. */
 	bool near;
 	uint8_t rtr; /* bits of enum vb_mpa_rtr; 0: not peer-to-peer */
-	/* READs and atomics in progress, from the peer (ird) and to it
-	 * (ord). */
+	/* READs and atomics in progress at most: those of the peer (ird) and
+	 * those of this side (ord). */
 	uint16_t ird, ord;
 };
 /* The default: revision 2, CRC, no markers, peer-to-peer by WRITE or READ. */
@@ -60,18 +60,18 @@ struct vb_mpa_terms {
 };
 
 enum vb_mpa_state {
-	MPA_ASKING,  /* initiator: the request is to be sent, or was */
+	MPA_ASKING,  /* initiator: has a request to send, or has sent it */
 	MPA_WAITING, /* responder: no request yet */
 	MPA_ASKED,   /* responder: call vb_mpa_accept() or _reject() */
-	MPA_OPEN,    /* agreed; first send out, if it is not empty */
+	MPA_OPEN,    /* agreed; if out is not empty, send it first */
 	MPA_REFUSED, /* initiator: the peer rejected, with private data */
 	MPA_SHUT,    /* responder: rejected; close once out is sent */
-	MPA_BROKEN,  /* the peer violates MPA, or our terms: close */
+	MPA_BROKEN,  /* the peer violates MPA, or this side's terms: close */
 };
 
 struct vb_mpa_setup {
 	enum vb_mpa_state state;
-	struct vb_mpa_offer offer; /* our own */
+	struct vb_mpa_offer offer; /* this side's own */
 	struct vb_mpa_terms terms;
 	/* In MPA_BROKEN: the error code of a Terminate of layer LLP (RFC 6581
 	 * s9.2). If out_bytes is not 0, out holds it as an FPDU to be sent. */
@@ -80,9 +80,10 @@ struct vb_mpa_setup {
 	struct vb_mpa_frame peer;
 	const uint8_t *private_data; /* the peer's; points into in[] */
 	uint16_t private_bytes;
-	/* What the peer would grant; for the program that decides. */
+	/* The depths that the peer would grant, for the program that
+	 * decides. */
 	uint16_t peer_ird, peer_ord;
-	/* to be sent at once, all of it */
+	/* the caller sends all of it at once */
 	uint8_t out[VB_MPA_FRAME_MAX];
 	uint16_t out_bytes;
 	uint8_t in[VB_MPA_FRAME_MAX];
@@ -92,27 +93,27 @@ struct vb_mpa_setup {
 /* The longest private data of the program, bytes, in this revision. */
 unsigned vb_mpa_private_max(unsigned revision);
 
-/* Begin as initiator, or, vb_mpa_listen(), as responder. 0; -EINVAL: too much
- * private data, or an unknown revision. @private_data is copied. */
+/* Begin as initiator, or, with vb_mpa_listen(), as responder. 0; -EINVAL: too
+ * much private data, or an unknown revision. Copies @private_data. */
 VB_MUST_CHECK int vb_mpa_connect(struct vb_mpa_setup *m,
 				 const struct vb_mpa_offer *offer,
 				 const void *private_data, unsigned bytes);
 void vb_mpa_listen(struct vb_mpa_setup *m, const struct vb_mpa_offer *offer);
 
-/* How many bytes may be received now without taking bytes behind the frame; 0:
- * none. */
+/* How many bytes the caller may read from the socket now; more might belong to
+ * the stream behind the frame. 0: none. */
 unsigned vb_mpa_want(const struct vb_mpa_setup *m);
 /* @count bytes arrived, at most what vb_mpa_want() said. Returns the new
  * state. */
 enum vb_mpa_state vb_mpa_got(struct vb_mpa_setup *m, const void *bytes,
 			     unsigned count);
 
-/* Only in MPA_ASKED. offer.ird and offer.ord become @ird and @ord. 0 or -EINVAL
- * as above. */
+/* Accept the request, only in MPA_ASKED. @ird and @ord replace offer.ird and
+ * offer.ord. 0; -EINVAL: another state, or too much private data. */
 VB_MUST_CHECK int vb_mpa_accept(struct vb_mpa_setup *m, uint16_t ird,
 				uint16_t ord, const void *private_data,
 				unsigned bytes);
-/* Reject the request, also only in MPA_ASKED. 0 or -EINVAL as above. */
+/* Reject the request, only in MPA_ASKED. 0 or -EINVAL as vb_mpa_accept(). */
 VB_MUST_CHECK int vb_mpa_reject(struct vb_mpa_setup *m,
 				const void *private_data, unsigned bytes);
 

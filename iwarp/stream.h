@@ -3,8 +3,8 @@
  * The state of an iWARP queue pair (PRIV_TRANSPORT), and the functions that the
  * files of this directory offer each other. The caller of each holds qp->drive.
  *
- * Words: a "card" identifies a process of this host to the peer (terms.near). A
- * WQE "asks" if the peer answers it with data: READ, atomic.
+ * Words: with a "card" a process tells its peer on this host who it is
+ * (terms.near). A WQE "asks" if the peer answers it with data: READ, atomic.
  */
 #ifndef IWARP_STREAM_H
 #define IWARP_STREAM_H
@@ -15,12 +15,12 @@
 enum vb_iw_phase {
 	IW_IDLE, /* not started */
 	IW_OPEN,
-	IW_DYING,  /* first responses owed earlier, then a Terminate */
-	IW_ENDING, /* only the rest of an FPDU is sent */
+	IW_DYING,  /* sends responses owed, then a Terminate */
+	IW_ENDING, /* sends only the rest of a cut FPDU */
 	IW_CLOSED,
 };
 
-/* What the sender is in the middle of (vb_iw_cursor.stage). */
+/* What the sender has begun and not finished (vb_iw_cursor.stage). */
 enum vb_iw_stage {
 	STAGE_NONE,
 	STAGE_RTR, /* the initiator's first FPDU */
@@ -37,13 +37,13 @@ struct vb_iw_asked {
 	uint32_t index; /* send queue index of its WQE... */
 	bool rtr;	/* ...unless it is the RTR, which has none */
 	uint32_t msn;
-	/* the tagged buffer of a READ's response, and the bytes arrived: */
+	/* where the peer's response to a READ goes, and the bytes arrived: */
 	uint32_t stag, length, got;
 	uint64_t to;
 };
 
-/* A READ or atomic of the peer to be answered. An atomic was carried out
- * already. */
+/* A READ or atomic of the peer that this side must answer. It has carried out
+ * an atomic already. */
 struct vb_iw_answer {
 	bool atomic;
 	uint32_t id; /* of an atomic */
@@ -54,11 +54,12 @@ struct vb_iw_answer {
 	uint64_t sink_to;
 };
 
-/* The RTR READ is answered in addition to the READs agreed on. */
+/* If the RTR is a READ, it is answered besides the READs agreed on. */
 #define VB_IW_ANSWERS 256
 _Static_assert(VB_IW_ANSWERS > VB_MAX_RD_ATOM, "and a power of two");
 
-/* What is being received: untagged messages on queues 0, 1, 3, and WRITEs. */
+/* What is being received: untagged messages on queues 0, 1 and 3, and
+ * WRITEs. */
 struct vb_iw_inbound {
 	bool heard;	     /* an FPDU has arrived */
 	uint32_t send_msn;   /* expected MSN of queue 0 */
@@ -67,7 +68,7 @@ struct vb_iw_inbound {
 	uint32_t offset;     /* bytes of the message in progress */
 	uint8_t opcode;
 	uint32_t write_bytes; /* bytes of the WRITE in progress... */
-	/* ...and of the last complete one, until another begins. */
+	/* ...and of the last complete one, until the next begins. */
 	uint32_t written;
 	uint16_t marker; /* as in vb_iw_cursor */
 };
@@ -76,22 +77,22 @@ struct vb_iw {
 	enum vb_iw_phase phase;
 	struct vb_mpa_terms terms;
 	uint32_t mulpdu;
-	vb_time patient_until; /* responder: give up without a first FPDU */
-	vb_time nudge_after, nudge_at; /* initiator: for as long */
+	vb_time patient_until; /* responder: until then wait for an FPDU */
+	vb_time nudge_after, nudge_at; /* initiator: pause, and next nudge */
 	/* sending: */
 	struct vb_iw_cursor tx;
-	/* everything before it was taken by the socket */
+	/* up to here the socket has taken everything */
 	struct vb_iw_cursor taken;
 	uint32_t begun; /* send queue index; WQEs before it were checked */
-	/* If stop_status is not WC_SUCCESS: the WQE that cannot be sent, and
-	 * the status it completes with once it is the oldest. */
+	/* If stop_status is not WC_SUCCESS: this WQE cannot be sent, and it
+	 * completes with that status once it is the oldest. */
 	uint32_t stop;
 	enum vb_wc_status stop_status;
-	uint32_t appetite; /* bytes that the socket can take now */
-	unsigned unheard;  /* small batches since bytes arrived, or a pause */
+	uint32_t appetite; /* bytes that the socket probably takes now */
+	unsigned unheard;  /* small batches since the peer sent, or a pause */
 	vb_time sent_at;   /* time of the last of them */
-	/* Memory of the program is missing: copy payloads to find the WQE at
-	 * fault. */
+	/* sendmsg() failed for the program's memory: copy payloads, which finds
+	 * the WQE at fault. */
 	bool copies;
 	uint8_t *cut; /* the rest of an FPDU that the socket took in part */
 	uint32_t cut_at, cut_end, cut_room;
@@ -133,7 +134,7 @@ static inline bool vb_iw_sends(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	return s == QPS_RTS || s == QPS_SQD;
 }
 
-/* Is a request incomplete that the peer may know of? */
+/* Does the peer perhaps know of a request that is not complete? */
 static inline bool vb_iw_has_begun(const struct vb_qp *qp)
 	VB_REQUIRES(qp->drive)
 {
@@ -142,8 +143,9 @@ static inline bool vb_iw_has_begun(const struct vb_qp *qp)
 	return qp->sq.done != vb_iw(qp)->begun;
 }
 
-/* While nothing has arrived from the peer, it is nudged after NUDGE_FIRST, then
- * after times that grow by the factor NUDGE_SLOWER up to NUDGE_LAST. */
+/* As long as nothing has come from the peer, the initiator nudges it: after
+ * NUDGE_FIRST, then after pauses that grow by the factor NUDGE_SLOWER up to
+ * NUDGE_LAST. */
 #define NUDGE_FIRST  (20 * VB_MSEC)
 #define NUDGE_SLOWER 10
 #define NUDGE_LAST   (2 * VB_SEC)
@@ -151,11 +153,11 @@ static inline bool vb_iw_has_begun(const struct vb_qp *qp)
 /* Flags of a WQE, kept in its first_psn, which iWARP does not need. */
 enum vb_iw_wqe_flags {
 	WQE_ANSWERED = 1 << 0,
-	/* It sends nothing, and was carried out. */
+	/* This side has carried out the WQE, which sends nothing. */
 	WQE_RAN = 1 << 1,
 };
 
-/* Immediate data: programs give and take it in wire order. */
+/* Immediate data, which programs give and take in wire order, as a number. */
 static inline uint32_t vb_iw_imm_word(uint32_t imm)
 {
 	return (uint32_t)vb_load_be((const uint8_t *)&imm, sizeof(imm));
@@ -170,11 +172,11 @@ static inline uint32_t vb_iw_imm(uint32_t word)
 }
 
 /*
- * Coalescing. Sending one message per system call costs several times what many
- * in one do, and a stream has no acknowledgements to wait for. A program that
- * has sent VB_IW_UNHEARD small batches without receiving anything does not wait
- * for replies: what it posts next is collected until there are
- * VB_IW_GATHER_COUNT messages or VB_IW_GATHER_BYTES bytes, or
+ * Coalescing. Sending each message by a system call of its own costs several
+ * times as much as many in one, and a stream has no acknowledgements to wait
+ * for. If a program has sent VB_IW_UNHEARD small batches and received nothing,
+ * it does not wait for replies. So what it posts next waits until there are
+ * VB_IW_GATHER_COUNT messages or VB_IW_GATHER_BYTES bytes, or until
  * VB_IW_GATHER_LASTS has passed.
  */
 #define VB_IW_UNHEARD	   8
@@ -188,20 +190,22 @@ bool vb_iw_put_request(struct vb_qp *qp, struct vb_iw_txq *out)
 	VB_REQUIRES(qp->drive);
 /* Carry out the next WQEs that send nothing (memory windows). */
 void vb_iw_run_local(struct vb_qp *qp) VB_REQUIRES(qp->drive);
-/* Put the RTR, the first message of a peer-to-peer connection. Returns true. */
+/* Put the RTR, the first message in peer-to-peer mode, into @out. Always
+ * true. */
 bool vb_iw_put_rtr(struct vb_qp *qp, struct vb_iw_txq *out)
 	VB_REQUIRES(qp->drive);
-/* When to nudge a peer from which nothing has arrived; VB_NEVER: not. */
+/* When to nudge a peer that has sent nothing yet; VB_NEVER: not. */
 vb_time vb_iw_nudge_time(const struct vb_iw *s);
 /* Put a WRITE of 0 bytes, which makes some peers look at earlier data. */
 void vb_iw_put_nudge(struct vb_qp *qp, struct vb_iw_txq *out)
 	VB_REQUIRES(qp->drive);
 /* Does the peer answer this WQE with data: READ, atomic? */
 bool vb_iw_asks(const struct vb_send_wqe *wqe);
-/* Complete the WQEs that are done. */
+/* Complete the oldest WQEs, as far as they are done. */
 void vb_iw_retire(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
-/* iwarp/answer.c: the same for responses, our card, and the Terminate. */
+/* iwarp/answer.c: put a part of a response, the card, or the Terminate into
+ * @out. vb_iw_put_answer() returns false when there is none. */
 bool vb_iw_put_answer(struct vb_qp *qp, struct vb_iw_txq *out)
 	VB_REQUIRES(qp->drive);
 bool vb_iw_has_answers(const struct vb_iw *s);
@@ -210,11 +214,11 @@ void vb_iw_put_card(struct vb_qp *qp, struct vb_iw_txq *out)
 void vb_iw_put_term(struct vb_qp *qp, struct vb_iw_txq *out)
 	VB_REQUIRES(qp->drive);
 
-/* Is the queue pair still open? It may have failed for another reason: a
- * completion queue that was full. */
+/* Is the stream still open? If the queue pair is in ERR, for example because a
+ * completion queue was full, this ends the stream. */
 bool vb_iw_lives(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
-/* iwarp/tx.c: build an FPDU. begin returns the writer for the header. */
+/* iwarp/tx.c: build an FPDU. The header goes to vb_iw_fpdu_begin()'s writer. */
 struct vb_iw_source {
 	const struct vb_send_wqe *wqe; /* payload of a WQE... */
 	/* ...or of memory that a READ asks for */
@@ -223,38 +227,39 @@ struct vb_iw_source {
 };
 bool vb_iw_has_room(const struct vb_iw_txq *out);
 struct vb_writer vb_iw_fpdu_begin(struct vb_iw_txq *out);
-/* Append the payload; the header ends at @hdr. FAULT_NONE, or why the payload
- * cannot be read: then nothing was added. */
+/* Add the payload behind the header, which ends at @hdr. If the payload cannot
+ * be read, this adds nothing and returns the fault, else FAULT_NONE. */
 enum vb_fault vb_iw_fpdu_end(struct vb_qp *qp, struct vb_iw_txq *out,
 			     struct vb_writer hdr,
 			     const struct vb_iw_source *src)
 	VB_REQUIRES(qp->drive);
-/* Record the cursor, which the caller has moved behind the FPDU. */
+/* Note in @out the cursor, which the caller has moved behind the FPDU. */
 void vb_iw_fpdu_mark(struct vb_qp *qp, struct vb_iw_txq *out)
 	VB_REQUIRES(qp->drive);
 
 /* iwarp/mpa.c: is the receiver between two FPDUs? */
 bool vb_iw_is_between(const struct vb_iw *s);
 
-/* iwarp/resp.c: a complete ULPDU has arrived. */
+/* iwarp/resp.c: check and handle a complete ULPDU of @len bytes. */
 void vb_iw_take(struct vb_qp *qp, const uint8_t *ulpdu, uint32_t len)
 	VB_REQUIRES(qp->drive);
 
-/* iwarp/term.c: end the stream because of a fault of the peer's. @seg: the
- * segment at fault, or NULL. */
+/* iwarp/term.c: end the stream with a Terminate because the peer did wrong.
+ * @seg: its segment at fault, or NULL. */
 void vb_iw_refuse(struct vb_qp *qp, enum vb_iw_fault fault,
 		  const struct vb_ddp_seg *seg) VB_REQUIRES(qp->drive);
-/* The peer has ended the stream. */
+/* The peer has sent the Terminate @t: end the stream. */
 void vb_iw_terminated(struct vb_qp *qp, const struct vb_term *t)
 	VB_REQUIRES(qp->drive);
-/* End the stream for a local reason. */
+/* End the stream with a Terminate for a reason on this side. */
 void vb_iw_give_up(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 
-/* iwarp/marker.c: bytes of an FPDU of @len bytes once markers are inserted, in
- * a stream whose last marker began @since bytes ago (0: one is due); RFC 5044
- * s4.3. */
+/* iwarp/marker.c: how many bytes an FPDU of @len bytes has once its markers are
+ * inserted. The last marker of the stream began @since bytes ago (0: one is due
+ * now); RFC 5044 s4.3. */
 uint32_t vb_marked_bytes(uint32_t since, uint32_t len);
-/* Insert the markers in place and append the CRC. Returns the bytes. */
+/* Insert the markers in place and append the CRC. Returns how many bytes there
+ * are then. */
 uint32_t vb_mark(uint8_t *fpdu, uint32_t since, uint32_t len, bool crc);
 /* Remove the markers in place. False: a marker does not point to the beginning
  * of the FPDU. */

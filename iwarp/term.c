@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Faults, the Terminate message, and the completion statuses they lead to. */
+/* Faults, the Terminate message, and the completion statuses that follow. */
 #include "iwarp/term.h"
 
 #include "base/log.h"
@@ -8,9 +8,9 @@
 #define NONE (-1)
 
 /* The one table that says what follows from a fault. Where InfiniBand has the
- * same fault, the programs see the same statuses (core/fault.c). A receiver
- * without a posted receive is reported as receiver-not-ready, which is final
- * here. */
+ * same fault, programs see the same statuses (core/fault.c). If no receive is
+ * posted, the requester sees receiver-not-ready; with iWARP it does not
+ * retry. */
 // clang-format off
 #define ROW(fault, layer, etype, code, told, status, event, counter) \
 	[IWF_##fault] = { #fault, layer, etype, code, WC_##told, WC_##status, event, counter }
@@ -89,8 +89,8 @@ enum vb_wc_status vb_iw_told(const struct vb_term *t)
 	return row ? row->told : WC_REM_OP_ERR;
 }
 
-/* The Terminate for a fault: the header of the segment at fault as received,
- * and of a READ its request. */
+/* The Terminate for a fault. It has the header of the segment at fault as it
+ * came, and, if that is a READ request, also the request. */
 static struct vb_term term_for(const struct vb_iw_fault_row *row,
 			       const struct vb_ddp_seg *seg)
 {
@@ -149,8 +149,8 @@ void vb_iw_give_up(struct vb_qp *qp)
 	vb_qp_fail(qp, NONE);
 }
 
-/* Flush what precedes the READ or atomic that the Terminate names: its
- * responses will not arrive. */
+/* Flush the WQEs before the READ or atomic that the peer's Terminate names,
+ * because their responses will not arrive. */
 static void flush_before(struct vb_qp *qp, const struct vb_term *t)
 	VB_REQUIRES(qp->drive)
 {
@@ -184,7 +184,7 @@ void vb_iw_terminated(struct vb_qp *qp, const struct vb_term *t)
 	       t->code, t->mirrored ? ", mirrored" : "");
 	vb_count(qp->adapter, CNT_SEND_ERR, 1);
 	s->phase = IW_ENDING;
-	s->cut_at = s->cut_end; /* the peer does not read it any more */
+	s->cut_at = s->cut_end; /* the peer reads no more */
 	flush_before(qp, t);
 	if (vb_iw_sends(qp) && vb_iw_has_begun(qp)) {
 		vb_qp_send_done(qp, vb_iw_told(t));

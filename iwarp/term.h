@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The faults that end a stream, and how each side is told. */
+/* The faults that end a stream, and what each side is told about them. */
 #ifndef IWARP_TERM_H
 #define IWARP_TERM_H
 
@@ -10,7 +10,7 @@
 enum vb_iw_fault {
 	IWF_NONE,
 	/* RDMAP (RFC 5040 s8.2): */
-	IWF_LOCAL, /* a local fault, not caused by the peer */
+	IWF_LOCAL, /* a fault of this side, not of the peer */
 	IWF_RQE_LKEY,
 	IWF_READ_STAG,
 	IWF_READ_BOUNDS,
@@ -53,10 +53,10 @@ enum vb_iw_fault {
 struct vb_iw_fault_row {
 	const char *name;
 	uint8_t layer, etype, code; /* of the Terminate sent */
-	/* enum vb_wc_status of the requester's WQE at fault */
+	/* enum vb_wc_status of the WQE at fault of who gets that */
 	uint8_t told;
 	uint8_t status; /* enum vb_wc_status of the receive in progress here */
-	/* enum vb_event_type if there is no WQE to report it; -1: none */
+	/* the enum vb_event_type if no WQE can report the fault; -1: none */
 	int8_t event;
 	int8_t counter; /* enum vb_counter */
 };

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Building FPDUs in batches, and the case that the socket takes a part of a
- * batch. The rest of an FPDU that was sent in part is kept; later FPDUs are
- * built again from the cursor. So no copy of the program's data waits in a
+ * Building FPDUs in batches. The socket may take only a part of a batch. If it
+ * takes a part of an FPDU, the sender keeps a copy of the rest; it builds later
+ * FPDUs again from the cursor. So no copy of the program's data waits in a
  * buffer while the program may change it or take it back.
  *
- * With CRCs the payload is copied: memory may change between the computation of
- * the CRC and the socket's copy, and the peer would end the stream. Without
- * CRCs long payloads are sent straight from the program's memory.
+ * With CRCs the sender copies the payload: otherwise the memory may change
+ * between the computation of the CRC and the socket's copy, and the peer would
+ * end the stream. Without CRCs it sends long payloads straight from the
+ * program's memory.
  */
 #include <stdlib.h>
 
@@ -15,8 +16,8 @@
 #include "core/sge.h"
 #include "iwarp/stream.h"
 
-/* A batch is not much larger than what the socket took last time, since what it
- * does not take is built in vain. */
+/* A batch is not much longer than what the socket took last time: the sender
+ * would have built the rest in vain. */
 #define APPETITE_MIN (16u << 10)
 
 #define DIRECT_BYTES 1024u /* shorter payloads are faster to copy */
@@ -202,10 +203,10 @@ void vb_iw_fpdu_mark(struct vb_qp *qp, struct vb_iw_txq *out)
 
 /* Filling a batch, and what the socket took of it. */
 
-/* The initiator sends the first FPDU (RFC 5044 s7.1.2). On a connection that is
- * not peer-to-peer the responder's program may nevertheless speak first, once
- * the initiator has had time to read the MPA reply; other implementations
- * permit this, too. */
+/* May this side send yet? The initiator sends the first FPDU (RFC 5044 s7.1.2).
+ * Without peer-to-peer mode the responder's program may nevertheless speak
+ * first, once the initiator has had time to read the MPA reply; other
+ * implementations permit this, too. */
 static bool may_speak(const struct vb_iw *s, vb_time now)
 {
 	return s->terms.initiator || s->in.heard ||
@@ -228,8 +229,8 @@ bool vb_iw_is_quiet(const struct vb_qp *qp, vb_time now)
 	       !(s->terms.initiator && now >= vb_iw_nudge_time(s));
 }
 
-/* Put the next FPDU. Messages are not interleaved; between two messages
- * requests and responses take turns. */
+/* Put the next FPDU into @out. A message is finished before another begins, and
+ * then requests and responses take turns. False: there is none. */
 static bool put_next(struct vb_qp *qp, struct vb_iw_txq *out)
 	VB_REQUIRES(qp->drive)
 {
@@ -257,8 +258,9 @@ static bool put_next(struct vb_qp *qp, struct vb_iw_txq *out)
 	       vb_iw_has_answers(s) && vb_iw_put_answer(qp, out);
 }
 
-/* Put what is left when the stream ends. A message of our own that has begun is
- * not finished, since its WQE has failed. */
+/* Put what is left when the stream ends: responses, then the Terminate. A
+ * message of this side that has begun is not finished, since its WQE has
+ * failed. */
 static bool put_last(struct vb_qp *qp, struct vb_iw_txq *out)
 	VB_REQUIRES(qp->drive)
 {
@@ -297,7 +299,7 @@ static void begin_batch(struct vb_iw *s, struct vb_iw_txq *out)
 		add_iov(out, s->cut + s->cut_at, out->lead);
 }
 
-/* The socket has taken everything before @c. */
+/* The socket has taken everything before @c: complete WQEs. */
 static void note_taken(struct vb_qp *qp, const struct vb_iw_cursor *c)
 	VB_REQUIRES(qp->drive)
 {
@@ -354,8 +356,8 @@ static bool iw_grow(uint8_t **at, uint32_t *room, uint32_t need)
 	return true;
 }
 
-/* Keep a copy of the batch's bytes from @from up to @to, which may be the
- * program's memory. */
+/* Copy the batch's bytes from @from up to @to, because they may be in the
+ * program's memory. False: no memory. */
 static bool keep_cut(struct vb_iw *s, const struct vb_iw_txq *out, size_t from,
 		     size_t to)
 {
@@ -392,9 +394,9 @@ static void end_uses(struct vb_iw_txq *out)
 	out->held = 0;
 }
 
-/* The socket took @bytes bytes of the batch, and all of @lead. Moves the cursor
- * behind the last FPDU that was sent at least in part, and keeps the rest of
- * that FPDU. False: no memory. */
+/* The socket has taken @bytes bytes of the batch, @lead included. Moves the
+ * cursor behind the last FPDU of which it took a part, and keeps the rest of
+ * that FPDU. False: no memory for the rest. */
 static bool iw_settle(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes)
 	VB_REQUIRES(qp->drive)
 {
@@ -447,7 +449,7 @@ bool vb_iw_sent(struct vb_qp *qp, struct vb_iw_txq *out, size_t bytes,
 		s->cut_at += (uint32_t)bytes;
 		s->tx = out->before;
 	} else if (!iw_settle(qp, out, bytes)) {
-		/* An FPDU was sent in part and its rest is lost. */
+		/* The rest of an FPDU that was sent in part cannot be kept. */
 		vb_iw_lost(qp, now);
 	}
 	end_uses(out);

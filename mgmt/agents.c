@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of agents of a port: registration, and whose a request is. */
+/* The table of agents of a port: registration, and which agent gets a MAD. */
 #include "mgmt/agents_priv.h"
 
 #include <errno.h>
@@ -215,7 +215,8 @@ int vb_agents_send(struct vb_agents *a, void *client,
 {
 	const struct agent *g = find_agent(a, client, s->agent);
 
-	/* opensm answers for one class of SMPs by its agent of the other. */
+	/* opensm sends answers of the one class of SMPs by its agent of the
+	 * other class, so only the queue pair must be right. */
 	if (!g || s->len < VB_MAD_HDR_BYTES ||
 	    vb_mad_qpn(s->bytes[1]) != vb_mad_qpn(g->wish.class))
 		return -EINVAL;

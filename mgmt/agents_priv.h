@@ -7,36 +7,36 @@
 #include "mgmt/agents.h"
 #include "mgmt/rmpp.h"
 
-#define AGENTS_MOST    1024 /* at one port */
-#define AGENTS_CLIENT  32   /* of one program */
-#define EXCHANGES_MOST 8192 /* at one port */
-#define TRANSFERS_MOST 64   /* of those, requests that come by RMPP */
+#define AGENTS_MOST    1024 /* agents at one port */
+#define AGENTS_CLIENT  32   /* agents of one program */
+#define EXCHANGES_MOST 8192 /* exchanges at one port */
+#define TRANSFERS_MOST 64   /* exchanges that are requests coming by RMPP */
 
 struct agent {
 	void *client;
-	uint32_t id;	 /* the client's number of it */
+	uint32_t id;	 /* the number that the client knows */
 	uint32_t serial; /* the upper half of its transaction IDs; never 0 */
 	struct vb_agent_wish wish;
 };
 
 enum exchange_state {
-	EXCHANGE_SENDING,   /* segments of RMPP leave */
-	EXCHANGE_WAITING,   /* a request has left */
-	EXCHANGE_RECEIVING, /* segments of RMPP come */
-	EXCHANGE_LINGERING, /* all came; the last ACK may be lost */
+	EXCHANGE_SENDING,   /* this side sends segments of RMPP */
+	EXCHANGE_WAITING,   /* a request was sent; its answer has not come */
+	EXCHANGE_RECEIVING, /* the peer sends segments of RMPP */
+	EXCHANGE_LINGERING, /* all came, but the peer may lack the last ACK */
 };
 
 /* A request or message that has not ended, of one agent. */
 struct exchange {
 	struct vb_agents *agents;
-	uint32_t serial; /* of its agent; 0: a request that came from outside */
+	uint32_t serial; /* of its agent; 0: a request of the peer */
 	enum exchange_state state;
 	struct vb_mad_addr peer;
-	uint8_t *message; /* WAITING: what is sent again */
+	uint8_t *message; /* WAITING: the request, to send it again */
 	size_t len;
 	uint8_t header[VB_MAD_HDR_BYTES]; /* as the program gave it */
 	uint64_t tid;			  /* on the wire */
-	uint8_t class, method;		  /* of what is sent, or received */
+	uint8_t class, method;		  /* of the message sent or received */
 	vb_time patience;
 	uint32_t retries;
 	struct vb_rmpp_sender sender;
@@ -56,7 +56,7 @@ struct vb_agents {
 };
 
 struct agent *vb_agent_by_serial(struct vb_agents *a, uint32_t serial);
-/* The agent that serves the request @mad; NULL: none. */
+/* The agent that gets the request @mad; NULL: no agent does. */
 struct agent *vb_agent_for_request(struct vb_agents *a,
 				   const uint8_t mad[VB_MAD_BYTES]);
 void vb_agent_deliver(struct vb_agents *a, const struct agent *g,
@@ -65,14 +65,14 @@ void vb_agent_deliver(struct vb_agents *a, const struct agent *g,
 
 /* mgmt/exchange.c */
 void vb_exchange_end(struct exchange *e);
-/* Begin the exchange that @s asks for, and send. 0 or -errno as
- * vb_agents_send(). */
+/* Send @s, and begin the exchange if an answer or RMPP is to follow. Returns
+ * what vb_agents_send() returns. */
 int vb_exchange_begin(struct vb_agents *a, const struct agent *g,
 		      const struct vb_mad_send *s, vb_time now);
-/* A response, or a packet of RMPP. False: it belongs to no exchange. */
+/* A response or an RMPP packet has come. False: it belongs to no exchange. */
 bool vb_exchange_hear(struct vb_agents *a, const struct vb_mad_addr *from,
 		      const uint8_t mad[VB_MAD_BYTES], vb_time now);
-/* The first segment of a request for @g, or a later one. */
+/* A segment of a request for agent @g has come: the first one, or a later. */
 void vb_exchange_receive(struct vb_agents *a, struct agent *g,
 			 const struct vb_mad_addr *from,
 			 const uint8_t mad[VB_MAD_BYTES], vb_time now);

@@ -12,9 +12,9 @@
 
 #define INDEX_BITS   17
 #define LONGEST_CODE 24
-/* The pause before the first repetition. Loss is more frequent than a peer that
- * needs its whole time to answer, so early repetitions come sooner, and do not
- * count as tries. */
+/* The pause before the first repetition. A message is lost more often than a
+ * peer needs its whole time to answer, so early repetitions come sooner than
+ * that, and do not count as tries. */
 #define FIRST_PAUSE (250 * VB_MSEC)
 
 _Static_assert(VB_CM_MAX_CONNS == 1u << INDEX_BITS, "a number has its bits");
@@ -160,7 +160,7 @@ bool vb_cm_is_pausing(struct vb_cm_conn *c)
 	return true;
 }
 
-/* Our IDs are the index in the table and a generation, under a secret mask. */
+/* Our ID is the index in the table and a generation, XORed with a secret. */
 struct vb_cm_conn *vb_cm_find_number(struct vb_cm *cm, uint32_t local_id)
 {
 	uint32_t index = (local_id ^ cm->secret) & (VB_CM_MAX_CONNS - 1);
@@ -181,8 +181,8 @@ bool vb_cm_is_own(struct vb_cm *cm, const struct vb_cm_msg *m)
 	       c->state == (m->attr == CM_REQ ? CM_REQ_SENT : CM_SIDR_SENT);
 }
 
-/* The path must match, so that a host cannot use the ID of another's
- * connection. */
+/* The path must match, so that no host can use the ID of a connection that
+ * another host has with us. */
 struct vb_cm_conn *vb_cm_find_ours(struct vb_cm *cm,
 				   const struct vb_mad_path *path,
 				   uint32_t local_id)
@@ -231,15 +231,16 @@ int vb_cm_begin(struct vb_cm *cm, const struct vb_mad_path *path, void *owner,
 	return 0;
 }
 
-/* Without memory for the timer, the message counts as lost, and the peer times
- * out. */
+/* Without memory for the timer this acts as if the message were lost: the peer
+ * times out. */
 void vb_cm_set_timer(struct vb_cm_conn *c, vb_time at)
 {
 	if (vb_timer_set(&c->cm->timers, &c->timer, at))
 		vb_timer_cancel(&c->cm->timers, &c->timer);
 }
 
-/* Closes @c, and the peer can use its numbers again. */
+/* Closes @c and takes it out of the tables, so that the peer can use its
+ * numbers for another connection. */
 static void cm_conns_shut(struct vb_cm_conn *c)
 {
 	vb_cm_enter(c, CM_CLOSED);

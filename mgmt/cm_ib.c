@@ -8,8 +8,9 @@
 
 #define MRA_CODE     24 /* 68 s, as Linux asks for */
 #define DREQ_RETRIES 15
-/* A REJ "invalid service ID" within RASH of our REQ is doubted, and the REQ
- * sent again after DOUBT_PAUSE, until DOUBT after the first REQ. */
+/* A peer that rejects our REQ with "invalid service ID" within RASH may have a
+ * program that listens a moment later: this side sends the REQ again after
+ * DOUBT_PAUSE, until DOUBT after the first REQ. */
 #define RASH	    (150 * VB_MSEC)
 #define DOUBT	    (500 * VB_MSEC)
 #define DOUBT_PAUSE (100 * VB_MSEC)
@@ -196,8 +197,8 @@ static void cm_ib_take_reply(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 	vb_cm_tell(c, CM_HAS_REPLY, m);
 }
 
-/* The peer repeated its REP: asks it to wait, since the owner has not answered.
- */
+/* The peer has repeated its REP, but the owner has not answered yet: asks the
+ * peer to wait (MRA). */
 static void ask_patience(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 			 vb_time now)
 {
@@ -283,7 +284,8 @@ static void take_rejection(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 	vb_cm_end(c, CM_IS_REJECTED, m);
 }
 
-/* The REJ came late, or the peer believes that the connection has ended. */
+/* The peer rejects an established connection: it sent the REJ before it got our
+ * RTU, or believes that the connection has ended. */
 static void take_late_rejection(struct vb_cm_conn *c, const struct vb_cm_msg *m,
 				vb_time now)
 {
@@ -391,8 +393,8 @@ static void on_other(struct vb_cm *cm, const struct vb_mad_path *path,
 		answer_unknown_dreq(cm, path, m);
 }
 
-/* Finds the connection that a REJ "timeout" means by the GUID in it: the peer
- * gave up before our REP came, so it does not know our ID. */
+/* A peer that gave up before our REP came does not know our ID, so its REJ
+ * "timeout" names its GUID: finds the connection by that. */
 static struct vb_cm_conn *find_abandoned(struct vb_cm *cm,
 					 const struct vb_mad_path *path,
 					 const struct vb_cm_msg *m)
@@ -406,8 +408,9 @@ static struct vb_cm_conn *find_abandoned(struct vb_cm *cm,
 	return c && vb_cm_is_on(c, path) ? c : NULL;
 }
 
-/* Bounds the memory that a peer can fill with requests. A peer that answers
- * leaves the list before its connection is the oldest. */
+/* Gives up the oldest connections above VB_CM_MAX_FADING, so that peers cannot
+ * fill the memory with requests. A peer that answers in time is not
+ * affected. */
 static void give_up_oldest(struct vb_cm *cm, vb_time now)
 {
 	while (cm->fading_count > VB_CM_MAX_FADING)

@@ -18,14 +18,14 @@
 #include "mgmt/mad_out.h"
 
 /* The values that the rdma_cm of Linux announces, so that peers expect them. */
-#define VB_CM_TIMEOUT_CODE 20 /* for a response: 4.3 s */
+#define VB_CM_TIMEOUT_CODE 20 /* a response takes at most 4.3 s */
 #define VB_CM_RETRIES	   15
 #define VB_CM_LIFE_CODE	   18 /* the lifetime of a packet */
 #define VB_CM_ACK_TIMEOUT  19
 #define VB_CM_MAX_CONNS	   (1u << 17)
 /* How many connections may wait for nothing but an RTU or the passing of time.
- * Above that number the oldest are given up, so that a flood of requests does
- * not fill the memory. */
+ * Above that number the manager gives up the oldest, so that a flood of
+ * requests does not fill the memory. */
 #define VB_CM_MAX_FADING (1u << 14)
 
 enum vb_cm_state {
@@ -50,9 +50,9 @@ enum vb_cm_happening {
 	CM_IS_ESTABLISHED,  /* an RTU or data came */
 	CM_IS_REJECTED,	    /* a REJ came */
 	CM_IS_UNREACHABLE,  /* no answer came; @c->returned may say why */
-	CM_IS_DISCONNECTED, /* by either side, with a DREP or without */
+	CM_IS_DISCONNECTED, /* this side or the peer ended it */
 	CM_IS_OVER,	    /* time wait has ended */
-	CM_HAS_ADDRESS,	    /* a SIDR REP came, with either answer */
+	CM_HAS_ADDRESS,	    /* a SIDR REP came: the address, or a refusal */
 };
 
 struct vb_cm_conn {
@@ -66,16 +66,16 @@ struct vb_cm_conn {
 	uint32_t local_id, remote_id;
 	uint64_t remote_guid;
 	uint32_t local_qpn, remote_qpn;
-	uint8_t mtu; /* of the REQ when the peer wanted less; 0: as asked */
+	uint8_t mtu; /* of a second REQ, if the peer wanted less; else 0 */
 	/* Only the communication manager uses the rest. */
 	struct vb_cm *cm;
 	struct vb_mad_path path;
 	uint64_t tid, disconnect_tid;
 	uint32_t index;
 	unsigned tries_left, max_tries;
-	unsigned returns; /* of the current message: at most one a sending */
-	bool came_back;	  /* the last sending was returned */
-	int returned;	  /* errno of returns; 0: none, or too few */
+	unsigned returns; /* sendings of this message that came back */
+	bool came_back;	  /* the network returned the last sending */
+	int returned;	  /* errno of the returns; 0: none, or too few */
 	vb_time pause, patience, linger;
 	vb_time begun_at, sent_at; /* the first and the last sending */
 	vb_time returns_since;
@@ -192,8 +192,8 @@ VB_MUST_CHECK int vb_cm_reject(struct vb_cm_conn *c, unsigned reason,
 /* Sends a DREQ; CM_IS_DISCONNECTED follows. -EINVAL: @c is neither established
  * nor in CM_REP_SENT. */
 VB_MUST_CHECK int vb_cm_disconnect(struct vb_cm_conn *c, vb_time now);
-/* The owner gives @c up, in any state, and must not use it again. The peer gets
- * the REJ or DREQ that the state demands. */
+/* The owner gives up @c, in any state, and must not use it again. The manager
+ * sends the peer the REJ or DREQ that the state demands. */
 void vb_cm_release(struct vb_cm_conn *c, vb_time now);
 
 /* The ns that a 5-bit timeout code of the protocol (4.096 us * 2^@code) means

@@ -29,7 +29,7 @@ struct vb_cm {
 /* cm_conns.c: connections and their numbers. */
 /* A new connection with a local ID and no owner; NULL: no memory, or no ID. */
 struct vb_cm_conn *vb_cm_make(struct vb_cm *cm, const struct vb_mad_path *path);
-/* The same with an owner and a transaction ID, for the side that asks.
+/* The same for the side that asks: with an owner and a new transaction ID.
  * -EAGAIN: VB_CM_MAX_CONNS exist; -ENOMEM. */
 int vb_cm_begin(struct vb_cm *cm, const struct vb_mad_path *path, void *owner,
 		struct vb_cm_conn **conn);
@@ -40,28 +40,29 @@ void vb_cm_close(struct vb_cm_conn *c);
 /* Changes the state, with the counts and the list that depend on it. */
 void vb_cm_enter(struct vb_cm_conn *c, enum vb_cm_state to);
 void vb_cm_set_timer(struct vb_cm_conn *c, vb_time at);
-/* Adds @c to, and removes it from, the tables by which its peer's numbers are
- * found. Do not change those numbers while @c is in them. */
+/* Adds @c to the tables that find a connection by its peer's numbers, or
+ * removes it from them. Do not change those numbers while @c is in the
+ * tables. */
 void vb_cm_link(struct vb_cm_conn *c);
 void vb_cm_unlink(struct vb_cm_conn *c);
-/* The GIDs of @c's path are those of @path. */
+/* Whether the GIDs of @c's path are those of @path. */
 bool vb_cm_is_on(const struct vb_cm_conn *c, const struct vb_mad_path *path);
-/* Finds by our ID, and only if @path leads to the connection's peer. */
+/* Finds a connection by our ID, but only if @path leads to its peer. */
 struct vb_cm_conn *vb_cm_find_ours(struct vb_cm *cm,
 				   const struct vb_mad_path *path,
 				   uint32_t local_id);
-/* Finds by our ID alone; not among resumed connections. */
+/* Finds a connection by our ID alone, but no resumed one. */
 struct vb_cm_conn *vb_cm_find_number(struct vb_cm *cm, uint32_t local_id);
 /* Finds a passive connection by the peer's GUID and ID, which identify a
  * repeated REQ. */
 struct vb_cm_conn *vb_cm_find_peers(struct vb_cm *cm, uint64_t guid,
 				    uint32_t id);
-/* Finds a connection with that queue pair of the peer; not in time wait. */
+/* Finds a connection by the peer's queue pair; none in time wait. */
 struct vb_cm_conn *vb_cm_find_qpn(struct vb_cm *cm, uint64_t guid,
 				  uint32_t qpn);
 /* Sends @mad on @c's path, once. */
 void vb_cm_send_mad(struct vb_cm_conn *c, const uint8_t mad[VB_MAD_BYTES]);
-/* Fills in the IDs and sends @m, once. */
+/* Fills in the IDs of @m and sends it on @c's path, once. */
 void vb_cm_send(struct vb_cm_conn *c, struct vb_cm_msg *m, uint64_t tid);
 /* A transaction ID whose lower half is random, so that a host that knows others
  * of ours cannot guess it. */
@@ -100,13 +101,14 @@ void vb_cm_refuse_req(struct vb_cm_conn *c, unsigned reason, const void *data,
 		      unsigned bytes);
 
 /* cm_time.c */
-/* Enters time wait for c->linger ns: DREQs are answered, then @c is over. */
+/* Enters time wait for c->linger ns: answers DREQs, and then ends @c. */
 void vb_cm_wait_out(struct vb_cm_conn *c, vb_time now);
-/* Sends the REJ "timeout" of a REQ or REP that was not answered. The receiver
- * of a REQ may not know our number, so the REJ names our GUID (IBA 12.6.7.2).
- */
+/* Sends the REJ "timeout" for the REQ or REP of @c, which the peer has not
+ * answered. A peer that got only the REQ may not know our number, so the REJ
+ * names our GUID (IBA 12.6.7.2). */
 void vb_cm_abandon(struct vb_cm_conn *c);
-/* The time of @c's state is up, or its tries are. @c may be freed. */
+/* The time that @c may be in its state, or the last try, is over: repeats the
+ * message or ends @c, which may free it. */
 void vb_cm_run_out(struct vb_cm_conn *c, vb_time now);
 
 /* cm_sidr.c: looking up queue pairs for datagrams (IBA 12.11). */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Service ID resolution (IBA 12.11): a sender of datagrams needs no connection,
- * only the peer's queue pair number and Q_Key. A request is identified by its
- * sender and its request ID. The answer is kept for a while, because it may be
- * lost and the request repeated.
+ * only the peer's queue pair number and Q_Key. The sender's address and its
+ * request ID identify a request. This side keeps the answer for a while,
+ * because the answer may be lost, and the sender then repeats the request.
  */
 #include <errno.h>
 

@@ -6,9 +6,9 @@
 #include "mgmt/cm_inside.h"
 
 /* A request ends after this many returns that span this much time, since a
- * program may be just starting at the peer. When the kernel fails to find a
- * host it returns all packets that waited for it; each sending counts at most
- * once. */
+ * program may be just starting at the peer. A kernel that fails to find a host
+ * returns all packets that waited for it together, so each sending counts at
+ * most once. */
 #define RETURNS_MEAN 3
 #define RETURNS_LAST VB_SEC
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Exchanges: a request that waits for its answer, and messages of RMPP in
- * either direction. The transaction ID's upper half is the agent's on the wire,
- * and the program gets its own back.
+ * either direction. On the wire the upper half of the transaction ID is the
+ * agent's serial; the program gets back the ID that it gave.
  */
 #include "mgmt/agents_priv.h"
 
@@ -61,7 +61,7 @@ void vb_exchange_end(struct exchange *e)
 	free(e);
 }
 
-/* False: there is no memory, and the exchange is over. */
+/* False: memory is exhausted, and this has ended the exchange. */
 static bool set_timer(struct exchange *e, vb_time at)
 {
 	if (vb_timer_set(e->agents->timers, &e->timer, at) == 0)
@@ -87,7 +87,7 @@ static void send_again(struct exchange *e, vb_time now)
 		exchange_transmit(e, e->message, now);
 }
 
-/* Send what the window allows. */
+/* Send the segments that the window allows. */
 static void send_segments(struct exchange *e, vb_time now)
 {
 	uint8_t mad[VB_MAD_BYTES];
@@ -99,7 +99,7 @@ static void send_segments(struct exchange *e, vb_time now)
 	}
 }
 
-/* The message is with the peer. Of a request the answer is awaited. */
+/* The peer has the message. If it is a request, wait for the answer. */
 static void finish_sending(struct exchange *e, vb_time now)
 {
 	if (!e->patience || vb_mad_is_response(e->header)) {
@@ -108,7 +108,7 @@ static void finish_sending(struct exchange *e, vb_time now)
 	}
 	vb_rmpp_sender_fini(&e->sender);
 	e->state = EXCHANGE_WAITING;
-	e->retries = 0; /* repeating is RMPP's business */
+	e->retries = 0; /* RMPP has repeated what was lost */
 	(void)set_timer(e, now + e->patience);
 }
 
@@ -133,8 +133,8 @@ static bool is_long(const struct agent *g, const struct vb_mad_send *s)
 	return h.flags & VB_RMPP_ACTIVE;
 }
 
-/* A copy of what is sent, of a MAD's length at least, with the agent's half of
- * the transaction ID. */
+/* A copy of the message to send, as long as a MAD or longer, in which the upper
+ * half of the transaction ID is the agent's. */
 static uint8_t *copy_message(const struct agent *g, const struct vb_mad_send *s)
 {
 	uint8_t *m = calloc(1, VB_MAX(s->len, (size_t)VB_MAD_BYTES));
@@ -206,7 +206,7 @@ int vb_exchange_begin(struct vb_agents *a, const struct agent *g,
 
 /* --- receiving --- */
 
-/* A segment that comes once more is acknowledged for a while. */
+/* Stay a while, to acknowledge segments that the peer repeats. */
 static void exchange_linger(struct exchange *e, vb_time now)
 {
 	e->agents->transfer_count -= !e->serial;
@@ -215,7 +215,7 @@ static void exchange_linger(struct exchange *e, vb_time now)
 	(void)set_timer(e, now + LINGER);
 }
 
-/* The whole message is here. */
+/* The whole message has come: give it to the agent's program. */
 static void deliver_message(struct exchange *e, struct agent *g, vb_time now)
 {
 	struct vb_agents *a = e->agents;
@@ -249,7 +249,7 @@ static void hear_segment(struct exchange *e, struct agent *g,
 		(void)set_timer(e, e->receiver.due);
 }
 
-/* The answer to a request. */
+/* A MAD of the answer to a request has come. */
 static void exchange_hear_answer(struct exchange *e,
 				 const struct vb_mad_addr *from,
 				 const uint8_t *mad, vb_time now)
@@ -283,8 +283,9 @@ static bool exchange_is_from_peer(const struct exchange *e,
 	return e->peer.lid == from->lid && e->peer.qpn == from->qpn;
 }
 
-/* ACK, STOP and ABORT: to what this side sends, or (not ACK) from the sender of
- * what it receives. */
+/* Handle an ACK, STOP or ABORT for a message that this side sends. False: it is
+ * for no such message; a STOP or ABORT may be for one that this side
+ * receives. */
 static bool hear_control(struct vb_agents *a, const struct vb_mad_addr *from,
 			 const uint8_t *mad, vb_time now)
 {
@@ -327,8 +328,8 @@ static struct exchange *find_receiving(struct vb_agents *a,
 	return NULL;
 }
 
-/* The request that the response @mad answers. The agent's half of its ID is
- * ours, so a peer that guesses can answer for another, but nothing worse. */
+/* The exchange whose request @mad answers, by its transaction ID. A peer that
+ * guesses the ID can answer in another's place, but do no other harm. */
 static struct exchange *exchange_find_asked(struct vb_agents *a,
 					    const uint8_t *mad)
 {

@@ -14,8 +14,8 @@ struct vb_mad_path {
 };
 
 struct vb_mad_out {
-	/* Sends @mad, which stays the caller's. It may be lost without notice,
-	 * as on a wire. */
+	/* Sends @mad, whose bytes the caller keeps. As on a wire, @mad may be
+	 * lost without notice. */
 	void (*send)(void *arg, const struct vb_mad_path *path,
 		     const uint8_t mad[VB_MAD_BYTES]);
 	void *arg;

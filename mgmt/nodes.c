@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs 0 and 1. A frame becomes a MAD and its addresses; SMPs pass the
- * SMI, then the agent of their class; what no agent takes and asks for an
- * answer gets one that says "unsupported". What a node sends to itself is put
- * on a queue, so that no agent is called from within itself.
+ * Queue pairs 0 and 1. A frame becomes a MAD and its addresses. SMPs pass the
+ * SMI, then the agent of their class. A Get or Set that no agent takes gets the
+ * answer "unsupported". A MAD from a node to itself goes into a queue, so that
+ * no agent calls itself.
  */
 #include "mgmt/nodes_priv.h"
 
@@ -32,7 +32,7 @@ static void loop_back(struct mgmt_node *n, uint8_t port, bool arrived,
 	struct looped *l = malloc(sizeof(*l));
 
 	if (!l)
-		return; /* a MAD may be lost */
+		return; /* as the network may lose it */
 	l->next = NULL;
 	l->node = n;
 	l->port = port;
@@ -93,8 +93,8 @@ static void send_directed(struct mgmt_node *n, uint8_t port, const uint8_t *mad,
 	send_frame(n, port, &f, mad, now);
 }
 
-/* By LID, from the port that has this node's LID: of an adapter @port, of a
- * switch port 0, which routes. */
+/* Send by LID, from the port that has this node's LID: of an adapter @port, of
+ * a switch port 0, which routes the frame. */
 static void send_by_lid(struct mgmt_node *n, uint8_t port,
 			const struct vb_mad_frame *f, const uint8_t *mad,
 			vb_time now)
@@ -129,7 +129,7 @@ static void hear_arrived(struct mgmt_node *n, uint8_t port,
 			 const struct vb_mad_frame *f, uint8_t *mad,
 			 vb_time now);
 
-/* Do what the SMI says of an SMP that came in at @in, 0: that begins here. */
+/* Do what the SMI says of an SMP that came in at @in; 0: it begins here. */
 static void step(struct mgmt_node *n, uint8_t in, uint8_t port,
 		 const struct vb_mad_frame *f, uint8_t *mad, vb_time now)
 {
@@ -145,7 +145,7 @@ static void step(struct mgmt_node *n, uint8_t in, uint8_t port,
 		loop_back(n, port, true, f, mad);
 }
 
-/* A directed route begins here unless a part by LID comes first. */
+/* Does a directed route begin here? Not if a part by LID comes first. */
 static bool begins_here(const struct vb_smp_hdr *h)
 {
 	uint16_t first = h->status & VB_SMP_DIRECTION ? h->dr_dlid : h->dr_slid;
@@ -153,7 +153,7 @@ static bool begins_here(const struct vb_smp_hdr *h)
 	return h->class == MAD_CLASS_SMP_DIRECTED && first == VB_LID_PERMISSIVE;
 }
 
-/* An SMP of this node: an answer, a trap, or a program's. */
+/* Send an SMP of this node: an answer, a trap, or a program's. */
 static void send_smp(struct mgmt_node *n, uint8_t port, uint16_t dlid,
 		     uint8_t sl, uint8_t *mad, vb_time now)
 {
@@ -213,7 +213,7 @@ static bool is_get_or_set(const uint8_t *mad)
 	return mad[3] == MAD_GET || mad[3] == MAD_SET;
 }
 
-/* @mad becomes the answer that nobody here knows what it asks for. */
+/* Turn the request @mad into the answer "unsupported attribute". */
 static void nodes_refuse(uint8_t *mad)
 {
 	unsigned status = MAD_BAD_ATTRIBUTE;
@@ -249,7 +249,7 @@ static void hear_for_program(struct mgmt_node *n, uint8_t port,
 	send_smp(n, port, f->slid, f->sl, mad, now);
 }
 
-/* The SMP is for this node. */
+/* Handle an SMP whose way ends at this node. */
 static void hear_arrived(struct mgmt_node *n, uint8_t port,
 			 const struct vb_mad_frame *f, uint8_t *mad,
 			 vb_time now)
@@ -283,8 +283,8 @@ static void hear_smp(struct mgmt_node *n, uint8_t port,
 
 /* --- queue pair 1 --- */
 
-/* Two P_Keys match if their lower bits do and one is of a full member (IBA
- * 10.9.3). */
+/* Does a P_Key of the port match? Two match if their lower 15 bits are equal
+ * and one of them is a full member's (IBA 10.9.3). */
 static bool has_pkey(const struct vb_fab_port *p, uint16_t pkey)
 {
 	for (unsigned i = 0; i < p->pkeys; i++)
@@ -320,7 +320,7 @@ static bool may_enter(struct mgmt_node *n, uint8_t own,
 	return false;
 }
 
-/* The frame for a MAD to the address @to. */
+/* The headers of the frame that brings a MAD to the address @to. */
 static struct vb_mad_frame frame_to(const struct mgmt_node *n, uint8_t own,
 				    const struct vb_mad_addr *to)
 {
@@ -401,7 +401,7 @@ bool vb_mgmt_hear(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 	return true;
 }
 
-/* From the agents of a port. */
+/* Send a MAD of an agent of the port @arg. */
 void vb_mgmt_transmit(void *arg, unsigned qpn, const struct vb_mad_addr *to,
 		      const uint8_t mad[VB_MAD_BYTES], vb_time now)
 {
@@ -424,7 +424,7 @@ void vb_mgmt_state_changed(struct vb_mgmt *m, struct vb_fab_node *node,
 {
 	struct vb_trap t;
 
-	/* Arming and activating is the subnet manager's own doing. */
+	/* No trap: the subnet manager itself made the port Armed or Active. */
 	if (node->kind != FAB_SWITCH || node->port[port].state > FAB_INIT)
 		return;
 	vb_trap_link_state(&t, node);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The management of a fabric: queue pairs 0 and 1 of every node, with the
- * agents behind them. Between the data plane (fabric/net.h) and programs, each
- * of which the owner connects by functions; without I/O or clock.
+ * agents behind them. It lies between the data plane (fabric/net.h) and
+ * programs; the owner connects it to both by functions. It does no I/O and
+ * reads no clock.
  */
 #ifndef MGMT_NODES_H
 #define MGMT_NODES_H
@@ -14,8 +15,8 @@
 struct vb_mgmt;
 
 struct vb_mgmt_ops {
-	/* As vb_fab_send(), vb_fab_set_state() and vb_fab_set_phys(). They may
-	 * not call any function of this header. */
+	/* What vb_fab_send(), vb_fab_set_state() and vb_fab_set_phys() do.
+	 * These functions call none of this header. */
 	int (*send)(void *arg, struct vb_fab_node *node, uint8_t port,
 		    const uint8_t *bytes, size_t len, vb_time now);
 	int (*set_state)(void *arg, struct vb_fab_node *node, uint8_t port,
@@ -30,16 +31,16 @@ struct vb_mgmt_ops {
 	void *arg;
 };
 
-/* NULL: no memory. */
+/* Create the management of a fabric without nodes. NULL: no memory. */
 struct vb_mgmt *vb_mgmt_create(const struct vb_mgmt_ops *ops);
-/* Before the nodes are destroyed. */
+/* Free it. The caller does this before it destroys the nodes. */
 void vb_mgmt_destroy(struct vb_mgmt *m);
 
-/* Take care of @node, whose field mgmt it uses. 0 or -ENOMEM. */
+/* Manage @node from now on, whose field mgmt this uses. 0 or -ENOMEM. */
 VB_MUST_CHECK int vb_mgmt_add(struct vb_mgmt *m, struct vb_fab_node *node);
 
-/* A frame ended at @node, as on_local() of fabric/net.h says. False: it is for
- * another queue pair, or none, and is not looked at. */
+/* The fabric calls on_local() (fabric/net.h) for a frame at @node. False: the
+ * frame is for another queue pair, or none, and nothing has happened. */
 VB_MUST_CHECK bool vb_mgmt_hear(struct vb_mgmt *m, struct vb_fab_node *node,
 				uint8_t port, const uint8_t *bytes, size_t len,
 				vb_time now);
@@ -47,29 +48,29 @@ VB_MUST_CHECK bool vb_mgmt_hear(struct vb_mgmt *m, struct vb_fab_node *node,
 /* The state of @port changed. */
 void vb_mgmt_state_changed(struct vb_mgmt *m, struct vb_fab_node *node,
 			   uint8_t port, vb_time now);
-/* Trap 129, 130 or 131 of @port. */
+/* Send trap 129, 130 or 131, because of an error at @port. */
 void vb_mgmt_link_error(struct vb_mgmt *m, struct vb_fab_node *node,
 			uint8_t port, enum vb_trap_number number, vb_time now);
-/* Trap 259: the switch @node discarded a frame at @port. */
+/* Send trap 259: the switch @node has discarded a frame at @port. */
 void vb_mgmt_pkey_violated(struct vb_mgmt *m, struct vb_fab_node *node,
 			   uint8_t port, const uint8_t *bytes, size_t len,
 			   vb_time now);
-/* send() would no longer say -EAGAIN at @port. */
+/* @port has room for frames again, after send() said -EAGAIN. */
 void vb_mgmt_room(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 		  vb_time now);
 
-/* Set or clear bits of a port's capabilities; the subnet manager is told. */
+/* Set or clear bits of a port's capabilities, and tell the subnet manager. */
 void vb_mgmt_set_caps(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 		      uint32_t bits, bool on, vb_time now);
 
 /* The agents of @port: of an adapter 1..ports, of a switch 0. NULL: no such
- * port, or no memory. Call vb_mgmt_run() after a function of theirs. */
+ * port, or no memory. After a function of mgmt/agents.h call vb_mgmt_run(). */
 struct vb_agents *vb_mgmt_agents(struct vb_mgmt *m, struct vb_fab_node *node,
 				 uint8_t port);
 
-/* When vb_mgmt_run() is to be called; 0: at once; VB_NEVER. */
+/* When the owner must call vb_mgmt_run(); 0: at once; VB_NEVER: not. */
 vb_time vb_mgmt_next(const struct vb_mgmt *m);
-/* What is due, and what a node has sent to itself. */
+/* Act on the timers that have expired, and on MADs of nodes to themselves. */
 void vb_mgmt_run(struct vb_mgmt *m, vb_time now);
 
 #endif

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The beginning and end of a fabric's management, and moves of links, which
- * wait until the answer to who asked for them has left. */
+/* The beginning and end of a fabric's management; and changes of a link's
+ * state, which wait until the answer to the manager that asked for them has
+ * left. */
 #include "mgmt/nodes_priv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* The answer to a Set that takes the link down goes over that link (IBA
- * 14.2.5.6: the response is sent first). So much time it gets to leave. */
+/* The answer to a Set that takes the link down goes over that same link (IBA
+ * 14.2.5.6: the response is sent first). This is how long it may take to
+ * leave. */
 #define ANSWER_LEAVES (20 * VB_USEC)
 
 static bool move_later(struct mgmt_port *p, vb_time now)

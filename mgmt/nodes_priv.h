@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The management of a fabric: its nodes, and what waits. */
+/* The management of a fabric: its nodes, and the MADs and frames that wait. */
 #ifndef MGMT_NODES_PRIV_H
 #define MGMT_NODES_PRIV_H
 
@@ -13,7 +13,7 @@ struct looped {
 	struct looped *next;
 	struct mgmt_node *node;
 	uint8_t port;
-	bool arrived; /* its directed route has ended */
+	bool arrived; /* its directed route has ended here */
 	struct vb_mad_frame frame;
 	uint8_t mad[VB_MAD_BYTES];
 };
@@ -31,7 +31,7 @@ struct mgmt_port {
 	struct vb_agents *agents;
 	struct waiting *first, **last;
 	unsigned backlog;
-	/* What a Set of PortInfo has asked of the link: 0 nothing. */
+	/* The states that a Set of PortInfo asks for; 0: none. */
 	uint8_t move_state, move_phys;
 	struct vb_timer move;
 };
@@ -53,7 +53,7 @@ struct vb_mgmt {
 	struct looped *first, **last;
 };
 
-/* For the agents of a port; @arg is a struct mgmt_port. */
+/* vb_agents_ops.transmit for the agents of a port; @arg is its mgmt_port. */
 void vb_mgmt_transmit(void *arg, unsigned qpn, const struct vb_mad_addr *to,
 		      const uint8_t mad[VB_MAD_BYTES], vb_time now);
 

@@ -20,7 +20,7 @@
 
 #define PORT_AT	   1
 #define SELECT_AT  2
-#define SELECT2_AT 18 /* of PortCounters alone */
+#define SELECT2_AT 18 /* only PortCounters has CounterSelect2 */
 
 /* ClassPortInfo.CapabilityMask (IBA 16.1.3.1). */
 #define CAP_ALL_PORTS 0x0100
@@ -42,8 +42,8 @@ enum attr {
 static const struct row {
 	uint8_t attr, byte, bit, bits;
 	uint32_t select;
-	uint8_t count;	/* enum vb_fab_counter */
-	uint8_t except; /* what is subtracted; FAB_COUNTERS: nothing */
+	uint8_t count;	/* which enum vb_fab_counter it shows */
+	uint8_t except; /* the counter to subtract; FAB_COUNTERS: none */
 } rows[] = {
 #define ROW(a, byte, bits, select, count)                                      \
 	{                                                                      \
@@ -93,7 +93,7 @@ static const struct row {
 
 struct vb_pma {
 	unsigned ports;
-	uint64_t (*zero)[VB_COUNT(rows)]; /* [0..ports] */
+	uint64_t (*zero)[VB_COUNT(rows)]; /* values that show as 0 */
 };
 
 struct vb_pma *vb_pma_create(const struct vb_fab_node *node)
@@ -133,7 +133,7 @@ static uint64_t most_of(const struct row *r)
 	return r->bits == 64 ? UINT64_MAX : (1ull << r->bits) - 1;
 }
 
-/* Of one port, or the sum of all that @first..@last are. */
+/* The value of port @first, or the sum of the ports @first..@last. */
 static uint64_t read_count(const struct vb_pma *pma,
 			   const struct vb_fab_node *n, unsigned first,
 			   unsigned last, const struct row *r)
@@ -145,7 +145,8 @@ static uint64_t read_count(const struct vb_pma *pma,
 	return VB_MIN(sum, most_of(r));
 }
 
-/* A Set gives a counter the value that it names; of all ports, to each. */
+/* Let the counter show @value from now on, at each port from @first to
+ * @last. */
 static void write_count(struct vb_pma *pma, const struct vb_fab_node *n,
 			unsigned first, unsigned last, const struct row *r,
 			uint64_t value)
@@ -158,7 +159,8 @@ static uint32_t selected(const uint8_t *data, unsigned attr)
 {
 	uint32_t select = (uint32_t)vb_load_be(data + SELECT_AT, 2);
 
-	/* CounterSelect2 begins at the higher end: XmitWait, QP1Dropped. */
+	/* Bit 0 of CounterSelect2 is the last in its byte: XmitWait,
+	 * QP1Dropped. */
 	if (attr == PERF_COUNTERS)
 		for (unsigned i = 0; i < 8; i++)
 			if (data[SELECT2_AT] & 1u << i)
@@ -166,7 +168,7 @@ static uint32_t selected(const uint8_t *data, unsigned attr)
 	return select;
 }
 
-/* The ports that PortSelect means. False: none. */
+/* The ports that PortSelect means. False: there is no such port. */
 static bool find_ports(const struct vb_fab_node *n, unsigned select,
 		       unsigned *first, unsigned *last)
 {

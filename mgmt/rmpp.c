@@ -13,13 +13,14 @@
 #define NO_RESP_TIME  31
 #define SEGMENT_BYTES (VB_MAD_BYTES - VB_RMPP_AT - VB_RMPP_BYTES)
 
-/* ACK, STOP and ABORT bear the header of the segment that they answer, with the
- * method's response bit turned (IBA 13.6.2.3). */
+/* Write an ACK, STOP or ABORT: it has the header of the segment @mad that it
+ * answers, with the method's response bit inverted (IBA 13.6.2.3). */
 static void answer_with(uint8_t reply[VB_MAD_BYTES], const uint8_t *mad,
 			const struct vb_rmpp *h)
 {
 	memset(reply, 0, VB_MAD_BYTES);
-	/* The class's own header tells agents apart: an OUI stands in it. */
+	/* Keep the class's own header: the OUI in it says which agent is
+	 * meant. */
 	memcpy(reply, mad, vb_rmpp_data_at(mad[CLASS_AT]));
 	reply[METHOD_AT] ^= 0x80;
 	vb_rmpp_put(reply, h);
@@ -67,7 +68,7 @@ void vb_rmpp_sender_init(struct vb_rmpp_sender *s, uint8_t *message, size_t len)
 	s->segments = (uint32_t)((data + data_in_segment(s) - 1) /
 				 data_in_segment(s));
 	if (s->segments == 0)
-		s->segments = 1; /* a table without rows */
+		s->segments = 1; /* a message without data */
 }
 
 void vb_rmpp_sender_fini(struct vb_rmpp_sender *s)
@@ -140,7 +141,7 @@ static enum vb_rmpp_verdict rmpp_take_ack(struct vb_rmpp_sender *s,
 	if (h->length < h->segment)
 		return rmpp_refuse(mad, reply, answer, RMPP_WINDOW_TOO_SMALL);
 	if (h->segment < s->acked)
-		return RMPP_GOING; /* it was overtaken */
+		return RMPP_GOING; /* a later ACK came before this one */
 	if (h->segment > s->acked) {
 		s->acked = h->segment;
 		s->sent = VB_MAX(s->sent, s->acked);
@@ -178,7 +179,7 @@ enum vb_rmpp_verdict vb_rmpp_sender_expire(struct vb_rmpp_sender *s,
 {
 	if (s->retries++ == VB_RMPP_RETRIES) {
 		vb_rmpp_abort(reply, s->message, RMPP_TOO_MANY_RETRIES);
-		reply[METHOD_AT] ^= 0x80; /* in the direction of the data */
+		reply[METHOD_AT] ^= 0x80; /* it goes the way of the data */
 		return RMPP_FAILED;
 	}
 	s->sent = s->acked;
@@ -199,8 +200,8 @@ void vb_rmpp_receiver_fini(struct vb_rmpp_receiver *r)
 	r->message = NULL;
 }
 
-/* What a peer says in its first segment of the length is not believed: room
- * grows with what comes. */
+/* Make room for @more bytes. The room grows with the bytes that come, because a
+ * peer may lie about the length in its first segment. */
 static bool rmpp_make_room(struct vb_rmpp_receiver *r, size_t more)
 {
 	size_t room = r->room ? r->room : 1024;
@@ -220,7 +221,8 @@ static bool rmpp_make_room(struct vb_rmpp_receiver *r, size_t more)
 	return true;
 }
 
-/* Bytes of data in a segment: the last one's payload says how many. */
+/* Bytes of data in a segment: all are full but the last, which says how
+ * many. */
 static size_t data_of(const struct vb_rmpp *h, size_t data_at)
 {
 	size_t class_header = data_at - VB_RMPP_AT - VB_RMPP_BYTES;
@@ -272,8 +274,8 @@ static void rmpp_acknowledge(const struct vb_rmpp_receiver *r,
 	*answer = true;
 }
 
-/* An ACK leaves when half a window has come, so that the sender need not stop;
- * for the last segment; and for one that is not the next. */
+/* Acknowledges the first and the last segment, each that is not the next, and
+ * one in every half window, so that the sender need not stop. */
 static enum vb_rmpp_verdict
 take_segment(struct vb_rmpp_receiver *r, const uint8_t *mad,
 	     const struct vb_rmpp *h, uint8_t *reply, bool *answer, vb_time now)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The agent's table of attributes, its M_Key check (IBA 14.2.4), and the
- * attributes of a node as a whole. What it does not know it answers with a
- * status, since silence costs the subnet manager four timeouts.
+ * attributes of a node as a whole. The agent answers with a status what it does
+ * not know, since silence costs the subnet manager four timeouts.
  */
 #include "mgmt/sma_priv.h"
 
@@ -140,8 +140,8 @@ static void look_at_lease(struct vb_fab_port *p, vb_time now)
 	p->mkey_lease_end = VB_NEVER;
 }
 
-/* Does protection let a Get by with a wrong M_Key (IBA 14.2.4.1)? A Set never
- * passes. */
+/* Does the port answer this method in spite of a wrong M_Key (IBA 14.2.4.1)? A
+ * Set never, a Get below protection level 2. */
 static bool is_open(const struct vb_fab_port *p, unsigned method)
 {
 	return method == MAD_GET && p->mkey_protect < 2;
@@ -187,7 +187,7 @@ static unsigned sma_answer(struct vb_sma_ask *q, const struct vb_smp_hdr *h)
 	return status == MAD_OK ? a->get(q) : status;
 }
 
-/* Is it something that the agent itself never answers? */
+/* Is the SMP for a program's agent, never for this one? */
 static bool is_for_program(const struct vb_smp_hdr *h)
 {
 	return h->method & MAD_RESPONSE || h->method == MAD_TRAP ||

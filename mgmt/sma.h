@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The subnet management agent of a node (IBA 14.2.5, 14.3): it answers Get and
- * Set of the attributes by which a subnet manager finds out and configures a
- * fabric. Pure: what must happen to a link is asked of the owner.
+ * Set of the attributes by which a subnet manager explores and configures a
+ * fabric. It does no I/O: it asks its owner to change the state of a link.
  */
 #ifndef MGMT_SMA_H
 #define MGMT_SMA_H
@@ -16,8 +16,8 @@ struct vb_sma_ops {
 			 enum vb_fab_state state, vb_time now);
 	int (*set_phys)(void *arg, struct vb_fab_node *node, uint8_t port,
 			enum vb_fab_phys phys, vb_time now);
-	/* A subnet manager has set PortInfo or a P_Key table of a port that has
-	 * a LID. May be NULL. */
+	/* Called after a subnet manager has set PortInfo or a P_Key table of a
+	 * port that has a LID. May be NULL. */
 	void (*configured)(void *arg, struct vb_fab_node *node, uint8_t port);
 	void *arg;
 };
@@ -25,27 +25,28 @@ struct vb_sma_ops {
 enum vb_sma_verdict {
 	SMA_ANSWERED, /* @mad is the answer now */
 	SMA_NOT_MINE, /* for a program: SMInfo, traps, responses */
-	SMA_BAD_MKEY, /* dropped, and counted: trap 256 is due */
+	SMA_BAD_MKEY, /* dropped and counted; the caller sends trap 256 */
 };
 
 /*
  * The SMP @mad has arrived at @node by port @in (0: at a switch's own LID, or
- * from a program of this node); @in is 1..ports at adapters. The answer's
- * status says why what was asked for was not done.
+ * from a program of this node); @in is 1..ports at adapters. If the agent
+ * refuses the request, the status of its answer says why.
  */
 VB_MUST_CHECK enum vb_sma_verdict
 vb_sma_hear(const struct vb_sma_ops *ops, struct vb_fab_node *node, uint8_t in,
 	    uint8_t mad[VB_MAD_BYTES], vb_time now);
 
-/* The port whose LID, M_Key and P_Keys count for what comes in at @in: port 0
- * of a switch. */
+/* The port whose LID, M_Key and P_Keys count for a MAD that came in at @in: of
+ * a switch always port 0. */
 static inline uint8_t vb_sma_own_port(const struct vb_fab_node *node,
 				      uint8_t in)
 {
 	return node->kind == FAB_SWITCH ? 0 : in;
 }
 
-/* PortInfo of @port as a Get by way of port @in shows it, with the M_Key. */
+/* Fill in the PortInfo of @port that a Get by port @in shows, with the
+ * M_Key. */
 void vb_sma_port_info(const struct vb_fab_node *node, uint8_t in, uint8_t port,
 		      struct vb_port_info *p);
 

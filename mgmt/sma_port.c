@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * PortInfo (IBA 14.2.5.6): of its 50 fields a Set changes some, and for most of
- * those one value means "as it is". A Set is checked as a whole before anything
- * changes.
+ * PortInfo (IBA 14.2.5.6): a Set changes some of its 50 fields, and for most of
+ * those one value means "no change". The agent checks all fields of a Set
+ * before it changes anything.
  */
 #include "mgmt/sma_priv.h"
 
@@ -105,7 +105,7 @@ unsigned vb_sma_get_port_info(struct vb_sma_ask *q)
 
 /* --- Set --- */
 
-/* Are all bits of @enabled supported, or is it @none or @all? */
+/* Does the port support all bits of @enabled? Or is it "no change" or @all? */
 static bool may_enable(unsigned enabled, unsigned supported, unsigned all)
 {
 	return enabled == all || (enabled & ~supported) == 0;
@@ -130,13 +130,13 @@ static bool is_subnet_valid(const struct vb_port_info *p)
 	       (p->lid & ((1u << p->lmc) - 1)) == 0;
 }
 
-/* A Set of a state that the port may not take from where it is. */
+/* May a Set bring the port from its present states to those that @p names? */
 static bool is_state_valid(const struct vb_fab_port *to,
 			   const struct vb_port_info *p)
 {
 	switch (p->state) {
 	case FAB_INIT:
-		return false; /* training alone leads there */
+		return false; /* only training leads to that state */
 	case FAB_ARMED:
 		return to->state == FAB_INIT || to->state == FAB_ARMED;
 	case FAB_ACTIVE:
@@ -182,7 +182,7 @@ static void sma_take_link(struct vb_fab_port *to, const struct vb_port_info *p)
 	to->init_type = p->init_type;
 }
 
-/* Violations count until somebody sets them to 0. */
+/* A Set of 0 resets a counter of violations; other values change nothing. */
 static void take_violations(struct vb_fab_port *to,
 			    const struct vb_port_info *p)
 {
@@ -209,7 +209,8 @@ static void take_subnet(struct vb_fab_port *to, const struct vb_port_info *p)
 	take_violations(to, p);
 }
 
-/* The physical state goes first: disabled implies down. */
+/* Change the link's states. The physical one goes first: disabling a port also
+ * makes it Down. */
 static unsigned sma_move_link(struct vb_sma_ask *q, uint8_t port,
 			      const struct vb_port_info *p)
 {
@@ -234,7 +235,8 @@ unsigned vb_sma_set_port_info(struct vb_sma_ask *q)
 
 	vb_port_info_get(q->data, &p);
 	to = vb_sma_port(q, q->mod & MOD_PORT, &port);
-	/* Another port of an adapter is on another subnet. */
+	/* An SMP cannot change another port of an adapter: that port may be on
+	 * another subnet. */
 	if (!to || (q->node->kind != FAB_SWITCH && port != q->in))
 		return MAD_BAD_FIELD;
 	has_lid = port == vb_sma_own_port(q->node, port);

@@ -10,7 +10,7 @@
 #define LINEAR_BLOCK	64
 #define RANDOM_BLOCK	16
 #define MULTICAST_BLOCK 32
-#define MASK_PORTS	16 /* of one position of a multicast block */
+#define MASK_PORTS	16 /* ports of one position in a multicast block */
 #define POSITIONS	16
 
 /* --- GUIDInfo: the modifier is the block --- */
@@ -31,7 +31,7 @@ unsigned vb_sma_get_guids(struct vb_sma_ask *q)
 	return MAD_OK;
 }
 
-/* The first GUID is the hardware's. */
+/* A Set never changes the first GUID, which is the hardware's. */
 unsigned vb_sma_set_guids(struct vb_sma_ask *q)
 {
 	struct vb_fab_port *p = &q->node->port[vb_sma_own_port(q->node, q->in)];
@@ -161,7 +161,7 @@ unsigned vb_sma_get_vlarb(struct vb_sma_ask *q)
 	return MAD_OK;
 }
 
-/* VL15 is no data lane: an entry that names it is passed over. */
+/* VL15 is no data lane: arbitration skips an entry that names it. */
 unsigned vb_sma_set_vlarb(struct vb_sma_ask *q)
 {
 	unsigned count;

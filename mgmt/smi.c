@@ -19,8 +19,8 @@ static struct vb_smi_verdict leave_by(const struct vb_fab_node *node,
 	return (struct vb_smi_verdict){ .way = SMI_OUT, .port = port };
 }
 
-/* Where the directed part ends, it is for this node, or a LID-routed part
- * follows. */
+/* The directed part of the route ends here: the SMP is for this node, or goes
+ * on by LID. */
 static struct vb_smi_verdict end_at(uint16_t lid)
 {
 	if (lid == VB_LID_PERMISSIVE)
@@ -35,24 +35,24 @@ static struct vb_smi_verdict go_out(const struct vb_fab_node *node, uint8_t in,
 	uint8_t *back = mad + VB_SMP_RETURN_PATH_AT;
 	unsigned at = h->hop_pointer, count = h->hop_count;
 
-	if (at == 0 && count > 0) { /* its route begins here */
+	if (at == 0 && count > 0) { /* the route begins here */
 		mad[HOP_POINTER_AT] = 1;
 		return leave_by(node, path[1]);
 	}
-	if (at > 0 && at < count) { /* it passes */
+	if (at > 0 && at < count) { /* the SMP passes this node */
 		if (node->kind != FAB_SWITCH || in == 0)
 			return dropped;
 		back[at] = in;
 		mad[HOP_POINTER_AT] = (uint8_t)(at + 1);
 		return leave_by(node, path[at + 1]);
 	}
-	if (at == count) { /* its route ends here */
+	if (at == count) { /* the directed part ends here */
 		if (count > 0)
 			back[at] = in;
 		mad[HOP_POINTER_AT] = (uint8_t)(at + 1);
 		return end_at(h->dr_dlid);
 	}
-	/* Behind the directed part it came by LID. */
+	/* After the directed part the SMP came by LID. */
 	return at == count + 1 ? arrived : dropped;
 }
 
@@ -70,7 +70,7 @@ static struct vb_smi_verdict come_back(const struct vb_fab_node *node,
 	mad[HOP_POINTER_AT] = (uint8_t)(at - 1);
 	if (at == 1)
 		return end_at(h->dr_slid);
-	/* The first step back begins here; at all others it passes. */
+	/* The way back may begin at any node; only a switch lets SMPs pass. */
 	if (at <= count && (node->kind != FAB_SWITCH || in == 0))
 		return dropped;
 	return leave_by(node, back[at - 1]);

@@ -44,7 +44,8 @@ void vb_trap_capabilities(struct vb_trap *t, const struct vb_fab_node *node,
 	vb_store_be(t->details + 6, node->port[own].cap_mask, 4);
 }
 
-/* Of a directed route as many hops of the return path as there is room for. */
+/* A directed-route SMP: the trap holds as many hops of its return path as it
+ * has room for. */
 void vb_trap_bad_mkey(struct vb_trap *t, uint16_t slid,
 		      const uint8_t mad[VB_MAD_BYTES])
 {
@@ -83,8 +84,8 @@ void vb_trap_bad_key(struct vb_trap *t, enum vb_trap_number number,
 	memcpy(t->details + 34, f->dgid.raw, 16);
 }
 
-/* Which of the fields are valid is in the first two bytes: LIDs 1 and 2, P_Key,
- * SL, queue pairs 1 and 2, GIDs 1 and 2 (table 133 of IBA 14.2.5.1). */
+/* The first two bytes say which fields are valid: LIDs 1 and 2, P_Key, SL,
+ * queue pairs 1 and 2, GIDs 1 and 2 (table 133 of IBA 14.2.5.1). */
 void vb_trap_switch_pkey(struct vb_trap *t, const struct vb_fab_node *node,
 			 uint8_t port, const uint8_t *bytes, size_t len)
 {
@@ -134,7 +135,8 @@ void vb_traps_fini(struct vb_traps *ts, struct vb_timers *timers)
 		end_trap(&ts->list[i], timers);
 }
 
-/* The place of the same trap, or a free one, or the oldest. */
+/* The place of a pending trap of this number and port, or a free place, or that
+ * of the oldest trap. */
 static struct vb_trap_pending *place_for(struct vb_traps *ts, unsigned number,
 					 uint8_t own)
 {
@@ -210,7 +212,7 @@ bool vb_traps_begin(struct vb_traps *ts, struct vb_timers *timers,
 	write_trap(node, p, t, ts->count, p->mad);
 	memcpy(mad, p->mad, VB_MAD_BYTES);
 	if (vb_timer_set(timers, &p->timer, now + pause_of(port)))
-		p->used = false; /* it is said once */
+		p->used = false; /* no memory: it is not repeated */
 	return true;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Traps (IBA 13.4.8, 14.2.5.1): what a node tells the subnet manager without
- * being asked, and says again until it is told to stop. Pure. */
+/* Traps (IBA 13.4.8, 14.2.5.1): a node reports an event to the subnet manager
+ * unasked, and repeats the report until the manager represses it. No I/O. */
 #ifndef MGMT_TRAP_H
 #define MGMT_TRAP_H
 
@@ -26,8 +26,8 @@ struct vb_trap {
 	uint8_t details[VB_SMP_DATA_BYTES - VB_NOTICE_DETAILS_AT];
 };
 
-/* What each says. @own: the port of @node whose LID it is (vb_sma_own_port()).
- */
+/* Fill in a trap. @own: the port of @node whose LID the trap names
+ * (vb_sma_own_port()). */
 void vb_trap_link_state(struct vb_trap *t, const struct vb_fab_node *node);
 void vb_trap_link_error(struct vb_trap *t, const struct vb_fab_node *node,
 			uint8_t own, enum vb_trap_number number, uint8_t port);
@@ -46,10 +46,10 @@ void vb_trap_switch_pkey(struct vb_trap *t, const struct vb_fab_node *node,
 #define VB_TRAPS_PENDING 8
 #define VB_TRAP_REPEATS	 60
 
-/* The traps of a node that nobody has acknowledged. */
+/* The traps of a node that the subnet manager has not repressed. */
 struct vb_traps {
 	uint64_t last_tid;
-	uint16_t count; /* of notices, so that each is unlike the last */
+	uint16_t count; /* Notice.Count: each trap has another */
 	struct vb_trap_pending {
 		bool used;
 		struct vb_traps *owner;
@@ -65,20 +65,22 @@ struct vb_traps {
 void vb_traps_init(struct vb_traps *ts);
 
 /*
- * Begin to say @t: writes the SMP to @mad, which its caller sends to the subnet
- * manager of port @own. A trap of the same number and port that is pending
- * gives way, or else the oldest. False: the port has no subnet manager.
+ * Begin to send @t: writes the SMP to @mad, which the caller sends to the
+ * subnet manager of port @own. @t takes the place of a pending trap of the same
+ * number and port, or a free place, or else that of the oldest. False: the port
+ * has no subnet manager.
  */
 VB_MUST_CHECK bool vb_traps_begin(struct vb_traps *ts, struct vb_timers *timers,
 				  const struct vb_fab_node *node, uint8_t own,
 				  const struct vb_trap *t,
 				  uint8_t mad[VB_MAD_BYTES], vb_time now);
-/* The timer @t of a trap has come: true, and its SMP is to be sent again; or it
- * was said often enough. */
+/* The timer of the trap @p has expired. True: the caller sends its SMP again.
+ * False: it was sent often enough, and its place is free. */
 VB_MUST_CHECK bool vb_traps_repeat(struct vb_trap_pending *p,
 				   struct vb_timers *timers,
 				   const struct vb_fab_node *node, vb_time now);
-/* A TrapRepress with @tid has come. False: no trap of this node. */
+/* A TrapRepress for the trap @tid has come: stop sending that. False: it is
+ * none of these. */
 VB_MUST_CHECK bool vb_traps_repress(struct vb_traps *ts,
 				    struct vb_timers *timers, uint64_t tid);
 void vb_traps_fini(struct vb_traps *ts, struct vb_timers *timers);
