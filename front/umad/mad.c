@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #include "base/fdmail.h"
+#include "base/fork.h"
+#include "base/sync.h"
 #include "front/umad/umad.h"
 
 #define HEADER sizeof(struct ib_user_mad)
@@ -299,7 +301,13 @@ UMAD_EXPORT int umad_poll(int portid, int timeout_ms)
 }
 
 /* Between looking at a message and taking it, no other thread may take it. */
-static pthread_mutex_t taking = PTHREAD_MUTEX_INITIALIZER;
+static struct vb_mutex taking = VB_MUTEX_INITIALIZER(VB_RANK_LEAF);
+
+static void begin_anew(void)
+{
+	vb_mutex_init(&taking, VB_RANK_LEAF);
+}
+VB_FORGET_AT_FORK(begin_anew)
 
 /* The first message's head and header, which stay in the queue. */
 static int look(int fd, struct vb_umad_mad *m)
@@ -342,8 +350,9 @@ static int take_short(int fd, struct vb_umad_mad *m, void *data, size_t len)
 	return (size_t)n == sizeof(*m) + len ? 0 : -EPROTO;
 }
 
-/* Returns 0, or -errno; -ENOSPC with *@length, when there is no room. */
-static int take(int fd, struct ib_user_mad *mad, int *length)
+/* Returns 0, or -errno; -ENOSPC with *@length, when there is no room. The caller
+ * holds @taking. */
+static int take_first(int fd, struct ib_user_mad *mad, int *length)
 {
 	struct vb_umad_mad m;
 	int rc = look(fd, &m);
@@ -368,6 +377,21 @@ static int take(int fd, struct ib_user_mad *mad, int *length)
 	return 0;
 }
 
+/* A thread that is cancelled in the calls of take_first() would neither release
+ * the lock nor deliver what it took. None of these calls waits. */
+static int take(int fd, struct ib_user_mad *mad, int *length)
+{
+	int before, rc;
+
+	pthread_testcancel();
+	before = vb_cancel_off();
+	vb_mutex_lock(&taking);
+	rc = take_first(fd, mad, length);
+	vb_mutex_unlock(&taking);
+	vb_cancel_back(before);
+	return rc;
+}
+
 UMAD_EXPORT int umad_recv(int portid, void *umad, int *length, int timeout_ms)
 {
 	struct ib_user_mad *mad = umad;
@@ -385,9 +409,7 @@ UMAD_EXPORT int umad_recv(int portid, void *umad, int *length, int timeout_ms)
 				errno = -rc;
 			return rc;
 		}
-		pthread_mutex_lock(&taking);
 		rc = take(portid, mad, length);
-		pthread_mutex_unlock(&taking);
 		/* Another thread was faster: wait on, if it is for ever. */
 	} while (rc == -EAGAIN && timeout_ms < 0);
 	if (rc == 0)

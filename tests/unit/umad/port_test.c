@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * libibumad's descriptor of a port, without a fabric: the test is the other end
+ * of the socket. A step that hangs ends the test by SIGALRM.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* The library looks at the first message by recv(), with its lock held. */
+static ssize_t recv_after_step(int fd, void *bytes, size_t room, int flags);
+#define recv recv_after_step
+#include "front/umad/mad.c"
+#undef recv
+
+#define AGENT	 7
+#define PATIENCE 10 /* seconds until a step hangs */
+
+/* What happens while a thread is in recv(), once. */
+static void (*step)(void);
+
+static ssize_t recv_after_step(int fd, void *bytes, size_t room, int flags)
+{
+	void (*now)(void) = step;
+
+	step = NULL;
+	if (now)
+		now();
+	return recv(fd, bytes, room, flags);
+}
+
+static int port, fabric;
+
+static int begin(void **state)
+{
+	int pair[2];
+
+	(void)state;
+	alarm(PATIENCE);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -1;
+	port = pair[0];
+	fabric = pair[1];
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	alarm(0);
+	close(port);
+	close(fabric);
+	return 0;
+}
+
+/* The fabric delivers a MAD of @len bytes, which are 1, 2, 3 and so on. */
+static void deliver(size_t len)
+{
+	static uint8_t data[VB_UMAD_INLINE + 1];
+	struct vb_umad_mad m = {
+		.head = { .magic = VB_UMAD_MAGIC,
+			  .kind = UMAD_MAD,
+			  .length = (uint32_t)len },
+	};
+	const struct ib_user_mad header = { .agent_id = AGENT };
+
+	for (size_t i = 0; i < len; i++)
+		data[i] = (uint8_t)(i + 1);
+	memcpy(m.header, &header, sizeof(m.header));
+	if (len > VB_UMAD_INLINE)
+		assert_int_equal(send_long(fabric, &m, data, len), 0);
+	else
+		assert_int_equal(send_short(fabric, &m, data, len), 0);
+}
+
+static int receive(int timeout_ms)
+{
+	uint8_t umad[sizeof(struct ib_user_mad) + 256];
+	int len = 256;
+
+	return umad_recv(port, umad, &len, timeout_ms);
+}
+
+/* --- threads that end, processes that fork --- */
+
+static void cancel_this_thread(void)
+{
+	pthread_cancel(pthread_self());
+	pthread_testcancel();
+}
+
+static void *receive_in_thread(void *timeout_ms)
+{
+	return (void *)(intptr_t)receive((int)(intptr_t)timeout_ms);
+}
+
+static void *be_cancelled_first(void *timeout_ms)
+{
+	pthread_cancel(pthread_self());
+	return receive_in_thread(timeout_ms);
+}
+
+static void *run(void *(*function)(void *), int timeout_ms)
+{
+	void *result;
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, function,
+					(void *)(intptr_t)timeout_ms),
+			 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	return result;
+}
+
+static void cancelling_while_it_takes_loses_nothing(void **state)
+{
+	(void)state;
+	deliver(256);
+	step = cancel_this_thread;
+	assert_int_equal((intptr_t)run(receive_in_thread, 1000), AGENT);
+	deliver(256);
+	assert_int_equal(receive(1000), AGENT);
+}
+
+static void who_waits_or_looks_can_be_cancelled(void **state)
+{
+	(void)state;
+	assert_ptr_equal(run(be_cancelled_first, -1), PTHREAD_CANCELED);
+	deliver(256);
+	assert_ptr_equal(run(be_cancelled_first, 0), PTHREAD_CANCELED);
+	assert_int_equal(receive(0), AGENT);
+}
+
+static void fork_and_receive_in_child(void)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		alarm(PATIENCE / 2);
+		_exit(receive(0) != AGENT);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+static void a_child_of_fork_receives(void **state)
+{
+	(void)state;
+	deliver(256);
+	step = fork_and_receive_in_child;
+	assert_int_equal(receive(1000), -EAGAIN); /* the child was faster */
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(cancelling_while_it_takes_loses_nothing),
+		CASE(who_waits_or_looks_can_be_cancelled),
+		CASE(a_child_of_fork_receives),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
