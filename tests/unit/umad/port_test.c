@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -160,6 +161,49 @@ static void a_child_of_fork_receives(void **state)
 	assert_int_equal(receive(1000), -EAGAIN); /* the child was faster */
 }
 
+/* --- signals --- */
+
+static void nothing(int signal)
+{
+	(void)signal;
+}
+
+/* SIGUSR1 comes to @thread 20 times within 200 ms, then a call's answer. */
+static void *interrupt_then_answer(void *thread)
+{
+	const struct vb_umad_head answer = { .magic = VB_UMAD_MAGIC,
+					     .result = AGENT };
+	struct vb_umad_head question;
+	unsigned count = 1;
+	int to;
+
+	for (int i = 0; i < 20; i++) {
+		usleep(10000);
+		pthread_kill(*(pthread_t *)thread, SIGUSR1);
+	}
+	if (vb_fdmail_recv(fabric, &question, sizeof(question), &to, &count,
+			   0) < 0 ||
+	    count != 1)
+		return NULL;
+	(void)!vb_fdmail_send(to, &answer, sizeof(answer), NULL, 0, 0);
+	close(to);
+	return NULL;
+}
+
+static void signals_do_not_end_a_call(void **state)
+{
+	const struct sigaction act = { .sa_handler = nothing,
+				       .sa_flags = SA_RESTART };
+	const struct vb_umad_head question = { .magic = VB_UMAD_MAGIC };
+	pthread_t self = pthread_self(), thread;
+
+	(void)state;
+	sigaction(SIGUSR1, &act, NULL);
+	pthread_create(&thread, NULL, interrupt_then_answer, &self);
+	assert_int_equal(umad_call(port, &question, sizeof(question)), AGENT);
+	pthread_join(thread, NULL);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -168,6 +212,7 @@ int main(void)
 		CASE(cancelling_while_it_takes_loses_nothing),
 		CASE(who_waits_or_looks_can_be_cancelled),
 		CASE(a_child_of_fork_receives),
+		CASE(signals_do_not_end_a_call),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
