@@ -240,7 +240,7 @@ static int send_long(int fd, const struct vb_umad_mad *m, const void *data,
 
 	if (memory < 0)
 		return memory;
-	rc = vb_fdmail_send(fd, m, sizeof(*m), &memory, 1, 0);
+	rc = vb_fdmail_send(fd, m, sizeof(*m), &memory, 1, MSG_DONTWAIT);
 	close(memory);
 	return rc;
 }
@@ -252,7 +252,24 @@ static int send_short(int fd, struct vb_umad_mad *m, const void *data,
 			       { (void *)(uintptr_t)data, len } };
 	const struct msghdr h = { .msg_iov = iov, .msg_iovlen = 2 };
 
-	return sendmsg(fd, &h, MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return sendmsg(fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+/* 0 or -errno; -ETIMEDOUT: the fabric did not read for 10 s. */
+static int send_in_time(int fd, struct vb_umad_mad *m, const void *data)
+{
+	vb_time due = umad_due();
+	size_t len = m->head.length;
+	int rc;
+
+	do {
+		rc = len > VB_UMAD_INLINE ? send_long(fd, m, data, len) :
+					    send_short(fd, m, data, len);
+		if (rc != -EAGAIN)
+			return rc;
+		rc = umad_wait(fd, POLLOUT, due);
+	} while (!rc);
+	return rc;
 }
 
 UMAD_EXPORT int umad_send(int portid, int agentid, void *umad, int length,
@@ -273,10 +290,7 @@ UMAD_EXPORT int umad_send(int portid, int agentid, void *umad, int length,
 	mad->agent_id = (uint32_t)agentid;
 	m.head.length = (uint32_t)length;
 	memcpy(m.header, mad, sizeof(m.header));
-	if (length > VB_UMAD_INLINE)
-		rc = send_long(portid, &m, mad->data, (size_t)length);
-	else
-		rc = send_short(portid, &m, mad->data, (size_t)length);
+	rc = send_in_time(portid, &m, mad->data);
 	if (!rc)
 		return 0;
 	UMAD_SAY("cannot send: %s\n", strerror(-rc));

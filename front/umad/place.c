@@ -88,15 +88,12 @@ int umad_place_index(const char *name)
 
 /* --- connections --- */
 
-/* A fabric that does not answer must not stop the program for ever. */
-static vb_time answer_due(void)
+vb_time umad_due(void)
 {
 	return vb_clock_read() + ANSWER_TIME;
 }
 
-/* Wait until poll() reports @events at @fd. 0, or -ETIMEDOUT at @due, or
- * -errno. Signals do not end it. */
-static int wait_until(int fd, short events, vb_time due)
+int umad_wait(int fd, short events, vb_time due)
 {
 	struct pollfd p = { .fd = fd, .events = events };
 
@@ -114,12 +111,29 @@ static int wait_until(int fd, short events, vb_time due)
 	}
 }
 
+/* Send a message, with the descriptor *@with unless that is NULL. 0 or -errno;
+ * -ETIMEDOUT: there was no room until @due. */
+static int post(int fd, const void *bytes, size_t len, const int *with,
+		vb_time due)
+{
+	int rc;
+
+	do {
+		rc = vb_fdmail_send(fd, bytes, len, with, with ? 1 : 0,
+				    MSG_DONTWAIT);
+		if (rc != -EAGAIN)
+			return rc;
+		rc = umad_wait(fd, POLLOUT, due);
+	} while (!rc);
+	return rc;
+}
+
 /* One message of at most @room bytes. Its length, or 0 at the end of file, or
  * -errno; -ETIMEDOUT: none came until @due. */
 static ssize_t receive(int fd, void *bytes, size_t room, vb_time due)
 {
 	for (;;) {
-		int rc = wait_until(fd, POLLIN, due);
+		int rc = umad_wait(fd, POLLIN, due);
 		ssize_t n;
 
 		if (rc)
@@ -159,11 +173,13 @@ static struct vb_umad_where where(const struct umad_place *place,
 static int ask(int fd, const struct vb_umad_where *w, void *answer, size_t room)
 {
 	struct vb_umad_head *head = answer;
+	vb_time due = umad_due();
+	int rc = post(fd, w, sizeof(*w), NULL, due);
 	ssize_t n;
 
-	if (send(fd, w, sizeof(*w), MSG_NOSIGNAL) < 0)
-		return -errno;
-	n = receive(fd, answer, room, answer_due());
+	if (rc)
+		return rc;
+	n = receive(fd, answer, room, due);
 	if (n < 0)
 		return (int)n;
 	if ((size_t)n < sizeof(*head) || head->magic != VB_UMAD_MAGIC)
@@ -203,14 +219,14 @@ int umad_attach(const struct umad_place *place, unsigned port)
 
 int umad_call(int fd, const void *bytes, size_t len)
 {
-	vb_time due = answer_due();
+	vb_time due = umad_due();
 	struct vb_umad_head head;
 	int pair[2], rc;
 	ssize_t n;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
-	rc = vb_fdmail_send(fd, bytes, len, &pair[1], 1, 0);
+	rc = post(fd, bytes, len, &pair[1], due);
 	close(pair[1]);
 	if (!rc) {
 		n = receive(pair[0], &head, sizeof(head), due);

@@ -4,6 +4,7 @@
  * of the socket. A step that hangs ends the test by SIGALRM.
  */
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -16,11 +17,33 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
+
+/* The library's time runs faster by this factor. */
+#define HURRY 40
+static vb_time clock_in_hurry(void);
+static int poll_in_hurry(struct pollfd *fds, nfds_t count, int timeout_ms);
+#define vb_clock_read clock_in_hurry
+#define poll	      poll_in_hurry
+#include "front/umad/place.c"
+#undef vb_clock_read
+#undef poll
+
 /* The library looks at the first message by recv(), with its lock held. */
 static ssize_t recv_after_step(int fd, void *bytes, size_t room, int flags);
 #define recv recv_after_step
 #include "front/umad/mad.c"
 #undef recv
+
+static vb_time clock_in_hurry(void)
+{
+	return vb_clock_read() * HURRY;
+}
+
+static int poll_in_hurry(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+	return poll(fds, count, timeout_ms / HURRY);
+}
 
 #define AGENT	 7
 #define PATIENCE 10 /* seconds until a step hangs */
@@ -82,7 +105,7 @@ static void deliver(size_t len)
 		assert_int_equal(send_short(fabric, &m, data, len), 0);
 }
 
-static int receive(int timeout_ms)
+static int take_mad(int timeout_ms)
 {
 	uint8_t umad[sizeof(struct ib_user_mad) + 256];
 	int len = 256;
@@ -98,15 +121,15 @@ static void cancel_this_thread(void)
 	pthread_testcancel();
 }
 
-static void *receive_in_thread(void *timeout_ms)
+static void *take_in_thread(void *timeout_ms)
 {
-	return (void *)(intptr_t)receive((int)(intptr_t)timeout_ms);
+	return (void *)(intptr_t)take_mad((int)(intptr_t)timeout_ms);
 }
 
 static void *be_cancelled_first(void *timeout_ms)
 {
 	pthread_cancel(pthread_self());
-	return receive_in_thread(timeout_ms);
+	return take_in_thread(timeout_ms);
 }
 
 static void *run(void *(*function)(void *), int timeout_ms)
@@ -126,9 +149,9 @@ static void cancelling_while_it_takes_loses_nothing(void **state)
 	(void)state;
 	deliver(256);
 	step = cancel_this_thread;
-	assert_int_equal((intptr_t)run(receive_in_thread, 1000), AGENT);
+	assert_int_equal((intptr_t)run(take_in_thread, 1000), AGENT);
 	deliver(256);
-	assert_int_equal(receive(1000), AGENT);
+	assert_int_equal(take_mad(1000), AGENT);
 }
 
 static void who_waits_or_looks_can_be_cancelled(void **state)
@@ -137,7 +160,7 @@ static void who_waits_or_looks_can_be_cancelled(void **state)
 	assert_ptr_equal(run(be_cancelled_first, -1), PTHREAD_CANCELED);
 	deliver(256);
 	assert_ptr_equal(run(be_cancelled_first, 0), PTHREAD_CANCELED);
-	assert_int_equal(receive(0), AGENT);
+	assert_int_equal(take_mad(0), AGENT);
 }
 
 static void fork_and_receive_in_child(void)
@@ -147,7 +170,7 @@ static void fork_and_receive_in_child(void)
 
 	if (child == 0) {
 		alarm(PATIENCE / 2);
-		_exit(receive(0) != AGENT);
+		_exit(take_mad(0) != AGENT);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
@@ -158,7 +181,7 @@ static void a_child_of_fork_receives(void **state)
 	(void)state;
 	deliver(256);
 	step = fork_and_receive_in_child;
-	assert_int_equal(receive(1000), -EAGAIN); /* the child was faster */
+	assert_int_equal(take_mad(1000), -EAGAIN); /* the child was faster */
 }
 
 /* --- signals --- */
@@ -168,7 +191,7 @@ static void nothing(int signal)
 	(void)signal;
 }
 
-/* SIGUSR1 comes to @thread 20 times within 200 ms, then a call's answer. */
+/* SIGUSR1 comes to @thread 20 times within 100 ms, then a call's answer. */
 static void *interrupt_then_answer(void *thread)
 {
 	const struct vb_umad_head answer = { .magic = VB_UMAD_MAGIC,
@@ -178,7 +201,7 @@ static void *interrupt_then_answer(void *thread)
 	int to;
 
 	for (int i = 0; i < 20; i++) {
-		usleep(10000);
+		usleep(5000);
 		pthread_kill(*(pthread_t *)thread, SIGUSR1);
 	}
 	if (vb_fdmail_recv(fabric, &question, sizeof(question), &to, &count,
@@ -204,6 +227,58 @@ static void signals_do_not_end_a_call(void **state)
 	pthread_join(thread, NULL);
 }
 
+/* --- a fabric that does not read --- */
+
+/* A MAD of @len bytes. */
+static int send_mad(int len)
+{
+	static uint8_t umad[sizeof(struct ib_user_mad) + VB_UMAD_INLINE + 1];
+
+	return umad_send(port, AGENT, umad, len, 0, 0);
+}
+
+static int send_until_full(int len)
+{
+	int rc = 0;
+
+	for (int i = 0; i < 100000 && !rc; i++)
+		rc = send_mad(len);
+	return rc;
+}
+
+static void sending_to_who_does_not_read_is_a_timeout(void **state)
+{
+	const struct vb_umad_head question = { .magic = VB_UMAD_MAGIC };
+
+	(void)state;
+	assert_int_equal(send_until_full(256), -ETIMEDOUT);
+	assert_int_equal(errno, ETIMEDOUT);
+	assert_int_equal(send_mad(VB_UMAD_INLINE + 1), -ETIMEDOUT);
+	assert_int_equal(umad_call(port, &question, sizeof(question)),
+			 -ETIMEDOUT);
+}
+
+static void *read_all(void *unused)
+{
+	static uint8_t bytes[1024];
+
+	usleep(50000);
+	while (recv(fabric, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+	return unused;
+}
+
+static void sending_goes_on_when_the_fabric_reads(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(send_until_full(256), -ETIMEDOUT);
+	pthread_create(&thread, NULL, read_all, NULL);
+	assert_int_equal(send_mad(256), 0);
+	pthread_join(thread, NULL);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -213,6 +288,8 @@ int main(void)
 		CASE(who_waits_or_looks_can_be_cancelled),
 		CASE(a_child_of_fork_receives),
 		CASE(signals_do_not_end_a_call),
+		CASE(sending_to_who_does_not_read_is_a_timeout),
+		CASE(sending_goes_on_when_the_fabric_reads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
