@@ -263,8 +263,8 @@ static int send_in_time(int fd, struct vb_umad_mad *m, const void *data)
 	int rc;
 
 	do {
-		rc = len > VB_UMAD_INLINE ? send_long(fd, m, data, len) :
-					    send_short(fd, m, data, len);
+		rc = len > VB_UMAD_INLINE ? send_long(fd, m, data, len)
+					  : send_short(fd, m, data, len);
 		if (rc != -EAGAIN)
 			return rc;
 		rc = umad_wait(fd, POLLOUT, due);
@@ -364,8 +364,8 @@ static int take_short(int fd, struct vb_umad_mad *m, void *data, size_t len)
 	return (size_t)n == sizeof(*m) + len ? 0 : -EPROTO;
 }
 
-/* Returns 0, or -errno; -ENOSPC with *@length, when there is no room. The caller
- * holds @taking. */
+/* Returns 0, or -errno; -ENOSPC with *@length, when there is no room. The
+ * caller holds @taking. */
 static int take_first(int fd, struct ib_user_mad *mad, int *length)
 {
 	struct vb_umad_mad m;
