@@ -26,6 +26,7 @@ _Static_assert(sizeof(struct ib_user_mad) == VB_UMAD_HEADER,
 
 #define METHOD_WORDS (16 / sizeof(long))
 #define OPENIB_OUI   0x001405
+#define SEGMENT	     256 /* a MAD, also one of those of RMPP */
 
 /* --- what is in the caller's buffer --- */
 
@@ -338,12 +339,15 @@ static int look(int fd, struct vb_umad_mad *m)
 	return 0;
 }
 
-static int take_long(int fd, struct vb_umad_mad *m, void *data, size_t len)
+/* @flags: MSG_PEEK leaves the message, of which @len bytes are wanted, in the
+ * queue. */
+static int take_long(int fd, struct vb_umad_mad *m, void *data, size_t len,
+		     int flags)
 {
 	unsigned count = 1;
 	int memory, rc = 0;
 	ssize_t n = vb_fdmail_recv(fd, m, sizeof(*m), &memory, &count,
-				   MSG_DONTWAIT);
+				   flags | MSG_DONTWAIT);
 
 	if (n < 0 || count != 1)
 		return n < 0 ? (int)n : -EPROTO;
@@ -353,42 +357,47 @@ static int take_long(int fd, struct vb_umad_mad *m, void *data, size_t len)
 	return rc;
 }
 
-static int take_short(int fd, struct vb_umad_mad *m, void *data, size_t len)
+static int take_short(int fd, struct vb_umad_mad *m, void *data, size_t len,
+		      int flags)
 {
 	struct iovec iov[] = { { m, sizeof(*m) }, { data, len } };
 	struct msghdr h = { .msg_iov = iov, .msg_iovlen = 2 };
-	ssize_t n = recvmsg(fd, &h, MSG_DONTWAIT);
+	ssize_t n = recvmsg(fd, &h, flags | MSG_DONTWAIT);
 
 	if (n < 0)
 		return -errno;
 	return (size_t)n == sizeof(*m) + len ? 0 : -EPROTO;
 }
 
-/* Returns 0, or -errno; -ENOSPC with *@length, when there is no room. The
- * caller holds @taking. */
+/*
+ * Returns 0, or -errno. With too little room the message stays, and *@length is
+ * its length. As of the kernel's device: -ENOSPC with the header and the first
+ * segment, which has RMPP's header, or -EINVAL without room for that segment.
+ * The caller holds @taking.
+ */
 static int take_first(int fd, struct ib_user_mad *mad, int *length)
 {
+	size_t room = (size_t)VB_MAX(*length, 0), whole, wanted;
 	struct vb_umad_mad m;
-	int rc = look(fd, &m);
-	size_t len;
+	int rc = look(fd, &m), flags;
 
 	if (rc)
 		return rc;
-	len = m.head.length;
-	if ((size_t)VB_MAX(*length, 0) < len) {
-		memcpy(mad, m.header, sizeof(m.header));
-		*length = (int)len;
-		return -ENOSPC;
+	whole = m.head.length;
+	if (room < VB_MIN(whole, (size_t)SEGMENT)) {
+		*length = (int)whole;
+		return -EINVAL;
 	}
-	if (len > VB_UMAD_INLINE)
-		rc = take_long(fd, &m, mad->data, len);
-	else
-		rc = take_short(fd, &m, mad->data, len);
+	flags = room < whole ? MSG_PEEK : 0;
+	wanted = flags ? SEGMENT : whole;
+	rc = whole > VB_UMAD_INLINE
+		     ? take_long(fd, &m, mad->data, wanted, flags)
+		     : take_short(fd, &m, mad->data, wanted, flags);
 	if (rc)
 		return rc;
 	memcpy(mad, m.header, sizeof(m.header));
-	*length = (int)len;
-	return 0;
+	*length = (int)whole;
+	return flags ? -ENOSPC : 0;
 }
 
 /* A thread that is cancelled in the calls of take_first() would neither release

@@ -85,7 +85,7 @@ static int end(void **state)
 	return 0;
 }
 
-/* The fabric delivers a MAD of @len bytes, which are 1, 2, 3 and so on. */
+/* The fabric delivers a MAD of @len bytes: 1, 2, 3 and so on, never 0. */
 static void deliver(size_t len)
 {
 	static uint8_t data[VB_UMAD_INLINE + 1];
@@ -97,7 +97,7 @@ static void deliver(size_t len)
 	const struct ib_user_mad header = { .agent_id = AGENT };
 
 	for (size_t i = 0; i < len; i++)
-		data[i] = (uint8_t)(i + 1);
+		data[i] = (uint8_t)(i % 255 + 1);
 	memcpy(m.header, &header, sizeof(m.header));
 	if (len > VB_UMAD_INLINE)
 		assert_int_equal(send_long(fabric, &m, data, len), 0);
@@ -279,6 +279,67 @@ static void sending_goes_on_when_the_fabric_reads(void **state)
 	pthread_join(thread, NULL);
 }
 
+/* --- buffers that are too short --- */
+
+static union {
+	struct ib_user_mad mad;
+	uint8_t bytes[sizeof(struct ib_user_mad) + VB_UMAD_INLINE + 1];
+} got;
+
+/* Receive with room for @room bytes; how many came of those that were sent. */
+static int take_into(int room, int *rc, int *length)
+{
+	int count = 0;
+
+	memset(&got, 0, sizeof(got));
+	*length = room;
+	*rc = umad_recv(port, &got, length, 0);
+	while (count <= VB_UMAD_INLINE && got.mad.data[count] &&
+	       got.mad.data[count] == (uint8_t)(count % 255 + 1))
+		count++;
+	return count;
+}
+
+static void expect(int room, int rc, int length, int count)
+{
+	int got_rc, got_length, got_count;
+
+	got_count = take_into(room, &got_rc, &got_length);
+	assert_int_equal(got_rc, rc);
+	assert_int_equal(got_length, length);
+	assert_int_equal(got_count, count);
+	if (rc < 0)
+		assert_int_equal(errno, -rc);
+	assert_int_equal(got.mad.agent_id,
+			 rc == -EINVAL || rc == -EAGAIN ? 0 : AGENT);
+}
+
+/* As the kernel: a first segment of 256 bytes, or the message if that is
+ * shorter, must have room. */
+static void no_room(void **state)
+{
+	static const int lengths[] = { 2000, VB_UMAD_INLINE + 1 };
+
+	(void)state;
+	for (unsigned i = 0; i < VB_COUNT(lengths); i++) {
+		deliver((size_t)lengths[i]);
+		expect(255, -EINVAL, lengths[i], 0);
+		expect(-1, -EINVAL, lengths[i], 0);
+		expect(256, -ENOSPC, lengths[i], 256);
+		expect(lengths[i] - 1, -ENOSPC, lengths[i], 256);
+		expect(lengths[i], AGENT, lengths[i], lengths[i]);
+		expect(256, -EAGAIN, 256, 0);
+	}
+}
+
+static void no_room_for_a_short_message(void **state)
+{
+	(void)state;
+	deliver(24);
+	expect(23, -EINVAL, 24, 0);
+	expect(24, AGENT, 24, 24);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -290,6 +351,8 @@ int main(void)
 		CASE(signals_do_not_end_a_call),
 		CASE(sending_to_who_does_not_read_is_a_timeout),
 		CASE(sending_goes_on_when_the_fabric_reads),
+		CASE(no_room),
+		CASE(no_room_for_a_short_message),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
