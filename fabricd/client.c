@@ -21,7 +21,7 @@
 #include "fabricd/fabricd_priv.h"
 
 #define CLIENTS_MOST 1024
-#define OTHER_FDS    32 /* not those of connections */
+#define OTHER_FDS    32			/* besides connections */
 #define OUTBOX_MOST  ((size_t)64 << 20) /* bytes that wait for one program */
 #define MESSAGES_RUN 64 /* of one program, before others are looked at */
 #define RECEIVE	     (sizeof(struct vb_umad_mad) + VB_UMAD_INLINE)

@@ -20,6 +20,7 @@ QUIET = 1.0   # seconds
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 path, pid, least = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+least = min(least, hard - 100)
 
 
 def attach():
