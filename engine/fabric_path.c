@@ -15,14 +15,17 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fdmail.h"
 #include "engine/runtime_dir.h"
 
-#define SOCKET	"socket"
-#define BACKLOG 128
+#define SOCKET		"socket"
+#define BACKLOG		128
+#define CONNECT_SECONDS 10
 
 bool vb_fabric_name_good(const char *name)
 {
@@ -117,6 +120,26 @@ void vb_fabric_remove(const char *dir)
 	(void)rmdir(dir);
 }
 
+/* A fabric that accepts nobody leaves connect() waiting while the backlog is
+ * full. connect() heeds SO_SNDTIMEO, but a signal ends it then; the next call
+ * has all of the time again. 0 or -errno. */
+static int connect_in_time(int fd, const struct sockaddr_un *a, socklen_t len)
+{
+	const struct timeval patience = { .tv_sec = CONNECT_SECONDS };
+	vb_time due = vb_clock_read() + CONNECT_SECONDS * VB_SEC;
+	int rc;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience,
+		       sizeof(patience)) < 0)
+		return -errno;
+	do {
+		rc = connect(fd, (const struct sockaddr *)a, len) ? errno : 0;
+	} while (rc == EINTR && vb_clock_read() < due);
+	if (rc == EAGAIN || rc == EINTR)
+		return -ETIMEDOUT;
+	return rc == ENOENT ? -ECONNREFUSED : -rc;
+}
+
 int vb_fabric_connect(const char *name)
 {
 	char path[PATH_MAX];
@@ -128,8 +151,8 @@ int vb_fabric_connect(const char *name)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		rc = -errno;
-	else if (connect(fd, (struct sockaddr *)&a, address_in(dir, &a)) < 0)
-		rc = errno == ENOENT ? -ECONNREFUSED : -errno;
+	else
+		rc = connect_in_time(fd, &a, address_in(dir, &a));
 	close(dir);
 	if (!rc)
 		return fd;

@@ -25,7 +25,8 @@ VB_MUST_CHECK int vb_fabric_listen(const char *name, char dir[PATH_MAX]);
 void vb_fabric_remove(const char *dir);
 
 /* Connect to the fabric @name. A descriptor that the caller closes, or -errno;
- * -ECONNREFUSED: no such fabric runs. */
+ * -ECONNREFUSED: no such fabric runs; -ETIMEDOUT: it accepted nobody for 10 s.
+ * A send on the descriptor that waits for 10 s fails with EAGAIN. */
 VB_MUST_CHECK int vb_fabric_connect(const char *name);
 
 #endif

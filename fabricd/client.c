@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include "fabricd/fabricd_priv.h"
 
 #define CLIENTS_MOST 1024
+#define OTHER_FDS    32			/* besides connections */
 #define OUTBOX_MOST  ((size_t)64 << 20) /* bytes that wait for one program */
 #define MESSAGES_RUN 64 /* of one program, before others are looked at */
 #define RECEIVE	     (sizeof(struct vb_umad_mad) + VB_UMAD_INLINE)
@@ -493,9 +495,18 @@ static void close_client(struct client *c)
 	free(c);
 }
 
+/* Epoll would report the listener again and again while a program waits that
+ * cannot be accepted. */
+static void accept_more(struct vb_fabricd *f, bool more)
+{
+	if (!vb_fabricd_watch(f, &f->listener, more ? EPOLLIN : 0, true))
+		f->full = !more;
+}
+
 static void serve(struct fd_watch *w, uint32_t events, vb_time now)
 {
 	struct client *c = VB_CONTAINER_OF(w, struct client, watch);
+	struct vb_fabricd *f = c->f;
 
 	if (events & EPOLLOUT)
 		flush(c);
@@ -504,20 +515,53 @@ static void serve(struct fd_watch *w, uint32_t events, vb_time now)
 			break;
 	if (c->gone)
 		close_client(c);
+	/* It may have given descriptors back, its own or those of letters. */
+	if (f->full && f->client_count < f->clients_most)
+		accept_more(f, true);
+}
+
+unsigned vb_fabricd_clients_most(void)
+{
+	struct rlimit r, more;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) < 0)
+		return CLIENTS_MOST;
+	more = (struct rlimit){ r.rlim_max, r.rlim_max };
+	if (setrlimit(RLIMIT_NOFILE, &more) < 0)
+		vb_log(LOG_INFO, "fabric: RLIMIT_NOFILE cannot be raised: %s",
+		       strerror(errno));
+	else
+		r = more;
+	if (r.rlim_cur < 2 * OTHER_FDS)
+		return VB_MAX((unsigned)r.rlim_cur / 2, 1u);
+	return (unsigned)VB_MIN(r.rlim_cur - OTHER_FDS, CLIENTS_MOST + 0u);
+}
+
+/* A descriptor, or -1: none, or no room. Without clients nobody would have the
+ * listener watched again. */
+static int accept_one(struct vb_fabricd *f)
+{
+	int fd = -1;
+
+	errno = EMFILE;
+	if (f->client_count < f->clients_most)
+		fd = accept4(f->listener.fd, NULL, NULL,
+			     SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE) && f->client_count)
+		accept_more(f, false);
+	return fd;
 }
 
 void vb_fabricd_accept(struct fd_watch *w, uint32_t events, vb_time now)
 {
 	struct vb_fabricd *f = VB_CONTAINER_OF(w, struct vb_fabricd, listener);
-	int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = accept_one(f);
 	struct client *c;
 	uid_t uid;
 
 	if (fd < 0)
 		return;
-	c = f->client_count < CLIENTS_MOST && vb_fdmail_trusts_peer(fd, &uid)
-		    ? calloc(1, sizeof(*c))
-		    : NULL;
+	c = vb_fdmail_trusts_peer(fd, &uid) ? calloc(1, sizeof(*c)) : NULL;
 	if (!c) {
 		close(fd);
 		return;

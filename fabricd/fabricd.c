@@ -219,6 +219,7 @@ static int start_listening(struct vb_fabricd *f, const char *name)
 	if (f->listener.fd < 0)
 		return f->listener.fd;
 	f->listener.ready = vb_fabricd_accept;
+	f->clients_most = vb_fabricd_clients_most();
 	rc = vb_fabricd_issm_open(f);
 	return rc ? rc : vb_fabricd_watch(f, &f->listener, EPOLLIN, false);
 }

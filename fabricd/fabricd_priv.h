@@ -27,7 +27,8 @@ struct vb_fabricd {
 	struct fd_watch inotify;
 	char dir[PATH_MAX]; /* of the fabric's files */
 	struct vb_chain *clients;
-	unsigned client_count;
+	unsigned client_count, clients_most;
+	bool full; /* no more clients; the listener is not watched */
 	struct vb_chain *issms;
 };
 
@@ -37,6 +38,8 @@ int vb_fabricd_watch(struct vb_fabricd *f, struct fd_watch *w, uint32_t events,
 		     bool again);
 
 /* fabricd/client.c */
+/* Raise RLIMIT_NOFILE; how many clients it allows. */
+unsigned vb_fabricd_clients_most(void);
 void vb_fabricd_accept(struct fd_watch *w, uint32_t events, vb_time now);
 void vb_fabricd_close_clients(struct vb_fabricd *f);
 /* For struct vb_mgmt_ops: @client is a struct client. */

@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #include "base/fdmail.h"
+#include "base/fork.h"
+#include "base/sync.h"
 #include "front/umad/umad.h"
 
 #define HEADER sizeof(struct ib_user_mad)
@@ -24,6 +26,7 @@ _Static_assert(sizeof(struct ib_user_mad) == VB_UMAD_HEADER,
 
 #define METHOD_WORDS (16 / sizeof(long))
 #define OPENIB_OUI   0x001405
+#define SEGMENT	     256 /* a MAD, also one of those of RMPP */
 
 /* --- what is in the caller's buffer --- */
 
@@ -239,7 +242,7 @@ static int send_long(int fd, const struct vb_umad_mad *m, const void *data,
 
 	if (memory < 0)
 		return memory;
-	rc = vb_fdmail_send(fd, m, sizeof(*m), &memory, 1, 0);
+	rc = vb_fdmail_send(fd, m, sizeof(*m), &memory, 1, MSG_DONTWAIT);
 	close(memory);
 	return rc;
 }
@@ -251,7 +254,24 @@ static int send_short(int fd, struct vb_umad_mad *m, const void *data,
 			       { (void *)(uintptr_t)data, len } };
 	const struct msghdr h = { .msg_iov = iov, .msg_iovlen = 2 };
 
-	return sendmsg(fd, &h, MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return sendmsg(fd, &h, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+/* 0 or -errno; -ETIMEDOUT: the fabric did not read for 10 s. */
+static int send_in_time(int fd, struct vb_umad_mad *m, const void *data)
+{
+	vb_time due = umad_due();
+	size_t len = m->head.length;
+	int rc;
+
+	do {
+		rc = len > VB_UMAD_INLINE ? send_long(fd, m, data, len)
+					  : send_short(fd, m, data, len);
+		if (rc != -EAGAIN)
+			return rc;
+		rc = umad_wait(fd, POLLOUT, due);
+	} while (!rc);
+	return rc;
 }
 
 UMAD_EXPORT int umad_send(int portid, int agentid, void *umad, int length,
@@ -272,10 +292,7 @@ UMAD_EXPORT int umad_send(int portid, int agentid, void *umad, int length,
 	mad->agent_id = (uint32_t)agentid;
 	m.head.length = (uint32_t)length;
 	memcpy(m.header, mad, sizeof(m.header));
-	if (length > VB_UMAD_INLINE)
-		rc = send_long(portid, &m, mad->data, (size_t)length);
-	else
-		rc = send_short(portid, &m, mad->data, (size_t)length);
+	rc = send_in_time(portid, &m, mad->data);
 	if (!rc)
 		return 0;
 	UMAD_SAY("cannot send: %s\n", strerror(-rc));
@@ -299,9 +316,14 @@ UMAD_EXPORT int umad_poll(int portid, int timeout_ms)
 	return -EIO;
 }
 
-/* A thread holds this lock from looking at a message until it has taken it, so
- * that no other thread takes the message in between. */
-static pthread_mutex_t taking = PTHREAD_MUTEX_INITIALIZER;
+/* Between looking at a message and taking it, no other thread may take it. */
+static struct vb_mutex taking = VB_MUTEX_INITIALIZER(VB_RANK_LEAF);
+
+static void begin_anew(void)
+{
+	vb_mutex_init(&taking, VB_RANK_LEAF);
+}
+VB_FORGET_AT_FORK(begin_anew)
 
 /* Copy the first message's head and header to *@m; the message stays in the
  * queue. */
@@ -319,12 +341,15 @@ static int look(int fd, struct vb_umad_mad *m)
 	return 0;
 }
 
-static int take_long(int fd, struct vb_umad_mad *m, void *data, size_t len)
+/* @flags: MSG_PEEK leaves the message, of which @len bytes are wanted, in the
+ * queue. */
+static int take_long(int fd, struct vb_umad_mad *m, void *data, size_t len,
+		     int flags)
 {
 	unsigned count = 1;
 	int memory, rc = 0;
 	ssize_t n = vb_fdmail_recv(fd, m, sizeof(*m), &memory, &count,
-				   MSG_DONTWAIT);
+				   flags | MSG_DONTWAIT);
 
 	if (n < 0 || count != 1)
 		return n < 0 ? (int)n : -EPROTO;
@@ -334,42 +359,62 @@ static int take_long(int fd, struct vb_umad_mad *m, void *data, size_t len)
 	return rc;
 }
 
-static int take_short(int fd, struct vb_umad_mad *m, void *data, size_t len)
+static int take_short(int fd, struct vb_umad_mad *m, void *data, size_t len,
+		      int flags)
 {
 	struct iovec iov[] = { { m, sizeof(*m) }, { data, len } };
 	struct msghdr h = { .msg_iov = iov, .msg_iovlen = 2 };
-	ssize_t n = recvmsg(fd, &h, MSG_DONTWAIT);
+	ssize_t n = recvmsg(fd, &h, flags | MSG_DONTWAIT);
 
 	if (n < 0)
 		return -errno;
 	return (size_t)n == sizeof(*m) + len ? 0 : -EPROTO;
 }
 
-/* Take a message into @mad, which has room for *@length bytes. Returns 0, or
- * -ENOSPC: too little room; both set *@length to the data's. Else -errno. */
-static int take(int fd, struct ib_user_mad *mad, int *length)
+/*
+ * Returns 0, or -errno. With too little room the message stays, and *@length is
+ * its length. As of the kernel's device: -ENOSPC with the header and the first
+ * segment, which has RMPP's header, or -EINVAL without room for that segment.
+ * The caller holds @taking.
+ */
+static int take_first(int fd, struct ib_user_mad *mad, int *length)
 {
+	size_t room = (size_t)VB_MAX(*length, 0), whole, wanted;
 	struct vb_umad_mad m;
-	int rc = look(fd, &m);
-	size_t len;
+	int rc = look(fd, &m), flags;
 
 	if (rc)
 		return rc;
-	len = m.head.length;
-	if ((size_t)VB_MAX(*length, 0) < len) {
-		memcpy(mad, m.header, sizeof(m.header));
-		*length = (int)len;
-		return -ENOSPC;
+	whole = m.head.length;
+	if (room < VB_MIN(whole, (size_t)SEGMENT)) {
+		*length = (int)whole;
+		return -EINVAL;
 	}
-	if (len > VB_UMAD_INLINE)
-		rc = take_long(fd, &m, mad->data, len);
-	else
-		rc = take_short(fd, &m, mad->data, len);
+	flags = room < whole ? MSG_PEEK : 0;
+	wanted = flags ? SEGMENT : whole;
+	rc = whole > VB_UMAD_INLINE
+		     ? take_long(fd, &m, mad->data, wanted, flags)
+		     : take_short(fd, &m, mad->data, wanted, flags);
 	if (rc)
 		return rc;
 	memcpy(mad, m.header, sizeof(m.header));
-	*length = (int)len;
-	return 0;
+	*length = (int)whole;
+	return flags ? -ENOSPC : 0;
+}
+
+/* A thread that is cancelled in the calls of take_first() would neither release
+ * the lock nor deliver what it took. None of these calls waits. */
+static int take(int fd, struct ib_user_mad *mad, int *length)
+{
+	int before, rc;
+
+	pthread_testcancel();
+	before = vb_cancel_off();
+	vb_mutex_lock(&taking);
+	rc = take_first(fd, mad, length);
+	vb_mutex_unlock(&taking);
+	vb_cancel_back(before);
+	return rc;
 }
 
 UMAD_EXPORT int umad_recv(int portid, void *umad, int *length, int timeout_ms)
@@ -389,10 +434,8 @@ UMAD_EXPORT int umad_recv(int portid, void *umad, int *length, int timeout_ms)
 				errno = -rc;
 			return rc;
 		}
-		pthread_mutex_lock(&taking);
 		rc = take(portid, mad, length);
-		pthread_mutex_unlock(&taking);
-		/* Another thread has taken it: wait again, if without limit. */
+		/* Another thread was faster: wait on, if it is for ever. */
 	} while (rc == -EAGAIN && timeout_ms < 0);
 	if (rc == 0)
 		return (int)mad->agent_id;

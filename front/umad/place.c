@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which adapters there are, and how to reach their fabric. */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fdmail.h"
 #include "engine/fabric_path.h"
 #include "front/umad/umad.h"
 
-#define DEVICES	       "VERBENA_DEVICES"
-#define PREFIX	       "ib:"
-#define ANSWER_SECONDS 10
+#define DEVICES	    "VERBENA_DEVICES"
+#define PREFIX	    "ib:"
+#define ANSWER_TIME (10 * VB_SEC)
 
 /* --- places --- */
 
@@ -87,32 +88,73 @@ int umad_place_index(const char *name)
 
 /* --- connections --- */
 
-static int trust(int fd)
+vb_time umad_due(void)
 {
-	/* A fabric that does not answer must not stop the program for ever. */
-	const struct timeval patience = { .tv_sec = ANSWER_SECONDS };
-	uid_t uid;
+	return vb_clock_read() + ANSWER_TIME;
+}
 
-	if (!vb_fdmail_trusts_peer(fd, &uid))
-		return -EPERM;
-	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience,
-		       sizeof(patience)) < 0)
-		return -errno;
-	return 0;
+int umad_wait(int fd, short events, vb_time due)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+
+	for (;;) {
+		vb_time now = vb_clock_read();
+		vb_time left = now < due ? due - now + VB_MSEC - 1 : 0;
+		int n = poll(&p, 1, (int)(left / VB_MSEC));
+
+		if (n > 0)
+			return 0;
+		if (n == 0)
+			return -ETIMEDOUT;
+		if (errno != EINTR)
+			return -errno;
+	}
+}
+
+/* Send a message, with the descriptor *@with unless that is NULL. 0 or -errno;
+ * -ETIMEDOUT: there was no room until @due. */
+static int post(int fd, const void *bytes, size_t len, const int *with,
+		vb_time due)
+{
+	int rc;
+
+	do {
+		rc = vb_fdmail_send(fd, bytes, len, with, with ? 1 : 0,
+				    MSG_DONTWAIT);
+		if (rc != -EAGAIN)
+			return rc;
+		rc = umad_wait(fd, POLLOUT, due);
+	} while (!rc);
+	return rc;
+}
+
+/* One message of at most @room bytes. Its length, or 0 at the end of file, or
+ * -errno; -ETIMEDOUT: none came until @due. */
+static ssize_t receive(int fd, void *bytes, size_t room, vb_time due)
+{
+	for (;;) {
+		int rc = umad_wait(fd, POLLIN, due);
+		ssize_t n;
+
+		if (rc)
+			return rc;
+		n = recv(fd, bytes, room, MSG_DONTWAIT);
+		if (n >= 0)
+			return n;
+		if (errno != EAGAIN)
+			return -errno;
+	}
 }
 
 int umad_connect(const struct umad_place *place)
 {
-	int fd = vb_fabric_connect(place->fabric), rc;
+	int fd = vb_fabric_connect(place->fabric);
+	uid_t uid;
 
-	if (fd < 0)
+	if (fd < 0 || vb_fdmail_trusts_peer(fd, &uid))
 		return fd;
-	rc = trust(fd);
-	if (rc) {
-		close(fd);
-		return rc;
-	}
-	return fd;
+	close(fd);
+	return -EPERM;
 }
 
 static struct vb_umad_where where(const struct umad_place *place,
@@ -132,13 +174,15 @@ static struct vb_umad_where where(const struct umad_place *place,
 static int ask(int fd, const struct vb_umad_where *w, void *answer, size_t room)
 {
 	struct vb_umad_head *head = answer;
+	vb_time due = umad_due();
+	int rc = post(fd, w, sizeof(*w), NULL, due);
 	ssize_t n;
 
-	if (send(fd, w, sizeof(*w), MSG_NOSIGNAL) < 0)
-		return -errno;
-	n = recv(fd, answer, room, 0);
+	if (rc)
+		return rc;
+	n = receive(fd, answer, room, due);
 	if (n < 0)
-		return errno == EAGAIN ? -ETIMEDOUT : -errno;
+		return (int)n;
 	if ((size_t)n < sizeof(*head) || head->magic != VB_UMAD_MAGIC)
 		return n == 0 ? -ECONNRESET : -EPROTO;
 	if (head->result < 0)
@@ -162,16 +206,12 @@ int umad_ask(const struct umad_place *place, unsigned port,
 int umad_attach(const struct umad_place *place, unsigned port)
 {
 	struct vb_umad_where w = where(place, UMAD_ATTACH, port);
-	const struct timeval for_ever = { 0 };
 	int fd = umad_connect(place), rc;
 	struct vb_umad_head answer;
 
 	if (fd < 0)
 		return fd;
 	rc = ask(fd, &w, &answer, sizeof(answer));
-	if (!rc && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &for_ever,
-			      sizeof(for_ever)) < 0)
-		rc = -errno;
 	if (!rc)
 		return fd;
 	close(fd);
@@ -180,21 +220,19 @@ int umad_attach(const struct umad_place *place, unsigned port)
 
 int umad_call(int fd, const void *bytes, size_t len)
 {
-	const struct timeval patience = { .tv_sec = ANSWER_SECONDS };
+	vb_time due = umad_due();
 	struct vb_umad_head head;
 	int pair[2], rc;
 	ssize_t n;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
-	(void)setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &patience,
-			 sizeof(patience));
-	rc = vb_fdmail_send(fd, bytes, len, &pair[1], 1, 0);
+	rc = post(fd, bytes, len, &pair[1], due);
 	close(pair[1]);
 	if (!rc) {
-		n = recv(pair[0], &head, sizeof(head), 0);
+		n = receive(pair[0], &head, sizeof(head), due);
 		rc = n == sizeof(head) ? head.result
-		     : n < 0	       ? -errno
+		     : n < 0	       ? (int)n
 				       : -ECONNRESET;
 	}
 	close(pair[0]);

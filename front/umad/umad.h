@@ -41,8 +41,13 @@ int umad_ask(const struct umad_place *place, unsigned port,
 /* Connect, and take port @port of the node at @place. Returns a descriptor that
  * the caller closes, or -errno. */
 int umad_attach(const struct umad_place *place, unsigned port);
-/* Send @bytes over @fd, with a new socket that the answer comes by, and wait
- * for it. Returns the result in the answer, or -errno. */
+/* When a fabric has not answered, or read, for too long: 10 s from now. */
+vb_time umad_due(void);
+/* Wait until poll() reports @events at @fd. 0, or -ETIMEDOUT at @due, or
+ * -errno. Signals do not end it. */
+int umad_wait(int fd, short events, vb_time due);
+/* Send @bytes over @fd with a socket for the answer. The answer's result, or
+ * -errno; -ETIMEDOUT: none came. */
 int umad_call(int fd, const void *bytes, size_t len);
 
 /* The level that umad_debug() set. */

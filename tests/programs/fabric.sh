@@ -233,6 +233,9 @@ done
 check "garbage on its socket" timeout 60 python3 "$here/fabric_forged.py" \
 	"$directory/fabric-$name/socket"
 says "T4 sminfo, still" 'SMINFO_MASTER' Hca3 sminfo
+check "as many programs as it takes, and more" timeout 60 python3 \
+	"$here/fabric_crowd.py" "$directory/fabric-$name/socket" "$fabric" 1000
+says "T4 sminfo, after them" 'SMINFO_MASTER' Hca3 sminfo
 
 # --- a second subnet manager ---
 opensm_up Hca4 "$work/osm2.log"
@@ -249,6 +252,21 @@ says "T17 sminfo finds it" 'SMINFO_MASTER' Hca3 sminfo 6
 kill "$second"
 fabric_down
 check "its files are gone" test ! -e "$directory/fabric-$name"
+
+# --- without descriptors: it knows, or learns it when they are used up ---
+for limit in 40 20000; do
+	(
+		ulimit -n $limit 2>/dev/null
+		exec "$verbena" fabric --name "$name" "$topology"
+	) >"$work/fabric" 2>&1 &
+	fabric=$!
+	within 10 grep -q 'fabric "' "$work/fabric"
+	prlimit --pid "$fabric" --nofile=40:40
+	check "quiet with 40 descriptors, from $limit" timeout 60 python3 \
+		"$here/fabric_crowd.py" "$directory/fabric-$name/socket" \
+		"$fabric" 15
+	fabric_down
+done
 
 # --- ways to route, on topologies for which they are meant ---
 # updn finds no root by itself where all switches are alike.
