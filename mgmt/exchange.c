@@ -87,16 +87,15 @@ static void send_again(struct exchange *e, vb_time now)
 		exchange_transmit(e, e->message, now);
 }
 
-/* Send what the window allows. */
+/* Send what the window allows; that is nothing while it is closed, and the peer
+ * has to open it in time. */
 static void send_segments(struct exchange *e, vb_time now)
 {
 	uint8_t mad[VB_MAD_BYTES];
 
-	while (vb_rmpp_sender_next(&e->sender, mad, now)) {
-		if (!set_timer(e, e->sender.due))
-			return;
+	while (vb_rmpp_sender_next(&e->sender, mad, now))
 		exchange_transmit(e, mad, now);
-	}
+	(void)set_timer(e, e->sender.due);
 }
 
 /* The message is with the peer. Of a request the answer is awaited. */
