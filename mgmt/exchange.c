@@ -260,6 +260,8 @@ static void exchange_hear_answer(struct exchange *e,
 
 	vb_rmpp_get(mad, &h);
 	if (g->wish.rmpp_version && h.flags & VB_RMPP_ACTIVE) {
+		if (h.type == RMPP_ACK)
+			return; /* repeated: the request has been taken */
 		if (e->state == EXCHANGE_WAITING) {
 			e->state = EXCHANGE_RECEIVING;
 			e->peer = *from;
@@ -366,6 +368,8 @@ void vb_exchange_receive(struct vb_agents *a, struct agent *g,
 	struct vb_rmpp h;
 
 	vb_rmpp_get(mad, &h);
+	if (h.type == RMPP_ACK)
+		return; /* of an answer that has been taken */
 	if (!e && (h.type != RMPP_DATA || h.segment != 1 ||
 		   a->transfer_count == TRANSFERS_MOST))
 		return;
