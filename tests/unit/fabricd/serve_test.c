@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The process of a fabric, within the test: two switches with two links, and an
+ * adapter at each. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "fabricd/fabricd_priv.h"
+#include "wire/mad_frame.h"
+
+#define LOOPING 9 /* a LID that each switch takes for the other's */
+
+static const char text[] = "Switch 8 \"S1\"\n"
+			   "[1] \"H1\"[1]\n"
+			   "[3] \"S2\"[3]\n"
+			   "[4] \"S2\"[4]\n"
+			   "Switch 8 \"S2\"\n"
+			   "[1] \"H2\"[1]\n"
+			   "[3] \"S1\"[3]\n"
+			   "[4] \"S1\"[4]\n"
+			   "#! link \"S1\"[3] rate=free\n"
+			   "#! link \"S1\"[4] rate=free\n"
+			   "Hca 1 \"H1\"\n"
+			   "[1] \"S1\"[1]\n"
+			   "Hca 1 \"H2\"\n"
+			   "[1] \"S2\"[1]\n";
+
+static struct world {
+	struct vb_topo topo;
+	struct vb_fabricd *f;
+	char dir[64], name[32], error[VB_TOPO_ERROR];
+	int stop[2]; /* a pipe that ends vb_fabricd_run() */
+} w;
+
+static int start(void **state)
+{
+	char path[96];
+	FILE *file;
+
+	memset(&w, 0, sizeof(w));
+	snprintf(w.dir, sizeof(w.dir), "/tmp/serve_test.XXXXXX");
+	assert_non_null(mkdtemp(w.dir));
+	setenv("XDG_RUNTIME_DIR", w.dir, 1);
+	snprintf(path, sizeof(path), "%s/topology", w.dir);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+	assert_int_equal(vb_topo_read(&w.topo, path, w.error), 0);
+	unlink(path);
+	snprintf(w.name, sizeof(w.name), "serve%d", (int)getpid());
+	w.f = vb_fabricd_create(&w.topo, w.name, w.error);
+	assert_string_equal(w.error, "");
+	assert_non_null(w.f);
+	assert_int_equal(pipe(w.stop), 0);
+	alarm(20);
+	return 0;
+}
+
+static int finish(void **state)
+{
+	alarm(0);
+	vb_fabricd_destroy(w.f);
+	vb_topo_free(&w.topo);
+	close(w.stop[0]);
+	close(w.stop[1]);
+	return 0;
+}
+
+/* The links between the switches carry data. */
+static void activate(void)
+{
+	const char *const names[] = { "S1", "S2" };
+	vb_time now;
+
+	usleep(1000); /* the links train */
+	now = vb_clock_read();
+	(void)vb_fab_run(w.f->net, now);
+	for (unsigned state = FAB_ARMED; state <= FAB_ACTIVE; state++)
+		for (unsigned i = 0; i < 4; i++)
+			assert_int_equal(
+				vb_fab_set_state(
+					w.f->net,
+					vb_fabricd_node(w.f, names[i / 2]),
+					(uint8_t)(3 + i % 2),
+					(enum vb_fab_state)state, now),
+				0);
+}
+
+/* A frame that loops makes events without end: the process looks at its
+ * descriptors all the same. */
+static void serve__frame_that_loops_stops_nobody(void **state)
+{
+	const struct vb_mad_frame frame = { .slid = 1,
+					    .dlid = LOOPING,
+					    .pkey = 0xffff,
+					    .sqpn = 1,
+					    .dqpn = 1 };
+	struct vb_fab_node *s1 = vb_fabricd_node(w.f, "S1");
+	struct vb_fab_node *s2 = vb_fabricd_node(w.f, "S2");
+	uint8_t bytes[VB_MAD_FRAME_MAX], mad[VB_MAD_BYTES] = { 1 };
+	size_t len = vb_mad_frame_put(bytes, &frame, mad);
+
+	activate();
+	s1->sw.linear_top = s2->sw.linear_top = LOOPING;
+	s1->sw.linear[LOOPING] = 3;
+	s2->sw.linear[LOOPING] = 4;
+	for (unsigned i = 0; i < 300; i++)
+		assert_int_equal(vb_fab_send(w.f->net, s1, 3, bytes, len,
+					     vb_clock_read()),
+				 0);
+	assert_int_equal(write(w.stop[1], "", 1), 1);
+	assert_int_equal(vb_fabricd_run(w.f, w.stop[0]), 0);
+	assert_true(s1->port[3].count[FAB_XMIT_PKTS] > 300); /* they loop */
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, start, finish)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(serve__frame_that_loops_stops_nobody),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
