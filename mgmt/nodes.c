@@ -451,10 +451,8 @@ void vb_mgmt_pkey_violated(struct vb_mgmt *m, struct vb_fab_node *node,
 	tell(node->mgmt, 0, &t, now);
 }
 
-void vb_mgmt_room(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
-		  vb_time now)
+static void send_backlog(struct mgmt_node *n, uint8_t port, vb_time now)
 {
-	struct mgmt_node *n = node->mgmt;
 	struct mgmt_port *p = &n->port[port];
 
 	while (p->first) {
@@ -468,6 +466,17 @@ void vb_mgmt_room(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 		p->backlog--;
 		free(w);
 	}
+}
+
+/* A switch's own frames wait at port 0, and leave by any port. */
+void vb_mgmt_room(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
+		  vb_time now)
+{
+	uint8_t own = vb_sma_own_port(node, port);
+
+	send_backlog(node->mgmt, port, now);
+	if (own != port)
+		send_backlog(node->mgmt, own, now);
 }
 
 void vb_mgmt_set_caps(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
