@@ -8,10 +8,18 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <infiniband/umad.h>
+
 #include "base/clock.h"
+#include "base/fdmail.h"
+#include "engine/fabric_path.h"
 #include "fabricd/fabricd_priv.h"
 #include "wire/mad_frame.h"
 
@@ -121,12 +129,94 @@ static void serve__frame_that_loops_stops_nobody(void **state)
 	assert_true(s1->port[3].count[FAB_XMIT_PKTS] > 300); /* they loop */
 }
 
+static void *run(void *arg)
+{
+	assert_int_equal(vb_fabricd_run(w.f, w.stop[0]), 0);
+	return NULL;
+}
+
+/* A connection that is port 1 of @node. */
+static int attach(const char *node)
+{
+	struct vb_umad_where m = {
+		.head = { .magic = VB_UMAD_MAGIC, .kind = UMAD_ATTACH },
+		.port = 1,
+	};
+	struct vb_umad_head h;
+	int fd = vb_fabric_connect(w.name);
+
+	assert_true(fd >= 0);
+	snprintf(m.node, sizeof(m.node), "%s", node);
+	assert_int_equal(send(fd, &m, sizeof(m), 0), sizeof(m));
+	assert_int_equal(recv(fd, &h, sizeof(h), 0), sizeof(h));
+	assert_int_equal(h.result, 0);
+	return fd;
+}
+
+/* Send a MAD of @len bytes, in @memory unless that is -1, by an agent that is
+ * not registered. The status with which its header comes back. */
+static unsigned refused(int fd, unsigned timeout_ms, size_t len, int memory)
+{
+	struct {
+		struct vb_umad_mad m;
+		uint8_t mad[VB_MAD_BYTES];
+	} out = { 0 }, in = { 0 };
+	struct ib_user_mad u = { .agent_id = 7, .timeout_ms = timeout_ms };
+	size_t bytes = sizeof(out.m) + (memory < 0 ? len : 0);
+
+	out.m.head = (struct vb_umad_head){ .magic = VB_UMAD_MAGIC,
+					    .kind = UMAD_MAD,
+					    .length = (uint32_t)len };
+	memcpy(out.m.header, &u, sizeof(out.m.header));
+	for (unsigned i = 0; i < VB_MAD_HDR_BYTES; i++)
+		out.mad[i] = (uint8_t)(i + 1);
+	if (memory >= 0)
+		assert_int_equal(pwrite(memory, out.mad, VB_MAD_BYTES, 0) < 0,
+				 fcntl(memory, F_GET_SEALS) != 0);
+	assert_int_equal(vb_fdmail_send(fd, &out, bytes, &memory, memory >= 0,
+					0),
+			 0);
+	assert_int_equal(recv(fd, &in, sizeof(in), 0),
+			 sizeof(in.m) + VB_MAD_HDR_BYTES);
+	memcpy(&u, in.m.header, sizeof(in.m.header));
+	assert_int_equal(u.agent_id, 7);
+	assert_int_equal(u.length, sizeof(u) + VB_MAD_HDR_BYTES);
+	if (memory < 0)
+		assert_memory_equal(in.mad, out.mad, VB_MAD_HDR_BYTES);
+	return u.status;
+}
+
+/* Nobody waits for a MAD that did not leave. */
+static void serve__mad_that_is_refused_comes_back(void **state)
+{
+	int fd, memory = memfd_create("mad", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, run, NULL), 0);
+	fd = attach("H1");
+	assert_int_equal(refused(fd, 100, VB_MAD_BYTES, -1), 110);
+	assert_int_equal(refused(fd, 0, VB_MAD_BYTES, -1), EINVAL);
+	/* memory that its owner can change is not read */
+	assert_int_equal(refused(fd, 0, VB_MAD_BYTES, memory), EINVAL);
+	assert_int_equal(fcntl(memory, F_ADD_SEALS,
+			       F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE),
+			 0);
+	assert_int_equal(refused(fd, 0, VB_UMAD_MOST + 1, memory), EMSGSIZE);
+	assert_int_equal(refused(fd, 100, VB_UMAD_MOST + 1, memory), 110);
+	assert_int_equal(refused(fd, 0, VB_MAD_BYTES + 1, memory), EINVAL);
+	close(memory);
+	close(fd);
+	assert_int_equal(write(w.stop[1], "", 1), 1);
+	pthread_join(thread, NULL);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, start, finish)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(serve__frame_that_loops_stops_nobody),
+		CASE(serve__mad_that_is_refused_comes_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
