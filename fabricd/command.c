@@ -261,7 +261,9 @@ int vb_fabricd_do(struct vb_fabricd *f, const char *text, FILE *to,
 		return vb_topo_fail(error, "no memory");
 	while (c.count < WORDS_MOST && (word = strsep(&rest, "\n")))
 		words[c.count++] = word;
-	rc = run(&c);
+	rc = rest ? vb_topo_fail(error, "a command has at most %d words",
+				 WORDS_MOST)
+		  : run(&c);
 	free(copy);
 	return rc;
 }

@@ -210,6 +210,27 @@ static void serve__mad_that_is_refused_comes_back(void **state)
 	pthread_join(thread, NULL);
 }
 
+static int command(const char *words)
+{
+	FILE *to = fopen("/dev/null", "w");
+	int rc = vb_fabricd_do(w.f, words, to, w.error, vb_clock_read());
+
+	fclose(to);
+	return rc;
+}
+
+static void serve__words_too_many_are_refused(void **state)
+{
+	char words[256] = "tune\nS1\n3";
+
+	for (unsigned i = 3; i < 16; i++)
+		strcat(words, "\nlose=0");
+	assert_int_equal(command(words), 0);
+	strcat(words, "\nlose=1");
+	assert_int_equal(command(words), -EINVAL);
+	assert_non_null(strstr(w.error, "at most 16 words"));
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, start, finish)
 
 int main(void)
@@ -217,6 +238,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(serve__frame_that_loops_stops_nobody),
 		CASE(serve__mad_that_is_refused_comes_back),
+		CASE(serve__words_too_many_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
