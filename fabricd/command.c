@@ -151,7 +151,7 @@ static void put_string(FILE *to, const char *s)
 	fputc('"', to);
 }
 
-static void json_port(const struct command *c, const struct vb_fab_node *n,
+static void json_port(const struct command *c, struct vb_fab_node *n,
 		      unsigned port, bool *any)
 {
 	const struct vb_fab_port *p = &n->port[port];
@@ -162,6 +162,7 @@ static void json_port(const struct command *c, const struct vb_fab_node *n,
 
 	if (!peer)
 		return;
+	vb_fab_settle(c->f->net, n, (uint8_t)port, c->now);
 	fprintf(c->to,
 		"%s\n      {\"port\": %u, \"state\": \"%s\", \"gbits\": %u, "
 		"\"lid\": %u, \"lmc\": %u, \"peer\": ",
@@ -184,7 +185,7 @@ static void show_json(const struct command *c)
 {
 	fputs("{\"nodes\": [", c->to);
 	for (uint32_t i = 0; i < vb_fab_nodes(c->f->net); i++) {
-		const struct vb_fab_node *n = vb_fab_node(c->f->net, i);
+		struct vb_fab_node *n = vb_fab_node(c->f->net, i);
 		bool any = false;
 
 		fprintf(c->to,

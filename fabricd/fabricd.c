@@ -91,6 +91,14 @@ static int set_phys(void *arg, struct vb_fab_node *node, uint8_t port,
 	return vb_fab_set_phys(f->net, node, port, phys, now);
 }
 
+static void settle(void *arg, struct vb_fab_node *node, uint8_t port,
+		   vb_time now)
+{
+	struct vb_fabricd *f = arg;
+
+	vb_fab_settle(f->net, node, port, now);
+}
+
 /* --- the network of a topology --- */
 
 static void fill_node(struct vb_fab_node *n, const struct vb_topo_node *t)
@@ -171,6 +179,7 @@ static int build(struct vb_fabricd *f)
 		.send = send_frame,
 		.set_state = set_state,
 		.set_phys = set_phys,
+		.settle = settle,
 		.deliver = vb_fabricd_deliver,
 		.arg = f,
 	};

@@ -360,6 +360,15 @@ static void answer_gmp(struct mgmt_node *n, uint8_t own,
 	send_by_lid(n, own, &answer, mad, now);
 }
 
+static bool hear_perf(struct mgmt_node *n, uint8_t *mad, vb_time now)
+{
+	const struct vb_mgmt_ops *o = &n->m->ops;
+
+	for (unsigned i = 0; o->settle && i <= n->node->ports; i++)
+		o->settle(o->arg, n->node, (uint8_t)i, now);
+	return vb_pma_hear(n->pma, n->node, mad);
+}
+
 static void hear_gmp(struct mgmt_node *n, uint8_t port,
 		     const struct vb_mad_frame *f, uint8_t *mad, vb_time now)
 {
@@ -367,7 +376,7 @@ static void hear_gmp(struct mgmt_node *n, uint8_t port,
 
 	if (f->vl == SMP_VL || !may_enter(n, own, f, now))
 		return;
-	if (mad[1] == MAD_CLASS_PERF && vb_pma_hear(n->pma, n->node, mad)) {
+	if (mad[1] == MAD_CLASS_PERF && hear_perf(n, mad, now)) {
 		answer_gmp(n, own, f, mad, now);
 		return;
 	}

@@ -20,8 +20,10 @@
 #include "base/clock.h"
 #include "base/fdmail.h"
 #include "engine/fabric_path.h"
+#include "fabric/net_priv.h"
 #include "fabricd/fabricd_priv.h"
 #include "wire/mad_frame.h"
+#include "wire/smp.h"
 
 #define LOOPING 9 /* a LID that each switch takes for the other's */
 
@@ -219,6 +221,30 @@ static int command(const char *words)
 	return rc;
 }
 
+/* Whoever reads counters gets XmitWait of a wait that goes on, too. */
+static void serve__wait_is_settled_for_who_reads(void **state)
+{
+	const struct vb_mad_frame frame = { .slid = 1,
+					    .pkey = 0xffff,
+					    .qkey = VB_GSI_QKEY,
+					    .sqpn = 1,
+					    .dqpn = 1 };
+	uint8_t bytes[VB_MAD_FRAME_MAX];
+	uint8_t mad[VB_MAD_BYTES] = { 1, MAD_CLASS_PERF, 1, MAD_GET };
+	size_t len = vb_mad_frame_put(bytes, &frame, mad);
+	struct vb_fab_node *s1 = vb_fabricd_node(w.f, "S1");
+	struct vb_fab_port *p = &s1->port[3];
+	vb_time now = vb_clock_read();
+
+	p->end->wait_since = now;
+	assert_true(vb_mgmt_hear(w.f->mgmt, s1, 0, bytes, len, now + VB_MSEC));
+	assert_int_equal(p->count[FAB_XMIT_WAIT], VB_MSEC / VB_FAB_TICK_NS);
+	p->end->wait_since = vb_clock_read() - 2 * VB_MSEC;
+	assert_int_equal(command("show\njson"), 0);
+	assert_true(p->count[FAB_XMIT_WAIT] > 2 * VB_MSEC / VB_FAB_TICK_NS);
+	p->end->wait_since = VB_NEVER;
+}
+
 static void serve__words_too_many_are_refused(void **state)
 {
 	char words[256] = "tune\nS1\n3";
@@ -239,6 +265,7 @@ int main(void)
 		CASE(serve__frame_that_loops_stops_nobody),
 		CASE(serve__mad_that_is_refused_comes_back),
 		CASE(serve__words_too_many_are_refused),
+		CASE(serve__wait_is_settled_for_who_reads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
