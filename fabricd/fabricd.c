@@ -17,9 +17,9 @@
 #include "fabricd/fabricd_priv.h"
 #include "wire/smp.h"
 
-#define EVENTS	   32
-#define SPIN	   (20 * VB_USEC) /* what is due sooner is not slept for */
-#define STEPS_RUN  4096		  /* events between two looks at descriptors */
+#define EVENTS	  32
+#define SPIN	  (20 * VB_USEC) /* what is due sooner is not slept for */
+#define STEPS_RUN 4096		 /* events between two looks at descriptors */
 
 /* Capabilities of every port; those of a switch's port 0 are fewer. */
 #define CAPS_CA                                                                \

@@ -108,11 +108,9 @@ static void activate(void)
  * descriptors all the same. */
 static void serve__frame_that_loops_stops_nobody(void **state)
 {
-	const struct vb_mad_frame frame = { .slid = 1,
-					    .dlid = LOOPING,
-					    .pkey = 0xffff,
-					    .sqpn = 1,
-					    .dqpn = 1 };
+	const struct vb_mad_frame frame = {
+		.slid = 1, .dlid = LOOPING, .pkey = 0xffff, .sqpn = 1, .dqpn = 1
+	};
 	struct vb_fab_node *s1 = vb_fabricd_node(w.f, "S1");
 	struct vb_fab_node *s2 = vb_fabricd_node(w.f, "S2");
 	uint8_t bytes[VB_MAD_FRAME_MAX], mad[VB_MAD_BYTES] = { 1 };
@@ -175,9 +173,8 @@ static unsigned refused(int fd, unsigned timeout_ms, size_t len, int memory)
 	if (memory >= 0)
 		assert_int_equal(pwrite(memory, out.mad, VB_MAD_BYTES, 0) < 0,
 				 fcntl(memory, F_GET_SEALS) != 0);
-	assert_int_equal(vb_fdmail_send(fd, &out, bytes, &memory, memory >= 0,
-					0),
-			 0);
+	assert_int_equal(
+		vb_fdmail_send(fd, &out, bytes, &memory, memory >= 0, 0), 0);
 	assert_int_equal(recv(fd, &in, sizeof(in), 0),
 			 sizeof(in.m) + VB_MAD_HDR_BYTES);
 	memcpy(&u, in.m.header, sizeof(in.m.header));

@@ -462,8 +462,8 @@ static void agents__closed_window_ends(void **state)
 	uint8_t *message;
 
 	start(&w);
-	message = begin_long_request(
-		&w, serve(&w, 0, 0, 0x33, OPENIB, 0, 1), 5000);
+	message = begin_long_request(&w, serve(&w, 0, 0, 0x33, OPENIB, 0, 1),
+				     5000);
 	w.now += VB_RMPP_PATIENCE / 2;
 	acknowledge(&w, 0, w.queue[0].mad, 1, 1);
 	/* the time begins anew */
@@ -485,8 +485,8 @@ static void agents__repeated_ack_is_no_answer(void **state)
 
 	start(&w);
 	server = serve(&w, 1, 1, 0x33, OPENIB, MAD_GET, 1);
-	message = begin_long_request(
-		&w, serve(&w, 0, 0, 0x33, OPENIB, 0, 1), 5000);
+	message = begin_long_request(&w, serve(&w, 0, 0, 0x33, OPENIB, 0, 1),
+				     5000);
 	carry(&w);
 	assert_int_equal(w.got[1].count, 1);
 	memcpy(answer, w.got[1].bytes, sizeof(answer));
