@@ -65,9 +65,9 @@ struct vb_agent_wish {
 };
 
 /* The agent's number, 0..31 for each client. -EPERM: another agent has such a
- * method; -EINVAL: a method that is a response, a class 0x30-0x4f without an
- * OUI, or RMPP of a class that has none; -ENOSPC: all numbers are taken;
- * -ENOMEM. */
+ * method; -EINVAL: a class 0x30-0x4f without an OUI of 24 bits, an RMPP
+ * version above 1, or RMPP of a class that has none; -ENOSPC: all numbers are
+ * taken; -ENOMEM. */
 VB_MUST_CHECK int vb_agents_register(struct vb_agents *a, void *client,
 				     const struct vb_agent_wish *wish);
 /* 0 or -EINVAL: there is no such agent. Its requests under way are forgotten.
