@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -74,6 +75,12 @@ static int start(void **state)
 	return 0;
 }
 
+static int remove_file(const char *path, const struct stat *st, int kind,
+		       struct FTW *at)
+{
+	return remove(path);
+}
+
 static int finish(void **state)
 {
 	alarm(0);
@@ -81,7 +88,7 @@ static int finish(void **state)
 	vb_topo_free(&w.topo);
 	close(w.stop[0]);
 	close(w.stop[1]);
-	return 0;
+	return nftw(w.dir, remove_file, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 /* The links between the switches carry data. */
