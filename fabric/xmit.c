@@ -91,17 +91,6 @@ static void discard(struct vb_fab_end *e, unsigned vl, enum vb_fab_counter why,
 	fab_item_free(e->net, lane_pop(e, vl, now));
 }
 
-void fab_flush_lanes(struct vb_fab_end *e)
-{
-	for (unsigned vl = 0; vl < VB_FAB_VLS; vl++) {
-		while (e->lane[vl].items.first)
-			discard(e, vl, FAB_XMIT_INACTIVE, e->net->now);
-		e->lane[vl].full = false;
-		e->lane[vl].stalled = 0;
-	}
-	end_wait(&e->port->count[FAB_XMIT_WAIT], &e->wait_since, e->net->now);
-}
-
 void fab_flush_wire(struct vb_fab_end *e)
 {
 	struct item *it;
@@ -169,8 +158,20 @@ static void tell_room(struct vb_fab_end *e, unsigned vl)
 	fab_event(e, &info);
 }
 
-/* Discard first items that are too old, or that turned out bad before they
- * began to leave. */
+void fab_flush_lanes(struct vb_fab_end *e)
+{
+	for (unsigned vl = 0; vl < VB_FAB_VLS; vl++) {
+		while (e->lane[vl].items.first)
+			discard(e, vl, FAB_XMIT_INACTIVE, e->net->now);
+		e->lane[vl].stalled = 0;
+	}
+	end_wait(&e->port->count[FAB_XMIT_WAIT], &e->wait_since, e->net->now);
+	/* A sender that waits would never hear of these lanes again. */
+	for (unsigned vl = 0; vl < VB_FAB_VLS; vl++)
+		tell_room(e, vl);
+}
+
+/* Discard what is too old, and what was found bad before it began to leave. */
 static void prune(struct vb_fab_end *e, unsigned vl, vb_time now)
 {
 	struct lane *l = &e->lane[vl];

@@ -105,10 +105,11 @@ static void post_letter(struct client *c, struct letter *l)
 		watch_for(c);
 }
 
-/* A memfd with a copy of @bytes, or -errno. */
-static int seal(const uint8_t *bytes, size_t len)
+/* A memfd with @len bytes, or -errno. It has no seals, since programs believe
+ * the fabric's process. */
+static int put_in_memory(const uint8_t *bytes, size_t len)
 {
-	int fd = memfd_create("mad", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fd = memfd_create("mad", MFD_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;
@@ -164,7 +165,7 @@ void vb_fabricd_deliver(void *arg, void *client,
 		return;
 	put_address(&u.addr, d->addr);
 	memcpy(m.header, &u, sizeof(m.header));
-	l->memory = is_long ? seal(d->bytes, d->len) : -1;
+	l->memory = is_long ? put_in_memory(d->bytes, d->len) : -1;
 	l->len = sizeof(m) + (is_long ? 0 : d->len);
 	memcpy(l->bytes, &m, sizeof(m));
 	if (!is_long)
@@ -323,6 +324,28 @@ static struct vb_mad_addr get_address(const struct ib_mad_addr *from)
 	return a;
 }
 
+/* The header of a MAD that does not leave comes back, so that its program does
+ * not wait for an answer. @data: its first @len bytes, as far as they are
+ * known. */
+static void refuse_mad(struct client *c, const struct vb_umad_mad *m,
+		       const uint8_t *data, size_t len, int why)
+{
+	uint8_t header[VB_MAD_HDR_BYTES] = { 0 };
+	struct vb_mad_delivery d = { .bytes = header, .len = sizeof(header) };
+	struct vb_mad_addr to;
+	struct ib_user_mad u;
+
+	memcpy(&u, m->header, sizeof(u));
+	memcpy(header, data, VB_MIN(len, sizeof(header)));
+	to = get_address(&u.addr);
+	d.agent = u.agent_id;
+	d.status = u.timeout_ms ? VB_AGENT_TIMEOUT : (uint32_t)-why;
+	d.addr = &to;
+	vb_log(LOG_DEBUG, "a program's MAD of %u bytes by agent %u: %s",
+	       m->head.length, u.agent_id, strerror(-why));
+	vb_fabricd_deliver(c->f, c, &d);
+}
+
 static void send_mad(struct client *c, const struct vb_umad_mad *m,
 		     const uint8_t *data, vb_time now)
 {
@@ -337,8 +360,7 @@ static void send_mad(struct client *c, const struct vb_umad_mad *m,
 	s.retries = VB_MIN(u.retries, 1000u);
 	rc = vb_agents_send(c->agents, c, &s, now);
 	if (rc)
-		vb_log(LOG_DEBUG, "a program's MAD of %u bytes by agent %u: %s",
-		       m->head.length, u.agent_id, strerror(-rc));
+		refuse_mad(c, m, data, s.len, rc);
 }
 
 /* Only a sealed memfd neither changes nor makes the reader wait. */
@@ -349,16 +371,30 @@ static bool is_sealed(int memory)
 	return seals >= 0 && (seals & F_SEAL_SHRINK) && (seals & F_SEAL_WRITE);
 }
 
+/* *@data: the @len bytes, which the caller frees. 0 or -errno. */
+static int read_long(int memory, size_t len, uint8_t **data)
+{
+	if (len > VB_UMAD_MOST)
+		return -EMSGSIZE;
+	*data = malloc(len);
+	if (!*data)
+		return -ENOMEM;
+	return pread(memory, *data, len, 0) == (ssize_t)len ? 0 : -EINVAL;
+}
+
 static void send_long(struct client *c, const struct vb_umad_mad *m, int memory,
 		      vb_time now)
 {
-	size_t len = m->head.length;
-	uint8_t *data;
+	uint8_t *data = NULL, header[VB_MAD_HDR_BYTES] = { 0 };
+	int rc = -EINVAL;
 
-	if (len > VB_UMAD_MOST || !is_sealed(memory))
-		return;
-	data = malloc(len);
-	if (data && pread(memory, data, len, 0) == (ssize_t)len)
+	if (is_sealed(memory)) {
+		(void)!pread(memory, header, sizeof(header), 0);
+		rc = read_long(memory, m->head.length, &data);
+	}
+	if (rc)
+		refuse_mad(c, m, header, sizeof(header), rc);
+	else
 		send_mad(c, m, data, now);
 	free(data);
 }

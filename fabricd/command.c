@@ -152,7 +152,7 @@ static void put_string(FILE *to, const char *s)
 	fputc('"', to);
 }
 
-static void json_port(const struct command *c, const struct vb_fab_node *n,
+static void json_port(const struct command *c, struct vb_fab_node *n,
 		      unsigned port, bool *any)
 {
 	const struct vb_fab_port *p = &n->port[port];
@@ -163,6 +163,7 @@ static void json_port(const struct command *c, const struct vb_fab_node *n,
 
 	if (!peer)
 		return;
+	vb_fab_settle(c->f->net, n, (uint8_t)port, c->now);
 	fprintf(c->to,
 		"%s\n      {\"port\": %u, \"state\": \"%s\", \"gbits\": %u, "
 		"\"lid\": %u, \"lmc\": %u, \"peer\": ",
@@ -185,7 +186,7 @@ static void show_json(const struct command *c)
 {
 	fputs("{\"nodes\": [", c->to);
 	for (uint32_t i = 0; i < vb_fab_nodes(c->f->net); i++) {
-		const struct vb_fab_node *n = vb_fab_node(c->f->net, i);
+		struct vb_fab_node *n = vb_fab_node(c->f->net, i);
 		bool any = false;
 
 		fprintf(c->to,
@@ -262,7 +263,9 @@ int vb_fabricd_do(struct vb_fabricd *f, const char *text, FILE *to,
 		return vb_topo_fail(error, "no memory");
 	while (c.count < WORDS_MOST && (word = strsep(&rest, "\n")))
 		words[c.count++] = word;
-	rc = run(&c);
+	rc = rest ? vb_topo_fail(error, "a command has at most %d words",
+				 WORDS_MOST)
+		  : run(&c);
 	free(copy);
 	return rc;
 }

@@ -17,9 +17,9 @@
 #include "fabricd/fabricd_priv.h"
 #include "wire/smp.h"
 
-#define EVENTS	   32
-#define SPIN	   (20 * VB_USEC) /* what is due sooner is not slept for */
-#define FRAMES_RUN 4096		  /* between two looks at the descriptors */
+#define EVENTS	  32
+#define SPIN	  (20 * VB_USEC) /* what is due sooner is not slept for */
+#define STEPS_RUN 4096		 /* events between two looks at descriptors */
 
 /* The capabilities of ports of CAs and routers, and those of switches. */
 #define CAPS_CA                                                                \
@@ -89,6 +89,14 @@ static int set_phys(void *arg, struct vb_fab_node *node, uint8_t port,
 	struct vb_fabricd *f = arg;
 
 	return vb_fab_set_phys(f->net, node, port, phys, now);
+}
+
+static void settle(void *arg, struct vb_fab_node *node, uint8_t port,
+		   vb_time now)
+{
+	struct vb_fabricd *f = arg;
+
+	vb_fab_settle(f->net, node, port, now);
 }
 
 /* --- the network of a topology --- */
@@ -173,6 +181,7 @@ static int build(struct vb_fabricd *f)
 		.send = send_frame,
 		.set_state = set_state,
 		.set_phys = set_phys,
+		.settle = settle,
 		.deliver = vb_fabricd_deliver,
 		.arg = f,
 	};
@@ -284,15 +293,16 @@ void vb_fabricd_destroy(struct vb_fabricd *f)
 	free(f);
 }
 
-/* Do what is due in the network and its management, at most FRAMES_RUN times,
- * because descriptors wait. Returns the time until the next event; 0: it is
- * due. */
+/* Move what is due, until nothing is, or the descriptors have waited long
+ * enough: a frame that loops may make events faster than this handles them. The
+ * time until the next event; 0: at once. */
 static vb_time run_fabric(struct vb_fabricd *f)
 {
-	for (unsigned i = 0; i < FRAMES_RUN; i++) {
+	for (unsigned left = STEPS_RUN; left > 0; left--) {
 		vb_time now = vb_clock_read(), next;
 
-		(void)vb_fab_run(f->net, now);
+		while (left > 1 && vb_fab_step(f->net, now))
+			left--;
 		vb_mgmt_run(f->mgmt, now);
 		next = VB_MIN(vb_fab_next(f->net), vb_mgmt_next(f->mgmt));
 		if (next == VB_NEVER)

@@ -87,16 +87,15 @@ static void send_again(struct exchange *e, vb_time now)
 		exchange_transmit(e, e->message, now);
 }
 
-/* Send the segments that the window allows. */
+/* Send what the window allows; that is nothing while it is closed, and the peer
+ * has to open it in time. */
 static void send_segments(struct exchange *e, vb_time now)
 {
 	uint8_t mad[VB_MAD_BYTES];
 
-	while (vb_rmpp_sender_next(&e->sender, mad, now)) {
-		if (!set_timer(e, e->sender.due))
-			return;
+	while (vb_rmpp_sender_next(&e->sender, mad, now))
 		exchange_transmit(e, mad, now);
-	}
+	(void)set_timer(e, e->sender.due);
 }
 
 /* The peer has the message. If it is a request, wait for the answer. */
@@ -261,6 +260,8 @@ static void exchange_hear_answer(struct exchange *e,
 
 	vb_rmpp_get(mad, &h);
 	if (g->wish.rmpp_version && h.flags & VB_RMPP_ACTIVE) {
+		if (h.type == RMPP_ACK)
+			return; /* repeated: the request has been taken */
 		if (e->state == EXCHANGE_WAITING) {
 			e->state = EXCHANGE_RECEIVING;
 			e->peer = *from;
@@ -368,6 +369,8 @@ void vb_exchange_receive(struct vb_agents *a, struct agent *g,
 	struct vb_rmpp h;
 
 	vb_rmpp_get(mad, &h);
+	if (h.type == RMPP_ACK)
+		return; /* of an answer that has been taken */
 	if (!e && (h.type != RMPP_DATA || h.segment != 1 ||
 		   a->transfer_count == TRANSFERS_MOST))
 		return;

@@ -360,6 +360,15 @@ static void answer_gmp(struct mgmt_node *n, uint8_t own,
 	send_by_lid(n, own, &answer, mad, now);
 }
 
+static bool hear_perf(struct mgmt_node *n, uint8_t *mad, vb_time now)
+{
+	const struct vb_mgmt_ops *o = &n->m->ops;
+
+	for (unsigned i = 0; o->settle && i <= n->node->ports; i++)
+		o->settle(o->arg, n->node, (uint8_t)i, now);
+	return vb_pma_hear(n->pma, n->node, mad);
+}
+
 static void hear_gmp(struct mgmt_node *n, uint8_t port,
 		     const struct vb_mad_frame *f, uint8_t *mad, vb_time now)
 {
@@ -367,7 +376,7 @@ static void hear_gmp(struct mgmt_node *n, uint8_t port,
 
 	if (f->vl == SMP_VL || !may_enter(n, own, f, now))
 		return;
-	if (mad[1] == MAD_CLASS_PERF && vb_pma_hear(n->pma, n->node, mad)) {
+	if (mad[1] == MAD_CLASS_PERF && hear_perf(n, mad, now)) {
 		answer_gmp(n, own, f, mad, now);
 		return;
 	}
@@ -451,10 +460,8 @@ void vb_mgmt_pkey_violated(struct vb_mgmt *m, struct vb_fab_node *node,
 	tell(node->mgmt, 0, &t, now);
 }
 
-void vb_mgmt_room(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
-		  vb_time now)
+static void send_backlog(struct mgmt_node *n, uint8_t port, vb_time now)
 {
-	struct mgmt_node *n = node->mgmt;
 	struct mgmt_port *p = &n->port[port];
 
 	while (p->first) {
@@ -468,6 +475,17 @@ void vb_mgmt_room(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 		p->backlog--;
 		free(w);
 	}
+}
+
+/* A switch's own frames wait at port 0, and leave by any port. */
+void vb_mgmt_room(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
+		  vb_time now)
+{
+	uint8_t own = vb_sma_own_port(node, port);
+
+	send_backlog(node->mgmt, port, now);
+	if (own != port)
+		send_backlog(node->mgmt, own, now);
 }
 
 void vb_mgmt_set_caps(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,

@@ -12,7 +12,8 @@
 #define SPEED_ALL      0x0f
 #define SPEED_EXT_ALL  0x1f
 #define SPEED_EXT_NONE 0x1e
-/* Bit 31 of the modifier: the subnet manager knows extended speeds. */
+/* The port in the modifier, whose bit 31 (the subnet manager knows extended
+ * speeds) changes nothing here. */
 #define MOD_PORT 0xff
 
 static void show_link(const struct vb_fab_port *from, struct vb_port_info *p)
@@ -105,7 +106,7 @@ unsigned vb_sma_get_port_info(struct vb_sma_ask *q)
 
 /* --- Set --- */
 
-/* Does the port support all bits of @enabled? Or is it "no change" or @all? */
+/* Are all bits of @enabled supported (0 has none), or is it @all? */
 static bool may_enable(unsigned enabled, unsigned supported, unsigned all)
 {
 	return enabled == all || (enabled & ~supported) == 0;

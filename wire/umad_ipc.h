@@ -3,12 +3,11 @@
  * Messages between programs (libibumad.so.3) and the process of a fabric, over
  * a SOCK_SEQPACKET socket within one machine, so in that machine's byte order.
  *
- * A connection begins with one message of the program and the fabric's answer.
- * After UMAD_QUERY and UMAD_COMMAND it ends. After UMAD_ATTACH it is a port: it
- * carries MADs both ways, each a message, so that a program that polls the
- * socket learns that one has come. With UMAD_REGISTER and UMAD_UNREGISTER the
- * program sends a socket for the answer, so that the answer does not wait
- * behind MADs.
+ * A connection begins with one message of the program and its answer. After
+ * UMAD_QUERY it ends; after UMAD_COMMAND the program may begin again. After
+ * UMAD_ATTACH it is a port: it carries MADs both ways, each a message, so that
+ * whoever polls it learns that one has come. UMAD_REGISTER and UMAD_UNREGISTER
+ * bring along a socket for their answer, which so does not wait behind MADs.
  */
 #ifndef WIRE_UMAD_IPC_H
 #define WIRE_UMAD_IPC_H
@@ -17,7 +16,7 @@
 
 #define VB_UMAD_MAGIC  0x756d4101u /* the last byte is the version */
 #define VB_UMAD_NAME   65
-#define VB_UMAD_INLINE 32768 /* longer data come in a sealed memfd */
+#define VB_UMAD_INLINE 32768 /* longer data come in a memfd */
 #define VB_UMAD_MOST   (32u << 20)
 #define VB_UMAD_TEXT   400
 #define VB_UMAD_PKEYS  256
@@ -74,8 +73,9 @@ struct vb_umad_agent {
 	uint32_t agent;
 };
 
-/* UMAD_MAD: the public interface's struct ib_user_mad follows, then the data.
- * Data longer than VB_UMAD_INLINE come in a memfd instead. */
+/* UMAD_MAD: the public interface's struct ib_user_mad follows, then the data,
+ * unless they are too long: then a memfd comes along, which a program must have
+ * sealed. */
 #define VB_UMAD_HEADER 64
 struct vb_umad_mad {
 	struct vb_umad_head head;

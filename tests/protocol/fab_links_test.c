@@ -549,6 +549,28 @@ static void send__says_what_is_wrong(void **state)
 	fabt_fini(&p.t);
 }
 
+/* Who waits for room hears when the lane is thrown away. */
+static void send__pulled_cable_makes_room(void **state)
+{
+	struct vb_fab_link_spec trunk = { 0 };
+	uint8_t bytes[VB_FAB_FRAME_MAX] = { 0 };
+	struct stream *s;
+	struct pair p;
+
+	make_pair(&p, 0, &trunk);
+	s = fabt_stream(&p.t, p.a, p.b, FRAME);
+	s->next = VB_NEVER;
+	s->most = 0;
+	fabt_frame(s, 0, p.t.now, bytes);
+	while (SEND(p.a, 1, FRAME) == 0)
+		;
+	assert_int_equal(SEND(p.a, 1, FRAME), -EAGAIN);
+	assert_int_equal(vb_fab_plug(p.t.net, p.a, 1, false, p.t.now), 0);
+	assert_int_equal(p.t.events[FAB_EV_ROOM], 1);
+	assert_int_equal(SEND(p.a, 1, FRAME), -ENETDOWN);
+	fabt_fini(&p.t);
+}
+
 /* Directed routes end at every node, before the link is Active. */
 static void vl15__ends_at_every_node(void **state)
 {
@@ -604,6 +626,7 @@ int main(void)
 		cmocka_unit_test(damage__travels_through_cut_through_only),
 		cmocka_unit_test(damage__that_is_found_in_time_is_dropped),
 		cmocka_unit_test(send__says_what_is_wrong),
+		cmocka_unit_test(send__pulled_cable_makes_room),
 		cmocka_unit_test(vl15__ends_at_every_node),
 	};
 

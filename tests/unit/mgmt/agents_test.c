@@ -423,6 +423,91 @@ static void agents__table_that_nobody_takes(void **state)
 	finish(&w);
 }
 
+/* A long request of @len bytes that @client begins, of class 0x33. */
+static uint8_t *begin_long_request(struct world *w, int client, size_t len)
+{
+	uint8_t *message = calloc(1, len);
+
+	make_mad(message, 0x33, MAD_GET, 1, OPENIB);
+	message[24] = 1;
+	message[25] = RMPP_DATA;
+	message[26] = VB_RMPP_ACTIVE;
+	assert_int_equal(say(w, 0, 0, client, message, len, 500, 0), 0);
+	return message;
+}
+
+/* @port gets an ACK from the other, of @mad as it was on the wire. */
+static void acknowledge(struct world *w, unsigned port, const uint8_t *mad,
+			uint32_t segment, uint32_t window)
+{
+	const struct vb_mad_addr from = { .lid = (uint16_t)(2 - port),
+					  .qpn = 1 };
+	const struct vb_rmpp h = { .version = 1,
+				   .type = RMPP_ACK,
+				   .flags = VB_RMPP_ACTIVE,
+				   .segment = segment,
+				   .length = window };
+	uint8_t ack[VB_MAD_BYTES];
+
+	memcpy(ack, mad, sizeof(ack));
+	ack[3] ^= 0x80;
+	vb_rmpp_put(ack, &h);
+	assert_true(vb_agents_hear(w->port[port], &from, ack, w->now));
+}
+
+/* A peer that takes a segment and closes the window for good. */
+static void agents__closed_window_ends(void **state)
+{
+	struct world w;
+	uint8_t *message;
+
+	start(&w);
+	message = begin_long_request(&w, serve(&w, 0, 0, 0x33, OPENIB, 0, 1),
+				     5000);
+	w.now += VB_RMPP_PATIENCE / 2;
+	acknowledge(&w, 0, w.queue[0].mad, 1, 1);
+	/* the time begins anew */
+	assert_int_equal(vb_timers_next(&w.timers), w.now + VB_RMPP_PATIENCE);
+	pass(&w, 60 * VB_SEC);
+	assert_int_equal(w.got[0].count, 1);
+	assert_int_equal(w.got[0].status, 110);
+	assert_int_equal(w.sent, 2); /* a segment and an ABORT */
+	free(message);
+	finish(&w);
+}
+
+/* The last ACK comes twice, before the answer. */
+static void agents__repeated_ack_is_no_answer(void **state)
+{
+	struct world w;
+	uint8_t *message, answer[VB_MAD_BYTES];
+	int server;
+
+	start(&w);
+	server = serve(&w, 1, 1, 0x33, OPENIB, MAD_GET, 1);
+	message = begin_long_request(&w, serve(&w, 0, 0, 0x33, OPENIB, 0, 1),
+				     5000);
+	carry(&w);
+	assert_int_equal(w.got[1].count, 1);
+	memcpy(answer, w.got[1].bytes, sizeof(answer));
+	acknowledge(&w, 0, answer, 24, 88);
+	assert_int_equal(w.got[0].count, 0);
+	assert_int_equal(w.count, 0); /* nor is it answered */
+	answer[3] |= 0x80;
+	answer[26] = 0;
+	assert_int_equal(say(&w, 1, 1, server, answer, sizeof(answer), 0, 0),
+			 0);
+	carry(&w);
+	assert_int_equal(w.got[0].count, 1);
+	assert_int_equal(w.got[0].status, 0);
+	/* nor is the one of an answer a segment of the request */
+	acknowledge(&w, 1, answer, 1, 65);
+	assert_int_equal(w.count, 0);
+	pass(&w, 60 * VB_SEC);
+	free(message);
+	finish(&w);
+}
+
 /* A program that ends leaves nothing behind, whatever is under way. */
 static void agents__program_ends(void **state)
 {
@@ -454,6 +539,8 @@ int main(void)
 		cmocka_unit_test(agents__tables_by_rmpp),
 		cmocka_unit_test(agents__request_by_rmpp),
 		cmocka_unit_test(agents__table_that_nobody_takes),
+		cmocka_unit_test(agents__closed_window_ends),
+		cmocka_unit_test(agents__repeated_ack_is_no_answer),
 		cmocka_unit_test(agents__program_ends),
 	};
 

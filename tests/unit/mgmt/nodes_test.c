@@ -382,6 +382,30 @@ static void nodes__gmps_wait_for_room(void **state)
 	assert_int_equal(w.last_mad[200], 3);
 }
 
+/* Those of a switch wait at port 0, and room is at the port by which they
+ * leave. */
+static void nodes__gmps_of_a_switch_wait_for_room(void **state)
+{
+	uint8_t mad[VB_MAD_BYTES];
+	const struct vb_mad_send s = {
+		.agent = register_at(w.sw, 0, MAD_CLASS_PERF, 0),
+		.to = { .lid = 5, .qpn = 1, .qkey = VB_GSI_QKEY },
+		.bytes = mad,
+		.len = VB_MAD_BYTES,
+	};
+
+	smp(mad, MAD_CLASS_PERF, MAD_GET, 0x12);
+	w.full = true;
+	assert_int_equal(
+		vb_agents_send(vb_mgmt_agents(w.m, w.sw, 0), &w, &s, 0), 0);
+	vb_mgmt_room(w.m, w.sw, 3, 0);
+	assert_int_equal(w.sent, 0);
+	w.full = false;
+	vb_mgmt_room(w.m, w.sw, 3, 0);
+	assert_int_equal(w.sent, 1);
+	assert_int_equal(w.last.dlid, 5);
+}
+
 static void nodes__ports_that_programs_may_have(void **state)
 {
 	assert_non_null(vb_mgmt_agents(w.m, w.ca, 2));
@@ -405,6 +429,7 @@ int main(void)
 		CASE(nodes__bad_mkey_is_a_trap_and_silence),
 		CASE(nodes__answer_leaves_before_the_link_goes_down),
 		CASE(nodes__gmps_wait_for_room),
+		CASE(nodes__gmps_of_a_switch_wait_for_room),
 		CASE(nodes__ports_that_programs_may_have),
 	};
 

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The process of a fabric, within the test: two switches with two links, and an
+ * adapter at each. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <infiniband/umad.h>
+
+#include "base/clock.h"
+#include "base/fdmail.h"
+#include "engine/fabric_path.h"
+#include "fabric/net_priv.h"
+#include "fabricd/fabricd_priv.h"
+#include "wire/mad_frame.h"
+#include "wire/smp.h"
+
+#define LOOPING 9 /* a LID that each switch takes for the other's */
+
+static const char text[] = "Switch 8 \"S1\"\n"
+			   "[1] \"H1\"[1]\n"
+			   "[3] \"S2\"[3]\n"
+			   "[4] \"S2\"[4]\n"
+			   "Switch 8 \"S2\"\n"
+			   "[1] \"H2\"[1]\n"
+			   "[3] \"S1\"[3]\n"
+			   "[4] \"S1\"[4]\n"
+			   "#! link \"S1\"[3] rate=free\n"
+			   "#! link \"S1\"[4] rate=free\n"
+			   "Hca 1 \"H1\"\n"
+			   "[1] \"S1\"[1]\n"
+			   "Hca 1 \"H2\"\n"
+			   "[1] \"S2\"[1]\n";
+
+static struct world {
+	struct vb_topo topo;
+	struct vb_fabricd *f;
+	char dir[64], name[32], error[VB_TOPO_ERROR];
+	int stop[2]; /* a pipe that ends vb_fabricd_run() */
+} w;
+
+static int start(void **state)
+{
+	char path[96];
+	FILE *file;
+
+	memset(&w, 0, sizeof(w));
+	snprintf(w.dir, sizeof(w.dir), "/tmp/serve_test.XXXXXX");
+	assert_non_null(mkdtemp(w.dir));
+	setenv("XDG_RUNTIME_DIR", w.dir, 1);
+	snprintf(path, sizeof(path), "%s/topology", w.dir);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+	assert_int_equal(vb_topo_read(&w.topo, path, w.error), 0);
+	unlink(path);
+	snprintf(w.name, sizeof(w.name), "serve%d", (int)getpid());
+	w.f = vb_fabricd_create(&w.topo, w.name, w.error);
+	assert_string_equal(w.error, "");
+	assert_non_null(w.f);
+	assert_int_equal(pipe(w.stop), 0);
+	alarm(20);
+	return 0;
+}
+
+static int remove_file(const char *path, const struct stat *st, int kind,
+		       struct FTW *at)
+{
+	return remove(path);
+}
+
+static int finish(void **state)
+{
+	alarm(0);
+	vb_fabricd_destroy(w.f);
+	vb_topo_free(&w.topo);
+	close(w.stop[0]);
+	close(w.stop[1]);
+	return nftw(w.dir, remove_file, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* The links between the switches carry data. */
+static void activate(void)
+{
+	const char *const names[] = { "S1", "S2" };
+	vb_time now;
+
+	usleep(1000); /* the links train */
+	now = vb_clock_read();
+	(void)vb_fab_run(w.f->net, now);
+	for (unsigned state = FAB_ARMED; state <= FAB_ACTIVE; state++)
+		for (unsigned i = 0; i < 4; i++)
+			assert_int_equal(
+				vb_fab_set_state(
+					w.f->net,
+					vb_fabricd_node(w.f, names[i / 2]),
+					(uint8_t)(3 + i % 2),
+					(enum vb_fab_state)state, now),
+				0);
+}
+
+/* A frame that loops makes events without end: the process looks at its
+ * descriptors all the same. */
+static void serve__frame_that_loops_stops_nobody(void **state)
+{
+	const struct vb_mad_frame frame = {
+		.slid = 1, .dlid = LOOPING, .pkey = 0xffff, .sqpn = 1, .dqpn = 1
+	};
+	struct vb_fab_node *s1 = vb_fabricd_node(w.f, "S1");
+	struct vb_fab_node *s2 = vb_fabricd_node(w.f, "S2");
+	uint8_t bytes[VB_MAD_FRAME_MAX], mad[VB_MAD_BYTES] = { 1 };
+	size_t len = vb_mad_frame_put(bytes, &frame, mad);
+
+	activate();
+	s1->sw.linear_top = s2->sw.linear_top = LOOPING;
+	s1->sw.linear[LOOPING] = 3;
+	s2->sw.linear[LOOPING] = 4;
+	for (unsigned i = 0; i < 300; i++)
+		assert_int_equal(vb_fab_send(w.f->net, s1, 3, bytes, len,
+					     vb_clock_read()),
+				 0);
+	assert_int_equal(write(w.stop[1], "", 1), 1);
+	assert_int_equal(vb_fabricd_run(w.f, w.stop[0]), 0);
+	assert_true(s1->port[3].count[FAB_XMIT_PKTS] > 300); /* they loop */
+}
+
+static void *run(void *arg)
+{
+	assert_int_equal(vb_fabricd_run(w.f, w.stop[0]), 0);
+	return NULL;
+}
+
+/* A connection that is port 1 of @node. */
+static int attach(const char *node)
+{
+	struct vb_umad_where m = {
+		.head = { .magic = VB_UMAD_MAGIC, .kind = UMAD_ATTACH },
+		.port = 1,
+	};
+	struct vb_umad_head h;
+	int fd = vb_fabric_connect(w.name);
+
+	assert_true(fd >= 0);
+	snprintf(m.node, sizeof(m.node), "%s", node);
+	assert_int_equal(send(fd, &m, sizeof(m), 0), sizeof(m));
+	assert_int_equal(recv(fd, &h, sizeof(h), 0), sizeof(h));
+	assert_int_equal(h.result, 0);
+	return fd;
+}
+
+/* Send a MAD of @len bytes, in @memory unless that is -1, by an agent that is
+ * not registered. The status with which its header comes back. */
+static unsigned refused(int fd, unsigned timeout_ms, size_t len, int memory)
+{
+	struct {
+		struct vb_umad_mad m;
+		uint8_t mad[VB_MAD_BYTES];
+	} out = { 0 }, in = { 0 };
+	struct ib_user_mad u = { .agent_id = 7, .timeout_ms = timeout_ms };
+	size_t bytes = sizeof(out.m) + (memory < 0 ? len : 0);
+
+	out.m.head = (struct vb_umad_head){ .magic = VB_UMAD_MAGIC,
+					    .kind = UMAD_MAD,
+					    .length = (uint32_t)len };
+	memcpy(out.m.header, &u, sizeof(out.m.header));
+	for (unsigned i = 0; i < VB_MAD_HDR_BYTES; i++)
+		out.mad[i] = (uint8_t)(i + 1);
+	if (memory >= 0)
+		assert_int_equal(pwrite(memory, out.mad, VB_MAD_BYTES, 0) < 0,
+				 fcntl(memory, F_GET_SEALS) != 0);
+	assert_int_equal(
+		vb_fdmail_send(fd, &out, bytes, &memory, memory >= 0, 0), 0);
+	assert_int_equal(recv(fd, &in, sizeof(in), 0),
+			 sizeof(in.m) + VB_MAD_HDR_BYTES);
+	memcpy(&u, in.m.header, sizeof(in.m.header));
+	assert_int_equal(u.agent_id, 7);
+	assert_int_equal(u.length, sizeof(u) + VB_MAD_HDR_BYTES);
+	if (memory < 0)
+		assert_memory_equal(in.mad, out.mad, VB_MAD_HDR_BYTES);
+	return u.status;
+}
+
+/* Nobody waits for a MAD that did not leave. */
+static void serve__mad_that_is_refused_comes_back(void **state)
+{
+	int fd, memory = memfd_create("mad", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, run, NULL), 0);
+	fd = attach("H1");
+	assert_int_equal(refused(fd, 100, VB_MAD_BYTES, -1), 110);
+	assert_int_equal(refused(fd, 0, VB_MAD_BYTES, -1), EINVAL);
+	/* memory that its owner can change is not read */
+	assert_int_equal(refused(fd, 0, VB_MAD_BYTES, memory), EINVAL);
+	assert_int_equal(fcntl(memory, F_ADD_SEALS,
+			       F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE),
+			 0);
+	assert_int_equal(refused(fd, 0, VB_UMAD_MOST + 1, memory), EMSGSIZE);
+	assert_int_equal(refused(fd, 100, VB_UMAD_MOST + 1, memory), 110);
+	assert_int_equal(refused(fd, 0, VB_MAD_BYTES + 1, memory), EINVAL);
+	close(memory);
+	close(fd);
+	assert_int_equal(write(w.stop[1], "", 1), 1);
+	pthread_join(thread, NULL);
+}
+
+static int command(const char *words)
+{
+	FILE *to = fopen("/dev/null", "w");
+	int rc = vb_fabricd_do(w.f, words, to, w.error, vb_clock_read());
+
+	fclose(to);
+	return rc;
+}
+
+/* Whoever reads counters gets XmitWait of a wait that goes on, too. */
+static void serve__wait_is_settled_for_who_reads(void **state)
+{
+	const struct vb_mad_frame frame = { .slid = 1,
+					    .pkey = 0xffff,
+					    .qkey = VB_GSI_QKEY,
+					    .sqpn = 1,
+					    .dqpn = 1 };
+	uint8_t bytes[VB_MAD_FRAME_MAX];
+	uint8_t mad[VB_MAD_BYTES] = { 1, MAD_CLASS_PERF, 1, MAD_GET };
+	size_t len = vb_mad_frame_put(bytes, &frame, mad);
+	struct vb_fab_node *s1 = vb_fabricd_node(w.f, "S1");
+	struct vb_fab_port *p = &s1->port[3];
+	vb_time now = vb_clock_read();
+
+	p->end->wait_since = now;
+	assert_true(vb_mgmt_hear(w.f->mgmt, s1, 0, bytes, len, now + VB_MSEC));
+	assert_int_equal(p->count[FAB_XMIT_WAIT], VB_MSEC / VB_FAB_TICK_NS);
+	p->end->wait_since = vb_clock_read() - 2 * VB_MSEC;
+	assert_int_equal(command("show\njson"), 0);
+	assert_true(p->count[FAB_XMIT_WAIT] > 2 * VB_MSEC / VB_FAB_TICK_NS);
+	p->end->wait_since = VB_NEVER;
+}
+
+static void serve__words_too_many_are_refused(void **state)
+{
+	char words[256] = "tune\nS1\n3";
+
+	for (unsigned i = 3; i < 16; i++)
+		strcat(words, "\nlose=0");
+	assert_int_equal(command(words), 0);
+	strcat(words, "\nlose=1");
+	assert_int_equal(command(words), -EINVAL);
+	assert_non_null(strstr(w.error, "at most 16 words"));
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, start, finish)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(serve__frame_that_loops_stops_nobody),
+		CASE(serve__mad_that_is_refused_comes_back),
+		CASE(serve__words_too_many_are_refused),
+		CASE(serve__wait_is_settled_for_who_reads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
