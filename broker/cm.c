@@ -106,8 +106,8 @@ vb_time vb_host_cm_deadline(const struct vb_host_cm *cm)
 void vb_host_cm_tick(struct vb_host_cm *cm, vb_time now)
 {
 	cm->now = now;
-	/* Take what the network returned first: vb_cm_tick() then does not
-	 * repeat it. */
+	/* MADs that ICMP returned may end a request, which vb_cm_tick() then
+	 * does not repeat. */
 	if (cm->gsi && now >= vb_cm_deadline(cm->engine))
 		vb_gsi_returns(cm->gsi, take_return, cm);
 	vb_cm_tick(cm->engine, now);

@@ -446,8 +446,8 @@ static bool shadow(const struct place *p)
 	return filled;
 }
 
-/* Does the host have all the entries itself, because the kernel has RDMA
- * devices? Then each is covered, and the directory above stays. */
+/* Does the host have each directory of @p->ours (the kernel has RDMA devices)?
+ * Then mount over these, and not over @p->above. */
 static bool have_all(const struct place *p)
 {
 	char path[PATH_MAX];

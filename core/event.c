@@ -32,8 +32,9 @@ struct waiter {
 	struct vb_tokens *tokens;
 };
 
-/* The channel for which this thread takes the first event itself, between
- * vb_channel_begin() and vb_channel_end(); and whether it holds that count. */
+/* The channel of which this thread takes the first event itself, between
+ * vb_channel_begin() and vb_channel_end(). @count: the thread has queued an
+ * event and written no token for it. */
 static __thread struct {
 	const struct vb_channel *ch;
 	bool count;

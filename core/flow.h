@@ -59,7 +59,7 @@ VB_MUST_CHECK int vb_flow_check(struct vb_flow_rule *rule);
 /* Insert @f behind the rules of equal rank, so that the oldest of them wins.
  * The caller holds the engine's receive lock, which protects the list. */
 void vb_flow_insert(struct vb_flow **first, struct vb_flow *f);
-/* Remove @f from the list. The caller holds the same lock. */
+/* Remove @f from the list. The caller holds the engine's receive lock. */
 void vb_flow_remove(struct vb_flow **first, struct vb_flow *f);
 
 /* Does a frame of @bytes bytes go to @qp? Counts it for @qp's rules that match.

@@ -254,7 +254,9 @@ int vb_qp_open(struct vb_qp_share *share, uint32_t qpn, struct vb_qp **out)
 	struct vb_qp *qp = vb_idtab_get(a->qps, qpn ^ a->qpn_base);
 	bool fits;
 
-	if (!qp)
+	/* Another type's drive is left alone: posters that found it held would
+	 * rely on this thread. The type may change until drive is held. */
+	if (!qp || qp->type != QPT_XRC_RECV)
 		return -EINVAL;
 	vb_mutex_lock(&qp->drive);
 	fits = qpn && atomic_load(&qp->qpn) == qpn && qp->adapter == a &&

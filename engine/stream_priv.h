@@ -53,8 +53,8 @@ bool vb_stream_serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
 
 /* engine/stream_life.c */
 void vb_stream_tell(struct vb_stream *s, enum vb_stream_event news);
-/* Give the stream a deadline by which it ends, and tell the listener that it is
- * over. */
+/* Once: tell @s's listener STREAM_OVER; the engine closes the socket within
+ * 5 s. Later calls do nothing. */
 void vb_stream_give_notice(struct vb_engine *e, struct vb_stream *s,
 			   vb_time now);
 /* Store @blocked and @eof, and have epoll report room in the socket if @blocked

@@ -447,8 +447,8 @@ static enum vb_fault ib_hand_over(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	return FAULT_NONE;
 }
 
-/* XRC: enter the shared receive queue that the packet names. All packets of a
- * message name the same one. */
+/* XRC: use the packet's SRQ until vb_xrc_leave(), or forward the packet. All
+ * packets of a message must name one SRQ. */
 static enum vb_fault enter_srq(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	VB_REQUIRES(qp->drive)
 {

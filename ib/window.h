@@ -18,8 +18,8 @@ struct vb_window {
 	bool limited;	  /* the window has stopped the requester since then */
 	bool recovering;  /* pkts was reduced for a loss before `recover` */
 	uint32_t recover; /* a PSN */
-	/* For so many further packets the path is taken to lose single packets,
-	 * and not because of congestion. */
+	/* Until the peer has acknowledged so many more packets, this side
+	 * assumes that the path loses packets without congestion. */
 	uint32_t lossy;
 	bool timing; /* @rtt_psn, sent once at @rtt_at, has no ACK yet */
 	uint32_t rtt_psn;

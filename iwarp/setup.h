@@ -80,8 +80,8 @@ struct vb_mpa_setup {
 	struct vb_mpa_frame peer;
 	const uint8_t *private_data; /* the peer's; points into in[] */
 	uint16_t private_bytes;
-	/* The depths that the peer would grant, for the program that
-	 * decides. */
+	/* The peer's IRD and ORD, at most the ORD and IRD that this side
+	 * offered. */
 	uint16_t peer_ird, peer_ord;
 	/* the caller sends all of it at once */
 	uint8_t out[VB_MPA_FRAME_MAX];

@@ -309,8 +309,8 @@ int vb_netif_watch_fd(const struct vb_netif_watch *w)
 	return nl_socket_get_fd(w->nl);
 }
 
-/* Drop the messages unread: some may be lost (ENOBUFS), and the caller lists
- * everything anew in any case. */
+/* Drop the messages unread: the kernel may have lost some (ENOBUFS), so the
+ * caller lists everything anew. */
 bool vb_netif_watch_drain(struct vb_netif_watch *w)
 {
 	uint8_t bytes[DRAIN_BYTES];

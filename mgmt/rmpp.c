@@ -230,7 +230,7 @@ static size_t data_of(const struct vb_rmpp *h, size_t data_at)
 
 	if (!(h->flags & VB_RMPP_LAST))
 		return full;
-	/* Of a message in one segment @h->length is the whole payload, too. */
+	/* @h->length of a FIRST segment is the whole message's; 0: unknown. */
 	if (h->flags & VB_RMPP_FIRST && h->length == 0)
 		return full;
 	if (h->length < class_header || h->length > SEGMENT_BYTES)

@@ -494,8 +494,8 @@ void vb_near_set_light(struct vb_qp *qp, bool yes)
 	vb_nq(qp)->light = yes;
 }
 
-/* All calls of one step pass the same @now. A new @now begins a new step, which
- * can again copy the full number of bytes. */
+/* All calls of one step pass the same @now. A new @now begins a new step, and
+ * renews its limit of bytes to copy. */
 static void begin_step(struct vb_near_qp *nq, vb_time now)
 {
 	if (nq->step_at == now)

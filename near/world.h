@@ -17,8 +17,8 @@
 
 struct vb_peer;
 
-/* What the kernel says about a thread. A process has the greatest of its
- * threads' values. */
+/* Is a thread inside a copy, as the kernel tells? A process has the greatest of
+ * its threads' values. */
 enum vb_whereabouts {
 	IS_ELSEWHERE, /* in no copy of our memory */
 	IS_UNSEEN, /* maybe in a copy but stopped there, or /proc is closed */

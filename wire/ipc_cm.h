@@ -33,7 +33,7 @@ enum vb_ipc_cm_kind {			/* behind enum vb_ipc_kind's */
 		      IPC_CM_CLOSE,  /* the number is free again */
 		      IPC_CM_HELLO,  /* qpn: does the broker know its owner? It
 					answers; EAGAIN: not yet */
-		      IPC_CM_RESUME, /* a connection of a broker before this:
+		      IPC_CM_RESUME, /* a connection from an earlier broker;
 					status: enum vb_ipc_cm_stage */
 		      IPC_CM_DONE,   /* broker: the answer: error, port, tid */
 		      IPC_CM_EVENT, /* broker: event, status and what belongs to

@@ -190,7 +190,7 @@ static void add_id(struct script *s, const struct rcm_id *id)
 	}
 }
 
-/* A request whose event the program has not read: no id stands for it yet. */
+/* Add a request that the program has not read, so that it has no rcm_id. */
 static void add_unseen(struct script *s, const struct rcm_event *e)
 {
 	const struct rcm_id id = { .number = e->m.id,

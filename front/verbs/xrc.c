@@ -215,7 +215,7 @@ static int open_core_qp(struct vb_front_qp *qp, struct ibv_context *context,
 		       "%s: cannot open qp 0x%x: it is not an XRC target that this process made in this domain",
 		       context->device->name, attr->qp_num);
 	else
-		/* A poster that found `drive` held relies on this thread. */
+		/* vb_qp_open() held `drive`: serve the threads that kicked. */
 		vb_drive(qp->core);
 	return rc;
 }
