@@ -21,6 +21,7 @@ name=test$$
 
 # The fabric runs until fabric_down; its words are in $work/fabric.
 fabric_up() {
+	: >"$work/fabric" # else the words of the last one may be found
 	"$verbena" fabric --name "$name" "$@" >"$work/fabric" 2>&1 &
 	fabric=$!
 	within 10 grep -q 'fabric "' "$work/fabric"
