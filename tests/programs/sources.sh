@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Test suites that nobody packages, built from Debian's sources: UCX's own tests
-# of rc_verbs and ud_verbs, on one host by lanes and by packets. Building takes
-# some minutes; VERBENA_BUILD-sources keeps what was built.
+# of rc_verbs and ud_verbs, both ends in one process. Building takes some minutes; VERBENA_BUILD-sources keeps what was built.
 here=$(dirname "$(readlink -f "$0")")
 # Before a network namespace of our own hides the network.
 sources=${VERBENA_BUILD:-$here/../../build}-sources
@@ -85,8 +84,6 @@ ucx() {
 }
 
 ucx "one host" "$filter"
-# Some thousand wake-ups in one case take minutes on a full machine.
-ucx "one host, packets" "$filter:*test_uct_event.am_*" VERBENA_NEAR=off
 [ $left_out -eq 0 ] || skip "$left_out cases of UCX's own tests" \
 	"UCX leaves them out: the transport has not what they want"
 summary
