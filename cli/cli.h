@@ -3,6 +3,7 @@
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
+#include <limits.h>
 #include <stdbool.h>
 
 /* Exit statuses, the same as those of env(1). */
@@ -36,7 +37,29 @@ int vb_cli_counters(int argc, char **argv);
 /* verbena broker [--daemon] [--linger SECONDS] */
 int vb_cli_broker(int argc, char **argv);
 
-/* verbena fabric [--name NAME] TOPOLOGY | --make KIND | ctl | show */
+/* verbena fabric [--name NAME] [--sm] TOPOLOGY | --make KIND | ctl | show */
 int vb_cli_fabric(int argc, char **argv);
+
+/* Find this command's own path. False: the system does not say. */
+bool vb_cli_find_self(char self[PATH_MAX]);
+
+/* Undo what a process keeps of the program that has started it: descriptors
+ * above 2, ignored signals and the signal mask; and open 0 to 2 if they are
+ * closed. */
+void vb_cli_leave_starter(void);
+/* Fork and let the parent exit, which tells the program that started it that
+ * the child serves. The child leaves terminal, session and working directory. 0
+ * or -errno. */
+int vb_cli_enter_background(void);
+/* Read a number of seconds. False: it is none, or is above a million. */
+bool vb_cli_parse_seconds(const char *text, double *seconds);
+
+/*
+ * In *@devices, which is the value of VERBENA_DEVICES and which the caller
+ * frees, put the place of this host's adapter for each "ib": in the user's own
+ * fabric, which this starts by @self if it does not run. Check that there are
+ * the other places, too. False: one cannot be had, and stderr says why.
+ */
+bool vb_cli_join_fabrics(const char *self, char **devices);
 
 #endif

@@ -22,17 +22,17 @@
 #include "broker/broker.h"
 
 #define DEFAULT_LINGER 3.0 /* seconds */
-#define LONGEST_LINGER 1e6
+#define LONGEST_TIME   1e6
 #define MOST_CLOSES    65535
 
-static bool parse_linger(const char *text, double *seconds)
+bool vb_cli_parse_seconds(const char *text, double *seconds)
 {
 	char *end;
 
 	errno = 0;
 	*seconds = strtod(text, &end);
 	return end != text && !*end && !errno && *seconds >= 0 &&
-	       *seconds <= LONGEST_LINGER;
+	       *seconds <= LONGEST_TIME;
 }
 
 /* The highest open descriptor, or -1 without /proc. */
@@ -100,9 +100,7 @@ static void leave_terminal(void)
 		close(null);
 }
 
-/* Fork and let the parent exit. Its exit tells the program that started the
- * broker that the broker listens. */
-static int enter_background(void)
+int vb_cli_enter_background(void)
 {
 	pid_t pid = fork();
 
@@ -113,6 +111,13 @@ static int enter_background(void)
 	setsid();
 	leave_terminal();
 	return chdir("/") < 0 ? -errno : 0;
+}
+
+void vb_cli_leave_starter(void)
+{
+	fill_standard_fds();
+	close_from(STDERR_FILENO + 1);
+	reset_signals();
 }
 
 static int daemon_fail(const char *what, int rc)
@@ -136,7 +141,7 @@ static int serve(bool daemon, double linger)
 	if (listener < 0)
 		return daemon_fail("cannot open the socket for programs",
 				   listener);
-	rc = daemon ? enter_background() : 0;
+	rc = daemon ? vb_cli_enter_background() : 0;
 	if (rc) {
 		close(listener);
 		return daemon_fail("cannot enter the background", rc);
@@ -159,14 +164,12 @@ int vb_cli_broker(int argc, char **argv)
 	while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (o == 'd') {
 			daemon = true;
-		} else if (o != 'l' || !parse_linger(optarg, &linger)) {
+		} else if (o != 'l' || !vb_cli_parse_seconds(optarg, &linger)) {
 			fprintf(stderr, "usage: verbena broker [--daemon] "
 					"[--linger SECONDS]\n");
 			return EXIT_USAGE;
 		}
 	}
-	fill_standard_fds();
-	close_from(STDERR_FILENO + 1);
-	reset_signals();
+	vb_cli_leave_starter();
 	return serve(daemon, linger);
 }

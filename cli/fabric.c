@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "engine/fabric_path.h"
@@ -18,16 +19,22 @@
 
 struct wish {
 	const char *name, *make;
-	bool json, write;
+	bool json, write, sm, daemon;
+	double linger; /* seconds; 0: for ever */
 };
 
 static int fabric_usage(void)
 {
 	fprintf(stderr,
-		"usage: verbena fabric [--name NAME] TOPOLOGY\n"
-		"       verbena fabric [--name NAME] [--write] --make KIND\n"
-		"       verbena fabric ctl [--name NAME] COMMAND...\n"
-		"       verbena fabric show [--name NAME] [--json]\n"
+		"usage: verbena fabric [--name NAME] [--sm] TOPOLOGY\n"
+		"       verbena fabric [--name NAME] [--sm] --make KIND\n"
+		"       verbena fabric --write [--make KIND | TOPOLOGY]\n"
+		"       verbena fabric [--name NAME] ctl COMMAND...\n"
+		"       verbena fabric [--name NAME] show [--json]\n"
+		"--sm starts a subnet manager (opensm) in the fabric, in a "
+		"switch if there is one.\n"
+		"--daemon runs the fabric in the background, --linger SECONDS "
+		"ends it when no\nprogram has used it for so long.\n"
 		"TOPOLOGY is a file as ibnetdiscover prints it. KIND is one "
 		"of\n%s"
 		"COMMAND is one of\n"
@@ -36,11 +43,14 @@ static int fabric_usage(void)
 		"  tune NODE PORT P=VALUE...  delay, rate, buf, credits, ber, "
 		"lose, corrupt\n"
 		"                             (also lose_flow, corrupt_flow)\n"
+		"  node NODE P=VALUE...       latency, forward\n"
 		"  topology                   print the topology as a file\n",
 		vb_topo_kinds);
 	return EXIT_USAGE;
 }
 
+/* Read the options up to the first word that is none. Call it again for options
+ * behind that word. */
 static bool read_options(int argc, char **argv, struct wish *w)
 {
 	static const struct option options[] = {
@@ -48,11 +58,13 @@ static bool read_options(int argc, char **argv, struct wish *w)
 		{ "make", required_argument, NULL, 'm' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "write", no_argument, NULL, 'w' },
+		{ "sm", no_argument, NULL, 's' },
+		{ "daemon", no_argument, NULL, 'd' },
+		{ "linger", required_argument, NULL, 'l' },
 		{ 0 },
 	};
 	int o;
 
-	w->name = VB_FABRIC_DEFAULT;
 	while ((o = getopt_long(argc, argv, "+", options, NULL)) != -1) {
 		if (o == 'n')
 			w->name = optarg;
@@ -62,10 +74,20 @@ static bool read_options(int argc, char **argv, struct wish *w)
 			w->json = true;
 		else if (o == 'w')
 			w->write = true;
-		else
+		else if (o == 's')
+			w->sm = true;
+		else if (o == 'd')
+			w->daemon = true;
+		else if (o != 'l' || !vb_cli_parse_seconds(optarg, &w->linger))
 			return false;
 	}
 	return true;
+}
+
+/* Are these options none that only a fabric that starts can have? */
+static bool is_question(const struct wish *w)
+{
+	return !w->make && !w->write && !w->sm && !w->daemon && !w->linger;
 }
 
 /* --- commands --- */
@@ -88,14 +110,12 @@ static int ask(const char *name, const char *command)
 	return EXIT_FAILURE;
 }
 
-static int control(int argc, char **argv)
+static int control(int argc, char **argv, struct wish *w)
 {
 	char command[COMMAND_BYTES];
-	struct wish w = { 0 };
 	size_t len = 0;
 
-	if (!read_options(argc, argv, &w) || w.make || w.json || w.write ||
-	    optind == argc)
+	if (!is_question(w) || w->json || optind == argc)
 		return fabric_usage();
 	for (int i = optind; i < argc; i++) {
 		int n = snprintf(command + len, sizeof(command) - len, "%s%s",
@@ -105,17 +125,14 @@ static int control(int argc, char **argv)
 			return fabric_usage();
 		len += (size_t)n;
 	}
-	return ask(w.name, command);
+	return ask(w->name, command);
 }
 
-static int fabric_show(int argc, char **argv)
+static int fabric_show(int argc, char **argv, struct wish *w)
 {
-	struct wish w = { 0 };
-
-	if (!read_options(argc, argv, &w) || w.make || w.write ||
-	    optind != argc)
+	if (!is_question(w) || optind != argc)
 		return fabric_usage();
-	return ask(w.name, w.json ? "show\njson" : "show");
+	return ask(w->name, w->json ? "show\njson" : "show");
 }
 
 /* --- running --- */
@@ -140,57 +157,146 @@ static int open_stop(void)
 	return signalfd(-1, &ends, SFD_CLOEXEC);
 }
 
-static int fabric_run(const struct vb_topo *topo, const char *name)
+/* For people; nobody reads what a daemon says. */
+static void say_start(const struct vb_topo *topo, const char *name,
+		      const char *log)
 {
-	char error[VB_TOPO_ERROR];
-	int stop = open_stop(), rc;
-	struct vb_fabricd *f;
+	bool is_default = strcmp(name, VB_FABRIC_DEFAULT) == 0;
 
-	if (stop < 0)
-		return fabric_fail(strerror(errno));
-	f = vb_fabricd_create(topo, name, error);
-	if (!f)
-		return fabric_fail(error);
 	printf("fabric \"%s\": %u nodes; a program takes the place of one by\n"
 	       "  verbena run --device ib:%s%s%s -- PROGRAM\n",
-	       name, topo->count,
-	       strcmp(name, VB_FABRIC_DEFAULT) == 0 ? "" : name,
-	       strcmp(name, VB_FABRIC_DEFAULT) == 0 ? "" : "/",
+	       name, topo->count, is_default ? "" : name, is_default ? "" : "/",
 	       topo->nodes[topo->count - 1].id);
+	if (log[0])
+		printf("the log of its subnet manager is %s\n", log);
 	fflush(stdout);
+}
+
+/* Start opensm, whose path is @opensm, if that is not empty. */
+static bool start_manager(struct vb_fabricd *f, const char *opensm,
+			  char log[PATH_MAX])
+{
+	char self[PATH_MAX], error[VB_TOPO_ERROR];
+
+	log[0] = '\0';
+	if (!opensm[0])
+		return true;
+	if (!vb_cli_find_self(self)) {
+		fabric_fail("--sm: this command does not find its own path");
+		return false;
+	}
+	if (vb_fabricd_manage(f, self, opensm, log, error) == 0)
+		return true;
+	fabric_fail(error);
+	return false;
+}
+
+static int serve_fabric(struct vb_fabricd *f, const struct vb_topo *topo,
+			const struct wish *w, const char *opensm)
+{
+	char log[PATH_MAX];
+	int stop = -1, rc = w->daemon ? vb_cli_enter_background() : 0;
+
+	if (!rc)
+		stop = open_stop();
+	if (rc || stop < 0)
+		return fabric_fail(strerror(rc ? -rc : errno));
+	if (!start_manager(f, opensm, log))
+		return EXIT_FAILURE;
+	if (w->linger)
+		vb_fabricd_linger(f, (vb_time)(w->linger * VB_SEC));
+	if (!w->daemon)
+		say_start(topo, w->name, log);
 	rc = vb_fabricd_run(f, stop);
-	vb_fabricd_destroy(f);
 	close(stop);
 	return rc ? fabric_fail(strerror(-rc)) : EXIT_SUCCESS;
 }
 
-static int start(int argc, char **argv)
+/* Does another fabric of that name serve? */
+static bool other_serves(const char *name)
+{
+	int fd = vb_fabric_connect(name);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* Two programs may start one daemon at the same time; and one that is about to
+ * end has its name, but serves nobody, for up to 2 s. NULL with an empty
+ * @error: another daemon serves. */
+static struct vb_fabricd *create_daemon(struct vb_topo *topo, const char *name,
+					char error[VB_TOPO_ERROR])
+{
+	const struct timespec nap = { 0, 50 * VB_MSEC };
+	struct vb_fabricd *f = vb_fabricd_create(topo, name, error);
+
+	for (unsigned i = 0; !f && i < 80; i++) {
+		if (other_serves(name)) {
+			error[0] = '\0';
+			return NULL;
+		}
+		nanosleep(&nap, NULL);
+		f = vb_fabricd_create(topo, name, error);
+	}
+	return f;
+}
+
+static int fabric_run(struct vb_topo *topo, const struct wish *w)
+{
+	char error[VB_TOPO_ERROR], opensm[PATH_MAX] = "";
+	struct vb_fabricd *f;
+	int rc;
+
+	if (w->sm && !vb_fabricd_find_opensm(opensm))
+		return fabric_fail("opensm, the subnet manager, is not "
+				   "installed; Debian's package is opensm (apt "
+				   "install opensm)");
+	f = w->daemon ? create_daemon(topo, w->name, error)
+		      : vb_fabricd_create(topo, w->name, error);
+	if (!f)
+		return error[0] ? fabric_fail(error) : EXIT_SUCCESS;
+	rc = serve_fabric(f, topo, w, opensm);
+	vb_fabricd_destroy(f);
+	return rc;
+}
+
+static int start(int argc, char **argv, struct wish *w)
 {
 	char error[VB_TOPO_ERROR] = "no memory";
 	struct vb_topo topo = { 0 };
-	struct wish w = { 0 };
 	int rc;
 
-	if (!read_options(argc, argv, &w) || w.json ||
-	    (w.make ? optind != argc : optind + 1 != argc))
+	if (w->json || (w->make ? optind != argc : optind + 1 != argc))
 		return fabric_usage();
-	rc = w.make ? vb_topo_make(&topo, w.make, error)
-		    : vb_topo_read(&topo, argv[optind], error);
+	if (w->daemon)
+		vb_cli_leave_starter();
+	rc = w->make ? vb_topo_make(&topo, w->make, error)
+		     : vb_topo_read(&topo, argv[optind], error);
 	if (rc)
 		rc = fabric_fail(error);
-	else if (w.write)
+	else if (w->write)
 		rc = vb_topo_write(&topo, stdout) ? EXIT_SUCCESS : EXIT_FAILURE;
 	else
-		rc = fabric_run(&topo, w.name);
+		rc = fabric_run(&topo, w);
 	vb_topo_free(&topo);
 	return rc;
 }
 
+/* Options stand before or behind the words ctl and show. */
 int vb_cli_fabric(int argc, char **argv)
 {
-	if (argc > 1 && strcmp(argv[1], "ctl") == 0)
-		return control(argc - 1, argv + 1);
-	if (argc > 1 && strcmp(argv[1], "show") == 0)
-		return fabric_show(argc - 1, argv + 1);
-	return start(argc, argv);
+	struct wish w = { .name = VB_FABRIC_DEFAULT };
+	const char *word;
+
+	if (!read_options(argc, argv, &w))
+		return fabric_usage();
+	word = optind < argc ? argv[optind] : "";
+	if (strcmp(word, "ctl") != 0 && strcmp(word, "show") != 0)
+		return start(argc, argv, &w);
+	optind++;
+	if (!read_options(argc, argv, &w))
+		return fabric_usage();
+	return word[0] == 'c' ? control(argc, argv, &w)
+			      : fabric_show(argc, argv, &w);
 }

@@ -45,9 +45,9 @@ static char *run_join(const char *a, char between, const char *b)
 	return both;
 }
 
-/* Find this command's own path. Where /proc is not mounted, the auxiliary
- * vector has the name that was executed. */
-static bool find_self(char self[PATH_MAX])
+/* Where /proc is not mounted, the auxiliary vector has the name that was
+ * executed. */
+bool vb_cli_find_self(char self[PATH_MAX])
 {
 	ssize_t n = readlink("/proc/self/exe", self, PATH_MAX - 1);
 	const char *executed = (const char *)getauxval(AT_EXECFN);
@@ -202,7 +202,7 @@ struct findings {
 
 static bool find_all(const char *program, struct findings *f)
 {
-	if (!find_self(f->self) || !find_library(f->self, f->directory)) {
+	if (!vb_cli_find_self(f->self) || !find_library(f->self, f->directory)) {
 		fprintf(stderr, "verbena run: Verbena's " LIBRARY
 				" is missing: it is neither in the build tree "
 				"nor installed with this command\n");
@@ -329,6 +329,23 @@ bool vb_cli_add_device(char **devices, const char *spec)
 	return more;
 }
 
+/* @devices, which this frees: those of the options, or NULL. */
+static bool choose_devices(char *devices)
+{
+	const char *given = getenv("VERBENA_DEVICES");
+	char self[PATH_MAX];
+	bool good = true;
+
+	if (!devices && given)
+		devices = strdup(given);
+	if (devices && vb_cli_find_self(self))
+		good = vb_cli_join_fabrics(self, &devices);
+	if (good && devices)
+		good = set_variable("VERBENA_DEVICES", devices);
+	free(devices);
+	return good;
+}
+
 static int become(char **argv)
 {
 	int error;
@@ -371,7 +388,7 @@ int vb_cli_run(int argc, char **argv)
 	}
 	if (optind == argc)
 		return usage();
-	if (devices && !set_variable("VERBENA_DEVICES", devices))
+	if (!choose_devices(devices))
 		return EXIT_USAGE;
 	if (!set_up(argv[optind], &w))
 		return EXIT_USAGE;

@@ -132,7 +132,7 @@ static const struct {
 	{ "broker", vb_cli_broker, "[--daemon] [--linger SECONDS]",
 	  "share the adapter among programs (starts by itself)" },
 	{ "fabric", vb_cli_fabric,
-	  "[--name NAME] TOPOLOGY | --make KIND | ctl ... | show",
+	  "[--name NAME] [--sm] TOPOLOGY | --make KIND | ctl ... | show",
 	  "run an InfiniBand fabric (`verbena fabric` alone says more)" },
 	{ "--version", show_version, "", "print the version" },
 	{ "--help", show_help, "", "print this text" },
@@ -149,8 +149,9 @@ static void list_commands(FILE *to)
 		"\nA SPEC is an interface (eth0) or roce:INTERFACE for RoCE, "
 		"iwarp:INTERFACE\nfor iWARP, or a device's name (roce_eth0, "
 		"iw_eth0), or ib:NODE or ib:FABRIC/NODE for a\nplace in an "
-		"InfiniBand fabric. Without any there is a RoCE device for "
-		"each\ninterface, and no other device.\n"
+		"InfiniBand fabric, or ib for an adapter in a fabric of your "
+		"own, which starts\nby itself. Without any there is a RoCE "
+		"device for each interface, and no other\ndevice.\n"
 		"Environment variables:\n"
 		"  " DEVICES_VARIABLE "  comma-separated specs; "
 		"`run --device` sets it\n"
@@ -173,11 +174,21 @@ static int show_help(int argc, char **argv)
 	return EXIT_SUCCESS;
 }
 
+/* The command's name is what getopt_long() puts before its errors. */
+static int run_command(unsigned i, int argc, char **argv)
+{
+	static char name[32];
+
+	snprintf(name, sizeof(name), "verbena %s", commands[i].name);
+	argv[0] = name;
+	return commands[i].main(argc, argv);
+}
+
 int main(int argc, char **argv)
 {
 	for (unsigned i = 0; argc > 1 && i < VB_COUNT(commands); i++)
 		if (strcmp(argv[1], commands[i].name) == 0)
-			return commands[i].main(argc - 1, argv + 1);
+			return run_command(i, argc - 1, argv + 1);
 	if (argc > 1)
 		fprintf(stderr, "verbena: unknown command \"%s\"\n", argv[1]);
 	list_commands(stderr);

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -24,6 +25,7 @@
 #include "engine/runtime_dir.h"
 
 #define SOCKET		"socket"
+#define PREFIX		"fabric-"
 #define BACKLOG		128
 #define CONNECT_SECONDS 10
 
@@ -59,7 +61,7 @@ static int open_directory(const char *name, bool make, char path[PATH_MAX])
 	at = vb_runtime_dir_open(base);
 	if (at < 0)
 		return at;
-	snprintf(leaf, sizeof(leaf), "fabric-%s", name);
+	snprintf(leaf, sizeof(leaf), PREFIX "%s", name);
 	if (make && mkdirat(at, leaf, 0700) < 0 && errno != EEXIST) {
 		fd = -errno;
 	} else {
@@ -159,4 +161,45 @@ int vb_fabric_connect(const char *name)
 	if (fd >= 0)
 		close(fd);
 	return rc;
+}
+
+/* A directory that a killed fabric has left does not count. */
+static bool runs(const char *name)
+{
+	int fd = vb_fabric_connect(name);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+unsigned vb_fabric_list(char names[][VB_FABRIC_NAME + 1], unsigned most)
+{
+	char base[PATH_MAX];
+	int at = vb_runtime_dir_open(base);
+	DIR *d = at < 0 ? NULL : vb_runtime_dir_list(at, ".");
+	unsigned count = 0;
+	struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		const char *name = e->d_name + strlen(PREFIX);
+
+		if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) != 0 ||
+		    !vb_fabric_name_good(name) || !runs(name))
+			continue;
+		if (count < most)
+			snprintf(names[count], sizeof(*names), "%s", name);
+		count++;
+	}
+	if (d)
+		closedir(d);
+	if (at >= 0)
+		close(at);
+	qsort(names, VB_MIN(count, most), sizeof(*names), compare_names);
+	return count;
 }

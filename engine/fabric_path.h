@@ -29,4 +29,8 @@ void vb_fabric_remove(const char *dir);
  * A send on the descriptor that waits for 10 s fails with EAGAIN. */
 VB_MUST_CHECK int vb_fabric_connect(const char *name);
 
+/* Write the names of this user's fabrics that run to @names, of at most @most
+ * of them, in alphabetical order. Returns how many there are. */
+unsigned vb_fabric_list(char names[][VB_FABRIC_NAME + 1], unsigned most);
+
 #endif

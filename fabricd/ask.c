@@ -44,32 +44,48 @@ static int read_answer(int fd, FILE *to, char *error)
 	}
 }
 
-int vb_fabricd_command(const char *name, const char *command, FILE *to,
-		       char error[VB_TOPO_ERROR])
+int vb_fabricd_open(const char *name)
 {
 	const struct timeval patience = { .tv_sec = ANSWER_SECONDS };
-	struct text_message m = {
-		.head = { .magic = VB_UMAD_MAGIC, .kind = UMAD_COMMAND },
-	};
-	size_t len = strlen(command);
-	int fd = vb_fabric_connect(name), rc;
+	int fd = vb_fabric_connect(name);
 	uid_t uid;
 
 	if (fd < 0)
 		return fd;
-	if (len >= sizeof(m.text))
-		rc = -E2BIG;
-	else if (!vb_fdmail_trusts_peer(fd, &uid))
-		rc = -EPERM;
-	else {
-		(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience,
-				 sizeof(patience));
-		m.head.length = (uint32_t)len;
-		memcpy(m.text, command, len);
-		rc = vb_fdmail_send(fd, &m, sizeof(m.head) + len, NULL, 0, 0);
-		if (!rc)
-			rc = read_answer(fd, to, error);
+	if (!vb_fdmail_trusts_peer(fd, &uid)) {
+		close(fd);
+		return -EPERM;
 	}
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience,
+			 sizeof(patience));
+	return fd;
+}
+
+int vb_fabricd_ask(int fd, const char *command, FILE *to,
+		   char error[VB_TOPO_ERROR])
+{
+	struct text_message m = {
+		.head = { .magic = VB_UMAD_MAGIC, .kind = UMAD_COMMAND },
+	};
+	size_t len = strlen(command);
+	int rc;
+
+	if (len >= sizeof(m.text))
+		return -E2BIG;
+	m.head.length = (uint32_t)len;
+	memcpy(m.text, command, len);
+	rc = vb_fdmail_send(fd, &m, sizeof(m.head) + len, NULL, 0, 0);
+	return rc ? rc : read_answer(fd, to, error);
+}
+
+int vb_fabricd_command(const char *name, const char *command, FILE *to,
+		       char error[VB_TOPO_ERROR])
+{
+	int fd = vb_fabricd_open(name), rc;
+
+	if (fd < 0)
+		return fd;
+	rc = vb_fabricd_ask(fd, command, to, error);
 	close(fd);
 	return rc;
 }

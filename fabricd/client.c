@@ -9,13 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <infiniband/umad.h>
+#include <linux/sockios.h>
 
+#include "base/clock.h"
 #include "base/fdmail.h"
 #include "base/log.h"
 #include "fabricd/fabricd_priv.h"
@@ -23,6 +26,8 @@
 #define CLIENTS_MOST 1024
 #define OTHER_FDS    32			/* besides connections */
 #define OUTBOX_MOST  ((size_t)64 << 20) /* bytes that wait for one program */
+#define JOIN	     "join\n"
+#define ACCEPT_AGAIN (100 * VB_MSEC)
 #define MESSAGES_RUN 64 /* of one program, before others are looked at */
 #define RECEIVE	     (sizeof(struct vb_umad_mad) + VB_UMAD_INLINE)
 
@@ -30,6 +35,7 @@
 struct letter {
 	struct letter *next;
 	int memory; /* a memfd that goes along; -1: none */
+	size_t memory_len;
 	size_t len;
 	uint8_t bytes[];
 };
@@ -39,8 +45,11 @@ struct client {
 	struct vb_chain link;
 	struct vb_fabricd *f;
 	struct vb_agents *agents; /* of its port; NULL: not attached */
+	struct fd_host *host;	  /* that has joined; or NULL */
+	bool manager;		  /* it is the fabric's own subnet manager */
 	struct letter *first, **last;
-	size_t waiting;
+	size_t waiting; /* bytes of all letters, those of memfds included */
+	size_t unread;	/* bytes of memfds that are in the socket's queue */
 	bool gone;
 };
 
@@ -53,10 +62,31 @@ static void free_letter(struct letter *l)
 	free(l);
 }
 
-static int send_letter(const struct client *c, const struct letter *l)
+static size_t weight(const struct letter *l)
 {
-	return vb_fdmail_send(c->watch.fd, l->bytes, l->len, &l->memory,
-			      l->memory >= 0, MSG_DONTWAIT);
+	return l->len + l->memory_len;
+}
+
+static int send_letter(struct client *c, const struct letter *l)
+{
+	int rc = vb_fdmail_send(c->watch.fd, l->bytes, l->len, &l->memory,
+				l->memory >= 0, MSG_DONTWAIT);
+
+	if (!rc)
+		c->unread += l->memory_len;
+	return rc;
+}
+
+/* May @more bytes wait for the program? The kernel bounds what a socket's queue
+ * holds, but does not count the memfds there. They are counted here until the
+ * queue is empty. */
+static bool has_room(struct client *c, size_t more)
+{
+	int left = 0;
+
+	if (c->unread && ioctl(c->watch.fd, SIOCOUTQ, &left) == 0 && left == 0)
+		c->unread = 0;
+	return c->waiting + c->unread + more <= OUTBOX_MOST;
 }
 
 static void watch_for(struct client *c)
@@ -82,25 +112,29 @@ static void flush(struct client *c)
 		c->first = l->next;
 		if (!c->first)
 			c->last = &c->first;
-		c->waiting -= l->len;
+		c->waiting -= weight(l);
 		free_letter(l);
 	}
 	watch_for(c);
 }
 
-/* Sends @l, queues it or drops it; this function or the queue frees it. */
+/* Sends @l, queues it or drops it; this function or the queue frees it. A
+ * letter of @l->len bytes alone is dropped only if the socket has no room. */
 static void post_letter(struct client *c, struct letter *l)
 {
-	int rc = c->first ? -EAGAIN : send_letter(c, l);
+	bool room = has_room(c, weight(l));
+	int rc = -EAGAIN;
 
-	if (rc != -EAGAIN || c->waiting + l->len > OUTBOX_MOST) {
+	if (!c->first && (room || !l->memory_len))
+		rc = send_letter(c, l);
+	if (rc != -EAGAIN || !room) {
 		free_letter(l);
 		return;
 	}
 	l->next = NULL;
 	*c->last = l;
 	c->last = &l->next;
-	c->waiting += l->len;
+	c->waiting += weight(l);
 	if (c->first == l)
 		watch_for(c);
 }
@@ -166,6 +200,7 @@ void vb_fabricd_deliver(void *arg, void *client,
 	put_address(&u.addr, d->addr);
 	memcpy(m.header, &u, sizeof(m.header));
 	l->memory = is_long ? put_in_memory(d->bytes, d->len) : -1;
+	l->memory_len = is_long ? d->len : 0;
 	l->len = sizeof(m) + (is_long ? 0 : d->len);
 	memcpy(l->bytes, &m, sizeof(m));
 	if (!is_long)
@@ -187,57 +222,6 @@ static void answer(int fd, enum vb_umad_kind kind, int result)
 	(void)!vb_fdmail_send(fd, &h, sizeof(h), NULL, 0, MSG_DONTWAIT);
 }
 
-unsigned vb_fabricd_rate(const struct vb_fab_port *p)
-{
-	static const struct {
-		uint8_t ext, speed;
-		unsigned tenths; /* of Gbit/s, a lane */
-	} speeds[] = {
-		{ FAB_NDR, 0, 1000 }, { FAB_HDR, 0, 500 }, { FAB_EDR, 0, 250 },
-		{ FAB_FDR, 0, 140 },  { 0, FAB_QDR, 100 }, { 0, FAB_DDR, 50 },
-		{ 0, FAB_SDR, 25 },
-	};
-	static const struct {
-		uint8_t width, lanes;
-	} widths[] = { { FAB_1X, 1 },
-		       { FAB_2X, 2 },
-		       { FAB_4X, 4 },
-		       { FAB_8X, 8 },
-		       { FAB_12X, 12 } };
-	unsigned lanes = 0;
-
-	for (unsigned i = 0; i < VB_COUNT(widths); i++)
-		if (widths[i].width == p->width_active)
-			lanes = widths[i].lanes;
-	for (unsigned i = 0; i < VB_COUNT(speeds); i++)
-		if (speeds[i].ext ? speeds[i].ext == p->speed_ext_active
-				  : speeds[i].speed == p->speed_active)
-			return lanes * speeds[i].tenths / 10;
-	return 0;
-}
-
-static void describe_port(struct vb_fabricd *f, struct vb_fab_node *n,
-			  uint8_t port, struct vb_umad_info *i)
-{
-	const struct vb_fab_port *p = &n->port[port];
-
-	i->has_port = 1;
-	i->state = p->state;
-	i->phys = p->phys;
-	i->lmc = p->lmc;
-	i->sm_sl = p->sm_sl;
-	i->lid = p->lid;
-	i->sm_lid = p->sm_lid;
-	i->rate = vb_fabricd_rate(p);
-	i->cap_mask = p->cap_mask;
-	i->gid_prefix = p->gid_prefix;
-	i->port_guid = p->guid;
-	i->pkeys = VB_MIN(p->pkeys, VB_UMAD_PKEYS);
-	memcpy(i->pkey, p->pkey, i->pkeys * sizeof(*i->pkey));
-	if (!vb_fabricd_issm_path(f, n, port, i->issm))
-		i->issm[0] = '\0';
-}
-
 static struct vb_fab_node *find_node(const struct vb_fabricd *f,
 				     const struct vb_umad_where *w)
 {
@@ -247,34 +231,18 @@ static struct vb_fab_node *find_node(const struct vb_fabricd *f,
 	return vb_fabricd_node(f, name);
 }
 
-static bool has_own_port(const struct vb_fab_node *n, unsigned port)
-{
-	if (n->kind == FAB_SWITCH)
-		return port == 0;
-	return port >= 1 && port <= n->ports;
-}
-
-static void answer_query(struct client *c, const struct vb_umad_where *w)
+static void answer_query(struct client *c, const struct vb_umad_where *w,
+			 vb_time now)
 {
 	struct vb_fab_node *n = find_node(c->f, w);
-	struct vb_umad_info i = {
-		.head = { .magic = VB_UMAD_MAGIC, .kind = UMAD_QUERY },
-	};
+	struct vb_umad_info i;
 
 	c->gone = true; /* the connection serves for nothing else */
 	if (!n) {
 		answer(c->watch.fd, UMAD_QUERY, -ENODEV);
 		return;
 	}
-	i.kind = n->kind;
-	i.ports = n->ports;
-	i.guid = n->guid;
-	i.sys_guid = n->sys_guid;
-	i.vendor_id = n->vendor_id;
-	i.device_id = n->device_id;
-	i.revision = n->revision;
-	if (has_own_port(n, w->port))
-		describe_port(c->f, n, w->port, &i);
+	vb_fabricd_describe(c->f, n, w->port, &i, now);
 	(void)!vb_fdmail_send(c->watch.fd, &i, sizeof(i), NULL, 0,
 			      MSG_DONTWAIT);
 }
@@ -283,7 +251,7 @@ static void attach(struct client *c, const struct vb_umad_where *w)
 {
 	struct vb_fab_node *n = find_node(c->f, w);
 
-	if (n && has_own_port(n, w->port))
+	if (n && vb_fabricd_has_own_port(n, w->port))
 		c->agents = vb_mgmt_agents(c->f->mgmt, n, w->port);
 	c->gone = !c->agents;
 	answer(c->watch.fd, UMAD_ATTACH, c->agents ? 0 : -ENODEV);
@@ -414,30 +382,73 @@ static void post_text(struct client *c, int result, const char *text,
 	};
 	struct letter *l = malloc(sizeof(*l) + sizeof(h) + len);
 
-	if (!l)
+	if (!l) {
+		c->gone = true; /* an answer without its end looks whole */
 		return;
+	}
 	l->memory = -1;
+	l->memory_len = 0;
 	l->len = sizeof(h) + len;
 	memcpy(l->bytes, &h, sizeof(h));
 	memcpy(l->bytes + sizeof(h), text, len);
 	post_letter(c, l);
 }
 
+/* The bytes that an answer of @len bytes of text takes as letters. */
+static size_t answer_weight(size_t len)
+{
+	size_t pieces = len / VB_UMAD_INLINE + 2;
+
+	return len + pieces * sizeof(struct vb_umad_head);
+}
+
+static void post_answer(struct client *c, const char *text, size_t len)
+{
+	for (size_t at = 0; at < len; at += VB_UMAD_INLINE)
+		post_text(c, 0, text + at,
+			  VB_MIN(len - at, (size_t)VB_UMAD_INLINE));
+	post_text(c, 0, "", 0);
+}
+
+/* A program that joins does so for as long as its connection lives. */
+static int do_command(struct client *c, const char *text, FILE *to, char *error,
+		      vb_time now)
+{
+	if (strncmp(text, JOIN, strlen(JOIN)) != 0)
+		return vb_fabricd_do(c->f, text, to, error, now);
+	return vb_fabricd_join(c->f, &c->host, text + strlen(JOIN), to, error,
+			       now);
+}
+
+/* An answer is whole or an error. If not even the error has room, the
+ * connection ends. */
 static void run_command(struct client *c, const char *text, vb_time now)
 {
 	char error[VB_TOPO_ERROR] = "", *said = NULL;
-	size_t len = 0, at = 0;
+	size_t len = 0;
 	FILE *to = open_memstream(&said, &len);
-	int rc;
+	int rc = -ENOMEM;
 
-	if (!to)
-		return;
-	rc = vb_fabricd_do(c->f, text, to, error, now);
-	fclose(to);
-	for (; !rc && at < len; at += VB_MIN(len - at, (size_t)VB_UMAD_INLINE))
-		post_text(c, 0, said + at,
-			  VB_MIN(len - at, (size_t)VB_UMAD_INLINE));
-	post_text(c, rc, error, rc ? strlen(error) : 0);
+	if (to) {
+		rc = do_command(c, text, to, error, now);
+		if (fclose(to) && !rc)
+			rc = -ENOMEM;
+	}
+	if (!rc && !has_room(c, answer_weight(len))) {
+		rc = -EMSGSIZE;
+		snprintf(error, sizeof(error),
+			 "an answer of %zu bytes is longer than this program "
+			 "may have unread",
+			 len);
+	}
+	if (rc && !error[0])
+		snprintf(error, sizeof(error), "%s", strerror(-rc));
+	if (!rc)
+		post_answer(c, said, len);
+	else if (has_room(c, answer_weight(strlen(error))))
+		post_text(c, rc, error, strlen(error));
+	else
+		c->gone = true;
 	free(said);
 }
 
@@ -481,7 +492,7 @@ static void take_message(struct client *c, struct message *m, vb_time now)
 	} else if (c->agents) {
 		take_port_message(c, m, now);
 	} else if (m->head.kind == UMAD_QUERY && m->len == sizeof(m->where)) {
-		answer_query(c, &m->where);
+		answer_query(c, &m->where, now);
 	} else if (m->head.kind == UMAD_ATTACH && m->len == sizeof(m->where)) {
 		attach(c, &m->where);
 	} else if (m->head.kind == UMAD_COMMAND) {
@@ -515,10 +526,32 @@ static bool read_message(struct client *c, vb_time now)
 	return !c->gone;
 }
 
+/* The last client but the subnet manager that leaves starts the time that an
+ * idle fabric lives. */
+static void count_client(struct client *c, bool in, vb_time now)
+{
+	struct vb_fabricd *f = c->f;
+
+	f->client_count += in ? 1u : -1u;
+	if (c->manager)
+		return;
+	f->busy += in ? 1u : -1u;
+	if (f->linger == VB_NEVER)
+		return;
+	if (f->busy)
+		vb_fabricd_never(f, &f->idle);
+	else
+		vb_fabricd_later(f, &f->idle, now + f->linger);
+}
+
 static void close_client(struct client *c)
 {
+	vb_time now = vb_clock_read();
+
 	if (c->agents)
 		vb_agents_forget(c->agents, c);
+	if (c->host)
+		vb_fabricd_leave(c->host, now);
 	while (c->first) {
 		struct letter *l = c->first;
 
@@ -527,7 +560,7 @@ static void close_client(struct client *c)
 	}
 	close(c->watch.fd);
 	vb_chain_del(&c->link);
-	c->f->client_count--;
+	count_client(c, false, now);
 	free(c);
 }
 
@@ -573,9 +606,18 @@ unsigned vb_fabricd_clients_most(void)
 	return (unsigned)VB_MIN(r.rlim_cur - OTHER_FDS, CLIENTS_MOST + 0u);
 }
 
-/* A descriptor, or -1: none, or no room. Without clients nobody would have the
- * listener watched again. */
-static int accept_one(struct vb_fabricd *f)
+void vb_fabricd_accept_again(struct fd_later *l, vb_time now)
+{
+	struct vb_fabricd *f = VB_CONTAINER_OF(l, struct vb_fabricd, accept_on);
+
+	if (f->full)
+		accept_more(f, true);
+}
+
+/* A descriptor, or -1: none, or no room. Then a client that leaves has the
+ * listener watched again; or, since the descriptors may be used up without any
+ * client, a timer does. */
+static int accept_one(struct vb_fabricd *f, vb_time now)
 {
 	int fd = -1;
 
@@ -583,15 +625,28 @@ static int accept_one(struct vb_fabricd *f)
 	if (f->client_count < f->clients_most)
 		fd = accept4(f->listener.fd, NULL, NULL,
 			     SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (fd < 0 && (errno == EMFILE || errno == ENFILE) && f->client_count)
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
 		accept_more(f, false);
+		vb_fabricd_later(f, &f->accept_on, now + ACCEPT_AGAIN);
+	}
 	return fd;
+}
+
+/* The process at the other end; 0: the kernel does not say. */
+static pid_t peer_pid(int fd)
+{
+	struct ucred peer = { 0 };
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return 0;
+	return peer.pid;
 }
 
 void vb_fabricd_accept(struct fd_watch *w, uint32_t events, vb_time now)
 {
 	struct vb_fabricd *f = VB_CONTAINER_OF(w, struct vb_fabricd, listener);
-	int fd = accept_one(f);
+	int fd = accept_one(f, now);
 	struct client *c;
 	uid_t uid;
 
@@ -606,8 +661,9 @@ void vb_fabricd_accept(struct fd_watch *w, uint32_t events, vb_time now)
 	c->watch.fd = fd;
 	c->watch.ready = serve;
 	c->last = &c->first;
+	c->manager = vb_fabricd_is_manager(f, peer_pid(fd));
 	vb_chain_add(&f->clients, &c->link);
-	f->client_count++;
+	count_client(c, true, now);
 	if (vb_fabricd_watch(f, &c->watch, EPOLLIN, false))
 		close_client(c);
 }

@@ -19,6 +19,34 @@ struct command {
 	vb_time now;
 };
 
+#define NAMED_MOST 8 /* nodes that an error names */
+
+/* Says that there is no node @name, and which there are. */
+static int refuse_node(const struct vb_topo *t, const char *name, char *error)
+{
+	size_t len;
+
+	vb_topo_fail(error, "fabric has no node \"%.64s\"; it has", name);
+	for (uint32_t i = 0; i < t->count && i < NAMED_MOST; i++) {
+		len = strlen(error);
+		snprintf(error + len, VB_TOPO_ERROR - len, "%s %s",
+			 i ? "," : "", t->nodes[i].desc);
+	}
+	len = strlen(error);
+	if (t->count > NAMED_MOST)
+		snprintf(error + len, VB_TOPO_ERROR - len,
+			 " and %u others (verbena fabric show)",
+			 t->count - NAMED_MOST);
+	return -EINVAL;
+}
+
+static int do_has(struct command *c)
+{
+	return vb_fabricd_node(c->f, c->words[1])
+		       ? 0
+		       : refuse_node(c->f->topo, c->words[1], c->error);
+}
+
 /* The node that the word NODE names, with *@port as PORT says. NULL: it has no
  * link there, and c->error says so. */
 static struct vb_fab_node *find_link(const struct command *c, uint8_t *port)
@@ -29,8 +57,7 @@ static struct vb_fab_node *find_link(const struct command *c, uint8_t *port)
 	uint8_t peer_port;
 
 	if (!n) {
-		vb_topo_fail(c->error, "there is no node \"%.80s\"",
-			     c->words[1]);
+		refuse_node(c->f->topo, c->words[1], c->error);
 		return NULL;
 	}
 	if (end == c->words[2] || *end || number < 1 || number > n->ports ||
@@ -228,6 +255,7 @@ static const struct {
 	{ "tune", 4, WORDS_MOST, do_tune, "tune NODE PORT PARAMETER=VALUE..." },
 	{ "show", 1, 2, do_show, "show [json]" },
 	{ "topology", 1, 1, do_topology, "topology" },
+	{ "has", 2, 2, do_has, "has NODE" },
 };
 
 static int run(struct command *c)
@@ -247,8 +275,8 @@ static int run(struct command *c)
 		return rc ? -EINVAL : 0;
 	}
 	return vb_topo_fail(c->error,
-			    "\"%.40s\" is no command: unlink, link, tune, show "
-			    "and topology are",
+			    "\"%.40s\" is no command: unlink, link, tune, node, "
+			    "show, topology and has are",
 			    c->words[0]);
 }
 

@@ -19,6 +19,7 @@
 
 #define EVENTS	  32
 #define SPIN	  (20 * VB_USEC) /* what is due sooner is not slept for */
+#define MANAGER_ENDS (2 * VB_SEC)
 #define STEPS_RUN 4096		 /* events between two looks at descriptors */
 
 /* The capabilities of ports of CAs and routers, and those of switches. */
@@ -130,7 +131,7 @@ static void fill_node(struct vb_fab_node *n, const struct vb_topo_node *t)
 	}
 }
 
-static int add_node(struct vb_fabricd *f, const struct vb_topo_node *t)
+int vb_fabricd_add_node(struct vb_fabricd *f, const struct vb_topo_node *t)
 {
 	const struct vb_fab_node_spec spec = {
 		.kind = t->kind,
@@ -143,11 +144,16 @@ static int add_node(struct vb_fabricd *f, const struct vb_topo_node *t)
 	if (!n)
 		return -ENOMEM;
 	fill_node(n, t);
-	if (vb_fab_add(f->net, n)) {
+	if (vb_mgmt_add(f->mgmt, n)) {
 		vb_fab_node_destroy(n);
 		return -ENOMEM;
 	}
-	return vb_mgmt_add(f->mgmt, n);
+	if (vb_fab_add(f->net, n)) {
+		vb_mgmt_remove(f->mgmt, n);
+		vb_fab_node_destroy(n);
+		return -ENOMEM;
+	}
+	return 0;
 }
 
 /* Makes each link once: from the end with the lower index, or the lower
@@ -193,7 +199,7 @@ static int build(struct vb_fabricd *f)
 	if (!f->net || !f->mgmt)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < f->topo->count && !rc; i++)
-		rc = add_node(f, &f->topo->nodes[i]);
+		rc = vb_fabricd_add_node(f, &f->topo->nodes[i]);
 	for (uint32_t i = 0; i < f->topo->count && !rc; i++)
 		rc = add_links(f, i, now);
 	return rc;
@@ -227,6 +233,7 @@ static int start_listening(struct vb_fabricd *f, const char *name)
 	f->listener.fd = vb_fabric_listen(name, f->dir);
 	if (f->listener.fd < 0)
 		return f->listener.fd;
+	snprintf(f->name, sizeof(f->name), "%s", name);
 	f->listener.ready = vb_fabricd_accept;
 	f->clients_most = vb_fabricd_clients_most();
 	rc = vb_fabricd_issm_open(f);
@@ -250,7 +257,29 @@ static void word_error(char *error, const char *name, int rc)
 			 strerror(-rc));
 }
 
-struct vb_fabricd *vb_fabricd_create(const struct vb_topo *topo,
+static void end_idle(struct fd_later *l, vb_time now)
+{
+	struct vb_fabricd *f = VB_CONTAINER_OF(l, struct vb_fabricd, idle);
+
+	f->ended = true;
+}
+
+void vb_fabricd_linger(struct vb_fabricd *f, vb_time linger)
+{
+	f->linger = linger;
+	vb_fabricd_later(f, &f->idle, vb_clock_read() + linger);
+}
+
+static int init_due(struct vb_fabricd *f)
+{
+	f->linger = VB_NEVER;
+	vb_timers_init(&f->due);
+	vb_fabricd_later_init(&f->accept_on, vb_fabricd_accept_again);
+	vb_fabricd_later_init(&f->idle, end_idle);
+	return vb_timers_reserve(&f->due, VB_FABRICD_LATERS);
+}
+
+struct vb_fabricd *vb_fabricd_create(struct vb_topo *topo,
 				     const char *name,
 				     char error[VB_TOPO_ERROR])
 {
@@ -264,9 +293,8 @@ struct vb_fabricd *vb_fabricd_create(const struct vb_topo *topo,
 	f->topo = topo;
 	f->listener.fd = f->inotify.fd = -1;
 	f->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (f->epoll < 0)
-		rc = -errno;
-	else
+	rc = f->epoll < 0 ? -errno : init_due(f);
+	if (!rc)
 		rc = build(f);
 	if (!rc)
 		rc = start_listening(f, name);
@@ -279,8 +307,10 @@ struct vb_fabricd *vb_fabricd_create(const struct vb_topo *topo,
 
 void vb_fabricd_destroy(struct vb_fabricd *f)
 {
+	vb_fabricd_end_manager(f);
 	vb_fabricd_close_clients(f);
 	vb_fabricd_issm_close(f);
+	vb_fabricd_free_hosts(f);
 	vb_mgmt_destroy(f->mgmt);
 	if (f->net)
 		vb_fab_net_destroy(f->net);
@@ -290,6 +320,7 @@ void vb_fabricd_destroy(struct vb_fabricd *f)
 	}
 	if (f->epoll >= 0)
 		close(f->epoll);
+	vb_timers_fini(&f->due);
 	free(f);
 }
 
@@ -325,21 +356,48 @@ static void serve_descriptors(struct vb_fabricd *f)
 	}
 }
 
-int vb_fabricd_run(struct vb_fabricd *f, int stop)
+/* Serve until @stop is readable, the fabric has ended, or it is @until. 0 or
+ * -errno. */
+static int serve_until(struct vb_fabricd *f, int stop, vb_time until)
 {
 	struct pollfd fds[] = { { f->epoll, POLLIN, 0 }, { stop, POLLIN, 0 } };
 
-	for (;;) {
-		vb_time wait = run_fabric(f);
-		struct timespec t = { (time_t)(wait / VB_SEC),
-				      (long)(wait % VB_SEC) };
-		int n = ppoll(fds, 2, wait == VB_NEVER ? NULL : &t, NULL);
+	while (!f->ended) {
+		vb_time now = vb_clock_read();
+		vb_time due = vb_fabricd_fire(f, now);
+		vb_time wait = VB_MIN(run_fabric(f), due);
+		struct timespec t;
+		int n;
 
+		if (until != VB_NEVER)
+			wait = VB_MIN(wait, until - VB_MIN(now, until));
+		t = (struct timespec){ (time_t)(wait / VB_SEC),
+				       (long)(wait % VB_SEC) };
+		n = ppoll(fds, 2, wait == VB_NEVER ? NULL : &t, NULL);
 		if (n < 0 && errno != EINTR)
 			return -errno;
-		if (n > 0 && fds[1].revents)
+		if (now >= until || (n > 0 && fds[1].revents))
 			return 0;
 		if (n > 0)
 			serve_descriptors(f);
 	}
+	return 0;
+}
+
+/* The subnet manager, which is asked to end, still wants answers to its MADs
+ * for some milliseconds. No program finds the fabric from now on. */
+static int see_manager_off(struct vb_fabricd *f)
+{
+	f->ended = false;
+	if (!vb_fabricd_stop_manager(f))
+		return 0;
+	vb_fabric_remove(f->dir);
+	return serve_until(f, -1, vb_clock_read() + MANAGER_ENDS);
+}
+
+int vb_fabricd_run(struct vb_fabricd *f, int stop)
+{
+	int rc = serve_until(f, stop, VB_NEVER);
+
+	return rc ? rc : see_manager_off(f);
 }

@@ -7,18 +7,44 @@
 #ifndef FABRICD_FABRICD_H
 #define FABRICD_FABRICD_H
 
+#include <limits.h>
+
 #include "fabricd/topology.h"
 
 struct vb_fabricd;
 
 /* Make the fabric of @topo, which stays the caller's and lives longer, and
- * listen under @name. NULL: it failed, and @error says why. */
-struct vb_fabricd *vb_fabricd_create(const struct vb_topo *topo,
+ * listen under @name. Hosts that join are added to @topo. NULL: it failed, and
+ * @error says why. */
+struct vb_fabricd *vb_fabricd_create(struct vb_topo *topo,
 				     const char *name,
 				     char error[VB_TOPO_ERROR]);
-/* Serve until @stop, a descriptor, becomes readable. 0 or -errno. */
+/* End by itself when for @linger no program has been connected besides the
+ * subnet manager of vb_fabricd_manage(). */
+void vb_fabricd_linger(struct vb_fabricd *f, vb_time linger);
+/* Where vb_fabricd_manage() finds opensm: in PATH or in a directory for
+ * administrators. False: it is not installed. */
+VB_MUST_CHECK bool vb_fabricd_find_opensm(char path[PATH_MAX]);
+/* Start the program @opensm in a switch, or in an adapter if there is no switch,
+ * by `@self run`. The process starts it again when it dies, and ends it with
+ * the fabric. Its log is the file of the fabric's directory with ".log", which
+ * this writes to @log. 0; or -EINVAL and @error. */
+VB_MUST_CHECK int vb_fabricd_manage(struct vb_fabricd *f, const char *self,
+				    const char *opensm, char log[PATH_MAX],
+				    char error[VB_TOPO_ERROR]);
+/* Serve until @stop, a descriptor, becomes readable, or the fabric has been
+ * idle for long enough. 0 or -errno. */
 VB_MUST_CHECK int vb_fabricd_run(struct vb_fabricd *f, int stop);
 void vb_fabricd_destroy(struct vb_fabricd *f);
+
+/* Connect to the fabric @name. A descriptor that the caller closes;
+ * -ECONNREFUSED: no such fabric runs; -EPERM: it is another user's; else
+ * -errno. */
+VB_MUST_CHECK int vb_fabricd_open(const char *name);
+/* Send @command over @fd, and print the answer to @to. 0; -EINVAL: the fabric
+ * refused it, and @error says why; else -errno. A caller may ask again. */
+VB_MUST_CHECK int vb_fabricd_ask(int fd, const char *command, FILE *to,
+				 char error[VB_TOPO_ERROR]);
 
 /* Send @command to the fabric @name and print its answer to @to. 0; -EINVAL:
  * the fabric refused it, and @error says why; -ECONNREFUSED: no such fabric

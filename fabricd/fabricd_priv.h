@@ -4,8 +4,11 @@
 #define FABRICD_FABRICD_PRIV_H
 
 #include <limits.h>
+#include <sys/types.h>
 
 #include "base/chain.h"
+#include "base/timer.h"
+#include "engine/fabric_path.h"
 #include "fabricd/fabricd.h"
 #include "mgmt/nodes.h"
 #include "wire/umad_ipc.h"
@@ -18,17 +21,36 @@ struct fd_watch {
 	void (*ready)(struct fd_watch *w, uint32_t events, vb_time now);
 };
 
+/* What the process does later (fabricd/due.c). */
+struct fd_later {
+	struct vb_timer timer;
+	void (*fire)(struct fd_later *l, vb_time now);
+};
+#define VB_FABRICD_LATERS 3 /* how many there are */
+
+struct fd_host;
+struct fd_manager;
+
 struct vb_fabricd {
-	const struct vb_topo *topo;
+	struct vb_topo *topo; /* node i is node i of @net */
 	struct vb_fab_net *net;
 	struct vb_mgmt *mgmt;
 	int epoll;
 	struct fd_watch listener;
 	struct fd_watch inotify;
 	char dir[PATH_MAX]; /* of the fabric's files */
+	char name[VB_FABRIC_NAME + 1];
 	struct vb_chain *clients;
 	unsigned client_count, clients_most;
-	bool full; /* no more clients; the listener is not watched */
+	unsigned busy;		   /* clients that are not the subnet manager */
+	bool full;		   /* the listener is not watched */
+	struct fd_later accept_on; /* @full: watch it again */
+	vb_time linger;		   /* without busy clients; VB_NEVER */
+	struct fd_later idle;
+	bool ended; /* it has been idle for too long */
+	struct vb_timers due;
+	struct vb_chain *hosts;	    /* that have joined */
+	struct fd_manager *manager; /* NULL: none was asked for */
 	struct vb_chain *issms;
 };
 
@@ -37,10 +59,54 @@ struct vb_fabricd {
 int vb_fabricd_watch(struct vb_fabricd *f, struct fd_watch *w, uint32_t events,
 		     bool again);
 
+/* Add the node @t, the last one of the topology, to network and management. 0
+ * or -errno, and nothing has changed. */
+int vb_fabricd_add_node(struct vb_fabricd *f, const struct vb_topo_node *t);
+
+/* fabricd/due.c */
+void vb_fabricd_later_init(struct fd_later *l,
+			   void (*fire)(struct fd_later *l, vb_time now));
+/* Call l->fire at @at, and not at the time that was set before. */
+void vb_fabricd_later(struct vb_fabricd *f, struct fd_later *l, vb_time at);
+void vb_fabricd_never(struct vb_fabricd *f, struct fd_later *l);
+/* Do what is due. How long until the next is; VB_NEVER. */
+vb_time vb_fabricd_fire(struct vb_fabricd *f, vb_time now);
+
+/* fabricd/join.c */
+/* The program's host, whose network namespace has the number that the text
+ * @space says, gets an adapter; the answer is written to @to: its node, the
+ * state of its port ("active", "waits"), and whether the fabric has a subnet
+ * manager of its own ("managed", "alone"). *@host: NULL, or the program has
+ * joined already; a program that leaves calls vb_fabricd_leave(). 0; -EINVAL
+ * and @error; -ENOMEM. */
+int vb_fabricd_join(struct vb_fabricd *f, struct fd_host **host,
+		    const char *space, FILE *to, char error[VB_TOPO_ERROR],
+		    vb_time now);
+void vb_fabricd_leave(struct fd_host *host, vb_time now);
+void vb_fabricd_free_hosts(struct vb_fabricd *f);
+
+/* fabricd/manager.c: the subnet manager that the fabric has started. */
+bool vb_fabricd_is_managed(const struct vb_fabricd *f);
+/* Is @pid the subnet manager's process? */
+bool vb_fabricd_is_manager(const struct vb_fabricd *f, pid_t pid);
+/* Ask it to end; f->ended becomes true then. False: it does not run. */
+bool vb_fabricd_stop_manager(struct vb_fabricd *f);
+/* Kill it if it still runs; its files, but for its log, are removed. */
+void vb_fabricd_end_manager(struct vb_fabricd *f);
+
+/* fabricd/query.c */
+/* Has the node an agent there: an adapter at 1..ports, a switch at 0? */
+bool vb_fabricd_has_own_port(const struct vb_fab_node *n, unsigned port);
+/* Describe the node, and @port if it has that one. */
+void vb_fabricd_describe(struct vb_fabricd *f, struct vb_fab_node *n,
+			 uint8_t port, struct vb_umad_info *i, vb_time now);
+
 /* fabricd/client.c */
 /* Raise RLIMIT_NOFILE; how many clients it allows. */
 unsigned vb_fabricd_clients_most(void);
 void vb_fabricd_accept(struct fd_watch *w, uint32_t events, vb_time now);
+/* f->accept_on has expired: look for programs that wait. */
+void vb_fabricd_accept_again(struct fd_later *l, vb_time now);
 void vb_fabricd_close_clients(struct vb_fabricd *f);
 /* For struct vb_mgmt_ops: @client is a struct client. */
 void vb_fabricd_deliver(void *arg, void *client,

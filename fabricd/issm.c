@@ -33,18 +33,6 @@ static void set_cap(struct issm *s, bool on, vb_time now)
 	vb_mgmt_set_caps(s->f->mgmt, s->node, s->port, VB_CAP_SM, on, now);
 }
 
-/* The last reader has gone. */
-static void end_manager(struct fd_watch *w, uint32_t events, vb_time now)
-{
-	struct issm *s = VB_CONTAINER_OF(w, struct issm, writer);
-
-	if (!(events & (EPOLLERR | EPOLLHUP)))
-		return;
-	close(w->fd);
-	w->fd = -1;
-	set_cap(s, false, now);
-}
-
 /* If somebody reads the file, open it too and set IsSM. That open is another
  * event of inotify, but the next look finds the file open and ends. */
 static void look(struct issm *s, vb_time now)
@@ -60,6 +48,21 @@ static void look(struct issm *s, vb_time now)
 		return;
 	}
 	set_cap(s, true, now);
+}
+
+/* The last reader has gone. Another program may have opened the file since the
+ * event was reported, and inotify's event of that open may have been read while
+ * the file was still open here. So look again. */
+static void end_manager(struct fd_watch *w, uint32_t events, vb_time now)
+{
+	struct issm *s = VB_CONTAINER_OF(w, struct issm, writer);
+
+	if (!(events & (EPOLLERR | EPOLLHUP)))
+		return;
+	close(w->fd);
+	w->fd = -1;
+	set_cap(s, false, now);
+	look(s, now);
 }
 
 static void files_opened(struct fd_watch *w, uint32_t events, vb_time now)

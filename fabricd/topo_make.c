@@ -9,6 +9,8 @@
 #define MOST_NUMBERS 6
 
 const char vb_topo_kinds[] =
+	"  empty:PORTS                one switch without hosts; each host that\n"
+	"                             runs programs with --device ib gets one\n"
 	"  switch:HOSTS               one switch with that many hosts\n"
 	"  fat-tree:2:LEAVESxPORTS    leaf and spine switches; half of a leaf's\n"
 	"                             ports lead down to hosts, half up\n"
@@ -76,6 +78,14 @@ static int make_switch(struct maker *m, const unsigned *n)
 		return refuse(m, "switch:HOSTS: HOSTS is 1 to 254");
 	sw = add_switches(m, 1, n[0]);
 	add_hosts(m, sw, 1, n[0]);
+	return m->rc;
+}
+
+static int make_empty(struct maker *m, const unsigned *n)
+{
+	if (n[0] < 1 || n[0] > VB_FAB_PORTS_MAX)
+		return refuse(m, "empty:PORTS: PORTS is 1 to 254");
+	(void)add_switches(m, 1, n[0]);
 	return m->rc;
 }
 
@@ -209,6 +219,7 @@ static const struct {
 	unsigned least, most; /* numbers */
 	int (*make)(struct maker *m, const unsigned *numbers);
 } kinds[] = {
+	{ "empty", 1, 1, make_empty },
 	{ "switch", 1, 1, make_switch },
 	{ "fat-tree", 3, 3, make_fat_tree },
 	{ "torus", 2, 3, make_torus },

@@ -131,6 +131,19 @@ int vb_topo_add(struct vb_topo *t, uint8_t kind, unsigned ports, const char *id,
 	return 0;
 }
 
+/* Nothing was entered behind the last node, so no search passes its place. */
+void vb_topo_drop(struct vb_topo *t)
+{
+	uint32_t at;
+
+	t->count--;
+	at = hash_id(t->nodes[t->count].id) & (t->hash_room - 1);
+	while (t->by_id[at] != t->count)
+		at = (at + 1) & (t->hash_room - 1);
+	t->by_id[at] = NONE;
+	free(t->nodes[t->count].port);
+}
+
 static void link_one(struct vb_topo *t, uint32_t a, unsigned a_port, uint32_t b,
 		     unsigned b_port)
 {

@@ -75,11 +75,14 @@ VB_MUST_CHECK bool vb_topo_write(const struct vb_topo *topo, FILE *to);
 VB_MUST_CHECK int vb_topo_add(struct vb_topo *topo, uint8_t kind,
 			      unsigned ports, const char *id, uint32_t *index,
 			      char error[VB_TOPO_ERROR]);
+/* Remove the node that was added last, which has no links. */
+void vb_topo_drop(struct vb_topo *topo);
 /* Link two ports that have no link. */
 void vb_topo_link(struct vb_topo *topo, uint32_t a, unsigned a_port, uint32_t b,
 		  unsigned b_port);
 /* Give a GUID to each node that has none, and check that there is a node and
- * that all GUIDs differ. 0; -EINVAL; -ENOMEM. */
+ * that all GUIDs differ. Call it again for nodes that are added later. 0;
+ * -EINVAL; -ENOMEM. */
 VB_MUST_CHECK int vb_topo_finish(struct vb_topo *topo,
 				 char error[VB_TOPO_ERROR]);
 

@@ -15,8 +15,14 @@
 struct vb_mgmt;
 
 struct vb_mgmt_ops {
-	/* What vb_fab_send(), vb_fab_set_state() and vb_fab_set_phys() do.
-	 * These functions call none of this header. */
+	/*
+	 * What vb_fab_send(), vb_fab_set_state() and vb_fab_set_phys() do.
+	 * send() calls none of this header. set_state() and set_phys() call
+	 * vb_mgmt_state_changed() before they return, for each port whose state
+	 * changes with that of @port: when a link goes down, for the port at its
+	 * other end. So the caller of set_state() or set_phys() keeps nothing
+	 * across the call that another trap may change.
+	 */
 	int (*send)(void *arg, struct vb_fab_node *node, uint8_t port,
 		    const uint8_t *bytes, size_t len, vb_time now);
 	int (*set_state)(void *arg, struct vb_fab_node *node, uint8_t port,
@@ -41,6 +47,8 @@ void vb_mgmt_destroy(struct vb_mgmt *m);
 
 /* Manage @node from now on, whose field mgmt this uses. 0 or -ENOMEM. */
 VB_MUST_CHECK int vb_mgmt_add(struct vb_mgmt *m, struct vb_fab_node *node);
+/* Manage @node, which has heard and sent nothing, no longer. */
+void vb_mgmt_remove(struct vb_mgmt *m, struct vb_fab_node *node);
 
 /* The fabric calls on_local() (fabric/net.h) for a frame at @node. False: the
  * frame is for another queue pair, or none, and nothing has happened. */

@@ -142,6 +142,17 @@ int vb_mgmt_add(struct vb_mgmt *m, struct vb_fab_node *node)
 	return 0;
 }
 
+void vb_mgmt_remove(struct vb_mgmt *m, struct vb_fab_node *node)
+{
+	struct mgmt_node **at = &m->nodes, *n = node->mgmt;
+
+	while (*at != n)
+		at = &(*at)->next;
+	*at = n->next;
+	node->mgmt = NULL;
+	free_node(n);
+}
+
 struct vb_agents *vb_mgmt_agents(struct vb_mgmt *m, struct vb_fab_node *node,
 				 uint8_t port)
 {

@@ -14,12 +14,13 @@
 
 #include "base/defs.h"
 
-#define VB_UMAD_MAGIC  0x756d4101u /* the last byte is the version */
+#define VB_UMAD_MAGIC  0x756d4102u /* the last byte is the version */
 #define VB_UMAD_NAME   65
 #define VB_UMAD_INLINE 32768 /* longer data come in a memfd */
 #define VB_UMAD_MOST   (32u << 20)
 #define VB_UMAD_TEXT   400
 #define VB_UMAD_PKEYS  256
+#define VB_UMAD_GUIDS  32
 #define VB_UMAD_PATH   256
 
 enum vb_umad_kind {
@@ -45,11 +46,36 @@ struct vb_umad_where {
 	uint8_t port;
 };
 
+/* A port's counters, in the order in which /sys names them. */
+enum vb_umad_count {
+	UMAD_COUNT_SYMBOL_ERROR,
+	UMAD_COUNT_LINK_ERROR_RECOVERY,
+	UMAD_COUNT_LINK_DOWNED,
+	UMAD_COUNT_PORT_RCV_ERRORS,
+	UMAD_COUNT_PORT_RCV_REMOTE_PHYSICAL_ERRORS,
+	UMAD_COUNT_PORT_RCV_SWITCH_RELAY_ERRORS,
+	UMAD_COUNT_PORT_XMIT_DISCARDS,
+	UMAD_COUNT_PORT_XMIT_CONSTRAINT_ERRORS,
+	UMAD_COUNT_PORT_RCV_CONSTRAINT_ERRORS,
+	UMAD_COUNT_LOCAL_LINK_INTEGRITY_ERRORS,
+	UMAD_COUNT_EXCESSIVE_BUFFER_OVERRUN_ERRORS,
+	UMAD_COUNT_VL15_DROPPED,
+	UMAD_COUNT_PORT_XMIT_WAIT,
+	UMAD_COUNT_PORT_XMIT_DATA,
+	UMAD_COUNT_PORT_RCV_DATA,
+	UMAD_COUNT_PORT_XMIT_PACKETS,
+	UMAD_COUNT_PORT_RCV_PACKETS,
+	UMAD_COUNT_MULTICAST_XMIT_PACKETS,
+	UMAD_COUNT_MULTICAST_RCV_PACKETS,
+	VB_UMAD_COUNTS
+};
+
 struct vb_umad_info {
 	struct vb_umad_head head;
 	uint8_t kind, ports; /* of the node: NodeInfo's type */
 	uint64_t guid, sys_guid;
 	uint32_t vendor_id, device_id, revision;
+	char desc[VB_UMAD_NAME]; /* NodeDescription, and a NUL */
 	/* of the port, if the node has it (@has_port) */
 	uint8_t has_port;
 	uint8_t state, phys, lmc, sm_sl;
@@ -58,6 +84,9 @@ struct vb_umad_info {
 	uint32_t cap_mask;
 	uint64_t gid_prefix, port_guid;
 	uint16_t pkey[VB_UMAD_PKEYS];
+	uint8_t guids; /* entries of the GUID table */
+	uint64_t guid_table[VB_UMAD_GUIDS];
+	uint64_t count[VB_UMAD_COUNTS];
 	char issm[VB_UMAD_PATH]; /* open it to be a subnet manager */
 };
 

@@ -111,7 +111,7 @@ UMAD_EXPORT int umad_get_pkey(void *umad)
 
 static int register_agent(int fd, const struct vb_umad_wish *wish)
 {
-	int rc = umad_call(fd, wish, sizeof(*wish));
+	int rc = vb_fabric_call(fd, wish, sizeof(*wish));
 
 	if (rc < 0)
 		UMAD_SAY("cannot register an agent of class %#x: %s\n",
@@ -190,7 +190,7 @@ UMAD_EXPORT int umad_unregister(int portid, int agentid)
 		.agent = (uint32_t)agentid,
 	};
 
-	return umad_call(portid, &u, sizeof(u));
+	return vb_fabric_call(portid, &u, sizeof(u));
 }
 
 UMAD_EXPORT int umad_close_port(int portid)
@@ -260,7 +260,7 @@ static int send_short(int fd, struct vb_umad_mad *m, const void *data,
 /* 0 or -errno; -ETIMEDOUT: the fabric did not read for 10 s. */
 static int send_in_time(int fd, struct vb_umad_mad *m, const void *data)
 {
-	vb_time due = umad_due();
+	vb_time due = vb_fabric_due();
 	size_t len = m->head.length;
 	int rc;
 
@@ -269,7 +269,7 @@ static int send_in_time(int fd, struct vb_umad_mad *m, const void *data)
 					  : send_short(fd, m, data, len);
 		if (rc != -EAGAIN)
 			return rc;
-		rc = umad_wait(fd, POLLOUT, due);
+		rc = vb_fabric_wait(fd, POLLOUT, due);
 	} while (!rc);
 	return rc;
 }

@@ -11,7 +11,7 @@ import socket
 import struct
 import sys
 
-MAGIC = 0x756d4101
+MAGIC = 0x756d4102
 random.seed(1)
 
 

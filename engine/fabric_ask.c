@@ -1,99 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which adapters there are, and how to reach their fabric. */
+/* The client's side of a fabric's socket. */
+#include "engine/fabric_ask.h"
+
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fdmail.h"
-#include "engine/fabric_path.h"
-#include "front/umad/umad.h"
 
-#define DEVICES	    "VERBENA_DEVICES"
-#define PREFIX	    "ib:"
 #define ANSWER_TIME (10 * VB_SEC)
 
-/* --- places --- */
-
-/* Parse @spec, @len characters: FABRIC/NODE or NODE. False: it is neither. */
-static bool parse_place(const char *spec, size_t len, struct umad_place *place)
-{
-	const char *slash = memchr(spec, '/', len);
-	size_t fabric = slash ? (size_t)(slash - spec) : 0;
-	const char *node = slash ? slash + 1 : spec;
-	size_t rest = len - (size_t)(node - spec);
-
-	if (rest == 0 || rest >= sizeof(place->node) ||
-	    fabric >= sizeof(place->fabric) || (slash && fabric == 0))
-		return false;
-	snprintf(place->fabric, sizeof(place->fabric), "%.*s",
-		 slash ? (int)fabric : (int)strlen(VB_FABRIC_DEFAULT),
-		 slash ? spec : VB_FABRIC_DEFAULT);
-	snprintf(place->node, sizeof(place->node), "%.*s", (int)rest, node);
-	return true;
-}
-
-/* Find place @index of the list. False: *@count is how many there are. */
-static bool walk(unsigned index, struct umad_place *place, unsigned *count)
-{
-	const char *s = getenv(DEVICES);
-	struct umad_place ignored;
-
-	*count = 0;
-	while (s && *s) {
-		size_t len = strcspn(s, ",");
-
-		if (strncmp(s, PREFIX, strlen(PREFIX)) == 0 &&
-		    parse_place(s + strlen(PREFIX), len - strlen(PREFIX),
-				*count == index ? place : &ignored) &&
-		    (*count)++ == index)
-			return true;
-		s += len + (s[len] == ',');
-	}
-	return false;
-}
-
-unsigned umad_places(void)
-{
-	struct umad_place ignored;
-	unsigned count;
-
-	(void)walk(UINT_MAX, &ignored, &count);
-	return VB_MIN(count, (unsigned)UMAD_MAX_DEVICES);
-}
-
-bool umad_place(unsigned index, struct umad_place *place)
-{
-	unsigned count;
-
-	return walk(index, place, &count);
-}
-
-int umad_place_index(const char *name)
-{
-	unsigned long index;
-	char *end;
-
-	if (!name)
-		return umad_places() ? 0 : -1;
-	if (strncmp(name, "ib", 2) != 0 || name[2] < '0' || name[2] > '9')
-		return -1;
-	index = strtoul(name + 2, &end, 10);
-	return *end || index >= umad_places() ? -1 : (int)index;
-}
-
-/* --- connections --- */
-
-vb_time umad_due(void)
+vb_time vb_fabric_due(void)
 {
 	return vb_clock_read() + ANSWER_TIME;
 }
 
-int umad_wait(int fd, short events, vb_time due)
+int vb_fabric_wait(int fd, short events, vb_time due)
 {
 	struct pollfd p = { .fd = fd, .events = events };
 
@@ -123,7 +48,7 @@ static int post(int fd, const void *bytes, size_t len, const int *with,
 				    MSG_DONTWAIT);
 		if (rc != -EAGAIN)
 			return rc;
-		rc = umad_wait(fd, POLLOUT, due);
+		rc = vb_fabric_wait(fd, POLLOUT, due);
 	} while (!rc);
 	return rc;
 }
@@ -133,7 +58,7 @@ static int post(int fd, const void *bytes, size_t len, const int *with,
 static ssize_t receive(int fd, void *bytes, size_t room, vb_time due)
 {
 	for (;;) {
-		int rc = umad_wait(fd, POLLIN, due);
+		int rc = vb_fabric_wait(fd, POLLIN, due);
 		ssize_t n;
 
 		if (rc)
@@ -146,7 +71,8 @@ static ssize_t receive(int fd, void *bytes, size_t room, vb_time due)
 	}
 }
 
-int umad_connect(const struct umad_place *place)
+/* A descriptor that the caller closes, or -errno. */
+static int connect_to(const struct vb_fabric_place *place)
 {
 	int fd = vb_fabric_connect(place->fabric);
 	uid_t uid;
@@ -157,7 +83,7 @@ int umad_connect(const struct umad_place *place)
 	return -EPERM;
 }
 
-static struct vb_umad_where where(const struct umad_place *place,
+static struct vb_umad_where where(const struct vb_fabric_place *place,
 				  enum vb_umad_kind kind, unsigned port)
 {
 	struct vb_umad_where w = {
@@ -174,7 +100,7 @@ static struct vb_umad_where where(const struct umad_place *place,
 static int ask(int fd, const struct vb_umad_where *w, void *answer, size_t room)
 {
 	struct vb_umad_head *head = answer;
-	vb_time due = umad_due();
+	vb_time due = vb_fabric_due();
 	int rc = post(fd, w, sizeof(*w), NULL, due);
 	ssize_t n;
 
@@ -190,11 +116,11 @@ static int ask(int fd, const struct vb_umad_where *w, void *answer, size_t room)
 	return (size_t)n == room ? 0 : -EPROTO;
 }
 
-int umad_ask(const struct umad_place *place, unsigned port,
+int vb_fabric_ask(const struct vb_fabric_place *place, unsigned port,
 	     struct vb_umad_info *info)
 {
 	struct vb_umad_where w = where(place, UMAD_QUERY, port);
-	int fd = umad_connect(place), rc;
+	int fd = connect_to(place), rc;
 
 	if (fd < 0)
 		return fd;
@@ -203,10 +129,10 @@ int umad_ask(const struct umad_place *place, unsigned port,
 	return rc;
 }
 
-int umad_attach(const struct umad_place *place, unsigned port)
+int vb_fabric_attach(const struct vb_fabric_place *place, unsigned port)
 {
 	struct vb_umad_where w = where(place, UMAD_ATTACH, port);
-	int fd = umad_connect(place), rc;
+	int fd = connect_to(place), rc;
 	struct vb_umad_head answer;
 
 	if (fd < 0)
@@ -218,9 +144,9 @@ int umad_attach(const struct umad_place *place, unsigned port)
 	return rc;
 }
 
-int umad_call(int fd, const void *bytes, size_t len)
+int vb_fabric_call(int fd, const void *bytes, size_t len)
 {
-	vb_time due = umad_due();
+	vb_time due = vb_fabric_due();
 	struct vb_umad_head head;
 	int pair[2], rc;
 	ssize_t n;

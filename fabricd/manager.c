@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The subnet manager that a fabric starts by itself: opensm, in a switch if
+ * there is one. It runs by `verbena run`, as a user would start it, with
+ * caches, configuration and log of its own. The kernel ends it when this
+ * process dies.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "fabricd/fabricd_priv.h"
+#include "fabricd/topology_priv.h"
+
+#define PROGRAM	    "opensm"
+#define FILES	    "sm" /* directory of caches and configuration */
+#define LIVED	    (60 * VB_SEC) /* long enough to forget earlier deaths */
+#define DEATHS_MOST 5
+#define FIRST_PAUSE (200 * VB_MSEC) /* before it starts again; then doubled */
+
+struct fd_manager {
+	struct fd_watch watch; /* a pidfd; -1: it does not run */
+	struct fd_later again;
+	struct vb_fabricd *f;
+	pid_t pid;
+	vb_time started;
+	unsigned deaths; /* in quick succession */
+	bool stopping;	 /* this process has asked it to end */
+	char self[PATH_MAX], opensm[PATH_MAX], place[256];
+	char files[PATH_MAX], config[PATH_MAX], log[PATH_MAX];
+};
+
+/* What differs from opensm's own defaults, which are meant for a network whose
+ * subnet manager is to disturb nobody: here a line in the log is to be read at
+ * once, and another subnet manager takes over within seconds. */
+static const char config_text[] = "force_log_flush TRUE\n"
+				  "log_max_size 8\n" /* MB */
+				  "sweep_interval 5\n"
+				  "sminfo_polling_timeout 500\n"
+				  "polling_retry_number 2\n"
+				  "transaction_timeout 500\n";
+
+/* --- finding the program --- */
+
+static bool find_in(const char *directories, char path[PATH_MAX])
+{
+	for (const char *d = directories; d && *d;) {
+		size_t len = strcspn(d, ":");
+		int n = snprintf(path, PATH_MAX, "%.*s/" PROGRAM, (int)len, d);
+
+		if (len && n < PATH_MAX && access(path, X_OK) == 0)
+			return true;
+		d += len + (d[len] == ':');
+	}
+	return false;
+}
+
+bool vb_fabricd_find_opensm(char path[PATH_MAX])
+{
+	/* Debian has it in /usr/sbin, where an ordinary user does not look. */
+	return find_in(getenv("PATH"), path) ||
+	       find_in("/usr/local/sbin:/usr/sbin:/sbin", path);
+}
+
+/* The first switch, or else the first adapter, whose id can stand in a list of
+ * places. NULL: none. */
+static const struct vb_topo_node *choose_node(const struct vb_topo *t)
+{
+	const struct vb_topo_node *found = NULL;
+
+	for (uint32_t i = 0; i < t->count; i++) {
+		const struct vb_topo_node *n = &t->nodes[i];
+
+		if (strchr(n->id, ',') || n->kind == FAB_ROUTER)
+			continue;
+		if (n->kind == FAB_SWITCH)
+			return n;
+		found = found ? found : n;
+	}
+	return found;
+}
+
+/* --- its files --- */
+
+static int write_config(const struct fd_manager *m)
+{
+	FILE *to = fopen(m->config, "we");
+
+	if (!to)
+		return -errno;
+	fputs(config_text, to);
+	return fclose(to) ? -errno : 0;
+}
+
+/* The log begins anew with the fabric. */
+static int make_files(struct fd_manager *m)
+{
+	const char *dir = m->f->dir;
+	int log;
+
+	if (snprintf(m->files, PATH_MAX, "%s/" FILES, dir) >= PATH_MAX ||
+	    snprintf(m->config, PATH_MAX, "%s/" FILES "/opensm.conf", dir) >=
+		    PATH_MAX ||
+	    snprintf(m->log, PATH_MAX, "%s.log", dir) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	if (mkdir(m->files, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	log = open(m->log, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+		   0600);
+	if (log < 0)
+		return -errno;
+	close(log);
+	return write_config(m);
+}
+
+static void remove_files(const struct fd_manager *m)
+{
+	DIR *d = opendir(m->files);
+	struct dirent *e;
+
+	while (d && (e = readdir(d)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			(void)unlinkat(dirfd(d), e->d_name, 0);
+	if (d)
+		closedir(d);
+	(void)rmdir(m->files);
+}
+
+/* --- the process --- */
+
+/* In the child: become opensm. It is no member of this process's group, since
+ * Ctrl-C is for this process, which ends opensm then. */
+static void become_manager(const struct fd_manager *m, pid_t parent)
+{
+	int log = open(m->log, O_WRONLY | O_APPEND | O_CLOEXEC);
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	sigset_t none;
+
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent)
+		_exit(EXIT_FAILURE);
+	(void)setpgid(0, 0);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (dup2(null, STDIN_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0 ||
+	    dup2(log, STDERR_FILENO) < 0 ||
+	    setenv("OSM_CACHE_DIR", m->files, 1) ||
+	    setenv("OSM_TMP_DIR", m->files, 1))
+		_exit(EXIT_FAILURE);
+	execl(m->self, "verbena", "run", "--device", m->place, "--", m->opensm,
+	      "-F", m->config, "-f", m->log, (char *)NULL);
+	_exit(EXIT_FAILURE);
+}
+
+static int start_manager(struct fd_manager *m)
+{
+	pid_t parent = getpid();
+	int rc;
+
+	m->pid = fork();
+	if (m->pid < 0)
+		return -errno;
+	if (m->pid == 0)
+		become_manager(m, parent);
+	m->started = vb_clock_read();
+	m->watch.fd = (int)syscall(SYS_pidfd_open, m->pid, 0);
+	rc = m->watch.fd < 0 ? -errno
+			     : vb_fabricd_watch(m->f, &m->watch, EPOLLIN, false);
+	if (rc) {
+		kill(m->pid, SIGKILL);
+		(void)waitpid(m->pid, NULL, 0);
+		m->pid = 0;
+	}
+	return rc;
+}
+
+static void give_up(struct fd_manager *m, const char *why)
+{
+	vb_log(LOG_ERROR,
+	       "fabric: %s: the fabric goes on without a subnet manager; its "
+	       "log is %s",
+	       why, m->log);
+}
+
+static void start_again(struct fd_later *l, vb_time now)
+{
+	struct fd_manager *m = VB_CONTAINER_OF(l, struct fd_manager, again);
+	int rc = start_manager(m);
+
+	if (rc)
+		give_up(m, strerror(-rc));
+}
+
+static void say_end(const struct fd_manager *m, int status)
+{
+	if (WIFSIGNALED(status))
+		vb_log(LOG_WARN,
+		       "fabric: " PROGRAM " was ended by signal %d; its log is "
+		       "%s",
+		       WTERMSIG(status), m->log);
+	else
+		vb_log(LOG_WARN,
+		       "fabric: " PROGRAM " ended with status %d; its log is %s",
+		       WEXITSTATUS(status), m->log);
+}
+
+static void manager_ended(struct fd_watch *w, uint32_t events, vb_time now)
+{
+	struct fd_manager *m = VB_CONTAINER_OF(w, struct fd_manager, watch);
+	int status;
+
+	if (waitpid(m->pid, &status, WNOHANG) <= 0)
+		return;
+	close(w->fd);
+	w->fd = -1;
+	m->pid = 0;
+	if (m->stopping) {
+		m->f->ended = true;
+		return;
+	}
+	say_end(m, status);
+	m->deaths = now - m->started > LIVED ? 1 : m->deaths + 1;
+	if (m->deaths > DEATHS_MOST)
+		give_up(m, PROGRAM " ended again and again");
+	else
+		vb_fabricd_later(m->f, &m->again,
+				 now + (FIRST_PAUSE << (m->deaths - 1)));
+}
+
+/* --- what the process asks for --- */
+
+bool vb_fabricd_is_managed(const struct vb_fabricd *f)
+{
+	return f->manager && f->manager->deaths <= DEATHS_MOST;
+}
+
+bool vb_fabricd_is_manager(const struct vb_fabricd *f, pid_t pid)
+{
+	return f->manager && pid > 0 && f->manager->pid == pid;
+}
+
+bool vb_fabricd_stop_manager(struct vb_fabricd *f)
+{
+	struct fd_manager *m = f->manager;
+
+	if (!m)
+		return false;
+	m->stopping = true;
+	vb_fabricd_never(f, &m->again);
+	return m->pid > 0 && kill(m->pid, SIGTERM) == 0;
+}
+
+void vb_fabricd_end_manager(struct vb_fabricd *f)
+{
+	struct fd_manager *m = f->manager;
+
+	if (!m)
+		return;
+	f->manager = NULL;
+	vb_fabricd_never(f, &m->again);
+	if (m->pid > 0) {
+		kill(m->pid, SIGKILL);
+		(void)waitpid(m->pid, NULL, 0);
+	}
+	if (m->watch.fd >= 0)
+		close(m->watch.fd);
+	remove_files(m);
+	free(m);
+}
+
+static int fill_manager(struct fd_manager *m, const char *self,
+			const char *opensm, char *error)
+{
+	const struct vb_topo_node *n = choose_node(m->f->topo);
+	int rc;
+
+	if (!n)
+		return vb_topo_fail(error, "no node can have a subnet manager");
+	snprintf(m->self, PATH_MAX, "%s", self);
+	snprintf(m->opensm, PATH_MAX, "%s", opensm);
+	snprintf(m->place, sizeof(m->place), "ib:%s/%s", m->f->name, n->id);
+	rc = make_files(m);
+	if (!rc)
+		rc = start_manager(m);
+	return rc ? vb_topo_fail(error, "cannot start %.300s: %s", opensm,
+				 strerror(-rc))
+		  : 0;
+}
+
+int vb_fabricd_manage(struct vb_fabricd *f, const char *self,
+		      const char *opensm, char log[PATH_MAX],
+		      char error[VB_TOPO_ERROR])
+{
+	struct fd_manager *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return vb_topo_fail(error, "no memory");
+	m->f = f;
+	m->watch.fd = -1;
+	m->watch.ready = manager_ended;
+	vb_fabricd_later_init(&m->again, start_again);
+	f->manager = m;
+	if (fill_manager(m, self, opensm, error)) {
+		vb_fabricd_end_manager(f);
+		return -EINVAL;
+	}
+	snprintf(log, PATH_MAX, "%s", m->log);
+	return 0;
+}
