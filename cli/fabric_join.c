@@ -19,12 +19,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "engine/fabric_place.h"
+#include "engine/fabric_places.h"
 #include "engine/runtime_dir.h"
 #include "fabricd/fabricd.h"
 
 #define OWN	   "ib" /* the spec */
-#define PREFIX	   "ib:"
 #define OWN_MAKE   "empty:64"
 #define OWN_LINGER "10"
 #define TRIES	   5	/* a fabric may end just when it is found */
@@ -67,11 +66,10 @@ static bool refuse_fabric(const char *spec, const char *name)
 static bool check_place(const char *spec)
 {
 	char error[VB_TOPO_ERROR] = "", command[VB_UMAD_NAME + 8];
-	const char *words = spec + strlen(PREFIX);
 	struct vb_fabric_place p;
 	int rc;
 
-	if (!vb_fabric_place_parse(words, strlen(words), &p))
+	if (!vb_fabric_place_get(spec, strlen(spec), &p))
 		return refuse_place(spec, "a place is ib:NODE or "
 					  "ib:FABRIC/NODE, and ib alone is the "
 					  "fabric of your own");
@@ -220,9 +218,9 @@ static bool take_spec(const char *self, const char *spec, char **list)
 	if (strcmp(spec, OWN) == 0) {
 		if (!join_own(self, node))
 			return false;
-		snprintf(place, sizeof(place), PREFIX "%s", node);
+		snprintf(place, sizeof(place), VB_FABRIC_PREFIX "%s", node);
 		spec = place;
-	} else if (strncmp(spec, PREFIX, strlen(PREFIX)) == 0 &&
+	} else if (strncmp(spec, VB_FABRIC_PREFIX, strlen(VB_FABRIC_PREFIX)) == 0 &&
 		   !check_place(spec)) {
 		return false;
 	}

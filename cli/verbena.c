@@ -10,6 +10,7 @@
 
 #include "base/defs.h"
 #include "engine/devices.h"
+#include "engine/fabric_places.h"
 #include "engine/lease.h"
 #include "link/netif.h"
 
@@ -72,6 +73,27 @@ static bool choose(int argc, char **argv, char **which)
 	return optind == argc;
 }
 
+/* Print the adapters that are places in fabrics. Returns how many there are. */
+static unsigned show_places(void)
+{
+	const char *specs = getenv(DEVICES_VARIABLE);
+	struct vb_fabric_place p;
+	struct vb_umad_info info;
+	unsigned count, i;
+
+	for (i = 0; vb_fabric_place_nth(specs, i, &p, &count); i++) {
+		int rc = vb_fabric_query(&p, 0, &info);
+
+		printf("ib%u\n\tnode %s of fabric \"%s\"%s%s\n", i, p.node,
+		       p.fabric, rc ? ": " : "", rc ? strerror(-rc) : "");
+		if (!rc)
+			printf("\tGUID 0x%016jx, %u port%s\n",
+			       (uintmax_t)info.guid, info.ports,
+			       info.ports == 1 ? "" : "s");
+	}
+	return i;
+}
+
 static int show_devices(int argc, char **argv)
 {
 	struct vb_device *devices;
@@ -85,9 +107,10 @@ static int show_devices(int argc, char **argv)
 		free(which);
 		return EXIT_USAGE;
 	}
-	rc = vb_devices_list(which ? which : getenv(DEVICES_VARIABLE), &devices,
-			     &count);
+	if (which && setenv(DEVICES_VARIABLE, which, 1))
+		return cli_fail("devices", "cannot list the devices", -errno);
 	free(which);
+	rc = vb_devices_list(getenv(DEVICES_VARIABLE), &devices, &count);
 	if (rc)
 		return cli_fail("devices", "cannot list the devices", rc);
 	rc = vb_netif_list(&list, &links);
@@ -96,7 +119,7 @@ static int show_devices(int argc, char **argv)
 		return cli_fail("devices", "cannot list the network interfaces",
 				rc);
 	}
-	if (count == 0)
+	if (show_places() == 0 && count == 0)
 		puts("no device: no network interface is up and has an IP "
 		     "address");
 	for (unsigned i = 0; i < count; i++)

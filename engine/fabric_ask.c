@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The client's side of a fabric's socket. */
-#include "engine/fabric_ask.h"
-
+/* Questions to the process of a fabric, and messages with a limit of time. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fdmail.h"
+#include "engine/fabric_path.h"
 
 #define ANSWER_TIME (10 * VB_SEC)
 
@@ -36,10 +34,8 @@ int vb_fabric_wait(int fd, short events, vb_time due)
 	}
 }
 
-/* Send a message, with the descriptor *@with unless that is NULL. 0 or -errno;
- * -ETIMEDOUT: there was no room until @due. */
-static int post(int fd, const void *bytes, size_t len, const int *with,
-		vb_time due)
+int vb_fabric_post(int fd, const void *bytes, size_t len, const int *with,
+		   vb_time due)
 {
 	int rc;
 
@@ -53,26 +49,25 @@ static int post(int fd, const void *bytes, size_t len, const int *with,
 	return rc;
 }
 
-/* One message of at most @room bytes. Its length, or 0 at the end of file, or
- * -errno; -ETIMEDOUT: none came until @due. */
-static ssize_t receive(int fd, void *bytes, size_t room, vb_time due)
+ssize_t vb_fabric_receive(int fd, void *bytes, size_t room, int *fds,
+			  unsigned *count, vb_time due)
 {
+	unsigned want = *count;
+
 	for (;;) {
 		int rc = vb_fabric_wait(fd, POLLIN, due);
 		ssize_t n;
 
 		if (rc)
 			return rc;
-		n = recv(fd, bytes, room, MSG_DONTWAIT);
-		if (n >= 0)
+		*count = want;
+		n = vb_fdmail_recv(fd, bytes, room, fds, count, MSG_DONTWAIT);
+		if (n != -EAGAIN)
 			return n;
-		if (errno != EAGAIN)
-			return -errno;
 	}
 }
 
-/* A descriptor that the caller closes, or -errno. */
-static int connect_to(const struct vb_fabric_place *place)
+int vb_fabric_reach(const struct vb_fabric_place *place)
 {
 	int fd = vb_fabric_connect(place->fabric);
 	uid_t uid;
@@ -83,30 +78,12 @@ static int connect_to(const struct vb_fabric_place *place)
 	return -EPERM;
 }
 
-static struct vb_umad_where where(const struct vb_fabric_place *place,
-				  enum vb_umad_kind kind, unsigned port)
-{
-	struct vb_umad_where w = {
-		.head = { .magic = VB_UMAD_MAGIC, .kind = kind },
-		.port = (uint8_t)port,
-	};
-
-	memcpy(w.node, place->node, sizeof(w.node));
-	return w;
-}
-
-/* Send @w and read the answer: @room bytes, or a head alone that has the
- * error. */
-static int ask(int fd, const struct vb_umad_where *w, void *answer, size_t room)
+static int read_answer(int fd, void *answer, size_t room, int *fds,
+		       unsigned *count, vb_time due)
 {
 	struct vb_umad_head *head = answer;
-	vb_time due = vb_fabric_due();
-	int rc = post(fd, w, sizeof(*w), NULL, due);
-	ssize_t n;
+	ssize_t n = vb_fabric_receive(fd, answer, room, fds, count, due);
 
-	if (rc)
-		return rc;
-	n = receive(fd, answer, room, due);
 	if (n < 0)
 		return (int)n;
 	if ((size_t)n < sizeof(*head) || head->magic != VB_UMAD_MAGIC)
@@ -116,51 +93,41 @@ static int ask(int fd, const struct vb_umad_where *w, void *answer, size_t room)
 	return (size_t)n == room ? 0 : -EPROTO;
 }
 
-int vb_fabric_ask(const struct vb_fabric_place *place, unsigned port,
-	     struct vb_umad_info *info)
+int vb_fabric_ask(int fd, uint32_t kind, const struct vb_fabric_place *place,
+		  unsigned port, void *answer, size_t room, int *fds,
+		  unsigned *count)
 {
-	struct vb_umad_where w = where(place, UMAD_QUERY, port);
-	int fd = connect_to(place), rc;
-
-	if (fd < 0)
-		return fd;
-	rc = ask(fd, &w, info, sizeof(*info));
-	close(fd);
-	return rc;
-}
-
-int vb_fabric_attach(const struct vb_fabric_place *place, unsigned port)
-{
-	struct vb_umad_where w = where(place, UMAD_ATTACH, port);
-	int fd = connect_to(place), rc;
-	struct vb_umad_head answer;
-
-	if (fd < 0)
-		return fd;
-	rc = ask(fd, &w, &answer, sizeof(answer));
-	if (!rc)
-		return fd;
-	close(fd);
-	return rc;
-}
-
-int vb_fabric_call(int fd, const void *bytes, size_t len)
-{
+	struct vb_umad_where w = {
+		.head = { .magic = VB_UMAD_MAGIC, .kind = kind },
+		.port = (uint8_t)port,
+	};
 	vb_time due = vb_fabric_due();
-	struct vb_umad_head head;
-	int pair[2], rc;
-	ssize_t n;
+	int rc;
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	rc = post(fd, bytes, len, &pair[1], due);
-	close(pair[1]);
-	if (!rc) {
-		n = receive(pair[0], &head, sizeof(head), due);
-		rc = n == sizeof(head) ? head.result
-		     : n < 0	       ? (int)n
-				       : -ECONNRESET;
+	memcpy(w.node, place->node, sizeof(w.node));
+	rc = vb_fabric_post(fd, &w, sizeof(w), NULL, due);
+	if (rc) {
+		*count = 0;
+		return rc;
 	}
-	close(pair[0]);
+	rc = read_answer(fd, answer, room, fds, count, due);
+	if (rc) {
+		vb_fdmail_close(fds, *count);
+		*count = 0;
+	}
+	return rc;
+}
+
+int vb_fabric_query(const struct vb_fabric_place *place, unsigned port,
+		    struct vb_umad_info *info)
+{
+	int fd = vb_fabric_reach(place), rc;
+	unsigned none = 0;
+
+	if (fd < 0)
+		return fd;
+	rc = vb_fabric_ask(fd, UMAD_QUERY, place, port, info, sizeof(*info),
+			   NULL, &none);
+	close(fd);
 	return rc;
 }

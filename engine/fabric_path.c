@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -25,7 +24,6 @@
 #include "engine/runtime_dir.h"
 
 #define SOCKET		"socket"
-#define PREFIX		"fabric-"
 #define BACKLOG		128
 #define CONNECT_SECONDS 10
 
@@ -61,7 +59,7 @@ static int open_directory(const char *name, bool make, char path[PATH_MAX])
 	at = vb_runtime_dir_open(base);
 	if (at < 0)
 		return at;
-	snprintf(leaf, sizeof(leaf), PREFIX "%s", name);
+	snprintf(leaf, sizeof(leaf), "fabric-%s", name);
 	if (make && mkdirat(at, leaf, 0700) < 0 && errno != EEXIST) {
 		fd = -errno;
 	} else {
@@ -163,43 +161,28 @@ int vb_fabric_connect(const char *name)
 	return rc;
 }
 
-/* A directory that a killed fabric has left does not count. */
-static bool runs(const char *name)
+bool vb_fabric_place_get(const char *spec, size_t len,
+			 struct vb_fabric_place *place)
 {
-	int fd = vb_fabric_connect(name);
+	const size_t prefix = strlen(VB_FABRIC_PREFIX);
+	const char *slash, *node;
+	size_t fabric, rest;
 
-	if (fd >= 0)
-		close(fd);
-	return fd >= 0;
-}
-
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(a, b);
-}
-
-unsigned vb_fabric_list(char names[][VB_FABRIC_NAME + 1], unsigned most)
-{
-	char base[PATH_MAX];
-	int at = vb_runtime_dir_open(base);
-	DIR *d = at < 0 ? NULL : vb_runtime_dir_list(at, ".");
-	unsigned count = 0;
-	struct dirent *e;
-
-	while (d && (e = readdir(d))) {
-		const char *name = e->d_name + strlen(PREFIX);
-
-		if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) != 0 ||
-		    !vb_fabric_name_good(name) || !runs(name))
-			continue;
-		if (count < most)
-			snprintf(names[count], sizeof(*names), "%s", name);
-		count++;
-	}
-	if (d)
-		closedir(d);
-	if (at >= 0)
-		close(at);
-	qsort(names, VB_MIN(count, most), sizeof(*names), compare_names);
-	return count;
+	if (len < prefix || strncmp(spec, VB_FABRIC_PREFIX, prefix) != 0)
+		return false;
+	spec += prefix;
+	len -= prefix;
+	slash = memchr(spec, '/', len);
+	fabric = slash ? (size_t)(slash - spec) : 0;
+	node = slash ? slash + 1 : spec;
+	rest = len - (size_t)(node - spec);
+	if (rest == 0 || rest >= sizeof(place->node) ||
+	    fabric >= sizeof(place->fabric) || (slash && fabric == 0))
+		return false;
+	snprintf(place->fabric, sizeof(place->fabric), "%.*s",
+		 slash ? (int)fabric : (int)strlen(VB_FABRIC_DEFAULT),
+		 slash ? spec : VB_FABRIC_DEFAULT);
+	memset(place->node, 0, sizeof(place->node));
+	memcpy(place->node, node, rest);
+	return true;
 }

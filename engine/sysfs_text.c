@@ -12,7 +12,10 @@
 #include "core/adapter.h"
 #include "core/port.h"
 #include "engine/devices.h"
+#include "engine/fabric_places.h"
 #include "engine/port_update.h"
+#include "engine/sysfs_fabric.h"
+#include "engine/sysfs_text_priv.h"
 #include "link/netif.h"
 
 #ifndef VB_VERSION
@@ -20,7 +23,6 @@
 #endif
 
 #define CLASS	"sys/class"
-#define DEVICES "sys/devices/virtual/verbena"
 #define BUS	"sys/bus/verbena"
 /* The environment variable that chooses devices: @specs of
  * vb_devices_list(). */
@@ -64,9 +66,8 @@ struct page {
 	char at[192];	 /* infiniband/NAME */
 };
 
-VB_PRINTF(3, 4)
-static void eng_sysfs_text_put(FILE *f, const char *directory,
-			       const char *format, ...)
+void eng_sysfs_text_put(FILE *f, const char *directory, const char *format,
+			...)
 {
 	va_list ap;
 
@@ -162,61 +163,60 @@ static void put_netdev(struct page *g)
 
 /* Write the processors as the kernel prints bitmaps: 32 bits a group, the
  * highest first. */
-static void put_processors(struct page *g)
+static void put_processors(FILE *f, const char *parent)
 {
 	long count = sysconf(_SC_NPROCESSORS_CONF);
 	unsigned last = count > 1 ? (unsigned)count - 1 : 0;
 
-	fprintf(g->f, "%s/local_cpus\t%x", g->parent,
+	fprintf(f, "%s/local_cpus\t%x", parent,
 		0xffffffffu >> (31 - last % 32));
 	for (unsigned i = 0; i < last / 32; i++)
-		fprintf(g->f, ",ffffffff");
-	fputc('\n', g->f);
-	eng_sysfs_text_put(g->f, g->parent,
+		fprintf(f, ",ffffffff");
+	fputc('\n', f);
+	eng_sysfs_text_put(f, parent,
 			   last ? "local_cpulist\t0-%u" : "local_cpulist\t%u",
 			   last);
 }
 
 /* Describe the parent device, which Linux would show on a bus. */
-static void put_parent(struct page *g)
+void eng_sysfs_text_parent(FILE *f, const char *parent, const char *name)
 {
-	const char *name = g->device->name;
-
-	eng_sysfs_text_put(g->f, g->parent,
+	eng_sysfs_text_put(f, parent,
 			   "driver" SYSFS_TEXT_LINK
 			   "../../../../bus/verbena/drivers/verbena");
-	eng_sysfs_text_put(g->f, g->parent,
+	eng_sysfs_text_put(f, parent,
 			   "subsystem" SYSFS_TEXT_LINK
 			   "../../../../bus/verbena");
-	eng_sysfs_text_put(g->f, g->parent, "uevent\tDRIVER=verbena");
-	eng_sysfs_text_put(g->f, g->parent, "numa_node\t-1");
-	put_processors(g);
-	eng_sysfs_text_put(g->f, BUS,
+	eng_sysfs_text_put(f, parent, "uevent\tDRIVER=verbena");
+	eng_sysfs_text_put(f, parent, "numa_node\t-1");
+	put_processors(f, parent);
+	eng_sysfs_text_put(f, BUS,
 			   "devices/%s" SYSFS_TEXT_LINK
 			   "../../../devices/virtual/verbena/%s",
 			   name, name);
-	eng_sysfs_text_put(g->f, BUS,
+	eng_sysfs_text_put(f, BUS,
 			   "drivers/verbena/%s" SYSFS_TEXT_LINK
 			   "../../../../devices/virtual/verbena/%s",
 			   name, name);
 }
 
 /* Write what each class directory has, for @name in @class. */
-static void put_class(struct page *g, const char *class, const char *name)
+void eng_sysfs_text_class(FILE *f, const char *parent, const char *name,
+			  const char *class, const char *entry)
 {
 	char at[256];
 
-	snprintf(at, sizeof(at), "%s/%s/%s", g->parent, class, name);
-	eng_sysfs_text_put(g->f, at, "device" SYSFS_TEXT_LINK "../../../%s",
-			   g->device->name);
-	eng_sysfs_text_put(g->f, at,
+	snprintf(at, sizeof(at), "%s/%s/%s", parent, class, entry);
+	eng_sysfs_text_put(f, at, "device" SYSFS_TEXT_LINK "../../../%s",
+			   name);
+	eng_sysfs_text_put(f, at,
 			   "subsystem" SYSFS_TEXT_LINK
 			   "../../../../../../class/%s",
 			   class);
-	eng_sysfs_text_put(g->f, CLASS,
+	eng_sysfs_text_put(f, CLASS,
 			   "%s/%s" SYSFS_TEXT_LINK
 			   "../../devices/virtual/verbena/%s/%s/%s",
-			   class, name, g->device->name, class, name);
+			   class, entry, name, class, entry);
 }
 
 /* Write a character device's number: @at is its directory, @name its name in
@@ -250,33 +250,35 @@ static void put_verbs(struct page *g)
 	eng_sysfs_text_put(g->f, at, "abi_version\t%u", VERBS_DRIVER_ABI);
 	put_number(g->f, at, name, MAJOR_IB, FIRST_VERB + number);
 	put_node(g->f, name);
-	put_class(g, "infiniband_verbs", name);
+	eng_sysfs_text_class(g->f, g->parent, g->device->name,
+			     "infiniband_verbs", name);
 }
 
 /* @number counts up from 0, because libibumad does not try high ones. */
-static void put_mad(struct page *g, unsigned number)
+void eng_sysfs_text_mad(FILE *f, const char *parent, const char *device,
+			unsigned number, unsigned port)
 {
 	unsigned first = number < MAX_UMAD ? FIRST_UMAD : MORE_UMADS;
 	char name[32], at[256];
 
 	snprintf(name, sizeof(name), "umad%u", number);
-	snprintf(at, sizeof(at), "%s/infiniband_mad/%s", g->parent, name);
-	eng_sysfs_text_put(g->f, at, "ibdev\t%s", g->device->name);
-	eng_sysfs_text_put(g->f, at, "port\t1");
-	put_number(g->f, at, name, MAJOR_IB, first + number);
-	put_node(g->f, name);
-	put_class(g, "infiniband_mad", name);
+	snprintf(at, sizeof(at), "%s/infiniband_mad/%s", parent, name);
+	eng_sysfs_text_put(f, at, "ibdev\t%s", device);
+	eng_sysfs_text_put(f, at, "port\t%u", port);
+	put_number(f, at, name, MAJOR_IB, first + number);
+	put_node(f, name);
+	eng_sysfs_text_class(f, parent, device, "infiniband_mad", name);
 }
 
 static void put_device(struct page *g)
 {
 	const struct vb_device *d = g->device;
 
-	snprintf(g->parent, sizeof(g->parent), DEVICES "/%s", d->name);
+	snprintf(g->parent, sizeof(g->parent), SYSFS_TEXT_DEVICES "/%s", d->name);
 	snprintf(g->at, sizeof(g->at), "%s/infiniband/%s", g->parent, d->name);
-	put_parent(g);
+	eng_sysfs_text_parent(g->f, g->parent, d->name);
 	put_netdev(g);
-	put_class(g, "infiniband", d->name);
+	eng_sysfs_text_class(g->f, g->parent, d->name, "infiniband", d->name);
 	eng_sysfs_text_put(g->f, g->at, "node_type\t%s", g->kind->node_type);
 	eng_sysfs_text_put(g->f, g->at, "node_desc\t%s", d->name);
 	eng_sysfs_text_put(g->f, g->at, "fw_ver\t%s", VB_VERSION);
@@ -307,7 +309,7 @@ static void eng_sysfs_text_describe(FILE *f, const struct vb_device *d,
 	snprintf(p.netdev, sizeof(p.netdev), "%s", d->netdev);
 	put_device(&page);
 	if (page.kind->has_mads)
-		put_mad(&page, (*umads)++);
+		eng_sysfs_text_mad(f, page.parent, d->name, (*umads)++, 1);
 	vb_port_fini(&p);
 }
 
@@ -338,6 +340,21 @@ static void put_host(FILE *f)
 	put_manager(f);
 }
 
+/* The adapters that are places in fabrics. */
+static void put_places(FILE *f, unsigned *umads)
+{
+	const char *specs = getenv(DEVICES_VARIABLE);
+	struct vb_fabric_place place;
+	unsigned count;
+	char name[16];
+
+	for (unsigned i = 0; vb_fabric_place_nth(specs, i, &place, &count);
+	     i++) {
+		snprintf(name, sizeof(name), "ib%u", i);
+		vb_sysfs_fabric_put(f, name, &place, umads);
+	}
+}
+
 static char *write_down(const struct vb_device *devices, unsigned count,
 			const struct vb_netif *list, unsigned links)
 {
@@ -354,6 +371,7 @@ static char *write_down(const struct vb_device *devices, unsigned count,
 			if (list[k].ifindex == devices[i].ifindex)
 				eng_sysfs_text_describe(f, &devices[i],
 							&list[k], &umads);
+	put_places(f, &umads);
 	if (fclose(f) == 0)
 		return text;
 	free(text);

@@ -70,6 +70,9 @@ static void describe_port(struct vb_fabricd *f, struct vb_fab_node *n,
 	i->lid = p->lid;
 	i->sm_lid = p->sm_lid;
 	i->rate = vb_fabricd_rate(p);
+	i->width = p->width_active;
+	i->speed = p->speed_active;
+	i->speed_ext = p->speed_ext_active;
 	i->cap_mask = p->cap_mask;
 	i->gid_prefix = p->gid_prefix;
 	i->port_guid = p->guid;

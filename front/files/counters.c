@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The files of hw_counters are empty in the tree, since a number written there
- * would be outdated. A program that opens one by its full path gets a memory
- * file with the counter's value at that moment. */
+ * would be outdated; and those of ports in a fabric have what was true when the
+ * tree was written. A program that opens one by its full path gets a memory
+ * file with the value at that moment. */
 #include "front/files/files.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,6 +15,8 @@
 
 #include "base/file_limit.h"
 #include "engine/counters.h"
+#include "engine/fabric_places.h"
+#include "engine/sysfs_fabric.h"
 
 /* Parse a path relative to the tree's /sys. Returns the counter (enum
  * vb_counter) and its device, or -1. A device appears as a link in its class
@@ -55,28 +59,86 @@ static uint64_t read_counter(int counter, const char *device)
 	return value;
 }
 
-int vb_files_open_counter(const char *path, int flags)
+/* The length of what the file says, which is written to @text; 0: it is no
+ * counter's. */
+static size_t say_counter(const char *inside, char *text, size_t room)
 {
-	char device[64], text[32];
-	const char *inside;
-	int counter, n, fd;
+	char device[64];
+	int counter = counter_of(inside, device);
 
-	if (!path || !strstr(path, "/hw_counters/"))
-		return -1; /* most paths: do not search the environment */
-	inside = vb_files_inside(path, "/sys/");
-	if (!inside || (flags & O_ACCMODE) != O_RDONLY || flags & O_DIRECTORY)
-		return -1;
-	counter = counter_of(inside, device);
 	if (counter < 0)
-		return -1;
-	n = snprintf(text, sizeof(text), "%" PRIu64 "\n",
-		     read_counter(counter, device));
-	fd = memfd_create("hw_counters", flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
-	if (fd >= 0 && vb_file_write(fd, text, (size_t)n, 0) == n)
+		return 0;
+	return (size_t)snprintf(text, room, "%" PRIu64 "\n",
+				read_counter(counter, device));
+}
+
+/* Parse a path relative to the tree's /sys: adapter ib@index, its port, and a
+ * file of the port's directory. */
+static bool parse_port(const char *path, unsigned *index, unsigned *port,
+		       const char **file)
+{
+	static const char *const forms[] = {
+		"class/infiniband/ib%3u/ports/%3u/%n",
+		"devices/virtual/verbena/%*[^/]/infiniband/ib%3u/ports/%3u/%n",
+	};
+
+	for (unsigned f = 0; f < 2; f++) {
+		int end = 0;
+
+		if (sscanf(path, forms[f], index, port, &end) != 2 || !end)
+			continue;
+		*file = path + end;
+		return true;
+	}
+	return false;
+}
+
+/* The same for a port in a fabric, which is asked. */
+static size_t say_port(const char *inside, char *text, size_t room)
+{
+	unsigned index, port, count;
+	struct vb_fabric_place place;
+	struct vb_umad_info info;
+	const char *file;
+
+	if (!parse_port(inside, &index, &port, &file) ||
+	    !vb_fabric_place_nth(getenv("VERBENA_DEVICES"), index, &place,
+				 &count) ||
+	    vb_fabric_query(&place, port, &info) || !info.has_port)
+		return 0;
+	return vb_sysfs_fabric_value(&info, file, text, room);
+}
+
+/* A memory file with @text. -1: none. */
+static int open_text(const char *text, size_t len, int flags)
+{
+	int fd = memfd_create("sysfs", flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
+
+	if (fd >= 0 && vb_file_write(fd, text, len, 0) == (ssize_t)len)
 		return fd;
 	if (fd >= 0)
 		close(fd);
 	return -1;
+}
+
+int vb_files_open_counter(const char *path, int flags)
+{
+	int error = errno, fd;
+	const char *inside;
+	char text[128];
+	size_t len;
+
+	if (!path || !strstr(path, "/ports/"))
+		return -1; /* most paths: do not search the environment */
+	inside = vb_files_inside(path, "/sys/");
+	if (!inside || (flags & O_ACCMODE) != O_RDONLY || flags & O_DIRECTORY)
+		return -1;
+	len = say_counter(inside, text, sizeof(text));
+	if (!len)
+		len = say_port(inside, text, sizeof(text));
+	fd = len ? open_text(text, len, flags) : -1;
+	errno = error;
+	return fd;
 }
 
 FILE *vb_files_fopen_counter(const char *path, const char *mode)

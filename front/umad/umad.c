@@ -38,7 +38,7 @@ static void name_adapter(unsigned index, char name[UMAD_CA_NAME_LEN])
 
 UMAD_EXPORT int umad_get_cas_names(char cas[][UMAD_CA_NAME_LEN], int max)
 {
-	unsigned count = vb_fabric_places();
+	unsigned count = umad_places();
 
 	for (unsigned i = 0; i < count && max > 0 && i < (unsigned)max; i++)
 		name_adapter(i, cas[i]);
@@ -82,7 +82,7 @@ static int get_port(unsigned index, const struct vb_fabric_place *place,
 		    unsigned number, umad_port_t *port)
 {
 	struct vb_umad_info info;
-	int rc = vb_fabric_ask(place, number, &info);
+	int rc = vb_fabric_query(place, number, &info);
 
 	if (rc)
 		return rc;
@@ -106,13 +106,13 @@ static int choose_port(const struct vb_fabric_place *place, unsigned *number)
 {
 	struct vb_umad_info info;
 	unsigned best = 0;
-	int rc = vb_fabric_ask(place, 0, &info);
+	int rc = vb_fabric_query(place, 0, &info);
 
 	*number = 0;
 	if (rc || info.kind == NODE_SWITCH)
 		return rc;
 	for (unsigned p = 1, ports = info.ports; p <= ports; p++) {
-		rc = vb_fabric_ask(place, p, &info);
+		rc = vb_fabric_query(place, p, &info);
 		if (rc)
 			return rc;
 		if (worth(&info) > best) {
@@ -128,9 +128,9 @@ static int choose_port(const struct vb_fabric_place *place, unsigned *number)
 static int resolve(const char *name, int number, unsigned *index,
 		   struct vb_fabric_place *place, unsigned *port)
 {
-	int at = vb_fabric_place_index(name);
+	int at = umad_place_index(name);
 
-	if (at < 0 || !vb_fabric_place((unsigned)at, place))
+	if (at < 0 || !umad_place((unsigned)at, place))
 		return -ENODEV;
 	*index = (unsigned)at;
 	*port = (unsigned)number;
@@ -210,11 +210,11 @@ UMAD_EXPORT int umad_get_ca(const char *ca_name, umad_ca_t *ca)
 {
 	struct vb_fabric_place place;
 	struct vb_umad_info info;
-	int index = vb_fabric_place_index(ca_name), rc;
+	int index = umad_place_index(ca_name), rc;
 
-	if (index < 0 || !vb_fabric_place((unsigned)index, &place))
+	if (index < 0 || !umad_place((unsigned)index, &place))
 		return -ENODEV;
-	rc = vb_fabric_ask(&place, 0, &info);
+	rc = vb_fabric_query(&place, 0, &info);
 	if (rc)
 		return rc;
 	fill_ca(ca, (unsigned)index, &info);
@@ -254,7 +254,7 @@ UMAD_EXPORT int umad_get_issm_path(const char *ca_name, int portnum,
 	int rc = resolve(ca_name, portnum, &index, &place, &number);
 
 	if (!rc)
-		rc = vb_fabric_ask(&place, number, &info);
+		rc = vb_fabric_query(&place, number, &info);
 	if (rc)
 		return rc;
 	if (!info.issm[0])
@@ -279,7 +279,7 @@ UMAD_EXPORT void umad_free_ca_device_list(struct umad_device_node *head)
 UMAD_EXPORT struct umad_device_node *umad_get_ca_device_list(void)
 {
 	struct umad_device_node *head = NULL, **last = &head;
-	unsigned count = vb_fabric_places();
+	unsigned count = umad_places();
 
 	errno = 0;
 	for (unsigned i = 0; i < count; i++) {
@@ -341,7 +341,7 @@ UMAD_EXPORT int umad_open_port(const char *ca_name, int portnum)
 	int rc = resolve(ca_name, portnum, &index, &place, &number);
 
 	if (!rc)
-		rc = vb_fabric_attach(&place, number);
+		rc = umad_attach(&place, number);
 	if (rc < 0)
 		UMAD_SAY("cannot open port %d of %s: %s\n", portnum,
 			 ca_name ? ca_name : "the first adapter",
@@ -375,13 +375,13 @@ static void fill_pair(struct umad_ca_pair *pair, unsigned index, unsigned port)
 int umad_get_smi_gsi_pairs(struct umad_ca_pair cas[], size_t max);
 UMAD_EXPORT int umad_get_smi_gsi_pairs(struct umad_ca_pair cas[], size_t max)
 {
-	unsigned count = vb_fabric_places(), filled = 0;
+	unsigned count = umad_places(), filled = 0;
 
 	for (unsigned i = 0; i < count && filled < max; i++) {
 		struct vb_fabric_place place;
 		unsigned port;
 
-		if (vb_fabric_place(i, &place) && choose_port(&place, &port) == 0)
+		if (umad_place(i, &place) && choose_port(&place, &port) == 0)
 			fill_pair(&cas[filled++], i, port);
 	}
 	return (int)filled;

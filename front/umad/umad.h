@@ -12,9 +12,25 @@
 #include <infiniband/umad.h>
 #include <infiniband/umad_str.h>
 
-#include "engine/fabric_ask.h"
+#include "engine/fabric_path.h"
+#include "wire/umad_ipc.h"
 
 #define UMAD_EXPORT __attribute__((visibility("default")))
+
+/* Returns how many adapters VERBENA_DEVICES names. */
+unsigned umad_places(void);
+/* Writes the place of adapter @index to @place. False: there is none. */
+bool umad_place(unsigned index, struct vb_fabric_place *place);
+/* The index of the adapter that is called @name ("ib0"); NULL: the first. -1:
+ * none. */
+int umad_place_index(const char *name);
+
+/* Connect, and take port @port of the node at @place. Returns a descriptor that
+ * the caller closes, or -errno. */
+int umad_attach(const struct vb_fabric_place *place, unsigned port);
+/* Send @bytes over @fd with a socket for the answer. The answer's result, or
+ * -errno; -ETIMEDOUT: none came. */
+int umad_call(int fd, const void *bytes, size_t len);
 
 /* The level that umad_debug() set. */
 extern int umad_debug_level;

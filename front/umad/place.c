@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which adapters there are, and how to reach their fabric. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "engine/fabric_places.h"
+#include "front/umad/umad.h"
+
+#define DEVICES "VERBENA_DEVICES"
+
+/* --- places --- */
+
+static bool walk(unsigned index, struct vb_fabric_place *place, unsigned *count)
+{
+	return vb_fabric_place_nth(getenv(DEVICES), index, place, count);
+}
+
+unsigned umad_places(void)
+{
+	struct vb_fabric_place ignored;
+	unsigned count;
+
+	(void)walk(UINT_MAX, &ignored, &count);
+	return VB_MIN(count, (unsigned)UMAD_MAX_DEVICES);
+}
+
+bool umad_place(unsigned index, struct vb_fabric_place *place)
+{
+	unsigned count;
+
+	return walk(index, place, &count);
+}
+
+int umad_place_index(const char *name)
+{
+	unsigned long index;
+	char *end;
+
+	if (!name)
+		return umad_places() ? 0 : -1;
+	if (strncmp(name, "ib", 2) != 0 || name[2] < '0' || name[2] > '9')
+		return -1;
+	index = strtoul(name + 2, &end, 10);
+	return *end || index >= umad_places() ? -1 : (int)index;
+}
+
+/* --- connections --- */
+
+int umad_attach(const struct vb_fabric_place *place, unsigned port)
+{
+	struct vb_umad_head answer;
+	int fd = vb_fabric_reach(place), rc;
+	unsigned none = 0;
+
+	if (fd < 0)
+		return fd;
+	rc = vb_fabric_ask(fd, UMAD_ATTACH, place, port, &answer,
+			   sizeof(answer), NULL, &none);
+	if (!rc)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+int umad_call(int fd, const void *bytes, size_t len)
+{
+	vb_time due = vb_fabric_due();
+	struct vb_umad_head head;
+	unsigned none = 0;
+	int pair[2], rc;
+	ssize_t n;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	rc = vb_fabric_post(fd, bytes, len, &pair[1], due);
+	close(pair[1]);
+	if (!rc) {
+		n = vb_fabric_receive(pair[0], &head, sizeof(head), NULL,
+				      &none, due);
+		rc = n == sizeof(head) ? head.result
+		     : n < 0	       ? (int)n
+				       : -ECONNRESET;
+	}
+	close(pair[0]);
+	return rc;
+}
