@@ -107,6 +107,31 @@ static int do_tune(struct command *c)
 	return vb_fab_tune(c->f->net, n, port, &spec, c->now);
 }
 
+/* The data plane looks at these values for each frame. */
+static int do_node(struct command *c)
+{
+	struct vb_fab_node *n = vb_fabricd_node(c->f, c->words[1]);
+	struct vb_topo_node *t;
+	struct vb_topo_spec spec;
+
+	if (!n)
+		return refuse_node(c->f->topo, c->words[1], c->error);
+	t = &c->f->topo->nodes[n->index];
+	spec = t->spec;
+	for (unsigned i = 2; i < c->count; i++) {
+		int rc = vb_topo_node_spec(c->words[i], t->kind, true, &spec,
+					   c->error);
+
+		if (rc)
+			return rc;
+	}
+	t->spec = spec;
+	n->sw.latency_ns = spec.latency_ns ? spec.latency_ns
+					   : n->sw.latency_ns;
+	n->sw.store_and_forward = spec.store_and_forward;
+	return 0;
+}
+
 /* --- show --- */
 
 static const char *state_name(unsigned state)
@@ -253,6 +278,7 @@ static const struct {
 	{ "unlink", 3, 3, do_unlink, "unlink NODE PORT" },
 	{ "link", 3, 3, do_link, "link NODE PORT" },
 	{ "tune", 4, WORDS_MOST, do_tune, "tune NODE PORT PARAMETER=VALUE..." },
+	{ "node", 3, WORDS_MOST, do_node, "node NODE PARAMETER=VALUE..." },
 	{ "show", 1, 2, do_show, "show [json]" },
 	{ "topology", 1, 1, do_topology, "topology" },
 	{ "has", 2, 2, do_has, "has NODE" },

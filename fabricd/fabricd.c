@@ -138,6 +138,14 @@ int vb_fabricd_add_node(struct vb_fabricd *f, const struct vb_topo_node *t)
 		.ports = t->ports,
 		.guid = t->guid,
 		.desc = t->desc,
+		.mtu_cap = t->spec.mtu_cap,
+		.vl_cap = t->spec.vl_cap,
+		.pkeys = t->spec.pkeys,
+		.linear_cap = t->spec.linear_cap,
+		.random_cap = t->spec.random_cap,
+		.mcast_cap = t->spec.mcast_cap,
+		.latency_ns = t->spec.latency_ns,
+		.store_and_forward = t->spec.store_and_forward,
 	};
 	struct vb_fab_node *n = vb_fab_node_create(&spec);
 
@@ -362,13 +370,15 @@ static int serve_until(struct vb_fabricd *f, int stop, vb_time until)
 {
 	struct pollfd fds[] = { { f->epoll, POLLIN, 0 }, { stop, POLLIN, 0 } };
 
-	while (!f->ended) {
+	for (;;) {
 		vb_time now = vb_clock_read();
 		vb_time due = vb_fabricd_fire(f, now);
 		vb_time wait = VB_MIN(run_fabric(f), due);
 		struct timespec t;
 		int n;
 
+		if (f->ended)
+			return 0;
 		if (until != VB_NEVER)
 			wait = VB_MIN(wait, until - VB_MIN(now, until));
 		t = (struct timespec){ (time_t)(wait / VB_SEC),
@@ -381,7 +391,6 @@ static int serve_until(struct vb_fabricd *f, int stop, vb_time until)
 		if (n > 0)
 			serve_descriptors(f);
 	}
-	return 0;
 }
 
 /* The subnet manager, which is asked to end, still wants answers to its MADs

@@ -24,25 +24,19 @@ int vb_topo_fail(char error[VB_TOPO_ERROR], const char *format, ...)
 
 /* --- parameters --- */
 
-struct unit {
-	const char *name;
-	double factor;
-};
-
-static const struct unit times[] = {
+const struct vb_topo_unit vb_topo_times[] = {
 	{ "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { NULL, 0 }
 };
 /* Bits a second, of which eight make a byte. */
-static const struct unit rates[] = { { "", 1. / 8 },
+static const struct vb_topo_unit rates[] = { { "", 1. / 8 },
 				     { "K", 1e3 / 8 },
 				     { "M", 1e6 / 8 },
 				     { "G", 1e9 / 8 },
 				     { NULL, 0 } };
-static const struct unit plain[] = { { "", 1 }, { NULL, 0 } };
+const struct vb_topo_unit vb_topo_plain[] = { { "", 1 }, { NULL, 0 } };
 
-/* A number with one of @units. */
-static bool parse_number(const char *text, const struct unit *units,
-			 double *value)
+bool vb_topo_number(const char *text, const struct vb_topo_unit *units,
+		    double *value)
 {
 	char *end;
 	double v = strtod(text, &end);
@@ -61,7 +55,7 @@ static bool set_delay(struct vb_fab_link_spec *s, const char *text)
 {
 	double v;
 
-	if (!parse_number(text, times, &v) || v > DELAY_MOST)
+	if (!vb_topo_number(text, vb_topo_times, &v) || v > DELAY_MOST)
 		return false;
 	s->delay = (vb_time)v;
 	return true;
@@ -75,7 +69,7 @@ static bool set_rate(struct vb_fab_link_spec *s, const char *text)
 	s->unpaced = strcmp(text, "free") == 0;
 	if (s->unpaced)
 		return true;
-	if (!parse_number(text, rates, &v) || v > 1e12)
+	if (!vb_topo_number(text, rates, &v) || v > 1e12)
 		return false;
 	s->bytes_per_sec = (uint64_t)v;
 	return true;
@@ -85,7 +79,7 @@ static bool set_buffer(struct vb_fab_link_spec *s, const char *text)
 {
 	double v;
 
-	if (!parse_number(text, plain, &v) || v > 1 << 24)
+	if (!vb_topo_number(text, vb_topo_plain, &v) || v > 1 << 24)
 		return false;
 	s->buffer = (uint32_t)v;
 	return true;
@@ -101,7 +95,7 @@ static bool parse_odds(const char *text, uint32_t *odds)
 {
 	double v;
 
-	if (!parse_number(text, plain, &v) || v > 1)
+	if (!vb_topo_number(text, vb_topo_plain, &v) || v > 1)
 		return false;
 	*odds = (uint32_t)(v * ODDS_MOST);
 	return true;
@@ -133,7 +127,7 @@ static bool set_ber(struct vb_fab_link_spec *s, const char *text)
 {
 	double v;
 
-	if (!parse_number(text, plain, &v) || v > 1)
+	if (!vb_topo_number(text, vb_topo_plain, &v) || v > 1)
 		return false;
 	s->corrupt =
 		(uint32_t)(-expm1(BER_BITS * log1p(-fmin(v, 0.5))) * ODDS_MOST);

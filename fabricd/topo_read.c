@@ -26,10 +26,10 @@ struct wanted {
 	const char *file;
 };
 
-/* A line "#! link", kept likewise. */
+/* A line "#! link" or "#! node", kept likewise. */
 struct tuned {
 	char node[VB_TOPO_ID];
-	unsigned port;
+	unsigned port; /* 0: the node itself */
 	char text[256];
 	unsigned line;
 	const char *file;
@@ -267,28 +267,48 @@ static int read_port(struct parser *p, const char *s)
 	return 0;
 }
 
-/* #! link "Switch1"[5] delay=50us */
+static bool begins_with(const char *s, const char *word)
+{
+	size_t len = strlen(word);
+
+	return strncmp(s, word, len) == 0 && strchr(WHITE, s[len]);
+}
+
+/* What it says is checked when the node is known. */
+static int keep_tuning(struct parser *p, struct tuned *t, const char *text)
+{
+	snprintf(t->text, sizeof(t->text), "%s", text);
+	if (!room_for((void **)&p->tuned, p->tuned_count, &p->tuned_room,
+		      sizeof(*t)))
+		return -ENOMEM;
+	p->tuned[p->tuned_count++] = *t;
+	return 0;
+}
+
+/* #! link "Switch1"[5] delay=50us
+ * #! node "Switch1" mtu=2048 */
 static int read_tuning(struct parser *p, const char *s)
 {
 	struct tuned t = { .line = p->line, .file = p->file };
 	struct vb_fab_link_spec tried = { 0 };
+	bool is_node;
 
 	s = skip_white(s);
-	if (strncmp(s, "link", 4) != 0 || !strchr(WHITE, s[4]))
+	is_node = begins_with(s, "node");
+	if (!is_node && !begins_with(s, "link"))
 		return FAIL(p, "\"#!\" begins a line for Verbena: #! link "
-			       "\"NODE\"[PORT] PARAMETER=VALUE...");
+			       "\"NODE\"[PORT] PARAMETER=VALUE..., or #! node "
+			       "\"NODE\" PARAMETER=VALUE...");
 	s = take_quoted(s + 4, t.node);
+	if (is_node)
+		return s ? keep_tuning(p, &t, s)
+			 : FAIL(p, "the node is missing: \"NODE\"");
 	s = s ? take_port(s, &t.port) : NULL;
-	if (!s)
+	if (!s || !t.port)
 		return FAIL(p, "the link's end is missing: \"NODE\"[PORT]");
 	if (vb_topo_link_spec(s, &tried, p->error))
 		return fail_at(p, p->file, p->line);
-	snprintf(t.text, sizeof(t.text), "%s", s);
-	if (!room_for((void **)&p->tuned, p->tuned_count, &p->tuned_room,
-		      sizeof(t)))
-		return -ENOMEM;
-	p->tuned[p->tuned_count++] = t;
-	return 0;
+	return keep_tuning(p, &t, s);
 }
 
 /* --- lines --- */
@@ -480,7 +500,7 @@ static int make_link(struct parser *p, const struct wanted *w)
 	return 0;
 }
 
-static int tune_link(struct parser *p, const struct tuned *t)
+static int tune_one(struct parser *p, const struct tuned *t)
 {
 	struct vb_topo_node *n = vb_topo_find(p->topo, t->node);
 	struct vb_topo_port *a, *b;
@@ -489,7 +509,12 @@ static int tune_link(struct parser *p, const struct tuned *t)
 	p->line = t->line;
 	if (!n)
 		return FAIL(p, "there is no node \"%s\"", t->node);
-	if (t->port < 1 || t->port > n->ports || !n->port[t->port].linked)
+	if (!t->port)
+		return vb_topo_node_spec(t->text, n->kind, false, &n->spec,
+					 p->error)
+			       ? fail_at(p, t->file, t->line)
+			       : 0;
+	if (t->port > n->ports || !n->port[t->port].linked)
 		return FAIL(p, "\"%s\" has no link at port %u", t->node,
 			    t->port);
 	a = &n->port[t->port];
@@ -506,7 +531,7 @@ static int make_links(struct parser *p)
 	for (size_t i = 0; i < p->wanted_count && !rc; i++)
 		rc = make_link(p, &p->wanted[i]);
 	for (size_t i = 0; i < p->tuned_count && !rc; i++)
-		rc = tune_link(p, &p->tuned[i]);
+		rc = tune_one(p, &p->tuned[i]);
 	return rc;
 }
 

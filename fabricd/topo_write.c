@@ -81,11 +81,25 @@ static void put_node(FILE *to, const struct vb_topo *t,
 			put_port(to, t, n, p);
 }
 
+static void put_node_tuning(FILE *to, const struct vb_topo_node *n)
+{
+	const struct vb_topo_spec none = { 0 };
+
+	if (memcmp(&n->spec, &none, sizeof(none)) == 0)
+		return;
+	fputs("#! node ", to);
+	put_id(to, n);
+	vb_topo_node_put(to, &n->spec);
+	fputc('\n', to);
+}
+
 bool vb_topo_write(const struct vb_topo *t, FILE *to)
 {
 	for (uint32_t i = 0; i < t->count; i++)
 		put_node(to, t, &t->nodes[i]);
 	fputc('\n', to);
+	for (uint32_t i = 0; i < t->count; i++)
+		put_node_tuning(to, &t->nodes[i]);
 	for (uint32_t i = 0; i < t->count; i++)
 		for (unsigned p = 1; p <= t->nodes[i].ports; p++) {
 			const struct vb_topo_port *port = &t->nodes[i].port[p];

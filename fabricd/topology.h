@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a fabric consists of, as a file says it: the format that ibnetdiscover
- * prints and that ibsim reads, with comment lines "#! link" for what an
- * emulated link needs beside (docs/FABRIC.md has the grammar).
+ * prints and that ibsim reads, with comment lines "#! link" and "#! node" for
+ * what emulated links and nodes need beside (docs/FABRIC.md has the grammar).
  */
 #ifndef FABRICD_TOPOLOGY_H
 #define FABRICD_TOPOLOGY_H
@@ -26,12 +26,22 @@ struct vb_topo_port {
 	struct vb_fab_link_spec spec; /* the same at both ends */
 };
 
+/* What a node has, if not the defaults of vb_fab_node_create(), for which 0
+ * stands. */
+struct vb_topo_spec {
+	uint8_t mtu_cap, vl_cap; /* codes of PortInfo */
+	uint16_t pkeys, linear_cap, random_cap, mcast_cap;
+	uint32_t latency_ns;
+	bool store_and_forward;
+};
+
 struct vb_topo_node {
 	uint8_t kind, ports;   /* enum vb_fab_kind */
 	char id[VB_TOPO_ID];   /* as the file calls it */
 	char desc[VB_TOPO_ID]; /* NodeDescription */
 	uint64_t guid, sys_guid;
 	uint32_t vendor_id, device_id;
+	struct vb_topo_spec spec;
 	unsigned line;
 	const char *file;
 	struct vb_topo_port *port; /* [1..ports] */
@@ -90,6 +100,12 @@ VB_MUST_CHECK int vb_topo_finish(struct vb_topo *topo,
  * not name stays. -EINVAL and @error: what is wrong. */
 VB_MUST_CHECK int vb_topo_link_spec(const char *text,
 				    struct vb_fab_link_spec *spec,
+				    char error[VB_TOPO_ERROR]);
+
+/* The same for the parameters of a node of kind @kind, "mtu=2048 vls=4".
+ * @running: of a fabric that runs, in which only some may change. */
+VB_MUST_CHECK int vb_topo_node_spec(const char *text, uint8_t kind,
+				    bool running, struct vb_topo_spec *spec,
 				    char error[VB_TOPO_ERROR]);
 
 #endif

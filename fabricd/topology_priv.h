@@ -17,4 +17,18 @@ bool vb_topo_rate_get(const char *text, struct vb_topo_port *p);
 /* False: @p has the default. */
 bool vb_topo_rate_put(const struct vb_topo_port *p, char text[16]);
 
+/* A unit of a parameter's value. */
+struct vb_topo_unit {
+	const char *name;
+	double factor;
+};
+/* Nanoseconds; numbers without a unit. */
+extern const struct vb_topo_unit vb_topo_times[], vb_topo_plain[];
+/* Read a number with one of @units. False: @text is something else. */
+bool vb_topo_number(const char *text, const struct vb_topo_unit *units,
+		    double *value);
+
+/* Write the parameters that are not the defaults, each after a space. */
+void vb_topo_node_put(FILE *to, const struct vb_topo_spec *s);
+
 #endif

@@ -12,6 +12,7 @@
 #include <ftw.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -261,6 +262,122 @@ static void serve__words_too_many_are_refused(void **state)
 	assert_non_null(strstr(w.error, "at most 16 words"));
 }
 
+/* --- subnet managers' files --- */
+
+static bool is_manager(const struct vb_fab_node *n)
+{
+	return n->port[1].cap_mask & VB_CAP_SM;
+}
+
+/* The last reader goes and another one comes before the process has handled
+ * either event: the port keeps IsSM. */
+static void serve__manager_that_follows_at_once_counts(void **state)
+{
+	struct vb_fab_node *h1 = vb_fabricd_node(w.f, "H1");
+	char path[VB_UMAD_PATH];
+	struct epoll_event gone;
+	struct fd_watch *writer;
+	int first, second;
+
+	assert_true(vb_fabricd_issm_path(w.f, h1, 1, path));
+	first = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	w.f->inotify.ready(&w.f->inotify, EPOLLIN, vb_clock_read());
+	assert_true(is_manager(h1));
+	close(first);
+	do
+		assert_int_equal(epoll_wait(w.f->epoll, &gone, 1, -1), 1);
+	while (gone.data.ptr == &w.f->inotify &&
+	       (w.f->inotify.ready(&w.f->inotify, EPOLLIN, 0), true));
+	writer = gone.data.ptr;
+	second = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	w.f->inotify.ready(&w.f->inotify, EPOLLIN, vb_clock_read());
+	writer->ready(writer, gone.events, vb_clock_read());
+	assert_true(is_manager(h1));
+	close(second);
+	writer->ready(writer, EPOLLERR, vb_clock_read());
+	assert_false(is_manager(h1));
+}
+
+/* --- hosts that join --- */
+
+static int join(struct fd_host **host, const char *space, char said[64],
+		vb_time now)
+{
+	FILE *to = fmemopen(said, 64, "w");
+	int rc = vb_fabricd_join(w.f, host, space, to, w.error, now);
+
+	fclose(to);
+	return rc;
+}
+
+static void serve__hosts_join_while_it_runs(void **state)
+{
+	struct fd_host *a = NULL, *b = NULL, *again = NULL;
+	uint32_t before = vb_fab_nodes(w.f->net);
+	vb_time now = vb_clock_read();
+	struct vb_fab_node *n, *peer;
+	uint8_t peer_port;
+	char said[64];
+
+	assert_int_equal(join(&a, "7", said, now), 0);
+	assert_string_equal(said, "Hca1 waits alone\n");
+	assert_int_equal(join(&again, "7", said, now), 0);
+	assert_ptr_equal(again, a); /* one host, one adapter */
+	assert_int_equal(join(&b, "8", said, now), 0);
+	assert_string_equal(said, "Hca2 waits alone\n");
+	assert_int_equal(vb_fab_nodes(w.f->net), before + 2);
+	assert_int_equal(w.topo.count, before + 2);
+	n = vb_fabricd_node(w.f, "Hca2");
+	assert_non_null(n);
+	assert_int_not_equal(n->guid, vb_fabricd_node(w.f, "Hca1")->guid);
+	peer = vb_fab_peer(n, 1, &peer_port);
+	assert_ptr_equal(peer, vb_fabricd_node(w.f, "S1"));
+	usleep(1000);
+	(void)vb_fab_run(w.f->net, vb_clock_read());
+	assert_int_equal(n->port[1].state, FAB_INIT);
+	assert_int_equal(peer->port[peer_port].state, FAB_INIT);
+	assert_true(peer->sw.state_change); /* the subnet manager hears of it */
+	assert_int_equal(join(&(struct fd_host *){ NULL }, "x", said, now),
+			 -EINVAL);
+	vb_fabricd_leave(a, now);
+	vb_fabricd_leave(again, now);
+	vb_fabricd_leave(b, now);
+}
+
+/* Without a free port a new host gets the adapter that was unused for longest;
+ * and none while all are in use, or were lately. */
+static void serve__adapters_are_used_again(void **state)
+{
+	struct fd_host *host[10] = { NULL }, *late = NULL;
+	vb_time now = vb_clock_read();
+	char said[64], space[8];
+
+	/* S1 and S2 have 5 free ports each. */
+	for (unsigned i = 0; i < 10; i++) {
+		snprintf(space, sizeof(space), "%u", i + 1);
+		assert_int_equal(join(&host[i], space, said, now), 0);
+	}
+	assert_int_equal(join(&late, "99", said, now), -EINVAL);
+	assert_non_null(strstr(w.error, "no switch of the fabric has a free"));
+	vb_fabricd_leave(host[4], now);
+	vb_fabricd_leave(host[3], now + 1);
+	assert_int_equal(join(&late, "99", said, now + VB_SEC), -EINVAL);
+	assert_int_equal(join(&late, "99", said, now + 100 * VB_SEC), 0);
+	assert_string_equal(said, "Hca5 waits alone\n");
+	assert_ptr_equal(late, host[4]);
+}
+
+/* --- its end --- */
+
+static void serve__it_ends_when_it_is_idle(void **state)
+{
+	vb_time begun = vb_clock_read();
+
+	vb_fabricd_linger(w.f, 50 * VB_MSEC);
+	assert_int_equal(vb_fabricd_run(w.f, w.stop[0]), 0);
+	assert_true(vb_clock_read() - begun >= 50 * VB_MSEC);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, start, finish)
 
 int main(void)
@@ -270,6 +387,10 @@ int main(void)
 		CASE(serve__mad_that_is_refused_comes_back),
 		CASE(serve__words_too_many_are_refused),
 		CASE(serve__wait_is_settled_for_who_reads),
+		CASE(serve__manager_that_follows_at_once_counts),
+		CASE(serve__hosts_join_while_it_runs),
+		CASE(serve__adapters_are_used_again),
+		CASE(serve__it_ends_when_it_is_idle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

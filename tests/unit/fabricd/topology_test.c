@@ -134,6 +134,63 @@ static void read__parameters_of_links(void **state)
 	vb_topo_free(&t);
 }
 
+static void read__parameters_of_nodes(void **state)
+{
+	char text[1024];
+	const struct vb_topo_node *sw, *hca;
+	struct vb_topo t;
+
+	snprintf(text, sizeof(text),
+		 "#! node \"Switch1\" mtu=2048 vls=4 linear=100 mcast=16 "
+		 "latency=1us forward=store\n#! node \"Hca2\" pkeys=64 "
+		 "mtu=256\n%s",
+		 pair);
+	assert_int_equal(read_text(&t, text), 0);
+	sw = vb_topo_find(&t, "Switch1");
+	assert_int_equal(sw->spec.mtu_cap, 4);
+	assert_int_equal(sw->spec.vl_cap, 3);
+	assert_int_equal(sw->spec.linear_cap, 100);
+	assert_int_equal(sw->spec.mcast_cap, 16);
+	assert_int_equal(sw->spec.latency_ns, 1000);
+	assert_true(sw->spec.store_and_forward);
+	hca = vb_topo_find(&t, "Hca2");
+	assert_int_equal(hca->spec.pkeys, 64);
+	assert_int_equal(hca->spec.mtu_cap, 1);
+	assert_int_equal(vb_topo_find(&t, "Hca1")->spec.pkeys, 0);
+	vb_topo_free(&t);
+	says("Hca 1 \"A\"\n#! node \"A\" linear=5\n",
+	     "2: \"linear=5\": only switches have linear");
+	says("Hca 1 \"A\"\n#! node \"A\" mtu=1000\n",
+	     "2: \"mtu=1000\": mtu is 256, 512, 1024, 2048 or 4096");
+	says("Hca 1 \"A\"\n#! node \"A\" pkeys=0\n",
+	     "2: \"pkeys=0\": pkeys is 1 to 65535 entries");
+	says("Hca 1 \"A\"\n#! node \"B\" pkeys=1\n",
+	     "2: there is no node \"B\"");
+	says("Hca 1 \"A\"\n#! node mtu=256\n",
+	     "2: the node is missing: \"NODE\"");
+	says("Hca 1 \"A\"\n#! node \"A\" speed=1\n",
+	     "2: \"speed=1\" is no parameter of a node: mtu, vls, pkeys, "
+	     "linear, random, mcast, latency and forward are");
+}
+
+static void add__last_node_can_go_again(void **state)
+{
+	uint32_t index;
+	struct vb_topo t;
+
+	assert_int_equal(read_text(&t, pair), 0);
+	for (unsigned i = 0; i < 100; i++) {
+		assert_int_equal(
+			vb_topo_add(&t, FAB_CA, 1, "Late", &index, error), 0);
+		assert_int_equal(index, 3);
+		vb_topo_drop(&t);
+		assert_null(vb_topo_find(&t, "Late"));
+		assert_non_null(vb_topo_find(&t, "Hca2"));
+	}
+	assert_int_equal(t.count, 3);
+	vb_topo_free(&t);
+}
+
 static void read__errors_name_line_and_cause(void **state)
 {
 	says("Switch 8 \"A\"\n[1] \"B\"[1]\n", "2: there is no node \"B\"");
@@ -163,7 +220,8 @@ static void read__errors_name_line_and_cause(void **state)
 	     "2: \"delay=1\": delay is a time of at most 10 s: 500ns, 50us, "
 	     "1ms");
 	says("#! line\n", "1: \"#!\" begins a line for Verbena: #! link "
-			  "\"NODE\"[PORT] PARAMETER=VALUE...");
+			  "\"NODE\"[PORT] PARAMETER=VALUE..., or #! node "
+			  "\"NODE\" PARAMETER=VALUE...");
 	says("# empty\n", "1: there is no node");
 	says("Switch 2 \"S-1\"\n\nCa 2 \"H-1\"\n",
 	     "3: the nodes \"S-1\" and \"H-1\" have the same GUID 0x1");
@@ -285,6 +343,12 @@ static void write__round_trip(void **state)
 	a.nodes[a.nodes[0].port[1].peer]
 		.port[a.nodes[0].port[1].peer_port]
 		.spec = a.nodes[0].port[1].spec;
+	a.nodes[2].spec = (struct vb_topo_spec){ .mtu_cap = 4,
+						 .vl_cap = 3,
+						 .pkeys = 8,
+						 .linear_cap = 64,
+						 .latency_ns = 300,
+						 .store_and_forward = true };
 	a.nodes[1].port[5].width = FAB_1X | FAB_4X;
 	a.nodes[1].port[5].speed = FAB_SDR;
 	f = open_memstream(&first, &len);
@@ -292,6 +356,8 @@ static void write__round_trip(void **state)
 	fclose(f);
 	assert_int_equal(read_text(&b, first), 0);
 	assert_int_equal(b.nodes[0].port[1].spec.lose, 12345);
+	assert_memory_equal(&b.nodes[2].spec, &a.nodes[2].spec,
+			    sizeof(a.nodes[2].spec));
 	f = open_memstream(&second, &len);
 	assert_true(vb_topo_write(&b, f));
 	fclose(f);
@@ -314,6 +380,8 @@ int main(void)
 		cmocka_unit_test(read__nodes_and_links),
 		cmocka_unit_test(read__a_clusters_file),
 		cmocka_unit_test(read__parameters_of_links),
+		cmocka_unit_test(read__parameters_of_nodes),
+		cmocka_unit_test(add__last_node_can_go_again),
 		cmocka_unit_test(read__errors_name_line_and_cause),
 		cmocka_unit_test(read__an_absent_file),
 		cmocka_unit_test(read__a_file_that_includes_itself),
