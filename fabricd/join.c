@@ -50,19 +50,20 @@ static struct fd_host *find_unused(const struct vb_fabricd *f, vb_time now)
 	return oldest;
 }
 
-/* *@port: the first free port of the switch that this returns the index of;
- * UINT32_MAX: no switch has one. */
-static uint32_t find_free_port(const struct vb_topo *t, unsigned *port)
+/* *@port: the first free port of the switch that this returns; NULL: no switch
+ * has one. */
+static struct vb_fab_node *find_free_port(const struct vb_fabricd *f,
+					  unsigned *port)
 {
-	for (uint32_t i = 0; i < t->count; i++) {
-		const struct vb_topo_node *n = &t->nodes[i];
+	for (uint32_t i = 0; i < vb_fab_nodes(f->net); i++) {
+		struct vb_fab_node *n = vb_fab_node(f->net, i);
 
 		for (*port = 1; n->kind == FAB_SWITCH && *port <= n->ports;
 		     ++*port)
-			if (!n->port[*port].linked)
-				return i;
+			if (!n->port[*port].connected)
+				return n;
 	}
-	return UINT32_MAX;
+	return NULL;
 }
 
 static int add_adapter(struct vb_topo *t, uint32_t *index, char *error)
@@ -88,10 +89,10 @@ static int grow(struct vb_fabricd *f, uint32_t *index, char *error, vb_time now)
 {
 	const struct vb_fab_link_spec spec = { 0 };
 	unsigned port;
-	uint32_t sw = find_free_port(f->topo, &port);
+	struct vb_fab_node *sw = find_free_port(f, &port);
 	int rc;
 
-	if (sw == UINT32_MAX)
+	if (!sw)
 		return vb_topo_fail(error,
 				    "no switch of the fabric has a free port "
 				    "for another host; take the place of a "
@@ -104,10 +105,10 @@ static int grow(struct vb_fabricd *f, uint32_t *index, char *error, vb_time now)
 		vb_topo_drop(f->topo);
 		return rc;
 	}
-	rc = vb_fab_link(f->net, vb_fab_node(f->net, sw), (uint8_t)port,
-			 vb_fab_node(f->net, *index), 1, &spec, now);
+	rc = vb_fab_link(f->net, sw, (uint8_t)port, vb_fab_node(f->net, *index),
+			 1, &spec, now);
 	if (!rc)
-		vb_topo_link(f->topo, sw, port, *index, 1);
+		vb_topo_link(f->topo, sw->index, port, *index, 1);
 	return rc;
 }
 
@@ -138,7 +139,7 @@ static int enter_host(struct vb_fabricd *f, uint64_t space,
 	*host = find_host(f, space);
 	if (*host)
 		return 0;
-	if (find_free_port(f->topo, &port) == UINT32_MAX)
+	if (!find_free_port(f, &port))
 		*host = find_unused(f, now);
 	if (!*host)
 		return add_host(f, space, host, error, now);

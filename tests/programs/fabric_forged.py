@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Send a fabric's process what no library would: fabric_forged.py SOCKET
+"""Send a fabric's process what no library would: fabric_forged.py SOCKET PID
 
 Each connection sends some messages, right at first, then of any bytes and with
-any descriptor; some never read. It ends with status 0 if the fabric takes
-connections all the while."""
+any descriptor; some never read. It ends with status 0 if the fabric, process
+PID, takes connections all the while, and if what it keeps for those that do not
+read is bounded and whole."""
+import json
 import os
 import random
 import socket
@@ -71,9 +73,63 @@ for turn in range(300):
     for fd in (*pipe, memory):
         os.close(fd)
     s.close()
+
+# A MAD that is refused comes back. The socket's queue holds some hundred of
+# them; the fabric keeps the others, and loses none.
+def refused(number):
+    return head(5, 256) + struct.pack('=IIIII', 7, 0, 0, 0, 0) + bytes(44) + \
+        bytes(8) + struct.pack('>Q', number) + bytes(240)
+
+
+REFUSED = 3000
 for s in deaf:
-    for _ in range(50):
-        send(s, head(3) + struct.pack('=BBBxIQQ', 4, 1, 0, 0, 0, 0))
-        send(s, mad(0, 256, 10))
+    for number in range(REFUSED):
+        assert send(s, refused(number))
+attached().close()
+for s in deaf:
+    for number in range(REFUSED):
+        message = s.recv(4096)
+        assert len(message) == 16 + 64 + 24, len(message)
+        assert struct.unpack('>Q', message[-16:-8])[0] == number
+
+
+# Answers that nobody reads: the fabric keeps 64 MiB of them. Each answer is
+# whole, or an error instead, or the connection has ended.
+def resident():
+    with open(f'/proc/{sys.argv[2]}/status', encoding='ascii') as f:
+        return int(next(x for x in f if x.startswith('VmRSS')).split()[1]) << 10
+
+
+ASK = head(6, 9) + b'show\njson'
+before, s, asked = resident(), connect(), 0
+s.settimeout(2)
+while asked < 40000 and send(s, ASK):
+    asked += 1
+attached().close()
+grown = resident() - before
+print(f'{asked} answers are not read: {grown >> 20} MiB more')
+assert 32 << 20 < grown < 192 << 20
+s.settimeout(10)
+whole = errors = 0
+text = b''
+try:
+    while whole + errors < asked:
+        message = s.recv(65536)
+        if not message:
+            break
+        result = struct.unpack('=IIiI', message[:16])[2]
+        if result == 0 and len(message) > 16:
+            text += message[16:]
+            continue
+        if result == 0:
+            assert json.loads(text)['nodes'], 'half an answer'
+            whole += 1
+        else:
+            errors += 1
+        text = b''
+except ConnectionError:
+    pass
+print(f'{whole} answers are whole, {errors} are errors')
+assert whole > 1000 and whole < asked and not text
 last = attached()
 print('still there')
