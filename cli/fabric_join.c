@@ -26,10 +26,10 @@
 #define OWN	   "ib" /* the spec */
 #define OWN_MAKE   "empty:64"
 #define OWN_LINGER "10"
-#define TRIES	   5	/* a fabric may end just when it is found */
+#define TRIES	   5 /* a fabric may end just when it is found */
 #define BRIEFLY	   (10 * VB_MSEC)
 #define PATIENCE   (10 * VB_SEC) /* until the port is active */
-#define FIRST_FD   200 /* programs expect low numbers to be free */
+#define FIRST_FD   200		 /* programs expect low numbers to be free */
 #define NAMES_MOST 8
 
 struct answer {
@@ -53,8 +53,8 @@ static bool refuse_fabric(const char *spec, const char *name)
 	fprintf(stderr, "verbena run: --device %s: no fabric \"%s\" is running",
 		spec, name);
 	for (unsigned i = 0; i < count && i < NAMES_MOST; i++)
-		fprintf(stderr, "%s \"%s\"", i ? "," : "; these are:",
-			names[i]);
+		fprintf(stderr, "%s \"%s\"",
+			i ? "," : "; these are:", names[i]);
 	if (count > NAMES_MOST)
 		fprintf(stderr, " and %u others", count - NAMES_MOST);
 	fprintf(stderr, count ? "\n"
@@ -126,9 +126,8 @@ static int ask_to_join(int fd, struct answer *a, char *error)
 	snprintf(command, sizeof(command), "join\n%" PRIu64, own_space());
 	rc = vb_fabricd_ask(fd, command, to, error);
 	fclose(to);
-	if (!rc &&
-	    (!said || sscanf(said, "%64s %15s %15s", a->node, a->state,
-			     a->manager) != 3))
+	if (!rc && (!said || sscanf(said, "%64s %15s %15s", a->node, a->state,
+				    a->manager) != 3))
 		rc = -EPROTO;
 	free(said);
 	return rc;
@@ -220,7 +219,8 @@ static bool take_spec(const char *self, const char *spec, char **list)
 			return false;
 		snprintf(place, sizeof(place), VB_FABRIC_PREFIX "%s", node);
 		spec = place;
-	} else if (strncmp(spec, VB_FABRIC_PREFIX, strlen(VB_FABRIC_PREFIX)) == 0 &&
+	} else if (strncmp(spec, VB_FABRIC_PREFIX, strlen(VB_FABRIC_PREFIX)) ==
+			   0 &&
 		   !check_place(spec)) {
 		return false;
 	}

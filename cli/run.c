@@ -202,7 +202,8 @@ struct findings {
 
 static bool find_all(const char *program, struct findings *f)
 {
-	if (!vb_cli_find_self(f->self) || !find_library(f->self, f->directory)) {
+	if (!vb_cli_find_self(f->self) ||
+	    !find_library(f->self, f->directory)) {
 		fprintf(stderr, "verbena run: Verbena's " LIBRARY
 				" is missing: it is neither in the build tree "
 				"nor installed with this command\n");

@@ -17,7 +17,8 @@
 
 /* --- what the files of a port say --- */
 
-static const char *word(const char *const *words, unsigned count, unsigned i)
+static const char *say_code(const char *const *words, unsigned count,
+			    unsigned i)
 {
 	return i < count && words[i] ? words[i] : "<unknown>";
 }
@@ -48,20 +49,23 @@ static int put_state(char *to, size_t room, const struct vb_umad_info *p)
 					     "ACTIVE" };
 
 	return snprintf(to, room, "%u: %s\n", p->state,
-			word(names, VB_COUNT(names), p->state));
+			say_code(names, VB_COUNT(names), p->state));
 }
 
 static int put_phys(char *to, size_t room, const struct vb_umad_info *p)
 {
 	static const char *const names[] = {
-		NULL,	  "Sleep",
-		"Polling", "Disabled",
+		NULL,
+		"Sleep",
+		"Polling",
+		"Disabled",
 		"PortConfigurationTraining",
-		"LinkUp", "LinkErrorRecovery",
+		"LinkUp",
+		"LinkErrorRecovery",
 	};
 
 	return snprintf(to, room, "%u: %s\n", p->phys,
-			word(names, VB_COUNT(names), p->phys));
+			say_code(names, VB_COUNT(names), p->phys));
 }
 
 static int put_caps(char *to, size_t room, const struct vb_umad_info *p)
@@ -105,10 +109,10 @@ static const struct {
 	const char *name;
 	int (*put)(char *to, size_t room, const struct vb_umad_info *p);
 } files[] = {
-	{ "lid", put_lid },	    { "lid_mask_count", put_lmc },
-	{ "sm_lid", put_sm_lid },   { "sm_sl", put_sm_sl },
-	{ "state", put_state },	    { "phys_state", put_phys },
-	{ "rate", put_rate },	    { "cap_mask", put_caps },
+	{ "lid", put_lid },	     { "lid_mask_count", put_lmc },
+	{ "sm_lid", put_sm_lid },    { "sm_sl", put_sm_sl },
+	{ "state", put_state },	     { "phys_state", put_phys },
+	{ "rate", put_rate },	     { "cap_mask", put_caps },
 	{ "link_layer", put_layer },
 };
 
@@ -141,16 +145,16 @@ static const char *const counters[VB_UMAD_COUNTS] = {
 };
 
 /* As it stands on the wire: groups of two bytes. */
-static int put_gid(char *to, size_t room, uint64_t prefix, uint64_t guid)
+static int say_gid(char *to, size_t room, uint64_t prefix, uint64_t guid)
 {
 	const uint64_t half[] = { prefix, guid };
 	int len = 0;
 
 	for (unsigned i = 0; i < 8 && (size_t)len < room; i++)
-		len += snprintf(to + len, room - (size_t)len, "%04x%c",
-				(unsigned)(half[i / 4] >> (48 - i % 4 * 16) &
-					   0xffff),
-				i < 7 ? ':' : '\n');
+		len += snprintf(
+			to + len, room - (size_t)len, "%04x%c",
+			(unsigned)(half[i / 4] >> (48 - i % 4 * 16) & 0xffff),
+			i < 7 ? ':' : '\n');
 	return len;
 }
 
@@ -176,7 +180,7 @@ static int put_entry(const struct vb_umad_info *p, const char *file, char *to,
 	unsigned i;
 
 	if (take_index(file, "gids/", VB_MIN(p->guids, VB_UMAD_GUIDS), &i))
-		return put_gid(to, room, p->guid_table[i] ? p->gid_prefix : 0,
+		return say_gid(to, room, p->guid_table[i] ? p->gid_prefix : 0,
 			       p->guid_table[i]);
 	if (take_index(file, "pkeys/", VB_MIN(p->pkeys, VB_UMAD_PKEYS), &i))
 		return snprintf(to, room, "0x%04x\n", p->pkey[i]);
@@ -209,8 +213,8 @@ struct adapter {
 	char at[192];	 /* infiniband/NAME */
 };
 
-static void put_value(const struct adapter *a, const char *at,
-		      const struct vb_umad_info *p, const char *file)
+static void put_file(const struct adapter *a, const char *at,
+		     const struct vb_umad_info *p, const char *file)
 {
 	char text[FILE_BYTES];
 	size_t len = vb_sysfs_fabric_value(p, file, text, sizeof(text));
@@ -227,17 +231,17 @@ static void put_port_files(const struct adapter *a, unsigned number,
 
 	snprintf(at, sizeof(at), "%s/ports/%u", a->at, number);
 	for (unsigned i = 0; i < VB_COUNT(files); i++)
-		put_value(a, at, p, files[i].name);
+		put_file(a, at, p, files[i].name);
 	for (unsigned i = 0; i < VB_MIN(p->guids, VB_UMAD_GUIDS); i++) {
 		snprintf(file, sizeof(file), "gids/%u", i);
-		put_value(a, at, p, file);
+		put_file(a, at, p, file);
 		if (p->guid_table[i])
 			eng_sysfs_text_put(a->f, at,
 					   "gid_attrs/types/%u\tIB/RoCE v1", i);
 	}
 	for (unsigned i = 0; i < VB_MIN(p->pkeys, VB_UMAD_PKEYS); i++) {
 		snprintf(file, sizeof(file), "pkeys/%u", i);
-		put_value(a, at, p, file);
+		put_file(a, at, p, file);
 	}
 	for (unsigned i = 0; i < VB_UMAD_COUNTS; i++)
 		eng_sysfs_text_put(a->f, at, "counters/%s\t", counters[i]);
@@ -246,11 +250,10 @@ static void put_port_files(const struct adapter *a, unsigned number,
 static void put_adapter_guid(const struct adapter *a, const char *file,
 			     uint64_t guid)
 {
-	eng_sysfs_text_put(a->f, a->at, "%s\t%04x:%04x:%04x:%04x", file,
-			   (unsigned)(guid >> 48),
-			   (unsigned)(guid >> 32 & 0xffff),
-			   (unsigned)(guid >> 16 & 0xffff),
-			   (unsigned)(guid & 0xffff));
+	eng_sysfs_text_put(
+		a->f, a->at, "%s\t%04x:%04x:%04x:%04x", file,
+		(unsigned)(guid >> 48), (unsigned)(guid >> 32 & 0xffff),
+		(unsigned)(guid >> 16 & 0xffff), (unsigned)(guid & 0xffff));
 }
 
 static void put_adapter_files(const struct adapter *a,
@@ -259,7 +262,7 @@ static void put_adapter_files(const struct adapter *a,
 	static const char *const types[] = { NULL, "CA", "switch", "router" };
 
 	eng_sysfs_text_put(a->f, a->at, "node_type\t%u: %s", n->kind,
-			   word(types, VB_COUNT(types), n->kind));
+			   say_code(types, VB_COUNT(types), n->kind));
 	eng_sysfs_text_put(a->f, a->at, "node_desc\t%.64s", n->desc);
 	eng_sysfs_text_put(a->f, a->at, "fw_ver\t%s", VB_VERSION);
 	eng_sysfs_text_put(a->f, a->at, "hca_type\tVerbena");

@@ -22,8 +22,8 @@
 #define VB_VERSION "unknown"
 #endif
 
-#define CLASS	"sys/class"
-#define BUS	"sys/bus/verbena"
+#define CLASS "sys/class"
+#define BUS   "sys/bus/verbena"
 /* The environment variable that chooses devices: @specs of
  * vb_devices_list(). */
 #define DEVICES_VARIABLE "VERBENA_DEVICES"
@@ -66,8 +66,7 @@ struct page {
 	char at[192];	 /* infiniband/NAME */
 };
 
-void eng_sysfs_text_put(FILE *f, const char *directory, const char *format,
-			...)
+void eng_sysfs_text_put(FILE *f, const char *directory, const char *format, ...)
 {
 	va_list ap;
 
@@ -207,12 +206,10 @@ void eng_sysfs_text_class(FILE *f, const char *parent, const char *name,
 	char at[256];
 
 	snprintf(at, sizeof(at), "%s/%s/%s", parent, class, entry);
-	eng_sysfs_text_put(f, at, "device" SYSFS_TEXT_LINK "../../../%s",
-			   name);
-	eng_sysfs_text_put(f, at,
-			   "subsystem" SYSFS_TEXT_LINK
-			   "../../../../../../class/%s",
-			   class);
+	eng_sysfs_text_put(f, at, "device" SYSFS_TEXT_LINK "../../../%s", name);
+	eng_sysfs_text_put(
+		f, at, "subsystem" SYSFS_TEXT_LINK "../../../../../../class/%s",
+		class);
 	eng_sysfs_text_put(f, CLASS,
 			   "%s/%s" SYSFS_TEXT_LINK
 			   "../../devices/virtual/verbena/%s/%s/%s",
@@ -274,7 +271,8 @@ static void put_device(struct page *g)
 {
 	const struct vb_device *d = g->device;
 
-	snprintf(g->parent, sizeof(g->parent), SYSFS_TEXT_DEVICES "/%s", d->name);
+	snprintf(g->parent, sizeof(g->parent), SYSFS_TEXT_DEVICES "/%s",
+		 d->name);
 	snprintf(g->at, sizeof(g->at), "%s/infiniband/%s", g->parent, d->name);
 	eng_sysfs_text_parent(g->f, g->parent, d->name);
 	put_netdev(g);

@@ -11,8 +11,8 @@
 #define SYSFS_TEXT_DEVICES "sys/devices/virtual/verbena"
 
 /* Write one line: a file of @directory and its contents, or a link. */
-void eng_sysfs_text_put(FILE *f, const char *directory, const char *format,
-			...) VB_PRINTF(3, 4);
+void eng_sysfs_text_put(FILE *f, const char *directory, const char *format, ...)
+	VB_PRINTF(3, 4);
 /* Write what a bus has: driver, subsystem, processors. */
 void eng_sysfs_text_parent(FILE *f, const char *parent, const char *name);
 /* Write what each class directory has, for @entry of the class. */

@@ -77,7 +77,8 @@ struct vb_fab_net *vb_fab_net_create(const struct vb_fab_ops *ops,
 /* Free the network, and the nodes that were added to it. */
 void vb_fab_net_destroy(struct vb_fab_net *net);
 
-/* Give a node to the network. 0; -ENOMEM: the caller keeps the node. */
+/* Give a node to the network, which may be running. 0; -ENOMEM: the caller
+ * keeps the node. */
 VB_MUST_CHECK int vb_fab_add(struct vb_fab_net *net, struct vb_fab_node *node);
 uint32_t vb_fab_nodes(const struct vb_fab_net *net);
 /* The node that the (@index + 1)-th vb_fab_add() added; @index is in

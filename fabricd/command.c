@@ -126,8 +126,7 @@ static int do_node(struct command *c)
 			return rc;
 	}
 	t->spec = spec;
-	n->sw.latency_ns = spec.latency_ns ? spec.latency_ns
-					   : n->sw.latency_ns;
+	n->sw.latency_ns = spec.latency_ns ? spec.latency_ns : n->sw.latency_ns;
 	n->sw.store_and_forward = spec.store_and_forward;
 	return 0;
 }
@@ -300,10 +299,11 @@ static int run(struct command *c)
 				     strerror(-rc));
 		return rc ? -EINVAL : 0;
 	}
-	return vb_topo_fail(c->error,
-			    "\"%.40s\" is no command: unlink, link, tune, node, "
-			    "show, topology and has are",
-			    c->words[0]);
+	return vb_topo_fail(
+		c->error,
+		"\"%.40s\" is no command: unlink, link, tune, node, "
+		"show, topology and has are",
+		c->words[0]);
 }
 
 int vb_fabricd_do(struct vb_fabricd *f, const char *text, FILE *to,

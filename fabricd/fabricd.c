@@ -17,10 +17,10 @@
 #include "fabricd/fabricd_priv.h"
 #include "wire/smp.h"
 
-#define EVENTS	  32
-#define SPIN	  (20 * VB_USEC) /* what is due sooner is not slept for */
+#define EVENTS	     32
+#define SPIN	     (20 * VB_USEC) /* what is due sooner is not slept for */
 #define MANAGER_ENDS (2 * VB_SEC)
-#define STEPS_RUN 4096		 /* events between two looks at descriptors */
+#define STEPS_RUN    4096 /* events between two looks at descriptors */
 
 /* The capabilities of ports of CAs and routers, and those of switches. */
 #define CAPS_CA                                                                \
@@ -287,8 +287,7 @@ static int init_due(struct vb_fabricd *f)
 	return vb_timers_reserve(&f->due, VB_FABRICD_LATERS);
 }
 
-struct vb_fabricd *vb_fabricd_create(struct vb_topo *topo,
-				     const char *name,
+struct vb_fabricd *vb_fabricd_create(struct vb_topo *topo, const char *name,
 				     char error[VB_TOPO_ERROR])
 {
 	struct vb_fabricd *f = calloc(1, sizeof(*f));

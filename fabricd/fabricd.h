@@ -16,8 +16,7 @@ struct vb_fabricd;
 /* Make the fabric of @topo, which stays the caller's and lives longer, and
  * listen under @name. Hosts that join are added to @topo. NULL: it failed, and
  * @error says why. */
-struct vb_fabricd *vb_fabricd_create(struct vb_topo *topo,
-				     const char *name,
+struct vb_fabricd *vb_fabricd_create(struct vb_topo *topo, const char *name,
 				     char error[VB_TOPO_ERROR]);
 /* End by itself when for @linger no program has been connected besides the
  * subnet manager of vb_fabricd_manage(). */
@@ -25,10 +24,10 @@ void vb_fabricd_linger(struct vb_fabricd *f, vb_time linger);
 /* Where vb_fabricd_manage() finds opensm: in PATH or in a directory for
  * administrators. False: it is not installed. */
 VB_MUST_CHECK bool vb_fabricd_find_opensm(char path[PATH_MAX]);
-/* Start the program @opensm in a switch, or in an adapter if there is no switch,
- * by `@self run`. The process starts it again when it dies, and ends it with
- * the fabric. Its log is the file of the fabric's directory with ".log", which
- * this writes to @log. 0; or -EINVAL and @error. */
+/* Start the program @opensm in a switch, or in an adapter if there is no
+ * switch, by `@self run`. The process starts it again when it dies, and ends it
+ * with the fabric. Its log is the file of the fabric's directory with ".log",
+ * which this writes to @log. 0; or -EINVAL and @error. */
 VB_MUST_CHECK int vb_fabricd_manage(struct vb_fabricd *f, const char *self,
 				    const char *opensm, char log[PATH_MAX],
 				    char error[VB_TOPO_ERROR]);

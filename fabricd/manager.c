@@ -25,7 +25,7 @@
 #include "fabricd/topology_priv.h"
 
 #define PROGRAM	    "opensm"
-#define FILES	    "sm" /* directory of caches and configuration */
+#define FILES	    "sm"	  /* directory of caches and configuration */
 #define LIVED	    (60 * VB_SEC) /* long enough to forget earlier deaths */
 #define DEATHS_MOST 5
 #define FIRST_PAUSE (200 * VB_MSEC) /* before it starts again; then doubled */
@@ -117,8 +117,8 @@ static int make_files(struct fd_manager *m)
 		return -ENAMETOOLONG;
 	if (mkdir(m->files, 0700) < 0 && errno != EEXIST)
 		return -errno;
-	log = open(m->log, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-		   0600);
+	log = open(m->log,
+		   O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (log < 0)
 		return -errno;
 	close(log);
@@ -176,8 +176,9 @@ static int start_manager(struct fd_manager *m)
 		become_manager(m, parent);
 	m->started = vb_clock_read();
 	m->watch.fd = (int)syscall(SYS_pidfd_open, m->pid, 0);
-	rc = m->watch.fd < 0 ? -errno
-			     : vb_fabricd_watch(m->f, &m->watch, EPOLLIN, false);
+	rc = m->watch.fd < 0
+		     ? -errno
+		     : vb_fabricd_watch(m->f, &m->watch, EPOLLIN, false);
 	if (rc) {
 		kill(m->pid, SIGKILL);
 		(void)waitpid(m->pid, NULL, 0);
@@ -212,7 +213,8 @@ static void say_end(const struct fd_manager *m, int status)
 		       WTERMSIG(status), m->log);
 	else
 		vb_log(LOG_WARN,
-		       "fabric: " PROGRAM " ended with status %d; its log is %s",
+		       "fabric: " PROGRAM
+		       " ended with status %d; its log is %s",
 		       WEXITSTATUS(status), m->log);
 }
 

@@ -29,10 +29,10 @@ const struct vb_topo_unit vb_topo_times[] = {
 };
 /* Bits a second, of which eight make a byte. */
 static const struct vb_topo_unit rates[] = { { "", 1. / 8 },
-				     { "K", 1e3 / 8 },
-				     { "M", 1e6 / 8 },
-				     { "G", 1e9 / 8 },
-				     { NULL, 0 } };
+					     { "K", 1e3 / 8 },
+					     { "M", 1e6 / 8 },
+					     { "G", 1e9 / 8 },
+					     { NULL, 0 } };
 const struct vb_topo_unit vb_topo_plain[] = { { "", 1 }, { NULL, 0 } };
 
 bool vb_topo_number(const char *text, const struct vb_topo_unit *units,

@@ -219,10 +219,8 @@ static const struct {
 	unsigned least, most; /* numbers */
 	int (*make)(struct maker *m, const unsigned *numbers);
 } kinds[] = {
-	{ "empty", 1, 1, make_empty },
-	{ "switch", 1, 1, make_switch },
-	{ "fat-tree", 3, 3, make_fat_tree },
-	{ "torus", 2, 3, make_torus },
+	{ "empty", 1, 1, make_empty },	       { "switch", 1, 1, make_switch },
+	{ "fat-tree", 3, 3, make_fat_tree },   { "torus", 2, 3, make_torus },
 	{ "dragonfly", 3, 3, make_dragonfly },
 };
 

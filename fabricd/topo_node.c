@@ -156,9 +156,9 @@ void vb_topo_node_put(FILE *to, const struct vb_topo_spec *s)
 		const char *name;
 		unsigned value;
 	} numbers[] = {
-		{ "mtu", mtu_of[s->mtu_cap] },   { "vls", vls_of[s->vl_cap] },
-		{ "pkeys", s->pkeys },	      { "linear", s->linear_cap },
-		{ "random", s->random_cap },  { "mcast", s->mcast_cap },
+		{ "mtu", mtu_of[s->mtu_cap] }, { "vls", vls_of[s->vl_cap] },
+		{ "pkeys", s->pkeys },	       { "linear", s->linear_cap },
+		{ "random", s->random_cap },   { "mcast", s->mcast_cap },
 	};
 
 	for (unsigned i = 0; i < VB_COUNT(numbers); i++)

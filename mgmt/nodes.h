@@ -19,9 +19,9 @@ struct vb_mgmt_ops {
 	 * What vb_fab_send(), vb_fab_set_state() and vb_fab_set_phys() do.
 	 * send() calls none of this header. set_state() and set_phys() call
 	 * vb_mgmt_state_changed() before they return, for each port whose state
-	 * changes with that of @port: when a link goes down, for the port at its
-	 * other end. So the caller of set_state() or set_phys() keeps nothing
-	 * across the call that another trap may change.
+	 * changes with that of @port: when a link goes down, for the port at
+	 * its other end. So the caller of set_state() or set_phys() keeps
+	 * nothing across the call that another trap may change.
 	 */
 	int (*send)(void *arg, struct vb_fab_node *node, uint8_t port,
 		    const uint8_t *bytes, size_t len, vb_time now);

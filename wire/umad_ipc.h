@@ -80,7 +80,7 @@ struct vb_umad_info {
 	uint8_t has_port;
 	uint8_t state, phys, lmc, sm_sl;
 	uint16_t lid, sm_lid, pkeys;
-	uint32_t rate; /* Gbit/s */
+	uint32_t rate;			 /* Gbit/s */
 	uint8_t width, speed, speed_ext; /* active, as PortInfo has them */
 	uint32_t cap_mask;
 	uint64_t gid_prefix, port_guid;

@@ -82,8 +82,8 @@ bool vb_files_is_node_in(int fd, const char *name);
 bool vb_files_number(const char *node, unsigned *major, unsigned *minor);
 
 /* If @path, redirected already, is the file of a counter or of a port in a
- * fabric that is opened for reading: a descriptor with its present value, which is the caller's. -1, or NULL: it
- * is not; open the file itself. */
+ * fabric that is opened for reading: a descriptor with its present value, which
+ * is the caller's. -1, or NULL: it is not; open the file itself. */
 int vb_files_open_counter(const char *path, int flags);
 FILE *vb_files_fopen_counter(const char *path, const char *mode);
 

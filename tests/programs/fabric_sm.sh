@@ -125,7 +125,7 @@ for device in "ib:other$$/Hca1" "ib:$name/Hca99" "ib:$name/Hca1"; do
 	if grep -qi 'network interface' "$work/words"; then
 		not_ok "fabric: $device: no word of interfaces" "$work/words"
 	else
-		ok "fabric: ${device%$$*}/${device#*/}: no word of interfaces"
+		ok "fabric: ${device%"$$"*}/${device#*/}: no word of interfaces"
 	fi
 done
 fails "an unknown node of ctl" 'has no node "Hca99"; it has' \

@@ -47,9 +47,8 @@ static int start(void **state)
 
 	alarm(60);
 	memset(&w, 0, sizeof(w));
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
-				    pair),
-			 0);
+	assert_int_equal(
+		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	w.program = pair[1];
 	w.data = calloc(1, MIB);
 	w.f.epoll = epoll_create1(EPOLL_CLOEXEC);
