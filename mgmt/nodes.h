@@ -17,11 +17,13 @@ struct vb_mgmt;
 struct vb_mgmt_ops {
 	/*
 	 * What vb_fab_send(), vb_fab_set_state() and vb_fab_set_phys() do.
-	 * send() calls none of this header. set_state() and set_phys() call
-	 * vb_mgmt_state_changed() before they return, for each port whose state
-	 * changes with that of @port: when a link goes down, for the port at
-	 * its other end. So the caller of set_state() or set_phys() keeps
-	 * nothing across the call that another trap may change.
+	 * Before they return, these functions may call functions of this
+	 * header: set_state() and set_phys() call vb_mgmt_state_changed() for
+	 * the other end of the link, and vb_mgmt_room() for both ends, since
+	 * the frames that wait there are thrown away; send() may call
+	 * vb_mgmt_pkey_violated(), for a multicast frame of a switch. So
+	 * the management keeps no pointer to a waiting frame across
+	 * set_state() and set_phys(), nor to a pending trap across any.
 	 */
 	int (*send)(void *arg, struct vb_fab_node *node, uint8_t port,
 		    const uint8_t *bytes, size_t len, vb_time now);
