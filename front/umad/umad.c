@@ -6,6 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#ifndef VB_VERSION
+#define VB_VERSION "unknown"
+#endif
+
 #define STATE_ACTIVE 4
 #define PHYS_LINK_UP 5
 #define LINK_LAYER   "InfiniBand"
@@ -165,7 +169,7 @@ static void fill_ca(umad_ca_t *ca, unsigned index, const struct vb_umad_info *i)
 	name_adapter(index, ca->ca_name);
 	ca->node_type = i->kind;
 	ca->numports = i->ports;
-	snprintf(ca->fw_ver, sizeof(ca->fw_ver), "1.0.0");
+	snprintf(ca->fw_ver, sizeof(ca->fw_ver), VB_VERSION);
 	snprintf(ca->hw_ver, sizeof(ca->hw_ver), "%u", i->revision);
 	snprintf(ca->ca_type, sizeof(ca->ca_type), TYPE);
 	ca->node_guid = htobe64(i->guid);

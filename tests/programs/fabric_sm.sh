@@ -154,6 +154,8 @@ for line in "ports/1/lid 0x$lid" "ports/1/sm_lid 0x1" "ports/1/sm_sl 0" \
 	says "$class/ib0/${line% *}" "^${line#* }\$" Hca3 \
 		cat "$class/ib0/${line% *}"
 done
+says "ibstat has the same version" \
+	"Firmware version: $(r Hca3 cat $class/ib0/fw_ver)\$" Hca3 ibstat
 says "a MAD device" '^ib0$' Hca3 cat /sys/class/infiniband_mad/umad0/ibdev
 # Two places are two devices, in one program.
 if "$verbena" run --device "ib:$name/Hca3" --device "ib:$name/Hca4" -- \
