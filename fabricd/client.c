@@ -11,7 +11,6 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -23,19 +22,16 @@
 #include "base/log.h"
 #include "fabricd/fabricd_priv.h"
 
-#define CLIENTS_MOST 1024
-#define OTHER_FDS    32			/* besides connections */
 #define OUTBOX_MOST  ((size_t)64 << 20) /* bytes that wait for one program */
 #define JOIN	     "join\n"
-#define ACCEPT_AGAIN (100 * VB_MSEC)
 #define MESSAGES_RUN 64 /* of one program, before others are looked at */
 #define RECEIVE	     (sizeof(struct vb_umad_mad) + VB_UMAD_INLINE)
 
 /* A message that waits until its program reads. */
 struct letter {
 	struct letter *next;
-	int memory; /* a memfd that goes along; -1: none */
-	size_t memory_len;
+	int memory;	   /* a memfd that goes along; -1: none */
+	size_t memory_len; /* of the memfd */
 	size_t len;
 	uint8_t bytes[];
 };
@@ -64,7 +60,7 @@ static void free_letter(struct letter *l)
 
 static size_t weight(const struct letter *l)
 {
-	return l->len + l->memory_len;
+	return l->len + (l->memory >= 0 ? l->memory_len : 0);
 }
 
 static int send_letter(struct client *c, const struct letter *l)
@@ -72,7 +68,7 @@ static int send_letter(struct client *c, const struct letter *l)
 	int rc = vb_fdmail_send(c->watch.fd, l->bytes, l->len, &l->memory,
 				l->memory >= 0, MSG_DONTWAIT);
 
-	if (!rc)
+	if (!rc && l->memory >= 0)
 		c->unread += l->memory_len;
 	return rc;
 }
@@ -125,7 +121,7 @@ static void post_letter(struct client *c, struct letter *l)
 	bool room = has_room(c, weight(l));
 	int rc = -EAGAIN;
 
-	if (!c->first && (room || !l->memory_len))
+	if (!c->first && (room || l->memory < 0))
 		rc = send_letter(c, l);
 	if (rc != -EAGAIN || !room) {
 		free_letter(l);
@@ -564,14 +560,6 @@ static void close_client(struct client *c)
 	free(c);
 }
 
-/* Epoll would report the listener again and again while a program waits that
- * cannot be accepted. */
-static void accept_more(struct vb_fabricd *f, bool more)
-{
-	if (!vb_fabricd_watch(f, &f->listener, more ? EPOLLIN : 0, true))
-		f->full = !more;
-}
-
 static void serve(struct fd_watch *w, uint32_t events, vb_time now)
 {
 	struct client *c = VB_CONTAINER_OF(w, struct client, watch);
@@ -586,86 +574,26 @@ static void serve(struct fd_watch *w, uint32_t events, vb_time now)
 		close_client(c);
 	/* It may have given descriptors back, its own or those of letters. */
 	if (f->full && f->client_count < f->clients_most)
-		accept_more(f, true);
+		vb_fabricd_accept_more(f, true);
 }
 
-unsigned vb_fabricd_clients_most(void)
+bool vb_fabricd_take_client(struct vb_fabricd *f, int fd, bool manager,
+			    vb_time now)
 {
-	struct rlimit r, more;
+	struct client *c = calloc(1, sizeof(*c));
 
-	if (getrlimit(RLIMIT_NOFILE, &r) < 0)
-		return CLIENTS_MOST;
-	more = (struct rlimit){ r.rlim_max, r.rlim_max };
-	if (setrlimit(RLIMIT_NOFILE, &more) < 0)
-		vb_log(LOG_INFO, "fabric: RLIMIT_NOFILE cannot be raised: %s",
-		       strerror(errno));
-	else
-		r = more;
-	if (r.rlim_cur < 2 * OTHER_FDS)
-		return VB_MAX((unsigned)r.rlim_cur / 2, 1u);
-	return (unsigned)VB_MIN(r.rlim_cur - OTHER_FDS, CLIENTS_MOST + 0u);
-}
-
-void vb_fabricd_accept_again(struct fd_later *l, vb_time now)
-{
-	struct vb_fabricd *f = VB_CONTAINER_OF(l, struct vb_fabricd, accept_on);
-
-	if (f->full)
-		accept_more(f, true);
-}
-
-/* A descriptor, or -1: none, or no room. Then a client that leaves has the
- * listener watched again; or, since the descriptors may be used up without any
- * client, a timer does. */
-static int accept_one(struct vb_fabricd *f, vb_time now)
-{
-	int fd = -1;
-
-	errno = EMFILE;
-	if (f->client_count < f->clients_most)
-		fd = accept4(f->listener.fd, NULL, NULL,
-			     SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
-		accept_more(f, false);
-		vb_fabricd_later(f, &f->accept_on, now + ACCEPT_AGAIN);
-	}
-	return fd;
-}
-
-/* The process at the other end; 0: the kernel does not say. */
-static pid_t peer_pid(int fd)
-{
-	struct ucred peer = { 0 };
-	socklen_t len = sizeof(peer);
-
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
-		return 0;
-	return peer.pid;
-}
-
-void vb_fabricd_accept(struct fd_watch *w, uint32_t events, vb_time now)
-{
-	struct vb_fabricd *f = VB_CONTAINER_OF(w, struct vb_fabricd, listener);
-	int fd = accept_one(f, now);
-	struct client *c;
-	uid_t uid;
-
-	if (fd < 0)
-		return;
-	c = vb_fdmail_trusts_peer(fd, &uid) ? calloc(1, sizeof(*c)) : NULL;
-	if (!c) {
-		close(fd);
-		return;
-	}
+	if (!c)
+		return false;
 	c->f = f;
 	c->watch.fd = fd;
 	c->watch.ready = serve;
 	c->last = &c->first;
-	c->manager = vb_fabricd_is_manager(f, peer_pid(fd));
+	c->manager = manager;
 	vb_chain_add(&f->clients, &c->link);
 	count_client(c, true, now);
 	if (vb_fabricd_watch(f, &c->watch, EPOLLIN, false))
 		close_client(c);
+	return true;
 }
 
 void vb_fabricd_close_clients(struct vb_fabricd *f)

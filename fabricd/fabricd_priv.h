@@ -101,12 +101,22 @@ bool vb_fabricd_has_own_port(const struct vb_fab_node *n, unsigned port);
 void vb_fabricd_describe(struct vb_fabricd *f, struct vb_fab_node *n,
 			 uint8_t port, struct vb_umad_info *i, vb_time now);
 
-/* fabricd/client.c */
+/* fabricd/accept.c */
 /* Raise RLIMIT_NOFILE; how many clients it allows. */
 unsigned vb_fabricd_clients_most(void);
 void vb_fabricd_accept(struct fd_watch *w, uint32_t events, vb_time now);
+/* Watch the listener, or no longer: epoll would report it again and again while
+ * a program waits that cannot be accepted. */
+void vb_fabricd_accept_more(struct vb_fabricd *f, bool more);
 /* f->accept_on has expired: look for programs that wait. */
 void vb_fabricd_accept_again(struct fd_later *l, vb_time now);
+
+/* fabricd/client.c */
+/* Serve the program at the other end of @fd, which this owns then. @manager: it
+ * is the subnet manager of the fabric's own. False: no memory, and @fd stays
+ * the caller's. */
+VB_MUST_CHECK bool vb_fabricd_take_client(struct vb_fabricd *f, int fd,
+					  bool manager, vb_time now);
 void vb_fabricd_close_clients(struct vb_fabricd *f);
 /* For struct vb_mgmt_ops: @client is a struct client. */
 void vb_fabricd_deliver(void *arg, void *client,
