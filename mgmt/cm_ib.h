@@ -98,9 +98,8 @@ struct vb_cm_conn {
 	uint8_t mad[VB_MAD_BYTES];
 };
 
-#define VB_CM_LATER                                                            \
-	(1u << 16) /* a value outside the reasons of IBA 12.6.7.2              \
-		    */
+/* A value outside the reasons of IBA 12.6.7.2. */
+#define VB_CM_LATER (1u << 16)
 
 struct vb_cm_ops {
 	/*
