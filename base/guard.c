@@ -3,7 +3,8 @@
  * The handlers of SIGSEGV and SIGBUS. They handle a fault that a guarded
  * routine raised, and pass any other fault to the program's handler, which runs
  * as the kernel would have run it.
- * // This file keeps every action that its handler has displaced, each with the
+ *
+ * This file keeps every action that its handler has displaced, each with the
  * action below it at that time. So when the program's handler in turn calls the
  * handler that it displaced, which is the one of this file, the signal is
  * passed one step down and does not go round in circles.

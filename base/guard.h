@@ -2,13 +2,15 @@
 /*
  * Copies and atomic operations on the program's memory, any page of which may
  * be missing: the routines then return an error and the program is not killed.
- * // These routines occupy a code range of their own. A SIGSEGV or SIGBUS
+ *
+ * These routines occupy a code range of their own. A SIGSEGV or SIGBUS
  * raised inside this range becomes an error return; any other fault goes to the
  * handler that the program installed. A copy writes bytes in address order: a
  * program that spins on the last byte (or on an aligned word of up to 8 bytes)
  * sees everything before it, and an aligned copy of 1, 2, 4 or 8 bytes is one
  * access.
- * // A thread that calls these routines must not block SIGSEGV or SIGBUS,
+ *
+ * A thread that calls these routines must not block SIGSEGV or SIGBUS,
  * because the kernel kills a program whose fault cannot be delivered.
  */
 #ifndef BASE_GUARD_H

@@ -2,7 +2,8 @@
 /*
  * A table from small numbers to objects, such as queue pair numbers or memory
  * keys.
- * // vb_idtab_get() uses no lock; any thread may call it at any time, also
+ *
+ * vb_idtab_get() uses no lock; any thread may call it at any time, also
  * during vb_idtab_add() and vb_idtab_del(). Another thread can delete the
  * returned object a moment later. Therefore owners recycle objects of a table
  * and do not free them while the table lives ("type-stable"), and a reader

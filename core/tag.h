@@ -4,12 +4,14 @@
  * receives the first message whose tag equals the buffer's under the buffer's
  * mask. A message that matches no buffer is unexpected: it consumes an ordinary
  * receive of the queue, and the program looks for its buffer.
- * // A message may arrive while the program is posting the very buffer for it.
+ *
+ * A message may arrive while the program is posting the very buffer for it.
  * So that no later message overtakes the earlier one, a buffer posted after an
  * unexpected message matches nothing until the program has reported how many
  * unexpected messages it has handled. The program's count and the queue's count
  * are compared in their low 16 bits, as adapters do.
- * // For a rendezvous the peer sends only the header. The queue pair itself
+ *
+ * For a rendezvous the peer sends only the header. The queue pair itself
  * reads the data and sends the header back (FIN), if the program created the
  * queue pair without a send queue: then tag matching owns the send queue.
  */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Send queues, receive queues, shared receive queues.
- * // Indices run freely and wrap at 2^32; the slot is index mod cap. A cap is 0
+ *
+ * Indices run freely and wrap at 2^32; the slot is index mod cap. A cap is 0
  * or a power of two, so that consecutive indices use consecutive slots across
  * the wrap. Each posted request occupies a slot. As with adapters, the slot
  * becomes free when the program has polled a completion of this request or of a

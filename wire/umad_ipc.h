@@ -2,7 +2,8 @@
 /*
  * Messages between programs (libibumad.so.3) and the process of a fabric, over
  * a SOCK_SEQPACKET socket within one machine, so in that machine's byte order.
- * // A connection begins with one message of the program and its answer. After
+ *
+ * A connection begins with one message of the program and its answer. After
  * UMAD_QUERY it ends; after UMAD_COMMAND the program may begin again. After
  * UMAD_ATTACH the connection is a port: it carries MADs in both directions, one
  * in each message, so that a program learns by poll() that a MAD has come.
