@@ -17,7 +17,8 @@ static int no_key(pthread_key_t *key, void (*destructor)(void *))
 	return EAGAIN;
 }
 
-/* A value of the library that has the key. */
+/* A fake that gives thread-specific values only to the library that has the
+ * key. */
 static int count_value(pthread_key_t key, const void *value)
 {
 	values_set++;
