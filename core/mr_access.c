@@ -361,19 +361,22 @@ struct piece {
 /* The position of a walk through a scatter/gather list: an entry and an offset
  * in it. */
 struct walk {
-	const struct vb_sge *at, *end;
-	uint64_t offset;
+	const struct vb_sge *at;
+	unsigned left; /* entries from @at on; @at may be NULL when there is
+			  none */
+	uint64_t offset; /* in the entry @at */
 };
 
 /* Find the next piece of the list, of at most @most bytes. False: the list has
  * ended. */
 static bool next_piece(struct walk *w, uint32_t most, struct piece *p)
 {
-	while (w->at < w->end && w->offset >= w->at->length) {
+	while (w->left && w->offset >= w->at->length) {
 		w->offset -= w->at->length;
 		w->at++;
+		w->left--;
 	}
-	if (w->at == w->end)
+	if (!w->left)
 		return false;
 	p->addr = w->at->addr + w->offset;
 	p->lkey = w->at->lkey;
@@ -447,7 +450,7 @@ enum vb_fault vb_sge_gather(struct vb_pd *pd, const struct vb_sge *sge,
 			    unsigned count, uint64_t offset, void *dst,
 			    uint32_t len)
 {
-	struct walk w = { sge, sge + count, offset };
+	struct walk w = { sge, count, offset };
 	enum vb_fault fault = FAULT_NONE;
 	uint8_t *to = dst;
 	struct piece p;
@@ -470,7 +473,7 @@ enum vb_fault vb_sge_place(struct vb_pd *pd, const struct vb_sge *sge,
 			   unsigned count, uint64_t offset, const void *src,
 			   uint32_t len)
 {
-	struct walk w = { sge, sge + count, offset };
+	struct walk w = { sge, count, offset };
 	enum vb_fault fault = FAULT_NONE;
 	const uint8_t *from = src;
 	struct piece p;
