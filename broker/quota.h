@@ -50,8 +50,9 @@ size_t vb_user_has(const struct vb_user *u, enum vb_quota what);
 bool vb_user_may_have_last(const struct vb_user *u, enum vb_quota what,
 			   size_t left);
 
-/* Write to @text, of @size bytes, the sentence that explains a refusal: the
- * user's quota, or that the last free ones are kept for root. */
+/* Write to @text, of @size bytes, the sentence that explains why @what was
+ * refused: the first function says that the user's quota is used up, the second
+ * that the last free objects are reserved for root. */
 void vb_user_word_quota(const struct vb_user *u, enum vb_quota what, char *text,
 			size_t size);
 void vb_user_word_reserve(enum vb_quota what, char *text, size_t size);

@@ -69,7 +69,7 @@ enum vb_qp_way {
 };
 
 /* The parameters of vb_qp_create(). An XRC sending queue pair has no receiving
- * side; an XRC receiving one has only @share, which is its first holder. */
+ * side; an XRC receiving one has only @share, which is its first handle. */
 struct vb_qp_init {
 	enum vb_qp_type type;
 	struct vb_pd *pd;
@@ -167,8 +167,8 @@ struct vb_qp {
 	/* with XRC: the `life` of that SRQ, which shows whether the number was
 	 * reused */
 	uint64_t recv_life;
-	/* with XRC: the list of the processes' handles that share a target
-	 * queue pair */
+	/* with XRC: the list of the handles that share a target queue
+	 * pair */
 	struct vb_qp_share *shares;
 	/* The transport's functions for this queue pair. attach() sets the
 	 * pointer. The engine changes it when the peer turns out to be on this
@@ -254,7 +254,7 @@ void vb_qp_stop_sends(struct vb_qp *qp) VB_REQUIRES(qp->drive);
  * entered. Costs little if there are none. */
 void vb_qp_flush(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Raise an asynchronous event for the queue pair's owner and for every XRC
- * holder. */
+ * handle. */
 void vb_qp_event(struct vb_qp *qp, enum vb_event_type type)
 	VB_REQUIRES(qp->drive);
 /* In SQD, when every request that had begun is complete: raise SQ_DRAINED if

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* XRC: domains, numbers of shared receive queues, holders of queue pairs. */
+/* XRC: domains, numbers of shared receive queues, handles of queue pairs. */
 #include "core/xrc.h"
 
 #include <errno.h>

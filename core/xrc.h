@@ -6,7 +6,7 @@
  * those of the shared receive queue.
  *
  * Each ibv_open_xrcd() makes a struct vb_xrcd. Those for the same inode share
- * one struct vb_xrc_domain. A target queue pair can have several holders, too.
+ * one struct vb_xrc_domain. A target queue pair can have several handles.
  */
 #ifndef CORE_XRC_H
 #define CORE_XRC_H

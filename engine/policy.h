@@ -72,8 +72,9 @@
  * both, ib_read_lat took 20 us, not 10. */
 #define VB_ALONE   (3 * VB_USEC)
 #define VB_CROWDED (100 * VB_USEC)
-/* How long the thread does not linger after it met a thread that spins on its
- * processor: riostream took 53 to 71 us, and 641 without this rule. */
+/* The thread does not linger for this time after it found that another thread
+ * spins on its processor. With this rule riostream took 53 to 71 us, and
+ * without it 641 us. */
 #define VB_CROWD_MIN (10 * VB_MSEC)  /* not scaled */
 #define VB_CROWD_MAX (640 * VB_MSEC) /* not scaled */
 /* The most batches that the thread serves before it looks at timers. Without

@@ -186,8 +186,8 @@ void fab_charge_free(struct vb_fab_net *net, struct charge *c);
 void fab_pool_fini(struct vb_fab_net *net);
 void fab_push(struct fifo *q, struct item *it);
 struct item *fab_pop(struct fifo *q);
-/* The header of an item's frame, with the VL of the item. If a link changed the
- * bytes, the header is as they say, VL included. */
+/* Write to @v the header of an item's frame, with the VL of the item. If a link
+ * altered the frame's bytes, the VL comes from the bytes as well. */
 void fab_view(const struct item *it, struct vb_fab_view *v);
 
 /* Functions of net.c. */

@@ -12,9 +12,9 @@
 #define WINDOW_MAX   256
 #define ASK_PARTS    4 /* number of AckReq questions for each window */
 
-/* How long a sender waits for an answer. A Verbena peer answers once it runs,
- * which may take long on a busy host. For a peer that has never answered the
- * sender waits at most SILENCES times, a tenth of a second in all. */
+/* How long a sender waits for an answer. On a busy host a Verbena peer may get
+ * a processor late, and cannot answer before. For a peer that has never
+ * answered the sender waits at most SILENCES times, 0.1 s in all. */
 #define PATIENCE       (1 * VB_MSEC)
 #define PATIENCE_MAX   (16 * VB_MSEC)
 #define PATIENCE_KNOWN (50 * VB_MSEC)

@@ -306,8 +306,9 @@ static bool ib_gathers(const struct vb_qp *qp) VB_REQUIRES(qp->drive)
 	return end == req->cur || !is_batch(qp, end);
 }
 
-/* Before message number WAIT_LEAST no batch ends, so posters need not ask
- * whether to send; from then on a signaled message may end one. */
+/* Returns the number of the first message of at most VB_QUIET_BYTES bytes that
+ * can end a batch: such a batch has at least WAIT_LEAST messages. For earlier
+ * messages a thread that posts need not check whether it must send. */
 uint32_t vb_req_waits_until(const struct vb_qp *qp)
 {
 	return vb_rc(qp)->req.cur + WAIT_LEAST - 1;

@@ -128,9 +128,9 @@ static enum vb_next end_part(struct vb_qp *qp, const struct vb_send_wqe *wqe,
 }
 
 /* Carry out a READ or WRITE by copying, at most nq->step_left bytes in this
- * call. NEXT_WAITS: the request failed, and this call has done what follows: a
- * completion, a message to the peer, or a timer. NEXT_LATER: this step has
- * copied enough bytes. */
+ * call. NEXT_WAITS: the request failed, and this call has already completed it,
+ * told the peer, or set a timer. NEXT_LATER: this step has copied enough
+ * bytes. */
 enum vb_next vb_here_do(struct vb_qp *qp, struct vb_send_wqe *wqe, vb_time now)
 {
 	struct vb_near_qp *nq = vb_nq(qp);

@@ -521,7 +521,7 @@ static int set_option(struct rcm_id *id, int name, const void *value,
 	case RDMA_OPTION_ID_AFONLY:
 		return set_flag(id, IPC_CM_V6ONLY, value, len);
 	case RDMA_OPTION_ID_ACK_TIMEOUT:
-		/* Only a requester with retransmission waits for ACKs. */
+		/* Only RC and XRC requesters have an ACK timeout. */
 		if (len != 1 || *byte > 31 ||
 		    (id->pub.qp_type != IBV_QPT_RC &&
 		     id->pub.qp_type != IBV_QPT_XRC_SEND))

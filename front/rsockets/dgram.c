@@ -47,8 +47,8 @@ struct dest {
 	/* address handle; NULL: the peer's queue pair is not known */
 	struct ibv_ah *ah;
 	uint32_t qpn;
-	/* times in ns: when a datagram was last sent over UDP, and sent at
-	 * all */
+	/* times in ns: when a datagram was last sent over UDP, and when one
+	 * was last sent either way */
 	uint64_t asked, used;
 };
 

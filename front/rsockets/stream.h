@@ -107,7 +107,7 @@ struct rs_stream {
 	uint32_t in_free;
 	/* bytes that the peer was given and has not written yet */
 	uint32_t in_promised;
-	uint32_t in_give; /* offset of the half that the peer gets next */
+	uint32_t in_give; /* offset of the half to announce to the peer next */
 	uint16_t credits; /* number of receives that stay posted for messages */
 	uint16_t received, told; /* message numbers, modulo 65536 */
 	/* The peer's slots and its table of mappings; length is the number of

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Datagrams and address handles as a program sees them, one case a function:
- * what is placed and said, what is refused, and groups of receivers.
+ * the bytes placed in receives, the fields of completions, refused calls, and
+ * multicast groups.
  *
  *	datagram_test -d DEVICE [-6] [-g GROUP [-l|-s]]
  *

@@ -74,7 +74,8 @@ static void *make_domains(void *arg)
 	return arg;
 }
 
-/* Use every object of the library that has a lock of the process. */
+/* In a child: use one object of each kind that a lock of the process guards,
+ * and exit. */
 static void begin_anew(void)
 {
 	struct ibv_alloc_dm_attr attr = { .length = 4096 };

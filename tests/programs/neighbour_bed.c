@@ -39,7 +39,7 @@ static uint8_t *map(size_t bytes)
 	return at;
 }
 
-/* Make a queue pair that is open for receives. */
+/* Make a queue pair in state INIT, to which receives may be posted. */
 struct ibv_qp *open_qp(struct side *s, unsigned depth)
 {
 	struct ibv_qp *qp = rc_qp(&s->device, s->cq, depth, 1, 0);

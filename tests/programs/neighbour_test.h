@@ -59,7 +59,7 @@ void expect(bool truth, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void nap(unsigned us);
 
-/* Make a queue pair that is open for receives. */
+/* Make a queue pair in state INIT, to which receives may be posted. */
 struct ibv_qp *open_qp(struct side *s, unsigned depth);
 void meet(struct side *s, uint32_t key);
 

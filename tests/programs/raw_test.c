@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Raw packet queue pairs of one program on one port: what rules steer where,
- * what is counted, dropped, tagged, and what never comes back.
+ * Raw packet queue pairs of one program on one port: flow rules steer frames to
+ * queue pairs; counters, drops and VLAN tags; sent frames do not come back.
  *
  *	raw_test DEVICE INTERFACE
  *

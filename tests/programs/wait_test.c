@@ -47,8 +47,8 @@ static void send_list(struct ibv_sge *list, int count)
 	must(!ibv_post_send(from, &wr, &bad), "ibv_post_send");
 }
 
-/* Publish that a message was sent, but only after sending: a thread that polls
- * serves the lanes as well. */
+/* Wait for the SEND's completion. The tests call this only after the message
+ * has arrived, because a thread that polls a CQ serves the lanes as well. */
 static void was_sent(void)
 {
 	struct ibv_wc wc;

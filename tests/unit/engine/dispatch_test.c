@@ -261,7 +261,7 @@ dispatch__what_gathers_leaves_with_the_second_empty_poll(void **state)
 	atomic_store(&e->gathers, r->qp);
 	vb_drive_gathered(e, 0);
 	assert_int_equal(heard.steps, 0);
-	/* The program has posted in between. */
+	/* The program has posted a request since the last call. */
 	atomic_store(&e->gathers, r->qp);
 	vb_drive_gathered(e, 0);
 	assert_int_equal(heard.steps, 0);

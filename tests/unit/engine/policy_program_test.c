@@ -224,7 +224,9 @@ static void answers__are_looked_for_200_us(void **state)
 	assert_true(vb_answer_yields(1, START, START + US(30) + 1));
 }
 
-/* Rows of the table that callers use directly. */
+/* Limits that callers of the policy use directly (the table in
+ * engine/policy.h).
+ */
 static void table__of_callers(void **state)
 {
 	assert_int_equal(VB_WORK_LASTS, US(500));

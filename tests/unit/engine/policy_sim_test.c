@@ -78,8 +78,8 @@ static uint64_t sim_rand(uint64_t below)
 	return (z ^ (z >> 31)) % below;
 }
 
-/* Let due messages arrive on a lane. A peer rings if this program has set
- * "asleep". */
+/* Let due messages arrive on a lane, and due packets on a socket. The peer of
+ * a message rings if this program has set "asleep". */
 static void messages_come(void)
 {
 	struct arrivals *m = &sim.messages;

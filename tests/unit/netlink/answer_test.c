@@ -101,7 +101,7 @@ static void with(uint16_t type, uint32_t value)
 	vb_nl_put32(&asked.out, type, value);
 }
 
-/* Check that the request was sent unchanged. */
+/* Take the request that was built as one whole netlink message. */
 static void sent(void)
 {
 	memcpy(asked.bytes, &asked.out.used, sizeof(asked.out.used));
