@@ -301,7 +301,7 @@ bool vb_stream_serve(struct vb_engine *e, struct vb_stream *s, uint32_t ready,
 		vb_stream_watch(e, s, false, s->eof);
 		found = true;
 	}
-	if (came) /* bytes arrived, and the socket has not only room to write */
+	if (came) /* the socket has received bytes */
 		vb_poll_hint_came(e, &vb_eq(qp)->await, now);
 	if (found || s->more)
 		vb_drive_step(e, qp, now);

@@ -18,8 +18,8 @@
 
 #define DATA_VLS 15
 
-/* A frame's bytes, which its copies share. Copies have different VLs, so
- * whoever looks at the bytes first writes the VL into them. */
+/* A frame's bytes, which its copies share. Copies have different VLs, so a
+ * function that reads the bytes first writes the copy's VL into them. */
 struct frame {
 	uint32_t refs;
 	/* bytes from LRH to ICRC; @bytes has room for the VCRC behind them */

@@ -25,7 +25,8 @@
  * (RTR, RFC 6581 s5). */
 enum vb_mpa_rtr {
 	RTR_NONE = 0,
-	/* a SEND of 0 bytes; the next two messages have 0 bytes as well */
+	/* RTR_SEND: a SEND of 0 bytes; RTR_WRITE: a WRITE of 0 bytes; RTR_READ:
+	 * a READ of 0 bytes */
 	RTR_SEND = 1 << 0,
 	RTR_WRITE = 1 << 1,
 	RTR_READ = 1 << 2,
@@ -67,7 +68,9 @@ enum vb_mpa_state {
 	MPA_WAITING, /* responder: no request has come yet */
 	/* responder: a request came; call vb_mpa_accept() or _reject() */
 	MPA_ASKED,
-	MPA_OPEN, /* both sides agree; if out is not empty, send it first */
+	/* both sides agree; the caller first sends the bytes in `out`, if there
+	 * are any */
+	MPA_OPEN,
 	/* initiator: the peer rejected the request, with private data */
 	MPA_REFUSED,
 	/* responder: the request is rejected; close once out is sent */

@@ -21,8 +21,8 @@
 #include "base/log.h"
 #include "link/netif_priv.h"
 
-/* How long to wait for a neighbour: three requests of the kernel, a second
- * apart. */
+/* The time limit for resolving a neighbour: the kernel sends three requests, a
+ * second apart. */
 #define TRIES  150
 #define TRY_MS 20
 

@@ -214,8 +214,8 @@ int vb_udp_aim(struct vb_link *l, struct vb_route *r)
 	struct vb_udp *u = vb_udp_of(l);
 	uint32_t slot = (r->dqpn & VB_QPN_MULTICAST) >> VB_QPN_BITS;
 	struct vb_udp_channel *c = &u->channels[slot];
-	/* Each slot needs a channel of its own: otherwise a receiver's GRO
-	 * could join packets for two of its processes. */
+	/* Each slot needs its own channel (socket): otherwise GRO at a
+	 * receiving host could join packets for two of the host's processes. */
 	int fd = vb_udp_out_open(u, &c->whole, false);
 
 	if (fd < 0)

@@ -72,9 +72,9 @@ void vb_peer_ring(struct vb_peer *p)
 {
 	if (atomic_load_explicit(&p->owed, memory_order_relaxed))
 		atomic_store_explicit(&p->owed, false, memory_order_relaxed);
-	/* A peer sets "asleep" and then looks at the lane; this program writes
-	 * to the lane and then reads "asleep". So one of the two notices the
-	 * other. */
+	/* A peer sets "asleep" and then reads the lane; this program writes to
+	 * the lane and then reads "asleep". So either the peer sees the
+	 * message, or this program sees "asleep". */
 	if (!vb_bell_ring(p->bell) &&
 	    atomic_load_explicit(&p->registry->asleep, memory_order_relaxed))
 		p->world->wake(p->world->arg, p);

@@ -21,13 +21,14 @@
 
 #define PORT   7478
 #define BEHIND 3600 /* seconds */
-/* Nanoseconds between the late answer and the true one. */
+/* ns between the late answer and the answer to the request */
 #define BETWEEN 20000000
 
 enum late { NOTHING, OF_ANOTHER_ID, OF_THE_SAME_ID };
 
 static enum late late;
-static bool shown; /* the late answer was returned in place of the true one */
+/* the library took the late answer for the answer to the request */
+static bool shown;
 static bool clock_is_wrong;
 static int failures;
 

@@ -223,7 +223,8 @@ bool path(const char *ip)
 	return well;
 }
 
-/* As Linux: one that is bound, though to any address, has a family. */
+/* As on Linux, an id that is bound to any address still has an address family.
+ */
 bool families(const char *ip)
 {
 	struct rdma_cm_id *id = new_id(RDMA_PS_TCP);
@@ -238,8 +239,8 @@ bool families(const char *ip)
 	return well;
 }
 
-/* TOS, and how long an ACK may take: of connections that are seen outside
- * (cm.sh), where nobody listens. */
+/* The options TOS and ACK timeout. cm.sh captures the packets of these
+ * connections; nobody listens at the destination. */
 bool way(const char *ip)
 {
 	uint8_t tos = 0x68, timeout = 13;

@@ -119,7 +119,7 @@ struct rdma_conn_param params(const char *data)
 	};
 }
 
-/* Both sides are connected, and each has got the event. */
+/* Connect the two sides; each must get the event ESTABLISHED. */
 void connected(void)
 {
 	struct rdma_conn_param p = params(NULL);

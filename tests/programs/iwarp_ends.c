@@ -68,7 +68,7 @@ void send_without_a_receive(void)
 	       told(IBV_WC_RNR_RETRY_EXC_ERR));
 }
 
-/* The peer must get the error at once, and not only when a wait ends. */
+/* The peer must get the error at once, and not after a timeout. */
 void write_from_a_wrong_key(void)
 {
 	double from, lasted;

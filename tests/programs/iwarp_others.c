@@ -289,7 +289,7 @@ void what_an_rnic_has_not(void)
 	addresses_an_rnic_has_not();
 }
 
-/* The same features by librdmacm: what ids of a connection make themselves. */
+/* Features that iWARP lacks, requested by librdmacm's calls on an id. */
 void what_ids_have_not(void)
 {
 	struct ibv_qp_init_attr attr = { .cap = { 1, 1, 1, 1, 0 } };

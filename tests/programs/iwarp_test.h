@@ -61,7 +61,7 @@ void begin_connect(struct side *s, const struct sockaddr_in *to,
 		   struct rdma_conn_param *p);
 struct rdma_conn_param params(const char *data);
 
-/* Both sides are connected, and each has got the event. */
+/* Connect the two sides; each must get the event ESTABLISHED. */
 void connected(void);
 void post_from(struct side *s, struct ibv_send_wr wr, uint64_t id,
 	       uint32_t lkey);
@@ -87,7 +87,7 @@ void read_with_a_wrong_key(void);
 void read_where_none_is_taken(void);
 void send_without_a_receive(void);
 
-/* The peer must get the error at once, and not only when a wait ends. */
+/* The peer must get the error at once, and not after a timeout. */
 void write_from_a_wrong_key(void);
 void send_too_long(void);
 

@@ -29,11 +29,12 @@
 /* The modes: when a program changes its user, and what it does then. */
 static const char *const modes[] = {
 	/* before the program looks for devices */
-	"none",		  "drop-first", "drop-opened", /* with an open device */
+	"none",		  "drop-first",
+	"drop-opened",	  /* drop-opened: while a device is open */
 	"drop-connected", /* in the middle of a connection */
 	"drop-broker", /* like drop-opened, and the host's broker is killed */
 	"fork", /* a child does the work, and its parent has a device open */
-	"chroot-opened", /* to an empty directory, with a device open */
+	"chroot-opened", /* chroot() while a device is open */
 	"close-first",	 /* the program closes all descriptors */
 };
 static const char *mode = "none";

@@ -112,7 +112,7 @@ static pthread_t start_waiter(intptr_t rounds)
 	pthread_t t;
 
 	must(!pthread_create(&t, NULL, waiter, (void *)rounds), "a thread");
-	usleep(20000); /* by now the other thread most likely sleeps */
+	usleep(20000); /* wait until the other thread most likely sleeps */
 	return t;
 }
 

@@ -357,7 +357,8 @@ static void VB_UNCHECKED iwarp__the_responder_waits(void **state)
 		/* Without RTR the responder sends now. */
 		p->sim.now += VB_SEC;
 		pipe_settle(p);
-		/* With RTR the responder still waits. */
+		/* With RTR the responder sends nothing until the initiator's
+		 * RTR has come. */
 		assert_int_equal(p->wire[1].put == 0, rtr);
 		p->limit[0] = SIZE_MAX;
 		pipe_settle(p);

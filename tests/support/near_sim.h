@@ -22,10 +22,10 @@ enum near_harm {
 	/* The side is stopped wherever it is, as by a freezer. */
 	HARM_FREEZE,
 	HARM_DIE, /* the side is killed, as by SIGKILL */
-	/* From then on the side writes arbitrary bytes into the memory that it
-	 * shares. */
+	/* After this harm the side writes arbitrary bytes into the memory that
+	 * it shares. */
 	HARM_SCRIBBLE,
-	/* From then on the kernel refuses the side's copies. */
+	/* After this harm the kernel refuses the side's copies. */
 	HARM_DENY,
 };
 
@@ -62,7 +62,7 @@ const char *near_sim_crime(const struct sim *s);
 struct vb_near *near_sim_near(const struct sim *s, unsigned side);
 /* Returns the program that the side knows as its peer. */
 struct vb_peer *near_sim_peer(const struct sim *s, unsigned side);
-/* Was the side told to end its session with the other? */
+/* Was side @side told to end its session with the other side? */
 bool near_sim_is_expelled(const struct sim *s, unsigned side);
 
 #endif

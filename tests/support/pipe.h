@@ -49,7 +49,7 @@ void pipe_close(struct pipe *p);
 /* Let each side that has a reason send and receive once. True: bytes were
  * moved. */
 bool pipe_turn(struct pipe *p);
-/* Both sides look once, and then until no more bytes move. */
+/* Let both sides receive and send until no more bytes move. */
 void pipe_settle(struct pipe *p);
 /* Send bytes of the test from @side. */
 void pipe_inject(struct pipe *p, unsigned side, const void *bytes, size_t len);

@@ -9,7 +9,7 @@
 #include "tests/support/sim.h"
 
 enum scenario_kind {
-	/* with any wire, all requests complete, and with success */
+	/* all requests complete with success, whatever the wire does */
 	SCENARIO_HONEST,
 	/* Queue pairs are taken to ERR or RESET at any time: completed requests
 	 * are right, the others are flushed, and all are reported once. */

@@ -93,7 +93,7 @@ struct sim_path {
 
 struct sim {
 	const struct sim_path *path; /* the path; NULL: only the wire */
-	void *way;		     /* state of the path */
+	void *way;		     /* private state of @path */
 	struct sim_rand rand;
 	vb_time now;
 	struct sim_wire wire;

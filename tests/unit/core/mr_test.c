@@ -458,7 +458,8 @@ static void deregister__not_before_the_use_ends(void **state)
 	assert_int_equal(atomic_load(&f->a.n_mr), 0);
 }
 
-/* Each access is checked by its own key, whatever key the access before had. */
+/* Each access of a run is checked by its own key, also after an access by
+ * another key. */
 static void begin_next__as_begin_each_time(void **state)
 {
 	struct fixture *f = *state;

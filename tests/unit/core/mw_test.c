@@ -374,7 +374,8 @@ window__that_is_in_use_makes_its_work_request_wait(void **state)
 	f->a.key_ops = NULL;
 }
 
-/* Its windows end with the queue pair, whose number may be reused. */
+/* A destroyed queue pair's windows become invalid, because its number may be
+ * reused. */
 static void VB_UNCHECKED queue_pair__takes_its_windows_along(void **state)
 {
 	struct window w, v;

@@ -143,7 +143,7 @@ static void slept(struct vb_service *s, long times)
 	publish(s);
 }
 
-/* Each packet wakes the thread inside ppoll(), which does not return. */
+/* Each packet wakes the thread inside ppoll(), but ppoll() does not return. */
 static void unheard__many_are_a_reason_to_rest(void **state)
 {
 	struct vb_service *s = *state;

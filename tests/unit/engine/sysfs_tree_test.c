@@ -144,7 +144,7 @@ static void tree__read_by_others(void **state)
 	mode_t umasked = umask(077);
 	char root[PATH_MAX];
 
-	/* from now on, the tree of another choice of devices */
+	/* change the choice of devices, and so the tree */
 	unsetenv("VERBENA_DEVICES");
 	assert_true(vb_sysfs_tree_write(root));
 	umask(umasked);

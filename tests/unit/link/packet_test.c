@@ -138,7 +138,8 @@ static void listen__every_part_of_an_address(void **state)
 	b->ops->close(b);
 }
 
-/* As many wants as a filter can have; and one more. */
+/* A frame arrives if it matches one of 64 wants, the most that a kernel filter
+ * has, or one of 65. */
 static void listen__many_wants(void **state)
 {
 	struct vb_link *a = open_link(), *b = open_link();

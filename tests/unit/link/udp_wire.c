@@ -152,7 +152,7 @@ void udp_send__larger_than_the_mtu(void **state)
 	assert_int_equal(stats_of(l).tx_lost, 0);
 	assert_int_equal(stats_of(l).tx_frames, 2);
 	calls = stats_of(l).tx_calls;
-	/* The fragments must not have stopped joining. */
+	/* The link still joins packets after it sent fragments. */
 	for (unsigned i = 0; i < 8; i++)
 		add_frame(q, &r, i, 1040);
 	l->ops->send(l, q);

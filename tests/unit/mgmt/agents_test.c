@@ -152,7 +152,7 @@ static int serve(struct world *w, unsigned port, unsigned client, uint8_t class,
 	return vb_agents_register(w->port[port], &w->got[client], &wish);
 }
 
-/* Send a message from @port to the other. */
+/* Send a message from port number @port to the other port. */
 static int say(struct world *w, unsigned port, unsigned client, int agent,
 	       uint8_t *bytes, size_t len, unsigned timeout_ms,
 	       unsigned retries)

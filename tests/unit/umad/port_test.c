@@ -318,8 +318,8 @@ static void expect(int room, int rc, int length, int count)
 			 rc == -EINVAL || rc == -EAGAIN ? 0 : AGENT);
 }
 
-/* As with the kernel, there must be room for a first segment of 256 bytes, or
- * for the message if that is shorter. */
+/* As with the kernel, the receive buffer must have room for a first segment of
+ * 256 bytes, or for the whole message if it is shorter. */
 static void no_room(void **state)
 {
 	static const int lengths[] = { 2000, VB_UMAD_INLINE + 1 };

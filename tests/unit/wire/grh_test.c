@@ -67,7 +67,8 @@ static void grh__ipv6_as_it_is(void **state)
 	assert_same(&v6, &back);
 }
 
-/* With one wrong bit the bytes are no IPv4 header, nor any other. */
+/* Bytes of an IPv4 header with one wrong bit are neither an IPv4 nor an IPv6
+ * header. */
 static void grh__ipv4_checksum_decides(void **state)
 {
 	uint8_t bytes[VB_GRH_BYTES];

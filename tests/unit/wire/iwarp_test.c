@@ -20,7 +20,7 @@ static struct vb_writer writer(void)
 	return (struct vb_writer){ bytes };
 }
 
-/* Each getter refuses bytes that are shorter than what its putter wrote. */
+/* A function that parses a header refuses fewer bytes than the header has. */
 #define EXPECT_WHOLE(get, value, len)                                          \
 	do {                                                                   \
 		for (uint32_t n = 0; n < (len); n++) {                         \
