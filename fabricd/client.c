@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Each program has one connection, which becomes a port of a node. This file
- * checks all that a program sends, and keeps what a program does not read up to
- * a limit and drops the rest, so that no program costs another anything.
+ * checks everything that a program sends. Answers that a program does not read
+ * wait up to a limit, and the rest is dropped, so that no program uses
+ * another's memory or time.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,16 +23,19 @@
 #include "base/log.h"
 #include "fabricd/fabricd_priv.h"
 
-#define OUTBOX_MOST  ((size_t)64 << 20) /* bytes that wait for one program */
-#define JOIN	     "join\n"
-#define MESSAGES_RUN 64 /* of one program, before others are looked at */
+/* bytes that may wait for one program */
+#define OUTBOX_MOST ((size_t)64 << 20)
+#define JOIN	    "join\n" /* how the command begins */
+/* messages of one program that are handled before other descriptors are looked
+ * at */
+#define MESSAGES_RUN 64
 #define RECEIVE	     (sizeof(struct vb_umad_mad) + VB_UMAD_INLINE)
 
-/* A message that waits until its program reads. */
+/* A message that waits until the program reads its socket. */
 struct letter {
 	struct letter *next;
-	int memory;	   /* a memfd that goes along; -1: none */
-	size_t memory_len; /* of the memfd */
+	int memory;	   /* a memfd that the message carries; -1: none */
+	size_t memory_len; /* the memfd's length in bytes */
 	size_t len;
 	uint8_t bytes[];
 };
@@ -40,16 +44,18 @@ struct client {
 	struct fd_watch watch;
 	struct vb_chain link;
 	struct vb_fabricd *f;
-	struct vb_agents *agents; /* of its port; NULL: not attached */
-	struct fd_host *host;	  /* that has joined; or NULL */
-	bool manager;		  /* it is the fabric's own subnet manager */
+	/* the agents of the client's port; NULL: the client is not attached to
+	 * a port */
+	struct vb_agents *agents;
+	struct fd_host *host; /* for which the client has joined; or NULL */
+	bool manager; /* the client is the fabric's own subnet manager */
 	struct letter *first, **last;
 	size_t waiting; /* bytes of all letters, those of memfds included */
 	size_t unread;	/* bytes of memfds that are in the socket's queue */
 	bool gone;
 };
 
-/* --- what goes to a program --- */
+/* --- messages to a program --- */
 
 static void free_letter(struct letter *l)
 {
@@ -114,8 +120,8 @@ static void flush(struct client *c)
 	watch_for(c);
 }
 
-/* Sends @l, queues it or drops it; this function or the queue frees it. A
- * letter of @l->len bytes alone is dropped only if the socket has no room. */
+/* Send the letter @l, or queue it, or drop it. This function or the queue frees
+ * @l. A letter without a memfd is dropped only if the socket has no room. */
 static void post_letter(struct client *c, struct letter *l)
 {
 	bool room = has_room(c, weight(l));
@@ -233,7 +239,8 @@ static void answer_query(struct client *c, const struct vb_umad_where *w,
 	struct vb_fab_node *n = find_node(c->f, w);
 	struct vb_umad_info i;
 
-	c->gone = true; /* the connection serves for nothing else */
+	/* a connection that asks about a node serves for nothing else */
+	c->gone = true;
 	if (!n) {
 		answer(c->watch.fd, UMAD_QUERY, -ENODEV);
 		return;
@@ -266,7 +273,7 @@ static int register_agent(struct client *c, const struct vb_umad_wish *w)
 	return vb_agents_register(c->agents, c, &wish);
 }
 
-/* --- MADs from a program --- */
+/* --- MADs that a program sends --- */
 
 static struct vb_mad_addr get_address(const struct ib_mad_addr *from)
 {
@@ -288,9 +295,9 @@ static struct vb_mad_addr get_address(const struct ib_mad_addr *from)
 	return a;
 }
 
-/* The header of a MAD that does not leave comes back, so that its program does
- * not wait for an answer. @data: its first @len bytes, as far as they are
- * known. */
+/* Return to the program the header of a MAD that could not be sent, so that the
+ * program does not wait for an answer. @data: the first @len bytes of the MAD,
+ * as far as they are known. */
 static void refuse_mad(struct client *c, const struct vb_umad_mad *m,
 		       const uint8_t *data, size_t len, int why)
 {
@@ -327,7 +334,8 @@ static void send_mad(struct client *c, const struct vb_umad_mad *m,
 		refuse_mad(c, m, data, s.len, rc);
 }
 
-/* Only a sealed memfd neither changes nor makes the reader wait. */
+/* Is the memfd sealed? Only a sealed memfd neither changes nor makes a reader
+ * wait. */
 static bool is_sealed(int memory)
 {
 	int seals = fcntl(memory, F_GET_SEALS);
@@ -335,7 +343,8 @@ static bool is_sealed(int memory)
 	return seals >= 0 && (seals & F_SEAL_SHRINK) && (seals & F_SEAL_WRITE);
 }
 
-/* *@data: the @len bytes, which the caller frees. 0 or -errno. */
+/* Read the @len bytes of a message that is too long for a datagram from its
+ * memfd. *@data: the bytes, which the caller frees. 0 or -errno. */
 static int read_long(int memory, size_t len, uint8_t **data)
 {
 	if (len > VB_UMAD_MOST)
@@ -365,8 +374,9 @@ static void send_long(struct client *c, const struct vb_umad_mad *m, int memory,
 
 /* --- commands --- */
 
-/* Sends one piece of the answer, which fits one message. If the socket has no
- * room, the piece waits as a letter, so that this thread never blocks. */
+/* Send one piece of the answer, which fits one message. If the socket has no
+ * room, the piece waits in the client's queue, so that this thread never
+ * blocks. */
 static void post_text(struct client *c, int result, const char *text,
 		      size_t len)
 {
@@ -448,7 +458,7 @@ static void run_command(struct client *c, const char *text, vb_time now)
 	free(said);
 }
 
-/* --- what comes from a program --- */
+/* --- messages from a program --- */
 
 struct message {
 	union {
@@ -460,7 +470,7 @@ struct message {
 		uint8_t bytes[RECEIVE + 1];
 	};
 	size_t len;
-	int fd; /* that came along; -1: none */
+	int fd; /* the descriptor that came with the message; -1: none */
 };
 
 static void take_port_message(struct client *c, struct message *m, vb_time now)
@@ -499,10 +509,12 @@ static void take_message(struct client *c, struct message *m, vb_time now)
 	}
 }
 
-/* False: no message has come, or the connection ends. */
+/* Read one message of a program. False: no message has come, or the connection
+ * ends. */
 static bool read_message(struct client *c, vb_time now)
 {
-	static struct message m; /* one thread */
+	/* static, because the process has only one thread */
+	static struct message m;
 	unsigned count = 1;
 	ssize_t n = vb_fdmail_recv(c->watch.fd, m.bytes, RECEIVE, &m.fd, &count,
 				   MSG_DONTWAIT);
@@ -572,7 +584,8 @@ static void serve(struct fd_watch *w, uint32_t events, vb_time now)
 			break;
 	if (c->gone)
 		close_client(c);
-	/* It may have given descriptors back, its own or those of letters. */
+	/* The client's end may have freed descriptors, the client's own or
+	 * those of letters. */
 	if (f->full && f->client_count < f->clients_most)
 		vb_fabricd_accept_more(f, true);
 }

@@ -13,9 +13,9 @@
 
 struct vb_fabricd;
 
-/* Make the fabric of @topo, which stays the caller's and lives longer, and
- * listen under @name. Hosts that join are added to @topo. NULL: it failed, and
- * @error says why. */
+/* Make the fabric of @topo and listen under @name. The caller still owns @topo,
+ * which must outlive the fabric; the fabric adds hosts that join to @topo.
+ * NULL: a failure, and @error says why. */
 struct vb_fabricd *vb_fabricd_create(struct vb_topo *topo, const char *name,
 				     char error[VB_TOPO_ERROR]);
 /* End by itself when for @linger no program has been connected besides the

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The parts of a fabric's process: the network, its clients, commands. */
+/* Shared by the parts of a fabric's process: the network, its clients, and
+ * commands. */
 #ifndef FABRICD_FABRICD_PRIV_H
 #define FABRICD_FABRICD_PRIV_H
 
@@ -13,7 +14,8 @@
 #include "mgmt/nodes.h"
 #include "wire/umad_ipc.h"
 
-/* What a descriptor of the process is for. */
+/* A watched descriptor of the process, and the function that handles its
+ * events. */
 struct fd_watch {
 	int fd;
 	/* Called when @w->fd is ready; @events as of epoll. It may free @w, but
@@ -38,7 +40,7 @@ struct vb_fabricd {
 	int epoll;
 	struct fd_watch listener;
 	struct fd_watch inotify;
-	char dir[PATH_MAX]; /* of the fabric's files */
+	char dir[PATH_MAX]; /* the directory of the fabric's files */
 	char name[VB_FABRIC_NAME + 1];
 	struct vb_chain *clients;
 	unsigned client_count, clients_most;
@@ -54,8 +56,8 @@ struct vb_fabricd {
 	struct vb_chain *issms;
 };
 
-/* Begin to watch w->fd for @events; @again: change what is watched for. 0 or
- * -errno. */
+/* Begin to watch w->fd for @events; with @again, change the events of a watched
+ * descriptor. 0 or -errno. */
 int vb_fabricd_watch(struct vb_fabricd *f, struct fd_watch *w, uint32_t events,
 		     bool again);
 
@@ -63,7 +65,7 @@ int vb_fabricd_watch(struct vb_fabricd *f, struct fd_watch *w, uint32_t events,
  * or -errno, and nothing has changed. */
 int vb_fabricd_add_node(struct vb_fabricd *f, const struct vb_topo_node *t);
 
-/* fabricd/due.c */
+/* Functions of fabricd/due.c. */
 void vb_fabricd_later_init(struct fd_later *l,
 			   void (*fire)(struct fd_later *l, vb_time now));
 /* Call l->fire at @at, and not at the time that was set before. */
@@ -72,7 +74,7 @@ void vb_fabricd_never(struct vb_fabricd *f, struct fd_later *l);
 /* Do what is due. How long until the next is; VB_NEVER. */
 vb_time vb_fabricd_fire(struct vb_fabricd *f, vb_time now);
 
-/* fabricd/join.c */
+/* Functions of fabricd/join.c. */
 /* The program's host, whose network namespace has the number that the text
  * @space says, gets an adapter; the answer is written to @to: its node, the
  * state of its port ("active", "waits"), and whether the fabric has a subnet
@@ -94,15 +96,16 @@ bool vb_fabricd_stop_manager(struct vb_fabricd *f);
 /* Kill it if it still runs; its files, but for its log, are removed. */
 void vb_fabricd_end_manager(struct vb_fabricd *f);
 
-/* fabricd/query.c */
+/* Functions of fabricd/query.c. */
 /* Has the node an agent there: an adapter at 1..ports, a switch at 0? */
 bool vb_fabricd_has_own_port(const struct vb_fab_node *n, unsigned port);
 /* Describe the node, and @port if it has that one. */
 void vb_fabricd_describe(struct vb_fabricd *f, struct vb_fab_node *n,
 			 uint8_t port, struct vb_umad_info *i, vb_time now);
 
-/* fabricd/accept.c */
-/* Raise RLIMIT_NOFILE; how many clients it allows. */
+/* Functions of fabricd/accept.c. */
+/* Raise RLIMIT_NOFILE as far as allowed. Returns how many clients the limit
+ * allows. */
 unsigned vb_fabricd_clients_most(void);
 void vb_fabricd_accept(struct fd_watch *w, uint32_t events, vb_time now);
 /* Watch the listener, or no longer: epoll would report it again and again while
@@ -111,18 +114,18 @@ void vb_fabricd_accept_more(struct vb_fabricd *f, bool more);
 /* f->accept_on has expired: look for programs that wait. */
 void vb_fabricd_accept_again(struct fd_later *l, vb_time now);
 
-/* fabricd/client.c */
+/* Functions of fabricd/client.c. */
 /* Serve the program at the other end of @fd, which this owns then. @manager: it
  * is the subnet manager of the fabric's own. False: no memory, and @fd stays
  * the caller's. */
 VB_MUST_CHECK bool vb_fabricd_take_client(struct vb_fabricd *f, int fd,
 					  bool manager, vb_time now);
 void vb_fabricd_close_clients(struct vb_fabricd *f);
-/* For struct vb_mgmt_ops: @client is a struct client. */
+/* The function deliver() of struct vb_mgmt_ops; @client is a struct client. */
 void vb_fabricd_deliver(void *arg, void *client,
 			const struct vb_mad_delivery *d);
 
-/* fabricd/issm.c: the files that subnet managers hold open. */
+/* Functions of fabricd/issm.c: the files that subnet managers hold open. */
 int vb_fabricd_issm_open(struct vb_fabricd *f);
 void vb_fabricd_issm_close(struct vb_fabricd *f);
 /* Write the name of the port's file to @path; make the file if it is missing.
@@ -135,7 +138,8 @@ bool vb_fabricd_issm_path(struct vb_fabricd *f, struct vb_fab_node *node,
 int vb_fabricd_do(struct vb_fabricd *f, const char *text, FILE *to,
 		  char error[VB_TOPO_ERROR], vb_time now);
 
-/* The node of the network that is called @name, as vb_topo_find() finds it. */
+/* Returns the node of the network that has the name @name, by the rules of
+ * vb_topo_find(). */
 struct vb_fab_node *vb_fabricd_node(const struct vb_fabricd *f,
 				    const char *name);
 /* The nominal Gbit/s of a port's link, coding included: 4X EDR is 100. 0: the

@@ -21,18 +21,18 @@
 unsigned umad_places(void);
 /* Writes the place of adapter @index to @place. False: there is none. */
 bool umad_place(unsigned index, struct vb_fabric_place *place);
-/* The index of the adapter that is called @name ("ib0"); NULL: the first. -1:
- * none. */
+/* Returns the index of the adapter with the name @name ("ib0"); NULL: the first
+ * adapter. -1: there is no such adapter. */
 int umad_place_index(const char *name);
 
-/* Connect, and take port @port of the node at @place. Returns a descriptor that
- * the caller closes, or -errno. */
+/* Connect to the fabric, and take port @port of the node of @place for this
+ * program. Returns a descriptor that the caller closes, or -errno. */
 int umad_attach(const struct vb_fabric_place *place, unsigned port);
-/* Send @bytes over @fd with a socket for the answer. The answer's result, or
- * -errno; -ETIMEDOUT: none came. */
+/* Send @bytes over @fd, together with a socket for the answer. Returns the
+ * result in the answer, or -errno; -ETIMEDOUT: no answer came. */
 int umad_call(int fd, const void *bytes, size_t len);
 
-/* The level that umad_debug() set. */
+/* The level of debugging output that umad_debug() has set. */
 extern int umad_debug_level;
 #define UMAD_SAY(...)                                                          \
 	do {                                                                   \
