@@ -147,12 +147,11 @@ static void check_send_cqe(struct play *p, struct flow *f,
 		scenario_fail(p, "send status", (long)e->wr_id, e->status);
 	if (p->kind == SCENARIO_DEATH && !good &&
 	    e->status != (f->op_failed ? WC_FLUSH_ERR : WC_RETRY_EXC_ERR))
-		scenario_fail(p, "status after the peer's death",
-			      (long)e->wr_id, e->status);
+		scenario_fail(p, "status after the peer's death", (long)e->wr_id,
+		     e->status);
 	if (p->kind == SCENARIO_DEATH && e->status == WC_RETRY_EXC_ERR &&
 	    p->sim.now - p->what->path->harmed_at(&p->sim) > MOURNS)
-		scenario_fail(p, "the peer's death is noticed late",
-			      (long)e->wr_id, 0);
+		scenario_fail(p, "the peer's death is noticed late", (long)e->wr_id, 0);
 	if (e->is_recv || (good && f->op_failed))
 		scenario_fail(p, "send completion", (long)e->wr_id, e->status);
 	/* Unsignaled requests succeeded, because after a failure every request
@@ -201,8 +200,8 @@ static void check_recv_cqe(struct play *p, struct flow *f,
 	    (!good && p->kind == SCENARIO_HONEST))
 		scenario_fail(p, "receive status", (long)e->wr_id, e->status);
 	if (p->kind == SCENARIO_DEATH && !good && e->status != WC_FLUSH_ERR)
-		scenario_fail(p, "receive after the peer's death",
-			      (long)e->wr_id, e->status);
+		scenario_fail(p, "receive after the peer's death", (long)e->wr_id,
+		     e->status);
 	if (e->wr_id != f->recv_seen++)
 		scenario_fail(p, "receive order", (long)e->wr_id, f->recv_seen);
 	if (good && p->kind != SCENARIO_HOSTILE)
@@ -325,9 +324,8 @@ static void take_down(struct play *p)
 static void perform(struct play *p)
 {
 	vb_time since = p->sim.now,
-		end = since + (p->what->path && scenario_ends_soon(p)
-				       ? SHORT_LIMIT
-				       : TIME_LIMIT);
+		end = since + (p->what->path && scenario_ends_soon(p) ? SHORT_LIMIT
+							     : TIME_LIMIT);
 
 	while (!p->failed && !all_seen(p) && !dead(p)) {
 		vb_time next = meet_doom(p);
