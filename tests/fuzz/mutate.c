@@ -5,6 +5,7 @@
  * exact size, so that a sanitizer detects a read of one byte too many.
  */
 #include "tests/fuzz/fuzz.h"
+#include "tests/support/seeds.h"
 
 #include <dirent.h>
 #include <string.h>
@@ -112,7 +113,7 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < files; i++)
 		feed(&corpus[i]);
-	for (int i = 0; i < ROUNDS; i++) {
+	for (unsigned i = 0; i < ROUNDS / seeds_divisor(); i++) {
 		in = corpus[below(files)];
 		for (size_t n = 1 + below(4); n; n--)
 			mutate_once(&in);
