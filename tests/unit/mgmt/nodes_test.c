@@ -417,6 +417,22 @@ static void nodes__ports_that_programs_may_have(void **state)
 	assert_null(vb_mgmt_agents(w.m, w.sw, 1));
 }
 
+/* A node that is removed at once leaves the others as they are. */
+static void nodes__one_that_is_removed(void **state)
+{
+	struct vb_fab_node *n = add(FAB_SWITCH, 4, 0x300);
+
+	assert_non_null(n->mgmt);
+	vb_mgmt_remove(w.m, n);
+	assert_null(n->mgmt);
+	vb_fab_node_destroy(n);
+	n = add(FAB_CA, 1, 0x400);
+	vb_mgmt_remove(w.m, n);
+	vb_fab_node_destroy(n);
+	assert_non_null(w.ca->mgmt);
+	assert_non_null(vb_mgmt_agents(w.m, w.sw, 0));
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, start, finish)
 
 int main(void)
@@ -433,6 +449,7 @@ int main(void)
 		CASE(nodes__gmps_wait_for_room),
 		CASE(nodes__gmps_of_a_switch_wait_for_room),
 		CASE(nodes__ports_that_programs_may_have),
+		CASE(nodes__one_that_is_removed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
