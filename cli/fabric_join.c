@@ -2,9 +2,9 @@
 /*
  * The places in fabrics that `verbena run` is asked for. Named nodes must be
  * there. `--device ib` means this host's adapter in the user's own fabric:
- * network namespaces are hosts, the first one that asks starts the fabric, and
- * a connection that the program inherits keeps the fabric running as long as
- * the program lives.
+ * network namespaces are hosts, the first program that asks starts the fabric,
+ * and a connection that the program inherits keeps the fabric running as long
+ * as the program lives.
  */
 #include "cli/cli.h"
 
@@ -26,7 +26,7 @@
 #define OWN	   "ib" /* the spec */
 #define OWN_MAKE   "empty:64"
 #define OWN_LINGER "10"
-#define TRIES	   5 /* a fabric may end just when it is found */
+#define TRIES	   5 /* an idle fabric may end while this command asks it */
 #define BRIEFLY	   (10 * VB_MSEC)
 #define PATIENCE   (10 * VB_SEC) /* until the port is active */
 #define FIRST_FD   200		 /* programs expect low numbers to be free */
@@ -97,7 +97,8 @@ static uint64_t own_space(void)
 	return space;
 }
 
-/* The new process says on stderr why it does not serve. */
+/* Start the daemon, and wait until it listens. False: the daemon does not, and
+ * stderr says why. */
 static bool start_own(const char *self)
 {
 	pid_t pid = fork();

@@ -144,7 +144,7 @@ static const char *const counters[VB_UMAD_COUNTS] = {
 	[UMAD_COUNT_MULTICAST_RCV_PACKETS] = "multicast_rcv_packets",
 };
 
-/* As it stands on the wire: groups of two bytes. */
+/* Write a GID as eight groups of two bytes. */
 static int say_gid(char *to, size_t room, uint64_t prefix, uint64_t guid)
 {
 	const uint64_t half[] = { prefix, guid };
@@ -158,7 +158,8 @@ static int say_gid(char *to, size_t room, uint64_t prefix, uint64_t guid)
 	return len;
 }
 
-/* The number behind @directory in @file, if it is below @count. */
+/* Read the number behind @directory in @file. False: @file is elsewhere, or the
+ * number is not below @count. */
 static bool take_index(const char *file, const char *directory, unsigned count,
 		       unsigned *index)
 {
@@ -209,7 +210,7 @@ size_t vb_sysfs_fabric_value(const struct vb_umad_info *p, const char *file,
 struct adapter {
 	FILE *f;
 	const char *name;
-	char parent[96]; /* its directory, whose child is infiniband/NAME */
+	char parent[96]; /* the directory that contains infiniband/NAME */
 	char at[192];	 /* infiniband/NAME */
 };
 
@@ -223,7 +224,8 @@ static void put_file(const struct adapter *a, const char *at,
 		fprintf(a->f, "%s/%s\t%s", at, file, text);
 }
 
-/* Files of counters are empty here, since a number would be an old one. */
+/* The counters' files are empty in the tree, since a number written there would
+ * be outdated. */
 static void put_port_files(const struct adapter *a, unsigned number,
 			   const struct vb_umad_info *p)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Accepting programs, as many as there are descriptors for. While one waits
- * that cannot be accepted, the listener is not watched.
+ * Accepts as many programs as the process has descriptors for. While a program
+ * waits that the process cannot accept, the listener is not watched.
  */
 #include <errno.h>
 #include <string.h>
@@ -49,7 +49,8 @@ void vb_fabricd_accept_again(struct fd_later *l, vb_time now)
 		vb_fabricd_accept_more(f, true);
 }
 
-/* A descriptor, or -1: none, or no room. Then a client that leaves has the
+/* Accept a connection. Returns its descriptor, or -1: no connection waits, or
+ * no descriptor is free. In the second case a client that leaves has the
  * listener watched again; or, since the descriptors may be used up without any
  * client, a timer does. */
 static int accept_one(struct vb_fabricd *f, vb_time now)

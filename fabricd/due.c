@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the process itself does later: each such matter is a timer and the
- * function that is called when its time has come. */
+/* Timers of the process itself, apart from those of the network and of the
+ * management. Each calls a function when it expires. */
 #include "fabricd/fabricd_priv.h"
 
 void vb_fabricd_later_init(struct fd_later *l,

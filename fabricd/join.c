@@ -2,9 +2,9 @@
 /*
  * Hosts that join the fabric while it runs. A host is a network namespace. The
  * first program of a host that joins gets a new adapter at a free port of a
- * switch; later programs of that host get the same one. The link trains, the
+ * switch; later programs of that host share this adapter. The link trains, the
  * switch sends trap 128, and the subnet manager configures the port. When no
- * port is free, a host gets the adapter of one that nobody has used for a
+ * port is free, a new host gets an adapter that no program has used for a
  * while.
  */
 #include <errno.h>
@@ -14,7 +14,9 @@
 #include "fabricd/fabricd_priv.h"
 #include "fabricd/topology_priv.h"
 
-#define UNUSED_LASTS (60 * VB_SEC) /* an adapter stays its host's so long */
+#define UNUSED_LASTS                                                           \
+	(60 * VB_SEC) /* an adapter without programs belongs to its host for   \
+			 this long */
 
 struct fd_host {
 	struct vb_chain link;
@@ -35,7 +37,8 @@ static struct fd_host *find_host(const struct vb_fabricd *f, uint64_t space)
 	return NULL;
 }
 
-/* Of the hosts without programs the one that has none for the longest time. */
+/* Returns the host whose last program left first, if that is UNUSED_LASTS ago.
+ * NULL: every adapter is in use or was lately. */
 static struct fd_host *find_unused(const struct vb_fabricd *f, vb_time now)
 {
 	struct fd_host *oldest = NULL;
@@ -50,8 +53,8 @@ static struct fd_host *find_unused(const struct vb_fabricd *f, vb_time now)
 	return oldest;
 }
 
-/* *@port: the first free port of the switch that this returns; NULL: no switch
- * has one. */
+/* Returns the first switch that has a free port, and sets *@port to the lowest
+ * such port. NULL: no switch has a free port. */
 static struct vb_fab_node *find_free_port(const struct vb_fabricd *f,
 					  unsigned *port)
 {
@@ -78,7 +81,7 @@ static int add_adapter(struct vb_topo *t, uint32_t *index, char *error)
 	rc = vb_topo_add(t, FAB_CA, 1, id, index, error);
 	if (rc)
 		return rc;
-	rc = vb_topo_finish(t, error); /* which gives it a GUID */
+	rc = vb_topo_finish(t, error); /* gives the node a GUID */
 	if (rc)
 		vb_topo_drop(t);
 	return rc;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The subnet manager that a fabric starts by itself: opensm, in a switch if
- * there is one. It runs by `verbena run`, as a user would start it, with
- * caches, configuration and log of its own. The kernel ends it when this
+ * there is a switch. The fabric starts opensm by `verbena run`, with caches,
+ * configuration and log of its own. The kernel ends opensm when this
  * process dies.
  */
 #include <dirent.h>
@@ -28,16 +28,18 @@
 #define FILES	    "sm"	  /* directory of caches and configuration */
 #define LIVED	    (60 * VB_SEC) /* long enough to forget earlier deaths */
 #define DEATHS_MOST 5
-#define FIRST_PAUSE (200 * VB_MSEC) /* before it starts again; then doubled */
+#define FIRST_PAUSE                                                            \
+	(200 * VB_MSEC) /* before the second start; each later pause is twice  \
+			   as long */
 
 struct fd_manager {
-	struct fd_watch watch; /* a pidfd; -1: it does not run */
+	struct fd_watch watch; /* of a pidfd; -1: opensm does not run */
 	struct fd_later again;
 	struct vb_fabricd *f;
 	pid_t pid;
 	vb_time started;
 	unsigned deaths; /* in quick succession */
-	bool stopping;	 /* this process has asked it to end */
+	bool stopping;	 /* this process has asked opensm to end */
 	char self[PATH_MAX], opensm[PATH_MAX], place[256];
 	char files[PATH_MAX], config[PATH_MAX], log[PATH_MAX];
 };
@@ -69,13 +71,14 @@ static bool find_in(const char *directories, char path[PATH_MAX])
 
 bool vb_fabricd_find_opensm(char path[PATH_MAX])
 {
-	/* Debian has it in /usr/sbin, where an ordinary user does not look. */
+	/* Debian has opensm in /usr/sbin, which is not in an ordinary user's
+	 * PATH. */
 	return find_in(getenv("PATH"), path) ||
 	       find_in("/usr/local/sbin:/usr/sbin:/sbin", path);
 }
 
 /* The first switch, or else the first adapter, whose id can stand in a list of
- * places. NULL: none. */
+ * places. NULL: there is no such node. */
 static const struct vb_topo_node *choose_node(const struct vb_topo *t)
 {
 	const struct vb_topo_node *found = NULL;
@@ -140,8 +143,8 @@ static void remove_files(const struct fd_manager *m)
 
 /* --- the process --- */
 
-/* In the child: become opensm. It is no member of this process's group, since
- * Ctrl-C is for this process, which ends opensm then. */
+/* In the child: become opensm, in a process group of its own, because Ctrl-C is
+ * meant for the fabric, which then ends opensm. */
 static void become_manager(const struct fd_manager *m, pid_t parent)
 {
 	int log = open(m->log, O_WRONLY | O_APPEND | O_CLOEXEC);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What libraries and programs' files in /sys are told of a node and its
- * ports. */
+/* Describes a node and its ports to libibumad.so.3 and to readers of /sys. */
 #include <string.h>
 
 #include "fabricd/fabricd_priv.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is said of an emulated node: its parameters. */
+/* Reads and writes the parameters of an emulated node. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +92,7 @@ static bool set_forward(struct vb_topo_spec *s, const char *text)
 static const struct node_parameter {
 	const char *name;
 	bool (*set)(struct vb_topo_spec *s, const char *text);
-	bool of_switch; /* other nodes have none */
+	bool of_switch; /* only switches have the parameter */
 	bool any_time;	/* also while the fabric runs */
 	const char *what;
 } parameters[] = {
