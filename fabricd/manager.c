@@ -2,7 +2,7 @@
 /*
  * The subnet manager that a fabric starts by itself: opensm, in a switch if
  * there is a switch. The fabric starts opensm by `verbena run`, with caches,
- * configuration and log of its own. The kernel ends opensm when this
+ * configuration and log of its own. The kernel kills opensm when this
  * process dies.
  */
 #include <dirent.h>
@@ -151,7 +151,8 @@ static void become_manager(const struct fd_manager *m, pid_t parent)
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	sigset_t none;
 
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	/* After SIGTERM opensm would wait for answers of the dead fabric. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_FAILURE);
 	(void)setpgid(0, 0);
