@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "fabric/net_priv.h"
+#include "fabric/congest.h"
 
 #define SEND_BLOCKS_MOST 2048 /* in a lane to which programs send */
 
@@ -104,6 +104,8 @@ static void free_queues(struct vb_fab_net *net, struct vb_fab_end *e)
 		free_queue(net, &e->lane[vl].items);
 		free_queue(net, &e->held[vl]);
 	}
+	fab_congest_flush(e, false);
+	free(e->pacer);
 	if (e->leaving)
 		fab_charge_give(e->leaving);
 	e->leaving = NULL;
@@ -142,9 +144,9 @@ static void init_end(struct vb_fab_net *net, struct vb_fab_end *e,
 	e->node = node;
 	e->port = &node->port[no];
 	e->no = no;
-	e->wait_since = VB_NEVER;
+	e->wait_since = e->cong_since = VB_NEVER;
 	for (unsigned vl = 0; vl < VB_FAB_VLS; vl++)
-		e->lane[vl].wait_since = VB_NEVER;
+		e->lane[vl].wait_since = e->lane[vl].cong_since = VB_NEVER;
 	init_alarm(&e->xmit, TIMER_XMIT, e);
 	init_alarm(&e->recv, TIMER_RECV, e);
 	init_alarm(&e->flow_alarm, TIMER_FLOW, e);
@@ -228,6 +230,9 @@ bool vb_fab_step(struct vb_fab_net *net, vb_time now)
 	case TIMER_FLOW:
 		fab_flow_fire(a->owner, net->now);
 		break;
+	case TIMER_PACE:
+		fab_congest_fire(a->owner, net->now);
+		break;
 	case TIMER_TRAIN:
 		fab_train_fire(a->owner, net->now);
 	}
@@ -282,7 +287,7 @@ static int check_send(struct vb_fab_end *e, const struct vb_lrh *h, size_t len,
 		      : p->sl2vl[h->sl];
 	if (*vl >= vb_fab_vls(p->oper_vls))
 		return -EHOSTUNREACH;
-	if (e->lane[*vl].blocks < SEND_BLOCKS_MOST)
+	if (e->lane[*vl].blocks + e->lane[*vl].paced < SEND_BLOCKS_MOST)
 		return 0;
 	e->lane[*vl].full = true;
 	return -EAGAIN;
@@ -301,7 +306,8 @@ static int send_by_port(struct vb_fab_end *e, const struct vb_lrh *h,
 	if (!it)
 		return -ENOMEM;
 	it->vl = vl;
-	fab_enqueue(e, it, e->net->now);
+	if (!fab_congest_hold(e, it, e->net->now))
+		fab_enqueue(e, it, e->net->now);
 	return 0;
 }
 

@@ -66,11 +66,19 @@ struct lane {
 	vb_time since;	    /* when its first item became the first */
 	vb_time stalled;    /* the lane discards all items until then */
 	vb_time wait_since; /* for credits, since when; VB_NEVER: no wait */
+	vb_time cong_since; /* it is congested, since when; VB_NEVER: not */
+	uint32_t paced;	    /* blocks of items that wait in flows for it */
 	uint8_t hoq_drops;  /* items in a row lost to the HOQ limit */
 	bool full;	    /* vb_fab_send() has returned -EAGAIN */
 };
 
-enum timer_kind { TIMER_XMIT, TIMER_RECV, TIMER_FLOW, TIMER_TRAIN };
+enum timer_kind {
+	TIMER_XMIT,
+	TIMER_RECV,
+	TIMER_FLOW,
+	TIMER_TRAIN,
+	TIMER_PACE
+};
 
 struct alarm {
 	struct vb_timer timer;
@@ -99,6 +107,11 @@ struct vb_fab_end {
 	struct vb_arb arb;
 	struct lane lane[VB_FAB_VLS];
 	struct alarm xmit;
+	uint16_t congested; /* lanes with more blocks than the threshold */
+	vb_time cong_since; /* since when there are such lanes */
+	/* Flows of an adapter that congestion control holds back; NULL: none
+	 * was ever (fabric/congest.h). */
+	struct vb_fab_pacer *pacer;
 
 	/* receiving */
 	struct fifo wire;
@@ -180,8 +193,10 @@ void fab_charge_give(struct charge *c);
 void fab_flush_lanes(struct vb_fab_end *e);
 /* Discard the items on the wire to @e, and the charge of the frame it sends. */
 void fab_flush_wire(struct vb_fab_end *e);
-/* Count waits for credits that still last, up to @now, in XmitWait. */
+/* Count waits for credits, and congestion, that still last, up to @now. */
 void fab_settle_wait(struct vb_fab_end *e, vb_time now);
+/* How long @bytes are on the wire of the link. */
+vb_time fab_wire_ns(const struct vb_fab_end *e, size_t bytes);
 
 /* recv.c */
 void fab_recv_fire(struct vb_fab_end *e, vb_time now);

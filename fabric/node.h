@@ -112,23 +112,53 @@ enum vb_fab_counter {
 	/* PortFlowCtlCounters: link packets */
 	FAB_XMIT_FLOW_PKTS,
 	FAB_RCV_FLOW_PKTS,
-	/* congestion (annex A10) */
+	/* congestion (annex A10); PortRcvConCtrl, PortXmitConCtrl */
 	FAB_XMIT_FECN, /* frames that this port marked */
+	FAB_RCV_FECN,
+	FAB_RCV_BECN,
+	FAB_XMIT_TIME_CONG, /* ticks in which a lane was congested */
 	FAB_COUNTERS
 };
 
-/* A tick of FAB_XMIT_WAIT is the time of one symbol at 2.5 Gbit/s a lane. */
+/* A tick of FAB_XMIT_WAIT and FAB_XMIT_TIME_CONG is the time of one symbol at
+ * 2.5 Gbit/s a lane. */
 #define VB_FAB_TICK_NS 4
 
-/* PortVLXmitWaitCounters, PortVLOpData, PortVLOpPackets. */
+/* PortVLXmitWaitCounters, SwPortVLCongestion, PortVLXmitTimeCong, and the
+ * samples PortXmitDataVL, PortRcvDataVL, PortXmitPktVL and PortRcvPktVL. */
 struct vb_fab_vl_counters {
 	uint64_t xmit_words, rcv_words, xmit_pkts, rcv_pkts;
-	uint64_t xmit_wait, xmit_discards, xmit_fecn;
+	uint64_t xmit_wait, xmit_fecn;
+	uint64_t xmit_late; /* discarded for HOQLife or LifeTimeValue */
+	uint64_t time_cong; /* ticks in which the lane was congested */
+};
+
+/* PortXmitDataSL, PortRcvDataSL, PortSLRcvFECN, PortSLRcvBECN. Subnet
+ * management packets (VL15) have no service level and are not counted. */
+struct vb_fab_sl_counters {
+	uint64_t xmit_words, rcv_words, rcv_fecn, rcv_becn;
 };
 
 struct vb_fab_vlarb {
 	uint8_t vl;	/* 0..14 */
 	uint8_t weight; /* units of 64 bytes; 0: the entry is skipped */
+};
+
+/* What CongestionLog shows: of a switch, that a lane became congested; of an
+ * adapter, that the index of a flow reached its Trigger_Threshold. */
+#define VB_FAB_CC_EVENTS 15 /* the latest are kept, in a ring */
+struct vb_fab_cc_event {
+	vb_time at;
+	/* Of the marked frame; of an adapter: remote LID, own LID. */
+	uint16_t slid, dlid;
+	uint8_t sl, service; /* service: the upper 3 bits of the opcode */
+	uint32_t qpn;	     /* adapter: the queue pair that got BECN */
+};
+struct vb_fab_cc_log {
+	uint32_t count; /* event i stands at i modulo VB_FAB_CC_EVENTS */
+	struct vb_fab_cc_event event[VB_FAB_CC_EVENTS];
+	uint64_t ports[4]; /* switch: port p, bit p % 64 of word p / 64 */
+	uint16_t sls;	   /* adapter: service levels */
 };
 
 /* Congestion at a switch port (annex A10): a frame gets FECN when its output
@@ -153,6 +183,7 @@ struct vb_fab_cc {
 	struct vb_fab_cc_sl sl[VB_FAB_SLS];
 	uint16_t limit;		  /* CCTI_Limit, below VB_FAB_CCT */
 	uint16_t cct[VB_FAB_CCT]; /* shift (2 bits), multiplier (14) */
+	struct vb_fab_cc_log log;
 };
 
 /*
@@ -218,6 +249,7 @@ struct vb_fab_port {
 
 	uint64_t count[FAB_COUNTERS];
 	struct vb_fab_vl_counters vl[VB_FAB_VLS];
+	struct vb_fab_sl_counters sl[VB_FAB_SLS];
 
 	struct vb_fab_end *end; /* fabric/net.c's; NULL: no link, or port 0 */
 };
@@ -259,6 +291,7 @@ struct vb_fab_switch {
 	struct vb_fab_random *random; /* [random_cap]; used if !linear_cap */
 	struct vb_fab_mcast *mcast;   /* [mcast_cap], from MLID 0xc000 */
 	uint8_t *sl2vl;		      /* vb_fab_sl2vl() */
+	struct vb_fab_cc_log cc_log;
 };
 
 struct vb_fab_node {

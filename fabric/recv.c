@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "fabric/net_priv.h"
+#include "fabric/congest.h"
 
 static bool cuts_through(const struct vb_fab_node *n)
 {
@@ -53,6 +53,8 @@ static void count_arrival(struct vb_fab_end *e, struct item *it)
 	p->count[FAB_RCV_WORDS] += words;
 	p->vl[it->vl].rcv_pkts++;
 	p->vl[it->vl].rcv_words += words;
+	if (it->vl != VB_VL_MGMT)
+		p->sl[it->frame->bytes[1] >> 4].rcv_words += words;
 	if (it->ends) {
 		p->count[FAB_RCV_REMOTE_PHYSICAL]++;
 		it->bad = true;
@@ -120,7 +122,7 @@ static void hold_item(struct vb_fab_end *e, struct item *it)
 /* Hand out a frame whose way ends at @e, where it came in, or at port 0. */
 static void deliver(struct vb_fab_end *e, struct item *it, vb_time now)
 {
-	if (it->bad)
+	if (it->bad || fab_congest_hear(e, it, now))
 		fab_item_free(e->net, it);
 	else if (e->holding >> it->vl & 1 ||
 		 hand_out_item(e, it, now) == FAB_HELD)

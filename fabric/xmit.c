@@ -3,7 +3,7 @@
  * the link does to frames. */
 #include <string.h>
 
-#include "fabric/net_priv.h"
+#include "fabric/congest.h"
 
 #define VL15_BLOCKS_MOST 1024 /* VL15 has a buffer, and no credits */
 #define ROOM_BLOCKS	 1024 /* FAB_EV_ROOM comes when a lane has so few */
@@ -45,10 +45,14 @@ static void settle_wait(uint64_t *ticks, vb_time *since, vb_time now)
 
 void fab_settle_wait(struct vb_fab_end *e, vb_time now)
 {
-	for (unsigned vl = 0; vl < VB_FAB_VLS; vl++)
-		settle_wait(&e->port->vl[vl].xmit_wait, &e->lane[vl].wait_since,
-			    now);
+	for (unsigned vl = 0; vl < VB_FAB_VLS; vl++) {
+		struct vb_fab_vl_counters *c = &e->port->vl[vl];
+
+		settle_wait(&c->xmit_wait, &e->lane[vl].wait_since, now);
+		settle_wait(&c->time_cong, &e->lane[vl].cong_since, now);
+	}
 	settle_wait(&e->port->count[FAB_XMIT_WAIT], &e->wait_since, now);
+	settle_wait(&e->port->count[FAB_XMIT_TIME_CONG], &e->cong_since, now);
 }
 
 void fab_charge_give(struct charge *c)
@@ -68,6 +72,16 @@ void fab_charge_give(struct charge *c)
 	fab_charge_free(net, c);
 }
 
+/* The lane is congested no more. */
+static void end_congestion(struct vb_fab_end *e, unsigned vl, vb_time now)
+{
+	end_wait(&e->port->vl[vl].time_cong, &e->lane[vl].cong_since, now);
+	e->congested &= (uint16_t) ~(1u << vl);
+	if (!e->congested)
+		end_wait(&e->port->count[FAB_XMIT_TIME_CONG], &e->cong_since,
+			 now);
+}
+
 /* Take the first item out of a lane. */
 static struct item *lane_pop(struct vb_fab_end *e, unsigned vl, vb_time now)
 {
@@ -77,6 +91,9 @@ static struct item *lane_pop(struct vb_fab_end *e, unsigned vl, vb_time now)
 	l->blocks -= it->blocks;
 	l->since = now;
 	end_wait(&e->port->vl[vl].xmit_wait, &l->wait_since, now);
+	if (l->cong_since != VB_NEVER &&
+	    l->blocks <= e->port->marking.threshold)
+		end_congestion(e, vl, now);
 	if (!l->items.first)
 		e->waiting &= (uint16_t) ~(1u << vl);
 	return it;
@@ -87,7 +104,8 @@ static void discard(struct vb_fab_end *e, unsigned vl, enum vb_fab_counter why,
 {
 	vb_fab_count(e->port, FAB_XMIT_DISCARDS, 1);
 	vb_fab_count(e->port, why, 1);
-	e->port->vl[vl].xmit_discards++;
+	e->port->vl[vl].xmit_late +=
+		why == FAB_XMIT_HOQ || why == FAB_XMIT_LIFETIME;
 	fab_item_free(e->net, lane_pop(e, vl, now));
 }
 
@@ -152,7 +170,8 @@ static void tell_room(struct vb_fab_end *e, unsigned vl)
 	struct vb_fab_event_info info = { .event = FAB_EV_ROOM,
 					  .vl = (uint8_t)vl };
 
-	if (!e->lane[vl].full || e->lane[vl].blocks > ROOM_BLOCKS)
+	if (!e->lane[vl].full ||
+	    e->lane[vl].blocks + e->lane[vl].paced > ROOM_BLOCKS)
 		return;
 	e->lane[vl].full = false;
 	fab_event(e, &info);
@@ -165,6 +184,7 @@ void fab_flush_lanes(struct vb_fab_end *e)
 			discard(e, vl, FAB_XMIT_INACTIVE, e->net->now);
 		e->lane[vl].stalled = 0;
 	}
+	fab_congest_flush(e, true);
 	end_wait(&e->port->count[FAB_XMIT_WAIT], &e->wait_since, e->net->now);
 	/* A sender that waits would never hear of these lanes again. */
 	for (unsigned vl = 0; vl < VB_FAB_VLS; vl++)
@@ -213,6 +233,11 @@ static uint16_t able_lanes(struct vb_fab_end *e, vb_time now)
 			l->wait_since = now;
 	}
 	return able;
+}
+
+vb_time fab_wire_ns(const struct vb_fab_end *e, size_t bytes)
+{
+	return (bytes + DELIMITERS) * e->byte_time >> FRACTION;
 }
 
 /* How long @bytes are on the wire. Keeps the fraction of a nanosecond for the
@@ -350,6 +375,8 @@ static void count_sent(struct vb_fab_end *e, const struct item *it)
 	p->count[FAB_XMIT_MCAST_PKTS] += is_mcast(it->frame);
 	p->vl[it->vl].xmit_pkts++;
 	p->vl[it->vl].xmit_words += words;
+	if (it->vl != VB_VL_MGMT)
+		p->sl[it->frame->bytes[1] >> 4].xmit_words += words;
 }
 
 static void send_frame(struct vb_fab_end *e, unsigned vl, vb_time now)
@@ -437,21 +464,42 @@ void fab_xmit_fire(struct vb_fab_end *e, vb_time now)
 	}
 }
 
+/* The frame of @v makes its lane congested. */
+static void begin_congestion(struct vb_fab_end *e, unsigned vl,
+			     const struct vb_fab_view *v, vb_time now)
+{
+	const struct vb_fab_cc_event event = { .at = now,
+					       .slid = v->lrh.slid,
+					       .dlid = v->lrh.dlid,
+					       .sl = v->lrh.sl };
+	struct vb_fab_cc_log *log = &e->node->sw.cc_log;
+
+	e->lane[vl].cong_since = now;
+	if (!e->congested)
+		e->cong_since = now;
+	e->congested |= (uint16_t)(1u << vl);
+	log->ports[e->no / 64] |= 1ull << e->no % 64;
+	fab_congest_log(log, &event);
+}
+
 /* Set FECN when the lane's queue is long and this port has credits, so that it
  * and not the next node causes the congestion (annex A10). */
-static void mark(struct vb_fab_end *e, struct item *it)
+static void mark(struct vb_fab_end *e, struct item *it, vb_time now)
 {
 	const struct vb_fab_marking *m = &e->port->marking;
 	struct lane *l = &e->lane[it->vl];
 	struct vb_fab_view v;
 	uint8_t *bth;
 
-	if (!m->threshold || l->blocks <= m->threshold || it->bad ||
-	    it->blocks < m->packet_size || it->frame->refs > 1)
+	if (!m->threshold || l->blocks <= m->threshold)
 		return;
 	if (!m->victim && !vb_flow_may_send(&e->flow[it->vl], it->blocks))
 		return;
 	fab_view(it, &v);
+	if (l->cong_since == VB_NEVER)
+		begin_congestion(e, it->vl, &v, now);
+	if (it->bad || it->blocks < m->packet_size || it->frame->refs > 1)
+		return;
 	bth = (uint8_t *)vb_lrh_bth(it->frame->bytes, &v.lrh);
 	if (!bth || e->unmarked++ < m->rate)
 		return;
@@ -475,7 +523,7 @@ void fab_enqueue(struct vb_fab_end *e, struct item *it, vb_time now)
 	fab_push(&l->items, it);
 	e->waiting |= (uint16_t)(1u << it->vl);
 	if (it->vl != VB_VL_MGMT && e->node->kind == FAB_SWITCH)
-		mark(e, it);
+		mark(e, it, now);
 	if (l->items.first == it) {
 		l->since = now;
 		fab_kick(e, it->head);

@@ -7,7 +7,6 @@
 #ifndef TESTS_SUPPORT_FABRIC_H
 #define TESTS_SUPPORT_FABRIC_H
 
-#include "fabric/cc.h"
 #include "fabric/net.h"
 
 struct stream {
@@ -17,12 +16,6 @@ struct stream {
 	uint32_t len;	/* LRH to ICRC, a multiple of 4, at least 48 */
 	vb_time period; /* between two frames; 0: as fast as it can */
 	uint64_t most;	/* frames; UINT64_MAX: for ever */
-	/* It slows down for congestion, as its port's settings say: the
-	 * receiver of a frame with FECN sends a CNP, which is a frame of its
-	 * own. */
-	bool controlled;
-	struct vb_cc cc;
-	vb_time frame_ns; /* of a frame on its link */
 
 	vb_time next; /* VB_NEVER: waits for room, or is done */
 	uint64_t sent, got, got_bytes, marked, lost;
@@ -38,7 +31,7 @@ struct fabt {
 	uint16_t lids; /* given out */
 	struct vb_fab_node **by_lid;
 	/* seen */
-	uint64_t foreign, disordered, bad_icrc, local_vl15, cnps, events[8];
+	uint64_t foreign, disordered, bad_icrc, local_vl15, events[8];
 	bool woken; /* a stream has room again */
 	/* What on_local() answers now and then: a slow receiver. */
 	uint32_t hold_of_2_32;
