@@ -374,6 +374,21 @@ void vb_fab_resume(struct vb_fab_net *net, struct vb_fab_node *node,
 		fab_resume(node->port[port].end, net->now);
 }
 
+vb_time vb_fab_mgmt_through(struct vb_fab_net *net,
+			    const struct vb_fab_node *node, uint8_t port,
+			    vb_time now)
+{
+	const struct vb_fab_end *e;
+
+	net->now = VB_MAX(net->now, now);
+	if (!port || port > node->ports)
+		return net->now;
+	e = node->port[port].end;
+	return e->link && e->port->phys == FAB_LINK_UP
+		       ? fab_mgmt_through(e, net->now)
+		       : net->now;
+}
+
 void vb_fab_settle(struct vb_fab_net *net, struct vb_fab_node *node,
 		   uint8_t port, vb_time now)
 {

@@ -170,6 +170,15 @@ void vb_fab_resume(struct vb_fab_net *net, struct vb_fab_node *node,
 void vb_fab_settle(struct vb_fab_net *net, struct vb_fab_node *node,
 		   uint8_t port, vb_time now);
 
+/*
+ * When all frames on VL15 that wait at @port now will have arrived at the other
+ * end, behind the frame that is being sent, and with link packets between them.
+ * @now, or less: they have; or the link is down, and they are lost.
+ */
+vb_time vb_fab_mgmt_through(struct vb_fab_net *net,
+			    const struct vb_fab_node *node, uint8_t port,
+			    vb_time now);
+
 /* When the next event is due; VB_NEVER: nothing is on its way. */
 vb_time vb_fab_next(const struct vb_fab_net *net);
 /* Handle every event up to @now, in order of time. The callbacks get the time

@@ -72,6 +72,24 @@ uint64_t vb_fab_bytes_per_sec(const struct vb_fab_port *p)
 	return 0;
 }
 
+int vb_fab_find_pkey(const struct vb_fab_port *p, uint16_t pkey)
+{
+	for (unsigned i = 0; i < p->pkeys; i++)
+		if (vb_fab_pkeys_match(p->pkey[i], pkey))
+			return (int)i;
+	return -1;
+}
+
+bool vb_fab_is_own_lid(const struct vb_fab_node *node, uint8_t port,
+		       uint16_t dlid)
+{
+	const struct vb_fab_port *p = &node->port[port];
+	bool one = node->kind == FAB_SWITCH && !node->sw.enhanced_port0;
+	unsigned lids = one ? 1 : 1u << p->lmc;
+
+	return p->lid && dlid >= p->lid && dlid < p->lid + lids;
+}
+
 static void fill_sl2vl(uint8_t sl2vl[VB_FAB_SLS], uint8_t vl_cap)
 {
 	for (unsigned sl = 0; sl < VB_FAB_SLS; sl++)

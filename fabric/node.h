@@ -358,6 +358,20 @@ vb_time vb_fab_life_ns(uint8_t code);
  * that is down. */
 uint64_t vb_fab_bytes_per_sec(const struct vb_fab_port *port);
 
+/* Do two P_Keys match (IBA 10.9.3)? */
+static inline bool vb_fab_pkeys_match(uint16_t a, uint16_t b)
+{
+	return ((a ^ b) & 0x7fff) == 0 && (a & 0x7fff) && ((a | b) & 0x8000);
+}
+
+/* The index of the port's first P_Key that matches; -1: there is none. */
+int vb_fab_find_pkey(const struct vb_fab_port *port, uint16_t pkey);
+
+/* Is @dlid one of the LIDs of @port, which is an adapter's port or a switch's
+ * port 0? LID 0 is nobody's. A basic port 0 has one LID, whatever its LMC. */
+bool vb_fab_is_own_lid(const struct vb_fab_node *node, uint8_t port,
+		       uint16_t dlid);
+
 /* Add to a counter. */
 static inline void vb_fab_count(struct vb_fab_port *port,
 				enum vb_fab_counter which, uint64_t n)

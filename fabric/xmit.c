@@ -240,6 +240,19 @@ vb_time fab_wire_ns(const struct vb_fab_end *e, size_t bytes)
 	return (bytes + DELIMITERS) * e->byte_time >> FRACTION;
 }
 
+/* Before each frame a link packet of each lane may go. */
+vb_time fab_mgmt_through(const struct vb_fab_end *e, vb_time now)
+{
+	const struct item *it = e->lane[VB_VL_MGMT].items.first;
+	vb_time at = it ? VB_MAX(now, e->busy) : e->busy;
+
+	for (; it; it = it->next)
+		at = VB_MAX(at, it->head) + 1 +
+		     fab_wire_ns(e, it->frame->len + VB_VCRC_BYTES) +
+		     DATA_VLS * fab_wire_ns(e, VB_FLOW_WIDE_BYTES);
+	return at + e->link->spec.delay + 1;
+}
+
 /* How long @bytes are on the wire. Keeps the fraction of a nanosecond for the
  * next frame, so that frames in a row take their exact time together. */
 static vb_time wire_time(struct vb_fab_end *e, size_t bytes, vb_time now)

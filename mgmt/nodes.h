@@ -23,6 +23,9 @@ struct vb_mgmt_ops {
 			 enum vb_fab_state state, vb_time now);
 	int (*set_phys)(void *arg, struct vb_fab_node *node, uint8_t port,
 			enum vb_fab_phys phys, vb_time now);
+	/* As vb_fab_mgmt_through() (fabric/net.h). */
+	vb_time (*through)(void *arg, struct vb_fab_node *node, uint8_t port,
+			   vb_time now);
 	/* As vb_fab_settle(), before counters are read. May be NULL. */
 	void (*settle)(void *arg, struct vb_fab_node *node, uint8_t port,
 		       vb_time now);

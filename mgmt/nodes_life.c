@@ -7,15 +7,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* The answer to a Set that takes the link down goes over that same link (IBA
- * 14.2.5.6: the response is sent first). This is how long it may take to
- * leave. */
-#define ANSWER_LEAVES (20 * VB_USEC)
-
+/* The answer to a Set that takes the link down may go over that same link (IBA
+ * 14.2.5.6: the response is sent first). The timer expires when it has been
+ * given to the link, and again when it has passed (move_link()). */
 static bool move_later(struct mgmt_port *p, vb_time now)
 {
-	return vb_timer_set(&p->owner->m->moves, &p->move,
-			    now + ANSWER_LEAVES) == 0;
+	p->answer_leaves = false;
+	return vb_timer_set(&p->owner->m->moves, &p->move, now) == 0;
 }
 
 static int set_state(void *arg, struct vb_fab_node *node, uint8_t port,
@@ -88,6 +86,7 @@ static void free_node(struct mgmt_node *n)
 	}
 	vb_traps_fini(&n->traps, &n->m->traps);
 	vb_pma_destroy(n->pma);
+	vb_cca_destroy(n->cca);
 	free(n->port);
 	free(n);
 }
@@ -125,8 +124,9 @@ int vb_mgmt_add(struct vb_mgmt *m, struct vb_fab_node *node)
 	n->node = node;
 	vb_traps_init(&n->traps);
 	n->pma = vb_pma_create(node);
+	n->cca = vb_cca_create(node);
 	n->port = calloc(node->ports + 1u, sizeof(*n->port));
-	if (!n->pma || !n->port) {
+	if (!n->pma || !n->cca || !n->port) {
 		free_node(n);
 		return -ENOMEM;
 	}

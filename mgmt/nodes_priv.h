@@ -3,6 +3,7 @@
 #ifndef MGMT_NODES_PRIV_H
 #define MGMT_NODES_PRIV_H
 
+#include "mgmt/cca.h"
 #include "mgmt/nodes.h"
 #include "mgmt/pma.h"
 #include "mgmt/sma.h"
@@ -33,6 +34,7 @@ struct mgmt_port {
 	unsigned backlog;
 	/* The states that a Set of PortInfo asks for; 0: none. */
 	uint8_t move_state, move_phys;
+	bool answer_leaves; /* @move expires when the answer is through */
 	struct vb_timer move;
 };
 
@@ -40,6 +42,7 @@ struct mgmt_node {
 	struct vb_mgmt *m;
 	struct vb_fab_node *node;
 	struct vb_pma *pma;
+	struct vb_cca *cca;
 	struct vb_traps traps;
 	struct mgmt_port *port; /* [0..ports] */
 	struct mgmt_node *next;

@@ -6,14 +6,12 @@
 
 #define GRH_BYTES 40
 
-/* Notice.Type (IBA 13.4.8.2). */
-enum { URGENT = 1, SECURITY = 2, INFORMATIONAL = 4 };
-
 static unsigned type_of(unsigned number)
 {
 	if (number >= TRAP_BAD_MKEY)
-		return SECURITY;
-	return number == TRAP_CAPABILITIES ? INFORMATIONAL : URGENT;
+		return VB_NOTICE_SECURITY;
+	return number == TRAP_CAPABILITIES ? VB_NOTICE_INFORMATIONAL
+					   : VB_NOTICE_URGENT;
 }
 
 static void begin_trap(struct vb_trap *t, unsigned number)
@@ -135,24 +133,23 @@ void vb_traps_fini(struct vb_traps *ts, struct vb_timers *timers)
 		end_trap(&ts->list[i], timers);
 }
 
-/* The place of a pending trap of this number and port, or a free place, or that
- * of the oldest trap. */
+/* The place of the last trap of this number and port, or else that of the
+ * oldest trap; one that is repressed goes before one that is not. */
 static struct vb_trap_pending *place_for(struct vb_traps *ts, unsigned number,
 					 uint8_t own)
 {
-	struct vb_trap_pending *oldest = &ts->list[0], *unused = NULL;
+	struct vb_trap_pending *worst = &ts->list[0];
 
 	for (unsigned i = 0; i < VB_TRAPS_PENDING; i++) {
 		struct vb_trap_pending *p = &ts->list[i];
 
-		if (p->used && p->number == number && p->own == own)
+		if (p->number == number && p->own == own)
 			return p;
-		if (!p->used)
-			unused = p;
-		if (p->tid < oldest->tid)
-			oldest = p;
+		if (p->used != worst->used ? worst->used : p->tid < worst->tid)
+			worst = p;
 	}
-	return unused ? unused : oldest;
+	worst->quiet_until = 0;
+	return worst;
 }
 
 static void write_trap(const struct vb_fab_node *node,
@@ -185,7 +182,7 @@ static void write_trap(const struct vb_fab_node *node,
 	memcpy(data + VB_NOTICE_DETAILS_AT, t->details, sizeof(t->details));
 }
 
-static vb_time pause_of(const struct vb_fab_port *port)
+vb_time vb_trap_pause(const struct vb_fab_port *port)
 {
 	vb_time t = (vb_time)4096 << VB_MIN(port->subnet_timeout, 31u);
 
@@ -199,10 +196,12 @@ bool vb_traps_begin(struct vb_traps *ts, struct vb_timers *timers,
 {
 	const struct vb_fab_port *port = &node->port[own];
 	struct vb_trap_pending *p;
+	bool at_once;
 
 	if (!port->sm_lid || !port->lid)
 		return false;
 	p = place_for(ts, t->number, own);
+	at_once = now >= p->quiet_until;
 	p->used = true;
 	p->own = own;
 	p->number = t->number;
@@ -211,9 +210,11 @@ bool vb_traps_begin(struct vb_traps *ts, struct vb_timers *timers,
 	ts->count = (ts->count + 1) & 0x7fff;
 	write_trap(node, p, t, ts->count, p->mad);
 	memcpy(mad, p->mad, VB_MAD_BYTES);
-	if (vb_timer_set(timers, &p->timer, now + pause_of(port)))
+	if (at_once)
+		p->quiet_until = now + vb_trap_pause(port);
+	if (vb_timer_set(timers, &p->timer, p->quiet_until))
 		p->used = false; /* no memory: it is not repeated */
-	return true;
+	return at_once;
 }
 
 bool vb_traps_repeat(struct vb_trap_pending *p, struct vb_timers *timers,
@@ -221,8 +222,9 @@ bool vb_traps_repeat(struct vb_trap_pending *p, struct vb_timers *timers,
 {
 	const struct vb_fab_port *port = &node->port[p->own];
 
+	p->quiet_until = now + vb_trap_pause(port);
 	if (p->repeats++ == VB_TRAP_REPEATS || !port->sm_lid ||
-	    vb_timer_set(timers, &p->timer, now + pause_of(port))) {
+	    vb_timer_set(timers, &p->timer, p->quiet_until)) {
 		p->used = false;
 		return false;
 	}

@@ -43,6 +43,13 @@ static int accept_phys(void *arg, struct vb_fab_node *node, uint8_t port,
 	return 0;
 }
 
+static vb_time passed(void *arg, struct vb_fab_node *node, uint8_t port,
+		      vb_time now)
+{
+	MUST(port >= 1 && port <= node->ports);
+	return now + VB_USEC;
+}
+
 static void take(void *arg, void *who, const struct vb_mad_delivery *d)
 {
 	uint8_t sum = 0;
@@ -120,6 +127,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	const struct vb_mgmt_ops ops = { .send = count_frame,
 					 .set_state = accept_state,
 					 .set_phys = accept_phys,
+					 .through = passed,
 					 .deliver = take };
 	vb_time now = VB_SEC;
 
