@@ -183,9 +183,8 @@ static void notify_source(struct vb_fab_end *e, const struct item *it,
 				     .dlid = h->slid,
 				     .slid = h->dlid,
 				     .words = CN_BYTES / 4 };
-	size_t behind =
-		(size_t)(it->frame->bytes + it->frame->len - VB_ICRC_BYTES -
-			 bth);
+	size_t behind = (size_t)(it->frame->bytes + it->frame->len -
+				 VB_ICRC_BYTES - bth);
 	struct vb_bth b = { .opcode = OPCODE_CN,
 			    .becn = true,
 			    .pkey = (uint16_t)vb_load_be(bth + 2, 2),
@@ -259,8 +258,7 @@ bool fab_congest_hear(struct vb_fab_end *e, const struct item *it, vb_time now)
 	if (!bth || (!(bth[4] & FECN_BECN) && bth[0] != OPCODE_CN))
 		return false;
 	r = vb_reader(bth, VB_BTH_BYTES);
-	if (!vb_bth_get(&r, &b) ||
-	    !vb_lrh_icrc_good(frame->bytes, frame->len))
+	if (!vb_bth_get(&r, &b) || !vb_lrh_icrc_good(frame->bytes, frame->len))
 		return bth[0] == OPCODE_CN;
 	count_congestion(e->port, &b, h.sl);
 	/* A CN packet is not answered, or two ports might never stop. */

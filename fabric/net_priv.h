@@ -72,13 +72,7 @@ struct lane {
 	bool full;	    /* vb_fab_send() has returned -EAGAIN */
 };
 
-enum timer_kind {
-	TIMER_XMIT,
-	TIMER_RECV,
-	TIMER_FLOW,
-	TIMER_TRAIN,
-	TIMER_PACE
-};
+enum timer_kind { TIMER_XMIT, TIMER_RECV, TIMER_FLOW, TIMER_TRAIN, TIMER_PACE };
 
 struct alarm {
 	struct vb_timer timer;

@@ -32,8 +32,9 @@ VB_MUST_CHECK enum vb_cca_verdict vb_cca_hear(struct vb_cca *a, uint8_t own,
 
 /*
  * Write the trap that reports the CC_Key of @mad, which came in @frame, to
- * @trap, and to *@to where it goes. False: nobody asked for traps (ClassPortInfo
- * has no TrapLID), or the port has sent one less than its SubnetTimeout ago.
+ * @trap, and to *@to where it goes. False: nobody asked for traps
+ * (ClassPortInfo has no TrapLID), or the port has sent one less than its
+ * SubnetTimeout ago.
  */
 VB_MUST_CHECK bool vb_cca_trap(struct vb_cca *a, uint8_t own,
 			       const struct vb_mad_frame *frame,

@@ -13,7 +13,7 @@ struct cca_port {
 	bool protect;
 	uint16_t lease; /* seconds; 0: for ever */
 	uint16_t violations;
-	vb_time lease_end; /* VB_NEVER: the timer does not run */
+	vb_time lease_end;	    /* VB_NEVER: the timer does not run */
 	struct vb_class_info class; /* where traps go */
 	vb_time trap_after;	    /* no trap before */
 	uint32_t log_read; /* count of the log when a manager last read it */

@@ -273,8 +273,8 @@ unsigned vb_cca_get_ca_log(struct vb_cca_ask *q)
 
 	vb_cc_log_put(q->log, &head);
 	log->sls = 0;
-	for (unsigned i = 0; i < VB_CC_LOG_CA_ENTRIES &&
-			     (e = latest_event(log, i, q->now));
+	for (unsigned i = 0;
+	     i < VB_CC_LOG_CA_ENTRIES && (e = latest_event(log, i, q->now));
 	     i++) {
 		const struct vb_cc_log_ca_entry entry = {
 			.local_qpn = e->qpn,

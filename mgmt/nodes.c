@@ -342,7 +342,7 @@ static bool hear_perf(struct mgmt_node *n, uint8_t *mad, vb_time now)
 
 	for (unsigned i = 0; o->settle && i <= n->node->ports; i++)
 		o->settle(o->arg, n->node, (uint8_t)i, now);
-	return vb_pma_hear(n->pma, n->node, mad);
+	return vb_pma_hear(n->pma, mad, now);
 }
 
 /* True: the agent for congestion control has dealt with @mad. */
@@ -521,9 +521,10 @@ vb_time vb_mgmt_next(const struct vb_mgmt *m)
 {
 	if (m->first)
 		return 0;
-	return VB_MIN(vb_timers_next(&m->moves),
-		      VB_MIN(vb_timers_next(&m->exchanges),
-			     vb_timers_next(&m->traps)));
+	return VB_MIN(
+		VB_MIN(vb_timers_next(&m->moves), vb_timers_next(&m->samples)),
+		VB_MIN(vb_timers_next(&m->exchanges),
+		       vb_timers_next(&m->traps)));
 }
 
 static void repeat_trap(struct vb_timer *t, struct vb_mgmt *m, vb_time now)
@@ -539,6 +540,14 @@ static void repeat_trap(struct vb_timer *t, struct vb_mgmt *m, vb_time now)
 		return;
 	memcpy(mad, p->mad, VB_MAD_BYTES);
 	send_smp(n, p->own, port->sm_lid, port->sm_sl, mad, now);
+}
+
+static void take_sample(struct vb_pma *pma, struct vb_mgmt *m, vb_time now)
+{
+	if (m->ops.settle)
+		m->ops.settle(m->ops.arg, vb_pma_node(pma),
+			      vb_pma_sampled_port(pma), now);
+	vb_pma_expire(pma, now);
 }
 
 /* A Set of PortInfo has been answered: change the states for which it asked as
@@ -572,7 +581,8 @@ void vb_mgmt_run(struct vb_mgmt *m, vb_time now)
 
 	while ((t = vb_timers_pop(&m->moves, now)))
 		move_link(t, m, now);
-
+	while ((t = vb_timers_pop(&m->samples, now)))
+		take_sample(vb_pma_of(t), m, now);
 	while ((t = vb_timers_pop(&m->exchanges, now)))
 		vb_agents_expire(t, now);
 	while ((t = vb_timers_pop(&m->traps, now)))

@@ -67,6 +67,7 @@ struct vb_mgmt *vb_mgmt_create(const struct vb_mgmt_ops *ops)
 	vb_timers_init(&m->exchanges);
 	vb_timers_init(&m->traps);
 	vb_timers_init(&m->moves);
+	vb_timers_init(&m->samples);
 	return m;
 }
 
@@ -111,6 +112,7 @@ void vb_mgmt_destroy(struct vb_mgmt *m)
 	vb_timers_fini(&m->exchanges);
 	vb_timers_fini(&m->traps);
 	vb_timers_fini(&m->moves);
+	vb_timers_fini(&m->samples);
 	free(m);
 }
 
@@ -123,7 +125,7 @@ int vb_mgmt_add(struct vb_mgmt *m, struct vb_fab_node *node)
 	n->m = m;
 	n->node = node;
 	vb_traps_init(&n->traps);
-	n->pma = vb_pma_create(node);
+	n->pma = vb_pma_create(node, &m->samples);
 	n->cca = vb_cca_create(node);
 	n->port = calloc(node->ports + 1u, sizeof(*n->port));
 	if (!n->pma || !n->cca || !n->port) {

@@ -51,7 +51,7 @@ struct mgmt_node {
 struct vb_mgmt {
 	struct vb_mgmt_ops ops;
 	struct vb_sma_ops sma;
-	struct vb_timers exchanges, traps, moves;
+	struct vb_timers exchanges, traps, moves, samples;
 	struct mgmt_node *nodes;
 	struct looped *first, **last;
 };

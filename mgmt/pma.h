@@ -4,21 +4,30 @@
 #ifndef MGMT_PMA_H
 #define MGMT_PMA_H
 
+#include "base/timer.h"
 #include "fabric/node.h"
 #include "wire/mad.h"
 
-/* The value that each counter of each port had when a manager last reset it,
- * for each attribute that shows it. */
+/* The values that counters had when a manager last reset them, for each
+ * attribute that shows them; and a sample. */
 struct vb_pma;
 
-/* Make the agent for @node, which outlives it. NULL: no memory. */
-struct vb_pma *vb_pma_create(const struct vb_fab_node *node);
+/* Make the agent for @node, which outlives it. @timers: the owner's heap, where
+ * the agent has one timer. NULL: no memory. */
+struct vb_pma *vb_pma_create(struct vb_fab_node *node,
+			     struct vb_timers *timers);
 void vb_pma_destroy(struct vb_pma *pma);
 
 /* A MAD of the performance class has come; this writes the answer over @mad.
  * False: @mad is no request and gets no answer. */
-VB_MUST_CHECK bool vb_pma_hear(struct vb_pma *pma,
-			       const struct vb_fab_node *node,
-			       uint8_t mad[VB_MAD_BYTES]);
+VB_MUST_CHECK bool vb_pma_hear(struct vb_pma *pma, uint8_t mad[VB_MAD_BYTES],
+			       vb_time now);
+
+/* The agent whose timer has expired; its owner brings the counters of the port
+ * that is sampled up to date, and then calls vb_pma_expire(). */
+struct vb_pma *vb_pma_of(struct vb_timer *timer);
+struct vb_fab_node *vb_pma_node(const struct vb_pma *pma);
+uint8_t vb_pma_sampled_port(const struct vb_pma *pma);
+void vb_pma_expire(struct vb_pma *pma, vb_time now);
 
 #endif

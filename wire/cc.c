@@ -7,12 +7,12 @@
 #define CLASS(member, byte, bit, bits)                                         \
 	VB_FIELD(vb_class_info, member, byte, bit, bits)
 static const struct vb_field class_fields[] = {
-	CLASS(base_version, 0, 0, 8),	CLASS(class_version, 1, 0, 8),
-	CLASS(cap_mask, 2, 0, 16),	CLASS(cap_mask2, 4, 0, 27),
-	CLASS(resp_time, 7, 3, 5),	CLASS(trap_prefix, 40, 0, 64),
-	CLASS(trap_guid, 48, 0, 64),	CLASS(trap_class, 56, 0, 8),
-	CLASS(trap_sl, 57, 0, 4),	CLASS(trap_flow, 57, 4, 20),
-	CLASS(trap_lid, 60, 0, 16),	CLASS(trap_pkey, 62, 0, 16),
+	CLASS(base_version, 0, 0, 8),	 CLASS(class_version, 1, 0, 8),
+	CLASS(cap_mask, 2, 0, 16),	 CLASS(cap_mask2, 4, 0, 27),
+	CLASS(resp_time, 7, 3, 5),	 CLASS(trap_prefix, 40, 0, 64),
+	CLASS(trap_guid, 48, 0, 64),	 CLASS(trap_class, 56, 0, 8),
+	CLASS(trap_sl, 57, 0, 4),	 CLASS(trap_flow, 57, 4, 20),
+	CLASS(trap_lid, 60, 0, 16),	 CLASS(trap_pkey, 62, 0, 16),
 	CLASS(trap_hop_limit, 64, 0, 8), CLASS(trap_qpn, 65, 0, 24),
 	CLASS(trap_qkey, 68, 0, 32),
 };
@@ -39,8 +39,8 @@ static const struct vb_field switch_setting_fields[] = {
 #define ELEMENT(member, byte, bit, bits)                                       \
 	VB_FIELD(vb_cc_port_setting, member, byte, bit, bits)
 static const struct vb_field element_fields[] = {
-	ELEMENT(valid, 0, 0, 1),       ELEMENT(type, 0, 1, 1),
-	ELEMENT(threshold, 0, 4, 4),   ELEMENT(packet_size, 1, 0, 8),
+	ELEMENT(valid, 0, 0, 1),     ELEMENT(type, 0, 1, 1),
+	ELEMENT(threshold, 0, 4, 4), ELEMENT(packet_size, 1, 0, 8),
 	ELEMENT(rate, 2, 0, 16),
 };
 
@@ -85,9 +85,9 @@ static const struct vb_field ca_event_fields[] = {
 
 #define DETAIL(member, byte, bits) VB_FIELD(vb_cc_notice, member, byte, 0, bits)
 static const struct vb_field detail_fields[] = {
-	DETAIL(slid, 0, 16),	DETAIL(method, 2, 8), DETAIL(attr_id, 4, 16),
+	DETAIL(slid, 0, 16),	 DETAIL(method, 2, 8), DETAIL(attr_id, 4, 16),
 	DETAIL(attr_mod, 8, 32), DETAIL(qpn, 13, 24),  DETAIL(key, 16, 64),
-	DETAIL(prefix, 24, 64), DETAIL(guid, 32, 64),
+	DETAIL(prefix, 24, 64),	 DETAIL(guid, 32, 64),
 };
 
 #define GET(name, type, table)                                                 \

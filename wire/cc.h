@@ -38,7 +38,7 @@ enum vb_cc_attr {
 
 /* CongestionInfo: what a node can do. */
 enum vb_cc_ability {
-	CC_CAN_STARVATION = 1u << 0,	/* switch: credit starvation */
+	CC_CAN_STARVATION = 1u << 0,	 /* switch: credit starvation */
 	CC_CAN_PORT_THRESHOLD = 1u << 1, /* switch: values of each port */
 	CC_CAN_PORT_SIZE = 1u << 2,
 	CC_CAN_PORT_RATE = 1u << 3,

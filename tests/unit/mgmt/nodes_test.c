@@ -232,12 +232,12 @@ static void nodes__smp_by_each_kind_of_route(void **state)
 static void nodes__nobody_there_is_said(void **state)
 {
 	uint8_t mad[VB_MAD_BYTES];
-	uint32_t cc = register_at(w.ca, 1, MAD_CLASS_CC, 0);
+	uint32_t dm = register_at(w.ca, 1, MAD_CLASS_DEVICE, 0);
 	uint32_t sm = register_at(w.ca, 1, MAD_CLASS_SMP, 0);
 	uint32_t cm = register_at(w.ca, 1, VB_MAD_CLASS_CM, 0);
 
-	smp(mad, MAD_CLASS_CC, MAD_GET, 0x11);
-	ask(cc, 9, mad);
+	smp(mad, MAD_CLASS_DEVICE, MAD_GET, 0x11);
+	ask(dm, 9, mad);
 	assert_int_equal(w.status, 0);
 	assert_int_equal(w.got[3], MAD_GET_RESP);
 	assert_int_equal(status_of(w.got), MAD_BAD_ATTRIBUTE);
