@@ -9,7 +9,8 @@
 #include "wire/grh.h"
 #include "wire/ib_hdr.h"
 
-#define FLOWS	    64 /* of a port; flows that collide share a place */
+#define FLOWS	    64	/* of a port; flows that collide share a place */
+#define BLOCKS_MOST 512 /* that wait in a flow */
 #define OPCODE_CN   0x80
 #define CN_BYTES    (VB_LRH_BYTES + VB_BTH_BYTES + VB_ICRC_BYTES)
 #define SERVICE_UD  3
@@ -23,6 +24,8 @@ struct flow {
 	struct vb_cc cc;
 	vb_time next; /* when a frame may leave */
 	struct fifo items;
+	uint32_t blocks; /* of @items */
+	bool full;	 /* a sender was refused */
 };
 
 struct vb_fab_pacer {
@@ -89,6 +92,30 @@ static void start_gap(struct vb_fab_end *e, struct flow *f, unsigned sl,
 	f->next = gap ? now + frame + gap : now;
 }
 
+bool fab_congest_full(struct vb_fab_end *e, const struct vb_lrh *h)
+{
+	struct flow *f;
+
+	if (!e->pacer || h->vl == VB_VL_MGMT ||
+	    !(e->port->cc->control_map >> h->sl & 1))
+		return false;
+	f = flow_of(e, h->sl, h->dlid);
+	if (f->blocks < BLOCKS_MOST)
+		return false;
+	f->full = true;
+	return true;
+}
+
+static void tell_flow_room(struct vb_fab_end *e, struct flow *f, uint8_t vl)
+{
+	struct vb_fab_event_info info = { .event = FAB_EV_ROOM, .vl = vl };
+
+	if (!f->full || f->blocks > BLOCKS_MOST / 2)
+		return;
+	f->full = false;
+	fab_event(e, &info);
+}
+
 bool fab_congest_hold(struct vb_fab_end *e, struct item *it, vb_time now)
 {
 	const struct vb_fab_cc *set = e->port->cc;
@@ -109,7 +136,7 @@ bool fab_congest_hold(struct vb_fab_end *e, struct item *it, vb_time now)
 		return false;
 	}
 	fab_push(&f->items, it);
-	e->lane[it->vl].paced += it->blocks;
+	f->blocks += it->blocks;
 	e->pacer->waiting |= 1ull << (f - e->pacer->flow);
 	fab_arm_by(e->net, &e->pacer->alarm, f->next);
 	return true;
@@ -118,11 +145,13 @@ bool fab_congest_hold(struct vb_fab_end *e, struct item *it, vb_time now)
 static void release(struct vb_fab_end *e, struct flow *f, vb_time now)
 {
 	struct item *it = fab_pop(&f->items);
+	uint8_t vl = it->vl;
 
-	e->lane[it->vl].paced -= it->blocks;
+	f->blocks -= it->blocks;
 	start_gap(e, f, it->frame->bytes[1] >> 4, it->frame->len, now);
 	it->head = now;
 	fab_enqueue(e, it, now);
+	tell_flow_room(e, f, vl);
 }
 
 void fab_congest_fire(struct vb_fab_end *e, vb_time now)
@@ -141,23 +170,33 @@ void fab_congest_fire(struct vb_fab_end *e, vb_time now)
 		else
 			p->waiting &= ~(1ull << i);
 	}
-	fab_arm(e->net, &p->alarm, next);
+	/* FAB_EV_ROOM may have armed it for another flow. */
+	fab_arm_by(e->net, &p->alarm, next);
 }
 
-void fab_congest_flush(struct vb_fab_end *e, bool count)
+static void flush_flow(struct vb_fab_end *e, struct flow *f, bool by_link)
 {
 	struct item *it;
 
+	while ((it = fab_pop(&f->items))) {
+		uint8_t vl = it->vl;
+
+		f->blocks -= it->blocks;
+		if (by_link)
+			fab_count_drop(e->port, DROP_INACTIVE);
+		fab_item_free(e->net, it);
+		if (by_link)
+			tell_flow_room(e, f, vl);
+	}
+}
+
+void fab_congest_flush(struct vb_fab_end *e, bool by_link)
+{
 	if (!e->pacer)
 		return;
-	for (unsigned i = 0; i < FLOWS; i++)
-		while ((it = fab_pop(&e->pacer->flow[i].items))) {
-			e->lane[it->vl].paced -= it->blocks;
-			if (count)
-				fab_count_drop(e->port, DROP_INACTIVE);
-			fab_item_free(e->net, it);
-		}
 	e->pacer->waiting = 0;
+	for (unsigned i = 0; i < FLOWS; i++)
+		flush_flow(e, &e->pacer->flow[i], by_link);
 	fab_disarm(e->net, &e->pacer->alarm);
 }
 

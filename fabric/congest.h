@@ -16,6 +16,10 @@
  * congestion. True: the frame is a CN packet, whose way ends here. */
 bool fab_congest_hear(struct vb_fab_end *e, const struct item *it, vb_time now);
 
+/* Has the flow of a frame with the header @h as much to send as may wait? Then
+ * FAB_EV_ROOM comes when half of that has left. */
+bool fab_congest_full(struct vb_fab_end *e, const struct vb_lrh *h);
+
 /* An adapter sends @it. True: the frame's flow has to wait, so this function
  * keeps @it and puts it into its lane when its time has come. */
 bool fab_congest_hold(struct vb_fab_end *e, struct item *it, vb_time now);
@@ -23,9 +27,9 @@ bool fab_congest_hold(struct vb_fab_end *e, struct item *it, vb_time now);
 /* The alarm of the flows that wait has gone off. */
 void fab_congest_fire(struct vb_fab_end *e, vb_time now);
 
-/* Discard what waits in the flows, and count it unless the network is being
- * freed. */
-void fab_congest_flush(struct vb_fab_end *e, bool count);
+/* Discard what waits in the flows: because the link is down, which is counted,
+ * or because the network is being freed. */
+void fab_congest_flush(struct vb_fab_end *e, bool by_link);
 
 /* Note an event at @now: the caller fills in the rest of @event. */
 void fab_congest_log(struct vb_fab_cc_log *log,

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "fabric/adaptive.h"
 #include "fabric/congest.h"
 
 #define SEND_BLOCKS_MOST 2048 /* in a lane to which programs send */
@@ -120,6 +121,7 @@ void vb_fab_net_destroy(struct vb_fab_net *net)
 		fab_link_free(net, net->link[i]);
 	for (uint32_t i = 0; i < net->nodes; i++) {
 		free(net->ends[i]);
+		fab_adaptive_free(net->node[i]);
 		vb_fab_node_destroy(net->node[i]);
 	}
 	fab_pool_fini(net);
@@ -287,7 +289,7 @@ static int check_send(struct vb_fab_end *e, const struct vb_lrh *h, size_t len,
 		      : p->sl2vl[h->sl];
 	if (*vl >= vb_fab_vls(p->oper_vls))
 		return -EHOSTUNREACH;
-	if (e->lane[*vl].blocks + e->lane[*vl].paced < SEND_BLOCKS_MOST)
+	if (e->lane[*vl].blocks < SEND_BLOCKS_MOST)
 		return 0;
 	e->lane[*vl].full = true;
 	return -EAGAIN;
@@ -300,6 +302,8 @@ static int send_by_port(struct vb_fab_end *e, const struct vb_lrh *h,
 	uint8_t vl;
 	int err = check_send(e, h, len, &vl);
 
+	if (!err && fab_congest_full(e, h))
+		err = -EAGAIN;
 	if (err)
 		return err;
 	it = new_item(e->net, bytes, len);

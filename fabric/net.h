@@ -116,6 +116,12 @@ struct vb_fab_node *vb_fab_peer(const struct vb_fab_node *node, uint8_t port,
 VB_MUST_CHECK int vb_fab_tune(struct vb_fab_net *net, struct vb_fab_node *node,
 			      uint8_t port, const struct vb_fab_link_spec *spec,
 			      vb_time now);
+/*
+ * Let a switch spread flows over all shortest paths (fabric/adaptive.h), or
+ * stop that. Flows that are under way may be reordered once when this changes.
+ * 0; -EINVAL: no switch, or it has no linear table; -ENOMEM.
+ */
+VB_MUST_CHECK int vb_fab_set_adaptive(struct vb_fab_node *node, bool on);
 /* Pull the cable (@in false) or plug it in. 0; -EINVAL: @port has no link. */
 VB_MUST_CHECK int vb_fab_plug(struct vb_fab_net *net, struct vb_fab_node *node,
 			      uint8_t port, bool in, vb_time now);

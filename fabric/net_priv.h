@@ -67,7 +67,6 @@ struct lane {
 	vb_time stalled;    /* the lane discards all items until then */
 	vb_time wait_since; /* for credits, since when; VB_NEVER: no wait */
 	vb_time cong_since; /* it is congested, since when; VB_NEVER: not */
-	uint32_t paced;	    /* blocks of items that wait in flows for it */
 	uint8_t hoq_drops;  /* items in a row lost to the HOQ limit */
 	bool full;	    /* vb_fab_send() has returned -EAGAIN */
 };
@@ -131,6 +130,7 @@ struct vb_fab_net {
 	struct vb_fab_ops ops;
 	struct vb_timers timers;
 	vb_time now;
+	uint32_t changes; /* of ports' states */
 	uint64_t random;
 	struct vb_fab_node **node;
 	struct vb_fab_end **ends; /* of each node, ports + 1 of them */

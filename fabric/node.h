@@ -292,6 +292,8 @@ struct vb_fab_switch {
 	struct vb_fab_mcast *mcast;   /* [mcast_cap], from MLID 0xc000 */
 	uint8_t *sl2vl;		      /* vb_fab_sl2vl() */
 	struct vb_fab_cc_log cc_log;
+	/* fabric/adaptive.c's; NULL: the linear table decides alone. */
+	struct vb_fab_adaptive *adaptive;
 };
 
 struct vb_fab_node {

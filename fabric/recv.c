@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "fabric/adaptive.h"
 #include "fabric/congest.h"
 
 static bool cuts_through(const struct vb_fab_node *n)
@@ -250,7 +251,11 @@ enum vb_fab_drop fab_relay(struct vb_fab_end *in, struct item *it, vb_time now)
 	else if (r.port == 0)
 		deliver_in_switch(in, it, now);
 	else
-		return forward(in, it, &v, r.port, now);
+		return forward(in, it, &v,
+			       in->node->sw.adaptive
+				       ? fab_adaptive_port(in, &v, r.port, now)
+				       : r.port,
+			       now);
 	return DROP_NOT;
 }
 

@@ -61,6 +61,7 @@ static void tell_state(struct vb_fab_end *e, bool by_management)
 	struct vb_fab_event_info info = { .event = FAB_EV_STATE,
 					  .by_management = by_management };
 
+	e->net->changes++;
 	fab_event(e, &info);
 }
 

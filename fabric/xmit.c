@@ -170,8 +170,7 @@ static void tell_room(struct vb_fab_end *e, unsigned vl)
 	struct vb_fab_event_info info = { .event = FAB_EV_ROOM,
 					  .vl = (uint8_t)vl };
 
-	if (!e->lane[vl].full ||
-	    e->lane[vl].blocks + e->lane[vl].paced > ROOM_BLOCKS)
+	if (!e->lane[vl].full || e->lane[vl].blocks > ROOM_BLOCKS)
 		return;
 	e->lane[vl].full = false;
 	fab_event(e, &info);

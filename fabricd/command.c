@@ -80,6 +80,26 @@ static int do_tune(struct command *c)
 	return vb_fab_tune(c->f->net, n, port, &spec, c->now);
 }
 
+static int do_adaptive(struct command *c)
+{
+	struct vb_fab_node *n = vb_fabricd_node(c->f, c->words[1]);
+	bool on = strcmp(c->words[2], "on") == 0;
+	int rc;
+
+	if (!n)
+		return vb_topo_fail(c->error, "there is no node \"%.80s\"",
+				    c->words[1]);
+	if (!on && strcmp(c->words[2], "off") != 0)
+		return vb_topo_fail(c->error,
+				    "adaptive: \"%.20s\" is neither on nor off",
+				    c->words[2]);
+	rc = vb_fab_set_adaptive(n, on);
+	return rc == -EINVAL ? vb_topo_fail(c->error,
+					    "\"%.80s\" is no switch",
+					    c->words[1])
+			     : rc;
+}
+
 /* --- show --- */
 
 static const char *state_name(unsigned state)
@@ -226,6 +246,7 @@ static const struct {
 	{ "unlink", 3, 3, do_unlink, "unlink NODE PORT" },
 	{ "link", 3, 3, do_link, "link NODE PORT" },
 	{ "tune", 4, WORDS_MOST, do_tune, "tune NODE PORT PARAMETER=VALUE..." },
+	{ "adaptive", 3, 3, do_adaptive, "adaptive NODE on|off" },
 	{ "show", 1, 2, do_show, "show [json]" },
 	{ "topology", 1, 1, do_topology, "topology" },
 };
@@ -247,8 +268,8 @@ static int run(struct command *c)
 		return rc ? -EINVAL : 0;
 	}
 	return vb_topo_fail(c->error,
-			    "\"%.40s\" is no command: unlink, link, tune, show "
-			    "and topology are",
+			    "\"%.40s\" is no command: unlink, link, tune, "
+			    "adaptive, show and topology are",
 			    c->words[0]);
 }
 
