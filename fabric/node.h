@@ -356,6 +356,27 @@ unsigned vb_fab_mtu_bytes(uint8_t code);
 /* The nanoseconds of HOQLife and LifeTimeValue; VB_NEVER above 19. */
 vb_time vb_fab_life_ns(uint8_t code);
 
+/* Widths and speeds of links, each with its name in topologies. A port that has
+ * one has those of @with, too, and in the table of speeds all rows before. */
+struct vb_fab_width_row {
+	const char *name;
+	uint8_t bit, with, lanes;
+};
+struct vb_fab_speed_row {
+	const char *name;
+	uint8_t speed, ext; /* bits of LinkSpeed, of LinkSpeedExt */
+	unsigned tenths;    /* of Gbit/s, a lane, coding included */
+	uint64_t rate;	    /* bytes of data a second, a lane */
+};
+#define VB_FAB_WIDTHS 5
+#define VB_FAB_SPEEDS 8
+extern const struct vb_fab_width_row vb_fab_widths[VB_FAB_WIDTHS];
+extern const struct vb_fab_speed_row vb_fab_speeds[VB_FAB_SPEEDS];
+
+/* The nominal Gbit/s of a port's link, coding included: 4X EDR is 100. 0: the
+ * link is down. */
+unsigned vb_fab_gbits(const struct vb_fab_port *port);
+
 /* Data bytes a second that the active width and speed carry, and 0 for a link
  * that is down. */
 uint64_t vb_fab_bytes_per_sec(const struct vb_fab_port *port);

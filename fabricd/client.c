@@ -5,11 +5,9 @@
  * a limit and drops the rest, so that no program costs another anything.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,6 +16,7 @@
 
 #include "base/fdmail.h"
 #include "base/log.h"
+#include "base/memfile.h"
 #include "fabricd/fabricd_priv.h"
 
 #define CLIENTS_MOST 1024
@@ -105,27 +104,6 @@ static void post_letter(struct client *c, struct letter *l)
 		watch_for(c);
 }
 
-/* A memfd with @len bytes, or -errno. It has no seals, since programs believe
- * the fabric's process. */
-static int put_in_memory(const uint8_t *bytes, size_t len)
-{
-	int fd = memfd_create("mad", MFD_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	while (len > 0) {
-		ssize_t n = write(fd, bytes, len);
-
-		if (n <= 0) {
-			close(fd);
-			return -ENOSPC;
-		}
-		bytes += n;
-		len -= (size_t)n;
-	}
-	return fd;
-}
-
 static void put_address(struct ib_mad_addr *to, const struct vb_mad_addr *a)
 {
 	to->qpn = htobe32(a->qpn);
@@ -165,7 +143,7 @@ void vb_fabricd_deliver(void *arg, void *client,
 		return;
 	put_address(&u.addr, d->addr);
 	memcpy(m.header, &u, sizeof(m.header));
-	l->memory = is_long ? put_in_memory(d->bytes, d->len) : -1;
+	l->memory = is_long ? vb_memfile_make(d->bytes, d->len) : -1;
 	l->len = sizeof(m) + (is_long ? 0 : d->len);
 	memcpy(l->bytes, &m, sizeof(m));
 	if (!is_long)
@@ -187,35 +165,6 @@ static void answer(int fd, enum vb_umad_kind kind, int result)
 	(void)!vb_fdmail_send(fd, &h, sizeof(h), NULL, 0, MSG_DONTWAIT);
 }
 
-unsigned vb_fabricd_rate(const struct vb_fab_port *p)
-{
-	static const struct {
-		uint8_t ext, speed;
-		unsigned tenths; /* of Gbit/s, a lane */
-	} speeds[] = {
-		{ FAB_NDR, 0, 1000 }, { FAB_HDR, 0, 500 }, { FAB_EDR, 0, 250 },
-		{ FAB_FDR, 0, 140 },  { 0, FAB_QDR, 100 }, { 0, FAB_DDR, 50 },
-		{ 0, FAB_SDR, 25 },
-	};
-	static const struct {
-		uint8_t width, lanes;
-	} widths[] = { { FAB_1X, 1 },
-		       { FAB_2X, 2 },
-		       { FAB_4X, 4 },
-		       { FAB_8X, 8 },
-		       { FAB_12X, 12 } };
-	unsigned lanes = 0;
-
-	for (unsigned i = 0; i < VB_COUNT(widths); i++)
-		if (widths[i].width == p->width_active)
-			lanes = widths[i].lanes;
-	for (unsigned i = 0; i < VB_COUNT(speeds); i++)
-		if (speeds[i].ext ? speeds[i].ext == p->speed_ext_active
-				  : speeds[i].speed == p->speed_active)
-			return lanes * speeds[i].tenths / 10;
-	return 0;
-}
-
 static void describe_port(struct vb_fabricd *f, struct vb_fab_node *n,
 			  uint8_t port, struct vb_umad_info *i)
 {
@@ -228,7 +177,7 @@ static void describe_port(struct vb_fabricd *f, struct vb_fab_node *n,
 	i->sm_sl = p->sm_sl;
 	i->lid = p->lid;
 	i->sm_lid = p->sm_lid;
-	i->rate = vb_fabricd_rate(p);
+	i->rate = vb_fab_gbits(p);
 	i->cap_mask = p->cap_mask;
 	i->gid_prefix = p->gid_prefix;
 	i->port_guid = p->guid;
@@ -363,14 +312,6 @@ static void send_mad(struct client *c, const struct vb_umad_mad *m,
 		refuse_mad(c, m, data, s.len, rc);
 }
 
-/* Only a sealed memfd neither changes nor makes the reader wait. */
-static bool is_sealed(int memory)
-{
-	int seals = fcntl(memory, F_GET_SEALS);
-
-	return seals >= 0 && (seals & F_SEAL_SHRINK) && (seals & F_SEAL_WRITE);
-}
-
 /* *@data: the @len bytes, which the caller frees. 0 or -errno. */
 static int read_long(int memory, size_t len, uint8_t **data)
 {
@@ -388,7 +329,7 @@ static void send_long(struct client *c, const struct vb_umad_mad *m, int memory,
 	uint8_t *data = NULL, header[VB_MAD_HDR_BYTES] = { 0 };
 	int rc = -EINVAL;
 
-	if (is_sealed(memory)) {
+	if (vb_memfile_is_sealed(memory)) {
 		(void)!pread(memory, header, sizeof(header), 0);
 		rc = read_long(memory, m->head.length, &data);
 	}

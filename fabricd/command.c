@@ -133,7 +133,7 @@ static void show_port(const struct command *c, const struct vb_fab_node *n,
 	if (!peer)
 		return;
 	fprintf(c->to, "  [%u] %s, %u Gbit/s", port, state_name(p->state),
-		vb_fabricd_rate(p));
+		vb_fab_gbits(p));
 	if (n->kind != FAB_SWITCH)
 		fprintf(c->to, ", lid %u", p->lid);
 	fprintf(c->to, " - %s[%u]\n", c->f->topo->nodes[peer->index].desc,
@@ -187,7 +187,7 @@ static void json_port(const struct command *c, struct vb_fab_node *n,
 	fprintf(c->to,
 		"%s\n      {\"port\": %u, \"state\": \"%s\", \"gbits\": %u, "
 		"\"lid\": %u, \"lmc\": %u, \"peer\": ",
-		*any ? "," : "", port, state_name(p->state), vb_fabricd_rate(p),
+		*any ? "," : "", port, state_name(p->state), vb_fab_gbits(p),
 		p->lid, p->lmc);
 	put_string(c->to, c->f->topo->nodes[peer->index].desc);
 	fprintf(c->to,

@@ -62,8 +62,5 @@ int vb_fabricd_do(struct vb_fabricd *f, const char *text, FILE *to,
 /* The node of the network that is called @name, as vb_topo_find() finds it. */
 struct vb_fab_node *vb_fabricd_node(const struct vb_fabricd *f,
 				    const char *name);
-/* The nominal Gbit/s of a port's link, coding included: 4X EDR is 100. 0: the
- * link is down. */
-unsigned vb_fabricd_rate(const struct vb_fab_port *p);
 
 #endif
