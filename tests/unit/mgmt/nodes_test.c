@@ -32,7 +32,7 @@ static struct world {
 	uint32_t status;
 	unsigned state, phys;
 	vb_time moved;
-	bool full; /* no room for data */
+	bool full;	/* no room for data */
 	vb_time passes; /* how long a frame needs for the link */
 	vb_time now;
 } w;
@@ -266,6 +266,49 @@ static void nodes__performance_agent(void **state)
 	assert_int_equal(w.last.qkey, VB_GSI_QKEY);
 }
 
+/* The agent for congestion control, its trap, and a sample's timer. */
+static void nodes__congestion_control(void **state)
+{
+	uint8_t mad[VB_MAD_BYTES];
+	const struct vb_agent_wish wish = { .class = MAD_CLASS_CC,
+					    .class_version = 2 };
+	uint32_t agent = (uint32_t)vb_agents_register(
+		vb_mgmt_agents(w.m, w.ca, 1), &w, &wish);
+
+	smp(mad, MAD_CLASS_CC, MAD_SET, 0x14);
+	mad[2] = 2;
+	memset(mad + 24, 0,
+	       8 + 4); /* the CC_Key is where SMPs have other things */
+	mad[64 + 3] = 4;
+	mad[64 + 68] = 0xf0;
+	ask(agent, 9, mad);
+	assert_int_equal(w.status, 0);
+	assert_int_equal(status_of(w.got), MAD_OK);
+	assert_int_equal(w.sw->port[3].marking.threshold, 128);
+	smp(mad, MAD_CLASS_CC, MAD_SET, 0x12);
+	mad[2] = 2;
+	memset(mad + 24, 0, 8 + 4);
+	mad[64 + 7] = 1; /* the key */
+	ask(agent, 9, mad);
+	assert_int_equal(status_of(w.got), MAD_OK);
+	smp(mad, MAD_CLASS_CC, MAD_SET, 1); /* where traps go */
+	mad[2] = 2;
+	memset(mad + 24, 0, 8 + 4);
+	mad[24 + 7] = 1;
+	mad[64 + 61] = 5;
+	mad[64 + 62] = mad[64 + 63] = 0xff;
+	ask(agent, 9, mad);
+	assert_int_equal(status_of(w.got), MAD_OK);
+	mad[24 + 7] = 2;
+	ask(agent, 9, mad);
+	assert_int_equal(w.status, VB_AGENT_TIMEOUT);
+	assert_int_equal(w.last_mad[1], MAD_CLASS_CC);
+	assert_int_equal(w.last_mad[3], MAD_TRAP);
+	assert_int_equal(w.last.dlid, 5);
+	assert_int_equal(w.last.slid, 9);
+	assert_int_equal(w.last.dqpn, 1);
+}
+
 static void nodes__keys_of_queue_pair_1(void **state)
 {
 	uint8_t mad[VB_MAD_BYTES];
@@ -437,6 +480,7 @@ int main(void)
 		CASE(nodes__smp_by_each_kind_of_route),
 		CASE(nodes__nobody_there_is_said),
 		CASE(nodes__performance_agent),
+		CASE(nodes__congestion_control),
 		CASE(nodes__keys_of_queue_pair_1),
 		CASE(nodes__trap_until_it_is_repressed),
 		CASE(nodes__capabilities_are_told),
