@@ -238,7 +238,7 @@ static void pma__errors_of_64_bits(void **state)
 	b.node->port[1].count[FAB_SYMBOL_ERRORS] = 1ull << 40;
 	b.node->port[1].count[FAB_QP1_DROPPED] = 5;
 	assert_int_equal(ask(&b, MAD_GET, 1, 1, 0), MAD_OK);
-	assert_int_equal(field(&b, 4, 4), 2u << 5);
+	assert_int_equal(field(&b, 4, 4) >> 5, 2);
 	assert_int_equal(ask(&b, MAD_GET, EXTENDED, 1, 0), MAD_OK);
 	assert_int_equal(field(&b, 72, 8), 1ull << 40);
 	assert_int_equal(field(&b, 176, 8), 5);
