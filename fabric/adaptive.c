@@ -35,7 +35,7 @@ struct vb_fab_adaptive {
 	struct flow_entry *flow; /* [room], open addressing */
 	uint32_t flows, room;
 	/* There was no room for a flow, which took the linear table's port.
-	 * Such a flow must not move later, so none moves any more. */
+	 * Such a flow must not move later, so no flow gets a place any more. */
 	bool overflowed;
 	uint32_t on_port[VB_FAB_PORTS_MAX + 1]; /* flows */
 };
