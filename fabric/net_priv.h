@@ -17,6 +17,7 @@
 #include "fabric/switch.h"
 
 #define DATA_VLS 15
+#define FRACTION 20 /* bits of a nanosecond in byte_time */
 
 /* A frame's bytes, which its copies share. Copies have different VLs, so
  * whoever looks at the bytes first writes the VL into them. */

@@ -220,8 +220,7 @@ static bool complete(struct vb_fab_node_spec *s)
 	DEFAULT(s->desc, "");
 	return s->kind >= FAB_CA && s->kind <= FAB_ROUTER && s->guid &&
 	       s->ports && s->ports <= VB_FAB_PORTS_MAX &&
-	       s->linear_cap <= VB_FAB_LIDS &&
-	       s->mcast_cap <= VB_FAB_MLID_LAST - VB_FAB_MLID_FIRST + 1 &&
+	       s->linear_cap <= VB_FAB_LIDS && s->mcast_cap <= VB_FAB_MLIDS &&
 	       s->vl_cap < VB_COUNT(vls_of) && s->mtu_cap < VB_COUNT(mtu_of);
 }
 

@@ -17,16 +17,14 @@
 
 #include "base/defs.h"
 
-#define VB_FAB_VLS	      16 /* VL0..VL14 carry data, VL15 subnet management */
-#define VB_FAB_SLS	      16
-#define VB_FAB_VLARB_MAX      64      /* entries of one arbitration table */
-#define VB_FAB_DESC_BYTES     64      /* NodeDescription; need not end in NUL */
-#define VB_FAB_NO_PORT	      0xff    /* linear table: discard */
-#define VB_FAB_LIDS	      0xc000u /* unicast LIDs are 1..0xbfff */
-#define VB_FAB_MLID_FIRST     0xc000u
-#define VB_FAB_MLID_LAST      0xfffeu
-#define VB_FAB_LID_PERMISSIVE 0xffffu
-#define VB_FAB_PORTS_MAX      254
+#define VB_FAB_VLS	  16 /* VL0..VL14 carry data, VL15 subnet management */
+#define VB_FAB_SLS	  16
+#define VB_FAB_VLARB_MAX  64	  /* entries of one arbitration table */
+#define VB_FAB_DESC_BYTES 64	  /* NodeDescription; need not end in NUL */
+#define VB_FAB_NO_PORT	  0xff	  /* linear table: discard */
+#define VB_FAB_LIDS	  0xc000u /* unicast LIDs are 1..0xbfff */
+#define VB_FAB_MLIDS	  0x3fffu /* multicast LIDs are 0xc000..0xfffe */
+#define VB_FAB_PORTS_MAX  254
 
 /* NodeInfo.NodeType. */
 enum vb_fab_kind { FAB_CA = 1, FAB_SWITCH = 2, FAB_ROUTER = 3 };

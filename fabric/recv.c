@@ -287,8 +287,7 @@ static void recv_frame(struct vb_fab_end *e, struct item *it, vb_time now)
 	drop = vb_fab_check_in(e->node, e->no, &v);
 	if (drop == DROP_NOT) {
 		e->port->count[FAB_RCV_MCAST_PKTS] +=
-			v.lrh.dlid >= VB_LID_MCAST &&
-			v.lrh.dlid != VB_LID_PERMISSIVE;
+			vb_lid_is_mcast(v.lrh.dlid);
 		accept_frame(e, it, now);
 		return;
 	}

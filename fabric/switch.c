@@ -143,7 +143,7 @@ void vb_fab_route(const struct vb_fab_node *node, uint8_t in,
 	uint16_t dlid = v->lrh.dlid;
 
 	*r = (struct vb_fab_route){ .drop = DROP_NOT };
-	if (dlid >= VB_LID_MCAST && dlid != VB_LID_PERMISSIVE)
+	if (vb_lid_is_mcast(dlid))
 		route_mcast(node, in, dlid, r);
 	else
 		route_unicast(node, in, dlid, r);

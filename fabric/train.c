@@ -16,7 +16,6 @@
 #include "fabric/net_priv.h"
 
 #define STANDARD_BLOCKS 2048
-#define FRACTION	20
 #define LEAST_BLOCKS	66 /* one frame of 4096 bytes with all headers */
 
 static struct vb_fab_end *end_at(const struct vb_fab_node *node, uint8_t port)

@@ -10,7 +10,6 @@
 #define STALL_TIMES	 8    /* HOQ lives for which a stalled lane discards */
 /* On the wire a packet has a start and an end delimiter of a byte each. */
 #define DELIMITERS 2
-#define FRACTION   20 /* bits of a nanosecond in byte_time */
 #define BTH_FECN   0x80
 #define BURST_BITS 16 /* longest error: a CRC of 16 bits finds each */
 
@@ -370,13 +369,6 @@ static void send_flow(struct vb_fab_end *e, vb_time now)
 	put_on_wire(e, it, it->flow_len, now);
 }
 
-static bool is_mcast(const struct frame *f)
-{
-	uint16_t dlid = (uint16_t)(f->bytes[2] << 8 | f->bytes[3]);
-
-	return dlid >= VB_LID_MCAST && dlid != VB_LID_PERMISSIVE;
-}
-
 static void count_sent(struct vb_fab_end *e, const struct item *it)
 {
 	struct vb_fab_port *p = e->port;
@@ -384,7 +376,8 @@ static void count_sent(struct vb_fab_end *e, const struct item *it)
 
 	p->count[FAB_XMIT_PKTS]++;
 	p->count[FAB_XMIT_WORDS] += words;
-	p->count[FAB_XMIT_MCAST_PKTS] += is_mcast(it->frame);
+	p->count[FAB_XMIT_MCAST_PKTS] += vb_lid_is_mcast(
+		(uint16_t)(it->frame->bytes[2] << 8 | it->frame->bytes[3]));
 	p->vl[it->vl].xmit_pkts++;
 	p->vl[it->vl].xmit_words += words;
 	if (it->vl != VB_VL_MGMT)

@@ -94,8 +94,7 @@ static int do_adaptive(struct command *c)
 				    "adaptive: \"%.20s\" is neither on nor off",
 				    c->words[2]);
 	rc = vb_fab_set_adaptive(n, on);
-	return rc == -EINVAL ? vb_topo_fail(c->error,
-					    "\"%.80s\" is no switch",
+	return rc == -EINVAL ? vb_topo_fail(c->error, "\"%.80s\" is no switch",
 					    c->words[1])
 			     : rc;
 }
@@ -172,6 +171,30 @@ static void put_string(FILE *to, const char *s)
 	fputc('"', to);
 }
 
+/* The lanes that have moved or lost anything. */
+static void json_lanes(const struct command *c, const struct vb_fab_port *p)
+{
+	const char *comma = "";
+
+	fputs(", \"lanes\": [", c->to);
+	for (unsigned vl = 0; vl < VB_FAB_VLS; vl++) {
+		const struct vb_fab_vl_counters *v = &p->vl[vl];
+
+		if (!(v->xmit_pkts | v->rcv_pkts | v->xmit_wait | v->xmit_late))
+			continue;
+		fprintf(c->to,
+			"%s{\"vl\": %u, \"xmit_words\": %ju, \"rcv_words\": "
+			"%ju, \"xmit_pkts\": %ju, \"rcv_pkts\": %ju, "
+			"\"xmit_wait\": %ju, \"xmit_fecn\": %ju}",
+			comma, vl, (uintmax_t)v->xmit_words,
+			(uintmax_t)v->rcv_words, (uintmax_t)v->xmit_pkts,
+			(uintmax_t)v->rcv_pkts, (uintmax_t)v->xmit_wait,
+			(uintmax_t)v->xmit_fecn);
+		comma = ", ";
+	}
+	fputc(']', c->to);
+}
+
 static void json_port(const struct command *c, struct vb_fab_node *n,
 		      unsigned port, bool *any)
 {
@@ -193,12 +216,14 @@ static void json_port(const struct command *c, struct vb_fab_node *n,
 	fprintf(c->to,
 		", \"peer_port\": %u, \"xmit_words\": %ju, \"rcv_words\": "
 		"%ju, \"xmit_pkts\": %ju, \"rcv_pkts\": %ju, \"xmit_wait\": "
-		"%ju, \"xmit_discards\": %ju}",
+		"%ju, \"xmit_discards\": %ju",
 		peer_port, (uintmax_t)count[FAB_XMIT_WORDS],
 		(uintmax_t)count[FAB_RCV_WORDS],
 		(uintmax_t)count[FAB_XMIT_PKTS], (uintmax_t)count[FAB_RCV_PKTS],
 		(uintmax_t)count[FAB_XMIT_WAIT],
 		(uintmax_t)count[FAB_XMIT_DISCARDS]);
+	json_lanes(c, p);
+	fputc('}', c->to);
 	*any = true;
 }
 

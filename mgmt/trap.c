@@ -2,9 +2,8 @@
 /* Traps: their contents (the tables of IBA 14.2.5.1), and repeating them. */
 #include "mgmt/trap.h"
 
+#include "wire/grh.h"
 #include "wire/ib_hdr.h"
-
-#define GRH_BYTES 40
 
 static unsigned type_of(unsigned number)
 {
@@ -96,7 +95,7 @@ void vb_trap_switch_pkey(struct vb_trap *t, const struct vb_fab_node *node,
 	t->details[50] = port;
 	if (len < VB_LRH_BYTES)
 		return;
-	(void)vb_take(&r, (bytes[1] & 3) == 3 ? VB_LRH_BYTES + GRH_BYTES
+	(void)vb_take(&r, (bytes[1] & 3) == 3 ? VB_LRH_BYTES + VB_GRH_BYTES
 					      : VB_LRH_BYTES);
 	memcpy(t->details + 2, bytes + 6, 2);
 	memcpy(t->details + 4, bytes + 2, 2);

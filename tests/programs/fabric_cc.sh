@@ -151,6 +151,20 @@ says "perfquery -x has errors of 64 bits" 'QP1Dropped:\.*0' \
 says "the mask of optional counters" 'OptionMask:\.*0x01ff0000008cfffc' \
 	Hca3 perfquery --smplctl 2 1
 
+# --- counters of lanes, as the fabric shows them ---
+"$verbena" fabric show --name "$name" --json >"$work/json"
+python3 - "$work/json" <<-'END' && ok "fabric: show --json has lanes" ||
+	import json, sys
+	nodes = json.load(open(sys.argv[1]))['nodes']
+	ports = [p for n in nodes for p in n['ports']]
+	for p in ports:
+	    for what in 'xmit_words', 'rcv_words', 'xmit_pkts', 'rcv_pkts':
+	        assert sum(l[what] for l in p['lanes']) == p[what], p
+	assert {l['vl'] for p in ports for l in p['lanes']} == {0, 15}
+	assert sum(l['xmit_fecn'] for p in ports for l in p['lanes']) > 0
+END
+	not_ok "fabric: show --json has lanes" "$work/json"
+
 # --- adaptive routing ---
 check "adaptive routing is turned on" ctl adaptive Switch1 on
 counts "answers come over it" 36 'PathRecord dump' Hca3 saquery -p
