@@ -105,7 +105,7 @@ static struct vb_fab_net *build(unsigned switches, bool vcrc,
 	return net;
 }
 
-/* Frames a second of processor time. */
+/* Returns the frames that pass in a second of processor time. */
 static double turn(size_t len, double seconds, unsigned switches, bool vcrc)
 {
 	struct vb_lrh h = { .lnh = LNH_LOCAL,

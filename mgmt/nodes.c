@@ -12,7 +12,8 @@
 
 #include "mgmt/smi.h"
 
-#define BACKLOG_MOST 4096 /* frames of a port that wait for room */
+/* frames that may wait at one port for room in the network */
+#define BACKLOG_MOST 4096
 #define SMP_VL	     15
 #define DEFAULT_PKEY 0xffff
 
@@ -24,7 +25,7 @@ static void loop_back(struct mgmt_node *n, uint8_t port, bool arrived,
 	struct looped *l = malloc(sizeof(*l));
 
 	if (!l)
-		return; /* as the network may lose it */
+		return; /* the MAD is lost, which the network allows */
 	l->next = NULL;
 	l->node = n;
 	l->port = port;
@@ -85,8 +86,8 @@ static void send_directed(struct mgmt_node *n, uint8_t port, const uint8_t *mad,
 	send_frame(n, port, &f, mad, now);
 }
 
-/* Send by LID, from the port that has this node's LID: of an adapter @port, of
- * a switch port 0, which routes the frame. */
+/* Send a MAD to a LID, from the port that has this node's LID: at an adapter
+ * @port; at a switch port 0, which routes the frame. */
 static void send_by_lid(struct mgmt_node *n, uint8_t port,
 			const struct vb_mad_frame *f, const uint8_t *mad,
 			vb_time now)
@@ -121,7 +122,8 @@ static void hear_arrived(struct mgmt_node *n, uint8_t port,
 			 const struct vb_mad_frame *f, uint8_t *mad,
 			 vb_time now);
 
-/* Do what the SMI says of an SMP that came in at @in; 0: it begins here. */
+/* Do what the subnet management interface (SMI) decides for an SMP that came in
+ * at port @in; 0: the SMP begins at this node. */
 static void step(struct mgmt_node *n, uint8_t in, uint8_t port,
 		 const struct vb_mad_frame *f, uint8_t *mad, vb_time now)
 {
@@ -145,7 +147,7 @@ static bool begins_here(const struct vb_smp_hdr *h)
 	return h->class == MAD_CLASS_SMP_DIRECTED && first == VB_LID_PERMISSIVE;
 }
 
-/* Send an SMP of this node: an answer, a trap, or a program's. */
+/* Send an SMP of this node: an answer, a trap, or an SMP of a program. */
 static void send_smp(struct mgmt_node *n, uint8_t port, uint16_t dlid,
 		     uint8_t sl, uint8_t *mad, vb_time now)
 {
@@ -402,7 +404,9 @@ bool vb_mgmt_hear(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 
 	fault = vb_mad_frame_get(bytes, len, &f, &mad);
 	if (fault == MAD_FRAME_ICRC)
-		return f.dqpn <= VB_GSI_QPN; /* dropped: no counter has it */
+		/* the frame was for QP0 or QP1 and is dropped; no counter has
+		 * such drops */
+		return f.dqpn <= VB_GSI_QPN;
 	if (fault != MAD_FRAME_GOOD || f.dqpn > VB_GSI_QPN)
 		return false;
 	memcpy(copy, mad, VB_MAD_BYTES);
@@ -413,7 +417,8 @@ bool vb_mgmt_hear(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 	return true;
 }
 
-/* Send a MAD of an agent of the port @arg. */
+/* The transmit function of the agents of a port: send a MAD from the port
+ * @arg. */
 void vb_mgmt_transmit(void *arg, unsigned qpn, const struct vb_mad_addr *to,
 		      const uint8_t mad[VB_MAD_BYTES], vb_time now)
 {
@@ -436,7 +441,8 @@ void vb_mgmt_state_changed(struct vb_mgmt *m, struct vb_fab_node *node,
 {
 	struct vb_trap t;
 
-	/* No trap: the subnet manager itself made the port Armed or Active. */
+	/* No trap is sent: only the subnet manager itself makes a port Armed or
+	 * Active. */
 	if (node->kind != FAB_SWITCH || node->port[port].state > FAB_INIT)
 		return;
 	vb_trap_link_state(&t, node);
@@ -480,7 +486,8 @@ static void send_backlog(struct mgmt_node *n, uint8_t port, vb_time now)
 	}
 }
 
-/* A switch's own frames wait at port 0, and leave by any port. */
+/* At a switch, frames that the switch itself sends wait at port 0, by whatever
+ * port they will leave. */
 void vb_mgmt_room(struct vb_mgmt *m, struct vb_fab_node *node, uint8_t port,
 		  vb_time now)
 {
@@ -542,7 +549,8 @@ static void repeat_trap(struct vb_timer *t, struct vb_mgmt *m, vb_time now)
 	send_smp(n, p->own, port->sm_lid, port->sm_sl, mad, now);
 }
 
-static void take_sample(struct vb_pma *pma, struct vb_mgmt *m, vb_time now)
+static void end_of_sample_time(struct vb_pma *pma, struct vb_mgmt *m,
+			       vb_time now)
 {
 	if (m->ops.settle)
 		m->ops.settle(m->ops.arg, vb_pma_node(pma),
@@ -582,7 +590,7 @@ void vb_mgmt_run(struct vb_mgmt *m, vb_time now)
 	while ((t = vb_timers_pop(&m->moves, now)))
 		move_link(t, m, now);
 	while ((t = vb_timers_pop(&m->samples, now)))
-		take_sample(vb_pma_of(t), m, now);
+		end_of_sample_time(vb_pma_of(t), m, now);
 	while ((t = vb_timers_pop(&m->exchanges, now)))
 		vb_agents_expire(t, now);
 	while ((t = vb_timers_pop(&m->traps, now)))

@@ -14,7 +14,7 @@ struct looped {
 	struct looped *next;
 	struct mgmt_node *node;
 	uint8_t port;
-	bool arrived; /* its directed route has ended here */
+	bool arrived; /* this node is the end of the MAD's directed route */
 	struct vb_mad_frame frame;
 	uint8_t mad[VB_MAD_BYTES];
 };
@@ -32,7 +32,8 @@ struct mgmt_port {
 	struct vb_agents *agents;
 	struct waiting *first, **last;
 	unsigned backlog;
-	/* The states that a Set of PortInfo asks for; 0: none. */
+	/* The logical and the physical state that a Set of PortInfo asks for;
+	 * 0: no change. */
 	uint8_t move_state, move_phys;
 	bool answer_leaves; /* @move expires when the answer is through */
 	struct vb_timer move;
@@ -44,7 +45,7 @@ struct mgmt_node {
 	struct vb_pma *pma;
 	struct vb_cca *cca;
 	struct vb_traps traps;
-	struct mgmt_port *port; /* [0..ports] */
+	struct mgmt_port *port; /* the node's ports, 0..ports */
 	struct mgmt_node *next;
 };
 

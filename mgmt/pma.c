@@ -18,7 +18,7 @@
 #define ALL_PORTS     0xff
 #define BASE_VERSION  1
 #define CLASS_VERSION 1
-#define RESP_TIME     18 /* 4.096 us * 2^18: a second */
+#define RESP_TIME     18 /* RespTimeValue: 4.096 us * 2^18, about a second */
 
 #define PORT_AT	  1
 #define SELECT_AT 2
@@ -54,9 +54,10 @@ enum attr {
 #define VLS	   16
 #define DATA_LANES 15
 
-/* All are data of their MADs, from DATA_AT on. A row of several @times is a
- * counter of each lane or service level: the fields follow each other, and so
- * do the bits of CounterSelect. */
+/* One field of an attribute, or several. Offsets count from DATA_AT, where the
+ * data of the MAD begins. A row of several @times is a counter of each lane or
+ * service level: the fields follow each other, and so do the bits of
+ * CounterSelect. */
 static const struct row {
 	uint8_t attr, byte, bit, bits;
 	uint8_t select;	 /* bit of CounterSelect */
@@ -226,7 +227,8 @@ static uint64_t most_of(const struct row *r)
 	return r->bits == 64 ? UINT64_MAX : (1ull << r->bits) - 1;
 }
 
-/* The value of port @first, or the sum of the ports @first..@last. */
+/* The value of the counter at port @first, or the sum over the ports
+ * @first..@last. */
 static uint64_t read_count(struct vb_pma *pma, unsigned first, unsigned last,
 			   const struct counter *c)
 {
@@ -262,7 +264,7 @@ static uint64_t selected(const uint8_t *data, unsigned attr)
 	return select;
 }
 
-/* The ports that PortSelect means. False: there is no such port. */
+/* Find the ports that PortSelect names. False: there is no such port. */
 static bool find_ports(const struct vb_fab_node *n, unsigned select,
 		       unsigned *first, unsigned *last)
 {

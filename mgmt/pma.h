@@ -12,19 +12,19 @@
  * attribute that shows them; and a sample. */
 struct vb_pma;
 
-/* Make the agent for @node, which outlives it. @timers: the owner's heap, where
- * the agent has one timer. NULL: no memory. */
+/* Make the performance agent of @node, which must outlive the agent. @timers:
+ * the owner's heap, in which the agent has one timer. NULL: no memory. */
 struct vb_pma *vb_pma_create(struct vb_fab_node *node,
 			     struct vb_timers *timers);
 void vb_pma_destroy(struct vb_pma *pma);
 
-/* A MAD of the performance class has come; this writes the answer over @mad.
- * False: @mad is no request and gets no answer. */
+/* Answer a MAD of the performance class: the answer replaces the bytes of @mad.
+ * False: @mad is no request, so no answer is due. */
 VB_MUST_CHECK bool vb_pma_hear(struct vb_pma *pma, uint8_t mad[VB_MAD_BYTES],
 			       vb_time now);
 
-/* The agent whose timer has expired; its owner brings the counters of the port
- * that is sampled up to date, and then calls vb_pma_expire(). */
+/* Returns the agent whose timer has expired. Its owner brings the counters of
+ * the sampled port up to date, and then calls vb_pma_expire(). */
 struct vb_pma *vb_pma_of(struct vb_timer *timer);
 struct vb_fab_node *vb_pma_node(const struct vb_pma *pma);
 uint8_t vb_pma_sampled_port(const struct vb_pma *pma);

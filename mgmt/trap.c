@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Traps: their contents (the tables of IBA 14.2.5.1), and repeating them. */
+/* Fills in the contents of traps (the tables of IBA 14.2.5.1), and repeats
+ * pending traps. */
 #include "mgmt/trap.h"
 
 #include "wire/grh.h"
@@ -41,8 +42,8 @@ void vb_trap_capabilities(struct vb_trap *t, const struct vb_fab_node *node,
 	vb_store_be(t->details + 6, node->port[own].cap_mask, 4);
 }
 
-/* A directed-route SMP: the trap holds as many hops of its return path as it
- * has room for. */
+/* If the SMP came on a directed route, the trap holds as many hops of its
+ * return path as the trap has room for. */
 void vb_trap_bad_mkey(struct vb_trap *t, uint16_t slid,
 		      const uint8_t mad[VB_MAD_BYTES])
 {
@@ -132,8 +133,9 @@ void vb_traps_fini(struct vb_traps *ts, struct vb_timers *timers)
 		end_trap(&ts->list[i], timers);
 }
 
-/* The place of the last trap of this number and port, or else that of the
- * oldest trap; one that is repressed goes before one that is not. */
+/* Find an entry for a pending trap: the entry of the last trap of the same
+ * number and port, else the entry of the oldest trap, where a repressed trap
+ * goes before one that is not. */
 static struct vb_trap_pending *place_for(struct vb_traps *ts, unsigned number,
 					 uint8_t own)
 {
@@ -212,7 +214,8 @@ bool vb_traps_begin(struct vb_traps *ts, struct vb_timers *timers,
 	if (at_once)
 		p->quiet_until = now + vb_trap_pause(port);
 	if (vb_timer_set(timers, &p->timer, p->quiet_until))
-		p->used = false; /* no memory: it is not repeated */
+		/* no memory for the timer: the trap is not repeated */
+		p->used = false;
 	return at_once;
 }
 
