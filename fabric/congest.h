@@ -31,7 +31,7 @@ void fab_congest_fire(struct vb_fab_end *e, vb_time now);
  * or because the network is being freed. */
 void fab_congest_flush(struct vb_fab_end *e, bool by_link);
 
-/* Note an event at @now: the caller fills in the rest of @event. */
+/* Add @event to the log, in place of the oldest if the log is full. */
 void fab_congest_log(struct vb_fab_cc_log *log,
 		     const struct vb_fab_cc_event *event);
 

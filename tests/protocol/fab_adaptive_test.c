@@ -186,6 +186,50 @@ static void detour__is_obeyed(void **state)
 	fabt_fini(&t);
 }
 
+#define SEEDS	40
+#define STREAMS 24
+
+/* Random streams through a tree whose leaves all route adaptively, with slow
+ * receivers and lost link packets: every frame arrives, in order. */
+static void trees__keep_the_order_under_random_load(void **state)
+{
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		struct tree w;
+		struct fabt *t = &w.t;
+
+		plant(&w, false);
+		t->random = seed * 0x9e3779b97f4a7c15ull | 1;
+		for (unsigned i = 0; i < 2; i++)
+			assert_int_equal(vb_fab_set_adaptive(w.leaf[i], true),
+					 0);
+		for (uint32_t i = 0; seed % 2 && i < t->net->links; i++) {
+			struct link *l = t->net->link[i];
+			struct vb_fab_link_spec s = l->spec;
+
+			s.lose_flow = fabt_random(t) / 8;
+			assert_int_equal(vb_fab_tune(t->net, l->a->node,
+						     l->a->no, &s, t->now),
+					 0);
+		}
+		t->hold_of_2_32 = seed % 3 ? fabt_random(t) / 8 : 0;
+		for (unsigned i = 0; i < STREAMS; i++) {
+			unsigned side = i % 2;
+			struct stream *s = fabt_stream(
+				t, w.host[side][fabt_random(t) % HOSTS],
+				w.host[!side][fabt_random(t) % HOSTS],
+				48 + 4 * (fabt_random(t) % 1000));
+
+			s->period = fabt_random(t) % 20000;
+			s->most = 100;
+		}
+		fabt_run(t, t->now + 50 * VB_MSEC);
+		for (unsigned i = 0; i < STREAMS; i++)
+			assert_int_equal(t->stream[i].got, 100);
+		assert_int_equal(t->disordered, 0);
+		fabt_fini(t);
+	}
+}
+
 static void adaptive__only_switches_with_a_linear_table(void **state)
 {
 	struct vb_fab_node *ca, *sw;
@@ -213,6 +257,7 @@ int main(void)
 		cmocka_unit_test(flow__moves_only_after_silence),
 		cmocka_unit_test(flows__leave_a_trunk_that_is_cut),
 		cmocka_unit_test(detour__is_obeyed),
+		cmocka_unit_test(trees__keep_the_order_under_random_load),
 		cmocka_unit_test(adaptive__only_switches_with_a_linear_table),
 	};
 
