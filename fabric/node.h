@@ -484,6 +484,13 @@ int vb_fab_find_pkey(const struct vb_fab_port *port, uint16_t pkey);
 bool vb_fab_is_own_lid(const struct vb_fab_node *node, uint8_t port,
 		       uint16_t dlid);
 
+/* Count a violation of a key; the counter stays at its largest value. */
+static inline void vb_fab_count_violation(uint16_t *violations)
+{
+	if (*violations < UINT16_MAX)
+		++*violations;
+}
+
 /* Add @n to the counter @which of @port. */
 static inline void vb_fab_count(struct vb_fab_port *port,
 				enum vb_fab_counter which, uint64_t n)

@@ -165,8 +165,7 @@ static bool passes_key(struct vb_cca_ask *q, const struct vb_mad_hdr *h,
 		p->lease_end = VB_NEVER;
 	if (q->key_fits || is_public(h))
 		return true;
-	if (p->violations < UINT16_MAX)
-		p->violations++;
+	vb_fab_count_violation(&p->violations);
 	if (p->lease && p->lease_end == VB_NEVER)
 		p->lease_end = q->now + p->lease * VB_SEC;
 	return false;

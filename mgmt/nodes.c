@@ -273,12 +273,6 @@ static void hear_smp(struct mgmt_node *n, uint8_t port,
 
 /* --- queue pair 1 --- */
 
-static void count_violation(uint16_t *violations)
-{
-	if (*violations < UINT16_MAX)
-		++*violations;
-}
-
 static bool may_enter(struct mgmt_node *n, uint8_t own,
 		      const struct vb_mad_frame *f, vb_time now)
 {
@@ -286,10 +280,10 @@ static bool may_enter(struct mgmt_node *n, uint8_t own,
 	struct vb_trap t;
 
 	if (vb_fab_find_pkey(p, f->pkey) < 0) {
-		count_violation(&p->pkey_violations);
+		vb_fab_count_violation(&p->pkey_violations);
 		vb_trap_bad_key(&t, TRAP_BAD_PKEY, f);
 	} else if (f->qkey != VB_GSI_QKEY) {
-		count_violation(&p->qkey_violations);
+		vb_fab_count_violation(&p->qkey_violations);
 		vb_trap_bad_key(&t, TRAP_BAD_QKEY, f);
 	} else {
 		return true;
