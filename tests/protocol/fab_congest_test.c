@@ -198,6 +198,63 @@ static void flows__of_one_adapter_are_apart(void **state)
 	fabt_fini(&t);
 }
 
+/* BECN in a frame of a program, as in the ACK of a connection: the frame is
+ * handed out, and the flow to where it came from slows down. A CN packet is not
+ * handed out, and one with a wrong ICRC is not believed. */
+static void becn__in_any_frame(void **state)
+{
+	static const struct {
+		uint8_t opcode, flags;
+		bool damaged;
+		unsigned handed_out, slows;
+	} cases[] = {
+		{ 0x11, 0x40, false, 1, 1 }, { 0x11, 0, false, 1, 0 },
+		{ 0x80, 0x40, false, 0, 1 }, { 0x80, 0, false, 0, 0 },
+		{ 0x80, 0x40, true, 0, 0 },
+	};
+
+	for (size_t i = 0; i < VB_COUNT(cases); i++) {
+		struct vb_fab_node *sw, *a, *b;
+		uint8_t bytes[64];
+		struct stream back;
+		struct fabt t;
+
+		fabt_init(&t, 1);
+		sw = fabt_switch(&t, 2);
+		a = fabt_adapter(&t);
+		b = fabt_adapter(&t);
+		fabt_link(&t, a, 1, sw, 1, &gb1);
+		fabt_link(&t, b, 1, sw, 2, &gb1);
+		fabt_up(&t, FABT_SHORTEST, 1);
+		control(a);
+		a->port[1].cc->sl[0].increase = 100;
+		a->port[1].cc->sl[0].timer = 65535;
+		back = *fabt_stream(&t, b, a, sizeof(bytes));
+		t.stream[0].most = 0;
+		fabt_frame(&back, 0, t.now, bytes);
+		bytes[8] = cases[i].opcode;
+		bytes[12] = cases[i].flags;
+		vb_lrh_put_icrc(bytes, sizeof(bytes));
+		bytes[60] ^= cases[i].damaged;
+		assert_int_equal(
+			vb_fab_send(t.net, b, 1, bytes, sizeof(bytes), t.now),
+			0);
+		fabt_run(&t, t.now + VB_USEC);
+		assert_int_equal(t.stream[0].got + t.bad_icrc,
+				 cases[i].handed_out);
+		assert_int_equal(a->port[1].count[FAB_RCV_BECN],
+				 cases[i].slows);
+		/* 25 frames' time lies behind each frame, or none. */
+		fabt_stream(&t, a, b, FRAME);
+		fabt_run(&t, t.now + 30 * FRAME);
+		if (cases[i].slows)
+			assert_in_range(t.stream[1].got, 1, 2);
+		else
+			assert_in_range(t.stream[1].got, 27, 30);
+		fabt_fini(&t);
+	}
+}
+
 /* Frames that wait in a flow are discarded with their link, and counted; and
  * the sender hears of the room. */
 static void flows__end_with_their_link(void **state)
@@ -238,6 +295,7 @@ int main(void)
 			incast__with_control_leaves_the_victim_its_share),
 		cmocka_unit_test(flows__of_one_adapter_are_apart),
 		cmocka_unit_test(flows__end_with_their_link),
+		cmocka_unit_test(becn__in_any_frame),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
