@@ -40,6 +40,8 @@ static int fabric_usage(void)
 		"COMMAND is one of\n"
 		"  unlink NODE PORT           pull a cable\n"
 		"  link NODE PORT             plug it in again\n"
+		"  adaptive NODE on|off       spread flows over shortest "
+		"paths\n"
 		"  tune NODE PORT P=VALUE...  delay, rate, buf, credits, ber, "
 		"lose, corrupt\n"
 		"                             (also lose_flow, corrupt_flow)\n"

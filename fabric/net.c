@@ -6,7 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "fabric/net_priv.h"
+#include "fabric/adaptive.h"
+#include "fabric/congest.h"
 
 /* the longest send queue of a VL, in blocks of 64 bytes */
 #define SEND_BLOCKS_MOST 2048
@@ -106,6 +107,8 @@ static void free_queues(struct vb_fab_net *net, struct vb_fab_end *e)
 		free_queue(net, &e->lane[vl].items);
 		free_queue(net, &e->held[vl]);
 	}
+	fab_congest_flush(e, false);
+	free(e->pacer);
 	if (e->leaving)
 		fab_charge_give(e->leaving);
 	e->leaving = NULL;
@@ -120,6 +123,7 @@ void vb_fab_net_destroy(struct vb_fab_net *net)
 		fab_link_free(net, net->link[i]);
 	for (uint32_t i = 0; i < net->nodes; i++) {
 		free(net->ends[i]);
+		fab_adaptive_free(net->node[i]);
 		vb_fab_node_destroy(net->node[i]);
 	}
 	fab_pool_fini(net);
@@ -144,9 +148,9 @@ static void init_end(struct vb_fab_net *net, struct vb_fab_end *e,
 	e->node = node;
 	e->port = &node->port[no];
 	e->no = no;
-	e->wait_since = VB_NEVER;
+	e->wait_since = e->cong_since = VB_NEVER;
 	for (unsigned vl = 0; vl < VB_FAB_VLS; vl++)
-		e->lane[vl].wait_since = VB_NEVER;
+		e->lane[vl].wait_since = e->lane[vl].cong_since = VB_NEVER;
 	init_alarm(&e->xmit, TIMER_XMIT, e);
 	init_alarm(&e->recv, TIMER_RECV, e);
 	init_alarm(&e->flow_alarm, TIMER_FLOW, e);
@@ -230,6 +234,9 @@ bool vb_fab_step(struct vb_fab_net *net, vb_time now)
 	case TIMER_FLOW:
 		fab_flow_fire(a->owner, net->now);
 		break;
+	case TIMER_PACE:
+		fab_congest_fire(a->owner, net->now);
+		break;
 	case TIMER_TRAIN:
 		fab_train_fire(a->owner, net->now);
 	}
@@ -297,13 +304,16 @@ static int send_by_port(struct vb_fab_end *e, const struct vb_lrh *h,
 	uint8_t vl;
 	int err = check_send(e, h, len, &vl);
 
+	if (!err && fab_congest_full(e, h))
+		err = -EAGAIN;
 	if (err)
 		return err;
 	it = new_item(e->net, bytes, len);
 	if (!it)
 		return -ENOMEM;
 	it->vl = vl;
-	fab_enqueue(e, it, e->net->now);
+	if (!fab_congest_hold(e, it, e->net->now))
+		fab_enqueue(e, it, e->net->now);
 	return 0;
 }
 
@@ -369,6 +379,21 @@ void vb_fab_resume(struct vb_fab_net *net, struct vb_fab_node *node,
 	net->now = VB_MAX(net->now, now);
 	if (port <= node->ports)
 		fab_resume(node->port[port].end, net->now);
+}
+
+vb_time vb_fab_mgmt_through(struct vb_fab_net *net,
+			    const struct vb_fab_node *node, uint8_t port,
+			    vb_time now)
+{
+	const struct vb_fab_end *e;
+
+	net->now = VB_MAX(net->now, now);
+	if (!port || port > node->ports)
+		return net->now;
+	e = node->port[port].end;
+	return e->link && e->port->phys == FAB_LINK_UP
+		       ? fab_mgmt_through(e, net->now)
+		       : net->now;
 }
 
 void vb_fab_settle(struct vb_fab_net *net, struct vb_fab_node *node,

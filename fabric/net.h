@@ -132,6 +132,12 @@ struct vb_fab_node *vb_fab_peer(const struct vb_fab_node *node, uint8_t port,
 VB_MUST_CHECK int vb_fab_tune(struct vb_fab_net *net, struct vb_fab_node *node,
 			      uint8_t port, const struct vb_fab_link_spec *spec,
 			      vb_time now);
+/*
+ * Let a switch spread flows over all shortest paths (fabric/adaptive.h), or
+ * stop that. Flows that are under way may be reordered once when this changes.
+ * 0; -EINVAL: no switch, or it has no linear table; -ENOMEM.
+ */
+VB_MUST_CHECK int vb_fab_set_adaptive(struct vb_fab_node *node, bool on);
 /* Pull the cable (@in false) or plug it in. 0; -EINVAL: @port has no link. */
 VB_MUST_CHECK int vb_fab_plug(struct vb_fab_net *net, struct vb_fab_node *node,
 			      uint8_t port, bool in, vb_time now);
@@ -185,6 +191,16 @@ void vb_fab_resume(struct vb_fab_net *net, struct vb_fab_node *node,
  * counters. Otherwise a wait is counted only when it ends. */
 void vb_fab_settle(struct vb_fab_net *net, struct vb_fab_node *node,
 		   uint8_t port, vb_time now);
+
+/*
+ * Returns the time at which all frames on VL15 that wait at @port now will have
+ * arrived at the other end, behind the frame that is being sent, and with link
+ * packets between them. @now or less: all have arrived; or the link is down,
+ * and the frames are lost.
+ */
+vb_time vb_fab_mgmt_through(struct vb_fab_net *net,
+			    const struct vb_fab_node *node, uint8_t port,
+			    vb_time now);
 
 /* The time of the earliest event; VB_NEVER: no event is due at any time. */
 vb_time vb_fab_next(const struct vb_fab_net *net);

@@ -17,6 +17,7 @@
 #include "fabric/switch.h"
 
 #define DATA_VLS 15
+#define FRACTION 20 /* bits of a nanosecond in byte_time */
 
 /* A frame's bytes, which its copies share. Copies have different VLs, so a
  * function that reads the bytes first writes the copy's VL into them. */
@@ -79,6 +80,9 @@ struct lane {
 	/* the time since which the lane has waited for credits; VB_NEVER: it
 	 * does not wait */
 	vb_time wait_since;
+	/* the time since which the lane has been congested; VB_NEVER: it is
+	 * not */
+	vb_time cong_since;
 	/* how many items in a row the lane discarded for the head-of-queue
 	 * limit (HOQLife) */
 	uint8_t hoq_drops;
@@ -87,7 +91,7 @@ struct lane {
 	bool full;
 };
 
-enum timer_kind { TIMER_XMIT, TIMER_RECV, TIMER_FLOW, TIMER_TRAIN };
+enum timer_kind { TIMER_XMIT, TIMER_RECV, TIMER_FLOW, TIMER_TRAIN, TIMER_PACE };
 
 struct alarm {
 	struct vb_timer timer;
@@ -131,6 +135,11 @@ struct vb_fab_end {
 	struct vb_arb arb;
 	struct lane lane[VB_FAB_VLS];
 	struct alarm xmit;
+	uint16_t congested; /* lanes with more blocks than the threshold */
+	vb_time cong_since; /* since when there are such lanes */
+	/* Flows of an adapter that congestion control holds back; NULL: none
+	 * was ever (fabric/congest.h). */
+	struct vb_fab_pacer *pacer;
 
 	/* The receiving side of the end. */
 	struct fifo wire;
@@ -161,6 +170,7 @@ struct vb_fab_net {
 	struct vb_fab_ops ops;
 	struct vb_timers timers;
 	vb_time now;
+	uint32_t changes; /* of ports' states */
 	uint64_t random;
 	struct vb_fab_node **node;
 	/* the ends of each node: one for each port 0..ports */
@@ -218,8 +228,12 @@ void fab_charge_give(struct charge *c);
 void fab_flush_lanes(struct vb_fab_end *e);
 /* Discard the items on the wire to @e, and the charge of the frame it sends. */
 void fab_flush_wire(struct vb_fab_end *e);
-/* Count waits for credits that still last, up to @now, in XmitWait. */
+/* Count waits for credits, and congestion, that still last, up to @now. */
 void fab_settle_wait(struct vb_fab_end *e, vb_time now);
+/* What vb_fab_mgmt_through() says of an end whose link is up. */
+vb_time fab_mgmt_through(const struct vb_fab_end *e, vb_time now);
+/* How long @bytes are on the wire of the link. */
+vb_time fab_wire_ns(const struct vb_fab_end *e, size_t bytes);
 
 /* Functions of recv.c. */
 void fab_recv_fire(struct vb_fab_end *e, vb_time now);

@@ -36,40 +36,79 @@ vb_time vb_fab_life_ns(uint8_t code)
 	return code > LIFE_MOST ? VB_NEVER : (vb_time)LIFE_UNIT_NS << code;
 }
 
-/* Data bytes a second of one lane, without the overhead of 8b/10b (64b/66b). */
-static uint64_t lane_rate(const struct vb_fab_port *p)
-{
-	static const struct {
-		uint8_t ext, speed;
-		uint64_t rate;
-	} rates[] = {
-		{ FAB_NDR, 0, 12500000000u }, { FAB_HDR, 0, 6250000000u },
-		{ FAB_EDR, 0, 3125000000u },  { FAB_FDR, 0, 1704545455u },
-		{ 0, FAB_QDR, 1000000000u },  { 0, FAB_DDR, 500000000u },
-		{ 0, FAB_SDR, 250000000u },
-	};
+const struct vb_fab_width_row vb_fab_widths[] = {
+	{ "1x", FAB_1X, FAB_1X, 1 },
+	{ "2x", FAB_2X, FAB_1X | FAB_2X, 2 },
+	{ "4x", FAB_4X, FAB_1X | FAB_4X, 4 },
+	{ "8x", FAB_8X, FAB_1X | FAB_4X | FAB_8X, 8 },
+	{ "12x", FAB_12X, FAB_1X | FAB_4X | FAB_12X, 12 },
+};
 
-	for (unsigned i = 0; i < VB_COUNT(rates); i++)
-		if (rates[i].ext ? p->speed_ext_active == rates[i].ext
-				 : p->speed_active == rates[i].speed)
-			return rates[i].rate;
+/* Without the overhead of coding: 8b/10b, from FDR on 64b/66b. FDR10 is a speed
+ * of one vendor, and here a QDR. */
+const struct vb_fab_speed_row vb_fab_speeds[] = {
+	{ "SDR", FAB_SDR, 0, 25, 250000000u },
+	{ "DDR", FAB_DDR, 0, 50, 500000000u },
+	{ "QDR", FAB_QDR, 0, 100, 1000000000u },
+	{ "FDR10", FAB_QDR, 0, 100, 1000000000u },
+	{ "FDR", 0, FAB_FDR, 140, 1704545455u },
+	{ "EDR", 0, FAB_EDR, 250, 3125000000u },
+	{ "HDR", 0, FAB_HDR, 500, 6250000000u },
+	{ "NDR", 0, FAB_NDR, 1000, 12500000000u },
+};
+
+/* The row of the port's active speed; NULL: its link is down. */
+static const struct vb_fab_speed_row *speed_of(const struct vb_fab_port *p)
+{
+	for (unsigned i = 0; i < VB_FAB_SPEEDS; i++) {
+		const struct vb_fab_speed_row *s = &vb_fab_speeds[i];
+
+		if (p->speed_ext_active
+			    ? s->ext == p->speed_ext_active
+			    : s->speed && s->speed == p->speed_active)
+			return s;
+	}
+	return NULL;
+}
+
+static unsigned lanes_of(const struct vb_fab_port *p)
+{
+	for (unsigned i = 0; i < VB_FAB_WIDTHS; i++)
+		if (p->width_active == vb_fab_widths[i].bit)
+			return vb_fab_widths[i].lanes;
 	return 0;
 }
 
 uint64_t vb_fab_bytes_per_sec(const struct vb_fab_port *p)
 {
-	static const struct {
-		uint8_t width, lanes;
-	} widths[] = { { FAB_1X, 1 },
-		       { FAB_2X, 2 },
-		       { FAB_4X, 4 },
-		       { FAB_8X, 8 },
-		       { FAB_12X, 12 } };
+	const struct vb_fab_speed_row *s = speed_of(p);
 
-	for (unsigned i = 0; i < VB_COUNT(widths); i++)
-		if (p->width_active == widths[i].width)
-			return widths[i].lanes * lane_rate(p);
-	return 0;
+	return s ? lanes_of(p) * s->rate : 0;
+}
+
+unsigned vb_fab_gbits(const struct vb_fab_port *p)
+{
+	const struct vb_fab_speed_row *s = speed_of(p);
+
+	return s ? lanes_of(p) * s->tenths / 10 : 0;
+}
+
+int vb_fab_find_pkey(const struct vb_fab_port *p, uint16_t pkey)
+{
+	for (unsigned i = 0; i < p->pkeys; i++)
+		if (vb_fab_pkeys_match(p->pkey[i], pkey))
+			return (int)i;
+	return -1;
+}
+
+bool vb_fab_is_own_lid(const struct vb_fab_node *node, uint8_t port,
+		       uint16_t dlid)
+{
+	const struct vb_fab_port *p = &node->port[port];
+	bool one = node->kind == FAB_SWITCH && !node->sw.enhanced_port0;
+	unsigned lids = one ? 1 : 1u << p->lmc;
+
+	return p->lid && dlid >= p->lid && dlid < p->lid + lids;
 }
 
 static void fill_sl2vl(uint8_t sl2vl[VB_FAB_SLS], uint8_t vl_cap)
@@ -181,8 +220,7 @@ static bool complete(struct vb_fab_node_spec *s)
 	DEFAULT(s->desc, "");
 	return s->kind >= FAB_CA && s->kind <= FAB_ROUTER && s->guid &&
 	       s->ports && s->ports <= VB_FAB_PORTS_MAX &&
-	       s->linear_cap <= VB_FAB_LIDS &&
-	       s->mcast_cap <= VB_FAB_MLID_LAST - VB_FAB_MLID_FIRST + 1 &&
+	       s->linear_cap <= VB_FAB_LIDS && s->mcast_cap <= VB_FAB_MLIDS &&
 	       s->vl_cap < VB_COUNT(vls_of) && s->mtu_cap < VB_COUNT(mtu_of);
 }
 

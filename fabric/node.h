@@ -22,12 +22,10 @@
 #define VB_FAB_VLARB_MAX  64 /* entries of one arbitration table */
 #define VB_FAB_DESC_BYTES 64 /* NodeDescription; need not end in NUL */
 /* value of an entry of the linear forwarding table: discard the frame */
-#define VB_FAB_NO_PORT	      0xff
-#define VB_FAB_LIDS	      0xc000u /* unicast LIDs are 1..0xbfff */
-#define VB_FAB_MLID_FIRST     0xc000u
-#define VB_FAB_MLID_LAST      0xfffeu
-#define VB_FAB_LID_PERMISSIVE 0xffffu
-#define VB_FAB_PORTS_MAX      254
+#define VB_FAB_NO_PORT	 0xff
+#define VB_FAB_LIDS	 0xc000u /* unicast LIDs are 1..0xbfff */
+#define VB_FAB_MLIDS	 0x3fffu /* multicast LIDs are 0xc000..0xfffe */
+#define VB_FAB_PORTS_MAX 254
 
 /* The codes of NodeInfo.NodeType. */
 enum vb_fab_kind { FAB_CA = 1, FAB_SWITCH = 2, FAB_ROUTER = 3 };
@@ -131,24 +129,55 @@ enum vb_fab_counter {
 	/* Counters of the attribute PortFlowCtlCounters: link packets. */
 	FAB_XMIT_FLOW_PKTS,
 	FAB_RCV_FLOW_PKTS,
-	/* Counters of congestion control (IBA annex A10). */
-	FAB_XMIT_FECN, /* frames that this port marked with FECN */
+	/* Counters of congestion control (IBA annex A10): PortRcvConCtrl,
+	 * PortXmitConCtrl. */
+	FAB_XMIT_FECN,	    /* frames that this port marked with FECN */
+	FAB_RCV_FECN,	    /* frames with FECN that came to an adapter */
+	FAB_RCV_BECN,	    /* frames with BECN that came to an adapter */
+	FAB_XMIT_TIME_CONG, /* ticks in which a lane was congested */
 	FAB_COUNTERS
 };
 
-/* A tick of FAB_XMIT_WAIT is the time of one symbol at 2.5 Gbit/s a lane. */
+/* A tick of FAB_XMIT_WAIT and FAB_XMIT_TIME_CONG is the time of one symbol at
+ * 2.5 Gbit/s a lane. */
 #define VB_FAB_TICK_NS 4
 
-/* The counters of one VL: PortVLXmitWaitCounters, PortVLOpData,
- * PortVLOpPackets. */
+/* The counters of one VL: PortVLXmitWaitCounters, SwPortVLCongestion,
+ * PortVLXmitTimeCong, and the samples PortXmitDataVL, PortRcvDataVL,
+ * PortXmitPktVL and PortRcvPktVL. */
 struct vb_fab_vl_counters {
 	uint64_t xmit_words, rcv_words, xmit_pkts, rcv_pkts;
-	uint64_t xmit_wait, xmit_discards, xmit_fecn;
+	uint64_t xmit_wait, xmit_fecn;
+	uint64_t xmit_late; /* discarded for HOQLife or LifeTimeValue */
+	uint64_t time_cong; /* ticks in which the lane was congested */
+};
+
+/* PortXmitDataSL, PortRcvDataSL, PortSLRcvFECN, PortSLRcvBECN. Subnet
+ * management packets (VL15) have no service level and are not counted. */
+struct vb_fab_sl_counters {
+	uint64_t xmit_words, rcv_words, rcv_fecn, rcv_becn;
 };
 
 struct vb_fab_vlarb {
 	uint8_t vl;	/* virtual lane, 0..14 */
 	uint8_t weight; /* units of 64 bytes; 0: the entry is skipped */
+};
+
+/* What CongestionLog shows: of a switch, that a lane became congested; of an
+ * adapter, that the index of a flow reached its Trigger_Threshold. */
+#define VB_FAB_CC_EVENTS 15 /* the latest are kept, in a ring */
+struct vb_fab_cc_event {
+	vb_time at;
+	/* Of the marked frame; of an adapter: remote LID, own LID. */
+	uint16_t slid, dlid;
+	uint8_t sl, service; /* service: the upper 3 bits of the opcode */
+	uint32_t qpn;	     /* adapter: the queue pair that got BECN */
+};
+struct vb_fab_cc_log {
+	uint32_t count; /* event i stands at i modulo VB_FAB_CC_EVENTS */
+	struct vb_fab_cc_event event[VB_FAB_CC_EVENTS];
+	uint64_t ports[4]; /* switch: port p, bit p % 64 of word p / 64 */
+	uint16_t sls;	   /* adapter: service levels */
 };
 
 /* Congestion at a switch port (annex A10): a frame gets FECN when its output
@@ -185,6 +214,7 @@ struct vb_fab_cc {
 	/* congestion control table: each entry a shift (2 bits) and a
 	 * multiplier (14 bits) */
 	uint16_t cct[VB_FAB_CCT];
+	struct vb_fab_cc_log log;
 };
 
 /*
@@ -272,6 +302,7 @@ struct vb_fab_port {
 
 	uint64_t count[FAB_COUNTERS];
 	struct vb_fab_vl_counters vl[VB_FAB_VLS];
+	struct vb_fab_sl_counters sl[VB_FAB_SLS];
 
 	/* the port in the data plane (fabric/net.c); NULL: no link, or port
 	 * 0 */
@@ -337,6 +368,10 @@ struct vb_fab_switch {
 	struct vb_fab_mcast *mcast;
 	/* SLToVLMappingTable of all pairs of ports: see vb_fab_sl2vl() */
 	uint8_t *sl2vl;
+	struct vb_fab_cc_log cc_log;
+	/* state of adaptive routing (fabric/adaptive.c); NULL: the linear table
+	 * decides alone */
+	struct vb_fab_adaptive *adaptive;
 };
 
 struct vb_fab_node {
@@ -409,9 +444,52 @@ unsigned vb_fab_mtu_bytes(uint8_t code);
 /* The nanoseconds of HOQLife and LifeTimeValue; VB_NEVER above 19. */
 vb_time vb_fab_life_ns(uint8_t code);
 
+/* Widths and speeds of links, each with its name in topologies. A port that has
+ * one has those of @with, too, and in the table of speeds all rows before. */
+struct vb_fab_width_row {
+	const char *name;
+	uint8_t bit, with, lanes;
+};
+struct vb_fab_speed_row {
+	const char *name;
+	uint8_t speed, ext; /* bits of LinkSpeed, of LinkSpeedExt */
+	unsigned tenths;    /* of Gbit/s, a lane, coding included */
+	uint64_t rate;	    /* bytes of data a second, a lane */
+};
+#define VB_FAB_WIDTHS 5
+#define VB_FAB_SPEEDS 8
+extern const struct vb_fab_width_row vb_fab_widths[VB_FAB_WIDTHS];
+extern const struct vb_fab_speed_row vb_fab_speeds[VB_FAB_SPEEDS];
+
+/* The nominal Gbit/s of a port's link, coding included: 4X EDR is 100. 0: the
+ * link is down. */
+unsigned vb_fab_gbits(const struct vb_fab_port *port);
+
 /* Data bytes a second that the active width and speed carry, and 0 for a link
  * that is down. */
 uint64_t vb_fab_bytes_per_sec(const struct vb_fab_port *port);
+
+/* Do two P_Keys match (IBA 10.9.3)? */
+static inline bool vb_fab_pkeys_match(uint16_t a, uint16_t b)
+{
+	return ((a ^ b) & 0x7fff) == 0 && (a & 0x7fff) && ((a | b) & 0x8000);
+}
+
+/* Returns the index of the port's first P_Key that matches @pkey; -1: no P_Key
+ * of the port does. */
+int vb_fab_find_pkey(const struct vb_fab_port *port, uint16_t pkey);
+
+/* Is @dlid one of the LIDs of @port, which is an adapter's port or a switch's
+ * port 0? No port has LID 0. A basic port 0 has one LID, whatever its LMC. */
+bool vb_fab_is_own_lid(const struct vb_fab_node *node, uint8_t port,
+		       uint16_t dlid);
+
+/* Count a violation of a key; the counter stays at its largest value. */
+static inline void vb_fab_count_violation(uint16_t *violations)
+{
+	if (*violations < UINT16_MAX)
+		++*violations;
+}
 
 /* Add @n to the counter @which of @port. */
 static inline void vb_fab_count(struct vb_fab_port *port,

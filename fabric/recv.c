@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "fabric/net_priv.h"
+#include "fabric/adaptive.h"
+#include "fabric/congest.h"
 
 static bool cuts_through(const struct vb_fab_node *n)
 {
@@ -54,6 +55,8 @@ static void count_arrival(struct vb_fab_end *e, struct item *it)
 	p->count[FAB_RCV_WORDS] += words;
 	p->vl[it->vl].rcv_pkts++;
 	p->vl[it->vl].rcv_words += words;
+	if (it->vl != VB_VL_MGMT)
+		p->sl[it->frame->bytes[1] >> 4].rcv_words += words;
 	if (it->ends) {
 		p->count[FAB_RCV_REMOTE_PHYSICAL]++;
 		it->bad = true;
@@ -122,7 +125,7 @@ static void hold_item(struct vb_fab_end *e, struct item *it)
 /* Hand out a frame whose way ends at @e, where it came in, or at port 0. */
 static void deliver(struct vb_fab_end *e, struct item *it, vb_time now)
 {
-	if (it->bad)
+	if (it->bad || fab_congest_hear(e, it, now))
 		fab_item_free(e->net, it);
 	else if (e->holding >> it->vl & 1 ||
 		 hand_out_item(e, it, now) == FAB_HELD)
@@ -250,7 +253,11 @@ enum vb_fab_drop fab_relay(struct vb_fab_end *in, struct item *it, vb_time now)
 	else if (r.port == 0)
 		deliver_in_switch(in, it, now);
 	else
-		return forward(in, it, &v, r.port, now);
+		return forward(in, it, &v,
+			       in->node->sw.adaptive
+				       ? fab_adaptive_port(in, &v, r.port, now)
+				       : r.port,
+			       now);
 	return DROP_NOT;
 }
 
@@ -282,8 +289,7 @@ static void recv_frame(struct vb_fab_end *e, struct item *it, vb_time now)
 	drop = vb_fab_check_in(e->node, e->no, &v);
 	if (drop == DROP_NOT) {
 		e->port->count[FAB_RCV_MCAST_PKTS] +=
-			v.lrh.dlid >= VB_LID_MCAST &&
-			v.lrh.dlid != VB_LID_PERMISSIVE;
+			vb_lid_is_mcast(v.lrh.dlid);
 		accept_frame(e, it, now);
 		return;
 	}

@@ -32,12 +32,8 @@ static bool pkey_allowed(const struct vb_fab_port *p,
 			 const struct vb_fab_view *v)
 {
 	const uint8_t *bth = vb_lrh_bth(v->bytes, &v->lrh);
-	uint16_t pkey = (uint16_t)vb_load_be(bth + 2, 2);
 
-	for (unsigned i = 0; i < p->pkeys; i++)
-		if (vb_fab_pkeys_match(p->pkey[i], pkey))
-			return true;
-	return false;
+	return vb_fab_find_pkey(p, (uint16_t)vb_load_be(bth + 2, 2)) >= 0;
 }
 
 /* Does @p discard the frame for its P_Key, or as a raw frame? Only external
@@ -71,14 +67,6 @@ enum vb_fab_drop vb_fab_check_in(const struct vb_fab_node *node, uint8_t port,
 	return enforce(p, v, p->pkey_in, p->raw_in, DROP_PKEY_IN, DROP_RAW_IN);
 }
 
-static bool is_own_lid(const struct vb_fab_node *node, uint16_t dlid)
-{
-	const struct vb_fab_port *p = &node->port[0];
-	unsigned lids = node->sw.enhanced_port0 ? 1u << p->lmc : 1;
-
-	return p->lid && dlid >= p->lid && dlid < p->lid + lids;
-}
-
 /* A random table has each LID at most once; a linear search models the
  * associative memory. */
 static uint8_t random_port(const struct vb_fab_switch *sw, uint16_t dlid)
@@ -104,7 +92,7 @@ static uint8_t unicast_port(const struct vb_fab_switch *sw, uint16_t dlid)
 static void route_unicast(const struct vb_fab_node *node, uint8_t in,
 			  uint16_t dlid, struct vb_fab_route *r)
 {
-	if (dlid == VB_LID_PERMISSIVE || is_own_lid(node, dlid)) {
+	if (dlid == VB_LID_PERMISSIVE || vb_fab_is_own_lid(node, 0, dlid)) {
 		r->port = 0;
 		return;
 	}
@@ -155,7 +143,7 @@ void vb_fab_route(const struct vb_fab_node *node, uint8_t in,
 	uint16_t dlid = v->lrh.dlid;
 
 	*r = (struct vb_fab_route){ .drop = DROP_NOT };
-	if (dlid >= VB_LID_MCAST && dlid != VB_LID_PERMISSIVE)
+	if (vb_lid_is_mcast(dlid))
 		route_mcast(node, in, dlid, r);
 	else
 		route_unicast(node, in, dlid, r);

@@ -76,10 +76,4 @@ enum vb_fab_drop vb_fab_check_out(const struct vb_fab_node *node, uint8_t in,
 				  uint8_t out, const struct vb_fab_view *v,
 				  uint8_t *vl);
 
-/* Do two P_Keys match (IBA 10.9.3)? */
-static inline bool vb_fab_pkeys_match(uint16_t a, uint16_t b)
-{
-	return ((a ^ b) & 0x7fff) == 0 && (a & 0x7fff) && ((a | b) & 0x8000);
-}
-
 #endif

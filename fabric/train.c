@@ -16,7 +16,6 @@
 #include "fabric/net_priv.h"
 
 #define STANDARD_BLOCKS 2048
-#define FRACTION	20
 /* blocks of 64 bytes in one frame of 4096 bytes with all headers */
 #define LEAST_BLOCKS 66
 
@@ -62,6 +61,7 @@ static void tell_state(struct vb_fab_end *e, bool by_management)
 	struct vb_fab_event_info info = { .event = FAB_EV_STATE,
 					  .by_management = by_management };
 
+	e->net->changes++;
 	fab_event(e, &info);
 }
 

@@ -3,7 +3,7 @@
  * the errors that the link makes. */
 #include <string.h>
 
-#include "fabric/net_priv.h"
+#include "fabric/congest.h"
 
 /* blocks of 64 bytes in the queue of VL15, which has no credits */
 #define VL15_BLOCKS_MOST 1024
@@ -13,7 +13,6 @@
 #define STALL_TIMES 8
 /* On the wire a packet has a start and an end delimiter of a byte each. */
 #define DELIMITERS 2
-#define FRACTION   20 /* fraction bits of byte_time, which is in 2^-20 ns */
 #define BTH_FECN   0x80
 /* longest burst of wrong bits; a 16-bit CRC detects every such burst */
 #define BURST_BITS 16
@@ -49,10 +48,14 @@ static void settle_wait(uint64_t *ticks, vb_time *since, vb_time now)
 
 void fab_settle_wait(struct vb_fab_end *e, vb_time now)
 {
-	for (unsigned vl = 0; vl < VB_FAB_VLS; vl++)
-		settle_wait(&e->port->vl[vl].xmit_wait, &e->lane[vl].wait_since,
-			    now);
+	for (unsigned vl = 0; vl < VB_FAB_VLS; vl++) {
+		struct vb_fab_vl_counters *c = &e->port->vl[vl];
+
+		settle_wait(&c->xmit_wait, &e->lane[vl].wait_since, now);
+		settle_wait(&c->time_cong, &e->lane[vl].cong_since, now);
+	}
 	settle_wait(&e->port->count[FAB_XMIT_WAIT], &e->wait_since, now);
+	settle_wait(&e->port->count[FAB_XMIT_TIME_CONG], &e->cong_since, now);
 }
 
 void fab_charge_give(struct charge *c)
@@ -72,6 +75,16 @@ void fab_charge_give(struct charge *c)
 	fab_charge_free(net, c);
 }
 
+/* The lane is congested no more. */
+static void end_congestion(struct vb_fab_end *e, unsigned vl, vb_time now)
+{
+	end_wait(&e->port->vl[vl].time_cong, &e->lane[vl].cong_since, now);
+	e->congested &= (uint16_t) ~(1u << vl);
+	if (!e->congested)
+		end_wait(&e->port->count[FAB_XMIT_TIME_CONG], &e->cong_since,
+			 now);
+}
+
 /* Take the first item out of a lane. */
 static struct item *lane_pop(struct vb_fab_end *e, unsigned vl, vb_time now)
 {
@@ -81,6 +94,9 @@ static struct item *lane_pop(struct vb_fab_end *e, unsigned vl, vb_time now)
 	l->blocks -= it->blocks;
 	l->since = now;
 	end_wait(&e->port->vl[vl].xmit_wait, &l->wait_since, now);
+	if (l->cong_since != VB_NEVER &&
+	    l->blocks <= e->port->marking.threshold)
+		end_congestion(e, vl, now);
 	if (!l->items.first)
 		e->waiting &= (uint16_t) ~(1u << vl);
 	return it;
@@ -91,7 +107,8 @@ static void discard(struct vb_fab_end *e, unsigned vl, enum vb_fab_counter why,
 {
 	vb_fab_count(e->port, FAB_XMIT_DISCARDS, 1);
 	vb_fab_count(e->port, why, 1);
-	e->port->vl[vl].xmit_discards++;
+	e->port->vl[vl].xmit_late +=
+		why == FAB_XMIT_HOQ || why == FAB_XMIT_LIFETIME;
 	fab_item_free(e->net, lane_pop(e, vl, now));
 }
 
@@ -170,6 +187,7 @@ void fab_flush_lanes(struct vb_fab_end *e)
 			discard(e, vl, FAB_XMIT_INACTIVE, e->net->now);
 		e->lane[vl].stalled = 0;
 	}
+	fab_congest_flush(e, true);
 	end_wait(&e->port->count[FAB_XMIT_WAIT], &e->wait_since, e->net->now);
 	/* Raise FAB_EV_ROOM for the lanes that are empty now: no later frame
 	 * leaves them, so their waiting senders would otherwise never get the
@@ -221,6 +239,24 @@ static uint16_t able_lanes(struct vb_fab_end *e, vb_time now)
 			l->wait_since = now;
 	}
 	return able;
+}
+
+vb_time fab_wire_ns(const struct vb_fab_end *e, size_t bytes)
+{
+	return (bytes + DELIMITERS) * e->byte_time >> FRACTION;
+}
+
+/* Before each frame a link packet of each lane may go. */
+vb_time fab_mgmt_through(const struct vb_fab_end *e, vb_time now)
+{
+	const struct item *it = e->lane[VB_VL_MGMT].items.first;
+	vb_time at = it ? VB_MAX(now, e->busy) : e->busy;
+
+	for (; it; it = it->next)
+		at = VB_MAX(at, it->head) + 1 +
+		     fab_wire_ns(e, it->frame->len + VB_VCRC_BYTES) +
+		     DATA_VLS * fab_wire_ns(e, VB_FLOW_WIDE_BYTES);
+	return at + e->link->spec.delay + 1;
 }
 
 /* How long @bytes are on the wire. Keeps the fraction of a nanosecond for the
@@ -342,13 +378,6 @@ static void send_flow(struct vb_fab_end *e, vb_time now)
 	put_on_wire(e, it, it->flow_len, now);
 }
 
-static bool is_mcast(const struct frame *f)
-{
-	uint16_t dlid = (uint16_t)(f->bytes[2] << 8 | f->bytes[3]);
-
-	return dlid >= VB_LID_MCAST && dlid != VB_LID_PERMISSIVE;
-}
-
 static void count_sent(struct vb_fab_end *e, const struct item *it)
 {
 	struct vb_fab_port *p = e->port;
@@ -356,9 +385,12 @@ static void count_sent(struct vb_fab_end *e, const struct item *it)
 
 	p->count[FAB_XMIT_PKTS]++;
 	p->count[FAB_XMIT_WORDS] += words;
-	p->count[FAB_XMIT_MCAST_PKTS] += is_mcast(it->frame);
+	p->count[FAB_XMIT_MCAST_PKTS] += vb_lid_is_mcast(
+		(uint16_t)(it->frame->bytes[2] << 8 | it->frame->bytes[3]));
 	p->vl[it->vl].xmit_pkts++;
 	p->vl[it->vl].xmit_words += words;
+	if (it->vl != VB_VL_MGMT)
+		p->sl[it->frame->bytes[1] >> 4].xmit_words += words;
 }
 
 static void send_frame(struct vb_fab_end *e, unsigned vl, vb_time now)
@@ -447,22 +479,43 @@ void fab_xmit_fire(struct vb_fab_end *e, vb_time now)
 	}
 }
 
+/* The frame of @v makes its lane congested. */
+static void begin_congestion(struct vb_fab_end *e, unsigned vl,
+			     const struct vb_fab_view *v, vb_time now)
+{
+	const struct vb_fab_cc_event event = { .at = now,
+					       .slid = v->lrh.slid,
+					       .dlid = v->lrh.dlid,
+					       .sl = v->lrh.sl };
+	struct vb_fab_cc_log *log = &e->node->sw.cc_log;
+
+	e->lane[vl].cong_since = now;
+	if (!e->congested)
+		e->cong_since = now;
+	e->congested |= (uint16_t)(1u << vl);
+	log->ports[e->no / 64] |= 1ull << e->no % 64;
+	fab_congest_log(log, &event);
+}
+
 /* Set FECN in a frame when the lane's queue is long and this port has credits:
  * then this port and not the next node is the cause of the congestion (IBA
  * annex A10). */
-static void mark(struct vb_fab_end *e, struct item *it)
+static void mark(struct vb_fab_end *e, struct item *it, vb_time now)
 {
 	const struct vb_fab_marking *m = &e->port->marking;
 	struct lane *l = &e->lane[it->vl];
 	struct vb_fab_view v;
 	uint8_t *bth;
 
-	if (!m->threshold || l->blocks <= m->threshold || it->bad ||
-	    it->blocks < m->packet_size || it->frame->refs > 1)
+	if (!m->threshold || l->blocks <= m->threshold)
 		return;
 	if (!m->victim && !vb_flow_may_send(&e->flow[it->vl], it->blocks))
 		return;
 	fab_view(it, &v);
+	if (l->cong_since == VB_NEVER)
+		begin_congestion(e, it->vl, &v, now);
+	if (it->bad || it->blocks < m->packet_size || it->frame->refs > 1)
+		return;
 	bth = (uint8_t *)vb_lrh_bth(it->frame->bytes, &v.lrh);
 	if (!bth || e->unmarked++ < m->rate)
 		return;
@@ -486,7 +539,7 @@ void fab_enqueue(struct vb_fab_end *e, struct item *it, vb_time now)
 	fab_push(&l->items, it);
 	e->waiting |= (uint16_t)(1u << it->vl);
 	if (it->vl != VB_VL_MGMT && e->node->kind == FAB_SWITCH)
-		mark(e, it);
+		mark(e, it, now);
 	if (l->items.first == it) {
 		l->since = now;
 		fab_kick(e, it->head);

@@ -6,12 +6,10 @@
  * another's memory or time.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,6 +19,7 @@
 #include "base/clock.h"
 #include "base/fdmail.h"
 #include "base/log.h"
+#include "base/memfile.h"
 #include "fabricd/fabricd_priv.h"
 
 /* bytes that may wait for one program */
@@ -141,27 +140,6 @@ static void post_letter(struct client *c, struct letter *l)
 		watch_for(c);
 }
 
-/* A memfd with @len bytes, or -errno. It has no seals, since programs believe
- * the fabric's process. */
-static int put_in_memory(const uint8_t *bytes, size_t len)
-{
-	int fd = memfd_create("mad", MFD_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	while (len > 0) {
-		ssize_t n = write(fd, bytes, len);
-
-		if (n <= 0) {
-			close(fd);
-			return -ENOSPC;
-		}
-		bytes += n;
-		len -= (size_t)n;
-	}
-	return fd;
-}
-
 static void put_address(struct ib_mad_addr *to, const struct vb_mad_addr *a)
 {
 	to->qpn = htobe32(a->qpn);
@@ -201,7 +179,7 @@ void vb_fabricd_deliver(void *arg, void *client,
 		return;
 	put_address(&u.addr, d->addr);
 	memcpy(m.header, &u, sizeof(m.header));
-	l->memory = is_long ? put_in_memory(d->bytes, d->len) : -1;
+	l->memory = is_long ? vb_memfile_make(d->bytes, d->len) : -1;
 	l->memory_len = is_long ? d->len : 0;
 	l->len = sizeof(m) + (is_long ? 0 : d->len);
 	memcpy(l->bytes, &m, sizeof(m));
@@ -334,15 +312,6 @@ static void send_mad(struct client *c, const struct vb_umad_mad *m,
 		refuse_mad(c, m, data, s.len, rc);
 }
 
-/* Is the memfd sealed? Only a sealed memfd neither changes nor makes a reader
- * wait. */
-static bool is_sealed(int memory)
-{
-	int seals = fcntl(memory, F_GET_SEALS);
-
-	return seals >= 0 && (seals & F_SEAL_SHRINK) && (seals & F_SEAL_WRITE);
-}
-
 /* Read the @len bytes of a message that is too long for a datagram from its
  * memfd. *@data: the bytes, which the caller frees. 0 or -errno. */
 static int read_long(int memory, size_t len, uint8_t **data)
@@ -361,7 +330,7 @@ static void send_long(struct client *c, const struct vb_umad_mad *m, int memory,
 	uint8_t *data = NULL, header[VB_MAD_HDR_BYTES] = { 0 };
 	int rc = -EINVAL;
 
-	if (is_sealed(memory)) {
+	if (vb_memfile_is_sealed(memory)) {
 		(void)!pread(memory, header, sizeof(header), 0);
 		rc = read_long(memory, m->head.length, &data);
 	}

@@ -132,6 +132,24 @@ static int do_node(struct command *c)
 	return 0;
 }
 
+static int do_adaptive(struct command *c)
+{
+	struct vb_fab_node *n = vb_fabricd_node(c->f, c->words[1]);
+	bool on = strcmp(c->words[2], "on") == 0;
+	int rc;
+
+	if (!n)
+		return refuse_node(c->f->topo, c->words[1], c->error);
+	if (!on && strcmp(c->words[2], "off") != 0)
+		return vb_topo_fail(c->error,
+				    "adaptive: \"%.20s\" is neither on nor off",
+				    c->words[2]);
+	rc = vb_fab_set_adaptive(n, on);
+	return rc == -EINVAL ? vb_topo_fail(c->error, "\"%.80s\" is no switch",
+					    c->words[1])
+			     : rc;
+}
+
 /* --- show --- */
 
 static const char *state_name(unsigned state)
@@ -165,7 +183,7 @@ static void show_port(const struct command *c, const struct vb_fab_node *n,
 	if (!peer)
 		return;
 	fprintf(c->to, "  [%u] %s, %u Gbit/s", port, state_name(p->state),
-		vb_fabricd_rate(p));
+		vb_fab_gbits(p));
 	if (n->kind != FAB_SWITCH)
 		fprintf(c->to, ", lid %u", p->lid);
 	fprintf(c->to, " - %s[%u]\n", c->f->topo->nodes[peer->index].desc,
@@ -205,6 +223,30 @@ static void put_string(FILE *to, const char *s)
 	fputc('"', to);
 }
 
+/* The lanes that have moved or lost anything. */
+static void json_lanes(const struct command *c, const struct vb_fab_port *p)
+{
+	const char *comma = "";
+
+	fputs(", \"lanes\": [", c->to);
+	for (unsigned vl = 0; vl < VB_FAB_VLS; vl++) {
+		const struct vb_fab_vl_counters *v = &p->vl[vl];
+
+		if (!(v->xmit_pkts | v->rcv_pkts | v->xmit_wait | v->xmit_late))
+			continue;
+		fprintf(c->to,
+			"%s{\"vl\": %u, \"xmit_words\": %ju, \"rcv_words\": "
+			"%ju, \"xmit_pkts\": %ju, \"rcv_pkts\": %ju, "
+			"\"xmit_wait\": %ju, \"xmit_fecn\": %ju}",
+			comma, vl, (uintmax_t)v->xmit_words,
+			(uintmax_t)v->rcv_words, (uintmax_t)v->xmit_pkts,
+			(uintmax_t)v->rcv_pkts, (uintmax_t)v->xmit_wait,
+			(uintmax_t)v->xmit_fecn);
+		comma = ", ";
+	}
+	fputc(']', c->to);
+}
+
 static void json_port(const struct command *c, struct vb_fab_node *n,
 		      unsigned port, bool *any)
 {
@@ -220,18 +262,20 @@ static void json_port(const struct command *c, struct vb_fab_node *n,
 	fprintf(c->to,
 		"%s\n      {\"port\": %u, \"state\": \"%s\", \"gbits\": %u, "
 		"\"lid\": %u, \"lmc\": %u, \"peer\": ",
-		*any ? "," : "", port, state_name(p->state), vb_fabricd_rate(p),
+		*any ? "," : "", port, state_name(p->state), vb_fab_gbits(p),
 		p->lid, p->lmc);
 	put_string(c->to, c->f->topo->nodes[peer->index].desc);
 	fprintf(c->to,
 		", \"peer_port\": %u, \"xmit_words\": %ju, \"rcv_words\": "
 		"%ju, \"xmit_pkts\": %ju, \"rcv_pkts\": %ju, \"xmit_wait\": "
-		"%ju, \"xmit_discards\": %ju}",
+		"%ju, \"xmit_discards\": %ju",
 		peer_port, (uintmax_t)count[FAB_XMIT_WORDS],
 		(uintmax_t)count[FAB_RCV_WORDS],
 		(uintmax_t)count[FAB_XMIT_PKTS], (uintmax_t)count[FAB_RCV_PKTS],
 		(uintmax_t)count[FAB_XMIT_WAIT],
 		(uintmax_t)count[FAB_XMIT_DISCARDS]);
+	json_lanes(c, p);
+	fputc('}', c->to);
 	*any = true;
 }
 
@@ -281,6 +325,7 @@ static const struct {
 	{ "link", 3, 3, do_link, "link NODE PORT" },
 	{ "tune", 4, WORDS_MOST, do_tune, "tune NODE PORT PARAMETER=VALUE..." },
 	{ "node", 3, WORDS_MOST, do_node, "node NODE PARAMETER=VALUE..." },
+	{ "adaptive", 3, 3, do_adaptive, "adaptive NODE on|off" },
 	{ "show", 1, 2, do_show, "show [json]" },
 	{ "topology", 1, 1, do_topology, "topology" },
 	{ "has", 2, 2, do_has, "has NODE" },
@@ -305,7 +350,7 @@ static int run(struct command *c)
 	return vb_topo_fail(
 		c->error,
 		"\"%.40s\" is no command: unlink, link, tune, node, "
-		"show, topology and has are",
+		"adaptive, show, topology and has are",
 		c->words[0]);
 }
 

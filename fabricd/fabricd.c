@@ -97,6 +97,14 @@ static int set_phys(void *arg, struct vb_fab_node *node, uint8_t port,
 	return vb_fab_set_phys(f->net, node, port, phys, now);
 }
 
+static vb_time through(void *arg, struct vb_fab_node *node, uint8_t port,
+		       vb_time now)
+{
+	struct vb_fabricd *f = arg;
+
+	return vb_fab_mgmt_through(f->net, node, port, now);
+}
+
 static void settle(void *arg, struct vb_fab_node *node, uint8_t port,
 		   vb_time now)
 {
@@ -200,6 +208,7 @@ static int build(struct vb_fabricd *f)
 		.send = send_frame,
 		.set_state = set_state,
 		.set_phys = set_phys,
+		.through = through,
 		.settle = settle,
 		.deliver = vb_fabricd_deliver,
 		.arg = f,

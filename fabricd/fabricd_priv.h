@@ -142,8 +142,5 @@ int vb_fabricd_do(struct vb_fabricd *f, const char *text, FILE *to,
  * vb_topo_find(). */
 struct vb_fab_node *vb_fabricd_node(const struct vb_fabricd *f,
 				    const char *name);
-/* The nominal Gbit/s of a port's link, coding included: 4X EDR is 100. 0: the
- * link is down. */
-unsigned vb_fabricd_rate(const struct vb_fab_port *p);
 
 #endif

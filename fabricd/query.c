@@ -27,35 +27,6 @@ static const uint8_t counts[VB_UMAD_COUNTS] = {
 	[UMAD_COUNT_MULTICAST_RCV_PACKETS] = FAB_RCV_MCAST_PKTS,
 };
 
-unsigned vb_fabricd_rate(const struct vb_fab_port *p)
-{
-	static const struct {
-		uint8_t ext, speed;
-		unsigned tenths; /* of Gbit/s, a lane */
-	} speeds[] = {
-		{ FAB_NDR, 0, 1000 }, { FAB_HDR, 0, 500 }, { FAB_EDR, 0, 250 },
-		{ FAB_FDR, 0, 140 },  { 0, FAB_QDR, 100 }, { 0, FAB_DDR, 50 },
-		{ 0, FAB_SDR, 25 },
-	};
-	static const struct {
-		uint8_t width, lanes;
-	} widths[] = { { FAB_1X, 1 },
-		       { FAB_2X, 2 },
-		       { FAB_4X, 4 },
-		       { FAB_8X, 8 },
-		       { FAB_12X, 12 } };
-	unsigned lanes = 0;
-
-	for (unsigned i = 0; i < VB_COUNT(widths); i++)
-		if (widths[i].width == p->width_active)
-			lanes = widths[i].lanes;
-	for (unsigned i = 0; i < VB_COUNT(speeds); i++)
-		if (speeds[i].ext ? speeds[i].ext == p->speed_ext_active
-				  : speeds[i].speed == p->speed_active)
-			return lanes * speeds[i].tenths / 10;
-	return 0;
-}
-
 static void describe_port(struct vb_fabricd *f, struct vb_fab_node *n,
 			  uint8_t port, struct vb_umad_info *i, vb_time now)
 {
@@ -68,7 +39,7 @@ static void describe_port(struct vb_fabricd *f, struct vb_fab_node *n,
 	i->sm_sl = p->sm_sl;
 	i->lid = p->lid;
 	i->sm_lid = p->sm_lid;
-	i->rate = vb_fabricd_rate(p);
+	i->rate = vb_fab_gbits(p);
 	i->width = p->width_active;
 	i->speed = p->speed_active;
 	i->speed_ext = p->speed_ext_active;

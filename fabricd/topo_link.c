@@ -194,39 +194,21 @@ int vb_topo_link_spec(const char *text, struct vb_fab_link_spec *spec,
 
 /* --- widths and speeds --- */
 
-static const struct {
-	const char *name;
-	uint8_t bits;
-} widths[] = {
-	{ "1x", FAB_1X },
-	{ "2x", FAB_1X | FAB_2X },
-	{ "4x", FAB_1X | FAB_4X },
-	{ "8x", FAB_1X | FAB_4X | FAB_8X },
-	{ "12x", FAB_1X | FAB_4X | FAB_12X },
-};
-
-/* A port that knows a speed knows the slower ones. */
-static const struct {
-	const char *name;
-	uint8_t speed, ext;
-} speeds[] = {
-	{ "SDR", FAB_SDR, 0 },
-	{ "DDR", FAB_SDR | FAB_DDR, 0 },
-	{ "QDR", FAB_SDR | FAB_DDR | FAB_QDR, 0 },
-	{ "FDR10", FAB_SDR | FAB_DDR | FAB_QDR, 0 },
-	{ "FDR", FAB_SDR | FAB_DDR | FAB_QDR, FAB_FDR },
-	{ "EDR", FAB_SDR | FAB_DDR | FAB_QDR, FAB_FDR | FAB_EDR },
-	{ "HDR", FAB_SDR | FAB_DDR | FAB_QDR, FAB_FDR | FAB_EDR | FAB_HDR },
-	{ "NDR", FAB_SDR | FAB_DDR | FAB_QDR,
-	  FAB_FDR | FAB_EDR | FAB_HDR | FAB_NDR },
-};
+/* What a port supports that knows the speed: the slower ones, too. */
+static void speeds_up_to(unsigned row, uint8_t *speed, uint8_t *ext)
+{
+	*speed = *ext = 0;
+	for (unsigned i = 0; i <= row; i++) {
+		*speed |= vb_fab_speeds[i].speed;
+		*ext |= vb_fab_speeds[i].ext;
+	}
+}
 
 static bool find_speed(const char *name, struct vb_topo_port *p)
 {
-	for (unsigned i = 0; i < VB_COUNT(speeds); i++)
-		if (strcmp(speeds[i].name, name) == 0) {
-			p->speed = speeds[i].speed;
-			p->speed_ext = speeds[i].ext;
+	for (unsigned i = 0; i < VB_FAB_SPEEDS; i++)
+		if (strcmp(vb_fab_speeds[i].name, name) == 0) {
+			speeds_up_to(i, &p->speed, &p->speed_ext);
 			return true;
 		}
 	return false;
@@ -234,28 +216,39 @@ static bool find_speed(const char *name, struct vb_topo_port *p)
 
 bool vb_topo_rate_get(const char *text, struct vb_topo_port *p)
 {
-	for (unsigned i = 0; i < VB_COUNT(widths); i++) {
-		size_t len = strlen(widths[i].name);
+	for (unsigned i = 0; i < VB_FAB_WIDTHS; i++) {
+		size_t len = strlen(vb_fab_widths[i].name);
 
-		if (strncmp(text, widths[i].name, len) != 0 ||
+		if (strncmp(text, vb_fab_widths[i].name, len) != 0 ||
 		    !find_speed(text + len, p))
 			continue;
-		p->width = widths[i].bits;
+		p->width = vb_fab_widths[i].with;
 		return true;
 	}
 	return false;
 }
 
+static const char *name_of_speed(const struct vb_topo_port *p)
+{
+	for (unsigned i = 0; i < VB_FAB_SPEEDS; i++) {
+		uint8_t speed, ext;
+
+		speeds_up_to(i, &speed, &ext);
+		if (speed == p->speed && ext == p->speed_ext)
+			return vb_fab_speeds[i].name;
+	}
+	return NULL;
+}
+
 bool vb_topo_rate_put(const struct vb_topo_port *p, char text[16])
 {
-	for (unsigned w = 0; w < VB_COUNT(widths); w++)
-		for (unsigned s = 0; s < VB_COUNT(speeds); s++)
-			if (widths[w].bits == p->width &&
-			    speeds[s].speed == p->speed &&
-			    speeds[s].ext == p->speed_ext) {
-				snprintf(text, 16, "%s%s", widths[w].name,
-					 speeds[s].name);
-				return true;
-			}
+	const char *speed = name_of_speed(p);
+
+	for (unsigned w = 0; speed && w < VB_FAB_WIDTHS; w++)
+		if (vb_fab_widths[w].with == p->width) {
+			snprintf(text, 16, "%s%s", vb_fab_widths[w].name,
+				 speed);
+			return true;
+		}
 	return false;
 }

@@ -194,8 +194,9 @@ void vb_agent_deliver(struct vb_agents *a, const struct agent *g,
 	a->ops.deliver(a->ops.deliver_arg, g->client, &d);
 }
 
-struct agent *vb_agent_for_request(struct vb_agents *a,
-				   const uint8_t mad[VB_MAD_BYTES])
+/* The agent that gets the request @mad; NULL: no agent does. */
+static struct agent *agent_for_request(struct vb_agents *a,
+				       const uint8_t mad[VB_MAD_BYTES])
 {
 	const struct vb_agent_wish asked = {
 		.class = mad[1],
@@ -241,7 +242,7 @@ bool vb_agents_hear(struct vb_agents *a, const struct vb_mad_addr *from,
 		return true;
 	if (vb_mad_is_response(mad))
 		return false;
-	g = vb_agent_for_request(a, mad);
+	g = agent_for_request(a, mad);
 	if (!g)
 		return false;
 	if (g->wish.rmpp_version && is_rmpp(mad))

@@ -66,10 +66,6 @@ struct vb_agents {
 };
 
 struct agent *vb_agent_by_serial(struct vb_agents *a, uint32_t serial);
-/* Find the agent for the request @mad; NULL: no agent registered for such
- * requests. */
-struct agent *vb_agent_for_request(struct vb_agents *a,
-				   const uint8_t mad[VB_MAD_BYTES]);
 void vb_agent_deliver(struct vb_agents *a, const struct agent *g,
 		      uint32_t status, const struct vb_mad_addr *addr,
 		      const uint8_t *bytes, size_t len);

@@ -16,16 +16,8 @@
 #define BACKLOG_MOST 4096
 #define SMP_VL	     15
 #define DEFAULT_PKEY 0xffff
-#define PKEY_FULL    0x8000
 
 /* --- sending --- */
-
-static bool is_own_lid(const struct mgmt_node *n, uint8_t own, uint16_t lid)
-{
-	const struct vb_fab_port *p = &n->node->port[own];
-
-	return lid >> p->lmc == p->lid >> p->lmc;
-}
 
 static void loop_back(struct mgmt_node *n, uint8_t port, bool arrived,
 		      const struct vb_mad_frame *f, const uint8_t *mad)
@@ -102,7 +94,7 @@ static void send_by_lid(struct mgmt_node *n, uint8_t port,
 {
 	uint8_t own = vb_sma_own_port(n->node, port);
 
-	if (is_own_lid(n, own, f->dlid))
+	if (vb_fab_is_own_lid(n->node, own, f->dlid))
 		loop_back(n, own ? own : port, false, f, mad);
 	else if (f->dlid == VB_LID_PERMISSIVE)
 		send_frame(n, port, f, mad, now);
@@ -189,7 +181,9 @@ static struct vb_mad_addr nodes_address_of(const struct mgmt_node *n,
 					   const struct vb_mad_frame *f)
 {
 	const struct vb_fab_port *p = &n->node->port[own];
-	struct vb_mad_addr a = {
+	int pkey = vb_fab_find_pkey(p, f->pkey);
+
+	return (struct vb_mad_addr){
 		.qpn = f->sqpn,
 		.qkey = f->dqpn == VB_GSI_QPN ? VB_GSI_QKEY : 0,
 		.lid = f->slid,
@@ -200,14 +194,8 @@ static struct vb_mad_addr nodes_address_of(const struct mgmt_node *n,
 		.tclass = f->tclass,
 		.flow_label = f->flow_label,
 		.gid = f->sgid,
+		.pkey_index = (uint16_t)(pkey < 0 ? 0 : pkey),
 	};
-
-	for (unsigned i = 0; i < p->pkeys; i++)
-		if (((p->pkey[i] ^ f->pkey) & ~PKEY_FULL) == 0) {
-			a.pkey_index = (uint16_t)i;
-			break;
-		}
-	return a;
 }
 
 static bool is_get_or_set(const uint8_t *mad)
@@ -285,35 +273,17 @@ static void hear_smp(struct mgmt_node *n, uint8_t port,
 
 /* --- queue pair 1 --- */
 
-/* Does a P_Key of the port match? Two match if their lower 15 bits are equal
- * and one of them is a full member's (IBA 10.9.3). */
-static bool has_pkey(const struct vb_fab_port *p, uint16_t pkey)
-{
-	for (unsigned i = 0; i < p->pkeys; i++)
-		if (p->pkey[i] & ~PKEY_FULL &&
-		    ((p->pkey[i] ^ pkey) & ~PKEY_FULL) == 0 &&
-		    (p->pkey[i] | pkey) & PKEY_FULL)
-			return true;
-	return false;
-}
-
-static void count_violation(uint16_t *violations)
-{
-	if (*violations < UINT16_MAX)
-		++*violations;
-}
-
 static bool may_enter(struct mgmt_node *n, uint8_t own,
 		      const struct vb_mad_frame *f, vb_time now)
 {
 	struct vb_fab_port *p = &n->node->port[own];
 	struct vb_trap t;
 
-	if (!has_pkey(p, f->pkey)) {
-		count_violation(&p->pkey_violations);
+	if (vb_fab_find_pkey(p, f->pkey) < 0) {
+		vb_fab_count_violation(&p->pkey_violations);
 		vb_trap_bad_key(&t, TRAP_BAD_PKEY, f);
 	} else if (f->qkey != VB_GSI_QKEY) {
-		count_violation(&p->qkey_violations);
+		vb_fab_count_violation(&p->qkey_violations);
 		vb_trap_bad_key(&t, TRAP_BAD_QKEY, f);
 	} else {
 		return true;
@@ -368,7 +338,32 @@ static bool hear_perf(struct mgmt_node *n, uint8_t *mad, vb_time now)
 
 	for (unsigned i = 0; o->settle && i <= n->node->ports; i++)
 		o->settle(o->arg, n->node, (uint8_t)i, now);
-	return vb_pma_hear(n->pma, n->node, mad);
+	return vb_pma_hear(n->pma, mad, now);
+}
+
+/* True: the agent for congestion control has dealt with @mad. */
+static bool hear_congestion(struct mgmt_node *n, uint8_t own,
+			    const struct vb_mad_frame *f, uint8_t *mad,
+			    vb_time now)
+{
+	uint8_t trap[VB_MAD_BYTES];
+	struct vb_mad_addr to;
+	struct vb_mad_frame out;
+
+	switch (vb_cca_hear(n->cca, own, mad, now)) {
+	case CCA_ANSWERED:
+		answer_gmp(n, own, f, mad, now);
+		return true;
+	case CCA_BAD_KEY:
+		if (!vb_cca_trap(n->cca, own, f, mad, trap, &to, now))
+			return true;
+		out = frame_to(n, own, &to);
+		send_by_lid(n, own, &out, trap, now);
+		return true;
+	case CCA_NOT_MINE:
+		break;
+	}
+	return false;
 }
 
 static void hear_gmp(struct mgmt_node *n, uint8_t port,
@@ -382,6 +377,8 @@ static void hear_gmp(struct mgmt_node *n, uint8_t port,
 		answer_gmp(n, own, f, mad, now);
 		return;
 	}
+	if (mad[1] == MAD_CLASS_CC && hear_congestion(n, own, f, mad, now))
+		return;
 	if (for_agents(n, own, f, mad, now) || !is_get_or_set(mad))
 		return;
 	nodes_refuse(mad);
@@ -525,9 +522,10 @@ vb_time vb_mgmt_next(const struct vb_mgmt *m)
 {
 	if (m->first)
 		return 0;
-	return VB_MIN(vb_timers_next(&m->moves),
-		      VB_MIN(vb_timers_next(&m->exchanges),
-			     vb_timers_next(&m->traps)));
+	return VB_MIN(
+		VB_MIN(vb_timers_next(&m->moves), vb_timers_next(&m->samples)),
+		VB_MIN(vb_timers_next(&m->exchanges),
+		       vb_timers_next(&m->traps)));
 }
 
 static void repeat_trap(struct vb_timer *t, struct vb_mgmt *m, vb_time now)
@@ -545,12 +543,31 @@ static void repeat_trap(struct vb_timer *t, struct vb_mgmt *m, vb_time now)
 	send_smp(n, p->own, port->sm_lid, port->sm_sl, mad, now);
 }
 
+static void end_of_sample_time(struct vb_pma *pma, struct vb_mgmt *m,
+			       vb_time now)
+{
+	if (m->ops.settle)
+		m->ops.settle(m->ops.arg, vb_pma_node(pma),
+			      vb_pma_sampled_port(pma), now);
+	vb_pma_expire(pma, now);
+}
+
+/* A Set of PortInfo has been answered: change the states for which it asked as
+ * soon as the answer has passed the link. */
 static void move_link(struct vb_timer *t, struct vb_mgmt *m, vb_time now)
 {
 	struct mgmt_port *p = VB_CONTAINER_OF(t, struct mgmt_port, move);
 	struct vb_fab_node *node = p->owner->node;
 	const struct vb_mgmt_ops *o = &m->ops;
 
+	if (!p->answer_leaves) {
+		vb_time at = o->through(o->arg, node, p->port, now);
+
+		p->answer_leaves = at > now;
+		if (at > now && vb_timer_set(&m->moves, &p->move, at) == 0)
+			return;
+	}
+	p->answer_leaves = false;
 	if (p->move_phys)
 		(void)!o->set_phys(o->arg, node, p->port,
 				   (enum vb_fab_phys)p->move_phys, now);
@@ -566,7 +583,8 @@ void vb_mgmt_run(struct vb_mgmt *m, vb_time now)
 
 	while ((t = vb_timers_pop(&m->moves, now)))
 		move_link(t, m, now);
-
+	while ((t = vb_timers_pop(&m->samples, now)))
+		end_of_sample_time(vb_pma_of(t), m, now);
 	while ((t = vb_timers_pop(&m->exchanges, now)))
 		vb_agents_expire(t, now);
 	while ((t = vb_timers_pop(&m->traps, now)))

@@ -32,6 +32,11 @@ struct vb_mgmt_ops {
 			 enum vb_fab_state state, vb_time now);
 	int (*set_phys)(void *arg, struct vb_fab_node *node, uint8_t port,
 			enum vb_fab_phys phys, vb_time now);
+	/* Returns when the management frames that wait at the port will have
+	 * arrived at the other end, like vb_fab_mgmt_through() (fabric/net.h).
+	 */
+	vb_time (*through)(void *arg, struct vb_fab_node *node, uint8_t port,
+			   vb_time now);
 	/* Counts the waits that still last, before counters are read, like
 	 * vb_fab_settle(). May be NULL. */
 	void (*settle)(void *arg, struct vb_fab_node *node, uint8_t port,

@@ -6,15 +6,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* The answer to a Set that takes the link down goes over that same link (IBA
- * 14.2.5.6: the response is sent first). This is how long it may take to
- * leave. */
-#define ANSWER_LEAVES (20 * VB_USEC)
-
+/* The answer to a Set that takes the link down may go over that same link (IBA
+ * 14.2.5.6: the response is sent first). The timer expires when it has been
+ * given to the link, and again when it has passed (move_link()). */
 static bool move_later(struct mgmt_port *p, vb_time now)
 {
-	return vb_timer_set(&p->owner->m->moves, &p->move,
-			    now + ANSWER_LEAVES) == 0;
+	p->answer_leaves = false;
+	return vb_timer_set(&p->owner->m->moves, &p->move, now) == 0;
 }
 
 static int set_state(void *arg, struct vb_fab_node *node, uint8_t port,
@@ -68,6 +66,7 @@ struct vb_mgmt *vb_mgmt_create(const struct vb_mgmt_ops *ops)
 	vb_timers_init(&m->exchanges);
 	vb_timers_init(&m->traps);
 	vb_timers_init(&m->moves);
+	vb_timers_init(&m->samples);
 	return m;
 }
 
@@ -87,6 +86,7 @@ static void free_node(struct mgmt_node *n)
 	}
 	vb_traps_fini(&n->traps, &n->m->traps);
 	vb_pma_destroy(n->pma);
+	vb_cca_destroy(n->cca);
 	free(n->port);
 	free(n);
 }
@@ -111,6 +111,7 @@ void vb_mgmt_destroy(struct vb_mgmt *m)
 	vb_timers_fini(&m->exchanges);
 	vb_timers_fini(&m->traps);
 	vb_timers_fini(&m->moves);
+	vb_timers_fini(&m->samples);
 	free(m);
 }
 
@@ -123,9 +124,10 @@ int vb_mgmt_add(struct vb_mgmt *m, struct vb_fab_node *node)
 	n->m = m;
 	n->node = node;
 	vb_traps_init(&n->traps);
-	n->pma = vb_pma_create(node);
+	n->pma = vb_pma_create(node, &m->samples);
+	n->cca = vb_cca_create(node);
 	n->port = calloc(node->ports + 1u, sizeof(*n->port));
-	if (!n->pma || !n->port) {
+	if (!n->pma || !n->cca || !n->port) {
 		free_node(n);
 		return -ENOMEM;
 	}

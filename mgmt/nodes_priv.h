@@ -3,6 +3,7 @@
 #ifndef MGMT_NODES_PRIV_H
 #define MGMT_NODES_PRIV_H
 
+#include "mgmt/cca.h"
 #include "mgmt/nodes.h"
 #include "mgmt/pma.h"
 #include "mgmt/sma.h"
@@ -34,6 +35,7 @@ struct mgmt_port {
 	/* The logical and the physical state that a Set of PortInfo asks for;
 	 * 0: no change. */
 	uint8_t move_state, move_phys;
+	bool answer_leaves; /* @move expires when the answer is through */
 	struct vb_timer move;
 };
 
@@ -41,6 +43,7 @@ struct mgmt_node {
 	struct vb_mgmt *m;
 	struct vb_fab_node *node;
 	struct vb_pma *pma;
+	struct vb_cca *cca;
 	struct vb_traps traps;
 	struct mgmt_port *port; /* the node's ports, 0..ports */
 	struct mgmt_node *next;
@@ -49,7 +52,7 @@ struct mgmt_node {
 struct vb_mgmt {
 	struct vb_mgmt_ops ops;
 	struct vb_sma_ops sma;
-	struct vb_timers exchanges, traps, moves;
+	struct vb_timers exchanges, traps, moves, samples;
 	struct mgmt_node *nodes;
 	struct looped *first, **last;
 };

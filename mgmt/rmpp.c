@@ -40,12 +40,6 @@ static void write_end(uint8_t *reply, const uint8_t *mad,
 	answer_with(reply, mad, &h);
 }
 
-void vb_rmpp_abort(uint8_t reply[VB_MAD_BYTES], const uint8_t mad[VB_MAD_BYTES],
-		   enum vb_rmpp_status status)
-{
-	write_end(reply, mad, RMPP_ABORT, status);
-}
-
 /* --- the sender --- */
 
 static size_t data_in_segment(const struct vb_rmpp_sender *s)
@@ -125,7 +119,7 @@ static enum vb_rmpp_verdict rmpp_refuse(const uint8_t *mad, uint8_t *reply,
 					bool *answer,
 					enum vb_rmpp_status status)
 {
-	vb_rmpp_abort(reply, mad, status);
+	write_end(reply, mad, RMPP_ABORT, status);
 	*answer = true;
 	return RMPP_FAILED;
 }
@@ -179,7 +173,7 @@ enum vb_rmpp_verdict vb_rmpp_sender_expire(struct vb_rmpp_sender *s,
 					   vb_time now)
 {
 	if (s->retries++ == VB_RMPP_RETRIES) {
-		vb_rmpp_abort(reply, s->message, RMPP_TOO_MANY_RETRIES);
+		write_end(reply, s->message, RMPP_ABORT, RMPP_TOO_MANY_RETRIES);
 		/* an ABORT to the receiver has the response bit of the data */
 		reply[METHOD_AT] ^= 0x80;
 		return RMPP_FAILED;

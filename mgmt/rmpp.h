@@ -93,8 +93,4 @@ vb_rmpp_receiver_hear(struct vb_rmpp_receiver *r,
 		      const uint8_t mad[VB_MAD_BYTES],
 		      uint8_t reply[VB_MAD_BYTES], bool *answer, vb_time now);
 
-/* Write to @reply an ABORT of the transfer to which the packet @mad belongs. */
-void vb_rmpp_abort(uint8_t reply[VB_MAD_BYTES], const uint8_t mad[VB_MAD_BYTES],
-		   enum vb_rmpp_status status);
-
 #endif

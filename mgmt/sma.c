@@ -160,8 +160,7 @@ static bool passes_mkey(struct vb_fab_port *p, const struct vb_smp_hdr *h,
 	*fits = p->mkey_protect == 0;
 	if (is_open(p, h->method))
 		return true;
-	if (p->mkey_violations < UINT16_MAX)
-		p->mkey_violations++;
+	vb_fab_count_violation(&p->mkey_violations);
 	if (p->mkey_lease && p->mkey_lease_end == VB_NEVER)
 		p->mkey_lease_end = now + p->mkey_lease * VB_SEC;
 	return false;

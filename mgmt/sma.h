@@ -49,9 +49,4 @@ static inline uint8_t vb_sma_own_port(const struct vb_fab_node *node,
 	return node->kind == FAB_SWITCH ? 0 : in;
 }
 
-/* Fill in the PortInfo of @port that a Get by port @in shows, with the
- * M_Key. */
-void vb_sma_port_info(const struct vb_fab_node *node, uint8_t in, uint8_t port,
-		      struct vb_port_info *p);
-
 #endif

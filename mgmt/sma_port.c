@@ -76,8 +76,9 @@ static void show_subnet(const struct vb_fab_port *from, struct vb_port_info *p)
 	p->resp_time = from->resp_time;
 }
 
-void vb_sma_port_info(const struct vb_fab_node *node, uint8_t in, uint8_t port,
-		      struct vb_port_info *p)
+/* The PortInfo of @port that a Get by port @in shows, with the M_Key. */
+static void show_port_info(const struct vb_fab_node *node, uint8_t in,
+			   uint8_t port, struct vb_port_info *p)
 {
 	const struct vb_fab_port *from = &node->port[port];
 
@@ -98,7 +99,7 @@ unsigned vb_sma_get_port_info(struct vb_sma_ask *q)
 
 	if (!vb_sma_port(q, q->mod & MOD_PORT, &port))
 		return MAD_BAD_FIELD;
-	vb_sma_port_info(q->node, q->in, port, &p);
+	show_port_info(q->node, q->in, port, &p);
 	if (!q->mkey_fits)
 		p.mkey = 0;
 	vb_port_info_put(q->data, &p);

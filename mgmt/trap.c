@@ -3,18 +3,15 @@
  * pending traps. */
 #include "mgmt/trap.h"
 
+#include "wire/grh.h"
 #include "wire/ib_hdr.h"
-
-#define GRH_BYTES 40
-
-/* The values of Notice.Type (IBA 13.4.8.2). */
-enum { URGENT = 1, SECURITY = 2, INFORMATIONAL = 4 };
 
 static unsigned type_of(unsigned number)
 {
 	if (number >= TRAP_BAD_MKEY)
-		return SECURITY;
-	return number == TRAP_CAPABILITIES ? INFORMATIONAL : URGENT;
+		return VB_NOTICE_SECURITY;
+	return number == TRAP_CAPABILITIES ? VB_NOTICE_INFORMATIONAL
+					   : VB_NOTICE_URGENT;
 }
 
 static void begin_trap(struct vb_trap *t, unsigned number)
@@ -99,7 +96,7 @@ void vb_trap_switch_pkey(struct vb_trap *t, const struct vb_fab_node *node,
 	t->details[50] = port;
 	if (len < VB_LRH_BYTES)
 		return;
-	(void)vb_take(&r, (bytes[1] & 3) == 3 ? VB_LRH_BYTES + GRH_BYTES
+	(void)vb_take(&r, (bytes[1] & 3) == 3 ? VB_LRH_BYTES + VB_GRH_BYTES
 					      : VB_LRH_BYTES);
 	memcpy(t->details + 2, bytes + 6, 2);
 	memcpy(t->details + 4, bytes + 2, 2);
@@ -136,24 +133,24 @@ void vb_traps_fini(struct vb_traps *ts, struct vb_timers *timers)
 		end_trap(&ts->list[i], timers);
 }
 
-/* Find an entry for a pending trap: the entry of a trap of the same number and
- * port, else a free entry, else the entry of the oldest trap. */
+/* Find an entry for a pending trap: the entry of the last trap of the same
+ * number and port, else the entry of the oldest trap, where a repressed trap
+ * goes before one that is not. */
 static struct vb_trap_pending *place_for(struct vb_traps *ts, unsigned number,
 					 uint8_t own)
 {
-	struct vb_trap_pending *oldest = &ts->list[0], *unused = NULL;
+	struct vb_trap_pending *worst = &ts->list[0];
 
 	for (unsigned i = 0; i < VB_TRAPS_PENDING; i++) {
 		struct vb_trap_pending *p = &ts->list[i];
 
-		if (p->used && p->number == number && p->own == own)
+		if (p->number == number && p->own == own)
 			return p;
-		if (!p->used)
-			unused = p;
-		if (p->tid < oldest->tid)
-			oldest = p;
+		if (p->used != worst->used ? worst->used : p->tid < worst->tid)
+			worst = p;
 	}
-	return unused ? unused : oldest;
+	worst->quiet_until = 0;
+	return worst;
 }
 
 static void write_trap(const struct vb_fab_node *node,
@@ -186,7 +183,7 @@ static void write_trap(const struct vb_fab_node *node,
 	memcpy(data + VB_NOTICE_DETAILS_AT, t->details, sizeof(t->details));
 }
 
-static vb_time pause_of(const struct vb_fab_port *port)
+vb_time vb_trap_pause(const struct vb_fab_port *port)
 {
 	vb_time t = (vb_time)4096 << VB_MIN(port->subnet_timeout, 31u);
 
@@ -200,10 +197,12 @@ bool vb_traps_begin(struct vb_traps *ts, struct vb_timers *timers,
 {
 	const struct vb_fab_port *port = &node->port[own];
 	struct vb_trap_pending *p;
+	bool at_once;
 
 	if (!port->sm_lid || !port->lid)
 		return false;
 	p = place_for(ts, t->number, own);
+	at_once = now >= p->quiet_until;
 	p->used = true;
 	p->own = own;
 	p->number = t->number;
@@ -212,10 +211,12 @@ bool vb_traps_begin(struct vb_traps *ts, struct vb_timers *timers,
 	ts->count = (ts->count + 1) & 0x7fff;
 	write_trap(node, p, t, ts->count, p->mad);
 	memcpy(mad, p->mad, VB_MAD_BYTES);
-	if (vb_timer_set(timers, &p->timer, now + pause_of(port)))
+	if (at_once)
+		p->quiet_until = now + vb_trap_pause(port);
+	if (vb_timer_set(timers, &p->timer, p->quiet_until))
 		/* no memory for the timer: the trap is not repeated */
 		p->used = false;
-	return true;
+	return at_once;
 }
 
 bool vb_traps_repeat(struct vb_trap_pending *p, struct vb_timers *timers,
@@ -223,8 +224,9 @@ bool vb_traps_repeat(struct vb_trap_pending *p, struct vb_timers *timers,
 {
 	const struct vb_fab_port *port = &node->port[p->own];
 
+	p->quiet_until = now + vb_trap_pause(port);
 	if (p->repeats++ == VB_TRAP_REPEATS || !port->sm_lid ||
-	    vb_timer_set(timers, &p->timer, now + pause_of(port))) {
+	    vb_timer_set(timers, &p->timer, p->quiet_until)) {
 		p->used = false;
 		return false;
 	}

@@ -44,7 +44,11 @@ void vb_trap_bad_key(struct vb_trap *t, enum vb_trap_number number,
 void vb_trap_switch_pkey(struct vb_trap *t, const struct vb_fab_node *node,
 			 uint8_t port, const uint8_t *bytes, size_t len);
 
-#define VB_TRAPS_PENDING 8
+/* The least time between two traps of one number from one port, and between
+ * the repetitions of a trap: the port's SubnetTimeout, but 100 ms at least. */
+vb_time vb_trap_pause(const struct vb_fab_port *port);
+
+#define VB_TRAPS_PENDING 12
 #define VB_TRAP_REPEATS	 60
 
 /* The traps of a node that the subnet manager has not repressed. */
@@ -55,6 +59,10 @@ struct vb_traps {
 	struct vb_trap_pending {
 		bool used;
 		struct vb_traps *owner;
+		/* No trap of this number and port before: so a link that flaps
+		 * does not flood the subnet manager. Stays when the trap is
+		 * repressed. */
+		vb_time quiet_until;
 		uint8_t own;
 		uint16_t number;
 		unsigned repeats;
@@ -68,9 +76,11 @@ void vb_traps_init(struct vb_traps *ts);
 
 /*
  * Begin to send @t: writes the SMP to @mad, which the caller sends to the
- * subnet manager of port @own. @t replaces a pending trap of the same number
- * and port, or uses a free entry, or replaces the oldest pending trap. False:
- * the port has no subnet manager.
+ * subnet manager of port @own. @t replaces a trap of the same number and port,
+ * or uses a free entry, or replaces the oldest trap. False: the caller sends
+ * nothing now. Either the port has no subnet manager; or the port has sent such
+ * a trap less than vb_trap_pause() ago, and vb_traps_repeat() sends this one,
+ * or a later one, when that time is over.
  */
 VB_MUST_CHECK bool vb_traps_begin(struct vb_traps *ts, struct vb_timers *timers,
 				  const struct vb_fab_node *node, uint8_t own,

@@ -374,6 +374,7 @@ layer unit "each room alone, the protocol in virtual time, the ABI" unit
 layer install "from an installed prefix" program install
 layer fabric "an InfiniBand subnet under opensm" program fabric
 layer fabric_sm "a fabric that brings itself up" program fabric_sm
+layer fabric_cc "congestion control and counters of such a subnet" program fabric_cc
 layer near "two programs of one host, without packets" program near
 layer garbage "hostile datagrams while traffic runs" program garbage
 layer ceph "a cluster whose messages go by RDMA" program ceph

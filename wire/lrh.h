@@ -22,6 +22,12 @@
 #define VB_LRH_HDR_MAX	 124
 #define VB_LRH_FRAME_MAX (4096 + VB_LRH_HDR_MAX)
 
+/* Is @dlid that of a group? */
+static inline bool vb_lid_is_mcast(uint16_t dlid)
+{
+	return dlid >= VB_LID_MCAST && dlid != VB_LID_PERMISSIVE;
+}
+
 /* Values of LNH, which says which header follows the LRH. */
 enum vb_lnh { LNH_RAW = 0, LNH_IP = 1, LNH_LOCAL = 2, LNH_GLOBAL = 3 };
 

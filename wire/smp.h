@@ -147,6 +147,12 @@ struct vb_notice {
 	uint8_t toggle;
 	uint16_t count;
 };
+/* Notice.Type (IBA 13.4.8.2). */
+enum vb_notice_type {
+	VB_NOTICE_URGENT = 1,
+	VB_NOTICE_SECURITY = 2,
+	VB_NOTICE_INFORMATIONAL = 4
+};
 #define VB_NOTICE_BYTES	     80
 /* offset of the details in the bytes of a Notice */
 #define VB_NOTICE_DETAILS_AT 10

@@ -5,18 +5,17 @@
  * that is too long for the caller's buffer stays in the socket's queue.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/fdmail.h"
 #include "base/fork.h"
+#include "base/memfile.h"
 #include "base/sync.h"
 #include "front/umad/umad.h"
 
@@ -209,40 +208,10 @@ UMAD_EXPORT int umad_get_fd(int portid)
 
 /* --- sending --- */
 
-/* Make a sealed memfd with the bytes, which no process can change afterwards.
- * Returns a descriptor or -errno. */
-static int seal(const void *bytes, size_t len)
-{
-	int fd = memfd_create("mad", MFD_CLOEXEC | MFD_ALLOW_SEALING), rc;
-	const char *at = bytes;
-
-	if (fd < 0)
-		return -errno;
-	while (len > 0) {
-		ssize_t n = write(fd, at, len);
-
-		if (n <= 0) {
-			rc = n < 0 ? -errno : -EIO;
-			close(fd);
-			return rc;
-		}
-		at += n;
-		len -= (size_t)n;
-	}
-	if (fcntl(fd, F_ADD_SEALS,
-		  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) <
-	    0) {
-		rc = -errno;
-		close(fd);
-		return rc;
-	}
-	return fd;
-}
-
 static int send_long(int fd, const struct vb_umad_mad *m, const void *data,
 		     size_t len)
 {
-	int memory = seal(data, len), rc;
+	int memory = vb_memfile_make(data, len), rc;
 
 	if (memory < 0)
 		return memory;

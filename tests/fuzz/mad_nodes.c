@@ -43,6 +43,13 @@ static int accept_phys(void *arg, struct vb_fab_node *node, uint8_t port,
 	return 0;
 }
 
+static vb_time passed(void *arg, struct vb_fab_node *node, uint8_t port,
+		      vb_time now)
+{
+	MUST(port >= 1 && port <= node->ports);
+	return now + VB_USEC;
+}
+
 static void take(void *arg, void *who, const struct vb_mad_delivery *d)
 {
 	uint8_t sum = 0;
@@ -116,11 +123,54 @@ static void say(unsigned what, const uint8_t *mad, size_t len, vb_time now)
 	(void)!vb_agents_send(vb_mgmt_agents(m, nodes[0], 1), &client, &s, now);
 }
 
+/* Let time pass until nothing is left: no trap, no request, no sample and no
+ * link that waits for an answer. */
+static void settle(vb_time now)
+{
+	unsigned steps = 0;
+
+	for (; vb_mgmt_next(m) != VB_NEVER; steps++) {
+		MUST(steps < 100000);
+		now = VB_MAX(now, vb_mgmt_next(m));
+		vb_mgmt_run(m, now);
+	}
+}
+
+/* Whatever a manager has written, the data plane can rely on these. */
+static void check_port(const struct vb_fab_node *n, const struct vb_fab_port *p)
+{
+	MUST(p->lid < VB_FAB_LIDS && p->sm_lid < VB_FAB_LIDS);
+	MUST(p->lmc <= 7 && p->mkey_protect <= 3);
+	MUST(p->mtu <= p->mtu_cap && p->oper_vls <= p->vl_cap);
+	MUST((p->width_enabled & ~p->width_supported) == 0);
+	MUST((p->speed_enabled & ~p->speed_supported) == 0);
+	MUST((p->speed_ext_enabled & ~p->speed_ext_supported) == 0);
+	MUST(p->guids[0] == p->guid);
+	for (unsigned i = 0; i < VB_FAB_VLARB_MAX; i++)
+		MUST(p->arb_low[i].vl < 15 && p->arb_high[i].vl < 15);
+	for (unsigned sl = 0; sl < VB_FAB_SLS; sl++)
+		MUST(p->sl2vl[sl] <= 15);
+	MUST(p->marking.threshold < 2048);
+	MUST(!p->cc || p->cc->limit < VB_FAB_CCT);
+	MUST(p->cc || n->kind != FAB_CA);
+}
+
+static void check_ports(const struct vb_fab_node *n)
+{
+	const struct vb_fab_switch *sw = &n->sw;
+
+	for (unsigned i = n->kind == FAB_SWITCH ? 0 : 1; i <= n->ports; i++)
+		check_port(n, &n->port[i]);
+	MUST(sw->linear_top < VB_FAB_LIDS);
+	MUST(!sw->linear_cap || sw->linear_top <= sw->linear_cap);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	const struct vb_mgmt_ops ops = { .send = count_frame,
 					 .set_state = accept_state,
 					 .set_phys = accept_phys,
+					 .through = passed,
 					 .deliver = take };
 	vb_time now = VB_SEC;
 
@@ -148,7 +198,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		now += what & 32 ? 50 * VB_MSEC : 0;
 		vb_mgmt_run(m, now);
 	}
-	vb_mgmt_run(m, now + 100 * VB_SEC);
+	settle(now);
+	check_ports(nodes[0]);
+	check_ports(nodes[1]);
 	vb_mgmt_destroy(m);
 	vb_fab_node_destroy(nodes[0]);
 	vb_fab_node_destroy(nodes[1]);

@@ -24,6 +24,22 @@ passes() {
 	fi
 }
 
+# within_limits SECONDS MIB: what fab_scale has just used, of the processor and of
+# memory.
+within_limits() {
+	local what seconds mib
+
+	what=$(sed -n 's/.* \([0-9]*\) ports: .*/\1 ports/p' "$work/out")
+	seconds=$(sed -n 's/.*, \([0-9.]*\) s of processor.*/\1/p' "$work/out")
+	mib=$(sed -n 's/.*; \([0-9]*\) MiB$/\1/p' "$work/out")
+	if awk -v s="${seconds:-999}" -v m="${mib:-9999}" -v sl="$1" -v ml="$2" \
+		'BEGIN { exit !(s <= sl && m <= ml) }'; then
+		ok "fabric: $what take $seconds s, of $1, and $mib MiB, of $2"
+	else
+		not_ok "fabric: $what are beyond $1 s or $2 MiB" "$work/out"
+	fi
+}
+
 # forwards BYTES RATE: frames of BYTES, at least RATE million a second.
 forwards() {
 	local got
@@ -40,6 +56,7 @@ forwards() {
 
 passes "random fabrics" "$protocol/fab_sim" -n "$seeds"
 passes "scale" "$protocol/fab_scale" "$pods"
+within_limits 20 512
 "$build/bench/fabric_switch" 0.3 >"$work/bench"
 forwards 256 1
 forwards 4096 0.733 # 3 GB/s

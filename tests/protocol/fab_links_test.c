@@ -612,6 +612,53 @@ static void vl15__ends_at_every_node(void **state)
 	fabt_fini(&p.t);
 }
 
+/* What management is told of its frames at a port is when the last of them
+ * arrives, however slow, long and busy the link is; and not much later. */
+static void vl15__is_through_when_it_has_arrived(void **state)
+{
+	static const struct {
+		uint64_t rate;
+		vb_time delay;
+		unsigned frames;
+	} cases[] = {
+		{ GB, 0, 1 },
+		{ GB, 5 * VB_MSEC, 1 },
+		{ GB / 1000, VB_MSEC, 20 },
+		{ GB / 10, 20 * VB_USEC, 100 },
+	};
+
+	for (size_t i = 0; i < VB_COUNT(cases); i++) {
+		struct vb_fab_link_spec slow = { .bytes_per_sec = cases[i].rate,
+						 .delay = cases[i].delay };
+		struct vb_fab_link_spec trunk = { .bytes_per_sec = GB };
+		struct vb_lrh h = { .vl = 15,
+				    .lnh = LNH_LOCAL,
+				    .words = 280 / 4 };
+		uint8_t bytes[280] = { 0 };
+		struct pair p;
+		vb_time at;
+
+		make_pair(&p, GB, &trunk);
+		assert_int_equal(vb_fab_tune(p.t.net, p.a, 1, &slow, p.t.now),
+				 0);
+		h.dlid = fabt_lid(p.s1);
+		vb_lrh_put(bytes, &h);
+		/* The link is busy with data, too. */
+		fabt_stream(&p.t, p.a, p.b, FRAME)->most = 3;
+		fabt_run(&p.t, p.t.now + VB_USEC);
+		for (unsigned k = 0; k < cases[i].frames; k++)
+			assert_int_equal(SEND(p.a, 1, 280), 0);
+		at = vb_fab_mgmt_through(p.t.net, p.a, 1, p.t.now);
+		fabt_run(&p.t, p.t.now + (at - p.t.now) / 3);
+		assert_true(p.t.local_vl15 < cases[i].frames);
+		assert_true(vb_fab_mgmt_through(p.t.net, p.a, 1, p.t.now) >
+			    p.t.now);
+		fabt_run(&p.t, at);
+		assert_int_equal(p.t.local_vl15, cases[i].frames);
+		fabt_fini(&p.t);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -633,6 +680,7 @@ int main(void)
 		cmocka_unit_test(send__says_what_is_wrong),
 		cmocka_unit_test(send__pulled_cable_makes_room),
 		cmocka_unit_test(vl15__ends_at_every_node),
+		cmocka_unit_test(vl15__is_through_when_it_has_arrived),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Random fabrics that lose and damage link packets and frames, with receivers
- * that stop now and then, and cables that are pulled.
+ * that stop now and then, cables that are pulled, and congestion control.
  *
  *     fab_sim SEED             one run, with its numbers
  *     fab_sim [-n COUNT [FIRST]]   many
@@ -26,7 +26,14 @@
 /* Frames of each stream that are sent after that. */
 #define MORE 40
 
-enum disturbance { LOSE_FLOW = 1, LOSE_DATA = 2, HOLD = 4, PULL = 8 };
+enum disturbance {
+	LOSE_FLOW = 1,
+	LOSE_DATA = 2,
+	HOLD = 4,
+	PULL = 8,
+	CONTROL = 16, /* congestion control */
+	DISTURBANCES = 32
+};
 
 struct run {
 	struct fabt t;
@@ -140,8 +147,39 @@ static void pull(struct run *r)
 	fabt_activate(&r->t);
 }
 
+/* Settings of congestion control such as any manager may write. */
+static void control(struct run *r)
+{
+	for (unsigned i = 0; i < r->switches; i++)
+		for (unsigned p = 1; p <= r->used[i]; p++)
+			r->sw[i]->port[p].marking = (struct vb_fab_marking){
+				.threshold = below(r, 200),
+				.rate = (uint16_t)below(r, 4),
+				.packet_size = (uint8_t)below(r, 8),
+				.victim = below(r, 2),
+			};
+	for (unsigned i = 0; i < r->cas; i++) {
+		struct vb_fab_cc *cc = r->ca[i]->port[1].cc;
+
+		cc->port_control = (uint16_t)below(r, 2);
+		cc->control_map = (uint16_t)below(r, 65536);
+		cc->limit = (uint16_t)below(r, VB_FAB_CCT);
+		for (unsigned sl = 0; sl < VB_FAB_SLS; sl++)
+			cc->sl[sl] = (struct vb_fab_cc_sl){
+				.increase = (uint8_t)below(r, 4),
+				.trigger = (uint8_t)below(r, 4),
+				.min = (uint8_t)below(r, 3),
+				.timer = (uint16_t)(1 + below(r, 100)),
+			};
+		for (unsigned k = 0; k < VB_FAB_CCT; k++)
+			cc->cct[k] = (uint16_t)(below(r, 4) << 14 | k);
+	}
+}
+
 static void disturb(struct run *r)
 {
+	if (r->what & CONTROL)
+		control(r);
 	if (r->what & HOLD)
 		r->t.hold_of_2_32 = (1 + below(r, 20)) * PERCENT;
 	fabt_run(&r->t, r->t.now + DISTURBED);
@@ -259,11 +297,12 @@ static void report(struct run *r, unsigned long seed)
 		got += r->t.stream[i].got;
 	}
 	printf("seed %lu: %u switches, %u adapters, disturbance %u, %llu sent, "
-	       "%llu arrived, %llu recoveries, %llu held back ticks%s%s\n",
+	       "%llu arrived, %llu recoveries, %llu held back ticks, %llu BECN%s%s\n",
 	       seed, r->switches, r->cas, r->what, (unsigned long long)sent,
 	       (unsigned long long)got,
 	       (unsigned long long)fabt_sum(&r->t, FAB_LINK_RECOVERIES) / 2,
 	       (unsigned long long)fabt_sum(&r->t, FAB_XMIT_WAIT),
+	       (unsigned long long)fabt_sum(&r->t, FAB_RCV_BECN),
 	       r->wrong ? ": " : "", r->wrong ? r->wrong : "");
 }
 
@@ -272,7 +311,7 @@ static bool play(unsigned long seed, bool loud)
 	struct run r = { 0 };
 
 	fabt_init(&r.t, seed);
-	r.what = below(&r, 16);
+	r.what = below(&r, DISTURBANCES);
 	r.vls = (uint8_t)(1 + below(&r, 4));
 	build(&r);
 	fabt_up(&r.t, FABT_UP_DOWN, r.vls);

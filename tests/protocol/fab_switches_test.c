@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Switches under load: shares of lanes, time through several hops, rings that
- * deadlock, frames that get too old, groups, slow receivers, congestion. */
+ * deadlock, frames that get too old, groups, slow receivers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -414,135 +414,6 @@ static void counters__agree(void **state)
 	fabt_fini(&t);
 }
 
-#define SOURCES 8
-
-/* Settings that a subnet manager might write: the table rises by quarters of a
- * frame's time, and the index falls by one in 41 us. */
-static void control(struct vb_fab_node *n)
-{
-	struct vb_fab_cc *cc = n->port[1].cc;
-
-	cc->control_map = 1;
-	cc->limit = VB_FAB_CCT - 1;
-	cc->sl[0] = (struct vb_fab_cc_sl){ .increase = 1, .timer = 40 };
-	for (unsigned i = 0; i < VB_FAB_CCT; i++)
-		cc->cct[i] = (uint16_t)(2u << 14 | i);
-}
-
-/* Eight sources send to one adapter, and a ninth to another, over one trunk
- * that has enough bandwidth. Returns the ninth's share of its link. */
-static double victim(struct fabt *t, uint32_t threshold, bool controlled,
-		     double *hot_share)
-{
-	struct vb_fab_link_spec trunk = { .bytes_per_sec = 10ull * GB };
-	struct vb_fab_node *s1, *s2, *hot, *cold, *a[SOURCES + 1];
-	struct stream *v = NULL;
-	uint64_t before, hot_before;
-
-	fabt_init(t, 1);
-	s1 = fabt_switch(t, SOURCES + 2);
-	s2 = fabt_switch(t, 3);
-	hot = fabt_adapter(t);
-	cold = fabt_adapter(t);
-	fabt_link(t, hot, 1, s2, 1, &gb1);
-	fabt_link(t, cold, 1, s2, 2, &gb1);
-	fabt_link(t, s1, SOURCES + 2, s2, 3, &trunk);
-	for (unsigned i = 0; i <= SOURCES; i++) {
-		a[i] = fabt_adapter(t);
-		fabt_link(t, a[i], 1, s1, 1 + i, &gb1);
-	}
-	fabt_up(t, FABT_SHORTEST, 1);
-	s2->port[1].marking.threshold = threshold;
-	for (unsigned i = 0; i <= SOURCES; i++) {
-		v = fabt_stream(t, a[i], i < SOURCES ? hot : cold, FRAME);
-		v->controlled = controlled;
-		v->frame_ns = FRAME + 4;
-		control(a[i]);
-	}
-	fabt_run(t, t->now + 10 * VB_MSEC);
-	before = v->got_bytes;
-	hot_before = s2->port[1].count[FAB_XMIT_WORDS];
-	fabt_run(t, t->now + 10 * VB_MSEC);
-	*hot_share = 4 *
-		     (double)(s2->port[1].count[FAB_XMIT_WORDS] - hot_before) /
-		     (10 * VB_MSEC);
-	return (double)(v->got_bytes - before) / (10 * VB_MSEC);
-}
-
-static void incast__starves_a_victim(void **state)
-{
-	struct fabt t;
-	double hot, share = victim(&t, 0, false, &hot);
-
-	print_message("incast without congestion control: the victim has "
-		      "%.1f %% of its link\n",
-		      share * 100);
-	assert_true(share < 0.2);
-	assert_int_equal(fabt_sum(&t, FAB_XMIT_FECN), 0);
-	assert_int_equal(fabt_sum(&t, FAB_XMIT_DISCARDS), 0);
-	fabt_fini(&t);
-}
-
-/* The port that is the root of the congestion marks the frames of the eight,
- * and not of the victim. */
-static void incast__marks_who_causes_it(void **state)
-{
-	struct fabt t;
-	double hot;
-
-	victim(&t, 200, false, &hot);
-	assert_int_equal(t.stream[SOURCES].marked, 0);
-	for (unsigned i = 0; i < SOURCES; i++)
-		assert_true(t.stream[i].marked > 100);
-	assert_int_equal(t.bad_icrc, 0);
-	fabt_fini(&t);
-}
-
-/* A port that only waits for credits is a victim: it marks frames only if
- * configured to. */
-static void marks__of_a_victim_are_optional(void **state)
-{
-	for (unsigned victim_too = 0; victim_too < 2; victim_too++) {
-		struct vb_fab_node *sw, *a, *b;
-		struct fabt t;
-
-		fabt_init(&t, 1);
-		sw = fabt_switch(&t, 2);
-		a = fabt_adapter(&t);
-		b = fabt_adapter(&t);
-		fabt_link(&t, a, 1, sw, 1, &gb1);
-		fabt_link(&t, b, 1, sw, 2, &gb1);
-		fabt_up(&t, FABT_SHORTEST, 1);
-		sw->port[2].marking.threshold = 200;
-		sw->port[2].marking.victim = victim_too;
-		t.hold_of_2_32 = ~0u;
-		fabt_stream(&t, a, b, FRAME);
-		fabt_run(&t, t.now + VB_MSEC);
-		assert_true((sw->port[2].count[FAB_XMIT_FECN] > 10) ==
-			    victim_too);
-		assert_true(victim_too ||
-			    sw->port[2].count[FAB_XMIT_FECN] == 0);
-		fabt_fini(&t);
-	}
-}
-
-/* With congestion control the victim keeps its link, and the congested link is
- * still used. */
-static void incast__with_control_leaves_the_victim_its_share(void **state)
-{
-	struct fabt t;
-	double hot, share = victim(&t, 200, true, &hot);
-
-	print_message("incast with congestion control: the victim has %.1f %% "
-		      "of its link, the eight use %.1f %% of theirs; %llu "
-		      "CNPs\n",
-		      share * 100, hot * 100, (unsigned long long)t.cnps);
-	assert_true(share >= 0.9);
-	assert_true(hot >= 0.8);
-	assert_int_equal(t.disordered, 0);
-	fabt_fini(&t);
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -556,11 +427,6 @@ int main(void)
 		cmocka_unit_test(multicast__reaches_every_member_once),
 		cmocka_unit_test(partitions__make_an_event),
 		cmocka_unit_test(counters__agree),
-		cmocka_unit_test(incast__starves_a_victim),
-		cmocka_unit_test(incast__marks_who_causes_it),
-		cmocka_unit_test(marks__of_a_victim_are_optional),
-		cmocka_unit_test(
-			incast__with_control_leaves_the_victim_its_share),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,9 +11,6 @@
 
 #define MTU_4096       5
 #define OPCODE_UD_SEND 0x64
-#define OPCODE_CNP     0x81
-#define BECN	       0x40
-#define CNP_BYTES      48
 #define BTH	       8
 #define DATA	       20 /* bytes of data: index, sequence number, time */
 #define FAR	       255
@@ -42,26 +39,7 @@ static void take_seq(struct fabt *t, struct stream *s, uint64_t seq)
 	s->next_seq = seq + 1;
 }
 
-/* Answer FECN with a CNP to the frame's source. */
-static void answer_fecn(struct fabt *t, struct vb_fab_node *at,
-			const struct stream *s, uint32_t index, vb_time now)
-{
-	struct stream cnp = {
-		.slid = s->dlid, .dlid = s->slid, .sl = s->sl, .len = CNP_BYTES
-	};
-	uint8_t bytes[CNP_BYTES];
-
-	fabt_frame(&cnp, index, now, bytes);
-	bytes[BTH] = OPCODE_CNP;
-	bytes[BTH + 4] = BECN;
-	vb_lrh_put_icrc(bytes, sizeof(bytes));
-	/* A stream that finds no room does not count as lost. */
-	if (vb_fab_send(t->net, at, 1, bytes, sizeof(bytes), now) == 0)
-		t->cnps++;
-}
-
-static void take(struct fabt *t, struct vb_fab_node *node, const uint8_t *bytes,
-		 size_t len, vb_time now)
+static void take(struct fabt *t, const uint8_t *bytes, size_t len, vb_time now)
 {
 	uint32_t index = (uint32_t)vb_load_be(bytes + DATA, 4);
 	struct stream *s;
@@ -71,12 +49,6 @@ static void take(struct fabt *t, struct vb_fab_node *node, const uint8_t *bytes,
 		return;
 	}
 	s = &t->stream[index];
-	if (bytes[BTH] == OPCODE_CNP) {
-		vb_cc_notify(&s->cc, s->from->port[1].cc, s->sl, now);
-		return;
-	}
-	if (s->controlled && bytes[BTH + 4] >> 7)
-		answer_fecn(t, node, s, index, now);
 	if (!s->got++)
 		s->first_at = now;
 	s->got_bytes += len;
@@ -106,7 +78,7 @@ static enum vb_fab_taken on_local(void *arg, struct vb_fab_node *node,
 	else if (len < 48)
 		t->foreign++;
 	else
-		take(t, node, bytes, len, now);
+		take(t, bytes, len, now);
 	return FAB_TAKEN;
 }
 
@@ -425,16 +397,6 @@ void fabt_frame(const struct stream *s, uint32_t index, vb_time now,
 	vb_lrh_put_icrc(bytes, s->len);
 }
 
-/* Returns the time until the next frame. A controlled stream does not send
- * faster than its link. */
-static vb_time gap(struct stream *s, vb_time now)
-{
-	if (!s->controlled)
-		return 0;
-	return s->frame_ns +
-	       vb_cc_gap(&s->cc, s->from->port[1].cc, s->sl, s->frame_ns, now);
-}
-
 static void pump(struct fabt *t, uint32_t index, vb_time now)
 {
 	struct stream *s = &t->stream[index];
@@ -452,7 +414,7 @@ static void pump(struct fabt *t, uint32_t index, vb_time now)
 				    now)) {
 		case 0:
 			s->sent++;
-			s->next += s->period + gap(s, now);
+			s->next += s->period;
 			break;
 		case -EAGAIN:
 			s->next = VB_NEVER;

@@ -7,7 +7,6 @@
 #ifndef TESTS_SUPPORT_FABRIC_H
 #define TESTS_SUPPORT_FABRIC_H
 
-#include "fabric/cc.h"
 #include "fabric/net.h"
 
 struct stream {
@@ -17,12 +16,6 @@ struct stream {
 	uint32_t len; /* bytes from LRH to ICRC, a multiple of 4, at least 48 */
 	vb_time period; /* time between two frames; 0: as fast as possible */
 	uint64_t most;	/* number of frames to send; UINT64_MAX: without end */
-	/* The stream slows down for congestion, as its port's settings demand:
-	 * the receiver of a frame with FECN sends a CNP, which is a separate
-	 * frame. */
-	bool controlled;
-	struct vb_cc cc;
-	vb_time frame_ns; /* time of a frame on its link */
 
 	/* time of the next frame; VB_NEVER: the stream waits for room, or is
 	 * done */
@@ -40,7 +33,7 @@ struct fabt {
 	uint16_t lids; /* number of LIDs that were assigned */
 	struct vb_fab_node **by_lid;
 	/* Counts of frames and events. */
-	uint64_t foreign, disordered, bad_icrc, local_vl15, cnps, events[8];
+	uint64_t foreign, disordered, bad_icrc, local_vl15, events[8];
 	bool woken; /* a waiting stream has room again */
 	/* The probability in 2^-32 of on_local() answering FAB_HELD, like a
 	 * slow receiver. */

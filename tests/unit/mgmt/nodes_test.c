@@ -32,7 +32,8 @@ static struct world {
 	uint32_t status;
 	unsigned state, phys;
 	vb_time moved;
-	bool full; /* the network has no room for data */
+	bool full;	/* the network has no room for data */
+	vb_time passes; /* the time that a frame takes to pass the link */
 	vb_time now;
 } w;
 
@@ -73,6 +74,12 @@ static int set_phys(void *arg, struct vb_fab_node *node, uint8_t port,
 	return 0;
 }
 
+static vb_time through(void *arg, struct vb_fab_node *node, uint8_t port,
+		       vb_time now)
+{
+	return now + w.passes;
+}
+
 static void deliver(void *arg, void *client, const struct vb_mad_delivery *d)
 {
 	w.delivered++;
@@ -96,6 +103,7 @@ static int start(void **state)
 	const struct vb_mgmt_ops ops = { .send = send_frame,
 					 .set_state = set_state,
 					 .set_phys = set_phys,
+					 .through = through,
 					 .deliver = deliver };
 
 	memset(&w, 0, sizeof(w));
@@ -225,12 +233,12 @@ static void nodes__smp_by_each_kind_of_route(void **state)
 static void nodes__nobody_there_is_said(void **state)
 {
 	uint8_t mad[VB_MAD_BYTES];
-	uint32_t cc = register_at(w.ca, 1, MAD_CLASS_CC, 0);
+	uint32_t dm = register_at(w.ca, 1, MAD_CLASS_DEVICE, 0);
 	uint32_t sm = register_at(w.ca, 1, MAD_CLASS_SMP, 0);
 	uint32_t cm = register_at(w.ca, 1, VB_MAD_CLASS_CM, 0);
 
-	smp(mad, MAD_CLASS_CC, MAD_GET, 0x11);
-	ask(cc, 9, mad);
+	smp(mad, MAD_CLASS_DEVICE, MAD_GET, 0x11);
+	ask(dm, 9, mad);
 	assert_int_equal(w.status, 0);
 	assert_int_equal(w.got[3], MAD_GET_RESP);
 	assert_int_equal(status_of(w.got), MAD_BAD_ATTRIBUTE);
@@ -257,6 +265,49 @@ static void nodes__performance_agent(void **state)
 	assert_int_equal(vb_load_be(w.got + 64 + 36, 4), 77);
 	assert_int_equal(w.last.sqpn, 1);
 	assert_int_equal(w.last.qkey, VB_GSI_QKEY);
+}
+
+/* The agent for congestion control, its trap, and a sample's timer. */
+static void nodes__congestion_control(void **state)
+{
+	uint8_t mad[VB_MAD_BYTES];
+	const struct vb_agent_wish wish = { .class = MAD_CLASS_CC,
+					    .class_version = 2 };
+	uint32_t agent = (uint32_t)vb_agents_register(
+		vb_mgmt_agents(w.m, w.ca, 1), &w, &wish);
+
+	smp(mad, MAD_CLASS_CC, MAD_SET, 0x14);
+	mad[2] = 2;
+	memset(mad + 24, 0,
+	       8 + 4); /* the CC_Key is where SMPs have other things */
+	mad[64 + 3] = 4;
+	mad[64 + 68] = 0xf0;
+	ask(agent, 9, mad);
+	assert_int_equal(w.status, 0);
+	assert_int_equal(status_of(w.got), MAD_OK);
+	assert_int_equal(w.sw->port[3].marking.threshold, 128);
+	smp(mad, MAD_CLASS_CC, MAD_SET, 0x12);
+	mad[2] = 2;
+	memset(mad + 24, 0, 8 + 4);
+	mad[64 + 7] = 1; /* the key */
+	ask(agent, 9, mad);
+	assert_int_equal(status_of(w.got), MAD_OK);
+	smp(mad, MAD_CLASS_CC, MAD_SET, 1); /* where traps go */
+	mad[2] = 2;
+	memset(mad + 24, 0, 8 + 4);
+	mad[24 + 7] = 1;
+	mad[64 + 61] = 5;
+	mad[64 + 62] = mad[64 + 63] = 0xff;
+	ask(agent, 9, mad);
+	assert_int_equal(status_of(w.got), MAD_OK);
+	mad[24 + 7] = 2;
+	ask(agent, 9, mad);
+	assert_int_equal(w.status, VB_AGENT_TIMEOUT);
+	assert_int_equal(w.last_mad[1], MAD_CLASS_CC);
+	assert_int_equal(w.last_mad[3], MAD_TRAP);
+	assert_int_equal(w.last.dlid, 5);
+	assert_int_equal(w.last.slid, 9);
+	assert_int_equal(w.last.dqpn, 1);
 }
 
 static void nodes__keys_of_queue_pair_1(void **state)
@@ -336,23 +387,29 @@ static void nodes__bad_mkey_is_a_trap_and_silence(void **state)
 	assert_int_equal(w.last_mad[64 + 16], MAD_GET);
 }
 
-/* A link that a Set takes down transports the answer first. */
-static void nodes__answer_leaves_before_the_link_goes_down(void **state)
+/* A link that a Set takes down transports the answer first, however long that
+ * takes. */
+static void nodes__answer_passes_before_the_link_goes_down(void **state)
 {
+	static const vb_time passes[] = { 0, VB_USEC, 3 * VB_MSEC };
 	const struct vb_port_info p = { .state = FAB_DOWN };
 	uint8_t mad[VB_MAD_BYTES];
 	uint32_t agent = register_at(w.ca, 1, MAD_CLASS_SMP, 0);
 
-	w.sw->port[3].state = FAB_ACTIVE;
-	smp(mad, MAD_CLASS_SMP, MAD_SET, SMP_PORT_INFO);
-	mad[23] = 3;
-	vb_port_info_put(mad + VB_SMP_DATA_AT, &p);
-	w.now = VB_SEC;
-	ask(agent, 9, mad);
-	assert_int_equal(w.status, 0);
-	assert_int_equal(status_of(w.got), MAD_OK);
-	assert_int_equal(w.state, FAB_DOWN);
-	assert_true(w.moved > VB_SEC);
+	for (unsigned i = 0; i < VB_COUNT(passes); i++) {
+		w.passes = passes[i];
+		w.sw->port[3].state = FAB_ACTIVE;
+		smp(mad, MAD_CLASS_SMP, MAD_SET, SMP_PORT_INFO);
+		mad[23] = 3;
+		vb_port_info_put(mad + VB_SMP_DATA_AT, &p);
+		w.now = (i + 1) * VB_SEC;
+		w.state = 0;
+		ask(agent, 9, mad);
+		assert_int_equal(w.status, 0);
+		assert_int_equal(status_of(w.got), MAD_OK);
+		assert_int_equal(w.state, FAB_DOWN);
+		assert_int_equal(w.moved, (i + 1) * VB_SEC + passes[i]);
+	}
 }
 
 /* Frames that find no room wait, and leave in order. */
@@ -441,11 +498,12 @@ int main(void)
 		CASE(nodes__smp_by_each_kind_of_route),
 		CASE(nodes__nobody_there_is_said),
 		CASE(nodes__performance_agent),
+		CASE(nodes__congestion_control),
 		CASE(nodes__keys_of_queue_pair_1),
 		CASE(nodes__trap_until_it_is_repressed),
 		CASE(nodes__capabilities_are_told),
 		CASE(nodes__bad_mkey_is_a_trap_and_silence),
-		CASE(nodes__answer_leaves_before_the_link_goes_down),
+		CASE(nodes__answer_passes_before_the_link_goes_down),
 		CASE(nodes__gmps_wait_for_room),
 		CASE(nodes__gmps_of_a_switch_wait_for_room),
 		CASE(nodes__ports_that_programs_may_have),

@@ -15,6 +15,8 @@
 struct bench {
 	struct vb_fab_node *node;
 	struct vb_pma *pma;
+	struct vb_timers timers;
+	vb_time now;
 	uint8_t mad[VB_MAD_BYTES];
 };
 
@@ -25,13 +27,16 @@ static void start(struct bench *b, uint8_t kind, uint8_t ports)
 					       .guid = 0x100 };
 
 	b->node = vb_fab_node_create(&spec);
-	b->pma = vb_pma_create(b->node);
+	vb_timers_init(&b->timers);
+	b->now = VB_SEC;
+	b->pma = vb_pma_create(b->node, &b->timers);
 	assert_non_null(b->pma);
 }
 
 static void finish(struct bench *b)
 {
 	vb_pma_destroy(b->pma);
+	vb_timers_fini(&b->timers);
 	vb_fab_node_destroy(b->node);
 }
 
@@ -49,7 +54,7 @@ static unsigned ask(struct bench *b, unsigned method, unsigned attr,
 	b->mad[DATA_AT + 1] = (uint8_t)port;
 	vb_store_be(b->mad + DATA_AT + 2, select & 0xffff, 2);
 	b->mad[DATA_AT + 18] = (uint8_t)(select >> 16);
-	assert_true(vb_pma_hear(b->pma, b->node, b->mad));
+	assert_true(vb_pma_hear(b->pma, b->mad, b->now));
 	assert_int_equal(b->mad[3], MAD_GET_RESP);
 	return (unsigned)vb_load_be(b->mad + 4, 2);
 }
@@ -156,13 +161,163 @@ static void pma__class_port_info_and_refusals(void **state)
 
 	start(&b, FAB_SWITCH, 4);
 	assert_int_equal(ask(&b, MAD_GET, 1, 0, 0), MAD_OK);
-	assert_int_equal(field(&b, 2, 2), 0x1300);
+	assert_int_equal(field(&b, 2, 2), 0x9300);
 	assert_int_equal(ask(&b, MAD_SET, 1, 0, 0), MAD_BAD_ATTRIBUTE);
-	assert_int_equal(ask(&b, MAD_GET, 0x10, 1, 0), MAD_BAD_ATTRIBUTE);
+	assert_int_equal(ask(&b, MAD_GET, 0x17, 1, 0), MAD_BAD_ATTRIBUTE);
 	assert_int_equal(ask(&b, MAD_GET, 0x112, 1, 0), MAD_BAD_ATTRIBUTE);
 	assert_int_equal(ask(&b, 0x15, COUNTERS, 1, 0), MAD_BAD_METHOD);
 	b.mad[3] = MAD_GET_RESP;
-	assert_false(vb_pma_hear(b.pma, b.node, b.mad));
+	assert_false(vb_pma_hear(b.pma, b.mad, b.now));
+	finish(&b);
+}
+
+/* Counters of lanes and service levels: perfquery's options, by attribute. */
+static void pma__lanes_and_service_levels(void **state)
+{
+	struct bench b;
+	struct vb_fab_port *p;
+
+	start(&b, FAB_SWITCH, 4);
+	p = &b.node->port[2];
+	for (unsigned i = 0; i < 16; i++) {
+		p->vl[i].xmit_wait = 0x100 + i;
+		p->vl[i].xmit_late = 0x200 + i;
+		p->vl[i].time_cong = 0x30000 + i;
+		p->sl[i].xmit_words = 0x40000 + i;
+		p->sl[i].rcv_words = 0x50000 + i;
+		p->sl[i].rcv_fecn = 0x600 + i;
+		p->sl[i].rcv_becn = 0x700 + i;
+	}
+	p->count[FAB_RCV_FECN] = 0x801;
+	p->count[FAB_RCV_BECN] = 0x802;
+	p->count[FAB_XMIT_TIME_CONG] = 0x803;
+	for (unsigned i = 0; i < 16; i++) {
+		assert_int_equal(ask(&b, MAD_GET, 0x1c, 2, 0), MAD_OK);
+		assert_int_equal(field(&b, 4 + 2 * i, 2), 0x100 + i);
+		assert_int_equal(ask(&b, MAD_GET, 0x30, 2, 0), MAD_OK);
+		assert_int_equal(field(&b, 4 + 2 * i, 2), 0x200 + i);
+		assert_int_equal(ask(&b, MAD_GET, 0x35, 2, 0), MAD_OK);
+		assert_int_equal(field(&b, 4 + 4 * i, 4),
+				 i < 15 ? 0x30000 + i : 0);
+		assert_int_equal(ask(&b, MAD_GET, 0x36, 2, 0), MAD_OK);
+		assert_int_equal(field(&b, 4 + 4 * i, 4), 0x40000 + i);
+		assert_int_equal(ask(&b, MAD_GET, 0x37, 2, 0), MAD_OK);
+		assert_int_equal(field(&b, 4 + 4 * i, 4), 0x50000 + i);
+		assert_int_equal(ask(&b, MAD_GET, 0x32, 2, 0), MAD_OK);
+		assert_int_equal(field(&b, 4 + 4 * i, 4), 0x600 + i);
+		assert_int_equal(ask(&b, MAD_GET, 0x33, 2, 0), MAD_OK);
+		assert_int_equal(field(&b, 4 + 4 * i, 4), 0x700 + i);
+	}
+	assert_int_equal(ask(&b, MAD_GET, 0x31, 2, 0), MAD_OK);
+	assert_int_equal(field(&b, 4, 8), 0x80100000802);
+	assert_int_equal(ask(&b, MAD_GET, 0x34, 2, 0), MAD_OK);
+	assert_int_equal(field(&b, 4, 4), 0x803);
+	/* A reset of service levels 0 and 15 of one attribute. */
+	assert_int_equal(ask(&b, MAD_SET, 0x36, 2, 0x8001), MAD_OK);
+	assert_int_equal(field(&b, 4, 4), 0);
+	assert_int_equal(field(&b, 8, 4), 0x40001);
+	assert_int_equal(field(&b, 4 + 4 * 15, 4), 0);
+	assert_int_equal(ask(&b, MAD_GET, 0x37, 2, 0), MAD_OK);
+	assert_int_equal(field(&b, 4, 4), 0x50000);
+	/* What is not counted, and what only switches count. */
+	for (unsigned attr = 0x17; attr <= 0x1f; attr++)
+		assert_int_equal(ask(&b, MAD_GET, attr, 2, 0),
+				 attr == 0x18 || attr == 0x1c || attr == 0x1d
+					 ? MAD_OK
+					 : MAD_BAD_ATTRIBUTE);
+	finish(&b);
+	start(&b, FAB_CA, 1);
+	assert_int_equal(ask(&b, MAD_GET, 0x30, 1, 0), MAD_BAD_ATTRIBUTE);
+	finish(&b);
+}
+
+/* The errors of PortCountersExtended, with a CounterSelect2 of their own. */
+static void pma__errors_of_64_bits(void **state)
+{
+	struct bench b;
+
+	start(&b, FAB_CA, 1);
+	b.node->port[1].count[FAB_SYMBOL_ERRORS] = 1ull << 40;
+	b.node->port[1].count[FAB_QP1_DROPPED] = 5;
+	assert_int_equal(ask(&b, MAD_GET, 1, 1, 0), MAD_OK);
+	assert_int_equal(field(&b, 4, 4) >> 5, 2);
+	assert_int_equal(ask(&b, MAD_GET, EXTENDED, 1, 0), MAD_OK);
+	assert_int_equal(field(&b, 72, 8), 1ull << 40);
+	assert_int_equal(field(&b, 176, 8), 5);
+	ask(&b, MAD_GET, EXTENDED, 1, 0);
+	b.mad[3] = MAD_SET;
+	memset(b.mad + DATA_AT + 72, 0, 120);
+	vb_store_be(b.mad + DATA_AT + 4, 1, 4);
+	b.mad[4] = b.mad[5] = 0;
+	assert_true(vb_pma_hear(b.pma, b.mad, b.now));
+	assert_int_equal(field(&b, 72, 8), 0);
+	assert_int_equal(field(&b, 176, 8), 5);
+	finish(&b);
+}
+
+/* Let the samples' timers expire up to @until. */
+static void pass(struct bench *b, vb_time until)
+{
+	struct vb_timer *t;
+
+	b->now = until;
+	while ((t = vb_timers_pop(&b->timers, until)))
+		vb_pma_expire(vb_pma_of(t), until);
+}
+
+static unsigned control(struct bench *b, unsigned port, uint32_t begin,
+			uint32_t interval, uint16_t first, uint16_t second)
+{
+	ask(b, MAD_GET, 0x10, port, 0);
+	b->mad[3] = MAD_SET;
+	vb_store_be(b->mad + DATA_AT + 28, begin, 4);
+	vb_store_be(b->mad + DATA_AT + 32, interval, 4);
+	vb_store_be(b->mad + DATA_AT + 36, 0x77, 2);
+	vb_store_be(b->mad + DATA_AT + 38, first, 2);
+	vb_store_be(b->mad + DATA_AT + 40, second, 2);
+	b->mad[DATA_AT + 1] = (uint8_t)port;
+	assert_true(vb_pma_hear(b->pma, b->mad, b->now));
+	return (unsigned)vb_load_be(b->mad + 4, 2);
+}
+
+static unsigned sample_status(struct bench *b)
+{
+	assert_int_equal(ask(b, MAD_GET, 0x11, 0, 0), MAD_OK);
+	assert_int_equal(field(b, 0, 2), 0x77);
+	return (unsigned)field(b, 3, 1);
+}
+
+/* PortXmitDataVL 3 and PortRcvPkts, from 4 us on, for 8 us. */
+static void pma__sample(void **state)
+{
+	struct bench b;
+	struct vb_fab_port *p;
+
+	start(&b, FAB_SWITCH, 4);
+	p = &b.node->port[2];
+	p->vl[3].xmit_words = 1000;
+	assert_int_equal(control(&b, 2, 1000, 2000, 0x4301, 0x0004), MAD_OK);
+	assert_int_equal(field(&b, 3, 1), 4);
+	assert_int_equal(field(&b, 4, 4), 033333333333);
+	assert_int_equal(field(&b, 12, 8), 0x01ff0000008cfffc);
+	assert_int_equal(sample_status(&b), 1);
+	p->vl[3].xmit_words += 10; /* before the interval */
+	pass(&b, b.now + 4 * VB_USEC);
+	assert_int_equal(sample_status(&b), 2);
+	assert_int_equal(field(&b, 4, 4), 0);
+	p->vl[3].xmit_words += 500;
+	p->count[FAB_RCV_PKTS] += 7;
+	/* A Set while it runs changes nothing. */
+	assert_int_equal(control(&b, 3, 5, 5, 1, 1), MAD_OK);
+	assert_int_equal(field(&b, 28, 4), 1000);
+	pass(&b, b.now + 8 * VB_USEC);
+	p->vl[3].xmit_words += 90; /* behind it */
+	assert_int_equal(sample_status(&b), 0);
+	assert_int_equal(field(&b, 4, 4), 500);
+	assert_int_equal(field(&b, 8, 4), 7);
+	assert_int_equal(field(&b, 12, 4), 0);
+	assert_int_equal(control(&b, 2, 0, 1, 0x4013, 0), MAD_BAD_FIELD);
+	assert_int_equal(control(&b, 5, 0, 1, 1, 0), MAD_BAD_FIELD);
 	finish(&b);
 }
 
@@ -174,6 +329,9 @@ int main(void)
 		cmocka_unit_test(pma__reset_of_what_is_selected),
 		cmocka_unit_test(pma__all_ports_of_a_switch),
 		cmocka_unit_test(pma__class_port_info_and_refusals),
+		cmocka_unit_test(pma__lanes_and_service_levels),
+		cmocka_unit_test(pma__errors_of_64_bits),
+		cmocka_unit_test(pma__sample),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Bytes as a descriptor, for a message that is too long for its socket. */
+#ifndef BASE_MEMFILE_H
+#define BASE_MEMFILE_H
+
+#include "base/defs.h"
+
+/* Copy @len bytes into a new memfd, which neither side can change or shorten
+ * any more. A descriptor, close-on-exec, that the caller closes; or -errno. */
+VB_MUST_CHECK int vb_memfile_make(const void *bytes, size_t len);
+
+/* Is @fd such a memfd? Of another one, a reader could not tell that the bytes
+ * stay as they are, or that reading does not wait. */
+bool vb_memfile_is_sealed(int fd);
+
+#endif

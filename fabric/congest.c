@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Adapters notify, are notified, and hold back the flows that congest. */
+#include "fabric/congest.h"
+
+#include <stdlib.h>
+
+#include "base/bytes.h"
+#include "fabric/cc.h"
+#include "wire/grh.h"
+#include "wire/ib_hdr.h"
+
+#define FLOWS	    64	/* of a port; flows that collide share a place */
+#define BLOCKS_MOST 512 /* that wait in a flow */
+#define OPCODE_CN   0x80
+#define CN_BYTES    (VB_LRH_BYTES + VB_BTH_BYTES + VB_ICRC_BYTES)
+#define SERVICE_UD  3
+#define DETH_SQPN   5
+#define BY_SL	    0x1 /* Port_Control: a flow is a service level */
+#define QPN_UNKNOWN 0xffffffu
+/* In byte 4 of the BTH. */
+#define FECN_BECN 0xc0
+
+struct flow {
+	struct vb_cc cc;
+	vb_time next; /* when a frame may leave */
+	struct fifo items;
+	uint32_t blocks; /* of @items */
+	bool full;	 /* a sender was refused */
+};
+
+struct vb_fab_pacer {
+	struct alarm alarm;
+	uint64_t waiting; /* flows with items, as bits */
+	struct flow flow[FLOWS];
+};
+
+/* The BTH of an item that is neither raw nor of subnet management; or NULL.
+ * *@h: its LRH. */
+static const uint8_t *bth_of(const struct item *it, struct vb_lrh *h)
+{
+	if (it->vl == VB_VL_MGMT)
+		return NULL;
+	vb_lrh_get(it->frame->bytes, h);
+	return vb_lrh_bth(it->frame->bytes, h);
+}
+
+void fab_congest_log(struct vb_fab_cc_log *log,
+		     const struct vb_fab_cc_event *event)
+{
+	log->event[log->count++ % VB_FAB_CC_EVENTS] = *event;
+}
+
+/* --- flows --- */
+
+/* Make the port's flows when the first one is needed. NULL: no memory, so that
+ * nothing is held back. */
+static struct vb_fab_pacer *pacer_of(struct vb_fab_end *e)
+{
+	struct vb_fab_pacer *p;
+
+	if (e->pacer)
+		return e->pacer;
+	p = calloc(1, sizeof(*p));
+	if (!p || fab_reserve_alarms(e->net, 1)) {
+		free(p);
+		return NULL;
+	}
+	p->alarm.kind = TIMER_PACE;
+	p->alarm.owner = e;
+	vb_timer_init(&p->alarm.timer);
+	e->pacer = p;
+	return p;
+}
+
+static struct flow *flow_of(struct vb_fab_end *e, unsigned sl, uint16_t peer)
+{
+	struct vb_fab_pacer *p = pacer_of(e);
+	unsigned at = e->port->cc->port_control & BY_SL
+			      ? sl
+			      : (peer + sl * 37u) % FLOWS;
+
+	return p ? &p->flow[at] : NULL;
+}
+
+/* The frame of @len bytes leaves its flow at @now: when may the next one? */
+static void start_gap(struct vb_fab_end *e, struct flow *f, unsigned sl,
+		      size_t len, vb_time now)
+{
+	vb_time frame = fab_wire_ns(e, len + VB_VCRC_BYTES);
+	vb_time gap = vb_cc_gap(&f->cc, e->port->cc, sl, frame, now);
+
+	f->next = gap ? now + frame + gap : now;
+}
+
+bool fab_congest_full(struct vb_fab_end *e, const struct vb_lrh *h)
+{
+	struct flow *f;
+
+	if (!e->pacer || h->vl == VB_VL_MGMT ||
+	    !(e->port->cc->control_map >> h->sl & 1))
+		return false;
+	f = flow_of(e, h->sl, h->dlid);
+	if (f->blocks < BLOCKS_MOST)
+		return false;
+	f->full = true;
+	return true;
+}
+
+static void tell_flow_room(struct vb_fab_end *e, struct flow *f, uint8_t vl)
+{
+	struct vb_fab_event_info info = { .event = FAB_EV_ROOM, .vl = vl };
+
+	if (!f->full || f->blocks > BLOCKS_MOST / 2)
+		return;
+	f->full = false;
+	fab_event(e, &info);
+}
+
+bool fab_congest_hold(struct vb_fab_end *e, struct item *it, vb_time now)
+{
+	const struct vb_fab_cc *set = e->port->cc;
+	struct vb_lrh h;
+	const uint8_t *bth;
+	struct flow *f;
+
+	if (!set || !set->control_map)
+		return false;
+	bth = bth_of(it, &h);
+	if (!bth || bth[0] == OPCODE_CN || !(set->control_map >> h.sl & 1))
+		return false;
+	f = flow_of(e, h.sl, h.dlid);
+	if (!f)
+		return false;
+	if (!f->items.first && f->next <= now) {
+		start_gap(e, f, h.sl, it->frame->len, now);
+		return false;
+	}
+	fab_push(&f->items, it);
+	f->blocks += it->blocks;
+	e->pacer->waiting |= 1ull << (f - e->pacer->flow);
+	fab_arm_by(e->net, &e->pacer->alarm, f->next);
+	return true;
+}
+
+static void release(struct vb_fab_end *e, struct flow *f, vb_time now)
+{
+	struct item *it = fab_pop(&f->items);
+	uint8_t vl = it->vl;
+
+	f->blocks -= it->blocks;
+	start_gap(e, f, it->frame->bytes[1] >> 4, it->frame->len, now);
+	it->head = now;
+	fab_enqueue(e, it, now);
+	tell_flow_room(e, f, vl);
+}
+
+void fab_congest_fire(struct vb_fab_end *e, vb_time now)
+{
+	struct vb_fab_pacer *p = e->pacer;
+	vb_time next = VB_NEVER;
+
+	for (uint64_t rest = p->waiting; rest; rest &= rest - 1) {
+		unsigned i = (unsigned)__builtin_ctzll(rest);
+		struct flow *f = &p->flow[i];
+
+		while (f->items.first && f->next <= now)
+			release(e, f, now);
+		if (f->items.first)
+			next = VB_MIN(next, f->next);
+		else
+			p->waiting &= ~(1ull << i);
+	}
+	/* FAB_EV_ROOM may have armed it for another flow. */
+	fab_arm_by(e->net, &p->alarm, next);
+}
+
+static void flush_flow(struct vb_fab_end *e, struct flow *f, bool by_link)
+{
+	struct item *it;
+
+	while ((it = fab_pop(&f->items))) {
+		uint8_t vl = it->vl;
+
+		f->blocks -= it->blocks;
+		if (by_link)
+			fab_count_drop(e->port, DROP_INACTIVE);
+		fab_item_free(e->net, it);
+		if (by_link)
+			tell_flow_room(e, f, vl);
+	}
+}
+
+void fab_congest_flush(struct vb_fab_end *e, bool by_link)
+{
+	if (!e->pacer)
+		return;
+	e->pacer->waiting = 0;
+	for (unsigned i = 0; i < FLOWS; i++)
+		flush_flow(e, &e->pacer->flow[i], by_link);
+	fab_disarm(e->net, &e->pacer->alarm);
+}
+
+/* --- notifications --- */
+
+/* The queue pair that sent the frame, as far as the frame says: only
+ * datagrams do. */
+static uint32_t sender_qpn(const uint8_t *bth, size_t behind)
+{
+	if (bth[0] >> 5 != SERVICE_UD || behind < VB_BTH_BYTES + DETH_SQPN + 3)
+		return QPN_UNKNOWN;
+	return (uint32_t)vb_load_be(bth + VB_BTH_BYTES + DETH_SQPN, 3);
+}
+
+/* Tell the source of a frame with FECN. A CN packet for which the lane has no
+ * room is not missed: the next frame brings another. */
+static void notify_source(struct vb_fab_end *e, const struct item *it,
+			  const struct vb_lrh *h, const uint8_t *bth,
+			  vb_time now)
+{
+	const struct vb_lrh back = { .sl = h->sl,
+				     .lnh = LNH_LOCAL,
+				     .dlid = h->slid,
+				     .slid = h->dlid,
+				     .words = CN_BYTES / 4 };
+	size_t behind = (size_t)(it->frame->bytes + it->frame->len -
+				 VB_ICRC_BYTES - bth);
+	struct vb_bth b = { .opcode = OPCODE_CN,
+			    .becn = true,
+			    .pkey = (uint16_t)vb_load_be(bth + 2, 2),
+			    .dqpn = sender_qpn(bth, behind) };
+	uint8_t bytes[CN_BYTES];
+	struct vb_writer w = { bytes + VB_LRH_BYTES };
+
+	if (h->dlid >= VB_LID_MCAST)
+		return; /* a group's frame: its source gets no answers */
+	vb_lrh_put(bytes, &back);
+	vb_bth_put(&w, &b);
+	vb_lrh_put_icrc(bytes, sizeof(bytes));
+	(void)!vb_fab_send(e->net, e->node, e->no, bytes, sizeof(bytes), now);
+}
+
+static void log_threshold(struct vb_fab_cc *set, const struct vb_lrh *h,
+			  const uint8_t *bth, vb_time now)
+{
+	const struct vb_fab_cc_event event = {
+		.at = now,
+		.slid = h->slid,
+		.dlid = h->dlid,
+		.sl = h->sl,
+		.service = bth[0] >> 5,
+		.qpn = (uint32_t)vb_load_be(bth + 5, 3),
+	};
+
+	set->log.sls |= (uint16_t)(1u << h->sl);
+	fab_congest_log(&set->log, &event);
+}
+
+/* The flow to the frame's source is to slow down. */
+static void slow_down(struct vb_fab_end *e, const struct vb_lrh *h,
+		      const uint8_t *bth, vb_time now)
+{
+	struct vb_fab_cc *set = e->port->cc;
+	unsigned trigger = set->sl[h->sl].trigger, before;
+	struct flow *f;
+
+	if (!(set->control_map >> h->sl & 1))
+		return;
+	f = flow_of(e, h->sl, h->slid);
+	if (!f)
+		return;
+	before = f->cc.index;
+	vb_cc_notify(&f->cc, set, h->sl, now);
+	if (trigger && before < trigger && f->cc.index >= trigger)
+		log_threshold(set, h, bth, now);
+}
+
+static void count_congestion(struct vb_fab_port *p, const struct vb_bth *b,
+			     unsigned sl)
+{
+	p->count[FAB_RCV_FECN] += b->fecn;
+	p->count[FAB_RCV_BECN] += b->becn;
+	p->sl[sl].rcv_fecn += b->fecn;
+	p->sl[sl].rcv_becn += b->becn;
+}
+
+bool fab_congest_hear(struct vb_fab_end *e, const struct item *it, vb_time now)
+{
+	const struct frame *frame = it->frame;
+	struct vb_reader r;
+	const uint8_t *bth;
+	struct vb_lrh h;
+	struct vb_bth b;
+
+	if (!e->port->cc)
+		return false;
+	bth = bth_of(it, &h);
+	if (!bth || (!(bth[4] & FECN_BECN) && bth[0] != OPCODE_CN))
+		return false;
+	r = vb_reader(bth, VB_BTH_BYTES);
+	if (!vb_bth_get(&r, &b) || !vb_lrh_icrc_good(frame->bytes, frame->len))
+		return bth[0] == OPCODE_CN;
+	count_congestion(e->port, &b, h.sl);
+	/* A CN packet is not answered, or two ports might never stop. */
+	if (b.fecn && b.opcode != OPCODE_CN)
+		notify_source(e, it, &h, bth, now);
+	if (b.becn)
+		slow_down(e, &h, bth, now);
+	return b.opcode == OPCODE_CN;
+}
