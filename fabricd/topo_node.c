@@ -67,8 +67,7 @@ static bool set_random(struct vb_topo_spec *s, const char *text)
 
 static bool set_mcast(struct vb_topo_spec *s, const char *text)
 {
-	s->mcast_cap = (uint16_t)take_number(
-		text, 1, VB_FAB_MLID_LAST - VB_FAB_MLID_FIRST + 1);
+	s->mcast_cap = (uint16_t)take_number(text, 1, VB_FAB_MLIDS);
 	return s->mcast_cap;
 }
 
