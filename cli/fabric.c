@@ -15,16 +15,20 @@
 #include "fabricd/fabricd.h"
 
 #define COMMAND_BYTES 4096
+#define PARTS_MOST    1024
 
 struct wish {
 	const char *name, *make;
+	const char *part[PARTS_MOST + 1]; /* NULL ends it */
+	unsigned parts;
 	bool json, write;
 };
 
 static int fabric_usage(void)
 {
 	fprintf(stderr,
-		"usage: verbena fabric [--name NAME] TOPOLOGY\n"
+		"usage: verbena fabric [--name NAME] [--part NODE]... "
+		"TOPOLOGY\n"
 		"       verbena fabric [--name NAME] [--write] --make KIND\n"
 		"       verbena fabric ctl [--name NAME] COMMAND...\n"
 		"       verbena fabric show [--name NAME] [--json]\n"
@@ -47,6 +51,7 @@ static bool read_options(int argc, char **argv, struct wish *w)
 		{ "name", required_argument, NULL, 'n' },
 		{ "make", required_argument, NULL, 'm' },
 		{ "json", no_argument, NULL, 'j' },
+		{ "part", required_argument, NULL, 'p' },
 		{ "write", no_argument, NULL, 'w' },
 		{ 0 },
 	};
@@ -62,6 +67,8 @@ static bool read_options(int argc, char **argv, struct wish *w)
 			w->json = true;
 		else if (o == 'w')
 			w->write = true;
+		else if (o == 'p' && w->parts < PARTS_MOST)
+			w->part[w->parts++] = optarg;
 		else
 			return false;
 	}
@@ -176,6 +183,8 @@ static int start(int argc, char **argv)
 		return fabric_usage();
 	rc = w.make ? vb_topo_make(&topo, w.make, error)
 		    : vb_topo_read(&topo, argv[optind], error);
+	if (!rc && w.parts)
+		rc = vb_topo_part(&topo, w.part, error);
 	if (rc)
 		rc = fabric_fail(error);
 	else if (w.write)

@@ -26,7 +26,6 @@ static struct vb_fab_node *find_link(const struct command *c, uint8_t *port)
 	struct vb_fab_node *n = vb_fabricd_node(c->f, c->words[1]);
 	char *end;
 	unsigned long number = strtoul(c->words[2], &end, 10);
-	uint8_t peer_port;
 
 	if (!n) {
 		vb_topo_fail(c->error, "there is no node \"%.80s\"",
@@ -34,7 +33,7 @@ static struct vb_fab_node *find_link(const struct command *c, uint8_t *port)
 		return NULL;
 	}
 	if (end == c->words[2] || *end || number < 1 || number > n->ports ||
-	    !vb_fab_peer(n, (uint8_t)number, &peer_port)) {
+	    !n->port[number].connected) {
 		vb_topo_fail(c->error, "\"%.80s\" has no link at port %.20s",
 			     c->words[1], c->words[2]);
 		return NULL;
@@ -102,22 +101,46 @@ static uint16_t lid_of(const struct vb_fab_node *n)
 	return n->port[n->kind == FAB_SWITCH ? 0 : 1].lid;
 }
 
+static const struct vb_topo_port *
+topo_port(const struct command *c, const struct vb_fab_node *n, unsigned port)
+{
+	return &c->f->topo->nodes[n->index].port[port];
+}
+
+/* The other end of a link that the topology has, in this process or not. */
+static const char *peer_name(const struct command *c,
+			     const struct vb_fab_node *n, unsigned port)
+{
+	const struct vb_topo_port *p = topo_port(c, n, port);
+
+	return p->linked ? c->f->topo->nodes[p->peer].desc : p->far->desc;
+}
+
+static unsigned peer_port(const struct command *c, const struct vb_fab_node *n,
+			  unsigned port)
+{
+	const struct vb_topo_port *p = topo_port(c, n, port);
+
+	return p->linked ? p->peer_port : p->far->peer_port;
+}
+
 static void show_port(const struct command *c, const struct vb_fab_node *n,
 		      unsigned port)
 {
 	const struct vb_fab_port *p = &n->port[port];
-	uint8_t peer_port;
-	const struct vb_fab_node *peer =
-		vb_fab_peer(n, (uint8_t)port, &peer_port);
+	char far[VB_REMOTE_TEXT];
 
-	if (!peer)
+	if (!p->connected)
 		return;
 	fprintf(c->to, "  [%u] %s, %u Gbit/s", port, state_name(p->state),
 		vb_fabricd_rate(p));
 	if (n->kind != FAB_SWITCH)
 		fprintf(c->to, ", lid %u", p->lid);
-	fprintf(c->to, " - %s[%u]\n", c->f->topo->nodes[peer->index].desc,
-		peer_port);
+	fprintf(c->to, " - %s[%u]", peer_name(c, n, port),
+		peer_port(c, n, port));
+	if (vb_fabricd_remote_text(c->f, n, (uint8_t)port, far))
+		fprintf(c->to, " (%s)", far);
+	fputc('\n', c->to);
 }
 
 static void show_text(const struct command *c)
@@ -152,16 +175,33 @@ static void put_string(FILE *to, const char *s)
 	fputc('"', to);
 }
 
+/* What is known of a link to another process. */
+static void json_remote(const struct command *c, const struct vb_fab_node *n,
+			unsigned port)
+{
+	const struct vb_far_status *s =
+		vb_fabricd_remote_status(c->f, n, (uint8_t)port);
+	char text[VB_REMOTE_TEXT];
+
+	if (!s || !vb_fabricd_remote_text(c->f, n, (uint8_t)port, text))
+		return;
+	fputs(", \"remote\": ", c->to);
+	put_string(c->to, text);
+	fprintf(c->to,
+		", \"messages_sent\": %ju, \"messages_got\": %ju, "
+		"\"messages_lost\": %ju, \"messages_late\": %ju, "
+		"\"messages_forged\": %ju",
+		(uintmax_t)s->sent, (uintmax_t)s->got, (uintmax_t)s->lost,
+		(uintmax_t)s->late, (uintmax_t)s->forged);
+}
+
 static void json_port(const struct command *c, struct vb_fab_node *n,
 		      unsigned port, bool *any)
 {
 	const struct vb_fab_port *p = &n->port[port];
 	const uint64_t *count = p->count;
-	uint8_t peer_port;
-	const struct vb_fab_node *peer =
-		vb_fab_peer(n, (uint8_t)port, &peer_port);
 
-	if (!peer)
+	if (!p->connected)
 		return;
 	vb_fab_settle(c->f->net, n, (uint8_t)port, c->now);
 	fprintf(c->to,
@@ -169,16 +209,18 @@ static void json_port(const struct command *c, struct vb_fab_node *n,
 		"\"lid\": %u, \"lmc\": %u, \"peer\": ",
 		*any ? "," : "", port, state_name(p->state), vb_fabricd_rate(p),
 		p->lid, p->lmc);
-	put_string(c->to, c->f->topo->nodes[peer->index].desc);
+	put_string(c->to, peer_name(c, n, port));
 	fprintf(c->to,
 		", \"peer_port\": %u, \"xmit_words\": %ju, \"rcv_words\": "
 		"%ju, \"xmit_pkts\": %ju, \"rcv_pkts\": %ju, \"xmit_wait\": "
-		"%ju, \"xmit_discards\": %ju}",
-		peer_port, (uintmax_t)count[FAB_XMIT_WORDS],
+		"%ju, \"xmit_discards\": %ju",
+		peer_port(c, n, port), (uintmax_t)count[FAB_XMIT_WORDS],
 		(uintmax_t)count[FAB_RCV_WORDS],
 		(uintmax_t)count[FAB_XMIT_PKTS], (uintmax_t)count[FAB_RCV_PKTS],
 		(uintmax_t)count[FAB_XMIT_WAIT],
 		(uintmax_t)count[FAB_XMIT_DISCARDS]);
+	json_remote(c, n, port);
+	fputc('}', c->to);
 	*any = true;
 }
 

@@ -61,6 +61,9 @@ static void on_event(void *arg, struct vb_fab_node *node, uint8_t port,
 		vb_mgmt_pkey_violated(f->mgmt, node, port, i->frame, i->len,
 				      now);
 		break;
+	case FAB_EV_FAR:
+		vb_fabricd_far_changed(f, node, port, now);
+		break;
 	case FAB_EV_ROOM:
 		vb_mgmt_room(f->mgmt, node, port, now);
 		break;
@@ -176,6 +179,7 @@ static int build(struct vb_fabricd *f)
 {
 	const struct vb_fab_ops fab_ops = { .on_local = on_local,
 					    .on_event = on_event,
+					    .on_far = vb_fabricd_carry,
 					    .arg = f };
 	const struct vb_mgmt_ops mgmt_ops = {
 		.send = send_frame,
@@ -257,6 +261,7 @@ struct vb_fabricd *vb_fabricd_create(const struct vb_topo *topo,
 	struct vb_fabricd *f = calloc(1, sizeof(*f));
 	int rc = -ENOMEM;
 
+	error[0] = '\0';
 	if (!f) {
 		word_error(error, name, rc);
 		return NULL;
@@ -269,10 +274,13 @@ struct vb_fabricd *vb_fabricd_create(const struct vb_topo *topo,
 	else
 		rc = build(f);
 	if (!rc)
+		rc = vb_fabricd_remotes_open(f, error, vb_clock_read());
+	if (!rc)
 		rc = start_listening(f, name);
 	if (!rc)
 		return f;
-	word_error(error, name, rc);
+	if (!error[0])
+		word_error(error, name, rc);
 	vb_fabricd_destroy(f);
 	return NULL;
 }
@@ -281,6 +289,7 @@ void vb_fabricd_destroy(struct vb_fabricd *f)
 {
 	vb_fabricd_close_clients(f);
 	vb_fabricd_issm_close(f);
+	vb_fabricd_remotes_close(f);
 	vb_mgmt_destroy(f->mgmt);
 	if (f->net)
 		vb_fab_net_destroy(f->net);
@@ -304,7 +313,9 @@ static vb_time run_fabric(struct vb_fabricd *f)
 		while (left > 1 && vb_fab_step(f->net, now))
 			left--;
 		vb_mgmt_run(f->mgmt, now);
-		next = VB_MIN(vb_fab_next(f->net), vb_mgmt_next(f->mgmt));
+		next = vb_fabricd_remotes_run(f, now);
+		next = VB_MIN(next, vb_fab_next(f->net));
+		next = VB_MIN(next, vb_mgmt_next(f->mgmt));
 		if (next == VB_NEVER)
 			return VB_NEVER;
 		if (next > now + SPIN)

@@ -30,7 +30,8 @@ struct wanted {
 struct tuned {
 	char node[VB_TOPO_ID];
 	unsigned port;
-	char text[256];
+	char text[512];
+	struct vb_topo_far far;
 	unsigned line;
 	const char *file;
 };
@@ -281,9 +282,13 @@ static int read_tuning(struct parser *p, const char *s)
 	s = s ? take_port(s, &t.port) : NULL;
 	if (!s)
 		return FAIL(p, "the link's end is missing: \"NODE\"[PORT]");
-	if (vb_topo_link_spec(s, &tried, p->error))
-		return fail_at(p, p->file, p->line);
+	if (strlen(s) >= sizeof(t.text))
+		return FAIL(p, "the parameters have more than %zu characters",
+			    sizeof(t.text) - 1);
 	snprintf(t.text, sizeof(t.text), "%s", s);
+	if (vb_topo_far_take(t.text, &t.far, p->error) ||
+	    vb_topo_link_spec(t.text, &tried, p->error))
+		return fail_at(p, p->file, p->line);
 	if (!room_for((void **)&p->tuned, p->tuned_count, &p->tuned_room,
 		      sizeof(t)))
 		return -ENOMEM;
@@ -443,6 +448,49 @@ static int read_file(struct parser *p, const char *path)
 
 /* --- links --- */
 
+/* The peer is in another process, and not in this file. */
+static int link_far(struct parser *p, const struct wanted *w,
+		    struct vb_topo_far *far)
+{
+	static const struct {
+		char letter;
+		uint8_t kind;
+	} letters[] = { { 'S', FAB_SWITCH },
+			{ 'H', FAB_CA },
+			{ 'R', FAB_ROUTER } };
+
+	far->guid = guid_in(w->peer);
+	far->peer_port = w->peer_port;
+	if (!far->guid || !w->peer_port)
+		return FAIL(p,
+			    "there is no node \"%s\"; one in another process "
+			    "that no file describes needs an id with its GUID, "
+			    "S-0002c90000000001, and a port",
+			    w->peer);
+	for (unsigned i = 0; i < VB_COUNT(letters); i++)
+		if (letters[i].letter == w->peer[0])
+			far->kind = letters[i].kind;
+	snprintf(far->desc, sizeof(far->desc), "%s", w->peer);
+	return 0;
+}
+
+/* Note the address of the other process with the port. */
+static int attach_far(struct parser *p, const struct tuned *t)
+{
+	struct vb_topo_node *n = vb_topo_find(p->topo, t->node);
+	struct vb_topo_port *port;
+
+	if (t->far.via == VIA_NONE || !n || t->port < 1 || t->port > n->ports)
+		return 0; /* tune_link() judges the rest */
+	port = &n->port[t->port];
+	if (!port->far)
+		port->far = malloc(sizeof(*port->far));
+	if (!port->far)
+		return -ENOMEM;
+	*port->far = t->far;
+	return 0;
+}
+
 static int make_link(struct parser *p, const struct wanted *w)
 {
 	uint32_t peer = vb_topo_index(p->topo, w->peer);
@@ -451,6 +499,8 @@ static int make_link(struct parser *p, const struct wanted *w)
 
 	p->file = w->file;
 	p->line = w->line;
+	if (peer == UINT32_MAX && n->port[w->port].far)
+		return link_far(p, w, n->port[w->port].far);
 	if (peer == UINT32_MAX)
 		return FAIL(p, "there is no node \"%s\"", w->peer);
 	other = &p->topo->nodes[peer];
@@ -489,12 +539,14 @@ static int tune_link(struct parser *p, const struct tuned *t)
 	p->line = t->line;
 	if (!n)
 		return FAIL(p, "there is no node \"%s\"", t->node);
-	if (t->port < 1 || t->port > n->ports || !n->port[t->port].linked)
+	a = t->port >= 1 && t->port <= n->ports ? &n->port[t->port] : NULL;
+	if (!a || !(a->linked || (a->far && a->far->guid)))
 		return FAIL(p, "\"%s\" has no link at port %u", t->node,
 			    t->port);
-	a = &n->port[t->port];
-	b = &p->topo->nodes[a->peer].port[a->peer_port];
 	(void)!vb_topo_link_spec(t->text, &a->spec, p->error);
+	if (!a->linked)
+		return 0;
+	b = &p->topo->nodes[a->peer].port[a->peer_port];
 	b->spec = a->spec;
 	return 0;
 }
@@ -503,6 +555,8 @@ static int make_links(struct parser *p)
 {
 	int rc = 0;
 
+	for (size_t i = 0; i < p->tuned_count && !rc; i++)
+		rc = attach_far(p, &p->tuned[i]);
 	for (size_t i = 0; i < p->wanted_count && !rc; i++)
 		rc = make_link(p, &p->wanted[i]);
 	for (size_t i = 0; i < p->tuned_count && !rc; i++)
