@@ -5,6 +5,8 @@
 here=$(dirname "$(readlink -f "$0")")
 # shellcheck source=tests/programs/lib.sh
 . "$here/lib.sh"
+# shellcheck source=tests/programs/fabric_lib.sh
+. "$here/fabric_lib.sh"
 tests_begin "$0" "$@"
 
 export XDG_RUNTIME_DIR=$work/run
@@ -31,91 +33,6 @@ fabric_down() {
 	kill "$fabric"
 	wait "$fabric"
 }
-
-# within SECONDS COMMAND...: until it succeeds; false: it never did.
-within() {
-	local end=$((SECONDS + $1))
-
-	shift
-	until "$@" >/dev/null 2>&1; do
-		[ $SECONDS -le $end ] || return 1
-		sleep 0.05
-	done
-}
-
-# r NODE PROGRAM...: takes the node's place.
-r() {
-	local node=$1
-
-	shift
-	timeout 60 "$verbena" run --device "ib:$name/$node" -- "$@"
-}
-
-# opensm_up NODE LOG OPTION...: with a cache of its own, since what it remembers
-# of another fabric is wrong here. Its process is $opensm.
-opensm_up() {
-	local node=$1 log=$2 cache
-
-	shift 2
-	cache=$(mktemp -d -p "$work")
-	printf 'force_log_flush TRUE\nsminfo_polling_timeout 500\n%s\n' \
-		'polling_retry_number 2' >"$cache/conf"
-	OSM_CACHE_DIR=$cache OSM_TMP_DIR=$cache "$verbena" run \
-		--device "ib:$name/$node" -- opensm -F "$cache/conf" \
-		-f "$log" -D 0x43 -s 5 "$@" >"$log.out" 2>&1 &
-	opensm=$!
-}
-
-subnet_up() {
-	within "${2:-20}" grep -q 'SUBNET UP' "$1"
-}
-
-# check NAME COMMAND...: it succeeds.
-check() {
-	local what=$1
-
-	shift
-	if "$@" >"$work/got" 2>&1; then
-		ok "fabric: $what"
-	else
-		not_ok "fabric: $what" "$work/got"
-		return 1
-	fi
-}
-
-# says NAME PATTERN NODE PROGRAM...: it succeeds, and a line of its output
-# matches.
-says() {
-	local what=$1 pattern=$2
-
-	shift 2
-	if r "$@" >"$work/got" 2>&1 </dev/null && grep -Eq -- "$pattern" "$work/got"; then
-		ok "fabric: $what"
-	else
-		not_ok "fabric: $what (wanted: $pattern)" "$work/got"
-	fi
-}
-
-# counts NAME NUMBER PATTERN NODE PROGRAM...: so many lines match.
-counts() {
-	local what=$1 number=$2 pattern=$3
-
-	shift 3
-	r "$@" >"$work/got" 2>&1 </dev/null
-	if [ "$(grep -Ec -- "$pattern" "$work/got")" = "$number" ]; then
-		ok "fabric: $what"
-	else
-		not_ok "fabric: $what (wanted: $number lines of $pattern)" "$work/got"
-	fi
-}
-
-equal() { python3 "$here/fabric_equal.py" "$1" "$2"; }
-
-discovers() { # NODE FILE: ibnetdiscover prints what the file says
-	r "$1" ibnetdiscover >"$work/found" 2>/dev/null && equal "$2" "$work/found"
-}
-
-guid() { r "$1" ibstat -p | head -n 1; } # of its first port
 
 # --- the examples of ibsim ---
 for file in "$examples"/net*; do
@@ -145,56 +62,7 @@ fabric_up "$topology" || {
 opensm_up Hca1 "$log"
 first=$opensm
 check "T1 SUBNET UP within 5 s" subnet_up "$log" 5
-counts "T2 all links active" 12 'Active/ *LinkUp' Hca3 iblinkinfo
-check "T3 discovery equals the file" discovers Hca3 "$topology"
-r Hca3 ibnetdiscover 2>/dev/null >"$work/first"
-says "T4 ibstat" 'Base lid: 5' Hca3 ibstat ib0 1
-says "T4 ibstat -l" '^ib0$' Hca3 ibstat -l
-says "T4 ibstat -p" '0x0200ca0000000301' Hca3 ibstat -p
-says "T4 sminfo" 'SMINFO_MASTER' Hca3 sminfo
-says "T4 ibaddr" 'LID start 0x5' Hca3 ibaddr
-says "T5 smpquery nodeinfo" 'NodeType:\.*Switch' Hca3 smpquery nodeinfo 3
-says "T5 smpquery by directed route" '^Lid:\.*6$' \
-	Hca3 smpquery -D portinfo 0,1,3,2 1
-says "T5 smpquery, combined route" 'NodeType:\.*Channel' \
-	Hca3 smpquery -c nodeinfo 3 0,2
-says "T5 smpquery nodedesc" 'Hca4' Hca3 smpquery nodedesc 6
-says "T5 smpquery switchinfo" 'LinearFdbTop:\.*' Hca3 smpquery switchinfo 2
-says "T5 smpquery pkeys" '0xffff' Hca3 smpquery pkeys 6
-says "T5 smpquery sl2vl" 'ports: in' Hca3 smpquery sl2vl 2 1
-says "T5 smpquery vlarb" 'VL' Hca3 smpquery vlarb 2 1
-says "T5 smpquery guidinfo" '0x0200ca0000000401' Hca3 smpquery guidinfo 6
-says "T5 perfquery -x" 'PortXmitPkts:\.*[1-9]' Hca3 perfquery -x 6 1
-says "T5 perfquery -a" 'PortSelect:\.*255' Hca3 perfquery -a 2
-says "T5 perfquery -R resets" 'PortXmitPkts:\.*[0-9]$' \
-	Hca3 sh -c 'perfquery -R -x 6 1 && perfquery -x 6 1'
-says "T5 ibqueryerrors" '6 nodes checked, 0 bad nodes' Hca3 ibqueryerrors
-says "T5 ibportstate with its peer" 'Peer PortInfo' Hca3 ibportstate 3 3 query
-says "T6 ibtracert" 'To ca .*"Hca4"' Hca3 ibtracert 5 6
-says "T6 ibroute" '0x0006 005' Hca3 ibroute 2
-says "T6 dump_fts" '6 valid lids dumped' Hca3 dump_fts
-counts "T7 saquery -p, by RMPP" 36 'PathRecord dump' Hca3 saquery -p
-counts "T7 saquery, nodes" 6 'NodeRecord dump' Hca3 saquery
-says "T7 saquery --src-to-dst" 'dlid\.*6' Hca3 saquery --src-to-dst 5:6
-says "T7 saquery -g" 'ff12:401b:ffff::ffff:ffff' Hca3 saquery -g
-
-r Hca4 ibping -S >/dev/null 2>&1 &
-r Hca4 ibsysstat -S >/dev/null 2>&1 &
-check "T8 the servers are there" within 10 r Hca3 sh -c \
-	'ibping -c 1 -f 6 | grep -q "1 received" && ibsysstat 6'
-says "T8 ibping" '3 received, 0% packet loss' Hca3 ibping -c 3 -f 6
-says "T8 ibsysstat" 'sysstat ping succeeded' Hca3 ibsysstat 6
-counts "T8 a second server on the port is refused" 1 "can't" \
-	Hca4 ibping -S
-# Classes without an agent are answered: an error at once, no silence.
-SECONDS=0
-r Hca3 vendstat -N 6 >"$work/got" 2>&1
-r Hca3 ibccquery congestioninfo 6 >>"$work/got" 2>&1
-if [ $SECONDS -le 1 ]; then
-	ok "fabric: T8 unknown classes are refused at once"
-else
-	not_ok "fabric: T8 unknown classes are refused at once" "$work/got"
-fi
+subnet_tools
 
 # Two places at once, in one program.
 timeout 60 "$verbena" run --device "ib:$name/Hca3" --device "ib:$name/Hca4" \
