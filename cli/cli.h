@@ -38,5 +38,7 @@ int vb_cli_broker(int argc, char **argv);
 
 /* verbena fabric [--name NAME] TOPOLOGY | --make KIND | ctl | show */
 int vb_cli_fabric(int argc, char **argv);
+/* `verbena fabric capture`; argv[0] is "capture". */
+int vb_cli_fabric_capture(int argc, char **argv);
 
 #endif

@@ -32,6 +32,8 @@ static int fabric_usage(void)
 		"       verbena fabric [--name NAME] [--write] --make KIND\n"
 		"       verbena fabric ctl [--name NAME] COMMAND...\n"
 		"       verbena fabric show [--name NAME] [--json]\n"
+		"       verbena fabric capture [--name NAME] [--flow] NODE "
+		"PORT|all FILE\n"
 		"TOPOLOGY is a file as ibnetdiscover prints it. KIND is one "
 		"of\n%s"
 		"COMMAND is one of\n"
@@ -199,6 +201,8 @@ int vb_cli_fabric(int argc, char **argv)
 {
 	if (argc > 1 && strcmp(argv[1], "ctl") == 0)
 		return control(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "capture") == 0)
+		return vb_cli_fabric_capture(argc - 1, argv + 1);
 	if (argc > 1 && strcmp(argv[1], "show") == 0)
 		return fabric_show(argc - 1, argv + 1);
 	return start(argc, argv);

@@ -44,31 +44,113 @@ static int read_answer(int fd, FILE *to, char *error)
 	}
 }
 
-int vb_fabricd_command(const char *name, const char *command, FILE *to,
-		       char error[VB_TOPO_ERROR])
+/* A connection to the fabric @name, which gets the command. A descriptor or
+ * -errno. */
+static int send_command(const char *name, const char *command)
 {
-	const struct timeval patience = { .tv_sec = ANSWER_SECONDS };
 	struct text_message m = {
 		.head = { .magic = VB_UMAD_MAGIC, .kind = UMAD_COMMAND },
 	};
 	size_t len = strlen(command);
-	int fd = vb_fabric_connect(name), rc;
+	int fd, rc;
 	uid_t uid;
+
+	if (len >= sizeof(m.text))
+		return -E2BIG;
+	fd = vb_fabric_connect(name);
+	if (fd < 0)
+		return fd;
+	m.head.length = (uint32_t)len;
+	memcpy(m.text, command, len);
+	rc = vb_fdmail_trusts_peer(fd, &uid)
+		     ? vb_fdmail_send(fd, &m, sizeof(m.head) + len, NULL, 0, 0)
+		     : -EPERM;
+	if (!rc)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+int vb_fabricd_command(const char *name, const char *command, FILE *to,
+		       char error[VB_TOPO_ERROR])
+{
+	const struct timeval patience = { .tv_sec = ANSWER_SECONDS };
+	int fd = send_command(name, command), rc;
 
 	if (fd < 0)
 		return fd;
-	if (len >= sizeof(m.text))
-		rc = -E2BIG;
-	else if (!vb_fdmail_trusts_peer(fd, &uid))
-		rc = -EPERM;
-	else {
-		(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience,
-				 sizeof(patience));
-		m.head.length = (uint32_t)len;
-		memcpy(m.text, command, len);
-		rc = vb_fdmail_send(fd, &m, sizeof(m.head) + len, NULL, 0, 0);
-		if (!rc)
-			rc = read_answer(fd, to, error);
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience,
+			 sizeof(patience));
+	rc = read_answer(fd, to, error);
+	close(fd);
+	return rc;
+}
+
+/* --- captures --- */
+
+static int write_all(int file, const char *bytes, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = write(file, bytes, len);
+
+		if (n < 0)
+			return -errno;
+		bytes += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* Ask the fabric to end the capture; what it has gathered still comes. */
+static int send_stop(int fd)
+{
+	const struct vb_umad_head stop = { .magic = VB_UMAD_MAGIC,
+					   .kind = UMAD_COMMAND };
+
+	return vb_fdmail_send(fd, &stop, sizeof(stop), NULL, 0, 0);
+}
+
+/* One message. 1: there are more; 0: it was the last; or -errno. */
+static int take_piece(int fd, int file, char *said)
+{
+	static struct text_message m;
+	ssize_t n = recv(fd, &m, sizeof(m), 0);
+	size_t len = n < 0 ? 0 : (size_t)n - sizeof(m.head);
+	int rc;
+
+	if (n < 0)
+		return -errno;
+	if ((size_t)n < sizeof(m.head) || m.head.magic != VB_UMAD_MAGIC ||
+	    m.head.length != len)
+		return n == 0 ? -ECONNRESET : -EPROTO;
+	if (m.head.result) {
+		snprintf(said, VB_TOPO_ERROR, "%.*s", (int)len, m.text);
+		return m.head.result == VB_UMAD_DONE ? 0 : -EINVAL;
+	}
+	rc = write_all(file, m.text, len);
+	return rc ? rc : 1;
+}
+
+int vb_fabricd_capture(const char *name, const char *command, int file,
+		       const volatile sig_atomic_t *stop,
+		       char said[VB_TOPO_ERROR])
+{
+	/* So that a signal just before recv() is not missed for long. */
+	const struct timeval often = { .tv_usec = 200000 };
+	bool stopped = false;
+	int fd = send_command(name, command), rc = 1;
+
+	if (fd < 0)
+		return fd;
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &often, sizeof(often));
+	while (rc == 1 || rc == -EINTR || rc == -EAGAIN) {
+		if (*stop && !stopped) {
+			stopped = true;
+			rc = send_stop(fd);
+			if (rc)
+				break;
+		}
+		rc = take_piece(fd, file, said);
 	}
 	close(fd);
 	return rc;

@@ -18,11 +18,12 @@
 
 #include "base/fdmail.h"
 #include "base/log.h"
-#include "fabricd/fabricd_priv.h"
+#include "fabricd/capture.h"
 
 #define CLIENTS_MOST 1024
 #define OTHER_FDS    32			/* besides connections */
 #define OUTBOX_MOST  ((size_t)64 << 20) /* bytes that wait for one program */
+#define CAPTURE_MOST ((size_t)8 << 20)	/* the same, of a capture */
 #define MESSAGES_RUN 64 /* of one program, before others are looked at */
 #define RECEIVE	     (sizeof(struct vb_umad_mad) + VB_UMAD_INLINE)
 
@@ -39,6 +40,7 @@ struct client {
 	struct vb_chain link;
 	struct vb_fabricd *f;
 	struct vb_agents *agents; /* of its port; NULL: not attached */
+	struct capture *capture;  /* that it reads; NULL: none */
 	struct letter *first, **last;
 	size_t waiting;
 	bool gone;
@@ -423,13 +425,51 @@ static void post_text(struct client *c, int result, const char *text,
 	post_letter(c, l);
 }
 
+static bool put_capture(void *arg, const uint8_t *bytes, size_t len)
+{
+	struct client *c = arg;
+
+	if (c->waiting + len > CAPTURE_MOST)
+		return false;
+	post_text(c, 0, (const char *)bytes, len);
+	return true;
+}
+
+static void end_capture(void *arg, int result, const char *said)
+{
+	struct client *c = arg;
+
+	c->capture = NULL;
+	post_text(c, result, said, strlen(said));
+}
+
+static void begin_capture(struct client *c, const char *text, vb_time now)
+{
+	const struct capture_outlet to = { put_capture, end_capture, c };
+	char error[VB_TOPO_ERROR] = "";
+	int rc = vb_fabricd_capture_begin(c->f, text, &to, &c->capture, error,
+					  now);
+
+	if (rc)
+		post_text(c, rc, error, strlen(error));
+}
+
 static void run_command(struct client *c, const char *text, vb_time now)
 {
 	char error[VB_TOPO_ERROR] = "", *said = NULL;
 	size_t len = 0, at = 0;
-	FILE *to = open_memstream(&said, &len);
+	FILE *to;
 	int rc;
 
+	if (c->capture) {
+		vb_fabricd_capture_end(c->capture, now);
+		return;
+	}
+	if (strncmp(text, "capture\n", 8) == 0) {
+		begin_capture(c, text, now);
+		return;
+	}
+	to = open_memstream(&said, &len);
 	if (!to)
 		return;
 	rc = vb_fabricd_do(c->f, text, to, error, now);
@@ -519,6 +559,8 @@ static void close_client(struct client *c)
 {
 	if (c->agents)
 		vb_agents_forget(c->agents, c);
+	if (c->capture)
+		vb_fabricd_capture_free(c->capture);
 	while (c->first) {
 		struct letter *l = c->first;
 

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/rand.h"
 #include "engine/fabric_path.h"
-#include "fabricd/fabricd_priv.h"
+#include "fabricd/capture.h"
 #include "wire/smp.h"
 
 #define EVENTS	  32
@@ -180,6 +180,7 @@ static int build(struct vb_fabricd *f)
 	const struct vb_fab_ops fab_ops = { .on_local = on_local,
 					    .on_event = on_event,
 					    .on_far = vb_fabricd_carry,
+					    .on_wire = vb_fabricd_see_wire,
 					    .arg = f };
 	const struct vb_mgmt_ops mgmt_ops = {
 		.send = send_frame,
@@ -314,6 +315,7 @@ static vb_time run_fabric(struct vb_fabricd *f)
 			left--;
 		vb_mgmt_run(f->mgmt, now);
 		next = vb_fabricd_remotes_run(f, now);
+		next = VB_MIN(next, vb_fabricd_captures_run(f, now));
 		next = VB_MIN(next, vb_fab_next(f->net));
 		next = VB_MIN(next, vb_mgmt_next(f->mgmt));
 		if (next == VB_NEVER)

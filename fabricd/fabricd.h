@@ -7,6 +7,8 @@
 #ifndef FABRICD_FABRICD_H
 #define FABRICD_FABRICD_H
 
+#include <signal.h>
+
 #include "fabricd/topology.h"
 
 struct vb_fabricd;
@@ -25,5 +27,16 @@ void vb_fabricd_destroy(struct vb_fabricd *f);
  * runs; else -errno. */
 VB_MUST_CHECK int vb_fabricd_command(const char *name, const char *command,
 				     FILE *to, char error[VB_TOPO_ERROR]);
+
+/*
+ * Send @command, "capture...", and write what comes to @file, until *@stop is
+ * not 0, which a signal's handler sets, or the fabric ends the capture. 0 and a
+ * summary in @said; -EINVAL: the fabric refused or ended it, and @said has the
+ * cause; -ECONNREFUSED: no such fabric runs; else -errno, of @file, too.
+ */
+VB_MUST_CHECK int vb_fabricd_capture(const char *name, const char *command,
+				     int file,
+				     const volatile sig_atomic_t *stop,
+				     char said[VB_TOPO_ERROR]);
 
 #endif

@@ -32,6 +32,7 @@ struct vb_fabricd {
 	bool full; /* no more clients; the listener is not watched */
 	struct vb_chain *issms;
 	struct vb_chain *remotes; /* links to other processes */
+	struct vb_chain *captures;
 };
 
 /* Begin to watch w->fd for @events; @again: change what is watched for. 0 or

@@ -21,6 +21,7 @@
 #define VB_UMAD_TEXT   400
 #define VB_UMAD_PKEYS  256
 #define VB_UMAD_PATH   256
+#define VB_UMAD_DONE   1 /* a result */
 
 enum vb_umad_kind {
 	UMAD_QUERY = 1,	 /* where; answer: head, info */
@@ -29,6 +30,9 @@ enum vb_umad_kind {
 	UMAD_UNREGISTER, /* agent; answer: head */
 	UMAD_MAD,	 /* mad */
 	UMAD_COMMAND,	 /* text; answer: heads with text; the last has none */
+	/* The command "capture" is answered by heads with bytes, for as long as
+	 * the program likes; a further UMAD_COMMAND ends it. The last head has
+	 * the result VB_UMAD_DONE and text for people. */
 };
 
 struct vb_umad_head {

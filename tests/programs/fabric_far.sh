@@ -166,12 +166,12 @@ wait "$process_a" "$process_b" 2>/dev/null
 joined tcp
 says "tcp: ibtracert" 'To ca .*"Hca4"' Hca3 ibtracert 5 6
 counts "tcp: saquery -p" 36 'PathRecord dump' Hca3 saquery -p
+kill "$opensm"
+wait "$opensm" 2>/dev/null
 {
 	kill -9 "$process_a"
 	wait "$process_a"
 } 2>/dev/null
-kill "$opensm"
-wait "$opensm" 2>/dev/null
 check "tcp: kill -9: the other end sees it" within 4 shows b '\[5\] down'
 side a
 check "tcp: and sees it again" within 10 shows b '\[5\] init.*, up'
