@@ -137,8 +137,8 @@ static size_t piece_bytes(uintptr_t address, size_t len)
 
 size_t vb_guard_copy(void *dst, const void *src, size_t len)
 {
-	const uint8_t *from = src;
-	uint8_t *to = dst;
+	/* Numbers, since an address of a program's mistake may be 0. */
+	uintptr_t from = (uintptr_t)src, to = (uintptr_t)dst;
 	volatile size_t left = len;
 	sigjmp_buf out;
 
@@ -147,9 +147,10 @@ size_t vb_guard_copy(void *dst, const void *src, size_t len)
 	enter(&out);
 	while (left) {
 		size_t done = len - left;
-		size_t bytes = piece_bytes((uintptr_t)to + done, left);
+		size_t bytes = piece_bytes(to + done, left);
 
-		store_piece(to + done, from + done, bytes);
+		store_piece((uint8_t *)(to + done),
+			    (const uint8_t *)(from + done), bytes);
 		left -= bytes;
 	}
 	leave();

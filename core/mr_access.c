@@ -355,18 +355,21 @@ struct piece {
 
 /* The position of a walk: an entry and an offset in it. */
 struct walk {
-	const struct vb_sge *at, *end;
-	uint64_t offset;
+	const struct vb_sge *at;
+	unsigned left; /* entries from @at on; @at may be NULL when there is
+			  none */
+	uint64_t offset; /* in the entry @at */
 };
 
 /* The next piece, of at most @most bytes. False: the list has ended. */
 static bool next_piece(struct walk *w, uint32_t most, struct piece *p)
 {
-	while (w->at < w->end && w->offset >= w->at->length) {
+	while (w->left && w->offset >= w->at->length) {
 		w->offset -= w->at->length;
 		w->at++;
+		w->left--;
 	}
-	if (w->at == w->end)
+	if (!w->left)
 		return false;
 	p->addr = w->at->addr + w->offset;
 	p->lkey = w->at->lkey;
@@ -440,7 +443,7 @@ enum vb_fault vb_sge_gather(struct vb_pd *pd, const struct vb_sge *sge,
 			    unsigned count, uint64_t offset, void *dst,
 			    uint32_t len)
 {
-	struct walk w = { sge, sge + count, offset };
+	struct walk w = { sge, count, offset };
 	enum vb_fault fault = FAULT_NONE;
 	uint8_t *to = dst;
 	struct piece p;
@@ -462,7 +465,7 @@ enum vb_fault vb_sge_place(struct vb_pd *pd, const struct vb_sge *sge,
 			   unsigned count, uint64_t offset, const void *src,
 			   uint32_t len)
 {
-	struct walk w = { sge, sge + count, offset };
+	struct walk w = { sge, count, offset };
 	enum vb_fault fault = FAULT_NONE;
 	const uint8_t *from = src;
 	struct piece p;

@@ -233,13 +233,14 @@ static void take_rest(struct vb_topo_port *port, const char *s)
 /* [1](guid) "peer"[3](guid) # comment */
 static int read_port(struct parser *p, const char *s)
 {
-	struct vb_topo_node *n = &p->topo->nodes[p->node];
+	struct wanted w = { .line = p->line, .file = p->file };
 	unsigned port, peer_port;
 	uint64_t guid = 0, ignored;
-	struct wanted w = { .line = p->line, .file = p->file };
+	struct vb_topo_node *n;
 
 	if (!p->in_node)
 		return FAIL(p, "a port stands before any node");
+	n = &p->topo->nodes[p->node];
 	s = take_port(s, &port);
 	if (!s || port < 1 || port > n->ports)
 		return FAIL(p,

@@ -63,11 +63,12 @@ static enum vb_wc_status fetch_word(const struct vb_qp *qp,
 static bool ib_begin_next(struct vb_qp *qp) VB_REQUIRES(qp->drive)
 {
 	struct vb_req *req = &vb_rc(qp)->req;
-	struct vb_send_wqe *wqe = wqe_at(qp, req->begun);
 	enum vb_wc_status status;
+	struct vb_send_wqe *wqe;
 
 	if (req->begun == vb_sq_end(&qp->sq) || vb_rc_state(qp) != QPS_RTS)
 		return false;
+	wqe = wqe_at(qp, req->begun);
 	/* A fence waits for every READ and atomic before it (IBA 10.8.3.3). */
 	if (wqe->flags & SEND_FENCE && vb_req_asked(req))
 		return false;
