@@ -40,5 +40,7 @@ int vb_cli_broker(int argc, char **argv);
 int vb_cli_fabric(int argc, char **argv);
 /* `verbena fabric capture`; argv[0] is "capture". */
 int vb_cli_fabric_capture(int argc, char **argv);
+/* `verbena fabric show`; argv[0] is "show". */
+int vb_cli_fabric_show(int argc, char **argv);
 
 #endif

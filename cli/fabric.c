@@ -21,7 +21,7 @@ struct wish {
 	const char *name, *make;
 	const char *part[PARTS_MOST + 1]; /* NULL ends it */
 	unsigned parts;
-	bool json, write;
+	bool write;
 };
 
 static int fabric_usage(void)
@@ -31,7 +31,8 @@ static int fabric_usage(void)
 		"TOPOLOGY\n"
 		"       verbena fabric [--name NAME] [--write] --make KIND\n"
 		"       verbena fabric ctl [--name NAME] COMMAND...\n"
-		"       verbena fabric show [--name NAME] [--json]\n"
+		"       verbena fabric show [--name NAME] [--json] "
+		"[--html FILE] [--svg FILE] [--path LID:LID]\n"
 		"       verbena fabric capture [--name NAME] [--flow] NODE "
 		"PORT|all FILE\n"
 		"TOPOLOGY is a file as ibnetdiscover prints it. KIND is one "
@@ -52,7 +53,6 @@ static bool read_options(int argc, char **argv, struct wish *w)
 	static const struct option options[] = {
 		{ "name", required_argument, NULL, 'n' },
 		{ "make", required_argument, NULL, 'm' },
-		{ "json", no_argument, NULL, 'j' },
 		{ "part", required_argument, NULL, 'p' },
 		{ "write", no_argument, NULL, 'w' },
 		{ 0 },
@@ -65,8 +65,6 @@ static bool read_options(int argc, char **argv, struct wish *w)
 			w->name = optarg;
 		else if (o == 'm')
 			w->make = optarg;
-		else if (o == 'j')
-			w->json = true;
 		else if (o == 'w')
 			w->write = true;
 		else if (o == 'p' && w->parts < PARTS_MOST)
@@ -103,7 +101,7 @@ static int control(int argc, char **argv)
 	struct wish w = { 0 };
 	size_t len = 0;
 
-	if (!read_options(argc, argv, &w) || w.make || w.json || w.write ||
+	if (!read_options(argc, argv, &w) || w.make || w.write ||
 	    optind == argc)
 		return fabric_usage();
 	for (int i = optind; i < argc; i++) {
@@ -115,16 +113,6 @@ static int control(int argc, char **argv)
 		len += (size_t)n;
 	}
 	return ask(w.name, command);
-}
-
-static int fabric_show(int argc, char **argv)
-{
-	struct wish w = { 0 };
-
-	if (!read_options(argc, argv, &w) || w.make || w.write ||
-	    optind != argc)
-		return fabric_usage();
-	return ask(w.name, w.json ? "show\njson" : "show");
 }
 
 /* --- running --- */
@@ -180,7 +168,7 @@ static int start(int argc, char **argv)
 	struct wish w = { 0 };
 	int rc;
 
-	if (!read_options(argc, argv, &w) || w.json ||
+	if (!read_options(argc, argv, &w) ||
 	    (w.make ? optind != argc : optind + 1 != argc))
 		return fabric_usage();
 	rc = w.make ? vb_topo_make(&topo, w.make, error)
@@ -204,6 +192,6 @@ int vb_cli_fabric(int argc, char **argv)
 	if (argc > 1 && strcmp(argv[1], "capture") == 0)
 		return vb_cli_fabric_capture(argc - 1, argv + 1);
 	if (argc > 1 && strcmp(argv[1], "show") == 0)
-		return fabric_show(argc - 1, argv + 1);
+		return vb_cli_fabric_show(argc - 1, argv + 1);
 	return start(argc, argv);
 }

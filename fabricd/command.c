@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabricd/fabricd_priv.h"
+#include "fabricd/draw.h"
 #include "fabricd/topology_priv.h"
 
 #define WORDS_MOST 16
@@ -81,7 +81,7 @@ static int do_tune(struct command *c)
 
 /* --- show --- */
 
-static const char *state_name(unsigned state)
+const char *vb_fabricd_state_name(unsigned state)
 {
 	static const char *const names[] = { "-", "down", "init", "armed",
 					     "active" };
@@ -89,7 +89,7 @@ static const char *state_name(unsigned state)
 	return state < VB_COUNT(names) ? names[state] : "?";
 }
 
-static const char *kind_name(unsigned kind)
+const char *vb_fabricd_kind_name(unsigned kind)
 {
 	static const char *const names[] = { "?", "ca", "switch", "router" };
 
@@ -132,8 +132,8 @@ static void show_port(const struct command *c, const struct vb_fab_node *n,
 
 	if (!p->connected)
 		return;
-	fprintf(c->to, "  [%u] %s, %u Gbit/s", port, state_name(p->state),
-		vb_fabricd_rate(p));
+	fprintf(c->to, "  [%u] %s, %u Gbit/s", port,
+		vb_fabricd_state_name(p->state), vb_fabricd_rate(p));
 	if (n->kind != FAB_SWITCH)
 		fprintf(c->to, ", lid %u", p->lid);
 	fprintf(c->to, " - %s[%u]", peer_name(c, n, port),
@@ -148,7 +148,8 @@ static void show_text(const struct command *c)
 	for (uint32_t i = 0; i < vb_fab_nodes(c->f->net); i++) {
 		const struct vb_fab_node *n = vb_fab_node(c->f->net, i);
 
-		fprintf(c->to, "%s %s: guid %#jx", kind_name(n->kind),
+		fprintf(c->to, "%s %s: guid %#jx",
+			vb_fabricd_kind_name(n->kind),
 			c->f->topo->nodes[i].desc, (uintmax_t)n->guid);
 		if (n->kind == FAB_SWITCH)
 			fprintf(c->to, ", lid %u", lid_of(n));
@@ -207,8 +208,8 @@ static void json_port(const struct command *c, struct vb_fab_node *n,
 	fprintf(c->to,
 		"%s\n      {\"port\": %u, \"state\": \"%s\", \"gbits\": %u, "
 		"\"lid\": %u, \"lmc\": %u, \"peer\": ",
-		*any ? "," : "", port, state_name(p->state), vb_fabricd_rate(p),
-		p->lid, p->lmc);
+		*any ? "," : "", port, vb_fabricd_state_name(p->state),
+		vb_fabricd_rate(p), p->lid, p->lmc);
 	put_string(c->to, peer_name(c, n, port));
 	fprintf(c->to,
 		", \"peer_port\": %u, \"xmit_words\": %ju, \"rcv_words\": "
@@ -233,7 +234,7 @@ static void show_json(const struct command *c)
 
 		fprintf(c->to,
 			"%s\n  {\"kind\": \"%s\", \"name\": ", i ? "," : "",
-			kind_name(n->kind));
+			vb_fabricd_kind_name(n->kind));
 		put_string(c->to, c->f->topo->nodes[i].desc);
 		fprintf(c->to,
 			", \"guid\": \"%#jx\", \"lid\": %u, \"ports\": [",
@@ -245,13 +246,31 @@ static void show_json(const struct command *c)
 	fputs("\n]}\n", c->to);
 }
 
+/* show [json|svg|html|path] [LID:LID] */
 static int do_show(struct command *c)
 {
-	if (c->count == 2 && strcmp(c->words[1], "json") == 0)
+	const char *how = c->count > 1 ? c->words[1] : "text";
+	struct way w;
+
+	if (c->count > 2 && vb_fabricd_way(c->f, c->words[2], &w, c->error))
+		return -EINVAL;
+	if (strcmp(how, "json") == 0)
 		show_json(c);
-	else
+	else if (strcmp(how, "svg") == 0 || strcmp(how, "html") == 0)
+		return vb_fabricd_draw(c->f, how[0] == 'h',
+				       c->count > 2 ? &w : NULL, c->to, c->now);
+	else if (strcmp(how, "path") == 0 && c->count > 2)
+		vb_fabricd_way_print(c->f, &w, c->to);
+	else if (strcmp(how, "text") == 0)
 		show_text(c);
+	else
+		return vb_topo_fail(c->error, "show: \"%.40s\"", how);
 	return 0;
+}
+
+static int do_mark(struct command *c)
+{
+	return vb_fabricd_mark(c->f, c->now);
 }
 
 static int do_topology(struct command *c)
@@ -268,7 +287,8 @@ static const struct {
 	{ "unlink", 3, 3, do_unlink, "unlink NODE PORT" },
 	{ "link", 3, 3, do_link, "link NODE PORT" },
 	{ "tune", 4, WORDS_MOST, do_tune, "tune NODE PORT PARAMETER=VALUE..." },
-	{ "show", 1, 2, do_show, "show [json]" },
+	{ "show", 1, 3, do_show, "show [json|svg|html|path] [LID:LID]" },
+	{ "mark", 1, 1, do_mark, "mark" },
 	{ "topology", 1, 1, do_topology, "topology" },
 };
 
@@ -288,10 +308,11 @@ static int run(struct command *c)
 				     strerror(-rc));
 		return rc ? -EINVAL : 0;
 	}
-	return vb_topo_fail(c->error,
-			    "\"%.40s\" is no command: unlink, link, tune, show "
-			    "and topology are",
-			    c->words[0]);
+	return vb_topo_fail(
+		c->error,
+		"\"%.40s\" is no command: unlink, link, tune, show, mark "
+		"and topology are",
+		c->words[0]);
 }
 
 int vb_fabricd_do(struct vb_fabricd *f, const char *text, FILE *to,

@@ -300,6 +300,7 @@ void vb_fabricd_destroy(struct vb_fabricd *f)
 	}
 	if (f->epoll >= 0)
 		close(f->epoll);
+	free(f->marks);
 	free(f);
 }
 

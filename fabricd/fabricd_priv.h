@@ -33,6 +33,8 @@ struct vb_fabricd {
 	struct vb_chain *issms;
 	struct vb_chain *remotes; /* links to other processes */
 	struct vb_chain *captures;
+	uint64_t *marks; /* words that ports had sent at @marked_at; or NULL */
+	vb_time marked_at;
 };
 
 /* Begin to watch w->fd for @events; @again: change what is watched for. 0 or
@@ -91,5 +93,9 @@ struct vb_fab_node *vb_fabricd_node(const struct vb_fabricd *f,
 /* The nominal Gbit/s of a port's link, coding included: 4X EDR is 100. 0: the
  * link is down. */
 unsigned vb_fabricd_rate(const struct vb_fab_port *p);
+
+/* fabricd/command.c: words for people. */
+const char *vb_fabricd_state_name(unsigned state);
+const char *vb_fabricd_kind_name(unsigned kind);
 
 #endif
