@@ -138,7 +138,7 @@ static int capture_fail(const char *what, const char *why)
 }
 
 /* Only this process opens the file: the fabric's sends the bytes. */
-static int open_file(const char *name)
+static int open_capture(const char *name)
 {
 	if (strcmp(name, "-") == 0)
 		return dup(STDOUT_FILENO);
@@ -175,7 +175,7 @@ int vb_cli_fabric_capture(int argc, char **argv)
 
 	if (!read_wish(argc, argv, &w))
 		return capture_usage();
-	file = open_file(w.file);
+	file = open_capture(w.file);
 	if (file < 0)
 		return capture_fail(w.file, strerror(errno));
 	rc = run_capture(&w, file);

@@ -7,13 +7,17 @@
 #include "ib/ib.h"
 #include "wire/grh.h"
 
-/* How far an IPv4 Identification may have moved forward since the last
+/* The most that an IPv4 Identification may have advanced since the last
  * packet. */
 #define ID_STRIDE 1024
-/* How far it may have moved backward, because packets overtake each other. */
+/* The most that an IPv4 Identification may have gone back, because packets
+ * overtake each other. */
 #define ID_BEHIND 128
-#define ID_SMALL  64 /* the kernel cuts a batch into 64 segments at most */
-#define ID_DOUBTS 16 /* random damage alone gives no such row of refusals */
+/* Identifications below this are small: the kernel cuts a batch into 64
+ * segments at most. */
+#define ID_SMALL 64
+/* Refusals in a row that random damage alone does not cause. */
+#define ID_DOUBTS 16
 
 /* The table's only P_Key is 0xffff, a full member: the low 15 bits decide. Two
  * limited members must not communicate (IBA 10.9.1), but a full member may with
@@ -93,9 +97,10 @@ static bool id_is_plausible(struct vb_peer_id *p, const struct vb_frame *f,
 }
 
 /*
- * A connection has one peer, whose state the queue pair keeps. Datagrams come
- * from anybody: the engine keeps a table of their senders, of limited size, and
- * believes one packet of a sender that is not in the table any more.
+ * Find the record of the sender's Identifications. A connection has one peer,
+ * whose record is in the queue pair. Datagrams come from anywhere: the engine
+ * keeps a table of their senders, of limited size, and believes one packet of a
+ * sender that is no longer in the table.
  */
 static struct vb_peer_id *peer_of(struct vb_engine *e, struct vb_qp *qp,
 				  const struct vb_gid *src)
@@ -112,9 +117,8 @@ static struct vb_peer_id *peer_of(struct vb_engine *e, struct vb_qp *qp,
 	return &s->id;
 }
 
-/* A socket receives what comes to any address of the host; a datagram must have
- * come to an address of its queue pair's port, or to a group that was
- * joined. */
+/* Has the datagram come to an address of its queue pair's port, or to a group
+ * that was joined? The socket receives packets to any address of the host. */
 static bool comes_to_port(const struct vb_qp *qp, const struct vb_frame *f)
 {
 	return vb_gid_is_multicast(f->dst) ||
@@ -188,7 +192,8 @@ static uint32_t frame_dqpn(const struct vb_frame *f)
 				     : (uint32_t)vb_load_be(f->bytes + 5, 3);
 }
 
-/* Only datagrams report to the program where they came from. */
+/* Hand a datagram to its queue pair. Only for datagrams does the program learn
+ * where they came from. */
 static void hand_datagram(struct vb_qp *qp, const struct vb_frame *f,
 			  struct vb_ib_pkt *pkt, vb_time now)
 	VB_REQUIRES(qp->drive)
@@ -216,8 +221,8 @@ static void eng_dispatch_hand_over(struct vb_engine *e, struct vb_qp *qp,
 		vb_transport_recv(qp, &pkt, now);
 }
 
-/* Send what the packets made due, unless it may wait: requests for a batch, an
- * ACK for the program's reply. */
+/* Send the packets that are due now, unless they may wait: requests for a
+ * batch, an ACK for the program's reply. */
 static void step_or_wait(struct vb_engine *e, struct vb_qp *qp, vb_time now)
 	VB_REQUIRES(qp->drive)
 {
@@ -245,9 +250,9 @@ static bool is_response(const struct vb_frame *f)
 }
 
 /*
- * Hand over responses before requests. In a train the ACK lies behind the reply
- * that it travels with, and a program that sees the reply expects the request
- * which it answers to be complete. Between the two directions of a connection
+ * Hand over responses before requests. In a train an ACK comes after the reply
+ * with which it travels, and a program that sees the reply expects the request
+ * that it answers to be complete. Between the two directions of a connection
  * there is no order (IBA 9.5).
  */
 static void hand_in_order(struct vb_engine *e, struct vb_qp *qp,
@@ -276,9 +281,9 @@ static void helper_run(struct vb_engine *e, struct vb_qp *qp,
 	vb_mr_end(&qp->run);
 }
 
-/* Frames in a row for one queue pair: the lock is taken once, and one step
- * sends what all of them made due. @qp was looked up without a lock and may
- * have been destroyed and reused since. */
+/* Serve several frames in a row for one queue pair: the lock is taken once, and
+ * one step sends everything that they made due. @qp was looked up without a
+ * lock and may have been destroyed and reused since. */
 static void eng_dispatch_serve(struct vb_engine *e, struct vb_qp *qp,
 			       uint32_t qpn, const struct vb_frame *frames,
 			       unsigned count, vb_time now) VB_REQUIRES(e->rx)
@@ -296,7 +301,8 @@ static void eng_dispatch_serve(struct vb_engine *e, struct vb_qp *qp,
 	vb_drive_release(e, qp);
 }
 
-/* To a multicast group: each queue pair in it gets a copy (IBA 10.5.2). */
+/* Serve a packet to a multicast group: each queue pair in the group gets a copy
+ * (IBA 10.5.2). */
 static void serve_group(struct vb_engine *e, const struct vb_frame *f,
 			vb_time now) VB_REQUIRES(e->rx)
 {
@@ -305,8 +311,8 @@ static void serve_group(struct vb_engine *e, const struct vb_frame *f,
 			eng_dispatch_serve(e, g->qp, g->qpn, f, 1, now);
 }
 
-/* Serve the frames in a row for one destination, from @first on. Returns the
- * index of the next one. */
+/* Serve the frames in a row for one destination, beginning with number @first.
+ * Returns the index of the next frame. */
 static unsigned dispatch_run(struct vb_engine *e, unsigned first, vb_time now)
 	VB_REQUIRES(e->rx)
 {

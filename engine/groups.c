@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast: which queue pairs of this process get a copy of each packet to a
- * group. The kernel gives each process of the host its own copy (link/udp.c).
+ * Multicast: finds the queue pairs of this process that get a copy of each
+ * packet to a group. The kernel gives each process of the host its own copy
+ * (link/udp.c).
  */
 #include "engine/engine_priv.h"
 
@@ -53,7 +54,8 @@ int vb_engine_attach(struct vb_qp *qp, const struct vb_gid *gid)
 	if (qp->type != QPT_UD || !vb_gid_is_multicast(gid))
 		return -EINVAL;
 	vb_mutex_lock(&e->rx);
-	if (!*find_group(e, qp, gid)) /* attaching twice does nothing more */
+	/* a queue pair that is attached already stays attached once */
+	if (!*find_group(e, qp, gid))
 		rc = join(e, qp, gid);
 	vb_mutex_unlock(&e->rx);
 	if (rc)

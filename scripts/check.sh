@@ -162,10 +162,13 @@ targets=() # none: all
 # clang, where it is installed, makes the build with AddressSanitizer and
 # UndefinedBehaviorSanitizer, so that its warnings, -Wthread-safety among them,
 # and libFuzzer's targets come from the same build. Two layers need that build,
-# perhaps at the same time.
+# perhaps at the same time. A short run saves more by a build that is not
+# optimized than its tests lose.
 build_asan() (
 	export CC=gcc
-	fuzz=false
+	fuzz=false level=1
+
+	[ "$quick" = no ] || level=0
 
 	! command -v clang >/dev/null || {
 		CC=clang
@@ -175,7 +178,7 @@ build_asan() (
 	flock "$lock"
 	build "$VERBENA_BUILD-asan" -Dwerror=true -Dfuzz=$fuzz \
 		-Db_lundef=false -Db_sanitize=address,undefined \
-		-Doptimization=1 -Dlock_ranks=true
+		-Doptimization=$level -Dlock_ranks=true
 )
 build_tsan() {
 	local targets=("$@" tests/programs/threads_test cli/verbena \

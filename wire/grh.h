@@ -13,15 +13,17 @@
 #define VB_GRH_BYTES 40
 
 struct vb_grh {
-	struct vb_gid sgid, dgid; /* both IPv4-mapped, or both IPv6 */
-	uint32_t flow_label;	  /* IPv6, 20 bits */
-	uint16_t ip_id;		  /* IPv4; 0 when it is not known */
-	uint16_t udp_bytes;	  /* UDP payload: BTH through ICRC */
+	/* both are IPv4-mapped, or both are IPv6 addresses */
+	struct vb_gid sgid, dgid;
+	uint32_t flow_label; /* flow label of IPv6, 20 bits */
+	uint16_t ip_id; /* Identification of IPv4; 0 when it is not known */
+	/* bytes of the UDP payload, from BTH through ICRC */
+	uint16_t udp_bytes;
 	uint8_t tclass, hop_limit;
 };
 
 void vb_grh_put(uint8_t bytes[VB_GRH_BYTES], const struct vb_grh *h);
-/* False: the bytes hold neither header. */
+/* Read the header. False: the bytes are neither an IPv4 nor an IPv6 header. */
 bool vb_grh_get(const uint8_t bytes[VB_GRH_BYTES], struct vb_grh *h);
 
 #endif

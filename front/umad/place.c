@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which adapters there are, and how to reach their fabric. */
+/* Finds the adapters that VERBENA_DEVICES names, and connects to their
+ * fabrics. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -19,7 +20,8 @@
 
 /* --- places --- */
 
-/* Parse @spec, @len characters: FABRIC/NODE or NODE. False: it is neither. */
+/* Parse the @len characters of @spec: FABRIC/NODE or NODE. False: the text has
+ * neither form. */
 static bool parse_place(const char *spec, size_t len, struct umad_place *place)
 {
 	const char *slash = memchr(spec, '/', len);
@@ -37,7 +39,8 @@ static bool parse_place(const char *spec, size_t len, struct umad_place *place)
 	return true;
 }
 
-/* Find place @index of the list. False: *@count is how many there are. */
+/* Find the place number @index in the list. False: the list is shorter, and
+ * *@count is its length. */
 static bool walk(unsigned index, struct umad_place *place, unsigned *count)
 {
 	const char *s = getenv(DEVICES);
@@ -111,8 +114,8 @@ int umad_wait(int fd, short events, vb_time due)
 	}
 }
 
-/* Send a message, with the descriptor *@with unless that is NULL. 0 or -errno;
- * -ETIMEDOUT: there was no room until @due. */
+/* Send a message, with the descriptor *@with unless @with is NULL. 0 or -errno;
+ * -ETIMEDOUT: the socket had no room until @due. */
 static int post(int fd, const void *bytes, size_t len, const int *with,
 		vb_time due)
 {
@@ -128,8 +131,8 @@ static int post(int fd, const void *bytes, size_t len, const int *with,
 	return rc;
 }
 
-/* One message of at most @room bytes. Its length, or 0 at the end of file, or
- * -errno; -ETIMEDOUT: none came until @due. */
+/* Receive one message of at most @room bytes. Returns its length, or 0 at the
+ * end of file, or -errno; -ETIMEDOUT: no message came until @due. */
 static ssize_t receive(int fd, void *bytes, size_t room, vb_time due)
 {
 	for (;;) {
@@ -169,8 +172,8 @@ static struct vb_umad_where where(const struct umad_place *place,
 	return w;
 }
 
-/* Send @w and read the answer: @room bytes, or a head alone that has the
- * error. */
+/* Send the request @w and read the answer: @room bytes, or only a head that has
+ * the error. */
 static int ask(int fd, const struct vb_umad_where *w, void *answer, size_t room)
 {
 	struct vb_umad_head *head = answer;

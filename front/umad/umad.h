@@ -18,7 +18,7 @@
 
 #define FABRIC_NAME 64
 
-/* An adapter: its place in a fabric. */
+/* An adapter's place in a fabric: the fabric's name and the node's name. */
 struct umad_place {
 	char fabric[FABRIC_NAME];
 	char node[VB_UMAD_NAME];
@@ -28,29 +28,31 @@ struct umad_place {
 unsigned umad_places(void);
 /* Writes the place of adapter @index to @place. False: there is none. */
 bool umad_place(unsigned index, struct umad_place *place);
-/* The index of the adapter that is called @name ("ib0"); NULL: the first. -1:
- * none. */
+/* Returns the index of the adapter with the name @name ("ib0"); NULL: the first
+ * adapter. -1: there is no such adapter. */
 int umad_place_index(const char *name);
 
 /* Connect to the fabric of @place. Returns a descriptor that the caller closes,
  * or -errno. */
 int umad_connect(const struct umad_place *place);
-/* Ask the fabric about the node at @place and its port @port. 0 or -errno. */
+/* Ask the fabric about the node of @place and the node's port @port. 0 or
+ * -errno. */
 int umad_ask(const struct umad_place *place, unsigned port,
 	     struct vb_umad_info *info);
-/* Connect, and take port @port of the node at @place. Returns a descriptor that
- * the caller closes, or -errno. */
+/* Connect to the fabric, and take port @port of the node of @place for this
+ * program. Returns a descriptor that the caller closes, or -errno. */
 int umad_attach(const struct umad_place *place, unsigned port);
-/* When a fabric has not answered, or read, for too long: 10 s from now. */
+/* Returns the time, 10 s from now, at which a call fails because the fabric has
+ * not answered or read. */
 vb_time umad_due(void);
 /* Wait until poll() reports @events at @fd. 0, or -ETIMEDOUT at @due, or
- * -errno. Signals do not end it. */
+ * -errno. A signal does not end the wait. */
 int umad_wait(int fd, short events, vb_time due);
-/* Send @bytes over @fd with a socket for the answer. The answer's result, or
- * -errno; -ETIMEDOUT: none came. */
+/* Send @bytes over @fd, together with a socket for the answer. Returns the
+ * result in the answer, or -errno; -ETIMEDOUT: no answer came. */
 int umad_call(int fd, const void *bytes, size_t len);
 
-/* The level that umad_debug() set. */
+/* The level of debugging output that umad_debug() has set. */
 extern int umad_debug_level;
 #define UMAD_SAY(...)                                                          \
 	do {                                                                   \
