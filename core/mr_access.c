@@ -362,8 +362,7 @@ struct piece {
  * in it. */
 struct walk {
 	const struct vb_sge *at;
-	unsigned left; /* entries from @at on; @at may be NULL when there is
-			  none */
+	unsigned left;	 /* number of entries from @at on; 0: @at may be NULL */
 	uint64_t offset; /* in the entry @at */
 };
 

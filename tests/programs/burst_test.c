@@ -27,8 +27,8 @@ static struct rc_device device;
 static struct ibv_cq *cq;
 static struct ibv_qp *qp;
 static struct ibv_mr *mr;
-/* @there: the target's memory, at the target what it is and at the writer what
- * it must be. */
+/* @there in the target process: the memory that is written; in the writer
+ * process: the contents that it must have */
 static uint8_t here[BYTES], there[BYTES];
 
 struct hello {

@@ -446,7 +446,8 @@ static void judge_next(const struct row *r, struct ibv_qp *a, struct ibv_qp *b,
 		r->name);
 }
 
-/* Make the ends of a row, each in its process. */
+/* Each of the two processes makes its queue pair for row @r; they exchange the
+ * numbers. */
 static void set_up_row(const struct row *r, const struct type *ta,
 		       const struct type *tb, struct ibv_qp **a,
 		       struct ibv_qp **b, struct end *to)

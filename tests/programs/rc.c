@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A device, a reliable connection, and a TCP connection for agreements. */
+/* A device, a reliable connection, and a TCP connection on which the two
+ * programs agree on addresses and order. */
 #include "rc.h"
 
 #include <arpa/inet.h>

@@ -31,7 +31,7 @@ static const char *const modes[] = {
 	/* before the program looks for devices */
 	"none",		  "drop-first",
 	"drop-opened",	  /* drop-opened: while a device is open */
-	"drop-connected", /* in the middle of a connection */
+	"drop-connected", /* after the first exchange on a connection */
 	"drop-broker", /* like drop-opened, and the host's broker is killed */
 	"fork", /* a child does the work, and its parent has a device open */
 	"chroot-opened", /* chroot() while a device is open */

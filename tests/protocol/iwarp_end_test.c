@@ -133,8 +133,8 @@ static void iwarp__small_messages_gather(void **state)
 	pipe_post(p, 0, wr(WR_WRITE, 20000), 0, 1);
 	assert_false(t->can_wait(qp));
 	pipe_settle(p);
-	/* The time is over: the message is sent, and the next one does not
-	 * wait. */
+	/* After 200 us a small message is sent although it is alone, and the
+	 * next one does not wait. */
 	pipe_post(p, 0, wr(WR_WRITE, 8), 0, 1);
 	assert_true(t->can_wait(qp));
 	p->sim.now += 200 * VB_USEC;

@@ -90,7 +90,7 @@ void scenario_copy_out(const uint8_t *from, const struct pieces *pcs,
 struct pieces scenario_cut(const struct pieces *from, uint32_t len);
 extern uint8_t scenario_scratch[LONGEST + 8];
 
-/* Has the play ends of connections that only a timeout detects? */
+/* Can a connection of play @p end so that only a timeout detects the end? */
 bool scenario_ends_soon(const struct play *p);
 
 /* Draw everything that happens in @p. */

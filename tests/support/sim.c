@@ -215,7 +215,8 @@ static void drive(struct sim_side *side, struct vb_qp *qp)
 	       !vb_transport_can_wait(qp);
 	while (more) {
 		more = vb_transport_send(qp, side->sim->now, &batch);
-		/* otherwise the caller would spin */
+		/* A transport that wants to send more but sent nothing would
+		 * make its caller spin. */
 		MUST(!more || batch.count);
 		sim_transmit(side->sim, side->number, &batch);
 		if (side->sim->used > STORM) {

@@ -267,7 +267,7 @@ static void VB_UNCHECKED invalidate__rules(void **state)
 	assert_int_equal(check(&w, QP, IOVA, 8, ACCESS_REMOTE_READ),
 			 FAULT_RKEY);
 	assert_false(vb_mw_invalidate(&w.qp, w.key));
-	/* After the invalidation another queue pair may bind it. */
+	/* After the invalidation another queue pair may bind the window. */
 	w.key ^= 0x55;
 	assert_true(bind(&w, IOVA, 8, ACCESS_REMOTE_READ));
 	close_window(&w);

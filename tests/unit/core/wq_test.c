@@ -135,8 +135,8 @@ static void sq__quiet_up_to_an_index(void **state)
 	vb_sq_fini(&sq);
 }
 
-/* A slot that was published without a doorbell is seen by the driver that
- * withdraws the permission. */
+/* A thread that withdraws the permission to post without a doorbell sees every
+ * slot that was so posted before. */
 #define QUIET_ROUNDS 3000
 #define QUIET_POSTS  200
 static struct {

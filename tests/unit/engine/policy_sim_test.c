@@ -228,8 +228,8 @@ static void fake_dispatch(struct vb_engine *e, vb_time now)
 
 static void posts(void);
 
-/* The program runs between two steps of the thread's plan; even one that has
- * not polled for long may post. */
+/* The program runs when the thread releases timer_lock. A program that has not
+ * polled for a long time may still post. */
 static void VB_UNCHECKED fake_unlock(struct vb_mutex *m) VB_RELEASE(m)
 {
 	vb_mutex_unlock(m);

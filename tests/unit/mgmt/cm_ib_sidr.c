@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Cases: datagrams are looked up by SIDR. */
+/* Tests of SIDR, by which a host asks for the queue pair that receives a
+ * service's datagrams. */
 #include "cm_ib_fixture.h"
 
 static void look_up(uint32_t id)

@@ -88,8 +88,8 @@ struct field {
 	uint8_t memory[BYTES] __attribute__((aligned(64)));
 };
 
-/* Returns the address of the last instruction of the sequence, the system
- * call. */
+/* Returns the address of the system call, the last instruction of the
+ * restartable sequence (rseq). */
 static uint64_t call_at(void)
 {
 	return __start___rseq_cs->start + __start___rseq_cs->length - 2;
