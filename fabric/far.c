@@ -8,7 +8,7 @@
  *     FAR_UP       a session                    silence; the link goes down;
  *                                               a new nonce of the other end
  *
- * Whoever leaves FAR_UP takes a new nonce, so an end is in at most one session
+ * An end that leaves FAR_UP takes a new nonce, so it is in at most one session
  * with each nonce of its own.
  */
 #include "fabric/far.h"

@@ -251,7 +251,8 @@ static void stranger__is_refused_with_the_cause(void **state)
 	farw_fini(&w);
 }
 
-/* Who does not get our messages cannot end a session, nor send frames. */
+/* A sender that does not get our messages cannot end a session, nor send
+ * frames. */
 static void forger__without_our_nonce_does_nothing(void **state)
 {
 	uint8_t bytes[VB_FAR_MESSAGE];
@@ -319,8 +320,8 @@ static void peer__that_lies_harms_only_its_link(void **state)
 	farw_fini(&w);
 }
 
-/* Frames that this process's adapters wait for nothing: a range extender keeps
- * a long link full, and 12 bits do not. */
+/* A range extender keeps a long link full, and 12 bits do not. Its buffer is as
+ * long as the link, without a number in the topology. */
 static void extender__keeps_a_long_link_full(void **state)
 {
 	for (unsigned extended = 0; extended < 2; extended++) {
