@@ -39,6 +39,7 @@ forwards() {
 }
 
 passes "random fabrics" "$protocol/fab_sim" -n "$seeds"
+passes "links between processes" "$protocol/far_sim" -n $((seeds / 20))
 passes "scale" "$protocol/fab_scale" "$pods"
 "$build/bench/fabric_switch" 0.3 >"$work/bench"
 forwards 256 1
