@@ -98,7 +98,7 @@ for kind in switch:2 fat-tree:2:18x36 fat-tree:3:8x8 torus:4x4 torus:10x10 \
 	down
 done
 if [ "$quick" = no ]; then
-	up --make fat-tree:3:24x24
+	up --make fat-tree:3:288x24 # 4176 nodes
 	SECONDS=0
 	pictured "a fat tree of thousands" svg
 	check "within 30 s" test $SECONDS -le 30
