@@ -39,6 +39,11 @@ int vb_cli_broker(int argc, char **argv);
 /* The subcommand: verbena fabric [--name NAME] [--sm] TOPOLOGY | --make KIND |
  * ctl | show */
 int vb_cli_fabric(int argc, char **argv);
+/* `verbena fabric capture`; argv[0] is "capture", and @name the fabric's unless
+ * an option says another. */
+int vb_cli_fabric_capture(int argc, char **argv, const char *name);
+/* `verbena fabric show`; the same of argv[0], "show", and @name. */
+int vb_cli_fabric_show(int argc, char **argv, const char *name);
 
 /* Find this command's own path. False: the system does not say. */
 bool vb_cli_find_self(char self[PATH_MAX]);

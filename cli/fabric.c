@@ -16,21 +16,28 @@
 #include "fabricd/fabricd.h"
 
 #define COMMAND_BYTES 4096
+#define PARTS_MOST    1024
 
 struct wish {
 	const char *name, *make;
-	bool json, write, sm, daemon;
+	const char *part[PARTS_MOST + 1]; /* NULL ends it */
+	unsigned parts;
+	bool write, sm, daemon;
 	double linger; /* seconds; 0: for ever */
 };
 
 static int fabric_usage(void)
 {
 	fprintf(stderr,
-		"usage: verbena fabric [--name NAME] [--sm] TOPOLOGY\n"
+		"usage: verbena fabric [--name NAME] [--sm] [--part NODE]... "
+		"TOPOLOGY\n"
 		"       verbena fabric [--name NAME] [--sm] --make KIND\n"
 		"       verbena fabric --write [--make KIND | TOPOLOGY]\n"
 		"       verbena fabric [--name NAME] ctl COMMAND...\n"
-		"       verbena fabric [--name NAME] show [--json]\n"
+		"       verbena fabric [--name NAME] show [--json] "
+		"[--html FILE] [--svg FILE] [--path LID:LID]\n"
+		"       verbena fabric [--name NAME] capture [--flow] NODE "
+		"PORT|all FILE\n"
 		"--sm starts a subnet manager (opensm) in the fabric, in a "
 		"switch if there is one.\n"
 		"--daemon runs the fabric in the background, --linger SECONDS "
@@ -58,7 +65,7 @@ static bool read_options(int argc, char **argv, struct wish *w)
 	static const struct option options[] = {
 		{ "name", required_argument, NULL, 'n' },
 		{ "make", required_argument, NULL, 'm' },
-		{ "json", no_argument, NULL, 'j' },
+		{ "part", required_argument, NULL, 'p' },
 		{ "write", no_argument, NULL, 'w' },
 		{ "sm", no_argument, NULL, 's' },
 		{ "daemon", no_argument, NULL, 'd' },
@@ -72,10 +79,10 @@ static bool read_options(int argc, char **argv, struct wish *w)
 			w->name = optarg;
 		else if (o == 'm')
 			w->make = optarg;
-		else if (o == 'j')
-			w->json = true;
 		else if (o == 'w')
 			w->write = true;
+		else if (o == 'p' && w->parts < PARTS_MOST)
+			w->part[w->parts++] = optarg;
 		else if (o == 's')
 			w->sm = true;
 		else if (o == 'd')
@@ -89,7 +96,8 @@ static bool read_options(int argc, char **argv, struct wish *w)
 /* Are these options none that only a fabric that starts can have? */
 static bool is_question(const struct wish *w)
 {
-	return !w->make && !w->write && !w->sm && !w->daemon && !w->linger;
+	return !w->make && !w->write && !w->sm && !w->daemon && !w->linger &&
+	       !w->parts;
 }
 
 /* --- commands --- */
@@ -117,7 +125,7 @@ static int control(int argc, char **argv, struct wish *w)
 	char command[COMMAND_BYTES];
 	size_t len = 0;
 
-	if (!is_question(w) || w->json || optind == argc)
+	if (!is_question(w) || optind == argc)
 		return fabric_usage();
 	for (int i = optind; i < argc; i++) {
 		int n = snprintf(command + len, sizeof(command) - len, "%s%s",
@@ -128,13 +136,6 @@ static int control(int argc, char **argv, struct wish *w)
 		len += (size_t)n;
 	}
 	return ask(w->name, command);
-}
-
-static int fabric_show(int argc, char **argv, struct wish *w)
-{
-	if (!is_question(w) || optind != argc)
-		return fabric_usage();
-	return ask(w->name, w->json ? "show\njson" : "show");
 }
 
 /* --- running --- */
@@ -270,12 +271,14 @@ static int start(int argc, char **argv, struct wish *w)
 	struct vb_topo topo = { 0 };
 	int rc;
 
-	if (w->json || (w->make ? optind != argc : optind + 1 != argc))
+	if (w->make ? optind != argc : optind + 1 != argc)
 		return fabric_usage();
 	if (w->daemon)
 		vb_cli_leave_starter();
 	rc = w->make ? vb_topo_make(&topo, w->make, error)
 		     : vb_topo_read(&topo, argv[optind], error);
+	if (!rc && w->parts)
+		rc = vb_topo_part(&topo, w->part, error);
 	if (rc)
 		rc = fabric_fail(error);
 	else if (w->write)
@@ -286,20 +289,32 @@ static int start(int argc, char **argv, struct wish *w)
 	return rc;
 }
 
-/* Options stand before or behind the words ctl and show. */
+/* Options stand before or behind the words ctl, show and capture. */
 int vb_cli_fabric(int argc, char **argv)
 {
 	struct wish w = { .name = VB_FABRIC_DEFAULT };
+	int (*command)(int, char **, const char *) = NULL;
 	const char *word;
 
 	if (!read_options(argc, argv, &w))
 		return fabric_usage();
 	word = optind < argc ? argv[optind] : "";
-	if (strcmp(word, "ctl") != 0 && strcmp(word, "show") != 0)
+	if (strcmp(word, "show") == 0)
+		command = vb_cli_fabric_show;
+	else if (strcmp(word, "capture") == 0)
+		command = vb_cli_fabric_capture;
+	else if (strcmp(word, "ctl") != 0)
 		return start(argc, argv, &w);
+	if (command && !is_question(&w))
+		return fabric_usage();
+	if (command) {
+		int at = optind;
+
+		optind = 0; /* getopt_long() begins anew */
+		return command(argc - at, argv + at, w.name);
+	}
 	optind++;
 	if (!read_options(argc, argv, &w))
 		return fabric_usage();
-	return word[0] == 'c' ? control(argc, argv, &w)
-			      : fabric_show(argc, argv, &w);
+	return control(argc, argv, &w);
 }

@@ -141,12 +141,13 @@ static void init_alarm(struct alarm *a, enum timer_kind kind, void *owner)
 	vb_timer_init(&a->timer);
 }
 
-static void init_end(struct vb_fab_net *net, struct vb_fab_end *e,
-		     struct vb_fab_node *node, uint8_t no)
+void fab_end_init(struct vb_fab_net *net, struct vb_fab_end *e,
+		  struct vb_fab_node *node, struct vb_fab_port *port,
+		  uint8_t no)
 {
 	e->net = net;
 	e->node = node;
-	e->port = &node->port[no];
+	e->port = port;
 	e->no = no;
 	e->wait_since = e->cong_since = VB_NEVER;
 	for (unsigned vl = 0; vl < VB_FAB_VLS; vl++)
@@ -191,7 +192,7 @@ int vb_fab_add(struct vb_fab_net *net, struct vb_fab_node *node)
 	if (!ends)
 		return -ENOMEM;
 	for (unsigned p = 0; p < count; p++)
-		init_end(net, &ends[p], node, (uint8_t)p);
+		fab_end_init(net, &ends[p], node, &node->port[p], (uint8_t)p);
 	node->index = net->nodes;
 	net->node[net->nodes] = node;
 	net->ends[net->nodes++] = ends;
@@ -394,6 +395,12 @@ vb_time vb_fab_mgmt_through(struct vb_fab_net *net,
 	return e->link && e->port->phys == FAB_LINK_UP
 		       ? fab_mgmt_through(e, net->now)
 		       : net->now;
+}
+
+void vb_fab_watch(struct vb_fab_node *node, uint8_t port, bool on)
+{
+	if (port >= 1 && port <= node->ports)
+		node->port[port].end->watched = on;
 }
 
 void vb_fab_settle(struct vb_fab_net *net, struct vb_fab_node *node,

@@ -40,6 +40,10 @@ enum vb_fab_event {
 	/* vb_fab_send(), which had returned -EAGAIN, takes frames of the VL
 	 * again */
 	FAB_EV_ROOM,
+	/* The port's link to another process went down here, or is plugged in
+	 * again. The owner tells the other process; nothing leaves by on_far()
+	 * before vb_fab_far_ready(). */
+	FAB_EV_FAR,
 };
 
 struct vb_fab_event_info {
@@ -53,6 +57,9 @@ struct vb_fab_event_info {
 	const uint8_t *frame;
 	size_t len;
 };
+
+/* Which way a frame goes that on_wire() shows. */
+enum vb_fab_way { FAB_SENT, FAB_RECEIVED };
 
 struct vb_fab_ops {
 	/*
@@ -72,10 +79,16 @@ struct vb_fab_ops {
 	 * May be NULL. */
 	void (*on_event)(void *arg, struct vb_fab_node *node, uint8_t port,
 			 const struct vb_fab_event_info *info, vb_time now);
-	/* For captures: @port begins to send this frame, LRH to VCRC, or this
-	 * link packet (6 bytes). May be NULL. */
+	/* For captures: @port, which vb_fab_watch() named, begins to send or
+	 * has received this frame, LRH to VCRC, or this link packet (6 or 10
+	 * bytes). May be NULL. */
 	void (*on_wire)(void *arg, struct vb_fab_node *node, uint8_t port,
-			const uint8_t *bytes, size_t len, vb_time now);
+			enum vb_fab_way way, const uint8_t *bytes, size_t len,
+			vb_time now);
+	/* The link of @port ends in another process, and carries these bytes
+	 * there: LRH to VCRC, or a link packet. NULL: there is no such link. */
+	void (*on_far)(void *arg, struct vb_fab_node *node, uint8_t port,
+		       const uint8_t *bytes, size_t len, vb_time now);
 	void *arg;
 };
 
@@ -103,7 +116,8 @@ struct vb_fab_link_spec {
 	/* the time that a signal needs from one end to the other */
 	vb_time delay;
 	/* the receiver's buffer for each VL, in blocks of 64 bytes; 0: the 2048
-	 * blocks that a 12-bit credit limit can use */
+	 * blocks that a 12-bit credit limit can use, or, if @extended, as many
+	 * as a round trip takes */
 	uint32_t buffer;
 	/* both ends have range extenders, which count credits in 24 bits */
 	bool extended;
@@ -123,7 +137,8 @@ VB_MUST_CHECK int vb_fab_link(struct vb_fab_net *net, struct vb_fab_node *a,
 			      uint8_t a_port, struct vb_fab_node *b,
 			      uint8_t b_port,
 			      const struct vb_fab_link_spec *spec, vb_time now);
-/* The node at the other end of the link of @port; NULL: @port has no link. */
+/* The node at the other end of the link of @port; NULL: @port has no link, or
+ * one whose other end is in another process. */
 struct vb_fab_node *vb_fab_peer(const struct vb_fab_node *node, uint8_t port,
 				uint8_t *peer_port);
 /* Change rate, delay and errors of a running link, named by either of its
@@ -173,6 +188,36 @@ VB_MUST_CHECK int vb_fab_send(struct vb_fab_net *net, struct vb_fab_node *node,
 			      uint8_t port, const uint8_t *bytes, size_t len,
 			      vb_time now);
 /*
+ * Links whose other end is in another process (fabric/far.h is the protocol
+ * between the two). What the other end's port is able to do: */
+struct vb_fab_far_port {
+	/* Supported and enabled, as bits. */
+	uint8_t width, speed, speed_ext;
+};
+
+/* Connect an external port to another process. The link is down until
+ * vb_fab_far_ready(). As vb_fab_link(). */
+VB_MUST_CHECK int vb_fab_link_far(struct vb_fab_net *net,
+				  struct vb_fab_node *node, uint8_t port,
+				  const struct vb_fab_link_spec *spec,
+				  vb_time now);
+/* May the link of @port train, as far as this end is concerned? False: the
+ * cable is out, or management has disabled the port. */
+bool vb_fab_far_is_willing(const struct vb_fab_node *node, uint8_t port);
+/* Does this end count credits with 24 bits? The other end must, too. */
+bool vb_fab_far_is_extended(const struct vb_fab_node *node, uint8_t port);
+/* What this port offers the other end. */
+void vb_fab_far_offer(const struct vb_fab_node *node, uint8_t port,
+		      struct vb_fab_far_port *offer);
+/* The other end is there, with what it offers: the link trains. */
+void vb_fab_far_ready(struct vb_fab_net *net, struct vb_fab_node *node,
+		      uint8_t port, const struct vb_fab_far_port *offer,
+		      vb_time now);
+/* The other end is silent, or begins anew: the link goes down. Raises
+ * FAB_EV_FAR. */
+void vb_fab_far_gone(struct vb_fab_net *net, struct vb_fab_node *node,
+		     uint8_t port, vb_time now);
+/*
  * Bytes arrive from the link of an external port whose other end is in another
  * process: a frame, LRH to VCRC, or a link packet (6 or 10 bytes; no frame is
  * that short). The port checks them as it checks what comes from any peer, and
@@ -182,6 +227,9 @@ VB_MUST_CHECK int vb_fab_send(struct vb_fab_net *net, struct vb_fab_node *node,
 VB_MUST_CHECK int vb_fab_arrive(struct vb_fab_net *net,
 				struct vb_fab_node *node, uint8_t port,
 				const uint8_t *bytes, size_t len, vb_time now);
+/* Show on_wire() what passes @port, an external one, from now on, or no
+ * longer. */
+void vb_fab_watch(struct vb_fab_node *node, uint8_t port, bool on);
 /* The receiver at @port of an adapter, or port 0 of a switch, has room again:
  * hand out the frames to which on_local() said FAB_HELD. */
 void vb_fab_resume(struct vb_fab_net *net, struct vb_fab_node *node,

@@ -102,12 +102,13 @@ struct alarm {
 
 struct vb_fab_end {
 	struct vb_fab_net *net;
-	struct vb_fab_node *node;
+	struct vb_fab_node *node; /* NULL: the end is in another process */
 	struct vb_fab_port *port;
 	struct link *link; /* the link of this port; NULL: the port has none */
 	/* the other end of the link; NULL: the port has no link */
 	struct vb_fab_end *peer;
 	uint8_t no;
+	bool watched; /* on_wire() sees what passes */
 
 	/* The sending side of the end. */
 	uint16_t waiting; /* mask of the lanes that have items */
@@ -156,13 +157,29 @@ struct vb_fab_end {
 	struct alarm flow_alarm;
 };
 
+/*
+ * The end of a link that is in another process. This network keeps it like an
+ * end of its own, so that training, rate, delay and errors are those of any
+ * link. It never sends: what comes from the other process arrives at the near
+ * end. What arrives here leaves by on_far(). Its port is Disabled as long as
+ * the other process is not ready.
+ */
+struct far_end {
+	struct vb_fab_end end;
+	struct vb_fab_port port;
+};
+
 struct link {
 	struct vb_fab_end *a, *b;
+	struct far_end *far; /* holds @b; NULL: both ends are here */
 	struct vb_fab_link_spec spec;
 	bool plugged, training;
 	/* until this time both ends repeat link packets, because the link loses
 	 * packets */
 	vb_time noisy_until;
+	/* until this time the ends of a link to another process repeat link
+	 * packets more often */
+	vb_time busy_until;
 	struct alarm train;
 };
 
@@ -196,11 +213,19 @@ void fab_charge_free(struct vb_fab_net *net, struct charge *c);
 void fab_pool_fini(struct vb_fab_net *net);
 void fab_push(struct fifo *q, struct item *it);
 struct item *fab_pop(struct fifo *q);
+/* The bytes of an item as they are on the wire: a link packet, or a frame with
+ * its VL and VCRC, which this function writes into it. Behind a frame that an
+ * earlier node has found bad the VCRC is inverted (IBA 7.8.3). */
+const uint8_t *fab_wire_bytes(struct item *it, size_t *len);
 /* Write to @v the header of an item's frame, with the VL of the item. If a link
  * altered the frame's bytes, the VL comes from the bytes as well. */
 void fab_view(const struct item *it, struct vb_fab_view *v);
 
 /* Functions of net.c. */
+/* Make @e an end of a link: the port @port, number @no of @node. */
+void fab_end_init(struct vb_fab_net *net, struct vb_fab_end *e,
+		  struct vb_fab_node *node, struct vb_fab_port *port,
+		  uint8_t no);
 void fab_arm(struct vb_fab_net *net, struct alarm *a, vb_time at);
 void fab_disarm(struct vb_fab_net *net, struct alarm *a);
 /* Make room for @more alarms in the heap, so that fab_arm() cannot fail. 0;
@@ -216,6 +241,9 @@ void fab_count_drop(struct vb_fab_port *p, enum vb_fab_drop drop);
 
 /* Functions of xmit.c. */
 void fab_xmit_fire(struct vb_fab_end *e, vb_time now);
+/* Show on_wire() the item, if the end is watched. */
+void fab_show(struct vb_fab_end *e, struct item *it, enum vb_fab_way way,
+	      vb_time now);
 /* Put an item into a lane; @it->head says when it may leave. */
 void fab_enqueue(struct vb_fab_end *e, struct item *it, vb_time now);
 /* Call after a change that lets the end send more: it sends what it can at @at,
@@ -255,6 +283,24 @@ void fab_flow_fire(struct vb_fab_end *e, vb_time now);
  * FAB_EV_STATE. */
 void fab_state_by_link(struct vb_fab_end *e, enum vb_fab_state state);
 vb_time fab_flow_period(const struct vb_fab_end *e);
+/* A frame passes @e, or room for one became free: on a link to another process,
+ * link packets repeat more often for some time. */
+void fab_stir(struct vb_fab_end *e, vb_time now);
 void fab_link_free(struct vb_fab_net *net, struct link *l);
+/* Make a link of @a and @b. *@made is it. As vb_fab_link(). */
+VB_MUST_CHECK int fab_link_make(struct vb_fab_end *a, struct vb_fab_end *b,
+				const struct vb_fab_link_spec *spec,
+				vb_time now, struct link **made);
+/* Train if nothing is against it. */
+void fab_try_train(struct link *l, vb_time now);
+/* Take both ends down. @by: the one where management asked for it, or NULL. */
+void fab_take_down(struct link *l, const struct vb_fab_end *by);
+
+/* far.c */
+/* Hand out what has arrived at the end @e, which is in another process. Frees
+ * the item. */
+void fab_far_deliver(struct vb_fab_end *e, struct item *it, vb_time now);
+/* Raise FAB_EV_FAR, if the link ends in another process. */
+void fab_far_tell(struct link *l);
 
 #endif

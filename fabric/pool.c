@@ -108,6 +108,27 @@ struct item *fab_pop(struct fifo *q)
 	return it;
 }
 
+const uint8_t *fab_wire_bytes(struct item *it, size_t *len)
+{
+	struct frame *f = it->frame;
+	uint16_t crc;
+
+	if (!f) {
+		*len = it->flow_len;
+		return it->flow;
+	}
+	if (!f->altered)
+		vb_lrh_set_vl(f->bytes, it->vl);
+	if (it->ends)
+		crc = (uint16_t)~vb_vcrc(f->bytes, f->len);
+	else
+		crc = f->altered ? f->vcrc : vb_vcrc(f->bytes, f->len);
+	f->bytes[f->len] = (uint8_t)crc;
+	f->bytes[f->len + 1] = (uint8_t)(crc >> 8);
+	*len = f->len + VB_VCRC_BYTES;
+	return f->bytes;
+}
+
 void fab_view(const struct item *it, struct vb_fab_view *v)
 {
 	v->bytes = it->frame->bytes;

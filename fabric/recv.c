@@ -9,7 +9,7 @@
 
 static bool cuts_through(const struct vb_fab_node *n)
 {
-	return n->kind == FAB_SWITCH && !n->sw.store_and_forward;
+	return n && n->kind == FAB_SWITCH && !n->sw.store_and_forward;
 }
 
 vb_time fab_due(const struct vb_fab_end *e, const struct item *it)
@@ -350,6 +350,8 @@ int fab_arrive(struct vb_fab_end *e, const uint8_t *bytes, size_t len,
 	if (!it)
 		return -ENOMEM;
 	it->head = it->tail = now;
+	if (it->frame)
+		fab_stir(e, now);
 	fab_push(&e->wire, it);
 	if (e->wire.first == it)
 		fab_arm(e->net, &e->recv, now);
@@ -362,7 +364,10 @@ void fab_recv_fire(struct vb_fab_end *e, vb_time now)
 
 	while ((it = e->wire.first) && fab_due(e, it) <= now) {
 		fab_pop(&e->wire);
-		if (it->frame)
+		fab_show(e, it, FAB_RECEIVED, now);
+		if (!e->node)
+			fab_far_deliver(e, it, now);
+		else if (it->frame)
 			recv_frame(e, it, now);
 		else
 			recv_flow(e, it, now);

@@ -18,6 +18,16 @@
 #define STANDARD_BLOCKS 2048
 /* blocks of 64 bytes in one frame of 4096 bytes with all headers */
 #define LEAST_BLOCKS 66
+#define MOST_BLOCKS  (1u << 23) /* half of what 24 bits count */
+
+/* The ends of a link to another process repeat link packets each FAR_PERIOD
+ * until FAR_BUSY after the last frame, and each FAR_IDLE later: a packet costs
+ * more there than within a process. Their watchdog is longer, too, for the
+ * other process may have to wait for a processor. */
+#define FAR_PERIOD   VB_MSEC
+#define FAR_BUSY     (20 * VB_MSEC)
+#define FAR_IDLE     (100 * VB_MSEC)
+#define FAR_WATCHDOG (3 * VB_SEC)
 
 static struct vb_fab_end *end_at(const struct vb_fab_node *node, uint8_t port)
 {
@@ -45,7 +55,21 @@ static vb_time symbol_ns(const struct vb_fab_port *p)
 
 vb_time fab_flow_period(const struct vb_fab_end *e)
 {
+	const struct link *l = e->link;
+
+	if (l && l->far)
+		return e->net->now < l->busy_until ? FAR_PERIOD : FAR_IDLE;
 	return VB_FLOW_PERIOD * symbol_ns(e->port);
+}
+
+void fab_stir(struct vb_fab_end *e, vb_time now)
+{
+	struct link *l = e->link;
+
+	if (!l || !l->far || e->port->phys != FAB_LINK_UP)
+		return;
+	l->busy_until = now + FAR_BUSY;
+	fab_arm_by(e->net, &l->a->flow_alarm, now + FAR_PERIOD);
 }
 
 static bool is_noisy(const struct link *l, vb_time now)
@@ -53,7 +77,7 @@ static bool is_noisy(const struct link *l, vb_time now)
 	const struct vb_fab_link_spec *s = &l->spec;
 
 	return s->lose | s->corrupt | s->lose_flow | s->corrupt_flow ||
-	       now < l->noisy_until;
+	       l->far || now < l->noisy_until;
 }
 
 static void tell_state(struct vb_fab_end *e, bool by_management)
@@ -128,15 +152,36 @@ static bool negotiate(struct link *l)
 	return true;
 }
 
+/* The blocks that arrive in a round trip, and as many as a receiver gathers
+ * before it tells; at most what 24 bits count. */
+static uint32_t blocks_of_length(const struct vb_fab_end *e)
+{
+	const struct vb_fab_link_spec *s = &e->link->spec;
+	double rate =
+		(double)(s->bytes_per_sec ? s->bytes_per_sec
+					  : vb_fab_bytes_per_sec(e->port));
+	double blocks = 2. * (double)s->delay * rate / VB_SEC / VB_BLOCK_BYTES;
+
+	blocks = blocks * 5 / 4 + STANDARD_BLOCKS;
+	return blocks < MOST_BLOCKS ? (uint32_t)blocks : MOST_BLOCKS;
+}
+
+static uint32_t buffer_blocks(const struct vb_fab_end *e)
+{
+	const struct vb_fab_link_spec *s = &e->link->spec;
+
+	if (s->buffer)
+		return VB_MAX(s->buffer, (uint32_t)LEAST_BLOCKS);
+	return s->extended ? blocks_of_length(e) : STANDARD_BLOCKS;
+}
+
 static void start_flow(struct vb_fab_end *e, vb_time now)
 {
 	const struct vb_fab_link_spec *s = &e->link->spec;
-	uint32_t blocks = s->buffer ? s->buffer : STANDARD_BLOCKS;
 	unsigned vls = vb_fab_vls(e->port->vl_cap);
 
 	for (unsigned vl = 0; vl < DATA_VLS; vl++) {
-		vb_flow_init(&e->flow[vl], s->extended,
-			     VB_MAX(blocks, (uint32_t)LEAST_BLOCKS));
+		vb_flow_init(&e->flow[vl], s->extended, buffer_blocks(e));
 		e->heard[vl] = vl ? VB_NEVER : now;
 	}
 	e->tell = e->init = (uint16_t)((1u << vls) - 1);
@@ -145,6 +190,7 @@ static void start_flow(struct vb_fab_end *e, vb_time now)
 	e->carry = 0;
 	set_rate(e);
 	fab_kick(e, now);
+	fab_stir(e, now);
 	if (is_noisy(e->link, now))
 		fab_arm_by(e->net, &e->flow_alarm, now + fab_flow_period(e));
 }
@@ -169,13 +215,13 @@ static void lose_link(struct vb_fab_end *e, bool by_management)
 	fab_flush_lanes(e);
 }
 
-/* Take both ends of the link down. @by: the end where management asked for the
- * change, or NULL. */
-static void take_down(struct link *l, const struct vb_fab_end *by)
+void fab_take_down(struct link *l, const struct vb_fab_end *by)
 {
 	bool up_a = l->a->port->state != FAB_DOWN;
 	bool up_b = l->b->port->state != FAB_DOWN;
 
+	if (l->far)
+		l->far->port.phys = FAB_DISABLED;
 	l->training = false;
 	fab_disarm(l->a->net, &l->train);
 	lose_link(l->a, l->a == by);
@@ -184,10 +230,11 @@ static void take_down(struct link *l, const struct vb_fab_end *by)
 		tell_state(l->a, l->a == by);
 	if (up_b)
 		tell_state(l->b, l->b == by);
+	fab_far_tell(l);
 }
 
 /* Begin to train if the cable is plugged in and neither end is disabled. */
-static void try_train(struct link *l, vb_time now)
+void fab_try_train(struct link *l, vb_time now)
 {
 	struct vb_fab_port *a = l->a->port, *b = l->b->port;
 
@@ -206,32 +253,39 @@ void fab_train_fire(struct link *l, vb_time now)
 
 	l->training = false;
 	if (!negotiate(l)) {
-		take_down(l, NULL);
+		fab_take_down(l, NULL);
 		return;
 	}
 	for (int i = 0; i < 2; i++)
 		ends[i]->port->phys = FAB_LINK_UP;
 	for (int i = 0; i < 2; i++)
-		start_flow(ends[i], now);
+		if (ends[i]->node)
+			start_flow(ends[i], now);
 	for (int i = 0; i < 2; i++)
-		if (ends[i]->port->state == FAB_DOWN)
+		if (ends[i]->node && ends[i]->port->state == FAB_DOWN)
 			fab_state_by_link(ends[i], FAB_INIT);
 }
 
-/* Retrain, because the flow control watchdog expired at @e (IBA 7.9.4.1). */
+/* Retrain, because the flow control watchdog expired at @e (IBA 7.9.4.1). With
+ * another process the ends agree anew, so there the link goes down. */
 static void recover(struct vb_fab_end *e, vb_time now)
 {
 	struct vb_fab_event_info info = { .event = FAB_EV_WATCHDOG };
 	struct link *l = e->link;
 	struct vb_fab_end *ends[2] = { l->a, l->b };
 
+	if (l->far) {
+		fab_event(e, &info);
+		fab_take_down(l, NULL);
+		return;
+	}
 	for (int i = 0; i < 2; i++) {
 		fab_flush_wire(ends[i]);
 		fab_disarm(e->net, &ends[i]->flow_alarm);
 		ends[i]->port->phys = FAB_RECOVERY;
 		vb_fab_count(ends[i]->port, FAB_LINK_RECOVERIES, 1);
 	}
-	try_train(l, now);
+	fab_try_train(l, now);
 	fab_event(e, &info);
 }
 
@@ -240,8 +294,10 @@ static void recover(struct vb_fab_end *e, vb_time now)
  * the peer may have fewer VLs. */
 static bool watchdog_bites(const struct vb_fab_end *e, vb_time now)
 {
-	vb_time most =
-		VB_FLOW_WATCHDOG * symbol_ns(e->port) + 2 * e->link->spec.delay;
+	vb_time most = e->link->far ? FAR_WATCHDOG
+				    : VB_FLOW_WATCHDOG * symbol_ns(e->port);
+
+	most += 2 * e->link->spec.delay;
 
 	for (unsigned vl = 0; vl < DATA_VLS; vl++)
 		if (e->heard[vl] != VB_NEVER && now - e->heard[vl] > most)
@@ -256,7 +312,7 @@ void fab_flow_fire(struct vb_fab_end *e, vb_time now)
 	bool noisy = is_noisy(e->link, now);
 	unsigned vls = vb_fab_vls(e->port->vl_cap);
 
-	if (e->port->phys != FAB_LINK_UP)
+	if (!e->node || e->port->phys != FAB_LINK_UP)
 		return;
 	if (noisy && watchdog_bites(e, now)) {
 		recover(e, now);
@@ -296,22 +352,19 @@ static void join(struct vb_fab_end *e, struct vb_fab_end *peer, struct link *l)
 	e->port->connected = true;
 }
 
-int vb_fab_link(struct vb_fab_net *net, struct vb_fab_node *a, uint8_t a_port,
-		struct vb_fab_node *b, uint8_t b_port,
-		const struct vb_fab_link_spec *spec, vb_time now)
+int fab_link_make(struct vb_fab_end *a, struct vb_fab_end *b,
+		  const struct vb_fab_link_spec *spec, vb_time now,
+		  struct link **made)
 {
-	struct vb_fab_end *ea = a_port ? end_at(a, a_port) : NULL;
-	struct vb_fab_end *eb = b_port ? end_at(b, b_port) : NULL;
+	struct vb_fab_net *net = a->net;
 	struct link *l;
 
-	if (!ea || !eb || ea == eb)
-		return -EINVAL;
-	if (ea->link || eb->link)
+	if (a->link || b->link)
 		return -EEXIST;
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		return -ENOMEM;
-	*l = (struct link){ .a = ea, .b = eb, .spec = *spec, .plugged = true };
+	*l = (struct link){ .a = a, .b = b, .spec = *spec, .plugged = true };
 	l->train.kind = TIMER_TRAIN;
 	l->train.owner = l;
 	vb_timer_init(&l->train.timer);
@@ -320,10 +373,27 @@ int vb_fab_link(struct vb_fab_net *net, struct vb_fab_node *a, uint8_t a_port,
 		return -ENOMEM;
 	}
 	net->now = VB_MAX(net->now, now);
-	join(ea, eb, l);
-	join(eb, ea, l);
-	try_train(l, net->now);
+	join(a, b, l);
+	join(b, a, l);
+	*made = l;
 	return 0;
+}
+
+int vb_fab_link(struct vb_fab_net *net, struct vb_fab_node *a, uint8_t a_port,
+		struct vb_fab_node *b, uint8_t b_port,
+		const struct vb_fab_link_spec *spec, vb_time now)
+{
+	struct vb_fab_end *ea = a_port ? end_at(a, a_port) : NULL;
+	struct vb_fab_end *eb = b_port ? end_at(b, b_port) : NULL;
+	struct link *l;
+	int rc;
+
+	if (!ea || !eb || ea == eb)
+		return -EINVAL;
+	rc = fab_link_make(ea, eb, spec, now, &l);
+	if (!rc)
+		fab_try_train(l, net->now);
+	return rc;
 }
 
 struct vb_fab_node *vb_fab_peer(const struct vb_fab_node *node, uint8_t port,
@@ -382,11 +452,15 @@ int vb_fab_plug(struct vb_fab_net *net, struct vb_fab_node *node, uint8_t port,
 	if (!e)
 		return -EINVAL;
 	net->now = VB_MAX(net->now, now);
+	if (e->link->plugged == in)
+		return 0;
 	e->link->plugged = in;
-	if (in)
-		try_train(e->link, net->now);
+	if (!in)
+		fab_take_down(e->link, NULL);
+	else if (e->link->far)
+		fab_far_tell(e->link);
 	else
-		take_down(e->link, NULL);
+		fab_try_train(e->link, net->now);
 	return 0;
 }
 
@@ -400,8 +474,8 @@ int vb_fab_set_state(struct vb_fab_net *net, struct vb_fab_node *node,
 	net->now = VB_MAX(net->now, now);
 	if (state == FAB_DOWN) {
 		if (e->link) {
-			take_down(e->link, e);
-			try_train(e->link, net->now);
+			fab_take_down(e->link, e);
+			fab_try_train(e->link, net->now);
 		}
 		return 0;
 	}
@@ -428,13 +502,18 @@ int vb_fab_set_phys(struct vb_fab_net *net, struct vb_fab_node *node,
 	e->port->phys = phys == FAB_DISABLED ? FAB_DISABLED : FAB_POLLING;
 	if (!e->link)
 		return 0;
-	take_down(e->link, e);
-	try_train(e->link, net->now);
+	fab_take_down(e->link, e);
+	fab_try_train(e->link, net->now);
 	return 0;
 }
 
 void fab_link_free(struct vb_fab_net *net, struct link *l)
 {
 	fab_disarm(net, &l->train);
+	if (l->far) {
+		fab_flush_wire(&l->far->end);
+		fab_disarm(net, &l->far->end.flow_alarm);
+	}
+	free(l->far);
 	free(l);
 }

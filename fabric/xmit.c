@@ -65,6 +65,7 @@ void fab_charge_give(struct charge *c)
 
 	if (--c->refs)
 		return;
+	fab_stir(e, net->now);
 	if (vb_flow_give(&e->flow[c->vl], c->blocks)) {
 		e->tell |= (uint16_t)(1u << c->vl);
 		fab_kick(e, net->now);
@@ -271,30 +272,17 @@ static vb_time wire_time(struct vb_fab_end *e, size_t bytes, vb_time now)
 	return t >> FRACTION;
 }
 
-/* Give on_wire() the frame's bytes with the right VL and VCRC. The VCRC of a
- * frame that is known to be bad is inverted (IBA 7.8.3). */
-static void show_wire(struct vb_fab_end *e, struct item *it, vb_time now)
+void fab_show(struct vb_fab_end *e, struct item *it, enum vb_fab_way way,
+	      vb_time now)
 {
 	struct vb_fab_net *net = e->net;
-	struct frame *f = it->frame;
-	uint16_t crc;
+	const uint8_t *bytes;
+	size_t len;
 
-	if (!net->ops.on_wire)
+	if (!e->watched || !net->ops.on_wire)
 		return;
-	if (!f) {
-		net->ops.on_wire(net->ops.arg, e->node, e->no, it->flow,
-				 it->flow_len, now);
-		return;
-	}
-	if (!f->altered)
-		vb_lrh_set_vl(f->bytes, it->vl);
-	crc = vb_vcrc(f->bytes, f->len);
-	if (it->ends)
-		crc = (uint16_t)~crc;
-	f->bytes[f->len] = (uint8_t)crc;
-	f->bytes[f->len + 1] = (uint8_t)(crc >> 8);
-	net->ops.on_wire(net->ops.arg, e->node, e->no, f->bytes,
-			 f->len + VB_VCRC_BYTES, now);
+	bytes = fab_wire_bytes(it, &len);
+	net->ops.on_wire(net->ops.arg, e->node, e->no, way, bytes, len, now);
 }
 
 /* Change up to BURST_BITS bits, one after the other. */
@@ -340,7 +328,9 @@ static void put_on_wire(struct vb_fab_end *e, struct item *it, size_t bytes,
 	struct vb_fab_net *net = e->net;
 	struct vb_fab_end *to = e->peer;
 
-	show_wire(e, it, now);
+	fab_show(e, it, FAB_SENT, now);
+	if (it->frame)
+		fab_stir(e, now);
 	e->busy = now + wire_time(e, bytes, now);
 	it->head = now + s->delay;
 	it->tail = e->busy + s->delay;

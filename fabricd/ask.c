@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Sends a command to a fabric's process and reads the answer. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -61,20 +62,25 @@ int vb_fabricd_open(const char *name)
 	return fd;
 }
 
-int vb_fabricd_ask(int fd, const char *command, FILE *to,
-		   char error[VB_TOPO_ERROR])
+static int send_command(int fd, const char *command)
 {
 	struct text_message m = {
 		.head = { .magic = VB_UMAD_MAGIC, .kind = UMAD_COMMAND },
 	};
 	size_t len = strlen(command);
-	int rc;
 
 	if (len >= sizeof(m.text))
 		return -E2BIG;
 	m.head.length = (uint32_t)len;
 	memcpy(m.text, command, len);
-	rc = vb_fdmail_send(fd, &m, sizeof(m.head) + len, NULL, 0, 0);
+	return vb_fdmail_send(fd, &m, sizeof(m.head) + len, NULL, 0, 0);
+}
+
+int vb_fabricd_ask(int fd, const char *command, FILE *to,
+		   char error[VB_TOPO_ERROR])
+{
+	int rc = send_command(fd, command);
+
 	return rc ? rc : read_answer(fd, to, error);
 }
 
@@ -86,6 +92,82 @@ int vb_fabricd_command(const char *name, const char *command, FILE *to,
 	if (fd < 0)
 		return fd;
 	rc = vb_fabricd_ask(fd, command, to, error);
+	close(fd);
+	return rc;
+}
+
+/* --- captures --- */
+
+static int write_all(int file, const char *bytes, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = write(file, bytes, len);
+
+		if (n < 0)
+			return -errno;
+		bytes += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* Ask the fabric to end the capture; what it has gathered still comes. */
+static int send_stop(int fd)
+{
+	const struct vb_umad_head stop = { .magic = VB_UMAD_MAGIC,
+					   .kind = UMAD_COMMAND };
+
+	return vb_fdmail_send(fd, &stop, sizeof(stop), NULL, 0, 0);
+}
+
+/* One message. 1: there are more; 0: it was the last; or -errno. */
+static int take_piece(int fd, int file, char *said)
+{
+	static struct text_message m;
+	ssize_t n = recv(fd, &m, sizeof(m), 0);
+	size_t len = n < 0 ? 0 : (size_t)n - sizeof(m.head);
+	int rc;
+
+	if (n < 0)
+		return -errno;
+	if ((size_t)n < sizeof(m.head) || m.head.magic != VB_UMAD_MAGIC ||
+	    m.head.length != len)
+		return n == 0 ? -ECONNRESET : -EPROTO;
+	if (m.head.result) {
+		snprintf(said, VB_TOPO_ERROR, "%.*s", (int)len, m.text);
+		return m.head.result == VB_UMAD_DONE ? 0 : -EINVAL;
+	}
+	rc = write_all(file, m.text, len);
+	return rc ? rc : 1;
+}
+
+int vb_fabricd_capture(const char *name, const char *command, int file,
+		       const volatile sig_atomic_t *stop,
+		       char said[VB_TOPO_ERROR])
+{
+	/* So that a signal just before recv() is not missed for long. */
+	const struct timeval often = { .tv_usec = 200000 };
+	bool stopped = false;
+	int fd = vb_fabricd_open(name), rc;
+
+	if (fd < 0)
+		return fd;
+	rc = send_command(fd, command);
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	rc = 1;
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &often, sizeof(often));
+	while (rc == 1 || rc == -EINTR || rc == -EAGAIN) {
+		if (*stop && !stopped) {
+			stopped = true;
+			rc = send_stop(fd);
+			if (rc)
+				break;
+		}
+		rc = take_piece(fd, file, said);
+	}
 	close(fd);
 	return rc;
 }

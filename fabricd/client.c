@@ -20,11 +20,15 @@
 #include "base/fdmail.h"
 #include "base/log.h"
 #include "base/memfile.h"
-#include "fabricd/fabricd_priv.h"
+#include "fabricd/capture.h"
 
 /* bytes that may wait for one program */
 #define OUTBOX_MOST ((size_t)64 << 20)
-#define JOIN	    "join\n" /* how the command begins */
+/* how these commands begin */
+#define JOIN	"join\n"
+#define CAPTURE "capture\n"
+/* the same, of a capture */
+#define CAPTURE_MOST ((size_t)8 << 20)
 /* messages of one program that are handled before other descriptors are looked
  * at */
 #define MESSAGES_RUN 64
@@ -48,6 +52,8 @@ struct client {
 	struct vb_agents *agents;
 	struct fd_host *host; /* for which the client has joined; or NULL */
 	bool manager; /* the client is the fabric's own subnet manager */
+	/* the capture that the client reads; NULL: none */
+	struct capture *capture;
 	struct letter *first, **last;
 	size_t waiting; /* bytes of all letters, those of memfds included */
 	size_t unread;	/* bytes of memfds that are in the socket's queue */
@@ -369,6 +375,35 @@ static void post_text(struct client *c, int result, const char *text,
 	post_letter(c, l);
 }
 
+static bool put_capture(void *arg, const uint8_t *bytes, size_t len)
+{
+	struct client *c = arg;
+
+	if (c->waiting + len > CAPTURE_MOST)
+		return false;
+	post_text(c, 0, (const char *)bytes, len);
+	return true;
+}
+
+static void end_capture(void *arg, int result, const char *said)
+{
+	struct client *c = arg;
+
+	c->capture = NULL;
+	post_text(c, result, said, strlen(said));
+}
+
+static void begin_capture(struct client *c, const char *text, vb_time now)
+{
+	const struct capture_outlet to = { put_capture, end_capture, c };
+	char error[VB_TOPO_ERROR] = "";
+	int rc = vb_fabricd_capture_begin(c->f, text, &to, &c->capture, error,
+					  now);
+
+	if (rc)
+		post_text(c, rc, error, strlen(error));
+}
+
 /* The bytes that an answer of @len bytes of text takes as letters. */
 static size_t answer_weight(size_t len)
 {
@@ -395,15 +430,25 @@ static int do_command(struct client *c, const char *text, FILE *to, char *error,
 			       now);
 }
 
-/* An answer is whole or an error. If not even the error has room, the
+/* A command that comes while the client reads a capture ends the capture. An
+ * answer is whole or an error. If not even the error has room, the
  * connection ends. */
 static void run_command(struct client *c, const char *text, vb_time now)
 {
 	char error[VB_TOPO_ERROR] = "", *said = NULL;
-	size_t len = 0;
-	FILE *to = open_memstream(&said, &len);
 	int rc = -ENOMEM;
+	size_t len = 0;
+	FILE *to;
 
+	if (c->capture) {
+		vb_fabricd_capture_end(c->capture, now);
+		return;
+	}
+	if (strncmp(text, CAPTURE, strlen(CAPTURE)) == 0) {
+		begin_capture(c, text, now);
+		return;
+	}
+	to = open_memstream(&said, &len);
 	if (to) {
 		rc = do_command(c, text, to, error, now);
 		if (fclose(to) && !rc)
@@ -529,6 +574,8 @@ static void close_client(struct client *c)
 		vb_agents_forget(c->agents, c);
 	if (c->host)
 		vb_fabricd_leave(c->host, now);
+	if (c->capture)
+		vb_fabricd_capture_free(c->capture);
 	while (c->first) {
 		struct letter *l = c->first;
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabricd/fabricd_priv.h"
+#include "fabricd/draw.h"
 #include "fabricd/topology_priv.h"
 
 #define WORDS_MOST 16
@@ -55,14 +55,13 @@ static struct vb_fab_node *find_link(const struct command *c, uint8_t *port)
 	struct vb_fab_node *n = vb_fabricd_node(c->f, c->words[1]);
 	char *end;
 	unsigned long number = strtoul(c->words[2], &end, 10);
-	uint8_t peer_port;
 
 	if (!n) {
 		refuse_node(c->f->topo, c->words[1], c->error);
 		return NULL;
 	}
 	if (end == c->words[2] || *end || number < 1 || number > n->ports ||
-	    !vb_fab_peer(n, (uint8_t)number, &peer_port)) {
+	    !n->port[number].connected) {
 		vb_topo_fail(c->error, "\"%.80s\" has no link at port %.20s",
 			     c->words[1], c->words[2]);
 		return NULL;
@@ -152,7 +151,7 @@ static int do_adaptive(struct command *c)
 
 /* --- show --- */
 
-static const char *state_name(unsigned state)
+const char *vb_fabricd_state_name(unsigned state)
 {
 	static const char *const names[] = { "-", "down", "init", "armed",
 					     "active" };
@@ -160,7 +159,7 @@ static const char *state_name(unsigned state)
 	return state < VB_COUNT(names) ? names[state] : "?";
 }
 
-static const char *kind_name(unsigned kind)
+const char *vb_fabricd_kind_name(unsigned kind)
 {
 	static const char *const names[] = { "?", "ca", "switch", "router" };
 
@@ -172,22 +171,46 @@ static uint16_t lid_of(const struct vb_fab_node *n)
 	return n->port[n->kind == FAB_SWITCH ? 0 : 1].lid;
 }
 
+static const struct vb_topo_port *
+topo_port(const struct command *c, const struct vb_fab_node *n, unsigned port)
+{
+	return &c->f->topo->nodes[n->index].port[port];
+}
+
+/* The other end of a link that the topology has, in this process or not. */
+static const char *peer_name(const struct command *c,
+			     const struct vb_fab_node *n, unsigned port)
+{
+	const struct vb_topo_port *p = topo_port(c, n, port);
+
+	return p->linked ? c->f->topo->nodes[p->peer].desc : p->far->desc;
+}
+
+static unsigned peer_port(const struct command *c, const struct vb_fab_node *n,
+			  unsigned port)
+{
+	const struct vb_topo_port *p = topo_port(c, n, port);
+
+	return p->linked ? p->peer_port : p->far->peer_port;
+}
+
 static void show_port(const struct command *c, const struct vb_fab_node *n,
 		      unsigned port)
 {
 	const struct vb_fab_port *p = &n->port[port];
-	uint8_t peer_port;
-	const struct vb_fab_node *peer =
-		vb_fab_peer(n, (uint8_t)port, &peer_port);
+	char far[VB_REMOTE_TEXT];
 
-	if (!peer)
+	if (!p->connected)
 		return;
-	fprintf(c->to, "  [%u] %s, %u Gbit/s", port, state_name(p->state),
-		vb_fab_gbits(p));
+	fprintf(c->to, "  [%u] %s, %u Gbit/s", port,
+		vb_fabricd_state_name(p->state), vb_fab_gbits(p));
 	if (n->kind != FAB_SWITCH)
 		fprintf(c->to, ", lid %u", p->lid);
-	fprintf(c->to, " - %s[%u]\n", c->f->topo->nodes[peer->index].desc,
-		peer_port);
+	fprintf(c->to, " - %s[%u]", peer_name(c, n, port),
+		peer_port(c, n, port));
+	if (vb_fabricd_remote_text(c->f, n, (uint8_t)port, far))
+		fprintf(c->to, " (%s)", far);
+	fputc('\n', c->to);
 }
 
 static void show_text(const struct command *c)
@@ -195,7 +218,8 @@ static void show_text(const struct command *c)
 	for (uint32_t i = 0; i < vb_fab_nodes(c->f->net); i++) {
 		const struct vb_fab_node *n = vb_fab_node(c->f->net, i);
 
-		fprintf(c->to, "%s %s: guid %#jx", kind_name(n->kind),
+		fprintf(c->to, "%s %s: guid %#jx",
+			vb_fabricd_kind_name(n->kind),
 			c->f->topo->nodes[i].desc, (uintmax_t)n->guid);
 		if (n->kind == FAB_SWITCH)
 			fprintf(c->to, ", lid %u", lid_of(n));
@@ -247,34 +271,52 @@ static void json_lanes(const struct command *c, const struct vb_fab_port *p)
 	fputc(']', c->to);
 }
 
+/* What is known of a link to another process. */
+static void json_remote(const struct command *c, const struct vb_fab_node *n,
+			unsigned port)
+{
+	const struct vb_far_status *s =
+		vb_fabricd_remote_status(c->f, n, (uint8_t)port);
+	char text[VB_REMOTE_TEXT];
+
+	if (!s || !vb_fabricd_remote_text(c->f, n, (uint8_t)port, text))
+		return;
+	fputs(", \"remote\": ", c->to);
+	put_string(c->to, text);
+	fprintf(c->to,
+		", \"messages_sent\": %ju, \"messages_got\": %ju, "
+		"\"messages_lost\": %ju, \"messages_late\": %ju, "
+		"\"messages_forged\": %ju",
+		(uintmax_t)s->sent, (uintmax_t)s->got, (uintmax_t)s->lost,
+		(uintmax_t)s->late, (uintmax_t)s->forged);
+}
+
 static void json_port(const struct command *c, struct vb_fab_node *n,
 		      unsigned port, bool *any)
 {
 	const struct vb_fab_port *p = &n->port[port];
 	const uint64_t *count = p->count;
-	uint8_t peer_port;
-	const struct vb_fab_node *peer =
-		vb_fab_peer(n, (uint8_t)port, &peer_port);
 
-	if (!peer)
+	if (!p->connected)
 		return;
 	vb_fab_settle(c->f->net, n, (uint8_t)port, c->now);
 	fprintf(c->to,
 		"%s\n      {\"port\": %u, \"state\": \"%s\", \"gbits\": %u, "
 		"\"lid\": %u, \"lmc\": %u, \"peer\": ",
-		*any ? "," : "", port, state_name(p->state), vb_fab_gbits(p),
-		p->lid, p->lmc);
-	put_string(c->to, c->f->topo->nodes[peer->index].desc);
+		*any ? "," : "", port, vb_fabricd_state_name(p->state),
+		vb_fab_gbits(p), p->lid, p->lmc);
+	put_string(c->to, peer_name(c, n, port));
 	fprintf(c->to,
 		", \"peer_port\": %u, \"xmit_words\": %ju, \"rcv_words\": "
 		"%ju, \"xmit_pkts\": %ju, \"rcv_pkts\": %ju, \"xmit_wait\": "
 		"%ju, \"xmit_discards\": %ju",
-		peer_port, (uintmax_t)count[FAB_XMIT_WORDS],
+		peer_port(c, n, port), (uintmax_t)count[FAB_XMIT_WORDS],
 		(uintmax_t)count[FAB_RCV_WORDS],
 		(uintmax_t)count[FAB_XMIT_PKTS], (uintmax_t)count[FAB_RCV_PKTS],
 		(uintmax_t)count[FAB_XMIT_WAIT],
 		(uintmax_t)count[FAB_XMIT_DISCARDS]);
 	json_lanes(c, p);
+	json_remote(c, n, port);
 	fputc('}', c->to);
 	*any = true;
 }
@@ -288,7 +330,7 @@ static void show_json(const struct command *c)
 
 		fprintf(c->to,
 			"%s\n  {\"kind\": \"%s\", \"name\": ", i ? "," : "",
-			kind_name(n->kind));
+			vb_fabricd_kind_name(n->kind));
 		put_string(c->to, c->f->topo->nodes[i].desc);
 		fprintf(c->to,
 			", \"guid\": \"%#jx\", \"lid\": %u, \"ports\": [",
@@ -300,13 +342,31 @@ static void show_json(const struct command *c)
 	fputs("\n]}\n", c->to);
 }
 
+/* show [json|svg|html|path] [LID:LID] */
 static int do_show(struct command *c)
 {
-	if (c->count == 2 && strcmp(c->words[1], "json") == 0)
+	const char *how = c->count > 1 ? c->words[1] : "text";
+	struct way w;
+
+	if (c->count > 2 && vb_fabricd_way(c->f, c->words[2], &w, c->error))
+		return -EINVAL;
+	if (strcmp(how, "json") == 0)
 		show_json(c);
-	else
+	else if (strcmp(how, "svg") == 0 || strcmp(how, "html") == 0)
+		return vb_fabricd_draw(c->f, how[0] == 'h',
+				       c->count > 2 ? &w : NULL, c->to, c->now);
+	else if (strcmp(how, "path") == 0 && c->count > 2)
+		vb_fabricd_way_print(c->f, &w, c->to);
+	else if (strcmp(how, "text") == 0)
 		show_text(c);
+	else
+		return vb_topo_fail(c->error, "show: \"%.40s\"", how);
 	return 0;
+}
+
+static int do_mark(struct command *c)
+{
+	return vb_fabricd_mark(c->f, c->now);
 }
 
 static int do_topology(struct command *c)
@@ -326,7 +386,8 @@ static const struct {
 	{ "tune", 4, WORDS_MOST, do_tune, "tune NODE PORT PARAMETER=VALUE..." },
 	{ "node", 3, WORDS_MOST, do_node, "node NODE PARAMETER=VALUE..." },
 	{ "adaptive", 3, 3, do_adaptive, "adaptive NODE on|off" },
-	{ "show", 1, 2, do_show, "show [json]" },
+	{ "show", 1, 3, do_show, "show [json|svg|html|path] [LID:LID]" },
+	{ "mark", 1, 1, do_mark, "mark" },
 	{ "topology", 1, 1, do_topology, "topology" },
 	{ "has", 2, 2, do_has, "has NODE" },
 };
@@ -350,7 +411,7 @@ static int run(struct command *c)
 	return vb_topo_fail(
 		c->error,
 		"\"%.40s\" is no command: unlink, link, tune, node, "
-		"adaptive, show, topology and has are",
+		"adaptive, show, mark, topology and has are",
 		c->words[0]);
 }
 

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/rand.h"
 #include "engine/fabric_path.h"
-#include "fabricd/fabricd_priv.h"
+#include "fabricd/capture.h"
 #include "wire/smp.h"
 
 #define EVENTS 32
@@ -66,6 +66,9 @@ static void on_event(void *arg, struct vb_fab_node *node, uint8_t port,
 	case FAB_EV_PKEY:
 		vb_mgmt_pkey_violated(f->mgmt, node, port, i->frame, i->len,
 				      now);
+		break;
+	case FAB_EV_FAR:
+		vb_fabricd_far_changed(f, node, port, now);
 		break;
 	case FAB_EV_ROOM:
 		vb_mgmt_room(f->mgmt, node, port, now);
@@ -203,6 +206,8 @@ static int build(struct vb_fabricd *f)
 {
 	const struct vb_fab_ops fab_ops = { .on_local = on_local,
 					    .on_event = on_event,
+					    .on_far = vb_fabricd_carry,
+					    .on_wire = vb_fabricd_see_wire,
 					    .arg = f };
 	const struct vb_mgmt_ops mgmt_ops = {
 		.send = send_frame,
@@ -307,6 +312,7 @@ struct vb_fabricd *vb_fabricd_create(struct vb_topo *topo, const char *name,
 	struct vb_fabricd *f = calloc(1, sizeof(*f));
 	int rc = -ENOMEM;
 
+	error[0] = '\0';
 	if (!f) {
 		word_error(error, name, rc);
 		return NULL;
@@ -318,10 +324,13 @@ struct vb_fabricd *vb_fabricd_create(struct vb_topo *topo, const char *name,
 	if (!rc)
 		rc = build(f);
 	if (!rc)
+		rc = vb_fabricd_remotes_open(f, error, vb_clock_read());
+	if (!rc)
 		rc = start_listening(f, name);
 	if (!rc)
 		return f;
-	word_error(error, name, rc);
+	if (!error[0])
+		word_error(error, name, rc);
 	vb_fabricd_destroy(f);
 	return NULL;
 }
@@ -331,6 +340,7 @@ void vb_fabricd_destroy(struct vb_fabricd *f)
 	vb_fabricd_end_manager(f);
 	vb_fabricd_close_clients(f);
 	vb_fabricd_issm_close(f);
+	vb_fabricd_remotes_close(f);
 	vb_fabricd_free_hosts(f);
 	vb_mgmt_destroy(f->mgmt);
 	if (f->net)
@@ -342,6 +352,7 @@ void vb_fabricd_destroy(struct vb_fabricd *f)
 	if (f->epoll >= 0)
 		close(f->epoll);
 	vb_timers_fini(&f->due);
+	free(f->marks);
 	free(f);
 }
 
@@ -357,7 +368,10 @@ static vb_time run_fabric(struct vb_fabricd *f)
 		while (left > 1 && vb_fab_step(f->net, now))
 			left--;
 		vb_mgmt_run(f->mgmt, now);
-		next = VB_MIN(vb_fab_next(f->net), vb_mgmt_next(f->mgmt));
+		next = vb_fabricd_remotes_run(f, now);
+		next = VB_MIN(next, vb_fabricd_captures_run(f, now));
+		next = VB_MIN(next, vb_fab_next(f->net));
+		next = VB_MIN(next, vb_mgmt_next(f->mgmt));
 		if (next == VB_NEVER)
 			return VB_NEVER;
 		if (next > now + SPIN)

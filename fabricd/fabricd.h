@@ -8,6 +8,7 @@
 #define FABRICD_FABRICD_H
 
 #include <limits.h>
+#include <signal.h>
 
 #include "fabricd/topology.h"
 
@@ -50,5 +51,16 @@ VB_MUST_CHECK int vb_fabricd_ask(int fd, const char *command, FILE *to,
  * runs; else -errno. */
 VB_MUST_CHECK int vb_fabricd_command(const char *name, const char *command,
 				     FILE *to, char error[VB_TOPO_ERROR]);
+
+/*
+ * Send @command, "capture...", and write what comes to @file, until *@stop is
+ * not 0, which a signal's handler sets, or the fabric ends the capture. 0 and a
+ * summary in @said; -EINVAL: the fabric refused or ended it, and @said has the
+ * cause; -ECONNREFUSED: no such fabric runs; else -errno, of @file, too.
+ */
+VB_MUST_CHECK int vb_fabricd_capture(const char *name, const char *command,
+				     int file,
+				     const volatile sig_atomic_t *stop,
+				     char said[VB_TOPO_ERROR]);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/chain.h"
 #include "base/timer.h"
 #include "engine/fabric_path.h"
+#include "fabric/far.h"
 #include "fabricd/fabricd.h"
 #include "mgmt/nodes.h"
 #include "wire/umad_ipc.h"
@@ -54,6 +55,10 @@ struct vb_fabricd {
 	struct vb_chain *hosts;	    /* that have joined */
 	struct fd_manager *manager; /* NULL: none was asked for */
 	struct vb_chain *issms;
+	struct vb_chain *remotes; /* links to other processes */
+	struct vb_chain *captures;
+	uint64_t *marks; /* words that ports had sent at @marked_at; or NULL */
+	vb_time marked_at;
 };
 
 /* Begin to watch w->fd for @events; with @again, change the events of a watched
@@ -133,6 +138,29 @@ void vb_fabricd_issm_close(struct vb_fabricd *f);
 bool vb_fabricd_issm_path(struct vb_fabricd *f, struct vb_fab_node *node,
 			  uint8_t port, char path[VB_UMAD_PATH]);
 
+/* fabricd/remote.c: links to other processes. */
+#define VB_REMOTE_TEXT 384
+/* 0; -EINVAL, or another -errno, and @error. */
+int vb_fabricd_remotes_open(struct vb_fabricd *f, char error[VB_TOPO_ERROR],
+			    vb_time now);
+void vb_fabricd_remotes_close(struct vb_fabricd *f);
+/* Send what frames were gathered, and act on time. Returns when to come back.
+ */
+vb_time vb_fabricd_remotes_run(struct vb_fabricd *f, vb_time now);
+/* For struct vb_fab_ops and FAB_EV_FAR. */
+void vb_fabricd_carry(void *arg, struct vb_fab_node *node, uint8_t port,
+		      const uint8_t *bytes, size_t len, vb_time now);
+void vb_fabricd_far_changed(struct vb_fabricd *f, struct vb_fab_node *node,
+			    uint8_t port, vb_time now);
+/* "udp HOST:PORT, up". False: the port has no link to another process. */
+bool vb_fabricd_remote_text(const struct vb_fabricd *f,
+			    const struct vb_fab_node *node, uint8_t port,
+			    char text[VB_REMOTE_TEXT]);
+/* NULL: the port has no such link. */
+const struct vb_far_status *
+vb_fabricd_remote_status(const struct vb_fabricd *f,
+			 const struct vb_fab_node *node, uint8_t port);
+
 /* fabricd/command.c: run @text, and write the answer to @to. 0, or -EINVAL and
  * @error. */
 int vb_fabricd_do(struct vb_fabricd *f, const char *text, FILE *to,
@@ -142,5 +170,9 @@ int vb_fabricd_do(struct vb_fabricd *f, const char *text, FILE *to,
  * vb_topo_find(). */
 struct vb_fab_node *vb_fabricd_node(const struct vb_fabricd *f,
 				    const char *name);
+
+/* fabricd/command.c: words for people. */
+const char *vb_fabricd_state_name(unsigned state);
+const char *vb_fabricd_kind_name(unsigned kind);
 
 #endif

@@ -30,7 +30,8 @@ struct wanted {
 struct tuned {
 	char node[VB_TOPO_ID];
 	unsigned port; /* 0: the node itself */
-	char text[256];
+	char text[512];
+	struct vb_topo_far far;
 	unsigned line;
 	const char *file;
 };
@@ -277,9 +278,17 @@ static bool begins_with(const char *s, const char *word)
 }
 
 /* What it says is checked when the node is known. */
-static int keep_tuning(struct parser *p, struct tuned *t, const char *text)
+static int take_text(struct parser *p, struct tuned *t, const char *text)
 {
+	if (strlen(text) >= sizeof(t->text))
+		return FAIL(p, "the parameters have more than %zu characters",
+			    sizeof(t->text) - 1);
 	snprintf(t->text, sizeof(t->text), "%s", text);
+	return 0;
+}
+
+static int keep_tuning(struct parser *p, const struct tuned *t)
+{
 	if (!room_for((void **)&p->tuned, p->tuned_count, &p->tuned_room,
 		      sizeof(*t)))
 		return -ENOMEM;
@@ -295,6 +304,7 @@ static int read_tuning(struct parser *p, const char *s)
 	struct tuned t = { .line = p->line, .file = p->file };
 	struct vb_fab_link_spec tried = { 0 };
 	bool is_node;
+	int rc;
 
 	s = skip_white(s);
 	is_node = begins_with(s, "node");
@@ -303,15 +313,22 @@ static int read_tuning(struct parser *p, const char *s)
 			       "\"NODE\"[PORT] PARAMETER=VALUE..., or #! node "
 			       "\"NODE\" PARAMETER=VALUE...");
 	s = take_quoted(s + 4, t.node);
-	if (is_node)
-		return s ? keep_tuning(p, &t, s)
-			 : FAIL(p, "the node is missing: \"NODE\"");
+	if (is_node && !s)
+		return FAIL(p, "the node is missing: \"NODE\"");
+	if (is_node) {
+		rc = take_text(p, &t, s);
+		return rc ? rc : keep_tuning(p, &t);
+	}
 	s = s ? take_port(s, &t.port) : NULL;
 	if (!s || !t.port)
 		return FAIL(p, "the link's end is missing: \"NODE\"[PORT]");
-	if (vb_topo_link_spec(s, &tried, p->error))
+	rc = take_text(p, &t, s);
+	if (rc)
+		return rc;
+	if (vb_topo_far_take(t.text, &t.far, p->error) ||
+	    vb_topo_link_spec(t.text, &tried, p->error))
 		return fail_at(p, p->file, p->line);
-	return keep_tuning(p, &t, s);
+	return keep_tuning(p, &t);
 }
 
 /* --- lines --- */
@@ -468,6 +485,49 @@ static int read_file(struct parser *p, const char *path)
 
 /* --- links --- */
 
+/* The peer is in another process, and not in this file. */
+static int link_far(struct parser *p, const struct wanted *w,
+		    struct vb_topo_far *far)
+{
+	static const struct {
+		char letter;
+		uint8_t kind;
+	} letters[] = { { 'S', FAB_SWITCH },
+			{ 'H', FAB_CA },
+			{ 'R', FAB_ROUTER } };
+
+	far->guid = guid_in(w->peer);
+	far->peer_port = w->peer_port;
+	if (!far->guid || !w->peer_port)
+		return FAIL(p,
+			    "there is no node \"%s\"; one in another process "
+			    "that no file describes needs an id with its GUID, "
+			    "S-0002c90000000001, and a port",
+			    w->peer);
+	for (unsigned i = 0; i < VB_COUNT(letters); i++)
+		if (letters[i].letter == w->peer[0])
+			far->kind = letters[i].kind;
+	snprintf(far->desc, sizeof(far->desc), "%s", w->peer);
+	return 0;
+}
+
+/* Note the address of the other process with the port. */
+static int attach_far(struct parser *p, const struct tuned *t)
+{
+	struct vb_topo_node *n = vb_topo_find(p->topo, t->node);
+	struct vb_topo_port *port;
+
+	if (t->far.via == VIA_NONE || !n || t->port < 1 || t->port > n->ports)
+		return 0; /* tune_link() judges the rest */
+	port = &n->port[t->port];
+	if (!port->far)
+		port->far = malloc(sizeof(*port->far));
+	if (!port->far)
+		return -ENOMEM;
+	*port->far = t->far;
+	return 0;
+}
+
 static int make_link(struct parser *p, const struct wanted *w)
 {
 	uint32_t peer = vb_topo_index(p->topo, w->peer);
@@ -476,6 +536,8 @@ static int make_link(struct parser *p, const struct wanted *w)
 
 	p->file = w->file;
 	p->line = w->line;
+	if (peer == UINT32_MAX && n->port[w->port].far)
+		return link_far(p, w, n->port[w->port].far);
 	if (peer == UINT32_MAX)
 		return FAIL(p, "there is no node \"%s\"", w->peer);
 	other = &p->topo->nodes[peer];
@@ -519,12 +581,14 @@ static int tune_one(struct parser *p, const struct tuned *t)
 					 p->error)
 			       ? fail_at(p, t->file, t->line)
 			       : 0;
-	if (t->port > n->ports || !n->port[t->port].linked)
+	a = t->port <= n->ports ? &n->port[t->port] : NULL;
+	if (!a || !(a->linked || (a->far && a->far->guid)))
 		return FAIL(p, "\"%s\" has no link at port %u", t->node,
 			    t->port);
-	a = &n->port[t->port];
-	b = &p->topo->nodes[a->peer].port[a->peer_port];
 	(void)!vb_topo_link_spec(t->text, &a->spec, p->error);
+	if (!a->linked)
+		return 0;
+	b = &p->topo->nodes[a->peer].port[a->peer_port];
 	b->spec = a->spec;
 	return 0;
 }
@@ -533,6 +597,8 @@ static int make_links(struct parser *p)
 {
 	int rc = 0;
 
+	for (size_t i = 0; i < p->tuned_count && !rc; i++)
+		rc = attach_far(p, &p->tuned[i]);
 	for (size_t i = 0; i < p->wanted_count && !rc; i++)
 		rc = make_link(p, &p->wanted[i]);
 	for (size_t i = 0; i < p->tuned_count && !rc; i++)

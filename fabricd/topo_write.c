@@ -13,9 +13,9 @@ static const struct {
 	[FAB_ROUTER] = { "Rt", "rtguid", 'R' },
 };
 
-static void put_id(FILE *to, const struct vb_topo_node *n)
+static void put_id(FILE *to, uint8_t kind, uint64_t guid)
 {
-	fprintf(to, "\"%c-%016jx\"", kinds[n->kind].letter, (uintmax_t)n->guid);
+	fprintf(to, "\"%c-%016jx\"", kinds[kind].letter, (uintmax_t)guid);
 }
 
 static void put_port(FILE *to, const struct vb_topo *t,
@@ -26,8 +26,14 @@ static void put_port(FILE *to, const struct vb_topo *t,
 	char rate[16];
 
 	fprintf(to, "[%u]\t", port);
-	put_id(to, peer);
-	fprintf(to, "[%u]\t\t# \"%s\"", p->peer_port, peer->desc);
+	if (p->linked) {
+		put_id(to, peer->kind, peer->guid);
+		fprintf(to, "[%u]\t\t# \"%s\"", p->peer_port, peer->desc);
+	} else {
+		put_id(to, p->far->kind, p->far->guid);
+		fprintf(to, "[%u]\t\t# \"%s\"", p->far->peer_port,
+			p->far->desc);
+	}
 	if (vb_topo_rate_put(p, rate))
 		fprintf(to, " %s", rate);
 	fputc('\n', to);
@@ -43,13 +49,16 @@ static void put_odds(FILE *to, const char *name, uint32_t odds)
 static void put_tuning(FILE *to, const struct vb_topo_node *n, unsigned port)
 {
 	const struct vb_fab_link_spec *s = &n->port[port].spec;
+	const struct vb_topo_far *far = n->port[port].far;
 	const struct vb_fab_link_spec none = { 0 };
 
-	if (memcmp(s, &none, sizeof(none)) == 0)
+	if (memcmp(s, &none, sizeof(none)) == 0 && !far)
 		return;
 	fputs("#! link ", to);
-	put_id(to, n);
+	put_id(to, n->kind, n->guid);
 	fprintf(to, "[%u]", port);
+	if (far)
+		vb_topo_far_put(far, to);
 	if (s->delay)
 		fprintf(to, " delay=%juns", (uintmax_t)s->delay);
 	if (s->unpaced)
@@ -74,10 +83,10 @@ static void put_node(FILE *to, const struct vb_topo *t,
 		n->vendor_id, n->device_id, (uintmax_t)n->sys_guid,
 		kinds[n->kind].guid, (uintmax_t)n->guid);
 	fprintf(to, "%s\t%u ", kinds[n->kind].word, n->ports);
-	put_id(to, n);
+	put_id(to, n->kind, n->guid);
 	fprintf(to, "\t\t# \"%s\"\n", n->desc);
 	for (unsigned p = 1; p <= n->ports; p++)
-		if (n->port[p].linked)
+		if (n->port[p].linked || n->port[p].far)
 			put_port(to, t, n, p);
 }
 
@@ -88,7 +97,7 @@ static void put_node_tuning(FILE *to, const struct vb_topo_node *n)
 	if (memcmp(&n->spec, &none, sizeof(none)) == 0)
 		return;
 	fputs("#! node ", to);
-	put_id(to, n);
+	put_id(to, n->kind, n->guid);
 	vb_topo_node_put(to, &n->spec);
 	fputc('\n', to);
 }
@@ -104,9 +113,10 @@ bool vb_topo_write(const struct vb_topo *t, FILE *to)
 		for (unsigned p = 1; p <= t->nodes[i].ports; p++) {
 			const struct vb_topo_port *port = &t->nodes[i].port[p];
 
-			if (port->linked &&
-			    (port->peer > i ||
-			     (port->peer == i && port->peer_port > p)))
+			if (port->far ||
+			    (port->linked &&
+			     (port->peer > i ||
+			      (port->peer == i && port->peer_port > p))))
 				put_tuning(to, &t->nodes[i], p);
 		}
 	return fflush(to) == 0 && !ferror(to);

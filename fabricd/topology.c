@@ -37,6 +37,13 @@ static void enter(struct vb_topo *t, uint32_t index)
 	t->by_id[at] = index;
 }
 
+void vb_topo_rehash(struct vb_topo *t)
+{
+	memset(t->by_id, 0xff, t->hash_room * sizeof(*t->by_id));
+	for (uint32_t i = 0; i < t->count; i++)
+		enter(t, i);
+}
+
 static bool grow_hashes(struct vb_topo *t)
 {
 	uint32_t room = t->hash_room ? t->hash_room * 2 : FIRST_HASHES;
@@ -47,12 +54,10 @@ static bool grow_hashes(struct vb_topo *t)
 	table = malloc(room * sizeof(*table));
 	if (!table)
 		return false;
-	memset(table, 0xff, room * sizeof(*table));
 	free(t->by_id);
 	t->by_id = table;
 	t->hash_room = room;
-	for (uint32_t i = 0; i < t->count; i++)
-		enter(t, i);
+	vb_topo_rehash(t);
 	return true;
 }
 
@@ -216,10 +221,17 @@ int vb_topo_finish(struct vb_topo *t, char error[VB_TOPO_ERROR])
 	return check_guids(t, error);
 }
 
+void vb_topo_free_ports(struct vb_topo_node *n)
+{
+	for (unsigned p = 1; p <= n->ports; p++)
+		free(n->port[p].far);
+	free(n->port);
+}
+
 void vb_topo_free(struct vb_topo *t)
 {
 	for (uint32_t i = 0; i < t->count; i++)
-		free(t->nodes[i].port);
+		vb_topo_free_ports(&t->nodes[i]);
 	for (unsigned i = 0; i < t->file_count; i++)
 		free(t->files[i]);
 	free(t->files);

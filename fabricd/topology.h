@@ -15,6 +15,20 @@
 #define VB_TOPO_ERROR 1024
 #define VB_TOPO_NODES 65536
 
+#define VB_TOPO_HOST 128 /* with its NUL */
+
+enum vb_topo_via { VIA_NONE, VIA_UDP, VIA_TCP };
+
+/* The other process of a link, and the end that it has. */
+struct vb_topo_far {
+	enum vb_topo_via via;
+	char host[VB_TOPO_HOST]; /* a name or an address */
+	uint16_t port, local;	 /* there, and here */
+	uint64_t guid;		 /* of the node there; 0: it is in this file */
+	uint8_t kind, peer_port;
+	char desc[VB_TOPO_ID];
+};
+
 struct vb_topo_port {
 	bool linked;
 	uint32_t peer; /* index of the peer's node */
@@ -28,6 +42,9 @@ struct vb_topo_port {
 	uint8_t width, speed, speed_ext;
 	/* the parameters of the link, equal at both of its ends */
 	struct vb_fab_link_spec spec;
+	/* Where the other end is when it is in another process. If @linked, it
+	 * is in this one, and this is not used. NULL: not given. */
+	struct vb_topo_far *far;
 };
 
 /* What a node has, if not the defaults of vb_fab_node_create(), for which 0
@@ -75,6 +92,14 @@ VB_MUST_CHECK int vb_topo_make(struct vb_topo *topo, const char *spec,
 			       char error[VB_TOPO_ERROR]);
 /* A help text for users: one line for each kind of topology. */
 extern const char vb_topo_kinds[];
+
+/*
+ * Keep only the nodes that @names (NULL ends it) has, and the adapters all of
+ * whose links go to switches among them. A link that is cut needs @far. 0;
+ * -EINVAL and @error; -ENOMEM.
+ */
+VB_MUST_CHECK int vb_topo_part(struct vb_topo *topo, const char *const *names,
+			       char error[VB_TOPO_ERROR]);
 
 void vb_topo_free(struct vb_topo *topo);
 

@@ -12,6 +12,17 @@ int vb_topo_fail(char error[VB_TOPO_ERROR], const char *format, ...)
 /* Returns the index of the node with that id; UINT32_MAX: no node has it. */
 uint32_t vb_topo_index(const struct vb_topo *t, const char *id);
 
+/* Fill the table of ids anew. */
+void vb_topo_rehash(struct vb_topo *t);
+void vb_topo_free_ports(struct vb_topo_node *n);
+
+/* Take the words udp=, tcp= and local= out of @text, into @far, which is all
+ * zero before. -EINVAL and @error: what is wrong. */
+int vb_topo_far_take(char *text, struct vb_topo_far *far,
+		     char error[VB_TOPO_ERROR]);
+/* Write them. */
+void vb_topo_far_put(const struct vb_topo_far *far, FILE *to);
+
 /* Names of widths and speeds, as ibnetdiscover writes them: "4xQDR". */
 bool vb_topo_rate_get(const char *text, struct vb_topo_port *p);
 /* Write the width and speed of @p to the text. False: @p has the default. */

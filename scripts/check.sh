@@ -375,6 +375,9 @@ layer install "from an installed prefix" program install
 layer fabric "an InfiniBand subnet under opensm" program fabric
 layer fabric_sm "a fabric that brings itself up" program fabric_sm
 layer fabric_cc "congestion control and counters of such a subnet" program fabric_cc
+layer fabric_far "one InfiniBand subnet in two processes on two hosts" program fabric_far
+layer fabric_capture "what passes the ports of an InfiniBand subnet" program fabric_capture
+layer fabric_show "pictures of an InfiniBand subnet" program fabric_show
 layer near "two programs of one host, without packets" program near
 layer garbage "hostile datagrams while traffic runs" program garbage
 layer ceph "a cluster whose messages go by RDMA" program ceph

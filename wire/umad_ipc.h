@@ -24,6 +24,7 @@
 #define VB_UMAD_PKEYS  256
 #define VB_UMAD_GUIDS  32
 #define VB_UMAD_PATH   256
+#define VB_UMAD_DONE   1 /* a result */
 
 enum vb_umad_kind {
 	/* asks for a place's node and port; the answer is a head and an info */
@@ -37,6 +38,9 @@ enum vb_umad_kind {
 	/* a text; the answer is several heads with text, of which the last has
 	 * none */
 	UMAD_COMMAND,
+	/* The command "capture" is answered by heads with bytes, for as long as
+	 * the program likes; a further UMAD_COMMAND ends it. The last head has
+	 * the result VB_UMAD_DONE and text for people. */
 };
 
 struct vb_umad_head {

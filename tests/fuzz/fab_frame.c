@@ -25,11 +25,11 @@ static enum vb_fab_taken take(void *arg, struct vb_fab_node *node, uint8_t port,
 }
 
 static void see(void *arg, struct vb_fab_node *node, uint8_t port,
-		const uint8_t *bytes, size_t len, vb_time now)
+		enum vb_fab_way way, const uint8_t *bytes, size_t len, vb_time now)
 {
 	uint16_t crc;
 
-	if (len <= VB_FLOW_WIDE_BYTES)
+	if (len <= VB_FLOW_WIDE_BYTES || way == FAB_RECEIVED)
 		return;
 	crc = (uint16_t)(vb_vcrc(bytes, len - 2) ^
 			 (bytes[len - 2] | bytes[len - 1] << 8));
@@ -72,6 +72,7 @@ static struct vb_fab_node *build(struct vb_fab_net *net)
 		ca[i] = add(net, FAB_CA, 1);
 		MUST(!vb_fab_link(net, sw, i + 1, ca[i], 1, &link, 0));
 		sw->sw.linear[i + 1] = i + 1;
+		vb_fab_watch(sw, i + 1, true);
 	}
 	vb_fab_run(net, VB_SEC);
 	for (uint8_t i = 0; i < PORTS; i++) {

@@ -55,6 +55,7 @@ forwards() {
 }
 
 passes "random fabrics" "$protocol/fab_sim" -n "$seeds"
+passes "links between processes" "$protocol/far_sim" -n $((seeds / 20))
 passes "scale" "$protocol/fab_scale" "$pods"
 within_limits 20 512
 "$build/bench/fabric_switch" 0.3 >"$work/bench"

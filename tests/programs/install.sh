@@ -44,6 +44,12 @@ else
 	not_ok "the library stands apart from the system's: $library"
 fi
 
+if [ -n "$(find "$prefix/share/verbena" -name ib_link.lua)" ]; then
+	ok "the dissector of link packets is there"
+else
+	not_ok "the dissector of link packets is there"
+fi
+
 verbena=$prefix/bin/verbena
 [ "$hosts" = no ] && HOSTS_PID_a=here || need_hosts 1500
 export VERBENA_DEVICES=lo

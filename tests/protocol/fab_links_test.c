@@ -446,7 +446,7 @@ static void damage(struct pair *p, bool sf1, bool sf2)
 	p->s2->sw.store_and_forward = sf2;
 	assert_int_equal(vb_fab_tune(p->t.net, p->a, 1, &bad, p->t.now), 0);
 	seen_frames = seen_flow = seen_inverted = seen_wrong = 0;
-	p->t.on_wire = look;
+	fabt_watch(&p->t, look);
 	s = fabt_stream(&p->t, p->a, p->b, FRAME);
 	s->period = 10 * VB_USEC;
 	s->most = 200;

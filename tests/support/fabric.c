@@ -102,26 +102,53 @@ static void on_event(void *arg, struct vb_fab_node *node, uint8_t port,
 	t->events[info->event]++;
 	if (info->event == FAB_EV_ROOM)
 		wake(t, node, now);
+	if (info->event == FAB_EV_FAR && t->on_far_event)
+		t->on_far_event(t, node, now);
 }
 
 static void on_wire(void *arg, struct vb_fab_node *node, uint8_t port,
-		    const uint8_t *bytes, size_t len, vb_time now)
+		    enum vb_fab_way way, const uint8_t *bytes, size_t len,
+		    vb_time now)
 {
 	struct fabt *t = arg;
 
-	if (t->on_wire)
+	if (t->on_wire && way == FAB_SENT)
 		t->on_wire(t, node, port, bytes, len);
+}
+
+static void on_far(void *arg, struct vb_fab_node *node, uint8_t port,
+		   const uint8_t *bytes, size_t len, vb_time now)
+{
+	struct fabt *t = arg;
+
+	if (t->on_far)
+		t->on_far(t, node, bytes, len);
 }
 
 void fabt_init(struct fabt *t, uint64_t seed)
 {
-	struct vb_fab_ops ops = { on_local, on_event, on_wire, t };
+	struct vb_fab_ops ops = { .on_local = on_local,
+				  .on_event = on_event,
+				  .on_wire = on_wire,
+				  .on_far = on_far,
+				  .arg = t };
 
 	*t = (struct fabt){ .random = seed * 0x9e3779b97f4a7c15ull | 1 };
 	t->net = vb_fab_net_create(&ops, seed);
 	t->by_lid = calloc(VB_FAB_LIDS, sizeof(struct vb_fab_node *));
 	if (!t->net || !t->by_lid)
 		fail("no memory");
+}
+
+void fabt_watch(struct fabt *t, fabt_look *look)
+{
+	t->on_wire = look;
+	for (uint32_t i = 0; i < vb_fab_nodes(t->net); i++) {
+		struct vb_fab_node *n = vb_fab_node(t->net, i);
+
+		for (unsigned p = 1; p <= n->ports; p++)
+			vb_fab_watch(n, (uint8_t)p, true);
+	}
 }
 
 void fabt_fini(struct fabt *t)

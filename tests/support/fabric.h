@@ -25,6 +25,11 @@ struct stream {
 	vb_time worst, last_latency, first_at, last_at;
 };
 
+struct fabt;
+/* Sees what @port sends. */
+typedef void fabt_look(struct fabt *t, struct vb_fab_node *node, uint8_t port,
+		       const uint8_t *bytes, size_t len);
+
 struct fabt {
 	struct vb_fab_net *net;
 	struct stream *stream;
@@ -41,8 +46,12 @@ struct fabt {
 	uint64_t random;
 	bool (*on_local)(struct fabt *t, struct vb_fab_node *node, uint8_t port,
 			 const uint8_t *bytes, size_t len);
-	void (*on_wire)(struct fabt *t, struct vb_fab_node *node, uint8_t port,
-			const uint8_t *bytes, size_t len);
+	fabt_look *on_wire;
+	/* Links to another process. */
+	void (*on_far)(struct fabt *t, struct vb_fab_node *node,
+		       const uint8_t *bytes, size_t len);
+	void (*on_far_event)(struct fabt *t, struct vb_fab_node *node,
+			     vb_time now);
 };
 
 void fabt_init(struct fabt *t, uint64_t seed);
@@ -69,6 +78,8 @@ enum fabt_routes {
 void fabt_up(struct fabt *t, enum fabt_routes routes, uint8_t vls);
 /* Write the linear tables again, for the links that are up now. */
 void fabt_route(struct fabt *t, enum fabt_routes routes);
+/* @look at what all ports send, from now on. */
+void fabt_watch(struct fabt *t, fabt_look *look);
 /* Move ports whose link came up again from Init to Active. */
 void fabt_activate(struct fabt *t);
 

@@ -375,6 +375,92 @@ static int remove_file(void **state)
 	return 0;
 }
 
+static const char two[] = "Switch 4 \"A\"\n"
+			  "[1] \"H\"[1]\n"
+			  "[2] \"B\"[3]\n"
+			  "Switch 4 \"B\"\n"
+			  "[1] \"I\"[1]\n"
+			  "Ca 1 \"H\"\n\nCa 1 \"I\"\n"
+			  "#! link \"A\"[2] delay=1us udp=10.0.0.2:7471\n"
+			  "#! link \"B\"[3] tcp=[fe80::1]:9 local=8 buf=99\n";
+
+/* Without --part both ends are here; with it the link ends elsewhere. */
+static void part__cuts_links(void **state)
+{
+	const char *const names[] = { "B", NULL };
+	const struct vb_topo_port *p;
+	struct vb_topo t;
+	uint64_t guid;
+
+	assert_int_equal(read_text(&t, two), 0);
+	assert_true(vb_topo_find(&t, "A")->port[2].linked);
+	guid = vb_topo_find(&t, "A")->guid;
+	assert_int_equal(vb_topo_part(&t, names, error), 0);
+	assert_int_equal(t.count, 2);
+	assert_null(vb_topo_find(&t, "A"));
+	assert_null(vb_topo_find(&t, "H"));
+	assert_int_equal(vb_topo_find(&t, "I")->port[1].peer, 0);
+	p = &vb_topo_find(&t, "B")->port[3];
+	assert_false(p->linked);
+	assert_int_equal(p->far->via, VIA_TCP);
+	assert_string_equal(p->far->host, "fe80::1");
+	assert_int_equal(p->far->port, 9);
+	assert_int_equal(p->far->local, 8);
+	assert_int_equal(p->far->peer_port, 2);
+	assert_true(p->far->guid == guid);
+	assert_int_equal(p->spec.buffer, 99);
+	vb_topo_free(&t);
+}
+
+/* What is written of a part is read as the same part. */
+static void part__round_trip(void **state)
+{
+	const char *const names[] = { "A", NULL };
+	const struct vb_topo_far *a, *b;
+	struct vb_topo t, u;
+	char *text = NULL;
+	size_t len;
+	FILE *to;
+
+	assert_int_equal(read_text(&t, two), 0);
+	assert_int_equal(vb_topo_part(&t, names, error), 0);
+	to = open_memstream(&text, &len);
+	assert_true(vb_topo_write(&t, to));
+	fclose(to);
+	assert_int_equal(read_text(&u, text), 0);
+	assert_int_equal(u.count, 2);
+	a = t.nodes[0].port[2].far;
+	b = u.nodes[0].port[2].far;
+	assert_true(a->guid == b->guid);
+	assert_string_equal(a->host, b->host);
+	assert_int_equal(a->port, b->port);
+	assert_int_equal(a->peer_port, b->peer_port);
+	assert_int_equal(u.nodes[0].port[2].spec.delay, 1000);
+	free(text);
+	vb_topo_free(&t);
+	vb_topo_free(&u);
+}
+
+static void part__refuses(void **state)
+{
+	const char *const absent[] = { "C", NULL }, *const h[] = { "H", NULL };
+	struct vb_topo t;
+
+	assert_int_equal(read_text(&t, two), 0);
+	assert_int_equal(vb_topo_part(&t, absent, error), -EINVAL);
+	assert_non_null(strstr(error, "no node \"C\""));
+	vb_topo_free(&t);
+	assert_int_equal(read_text(&t, two), 0);
+	assert_int_equal(vb_topo_part(&t, h, error), -EINVAL);
+	assert_non_null(strstr(error, "needs a line"));
+	vb_topo_free(&t);
+	says("Switch 4 \"A\"\n[1] \"B\"[1]\n"
+	     "#! link \"A\"[1] udp=h:1\n",
+	     "2: there is no node \"B\"; one in another process that no file "
+	     "describes needs an id with its GUID, S-0002c90000000001, and a "
+	     "port");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -389,6 +475,9 @@ int main(void)
 		cmocka_unit_test(make__counts),
 		cmocka_unit_test(make__refuses),
 		cmocka_unit_test(write__round_trip),
+		cmocka_unit_test(part__cuts_links),
+		cmocka_unit_test(part__round_trip),
+		cmocka_unit_test(part__refuses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, remove_file);

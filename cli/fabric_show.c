@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* `verbena fabric show`: what a fabric is, as text, JSON or a picture. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "engine/fabric_path.h"
+#include "fabricd/fabricd.h"
+
+#define LOOK_US 500000 /* between two looks at counters, for a picture */
+
+struct show_wish {
+	const char *name;
+	const char *how;  /* of the command show */
+	const char *file; /* NULL: standard output */
+	const char *path; /* LID:LID; or NULL */
+};
+
+static int show_usage(void)
+{
+	fprintf(stderr,
+		"usage: verbena fabric show [--name NAME] [--json | --html FILE "
+		"| --svg FILE]\n"
+		"                           [--path LID:LID]\n"
+		"--html, --svg: a picture, with the use of links in half a "
+		"second; - is standard\n"
+		"output. --path: the way from one LID to another, alone or in "
+		"the picture.\n");
+	return EXIT_USAGE;
+}
+
+static bool read_show(int argc, char **argv, struct show_wish *w)
+{
+	static const struct option options[] = {
+		{ "name", required_argument, NULL, 'n' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "html", required_argument, NULL, 'h' },
+		{ "svg", required_argument, NULL, 's' },
+		{ "path", required_argument, NULL, 'p' },
+		{ 0 },
+	};
+	unsigned ways = 0;
+	int o;
+
+	w->how = "text";
+	while ((o = getopt_long(argc, argv, "+", options, NULL)) != -1) {
+		if (o == 'n') {
+			w->name = optarg;
+		} else if (o == 'p') {
+			w->path = optarg;
+		} else if (o == 'j' || o == 'h' || o == 's') {
+			w->how = o == 'j' ? "json" : o == 'h' ? "html" : "svg";
+			w->file = o == 'j' ? NULL : optarg;
+			ways++;
+		} else {
+			return false;
+		}
+	}
+	if (w->path && !ways)
+		w->how = "path";
+	return optind == argc && ways <= 1 &&
+	       !(w->path && strcmp(w->how, "json") == 0);
+}
+
+static int fail_show(const struct show_wish *w, int rc, const char *error)
+{
+	if (rc == -ECONNREFUSED)
+		fprintf(stderr,
+			"verbena fabric: no fabric \"%s\" is running; start "
+			"it: verbena fabric [--name NAME] TOPOLOGY\n",
+			w->name);
+	else
+		fprintf(stderr, "verbena fabric: %s\n",
+			error[0] ? error : strerror(-rc));
+	return EXIT_FAILURE;
+}
+
+static int ask_show(const struct show_wish *w, FILE *to)
+{
+	char command[256], error[VB_TOPO_ERROR] = "";
+	int rc = 0;
+
+	if (w->file) {
+		rc = vb_fabricd_command(w->name, "mark", to, error);
+		usleep(LOOK_US);
+	}
+	snprintf(command, sizeof(command), "show\n%s%s%s", w->how,
+		 w->path ? "\n" : "", w->path ? w->path : "");
+	if (!rc)
+		rc = vb_fabricd_command(w->name, command, to, error);
+	return rc ? fail_show(w, rc, error) : EXIT_SUCCESS;
+}
+
+int vb_cli_fabric_show(int argc, char **argv, const char *name)
+{
+	struct show_wish w = { .name = name };
+	FILE *to = stdout;
+	int rc;
+
+	if (!read_show(argc, argv, &w))
+		return show_usage();
+	if (w.file && strcmp(w.file, "-") != 0)
+		to = fopen(w.file, "we");
+	if (!to)
+		return fail_show(&w, -errno, "");
+	rc = ask_show(&w, to);
+	if ((fflush(to) || ferror(to) || (to != stdout && fclose(to))) && !rc)
+		rc = fail_show(&w, -errno, "");
+	return rc;
+}
