@@ -38,7 +38,8 @@ static enum vb_fab_taken take(void *arg, struct vb_fab_node *node, uint8_t port,
 }
 
 static void look(void *arg, struct vb_fab_node *node, uint8_t port,
-		 const uint8_t *bytes, size_t len, vb_time now)
+		 enum vb_fab_way way, const uint8_t *bytes, size_t len,
+		 vb_time now)
 {
 }
 
@@ -101,6 +102,7 @@ static struct vb_fab_net *build(unsigned switches, bool vcrc,
 		activate(net, sw[i / 2], port, 0);
 		sw[i / 2]->sw.linear[port] = port;
 		sw[i / 2]->sw.linear_top = 2;
+		vb_fab_watch(sw[i / 2], port, vcrc);
 	}
 	return net;
 }
