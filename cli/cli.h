@@ -39,10 +39,10 @@ int vb_cli_broker(int argc, char **argv);
 /* The subcommand: verbena fabric [--name NAME] [--sm] TOPOLOGY | --make KIND |
  * ctl | show */
 int vb_cli_fabric(int argc, char **argv);
-/* `verbena fabric capture`; argv[0] is "capture", and @name the fabric's unless
- * an option says another. */
+/* `verbena fabric capture`: argv[0] is "verbena fabric", for the errors of
+ * options; @name is the fabric's name unless an option says another. */
 int vb_cli_fabric_capture(int argc, char **argv, const char *name);
-/* `verbena fabric show`; the same of argv[0], "show", and @name. */
+/* `verbena fabric show`, with the same arguments. */
 int vb_cli_fabric_show(int argc, char **argv, const char *name);
 
 /* Find this command's own path. False: the system does not say. */

@@ -311,6 +311,7 @@ int vb_cli_fabric(int argc, char **argv)
 		int at = optind;
 
 		optind = 0; /* getopt_long() begins anew */
+		argv[at] = argv[0]; /* errors of options begin with it */
 		return command(argc - at, argv + at, w.name);
 	}
 	optind++;
