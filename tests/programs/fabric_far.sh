@@ -128,6 +128,10 @@ else
 	done
 	check "1 % loss: saquery and ibnetdiscover, $rounds times" \
 		test $failures = 0
+	# Chance may spare some hundred messages, but not twenty thousand.
+	for ((i = 0; i < 100 && $(sum messages_lost) == lost; i++)); do
+		r Hca3 ibping -c 100 -i 0 -f 6 >/dev/null 2>&1
+	done
 	lost=$(($(sum messages_lost) - lost))
 	check "1 % loss: messages were lost ($lost)" test $lost -gt 0
 	check "1 % loss: the trunks stayed up" test \
