@@ -19,6 +19,7 @@
 #include "base/fdmail.h"
 #include "base/log.h"
 #include "fabricd/fabricd_priv.h"
+#include "wire/verbs_ipc.h"
 
 #define CLIENTS_MOST 1024
 #define OTHER_FDS    32			/* besides connections */
@@ -39,6 +40,7 @@ struct client {
 	struct vb_chain link;
 	struct vb_fabricd *f;
 	struct vb_agents *agents; /* of its port; NULL: not attached */
+	struct verbs_program *verbs; /* it uses verbs; or NULL */
 	struct letter *first, **last;
 	size_t waiting;
 	bool gone;
@@ -103,6 +105,26 @@ static void post_letter(struct client *c, struct letter *l)
 	c->waiting += l->len;
 	if (c->first == l)
 		watch_for(c);
+}
+
+void vb_fabricd_mail(void *client, const void *bytes, size_t len)
+{
+	struct letter *l = malloc(sizeof(*l) + len);
+
+	if (!l)
+		return;
+	l->memory = -1;
+	l->len = len;
+	memcpy(l->bytes, bytes, len);
+	post_letter(client, l);
+}
+
+/* Its connection, which is watched, then reads as ended. */
+void vb_fabricd_expel(void *client)
+{
+	struct client *c = client;
+
+	(void)shutdown(c->watch.fd, SHUT_RDWR);
 }
 
 /* A memfd with @len bytes, or -errno. It has no seals, since programs believe
@@ -178,7 +200,7 @@ void vb_fabricd_deliver(void *arg, void *client,
 
 /* --- questions --- */
 
-static void answer(int fd, enum vb_umad_kind kind, int result)
+static void answer(int fd, uint32_t kind, int result)
 {
 	const struct vb_umad_head h = { .magic = VB_UMAD_MAGIC,
 					.kind = kind,
@@ -287,6 +309,20 @@ static void attach(struct client *c, const struct vb_umad_where *w)
 		c->agents = vb_mgmt_agents(c->f->mgmt, n, w->port);
 	c->gone = !c->agents;
 	answer(c->watch.fd, UMAD_ATTACH, c->agents ? 0 : -ENODEV);
+}
+
+static void attach_verbs(struct client *c, const struct vb_umad_where *w)
+{
+	struct vb_fab_node *n = find_node(c->f, w);
+	int rc = -ENODEV;
+
+	if (n)
+		rc = vb_fabricd_verbs_attach(c->f, c, c->watch.fd, n, w->port,
+					     &c->verbs);
+	if (!rc)
+		return;
+	answer(c->watch.fd, VERBS_ATTACH, rc);
+	c->gone = true;
 }
 
 static int register_agent(struct client *c, const struct vb_umad_wish *w)
@@ -480,6 +516,11 @@ static void take_message(struct client *c, struct message *m, vb_time now)
 		c->gone = true;
 	} else if (c->agents) {
 		take_port_message(c, m, now);
+	} else if (c->verbs) {
+		c->gone = !vb_fabricd_verbs_message(c->verbs, m->bytes, m->len);
+	} else if (m->head.kind == VERBS_ATTACH &&
+		   m->len == sizeof(m->where)) {
+		attach_verbs(c, &m->where);
 	} else if (m->head.kind == UMAD_QUERY && m->len == sizeof(m->where)) {
 		answer_query(c, &m->where);
 	} else if (m->head.kind == UMAD_ATTACH && m->len == sizeof(m->where)) {
@@ -519,6 +560,8 @@ static void close_client(struct client *c)
 {
 	if (c->agents)
 		vb_agents_forget(c->agents, c);
+	if (c->verbs)
+		vb_fabricd_verbs_detach(c->verbs);
 	while (c->first) {
 		struct letter *l = c->first;
 

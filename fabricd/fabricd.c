@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -34,8 +35,9 @@ static enum vb_fab_taken on_local(void *arg, struct vb_fab_node *node,
 {
 	struct vb_fabricd *f = arg;
 
-	(void)!vb_mgmt_hear(f->mgmt, node, port, bytes, len, now);
-	return FAB_TAKEN;
+	if (vb_mgmt_hear(f->mgmt, node, port, bytes, len, now))
+		return FAB_TAKEN;
+	return vb_fabricd_verbs_hear(f, node, port, bytes, len, now);
 }
 
 static void on_event(void *arg, struct vb_fab_node *node, uint8_t port,
@@ -47,6 +49,7 @@ static void on_event(void *arg, struct vb_fab_node *node, uint8_t port,
 	case FAB_EV_STATE:
 		if (!i->by_management)
 			vb_mgmt_state_changed(f->mgmt, node, port, now);
+		vb_fabricd_verbs_changed(f, node, port);
 		break;
 	case FAB_EV_INTEGRITY:
 		vb_mgmt_link_error(f->mgmt, node, port, TRAP_INTEGRITY, now);
@@ -63,6 +66,7 @@ static void on_event(void *arg, struct vb_fab_node *node, uint8_t port,
 		break;
 	case FAB_EV_ROOM:
 		vb_mgmt_room(f->mgmt, node, port, now);
+		vb_fabricd_verbs_room(f, node, port, now);
 		break;
 	}
 }
@@ -89,6 +93,11 @@ static int set_phys(void *arg, struct vb_fab_node *node, uint8_t port,
 	struct vb_fabricd *f = arg;
 
 	return vb_fab_set_phys(f->net, node, port, phys, now);
+}
+
+static void configured(void *arg, struct vb_fab_node *node, uint8_t port)
+{
+	vb_fabricd_verbs_changed(arg, node, port);
 }
 
 static void settle(void *arg, struct vb_fab_node *node, uint8_t port,
@@ -183,6 +192,7 @@ static int build(struct vb_fabricd *f)
 		.set_phys = set_phys,
 		.settle = settle,
 		.deliver = vb_fabricd_deliver,
+		.configured = configured,
 		.arg = f,
 	};
 	vb_time now = vb_clock_read();
@@ -218,6 +228,11 @@ int vb_fabricd_watch(struct vb_fabricd *f, struct fd_watch *w, uint32_t events,
 		      &e) < 0)
 		return -errno;
 	return 0;
+}
+
+void vb_fabricd_unwatch(struct vb_fabricd *f, struct fd_watch *w)
+{
+	(void)epoll_ctl(f->epoll, EPOLL_CTL_DEL, w->fd, NULL);
 }
 
 static int start_listening(struct vb_fabricd *f, const char *name)
@@ -281,6 +296,7 @@ void vb_fabricd_destroy(struct vb_fabricd *f)
 {
 	vb_fabricd_close_clients(f);
 	vb_fabricd_issm_close(f);
+	vb_fabricd_verbs_free(f);
 	vb_mgmt_destroy(f->mgmt);
 	if (f->net)
 		vb_fab_net_destroy(f->net);
@@ -293,6 +309,21 @@ void vb_fabricd_destroy(struct vb_fabricd *f)
 	free(f);
 }
 
+static vb_time next_of(const struct vb_fabricd *f)
+{
+	vb_time next = VB_MIN(vb_fab_next(f->net), vb_mgmt_next(f->mgmt));
+
+	return VB_MIN(next, vb_fabricd_verbs_next(f));
+}
+
+/* Programs that use verbs were busy lately: look at them again at once, but let
+ * them run first, for they may have this processor to share. */
+static vb_time look_again(void)
+{
+	sched_yield();
+	return 0;
+}
+
 /* Move what is due, until nothing is, or the descriptors have waited long
  * enough: a frame that loops may make events faster than this handles them. The
  * time until the next event; 0: at once. */
@@ -300,15 +331,17 @@ static vb_time run_fabric(struct vb_fabricd *f)
 {
 	for (unsigned left = STEPS_RUN; left > 0; left--) {
 		vb_time now = vb_clock_read(), next;
+		bool sent = vb_fabricd_verbs_run(f, now);
 
 		while (left > 1 && vb_fab_step(f->net, now))
 			left--;
 		vb_mgmt_run(f->mgmt, now);
-		next = VB_MIN(vb_fab_next(f->net), vb_mgmt_next(f->mgmt));
-		if (next == VB_NEVER)
-			return VB_NEVER;
-		if (next > now + SPIN)
-			return next - now;
+		next = next_of(f);
+		if (sent || next <= now + SPIN)
+			continue;
+		if (f->verbs.busy)
+			return look_again();
+		return next == VB_NEVER ? VB_NEVER : next - now;
 	}
 	return 0;
 }

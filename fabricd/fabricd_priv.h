@@ -18,6 +18,17 @@ struct fd_watch {
 	void (*ready)(struct fd_watch *w, uint32_t events, vb_time now);
 };
 
+struct verbs_program;
+struct vb_fabricd_verbs_adapter;
+
+/* The programs that use verbs. */
+struct verbs_state {
+	struct vb_fabricd_verbs_adapter **adapter; /* of each node; or NULL */
+	struct vb_chain *busy; /* programs whose rings are looked at */
+	unsigned full;	       /* programs whose rings have no room */
+	vb_time look_at;       /* when to look at those again */
+};
+
 struct vb_fabricd {
 	const struct vb_topo *topo;
 	struct vb_fab_net *net;
@@ -30,21 +41,63 @@ struct vb_fabricd {
 	unsigned client_count, clients_most;
 	bool full; /* no more clients; the listener is not watched */
 	struct vb_chain *issms;
+	struct verbs_state verbs;
 };
 
 /* Begin to watch w->fd for @events; @again: change what is watched for. 0 or
  * -errno. */
 int vb_fabricd_watch(struct vb_fabricd *f, struct fd_watch *w, uint32_t events,
 		     bool again);
+/* Watch w->fd no more. */
+void vb_fabricd_unwatch(struct vb_fabricd *f, struct fd_watch *w);
 
 /* fabricd/client.c */
 /* Raise RLIMIT_NOFILE; how many clients it allows. */
 unsigned vb_fabricd_clients_most(void);
 void vb_fabricd_accept(struct fd_watch *w, uint32_t events, vb_time now);
 void vb_fabricd_close_clients(struct vb_fabricd *f);
+/* Send a message of @len bytes to @client, a struct client, now or when it
+ * reads. It is lost if too much waits already. */
+void vb_fabricd_mail(void *client, const void *bytes, size_t len);
+/* End the connection of @client soon: it breaks the rules. */
+void vb_fabricd_expel(void *client);
 /* For struct vb_mgmt_ops: @client is a struct client. */
 void vb_fabricd_deliver(void *arg, void *client,
 			const struct vb_mad_delivery *d);
+
+/* fabricd/verbs.c */
+/* The program @client, whose socket is @fd, attaches to @port of @node; this
+ * answers it. 0, and the caller ends with vb_fabricd_verbs_detach(); -ENODEV:
+ * not the port of an adapter; -EUSERS: 511 programs are there; else -errno,
+ * and the caller answers. */
+VB_MUST_CHECK int vb_fabricd_verbs_attach(struct vb_fabricd *f, void *client,
+					  int fd, struct vb_fab_node *node,
+					  uint8_t port,
+					  struct verbs_program **p);
+void vb_fabricd_verbs_detach(struct verbs_program *p);
+/* A message of an attached program. False: it breaks the rules. */
+VB_MUST_CHECK bool vb_fabricd_verbs_message(struct verbs_program *p,
+					    const uint8_t *bytes, size_t len);
+/* Something of the port may have changed: tell the programs there. */
+void vb_fabricd_verbs_changed(struct vb_fabricd *f,
+			      const struct vb_fab_node *node, uint8_t port);
+/* All programs have left: free what is left. */
+void vb_fabricd_verbs_free(struct vb_fabricd *f);
+
+/* fabricd/verbs_frames.c */
+/* A frame for another queue pair than management's has come to @port; as
+ * on_local() of struct vb_fab_ops. */
+enum vb_fab_taken vb_fabricd_verbs_hear(struct vb_fabricd *f,
+					const struct vb_fab_node *node,
+					uint8_t port, const uint8_t *bytes,
+					size_t len, vb_time now);
+/* FAB_EV_ROOM at @port. */
+void vb_fabricd_verbs_room(struct vb_fabricd *f, const struct vb_fab_node *node,
+			   uint8_t port, vb_time now);
+/* Take what busy programs have sent. True: there was something. */
+bool vb_fabricd_verbs_run(struct vb_fabricd *f, vb_time now);
+/* When to call it even if no program is busy; VB_NEVER. */
+vb_time vb_fabricd_verbs_next(const struct vb_fabricd *f);
 
 /* fabricd/issm.c: the files that subnet managers hold open. */
 int vb_fabricd_issm_open(struct vb_fabricd *f);

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "near/copy_helper.h"
 #include "near/hold.h"
-#include "near/shm.h"
+#include "base/shm.h"
 
 #define DECIDE_EVERY  (50 * VB_USEC) /* until the introduction ends */
 #define DECIDE_WITHIN (250 * VB_MSEC)

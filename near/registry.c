@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "base/rand.h"
-#include "near/shm.h"
+#include "base/shm.h"
 
 #define READ_TRIES 1000 /* to read an entry; a write takes nanoseconds */
 

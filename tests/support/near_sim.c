@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "near/session_priv.h"
-#include "near/shm.h"
+#include "base/shm.h"
 #include "tests/support/must.h"
 
 /*
