@@ -71,9 +71,10 @@ uint8_t *vb_shring_begin(struct vb_shring_out *o, uint32_t len)
 
 	if (o->broken || !has_space(o, space > left ? left + space : space))
 		return NULL;
+	o->at = o->head;
 	if (space > left) {
 		put_word(o->ring + at, SKIP);
-		o->head += left;
+		o->at += left;
 		at = 0;
 	}
 	return o->ring + at + WORD;
@@ -81,8 +82,8 @@ uint8_t *vb_shring_begin(struct vb_shring_out *o, uint32_t len)
 
 void vb_shring_commit(struct vb_shring_out *o, uint32_t len)
 {
-	put_word(o->ring + ((uint32_t)o->head & (o->size - 1)), len);
-	o->head += space_of(len);
+	put_word(o->ring + ((uint32_t)o->at & (o->size - 1)), len);
+	o->head = o->at + space_of(len);
 }
 
 /* Must the other side, whose counter is @counter, be rung? Each odd value is
@@ -166,7 +167,7 @@ bool vb_shring_release(struct vb_shring_in *i)
 bool vb_shring_is_empty(const struct vb_shring_in *i)
 {
 	return atomic_load_explicit(&i->peer->head, memory_order_acquire) ==
-	       i->tail;
+	       atomic_load_explicit(&i->own->tail, memory_order_relaxed);
 }
 
 /* Make the counter odd (@on) or even. */

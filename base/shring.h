@@ -42,6 +42,7 @@ struct vb_shring_out {
 	uint8_t *ring;
 	uint32_t size;
 	uint64_t head, tail; /* tail: the consumer's, when last looked at */
+	uint64_t at;	     /* of the record that vb_shring_begin() began */
 	uint32_t rung;	     /* the value of peer->sleeps that was rung for */
 	bool broken;	     /* the consumer claims what cannot be */
 };
@@ -80,11 +81,12 @@ void vb_shring_unget(struct vb_shring_in *i, const uint8_t *record);
 /* Give back the memory of the records that were taken. True: the producer
  * waits for room, of which there is plenty now, so the caller must ring it. */
 VB_MUST_CHECK bool vb_shring_release(struct vb_shring_in *i);
-/* Is there no record? Looks at the producer's side. */
+/* Were all records released? Any thread may ask. */
 bool vb_shring_is_empty(const struct vb_shring_in *i);
 
-/* Announce that the consumer sleeps, or does not sleep any more. False: a
- * record has come meanwhile, so it must not sleep. */
+/* Announce that the consumer sleeps, or does not sleep any more. One thread at
+ * a time, which may be another than the one that takes records. False: there
+ * are records that were not released, so it must not sleep. */
 VB_MUST_CHECK bool vb_shring_sleep(struct vb_shring_in *i);
 void vb_shring_wake(struct vb_shring_in *i);
 /* Announce that the producer waits for room, or does not any more. False: half

@@ -14,6 +14,7 @@
 #include "core/roster.h"
 
 struct vb_transport;
+struct vb_addressing;
 struct vb_key_ops;
 struct vb_link;
 struct vb_flow;
@@ -34,6 +35,7 @@ extern const struct vb_limits vb_limits;
 struct vb_adapter {
 	char name[64];
 	uint64_t guid; /* an EUI-64, in host byte order */
+	uint64_t sys_guid; /* of the whole; 0: the same */
 	struct vb_port port;
 	/* Memory key index -> region or window. Adding needs mr_lock; lookups
 	 * need no lock. */
@@ -59,6 +61,7 @@ struct vb_adapter {
 	uint32_t qpn_base;    /* high QPN bits: the slot of this process */
 	struct vb_link *link; /* borrowed from the engine */
 	const struct vb_transport *transport;
+	const struct vb_addressing *addressing; /* vb_adapter_init(): RoCE's */
 	bool rnic; /* an iWARP device: RC queue pairs only */
 	/* The engine's functions for each key granted or revoked; or NULL. Set
 	 * before the first key is made. */

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Address vectors become routes; an address handle keeps one. */
-#include "core/ah.h"
+#include "core/qp.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/log.h"
-
-/* The hop limit of a reply: the maximum (IBA 12.8.2.1). */
-#define REPLY_HOPS 0xff
 
 /* RoCE has no LIDs, so every address vector needs a GRH (IBA annex A17). */
 static const char *av_fault(const struct vb_av *av)
@@ -29,17 +26,16 @@ static uint8_t hop_limit(const struct vb_av *av)
 	return vb_gid_is_multicast(&av->dgid) ? av->hop_limit : 0;
 }
 
-int vb_av_route(struct vb_adapter *a, const struct vb_av *av, uint32_t sqpn,
-		uint32_t dqpn, struct vb_route *r, const char **why)
+static const char *roce_route(struct vb_adapter *a, const struct vb_av *av,
+			      struct vb_route *r)
 {
+	const char *why = av_fault(av);
 	struct vb_gid_entry source;
-	int rc;
 
-	*why = av_fault(av);
-	if (!*why && !vb_port_gid(&a->port, av->sgid_index, &source))
-		*why = "there is no GID at its sgid_index";
-	if (*why)
-		return -EINVAL;
+	if (why)
+		return why;
+	if (!vb_port_gid(&a->port, av->sgid_index, &source))
+		return "there is no GID at its sgid_index";
 	*r = (struct vb_route){
 		.sgid = source.gid,
 		.dgid = av->dgid,
@@ -47,9 +43,20 @@ int vb_av_route(struct vb_adapter *a, const struct vb_av *av, uint32_t sqpn,
 		.tclass = av->traffic_class,
 		.hop_limit = hop_limit(av),
 		.flow_label = av->flow_label & 0xfffff,
-		.dqpn = dqpn,
-		.sqpn = sqpn,
 	};
+	return NULL;
+}
+
+int vb_av_route(struct vb_adapter *a, const struct vb_av *av, uint32_t sqpn,
+		uint32_t dqpn, struct vb_route *r, const char **why)
+{
+	int rc;
+
+	*why = a->addressing->route(a, av, r);
+	if (*why)
+		return -EINVAL;
+	r->dqpn = dqpn;
+	r->sqpn = sqpn;
 	rc = a->link ? a->link->ops->route(a->link, r) : 0;
 	*why = rc == -EADDRNOTAVAIL
 		       ? "no interface of this host has the source GID's "
@@ -121,6 +128,20 @@ int vb_ah_aim(const struct vb_ah *ah, uint32_t sqpn, uint32_t dqpn,
 	return link ? link->ops->aim(link, r) : 0;
 }
 
+static void roce_reply(const struct vb_grh *grh, uint8_t index,
+		       struct vb_av *av)
+{
+	*av = (struct vb_av){
+		.dgid = grh->sgid,
+		.flow_label = grh->flow_label,
+		.sgid_index = index,
+		.hop_limit = VB_REPLY_HOPS,
+		.traffic_class = grh->tclass,
+		.port_num = 1,
+		.is_global = true,
+	};
+}
+
 bool vb_av_reply(struct vb_adapter *a, const struct vb_grh *grh,
 		 struct vb_av *av)
 {
@@ -128,17 +149,37 @@ bool vb_av_reply(struct vb_adapter *a, const struct vb_grh *grh,
 
 	if (index < 0)
 		return false;
-	*av = (struct vb_av){
-		.dgid = grh->sgid,
-		.flow_label = grh->flow_label,
-		.sgid_index = (uint8_t)index,
-		.hop_limit = REPLY_HOPS,
-		.traffic_class = grh->tclass,
-		.port_num = 1,
-		.is_global = true,
-	};
+	a->addressing->reply(grh, (uint8_t)index, av);
 	return true;
 }
+
+/* A socket receives what comes to any address of the host; a datagram must have
+ * come to an address of its queue pair's port, or to a group that was
+ * joined. */
+static bool comes_to_port(const struct vb_qp *qp, const struct vb_frame *f)
+{
+	return vb_gid_is_multicast(f->dst) ||
+	       vb_port_find_gid(&qp->adapter->port, f->dst) >= 0;
+}
+
+/* The packet must come from the connection's peer, and to the queue pair's own
+ * address (IBA 9.6.1). A link-local address is unique only on its interface. */
+static bool roce_comes_from_peer(const struct vb_qp *qp,
+				 const struct vb_frame *f)
+{
+	if (qp->type == QPT_UD)
+		return comes_to_port(qp, f);
+	return vb_gid_equal(f->src, &qp->route.dgid) &&
+	       vb_gid_equal(f->dst, &qp->route.sgid) &&
+	       (f->ifindex == qp->route.ifindex ||
+		!vb_gid_is_link_local(f->src));
+}
+
+const struct vb_addressing vb_addressing_roce = {
+	.route = roce_route,
+	.reply = roce_reply,
+	.comes_from_peer = roce_comes_from_peer,
+};
 
 int vb_route_back(struct vb_adapter *a, const struct vb_grh *grh, uint32_t sqpn,
 		  uint32_t dqpn, struct vb_route *r)

@@ -17,9 +17,11 @@ struct vb_cqe {
 	uint8_t status;	  /* enum vb_wc_status */
 	uint8_t opcode;	  /* enum vb_wc_op */
 	uint8_t wc_flags; /* enum vb_wc_flags */
-	bool is_recv;
-	/* of a datagram: see struct vb_recv_done in core/qp.h */
-	uint8_t sl;
+	bool is_recv : 1;
+	/* of a datagram: see struct vb_wc_from in core/types.h */
+	uint8_t path_bits : 7;
+	uint8_t sl, pkey_index;
+	uint16_t slid;
 	uint32_t byte_len;
 	uint32_t imm; /* in wire order; or the invalidated rkey */
 	uint32_t qpn, src_qp;

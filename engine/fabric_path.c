@@ -160,3 +160,29 @@ int vb_fabric_connect(const char *name)
 		close(fd);
 	return rc;
 }
+
+bool vb_fabric_place_get(const char *spec, size_t len,
+			 struct vb_fabric_place *place)
+{
+	const size_t prefix = strlen(VB_FABRIC_PREFIX);
+	const char *slash, *node;
+	size_t fabric, rest;
+
+	if (len < prefix || strncmp(spec, VB_FABRIC_PREFIX, prefix) != 0)
+		return false;
+	spec += prefix;
+	len -= prefix;
+	slash = memchr(spec, '/', len);
+	fabric = slash ? (size_t)(slash - spec) : 0;
+	node = slash ? slash + 1 : spec;
+	rest = len - (size_t)(node - spec);
+	if (rest == 0 || rest >= sizeof(place->node) ||
+	    fabric >= sizeof(place->fabric) || (slash && fabric == 0))
+		return false;
+	snprintf(place->fabric, sizeof(place->fabric), "%.*s",
+		 slash ? (int)fabric : (int)strlen(VB_FABRIC_DEFAULT),
+		 slash ? spec : VB_FABRIC_DEFAULT);
+	memset(place->node, 0, sizeof(place->node));
+	memcpy(place->node, node, rest);
+	return true;
+}

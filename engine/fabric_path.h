@@ -6,7 +6,10 @@
 
 #include <limits.h>
 
+#include <sys/types.h>
+
 #include "base/defs.h"
+#include "wire/umad_ipc.h"
 
 #define VB_FABRIC_DEFAULT "default"
 #define VB_FABRIC_NAME	  63 /* characters at most */
@@ -28,5 +31,49 @@ void vb_fabric_remove(const char *dir);
  * -ECONNREFUSED: no such fabric runs; -ETIMEDOUT: it accepted nobody for 10 s.
  * A send on the descriptor that waits for 10 s fails with EAGAIN. */
 VB_MUST_CHECK int vb_fabric_connect(const char *name);
+
+/* An adapter's place in a fabric. */
+struct vb_fabric_place {
+	char fabric[VB_FABRIC_NAME + 1];
+	char node[VB_UMAD_NAME];
+};
+
+/* How a device that is a place is written: "ib:NODE" or "ib:FABRIC/NODE". */
+#define VB_FABRIC_PREFIX "ib:"
+/* Read @spec, @len characters. False: it is no place. */
+bool vb_fabric_place_get(const char *spec, size_t len,
+			 struct vb_fabric_place *place);
+
+/*
+ * engine/fabric_ask.c: talking to the fabric's process. A descriptor may be
+ * non-blocking or not. @due: when to give up, of vb_clock_read().
+ */
+
+/* 10 s from now: when a fabric has not answered, or read, for too long. */
+vb_time vb_fabric_due(void);
+/* Wait until poll() reports @events at @fd. 0, or -ETIMEDOUT at @due, or
+ * -errno. Signals do not end it. */
+int vb_fabric_wait(int fd, short events, vb_time due);
+/* Send a message, with the descriptor *@with unless that is NULL. 0 or -errno;
+ * -ETIMEDOUT: there was no room until @due. */
+int vb_fabric_post(int fd, const void *bytes, size_t len, const int *with,
+		   vb_time due);
+/* One message of at most @room bytes, with descriptors as vb_fdmail_recv().
+ * Its length, or 0 at the end of file, or -errno; -ETIMEDOUT: none came until
+ * @due. */
+ssize_t vb_fabric_receive(int fd, void *bytes, size_t room, int *fds,
+			  unsigned *count, vb_time due);
+/* Connect to the fabric of @place, of this user or of root. Returns a
+ * descriptor that the caller closes, or -errno. */
+VB_MUST_CHECK int vb_fabric_reach(const struct vb_fabric_place *place);
+/* Ask for @kind about @port of the node at @place, by @fd, and read the answer:
+ * @room bytes, or a head alone that has the error. @count, @fds: as
+ * vb_fdmail_recv(). 0 or -errno. */
+int vb_fabric_ask(int fd, uint32_t kind, const struct vb_fabric_place *place,
+		  unsigned port, void *answer, size_t room, int *fds,
+		  unsigned *count);
+/* Ask the fabric about the node at @place and its port @port. 0 or -errno. */
+VB_MUST_CHECK int vb_fabric_query(const struct vb_fabric_place *place,
+				  unsigned port, struct vb_umad_info *info);
 
 #endif

@@ -45,6 +45,8 @@ enum {
 	FD_NEAR,    /* introductions and rings of peers of this host (near/) */
 	FD_RAW,	    /* raw packet queue pairs */
 	FD_STREAM,  /* iWARP's TCP sockets */
+	FD_FABRIC,  /* frames of InfiniBand adapters */
+	FD_NEWS,    /* changes of their ports */
 	FD_SOON,    /* the timer of vb_wait_soon() */
 	FD_FORWARD, /* XRC requests of other processes */
 	FD_COUNT
@@ -58,6 +60,9 @@ struct vb_service { /* only the engine's thread touches it */
 	enum vb_thread shown; /* what @thread_does was last set to */
 	vb_time rejoin_at;    /* the next step towards a broker, or VB_NEVER */
 	vb_time refresh_at;   /* when to list the interfaces, or VB_NEVER */
+	/* The thread announced its sleep to fabrics; @ready: frames of theirs
+	 * were there already. */
+	bool announced, ready;
 };
 
 /* The session with the broker ended, or rejoining can go a step further. */
@@ -106,6 +111,10 @@ static void publish(struct vb_service *s)
 	s->fds[FD_LINK].fd = watches ? e->link->ops->fd(e->link) : -1;
 	s->fds[FD_RAW].fd = watches ? atomic_load(&e->raw_fd) : -1;
 	s->fds[FD_STREAM].fd = watches ? atomic_load(&e->stream_fd) : -1;
+	s->fds[FD_FABRIC].fd = watches ? atomic_load(&e->fabric_fd) : -1;
+	s->fds[FD_NEWS].fd = atomic_load(&e->fabric_fd) < 0 ? -1 : e->news_fd;
+	s->announced = s->fds[FD_FABRIC].fd >= 0;
+	s->ready = s->announced && !vb_fabric_sleep(e);
 	if (s->shown == s->policy.does)
 		return;
 	s->shown = s->policy.does;
@@ -134,6 +143,8 @@ static enum vb_drained eng_service_drain_link(struct vb_engine *e)
 		other = e->raws && vb_raw_drain(e, vb_now());
 		if (e->streams)
 			other |= vb_stream_drain(e, vb_now());
+		if (e->fabrics)
+			other |= vb_fabric_drain(e);
 		if (e->link->ops->recv(e->link, &e->rxq) < 0)
 			e->rxq.count = 0;
 		if (e->rxq.count == 0 && !other) {
@@ -315,6 +326,12 @@ static int sleep_until(struct vb_service *s, vb_time until, vb_time now)
 	return ppoll(s->fds, FD_COUNT, until == VB_NEVER ? NULL : &ts, NULL);
 }
 
+static bool has_packets(const struct vb_service *s)
+{
+	return s->fds[FD_LINK].revents || s->fds[FD_STREAM].revents ||
+	       s->fds[FD_FABRIC].revents;
+}
+
 static void eng_service_serve(struct vb_service *s, vb_time now)
 {
 	struct pollfd *fds = s->fds;
@@ -327,8 +344,9 @@ static void eng_service_serve(struct vb_service *s, vb_time now)
 		vb_wait_over(s->e);
 	if (is_called_back(s))
 		vb_thread_called_back(&s->policy);
-	if (fds[FD_LINK].revents || fds[FD_RAW].revents ||
-	    fds[FD_STREAM].revents)
+	if (fds[FD_NEWS].revents)
+		vb_fabric_news(s->e);
+	if (has_packets(s) || fds[FD_RAW].revents)
 		on_packets(s, now);
 	else if (!vb_thread_watches(&s->policy) && now >= s->policy.left_until)
 		on_left_packets(s, now);
@@ -363,11 +381,17 @@ static long count_sleeps(const struct vb_service *s)
 static int eng_service_sleep(struct vb_service *s, vb_time until, vb_time now)
 {
 	long before = count_sleeps(s);
-	int ready = sleep_until(s, until, now);
+	int ready = sleep_until(s, s->ready ? now : until, now);
 
+	if (s->ready && ready >= 0) {
+		s->fds[FD_FABRIC].revents = POLLIN;
+		ready = VB_MAX(ready, 1);
+	}
+	if (s->announced)
+		vb_fabric_wake(s->e, s->fds[FD_FABRIC].revents);
 	if (before)
 		vb_thread_slept(&s->policy, count_sleeps(s) - before);
-	if (ready > 0 && (s->fds[FD_LINK].revents || s->fds[FD_STREAM].revents))
+	if (ready > 0 && has_packets(s))
 		vb_thread_woke(&s->policy, now, vb_now());
 	return ready;
 }
@@ -468,6 +492,8 @@ static void *service_main(void *arg)
 					  POLLIN, 0 };
 	s.fds[FD_RAW] = (struct pollfd){ -1, POLLIN, 0 };
 	s.fds[FD_STREAM] = (struct pollfd){ -1, POLLIN, 0 };
+	s.fds[FD_FABRIC] = (struct pollfd){ -1, POLLIN, 0 };
+	s.fds[FD_NEWS] = (struct pollfd){ -1, POLLIN, 0 };
 	s.fds[FD_SOON] = (struct pollfd){ e->soon_fd, POLLIN, 0 };
 	s.fds[FD_FORWARD] = (struct pollfd){ -1, POLLIN, 0 };
 	if (e->near)

@@ -166,13 +166,6 @@ static enum vb_fault take_datagram(struct vb_qp *qp,
 			      pkt->payload_bytes);
 }
 
-static uint8_t l3_of(const struct vb_grh *grh)
-{
-	if (!grh)
-		return 0;
-	return vb_gid_is_ipv4(&grh->dgid) ? WC_L3_UDP_IPV4 : WC_L3_UDP_IPV6;
-}
-
 static void ib_complete(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	VB_REQUIRES(qp->drive)
 {
@@ -183,8 +176,8 @@ static void ib_complete(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 		.byte_len = VB_GRH_BYTES + pkt->payload_bytes,
 		.imm = imm ? pkt->imm : 0,
 		.src_qp = pkt->deth.sqpn,
-		.wc_flags = WC_GRH | (imm ? WC_WITH_IMM : 0),
-		.sl = l3_of(pkt->grh),
+		.wc_flags = (pkt->grh ? WC_GRH : 0) | (imm ? WC_WITH_IMM : 0),
+		.from = pkt->from ? *pkt->from : (struct vb_wc_from){ 0 },
 		.solicited = pkt->bth.solicited,
 	};
 
@@ -217,7 +210,7 @@ static void ud_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 		vb_count(qp->adapter, CNT_DROP_QKEY, 1);
 		return;
 	}
-	if (pkt->bth.ack_req)
+	if (pkt->bth.ack_req && vb_unrel_paces(qp))
 		note_heard(qp, pkt);
 	fault = take_datagram(qp, pkt);
 	if (fault)

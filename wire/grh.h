@@ -11,12 +11,14 @@
 #include "wire/gid.h"
 
 #define VB_GRH_BYTES 40
+#define VB_GRH_IBA   0x1b /* NxtHdr: a BTH follows (IBA 8.3) */
 
 struct vb_grh {
 	struct vb_gid sgid, dgid; /* both IPv4-mapped, or both IPv6 */
 	uint32_t flow_label;	  /* IPv6, 20 bits */
 	uint16_t ip_id;		  /* IPv4; 0 when it is not known */
 	uint16_t udp_bytes;	  /* UDP payload: BTH through ICRC */
+	bool iba; /* InfiniBand: no UDP header lies before the BTH */
 	uint8_t tclass, hop_limit;
 };
 

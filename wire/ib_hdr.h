@@ -43,6 +43,7 @@ struct vb_aeth {
 };
 
 struct vb_grh;
+struct vb_wc_from;
 struct vb_deth {
 	uint32_t qkey, sqpn;
 };
@@ -79,6 +80,9 @@ struct vb_ib_pkt {
 	/* CLASS_UD, received: the network header. The caller of vb_ib_parse()
 	 * sets it. */
 	const struct vb_grh *grh;
+	/* CLASS_UD, received: struct vb_wc_from of core/types.h, or NULL. The
+	 * caller of vb_ib_parse() sets it. */
+	const struct vb_wc_from *from;
 	uint32_t xrc_srqn;	/* CLASS_XRC requests */
 	const uint8_t *payload; /* points into the frame */
 	uint32_t payload_bytes;

@@ -260,7 +260,7 @@ static int send_short(int fd, struct vb_umad_mad *m, const void *data,
 /* 0 or -errno; -ETIMEDOUT: the fabric did not read for 10 s. */
 static int send_in_time(int fd, struct vb_umad_mad *m, const void *data)
 {
-	vb_time due = umad_due();
+	vb_time due = vb_fabric_due();
 	size_t len = m->head.length;
 	int rc;
 
@@ -269,7 +269,7 @@ static int send_in_time(int fd, struct vb_umad_mad *m, const void *data)
 					  : send_short(fd, m, data, len);
 		if (rc != -EAGAIN)
 			return rc;
-		rc = umad_wait(fd, POLLOUT, due);
+		rc = vb_fabric_wait(fd, POLLOUT, due);
 	} while (!rc);
 	return rc;
 }

@@ -78,11 +78,11 @@ static int fill_pkeys(umad_port_t *port, const struct vb_umad_info *i)
 	return 0;
 }
 
-static int get_port(unsigned index, const struct umad_place *place,
+static int get_port(unsigned index, const struct vb_fabric_place *place,
 		    unsigned number, umad_port_t *port)
 {
 	struct vb_umad_info info;
-	int rc = umad_ask(place, number, &info);
+	int rc = vb_fabric_query(place, number, &info);
 
 	if (rc)
 		return rc;
@@ -102,17 +102,17 @@ static unsigned worth(const struct vb_umad_info *i)
 
 /* The port that a caller means by 0: of a switch port 0; otherwise the first
  * active one, or the first whose link is up, or the first. */
-static int choose_port(const struct umad_place *place, unsigned *number)
+static int choose_port(const struct vb_fabric_place *place, unsigned *number)
 {
 	struct vb_umad_info info;
 	unsigned best = 0;
-	int rc = umad_ask(place, 0, &info);
+	int rc = vb_fabric_query(place, 0, &info);
 
 	*number = 0;
 	if (rc || info.kind == NODE_SWITCH)
 		return rc;
 	for (unsigned p = 1, ports = info.ports; p <= ports; p++) {
-		rc = umad_ask(place, p, &info);
+		rc = vb_fabric_query(place, p, &info);
 		if (rc)
 			return rc;
 		if (worth(&info) > best) {
@@ -126,7 +126,7 @@ static int choose_port(const struct umad_place *place, unsigned *number)
 /* Find the adapter @name (NULL: the first) and its port @number (0: by
  * choose_port()). -ENODEV; -EINVAL; or the -errno of asking the fabric. */
 static int resolve(const char *name, int number, unsigned *index,
-		   struct umad_place *place, unsigned *port)
+		   struct vb_fabric_place *place, unsigned *port)
 {
 	int at = umad_place_index(name);
 
@@ -142,7 +142,7 @@ static int resolve(const char *name, int number, unsigned *index,
 UMAD_EXPORT int umad_get_port(const char *ca_name, int portnum,
 			      umad_port_t *port)
 {
-	struct umad_place place;
+	struct vb_fabric_place place;
 	unsigned index, number;
 	int rc = resolve(ca_name, portnum, &index, &place, &number);
 
@@ -175,7 +175,7 @@ static void fill_ca(umad_ca_t *ca, unsigned index, const struct vb_umad_info *i)
 /* Fill in the ports for which a umad_ca_t has room: 1 to 9 of a CA or router, 0
  * of a switch. */
 static int fill_ports(umad_ca_t *ca, unsigned index,
-		      const struct umad_place *place)
+		      const struct vb_fabric_place *place)
 {
 	bool is_switch = ca->node_type == NODE_SWITCH;
 
@@ -208,13 +208,13 @@ UMAD_EXPORT int umad_release_ca(umad_ca_t *ca)
 
 UMAD_EXPORT int umad_get_ca(const char *ca_name, umad_ca_t *ca)
 {
-	struct umad_place place;
+	struct vb_fabric_place place;
 	struct vb_umad_info info;
 	int index = umad_place_index(ca_name), rc;
 
 	if (index < 0 || !umad_place((unsigned)index, &place))
 		return -ENODEV;
-	rc = umad_ask(&place, 0, &info);
+	rc = vb_fabric_query(&place, 0, &info);
 	if (rc)
 		return rc;
 	fill_ca(ca, (unsigned)index, &info);
@@ -248,13 +248,13 @@ UMAD_EXPORT int umad_get_ca_portguids(const char *ca_name, __be64 *portguids,
 UMAD_EXPORT int umad_get_issm_path(const char *ca_name, int portnum,
 				   char path[], int max)
 {
-	struct umad_place place;
+	struct vb_fabric_place place;
 	struct vb_umad_info info;
 	unsigned index, number;
 	int rc = resolve(ca_name, portnum, &index, &place, &number);
 
 	if (!rc)
-		rc = umad_ask(&place, number, &info);
+		rc = vb_fabric_query(&place, number, &info);
 	if (rc)
 		return rc;
 	if (!info.issm[0])
@@ -336,7 +336,7 @@ UMAD_EXPORT int umad_sort_ca_device_list(struct umad_device_node **head,
 
 UMAD_EXPORT int umad_open_port(const char *ca_name, int portnum)
 {
-	struct umad_place place;
+	struct vb_fabric_place place;
 	unsigned index, number;
 	int rc = resolve(ca_name, portnum, &index, &place, &number);
 
@@ -378,7 +378,7 @@ UMAD_EXPORT int umad_get_smi_gsi_pairs(struct umad_ca_pair cas[], size_t max)
 	unsigned count = umad_places(), filled = 0;
 
 	for (unsigned i = 0; i < count && filled < max; i++) {
-		struct umad_place place;
+		struct vb_fabric_place place;
 		unsigned port;
 
 		if (umad_place(i, &place) && choose_port(&place, &port) == 0)
@@ -393,7 +393,7 @@ UMAD_EXPORT int umad_get_smi_gsi_pair_by_ca_name(const char *name,
 						 uint8_t portnum,
 						 struct umad_ca_pair *ca)
 {
-	struct umad_place place;
+	struct vb_fabric_place place;
 	unsigned index, number;
 	int rc = resolve(name, portnum, &index, &place, &number);
 

@@ -12,40 +12,22 @@
 #include <infiniband/umad.h>
 #include <infiniband/umad_str.h>
 
+#include "engine/fabric_path.h"
 #include "wire/umad_ipc.h"
 
 #define UMAD_EXPORT __attribute__((visibility("default")))
 
-#define FABRIC_NAME 64
-
-/* An adapter: its place in a fabric. */
-struct umad_place {
-	char fabric[FABRIC_NAME];
-	char node[VB_UMAD_NAME];
-};
-
 /* Returns how many adapters VERBENA_DEVICES names. */
 unsigned umad_places(void);
 /* Writes the place of adapter @index to @place. False: there is none. */
-bool umad_place(unsigned index, struct umad_place *place);
+bool umad_place(unsigned index, struct vb_fabric_place *place);
 /* The index of the adapter that is called @name ("ib0"); NULL: the first. -1:
  * none. */
 int umad_place_index(const char *name);
 
-/* Connect to the fabric of @place. Returns a descriptor that the caller closes,
- * or -errno. */
-int umad_connect(const struct umad_place *place);
-/* Ask the fabric about the node at @place and its port @port. 0 or -errno. */
-int umad_ask(const struct umad_place *place, unsigned port,
-	     struct vb_umad_info *info);
 /* Connect, and take port @port of the node at @place. Returns a descriptor that
  * the caller closes, or -errno. */
-int umad_attach(const struct umad_place *place, unsigned port);
-/* When a fabric has not answered, or read, for too long: 10 s from now. */
-vb_time umad_due(void);
-/* Wait until poll() reports @events at @fd. 0, or -ETIMEDOUT at @due, or
- * -errno. Signals do not end it. */
-int umad_wait(int fd, short events, vb_time due);
+int umad_attach(const struct vb_fabric_place *place, unsigned port);
 /* Send @bytes over @fd with a socket for the answer. The answer's result, or
  * -errno; -ETIMEDOUT: none came. */
 int umad_call(int fd, const void *bytes, size_t len);

@@ -82,7 +82,7 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,
 		return errno = -rc, -1;
 	}
 	av.dlid = wc->slid;
-	av.sl = wc->sl; /* as rdma-core; packets have no service level */
+	av.sl = wc->sl; /* as rdma-core; RoCE has no service level */
 	av.src_path_bits = wc->dlid_path_bits;
 	*ah_attr = vb_front_av_out(&av);
 	return 0;
@@ -144,7 +144,6 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
 	return vb_front_errno(rc);
 }
 
-/* Ignores @lid, since RoCE has no LIDs. */
 int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	struct vb_gid group;
@@ -156,7 +155,7 @@ int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 		return vb_front_errno(-EOPNOTSUPP);
 	cancel = vb_cancel_off();
 	memcpy(group.raw, gid->raw, sizeof(group.raw));
-	rc = vb_engine_attach(vb_front_qp(qp)->core, &group);
+	rc = vb_engine_attach(vb_front_qp(qp)->core, &group, lid);
 	vb_cancel_back(cancel);
 	return vb_front_errno(rc);
 }
@@ -172,7 +171,7 @@ int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 		return vb_front_errno(-EOPNOTSUPP);
 	cancel = vb_cancel_off();
 	memcpy(group.raw, gid->raw, sizeof(group.raw));
-	rc = vb_engine_detach(vb_front_qp(qp)->core, &group);
+	rc = vb_engine_detach(vb_front_qp(qp)->core, &group, lid);
 	vb_cancel_back(cancel);
 	return vb_front_errno(rc);
 }
