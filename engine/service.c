@@ -29,12 +29,12 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/prompt.h"
 #include "link/netif.h"
 
 #define REFRESH_EVERY (2 * VB_SEC)    /* where the kernel tells of no changes */
 #define REFRESH_AFTER (50 * VB_MSEC)  /* after a change, since others follow */
 #define SWEEP_EVERY   (1 * VB_SEC)    /* streams that close have deadlines */
-#define SLICE	      (100 * VB_USEC) /* the shortest that Linux accepts */
 
 /* What the thread sleeps on: places in struct vb_service's @fds. */
 enum {
@@ -439,31 +439,6 @@ static void loop(struct vb_service *s)
 	}
 }
 
-/*
- * Linux 6.12 and later let a thread with a shorter slice preempt a thread with
- * a longer slice as soon as it wakes. Without that, a thread that spins on this
- * processor keeps it for milliseconds. No privilege is needed; older kernels
- * ignore the value.
- */
-static void ask_for_short_slices(void)
-{
-	struct {
-		uint32_t size, policy;
-		uint64_t flags;
-		int32_t nice;
-		uint32_t priority;
-		uint64_t runtime, deadline, period;
-	} attr = { .size = 48, .runtime = SLICE };
-
-	attr.nice = getpriority(PRIO_PROCESS, 0);
-	/* A real-time or batch policy of the program stays as it is. */
-	if (sched_getscheduler(0) == SCHED_OTHER &&
-	    syscall(SYS_sched_setattr, 0, &attr, 0) != 0)
-		vb_log(LOG_DEBUG,
-		       "engine: cannot shorten the thread's time slice: %s",
-		       strerror(errno));
-}
-
 static void *service_main(void *arg)
 {
 	struct vb_engine *e = arg;
@@ -476,8 +451,7 @@ static void *service_main(void *arg)
 	vb_thread_init(&s.policy, vb_engine_pace(e));
 	atomic_store(&e->thread_does, s.shown = s.policy.does);
 	prctl(PR_SET_NAME, "verbena");
-	prctl(PR_SET_TIMERSLACK, 1ul);
-	ask_for_short_slices();
+	vb_prompt_thread();
 	if (vb_netif_watch_open(&s.watch) != 0) {
 		s.watch = NULL;
 		s.refresh_at = vb_now() + REFRESH_EVERY;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/prompt.h"
 #include "base/rand.h"
 #include "engine/fabric_path.h"
 #include "fabricd/fabricd_priv.h"
@@ -362,6 +363,7 @@ int vb_fabricd_run(struct vb_fabricd *f, int stop)
 {
 	struct pollfd fds[] = { { f->epoll, POLLIN, 0 }, { stop, POLLIN, 0 } };
 
+	vb_prompt_thread();
 	for (;;) {
 		vb_time wait = run_fabric(f);
 		struct timespec t = { (time_t)(wait / VB_SEC),

@@ -25,6 +25,7 @@ struct vb_fabricd_verbs_adapter;
 struct verbs_state {
 	struct vb_fabricd_verbs_adapter **adapter; /* of each node; or NULL */
 	struct vb_chain *busy; /* programs whose rings are looked at */
+	struct vb_chain *gone; /* programs that have ended */
 	unsigned full;	       /* programs whose rings have no room */
 	vb_time look_at;       /* when to look at those again */
 };

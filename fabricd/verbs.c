@@ -213,13 +213,10 @@ static void free_groups(struct verbs_program *p)
 	}
 }
 
-void vb_fabricd_verbs_detach(struct verbs_program *p)
+static void free_program(struct verbs_program *p)
 {
 	const size_t bytes = VB_SHRING_BYTES(VB_VERBS_RING);
 
-	vb_chain_del(&p->link);
-	p->adapter->slot[p->slot] = NULL;
-	vb_fabricd_verbs_idle(p, vb_clock_read());
 	if (p->bell.fd >= 0)
 		close(p->bell.fd);
 	if (p->own)
@@ -234,6 +231,30 @@ void vb_fabricd_verbs_detach(struct verbs_program *p)
 		       (unsigned long long)p->dropped);
 	free_groups(p);
 	free(p);
+}
+
+/* The program is freed later: an event of its bell may be among those that the
+ * caller has still to handle. */
+void vb_fabricd_verbs_detach(struct verbs_program *p)
+{
+	vb_fabricd_verbs_last(p, vb_clock_read());
+	vb_chain_del(&p->link);
+	p->adapter->slot[p->slot] = NULL;
+	p->client = NULL;
+	if (p->bell.fd >= 0)
+		vb_fabricd_unwatch(p->f, &p->bell);
+	vb_chain_add(&p->f->verbs.gone, &p->link);
+}
+
+void vb_fabricd_verbs_bury(struct vb_fabricd *f)
+{
+	while (f->verbs.gone) {
+		struct verbs_program *p = VB_CONTAINER_OF(
+			f->verbs.gone, struct verbs_program, link);
+
+		vb_chain_del(&p->link);
+		free_program(p);
+	}
 }
 
 int vb_fabricd_verbs_attach(struct vb_fabricd *f, void *client, int fd,
@@ -277,6 +298,7 @@ int vb_fabricd_verbs_attach(struct vb_fabricd *f, void *client, int fd,
 
 void vb_fabricd_verbs_free(struct vb_fabricd *f)
 {
+	vb_fabricd_verbs_bury(f);
 	for (uint32_t i = 0; f->verbs.adapter && i < vb_fab_nodes(f->net); i++)
 		free(f->verbs.adapter[i]);
 	free(f->verbs.adapter);

@@ -100,6 +100,8 @@ void vb_fabricd_verbs_bell(struct fd_watch *w, uint32_t events, vb_time now)
 	struct verbs_program *p =
 		VB_CONTAINER_OF(w, struct verbs_program, bell);
 
+	if (!p->client)
+		return;
 	take_bells(p);
 	if (p->full_at != VB_NEVER && has_room(p))
 		end_full(p, now);
@@ -108,13 +110,6 @@ void vb_fabricd_verbs_bell(struct fd_watch *w, uint32_t events, vb_time now)
 	/* A program that has ended is noticed at its connection. */
 	if (events & (uint32_t)~EPOLLIN)
 		vb_fabricd_unwatch(p->f, w);
-}
-
-void vb_fabricd_verbs_idle(struct verbs_program *p, vb_time now)
-{
-	if (p->busy.at)
-		vb_chain_del(&p->busy);
-	end_full(p, now);
 }
 
 /* --- to programs --- */
@@ -328,6 +323,19 @@ static bool take_frames(struct verbs_program *p, vb_time now)
 	return count;
 }
 
+void vb_fabricd_verbs_last(struct verbs_program *p, vb_time now)
+{
+	const uint32_t most = VB_VERBS_RING / VB_SHRING_ALIGN;
+
+	for (uint32_t i = 0; p->bell.fd >= 0 && i < most / RUN; i++)
+		if (p->waits || !take_frames(p, now))
+			break;
+	if (p->busy.at)
+		vb_chain_del(&p->busy);
+	p->stalled = true; /* nobody takes what is for it */
+	end_full(p, now);
+}
+
 /* Serve a program that was busy lately. True: it has sent something. */
 static bool serve_program(struct verbs_program *p, vb_time now)
 {
@@ -374,9 +382,12 @@ static void look_at_all_full(struct vb_fabricd *f, vb_time now)
 
 bool vb_fabricd_verbs_run(struct vb_fabricd *f, vb_time now)
 {
-	struct vb_chain *c = f->verbs.busy, *next;
+	struct vb_chain *c, *next;
 	bool some = false;
 
+	if (f->verbs.gone)
+		vb_fabricd_verbs_bury(f);
+	c = f->verbs.busy;
 	for (; c; c = next) {
 		next = c->next;
 		some |= serve_program(

@@ -22,7 +22,7 @@ struct verbs_program {
 	struct vb_chain busy; /* of the fabric; at NULL: it sleeps */
 	struct vb_fabricd *f;
 	struct vb_fabricd_verbs_adapter *adapter;
-	void *client; /* its connection */
+	void *client; /* its connection; NULL: it has ended */
 	struct vb_fab_port *port;
 	uint8_t port_no;
 	unsigned slot;
@@ -56,8 +56,11 @@ struct vb_fabricd_verbs_adapter {
 /* fabricd/verbs_frames.c */
 /* Look at the ring of @p soon, and for some time without a bell. */
 void vb_fabricd_verbs_busy(struct verbs_program *p, vb_time now);
-/* @p ends: forget it. Frames for it in the fabric find no receiver. */
-void vb_fabricd_verbs_idle(struct verbs_program *p, vb_time now);
+/* @p ends: send what it has sent, as far as there is room, and let nobody wait
+ * for it. */
+void vb_fabricd_verbs_last(struct verbs_program *p, vb_time now);
+/* fabricd/verbs.c: free the programs that have ended. */
+void vb_fabricd_verbs_bury(struct vb_fabricd *f);
 /* The program has rung. */
 void vb_fabricd_verbs_bell(struct fd_watch *w, uint32_t events, vb_time now);
 
