@@ -128,29 +128,29 @@ int vb_ah_aim(const struct vb_ah *ah, uint32_t sqpn, uint32_t dqpn,
 	return link ? link->ops->aim(link, r) : 0;
 }
 
-static void roce_reply(const struct vb_grh *grh, uint8_t index,
-		       struct vb_av *av)
+static bool roce_reply(struct vb_adapter *a, const struct vb_grh *grh,
+		       const struct vb_wc_from *from, struct vb_av *av)
 {
+	int index = grh ? vb_port_find_gid(&a->port, &grh->dgid) : -1;
+
+	if (index < 0)
+		return false;
 	*av = (struct vb_av){
 		.dgid = grh->sgid,
 		.flow_label = grh->flow_label,
-		.sgid_index = index,
+		.sgid_index = (uint8_t)index,
 		.hop_limit = VB_REPLY_HOPS,
 		.traffic_class = grh->tclass,
 		.port_num = 1,
 		.is_global = true,
 	};
+	return true;
 }
 
 bool vb_av_reply(struct vb_adapter *a, const struct vb_grh *grh,
-		 struct vb_av *av)
+		 const struct vb_wc_from *from, struct vb_av *av)
 {
-	int index = vb_port_find_gid(&a->port, &grh->dgid);
-
-	if (index < 0)
-		return false;
-	a->addressing->reply(grh, (uint8_t)index, av);
-	return true;
+	return a->addressing->reply(a, grh, from, av);
 }
 
 /* A socket receives what comes to any address of the host; a datagram must have
@@ -181,21 +181,15 @@ const struct vb_addressing vb_addressing_roce = {
 	.comes_from_peer = roce_comes_from_peer,
 };
 
-int vb_route_back(struct vb_adapter *a, const struct vb_grh *grh, uint32_t sqpn,
-		  uint32_t dqpn, struct vb_route *r)
+int vb_route_back(struct vb_adapter *a, const struct vb_grh *grh,
+		  const struct vb_wc_from *from, uint32_t sqpn, uint32_t dqpn,
+		  struct vb_route *r)
 {
-	struct vb_gid_entry ours;
 	struct vb_av av;
 
-	if (!vb_av_reply(a, grh, &av) ||
-	    !vb_port_gid(&a->port, av.sgid_index, &ours))
+	if (!vb_av_reply(a, grh, from, &av) || a->addressing->route(a, &av, r))
 		return -EINVAL;
-	*r = (struct vb_route){
-		.sgid = ours.gid,
-		.dgid = grh->sgid,
-		.ifindex = ours.ifindex,
-		.dqpn = dqpn,
-		.sqpn = sqpn,
-	};
+	r->dqpn = dqpn;
+	r->sqpn = sqpn;
 	return a->link ? a->link->ops->aim(a->link, r) : 0;
 }

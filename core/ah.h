@@ -29,10 +29,9 @@ struct vb_addressing {
 	 * invalid. */
 	const char *(*route)(struct vb_adapter *a, const struct vb_av *av,
 			     struct vb_route *r);
-	/* Set @av to the sender of a packet that arrived with @grh, as far as
-	 * @grh says it; @index is the packet's destination in the table. */
-	void (*reply)(const struct vb_grh *grh, uint8_t index,
-		      struct vb_av *av);
+	/* As vb_av_reply(). */
+	bool (*reply)(struct vb_adapter *a, const struct vb_grh *grh,
+		      const struct vb_wc_from *from, struct vb_av *av);
 	/* Did @f come from the peer of the connected queue pair @qp, or, to a
 	 * datagram queue pair, to an address of its port? */
 	bool (*comes_from_peer)(const struct vb_qp *qp,
@@ -71,15 +70,16 @@ VB_MUST_CHECK int vb_ah_aim(const struct vb_ah *ah, uint32_t sqpn,
 			    uint32_t dqpn, struct vb_route *r);
 
 /* The route for an answer from queue pair @sqpn to @dqpn, the sender of a
- * packet that arrived with @grh. The packet path calls this, so it makes no
+ * packet that arrived with @grh, or with NULL, and @from. The packet path calls this, so it makes no
  * system call. -EINVAL: the packet's destination is not an address of @a. */
 VB_MUST_CHECK int vb_route_back(struct vb_adapter *a, const struct vb_grh *grh,
-				uint32_t sqpn, uint32_t dqpn,
-				struct vb_route *r);
+				const struct vb_wc_from *from, uint32_t sqpn,
+				uint32_t dqpn, struct vb_route *r);
 
-/* The address vector of the sender of a packet that arrived on @a with @grh.
- * False: the packet's destination is not an address of @a. */
+/* The address vector of the sender of a packet that arrived on @a with @grh, or
+ * on InfiniBand perhaps with NULL, and @from. False: the packet's destination
+ * is not an address of @a. */
 bool vb_av_reply(struct vb_adapter *a, const struct vb_grh *grh,
-		 struct vb_av *av);
+		 const struct vb_wc_from *from, struct vb_av *av);
 
 #endif

@@ -47,10 +47,16 @@ static const char *ib_av_route(struct vb_adapter *a, const struct vb_av *av,
 	return NULL;
 }
 
-/* The caller adds the sender's LID and service level, which no GRH says. */
-static void ib_reply(const struct vb_grh *grh, uint8_t index, struct vb_av *av)
+static bool ib_reply(struct vb_adapter *a, const struct vb_grh *grh,
+		     const struct vb_wc_from *from, struct vb_av *av)
 {
-	vb_addressing_roce.reply(grh, index, av);
+	*av = (struct vb_av){ .port_num = 1 };
+	if (grh && !vb_addressing_roce.reply(a, grh, from, av))
+		return false;
+	av->dlid = from->slid;
+	av->sl = from->sl;
+	av->src_path_bits = from->path_bits;
+	return true;
 }
 
 /* A connected queue pair compares the LIDs, and the GIDs if its address has a

@@ -51,11 +51,6 @@ void vb_pace_init(struct vb_pace *p, uint32_t psn, uint32_t mtu,
 	};
 }
 
-void vb_pace_none(struct vb_pace *p, uint32_t psn)
-{
-	*p = (struct vb_pace){ .next = psn & VB_PSN_MASK };
-}
-
 /* Stop waiting for the packets in flight, and count the silence. */
 static void ib_pace_give_up(struct vb_pace *p)
 {
@@ -70,7 +65,7 @@ static void ib_pace_give_up(struct vb_pace *p)
  * counts them out of it by their age. */
 bool vb_pace_may_send(struct vb_pace *p, vb_time now)
 {
-	bool full = p->window && ib_pace_in_flight(p) >= p->window;
+	bool full = ib_pace_in_flight(p) >= p->window;
 
 	if (full &&
 	    (has_given_up(p) || now - p->since >= ib_pace_patience(p))) {
@@ -85,8 +80,6 @@ bool vb_pace_asks(const struct vb_pace *p)
 {
 	uint32_t every = p->window / ASK_PARTS;
 
-	if (!p->window)
-		return false;
 	/* After giving up ask now and then: a Verbena may get the peer's
 	 * address later. */
 	return p->unasked + 1 >= (has_given_up(p) ? 16 * every : every);

@@ -20,7 +20,7 @@
 struct vb_pace {
 	uint32_t next;	  /* PSN to send next */
 	uint32_t heard;	  /* the sender waits for no packet before it */
-	uint32_t window;  /* packets in flight, at most; 0: any number */
+	uint32_t window;  /* packets in flight, at most */
 	uint32_t unasked; /* packets sent since the last AckReq */
 	uint8_t silences; /* questions without an answer, in a row */
 	bool known;	  /* the peer is a Verbena and answers */
@@ -34,8 +34,6 @@ struct vb_pace {
  * may be sending to the same peer, and share its socket. */
 void vb_pace_init(struct vb_pace *p, uint32_t psn, uint32_t mtu,
 		  uint32_t sharers);
-/* Begin with PSN @psn, where the network makes senders wait. */
-void vb_pace_none(struct vb_pace *p, uint32_t psn);
 /* May packet p->next be sent now? */
 bool vb_pace_may_send(struct vb_pace *p, vb_time now);
 /* Should packet p->next ask for an answer (AckReq)? */

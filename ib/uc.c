@@ -172,7 +172,7 @@ static void uc_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 	if (!vb_unrel_receives(qp))
 		return;
 	vb_resp_established(qp);
-	if (pkt->bth.ack_req && vb_unrel_paces(qp)) {
+	if (pkt->bth.ack_req) {
 		uc->heard_due = true;
 		uc->heard_psn = pkt->bth.psn;
 	}

@@ -191,11 +191,12 @@ static void note_heard(struct vb_qp *qp, const struct vb_ib_pkt *pkt)
 	struct vb_ud *ud = ud_of(qp);
 	struct heard *h = &ud->heard[ud->heard_due];
 
-	if (ud->heard_due == HEARD_MAX || !pkt->grh)
+	if (ud->heard_due == HEARD_MAX || (!pkt->grh && !pkt->from))
 		return;
 	h->psn = pkt->bth.psn;
-	if (vb_route_back(qp->adapter, pkt->grh, atomic_load(&qp->qpn),
-			  pkt->deth.sqpn, &h->route) == 0)
+	if (vb_route_back(qp->adapter, pkt->grh, pkt->from,
+			  atomic_load(&qp->qpn), pkt->deth.sqpn,
+			  &h->route) == 0)
 		ud->heard_due++;
 }
 
@@ -210,7 +211,7 @@ static void ud_recv(struct vb_qp *qp, const struct vb_ib_pkt *pkt, vb_time now)
 		vb_count(qp->adapter, CNT_DROP_QKEY, 1);
 		return;
 	}
-	if (pkt->bth.ack_req && vb_unrel_paces(qp))
+	if (pkt->bth.ack_req)
 		note_heard(qp, pkt);
 	fault = take_datagram(qp, pkt);
 	if (fault)

@@ -14,11 +14,8 @@ static struct vb_pace *pace_of(const struct vb_qp *qp)
 
 void vb_unrel_start(struct vb_qp *qp)
 {
-	if (vb_unrel_paces(qp))
-		vb_pace_init(pace_of(qp), qp->attr.sq_psn, qp->mtu,
-			     atomic_load(&qp->adapter->n_qp));
-	else
-		vb_pace_none(pace_of(qp), qp->attr.sq_psn);
+	vb_pace_init(pace_of(qp), qp->attr.sq_psn, qp->mtu,
+		     atomic_load(&qp->adapter->n_qp));
 }
 
 static bool may_send(const struct vb_qp *qp, vb_time now) VB_REQUIRES(qp->drive)

@@ -16,12 +16,6 @@ struct vb_unrel {
 	struct vb_pace pace;
 };
 
-/* Does the sender have to find its pace itself, because a receiver without room
- * drops packets? */
-static inline bool vb_unrel_paces(const struct vb_qp *qp)
-{
-	return !qp->adapter->link || !qp->adapter->link->ops->lossless;
-}
 /* The queue pair has entered RTS: initialise the pace. */
 void vb_unrel_start(struct vb_qp *qp) VB_REQUIRES(qp->drive);
 /* Call @next, which sends one packet, while there is room, the pace allows it,

@@ -342,7 +342,6 @@ static void ib_close(struct vb_link *l)
 
 static const struct vb_link_ops ib_ops = {
 	.name = "ib",
-	.lossless = true,
 	.route = ib_route,
 	.aim = ib_route,
 	.join = ib_join,

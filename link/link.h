@@ -149,9 +149,6 @@ struct vb_link_group {
 struct vb_link;
 struct vb_link_ops {
 	const char *name;
-	/* A receiver that has no room makes senders wait, so that none has to
-	 * guess how much it may send. */
-	bool lossless;
 
 	/* Complete @r: check its addresses, and choose its source port and
 	 * channel. May block. 0 or -errno. */

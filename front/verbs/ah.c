@@ -50,13 +50,19 @@ int ibv_destroy_ah(struct ibv_ah *ibv)
 /* Set @av to the address of the sender of a packet with that network header.
  * The header is in the program's buffer, so it may hold any bytes. */
 static int reply_to(struct ibv_context *context, const struct ibv_grh *header,
-		    struct vb_av *av)
+		    const struct ibv_wc *wc, struct vb_av *av)
 {
+	const struct vb_wc_from from = {
+		.slid = wc->slid,
+		.sl = wc->sl,
+		.path_bits = wc->dlid_path_bits,
+	};
 	struct vb_grh grh;
 
 	if (!vb_grh_get((const uint8_t *)header, &grh))
 		return -EINVAL;
-	return vb_av_reply(vb_front_context(context)->adapter, &grh, av)
+	return vb_av_reply(vb_front_context(context)->adapter, &grh,
+			   &from, av)
 		       ? 0
 		       : -ENOENT;
 }
@@ -71,7 +77,7 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num,
 	if (port_num != 1)
 		rc = -EINVAL;
 	else if (wc->wc_flags & IBV_WC_GRH)
-		rc = reply_to(context, grh, &av);
+		rc = reply_to(context, grh, wc, &av);
 	if (rc) {
 		vb_log(LOG_INFO,
 		       "%s: cannot make an address handle for qp 0x%x: %s",

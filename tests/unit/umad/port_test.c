@@ -25,9 +25,10 @@ static vb_time clock_in_hurry(void);
 static int poll_in_hurry(struct pollfd *fds, nfds_t count, int timeout_ms);
 #define vb_clock_read clock_in_hurry
 #define poll	      poll_in_hurry
-#include "front/umad/place.c"
+#include "engine/fabric_ask.c"
 #undef vb_clock_read
 #undef poll
+#include "front/umad/place.c"
 
 /* The library looks at the first message by recv(), with its lock held. */
 static ssize_t recv_after_step(int fd, void *bytes, size_t room, int flags);
