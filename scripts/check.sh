@@ -159,24 +159,56 @@ build() {
 }
 targets=() # none: all
 
-# Two layers need it, perhaps at the same time.
-build_clang() (
-	exec {lock}>"$logs/clang.lock"
+# clang, where it is installed, makes the build with AddressSanitizer and
+# UndefinedBehaviorSanitizer, so that its warnings, -Wthread-safety among them,
+# and libFuzzer's targets come from the same build. Two layers need that build,
+# perhaps at the same time.
+build_asan() (
+	export CC=gcc
+	fuzz=false
+
+	! command -v clang >/dev/null || {
+		CC=clang
+		fuzz=true
+	}
+	exec {lock}>"$logs/asan.lock"
 	flock "$lock"
-	CC=clang build "$VERBENA_BUILD-clang" -Dwerror=true -Dfuzz=true \
-		-Db_lundef=false
+	build "$VERBENA_BUILD-asan" -Dwerror=true -Dfuzz=$fuzz \
+		-Db_lundef=false -Db_sanitize=address,undefined \
+		-Doptimization=1 -Dlock_ranks=true
 )
-build_asan() {
-	local targets=(meson-test-prereq)
-
-	build "$VERBENA_BUILD-asan" -Db_lundef=false \
-		-Db_sanitize=address,undefined -Dlock_ranks=true
-}
 build_tsan() {
-	local targets=(meson-test-prereq tests/programs/threads_test)
+	local targets=("$@" tests/programs/threads_test)
 
-	build "$VERBENA_BUILD-tsan" -Db_lundef=false \
-		-Db_sanitize=thread -Dlock_ranks=true
+	build "$VERBENA_BUILD-tsan" -Db_lundef=false -Db_sanitize=thread \
+		-Doptimization=1 -Dlock_ranks=true
+}
+
+# threaded_tests: the tests whose programs can start threads, a line each: the
+# name, the program, and what else must be built. ThreadSanitizer has nothing
+# to find in the others. The protocol's tests run in virtual time, in one thread.
+# It cannot watch what catches faults on purpose (guard), what runs under another
+# library path (abi), and fuzzers' corpora.
+threaded_tests() {
+	python3 - "$VERBENA_BUILD" <<-'END'
+		import json, os, subprocess, sys
+		build = os.path.realpath(sys.argv[1])
+		def ask(what):
+		    return json.loads(subprocess.check_output(
+		        ['meson', 'introspect', build, what]))
+		files = {t['id']: t['filename'][0] for t in ask('--targets')}
+		for test in ask('--tests'):
+		    program = test['cmd'][0]
+		    left_out = {s.split(':')[-1] for s in test['suite']} & {
+		        'protocol', 'abi', 'fuzz'}
+		    if left_out or 'guard' in test['name']:
+		        continue
+		    if b' pthread_create@' not in subprocess.check_output(
+		            ['nm', '-u', program]):
+		        continue
+		    needs = [program] + [files[i] for i in test['depends']]
+		    print(test['name'], *(os.path.relpath(n, build) for n in needs))
+	END
 }
 
 # What a test says of itself behind "# ", of what it was or why it was not.
@@ -220,38 +252,30 @@ unit() {
 }
 
 sanitized() {
-	one "build with AddressSanitizer and UndefinedBehaviorSanitizer" \
+	local by=gcc
+
+	! command -v clang >/dev/null || by="clang, lock annotations checked"
+	[ "$by" != gcc ] || echo "skip clang # not installed"
+	one "build with AddressSanitizer and UndefinedBehaviorSanitizer by $by" \
 		build_asan || return
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 		meson_tests "$VERBENA_BUILD-asan" --no-suite abi \
 		--timeout-multiplier 5
 }
 
-# Faults caught on purpose, and what runs under another library path, are not
-# for ThreadSanitizer: it takes over signals, and must be loaded first.
 threads() {
-	local names
+	local names targets
 
-	one "build with ThreadSanitizer" \
-		build_tsan || return
-	names=$(meson test -C "$VERBENA_BUILD-tsan" --no-rebuild --list \
-		--no-suite abi --no-suite fuzz 2>/dev/null |
-		sed -n 's,.* / ,,p' | grep -v guard)
+	threaded_tests >"$logs/threaded" || return
+	names=$(cut -d' ' -f1 "$logs/threaded")
+	targets=$(cut -d' ' -f2- "$logs/threaded")
+	# shellcheck disable=SC2086 # words
+	one "build with ThreadSanitizer" build_tsan $targets || return
 	# shellcheck disable=SC2086 # names are words
 	# The lease is tested in children that start threads.
-	# A name may stand in two suites.
-	TSAN_OPTIONS="halt_on_error=1 die_after_fork=0" meson_tests "$VERBENA_BUILD-tsan" \
-		--no-suite fuzz --timeout-multiplier 5 $names
+	TSAN_OPTIONS="halt_on_error=1 die_after_fork=0" \
+		meson_tests "$VERBENA_BUILD-tsan" --timeout-multiplier 5 $names
 	VERBENA_BUILD=$VERBENA_BUILD-tsan program threads
-}
-
-# The other compiler: its warnings, -Wthread-safety among them, and libFuzzer.
-clang_build() {
-	command -v clang >/dev/null || {
-		echo "skip clang # not installed"
-		return
-	}
-	one "build with clang, lock annotations checked" build_clang
 }
 
 fuzz_seconds() {
@@ -268,8 +292,8 @@ fuzz_seconds() {
 fuzz() {
 	local targets=() target
 
-	! command -v clang >/dev/null || build_clang
-	for target in "$VERBENA_BUILD"-clang/tests/fuzz/fuzz_*; do
+	! command -v clang >/dev/null || build_asan
+	for target in "$VERBENA_BUILD"-asan/tests/fuzz/fuzz_*; do
 		[ -f "$target" ] && [ -x "$target" ] && targets+=("$target")
 	done
 	if [ ${#targets[@]} -eq 0 ]; then
@@ -286,7 +310,7 @@ fuzz() {
 # Their words are told apart by coming all at once, when it has ended.
 fuzz_one() {
 	local name=${1##*/fuzz_} said
-	local corpus=tests/fuzz/corpus/$name found=$VERBENA_BUILD-clang/found/$name
+	local corpus=tests/fuzz/corpus/$name found=$VERBENA_BUILD-asan/found/$name
 
 	mkdir -p "$found"
 	[ -d "$corpus" ] || corpus=
@@ -326,19 +350,18 @@ alone build "gcc, warnings are errors" \
 # All others stand on it. The longest come first.
 [ $failed -eq 0 ] || wanted=(none)
 layer style "rooms, lengths, and what documents say of the sources" style
+layer asan "unit's tests, memory and arithmetic watched; clang's warnings" sanitized
 layer lab "the Linux kernel's Soft-RoCE as a peer" lab
 layer tsan "unit's tests, races watched" threads
 layer matrix "unmodified programs" program matrix
 layer iwarp "iWARP between two hosts and on one" program iwarp
 layer data "every byte compared, with losses too" program data
-layer clang "the other compiler" clang_build
 layer fuzz "every mouth, briefly" fuzz
 layer mtu "interfaces that do not carry packets of the same size" program mtu
 layer cm "programs that find each other through librdmacm" program cm
 layer apps "applications that stand on verbs, as packaged" program apps
 layer rsockets "sockets that become RDMA" program rsockets
 layer fabric_sim "an InfiniBand fabric in virtual time, seeds and scale" program fabric_sim
-layer asan "unit's tests, memory and arithmetic watched" sanitized
 layer unit "each room alone, the protocol in virtual time, the ABI" unit
 layer install "from an installed prefix" program install
 layer fabric "an InfiniBand subnet under opensm" program fabric

@@ -483,7 +483,21 @@ groups() {
 	fi
 	switch_down
 }
-# One server, and clients of it at the same time, from both hosts.
+# established FILE: until the rping that writes it says so, or has ended.
+established() {
+	local tries
+
+	for tries in {1..200}; do
+		grep -q ESTABLISHED "$1" && return
+		kill -0 $! 2>/dev/null || return
+		sleep 0.05
+	done
+}
+
+# One server, and clients of it at the same time, from both hosts. The server of
+# rping has one place for a request that it has not accepted, and a second
+# request takes the first one's place: rdma_create_qp() is then called twice for
+# one identifier (EINVAL). So each client waits for the connection before it.
 persistent() {
 	local pids=() status=0 i server
 
@@ -492,12 +506,11 @@ persistent() {
 	server=$!
 	sleep 1
 	for i in a b a b a b a b; do
-		become $i timeout -k 5 30 "$verbena" run -- rping -c \
-			-a "$HOST_A" -C 300 </dev/null \
+		become $i timeout -k 5 90 "$verbena" run -- stdbuf -oL \
+			rping -c -d -a "$HOST_A" -C 1000 </dev/null \
 			>"$work/client$((${#pids[@]} + 1))" 2>&1 &
 		pids+=($!)
-		# It has one place for a request that it has not taken.
-		sleep 0.3
+		established "$work/client${#pids[@]}"
 	done
 	for i in "${!pids[@]}"; do
 		# rping's own race at its end, as above: all pings were right.

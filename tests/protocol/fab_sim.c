@@ -16,6 +16,7 @@
 
 #include "fabric/net_priv.h"
 #include "tests/support/fabric.h"
+#include "tests/support/seeds.h"
 
 #define SWITCHES_MOST 6
 #define DEFAULT_COUNT 300
@@ -289,7 +290,8 @@ static bool play(unsigned long seed, bool loud)
 
 int main(int argc, char **argv)
 {
-	unsigned long count = DEFAULT_COUNT, first = 1, failed = 0;
+	unsigned long count = DEFAULT_COUNT / seeds_divisor();
+	unsigned long first = 1, failed = 0;
 
 	if (argc == 2)
 		return !play(strtoul(argv[1], NULL, 0), true);

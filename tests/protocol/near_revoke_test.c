@@ -6,6 +6,7 @@
  */
 #include "near/hold.h"
 #include "tests/protocol/near_fixture.h"
+#include "tests/support/seeds.h"
 
 #define MOST_STEPS 400
 #define AT	   4096u
@@ -16,7 +17,7 @@ struct victim {
 	enum vb_wr_op op;
 	uint32_t len;
 	unsigned owner;	 /* the other side copies */
-	unsigned stride; /* only every so manieth step */
+	unsigned stride; /* the distance between two steps that are played */
 };
 
 static const struct victim victims[] = {
@@ -139,7 +140,7 @@ static void play_all(const struct peer_kind *k)
 	for (unsigned i = 0; i < VB_COUNT(victims); i++)
 		for (enum taking how = 0; how < TAKINGS; how++)
 			for (uint64_t step = 1; step < MOST_STEPS;
-			     step += victims[i].stride)
+			     step += victims[i].stride * seeds_divisor())
 				if (!play(&victims[i], k, how, step,
 					  1 + step % 3))
 					break;

@@ -5,6 +5,7 @@
  * compared with that.
  */
 #include "tests/support/scenario_priv.h"
+#include "tests/support/seeds.h"
 
 /* Twice the patience of scenario_ends_soon()'s timeouts, and some slack. */
 #define MOURNS	    (700 * VB_MSEC)
@@ -446,7 +447,7 @@ bool scenario_play(uint64_t seed, const struct scenario *what)
 
 int scenario_main(int argc, char **argv, const struct scenario *what)
 {
-	unsigned count = what->count;
+	unsigned count = what->count / seeds_divisor();
 	uint64_t first = 1;
 	int i = 1;
 
