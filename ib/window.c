@@ -28,11 +28,12 @@
 
 #define NEAR_RTT (1 * VB_MSEC)
 
-void vb_window_init(struct vb_window *w, uint32_t mtu)
+void vb_window_init(struct vb_window *w, uint32_t mtu, uint32_t in_flight)
 {
 	*w = (struct vb_window){
 		.start = VB_MIN(START_BYTES / mtu, START_PKTS),
-		.max = VB_MIN(MAX_BYTES / mtu, MAX_PKTS),
+		.max = VB_MIN((in_flight ? in_flight : MAX_BYTES) / mtu,
+			      MAX_PKTS),
 	};
 	w->pkts = w->start;
 	w->threshold = w->max;

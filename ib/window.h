@@ -28,8 +28,9 @@ struct vb_window {
 	vb_time best_rtt; /* the shortest recent round trip, ns */
 };
 
-/* The window of a new connection with packets of @mtu bytes. */
-void vb_window_init(struct vb_window *w, uint32_t mtu);
+/* The window of a new connection with packets of @mtu bytes. @in_flight: of
+ * struct vb_link_ops. */
+void vb_window_init(struct vb_window *w, uint32_t mtu, uint32_t in_flight);
 /* The requester sends @psn for the first time, with AckReq: time its round
  * trip. This and others are inline, since each packet sent calls them. */
 static inline void vb_window_time(struct vb_window *w, uint32_t psn,

@@ -18,6 +18,8 @@
 #include "wire/verbs_ipc.h"
 
 #define BELLS 64 /* to read at once */
+/* A link of 8 Gbit/s and 500 us one way has 1 MB under way in a round trip. */
+#define IN_FLIGHT (2u << 20)
 
 struct vb_ib {
 	struct vb_link link;
@@ -342,6 +344,7 @@ static void ib_close(struct vb_link *l)
 
 static const struct vb_link_ops ib_ops = {
 	.name = "ib",
+	.in_flight = IN_FLIGHT,
 	.route = ib_route,
 	.aim = ib_route,
 	.join = ib_join,

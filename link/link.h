@@ -149,6 +149,10 @@ struct vb_link_group {
 struct vb_link;
 struct vb_link_ops {
 	const char *name;
+	/* How many bytes of a connection may be under way at most, where
+	 * receivers make senders wait; 0: what is too much may be lost, so the
+	 * transport chooses. */
+	uint32_t in_flight;
 
 	/* Complete @r: check its addresses, and choose its source port and
 	 * channel. May block. 0 or -errno. */
