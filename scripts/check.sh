@@ -365,6 +365,7 @@ layer fabric_sim "an InfiniBand fabric in virtual time, seeds and scale" program
 layer unit "each room alone, the protocol in virtual time, the ABI" unit
 layer install "from an installed prefix" program install
 layer fabric "an InfiniBand subnet under opensm" program fabric
+layer ib_verbs "verbs over LIDs, through a fabric's switches" program ib_verbs
 layer near "two programs of one host, without packets" program near
 layer garbage "hostile datagrams while traffic runs" program garbage
 layer ceph "a cluster whose messages go by RDMA" program ceph

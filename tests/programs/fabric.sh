@@ -19,95 +19,8 @@ for program in opensm ibnetdiscover; do
 done
 name=test$$
 
-# The fabric runs until fabric_down; its words are in $work/fabric.
-fabric_up() {
-	: >"$work/fabric" # else the words of the last one may be found
-	"$verbena" fabric --name "$name" "$@" >"$work/fabric" 2>&1 &
-	fabric=$!
-	within 10 grep -q 'fabric "' "$work/fabric"
-}
-
-fabric_down() {
-	kill "$fabric"
-	wait "$fabric"
-}
-
-# within SECONDS COMMAND...: until it succeeds; false: it never did.
-within() {
-	local end=$((SECONDS + $1))
-
-	shift
-	until "$@" >/dev/null 2>&1; do
-		[ $SECONDS -le $end ] || return 1
-		sleep 0.05
-	done
-}
-
-# r NODE PROGRAM...: takes the node's place.
-r() {
-	local node=$1
-
-	shift
-	timeout 60 "$verbena" run --device "ib:$name/$node" -- "$@"
-}
-
-# opensm_up NODE LOG OPTION...: with a cache of its own, since what it remembers
-# of another fabric is wrong here. Its process is $opensm.
-opensm_up() {
-	local node=$1 log=$2 cache
-
-	shift 2
-	cache=$(mktemp -d -p "$work")
-	printf 'force_log_flush TRUE\nsminfo_polling_timeout 500\n%s\n' \
-		'polling_retry_number 2' >"$cache/conf"
-	OSM_CACHE_DIR=$cache OSM_TMP_DIR=$cache "$verbena" run \
-		--device "ib:$name/$node" -- opensm -F "$cache/conf" \
-		-f "$log" -D 0x43 -s 5 "$@" >"$log.out" 2>&1 &
-	opensm=$!
-}
-
-subnet_up() {
-	within "${2:-20}" grep -q 'SUBNET UP' "$1"
-}
-
-# check NAME COMMAND...: it succeeds.
-check() {
-	local what=$1
-
-	shift
-	if "$@" >"$work/got" 2>&1; then
-		ok "fabric: $what"
-	else
-		not_ok "fabric: $what" "$work/got"
-		return 1
-	fi
-}
-
-# says NAME PATTERN NODE PROGRAM...: it succeeds, and a line of its output
-# matches.
-says() {
-	local what=$1 pattern=$2
-
-	shift 2
-	if r "$@" >"$work/got" 2>&1 </dev/null && grep -Eq -- "$pattern" "$work/got"; then
-		ok "fabric: $what"
-	else
-		not_ok "fabric: $what (wanted: $pattern)" "$work/got"
-	fi
-}
-
-# counts NAME NUMBER PATTERN NODE PROGRAM...: so many lines match.
-counts() {
-	local what=$1 number=$2 pattern=$3
-
-	shift 3
-	r "$@" >"$work/got" 2>&1 </dev/null
-	if [ "$(grep -Ec -- "$pattern" "$work/got")" = "$number" ]; then
-		ok "fabric: $what"
-	else
-		not_ok "fabric: $what (wanted: $number lines of $pattern)" "$work/got"
-	fi
-}
+# shellcheck source=tests/programs/fabric_lib.sh
+. "$here/fabric_lib.sh"
 
 equal() { python3 "$here/fabric_equal.py" "$1" "$2"; }
 
@@ -206,7 +119,6 @@ failed=$((failed + $(grep -c '^not ok' "$work/umad")))
 	not_ok "fabric: libibumad: all its cases ran" "$work/umad"
 
 # --- cables ---
-ctl() { "$verbena" fabric ctl --name "$name" "$@"; }
 routes() { r Hca3 ibroute 2 2>/dev/null | grep -q "$1"; }
 check "T9 a cable is pulled" ctl unlink Switch1 5
 check "T9 opensm routes around it" within 5 routes '0x0006 003'
