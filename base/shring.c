@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-#define WORD 8		    /* in front of a record: its length in bytes */
-#define SKIP UINT32_MAX	    /* instead of a length: go to the ring's start */
-#define NO_RUNG 0	    /* an even value is never rung for */
+#define WORD	8	   /* in front of a record: its length in bytes */
+#define SKIP	UINT32_MAX /* instead of a length: go to the ring's start */
+#define NO_RUNG 0	   /* an even value is never rung for */
 
 static uint32_t space_of(uint32_t len)
 {
@@ -39,8 +39,8 @@ void vb_shring_open(struct vb_shring_out *out, struct vb_shring_in *in,
  * back. */
 static void look_at_tail(struct vb_shring_out *o)
 {
-	uint64_t tail = atomic_load_explicit(&o->peer->tail,
-					     memory_order_acquire);
+	uint64_t tail =
+		atomic_load_explicit(&o->peer->tail, memory_order_acquire);
 
 	if (tail - o->tail > o->head - o->tail)
 		o->broken = true;
@@ -92,8 +92,8 @@ static bool must_ring(const _Atomic uint32_t *counter, uint32_t *rung)
 {
 	uint32_t now;
 
-	/* Pairs with the fence of announce(): either this side sees the odd
-	 * value, or the other one sees what this side has stored before. */
+	/* Pairs with the fence of announce_side(): either this side sees the
+	 * odd value, or the other one sees what this side has stored before. */
 	atomic_thread_fence(memory_order_seq_cst);
 	now = atomic_load_explicit(counter, memory_order_relaxed);
 	if (!(now & 1) || now == *rung)
@@ -111,8 +111,8 @@ bool vb_shring_publish(struct vb_shring_out *o)
 /* Look how far the producer is. False: it claims more than the ring holds. */
 static bool look_at_head(struct vb_shring_in *i)
 {
-	uint64_t head = atomic_load_explicit(&i->peer->head,
-					     memory_order_acquire);
+	uint64_t head =
+		atomic_load_explicit(&i->peer->head, memory_order_acquire);
 
 	if (head - i->tail > i->size || head % VB_SHRING_ALIGN)
 		return false;
@@ -171,7 +171,7 @@ bool vb_shring_is_empty(const struct vb_shring_in *i)
 }
 
 /* Make the counter odd (@on) or even. */
-static void announce(_Atomic uint32_t *counter, bool on)
+static void announce_side(_Atomic uint32_t *counter, bool on)
 {
 	uint32_t now = atomic_load_explicit(counter, memory_order_relaxed);
 
@@ -184,23 +184,23 @@ static void announce(_Atomic uint32_t *counter, bool on)
 
 bool vb_shring_sleep(struct vb_shring_in *i)
 {
-	announce(&i->own->sleeps, true);
+	announce_side(&i->own->sleeps, true);
 	return vb_shring_is_empty(i);
 }
 
 void vb_shring_wake(struct vb_shring_in *i)
 {
-	announce(&i->own->sleeps, false);
+	announce_side(&i->own->sleeps, false);
 }
 
 bool vb_shring_starve(struct vb_shring_out *o)
 {
-	announce(&o->own->starves, true);
+	announce_side(&o->own->starves, true);
 	look_at_tail(o);
 	return o->head - o->tail > o->size / 2;
 }
 
 void vb_shring_feed(struct vb_shring_out *o)
 {
-	announce(&o->own->starves, false);
+	announce_side(&o->own->starves, false);
 }

@@ -34,7 +34,7 @@ extern const struct vb_limits vb_limits;
 
 struct vb_adapter {
 	char name[64];
-	uint64_t guid; /* an EUI-64, in host byte order */
+	uint64_t guid;	   /* an EUI-64, in host byte order */
 	uint64_t sys_guid; /* of the whole; 0: the same */
 	struct vb_port port;
 	/* Memory key index -> region or window. Adding needs mr_lock; lookups

@@ -70,8 +70,9 @@ VB_MUST_CHECK int vb_ah_aim(const struct vb_ah *ah, uint32_t sqpn,
 			    uint32_t dqpn, struct vb_route *r);
 
 /* The route for an answer from queue pair @sqpn to @dqpn, the sender of a
- * packet that arrived with @grh, or with NULL, and @from. The packet path calls this, so it makes no
- * system call. -EINVAL: the packet's destination is not an address of @a. */
+ * packet that arrived with @grh, or with NULL, and @from. The packet path calls
+ * this, so it makes no system call. -EINVAL: the packet's destination is not an
+ * address of @a. */
 VB_MUST_CHECK int vb_route_back(struct vb_adapter *a, const struct vb_grh *grh,
 				const struct vb_wc_from *from, uint32_t sqpn,
 				uint32_t dqpn, struct vb_route *r);

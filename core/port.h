@@ -82,7 +82,8 @@ enum vb_port_change {
 	PORT_UP = 2,
 	PORT_WENT_DOWN = 4,
 	PORT_MTU = 8,
-	PORT_GONE = 16, /* The interface is gone; a new one may have its name. */
+	PORT_GONE =
+		16, /* The interface is gone; a new one may have its name. */
 	/* InfiniBand: */
 	PORT_LID = 32,
 	PORT_SM = 64,
@@ -116,10 +117,9 @@ unsigned vb_port_ib_update(struct vb_port *p,
 /* The P_Key at @index; 0: none. No lock. */
 static inline uint16_t vb_port_pkey(const struct vb_port *p, unsigned index)
 {
-	return index < VB_MAX_PKEYS
-		       ? atomic_load_explicit(&p->pkeys[index],
-					      memory_order_relaxed)
-		       : 0;
+	return index < VB_MAX_PKEYS ? atomic_load_explicit(&p->pkeys[index],
+							   memory_order_relaxed)
+				    : 0;
 }
 
 /* Do the P_Keys of a packet and of a queue pair match (IBA 10.9.3)? Of two

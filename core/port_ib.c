@@ -46,8 +46,8 @@ static unsigned take_pkeys(struct vb_port *p,
 	return changed ? PORT_PKEYS : PORT_SAME;
 }
 
-static unsigned compare(const struct vb_port_ib *was,
-			const struct vb_port_ib *is)
+static unsigned compare_ports(const struct vb_port_ib *was,
+			      const struct vb_port_ib *is)
 {
 	unsigned change = PORT_SAME;
 
@@ -68,7 +68,7 @@ unsigned vb_port_ib_update(struct vb_port *p,
 
 	vb_mutex_lock(&p->lock);
 	first = !p->ib.present;
-	change = compare(&p->ib, &news->ib);
+	change = compare_ports(&p->ib, &news->ib);
 	p->ib = news->ib;
 	p->ib.present = true;
 	change |= note_state(p, news->state) | take_gids(p, news) |

@@ -346,9 +346,9 @@ static int add_specs(const struct interfaces *h, const char *specs,
 static int build_devices(const struct interfaces *h, const char *specs,
 			 struct vb_device **list, unsigned *count)
 {
-	struct vb_device *l =
-		calloc((size_t)h->count * VB_COUNT(kinds) + 1 + count_places(specs),
-		       sizeof(*l));
+	struct vb_device *l = calloc((size_t)h->count * VB_COUNT(kinds) + 1 +
+					     count_places(specs),
+				     sizeof(*l));
 	unsigned used = 0;
 	int rc = 0;
 

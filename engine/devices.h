@@ -17,8 +17,8 @@ struct vb_device {
 	char name[64]; /* roce_eth0, iw_eth0, ib0 */
 	enum vb_device_kind kind;
 	char netdev[16];
-	uint32_t ifindex; /* DEVICE_IB: which of the places it is */
-	uint64_t guid; /* host order of an EUI-64; never 0 */
+	uint32_t ifindex;	      /* DEVICE_IB: which of the places it is */
+	uint64_t guid;		      /* host order of an EUI-64; never 0 */
 	struct vb_fabric_place place; /* DEVICE_IB; it has no interface */
 };
 
@@ -39,8 +39,9 @@ static inline uint32_t vb_device_number(const struct vb_device *d)
  * @specs: comma-separated, NULL or empty for all. A spec is an interface
  * ("eth0": RoCE), or "roce:eth0" or "iwarp:eth0", or a device's name
  * ("roce_eth0", "iw_eth0"), or a place in a fabric ("ib:NODE"), unless that is
- * a switch; *@list has the order of the specs. The caller frees *@list with free(). -ENODEV: a spec
- * names no device (logged); -EINVAL: a spec cannot be read (logged).
+ * a switch; *@list has the order of the specs. The caller frees *@list with
+ * free(). -ENODEV: a spec names no device (logged); -EINVAL: a spec cannot be
+ * read (logged).
  */
 VB_MUST_CHECK int vb_devices_list(const char *specs, struct vb_device **list,
 				  unsigned *count);

@@ -17,9 +17,8 @@
 
 static bool pkey_matches(const struct vb_qp *qp, uint16_t pkey)
 {
-	return vb_pkeys_match(vb_port_pkey(&qp->adapter->port,
-					   qp->attr.pkey_index),
-			      pkey);
+	return vb_pkeys_match(
+		vb_port_pkey(&qp->adapter->port, qp->attr.pkey_index), pkey);
 }
 
 static bool state_takes(enum vb_qp_state state, bool response)

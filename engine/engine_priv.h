@@ -257,9 +257,8 @@ static inline bool vb_engine_spins(const struct vb_engine *e)
 /* Publish that the program spins no more. True: until now it did. */
 static inline bool vb_engine_spins_no_more(struct vb_engine *e)
 {
-	return vb_engine_spins(e) &&
-	       vb_program_spins(
-		       atomic_fetch_and(&e->program, ~VB_PROGRAM_SPINS));
+	return vb_engine_spins(e) && vb_program_spins(atomic_fetch_and(
+					     &e->program, ~VB_PROGRAM_SPINS));
 }
 
 /* A queue pair's time never runs back: the thread that drives it next may have
@@ -397,8 +396,7 @@ bool vb_fabric_drain(struct vb_engine *e) VB_REQUIRES(e->rx);
 VB_MUST_CHECK bool vb_fabric_sleep(struct vb_engine *e)
 	VB_EXCLUDES(e->fabric_lock);
 /* It has slept. @rung: fabric_fd was readable. */
-void vb_fabric_wake(struct vb_engine *e, bool rung)
-	VB_EXCLUDES(e->fabric_lock);
+void vb_fabric_wake(struct vb_engine *e, bool rung) VB_EXCLUDES(e->fabric_lock);
 /* Take what fabrics say of their ports. */
 void vb_fabric_news(struct vb_engine *e) VB_EXCLUDES(e->list_lock);
 
@@ -459,7 +457,7 @@ static inline bool vb_service_is_me(const struct vb_engine *e)
 void vb_ports_refresh(struct vb_engine *e) VB_EXCLUDES(e->list_lock);
 VB_MUST_CHECK int vb_ports_setup(struct vb_open_adapter *oa);
 /* Post the events for @changes, bits of enum vb_port_change, to the contexts of
- * the adapter. The caller holds list_lock. */
+ * the adapter, whose list of contexts does not change meanwhile. */
 void vb_ports_tell(struct vb_open_adapter *oa, unsigned changes);
 /* engine/adapters.c: run @f with the list of adapters locked. */
 void vb_engine_with_adapters(struct vb_engine *e,

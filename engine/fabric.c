@@ -50,7 +50,7 @@ static bool port_is_sane(const struct vb_verbs_port *p)
 	       p->guids <= VB_VERBS_GUIDS && p->slot > 0 && p->slot < VB_SLOTS;
 }
 
-static struct vb_gid gid_of(uint64_t prefix, uint64_t guid)
+static struct vb_gid port_gid_of(uint64_t prefix, uint64_t guid)
 {
 	struct vb_gid gid = { { 0 } };
 
@@ -90,7 +90,7 @@ static void read_port(const struct vb_verbs_port *p,
 	};
 	memcpy(news->pkey, p->pkey, p->pkeys * sizeof(*p->pkey));
 	for (unsigned i = 0; i < p->guids; i++)
-		news->gid[i] = gid_of(p->gid_prefix, p->guid[i]);
+		news->gid[i] = port_gid_of(p->gid_prefix, p->guid[i]);
 }
 
 /* Returns bits of enum vb_port_change. */
@@ -184,7 +184,7 @@ void vb_fabric_wake(struct vb_engine *e, bool rung)
 
 /* --- life --- */
 
-static int watch(int epoll, int fd)
+static int watch_fd(int epoll, int fd)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
 
@@ -273,7 +273,7 @@ static void free_fabric(struct vb_fabric *f)
 	free(f);
 }
 
-static void enter(struct vb_engine *e, struct vb_fabric *f)
+static void enter_fabric(struct vb_engine *e, struct vb_fabric *f)
 {
 	vb_mutex_lock(&e->rx);
 	vb_mutex_lock(&e->fabric_lock);
@@ -298,12 +298,13 @@ int vb_fabric_open(struct vb_engine *e, struct vb_open_adapter *oa)
 	if (rc == 0)
 		rc = attach_to_fabric(f, &p);
 	if (rc == 0)
-		rc = watch(e->news_fd, f->control);
+		rc = watch_fd(e->news_fd, f->control);
 	if (rc == 0)
-		rc = watch(atomic_load(&e->fabric_fd),
-			   f->link->ops->fd(f->link));
+		rc = watch_fd(atomic_load(&e->fabric_fd),
+			      f->link->ops->fd(f->link));
 	if (rc) {
-		vb_log(LOG_ERROR, "device %s: no place in the fabric \"%s\": %s",
+		vb_log(LOG_ERROR,
+		       "device %s: no place in the fabric \"%s\": %s",
 		       oa->device.name, oa->device.place.fabric, strerror(-rc));
 		free_fabric(f);
 		return rc;
@@ -315,7 +316,7 @@ int vb_fabric_open(struct vb_engine *e, struct vb_open_adapter *oa)
 	a->addressing = &vb_addressing_ib;
 	a->guid = p.node_guid;
 	a->sys_guid = p.sys_guid;
-	enter(e, f);
+	enter_fabric(e, f);
 	return 0;
 }
 

@@ -32,9 +32,9 @@
 #include "base/prompt.h"
 #include "link/netif.h"
 
-#define REFRESH_EVERY (2 * VB_SEC)    /* where the kernel tells of no changes */
-#define REFRESH_AFTER (50 * VB_MSEC)  /* after a change, since others follow */
-#define SWEEP_EVERY   (1 * VB_SEC)    /* streams that close have deadlines */
+#define REFRESH_EVERY (2 * VB_SEC)   /* where the kernel tells of no changes */
+#define REFRESH_AFTER (50 * VB_MSEC) /* after a change, since others follow */
+#define SWEEP_EVERY   (1 * VB_SEC)   /* streams that close have deadlines */
 
 /* What the thread sleeps on: places in struct vb_service's @fds. */
 enum {

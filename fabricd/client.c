@@ -39,7 +39,7 @@ struct client {
 	struct fd_watch watch;
 	struct vb_chain link;
 	struct vb_fabricd *f;
-	struct vb_agents *agents; /* of its port; NULL: not attached */
+	struct vb_agents *agents;    /* of its port; NULL: not attached */
 	struct verbs_program *verbs; /* it uses verbs; or NULL */
 	struct letter *first, **last;
 	size_t waiting;
@@ -518,8 +518,7 @@ static void take_message(struct client *c, struct message *m, vb_time now)
 		take_port_message(c, m, now);
 	} else if (c->verbs) {
 		c->gone = !vb_fabricd_verbs_message(c->verbs, m->bytes, m->len);
-	} else if (m->head.kind == VERBS_ATTACH &&
-		   m->len == sizeof(m->where)) {
+	} else if (m->head.kind == VERBS_ATTACH && m->len == sizeof(m->where)) {
 		attach_verbs(c, &m->where);
 	} else if (m->head.kind == UMAD_QUERY && m->len == sizeof(m->where)) {
 		answer_query(c, &m->where);

@@ -116,8 +116,8 @@ static struct vb_fabricd_verbs_adapter *adapter_of(struct vb_fabricd *f,
 	struct vb_fabricd_verbs_adapter **at;
 
 	if (!f->verbs.adapter)
-		f->verbs.adapter = calloc(vb_fab_nodes(f->net),
-					  sizeof(*f->verbs.adapter));
+		f->verbs.adapter =
+			calloc(vb_fab_nodes(f->net), sizeof(*f->verbs.adapter));
 	if (!f->verbs.adapter)
 		return NULL;
 	at = &f->verbs.adapter[node->index];

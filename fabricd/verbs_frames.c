@@ -292,9 +292,8 @@ static bool send_one(struct verbs_program *p, const uint8_t *shared,
 	}
 	if (p->port->state != FAB_ACTIVE)
 		return true;
-	return is_own_lid(p->port, h.dlid)
-		       ? send_home(p, &h, bytes, len, now)
-		       : send_away(p, &h, bytes, len, now);
+	return is_own_lid(p->port, h.dlid) ? send_home(p, &h, bytes, len, now)
+					   : send_away(p, &h, bytes, len, now);
 }
 
 /* True: the program has sent something. */
@@ -374,9 +373,9 @@ static void look_at_all_full(struct vb_fabricd *f, vb_time now)
 
 		for (struct vb_chain *c = a ? a->programs : NULL; c;
 		     c = c->next)
-			look_at_full(VB_CONTAINER_OF(c, struct verbs_program,
-						     link),
-				     now);
+			look_at_full(
+				VB_CONTAINER_OF(c, struct verbs_program, link),
+				now);
 	}
 }
 

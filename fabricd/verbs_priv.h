@@ -34,7 +34,8 @@ struct verbs_program {
 	/* Its first frame waits for room in the fabric, or at a program of the
 	 * same adapter. */
 	bool waits;
-	/* since when its ring of received frames is full; VB_NEVER: it is not */
+	/* since when its ring of received frames is full; VB_NEVER: it is not
+	 */
 	vb_time full_at;
 	/* It takes nothing: what is for it is dropped until it takes again. */
 	bool stalled;

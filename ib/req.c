@@ -251,8 +251,7 @@ void vb_req_reset(struct vb_qp *qp)
 	};
 	vb_req_forget_gap(req);
 	vb_sack_reset(&req->sack, psn);
-	vb_window_init(&req->window, qp->mtu,
-		       link ? link->ops->in_flight : 0);
+	vb_window_init(&req->window, qp->mtu, link ? link->ops->in_flight : 0);
 }
 
 void vb_req_drain(struct vb_qp *qp)

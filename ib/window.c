@@ -10,7 +10,8 @@
 #define MAX_BYTES   (512u << 10)
 #define START_PKTS  64u
 #define MAX_PKTS    512u
-#define FLOOR_PKTS  2u /* one packet may be lost, the other reveals it */
+#define MORE_PKTS   1024u /* where receivers make senders wait */
+#define FLOOR_PKTS  2u	  /* one packet may be lost, the other reveals it */
 
 /* Losses come from errors of the path if no queue is on it: */
 #define EASY_CUT  8 /* a loss reduces the window by 1/EASY_CUT */
@@ -32,8 +33,8 @@ void vb_window_init(struct vb_window *w, uint32_t mtu, uint32_t in_flight)
 {
 	*w = (struct vb_window){
 		.start = VB_MIN(START_BYTES / mtu, START_PKTS),
-		.max = VB_MIN((in_flight ? in_flight : MAX_BYTES) / mtu,
-			      MAX_PKTS),
+		.max = in_flight ? VB_MIN(in_flight / mtu, MORE_PKTS)
+				 : VB_MIN(MAX_BYTES / mtu, MAX_PKTS),
 	};
 	w->pkts = w->start;
 	w->threshold = w->max;

@@ -18,8 +18,9 @@
 #include "wire/verbs_ipc.h"
 
 #define BELLS 64 /* to read at once */
-/* A link of 8 Gbit/s and 500 us one way has 1 MB under way in a round trip. */
-#define IN_FLIGHT (2u << 20)
+/* A link of 8 Gbit/s and 500 us one way has 1 MB under way in a round trip, and
+ * more while a process waits for its processor. */
+#define IN_FLIGHT (4u << 20)
 
 struct vb_ib {
 	struct vb_link link;
@@ -44,7 +45,7 @@ static struct vb_ib *ib_of(const struct vb_link *l)
 	return VB_CONTAINER_OF(l, struct vb_ib, link);
 }
 
-static void add(_Atomic uint64_t *counter, uint64_t n)
+static void link_add(_Atomic uint64_t *counter, uint64_t n)
 {
 	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
@@ -63,7 +64,7 @@ static int ib_route(struct vb_link *l, struct vb_route *r)
 
 /* --- sending --- */
 
-static void put_grh(uint8_t *to, const struct vb_route *r, uint32_t bytes)
+static void link_put_grh(uint8_t *to, const struct vb_route *r, uint32_t bytes)
 {
 	const struct vb_grh h = {
 		.sgid = r->sgid,
@@ -85,8 +86,9 @@ static uint32_t head_bytes(const struct vb_route *r)
 
 /* Put the headers in front of the packet of @f, which is @len bytes long as a
  * frame. */
-static void put_frame(uint8_t *to, uint32_t len, const struct vb_tx_frame *f,
-		      const uint8_t *bytes, uint32_t lid)
+static void link_put_frame(uint8_t *to, uint32_t len,
+			   const struct vb_tx_frame *f, const uint8_t *bytes,
+			   uint32_t lid)
 {
 	const struct vb_route *r = f->route;
 	uint32_t mask = (1u << (lid >> 16)) - 1;
@@ -100,7 +102,7 @@ static void put_frame(uint8_t *to, uint32_t len, const struct vb_tx_frame *f,
 
 	vb_lrh_put(to, &h);
 	if (r->ib.global)
-		put_grh(to + VB_LRH_BYTES, r, f->len + VB_ICRC_BYTES);
+		link_put_grh(to + VB_LRH_BYTES, r, f->len + VB_ICRC_BYTES);
 	memcpy(to + head_bytes(r), bytes, f->len);
 	vb_lrh_put_icrc(to, len);
 }
@@ -117,8 +119,9 @@ static bool ib_starve(struct vb_ib *ib) VB_REQUIRES(ib->lock)
 }
 
 /* Put the next frame into the ring. False: it has no room. */
-static bool ib_put(struct vb_ib *ib, const struct vb_tx_frame *f,
-		   const uint8_t *bytes, uint32_t lid) VB_REQUIRES(ib->lock)
+static bool link_ib_put(struct vb_ib *ib, const struct vb_tx_frame *f,
+			const uint8_t *bytes, uint32_t lid)
+	VB_REQUIRES(ib->lock)
 {
 	uint32_t len = head_bytes(f->route) + f->len + VB_ICRC_BYTES;
 	uint8_t *to = vb_shring_begin(&ib->out, len);
@@ -127,7 +130,7 @@ static bool ib_put(struct vb_ib *ib, const struct vb_tx_frame *f,
 		to = vb_shring_begin(&ib->out, len);
 	if (!to)
 		return false;
-	put_frame(to, len, f, bytes, lid);
+	link_put_frame(to, len, f, bytes, lid);
 	vb_shring_commit(&ib->out, len);
 	return true;
 }
@@ -142,7 +145,7 @@ static unsigned ib_put_all(struct vb_ib *ib, struct vb_txq *q)
 	while (q->first < q->count) {
 		const struct vb_tx_frame *f = &q->frames[q->first];
 
-		if (!ib_put(ib, f, q->bytes + f->at, lid))
+		if (!link_ib_put(ib, f, q->bytes + f->at, lid))
 			break;
 		q->first++;
 	}
@@ -153,9 +156,9 @@ static unsigned ib_put_all(struct vb_ib *ib, struct vb_txq *q)
 	return q->first - first;
 }
 
-static void ib_drop(struct vb_link *l, struct vb_txq *q)
+static void link_ib_drop(struct vb_link *l, struct vb_txq *q)
 {
-	add(&ib_of(l)->tx.lost, q->count - q->first);
+	link_add(&ib_of(l)->tx.lost, q->count - q->first);
 	vb_txq_reset(q);
 }
 
@@ -172,11 +175,11 @@ static bool ib_send(struct vb_link *l, struct vb_txq *q)
 	vb_mutex_unlock(&ib->lock);
 	if (rings)
 		link_ring(ib);
-	add(&ib->tx.frames, sent);
-	add(&ib->tx.calls, 1);
+	link_add(&ib->tx.frames, sent);
+	link_add(&ib->tx.calls, 1);
 	if (q->first < q->count && !broken)
 		return false;
-	ib_drop(l, q);
+	link_ib_drop(l, q);
 	return true;
 }
 
@@ -222,12 +225,12 @@ static void take_frame(struct vb_ib *ib, const uint8_t *bytes, uint32_t len,
 		       struct vb_rxq *q)
 {
 	if (!read_frame(ib, bytes, len, &q->frames[q->count])) {
-		add(&ib->rx.malformed, 1);
+		link_add(&ib->rx.malformed, 1);
 	} else if (!vb_lrh_icrc_good(bytes, len)) {
-		add(&ib->rx.icrc_errors, 1);
+		link_add(&ib->rx.icrc_errors, 1);
 	} else {
 		q->count++;
-		add(&ib->rx.bytes, len);
+		link_add(&ib->rx.bytes, len);
 	}
 }
 
@@ -245,8 +248,8 @@ static int ib_recv(struct vb_link *l, struct vb_rxq *q)
 	       (bytes = vb_shring_next(&ib->in, &len)))
 		take_frame(ib, bytes, len, q);
 	if (q->count) {
-		add(&ib->rx.frames, q->count);
-		add(&ib->rx.calls, 1);
+		link_add(&ib->rx.frames, q->count);
+		link_add(&ib->rx.calls, 1);
 	} else if (len && !ib->told) {
 		ib->told = true;
 		vb_log(LOG_ERROR,
@@ -350,7 +353,7 @@ static const struct vb_link_ops ib_ops = {
 	.join = ib_join,
 	.leave = ib_leave,
 	.send = ib_send,
-	.drop = ib_drop,
+	.drop = link_ib_drop,
 	.recv = ib_recv,
 	.fd = ib_fd,
 	.stats = ib_stats,

@@ -13,8 +13,8 @@
  * that this process writes, and that the fabric's process writes; the caller
  * unmaps them after close(). @control: the connection to the fabric, which
  * stays the caller's. The link owns @bell. 0 or -ENOMEM. */
-VB_MUST_CHECK int vb_ib_open(void *own, const void *peer, int bell,
-			     int control, struct vb_link **link);
+VB_MUST_CHECK int vb_ib_open(void *own, const void *peer, int bell, int control,
+			     struct vb_link **link);
 
 /* The port's LID and LMC, which frames have as their source from now on. Any
  * thread. */

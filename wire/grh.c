@@ -94,8 +94,8 @@ static void wire_grh_get_ipv6(const uint8_t *at, struct vb_grh *h)
 		.hop_limit = at[7],
 		.iba = at[6] == VB_GRH_IBA,
 	};
-	h->udp_bytes = (uint16_t)(vb_load_be(at + 4, 2) -
-				  (h->iba ? 0 : UDP_BYTES));
+	h->udp_bytes =
+		(uint16_t)(vb_load_be(at + 4, 2) - (h->iba ? 0 : UDP_BYTES));
 	memcpy(h->sgid.raw, at + 8, 16);
 	memcpy(h->dgid.raw, at + 24, 16);
 }

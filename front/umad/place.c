@@ -93,8 +93,8 @@ int umad_call(int fd, const void *bytes, size_t len)
 	rc = vb_fabric_post(fd, bytes, len, &pair[1], due);
 	close(pair[1]);
 	if (!rc) {
-		n = vb_fabric_receive(pair[0], &head, sizeof(head), NULL,
-				      &none, due);
+		n = vb_fabric_receive(pair[0], &head, sizeof(head), NULL, &none,
+				      due);
 		rc = n == sizeof(head) ? head.result
 		     : n < 0	       ? (int)n
 				       : -ECONNRESET;

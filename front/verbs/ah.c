@@ -61,8 +61,7 @@ static int reply_to(struct ibv_context *context, const struct ibv_grh *header,
 
 	if (!vb_grh_get((const uint8_t *)header, &grh))
 		return -EINVAL;
-	return vb_av_reply(vb_front_context(context)->adapter, &grh,
-			   &from, av)
+	return vb_av_reply(vb_front_context(context)->adapter, &grh, &from, av)
 		       ? 0
 		       : -ENOENT;
 }

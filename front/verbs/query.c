@@ -202,8 +202,7 @@ static void fill_ethernet(const struct vb_adapter *adapter,
 	a->link_layer = IBV_LINK_LAYER_ETHERNET;
 	a->active_width = vb_port_rate(p->mbits)->width;
 	a->active_speed = vb_port_rate(p->mbits)->speed;
-	a->phys_state =
-		p->state == PORT_ACTIVE ? PHYS_LINK_UP : PHYS_DISABLED;
+	a->phys_state = p->state == PORT_ACTIVE ? PHYS_LINK_UP : PHYS_DISABLED;
 }
 
 static void fill_infiniband(const struct vb_adapter *adapter,
@@ -307,8 +306,8 @@ static int find_gid(struct ibv_context *context, uint32_t port_num,
 	memcpy(out->gid.raw, e.gid.raw, sizeof(out->gid.raw));
 	out->gid_index = index;
 	out->port_num = port_num;
-	out->gid_type = has_ib_gids(context) ? IBV_GID_TYPE_IB
-					     : IBV_GID_TYPE_ROCE_V2;
+	out->gid_type =
+		has_ib_gids(context) ? IBV_GID_TYPE_IB : IBV_GID_TYPE_ROCE_V2;
 	out->ndev_ifindex = e.ifindex;
 	return 0;
 }

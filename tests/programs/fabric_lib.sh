@@ -3,6 +3,7 @@
 # sources it has set $name, the fabric's, and has a directory of its own in
 # XDG_RUNTIME_DIR.
 # shellcheck shell=bash
+# shellcheck disable=SC2034,SC2154 # variables of those who source this
 layer=$(basename "$0" .sh) # what begins its lines
 
 # The fabric runs until fabric_down; its words are in $work/fabric.

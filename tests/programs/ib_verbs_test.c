@@ -63,7 +63,9 @@ static struct ibv_qp *make_qp(struct side *s, enum ibv_qp_type type)
 		.send_cq = s->cq,
 		.recv_cq = s->cq,
 		.qp_type = type,
-		.cap = { .max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1,
+		.cap = { .max_send_wr = 8,
+			 .max_recv_wr = 8,
+			 .max_send_sge = 1,
 			 .max_recv_sge = 1 },
 	};
 
@@ -225,8 +227,8 @@ static void moves(struct side *s)
 				 .pkey_index = s->port.pkey_tbl_len };
 	int init = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 		   IBV_QP_ACCESS_FLAGS;
-	int rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-		  IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+	int rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+		  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
 		  IBV_QP_MIN_RNR_TIMER;
 
 	must(qp != NULL, "RC");

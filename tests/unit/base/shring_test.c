@@ -181,7 +181,7 @@ static void is_broken(void)
 
 static void shring__hostile_heads(void **state)
 {
-	static const uint64_t heads[] = { 1,	      SIZE + 64, SIZE + 1,
+	static const uint64_t heads[] = { 1,	      SIZE + 64,  SIZE + 1,
 					  UINT64_MAX, 1ull << 63, 63 };
 
 	for (unsigned i = 0; i < VB_COUNT(heads); i++) {
@@ -194,8 +194,8 @@ static void shring__hostile_heads(void **state)
 static void shring__hostile_lengths(void **state)
 {
 	static const uint64_t words[] = {
-		SIZE,	     SIZE - 7,	 65,	      UINT32_MAX,
-		UINT64_MAX,  1ull << 32, UINT32_MAX - 6, 0xfffffff8u,
+		SIZE,	    SIZE - 7,	    65,		 UINT32_MAX, UINT64_MAX,
+		1ull << 32, UINT32_MAX - 6, 0xfffffff8u,
 	};
 
 	for (unsigned i = 0; i < VB_COUNT(words); i++) {
@@ -233,8 +233,8 @@ static void shring__random_memory(void **state)
 
 		set_up(state);
 		for (unsigned i = 0; i < SIZE; i += 64) {
-			uint64_t word = (uint64_t)random() %
-					(round % 2 ? 300 : 5000);
+			uint64_t word =
+				(uint64_t)random() % (round % 2 ? 300 : 5000);
 
 			if (random() % 8 == 0)
 				word = UINT32_MAX;
